@@ -33,6 +33,8 @@ struct wlb_cuda_attention {
 	int query_tile_count;
 	int key_tile_count;
 	int tile_rows; /* that the lists were made with */
+	int64_t q_rows; /* of q, out and their gradients: beyond them there is no memory */
+	int64_t k_rows; /* of k, v and their gradients */
 
 	struct wlb_cuda_rows q;    /* [rows, heads, head_dim] */
 	struct wlb_cuda_rows k, v; /* [rows, kv_heads, head_dim] */

@@ -14,6 +14,8 @@
  */
 #include "kernels/cuda/attention.cuh"
 #include "kernels/cuda/attention_check.h"
+#include "kernels/cuda/attention_hopper.h"
+#include "kernels/cuda/attention_readers.cuh"
 
 /* The shared memory of a block: [rows, dim] twice, then two stages of [columns, dim] twice, then two stages of the
  * columns' lse and delta (tiles of keys only). */
@@ -40,11 +42,6 @@ template <typename element, int dim> struct shared {
 template <int dim> __device__ static inline float probability(float score, float lse_log2)
 {
 	return exp2f(fmaf(score, wlb_attention_scale<dim>() * WLB_LOG2_E, -lse_log2));
-}
-
-__device__ static inline float to_log2(float lse)
-{
-	return lse == -INFINITY ? 0.0f : lse * WLB_LOG2_E;
 }
 
 template <int columns> __device__ static inline void clear(float (&values)[1][columns][4])
@@ -100,7 +97,7 @@ __device__ static inline void read_statistics(float (&lse_log2)[2], float (&delt
 		const float sum = row_delta<element, dim>(shared<element, dim>::row_tile(1), at,
 		                                          wlb_head_at<const element, dim>(a.out, from, head));
 		delta[half] = sum;
-		lse_log2[half] = to_log2(a.lse[from * a.heads + head]);
+		lse_log2[half] = wlb_to_log2(a.lse[from * a.heads + head]);
 		if (threadIdx.x % 4 == 0 && at < valid)
 			a.delta[from * a.heads + head] = sum;
 	}
@@ -179,43 +176,10 @@ __global__ static void __launch_bounds__(wlb_attention_sizes<element, dim>::rows
 
 /* -- tiles of keys: d_k and d_v -- */
 
-/* Where a block is on its way through the queries that see its keys: reader by reader, each head of the group, from the
- * first query that sees a key of the tile. */
-struct place {
-	struct wlb_segment segment;
-	int reader, head; /* counted in the tile and in the group */
-	int start, first; /* queries of the segment */
-};
-
-__device__ static inline void enter_reader(struct place &place, const struct wlb_cuda_attention &a,
-                                           const struct wlb_key_tile &tile)
-{
-	place.segment = a.segments[a.readers[tile.first_reader + place.reader]];
-	const int key = max(0, tile.k_start - place.segment.k_start);
-	place.first = place.start = max(0, key - place.segment.q_offset);
-}
-
-/* Goes on by `columns` queries; returns whether there are any. */
-__device__ static inline bool advance(struct place &place, const struct wlb_cuda_attention &a,
-                                      const struct wlb_key_tile &tile, int columns)
-{
-	place.first += columns;
-	if (place.first < place.segment.q_count)
-		return true;
-	place.first = place.start;
-	if (++place.head < a.heads / a.kv_heads)
-		return true;
-	place.head = 0;
-	if (++place.reader >= tile.readers)
-		return false;
-	enter_reader(place, a, tile);
-	return true;
-}
-
 /* Starts the copy of the queries at a place and of their d_out. Returns what this thread has to put into the stage's
  * statistics: one number of the columns' lse, then delta. */
 template <typename element, int dim, int threads>
-__device__ static inline float fetch(const struct place &place, const struct wlb_cuda_attention &a, int kv_head,
+__device__ static inline float fetch(const struct wlb_query_block &place, const struct wlb_cuda_attention &a, int kv_head,
                                      int stage)
 {
 	typedef shared<element, dim> memory;
@@ -232,39 +196,20 @@ __device__ static inline float fetch(const struct place &place, const struct wlb
 	if (threadIdx.x >= 2 * columns || column >= left)
 		return 0;
 	const int64_t at = (token + column) * a.heads + head;
-	return (int)threadIdx.x < columns ? to_log2(a.lse[at]) : a.delta[at];
-}
-
-/* What the warp's keys, `key` on in the tile's k, are to the queries from place.first on. */
-template <int columns>
-__device__ static inline void mask_queries(float (&scores)[columns / 8][4], const struct place &place, int key)
-{
-	const struct wlb_segment &segment = place.segment;
-	const int queries = segment.q_count - place.first, offset = segment.q_offset + place.first;
-	key -= segment.k_start;
-	if (key >= 0 && key + 15 < segment.k_count && key + 15 <= offset && queries >= columns)
-		return;
-	struct wlb_seen seen[2];
-#pragma unroll
-	for (int half = 0; half < 2; half++) {
-		const int mine = key + threadIdx.x % 32 / 4 + 8 * half;
-		seen[half].low = mine - offset;
-		seen[half].high = mine >= 0 && mine < segment.k_count ? queries : 0;
-	}
-	wlb_mask(scores, seen);
+	return (int)threadIdx.x < columns ? wlb_to_log2(a.lse[at]) : a.delta[at];
 }
 
 /* Adds the queries at a place to d_k and d_v; `column` is the first of the columns of both that this warp has. */
 template <typename element, int dim, int width>
 __device__ static inline void add_queries(float (&d_k)[1][width][4], float (&d_v)[1][width][4], int stage, int row,
-                                          int column, const struct place &place, int key)
+                                          int column, const struct wlb_query_block &place, int key)
 {
 	typedef shared<element, dim> memory;
 	constexpr int columns = memory::columns;
 	float scores[1][columns / 8][4], products[1][columns / 8][4];
 	wlb_multiply_rows<dim>(scores, memory::row_tile(0), row, memory::column_tile(stage, 0));
 	wlb_multiply_rows<dim>(products, memory::row_tile(1), row, memory::column_tile(stage, 1));
-	mask_queries<columns>(scores[0], place, key);
+	wlb_mask_queries<columns>(scores[0], place, key);
 	const float *const lse_log2 = memory::statistics(stage), *const delta = lse_log2 + columns;
 #pragma unroll
 	for (int n = 0; n < columns / 8; n++)
@@ -295,7 +240,7 @@ __global__ static void __launch_bounds__(wlb_attention_sizes<element, dim>::rows
 	float d_k[1][width][4], d_v[1][width][4], statistic = 0;
 	clear(d_k);
 	clear(d_v);
-	struct place now = {}, next = {};
+	struct wlb_query_block now = {}, next = {};
 	bool more = tile.readers > 0;
 	if (more) {
 		wlb_tile_copy<element, dim, rows, threads>(memory::row_tile(0),
@@ -304,7 +249,7 @@ __global__ static void __launch_bounds__(wlb_attention_sizes<element, dim>::rows
 		wlb_tile_copy<element, dim, rows, threads>(memory::row_tile(1),
 		                                           wlb_head_at<const element, dim>(a.v, tile.k_start, kv_head),
 		                                           a.v.stride, tile.k_count);
-		enter_reader(next, a, tile);
+		wlb_enter_reader(next, a, tile);
 		statistic = fetch<element, dim, threads>(next, a, kv_head, 0);
 		wlb_copy_async_commit();
 	}
@@ -314,7 +259,7 @@ __global__ static void __launch_bounds__(wlb_attention_sizes<element, dim>::rows
 		now = next;
 		wlb_copy_async_wait<0>();
 		__syncthreads(); /* this stage has arrived, and no thread needs the other */
-		more = advance(next, a, tile, columns);
+		more = wlb_advance(next, a, tile, columns);
 		if (more)
 			statistic = fetch<element, dim, threads>(next, a, kv_head, stage ^ 1);
 		wlb_copy_async_commit();
@@ -353,6 +298,8 @@ int wlb_cuda_attention_backward(struct wlb_device *device, const struct wlb_cuda
 {
 	if (wlb_cuda_attention_check(attention, error) != 0 || wlb_cuda_attention_check_backward(attention, error) != 0)
 		return -1;
+	if (wlb_cuda_attention_is_hopper(device, attention))
+		return wlb_cuda_attention_hopper_backward(device, attention, error);
 	if (attention->query_tile_count > 0)
 		WLB_ATTENTION_DISPATCH(launch_queries, *attention, device, *attention);
 	if (attention->key_tile_count > 0)

@@ -1,12 +1,21 @@
 /* Checks the arguments of attention. */
 #include "kernels/cuda/attention_check.h"
 
+#include "kernels/cuda/attention_hopper.h"
+#include "kernels/cuda/cuda.h"
+
 /* attention.cuh has the same numbers, which shared memory limits; the passes are compiled for these alone. */
 int wlb_cuda_attention_tile_rows(int is_bf16, int head_dim)
 {
 	if (head_dim != 64 && head_dim != 96 && head_dim != 128 && head_dim != 256)
 		return 0;
 	return (is_bf16 ? 128 : 64) / (head_dim > 128 ? 2 : 1);
+}
+
+int wlb_cuda_attention_is_hopper(const struct wlb_device *device, const struct wlb_cuda_attention *a)
+{
+	return wlb_cuda_of((struct wlb_device *)device)->capability == 90 && a->is_bf16 &&
+	       (a->head_dim == 64 || a->head_dim == 128);
 }
 
 /* Copies and vectors are of 16 bytes. */

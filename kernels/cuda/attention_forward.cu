@@ -6,6 +6,7 @@
  */
 #include "kernels/cuda/attention.cuh"
 #include "kernels/cuda/attention_check.h"
+#include "kernels/cuda/attention_hopper.h"
 
 /* What a lane has of its rows: lane / 4 + 8 half of each 16. */
 template <int row_tiles, int dim> struct running {
@@ -173,6 +174,8 @@ int wlb_cuda_attention_forward(struct wlb_device *device, const struct wlb_cuda_
 		return -1;
 	if (attention->query_tile_count == 0)
 		return 0;
+	if (wlb_cuda_attention_is_hopper(device, attention))
+		return wlb_cuda_attention_hopper_forward(device, attention, error);
 	WLB_ATTENTION_DISPATCH(launch, *attention, device, *attention);
 	return 0;
 }

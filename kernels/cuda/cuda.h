@@ -29,6 +29,8 @@ struct wlb_cuda {
 	struct wlb_device device;
 	char name[24]; /* "cuda:0" */
 	int index;
+	int capability; /* 10 major + minor */
+	int processors; /* multiprocessors */
 	cudaStream_t stream;
 	struct wlb_cuda_linear *linear; /* the matrix products */
 	void *scratch;                  /* of the operation that is queued: reserved, or grown to the largest so far */

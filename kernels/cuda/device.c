@@ -104,9 +104,15 @@ static int check_types(int index, enum wlb_dtype compute, enum wlb_dtype main, s
 static int start(struct wlb_cuda *cuda, int index, struct wlb_error *error)
 {
 	struct wlb_device *device = &cuda->device;
+	struct cudaDeviceProp properties;
 	cudaError_t status = cudaDeviceGetPCIBusId(device->hardware, (int)sizeof(device->hardware), index);
 	if (status == cudaSuccess)
-		status = cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking);
+		status = cudaGetDeviceProperties(&properties, index);
+	if (status != cudaSuccess)
+		return wlb_fail(error, "device cuda:%d: cannot read its properties: %s", index, cudaGetErrorString(status));
+	cuda->capability = 10 * properties.major + properties.minor;
+	cuda->processors = properties.multiProcessorCount;
+	status = cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking);
 	if (status != cudaSuccess)
 		return wlb_fail(error, "device cuda:%d: cannot create a stream: %s", index, cudaGetErrorString(status));
 	cuda->linear = wlb_cuda_linear_open(device, cuda->stream, error);

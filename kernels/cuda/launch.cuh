@@ -14,7 +14,7 @@
 enum { WLB_BLOCK = 256 };
 
 /* The dynamic shared memory of a block: wlb_cuda_grid.shared_bytes of it. */
-extern __shared__ __align__(16) unsigned char wlb_dynamic_shared[];
+extern __shared__ __align__(1024) unsigned char wlb_dynamic_shared[];
 
 struct wlb_cuda_grid {
 	dim3 blocks;

@@ -168,6 +168,8 @@ static int compute(struct wlb_device *device, const struct on_device *memory, co
 		.query_tile_count = tiles->query_tiles,
 		.key_tile_count = tiles->key_tiles,
 		.tile_rows = tile_rows,
+		.q_rows = run->of->q_rows,
+		.k_rows = run->of->k_rows,
 		.q = rows_of(memory, run, MATRIX_Q),
 		.k = rows_of(memory, run, MATRIX_K),
 		.v = rows_of(memory, run, MATRIX_V),

@@ -1,0 +1,345 @@
+/*
+ * Computes attention on compute capability 9.0: FlashAttention-3 (Shah et al. 2024). The grid has a block for each
+ * processor, which takes tiles of queries in turn, so that the first keys of a tile are copied while the tile before it
+ * ends. The two warpgroups of consumers issue products in turn (ping-pong), so that one multiplies while the other
+ * computes the softmax; and each computes the softmax of a block of keys while the values of the block before it are
+ * multiplied.
+ */
+#include "kernels/cuda/attention_hopper.cuh"
+
+/* Keys of a block, and stages of keys and of values. */
+enum { KEYS = 128, STAGES = 2 };
+
+/* Shared memory: queries, stages of keys, stages of values, barriers. */
+template <int dim> struct memory {
+	static constexpr int tile_bytes = wlb_matrix_bytes<dim, WLB_HOPPER_ROWS>;
+	static constexpr int block_bytes = wlb_matrix_bytes<dim, KEYS>;
+	static constexpr int barriers_at = tile_bytes + 2 * STAGES * block_bytes;
+	static constexpr int bytes = barriers_at + 128;
+
+	__device__ static unsigned char *queries()
+	{
+		return wlb_dynamic_shared;
+	}
+	__device__ static unsigned char *keys(int stage)
+	{
+		return wlb_dynamic_shared + tile_bytes + stage * block_bytes;
+	}
+	__device__ static unsigned char *values(int stage)
+	{
+		return keys(STAGES + stage);
+	}
+	__device__ static wlb_mbarrier *barrier(int number)
+	{
+		return (wlb_mbarrier *)(wlb_dynamic_shared + barriers_at) + number;
+	}
+};
+
+/* Numbers of barriers; those of stages are followed by those of further stages. */
+enum {
+	QUERIES_FULL,
+	QUERIES_EMPTY,
+	KEYS_FULL,
+	KEYS_EMPTY = KEYS_FULL + STAGES,
+	VALUES_FULL = KEYS_EMPTY + STAGES,
+	VALUES_EMPTY = VALUES_FULL + STAGES,
+	BARRIERS = VALUES_EMPTY + STAGES,
+};
+
+/* A tile of queries of one head. */
+struct job {
+	struct wlb_segment segment;
+	int first, head, kv_head; /* first query, counted in the segment */
+	int blocks;               /* of keys that its queries see */
+};
+
+/* Numbers of tiles: those of the heads that share keys come together, so that few keys are in use at a time and stay in
+ * the L2 cache; within them the longest come first. Rounds of the grid run alternately up and down, so that no block has
+ * the longest of every round. Returns -1 where the block has no tile in this round. */
+__device__ static inline int number_of_round(const struct wlb_cuda_attention &a, int round)
+{
+	const int forth = blockIdx.x, back = gridDim.x - 1 - blockIdx.x;
+	const int64_t number = (int64_t)round * gridDim.x + (round % 2 == 0 ? forth : back);
+	return number < (int64_t)a.query_tile_count * a.heads ? (int)number : -1;
+}
+
+__device__ static inline struct job job_of(const struct wlb_cuda_attention &a, int number)
+{
+	struct job job;
+	const int group = a.heads / a.kv_heads, in_group = number % (a.query_tile_count * group);
+	job.kv_head = number / (a.query_tile_count * group);
+	job.head = job.kv_head * group + in_group % group;
+	const struct wlb_query_tile tile = a.query_tiles[in_group / group];
+	job.segment = a.segments[tile.segment];
+	job.first = tile.first;
+	const int last = min(tile.first + WLB_HOPPER_ROWS, job.segment.q_count) - 1;
+	job.blocks = (wlb_keys_seen(job.segment, last) + KEYS - 1) / KEYS;
+	return job;
+}
+
+/* -- producer -- */
+
+template <int dim> __device__ static inline void produce(const struct wlb_hopper_attention &p)
+{
+	typedef memory<dim> m;
+	struct wlb_stage<STAGES> stage;
+	unsigned tile_parity = 0;
+	for (int round = 0, number; (number = number_of_round(p.a, round)) >= 0; round++) {
+		const struct job job = job_of(p.a, number);
+		if (job.blocks == 0)
+			continue;
+		wlb_mbarrier_wait(m::barrier(QUERIES_EMPTY), tile_parity ^ 1);
+		wlb_mbarrier_arrive_expect(m::barrier(QUERIES_FULL), m::tile_bytes);
+		wlb_load_rows<dim, WLB_HOPPER_ROWS>(m::queries(), &p.q, job.head * dim,
+		                                    (int64_t)job.segment.q_start + job.first, m::barrier(QUERIES_FULL));
+		tile_parity ^= 1;
+		for (int block = job.blocks - 1; block >= 0; block--, stage.advance()) {
+			const int64_t row = (int64_t)job.segment.k_start + block * KEYS;
+			wlb_mbarrier *full = m::barrier(KEYS_FULL + stage.index);
+			wlb_mbarrier_wait(m::barrier(KEYS_EMPTY + stage.index), stage.parity ^ 1);
+			wlb_mbarrier_arrive_expect(full, m::block_bytes);
+			wlb_load_rows<dim, KEYS>(m::keys(stage.index), &p.k, job.kv_head * dim, row, full);
+			full = m::barrier(VALUES_FULL + stage.index);
+			wlb_mbarrier_wait(m::barrier(VALUES_EMPTY + stage.index), stage.parity ^ 1);
+			wlb_mbarrier_arrive_expect(full, m::block_bytes);
+			wlb_load_rows<dim, KEYS>(m::values(stage.index), &p.v, job.kv_head * dim, row, full);
+		}
+	}
+}
+
+/* -- consumers -- */
+
+/* What a lane has of its rows: lane / 4 + 8 half of the warp's 16. */
+template <int dim> struct running {
+	float out[dim / 8][4]; /* not yet divided by sum */
+	float most[2];         /* largest score so far */
+	float sum[2];          /* of exp(score - most) over this lane's columns */
+};
+
+/* Scores become exp(score - largest so far); returns by what the sums before them are multiplied. A row that has seen no
+ * key yet has no largest score; 0 stands for it, so that exp is 0 and not undefined. */
+__device__ static inline float soften_row(float (&scores)[KEYS / 8][4], int half, float &most, float &sum,
+                                          float scale_log2)
+{
+	float peaks[2] = {most, -INFINITY}, sums[2] = {0, 0};
+#pragma unroll
+	for (int n = 0; n < KEYS / 8; n++)
+#pragma unroll
+		for (int i = 0; i < 2; i++)
+			peaks[i] = fmaxf(peaks[i], scores[n][2 * half + i]);
+	const float peak = wlb_row_max(fmaxf(peaks[0], peaks[1]));
+	const float base = peak == -INFINITY ? 0.0f : peak * scale_log2;
+	const float shrink = wlb_exp2(fmaf(most, scale_log2, -base));
+	most = peak;
+#pragma unroll
+	for (int n = 0; n < KEYS / 8; n++)
+#pragma unroll
+		for (int i = 0; i < 2; i++) {
+			float &score = scores[n][2 * half + i];
+			score = wlb_exp2(fmaf(score, scale_log2, -base));
+			sums[i] += score;
+		}
+	sum = fmaf(sum, shrink, sums[0] + sums[1]);
+	return shrink;
+}
+
+/* Masks the scores of a block of keys, where a row of the warpgroup does not see all of them, and softens them. */
+template <int dim>
+__device__ static inline void soften(struct running<dim> &state, float (&scores)[KEYS / 8][4], float (&shrink)[2],
+                                     const struct job &job, int row, int block)
+{
+	const int first = block * KEYS, group_row = job.first + row / 64 * 64;
+	if (wlb_keys_seen(job.segment, group_row) < first + KEYS) {
+		const int query = job.first + row + threadIdx.x % 32 / 4;
+		const struct wlb_seen seen[2] = {{0, wlb_keys_seen(job.segment, query) - first},
+		                                 {0, wlb_keys_seen(job.segment, query + 8) - first}};
+		wlb_mask(scores, seen);
+	}
+	const float scale_log2 = wlb_attention_scale<dim>() * WLB_LOG2_E;
+#pragma unroll
+	for (int half = 0; half < 2; half++)
+		shrink[half] = soften_row(scores, half, state.most[half], state.sum[half], scale_log2);
+}
+
+template <int dim> __device__ static inline void rescale(struct running<dim> &state, const float (&shrink)[2])
+{
+	if (!__any_sync(0xffffffffu, shrink[0] != 1 || shrink[1] != 1)) /* usual after the first blocks */
+		return;
+#pragma unroll
+	for (int n = 0; n < dim / 8; n++)
+#pragma unroll
+		for (int i = 0; i < 4; i++)
+			state.out[n][i] *= shrink[i / 2];
+}
+
+/* Waits for the values of a block; where it is the last of the segment's keys, the rows past them become 0. */
+template <int dim>
+__device__ static inline void await_values(const struct wlb_stage<STAGES> &stage, const struct job &job, int block,
+                                           int consumer)
+{
+	typedef memory<dim> m;
+	const int valid = job.segment.k_count - block * KEYS;
+	wlb_mbarrier_wait(m::barrier(VALUES_FULL + stage.index), stage.parity);
+	if (valid < KEYS) {
+		wlb_clear_rows<dim, KEYS>(m::values(stage.index), valid);
+		wlb_rows_cleared(consumer);
+	}
+}
+
+/* Computes state for one tile; it sees at least one block of keys. `row` is the warp's first row in the tile. */
+template <int dim>
+__device__ static inline void consume(struct running<dim> &state, struct wlb_stage<STAGES> &stage, const struct job &job,
+                                      int consumer, int row)
+{
+	typedef memory<dim> m;
+	const uint64_t queries = wlb_descriptor(m::queries() + consumer * 64 * WLB_ROW_BYTES, 0);
+	const int other = 1 - consumer;
+	float scores[KEYS / 8][4], shrink[2];
+	uint32_t weights[KEYS / 16][4];
+	struct wlb_stage<STAGES> before = stage; /* of the block before */
+	wlb_mbarrier_wait(m::barrier(KEYS_FULL + stage.index), stage.parity);
+	wlb_products_begin();
+	wlb_products_of_rows<dim, WLB_HOPPER_ROWS, KEYS>(scores, queries, wlb_descriptor(m::keys(stage.index), 0));
+	wlb_products_commit();
+	wlb_products_wait<0>();
+	wlb_release(m::barrier(KEYS_EMPTY + stage.index));
+	soften<dim>(state, scores, shrink, job, row, job.blocks - 1);
+	wlb_pack_fragments(weights, scores);
+	for (int block = job.blocks - 2; block >= 0; block--) {
+		stage.advance();
+		wlb_mbarrier_wait(m::barrier(KEYS_FULL + stage.index), stage.parity);
+		await_values<dim>(before, job, block + 1, consumer);
+		wlb_named_barrier_sync<2 * WLB_WARPGROUP>(WLB_TURN_BARRIER + consumer);
+		wlb_products_begin();
+		wlb_products_of_rows<dim, WLB_HOPPER_ROWS, KEYS>(scores, queries, wlb_descriptor(m::keys(stage.index), 0));
+		wlb_products_commit();
+		wlb_add_products_of_columns(state.out, weights,
+		                            wlb_descriptor(m::values(before.index), wlb_slab_bytes<KEYS>));
+		wlb_products_commit();
+		wlb_named_barrier_arrive<2 * WLB_WARPGROUP>(WLB_TURN_BARRIER + other);
+		wlb_products_wait<1>(); /* the scores */
+		wlb_release(m::barrier(KEYS_EMPTY + stage.index));
+		soften<dim>(state, scores, shrink, job, row, block);
+		wlb_products_wait<0>();
+		wlb_release(m::barrier(VALUES_EMPTY + before.index));
+		rescale(state, shrink);
+		wlb_pack_fragments(weights, scores);
+		before = stage;
+	}
+	wlb_release(m::barrier(QUERIES_EMPTY));
+	await_values<dim>(before, job, 0, consumer);
+	wlb_products_begin();
+	wlb_add_products_of_columns(state.out, weights,
+	                            wlb_descriptor(m::values(before.index), wlb_slab_bytes<KEYS>));
+	wlb_products_commit();
+	wlb_products_wait<0>();
+	wlb_release(m::barrier(VALUES_EMPTY + before.index));
+	stage.advance();
+}
+
+template <int dim> __device__ static inline void start(struct running<dim> &state)
+{
+#pragma unroll
+	for (int half = 0; half < 2; half++) {
+		state.most[half] = -INFINITY;
+		state.sum[half] = 0;
+	}
+#pragma unroll
+	for (int i = 0; i < dim / 8 * 4; i++)
+		state.out[i / 4][i % 4] = 0;
+}
+
+/* Stores out = gathered / sum and lse = most + log(sum) of the warp's rows. A sum that is not a number stays one. */
+template <int dim>
+__device__ static inline void finish(struct running<dim> &state, const struct wlb_cuda_attention &a,
+                                     const struct job &job, int row)
+{
+	const int mine = row + threadIdx.x % 32 / 4, rows = job.segment.q_count - job.first;
+	const int64_t token = (int64_t)job.segment.q_start + job.first + mine;
+	float inverse[2];
+#pragma unroll
+	for (int half = 0; half < 2; half++) {
+		const float sum = wlb_row_sum(state.sum[half]);
+		inverse[half] = sum > 0 ? 1 / sum : sum;
+		if (threadIdx.x % 4 == 0 && mine + 8 * half < rows)
+			a.lse[(token + 8 * half) * a.heads + job.head] =
+				fmaf(state.most[half], wlb_attention_scale<dim>(), logf(sum));
+	}
+	wlb_store_fragments(wlb_head_at<wlb_bf16, dim>(a.out, token, job.head), a.out.stride, rows - row, state.out,
+	                    inverse);
+}
+
+template <int dim> __device__ static inline void consume_all(const struct wlb_hopper_attention &p)
+{
+	typedef memory<dim> m;
+	const int consumer = threadIdx.x / WLB_WARPGROUP - 1, row = threadIdx.x / 32 * 16 - 64;
+	struct wlb_stage<STAGES> stage;
+	unsigned tile_parity = 0;
+	if (consumer == 1)
+		wlb_named_barrier_arrive<2 * WLB_WARPGROUP>(WLB_TURN_BARRIER);
+	for (int round = 0, number; (number = number_of_round(p.a, round)) >= 0; round++) {
+		const struct job job = job_of(p.a, number);
+		struct running<dim> state;
+		start(state);
+		if (job.blocks > 0) {
+			wlb_mbarrier_wait(m::barrier(QUERIES_FULL), tile_parity);
+			consume(state, stage, job, consumer, row);
+			tile_parity ^= 1;
+		}
+		finish(state, p.a, job, row);
+	}
+}
+
+template <int dim>
+__global__ static void __launch_bounds__(WLB_HOPPER_THREADS, 1)
+	forward(const __grid_constant__ struct wlb_hopper_attention p)
+{
+	typedef memory<dim> m;
+	if (threadIdx.x == 0) {
+		wlb_mbarrier_init(m::barrier(QUERIES_FULL), 1);
+		wlb_mbarrier_init(m::barrier(QUERIES_EMPTY), WLB_CONSUMER_WARPS);
+		for (int stage = 0; stage < STAGES; stage++) {
+			wlb_mbarrier_init(m::barrier(KEYS_FULL + stage), 1);
+			wlb_mbarrier_init(m::barrier(KEYS_EMPTY + stage), WLB_CONSUMER_WARPS);
+			wlb_mbarrier_init(m::barrier(VALUES_FULL + stage), 1);
+			wlb_mbarrier_init(m::barrier(VALUES_EMPTY + stage), WLB_CONSUMER_WARPS);
+		}
+		wlb_mbarrier_init_fence();
+	}
+	__syncthreads();
+	if (threadIdx.x < WLB_WARPGROUP) {
+		wlb_registers_give<WLB_PRODUCER_REGISTERS>();
+		if (threadIdx.x == 0)
+			produce<dim>(p);
+	} else {
+		wlb_registers_take<WLB_CONSUMER_REGISTERS>();
+		consume_all<dim>(p);
+	}
+}
+
+template <int dim>
+static void launch(struct wlb_device *device, const struct wlb_hopper_attention &p)
+{
+	static_assert(BARRIERS * sizeof(wlb_mbarrier) <= memory<dim>::bytes - memory<dim>::barriers_at, "barriers fit");
+	const int64_t tiles = (int64_t)p.a.query_tile_count * p.a.heads;
+	const int64_t processors = wlb_cuda_of(device)->processors;
+	wlb_hopper_launch(device, "attention_forward", tiles < processors ? tiles : processors, memory<dim>::bytes,
+	                  forward<dim>, p);
+}
+
+int wlb_cuda_attention_hopper_forward(struct wlb_device *device, const struct wlb_cuda_attention *a,
+                                      struct wlb_error *error)
+{
+	struct wlb_hopper_attention p = {};
+	p.a = *a;
+	const int64_t q_columns = (int64_t)a->heads * a->head_dim, k_columns = (int64_t)a->kv_heads * a->head_dim;
+	if (wlb_cuda_map_matrix(&p.q, a->q.at, a->q_rows, q_columns, a->q.stride, error) != 0 ||
+	    wlb_cuda_map_matrix(&p.k, a->k.at, a->k_rows, k_columns, a->k.stride, error) != 0 ||
+	    wlb_cuda_map_matrix(&p.v, a->v.at, a->k_rows, k_columns, a->v.stride, error) != 0)
+		return -1;
+	if (a->head_dim == 64)
+		launch<64>(device, p);
+	else
+		launch<128>(device, p);
+	return 0;
+}

@@ -1,0 +1,69 @@
+/*
+ * How a tile of keys walks through the queries that see its keys: segment by segment, each head of the group, from the
+ * first query that sees a key of the tile.
+ */
+#ifndef WLB_CUDA_ATTENTION_READERS_CUH
+#define WLB_CUDA_ATTENTION_READERS_CUH
+
+#include "kernels/cuda/attention.cuh"
+
+/* Where a block is on its way through the queries that see its keys: reader by reader, each head of the group, from the
+ * first query that sees a key of the tile. */
+struct wlb_query_block {
+	struct wlb_segment segment;
+	int reader, head; /* counted in the tile and in the group */
+	int start, first; /* queries of the segment */
+};
+
+__device__ static inline void wlb_enter_reader(struct wlb_query_block &place, const struct wlb_cuda_attention &a,
+                                           const struct wlb_key_tile &tile)
+{
+	place.segment = a.segments[a.readers[tile.first_reader + place.reader]];
+	const int key = max(0, tile.k_start - place.segment.k_start);
+	place.first = place.start = max(0, key - place.segment.q_offset);
+}
+
+/* Goes on by `columns` queries; returns whether there are any. */
+__device__ static inline bool wlb_advance(struct wlb_query_block &place, const struct wlb_cuda_attention &a,
+                                      const struct wlb_key_tile &tile, int columns)
+{
+	place.first += columns;
+	if (place.first < place.segment.q_count)
+		return true;
+	place.first = place.start;
+	if (++place.head < a.heads / a.kv_heads)
+		return true;
+	place.head = 0;
+	if (++place.reader >= tile.readers)
+		return false;
+	wlb_enter_reader(place, a, tile);
+	return true;
+}
+
+/* What the warp's keys, `key` on in the tile's k, are to the queries from place.first on. */
+template <int columns>
+__device__ static inline void wlb_mask_queries(float (&scores)[columns / 8][4], const struct wlb_query_block &place, int key)
+{
+	const struct wlb_segment &segment = place.segment;
+	const int queries = segment.q_count - place.first, offset = segment.q_offset + place.first;
+	key -= segment.k_start;
+	if (key >= 0 && key + 15 < segment.k_count && key + 15 <= offset && queries >= columns)
+		return;
+	struct wlb_seen seen[2];
+#pragma unroll
+	for (int half = 0; half < 2; half++) {
+		const int mine = key + threadIdx.x % 32 / 4 + 8 * half;
+		seen[half].low = mine - offset;
+		seen[half].high = mine >= 0 && mine < segment.k_count ? queries : 0;
+	}
+	wlb_mask(scores, seen);
+}
+
+/* lse as exp(score - lse) needs it, in base 2. A query that sees no key has lse = -infinity and only masked scores; 0
+ * stands for it, so that exp is 0. */
+__device__ static inline float wlb_to_log2(float lse)
+{
+	return lse == -INFINITY ? 0.0f : lse * WLB_LOG2_E;
+}
+
+#endif
