@@ -1,5 +1,6 @@
 #include "tests/cuda_host/block.h"
 #include "tests/cuda_host/fiber.h"
+#include "tests/cuda_host/hopper.h"
 #include "tests/cuda_host/order.h"
 #include "tests/cuda_host/report.h"
 
@@ -14,7 +15,7 @@ dim3 blockDim, gridDim;
 
 namespace
 {
-enum class state { can_run, at_barrier, at_warp_operation, left };
+enum class state { can_run, at_barrier, at_warp_operation, in_list, left };
 
 struct thread {
 	enum state state;
@@ -24,6 +25,7 @@ struct thread {
 	unsigned mask;
 	cuda_host::warp_operation operation;
 	void *mine;
+	cuda_host::waiting_threads *list; /* of in_list */
 };
 
 const int WORD_BITS = 64;
@@ -144,6 +146,8 @@ std::string describe(unsigned number)
 {
 	const thread &t = threads[number];
 	char text[160];
+	if (t.state == state::in_list)
+		return "thread " + std::to_string(number) + " of the block " + t.list->describe();
 	const char *does = t.state == state::left ? "has left the kernel" : "waits at __syncthreads";
 	if (t.state == state::at_warp_operation)
 		snprintf(text, sizeof(text), "thread %u of the block (lane %u) waits at %s with mask 0x%08x", number,
@@ -175,6 +179,55 @@ unsigned first_absent(unsigned number)
 	return other;
 }
 
+/* What the threads from `first` on do that do the same; `end` is the number after the last of them. */
+std::string describe_alike(unsigned first, unsigned *end)
+{
+	const thread &t = threads[first];
+	for (*end = first + 1; *end < threads.size(); ++*end)
+		if (threads[*end].state != t.state || threads[*end].list != t.list)
+			break;
+	return describe(first) + (*end - first > 1 ? ", as all up to thread " + std::to_string(*end - 1) : "");
+}
+
+/* Thread `waiting` waits in a list, or for one that does. */
+[[noreturn]] void report_lists(unsigned waiting)
+{
+	std::string all;
+	for (unsigned number = 0; number < threads.size();)
+		all += "\n  " + describe_alike(number, &number);
+	set_current(waiting);
+	cuda_host::report("no thread of the block can run:%s", all.c_str());
+}
+
+/* The lists in which threads wait, each once. */
+std::vector<cuda_host::waiting_threads *> lists()
+{
+	std::vector<cuda_host::waiting_threads *> found;
+	for (const thread &t : threads)
+		if (t.state == state::in_list && std::find(found.begin(), found.end(), t.list) == found.end())
+			found.push_back(t.list);
+	return found;
+}
+
+/* No thread can run: what runs beside them does a part of its work, if it has any for threads that wait: that for the
+ * first, the last or any of their lists. Returns whether it had. */
+bool advance()
+{
+	std::vector<cuda_host::waiting_threads *> candidates = lists();
+	const enum cuda_host_order order = cuda_host_get_orders()->order;
+	if (order == CUDA_HOST_DESCENDING)
+		std::reverse(candidates.begin(), candidates.end());
+	else if (order == CUDA_HOST_RANDOM && candidates.size() > 1)
+		std::rotate(candidates.begin(), candidates.begin() + (long)cuda_host_random(candidates.size()),
+		            candidates.end());
+	for (cuda_host::waiting_threads *list : candidates) {
+		set_current(list->threads.front());
+		if (list->advance())
+			return true;
+	}
+	return false;
+}
+
 /* No thread can run: all have left, or all are at the barrier and go on. Returns whether they have left. */
 bool all_left()
 {
@@ -193,6 +246,8 @@ bool all_left()
 	unsigned waiting = 0;
 	while (threads[waiting].state == state::left)
 		waiting++;
+	if (!lists().empty())
+		report_lists(waiting);
 	set_current(waiting);
 	cuda_host::report("%s; it waits forever, since %s", describe(waiting).c_str(),
 	                  describe(first_absent(waiting)).c_str());
@@ -232,7 +287,8 @@ void cuda_host::block_run(dim3 size, const std::function<void()> &run)
 	do {
 		for (next = choose(); next < count;)
 			run_next();
-	} while (!all_left());
+	} while (advance() || !all_left());
+	hopper_end_block();
 }
 
 void cuda_host::block_warp_operation(const char *name, unsigned mask, warp_operation operation, void *mine)
@@ -243,9 +299,29 @@ void cuda_host::block_warp_operation(const char *name, unsigned mask, warp_opera
 		report("%s with mask 0x%08x, which lacks the lane %u that calls it", name, mask, lane);
 	if (lanes < warpSize && mask >> lanes != 0)
 		report("%s with mask 0x%08x, but this last warp of the block has %u lanes", name, mask, lanes);
-	threads[current] = {state::at_warp_operation, threads[current].fiber, name, mask, operation, mine};
+	threads[current] = {state::at_warp_operation, threads[current].fiber, name, mask, operation, mine, nullptr};
 	complete_warp_operation();
 	wait();
+}
+
+bool cuda_host::waiting_threads::advance()
+{
+	return false;
+}
+
+void cuda_host::block_wait(waiting_threads &list)
+{
+	threads[current].state = state::in_list;
+	threads[current].list = &list;
+	list.threads.push_back(current);
+	wait();
+}
+
+void cuda_host::block_wake(waiting_threads &list)
+{
+	for (const unsigned number : list.threads)
+		set_can_run(number);
+	list.threads.clear();
 }
 
 uint64_t cuda_host::block_number()

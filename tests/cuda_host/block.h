@@ -11,6 +11,8 @@
 #include <cuda_runtime.h>
 
 #include <functional>
+#include <string>
+#include <vector>
 
 namespace cuda_host
 {
@@ -24,6 +26,26 @@ typedef void (*warp_operation)(void *const lanes[32]);
 /* The calling thread waits until every lane of `mask` has called this with the same mask and operation. `name` is for
  * reports. */
 void block_warp_operation(const char *name, unsigned mask, warp_operation operation, void *mine);
+
+/* Threads of a block that wait for one thing, which the derived class is. */
+class waiting_threads
+{
+      public:
+	virtual ~waiting_threads() = default;
+	/* What a thread of them does, for reports: "waits for ..., which lacks ...". */
+	virtual std::string describe() const = 0;
+	/* Does for them what a GPU does beside its threads, if it can, and wakes them if their wait has ended. Returns
+	 * whether it could. It is called as late as it can be: when no thread of the block can run. */
+	virtual bool advance();
+
+	std::vector<unsigned> threads; /* their numbers, in the order in which they came */
+};
+
+/* The calling thread waits until others, or advance(), wake the list. */
+void block_wait(waiting_threads &list);
+
+/* All threads of the list run on. */
+void block_wake(waiting_threads &list);
 
 /* How many blocks have begun. */
 uint64_t block_number();

@@ -1,4 +1,5 @@
 /* Errors of the runtime API, and the device. */
+#include "tests/cuda_host/capability.h"
 #include "tests/cuda_host/runtime.h"
 
 #include <chrono>
@@ -123,12 +124,30 @@ cudaError_t cudaDriverGetVersion(int *version)
 	return cudaSuccess;
 }
 
+/* Ten times the major number, and the minor; 0 until it is set. */
+static int capability;
+
+void cuda_host_set_capability(int wanted)
+{
+	capability = wanted;
+}
+
+static int read_capability()
+{
+	const char *given = getenv("CUDA_HOST_CAPABILITY");
+	if (capability == 0)
+		capability = given != nullptr ? atoi(given) : 90;
+	return capability;
+}
+
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device)
 {
 	size_t free_bytes;
 	if (device < 0 || device >= device_count())
 		return cuda_host::result(cudaErrorInvalidDevice);
 	snprintf(properties->name, sizeof(properties->name), "cuda_host");
+	properties->major = read_capability() / 10;
+	properties->minor = read_capability() % 10;
 	return cudaMemGetInfo(&free_bytes, &properties->totalGlobalMem);
 }
 

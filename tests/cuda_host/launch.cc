@@ -1,5 +1,6 @@
 /* Launches: the limits of a device of compute capability 9.0, and the blocks of a grid, one after the other. */
 #include "tests/cuda_host/block.h"
+#include "tests/cuda_host/hopper.h"
 #include "tests/cuda_host/order.h"
 #include "tests/cuda_host/report.h"
 #include "tests/cuda_host/runtime.h"
@@ -15,8 +16,8 @@ namespace
 {
 const unsigned MOST_THREADS = 1024, MOST_THREADS_Z = 64;
 const unsigned MOST_BLOCKS_X = 0x7fffffff, MOST_BLOCKS_YZ = 65535;
-const size_t SHARED_BYTES = 48 * 1024;       /* dynamic shared memory of a block, unless the kernel asks for more */
-const size_t MOST_SHARED_BYTES = 227 * 1024; /* for which it may ask */
+const size_t SHARED_BYTES = 48 * 1024; /* dynamic shared memory of a block, unless the kernel asks for more */
+using cuda_host::MOST_SHARED_BYTES;
 
 std::map<const void *, size_t> shared_limits; /* of the kernels that asked */
 

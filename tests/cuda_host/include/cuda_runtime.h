@@ -21,6 +21,7 @@
 #define __host__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
+#define __grid_constant__
 #define __align__(bytes) __attribute__((aligned(bytes)))
 /* The section makes the compiler refuse a shared array that is not static, of which each thread would have its own. */
 #define __shared__ __attribute__((section("cuda_shared")))

@@ -40,6 +40,7 @@ enum { cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventDisableTiming =
 struct cudaDeviceProp {
 	char name[256];
 	size_t totalGlobalMem;
+	int major, minor; /* the compute capability */
 };
 
 typedef struct CUstream_st *cudaStream_t;
