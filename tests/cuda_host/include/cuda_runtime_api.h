@@ -41,6 +41,7 @@ struct cudaDeviceProp {
 	char name[256];
 	size_t totalGlobalMem;
 	int major, minor; /* the compute capability */
+	int multiProcessorCount;
 };
 
 typedef struct CUstream_st *cudaStream_t;
