@@ -1,6 +1,9 @@
 /*
  * Linear layers by cuBLASLt: y = x W^T and its two gradients. Sums are in float32, from bfloat16 or float32, and
- * rounded once to the type of the result; float32 is never shortened to TF32.
+ * rounded once to the type of the result; float32 is never shortened to TF32. A bfloat16 result that is added to in
+ * place (d_x with `add`, d_w, a residual that is y) may have two roundings: on Hopper cuBLASLt rounds the product to
+ * bfloat16 and adds that to what is in memory, as a framework does which adds the gradient of a micro-batch to those
+ * before.
  *
  * Every matrix is row-major device memory with a row stride of its own. The result must not overlap another operand,
  * but the residual may be y itself, with the same stride. Types: both factors are WLB_BFLOAT16 or both are WLB_FLOAT32;

@@ -4,16 +4,17 @@
 
 /* Packs of a row that a thread keeps in registers from the sum over the row to the results; it loads further ones
  * again. */
-static constexpr int HELD_FORWARD = 8, HELD_BACKWARD = 2;
+static constexpr int HELD_FORWARD = 8;
 
 static const unsigned MOST_FORWARD = 512, MOST_BACKWARD = 1024; /* threads of a block */
 
 /* Sums of the weight's gradient, each over a part of the tokens. */
 static const int64_t MOST_PARTS = 256;
 
-/* The largest sums of a part that a block keeps in shared memory, so that two blocks fit a multiprocessor; wider ones
- * are in device memory. */
-static const size_t MOST_SHARED_BYTES = 96 * 1024;
+/* The packs of a row times the rows of which a block has x, d_out and d_x in shared memory: 96 KB at most, so that two
+ * blocks fit a multiprocessor of Hopper, and one fits those that have least. */
+static constexpr int MOST_SHARED_PACKS = 2048;
+static const size_t MOST_SHARED_BYTES = 3 * 16 * MOST_SHARED_PACKS;
 
 /* -- forward -- */
 
@@ -87,121 +88,170 @@ __global__ static void __launch_bounds__(MOST_FORWARD)
 
 /* -- backward: with y = x r w, dx = r (w dy - x r^2 mean(w dy x)) and dw = sum over the tokens of dy x r -- */
 
-/* A row of the arrays. */
-template <typename element> struct gradient_row {
-	element *d_x;
-	const element *d_out, *x, *weight;
-	float r;
-};
-
-/* Adds dy x r of pack i to sums[j * packs + i], where j is the element of the pack: neighbouring threads have
- * neighbouring sums. Returns the sum of w dy x over the pack. */
+/* Adds dy x r of a pack to `sums`. Returns the sum of w dy x over the pack. */
 template <int count, typename element>
-__device__ static inline float add_weight_gradient(float *sums, const wlb_pack<element, count> &x_pack,
+__device__ static inline float add_weight_gradient(float (&sums)[count], const wlb_pack<element, count> &x_pack,
                                                    const wlb_pack<element, count> &d_pack,
-                                                   const gradient_row<element> &row, int i, int packs)
+                                                   const wlb_pack<element, count> &weight_pack, float r)
 {
 	float x[count], d[count], weight[count], products = 0;
 	wlb_values(x, x_pack);
 	wlb_values(d, d_pack);
-	wlb_load_values<count>(weight, row.weight, i);
+	wlb_values(weight, weight_pack);
 #pragma unroll
 	for (int j = 0; j < count; j++) {
-		sums[j * packs + i] += d[j] * x[j] * row.r;
+		sums[j] += d[j] * x[j] * r;
 		products += weight[j] * d[j] * x[j];
 	}
 	return products;
 }
 
+/* Stores d_x + r (w dy - x mean) as pack i, where d_x is what the pack held. */
 template <int count, typename element>
-__device__ static inline void add_x_gradient(const wlb_pack<element, count> &x_pack,
-                                             const wlb_pack<element, count> &d_pack, const gradient_row<element> &row,
-                                             float mean, int i)
+__device__ static inline void
+add_x_gradient(element *to, int i, const wlb_pack<element, count> &d_x_pack, const wlb_pack<element, count> &x_pack,
+               const wlb_pack<element, count> &d_pack, const wlb_pack<element, count> &weight_pack, float r, float mean)
 {
 	float x[count], d[count], weight[count], d_x[count];
 	wlb_values(x, x_pack);
 	wlb_values(d, d_pack);
-	wlb_load_values<count>(weight, row.weight, i);
-	wlb_load_values<count>(d_x, row.d_x, i);
+	wlb_values(weight, weight_pack);
+	wlb_values(d_x, d_x_pack);
 #pragma unroll
 	for (int j = 0; j < count; j++)
-		d_x[j] += row.r * (weight[j] * d[j] - x[j] * mean);
-	wlb_store_values<count>(row.d_x, i, d_x);
+		d_x[j] += r * (weight[j] * d[j] - x[j] * mean);
+	wlb_store_values<count>(to, i, d_x);
 }
 
-template <typename element, int count>
-__device__ static inline void backward_row(float *sums, const gradient_row<element> &row, int width)
+/* What both kernels compute: block b the tokens [b * tokens_of_part, ...), whose weight gradients it sums in
+ * parts[b, width]. A thread computes the same columns of every token, so its sums need no barrier. */
+template <typename element> struct gradients {
+	element *d_x;
+	float *parts;
+	const element *d_out, *x, *weight;
+	const float *rstd;
+	int64_t tokens, tokens_of_part;
+	int width;
+};
+
+/* Starts copies of the thread's packs of a row of x, d_out and d_x to `slot`, as one group; an empty one where the part
+ * has no such row. */
+template <int count, typename element>
+__device__ static inline void fetch_row(element *slot, const gradients<element> &g, int64_t row, int64_t end)
 {
-	const int packs = width / count, step = (int)blockDim.x, first = (int)threadIdx.x;
-	wlb_pack<element, count> x[HELD_BACKWARD], d[HELD_BACKWARD];
+	if (row < end)
+		for (int i = (int)threadIdx.x * count; i < g.width; i += (int)blockDim.x * count) {
+			wlb_copy_async(slot + i, g.x + row * g.width + i, true);
+			wlb_copy_async(slot + g.width + i, g.d_out + row * g.width + i, true);
+			wlb_copy_async(slot + 2 * g.width + i, g.d_x + row * g.width + i, true);
+		}
+	wlb_copy_async_commit();
+}
+
+/* Computes the row in `slot`: a thread reads only what it has copied there itself. */
+template <int held, int count, typename element>
+__device__ static inline void backward_row(float (&sums)[held][count], const element *slot,
+                                           const wlb_pack<element, count> (&weight)[held], float r, element *d_x,
+                                           int width)
+{
+	const element *x = slot, *d_out = slot + width, *before = slot + 2 * width;
 	float products = 0;
 #pragma unroll
-	for (int h = 0; h < HELD_BACKWARD; h++) {
-		const int i = first + h * step;
-		if (i < packs) {
-			x[h] = wlb_load<count>(row.x, i);
-			d[h] = wlb_load<count>(row.d_out, i);
-			products += add_weight_gradient<count>(sums, x[h], d[h], row, i, packs);
-		}
+	for (int h = 0; h < held; h++) {
+		const int i = (int)(threadIdx.x + h * blockDim.x);
+		if (i < width / count)
+			products += add_weight_gradient<count>(sums[h], wlb_load<count>(x, i),
+			                                       wlb_load<count>(d_out, i), weight[h], r);
 	}
-	for (int i = first + HELD_BACKWARD * step; i < packs; i += step)
-		products += add_weight_gradient<count>(sums, wlb_load<count>(row.x, i), wlb_load<count>(row.d_out, i),
-		                                       row, i, packs);
-	const float mean = row.r * row.r * wlb_block_sum(products) / (float)width;
+	const float mean = r * r * wlb_block_sum(products) / (float)width;
 #pragma unroll
-	for (int h = 0; h < HELD_BACKWARD; h++)
-		if (first + h * step < packs)
-			add_x_gradient<count>(x[h], d[h], row, mean, first + h * step);
-	for (int i = first + HELD_BACKWARD * step; i < packs; i += step)
-		add_x_gradient<count>(wlb_load<count>(row.x, i), wlb_load<count>(row.d_out, i), row, mean, i);
-}
-
-/* Block b computes the tokens [b * tokens_of_part, ...) and sums their weight gradients in parts[b, width]. A thread
- * computes the same columns of every token, so its sums need no barrier. */
-template <typename element, int count, bool in_shared>
-__global__ static void __launch_bounds__(MOST_BACKWARD)
-	backward(element *d_x, float *parts, const element *d_out, const element *x, const element *weight,
-                 const float *rstd, int64_t tokens, int width, int64_t tokens_of_part)
-{
-	const int packs = width / count;
-	const int64_t begin = blockIdx.x * tokens_of_part;
-	const int64_t end = min(begin + tokens_of_part, tokens);
-	float *part = parts + (int64_t)blockIdx.x * width, *sums = in_shared ? (float *)wlb_dynamic_shared : part;
-	for (int i = (int)threadIdx.x; i < packs; i += (int)blockDim.x)
-		for (int j = 0; j < count; j++)
-			sums[j * packs + i] = 0;
-	for (int64_t t = begin; t < end; t++) {
-		const int64_t at = t * width;
-		const gradient_row<element> row = {d_x + at, d_out + at, x + at, weight, rstd[t]};
-		backward_row<element, count>(sums, row, width);
+	for (int h = 0; h < held; h++) {
+		const int i = (int)(threadIdx.x + h * blockDim.x);
+		if (i < width / count)
+			add_x_gradient<count>(d_x, i, wlb_load<count>(before, i), wlb_load<count>(x, i),
+			                      wlb_load<count>(d_out, i), weight[h], r, mean);
 	}
-	if (in_shared)
-		for (int i = (int)threadIdx.x; i < packs; i += (int)blockDim.x)
-			for (int j = 0; j < count; j++)
-				part[j * packs + i] = sums[j * packs + i];
 }
 
-/* The threads of x have neighbouring sums, those of y different parts. Sum p is of the column
- * p % packs * count + p / packs. */
-static constexpr unsigned ADD_X = 32, ADD_Y = 8;
+/* For rows of at most `held` packs a thread. The `slots` next rows are under way while one is computed: a block
+ * waits at barriers in every row, so that loads of the row alone would leave the memory idle. */
+template <typename element, int count, int slots, int held>
+__global__ static void __launch_bounds__(MOST_BACKWARD) backward(gradients<element> g)
+{
+	const int packs = g.width / count, step = (int)blockDim.x, first = (int)threadIdx.x, slot_size = 3 * g.width;
+	const int64_t begin = blockIdx.x * g.tokens_of_part, end = min(begin + g.tokens_of_part, g.tokens);
+	element *shared = (element *)wlb_dynamic_shared;
+	float sums[held][count] = {};
+	wlb_pack<element, count> weight[held] = {};
+	for (int s = 0; s < slots; s++)
+		fetch_row<count>(shared + s * slot_size, g, begin + s, end);
+#pragma unroll
+	for (int h = 0; h < held; h++)
+		if (first + h * step < packs)
+			weight[h] = wlb_load<count>(g.weight, first + h * step);
+	for (int64_t t = begin; t < end; t++) {
+		element *slot = shared + (int)(t - begin) % slots * slot_size;
+		const float r = g.rstd[t];
+		wlb_copy_async_wait<slots - 1>();
+		backward_row<held, count>(sums, slot, weight, r, g.d_x + t * g.width, g.width);
+		fetch_row<count>(slot, g, t + slots, end);
+	}
+	float *part = g.parts + (int64_t)blockIdx.x * g.width;
+#pragma unroll
+	for (int h = 0; h < held; h++)
+		if (first + h * step < packs)
+			wlb_store_floats<count>(part, first + h * step, sums[h]);
+}
+
+/* For rows of any width and address: the sums are in device memory, and rows are loaded twice. */
+template <typename element, int count>
+__global__ static void __launch_bounds__(MOST_BACKWARD) backward_of_any(gradients<element> g)
+{
+	const int packs = g.width / count, step = (int)blockDim.x, first = (int)threadIdx.x;
+	const int64_t begin = blockIdx.x * g.tokens_of_part, end = min(begin + g.tokens_of_part, g.tokens);
+	float *part = g.parts + (int64_t)blockIdx.x * g.width, sums[count] = {};
+	for (int i = first; i < packs; i += step)
+		wlb_store_floats<count>(part, i, sums);
+	for (int64_t t = begin; t < end; t++) {
+		const element *x = g.x + t * g.width, *d = g.d_out + t * g.width;
+		element *d_x = g.d_x + t * g.width;
+		const float r = g.rstd[t];
+		float products = 0;
+		for (int i = first; i < packs; i += step) {
+			wlb_load_floats<count>(sums, part, i);
+			products += add_weight_gradient<count>(sums, wlb_load<count>(x, i), wlb_load<count>(d, i),
+			                                       wlb_load<count>(g.weight, i), r);
+			wlb_store_floats<count>(part, i, sums);
+		}
+		const float mean = r * r * wlb_block_sum(products) / (float)g.width;
+		for (int i = first; i < packs; i += step)
+			add_x_gradient<count>(d_x, i, wlb_load<count>(d_x, i), wlb_load<count>(x, i),
+			                      wlb_load<count>(d, i), wlb_load<count>(g.weight, i), r, mean);
+	}
+}
+
+/* The threads of x have neighbouring columns, those of y different parts. */
+static constexpr unsigned ADD_X = 32, ADD_Y = 32;
 
 template <typename gradient>
-__global__ static void add_parts(gradient *d_weight, const float *parts, int count_of_parts, int width, int count)
+__global__ static void __launch_bounds__(ADD_X *ADD_Y)
+	add_parts(gradient *d_weight, const float *parts, int count_of_parts, int width)
 {
 	static __shared__ float sums[ADD_Y][ADD_X];
-	const int p = (int)(blockIdx.x * ADD_X + threadIdx.x), packs = width / count;
+	const int column = (int)(blockIdx.x * ADD_X + threadIdx.x);
 	float sum = 0;
-	if (p < width)
+	if (column < width)
+#pragma unroll 8
 		for (int part = (int)threadIdx.y; part < count_of_parts; part += ADD_Y)
-			sum += parts[(int64_t)part * width + p];
+			sum += parts[(int64_t)part * width + column];
 	sums[threadIdx.y][threadIdx.x] = sum;
 	__syncthreads();
-	if (threadIdx.y != 0 || p >= width)
+	if (threadIdx.y != 0 || column >= width)
 		return;
 	for (unsigned y = 1; y < ADD_Y; y++)
 		sum += sums[y][threadIdx.x];
 	const float all[1] = {sum};
-	wlb_add_gradients<1>(d_weight, p % packs * count + p / packs, all);
+	wlb_add_gradients<1>(d_weight, column, all);
 }
 
 /* -- launches -- */
@@ -239,13 +289,30 @@ size_t wlb_cuda_rmsnorm_scratch_bytes(int64_t rows, int64_t width)
 	return (size_t)((rows < MOST_PARTS ? rows : MOST_PARTS) * width) * sizeof(float);
 }
 
-template <typename... parameters>
-static int allow_shared(struct wlb_device *device, const char *name, void (*kernel)(parameters...))
+/* Queues the kernel that computes rows of such a width at such addresses. */
+template <typename kind>
+static void queue_backward(struct wlb_device *device, const char *name, const gradients<typename kind::element> &g,
+                           int64_t parts)
 {
-	return wlb_cuda_check(
-		device,
-		cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)MOST_SHARED_BYTES),
-		name);
+	typedef typename kind::element element;
+	const int packs = g.width / kind::count;
+	struct wlb_cuda_grid grid = {(unsigned)parts, wlb_row_threads(packs, 1, MOST_BACKWARD)};
+	void (*kernel)(gradients<element>) = backward_of_any<element, kind::count>;
+	if constexpr (kind::count > 1) {
+		const int slots = packs <= MOST_SHARED_PACKS / 4 ? 4 : packs <= MOST_SHARED_PACKS / 2 ? 2 : 1;
+		if (packs <= MOST_SHARED_PACKS) {
+			kernel = slots == 4   ? backward<element, kind::count, 4, 1>
+			         : slots == 2 ? backward<element, kind::count, 2, 1>
+			                      : backward<element, kind::count, 1, 2>;
+			grid.shared_bytes = (size_t)(slots * packs) * 3 * 16;
+			if (!wlb_cuda_check(device,
+			                    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+			                                         (int)MOST_SHARED_BYTES),
+			                    name))
+				return;
+		}
+	}
+	wlb_cuda_launch(device, name, grid, kernel, g);
 }
 
 void wlb_cuda_rmsnorm_backward(struct wlb_device *device, void *d_x, void *d_weight, const void *d_out, const void *x,
@@ -255,23 +322,23 @@ void wlb_cuda_rmsnorm_backward(struct wlb_device *device, void *d_x, void *d_wei
 		return;
 	const char *name = "rmsnorm_backward";
 	const struct parts_of_tokens parts = divide(tokens);
-	const size_t sums_bytes = (size_t)width * sizeof(float);
-	float *sums = (float *)wlb_cuda_scratch(device, (size_t)parts.count * sums_bytes, name);
+	float *sums = (float *)wlb_cuda_scratch(device, (size_t)(parts.count * width) * sizeof(float), name);
 	if (sums == NULL)
 		return;
 	wlb_choose_kinds(device, {width}, {d_x, d_out, x, weight}, [=](auto kind, auto zero) {
 		typedef typename decltype(kind)::element element;
 		typedef decltype(zero) gradient;
-		const bool in_shared = sums_bytes <= MOST_SHARED_BYTES;
-		auto *kernel = in_shared ? backward<element, kind.count, true> : backward<element, kind.count, false>;
-		if (in_shared && !allow_shared(device, name, kernel))
-			return;
-		const unsigned threads = wlb_row_threads(width / kind.count, 1, MOST_BACKWARD);
-		wlb_cuda_launch(device, name, {(unsigned)parts.count, threads, in_shared ? sums_bytes : 0}, kernel,
-		                (element *)d_x, sums, (const element *)d_out, (const element *)x,
-		                (const element *)weight, (const float *)rstd, tokens, (int)width, parts.tokens_of_part);
+		const gradients<element> g = {(element *)d_x,
+		                              sums,
+		                              (const element *)d_out,
+		                              (const element *)x,
+		                              (const element *)weight,
+		                              (const float *)rstd,
+		                              tokens,
+		                              parts.tokens_of_part,
+		                              (int)width};
+		queue_backward<decltype(kind)>(device, name, g, parts.count);
 		wlb_cuda_launch(device, name, {(unsigned)((width + ADD_X - 1) / ADD_X), dim3(ADD_X, ADD_Y)},
-		                add_parts<gradient>, (gradient *)d_weight, sums, (int)parts.count, (int)width,
-		                kind.count + 0);
+		                add_parts<gradient>, (gradient *)d_weight, sums, (int)parts.count, (int)width);
 	});
 }

@@ -6,7 +6,8 @@
  * (Fasi, Higham, Mikaitis & Pranesh 2021). A sum of k products and what it is added to, in any order, differs from the
  * exact one by at most (k + 2) u times the sum of the absolute values (Higham 2002, section 3.1: gamma_n is n u to
  * first order; one more unit for the rest of it). The result is then rounded once to its type, by a half unit in the
- * last place: 2^-8 of it in bfloat16, 2^-24 in float32.
+ * last place: 2^-8 of it in bfloat16, 2^-24 in float32. A bfloat16 result that is added to in place may have had its
+ * product rounded before (linear.h), by 2^-8 of that, which is much more than of the sum where the two cancel.
  */
 #include <math.h>
 #include <stdio.h>
@@ -134,22 +135,27 @@ static double element_error(enum operation operation, const struct wlb_cuda_line
                             const struct matrix *before, int64_t row, int64_t column)
 {
 	const int64_t k = operation == D_W ? size->n : operation <= FORWARD_RESIDUAL ? size->in : size->out;
-	double want = 0, absolute = 0;
+	const int in_place = operation == D_X_ADD || operation == D_W;
+	double added = 0, product = 0;
 	if (operation == FORWARD_RESIDUAL)
-		want = value_at(&o->added, row, column);
-	else if (operation != FORWARD && operation != D_X)
-		want = value_at(before, row, column);
-	absolute = fabs(want);
+		added = value_at(&o->added, row, column);
+	else if (in_place)
+		added = value_at(before, row, column);
+	double absolute = fabs(added);
 	for (int64_t i = 0; i < k; i++) {
 		const double left = operation == D_W ? value_at(&o->left, i, row) : value_at(&o->left, row, i);
 		const double right =
 			operation <= FORWARD_RESIDUAL ? value_at(&o->right, column, i) : value_at(&o->right, i, column);
-		want += left * right;
+		product += left * right;
 		absolute += fabs(left * right);
 	}
-	const double sum_bound = (double)(k + 2) * ldexp(absolute, -23);
-	const double rounding = (fabs(want) + sum_bound) * ldexp(1, o->result.type == WLB_BFLOAT16 ? -8 : -24);
-	const double error = fabs(value_at(&o->result, row, column) - want) / (sum_bound + rounding);
+	const int is_bfloat16 = o->result.type == WLB_BFLOAT16;
+	const double want = product + added, roundoff = ldexp(1, is_bfloat16 ? -8 : -24);
+	double bound = (double)(k + 2) * ldexp(absolute, -23);
+	if (in_place && is_bfloat16)
+		bound += (fabs(product) + bound) * roundoff;
+	bound += (fabs(want) + bound) * roundoff;
+	const double error = fabs(value_at(&o->result, row, column) - want) / bound;
 	return isnan(error) ? INFINITY : error;
 }
 

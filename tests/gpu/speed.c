@@ -1,6 +1,7 @@
 /*
  * How fast the operations of a CUDA device are in bfloat16, each alone, on the sizes of a Llama of 1.1 G parameters
- * (hidden 2048, 32 heads of 64, 8 key heads, feed-forward 8192) with 16,384 tokens; attention with heads of 128.
+ * (hidden 2048, 32 heads of 64, 8 key heads, feed-forward 8192) with 16,384 tokens; attention with heads of 128 where
+ * nothing else is said.
  *
  *   wlb-gpu-speed [--tiny]
  *
@@ -15,7 +16,11 @@
 #include "kernels/attention_tiles.h"
 #include "kernels/ops.h"
 
-enum { BUFFERS = 6, PATTERN = 1 << 18, HEAD_DIM = 128, MOST_DOCUMENTS = 32 };
+enum { BUFFERS = 6, HEAD_DIM = 128, SMALL_HEAD_DIM = 64, MOST_DOCUMENTS = 32 };
+
+/* Elements of the random numbers that fill a buffer again and again: a prime, so that no two rows of a matrix are the
+ * same. */
+enum { PATTERN = 262147 };
 
 /* Each run takes at most about so long on all its repetitions. */
 #define MEASURE_S 0.5
@@ -35,6 +40,7 @@ struct bench {
 	void *buffers[BUFFERS]; /* of 4 bytes for each of buffer_elements */
 	int64_t buffer_elements;
 	double *sum, *factor; /* device */
+	int32_t *targets;     /* device: one for each row of logits */
 	struct wlb_weight weight;
 	struct wlb_segments segments;
 	struct wlb_attention_shape shape;
@@ -110,8 +116,8 @@ OPERATION(swiglu_forward, m[0], m[1], n, b->size.feed_forward)
 OPERATION(swiglu_backward, m[0], m[2], m[1], n, b->size.feed_forward)
 OPERATION(gather_rows, m[0], w, m[1], w, NULL, n, w)
 OPERATION(sum_squares, b->sum, m[0], n *w)
-OPERATION(cross_entropy_statistics, m[1], m[0], (const int32_t *)m[2], n / 4, 0, b->size.vocabulary)
-OPERATION(cross_entropy_gradient, b->sum, m[0], m[1], 1, (const int32_t *)m[2], n / 4, 0, b->size.vocabulary, 1.0)
+OPERATION(cross_entropy_statistics, m[1], m[0], b->targets, n / 4, 0, b->size.vocabulary)
+OPERATION(cross_entropy_gradient, b->sum, m[0], m[1], 1, b->targets, n / 4, 0, b->size.vocabulary, 1.0)
 
 static void adamw(struct bench *b)
 {
@@ -120,7 +126,8 @@ static void adamw(struct bench *b)
 	b->device->ops->adamw(b->device, m[0], m[1], m[2], m[3], m[4], elements(b), &settings, b->factor);
 }
 
-/* Bytes that must be read and written: of elements of tokens x width, of 2 bytes each. */
+/* Bytes that must be read and written: of elements of tokens x width, of 2 bytes each. RoPE also reads the angles of a
+ * row, of 4 bytes for each column of a head. */
 static const struct {
 	const char *name;
 	action *run;
@@ -130,7 +137,7 @@ static const struct {
 	{"add", add, 6, 0, 0},
 	{"rmsnorm_forward", rmsnorm_forward, 8, 0, 0},
 	{"rmsnorm_backward", rmsnorm_backward, 8, 0, 0},
-	{"rope", rope, 4, 0, 0},
+	{"rope", rope, 4 + 4 * 64 / 2048.0, 0, 0},
 	{"swiglu_forward", swiglu_forward, 0, 6, 0},
 	{"swiglu_backward", swiglu_backward, 0, 10, 0},
 	{"gather_rows", gather_rows, 4, 0, 0},
@@ -204,7 +211,7 @@ static void measure_products(struct bench *b)
 /* q, k and v are columns of one matrix, buffers[0], as are their gradients, buffers[1]. */
 static void *column(const struct bench *b, int buffer, int64_t head)
 {
-	return (char *)b->buffers[buffer] + (size_t)(head * HEAD_DIM) * wlb_dtype_bytes(b->device->compute);
+	return (char *)b->buffers[buffer] + (size_t)(head * b->shape.head_dim) * wlb_dtype_bytes(b->device->compute);
 }
 
 static void attention_forward(struct bench *b)
@@ -241,7 +248,7 @@ static void release_segments(struct bench *b)
 }
 
 /* Makes the segments of documents, one after the other, and their tiles. */
-static int set_documents(struct bench *b, const int32_t *lengths, int count, struct wlb_error *error)
+static int set_documents(struct bench *b, int head_dim, const int32_t *lengths, int count, struct wlb_error *error)
 {
 	struct wlb_segment list[MOST_DOCUMENTS];
 	struct wlb_attention_tiles tiles = {0};
@@ -251,17 +258,17 @@ static int set_documents(struct bench *b, const int32_t *lengths, int count, str
 		list[i] = (struct wlb_segment){at, lengths[i], at, lengths[i], 0};
 		longest = lengths[i] > longest ? lengths[i] : longest;
 	}
-	int64_t stride = (int64_t)(b->size.heads + 2 * b->size.kv_heads) * HEAD_DIM;
+	int64_t stride = (int64_t)(b->size.heads + 2 * b->size.kv_heads) * head_dim;
 	b->shape = (struct wlb_attention_shape){.q_tokens = at,
 	                                        .k_tokens = at,
 	                                        .heads = b->size.heads,
 	                                        .kv_heads = b->size.kv_heads,
-	                                        .head_dim = HEAD_DIM,
+	                                        .head_dim = head_dim,
 	                                        .q_stride = stride,
 	                                        .kv_stride = stride,
-	                                        .out_stride = (int64_t)b->size.heads * HEAD_DIM};
+	                                        .out_stride = (int64_t)b->size.heads * head_dim};
 	*s = (struct wlb_segments){.count = count, .max_q = longest, .max_k = longest};
-	s->tile_rows = b->device->ops->attention_tile_rows(b->device, HEAD_DIM, error);
+	s->tile_rows = b->device->ops->attention_tile_rows(b->device, head_dim, error);
 	int rc = s->tile_rows > 0 ? wlb_attention_tiles_make(&tiles, list, count, s->tile_rows, error) : s->tile_rows;
 	if (rc == 0 && s->tile_rows > 0) {
 		s->query_tile_count = tiles.query_tiles;
@@ -277,15 +284,15 @@ static int set_documents(struct bench *b, const int32_t *lengths, int count, str
 	return rc;
 }
 
-static void measure_documents(struct bench *b, const char *what, const int32_t *lengths, int count)
+static void measure_documents(struct bench *b, const char *what, int head_dim, const int32_t *lengths, int count)
 {
 	struct wlb_error error = {"out of memory"};
 	char name[64];
 	double pairs = 0.0;
 	for (int i = 0; i < count; i++)
 		pairs += 0.5 * (double)lengths[i] * ((double)lengths[i] + 1.0);
-	double flops = 4.0 * b->size.heads * HEAD_DIM * pairs;
-	if (set_documents(b, lengths, count, &error) < 0) {
+	double flops = 4.0 * b->size.heads * head_dim * pairs;
+	if (set_documents(b, head_dim, lengths, count, &error) < 0) {
 		report(b, what, &error);
 	} else {
 		snprintf(name, sizeof(name), "attention_forward %s", what);
@@ -296,32 +303,38 @@ static void measure_documents(struct bench *b, const char *what, const int32_t *
 	release_segments(b);
 }
 
-/* One document of each length, and documents of which each is half as long as the one before. */
+/* One document of each length, documents of which each is half as long as the one before, and four of equal length. */
 static void measure_attention(struct bench *b, int tiny)
 {
 	static const int32_t large[] = {4096, 16384, 32768, 131072}, small[] = {5, 48};
-	const int32_t *one = tiny ? small : large;
+	const int32_t *one = tiny ? small : large, quarter = (int32_t)b->size.tokens / 4;
+	const int32_t equal[] = {quarter, quarter, quarter, quarter};
 	int32_t packed[MOST_DOCUMENTS], left = (int32_t)b->size.tokens;
 	int count = 0;
-	char name[32];
+	char name[48];
 	for (size_t i = 0; i < (tiny ? sizeof(small) : sizeof(large)) / sizeof(*one); i++) {
 		snprintf(name, sizeof(name), "one document of %d", one[i]);
-		measure_documents(b, name, &one[i], 1);
+		measure_documents(b, name, HEAD_DIM, &one[i], 1);
 	}
 	while (left > 0) {
 		packed[count] = left > 1 ? left / 2 : 1;
 		left -= packed[count++];
 	}
-	measure_documents(b, "packed, each half the one before", packed, count);
+	measure_documents(b, "packed, each half the one before", HEAD_DIM, packed, count);
+	snprintf(name, sizeof(name), "four documents of %d", quarter);
+	measure_documents(b, name, HEAD_DIM, equal, 4);
+	snprintf(name, sizeof(name), "four documents of %d, heads of %d", quarter, SMALL_HEAD_DIM);
+	measure_documents(b, name, SMALL_HEAD_DIM, equal, 4);
 }
 
 /* -- all -- */
 
-/* Random numbers in [-1, 1): products of zeros take less power, and so are faster. */
+/* Random numbers in [-1, 1): products of zeros, or of rows that repeat, take less power, and so are faster. Each buffer
+ * begins elsewhere in the pattern. */
 static int fill(struct bench *b, struct wlb_error *error)
 {
 	uint16_t *pattern = malloc(PATTERN * sizeof(*pattern));
-	size_t bytes = (size_t)b->buffer_elements * sizeof(float), part = PATTERN * sizeof(*pattern);
+	const size_t bytes = (size_t)b->buffer_elements * sizeof(float), whole = PATTERN * sizeof(*pattern);
 	uint32_t state = 1; /* a linear congruential generator (Numerical Recipes) */
 	if (pattern == NULL)
 		return wlb_fail(error, "out of host memory");
@@ -329,12 +342,35 @@ static int fill(struct bench *b, struct wlb_error *error)
 		state = state * 1664525u + 1013904223u;
 		wlb_dtype_store(WLB_BFLOAT16, pattern, i, (double)state / 2147483648.0 - 1.0);
 	}
-	for (int i = 0; i < BUFFERS; i++)
-		for (size_t at = 0; at < bytes; at += part)
-			b->device->ops->to_device(b->device, NULL, (char *)b->buffers[i] + at, pattern,
-			                          bytes - at < part ? bytes - at : part);
+	for (int i = 0; i < BUFFERS; i++) {
+		char *to = b->buffers[i];
+		const size_t skipped = (size_t)(i * (PATTERN / BUFFERS)) * sizeof(*pattern);
+		size_t filled = whole < bytes ? whole : bytes;
+		const size_t first = filled < whole - skipped ? filled : whole - skipped;
+		b->device->ops->to_device(b->device, NULL, to, (const char *)pattern + skipped, first);
+		b->device->ops->to_device(b->device, NULL, to + first, pattern, filled - first);
+		for (size_t part; filled < bytes; filled += part) {
+			part = bytes - filled < filled ? bytes - filled : filled;
+			b->device->ops->copy(b->device, to + filled, to, part);
+		}
+	}
 	int rc = b->device->ops->synchronize(b->device, error);
 	free(pattern);
+	return rc;
+}
+
+/* Every row of logits has a target: a row without one is not read. */
+static int make_targets(struct bench *b, struct wlb_error *error)
+{
+	const int64_t rows = b->size.tokens / 4;
+	int32_t *list = malloc((size_t)rows * sizeof(*list));
+	if (list == NULL)
+		return wlb_fail(error, "out of host memory");
+	for (int64_t i = 0; i < rows; i++)
+		list[i] = (int32_t)(i * 7919 % b->size.vocabulary);
+	b->targets = uploaded(b, list, (size_t)rows * sizeof(*list), error);
+	int rc = b->targets != NULL ? b->device->ops->synchronize(b->device, error) : -1;
+	free(list);
 	return rc;
 }
 
@@ -366,7 +402,7 @@ static int open_bench(struct bench *b, int tiny, struct wlb_error *error)
 	if (b->ended == NULL)
 		return -1;
 	ops->clip_factor(b->device, b->factor, b->sum, b->sum, 0.0); /* 1: with 0 AdamW would change nothing */
-	return fill(b, error);
+	return make_targets(b, error) == 0 ? fill(b, error) : -1;
 }
 
 static void close_bench(struct bench *b)
@@ -378,6 +414,7 @@ static void close_bench(struct bench *b)
 		ops->release(b->device, b->buffers[i]);
 	ops->release(b->device, b->sum);
 	ops->release(b->device, b->factor);
+	ops->release(b->device, b->targets);
 	ops->event_free(b->device, b->began);
 	ops->event_free(b->device, b->ended);
 	wlb_device_close(b->device);
