@@ -179,8 +179,8 @@ __global__ static void __launch_bounds__(wlb_attention_sizes<element, dim>::rows
 /* Starts the copy of the queries at a place and of their d_out. Returns what this thread has to put into the stage's
  * statistics: one number of the columns' lse, then delta. */
 template <typename element, int dim, int threads>
-__device__ static inline float fetch(const struct wlb_query_block &place, const struct wlb_cuda_attention &a, int kv_head,
-                                     int stage)
+__device__ static inline float fetch(const struct wlb_query_block &place, const struct wlb_cuda_attention &a,
+                                     int kv_head, int stage)
 {
 	typedef shared<element, dim> memory;
 	constexpr int columns = memory::columns;

@@ -29,12 +29,13 @@ enum {
 
 struct wlb_hopper_attention {
 	struct wlb_cuda_attention a;
+	int32_t *tiles_taken; /* forward: device memory, 0 at first */
 	struct wlb_tensor_map q, k, v, d_out;
 };
 
 /* Bytes of `rows` rows of a matrix, and of one slab. */
-template <int dim, int rows> constexpr int wlb_matrix_bytes = rows * dim * 2;
-template <int rows> constexpr int wlb_slab_bytes = rows * WLB_ROW_BYTES;
+template <int dim, int rows> constexpr int wlb_matrix_bytes = rows *dim * 2;
+template <int rows> constexpr int wlb_slab_bytes = rows *WLB_ROW_BYTES;
 
 /* A stage and its phase, as producers and consumers walk through the stages in the same order. */
 template <int stages> struct wlb_stage {
@@ -52,8 +53,8 @@ template <int stages> struct wlb_stage {
 
 /* Starts the copy of `rows` rows from `row` on of a head, whose columns begin at `column`. */
 template <int dim, int rows>
-__device__ static inline void wlb_load_rows(unsigned char *to, const struct wlb_tensor_map *map, int column, int64_t row,
-                                            wlb_mbarrier *barrier)
+__device__ static inline void wlb_load_rows(unsigned char *to, const struct wlb_tensor_map *map, int column,
+                                            int64_t row, wlb_mbarrier *barrier)
 {
 #pragma unroll
 	for (int slab = 0; slab < dim / WLB_BOX_COLUMNS; slab++)
@@ -109,7 +110,8 @@ __device__ static inline void wlb_pack_fragments(uint32_t (&to)[depth][4], const
 	for (int k = 0; k < depth; k++)
 #pragma unroll
 		for (int i = 0; i < 4; i++)
-			to[k][i] = wlb_pack_bf16(values[2 * k + i / 2][i % 2 * 2], values[2 * k + i / 2][i % 2 * 2 + 1]);
+			to[k][i] =
+				wlb_pack_bf16(values[2 * k + i / 2][i % 2 * 2], values[2 * k + i / 2][i % 2 * 2 + 1]);
 }
 
 /* Sets the rows from `valid` on of a matrix of `rows` rows to 0, by a warpgroup, before products that sum over rows. */
@@ -174,7 +176,8 @@ static inline void wlb_hopper_launch(struct wlb_device *device, const char *oper
                                      void (*kernel)(struct wlb_hopper_attention),
                                      const struct wlb_hopper_attention &arguments)
 {
-	const cudaError_t status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
+	const cudaError_t status =
+		cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
 	if (wlb_cuda_check(device, status, operation))
 		wlb_cuda_launch(device, operation, {(unsigned)blocks, WLB_HOPPER_THREADS, (size_t)shared_bytes}, kernel,
 		                arguments);

@@ -1,22 +1,25 @@
 /*
  * Computes the gradients of attention on compute capability 9.0, by the method of attention_backward.cu: one kernel has
  * tiles of queries and makes d_q and delta, then one has tiles of keys and makes d_k and d_v. Every sum is made by one
- * warpgroup in a fixed order. Both kernels have their own rows as rows of the scores, so that the probabilities, and dS,
- * are in the registers where the next product needs them.
+ * warpgroup in a fixed order. Both kernels have their own rows as rows of the scores, so that the probabilities, and
+ * dS, are in the registers where the next product needs them.
  */
 #include "kernels/cuda/attention_hopper.cuh"
 #include "kernels/cuda/attention_readers.cuh"
 
-/* Rows of a block of columns, and stages of two such matrices. */
-enum { COLUMNS = 64, STAGES = 4 };
+enum { STAGES = 4 };
+
+/* Rows of a block of columns: as many as the registers of the sums leave. */
+template <int dim> constexpr int columns_of = dim == 64 ? 128 : 64;
 
 /* Shared memory: two matrices of a tile, stages of two matrices of columns, statistics of the columns (lse in base 2,
  * then delta) for each stage, barriers. */
 template <int dim> struct memory {
+	static constexpr int columns = columns_of<dim>;
 	static constexpr int tile_bytes = wlb_matrix_bytes<dim, WLB_HOPPER_ROWS>;
-	static constexpr int block_bytes = wlb_matrix_bytes<dim, COLUMNS>;
+	static constexpr int block_bytes = wlb_matrix_bytes<dim, columns>;
 	static constexpr int statistics_at = 2 * tile_bytes + 2 * STAGES * block_bytes;
-	static constexpr int barriers_at = statistics_at + STAGES * 2 * COLUMNS * (int)sizeof(float);
+	static constexpr int barriers_at = statistics_at + STAGES * 2 * columns * (int)sizeof(float);
 	static constexpr int bytes = barriers_at + 128;
 
 	__device__ static unsigned char *tile(int matrix)
@@ -29,7 +32,7 @@ template <int dim> struct memory {
 	}
 	__device__ static float *statistics(int stage)
 	{
-		return (float *)(wlb_dynamic_shared + statistics_at) + stage * 2 * COLUMNS;
+		return (float *)(wlb_dynamic_shared + statistics_at) + stage * 2 * columns;
 	}
 	__device__ static wlb_mbarrier *barrier(int number)
 	{
@@ -75,8 +78,8 @@ __device__ static inline void load_block(int stage, const struct wlb_tensor_map 
 	typedef memory<dim> m;
 	wlb_mbarrier *const full = m::barrier(FULL + stage);
 	wlb_mbarrier_arrive_expect(full, 2 * m::block_bytes);
-	wlb_load_rows<dim, COLUMNS>(m::block(stage, 0), first, column, row, full);
-	wlb_load_rows<dim, COLUMNS>(m::block(stage, 1), second, column, row, full);
+	wlb_load_rows<dim, m::columns>(m::block(stage, 0), first, column, row, full);
+	wlb_load_rows<dim, m::columns>(m::block(stage, 1), second, column, row, full);
 }
 
 /* Waits for a stage, of which `valid` rows are of the segment; the rows past them become 0 in both matrices. */
@@ -85,9 +88,9 @@ __device__ static inline void await_block(const struct wlb_stage<STAGES> &stage,
 {
 	typedef memory<dim> m;
 	wlb_mbarrier_wait(m::barrier(FULL + stage.index), stage.parity);
-	if (valid < COLUMNS) {
-		wlb_clear_rows<dim, COLUMNS>(m::block(stage.index, 0), valid);
-		wlb_clear_rows<dim, COLUMNS>(m::block(stage.index, 1), valid);
+	if (valid < m::columns) {
+		wlb_clear_rows<dim, m::columns>(m::block(stage.index, 0), valid);
+		wlb_clear_rows<dim, m::columns>(m::block(stage.index, 1), valid);
 		wlb_rows_cleared(consumer);
 	}
 }
@@ -116,7 +119,7 @@ struct job {
 
 /* The heads that share keys come together, so that few keys are in use at a time and stay in the L2 cache; within them
  * the longest tiles come first. */
-__device__ static inline struct job job_of(const struct wlb_cuda_attention &a, int number)
+template <int dim> __device__ static inline struct job job_of(const struct wlb_cuda_attention &a, int number)
 {
 	struct job job;
 	const int group = a.heads / a.kv_heads, in_group = number % (a.query_tile_count * group);
@@ -126,11 +129,12 @@ __device__ static inline struct job job_of(const struct wlb_cuda_attention &a, i
 	job.segment = a.segments[tile.segment];
 	job.first = tile.first;
 	const int last = min(tile.first + WLB_HOPPER_ROWS, job.segment.q_count) - 1;
-	job.blocks = (wlb_keys_seen(job.segment, last) + COLUMNS - 1) / COLUMNS;
+	job.blocks = (wlb_keys_seen(job.segment, last) + columns_of<dim> - 1) / columns_of<dim>;
 	return job;
 }
 
-template <int dim> __device__ static inline void produce_keys(const struct wlb_hopper_attention &p, const struct job &job)
+template <int dim>
+__device__ static inline void produce_keys(const struct wlb_hopper_attention &p, const struct job &job)
 {
 	struct wlb_stage<STAGES> stage;
 	if (job.blocks == 0)
@@ -138,7 +142,8 @@ template <int dim> __device__ static inline void produce_keys(const struct wlb_h
 	load_tile<dim>(&p.q, &p.d_out, job.head * dim, (int64_t)job.segment.q_start + job.first);
 	for (int block = 0; block < job.blocks; block++, stage.advance()) {
 		wlb_mbarrier_wait(memory<dim>::barrier(EMPTY + stage.index), stage.parity ^ 1);
-		load_block<dim>(stage.index, &p.k, &p.v, job.kv_head * dim, (int64_t)job.segment.k_start + block * COLUMNS);
+		load_block<dim>(stage.index, &p.k, &p.v, job.kv_head * dim,
+		                (int64_t)job.segment.k_start + block * columns_of<dim>);
 	}
 }
 
@@ -198,22 +203,34 @@ __device__ static inline struct statistics read_statistics(const struct wlb_cuda
 	return s;
 }
 
-/* Scores and products d_out v^T of keys from `first` on become dS. */
-template <int dim>
-__device__ static inline void make_d_scores(float (&scores)[COLUMNS / 8][4], const float (&products)[COLUMNS / 8][4],
+/* Scores become probabilities. */
+template <int dim, int tiles>
+__device__ static inline void make_probabilities(float (&scores)[tiles][4], const struct statistics &s)
+{
+#pragma unroll
+	for (int n = 0; n < tiles; n++)
+#pragma unroll
+		for (int i = 0; i < 4; i++)
+			scores[n][i] = probability<dim>(scores[n][i], s.lse_log2[i / 2]);
+}
+
+/* Probabilities become dS, by the products d_out v^T. */
+template <int tiles>
+__device__ static inline void make_d_scores(float (&scores)[tiles][4], const float (&products)[tiles][4],
                                             const struct statistics &s)
 {
 #pragma unroll
-	for (int n = 0; n < COLUMNS / 8; n++)
+	for (int n = 0; n < tiles; n++)
 #pragma unroll
 		for (int i = 0; i < 4; i++)
-			scores[n][i] = probability<dim>(scores[n][i], s.lse_log2[i / 2]) * (products[n][i] - s.delta[i / 2]);
+			scores[n][i] *= products[n][i] - s.delta[i / 2];
 }
 
 /* Masks the scores of a block of keys, where a row of the warpgroup does not see all of them. */
-__device__ static inline void mask_keys(float (&scores)[COLUMNS / 8][4], const struct job &job, int row, int first)
+template <int tiles>
+__device__ static inline void mask_keys(float (&scores)[tiles][4], const struct job &job, int row, int first)
 {
-	if (wlb_keys_seen(job.segment, job.first + row / 64 * 64) >= first + COLUMNS)
+	if (wlb_keys_seen(job.segment, job.first + row / 64 * 64) >= first + 8 * tiles)
 		return;
 	const int query = job.first + row + threadIdx.x % 32 / 4;
 	const struct wlb_seen seen[2] = {{0, wlb_keys_seen(job.segment, query) - first},
@@ -221,10 +238,40 @@ __device__ static inline void mask_keys(float (&scores)[COLUMNS / 8][4], const s
 	wlb_mask(scores, seen);
 }
 
-/* The fragments of a warp's queries and of their d_out. */
+/* A warpgroup's queries and their d_out as left operands: in registers with heads of 128, so that shared memory is read
+ * less. With heads of 64 the blocks of keys are larger, and the operands are read from shared memory: ptxas of
+ * CUDA 13.0 gives dS the registers of the fragments of d_out, which the next block needs. */
 template <int dim> struct rows {
 	uint32_t queries[dim / 16][4], d_out[dim / 16][4];
+
+	__device__ void load(int, int row)
+	{
+		load_fragments<dim>(queries, memory<dim>::tile(0), row);
+		load_fragments<dim>(d_out, memory<dim>::tile(1), row);
+	}
 };
+
+template <> struct rows<64> {
+	uint64_t queries, d_out;
+
+	__device__ void load(int consumer, int)
+	{
+		queries = wlb_descriptor(memory<64>::tile(0) + consumer * 64 * WLB_ROW_BYTES, 0);
+		d_out = wlb_descriptor(memory<64>::tile(1) + consumer * 64 * WLB_ROW_BYTES, 0);
+	}
+};
+
+template <int dim, int tiles>
+__device__ static inline void multiply_keys(float (&d)[tiles][4], const uint32_t (&a)[dim / 16][4], uint64_t keys)
+{
+	wlb_products_of_rows<dim, 8 * tiles>(d, a, keys);
+}
+
+template <int dim, int tiles>
+__device__ static inline void multiply_keys(float (&d)[tiles][4], uint64_t a, uint64_t keys)
+{
+	wlb_products_of_rows<dim, WLB_HOPPER_ROWS, 8 * tiles>(d, a, keys);
+}
 
 /* Computes d_q of a warpgroup; `row` is the warp's first row in the tile. */
 template <int dim>
@@ -235,10 +282,10 @@ __device__ static inline void consume_keys(float (&d_q)[dim / 8][4], const struc
 	const int seen = wlb_keys_seen(job.segment, min(job.first + consumer * 64 + 63, job.segment.q_count - 1));
 	struct wlb_stage<STAGES> stage;
 	int before = -1; /* the stage of the block before, whose products may be under way */
-	float scores[COLUMNS / 8][4], products[COLUMNS / 8][4];
-	uint32_t d_scores[COLUMNS / 16][4];
+	float scores[columns_of<dim> / 8][4], products[columns_of<dim> / 8][4];
+	uint32_t d_scores[columns_of<dim> / 16][4] = {};
 	for (int block = 0; block < job.blocks; block++, stage.advance()) {
-		const int first = block * COLUMNS;
+		const int first = block * columns_of<dim>;
 		if (first >= seen) { /* only the other warpgroup sees these keys */
 			wlb_mbarrier_wait(m::barrier(FULL + stage.index), stage.parity);
 			wlb_release(m::barrier(EMPTY + stage.index));
@@ -246,28 +293,33 @@ __device__ static inline void consume_keys(float (&d_q)[dim / 8][4], const struc
 		}
 		await_block<dim>(stage, job.segment.k_count - first, consumer);
 		wlb_products_begin();
-		wlb_products_of_rows<dim, COLUMNS>(scores, rows.queries, wlb_descriptor(m::block(stage.index, 0), 0));
+		multiply_keys<dim>(scores, rows.queries, wlb_descriptor(m::block(stage.index, 0), 0));
 		wlb_products_commit();
-		wlb_products_of_rows<dim, COLUMNS>(products, rows.d_out, wlb_descriptor(m::block(stage.index, 1), 0));
+		multiply_keys<dim>(products, rows.d_out, wlb_descriptor(m::block(stage.index, 1), 0));
 		wlb_products_commit();
 		wlb_products_wait<1>(); /* the scores, and d_q of the block before */
 		if (before >= 0)
 			wlb_release(m::barrier(EMPTY + before));
+		wlb_operands_free(d_scores);
 		mask_keys(scores, job, row, first);
+		make_probabilities<dim>(scores, s);
+		wlb_compute_now(scores);
 		wlb_products_wait<0>();
-		make_d_scores<dim>(scores, products, s);
+		make_d_scores(scores, products, s);
 		wlb_pack_fragments(d_scores, scores);
 		wlb_products_begin();
 		wlb_add_products_of_columns(d_q, d_scores,
-		                            wlb_descriptor(m::block(stage.index, 0), wlb_slab_bytes<COLUMNS>));
+		                            wlb_descriptor(m::block(stage.index, 0), wlb_slab_bytes<columns_of<dim>>));
 		wlb_products_commit();
 		before = stage.index;
 	}
 	wlb_products_wait<0>();
+	wlb_operands_free(d_scores);
 }
 
 template <int dim>
-__device__ static inline void make_d_q(const struct wlb_hopper_attention &p, const struct job &job, int consumer, int row)
+__device__ static inline void make_d_q(const struct wlb_hopper_attention &p, const struct job &job, int consumer,
+                                       int row)
 {
 	typedef memory<dim> m;
 	float d_q[dim / 8][4];
@@ -276,8 +328,7 @@ __device__ static inline void make_d_q(const struct wlb_hopper_attention &p, con
 	if (job.blocks > 0) {
 		struct rows<dim> rows;
 		wlb_mbarrier_wait(m::barrier(TILE_FULL), 0);
-		load_fragments<dim>(rows.queries, m::tile(0), row);
-		load_fragments<dim>(rows.d_out, m::tile(1), row);
+		rows.load(consumer, row);
 		consume_keys<dim>(d_q, rows, s, job, consumer, row);
 	}
 	const float scale = wlb_attention_scale<dim>(), factor[2] = {scale, scale};
@@ -291,7 +342,7 @@ __global__ static void __launch_bounds__(WLB_HOPPER_THREADS, 1)
 	backward_of_queries(const __grid_constant__ struct wlb_hopper_attention p)
 {
 	make_barriers<dim>(1);
-	const struct job job = job_of(p.a, blockIdx.x);
+	const struct job job = job_of<dim>(p.a, blockIdx.x);
 	if (threadIdx.x < WLB_WARPGROUP) {
 		wlb_registers_give<WLB_PRODUCER_REGISTERS>();
 		if (threadIdx.x == 0)
@@ -316,11 +367,11 @@ __device__ static inline void load_queries(const struct wlb_hopper_attention &p,
 	if (threadIdx.x == 0)
 		load_block<dim>(stage, &p.q, &p.d_out, head * dim, token);
 	float *const statistics = m::statistics(stage);
-	for (int column = threadIdx.x; column < COLUMNS; column += 32) {
+	for (int column = threadIdx.x; column < columns_of<dim>; column += 32) {
 		const bool valid = place.first + column < place.segment.q_count;
 		const int64_t at = (token + column) * p.a.heads + head;
 		statistics[column] = valid ? wlb_to_log2(p.a.lse[at]) : 0.0f;
-		statistics[COLUMNS + column] = valid ? p.a.delta[at] : 0.0f;
+		statistics[columns_of<dim> + column] = valid ? p.a.delta[at] : 0.0f;
 	}
 	wlb_mbarrier_arrive(m::barrier(FULL + stage));
 }
@@ -339,15 +390,15 @@ __device__ static inline void produce_queries(const struct wlb_hopper_attention 
 		wlb_mbarrier_wait(memory<dim>::barrier(EMPTY + stage.index), stage.parity ^ 1);
 		load_queries<dim>(p, place, kv_head, stage.index);
 		stage.advance();
-	} while (wlb_advance(place, p.a, tile, COLUMNS));
+	} while (wlb_advance(place, p.a, tile, columns_of<dim>));
 }
 
 /* Scores become probabilities. */
-template <int dim>
-__device__ static inline void make_probabilities(float (&scores)[COLUMNS / 8][4], const float *lse_log2)
+template <int dim, int tiles>
+__device__ static inline void make_probabilities(float (&scores)[tiles][4], const float *lse_log2)
 {
 #pragma unroll
-	for (int n = 0; n < COLUMNS / 8; n++) {
+	for (int n = 0; n < tiles; n++) {
 		const float2 pair = *(const float2 *)(lse_log2 + 8 * n + threadIdx.x % 4 * 2);
 #pragma unroll
 		for (int i = 0; i < 4; i++)
@@ -356,11 +407,12 @@ __device__ static inline void make_probabilities(float (&scores)[COLUMNS / 8][4]
 }
 
 /* Products d_out v^T become dS. */
-__device__ static inline void make_d_scores(const float (&probabilities)[COLUMNS / 8][4],
-                                            float (&products)[COLUMNS / 8][4], const float *delta)
+template <int tiles>
+__device__ static inline void make_d_scores(const float (&probabilities)[tiles][4], float (&products)[tiles][4],
+                                            const float *delta)
 {
 #pragma unroll
-	for (int n = 0; n < COLUMNS / 8; n++) {
+	for (int n = 0; n < tiles; n++) {
 		const float2 pair = *(const float2 *)(delta + 8 * n + threadIdx.x % 4 * 2);
 #pragma unroll
 		for (int i = 0; i < 4; i++)
@@ -376,41 +428,44 @@ template <int dim> struct gradients {
 /* Adds the queries at a place. `row` is the warp's first row. d_v is not begun before dS is there: with the products of
  * the next place under way beside those of this one, the sums do not fit the registers. */
 template <int dim>
-__device__ static inline void add_queries(struct gradients<dim> &gradients, const struct wlb_query_block &place, int stage,
-                                          const struct wlb_key_tile &tile, int consumer, int row)
+__device__ static inline void add_queries(struct gradients<dim> &gradients, const struct wlb_query_block &place,
+                                          int stage, const struct wlb_key_tile &tile, int consumer, int row)
 {
 	typedef memory<dim> m;
-	float scores[COLUMNS / 8][4], products[COLUMNS / 8][4];
-	uint32_t weights[COLUMNS / 16][4], d_scores[COLUMNS / 16][4];
+	float scores[columns_of<dim> / 8][4], products[columns_of<dim> / 8][4];
+	uint32_t weights[columns_of<dim> / 16][4], d_scores[columns_of<dim> / 16][4];
 	const int rows_at = consumer * 64 * WLB_ROW_BYTES;
 	const unsigned char *const queries = m::block(stage, 0), *const d_out = m::block(stage, 1);
 	wlb_products_begin();
-	wlb_products_of_rows<dim, WLB_HOPPER_ROWS, COLUMNS>(scores, wlb_descriptor(m::tile(0) + rows_at, 0),
-	                                                    wlb_descriptor(queries, 0));
+	wlb_products_of_rows<dim, WLB_HOPPER_ROWS, columns_of<dim>>(scores, wlb_descriptor(m::tile(0) + rows_at, 0),
+	                                                            wlb_descriptor(queries, 0));
 	wlb_products_commit();
-	wlb_products_of_rows<dim, WLB_HOPPER_ROWS, COLUMNS>(products, wlb_descriptor(m::tile(1) + rows_at, 0),
-	                                                    wlb_descriptor(d_out, 0));
+	wlb_products_of_rows<dim, WLB_HOPPER_ROWS, columns_of<dim>>(products, wlb_descriptor(m::tile(1) + rows_at, 0),
+	                                                            wlb_descriptor(d_out, 0));
 	wlb_products_commit();
 	wlb_products_wait<1>(); /* the scores */
-	wlb_mask_queries<COLUMNS>(scores, place, tile.k_start + row);
+	wlb_mask_queries<columns_of<dim>>(scores, place, tile.k_start + row);
 	make_probabilities<dim>(scores, m::statistics(stage));
+	wlb_compute_now(scores);
 	wlb_products_wait<0>(); /* the products of d_out and v */
-	make_d_scores(scores, products, m::statistics(stage) + COLUMNS);
+	make_d_scores(scores, products, m::statistics(stage) + columns_of<dim>);
 	wlb_pack_fragments(weights, scores);
 	wlb_pack_fragments(d_scores, products);
 	wlb_products_begin();
-	wlb_add_products_of_columns(gradients.d_v, weights, wlb_descriptor(d_out, wlb_slab_bytes<COLUMNS>));
-	wlb_add_products_of_columns(gradients.d_k, d_scores, wlb_descriptor(queries, wlb_slab_bytes<COLUMNS>));
+	wlb_add_products_of_columns(gradients.d_v, weights, wlb_descriptor(d_out, wlb_slab_bytes<columns_of<dim>>));
+	wlb_add_products_of_columns(gradients.d_k, d_scores, wlb_descriptor(queries, wlb_slab_bytes<columns_of<dim>>));
 	wlb_products_commit();
 	wlb_products_wait<0>();
+	wlb_operands_free(weights);
+	wlb_operands_free(d_scores);
 	wlb_release(m::barrier(EMPTY + stage));
 }
 
 /* Whether no query of a place sees a key of the warpgroup, whose first key is `key`, counted in k. */
-__device__ static inline bool sees_nothing(const struct wlb_query_block &place, int key)
+template <int dim> __device__ static inline bool sees_nothing(const struct wlb_query_block &place, int key)
 {
 	key -= place.segment.k_start;
-	return key >= place.segment.k_count || key > place.segment.q_offset + place.first + COLUMNS - 1;
+	return key >= place.segment.k_count || key > place.segment.q_offset + place.first + columns_of<dim> - 1;
 }
 
 template <int dim>
@@ -423,7 +478,7 @@ __device__ static inline void consume_queries(struct gradients<dim> &gradients, 
 	wlb_mbarrier_wait(m::barrier(TILE_FULL), 0);
 	wlb_enter_reader(place, a, tile);
 	do {
-		if (sees_nothing(place, tile.k_start + consumer * 64)) {
+		if (sees_nothing<dim>(place, tile.k_start + consumer * 64)) {
 			wlb_mbarrier_wait(m::barrier(FULL + stage.index), stage.parity);
 			wlb_release(m::barrier(EMPTY + stage.index));
 		} else {
@@ -431,7 +486,7 @@ __device__ static inline void consume_queries(struct gradients<dim> &gradients, 
 			add_queries<dim>(gradients, place, stage.index, tile, consumer, row);
 		}
 		stage.advance();
-	} while (wlb_advance(place, a, tile, COLUMNS));
+	} while (wlb_advance(place, a, tile, columns_of<dim>));
 }
 
 template <int dim>
@@ -471,8 +526,8 @@ __global__ static void __launch_bounds__(WLB_HOPPER_THREADS, 1)
 template <int dim> static void launch(struct wlb_device *device, const struct wlb_hopper_attention &p)
 {
 	if (p.a.query_tile_count > 0)
-		wlb_hopper_launch(device, "attention_backward", (int64_t)p.a.query_tile_count * p.a.heads, memory<dim>::bytes,
-		                  backward_of_queries<dim>, p);
+		wlb_hopper_launch(device, "attention_backward", (int64_t)p.a.query_tile_count * p.a.heads,
+		                  memory<dim>::bytes, backward_of_queries<dim>, p);
 	if (p.a.key_tile_count > 0)
 		wlb_hopper_launch(device, "attention_backward", (int64_t)p.a.key_tile_count * p.a.kv_heads,
 		                  memory<dim>::bytes, backward_of_keys<dim>, p);

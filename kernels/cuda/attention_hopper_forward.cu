@@ -1,21 +1,33 @@
 /*
  * Computes attention on compute capability 9.0: FlashAttention-3 (Shah et al. 2024). The grid has a block for each
- * processor, which takes tiles of queries in turn, so that the first keys of a tile are copied while the tile before it
- * ends. The two warpgroups of consumers issue products in turn (ping-pong), so that one multiplies while the other
- * computes the softmax; and each computes the softmax of a block of keys while the values of the block before it are
- * multiplied.
+ * processor, which takes the next tile of queries when it has none, so that the first keys of a tile are copied while
+ * the tile before it ends. The two warpgroups of consumers issue products in turn (ping-pong), so that one multiplies
+ * while the other computes the softmax; and each computes the softmax of a block of keys while the values of the block
+ * before it are multiplied.
  */
 #include "kernels/cuda/attention_hopper.cuh"
 
 /* Keys of a block, and stages of keys and of values. */
 enum { KEYS = 128, STAGES = 2 };
 
-/* Shared memory: queries, stages of keys, stages of values, barriers. */
+/* Numbers of barriers; those of stages are followed by those of further stages. */
+enum {
+	QUERIES_FULL,
+	QUERIES_EMPTY,
+	KEYS_FULL,
+	KEYS_EMPTY = KEYS_FULL + STAGES,
+	VALUES_FULL = KEYS_EMPTY + STAGES,
+	VALUES_EMPTY = VALUES_FULL + STAGES,
+	BARRIERS = VALUES_EMPTY + STAGES,
+};
+
+/* Shared memory: queries, stages of keys, stages of values, barriers, the number of the tile. */
 template <int dim> struct memory {
 	static constexpr int tile_bytes = wlb_matrix_bytes<dim, WLB_HOPPER_ROWS>;
 	static constexpr int block_bytes = wlb_matrix_bytes<dim, KEYS>;
 	static constexpr int barriers_at = tile_bytes + 2 * STAGES * block_bytes;
-	static constexpr int bytes = barriers_at + 128;
+	static constexpr int number_at = barriers_at + BARRIERS * (int)sizeof(wlb_mbarrier);
+	static constexpr int bytes = number_at + 16;
 
 	__device__ static unsigned char *queries()
 	{
@@ -29,21 +41,14 @@ template <int dim> struct memory {
 	{
 		return keys(STAGES + stage);
 	}
+	__device__ static int *number() /* of the tile */
+	{
+		return (int *)(wlb_dynamic_shared + number_at);
+	}
 	__device__ static wlb_mbarrier *barrier(int number)
 	{
 		return (wlb_mbarrier *)(wlb_dynamic_shared + barriers_at) + number;
 	}
-};
-
-/* Numbers of barriers; those of stages are followed by those of further stages. */
-enum {
-	QUERIES_FULL,
-	QUERIES_EMPTY,
-	KEYS_FULL,
-	KEYS_EMPTY = KEYS_FULL + STAGES,
-	VALUES_FULL = KEYS_EMPTY + STAGES,
-	VALUES_EMPTY = VALUES_FULL + STAGES,
-	BARRIERS = VALUES_EMPTY + STAGES,
 };
 
 /* A tile of queries of one head. */
@@ -54,15 +59,7 @@ struct job {
 };
 
 /* Numbers of tiles: those of the heads that share keys come together, so that few keys are in use at a time and stay in
- * the L2 cache; within them the longest come first. Rounds of the grid run alternately up and down, so that no block has
- * the longest of every round. Returns -1 where the block has no tile in this round. */
-__device__ static inline int number_of_round(const struct wlb_cuda_attention &a, int round)
-{
-	const int forth = blockIdx.x, back = gridDim.x - 1 - blockIdx.x;
-	const int64_t number = (int64_t)round * gridDim.x + (round % 2 == 0 ? forth : back);
-	return number < (int64_t)a.query_tile_count * a.heads ? (int)number : -1;
-}
-
+ * the L2 cache; within them the longest come first. */
 __device__ static inline struct job job_of(const struct wlb_cuda_attention &a, int number)
 {
 	struct job job;
@@ -79,31 +76,47 @@ __device__ static inline struct job job_of(const struct wlb_cuda_attention &a, i
 
 /* -- producer -- */
 
+/* Copies the blocks of keys of a tile and their values, last block first. */
+template <int dim>
+__device__ static inline void load_blocks(const struct wlb_hopper_attention &p, const struct job &job,
+                                          struct wlb_stage<STAGES> &stage)
+{
+	typedef memory<dim> m;
+	for (int block = job.blocks - 1; block >= 0; block--, stage.advance()) {
+		const int64_t row = (int64_t)job.segment.k_start + block * KEYS;
+		wlb_mbarrier *full = m::barrier(KEYS_FULL + stage.index);
+		wlb_mbarrier_wait(m::barrier(KEYS_EMPTY + stage.index), stage.parity ^ 1);
+		wlb_mbarrier_arrive_expect(full, m::block_bytes);
+		wlb_load_rows<dim, KEYS>(m::keys(stage.index), &p.k, job.kv_head * dim, row, full);
+		full = m::barrier(VALUES_FULL + stage.index);
+		wlb_mbarrier_wait(m::barrier(VALUES_EMPTY + stage.index), stage.parity ^ 1);
+		wlb_mbarrier_arrive_expect(full, m::block_bytes);
+		wlb_load_rows<dim, KEYS>(m::values(stage.index), &p.v, job.kv_head * dim, row, full);
+	}
+}
+
+/* Takes tiles and tells the consumers their numbers, with the queries; -1 after the last. By one thread. */
 template <int dim> __device__ static inline void produce(const struct wlb_hopper_attention &p)
 {
 	typedef memory<dim> m;
+	const int tiles = p.a.query_tile_count * p.a.heads;
 	struct wlb_stage<STAGES> stage;
 	unsigned tile_parity = 0;
-	for (int round = 0, number; (number = number_of_round(p.a, round)) >= 0; round++) {
-		const struct job job = job_of(p.a, number);
-		if (job.blocks == 0)
-			continue;
+	for (int number = blockIdx.x, next; number >= 0; number = next, tile_parity ^= 1) {
 		wlb_mbarrier_wait(m::barrier(QUERIES_EMPTY), tile_parity ^ 1);
-		wlb_mbarrier_arrive_expect(m::barrier(QUERIES_FULL), m::tile_bytes);
-		wlb_load_rows<dim, WLB_HOPPER_ROWS>(m::queries(), &p.q, job.head * dim,
-		                                    (int64_t)job.segment.q_start + job.first, m::barrier(QUERIES_FULL));
-		tile_parity ^= 1;
-		for (int block = job.blocks - 1; block >= 0; block--, stage.advance()) {
-			const int64_t row = (int64_t)job.segment.k_start + block * KEYS;
-			wlb_mbarrier *full = m::barrier(KEYS_FULL + stage.index);
-			wlb_mbarrier_wait(m::barrier(KEYS_EMPTY + stage.index), stage.parity ^ 1);
-			wlb_mbarrier_arrive_expect(full, m::block_bytes);
-			wlb_load_rows<dim, KEYS>(m::keys(stage.index), &p.k, job.kv_head * dim, row, full);
-			full = m::barrier(VALUES_FULL + stage.index);
-			wlb_mbarrier_wait(m::barrier(VALUES_EMPTY + stage.index), stage.parity ^ 1);
-			wlb_mbarrier_arrive_expect(full, m::block_bytes);
-			wlb_load_rows<dim, KEYS>(m::values(stage.index), &p.v, job.kv_head * dim, row, full);
+		*m::number() = next = number < tiles ? number : -1;
+		const struct job job = next >= 0 ? job_of(p.a, number) : (struct job){};
+		if (job.blocks == 0) {
+			wlb_mbarrier_arrive(m::barrier(QUERIES_FULL));
+		} else {
+			wlb_mbarrier_arrive_expect(m::barrier(QUERIES_FULL), m::tile_bytes);
+			wlb_load_rows<dim, WLB_HOPPER_ROWS>(m::queries(), &p.q, job.head * dim,
+			                                    (int64_t)job.segment.q_start + job.first,
+			                                    m::barrier(QUERIES_FULL));
 		}
+		if (next >= 0)
+			next = (int)gridDim.x + atomicAdd(p.tiles_taken, 1);
+		load_blocks<dim>(p, job, stage);
 	}
 }
 
@@ -116,8 +129,8 @@ template <int dim> struct running {
 	float sum[2];          /* of exp(score - most) over this lane's columns */
 };
 
-/* Scores become exp(score - largest so far); returns by what the sums before them are multiplied. A row that has seen no
- * key yet has no largest score; 0 stands for it, so that exp is 0 and not undefined. */
+/* Scores become exp(score - largest so far); returns by what the sums before them are multiplied. A row that has seen
+ * no key yet has no largest score; 0 stands for it, so that exp is 0 and not undefined. */
 __device__ static inline float soften_row(float (&scores)[KEYS / 8][4], int half, float &most, float &sum,
                                           float scale_log2)
 {
@@ -188,8 +201,8 @@ __device__ static inline void await_values(const struct wlb_stage<STAGES> &stage
 
 /* Computes state for one tile; it sees at least one block of keys. `row` is the warp's first row in the tile. */
 template <int dim>
-__device__ static inline void consume(struct running<dim> &state, struct wlb_stage<STAGES> &stage, const struct job &job,
-                                      int consumer, int row)
+__device__ static inline void consume(struct running<dim> &state, struct wlb_stage<STAGES> &stage,
+                                      const struct job &job, int consumer, int row)
 {
 	typedef memory<dim> m;
 	const uint64_t queries = wlb_descriptor(m::queries() + consumer * 64 * WLB_ROW_BYTES, 0);
@@ -211,7 +224,8 @@ __device__ static inline void consume(struct running<dim> &state, struct wlb_sta
 		await_values<dim>(before, job, block + 1, consumer);
 		wlb_named_barrier_sync<2 * WLB_WARPGROUP>(WLB_TURN_BARRIER + consumer);
 		wlb_products_begin();
-		wlb_products_of_rows<dim, WLB_HOPPER_ROWS, KEYS>(scores, queries, wlb_descriptor(m::keys(stage.index), 0));
+		wlb_products_of_rows<dim, WLB_HOPPER_ROWS, KEYS>(scores, queries,
+		                                                 wlb_descriptor(m::keys(stage.index), 0));
 		wlb_products_commit();
 		wlb_add_products_of_columns(state.out, weights,
 		                            wlb_descriptor(m::values(before.index), wlb_slab_bytes<KEYS>));
@@ -220,7 +234,9 @@ __device__ static inline void consume(struct running<dim> &state, struct wlb_sta
 		wlb_products_wait<1>(); /* the scores */
 		wlb_release(m::barrier(KEYS_EMPTY + stage.index));
 		soften<dim>(state, scores, shrink, job, row, block);
+		wlb_compute_now(scores);
 		wlb_products_wait<0>();
+		wlb_operands_free(weights);
 		wlb_release(m::barrier(VALUES_EMPTY + before.index));
 		rescale(state, shrink);
 		wlb_pack_fragments(weights, scores);
@@ -229,10 +245,10 @@ __device__ static inline void consume(struct running<dim> &state, struct wlb_sta
 	wlb_release(m::barrier(QUERIES_EMPTY));
 	await_values<dim>(before, job, 0, consumer);
 	wlb_products_begin();
-	wlb_add_products_of_columns(state.out, weights,
-	                            wlb_descriptor(m::values(before.index), wlb_slab_bytes<KEYS>));
+	wlb_add_products_of_columns(state.out, weights, wlb_descriptor(m::values(before.index), wlb_slab_bytes<KEYS>));
 	wlb_products_commit();
 	wlb_products_wait<0>();
+	wlb_operands_free(weights);
 	wlb_release(m::barrier(VALUES_EMPTY + before.index));
 	stage.advance();
 }
@@ -277,15 +293,18 @@ template <int dim> __device__ static inline void consume_all(const struct wlb_ho
 	unsigned tile_parity = 0;
 	if (consumer == 1)
 		wlb_named_barrier_arrive<2 * WLB_WARPGROUP>(WLB_TURN_BARRIER);
-	for (int round = 0, number; (number = number_of_round(p.a, round)) >= 0; round++) {
+	for (;; tile_parity ^= 1) {
+		wlb_mbarrier_wait(m::barrier(QUERIES_FULL), tile_parity);
+		const int number = *m::number();
+		if (number < 0)
+			return;
 		const struct job job = job_of(p.a, number);
 		struct running<dim> state;
 		start(state);
-		if (job.blocks > 0) {
-			wlb_mbarrier_wait(m::barrier(QUERIES_FULL), tile_parity);
+		if (job.blocks > 0)
 			consume(state, stage, job, consumer, row);
-			tile_parity ^= 1;
-		}
+		else
+			wlb_release(m::barrier(QUERIES_EMPTY));
 		finish(state, p.a, job, row);
 	}
 }
@@ -308,19 +327,17 @@ __global__ static void __launch_bounds__(WLB_HOPPER_THREADS, 1)
 	}
 	__syncthreads();
 	if (threadIdx.x < WLB_WARPGROUP) {
-		wlb_registers_give<WLB_PRODUCER_REGISTERS>();
+		wlb_registers_give<WLB_PRODUCER_REGISTERS + 16>();
 		if (threadIdx.x == 0)
 			produce<dim>(p);
 	} else {
-		wlb_registers_take<WLB_CONSUMER_REGISTERS>();
+		wlb_registers_take<WLB_CONSUMER_REGISTERS - 8>();
 		consume_all<dim>(p);
 	}
 }
 
-template <int dim>
-static void launch(struct wlb_device *device, const struct wlb_hopper_attention &p)
+template <int dim> static void launch(struct wlb_device *device, const struct wlb_hopper_attention &p)
 {
-	static_assert(BARRIERS * sizeof(wlb_mbarrier) <= memory<dim>::bytes - memory<dim>::barriers_at, "barriers fit");
 	const int64_t tiles = (int64_t)p.a.query_tile_count * p.a.heads;
 	const int64_t processors = wlb_cuda_of(device)->processors;
 	wlb_hopper_launch(device, "attention_forward", tiles < processors ? tiles : processors, memory<dim>::bytes,
@@ -332,6 +349,10 @@ int wlb_cuda_attention_hopper_forward(struct wlb_device *device, const struct wl
 {
 	struct wlb_hopper_attention p = {};
 	p.a = *a;
+	p.tiles_taken = (int32_t *)wlb_cuda_scratch(device, sizeof(*p.tiles_taken), "attention_forward");
+	if (p.tiles_taken == NULL)
+		return 0; /* the error is kept for synchronize() */
+	wlb_cuda_zero(device, p.tiles_taken, sizeof(*p.tiles_taken));
 	const int64_t q_columns = (int64_t)a->heads * a->head_dim, k_columns = (int64_t)a->kv_heads * a->head_dim;
 	if (wlb_cuda_map_matrix(&p.q, a->q.at, a->q_rows, q_columns, a->q.stride, error) != 0 ||
 	    wlb_cuda_map_matrix(&p.k, a->k.at, a->k_rows, k_columns, a->k.stride, error) != 0 ||

@@ -16,7 +16,7 @@ struct wlb_query_block {
 };
 
 __device__ static inline void wlb_enter_reader(struct wlb_query_block &place, const struct wlb_cuda_attention &a,
-                                           const struct wlb_key_tile &tile)
+                                               const struct wlb_key_tile &tile)
 {
 	place.segment = a.segments[a.readers[tile.first_reader + place.reader]];
 	const int key = max(0, tile.k_start - place.segment.k_start);
@@ -25,7 +25,7 @@ __device__ static inline void wlb_enter_reader(struct wlb_query_block &place, co
 
 /* Goes on by `columns` queries; returns whether there are any. */
 __device__ static inline bool wlb_advance(struct wlb_query_block &place, const struct wlb_cuda_attention &a,
-                                      const struct wlb_key_tile &tile, int columns)
+                                          const struct wlb_key_tile &tile, int columns)
 {
 	place.first += columns;
 	if (place.first < place.segment.q_count)
@@ -42,7 +42,8 @@ __device__ static inline bool wlb_advance(struct wlb_query_block &place, const s
 
 /* What the warp's keys, `key` on in the tile's k, are to the queries from place.first on. */
 template <int columns>
-__device__ static inline void wlb_mask_queries(float (&scores)[columns / 8][4], const struct wlb_query_block &place, int key)
+__device__ static inline void wlb_mask_queries(float (&scores)[columns / 8][4], const struct wlb_query_block &place,
+                                               int key)
 {
 	const struct wlb_segment &segment = place.segment;
 	const int queries = segment.q_count - place.first, offset = segment.q_offset + place.first;

@@ -1,8 +1,8 @@
 /*
- * The instructions of compute capability 9.0 for which CUDA C++ has no name (PTX ISA, sm_90a): barriers in shared memory
- * that count bytes (mbarrier), copies of boxes of a matrix by the tensor memory accelerator (TMA), products of matrices
- * by a warpgroup (wgmma), registers that warpgroups pass on, and named barriers. Kernels use them through these
- * functions alone, so that tests/cuda_host can put functions with the same meaning in their place.
+ * The instructions of compute capability 9.0 for which CUDA C++ has no name (PTX ISA, sm_90a): barriers in shared
+ * memory that count bytes (mbarrier), copies of boxes of a matrix by the tensor memory accelerator (TMA), products of
+ * matrices by a warpgroup (wgmma), registers that warpgroups pass on, and named barriers. Kernels use them through
+ * these functions alone, so that tests/cuda_host can put functions with the same meaning in their place.
  *
  * Boxes in shared memory: rows of 128 bytes, the 16-byte pieces of row r exchanged by piece ^= r % 8 (swizzle of 128
  * bytes), so that a box begins at a multiple of 1024 bytes.
@@ -45,15 +45,17 @@ __device__ static inline void wlb_mbarrier_init_fence()
 /* What the thread wrote to shared memory before is seen by threads that have waited for the phase. */
 __device__ static inline void wlb_mbarrier_arrive(wlb_mbarrier *barrier)
 {
-	asm volatile("mbarrier.arrive.release.cta.shared::cta.b64 _, [%0];" ::"r"(wlb_shared_address(barrier)) : "memory");
+	asm volatile("mbarrier.arrive.release.cta.shared::cta.b64 _, [%0];" ::"r"(wlb_shared_address(barrier))
+	             : "memory");
 }
 
 /* Arrives, and makes the phase wait for so many bytes more. */
 __device__ static inline void wlb_mbarrier_arrive_expect(wlb_mbarrier *barrier, unsigned bytes)
 {
-	asm volatile("mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [%0], %1;" ::"r"(wlb_shared_address(barrier)),
-	             "r"(bytes)
-	             : "memory");
+	asm volatile(
+		"mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [%0], %1;" ::"r"(wlb_shared_address(barrier)),
+		"r"(bytes)
+		: "memory");
 }
 
 /* Waits until the phase of that parity has ended: 0 for the first, third, ... phase. Returns at once if the phase that
@@ -88,7 +90,8 @@ template <int threads> __device__ static inline void wlb_named_barrier_arrive(in
 __device__ static inline void wlb_box_load(void *to, const struct wlb_tensor_map *map, int column, int row,
                                            wlb_mbarrier *barrier)
 {
-	asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], "
+	asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, "
+	             "%3}], "
 	             "[%4];" ::"r"(wlb_shared_address(to)),
 	             "l"((uint64_t)map), "r"(column), "r"(row), "r"(wlb_shared_address(barrier))
 	             : "memory");
@@ -146,16 +149,38 @@ template <int newest> __device__ static inline void wlb_products_wait()
 	asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(newest) : "memory");
 }
 
+/* Registers are computed before what follows, and not yet where the compiler sees their use: what a warpgroup computes
+ * before it waits for products is computed beside them. */
+template <int columns> __device__ static inline void wlb_compute_now(float (&values)[columns][4])
+{
+#pragma unroll
+	for (int i = 0; i < columns * 4; i++)
+		asm volatile("" : "+f"(values[i / 4][i % 4])::"memory");
+}
+
+/* After a wait: the left operands of the products that were waited for had to stay in their registers until now, which
+ * the compiler does not know. */
+template <int depth> __device__ static inline void wlb_operands_free(uint32_t (&a)[depth][4])
+{
+#pragma unroll
+	for (int i = 0; i < depth * 4; i++)
+		asm volatile("" : "+r"(a[i / 4][i % 4])::"memory");
+}
+
 /* The registers of d, as operands: 8 columns; 64 columns; 128. */
 #define WLB_D8(n) "+f"(d[n][0]), "+f"(d[n][1]), "+f"(d[n][2]), "+f"(d[n][3])
 #define WLB_D64(n)                                                                                                     \
-	WLB_D8(n), WLB_D8(n + 1), WLB_D8(n + 2), WLB_D8(n + 3), WLB_D8(n + 4), WLB_D8(n + 5), WLB_D8(n + 6), WLB_D8(n + 7)
+	WLB_D8(n), WLB_D8(n + 1), WLB_D8(n + 2), WLB_D8(n + 3), WLB_D8(n + 4), WLB_D8(n + 5), WLB_D8(n + 6),           \
+		WLB_D8(n + 7)
 #define WLB_D64_NAMES                                                                                                  \
-	"{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, "  \
+	"{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, "   \
+	"%23, "                                                                                                        \
 	"%24, %25, %26, %27, %28, %29, %30, %31}"
 #define WLB_D128_NAMES                                                                                                 \
-	"{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, "  \
-	"%24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, "    \
+	"{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, "   \
+	"%23, "                                                                                                        \
+	"%24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, "    \
+	"%45, "                                                                                                        \
 	"%46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}"
 
 /* d = a b^T, or d += a b^T where `add` is not 0: a of 64 x 16 and b of `columns` x 16 bfloat16 in shared memory, both
@@ -163,7 +188,8 @@ template <int newest> __device__ static inline void wlb_products_wait()
 __device__ static inline void wlb_product(float (&d)[8][4], uint64_t a, uint64_t b, int add)
 {
 	asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %34, 0;\n"
-	             "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " WLB_D64_NAMES ", %32, %33, add, 1, 1, 0, 0;\n}"
+	             "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " WLB_D64_NAMES
+	             ", %32, %33, add, 1, 1, 0, 0;\n}"
 	             : WLB_D64(0)
 	             : "l"(a), "l"(b), "r"(add));
 }
@@ -171,14 +197,15 @@ __device__ static inline void wlb_product(float (&d)[8][4], uint64_t a, uint64_t
 __device__ static inline void wlb_product(float (&d)[16][4], uint64_t a, uint64_t b, int add)
 {
 	asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %66, 0;\n"
-	             "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 " WLB_D128_NAMES ", %64, %65, add, 1, 1, 0, 0;\n}"
+	             "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 " WLB_D128_NAMES
+	             ", %64, %65, add, 1, 1, 0, 0;\n}"
 	             : WLB_D64(0), WLB_D64(8)
 	             : "l"(a), "l"(b), "r"(add));
 }
 
 /* The same with a in registers: the fragments of each warp's 16 rows, in the order of wlb_multiply_bf16. They must not
- * change until the product's group has been waited for. b_by_rows 1: b has its 16 columns contiguous, as above; 0: it is
- * transposed, 16 rows in which the `columns` are contiguous, and d = a b. */
+ * change until the product's group has been waited for. b_by_rows 1: b has its 16 columns contiguous, as above; 0: it
+ * is transposed, 16 rows in which the `columns` are contiguous, and d = a b. */
 template <int b_by_rows>
 __device__ static inline void wlb_product(float (&d)[8][4], const uint32_t (&a)[4], uint64_t b, int add)
 {

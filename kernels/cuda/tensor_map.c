@@ -34,19 +34,21 @@ int wlb_cuda_map_matrix(struct wlb_tensor_map *map, const void *matrix, int64_t 
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	pthread_once(&once, find_encode);
 	if (encode == NULL)
-		return wlb_fail(error, "the driver has no cuTensorMapEncodeTiled: install a driver for CUDA 12.0 or later");
+		return wlb_fail(error,
+		                "the driver has no cuTensorMapEncodeTiled: install a driver for CUDA 12.0 or later");
 	const cuuint64_t sizes[] = {(cuuint64_t)columns, (cuuint64_t)rows};
 	const cuuint64_t strides_bytes[] = {(cuuint64_t)stride * ELEMENT_BYTES};
 	const cuuint32_t box[] = {BOX_COLUMNS, BOX_ROWS}, element_strides[] = {1, 1};
 	CUtensorMap made;
-	const CUresult status = encode(&made, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, (void *)matrix, sizes, strides_bytes, box,
-	                               element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+	const CUresult status = encode(&made, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, (void *)matrix, sizes, strides_bytes,
+	                               box, element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
 	                               CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 	if (status != CUDA_SUCCESS)
-		return wlb_fail(error,
-		                "cuTensorMapEncodeTiled refuses a matrix of %lld rows of %lld elements, %lld apart, at %p: "
-		                "error %d",
-		                (long long)rows, (long long)columns, (long long)stride, matrix, (int)status);
+		return wlb_fail(
+			error,
+			"cuTensorMapEncodeTiled refuses a matrix of %lld rows of %lld elements, %lld apart, at %p: "
+			"error %d",
+			(long long)rows, (long long)columns, (long long)stride, matrix, (int)status);
 	memcpy(map, &made, sizeof(made));
 	return 0;
 }

@@ -110,6 +110,14 @@ static inline unsigned __float_as_uint(float x)
 	return bits;
 }
 
+/* The fibers of a block never run at the same time. */
+static inline int atomicAdd(int *address, int value)
+{
+	const int before = *address;
+	*address += value;
+	return before;
+}
+
 /* -- barriers, shuffles and votes: warp.h has the rules of masks -- */
 void __syncthreads();
 void __syncwarp(unsigned mask = 0xffffffffu);

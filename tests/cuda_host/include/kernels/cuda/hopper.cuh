@@ -107,4 +107,13 @@ static inline float wlb_exp2(float x)
 	return exp2f(x);
 }
 
+/* For compilers of a GPU. */
+template <int columns> static inline void wlb_compute_now(float (&)[columns][4])
+{
+}
+
+template <int depth> static inline void wlb_operands_free(uint32_t (&)[depth][4])
+{
+}
+
 #endif
