@@ -6,6 +6,7 @@ enum {
 	WLB_PROC_STAT_SIZE = 1024,
 	WLB_PROC_STATE = 3, /* a letter: R, S, D, T, t, Z, ... */
 	WLB_PROC_PARENT = 4,
+	WLB_PROC_STARTED = 22, /* clock ticks since the boot */
 	WLB_PROC_EXIT_CODE = 52,
 };
 

@@ -40,13 +40,23 @@ static int parse_timeout(const char *value, struct wlb_spank_args *args, struct 
 	return 0;
 }
 
+static int parse_yes_no(const char *value, bool *yes, const char *example, struct wlb_error *error)
+{
+	bool is_yes = strcmp(value, "yes") == 0;
+	if (!is_yes && strcmp(value, "no") != 0)
+		return wlb_fail(error, "must be yes or no, such as %s", example);
+	*yes = is_yes;
+	return 0;
+}
+
 static int parse_announce(const char *value, struct wlb_spank_args *args, struct wlb_error *error)
 {
-	bool yes = strcmp(value, "yes") == 0;
-	if (!yes && strcmp(value, "no") != 0)
-		return wlb_fail(error, "must be yes or no, such as announce=yes");
-	args->announce = yes;
-	return 0;
+	return parse_yes_no(value, &args->announce, "announce=yes", error);
+}
+
+static int parse_end_stuck_stepd(const char *value, struct wlb_spank_args *args, struct wlb_error *error)
+{
+	return parse_yes_no(value, &args->end_stuck_stepd, "end_stuck_stepd=yes", error);
 }
 
 static int parse_path(const char *value, char *path, size_t size, const char *example, struct wlb_error *error)
@@ -100,6 +110,7 @@ static int parse_argument(const char *argument, struct wlb_spank_args *args, str
 		{"agent=", parse_agent},
 		{"state_dir=", parse_state_dir},
 		{"wlb=", parse_wlb},
+		{"end_stuck_stepd=", parse_end_stuck_stepd},
 	};
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		size_t length = strlen(keys[i].key);
@@ -108,13 +119,14 @@ static int parse_argument(const char *argument, struct wlb_spank_args *args, str
 	}
 	return wlb_fail(error,
 	                "must be one of coordinator=HOST:PORT, munge_socket=PATH, coordinator_user=NAME, timeout_ms=N, "
-	                "announce=yes|no, agent=PATH|no, state_dir=PATH, wlb=PATH");
+	                "announce=yes|no, agent=PATH|no, state_dir=PATH, wlb=PATH, end_stuck_stepd=yes|no");
 }
 
 void wlb_spank_args_parse(int argc, char **argv, struct wlb_spank_args *args)
 {
 	*args = (struct wlb_spank_args){.timeout_ms = WLB_SPANK_TIMEOUT_MS,
 	                                .announce = true,
+	                                .end_stuck_stepd = true,
 	                                .agent = WLB_AGENT_PATH,
 	                                .state_dir = STATE_DIR,
 	                                .wlb = WLB_COMMAND};

@@ -15,6 +15,7 @@ struct wlb_spank_args {
 		client; /* the same, parsed; with munge_socket and coordinator_user, whose name is not looked up */
 	int timeout_ms; /* for announcing a run, and for starting an agent */
 	bool announce;
+	bool end_stuck_stepd;
 	char agent[PATH_MAX]; /* the program; "": none is started */
 	char state_dir[256];  /* notes of running jobs, see delivery.h */
 	char wlb[PATH_MAX];   /* the wlb command */
@@ -23,7 +24,7 @@ struct wlb_spank_args {
 };
 
 /* coordinator=HOST:PORT munge_socket=PATH coordinator_user=NAME timeout_ms=1..200 announce=yes|no agent=PATH|no
- * state_dir=PATH wlb=PATH */
+ * state_dir=PATH wlb=PATH end_stuck_stepd=yes|no */
 void wlb_spank_args_parse(int argc, char **argv, struct wlb_spank_args *args);
 
 /* Logs the unusable argument, if there is one. */

@@ -16,6 +16,7 @@
 #include <slurm/slurm.h> /* SLURM_BATCH_SCRIPT */
 
 #include "spank/environment.h"
+#include "spank/state_dir.h"
 
 enum {
 	FOLDERS_MAX = 16,
@@ -28,40 +29,6 @@ enum {
 static const char wait_s[] = "86400";
 
 /* ---- the note ------------------------------------------------------------------------------------------------- */
-
-/* Opens a folder that is ours and that no other user may write; -1 otherwise. */
-static int open_folder(const char *path, bool make)
-{
-	struct stat about;
-	if (make && mkdir(path, 0755) != 0 && errno != EEXIST)
-		return -1;
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return -1;
-	if (fstat(fd, &about) == 0 && about.st_uid == geteuid() && (about.st_mode & (S_IWGRP | S_IWOTH)) == 0)
-		return fd;
-	close(fd);
-	return -1;
-}
-
-/* If slurmd does not run as root, its user may be unable to write state_dir. */
-static int open_state(const struct wlb_spank_args *args, bool make)
-{
-	char own[64];
-	int fd = open_folder(args->state_dir, make);
-	if (fd >= 0 || geteuid() == 0)
-		return fd;
-	snprintf(own, sizeof(own), "/tmp/wlb-%u", geteuid());
-	return open_folder(own, make);
-}
-
-/* Makes NODE.JOBID; false if Slurm does not report both. */
-static bool note_name(const char *node, uint32_t job_id, char *name, size_t size)
-{
-	if (node == NULL || node[0] == '\0' || node[0] == '.' || strchr(node, '/') != NULL)
-		return false;
-	return snprintf(name, size, "%s.%u", node, job_id) < (int)size;
-}
 
 static bool is_noted(int fd, const char *folder)
 {
@@ -107,11 +74,10 @@ void wlb_delivery_note(spank_t sp, const struct wlb_spank_args *args)
 	    spank_get_item(sp, S_JOB_STEPID, &step_id) != ESPANK_SUCCESS)
 		return;
 	bool batch = step_id == SLURM_BATCH_SCRIPT;
-	/* From slurmstepd's own environment: in the job's environment it is the node of the script. */
-	if (!note_name(getenv("SLURMD_NODENAME"), job_id, name, sizeof(name)))
+	if (!wlb_state_dir_name(job_id, "", name, sizeof(name)))
 		return;
 	find_folder(sp, folder, sizeof(folder));
-	int state = open_state(args, batch);
+	int state = wlb_state_dir_open(args, batch);
 	/* A step on another host than the batch script's finds no note, and makes none. */
 	int fd = state >= 0 ? openat(state, name,
 	                             O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC | (batch ? O_CREAT | O_TRUNC : 0), 0600)
@@ -234,7 +200,7 @@ static _Noreturn void run_delivery(struct delivery *delivery)
 static int read_note(struct delivery *delivery, const char *name)
 {
 	char *rest;
-	int state = open_state(delivery->args, false);
+	int state = wlb_state_dir_open(delivery->args, false);
 	int fd = state >= 0 ? openat(state, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1;
 	delivery->note = fd >= 0 ? calloc(1, NOTE_BYTES_MAX + 1) : NULL;
 	if (delivery->note != NULL && read(fd, delivery->note, NOTE_BYTES_MAX) > 0)
@@ -277,7 +243,7 @@ void wlb_delivery_start(spank_t sp, const struct wlb_spank_args *args)
 	uint32_t job_id = 0;
 	if (spank_get_item(sp, S_JOB_ID, &job_id) != ESPANK_SUCCESS ||
 	    spank_get_item(sp, S_JOB_UID, &delivery.uid) != ESPANK_SUCCESS ||
-	    !note_name(getenv("SLURMD_NODENAME"), job_id, name, sizeof(name)))
+	    !wlb_state_dir_name(job_id, "", name, sizeof(name)))
 		return;
 	if (read_note(&delivery, name) > 0)
 		start_process(&delivery);

@@ -1,12 +1,14 @@
 /*
  * spank_wlb: options in, environment out. This file only dispatches by where the plugin was loaded: sbatch and
- * salloc (allocator.c, submit.c), srun (submit.c, local.c), slurmstepd (remote.c), the job's epilog (delivery.c).
+ * salloc (allocator.c, submit.c), srun (submit.c, local.c), slurmstepd (remote.c), the job's epilog (delivery.c,
+ * stuck_stepd.c).
  */
 #include "spank/allocator.h"
 #include "spank/delivery.h"
 #include "spank/local.h"
 #include "spank/remote.h"
 #include "spank/state.h"
+#include "spank/stuck_stepd.h"
 #include "spank/submit.h"
 
 SPANK_PLUGIN(wlb, 1);
@@ -109,5 +111,6 @@ int slurm_spank_job_epilog(spank_t sp, int argc, char **argv)
 {
 	wlb_spank_args_parse(argc, argv, &plugin.args);
 	wlb_delivery_start(sp, &plugin.args);
+	wlb_stuck_stepd_end(sp, &plugin.args);
 	return 0;
 }

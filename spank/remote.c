@@ -15,6 +15,7 @@
 #include "spank/model_path.h"
 #include "spank/stale_pmix.h"
 #include "spank/step_layout.h"
+#include "spank/stuck_stepd.h"
 
 /* Finds the name that `wlb run` set (JOBID.2 and so on) if it is of this job, else the job's id. */
 static void find_run_id(spank_t sp, uint32_t job_id, char *run_id, size_t size)
@@ -94,6 +95,7 @@ int wlb_remote_init(spank_t sp, struct wlb_spank *plugin)
 	if (!wlb_spank_options_active(&plugin->options))
 		return 0;
 	wlb_delivery_note(sp, &plugin->args);
+	wlb_stuck_stepd_note(sp, &plugin->args);
 	wlb_stale_pmix_clear(sp);
 	return 0;
 }

@@ -18,6 +18,7 @@ static void has_defaults(void **state)
 	assert_string_equal(args.client.host, "");
 	assert_int_equal(args.timeout_ms, 200);
 	assert_true(args.announce);
+	assert_true(args.end_stuck_stepd);
 	assert_string_equal(args.agent, WLB_AGENT_PATH);
 	assert_string_equal(args.state_dir, "/run/wlb");
 	assert_int_equal(args.wlb[0], '/');
@@ -36,9 +37,10 @@ static void reads_each_argument(void **state)
 	                "coordinator_user=slurm",
 	                "agent=/opt/wlb/wlb-agent",
 	                "state_dir=/var/lib/wlb",
-	                "wlb=/opt/wlb/bin/wlb"};
+	                "wlb=/opt/wlb/bin/wlb",
+	                "end_stuck_stepd=no"};
 	struct wlb_spank_args args;
-	wlb_spank_args_parse(8, argv, &args);
+	wlb_spank_args_parse(9, argv, &args);
 	assert_string_equal(args.agent, "/opt/wlb/wlb-agent");
 	assert_string_equal(args.unusable.message, "");
 	assert_string_equal(args.coordinator, "[fd00::1]:8642");
@@ -50,6 +52,7 @@ static void reads_each_argument(void **state)
 	assert_string_equal(args.state_dir, "/var/lib/wlb");
 	assert_string_equal(args.wlb, "/opt/wlb/bin/wlb");
 	assert_false(args.announce);
+	assert_false(args.end_stuck_stepd);
 }
 
 static void names_what_it_cannot_use_and_keeps_the_default(void **state)
@@ -57,7 +60,8 @@ static void names_what_it_cannot_use_and_keeps_the_default(void **state)
 	(void)state;
 	static char *const bad[] = {
 		"coordinator=login1", "munge_socket=m.sock", "timeout_ms=201",    "timeout_ms=0",  "timeout_ms=",
-		"announce=maybe",     "colour=red",          "coordinator_user=", "state_dir=run", "wlb=wlb"};
+		"announce=maybe",     "colour=red",          "coordinator_user=", "state_dir=run", "wlb=wlb",
+		"end_stuck_stepd=1"};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		char *argv[] = {bad[i]};
 		struct wlb_spank_args args;
