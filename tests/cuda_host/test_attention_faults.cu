@@ -5,6 +5,7 @@
  */
 #include "kernels/cuda/attention.cuh"
 #include "kernels/cuda/attention_check.h"
+#include "tests/cuda_host/capability.h"
 #include "tests/cuda_host/order.h"
 #include "tests/cuda_host/trial.h"
 #include "tests/gpu/attention_case.h"
@@ -191,6 +192,7 @@ void test_stride(void **)
 
 int main()
 {
+	cuda_host_set_capability(80); /* of Hopper's kernels it has none */
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_no_fault),      cmocka_unit_test(test_missing_barriers),
 		cmocka_unit_test(test_missing_waits), cmocka_unit_test(test_bounds),
