@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "libwlb/wlb.h"
+#include "kernels/ops.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -75,6 +75,35 @@ double attention_element(const struct attention_run *run, unsigned char *const *
 	                    place.offset + row * place.stride + (int64_t)head * run->head_dim + column, run->is_bf16);
 }
 
+/* Whether a row of q, or of k, is in a segment. */
+static int is_covered(const struct attention_case *of, int of_keys, int row)
+{
+	for (int s = 0; s < of->count; s++) {
+		const struct wlb_segment *segment = &of->segments[s];
+		const int start = of_keys ? segment->k_start : segment->q_start;
+		if (row >= start && row < start + (of_keys ? segment->k_count : segment->q_count))
+			return 1;
+	}
+	return 0;
+}
+
+/* What lies in rows of no segment must not matter: it is not a number. */
+static void poison(struct attention_run *run)
+{
+	static const enum attention_matrix read[] = {MATRIX_Q, MATRIX_K, MATRIX_V, MATRIX_D_OUT};
+	const size_t size = element_bytes(run);
+	const uint32_t bits = run->is_bf16 ? 0x7fc0 : 0x7fc00000;
+	for (size_t i = 0; i < sizeof(read) / sizeof(*read); i++) {
+		const struct attention_place place = attention_place_of(run->of, run->head_dim, read[i]);
+		const int of_keys = read[i] == MATRIX_K || read[i] == MATRIX_V;
+		for (int row = 0; row < place.rows; row++)
+			for (int c = 0; c < place.heads * run->head_dim && !is_covered(run->of, of_keys, row); c++)
+				memcpy(run->before[place.buffer] +
+				               (size_t)(place.offset + row * place.stride + c) * size,
+				       &bits, size);
+	}
+}
+
 /* Numbers from -2 to 2 with 7 bits, which bfloat16 has. */
 static void fill(struct attention_run *run)
 {
@@ -196,6 +225,7 @@ int attention_case_run(struct attention_run *run, struct wlb_device *device, con
 	int result = allocate(run, error);
 	if (result == 0) {
 		fill(run);
+		poison(run);
 		result = wlb_attention_tiles_make(&tiles, of->segments, of->count, tile_rows, error);
 	}
 	if (result == 0)
