@@ -17,14 +17,16 @@ static const struct wlb_segment LONG[] = {
 
 /* Two chunks of each of two documents: chunks 0 and 3 of four of 200 tokens, and two uneven ones of 150, of which the
  * second leaves keys that no query here sees. The keys of the documents are elsewhere than the queries, and there is a
- * document whose keys are not here, and one whose first queries are before its first key. */
+ * document whose keys are not here, and one whose first queries are before its first key. Of the last one the 65th key
+ * is seen by the 64th query alone. */
 static const struct wlb_segment SHARED[] = {{0, 50, 7, 50, 0},       {50, 50, 7, 200, 150}, {103, 9, 207, 9, 0},
-                                            {112, 70, 207, 150, 40}, {182, 3, 0, 0, 0},     {185, 20, 360, 12, -5}};
+                                            {112, 70, 207, 150, 40}, {182, 3, 0, 0, 0},     {185, 20, 360, 12, -5},
+                                            {207, 64, 375, 65, 1}};
 
 #define SEGMENTS(list) list, (int)(sizeof(list) / sizeof(*(list)))
 const struct attention_case ATTENTION_CASES[] = {
 	{"short documents", SEGMENTS(SHORT), 245, 245, ATTENTION_QKV, 2, 1},
-	{"shared keys", SEGMENTS(SHARED), 210, 375, ATTENTION_KV, 4, 2},
+	{"shared keys", SEGMENTS(SHARED), 274, 441, ATTENTION_KV, 4, 2},
 	{"long documents", SEGMENTS(LONG), 684, 684, ATTENTION_SEPARATE, 1, 1},
 };
 const int ATTENTION_CASE_COUNT = sizeof(ATTENTION_CASES) / sizeof(*ATTENTION_CASES);
