@@ -51,6 +51,30 @@ template <int stages> struct wlb_stage {
 	}
 };
 
+/* A tile of queries of one head. */
+struct wlb_head_tile {
+	struct wlb_segment segment;
+	int first, head, kv_head; /* first query, counted in the segment */
+	int blocks;               /* of keys that its queries see */
+};
+
+/* Returns the tile of that number, with blocks of `keys` keys. The heads that share keys come together, so that few
+ * keys are in use at a time and stay in the L2 cache; within them the longest tiles come first. */
+template <int keys>
+__device__ static inline struct wlb_head_tile wlb_head_tile_of(const struct wlb_cuda_attention &a, int number)
+{
+	struct wlb_head_tile tile;
+	const int group = a.heads / a.kv_heads, in_group = number % (a.query_tile_count * group);
+	const struct wlb_query_tile listed = a.query_tiles[in_group / group];
+	tile.kv_head = number / (a.query_tile_count * group);
+	tile.head = tile.kv_head * group + in_group % group;
+	tile.segment = a.segments[listed.segment];
+	tile.first = listed.first;
+	const int last = min(listed.first + WLB_HOPPER_ROWS, tile.segment.q_count) - 1;
+	tile.blocks = (wlb_keys_seen(tile.segment, last) + keys - 1) / keys;
+	return tile;
+}
+
 /* Starts the copy of `rows` rows from `row` on of a head, whose columns begin at `column`. */
 template <int dim, int rows>
 __device__ static inline void wlb_load_rows(unsigned char *to, const struct wlb_tensor_map *map, int column,
@@ -169,6 +193,22 @@ __device__ static inline void wlb_store_fragments(wlb_bf16 *to, int64_t stride, 
 				*(uint4 *)(to + 8 * half * stride + 8 * (n + lane % 4)) =
 					make_uint4(words[0], words[1], words[2], words[3]);
 		}
+}
+
+/* Sets the arguments of the kernels, with the maps of the matrices that they read. */
+static inline int wlb_hopper_map(struct wlb_hopper_attention *p, const struct wlb_cuda_attention *a,
+                                 struct wlb_error *error)
+{
+	const int64_t q_columns = (int64_t)a->heads * a->head_dim, k_columns = (int64_t)a->kv_heads * a->head_dim;
+	*p = {};
+	p->a = *a;
+	if (wlb_cuda_map_matrix(&p->q, a->q.at, a->q_rows, q_columns, a->q.stride, error) != 0 ||
+	    wlb_cuda_map_matrix(&p->k, a->k.at, a->k_rows, k_columns, a->k.stride, error) != 0 ||
+	    wlb_cuda_map_matrix(&p->v, a->v.at, a->k_rows, k_columns, a->v.stride, error) != 0)
+		return -1;
+	if (a->d_out.at == NULL) /* forward */
+		return 0;
+	return wlb_cuda_map_matrix(&p->d_out, a->d_out.at, a->q_rows, q_columns, a->d_out.stride, error);
 }
 
 /* Queues a kernel of this file's kind. */

@@ -110,40 +110,17 @@ template <int dim> __device__ static inline float probability(float score, float
 
 /* -- tiles of queries: d_q -- */
 
-/* A tile of queries of one head. */
-struct job {
-	struct wlb_segment segment;
-	int first, head, kv_head; /* first query, counted in the segment */
-	int blocks;               /* of keys that its queries see */
-};
-
-/* The heads that share keys come together, so that few keys are in use at a time and stay in the L2 cache; within them
- * the longest tiles come first. */
-template <int dim> __device__ static inline struct job job_of(const struct wlb_cuda_attention &a, int number)
-{
-	struct job job;
-	const int group = a.heads / a.kv_heads, in_group = number % (a.query_tile_count * group);
-	job.kv_head = number / (a.query_tile_count * group);
-	job.head = job.kv_head * group + in_group % group;
-	const struct wlb_query_tile tile = a.query_tiles[in_group / group];
-	job.segment = a.segments[tile.segment];
-	job.first = tile.first;
-	const int last = min(tile.first + WLB_HOPPER_ROWS, job.segment.q_count) - 1;
-	job.blocks = (wlb_keys_seen(job.segment, last) + columns_of<dim> - 1) / columns_of<dim>;
-	return job;
-}
-
 template <int dim>
-__device__ static inline void produce_keys(const struct wlb_hopper_attention &p, const struct job &job)
+__device__ static inline void produce_keys(const struct wlb_hopper_attention &p, const struct wlb_head_tile &tile)
 {
 	struct wlb_stage<STAGES> stage;
-	if (job.blocks == 0)
+	if (tile.blocks == 0)
 		return;
-	load_tile<dim>(&p.q, &p.d_out, job.head * dim, (int64_t)job.segment.q_start + job.first);
-	for (int block = 0; block < job.blocks; block++, stage.advance()) {
+	load_tile<dim>(&p.q, &p.d_out, tile.head * dim, (int64_t)tile.segment.q_start + tile.first);
+	for (int block = 0; block < tile.blocks; block++, stage.advance()) {
 		wlb_mbarrier_wait(memory<dim>::barrier(EMPTY + stage.index), stage.parity ^ 1);
-		load_block<dim>(stage.index, &p.k, &p.v, job.kv_head * dim,
-		                (int64_t)job.segment.k_start + block * columns_of<dim>);
+		load_block<dim>(stage.index, &p.k, &p.v, tile.kv_head * dim,
+		                (int64_t)tile.segment.k_start + block * columns_of<dim>);
 	}
 }
 
@@ -181,24 +158,24 @@ struct statistics {
 /* Computes delta, by the four lanes of a row, and stores it for the tiles of keys. `row` is the warp's first row in the
  * tile. */
 template <int dim>
-__device__ static inline struct statistics read_statistics(const struct wlb_cuda_attention &a, const struct job &job,
-                                                           int row)
+__device__ static inline struct statistics read_statistics(const struct wlb_cuda_attention &a,
+                                                           const struct wlb_head_tile &tile, int row)
 {
 	struct statistics s;
 #pragma unroll
 	for (int half = 0; half < 2; half++) {
-		const int at = job.first + row + threadIdx.x % 32 / 4 + 8 * half;
-		const int64_t token = (int64_t)job.segment.q_start + min(at, job.segment.q_count - 1);
-		const uint4 *const d_out = (const uint4 *)wlb_head_at<const wlb_bf16, dim>(a.d_out, token, job.head);
-		const uint4 *const out = (const uint4 *)wlb_head_at<const wlb_bf16, dim>(a.out, token, job.head);
+		const int at = tile.first + row + threadIdx.x % 32 / 4 + 8 * half;
+		const int64_t token = (int64_t)tile.segment.q_start + min(at, tile.segment.q_count - 1);
+		const uint4 *const d_out = (const uint4 *)wlb_head_at<const wlb_bf16, dim>(a.d_out, token, tile.head);
+		const uint4 *const out = (const uint4 *)wlb_head_at<const wlb_bf16, dim>(a.out, token, tile.head);
 		float sum = 0;
 #pragma unroll
 		for (int piece = 0; piece < dim / 8; piece += 4)
 			sum += piece_product(d_out[piece + threadIdx.x % 4], out[piece + threadIdx.x % 4]);
 		s.delta[half] = wlb_row_sum(sum);
-		s.lse_log2[half] = wlb_to_log2(a.lse[token * a.heads + job.head]);
-		if (threadIdx.x % 4 == 0 && at < job.segment.q_count)
-			a.delta[token * a.heads + job.head] = s.delta[half];
+		s.lse_log2[half] = wlb_to_log2(a.lse[token * a.heads + tile.head]);
+		if (threadIdx.x % 4 == 0 && at < tile.segment.q_count)
+			a.delta[token * a.heads + tile.head] = s.delta[half];
 	}
 	return s;
 }
@@ -228,13 +205,13 @@ __device__ static inline void make_d_scores(float (&scores)[tiles][4], const flo
 
 /* Masks the scores of a block of keys, where a row of the warpgroup does not see all of them. */
 template <int tiles>
-__device__ static inline void mask_keys(float (&scores)[tiles][4], const struct job &job, int row, int first)
+__device__ static inline void mask_keys(float (&scores)[tiles][4], const struct wlb_head_tile &tile, int row, int first)
 {
-	if (wlb_keys_seen(job.segment, job.first + row / 64 * 64) >= first + 8 * tiles)
+	if (wlb_keys_seen(tile.segment, tile.first + row / 64 * 64) >= first + 8 * tiles)
 		return;
-	const int query = job.first + row + threadIdx.x % 32 / 4;
-	const struct wlb_seen seen[2] = {{0, wlb_keys_seen(job.segment, query) - first},
-	                                 {0, wlb_keys_seen(job.segment, query + 8) - first}};
+	const int query = tile.first + row + threadIdx.x % 32 / 4;
+	const struct wlb_seen seen[2] = {{0, wlb_keys_seen(tile.segment, query) - first},
+	                                 {0, wlb_keys_seen(tile.segment, query + 8) - first}};
 	wlb_mask(scores, seen);
 }
 
@@ -276,22 +253,23 @@ __device__ static inline void multiply_keys(float (&d)[tiles][4], uint64_t a, ui
 /* Computes d_q of a warpgroup; `row` is the warp's first row in the tile. */
 template <int dim>
 __device__ static inline void consume_keys(float (&d_q)[dim / 8][4], const struct rows<dim> &rows,
-                                           const struct statistics &s, const struct job &job, int consumer, int row)
+                                           const struct statistics &s, const struct wlb_head_tile &tile, int consumer,
+                                           int row)
 {
 	typedef memory<dim> m;
-	const int seen = wlb_keys_seen(job.segment, min(job.first + consumer * 64 + 63, job.segment.q_count - 1));
+	const int seen = wlb_keys_seen(tile.segment, min(tile.first + consumer * 64 + 63, tile.segment.q_count - 1));
 	struct wlb_stage<STAGES> stage;
 	int before = -1; /* the stage of the block before, whose products may be under way */
 	float scores[columns_of<dim> / 8][4], products[columns_of<dim> / 8][4];
 	uint32_t d_scores[columns_of<dim> / 16][4] = {};
-	for (int block = 0; block < job.blocks; block++, stage.advance()) {
+	for (int block = 0; block < tile.blocks; block++, stage.advance()) {
 		const int first = block * columns_of<dim>;
 		if (first >= seen) { /* only the other warpgroup sees these keys */
 			wlb_mbarrier_wait(m::barrier(FULL + stage.index), stage.parity);
 			wlb_release(m::barrier(EMPTY + stage.index));
 			continue;
 		}
-		await_block<dim>(stage, job.segment.k_count - first, consumer);
+		await_block<dim>(stage, tile.segment.k_count - first, consumer);
 		wlb_products_begin();
 		multiply_keys<dim>(scores, rows.queries, wlb_descriptor(m::block(stage.index, 0), 0));
 		wlb_products_commit();
@@ -301,7 +279,7 @@ __device__ static inline void consume_keys(float (&d_q)[dim / 8][4], const struc
 		if (before >= 0)
 			wlb_release(m::barrier(EMPTY + before));
 		wlb_operands_free(d_scores);
-		mask_keys(scores, job, row, first);
+		mask_keys(scores, tile, row, first);
 		make_probabilities<dim>(scores, s);
 		wlb_compute_now(scores);
 		wlb_products_wait<0>();
@@ -318,23 +296,23 @@ __device__ static inline void consume_keys(float (&d_q)[dim / 8][4], const struc
 }
 
 template <int dim>
-__device__ static inline void make_d_q(const struct wlb_hopper_attention &p, const struct job &job, int consumer,
-                                       int row)
+__device__ static inline void make_d_q(const struct wlb_hopper_attention &p, const struct wlb_head_tile &tile,
+                                       int consumer, int row)
 {
 	typedef memory<dim> m;
 	float d_q[dim / 8][4];
 	clear(d_q);
-	const struct statistics s = read_statistics<dim>(p.a, job, row);
-	if (job.blocks > 0) {
+	const struct statistics s = read_statistics<dim>(p.a, tile, row);
+	if (tile.blocks > 0) {
 		struct rows<dim> rows;
 		wlb_mbarrier_wait(m::barrier(TILE_FULL), 0);
 		rows.load(consumer, row);
-		consume_keys<dim>(d_q, rows, s, job, consumer, row);
+		consume_keys<dim>(d_q, rows, s, tile, consumer, row);
 	}
 	const float scale = wlb_attention_scale<dim>(), factor[2] = {scale, scale};
-	const int64_t token = (int64_t)job.segment.q_start + job.first + row + threadIdx.x % 32 / 4;
-	wlb_store_fragments(wlb_head_at<wlb_bf16, dim>(p.a.d_q, token, job.head), p.a.d_q.stride,
-	                    job.segment.q_count - job.first - row, d_q, factor);
+	const int64_t token = (int64_t)tile.segment.q_start + tile.first + row + threadIdx.x % 32 / 4;
+	wlb_store_fragments(wlb_head_at<wlb_bf16, dim>(p.a.d_q, token, tile.head), p.a.d_q.stride,
+	                    tile.segment.q_count - tile.first - row, d_q, factor);
 }
 
 template <int dim>
@@ -342,14 +320,14 @@ __global__ static void __launch_bounds__(WLB_HOPPER_THREADS, 1)
 	backward_of_queries(const __grid_constant__ struct wlb_hopper_attention p)
 {
 	make_barriers<dim>(1);
-	const struct job job = job_of<dim>(p.a, blockIdx.x);
+	const struct wlb_head_tile tile = wlb_head_tile_of<columns_of<dim>>(p.a, blockIdx.x);
 	if (threadIdx.x < WLB_WARPGROUP) {
 		wlb_registers_give<WLB_PRODUCER_REGISTERS>();
 		if (threadIdx.x == 0)
-			produce_keys<dim>(p, job);
+			produce_keys<dim>(p, tile);
 	} else {
 		wlb_registers_take<WLB_CONSUMER_REGISTERS>();
-		make_d_q<dim>(p, job, threadIdx.x / WLB_WARPGROUP - 1, threadIdx.x / 32 * 16 - 64);
+		make_d_q<dim>(p, tile, threadIdx.x / WLB_WARPGROUP - 1, threadIdx.x / 32 * 16 - 64);
 	}
 }
 
@@ -536,13 +514,8 @@ template <int dim> static void launch(struct wlb_device *device, const struct wl
 int wlb_cuda_attention_hopper_backward(struct wlb_device *device, const struct wlb_cuda_attention *a,
                                        struct wlb_error *error)
 {
-	struct wlb_hopper_attention p = {};
-	p.a = *a;
-	const int64_t q_columns = (int64_t)a->heads * a->head_dim, k_columns = (int64_t)a->kv_heads * a->head_dim;
-	if (wlb_cuda_map_matrix(&p.q, a->q.at, a->q_rows, q_columns, a->q.stride, error) != 0 ||
-	    wlb_cuda_map_matrix(&p.d_out, a->d_out.at, a->q_rows, q_columns, a->d_out.stride, error) != 0 ||
-	    wlb_cuda_map_matrix(&p.k, a->k.at, a->k_rows, k_columns, a->k.stride, error) != 0 ||
-	    wlb_cuda_map_matrix(&p.v, a->v.at, a->k_rows, k_columns, a->v.stride, error) != 0)
+	struct wlb_hopper_attention p;
+	if (wlb_hopper_map(&p, a, error) != 0)
 		return -1;
 	if (a->head_dim == 64)
 		launch<64>(device, p);

@@ -51,47 +51,24 @@ template <int dim> struct memory {
 	}
 };
 
-/* A tile of queries of one head. */
-struct job {
-	struct wlb_segment segment;
-	int first, head, kv_head; /* first query, counted in the segment */
-	int blocks;               /* of keys that its queries see */
-};
-
-/* Numbers of tiles: those of the heads that share keys come together, so that few keys are in use at a time and stay in
- * the L2 cache; within them the longest come first. */
-__device__ static inline struct job job_of(const struct wlb_cuda_attention &a, int number)
-{
-	struct job job;
-	const int group = a.heads / a.kv_heads, in_group = number % (a.query_tile_count * group);
-	job.kv_head = number / (a.query_tile_count * group);
-	job.head = job.kv_head * group + in_group % group;
-	const struct wlb_query_tile tile = a.query_tiles[in_group / group];
-	job.segment = a.segments[tile.segment];
-	job.first = tile.first;
-	const int last = min(tile.first + WLB_HOPPER_ROWS, job.segment.q_count) - 1;
-	job.blocks = (wlb_keys_seen(job.segment, last) + KEYS - 1) / KEYS;
-	return job;
-}
-
 /* -- producer -- */
 
 /* Copies the blocks of keys of a tile and their values, last block first. */
 template <int dim>
-__device__ static inline void load_blocks(const struct wlb_hopper_attention &p, const struct job &job,
+__device__ static inline void load_blocks(const struct wlb_hopper_attention &p, const struct wlb_head_tile &tile,
                                           struct wlb_stage<STAGES> &stage)
 {
 	typedef memory<dim> m;
-	for (int block = job.blocks - 1; block >= 0; block--, stage.advance()) {
-		const int64_t row = (int64_t)job.segment.k_start + block * KEYS;
+	for (int block = tile.blocks - 1; block >= 0; block--, stage.advance()) {
+		const int64_t row = (int64_t)tile.segment.k_start + block * KEYS;
 		wlb_mbarrier *full = m::barrier(KEYS_FULL + stage.index);
 		wlb_mbarrier_wait(m::barrier(KEYS_EMPTY + stage.index), stage.parity ^ 1);
 		wlb_mbarrier_arrive_expect(full, m::block_bytes);
-		wlb_load_rows<dim, KEYS>(m::keys(stage.index), &p.k, job.kv_head * dim, row, full);
+		wlb_load_rows<dim, KEYS>(m::keys(stage.index), &p.k, tile.kv_head * dim, row, full);
 		full = m::barrier(VALUES_FULL + stage.index);
 		wlb_mbarrier_wait(m::barrier(VALUES_EMPTY + stage.index), stage.parity ^ 1);
 		wlb_mbarrier_arrive_expect(full, m::block_bytes);
-		wlb_load_rows<dim, KEYS>(m::values(stage.index), &p.v, job.kv_head * dim, row, full);
+		wlb_load_rows<dim, KEYS>(m::values(stage.index), &p.v, tile.kv_head * dim, row, full);
 	}
 }
 
@@ -105,18 +82,19 @@ template <int dim> __device__ static inline void produce(const struct wlb_hopper
 	for (int number = blockIdx.x, next; number >= 0; number = next, tile_parity ^= 1) {
 		wlb_mbarrier_wait(m::barrier(QUERIES_EMPTY), tile_parity ^ 1);
 		*m::number() = next = number < tiles ? number : -1;
-		const struct job job = next >= 0 ? job_of(p.a, number) : (struct job){};
-		if (job.blocks == 0) {
+		const struct wlb_head_tile tile =
+			next >= 0 ? wlb_head_tile_of<KEYS>(p.a, number) : (struct wlb_head_tile){};
+		if (tile.blocks == 0) {
 			wlb_mbarrier_arrive(m::barrier(QUERIES_FULL));
 		} else {
 			wlb_mbarrier_arrive_expect(m::barrier(QUERIES_FULL), m::tile_bytes);
-			wlb_load_rows<dim, WLB_HOPPER_ROWS>(m::queries(), &p.q, job.head * dim,
-			                                    (int64_t)job.segment.q_start + job.first,
+			wlb_load_rows<dim, WLB_HOPPER_ROWS>(m::queries(), &p.q, tile.head * dim,
+			                                    (int64_t)tile.segment.q_start + tile.first,
 			                                    m::barrier(QUERIES_FULL));
 		}
 		if (next >= 0)
 			next = (int)gridDim.x + atomicAdd(p.tiles_taken, 1);
-		load_blocks<dim>(p, job, stage);
+		load_blocks<dim>(p, tile, stage);
 	}
 }
 
@@ -159,13 +137,13 @@ __device__ static inline float soften_row(float (&scores)[KEYS / 8][4], int half
 /* Masks the scores of a block of keys, where a row of the warpgroup does not see all of them, and softens them. */
 template <int dim>
 __device__ static inline void soften(struct running<dim> &state, float (&scores)[KEYS / 8][4], float (&shrink)[2],
-                                     const struct job &job, int row, int block)
+                                     const struct wlb_head_tile &tile, int row, int block)
 {
-	const int first = block * KEYS, group_row = job.first + row / 64 * 64;
-	if (wlb_keys_seen(job.segment, group_row) < first + KEYS) {
-		const int query = job.first + row + threadIdx.x % 32 / 4;
-		const struct wlb_seen seen[2] = {{0, wlb_keys_seen(job.segment, query) - first},
-		                                 {0, wlb_keys_seen(job.segment, query + 8) - first}};
+	const int first = block * KEYS, group_row = tile.first + row / 64 * 64;
+	if (wlb_keys_seen(tile.segment, group_row) < first + KEYS) {
+		const int query = tile.first + row + threadIdx.x % 32 / 4;
+		const struct wlb_seen seen[2] = {{0, wlb_keys_seen(tile.segment, query) - first},
+		                                 {0, wlb_keys_seen(tile.segment, query + 8) - first}};
 		wlb_mask(scores, seen);
 	}
 	const float scale_log2 = wlb_attention_scale<dim>() * WLB_LOG2_E;
@@ -187,11 +165,11 @@ template <int dim> __device__ static inline void rescale(struct running<dim> &st
 
 /* Waits for the values of a block; where it is the last of the segment's keys, the rows past them become 0. */
 template <int dim>
-__device__ static inline void await_values(const struct wlb_stage<STAGES> &stage, const struct job &job, int block,
-                                           int consumer)
+__device__ static inline void await_values(const struct wlb_stage<STAGES> &stage, const struct wlb_head_tile &tile,
+                                           int block, int consumer)
 {
 	typedef memory<dim> m;
-	const int valid = job.segment.k_count - block * KEYS;
+	const int valid = tile.segment.k_count - block * KEYS;
 	wlb_mbarrier_wait(m::barrier(VALUES_FULL + stage.index), stage.parity);
 	if (valid < KEYS) {
 		wlb_clear_rows<dim, KEYS>(m::values(stage.index), valid);
@@ -202,7 +180,7 @@ __device__ static inline void await_values(const struct wlb_stage<STAGES> &stage
 /* Computes state for one tile; it sees at least one block of keys. `row` is the warp's first row in the tile. */
 template <int dim>
 __device__ static inline void consume(struct running<dim> &state, struct wlb_stage<STAGES> &stage,
-                                      const struct job &job, int consumer, int row)
+                                      const struct wlb_head_tile &tile, int consumer, int row)
 {
 	typedef memory<dim> m;
 	const uint64_t queries = wlb_descriptor(m::queries() + consumer * 64 * WLB_ROW_BYTES, 0);
@@ -216,12 +194,12 @@ __device__ static inline void consume(struct running<dim> &state, struct wlb_sta
 	wlb_products_commit();
 	wlb_products_wait<0>();
 	wlb_release(m::barrier(KEYS_EMPTY + stage.index));
-	soften<dim>(state, scores, shrink, job, row, job.blocks - 1);
+	soften<dim>(state, scores, shrink, tile, row, tile.blocks - 1);
 	wlb_pack_fragments(weights, scores);
-	for (int block = job.blocks - 2; block >= 0; block--) {
+	for (int block = tile.blocks - 2; block >= 0; block--) {
 		stage.advance();
 		wlb_mbarrier_wait(m::barrier(KEYS_FULL + stage.index), stage.parity);
-		await_values<dim>(before, job, block + 1, consumer);
+		await_values<dim>(before, tile, block + 1, consumer);
 		wlb_named_barrier_sync<2 * WLB_WARPGROUP>(WLB_TURN_BARRIER + consumer);
 		wlb_products_begin();
 		wlb_products_of_rows<dim, WLB_HOPPER_ROWS, KEYS>(scores, queries,
@@ -233,7 +211,7 @@ __device__ static inline void consume(struct running<dim> &state, struct wlb_sta
 		wlb_named_barrier_arrive<2 * WLB_WARPGROUP>(WLB_TURN_BARRIER + other);
 		wlb_products_wait<1>(); /* the scores */
 		wlb_release(m::barrier(KEYS_EMPTY + stage.index));
-		soften<dim>(state, scores, shrink, job, row, block);
+		soften<dim>(state, scores, shrink, tile, row, block);
 		wlb_compute_now(scores);
 		wlb_products_wait<0>();
 		wlb_operands_free(weights);
@@ -243,7 +221,7 @@ __device__ static inline void consume(struct running<dim> &state, struct wlb_sta
 		before = stage;
 	}
 	wlb_release(m::barrier(QUERIES_EMPTY));
-	await_values<dim>(before, job, 0, consumer);
+	await_values<dim>(before, tile, 0, consumer);
 	wlb_products_begin();
 	wlb_add_products_of_columns(state.out, weights, wlb_descriptor(m::values(before.index), wlb_slab_bytes<KEYS>));
 	wlb_products_commit();
@@ -268,20 +246,20 @@ template <int dim> __device__ static inline void start(struct running<dim> &stat
 /* Stores out = gathered / sum and lse = most + log(sum) of the warp's rows. A sum that is not a number stays one. */
 template <int dim>
 __device__ static inline void finish(struct running<dim> &state, const struct wlb_cuda_attention &a,
-                                     const struct job &job, int row)
+                                     const struct wlb_head_tile &tile, int row)
 {
-	const int mine = row + threadIdx.x % 32 / 4, rows = job.segment.q_count - job.first;
-	const int64_t token = (int64_t)job.segment.q_start + job.first + mine;
+	const int mine = row + threadIdx.x % 32 / 4, rows = tile.segment.q_count - tile.first;
+	const int64_t token = (int64_t)tile.segment.q_start + tile.first + mine;
 	float inverse[2];
 #pragma unroll
 	for (int half = 0; half < 2; half++) {
 		const float sum = wlb_row_sum(state.sum[half]);
 		inverse[half] = sum > 0 ? 1 / sum : sum;
 		if (threadIdx.x % 4 == 0 && mine + 8 * half < rows)
-			a.lse[(token + 8 * half) * a.heads + job.head] =
+			a.lse[(token + 8 * half) * a.heads + tile.head] =
 				fmaf(state.most[half], wlb_attention_scale<dim>(), logf(sum));
 	}
-	wlb_store_fragments(wlb_head_at<wlb_bf16, dim>(a.out, token, job.head), a.out.stride, rows - row, state.out,
+	wlb_store_fragments(wlb_head_at<wlb_bf16, dim>(a.out, token, tile.head), a.out.stride, rows - row, state.out,
 	                    inverse);
 }
 
@@ -298,14 +276,14 @@ template <int dim> __device__ static inline void consume_all(const struct wlb_ho
 		const int number = *m::number();
 		if (number < 0)
 			return;
-		const struct job job = job_of(p.a, number);
+		const struct wlb_head_tile tile = wlb_head_tile_of<KEYS>(p.a, number);
 		struct running<dim> state;
 		start(state);
-		if (job.blocks > 0)
-			consume(state, stage, job, consumer, row);
+		if (tile.blocks > 0)
+			consume(state, stage, tile, consumer, row);
 		else
 			wlb_release(m::barrier(QUERIES_EMPTY));
-		finish(state, p.a, job, row);
+		finish(state, p.a, tile, row);
 	}
 }
 
@@ -347,17 +325,13 @@ template <int dim> static void launch(struct wlb_device *device, const struct wl
 int wlb_cuda_attention_hopper_forward(struct wlb_device *device, const struct wlb_cuda_attention *a,
                                       struct wlb_error *error)
 {
-	struct wlb_hopper_attention p = {};
-	p.a = *a;
+	struct wlb_hopper_attention p;
+	if (wlb_hopper_map(&p, a, error) != 0)
+		return -1;
 	p.tiles_taken = (int32_t *)wlb_cuda_scratch(device, sizeof(*p.tiles_taken), "attention_forward");
 	if (p.tiles_taken == NULL)
 		return 0; /* the error is kept for synchronize() */
 	wlb_cuda_zero(device, p.tiles_taken, sizeof(*p.tiles_taken));
-	const int64_t q_columns = (int64_t)a->heads * a->head_dim, k_columns = (int64_t)a->kv_heads * a->head_dim;
-	if (wlb_cuda_map_matrix(&p.q, a->q.at, a->q_rows, q_columns, a->q.stride, error) != 0 ||
-	    wlb_cuda_map_matrix(&p.k, a->k.at, a->k_rows, k_columns, a->k.stride, error) != 0 ||
-	    wlb_cuda_map_matrix(&p.v, a->v.at, a->k_rows, k_columns, a->v.stride, error) != 0)
-		return -1;
 	if (a->head_dim == 64)
 		launch<64>(device, p);
 	else
