@@ -55,15 +55,7 @@ template <int columns> __device__ static inline void clear(float (&values)[1][co
 
 __device__ static inline float piece_product(const wlb_bf16 *a, const wlb_bf16 *b)
 {
-	const uint4 left = *(const uint4 *)a, right = *(const uint4 *)b;
-	const uint32_t l[4] = {left.x, left.y, left.z, left.w}, r[4] = {right.x, right.y, right.z, right.w};
-	float sum = 0;
-#pragma unroll
-	for (int i = 0; i < 4; i++) {
-		sum = fmaf(__uint_as_float(l[i] << 16), __uint_as_float(r[i] << 16), sum);
-		sum = fmaf(__uint_as_float(l[i] & 0xffff0000u), __uint_as_float(r[i] & 0xffff0000u), sum);
-	}
-	return sum;
+	return wlb_bf16_dot(*(const uint4 *)a, *(const uint4 *)b);
 }
 
 __device__ static inline float piece_product(const float *a, const float *b)

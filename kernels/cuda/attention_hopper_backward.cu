@@ -138,18 +138,6 @@ __device__ static inline void load_fragments(uint32_t (&to)[dim / 16][4], const 
 	}
 }
 
-__device__ static inline float piece_product(const uint4 &left, const uint4 &right)
-{
-	const uint32_t l[4] = {left.x, left.y, left.z, left.w}, r[4] = {right.x, right.y, right.z, right.w};
-	float sum = 0;
-#pragma unroll
-	for (int i = 0; i < 4; i++) {
-		sum = fmaf(__uint_as_float(l[i] << 16), __uint_as_float(r[i] << 16), sum);
-		sum = fmaf(__uint_as_float(l[i] & 0xffff0000u), __uint_as_float(r[i] & 0xffff0000u), sum);
-	}
-	return sum;
-}
-
 /* What a lane needs of its rows lane / 4 + 8 half of the warp. */
 struct statistics {
 	float lse_log2[2], delta[2]; /* delta: d_out . out */
@@ -171,7 +159,7 @@ __device__ static inline struct statistics read_statistics(const struct wlb_cuda
 		float sum = 0;
 #pragma unroll
 		for (int piece = 0; piece < dim / 8; piece += 4)
-			sum += piece_product(d_out[piece + threadIdx.x % 4], out[piece + threadIdx.x % 4]);
+			sum += wlb_bf16_dot(d_out[piece + threadIdx.x % 4], out[piece + threadIdx.x % 4]);
 		s.delta[half] = wlb_row_sum(sum);
 		s.lse_log2[half] = wlb_to_log2(a.lse[token * a.heads + tile.head]);
 		if (threadIdx.x % 4 == 0 && at < tile.segment.q_count)

@@ -78,6 +78,19 @@ __device__ static inline float wlb_add_products(float sum, float4 a, float4 b)
 	return fmaf(a.w, b.w, fmaf(a.z, b.z, fmaf(a.y, b.y, fmaf(a.x, b.x, sum))));
 }
 
+/* The sum of the products of the 8 bfloat16 in each 16 bytes. */
+__device__ static inline float wlb_bf16_dot(const uint4 &left, const uint4 &right)
+{
+	const uint32_t l[4] = {left.x, left.y, left.z, left.w}, r[4] = {right.x, right.y, right.z, right.w};
+	float sum = 0;
+#pragma unroll
+	for (int i = 0; i < 4; i++) {
+		sum = fmaf(__uint_as_float(l[i] << 16), __uint_as_float(r[i] << 16), sum);
+		sum = fmaf(__uint_as_float(l[i] & 0xffff0000u), __uint_as_float(r[i] & 0xffff0000u), sum);
+	}
+	return sum;
+}
+
 /* The same two products in float32. */
 template <int dim, int row_tiles, int columns>
 __device__ static inline void wlb_multiply_rows(float (&d)[row_tiles][columns][4], const float *a, int row,
