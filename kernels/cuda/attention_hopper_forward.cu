@@ -154,7 +154,7 @@ __device__ static inline void soften(struct running<dim> &state, float (&scores)
 
 template <int dim> __device__ static inline void rescale(struct running<dim> &state, const float (&shrink)[2])
 {
-	if (!__any_sync(0xffffffffu, shrink[0] != 1 || shrink[1] != 1)) /* usual after the first blocks */
+	if (!__any_sync(0xffffffffu, shrink[0] != 1 || shrink[1] != 1)) /* seldom so after the first blocks */
 		return;
 #pragma unroll
 	for (int n = 0; n < dim / 8; n++)
