@@ -235,8 +235,9 @@ struct wlb_ops {
 
 	/* -- SwiGLU (Shazeer 2020) -- gate_up[n, 2 width]: gate, then up; out[n, width] = silu(gate) * up */
 	void (*swiglu_forward)(struct wlb_device *, void *out, const void *gate_up, int64_t n, int64_t width);
-	void (*swiglu_backward)(struct wlb_device *, void *d_gate_up, const void *d_out, const void *gate_up, int64_t n,
-	                        int64_t width);
+	/* gate_up is replaced by its gradient, and d_out, the gradient of out, by out: the gradient of the matrix that
+	 * multiplies out needs it, and so it need not be kept since the forward pass */
+	void (*swiglu_backward)(struct wlb_device *, void *gate_up, void *d_out, int64_t n, int64_t width);
 
 	/* -- loss -- of logits[tokens, count], the columns of the ids [first, first + count); targets int32, < 0: the
 	 * token has no target. It has two parts, so that tensor-parallel ranks that each hold a slice of the vocabulary

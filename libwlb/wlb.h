@@ -635,8 +635,8 @@ int wlb_topology_order(const struct wlb_topology *topology, int32_t nodes, int32
 enum wlb_cost_trainer {
 	WLB_COST_MEGATRON, /* Megatron-LM, and programs like it: fused matrices of queries, keys and values and of
 	                         gate and up; bfloat16 with a float32 master weight */
-	WLB_COST_WORKER,   /* wlb-worker: each matrix by itself, one type for all; WLB_RECOMPUTE_SELECTIVE computes
-	                         norms and the gated product again, and attention is fused under all three */
+	WLB_COST_WORKER,   /* wlb-worker: the same matrices; WLB_RECOMPUTE_SELECTIVE computes norms again, and under
+	                         all three the gated product is computed again and attention is fused */
 };
 
 /* Shares of communication that are hidden behind computation, 0 to 1. */

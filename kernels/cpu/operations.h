@@ -30,8 +30,7 @@ void VARIANT(attention_backward)(struct wlb_device *, void *d_q, void *d_k, void
                                  const void *k, const void *v, const void *out, const void *lse,
                                  const struct wlb_segments *, const struct wlb_attention_shape *);
 void VARIANT(swiglu_forward)(struct wlb_device *, void *out, const void *gate_up, int64_t n, int64_t width);
-void VARIANT(swiglu_backward)(struct wlb_device *, void *d_gate_up, const void *d_out, const void *gate_up, int64_t n,
-                              int64_t width);
+void VARIANT(swiglu_backward)(struct wlb_device *, void *gate_up, void *d_out, int64_t n, int64_t width);
 void VARIANT(cross_entropy_statistics)(struct wlb_device *, void *statistics, const void *logits,
                                        const int32_t *targets, int64_t tokens, int64_t first, int64_t count);
 void VARIANT(cross_entropy_gradient)(struct wlb_device *, double *loss_sum, void *logits, const void *statistics,

@@ -69,8 +69,8 @@ __device__ static inline void update_one(float *master, float g, float *m, float
 
 /* `param` may be `master`, so neither is __restrict__. */
 template <typename weight, typename gradient>
-__global__ static void update_elements(weight *param, float *master, const gradient *grad, float *m, float *v,
-                                       int64_t n, struct update u, const double *factor)
+__global__ static void adamw_update(weight *param, float *master, const gradient *grad, float *m, float *v, int64_t n,
+                                    struct update u, const double *factor)
 {
 	const float scale = (float)*factor;
 	if (*factor == 0)
@@ -98,7 +98,7 @@ __global__ static void update_elements(weight *param, float *master, const gradi
 	}
 }
 
-__global__ static void find_factor(double *factor, const double *sum_squares, const double *loss_sum, double clip)
+__global__ static void clip_factor(double *factor, const double *sum_squares, const double *loss_sum, double clip)
 {
 	const double coefficient = clip > 0 ? clip / (sqrt(*sum_squares) + 1e-6) : 1;
 	*factor = !isfinite(*loss_sum) || !isfinite(*sum_squares) ? 0 : coefficient < 1 ? coefficient : 1;
@@ -107,7 +107,7 @@ __global__ static void find_factor(double *factor, const double *sum_squares, co
 void wlb_cuda_clip_factor(struct wlb_device *device, double *factor, const double *sum_squares, const double *loss_sum,
                           double clip)
 {
-	wlb_cuda_launch(device, "clip_factor", {1, 1}, find_factor, factor, sum_squares, loss_sum, clip);
+	wlb_cuda_launch(device, "clip_factor", {1, 1}, clip_factor, factor, sum_squares, loss_sum, clip);
 }
 
 /* The arguments of a call. */
@@ -123,7 +123,7 @@ template <typename weight, typename gradient>
 static void launch(struct wlb_device *device, const struct arrays &a, const struct update &u)
 {
 	const unsigned blocks = wlb_element_blocks(a.n / GROUP + 1);
-	wlb_cuda_launch(device, "adamw", {blocks, WLB_BLOCK}, update_elements<weight, gradient>, (weight *)a.param,
+	wlb_cuda_launch(device, "adamw", {blocks, WLB_BLOCK}, adamw_update<weight, gradient>, (weight *)a.param,
 	                (float *)a.master, (const gradient *)a.grad, (float *)a.m, (float *)a.v, a.n, u, a.factor);
 }
 

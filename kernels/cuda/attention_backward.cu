@@ -122,7 +122,7 @@ __device__ static inline void add_keys(float (&d_q)[1][dim / 8][4], int stage, i
 
 template <typename element, int dim>
 __global__ static void __launch_bounds__(wlb_attention_sizes<element, dim>::rows * 2)
-	backward_of_queries(const struct wlb_cuda_attention a)
+	attention_backward_of_queries(const struct wlb_cuda_attention a)
 {
 	typedef shared<element, dim> memory;
 	constexpr int rows = memory::rows, columns = memory::columns, threads = rows * 2;
@@ -221,7 +221,7 @@ template <int dim> constexpr int warps_of_row = dim > 128 ? 2 : 1;
 
 template <typename element, int dim>
 __global__ static void __launch_bounds__(wlb_attention_sizes<element, dim>::rows * 2 * warps_of_row<dim>)
-	backward_of_keys(const struct wlb_cuda_attention a)
+	attention_backward_of_keys(const struct wlb_cuda_attention a)
 {
 	typedef shared<element, dim> memory;
 	constexpr int rows = memory::rows, columns = memory::columns, threads = rows * 2 * warps_of_row<dim>;
@@ -273,7 +273,8 @@ static void launch_queries(struct wlb_device *device, const struct wlb_cuda_atte
 {
 	typedef wlb_attention_sizes<element, dim> sizes;
 	wlb_attention_launch(device, "attention_backward", (int64_t)attention.query_tile_count * attention.heads,
-	                     sizes::rows * 2, sizes::backward_bytes, backward_of_queries<element, dim>, attention);
+	                     sizes::rows * 2, sizes::backward_bytes, attention_backward_of_queries<element, dim>,
+	                     attention);
 }
 
 template <typename element, int dim>
@@ -281,8 +282,8 @@ static void launch_keys(struct wlb_device *device, const struct wlb_cuda_attenti
 {
 	typedef wlb_attention_sizes<element, dim> sizes;
 	wlb_attention_launch(device, "attention_backward", (int64_t)attention.key_tile_count * attention.kv_heads,
-	                     sizes::rows * 2 * warps_of_row<dim>, sizes::backward_bytes, backward_of_keys<element, dim>,
-	                     attention);
+	                     sizes::rows * 2 * warps_of_row<dim>, sizes::backward_bytes,
+	                     attention_backward_of_keys<element, dim>, attention);
 }
 
 int wlb_cuda_attention_backward(struct wlb_device *device, const struct wlb_cuda_attention *attention,

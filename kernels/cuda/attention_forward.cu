@@ -108,7 +108,7 @@ __device__ static inline void finish(struct running<row_tiles, dim> &state, elem
 /* Shared memory: the queries (at the end: out), a block of keys, a block of values. */
 template <typename element, int dim>
 __global__ static void __launch_bounds__(wlb_attention_sizes<element, dim>::forward_threads)
-	forward(const struct wlb_cuda_attention a)
+	attention_forward(const struct wlb_cuda_attention a)
 {
 	typedef wlb_attention_sizes<element, dim> sizes;
 	constexpr int rows = sizes::rows, columns = sizes::forward_columns, threads = sizes::forward_threads;
@@ -164,7 +164,7 @@ static void launch(struct wlb_device *device, const struct wlb_cuda_attention &a
 {
 	typedef wlb_attention_sizes<element, dim> sizes;
 	wlb_attention_launch(device, "attention_forward", (int64_t)attention.query_tile_count * attention.heads,
-	                     sizes::forward_threads, sizes::forward_bytes, forward<element, dim>, attention);
+	                     sizes::forward_threads, sizes::forward_bytes, attention_forward<element, dim>, attention);
 }
 
 int wlb_cuda_attention_forward(struct wlb_device *device, const struct wlb_cuda_attention *attention,

@@ -305,7 +305,7 @@ __device__ static inline void make_d_q(const struct wlb_hopper_attention &p, con
 
 template <int dim>
 __global__ static void __launch_bounds__(WLB_HOPPER_THREADS, 1)
-	backward_of_queries(const __grid_constant__ struct wlb_hopper_attention p)
+	attention_backward_of_queries(const __grid_constant__ struct wlb_hopper_attention p)
 {
 	make_barriers<dim>(1);
 	const struct wlb_head_tile tile = wlb_head_tile_of<columns_of<dim>>(p.a, blockIdx.x);
@@ -474,7 +474,7 @@ __device__ static inline void make_d_k_d_v(const struct wlb_cuda_attention &a, c
 
 template <int dim>
 __global__ static void __launch_bounds__(WLB_HOPPER_THREADS, 1)
-	backward_of_keys(const __grid_constant__ struct wlb_hopper_attention p)
+	attention_backward_of_keys(const __grid_constant__ struct wlb_hopper_attention p)
 {
 	make_barriers<dim>(1 + 32);
 	const int kv_head = blockIdx.x / p.a.key_tile_count;
@@ -493,10 +493,10 @@ template <int dim> static void launch(struct wlb_device *device, const struct wl
 {
 	if (p.a.query_tile_count > 0)
 		wlb_hopper_launch(device, "attention_backward", (int64_t)p.a.query_tile_count * p.a.heads,
-		                  memory<dim>::bytes, backward_of_queries<dim>, p);
+		                  memory<dim>::bytes, attention_backward_of_queries<dim>, p);
 	if (p.a.key_tile_count > 0)
 		wlb_hopper_launch(device, "attention_backward", (int64_t)p.a.key_tile_count * p.a.kv_heads,
-		                  memory<dim>::bytes, backward_of_keys<dim>, p);
+		                  memory<dim>::bytes, attention_backward_of_keys<dim>, p);
 }
 
 int wlb_cuda_attention_hopper_backward(struct wlb_device *device, const struct wlb_cuda_attention *a,

@@ -289,7 +289,7 @@ template <int dim> __device__ static inline void consume_all(const struct wlb_ho
 
 template <int dim>
 __global__ static void __launch_bounds__(WLB_HOPPER_THREADS, 1)
-	forward(const __grid_constant__ struct wlb_hopper_attention p)
+	attention_forward(const __grid_constant__ struct wlb_hopper_attention p)
 {
 	typedef memory<dim> m;
 	if (threadIdx.x == 0) {
@@ -319,7 +319,7 @@ template <int dim> static void launch(struct wlb_device *device, const struct wl
 	const int64_t tiles = (int64_t)p.a.query_tile_count * p.a.heads;
 	const int64_t processors = wlb_cuda_of(device)->processors;
 	wlb_hopper_launch(device, "attention_forward", tiles < processors ? tiles : processors, memory<dim>::bytes,
-	                  forward<dim>, p);
+	                  attention_forward<dim>, p);
 }
 
 int wlb_cuda_attention_hopper_forward(struct wlb_device *device, const struct wlb_cuda_attention *a,

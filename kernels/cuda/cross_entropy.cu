@@ -79,8 +79,8 @@ __device__ static inline running join_block(running r)
 /* Computes one token in each block. */
 template <typename element>
 __global__ static void __launch_bounds__(MOST_THREADS)
-	make_statistics(row_statistics *statistics, const element *logits, const int32_t *targets, int64_t first,
-                        int64_t count)
+	cross_entropy_statistics(row_statistics *statistics, const element *logits, const int32_t *targets,
+                                 int64_t first, int64_t count)
 {
 	constexpr int of_pack = WLB_PACK<element>;
 	const int64_t target = targets[blockIdx.x];
@@ -200,8 +200,8 @@ template <typename element> __device__ static inline void clear_row(element *row
 /* Computes one token in each block; losses[tokens]. */
 template <typename element>
 __global__ static void __launch_bounds__(MOST_THREADS)
-	make_gradient(double *losses, element *logits, const row_statistics *statistics, int parts,
-                      const int32_t *targets, int64_t tokens, int64_t first, int64_t count, double scale)
+	cross_entropy_gradient(double *losses, element *logits, const row_statistics *statistics, int parts,
+                               const int32_t *targets, int64_t tokens, int64_t first, int64_t count, double scale)
 {
 	const int64_t target = targets[blockIdx.x];
 	element *row = logits + blockIdx.x * count;
@@ -232,11 +232,11 @@ void wlb_cuda_cross_entropy_statistics(struct wlb_device *device, void *statisti
 	const char *name = "cross_entropy_statistics";
 	row_statistics *rows = (row_statistics *)statistics;
 	if (device->compute == WLB_BFLOAT16)
-		wlb_cuda_launch(device, name, grid, make_statistics<wlb_bf16>, rows, (const wlb_bf16 *)logits, targets,
-		                first, count);
+		wlb_cuda_launch(device, name, grid, cross_entropy_statistics<wlb_bf16>, rows, (const wlb_bf16 *)logits,
+		                targets, first, count);
 	else
-		wlb_cuda_launch(device, name, grid, make_statistics<float>, rows, (const float *)logits, targets, first,
-		                count);
+		wlb_cuda_launch(device, name, grid, cross_entropy_statistics<float>, rows, (const float *)logits,
+		                targets, first, count);
 }
 
 /* The loss of each row. */
@@ -258,11 +258,11 @@ void wlb_cuda_cross_entropy_gradient(struct wlb_device *device, double *loss_sum
 	const struct wlb_cuda_grid grid = {(unsigned)tokens, threads_of_row(device, count)};
 	const row_statistics *rows = (const row_statistics *)statistics;
 	if (device->compute == WLB_BFLOAT16)
-		wlb_cuda_launch(device, name, grid, make_gradient<wlb_bf16>, losses, (wlb_bf16 *)logits, rows, parts,
-		                targets, tokens, first, count, scale);
+		wlb_cuda_launch(device, name, grid, cross_entropy_gradient<wlb_bf16>, losses, (wlb_bf16 *)logits, rows,
+		                parts, targets, tokens, first, count, scale);
 	else
-		wlb_cuda_launch(device, name, grid, make_gradient<float>, losses, (float *)logits, rows, parts, targets,
-		                tokens, first, count, scale);
+		wlb_cuda_launch(device, name, grid, cross_entropy_gradient<float>, losses, (float *)logits, rows, parts,
+		                targets, tokens, first, count, scale);
 	if (loss_sum != NULL)
 		wlb_cuda_launch(device, name, {1, WLB_BLOCK}, wlb_add_parts<double>, loss_sum, losses, (int)tokens);
 }

@@ -147,9 +147,8 @@ void wlb_cuda_rope(struct wlb_device *device, void *x, int64_t stride, const voi
                    int head_dim, int direction);
 /* gate_up [n, 2 width]: gate, then up; out [n, width] */
 void wlb_cuda_swiglu_forward(struct wlb_device *device, void *out, const void *gate_up, int64_t n, int64_t width);
-/* d_gate_up may be gate_up. */
-void wlb_cuda_swiglu_backward(struct wlb_device *device, void *d_gate_up, const void *d_out, const void *gate_up,
-                              int64_t n, int64_t width);
+/* gate_up is replaced by its gradient, and d_out, the gradient of out, by out. */
+void wlb_cuda_swiglu_backward(struct wlb_device *device, void *gate_up, void *d_out, int64_t n, int64_t width);
 void wlb_cuda_cross_entropy_statistics(struct wlb_device *device, void *statistics, const void *logits,
                                        const int32_t *targets, int64_t tokens, int64_t first, int64_t count);
 void wlb_cuda_cross_entropy_gradient(struct wlb_device *device, double *loss_sum, void *logits, const void *statistics,

@@ -57,8 +57,8 @@ __device__ static inline void put_pack(element *out, const wlb_pack<element, cou
 /* Computes one token in each block. `sum` may be x or residual: a thread has read what it writes. */
 template <typename element, int count>
 __global__ static void __launch_bounds__(MOST_FORWARD)
-	forward(element *out, float *rstd, element *sum, const element *x, const element *residual,
-                const element *weight, int64_t width, float epsilon)
+	rmsnorm_forward(element *out, float *rstd, element *sum, const element *x, const element *residual,
+                        const element *weight, int64_t width, float epsilon)
 {
 	const int64_t row = blockIdx.x * width, packs = width / count, next = HELD_FORWARD * blockDim.x + threadIdx.x;
 	out += row;
@@ -176,7 +176,7 @@ __device__ static inline void backward_row(float (&sums)[held][count], const ele
 /* For rows of at most `held` packs a thread. The `slots` next rows are under way while one is computed: a block
  * waits at barriers in every row, so that loads of the row alone would leave the memory idle. */
 template <typename element, int count, int slots, int held>
-__global__ static void __launch_bounds__(MOST_BACKWARD) backward(gradients<element> g)
+__global__ static void __launch_bounds__(MOST_BACKWARD) rmsnorm_backward(gradients<element> g)
 {
 	const int packs = g.width / count, step = (int)blockDim.x, first = (int)threadIdx.x, slot_size = 3 * g.width;
 	const int64_t begin = blockIdx.x * g.tokens_of_part, end = min(begin + g.tokens_of_part, g.tokens);
@@ -205,7 +205,7 @@ __global__ static void __launch_bounds__(MOST_BACKWARD) backward(gradients<eleme
 
 /* For rows of any width and address: the sums are in device memory, and rows are loaded twice. */
 template <typename element, int count>
-__global__ static void __launch_bounds__(MOST_BACKWARD) backward_of_any(gradients<element> g)
+__global__ static void __launch_bounds__(MOST_BACKWARD) rmsnorm_backward_of_any(gradients<element> g)
 {
 	const int packs = g.width / count, step = (int)blockDim.x, first = (int)threadIdx.x;
 	const int64_t begin = blockIdx.x * g.tokens_of_part, end = min(begin + g.tokens_of_part, g.tokens);
@@ -235,7 +235,7 @@ static constexpr unsigned ADD_X = 32, ADD_Y = 32;
 
 template <typename gradient>
 __global__ static void __launch_bounds__(ADD_X *ADD_Y)
-	add_parts(gradient *d_weight, const float *parts, int count_of_parts, int width)
+	rmsnorm_add_parts(gradient *d_weight, const float *parts, int count_of_parts, int width)
 {
 	static __shared__ float sums[ADD_Y][ADD_X];
 	const int column = (int)(blockIdx.x * ADD_X + threadIdx.x);
@@ -265,9 +265,10 @@ void wlb_cuda_rmsnorm_forward(struct wlb_device *device, void *out, void *rstd, 
 	wlb_choose_kind(device->compute, {width}, {out, written, x, residual, weight}, [=](auto kind) {
 		typedef typename decltype(kind)::element element;
 		const unsigned threads = wlb_row_threads(width / kind.count, 2, MOST_FORWARD);
-		wlb_cuda_launch(device, "rmsnorm_forward", {(unsigned)tokens, threads}, forward<element, kind.count>,
-		                (element *)out, (float *)rstd, (element *)sum, (const element *)x,
-		                (const element *)residual, (const element *)weight, width, (float)epsilon);
+		wlb_cuda_launch(device, "rmsnorm_forward", {(unsigned)tokens, threads},
+		                rmsnorm_forward<element, kind.count>, (element *)out, (float *)rstd, (element *)sum,
+		                (const element *)x, (const element *)residual, (const element *)weight, width,
+		                (float)epsilon);
 	});
 }
 
@@ -297,13 +298,13 @@ static void queue_backward(struct wlb_device *device, const char *name, const gr
 	typedef typename kind::element element;
 	const int packs = g.width / kind::count;
 	struct wlb_cuda_grid grid = {(unsigned)parts, wlb_row_threads(packs, 1, MOST_BACKWARD)};
-	void (*kernel)(gradients<element>) = backward_of_any<element, kind::count>;
+	void (*kernel)(gradients<element>) = rmsnorm_backward_of_any<element, kind::count>;
 	if constexpr (kind::count > 1) {
 		const int slots = packs <= MOST_SHARED_PACKS / 4 ? 4 : packs <= MOST_SHARED_PACKS / 2 ? 2 : 1;
 		if (packs <= MOST_SHARED_PACKS) {
-			kernel = slots == 4   ? backward<element, kind::count, 4, 1>
-			         : slots == 2 ? backward<element, kind::count, 2, 1>
-			                      : backward<element, kind::count, 1, 2>;
+			kernel = slots == 4   ? rmsnorm_backward<element, kind::count, 4, 1>
+			         : slots == 2 ? rmsnorm_backward<element, kind::count, 2, 1>
+			                      : rmsnorm_backward<element, kind::count, 1, 2>;
 			grid.shared_bytes = (size_t)(slots * packs) * 3 * 16;
 			if (!wlb_cuda_check(device,
 			                    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -339,6 +340,6 @@ void wlb_cuda_rmsnorm_backward(struct wlb_device *device, void *d_x, void *d_wei
 		                              (int)width};
 		queue_backward<decltype(kind)>(device, name, g, parts.count);
 		wlb_cuda_launch(device, name, {(unsigned)((width + ADD_X - 1) / ADD_X), dim3(ADD_X, ADD_Y)},
-		                add_parts<gradient>, (gradient *)d_weight, sums, (int)parts.count, (int)width);
+		                rmsnorm_add_parts<gradient>, (gradient *)d_weight, sums, (int)parts.count, (int)width);
 	});
 }

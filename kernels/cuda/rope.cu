@@ -7,7 +7,7 @@ static constexpr int64_t TOKENS_OF_BLOCK = 64;
 
 /* In double: at position 100,000 a float is too coarse for small angles. The angle is counted in half turns, of which
  * sincospi drops the whole turns without an error. */
-__global__ static void make_angles(float *angles, const int32_t *positions, int64_t tokens, int half, double theta)
+__global__ static void rope_angles(float *angles, const int32_t *positions, int64_t tokens, int half, double theta)
 {
 	const int i = (int)(blockIdx.y * ANGLES_X + threadIdx.x);
 	if (i >= half)
@@ -30,7 +30,7 @@ void wlb_cuda_rope_angles(struct wlb_device *device, void *angles, const int32_t
 		return;
 	const dim3 blocks((unsigned)((tokens + TOKENS_OF_BLOCK - 1) / TOKENS_OF_BLOCK),
 	                  ((unsigned)half + ANGLES_X - 1) / ANGLES_X);
-	wlb_cuda_launch(device, "rope_angles", {blocks, dim3(ANGLES_X, ANGLES_Y)}, make_angles, (float *)angles,
+	wlb_cuda_launch(device, "rope_angles", {blocks, dim3(ANGLES_X, ANGLES_Y)}, rope_angles, (float *)angles,
 	                positions, tokens, half, theta);
 }
 
@@ -53,7 +53,7 @@ __device__ static inline void rotate_pack(element *head, int i, int half, const 
 /* Rotates one token in each block: a thread loads its angles once, for the heads threadIdx.y, threadIdx.y + blockDim.y,
  * and so on. */
 template <typename element, int count>
-__global__ static void rotate(element *x, int64_t stride, const float *angles, int heads, int half, float direction)
+__global__ static void rope(element *x, int64_t stride, const float *angles, int heads, int half, float direction)
 {
 	element *row = x + blockIdx.x * stride;
 	const float *of_token = angles + (int64_t)blockIdx.x * 2 * half;
@@ -80,7 +80,7 @@ void wlb_cuda_rope(struct wlb_device *device, void *x, int64_t stride, const voi
 		typedef typename decltype(kind)::element element;
 		const unsigned packs = (unsigned)(half / kind.count), threads = packs < most ? packs : most;
 		wlb_cuda_launch(device, "rope", {(unsigned)tokens, dim3(threads, most / threads)},
-		                rotate<element, kind.count>, (element *)x, stride, (const float *)angles, heads, half,
+		                rope<element, kind.count>, (element *)x, stride, (const float *)angles, heads, half,
 		                (float)direction);
 	});
 }

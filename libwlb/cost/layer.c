@@ -37,6 +37,8 @@ static const struct product fused[] = {
 static const struct product kv_apart[] = {
 	{HIDDEN, QUERIES}, {HIDDEN, KEYS_VALUES}, {QUERIES, HIDDEN}, {HIDDEN, GATE_AND_UP}, {MLP, HIDDEN}};
 
+enum trainer { NONE, EVERY, MEGATRON, WORKER, WORKER_TP }; /* WORKER_TP: wlb-worker where tp is above 1 */
+
 /* Memory-bound operations, with the elements of a token that they read and write in Megatron-LM, and what they are in
  * wlb-worker. `divided` is 1 where tensor parallelism divides the rows; an operation is called `calls` times. */
 struct stream {
@@ -44,22 +46,22 @@ struct stream {
 	int divided;
 	double calls, forward, backward;
 	enum wlb_op op_forward, op_backward; /* WLB_OPERATIONS: wlb-worker has none */
-	int selective; /* 1: recomputed under WLB_RECOMPUTE_SELECTIVE, by wlb-worker or with release_activations */
-	enum { EVERY, MEGATRON, WORKER, WORKER_TP } trainer; /* WORKER_TP: wlb-worker where tp is above 1 */
+	enum trainer selective; /* recomputes it under WLB_RECOMPUTE_SELECTIVE; Megatron-LM with release_activations */
+	enum trainer trainer;   /* has it */
 };
 
 static const struct stream streams[] = {
 	/* norms; their backward pass adds to the gradient of the residual stream */
-	{HIDDEN, 1, 2.0, 2.0, 4.0, WLB_OP_RMSNORM_FORWARD, WLB_OP_RMSNORM_BACKWARD, 1, EVERY},
+	{HIDDEN, 1, 2.0, 2.0, 4.0, WLB_OP_RMSNORM_FORWARD, WLB_OP_RMSNORM_BACKWARD, EVERY, EVERY},
 	/* residual sums; in wlb-worker the product before adds, or where tp is above 1 a norm and a sum of its own */
-	{HIDDEN, 1, 2.0, 3.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, 0, MEGATRON},
-	{HIDDEN, 1, 2.0, 3.0, 0.0, WLB_OP_ADD, WLB_OPERATIONS, 0, WORKER_TP},
+	{HIDDEN, 1, 2.0, 3.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON},
+	{HIDDEN, 1, 2.0, 3.0, 0.0, WLB_OP_ADD, WLB_OPERATIONS, NONE, WORKER_TP},
 	/* rotary embeddings */
-	{QUERIES, 0, 1.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, 0, MEGATRON},
-	{KEYS, 0, 1.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, 0, MEGATRON},
-	{QUERIES_KEYS, 0, 1.0, 2.0, 2.0, WLB_OP_ROPE, WLB_OP_ROPE, 0, WORKER},
-	/* the gated product */
-	{MLP, 0, 1.0, 3.0, 5.0, WLB_OP_SWIGLU_FORWARD, WLB_OP_SWIGLU_BACKWARD, 1, EVERY},
+	{QUERIES, 0, 1.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON},
+	{KEYS, 0, 1.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON},
+	{QUERIES_KEYS, 0, 1.0, 2.0, 2.0, WLB_OP_ROPE, WLB_OP_ROPE, NONE, WORKER},
+	/* the gated product, which wlb-worker's backward pass always computes again */
+	{MLP, 0, 1.0, 3.0, 5.0, WLB_OP_SWIGLU_FORWARD, WLB_OP_SWIGLU_BACKWARD, MEGATRON, EVERY},
 };
 
 enum { STREAMS = sizeof(streams) / sizeof(streams[0]) };
@@ -106,12 +108,22 @@ double wlb_layer_output_d_w_s(const struct wlb_layer_cost *cost, double tokens)
 	return wlb_machine_gemm_s(cost->machine, width_of(cost, HIDDEN), tokens, width_of(cost, QUERIES));
 }
 
-static int has_stream(const struct wlb_layer_cost *cost, const struct stream *stream)
+static int is_trained_by(const struct wlb_layer_cost *cost, enum trainer trainer)
 {
 	int worker = is_worker(cost);
-	if (stream->trainer == WORKER_TP)
+	switch (trainer) {
+	case NONE:
+		return 0;
+	case EVERY:
+		return 1;
+	case MEGATRON:
+		return !worker;
+	case WORKER:
+		return worker;
+	case WORKER_TP:
 		return worker && cost->plan->layout.tp > 1;
-	return stream->trainer == EVERY || (stream->trainer == WORKER) == worker;
+	}
+	return 0;
 }
 
 /* Returns the seconds of calls of an operation on `elements` in all: in Megatron-LM of `traffic` reals for each, in
@@ -132,7 +144,7 @@ static double direction_s(const struct wlb_layer_cost *cost, double calls, doubl
 static struct wlb_seconds one_stream_s(const struct wlb_layer_cost *cost, const struct stream *stream, double tokens,
                                        double calls)
 {
-	if (!has_stream(cost, stream))
+	if (!is_trained_by(cost, stream->trainer))
 		return (struct wlb_seconds){0};
 	double elements = stream->calls * tokens * width_of(cost, stream->width);
 	if (stream->divided)
@@ -172,7 +184,7 @@ double wlb_layer_selective_s(const struct wlb_layer_cost *cost, double tokens)
 	int recomputed = is_worker(cost) || cost->options->release_activations;
 	double sum = 0.0;
 	for (size_t i = 0; recomputed && tokens > 0.0 && i < STREAMS; i++)
-		if (streams[i].selective)
+		if (is_trained_by(cost, streams[i].selective))
 			sum += one_stream_s(cost, &streams[i], tokens, 1.0).forward;
 	return sum;
 }

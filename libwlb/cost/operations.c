@@ -13,7 +13,7 @@ static const struct {
 	[WLB_OP_ROPE] = {"rope", 2.0},
 	[WLB_OP_ROPE_ANGLES] = {"rope_angles", 0.0},
 	[WLB_OP_SWIGLU_FORWARD] = {"swiglu_forward", 3.0},
-	[WLB_OP_SWIGLU_BACKWARD] = {"swiglu_backward", 5.0},
+	[WLB_OP_SWIGLU_BACKWARD] = {"swiglu_backward", 6.0},
 	[WLB_OP_CROSS_ENTROPY_STATISTICS] = {"cross_entropy_statistics", 2.0},
 	[WLB_OP_CROSS_ENTROPY_GRADIENT] = {"cross_entropy_gradient", 2.0},
 	[WLB_OP_GATHER_ROWS] = {"gather_rows", 2.0},

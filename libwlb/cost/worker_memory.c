@@ -69,7 +69,7 @@ static double kept_bytes(const struct sizes *s)
 static double recomputed_bytes(const struct sizes *s)
 {
 	double gathered = s->plan->layout.cp > 1 ? 2.0 * s->tokens * s->kv : 0.0;
-	return s->element * (2.0 * s->share * s->hidden + s->rows * s->mlp + gathered);
+	return s->element * (2.0 * s->share * s->hidden + gathered);
 }
 
 /* Bytes of the activations of a chunk's layers for a micro-batch. */
@@ -105,11 +105,11 @@ static double activation_bytes(const struct sizes *s)
 	return bytes;
 }
 
-/* Bytes that only layers use: the gradients in attention, in whose place are those in the MLP, and the angles of the
- * rotary embeddings. */
+/* Bytes that only layers use: the gradients in attention, in whose place is the gated product of the MLP, and the
+ * angles of the rotary embeddings. */
 static double layer_bytes(const struct sizes *s)
 {
-	return s->element * s->rows * fmax(2.0 * s->q + 2.0 * s->kv, 3.0 * s->mlp) +
+	return s->element * s->rows * fmax(2.0 * s->q + 2.0 * s->kv, s->mlp) +
 	       s->main * s->rows * (double)s->model->head_dim;
 }
 

@@ -329,14 +329,13 @@ static const struct check_shape ROPE_SHAPES[] = {
 	{2, 128, 40, 8, 0}, {7, 96, 3, 40, 0}, {2, 256, 2, 0, 0}, {3, 1040, 1, 0, 1},
 };
 
-/* -- SwiGLU; `extra` 1: backward in place -- */
+/* -- SwiGLU -- */
 
 static void plan_swiglu(struct check_trial *t)
 {
 	const int64_t n = t->shape->rows * t->shape->width;
 	t->arrays[0] = check_array_of(CHECK_COMPUTE, n, -1, 1);
 	t->arrays[1] = check_array_of(CHECK_COMPUTE, 2 * n, -20, 20);
-	t->arrays[2] = check_array_of(CHECK_COMPUTE, 2 * n, -1, 1);
 }
 
 /* Gates at which exp overflows. */
@@ -364,15 +363,9 @@ static void expect_swiglu_forward(struct check_trial *t)
 	}
 }
 
-static struct check_array *swiglu_gradient(struct check_trial *t)
-{
-	return &t->arrays[t->shape->extra == 1 ? 1 : 2];
-}
-
 static void run_swiglu_backward(struct check_trial *t)
 {
-	wlb_cuda_swiglu_backward(t->device, swiglu_gradient(t)->memory, t->arrays[0].memory, t->arrays[1].memory,
-	                         t->shape->rows, t->shape->width);
+	wlb_cuda_swiglu_backward(t->device, t->arrays[1].memory, t->arrays[0].memory, t->shape->rows, t->shape->width);
 }
 
 /* The sigmoid s has six roundings; 1 - s has those of s and its own, of magnitude 1, and is multiplied by the gate. */
@@ -384,8 +377,9 @@ static void expect_swiglu_backward(struct check_trial *t)
 		const double g = t->arrays[1].before[gate], u = t->arrays[1].before[up], d = t->arrays[0].before[i];
 		const double s = 1 / (1 + exp(-g)), slope = 1 + g * (1 - s);
 		const double error = 10 * (1 + fabs(g) * (1 - s)) + 7 * fabs(g);
-		check_want(t, swiglu_gradient(t), gate, d * u * s * slope, fabs(d * u) * s * error * FLOAT_ROUNDOFF);
-		check_want(t, swiglu_gradient(t), up, d * g * s, 8 * FLOAT_ROUNDOFF * fabs(d * g * s));
+		check_want(t, &t->arrays[1], gate, d * u * s * slope, fabs(d * u) * s * error * FLOAT_ROUNDOFF);
+		check_want(t, &t->arrays[1], up, d * g * s, 8 * FLOAT_ROUNDOFF * fabs(d * g * s));
+		check_want(t, &t->arrays[0], i, g * s * u, 8 * FLOAT_ROUNDOFF * fabs(g * s * u));
 	}
 }
 

@@ -113,7 +113,7 @@ OPERATION(rmsnorm_forward, m[0], m[1], m[2], m[2], m[3], m[4], n, w, 1e-5)
 OPERATION(rmsnorm_backward, m[0], m[5], m[2], m[3], m[4], m[1], n, w)
 OPERATION(rope, m[0], w, m[1], n, (int)(w / 64), 64, 1)
 OPERATION(swiglu_forward, m[0], m[1], n, b->size.feed_forward)
-OPERATION(swiglu_backward, m[0], m[2], m[1], n, b->size.feed_forward)
+OPERATION(swiglu_backward, m[0], m[1], n, b->size.feed_forward)
 OPERATION(gather_rows, m[0], w, m[1], w, NULL, n, w)
 OPERATION(sum_squares, b->sum, m[0], n *w)
 OPERATION(cross_entropy_statistics, m[1], m[0], b->targets, n / 4, 0, b->size.vocabulary)
@@ -139,7 +139,7 @@ static const struct {
 	{"rmsnorm_backward", rmsnorm_backward, 8, 0, 0},
 	{"rope", rope, 4 + 4 * 64 / 2048.0, 0, 0},
 	{"swiglu_forward", swiglu_forward, 0, 6, 0},
-	{"swiglu_backward", swiglu_backward, 0, 10, 0},
+	{"swiglu_backward", swiglu_backward, 0, 12, 0},
 	{"gather_rows", gather_rows, 4, 0, 0},
 	{"sum_squares", sum_squares, 4, 0, 0},
 	{"cross_entropy_statistics", cross_entropy_statistics, 0, 0, 0.5},
@@ -431,6 +431,8 @@ int main(int count, char **arguments)
 	}
 	if (open_bench(&b, tiny, &error) == 0) {
 		measure_memory(&b);
+		if (fill(&b, &error) < 0) /* some operations replace their operands by smaller numbers each time */
+			report(&b, "cannot fill the operands again", &error);
 		measure_products(&b);
 		measure_attention(&b, tiny);
 	} else {

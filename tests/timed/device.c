@@ -205,10 +205,9 @@ static void swiglu_forward(struct wlb_device *device, void *out, const void *gat
 	add_op_time(device, SWIGLU, WLB_OP_SWIGLU_FORWARD, (double)n * (double)width);
 }
 
-static void swiglu_backward(struct wlb_device *device, void *d_gate_up, const void *d_out, const void *gate_up,
-                            int64_t n, int64_t width)
+static void swiglu_backward(struct wlb_device *device, void *gate_up, void *d_out, int64_t n, int64_t width)
 {
-	(void)d_gate_up, (void)d_out, (void)gate_up;
+	(void)gate_up, (void)d_out;
 	add_op_time(device, SWIGLU, WLB_OP_SWIGLU_BACKWARD, (double)n * (double)width);
 }
 

@@ -63,7 +63,7 @@ OPERATION(embedding_backward, e->gradients, PART(0), e->indices, e->rows, WIDTH,
 OPERATION(rmsnorm_forward, PART(0), e->numbers, NULL, PART(1), NULL, e->weight, e->rows, WIDTH, 1e-5)
 OPERATION(rmsnorm_backward, PART(0), e->d_weight, PART(1), PART(2), e->weight, e->numbers, e->rows, WIDTH)
 OPERATION(swiglu_forward, PART(0), PART(1), e->rows, WIDTH / 2)
-OPERATION(swiglu_backward, PART(0), PART(1), PART(2), e->rows, WIDTH / 2)
+OPERATION(swiglu_backward, PART(2), PART(1), e->rows, WIDTH / 2)
 OPERATION(rope_angles, e->angles, e->indices, e->rows, e->head_dim, 1e4)
 OPERATION(rope, PART(0), WIDTH, e->angles, e->rows, WIDTH / e->head_dim, e->head_dim, 1)
 OPERATION(cross_entropy_statistics, e->numbers, PART(3), e->indices, e->rows, 0, WIDTH)

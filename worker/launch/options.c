@@ -113,7 +113,7 @@ static const struct wlb_option rows[] = {
                     "flight; auto: all where that is predicted to be faster and the memory suffices"),
          .choices = "last|all|auto", .initial = "auto"},
 	{WLB_OPTION(CHOICE, "recompute-granularity", FIELD(recompute), NULL,
-                    "what is computed again in the backward pass instead of being kept; selective: norms, SwiGLU and "
+                    "what is computed again in the backward pass instead of being kept; selective: norms and "
                     "gathered keys; full: whole layers, from their input; the result is the same to the last bit; "
                     "auto: as the "
                     "layout auto finds, or none where the layout is given"),

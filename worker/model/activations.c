@@ -75,7 +75,6 @@ static void place_recomputed(const struct wlb_transformer *t, struct wlb_layer_a
 	layer->norm = take(arena, s->share, s->hidden);
 	layer->kv_all = t->cp_size > 1 ? take(arena, s->tokens, 2 * s->kv) : NULL;
 	layer->post_norm = take(arena, s->share, s->hidden);
-	layer->activated = take(arena, s->rows, s->intermediate);
 }
 
 enum wlb_recompute wlb_layer_recompute(const struct wlb_transformer *t, int layer)
@@ -138,8 +137,8 @@ static void place_again(struct arena *arena, size_t begin, size_t *end)
 	arena->used = begin;
 }
 
-/* Places what is used one at a time on a device's queue: the gradients in a layer's attention, those in its MLP, and
- * the logits of the head, which has no use of the angles either. */
+/* Places what is used one at a time on a device's queue: the gradients in a layer's attention, the gated product of its
+ * MLP, and the logits of the head, which has no use of the angles either. */
 static void place_layer_or_head(struct wlb_transformer *t, const struct sizes *s, struct arena *arena)
 {
 	struct wlb_scratch *scratch = &t->scratch;
@@ -149,8 +148,7 @@ static void place_layer_or_head(struct wlb_transformer *t, const struct sizes *s
 	scratch->d_qkv = take(arena, s->rows, s->q + 2 * s->kv);
 	scratch->d_attention = take(arena, s->rows, s->q);
 	place_again(arena, gradients, &end);
-	scratch->d_gate_up = take(arena, s->rows, 2 * s->intermediate);
-	scratch->d_activated = take(arena, s->rows, s->intermediate);
+	scratch->activated = take(arena, s->rows, s->intermediate);
 	place_again(arena, begin, &end);
 	if (t->parameters->head >= 0) {
 		scratch->logits = take(arena, t->logit_rows, t->parameters->vocab);

@@ -20,12 +20,12 @@ struct wlb_scratch {
 	void *d_kv_all; /* [tokens or, if they are more, n rows of 2 kv] */
 	/* of the micro-batch */
 	void *angles; /* [n, head_dim], main */
+	/* of the MLP */
+	void *activated; /* [n, f] silu(gate) * up; in the backward pass first its gradient */
 	/* gradients, named after the activations */
 	void *d_norm;      /* [n / tp, h] */
 	void *d_qkv;       /* [n, q + 2 kv] */
 	void *d_attention; /* [n, q] */
-	void *d_gate_up;   /* [n, 2 f] */
-	void *d_activated; /* [n, f] */
 	/* the last stage's; NULL on others */
 	void *final_norm; /* [n / tp, h]; then the gradient of its input */
 	void *final_rstd; /* [n / tp], main */

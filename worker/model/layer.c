@@ -191,7 +191,7 @@ static int gather_keys_await(const struct layer *l, struct wlb_comm_request *req
 	return wlb_cp_all_gather_await(l->t, l->a->kv_all, l->batch, request, error);
 }
 
-/* Where tp is above 1 `middle` lacks the input, which the norm of mlp_inner adds. */
+/* Where tp is above 1 `middle` lacks the input, which the norm of gates_and_ups adds. */
 static int attention_forward(const struct layer *l, struct wlb_error *error)
 {
 	const struct wlb_layer_activations *a = l->a;
@@ -259,14 +259,8 @@ static int attention_backward(const struct layer *l, void *d_residual, struct wl
 	return 0;
 }
 
-/* activated = silu(gate) * up */
-static void activate(const struct layer *l)
-{
-	l->device->ops->swiglu_forward(l->device, l->a->activated, l->a->gate_up, l->n, l->p->intermediate);
-}
-
-/* The MLP up to its last matrix, whose result the backward pass does not need. */
-static int mlp_inner(const struct layer *l, struct wlb_error *error)
+/* The MLP up to gate_up. */
+static int gates_and_ups(const struct layer *l, struct wlb_error *error)
 {
 	const struct wlb_layer_activations *a = l->a;
 	void *y = wlb_tp_rows(l->t, l->s->gathered, a->post_norm);
@@ -275,17 +269,17 @@ static int mlp_inner(const struct layer *l, struct wlb_error *error)
 	if (wlb_tp_all_gather(l->t, y, a->post_norm, l->n, error) < 0)
 		return -1;
 	wlb_linear(l->device, a->gate_up, 2 * l->p->intermediate, y, &l->gate_up, NULL, l->n);
-	activate(l);
 	return 0;
 }
 
 static int mlp_forward(const struct layer *l, void *out, struct wlb_error *error)
 {
 	const struct wlb_layer_activations *a = l->a;
-	void *addend = wlb_tp_rows(l->t, l->s->addend, out);
-	if (mlp_inner(l, error) < 0)
+	void *addend = wlb_tp_rows(l->t, l->s->addend, out), *activated = l->s->activated;
+	if (gates_and_ups(l, error) < 0)
 		return -1;
-	wlb_linear(l->device, addend, l->hidden, a->activated, &l->down, l->tp_is_1 ? a->middle : NULL, l->n);
+	l->device->ops->swiglu_forward(l->device, activated, a->gate_up, l->n, l->p->intermediate);
+	wlb_linear(l->device, addend, l->hidden, activated, &l->down, l->tp_is_1 ? a->middle : NULL, l->n);
 	if (wlb_tp_reduce_scatter(l->t, out, addend, l->n, error) < 0)
 		return -1;
 	if (!l->tp_is_1)
@@ -293,23 +287,22 @@ static int mlp_forward(const struct layer *l, void *out, struct wlb_error *error
 	return 0;
 }
 
-/* Before the backward pass of the MLP SELECTIVE computes the norm and the gated product again. */
+/* Before the backward pass of the MLP SELECTIVE computes the norm again. */
 static void recompute_mlp(const struct layer *l)
 {
 	const struct wlb_layer_activations *a = l->a;
-	if (a->recompute != WLB_RECOMPUTE_SELECTIVE)
-		return;
-	wlb_norm(l->t, a->post_norm, a->post_rstd, NULL, a->middle, NULL, l->w->post_norm, l->n);
-	activate(l);
+	if (a->recompute == WLB_RECOMPUTE_SELECTIVE)
+		wlb_norm(l->t, a->post_norm, a->post_rstd, NULL, a->middle, NULL, l->w->post_norm, l->n);
 }
 
-/* d_residual: the gradient of the layer's output in, of `middle` out. */
+/* d_residual: the gradient of the layer's output in, of `middle` out. The pass of SwiGLU replaces gate_up by its
+ * gradient, and the gradient of its output by its output, which the gradient of the last matrix needs. */
 static int mlp_backward(const struct layer *l, void *d_residual, struct wlb_error *error)
 {
 	const struct wlb_layer_activations *a = l->a;
 	const struct wlb_scratch *s = l->s;
 	void *d_out = wlb_tp_rows(l->t, s->gathered, d_residual), *y = wlb_tp_rows(l->t, s->gathered, a->post_norm);
-	void *d_y = wlb_tp_rows(l->t, s->addend, s->d_norm);
+	void *d_y = wlb_tp_rows(l->t, s->addend, s->d_norm), *d_gate_up = a->gate_up;
 	int64_t width = 2 * l->p->intermediate;
 	struct wlb_comm_request *d_rows, *y_rows, *d_norm;
 	if (wlb_tp_all_gather_start(l->t, d_out, d_residual, l->n, &d_rows, error) < 0)
@@ -317,28 +310,29 @@ static int mlp_backward(const struct layer *l, void *d_residual, struct wlb_erro
 	recompute_mlp(l);
 	if (wlb_comm_wait(d_rows, error) < 0)
 		return -1;
-	wlb_linear_backward(l->device, s->d_activated, 0, d_out, l->hidden, a->activated, &l->down, l->n);
+	wlb_linear_d_x(l->device, s->activated, 0, d_out, l->hidden, &l->down, l->n);
+	l->device->ops->swiglu_backward(l->device, d_gate_up, s->activated, l->n, l->p->intermediate);
+	wlb_linear_d_w(l->device, d_out, l->hidden, s->activated, &l->down, l->n);
 	if (wlb_tp_all_gather_start(l->t, y, a->post_norm, l->n, &y_rows, error) < 0)
 		return -1;
-	l->device->ops->swiglu_backward(l->device, s->d_gate_up, s->d_activated, a->gate_up, l->n, l->p->intermediate);
-	wlb_linear_d_x(l->device, d_y, 0, s->d_gate_up, width, &l->gate_up, l->n);
+	wlb_linear_d_x(l->device, d_y, 0, d_gate_up, width, &l->gate_up, l->n);
 	if (wlb_tp_reduce_scatter_start(l->t, s->d_norm, d_y, l->n, &d_norm, error) < 0 ||
 	    wlb_comm_wait(y_rows, error) < 0)
 		return -1;
-	wlb_linear_d_w(l->device, s->d_gate_up, width, y, &l->gate_up, l->n);
+	wlb_linear_d_w(l->device, d_gate_up, width, y, &l->gate_up, l->n);
 	if (wlb_comm_wait(d_norm, error) < 0)
 		return -1;
 	wlb_norm_backward(l->t, d_residual, s->d_norm, a->middle, a->post_rstd, l->w->post_norm, l->n);
 	return 0;
 }
 
-/* FULL computes all of the layer again before its backward pass: the MLP up to its last matrix, and what attention
- * needs. */
+/* FULL computes what the backward pass needs of the layer again before it: all of attention, and the MLP up to gate_up.
+ */
 static int recompute_layer(const struct layer *l, struct wlb_error *error)
 {
 	if (l->a->recompute != WLB_RECOMPUTE_FULL)
 		return 0;
-	return attention_forward(l, error) < 0 ? -1 : mlp_inner(l, error);
+	return attention_forward(l, error) < 0 ? -1 : gates_and_ups(l, error);
 }
 
 int wlb_layer_forward(struct wlb_transformer *t, const struct wlb_layer_tensors *w,

@@ -28,7 +28,6 @@ struct wlb_layer_activations {
 	void *post_norm; /* [n / tp, h] */
 	void *post_rstd; /* [n / tp], main */
 	void *gate_up;   /* [n, 2 f] */
-	void *activated; /* [n, f] */
 };
 
 /* The data of a chunk over a micro-batch, from the first message of its forward pass to the last of its backward pass.
@@ -49,11 +48,11 @@ struct wlb_transformer;
 /* `held`: the most chunks whose forward pass is begun and whose backward pass is not done; there are activations of
  * layers for so many. `slots`, at least as many: chunks of which a pass or a message uses the input or the output.
  * Buffers for micro-batches of up to max_rows rows (max_tokens on all context-parallel ranks) are allocated here, once;
- * a pass allocates nothing. Recomputation is that of `split`: NONE keeps everything above; SELECTIVE computes norm,
- * post_norm and activated again and gathers kv_all again (attention's scores are always computed again); FULL keeps
- * `input` alone of the first recompute_layers layers of each chunk (0: of all), and the others are as with SELECTIVE.
- * The caller owns parameters and groups, which must outlive it. Returns NULL with the number of bytes that could not be
- * allocated. */
+ * a pass allocates nothing. Recomputation is that of `split`: NONE keeps everything above; SELECTIVE computes norm and
+ * post_norm again and gathers kv_all again (attention's scores and the gated product are always computed again); FULL
+ * keeps `input` alone of the first recompute_layers layers of each chunk (0: of all), and the others are as with
+ * SELECTIVE. The caller owns parameters and groups, which must outlive it. Returns NULL with the number of bytes that
+ * could not be allocated. */
 struct wlb_transformer *wlb_transformer_new(const struct wlb_parameters *parameters, const struct wlb_groups *groups,
                                             const struct wlb_plan *split, int held, int slots, int64_t max_rows,
                                             int64_t max_tokens, struct wlb_error *error);

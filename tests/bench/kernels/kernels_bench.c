@@ -272,7 +272,7 @@ static void run_swiglu_forward(const struct work *w)
 
 static void run_swiglu_backward(const struct work *w)
 {
-	w->bench->device->ops->swiglu_backward(w->bench->device, w->array[0], w->array[4], w->array[2], w->m, w->n / 2);
+	w->bench->device->ops->swiglu_backward(w->bench->device, w->array[2], w->array[4], w->m, w->n / 2);
 }
 
 static void run_cross_entropy_statistics(const struct work *w)

@@ -59,29 +59,52 @@ static double run_loss(void *context)
 	return weighted_sum(r->out, r->weights, (size_t)(r->n * r->width));
 }
 
-static void test_backward(void **state)
+static void check_gradient(struct wlb_device *device, int64_t n, int64_t width)
+{
+	size_t count = (size_t)(n * width);
+	struct run r = {
+		device, n, width, random_numbers(2 * count, 1), random_numbers(count, 3), random_numbers(count, 4)};
+	/* The same numbers, which the backward pass replaces. */
+	double *d_gate_up = random_numbers(2 * count, 1), *d_out = random_numbers(count, 4);
+	device->ops->swiglu_backward(device, d_gate_up, d_out, n, width);
+	check_differences("d_gate_up", &(struct difference_check){run_loss, &r, r.gate_up, d_gate_up, 2 * count});
+	free(r.gate_up), free(r.out), free(r.weights), free(d_gate_up), free(d_out);
+}
+
+static void test_gradient(void **state)
 {
 	(void)state;
 	struct wlb_device *device = open_double(2);
+	for (size_t s = 0; s < SIZE_COUNT; s++)
+		check_gradient(device, SIZES[s].n, SIZES[s].width);
+	wlb_device_close(device);
+}
+
+/* The backward pass gives the output of the forward pass again, to the last bit. */
+static void check_output_again(struct wlb_device *device)
+{
 	for (size_t s = 0; s < SIZE_COUNT; s++) {
 		size_t count = (size_t)(SIZES[s].n * SIZES[s].width);
-		struct run r = {device,
-		                SIZES[s].n,
-		                SIZES[s].width,
-		                random_numbers(2 * count, 1),
-		                random_numbers(count, 3),
-		                random_numbers(count, 4)};
-		double *d_gate_up = random_numbers(2 * count, 5);
-		device->ops->swiglu_backward(device, d_gate_up, r.weights, r.gate_up, r.n, r.width);
-		check_differences("d_gate_up",
-		                  &(struct difference_check){run_loss, &r, r.gate_up, d_gate_up, 2 * count});
-		free(r.gate_up), free(r.out), free(r.weights), free(d_gate_up);
+		double *gate_up = gates_and_ups(SIZES[s].n, SIZES[s].width), *d_out = random_numbers(count, 4);
+		void *in = to_array(device, gate_up, 2 * count), *out = to_array(device, NULL, count);
+		void *again = to_array(device, d_out, count);
+		device->ops->swiglu_forward(device, out, in, SIZES[s].n, SIZES[s].width);
+		device->ops->swiglu_backward(device, in, again, SIZES[s].n, SIZES[s].width);
+		check_same_bits(device, "out again", again, out, count);
+		RELEASE(device, in, out, again);
+		free(gate_up), free(d_out);
 	}
-	wlb_device_close(device);
+}
+
+static void test_output_again(void **state)
+{
+	(void)state;
+	for_each_device(check_output_again);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_forward), cmocka_unit_test(test_backward)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_forward), cmocka_unit_test(test_gradient),
+	                                   cmocka_unit_test(test_output_again)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
