@@ -40,7 +40,8 @@ def faults_of_rank(node, local_rank):
     lost = {"causes": (f"rank_lost {node} {rank}",), "reason": rf"\brank {rank} on {node}\b"}
     yield Fault("rank killed", node, f"kill rank {place}", **lost)
     yield Fault("rank crashed", node, f"crash rank {place}", **lost)
-    yield Fault("rank stopped for a while", node, f"freeze rank {place}", f"thaw rank {place}")
+    # One that is stopped for 5 s is said to hang (docs/verdicts.md).
+    yield Fault("rank stopped for a while", node, f"freeze rank {place}", f"thaw rank {place}", lasts_s=(3, 4.5))
     # Nothing is known of the times of calls before some steps; the reports of wlb-worker alone have them.
     yield Fault("rank hangs", node, f"freeze rank {place}", causes=(f"hang {node} {rank}",),
                 reason=rf"\brank {rank} on {node} hangs\b", evicted=node, trainers=("ours",), moments=("step", "save"))
