@@ -186,9 +186,10 @@ struct wlb_ops {
 	/* d_x[n, in] = d_y[n, out] W; added to d_x where `add` is 1, which is 0 or 1 */
 	void (*linear_d_x)(struct wlb_device *, void *d_x, int64_t d_x_stride, const void *d_y, int64_t d_y_stride,
 	                   const struct wlb_weight *, int add, int64_t n);
-	/* d_w[out, in] (gradients) += d_y[n, out]^T x[n, in] */
+	/* d_w[out, in] (gradients) = d_y[n, out]^T x[n, in]; added to d_w where `add` is 1, which is 0 or 1. With no
+	 * rows and `add` 0, d_w is undefined. */
 	void (*linear_d_w)(struct wlb_device *, void *d_w, const void *d_y, int64_t d_y_stride, const void *x,
-	                   int64_t x_stride, int64_t n, int64_t out, int64_t in);
+	                   int64_t x_stride, int add, int64_t n, int64_t out, int64_t in);
 
 	/* -- embedding -- `table` holds the rows of the ids [first, first + count): the whole vocabulary, or a
 	 * tensor-parallel slice. out[tokens, width] = table[ids - first]; a row whose id belongs to another rank

@@ -103,7 +103,7 @@ void VARIANT(linear_d_x)(struct wlb_device *device, void *d_x, int64_t d_x_strid
 }
 
 void VARIANT(linear_d_w)(struct wlb_device *device, void *d_w, const void *d_y, int64_t d_y_stride, const void *x,
-                         int64_t x_stride, int64_t n, int64_t out, int64_t in)
+                         int64_t x_stride, int add, int64_t n, int64_t out, int64_t in)
 {
-	multiply(device, &(struct product){1, 0, out, in, n, d_y, d_y_stride, x, x_stride, d_w, in, d_w});
+	multiply(device, &(struct product){1, 0, out, in, n, d_y, d_y_stride, x, x_stride, d_w, in, add ? d_w : NULL});
 }

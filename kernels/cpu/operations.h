@@ -11,7 +11,7 @@ void VARIANT(linear)(struct wlb_device *, void *y, int64_t y_stride, const void 
 void VARIANT(linear_d_x)(struct wlb_device *, void *d_x, int64_t d_x_stride, const void *d_y, int64_t d_y_stride,
                          const struct wlb_weight *, int add, int64_t n);
 void VARIANT(linear_d_w)(struct wlb_device *, void *d_w, const void *d_y, int64_t d_y_stride, const void *x,
-                         int64_t x_stride, int64_t n, int64_t out, int64_t in);
+                         int64_t x_stride, int add, int64_t n, int64_t out, int64_t in);
 void VARIANT(embedding_forward)(struct wlb_device *, void *out, const void *table, const int32_t *ids, int64_t tokens,
                                 int64_t width, int64_t first, int64_t count);
 void VARIANT(embedding_backward)(struct wlb_device *, void *d_table, const void *d_out, const int32_t *ids,

@@ -116,7 +116,7 @@ void wlb_cuda_linear_op(struct wlb_device *device, void *y, int64_t y_stride, co
 void wlb_cuda_linear_d_x_op(struct wlb_device *device, void *d_x, int64_t d_x_stride, const void *d_y,
                             int64_t d_y_stride, const struct wlb_weight *w, int add, int64_t n);
 void wlb_cuda_linear_d_w_op(struct wlb_device *device, void *d_w, const void *d_y, int64_t d_y_stride, const void *x,
-                            int64_t x_stride, int64_t n, int64_t out, int64_t in);
+                            int64_t x_stride, int add, int64_t n, int64_t out, int64_t in);
 
 /* -- attention_op.c: attention.h with the device's type -- */
 int wlb_cuda_attention_tiles(const struct wlb_device *device, int head_dim, struct wlb_error *error);

@@ -154,7 +154,7 @@ void wlb_cuda_linear_d_x(struct wlb_cuda_linear *linear, const struct wlb_cuda_m
 }
 
 void wlb_cuda_linear_d_w(struct wlb_cuda_linear *linear, const struct wlb_cuda_matrix *d_w,
-                         const struct wlb_cuda_matrix *d_y, const struct wlb_cuda_matrix *x,
+                         const struct wlb_cuda_matrix *d_y, const struct wlb_cuda_matrix *x, int add,
                          const struct wlb_cuda_linear_size *size)
 {
 	const struct wlb_cuda_operand result = operand_of(d_w, size->out, size->in);
@@ -167,7 +167,7 @@ void wlb_cuda_linear_d_w(struct wlb_cuda_linear *linear, const struct wlb_cuda_m
 		.c = d_w->values,
 		.d = d_w->values,
 		.product = {operand_of(x, size->n, size->in), operand_of(d_y, size->n, size->out), result, result,
-	                    .transpose_b = 1, .beta = 1},
+	                    .transpose_b = 1, .beta = add != 0},
 	};
 	multiply(&call);
 }

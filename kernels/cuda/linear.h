@@ -1,7 +1,7 @@
 /*
  * Linear layers by cuBLASLt: y = x W^T and its two gradients. Sums are in float32, from bfloat16 or float32, and
  * rounded once to the type of the result; float32 is never shortened to TF32. A bfloat16 result that is added to in
- * place (d_x with `add`, d_w, a residual that is y) may have two roundings: on Hopper cuBLASLt rounds the product to
+ * place (d_x or d_w with `add`, a residual that is y) may have two roundings: on Hopper cuBLASLt rounds the product to
  * bfloat16 and adds that to what is in memory, as a framework does which adds the gradient of a micro-batch to those
  * before.
  *
@@ -62,9 +62,9 @@ void wlb_cuda_linear_forward(struct wlb_cuda_linear *linear, const struct wlb_cu
 void wlb_cuda_linear_d_x(struct wlb_cuda_linear *linear, const struct wlb_cuda_matrix *d_x,
                          const struct wlb_cuda_matrix *d_y, const struct wlb_cuda_weight *w, int add,
                          const struct wlb_cuda_linear_size *size);
-/* d_w[out, in] += d_y[n, out]^T x[n, in] */
+/* d_w[out, in] = d_y[n, out]^T x[n, in]; added to d_w where `add` is 1. With no rows d_w is unchanged. */
 void wlb_cuda_linear_d_w(struct wlb_cuda_linear *linear, const struct wlb_cuda_matrix *d_w,
-                         const struct wlb_cuda_matrix *d_y, const struct wlb_cuda_matrix *x,
+                         const struct wlb_cuda_matrix *d_y, const struct wlb_cuda_matrix *x, int add,
                          const struct wlb_cuda_linear_size *size);
 
 #ifdef __cplusplus

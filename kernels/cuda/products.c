@@ -34,11 +34,11 @@ void wlb_cuda_linear_d_x_op(struct wlb_device *device, void *d_x, int64_t d_x_st
 }
 
 void wlb_cuda_linear_d_w_op(struct wlb_device *device, void *d_w, const void *d_y, int64_t d_y_stride, const void *x,
-                            int64_t x_stride, int64_t n, int64_t out, int64_t in)
+                            int64_t x_stride, int add, int64_t n, int64_t out, int64_t in)
 {
 	const struct wlb_cuda_matrix results = matrix(d_w, device->gradients, in);
 	const struct wlb_cuda_matrix gradients = matrix(d_y, device->compute, d_y_stride);
 	const struct wlb_cuda_matrix rows = matrix(x, device->compute, x_stride);
 	const struct wlb_cuda_linear_size size = {n, in, out};
-	wlb_cuda_linear_d_w(wlb_cuda_of(device)->linear, &results, &gradients, &rows, &size);
+	wlb_cuda_linear_d_w(wlb_cuda_of(device)->linear, &results, &gradients, &rows, add, &size);
 }

@@ -284,15 +284,15 @@ double wlb_optimizer_s(const struct wlb_layer_cost *cost, double updated, double
 {
 	const struct wlb_machine *machine = cost->machine;
 	double element = wlb_machine_element_bytes(machine), gradient = cost->options->gradient_bytes;
-	/* Gradients are set to 0 before a step; then the norm is computed, and the weights, which are the masters where
-	 * they have 4 bytes or more, are updated. */
+	/* The norm is computed, and the weights, which are the masters where they have 4 bytes or more, are updated. */
 	if (is_worker(cost) && element >= 4.0)
-		return held * wlb_machine_op_element_s(machine, WLB_OP_ZERO) +
-		       updated * (wlb_machine_op_element_s(machine, WLB_OP_SUM_SQUARES) +
+		return updated * (wlb_machine_op_element_s(machine, WLB_OP_SUM_SQUARES) +
 		                  wlb_machine_op_element_s(machine, WLB_OP_ADAMW));
 	/* The norm and the update read the gradient; master weight and both moments are read and written, the weight in
-	 * use is written. Gradients are set to 0 and multiplied by 1 / replicas before they are summed. */
-	return stream_s(cost, updated * (2.0 * gradient + 6.0 * 4.0 + element) + held * 3.0 * gradient);
+	 * use is written. Megatron-LM sets gradients to 0 and multiplies them by 1 / replicas before they are summed.
+	 */
+	double before = is_worker(cost) ? 0.0 : held * 3.0 * gradient;
+	return stream_s(cost, updated * (2.0 * gradient + 6.0 * 4.0 + element) + before);
 }
 
 double wlb_slowest_rank(const struct wlb_layer_cost *cost)

@@ -158,7 +158,7 @@ void test_operands_that_are_refused(void **)
 	expect_error({"what is added"});
 	wlb_cuda_linear_d_x(linear, &wide, &y, &weight, 0, &s);
 	expect_error({"linear_d_x", "neither float32 nor bfloat16"});
-	wlb_cuda_linear_d_w(linear, &rounded, &y, &x, &s);
+	wlb_cuda_linear_d_w(linear, &rounded, &y, &x, 1, &s);
 	expect_error({"linear_d_w", "the element type of the factors"});
 	wlb_cuda_linear_d_x(linear, &odd, &y, &weight, 0, &s);
 	expect_error({"not a multiple of the element's size"});
@@ -262,7 +262,7 @@ void with_wrong_stride(int *memory, bool faulty)
 	const size s = {3, 8, 4};
 	const struct wlb_cuda_matrix d_w = matrix(memory + 224, faulty ? 9 : 8), d_y = matrix(memory, 4);
 	const struct wlb_cuda_matrix x = matrix(memory + 64, 8);
-	wlb_cuda_linear_d_w(linear, &d_w, &d_y, &x, &s);
+	wlb_cuda_linear_d_w(linear, &d_w, &d_y, &x, 1, &s);
 }
 
 void test_wrong_stride(void **)

@@ -23,20 +23,30 @@ static void plan_linear_d_w(struct check_trial *t)
 	t->arrays[2] = check_array_of(CHECK_COMPUTE, s->rows * s->width, -1, 1);
 }
 
-static void run_linear_d_w(struct check_trial *t)
+static void queue_linear_d_w(struct check_trial *t, int add)
 {
 	const struct check_shape *s = t->shape;
 	t->device->ops->linear_d_w(t->device, t->arrays[0].memory, t->arrays[1].memory, d_y_stride(t),
-	                           t->arrays[2].memory, s->width, s->rows, s->extra, s->width);
+	                           t->arrays[2].memory, s->width, add, s->rows, s->extra, s->width);
+}
+
+static void run_linear_d_w(struct check_trial *t)
+{
+	queue_linear_d_w(t, 0);
+}
+
+static void run_linear_d_w_add(struct check_trial *t)
+{
+	queue_linear_d_w(t, 1);
 }
 
 /* The bound of check_linear.c: sums whose bits are cut off, in any order, in bfloat16 a rounding of the product before
  * it is added in place, then one rounding. */
-static void expect_linear_d_w(struct check_trial *t)
+static void expect_product(struct check_trial *t, int add)
 {
 	const int64_t in = t->shape->width, rows = t->shape->rows;
 	for (int64_t i = 0; rows > 0 && i < t->arrays[0].count; i++) {
-		const double before = t->arrays[0].before[i];
+		const double before = add ? t->arrays[0].before[i] : 0;
 		double product = 0, magnitude = fabs(before);
 		for (int64_t row = 0; row < rows; row++) {
 			const double term = t->arrays[1].before[row * d_y_stride(t) + i / in] *
@@ -45,10 +55,20 @@ static void expect_linear_d_w(struct check_trial *t)
 			magnitude += fabs(term);
 		}
 		double error = (double)(rows + 2) * 2 * FLOAT_ROUNDOFF * magnitude;
-		if (t->device->gradients == WLB_BFLOAT16)
+		if (add && t->device->gradients == WLB_BFLOAT16)
 			error += BFLOAT16_ROUNDOFF * (fabs(product) + error);
 		check_want(t, &t->arrays[0], i, before + product, error);
 	}
+}
+
+static void expect_linear_d_w(struct check_trial *t)
+{
+	expect_product(t, 0);
+}
+
+static void expect_linear_d_w_add(struct check_trial *t)
+{
+	expect_product(t, 1);
 }
 
 static const struct check_shape LINEAR_SHAPES[] = {
@@ -468,6 +488,7 @@ static void expect_sum_squares(struct check_trial *t)
 
 const struct check_case CHECK_CASES[] = {
 	{"linear_d_w", SHAPES(LINEAR_SHAPES), plan_linear_d_w, NULL, run_linear_d_w, expect_linear_d_w},
+	{"linear_d_w, add", SHAPES(LINEAR_SHAPES), plan_linear_d_w, NULL, run_linear_d_w_add, expect_linear_d_w_add},
 	{"embedding_forward", SHAPES(EMBEDDING_SHAPES), plan_embedding_forward, NULL, run_embedding_forward,
          expect_embedding_forward},
 	{"embedding_backward", SHAPES(EMBEDDING_SHAPES), plan_embedding_backward, NULL, run_embedding_backward,

@@ -16,10 +16,10 @@
 
 #include "kernels/cuda/linear.h"
 
-enum operation { FORWARD, FORWARD_RESIDUAL, D_X, D_X_ADD, D_W, OPERATIONS };
+enum operation { FORWARD, FORWARD_RESIDUAL, D_X, D_X_ADD, D_W, D_W_ADD, OPERATIONS };
 
-static const char *const NAMES[] = {"linear_forward", "linear + residual", "linear_d_x", "linear_d_x, add",
-                                    "linear_d_w"};
+static const char *const NAMES[] = {"linear_forward",  "linear + residual", "linear_d_x",
+                                    "linear_d_x, add", "linear_d_w",        "linear_d_w, add"};
 
 static const struct types {
 	enum wlb_dtype factors, result;
@@ -99,10 +99,10 @@ static int make_operands(struct wlb_device *device, enum operation operation, co
                          const struct wlb_cuda_linear_size *size, int64_t gap, struct operands *o)
 {
 	const int64_t n = size->n, in = size->in, out = size->out;
-	const int64_t rows = operation == D_W ? out : n, columns = operation <= FORWARD_RESIDUAL ? out : in;
+	const int64_t rows = operation >= D_W ? out : n, columns = operation <= FORWARD_RESIDUAL ? out : in;
 	memset(o, 0, sizeof(*o));
 	if (make(device, &o->left, n, operation <= FORWARD_RESIDUAL ? in : out, gap, types->factors, 1) != 0 ||
-	    make(device, &o->right, operation == D_W ? n : out, in, 2 * gap, types->factors, 2) != 0 ||
+	    make(device, &o->right, operation >= D_W ? n : out, in, 2 * gap, types->factors, 2) != 0 ||
 	    make(device, &o->added, rows, columns, 3 * gap, types->result, 3) != 0)
 		return -1;
 	return make(device, &o->result, rows, columns, gap, types->result, 4);
@@ -124,8 +124,8 @@ static void queue(struct wlb_cuda_linear *linear, enum operation operation, cons
 	const struct wlb_cuda_weight weight = {o->right.device, o->right.type, o->right.stride};
 	if (operation <= FORWARD_RESIDUAL)
 		wlb_cuda_linear_forward(linear, &result, &left, &weight, operation == FORWARD ? NULL : &added, size);
-	else if (operation == D_W)
-		wlb_cuda_linear_d_w(linear, &result, &left, &right, size);
+	else if (operation >= D_W)
+		wlb_cuda_linear_d_w(linear, &result, &left, &right, operation == D_W_ADD, size);
 	else
 		wlb_cuda_linear_d_x(linear, &result, &left, &weight, operation == D_X_ADD, size);
 }
@@ -134,8 +134,9 @@ static void queue(struct wlb_cuda_linear *linear, enum operation operation, cons
 static double element_error(enum operation operation, const struct wlb_cuda_linear_size *size, const struct operands *o,
                             const struct matrix *before, int64_t row, int64_t column)
 {
-	const int64_t k = operation == D_W ? size->n : operation <= FORWARD_RESIDUAL ? size->in : size->out;
-	const int in_place = operation == D_X_ADD || operation == D_W;
+	const int64_t k = operation >= D_W ? size->n : operation <= FORWARD_RESIDUAL ? size->in : size->out;
+	/* A product of no rows leaves its result as it was. */
+	const int in_place = operation == D_X_ADD || operation == D_W_ADD || k == 0;
 	double added = 0, product = 0;
 	if (operation == FORWARD_RESIDUAL)
 		added = value_at(&o->added, row, column);
@@ -143,7 +144,7 @@ static double element_error(enum operation operation, const struct wlb_cuda_line
 		added = value_at(before, row, column);
 	double absolute = fabs(added);
 	for (int64_t i = 0; i < k; i++) {
-		const double left = operation == D_W ? value_at(&o->left, i, row) : value_at(&o->left, row, i);
+		const double left = operation >= D_W ? value_at(&o->left, i, row) : value_at(&o->left, row, i);
 		const double right =
 			operation <= FORWARD_RESIDUAL ? value_at(&o->right, column, i) : value_at(&o->right, i, column);
 		product += left * right;

@@ -65,7 +65,7 @@ static void run_linear_d_x(struct wlb_device *d, const struct shape *s, void **a
 
 static void run_linear_d_w(struct wlb_device *d, const struct shape *s, void **a)
 {
-	d->ops->linear_d_w(d, a[1], a[2], s->n + 1, a[0], s->k + 1, s->m, s->n, s->k);
+	d->ops->linear_d_w(d, a[1], a[2], s->n + 1, a[0], s->k + 1, 1, s->m, s->n, s->k);
 }
 
 static void plan_elements(const struct shape *s, struct array *a)

@@ -182,7 +182,7 @@ static void linear_d_x(struct bench *b)
 static void linear_d_w(struct bench *b)
 {
 	const struct wlb_weight *w = &b->weight;
-	b->device->ops->linear_d_w(b->device, b->buffers[3], b->buffers[0], w->out, b->buffers[1], w->in,
+	b->device->ops->linear_d_w(b->device, b->buffers[3], b->buffers[0], w->out, b->buffers[1], w->in, 0,
 	                           b->size.tokens, w->out, w->in);
 }
 

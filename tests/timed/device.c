@@ -119,9 +119,9 @@ static void linear_d_x(struct wlb_device *device, void *d_x, int64_t d_x_stride,
 }
 
 static void linear_d_w(struct wlb_device *device, void *d_w, const void *d_y, int64_t d_y_stride, const void *x,
-                       int64_t x_stride, int64_t n, int64_t out, int64_t in)
+                       int64_t x_stride, int add, int64_t n, int64_t out, int64_t in)
 {
-	(void)d_w, (void)d_y, (void)d_y_stride, (void)x, (void)x_stride;
+	(void)d_w, (void)d_y, (void)d_y_stride, (void)x, (void)x_stride, (void)add;
 	add_product_time(device, GEMM_WEIGHT_GRADIENT, out, n, in);
 }
 

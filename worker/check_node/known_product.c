@@ -160,7 +160,7 @@ void wlb_known_product_queue(struct wlb_device *device, const struct wlb_known_p
 		ops->linear_d_x(device, result, product->in, left, product->out, &weight, 0, product->n);
 		break;
 	case WLB_PRODUCT_WEIGHT_GRADIENT:
-		ops->linear_d_w(device, result, left, product->out, right, product->in, product->n, product->out,
+		ops->linear_d_w(device, result, left, product->out, right, product->in, 0, product->n, product->out,
 		                product->in);
 		break;
 	}

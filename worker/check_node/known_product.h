@@ -35,7 +35,7 @@ int wlb_known_products_make(enum wlb_dtype compute, uint64_t seed, struct wlb_kn
                             struct wlb_error *error);
 void wlb_known_products_free(struct wlb_known_product list[WLB_KNOWN_PRODUCTS]);
 
-/* Queues the product on the device, of factors there; the result was zeroed. */
+/* Queues the product on the device, of factors there. */
 void wlb_known_product_queue(struct wlb_device *device, const struct wlb_known_product *product, void *result,
                              const void *left, const void *right);
 

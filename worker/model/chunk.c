@@ -1,6 +1,7 @@
 /* The passes through the layers of a chunk, with the embedding on the first. Each tensor-parallel rank holds a slice of
  * the vocabulary. */
 #include "worker/model/gathered_weights.h"
+#include "worker/model/gradients.h"
 #include "worker/model/layer.h"
 #include "worker/model/tensor_parallel.h"
 
@@ -24,8 +25,8 @@ static int embed_backward(struct wlb_transformer *t, void *d_out, const struct w
 	void *all = wlb_tp_rows(t, t->scratch.gathered, d_out);
 	if (wlb_tp_all_gather(t, all, d_out, batch->rows, error) < 0)
 		return -1;
-	t->device->ops->embedding_backward(t->device, wlb_gradient(p, p->embedding), all, batch->ids, batch->rows,
-	                                   p->shape.hidden_size, p->vocab_start, p->vocab);
+	t->device->ops->embedding_backward(t->device, wlb_gradient_to_add(p, p->embedding), all, batch->ids,
+	                                   batch->rows, p->shape.hidden_size, p->vocab_start, p->vocab);
 	return 0;
 }
 

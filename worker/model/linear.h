@@ -7,7 +7,9 @@
 /* Matrices of one input that lie one below the other in the flat buffers, and are multiplied as one. */
 struct wlb_matrix {
 	struct wlb_weight weight;
-	void *gradient; /* main */
+	void *gradient;             /* of type gradients */
+	struct wlb_tensor *tensors; /* [count], owned by the parameters */
+	int count;
 };
 
 /* The tensors `first` to `last`, which follow each other in the table and in the flat buffers. */
@@ -19,7 +21,7 @@ void wlb_linear(struct wlb_device *device, void *y, int64_t y_stride, const void
 /* The gradients of y = x W^T. d_x[n, in] = d_y[n, out] W, or is added to where `add` is 1. */
 void wlb_linear_d_x(struct wlb_device *device, void *d_x, int add, const void *d_y, int64_t d_y_stride,
                     const struct wlb_matrix *w, int64_t n);
-/* Adds d_y^T x to the gradient of W. */
+/* Adds d_y^T x to the gradient of W, or overwrites it where the step has not added to it. */
 void wlb_linear_d_w(struct wlb_device *device, const void *d_y, int64_t d_y_stride, const void *x,
                     const struct wlb_matrix *w, int64_t n);
 /* Both. */

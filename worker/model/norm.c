@@ -1,5 +1,7 @@
 #include "worker/model/norm.h"
 
+#include "worker/model/gradients.h"
+
 void wlb_norm(struct wlb_transformer *t, void *out, void *rstd, void *sum, const void *x, const void *residual,
               int tensor, int64_t n)
 {
@@ -12,6 +14,6 @@ void wlb_norm_backward(struct wlb_transformer *t, void *d_x, const void *d_out, 
                        int tensor, int64_t n)
 {
 	const struct wlb_parameters *p = t->parameters;
-	t->device->ops->rmsnorm_backward(t->device, d_x, wlb_gradient(p, tensor), d_out, x, wlb_weight(p, tensor), rstd,
-	                                 n / t->tp_size, p->shape.hidden_size);
+	t->device->ops->rmsnorm_backward(t->device, d_x, wlb_gradient_to_add(p, tensor), d_out, x,
+	                                 wlb_weight(p, tensor), rstd, n / t->tp_size, p->shape.hidden_size);
 }

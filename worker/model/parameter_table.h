@@ -25,6 +25,7 @@ struct wlb_tensor {
 	                  below another in one product: k and v below q (v below k where several ranks hold them), up
 	                  below gate */
 	int bucket;
+	int is_added_to; /* 1: its gradient has been added to in this step (gradients.h) */
 	enum wlb_init init;
 };
 

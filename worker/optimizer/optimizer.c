@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "worker/model/gathered_weights.h"
+#include "worker/model/gradients.h"
 #include "worker/optimizer/reduce.h"
 
 struct wlb_optimizer {
@@ -10,6 +11,7 @@ struct wlb_optimizer {
 	const struct wlb_groups *groups;
 	struct wlb_optimizer_options options;
 	struct wlb_reduction reduction;
+	int padding_is_lost; /* 1: the buffer of gradients has held a state, whose padding is elsewhere */
 	/* Of this rank's parts, laid out as the sums of the reduction; no masters where the weights are the masters. */
 	void *states[WLB_STATES];
 };
@@ -95,7 +97,10 @@ void wlb_optimizer_free(struct wlb_optimizer *o)
 void wlb_optimizer_begin(struct wlb_optimizer *o)
 {
 	const struct wlb_parameters *p = o->parameters;
-	p->device->ops->zero(p->device, p->gradients, p->elements * wlb_dtype_bytes(p->device->gradients));
+	if (o->padding_is_lost)
+		p->device->ops->zero(p->device, p->gradients, p->elements * wlb_dtype_bytes(p->device->gradients));
+	o->padding_is_lost = 0;
+	wlb_gradients_begin(p);
 }
 
 int wlb_optimizer_layer_done(void *optimizer, int chunk, int layer, struct wlb_error *error)
@@ -184,6 +189,7 @@ const void *wlb_optimizer_gather(struct wlb_optimizer *o, enum wlb_state state, 
 		return NULL;
 	if (o->states[state] == NULL) /* all ranks have all weights */
 		return at(p->weights, p->buckets[bucket].offset, p->device->main);
+	o->padding_is_lost = 1;
 	if (wlb_comm_all_gather(o->groups->data, p->gradients, state_of(o, state, &part), part.elements,
 	                        p->device->main, error) < 0)
 		return NULL;

@@ -39,7 +39,7 @@ struct wlb_optimizer *wlb_optimizer_new(const struct wlb_parameters *parameters,
                                         const struct wlb_optimizer_options *options, struct wlb_error *error);
 void wlb_optimizer_free(struct wlb_optimizer *optimizer); /* NULL allowed */
 
-/* Begins a step: sets all gradients to 0. */
+/* Begins a step, to whose gradients nothing has been added. */
 void wlb_optimizer_begin(struct wlb_optimizer *optimizer);
 
 /* A wlb_backward_watch.layer_done with the optimizer as context, for the last backward pass of every chunk: starts the

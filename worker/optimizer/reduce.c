@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "worker/model/gradients.h"
+
 size_t wlb_part_elements(const struct wlb_parameters *p, const struct wlb_bucket *bucket)
 {
 	return bucket->elements / (size_t)p->shards;
@@ -44,6 +46,7 @@ static int start_next(struct wlb_reduction *r, struct wlb_error *error)
 	const struct wlb_parameters *p = r->parameters;
 	int number = r->started++;
 	const struct wlb_bucket *bucket = &p->buckets[number];
+	wlb_gradients_complete(p, number);
 	if (p->shards == 1)
 		return 0;
 	const char *gradients = (const char *)p->gradients + bucket->offset * wlb_dtype_bytes(p->device->gradients);

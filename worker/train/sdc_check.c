@@ -7,6 +7,7 @@
 #include "common/rank_trace.h"
 #include "planner/node_type.h"
 #include "worker/comm/comm_trace.h"
+#include "worker/model/gradients.h"
 #include "worker/train/device.h"
 #include "worker/train/sdc_vote.h"
 
@@ -137,6 +138,8 @@ static int compute(struct wlb_sdc_check *c, const struct wlb_micro_batch *batch,
 	device->ops->zero(device, c->loss, sizeof(*c->loss));
 	if (wlb_pipeline_run_alone(c->uses.pipeline, batch, c->loss, &watch, error) < 0)
 		return -1;
+	for (int b = 0; b < p->bucket_count; b++)
+		wlb_gradients_complete(p, b);
 	uint64_t of_loss = add_memory(c, 0, c->loss, sizeof(*c->loss));
 	c->own[last] = add_memory(c, of_loss, p->gradients, p->elements * wlb_dtype_bytes(device->gradients));
 	return device->ops->synchronize(device, error);

@@ -100,7 +100,7 @@ static void run_linear_d_x(const struct work *w)
 
 static void run_linear_d_w(const struct work *w)
 {
-	w->bench->device->ops->linear_d_w(w->bench->device, w->array[1], w->array[2], w->n, w->array[0], w->k, w->m,
+	w->bench->device->ops->linear_d_w(w->bench->device, w->array[1], w->array[2], w->n, w->array[0], w->k, 1, w->m,
 	                                  w->n, w->k);
 }
 

@@ -60,7 +60,7 @@ static struct outputs run_all(struct wlb_device *device)
 	int32_t ids[TOKENS];
 	for (int t = 0; t < TOKENS; t++)
 		ids[t] = t * t % 11;
-	ops->linear_d_w(device, output(&o, WIDTH * WIDTH), x, WIDTH, y, WIDTH, TOKENS, WIDTH, WIDTH);
+	ops->linear_d_w(device, output(&o, WIDTH * WIDTH), x, WIDTH, y, WIDTH, 1, TOKENS, WIDTH, WIDTH);
 	ops->embedding_backward(device, output(&o, 11 * WIDTH), x, ids, TOKENS, WIDTH, 0, 11);
 	double *rstd = output(&o, TOKENS);
 	ops->rmsnorm_forward(device, output(&o, N), rstd, NULL, x, NULL, y, TOKENS, WIDTH, 1e-5);

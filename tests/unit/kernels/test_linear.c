@@ -92,6 +92,8 @@ static void check_gradients(struct wlb_device *device, const struct example *e)
 	struct matrix d_w = matrix_of(e->out, e->in, 0, 5);
 	if (e->n * e->in > 0)
 		d_x.values[0] = NAN;
+	if (e->n * e->out * e->in > 0)
+		d_w.values[0] = NAN;
 	void *xa = upload(device, &x), *wa = upload(device, &w), *d_ya = upload(device, &d_y);
 	void *d_xa = upload(device, &d_x), *d_wa = upload(device, &d_w);
 	const struct wlb_weight weight = {wa, e->out, e->in};
@@ -101,9 +103,14 @@ static void check_gradients(struct wlb_device *device, const struct example *e)
 	multiply(&d_x, &d_y, 0, &w, 0, e->out, &d_x);
 	device->ops->linear_d_x(device, d_xa, d_x.stride, d_ya, d_y.stride, &weight, 1, e->n);
 	check_matrix(device, "d_x, added to", d_xa, &d_x, 2 * e->out);
+	if (e->n > 0) {
+		multiply(&d_w, &d_y, 1, &x, 0, e->n, NULL);
+		device->ops->linear_d_w(device, d_wa, d_ya, d_y.stride, xa, x.stride, 0, e->n, e->out, e->in);
+		check_matrix(device, "d_w", d_wa, &d_w, e->n);
+	}
 	multiply(&d_w, &d_y, 1, &x, 0, e->n, &d_w);
-	device->ops->linear_d_w(device, d_wa, d_ya, d_y.stride, xa, x.stride, e->n, e->out, e->in);
-	check_matrix(device, "d_w", d_wa, &d_w, e->n);
+	device->ops->linear_d_w(device, d_wa, d_ya, d_y.stride, xa, x.stride, 1, e->n, e->out, e->in);
+	check_matrix(device, "d_w, added to", d_wa, &d_w, 2 * e->n);
 	RELEASE(device, xa, wa, d_ya, d_xa, d_wa);
 	free(x.values), free(w.values), free(d_y.values), free(d_x.values), free(d_w.values);
 }

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "worker/launch/launch.h"
+#include "worker/model/gradients.h"
 #include "worker/model/philox.h"
 #include "worker/optimizer/learning_rate.h"
 #include "worker/optimizer/optimizer.h"
@@ -103,8 +104,8 @@ static void set_gradients(struct trained *t, double matrix, double vector)
 {
 	const struct wlb_parameters *p = t->parameters;
 	wlb_optimizer_begin(t->optimizer);
-	((double *)wlb_gradient(p, p->chunks[0].tensors[0].q))[1] = matrix;
-	((double *)wlb_gradient(p, p->final_norm))[2] = vector;
+	((double *)wlb_gradient_to_add(p, p->chunks[0].tensors[0].q))[1] = matrix;
+	((double *)wlb_gradient_to_add(p, p->final_norm))[2] = vector;
 }
 
 static void two_updates_by_hand(void **state)
@@ -235,7 +236,7 @@ static double contribution(int64_t step, const char *name, int64_t element, int 
 static void contribute(const struct wlb_parameters *p, int tensor, int64_t step, int first, int last)
 {
 	const struct wlb_tensor *t = &p->tensors[tensor];
-	double *gradient = wlb_gradient(p, tensor);
+	double *gradient = wlb_gradient_to_add(p, tensor);
 	for (int64_t i = 0; i < t->block.rows * t->block.cols; i++) {
 		int64_t row = t->block.row_start + i / t->block.cols, col = t->block.col_start + i % t->block.cols;
 		for (int who = first; who <= last; who++)
@@ -390,7 +391,8 @@ static void spoil(struct trained *t, enum spoilt what, double value)
 	int is_last = wlb_comm_rank(world) == wlb_comm_size(world) - 1;
 	wlb_optimizer_begin(t->optimizer);
 	if (is_last && what != SPOILT_LOSS)
-		*(double *)wlb_gradient(t->parameters, what == SPOILT_NORM ? layer->post_norm : layer->v) = value;
+		*(double *)wlb_gradient_to_add(t->parameters, what == SPOILT_NORM ? layer->post_norm : layer->v) =
+			value;
 	update(t, 2, 0.01, is_last && what == SPOILT_LOSS ? value : 1.0);
 	int loss_is_finite = isfinite(t->sums[WLB_SUM_LOSS]), norm_is_finite = isfinite(t->sums[WLB_SUM_SQUARES]);
 	assert_true(everywhere(t->sums[WLB_CLIP_FACTOR] == 0.0));
@@ -539,7 +541,7 @@ static void step_of_floats(struct trained *t, int64_t step)
 	wlb_optimizer_begin(t->optimizer);
 	for (int i = 0; i < p->count; i++)
 		for (int64_t k = 0; k < wlb_tensor_block_elements(&p->tensors[i].block); k++)
-			((float *)wlb_gradient(p, i))[k] = (float)contribution(step, p->tensors[i].name, k, 0);
+			((float *)wlb_gradient_to_add(p, i))[k] = (float)contribution(step, p->tensors[i].name, k, 0);
 	update(t, step, 0.01, 1.0);
 }
 
