@@ -16,3 +16,11 @@ bool wlb_reply_orders_end(const struct wlb_reply *reply, char *reason, size_t si
 	json_decref(root);
 	return end;
 }
+
+bool wlb_reply_survivors_ended(const struct wlb_reply *reply)
+{
+	json_t *root = json_loadb(reply->body, reply->length, 0, NULL);
+	bool ended = json_is_true(json_object_get(root, "survivors_ended"));
+	json_decref(root);
+	return ended;
+}

@@ -10,4 +10,7 @@
 /* Whether the reply orders the attempt to end. If so, `reason` receives its reason, cut to `size`. */
 bool wlb_reply_orders_end(const struct wlb_reply *reply, char *reason, size_t size);
 
+/* Whether the reply says that an attempt which was ordered to end has tasks on lost nodes alone. */
+bool wlb_reply_survivors_ended(const struct wlb_reply *reply);
+
 #endif

@@ -49,6 +49,7 @@ struct wlb_reporter {
 	atomic_bool silent; /* stop sends nothing to the coordinator */
 	atomic_bool away;   /* the last request was not answered, or not by the database */
 	atomic_bool must_end;
+	atomic_bool survivors_ended;
 	char end_reason[512]; /* written once, before must_end */
 	pthread_mutex_t lock;
 	char step_id[32]; /* under the lock */
@@ -97,6 +98,8 @@ static void apply_order(struct wlb_reporter *r, const struct wlb_reply *reply)
 {
 	if (!atomic_load(&r->must_end) && wlb_reply_orders_end(reply, r->end_reason, sizeof(r->end_reason)))
 		atomic_store(&r->must_end, true);
+	if (wlb_reply_survivors_ended(reply))
+		atomic_store(&r->survivors_ended, true);
 }
 
 static void send_report(struct wlb_reporter *r, int timeout_ms, bool goodbye)
@@ -335,4 +338,9 @@ int wlb_reporter_must_end(const struct wlb_reporter *reporter, const char **reas
 	if (reason != NULL)
 		*reason = reporter->end_reason;
 	return 1;
+}
+
+bool wlb_reporter_survivors_ended(const struct wlb_reporter *reporter)
+{
+	return atomic_load(&reporter->survivors_ended);
 }

@@ -54,6 +54,9 @@ void wlb_reporter_step_id(struct wlb_reporter *reporter, const char *step_id);
  * reporter. */
 int wlb_reporter_must_end(const struct wlb_reporter *reporter, const char **reason);
 
+/* Whether the coordinator has said that the attempt, which it has ordered to end, has tasks on lost nodes alone. */
+bool wlb_reporter_survivors_ended(const struct wlb_reporter *reporter);
+
 /* Stops watching peers (they may exit from now on), waits at most flush_ms until the spool is acknowledged and a
  * goodbye is answered, stops the thread and frees everything. Does not wait for a coordinator that did not answer the
  * last request. A spool that is fully acknowledged is removed; what is left is delivered later (deliver.h). Returns the

@@ -120,10 +120,12 @@ class Networks(training.TrainingTest):
         return self.step_times_s(job, first, first + 1)
 
     def test_node_cut_off_for_good(self):
-        """It is lost, as if its power had failed: the run continues without it."""
+        """It is lost, as if its power had failed: the run continues without it. srun waits for the tasks of the lost node, since
+        slurmctld's messages to srun do not enter its namespace."""
         job = self.start("auto")
         with self.links.cut(3, network="all"):
             run = self.finish(job)
+        self.assertIn("srun is ended, since it waits for tasks of lost nodes alone", self.cluster.output(job))
         self.check_complete(run, iterations=ITERATIONS)
         self.check_repeats(run, attempts=2)
         self.assertEqual([(fault["kind"], fault["node"]) for fault in run["faults"] if fault["cause"]], [("node_lost", "n3")])

@@ -24,6 +24,7 @@ enum {
 	POLL_MS = 200,           /* between two checks of the reporter's orders */
 	ORDER_GRACE_MS = 2000,   /* for workers to end by themselves */
 	SRUN_GRACE_MS = 5000,    /* for srun to notice that its step is gone */
+	SRUN_LOST_MS = 1000,     /* for slurmctld to tell srun of lost nodes, where all other tasks have ended */
 	CANCEL_GRACE_MS = 35000, /* KillWait is 30 s by default */
 	DRAIN_MS = 1000,         /* for the last output of srun, if no process reads our stderr */
 	STEP_GONE_MS = 15000,    /* for the end of a step whose srun was killed */
@@ -45,8 +46,9 @@ struct watch {
 	int64_t next_query_ms; /* of the step id */
 	enum ending ending;
 	int64_t next_ending_ms;
-	int stderr_fd;        /* srun's; -1 once it is closed */
-	char bytes[PIPE_BUF]; /* its output, not passed on yet; a pipe that is ready takes as many without blocking */
+	int64_t lost_alone_ms; /* when tasks of lost nodes alone have been left for SRUN_LOST_MS; 0: others are left */
+	int stderr_fd;         /* srun's; -1 once it is closed */
+	char bytes[PIPE_BUF];  /* its output, not passed on yet; a pipe that is ready takes as many without blocking */
 	size_t byte_count;
 	struct wlb_first_exit_scan scan;
 	double launch_failed_s; /* since 1970; 0: the launch has not failed */
@@ -115,6 +117,24 @@ static void end_by_order(struct watch *w)
 	wlb_run_print("ending attempt %d: %s", w->attempt->number, reason);
 	w->ending = ENDING_GRACE;
 	w->next_ending_ms = wlb_clock_ms() + ORDER_GRACE_MS;
+}
+
+/* srun waits for the tasks of a lost node until slurmctld tells it of the loss by a message to the node that it is on,
+ * which a network may not let through. Slurm kills the step where the lost node runs again. */
+static void end_waiting_srun(struct watch *w)
+{
+	if (w->ending == ENDING_NOT || w->ending == ENDING_FORCED || !w->attempt->ended_by_order ||
+	    !wlb_reporter_survivors_ended(w->reporter))
+		return;
+	if (w->lost_alone_ms == 0)
+		w->lost_alone_ms = wlb_clock_ms() + SRUN_LOST_MS;
+	if (wlb_clock_left_ms(w->lost_alone_ms) > 0)
+		return;
+	if (w->has_step && w->ending == ENDING_GRACE)
+		wlb_slurm_step_kill(w->run->job.job_id, w->step_id, SIGKILL, NULL);
+	wlb_run_print("attempt %d: srun is ended, since it waits for tasks of lost nodes alone", w->attempt->number);
+	kill(-w->srun, SIGKILL);
+	w->ending = ENDING_FORCED;
 }
 
 /* Slurm sends the tasks SIGTERM when the grace time of a preemption begins, and wlb-worker then waits for what follows.
@@ -328,6 +348,7 @@ void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun,
 		check_job(&w);
 		find_step(&w);
 		end_by_order(&w);
+		end_waiting_srun(&w);
 		ask_to_stop(&w);
 		if (w.has_step && w.ending == ENDING_NOT)
 			wlb_run_suspects_check(run, attempt);

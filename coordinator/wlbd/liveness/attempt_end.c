@@ -180,6 +180,21 @@ void wlbd_attempt_end_judge(evutil_socket_t fd, short what, void *context)
 	judge(context);
 }
 
+/* A node has one wlb-agent, whose last report says that nothing is left to report. */
+bool wlbd_attempt_survivors_ended(const struct wlbd_attempt *attempt)
+{
+	const struct wlbd_reporter *reporter;
+	int ended = 0, lost = 0;
+	TAILQ_FOREACH(reporter, &attempt->reporters, link)
+	{
+		if (!reporter->agent)
+			continue;
+		lost += reporter->node_is_lost;
+		ended += !reporter->node_is_lost && reporter->goodbye;
+	}
+	return lost > 0 && lost + ended == attempt->nodes.started_on.count;
+}
+
 bool wlbd_attempt_end_is_pending(const struct wlbd_attempt *attempt)
 {
 	return attempt->incident.count > 0 || evtimer_pending(attempt->judge_timer, NULL);

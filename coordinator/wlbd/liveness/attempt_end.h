@@ -11,6 +11,9 @@
  * where not enough is known. */
 void wlbd_attempt_end_judge(evutil_socket_t fd, short what, void *attempt);
 
+/* Whether the attempt has lost nodes, and wlb-agent has said of each other node that all of its tasks have ended. */
+bool wlbd_attempt_survivors_ended(const struct wlbd_attempt *attempt);
+
 /* Whether symptoms of the attempt are still to be judged. */
 bool wlbd_attempt_end_is_pending(const struct wlbd_attempt *attempt);
 

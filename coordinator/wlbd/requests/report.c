@@ -122,6 +122,15 @@ static void reply_continue(struct wlbd_call *call, struct wlbd_reporter *reporte
 	wlbd_call_reply(call, 200, reply);
 }
 
+/* The launcher is told when its srun waits for lost nodes alone. */
+static void reply_end(struct wlbd_call *call, const struct wlbd_attempt *attempt, const struct wlbd_report *report)
+{
+	json_t *reply = json_pack("{s:s, s:s}", "order", "end", "reason", attempt->reason);
+	if (report->launcher && wlbd_attempt_survivors_ended(attempt))
+		json_object_set_new(reply, "survivors_ended", json_true());
+	wlbd_call_reply(call, 200, reply);
+}
+
 static int check(const struct wlbd_attempt *attempt, const struct wlbd_report *report, struct wlb_error *error)
 {
 	if (report->step_id != NULL && wlbd_step_id_check(attempt->run, report->step_id, error) != 0)
@@ -147,7 +156,7 @@ static void handle(struct wlbd_call *call, struct wlbd_attempt *attempt)
 	apply(attempt, reporter, report, call->connection);
 	call->wlbd->counters.reports++;
 	if (wlbd_attempt_is_ordered(&attempt->incident.life))
-		wlbd_call_reply(call, 200, json_pack("{s:s, s:s}", "order", "end", "reason", attempt->reason));
+		reply_end(call, attempt, report);
 	else
 		reply_continue(call, reporter, report);
 }
