@@ -21,9 +21,20 @@
 #include "coordinator/wlbd/slurm/slurm_ask.h"
 #include "coordinator/wlbd/wlbd.h"
 
+/* A pending job that Slurm is asked to resize. */
+struct resize {
+	TAILQ_ENTRY(resize) link;
+	struct wlbd_jobs *jobs;
+	json_int_t run_pk;
+	json_int_t attempt_pk;
+	uint32_t job_id;
+	char detail[128];
+};
+
 struct wlbd_jobs {
 	struct wlbd *wlbd;
 	int due; /* answers that a poll waits for */
+	TAILQ_HEAD(, resize) resizes;
 };
 
 /* One open run, from the answer of the database to the answer of Slurm. */
@@ -188,25 +199,52 @@ static void handle_ended_job(const struct open_run *open, const struct wlb_slurm
 		close_run(open, end.state, end.reason);
 }
 
+static bool is_being_resized(const struct wlbd_jobs *jobs, uint32_t job_id)
+{
+	const struct resize *resize;
+	TAILQ_FOREACH(resize, &jobs->resizes, link)
+	if (resize->job_id == job_id)
+		return true;
+	return false;
+}
+
+/* Only what Slurm has done is recorded: of a job that was just requeued it may refuse a change for some time, and the
+ * next poll then asks again. */
+static void on_resized(void *context, int rc)
+{
+	struct resize *resize = context;
+	struct wlbd_params params = {0};
+	TAILQ_REMOVE(&resize->jobs->resizes, resize, link);
+	if (rc == 0) {
+		wlbd_params_add_integer(&params, resize->run_pk);
+		wlbd_params_add_integer(&params, resize->attempt_pk);
+		wlbd_params_add_text(&params, resize->detail);
+		wlbd_params_add_seconds(&params, wlb_clock_unix_s());
+		wlbd_outbox_put(resize->jobs->wlbd->outbox, resize->run_pk,
+		                "select wlb_event_add($1, $2, 'job_resized', $3, to_timestamp($4::float8))", &params);
+	}
+	free(resize);
+}
+
 /* A range, not a number: Slurm gives the job the nodes that it has, up to those that the user requested. */
 static void resize_pending(struct open_run *open)
 {
-	struct wlbd_params params = {0};
-	char detail[128];
 	int left = open->total_nodes - open->lost_nodes;
 	int least = open->min_nodes > left ? open->min_nodes : left;
 	int before = open->resized_to > 0 ? open->resized_to : open->total_nodes;
-	if (open->lost_nodes == 0 || least < 1 || least >= before)
+	if (open->lost_nodes == 0 || least < 1 || least >= before || is_being_resized(open->jobs, open->job_id) ||
+	    wlbd_outbox_holds(open->jobs->wlbd->outbox, open->run_pk)) /* the event of the last time */
 		return;
-	wlbd_slurm_resize(open->jobs->wlbd, open->job_id, (uint32_t)least, (uint32_t)open->total_nodes);
-	snprintf(detail, sizeof(detail), "job %u was requeued and may start on %d to %d nodes", open->job_id, least,
-	         open->total_nodes);
-	wlbd_params_add_integer(&params, open->run_pk);
-	wlbd_params_add_integer(&params, open->attempt_pk);
-	wlbd_params_add_text(&params, detail);
-	wlbd_params_add_seconds(&params, wlb_clock_unix_s());
-	wlbd_outbox_put(open->jobs->wlbd->outbox, open->run_pk,
-	                "select wlb_event_add($1, $2, 'job_resized', $3, to_timestamp($4::float8))", &params);
+	struct resize *resize = malloc(sizeof(*resize));
+	if (resize == NULL)
+		return; /* the next poll finds the same */
+	*resize = (struct resize){
+		.jobs = open->jobs, .run_pk = open->run_pk, .attempt_pk = open->attempt_pk, .job_id = open->job_id};
+	snprintf(resize->detail, sizeof(resize->detail), "job %u was requeued and may start on %d to %d nodes",
+	         open->job_id, least, open->total_nodes);
+	TAILQ_INSERT_TAIL(&open->jobs->resizes, resize, link);
+	wlbd_slurm_resize(open->jobs->wlbd, open->job_id, (uint32_t)least, (uint32_t)open->total_nodes, on_resized,
+	                  resize);
 }
 
 /* Where Slurm does not queue it again, the run ends with it. */
@@ -400,6 +438,7 @@ struct wlbd_jobs *wlbd_jobs_new(struct wlbd *wlbd)
 	if (jobs == NULL)
 		return NULL;
 	jobs->wlbd = wlbd;
+	TAILQ_INIT(&jobs->resizes);
 	wlbd->job_poll = wlbd_job_poll_new(wlbd->base, wlbd->config.job_poll_ms, poll, jobs);
 	if (wlbd->job_poll == NULL) {
 		free(jobs);

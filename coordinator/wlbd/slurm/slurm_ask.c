@@ -125,6 +125,8 @@ struct order {
 	char text[512]; /* for the log, and the reason in Slurm */
 	int rc;         /* 0 done, 1 not needed, -1 failed */
 	struct wlb_error error;
+	void (*done)(void *context, int rc); /* NULL: nobody waits for it */
+	void *context;
 };
 
 static void run_order(struct wlbd_task *task)
@@ -140,6 +142,8 @@ static void finish_order(struct wlbd_task *task)
 		wlbd_log(WLBD_LOG_INFO, "Slurm: %s: done", order->text);
 	else if (order->rc < 0)
 		wlbd_log(WLBD_LOG_ERROR, "Slurm: %s: %s", order->text, order->error.message);
+	if (order->done != NULL)
+		order->done(order->context, order->rc);
 	free(order);
 }
 
@@ -147,6 +151,8 @@ static void discard_order(struct wlbd_task *task)
 {
 	struct order *order = (struct order *)task;
 	wlbd_log(WLBD_LOG_ERROR, "Slurm: %s: not done, because wlbd is stopping or too many orders wait", order->text);
+	if (order->done != NULL)
+		order->done(order->context, -1);
 	free(order);
 }
 
@@ -222,11 +228,16 @@ static int carry_out_resize(struct order *order)
 	return wlb_slurm_job_resize_pending(order->job_id, order->numbers[0], order->numbers[1], &order->error);
 }
 
-void wlbd_slurm_resize(struct wlbd *wlbd, uint32_t job_id, uint32_t min_nodes, uint32_t max_nodes)
+void wlbd_slurm_resize(struct wlbd *wlbd, uint32_t job_id, uint32_t min_nodes, uint32_t max_nodes,
+                       void (*done)(void *context, int rc), void *context)
 {
 	struct order *order = order_new(carry_out_resize, job_id);
-	if (order == NULL)
+	if (order == NULL) {
+		done(context, -1);
 		return;
+	}
+	order->done = done;
+	order->context = context;
 	order->numbers[0] = min_nodes;
 	order->numbers[1] = max_nodes;
 	snprintf(order->text, sizeof(order->text), "let the requeued job %u start on %u to %u nodes", job_id, min_nodes,

@@ -1,0 +1,39 @@
+#!/usr/bin/env python3
+"""Slurm refuses to let a job that it has queued again start on fewer nodes: it is asked until it does."""
+import os
+import unittest.mock
+
+import harness
+from test_job_end import JobEndTest
+
+REFUSALS = 3
+
+
+class ResizeRefused(JobEndTest):
+    nodes = 3
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.refusals = cls.cluster.work / "refusals"
+        library = harness.BUILD / "tests" / "refuse_resize.so"
+        with unittest.mock.patch.dict(os.environ, LD_PRELOAD=str(library), WLB_TEST_REFUSALS=str(cls.refusals)):
+            cls.cluster.restart_wlbd()
+
+    def test_node_of_the_script(self):
+        job = self.submit(nodes=3)
+        self.wait_running(job)
+        self.refusals.write_text("x" * REFUSALS, encoding="ascii")
+        self.cluster.verb("freeze-node", "1")
+        self.wait_running(job, attempts=2, timeout_s=120)
+        self.end(job)
+        run = self.wait_state(job, "complete")
+        self.assertEqual(self.refusals.stat().st_size, 0)
+        self.assertEqual([event["detail"] for event in run["events"] if event["kind"] == "job_resized"],
+                         [f"job {job} was requeued and may start on 2 to 3 nodes"])
+        self.cluster.kill_node(1)
+        self.cluster.restore_node(1)
+
+
+if __name__ == "__main__":
+    harness.main()
