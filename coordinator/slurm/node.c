@@ -11,11 +11,12 @@
 static void fill_node(const node_info_t *from, struct wlb_slurm_node *node)
 {
 	uint32_t base = from->node_state & NODE_STATE_BASE;
-	const uint32_t away = NODE_STATE_NO_RESPOND | NODE_STATE_POWERED_DOWN | NODE_STATE_POWERING_DOWN;
+	const uint32_t away = NODE_STATE_POWERED_DOWN | NODE_STATE_POWERING_DOWN;
 	*node = (struct wlb_slurm_node){
 		.port = from->port,
 		.down = base == NODE_STATE_DOWN || base == NODE_STATE_ERROR || base == NODE_STATE_FUTURE ||
 	                (from->node_state & away) != 0,
+		.responds = (from->node_state & NODE_STATE_NO_RESPOND) == 0,
 		.drained = (from->node_state & (NODE_STATE_DRAIN | NODE_STATE_FAIL)) != 0,
 		.cpus = from->cpus,
 		.gpus = wlb_gres_gpus(from->gres ?: ""),

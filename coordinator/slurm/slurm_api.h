@@ -47,7 +47,8 @@ struct wlb_slurm_node {
 	char address[256]; /* NodeAddr */
 	uint16_t port;     /* of its slurmd */
 	char state[64];    /* as sinfo prints it */
-	bool down;         /* DOWN or not responding: cannot run a step */
+	bool down;         /* DOWN or without power: cannot run a step */
+	bool responds;     /* its slurmd has answered the last message of slurmctld */
 	bool drained;      /* drain flag: no new work should go there */
 	uint32_t cpus;
 	uint32_t gpus;     /* from gres */
@@ -73,8 +74,8 @@ int wlb_slurm_node_down(const char *node, const char *reason, struct wlb_error *
 int wlb_slurm_step_kill(uint32_t job_id, uint32_t step_id, int signal, struct wlb_error *error);
 /* Finds the step that the srun with this pid runs in the job. Returns 1 if found, 0 if not (yet), -1 on error. */
 int wlb_slurm_step_of(uint32_t job_id, pid_t srun_pid, uint32_t *step_id, struct wlb_error *error);
-/* Asks the slurmd of every node of the step. Returns 1 if one of them has a slurmstepd of the step, 0 if none has, -1 where
- * that is not known. Needs the job's owner, root or SlurmUser. */
+/* Asks the slurmd of every node of the step. Returns 1 if one of them has a slurmstepd of the step, 0 if none has, -1
+ * where that is not known. Needs the job's owner, root or SlurmUser. */
 int wlb_slurm_step_has_stepd(uint32_t job_id, uint32_t step_id, struct wlb_error *error);
 int wlb_slurm_requeue(uint32_t job_id, struct wlb_error *error);
 /* Needs the job's owner, root or SlurmUser. A job that is gone is not an error. */

@@ -45,7 +45,7 @@ static void check_nodes(struct wlb_doctor *doctor)
 		return;
 	}
 	for (int i = 0; i < count; i++)
-		down += nodes[i].down;
+		down += nodes[i].down || !nodes[i].responds;
 	free(nodes);
 	if (down > 0)
 		wlb_doctor_note(doctor, down == count ? WLB_FINDING_FAIL : WLB_FINDING_WARN, "slurm",

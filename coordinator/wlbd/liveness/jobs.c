@@ -325,7 +325,7 @@ static int count_down_nodes(const struct wlbd_nodes *nodes, const json_t *names)
 	{
 		const char *text = json_string_value(name);
 		const struct wlbd_node *node = text != NULL ? wlbd_nodes_find(nodes, text) : NULL;
-		down += node != NULL && node->down;
+		down += node != NULL && (node->down || !node->responds);
 	}
 	return down;
 }
@@ -404,7 +404,7 @@ static void suspect_down_nodes(struct wlbd *wlbd)
 			continue;
 		for (int i = 0; i < names->count; i++) {
 			const struct wlbd_node *node = wlbd_nodes_find(wlbd->nodes, names->list[i]);
-			if (node != NULL && node->down)
+			if (node != NULL && (node->down || !node->responds))
 				wlbd_symptom_node_silent(attempt, node->name);
 		}
 	}

@@ -5,6 +5,8 @@
 
 #include "coordinator/wlbd/database/outbox.h"
 #include "coordinator/wlbd/http/route.h"
+#include "coordinator/wlbd/liveness/job_poll.h"
+#include "coordinator/wlbd/liveness/node_probe.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/slurm/nodes.h"
 #include "coordinator/wlbd/slurm/slurm_ask.h"
@@ -19,11 +21,30 @@ struct left_job {
 	void *context;
 };
 
+static void ignore_probe(void *context, bool alive)
+{
+	(void)context;
+	(void)alive;
+}
+
+/* A node that only does not respond to slurmctld may be alive: wlbd's own probes decide, of which each poll makes one.
+ */
+static bool is_dead(struct wlbd *wlbd, const struct wlbd_node *node, uid_t uid)
+{
+	if (node->down || node->responds)
+		return node->down;
+	if (wlbd_node_is_silent(wlbd->node_probes, node->name))
+		return true;
+	wlbd_node_probe(wlbd->node_probes, node->name, uid, ignore_probe, NULL);
+	wlbd_job_poll_soon(wlbd->job_poll);
+	return false;
+}
+
 bool wlbd_job_has_no_script(struct wlbd *wlbd, const struct wlb_slurm_job *job)
 {
 	const struct wlbd_node *host =
 		job->running && job->batch ? wlbd_nodes_find(wlbd->nodes, job->batch_host) : NULL;
-	return host != NULL && host->down;
+	return host != NULL && is_dead(wlbd, host, job->uid);
 }
 
 static bool is_over(const struct left_job *left, const struct wlbd_job_facts *facts)

@@ -14,7 +14,6 @@
 
 enum {
 	PROBE_EVERY_MS = 300,
-	PROBES_LEAST = 4,
 	ASK_AGAIN_MS = 2000,    /* where slurmctld does not answer */
 	WATCH_MOST_MS = 120000, /* after that Slurm finds out by itself */
 	WATCHED_MOST = 4096,
@@ -92,12 +91,11 @@ static void on_probed(void *context, bool alive)
 {
 	struct watch *watch = context;
 	struct wlbd *wlbd = watch->lost->wlbd;
-	struct wlbd_node_silence silence = wlbd_node_silence(wlbd->node_probes, watch->node);
 	if (alive)
 		cancel_watch(watch, "it answers");
 	else if (wlb_clock_ms() - watch->began_ms > WATCH_MOST_MS)
 		cancel_watch(watch, "slurmctld did not answer for too long");
-	else if (silence.probes < PROBES_LEAST || silence.lasted_ms < wlbd->config.node_down_after_ms)
+	else if (!wlbd_node_is_silent(wlbd->node_probes, watch->node))
 		retry_in(watch, PROBE_EVERY_MS);
 	else
 		wlbd_slurm_job(wlbd, watch->job_id, watch->uid, on_job, watch);

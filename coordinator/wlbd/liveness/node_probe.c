@@ -19,6 +19,7 @@ enum {
 	RECENT_REPORT_MS =
 		2000, /* a report this recent, over an open connection, proves that the node's programs run */
 	SILENCE_BROKEN_MS = 5000, /* failed probes further apart than this prove nothing about the time between them */
+	SILENT_PROBES_LEAST = 4,
 };
 
 /* One caller that waits for the answer. */
@@ -189,6 +190,14 @@ struct wlbd_node_silence wlbd_node_silence(const struct wlbd_node_probes *probes
 	return (struct wlbd_node_silence){.lasted_ms = watch->silent_until_ms - watch->silent_since_ms,
 	                                  .probes = watch->silent_probes,
 	                                  .is_accepted = watch->is_accepted};
+}
+
+bool wlbd_node_is_silent(const struct wlbd_node_probes *probes, const char *name)
+{
+	const struct watch *watch = find(probes, name);
+	return watch != NULL && watch->silent_probes >= SILENT_PROBES_LEAST &&
+	       watch->silent_until_ms - watch->silent_since_ms >= probes->wlbd->config.node_down_after_ms &&
+	       wlb_clock_ms() - watch->silent_until_ms < SILENCE_BROKEN_MS;
 }
 
 struct wlbd_node_probes *wlbd_node_probes_new(struct wlbd *wlbd)

@@ -78,7 +78,7 @@ static uint16_t port_of(const struct sockaddr_storage *address)
 /* Keeps an address that is known; parses a numeric one, which needs no name server. */
 static void fill(struct wlbd_node *node, const struct wlb_slurm_node *from, const struct table *old)
 {
-	*node = (struct wlbd_node){.port = from->port, .down = from->down};
+	*node = (struct wlbd_node){.port = from->port, .down = from->down, .responds = from->responds};
 	snprintf(node->name, sizeof(node->name), "%s", from->name);
 	snprintf(node->host, sizeof(node->host), "%s", from->address);
 	snprintf(node->gpu_type, sizeof(node->gpu_type), "%s", from->gpu_type);

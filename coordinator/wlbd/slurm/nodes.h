@@ -18,8 +18,8 @@ struct wlbd_node {
 	uint16_t port;
 	struct sockaddr_storage address;
 	socklen_t address_length; /* 0: the name is not resolved */
-	bool down;
-	char gpu_type[64]; /* in Slurm's GRES, such as "h100"; "": none */
+	bool down, responds;      /* as of struct wlb_slurm_node */
+	char gpu_type[64];        /* in Slurm's GRES, such as "h100"; "": none */
 };
 
 /* Returns NULL if out of memory. */

@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+"""A node of which Slurm says that it does not respond, while processes on it report to wlbd, is not lost."""
+import time
+
+import harness
+from harness import wait_for
+from test_job_end import JobEndTest
+
+WATCHED_S = 6  # less than SlurmdTimeout of the cluster, after which Slurm sets the node DOWN
+
+
+class NotResponding(JobEndTest):
+    nodes = 2
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.cluster.restart_wlbd("job_poll_ms = 500\n")
+
+    def state(self, node):
+        return self.cluster.run("sinfo", "-h", "-n", node, "-o", "%t").stdout.strip()
+
+    def test_node_of_the_script(self):
+        """Its script and its ranks go on: the job is not queued again."""
+        job = self.submit("--nodelist=n1,n2", nodes=2)
+        self.wait_running(job)
+        self.cluster.verb("freeze-service", "slurmd-n1")
+        self.cluster.run("scancel", "--signal=CONT", f"{job}.0", check=False)  # a message that n1 does not answer
+        wait_for("Slurm's word that n1 does not respond", lambda: self.state("n1").endswith("*"), 60)
+        counted, until = self.count(job), time.monotonic() + WATCHED_S
+        while time.monotonic() < until:
+            self.assertEqual(self.cluster.job(job)["Restarts"], "0")
+            self.assertEqual([attempt["state"] for attempt in self.cluster.show(job)["attempts"]], ["running"])
+            time.sleep(1)
+        self.assertGreater(self.count(job), counted)
+        self.cluster.verb("thaw-service", "slurmd-n1")
+        self.end(job)
+        self.assertEqual(self.cluster.wait_job(job, 60), "COMPLETED")
+
+
+if __name__ == "__main__":
+    harness.main()
