@@ -90,12 +90,12 @@ static void a_worker_has_logits_of_some_rows(void **state)
 	struct wlb_plan plan = plan_of(1, 1, 1, 1, 1, 4);
 	struct wlb_cost_options worker;
 	wlb_cost_options_worker(&worker, &machine);
-	/* They and their statistics are where the gradients of a layer's MLP are at other times, and count as far as
-	 * they are more. */
+	/* They and their statistics are where the gradients of a layer's attention are at other times, and count as far
+	 * as they are more. */
 	model.vocab_size = 128256;
 	double few = wlb_memory_stage_of(&plan, &model, &machine, &worker, 0, 1000, 1000, 0.0).logits;
 	double many = wlb_memory_stage_of(&plan, &model, &machine, &worker, 0, 65536, 65536, 0.0).logits;
-	double of_layer = 3.0 * 11008.0 + 128.0;
+	double of_layer = 4.0 * 4096.0 + 128.0;
 	assert_near(few, 4.0 * 1000.0 * (128256.0 + 3.0 - of_layer), 1e-12);
 	assert_near(many, 0.0, 1e-12);
 }
