@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """A node of which Slurm says that it does not respond, while processes on it report to wlbd, is not lost."""
+import re
 import time
 
 import harness
 from harness import wait_for
 from test_job_end import JobEndTest
 
-WATCHED_S = 6  # less than SlurmdTimeout of the cluster, after which Slurm sets the node DOWN
+SLURMD_TIMEOUT_S = 60  # after which Slurm sets the node DOWN
+WATCHED_S = 10
 
 
 class NotResponding(JobEndTest):
@@ -16,6 +18,10 @@ class NotResponding(JobEndTest):
     def setUpClass(cls):
         super().setUpClass()
         cls.cluster.restart_wlbd("job_poll_ms = 500\n")
+        conf = cls.cluster.dir / "etc/slurm.conf"
+        text = conf.read_text(encoding="utf-8")
+        conf.write_text(re.sub(r"\bSlurmdTimeout=\d+", f"SlurmdTimeout={SLURMD_TIMEOUT_S}", text), encoding="utf-8")
+        cls.cluster.run("scontrol", "reconfigure")
 
     def state(self, node):
         return self.cluster.run("sinfo", "-h", "-n", node, "-o", "%t").stdout.strip()

@@ -33,7 +33,7 @@ static bool is_dead(struct wlbd *wlbd, const struct wlbd_node *node, uid_t uid)
 {
 	if (node->down || node->responds)
 		return node->down;
-	if (wlbd_node_is_silent(wlbd->node_probes, node->name))
+	if (wlbd_node_is_silent(wlbd->node_probes, node->name, uid))
 		return true;
 	wlbd_node_probe(wlbd->node_probes, node->name, uid, ignore_probe, NULL);
 	wlbd_job_poll_soon(wlbd->job_poll);

@@ -95,7 +95,7 @@ static void on_probed(void *context, bool alive)
 		cancel_watch(watch, "it answers");
 	else if (wlb_clock_ms() - watch->began_ms > WATCH_MOST_MS)
 		cancel_watch(watch, "slurmctld did not answer for too long");
-	else if (!wlbd_node_is_silent(wlbd->node_probes, watch->node))
+	else if (!wlbd_node_is_silent(wlbd->node_probes, watch->node, watch->uid))
 		retry_in(watch, PROBE_EVERY_MS);
 	else
 		wlbd_slurm_job(wlbd, watch->job_id, watch->uid, on_job, watch);

@@ -192,12 +192,12 @@ struct wlbd_node_silence wlbd_node_silence(const struct wlbd_node_probes *probes
 	                                  .is_accepted = watch->is_accepted};
 }
 
-bool wlbd_node_is_silent(const struct wlbd_node_probes *probes, const char *name)
+bool wlbd_node_is_silent(const struct wlbd_node_probes *probes, const char *name, uid_t uid)
 {
 	const struct watch *watch = find(probes, name);
 	return watch != NULL && watch->silent_probes >= SILENT_PROBES_LEAST &&
 	       watch->silent_until_ms - watch->silent_since_ms >= probes->wlbd->config.node_down_after_ms &&
-	       wlb_clock_ms() - watch->silent_until_ms < SILENCE_BROKEN_MS;
+	       wlb_clock_ms() - watch->silent_until_ms < SILENCE_BROKEN_MS && !has_recent_report(watch, uid);
 }
 
 struct wlbd_node_probes *wlbd_node_probes_new(struct wlbd *wlbd)

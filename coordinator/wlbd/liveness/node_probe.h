@@ -35,8 +35,8 @@ struct wlbd_node_silence {
 };
 struct wlbd_node_silence wlbd_node_silence(const struct wlbd_node_probes *probes, const char *name);
 
-/* Whether the node has not answered for node_down_after_ms, and not in four probes, the last of them some seconds ago.
- */
-bool wlbd_node_is_silent(const struct wlbd_node_probes *probes, const char *name);
+/* Whether the node has not answered for node_down_after_ms, and not in four probes, the last of them some seconds ago,
+ * and no process on it reports, as above. */
+bool wlbd_node_is_silent(const struct wlbd_node_probes *probes, const char *name, uid_t uid);
 
 #endif
