@@ -31,7 +31,7 @@ struct wlb_on_fault {
 
 enum { WLB_ON_FAULT_SIZE = 256 }; /* of a text, with its NUL */
 
-/* Crashes and hangs evict, slow and corrupt ranks and outliers are reported; a hang is confirmed after 10 s, and a slow
+/* Crashes and hangs evict, slow and corrupt ranks and outliers are reported; a hang is confirmed after 8 s, and a slow
  * rank takes 10 % longer than its peers. */
 void wlb_on_fault_init(struct wlb_on_fault *on_fault);
 

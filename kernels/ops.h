@@ -114,7 +114,7 @@ struct wlb_adamw {
 	int64_t step;        /* 1 for the first update: bias correction */
 };
 
-/* The largest shapes of the passes of a run, of which follows what operations need of memory of their own. */
+/* The largest shapes that occur in a run: they determine how much memory of their own the operations need. */
 struct wlb_largest_pass {
 	int64_t rows;  /* of any operation, on this rank */
 	int64_t width; /* of the residual stream */
@@ -291,8 +291,8 @@ struct wlb_device {
 	char hardware[24];         /* the GPU's address on the node's bus; "" on the CPU */
 	enum wlb_dtype compute;
 	enum wlb_dtype main;
-	/* Of the sums of weights' gradients: main. Who opened a CUDA device may set it to compute before its first
-	 * operation, which halves their memory and rounds each addition to them. */
+	/* The type in which gradients of weights are summed: `main` by default. The caller may set it to `compute` on a
+	 * CUDA device before the first operation: this halves their memory, and each addition is rounded. */
 	enum wlb_dtype gradients;
 	int host_threads;        /* that a rank may use for work of its own on the host; 0: one */
 	int host_memory;         /* 1: its memory is host memory (the CPU), so a transport need not stage; else 0 */

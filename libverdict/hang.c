@@ -119,7 +119,7 @@ static void judge_rank(struct wlb_verdict_detector *detector, int32_t r)
 }
 
 /* Follows the chain from a rank on, and returns the first rank that is on it twice; -1 where it ends. */
-static int32_t find_circle(const struct wlb_verdict_detector *detector, int32_t r)
+static int32_t find_cycle(const struct wlb_verdict_detector *detector, int32_t r)
 {
 	int32_t chain[MOST_CHAIN];
 	for (int32_t length = 0; length < MOST_CHAIN && r >= 0; length++) {
@@ -138,7 +138,7 @@ static void find_deadlock(struct wlb_verdict_detector *detector, int32_t longest
 	const struct verdict_rank *rank = &detector->rank[longest];
 	double stuck_s = detector->time.job_s - detector->time.progress_job_s;
 	double confirm_s = verdict_bound_s(detector, rank, detector->options.confirm_s);
-	int32_t first = stuck_s >= confirm_s ? find_circle(detector, longest) : -1;
+	int32_t first = stuck_s >= confirm_s ? find_cycle(detector, longest) : -1;
 	if (first < 0)
 		return;
 	struct wlb_verdict verdict = verdict_blank(WLB_VERDICT_DEADLOCK, WLB_VERDICT_CONFIRMED);

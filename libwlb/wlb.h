@@ -4,10 +4,10 @@
  * Pure C: no dependency, no input or output, no global state. Every function is re-entrant; the comment of a function
  * that allocates memory says which function frees it.
  *
- * Some functions are for other trainers and planners; no program of WLB calls them: wlb_nodes_ranks_on,
- * wlb_pack_balanced, wlb_gemm_seconds, wlb_kernel_time_check, wlb_shards_lengths, wlb_shards_tokens, wlb_shards_rows,
- * wlb_shards_pairs, wlb_curve_at, wlb_machine_gather_s, wlb_machine_reduce_s, wlb_machine_node_send_s,
- * wlb_machine_stream_s, wlb_memory_stage. Each has a unit test in tests/unit/libwlb.
+ * Some functions are for other trainers and planners; no program of WLB calls them: wlb_pack_balanced,
+ * wlb_gemm_seconds, wlb_shards_lengths, wlb_shards_tokens, wlb_shards_rows, wlb_shards_pairs, wlb_machine_gather_s,
+ * wlb_machine_reduce_s, wlb_machine_node_send_s, wlb_machine_stream_s, wlb_memory_stage. Each has a unit test in
+ * tests/unit/libwlb.
  */
 #ifndef WLB_H
 #define WLB_H
@@ -72,7 +72,7 @@ struct wlb_layout {
 /* The values of --wlb-layout. */
 enum wlb_policy_kind {
 	WLB_POLICY_OFF,   /* "off": WLB does not change the job */
-	WLB_POLICY_AUTO,  /* "auto": the coordinator chooses */
+	WLB_POLICY_AUTO,  /* "auto": the layout with the least predicted step time */
 	WLB_POLICY_FIXED, /* "tp=2,cp=1,pp=2[,dp=4]"; dp 0: as many replicas as the ranks allow */
 };
 
@@ -813,7 +813,7 @@ struct wlb_sim_event {
 	int32_t replica; /* data-parallel */
 	int32_t stage;
 	int32_t chunk;       /* 0 to interleave - 1 */
-	int32_t micro_batch; /* of the step, as in wlb_packed */
+	int32_t micro_batch; /* of the step, as in struct wlb_packed_span */
 	int32_t backward;    /* 0 forward, 1 backward */
 	int32_t head;        /* 1: a stage's share of the head */
 	double start_s;
@@ -895,9 +895,9 @@ struct wlb_search_options {
 	const int32_t *gpus_of_node; /* usable GPUs of each, 0: no use of the node; NULL: the machine's gpus_per_node */
 	const struct wlb_topology *topology; /* NULL: all under one switch */
 	int64_t seq_length;
-	int32_t global_batch;    /* windows of seq_length tokens in a step */
-	double batch_fill;       /* tokens of the mean step, by those of global_batch windows: less than 1 where a step
-	                            takes documents until the next one would exceed them, as that of wlb-worker does */
+	int32_t global_batch; /* windows of seq_length tokens in a step */
+	double batch_fill;    /* mean tokens of a step, divided by global_batch x seq_length: less than 1 where a step
+	                         takes documents until the next one would exceed them, as that of wlb-worker does */
 	double max_length_ratio; /* limit of a micro-batch: this times its share of the batch, or the window if larger
 	                          */
 	const struct wlb_step *sample; /* packed batches of the stream, `samples` of them; their documents are */
@@ -934,8 +934,8 @@ struct wlb_candidate {
 	double bound_s;             /* lower bound of the step time */
 	double step_s;              /* simulated, mean of the samples; 0 where it was not simulated */
 	struct wlb_sim_time time;   /* parts of step_s */
-	double tokens_per_s;        /* of all GPUs; 0 where it was not simulated, as is: */
-	double utilization;         /* of the GPUs used: see struct wlb_sim_result */
+	double tokens_per_s;        /* of all GPUs; 0 where it was not simulated */
+	double utilization;         /* of the GPUs used, see struct wlb_sim_result; 0 where it was not simulated */
 };
 
 struct wlb_search_result {

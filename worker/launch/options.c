@@ -81,7 +81,7 @@ static const struct wlb_option rows[] = {
                     "machine whose speeds auto predicts step times from, and which decide which documents of a step a "
                     "rank takes: a file that 'wlb calibrate' wrote, or a name as 'wlb plan --gpu' takes; which "
                     "documents a step trains does not depend on it (default: WLB_MACHINE, else the one of the GPUs' "
-                    "type, else CPU)")},
+                    "type, else machine = of wlb.conf, else CPU)")},
 	{WLB_OPTION(CHOICE, "packing", FIELD(packing), NULL,
                     "how documents become micro-batches; balanced: of equal work, for which a document may wait for a "
                     "few steps; greedy: the packing of WLB-LLM; fixed: of equal length, documents cut; plain: "

@@ -98,7 +98,7 @@ static const struct wlb_option options[] = {
 	{WLB_OPTION(TEXT, "user", FIELD(user), "NAME", "only this user's runs")},
 	{WLB_OPTION(TEXT, "state", FIELD(state), NULL, "only runs in this state"),
          .choices = "starting|running|restarting|complete|failed|out_of_nodes|cancelled"},
-	{WLB_OPTION(INT, "limit", FIELD(limit), "N", "at most N runs"), .min = 1, .max = 100000, .initial = "50"},
+	{WLB_OPTION(INT, "limit", FIELD(limit), "N", "at most N runs"), .min = 1, .max = 10000, .initial = "50"},
 	{WLB_OPTION(FLAG, "json", FIELD(json), NULL, "the coordinator's reply as it is")},
 };
 
