@@ -58,8 +58,10 @@ int wlb_checkpoint_commit(const char *dir, const struct wlb_checkpoint_facts *fa
 /* Removes the partial folder of a save that failed. */
 void wlb_checkpoint_abandon(const char *dir, int64_t step);
 
-/* Finds the newest complete checkpoint in dir. Returns 1 and its path, 0 when there is none (or no dir), -1 on error. A
- * checkpoint whose manifest or files are missing, damaged or of the wrong size is skipped with a line on stderr. */
+/* Finds the newest complete checkpoint in dir. Returns 1 and its path, 0 when dir has none or does not exist. A
+ * checkpoint whose manifest or files are missing, damaged or of the wrong size is skipped with a line on stderr;
+ * tensors are not read. Returns -1 where all are skipped, and WLB_UNREADABLE (worker/data/input.h) where one cannot be
+ * read now. */
 int wlb_checkpoint_newest(const char *dir, char path[4096], struct wlb_error *error);
 int wlb_checkpoint_read_facts(const char *path, struct wlb_checkpoint_facts *facts, struct wlb_error *error);
 /* The caller frees *state. */

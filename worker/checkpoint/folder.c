@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "worker/data/file_progress.h"
+#include "worker/data/input.h"
 
 int wlb_folder_path(const char *dir, int64_t step, enum wlb_folder_kind kind, char path[4096], struct wlb_error *error)
 {
@@ -80,8 +81,11 @@ int wlb_folder_check_file(const char *path, int64_t bytes, struct wlb_error *err
 {
 	struct stat st;
 	wlb_file_report("opening", path);
-	if (stat(path, &st) < 0)
-		return wlb_fail(error, "%s: %s", path, strerror(errno));
+	if (stat(path, &st) < 0) {
+		int rc = wlb_input_failure(errno);
+		wlb_fail(error, "%s: %s", path, strerror(errno));
+		return rc;
+	}
 	if (st.st_size != bytes)
 		return wlb_fail(error, "%s: has %lld bytes: the manifest says %lld", path, (long long)st.st_size,
 		                (long long)bytes);

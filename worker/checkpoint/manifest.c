@@ -7,10 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/file.h"
 #include "worker/checkpoint/folder.h"
 #include "worker/data/file_progress.h"
+#include "worker/data/input.h"
 
 enum { VERSION = 2, LARGEST_MANIFEST_BYTES = 1 << 30 };
 
@@ -309,6 +311,29 @@ static int parse_manifest(const char *folder, json_t *json, struct wlb_checkpoin
 	return weights != NULL ? parse_weights(folder, json, weights, error) : 0;
 }
 
+static int read_text(const char *path, char **text, size_t *length, struct wlb_error *error)
+{
+	int64_t bytes;
+	int fd = wlb_input_open(path, &bytes, error), rc = -1;
+	if (fd < 0)
+		return fd;
+	*text = NULL;
+	if (bytes > LARGEST_MANIFEST_BYTES) {
+		wlb_fail(error, "%s: has %lld bytes, at most %d are read", path, (long long)bytes,
+		         LARGEST_MANIFEST_BYTES);
+	} else if ((*text = malloc((size_t)bytes + 1)) == NULL) {
+		wlb_fail(error, "%s: out of memory for its %lld bytes", path, (long long)bytes);
+		rc = WLB_UNREADABLE;
+	} else {
+		rc = wlb_input_read(fd, path, *text, (size_t)bytes, 0, error);
+	}
+	close(fd);
+	if (rc < 0)
+		free(*text);
+	*length = (size_t)bytes;
+	return rc;
+}
+
 int wlb_manifest_read(const char *folder, struct wlb_checkpoint_facts *facts, struct wlb_weights *weights,
                       int64_t *packer_bytes, struct wlb_error *error)
 {
@@ -318,14 +343,14 @@ int wlb_manifest_read(const char *folder, struct wlb_checkpoint_facts *facts, st
 	json_error_t at;
 	if (snprintf(path, sizeof(path), "%s/" WLB_MANIFEST_NAME, folder) >= (int)sizeof(path))
 		return wlb_fail(error, "%.100s...: the path is too long", folder);
-	wlb_file_report("reading", path);
-	if (wlb_file_read(path, LARGEST_MANIFEST_BYTES, &text, &length, error) < 0)
-		return -1;
+	int rc = read_text(path, &text, &length, error);
+	if (rc < 0)
+		return rc;
 	json_t *json = json_loadb(text, length, JSON_REJECT_DUPLICATES, &at);
 	free(text);
 	if (json == NULL)
 		return wlb_fail(error, "%s: line %d: %s: it must be JSON", path, at.line, at.text);
-	int rc = parse_manifest(folder, json, facts, weights, packer_bytes, error);
+	rc = parse_manifest(folder, json, facts, weights, packer_bytes, error);
 	json_decref(json);
 	return rc < 0 ? wlb_fail_in(error, "%s", path) : 0;
 }

@@ -15,7 +15,8 @@
 int wlb_manifest_write(const char *folder, const struct wlb_checkpoint_facts *facts, const struct wlb_weights *weights,
                        int64_t packer_bytes, int64_t *bytes, struct wlb_error *error);
 
-/* Reads FOLDER/manifest.json; each of facts, weights and packer_bytes may be NULL. Every number is checked; the files
+/* Reads FOLDER/manifest.json. Returns -1 where it is missing or wrong, WLB_UNREADABLE (worker/data/input.h) where it
+ * cannot be read now. Each of facts, weights and packer_bytes may be NULL. Every number is checked; the files
  * in its list are not examined. `weights` must be zeroed; the caller frees it, also on error. */
 int wlb_manifest_read(const char *folder, struct wlb_checkpoint_facts *facts, struct wlb_weights *weights,
                       int64_t *packer_bytes, struct wlb_error *error);

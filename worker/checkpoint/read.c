@@ -11,6 +11,7 @@
 #include "worker/checkpoint/folder.h"
 #include "worker/checkpoint/manifest.h"
 #include "worker/data/file_progress.h"
+#include "worker/data/input.h"
 
 #define INDEX_NAME "model.safetensors.index.json"
 #define SINGLE_NAME "model.safetensors"
@@ -33,7 +34,8 @@ static int check_packer(const char *folder, int64_t bytes, struct wlb_error *err
 	return packer_path(folder, path, error) < 0 ? -1 : wlb_folder_check_file(path, bytes, error);
 }
 
-/* Checks the manifest and the sizes of the files, without reading the tensors. */
+/* Checks the manifest, the sizes of the files and the headers of the shards, without reading the tensors. Returns -1
+ * where the checkpoint is not complete, WLB_UNREADABLE (input.h) where that cannot be told now. */
 static int check_complete(const char *path, struct wlb_error *error)
 {
 	struct wlb_checkpoint_facts facts;
@@ -41,7 +43,7 @@ static int check_complete(const char *path, struct wlb_error *error)
 	int64_t packer_bytes;
 	int rc = wlb_manifest_read(path, &facts, &weights, &packer_bytes, error);
 	if (rc == 0)
-		rc = wlb_weights_check_sizes(&weights, error);
+		rc = wlb_weights_check_files(&weights, error);
 	if (rc == 0 && packer_bytes >= 0)
 		rc = check_packer(path, packer_bytes, error);
 	wlb_weights_free(&weights);
@@ -56,14 +58,21 @@ int wlb_checkpoint_newest(const char *dir, char path[4096], struct wlb_error *er
 		return -1;
 	for (int i = 0; found == 0 && i < count; i++) {
 		struct wlb_error why;
-		if (wlb_folder_path(dir, steps[i], WLB_FOLDER_FINAL, path, error) < 0)
-			found = -1;
-		else if (check_complete(path, &why) == 0)
+		found = wlb_folder_path(dir, steps[i], WLB_FOLDER_FINAL, path, error);
+		int rc = found == 0 ? check_complete(path, &why) : -1;
+		if (rc == 0) {
 			found = 1;
-		else
+		} else if (rc == WLB_UNREADABLE) { /* an older one would cost steps that are not lost */
+			wlb_fail(error, "%s", why.message);
+			found = WLB_UNREADABLE;
+		} else if (found == 0) {
 			fprintf(stderr, "wlb: checkpoint %s is skipped: %s\n", path, why.message);
+		}
 	}
 	free(steps);
+	if (found == 0 && count > 0)
+		return wlb_fail(error, "%s: none of its %d checkpoints is complete; remove them to begin at step 1",
+		                dir, count);
 	return found;
 }
 

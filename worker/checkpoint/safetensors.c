@@ -204,17 +204,20 @@ static int read_header(struct wlb_safetensors *f, struct wlb_error *error)
 	if (f->bytes < LENGTH_BYTES)
 		return wlb_fail(error, "has %lld bytes: the header's length alone needs %d, it is truncated",
 		                (long long)f->bytes, LENGTH_BYTES);
-	if (wlb_input_read(f->fd, f->path, &length, sizeof(length), 0, error) < 0)
-		return -1;
+	int rc = wlb_input_read(f->fd, f->path, &length, sizeof(length), 0, error);
+	if (rc < 0)
+		return rc;
 	length = le64toh(length);
 	if (length > LARGEST_HEADER_BYTES || length > (uint64_t)f->bytes - LENGTH_BYTES)
 		return wlb_fail(error, "header length is %llu: it must be at most %d and fit the file's %lld bytes",
 		                (unsigned long long)length, LARGEST_HEADER_BYTES, (long long)f->bytes);
 	f->data_start = LENGTH_BYTES + (int64_t)length;
 	char *text = malloc(length + 1);
-	if (text == NULL)
-		return wlb_fail(error, "out of memory for a header of %llu bytes", (unsigned long long)length);
-	int rc = wlb_input_read(f->fd, f->path, text, length, LENGTH_BYTES, error);
+	if (text == NULL) {
+		wlb_fail(error, "out of memory for a header of %llu bytes", (unsigned long long)length);
+		return WLB_UNREADABLE;
+	}
+	rc = wlb_input_read(f->fd, f->path, text, length, LENGTH_BYTES, error);
 	json_error_t at = {0};
 	if (rc == 0) {
 		f->header = json_loadb(text, length, JSON_REJECT_DUPLICATES, &at);
@@ -226,25 +229,31 @@ static int read_header(struct wlb_safetensors *f, struct wlb_error *error)
 	return rc;
 }
 
-struct wlb_safetensors *wlb_safetensors_open(const char *path, struct wlb_error *error)
+int wlb_safetensors_try_open(const char *path, struct wlb_safetensors **file, struct wlb_error *error)
 {
-	struct wlb_safetensors *f = calloc(1, sizeof(*f));
+	struct wlb_safetensors *f = *file = calloc(1, sizeof(*f));
 	if (f == NULL || (f->path = strdup(path)) == NULL) {
 		free(f);
+		*file = NULL;
 		wlb_fail(error, "%s: out of memory", path);
-		return NULL;
+		return WLB_UNREADABLE;
 	}
 	f->fd = wlb_input_open(path, &f->bytes, error);
-	if (f->fd < 0) {
-		wlb_safetensors_close(f);
-		return NULL;
-	}
-	if (read_header(f, error) < 0 || parse_tensors(f, error) < 0) {
+	int rc = f->fd < 0 ? f->fd : 0;
+	if (rc == 0 && ((rc = read_header(f, error)) < 0 || (rc = parse_tensors(f, error)) < 0))
 		wlb_fail_in(error, "%s", path);
-		wlb_safetensors_close(f);
-		return NULL;
-	}
-	return f;
+	if (rc == 0)
+		return 0;
+	wlb_safetensors_close(f);
+	*file = NULL;
+	return rc;
+}
+
+struct wlb_safetensors *wlb_safetensors_open(const char *path, struct wlb_error *error)
+{
+	struct wlb_safetensors *file;
+	wlb_safetensors_try_open(path, &file, error);
+	return file;
 }
 
 void wlb_safetensors_close(struct wlb_safetensors *f)

@@ -38,6 +38,9 @@ struct wlb_safetensors;
 
 /* Opens the file and checks the whole header. Returns NULL with file, field, value and rule otherwise. */
 struct wlb_safetensors *wlb_safetensors_open(const char *path, struct wlb_error *error);
+/* The same, for a caller to whom the kind of failure matters: returns 0; -1 where the file is missing or wrong;
+ * WLB_UNREADABLE (input.h) where it cannot be read now. *file is NULL then. */
+int wlb_safetensors_try_open(const char *path, struct wlb_safetensors **file, struct wlb_error *error);
 void wlb_safetensors_close(struct wlb_safetensors *file); /* NULL allowed */
 
 int64_t wlb_safetensors_bytes(const struct wlb_safetensors *file); /* of the file */

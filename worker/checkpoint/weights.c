@@ -7,6 +7,7 @@
 #include "libwlb/capacity.h"
 #include "worker/checkpoint/convert.h"
 #include "worker/checkpoint/folder.h"
+#include "worker/data/input.h"
 
 void wlb_weights_free(struct wlb_weights *w)
 {
@@ -59,6 +60,13 @@ static struct wlb_safetensors *open_file(struct wlb_weights_file *file, struct w
 	return file->opened;
 }
 
+/* There may be more files than a process may have open. */
+static void close_file(struct wlb_weights_file *file)
+{
+	wlb_safetensors_close(file->opened);
+	file->opened = NULL;
+}
+
 int wlb_weights_scan(struct wlb_weights *w, struct wlb_error *error)
 {
 	for (int i = 0; i < w->file_count; i++) {
@@ -74,6 +82,7 @@ int wlb_weights_scan(struct wlb_weights *w, struct wlb_error *error)
 			if (t->block.rows > 0 && t->block.cols > 0 && wlb_weights_add_block(w, &block, error) < 0)
 				return -1;
 		}
+		close_file(&w->files[i]);
 	}
 	return 0;
 }
@@ -137,14 +146,6 @@ int wlb_weights_finish(struct wlb_weights *w, struct wlb_error *error)
 	return 0;
 }
 
-int wlb_weights_check_sizes(const struct wlb_weights *w, struct wlb_error *error)
-{
-	for (int i = 0; i < w->file_count; i++)
-		if (wlb_folder_check_file(w->files[i].path, w->files[i].bytes, error) < 0)
-			return -1;
-	return 0;
-}
-
 /* Index of the tensor's first block, or block_count. */
 static int find_first(const struct wlb_weights *w, const char *name)
 {
@@ -174,6 +175,48 @@ static const struct wlb_stored_tensor *find_stored(const struct wlb_weights_file
 	         file->path, stored->name, (long long)b->row_start, (long long)b->rows, (long long)b->col_start,
 	         (long long)b->cols);
 	return NULL;
+}
+
+/* Orders the indexes of blocks by their file. */
+static int by_file(const void *a, const void *b, void *weights)
+{
+	const struct wlb_weights *w = weights;
+	int x = w->blocks[*(const int *)a].file, y = w->blocks[*(const int *)b].file;
+	return x < y ? -1 : x > y;
+}
+
+/* Checks the file and its blocks, whose indexes are order[0] to order[count - 1]. */
+static int check_file(struct wlb_weights *w, struct wlb_weights_file *file, const int *order, int count,
+                      struct wlb_error *error)
+{
+	int rc = wlb_folder_check_file(file->path, file->bytes, error);
+	if (rc == 0)
+		rc = wlb_safetensors_try_open(file->path, &file->opened, error);
+	for (int i = 0; rc == 0 && i < count; i++)
+		rc = find_stored(file, &w->blocks[order[i]], error) != NULL ? 0 : -1;
+	close_file(file);
+	return rc;
+}
+
+int wlb_weights_check_files(struct wlb_weights *w, struct wlb_error *error)
+{
+	int *order = calloc((size_t)w->block_count + 1, sizeof(*order));
+	if (order == NULL) {
+		wlb_fail(error, "out of memory for %d tensors", w->block_count);
+		return WLB_UNREADABLE;
+	}
+	for (int i = 0; i < w->block_count; i++)
+		order[i] = i;
+	qsort_r(order, (size_t)w->block_count, sizeof(*order), by_file, w);
+	int rc = 0;
+	for (int i = 0, at = 0; rc == 0 && i < w->file_count; i++) {
+		int first = at;
+		while (at < w->block_count && w->blocks[order[at]].file == i)
+			at++;
+		rc = check_file(w, &w->files[i], &order[first], at - first, error);
+	}
+	free(order);
+	return rc;
 }
 
 /* What [a, a + a_count) and [b, b + b_count) have in common: its length, 0 when nothing, and *first. */

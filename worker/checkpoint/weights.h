@@ -33,14 +33,16 @@ int wlb_weights_add_file(struct wlb_weights *weights, const char *folder, const 
                          struct wlb_error *error);
 /* Appends a block; its name is copied. */
 int wlb_weights_add_block(struct wlb_weights *weights, const struct wlb_stored_block *block, struct wlb_error *error);
-/* Opens every file added and appends the blocks of all tensors in it; tensors and blocks without elements are skipped.
+/* Reads the header of every file added and appends the blocks of all tensors in it; tensors and blocks without elements
+ * are skipped.
  */
 int wlb_weights_scan(struct wlb_weights *weights, struct wlb_error *error);
 /* Sorts the blocks and checks that those of each tensor have one shape and hold each element once: bands of rows, one
  * below the other, each cut into columns or whole. */
 int wlb_weights_finish(struct wlb_weights *weights, struct wlb_error *error);
-/* Returns 0 where every file exists with the size in the manifest. */
-int wlb_weights_check_sizes(const struct wlb_weights *weights, struct wlb_error *error);
+/* Returns 0 where every file exists with the size in the manifest, and its header lists the blocks that the manifest
+ * says; -1 where one does not, WLB_UNREADABLE (input.h) where that cannot be told now. No tensor is read. */
+int wlb_weights_check_files(struct wlb_weights *weights, struct wlb_error *error);
 
 /* Fills the part from all blocks that overlap it. */
 int wlb_weights_read(struct wlb_weights *weights, const struct wlb_tensor_part *part, struct wlb_error *error);

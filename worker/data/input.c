@@ -8,16 +8,25 @@
 
 #include "worker/data/file_progress.h"
 
+int wlb_input_failure(int cause)
+{
+	return cause == ENOENT || cause == ENOTDIR ? -1 : WLB_UNREADABLE;
+}
+
 int wlb_input_open(const char *path, int64_t *bytes, struct wlb_error *error)
 {
 	/* O_NONBLOCK: opening a FIFO of that name must not block; it has no effect on regular files. */
 	wlb_file_report("opening", path);
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0)
-		return wlb_fail(error, "%s: cannot be opened: %s", path, strerror(errno));
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc = -1;
+	if (fd < 0) {
+		rc = wlb_input_failure(errno);
+		wlb_fail(error, "%s: cannot be opened: %s", path, strerror(errno));
+		return rc;
+	}
 	struct stat st;
 	if (fstat(fd, &st) < 0) {
 		wlb_fail(error, "%s: cannot be examined: %s", path, strerror(errno));
+		rc = WLB_UNREADABLE;
 	} else if (!S_ISREG(st.st_mode)) {
 		wlb_fail(error, "%s: is not a regular file", path);
 	} else {
@@ -25,7 +34,7 @@ int wlb_input_open(const char *path, int64_t *bytes, struct wlb_error *error)
 		return fd;
 	}
 	close(fd);
-	return -1;
+	return rc;
 }
 
 int wlb_input_read(int fd, const char *path, void *out, size_t bytes, int64_t offset, struct wlb_error *error)
@@ -39,9 +48,11 @@ int wlb_input_read(int fd, const char *path, void *out, size_t bytes, int64_t of
 		wlb_file_read_ends();
 		if (got < 0 && cause == EINTR)
 			continue;
-		if (got < 0)
-			return wlb_fail(error, "%s: cannot be read at byte %lld: %s", path, (long long)offset,
-			                strerror(cause));
+		if (got < 0) {
+			wlb_fail(error, "%s: cannot be read at byte %lld: %s", path, (long long)offset,
+			         strerror(cause));
+			return WLB_UNREADABLE;
+		}
 		if (got == 0)
 			return wlb_fail(error,
 			                "%s: ends at byte %lld, %zu bytes too early: was it cut since it was opened?",

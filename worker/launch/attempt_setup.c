@@ -206,6 +206,12 @@ static int check_same_model(const struct wlb_model *was, const struct wlb_model 
 	    check_same("head_dim", was->head_dim, is->head_dim, error) < 0 ||
 	    check_same("vocab_size", was->vocab_size, is->vocab_size, error) < 0)
 		return -1;
+	if (was->rope_theta != is->rope_theta || was->rms_norm_eps != is->rms_norm_eps)
+		return wlb_fail(
+			error,
+			"it was made with rope_theta %.17g and rms_norm_eps %.17g, %.17g and %.17g are asked for; "
+			"give the same, or another --load folder",
+			was->rope_theta, was->rms_norm_eps, is->rope_theta, is->rms_norm_eps);
 	return check_same("tie_word_embeddings", was->tie_word_embeddings, is->tie_word_embeddings, error);
 }
 
@@ -238,8 +244,10 @@ static int find_checkpoint(const struct wlb_train_options *options, struct wlb_t
 	if (options->load == NULL)
 		return 0;
 	int found = wlb_checkpoint_newest(options->load, plan->checkpoint, error);
-	if (found < 0)
-		return wlb_fail_in(error, "--load");
+	if (found < 0) {
+		wlb_fail_in(error, "--load");
+		return found;
+	}
 	if (found == 0) {
 		plan->checkpoint[0] = '\0';
 		return 0;
@@ -265,8 +273,11 @@ int wlb_train_plan_make(const struct wlb_launch *launch, const struct wlb_train_
 	wlb_file_report("reading", options->model);
 	if (wlb_model_config_read(options->model, &plan->model, error) < 0 ||
 	    check_sequence(options, &plan->model, error) < 0 || choose_split(launch, options, plan, error) < 0 ||
-	    read_machine(launch, options, plan, error) < 0 || find_checkpoint(options, plan, error) < 0)
+	    read_machine(launch, options, plan, error) < 0)
 		return -1;
+	int rc = find_checkpoint(options, plan, error);
+	if (rc < 0)
+		return rc;
 	wlb_file_report_end();
 	plan->state = WLB_PLAN_MADE;
 	return wlb_launch_attempt_id(plan->attempt_id, sizeof(plan->attempt_id), error);

@@ -32,7 +32,8 @@ struct wlb_train_plan {
 };
 
 /* Makes the plan from the options, the environment, the configuration and the checkpoints: for rank 0, without a device
- * and without other ranks. Returns -1 where the input is bad: the message says why. */
+ * and without other ranks. Returns -1 where the input is bad, WLB_UNREADABLE (worker/data/input.h) where a checkpoint
+ * cannot be read now: the message says why. */
 int wlb_train_plan_make(const struct wlb_launch *launch, const struct wlb_train_options *options,
                         struct wlb_train_plan *plan, struct wlb_error *error);
 

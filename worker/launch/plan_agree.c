@@ -6,6 +6,7 @@
 
 #include "common/seconds.h"
 #include "worker/data/file_thread.h"
+#include "worker/data/input.h"
 
 static const double CHECK_EVERY_S = 0.2;
 
@@ -30,8 +31,9 @@ static void make(void *argument)
 {
 	struct plan_work *work = argument;
 	struct wlb_error error = {0};
-	if (wlb_train_plan_make(work->launch, work->options, &work->plan, &error) < 0)
-		end_without(&work->plan, WLB_PLAN_REFUSED, error.message);
+	int rc = wlb_train_plan_make(work->launch, work->options, &work->plan, &error);
+	if (rc < 0)
+		end_without(&work->plan, rc == WLB_UNREADABLE ? WLB_PLAN_FAILED : WLB_PLAN_REFUSED, error.message);
 }
 
 static struct plan_work *start(const struct wlb_launch *launch, const struct wlb_train_options *options,
@@ -68,14 +70,15 @@ static void await_plan(struct plan_work *work, double round_s, struct wlb_train_
 	}
 }
 
-int wlb_train_plan_agree(struct wlb_launch *launch, const struct wlb_train_options *options, const char *device_error,
-                         struct wlb_train_plan *plan, struct wlb_error *error)
+int wlb_train_plan_agree(struct wlb_launch *launch, const struct wlb_train_options *options,
+                         enum wlb_plan_state without_device, const char *device_error, struct wlb_train_plan *plan,
+                         struct wlb_error *error)
 {
 	struct plan_work *work = NULL;
 	struct wlb_error reason;
 	*plan = (struct wlb_train_plan){.state = WLB_PLAN_PENDING};
 	if (launch->rank == 0 && device_error != NULL)
-		end_without(plan, WLB_PLAN_REFUSED, device_error);
+		end_without(plan, without_device, device_error);
 	else if (launch->rank == 0 && (work = start(launch, options, &reason)) == NULL)
 		end_without(plan, WLB_PLAN_FAILED, reason.message);
 	double round_s = FIRST_ROUND_S;

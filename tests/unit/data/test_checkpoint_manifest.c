@@ -7,6 +7,7 @@
 #include "tests/unit/data/fixture.h"
 #include "tests/unit/data/sample_checkpoint.h"
 #include "worker/checkpoint/checkpoint.h"
+#include "worker/data/input.h"
 
 static void test_facts(void **state)
 {
@@ -50,11 +51,12 @@ static void test_packer(void **state)
 	assert_int_equal(truncate(file, 5), 0);
 	assert_int_equal(wlb_checkpoint_read_packer(path, &read, &bytes, &error), -1);
 	assert_says(error.message, "packer.bin: has 5 bytes: the manifest says 24");
-	assert_int_equal(wlb_checkpoint_newest(*state, newest, &error), 0);
+	assert_int_equal(wlb_checkpoint_newest(*state, newest, &error), -1);
+	assert_says(error.message, "none of its 1 checkpoints is complete");
 	assert_int_equal(unlink(file), 0);
 	assert_int_equal(wlb_checkpoint_read_packer(path, &read, &bytes, &error), -1);
 	assert_says(error.message, "packer.bin: No such file or directory");
-	assert_int_equal(wlb_checkpoint_newest(*state, newest, &error), 0);
+	assert_int_equal(wlb_checkpoint_newest(*state, newest, &error), -1);
 }
 
 /* Saves step 60 as one shard, with a packer's state of 0 bytes or without any; `path` receives its folder. */
@@ -97,14 +99,46 @@ static void test_empty_packer(void **state)
 	free(read);
 }
 
+/* As a file system may leave a file after a loss of power: its size is right, its content is zero. */
+static void clear_header(const char *shard)
+{
+	static const char zeros[64];
+	FILE *file = fopen(shard, "r+b");
+	assert_non_null(file);
+	assert_int_equal(fwrite(zeros, 1, sizeof(zeros), file), sizeof(zeros));
+	assert_int_equal(fclose(file), 0);
+}
+
+/* Where the newest cannot be read now, an older one would cost the steps between them. A link to itself is such a file.
+ */
+static void test_unreadable_ones_are_no_older_ones(void **state)
+{
+	struct sample_values values;
+	struct wlb_error error;
+	char path[4096], newest[4096], file[4200];
+	sample_fill(&values, 1);
+	sample_save_bands(*state, 1, &values, 1, 0, path);
+	sample_save_bands(*state, 2, &values, 1, 0, path);
+	const char *const names[] = {"packer.bin", "shard_00000.safetensors", "manifest.json"}; /* read in reverse */
+	for (int i = 0; i < 3; i++) {
+		snprintf(file, sizeof(file), "%s/%s", path, names[i]);
+		assert_int_equal(unlink(file), 0);
+		assert_int_equal(symlink(names[i], file), 0);
+		assert_int_equal(wlb_checkpoint_newest(*state, newest, &error), WLB_UNREADABLE);
+		assert_says(error.message, names[i]);
+		assert_says(error.message, "Too many levels of symbolic links");
+	}
+}
+
 static void test_damaged_ones_are_passed_over(void **state)
 {
 	struct sample_values values;
 	struct wlb_error error;
 	char path[4096], newest[4096], shard[4200];
 	sample_fill(&values, 1);
-	for (int step = 1; step <= 5; step++)
+	for (int step = 1; step <= 6; step++)
 		sample_save_bands(*state, step, &values, 1, 0, path);
+	clear_header(fixture_path(state, "step_00000005/shard_00000.safetensors"));
 	assert_int_equal(unlink(fixture_path(state, "step_00000004/packer.bin")), 0);
 	snprintf(shard, sizeof(shard), "%s/shard_00000.safetensors", path);
 	assert_int_equal(truncate(shard, 100), 0);
@@ -231,6 +265,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_packer, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_no_packer, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_empty_packer, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_unreadable_ones_are_no_older_ones, fixture_setup,
+	                                        fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_damaged_ones_are_passed_over, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_damaged_manifests, fixture_setup, fixture_teardown),
 	};
