@@ -36,6 +36,12 @@ struct wlb_device *wlb_open_device(const struct wlb_launch *launch, enum wlb_dev
 	return NULL;
 }
 
+int wlb_is_gpu_at_fault(enum wlb_device_kind kind, enum wlb_dtype dtype)
+{
+	/* CUDA computes in all types but float64. */
+	return kind == WLB_DEVICE_CUDA && dtype != WLB_FLOAT64 && wlb_cuda_device_count() > 0;
+}
+
 int wlb_queue_depth(const struct wlb_device *device)
 {
 	return device->host_memory ? 0 : 1;

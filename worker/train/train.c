@@ -225,7 +225,9 @@ static int train_with_options(struct wlb_launch *launch, const struct wlb_train_
 	struct wlb_device *device =
 		wlb_open_device(launch, (enum wlb_device_kind)options->device, (enum wlb_dtype)options->dtype,
 	                        (enum wlb_main_grads)options->main_grads, (int)options->threads, &device_error);
-	if (wlb_train_plan_agree(launch, options, device == NULL ? device_error.message : NULL, &plan, &error) < 0) {
+	int is_fault = wlb_is_gpu_at_fault((enum wlb_device_kind)options->device, (enum wlb_dtype)options->dtype);
+	if (wlb_train_plan_agree(launch, options, is_fault ? WLB_PLAN_FAILED : WLB_PLAN_REFUSED,
+	                         device == NULL ? device_error.message : NULL, &plan, &error) < 0) {
 		print_reason(launch, error.message, launch->rank == 0);
 		if (launch->fence_timed_out) {
 			/* The fences of all ranks end so. */
@@ -238,9 +240,9 @@ static int train_with_options(struct wlb_launch *launch, const struct wlb_train_
 		wlb_device_close(device);
 		return refuse(launch, plan.state == WLB_PLAN_REFUSED ? WLB_EXIT_INPUT : WLB_EXIT_FAILED, plan.reason);
 	}
-	if (device == NULL) { /* here, but not on rank 0 */
+	if (device == NULL) { /* here, but not on rank 0: another node may have what this one lacks */
 		print_reason(launch, device_error.message, launch->rank == 0);
-		wlb_launch_abort(launch, WLB_EXIT_INPUT);
+		wlb_launch_abort(launch, WLB_EXIT_FAILED);
 	}
 	return train_planned(launch, options, &plan, device);
 }

@@ -506,6 +506,7 @@ static void decide(struct attempt_request *request, bool is_judging)
 		.back_off_s = request->call->wlbd->config.back_off_ms / 1e3,
 		.program_step = request->candidates.program_step,
 		.previous_exit_code = (int)request->body.previous.exit_code,
+		.has_checkpoint = json_is_object(json_object_get(request->history, "checkpoint")),
 		.judging = is_judging,
 	};
 	if (wlbd_decide(&facts, &decision) != 0) {

@@ -51,6 +51,7 @@ struct wlbd_decision_facts {
 	                      one */
 	int64_t program_step;   /* the program fails there on any node; -1: no such step is known */
 	int previous_exit_code; /* WLBD_EXIT_UNKNOWN: there was no previous attempt */
+	bool has_checkpoint;    /* an attempt of the run has saved one: its input was accepted before */
 	bool judging;           /* the previous attempt is still to be judged */
 };
 

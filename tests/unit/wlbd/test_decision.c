@@ -318,6 +318,12 @@ static void test_when_not_to_start(void **state)
 	assert_says(&d, "exit code 2");
 	wlbd_decision_free(&d);
 
+	/* An earlier attempt had the same input and has saved: a file system or a GPU may be what fails now. */
+	facts.has_checkpoint = true;
+	d = decide(&facts);
+	assert_int_equal(d.verb, WLBD_START);
+	wlbd_decision_free(&d);
+
 	facts.previous_exit_code = 1;
 	facts.attempts_without_progress = WLBD_WITHOUT_PROGRESS_MOST;
 	d = decide(&facts);
