@@ -102,6 +102,8 @@ KINDS = (
     harmless("slurmctld killed", "kill slurmctld; sleep 5; start slurmctld"),
     harmless("slurmctld stopped", "freeze slurmctld; sleep 6; thaw slurmctld", covering="foreign"),
     lost_rank("slurmctld killed and rank", "kill slurmctld; kill rank {rank}; sleep 5; start slurmctld", "{rank}", long=True),
+    # Longer than three attempts last that cannot start.
+    lost_rank("slurmctld away for 90 s and rank", "kill slurmctld; kill rank {rank}; sleep 90; start slurmctld", "{rank}", long=True),
     lost_rank("slurmctld killed and local rank 0",
               "kill slurmctld; kill rank {leader}; sleep 5; start slurmctld", "{leader}", long=True),
     lost_node("slurmctld killed and node", "kill slurmctld; kill node {node}; sleep 5; start slurmctld", long=True),

@@ -84,19 +84,31 @@ static bool take_ranks(const char **at, int *rank)
 	return skip(at, ": ");
 }
 
-/* srun: error: Unable to create step for job 12: Requested nodes are busy */
-static bool reports_no_step(const char *line)
+static bool has_any(const char *line, const char *const *texts, size_t count)
 {
-	static const char start[] = "srun: error: Unable to create step for job ";
-	static const char *const passing[] = {": Memory required by task is not available",
-	                                      ": Requested nodes are busy", ": Unable to contact slurm controller",
-	                                      ": Socket timed out"};
-	if (strncmp(line, start, strlen(start)) != 0)
-		return false;
-	for (size_t i = 0; i < sizeof(passing) / sizeof(passing[0]); i++)
-		if (strstr(line, passing[i]) != NULL)
+	for (size_t i = 0; i < count; i++)
+		if (strstr(line, texts[i]) != NULL)
 			return true;
 	return false;
+}
+
+/* srun: error: Unable to create step for job 12: Requested nodes are busy
+ * srun: error: Unable to confirm allocation for job 12: Unable to contact slurm controller (connect failure) */
+static void read_no_step(struct wlb_first_exit_scan *scan)
+{
+	static const char create[] = "srun: error: Unable to create step for job ";
+	static const char confirm[] = "srun: error: Unable to confirm allocation for job ";
+	static const char *const passing[] = {": Memory required by task is not available",
+	                                      ": Requested nodes are busy"};
+	static const char *const away[] = {": Unable to contact slurm controller", ": Socket timed out",
+	                                   ": Zero Bytes were transmitted or received", " in standby mode"};
+	bool is_create = strncmp(scan->line, create, strlen(create)) == 0;
+	if (!is_create && strncmp(scan->line, confirm, strlen(confirm)) != 0)
+		return;
+	if (has_any(scan->line, away, sizeof(away) / sizeof(away[0])))
+		scan->no_step = scan->is_slurmctld_away = true;
+	else if (is_create && has_any(scan->line, passing, sizeof(passing) / sizeof(passing[0])))
+		scan->no_step = true;
 }
 
 static void read_line(struct wlb_first_exit_scan *scan)
@@ -114,7 +126,7 @@ static void read_line(struct wlb_first_exit_scan *scan)
 		scan->ignore_rest = scan->ignore_rest || strstr(scan->line, ended_by_others[i]) != NULL;
 	scan->step_aborted = scan->step_aborted || strstr(scan->line, "Job step aborted") != NULL;
 	scan->step_signalled = scan->step_signalled || (!scan->step_aborted && strstr(scan->line, "CANCELLED") != NULL);
-	scan->no_step = scan->no_step || reports_no_step(scan->line);
+	read_no_step(scan);
 	if (scan->ignore_rest || scan->step_aborted || at == NULL || !skip(&at, "srun: error: ") ||
 	    !take_node(&at, first.node, sizeof(first.node)) || !take_ranks(&at, &first.rank) || !take_end(at, &first))
 		return;

@@ -11,6 +11,9 @@
 
 enum { READ_BYTES = 64 * 1024, READS_MOST = 64 };
 
+/* The caller comes each second, or some seconds later where it waited for an answer. */
+static const double STANDSTILL_S = 15.0;
+
 void wlb_run_progress_reset(struct wlb_run_progress *progress)
 {
 	if (progress->fd >= 0)
@@ -18,12 +21,28 @@ void wlb_run_progress_reset(struct wlb_run_progress *progress)
 	progress->fd = -1;
 	progress->saved_step = -1;
 	progress->line_bytes = 0;
+	progress->read_ms = 0;
+	progress->stood_still_s = 0.0;
 }
 
 static double seconds(const json_t *data, const char *name)
 {
 	double value = json_number_value(json_object_get(data, name));
 	return isfinite(value) && value > 0.0 ? value : 0.0;
+}
+
+/* A job that is suspended stands still as a whole, and the clock by which steps are timed does not. */
+static double without_standstill(struct wlb_run_progress *progress, double value_s)
+{
+	return value_s > progress->stood_still_s ? value_s - progress->stood_still_s : value_s;
+}
+
+static void note_standstill(struct wlb_run_progress *progress, int64_t now_ms)
+{
+	double since_s = progress->read_ms != 0 ? (double)(now_ms - progress->read_ms) / 1e3 : 0.0;
+	if (since_s > STANDSTILL_S)
+		progress->stood_still_s += since_s;
+	progress->read_ms = now_ms;
 }
 
 static void take_record(struct wlb_run_progress *progress, const json_t *record)
@@ -33,9 +52,13 @@ static void take_record(struct wlb_run_progress *progress, const json_t *record)
 	if (type == NULL)
 		return;
 	if (strcmp(type, "step") == 0) {
-		progress->longest_step_s = fmax(progress->longest_step_s, seconds(data, "step_time_s"));
+		double step_s = seconds(data, "step_time_s"), moved_s = without_standstill(progress, step_s);
+		progress->longest_step_s = fmax(progress->longest_step_s, moved_s);
+		if (moved_s < step_s)
+			progress->stood_still_s = 0.0;
 	} else if (strcmp(type, "checkpoint") == 0) {
-		progress->longest_save_s = fmax(progress->longest_save_s, seconds(data, "duration_s"));
+		double save_s = without_standstill(progress, seconds(data, "duration_s"));
+		progress->longest_save_s = fmax(progress->longest_save_s, save_s);
 		progress->saved_step = json_integer_value(json_object_get(data, "step"));
 	}
 }
@@ -61,10 +84,12 @@ static void take_bytes(struct wlb_run_progress *progress, const char *bytes, siz
 	}
 }
 
-void wlb_run_progress_read(struct wlb_run_progress *progress, const char *spool_dir, const char *attempt_id)
+void wlb_run_progress_read(struct wlb_run_progress *progress, const char *spool_dir, const char *attempt_id,
+                           int64_t now_ms)
 {
 	char path[PATH_MAX], bytes[READ_BYTES];
 	ssize_t count = 1;
+	note_standstill(progress, now_ms);
 	if (progress->fd < 0) {
 		snprintf(path, sizeof(path), "%s/%s.rank0.jsonl", spool_dir, attempt_id);
 		progress->fd = open(path, O_RDONLY | O_CLOEXEC);

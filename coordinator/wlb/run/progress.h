@@ -11,7 +11,9 @@
 void wlb_run_progress_reset(struct wlb_run_progress *progress);
 
 /* Reads what rank 0 has recorded since the last call, 4 MiB at most. Opens the spool once it exists. The spool may be
- * removed meanwhile, which does not matter once it is open. */
-void wlb_run_progress_read(struct wlb_run_progress *progress, const char *spool_dir, const char *attempt_id);
+ * removed meanwhile, which does not matter once it is open. now_ms: wlb_clock_ms(); a time of more than 15 s since the
+ * last call, as of a job that was suspended, is subtracted from the step and the save that it was in. */
+void wlb_run_progress_read(struct wlb_run_progress *progress, const char *spool_dir, const char *attempt_id,
+                           int64_t now_ms);
 
 #endif

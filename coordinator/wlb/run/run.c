@@ -34,6 +34,10 @@ enum { END_MS = 600 };
 /* How long to restart srun while Slurm creates no step for it, and the pauses between. */
 enum { STEP_TRIES_MS = 60000, STEP_PAUSE_MS = 1000, STEP_PAUSE_MOST_MS = 8000 };
 
+/* The same while slurmctld does not answer: an upgrade or a failover takes minutes, and no other attempt would do
+ * better. */
+enum { AWAY_TRIES_MS = 30 * 60000 };
+
 /* ---- attempts ------------------------------------------------------------------------------------------------- */
 
 static int new_attempt_id(char id[37], struct wlb_error *error)
@@ -159,7 +163,7 @@ static void announce_attempt(const struct wlb_run *run, const struct wlb_attempt
 static pid_t run_step(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_reporter *reporter,
                       struct wlb_error *error)
 {
-	int64_t until_ms = wlb_clock_ms() + STEP_TRIES_MS;
+	int64_t until_ms = wlb_clock_ms() + STEP_TRIES_MS, away_until_ms = wlb_clock_ms() + AWAY_TRIES_MS;
 	int pause_ms = STEP_PAUSE_MS;
 	int srun_stderr;
 	for (;;) {
@@ -169,6 +173,9 @@ static pid_t run_step(struct wlb_run *run, struct wlb_attempt *attempt, struct w
 			return srun;
 		}
 		wlb_run_watch(run, attempt, srun, srun_stderr, reporter);
+		/* Once it answers again it has the step before to clean up. */
+		if (attempt->is_slurmctld_away && wlb_clock_left_ms(away_until_ms) > 0)
+			until_ms = wlb_clock_ms() + STEP_TRIES_MS;
 		if (!attempt->no_step || wlb_clock_left_ms(until_ms) == 0 || !wlb_run_pause(run, pause_ms))
 			return srun;
 		pause_ms = pause_ms < STEP_PAUSE_MOST_MS ? 2 * pause_ms : pause_ms;

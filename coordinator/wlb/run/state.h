@@ -65,9 +65,11 @@ struct wlb_run_switch {
 
 /* What wlb-worker has recorded of its steps and checkpoints, progress.h. */
 struct wlb_run_progress {
-	double longest_save_s, longest_step_s; /* of all attempts of this process */
-	int64_t saved_step;                    /* the last checkpoint of the attempt; -1: none */
-	int fd;                                /* the spool of rank 0 in the attempt; -1: not open */
+	double longest_save_s, longest_step_s; /* of all attempts of this process, without suspensions */
+	int64_t read_ms;                       /* when the spool was read last; 0: never */
+	double stood_still_s; /* this process did, and with it its job, in the step that will be recorded next */
+	int64_t saved_step;   /* the last checkpoint of the attempt; -1: none */
+	int fd;               /* the spool of rank 0 in the attempt; -1: not open */
 	char line[4096];
 	size_t line_bytes; /* sizeof(line): too long to be the record of a step or a checkpoint */
 };
@@ -141,9 +143,10 @@ struct wlb_attempt {
 	char reason[1024]; /* why it has these nodes and this layout; "" for no reason to print */
 
 	/* How it ended. */
-	char step_id[32]; /* "12.0"; "" if there was no step */
-	int exit_code;    /* of the task that failed first, else srun's; 128 + signal when it was killed */
-	bool no_step;     /* srun could not create its step, for a temporary reason: no task has run */
+	char step_id[32];       /* "12.0"; "" if there was no step */
+	int exit_code;          /* of the task that failed first, else srun's; 128 + signal when it was killed */
+	bool no_step;           /* srun could not create its step, for a temporary reason: no task has run */
+	bool is_slurmctld_away; /* that reason is that slurmctld did not answer */
 	bool ended_by_order;
 	bool cancelled;
 	enum wlb_run_stop stop; /* it was asked to save and stop */

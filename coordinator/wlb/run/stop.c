@@ -101,7 +101,7 @@ static bool has_stopped(const struct wlb_run *run, const struct wlb_attempt *att
 void wlb_run_stop_note(struct wlb_run *run, struct wlb_attempt *attempt)
 {
 	struct wlb_run_progress *progress = &run->progress;
-	wlb_run_progress_read(progress, run->job.spool_dir, attempt->id);
+	wlb_run_progress_read(progress, run->job.spool_dir, attempt->id, wlb_clock_ms());
 	int64_t step = progress->saved_step;
 	wlb_run_progress_reset(progress);
 	attempt->stopped = has_stopped(run, attempt);

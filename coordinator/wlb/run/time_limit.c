@@ -76,7 +76,7 @@ void wlb_run_limit_read(struct wlb_run *run, const char *attempt_id)
 {
 	if (wlb_clock_left_ms(run->limit.next_read_ms) > 0)
 		return;
-	wlb_run_progress_read(&run->progress, run->job.spool_dir, attempt_id);
+	wlb_run_progress_read(&run->progress, run->job.spool_dir, attempt_id, wlb_clock_ms());
 	run->limit.next_read_ms = wlb_clock_ms() + READ_MS;
 }
 

@@ -366,6 +366,7 @@ void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun,
 		wlb_run_check_parent(run, true);
 	drain(&w);
 	attempt->no_step = w.scan.no_step && attempt->exit_code != 0 && w.ending == ENDING_NOT;
+	attempt->is_slurmctld_away = attempt->no_step && w.scan.is_slurmctld_away;
 	note_fence_timeout(&w);
 	note_launch_failure(&w);
 	note_first_exit(&w);

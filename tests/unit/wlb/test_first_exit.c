@@ -83,18 +83,31 @@ static void a_step_that_slurm_refused_for_now(void **state)
 {
 	static const struct {
 		const char *line;
-		bool no_step;
+		bool no_step, is_slurmctld_away;
 	} lines[] = {
-		{"srun: error: Unable to create step for job 12: Requested nodes are busy\n", true},
-		{"srun: error: Unable to create step for job 12: Memory required by task is not available\n", true},
-		{"srun: error: Unable to create step for job 12: More processors requested than permitted\n", false},
-		{"a task: srun: error: Unable to create step for job 12: Requested nodes are busy\n", false},
+		{"srun: error: Unable to create step for job 12: Requested nodes are busy\n", true, false},
+		{"srun: error: Unable to create step for job 12: Memory required by task is not available\n", true,
+	         false},
+		{"srun: error: Unable to create step for job 12: More processors requested than permitted\n", false,
+	         false},
+		{"a task: srun: error: Unable to create step for job 12: Requested nodes are busy\n", false, false},
+		{"srun: error: Unable to create step for job 12: Socket timed out on send/recv operation\n", true,
+	         true},
+		{"srun: error: Unable to confirm allocation for job 12: Unable to contact slurm controller (connect "
+	         "failure)\n",
+	         true, true},
+		{"srun: error: Unable to confirm allocation for job 12: Slurm backup controller in standby mode\n",
+	         true, true},
+		{"srun: error: Unable to confirm allocation for job 12: Zero Bytes were transmitted or received\n",
+	         true, true},
+		{"srun: error: Unable to confirm allocation for job 12: Invalid job id specified\n", false, false},
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
 		struct wlb_first_exit_scan scan = {0};
 		wlb_first_exit_feed(&scan, lines[i].line, strlen(lines[i].line));
 		assert_int_equal(scan.no_step, lines[i].no_step);
+		assert_int_equal(scan.is_slurmctld_away, lines[i].is_slurmctld_away);
 	}
 }
 

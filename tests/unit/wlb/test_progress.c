@@ -13,6 +13,7 @@
 
 static char dir[] = "/tmp/wlb-progress-XXXXXX";
 static char path[64];
+static int64_t now_ms = 1;
 
 static void append(const char *text)
 {
@@ -32,16 +33,16 @@ static void reads_while_the_spool_grows(void **state)
 	struct wlb_run_progress progress = {.fd = -1, .saved_step = -1};
 	char filler[8192];
 	(void)state;
-	wlb_run_progress_read(&progress, dir, "a");
+	wlb_run_progress_read(&progress, dir, "a", now_ms += 1000);
 	assert_int_equal(progress.fd, -1);
 	append("{\"run\":\"12\"}\n");
 	append("{\"seq\":1,\"time\":1.5,\"type\":\"step\",\"data\":{\"step\":1,\"step_time_s\":2.5}}\n");
 	append("{\"seq\":2,\"time\":2.5,\"type\":\"checkpoint\",\"data\":{\"step\":1,\"dura");
-	wlb_run_progress_read(&progress, dir, "a");
+	wlb_run_progress_read(&progress, dir, "a", now_ms += 1000);
 	close_to(progress.longest_step_s, 2.5);
 	assert_int_equal(progress.saved_step, -1);
 	append("tion_s\":7.5}}\n{\"seq\":3,\"type\":\"step\",\"data\":{\"step\":2,\"step_time_s\":0.5}}\n");
-	wlb_run_progress_read(&progress, dir, "a");
+	wlb_run_progress_read(&progress, dir, "a", now_ms += 1000);
 	close_to(progress.longest_save_s, 7.5);
 	close_to(progress.longest_step_s, 2.5);
 	assert_int_equal(progress.saved_step, 1);
@@ -53,7 +54,7 @@ static void reads_while_the_spool_grows(void **state)
 	/* Delivered and removed: what was written before is still read. */
 	append("{\"seq\":9,\"type\":\"checkpoint\",\"data\":{\"step\":412,\"duration_s\":3}}\n");
 	unlink(path);
-	wlb_run_progress_read(&progress, dir, "a");
+	wlb_run_progress_read(&progress, dir, "a", now_ms += 1000);
 	assert_int_equal(progress.saved_step, 412);
 	close_to(progress.longest_save_s, 7.5);
 	wlb_run_progress_reset(&progress);
@@ -62,9 +63,32 @@ static void reads_while_the_spool_grows(void **state)
 	close_to(progress.longest_save_s, 7.5);
 }
 
+/* The job was suspended for 20 hours in the save of step 2, and stood still with this process. */
+static void leaves_out_suspensions(void **state)
+{
+	struct wlb_run_progress progress = {.fd = -1, .saved_step = -1};
+	(void)state;
+	append("{\"type\":\"step\",\"data\":{\"step\":1,\"step_time_s\":2.5}}\n");
+	wlb_run_progress_read(&progress, dir, "a", now_ms += 1000);
+	append("{\"type\":\"step\",\"data\":{\"step\":2,\"step_time_s\":3}}\n");
+	wlb_run_progress_read(&progress, dir, "a", now_ms += 72000000);
+	append("{\"type\":\"checkpoint\",\"data\":{\"step\":2,\"duration_s\":72004}}\n");
+	append("{\"type\":\"step\",\"data\":{\"step\":3,\"step_time_s\":72006.5}}\n");
+	wlb_run_progress_read(&progress, dir, "a", now_ms += 1000);
+	close_to(progress.longest_save_s, 4.0);
+	close_to(progress.longest_step_s, 6.5);
+	/* One that takes long while this process goes on is a long step. */
+	append("{\"type\":\"step\",\"data\":{\"step\":4,\"step_time_s\":90}}\n");
+	wlb_run_progress_read(&progress, dir, "a", now_ms += 1000);
+	close_to(progress.longest_step_s, 90.0);
+	unlink(path);
+	wlb_run_progress_reset(&progress);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(reads_while_the_spool_grows)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(reads_while_the_spool_grows),
+	                                   cmocka_unit_test(leaves_out_suspensions)};
 	if (mkdtemp(dir) == NULL)
 		return 1;
 	snprintf(path, sizeof(path), "%s/a.rank0.jsonl", dir);
