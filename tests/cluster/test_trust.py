@@ -132,6 +132,28 @@ class Nodes(TrustTest):
         time.sleep(7)
         self.assertIn(f"{victim}.0", self.cluster.run("squeue", "--steps", "-h", "-o", "%i").stdout.split())
 
+    def test_ranks_are_recorded_on_nodes_of_the_job(self):
+        """Late records too are stored: of an attempt on other nodes, before the job was requeued, while wlbd was away."""
+        job = self.submit("n1", NOBODY)
+        self.assertEqual(self.announce(job, NOBODY)[0], 200)
+        attempt, _ = self.ask(str(job), ["n1"], uid=NOBODY)
+
+        def record(seq, *nodes):
+            places = [{"rank": rank, "node": node, "local_rank": 0} for rank, node in enumerate(nodes)]
+            return {"seq": seq, "time": 1790000000.0, "type": "attempt",
+                    "data": {"world_size": len(nodes), "rank_map": places}}
+
+        status, reply = self.deliver(str(job), attempt, [record(1, "n1", "n4")], uid=NOBODY)
+        self.assertEqual((status, "rank_map[1]: node 'n4'" in reply["error"]), (400, True), reply)
+        self.assertEqual(self.deliver(str(job), attempt, [record(1, "n1", "n1")], uid=NOBODY), (200, {"acked_seq": 1}))
+        for late in (["n2"], ["n2", "n3", "n4"]):
+            other = str(uuid.uuid4())
+            for _ in range(2):  # as where the first reply was lost
+                self.assertEqual(self.deliver(str(job), other, [record(1, *late)], uid=NOBODY), (200, {"acked_seq": 1}))
+            stored = self.cluster.sql(f"select m.node from rank_map m join attempts a on a.id = m.attempt_id "
+                                      f"where a.uuid = '{other}' order by m.rank")
+            self.assertEqual([node for (node,) in stored], late)
+
     def test_an_attempt_of_somebody_else_is_not_started_again(self):
         victim = self.submit("n4")
         self.announce(victim, 0)

@@ -4,9 +4,10 @@ ends."""
 import os
 import threading
 import time
+import uuid
 
 import hostile
-from hostile import MIB, Caller, HostileTest, report
+from hostile import MIB, Caller, HostileTest, delivery, report
 
 
 def lost_ranks(place, run, attempt, count):
@@ -50,6 +51,30 @@ def flood(place, run, attempt, seconds):
         caller.post(f"/v1/runs/{run}/report", report(attempt, "n1", step=count))
         count += 1
     return count
+
+
+def attempt_record(seq, world_size, nodes):
+    places = [{"rank": rank, "node": node, "local_rank": 0} for rank, node in enumerate(nodes)]
+    return {"seq": seq, "time": time.time(), "type": "attempt", "data": {
+        "layout": {"tp": 1, "cp": 1, "pp": 1, "dp": 1}, "world_size": world_size, "rank_map": places}}
+
+
+def ranks_beyond_the_map(place, job):
+    """A map of one rank, another of more nodes than the job has, and a decision that reads the attempt again from the
+    database; then reports of ranks beyond the first map. Returns the statuses."""
+    caller, run, attempt = Caller(place), str(job), str(uuid.uuid4())
+    busy = {"rank": 0, "step": 1, "activity": "computing", "for_s": 1, "process": "running"}
+    caller.post("/v1/runs", {"run_id": run, "job_id": job, "restart_count": 0})
+    found = [caller.post(f"/v1/runs/{run}/records", delivery(run, attempt, [record]))[0] for record in (
+        attempt_record(1, 1, ["n1"]), attempt_record(2, 60000, ["x", "y"]))]
+    decision = {"attempt_id": attempt, "job_id": job, "nodes": ["n1"], "tasks_per_node": 1, "previous": None}
+    found.append(caller.post(f"/v1/runs/{run}/attempts", decision)[0])
+    for rank in (50000, 100, 2, 1):
+        found.append(caller.post(f"/v1/runs/{run}/report", report(attempt, "n1", rank))[0])
+    found.append(caller.post(f"/v1/runs/{run}/report", report(attempt, "n1", 0, activities=[busy]))[0])
+    found.append(caller.get(f"/v1/runs/{run}/ranks")[0])
+    time.sleep(2.5)  # wlbd judges the activity each second
+    return found
 
 
 STRANGE = [{"rank": -2}, {"rank": 2**31}, {"rank": 2**63}, {"rank": 1.5}, {"rank": "0"}, {"rank": None}, {"ranks": {}},
@@ -127,6 +152,10 @@ class Reports(HostileTest):
     def test_strange(self):
         run, attempt = self.own_run()
         self.assertEqual(self.attack(strange_reports, run, attempt), [[]])
+
+    def test_ranks_beyond_the_map(self):
+        job = self.own_job("--ntasks-per-node=1", "--nodelist=n1")
+        self.assertEqual(self.attack(ranks_beyond_the_map, job), [[200, 400, 200, 403, 403, 403, 403, 200, 200]])
 
     def test_job_that_ends_meanwhile(self):
         run, attempt = self.own_run("--nodelist=n2", "--requeue")

@@ -14,6 +14,7 @@ static void clear_ranks(struct wlbd_attempt_nodes *nodes)
 	free(nodes->ranks_of_node);
 	nodes->node_of_rank = NULL;
 	nodes->ranks_of_node = NULL;
+	nodes->mapped_ranks = 0;
 }
 
 /* Takes `names`, also where it returns -1, because there are more of them than the job has or can have. */
@@ -29,12 +30,13 @@ static int take_names(struct wlbd_attempt_nodes *nodes, struct wlbd_names *names
 	return 0;
 }
 
-int wlbd_attempt_nodes_set(struct wlbd_attempt_nodes *nodes, const json_t *list)
+int wlbd_attempt_nodes_set(struct wlbd_attempt_nodes *nodes, const json_t *list, int world_size)
 {
 	struct wlbd_names names = {0};
 	if (wlbd_names_from_json(&names, list) != 0 || take_names(nodes, &names) != 0)
 		return -1;
 	clear_ranks(nodes);
+	nodes->world_size = world_size;
 	return 0;
 }
 
@@ -58,7 +60,7 @@ int wlbd_attempt_nodes_set_ranks(struct wlbd_attempt_nodes *nodes, const json_t 
 	}
 	nodes->node_of_rank = indexes;
 	nodes->ranks_of_node = counts;
-	nodes->world_size = (int)ranks;
+	nodes->mapped_ranks = nodes->world_size = (int)ranks;
 	return 0;
 }
 
@@ -77,6 +79,17 @@ void wlbd_attempt_nodes_free(struct wlbd_attempt_nodes *nodes)
 	wlbd_names_free(&nodes->started_on);
 	wlbd_names_free(&nodes->allocation);
 	clear_ranks(nodes);
+}
+
+bool wlbd_attempt_nodes_may_record(const struct wlbd_attempt_nodes *nodes, const char *node)
+{
+	return nodes->started_on.count == 0 || wlbd_attempt_nodes_allocated(nodes, node) ||
+	       wlbd_names_find(&nodes->started_on, node) >= 0;
+}
+
+const char *wlbd_attempt_nodes_of_rank(const struct wlbd_attempt_nodes *nodes, int rank)
+{
+	return rank >= 0 && rank < nodes->mapped_ranks ? nodes->started_on.list[nodes->node_of_rank[rank]] : NULL;
 }
 
 bool wlbd_attempt_nodes_allocated(const struct wlbd_attempt_nodes *nodes, const char *node)
@@ -115,7 +128,7 @@ bool wlbd_attempt_nodes_may_run_at(const struct wlbd_attempt_nodes *nodes, int p
 {
 	if (rank < 0 || (nodes->world_size > 0 && rank >= nodes->world_size))
 		return false;
-	return nodes->node_of_rank == NULL || nodes->node_of_rank[rank] == place;
+	return nodes->mapped_ranks == 0 || (rank < nodes->mapped_ranks && nodes->node_of_rank[rank] == place);
 }
 
 bool wlbd_attempt_nodes_may_run(const struct wlbd_attempt_nodes *nodes, const char *node, int64_t rank)

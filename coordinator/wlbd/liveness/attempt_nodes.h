@@ -16,14 +16,15 @@ struct wlbd_attempt_nodes {
 	struct wlbd_names started_on; /* empty: not known yet */
 	struct wlbd_names allocation; /* the nodes of the job */
 	bool allocation_known;        /* from Slurm */
-	int world_size;               /* 0: not known yet */
-	int *node_of_rank;            /* for each rank an index into started_on; NULL: not known yet */
-	int *ranks_of_node;           /* for each node of started_on its number of ranks; NULL: not known yet */
+	int world_size;               /* 0: not known yet; else that of the map, where there is one */
+	int *node_of_rank;            /* [mapped_ranks] for each rank an index into started_on; NULL: not known yet */
+	int mapped_ranks;
+	int *ranks_of_node; /* for each node of started_on its number of ranks; NULL: not known yet */
 };
 
 /* These three return -1 if out of memory, or where there are more names than the job has nodes (8,192 while that is not
- * known); `nodes` is unchanged then. */
-int wlbd_attempt_nodes_set(struct wlbd_attempt_nodes *nodes, const json_t *list);
+ * known); `nodes` is unchanged then. `world_size` is 0 where it is not known. */
+int wlbd_attempt_nodes_set(struct wlbd_attempt_nodes *nodes, const json_t *list, int world_size);
 /* `node_of_rank` is the name of the node of each rank, in the order of ranks. */
 int wlbd_attempt_nodes_set_ranks(struct wlbd_attempt_nodes *nodes, const json_t *node_of_rank);
 /* A job that has no nodes at the moment leaves the allocation unknown. */
@@ -36,8 +37,16 @@ bool wlbd_attempt_nodes_have(const struct wlbd_attempt_nodes *nodes, const char 
 /* The same; true also where the nodes or the allocation are not known yet. */
 bool wlbd_attempt_nodes_may_have(const struct wlbd_attempt_nodes *nodes, const char *node);
 
+/* Whether a rank may be recorded on the node: one of the job, or one that the attempt was started on, which Slurm may
+ * have taken from the job since then. True also where either is not known yet: a job that was requeued has other nodes
+ * now than when an attempt began whose records arrive late. */
+bool wlbd_attempt_nodes_may_record(const struct wlbd_attempt_nodes *nodes, const char *node);
+
 /* Whether the job has the node; true also where its allocation is not known yet. */
 bool wlbd_attempt_nodes_allocated(const struct wlbd_attempt_nodes *nodes, const char *node);
+
+/* Returns the node of a rank; NULL: it is not known. */
+const char *wlbd_attempt_nodes_of_rank(const struct wlbd_attempt_nodes *nodes, int rank);
 
 /* Return how many nodes the attempt has at most, and how many ranks on one node. */
 int wlbd_attempt_nodes_most(const struct wlbd_attempt_nodes *nodes);

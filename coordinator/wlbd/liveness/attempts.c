@@ -146,10 +146,10 @@ static struct wlbd_attempt *attempt_new(struct wlbd *wlbd, const char *uuid)
 static int set_nodes(struct wlbd_attempt *attempt, const json_t *card)
 {
 	const json_t *ranks = json_object_get(card, "rank_nodes");
-	attempt->nodes.world_size = (int)json_integer_value(json_object_get(card, "world_size"));
 	if (json_array_size(ranks) > 0)
 		return wlbd_attempt_nodes_set_ranks(&attempt->nodes, ranks);
-	return wlbd_attempt_nodes_set(&attempt->nodes, json_object_get(card, "nodes"));
+	return wlbd_attempt_nodes_set(&attempt->nodes, json_object_get(card, "nodes"),
+	                              (int)json_integer_value(json_object_get(card, "world_size")));
 }
 
 /* A text that cannot be read, of a later release, leaves what wlbd.conf says. */

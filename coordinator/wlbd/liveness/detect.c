@@ -60,7 +60,7 @@ static bool is_found_otherwise(const struct wlbd_found_verdict *found)
 static const struct wlbd_found_verdict *judge_reports(struct wlbd_attempt *attempt, int64_t now_ms, int *count)
 {
 	const struct wlbd_attempt_ranks ranks = {.layout = &attempt->layout,
-	                                         .count = attempt->nodes.world_size,
+	                                         .count = attempt->nodes.mapped_ranks,
 	                                         .node_of = attempt->nodes.node_of_rank,
 	                                         .nodes = attempt->nodes.started_on.count,
 	                                         .node_names = attempt->nodes.started_on.list,
@@ -81,8 +81,8 @@ static const struct wlbd_found_verdict *judge_reports(struct wlbd_attempt *attem
 /* The activities of ranks come from wlb-worker; of other trainers there are none. */
 static bool can_judge(const struct wlbd_attempt *attempt)
 {
-	return attempt->layout.tp > 0 && attempt->nodes.node_of_rank != NULL && attempt->activities.size > 0 &&
-	       attempt->nodes.world_size <= WLBD_ACTIVITY_RANKS_MOST;
+	return attempt->layout.tp > 0 && attempt->nodes.mapped_ranks > 0 && attempt->activities.size > 0 &&
+	       attempt->nodes.mapped_ranks <= WLBD_ACTIVITY_RANKS_MOST;
 }
 
 static void store_change(struct wlbd_attempt *attempt, const struct wlbd_found_verdict *found, int64_t now_ms)

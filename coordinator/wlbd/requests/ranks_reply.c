@@ -190,9 +190,7 @@ static const char *node_of(int rank, const struct wlbd_kept_activity *kept, cons
 {
 	if (kept != NULL)
 		return kept->node;
-	if (nodes == NULL || nodes->node_of_rank == NULL || rank >= nodes->world_size)
-		return NULL;
-	return nodes->started_on.list[nodes->node_of_rank[rank]];
+	return nodes != NULL ? wlbd_attempt_nodes_of_rank(nodes, rank) : NULL;
 }
 
 static int count_ranks(const json_t *facts, const struct wlbd_activities *activities)

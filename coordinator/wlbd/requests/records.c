@@ -30,7 +30,8 @@ static void note_nodes(struct wlbd_attempt *attempt, const json_t *data)
 	}
 	if (json_array_size(nodes) > 0)
 		rc = in_order ? wlbd_attempt_nodes_set_ranks(&attempt->nodes, nodes)
-		              : wlbd_attempt_nodes_set(&attempt->nodes, nodes);
+		              : wlbd_attempt_nodes_set(&attempt->nodes, nodes,
+		                                       (int)json_integer_value(json_object_get(data, "world_size")));
 	if (rc != 0)
 		wlbd_log(WLBD_LOG_ERROR,
 		         "run %s: out of memory for the nodes of its ranks, or they are more than its job has",
@@ -76,6 +77,35 @@ static void note_records(struct wlbd_attempt *attempt, const struct wlbd_deliver
 		note_end(attempt, &delivery->end);
 }
 
+/* ---- the nodes of ranks ------------------------------------------------------------------------------ */
+
+static int check_nodes(const struct wlbd_attempt *attempt, const json_t *map, struct wlb_error *error)
+{
+	for (size_t i = 0; i < json_array_size(map); i++) {
+		const char *node = json_string_value(json_object_get(json_array_get(map, i), "node"));
+		if (!wlbd_attempt_nodes_may_record(&attempt->nodes, node))
+			return wlb_fail(error,
+			                "rank_map[%zu]: node '%.100s' is none of job %u, nor was the attempt "
+			                "started on it: record the ranks on the nodes that run them",
+			                i, node, attempt->job_id);
+	}
+	return 0;
+}
+
+static int check_rank_maps(const struct wlbd_attempt *attempt, const json_t *records, struct wlb_error *error)
+{
+	size_t i;
+	json_t *record;
+	json_array_foreach((json_t *)records, i, record)
+	{
+		const json_t *data = json_object_get(record, "data");
+		if (strcmp(json_string_value(json_object_get(record, "type")), "attempt") == 0 &&
+		    check_nodes(attempt, json_object_get(data, "rank_map"), error) != 0)
+			return wlb_fail_in(error, "records[%zu]: attempt", i);
+	}
+	return 0;
+}
+
 /* ---- the request ------------------------------------------------------------------------------------- */
 
 static void on_delivered(void *context, const struct wlbd_db_result *result)
@@ -104,6 +134,11 @@ static void store(struct wlbd_call *call, struct wlbd_attempt *attempt)
 {
 	const struct wlbd_delivery *delivery = call->parsed;
 	struct wlbd_params params = {0};
+	struct wlb_error error = {0};
+	if (check_rank_maps(attempt, delivery->records, &error) != 0) {
+		wlbd_call_fail(call, 400, "%s", error.message);
+		return;
+	}
 	wlbd_outdated_record(call, attempt);
 	note_records(attempt, delivery);
 	wlbd_params_add_integer(&params, attempt->attempt_pk);

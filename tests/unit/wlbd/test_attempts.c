@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlbd/liveness/attempts.h"
 #include "coordinator/wlbd/wlbd.h"
 
@@ -79,6 +80,46 @@ static void a_text_that_cannot_be_read_leaves_the_defaults_of_the_cluster(void *
 	assert_true(attempt->on_fault.slow_by_percent == 25);
 }
 
+/* Gives the attempt the nodes of its ranks as a card of the database has them. */
+static void put_ranks(struct wlbd *wlbd, const char *uuid, int world_size, json_t *rank_nodes)
+{
+	json_t *card = json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:b, s:i, s:o}", "attempt_id", uuid, "run", "12",
+	                         "run_pk", 1, "attempt_pk", 1, "attempt", 1, "job_id", 12, "uid", 1000, "confirmed", 1,
+	                         "world_size", world_size, "rank_nodes", rank_nodes);
+	assert_non_null(wlbd_attempts_put(wlbd, card));
+	json_decref(card);
+}
+
+static void a_map_of_more_nodes_than_the_job_has_leaves_the_ranks_as_they_were(void **state)
+{
+	static struct wlb_slurm_job job = {.running = true, .uid = 1000, .nodes = "n1"};
+	struct wlbd *wlbd = *state;
+	const struct wlbd_attempt *attempt = put(wlbd, "a", 1, NULL);
+	wlbd_attempts_confirm(wlbd, 1, &job);
+	put_ranks(wlbd, "a", 1, json_pack("[s]", "n1"));
+	put_ranks(wlbd, "a", 60000, json_pack("[s,s]", "x", "y"));
+	assert_int_equal(attempt->nodes.world_size, 1);
+	assert_int_equal(attempt->nodes.mapped_ranks, 1);
+	assert_true(wlbd_attempt_nodes_may_run(&attempt->nodes, "n1", 0));
+	assert_false(wlbd_attempt_nodes_may_run(&attempt->nodes, "n1", 50000));
+	assert_string_equal(wlbd_attempt_nodes_of_rank(&attempt->nodes, 0), "n1");
+	assert_null(wlbd_attempt_nodes_of_rank(&attempt->nodes, 1));
+	assert_null(wlbd_attempt_nodes_of_rank(&attempt->nodes, 50000));
+}
+
+static void ranks_are_recorded_on_nodes_of_the_job_or_of_the_attempt(void **state)
+{
+	static struct wlb_slurm_job job = {.running = true, .uid = 1000, .nodes = "n[1-2]"};
+	struct wlbd *wlbd = *state;
+	const struct wlbd_attempt *attempt = put(wlbd, "a", 1, NULL);
+	put_ranks(wlbd, "a", 1, json_pack("[s]", "n3")); /* Slurm has taken it from the job since then */
+	assert_true(wlbd_attempt_nodes_may_record(&attempt->nodes, "n9"));
+	wlbd_attempts_confirm(wlbd, 1, &job);
+	assert_true(wlbd_attempt_nodes_may_record(&attempt->nodes, "n1"));
+	assert_true(wlbd_attempt_nodes_may_record(&attempt->nodes, "n3"));
+	assert_false(wlbd_attempt_nodes_may_record(&attempt->nodes, "n9"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -87,6 +128,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_setting_changes_all_attempts_of_its_run, begin, end),
 		cmocka_unit_test_setup_teardown(a_text_that_cannot_be_read_leaves_the_defaults_of_the_cluster, begin,
 	                                        end),
+		cmocka_unit_test_setup_teardown(a_map_of_more_nodes_than_the_job_has_leaves_the_ranks_as_they_were,
+	                                        begin, end),
+		cmocka_unit_test_setup_teardown(ranks_are_recorded_on_nodes_of_the_job_or_of_the_attempt, begin, end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -112,7 +112,7 @@ static void test_nodes(void **state)
 	assert_false(belongs(&nodes, "node", "n9", "\"rank\":0"));
 	assert_true(belongs(&nodes, "run", "login", "\"rank\":0"));
 	json_t *names = json_pack("[s,s,s]", "n9", "n2", "n1"); /* n9 is claimed and is not the job's */
-	assert_int_equal(wlbd_attempt_nodes_set(&nodes, names), 0);
+	assert_int_equal(wlbd_attempt_nodes_set(&nodes, names, 0), 0);
 	json_decref(names);
 	assert_true(wlbd_attempt_nodes_have(&nodes, "n1"));
 	assert_true(belongs(&nodes, "node", "n2", "\"rank\":0"));

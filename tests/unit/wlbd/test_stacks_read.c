@@ -159,7 +159,7 @@ static void nodes_and_ranks_are_the_attempts(void **state)
 	struct wlb_error error = {""};
 	json_t *list = json_pack("[s, s]", "n1", "n2"), *of_rank = json_pack("[s, s, s, s]", "n1", "n1", "n2", "n2");
 	json_t *body = body_of(RANK);
-	assert_int_equal(wlbd_attempt_nodes_set(&nodes, list), 0);
+	assert_int_equal(wlbd_attempt_nodes_set(&nodes, list, 4), 0);
 	assert_int_equal(wlbd_attempt_nodes_set_ranks(&nodes, of_rank), 0);
 	assert_int_equal(wlbd_stacks_read(body, &stacks, &error), 0);
 	assert_int_equal(wlbd_stacks_belong(&stacks, &nodes, &error), 0);
