@@ -11,7 +11,7 @@ import test_wlbd_api
 from harness import wait_for
 from test_wlbd_api import NOBODY
 
-DAEMON, BIN = 1, 2  # other accounts without rights
+DAEMON, BIN, SYS = 1, 2, 3  # other accounts without rights
 
 
 class TrustTest(test_wlbd_api.RunningJobs):
@@ -182,6 +182,21 @@ class Nodes(TrustTest):
         replies = [self.deliver("99997", str(uuid.uuid4()), [test_wlbd_api.event(1)], uid=BIN)[0] for _ in range(70)]
         self.assertEqual(replies, [200] * 64 + [503] * 6)
         self.assertEqual(self.deliver("99997", str(uuid.uuid4()), [test_wlbd_api.event(1)], uid=DAEMON)[0], 200)
+
+
+    def test_attempts_that_others_name_do_not_count_against_their_owner(self):
+        """64 attempts of one user have ended and left wlbd's memory; another user names them all in reports."""
+        run, attempts = "99996", [str(uuid.uuid4()) for _ in range(64)]
+        for attempt in attempts:
+            self.assertEqual(self.deliver(run, attempt, [test_wlbd_api.event(1)], uid=SYS)[0], 200)
+        self.cluster.sql(f"update attempts set state = 'complete', ended_at = now() where run_id = "
+                         f"(select id from runs where name = '{run}')")
+        self.cluster.verb("kill-wlbd")
+        self.cluster.verb("start-wlbd")
+        wait_for("wlbd", lambda: self.api.send("GET", "/healthz")[0] == 200, 10)
+        named = [self.report(run, attempt, DAEMON)[0] for attempt in attempts]
+        self.assertEqual(named, [403] * 64)
+        self.assertEqual(self.deliver(run, str(uuid.uuid4()), [test_wlbd_api.event(1)], uid=SYS)[0], 200)
 
 
 class Owners(TrustTest):

@@ -35,14 +35,37 @@ struct wlbd_attempt_searches {
 
 /* ---- results --------------------------------------------------------------------------------------- */
 
+/* Returns 0 where the client may act on an attempt of that owner and run; else the status, with the reason. */
+static int check_client(const struct wlbd_call *call, const char *attempt_id, json_int_t owner, const char *run,
+                        struct wlb_error *error)
+{
+	int status = 0;
+	if ((json_int_t)call->uid != owner && !wlbd_call_privileged(call)) {
+		status = 403;
+		wlb_fail(error, "run %s belongs to another user", run);
+	} else if (strcmp(call->run, run) != 0) {
+		status = 400;
+		wlb_fail(error, "attempt %s belongs to run %s, not to run %s", attempt_id, run, call->run);
+	}
+	return status;
+}
+
+/* Returns 0 where one more attempt of the client may be in memory; else the status, with the reason. */
+static int check_space(const struct wlbd_call *call, const char *attempt_id, struct wlb_error *error)
+{
+	if (wlbd_call_privileged(call) || !wlbd_attempts_full(call->wlbd->attempts, call->uid))
+		return 0;
+	wlb_fail(error, "attempt %s: its user has the most attempts that can be watched; try again later", attempt_id);
+	return 503;
+}
+
 static void pass_attempt(struct wlbd_call *call, struct wlbd_attempt *attempt,
                          void (*then)(struct wlbd_call *call, struct wlbd_attempt *attempt))
 {
-	if (call->uid != attempt->uid && !wlbd_call_privileged(call))
-		wlbd_call_fail(call, 403, "run %s belongs to another user", attempt->run);
-	else if (strcmp(call->run, attempt->run) != 0)
-		wlbd_call_fail(call, 400, "attempt %s belongs to run %s, not to run %s", attempt->uuid, attempt->run,
-		               call->run);
+	struct wlb_error error = {0};
+	int status = check_client(call, attempt->uuid, attempt->uid, attempt->run, &error);
+	if (status != 0)
+		wlbd_call_fail(call, status, "%s", error.message);
 	else
 		then(call, attempt);
 }
@@ -91,11 +114,29 @@ static void note_state(struct wlbd_attempt *attempt, const json_t *card)
 	         reason != NULL && *reason != '\0' ? reason : "it failed");
 }
 
+/* What any client may name, but not act on, must not be taken into memory: there it would count as its owner's. Returns
+ * as check_client. */
+static int check_card(const struct search *search, const json_t *card, struct wlb_error *error)
+{
+	const struct wlbd_call *call = TAILQ_FIRST(&search->waiters)->call; /* all are of one user and for one run */
+	const json_t *owner = json_object_get(card, "uid");
+	const char *run = json_string_value(json_object_get(card, "run"));
+	int status = 0;
+	if (json_is_integer(owner) && run != NULL)
+		status = check_client(call, search->attempt_id, json_integer_value(owner), run, error);
+	/* Searches that were begun together each found space for one. */
+	return status != 0 ? status : check_space(call, search->attempt_id, error);
+}
+
 static void use_card(struct search *search, const char *text)
 {
+	struct wlb_error error = {0};
 	json_t *card = json_loads(text, 0, NULL);
-	struct wlbd_attempt *attempt = wlbd_attempts_put(search->wlbd, card);
-	if (attempt != NULL) {
+	int status = check_card(search, card, &error);
+	struct wlbd_attempt *attempt = status == 0 ? wlbd_attempts_put(search->wlbd, card) : NULL;
+	if (status != 0) {
+		fail(search, status, error.message);
+	} else if (attempt != NULL) {
 		note_state(attempt, card);
 		if (search->job_known)
 			wlbd_attempts_confirm(search->wlbd, attempt->run_pk, &search->job);
@@ -188,15 +229,15 @@ static struct search *begin(struct wlbd_call *call, const char *attempt_id)
 void wlbd_find_attempt(struct wlbd_call *call, const char *attempt_id,
                        void (*then)(struct wlbd_call *call, struct wlbd_attempt *attempt))
 {
+	struct wlb_error error = {0};
 	struct wlbd_attempt *attempt = wlbd_attempts_find(call->wlbd->attempts, attempt_id);
 	if (attempt != NULL) {
 		pass_attempt(call, attempt, then);
 		return;
 	}
-	if (!wlbd_call_privileged(call) && wlbd_attempts_full(call->wlbd->attempts, call->uid)) {
-		wlbd_call_fail(call, 503,
-		               "attempt %s: its user has the most attempts that can be watched; try again later",
-		               attempt_id);
+	int status = check_space(call, attempt_id, &error);
+	if (status != 0) {
+		wlbd_call_fail(call, status, "%s", error.message);
 		return;
 	}
 	struct search *search = find_same(call, attempt_id);
