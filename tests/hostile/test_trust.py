@@ -168,6 +168,26 @@ def act_by_name(place, name):
         pass  # the client itself refuses
 
 
+class Requests(HostileTest):
+    def test_many_nodes(self):
+        """Requests for an attempt that name 65,536 nodes: one again and again, and each once."""
+        run, attempt = self.own_run("--nodelist=n1")
+        self.assertEqual(self.attack(name_many_nodes, run, attempt), [{"repeated": 400, "many": 400, "few": 200}])
+
+
+def name_many_nodes(place, run, attempt):
+    """A rank has died on n1 three times, which is then looked for among the names."""
+    caller = Caller(place, 20)
+    faults = [{"seq": seq, "time": time.time(), "type": "fault", "data": {
+        "kind": "rank_lost", "rank": 0, "node": "n1", "step": seq}} for seq in range(1, 4)]
+    caller.post(f"/v1/runs/{run}/records", delivery(run, attempt, faults))
+    lists = {"repeated": ["n1"] * 16384 + [f"x{n}" for n in range(49152)], "many": [f"x{n}" for n in range(65536)],
+             "few": ["n1"] + [f"x{n}" for n in range(8191)]}
+    return {what: caller.post(f"/v1/runs/{run}/attempts", {
+        "attempt_id": str(uuid.uuid4()), "job_id": int(run), "nodes": nodes, "tasks_per_node": 1,
+        "policy": {"layout": "auto"}, "previous": None})[0] for what, nodes in lists.items()}
+
+
 class Frozen(HostileTest):
     @classmethod
     def tearDownClass(cls):

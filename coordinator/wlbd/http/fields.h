@@ -16,6 +16,7 @@ enum {
 	WLBD_TEXT_MOST = 4096, /* details, reasons, paths */
 	WLBD_NAME_MOST = 255,  /* nodes, jobs, users */
 	WLBD_NODES_MOST = 65536,
+	WLBD_CLAIMED_NODES_MOST = 8192, /* of a job whose nodes Slurm has not said */
 	WLBD_RANKS_MOST = 1 << 20,
 	WLBD_NODE_RANKS_MOST = 4096,
 };

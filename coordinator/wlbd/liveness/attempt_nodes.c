@@ -5,8 +5,6 @@
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlbd/http/fields.h"
 
-enum { CLAIMED_NODES_MOST = 8192 }; /* of an attempt whose allocation is not known */
-
 /* They are indexes into started_on, and so are forgotten with it. */
 static void clear_ranks(struct wlbd_attempt_nodes *nodes)
 {
@@ -20,7 +18,7 @@ static void clear_ranks(struct wlbd_attempt_nodes *nodes)
 /* Takes `names`, also where it returns -1, because there are more of them than the job has or can have. */
 static int take_names(struct wlbd_attempt_nodes *nodes, struct wlbd_names *names)
 {
-	int most = nodes->allocation_known ? nodes->allocation.count : CLAIMED_NODES_MOST;
+	int most = nodes->allocation_known ? nodes->allocation.count : WLBD_CLAIMED_NODES_MOST;
 	if (names->count > most) {
 		wlbd_names_free(names);
 		return -1;
@@ -112,7 +110,7 @@ int wlbd_attempt_nodes_most(const struct wlbd_attempt_nodes *nodes)
 {
 	if (nodes->started_on.count > 0)
 		return nodes->started_on.count;
-	return nodes->allocation_known ? nodes->allocation.count : CLAIMED_NODES_MOST;
+	return nodes->allocation_known ? nodes->allocation.count : WLBD_CLAIMED_NODES_MOST;
 }
 
 int wlbd_attempt_nodes_ranks_most(const struct wlbd_attempt_nodes *nodes, const char *node)

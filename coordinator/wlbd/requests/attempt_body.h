@@ -20,7 +20,7 @@ struct wlbd_previous_attempt {
 /* Texts and JSON point into the body. */
 struct wlbd_attempt_body {
 	const char *attempt_id; /* the launcher makes it, so that a repeated request gets the same reply */
-	const json_t *nodes;    /* names of the job's nodes */
+	const json_t *nodes;    /* names of the job's nodes, each once */
 	int64_t tasks_per_node;
 	const json_t *policy; /* as it was sent; NULL: none */
 	struct wlb_policy layout;

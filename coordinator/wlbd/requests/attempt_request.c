@@ -10,9 +10,11 @@
 #include "common/clock.h"
 #include "common/on_fault.h"
 #include "coordinator/wlbd/database/outbox.h"
+#include "coordinator/wlbd/http/fields.h"
 #include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/liveness/attempt_end.h"
 #include "coordinator/wlbd/liveness/confirm_run.h"
+#include "coordinator/wlbd/liveness/names.h"
 #include "coordinator/wlbd/liveness/node_probe.h"
 #include "coordinator/wlbd/liveness/symptoms.h"
 #include "coordinator/wlbd/log.h"
@@ -155,6 +157,25 @@ static bool is_refused(const struct attempt_request *request)
 	return true;
 }
 
+/* Returns whether the request names more nodes than Slurm has; the call is answered then. Until Slurm has listed its
+ * nodes, a job of more than WLBD_CLAIMED_NODES_MOST waits. */
+static bool has_too_many_nodes(const struct attempt_request *request)
+{
+	struct wlbd_call *call = request->call;
+	int count = (int)json_array_size(request->body.nodes), known = wlbd_nodes_count(call->wlbd->nodes);
+	if (count <= WLBD_CLAIMED_NODES_MOST || count <= known)
+		return false;
+	if (known == 0)
+		wlbd_call_fail(call, 503, "field 'nodes': %d names, and Slurm has not listed its nodes yet; try again",
+		               count);
+	else
+		wlbd_call_fail(call, 400,
+		               "field 'nodes': %d names; the cluster has %d nodes, and a request at most %d, or as "
+		               "many as the cluster has: name the nodes of the job",
+		               count, known, WLBD_CLAIMED_NODES_MOST);
+	return true;
+}
+
 /* A setting that cannot be read, of a later release, is as wlbd.conf says. */
 static bool leaves_crashed_out(const struct attempt_request *request)
 {
@@ -183,7 +204,7 @@ static void on_history(void *context, const struct wlbd_db_result *result)
 	request->run_pk = json_integer_value(json_object_get(request->history, "run_pk"));
 	request->is_history_incomplete = wlbd_outbox_holds(wlbd->outbox, request->run_pk);
 	const json_t *stored = json_object_get(request->history, "decision");
-	if (is_refused(request))
+	if (is_refused(request) || has_too_many_nodes(request))
 		request_free(request);
 	else if (json_is_object(stored)) /* the launcher asks again, because the first reply got lost */
 		finish(request, json_deep_copy(stored));
@@ -196,26 +217,17 @@ static void on_history(void *context, const struct wlbd_db_result *result)
 
 /* ---- 3: the job and its nodes ------------------------------------------------------------------------ */
 
-static bool is_among(const char *name, char *const *names, int count)
-{
-	for (int i = 0; i < count; i++)
-		if (strcmp(names[i], name) == 0)
-			return true;
-	return false;
-}
-
 /* A node that died and came back is up again, but Slurm has taken it from the job. */
 static void mark_nodes_without_job(struct attempt_request *request, const struct wlb_slurm_job *job)
 {
-	char **names;
-	int count;
-	if (job->nodes[0] == '\0' || wlb_hostlist_expand(job->nodes, &names, &count, NULL) != 0)
+	struct wlbd_names names = {0};
+	if (job->nodes[0] == '\0' || wlbd_names_from_hostlist(&names, job->nodes) != 0)
 		return;
 	for (int i = 0; i < request->candidates.count; i++) {
 		struct wlbd_candidate_node *node = &request->candidates.list[i];
-		node->down = node->down || !is_among(node->name, names, count);
+		node->down = node->down || wlbd_names_find(&names, node->name) < 0;
 	}
-	wlb_strings_free(names, count);
+	wlbd_names_free(&names);
 }
 
 static void on_job(void *context, const struct wlbd_job_facts *facts)
@@ -375,26 +387,22 @@ static json_t *missing_names(const struct attempt_request *request)
 	return names;
 }
 
-static bool is_used(const struct wlbd_decision *decision, int candidate)
-{
-	for (int i = 0; i < decision->use_count + decision->spare_count; i++)
-		if (decision->use[i] == candidate)
-			return true;
-	return false;
-}
-
 /* The nodes that work and are left out for what ranks did on them: the launcher checks them. One that has passed before
- * is not asked again. */
+ * is not asked again. Returns NULL if out of memory. */
 static json_t *suspect_names(const struct attempt_request *request, const struct wlbd_decision *decision)
 {
 	const json_t *given_back = json_object_get(request->history, "given_back");
-	json_t *names = json_array();
-	for (int i = 0; i < request->candidates.count; i++) {
+	bool *used = calloc((size_t)request->candidates.count + 1, sizeof(*used));
+	json_t *names = used != NULL ? json_array() : NULL;
+	for (int i = 0; used != NULL && i < decision->use_count + decision->spare_count; i++)
+		used[decision->use[i]] = true;
+	for (int i = 0; names != NULL && i < request->candidates.count; i++) {
 		const struct wlbd_candidate_node *node = &request->candidates.list[i];
-		if (!node->down && !node->silent && (node->evicted || node->suspected) && !is_used(decision, i) &&
+		if (!node->down && !node->silent && (node->evicted || node->suspected) && !used[i] &&
 		    json_object_get(given_back, node->name) == NULL)
 			json_array_append_new(names, json_string(node->name));
 	}
+	free(used);
 	return names;
 }
 

@@ -34,12 +34,12 @@ static int mark_suspected(struct wlbd_candidate_nodes *candidates, const json_t 
 	for (int i = 0; i < candidates->count; i++)
 		nodes[i] =
 			(struct wlbd_suspect){.node = candidates->list[i].name, .losses = candidates->list[i].losses};
-	wlbd_crashes_suspect(crashes, count, nodes, candidates->count);
+	int rc = wlbd_crashes_suspect(crashes, count, nodes, candidates->count);
 	for (int i = 0; i < candidates->count; i++)
 		candidates->list[i].suspected = leaves_crashed_out && nodes[i].suspected;
 	candidates->program_step = wlbd_crashes_program_step(crashes, count);
 	free(nodes);
-	return 0;
+	return rc;
 }
 
 /* Fills evictions[] with the newest first. Returns their number. */
@@ -70,7 +70,7 @@ static int mark_evicted(struct wlbd_candidate_nodes *candidates, const json_t *h
 	for (int i = 0; rc == 0 && i < candidates->count; i++)
 		names[i] = candidates->list[i].name;
 	if (rc == 0)
-		wlbd_evictions_mark(evictions, count, names, candidates->count, evicted);
+		rc = wlbd_evictions_mark(evictions, count, names, candidates->count, evicted);
 	for (int i = 0; rc == 0 && i < candidates->count; i++)
 		candidates->list[i].evicted = evicted[i];
 	free(evicted);
@@ -89,11 +89,11 @@ static int mark_avoided(struct wlbd_candidate_nodes *candidates, const json_t *h
 		known[i] = (struct wlbd_known_node){json_string_value(json_object_get(entry, "why")),
 		                                    json_number_value(json_object_get(entry, "weight"))};
 	}
-	wlbd_avoidance_mark(known, candidates->count);
+	int rc = wlbd_avoidance_mark(known, candidates->count);
 	for (int i = 0; i < candidates->count; i++)
 		candidates->list[i].avoided = known[i].why;
 	free(known);
-	return 0;
+	return rc;
 }
 
 int wlbd_candidate_nodes_make(const json_t *names, const json_t *history, struct wlbd_nodes_rules rules,
@@ -111,8 +111,7 @@ int wlbd_candidate_nodes_make(const json_t *names, const json_t *history, struct
 			node->losses = (int)json_integer_value(json_object_get(losses, node->name));
 	}
 	if (mark_suspected(candidates, history, rules.leaves_crashed_out) == 0 &&
-	    mark_evicted(candidates, history) == 0 &&
-	    (!rules.avoids_nodes || mark_avoided(candidates, history) == 0))
+	    mark_evicted(candidates, history) == 0 && (!rules.avoids_nodes || mark_avoided(candidates, history) == 0))
 		return 0;
 	wlbd_candidate_nodes_free(candidates);
 	return -1;

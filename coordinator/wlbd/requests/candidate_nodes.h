@@ -21,8 +21,8 @@ struct wlbd_nodes_rules {
 	bool avoids_nodes;       /* else no node is avoided */
 };
 
-/* `names` is the array of the body, `history` what wlb_run_past() of the schema returns, of which texts are referenced.
- * Returns -1 if out of memory. Free with wlbd_candidate_nodes_free. */
+/* `names` is the array of the body, each once, `history` what wlb_run_past() of the schema returns, of which texts are
+ * referenced. Returns -1 if out of memory. Free with wlbd_candidate_nodes_free. */
 int wlbd_candidate_nodes_make(const json_t *names, const json_t *history, struct wlbd_nodes_rules rules,
                               struct wlbd_candidate_nodes *candidates);
 /* Orders them so that the nodes of a switch are neighbours. Returns -1 with the reason; the order is then unchanged. */

@@ -7,7 +7,7 @@
 #include "coordinator/wlbd/requests/plan_nodes.h"
 
 /* `wlb run` records the first 32 switches. */
-enum { SWITCHES_RECORDED = 32, UNKNOWN_NODES_MOST = 8192, PLANS_OF_NAMES = 8 };
+enum { SWITCHES_RECORDED = 32, PLANS_OF_NAMES = 8 };
 
 /* Where a plan has a node: in `idle`, nowhere, or in an entry of `placement`, whose index is added to FIRST_ENTRY. */
 enum { IN_IDLE = -1, NOWHERE = 0, FIRST_ENTRY = 1 };
@@ -66,7 +66,7 @@ static int each_node(struct check *c, const char *text,
 static int collect_list(struct check *c, const char *text, json_t *names, struct wlb_error *error)
 {
 	struct wlbd_plan_nodes list;
-	if (wlbd_plan_nodes_read(text, UNKNOWN_NODES_MOST, c->names_left, &list, error) != 0)
+	if (wlbd_plan_nodes_read(text, WLBD_CLAIMED_NODES_MOST, c->names_left, &list, error) != 0)
 		return wlb_fail_in(error, "nodes");
 	for (int i = 0; i < list.count; i++)
 		json_array_append_new(names, json_string(list.names[i]));
@@ -254,7 +254,7 @@ static int check_placement(struct check *c, struct wlb_error *error)
 
 int wlbd_plan_names_most(const struct wlbd_attempt_places *places)
 {
-	return PLANS_OF_NAMES * (places->nodes.count > 0 ? places->nodes.count : UNKNOWN_NODES_MOST);
+	return PLANS_OF_NAMES * (places->nodes.count > 0 ? places->nodes.count : WLBD_CLAIMED_NODES_MOST);
 }
 
 int wlbd_plan_places_check(const json_t *data, const struct wlbd_attempt_places *places, int *names_left,

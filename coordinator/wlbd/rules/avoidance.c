@@ -1,23 +1,29 @@
 #include "coordinator/wlbd/rules/avoidance.h"
 
-#include <stddef.h>
+#include <stdlib.h>
 
 #include "coordinator/wlbd/rules/evictions.h"
 
-static int lightest(const struct wlbd_known_node *nodes, int count)
+static int by_weight(const void *a, const void *b)
 {
-	int least = -1;
-	for (int i = 0; i < count; i++)
-		if (nodes[i].why != NULL && (least < 0 || nodes[i].weight < nodes[least].weight))
-			least = i;
-	return least;
+	const struct wlbd_known_node *x = *(struct wlbd_known_node *const *)a, *y = *(struct wlbd_known_node *const *)b;
+	if (x->weight != y->weight)
+		return x->weight < y->weight ? -1 : 1;
+	return (x > y) - (x < y); /* both are in one array */
 }
 
-void wlbd_avoidance_mark(struct wlbd_known_node *nodes, int count)
+int wlbd_avoidance_mark(struct wlbd_known_node *nodes, int count)
 {
-	int marked = 0;
+	struct wlbd_known_node **lightest = calloc((size_t)count + 1, sizeof(*lightest));
+	int marked = 0, most = wlbd_most_left_out(count);
+	if (lightest == NULL)
+		return -1;
 	for (int i = 0; i < count; i++)
-		marked += nodes[i].why != NULL;
-	for (; marked > wlbd_most_left_out(count); marked--)
-		nodes[lightest(nodes, count)].why = NULL;
+		if (nodes[i].why != NULL)
+			lightest[marked++] = &nodes[i];
+	qsort(lightest, (size_t)marked, sizeof(*lightest), by_weight);
+	for (int i = 0; i < marked - most; i++)
+		lightest[i]->why = NULL;
+	free(lightest);
+	return 0;
 }

@@ -6,11 +6,13 @@
 #define COORDINATOR_WLBD_RULES_AVOIDANCE_H
 
 struct wlbd_known_node {
-	const char *why; /* "was lost in 2 runs"; NULL: nothing is known against it. Set to NULL where it is not avoided */
+	const char
+		*why; /* "was lost in 2 runs"; NULL: nothing is known against it. Set to NULL where it is not avoided */
 	double weight;
 };
 
-/* At most half of the nodes are avoided, of eight and more a quarter: those with the most weight, of equals the last. */
-void wlbd_avoidance_mark(struct wlbd_known_node *nodes, int count);
+/* At most half of the nodes are avoided, of eight and more a quarter: those with the most weight, of equals the last.
+ * Returns -1 if out of memory. */
+int wlbd_avoidance_mark(struct wlbd_known_node *nodes, int count);
 
 #endif

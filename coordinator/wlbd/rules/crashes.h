@@ -31,10 +31,10 @@ struct wlbd_suspect {
 	bool suspected; /* out */
 };
 
-/* Marks the nodes with the most weight, if that is at least 1.5 deaths and more than three times the mean of the other
- * nodes: one of two to seven nodes, and at most a quarter of eight or more. A single node is never marked. */
-void wlbd_crashes_suspect(const struct wlbd_crash *crashes, int crash_count, struct wlbd_suspect *nodes,
-                          int node_count);
+/* Marks the nodes, each of which has another name, with the most weight, if that is at least 1.5 deaths and more than
+ * three times the mean of the other nodes: one of two to seven nodes, and at most a quarter of eight or more, of equals
+ * the first. A single node is never marked. Returns -1 if out of memory. */
+int wlbd_crashes_suspect(const struct wlbd_crash *crashes, int crash_count, struct wlbd_suspect *nodes, int node_count);
 
 /* Returns the step at which ranks died on several nodes, of the newest such death; -1: there is none. */
 int64_t wlbd_crashes_program_step(const struct wlbd_crash *crashes, int count);

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "coordinator/wlbd/rules/name_index.h"
+
 enum { MANY_NODES = 8 };
 
 /* Ranks stood still at the same step on another node. */
@@ -15,31 +17,28 @@ static bool is_of_program(const struct wlbd_past_eviction *evictions, int count,
 	return false;
 }
 
-static int index_of(const char *const *nodes, int node_count, const char *name)
-{
-	for (int i = 0; i < node_count; i++)
-		if (strcmp(nodes[i], name) == 0)
-			return i;
-	return -1;
-}
-
 int wlbd_most_left_out(int node_count)
 {
 	return node_count >= MANY_NODES ? node_count / 4 : node_count / 2;
 }
 
-void wlbd_evictions_mark(const struct wlbd_past_eviction *evictions, int count, const char *const *nodes,
-                         int node_count, bool *evicted)
+int wlbd_evictions_mark(const struct wlbd_past_eviction *evictions, int count, const char *const *nodes, int node_count,
+                        bool *evicted)
 {
+	struct wlbd_name_index index;
 	int most = wlbd_most_left_out(node_count);
+	if (wlbd_name_index_make(&index, nodes, node_count) != 0)
+		return -1;
 	for (int i = 0; i < node_count; i++)
 		evicted[i] = false;
 	for (int e = 0, marked = 0; e < count && marked < most; e++) {
-		int node = index_of(nodes, node_count, evictions[e].node);
+		int node = wlbd_name_index_find(&index, evictions[e].node);
 		if (node < 0 || evicted[node] || evictions[e].age_s > WLBD_EVICTION_LASTS_S ||
 		    is_of_program(evictions, count, e))
 			continue;
 		evicted[node] = true;
 		marked++;
 	}
+	wlbd_name_index_free(&index);
+	return 0;
 }

@@ -25,9 +25,9 @@ struct wlbd_past_eviction {
 /* Returns how many of so many nodes may be left out although they work: half, of eight and more a quarter. */
 int wlbd_most_left_out(int node_count);
 
-/* Sets evicted[i] for each of the node_count nodes; `evictions` begins with the newest. At most
- * wlbd_most_left_out are marked, those that were evicted last. */
-void wlbd_evictions_mark(const struct wlbd_past_eviction *evictions, int count, const char *const *nodes,
-                         int node_count, bool *evicted);
+/* Sets evicted[i] for each of the node_count nodes, each of which has another name; `evictions` begins with the newest.
+ * At most wlbd_most_left_out are marked, those that were evicted last. Returns -1 if out of memory. */
+int wlbd_evictions_mark(const struct wlbd_past_eviction *evictions, int count, const char *const *nodes, int node_count,
+                        bool *evicted);
 
 #endif

@@ -258,6 +258,11 @@ const struct wlb_topology_file *wlbd_nodes_topology(const struct wlbd_nodes *nod
 	return nodes->has_topology ? &nodes->topology : NULL;
 }
 
+int wlbd_nodes_count(const struct wlbd_nodes *nodes)
+{
+	return (int)nodes->table.count;
+}
+
 const struct wlbd_node *wlbd_nodes_find(const struct wlbd_nodes *nodes, const char *name)
 {
 	return find(&nodes->table, name);

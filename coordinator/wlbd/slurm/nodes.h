@@ -29,6 +29,9 @@ void wlbd_nodes_free(struct wlbd_nodes *nodes);
 /* Asks Slurm on a thread, then calls `then` from the event loop: `error` is NULL, or says why the old table is kept. */
 void wlbd_nodes_refresh(struct wlbd *wlbd, void (*then)(void *context, const struct wlb_error *error), void *context);
 
+/* Returns how many nodes Slurm has; 0: it has not listed them yet. */
+int wlbd_nodes_count(const struct wlbd_nodes *nodes);
+
 /* Returns NULL where Slurm has no such node. Valid until control returns to the event loop. */
 const struct wlbd_node *wlbd_nodes_find(const struct wlbd_nodes *nodes, const char *name);
 

@@ -80,6 +80,8 @@ static void refusals_name_the_field(void **state)
 	} cases[] = {
 		{"{\"attempt_id\":\"" ID "\"}", {"nodes", "missing"}},
 		{"{\"attempt_id\":\"x\",\"nodes\":[]}", {"attempt_id", "UUID"}},
+		{"{\"attempt_id\":\"" ID "\",\"nodes\":[\"n2\",\"n1\",\"n2\"]}",
+	         {"nodes", "'n2' is there more than once"}},
 		{"{\"attempt_id\":\"" ID "\",\"nodes\":[],\"tasks_per_node\":0}", {"tasks_per_node", "from 1 to 4096"}},
 		{"{\"attempt_id\":\"" ID "\",\"nodes\":[],\"policy\":{\"layout\":\"fast\"}}", {"policy", "fast"}},
 		{"{\"attempt_id\":\"" ID "\",\"nodes\":[],\"policy\":{\"spares\":-1}}", {"policy", "spares"}},

@@ -17,7 +17,7 @@ static unsigned avoided(int count, const double weights[])
 	unsigned bits = 0;
 	for (int i = 0; i < count; i++)
 		nodes[i] = (struct wlbd_known_node){weights[i] > 0.0 ? "failed a check" : NULL, weights[i]};
-	wlbd_avoidance_mark(nodes, count);
+	assert_int_equal(wlbd_avoidance_mark(nodes, count), 0);
 	for (int i = 0; i < count; i++)
 		bits |= nodes[i].why != NULL ? 1U << i : 0;
 	return bits;

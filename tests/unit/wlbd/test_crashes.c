@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
@@ -18,7 +19,7 @@ static int suspect(const struct wlbd_crash *crashes, int count)
 	int suspected = 0;
 	for (int i = 0; i < NODES; i++)
 		nodes[i] = (struct wlbd_suspect){.node = names[i], .losses = nodes[i].losses};
-	wlbd_crashes_suspect(crashes, count, nodes, NODES);
+	assert_int_equal(wlbd_crashes_suspect(crashes, count, nodes, NODES), 0);
 	for (int i = 0; i < NODES; i++)
 		suspected += nodes[i].suspected;
 	return suspected;
@@ -99,9 +100,9 @@ static void test_only_node_is_kept(void **state)
 	struct wlbd_crash crashes[] = {{.node = "n1", .step = 1}, {.node = "n1", .step = 2}, {.node = "n1", .step = 3}};
 	struct wlbd_suspect one = {.node = "n1"};
 	(void)state;
-	wlbd_crashes_suspect(crashes, 3, &one, 1);
+	assert_int_equal(wlbd_crashes_suspect(crashes, 3, &one, 1), 0);
 	assert_false(one.suspected);
-	wlbd_crashes_suspect(crashes, 3, NULL, 0);
+	assert_int_equal(wlbd_crashes_suspect(crashes, 3, NULL, 0), 0);
 }
 
 static void test_two_sick_nodes_of_many(void **state)
@@ -119,9 +120,27 @@ static void test_two_sick_nodes_of_many(void **state)
 		names[i][2] = i < 10 ? '\0' : 'x';
 		many[i] = (struct wlbd_suspect){.node = names[i]};
 	}
-	wlbd_crashes_suspect(crashes, 4, many, 16);
+	assert_int_equal(wlbd_crashes_suspect(crashes, 4, many, 16), 0);
 	for (int i = 0; i < 16; i++)
 		assert_int_equal(many[i].suspected, i == 3 || i == 9);
+}
+
+/* As many nodes as a request can name. */
+static void test_a_quarter_of_very_many(void **state)
+{
+	enum { MANY = 65536, LOSSES = 2 };
+	static char names[MANY][8];
+	static struct wlbd_suspect many[MANY];
+	(void)state;
+	for (int i = 0; i < MANY; i++) {
+		snprintf(names[i], sizeof(names[i]), "m%d", i);
+		many[i] = (struct wlbd_suspect){.node = names[i], .losses = i % 2 && i < MANY / 2 ? LOSSES : 0};
+	}
+	const struct wlbd_crash crashes[] = {{.node = "m7", .step = 1}, {.node = "m40001", .step = 2}};
+	assert_int_equal(wlbd_crashes_suspect(crashes, 2, many, MANY), 0);
+	for (int i = 0; i < MANY; i++)
+		assert_int_equal(many[i].suspected, i % 2 && i < MANY / 2);
+	assert_true(many[7].weight == LOSSES + 1 && many[40001].weight == 1);
 }
 
 int main(void)
@@ -133,6 +152,7 @@ int main(void)
 		cmocka_unit_test(test_lost_nodes_weigh_in_full),
 		cmocka_unit_test(test_only_node_is_kept),
 		cmocka_unit_test(test_two_sick_nodes_of_many),
+		cmocka_unit_test(test_a_quarter_of_very_many),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

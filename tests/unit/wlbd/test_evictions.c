@@ -16,7 +16,7 @@ static unsigned marked(const struct wlbd_past_eviction *evictions, int count, in
 {
 	bool evicted[NODES];
 	unsigned bits = 0;
-	wlbd_evictions_mark(evictions, count, names, node_count, evicted);
+	assert_int_equal(wlbd_evictions_mark(evictions, count, names, node_count, evicted), 0);
 	for (int i = 0; i < node_count; i++)
 		bits |= evicted[i] ? 1U << i : 0;
 	return bits;
