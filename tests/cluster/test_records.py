@@ -302,6 +302,7 @@ class Bounds(RecordsTest):
 
         self.assertEqual(tell(1, 2, [0, 1, 1])[0], 400)
         self.assertEqual(tell(1, 2, [0, 2])[0], 400)
+        self.assertEqual(tell(1, 2, [0, 0])[0], 400)
         self.assertEqual(tell(1, 8, range(8))[0], 200)
         self.assertEqual(tell(2, 2, range(2))[0], 200)
         self.assertEqual(len(self.show(run)["rank_map"]), 2)

@@ -32,6 +32,23 @@ static int check_layout(const json_t *data, struct wlb_error *error)
 	return 0;
 }
 
+/* Each rank of the map, which is below `world_size`, once. */
+static int check_ranks_once(const json_t *map, int64_t world_size, struct wlb_error *error)
+{
+	uint64_t is_listed[WLBD_RANKS_MOST / 64]; /* bits */
+	memset(is_listed, 0, ((size_t)world_size + 63) / 64 * sizeof(*is_listed));
+	for (size_t i = 0; i < json_array_size(map); i++) {
+		json_int_t rank = json_integer_value(json_object_get(json_array_get(map, i), "rank"));
+		uint64_t bit = UINT64_C(1) << (rank % 64);
+		if ((is_listed[rank / 64] & bit) != 0)
+			return wlb_fail(error,
+			                "rank_map[%zu]: rank %lld is listed twice: list each rank once, with its node",
+			                i, (long long)rank);
+		is_listed[rank / 64] |= bit;
+	}
+	return 0;
+}
+
 static int check_rank_map(const json_t *data, struct wlb_error *error)
 {
 	const json_t *map = NULL;
@@ -48,7 +65,7 @@ static int check_rank_map(const json_t *data, struct wlb_error *error)
 		    wlbd_field_text(entry, "node", WLBD_REQUIRED, WLBD_NAME_MOST, &node, error) != 0)
 			return wlb_fail_in(error, "rank_map[%zu]", i);
 	}
-	return 0;
+	return check_ranks_once(map, world_size, error);
 }
 
 static int check_attempt(const json_t *data, struct wlb_error *error)

@@ -42,7 +42,8 @@ static void test_every_type_is_accepted(void **state)
 	int rc = check(
 		"{\"seq\":7,\"time\":1790000000.5,\"type\":\"attempt\",\"data\":{\"layout\":{\"tp\":1,\"cp\":1,\"pp\":"
 		"1,"
-		"\"dp\":8},\"world_size\":8,\"rank_map\":[{\"rank\":0,\"node\":\"n1\",\"local_rank\":0}],\"model\":{},"
+		"\"dp\":8},\"world_size\":8,\"rank_map\":[{\"rank\":0,\"node\":\"n1\",\"local_rank\":0},"
+		"{\"rank\":7,\"node\":\"n2\",\"local_rank\":0}],\"model\":{},"
 		"\"checkpoint\":null}},"
 		"{\"seq\":8,\"time\":1,\"type\":\"step\",\"data\":{\"step\":1,\"loss\":null,\"tokens\":4096}},"
 		"{\"seq\":9,\"time\":1,\"type\":\"checkpoint\",\"data\":{\"step\":1,\"path\":\"a\"}},"
@@ -98,6 +99,10 @@ static void test_refusals_name_record_and_field(void **state)
 	         {"state", "complete"}},
 		{"{\"seq\":7,\"time\":1,\"type\":\"attempt\",\"data\":{\"world_size\":8,\"rank_map\":[{\"rank\":0}]}}",
 	         {"rank_map[0]", "local_rank"}},
+		{"{\"seq\":7,\"time\":1,\"type\":\"attempt\",\"data\":{\"world_size\":300,\"rank_map\":["
+	         "{\"rank\":299,\"node\":\"n1\",\"local_rank\":0},{\"rank\":0,\"node\":\"n1\",\"local_rank\":1},"
+	         "{\"rank\":299,\"node\":\"n1\",\"local_rank\":0}]}}",
+	         {"rank_map[2]", "rank 299 is listed twice"}},
 		{"{\"seq\":7,\"time\":1,\"type\":\"attempt\",\"data\":{\"world_size\":8,\"rank_map\":[],"
 	         "\"layout\":{\"tp\":0,\"cp\":1,\"pp\":1,\"dp\":1}}}",
 	         {"layout", "tp"}},
