@@ -41,6 +41,24 @@ int wlb_pwrite_all(int fd, const void *data, size_t length, off_t offset)
 	return 0;
 }
 
+int wlb_pread_all(int fd, void *data, size_t length, off_t offset)
+{
+	char *at = data;
+	while (length > 0) {
+		ssize_t n = pread(fd, at, length, offset);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n == 0)
+			errno = EIO;
+		if (n <= 0)
+			return -1;
+		at += n;
+		offset += n;
+		length -= (size_t)n;
+	}
+	return 0;
+}
+
 int wlb_dir_sync(const char *path, struct wlb_error *error)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

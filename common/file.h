@@ -13,6 +13,10 @@ int wlb_write_all(int fd, const void *data, size_t length);
 /* The same at an offset; the file position does not move. */
 int wlb_pwrite_all(int fd, const void *data, size_t length, off_t offset);
 
+/* Reads exactly `length` bytes at an offset; continues after short reads and signals. Returns 0, or -1 with errno set:
+ * EIO where the file ends before. */
+int wlb_pread_all(int fd, void *data, size_t length, off_t offset);
+
 /* Replaces the content of `path` by these bytes: writes a temporary file beside it, syncs it, renames it and syncs the
  * folder. On -1 the old content is unchanged and the temporary file is removed. */
 int wlb_file_write(const char *path, const void *data, size_t length, mode_t mode, struct wlb_error *error);

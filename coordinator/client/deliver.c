@@ -152,10 +152,12 @@ static int by_age(const void *a, const void *b)
 	return (x->written > y->written) - (x->written < y->written);
 }
 
-static bool is_spool(const char *name)
+/* ATTEMPT.SOURCE.jsonl; a temporary file of refused records has another end. */
+static bool has_spool_name(const char *name)
 {
 	size_t length = strlen(name);
-	return name[0] != '.' && length > 6 && strcmp(name + length - 6, ".jsonl") == 0;
+	const char *dot = strchr(name, '.');
+	return name[0] != '.' && length > 6 && dot < name + length - 6 && strcmp(name + length - 6, ".jsonl") == 0;
 }
 
 /* Whether it is a regular file of this account; other accounts deliver their own. */
@@ -201,7 +203,7 @@ static int list_leftovers(const char *dir, struct leftovers *all, struct wlb_err
 	int entries = 0;
 	for (struct dirent *entry = readdir(folder); entry != NULL && entries < ENTRIES_MAX && all->count < SPOOLS_MAX;
 	     entry = readdir(folder), entries++)
-		if (is_spool(entry->d_name) && is_own_file(dirfd(folder), entry->d_name, &about) &&
+		if (has_spool_name(entry->d_name) && is_own_file(dirfd(folder), entry->d_name, &about) &&
 		    leftovers_add(all, dir, entry->d_name, about.st_mtime) != 0)
 			break;
 	closedir(folder);
@@ -218,12 +220,16 @@ struct round {
 	struct wlb_error *error;
 };
 
+/* A spool that cannot be read may be of the run. */
 static bool is_of_run(const struct round *round, const char *path)
 {
 	struct wlb_spool_identity identity;
 	int64_t first_seq;
-	return round->options->run_id == NULL || (wlb_spool_peek(path, &identity, &first_seq, NULL) == 0 &&
-	                                          strcmp(identity.run_id, round->options->run_id) == 0);
+	if (round->options->run_id == NULL)
+		return true;
+	enum wlb_spool_beginning beginning = wlb_spool_peek(path, &identity, &first_seq, NULL);
+	return beginning == WLB_SPOOL_UNREADABLE ||
+	       (beginning == WLB_SPOOL_BEGINS && strcmp(identity.run_id, round->options->run_id) == 0);
 }
 
 static void refuse_rest(const struct round *round, struct wlb_spool *spool)
@@ -236,29 +242,29 @@ static void refuse_rest(const struct round *round, struct wlb_spool *spool)
 	round->result->refused += refused;
 }
 
-/* A file that is not a spool was moved into refused/; one that cannot be opened is still there. */
-static void count_unreadable(const struct round *round, const char *path)
+static void count_not_adopted(struct wlb_deliver_result *result, enum wlb_spool_adoption adoption,
+                              const struct wlb_error *why)
 {
-	if (access(path, F_OK) == 0) {
-		round->result->left++;
-		return;
-	}
-	round->result->refused++;
-	wlb_refused_leave_notice(path, round->error->message);
+	if (adoption == WLB_SPOOL_FOREIGN && result->foreign++ == 0)
+		result->foreign_why = *why;
+	result->busy += adoption == WLB_SPOOL_BUSY;
+	result->spools += adoption == WLB_SPOOL_FAILED;
+	result->left += adoption == WLB_SPOOL_FAILED;
 }
 
 static void deliver_leftover(const struct round *round, const char *path)
 {
-	bool busy;
+	enum wlb_spool_adoption adoption;
+	struct wlb_error why = {0};
 	struct wlb_deliver_result *result = round->result;
-	struct wlb_spool *spool = wlb_spool_adopt(path, &busy, round->error);
-	result->busy += busy;
-	result->spools += !busy;
+	struct wlb_spool *spool = wlb_spool_adopt(path, &adoption, &why);
+	if (adoption == WLB_SPOOL_FAILED)
+		*round->error = why;
 	if (spool == NULL) {
-		if (!busy)
-			count_unreadable(round, path);
+		count_not_adopted(result, adoption, &why);
 		return;
 	}
+	result->spools++;
 	int most_ms = round->options->request_ms > 0 ? round->options->request_ms : REQUEST_MS;
 	enum wlb_delivery outcome = WLB_DELIVERY_MORE;
 	while (!result->away && outcome == WLB_DELIVERY_MORE) {
@@ -298,6 +304,18 @@ int wlb_deliver_folder(const struct wlb_client_config *config, const char *spool
 	return rc;
 }
 
+/* Files of other programs may have such names. */
+static bool may_have_records(const char *dir, const char *name)
+{
+	char path[PATH_MAX];
+	struct wlb_spool_identity identity;
+	int64_t first_seq;
+	if (snprintf(path, sizeof(path), "%s/%s", dir, name) >= (int)sizeof(path))
+		return false;
+	enum wlb_spool_beginning beginning = wlb_spool_peek(path, &identity, &first_seq, NULL);
+	return beginning == WLB_SPOOL_BEGINS || beginning == WLB_SPOOL_UNREADABLE;
+}
+
 bool wlb_deliver_pending(const char *spool_dir)
 {
 	DIR *folder = opendir(spool_dir);
@@ -307,7 +325,8 @@ bool wlb_deliver_pending(const char *spool_dir)
 	struct dirent *entry;
 	struct stat about;
 	for (int entries = 0; !pending && entries < ENTRIES_MAX && (entry = readdir(folder)) != NULL; entries++)
-		pending = is_spool(entry->d_name) && is_own_file(dirfd(folder), entry->d_name, &about);
+		pending = has_spool_name(entry->d_name) && is_own_file(dirfd(folder), entry->d_name, &about) &&
+		          may_have_records(spool_dir, entry->d_name);
 	closedir(folder);
 	return pending;
 }

@@ -27,11 +27,13 @@ struct wlb_deliver_options {
 };
 
 struct wlb_deliver_result {
-	int64_t left;    /* records that are still undelivered */
-	int64_t refused; /* records that were moved into refused/ */
-	int busy;        /* spools that another process is using */
-	int spools;      /* the other spools */
-	bool away;       /* the coordinator or its database did not answer */
+	int64_t left;                 /* records that are still undelivered */
+	int64_t refused;              /* records that were moved into refused/ */
+	int busy;                     /* spools that another process is using */
+	int spools;                   /* the other spools */
+	int foreign;                  /* files with the name of a spool that are none, and are left alone */
+	bool away;                    /* the coordinator or its database did not answer */
+	struct wlb_error foreign_why; /* of the first of the foreign files; set where there are any */
 };
 
 /* Delivers what earlier processes left in `spool_dir`, the oldest first; a missing folder counts as empty. What is
@@ -41,7 +43,7 @@ int wlb_deliver_folder(const struct wlb_client_config *config, const char *spool
                        const struct wlb_deliver_options *options, struct wlb_deliver_result *result,
                        struct wlb_error *error);
 
-/* Whether there is a spool in the folder, in use or not. */
+/* Whether there is a spool in the folder, in use or not, or a file that cannot be read and may be one. */
 bool wlb_deliver_pending(const char *spool_dir);
 
 /* Turns the refused records of `spool_dir` into spools again, so that wlb_deliver_folder sends them once more. Returns

@@ -20,7 +20,6 @@
 enum {
 	REFUSED_BYTES_MAX = 64 * 1024 * 1024, /* of one file */
 	NOTICE_BYTES_MAX = 4096,
-	DAMAGED_BYTES_MAX = 1024 * 1024, /* kept of a damaged line */
 	WHY_MAX = 400,
 };
 
@@ -166,10 +165,26 @@ int wlb_refused_close(struct wlb_refused *refused, struct wlb_error *error)
 
 /* ---- damaged bytes ---------------------------------------------------------------------------------------- */
 
+/* Writes what is kept already, a newline and the new bytes. */
+static int keep_more(const char *path, const char *kept, size_t kept_length, const char *bytes, size_t length,
+                     struct wlb_error *error)
+{
+	char *all = malloc(kept_length + 1 + length);
+	if (all == NULL)
+		return wlb_fail(error, "file %s: out of memory for %zu bytes", path, kept_length + 1 + length);
+	memcpy(all, kept, kept_length);
+	all[kept_length] = '\n';
+	memcpy(all + kept_length + 1, bytes, length);
+	int rc = wlb_file_write(path, all, kept_length + 1 + length, 0600, error);
+	free(all);
+	return rc;
+}
+
 int wlb_refused_keep_bytes(const char *spool_path, int64_t line, const char *bytes, size_t length,
                            struct wlb_error *error)
 {
-	char path[PATH_MAX], name[NAME_MAX + 1];
+	char path[PATH_MAX], name[NAME_MAX + 1], *kept;
+	size_t kept_length;
 	const char *spool = name_of(spool_path);
 	const char *end = strrchr(spool, '.');
 	snprintf(name, sizeof(name), "%.*s", end != NULL ? (int)(end - spool) : -1, spool);
@@ -177,24 +192,14 @@ int wlb_refused_keep_bytes(const char *spool_path, int64_t line, const char *byt
 	snprintf(name + at, sizeof(name) - at, ".%" PRId64, line);
 	if (path_beside(path, spool_path, name, ".damaged", error) != 0)
 		return -1;
-	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return errno == EEXIST ? 0 : fail_io(path, "created", error);
-	int rc = wlb_write_all(fd, bytes, length < DAMAGED_BYTES_MAX ? length : DAMAGED_BYTES_MAX);
-	if (rc != 0) {
-		fail_io(path, "written", error);
-		unlink(path);
-	}
-	close(fd);
-	return rc;
-}
-
-int wlb_refused_keep_spool(const char *spool_path, struct wlb_error *error)
-{
-	char path[PATH_MAX];
-	if (path_beside(path, spool_path, name_of(spool_path), ".damaged", error) != 0)
+	if (access(path, F_OK) != 0)
+		return wlb_file_write(path, bytes, length, 0600, error);
+	if (wlb_file_read(path, REFUSED_BYTES_MAX, &kept, &kept_length, error) != 0)
 		return -1;
-	return rename(spool_path, path) == 0 ? 0 : fail_io(spool_path, "moved into refused/", error);
+	bool is_kept = kept_length >= length && memcmp(kept + kept_length - length, bytes, length) == 0;
+	int rc = is_kept ? 0 : keep_more(path, kept, kept_length, bytes, length, error);
+	free(kept);
+	return rc;
 }
 
 /* ---- the notice ------------------------------------------------------------------------------------------- */

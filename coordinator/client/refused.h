@@ -3,8 +3,8 @@
  * unless a user requests it (`wlb flush --refused DIR`).
  *
  * `ATTEMPT_ID.SOURCE.jsonl` holds refused records, each with the coordinator's message in its member "refused".
- * `ATTEMPT_ID.SOURCE.N.damaged` holds the bytes of line N of a spool that are not a record; `NAME.damaged` is a spool
- * whose header cannot be read. `notice` holds lines that the next command prints for the user.
+ * `ATTEMPT_ID.SOURCE.N.damaged` holds the bytes of line N of a spool that are not a record. `notice` holds lines that
+ * the next command prints for the user.
  */
 #ifndef COORDINATOR_CLIENT_REFUSED_H
 #define COORDINATOR_CLIENT_REFUSED_H
@@ -27,13 +27,10 @@ int wlb_refused_add(struct wlb_refused *refused, const char *line, const char *w
 /* Syncs and closes. */
 int wlb_refused_close(struct wlb_refused *refused, struct wlb_error *error);
 
-/* Keeps bytes of a spool that are not a record; `line` counts from 1, 0 is the header. If bytes of that line are kept
- * already, they stay. */
+/* Keeps bytes of a spool that are not a record; `line` counts from 1. If other bytes of that line are kept already,
+ * they stay before these. On -1 nothing has changed. */
 int wlb_refused_keep_bytes(const char *spool_path, int64_t line, const char *bytes, size_t length,
                            struct wlb_error *error);
-
-/* Moves a spool whose header cannot be read; its path is free afterwards. */
-int wlb_refused_keep_spool(const char *spool_path, struct wlb_error *error);
 
 /* Adds a line to the notice that wlb_refused_take_notice returns. The notice has a bound: what exceeds it is
  * dropped. */

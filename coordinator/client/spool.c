@@ -23,10 +23,12 @@ enum {
 	BUSY_WAIT_MS = 2000, /* wait for a process that is delivering it */
 	BATCH_BYTES = 4 * 1024 * 1024,
 	LINE_BYTES_MAX = 64 * 1024 * 1024,
-	TORN_BYTES_MAX = 64 * 1024,
 	DETAIL_MAX = 512,  /* of an event that replaces a record */
 	REFUSALS_MAX = 64, /* a spool with more is refused as a whole */
 };
+
+/* Instead of the length of a line. */
+enum { LINE_NONE = -1, LINE_UNREADABLE = -2 };
 
 /* A record that is replaced by an event. */
 struct refusal {
@@ -55,23 +57,39 @@ static int fail_io(const struct wlb_spool *spool, const char *what, struct wlb_e
 	return wlb_fail(error, "spool %s: cannot be %s: %s", spool->path, what, strerror(errno));
 }
 
+/* A read that fails says nothing about what the file has: nothing may be cut or removed then. */
+static int fail_read(const struct wlb_spool *spool, struct wlb_error *error)
+{
+	return wlb_fail(error, "spool %s: cannot be read: %s; it is left unchanged: check its file system", spool->path,
+	                strerror(errno));
+}
+
 /* ---- reading lines ---------------------------------------------------------------------------------------- */
 
-/* Length of the line at `offset` without its newline, -1 when there is no newline before `end`. */
+/* Length of the line at `offset` without its newline; LINE_NONE when there is no newline before `end`, LINE_UNREADABLE
+ * with errno set when the file cannot be read. */
 static ssize_t line_length(int fd, off_t offset, off_t end)
 {
 	char chunk[8192];
 	for (off_t at = offset; at < end;) {
 		size_t want = end - at < (off_t)sizeof(chunk) ? (size_t)(end - at) : sizeof(chunk);
-		ssize_t n = pread(fd, chunk, want, at);
-		if (n <= 0)
-			return -1;
-		char *newline = memchr(chunk, '\n', (size_t)n);
+		if (wlb_pread_all(fd, chunk, want, at) != 0)
+			return LINE_UNREADABLE;
+		char *newline = memchr(chunk, '\n', want);
 		if (newline != NULL)
 			return at + (newline - chunk) - offset;
-		at += n;
+		at += (off_t)want;
 	}
-	return -1;
+	return LINE_NONE;
+}
+
+/* The same for a line that is known to be whole; -1 with a message when it cannot be read. */
+static ssize_t whole_line_length(const struct wlb_spool *spool, off_t offset, off_t end, struct wlb_error *error)
+{
+	ssize_t length = line_length(spool->fd, offset, end);
+	if (length == LINE_NONE)
+		errno = EIO;
+	return length >= 0 ? length : fail_read(spool, error);
 }
 
 /* The line as a string of its own; NULL on error. */
@@ -82,11 +100,8 @@ static char *line_read(const struct wlb_spool *spool, off_t offset, ssize_t leng
 		wlb_fail(error, "spool %s: out of memory for a line of %zd bytes", spool->path, length);
 		return NULL;
 	}
-	ssize_t n = pread(spool->fd, line, (size_t)length, offset);
-	if (n != length) {
-		if (n >= 0)
-			errno = EIO;
-		fail_io(spool, "read", error);
+	if (wlb_pread_all(spool->fd, line, (size_t)length, offset) != 0) {
+		fail_read(spool, error);
 		free(line);
 		return NULL;
 	}
@@ -108,55 +123,51 @@ static int write_header(struct wlb_spool *spool, struct wlb_error *error)
 	return 0;
 }
 
-/* Reads the header of the open spool; a file without record numbers is not a spool. */
-static int read_header(struct wlb_spool *spool, struct wlb_spool_identity *found, struct wlb_error *error)
+/* Reads the header of the open spool. A file of refused records, which have no numbers, is not a spool. */
+static enum wlb_spool_beginning read_header(struct wlb_spool *spool, struct wlb_spool_identity *found,
+                                            struct wlb_error *error)
 {
-	int64_t first_seq;
-	char *line = line_read(spool, 0, spool->first - 1, error);
-	if (line == NULL)
-		return -1;
-	int rc = wlb_spool_header_parse(spool->path, line, found, &first_seq, error);
-	free(line);
-	if (rc == 0 && first_seq == WLB_SPOOL_UNNUMBERED)
-		rc = wlb_fail(error, "spool %s: its records have no numbers", spool->path);
-	if (rc != 0)
-		return -1;
-	spool->first_seq = first_seq;
-	spool->acked += first_seq - 1;
-	spool->last_seq += first_seq - 1;
-	return 0;
+	int length;
+	enum wlb_spool_beginning beginning =
+		wlb_spool_header_read(spool->fd, spool->path, found, &spool->first_seq, &length, error);
+	if (beginning == WLB_SPOOL_BEGINS && spool->first_seq == WLB_SPOOL_UNNUMBERED) {
+		wlb_fail(error, "spool %s: its records have no numbers", spool->path);
+		beginning = WLB_SPOOL_BEGINS_OTHERWISE;
+	}
+	if (beginning != WLB_SPOOL_BEGINS)
+		return beginning;
+	spool->first = spool->end = spool->cursor = length;
+	spool->acked = spool->last_seq = spool->first_seq - 1;
+	return beginning;
 }
 
-/* Cuts off and keeps what follows the last whole line: a full disk may have lost only the newline. */
+/* Keeps and then cuts off what follows the last whole line: a full disk may have lost only the newline. */
 static int cut_torn_line(struct wlb_spool *spool, off_t size, struct wlb_error *error)
 {
-	size_t length = (size_t)(size - spool->end);
-	char *bytes = malloc(length < TORN_BYTES_MAX ? length : TORN_BYTES_MAX);
-	ssize_t n = bytes != NULL
-	                    ? pread(spool->fd, bytes, length < TORN_BYTES_MAX ? length : TORN_BYTES_MAX, spool->end)
-	                    : -1;
-	if (n > 0)
-		wlb_refused_keep_bytes(spool->path, spool->last_seq + 1, bytes, (size_t)n, NULL);
+	ssize_t length = size - spool->end;
+	char *bytes = line_read(spool, spool->end, length, error);
+	int rc = bytes != NULL ? wlb_refused_keep_bytes(spool->path, spool->last_seq + 1, bytes, (size_t)length, error)
+	                       : -1;
 	free(bytes);
+	if (rc != 0)
+		return wlb_fail_in(error, "spool %s: its last line is incomplete and is not cut off before it is kept",
+		                   spool->path);
 	return ftruncate(spool->fd, spool->end) == 0 ? 0 : fail_io(spool, "cut to its last whole line", error);
 }
 
-/* Finds the existing records and cuts off a torn last line. If the file is empty or its header is torn, spool->first is
- * 0 afterwards. */
+/* Finds the records after the header and cuts off a torn last line. */
 static int scan(struct wlb_spool *spool, struct wlb_error *error)
 {
 	struct stat about;
+	ssize_t length;
 	if (fstat(spool->fd, &about) != 0)
-		return fail_io(spool, "read", error);
-	ssize_t length = line_length(spool->fd, 0, about.st_size);
-	spool->first = length < 0 ? 0 : length + 1;
-	spool->end = spool->cursor = spool->first;
-	if (length < 0)
-		return 0;
+		return fail_read(spool, error);
 	while ((length = line_length(spool->fd, spool->end, about.st_size)) >= 0) {
 		spool->end += length + 1;
 		spool->last_seq++;
 	}
+	if (length == LINE_UNREADABLE)
+		return fail_read(spool, error);
 	return spool->end < about.st_size ? cut_torn_line(spool, about.st_size, error) : 0;
 }
 
@@ -194,16 +205,20 @@ static struct wlb_spool *spool_new(struct wlb_error *error)
 static int begin_or_continue(struct wlb_spool *spool, struct wlb_error *error)
 {
 	struct wlb_spool_identity found;
-	if (scan(spool, error) != 0)
-		return -1;
-	if (spool->first == 0)
+	switch (read_header(spool, &found, error)) {
+	case WLB_SPOOL_BEGINS:
+		break;
+	case WLB_SPOOL_BEGINS_TORN:
 		return write_header(spool, error);
-	if (read_header(spool, &found, error) != 0)
+	case WLB_SPOOL_BEGINS_OTHERWISE:
+		return wlb_fail_in(error, "another file has the name of the spool and is not replaced: move it away");
+	case WLB_SPOOL_UNREADABLE:
 		return -1;
+	}
 	if (strcmp(found.run_id, spool->identity.run_id) != 0)
 		return wlb_fail(error, "spool %s: belongs to run %s, not %s", spool->path, found.run_id,
 		                spool->identity.run_id);
-	return 0;
+	return scan(spool, error);
 }
 
 struct wlb_spool *wlb_spool_open(const char *dir, const struct wlb_spool_identity *identity, struct wlb_error *error)
@@ -234,28 +249,39 @@ struct wlb_spool *wlb_spool_open(const char *dir, const struct wlb_spool_identit
 static bool is_own(const struct wlb_spool *spool)
 {
 	struct stat about;
-	return fstat(spool->fd, &about) == 0 && about.st_uid == geteuid();
+	return fstat(spool->fd, &about) == 0 && S_ISREG(about.st_mode) && about.st_uid == geteuid();
 }
 
-struct wlb_spool *wlb_spool_adopt(const char *path, bool *busy, struct wlb_error *error)
+/* The header is read before anything else: files of other programs may have such names. */
+static enum wlb_spool_adoption take_over(struct wlb_spool *spool, struct wlb_error *error)
 {
-	*busy = false;
+	int locked = open_locked(spool, O_RDWR, error);
+	if (locked < 0)
+		return WLB_SPOOL_FAILED;
+	if (locked == 0 || !is_own(spool))
+		return WLB_SPOOL_BUSY;
+	switch (read_header(spool, &spool->identity, error)) {
+	case WLB_SPOOL_BEGINS:
+		return scan(spool, error) == 0 ? WLB_SPOOL_ADOPTED : WLB_SPOOL_FAILED;
+	case WLB_SPOOL_BEGINS_TORN: /* closing it as delivered removes it */
+		return WLB_SPOOL_ADOPTED;
+	case WLB_SPOOL_BEGINS_OTHERWISE:
+		return WLB_SPOOL_FOREIGN;
+	default:
+		return WLB_SPOOL_FAILED;
+	}
+}
+
+struct wlb_spool *wlb_spool_adopt(const char *path, enum wlb_spool_adoption *adoption, struct wlb_error *error)
+{
 	struct wlb_spool *spool = spool_new(error);
+	*adoption = WLB_SPOOL_FAILED;
 	if (spool == NULL)
 		return NULL;
 	snprintf(spool->path, sizeof(spool->path), "%s", path);
-	int locked = open_locked(spool, O_RDWR, error);
-	*busy = locked == 0 || (locked == 1 && !is_own(spool));
-	if (*busy) {
-		wlb_spool_close(spool, false);
-		return NULL;
-	}
-	/* A spool without a whole header never had a record: closing it as delivered removes it. */
-	bool scanned = locked == 1 && scan(spool, error) == 0;
-	if (scanned && (spool->first == 0 || read_header(spool, &spool->identity, error) == 0))
+	*adoption = take_over(spool, error);
+	if (*adoption == WLB_SPOOL_ADOPTED)
 		return spool;
-	if (scanned && wlb_refused_keep_spool(path, NULL) == 0)
-		wlb_fail_in(error, "moved into refused/");
 	wlb_spool_close(spool, false);
 	return NULL;
 }
@@ -418,11 +444,9 @@ static int put_records(struct wlb_spool *spool, FILE *body, int max_records, str
 	int64_t last_seq;
 	readable_end(spool, &end, &last_seq);
 	for (int64_t seq = spool->acked + 1; seq <= last_seq && seq - spool->acked <= max_records; seq++) {
-		ssize_t length = line_length(spool->fd, at, end);
-		if (length < 0) {
-			errno = EIO;
-			return fail_io(spool, "read", error);
-		}
+		ssize_t length = whole_line_length(spool, at, end, error);
+		if (length < 0)
+			return -1;
 		bool first = at == spool->cursor;
 		if (!first && at + length - spool->cursor > BATCH_BYTES)
 			break;
@@ -470,11 +494,9 @@ int wlb_spool_acknowledge(struct wlb_spool *spool, int64_t seq, struct wlb_error
 	seq = seq < least ? least : seq > last_seq ? last_seq : seq;
 	off_t at = seq >= spool->acked ? spool->cursor : spool->first;
 	for (int64_t i = seq >= spool->acked ? spool->acked : least; i < seq; i++) {
-		ssize_t length = line_length(spool->fd, at, end);
-		if (length < 0) {
-			errno = EIO;
-			return fail_io(spool, "read", error);
-		}
+		ssize_t length = whole_line_length(spool, at, end, error);
+		if (length < 0)
+			return -1;
 		at += length + 1;
 	}
 	spool->cursor = at;
@@ -497,10 +519,10 @@ static int64_t add_refused(struct wlb_spool *spool, struct wlb_refused *refused,
 	int64_t last_seq, added = 0;
 	readable_end(spool, &end, &last_seq);
 	for (int64_t seq = spool->acked + 1; seq <= last_seq && seq <= spool->acked + count; seq++) {
-		ssize_t length = line_length(spool->fd, at, end);
+		ssize_t length = whole_line_length(spool, at, end, error);
 		char *line = length >= 0 ? line_read(spool, at, length, error) : NULL;
 		if (line == NULL)
-			return length < 0 ? wlb_fail(error, "spool %s: cannot be read", spool->path) : -1;
+			return -1;
 		int rc = 0;
 		if (!is_record(line, seq))
 			rc = wlb_refused_keep_bytes(spool->path, seq, line, (size_t)length, error);

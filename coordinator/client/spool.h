@@ -1,11 +1,12 @@
 /*
  * The spool: a file of what one source of one attempt recorded, kept until the coordinator has it.
  *
- * `DIR/ATTEMPT_ID.SOURCE.jsonl`: line 0 states whose records these are, line n is record n of docs/api.md. A crash can
- * leave a torn last line, which is cut off. A whole line that does not parse (a disk error) is replaced by an event
- * `spool_damaged` in the delivery, so that the sequence has no gap; a record that the coordinator refuses permanently
- * is replaced by an event `record_refused`. What was cut off, damaged or refused is kept in DIR/refused/ (refused.h).
- * A process that has the file open holds its flock(); no other process touches a spool in use.
+ * `DIR/ATTEMPT_ID.SOURCE.jsonl`: line 0 states whose records these are, line n is record n of docs/api.md; a file whose
+ * line 0 does not is never changed. A crash can leave a torn last line, which is kept and cut off. A whole line that
+ * does not parse (a disk error) is replaced by an event `spool_damaged` in the delivery, so that the sequence has no
+ * gap; a record that the coordinator refuses permanently is replaced by an event `record_refused`. What was cut off,
+ * damaged or refused is kept in DIR/refused/ (refused.h). A process that has the file open holds its flock(); no other
+ * process touches a spool in use.
  *
  * One thread may append while another reads and acknowledges; nothing else may run concurrently.
  */
@@ -23,9 +24,15 @@ struct wlb_spool;
 /* Makes the spool in `dir` (made if missing), or continues it. NULL on error, also if another process has it open. */
 struct wlb_spool *wlb_spool_open(const char *dir, const struct wlb_spool_identity *identity, struct wlb_error *error);
 
-/* Takes over a spool that an earlier process left. NULL with *busy set if it is in use, is gone, or belongs to another
- * account. A spool whose header cannot be read is moved into refused/. */
-struct wlb_spool *wlb_spool_adopt(const char *path, bool *busy, struct wlb_error *error);
+enum wlb_spool_adoption {
+	WLB_SPOOL_ADOPTED,
+	WLB_SPOOL_BUSY,    /* it is in use, is gone, or belongs to another account */
+	WLB_SPOOL_FOREIGN, /* it does not begin with the header of a spool: it is left alone; the message says so */
+	WLB_SPOOL_FAILED,  /* it cannot be opened or read now, and is unchanged; the message says why */
+};
+
+/* Takes over a spool that an earlier process left. NULL unless WLB_SPOOL_ADOPTED. */
+struct wlb_spool *wlb_spool_adopt(const char *path, enum wlb_spool_adoption *adoption, struct wlb_error *error);
 
 /* Closes; with `remove_delivered`, a spool without pending records is removed. NULL allowed. */
 void wlb_spool_close(struct wlb_spool *spool, bool remove_delivered);

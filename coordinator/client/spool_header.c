@@ -8,9 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <jansson.h>
+
+#include "common/file.h"
 
 enum {
 	FORMAT_FROM_1 = 1, /* the first record has number 1 */
@@ -52,8 +55,9 @@ int wlb_spool_header(char header[WLB_SPOOL_HEADER_MAX], const struct wlb_spool_i
 	                identity->source, numbers);
 }
 
-int wlb_spool_header_parse(const char *path, const char *line, struct wlb_spool_identity *found, int64_t *first_seq,
-                           struct wlb_error *error)
+/* -1 with the rule when the line is not the header of a spool. */
+static int parse_header(const char *path, const char *line, struct wlb_spool_identity *found, int64_t *first_seq,
+                        struct wlb_error *error)
 {
 	json_t *header = json_loads(line, 0, NULL);
 	int format = 0;
@@ -71,15 +75,49 @@ int wlb_spool_header_parse(const char *path, const char *line, struct wlb_spool_
 	return rc;
 }
 
-int wlb_spool_peek(const char *path, struct wlb_spool_identity *identity, int64_t *first_seq, struct wlb_error *error)
+/* A writer that ended while it wrote the header leaves its first bytes; a file of another program begins otherwise. */
+static bool is_torn_header(const char *bytes, size_t length)
+{
+	static const char beginning[] = "{\"wlb_spool\":";
+	size_t common = length < sizeof(beginning) - 1 ? length : sizeof(beginning) - 1;
+	return length < WLB_SPOOL_HEADER_MAX - 1 && memcmp(bytes, beginning, common) == 0;
+}
+
+enum wlb_spool_beginning wlb_spool_header_read(int fd, const char *path, struct wlb_spool_identity *identity,
+                                               int64_t *first_seq, int *length, struct wlb_error *error)
 {
 	char line[WLB_SPOOL_HEADER_MAX];
+	struct stat about;
+	*length = 0;
+	int rc = fstat(fd, &about);
+	size_t bytes = rc != 0 ? 0 : (uintmax_t)about.st_size < sizeof(line) ? (size_t)about.st_size : sizeof(line) - 1;
+	if (rc != 0 || wlb_pread_all(fd, line, bytes, 0) != 0) {
+		wlb_fail(error, "spool %s: cannot be read: %s; it is left unchanged: check its file system", path,
+		         strerror(errno));
+		return WLB_SPOOL_UNREADABLE;
+	}
+	char *newline = memchr(line, '\n', bytes);
+	if (newline == NULL && is_torn_header(line, bytes)) {
+		wlb_fail(error, "spool %s: its header is incomplete", path);
+		return WLB_SPOOL_BEGINS_TORN;
+	}
+	*(newline != NULL ? newline : line) = '\0';
+	if (parse_header(path, line, identity, first_seq, error) != 0)
+		return WLB_SPOOL_BEGINS_OTHERWISE;
+	*length = (int)(newline - line) + 1;
+	return WLB_SPOOL_BEGINS;
+}
+
+enum wlb_spool_beginning wlb_spool_peek(const char *path, struct wlb_spool_identity *identity, int64_t *first_seq,
+                                        struct wlb_error *error)
+{
+	int length;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-	if (fd < 0)
-		return wlb_fail(error, "spool %s: cannot be opened: %s", path, strerror(errno));
-	ssize_t length = read(fd, line, sizeof(line) - 1);
+	if (fd < 0) {
+		wlb_fail(error, "spool %s: cannot be opened: %s", path, strerror(errno));
+		return WLB_SPOOL_UNREADABLE;
+	}
+	enum wlb_spool_beginning beginning = wlb_spool_header_read(fd, path, identity, first_seq, &length, error);
 	close(fd);
-	line[length > 0 ? length : 0] = '\0';
-	line[strcspn(line, "\n")] = '\0';
-	return wlb_spool_header_parse(path, line, identity, first_seq, error);
+	return beginning;
 }

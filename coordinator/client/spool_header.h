@@ -23,12 +23,21 @@ int wlb_spool_identify(struct wlb_spool_identity *identity, const char *run_id, 
 enum { WLB_SPOOL_HEADER_MAX = 384, WLB_SPOOL_UNNUMBERED = 0 };
 int wlb_spool_header(char header[WLB_SPOOL_HEADER_MAX], const struct wlb_spool_identity *identity, int64_t first_seq);
 
-/* Reads that line, without its newline; `path` is for messages. -1 with the rule when it is not the header of a spool.
- */
-int wlb_spool_header_parse(const char *path, const char *line, struct wlb_spool_identity *identity, int64_t *first_seq,
-                           struct wlb_error *error);
+/* What a file begins with. */
+enum wlb_spool_beginning {
+	WLB_SPOOL_BEGINS = 0,       /* a whole header */
+	WLB_SPOOL_BEGINS_TORN,      /* nothing, or the first bytes of a header: no record was ever in it */
+	WLB_SPOOL_BEGINS_OTHERWISE, /* it is no file of records */
+	WLB_SPOOL_UNREADABLE,       /* the file cannot be read now */
+};
 
-/* Reads only the first line of a file of records. */
-int wlb_spool_peek(const char *path, struct wlb_spool_identity *identity, int64_t *first_seq, struct wlb_error *error);
+/* Reads the first line of the open file `path`. *length is then its length with the newline, 0 unless the header is
+ * whole. In the other cases the message says what is wrong. */
+enum wlb_spool_beginning wlb_spool_header_read(int fd, const char *path, struct wlb_spool_identity *identity,
+                                               int64_t *first_seq, int *length, struct wlb_error *error);
+
+/* The same for a file that is not open. */
+enum wlb_spool_beginning wlb_spool_peek(const char *path, struct wlb_spool_identity *identity, int64_t *first_seq,
+                                        struct wlb_error *error);
 
 #endif

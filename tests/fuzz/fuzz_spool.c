@@ -29,10 +29,10 @@ static int64_t check_batch(const char *batch, int64_t first_seq)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-	bool busy;
+	enum wlb_spool_adoption adoption;
 	struct wlb_error error;
-	struct wlb_spool *spool = wlb_spool_adopt(scratch_write("a.rank0.jsonl", data, bytes), &busy, &error);
-	must(!busy);
+	struct wlb_spool *spool = wlb_spool_adopt(scratch_write("a.rank0.jsonl", data, bytes), &adoption, &error);
+	must(adoption != WLB_SPOOL_BUSY && (spool != NULL) == (adoption == WLB_SPOOL_ADOPTED));
 	while (spool != NULL && wlb_spool_pending(spool) > 0) {
 		int64_t pending = wlb_spool_pending(spool), acked = wlb_spool_acked(spool);
 		char *batch = wlb_spool_batch(spool, MOST_RECORDS, &error);

@@ -80,6 +80,9 @@ static int flush_once(struct flush *flush, struct folder *folder)
 		wlb_clock_sleep_ms(100);
 	}
 	print_notice(flush, folder->path);
+	if (result.foreign > 0 && !flush->quiet)
+		fprintf(stderr, "wlb flush: %d file%s left alone in %s: %s\n", result.foreign,
+		        result.foreign == 1 ? " is" : "s are", folder->path, result.foreign_why.message);
 	if (result.left > 0)
 		return wlb_fail_in(&flush->error, "%lld records are left in %s", (long long)result.left, folder->path);
 	if (result.busy == 0)

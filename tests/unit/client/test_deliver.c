@@ -246,22 +246,31 @@ static void spools_of_other_runs_are_not_asked_about(void **state)
 	assert_int_equal(c->stored, 5);
 }
 
-static void what_is_no_spool_is_moved_and_said_once(void **state)
+/* A folder of a user's data, which a user may name by mistake. */
+static void files_that_are_no_spools_are_left_alone(void **state)
 {
+	static const char *const names[] = {"train.jsonl", "train.part1.jsonl", "a.b.jsonl", ".c.d.jsonl"};
 	struct coordinator *c = *state;
-	char moved[200];
+	char file[400], *text;
 	assert_int_equal(wlb_dir_make(folder, 0700, NULL), 0);
-	assert_int_equal(wlb_file_write(path, "no header\n", 10, 0600, NULL), 0);
-	struct wlb_error error;
-	struct wlb_deliver_result result = deliver_of(c, NULL, &error);
-	assert_int_equal(result.left, 0);
-	assert_int_equal(result.refused, 1);
-	snprintf(moved, sizeof(moved), "%s/a-1.rank0.jsonl.damaged", refused);
-	assert_int_equal(access(moved, F_OK), 0);
-	char *notice = wlb_refused_take_notice(folder);
-	assert_non_null(strstr(notice, path));
-	free(notice);
-	assert_int_equal(deliver_of(c, NULL, &error).spools, 0);
+	for (int i = 0; i < 4; i++) {
+		snprintf(file, sizeof(file), "%s/%s", folder, names[i]);
+		assert_int_equal(wlb_file_write(file, "{\"text\":1}\n{\"te", 16, 0600, NULL), 0);
+	}
+	assert_false(wlb_deliver_pending(folder));
+	struct wlb_deliver_result result = deliver_of(c, NULL, NULL);
+	assert_int_equal(result.left + result.refused + result.spools + result.busy, 0);
+	assert_int_equal(result.foreign, 2);
+	assert_non_null(strstr(result.foreign_why.message, "not the header of a spool"));
+	assert_int_equal(access(refused, F_OK), -1);
+	for (int i = 0; i < 4; i++) {
+		snprintf(file, sizeof(file), "%s/%s", folder, names[i]);
+		assert_int_equal(wlb_file_read(file, 100, &text, NULL, NULL), 0);
+		assert_string_equal(text, "{\"text\":1}\n{\"te");
+		free(text);
+	}
+	leave_spool(1, (const int[]){0});
+	assert_true(wlb_deliver_pending(folder));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -274,7 +283,7 @@ int main(void)
 		TEST(a_run_that_is_refused_is_set_aside_as_a_whole),
 		TEST(an_answer_that_is_no_refusal_changes_nothing),
 		TEST(spools_of_other_runs_are_not_asked_about),
-		TEST(what_is_no_spool_is_moved_and_said_once),
+		TEST(files_that_are_no_spools_are_left_alone),
 	};
 	return cmocka_run_group_tests(tests, munged_start, munged_stop);
 }

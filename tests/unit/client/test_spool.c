@@ -168,7 +168,7 @@ static void a_spool_goes_on_after_a_crash(void **state)
 
 static void a_torn_header_begins_anew(void **state)
 {
-	bool busy;
+	enum wlb_spool_adoption adoption;
 	(void)state;
 	assert_int_equal(wlb_file_write(path, "{\"wlb_sp", 8, 0600, NULL), 0);
 	struct wlb_spool *spool = opened();
@@ -176,7 +176,7 @@ static void a_torn_header_begins_anew(void **state)
 	assert_batch(spool, 100, 1, 2);
 	wlb_spool_close(spool, false);
 	assert_int_equal(wlb_file_write(path, "{\"wlb_sp", 8, 0600, NULL), 0);
-	spool = wlb_spool_adopt(path, &busy, NULL);
+	spool = wlb_spool_adopt(path, &adoption, NULL);
 	assert_non_null(spool);
 	assert_int_equal(wlb_spool_pending(spool), 0);
 	wlb_spool_close(spool, true);
@@ -231,15 +231,15 @@ static void two_never_share_a_spool(void **state)
 {
 	struct wlb_spool *spool = opened();
 	struct wlb_error error;
-	bool busy = false;
+	enum wlb_spool_adoption adoption;
 	(void)state;
 	append_steps(spool, 1, 1);
-	assert_null(wlb_spool_adopt(path, &busy, &error));
-	assert_true(busy);
+	assert_null(wlb_spool_adopt(path, &adoption, &error));
+	assert_int_equal(adoption, WLB_SPOOL_BUSY);
 	assert_null(wlb_spool_open(folder, &identity, &error));
 	assert_non_null(strstr(error.message, "in use"));
 	wlb_spool_close(spool, false);
-	assert_non_null(spool = wlb_spool_adopt(path, &busy, &error));
+	assert_non_null(spool = wlb_spool_adopt(path, &adoption, &error));
 	assert_string_equal(wlb_spool_identity(spool)->run_id, "12.2");
 	wlb_spool_close(spool, false);
 }
@@ -253,6 +253,46 @@ static void another_runs_spool_is_left_alone(void **state)
 	assert_int_equal(wlb_spool_identify(&other, "13", "a-1", "rank0", &error), 0);
 	assert_null(wlb_spool_open(folder, &other, &error));
 	assert_non_null(strstr(error.message, "belongs to run 12.2"));
+}
+
+/* Files of another program that have such a name: with and without a newline at their end, on one line, empty. */
+static void files_of_others_are_left_alone(void **state)
+{
+	static const char *const others[] = {
+		"{\"text\":\"one\"}\n{\"text\":\"tw", "{\"text\":\"one\"}", "{\"wlb_spool\":1}\n{\"seq\":1",
+		"{\"wlb_spool\":2,\"run_id\":\"1\",\"attempt_id\":\"a\",\"source\":\"r\",\"first_seq\":0}\n"};
+	enum wlb_spool_adoption adoption;
+	struct wlb_error error;
+	char *text;
+	(void)state;
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		assert_int_equal(wlb_file_write(path, others[i], strlen(others[i]), 0600, NULL), 0);
+		assert_null(wlb_spool_adopt(path, &adoption, &error));
+		assert_int_equal(adoption, WLB_SPOOL_FOREIGN);
+		assert_non_null(strstr(error.message, path));
+		assert_null(wlb_spool_open(folder, &identity, &error));
+		assert_non_null(strstr(error.message, "move it away"));
+		assert_int_equal(wlb_file_read(path, 1000, &text, NULL, NULL), 0);
+		assert_string_equal(text, others[i]);
+		free(text);
+	}
+}
+
+/* The bytes of each are kept, also where both were to be the same record. */
+static void two_crashes_at_the_same_record(void **state)
+{
+	struct wlb_spool *spool = opened();
+	(void)state;
+	append_steps(spool, 1, 1);
+	wlb_spool_close(spool, false);
+	for (int i = 0; i < 3; i++) {
+		FILE *file = fopen(path, "a");
+		fputs(i == 0 ? "{\"seq\":2,\"first" : "{\"seq\":2,\"second", file);
+		fclose(file);
+		wlb_spool_close(opened(), false);
+		assert_whole();
+	}
+	assert_kept(2, "{\"seq\":2,\"first\n{\"seq\":2,\"second");
 }
 
 /* A file-size limit stands for a full disk: the write comes up short, and half a record must not stay. */
@@ -319,6 +359,7 @@ int main(void)
 		TEST(a_spool_goes_on_after_a_crash),    TEST(a_torn_header_begins_anew),
 		TEST(a_damaged_line_leaves_no_gap),     TEST(bad_records_and_names_are_refused),
 		TEST(two_never_share_a_spool),          TEST(another_runs_spool_is_left_alone),
+		TEST(files_of_others_are_left_alone),   TEST(two_crashes_at_the_same_record),
 		TEST(a_full_disk_leaves_whole_records), TEST(sigkill_tears_at_most_the_last_line),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
