@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <pwd.h>
 #include <signal.h>
@@ -20,7 +21,7 @@
 
 enum {
 	FOLDERS_MAX = 16,
-	WORDS = 5, /* of the command before the folders */
+	WORDS = 7, /* of the command before the folders */
 	NOTE_BYTES_MAX = FOLDERS_MAX * PATH_MAX,
 	ENTRIES_MAX = 20000, /* of a folder that are looked at */
 	SESSION_MS = 1000,   /* for the child to have a session of its own; takes microseconds */
@@ -98,6 +99,7 @@ void wlb_delivery_note(spank_t sp, const struct wlb_spank_args *args)
 
 struct delivery {
 	const struct wlb_spank_args *args;
+	uint32_t job_id;
 	uid_t uid;
 	char *folders[FOLDERS_MAX + 1];
 	int count;
@@ -177,8 +179,11 @@ static void detach_from_slurmd(void)
  * process. */
 static _Noreturn void run_delivery(struct delivery *delivery)
 {
-	const char *argv[WORDS + FOLDERS_MAX + 1] = {"wlb", "flush", "--quiet", "--wait", wait_s};
+	char job_id[16];
+	const char *argv[WORDS + FOLDERS_MAX + 1] = {"wlb",  "flush",       "--quiet", "--wait",
+	                                             wait_s, "--ended-job", job_id};
 	int count = WORDS;
+	snprintf(job_id, sizeof(job_id), "%" PRIu32, delivery->job_id);
 	setsid();
 	close(delivery->started);
 	detach_from_slurmd();
@@ -240,10 +245,9 @@ void wlb_delivery_start(spank_t sp, const struct wlb_spank_args *args)
 {
 	struct delivery delivery = {.args = args};
 	char name[NAME_MAX + 1];
-	uint32_t job_id = 0;
-	if (spank_get_item(sp, S_JOB_ID, &job_id) != ESPANK_SUCCESS ||
+	if (spank_get_item(sp, S_JOB_ID, &delivery.job_id) != ESPANK_SUCCESS ||
 	    spank_get_item(sp, S_JOB_UID, &delivery.uid) != ESPANK_SUCCESS ||
-	    !wlb_state_dir_name(job_id, "", name, sizeof(name)))
+	    !wlb_state_dir_name(delivery.job_id, "", name, sizeof(name)))
 		return;
 	if (read_note(&delivery, name) > 0)
 		start_process(&delivery);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <jansson.h>
@@ -232,6 +233,24 @@ static bool is_of_run(const struct round *round, const char *path)
 	       (beginning == WLB_SPOOL_BEGINS && strcmp(identity.run_id, round->options->run_id) == 0);
 }
 
+/* The number after the last record that the coordinator has of a source: its reply to records far ahead states it. */
+static int64_t ask_next_seq(struct wlb_connection *connection, const struct wlb_spool_identity *identity,
+                            int timeout_ms, struct wlb_error *error)
+{
+	char path[128], body[256];
+	struct wlb_reply reply;
+	snprintf(path, sizeof(path), "/v1/runs/%s/records", identity->run_id);
+	snprintf(body, sizeof(body), "{\"attempt_id\":\"%s\",\"source\":\"%s\",\"first_seq\":%lld,\"records\":[]}",
+	         identity->attempt_id, identity->source, (long long)INT64_MAX / 4);
+	if (wlb_connection_call(connection, "POST", path, body, timeout_ms, &reply, error) != 0)
+		return -1;
+	int64_t acked = reply.status == 409 ? reply_acked(&reply) : -1;
+	if (acked < 0)
+		wlb_reply_failure(&reply, error);
+	free(reply.body);
+	return acked >= 0 ? acked + 1 : -1;
+}
+
 static void refuse_rest(const struct round *round, struct wlb_spool *spool)
 {
 	struct wlb_error why = *round->error;
@@ -252,6 +271,44 @@ static void count_not_adopted(struct wlb_deliver_result *result, enum wlb_spool_
 	result->left += adoption == WLB_SPOOL_FAILED;
 }
 
+/* A spool that may have a writer is delivered again and again while it grows: what is stored is not sent again. */
+static void skip_stored(const struct round *round, struct wlb_spool *spool, int timeout_ms)
+{
+	int64_t next_seq = ask_next_seq(round->connection, wlb_spool_identity(spool), timeout_ms, NULL);
+	if (next_seq > 0)
+		wlb_spool_acknowledge(spool, next_seq - 1, NULL);
+}
+
+/* Whether the spool has no writer any more; -1 if it cannot be read. */
+static int has_ended(const struct round *round, struct wlb_spool *spool)
+{
+	const struct wlb_deliver_options *options = round->options;
+	if (options->run_id != NULL)
+		return 1;
+	/* What is written later is of a job that was queued again. */
+	if (options->ended_job != 0 && options->ended_job == wlb_spool_identity(spool)->job_id &&
+	    wlb_spool_written_s(spool) <= options->ended_s)
+		return 1;
+	return wlb_spool_has_ended(spool, round->error);
+}
+
+static int request_ms_left(const struct round *round)
+{
+	int left_ms = wlb_clock_left_ms(round->deadline_ms);
+	int most_ms = round->options->request_ms > 0 ? round->options->request_ms : REQUEST_MS;
+	return left_ms < most_ms ? left_ms : most_ms;
+}
+
+static enum wlb_delivery deliver_adopted(const struct round *round, struct wlb_spool *spool)
+{
+	enum wlb_delivery outcome = WLB_DELIVERY_MORE;
+	int timeout_ms;
+	while (!round->result->away && outcome == WLB_DELIVERY_MORE && (timeout_ms = request_ms_left(round)) > 0)
+		outcome = wlb_deliver_batch(round->connection, spool, timeout_ms, round->error);
+	round->result->away = round->result->away || outcome == WLB_DELIVERY_AWAY;
+	return outcome;
+}
+
 static void deliver_leftover(const struct round *round, const char *path)
 {
 	enum wlb_spool_adoption adoption;
@@ -260,25 +317,23 @@ static void deliver_leftover(const struct round *round, const char *path)
 	struct wlb_spool *spool = wlb_spool_adopt(path, &adoption, &why);
 	if (adoption == WLB_SPOOL_FAILED)
 		*round->error = why;
-	if (spool == NULL) {
-		count_not_adopted(result, adoption, &why);
+	int ended = spool != NULL ? has_ended(round, spool) : -1;
+	if (ended < 0) {
+		count_not_adopted(result, spool != NULL ? WLB_SPOOL_FAILED : adoption, &why);
+		wlb_spool_close(spool, false);
 		return;
 	}
-	result->spools++;
-	int most_ms = round->options->request_ms > 0 ? round->options->request_ms : REQUEST_MS;
-	enum wlb_delivery outcome = WLB_DELIVERY_MORE;
-	while (!result->away && outcome == WLB_DELIVERY_MORE) {
-		int left_ms = wlb_clock_left_ms(round->deadline_ms);
-		if (left_ms == 0)
-			break;
-		outcome = wlb_deliver_batch(round->connection, spool, left_ms < most_ms ? left_ms : most_ms,
-		                            round->error);
-	}
-	if (outcome == WLB_DELIVERY_REFUSED)
+	if (ended == 0 && !result->away && request_ms_left(round) > 0)
+		skip_stored(round, spool, request_ms_left(round));
+	enum wlb_delivery outcome = deliver_adopted(round, spool);
+	bool refused = outcome == WLB_DELIVERY_REFUSED;
+	if (refused && ended == 1)
 		refuse_rest(round, spool);
-	result->away = result->away || outcome == WLB_DELIVERY_AWAY;
-	result->left += wlb_spool_pending(spool);
-	wlb_spool_close(spool, true);
+	int64_t left = refused && ended == 0 ? 0 : wlb_spool_pending(spool);
+	bool removed = wlb_spool_close(spool, ended == 1);
+	result->left += left;
+	result->kept += left == 0 && !removed;
+	result->spools += left > 0 || removed;
 }
 
 int wlb_deliver_folder(const struct wlb_client_config *config, const char *spool_dir,
@@ -333,22 +388,14 @@ bool wlb_deliver_pending(const char *spool_dir)
 
 /* ---- refused records, again ----------------------------------------------------------------------------------- */
 
-/* The number after the last record that the coordinator has of a source: its reply to records far ahead states it. */
-static int64_t ask_next_seq(struct wlb_connection *connection, const struct wlb_spool_identity *identity,
-                            int timeout_ms, struct wlb_error *error)
+/* Nobody writes to a spool that was refused records: it is removed as soon as it is delivered. */
+static void mark_idle(const char *dir, const char *name)
 {
-	char path[128], body[256];
-	struct wlb_reply reply;
-	snprintf(path, sizeof(path), "/v1/runs/%s/records", identity->run_id);
-	snprintf(body, sizeof(body), "{\"attempt_id\":\"%s\",\"source\":\"%s\",\"first_seq\":%lld,\"records\":[]}",
-	         identity->attempt_id, identity->source, (long long)INT64_MAX / 4);
-	if (wlb_connection_call(connection, "POST", path, body, timeout_ms, &reply, error) != 0)
-		return -1;
-	int64_t acked = reply.status == 409 ? reply_acked(&reply) : -1;
-	if (acked < 0)
-		wlb_reply_failure(&reply, error);
-	free(reply.body);
-	return acked >= 0 ? acked + 1 : -1;
+	char path[PATH_MAX];
+	const struct timespec idle_since = {.tv_sec = time(NULL) - WLB_SPOOL_IDLE_S};
+	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, idle_since};
+	if (snprintf(path, sizeof(path), "%s/%s", dir, name) < (int)sizeof(path))
+		utimensat(AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW);
 }
 
 static int restore_file(struct wlb_connection *connection, const char *dir, const char *path, int timeout_ms,
@@ -360,7 +407,11 @@ static int restore_file(struct wlb_connection *connection, const char *dir, cons
 		return -1;
 	if (first_seq == WLB_SPOOL_UNNUMBERED)
 		first_seq = ask_next_seq(connection, &identity, timeout_ms, error);
-	return first_seq > 0 ? wlb_refused_restore(dir, strrchr(path, '/') + 1, first_seq, error) : -1;
+	const char *name = strrchr(path, '/') + 1;
+	int restored = first_seq > 0 ? wlb_refused_restore(dir, name, first_seq, error) : -1;
+	if (restored == 1)
+		mark_idle(dir, name);
+	return restored;
 }
 
 int wlb_deliver_restore(const struct wlb_client_config *config, const char *spool_dir, int timeout_ms,

@@ -21,18 +21,22 @@ enum wlb_delivery wlb_deliver_batch(struct wlb_connection *connection, struct wl
                                     struct wlb_error *error);
 
 struct wlb_deliver_options {
-	const char *run_id; /* only the records of this run; NULL: all */
+	const char *run_id; /* only the records of this run, of which no attempt runs any more; NULL: all */
+	int64_t ended_job;  /* a job that has ended: its spools that were not written after ended_s have no writer; 0:
+	                       none */
+	int64_t ended_s;    /* Unix time */
 	int timeout_ms;     /* for the whole call */
 	int request_ms;     /* for one request; 0: 5 s */
 };
 
 struct wlb_deliver_result {
-	int64_t left;                 /* records that are still undelivered */
-	int64_t refused;              /* records that were moved into refused/ */
-	int busy;                     /* spools that another process is using */
-	int spools;                   /* the other spools */
-	int foreign;                  /* files with the name of a spool that are none, and are left alone */
-	bool away;                    /* the coordinator or its database did not answer */
+	int64_t left;    /* records that are still undelivered */
+	int64_t refused; /* records that were moved into refused/ */
+	int busy;        /* spools that another process is using */
+	int spools;      /* the other spools */
+	int kept;        /* spools that stay since they may have a writer; what is in them is stored, or refused */
+	int foreign;     /* files with the name of a spool that are none, and are left alone */
+	bool away;       /* the coordinator or its database did not answer */
 	struct wlb_error foreign_why; /* of the first of the foreign files; set where there are any */
 };
 

@@ -140,8 +140,10 @@ static bool send_records(struct wlb_reporter *r, int64_t until_ms, int timeout_m
 
 static void tick(struct wlb_reporter *r, int64_t next_ms)
 {
-	if (r->spool != NULL)
+	if (r->spool != NULL) {
 		wlb_spool_sync(r->spool, NULL);
+		wlb_spool_touch(r->spool);
+	}
 	if (r->connection == NULL)
 		return;
 	int64_t now_ms = wlb_clock_ms();

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <jansson.h>
@@ -21,6 +22,7 @@
 
 enum {
 	BUSY_WAIT_MS = 2000, /* wait for a process that is delivering it */
+	TOUCH_MS = 60000,
 	BATCH_BYTES = 4 * 1024 * 1024,
 	LINE_BYTES_MAX = 64 * 1024 * 1024,
 	DETAIL_MAX = 512,  /* of an event that replaces a record */
@@ -46,7 +48,10 @@ struct wlb_spool {
 	off_t end;
 	int64_t last_seq;
 	bool dirty;
-	off_t cursor; /* offset of the record after the acknowledged ones; only the reader uses it and acked */
+	off_t rest;         /* bytes after `end` when the file was opened: an incomplete line */
+	time_t written_s;   /* when somebody wrote to it last, then */
+	int64_t touched_ms; /* when wlb_spool_touch last set the file's time */
+	off_t cursor;       /* offset of the record after the acknowledged ones; only the reader uses it and acked */
 	int64_t acked;
 	struct refusal refusals[REFUSALS_MAX]; /* likewise */
 	int refusal_count;
@@ -141,38 +146,51 @@ static enum wlb_spool_beginning read_header(struct wlb_spool *spool, struct wlb_
 	return beginning;
 }
 
-/* Keeps and then cuts off what follows the last whole line: a full disk may have lost only the newline. */
-static int cut_torn_line(struct wlb_spool *spool, off_t size, struct wlb_error *error)
-{
-	ssize_t length = size - spool->end;
-	char *bytes = line_read(spool, spool->end, length, error);
-	int rc = bytes != NULL ? wlb_refused_keep_bytes(spool->path, spool->last_seq + 1, bytes, (size_t)length, error)
-	                       : -1;
-	free(bytes);
-	if (rc != 0)
-		return wlb_fail_in(error, "spool %s: its last line is incomplete and is not cut off before it is kept",
-		                   spool->path);
-	return ftruncate(spool->fd, spool->end) == 0 ? 0 : fail_io(spool, "cut to its last whole line", error);
-}
-
-/* Finds the records after the header and cuts off a torn last line. */
+/* Finds the records after the header, if there is one, and what follows the last whole line. */
 static int scan(struct wlb_spool *spool, struct wlb_error *error)
 {
 	struct stat about;
-	ssize_t length;
+	ssize_t length = LINE_NONE;
 	if (fstat(spool->fd, &about) != 0)
 		return fail_read(spool, error);
-	while ((length = line_length(spool->fd, spool->end, about.st_size)) >= 0) {
+	while (spool->first > 0 && (length = line_length(spool->fd, spool->end, about.st_size)) >= 0) {
 		spool->end += length + 1;
 		spool->last_seq++;
 	}
 	if (length == LINE_UNREADABLE)
 		return fail_read(spool, error);
-	return spool->end < about.st_size ? cut_torn_line(spool, about.st_size, error) : 0;
+	spool->rest = about.st_size - spool->end;
+	spool->written_s = about.st_mtime;
+	return 0;
+}
+
+/* Keeps the incomplete line after the last record, of which a full disk may have lost only the newline. */
+static int keep_rest(const struct wlb_spool *spool, struct wlb_error *error)
+{
+	char *bytes = line_read(spool, spool->end, spool->rest, error);
+	if (bytes == NULL)
+		return -1;
+	int rc = wlb_refused_keep_bytes(spool->path, spool->last_seq + 1, bytes, (size_t)spool->rest, error);
+	free(bytes);
+	return rc;
+}
+
+static int cut_rest(struct wlb_spool *spool, struct wlb_error *error)
+{
+	if (spool->rest == 0)
+		return 0;
+	if (keep_rest(spool, error) != 0)
+		return wlb_fail_in(error, "spool %s: its last line is incomplete and is not cut off before it is kept",
+		                   spool->path);
+	if (ftruncate(spool->fd, spool->end) != 0)
+		return fail_io(spool, "cut to its last whole line", error);
+	spool->rest = 0;
+	return 0;
 }
 
 /* Returns 1 if locked, 0 if another process has it (or it was removed meanwhile), -1 on error. File systems without
- * locks count as locked: a record that two processes deliver is stored once. */
+ * locks count as locked, and others lock for one host alone: a record that two processes deliver is stored once, and
+ * wlb_spool_has_ended() is asked before a spool is removed. */
 static int open_locked(struct wlb_spool *spool, int flags, struct wlb_error *error)
 {
 	struct stat about;
@@ -218,7 +236,7 @@ static int begin_or_continue(struct wlb_spool *spool, struct wlb_error *error)
 	if (strcmp(found.run_id, spool->identity.run_id) != 0)
 		return wlb_fail(error, "spool %s: belongs to run %s, not %s", spool->path, found.run_id,
 		                spool->identity.run_id);
-	return scan(spool, error);
+	return scan(spool, error) == 0 ? cut_rest(spool, error) : -1;
 }
 
 struct wlb_spool *wlb_spool_open(const char *dir, const struct wlb_spool_identity *identity, struct wlb_error *error)
@@ -262,9 +280,8 @@ static enum wlb_spool_adoption take_over(struct wlb_spool *spool, struct wlb_err
 		return WLB_SPOOL_BUSY;
 	switch (read_header(spool, &spool->identity, error)) {
 	case WLB_SPOOL_BEGINS:
+	case WLB_SPOOL_BEGINS_TORN:
 		return scan(spool, error) == 0 ? WLB_SPOOL_ADOPTED : WLB_SPOOL_FAILED;
-	case WLB_SPOOL_BEGINS_TORN: /* closing it as delivered removes it */
-		return WLB_SPOOL_ADOPTED;
 	case WLB_SPOOL_BEGINS_OTHERWISE:
 		return WLB_SPOOL_FOREIGN;
 	default:
@@ -286,17 +303,28 @@ struct wlb_spool *wlb_spool_adopt(const char *path, enum wlb_spool_adoption *ado
 	return NULL;
 }
 
-void wlb_spool_close(struct wlb_spool *spool, bool remove_delivered)
+/* Removes the file unless it has records that are pending, or more than this process has seen. */
+static bool remove_delivered_file(const struct wlb_spool *spool)
+{
+	struct stat about;
+	if (spool->last_seq > spool->acked || fstat(spool->fd, &about) != 0 ||
+	    about.st_size != spool->end + spool->rest)
+		return false;
+	if (spool->rest > 0 && spool->first > 0 && keep_rest(spool, NULL) != 0)
+		return false;
+	return unlink(spool->path) == 0 || errno == ENOENT;
+}
+
+bool wlb_spool_close(struct wlb_spool *spool, bool remove_delivered)
 {
 	if (spool == NULL)
-		return;
-	if (spool->fd >= 0) {
-		if (remove_delivered && wlb_spool_pending(spool) == 0)
-			unlink(spool->path);
+		return false;
+	bool removed = spool->fd >= 0 && remove_delivered && remove_delivered_file(spool);
+	if (spool->fd >= 0)
 		close(spool->fd);
-	}
 	pthread_mutex_destroy(&spool->lock);
 	free(spool);
+	return removed;
 }
 
 /* ---- writing ---------------------------------------------------------------------------------------------- */
@@ -355,6 +383,15 @@ int wlb_spool_sync(struct wlb_spool *spool, struct wlb_error *error)
 	return 0;
 }
 
+void wlb_spool_touch(struct wlb_spool *spool)
+{
+	int64_t now_ms = wlb_clock_ms();
+	if (spool->touched_ms != 0 && now_ms - spool->touched_ms < TOUCH_MS)
+		return;
+	spool->touched_ms = now_ms;
+	futimens(spool->fd, NULL);
+}
+
 /* ---- delivering ------------------------------------------------------------------------------------------- */
 
 /* The end and the last number of what can be read now. */
@@ -384,16 +421,21 @@ const struct wlb_spool_identity *wlb_spool_identity(const struct wlb_spool *spoo
 	return &spool->identity;
 }
 
-/* Whether a line is the complete record `seq`. */
-static bool is_record(const char *line, int64_t seq)
+enum line_kind { LINE_DAMAGED, LINE_RECORD, LINE_ATTEMPT_END };
+
+/* What a line is that should be the complete record `seq`. */
+static enum line_kind kind_of_line(const char *line, int64_t seq)
 {
 	json_int_t found;
+	const char *type;
+	enum line_kind kind = LINE_DAMAGED;
 	json_t *record = json_loads(line, 0, NULL);
-	bool sound = json_unpack(record, "{s:I, s:F, s:s, s:o}", "seq", &found, "time", &(double){0}, "type",
-	                         &(const char *){0}, "data", &(json_t *){0}) == 0 &&
-	             found == seq;
+	if (json_unpack(record, "{s:I, s:F, s:s, s:o}", "seq", &found, "time", &(double){0}, "type", &type, "data",
+	                &(json_t *){0}) == 0 &&
+	    found == seq)
+		kind = strcmp(type, "attempt_end") == 0 ? LINE_ATTEMPT_END : LINE_RECORD;
 	json_decref(record);
-	return sound;
+	return kind;
 }
 
 static const struct refusal *find_refusal(const struct wlb_spool *spool, int64_t seq)
@@ -427,7 +469,7 @@ static int put_record(struct wlb_spool *spool, FILE *body, off_t offset, ssize_t
 		snprintf(detail, sizeof(detail), "record %" PRId64 " was refused and is kept in refused/: %s", seq,
 		         refusal->why);
 		rc = put_event(body, seq, "record_refused", detail);
-	} else if (is_record(line, seq)) {
+	} else if (kind_of_line(line, seq) != LINE_DAMAGED) {
 		fputs(line, body);
 	} else {
 		wlb_refused_keep_bytes(spool->path, seq, line, (size_t)length, NULL);
@@ -504,6 +546,41 @@ int wlb_spool_acknowledge(struct wlb_spool *spool, int64_t seq, struct wlb_error
 	return 0;
 }
 
+/* Leaves the lines from `at` on to a later delivery: another host may see a line in part while it is written. */
+static void stop_before(struct wlb_spool *spool, off_t at, int64_t seq)
+{
+	spool->rest += spool->end - at;
+	spool->end = at;
+	spool->last_seq = seq - 1;
+}
+
+int wlb_spool_has_ended(struct wlb_spool *spool, struct wlb_error *error)
+{
+	off_t at = spool->first;
+	enum line_kind kind = LINE_RECORD;
+	if (time(NULL) - spool->written_s >= WLB_SPOOL_IDLE_S)
+		return 1;
+	for (int64_t seq = spool->first_seq; seq <= spool->last_seq; seq++) {
+		ssize_t length = whole_line_length(spool, at, spool->end, error);
+		char *line = length >= 0 ? line_read(spool, at, length, error) : NULL;
+		if (line == NULL)
+			return -1;
+		kind = kind_of_line(line, seq);
+		free(line);
+		if (kind == LINE_DAMAGED) {
+			stop_before(spool, at, seq);
+			return 0;
+		}
+		at += length + 1;
+	}
+	return kind == LINE_ATTEMPT_END && spool->rest == 0;
+}
+
+time_t wlb_spool_written_s(const struct wlb_spool *spool)
+{
+	return spool->written_s;
+}
+
 /* ---- refused ---------------------------------------------------------------------------------------------- */
 
 const char *wlb_spool_path(const struct wlb_spool *spool)
@@ -524,7 +601,7 @@ static int64_t add_refused(struct wlb_spool *spool, struct wlb_refused *refused,
 		if (line == NULL)
 			return -1;
 		int rc = 0;
-		if (!is_record(line, seq))
+		if (kind_of_line(line, seq) == LINE_DAMAGED)
 			rc = wlb_refused_keep_bytes(spool->path, seq, line, (size_t)length, error);
 		else if (find_refusal(spool, seq) == NULL)
 			rc = wlb_refused_add(refused, line, why, error);

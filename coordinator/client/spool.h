@@ -2,11 +2,14 @@
  * The spool: a file of what one source of one attempt recorded, kept until the coordinator has it.
  *
  * `DIR/ATTEMPT_ID.SOURCE.jsonl`: line 0 states whose records these are, line n is record n of docs/api.md; a file whose
- * line 0 does not is never changed. A crash can leave a torn last line, which is kept and cut off. A whole line that
- * does not parse (a disk error) is replaced by an event `spool_damaged` in the delivery, so that the sequence has no
- * gap; a record that the coordinator refuses permanently is replaced by an event `record_refused`. What was cut off,
- * damaged or refused is kept in DIR/refused/ (refused.h). A process that has the file open holds its flock(); no other
- * process touches a spool in use.
+ * line 0 does not is never changed. A crash can leave a torn last line, which is kept, and cut off by the next writer.
+ * A whole line that does not parse (a disk error) is replaced by an event `spool_damaged` in the delivery, so that the
+ * sequence has no gap; a record that the coordinator refuses permanently is replaced by an event `record_refused`. What
+ * was cut off, damaged or refused is kept in DIR/refused/ (refused.h).
+ *
+ * A process that has the file open holds its flock(); no other process touches a spool in use. On some file systems
+ * locks fail, or other hosts do not see them. So only the writer of a spool cuts it, and others remove it only where it
+ * is known to have no writer any more (wlb_spool_has_ended).
  *
  * One thread may append while another reads and acknowledges; nothing else may run concurrently.
  */
@@ -15,6 +18,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "coordinator/client/spool_header.h"
 #include "libwlb/wlb.h"
@@ -34,14 +38,28 @@ enum wlb_spool_adoption {
 /* Takes over a spool that an earlier process left. NULL unless WLB_SPOOL_ADOPTED. */
 struct wlb_spool *wlb_spool_adopt(const char *path, enum wlb_spool_adoption *adoption, struct wlb_error *error);
 
-/* Closes; with `remove_delivered`, a spool without pending records is removed. NULL allowed. */
-void wlb_spool_close(struct wlb_spool *spool, bool remove_delivered);
+/* Whether an adopted spool has no writer any more: its last record is the attempt's end, or nobody has written to it
+ * for WLB_SPOOL_IDLE_S. Returns 1 if so, -1 if it cannot be read. Where it returns 0, records from the first damaged
+ * one on are not delivered with this spool: they may be complete later. */
+enum { WLB_SPOOL_IDLE_S = 600 };
+int wlb_spool_has_ended(struct wlb_spool *spool, struct wlb_error *error);
+
+/* When somebody wrote to an adopted spool last, by the clock of its file system. */
+time_t wlb_spool_written_s(const struct wlb_spool *spool);
+
+/* Closes; with `remove_delivered`, a spool without pending records is removed, unless another process has added to it.
+ * Returns whether it is removed. NULL allowed. */
+bool wlb_spool_close(struct wlb_spool *spool, bool remove_delivered);
 
 /* Appends a record with the current time; `data` is a JSON object. On -1 the spool is unchanged. */
 int wlb_spool_append(struct wlb_spool *spool, const char *type, const char *data, struct wlb_error *error);
 
 /* fdatasync, if something was appended since the last one. */
 int wlb_spool_sync(struct wlb_spool *spool, struct wlb_error *error);
+
+/* For the writer, to be called every few seconds: sets the file's time at most once a minute, by which processes on
+ * other hosts see that the spool has a writer. */
+void wlb_spool_touch(struct wlb_spool *spool);
 
 /* Records that are not acknowledged yet. */
 int64_t wlb_spool_pending(struct wlb_spool *spool);

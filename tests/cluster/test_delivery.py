@@ -66,7 +66,12 @@ class DeliveryTest(ClusterTest):
         self.folder(name).mkdir(exist_ok=True)
         path = self.folder(name) / f"{attempt}.{source}.jsonl"
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        self.set_idle(path)
         return path
+
+    def set_idle(self, path):
+        """As if nobody had written to it for longer than a writer is silent."""
+        os.utime(path, (time.time() - 3600,) * 2)
 
 
 class Away(DeliveryTest):
@@ -125,6 +130,48 @@ class Away(DeliveryTest):
         self.cluster.run("wlb", "runs", env=env)
         wait_for("an empty folder", lambda: self.spools("given-up") == [], 5)
         wait_for("an empty list", lambda: not listed.exists(), 5)
+
+
+class WriterElsewhere(DeliveryTest):
+    """A spool whose writer is on a host of which no lock is seen here."""
+
+    def add(self, path, seq, detail, end="\n"):
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"seq": seq, "time": time.time(), "type": "event",
+                                   "data": {"kind": "elsewhere", "detail": detail}})[:None if end else 20] + end)
+
+    def stored(self, run):
+        return [event["detail"] for event in self.show(run)["events"] if event["kind"] == "elsewhere"]
+
+    def test_its_records_are_delivered_and_the_file_stays(self):
+        job = self.submit("wlb run -- true")
+        self.complete(job)
+        path = self.write_spool(job, [], "elsewhere")
+        self.add(path, 1, "first")
+        self.add(path, 2, "half", end="")
+        size = path.stat().st_size
+        result = self.cluster.run("wlb", "flush", "elsewhere")
+        self.assertIn("1 spool may have a writer on another host", result.stdout)
+        self.assertEqual((self.stored(job), path.stat().st_size), (["first"], size))
+        with path.open("r+", encoding="utf-8") as file:  # the half record is whole now
+            file.truncate(size - 20)
+        self.add(path, 2, "second")
+        self.cluster.run("wlb", "flush", "elsewhere")
+        self.assertEqual(self.stored(job), ["first", "second"])
+        self.assertTrue(path.exists())
+        self.set_idle(path)
+        self.cluster.run("wlb", "runs")  # delivers in the folders that are listed
+        wait_for("an empty folder", lambda: self.spools("elsewhere") == [], 5)
+        self.assertEqual(self.stored(job), ["first", "second"])
+        self.assertFalse((self.folder("elsewhere") / "refused").exists())
+
+    def test_a_job_that_has_ended_has_no_writer(self):
+        job = self.submit("wlb run -- true")
+        self.complete(job)
+        path = self.write_spool(job, [], "elsewhere")
+        self.add(path, 1, "last")
+        self.cluster.run("wlb", "flush", "--ended-job", job, "elsewhere")
+        self.assertEqual((self.stored(job), self.spools("elsewhere")), (["last"], []))
 
 
 class OtherUser(DeliveryTest):
@@ -209,6 +256,7 @@ class Refused(DeliveryTest):
         damaged = self.write_spool(earlier, ["this is not JSON", whole], "damaged")
         with damaged.open("a", encoding="utf-8") as file:
             file.write('{"seq":3,"time":17')
+        self.set_idle(damaged)
         headless = self.folder("damaged") / "x.rank0.jsonl"
         headless.write_text("no header\n", encoding="utf-8")
         result = self.cluster.run("wlb", "flush", "damaged")

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/clock.h"
@@ -43,13 +44,21 @@ struct flush {
 	int count;
 	int timeout_s;
 	int wait_s; /* 0: one round */
+	int64_t ended_job;
 	bool refused;
 	bool quiet;
 	int64_t began_ms;
+	int64_t began_s; /* Unix time */
 	int64_t left;
 	bool away;
 	struct wlb_error error; /* why something is left */
 };
+
+static struct wlb_deliver_options deliver_options(const struct flush *flush, int timeout_ms)
+{
+	return (struct wlb_deliver_options){
+		.timeout_ms = timeout_ms, .ended_job = flush->ended_job, .ended_s = flush->began_s};
+}
 
 static void print_notice(const struct flush *flush, const char *dir)
 {
@@ -61,7 +70,25 @@ static void print_notice(const struct flush *flush, const char *dir)
 	free(notice);
 }
 
+/* A folder in which something stays is listed, so that a later command removes it. */
+static void list_or_remove(const char *dir, bool stays)
+{
+	if (stays)
+		wlb_pending_add(dir);
+	else
+		wlb_pending_remove(dir);
+}
+
 /* ---- one round ------------------------------------------------------------------------------------------------ */
+
+static void print_delivered(const char *dir, const struct wlb_deliver_result *result)
+{
+	printf("everything in %s is delivered%s\n", dir,
+	       result->busy > 0 ? " but what a running job still writes" : "");
+	if (result->kept > 0)
+		printf("%d spool%s may have a writer on another host: removed once nothing was added for %d minutes\n",
+		       result->kept, result->kept == 1 ? "" : "s", WLB_SPOOL_IDLE_S / 60);
+}
 
 static int flush_once(struct flush *flush, struct folder *folder)
 {
@@ -69,7 +96,7 @@ static int flush_once(struct flush *flush, struct folder *folder)
 	int64_t until_ms = flush->began_ms + flush->timeout_s * INT64_C(1000);
 	int64_t in_use_until_ms = wlb_clock_ms() + IN_USE_MS, away_until_ms = wlb_clock_ms() + AWAY_MS;
 	for (;;) {
-		struct wlb_deliver_options options = {.timeout_ms = wlb_clock_left_ms(until_ms)};
+		struct wlb_deliver_options options = deliver_options(flush, wlb_clock_left_ms(until_ms));
 		if (wlb_deliver_folder(&flush->config, folder->path, &options, &result, &flush->error) != 0)
 			return -1;
 		bool again = result.left > 0 ? result.away && wlb_clock_left_ms(away_until_ms) > 0 &&
@@ -85,12 +112,10 @@ static int flush_once(struct flush *flush, struct folder *folder)
 		        result.foreign == 1 ? " is" : "s are", folder->path, result.foreign_why.message);
 	if (result.left > 0)
 		return wlb_fail_in(&flush->error, "%lld records are left in %s", (long long)result.left, folder->path);
-	if (result.busy == 0)
-		wlb_pending_remove(folder->path);
+	if (result.busy == 0 || result.kept > 0)
+		list_or_remove(folder->path, result.kept > 0);
 	if (!flush->quiet)
-		printf(result.busy == 0 ? "everything in %s is delivered\n"
-		                        : "everything in %s is delivered but what a running job still writes\n",
-		       folder->path);
+		print_delivered(folder->path, &result);
 	return 0;
 }
 
@@ -123,27 +148,25 @@ static void unlock_folder(struct folder *folder)
 	folder->lock = -1;
 }
 
-static void finish_folder(struct folder *folder, bool empty)
+static void finish_folder(struct folder *folder)
 {
-	if (empty)
-		wlb_pending_remove(folder->path);
 	unlock_folder(folder);
 	folder->done = true;
 }
 
-/* One round over a folder. The folder is done once a round finds nothing, so that a flush that waits for the lock may
- * end. */
+/* One round over a folder. The folder is done once a round finds nothing to do, so that a flush that waits for the lock
+ * may end. */
 static void deliver_round(struct flush *flush, struct folder *folder)
 {
 	struct wlb_deliver_result result;
-	struct wlb_deliver_options options = {.timeout_ms = ROUND_MS};
+	struct wlb_deliver_options options = deliver_options(flush, ROUND_MS);
 	if (folder->lock < 0 && (folder->lock = lock_folder(folder->path)) < 0) {
 		if (wlb_clock_ms() - flush->began_ms > OTHER_FLUSH_MS || access(folder->path, W_OK) != 0)
 			folder->done = true;
 		return;
 	}
 	if (wlb_deliver_folder(&flush->config, folder->path, &options, &result, &flush->error) != 0) {
-		finish_folder(folder, false);
+		finish_folder(folder);
 		return;
 	}
 	flush->away = flush->away || result.away;
@@ -156,10 +179,12 @@ static void deliver_round(struct flush *flush, struct folder *folder)
 		folder->in_use_since_ms = 0;
 	else if (folder->in_use_since_ms == 0)
 		folder->in_use_since_ms = wlb_clock_ms();
-	if (result.spools == 0 && result.busy == 0)
-		finish_folder(folder, true);
-	else if (folder->in_use_since_ms != 0 && wlb_clock_ms() - folder->in_use_since_ms > IN_USE_WAIT_MS)
-		finish_folder(folder, false);
+	bool waited = folder->in_use_since_ms != 0 && wlb_clock_ms() - folder->in_use_since_ms > IN_USE_WAIT_MS;
+	bool empty = result.spools == 0 && result.busy == 0;
+	if (empty || (waited && result.kept > 0))
+		list_or_remove(folder->path, result.kept > 0);
+	if (empty || waited)
+		finish_folder(folder);
 }
 
 static bool all_done(const struct flush *flush)
@@ -275,6 +300,7 @@ static int flush_folders(void *values, struct wlb_error *error)
 {
 	struct flush *flush = values;
 	flush->began_ms = wlb_clock_ms();
+	flush->began_s = time(NULL);
 	int rc = find_folders(flush, &flush->error);
 	if (rc == 0 && flush->count == 0 && !flush->quiet)
 		puts("no folder is known where records wait");
@@ -297,6 +323,10 @@ static const struct wlb_option options[] = {
                     "while the coordinator is away, try again for this long, in pauses of 0.5 to 5 seconds; a "
                     "folder has one such process, which ends when the folder is empty"),
          .min = 1, .max = 7 * 86400},
+	{WLB_OPTION(INT64, "ended-job", FIELD(ended_job), "JOBID",
+                    "this job has ended, as its epilog knows: its spools that nobody has written since are removed as "
+                    "soon as they are delivered"),
+         .min = 1, .max = UINT32_MAX},
 	{WLB_OPTION(FLAG, "refused", FIELD(refused), NULL,
                     "send the records in refused/, which the coordinator refused before, again")},
 	{WLB_OPTION(FLAG, "quiet", FIELD(quiet), NULL, "print nothing; the next command prints what was refused")},
@@ -305,7 +335,7 @@ static const struct wlb_option options[] = {
 static const struct wlb_option_table table = {
 	.command = "wlb flush",
 	.about = "Delivers the records that wait in DIR to the coordinator. Records it has already are ignored there, "
-		 "so this may be repeated. Spools that a running job writes are left to it.",
+		 "so this may be repeated. Spools that a running job writes are not removed.",
 	.options = options,
 	.count = sizeof(options) / sizeof(options[0]),
 };

@@ -1,5 +1,7 @@
 /* What a coordinator refuses for good, and what only looks like it. */
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -107,28 +111,64 @@ static int end(void **state)
 	return 0;
 }
 
-/* Leaves a spool of `count` records; those whose numbers are in `bad` (ended by 0) are bad. */
-static void leave_spool(int count, const int *bad)
+/* ---- file systems whose locks fail, or that other hosts do not see -------------------------------------------- */
+
+static int lock_result; /* of every flock(): 0, or an errno */
+static bool locks_fail;
+
+int __real_flock(int fd, int operation);
+int __wrap_flock(int fd, int operation);
+int __wrap_flock(int fd, int operation)
+{
+	if (!locks_fail)
+		return __real_flock(fd, operation);
+	errno = lock_result;
+	return lock_result == 0 ? 0 : -1;
+}
+
+/* ---- spools --------------------------------------------------------------------------------------------------- */
+
+static void set_age(int age_s)
+{
+	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = time(NULL) - age_s}};
+	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+static struct wlb_spool *opened(void)
 {
 	struct wlb_spool_identity identity;
 	wlb_spool_identify(&identity, "12", "a-1", "rank0", NULL);
 	struct wlb_spool *spool = wlb_spool_open(folder, &identity, NULL);
 	assert_non_null(spool);
+	return spool;
+}
+
+/* Leaves a spool of `count` records; those whose numbers are in `bad` (ended by 0) are bad. */
+static void leave_spool(int count, const int *bad)
+{
+	struct wlb_spool *spool = opened();
 	for (int seq = 1; seq <= count; seq++) {
 		bool is_bad = *bad == seq;
 		bad += is_bad;
 		assert_int_equal(wlb_spool_append(spool, is_bad ? "bad" : "good", "{}", NULL), 0);
 	}
 	wlb_spool_close(spool, false);
+	set_age(WLB_SPOOL_IDLE_S);
+}
+
+static struct wlb_deliver_result deliver_with(struct coordinator *c, struct wlb_deliver_options options,
+                                              struct wlb_error *error)
+{
+	struct wlb_client_config config = server_config(c->server);
+	struct wlb_deliver_result result;
+	options.timeout_ms = 20000;
+	assert_int_equal(wlb_deliver_folder(&config, folder, &options, &result, error), 0);
+	return result;
 }
 
 static struct wlb_deliver_result deliver_of(struct coordinator *c, const char *run_id, struct wlb_error *error)
 {
-	struct wlb_client_config config = server_config(c->server);
-	struct wlb_deliver_options options = {.run_id = run_id, .timeout_ms = 20000};
-	struct wlb_deliver_result result;
-	assert_int_equal(wlb_deliver_folder(&config, folder, &options, &result, error), 0);
-	return result;
+	return deliver_with(c, (struct wlb_deliver_options){.run_id = run_id}, error);
 }
 
 static int restore(struct coordinator *c)
@@ -273,6 +313,83 @@ static void files_that_are_no_spools_are_left_alone(void **state)
 	assert_true(wlb_deliver_pending(folder));
 }
 
+static void append_good(struct wlb_spool *spool, int count)
+{
+	for (int i = 0; i < count; i++)
+		assert_int_equal(wlb_spool_append(spool, "good", "{}", NULL), 0);
+}
+
+/* The locks of a file system fail, or are those of one host alone: a flush on another host gets the spool of a live
+ * writer. What it delivers is stored once, and what the writer adds later is not lost. */
+static void a_spool_with_a_writer_elsewhere_stays(void **state)
+{
+	static const int results[] = {ENOSYS, 0};
+	struct coordinator *c = *state;
+	struct stat before, after;
+	locks_fail = true;
+	for (int i = 0; i < 2; i++) {
+		lock_result = results[i];
+		c->stored = 0;
+		struct wlb_spool *writer = opened();
+		append_good(writer, 5);
+		FILE *half = fopen(path, "a"); /* as far as the other host sees a record */
+		fputs("{\"seq\":6,", half);
+		fclose(half);
+		assert_int_equal(stat(path, &before), 0);
+		struct wlb_deliver_result result = deliver_of(c, NULL, NULL);
+		assert_int_equal(result.kept, 1);
+		assert_int_equal(result.left + result.refused + result.spools, 0);
+		assert_int_equal(c->stored, 5);
+		assert_int_equal(stat(path, &after), 0);
+		assert_true(after.st_ino == before.st_ino && after.st_size == before.st_size);
+		append_good(writer, 5);
+		c->requests = 0;
+		deliver_of(c, NULL, NULL);
+		assert_int_equal(c->stored, 10);
+		assert_int_equal(c->requests, 2); /* which are stored, and those that are not */
+		wlb_spool_close(writer, false);
+		set_age(WLB_SPOOL_IDLE_S);
+		result = deliver_of(c, NULL, NULL);
+		assert_int_equal(result.kept + result.left, 0);
+		assert_int_equal(access(path, F_OK), -1);
+		for (int seq = 1; seq <= 10; seq++)
+			assert_int_equal(c->kinds[seq], KIND_GOOD);
+	}
+	locks_fail = false;
+}
+
+/* The epilog of a job knows that it has ended; the job may have been queued again, and run. */
+static void spools_of_an_ended_job_are_removed_at_once(void **state)
+{
+	struct coordinator *c = *state;
+	struct wlb_deliver_options options = {.ended_job = 13, .ended_s = time(NULL) - 10};
+	leave_spool(5, (const int[]){0});
+	set_age(20);
+	assert_int_equal(deliver_with(c, options, NULL).kept, 1);
+	options.ended_job = 12;
+	set_age(5);
+	assert_int_equal(deliver_with(c, options, NULL).kept, 1);
+	set_age(20);
+	assert_int_equal(deliver_with(c, options, NULL).kept, 0);
+	assert_int_equal(access(path, F_OK), -1);
+	assert_int_equal(c->stored, 5);
+}
+
+/* It is looked at again once it has no writer, and then it is moved. */
+static void a_refused_spool_with_a_writer_stays(void **state)
+{
+	struct coordinator *c = *state;
+	c->status = 403;
+	leave_spool(3, (const int[]){0});
+	set_age(0);
+	struct wlb_deliver_result result = deliver_of(c, NULL, NULL);
+	assert_int_equal(result.kept, 1);
+	assert_int_equal(result.refused + result.left, 0);
+	assert_null(wlb_refused_take_notice(folder));
+	assert_int_equal(deliver_of(c, "12", NULL).refused, 3);
+	assert_int_equal(access(path, F_OK), -1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -283,6 +400,9 @@ int main(void)
 		TEST(a_run_that_is_refused_is_set_aside_as_a_whole),
 		TEST(an_answer_that_is_no_refusal_changes_nothing),
 		TEST(spools_of_other_runs_are_not_asked_about),
+		TEST(a_spool_with_a_writer_elsewhere_stays),
+		TEST(spools_of_an_ended_job_are_removed_at_once),
+		TEST(a_refused_spool_with_a_writer_stays),
 		TEST(files_that_are_no_spools_are_left_alone),
 	};
 	return cmocka_run_group_tests(tests, munged_start, munged_stop);

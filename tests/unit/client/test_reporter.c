@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -7,7 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -162,10 +165,10 @@ static struct wlb_reporter *started(struct coordinator *c, const struct wlb_repo
 	return reporter;
 }
 
-/* Records that are left in the tests' folder. */
+/* Records that are left in the tests' folder, of a run that has ended. */
 static int64_t deliver(const struct wlb_client_config *config, int timeout_ms, struct wlb_error *error)
 {
-	struct wlb_deliver_options options = {.timeout_ms = timeout_ms};
+	struct wlb_deliver_options options = {.run_id = "12", .timeout_ms = timeout_ms};
 	struct wlb_deliver_result result;
 	assert_int_equal(wlb_deliver_folder(config, munged_folder(), &options, &result, error), 0);
 	return result.left;
@@ -184,11 +187,18 @@ static void assert_each_once(struct coordinator *c, int count)
 		assert_int_equal(c->seen[seq], 1);
 }
 
-static bool spool_is_there(void)
+/* The spool's time; 0: it is not there. */
+static time_t spool_written_s(void)
 {
 	char path[128];
+	struct stat about;
 	snprintf(path, sizeof(path), "%s/a-1.rank0.jsonl", munged_folder());
-	return access(path, F_OK) == 0;
+	return stat(path, &about) == 0 ? about.st_mtime : 0;
+}
+
+static bool spool_is_there(void)
+{
+	return spool_written_s() != 0;
 }
 
 static void records_arrive_once_in_batches(void **state)
@@ -219,6 +229,26 @@ static void what_is_left_is_delivered_later(void **state)
 	assert_int_equal(deliver(&config, 5000, &error), 0);
 	assert_each_once(c, 30);
 	assert_false(spool_is_there());
+}
+
+/* By its time other hosts see that it has a writer, also where that has nothing to record. */
+static void a_spool_shows_that_it_has_a_writer(void **state)
+{
+	struct coordinator *c = *state;
+	char path[128];
+	const struct timespec hour_ago = {.tv_sec = time(NULL) - 3600};
+	SET(c, away_status, 503);
+	struct wlb_reporter *reporter = started(c, &(struct wlb_reporter_options){.source = "rank0"});
+	record_steps(reporter, 1);
+	assert_int_equal(wlb_reporter_stop(reporter, 100), 1);
+	snprintf(path, sizeof(path), "%s/a-1.rank0.jsonl", munged_folder());
+	assert_int_equal(utimensat(AT_FDCWD, path, (struct timespec[]){hour_ago, hour_ago}, 0), 0);
+	reporter = started(c, &(struct wlb_reporter_options){.source = "rank0"});
+	WAIT_UNTIL(spool_written_s() > hour_ago.tv_sec + 3000, 5000);
+	SET(c, away_status, 0);
+	wlb_reporter_stop(reporter, 0);
+	struct wlb_client_config config = server_config(c->server);
+	assert_int_equal(deliver(&config, 5000, NULL), 0);
 }
 
 static void a_coordinator_that_comes_back_gets_everything(void **state)
@@ -393,6 +423,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(records_arrive_once_in_batches),
 		TEST(what_is_left_is_delivered_later),
+		TEST(a_spool_shows_that_it_has_a_writer),
 		TEST(a_coordinator_that_comes_back_gets_everything),
 		TEST(a_database_that_lost_records_gets_them_again),
 		TEST(a_silent_coordinator_holds_nobody_up),

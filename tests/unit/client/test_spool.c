@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -7,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -295,6 +298,107 @@ static void two_crashes_at_the_same_record(void **state)
 	assert_kept(2, "{\"seq\":2,\"first\n{\"seq\":2,\"second");
 }
 
+static void assert_ended(bool ended)
+{
+	enum wlb_spool_adoption adoption;
+	struct wlb_spool *spool = wlb_spool_adopt(path, &adoption, NULL);
+	assert_non_null(spool);
+	assert_int_equal(wlb_spool_has_ended(spool, NULL), ended);
+	wlb_spool_close(spool, false);
+}
+
+static void set_age(int age_s)
+{
+	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = time(NULL) - age_s}};
+	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+static void append_text(const char *text)
+{
+	FILE *file = fopen(path, "a");
+	fputs(text, file);
+	fclose(file);
+}
+
+static void a_spool_has_a_writer_until_it_ends_or_is_idle(void **state)
+{
+	struct wlb_spool *spool = opened();
+	(void)state;
+	wlb_spool_close(spool, false);
+	assert_ended(false);
+	spool = opened();
+	append_steps(spool, 1, 2);
+	wlb_spool_close(spool, false);
+	assert_ended(false);
+	set_age(WLB_SPOOL_IDLE_S - 10);
+	assert_ended(false);
+	set_age(-3600); /* the clock of a file server is ahead */
+	assert_ended(false);
+	set_age(WLB_SPOOL_IDLE_S);
+	assert_ended(true);
+	spool = opened();
+	wlb_spool_touch(spool);
+	wlb_spool_close(spool, false);
+	assert_ended(false);
+	spool = opened();
+	assert_int_equal(wlb_spool_append(spool, "attempt_end", "{}", NULL), 0);
+	wlb_spool_close(spool, false);
+	assert_ended(true);
+	append_text("{\"seq\":4,");
+	assert_ended(false);
+}
+
+/* What one host has written another may see late and with holes. */
+static void what_may_be_complete_later_is_not_damaged(void **state)
+{
+	enum wlb_spool_adoption adoption;
+	struct wlb_spool *spool = opened();
+	(void)state;
+	append_steps(spool, 1, 3);
+	wlb_spool_close(spool, false);
+	append_text("{\"seq\":4,\"time\":1\n{\"seq\":5,\"time\":1.5,\"type\":\"step\",\"data\":{\"step\":5}}\n");
+	spool = wlb_spool_adopt(path, &adoption, NULL);
+	assert_non_null(spool);
+	assert_int_equal(wlb_spool_has_ended(spool, NULL), 0);
+	assert_int_equal(wlb_spool_pending(spool), 3);
+	assert_batch(spool, 100, 1, 3);
+	wlb_spool_close(spool, false);
+	assert_int_equal(access(kept_path(4), F_OK), -1);
+	set_age(WLB_SPOOL_IDLE_S);
+	spool = wlb_spool_adopt(path, &adoption, NULL);
+	assert_int_equal(wlb_spool_has_ended(spool, NULL), 1);
+	assert_int_equal(wlb_spool_pending(spool), 5);
+	wlb_spool_close(spool, false);
+}
+
+/* Whoever adopts it does not cut it, and removes it only if the bytes are kept. */
+static void a_torn_line_is_cut_by_its_writer_alone(void **state)
+{
+	enum wlb_spool_adoption adoption;
+	char *before, *after;
+	struct wlb_spool *spool = opened();
+	(void)state;
+	append_steps(spool, 1, 2);
+	wlb_spool_close(spool, false);
+	append_text("{\"seq\":3,\"ti");
+	assert_int_equal(wlb_file_read(path, 1000, &before, NULL, NULL), 0);
+	spool = wlb_spool_adopt(path, &adoption, NULL);
+	assert_int_equal(wlb_spool_pending(spool), 2);
+	assert_int_equal(wlb_file_read(path, 1000, &after, NULL, NULL), 0);
+	assert_string_equal(after, before);
+	free(before);
+	free(after);
+	assert_int_equal(wlb_spool_acknowledge(spool, 2, NULL), 0);
+	append_text("me\":1"); /* the writer goes on */
+	assert_false(wlb_spool_close(spool, true));
+	assert_int_equal(access(path, F_OK), 0);
+	spool = wlb_spool_adopt(path, &adoption, NULL);
+	assert_int_equal(wlb_spool_acknowledge(spool, 2, NULL), 0);
+	assert_true(wlb_spool_close(spool, true));
+	assert_int_equal(access(path, F_OK), -1);
+	assert_kept(3, "{\"seq\":3,\"time\":1");
+}
+
 /* A file-size limit stands for a full disk: the write comes up short, and half a record must not stay. */
 static void a_full_disk_leaves_whole_records(void **state)
 {
@@ -355,12 +459,21 @@ static void sigkill_tears_at_most_the_last_line(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(records_come_out_as_they_went_in), TEST(a_coordinator_may_know_less_or_more),
-		TEST(a_spool_goes_on_after_a_crash),    TEST(a_torn_header_begins_anew),
-		TEST(a_damaged_line_leaves_no_gap),     TEST(bad_records_and_names_are_refused),
-		TEST(two_never_share_a_spool),          TEST(another_runs_spool_is_left_alone),
-		TEST(files_of_others_are_left_alone),   TEST(two_crashes_at_the_same_record),
-		TEST(a_full_disk_leaves_whole_records), TEST(sigkill_tears_at_most_the_last_line),
+		TEST(records_come_out_as_they_went_in),
+		TEST(a_coordinator_may_know_less_or_more),
+		TEST(a_spool_goes_on_after_a_crash),
+		TEST(a_torn_header_begins_anew),
+		TEST(a_damaged_line_leaves_no_gap),
+		TEST(bad_records_and_names_are_refused),
+		TEST(two_never_share_a_spool),
+		TEST(another_runs_spool_is_left_alone),
+		TEST(a_spool_has_a_writer_until_it_ends_or_is_idle),
+		TEST(what_may_be_complete_later_is_not_damaged),
+		TEST(a_torn_line_is_cut_by_its_writer_alone),
+		TEST(files_of_others_are_left_alone),
+		TEST(two_crashes_at_the_same_record),
+		TEST(a_full_disk_leaves_whole_records),
+		TEST(sigkill_tears_at_most_the_last_line),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
