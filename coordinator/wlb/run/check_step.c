@@ -12,6 +12,7 @@
 
 #include "common/clock.h"
 #include "coordinator/slurm/slurm_api.h"
+#include "coordinator/wlb/run/check_environment.h"
 
 enum {
 	END_MS = 2000, /* for srun to end its step after SIGTERM */
@@ -22,20 +23,6 @@ enum {
 
 /* ---- srun -------------------------------------------------------------------------------------------------------- */
 
-/* It is a step of none of the attempts, which would have an agent and a layout. */
-static void forget_attempt(void)
-{
-	static const char *const names[] = {"ATTEMPT_ID", "TP", "CP", "PP", "DP"};
-	char name[64];
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		snprintf(name, sizeof(name), "SLURM_WLB_%s", names[i]);
-		unsetenv(name);
-		unsetenv(name + strlen("SLURM_"));
-	}
-	unsetenv("SLURM_JOB_NODELIST"); /* as for an attempt: launch.c */
-	setenv("SLURM_PMIX_FENCE", "ring", 1);
-}
-
 /* Runs in the child; does not return. */
 static void exec_srun(const sigset_t *signals, const char *const *arguments, pid_t parent, int output)
 {
@@ -44,7 +31,7 @@ static void exec_srun(const sigset_t *signals, const char *const *arguments, pid
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	if (getppid() != parent)
 		_exit(1);
-	forget_attempt();
+	wlb_check_environment_set();
 	dup2(null, STDIN_FILENO);
 	dup2(output, STDOUT_FILENO);
 	dup2(null, STDERR_FILENO); /* MPI complains of what is looked for */
@@ -68,31 +55,51 @@ static char *fold_nodes(const json_t *nodes, struct wlb_error *error)
 	return folded;
 }
 
-static pid_t start_srun(const sigset_t *signals, const json_t *nodes, const char *mpi, const char *const *words,
-                        int output, struct wlb_error *error)
+/* Sets the words of srun's command line, NULL-terminated; those that are made for it are in `options`. */
+static void build_command(const struct wlb_check_command *command, const char *nodelist, char options[4][64],
+                          const char *self, const char *arguments[ARGUMENTS_MOST])
 {
-	char options[3][64], self[PATH_MAX] = "wlb";
-	char *folded = fold_nodes(nodes, error), *list = NULL;
+	size_t count = json_array_size(command->nodes);
+	int at = 0;
+	snprintf(options[0], sizeof(options[0]), "--mpi=%s", command->mpi);
+	snprintf(options[1], sizeof(options[1]), "--nodes=%zu", count);
+	snprintf(options[2], sizeof(options[2]), "--ntasks=%zu", count);
+	arguments[at++] = "srun";
+	arguments[at++] = options[0];
+	arguments[at++] = "--overlap";
+	arguments[at++] = "--cpu-bind=none";
+	arguments[at++] = nodelist;
+	arguments[at++] = options[1];
+	arguments[at++] = options[2];
+	arguments[at++] = "--ntasks-per-node=1";
+	if (command->gpus_per_node > 0) {
+		/* A step that names none gets what the job asked for: of each task, the GPUs of one. */
+		snprintf(options[3], sizeof(options[3]), "--gpus-per-node=%d", command->gpus_per_node);
+		arguments[at++] = options[3];
+	}
+	arguments[at++] = self;
+	for (int i = 0; command->words[i] != NULL && at < ARGUMENTS_MOST - 1; i++)
+		arguments[at++] = command->words[i];
+	arguments[at] = NULL;
+}
+
+static pid_t start_srun(const sigset_t *signals, const struct wlb_check_command *command, int output,
+                        struct wlb_error *error)
+{
+	const char *arguments[ARGUMENTS_MOST];
+	char options[4][64], self[PATH_MAX] = "wlb";
+	char *folded = fold_nodes(command->nodes, error), *list = NULL;
 	pid_t parent = getpid(), child = -1;
-	size_t count = json_array_size(nodes);
 	if (folded == NULL)
 		return -1;
-	if (asprintf(&list, "--nodelist=%s", folded) < 0) {
-		free(folded);
-		return wlb_fail(error, "out of memory for the names of %zu nodes", count);
-	}
+	int length = asprintf(&list, "--nodelist=%s", folded);
 	free(folded);
+	if (length < 0)
+		return wlb_fail(error, "out of memory for the names of %zu nodes", json_array_size(command->nodes));
 	ssize_t self_length = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	if (self_length > 0)
 		self[self_length] = '\0';
-	snprintf(options[0], sizeof(options[0]), "--mpi=%s", mpi);
-	snprintf(options[1], sizeof(options[1]), "--nodes=%zu", count);
-	snprintf(options[2], sizeof(options[2]), "--ntasks=%zu", count);
-	const char *arguments[ARGUMENTS_MOST] = {"srun", options[0], "--overlap", "--cpu-bind=none",
-	                                         list,   options[1], options[2],  "--ntasks-per-node=1",
-	                                         self};
-	for (int i = 0, at = 9; words[i] != NULL && at < ARGUMENTS_MOST - 1; i++)
-		arguments[at++] = words[i];
+	build_command(command, list, options, self, arguments);
 	child = fork();
 	if (child == 0)
 		exec_srun(signals, arguments, parent, output);
@@ -104,18 +111,18 @@ static pid_t start_srun(const sigset_t *signals, const json_t *nodes, const char
 
 /* ---- the step ---------------------------------------------------------------------------------------------------- */
 
-int wlb_check_step_start(const sigset_t *signals, const json_t *nodes, const char *mpi, const char *const *words,
-                         int64_t limit_ms, struct wlb_check_step *step, struct wlb_error *error)
+int wlb_check_step_start(const sigset_t *signals, const struct wlb_check_command *command, struct wlb_check_step *step,
+                         struct wlb_error *error)
 {
 	int ends[2];
-	*step = (struct wlb_check_step){.output_fd = -1, .until_ms = wlb_clock_ms() + limit_ms};
+	*step = (struct wlb_check_step){.output_fd = -1, .until_ms = wlb_clock_ms() + command->limit_ms};
 	if (pipe2(ends, O_CLOEXEC) != 0)
 		return wlb_fail(error, "no pipe for the output of a step: %s", strerror(errno));
 	fcntl(ends[0], F_SETFL, O_NONBLOCK);
 	step->stream = open_memstream(&step->text, &step->stream_bytes);
 	if (step->stream == NULL)
 		wlb_fail(error, "out of memory for the output of a step");
-	pid_t srun = step->stream != NULL ? start_srun(signals, nodes, mpi, words, ends[1], error) : -1;
+	pid_t srun = step->stream != NULL ? start_srun(signals, command, ends[1], error) : -1;
 	close(ends[1]);
 	if (srun > 0) {
 		step->srun = srun;

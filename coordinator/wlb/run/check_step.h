@@ -23,13 +23,20 @@ struct wlb_check_step {
 	size_t stream_bytes, bytes; /* in the stream; that the tasks have written */
 };
 
+struct wlb_check_command {
+	const json_t *nodes;      /* an array of names */
+	const char *mpi;          /* a value of srun's --mpi */
+	const char *const *words; /* of a command of wlb, NULL-terminated */
+	int gpus_per_node;        /* that the job has; 0: none */
+	int64_t limit_ms;         /* for the step, with the time until Slurm creates it */
+};
+
 enum wlb_check_progress { WLB_CHECK_STEP_RUNS, WLB_CHECK_STEP_ENDED, WLB_CHECK_STEP_LATE };
 
-/* Starts srun with the words of a command of wlb, NULL-terminated, on the nodes, an array of names; signals: the mask
- * of blocked signals that srun has; mpi: a value of its --mpi. Returns -1 with the reason; nothing has to be freed
- * then. */
-int wlb_check_step_start(const sigset_t *signals, const json_t *nodes, const char *mpi, const char *const *words,
-                         int64_t limit_ms, struct wlb_check_step *step, struct wlb_error *error);
+/* Starts srun with the command; signals: the mask of blocked signals that srun has. The task on a node gets all CPUs,
+ * memory and GPUs that the job has there. Returns -1 with the reason; nothing has to be freed then. */
+int wlb_check_step_start(const sigset_t *signals, const struct wlb_check_command *command, struct wlb_check_step *step,
+                         struct wlb_error *error);
 
 /* Reads what the tasks have written since. Does not block. */
 enum wlb_check_progress wlb_check_step_poll(struct wlb_check_step *step);

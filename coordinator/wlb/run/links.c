@@ -106,10 +106,15 @@ static bool has_ended(struct wlb_run *run, struct wlb_check_step *step)
 json_t *wlb_run_check_links(struct wlb_run *run, const json_t *nodes, struct wlb_error *error)
 {
 	static const char *const words[] = {"check-links", NULL};
+	const struct wlb_check_command command = {.nodes = nodes,
+	                                          .mpi = "pmix",
+	                                          .words = words,
+	                                          .gpus_per_node = run->job.gpus_per_node,
+	                                          .limit_ms = CHECK_MS};
 	struct wlb_check_step step;
 	json_t *unreached = NULL;
 	char *text;
-	if (wlb_check_step_start(&run->signals_before, nodes, "pmix", words, CHECK_MS, &step, error) != 0)
+	if (wlb_check_step_start(&run->signals_before, &command, &step, error) != 0)
 		return NULL;
 	bool is_whole = has_ended(run, &step);
 	wlb_check_step_end(&step, &text);

@@ -57,9 +57,13 @@ static void start_step(struct wlb_run *run, const json_t *nodes, const char *mpi
                        int64_t limit_ms)
 {
 	struct wlb_run_suspects *suspects = &run->suspects;
+	const struct wlb_check_command command = {.nodes = nodes,
+	                                          .mpi = mpi,
+	                                          .words = words,
+	                                          .gpus_per_node = run->job.gpus_per_node,
+	                                          .limit_ms = limit_ms};
 	struct wlb_error error = {.message = "out of memory"};
-	if (nodes != NULL &&
-	    wlb_check_step_start(&run->signals_before, nodes, mpi, words, limit_ms, &suspects->step, &error) == 0)
+	if (nodes != NULL && wlb_check_step_start(&run->signals_before, &command, &suspects->step, &error) == 0)
 		return;
 	wlb_run_print("%s is not checked: %s", first_name(suspects), error.message);
 	next_suspect(suspects);

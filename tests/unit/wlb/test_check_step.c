@@ -1,0 +1,163 @@
+/* The srun that starts a check: its arguments and its environment, and its end. A program that prints both is the first
+ * srun in PATH. */
+#include "coordinator/wlb/run/check_step.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { LIMIT_MS = 20000, SHORT_MS = 100, PAUSE_US = 1000 };
+
+static const char program[] = "#!/bin/sh\n"
+			      "for word in \"$@\"; do [ \"$word\" != hang ] || exec sleep 60; done\n"
+			      "printf 'argument %s\\n' \"$@\"\n"
+			      "env\n";
+
+/* Variables that say what a task of the job gets, on releases from 22.05 to 26.05. */
+static const char *const shares[] = {"SLURM_CPUS_PER_TASK", "SRUN_CPUS_PER_TASK",   "SLURM_CPUS_PER_GPU",
+                                     "SLURM_EXACT",         "SLURM_EXCLUSIVE",      "SLURM_THREADS_PER_CORE",
+                                     "SLURM_HINT",          "SLURM_CPU_BIND",       "SLURM_GPUS",
+                                     "SLURM_GPUS_PER_NODE", "SLURM_GPUS_PER_TASK",  "SLURM_GPU_BIND",
+                                     "SLURM_TRES_PER_TASK", "SLURM_NTASKS_PER_GPU", "SLURM_NTASKS_PER_TRES",
+                                     "SLURM_GRES",          "SLURM_STEP_GRES",      "SLURM_MEM_PER_CPU",
+                                     "SLURM_MEM_PER_GPU",   "SLURM_MEM_PER_NODE",   "SLURM_MEM_BIND",
+                                     "SLURM_DISTRIBUTION",  "SLURM_CORE_SPEC"};
+
+enum { SHARES = sizeof(shares) / sizeof(shares[0]) };
+
+static char folder[] = "/tmp/test_check_step-XXXXXX";
+
+static int make_srun(void **state)
+{
+	char path[64], paths[4096];
+	(void)state;
+	if (mkdtemp(folder) == NULL)
+		return -1;
+	snprintf(path, sizeof(path), "%s/srun", folder);
+	FILE *file = fopen(path, "w");
+	if (file == NULL || fputs(program, file) < 0 || fclose(file) != 0 || chmod(path, 0755) != 0)
+		return -1;
+	snprintf(paths, sizeof(paths), "%s:%s", folder, getenv("PATH"));
+	return setenv("PATH", paths, 1);
+}
+
+static int remove_srun(void **state)
+{
+	char path[64];
+	(void)state;
+	snprintf(path, sizeof(path), "%s/srun", folder);
+	return unlink(path) != 0 || rmdir(folder) != 0 ? -1 : 0;
+}
+
+/* Starts srun and returns what it has printed, which the caller frees; NULL where it was late. */
+static char *run(const char *word, int gpus_per_node, int limit_ms, int *exit_code)
+{
+	const char *const words[] = {"check-node", word, NULL};
+	json_t *nodes = json_pack("[s, s]", "n1", "n2");
+	const struct wlb_check_command command = {
+		.nodes = nodes, .mpi = "none", .words = words, .gpus_per_node = gpus_per_node, .limit_ms = limit_ms};
+	struct wlb_check_step step;
+	struct wlb_error error = {0};
+	enum wlb_check_progress progress;
+	sigset_t signals;
+	char *text = NULL;
+	sigemptyset(&signals);
+	int rc = wlb_check_step_start(&signals, &command, &step, &error);
+	json_decref(nodes);
+	assert_string_equal(error.message, "");
+	assert_int_equal(rc, 0);
+	while ((progress = wlb_check_step_poll(&step)) == WLB_CHECK_STEP_RUNS)
+		usleep(PAUSE_US);
+	*exit_code = wlb_check_step_end(&step, &text);
+	if (progress == WLB_CHECK_STEP_ENDED)
+		return text;
+	free(text);
+	return NULL;
+}
+
+/* Whether a line begins so. */
+static bool has_line(const char *text, const char *begin)
+{
+	for (const char *line = text; line != NULL; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (strncmp(line, begin, strlen(begin)) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void test_the_task_gets_the_whole_node(void **state)
+{
+	int exit_code;
+	(void)state;
+	for (int i = 0; i < SHARES; i++)
+		setenv(shares[i], "1", 1);
+	char *text = run("--json", 0, LIMIT_MS, &exit_code);
+	for (int i = 0; i < SHARES; i++) {
+		char begin[64];
+		snprintf(begin, sizeof(begin), "%s=", shares[i]);
+		if (has_line(text, begin))
+			fail_msg("srun has %s", shares[i]);
+		unsetenv(shares[i]);
+	}
+	assert_int_equal(exit_code, 0);
+	assert_true(has_line(text, "argument --overlap\n"));
+	assert_true(has_line(text, "argument --cpu-bind=none\n"));
+	assert_true(has_line(text, "argument --nodelist=n[1-2]\n"));
+	assert_true(has_line(text, "argument --ntasks=2\n"));
+	assert_true(has_line(text, "argument --ntasks-per-node=1\n"));
+	assert_true(has_line(text, "argument check-node\nargument --json\n"));
+	assert_false(has_line(text, "argument --gpus-per-node"));
+	free(text);
+}
+
+static void test_the_task_gets_all_gpus(void **state)
+{
+	int exit_code;
+	(void)state;
+	char *text = run("--json", 8, LIMIT_MS, &exit_code);
+	assert_true(has_line(text, "argument --gpus-per-node=8\n"));
+	free(text);
+}
+
+static void test_the_step_is_of_no_attempt(void **state)
+{
+	int exit_code;
+	(void)state;
+	setenv("WLB_ATTEMPT_ID", "1", 1);
+	setenv("SLURM_WLB_TP", "2", 1);
+	setenv("WLB_SPOOL_DIR", "/tmp", 1);
+	char *text = run("--json", 0, LIMIT_MS, &exit_code);
+	assert_false(has_line(text, "WLB_ATTEMPT_ID="));
+	assert_false(has_line(text, "SLURM_WLB_TP="));
+	assert_true(has_line(text, "WLB_SPOOL_DIR=/tmp\n"));
+	assert_true(has_line(text, "SLURM_PMIX_FENCE=ring\n"));
+	free(text);
+}
+
+static void test_a_step_that_hangs_is_ended(void **state)
+{
+	int exit_code;
+	(void)state;
+	assert_null(run("hang", 0, SHORT_MS, &exit_code));
+	assert_int_equal(exit_code, 128 + SIGTERM);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_the_task_gets_the_whole_node),
+		cmocka_unit_test(test_the_task_gets_all_gpus),
+		cmocka_unit_test(test_the_step_is_of_no_attempt),
+		cmocka_unit_test(test_a_step_that_hangs_is_ended),
+	};
+	return cmocka_run_group_tests(tests, make_srun, remove_srun);
+}
