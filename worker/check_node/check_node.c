@@ -90,26 +90,29 @@ static int check_devices(const struct wlb_check_options *options, struct wlb_che
 {
 	struct wlb_places devices = {0};
 	int rc = find_devices(options, &devices, report, error);
-	if (rc == 0 && devices.count > 0 && (options->checks & WLB_CHECK_PRODUCTS) != 0)
+	unsigned checks = devices.count > 0 ? options->checks : 0;
+	if (rc == 0 && !report->hangs && (checks & WLB_CHECK_PRODUCTS) != 0)
 		rc = wlb_check_exact(options, &devices, seconds_of(options, WLB_CHECK_PRODUCTS), report, error);
-	if (rc == 0 && devices.count > 0 && (options->checks & WLB_CHECK_SPEED) != 0)
+	if (rc == 0 && !report->hangs && (checks & WLB_CHECK_SPEED) != 0)
 		rc = check_speed(options, &devices, report, error);
-	if (rc == 0 && devices.count > 0 && (options->checks & WLB_CHECK_MEMORY) != 0)
+	if (rc == 0 && !report->hangs && (checks & WLB_CHECK_MEMORY) != 0)
 		rc = wlb_check_memory(options, &devices, seconds_of(options, WLB_CHECK_MEMORY), report, error);
 	wlb_places_free(&devices);
 	/* Last, when the GPUs have worked. */
-	if (rc == 0 && options->device == WLB_DEVICE_CUDA)
+	if (rc == 0 && !report->hangs && options->device == WLB_DEVICE_CUDA)
 		rc = wlb_check_gpu_state(report, error);
 	return rc;
 }
 
+/* Ends with the first device that does not answer: the caller learns of it at once, and no later part waits as long
+ * again. */
 static int check_all(const struct wlb_check_options *options, struct wlb_check_report *report, struct wlb_error *error)
 {
 	const unsigned of_devices = WLB_CHECK_PRODUCTS | WLB_CHECK_SPEED | WLB_CHECK_MEMORY;
 	int rc = (options->checks & of_devices) != 0 ? check_devices(options, report, error) : 0;
-	if (rc == 0 && (options->checks & WLB_CHECK_DISK) != 0)
+	if (rc == 0 && !report->hangs && (options->checks & WLB_CHECK_DISK) != 0)
 		rc = wlb_check_disk(options, report, error);
-	if (rc == 0 && (options->checks & WLB_CHECK_LINKS) != 0)
+	if (rc == 0 && !report->hangs && (options->checks & WLB_CHECK_LINKS) != 0)
 		rc = wlb_check_links(options, report, error);
 	return rc;
 }

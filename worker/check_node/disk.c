@@ -9,13 +9,11 @@
 
 #include "common/file.h"
 #include "common/seconds.h"
+#include "worker/check_node/bounds.h"
 #include "worker/check_node/children.h"
 #include "worker/check_node/random.h"
 
 enum { BLOCK_BYTES = 1 << 20, BLOCK_WORDS = BLOCK_BYTES / (int)sizeof(uint64_t) };
-
-/* A folder has this long beside the time of its bytes at the lowest rate: to look it up, open and close a file. */
-static const double ANSWER_S = 2.0;
 
 struct work {
 	const char *const *dirs;
@@ -152,7 +150,7 @@ int wlb_check_disk(const struct wlb_check_options *options, struct wlb_check_rep
 	const char *const *dirs = options->dirs.count > 0 ? (const char *const *)options->dirs.texts : defaults;
 	const struct work work = {dirs, options->disk_mib, (uint64_t)options->seed};
 	struct wlb_children children = {0};
-	double limit_s = ANSWER_S + 2.0 * options->disk_mib / options->disk_mib_per_s;
+	double limit_s = WLB_CHECK_FOLDER_ANSWER_S + 2.0 * options->disk_mib / options->disk_mib_per_s;
 	int rc = wlb_children_run(&children, count, sizeof(struct result), check_dir, &work, limit_s, error);
 	for (int i = 0; i < count && rc == 0; i++)
 		judge(&children, i, dirs[i], options, report);

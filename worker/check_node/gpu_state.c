@@ -1,12 +1,11 @@
 #include "worker/check_node/gpu_state.h"
 
+#include "worker/check_node/bounds.h"
 #include "worker/check_node/children.h"
 #include "worker/check_node/nvml.h"
 #include "worker/check_node/place_children.h"
 
 enum { GPUS_MOST = 64, LINKS_MOST = 18 };
-
-static const double ANSWER_S = 60.0;
 
 struct result {
 	int loaded; /* 0: there is no NVML, for which the child refuses */
@@ -131,6 +130,7 @@ static void judge(const struct wlb_children *children, struct wlb_check_report *
 		int absent = children->list[0].end == WLB_CHILD_REFUSED && !result->loaded;
 		wlb_child_describe(children, 0, text, sizeof(text));
 		wlb_report_add(report, "nvml", absent ? WLB_CHECK_NOT_CHECKED : WLB_CHECK_FAILED, "%s", text);
+		report->hangs = children->list[0].end == WLB_CHILD_LATE;
 	} else if (result->faulty > 0) {
 		wlb_report_add(report, "nvml", WLB_CHECK_FAILED, "%s%s", result->fault,
 		               wlb_others_text(result->faulty).text);
@@ -143,7 +143,7 @@ static void judge(const struct wlb_children *children, struct wlb_check_report *
 int wlb_check_gpu_state(struct wlb_check_report *report, struct wlb_error *error)
 {
 	struct wlb_children children = {0};
-	int rc = wlb_children_run(&children, 1, sizeof(struct result), ask, NULL, ANSWER_S, error);
+	int rc = wlb_children_run(&children, 1, sizeof(struct result), ask, NULL, WLB_CHECK_GPU_ANSWER_S, error);
 	if (rc == 0)
 		judge(&children, report);
 	wlb_children_free(&children);

@@ -1,10 +1,8 @@
 #include "worker/check_node/gpus.h"
 
 #include "kernels/ops.h"
+#include "worker/check_node/bounds.h"
 #include "worker/check_node/children.h"
-
-/* A driver without a persistent daemon starts all GPUs for the first program that asks. */
-static const double ANSWER_S = 60.0;
 
 struct result {
 	int count;
@@ -29,6 +27,7 @@ static int judge(const struct wlb_children *children, const struct wlb_check_opt
 	if (children->list[0].end != WLB_CHILD_DONE) {
 		wlb_child_describe(children, 0, text, sizeof(text));
 		wlb_report_add(report, "gpus", WLB_CHECK_FAILED, "%s", text);
+		report->hangs = children->list[0].end == WLB_CHILD_LATE;
 		return 0;
 	}
 	int failed = result->count < options->gpus;
@@ -42,7 +41,8 @@ static int judge(const struct wlb_children *children, const struct wlb_check_opt
 int wlb_check_gpus(const struct wlb_check_options *options, struct wlb_check_report *report, struct wlb_error *error)
 {
 	struct wlb_children children = {0};
-	int count = wlb_children_run(&children, 1, sizeof(struct result), count_gpus, NULL, ANSWER_S, error);
+	int count =
+		wlb_children_run(&children, 1, sizeof(struct result), count_gpus, NULL, WLB_CHECK_GPU_ANSWER_S, error);
 	if (count == 0)
 		count = judge(&children, options, report, error);
 	wlb_children_free(&children);

@@ -1,14 +1,13 @@
 #include "worker/check_node/place_children.h"
 
-/* How long a child may take to open its device, and how many times as long as on a healthy node its work may take,
- * before it counts as hung. The driver of many GPUs takes long to start. */
-static const double OPEN_CPU_S = 10.0, OPEN_GPU_S = 60.0, LATE = 4.0;
+#include "worker/check_node/bounds.h"
 
 int wlb_place_children_run(struct wlb_children *children, const struct wlb_places *places, size_t result_bytes,
                            wlb_child_work *work, const void *context, double takes_s, struct wlb_error *error)
 {
-	double open_s = places->list[0].gpu >= 0 ? OPEN_GPU_S : OPEN_CPU_S;
-	return wlb_children_run(children, places->count, result_bytes, work, context, open_s + LATE * takes_s, error);
+	double open_s = places->list[0].gpu >= 0 ? WLB_CHECK_OPEN_GPU_S : WLB_CHECK_OPEN_CPU_S;
+	return wlb_children_run(children, places->count, result_bytes, work, context, open_s + WLB_CHECK_LATE * takes_s,
+	                        error);
 }
 
 int wlb_place_children_judge(const struct wlb_children *children, const struct wlb_places *places, const char *check,
@@ -23,6 +22,7 @@ int wlb_place_children_judge(const struct wlb_children *children, const struct w
 			                children->list[i].error.message);
 		if (end != WLB_CHILD_DONE && broken++ == 0)
 			first = i;
+		report->hangs = report->hangs || end == WLB_CHILD_LATE;
 	}
 	if (first < 0)
 		return 1;

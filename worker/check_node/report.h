@@ -22,6 +22,7 @@ struct wlb_finding {
 struct wlb_check_report {
 	struct wlb_finding findings[WLB_FINDINGS_MOST];
 	int count;
+	bool hangs; /* a device did not answer: what else is asked of it would hang, too */
 };
 
 /* Adds a finding whose `measured` is formatted, and returns it; the caller may set its limit. What does not fit into

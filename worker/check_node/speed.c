@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "worker/check_node/bounds.h"
 #include "worker/check_node/node_load.h"
 #include "worker/check_node/place_children.h"
 #include "worker/check_node/processor_share.h"
@@ -14,10 +15,6 @@ static const double PRODUCTS = 0.6, VECTORS = 0.4;
 
 /* Reals of a place: weights and results of products that no cache holds, and two vectors of 8 Mi (worker/calibrate). */
 static const double PLACE_REALS = (2 * 12 + 2 * 8 + 4) * 1024.0 * 1024.0;
-
-/* What is over a limit is measured again, until it has been measured so many times: what other guests of the host did
- * in the first measurement may have ended. */
-enum { MEASUREMENTS_MOST = 3 };
 
 /* The slowest of the places. */
 struct slowest {
@@ -98,13 +95,14 @@ static void keep_best(struct wlb_speed *best, const struct wlb_speed *again)
 	best->vectors.fast_s = fast_s;
 }
 
-/* Measures all places again, at the same time as before, while one is over a limit. Returns as wlb_speed_measure. */
+/* Measures all places again, at the same time as before, while one is over a limit: what other guests of the host did
+ * in the first measurement may have ended. Returns as wlb_speed_measure. */
 static int measure_again(const struct wlb_check_options *options, const struct wlb_speed_work *work,
                          struct wlb_speed *speeds, struct wlb_check_report *report, struct wlb_error *error)
 {
 	struct wlb_speed *again = calloc((size_t)work->places->count, sizeof(*again));
 	int rc = again != NULL ? 1 : wlb_fail(error, "out of memory for %d devices", work->places->count);
-	for (int i = 1; rc == 1 && i < MEASUREMENTS_MOST && is_over_a_limit(options, work, speeds); i++) {
+	for (int i = 1; rc == 1 && i < WLB_CHECK_MEASUREMENTS && is_over_a_limit(options, work, speeds); i++) {
 		rc = wlb_speed_measure(work, again, report, error);
 		for (int place = 0; rc == 1 && place < work->places->count; place++)
 			keep_best(&speeds[place], &again[place]);

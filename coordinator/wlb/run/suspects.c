@@ -8,11 +8,14 @@
 #include "coordinator/wlb/api.h"
 #include "coordinator/wlb/run/links.h"
 #include "coordinator/wlb/run/print.h"
+#include "worker/check_node/bounds.h"
 
 enum {
-	AFTER_MS = 5000,  /* from the start of the attempt: its own start is not disturbed */
-	NODE_MS = 60000,  /* for the check of one node, with the time until Slurm creates the step */
-	LINKS_MS = 30000, /* and for that of its links */
+	AFTER_MS = 5000, /* from the start of the attempt: its own start is not disturbed */
+	STEP_MS = 30000, /* for Slurm to create the step of a check */
+	NODE_MS =
+		STEP_MS + 1000 * WLB_CHECK_NODE_MOST_S, /* and for that of a node: a device that hangs is found by it */
+	LINKS_MS = 30000,                               /* for the check of its links, with that step */
 	NEIGHBOURS_MOST = 8,
 	REPORT_MS = 2000,
 };

@@ -16,8 +16,10 @@
 #include <unistd.h>
 
 #include "common/seconds.h"
+#include "worker/check_node/bounds.h"
 #include "worker/check_node/children.h"
 #include "worker/check_node/known_product.h"
+#include "worker/check_node/options.h"
 #include "worker/check_node/pieces.h"
 #include "worker/check_node/place.h"
 #include "worker/check_node/report.h"
@@ -265,6 +267,23 @@ static void a_full_report_keeps_what_came_first(void **state)
 	free(report);
 }
 
+/* `wlb run` waits so long for a check, and takes one that has not ended by then for a node that cannot be checked. */
+static void all_bounds_together_are_below_that_of_the_check(void **state)
+{
+	char *arguments[] = {"wlb-check-node", NULL};
+	struct wlb_check_options options = {0};
+	struct wlb_error error;
+	(void)state;
+	assert_int_equal(wlb_options_parse(&wlb_check_option_table, 1, arguments, &options, &error), WLB_OPTIONS_READ);
+	double opens_s = (2.0 + WLB_CHECK_MEASUREMENTS) * WLB_CHECK_OPEN_GPU_S;
+	double speed_s = 0.4 * options.seconds;
+	double work_s = WLB_CHECK_MEASUREMENTS * speed_s + 0.6 * options.seconds + 0.02 * options.memory_mib;
+	double folder_s = WLB_CHECK_FOLDER_ANSWER_S + 2.0 * options.disk_mib / options.disk_mib_per_s;
+	double sum_s = 2.0 * WLB_CHECK_GPU_ANSWER_S + opens_s + WLB_CHECK_LATE * work_s + folder_s;
+	assert_true(sum_s + 1.0 <= WLB_CHECK_NODE_MOST_S);
+	wlb_options_free(&wlb_check_option_table, &options);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -275,6 +294,7 @@ int main(void)
 		cmocka_unit_test(few_disturbed_pieces_do_not_change_the_median),
 		cmocka_unit_test(the_fast_tenth_is_that_of_undisturbed_pieces),
 		cmocka_unit_test(cpus_are_divided_in_their_order),
+		cmocka_unit_test(all_bounds_together_are_below_that_of_the_check),
 		cmocka_unit_test(the_reason_is_one_short_line),
 		cmocka_unit_test(a_full_report_keeps_what_came_first),
 	};
