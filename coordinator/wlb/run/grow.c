@@ -12,6 +12,7 @@
 #include "coordinator/wlb/run/job.h"
 #include "coordinator/wlb/run/plan.h"
 #include "coordinator/wlb/run/print.h"
+#include "coordinator/wlb/run/record_event.h"
 
 enum {
 	QUERY_LEAST_MS = 1000,
@@ -116,14 +117,8 @@ void wlb_run_grow_begin(struct wlb_run *run, struct wlb_attempt *attempt)
 
 void wlb_run_grow_record(struct wlb_run *run, struct wlb_reporter *reporter)
 {
-	if (run->grow.outcome[0] == '\0' || reporter == NULL)
-		return;
-	json_t *data = json_pack("{s:s, s:s}", "kind", "growth", "detail", run->grow.outcome);
-	char *text = data != NULL ? json_dumps(data, JSON_COMPACT) : NULL;
-	if (text != NULL)
-		wlb_reporter_record(reporter, "event", text, NULL);
-	free(text);
-	json_decref(data);
+	if (run->grow.outcome[0] != '\0')
+		wlb_run_record_event(reporter, "growth", run->grow.outcome);
 }
 
 /* ---- whether the run can grow ----------------------------------------------------------------------------------- */

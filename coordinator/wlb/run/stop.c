@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/clock.h"
@@ -16,6 +15,7 @@
 #include "coordinator/wlb/run/plan.h"
 #include "coordinator/wlb/run/print.h"
 #include "coordinator/wlb/run/progress.h"
+#include "coordinator/wlb/run/record_event.h"
 #include "coordinator/wlb/run/signals.h"
 #include "coordinator/wlb/run/time_limit.h"
 
@@ -56,12 +56,7 @@ static void record_asked(const struct wlb_run *run, const struct wlb_attempt *at
 		snprintf(detail + length, sizeof(detail) - (size_t)length, " %.0f s before the end of the job",
 		         wlb_run_limit_left_s(run));
 	wlb_run_print("attempt %d: %s", attempt->number, detail);
-	json_t *data = json_pack("{s:s, s:s}", "kind", "stop_asked", "detail", detail);
-	char *text = data != NULL ? json_dumps(data, JSON_COMPACT) : NULL;
-	if (text != NULL && reporter != NULL)
-		wlb_reporter_record(reporter, "event", text, NULL);
-	free(text);
-	json_decref(data);
+	wlb_run_record_event(reporter, "stop_asked", detail);
 }
 
 /* While the coordinator does not answer, nobody says how a run goes on whose attempt has ended. */

@@ -15,6 +15,7 @@
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/run/parent.h"
 #include "coordinator/wlb/run/print.h"
+#include "coordinator/wlb/run/record_event.h"
 #include "coordinator/wlb/run/signals.h"
 #include "coordinator/wlb/run/stop.h"
 #include "coordinator/wlb/run/suspects.h"
@@ -54,17 +55,6 @@ struct watch {
 	double launch_failed_s; /* since 1970; 0: the launch has not failed */
 };
 
-/* Commands other than wlb-worker record nothing, so their start is recorded here. */
-static void record_step_started(struct watch *w)
-{
-	json_t *data = json_pack("{s:s, s:s}", "kind", "step_started", "detail", w->attempt->step_id);
-	char *text = data != NULL ? json_dumps(data, JSON_COMPACT) : NULL;
-	if (text != NULL)
-		wlb_reporter_record(w->reporter, "event", text, NULL);
-	free(text);
-	json_decref(data);
-}
-
 static void find_step(struct watch *w)
 {
 	if (w->has_step || wlb_clock_left_ms(w->next_query_ms) > 0)
@@ -79,7 +69,8 @@ static void find_step(struct watch *w)
 	if (w->reporter == NULL)
 		return;
 	wlb_reporter_step_id(w->reporter, w->attempt->step_id);
-	record_step_started(w);
+	/* Commands other than wlb-worker record nothing, so their start is recorded here. */
+	wlb_run_record_event(w->reporter, "step_started", w->attempt->step_id);
 }
 
 /* Takes the next, harder measure: wait, kill the step, ask srun to end, kill srun. */
