@@ -1,11 +1,20 @@
 #!/usr/bin/env python3
 """--wlb-grow: a run that goes on with fewer nodes after a loss takes in nodes again, once they are there."""
+import shutil
+
 import harness
+import live_run
 import test_time_limit
 from harness import wait_for
 
 ITERATIONS = 70
 LEAST_S = 4  # that an attempt runs before it is stopped to grow
+# An srun that does not start the check of a node, and keeps its environment.
+REFUSING_SRUN = """#!/bin/bash
+[[ " $* " == *" check-node "* ]] && env > {folder}/check && exit 3
+env > {folder}/attempt
+exec {srun} "$@"
+"""
 
 
 class GrowTest(test_time_limit.StopTest):
@@ -117,6 +126,23 @@ class Suspect(GrowTest):
         self.assertEqual(self.events(run, "growth"), ["the run has grown from 3 to 4 nodes"])
         self.assertIn("n3, which this attempt leaves out, has passed its check", self.cluster.output(job))
         self.check_losses(run, ITERATIONS)
+
+    def test_a_node_that_cannot_be_checked(self):
+        """The srun of its check fails: the run goes on without it and records why. That srun has no share of a task."""
+        folder = self.cluster.work / "refusing"
+        folder.mkdir()
+        live_run.write_program(folder / "srun", REFUSING_SRUN.format(srun=shutil.which("srun", path=self.cluster.env["PATH"]), folder=folder))
+        job = self.submit_slow("", "--wlb-on-fault=hang-after=5", "--cpus-per-task=1",
+                               f"--export=ALL,PATH={folder}:{self.cluster.env['PATH']}")
+        self.wait_step(job, 6)
+        self.stop_in_computation(2)
+        run = self.finish(job)
+        self.assertEqual([attempt["nodes"] for attempt in run["attempts"]], [["n1", "n2", "n3", "n4"], ["n1", "n2", "n4"]])
+        why = "its check ended with exit code 3 and without a result"
+        self.assertEqual(self.events(run, "node_not_checked"), [f"n3 could not be checked: {why}"])
+        self.assertIn(f"n3, which this attempt leaves out, could not be checked: {why}", self.cluster.output(job))
+        environments = [(folder / name).read_text(encoding="utf-8") for name in ("attempt", "check")]
+        self.assertEqual(["CPUS_PER_TASK=" in text for text in environments], [True, False])
 
 
 class SilentNode(GrowTest):

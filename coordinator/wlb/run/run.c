@@ -187,7 +187,6 @@ static int run_attempt(struct wlb_run *run, struct wlb_attempt *attempt, struct 
 {
 	struct wlb_error reason;
 	wlb_run_grow_begin(run, attempt);
-	wlb_run_suspects_begin(run, attempt);
 	if (attempt->has_layout)
 		wlb_run_place_nodes(attempt);
 	int planned = wlb_run_plan(run, attempt, &reason);
@@ -196,6 +195,7 @@ static int run_attempt(struct wlb_run *run, struct wlb_attempt *attempt, struct 
 	memcpy(run->attempt_id, attempt->id, sizeof(run->attempt_id));
 	struct wlb_reporter *reporter = start_reporter(run, attempt);
 	wlb_run_grow_record(run, reporter);
+	wlb_run_suspects_begin(run, attempt, reporter);
 	pid_t srun = 1;
 	if (planned == 0) {
 		wlb_run_record_placement(attempt);

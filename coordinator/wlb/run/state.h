@@ -16,6 +16,8 @@
 #include "coordinator/wlb/run/grow_rule.h"
 #include "libwlb/wlb.h"
 
+struct wlb_reporter;
+
 struct wlb_run_options {
 	int tasks_per_node; /* 0: as the job was submitted */
 	int max_restarts;
@@ -104,6 +106,7 @@ struct wlb_run_grow {
 
 /* Checks of the nodes that an attempt leaves out, suspects.h. */
 struct wlb_run_suspects {
+	struct wlb_reporter *reporter; /* of the attempt, for events; NULL: none */
 	json_t *nodes; /* names that are still to be checked, and that which is checked, the first; NULL: none */
 	int64_t begin_ms;
 	struct wlb_check_step step; /* of the first */

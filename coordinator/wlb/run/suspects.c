@@ -8,6 +8,7 @@
 #include "coordinator/wlb/api.h"
 #include "coordinator/wlb/run/links.h"
 #include "coordinator/wlb/run/print.h"
+#include "coordinator/wlb/run/record_event.h"
 #include "worker/check_node/bounds.h"
 
 enum {
@@ -41,17 +42,27 @@ static void forget(struct wlb_run_suspects *suspects)
 	suspects->nodes = NULL;
 }
 
-void wlb_run_suspects_begin(struct wlb_run *run, const struct wlb_attempt *attempt)
+void wlb_run_suspects_begin(struct wlb_run *run, const struct wlb_attempt *attempt, struct wlb_reporter *reporter)
 {
 	struct wlb_run_suspects *suspects = &run->suspects;
 	forget(suspects);
-	*suspects =
-		(struct wlb_run_suspects){.nodes = json_copy(attempt->suspects), .begin_ms = wlb_clock_ms() + AFTER_MS};
+	*suspects = (struct wlb_run_suspects){
+		.reporter = reporter, .nodes = json_copy(attempt->suspects), .begin_ms = wlb_clock_ms() + AFTER_MS};
 }
 
 static const char *first_name(const struct wlb_run_suspects *suspects)
 {
 	return json_string_value(json_array_get(suspects->nodes, 0));
+}
+
+/* The coordinator's record keeps it, too: what a run says in its job's output is not read later. */
+static void tell_not_checked(const struct wlb_run *run, const char *why)
+{
+	char detail[640];
+	const char *node = first_name(&run->suspects);
+	wlb_run_print("%s, which this attempt leaves out, could not be checked: %s", node, why);
+	snprintf(detail, sizeof(detail), "%s could not be checked: %s", node, why);
+	wlb_run_record_event(run->suspects.reporter, "node_not_checked", detail);
 }
 
 /* ---- steps ------------------------------------------------------------------------------------- */
@@ -68,7 +79,7 @@ static void start_step(struct wlb_run *run, const json_t *nodes, const char *mpi
 	struct wlb_error error = {.message = "out of memory"};
 	if (nodes != NULL && wlb_check_step_start(&run->signals_before, &command, &suspects->step, &error) == 0)
 		return;
-	wlb_run_print("%s is not checked: %s", first_name(suspects), error.message);
+	tell_not_checked(run, error.message);
 	next_suspect(suspects);
 }
 
@@ -144,13 +155,9 @@ static void tell(struct wlb_run *run, struct wlb_attempt *attempt, const json_t 
 	}
 }
 
-static void tell_not_checked(const struct wlb_run *run, const char *what)
-{
-	wlb_run_print("%s, which this attempt leaves out, could not be checked%s", first_name(&run->suspects), what);
-}
-
-/* Returns whether the node has passed, and its links are to be checked. */
-static bool take_node_check(struct wlb_run *run, struct wlb_attempt *attempt, const char *text)
+/* Returns whether the node has passed, and its links are to be checked. `why` is told where `text` has no whole report:
+ * one that is whole counts also where the step does not end, since a process hangs in the kernel. */
+static bool take_node_check(struct wlb_run *run, struct wlb_attempt *attempt, const char *text, const char *why)
 {
 	json_t *found = text != NULL ? json_loads(text, 0, NULL) : NULL;
 	const json_t *healthy = json_object_get(found, "healthy");
@@ -161,7 +168,7 @@ static bool take_node_check(struct wlb_run *run, struct wlb_attempt *attempt, co
 	if (json_is_boolean(healthy))
 		tell(run, attempt, found);
 	else
-		tell_not_checked(run, "");
+		tell_not_checked(run, why);
 	json_decref(found);
 	return false;
 }
@@ -177,7 +184,8 @@ static void add_link_finding(json_t *found, bool is_ok, const char *measured)
 	json_object_set_new(found, "reason", json_sprintf("links: %s", measured));
 }
 
-static void take_link_check(struct wlb_run *run, struct wlb_attempt *attempt, char *text)
+/* `why` is told where `text`, which is NULL where it is not whole, says nothing of the node. */
+static void take_link_check(struct wlb_run *run, struct wlb_attempt *attempt, char *text, const char *why)
 {
 	struct wlb_run_suspects *suspects = &run->suspects;
 	char names[256] = "", measured[320];
@@ -185,7 +193,7 @@ static void take_link_check(struct wlb_run *run, struct wlb_attempt *attempt, ch
 	if (text != NULL)
 		state = wlb_run_link_state(text, suspects->linked, first_name(suspects), names, sizeof(names));
 	if (state == WLB_LINK_UNKNOWN) {
-		tell_not_checked(run, ": its links to the nodes of this attempt do not say whether they work");
+		tell_not_checked(run, why);
 		return;
 	}
 	if (state == WLB_LINK_REACHED)
@@ -200,6 +208,16 @@ static void take_link_check(struct wlb_run *run, struct wlb_attempt *attempt, ch
 /* ---- one check after the other ------------------------------------------------------------------------------------
  */
 
+/* Says why a check that found nothing did so. */
+static void say_why(bool of_node, bool is_late, int exit_code, char *why, size_t size)
+{
+	const char *check = of_node ? "its check" : "the check of its links";
+	if (is_late)
+		snprintf(why, size, "%s did not end within %d s", check, (of_node ? NODE_MS : LINKS_MS) / 1000);
+	else
+		snprintf(why, size, "%s ended with exit code %d and without a result", check, exit_code);
+}
+
 void wlb_run_suspects_check(struct wlb_run *run, struct wlb_attempt *attempt)
 {
 	struct wlb_run_suspects *suspects = &run->suspects;
@@ -212,14 +230,14 @@ void wlb_run_suspects_check(struct wlb_run *run, struct wlb_attempt *attempt)
 	enum wlb_check_progress progress = wlb_check_step_poll(&suspects->step);
 	if (progress == WLB_CHECK_STEP_RUNS)
 		return;
-	char *text;
-	wlb_check_step_end(&suspects->step, &text);
-	char *whole = progress == WLB_CHECK_STEP_ENDED ? text : NULL;
-	bool goes_on = false;
-	if (suspects->found == NULL)
-		goes_on = take_node_check(run, attempt, whole);
+	char *text, why[128];
+	bool of_node = suspects->found == NULL, is_late = progress == WLB_CHECK_STEP_LATE, goes_on = false;
+	int exit_code = wlb_check_step_end(&suspects->step, &text);
+	say_why(of_node, is_late, exit_code, why, sizeof(why));
+	if (of_node)
+		goes_on = take_node_check(run, attempt, text, why);
 	else
-		take_link_check(run, attempt, whole);
+		take_link_check(run, attempt, is_late ? NULL : text, why);
 	free(text);
 	if (goes_on)
 		start_link_check(run, attempt);

@@ -9,8 +9,8 @@
 
 #include "coordinator/wlb/run/state.h"
 
-/* The nodes of an attempt are decided. */
-void wlb_run_suspects_begin(struct wlb_run *run, const struct wlb_attempt *attempt);
+/* The nodes of an attempt are decided; its reporter, which may be NULL, records the nodes that cannot be checked. */
+void wlb_run_suspects_begin(struct wlb_run *run, const struct wlb_attempt *attempt, struct wlb_reporter *reporter);
 
 /* Starts the next check, or takes what one has found: a node that passed becomes one of attempt->missing, for which a
  * run that may grow stops. To be called each moment while the attempt runs; it does not block longer than a request to
