@@ -1,5 +1,5 @@
 /* A libnvidia-ml.so.1 of two GPUs with 18 links of NVLink each, of which NVML_FAULT says what is wrong with the second:
- * ecc, pending, heat, power, link, lost. */
+ * ecc, pending, failed, heat, power, link, lost. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,8 +53,9 @@ int nvmlDeviceGetRemappedRows(struct gpu *gpu, unsigned *corrected, unsigned *un
 int nvmlDeviceGetRemappedRows(struct gpu *gpu, unsigned *corrected, unsigned *uncorrected, unsigned *pending,
                               unsigned *failed)
 {
-	*corrected = *uncorrected = *failed = 0;
-	*pending = is(gpu, "pending");
+	*corrected = *uncorrected = 0;
+	*pending = is(gpu, "pending") || is(gpu, "failed");
+	*failed = is(gpu, "failed");
 	return gpu->index == 0 ? 3 : 0; /* the first GPU has no such count */
 }
 
