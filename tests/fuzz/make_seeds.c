@@ -50,8 +50,18 @@ static const struct {
 	{"on_fault/limits", "slow=evict,hang-after=5m,slow-by=2.5%"},
 	{"links/cut", "{\"nodes\":[\"n1\",\"n2\",\"n3\"],\"links\":{\"checked\":true,\"unreached\":"
                       "{\"n2\":[\"n1\",\"n3\"],\"n3\":[\"n2\"]}}}"},
-	{"node_check/failed", "{\"node\":\"n3\",\"healthy\":false,\"reason\":\"memory\",\"checks\":[{\"check\":\"memory\","
-                              "\"verdict\":\"failed\",\"measured\":\"1 bit\",\"limit\":null}]}"},
+	{"kernel_log/bus",
+         "3,1042,98765432109,-;NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has "
+         "fallen off the bus.\n SUBSYSTEM=pci\n DEVICE=+pci:0000:3b:00.0\n"},
+	{"kernel_log/instance",
+         "4,1043,98765432110,c,caller=T7;NVRM: Xid (PCI:10000:3b:00 GPU-I:02 GPU-CI:00): 13, pid=7\n"},
+	{"kernel_log/recovered",
+         "3,9,8,-;NVRM: Xid (PCI:0000:3b:00): 154, GPU recovery action changed from 0x1 (GPU Reset "
+         "Required) to 0x0 (None)\n"},
+	{"kernel_log/driver", "6,9,8,-;NVRM: loading NVIDIA UNIX x86_64 Kernel Module  580.105.08\n"},
+	{"node_check/failed",
+         "{\"node\":\"n3\",\"healthy\":false,\"reason\":\"memory\",\"checks\":[{\"check\":\"memory\","
+         "\"verdict\":\"failed\",\"measured\":\"1 bit\",\"limit\":null}]}"},
 	{"node_check/cleared", "{\"node\":\"n3\",\"healthy\":true,\"clears\":true}"},
 	{"http/ok",
          "HTTP/1.1 200 OK\r\nContent-Length: 12\r\nConnection: keep-alive\r\nContent-Type: application/json"},
@@ -202,12 +212,11 @@ static void seed_checkpoint(void)
 
 int main(int argc, char **argv)
 {
-	static const char *const targets[] = {"index",       "safetensors", "manifest",    "model_config", "jsonl",
-	                                      "policy",      "http",        "records",     "spool",        "settings",
-	                                      "json_string", "lengths",     "machine",     "topology",     "first_exit",
-	                                      "calibration", "hostlist",    "plan_places", "verdict",      "activities",
-	                                      "on_fault",    "steps",       "stacks",      "calls",        "links",
-	                                      "node_check"};
+	static const char *const targets[] = {
+		"index",      "safetensors", "manifest", "model_config", "jsonl",      "policy",     "http",
+		"records",    "spool",       "settings", "json_string",  "lengths",    "machine",    "topology",
+		"first_exit", "calibration", "hostlist", "plan_places",  "verdict",    "activities", "on_fault",
+		"steps",      "stacks",      "calls",    "links",        "node_check", "kernel_log"};
 	if (argc != 2)
 		return 2;
 	check(wlb_dir_make(argv[1], 0755, &error));

@@ -17,6 +17,7 @@
 #include "worker/check_node/send.h"
 #include "worker/check_node/speed.h"
 #include "worker/check_node/suspected.h"
+#include "worker/check_node/xid_check.h"
 #include "worker/launch/options.h"
 
 /* Shares of --seconds; what is not checked leaves its share to the others. */
@@ -101,6 +102,8 @@ static int check_devices(const struct wlb_check_options *options, struct wlb_che
 	/* Last, when the GPUs have worked. */
 	if (rc == 0 && !report->hangs && options->device == WLB_DEVICE_CUDA)
 		rc = wlb_check_gpu_state(report, error);
+	if (rc == 0 && options->device == WLB_DEVICE_CUDA)
+		rc = wlb_check_xids(report, error);
 	return rc;
 }
 
