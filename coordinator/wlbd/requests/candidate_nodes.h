@@ -13,7 +13,7 @@
 struct wlbd_candidate_nodes {
 	struct wlbd_candidate_node *list; /* in the order of the names, or of the switches; names point into these */
 	int count;
-	int64_t program_step; /* the program fails there on any node; -1: no such step is known */
+	int64_t program_step; /* as in struct wlbd_decision_facts */
 };
 
 struct wlbd_nodes_rules {

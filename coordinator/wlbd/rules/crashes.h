@@ -20,7 +20,7 @@ enum {
 /* A rank whose death broke an attempt. */
 struct wlbd_crash {
 	const char *node;
-	int64_t step; /* -1: unknown */
+	int64_t step; /* the last that was done, 0: none; -1: unknown */
 	double age_s;
 };
 

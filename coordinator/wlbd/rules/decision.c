@@ -213,14 +213,21 @@ static int wait_to_back_off(const struct wlbd_decision_facts *facts, double wait
 	                    facts->attempts_without_progress == 1 ? " has" : "s in a row have", wait_s);
 }
 
+static int stop_for_program(const struct wlbd_decision_facts *facts, struct wlbd_decision *decision)
+{
+	char where[64] = "before its first step";
+	if (facts->program_step > 0)
+		snprintf(where, sizeof(where), "at step %lld", (long long)facts->program_step);
+	return set_decision(decision, WLBD_STOP_FAILED,
+	                    "the program fails %s on more than one node: %d attempts in a row ended without a new "
+	                    "step; correct the program or its %s",
+	                    where, facts->attempts_without_progress, facts->program_step > 0 ? "data" : "arguments");
+}
+
 static int stop_without_progress(const struct wlbd_decision_facts *facts, struct wlbd_decision *decision)
 {
 	if (facts->program_step >= 0)
-		return set_decision(
-			decision, WLBD_STOP_FAILED,
-			"the program fails at step %lld on more than one node: %d attempts in a row ended without a "
-			"new step; correct the program or its data",
-			(long long)facts->program_step, facts->attempts_without_progress);
+		return stop_for_program(facts, decision);
 	return set_decision(decision, WLBD_STOP_FAILED,
 	                    "%d attempts in a row ended without a new step and without a lost node",
 	                    facts->attempts_without_progress);

@@ -49,7 +49,7 @@ struct wlbd_decision_facts {
 	double since_end_s;            /* that the newest attempt has ended; HUGE_VAL: not known */
 	double back_off_s; /* from the first attempt without progress to the next; four times as long from each further
 	                      one */
-	int64_t program_step;   /* the program fails there on any node; -1: no such step is known */
+	int64_t program_step;   /* after which the program fails on any node, 0: at its start; -1: none is known */
 	int previous_exit_code; /* WLBD_EXIT_UNKNOWN: there was no previous attempt */
 	bool has_checkpoint;    /* an attempt of the run has saved one: its input was accepted before */
 	bool judging;           /* the previous attempt is still to be judged */

@@ -335,6 +335,13 @@ static void test_when_not_to_start(void **state)
 	d = decide(&facts);
 	assert_int_equal(d.verb, WLBD_STOP_FAILED);
 	assert_says(&d, "the program fails at step 57 on more than one node");
+	assert_says(&d, "correct the program or its data");
+	wlbd_decision_free(&d);
+
+	facts.program_step = 0;
+	d = decide(&facts);
+	assert_says(&d, "the program fails before its first step on more than one node");
+	assert_says(&d, "correct the program or its arguments");
 	wlbd_decision_free(&d);
 
 	facts.attempts_without_progress = WLBD_WITHOUT_PROGRESS_MOST - 1;
