@@ -33,7 +33,10 @@ class Steps(test_wlbd_api.RunningJobs):
         """A rank dies on the node, which has reported that step, and the next attempt is asked for."""
         self.cluster.sql(f"""insert into faults (run_id, attempt_id, kind, rank, node, step, cause, detected_at)
             select run_id, id, 'rank_lost', 0, '{node}', {reported}, true, now() from attempts where uuid = '{attempt}'""")
-        return self.ask(run, ["n1", "n2"], previous={"attempt_id": attempt, "exit_code": 139, "step_id": ""})
+        return self.fail_attempt(run, attempt, 139)
+
+    def fail_attempt(self, run, attempt, exit_code=1):
+        return self.ask(run, ["n1", "n2"], previous={"attempt_id": attempt, "exit_code": exit_code, "step_id": ""})
 
     def assert_stopped(self, run, reply, reason):
         self.assertEqual((reply["decision"], reply.get("state")), ("stop", "failed"), reply)
@@ -71,6 +74,19 @@ class Steps(test_wlbd_api.RunningJobs):
         for _ in range(3):
             self.record(run, attempt, 0)
             attempt, reply = self.crash(run, attempt, "n1", 0)
+        self.assert_stopped(run, reply, UNKNOWN)
+
+    def test_with_progress_between(self):
+        """A rank died on n1 at a step that is repeated weeks later, when one dies on n2; the run ends for another reason."""
+        run, attempt = self.begin()
+        self.deliver(run, attempt, [step(1, 8)])
+        attempt, _ = self.crash(run, attempt, "n1", 8)
+        self.deliver(run, attempt, [step(1, 8), step(2, 9)])
+        attempt, _ = self.fail_attempt(run, attempt)
+        self.deliver(run, attempt, [step(1, 8)])
+        attempt, _ = self.crash(run, attempt, "n2", 8)
+        for _ in range(2):
+            attempt, reply = self.fail_attempt(run, attempt)
         self.assert_stopped(run, reply, UNKNOWN)
 
     def test_a_trainer_that_records_nothing(self):

@@ -19,6 +19,8 @@ static int read_crashes(const json_t *history, struct wlbd_crash crashes[WLBD_CR
 			.node = json_string_value(json_object_get(entry, "node")),
 			.step = json_integer_value(json_object_get(entry, "step")),
 			.age_s = json_number_value(json_object_get(entry, "age_s")),
+			.in_row = json_is_true(json_object_get(entry, "in_row")),
+			.later_progress = json_integer_value(json_object_get(entry, "later_progress")),
 		};
 	}
 	return count;

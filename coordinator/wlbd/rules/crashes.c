@@ -9,11 +9,17 @@
 static const double least_weight = 1.5;
 static const double times_the_others = 3;
 
-/* A rank died at the same step on another node. */
+/* Whether ranks died at the same step on two nodes. Where the run has made progress between, this is chance. */
+static bool are_of_program(const struct wlbd_crash *a, const struct wlbd_crash *b)
+{
+	return a->step >= 0 && a->step == b->step && a->later_progress == b->later_progress &&
+	       strcmp(a->node, b->node) != 0;
+}
+
 static bool is_of_program(const struct wlbd_crash *crashes, int count, int crash)
 {
-	for (int i = 0; i < count && crashes[crash].step >= 0; i++)
-		if (crashes[i].step == crashes[crash].step && strcmp(crashes[i].node, crashes[crash].node) != 0)
+	for (int i = 0; i < count; i++)
+		if (are_of_program(&crashes[i], &crashes[crash]))
 			return true;
 	return false;
 }
@@ -21,8 +27,9 @@ static bool is_of_program(const struct wlbd_crash *crashes, int count, int crash
 int64_t wlbd_crashes_program_step(const struct wlbd_crash *crashes, int count)
 {
 	for (int i = 0; i < count; i++)
-		if (is_of_program(crashes, count, i))
-			return crashes[i].step;
+		for (int k = i + 1; k < count; k++)
+			if (crashes[i].in_row && crashes[k].in_row && are_of_program(&crashes[i], &crashes[k]))
+				return crashes[i].step;
 	return -1;
 }
 

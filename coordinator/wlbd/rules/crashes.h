@@ -2,7 +2,8 @@
  * Marks the nodes that are suspected because ranks died on them: pure logic, no I/O.
  *
  * A node on which ranks die repeatedly is not used, for as long as the deaths are recent and more than those on the
- * other nodes of the run. Crashes on many nodes, or at the same step on several, are the program's fault.
+ * other nodes of the run. Crashes on many nodes, or at the same step on several without progress between them, are the
+ * program's fault.
  */
 #ifndef COORDINATOR_WLBD_RULES_CRASHES_H
 #define COORDINATOR_WLBD_RULES_CRASHES_H
@@ -22,6 +23,8 @@ struct wlbd_crash {
 	const char *node;
 	int64_t step; /* the last that was done, 0: none; -1: unknown */
 	double age_s;
+	bool in_row;            /* its attempt is one of those in a row, up to now, that ended without a new step */
+	int64_t later_progress; /* attempts after it that made new steps */
 };
 
 struct wlbd_suspect {
@@ -36,7 +39,8 @@ struct wlbd_suspect {
  * the first. A single node is never marked. Returns -1 if out of memory. */
 int wlbd_crashes_suspect(const struct wlbd_crash *crashes, int crash_count, struct wlbd_suspect *nodes, int node_count);
 
-/* Returns the step at which ranks died on several nodes, of the newest such death; -1: there is none. */
+/* Returns the step at which ranks died on several nodes in the attempts in a row that ended without a new step, of the
+ * newest such death; -1: there is none. */
 int64_t wlbd_crashes_program_step(const struct wlbd_crash *crashes, int count);
 
 #endif

@@ -72,9 +72,10 @@ static void crashes_that_are_reported_leave_no_node_out(void **state)
 	                             0, NULL);
 	(void)state;
 	for (int leaves_out = 0; leaves_out <= 1; leaves_out++) {
-		assert_int_equal(wlbd_candidate_nodes_make(
-					 names, history,
-					 (struct wlbd_nodes_rules){.leaves_crashed_out = leaves_out}, &candidates), 0);
+		assert_int_equal(wlbd_candidate_nodes_make(names, history,
+		                                           (struct wlbd_nodes_rules){.leaves_crashed_out = leaves_out},
+		                                           &candidates),
+		                 0);
 		assert_int_equal(candidates.list[1].suspected, leaves_out);
 		assert_int_equal(candidates.list[2].losses, leaves_out);
 		assert_true(candidates.list[0].evicted); /* that is another setting */
@@ -90,8 +91,8 @@ static void a_step_that_fails_on_two_nodes_is_the_programs(void **state)
 	(void)state;
 	struct wlbd_candidate_nodes candidates = make("[\"n1\",\"n2\"]",
 	                                              "{\"node_losses\":{},\"crashes\":["
-	                                              "{\"node\":\"n2\",\"step\":40,\"age_s\":60},"
-	                                              "{\"node\":\"n1\",\"step\":40,\"age_s\":600}]}",
+	                                              "{\"node\":\"n2\",\"step\":40,\"age_s\":60,\"in_row\":true},"
+	                                              "{\"node\":\"n1\",\"step\":40,\"age_s\":600,\"in_row\":true}]}",
 	                                              &names);
 	assert_int_equal(candidates.program_step, 40);
 	assert_false(candidates.list[0].suspected);

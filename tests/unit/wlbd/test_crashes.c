@@ -70,8 +70,9 @@ static void test_random_crasher_keeps_its_nodes(void **state)
 
 static void test_crash_at_one_step_is_the_programs(void **state)
 {
-	struct wlbd_crash crashes[] = {
-		{.node = "n3", .step = 57}, {.node = "n1", .step = 57}, {.node = "n3", .step = 57}};
+	struct wlbd_crash crashes[] = {{.node = "n3", .step = 57, .in_row = true},
+	                               {.node = "n1", .step = 57, .in_row = true},
+	                               {.node = "n3", .step = 57, .in_row = true}};
 	(void)state;
 	assert_int_equal(suspect(crashes, 3), 0);
 	assert_int_equal(nodes[2].weight, 0);
@@ -83,6 +84,24 @@ static void test_crash_at_one_step_is_the_programs(void **state)
 	for (int i = 0; i < 3; i++)
 		crashes[i].step = -1; /* unknown steps are not the same */
 	assert_int_equal(wlbd_crashes_program_step(crashes, 3), -1);
+}
+
+/* Ranks died before the first step of an attempt: once on n2, and on n3 since the run has made progress. */
+static void test_crashes_with_progress_between_are_chance(void **state)
+{
+	struct wlbd_crash crashes[] = {{.node = "n3", .step = 0, .in_row = true},
+	                               {.node = "n3", .step = 0, .in_row = true},
+	                               {.node = "n2", .step = 0, .later_progress = 1, .age_s = 90 * HOUR_S}};
+	(void)state;
+	assert_int_equal(wlbd_crashes_program_step(crashes, 3), -1);
+	assert_int_equal(suspect(crashes, 3), 1);
+	assert_true(nodes[2].suspected);
+	/* The crash that ended the progress is of no attempt of the row, and excuses n3. */
+	crashes[2].later_progress = 0;
+	assert_int_equal(wlbd_crashes_program_step(crashes, 3), -1);
+	assert_int_equal(suspect(crashes, 3), 0);
+	crashes[2].in_row = true;
+	assert_int_equal(wlbd_crashes_program_step(crashes, 3), 0);
 }
 
 static void test_lost_nodes_weigh_in_full(void **state)
@@ -149,6 +168,7 @@ int main(void)
 		cmocka_unit_test(test_sick_node_is_left_out_and_comes_back),
 		cmocka_unit_test(test_random_crasher_keeps_its_nodes),
 		cmocka_unit_test(test_crash_at_one_step_is_the_programs),
+		cmocka_unit_test(test_crashes_with_progress_between_are_chance),
 		cmocka_unit_test(test_lost_nodes_weigh_in_full),
 		cmocka_unit_test(test_only_node_is_kept),
 		cmocka_unit_test(test_two_sick_nodes_of_many),
