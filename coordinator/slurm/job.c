@@ -33,6 +33,7 @@ static bool is_restricted(const slurm_job_info_t *job)
 static int fill_job(const slurm_job_info_t *from, struct wlb_slurm_job *job, struct wlb_error *error)
 {
 	uint32_t base = from->job_state & JOB_STATE_BASE;
+	bool asks = base == JOB_PENDING && (from->job_state & JOB_COMPLETING) == 0;
 	*job = (struct wlb_slurm_job){
 		.job_id = wlb_compat_job_id(from),
 		.uid = from->user_id,
@@ -43,6 +44,8 @@ static int fill_job(const slurm_job_info_t *from, struct wlb_slurm_job *job, str
 		.requeue = from->requeue != 0,
 		.batch = from->batch_flag != 0,
 		.is_restricted = is_restricted(from),
+		.least_nodes = asks && from->num_nodes != NO_VAL ? from->num_nodes : 0,
+		.most_nodes = asks && from->max_nodes != NO_VAL ? from->max_nodes : 0,
 		.end_time = from->end_time,
 		.preempt_time = from->preempt_time,
 		.exit_code = WIFEXITED(from->exit_code) ? WEXITSTATUS(from->exit_code) : 0,

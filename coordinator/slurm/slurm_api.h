@@ -32,6 +32,9 @@ struct wlb_slurm_job {
 	bool is_restricted; /* not every node that is like its own can serve it: it names nodes, counts features, or has
 	                       a reservation */
 	char partition[256];
+	/* How many nodes a pending job asks for. `most_nodes` is 0 where Slurm names no bound. Both are 0 as long as
+	 * Slurm still ends the job's processes: it counts these nodes then. */
+	uint32_t least_nodes, most_nodes;
 	time_t end_time;     /* of a running job: by its time limit, or by the grace time of its preemption */
 	time_t preempt_time; /* when its grace time began; 0: it is not preempted */
 

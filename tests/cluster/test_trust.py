@@ -245,6 +245,59 @@ class Owners(TrustTest):
         self.assertEqual(self.rows(job), [("1", "f", "failed"), ("65534", "t", "starting")])
 
 
+class Claims(TrustTest):
+    """A user claims nodes for his own attempt."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.restart_wlbd("job_poll_ms = 500\n")
+
+    def claim(self, run, attempt, nodes, lost, uid):
+        """Records an attempt with a rank on each node, and the loss of one."""
+        places = [{"rank": rank, "node": node, "local_rank": 0} for rank, node in enumerate(nodes)]
+        data = {"layout": {"tp": 1, "cp": 1, "pp": 1, "dp": len(nodes)}, "world_size": len(nodes), "rank_map": places}
+        for seq, (kind, data) in enumerate((("attempt", data), ("fault", {"kind": "node_lost", "node": lost})), 1):
+            self.deliver(run, attempt, [{"seq": seq, "time": time.time(), "type": kind, "data": data}], uid=uid)
+
+    def two_nodes(self):
+        """A running job of NOBODY on two nodes, whose run is announced."""
+        job = int(self.cluster.run("sbatch", "--parsable", "--requeue", "-N2", "-o", "/dev/null", "--wrap", "sleep 600",
+                                   user=NOBODY).stdout)
+        self.addCleanup(self.cluster.run, "scancel", job)
+        wait_for(f"job {job}", lambda: self.cluster.job(job)["JobState"] == "RUNNING", 20)
+        self.assertEqual(self.announce(job, NOBODY)[0], 200)
+        return job
+
+    def test_a_requeued_job_gets_no_claimed_nodes(self):
+        for launched in (False, True):
+            job, attempt = self.two_nodes(), str(uuid.uuid4())
+            if launched:
+                nodes = self.cluster.run("scontrol", "show", "hostnames", self.cluster.job(job)["NodeList"]).stdout.split()
+                attempt, reply = self.ask(str(job), nodes, uid=NOBODY)
+                self.assertEqual(reply["decision"], "start", reply)
+            self.claim(str(job), attempt, [f"n{number}" for number in range(1, 5)], "n4", NOBODY)
+            self.cluster.run("scontrol", "requeuehold", job, user=NOBODY)
+            wait_for("the job in the queue", lambda job=job: self.cluster.job(job)["JobState"] == "PENDING", 60)
+            time.sleep(6)  # more than ten polls
+            self.assertIn(self.cluster.job(job)["NumNodes"], ("2", "2-2"))
+            run = self.show(str(job))
+            self.assertEqual([event["kind"] for event in run["events"] if event["kind"] == "job_resized"], [])
+            if launched:
+                self.assertEqual(sorted(run["attempts"][0]["nodes"]), sorted(nodes))
+            self.cluster.run("scancel", job)
+
+    def test_a_told_resize_is_no_resize(self):
+        """An event of the name that wlbd uses itself, with a number that no integer holds, stops no poll of the jobs."""
+        job, attempt = self.two_nodes(), str(uuid.uuid4())
+        detail = f"job {job} was requeued and may start on {10**30} to 2 nodes"
+        record = {"seq": 1, "time": time.time(), "type": "event", "data": {"kind": "job_resized", "detail": detail}}
+        self.assertEqual(self.deliver(str(job), attempt, [record], uid=NOBODY)[0], 200)
+        other = self.two_nodes()
+        self.cluster.run("scancel", other)
+        wait_for("the end of another run", lambda: self.show(str(other))["state"] == "cancelled", 40)
+
+
 class ForgottenJob(TrustTest):
     @classmethod
     def setUpClass(cls):

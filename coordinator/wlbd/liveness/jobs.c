@@ -12,6 +12,7 @@
 #include "coordinator/wlbd/liveness/confirm_run.h"
 #include "coordinator/wlbd/liveness/faults.h"
 #include "coordinator/wlbd/liveness/job_poll.h"
+#include "coordinator/wlbd/liveness/job_range.h"
 #include "coordinator/wlbd/liveness/left_jobs.h"
 #include "coordinator/wlbd/liveness/symptoms.h"
 #include "coordinator/wlbd/log.h"
@@ -28,6 +29,7 @@ struct resize {
 	json_int_t run_pk;
 	json_int_t attempt_pk;
 	uint32_t job_id;
+	uint32_t least_nodes;
 	char detail[128];
 };
 
@@ -218,33 +220,37 @@ static void on_resized(void *context, int rc)
 	if (rc == 0) {
 		wlbd_params_add_integer(&params, resize->run_pk);
 		wlbd_params_add_integer(&params, resize->attempt_pk);
+		wlbd_params_add_integer(&params, resize->least_nodes);
 		wlbd_params_add_text(&params, resize->detail);
 		wlbd_params_add_seconds(&params, wlb_clock_unix_s());
 		wlbd_outbox_put(resize->jobs->wlbd->outbox, resize->run_pk,
-		                "select wlb_event_add($1, $2, 'job_resized', $3, to_timestamp($4::float8))", &params);
+		                "select wlb_job_resized($1, $2, $3::integer, $4, to_timestamp($5::float8))", &params);
 	}
 	free(resize);
 }
 
-/* A range, not a number: Slurm gives the job the nodes that it has, up to those that the user requested. */
-static void resize_pending(struct open_run *open)
+static void resize_pending(struct open_run *open, const struct wlb_slurm_job *job)
 {
-	int left = open->total_nodes - open->lost_nodes;
-	int least = open->min_nodes > left ? open->min_nodes : left;
-	int before = open->resized_to > 0 ? open->resized_to : open->total_nodes;
-	if (open->lost_nodes == 0 || least < 1 || least >= before || is_being_resized(open->jobs, open->job_id) ||
+	const struct wlbd_job_range_facts facts = {.total_nodes = open->total_nodes,
+	                                           .lost_nodes = open->lost_nodes,
+	                                           .min_nodes = open->min_nodes,
+	                                           .resized_to = open->resized_to};
+	struct wlbd_job_range range;
+	if (!wlbd_job_range_find(job, &facts, &range) || is_being_resized(open->jobs, open->job_id) ||
 	    wlbd_outbox_holds(open->jobs->wlbd->outbox, open->run_pk)) /* the event of the last time */
 		return;
 	struct resize *resize = malloc(sizeof(*resize));
 	if (resize == NULL)
 		return; /* the next poll finds the same */
-	*resize = (struct resize){
-		.jobs = open->jobs, .run_pk = open->run_pk, .attempt_pk = open->attempt_pk, .job_id = open->job_id};
-	snprintf(resize->detail, sizeof(resize->detail), "job %u was requeued and may start on %d to %d nodes",
-	         open->job_id, least, open->total_nodes);
+	*resize = (struct resize){.jobs = open->jobs,
+	                          .run_pk = open->run_pk,
+	                          .attempt_pk = open->attempt_pk,
+	                          .job_id = open->job_id,
+	                          .least_nodes = range.least};
+	snprintf(resize->detail, sizeof(resize->detail), "job %u was requeued and may start on %u to %u nodes",
+	         open->job_id, range.least, range.most);
 	TAILQ_INSERT_TAIL(&open->jobs->resizes, resize, link);
-	wlbd_slurm_resize(open->jobs->wlbd, open->job_id, (uint32_t)least, (uint32_t)open->total_nodes, on_resized,
-	                  resize);
+	wlbd_slurm_resize(open->jobs->wlbd, open->job_id, range.least, range.most, on_resized, resize);
 }
 
 /* Where Slurm does not queue it again, the run ends with it. */
@@ -289,7 +295,7 @@ static void evaluate(struct open_run *open, const struct wlbd_job_facts *facts)
 	if (facts->found == 1 && !open->confirmed)
 		wlbd_run_confirm(wlbd, open->run_pk, &facts->job);
 	if (facts->found == 1 && strcmp(facts->job.state, "PENDING") == 0)
-		resize_pending(open);
+		resize_pending(open, &facts->job);
 	else if (facts->found == 1 && wlbd_job_has_no_script(wlbd, &facts->job))
 		replace_script(open, &facts->job);
 	else if (is_over(open, facts))

@@ -1,0 +1,109 @@
+-- What a client claims moves neither wlbd's orders to Slurm nor what other users read.
+--
+-- Replaces: functions wlb_record_attempt, wlb_run_trim, wlb_runs_open.
+
+-- ---- the nodes of an attempt ---------------------------------------------------------------------------------------
+
+-- Of an attempt that wlbd itself started, rank 0 tells which of its nodes have ranks; it adds none.
+create or replace function wlb_record_attempt(a attempts, d jsonb, p_time timestamptz) returns void language plpgsql as $$
+declare
+	used text[] := (select array_agg(node order by first) from (
+		select m->>'node' as node, min((m->>'rank')::integer) as first
+		from jsonb_array_elements(d->'rank_map') m
+		where a.decision is null or (a.decision->'nodes') ? (m->>'node') group by m->>'node') as named);
+begin
+	perform wlb_attempt_begun(a, p_time);
+	update attempts set
+		tp = (d->'layout'->>'tp')::integer, cp = (d->'layout'->>'cp')::integer,
+		pp = (d->'layout'->>'pp')::integer, dp = (d->'layout'->>'dp')::integer,
+		world_size = (d->>'world_size')::integer, dtype = d->>'dtype', device = d->>'device',
+		resumed_step = (d->>'resumed_step')::bigint, checkpoint_path = d->>'checkpoint',
+		reported_at = coalesce(reported_at, p_time),
+		nodes = coalesce(used, nodes)
+	where id = a.id;
+	delete from rank_map where attempt_id = a.id and rank >= (d->>'world_size')::integer;
+	insert into rank_map (attempt_id, rank, node, local_rank)
+	select a.id, (m->>'rank')::integer, m->>'node', (m->>'local_rank')::integer
+	from jsonb_array_elements(d->'rank_map') m
+	on conflict (attempt_id, rank) do update set node = excluded.node, local_rank = excluded.local_rank;
+	update runs set model = d->'model', seq_length_tokens = (d->>'seq_length')::bigint,
+		global_batch_size = (d->>'global_batch_size')::bigint, train_iters = (d->>'train_iters')::bigint
+	where id = a.run_id;
+end $$;
+
+-- The nodes that the job of an attempt gave it, spares included: as wlbd decided, else as its processes say.
+create function wlb_attempt_given(a attempts) returns text[] language sql immutable as $$
+	select case when a.decision is null then a.nodes || a.spares
+		else array(select jsonb_array_elements_text((a.decision->'nodes') || coalesce(a.decision->'spares', '[]'))) end
+$$;
+
+-- ---- the range of nodes of a job that is queued again -----------------------------------------------------------------
+
+-- The least nodes on which wlbd has let the job of the attempt start; null: it was not changed. It was read from the events,
+-- of which a client may record any.
+alter table attempts add column resized_to integer;
+
+update attempts a set resized_to = told.least from (
+	select attempt_id, min(substring(detail from 'may start on ([0-9]{1,6}) to')::integer) as least
+	from events where kind = 'job_resized' and attempt_id is not null group by attempt_id) as told
+where told.attempt_id = a.id and told.least is not null;
+
+create function wlb_job_resized(p_run bigint, p_attempt bigint, p_least integer, p_detail text, p_time timestamptz)
+returns void language sql as $$
+	update attempts set resized_to = least(resized_to, p_least) where id = p_attempt;
+	select wlb_event_add(p_run, p_attempt, 'job_resized', p_detail, p_time)
+$$;
+
+-- Removes the oldest records of each kind over its bound, and counts them.
+create or replace function wlb_run_trim(p_run bigint) returns void language plpgsql as $$
+declare
+	events_gone bigint;
+	faults_gone bigint;
+	checkpoints_gone bigint;
+	evidence_gone bigint;
+begin
+	delete from events where id in (select id from events where run_id = p_run order by id desc offset 10000);
+	get diagnostics events_gone = row_count;
+	delete from faults where id in (select id from faults where run_id = p_run order by id desc offset 10000);
+	get diagnostics faults_gone = row_count;
+	delete from checkpoints where id in (
+		select id from checkpoints where run_id = p_run order by step desc, id desc offset 10000);
+	get diagnostics checkpoints_gone = row_count;
+	update faults set evidence = null where id in (
+		select id from (
+			select id, octet_length(evidence::text) as bytes,
+				sum(octet_length(evidence::text)) over (order by id desc) as total
+			from faults where run_id = p_run and evidence is not null) as told
+		where bytes > 16384 or total > 4194304);
+	get diagnostics evidence_gone = row_count;
+	if events_gone + faults_gone + checkpoints_gone + evidence_gone > 0 then
+		update runs set dropped_events = dropped_events + events_gone, dropped_faults = dropped_faults + faults_gone,
+			dropped_checkpoints = dropped_checkpoints + checkpoints_gone,
+			dropped_evidence = dropped_evidence + evidence_gone
+		where id = p_run;
+	end if;
+end $$;
+
+-- Only losses that wlbd itself saw count: those that a client records have no such proof.
+create or replace function wlb_runs_open() returns json language sql stable as $$
+	select coalesce(json_agg(json_build_object('run_pk', r.id, 'run', r.name, 'job_id', r.job_id, 'uid', r.uid,
+		'min_nodes', coalesce((r.policy->>'min_nodes')::integer, 0),
+		'total_nodes', coalesce(cardinality(given.nodes), 0),
+		'node_names', given.nodes,
+		'lost_before', (select coalesce(json_agg(distinct f.node), '[]')
+			from attempts b join faults f on f.attempt_id = b.id
+			where b.run_id = r.id and b.number < a.number and f.kind = 'node_lost' and f.proof ? 'seen'
+				and f.node <> all (given.nodes)),
+		'resized_to', coalesce(a.resized_to, 0),
+		'attempt_pk', a.id, 'launched', coalesce(a.launched, false),
+		'told', coalesce(a.launcher_told, false),
+		'launcher_lost', exists (select from faults f
+			where f.attempt_id = a.id and f.kind in ('launcher_lost', 'script_lost')),
+		'lost_nodes', (select count(distinct node) from faults f
+			where f.attempt_id = a.id and f.kind = 'node_lost' and f.proof ? 'seen'),
+		'complete', coalesce(a.state = 'complete', false)) order by r.id), '[]')
+	from runs r
+	left join lateral (select * from attempts where run_id = r.id order by number desc limit 1) a on true
+	left join lateral (select wlb_attempt_given(a::attempts) as nodes where a.id is not null) given on true
+	where r.state in ('starting', 'running', 'restarting')
+$$;
