@@ -1,6 +1,6 @@
 -- What a client claims moves neither wlbd's orders to Slurm nor what other users read.
 --
--- Replaces: functions wlb_record_attempt, wlb_run_trim, wlb_runs_open.
+-- Replaces: functions wlb_attempt_settle, wlb_record_attempt, wlb_run_end, wlb_run_trim, wlb_runs_open.
 
 -- ---- the nodes of an attempt ---------------------------------------------------------------------------------------
 
@@ -107,3 +107,85 @@ create or replace function wlb_runs_open() returns json language sql stable as $
 	left join lateral (select wlb_attempt_given(a::attempts) as nodes where a.id is not null) given on true
 	where r.state in ('starting', 'running', 'restarting')
 $$;
+
+-- ---- reasons -----------------------------------------------------------------------------------------------------------
+
+-- Every reason has 4,096 characters at most, whichever statement writes it: a list of runs has those of all users.
+update runs set reason = left(reason, 4096) where length(reason) > 4096;
+update attempts set reason = left(reason, 4096), told = left(told, 4096) where length(reason) > 4096 or length(told) > 4096;
+
+create function wlb_run_reason_cut() returns trigger language plpgsql as $$
+begin
+	new.reason := left(new.reason, 4096);
+	return new;
+end $$;
+
+create trigger runs_reason_cut before insert or update of reason on runs
+	for each row when (length(new.reason) > 4096) execute function wlb_run_reason_cut();
+
+create function wlb_attempt_reason_cut() returns trigger language plpgsql as $$
+begin
+	new.reason := left(new.reason, 4096);
+	new.told := left(new.told, 4096);
+	return new;
+end $$;
+
+create trigger attempts_reason_cut before insert or update of reason, told on attempts
+	for each row when (length(new.reason) > 4096 or length(new.told) > 4096) execute function wlb_attempt_reason_cut();
+
+-- A reason with the first occurrence of a text replaced. All occurrences would multiply the text: a client chooses both.
+create function wlb_reason_with(p_reason text, p_old text, p_new text) returns text language sql immutable as $$
+	select case when p_old <> '' and strpos(p_reason, p_old) > 0
+		then overlay(p_reason placing p_new from strpos(p_reason, p_old) for length(p_old)) else p_reason end
+$$;
+
+-- Marks the cause of an attempt, and sets the reasons of attempt and run to it.
+create or replace function wlb_attempt_settle(p_attempt bigint) returns void language plpgsql as $$
+declare
+	a attempts;
+	c faults;
+	reason_now text;
+begin
+	perform wlb_attempt_lock(p_attempt);
+	select * into a from attempts where id = p_attempt;
+	select * into c from faults where id = wlb_attempt_cause(p_attempt);
+	if c.id is null then
+		return;
+	end if;
+	update faults set cause = false where attempt_id = p_attempt and cause and id <> c.id;
+	update faults set cause = true where id = c.id and not cause;
+	reason_now := left(wlb_fault_text(c), 4096);
+	if a.state not in ('failed', 'ended', 'lost') or reason_now = a.reason
+		or (c.kind = 'step_failed' and a.reason <> '' and not coalesce(c.proof ? 'step_broken', false)) then
+		return; -- for a step that failed, its launcher reports more than that
+	end if;
+	update attempts set reason = reason_now where id = p_attempt;
+	update runs set reason = case
+		when a.reason <> '' and strpos(reason, a.reason) > 0 then wlb_reason_with(reason, a.reason, reason_now)
+		when a.told <> '' and strpos(reason, a.told) > 0 then wlb_reason_with(reason, a.told, reason_now)
+		when a.reason = '' and ended_by = 'slurm' then concat_ws('; ', reason_now, nullif(reason, ''))
+		else reason end
+	where id = a.run_id and ended_at is not null;
+end $$;
+
+-- p_by 'slurm': the job is over, and its launcher has not reported how the run ended. The cause of the last attempt
+-- is then part of the reason.
+create or replace function wlb_run_end(p_run bigint, p_state text, p_reason text, p_by text)
+returns text language plpgsql as $$
+declare
+	last attempts;
+	result text;
+begin
+	perform from runs where id = p_run for no key update;
+	perform wlb_attempt_end(id, case when p_state = 'complete' then 'complete' else 'lost' end, null, '', now())
+	from attempts where run_id = p_run and state in ('starting', 'running');
+	select * into last from attempts where run_id = p_run order by number desc limit 1;
+	update runs set state = p_state, ended_by = p_by, ended_at = coalesce(ended_at, now()), reason = case
+		when p_by = 'slurm' and p_state <> 'complete'
+			then concat_ws('; ', case when last.state <> 'complete' then nullif(last.reason, '') end, p_reason)
+		when last.told <> '' and last.reason <> '' then wlb_reason_with(p_reason, last.told, last.reason)
+		else p_reason end
+	where id = p_run and (ended_by is null or (p_by = 'launcher' and ended_by <> 'launcher'));
+	select state into result from runs where id = p_run;
+	return result;
+end $$;

@@ -220,7 +220,9 @@ class OldDatabase(RecordsTest):
         insert into steps_superseded select * from steps where step < 20;
         insert into faults (run_id, attempt_id, kind, detected_at) select run_id, id, 'hang', now() from attempts;
         insert into events (run_id, attempt_id, kind, detail, recorded_at)
-        select run_id, id, 'note', (n % 2)::text, '2026-01-01' from attempts, generate_series(1, 9) n"""
+        select run_id, id, 'note', (n % 2)::text, '2026-01-01' from attempts, generate_series(1, 9) n;
+        update runs set reason = repeat('r', 100000);
+        update attempts set reason = repeat('r', 100000)"""
 
     def psql(self, *words):
         return self.cluster.run("psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", "old", *words).stdout
@@ -242,6 +244,8 @@ class OldDatabase(RecordsTest):
             self.assertEqual(json.loads(self.psql("-c", f"select wlb_run_json('{run}', null, true)"))["tokens"],
                              2**63 - 1)
         self.assertEqual(self.psql("-c", "select count(*), count(distinct (run_id, kind, detail)) from events"), "6|6\n")
+        for table in ("runs", "attempts"):
+            self.assertEqual(self.psql("-c", f"select max(length(reason)) from {table}"), "4096\n")
         self.check_numbers(json.loads(self.psql("-c", "select wlb_runs_json(null, null, null, 9)")))
 
 
@@ -275,6 +279,23 @@ class Bounds(RecordsTest):
                                 f"where run_id = {story['id']}")[0]
         self.assertEqual(int(kept[0]) + story["dropped"]["evidence"], 1200)
         self.assertTrue(3 * 2**20 < int(kept[1]) <= 4 * 2**20, kept)
+
+    def test_reasons(self):
+        """A reason of 4,096 letters in each of which a client would have wlbd put 4,096 others."""
+        fault = {"seq": 1, "time": 2.0, "type": "fault", "data": {"kind": "hang", "detail": "b" * 4096}}
+        end = {"seq": 2, "time": 2.0, "type": "attempt_end", "data": {"state": "failed", "reason": "a"}}
+        for fault_first in (True, False):
+            run, attempt = self.new_run(), str(uuid.uuid4())
+            records = [fault, end] if fault_first else [end, fault]
+            records = [record | {"seq": seq} for seq, record in enumerate(records, 1)]
+            self.assertEqual(self.deliver(run, attempt, records[:1 + fault_first])[0], 200)
+            self.assertEqual(self.api.call("POST", f"/v1/runs/{run}/end", {"state": "failed", "reason": "a" * 4096})[0], 200)
+            if not fault_first:
+                self.assertEqual(self.deliver(run, attempt, records[1:])[0], 200)
+            story = self.show(run)
+            self.assertTrue(story["reason"].startswith("hang: bbb"), story["reason"][:100])
+            self.assertLessEqual(len(story["reason"]), 4096)
+            self.assertLessEqual(len(story["attempts"][0]["reason"]), 4096)
 
     def test_checkpoints(self):
         run = self.new_run()
