@@ -417,6 +417,16 @@ class Lanes(RecordsTest):
         self.cluster.sql("drop function slow cascade")
         self.assertEqual(self.deliver(run, attempt, [event(1, "slow")])[0], 200)
 
+    def test_data_that_the_database_refuses(self):
+        """What the checks of the body missed is the client's mistake: it does not send such records again and again."""
+        run = self.new_run()
+        self.cluster.sql("create function refuse() returns trigger language plpgsql as "
+                         "$$ begin raise exception using errcode = new.kind; end $$; create trigger refuse before insert on "
+                         "events for each row when (new.kind ~ '^[0-9]{5}$') execute function refuse()")
+        self.addCleanup(self.cluster.sql, "drop function if exists refuse cascade")
+        for state, status in (("21000", 400), ("22003", 400), ("23514", 400), ("42703", 500)):
+            self.assertEqual(self.deliver(run, str(uuid.uuid4()), [event(1, state)])[0], status, state)
+
     def losses(self):
         return metric(self.api, "wlbd_database_losses_total")
 

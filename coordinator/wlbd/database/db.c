@@ -81,6 +81,13 @@ static bool means_slow(const char *sqlstate)
 	return strcmp(sqlstate, "57014") == 0 || strcmp(sqlstate, "55P03") == 0 || strncmp(sqlstate, "40", 2) == 0;
 }
 
+/* The client's mistake, which the checks of the body missed: rows that must be one (class 21), values (22), constraints
+ * (23). */
+static bool means_wrong_data(const char *sqlstate)
+{
+	return strncmp(sqlstate, "21", 2) == 0 || strncmp(sqlstate, "22", 2) == 0 || strncmp(sqlstate, "23", 2) == 0;
+}
+
 static void store_error(struct call *call, const PGresult *result)
 {
 	const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
@@ -99,10 +106,7 @@ static void store_error(struct call *call, const PGresult *result)
 	} else if (strncmp(sqlstate, "WL", 2) == 0) {
 		call->result.http_status = atoi(sqlstate + 2);
 	} else {
-		/* Wrong data (22, 23) is the client's mistake, which the checks of the body missed; the rest is wlbd's.
-		 */
-		bool data = strncmp(sqlstate, "22", 2) == 0 || strncmp(sqlstate, "23", 2) == 0;
-		call->result.http_status = data ? 400 : 500;
+		call->result.http_status = means_wrong_data(sqlstate) ? 400 : 500;
 		wlbd_log_limited(WLBD_LOG_ERROR, WLBD_LIMIT_DATABASE, "database: %s: %s", sqlstate, call->message);
 	}
 }
