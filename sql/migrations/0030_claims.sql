@@ -1,6 +1,6 @@
 -- What a client claims moves neither wlbd's orders to Slurm nor what other users read.
 --
--- Replaces: functions wlb_attempt_settle, wlb_record_attempt, wlb_run_end, wlb_run_trim, wlb_runs_open.
+-- Replaces: functions wlb_attempt_settle, wlb_fault_insert, wlb_record, wlb_record_attempt, wlb_run_end, wlb_run_trim, wlb_runs_open.
 
 -- ---- the nodes of an attempt ---------------------------------------------------------------------------------------
 
@@ -189,3 +189,63 @@ begin
 	select state into result from runs where id = p_run;
 	return result;
 end $$;
+
+-- ---- times that clients tell ---------------------------------------------------------------------------------------------
+
+-- Clocks of hosts that MUNGE accepts differ by less than 5 minutes. A time in the years to come would stay the newest of all.
+create function wlb_time_told(p_time timestamptz) returns timestamptz language sql stable as $$
+	select least(p_time, now() + interval '10 minutes')
+$$;
+
+update faults set detected_at = wlb_time_told(detected_at) where detected_at > wlb_time_told(detected_at);
+
+create or replace function wlb_record(a attempts, p_source text, p_record jsonb) returns wlb_added language plpgsql as $$
+declare
+	d jsonb := p_record->'data';
+	at timestamptz := wlb_time_told(to_timestamp((p_record->>'time')::float8));
+begin
+	case p_record->>'type'
+	when 'attempt' then
+		perform wlb_record_attempt(a, d, at);
+	when 'plan' then
+		perform wlb_record_plan(a, d, at);
+	when 'gpus' then
+		perform wlb_record_gpus(a, d);
+	when 'step' then
+		if (d->>'memory_bytes')::bigint > coalesce(a.memory_bytes, 0) then
+			update attempts set memory_bytes = greatest(memory_bytes, (d->>'memory_bytes')::bigint) where id = a.id;
+		end if;
+		return wlb_record_step(a, d, at);
+	when 'checkpoint' then
+		insert into checkpoints (run_id, attempt_id, step, path, size_bytes, duration_s, recorded_at)
+		values (a.run_id, a.id, (d->>'step')::bigint, d->>'path', (d->>'bytes')::bigint, (d->>'duration_s')::float8, at);
+	when 'fault' then
+		perform wlb_fault_insert(a.id, d->>'kind', (d->>'rank')::integer, d->>'node', (d->>'step')::bigint,
+			coalesce(d->>'detail', ''), d->'evidence', null, at);
+	when 'event' then
+		if d->>'kind' = 'step_started' then
+			perform wlb_attempt_begun(a, at);
+		end if;
+		perform wlb_event_add(a.run_id, a.id, d->>'kind', coalesce(d->>'detail', ''), at);
+	when 'attempt_end' then
+		perform wlb_record_attempt_end(a, p_source, d, at);
+	end case;
+	return (0, 0, 0, 0, true)::wlb_added;
+end $$;
+
+-- A loss that is reported again is stored once, with what wlbd knows of it added. When a node was lost that wlbd has asked
+-- itself, wlbd says: it is evidence in the runs of all users. Call wlb_attempt_settle afterwards.
+create or replace function wlb_fault_insert(p_attempt bigint, p_kind text, p_rank integer, p_node text, p_step bigint,
+	p_detail text, p_evidence jsonb, p_proof jsonb, p_time timestamptz)
+returns void language sql as $$
+	insert into faults (run_id, attempt_id, kind, rank, node, step, detail, evidence, proof, detected_at)
+	select run_id, id, p_kind, p_rank, p_node, p_step, p_detail, p_evidence, p_proof, p_time
+	from attempts where id = p_attempt
+	on conflict (attempt_id, kind, coalesce(node, ''), coalesce(rank, -1))
+		where kind in ('rank_lost', 'node_lost', 'step_failed', 'launcher_lost', 'script_lost')
+		do update set proof = coalesce(faults.proof, '{}') || excluded.proof, detail = excluded.detail,
+			step = coalesce(faults.step, excluded.step),
+			detected_at = case when excluded.proof ? 'seen' and not coalesce(faults.proof ? 'seen', false)
+				then excluded.detected_at else faults.detected_at end
+		where excluded.proof is not null and not coalesce(faults.proof, '{}') @> excluded.proof
+$$;

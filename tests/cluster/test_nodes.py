@@ -172,6 +172,21 @@ class Checks(NodesTest):
         self.assertEqual(rows, [["100", "reason 104"]])
         self.assertEqual(len(self.known("n1")["history"]), 100)
 
+    def test_a_time_to_come_is_no_lasting_evidence(self):
+        """A client records the loss of a node in the year 4821, and wlbd then sees that the node is lost."""
+        run, attempt = self.new_run(), str(uuid.uuid4())
+        fault = {"seq": 1, "time": 9e10, "type": "fault", "data": {"kind": "node_lost", "node": "n2", "detail": "claimed"}}
+        self.assertEqual(self.deliver(run, attempt, [fault])[0], 200)
+        newest = "select detected_at < now() + interval '11 minutes' from faults where node = 'n2'"
+        self.assertEqual(self.cluster.sql(newest), [["t"]])
+        # As rows that an earlier version has stored:
+        self.cluster.sql("update faults set detected_at = to_timestamp(9e10) where node = 'n2'")
+        self.cluster.sql("select wlb_fault_found(id, 'node_lost', null, 'n2', null, 'its slurmd does not answer', null, "
+                         f"now() - interval '6 days') from attempts where uuid = '{attempt}'")
+        self.assertAlmostEqual(self.known("n2")["weight"], 0.25, places=3)
+        status, _ = self.check("n2", clears=True)
+        self.assertEqual((status, self.known("n2")["weight"]), (200, 0))
+
     def test_at_most_half_is_avoided(self):
         for node in ("n1", "n2", "n3", "n4"):
             self.check(node, healthy=False, reason="memory")
