@@ -19,6 +19,7 @@ struct wlbd {
 	struct wlbd_budget *activity_budget;      /* of what users' runs hold as activities of ranks: bytes */
 	struct wlbd_db *writes;                   /* short statements, in order: decisions, and what wlbd found out */
 	struct wlbd_db *polls;                    /* the list of open runs, for jobs.h */
+	struct wlbd_db_pool *changes;             /* of runs, that requests make (run_change.h) */
 	struct wlbd_db_pool *deliveries;          /* of records */
 	struct wlbd_db_pool *reads;               /* for GET requests, whose statements may take longer */
 	struct wlbd_outbox *outbox;               /* what wlbd found out and PostgreSQL has not stored yet */

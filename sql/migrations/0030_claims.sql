@@ -1,6 +1,6 @@
 -- What a client claims moves neither wlbd's orders to Slurm nor what other users read.
 --
--- Replaces: functions wlb_attempt_settle, wlb_fault_insert, wlb_record, wlb_record_attempt, wlb_run_end, wlb_run_trim, wlb_runs_open.
+-- Replaces: functions wlb_attempt_settle, wlb_fault_insert, wlb_record, wlb_record_attempt, wlb_run_end, wlb_run_set, wlb_run_trim, wlb_runs_open.
 
 -- ---- the nodes of an attempt ---------------------------------------------------------------------------------------
 
@@ -249,3 +249,33 @@ returns void language sql as $$
 				then excluded.detected_at else faults.detected_at end
 		where excluded.proof is not null and not coalesce(faults.proof, '{}') @> excluded.proof
 $$;
+
+-- ---- settings ------------------------------------------------------------------------------------------------------------
+
+-- Changes what p_on_fault names. p_uid: the owner that the run must have, null for an administrator; p_by: the account
+-- that asks. p_defaults: all items, as wlbd.conf has them. The lock is that of deliveries: rows that only refer to the run are
+-- added meanwhile.
+create or replace function wlb_run_set(p_name text, p_uid bigint, p_by bigint, p_on_fault text, p_defaults text)
+returns json language plpgsql as $$
+declare
+	r runs := wlb_run_actable(p_name, p_uid);
+	before text;
+	after text;
+begin
+	select * into r from runs where id = r.id for no key update;
+	if r.state in ('complete', 'failed', 'out_of_nodes', 'cancelled') then
+		raise exception using errcode = 'WL409', message = format(
+			'run %s has ended (%s): a setting can be changed only while it goes on', p_name, r.state);
+	end if;
+	before := wlb_items_merge(p_defaults, r.policy->>'on_fault');
+	update runs set settings = settings || jsonb_build_object('on_fault',
+		wlb_items_merge(settings->>'on_fault', p_on_fault)) where id = r.id returning * into r;
+	after := wlb_items_merge(p_defaults, r.policy->>'on_fault');
+	if after <> before then
+		perform wlb_event_add(r.id, (select id from attempts where run_id = r.id order by number desc limit 1),
+			'settings_changed', format('on-fault: %s -> %s by %s', wlb_items_without(before, after),
+				wlb_items_without(after, before), wlb_changer(r, p_by)), now());
+		perform wlb_run_trim(r.id);
+	end if;
+	return json_build_object('run_pk', r.id, 'run_id', r.name, 'before', before, 'on_fault', after);
+end $$;

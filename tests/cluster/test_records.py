@@ -417,6 +417,25 @@ class Lanes(RecordsTest):
         self.cluster.sql("drop function slow cascade")
         self.assertEqual(self.deliver(run, attempt, [event(1, "slow")])[0], 200)
 
+    def test_changes_of_a_locked_run(self):
+        """Settings and ends that wait for their run keep no other run's requests waiting."""
+        run, pk = self.stored_run()
+        other = self.new_run()
+        set_aside = metric(self.api, "wlbd_statements_set_aside_total")
+        self.hold(f"select from runs where id = {pk} for no key update")
+        with concurrent.futures.ThreadPoolExecutor(40) as pool:
+            slow = [pool.submit(self.api.call, "POST", f"/v1/runs/{run}/{path}", body, 0, 60) for path, body in
+                    [("settings", {"on_fault": "hang=report"})] * 25 + [("end", {"state": "failed"})] * 5]
+            time.sleep(1)
+            for _ in range(3):
+                attempt = str(uuid.uuid4())
+                self.assertEqual(self.deliver(other, attempt, [step(1, 1)])[0], 200)
+                self.assertEqual(self.api.call("POST", "/v1/runs", {"job_id": int(other)}, NOBODY)[0], 403)
+            for request in slow:
+                status, reply = request.result()
+                self.assertEqual((status, "try again" in reply["error"]), (503, True), reply)
+        self.assertEqual(metric(self.api, "wlbd_statements_set_aside_total"), set_aside)
+
     def test_data_that_the_database_refuses(self):
         """What the checks of the body missed is the client's mistake: it does not send such records again and again."""
         run = self.new_run()

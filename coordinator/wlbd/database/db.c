@@ -16,6 +16,7 @@ enum {
 	WATCH_MS = 100,
 	BACKSTOP_MS = 1000, /* for the answer after the server's limit */
 	CALLS_MOST = 4000,
+	RESERVED_CALLS = 16, /* over that */
 };
 
 struct call {
@@ -135,7 +136,7 @@ static void answer_busy(const struct wlbd_db *db, wlbd_db_done *done, void *cont
 {
 	char message[128];
 	snprintf(message, sizeof(message), "%d statements wait for the database; try again", db->count);
-	struct wlbd_db_result result = {.status = WLBD_DB_SLOW, .http_status = 503, .message = message};
+	struct wlbd_db_result result = {.status = WLBD_DB_BUSY, .http_status = 503, .message = message};
 	if (done != NULL)
 		done(context, &result);
 }
@@ -430,11 +431,12 @@ const char *wlbd_db_reason(const struct wlbd_db *db)
 	return db->reason;
 }
 
-void wlbd_db_call(struct wlbd_db *db, const char *sql, const struct wlbd_params *params, wlbd_db_done *done,
-                  void *context)
+/* No more than `most` wait. */
+static void send_call(struct wlbd_db *db, int most, const char *sql, const struct wlbd_params *params,
+                      wlbd_db_done *done, void *context)
 {
-	struct call *call = db->state == READY && db->count < CALLS_MOST ? calloc(1, sizeof(*call)) : NULL;
-	if (call == NULL && db->count >= CALLS_MOST) {
+	struct call *call = db->state == READY && db->count < most ? calloc(1, sizeof(*call)) : NULL;
+	if (call == NULL && db->count >= most) {
 		answer_busy(db, done, context);
 		return;
 	}
@@ -455,4 +457,16 @@ void wlbd_db_call(struct wlbd_db *db, const char *sql, const struct wlbd_params 
 	TAILQ_INSERT_TAIL(&db->calls, call, link);
 	db->count++;
 	flush(db);
+}
+
+void wlbd_db_call(struct wlbd_db *db, const char *sql, const struct wlbd_params *params, wlbd_db_done *done,
+                  void *context)
+{
+	send_call(db, CALLS_MOST, sql, params, done, context);
+}
+
+void wlbd_db_call_reserved(struct wlbd_db *db, const char *sql, const struct wlbd_params *params, wlbd_db_done *done,
+                           void *context)
+{
+	send_call(db, CALLS_MOST + RESERVED_CALLS, sql, params, done, context);
 }

@@ -19,7 +19,8 @@ enum wlbd_db_status {
 	WLBD_DB_OK,
 	WLBD_DB_REFUSED, /* the statement failed, and would fail again */
 	WLBD_DB_AWAY,    /* there is no connection: not done, or not known to be done */
-	WLBD_DB_SLOW,    /* not done: it took too long, waited too long for a lock, or too many statements wait */
+	WLBD_DB_SLOW,    /* not done: it took too long, or waited too long for a lock */
+	WLBD_DB_BUSY,    /* not sent: too many statements wait */
 };
 
 struct wlbd_db_result {
@@ -58,5 +59,11 @@ const char *wlbd_db_reason(const struct wlbd_db *db); /* why it is not ready; ""
 /* `params` are copied. `done` is called once, before this returns where the database is away; it may be NULL. */
 void wlbd_db_call(struct wlbd_db *db, const char *sql, const struct wlbd_params *params, wlbd_db_done *done,
                   void *context);
+
+/* As wlbd_db_call, for a caller that has one statement under way at most: there is room for it, however many others
+ * wait.
+ */
+void wlbd_db_call_reserved(struct wlbd_db *db, const char *sql, const struct wlbd_params *params, wlbd_db_done *done,
+                           void *context);
 
 #endif

@@ -97,7 +97,7 @@ static void refuse(int waiting, wlbd_db_done *done, void *context)
 {
 	char message[128];
 	snprintf(message, sizeof(message), "%d requests wait for the database; try again", waiting);
-	struct wlbd_db_result result = {.status = WLBD_DB_SLOW, .http_status = 503, .message = message};
+	struct wlbd_db_result result = {.status = WLBD_DB_BUSY, .http_status = 503, .message = message};
 	if (done != NULL)
 		done(context, &result);
 }

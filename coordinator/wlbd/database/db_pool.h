@@ -26,7 +26,7 @@ void wlbd_db_pool_free(struct wlbd_db_pool *pool); /* as wlbd_db_free; NULL is a
 
 bool wlbd_db_pool_ready(const struct wlbd_db_pool *pool); /* at least one connection is */
 
-/* As wlbd_db_call. A statement is answered SLOW after it has waited for 10 s, or, where too many wait, if it is the
+/* As wlbd_db_call. A statement is answered BUSY after it has waited for 10 s, or, where too many wait, if it is the
  * newest of the owner with the most waiting. key 0: in no order. */
 void wlbd_db_pool_call(struct wlbd_db_pool *pool, uid_t owner, uint64_t key, const char *sql,
                        const struct wlbd_params *params, wlbd_db_done *done, void *context);

@@ -75,6 +75,7 @@ static void on_sent(void *context, const struct wlbd_db_result *result)
 		if (++statement->tries >= TRIES_MOST)
 			drop(outbox, statement, result->message);
 		break;
+	case WLBD_DB_BUSY: /* it was not tried */
 	case WLBD_DB_AWAY: /* wlbd_outbox_resume sends again, or the timer, where the connection stayed */
 		set_timer(outbox);
 		return;
@@ -120,7 +121,7 @@ static void send_next(struct wlbd_outbox *outbox)
 		return;
 	}
 	outbox->is_sending = true;
-	wlbd_db_call(outbox->db, statement->sql, statement->params, on_sent, statement);
+	wlbd_db_call_reserved(outbox->db, statement->sql, statement->params, on_sent, statement);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *context)

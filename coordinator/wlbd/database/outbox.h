@@ -2,7 +2,7 @@
  * Statements that store what wlbd found out (faults, ended attempts, events): each is sent at once, and again after the
  * database did not answer. So every statement may be repeated. Those of a run are stored in order. A statement that the
  * database refuses, or cancels three times because it takes too long, is dropped: it is logged and counted, and the
- * next one is sent.
+ * next one is sent. That too many statements of others wait for the database is no try.
  */
 #ifndef COORDINATOR_WLBD_DATABASE_OUTBOX_H
 #define COORDINATOR_WLBD_DATABASE_OUTBOX_H

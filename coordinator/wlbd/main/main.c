@@ -110,9 +110,12 @@ static int open_database(struct wlbd *wlbd, struct wlb_error *error)
 	int timeout_ms = config->database_timeout_ms;
 	wlbd->writes = wlbd_db_new(wlbd->base, config->database, timeout_ms, &writes, error);
 	wlbd->polls = wlbd_db_new(wlbd->base, config->database, timeout_ms, &others, error);
+	wlbd->changes = wlbd_db_pool_new(wlbd->base, config->database, timeout_ms, &others, error);
 	wlbd->deliveries = wlbd_db_pool_new(wlbd->base, config->database, timeout_ms, &others, error);
 	wlbd->reads = wlbd_db_pool_new(wlbd->base, config->database, timeout_ms * READ_TIMEOUT_FACTOR, &others, error);
-	return wlbd->writes != NULL && wlbd->polls != NULL && wlbd->deliveries != NULL && wlbd->reads != NULL ? 0 : -1;
+	bool all = wlbd->writes != NULL && wlbd->polls != NULL && wlbd->changes != NULL && wlbd->deliveries != NULL &&
+	           wlbd->reads != NULL;
+	return all ? 0 : -1;
 }
 
 static int open_parts(struct wlbd *wlbd, char *address, size_t size, struct wlb_error *error)
@@ -152,6 +155,7 @@ static void stop_database(struct wlbd *wlbd)
 {
 	wlbd_db_stop(wlbd->writes);
 	wlbd_db_stop(wlbd->polls);
+	wlbd_db_pool_stop(wlbd->changes);
 	wlbd_db_pool_stop(wlbd->deliveries);
 	wlbd_db_pool_stop(wlbd->reads);
 }
@@ -177,6 +181,7 @@ static void close_parts(struct wlbd *wlbd)
 	wlbd_outbox_free(wlbd->outbox);
 	wlbd_db_free(wlbd->writes);
 	wlbd_db_free(wlbd->polls);
+	wlbd_db_pool_free(wlbd->changes);
 	wlbd_db_pool_free(wlbd->deliveries);
 	wlbd_db_pool_free(wlbd->reads);
 	wlbd_nodes_free(wlbd->nodes);

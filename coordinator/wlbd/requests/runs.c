@@ -11,6 +11,7 @@
 #include "coordinator/wlbd/requests/first_exit.h"
 #include "coordinator/wlbd/requests/handlers.h"
 #include "coordinator/wlbd/requests/policy.h"
+#include "coordinator/wlbd/requests/run_change.h"
 #include "coordinator/wlbd/rules/decision.h"
 #include "coordinator/wlbd/wlbd.h"
 
@@ -60,8 +61,8 @@ static void announce(struct announcement *a, const struct wlbd_job_facts *facts)
 	wlbd_params_add_integer_if(&params, known, facts->job.submit_time);
 	wlbd_params_add_integer(&params, known ? facts->job.restart_count : a->restart_count);
 	wlbd_params_add_text(&params, policy != NULL ? policy : "{}");
-	wlbd_db_call(
-		wlbd->writes,
+	wlbd_run_change(
+		wlbd, a->call->uid, (uint32_t)a->job_id,
 		"select json_build_object('run_id', name, 'state', state) from wlb_run_announce($1, $2::integer, $3, "
 		"$4, $5, $6, to_timestamp($7::float8), $8::integer, $9::jsonb)",
 		&params, wlbd_call_reply_db, a->call);
@@ -173,8 +174,8 @@ void wlbd_post_end(struct wlbd_call *call)
 	wlbd_params_add_text(&params, end->attempt_id);
 	wlbd_params_add_text(&params, end->state);
 	wlbd_params_add_text(&params, end->reason);
-	wlbd_db_call(call->wlbd->writes,
-	             "select json_build_object('run_pk', (wlb_run_actable($1, $2)).id, "
-	             "'state', wlb_run_end_by($1, $2, $3, $4, $5))",
-	             &params, on_ended, call);
+	wlbd_run_change(call->wlbd, call->uid, wlbd_run_job_id(call->run),
+	                "select json_build_object('run_pk', (wlb_run_actable($1, $2)).id, "
+	                "'state', wlb_run_end_by($1, $2, $3, $4, $5))",
+	                &params, on_ended, call);
 }

@@ -7,6 +7,7 @@
 #include "coordinator/wlbd/liveness/attempts.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/requests/handlers.h"
+#include "coordinator/wlbd/requests/run_change.h"
 #include "coordinator/wlbd/wlbd.h"
 
 /* A setting that wlbd does not know is refused: the user would believe that it is in force. */
@@ -71,5 +72,6 @@ void wlbd_post_settings(struct wlbd_call *call)
 	wlbd_params_add_integer(&params, call->uid);
 	wlbd_params_add_text(&params, items);
 	wlbd_params_add_text(&params, defaults);
-	wlbd_db_call(call->wlbd->writes, "select wlb_run_set($1, $2, $3, $4, $5)", &params, on_set, call);
+	wlbd_run_change(call->wlbd, call->uid, wlbd_run_job_id(call->run), "select wlb_run_set($1, $2, $3, $4, $5)",
+	                &params, on_set, call);
 }

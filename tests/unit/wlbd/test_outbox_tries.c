@@ -1,0 +1,107 @@
+/* Which answers of the database the outbox counts as a try of a statement. The database is a stand-in. */
+#include "coordinator/wlbd/database/outbox.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+enum { FOREVER = 8, TRIES = 3 };
+
+struct wlbd_db {
+	enum wlbd_db_status status; /* of the next answers, */
+	int count;                  /* which are so many; later ones are OK */
+	int calls;
+};
+
+bool wlbd_db_ready(const struct wlbd_db *db)
+{
+	(void)db;
+	return true;
+}
+
+void wlbd_db_call_reserved(struct wlbd_db *db, const char *sql, const struct wlbd_params *params, wlbd_db_done *done,
+                           void *context)
+{
+	(void)sql;
+	(void)params;
+	struct wlbd_db_result result = {.status = db->calls++ < db->count ? db->status : WLBD_DB_OK,
+	                                .http_status = 503,
+	                                .message = "try again"};
+	done(context, &result);
+}
+
+struct fixture {
+	struct event_base *base;
+	struct wlbd_db db;
+	struct wlbd_outbox *outbox;
+	uint64_t set_aside;
+};
+
+static void begin(struct fixture *f, enum wlbd_db_status status, int count)
+{
+	*f = (struct fixture){.base = event_base_new(), .db = {.status = status, .count = count}};
+	f->outbox = wlbd_outbox_new(f->base, &f->db, &f->set_aside);
+	assert_non_null(f->outbox);
+}
+
+static void end(struct fixture *f)
+{
+	wlbd_outbox_free(f->outbox);
+	event_base_free(f->base);
+}
+
+/* Until the outbox waits for nothing more. */
+static void put_and_wait(struct fixture *f)
+{
+	static const struct wlbd_params none;
+	wlbd_outbox_put(f->outbox, 7, "select 1", &none);
+	event_base_dispatch(f->base);
+}
+
+static void a_full_queue_is_no_try(void **state)
+{
+	struct fixture f;
+	(void)state;
+	begin(&f, WLBD_DB_BUSY, FOREVER);
+	put_and_wait(&f);
+	assert_int_equal(f.db.calls, FOREVER + 1);
+	assert_false(wlbd_outbox_holds(f.outbox, 7));
+	assert_int_equal(f.set_aside, 0);
+	end(&f);
+}
+
+static void a_database_that_is_away_is_no_try(void **state)
+{
+	struct fixture f;
+	(void)state;
+	begin(&f, WLBD_DB_AWAY, FOREVER);
+	put_and_wait(&f);
+	assert_int_equal(f.db.calls, FOREVER + 1);
+	assert_int_equal(f.set_aside, 0);
+	end(&f);
+}
+
+static void a_statement_that_takes_too_long_is_set_aside(void **state)
+{
+	struct fixture f;
+	(void)state;
+	begin(&f, WLBD_DB_SLOW, FOREVER);
+	put_and_wait(&f);
+	assert_int_equal(f.db.calls, TRIES);
+	assert_false(wlbd_outbox_holds(f.outbox, 7));
+	assert_int_equal(f.set_aside, 1);
+	end(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_full_queue_is_no_try),
+		cmocka_unit_test(a_database_that_is_away_is_no_try),
+		cmocka_unit_test(a_statement_that_takes_too_long_is_set_aside),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
