@@ -1,6 +1,7 @@
 -- What a client claims moves neither wlbd's orders to Slurm nor what other users read.
 --
--- Replaces: functions wlb_attempt_settle, wlb_fault_insert, wlb_record, wlb_record_attempt, wlb_run_end, wlb_run_set, wlb_run_trim, wlb_runs_open.
+-- Replaces: views run_attempts, run_summary; functions wlb_attempt_settle, wlb_attempts_json, wlb_fault_insert, wlb_record,
+-- wlb_record_attempt, wlb_run_end, wlb_run_set, wlb_run_trim, wlb_runs_json, wlb_runs_open, wlb_steps_newest, wlb_steps_page.
 
 -- ---- the nodes of an attempt ---------------------------------------------------------------------------------------
 
@@ -278,4 +279,125 @@ begin
 		perform wlb_run_trim(r.id);
 	end if;
 	return json_build_object('run_pk', r.id, 'run_id', r.name, 'before', before, 'on_fault', after);
+end $$;
+
+-- ---- replies that are bounded in bytes -----------------------------------------------------------------------------------
+
+-- A list of runs reads the names of every run's nodes, whoever named them: their number and size are kept beside them.
+create function wlb_names_bytes(p_names text[]) returns integer language sql immutable as $$
+	select octet_length(to_json(p_names)::text)
+$$;
+
+alter table attempts
+	add column node_count integer generated always as (cardinality(nodes)) stored,
+	add column nodes_bytes integer generated always as (wlb_names_bytes(nodes)) stored; -- as JSON
+
+create or replace view run_attempts as
+select r.name as run, r.id as run_id, a.id as attempt_id, a.number as attempt, a.uuid, a.state, a.reason, a.nodes,
+	a.node_count, a.spares, a.world_size, a.tp, a.cp, a.pp, a.dp, a.device, a.dtype,
+	a.resumed_step, a.checkpoint_path, a.exit_code, a.new_steps,
+	least((select min(step) from steps s where s.attempt_id = a.id),
+		(select min(step) from steps_superseded s where s.attempt_id = a.id)) as first_step,
+	greatest((select max(step) from steps s where s.attempt_id = a.id),
+		(select max(step) from steps_superseded s where s.attempt_id = a.id)) as last_step,
+	a.created_at, a.started_at, a.ended_at, a.plan, a.memory_bytes, a.gpus, a.nodes_bytes
+from attempts a join runs r on r.id = a.run_id;
+
+create or replace view run_summary as
+select r.name as run, r.id as run_id, r.job_id, r.job_name, r.user_name, r.cluster, r.state, r.reason,
+	r.submitted_at, r.started_at, r.ended_at,
+	wlb_span(r.started_at, coalesce(r.ended_at, now())) as elapsed,
+	last.number as attempts, last.nodes, last.node_count, last.world_size,
+	last.tp, last.cp, last.pp, last.dp,
+	r.steps, r.train_iters, r.last_step, r.tokens, wlb_rate(r.tokens, r.step_seconds) as tokens_per_s,
+	r.first_loss, r.last_loss, r.steps_repeated, r.faults, last.nodes_bytes
+from runs r
+left join lateral (select * from attempts a where a.run_id = r.id order by number desc limit 1) last on true;
+
+-- Names of nodes take 16 MiB of a reply at most, and so do rank maps; a page of steps, and the newest steps of a run, have
+-- 8 MiB, a list of runs 24 MiB.
+
+create function wlb_rank_map_bytes(p_attempt bigint) returns bigint language sql stable as $$
+	select coalesce(sum(octet_length(to_json(node)::text) + 64), 0) from rank_map where attempt_id = p_attempt
+$$;
+
+-- Only the newest 16 attempts are returned with their plans and GPUs.
+create or replace function wlb_attempts_json(p_run bigint) returns json language sql stable as $$
+	with newest as (
+		select *, sum(node_count) over later as names, sum(nodes_bytes) over later as names_bytes,
+			sum(greatest(world_size::numeric, 1)) over later as ranks, row_number() over later as place
+		from (select * from run_attempts where run_id = p_run order by attempt desc limit 1000) as kept
+		window later as (order by attempt desc)
+	), sized as (
+		select *, sum(case when ranks <= 65536 then wlb_rank_map_bytes(attempt_id) end)
+			over (order by attempt desc) as map_bytes
+		from newest
+	)
+	select coalesce(json_agg(json_build_object('attempt', attempt, 'attempt_id', uuid, 'state', state, 'reason', reason,
+		'nodes', case when names <= 1000000 and names_bytes <= 16 << 20 then nodes else '{}' end,
+		'node_count', node_count, 'spares', spares, 'layout', wlb_layout_json(tp, cp, pp, dp),
+		'rank_map', case when ranks <= 65536 and map_bytes <= 16 << 20 then wlb_rank_map_json(attempt_id) end,
+		'world_size', world_size, 'device', device, 'dtype', dtype,
+		'created_at', wlb_time(created_at), 'started_at', wlb_time(started_at), 'ended_at', wlb_time(ended_at),
+		'first_step', first_step, 'last_step', last_step, 'resumed_step', resumed_step,
+		'checkpoint', checkpoint_path, 'exit_code', exit_code,
+		'plan', case when place <= 16 then wlb_plain_within(plan, 32768) end, 'memory_bytes', memory_bytes,
+		'gpus', case when place <= 16 then wlb_plain_within(gpus, 16384) end,
+		'step_s', case when place <= 16 then wlb_attempt_step_s(attempt_id) end) order by attempt), '[]')
+	from sized
+$$;
+
+-- A page: the steps from p_from on; `next` is the first step of the next page, null after the last page. A page has a step
+-- at least.
+create or replace function wlb_steps_page(p_run bigint, p_from bigint, p_limit bigint) returns json language sql stable as $$
+	with page as (
+		select s.step, wlb_step_json(s::run_steps) as entry from (select * from run_steps
+			where run_id = p_run and step >= p_from order by step limit least(p_limit, 10000)) as s
+	), sized as (
+		select step, entry, sum(octet_length(entry::text)) over (order by step) - octet_length(entry::text) as before from page
+	), kept as (
+		select step, entry from sized where before < 8 << 20
+	)
+	select json_build_object(
+		'steps', coalesce((select json_agg(entry order by step) from kept), '[]'),
+		'next', (select min(s.step) from steps s where s.run_id = p_run and s.step > (select max(step) from kept)))
+$$;
+
+-- The newest 10,000 steps.
+create or replace function wlb_steps_newest(p_run bigint) returns json language sql stable as $$
+	with page as (
+		select s.step, wlb_step_json(s::run_steps) as entry from (select * from run_steps
+			where run_id = p_run order by step desc limit 10000) as s
+	), sized as (
+		select step, entry, sum(octet_length(entry::text)) over (order by step desc) as bytes from page
+	)
+	select coalesce(json_agg(entry order by step), '[]') from sized where bytes <= 8 << 20
+$$;
+
+-- Planned for the values given: a generic plan would read every run when only the user's are requested.
+create or replace function wlb_runs_json(p_uid bigint, p_user text, p_state text, p_limit bigint)
+returns json language plpgsql stable set plan_cache_mode = force_custom_plan as $$
+begin
+	return (with page as (
+		select id from runs where (p_uid is null or uid = p_uid) and (p_user is null or user_name = p_user)
+			and (p_state is null or state = p_state) order by id desc limit least(p_limit, 10000)
+	), listed as (
+		select s.*, sum(node_count) over newer as names, sum(s.nodes_bytes) over newer as names_bytes
+		from page join run_summary s on s.run_id = page.id window newer as (order by s.run_id desc)
+	), told as (
+		select s.run_id, json_build_object('run_id', s.run, 'id', s.run_id,
+			'job_id', s.job_id, 'job_name', s.job_name, 'user', s.user_name, 'state', s.state, 'reason', s.reason,
+			'submitted_at', wlb_time(s.submitted_at), 'started_at', wlb_time(s.started_at), 'ended_at', wlb_time(s.ended_at),
+			'attempts', coalesce(s.attempts, 0),
+			'nodes', case when s.names <= 1000000 and s.names_bytes <= 16 << 20 then coalesce(s.nodes, '{}') else '{}' end,
+			'node_count', coalesce(s.node_count, 0), 'world_size', s.world_size,
+			'layout', wlb_layout_json(s.tp, s.cp, s.pp, s.dp), 'steps_done', s.steps, 'last_step', s.last_step,
+			'train_iters', s.train_iters, 'last_loss', wlb_real(s.last_loss), 'tokens_per_s', s.tokens_per_s,
+			'faults', s.faults) as entry
+		from listed s
+	), sized as (
+		select run_id, entry, sum(octet_length(entry::text)) over (order by run_id desc) as bytes from told
+	)
+	select json_build_object('runs', coalesce(json_agg(entry order by run_id desc) filter (where bytes <= 24 << 20), '[]'),
+		'left_out', count(*) filter (where bytes > 24 << 20)) from sized);
 end $$;

@@ -297,6 +297,35 @@ class Bounds(RecordsTest):
             self.assertLessEqual(len(story["reason"]), 4096)
             self.assertLessEqual(len(story["attempts"][0]["reason"]), 4096)
 
+    def test_names_of_nodes(self):
+        """Names of 255 letters: a reply is bounded in bytes, and the newest come first."""
+        runs = []
+        for number in range(5):
+            run, pk = self.stored_run(1)
+            self.cluster.sql("update attempts set nodes = array(select rpad(n || '-', 255, 'x') from generate_series(1, 20000) n) "
+                             f"where run_id = {pk}; insert into attempts (run_id, number, uuid, nodes) select run_id, n, "
+                             f"gen_random_uuid(), nodes from attempts, generate_series(2, {5 if number == 0 else 1}) n "
+                             f"where run_id = {pk}")
+            runs.insert(0, run)
+        named = lambda entries: [(len(entry["nodes"]), entry["node_count"]) for entry in entries]
+        left = [(20000, 20000)] * 3 + [(0, 20000)] * 2
+        self.assertEqual(named(self.show(runs[-1])["attempts"][::-1]), left)
+        listed = self.api.call("GET", "/v1/runs?limit=5")[1]
+        self.assertEqual([entry["run_id"] for entry in listed["runs"]], runs)
+        self.assertEqual((named(listed["runs"]), listed["left_out"]), (left, 0))
+
+    def test_long_list(self):
+        """10,000 runs with reasons of 4,096 letters."""
+        run, _ = self.stored_run(1)
+        self.cluster.sql("insert into runs (name, job_id, uid, user_name, reason, ended_at, state) select n, n, 1, 'long', "
+                         "repeat('r', 4096), now(), 'failed' from generate_series(5000001, 5010000) n")
+        self.addCleanup(self.cluster.sql, "delete from runs where user_name = 'long'")
+        status, reply = self.api.call("GET", "/v1/runs?user=long&limit=10000", timeout_s=60)
+        self.assertEqual((status, len(reply["runs"]) + reply["left_out"]), (200, 10000))
+        self.assertEqual(reply["runs"][0]["run_id"], "5010000")
+        self.assertLess(len(json.dumps(reply["runs"])), 26 << 20)
+        self.assertEqual(len(self.api.call("GET", "/v1/runs?limit=100")[1]["runs"]), 100)
+
     def test_checkpoints(self):
         run = self.new_run()
         self.fill(run, str(uuid.uuid4()), "checkpoint", 10500, lambda n: {"step": n, "path": f"/c/{n}"})
@@ -350,6 +379,26 @@ class LongRuns(RecordsTest):
         self.assertEqual(len(self.api.call("GET", f"/v1/runs/{run}/steps")[1]["steps"]), 1000)
         newest = self.show(run)["steps"]
         self.assertEqual([newest[0]["step"], len(newest)], [15001, 10000])
+
+    def test_pages_of_long_steps(self):
+        """A page is bounded in bytes, too: a step may have 3 KB of parts."""
+        run, pk = self.stored_run(1)
+        self.cluster.sql("insert into steps (run_id, step, attempt_id, recorded_at, parts) select run_id, n, attempt_id, now(), "
+                         "(select jsonb_object_agg(rpad('part' || p, 64, '_'), 0.123456789) from generate_series(1, 32) p) "
+                         f"from steps, generate_series(2, 10000) n where run_id = {pk} and step = 1")
+        seen, start, pages = [], 0, 0
+        while start is not None:
+            path = f"/v1/runs/{run}/steps?from={start}&limit=10000"
+            status, text = self.api.send("GET", path, credential=self.api.credential("GET", path, b""))
+            self.assertEqual(status, 200, text[:200])
+            self.assertLess(len(text), (8 << 20) + 65536)
+            reply = json.loads(text)
+            seen += [entry["step"] for entry in reply["steps"]]
+            start, pages = reply["next"], pages + 1
+        self.assertEqual((seen, pages > 2), (list(range(1, 10001)), True))
+        newest = [entry["step"] for entry in self.show(run)["steps"]]
+        self.assertEqual(newest, list(range(10001 - len(newest), 10001)))
+        self.assertTrue(1000 < len(newest) < 5000, len(newest))
 
     def test_sample(self):
         run = self.long_run(30000, every=3)

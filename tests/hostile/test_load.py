@@ -80,6 +80,36 @@ class LargestTest(HostileTest):
                                     "datname = current_database() and pid <> pg_backend_pid()")[0][0])
 
 
+class WideTest(HostileTest):
+    """Tests with a run of nobody whose pages of steps have 8 MiB."""
+
+    WIDE = "900001"
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        if not cls.shown(cls.WIDE):
+            cls.cluster.sql("""
+                with run as (insert into runs (name, job_id, uid, user_name, state, submitted_at, ended_at)
+                             values ('900001', 900001, 65534, 'nobody', 'complete', now(), now()) returning id),
+                attempt as (insert into attempts (run_id, number, uuid, state)
+                            select id, 1, gen_random_uuid(), 'complete' from run returning id, run_id),
+                parts as (select jsonb_object_agg(rpad('part' || p, 64, '_'), 0.123456789) as parts from generate_series(1, 32) p)
+                insert into steps (run_id, step, attempt_id, recorded_at, parts)
+                select run_id, s, id, now(), parts from attempt, parts, generate_series(1, 10000) s""")
+            cls.cluster.sql("analyze")
+
+
+class LongReplies(WideTest):
+    def test_answers_that_nobody_takes(self):
+        """Each of many connections would hold a page of steps for half a minute."""
+        path = f"/v1/runs/{self.WIDE}/steps?limit=10000"
+        self.attack(request_and_read_nothing, path, 12, 100, uid=BOTH, processes=2, within_s=60)
+        self.watch.stop()
+        self.becomes(lambda: int(self.cluster.sql("select count(*) from pg_stat_activity where state = 'active' and "
+                                                  "datname = current_database() and pid <> pg_backend_pid()")[0][0]) == 0, 60)
+
+
 class Reads(LargestTest):
     def test_largest_run(self):
         self.attack(read_repeatedly, self.paths(), 4, uid=BOTH, processes=6)

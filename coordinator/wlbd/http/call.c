@@ -24,6 +24,7 @@ struct wlbd_call *wlbd_call_new(struct wlbd *wlbd, const char *uri)
 void wlbd_call_free(struct wlbd_call *call)
 {
 	wlbd_budget_give(call->wlbd->budget, call->uid, call->held_bytes);
+	wlbd_budget_give(call->wlbd->reply_budget, call->uid, call->reply_bytes);
 	if (call->memory.newest == NULL)
 		json_decref(call->body);
 	wlbd_body_memory_free(&call->memory);

@@ -23,6 +23,8 @@ enum {
 	CONNECTION_BYTES = 16 << 10, /* of a connection without a body: its head, and that of the reply */
 	USER_BYTES = 64 << 20,       /* of bodies, as text and as values */
 	ALL_BYTES = 128 << 20,
+	REPLY_USER_BYTES = 32 << 20, /* of long replies, of which a list has 24 MiB at most */
+	REPLY_ALL_BYTES = 256 << 20,
 };
 
 struct wlbd_http {
@@ -158,8 +160,11 @@ static int make_parts(struct wlbd *wlbd, struct wlbd_http *http)
 	const struct wlbd_budget_limits limits = {
 		.connections = http->connections_most / 2, .user_bytes = USER_BYTES, .all_bytes = ALL_BYTES};
 	int unproved_most = http->connections_most / 2 < UNPROVED_MOST ? http->connections_most / 2 : UNPROVED_MOST;
+	static const struct wlbd_budget_limits reply_limits = {.user_bytes = REPLY_USER_BYTES,
+	                                                       .all_bytes = REPLY_ALL_BYTES};
 	wlbd->budget = wlbd_budget_new(&limits);
-	if (wlbd->budget == NULL)
+	wlbd->reply_budget = wlbd_budget_new(&reply_limits);
+	if (wlbd->budget == NULL || wlbd->reply_budget == NULL)
 		return -1;
 	http->connections =
 		wlbd_connections_new(wlbd->base, wlbd->budget, wlbd->config.request_timeout_ms, unproved_most);
@@ -216,5 +221,6 @@ void wlbd_http_close(struct wlbd *wlbd)
 		event_free(http->exchanges.wake);
 	wlbd_connections_free(http->connections);
 	wlbd_budget_free(wlbd->budget);
+	wlbd_budget_free(wlbd->reply_budget);
 	free(http);
 }

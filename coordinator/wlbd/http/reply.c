@@ -128,11 +128,3 @@ void wlbd_call_fail_db(struct wlbd_call *call, const struct wlbd_db_result *resu
 {
 	wlbd_call_fail(call, result->http_status, "%s", result->message);
 }
-
-void wlbd_call_reply_db(void *call, const struct wlbd_db_result *result)
-{
-	if (result->status == WLBD_DB_OK)
-		wlbd_call_reply_text(call, 200, result->value);
-	else
-		wlbd_call_fail_db(call, result);
-}

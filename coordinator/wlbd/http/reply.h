@@ -24,8 +24,5 @@ void wlbd_call_fail_memory(struct wlbd_call *call);
 void wlbd_call_fail_stopping(struct wlbd_call *call);
 /* The statement failed: replies with its status and message. */
 void wlbd_call_fail_db(struct wlbd_call *call, const struct wlbd_db_result *result);
-/* For wlbd_db_call, whose context is the call: replies with the JSON that the statement has returned, or as
- * wlbd_call_fail_db. */
-void wlbd_call_reply_db(void *call, const struct wlbd_db_result *result);
 
 #endif

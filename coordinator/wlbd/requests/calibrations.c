@@ -4,6 +4,7 @@
 
 #include "coordinator/wlbd/database/db_pool.h"
 #include "coordinator/wlbd/http/fields.h"
+#include "coordinator/wlbd/http/long_reply.h"
 #include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/requests/calibration_read.h"
 #include "coordinator/wlbd/requests/calibration_type.h"

@@ -7,7 +7,7 @@
 #include "common/clock.h"
 #include "common/on_fault.h"
 #include "coordinator/wlbd/database/db_pool.h"
-#include "coordinator/wlbd/http/body.h"
+#include "coordinator/wlbd/http/long_reply.h"
 #include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/liveness/attempts.h"
 #include "coordinator/wlbd/liveness/found_verdicts.h"
@@ -150,8 +150,8 @@ static void reply_ranks(struct wlbd_call *call, json_t *facts)
 	free(text);
 	if (reply == NULL)
 		wlbd_call_fail_memory(call);
-	else if (wlbd_body_hold(call, strlen(reply)) == 0) /* as long as the client reads it */
-		wlbd_call_reply_text(call, 200, reply);
+	else
+		wlbd_call_reply_long(call, reply);
 	free(reply);
 }
 

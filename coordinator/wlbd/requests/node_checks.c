@@ -4,6 +4,7 @@
 
 #include "coordinator/wlbd/database/db_pool.h"
 #include "coordinator/wlbd/http/fields.h"
+#include "coordinator/wlbd/http/long_reply.h"
 #include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/requests/find_attempt.h"

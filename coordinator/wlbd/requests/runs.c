@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "coordinator/wlbd/http/fields.h"
+#include "coordinator/wlbd/http/long_reply.h"
 #include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/liveness/symptoms.h"
 #include "coordinator/wlbd/log.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "coordinator/wlbd/database/db_pool.h"
-#include "coordinator/wlbd/http/body.h"
+#include "coordinator/wlbd/http/long_reply.h"
 #include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/liveness/stacks.h"
 #include "coordinator/wlbd/requests/find_attempt.h"
@@ -113,15 +113,6 @@ void wlbd_post_stacks(struct wlbd_call *call)
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-static void on_read(void *context, const struct wlbd_db_result *result)
-{
-	struct wlbd_call *call = context;
-	if (result->status != WLBD_DB_OK)
-		wlbd_call_fail_db(call, result);
-	else if (wlbd_body_hold(call, strlen(result->value)) == 0) /* as long as the client reads it */
-		wlbd_call_reply_text(call, 200, result->value);
-}
-
 void wlbd_get_stacks(struct wlbd_call *call)
 {
 	struct wlbd_params params = {0};
@@ -140,5 +131,5 @@ void wlbd_get_stacks(struct wlbd_call *call)
 	wlbd_params_add_integer_if(&params, stacks_id > 0, stacks_id);
 	wlbd_params_add_boolean(&params, ranks == NULL);
 	wlbd_db_pool_call(call->wlbd->reads, call->uid, 0, "select wlb_stacks_json($1, $2, $3, $4, $5)", &params,
-	                  on_read, call);
+	                  wlbd_call_reply_db, call);
 }

@@ -1,0 +1,44 @@
+#include "coordinator/wlbd/http/long_reply.h"
+
+#include <string.h>
+
+#include "coordinator/wlbd/http/budget.h"
+#include "coordinator/wlbd/http/reply.h"
+#include "coordinator/wlbd/wlbd.h"
+
+enum { SHORT_BYTES = 16 << 10 }; /* replies up to this size are bounded by the number of connections */
+
+void wlbd_call_reply_long(struct wlbd_call *call, const char *json)
+{
+	size_t bytes = strlen(json);
+	if (bytes > SHORT_BYTES) {
+		switch (wlbd_budget_take(call->wlbd->reply_budget, call->uid, bytes)) {
+		case WLBD_BUDGET_TAKEN:
+			call->reply_bytes = bytes;
+			break;
+		case WLBD_BUDGET_USER_FULL:
+			wlbd_call_fail(
+				call, 503,
+				"the reply has %zu bytes, which are too many beside the replies that uid %u has not "
+				"read yet; read those, ask for less, or try again",
+				bytes, call->uid);
+			return;
+		case WLBD_BUDGET_FULL:
+			wlbd_call_fail(
+				call, 503,
+				"the reply has %zu bytes, which are too many beside the replies that other users "
+				"have not read yet; try again",
+				bytes);
+			return;
+		}
+	}
+	wlbd_call_reply_text(call, 200, json);
+}
+
+void wlbd_call_reply_db(void *call, const struct wlbd_db_result *result)
+{
+	if (result->status == WLBD_DB_OK)
+		wlbd_call_reply_long(call, result->value);
+	else
+		wlbd_call_fail_db(call, result);
+}

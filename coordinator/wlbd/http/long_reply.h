@@ -1,0 +1,18 @@
+/*
+ * Replies that may be long. Until the client has read such a reply it counts against the limits of its user, which are
+ * other ones than those of requests: replies that nobody reads keep no request from being accepted.
+ */
+#ifndef COORDINATOR_WLBD_HTTP_LONG_REPLY_H
+#define COORDINATOR_WLBD_HTTP_LONG_REPLY_H
+
+#include "coordinator/wlbd/database/db.h"
+#include "coordinator/wlbd/http/call.h"
+
+/* Replies with 200, or with 503 where the user, or all users together, have not read too many bytes. */
+void wlbd_call_reply_long(struct wlbd_call *call, const char *json);
+
+/* For wlbd_db_call, whose context is the call: replies with the JSON that the statement has returned, or as
+ * wlbd_call_fail_db. */
+void wlbd_call_reply_db(void *call, const struct wlbd_db_result *result);
+
+#endif
