@@ -28,6 +28,7 @@ struct wlbd {
 	struct wlbd_thread_pool *bodies;          /* one thread: hashes and parses long bodies */
 	int step_questions;                       /* of step_end.h, under way */
 	struct wlbd_thread_pool *slurm_questions; /* threads that ask Slurm: a question that hangs delays no other */
+	struct wlbd_user_names *user_names;       /* one thread: looks up the names of accounts */
 	struct wlbd_thread_pool *resolver;        /* one thread: resolves names of hosts */
 	struct wlbd_thread_pool *slurm_orders;    /* one thread: sends orders to Slurm, in order */
 	struct wlbd_nodes *nodes;                 /* Slurm's nodes as it last listed them */

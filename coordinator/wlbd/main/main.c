@@ -32,6 +32,7 @@
 #include "coordinator/wlbd/requests/routes.h"
 #include "coordinator/wlbd/slurm/nodes.h"
 #include "coordinator/wlbd/slurm/slurm_ask.h"
+#include "coordinator/wlbd/slurm/user_names.h"
 #include "coordinator/wlbd/thread_pool.h"
 #include "coordinator/wlbd/wlbd.h"
 
@@ -140,8 +141,9 @@ static int open_parts(struct wlbd *wlbd, char *address, size_t size, struct wlb_
 		wlbd_thread_pool_new(wlbd->base, "questions to Slurm", SLURM_THREADS, WAITING_MOST, error);
 	wlbd->slurm_orders = wlbd_thread_pool_new(wlbd->base, "orders to Slurm", 1, WAITING_MOST, error);
 	wlbd->resolver = wlbd_thread_pool_new(wlbd->base, "names of nodes", 1, WLBD_NODES_MOST, error);
-	if (wlbd->auth == NULL || wlbd->bodies == NULL || wlbd->slurm_questions == NULL || wlbd->slurm_orders == NULL ||
-	    wlbd->resolver == NULL || open_database(wlbd, error) != 0)
+	wlbd->user_names = wlbd_user_names_new(error);
+	if (wlbd->user_names == NULL || wlbd->auth == NULL || wlbd->bodies == NULL || wlbd->slurm_questions == NULL ||
+	    wlbd->slurm_orders == NULL || wlbd->resolver == NULL || open_database(wlbd, error) != 0)
 		return -1;
 	wlbd->outbox = wlbd_outbox_new(wlbd->base, wlbd->writes, &wlbd->counters.statements_dropped);
 	wlbd->jobs = wlbd_jobs_new(wlbd);
@@ -168,6 +170,7 @@ static void close_parts(struct wlbd *wlbd)
 	wlbd_thread_pool_free(wlbd->bodies);
 	wlbd_thread_pool_free(wlbd->slurm_questions);
 	wlbd_thread_pool_free(wlbd->slurm_orders);
+	wlbd_user_names_free(wlbd->user_names);
 	wlbd_thread_pool_free(wlbd->resolver);
 	wlbd_node_probes_free(wlbd->node_probes);
 	stop_database(wlbd);

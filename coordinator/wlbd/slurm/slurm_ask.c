@@ -2,13 +2,13 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "coordinator/wlbd/log.h"
+#include "coordinator/wlbd/slurm/user_names.h"
 #include "coordinator/wlbd/thread_pool.h"
 #include "coordinator/wlbd/wlbd.h"
 
@@ -27,17 +27,6 @@ struct job_ask {
 	void *context;
 };
 
-static void name_of(uid_t uid, char *name, size_t size)
-{
-	struct passwd entry;
-	struct passwd *found = NULL;
-	char text[4096];
-	if (getpwuid_r(uid, &entry, text, sizeof(text), &found) == 0 && found != NULL)
-		snprintf(name, size, "%s", entry.pw_name);
-	else
-		snprintf(name, size, "%u", uid);
-}
-
 static void run_job_ask(struct wlbd_task *task)
 {
 	struct job_ask *ask = (struct job_ask *)task;
@@ -52,7 +41,7 @@ static void run_job_ask(struct wlbd_task *task)
 			wlbd_log_limited(WLBD_LOG_WARNING, WLBD_LIMIT_SLURM, "%s", facts->error.message);
 	}
 	facts->uid = facts->found == 1 ? facts->job.uid : ask->asker;
-	name_of(facts->uid, facts->user, sizeof(facts->user));
+	wlbd_user_name(ask->wlbd->user_names, facts->uid, facts->user, sizeof(facts->user));
 }
 
 static void finish_job_ask(struct wlbd_task *task)

@@ -14,7 +14,7 @@ struct wlbd_job_facts {
 	int found; /* 1; 0: Slurm does not know the job; -1: Slurm does not answer */
 	struct wlb_slurm_job job;
 	uid_t uid;      /* of the job; of the asker where it was not found */
-	char user[256]; /* name of that uid */
+	char user[256]; /* name of that uid; its number where that is not known in time */
 	struct wlb_error error;
 };
 

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "coordinator/wlbd/slurm/nodes.h"
+#include "coordinator/wlbd/slurm/user_names.h"
 #include "coordinator/wlbd/thread_pool.h"
 #include "coordinator/wlbd/wlbd.h"
 
@@ -29,6 +30,7 @@ static struct fixture *begin(struct fixture *f, int waiting_most)
 	memset(f, 0, sizeof(*f));
 	f->wlbd.base = event_base_new();
 	f->wlbd.slurm_questions = wlbd_thread_pool_new(f->wlbd.base, "questions", 1, waiting_most, NULL);
+	f->wlbd.user_names = wlbd_user_names_new(NULL);
 	f->wlbd.nodes = wlbd_nodes_new();
 	assert_non_null(f->wlbd.slurm_questions);
 	assert_non_null(f->wlbd.nodes);
@@ -38,6 +40,7 @@ static struct fixture *begin(struct fixture *f, int waiting_most)
 static void end(struct fixture *f)
 {
 	wlbd_thread_pool_free(f->wlbd.slurm_questions);
+	wlbd_user_names_free(f->wlbd.user_names);
 	wlbd_nodes_free(f->wlbd.nodes);
 	event_base_free(f->wlbd.base);
 }
