@@ -91,6 +91,9 @@ KINDS = (
 
     harmless("wlbd killed", "kill wlbd; sleep 4; start wlbd"),
     harmless("wlbd stopped", "freeze wlbd; sleep 6; thaw wlbd"),
+    # The clients pause for longer than a connection that closes has time to come back.
+    harmless("wlbd stopped for 9 s", "freeze wlbd; sleep 9; thaw wlbd"),
+    harmless("wlbd stopped for 15 s", "freeze wlbd; sleep 15; thaw wlbd"),
     lost_node("node and wlbd", "kill node {node}; kill wlbd; sleep 4; start wlbd"),
     lost_node("wlbd then node", "kill wlbd; sleep 1; kill node {node}; sleep 4; start wlbd"),
     lost_rank("wlbd then local rank 0", "kill wlbd; sleep 1; kill rank {leader}; sleep 4; start wlbd", "{leader}"),

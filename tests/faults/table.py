@@ -15,7 +15,8 @@ ROWS = {"rank killed (SIGKILL, SIGSEGV, exit 1)": ("rank", "local rank 0", "rank
         "link cut, of a node or between two": ("link of a node cut", "link between two nodes cut"),
         "batch host dies or stands still; wlb run or script killed": ("batch node", "batch node frozen", "wlb run killed",
                                                                       "script killed"),
-        "wlbd, PostgreSQL or slurmctld away": ("wlbd killed", "wlbd stopped", "database away", "slurmctld killed",
+        "wlbd, PostgreSQL or slurmctld away": ("wlbd killed", "wlbd stopped", "wlbd stopped for 9 s",
+                                               "wlbd stopped for 15 s", "database away", "slurmctld killed",
                                                "slurmctld stopped")}
 
 FORMAT = "{:34} {:8} {:>7} {:22} {:42} {:>8} {:>6}  {}"

@@ -34,6 +34,7 @@ struct wlbd_reporter {
 	int rank;                           /* WLBD_LAUNCHER: `wlb run` */
 	struct wlbd_connection *connection; /* NULL: closed, or not seen since wlbd started */
 	int64_t reported_ms;                /* when it last reported */
+	int64_t late_ms;                    /* when it last did so after a gap (symptoms.c); 0: it never has */
 	int64_t probed_ms;                  /* when its node was last probed because of its silence */
 	int64_t step;
 	int64_t stacks_id;        /* the newest gathering that it was asked for; 0: none */
@@ -94,9 +95,9 @@ struct wlbd_attempt {
 	char reason[512];              /* of the order to end */
 	struct event *judge_timer;
 	TAILQ_HEAD(, wlbd_node_question) questions; /* about its nodes, under way */
-	int64_t nodes_due_ms;  /* after a restart of wlbd: nodes that have not reported by then are probed; 0: none are
-	                        */
-	bool has_reported;     /* a node has, to this wlbd or to one before it */
+	int64_t nodes_due_ms; /* after a restart of wlbd: nodes that have not reported by then are probed; 0: none are
+	                       */
+	bool has_reported;    /* a node has, to this wlbd or to one before it */
 	struct wlbd_quiet quiet;
 	bool is_exit_recorded; /* its exit code was given to the outbox */
 	bool is_outdated;      /* a program of it is older than wlbd, and that was recorded */

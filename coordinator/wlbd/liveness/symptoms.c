@@ -10,7 +10,11 @@
 #include "coordinator/wlbd/rules/decision.h"
 #include "coordinator/wlbd/wlbd.h"
 
-enum { SILENT_NODES_MOST = 64 };
+enum {
+	SILENT_NODES_MOST = 64,
+	GAP_MS = 3000,   /* between two reports, of which one is due each second */
+	LATE_MS = 10000, /* so long after a gap a reporter may still pause between its requests */
+};
 
 /* ---- raising and withdrawing ------------------------------------------------------------------------- */
 
@@ -67,6 +71,15 @@ static bool launcher_was_stopped(const struct wlbd_reporter *reporter)
 	       wlb_clock_ms() - reporter->reported_ms > reporter->attempt->wlbd->config.silence_ms;
 }
 
+/* wlbd stood still, or the network between them did: the process closed its connection because wlbd did not answer, and
+ * then pauses. Reports that it had sent before may still arrive together with the end of the connection. */
+static bool was_cut_off(const struct wlbd_reporter *reporter)
+{
+	int64_t now_ms = wlb_clock_ms();
+	return now_ms - reporter->reported_ms > GAP_MS ||
+	       (reporter->late_ms != 0 && now_ms - reporter->late_ms < LATE_MS);
+}
+
 static void note_closed(struct wlbd_reporter *reporter)
 {
 	struct wlbd_attempt *attempt = reporter->attempt;
@@ -74,8 +87,11 @@ static void note_closed(struct wlbd_reporter *reporter)
 		return;
 	wlbd_log(WLBD_LOG_DEBUG, "run %s: %s of %s closed its connection", attempt->run,
 	         reporter->rank == WLBD_LAUNCHER ? "the launcher" : "the reporter", reporter->node);
-	raise_symptom(attempt, reporter->agent || launcher_was_stopped(reporter) ? WLBD_SILENT : WLBD_CLOSED,
-	              reporter->node, reporter->rank, reporter->step);
+	struct wlbd_symptom *s =
+		raise_symptom(attempt, reporter->agent || launcher_was_stopped(reporter) ? WLBD_SILENT : WLBD_CLOSED,
+	                      reporter->node, reporter->rank, reporter->step);
+	if (s != NULL)
+		s->cut_off = was_cut_off(reporter);
 }
 
 static void on_closed(struct wlbd_connection *connection, void *context)
@@ -86,13 +102,21 @@ static void on_closed(struct wlbd_connection *connection, void *context)
 	note_closed(reporter);
 }
 
+static void note_report(struct wlbd_reporter *reporter)
+{
+	int64_t now_ms = wlb_clock_ms();
+	if (reporter->reported_ms != 0 && now_ms - reporter->reported_ms > GAP_MS)
+		reporter->late_ms = now_ms;
+	reporter->reported_ms = now_ms;
+}
+
 void wlbd_symptom_alive(struct wlbd_reporter *reporter, struct wlbd_connection *connection)
 {
 	if (connection == NULL)
 		wlbd_reporter_detach(reporter);
 	else if (wlbd_reporter_attach(reporter, connection) == 0)
 		wlbd_connection_on_close(connection, on_closed, reporter);
-	reporter->reported_ms = wlb_clock_ms();
+	note_report(reporter);
 	reporter->node_is_lost = false;
 	withdraw_symptoms(reporter);
 	if (connection == NULL)

@@ -118,6 +118,11 @@ static bool may_reconnect(const struct wlbd_incident *incident, const struct wlb
 	       (s->rank == WLBD_LAUNCHER || !is_certain(incident));
 }
 
+static int64_t grace_of(const struct wlbd_symptom *s, int64_t grace_ms)
+{
+	return s->cut_off && grace_ms < WLBD_CUT_OFF_GRACE_MS ? WLBD_CUT_OFF_GRACE_MS : grace_ms;
+}
+
 static bool must_wait(const struct wlbd_incident *incident, int64_t now_ms, int64_t grace_ms)
 {
 	if (!wlbd_attempt_has_ended(&incident->life) && now_ms < incident->opened_ms + WLBD_GATHER_MS)
@@ -128,7 +133,7 @@ static bool must_wait(const struct wlbd_incident *incident, int64_t now_ms, int6
 			continue;
 		if (s->node_state == WLBD_NODE_ASKED)
 			return true;
-		if (now_ms < s->at_ms + grace_ms && may_reconnect(incident, s))
+		if (now_ms < s->at_ms + grace_of(s, grace_ms) && may_reconnect(incident, s))
 			return true;
 	}
 	return false;

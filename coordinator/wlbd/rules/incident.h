@@ -20,6 +20,8 @@ enum {
 		2000, /* a rank that Slurm ended this long before its launcher was missed ended because of that */
 	WLBD_SAME_MOMENT_MS = 50, /* exits that are reported within this time may have happened in any order */
 	WLBD_ALIVE_MS = 500,      /* a node that showed life this long after a rank's end was alive at that end */
+	WLBD_CUT_OFF_GRACE_MS =
+		8000, /* a client that was not answered pauses for up to 5 s, and its request may take 2 s */
 	WLBD_SYMPTOMS_MOST = 1024,
 	WLBD_CONSEQUENCES_MOST = 16, /* ranks that ended because of the cause; more are not recorded */
 	WLBD_LAUNCHER = -1,          /* as a rank: `wlb run` */
@@ -46,6 +48,7 @@ struct wlbd_symptom {
 	int64_t alive_ms; /* the last sign of life of its node; 0: unknown */
 	int exit_code;    /* of RANK_GONE, 128 + signal where it was killed; 0: not known */
 	enum wlbd_node_state node_state;
+	bool cut_off;   /* it could not report for some seconds before, so that it may pause before it connects again */
 	bool withdrawn; /* the process connected again, or has sent its last report */
 	bool first;     /* srun saw it end before all other ranks */
 };
@@ -102,7 +105,8 @@ struct wlbd_finding {
 };
 
 /* findings[0] is the cause, the others are its consequences; `findings` has WLBD_SYMPTOMS_MOST + WLBD_CONSEQUENCES_MOST
- * elements. A process on a live node has grace_ms to connect again. */
+ * elements. A process on a live node has grace_ms to connect again, and one that was cut off at least
+ * WLBD_CUT_OFF_GRACE_MS. */
 enum wlbd_judgement wlbd_incident_judge(const struct wlbd_incident *incident, int64_t now_ms, int64_t grace_ms,
                                         struct wlbd_finding *findings, int *count);
 

@@ -72,6 +72,19 @@ static void test_closed_connection_has_time_to_come_back(void **state)
 	wlbd_incident_clear(&incident);
 }
 
+/* It was not answered for some seconds: its client pauses. */
+static void test_process_that_was_cut_off_has_more_time(void **state)
+{
+	struct wlbd_incident incident = {0};
+	int count;
+	(void)state;
+	add(&incident, WLBD_CLOSED, "n1", WLBD_LAUNCHER, 1000, WLBD_NODE_ALIVE)->cut_off = true;
+	assert_int_equal(judge(&incident, 1000 + WLBD_CUT_OFF_GRACE_MS - 1, &count), WLBD_JUDGE_LATER);
+	assert_int_equal(judge(&incident, 1000 + WLBD_CUT_OFF_GRACE_MS, &count), WLBD_JUDGE_FAULTS);
+	assert_int_equal(findings[0].what, WLBD_FOUND_LAUNCHER);
+	wlbd_incident_clear(&incident);
+}
+
 static void test_end_of_step_makes_the_first_one_the_cause(void **state)
 {
 	struct wlbd_incident incident = {.life = {WLBD_ATTEMPT_ENDED, .exit_code = 137}};
@@ -296,6 +309,7 @@ int main(void)
 		cmocka_unit_test(test_nothing_happened),
 		cmocka_unit_test(test_lost_node_is_the_cause_of_all),
 		cmocka_unit_test(test_closed_connection_has_time_to_come_back),
+		cmocka_unit_test(test_process_that_was_cut_off_has_more_time),
 		cmocka_unit_test(test_end_of_step_makes_the_first_one_the_cause),
 		cmocka_unit_test(test_steps_that_end_by_themselves_lose_nobody),
 		cmocka_unit_test(test_killed_launcher_takes_its_ranks_along),

@@ -1,0 +1,188 @@
+/* What becomes of a reporter's connection that closes, without Slurm: the node is alive. */
+#include "coordinator/wlbd/liveness/symptoms.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "common/clock.h"
+#include "coordinator/wlbd/http/budget.h"
+#include "coordinator/wlbd/wlbd.h"
+
+enum { GRACE_MS = 2000, SILENCE_MS = 10000, REQUEST_MS = 30000, CLIENT_PAUSE_MOST_MS = 7000, UID = 1000 };
+
+struct fixture {
+	struct wlbd wlbd;
+	struct wlbd_connections *connections;
+	struct wlbd_attempt *attempt;
+	int ends[2];
+	struct wlbd_connection *connection;
+};
+
+static void ignore(evutil_socket_t fd, short what, void *context)
+{
+	(void)fd;
+	(void)what;
+	(void)context;
+}
+
+static void open_connection(struct fixture *f)
+{
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, f->ends), 0);
+	f->connection = wlbd_connection_opened(f->connections, f->ends[0]);
+	assert_non_null(f->connection);
+}
+
+static void close_connection(struct fixture *f)
+{
+	wlbd_connection_closed(f->connection);
+	close(f->ends[0]);
+	close(f->ends[1]);
+	f->connection = NULL;
+}
+
+static int begin(void **state)
+{
+	const struct wlbd_budget_limits limits = {.connections = 9, .user_bytes = 1, .all_bytes = 1};
+	struct fixture *f = calloc(1, sizeof(*f));
+	f->wlbd.base = event_base_new();
+	f->wlbd.budget = wlbd_budget_new(&limits);
+	f->wlbd.attempts = wlbd_attempts_new(ignore);
+	f->wlbd.config.silence_ms = SILENCE_MS;
+	f->connections = wlbd_connections_new(f->wlbd.base, f->wlbd.budget, REQUEST_MS, 9);
+	json_t *card = json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:b, s:i, s:[s]}", "attempt_id", "a", "run", "12",
+	                         "run_pk", 1, "attempt_pk", 1, "attempt", 1, "job_id", 12, "uid", UID, "confirmed", 1,
+	                         "world_size", 2, "nodes", "n1");
+	f->attempt = wlbd_attempts_put(&f->wlbd, card);
+	json_decref(card);
+	f->attempt->nodes.allocation_known = true; /* and has no node: none is probed */
+	open_connection(f);
+	*state = f;
+	return 0;
+}
+
+static int end(void **state)
+{
+	struct fixture *f = *state;
+	if (f->connection != NULL)
+		close_connection(f);
+	wlbd_attempts_free(f->wlbd.attempts);
+	wlbd_connections_free(f->connections);
+	wlbd_budget_free(f->wlbd.budget);
+	event_base_free(f->wlbd.base);
+	free(f);
+	return 0;
+}
+
+/* A reporter that has reported over the connection. */
+static struct wlbd_reporter *reporting(struct fixture *f, int rank)
+{
+	struct wlbd_reporter *reporter = wlbd_attempt_reporter(f->attempt, "n1", rank);
+	assert_non_null(reporter);
+	wlbd_symptom_alive(reporter, f->connection);
+	return reporter;
+}
+
+/* What is found `later_ms` from now. */
+static enum wlbd_judgement judge(struct fixture *f, int later_ms, struct wlbd_finding *first)
+{
+	static struct wlbd_finding findings[WLBD_SYMPTOMS_MOST + WLBD_CONSEQUENCES_MOST];
+	int count;
+	enum wlbd_judgement judgement =
+		wlbd_incident_judge(&f->attempt->incident, wlb_clock_ms() + later_ms, GRACE_MS, findings, &count);
+	if (count > 0)
+		*first = findings[0];
+	return judgement;
+}
+
+static void assert_lost(struct fixture *f, int later_ms, enum wlbd_found what)
+{
+	struct wlbd_finding first;
+	assert_int_equal(judge(f, later_ms, &first), WLBD_JUDGE_FAULTS);
+	assert_int_equal(first.what, what);
+}
+
+static void assert_not_judged(struct fixture *f, int later_ms)
+{
+	struct wlbd_finding first;
+	assert_int_equal(judge(f, later_ms, &first), WLBD_JUDGE_LATER);
+}
+
+static void a_launcher_that_reported_just_now_has_the_grace(void **state)
+{
+	struct fixture *f = *state;
+	reporting(f, WLBD_LAUNCHER);
+	close_connection(f);
+	assert_not_judged(f, GRACE_MS - 100);
+	assert_lost(f, GRACE_MS, WLBD_FOUND_LAUNCHER);
+}
+
+/* wlbd stood still for 8 s and sees the end of the connection first. */
+static void one_that_was_cut_off_may_pause_first(void **state)
+{
+	struct fixture *f = *state;
+	reporting(f, WLBD_LAUNCHER)->reported_ms -= 8000;
+	close_connection(f);
+	assert_not_judged(f, CLIENT_PAUSE_MOST_MS);
+	assert_lost(f, WLBD_CUT_OFF_GRACE_MS, WLBD_FOUND_LAUNCHER);
+}
+
+/* The report that its client had sent without an answer arrives with the end of its connection. */
+static void so_may_one_whose_old_report_arrives_late(void **state)
+{
+	struct fixture *f = *state;
+	struct wlbd_reporter *launcher = reporting(f, WLBD_LAUNCHER);
+	launcher->reported_ms -= 20000;
+	wlbd_symptom_alive(launcher, f->connection);
+	close_connection(f);
+	assert_not_judged(f, CLIENT_PAUSE_MOST_MS);
+}
+
+static void so_may_one_whose_connection_had_ended_before_its_report_was_read(void **state)
+{
+	struct fixture *f = *state;
+	struct wlbd_reporter *launcher = reporting(f, WLBD_LAUNCHER);
+	launcher->reported_ms -= 20000;
+	wlbd_symptom_alive(launcher, NULL);
+	assert_not_judged(f, CLIENT_PAUSE_MOST_MS);
+}
+
+static void a_trainers_own_reporter_may_pause_too(void **state)
+{
+	struct fixture *f = *state;
+	reporting(f, 1)->reported_ms -= 8000;
+	close_connection(f);
+	assert_not_judged(f, CLIENT_PAUSE_MOST_MS);
+	assert_lost(f, WLBD_CUT_OFF_GRACE_MS, WLBD_FOUND_RANK);
+}
+
+static void a_gap_long_ago_counts_no_more(void **state)
+{
+	struct fixture *f = *state;
+	struct wlbd_reporter *launcher = reporting(f, WLBD_LAUNCHER);
+	launcher->reported_ms -= 20000;
+	wlbd_symptom_alive(launcher, f->connection);
+	launcher->late_ms -= 20000;
+	close_connection(f);
+	assert_lost(f, GRACE_MS, WLBD_FOUND_LAUNCHER);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_launcher_that_reported_just_now_has_the_grace, begin, end),
+		cmocka_unit_test_setup_teardown(one_that_was_cut_off_may_pause_first, begin, end),
+		cmocka_unit_test_setup_teardown(so_may_one_whose_old_report_arrives_late, begin, end),
+		cmocka_unit_test_setup_teardown(so_may_one_whose_connection_had_ended_before_its_report_was_read, begin,
+	                                        end),
+		cmocka_unit_test_setup_teardown(a_trainers_own_reporter_may_pause_too, begin, end),
+		cmocka_unit_test_setup_teardown(a_gap_long_ago_counts_no_more, begin, end),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
