@@ -121,7 +121,7 @@ static void settle_failed_launch(struct wlbd_attempt *attempt)
 void wlbd_attempt_end_stepd_gone(struct wlbd_attempt *attempt, const char *node)
 {
 	char detail[384];
-	if (attempt->incident.settled || wlbd_attempt_has_ended(&attempt->incident.life))
+	if (attempt->incident.settled || wlbd_attempt_end_is_known(&attempt->incident.life))
 		return;
 	bool known = attempt->slurm_step[0] != '\0';
 	snprintf(detail, sizeof(detail), "slurmstepd%s%s on %s is gone", known ? " of step " : "", attempt->slurm_step,

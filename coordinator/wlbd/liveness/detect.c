@@ -129,7 +129,7 @@ static void judge(struct wlbd_attempt *attempt, int64_t now_ms)
 void wlbd_detect(struct wlbd_attempt *attempt, int64_t now_ms)
 {
 	const struct wlbd_attempt_life *life = &attempt->incident.life;
-	bool is_over = wlbd_attempt_has_ended(life) || wlbd_attempt_is_ordered(life);
+	bool is_over = wlbd_attempt_end_is_known(life) || wlbd_attempt_is_ordered(life);
 	if (is_over) { /* the database ends its verdicts */
 		wlbd_detection_free(attempt->detection);
 		attempt->detection = NULL;

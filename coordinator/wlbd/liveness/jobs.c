@@ -111,7 +111,7 @@ static void add_facts_in_memory(const struct open_run *open, struct wlbd_job_end
 	{
 		if (attempt->attempt_pk != open->attempt_pk)
 			continue;
-		facts->complete = facts->complete || (wlbd_attempt_has_ended(&attempt->incident.life) &&
+		facts->complete = facts->complete || (wlbd_attempt_end_is_known(&attempt->incident.life) &&
 		                                      attempt->incident.life.exit_code == 0);
 		TAILQ_FOREACH(reporter, &attempt->reporters, link)
 		facts->goodbye = facts->goodbye || (reporter->rank == WLBD_LAUNCHER && reporter->goodbye);

@@ -80,6 +80,14 @@ static bool was_cut_off(const struct wlbd_reporter *reporter)
 	       (reporter->late_ms != 0 && now_ms - reporter->late_ms < LATE_MS);
 }
 
+/* A connection that need not be the end of a process: only its node is probed. After rank 0 has recorded the end the
+ * processes of ranks end too. */
+static bool is_silence(const struct wlbd_reporter *reporter)
+{
+	return reporter->agent || launcher_was_stopped(reporter) ||
+	       (reporter->rank != WLBD_LAUNCHER && wlbd_attempt_end_is_known(&reporter->attempt->incident.life));
+}
+
 static void note_closed(struct wlbd_reporter *reporter)
 {
 	struct wlbd_attempt *attempt = reporter->attempt;
@@ -87,9 +95,8 @@ static void note_closed(struct wlbd_reporter *reporter)
 		return;
 	wlbd_log(WLBD_LOG_DEBUG, "run %s: %s of %s closed its connection", attempt->run,
 	         reporter->rank == WLBD_LAUNCHER ? "the launcher" : "the reporter", reporter->node);
-	struct wlbd_symptom *s =
-		raise_symptom(attempt, reporter->agent || launcher_was_stopped(reporter) ? WLBD_SILENT : WLBD_CLOSED,
-	                      reporter->node, reporter->rank, reporter->step);
+	struct wlbd_symptom *s = raise_symptom(attempt, is_silence(reporter) ? WLBD_SILENT : WLBD_CLOSED,
+	                                       reporter->node, reporter->rank, reporter->step);
 	if (s != NULL)
 		s->cut_off = was_cut_off(reporter);
 }
@@ -134,7 +141,7 @@ void wlbd_symptom_goodbye(struct wlbd_reporter *reporter)
 void wlbd_symptom_rank_gone(struct wlbd_reporter *reporter, int rank)
 {
 	struct wlbd_attempt *attempt = reporter->attempt;
-	if (attempt->incident.settled || wlbd_attempt_has_ended(&attempt->incident.life))
+	if (attempt->incident.settled || wlbd_attempt_end_is_known(&attempt->incident.life))
 		return;
 	raise_symptom(attempt, WLBD_RANK_GONE, reporter->node, rank, reporter->step);
 }
@@ -254,4 +261,21 @@ void wlbd_symptom_step_ended(struct wlbd_attempt *attempt, int exit_code, const 
 	if (wlbd_attempt_end(&attempt->incident.life, exit_code, srun_signal, wlb_clock_ms()) ||
 	    wlbd_attempt_explain_end(&attempt->incident.life, exit_code, srun_signal))
 		wlbd_attempt_judge_soon(attempt);
+}
+
+static bool has_launcher(const struct wlbd_attempt *attempt)
+{
+	const struct wlbd_reporter *reporter;
+	TAILQ_FOREACH(reporter, &attempt->reporters, link)
+	if (reporter->rank == WLBD_LAUNCHER)
+		return reporter->connection != NULL && !reporter->goodbye;
+	return false;
+}
+
+void wlbd_symptom_end_recorded(struct wlbd_attempt *attempt, int exit_code)
+{
+	if (has_launcher(attempt))
+		wlbd_attempt_record_end(&attempt->incident.life, exit_code);
+	else
+		wlbd_symptom_step_ended(attempt, exit_code, NULL);
 }

@@ -35,4 +35,9 @@ void wlbd_symptom_silent_nodes(struct wlbd_attempt *attempt);
  */
 void wlbd_symptom_step_ended(struct wlbd_attempt *attempt, int exit_code, const struct wlbd_first_exit *first);
 
+/* Rank 0 has recorded that the attempt has ended. Its step ends later, as its launcher will report: until then nodes
+ * are watched, since srun waits for the tasks of a node that is lost. Without a launcher the record ends the attempt.
+ */
+void wlbd_symptom_end_recorded(struct wlbd_attempt *attempt, int exit_code);
+
 #endif

@@ -51,14 +51,18 @@ static void note_step(struct wlbd_attempt *attempt, const json_t *data)
 	attempt->last_step = json_integer_value(json_object_get(data, "step"));
 }
 
-static void note_end(struct wlbd_attempt *attempt, const struct wlbd_attempt_end *end)
+static void note_end(struct wlbd_attempt *attempt, const char *source, const struct wlbd_attempt_end *end)
 {
 	int by_state = strcmp(end->state, "complete") == 0 ? 0
 	               : strcmp(end->state, "ended") == 0  ? WLBD_EXIT_ORDERED
 	                                                   : 1;
 	/* "ended": by order, or cancelled; the exit code is then that of the signal alone. */
 	bool is_reported = end->has_exit_code && by_state != WLBD_EXIT_ORDERED;
-	wlbd_symptom_step_ended(attempt, is_reported ? end->exit_code : by_state, &end->first_exit);
+	int exit_code = is_reported ? end->exit_code : by_state;
+	if (strcmp(source, "run") == 0)
+		wlbd_symptom_step_ended(attempt, exit_code, &end->first_exit);
+	else
+		wlbd_symptom_end_recorded(attempt, exit_code);
 }
 
 static void note_records(struct wlbd_attempt *attempt, const struct wlbd_delivery *delivery)
@@ -74,7 +78,7 @@ static void note_records(struct wlbd_attempt *attempt, const struct wlbd_deliver
 			note_step(attempt, json_object_get(record, "data"));
 	}
 	if (delivery->end.state != NULL)
-		note_end(attempt, &delivery->end);
+		note_end(attempt, delivery->source, &delivery->end);
 }
 
 /* ---- the nodes of ranks ------------------------------------------------------------------------------ */

@@ -12,6 +12,20 @@ bool wlbd_attempt_is_ordered(const struct wlbd_attempt_life *life)
 	return life->state != WLBD_ATTEMPT_RUNNING && life->state != WLBD_ATTEMPT_ENDED;
 }
 
+bool wlbd_attempt_end_is_known(const struct wlbd_attempt_life *life)
+{
+	return life->is_recorded || wlbd_attempt_has_ended(life);
+}
+
+bool wlbd_attempt_record_end(struct wlbd_attempt_life *life, int exit_code)
+{
+	if (wlbd_attempt_end_is_known(life))
+		return false;
+	life->is_recorded = true;
+	life->exit_code = exit_code;
+	return true;
+}
+
 bool wlbd_attempt_order(struct wlbd_attempt_life *life, int64_t now_ms)
 {
 	switch (life->state) {
@@ -36,7 +50,8 @@ bool wlbd_attempt_end(struct wlbd_attempt_life *life, int exit_code, int srun_si
 		return false;
 	life->state = life->state == WLBD_ATTEMPT_RUNNING ? WLBD_ATTEMPT_ENDED : WLBD_ATTEMPT_ENDED_ORDERED;
 	life->since_ms = now_ms;
-	life->exit_code = exit_code;
+	if (!life->is_recorded)
+		life->exit_code = exit_code;
 	life->srun_signal = srun_signal;
 	return true;
 }

@@ -8,6 +8,9 @@
  *	 ENDED --order--> ENDED_ORDERED <------+
  *
  * An order is one to its processes to end. One that arrives after the step ended is for processes that still report.
+ *
+ * Rank 0 records how its training ended while the step still runs: srun waits for the tasks of every node. What a
+ * launcher reports ends the attempt where there is one.
  */
 #ifndef COORDINATOR_WLBD_RULES_ATTEMPT_STATE_H
 #define COORDINATOR_WLBD_RULES_ATTEMPT_STATE_H
@@ -32,12 +35,20 @@ enum wlbd_attempt_state {
 struct wlbd_attempt_life {
 	enum wlbd_attempt_state state;
 	int64_t since_ms; /* ORDERED, KILLED: of the order; ENDED, ENDED_ORDERED: of the end */
-	int exit_code;    /* of the step, once it has ended; WLBD_EXIT_UNKNOWN: not known */
+	bool is_recorded; /* rank 0 has recorded the end; the step may run on */
+	int exit_code;    /* that rank 0 recorded, else of the step that has ended; WLBD_EXIT_UNKNOWN: not known */
 	int srun_signal;  /* that killed srun, once the step has ended; 0: none did */
 };
 
 bool wlbd_attempt_has_ended(const struct wlbd_attempt_life *life);
 bool wlbd_attempt_is_ordered(const struct wlbd_attempt_life *life);
+
+/* Whether exit_code says how it ended, though its step may still run. */
+bool wlbd_attempt_end_is_known(const struct wlbd_attempt_life *life);
+
+/* Rank 0 has recorded the end, and a launcher will report that of the step. Returns false, and changes nothing, where
+ * that is known already. */
+bool wlbd_attempt_record_end(struct wlbd_attempt_life *life, int exit_code);
 
 /* The transitions. Each returns false, and changes nothing, where the state has no such transition. */
 bool wlbd_attempt_order(struct wlbd_attempt_life *life, int64_t now_ms);

@@ -88,7 +88,7 @@ static bool is_rank_loss(const struct wlbd_incident *incident, const struct wlbd
 /* No rank of a step that ended well, by order, as it was asked to, or because of bad input was lost. */
 static bool ended_without_loss(const struct wlbd_incident *incident)
 {
-	return wlbd_attempt_has_ended(&incident->life) &&
+	return wlbd_attempt_end_is_known(&incident->life) &&
 	       (incident->life.exit_code == 0 || wlbd_exit_is_deliberate(incident->life.exit_code));
 }
 

@@ -47,6 +47,21 @@ static void a_step_is_killed_five_seconds_after_the_order(void **state)
 	assert_false(wlbd_attempt_has_ended(&life));
 }
 
+static void what_rank_0_recorded_ends_no_step(void **state)
+{
+	struct wlbd_attempt_life life = {0};
+	(void)state;
+	assert_false(wlbd_attempt_end_is_known(&life));
+	assert_true(wlbd_attempt_record_end(&life, 0));
+	assert_true(wlbd_attempt_end_is_known(&life));
+	assert_false(wlbd_attempt_has_ended(&life));
+	assert_false(wlbd_attempt_record_end(&life, 1));
+	assert_true(wlbd_attempt_order(&life, NOW_MS)); /* a node was lost meanwhile */
+	assert_true(wlbd_attempt_kill(&life, NOW_MS + WLBD_KILL_AFTER_MS));
+	assert_true(wlbd_attempt_end(&life, 137, 0, NOW_MS + WLBD_KILL_AFTER_MS));
+	assert_int_equal(life.exit_code, 0); /* which says more than the end of a step that was killed */
+}
+
 static void an_attempt_is_forgotten_a_minute_after_its_end(void **state)
 {
 	struct wlbd_attempt_life life = {0};
@@ -79,6 +94,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_transitions_are_those_of_the_header),
 		cmocka_unit_test(a_step_is_killed_five_seconds_after_the_order),
+		cmocka_unit_test(what_rank_0_recorded_ends_no_step),
 		cmocka_unit_test(an_attempt_is_forgotten_a_minute_after_its_end),
 		cmocka_unit_test(the_first_word_about_the_end_counts),
 	};

@@ -173,6 +173,58 @@ static void a_gap_long_ago_counts_no_more(void **state)
 	assert_lost(f, GRACE_MS, WLBD_FOUND_LAUNCHER);
 }
 
+static struct wlbd_symptom *only_symptom(struct fixture *f)
+{
+	assert_int_equal(f->attempt->incident.count, 1);
+	return &f->attempt->incident.symptoms[0];
+}
+
+/* srun waits for the tasks of the node, which is lost, though rank 0 has said that the training failed or is complete.
+ */
+static void nodes_are_watched_until_the_launcher_reports_the_end(void **state)
+{
+	struct fixture *f = *state;
+	static const int exit_codes[] = {1, 0};
+	reporting(f, WLBD_LAUNCHER);
+	for (int i = 0; i < 2; i++) {
+		f->attempt->incident.life = (struct wlbd_attempt_life){0};
+		wlbd_symptom_end_recorded(f->attempt, exit_codes[i]);
+		assert_false(wlbd_attempt_has_ended(&f->attempt->incident.life));
+		wlbd_symptom_node_silent(f->attempt, "n1");
+		only_symptom(f)->node_state = WLBD_NODE_LOST;
+		assert_lost(f, WLBD_GATHER_MS, WLBD_FOUND_NODE);
+		wlbd_symptom_step_ended(f->attempt, 137, NULL);
+		assert_true(wlbd_attempt_has_ended(&f->attempt->incident.life));
+		assert_int_equal(f->attempt->incident.life.exit_code, exit_codes[i]);
+		wlbd_incident_clear(&f->attempt->incident);
+	}
+}
+
+/* The ends of ranks after the end that rank 0 recorded are no losses. */
+static void ranks_that_end_after_the_record_of_the_end_are_not_lost(void **state)
+{
+	struct fixture *f = *state;
+	struct wlbd_reporter *launcher = wlbd_attempt_reporter(f->attempt, "n2", WLBD_LAUNCHER);
+	struct wlbd_reporter *rank = reporting(f, 1);
+	launcher->connection = f->connection;
+	wlbd_symptom_end_recorded(f->attempt, 1);
+	launcher->connection = NULL;
+	wlbd_symptom_rank_exited(rank, 1, 1);
+	assert_int_equal(f->attempt->incident.count, 0);
+	close_connection(f);
+	assert_int_equal(only_symptom(f)->kind, WLBD_SILENT);
+}
+
+static void without_a_launcher_the_record_of_rank_0_ends_the_attempt(void **state)
+{
+	struct fixture *f = *state;
+	reporting(f, 0);
+	wlbd_symptom_end_recorded(f->attempt, 0);
+	assert_true(wlbd_attempt_has_ended(&f->attempt->incident.life));
+	close_connection(f);
+	assert_int_equal(f->attempt->incident.count, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -183,6 +235,9 @@ int main(void)
 	                                        end),
 		cmocka_unit_test_setup_teardown(a_trainers_own_reporter_may_pause_too, begin, end),
 		cmocka_unit_test_setup_teardown(a_gap_long_ago_counts_no_more, begin, end),
+		cmocka_unit_test_setup_teardown(nodes_are_watched_until_the_launcher_reports_the_end, begin, end),
+		cmocka_unit_test_setup_teardown(ranks_that_end_after_the_record_of_the_end_are_not_lost, begin, end),
+		cmocka_unit_test_setup_teardown(without_a_launcher_the_record_of_rank_0_ends_the_attempt, begin, end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
