@@ -9,6 +9,7 @@ from test_job_end import JobEndTest
 
 SLURMD_TIMEOUT_S = 60  # after which Slurm sets the node DOWN
 WATCHED_S = 10
+BACK_OFF_S = 60  # in which Slurm finds that the node does not respond
 
 
 class NotResponding(JobEndTest):
@@ -17,7 +18,7 @@ class NotResponding(JobEndTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.cluster.restart_wlbd("job_poll_ms = 500\n")
+        cls.cluster.restart_wlbd(f"job_poll_ms = 500\nback_off_ms = {BACK_OFF_S * 1000}\n")
         conf = cls.cluster.dir / "etc/slurm.conf"
         text = conf.read_text(encoding="utf-8")
         conf.write_text(re.sub(r"\bSlurmdTimeout=\d+", f"SlurmdTimeout={SLURMD_TIMEOUT_S}", text), encoding="utf-8")
@@ -26,13 +27,16 @@ class NotResponding(JobEndTest):
     def state(self, node):
         return self.cluster.run("sinfo", "-h", "-n", node, "-o", "%t").stdout.strip()
 
+    def wait_not_responding(self, *step):
+        self.cluster.run("scancel", "--signal=CONT", *step, check=False)  # a message that n1 does not answer
+        wait_for("Slurm's word that n1 does not respond", lambda: self.state("n1").endswith("*"), 60)
+
     def test_node_of_the_script(self):
         """Its script and its ranks go on: the job is not queued again."""
         job = self.submit("--nodelist=n1,n2", nodes=2)
         self.wait_running(job)
         self.cluster.verb("freeze-service", "slurmd-n1")
-        self.cluster.run("scancel", "--signal=CONT", f"{job}.0", check=False)  # a message that n1 does not answer
-        wait_for("Slurm's word that n1 does not respond", lambda: self.state("n1").endswith("*"), 60)
+        self.wait_not_responding(f"{job}.0")
         counted, until = self.count(job), time.monotonic() + WATCHED_S
         while time.monotonic() < until:
             self.assertEqual(self.cluster.job(job)["Restarts"], "0")
@@ -42,6 +46,23 @@ class NotResponding(JobEndTest):
         self.cluster.verb("thaw-service", "slurmd-n1")
         self.end(job)
         self.assertEqual(self.cluster.wait_job(job, 60), "COMPLETED")
+
+    def test_node_of_the_script_between_attempts(self):
+        """Nothing reports while wlb run waits for its next attempt."""
+        job = self.cluster.sbatch("wlb run -- bash -c '[ -e ready ] || exit 3'", "--wlb-layout=auto", "--no-kill", "--requeue",
+                                  "--ntasks-per-node=1", "--nodelist=n1,n2", nodes=2)
+        wait_for("the pause", lambda: "the next one starts in" in self.cluster.output(job), 60)
+        self.cluster.verb("freeze-service", "slurmd-n1")
+        self.wait_not_responding("--batch", job)
+        until = time.monotonic() + WATCHED_S
+        while time.monotonic() < until:
+            self.assertEqual(self.cluster.job(job)["Restarts"], "0")
+            self.assertEqual(len(self.cluster.show(job)["attempts"]), 1)
+            time.sleep(1)
+        (self.cluster.work / "ready").touch()
+        self.cluster.verb("thaw-service", "slurmd-n1")
+        self.assertEqual(self.cluster.wait_job(job, 2 * BACK_OFF_S), "COMPLETED")
+        self.assertEqual(self.cluster.job(job)["Restarts"], "0")
 
 
 if __name__ == "__main__":

@@ -296,7 +296,7 @@ static void evaluate(struct open_run *open, const struct wlbd_job_facts *facts)
 		wlbd_run_confirm(wlbd, open->run_pk, &facts->job);
 	if (facts->found == 1 && strcmp(facts->job.state, "PENDING") == 0)
 		resize_pending(open, &facts->job);
-	else if (facts->found == 1 && wlbd_job_has_no_script(wlbd, &facts->job))
+	else if (facts->found == 1 && wlbd_job_has_no_script(wlbd, open->run_pk, &facts->job))
 		replace_script(open, &facts->job);
 	else if (is_over(open, facts))
 		handle_ended_job(open, facts->found == 1 ? &facts->job : NULL);

@@ -6,6 +6,7 @@
 #include "coordinator/wlbd/database/outbox.h"
 #include "coordinator/wlbd/http/route.h"
 #include "coordinator/wlbd/liveness/job_poll.h"
+#include "coordinator/wlbd/liveness/launchers.h"
 #include "coordinator/wlbd/liveness/node_probe.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/slurm/nodes.h"
@@ -28,11 +29,13 @@ static void ignore_probe(void *context, bool alive)
 }
 
 /* A node that only does not respond to slurmctld may be alive: wlbd's own probes decide, of which each poll makes one.
- */
-static bool is_dead(struct wlbd *wlbd, const struct wlbd_node *node, uid_t uid)
+ * They see its slurmd alone, which may stand still while the script and its launcher work. */
+static bool is_dead(struct wlbd *wlbd, const struct wlbd_node *node, int64_t run_pk, uid_t uid)
 {
 	if (node->down || node->responds)
 		return node->down;
+	if (wlbd_launchers_has(wlbd, run_pk))
+		return false;
 	if (wlbd_node_is_silent(wlbd->node_probes, node->name, uid))
 		return true;
 	wlbd_node_probe(wlbd->node_probes, node->name, uid, ignore_probe, NULL);
@@ -40,11 +43,11 @@ static bool is_dead(struct wlbd *wlbd, const struct wlbd_node *node, uid_t uid)
 	return false;
 }
 
-bool wlbd_job_has_no_script(struct wlbd *wlbd, const struct wlb_slurm_job *job)
+bool wlbd_job_has_no_script(struct wlbd *wlbd, int64_t run_pk, const struct wlb_slurm_job *job)
 {
 	const struct wlbd_node *host =
 		job->running && job->batch ? wlbd_nodes_find(wlbd->nodes, job->batch_host) : NULL;
-	return host != NULL && is_dead(wlbd, host, job->uid);
+	return host != NULL && is_dead(wlbd, host, run_pk, job->uid);
 }
 
 static bool is_over(const struct left_job *left, const struct wlbd_job_facts *facts)
@@ -88,7 +91,7 @@ static void on_job(void *context, const struct wlbd_job_facts *facts)
 		/* The next start of wlbd finds the same. */
 	} else if (is_over(left, facts)) {
 		forget(left);
-	} else if (facts->found == 1 && wlbd_job_has_no_script(left->wlbd, &facts->job)) {
+	} else if (facts->found == 1 && wlbd_job_has_no_script(left->wlbd, left->run_pk, &facts->job)) {
 		end_or_requeue(left, &facts->job);
 	}
 	left->done(left->context);

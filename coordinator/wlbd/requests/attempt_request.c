@@ -14,6 +14,7 @@
 #include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/liveness/attempt_end.h"
 #include "coordinator/wlbd/liveness/confirm_run.h"
+#include "coordinator/wlbd/liveness/launchers.h"
 #include "coordinator/wlbd/liveness/names.h"
 #include "coordinator/wlbd/liveness/node_probe.h"
 #include "coordinator/wlbd/liveness/symptoms.h"
@@ -204,9 +205,12 @@ static void on_history(void *context, const struct wlbd_db_result *result)
 	request->run_pk = json_integer_value(json_object_get(request->history, "run_pk"));
 	request->is_history_incomplete = wlbd_outbox_holds(wlbd->outbox, request->run_pk);
 	const json_t *stored = json_object_get(request->history, "decision");
-	if (is_refused(request) || has_too_many_nodes(request))
+	if (is_refused(request) || has_too_many_nodes(request)) {
 		request_free(request);
-	else if (json_is_object(stored)) /* the launcher asks again, because the first reply got lost */
+		return;
+	}
+	wlbd_launchers_asked(wlbd->launchers, request->run_pk);
+	if (json_is_object(stored)) /* the launcher asks again, because the first reply got lost */
 		finish(request, json_deep_copy(stored));
 	else if (wlbd_candidate_nodes_make(request->body.nodes, request->history, rules_of(request),
 	                                   &request->candidates) != 0)

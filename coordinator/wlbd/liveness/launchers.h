@@ -1,0 +1,24 @@
+/*
+ * Which runs have a launcher that works: it reports for an attempt, or asks for the next one, as it does every few
+ * seconds while none runs.
+ */
+#ifndef COORDINATOR_WLBD_LIVENESS_LAUNCHERS_H
+#define COORDINATOR_WLBD_LIVENESS_LAUNCHERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct wlbd;
+struct wlbd_launchers;
+
+/* Returns NULL if out of memory. */
+struct wlbd_launchers *wlbd_launchers_new(void);
+void wlbd_launchers_free(struct wlbd_launchers *launchers); /* NULL is allowed */
+
+/* The run's launcher, which may act for the run, has asked for an attempt. */
+void wlbd_launchers_asked(struct wlbd_launchers *launchers, int64_t run_pk);
+
+/* Whether the run's launcher is connected and has reported within silence_ms, or has just asked for an attempt. */
+bool wlbd_launchers_has(const struct wlbd *wlbd, int64_t run_pk);
+
+#endif

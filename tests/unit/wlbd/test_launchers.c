@@ -1,0 +1,101 @@
+#include "coordinator/wlbd/liveness/launchers.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/clock.h"
+#include "coordinator/wlbd/liveness/attempts.h"
+#include "coordinator/wlbd/wlbd.h"
+
+enum { RUN = 7, SILENCE_MS = 10000 };
+
+struct fixture {
+	struct wlbd wlbd;
+	struct wlbd_attempts attempts;
+	struct wlbd_attempt attempt;
+	struct wlbd_reporter launcher;
+	char connection; /* only its address is used */
+};
+
+static struct fixture *begin(struct fixture *f)
+{
+	memset(f, 0, sizeof(*f));
+	TAILQ_INIT(&f->attempts.list);
+	TAILQ_INIT(&f->attempt.reporters);
+	TAILQ_INSERT_TAIL(&f->attempts.list, &f->attempt, link);
+	TAILQ_INSERT_TAIL(&f->attempt.reporters, &f->launcher, link);
+	f->wlbd.attempts = &f->attempts;
+	f->wlbd.config.silence_ms = SILENCE_MS;
+	f->wlbd.launchers = wlbd_launchers_new();
+	f->attempt.wlbd = &f->wlbd;
+	f->attempt.run_pk = RUN;
+	f->launcher = (struct wlbd_reporter){.link = f->launcher.link,
+	                                     .attempt = &f->attempt,
+	                                     .rank = WLBD_LAUNCHER,
+	                                     .connection = (struct wlbd_connection *)&f->connection,
+	                                     .reported_ms = wlb_clock_ms()};
+	return f;
+}
+
+static bool has(struct fixture *f)
+{
+	return wlbd_launchers_has(&f->wlbd, RUN);
+}
+
+static void a_launcher_that_reports(void **state)
+{
+	struct fixture f;
+	(void)state;
+	begin(&f);
+	assert_true(has(&f));
+	assert_false(wlbd_launchers_has(&f.wlbd, RUN + 1));
+	f.launcher.reported_ms -= SILENCE_MS; /* its node may be frozen */
+	assert_false(has(&f));
+	begin(&f)->launcher.connection = NULL;
+	assert_false(has(&f));
+	begin(&f)->launcher.goodbye = true;
+	assert_false(has(&f));
+	begin(&f)->launcher.rank = 0; /* a rank of the run is no launcher */
+	assert_false(has(&f));
+}
+
+static void a_launcher_that_asks_for_an_attempt(void **state)
+{
+	struct fixture f;
+	(void)state;
+	begin(&f)->launcher.goodbye = true;
+	for (int i = 0; i < 3; i++)
+		wlbd_launchers_asked(f.wlbd.launchers, RUN);
+	assert_true(has(&f));
+	assert_false(wlbd_launchers_has(&f.wlbd, RUN + 1));
+	wlbd_launchers_free(f.wlbd.launchers);
+}
+
+static void only_the_newest_are_kept(void **state)
+{
+	struct fixture f;
+	(void)state;
+	begin(&f)->launcher.goodbye = true;
+	wlbd_launchers_asked(f.wlbd.launchers, RUN);
+	for (int i = 1; i <= 4096; i++)
+		wlbd_launchers_asked(f.wlbd.launchers, RUN + i);
+	assert_false(has(&f));
+	assert_true(wlbd_launchers_has(&f.wlbd, RUN + 1));
+	wlbd_launchers_free(f.wlbd.launchers);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_launcher_that_reports),
+		cmocka_unit_test(a_launcher_that_asks_for_an_attempt),
+		cmocka_unit_test(only_the_newest_are_kept),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
