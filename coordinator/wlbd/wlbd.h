@@ -37,6 +37,7 @@ struct wlbd {
 	struct wlbd_attempts *attempts;           /* in memory */
 	struct wlbd_attempt_searches *searches;   /* requests whose attempt is being looked for */
 	struct wlbd_launchers *launchers;         /* which runs have one */
+	struct wlbd_job_orders *job_orders;       /* about jobs, under way */
 	struct wlbd_jobs *jobs;                   /* the Slurm jobs of open runs */
 	struct wlbd_job_poll *job_poll;           /* when these are looked at; owned by jobs */
 	struct wlbd_counters counters;

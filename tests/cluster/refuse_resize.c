@@ -1,9 +1,11 @@
 /*
  * Preloaded into wlbd: Slurm refuses the first changes of a job, as while slurmdbd has not answered for a job that was
- * just queued again. $WLB_TEST_REFUSALS is a file of as many bytes as are still refused.
+ * just queued again, and the first orders to end a job. $WLB_TEST_REFUSALS is a file of as many bytes as are still
+ * refused.
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,14 +13,25 @@
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
 
-int slurm_update_job(job_desc_msg_t *update)
+static bool is_refused(void)
 {
 	const char *path = getenv("WLB_TEST_REFUSALS");
-	int (*original)(job_desc_msg_t *) = (int (*)(job_desc_msg_t *))dlsym(RTLD_NEXT, "slurm_update_job");
 	struct stat file;
-	if (path != NULL && stat(path, &file) == 0 && file.st_size > 0 && truncate(path, file.st_size - 1) == 0) {
-		errno = ESLURM_JOB_SETTING_DB_INX;
-		return SLURM_ERROR;
-	}
-	return original(update);
+	if (path == NULL || stat(path, &file) != 0 || file.st_size == 0 || truncate(path, file.st_size - 1) != 0)
+		return false;
+	errno = ESLURM_JOB_SETTING_DB_INX;
+	return true;
+}
+
+int slurm_update_job(job_desc_msg_t *update)
+{
+	int (*original)(job_desc_msg_t *) = (int (*)(job_desc_msg_t *))dlsym(RTLD_NEXT, "slurm_update_job");
+	return is_refused() ? SLURM_ERROR : original(update);
+}
+
+int slurm_kill_job(uint32_t job_id, uint16_t signal, uint16_t flags)
+{
+	int (*original)(uint32_t, uint16_t, uint16_t) =
+		(int (*)(uint32_t, uint16_t, uint16_t))dlsym(RTLD_NEXT, "slurm_kill_job");
+	return is_refused() ? SLURM_ERROR : original(job_id, signal, flags);
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Slurm refuses to let a job that it has queued again start on fewer nodes: it is asked until it does."""
+"""Slurm refuses what wlbd orders of a job, such as to start on fewer nodes or to end: it is asked until it does."""
 import os
 import unittest.mock
 
@@ -33,6 +33,21 @@ class ResizeRefused(JobEndTest):
                          [f"job {job} was requeued and may start on 2 to 3 nodes"])
         self.cluster.kill_node(1)
         self.cluster.restore_node(1)
+
+    def test_job_without_its_script(self):
+        """Its end is recorded once Slurm has ended it, not before."""
+        job = self.submit("--nodelist=n2,n3", after="sleep 1007", nodes=2, arguments="--max-restarts 0")
+        self.wait_running(job)
+        self.cluster.run("scancel", "--signal=KILL", f"{job}.0")
+        self.wait_state(job, "failed")
+        self.refusals.write_text("x" * REFUSALS, encoding="ascii")
+        self.cluster.verb("freeze-node", "2")
+        self.assertEqual(self.cluster.wait_job(job, 120), "CANCELLED")
+        self.assertEqual(self.refusals.stat().st_size, 0)
+        self.assertEqual([event["kind"] for event in self.cluster.show(job)["events"] if event["kind"].startswith("job_")],
+                         ["job_ended"])
+        self.cluster.kill_node(2)
+        self.cluster.restore_node(2)
 
 
 if __name__ == "__main__":

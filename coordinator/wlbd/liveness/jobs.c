@@ -11,6 +11,7 @@
 #include "coordinator/wlbd/liveness/attempts.h"
 #include "coordinator/wlbd/liveness/confirm_run.h"
 #include "coordinator/wlbd/liveness/faults.h"
+#include "coordinator/wlbd/liveness/job_orders.h"
 #include "coordinator/wlbd/liveness/job_poll.h"
 #include "coordinator/wlbd/liveness/job_range.h"
 #include "coordinator/wlbd/liveness/left_jobs.h"
@@ -143,7 +144,7 @@ static void on_requeue_allowed(void *context, const struct wlbd_db_result *resul
 		wlbd_log(WLBD_LOG_WARNING, "run %s: %s; its job is queued again, %d of at most %d times", open->run,
 		         open->why, time, WLBD_REQUEUES_MOST);
 		end_attempts(open);
-		wlbd_slurm_requeue(open->jobs->wlbd, open->job_id, open->why);
+		wlbd_job_orders_give(open->jobs->wlbd, WLBD_JOB_REQUEUE, open->job_id, open->why, NULL, NULL);
 	} else if (time == 0) {
 		snprintf(reason, sizeof(reason), "job %u is not queued again: it was %d times", open->job_id,
 		         WLBD_REQUEUES_MOST);
@@ -253,19 +254,20 @@ static void resize_pending(struct open_run *open, const struct wlb_slurm_job *jo
 	wlbd_slurm_resize(open->jobs->wlbd, open->job_id, range.least, range.most, on_resized, resize);
 }
 
-/* Where Slurm does not queue it again, the run ends with it. */
+/* Where Slurm does not queue it again, the run ends with it; left_jobs.h ends the job where this order fails. */
 static void replace_script(const struct open_run *open, const struct wlb_slurm_job *job)
 {
 	struct wlbd *wlbd = open->jobs->wlbd;
 	char reason[512];
 	if (job->requeue) {
-		wlbd_slurm_requeue(wlbd, open->job_id, "the node of its script is down");
+		wlbd_job_orders_give(wlbd, WLBD_JOB_REQUEUE, open->job_id, "the node of its script is down", NULL,
+		                     NULL);
 		return;
 	}
 	snprintf(reason, sizeof(reason),
 	         "node %s is lost, on which the script of job %u ran; it was submitted without --requeue",
 	         job->batch_host, open->job_id);
-	wlbd_slurm_job_kill(wlbd, open->job_id, reason);
+	wlbd_job_orders_give(wlbd, WLBD_JOB_KILL, open->job_id, reason, NULL, NULL);
 	close_run(open, "failed", reason);
 }
 
@@ -294,6 +296,8 @@ static void evaluate(struct open_run *open, const struct wlbd_job_facts *facts)
 		wlbd_attempts_confirm(wlbd, open->run_pk, &facts->job);
 	if (facts->found == 1 && !open->confirmed)
 		wlbd_run_confirm(wlbd, open->run_pk, &facts->job);
+	if (wlbd_job_orders_has(wlbd->job_orders, open->job_id))
+		return; /* the next poll sees what became of it */
 	if (facts->found == 1 && strcmp(facts->job.state, "PENDING") == 0)
 		resize_pending(open, &facts->job);
 	else if (facts->found == 1 && wlbd_job_has_no_script(wlbd, open->run_pk, &facts->job))

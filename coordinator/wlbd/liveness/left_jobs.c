@@ -5,6 +5,7 @@
 
 #include "coordinator/wlbd/database/outbox.h"
 #include "coordinator/wlbd/http/route.h"
+#include "coordinator/wlbd/liveness/job_orders.h"
 #include "coordinator/wlbd/liveness/job_poll.h"
 #include "coordinator/wlbd/liveness/launchers.h"
 #include "coordinator/wlbd/liveness/node_probe.h"
@@ -64,24 +65,45 @@ static void forget(const struct left_job *left)
 	wlbd_outbox_put(left->wlbd->outbox, left->run_pk, "select wlb_run_job_over($1, $2)", &params);
 }
 
+/* What is recorded once Slurm has done it: a job of which that is recorded is not looked at again. */
+struct job_end {
+	struct wlbd *wlbd;
+	json_int_t run_pk, restart_count;
+	bool is_requeued;
+	char detail[600];
+};
+
+static void on_ordered(void *context, int rc)
+{
+	struct job_end *end = context;
+	struct wlbd_params params = {0};
+	if (rc == 0) {
+		wlbd_params_add_integer(&params, end->run_pk);
+		wlbd_params_add_integer(&params, end->restart_count);
+		wlbd_params_add_text(&params, end->is_requeued ? "job_requeued" : "job_ended");
+		wlbd_params_add_text(&params, end->detail);
+		wlbd_outbox_put(end->wlbd->outbox, end->run_pk, "select wlb_run_job_without_script($1, $2, $3, $4)",
+		                &params);
+	}
+	free(end);
+}
+
 static void end_or_requeue(const struct left_job *left, const struct wlb_slurm_job *job)
 {
-	struct wlbd_params params = {0};
-	char why[512], detail[600];
-	bool is_requeued = left->is_complete && job->requeue;
+	char why[512];
+	struct job_end *end = wlbd_job_orders_has(left->wlbd->job_orders, job->job_id) ? NULL : malloc(sizeof(*end));
+	if (end == NULL)
+		return; /* the next poll finds the same */
+	*end = (struct job_end){.wlbd = left->wlbd,
+	                        .run_pk = left->run_pk,
+	                        .restart_count = left->restart_count,
+	                        .is_requeued = left->is_complete && job->requeue};
 	snprintf(why, sizeof(why), "the node of its script, %s, is down", job->batch_host);
-	snprintf(detail, sizeof(detail), "job %u is %s, since %s", job->job_id, is_requeued ? "queued again" : "ended",
-	         why);
-	wlbd_log(WLBD_LOG_WARNING, "run %s: %s", left->run, detail);
-	if (is_requeued)
-		wlbd_slurm_requeue(left->wlbd, job->job_id, why);
-	else
-		wlbd_slurm_job_kill(left->wlbd, job->job_id, why);
-	wlbd_params_add_integer(&params, left->run_pk);
-	wlbd_params_add_integer(&params, left->restart_count);
-	wlbd_params_add_text(&params, is_requeued ? "job_requeued" : "job_ended");
-	wlbd_params_add_text(&params, detail);
-	wlbd_outbox_put(left->wlbd->outbox, left->run_pk, "select wlb_run_job_without_script($1, $2, $3, $4)", &params);
+	snprintf(end->detail, sizeof(end->detail), "job %u is %s, since %s", job->job_id,
+	         end->is_requeued ? "queued again" : "ended", why);
+	wlbd_log(WLBD_LOG_WARNING, "run %s: %s", left->run, end->detail);
+	wlbd_job_orders_give(left->wlbd, end->is_requeued ? WLBD_JOB_REQUEUE : WLBD_JOB_KILL, job->job_id, why,
+	                     on_ordered, end);
 }
 
 static void on_job(void *context, const struct wlbd_job_facts *facts)

@@ -1,5 +1,6 @@
 #include "coordinator/wlbd/liveness/tick.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/clock.h"
@@ -48,11 +49,37 @@ static void probe_missing(struct wlbd_attempt *attempt, int64_t now_ms)
 			wlbd_symptom_node_silent(attempt, attempt->nodes.started_on.list[i]);
 }
 
+/* The attempt may have been removed when Slurm answers. */
+struct step_kill {
+	struct wlbd *wlbd;
+	char attempt[sizeof(((struct wlbd_attempt *)NULL)->uuid)];
+};
+
+static void on_step_killed(void *context, int rc)
+{
+	struct step_kill *kill = context;
+	struct wlbd *wlbd = kill->wlbd;
+	struct wlbd_attempt *attempt =
+		wlbd->stopping || rc == 0 ? NULL : wlbd_attempts_find(wlbd->attempts, kill->attempt);
+	if (attempt != NULL)
+		wlbd_attempt_kill_failed(&attempt->incident.life, wlb_clock_ms());
+	free(kill);
+}
+
 static void kill_overdue_step(struct wlbd_attempt *attempt, int64_t now_ms)
 {
-	if (attempt->slurm_step[0] != '\0' && wlbd_attempt_kill(&attempt->incident.life, now_ms))
-		wlbd_slurm_step_kill(attempt->wlbd, attempt->job_id, attempt->uid, attempt->slurm_step,
-		                     attempt->reason);
+	struct step_kill *kill = NULL;
+	if (attempt->slurm_step[0] == '\0' || !wlbd_attempt_kill(&attempt->incident.life, now_ms))
+		return;
+	kill = malloc(sizeof(*kill));
+	if (kill == NULL) {
+		wlbd_attempt_kill_failed(&attempt->incident.life, now_ms);
+		return;
+	}
+	kill->wlbd = attempt->wlbd;
+	memcpy(kill->attempt, attempt->uuid, sizeof(kill->attempt));
+	wlbd_slurm_step_kill(attempt->wlbd, attempt->job_id, attempt->uid, attempt->slurm_step, attempt->reason,
+	                     on_step_killed, kill);
 }
 
 /* While the database does not answer, the launcher's report of the end is stored in this memory alone. */

@@ -20,6 +20,7 @@
 #include "coordinator/wlbd/http/http.h"
 #include "coordinator/wlbd/liveness/attempt_end.h"
 #include "coordinator/wlbd/liveness/attempts.h"
+#include "coordinator/wlbd/liveness/job_orders.h"
 #include "coordinator/wlbd/liveness/jobs.h"
 #include "coordinator/wlbd/liveness/launchers.h"
 #include "coordinator/wlbd/liveness/lost_nodes.h"
@@ -132,9 +133,10 @@ static int open_parts(struct wlbd *wlbd, char *address, size_t size, struct wlb_
 	wlbd->attempts = wlbd_attempts_new(wlbd_attempt_end_judge);
 	wlbd->searches = wlbd_attempt_searches_new();
 	wlbd->launchers = wlbd_launchers_new();
+	wlbd->job_orders = wlbd_job_orders_new();
 	if (wlbd->base == NULL || wlbd->nodes == NULL || wlbd->node_probes == NULL || wlbd->lost_nodes == NULL ||
 	    wlbd->activity_budget == NULL || wlbd->attempts == NULL || wlbd->searches == NULL ||
-	    wlbd->launchers == NULL)
+	    wlbd->launchers == NULL || wlbd->job_orders == NULL)
 		return wlb_fail(error, "out of memory");
 	if (wlb_slurm_open(error) != 0)
 		return -1;
@@ -184,6 +186,7 @@ static void close_parts(struct wlbd *wlbd)
 	wlbd_attempt_searches_free(wlbd->searches);
 	wlbd_jobs_free(wlbd->jobs);
 	wlbd_launchers_free(wlbd->launchers);
+	wlbd_job_orders_free(wlbd->job_orders);
 	wlbd_http_close(wlbd);
 	wlbd_outbox_free(wlbd->outbox);
 	wlbd_db_free(wlbd->writes);

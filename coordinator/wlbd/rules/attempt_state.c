@@ -2,6 +2,8 @@
 
 #include "coordinator/wlbd/rules/decision.h"
 
+enum { KILL_DOUBLINGS = 4 };
+
 bool wlbd_attempt_has_ended(const struct wlbd_attempt_life *life)
 {
 	return life->state == WLBD_ATTEMPT_ENDED || life->state == WLBD_ATTEMPT_ENDED_ORDERED;
@@ -67,9 +69,20 @@ bool wlbd_attempt_explain_end(struct wlbd_attempt_life *life, int exit_code, int
 
 bool wlbd_attempt_kill(struct wlbd_attempt_life *life, int64_t now_ms)
 {
-	if (life->state != WLBD_ATTEMPT_ORDERED || now_ms - life->since_ms < WLBD_KILL_AFTER_MS)
+	int doublings = life->failed_kills < KILL_DOUBLINGS ? life->failed_kills : KILL_DOUBLINGS;
+	if (life->state != WLBD_ATTEMPT_ORDERED || now_ms - life->since_ms < (int64_t)WLBD_KILL_AFTER_MS << doublings)
 		return false;
 	life->state = WLBD_ATTEMPT_KILLED;
+	return true;
+}
+
+bool wlbd_attempt_kill_failed(struct wlbd_attempt_life *life, int64_t now_ms)
+{
+	if (life->state != WLBD_ATTEMPT_KILLED)
+		return false;
+	life->state = WLBD_ATTEMPT_ORDERED;
+	life->since_ms = now_ms;
+	life->failed_kills++;
 	return true;
 }
 

@@ -1,7 +1,7 @@
 /*
  * The states of an attempt and the transitions between them: pure logic, no I/O.
  *
- *	RUNNING --order--> ORDERED --kill--> KILLED
+ *	RUNNING --order--> ORDERED --kill--> KILLED (and back where Slurm did not kill it)
  *	   |                  |                |
  *	  end                end              end
  *	   v                  v                |
@@ -34,7 +34,9 @@ enum wlbd_attempt_state {
 
 struct wlbd_attempt_life {
 	enum wlbd_attempt_state state;
-	int64_t since_ms; /* ORDERED, KILLED: of the order; ENDED, ENDED_ORDERED: of the end */
+	int64_t since_ms; /* ORDERED, KILLED: of the order, or of the last kill that failed; ENDED, ENDED_ORDERED: of
+	                     the end */
+	int failed_kills;
 	bool is_recorded; /* rank 0 has recorded the end; the step may run on */
 	int exit_code;    /* that rank 0 recorded, else of the step that has ended; WLBD_EXIT_UNKNOWN: not known */
 	int srun_signal;  /* that killed srun, once the step has ended; 0: none did */
@@ -55,8 +57,10 @@ bool wlbd_attempt_order(struct wlbd_attempt_life *life, int64_t now_ms);
 bool wlbd_attempt_end(struct wlbd_attempt_life *life, int exit_code, int srun_signal, int64_t now_ms);
 /* How a step that has ended did so, where that was not known. */
 bool wlbd_attempt_explain_end(struct wlbd_attempt_life *life, int exit_code, int srun_signal);
-/* Only WLBD_KILL_AFTER_MS after the order. */
+/* Only WLBD_KILL_AFTER_MS after the order; twice as long after each kill that failed, up to 16 times. */
 bool wlbd_attempt_kill(struct wlbd_attempt_life *life, int64_t now_ms);
+/* Slurm did not carry the kill out. */
+bool wlbd_attempt_kill_failed(struct wlbd_attempt_life *life, int64_t now_ms);
 
 /* Whether the step ended WLBD_ENDED_KEPT_MS ago or earlier. */
 bool wlbd_attempt_ended_long_ago(const struct wlbd_attempt_life *life, int64_t now_ms);

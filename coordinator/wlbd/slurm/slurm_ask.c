@@ -198,14 +198,19 @@ static int carry_out_step_kill(struct order *order)
 	return wlb_slurm_step_kill(order->job_id, order->numbers[0], SIGKILL, &order->error);
 }
 
-void wlbd_slurm_step_kill(struct wlbd *wlbd, uint32_t job_id, uid_t owner, const char *slurm_step, const char *why)
+void wlbd_slurm_step_kill(struct wlbd *wlbd, uint32_t job_id, uid_t owner, const char *slurm_step, const char *why,
+                          void (*done)(void *context, int rc), void *context)
 {
 	uint32_t step;
-	if (!wlbd_slurm_step_number(job_id, slurm_step, &step))
+	struct order *order = NULL;
+	if (wlbd_slurm_step_number(job_id, slurm_step, &step))
+		order = order_new(carry_out_step_kill, job_id);
+	if (order == NULL) {
+		done(context, -1);
 		return;
-	struct order *order = order_new(carry_out_step_kill, job_id);
-	if (order == NULL)
-		return;
+	}
+	order->done = done;
+	order->context = context;
 	order->owner = owner;
 	order->numbers[0] = step;
 	snprintf(order->text, sizeof(order->text), "kill step %u.%u, since %s", job_id, step, why);
@@ -235,11 +240,15 @@ void wlbd_slurm_resize(struct wlbd *wlbd, uint32_t job_id, uint32_t min_nodes, u
 }
 
 static void order_job(struct wlbd *wlbd, int (*carry_out)(struct order *order), const char *verb, uint32_t job_id,
-                      const char *why)
+                      const char *why, void (*done)(void *context, int rc), void *context)
 {
 	struct order *order = order_new(carry_out, job_id);
-	if (order == NULL)
+	if (order == NULL) {
+		done(context, -1);
 		return;
+	}
+	order->done = done;
+	order->context = context;
 	snprintf(order->text, sizeof(order->text), "%s job %u, since %s", verb, job_id, why);
 	wlbd_thread_pool_submit(wlbd->slurm_orders, &order->task);
 }
@@ -249,9 +258,10 @@ static int carry_out_requeue(struct order *order)
 	return wlb_slurm_requeue(order->job_id, &order->error);
 }
 
-void wlbd_slurm_requeue(struct wlbd *wlbd, uint32_t job_id, const char *why)
+void wlbd_slurm_requeue(struct wlbd *wlbd, uint32_t job_id, const char *why, void (*done)(void *context, int rc),
+                        void *context)
 {
-	order_job(wlbd, carry_out_requeue, "requeue", job_id, why);
+	order_job(wlbd, carry_out_requeue, "requeue", job_id, why, done, context);
 }
 
 static int carry_out_job_kill(struct order *order)
@@ -259,9 +269,10 @@ static int carry_out_job_kill(struct order *order)
 	return wlb_slurm_job_kill(order->job_id, &order->error);
 }
 
-void wlbd_slurm_job_kill(struct wlbd *wlbd, uint32_t job_id, const char *why)
+void wlbd_slurm_job_kill(struct wlbd *wlbd, uint32_t job_id, const char *why, void (*done)(void *context, int rc),
+                         void *context)
 {
-	order_job(wlbd, carry_out_job_kill, "end", job_id, why);
+	order_job(wlbd, carry_out_job_kill, "end", job_id, why, done, context);
 }
 
 /* ---- SlurmUser and the name of the cluster

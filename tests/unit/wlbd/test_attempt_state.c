@@ -47,6 +47,26 @@ static void a_step_is_killed_five_seconds_after_the_order(void **state)
 	assert_false(wlbd_attempt_has_ended(&life));
 }
 
+static void a_kill_that_failed_is_repeated_with_growing_pauses(void **state)
+{
+	struct wlbd_attempt_life life = {0};
+	int64_t at_ms = NOW_MS;
+	(void)state;
+	assert_false(wlbd_attempt_kill_failed(&life, at_ms));
+	wlbd_attempt_order(&life, at_ms);
+	for (int failed = 0; failed < 8; failed++) {
+		int64_t pause_ms = (int64_t)WLBD_KILL_AFTER_MS << (failed < 4 ? failed : 4);
+		assert_false(wlbd_attempt_kill(&life, at_ms + pause_ms - 1));
+		at_ms += pause_ms;
+		assert_true(wlbd_attempt_kill(&life, at_ms));
+		assert_false(wlbd_attempt_kill(&life, at_ms + 100 * pause_ms)); /* one at a time */
+		assert_true(wlbd_attempt_kill_failed(&life, at_ms));
+	}
+	wlbd_attempt_end(&life, 137, 0, at_ms);
+	assert_false(wlbd_attempt_kill_failed(&life, at_ms)); /* it ended meanwhile */
+	assert_true(wlbd_attempt_has_ended(&life));
+}
+
 static void what_rank_0_recorded_ends_no_step(void **state)
 {
 	struct wlbd_attempt_life life = {0};
@@ -94,6 +114,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_transitions_are_those_of_the_header),
 		cmocka_unit_test(a_step_is_killed_five_seconds_after_the_order),
+		cmocka_unit_test(a_kill_that_failed_is_repeated_with_growing_pauses),
 		cmocka_unit_test(what_rank_0_recorded_ends_no_step),
 		cmocka_unit_test(an_attempt_is_forgotten_a_minute_after_its_end),
 		cmocka_unit_test(the_first_word_about_the_end_counts),

@@ -1,0 +1,27 @@
+/*
+ * Orders to Slurm to queue a job again or to end it. One at a time is under way for a job: a poll of the jobs that
+ * finds the same as the one before, while the order waits for its turn, gives no second one.
+ */
+#ifndef COORDINATOR_WLBD_LIVENESS_JOB_ORDERS_H
+#define COORDINATOR_WLBD_LIVENESS_JOB_ORDERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct wlbd;
+struct wlbd_job_orders;
+
+/* Returns NULL if out of memory. */
+struct wlbd_job_orders *wlbd_job_orders_new(void);
+void wlbd_job_orders_free(struct wlbd_job_orders *orders); /* when none is under way; NULL is allowed */
+
+bool wlbd_job_orders_has(const struct wlbd_job_orders *orders, uint32_t job_id);
+
+enum wlbd_job_order { WLBD_JOB_REQUEUE, WLBD_JOB_KILL };
+
+/* Calls `done` once, from the event loop or at once, unless it is NULL: with 0 where Slurm has carried the order out.
+ * No order of the job may be under way. */
+void wlbd_job_orders_give(struct wlbd *wlbd, enum wlbd_job_order what, uint32_t job_id, const char *why,
+                          void (*done)(void *context, int rc), void *context);
+
+#endif
