@@ -111,10 +111,12 @@ static void on_probed(void *context, enum wlbd_probe_outcome outcome, int64_t to
 		note_answer(watch);
 	else
 		note_silence(watch, outcome, wlb_clock_ms() - took_ms);
-	if (alive || ++watch->tries == TRIES)
+	if (alive || ++watch->tries == TRIES) {
 		answer(watch, alive);
-	else
-		event_add(watch->pause, &pause);
+		return;
+	}
+	wlbd_nodes_resolve_again(watch->probes->wlbd, watch->name); /* for the next try */
+	event_add(watch->pause, &pause);
 }
 
 static void try_probe(evutil_socket_t fd, short what, void *context)

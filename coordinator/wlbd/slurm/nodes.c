@@ -6,10 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/thread_pool.h"
 #include "coordinator/wlbd/wlbd.h"
+
+enum { RESOLVE_AGAIN_MS = 10000 };
 
 /* Sorted by name; replaced as a whole. */
 struct table {
@@ -27,7 +30,6 @@ struct wlbd_nodes {
 struct refresh {
 	struct wlbd_task task;
 	struct wlbd *wlbd;
-	struct table old; /* a copy, for the addresses that are known */
 	struct table new;
 	struct wlb_topology_file topology;
 	bool has_topology; /* Slurm has answered that question too */
@@ -68,28 +70,15 @@ static const struct wlbd_node *find(const struct table *table, const char *name)
 
 /* ---- on a thread that asks Slurm --------------------------------------------------------------- */
 
-static uint16_t port_of(const struct sockaddr_storage *address)
-{
-	const struct sockaddr_in *v4 = (const struct sockaddr_in *)address;
-	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)address;
-	return ntohs(address->ss_family == AF_INET6 ? v6->sin6_port : v4->sin_port);
-}
-
-/* Keeps an address that is known; parses a numeric one, which needs no name server. */
-static void fill(struct wlbd_node *node, const struct wlb_slurm_node *from, const struct table *old)
+/* Parses an address, which needs no name server. */
+static void fill(struct wlbd_node *node, const struct wlb_slurm_node *from)
 {
 	*node = (struct wlbd_node){.port = from->port, .down = from->down, .responds = from->responds};
 	snprintf(node->name, sizeof(node->name), "%s", from->name);
 	snprintf(node->host, sizeof(node->host), "%s", from->address);
 	snprintf(node->gpu_type, sizeof(node->gpu_type), "%s", from->gpu_type);
-	const struct wlbd_node *known = find(old, node->name);
-	if (known != NULL && known->address_length > 0 && strcmp(known->host, node->host) == 0 &&
-	    port_of(&known->address) == from->port) {
-		node->address = known->address;
-		node->address_length = known->address_length;
-		return;
-	}
 	node->address_length = find_address(node->host, node->port, AI_NUMERICHOST, &node->address);
+	node->is_numeric = node->address_length > 0;
 }
 
 /* Without an answer the old topology is kept. */
@@ -118,7 +107,7 @@ static void run_refresh(struct wlbd_task *task)
 	}
 	refresh->new.nodes = calloc((size_t)count + 1, sizeof(*refresh->new.nodes));
 	for (int i = 0; refresh->new.nodes != NULL &&i < count; i++)
-		fill(&refresh->new.nodes[i], &list[i], &refresh->old);
+		fill(&refresh->new.nodes[i], &list[i]);
 	free(list);
 	if (refresh->new.nodes == NULL) {
 		refresh->rc = wlb_fail(&refresh->error, "out of memory");
@@ -147,18 +136,35 @@ static void run_resolution(struct wlbd_task *task)
 	resolution->length = find_address(resolution->host, resolution->port, 0, &resolution->address);
 }
 
-/* The table may have been replaced since. */
+/* The table may have been replaced since. An address that is known is kept where its name does not resolve any more. */
 static void finish_resolution(struct wlbd_task *task)
 {
 	struct resolution *resolution = (struct resolution *)task;
 	struct wlbd_nodes *nodes = resolution->wlbd->nodes;
 	struct wlbd_node *node = (struct wlbd_node *)find(&nodes->table, resolution->name);
 	nodes->resolving--;
-	if (node != NULL && strcmp(node->host, resolution->host) == 0 && node->port == resolution->port) {
+	if (node != NULL && resolution->length > 0 && strcmp(node->host, resolution->host) == 0 &&
+	    node->port == resolution->port) {
 		node->address = resolution->address;
 		node->address_length = resolution->length;
 	}
 	free(resolution);
+}
+
+static void resolve(struct wlbd *wlbd, struct wlbd_node *node)
+{
+	struct resolution *resolution = calloc(1, sizeof(*resolution));
+	if (resolution == NULL)
+		return;
+	*resolution = (struct resolution){.wlbd = wlbd, .port = node->port};
+	resolution->task =
+		(struct wlbd_task){.run = run_resolution, .done = finish_resolution, .discard = finish_resolution};
+	memcpy(resolution->name, node->name, sizeof(resolution->name));
+	memcpy(resolution->host, node->host, sizeof(resolution->host));
+	node->is_outdated = false;
+	node->resolved_ms = wlb_clock_ms();
+	wlbd->nodes->resolving++;
+	wlbd_thread_pool_submit(wlbd->resolver, &resolution->task);
 }
 
 /* Begins after all names of the last time are resolved, or are known not to be. */
@@ -167,28 +173,42 @@ static void resolve_missing(struct wlbd *wlbd)
 	struct wlbd_nodes *nodes = wlbd->nodes;
 	if (nodes->resolving > 0 || wlbd->stopping)
 		return;
-	for (size_t i = 0; i < nodes->table.count; i++) {
-		const struct wlbd_node *node = &nodes->table.nodes[i];
-		struct resolution *resolution = node->address_length == 0 ? calloc(1, sizeof(*resolution)) : NULL;
-		if (resolution == NULL)
-			continue;
-		*resolution = (struct resolution){.wlbd = wlbd, .port = node->port};
-		resolution->task = (struct wlbd_task){
-			.run = run_resolution, .done = finish_resolution, .discard = finish_resolution};
-		memcpy(resolution->name, node->name, sizeof(resolution->name));
-		memcpy(resolution->host, node->host, sizeof(resolution->host));
-		nodes->resolving++;
-		wlbd_thread_pool_submit(wlbd->resolver, &resolution->task);
-	}
+	for (size_t i = 0; i < nodes->table.count; i++)
+		if (nodes->table.nodes[i].address_length == 0 || nodes->table.nodes[i].is_outdated)
+			resolve(wlbd, &nodes->table.nodes[i]);
+}
+
+void wlbd_nodes_resolve_again(struct wlbd *wlbd, const char *name)
+{
+	struct wlbd_node *node = (struct wlbd_node *)find(&wlbd->nodes->table, name);
+	if (node != NULL && !node->is_numeric && node->address_length > 0 && !wlbd->stopping &&
+	    wlb_clock_ms() - node->resolved_ms >= RESOLVE_AGAIN_MS)
+		resolve(wlbd, node);
 }
 
 /* ---- on the loop ------------------------------------------------------------------------------- */
+
+/* Keeps the addresses of names. A node of a cloud that was down may have another when it is back. */
+static void keep_addresses(const struct table *old, struct table *new)
+{
+	for (size_t i = 0; i < new->count; i++) {
+		struct wlbd_node *node = &new->nodes[i];
+		const struct wlbd_node *known = node->is_numeric ? NULL : find(old, node->name);
+		if (known == NULL || strcmp(known->host, node->host) != 0 || known->port != node->port)
+			continue;
+		node->address = known->address;
+		node->address_length = known->address_length;
+		node->is_outdated = known->is_outdated || (known->down && !node->down);
+		node->resolved_ms = known->resolved_ms;
+	}
+}
 
 static void finish_refresh(struct wlbd_task *task)
 {
 	struct refresh *refresh = (struct refresh *)task;
 	struct wlbd_nodes *nodes = refresh->wlbd->nodes;
 	if (refresh->rc == 0) {
+		keep_addresses(&nodes->table, &refresh->new);
 		free(nodes->table.nodes);
 		nodes->table = refresh->new;
 		resolve_missing(refresh->wlbd);
@@ -200,7 +220,6 @@ static void finish_refresh(struct wlbd_task *task)
 	}
 	if (refresh->then != NULL)
 		refresh->then(refresh->context, refresh->rc == 0 ? NULL : &refresh->error);
-	free(refresh->old.nodes);
 	free(refresh);
 }
 
@@ -211,23 +230,11 @@ static void discard_refresh(struct wlbd_task *task)
 	finish_refresh(task);
 }
 
-static int copy_table(const struct table *from, struct table *to)
-{
-	to->nodes = calloc(from->count + 1, sizeof(*to->nodes));
-	if (to->nodes == NULL)
-		return -1;
-	if (from->count > 0)
-		memcpy(to->nodes, from->nodes, from->count * sizeof(*to->nodes));
-	to->count = from->count;
-	return 0;
-}
-
 void wlbd_nodes_refresh(struct wlbd *wlbd, void (*then)(void *context, const struct wlb_error *error), void *context)
 {
 	struct refresh *refresh = calloc(1, sizeof(*refresh));
-	if (refresh == NULL || copy_table(&wlbd->nodes->table, &refresh->old) != 0) {
+	if (refresh == NULL) {
 		struct wlb_error error = {.message = "out of memory"};
-		free(refresh);
 		if (then != NULL)
 			then(context, &error);
 		return;

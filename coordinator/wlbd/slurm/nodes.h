@@ -18,6 +18,9 @@ struct wlbd_node {
 	uint16_t port;
 	struct sockaddr_storage address;
 	socklen_t address_length; /* 0: the name is not resolved */
+	bool is_numeric;          /* `host` is an address, which needs no name server */
+	bool is_outdated;         /* the node was down: its name is resolved again */
+	int64_t resolved_ms;      /* when it was last given to the resolver; 0: never */
 	bool down, responds;      /* as of struct wlb_slurm_node */
 	char gpu_type[64];        /* in Slurm's GRES, such as "h100"; "": none */
 };
@@ -34,6 +37,10 @@ int wlbd_nodes_count(const struct wlbd_nodes *nodes);
 
 /* Returns NULL where Slurm has no such node. Valid until control returns to the event loop. */
 const struct wlbd_node *wlbd_nodes_find(const struct wlbd_nodes *nodes, const char *name);
+
+/* The node does not answer: a node of a cloud may have another address under the same name. Its name is resolved again
+ * on a thread, at most every 10 s; until then its address is the old one. */
+void wlbd_nodes_resolve_again(struct wlbd *wlbd, const char *name);
 
 /* Returns Slurm's switches as it last listed them, empty where there are none; NULL where Slurm has not answered yet.
  * Valid until control returns to the event loop. */
