@@ -51,6 +51,12 @@ struct wlbd_stacks {
 	int nodes;        /* that report through an agent, and so are asked */
 };
 
+/* Nodes of the job that an attempt leaves out, since earlier ones were ended for their sake (past_evictions.h). */
+struct wlbd_left_out {
+	bool is_asked, is_known; /* the database was, and has answered */
+	int count, most;         /* those nodes, and how many there may be */
+};
+
 /* Since when no node of an attempt reports (step_end.h). */
 struct wlbd_quiet {
 	int64_t since_ms; /* of wlb_clock_ms(); 0: not watched yet */
@@ -82,10 +88,11 @@ struct wlbd_attempt {
 	int64_t last_step;                 /* of these */
 	bool is_past_asked;                /* the database was asked for known_step_s */
 	double known_step_s;               /* the length of steps that had ended before; 0: not known (past_steps.h) */
-	struct wlb_on_fault on_fault;      /* what is done about them */
-	int min_nodes;                     /* that the run needs; 0: one is enough */
-	int spares;                        /* nodes that it has besides those of the attempt */
-	int64_t stored_verdicts;           /* changes of verdicts that were stored since stored_since_ms */
+	struct wlbd_left_out left_out;
+	struct wlb_on_fault on_fault; /* what is done about them */
+	int min_nodes;                /* that the run needs; 0: one is enough */
+	int spares;                   /* nodes that it has besides those of the attempt */
+	int64_t stored_verdicts;      /* changes of verdicts that were stored since stored_since_ms */
 	int64_t stored_since_ms;
 	char slurm_step[32];                   /* "12.0", from the launcher */
 	TAILQ_HEAD(, wlbd_reporter) reporters; /* at most one for each node, and the launcher */

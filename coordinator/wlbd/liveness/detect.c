@@ -7,6 +7,7 @@
 #include "coordinator/wlbd/liveness/attempt_end.h"
 #include "coordinator/wlbd/liveness/found_verdicts.h"
 #include "coordinator/wlbd/liveness/outliers.h"
+#include "coordinator/wlbd/liveness/past_evictions.h"
 #include "coordinator/wlbd/liveness/past_steps.h"
 #include "coordinator/wlbd/liveness/stacks.h"
 #include "coordinator/wlbd/log.h"
@@ -28,7 +29,7 @@ static bool is_to_end(const struct wlbd_attempt *attempt, const struct wlbd_foun
 	if (verdict->stage != WLB_VERDICT_CONFIRMED || wlbd_verdict_action(attempt, verdict->kind) != WLB_FAULT_EVICT)
 		return false;
 	return wlbd_verdict_stands_still(verdict->kind) ||
-	       (wlbd_verdict_node(attempt, found) != NULL && can_do_without(attempt));
+	       (wlbd_verdict_node(attempt, found) != NULL && attempt->left_out.is_known && can_do_without(attempt));
 }
 
 /* The verdict is stored again where it was found while the run's settings said `report`. */
@@ -126,6 +127,12 @@ static void judge(struct wlbd_attempt *attempt, int64_t now_ms)
 		evict(attempt, worst, now_ms);
 }
 
+static void ask_past(struct wlbd_attempt *attempt)
+{
+	wlbd_past_steps_ask(attempt);
+	wlbd_past_evictions_ask(attempt);
+}
+
 void wlbd_detect(struct wlbd_attempt *attempt, int64_t now_ms)
 {
 	const struct wlbd_attempt_life *life = &attempt->incident.life;
@@ -140,7 +147,7 @@ void wlbd_detect(struct wlbd_attempt *attempt, int64_t now_ms)
 	if (attempt->detection == NULL && can_judge(attempt))
 		attempt->detection = wlbd_detection_new(&attempt->activities);
 	if (attempt->detection != NULL)
-		wlbd_past_steps_ask(attempt);
+		ask_past(attempt);
 	judge(attempt, now_ms);
 	attempt->judged_ms = wlb_clock_ms();
 	attempt->judging_ms = attempt->judged_ms - now_ms;

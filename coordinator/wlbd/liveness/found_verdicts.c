@@ -9,6 +9,7 @@
 #include "coordinator/wlbd/database/outbox.h"
 #include "coordinator/wlbd/liveness/faults.h"
 #include "coordinator/wlbd/liveness/outliers.h"
+#include "coordinator/wlbd/liveness/past_evictions.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/wlbd.h"
 
@@ -47,7 +48,7 @@ bool wlbd_verdict_stands_still(enum wlb_verdict_kind kind)
 	       kind == WLB_VERDICT_OUTLIERS;
 }
 
-enum wlb_fault_action wlbd_verdict_action(const struct wlbd_attempt *attempt, enum wlb_verdict_kind kind)
+static enum wlb_fault_action wanted_action(const struct wlbd_attempt *attempt, enum wlb_verdict_kind kind)
 {
 	if (kind == WLB_VERDICT_CRASH)
 		return attempt->on_fault.crash;
@@ -56,6 +57,18 @@ enum wlb_fault_action wlbd_verdict_action(const struct wlbd_attempt *attempt, en
 	if (wlbd_verdict_stands_still(kind))
 		return attempt->on_fault.hang;
 	return kind == WLB_VERDICT_BAD_VALUES ? attempt->on_fault.corrupt : attempt->on_fault.slow;
+}
+
+/* A run that makes progress is not ended for a node where another would be used again for it, which may be as bad. */
+static bool is_one_too_many(const struct wlbd_attempt *attempt, enum wlb_verdict_kind kind)
+{
+	return kind != WLB_VERDICT_CRASH && !wlbd_verdict_stands_still(kind) &&
+	       wanted_action(attempt, kind) == WLB_FAULT_EVICT && wlbd_past_evictions_are_most(attempt);
+}
+
+enum wlb_fault_action wlbd_verdict_action(const struct wlbd_attempt *attempt, enum wlb_verdict_kind kind)
+{
+	return is_one_too_many(attempt, kind) ? WLB_FAULT_REPORT : wanted_action(attempt, kind);
 }
 
 /* ---- words ------------------------------------------------------------------------------------------------------- */
@@ -145,6 +158,21 @@ static json_t *integer_or_null(bool is_known, json_int_t value)
 	return is_known ? json_integer(value) : json_null();
 }
 
+enum { EVIDENCE_SIZE = sizeof(((struct wlb_verdict *)NULL)->evidence) + 160 };
+
+/* Writes the evidence, and why nothing is done about it although the user wants it. */
+static void write_evidence(const struct wlbd_attempt *attempt, const struct wlb_verdict *verdict,
+                           char text[EVIDENCE_SIZE])
+{
+	const struct wlbd_left_out *out = &attempt->left_out;
+	int length = snprintf(text, EVIDENCE_SIZE, "%s", verdict->evidence);
+	if (is_one_too_many(attempt, verdict->kind))
+		snprintf(text + length, (size_t)(EVIDENCE_SIZE - length),
+		         "; the attempt is not ended, since %d node%s left out already, the most that may be of this "
+		         "job",
+		         out->count, out->count == 1 ? " is" : "s are");
+}
+
 /* The fields that the database and GET /v1/runs/RUN/ranks have in common. */
 static json_t *verdict_json(const struct wlbd_attempt *attempt, const struct wlbd_found_verdict *found)
 {
@@ -153,6 +181,8 @@ static json_t *verdict_json(const struct wlbd_attempt *attempt, const struct wlb
 	for (int i = 0; i < listed(found); i++)
 		json_array_append_new(ranks, json_integer(verdict->ranks[i]));
 	bool is_evicted = wlbd_verdict_action(attempt, verdict->kind) == WLB_FAULT_EVICT;
+	char evidence[EVIDENCE_SIZE];
+	write_evidence(attempt, verdict, evidence);
 	return json_pack("{s:I, s:s, s:s, s:o, s:i, s:o, s:s?, s:o, s:o, s:o, s:f, s:s, s:s}", "number",
 	                 (json_int_t)found->number, "kind", kind_of(verdict->kind)->name, "state",
 	                 state_name(verdict->stage), "ranks", ranks, "rank_count", verdict->rank_count, "nodes",
@@ -161,7 +191,7 @@ static json_t *verdict_json(const struct wlbd_attempt *attempt, const struct wlb
 	                 integer_or_null(verdict->sequence > 0, (json_int_t)verdict->sequence), "step",
 	                 integer_or_null(verdict->since_step >= 0, verdict->since_step), "cost_percent",
 	                 verdict->cost_percent >= 0 ? json_real(verdict->cost_percent) : json_null(), "certainty",
-	                 verdict->certainty, "evidence", verdict->evidence, "action", is_evicted ? "evict" : "report");
+	                 verdict->certainty, "evidence", evidence, "action", is_evicted ? "evict" : "report");
 }
 
 static void append_open(json_t *list, const struct wlbd_attempt *attempt, const struct wlbd_found_verdict *found,
@@ -218,9 +248,11 @@ static json_t *calls_json(const struct wlbd_attempt *attempt)
 static void log_verdict(const struct wlbd_attempt *attempt, const struct wlbd_found_verdict *found)
 {
 	char text[WLBD_VERDICT_TEXT_SIZE];
+	char evidence[EVIDENCE_SIZE];
 	wlbd_verdict_text(attempt, found, text);
+	write_evidence(attempt, &found->verdict, evidence);
 	wlbd_log_limited(WLBD_LOG_WARNING, WLBD_LIMIT_VERDICTS, "run %s, attempt %lld: %s: %s: %s", attempt->run,
-	                 (long long)attempt->number, state_name(found->verdict.stage), text, found->verdict.evidence);
+	                 (long long)attempt->number, state_name(found->verdict.stage), text, evidence);
 }
 
 static bool may_store(struct wlbd_attempt *attempt, int64_t now_ms)

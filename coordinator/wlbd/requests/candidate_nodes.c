@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "coordinator/slurm/topology_order.h"
+#include "coordinator/wlbd/liveness/past_evictions.h"
 #include "coordinator/wlbd/rules/avoidance.h"
 #include "coordinator/wlbd/rules/crashes.h"
 #include "coordinator/wlbd/rules/evictions.h"
@@ -44,28 +45,10 @@ static int mark_suspected(struct wlbd_candidate_nodes *candidates, const json_t 
 	return rc;
 }
 
-/* Fills evictions[] with the newest first. Returns their number. */
-static int read_evictions(const json_t *history, struct wlbd_past_eviction evictions[WLBD_EVICTIONS_MOST])
-{
-	const json_t *list = json_object_get(history, "evictions");
-	int count = 0;
-	for (size_t i = 0; i < json_array_size(list) && count < WLBD_EVICTIONS_MOST; i++) {
-		const json_t *entry = json_array_get(list, i);
-		const char *kind = json_string_value(json_object_get(entry, "kind"));
-		evictions[count++] = (struct wlbd_past_eviction){
-			.node = json_string_value(json_object_get(entry, "node")),
-			.stood_still = kind != NULL && strcmp(kind, "hang") == 0,
-			.step = json_integer_value(json_object_get(entry, "step")),
-			.age_s = json_number_value(json_object_get(entry, "age_s")),
-		};
-	}
-	return count;
-}
-
 static int mark_evicted(struct wlbd_candidate_nodes *candidates, const json_t *history)
 {
 	struct wlbd_past_eviction evictions[WLBD_EVICTIONS_MOST];
-	int count = read_evictions(history, evictions);
+	int count = wlbd_past_evictions_read(json_object_get(history, "evictions"), evictions);
 	const char **names = calloc((size_t)candidates->count + 1, sizeof(*names));
 	bool *evicted = calloc((size_t)candidates->count + 1, sizeof(*evicted));
 	int rc = names != NULL && evicted != NULL ? 0 : -1;

@@ -1,0 +1,85 @@
+#include "coordinator/wlbd/liveness/past_evictions.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coordinator/wlbd/database/db.h"
+#include "coordinator/wlbd/wlbd.h"
+
+/* The attempt may be gone when the answer arrives. */
+struct question {
+	struct wlbd *wlbd;
+	char uuid[37];
+};
+
+int wlbd_past_evictions_read(const json_t *list, struct wlbd_past_eviction evictions[WLBD_EVICTIONS_MOST])
+{
+	int count = 0;
+	for (size_t i = 0; i < json_array_size(list) && count < WLBD_EVICTIONS_MOST; i++) {
+		const json_t *entry = json_array_get(list, i);
+		const char *kind = json_string_value(json_object_get(entry, "kind"));
+		evictions[count++] = (struct wlbd_past_eviction){
+			.node = json_string_value(json_object_get(entry, "node")),
+			.stood_still = kind != NULL && strcmp(kind, "hang") == 0,
+			.step = json_integer_value(json_object_get(entry, "step")),
+			.age_s = json_number_value(json_object_get(entry, "age_s")),
+		};
+	}
+	return count;
+}
+
+static const struct wlbd_names *job_nodes(const struct wlbd_attempt *attempt)
+{
+	return attempt->nodes.allocation_known ? &attempt->nodes.allocation : &attempt->nodes.started_on;
+}
+
+void wlbd_past_evictions_set(struct wlbd_attempt *attempt, const json_t *list)
+{
+	struct wlbd_past_eviction evictions[WLBD_EVICTIONS_MOST];
+	const struct wlbd_names *nodes = job_nodes(attempt);
+	int count = wlbd_past_evictions_read(list, evictions);
+	bool *evicted = calloc((size_t)nodes->count + 1, sizeof(*evicted));
+	if (evicted == NULL)
+		return;
+	attempt->left_out =
+		(struct wlbd_left_out){.is_asked = true, .is_known = true, .most = wlbd_most_left_out(nodes->count)};
+	wlbd_evictions_mark(evictions, count, (const char *const *)nodes->list, nodes->count, evicted);
+	for (int i = 0; i < nodes->count; i++)
+		attempt->left_out.count +=
+			evicted[i] && wlbd_names_find(&attempt->nodes.started_on, nodes->list[i]) < 0;
+	free(evicted);
+}
+
+static void on_answer(void *context, const struct wlbd_db_result *result)
+{
+	struct question *question = context;
+	struct wlbd_attempt *attempt = wlbd_attempts_find(question->wlbd->attempts, question->uuid);
+	json_t *list =
+		result->status == WLBD_DB_OK && result->value != NULL ? json_loads(result->value, 0, NULL) : NULL;
+	if (attempt != NULL && list == NULL)
+		attempt->left_out.is_asked = false;
+	else if (attempt != NULL)
+		wlbd_past_evictions_set(attempt, list);
+	json_decref(list);
+	free(question);
+}
+
+void wlbd_past_evictions_ask(struct wlbd_attempt *attempt)
+{
+	struct wlbd_params params = {0};
+	struct question *question = attempt->left_out.is_asked ? NULL : malloc(sizeof(*question));
+	if (question == NULL)
+		return;
+	question->wlbd = attempt->wlbd;
+	snprintf(question->uuid, sizeof(question->uuid), "%s", attempt->uuid);
+	attempt->left_out.is_asked = true;
+	wlbd_params_add_integer(&params, attempt->run_pk);
+	wlbd_params_add_integer(&params, WLBD_EVICTIONS_MOST);
+	wlbd_db_call(attempt->wlbd->writes, "select wlb_run_evictions($1, $2)", &params, on_answer, question);
+}
+
+bool wlbd_past_evictions_are_most(const struct wlbd_attempt *attempt)
+{
+	return attempt->left_out.count > 0 && attempt->left_out.count >= attempt->left_out.most;
+}

@@ -1,0 +1,25 @@
+/*
+ * The nodes for whose sake earlier attempts of a run were ended, as PostgreSQL has them. Only some nodes may be left
+ * out for that (rules/evictions.h): where these are, the next attempt would use one of them again for each further
+ * node.
+ */
+#ifndef COORDINATOR_WLBD_LIVENESS_PAST_EVICTIONS_H
+#define COORDINATOR_WLBD_LIVENESS_PAST_EVICTIONS_H
+
+#include "coordinator/wlbd/liveness/attempts.h"
+#include "coordinator/wlbd/rules/evictions.h"
+
+/* Reads what wlb_run_evictions of the schema returns, the newest first. Returns their number; the names live as long as
+ * `list`. */
+int wlbd_past_evictions_read(const json_t *list, struct wlbd_past_eviction evictions[WLBD_EVICTIONS_MOST]);
+
+/* Asks the database, once for each attempt; sets attempt->left_out when it answers. */
+void wlbd_past_evictions_ask(struct wlbd_attempt *attempt);
+
+/* Sets attempt->left_out from that list. */
+void wlbd_past_evictions_set(struct wlbd_attempt *attempt, const json_t *list);
+
+/* Whether as many nodes are left out as may be. */
+bool wlbd_past_evictions_are_most(const struct wlbd_attempt *attempt);
+
+#endif
