@@ -172,9 +172,10 @@ class Injector:
             pids = [pid for pid in self.cluster.processes("wlb-agent")
                     if read_environment(pid).get("SLURMD_NODENAME") in rest]
         else:
-            pids = [pid for pid in self.job_processes() if self.is_target(pid, target)]
+            found = {pid: each for pid in self.job_processes() for each in (target, *rest) if self.is_target(pid, each)}
+            pids = list(found) if set(found.values()) == {target, *rest} else []
         if not pids:
-            raise Failed(f"job {self.job} has no process '{target}'")
+            raise Failed(f"job {self.job} has no process '{' '.join((target, *rest))}'")
         return pids
 
     def job_processes(self):
