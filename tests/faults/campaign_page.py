@@ -7,8 +7,12 @@ from bench_host import machine
 
 
 def described(case):
-    network = f", {case.link_mbit} Mbit/s" if case.link_mbit else ""
-    return f"{case.kind.name} ({case.trainer}, {case.layout}{network}): {case.kind.script}"
+    network = f", {case.setting.link_mbit} Mbit/s" if case.setting.link_mbit else ""
+    return f"{case.kind.name} ({case.setting.trainer}, {layout_of(case)}{network}): {case.kind.script}"
+
+
+def layout_of(case):
+    return ", ".join((case.layout, *case.setting.options))
 
 
 def middle_and_most(values):
@@ -16,17 +20,12 @@ def middle_and_most(values):
     return f"{statistics.median(values):.1f} / {max(values):.1f} s" if values else "-"
 
 
-def name_of(case):
-    """Without the number: "rank killed at step"."""
-    return case.kind.name.split(" ", 1)[1]
-
-
 def single(cases, results):
     """A row for each fault that ends an attempt and came alone, at any moment."""
     groups = {}
     for case in cases:
-        if case.kind.name in results and case.kind.causes and ", " not in name_of(case):
-            groups.setdefault(name_of(case).rsplit(" at ", 1)[0], []).append(results[case.kind.name])
+        if case.kind.name in results and case.kind.causes and len(case.faults) == 1:
+            groups.setdefault(case.faults[0], []).append(results[case.kind.name])
     for name, group in sorted(groups.items()):
         hit = [result for result in group if result.attempts > 1]
         yield (name, len(group), f"{sum(not result.is_untrue for result in group)}",
@@ -57,6 +56,7 @@ def page(seed, cases, told, failed_before):
     by_name = {result.kind: result for result in results}
     passed, untrue = sum(result.passed for result in results), sum(result.is_untrue for result in results)
     others = sum(not result.passed and not result.is_untrue for result in results)
+    pairs = sum(len(case.faults) > 1 for case in cases if case.kind.name in by_name)
     problems = "".join(f"- {result.kind}: {text}\n" for result in results for text in result.problems)
     return f"""# A campaign of random faults
 
@@ -74,6 +74,7 @@ run without faults (1e-9, float64), cause and reason are what was done, and no p
 | passed | {passed} |
 | failed by another cause, reason or name than what was done | {untrue} |
 | failed otherwise | {others} |
+| second faults that found nothing, since the first had ended it | {sum(result.missed for result in results)} of {pairs} |
 
 ## Faults that came alone and end an attempt
 *found* and *training again* are from the fault until wlbd knew of it, and until the first step of the next attempt: median / longest.
@@ -90,7 +91,7 @@ Runs are short, so that each fault is a large part of them. What the causes are 
 {rows(time_lost(results))}
 
 ## Cases
-| case | trainer | layout | network | found | training again | attempts | took | |
+| case | trainer | layout, options | network | found | training again | attempts | took | |
 |---|---|---|---|---|---|---|---|---|
 {rows(case_row(case, by_name[case.kind.name]) for case in cases if case.kind.name in by_name)}
 
@@ -110,7 +111,8 @@ The table has the newest run of each case. These had failed before, at the commi
 
 
 def case_row(case, result):
-    return (case.kind.name, case.trainer, case.layout, f"{case.link_mbit} Mbit/s" if case.link_mbit else "-",
+    setting = case.setting
+    return (case.kind.name, setting.trainer, layout_of(case), f"{setting.link_mbit} Mbit/s" if setting.link_mbit else "-",
             "-" if result.found_s is None else f"{result.found_s:.1f} s",
             "-" if result.resumed_s is None else f"{result.resumed_s:.1f} s", result.attempts, f"{result.took_s:.0f} s",
-            "passed" if result.passed else "**failed**")
+            ("passed" if result.passed else "**failed**") + (", second fault found nothing" if result.missed else ""))

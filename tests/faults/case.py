@@ -28,6 +28,7 @@ class Result:
     attempts: int = 0
     requeues: int = 0
     took_s: float = 0
+    missed: bool = False  # the second of two faults found nothing that it could be done to
     time_lost: dict = dataclasses.field(default_factory=dict)  # of `wlb show --json`: the ETTR, and what was lost by which cause
     is_untrue: bool = False  # cause, reason or a name is not what was done: some of the problems
     problems: list = dataclasses.field(default_factory=list)
@@ -38,9 +39,10 @@ class Result:
 
 
 class Case:
-    def __init__(self, cluster, kind, trainer, places, layout="auto"):
+    def __init__(self, cluster, kind, trainer, places, layout="auto", options=()):
+        """options: more of sbatch."""
         self.cluster, self.kind, self.trainer, self.places = cluster, fill(kind, places), trainer, places
-        self.layout = layout
+        self.layout, self.options = layout, options
         self.result = Result(kind.name, trainer.name)
         self.job, self.injector, self.run = None, None, None
 
@@ -63,10 +65,11 @@ class Case:
     # ---- what happens ---------------------------------------------------------------------------------------------
 
     def run_with_fault(self):
-        self.job = self.trainer.submit(self.kind.long, self.layout)
+        self.job = self.trainer.submit(self.kind.long, self.layout, *self.options)
         self.injector = Injector(self.cluster, self.job, self.wait, lambda: self.job_state() in JOB_ENDED)
         self.wait("step", self.places.step)
         self.injector.inject(self.kind.script)
+        self.result.missed = self.injector.has_missed
         self.wait_end()
 
     def wait(self, what, number=0):
@@ -76,7 +79,10 @@ class Case:
         elif what == "step":
             wait_for(f"step {number}", lambda: self.trainer.step_done(self.job) >= int(number), DEADLINE_S, 0.02)
         elif what == "ranks":
-            wait_for("the last rank", lambda: self.injector.has_rank(NODES * RANKS_PER_NODE - 1), DEADLINE_S, 0.05)
+            last = (NODES - self.kind.spares) * RANKS_PER_NODE - 1
+            wait_for("the last rank", lambda: self.injector.has_rank(last), DEADLINE_S, 0.05)
+        elif what == "trained":
+            wait_for(f"{number} steps of the newest attempt", lambda: self.steps_of_newest() >= int(number), DEADLINE_S)
         else:  # a fault at the last step may find the run complete
             pattern = re.compile(rf"^wlb: attempt {number} on ", re.MULTILINE)
             wait_for(f"attempt {number}", lambda: pattern.search(self.cluster.output(self.job)) or self.is_complete(), DEADLINE_S, 0.05)
@@ -111,6 +117,11 @@ class Case:
         if result.returncode == 0:
             self.run = json.loads(result.stdout)
         return result.returncode == 0
+
+    def steps_of_newest(self):
+        """How many steps of the newest attempt are recorded."""
+        attempt = self.run["attempts"][-1] if self.load_run() else {"last_step": None}
+        return attempt["last_step"] - attempt["first_step"] + 1 if attempt["last_step"] else 0
 
     def restore(self):
         try:
@@ -177,16 +188,18 @@ class Case:
         self.judge_names()
 
     def judge_ends(self):
-        """Each attempt that did not complete has one cause, and a reason."""
+        """Each attempt that did not complete has one cause, and a reason; one that was stopped or queued again has a reason alone."""
         for attempt in self.run["attempts"]:
-            number = attempt["attempt"]
+            number, reason = attempt["attempt"], attempt["reason"]
             causes = sum(fault["cause"] for fault in self.run["faults"] if fault["attempt"] == number)
-            if attempt["state"] != "complete" and (causes != 1 or not attempt["reason"]):
-                self.problem(f"attempt {number} is {attempt['state']} with {causes} causes, reason '{attempt['reason']}'")
+            stopped = attempt["state"] == "ended" and self.kind.stopped and re.search(self.kind.stopped, reason)
+            if attempt["state"] != "complete" and (causes != (0 if stopped else 1) or not reason):
+                self.problem(f"attempt {number} is {attempt['state']} with {causes} causes, reason '{reason}'")
 
     def judge_names(self):
         """No reason and no lost node may name a node or rank that no fault was injected into."""
-        allowed = set(" ".join([*self.kind.causes, self.kind.dead, self.kind.beside]).split()) | self.injector.hit_ranks
+        kind = self.kind
+        allowed = set(" ".join([*kind.causes, kind.dead, kind.evicted, kind.beside]).split()) | self.injector.hit_ranks
         for attempt in self.run["attempts"]:
             named = re.findall(r"\bn\d+\b", attempt["reason"]) + re.findall(r"\brank (\d+)\b", attempt["reason"])
             if set(named) - allowed:
@@ -213,14 +226,18 @@ class Case:
             self.result.resumed_s = float(times[0][0]) - self.injector.began
 
     def judge_nodes(self):
-        """The run ended on all nodes that were left, with all their ranks."""
-        every = {f"n{i}" for i in range(1, NODES + 1)}
-        nodes = every - set(self.kind.dead.split())
-        most = nodes if self.kind.attempts[0] > 1 else every  # where it may have ended before its nodes were lost
-        ways, used = self.run["layout"], self.run["nodes"]
+        """The run ended on all nodes that were left but the spares, with all their ranks."""
+        kind, every = self.kind, {f"n{i}" for i in range(1, NODES + 1)}
+        returned = set(kind.returned.split())
+        left = every - (set(kind.dead.split()) - returned)
+        sure = left - returned - set(kind.evicted.split())
+        usable = left if kind.attempts[0] > 1 else every  # where it may have ended before its nodes were lost
+        most = NODES - kind.spares
+        ways, used = self.run["layout"], set(self.run["nodes"])
         ranks = ways["tp"] * ways["cp"] * ways["pp"] * ways["dp"]
-        if not nodes - set(self.kind.evicted.split()) <= set(used) <= most or ranks != RANKS_PER_NODE * len(used):
-            self.problem(f"the run ended on {' '.join(used)} as {ways}, not on {' '.join(sorted(nodes))}")
+        if (not used <= usable or not min(len(sure), most) <= len(used) <= most or (kind.spares == 0 and not sure <= used)
+                or ranks != RANKS_PER_NODE * len(used)):
+            self.problem(f"the run ended on {' '.join(sorted(used))} as {ways}, not on {most} of {' '.join(sorted(left))}")
 
 
 def left_into(left, found):

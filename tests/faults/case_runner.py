@@ -18,8 +18,8 @@ class CaseRunner:
         self.ended = False
         atexit.register(self.end)
 
-    def run_case(self, kind, trainer, places, layout="auto", link_mbit=0):
-        """Returns the case's Result. link_mbit: see harness.Cluster."""
+    def run_case(self, kind, trainer, places, layout="auto", link_mbit=0, options=()):
+        """Returns the case's Result. link_mbit: see harness.Cluster; options: more of sbatch."""
         try:
             if self.cluster is None or self.link_mbit != link_mbit:
                 self.close()
@@ -27,7 +27,7 @@ class CaseRunner:
         except harness.Failed as error:
             self.close()
             return Result(kind.name, trainer, problems=[str(error)])
-        case = Case(self.cluster, kind, TRAINERS[trainer](self.cluster), places, layout)
+        case = Case(self.cluster, kind, TRAINERS[trainer](self.cluster), places, layout, options)
         result = case.execute()
         if not result.passed:
             self.on_failure(case)

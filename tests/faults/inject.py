@@ -11,6 +11,8 @@ from harness import Failed
 
 SIGNALS = {"kill": signal.SIGKILL, "crash": signal.SIGSEGV, "freeze": signal.SIGSTOP, "thaw": signal.SIGCONT}
 UNDONE_BY = {"kill": "start", "freeze": "thaw", "stop": "start"}
+ORDERS = {"requeue": ("scontrol", "requeue"), "suspend": ("scontrol", "suspend"), "resume": ("scontrol", "resume"),
+          "signal": ("scancel", "--signal=USR1")}
 WAIT_S = 20
 WAIT_UNDER_FAULT_S = 3
 
@@ -66,10 +68,11 @@ class Injector:
         kill | crash | exit | freeze | thaw rank R... | agent NODE | launcher | script | srun | srun-helper | stepd NODE | batch-stepd
         kill | freeze | thaw | start node NODE | munged | slurmctld | wlbd | slurmd-NODE
         stop | start database, cut link NODE [NODE]
-        sleep SECONDS, wait end | step N | ranks | attempt N
+        requeue | suspend | resume | signal job: what an administrator or the user has Slurm do; the signal is SIGUSR1
+        sleep SECONDS, wait end | step N | ranks | attempt N | trained N: steps of the newest attempt
 
     A rank is R, or NODE:LOCAL, which is that of the attempt under way. `try` before a command: what it is done to may be missing,
-    since an earlier fault has ended it.
+    since an earlier fault has ended it; has_missed then says so.
     """
 
     def __init__(self, cluster, job, wait, has_ended):
@@ -79,6 +82,8 @@ class Injector:
         self.to_undo = {}  # target -> the command that undoes its fault
         self.frozen = {}  # target -> pids
         self.hit_ranks = set()  # numbers of the ranks that were given as NODE:LOCAL
+        self.is_suspended = False  # the job
+        self.has_missed = False
 
     def inject(self, script):
         for line in script.split("; "):
@@ -90,12 +95,16 @@ class Injector:
                 self.wait(target, *rest)
             elif target == "link":
                 self.cut_link(*rest)
+            elif target == "job":
+                self.order(verb, may_miss)
             elif target in ("node", "database") or self.is_service(target):
                 self.act_on_service(verb, target, *rest)
             else:
                 self.act_on_processes(verb, target, *rest, may_miss=may_miss)
 
     def undo(self):
+        if self.is_suspended:
+            self.order("resume", may_miss=True)
         while self.to_undo:
             _, words = self.to_undo.popitem()
             self.cluster.verb(*words)
@@ -122,6 +131,16 @@ class Injector:
         self.to_undo["link", node] = ("restore-link", node[1:])
         self.cluster.verb("cut-link", ",".join(name[1:] for name in (node, *peer)), "--network", "data")
 
+    def order(self, verb, may_miss):
+        """Has Slurm do something with the job. A job that was ended while it was suspended is not resumed."""
+        command = (*ORDERS[verb], self.job)
+        if verb == "resume":
+            self.cluster.run(*command, check=False)
+        else:
+            self.wait_done(lambda: self.cluster.run(*command), may_miss)
+            self.began = self.began or time.time()
+        self.is_suspended = verb == "suspend"
+
     def cluster_words(self, verb, target, *rest):
         if target == "database":
             return (f"{verb}-db",)
@@ -131,7 +150,7 @@ class Injector:
 
     def act_on_processes(self, verb, target, *rest, may_miss=False):
         thing = (target, *rest)
-        pids = self.frozen.pop(thing, []) if verb == "thaw" else self.wait_found(*thing, may_miss=may_miss)
+        pids = self.frozen.pop(thing, []) if verb == "thaw" else self.wait_done(lambda: self.find(*thing), may_miss) or []
         self.began = self.began or time.time()
         self.signal(verb, pids)
         if verb == "freeze":
@@ -145,18 +164,19 @@ class Injector:
                 else:
                     os.kill(pid, SIGNALS[verb])
 
-    def wait_found(self, *thing, may_miss):
-        """Returns the pids of a target, which may not have begun yet; [] if the job has ended before, or if it may be missing. A
+    def wait_done(self, act, may_miss):
+        """Returns what act() does once what it is done to has begun; None if the job has ended before, or if it may be missing. A
         fault that is to be undone does not last much longer for one that is missing."""
-        is_under_fault = may_miss and bool(self.to_undo or self.frozen)
+        is_under_fault = may_miss and bool(self.to_undo or self.frozen or self.is_suspended)
         until = time.monotonic() + (WAIT_UNDER_FAULT_S if is_under_fault else WAIT_S)
         while True:
             try:
-                return self.find(*thing)
+                return act()
             except Failed:
                 is_late = time.monotonic() > until
                 if (is_late and may_miss) or (not is_under_fault and self.has_ended()):  # under a fault Slurm may not answer
-                    return []
+                    self.has_missed = self.has_missed or may_miss
+                    return None
                 if is_late:
                     raise
             time.sleep(0.1)

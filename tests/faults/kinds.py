@@ -20,12 +20,15 @@ class Kind:
     attempts: tuple = (1, 1)  # least and most
     requeues: tuple = (0, 0)
     dead: str = ""  # nodes that were really lost: reasons may name them, and the run ends without them
+    returned: str = ""  # those of them that are there again some seconds later: the run may end on them
     evicted: str = ""  # nodes that live, without which the run may end
     long: bool = False  # the run lasts longer than its faults
     covering: str = ""  # the trainer with which continuous integration runs it
     trainers: tuple = ("ours", "foreign")  # with which it can be
     link_mbit: int = 0  # of the nodes' own network; 0: they have none
-    beside: str = ""  # nodes that a reason may name beside those of the cause
+    beside: str = ""  # nodes and ranks that a reason may name beside those of the cause
+    stopped: str = ""  # what the reason of an attempt that ended without a fault matches; "": there is none
+    spares: int = 0  # nodes that the run keeps for later attempts
 
 
 def harmless(name, script, **more):

@@ -35,7 +35,8 @@ def cells(result):
 
 
 def line(result):
-    return "\n".join([FORMAT.format(*cells(result)).rstrip(), *(f"    {text}" for text in result.problems)])
+    missed = ["    the second fault found nothing that it could be done to"] if result.missed else []
+    return "\n".join([FORMAT.format(*cells(result)).rstrip(), *missed, *(f"    {text}" for text in result.problems)])
 
 
 def longest(values):

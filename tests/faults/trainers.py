@@ -6,6 +6,7 @@ import training
 from kinds import NODES, RANKS_PER_NODE
 
 MASK = 2**64 - 1
+EXIT_SAVED = 85  # of a command that was asked to save and stop, and has
 REFERENCE = threading.Lock()  # so that the run without faults, with which others are compared, is made once
 
 
@@ -30,8 +31,8 @@ class Ours:
     def steps(self, long):
         return 160 if long else training.ITERATIONS
 
-    def submit(self, long, layout):
-        return self.test.submit(iterations=self.steps(long), layout=layout)
+    def submit(self, long, layout, *options):
+        return self.test.submit(*options, iterations=self.steps(long), layout=layout)
 
     def step_done(self, job):
         return self.test.step_done(job)
@@ -43,8 +44,9 @@ class Ours:
                 self.test.check_complete(run, iterations=self.steps(long))
         except AssertionError as error:
             return [f"training: {error}"]
+        stops = {attempt["last_step"] for attempt in run["attempts"] if attempt["exit_code"] == EXIT_SAVED}
         found = [f"attempt {attempt['attempt']} went on from step {attempt['resumed_step']}" for attempt in run["attempts"]
-                 if (attempt["resumed_step"] or 0) % self.save_interval]
+                 if (attempt["resumed_step"] or 0) % self.save_interval and attempt["resumed_step"] not in stops]
         repeated = run["steps_repeated"]
         if repeated > self.save_interval * (len(run["attempts"]) - 1):
             found.append(f"{repeated} steps were trained again")
@@ -67,12 +69,12 @@ class Foreign:
     def steps(self, long):
         return 180 if long else 100
 
-    def submit(self, long, layout):
+    def submit(self, long, layout, *options):
         program = harness.BUILD / "tests" / "foreign_trainer"
         return self.cluster.sbatch(
             f"wlb run -- {program} {self.steps(long)} {self.step_ms} {self.save_interval} checkpoint-$SLURM_JOB_ID "
             "log-$SLURM_JOB_ID", f"--wlb-layout={layout}", f"--ntasks-per-node={RANKS_PER_NODE}", "--no-kill", "--requeue",
-            "--open-mode=append", nodes=NODES)
+            "--open-mode=append", *options, nodes=NODES)
 
     def log(self, job):
         """(process, step, state) of each line, those of all attempts one after another."""
