@@ -46,6 +46,18 @@ def time_lost(results):
         yield (f"lost: {name}", f"{lost_s:.0f} s", f"{lost_s / held_s:.1%}")
 
 
+PARTS = ("detect", "decide", "start", "load", "repeated")  # of a restart: causes of time_lost
+
+
+def restarts(results):
+    """What a restart took, part by part, in runs with none, with one in the same job, and with one for which the job was queued again."""
+    for name, attempts, requeues in (("no restart", 1, 0), ("one, in the same job", 2, 0), ("one, the job was queued again", 2, 1)):
+        told = [result.time_lost["causes"] for result in results if (result.attempts, result.requeues) == (attempts, requeues)
+                and result.time_lost.get("ettr") is not None]
+        lost = [[cause["seconds"] for each in told for cause in each if cause["cause"] == part] for part in PARTS]
+        yield (name, len(told), *(middle_and_most(seconds) for seconds in lost))
+
+
 def rows(cells):
     return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in cells)
 
@@ -89,6 +101,12 @@ Runs are short, so that each fault is a large part of them. What the causes are 
 | | | |
 |---|---|---|
 {rows(time_lost(results))}
+
+Of runs of wlb-worker, by how they were started again; median / longest. Start and load are those of all attempts of the run.
+
+| restart | runs | {" | ".join(PARTS)} |
+|---|---|{"---|" * len(PARTS)}
+{rows(restarts(results))}
 
 ## Cases
 | case | trainer | layout, options | network | found | training again | attempts | took | |
