@@ -11,7 +11,8 @@ declare
 	used text[] := (select array_agg(node order by first) from (
 		select m->>'node' as node, min((m->>'rank')::integer) as first
 		from jsonb_array_elements(d->'rank_map') m
-		where a.decision is null or (a.decision->'nodes') ? (m->>'node') group by m->>'node') as named);
+		where a.decision is null or m->>'node' in (select jsonb_array_elements_text(a.decision->'nodes'))
+		group by m->>'node') as named);
 begin
 	perform wlb_attempt_begun(a, p_time);
 	update attempts set
