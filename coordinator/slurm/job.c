@@ -33,7 +33,7 @@ static bool is_restricted(const slurm_job_info_t *job)
 static int fill_job(const slurm_job_info_t *from, struct wlb_slurm_job *job, struct wlb_error *error)
 {
 	uint32_t base = from->job_state & JOB_STATE_BASE;
-	bool asks = base == JOB_PENDING && (from->job_state & JOB_COMPLETING) == 0;
+	bool is_counted = base == JOB_PENDING && (from->job_state & JOB_COMPLETING) == 0;
 	*job = (struct wlb_slurm_job){
 		.job_id = wlb_compat_job_id(from),
 		.uid = from->user_id,
@@ -44,8 +44,7 @@ static int fill_job(const slurm_job_info_t *from, struct wlb_slurm_job *job, str
 		.requeue = from->requeue != 0,
 		.batch = from->batch_flag != 0,
 		.is_restricted = is_restricted(from),
-		.least_nodes = asks && from->num_nodes != NO_VAL ? from->num_nodes : 0,
-		.most_nodes = asks && from->max_nodes != NO_VAL ? from->max_nodes : 0,
+		.node_count = is_counted && from->num_nodes != NO_VAL ? from->num_nodes : 0,
 		.end_time = from->end_time,
 		.preempt_time = from->preempt_time,
 		.exit_code = WIFEXITED(from->exit_code) ? WEXITSTATUS(from->exit_code) : 0,
@@ -139,11 +138,12 @@ int wlb_slurm_job_resize_pending(uint32_t job_id, uint32_t min_nodes, uint32_t m
 	slurm_init_job_desc_msg(&update);
 	wlb_compat_set_job_id(&update, job_id);
 	update.min_nodes = min_nodes;
-	update.max_nodes = max_nodes;
+	if (max_nodes > 0)
+		update.max_nodes = max_nodes;
 	if (fit_tasks(&update, job_id, min_nodes, error) != 0)
 		return -1;
 	if (slurm_update_job(&update) == SLURM_SUCCESS)
 		return 0;
-	return wlb_fail(error, "job %u: Slurm does not resize it to %u to %u nodes: %s", job_id, min_nodes, max_nodes,
+	return wlb_fail(error, "job %u: Slurm does not let it start on %u nodes: %s", job_id, min_nodes,
 	                slurm_strerror(errno));
 }

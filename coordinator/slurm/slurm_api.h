@@ -32,9 +32,9 @@ struct wlb_slurm_job {
 	bool is_restricted; /* not every node that is like its own can serve it: it names nodes, counts features, or has
 	                       a reservation */
 	char partition[256];
-	/* How many nodes a pending job asks for. `most_nodes` is 0 where Slurm names no bound. Both are 0 as long as
-	 * Slurm still ends the job's processes: it counts these nodes then. */
-	uint32_t least_nodes, most_nodes;
+	/* Of a pending job: how many nodes it had, where it was queued again, without those that Slurm took from it;
+	 * else how many it asks for. 0 as long as Slurm still ends its processes. */
+	uint32_t node_count;
 	time_t end_time;     /* of a running job: by its time limit, or by the grace time of its preemption */
 	time_t preempt_time; /* when its grace time began; 0: it is not preempted */
 
@@ -84,7 +84,7 @@ int wlb_slurm_requeue(uint32_t job_id, struct wlb_error *error);
 /* Needs the job's owner, root or SlurmUser. A job that is gone is not an error. */
 int wlb_slurm_job_kill(uint32_t job_id, struct wlb_error *error);
 /* Sets how many nodes a *pending* job asks for, and with them its tasks where it was given --ntasks-per-node, so
- * that a requeued job can start on fewer. */
+ * that a requeued job can start on fewer. max_nodes 0: as many at most as before. */
 int wlb_slurm_job_resize_pending(uint32_t job_id, uint32_t min_nodes, uint32_t max_nodes, struct wlb_error *error);
 
 /* SlurmUser's uid; (uid_t)-1 if slurmctld does not answer. */

@@ -230,14 +230,15 @@ static void on_resized(void *context, int rc)
 	free(resize);
 }
 
+/* How many it gets at most stays as its user requested. */
 static void resize_pending(struct open_run *open, const struct wlb_slurm_job *job)
 {
 	const struct wlbd_job_range_facts facts = {.total_nodes = open->total_nodes,
 	                                           .lost_nodes = open->lost_nodes,
 	                                           .min_nodes = open->min_nodes,
 	                                           .resized_to = open->resized_to};
-	struct wlbd_job_range range;
-	if (!wlbd_job_range_find(job, &facts, &range) || is_being_resized(open->jobs, open->job_id) ||
+	uint32_t least = wlbd_job_least_nodes(job, &facts);
+	if (least == 0 || is_being_resized(open->jobs, open->job_id) ||
 	    wlbd_outbox_holds(open->jobs->wlbd->outbox, open->run_pk)) /* the event of the last time */
 		return;
 	struct resize *resize = malloc(sizeof(*resize));
@@ -247,11 +248,11 @@ static void resize_pending(struct open_run *open, const struct wlb_slurm_job *jo
 	                          .run_pk = open->run_pk,
 	                          .attempt_pk = open->attempt_pk,
 	                          .job_id = open->job_id,
-	                          .least_nodes = range.least};
-	snprintf(resize->detail, sizeof(resize->detail), "job %u was requeued and may start on %u to %u nodes",
-	         open->job_id, range.least, range.most);
+	                          .least_nodes = least};
+	snprintf(resize->detail, sizeof(resize->detail), "job %u was requeued and may start on %u to %d nodes",
+	         open->job_id, least, open->total_nodes);
 	TAILQ_INSERT_TAIL(&open->jobs->resizes, resize, link);
-	wlbd_slurm_resize(open->jobs->wlbd, open->job_id, range.least, range.most, on_resized, resize);
+	wlbd_slurm_resize(open->jobs->wlbd, open->job_id, least, on_resized, resize);
 }
 
 /* Where Slurm does not queue it again, the run ends with it; left_jobs.h ends the job where this order fails. */

@@ -108,8 +108,8 @@ struct order {
 	struct wlbd_task task;
 	int (*carry_out)(struct order *order);
 	uint32_t job_id;
-	uid_t owner; /* of the job, where Slurm is asked for it */
-	uint32_t numbers[2];
+	uid_t owner;     /* of the job, where Slurm is asked for it */
+	uint32_t number; /* of the step; of nodes */
 	char node[256];
 	char text[512]; /* for the log, and the reason in Slurm */
 	int rc;         /* 0 done, 1 not needed, -1 failed */
@@ -195,7 +195,7 @@ static int carry_out_step_kill(struct order *order)
 		return -1;
 	if (found == 0 || job.uid != order->owner)
 		return wlb_fail(&order->error, "Slurm knows no such job of uid %u", order->owner);
-	return wlb_slurm_step_kill(order->job_id, order->numbers[0], SIGKILL, &order->error);
+	return wlb_slurm_step_kill(order->job_id, order->number, SIGKILL, &order->error);
 }
 
 void wlbd_slurm_step_kill(struct wlbd *wlbd, uint32_t job_id, uid_t owner, const char *slurm_step, const char *why,
@@ -212,18 +212,18 @@ void wlbd_slurm_step_kill(struct wlbd *wlbd, uint32_t job_id, uid_t owner, const
 	order->done = done;
 	order->context = context;
 	order->owner = owner;
-	order->numbers[0] = step;
+	order->number = step;
 	snprintf(order->text, sizeof(order->text), "kill step %u.%u, since %s", job_id, step, why);
 	wlbd_thread_pool_submit(wlbd->slurm_orders, &order->task);
 }
 
 static int carry_out_resize(struct order *order)
 {
-	return wlb_slurm_job_resize_pending(order->job_id, order->numbers[0], order->numbers[1], &order->error);
+	return wlb_slurm_job_resize_pending(order->job_id, order->number, 0, &order->error);
 }
 
-void wlbd_slurm_resize(struct wlbd *wlbd, uint32_t job_id, uint32_t min_nodes, uint32_t max_nodes,
-                       void (*done)(void *context, int rc), void *context)
+void wlbd_slurm_resize(struct wlbd *wlbd, uint32_t job_id, uint32_t min_nodes, void (*done)(void *context, int rc),
+                       void *context)
 {
 	struct order *order = order_new(carry_out_resize, job_id);
 	if (order == NULL) {
@@ -232,10 +232,8 @@ void wlbd_slurm_resize(struct wlbd *wlbd, uint32_t job_id, uint32_t min_nodes, u
 	}
 	order->done = done;
 	order->context = context;
-	order->numbers[0] = min_nodes;
-	order->numbers[1] = max_nodes;
-	snprintf(order->text, sizeof(order->text), "let the requeued job %u start on %u to %u nodes", job_id, min_nodes,
-	         max_nodes);
+	order->number = min_nodes;
+	snprintf(order->text, sizeof(order->text), "let the requeued job %u start on %u nodes", job_id, min_nodes);
 	wlbd_thread_pool_submit(wlbd->slurm_orders, &order->task);
 }
 

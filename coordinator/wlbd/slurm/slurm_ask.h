@@ -35,8 +35,8 @@ void wlbd_slurm_step_kill(struct wlbd *wlbd, uint32_t job_id, uid_t owner, const
                           void (*done)(void *context, int rc), void *context);
 /* All but that of a node call `done` once from the event loop, or at once if out of memory: with 0 where Slurm has
  * carried it out, else -1. */
-void wlbd_slurm_resize(struct wlbd *wlbd, uint32_t job_id, uint32_t min_nodes, uint32_t max_nodes,
-                       void (*done)(void *context, int rc), void *context);
+void wlbd_slurm_resize(struct wlbd *wlbd, uint32_t job_id, uint32_t min_nodes, void (*done)(void *context, int rc),
+                       void *context);
 void wlbd_slurm_requeue(struct wlbd *wlbd, uint32_t job_id, const char *why, void (*done)(void *context, int rc),
                         void *context);
 void wlbd_slurm_job_kill(struct wlbd *wlbd, uint32_t job_id, const char *why, void (*done)(void *context, int rc),
