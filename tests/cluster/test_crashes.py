@@ -2,6 +2,7 @@
 """Ranks that die at the same step on several nodes: the program fails there, and no node is left out or named."""
 import harness
 import test_wlbd_api
+import training
 from test_wlbd_api import step
 
 ATTEMPT = {"layout": {"tp": 1, "cp": 1, "pp": 1, "dp": 4}, "world_size": 4, "seq_length": 256, "train_iters": 90,
@@ -103,6 +104,47 @@ class Steps(test_wlbd_api.RunningJobs):
             self.deliver(run, attempt, [step(1, 8)])
             attempt, reply = self.crash(run, attempt, node, 0)
         self.assert_stopped(run, reply, UNKNOWN)
+
+
+class Worker(training.TrainingTest):
+    """wlb-worker with a fault in the program: a rank dies by SIGSEGV after a step, on another node in each attempt."""
+
+    nodes = 3
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        folder = cls.cluster.work / "faulty"
+        folder.mkdir()
+        (folder / "wlb-worker").symlink_to(harness.BUILD / "tests/worker_crash")
+
+    def crash_after(self, number, attempts):
+        """Trains until wlbd stops the run; returns its reason."""
+        job = self.submit(nodes=3, tasks_per_node=1, before=f"export CRASH_AFTER={number} PATH=$PWD/faulty:$PATH")
+        self.assertEqual(self.cluster.wait_job(job, 240), "FAILED", self.cluster.output(job))
+        run = self.cluster.show(job)
+        self.assertEqual((run["state"], run["last_step"]), ("failed", number or None), run["reason"])
+        nodes = [f"n{attempt % 3 + 1}" for attempt in range(attempts)]
+        self.assertEqual([(fault["kind"], fault["node"]) for fault in run["faults"] if fault["cause"]],
+                         [("rank_lost", node) for node in nodes], run["faults"])
+        self.assertEqual([(attempt["nodes"], attempt["exit_code"]) for attempt in run["attempts"]],
+                         [(["n1", "n2", "n3"], 139)] * attempts)
+        self.assertNotRegex(run["reason"], r"\bn[1-3]\b")
+        self.assertIn(run["reason"], self.cluster.output(job))
+        self.assertIn("no run has lost a node or left it out", self.cluster.run("wlb", "nodes").stdout)
+        return run["reason"]
+
+    def test_between_two_saves(self):
+        number = training.SAVE_INTERVAL + 6
+        self.assertTrue(self.crash_after(number, 4).startswith(f"the program fails at step {number} on more than one node: 3 attempts"))
+
+    def test_after_a_save(self):
+        """Later attempts die before they have done a step."""
+        number = training.SAVE_INTERVAL
+        self.assertTrue(self.crash_after(number, 4).startswith(f"the program fails at step {number} on more than one node: 3 attempts"))
+
+    def test_before_the_first_step(self):
+        self.assertTrue(self.crash_after(0, 3).startswith(AT_THE_START))
 
 
 if __name__ == "__main__":
