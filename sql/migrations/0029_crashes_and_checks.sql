@@ -1,7 +1,8 @@
 -- A crash before the first step of an attempt has a step, too: that from which the attempt began. Crashes of which one was before
--- the run made progress have nothing to do with each other.
+-- the run made progress have nothing to do with each other. A check of a node says nothing of what it has not checked.
 --
--- Replaces: wlb_attempts_without_progress, wlb_run_crashes.
+-- Replaces: wlb_attempts_without_progress, wlb_run_crashes, node_evidence, wlb_node_check_put (which takes whether Slurm knows of
+-- GPUs), wlb_nodes_list.
 
 -- ---- attempts in a row ------------------------------------------------------------------------------------------------
 
@@ -63,4 +64,164 @@ create or replace function wlb_run_crashes(p_run bigint, p_most bigint) returns 
 		'age_s', greatest(extract(epoch from now() - c.detected_at), 0), 'in_row', a.number > last.number,
 		'later_progress', (select count(*) from progress p where p.number > a.number)) order by c.detected_at desc), '[]')
 	from newest c join attempts a on a.id = c.attempt_id cross join last
+$$;
+
+-- ---- what checks of nodes have found ------------------------------------------------------------------------------------
+
+-- The kind of a check is the first word of its name, "disk" of "disk /scratch". What is checked on GPUs is of another kind
+-- than the same on CPUs.
+create function wlb_check_kind(p_name text, p_of_gpus boolean) returns text language sql immutable as $$
+	select word || case when p_of_gpus and word in ('products', 'speed', 'bandwidth', 'memory') then ' of GPUs' else '' end
+	from (select rtrim(split_part(p_name, ' ', 1), ':') as word) as first
+$$;
+
+create function wlb_checks_are_of_gpus(p_checks json) returns boolean language sql immutable as $$
+	select exists (select from json_array_elements(p_checks) as entry where entry->>'check' = 'gpus')
+$$;
+
+-- The kinds with an entry of that verdict, in the order of the entries.
+create function wlb_check_kinds(p_checks json, p_verdict text) returns text[] language sql immutable as $$
+	select coalesce(array_agg(kind order by first), '{}') from (
+		select wlb_check_kind(entry->>'check', wlb_checks_are_of_gpus(p_checks)) as kind, min(number) as first
+		from json_array_elements(p_checks) with ordinality as entries (entry, number)
+		where entry->>'verdict' = p_verdict group by kind) as found
+$$;
+
+-- A report without such an entry failed for the check that its reason begins with.
+create function wlb_kinds_failed(p_healthy boolean, p_reason text, p_checks json) returns text[] language sql immutable as $$
+	select case when p_healthy then '{}'
+		else coalesce(nullif(wlb_check_kinds(p_checks, 'failed'), '{}'),
+			array[wlb_check_kind(p_reason, wlb_checks_are_of_gpus(p_checks))]) end
+$$;
+
+-- Every entry of these kinds is ok, or not checked.
+create function wlb_kinds_passed(p_checks json) returns text[] language sql immutable as $$
+	select array(select unnest(wlb_check_kinds(p_checks, 'ok')) except select unnest(wlb_check_kinds(p_checks, 'failed')) order by 1)
+$$;
+
+alter table node_checks
+	add column failed text[] not null default '{}',     -- kinds, the one of the reason first
+	add column passed text[],                           -- kinds; null: all that was found before is ended
+	add column is_exact boolean not null default false; -- products are exact on what the node has: suspicions are ended
+
+-- Until now a check that found the node healthy ended whatever was known, and so do those that are stored.
+update node_checks set failed = wlb_kinds_failed(healthy, reason, checks),
+	passed = case when not healthy then wlb_kinds_passed(checks) end, is_exact = healthy;
+
+-- What failed on a node and has not been ok since.
+create view node_findings as
+with found as (
+	select id, node, checked_at, unnest(failed) as kind, true as has_failed from node_checks
+	union all
+	select id, node, checked_at, unnest(passed), false from node_checks
+), newest as (
+	select distinct on (node, kind) * from found order by node, kind, checked_at desc, id desc
+)
+select node, kind, checked_at as at, id as check_id from newest
+where has_failed and not exists (select from node_checks c
+	where c.node = newest.node and c.passed is null and (c.checked_at, c.id) > (newest.checked_at, newest.id));
+
+-- The reason of a check is that of the first kind that failed in it; of another kind it is made as wlb check-node does.
+create function wlb_finding_reason(c node_checks, p_kind text) returns text language sql stable as $$
+	select coalesce((select left(format('%s: %s%s', entry->>'check', entry->>'measured', '; limit: ' || (entry->>'limit')), 512)
+		from json_array_elements(c.checks) as entry
+		where c.failed[1] <> p_kind and entry->>'verdict' = 'failed'
+			and wlb_check_kind(entry->>'check', wlb_checks_are_of_gpus(c.checks)) = p_kind limit 1), c.reason)
+$$;
+
+-- The newest finding of each node.
+create view node_failures as
+select distinct on (f.node) f.node, f.at, wlb_finding_reason(c, f.kind) as reason
+from node_findings f join node_checks c on c.id = f.check_id
+order by f.node, f.at desc, f.check_id desc, array_position(c.failed, f.kind);
+
+-- A loss weighs 1, once in a run and once where several runs had the node then, and a check that failed 2 until what failed
+-- is ok. After 3 days half of a weight is left, after 30 days nothing. A check ends no loss: a node that dies each day may
+-- be healthy between.
+create or replace view node_evidence as
+with cleared as (
+	select node, max(checked_at) as at from node_checks where clears group by node
+), lost as (
+	select node, run_id, max(detected_at) as at from faults
+	where kind = 'node_lost' and proof ? 'seen' and node is not null and detected_at > now() - interval '30 days'
+	group by node, run_id
+), apart as (
+	select *, lag(at) over (partition by node order by at, run_id) as before from lost
+), found as (
+	select node, run_id, 'loss' as kind, at, 1.0::float8 as weight, '' as reason
+	from apart where before is null or at > before + interval '15 seconds'
+	union all
+	select node, null, 'check', at, 2.0, reason from node_failures where at > now() - interval '30 days'
+)
+select found.node, found.run_id, found.kind, found.at, found.reason,
+	found.weight * power(0.5, greatest(extract(epoch from now() - found.at), 0)::float8 / (3 * 86400)) as weight
+from found left join cleared on cleared.node = found.node
+where cleared.at is null or found.at > cleared.at;
+
+drop function wlb_node_check_put(text, boolean, text, json, boolean, bigint);
+
+-- A check that finds what an earlier one found, with nothing else found between them, is that one again. A node keeps its
+-- newest 100 checks, and of older ones those that still count.
+create function wlb_node_check_put(p_node text, p_healthy boolean, p_reason text, p_checks json, p_clears boolean,
+	p_uid bigint, p_has_gpus boolean)
+returns json language plpgsql as $$
+declare
+	v_failed text[] := wlb_kinds_failed(p_healthy, p_reason, p_checks);
+	v_passed text[] := case when not p_clears then wlb_kinds_passed(p_checks) end;
+	v_is_exact boolean := p_clears or 'products of GPUs' = any(v_passed) or (not p_has_gpus and 'products' = any(v_passed));
+begin
+	update node_checks set checked_at = now(), checks = p_checks, uid = p_uid, is_exact = v_is_exact
+	where id = (select id from node_checks c
+		where node = p_node and (healthy, reason, clears, failed) = (p_healthy, p_reason, p_clears, v_failed)
+			and passed is not distinct from v_passed and not exists (select from node_checks between_them
+				where node = p_node and (healthy, reason, clears) <> (p_healthy, p_reason, p_clears)
+					and (between_them.checked_at, between_them.id) > (c.checked_at, c.id))
+		order by checked_at desc, id desc limit 1);
+	if not found then
+		insert into node_checks (node, healthy, reason, checks, clears, uid, failed, passed, is_exact)
+		values (p_node, p_healthy, p_reason, p_checks, p_clears, p_uid, v_failed, v_passed, v_is_exact);
+	end if;
+	delete from node_checks where node = p_node and (checked_at, id) <= (
+			select checked_at, id from node_checks where node = p_node order by checked_at desc, id desc offset 100 limit 1)
+		and id not in (select check_id from node_findings where node = p_node
+			union all (select id from node_checks where node = p_node and clears order by checked_at desc, id desc limit 1)
+			union all (select id from node_checks where node = p_node and is_exact order by checked_at desc, id desc limit 1));
+	return json_build_object('node', p_node, 'healthy', p_healthy,
+		'avoided', coalesce(json_typeof(wlb_nodes_avoided()->p_node) = 'object', false));
+end $$;
+
+-- ---- what `wlb nodes` lists ----------------------------------------------------------------------------------------------
+
+-- suspected: something failed on it and has not been ok since, or its products were not found exact by root or SlurmUser
+-- since the last suspicion. The check that is told is that of the newest finding or, where nothing is found, the newest.
+create or replace function wlb_nodes_list(p_uid bigint, p_node text, p_limit bigint, p_avoids boolean) returns json
+language sql stable as $$
+	with losses as (
+		select node, count(distinct run_id) as runs, max(detected_at) as at
+		from faults where kind = 'node_lost' and proof ? 'seen' and node is not null and (p_node is null or node = p_node)
+		group by node
+	), failures as (
+		select node, at, reason from node_failures where p_node is null or node = p_node
+	), checks as (
+		select node, max(checked_at) as at, max(checked_at) filter (where is_exact) as exact_at
+		from node_checks where p_node is null or node = p_node group by node
+	), weights as (
+		select node, sum(weight) as weight from node_evidence where p_node is null or node = p_node group by node
+	), suspicions as (
+		select node, max(at) as at from wlb_node_suspicions() where p_node is null or node = p_node group by node
+	), listed as (
+		select node, coalesce(weight, 0) as weight, coalesce(l.runs, 0) as losses, l.at as lost_at,
+			case when c.node is not null then f.node is null end as healthy,
+			case when c.node is not null then coalesce(f.reason, '') end as reason, coalesce(f.at, c.at) as checked_at,
+			s.at as suspected_at, f.node is not null or coalesce(s.at > c.exact_at, s.at is not null) as suspected
+		from losses l full join checks c using (node) full join suspicions s using (node) left join weights using (node)
+			left join failures f using (node)
+		order by coalesce(weight, 0) desc, greatest(l.at, c.at, s.at) desc, node limit least(p_limit, 4096)
+	)
+	select json_build_object('avoid_from', case when p_avoids then wlb_node_weight_to_avoid() end, 'nodes', coalesce(json_agg(json_build_object(
+		'node', node, 'weight', wlb_real(weight), 'losses', losses, 'lost_at', wlb_time(lost_at), 'healthy', healthy,
+		'reason', reason, 'checked_at', wlb_time(checked_at),
+		'suspected', suspected, 'suspected_at', wlb_time(suspected_at),
+		'history', case when p_node is not null then wlb_node_history(node, p_uid) end)
+		order by weight desc, greatest(lost_at, checked_at, suspected_at) desc, node), '[]')) from listed
 $$;

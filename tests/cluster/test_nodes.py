@@ -13,6 +13,15 @@ WLB = harness.BUILD / "bin/wlb"
 AVOIDED_IN_RUNS = "n3 was lost in 2 runs; 3 nodes are left"
 
 
+SPEED = "speed: CPU 3: products take 2.10 times as long; limit: 1.30 times"
+
+
+def entries(**verdicts):
+    """What a report has of checks: their verdicts by name, "failed" where the speed and the like were bad."""
+    return [{"check": name.replace("_", " "), "verdict": verdict, "measured": f"{name} was measured", "limit": "9"}
+            for name, verdict in verdicts.items()]
+
+
 class NodesTest(test_wlbd_api.ApiTest):
     nodes = 4
     wlbd_conf = ""  # as it is on a cluster: nodes are avoided
@@ -142,6 +151,61 @@ class Checks(NodesTest):
         self.assertEqual([entry["healthy"] for entry in known["history"]], [True, False])
         self.assertEqual(self.start()[1], ["n1", "n2", "n3", "n4"])
 
+    def find(self, node, healthy=True, reason=None, **verdicts):
+        """A report with these verdicts; returns what is known of the node then: whether it is healthy, why not, and its weight."""
+        status, reply = self.check(node, healthy=healthy, reason=reason, checks=entries(**verdicts))
+        self.assertEqual(status, 200, reply)
+        known = self.known(node)
+        self.assertEqual((known["suspected"], reply["avoided"]), (not known["healthy"], known["weight"] > 1.5))
+        return known["healthy"], known["reason"], round(known["weight"], 2)
+
+    def test_a_partial_check_ends_what_it_has_checked(self):
+        """The check of a node's speed failed, and its HealthCheckProgram checks other things every 10 minutes."""
+        still = (False, SPEED, 2)
+        self.assertEqual(self.find("n2", False, SPEED, products="ok", speed="failed", bandwidth="ok"), still)
+        for verdicts in ({"products": "ok", "memory": "ok", "disk_/tmp": "ok"}, {"speed": "not checked"}, {}):
+            self.assertEqual(self.find("n2", **verdicts), still)
+        self.assertRegex(self.wlb().stdout, r"(?m)^  n2 +avoided +2\.00 +0 +- +failed +[-0-9]{10} [:0-9]{8}\n +speed: CPU 3")
+        self.assertEqual(self.start()[1], ["n1", "n3", "n4"])
+        self.assertEqual(self.find("n2", products="ok", speed="ok"), (True, "", 0))
+        self.assertEqual(self.find("n2", products="ok", memory="ok", disk="ok"), (True, "", 0))  # sent again
+        self.assertEqual([entry["healthy"] for entry in self.known("n2")["history"]], [True, True, True, False])
+
+    def test_a_disk_says_nothing_of_products(self):
+        """By wlb check-node itself."""
+        self.find("n2", False, "products: CPU 3: 1 bit differs", products="failed")
+        command = [WLB, "check-node", "--report", "--seconds", "0.2", "--only"]
+        for only, healthy in (("disk,memory", False), ("products", True)):
+            self.cluster.run(*command, only, env={"SLURMD_NODENAME": "n2"})
+            self.assertEqual(self.known("n2")["healthy"], healthy)
+
+    def test_several_failures(self):
+        """Each is ended by its own check, and is the reason as long as it is not."""
+        disk = (False, "disk /scratch: disk_/scratch was measured; limit: 9", 2)
+        both = {"speed": "failed", "disk_/scratch": "failed", "disk_/tmp": "ok"}
+        self.assertEqual(self.find("n1", False, SPEED, **both), (False, SPEED, 2))
+        self.assertEqual(self.find("n1", speed="ok"), disk)
+        self.assertEqual(self.find("n1", False, "memory: 1 bit"), (False, "memory: 1 bit", 2))  # without entries
+        self.assertEqual(self.find("n1", **{"memory": "ok", "disk_/tmp": "not checked"}), disk)
+        self.assertEqual(self.find("n1", **{"disk_/scratch": "ok", "disk_/tmp": "ok"}), (True, "", 0))
+        self.assertEqual(self.find("n1", False, SPEED, **both), (False, SPEED, 2))
+        self.assertEqual(self.wlb("--clear", "n1").returncode, 0)
+        self.assertEqual((self.known("n1")["healthy"], self.known("n1")["weight"]), (True, 0))
+
+    def test_cpus_say_nothing_of_gpus(self):
+        reason = "products: GPU 1: 1 bit differs"
+        self.find("n1", False, reason, gpus="ok", products="failed", memory="ok")
+        self.assertEqual(self.find("n1", products="ok", memory="ok"), (False, reason, 2))
+        self.assertEqual(self.find("n1", gpus="ok", products="ok"), (True, "", 0))
+
+    def test_a_failure_that_is_old(self):
+        """It weighs less, and is known until what failed is ok."""
+        self.find("n1", False, SPEED, speed="failed")
+        for days, weight in ((2, 2 * 0.5 ** (2 / 3)), (29, 0)):
+            self.cluster.sql(f"update node_checks set checked_at = checked_at - interval '{days} days'")
+            self.assertEqual(self.find("n1", disk="ok"), (False, SPEED, round(weight, 2)))
+        self.assertEqual(self.find("n1", speed="ok"), (True, "", 0))
+
     def test_who_may_report(self):
         status, reply = self.check("n1", NOBODY, healthy=False, reason="he says so")
         self.assertEqual((status, reply["error"]), (403, "only root and SlurmUser report checks of nodes"))
@@ -176,6 +240,7 @@ class Checks(NodesTest):
         """A client records the loss of a node in the year 4821, and wlbd then sees that the node is lost."""
         run, attempt = self.new_run(), str(uuid.uuid4())
         fault = {"seq": 1, "time": 9e10, "type": "fault", "data": {"kind": "node_lost", "node": "n2", "detail": "claimed"}}
+        self.addCleanup(self.cluster.sql, "delete from faults where node = 'n2'")
         self.assertEqual(self.deliver(run, attempt, [fault])[0], 200)
         newest = "select detected_at < now() + interval '11 minutes' from faults where node = 'n2'"
         self.assertEqual(self.cluster.sql(newest), [["t"]])
@@ -186,6 +251,17 @@ class Checks(NodesTest):
         self.assertAlmostEqual(self.known("n2")["weight"], 0.25, places=3)
         status, _ = self.check("n2", clears=True)
         self.assertEqual((status, self.known("n2")["weight"]), (200, 0))
+
+    def test_a_failure_is_kept_beside_many_others(self):
+        """Until it is ended: it is not among the newest 100 then."""
+        self.find("n1", False, SPEED, speed="failed")
+        for number in range(105):
+            self.check("n1", healthy=False, reason=f"memory: {number}")
+        self.assertEqual(self.cluster.sql("select count(*) from node_checks"), [["101"]])
+        self.assertEqual(self.find("n1", memory="ok"), (False, SPEED, 2))
+        self.assertEqual(self.find("n1", speed="ok"), (True, "", 0))
+        self.check("n1", healthy=False, reason="disk")
+        self.assertEqual(self.cluster.sql("select count(*) from node_checks"), [["100"]])
 
     def test_at_most_half_is_avoided(self):
         for node in ("n1", "n2", "n3", "n4"):
@@ -201,6 +277,45 @@ class Checks(NodesTest):
         self.assertEqual(self.start()[1], ["n1", "n2", "n3", "n4"])
         self.assertIn("No node is avoided", self.wlb().stdout)
         self.assertRegex(self.wlb().stdout, r"(?m)^  n4 +suspected +2\.00")
+
+
+class OldDatabase(harness.ClusterTest):
+    """Of the schema in which the newest check of a node was all that counted: what it said stays."""
+
+    nodes = 1
+    ROWS = f"""
+        insert into node_checks (node, healthy, reason, checks, uid, checked_at)
+        select node, healthy, reason, checks::json, 0, now() - hours * interval '1 hour' from (values
+            ('n1', false, '{SPEED}', '{json.dumps(entries(products="ok", speed="failed"))}', 3),
+            ('n1', true, '', '{json.dumps(entries(disk="ok"))}', 2),
+            ('n2', false, '{SPEED}', '{json.dumps(entries(products="ok", speed="failed"))}', 1),
+            ('n3', false, 'memory: 1 bit', '[]', 1)) as old (node, healthy, reason, checks, hours)"""
+
+    def psql(self, *words):
+        return self.cluster.run("psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", "old", *words).stdout
+
+    def known(self):
+        """node -> whether it is healthy and suspected."""
+        nodes = json.loads(self.psql("-c", "select wlb_nodes_list(null, null, 9, true)"))["nodes"]
+        return {node["node"]: (node["healthy"], node["suspected"]) for node in nodes}
+
+    def test_is_taken_over(self):
+        self.cluster.sql("create database old")
+        files = [file for file in sorted((self.cluster.build / "share/wlb/migrations").glob("*.sql")) if file.name < "0029"]
+        versions = ", ".join(f"({int(file.name[:4])}, '{file.name}')" for file in files)
+        self.psql(*(word for file in files for word in ("-f", file)),
+                  "-c", "create table schema_version (version integer primary key, file text not null, "
+                        "applied_at timestamptz not null default now())",
+                  "-c", f"insert into schema_version (version, file) values {versions}", "-c", self.ROWS)
+        before = self.known()
+        self.assertEqual(before, {"n1": (True, False), "n2": (False, True), "n3": (False, True)})
+        conf = (self.cluster.dir / "etc/wlbd.conf").read_text(encoding="utf-8").replace("dbname=wlb", "dbname=old")
+        (self.cluster.work / "old.conf").write_text(conf, encoding="utf-8")
+        self.cluster.run("wlb", "db", "migrate", env={"WLBD_CONF": str(self.cluster.work / "old.conf")})
+        self.assertEqual(self.known(), before)
+        for node, check in (("n2", "disk"), ("n3", "disk"), ("n2", "speed"), ("n3", "memory")):
+            self.psql("-c", f"select wlb_node_check_put('{node}', true, '', '{json.dumps(entries(**{check: 'ok'}))}', false, 0, false)")
+            self.assertEqual(self.known()[node][0], check != "disk")
 
 
 # The example of wlb-check-node(1).
@@ -285,7 +400,7 @@ class Suspects(test_wlbd_api.RunningJobs):
         self.evict(first, "n2")
         folders = {node: self.cluster.work / f"disk-{node}" for node in ("n1", "n2")}
         folders["n1"].mkdir()
-        command = [WLB, "check-node", "--if-suspected", "--report", "--only", "disk", "--dir"]
+        command = [WLB, "check-node", "--if-suspected", "--report", "--seconds", "0.2", "--only", "products,disk", "--dir"]
         done = self.cluster.run(*command, self.cluster.work / "away", env={"SLURMD_NODENAME": "n1"})
         self.assertEqual(done.stdout, "the coordinator does not suspect this node: nothing is checked\n")
         for _ in range(2):  # it stays suspected
@@ -298,6 +413,11 @@ class Suspects(test_wlbd_api.RunningJobs):
         self.assertIn("Reason=wlb check-node: disk", node)
         self.assertNotIn("DRAIN", self.node("n1"))
         folders["n2"].mkdir()
+        self.cluster.run(WLB, "check-node", "--report", "--only", "disk", "--dir", folders["n2"], env={"SLURMD_NODENAME": "n2"})
+        self.assertEqual(self.known_of("n2"), (0, False))  # its products were exact when its disk failed
+        self.cluster.sql(f"update faults set detected_at = now() where run_id = (select id from runs where name = '{run}')")
+        self.cluster.run(WLB, "check-node", "--report", "--only", "disk", "--dir", folders["n2"], env={"SLURMD_NODENAME": "n2"})
+        self.assertEqual(self.known_of("n2"), (0, True))
         for text in (" ok", "does not suspect"):
             done = self.cluster.run(*command, folders["n2"], env={"SLURMD_NODENAME": "n2"})
             self.assertIn(text, done.stdout)
@@ -325,6 +445,25 @@ class Suspects(test_wlbd_api.RunningJobs):
         self.assertEqual(self.report_check(run, first)[0], 403)
         self.assertIn(self.report_check(run, str(uuid.uuid4()))[0], (400, 403, 404, 409))
         self.assertEqual(self.events(run), [])
+
+
+class GpuSuspects(test_wlbd_api.RunningJobs):
+    """Of a node with GPUs, in Slurm's GRES, the products of its GPUs must be exact."""
+
+    gpu_types = ("h100",)  # n2 has GPUs without a type
+
+    def test_which_products_end_a_suspicion(self):
+        run = self.new_run()
+        attempt, _ = self.ask(run, ["n1", "n2"])
+        for node in ("n1", "n2"):
+            self.cluster.sql(f"select wlb_fault_found(id, 'node_lost', null, '{node}', null, 'silent', null, now()) from attempts "
+                             f"where uuid = '{attempt}'")
+            for verdicts, suspected in (({"memory": "ok"}, True), ({"products": "not checked"}, True), ({"products": "ok"}, True),
+                                        ({"gpus": "ok", "products": "ok"}, False)):
+                status, _ = self.api.call("POST", "/v1/node_checks", {"node": node, "healthy": True, "checks": entries(**verdicts)})
+                self.assertEqual(status, 200)
+                known = self.api.call("GET", f"/v1/nodes?node={node}")[1]["nodes"][0]
+                self.assertEqual((known["healthy"], known["suspected"]), (True, suspected), f"{node}: {verdicts}")
 
 
 if __name__ == "__main__":

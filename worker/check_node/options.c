@@ -18,8 +18,8 @@ static const struct wlb_option rows[] = {
                     "send what was found to the coordinator, which takes it from root and SlurmUser: runs then avoid a "
                     "node that failed")},
 	{WLB_OPTION(FLAG, "if-suspected", FIELD(if_suspected), NULL,
-                    "check nothing unless the coordinator suspects this node, which a run lost or left out; with "
-                    "--report until a check finds it healthy")},
+                    "check nothing unless the coordinator suspects this node, which a run lost or left out, or which "
+                    "failed a check; with --report until products are exact and what failed is ok")},
 	{WLB_OPTION(CHOICE, "device", FIELD(device), NULL, "whose products, speed and memory are checked"),
          .choices = "cpu|cuda", .initial = "cpu"},
 	{WLB_OPTION(CHOICE, "dtype", FIELD(dtype), NULL,
