@@ -2,7 +2,7 @@
 -- the run made progress have nothing to do with each other. A check of a node says nothing of what it has not checked.
 --
 -- Replaces: wlb_attempts_without_progress, wlb_run_crashes, node_evidence, wlb_node_check_put (which takes whether Slurm knows of
--- GPUs), wlb_nodes_list.
+-- GPUs), wlb_node_history, wlb_nodes_list.
 
 -- ---- attempts in a row ------------------------------------------------------------------------------------------------
 
@@ -191,6 +191,32 @@ begin
 end $$;
 
 -- ---- what `wlb nodes` lists ----------------------------------------------------------------------------------------------
+
+-- What is known of a node, the newest first: 100 losses and checks, and what made runs leave it out. Of the runs of others
+-- names and reasons are not told where p_uid is not null.
+create or replace function wlb_node_history(p_node text, p_uid bigint) returns json language sql stable as $$
+	with told as (
+		select f.detected_at as at, f.run_id, 'loss' as kind, f.detail as reason, null::boolean as healthy, false as clears,
+			true as is_public
+		from faults f where f.node = p_node and f.kind = 'node_lost' and f.proof ? 'seen'
+		union all
+		select detected_at, run_id, 'eviction', left(proof->>'evicted', 512), null, false, false
+		from faults where node = p_node and cause and proof ? 'evicted'
+		union all
+		select checked_at, run_id, 'run_check', reason, false, false, false
+		from run_node_checks where node = p_node and not healthy
+		union all
+		select checked_at, null, 'check', reason, healthy, clears, true from node_checks where node = p_node
+		order by at desc limit 100
+	)
+	select coalesce(json_agg(json_build_object('time', wlb_time(at), 'kind', kind,
+		'run_id', case when is_readable then r.name end, 'reason', case when is_public or is_readable then reason else '' end,
+		'healthy', healthy, 'clears', clears) order by at desc), '[]')
+	from told left join runs r on r.id = told.run_id
+	cross join lateral (select p_uid is null or coalesce(r.uid = p_uid, false) as is_readable) as reader
+$$;
+
+create index on run_node_checks (node, checked_at) where not healthy;
 
 -- suspected: something failed on it and has not been ok since, or its products were not found exact by root or SlurmUser
 -- since the last suspicion. The check that is told is that of the newest finding or, where nothing is found, the newest.

@@ -70,8 +70,13 @@ static int print_list(const json_t *list, const json_t *avoid_from, struct wlb_e
 
 static const char *what_of(const json_t *entry)
 {
-	if (strcmp(wlb_field_text(entry, "kind", ""), "loss") == 0)
+	const char *kind = wlb_field_text(entry, "kind", "");
+	if (strcmp(kind, "loss") == 0)
 		return "lost";
+	if (strcmp(kind, "eviction") == 0)
+		return "left out";
+	if (strcmp(kind, "run_check") == 0)
+		return "check in the run: failed";
 	if (json_is_true(json_object_get(entry, "clears")))
 		return "cleared";
 	return json_is_true(json_object_get(entry, "healthy")) ? "check: healthy" : "check: failed";
