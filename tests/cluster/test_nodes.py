@@ -5,6 +5,7 @@ import shutil
 import uuid
 
 import harness
+import test_trust
 import test_wlbd_api
 from harness import wait_for
 from test_wlbd_api import NOBODY
@@ -316,6 +317,34 @@ class OldDatabase(harness.ClusterTest):
         for node, check in (("n2", "disk"), ("n3", "disk"), ("n2", "speed"), ("n3", "memory")):
             self.psql("-c", f"select wlb_node_check_put('{node}', true, '', '{json.dumps(entries(**{check: 'ok'}))}', false, 0, false)")
             self.assertEqual(self.known()[node][0], check != "disk")
+
+
+class OtherUsers(test_trust.TrustTest):
+    """What root's checks have found counts for the runs of every user."""
+
+    wlbd_conf = ""
+
+    def nodes_of(self, uid):
+        """Those of the attempt of a job that the user submits."""
+        folder = self.cluster.home / f"of-{uid}"
+        folder.mkdir(exist_ok=True)
+        folder.chmod(0o777)
+        done = self.cluster.run("sbatch", "--parsable", "--wlb-layout=auto", "-N4", "--ntasks-per-node=1", "-o", folder / "out", "--wrap",
+                                "wlb run -- true", cwd=folder, user=uid, env={"XDG_STATE_HOME": str(folder)})
+        job = int(done.stdout)
+        self.assertEqual(self.cluster.wait_job(job), "COMPLETED")
+        run = self.cluster.show(job)
+        self.assertEqual(int(self.cluster.sql(f"select uid from runs where name = '{job}'")[0][0]), uid)
+        return run["attempts"][0]["nodes"], (folder / "out").read_text(encoding="utf-8")
+
+    def test_their_runs_avoid_the_node_too(self):
+        status, reply = self.api.call("POST", "/v1/node_checks", {"node": "n3", "healthy": False, "reason": SPEED,
+                                                                  "checks": entries(speed="failed")})
+        self.assertEqual((status, reply["avoided"]), (200, True))
+        for uid in (0, NOBODY, test_trust.DAEMON):
+            nodes, output = self.nodes_of(uid)
+            self.assertEqual(nodes, ["n1", "n2", "n4"])
+            self.assertIn("n3 failed a check; 3 nodes are left", output)
 
 
 # The example of wlb-check-node(1).
