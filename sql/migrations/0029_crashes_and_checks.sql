@@ -210,7 +210,7 @@ create or replace function wlb_node_history(p_node text, p_uid bigint) returns j
 		order by at desc limit 100
 	)
 	select coalesce(json_agg(json_build_object('time', wlb_time(at), 'kind', kind,
-		'run_id', case when is_readable then r.name end, 'reason', case when is_public or is_readable then reason else '' end,
+		'run_id', case when is_readable then r.name end, 'reason', case when is_public or is_readable then told.reason else '' end,
 		'healthy', healthy, 'clears', clears) order by at desc), '[]')
 	from told left join runs r on r.id = told.run_id
 	cross join lateral (select p_uid is null or coalesce(r.uid = p_uid, false) as is_readable) as reader
