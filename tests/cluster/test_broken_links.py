@@ -12,6 +12,8 @@ from harness import wait_for
 MBIT = 60
 ITERATIONS = 48
 BREAK_AT = 20
+SLOW_MBIT = 5
+PAIR = re.compile(r"(n\d) in ([\d.]+) s")
 FOUND_S = 10
 RESUMED_S = 20
 ENDED = re.compile(r"^wlb: (ending attempt 1|attempt 1): ", re.MULTILINE)
@@ -26,9 +28,9 @@ class BrokenLinks(training.TrainingTest):
         super().setUpClass()
         cls.links = links.Links(cls.cluster)
 
-    def lines(self):
+    def lines(self, *options):
         """What the ranks of `wlb check-links` print, and the exit code of srun."""
-        result = self.cluster.run("srun", "-N4", "--mpi=pmix", "--ntasks-per-node=1", "wlb", "check-links", check=False)
+        result = self.cluster.run("srun", "-N4", "--mpi=pmix", "--ntasks-per-node=1", "wlb", "check-links", *options, check=False)
         return sorted(result.stdout.splitlines()), result.returncode
 
     def test_the_command(self):
@@ -39,6 +41,59 @@ class BrokenLinks(training.TrainingTest):
         with self.links.cut(2, peer=4):
             self.assertEqual(self.lines(), (["n1 reaches 3 nodes", "n2 does not reach n4", "n3 reaches 3 nodes",
                                              "n4 does not reach n2"], 1))
+
+    def pair_times(self):
+        """Bytes of a message, and {nodes of a pair: seconds}, the greater of what both print."""
+        lines, code = self.lines("--times")
+        self.assertEqual((code, len(lines)), (0, 8), lines)
+        self.assertEqual(lines[1::2], [f"n{node} reaches 3 nodes" for node in range(1, 5)])
+        times = {}
+        for line in lines[::2]:
+            self.assertRegex(line, r"^n\d exchanges \d+ bytes with n\d in [\d.]+ s, n\d in [\d.]+ s, n\d in [\d.]+ s$")
+            for node, seconds in PAIR.findall(line):
+                pair = frozenset((line[:2], node))
+                times[pair] = max(times.get(pair, 0), float(seconds))
+        self.assertEqual(len(times), 6)
+        self.assertEqual(len({line.split()[2] for line in lines[::2]}), 1, lines)
+        return int(lines[0].split()[2]), times
+
+    def test_times(self):
+        """Messages of 256 KiB where the slowest pair takes long enough with them."""
+        size, times = self.pair_times()
+        self.assertGreater(min(times.values()), 0.7 * 8 * size / (MBIT * 1e6))
+        with self.links.limited(2, mbit=SLOW_MBIT):
+            size, times = self.pair_times()
+        self.assertEqual(size, 262144)
+        own = [seconds for pair, seconds in times.items() if "n2" in pair]
+        others = [seconds for pair, seconds in times.items() if "n2" not in pair]
+        self.assertGreater(min(own), 0.7 * 8 * size / (SLOW_MBIT * 1e6))
+        self.assertLess(max(others), min(own) / 4)
+
+    def leave_out(self):
+        """A rank on n3 hangs: the node is left out, and checked while the run goes on without it."""
+        job = self.submit("--wlb-grow=1", "--wlb-on-fault=hang-after=5", tasks_per_node=1, iterations=2 * ITERATIONS)
+        self.wait_step(job, BREAK_AT)
+        self.stop_in_computation(2)
+        wait_for("the check of n3", lambda: "n3, which this attempt leaves out" in self.cluster.output(job), 120)
+        return job
+
+    def checks(self, run):
+        return [event["detail"] for event in run["events"] if event["kind"] == "node_checked"]
+
+    def test_a_node_whose_link_is_slow(self):
+        with self.links.limited(3, mbit=SLOW_MBIT):
+            job = self.leave_out()
+        run = self.finish(job)
+        self.assertEqual([attempt["nodes"] for attempt in run["attempts"]], [["n1", "n2", "n3", "n4"], ["n1", "n2", "n4"]])
+        self.assertEqual(len(self.checks(run)), 1, run["events"])
+        self.assertRegex(self.checks(run)[0], r"^n3 has failed its check: links: exchanges 256 KiB with n\d in [\d.]+ ms, other pairs "
+                         r"take [\d.]+ ms; limit: 4 times as long, and 20 ms longer$")
+
+    def test_a_node_whose_link_is_as_fast_as_the_others(self):
+        """While the run uses the links of the others."""
+        run = self.finish(self.leave_out())
+        self.assertEqual(self.checks(run), ["n3 has passed its check: the next attempt may use it"])
+        self.assertEqual([len(attempt["nodes"]) for attempt in run["attempts"]], [4, 3, 4])
 
     def train_through(self, fault, node):
         """Trains through a fault that stays; the run must end on the nodes beside `node`, which fails its check: it is not grown to."""
@@ -70,7 +125,7 @@ class BrokenLinks(training.TrainingTest):
         self.assertIn(run["attempts"][0]["reason"], self.cluster.run("wlb", "show", run["run_id"]).stdout)
 
     def check_failed(self, run, words):
-        self.assertEqual([event["detail"] for event in run["events"] if event["kind"] == "node_checked"], [words])
+        self.assertEqual(self.checks(run), [words])
 
     def test_the_link_of_a_node(self):
         run = self.train_through(self.links.cut(2), "n2")

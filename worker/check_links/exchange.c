@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "common/seconds.h"
+#include "worker/check_links/mpi_error.h"
 
 /* Larger than what a transport sends before the receiver has answered (64 KiB in Open MPI's TCP, 12 KiB in UCX): a
  * message arrives only where the link works in both directions. */
@@ -18,29 +19,19 @@ struct exchange {
 	MPI_Request agreed;    /* a barrier, begun once all have ended; MPI_REQUEST_NULL before */
 };
 
-static int check(int code, struct wlb_error *error)
-{
-	char text[MPI_MAX_ERROR_STRING] = "";
-	int length = 0;
-	if (code == MPI_SUCCESS)
-		return 0;
-	MPI_Error_string(code, text, &length);
-	return wlb_fail(error, "%s", text);
-}
-
 static int start(struct exchange *exchange, const int *peers, struct wlb_error *error)
 {
 	int rc = 0;
 	for (int i = 0; i < 2 * exchange->count; i++)
 		exchange->requests[i] = MPI_REQUEST_NULL;
 	for (int i = 0; rc == 0 && i < exchange->count; i++)
-		rc = check(MPI_Irecv(exchange->received + (size_t)i * MESSAGE_BYTES, MESSAGE_BYTES, MPI_BYTE, peers[i],
-		                     TAG, MPI_COMM_WORLD, &exchange->requests[i]),
-		           error);
+		rc = wlb_mpi_check(MPI_Irecv(exchange->received + (size_t)i * MESSAGE_BYTES, MESSAGE_BYTES, MPI_BYTE,
+		                             peers[i], TAG, MPI_COMM_WORLD, &exchange->requests[i]),
+		                   error);
 	for (int i = 0; rc == 0 && i < exchange->count; i++)
-		rc = check(MPI_Isend(exchange->sent, MESSAGE_BYTES, MPI_BYTE, peers[i], TAG, MPI_COMM_WORLD,
-		                     &exchange->requests[exchange->count + i]),
-		           error);
+		rc = wlb_mpi_check(MPI_Isend(exchange->sent, MESSAGE_BYTES, MPI_BYTE, peers[i], TAG, MPI_COMM_WORLD,
+		                             &exchange->requests[exchange->count + i]),
+		                   error);
 	return rc;
 }
 
@@ -50,7 +41,7 @@ static int progress(struct exchange *exchange, int *answered, struct wlb_error *
 	int left = 0;
 	for (int i = 0; i < 2 * exchange->count; i++) {
 		int ended = 0;
-		if (check(MPI_Test(&exchange->requests[i], &ended, MPI_STATUS_IGNORE), error) < 0)
+		if (wlb_mpi_check(MPI_Test(&exchange->requests[i], &ended, MPI_STATUS_IGNORE), error) < 0)
 			return -1;
 		left += !ended;
 		if (i < exchange->count)
@@ -63,9 +54,10 @@ static int progress(struct exchange *exchange, int *answered, struct wlb_error *
 static int agree(struct exchange *exchange, struct wlb_error *error)
 {
 	int ended = 0;
-	if (exchange->agreed == MPI_REQUEST_NULL && check(MPI_Ibarrier(MPI_COMM_WORLD, &exchange->agreed), error) < 0)
+	if (exchange->agreed == MPI_REQUEST_NULL &&
+	    wlb_mpi_check(MPI_Ibarrier(MPI_COMM_WORLD, &exchange->agreed), error) < 0)
 		return -1;
-	return check(MPI_Test(&exchange->agreed, &ended, MPI_STATUS_IGNORE), error) < 0 ? -1 : ended;
+	return wlb_mpi_check(MPI_Test(&exchange->agreed, &ended, MPI_STATUS_IGNORE), error) < 0 ? -1 : ended;
 }
 
 static int run(struct exchange *exchange, const int *peers, double limit_s, int *answered, struct wlb_error *error)

@@ -24,3 +24,8 @@ int wlb_link_peers(int rank, int size, int peers[WLB_LINK_PEERS_MOST])
 	}
 	return count;
 }
+
+int wlb_link_partner(int rank, int size, int round)
+{
+	return (round - rank + size) % size;
+}

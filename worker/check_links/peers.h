@@ -9,4 +9,8 @@ enum { WLB_LINK_PEERS_MOST = 64 };
  * peer of b, b is one of a. */
 int wlb_link_peers(int rank, int size, int peers[WLB_LINK_PEERS_MOST]);
 
+/* Returns the rank with which `rank` is paired in a round, itself in one of them. In the rounds 0 to size - 1 each pair
+ * of the `size` ranks comes once. */
+int wlb_link_partner(int rank, int size, int round);
+
 #endif

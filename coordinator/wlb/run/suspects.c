@@ -6,17 +6,19 @@
 
 #include "common/clock.h"
 #include "coordinator/wlb/api.h"
+#include "coordinator/wlb/run/link_times.h"
 #include "coordinator/wlb/run/links.h"
 #include "coordinator/wlb/run/print.h"
 #include "coordinator/wlb/run/record_event.h"
+#include "worker/check_links/bounds.h"
 #include "worker/check_node/bounds.h"
 
 enum {
 	AFTER_MS = 5000, /* from the start of the attempt: its own start is not disturbed */
 	STEP_MS = 30000, /* for Slurm to create the step of a check */
-	NODE_MS =
-		STEP_MS + 1000 * WLB_CHECK_NODE_MOST_S, /* and for that of a node: a device that hangs is found by it */
-	LINKS_MS = 30000,                               /* for the check of its links, with that step */
+	/* With that step. A device that hangs is found by the check, which therefore must not be ended before. */
+	NODE_MS = STEP_MS + 1000 * WLB_CHECK_NODE_MOST_S,
+	LINKS_MS = STEP_MS + 1000 * WLB_CHECK_LINKS_MOST_S,
 	NEIGHBOURS_MOST = 8,
 	REPORT_MS = 2000,
 };
@@ -102,7 +104,7 @@ static void start_node_check(struct wlb_run *run)
 /* To some nodes of the attempt, evenly spread over it: a message for each, beside those of the run. */
 static void start_link_check(struct wlb_run *run, const struct wlb_attempt *attempt)
 {
-	static const char *const words[] = {"check-links", NULL};
+	static const char *const words[] = {"check-links", "--times", NULL};
 	struct wlb_run_suspects *suspects = &run->suspects;
 	int count = attempt->node_count < NEIGHBOURS_MOST ? attempt->node_count : NEIGHBOURS_MOST;
 	suspects->linked = json_pack("[s]", first_name(suspects));
@@ -173,36 +175,59 @@ static bool take_node_check(struct wlb_run *run, struct wlb_attempt *attempt, co
 	return false;
 }
 
-static void add_link_finding(json_t *found, bool is_ok, const char *measured)
+/* limit: NULL where there is none. */
+static void add_link_finding(json_t *found, bool is_ok, const char *measured, const char *limit)
 {
 	json_array_append_new(json_object_get(found, "checks"),
-	                      json_pack("{s:s, s:s, s:s, s:n}", "check", "links", "verdict", is_ok ? "ok" : "failed",
-	                                "measured", measured, "limit"));
+	                      json_pack("{s:s, s:s, s:s, s:s?}", "check", "links", "verdict", is_ok ? "ok" : "failed",
+	                                "measured", measured, "limit", limit));
 	if (is_ok)
 		return;
 	json_object_set_new(found, "healthy", json_false());
-	json_object_set_new(found, "reason", json_sprintf("links: %s", measured));
+	json_object_set_new(
+		found, "reason",
+		json_sprintf("links: %s%s%s", measured, limit != NULL ? "; limit: " : "", limit != NULL ? limit : ""));
+}
+
+/* Returns false where the ranks do not say how fast the node's links are. Of a run on one node there are no pairs to
+ * compare them with: that they carry messages is enough then. */
+static bool take_link_times(struct wlb_run *run, const char *text)
+{
+	struct wlb_run_suspects *suspects = &run->suspects;
+	struct wlb_link_times times;
+	char measured[320], limit[64];
+	if (wlb_run_read_link_times(text, suspects->linked, first_name(suspects), &times)) {
+		snprintf(measured, sizeof(measured),
+		         "exchanges %d KiB with %.128s in %.1f ms, other pairs take %.1f ms", times.bytes >> 10,
+		         times.other, 1e3 * times.own_s, 1e3 * times.others_s);
+		snprintf(limit, sizeof(limit), "%d times as long, and %g ms longer", WLB_LINK_SLOWER,
+		         1e3 * WLB_LINK_SLOWER_S);
+		add_link_finding(suspects->found, !wlb_run_link_is_slow(&times), measured, limit);
+		return true;
+	}
+	if (json_array_size(suspects->linked) > 2)
+		return false;
+	add_link_finding(suspects->found, true, "exchanges messages with a node of the run", NULL);
+	return true;
 }
 
 /* `why` is told where `text`, which is NULL where it is not whole, says nothing of the node. */
 static void take_link_check(struct wlb_run *run, struct wlb_attempt *attempt, char *text, const char *why)
 {
 	struct wlb_run_suspects *suspects = &run->suspects;
-	char names[256] = "", measured[320];
+	char names[256] = "", measured[320], *lines = text != NULL ? strdup(text) : NULL;
 	enum wlb_link_state state = WLB_LINK_UNKNOWN;
-	if (text != NULL)
-		state = wlb_run_link_state(text, suspects->linked, first_name(suspects), names, sizeof(names));
-	if (state == WLB_LINK_UNKNOWN) {
-		tell_not_checked(run, why);
-		return;
-	}
-	if (state == WLB_LINK_REACHED)
-		snprintf(measured, sizeof(measured), "exchanges messages with %zu nodes of the run",
-		         json_array_size(suspects->linked) - 1);
-	else
+	if (lines != NULL)
+		state = wlb_run_link_state(lines, suspects->linked, first_name(suspects), names, sizeof(names));
+	free(lines);
+	if (state == WLB_LINK_UNREACHED) {
 		snprintf(measured, sizeof(measured), "exchanges no messages with %s", names);
-	add_link_finding(suspects->found, state == WLB_LINK_REACHED, measured);
-	tell(run, attempt, suspects->found);
+		add_link_finding(suspects->found, false, measured, NULL);
+	}
+	if (state == WLB_LINK_UNREACHED || (state == WLB_LINK_REACHED && take_link_times(run, text)))
+		tell(run, attempt, suspects->found);
+	else
+		tell_not_checked(run, why);
 }
 
 /* ---- one check after the other ------------------------------------------------------------------------------------

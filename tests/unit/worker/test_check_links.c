@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "worker/check_links/exchange.h"
+#include "worker/check_links/pair_times.h"
 #include "worker/check_links/peers.h"
 
 static int is_peer(int rank, int size, int other)
@@ -55,6 +56,23 @@ static void test_some_ranks_of_a_large_job(void **state)
 	}
 }
 
+static void test_each_pair_has_one_round(void **state)
+{
+	(void)state;
+	for (int size = 1; size <= WLB_LINK_PEERS_MOST; size++)
+		for (int rank = 0; rank < size; rank++) {
+			int rounds[WLB_LINK_PEERS_MOST] = {0};
+			for (int round = 0; round < size; round++) {
+				int other = wlb_link_partner(rank, size, round);
+				assert_in_range(other, 0, size - 1);
+				assert_int_equal(wlb_link_partner(other, size, round), rank);
+				rounds[other]++;
+			}
+			for (int other = 0; other < size; other++)
+				assert_int_equal(rounds[other], 1);
+		}
+}
+
 enum { RANKS = 4, LATE = 3 };
 
 static int exchange(int rank, double limit_s, int answered[RANKS - 1])
@@ -83,6 +101,28 @@ static int is_under_mpirun(void)
 	return getenv("OMPI_COMM_WORLD_SIZE") != NULL;
 }
 
+/* A pair's time begins when both are there. */
+static void test_times_of_pairs(void **state)
+{
+	struct wlb_pair_times times;
+	struct wlb_error error;
+	int rank, size;
+	(void)state;
+	if (!is_under_mpirun())
+		skip();
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &size);
+	if (rank == LATE)
+		sleep(2);
+	assert_int_equal(wlb_pair_times_measure(rank, size, &times, &error), 1);
+	assert_true(times.bytes >= 256 << 10);
+	for (int other = 0; other < RANKS; other++)
+		if (other == rank)
+			assert_true(times.seconds[other] == 0.0);
+		else
+			assert_true(times.seconds[other] > 0.0 && times.seconds[other] < 2.0);
+}
+
 static void test_a_rank_that_answers_late(void **state)
 {
 	int rank, size, answered[RANKS - 1];
@@ -109,8 +149,8 @@ static void test_a_rank_that_answers_late(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_all_ranks_of_a_small_job),
-		cmocka_unit_test(test_some_ranks_of_a_large_job),
+		cmocka_unit_test(test_all_ranks_of_a_small_job), cmocka_unit_test(test_some_ranks_of_a_large_job),
+		cmocka_unit_test(test_each_pair_has_one_round),  cmocka_unit_test(test_times_of_pairs),
 		cmocka_unit_test(test_a_rank_that_answers_late),
 	};
 	if (is_under_mpirun() && MPI_Init(NULL, NULL) != MPI_SUCCESS)
