@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """--wlb-grow: a run that goes on with fewer nodes after a loss takes in nodes again, once they are there."""
+import json
 import shutil
 
 import harness
@@ -9,9 +10,12 @@ from harness import wait_for
 
 ITERATIONS = 70
 LEAST_S = 4  # that an attempt runs before it is stopped to grow
-# An srun that does not start the check of a node, and keeps its environment.
+# What is added to a machine file where it was measured, in float64.
+MEASURED = {"element_bytes": 8, "gemm": {"rows": [61, 125], "depth": [64, 128], "columns": [64, 128],
+                                         "flops_per_s": [[[1e9, 1e9], [1e9, 1e9]], [[1e9, 1e9], [1e9, 1e9]]]}}
+# An srun that does not start the check of a node, and keeps its words and its environment.
 REFUSING_SRUN = """#!/bin/bash
-[[ " $* " == *" check-node "* ]] && env > {folder}/check && exit 3
+[[ " $* " == *" check-node "* ]] && echo "$*" > {folder}/words && env > {folder}/check && exit 3
 env > {folder}/attempt
 exec {srun} "$@"
 """
@@ -128,12 +132,15 @@ class Suspect(GrowTest):
         self.check_losses(run, ITERATIONS)
 
     def test_a_node_that_cannot_be_checked(self):
-        """The srun of its check fails: the run goes on without it and records why. That srun has no share of a task."""
+        """The srun of its check fails: the run goes on without it and records why. That srun has no share of a task, and asks
+        for the type in which the machine was measured."""
         folder = self.cluster.work / "refusing"
         folder.mkdir()
         live_run.write_program(folder / "srun", REFUSING_SRUN.format(srun=shutil.which("srun", path=self.cluster.env["PATH"]), folder=folder))
+        machine = json.loads((harness.ROOT / "libwlb/machines/CPU.json").read_text(encoding="utf-8"))
+        (folder / "machine.json").write_text(json.dumps(machine | MEASURED), encoding="utf-8")
         job = self.submit_slow("", "--wlb-on-fault=hang-after=5", "--cpus-per-task=1",
-                               f"--export=ALL,PATH={folder}:{self.cluster.env['PATH']}")
+                               f"--export=ALL,WLB_MACHINE={folder}/machine.json,PATH={folder}:{self.cluster.env['PATH']}")
         self.wait_step(job, 6)
         self.stop_in_computation(2)
         run = self.finish(job)
@@ -143,6 +150,7 @@ class Suspect(GrowTest):
         self.assertIn(f"n3, which this attempt leaves out, could not be checked: {why}", self.cluster.output(job))
         environments = [(folder / name).read_text(encoding="utf-8") for name in ("attempt", "check")]
         self.assertEqual(["CPUS_PER_TASK=" in text for text in environments], [True, False])
+        self.assertIn(" check-node --json --dtype float64\n", (folder / "words").read_text(encoding="utf-8"))
 
 
 class SilentNode(GrowTest):

@@ -8,6 +8,7 @@
 #include "coordinator/wlb/api.h"
 #include "coordinator/wlb/run/link_times.h"
 #include "coordinator/wlb/run/links.h"
+#include "coordinator/wlb/run/machine_dtype.h"
 #include "coordinator/wlb/run/print.h"
 #include "coordinator/wlb/run/record_event.h"
 #include "worker/check_links/bounds.h"
@@ -88,14 +89,20 @@ static void start_step(struct wlb_run *run, const json_t *nodes, const char *mpi
 static void start_node_check(struct wlb_run *run)
 {
 	char gpus[16];
+	const char *words[9] = {"check-node", "--json"};
+	int at = 2;
 	json_t *node = json_pack("[s]", first_name(&run->suspects));
-	const char *words[] = {"check-node", "--json", NULL, NULL, NULL, NULL, NULL};
+	const char *dtype = wlb_run_machine_dtype(run->job.gpus_per_node > 0);
+	if (dtype != NULL) {
+		words[at++] = "--dtype";
+		words[at++] = dtype;
+	}
 	if (run->job.gpus_per_node > 0) {
 		snprintf(gpus, sizeof(gpus), "%d", run->job.gpus_per_node);
-		words[2] = "--device";
-		words[3] = "cuda";
-		words[4] = "--gpus";
-		words[5] = gpus;
+		words[at++] = "--device";
+		words[at++] = "cuda";
+		words[at++] = "--gpus";
+		words[at++] = gpus;
 	}
 	start_step(run, node, "none", words, NODE_MS);
 	json_decref(node);

@@ -1,0 +1,12 @@
+/* The element type in which the machine of a run was measured. */
+#ifndef COORDINATOR_WLB_RUN_MACHINE_DTYPE_H
+#define COORDINATOR_WLB_RUN_MACHINE_DTYPE_H
+
+#include <stdbool.h>
+
+/* Returns the value of --dtype with which `wlb check-node` can compare speeds with the machine of WLB_MACHINE or
+ * wlb.conf, on GPUs or on CPUs. Returns NULL where there is none that was measured, or where such a device does not
+ * compute in its type. */
+const char *wlb_run_machine_dtype(bool on_gpus);
+
+#endif
