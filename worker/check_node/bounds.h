@@ -5,7 +5,7 @@
 
 enum {
 	/* A driver without a persistent daemon starts all GPUs for the first program that asks. */
-	WLB_CHECK_GPU_ANSWER_S = 60, /* to count the GPUs, and for NVML */
+	WLB_CHECK_GPU_ANSWER_S = 60, /* to count the GPUs, and twice for NVML: to begin, and to tell what it saw */
 	WLB_CHECK_OPEN_GPU_S = 60,   /* for a device to be opened */
 	WLB_CHECK_OPEN_CPU_S = 10,
 	WLB_CHECK_LATE = 4,           /* how many times as long as on a healthy node the work may take */
@@ -13,12 +13,13 @@ enum {
 	WLB_CHECK_FOLDER_ANSWER_S = 2 /* for a folder, beside the time of its bytes at the lowest rate */
 };
 
-/* With the default options, where no device hangs and each takes almost as long as it may: GPUs are counted; products
- * and memory have a device opened once each, speed for each measurement, and have 2, 4 and 2 s of work; NVML answers; a
- * folder is written to; a second or two in which processes start and end. A check with a device that hangs ends there.
+/* With the default options, where no device hangs and each takes almost as long as it may: GPUs are counted, and NVML
+ * watches them; products and memory have a device opened once each, speed for each measurement, and have 2, 4 and 2 s
+ * of work; NVML answers; a folder is written to; a second or two in which processes start and end. A check with a
+ * device that hangs ends there.
  */
 enum {
-	WLB_CHECK_NODE_MOST_S = 2 * WLB_CHECK_GPU_ANSWER_S + (2 + WLB_CHECK_MEASUREMENTS) * WLB_CHECK_OPEN_GPU_S +
+	WLB_CHECK_NODE_MOST_S = 3 * WLB_CHECK_GPU_ANSWER_S + (2 + WLB_CHECK_MEASUREMENTS) * WLB_CHECK_OPEN_GPU_S +
 	                        WLB_CHECK_LATE * (2 + 4 + 2 * WLB_CHECK_MEASUREMENTS) + WLB_CHECK_FOLDER_ANSWER_S + 4 +
 	                        2
 };

@@ -6,7 +6,7 @@
 #include "worker/check_node/calibrated.h"
 #include "worker/check_node/disk.h"
 #include "worker/check_node/exact.h"
-#include "worker/check_node/gpu_state.h"
+#include "worker/check_node/gpu_watch.h"
 #include "worker/check_node/gpus.h"
 #include "worker/check_node/link_measure.h"
 #include "worker/check_node/link_serve.h"
@@ -86,24 +86,35 @@ static int find_devices(const struct wlb_check_options *options, struct wlb_plac
 	return wlb_places_of_gpus(gpus, devices, error);
 }
 
+static int check_places(const struct wlb_check_options *options, const struct wlb_places *devices,
+                        struct wlb_check_report *report, struct wlb_error *error)
+{
+	int rc = 0;
+	if ((options->checks & WLB_CHECK_PRODUCTS) != 0)
+		rc = wlb_check_exact(options, devices, seconds_of(options, WLB_CHECK_PRODUCTS), report, error);
+	if (rc == 0 && !report->hangs && (options->checks & WLB_CHECK_SPEED) != 0)
+		rc = check_speed(options, devices, report, error);
+	if (rc == 0 && !report->hangs && (options->checks & WLB_CHECK_MEMORY) != 0)
+		rc = wlb_check_memory(options, devices, seconds_of(options, WLB_CHECK_MEMORY), report, error);
+	return rc;
+}
+
+/* GPUs are watched while they work, and their state is asked for when they have worked. */
 static int check_devices(const struct wlb_check_options *options, struct wlb_check_report *report,
                          struct wlb_error *error)
 {
 	struct wlb_places devices = {0};
+	struct wlb_gpu_watch watch = {0};
 	int rc = find_devices(options, &devices, report, error);
-	unsigned checks = devices.count > 0 ? options->checks : 0;
-	if (rc == 0 && !report->hangs && (checks & WLB_CHECK_PRODUCTS) != 0)
-		rc = wlb_check_exact(options, &devices, seconds_of(options, WLB_CHECK_PRODUCTS), report, error);
-	if (rc == 0 && !report->hangs && (checks & WLB_CHECK_SPEED) != 0)
-		rc = check_speed(options, &devices, report, error);
-	if (rc == 0 && !report->hangs && (checks & WLB_CHECK_MEMORY) != 0)
-		rc = wlb_check_memory(options, &devices, seconds_of(options, WLB_CHECK_MEMORY), report, error);
+	int is_watched = rc == 0 && !report->hangs && options->device == WLB_DEVICE_CUDA;
+	if (is_watched)
+		rc = wlb_gpu_watch_start(&watch, error);
+	if (rc == 0 && !report->hangs && devices.count > 0)
+		rc = check_places(options, &devices, report, error);
+	if (rc == 0 && !report->hangs && is_watched)
+		rc = wlb_check_xids(wlb_gpu_watch_end(&watch, report), report, error);
+	wlb_gpu_watch_free(&watch);
 	wlb_places_free(&devices);
-	/* Last, when the GPUs have worked. */
-	if (rc == 0 && !report->hangs && options->device == WLB_DEVICE_CUDA)
-		rc = wlb_check_gpu_state(report, error);
-	if (rc == 0 && options->device == WLB_DEVICE_CUDA)
-		rc = wlb_check_xids(report, error);
 	return rc;
 }
 

@@ -23,7 +23,7 @@ static char *results_of(const struct wlb_children *children)
 	return (char *)(children->list + children->count);
 }
 
-const void *wlb_child_result(const struct wlb_children *children, int index)
+void *wlb_child_result(const struct wlb_children *children, int index)
 {
 	return results_of(children) + (size_t)index * children->result_bytes;
 }
@@ -58,8 +58,7 @@ static void set_end(struct wlb_child *child, int status)
 		child->end = WLB_CHILD_REFUSED;
 }
 
-/* Takes the ends that there are; returns how many children have none yet. */
-static int reap(struct wlb_children *children)
+int wlb_children_left(struct wlb_children *children)
 {
 	int left = 0;
 	for (int i = 0; i < children->count; i++) {
@@ -76,7 +75,7 @@ static int reap(struct wlb_children *children)
 static void wait_for_all(struct wlb_children *children, const sigset_t *child, double until_s)
 {
 	double left_s;
-	while (reap(children) > 0 && (left_s = until_s - wlb_now_s()) > 0.0) {
+	while (wlb_children_left(children) > 0 && (left_s = until_s - wlb_now_s()) > 0.0) {
 		time_t whole_s = (time_t)left_s;
 		struct timespec wait = {whole_s, (long)(1e9 * (left_s - (double)whole_s))};
 		sigtimedwait(child, NULL, &wait);
@@ -92,18 +91,15 @@ static void kill_late(struct wlb_children *children)
 		}
 }
 
-static int start_all(struct wlb_children *children, wlb_child_work *work, const void *context, const sigset_t *mask,
-                     struct wlb_error *error)
+static int start_all(struct wlb_children *children, wlb_child_work *work, const void *context, struct wlb_error *error)
 {
 	for (int i = 0; i < children->count; i++) {
 		pid_t pid = fork();
 		if (pid < 0)
 			return wlb_fail(error, "process %d of %d cannot be started: %s; raise the limit of processes",
 			                i + 1, children->count, strerror(errno));
-		if (pid == 0) {
-			sigprocmask(SIG_SETMASK, mask, NULL);
+		if (pid == 0)
 			work_and_exit(children, i, work, context);
-		}
 		children->list[i].pid = pid;
 	}
 	return 0;
@@ -123,23 +119,34 @@ static int map(struct wlb_children *children, int count, size_t result_bytes, st
 	return 0;
 }
 
-int wlb_children_run(struct wlb_children *children, int count, size_t result_bytes, wlb_child_work *work,
-                     const void *context, double limit_s, struct wlb_error *error)
+int wlb_children_start(struct wlb_children *children, int count, size_t result_bytes, wlb_child_work *work,
+                       const void *context, struct wlb_error *error)
 {
-	sigset_t child, before;
-	*children = (struct wlb_children){.limit_s = limit_s};
+	*children = (struct wlb_children){0};
 	if (map(children, count, result_bytes, error) < 0)
 		return -1;
 	signal(SIGCHLD, SIG_DFL); /* where it was ignored the kernel would discard the ends */
+	return start_all(children, work, context, error);
+}
+
+void wlb_children_finish(struct wlb_children *children, double limit_s)
+{
+	sigset_t child, before;
+	children->limit_s = limit_s;
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &child, &before);
-	int rc = start_all(children, work, context, &before, error);
-	if (rc == 0)
-		wait_for_all(children, &child, wlb_now_s() + limit_s);
+	wait_for_all(children, &child, wlb_now_s() + limit_s);
 	kill_late(children);
 	wait_for_all(children, &child, wlb_now_s() + KILLED_S);
 	sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
+int wlb_children_run(struct wlb_children *children, int count, size_t result_bytes, wlb_child_work *work,
+                     const void *context, double limit_s, struct wlb_error *error)
+{
+	int rc = wlb_children_start(children, count, result_bytes, work, context, error);
+	wlb_children_finish(children, rc == 0 ? limit_s : 0.0);
 	return rc;
 }
 

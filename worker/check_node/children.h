@@ -40,9 +40,20 @@ typedef int wlb_child_work(int index, const void *context, void *result, struct 
  * started; wlb_children_free in any case. */
 int wlb_children_run(struct wlb_children *children, int count, size_t result_bytes, wlb_child_work *work,
                      const void *context, double limit_s, struct wlb_error *error);
+
+/* The same in two parts, between which the caller may run other children. wlb_children_finish must be called before
+ * wlb_children_free, also where not all could be started. */
+int wlb_children_start(struct wlb_children *children, int count, size_t result_bytes, wlb_child_work *work,
+                       const void *context, struct wlb_error *error);
+void wlb_children_finish(struct wlb_children *children, double limit_s);
+
+/* Takes the ends that there are; returns how many children have none yet. */
+int wlb_children_left(struct wlb_children *children);
+
 void wlb_children_free(struct wlb_children *children);
 
-const void *wlb_child_result(const struct wlb_children *children, int index);
+/* The memory that a child shares with its parent. */
+void *wlb_child_result(const struct wlb_children *children, int index);
 
 /* Says in words how a child ended that is not done. */
 void wlb_child_describe(const struct wlb_children *children, int index, char *text, size_t size);

@@ -1,17 +1,8 @@
 #include "worker/check_node/gpu_state.h"
 
-#include "worker/check_node/bounds.h"
-#include "worker/check_node/children.h"
-#include "worker/check_node/nvml.h"
-#include "worker/check_node/place_children.h"
+#include <stdio.h>
 
-enum { GPUS_MOST = 64, LINKS_MOST = 18 };
-
-struct result {
-	int loaded; /* 0: there is no NVML, for which the child refuses */
-	int gpus, faulty;
-	char fault[160]; /* the first */
-};
+enum { LINKS_MOST = 18 };
 
 /* What there is to know of a GPU. */
 struct state {
@@ -80,72 +71,24 @@ static void judge_state(const struct state *state, int links, char *fault, size_
 		snprintf(fault, size, "%d links of NVLink are active, of another GPU %d", state->links, links);
 }
 
-static void add_fault(struct result *result, unsigned gpu, const char *fault)
+static void add_fault(struct wlb_gpu_states *states, unsigned gpu, const char *fault)
 {
-	if (*fault != '\0' && result->faulty++ == 0)
-		snprintf(result->fault, sizeof(result->fault), "gpu %u: %.130s", gpu, fault);
+	if (*fault != '\0' && states->faulty++ == 0)
+		snprintf(states->fault, sizeof(states->fault), "gpu %u: %.130s", gpu, fault);
 }
 
-static void judge_all(const struct wlb_nvml *nvml, unsigned count, struct result *result)
+void wlb_gpu_states_read(const struct wlb_nvml *nvml, unsigned count, struct wlb_gpu_states *states)
 {
-	struct state states[GPUS_MOST];
+	struct state list[WLB_NVML_GPUS_MOST];
 	char fault[128];
 	int links = 0;
+	*states = (struct wlb_gpu_states){.gpus = (int)count};
 	for (unsigned gpu = 0; gpu < count; gpu++) {
-		states[gpu].refused = read_state(nvml, gpu, &states[gpu]);
-		links = states[gpu].links > links ? states[gpu].links : links;
+		list[gpu].refused = read_state(nvml, gpu, &list[gpu]);
+		links = list[gpu].links > links ? list[gpu].links : links;
 	}
 	for (unsigned gpu = 0; gpu < count; gpu++) {
-		judge_state(&states[gpu], links, fault, sizeof(fault));
-		add_fault(result, gpu, states[gpu].refused ? nvml->nvmlErrorString(states[gpu].refused) : fault);
+		judge_state(&list[gpu], links, fault, sizeof(fault));
+		add_fault(states, gpu, list[gpu].refused ? nvml->nvmlErrorString(list[gpu].refused) : fault);
 	}
-}
-
-static int ask(int index, const void *context, void *memory, struct wlb_error *error)
-{
-	struct result *result = memory;
-	struct wlb_nvml nvml;
-	unsigned count = 0;
-	(void)index, (void)context;
-	if (wlb_nvml_load(&nvml, error) < 0)
-		return -1;
-	result->loaded = 1;
-	int rc = nvml.nvmlInit_v2();
-	if (rc == WLB_NVML_DONE)
-		rc = nvml.nvmlDeviceGetCount_v2(&count);
-	if (rc != WLB_NVML_DONE)
-		return wlb_fail(error, "NVML: %s", nvml.nvmlErrorString(rc));
-	if (count > GPUS_MOST)
-		return wlb_fail(error, "NVML: has %u GPUs; %d at most can be checked", count, GPUS_MOST);
-	result->gpus = (int)count;
-	judge_all(&nvml, count, result);
-	return 0;
-}
-
-static void judge(const struct wlb_children *children, struct wlb_check_report *report)
-{
-	const struct result *result = wlb_child_result(children, 0);
-	char text[WLB_FINDING_BYTES];
-	if (children->list[0].end != WLB_CHILD_DONE) {
-		int absent = children->list[0].end == WLB_CHILD_REFUSED && !result->loaded;
-		wlb_child_describe(children, 0, text, sizeof(text));
-		wlb_report_add(report, "nvml", absent ? WLB_CHECK_NOT_CHECKED : WLB_CHECK_FAILED, "%s", text);
-		report->hangs = children->list[0].end == WLB_CHILD_LATE;
-	} else if (result->faulty > 0) {
-		wlb_report_add(report, "nvml", WLB_CHECK_FAILED, "%s%s", result->fault,
-		               wlb_others_text(result->faulty).text);
-	} else {
-		wlb_report_add(report, "nvml", WLB_CHECK_OK,
-		               "%d GPUs: memory, clocks and NVLink are well, as far as they tell", result->gpus);
-	}
-}
-
-int wlb_check_gpu_state(struct wlb_check_report *report, struct wlb_error *error)
-{
-	struct wlb_children children = {0};
-	int rc = wlb_children_run(&children, 1, sizeof(struct result), ask, NULL, WLB_CHECK_GPU_ANSWER_S, error);
-	if (rc == 0)
-		judge(&children, report);
-	wlb_children_free(&children);
-	return rc;
 }

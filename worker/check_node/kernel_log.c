@@ -71,9 +71,9 @@ static ssize_t read_record(struct wlb_kernel_log *log, struct wlb_error *error)
 			return 0;
 		/* EPIPE: the record was overwritten before it was read; the next read returns one that is there. */
 		if (errno != EPIPE && errno != EINTR)
-			return wlb_fail(error, "the kernel's log: %s", strerror(errno));
+			return wlb_fail(error, "the log of the kernel: %s", strerror(errno));
 	}
-	return wlb_fail(error, "the kernel's log has more records than are read");
+	return wlb_fail(error, "the log of the kernel has more records than are read");
 }
 
 int wlb_kernel_log_next(struct wlb_kernel_log *log, struct wlb_kernel_record *record, struct wlb_error *error)

@@ -11,7 +11,11 @@ enum {
 	WLB_NVML_NOT_SUPPORTED = 3,
 	WLB_NVML_NO_PERMISSION = 4,
 	WLB_NVML_FUNCTION_NOT_FOUND = 13,
+	WLB_NVML_UNKNOWN = 999,
 };
+
+/* GPUs of a node, at most. */
+enum { WLB_NVML_GPUS_MOST = 64 };
 
 enum { WLB_NVML_UNCORRECTED = 1, WLB_NVML_SINCE_DRIVER_LOAD = 0 };
 
@@ -23,7 +27,25 @@ enum {
 	WLB_NVML_POWER_BRAKE = 0x80,
 };
 
-struct wlb_nvml_gpu; /* nvmlDevice_t points to one */
+/* The kind of event that is an Xid error. */
+enum { WLB_NVML_XID = 0x08 };
+
+struct wlb_nvml_gpu;    /* nvmlDevice_t points to one */
+struct wlb_nvml_events; /* nvmlEventSet_t points to one */
+
+/* nvmlEventData_t */
+struct wlb_nvml_event {
+	struct wlb_nvml_gpu *gpu;
+	unsigned long long kind, xid;
+	unsigned gpu_instance, compute_instance;
+};
+
+/* nvmlPciInfo_t */
+struct wlb_nvml_pci {
+	char legacy_name[16];
+	unsigned domain, bus, device, device_id, subsystem_id;
+	char name[32];
+};
 
 /* result, name, arguments */
 #define WLB_NVML_FUNCTIONS(_)                                                                                          \
@@ -37,7 +59,12 @@ struct wlb_nvml_gpu; /* nvmlDevice_t points to one */
 	  (struct wlb_nvml_gpu * gpu, unsigned *corrected, unsigned *uncorrected, unsigned *pending,                   \
 	   unsigned *failed))                                                                                          \
 	_(int, nvmlDeviceGetCurrentClocksThrottleReasons, (struct wlb_nvml_gpu * gpu, unsigned long long *reasons))    \
-	_(int, nvmlDeviceGetNvLinkState, (struct wlb_nvml_gpu * gpu, unsigned link, int *active))
+	_(int, nvmlDeviceGetNvLinkState, (struct wlb_nvml_gpu * gpu, unsigned link, int *active))                      \
+	_(int, nvmlDeviceGetPciInfo_v3, (struct wlb_nvml_gpu * gpu, struct wlb_nvml_pci * pci))                        \
+	_(int, nvmlEventSetCreate, (struct wlb_nvml_events * *set))                                                    \
+	_(int, nvmlDeviceRegisterEvents,                                                                               \
+	  (struct wlb_nvml_gpu * gpu, unsigned long long kinds, struct wlb_nvml_events *set))                          \
+	_(int, nvmlEventSetWait_v2, (struct wlb_nvml_events * set, struct wlb_nvml_event * event, unsigned wait_ms))
 
 struct wlb_nvml {
 #define WLB_NVML_MEMBER(result, name, arguments) result(*name) arguments;

@@ -73,22 +73,31 @@ static int read_log(int index, const void *context, void *memory, struct wlb_err
 	return rc;
 }
 
-int wlb_check_xids(struct wlb_check_report *report, struct wlb_error *error)
+static void report_log(const struct wlb_children *children, const struct wlb_watched_xids *watched,
+                       const struct wlb_xid_list *list, struct wlb_check_report *report)
+{
+	char reason[WLB_FINDING_BYTES];
+	if (children->list[0].end != WLB_CHILD_DONE) {
+		wlb_child_describe(children, 0, reason, sizeof(reason));
+		wlb_report_add(report, "xid", WLB_CHECK_NOT_CHECKED,
+		               "the log of the kernel is not readable: %.200s; %s", reason,
+		               watched->gpus > 0 ? "errors during this check alone are known"
+		                                 : "NVML does not tell of errors either");
+	} else if (list->count == 0) {
+		wlb_report_add(report, "xid", WLB_CHECK_OK,
+		               "none in the log of the kernel since the driver was loaded");
+	}
+}
+
+int wlb_check_xids(const struct wlb_watched_xids *watched, struct wlb_check_report *report, struct wlb_error *error)
 {
 	struct wlb_children children = {0};
-	char reason[WLB_FINDING_BYTES];
 	int rc = wlb_children_run(&children, 1, sizeof(struct wlb_xid_list), read_log, NULL, READ_S, error);
 	if (rc == 0) {
-		const struct wlb_xid_list *list = wlb_child_result(&children, 0);
+		struct wlb_xid_list *list = wlb_child_result(&children, 0);
+		wlb_xid_list_join(list, &watched->list);
 		wlb_xids_judge(list, wlb_now_s(), report);
-		if (children.list[0].end != WLB_CHILD_DONE) {
-			wlb_child_describe(&children, 0, reason, sizeof(reason));
-			wlb_report_add(report, "xid", WLB_CHECK_NOT_CHECKED, "the kernel's log is not readable: %.200s",
-			               reason);
-		} else if (list->count == 0) {
-			wlb_report_add(report, "xid", WLB_CHECK_OK,
-			               "none in the kernel's log since the driver was loaded");
-		}
+		report_log(&children, watched, list, report);
 	}
 	wlb_children_free(&children);
 	return rc;

@@ -29,6 +29,18 @@ void wlb_xid_list_add(struct wlb_xid_list *list, const struct wlb_xid *xid, doub
 		entry->fault = (struct wlb_xid_time){0};
 }
 
+void wlb_xid_list_join(struct wlb_xid_list *list, const struct wlb_xid_list *newer)
+{
+	for (int i = 0; i < newer->count; i++) {
+		struct wlb_xid_gpu *entry = find(list, &newer->gpus[i].gpu);
+		if (entry == NULL)
+			continue;
+		entry->newest = newer->gpus[i].newest;
+		if (newer->gpus[i].fault.number != 0)
+			entry->fault = newer->gpus[i].fault;
+	}
+}
+
 int wlb_xid_list_read(struct wlb_xid_list *list, struct wlb_kernel_log *log, struct wlb_error *error)
 {
 	struct wlb_kernel_record record;

@@ -27,6 +27,9 @@ struct wlb_xid_list {
 /* Adds an error, which is newer than those in the list. Errors of a GPU for which there is no place are left out. */
 void wlb_xid_list_add(struct wlb_xid_list *list, const struct wlb_xid *xid, double at_s);
 
+/* Adds those of another list, which are newer. */
+void wlb_xid_list_join(struct wlb_xid_list *list, const struct wlb_xid_list *newer);
+
 /* Adds the errors in the log; where the log says that the driver was loaded, the list begins anew. Returns -1 with the
  * reason where the log was not read to its end; the list has what was read. */
 int wlb_xid_list_read(struct wlb_xid_list *list, struct wlb_kernel_log *log, struct wlb_error *error);

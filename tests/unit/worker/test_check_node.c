@@ -12,6 +12,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -128,6 +129,41 @@ static void each_end_of_a_child_is_told(void **state)
 	assert_described(&children, EXITS, WLB_CHILD_BROKEN, "exit code 9");
 	assert_described(&children, HANGS, WLB_CHILD_LATE, "no answer within 1.0 s");
 	wlb_children_free(&children);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* none is left */
+}
+
+static int wait_to_be_told(int index, const void *context, void *result, struct wlb_error *error)
+{
+	(void)index, (void)context, (void)error;
+	atomic_int *told = result;
+	while (atomic_load(told) == 0)
+		usleep(1000);
+	atomic_store(told, 2);
+	return 0;
+}
+
+/* One process waits for its parent while others begin and end. */
+static void children_run_beside_others(void **state)
+{
+	(void)state;
+	struct wlb_children waiting, hanging, others;
+	struct wlb_error error;
+	const double base = 1.0;
+	assert_int_equal(wlb_children_start(&waiting, 1, sizeof(atomic_int), wait_to_be_told, NULL, &error), 0);
+	assert_int_equal(wlb_children_start(&hanging, 1, sizeof(atomic_int), wait_to_be_told, NULL, &error), 0);
+	assert_int_equal(wlb_children_run(&others, 1, sizeof(double), work, &base, 10.0, &error), 0);
+	assert_int_equal(others.list[0].end, WLB_CHILD_DONE);
+	assert_int_equal(wlb_children_left(&waiting), 1);
+	atomic_store((atomic_int *)wlb_child_result(&waiting, 0), 1);
+	wlb_children_finish(&waiting, 10.0);
+	assert_int_equal(waiting.list[0].end, WLB_CHILD_DONE);
+	assert_int_equal(*(int *)wlb_child_result(&waiting, 0), 2);
+	assert_int_equal(wlb_children_left(&waiting), 0);
+	wlb_children_finish(&hanging, 0.05);
+	assert_described(&hanging, 0, WLB_CHILD_LATE, "no answer within 0.1 s");
+	wlb_children_free(&waiting);
+	wlb_children_free(&hanging);
+	wlb_children_free(&others);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* none is left */
 }
 
@@ -290,6 +326,7 @@ int main(void)
 		cmocka_unit_test(results_do_not_depend_on_the_order_of_sums),
 		cmocka_unit_test(one_bit_of_difference_is_named),
 		cmocka_unit_test(each_end_of_a_child_is_told),
+		cmocka_unit_test(children_run_beside_others),
 		cmocka_unit_test(members_hold_no_file_of_the_caller),
 		cmocka_unit_test(few_disturbed_pieces_do_not_change_the_median),
 		cmocka_unit_test(the_fast_tenth_is_that_of_undisturbed_pieces),

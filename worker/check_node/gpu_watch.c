@@ -1,0 +1,117 @@
+#include "worker/check_node/gpu_watch.h"
+
+#include <stdatomic.h>
+#include <time.h>
+
+#include "common/seconds.h"
+#include "worker/check_node/bounds.h"
+#include "worker/check_node/gpu_state.h"
+#include "worker/check_node/nvml.h"
+#include "worker/check_node/place_children.h"
+#include "worker/check_node/xid_events.h"
+
+enum { POLL_NS = 5000000 };
+
+/* What the process does: it asks for the state when it is told to. */
+enum { STARTS, WATCHES, ASKS };
+
+struct shared {
+	atomic_int stage;
+	int loaded; /* 0: there is no NVML, for which the process refuses */
+	struct wlb_gpu_states states;
+	struct wlb_watched_xids xids;
+};
+
+static void pause_briefly(void)
+{
+	nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
+}
+
+static int open_nvml(struct wlb_nvml *nvml, int *loaded, unsigned *count, struct wlb_error *error)
+{
+	if (wlb_nvml_load(nvml, error) < 0)
+		return -1;
+	*loaded = 1;
+	int rc = nvml->nvmlInit_v2();
+	if (rc == WLB_NVML_DONE)
+		rc = nvml->nvmlDeviceGetCount_v2(count);
+	if (rc != WLB_NVML_DONE)
+		return wlb_fail(error, "NVML: %s", nvml->nvmlErrorString(rc));
+	if (*count > WLB_NVML_GPUS_MOST)
+		return wlb_fail(error, "NVML: has %u GPUs; %d at most can be checked", *count, WLB_NVML_GPUS_MOST);
+	return 0;
+}
+
+static int watch(int index, const void *context, void *memory, struct wlb_error *error)
+{
+	struct shared *shared = memory;
+	struct wlb_xid_events events;
+	struct wlb_nvml nvml;
+	unsigned count = 0;
+	(void)index, (void)context;
+	if (open_nvml(&nvml, &shared->loaded, &count, error) < 0)
+		return -1;
+	wlb_xid_events_begin(&events, &nvml, count);
+	shared->xids.gpus = events.count;
+	atomic_store(&shared->stage, WATCHES);
+	while (atomic_load(&shared->stage) != ASKS)
+		pause_briefly();
+	wlb_gpu_states_read(&nvml, count, &shared->states);
+	wlb_xid_events_take(&events, &nvml, &shared->xids.list);
+	return 0;
+}
+
+static struct shared *shared_of(const struct wlb_gpu_watch *watch)
+{
+	return wlb_child_result(&watch->children, 0);
+}
+
+static int is_starting(struct wlb_gpu_watch *watch)
+{
+	return atomic_load(&shared_of(watch)->stage) == STARTS && wlb_children_left(&watch->children) > 0;
+}
+
+int wlb_gpu_watch_start(struct wlb_gpu_watch *w, struct wlb_error *error)
+{
+	if (wlb_children_start(&w->children, 1, sizeof(struct shared), watch, NULL, error) < 0)
+		return -1;
+	for (double until_s = wlb_now_s() + WLB_CHECK_GPU_ANSWER_S; is_starting(w) && wlb_now_s() < until_s;)
+		pause_briefly();
+	return 0;
+}
+
+static void report_states(const struct wlb_children *children, const struct shared *shared,
+                          struct wlb_check_report *report)
+{
+	const struct wlb_gpu_states *states = &shared->states;
+	char text[WLB_FINDING_BYTES];
+	if (children->list[0].end != WLB_CHILD_DONE) {
+		int absent = children->list[0].end == WLB_CHILD_REFUSED && !shared->loaded;
+		wlb_child_describe(children, 0, text, sizeof(text));
+		wlb_report_add(report, "nvml", absent ? WLB_CHECK_NOT_CHECKED : WLB_CHECK_FAILED, "%s", text);
+		report->hangs = report->hangs || children->list[0].end == WLB_CHILD_LATE;
+	} else if (states->faulty > 0) {
+		wlb_report_add(report, "nvml", WLB_CHECK_FAILED, "%s%s", states->fault,
+		               wlb_others_text(states->faulty).text);
+	} else {
+		wlb_report_add(report, "nvml", WLB_CHECK_OK,
+		               "%d GPUs: memory, clocks and NVLink are well, as far as they tell", states->gpus);
+	}
+}
+
+const struct wlb_watched_xids *wlb_gpu_watch_end(struct wlb_gpu_watch *watch, struct wlb_check_report *report)
+{
+	struct shared *shared = shared_of(watch);
+	double limit_s = is_starting(watch) ? 0.0 : WLB_CHECK_GPU_ANSWER_S; /* it has had that time already */
+	atomic_store(&shared->stage, ASKS);
+	wlb_children_finish(&watch->children, limit_s);
+	watch->children.limit_s = WLB_CHECK_GPU_ANSWER_S;
+	report_states(&watch->children, shared, report);
+	return &shared->xids;
+}
+
+void wlb_gpu_watch_free(struct wlb_gpu_watch *watch)
+{
+	wlb_children_finish(&watch->children, 0.0);
+	wlb_children_free(&watch->children);
+}

@@ -1,0 +1,29 @@
+/* Watches the GPUs of the node by NVML, in a process of its own, while they are checked. */
+#ifndef WORKER_CHECK_NODE_GPU_WATCH_H
+#define WORKER_CHECK_NODE_GPU_WATCH_H
+
+#include "worker/check_node/children.h"
+#include "worker/check_node/report.h"
+#include "worker/check_node/xid_list.h"
+
+struct wlb_gpu_watch {
+	struct wlb_children children;
+};
+
+/* The errors during the watch. */
+struct wlb_watched_xids {
+	int gpus; /* of which NVML tells */
+	struct wlb_xid_list list;
+};
+
+/* Starts the process and waits until it watches, 60 s at most; a node without NVML is no error. Returns -1 with the
+ * reason where no process can be started. wlb_gpu_watch_free in any case. */
+int wlb_gpu_watch_start(struct wlb_gpu_watch *watch, struct wlb_error *error);
+
+/* Has the process ask for the state of the GPUs, 60 s at most, and ends it. Adds the finding "nvml", and returns the
+ * errors, which are valid until wlb_gpu_watch_free. */
+const struct wlb_watched_xids *wlb_gpu_watch_end(struct wlb_gpu_watch *watch, struct wlb_check_report *report);
+
+void wlb_gpu_watch_free(struct wlb_gpu_watch *watch);
+
+#endif
