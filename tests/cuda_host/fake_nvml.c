@@ -1,6 +1,7 @@
-/* A libnvidia-ml.so.1 of two GPUs with 18 links of NVLink each, of which NVML_FAULT says what is wrong with the second:
- * ecc, pending, failed, heat, power, link, lost, or "xid N": it has this Xid error 0.15 s after NVML was asked to tell
- * of such errors. */
+/* A libnvidia-ml.so.1 of two GPUs, or the first alone where NVML_GPUS is 1, with 18 links of NVLink each, of which
+ * NVML_FAULT says what is wrong with the second: ecc, pending, failed, heat, power, link, lost, fabric_status,
+ * fabric_bandwidth, fabric_route; of both: links, as of cards without a bridge, fabric_progress, no_fabric,
+ * fabric_version; or "xid N": it has this Xid error 0.15 s after NVML was asked to tell of such errors. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,11 @@ static int is(const struct gpu *gpu, const char *fault)
 	return gpu->index == 1 && named != NULL && strcmp(named, fault) == 0;
 }
 
+static int of_both(const char *fault)
+{
+	return is(&gpus[1], fault);
+}
+
 int nvmlInit_v2(void);
 int nvmlInit_v2(void)
 {
@@ -36,7 +42,7 @@ const char *nvmlErrorString(int result)
 int nvmlDeviceGetCount_v2(unsigned *count);
 int nvmlDeviceGetCount_v2(unsigned *count)
 {
-	*count = 2;
+	*count = getenv("NVML_GPUS") != NULL ? (unsigned)atoi(getenv("NVML_GPUS")) : 2;
 	return 0;
 }
 
@@ -75,8 +81,32 @@ int nvmlDeviceGetCurrentClocksThrottleReasons(struct gpu *gpu, unsigned long lon
 int nvmlDeviceGetNvLinkState(struct gpu *gpu, unsigned link, int *active);
 int nvmlDeviceGetNvLinkState(struct gpu *gpu, unsigned link, int *active)
 {
-	*active = link < 18 && !(is(gpu, "link") && link == 7);
+	*active = link < 18 && !(is(gpu, "link") && link == 7) && !of_both("links");
 	return link < 18 ? 0 : 2;
+}
+
+/* nvmlGpuFabricInfo_v2_t */
+struct fabric {
+	unsigned version;
+	unsigned char cluster[16];
+	int status;
+	unsigned clique;
+	unsigned char state;
+	unsigned health;
+};
+
+_Static_assert(sizeof(struct fabric) == 36, "as in nvml.h of CUDA 13");
+
+/* Of a health, 1 is a fault and 2 none. */
+int nvmlDeviceGetGpuFabricInfoV(struct gpu *gpu, struct fabric *fabric);
+int nvmlDeviceGetGpuFabricInfoV(struct gpu *gpu, struct fabric *fabric)
+{
+	if (fabric->version != 0x2000024 || of_both("fabric_version"))
+		return 25;
+	fabric->state = of_both("no_fabric") || of_both("links") ? 0 : of_both("fabric_progress") ? 2 : 3;
+	fabric->status = is(gpu, "fabric_status") || fabric->state != 3 ? 999 : 0;
+	fabric->health = (is(gpu, "fabric_bandwidth") ? 1 : 2) | (is(gpu, "fabric_route") ? 1 : 2) << 4;
+	return 0;
 }
 
 /* nvmlPciInfo_t */

@@ -108,7 +108,7 @@ static int check_devices(const struct wlb_check_options *options, struct wlb_che
 	int rc = find_devices(options, &devices, report, error);
 	int is_watched = rc == 0 && !report->hangs && options->device == WLB_DEVICE_CUDA;
 	if (is_watched)
-		rc = wlb_gpu_watch_start(&watch, error);
+		rc = wlb_gpu_watch_start(&watch, options->nvlinks, error);
 	if (rc == 0 && !report->hangs && devices.count > 0)
 		rc = check_places(options, &devices, report, error);
 	if (rc == 0 && !report->hangs && is_watched)

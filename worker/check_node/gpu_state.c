@@ -2,13 +2,14 @@
 
 #include <stdio.h>
 
-enum { LINKS_MOST = 18 };
+enum { LINKS_MOST = 36 };
 
 /* What there is to know of a GPU. */
 struct state {
 	unsigned long long ecc, throttled;
 	unsigned rows_pending, rows_failed;
-	int links;   /* of NVLink that are active */
+	int links, active; /* of NVLink, and those that are active */
+	struct wlb_nvml_fabric fabric;
 	int refused; /* the result of NVML where the GPU does not answer */
 };
 
@@ -21,6 +22,27 @@ static int answered(int rc)
 	                       rc == WLB_NVML_FUNCTION_NOT_FOUND
 	               ? 0
 	               : -1;
+}
+
+static int read_links(const struct wlb_nvml *nvml, struct wlb_nvml_gpu *gpu, struct state *state)
+{
+	for (unsigned link = 0; link < LINKS_MOST; link++) {
+		int active = 0, rc = nvml->nvmlDeviceGetNvLinkState(gpu, link, &active);
+		if (answered(rc) < 0)
+			return rc;
+		state->links += answered(rc) == 1;
+		state->active += answered(rc) == 1 && active == 1;
+	}
+	return WLB_NVML_DONE;
+}
+
+/* No answer means that there is none: a GPU that does not answer at all is found by other calls. */
+static void read_fabric(const struct wlb_nvml *nvml, struct wlb_nvml_gpu *gpu, struct wlb_nvml_fabric *fabric)
+{
+	*fabric = (struct wlb_nvml_fabric){.version = sizeof(*fabric) | 2u << 24};
+	if (nvml->nvmlDeviceGetGpuFabricInfoV == NULL ||
+	    nvml->nvmlDeviceGetGpuFabricInfoV(gpu, fabric) != WLB_NVML_DONE)
+		fabric->state = WLB_NVML_FABRIC_NONE;
 }
 
 /* Reads the state; returns the result of NVML where the GPU does not answer, else WLB_NVML_DONE. */
@@ -41,18 +63,40 @@ static int read_state(const struct wlb_nvml *nvml, unsigned index, struct state 
 	rc = nvml->nvmlDeviceGetCurrentClocksThrottleReasons(gpu, &state->throttled);
 	if (answered(rc) < 0)
 		return rc;
-	for (unsigned link = 0; link < LINKS_MOST; link++) {
-		int active = 0;
-		rc = nvml->nvmlDeviceGetNvLinkState(gpu, link, &active);
-		if (answered(rc) < 0)
-			return rc;
-		state->links += answered(rc) == 1 && active == 1;
-	}
-	return WLB_NVML_DONE;
+	read_fabric(nvml, gpu, &state->fabric);
+	return read_links(nvml, gpu, state);
 }
 
-/* Writes what is wrong with the GPU; "" where nothing is. `links` are active on the GPU that has most. */
-static void judge_state(const struct state *state, int links, char *fault, size_t size)
+static int is_bad(unsigned health, int shift)
+{
+	return ((health >> shift) & WLB_NVML_HEALTH_MASK) == WLB_NVML_HEALTH_BAD;
+}
+
+/* Writes what is wrong with the GPU's place among the switches of NVLink; "" where it is at none, or nothing is. A GPU
+ * that is alone on its node may not be registered, as in a virtual machine with one GPU of eight. */
+static void judge_fabric(const struct wlb_nvml *nvml, const struct wlb_nvml_fabric *fabric, unsigned gpus, char *fault,
+                         size_t size)
+{
+	*fault = '\0';
+	if (fabric->state == WLB_NVML_FABRIC_NONE)
+		return;
+	if (fabric->state != WLB_NVML_FABRIC_COMPLETED) {
+		if (gpus > 1)
+			snprintf(fault, size,
+			         "not registered with the switches of NVLink (state %d); does Fabric Manager run?",
+			         fabric->state);
+	} else if (fabric->status != WLB_NVML_DONE) {
+		snprintf(fault, size, "registration with the switches of NVLink failed: %s",
+		         nvml->nvmlErrorString(fabric->status));
+	} else if (is_bad(fabric->health, WLB_NVML_BANDWIDTH_SHIFT)) {
+		snprintf(fault, size, "the switches of NVLink have less bandwidth for it than they should");
+	} else if (is_bad(fabric->health, WLB_NVML_ROUTE_SHIFT)) {
+		snprintf(fault, size, "its route through the switches of NVLink is unhealthy");
+	}
+}
+
+/* Writes what is wrong with the memory or the clock; "" where nothing is. */
+static void judge_chip(const struct state *state, char *fault, size_t size)
 {
 	const unsigned long long held =
 		WLB_NVML_HARDWARE_SLOWDOWN | WLB_NVML_HEAT | WLB_NVML_HARDWARE_HEAT | WLB_NVML_POWER_BRAKE;
@@ -67,8 +111,17 @@ static void judge_state(const struct state *state, int links, char *fault, size_
 		snprintf(fault, size, "its clock is held back (%s, reasons 0x%llx)",
 		         state->throttled & (WLB_NVML_HEAT | WLB_NVML_HARDWARE_HEAT) ? "heat" : "power supply",
 		         state->throttled);
-	else if (state->links < links)
-		snprintf(fault, size, "%d links of NVLink are active, of another GPU %d", state->links, links);
+}
+
+/* Writes what is wrong with the links; "" where nothing is. `most` are active on the GPU that has most. */
+static void judge_links(const struct state *state, int most, int expected, char *fault, size_t size)
+{
+	*fault = '\0';
+	if (state->active < expected)
+		snprintf(fault, size, "%d links of NVLink are active, not %d as --nvlinks says", state->active,
+		         expected);
+	else if (state->active < most)
+		snprintf(fault, size, "%d links of NVLink are active, of another GPU %d", state->active, most);
 }
 
 static void add_fault(struct wlb_gpu_states *states, unsigned gpu, const char *fault)
@@ -77,18 +130,22 @@ static void add_fault(struct wlb_gpu_states *states, unsigned gpu, const char *f
 		snprintf(states->fault, sizeof(states->fault), "gpu %u: %.130s", gpu, fault);
 }
 
-void wlb_gpu_states_read(const struct wlb_nvml *nvml, unsigned count, struct wlb_gpu_states *states)
+void wlb_gpu_states_read(const struct wlb_nvml *nvml, unsigned count, int nvlinks, struct wlb_gpu_states *states)
 {
 	struct state list[WLB_NVML_GPUS_MOST];
 	char fault[128];
-	int links = 0;
 	*states = (struct wlb_gpu_states){.gpus = (int)count};
 	for (unsigned gpu = 0; gpu < count; gpu++) {
 		list[gpu].refused = read_state(nvml, gpu, &list[gpu]);
-		links = list[gpu].links > links ? list[gpu].links : links;
+		states->links = list[gpu].links > states->links ? list[gpu].links : states->links;
+		states->active = list[gpu].active > states->active ? list[gpu].active : states->active;
 	}
 	for (unsigned gpu = 0; gpu < count; gpu++) {
-		judge_state(&list[gpu], links, fault, sizeof(fault));
+		judge_chip(&list[gpu], fault, sizeof(fault));
+		if (*fault == '\0')
+			judge_fabric(nvml, &list[gpu].fabric, count, fault, sizeof(fault));
+		if (*fault == '\0')
+			judge_links(&list[gpu], states->active, nvlinks, fault, sizeof(fault));
 		add_fault(states, gpu, list[gpu].refused ? nvml->nvmlErrorString(list[gpu].refused) : fault);
 	}
 }

@@ -48,7 +48,7 @@ static int watch(int index, const void *context, void *memory, struct wlb_error 
 	struct wlb_xid_events events;
 	struct wlb_nvml nvml;
 	unsigned count = 0;
-	(void)index, (void)context;
+	(void)index;
 	if (open_nvml(&nvml, &shared->loaded, &count, error) < 0)
 		return -1;
 	wlb_xid_events_begin(&events, &nvml, count);
@@ -56,7 +56,7 @@ static int watch(int index, const void *context, void *memory, struct wlb_error 
 	atomic_store(&shared->stage, WATCHES);
 	while (atomic_load(&shared->stage) != ASKS)
 		pause_briefly();
-	wlb_gpu_states_read(&nvml, count, &shared->states);
+	wlb_gpu_states_read(&nvml, count, *(const int *)context, &shared->states);
 	wlb_xid_events_take(&events, &nvml, &shared->xids.list);
 	return 0;
 }
@@ -71,9 +71,9 @@ static int is_starting(struct wlb_gpu_watch *watch)
 	return atomic_load(&shared_of(watch)->stage) == STARTS && wlb_children_left(&watch->children) > 0;
 }
 
-int wlb_gpu_watch_start(struct wlb_gpu_watch *w, struct wlb_error *error)
+int wlb_gpu_watch_start(struct wlb_gpu_watch *w, int nvlinks, struct wlb_error *error)
 {
-	if (wlb_children_start(&w->children, 1, sizeof(struct shared), watch, NULL, error) < 0)
+	if (wlb_children_start(&w->children, 1, sizeof(struct shared), watch, &nvlinks, error) < 0)
 		return -1;
 	for (double until_s = wlb_now_s() + WLB_CHECK_GPU_ANSWER_S; is_starting(w) && wlb_now_s() < until_s;)
 		pause_briefly();
@@ -93,9 +93,16 @@ static void report_states(const struct wlb_children *children, const struct shar
 	} else if (states->faulty > 0) {
 		wlb_report_add(report, "nvml", WLB_CHECK_FAILED, "%s%s", states->fault,
 		               wlb_others_text(states->faulty).text);
+	} else if (states->links > 0 && states->active == 0) {
+		wlb_report_add(
+			report, "nvml", WLB_CHECK_OK,
+			"%d GPU%s: memory and clocks are well, as far as they tell; none of their %d links of NVLink "
+			"is active",
+			states->gpus, states->gpus == 1 ? "" : "s", states->links);
 	} else {
 		wlb_report_add(report, "nvml", WLB_CHECK_OK,
-		               "%d GPUs: memory, clocks and NVLink are well, as far as they tell", states->gpus);
+		               "%d GPU%s: memory, clocks and NVLink are well, as far as they tell", states->gpus,
+		               states->gpus == 1 ? "" : "s");
 	}
 }
 

@@ -16,9 +16,10 @@ struct wlb_watched_xids {
 	struct wlb_xid_list list;
 };
 
-/* Starts the process and waits until it watches, 60 s at most; a node without NVML is no error. Returns -1 with the
- * reason where no process can be started. wlb_gpu_watch_free in any case. */
-int wlb_gpu_watch_start(struct wlb_gpu_watch *watch, struct wlb_error *error);
+/* Starts the process and waits until it watches, 60 s at most; a node without NVML is no error. A GPU is to have as
+ * many active links of NVLink as `nvlinks` at least. Returns -1 with the reason where no process can be started.
+ * wlb_gpu_watch_free in any case. */
+int wlb_gpu_watch_start(struct wlb_gpu_watch *watch, int nvlinks, struct wlb_error *error);
 
 /* Has the process ask for the state of the GPUs, 60 s at most, and ends it. Adds the finding "nvml", and returns the
  * errors, which are valid until wlb_gpu_watch_free. */

@@ -27,6 +27,15 @@ enum {
 	WLB_NVML_POWER_BRAKE = 0x80,
 };
 
+/* How far a GPU has been registered with the switches of NVLink, and parts of its health: 2 bits each. */
+enum {
+	WLB_NVML_FABRIC_NONE = 0,
+	WLB_NVML_FABRIC_NOT_STARTED = 1,
+	WLB_NVML_FABRIC_IN_PROGRESS = 2,
+	WLB_NVML_FABRIC_COMPLETED = 3,
+};
+enum { WLB_NVML_BANDWIDTH_SHIFT = 0, WLB_NVML_ROUTE_SHIFT = 4, WLB_NVML_HEALTH_MASK = 3, WLB_NVML_HEALTH_BAD = 1 };
+
 /* The kind of event that is an Xid error. */
 enum { WLB_NVML_XID = 0x08 };
 
@@ -38,6 +47,16 @@ struct wlb_nvml_event {
 	struct wlb_nvml_gpu *gpu;
 	unsigned long long kind, xid;
 	unsigned gpu_instance, compute_instance;
+};
+
+/* nvmlGpuFabricInfo_v2_t; `version` is its size and 2 << 24. */
+struct wlb_nvml_fabric {
+	unsigned version;
+	unsigned char cluster[16];
+	int status;
+	unsigned clique;
+	unsigned char state;
+	unsigned health;
 };
 
 /* nvmlPciInfo_t */
@@ -70,6 +89,8 @@ struct wlb_nvml {
 #define WLB_NVML_MEMBER(result, name, arguments) result(*name) arguments;
 	WLB_NVML_FUNCTIONS(WLB_NVML_MEMBER)
 #undef WLB_NVML_MEMBER
+	/* NULL where the driver is older than it (545). */
+	int (*nvmlDeviceGetGpuFabricInfoV)(struct wlb_nvml_gpu *gpu, struct wlb_nvml_fabric *fabric);
 };
 
 /* Loads the library. Returns -1 with the reason where there is none. */

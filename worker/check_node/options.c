@@ -27,6 +27,10 @@ static const struct wlb_option rows[] = {
          .choices = "float32|float64|bfloat16|auto", .initial = "auto"},
 	{WLB_OPTION(INT, "gpus", FIELD(gpus), "N", "with --device cuda: fewer GPUs fail; 0: one at least"), .max = 1024,
          .initial = "0"},
+	{WLB_OPTION(INT, "nvlinks", FIELD(nvlinks), "N",
+                    "with --device cuda: a GPU with fewer active links of NVLink fails; 0: one with fewer than another "
+                    "GPU of the node"),
+         .max = 36, .initial = "0"},
 	{WLB_OPTION(TEXT, "machine", FIELD(machine), "NAME|FILE",
                     "the machine file of 'wlb calibrate' with which speeds are compared (default: WLB_MACHINE, else "
                     "machine = of wlb.conf)")},

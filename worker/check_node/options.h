@@ -26,6 +26,7 @@ struct wlb_check_options {
 	int device;                   /* enum wlb_device_kind */
 	int dtype;                    /* enum wlb_dtype; WLB_DTYPE_AUTO until it is chosen */
 	int gpus;                     /* that the node must have; 0: any number */
+	int nvlinks;                  /* of a GPU that must be active; 0: as many as of the GPU that has most */
 	int threads;                  /* of a rank in the calibration; 0: the CPUs divided by the machine's ranks */
 	double seconds;               /* that products, speed and memory take together */
 	double slower_than;           /* of products and processor time */

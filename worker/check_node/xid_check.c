@@ -81,7 +81,7 @@ static void report_log(const struct wlb_children *children, const struct wlb_wat
 		wlb_child_describe(children, 0, reason, sizeof(reason));
 		wlb_report_add(report, "xid", WLB_CHECK_NOT_CHECKED,
 		               "the log of the kernel is not readable: %.200s; %s", reason,
-		               watched->gpus > 0 ? "errors during this check alone are known"
+		               watched->gpus > 0 ? "NVML tells of errors during this check"
 		                                 : "NVML does not tell of errors either");
 	} else if (list->count == 0) {
 		wlb_report_add(report, "xid", WLB_CHECK_OK,
