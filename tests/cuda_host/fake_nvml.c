@@ -1,6 +1,6 @@
 /* A libnvidia-ml.so.1 of two GPUs, or the first alone where NVML_GPUS is 1, with 18 links of NVLink each, of which
  * NVML_FAULT says what is wrong with the second: ecc, pending, failed, heat, power, link, lost, fabric_status,
- * fabric_bandwidth, fabric_route; of both: links, as of cards without a bridge, fabric_progress, no_fabric,
+ * fabric_bandwidth, fabric_route, reset; of both: links, as of cards without a bridge, fabric_progress, no_fabric,
  * fabric_version; or "xid N": it has this Xid error 0.15 s after NVML was asked to tell of such errors. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,6 +106,28 @@ int nvmlDeviceGetGpuFabricInfoV(struct gpu *gpu, struct fabric *fabric)
 	fabric->state = of_both("no_fabric") || of_both("links") ? 0 : of_both("fabric_progress") ? 2 : 3;
 	fabric->status = is(gpu, "fabric_status") || fabric->state != 3 ? 999 : 0;
 	fabric->health = (is(gpu, "fabric_bandwidth") ? 1 : 2) | (is(gpu, "fabric_route") ? 1 : 2) << 4;
+	return 0;
+}
+
+/* nvmlFieldValue_t */
+struct field {
+	unsigned id, scope;
+	long long at_us, took_us;
+	int type, result;
+	unsigned long long value;
+};
+
+_Static_assert(sizeof(struct field) == 40, "as in nvml.h of CUDA 13");
+
+/* The first GPU has no recovery action. */
+int nvmlDeviceGetFieldValues(struct gpu *gpu, int count, struct field *fields);
+int nvmlDeviceGetFieldValues(struct gpu *gpu, int count, struct field *fields)
+{
+	if (count != 1 || fields->id != 230)
+		return 2;
+	fields->type = 1;
+	fields->result = gpu->index == 0 ? 3 : 0;
+	fields->value = gpu->index == 0 || is(gpu, "reset");
 	return 0;
 }
 

@@ -7,7 +7,7 @@ enum { LINKS_MOST = 36 };
 /* What there is to know of a GPU. */
 struct state {
 	unsigned long long ecc, throttled;
-	unsigned rows_pending, rows_failed;
+	unsigned rows_pending, rows_failed, recovery_action;
 	int links, active; /* of NVLink, and those that are active */
 	struct wlb_nvml_fabric fabric;
 	int refused; /* the result of NVML where the GPU does not answer */
@@ -22,6 +22,24 @@ static int answered(int rc)
 	                       rc == WLB_NVML_FUNCTION_NOT_FOUND
 	               ? 0
 	               : -1;
+}
+
+/* Returns 0 where nothing has to be done with the GPU, or the driver does not tell. */
+static unsigned read_recovery_action(const struct wlb_nvml *nvml, struct wlb_nvml_gpu *gpu)
+{
+	struct wlb_nvml_field field = {.id = WLB_NVML_RECOVERY_ACTION};
+	if (nvml->nvmlDeviceGetFieldValues(gpu, 1, &field) != WLB_NVML_DONE || field.result != WLB_NVML_DONE ||
+	    field.type != WLB_NVML_UNSIGNED)
+		return 0;
+	return field.value.number;
+}
+
+/* nvmlDeviceGpuRecoveryAction_t */
+static const char *recovery_text(unsigned action)
+{
+	static const char *const texts[] = {"", "a reset", "a restart of the node", "that no other GPU uses it",
+	                                    "that no other GPU uses it, and a reset"};
+	return action < sizeof(texts) / sizeof(texts[0]) ? texts[action] : "a recovery";
 }
 
 static int read_links(const struct wlb_nvml *nvml, struct wlb_nvml_gpu *gpu, struct state *state)
@@ -63,6 +81,7 @@ static int read_state(const struct wlb_nvml *nvml, unsigned index, struct state 
 	rc = nvml->nvmlDeviceGetCurrentClocksThrottleReasons(gpu, &state->throttled);
 	if (answered(rc) < 0)
 		return rc;
+	state->recovery_action = read_recovery_action(nvml, gpu);
 	read_fabric(nvml, gpu, &state->fabric);
 	return read_links(nvml, gpu, state);
 }
@@ -107,6 +126,9 @@ static void judge_chip(const struct state *state, char *fault, size_t size)
 		snprintf(fault, size, "a row of memory could not be replaced; the GPU has to be exchanged");
 	else if (state->rows_pending)
 		snprintf(fault, size, "a row of memory waits for a reset of the GPU to be replaced");
+	else if (state->recovery_action != 0)
+		snprintf(fault, size, "the driver asks for %s (recovery action %u)",
+		         recovery_text(state->recovery_action), state->recovery_action);
 	else if (state->throttled & held)
 		snprintf(fault, size, "its clock is held back (%s, reasons 0x%llx)",
 		         state->throttled & (WLB_NVML_HEAT | WLB_NVML_HARDWARE_HEAT) ? "heat" : "power supply",

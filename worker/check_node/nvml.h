@@ -49,6 +49,20 @@ struct wlb_nvml_event {
 	unsigned gpu_instance, compute_instance;
 };
 
+/* The field that has what is to be done with a GPU, 0 for nothing, from driver 570 on; and the type of its value. */
+enum { WLB_NVML_RECOVERY_ACTION = 230, WLB_NVML_UNSIGNED = 1 };
+
+/* nvmlFieldValue_t */
+struct wlb_nvml_field {
+	unsigned id, scope;
+	long long at_us, took_us;
+	int type, result;
+	union {
+		unsigned number;
+		unsigned long long widest;
+	} value;
+};
+
 /* nvmlGpuFabricInfo_v2_t; `version` is its size and 2 << 24. */
 struct wlb_nvml_fabric {
 	unsigned version;
@@ -79,6 +93,7 @@ struct wlb_nvml_pci {
 	   unsigned *failed))                                                                                          \
 	_(int, nvmlDeviceGetCurrentClocksThrottleReasons, (struct wlb_nvml_gpu * gpu, unsigned long long *reasons))    \
 	_(int, nvmlDeviceGetNvLinkState, (struct wlb_nvml_gpu * gpu, unsigned link, int *active))                      \
+	_(int, nvmlDeviceGetFieldValues, (struct wlb_nvml_gpu * gpu, int count, struct wlb_nvml_field *fields))        \
 	_(int, nvmlDeviceGetPciInfo_v3, (struct wlb_nvml_gpu * gpu, struct wlb_nvml_pci * pci))                        \
 	_(int, nvmlEventSetCreate, (struct wlb_nvml_events * *set))                                                    \
 	_(int, nvmlDeviceRegisterEvents,                                                                               \

@@ -40,7 +40,7 @@ bool wlb_xid_is_driver_start(const char *line);
  * No faults are errors that a program may have caused (13, 31, 43, 45, 68 ...), that were corrected or are for
  * information (63, 92, 121), and those of NVLink 5 whose meaning depends on their registers (144 to 150). Nor is 109, a
  * context that could not be switched, although the catalog has the GPU reset: a program may have caused it. Where the
- * GPU has to be reset after one of these, 154 follows (from driver 565 on). */
+ * GPU has to be reset after one of these, 154 follows (from driver 570 on). */
 const char *wlb_xid_fault(int number);
 
 #endif
