@@ -42,7 +42,7 @@ static int open_nvml(struct wlb_nvml *nvml, int *loaded, unsigned *count, struct
 	return 0;
 }
 
-static int watch(int index, const void *context, void *memory, struct wlb_error *error)
+static int watch_gpus(int index, const void *context, void *memory, struct wlb_error *error)
 {
 	struct shared *shared = memory;
 	struct wlb_xid_events events;
@@ -71,11 +71,11 @@ static int is_starting(struct wlb_gpu_watch *watch)
 	return atomic_load(&shared_of(watch)->stage) == STARTS && wlb_children_left(&watch->children) > 0;
 }
 
-int wlb_gpu_watch_start(struct wlb_gpu_watch *w, int nvlinks, struct wlb_error *error)
+int wlb_gpu_watch_start(struct wlb_gpu_watch *watch, int nvlinks, struct wlb_error *error)
 {
-	if (wlb_children_start(&w->children, 1, sizeof(struct shared), watch, &nvlinks, error) < 0)
+	if (wlb_children_start(&watch->children, 1, sizeof(struct shared), watch_gpus, &nvlinks, error) < 0)
 		return -1;
-	for (double until_s = wlb_now_s() + WLB_CHECK_GPU_ANSWER_S; is_starting(w) && wlb_now_s() < until_s;)
+	for (double until_s = wlb_now_s() + WLB_CHECK_GPU_ANSWER_S; is_starting(watch) && wlb_now_s() < until_s;)
 		pause_briefly();
 	return 0;
 }
