@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Reports of a user for his own run: huge ones, many, from nodes and ranks that the run does not have, and while its job
 ends."""
+import json
 import os
 import threading
 import time
@@ -74,6 +75,17 @@ def ranks_beyond_the_map(place, job):
     found.append(caller.post(f"/v1/runs/{run}/report", report(attempt, "n1", 0, activities=[busy]))[0])
     found.append(caller.get(f"/v1/runs/{run}/ranks")[0])
     time.sleep(2.5)  # wlbd judges the activity each second
+    return found
+
+
+def attempts_with_many_ranks(place, job, ranks, count):
+    """Maps of many ranks for new attempts of one run, numbered so that the database stores none. Returns the statuses."""
+    caller, run, found = Caller(place), str(job), set()
+    caller.post("/v1/runs", {"run_id": run, "job_id": job, "restart_count": 0})
+    first = str(uuid.uuid4())
+    text = json.dumps(delivery(run, first, [attempt_record(2, ranks, ["n1"] * ranks)]))
+    for _ in range(count):
+        found.add(caller.post(f"/v1/runs/{run}/records", text.replace(first, str(uuid.uuid4())).encode())[0])
     return found
 
 
@@ -156,6 +168,12 @@ class Reports(HostileTest):
     def test_ranks_beyond_the_map(self):
         job = self.own_job("--ntasks-per-node=1", "--nodelist=n1")
         self.assertEqual(self.attack(ranks_beyond_the_map, job), [[200, 400, 200, 403, 403, 403, 403, 200, 200]])
+
+    def test_attempts_with_many_ranks(self):
+        job = self.own_job("--ntasks-per-node=1", "--nodelist=n1")
+        before = self.daemon.metric("wlbd_attempts")
+        self.assertEqual(self.attack(attempts_with_many_ranks, job, 30000, 80, processes=2, within_s=240), [{409}] * 2)
+        self.assertLess(self.daemon.metric("wlbd_attempts") - before, 100)
 
     def test_job_that_ends_meanwhile(self):
         run, attempt = self.own_run("--nodelist=n2", "--requeue")

@@ -40,7 +40,10 @@ struct wlbd_detection {
 	uint64_t nodes;   /* a hash of the nodes of the ranks */
 	struct wlbd_calls *calls;
 	struct wlbd_transfers *transfers;
-	size_t charged_bytes;
+	size_t charged_bytes; /* of the detector */
+	/* What a detector of so many ranks was found to need; 0: none was made yet. */
+	size_t needed_bytes;
+	int needed_ranks;
 	struct wlbd_found_verdict list[2 * WLBD_VERDICTS_MOST];
 	int count;
 };
@@ -64,9 +67,14 @@ static void give_back(struct wlbd_detection *detection)
 
 struct wlbd_detection *wlbd_detection_new(const struct wlbd_activities *activities)
 {
-	struct wlbd_detection *detection = calloc(1, sizeof(*detection));
+	struct wlbd_detection *detection = NULL;
+	if (wlbd_budget_take(activities->budget, activities->uid, sizeof(*detection)) != WLBD_BUDGET_TAKEN)
+		return NULL;
+	detection = calloc(1, sizeof(*detection));
 	if (detection != NULL)
 		detection->activities = activities;
+	else
+		wlbd_budget_give(activities->budget, activities->uid, sizeof(*detection));
 	return detection;
 }
 
@@ -93,6 +101,7 @@ void wlbd_detection_free(struct wlbd_detection *detection)
 	if (detection == NULL)
 		return;
 	clear_world(detection);
+	wlbd_budget_give(detection->activities->budget, detection->activities->uid, sizeof(*detection));
 	free(detection);
 }
 
@@ -137,19 +146,37 @@ static bool is_current(const struct wlbd_detection *detection, const struct wlbd
 	return true;
 }
 
+static size_t bytes_of(const struct wlbd_world *world)
+{
+	size_t members = 0, ranks = (size_t)world->verdict.ranks;
+	for (int32_t g = 0; g < world->verdict.group_count; g++)
+		members += (size_t)world->groups[g].count;
+	return world->bytes + wlbd_calls_bytes(&world->verdict) + wlbd_transfers_bytes(world->verdict.group_count) +
+	       ranks * RANK_BYTES + members * MEMBER_BYTES;
+}
+
+/* Makes the world of the ranks, which takes a part of a second, only where there is memory for what is known of its
+ * need: that of the ranks alone or, where it was made before, of all. */
+static int make_world(struct wlbd_detection *detection, const struct wlbd_attempt_ranks *ranks)
+{
+	size_t least_bytes = (size_t)ranks->count * RANK_BYTES;
+	if (detection->needed_ranks == ranks->count)
+		least_bytes = detection->needed_bytes;
+	if (charge(detection, least_bytes) != 0 || wlbd_world_make(ranks, &detection->world) != 0)
+		return -1;
+	detection->needed_ranks = ranks->count;
+	detection->needed_bytes = bytes_of(&detection->world);
+	give_back(detection);
+	return charge(detection, detection->needed_bytes);
+}
+
 static int make_detector(struct wlbd_detection *detection, const struct wlbd_attempt_ranks *ranks,
                          const struct wlbd_detection_limits *limits)
 {
 	struct wlbd_world *world = &detection->world;
 	struct wlb_verdict_options options;
-	size_t members = 0, count = (size_t)ranks->count;
-	if (wlbd_world_make(ranks, world) != 0)
-		return -1;
-	for (int32_t g = 0; g < world->verdict.group_count; g++)
-		members += (size_t)world->groups[g].count;
-	size_t bytes = world->bytes + wlbd_calls_bytes(&world->verdict) +
-	               wlbd_transfers_bytes(world->verdict.group_count) + count * RANK_BYTES + members * MEMBER_BYTES;
-	if (charge(detection, bytes) != 0)
+	size_t count = (size_t)ranks->count;
+	if (make_world(detection, ranks) != 0)
 		return -1;
 	wlb_verdict_options_init(&options);
 	options.confirm_s = limits->hang_after_s;

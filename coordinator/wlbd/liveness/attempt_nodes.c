@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "coordinator/slurm/slurm_api.h"
+#include "coordinator/wlbd/http/budget.h"
 #include "coordinator/wlbd/http/fields.h"
 
 /* They are indexes into started_on, and so are forgotten with it. */
@@ -15,26 +16,48 @@ static void clear_ranks(struct wlbd_attempt_nodes *nodes)
 	nodes->mapped_ranks = 0;
 }
 
-/* Takes `names`, also where it returns -1, because there are more of them than the job has or can have. */
-static int take_names(struct wlbd_attempt_nodes *nodes, struct wlbd_names *names)
+static void give_back(struct wlbd_attempt_nodes *nodes)
 {
-	int most = nodes->allocation_known ? nodes->allocation.count : WLBD_CLAIMED_NODES_MOST;
-	if (names->count > most) {
-		wlbd_names_free(names);
+	if (nodes->budget != NULL)
+		wlbd_budget_give(nodes->budget, nodes->uid, nodes->charged_bytes);
+	nodes->charged_bytes = 0;
+}
+
+/* In place of what was charged before. */
+static int charge(struct wlbd_attempt_nodes *nodes, size_t bytes)
+{
+	if (nodes->budget == NULL)
+		return 0;
+	if (wlbd_budget_take(nodes->budget, nodes->uid, bytes) != WLBD_BUDGET_TAKEN)
 		return -1;
-	}
+	give_back(nodes);
+	nodes->charged_bytes = bytes;
+	return 0;
+}
+
+static bool are_too_many(const struct wlbd_attempt_nodes *nodes, const struct wlbd_names *names)
+{
+	return names->count > (nodes->allocation_known ? nodes->allocation.count : WLBD_CLAIMED_NODES_MOST);
+}
+
+/* Takes `names` with as many ranks on them. */
+static void take_names(struct wlbd_attempt_nodes *nodes, const struct wlbd_names *names, int world_size)
+{
+	clear_ranks(nodes);
 	wlbd_names_free(&nodes->started_on);
 	nodes->started_on = *names;
-	return 0;
+	nodes->world_size = world_size;
 }
 
 int wlbd_attempt_nodes_set(struct wlbd_attempt_nodes *nodes, const json_t *list, int world_size)
 {
 	struct wlbd_names names = {0};
-	if (wlbd_names_from_json(&names, list) != 0 || take_names(nodes, &names) != 0)
+	if (wlbd_names_from_json(&names, list) != 0 || are_too_many(nodes, &names) ||
+	    charge(nodes, wlbd_names_bytes(&names)) != 0) {
+		wlbd_names_free(&names);
 		return -1;
-	clear_ranks(nodes);
-	nodes->world_size = world_size;
+	}
+	take_names(nodes, &names, world_size);
 	return 0;
 }
 
@@ -42,15 +65,19 @@ int wlbd_attempt_nodes_set_ranks(struct wlbd_attempt_nodes *nodes, const json_t 
 {
 	size_t ranks = json_array_size(node_of_rank);
 	struct wlbd_names names = {0};
-	int *indexes = calloc(ranks + 1, sizeof(*indexes));
-	int *counts = calloc(ranks + 1, sizeof(*counts)); /* there are no more nodes than ranks */
-	if (indexes == NULL || counts == NULL || wlbd_names_from_json(&names, node_of_rank) != 0 ||
-	    take_names(nodes, &names) != 0) {
+	int *indexes = NULL, *counts = NULL;
+	if (wlbd_names_from_json(&names, node_of_rank) == 0 && !are_too_many(nodes, &names)) {
+		indexes = calloc(ranks + 1, sizeof(*indexes));
+		counts = calloc((size_t)names.count + 1, sizeof(*counts));
+	}
+	if (indexes == NULL || counts == NULL ||
+	    charge(nodes, wlbd_names_bytes(&names) + (ranks + (size_t)names.count) * sizeof(int)) != 0) {
+		wlbd_names_free(&names);
 		free(indexes);
 		free(counts);
 		return -1;
 	}
-	clear_ranks(nodes);
+	take_names(nodes, &names, (int)ranks);
 	for (size_t i = 0; i < ranks; i++) {
 		const char *name = json_string_value(json_array_get(node_of_rank, i));
 		indexes[i] = wlbd_names_find(&nodes->started_on, name);
@@ -58,7 +85,7 @@ int wlbd_attempt_nodes_set_ranks(struct wlbd_attempt_nodes *nodes, const json_t 
 	}
 	nodes->node_of_rank = indexes;
 	nodes->ranks_of_node = counts;
-	nodes->mapped_ranks = nodes->world_size = (int)ranks;
+	nodes->mapped_ranks = (int)ranks;
 	return 0;
 }
 
@@ -77,6 +104,7 @@ void wlbd_attempt_nodes_free(struct wlbd_attempt_nodes *nodes)
 	wlbd_names_free(&nodes->started_on);
 	wlbd_names_free(&nodes->allocation);
 	clear_ranks(nodes);
+	give_back(nodes);
 }
 
 bool wlbd_attempt_nodes_may_record(const struct wlbd_attempt_nodes *nodes, const char *node)

@@ -7,12 +7,19 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
 
 #include "coordinator/wlbd/liveness/names.h"
 
 struct wlb_slurm_job;
+struct wlbd_budget;
 
+/* Begins as {.budget = ..., .uid = ...}. */
 struct wlbd_attempt_nodes {
+	struct wlbd_budget *budget; /* to which the nodes and ranks that clients name are charged; NULL: they are not */
+	uid_t uid;                  /* to whom */
+	size_t charged_bytes;
 	struct wlbd_names started_on; /* empty: not known yet */
 	struct wlbd_names allocation; /* the nodes of the job */
 	bool allocation_known;        /* from Slurm */
@@ -22,8 +29,9 @@ struct wlbd_attempt_nodes {
 	int *ranks_of_node; /* for each node of started_on its number of ranks; NULL: not known yet */
 };
 
-/* These three return -1 if out of memory, or where there are more names than the job has nodes (8,192 while that is not
- * known); `nodes` is unchanged then. `world_size` is 0 where it is not known. */
+/* These three return -1 if out of memory, where the user holds as much as one user may, or where there are more names
+ * than the job has nodes (8,192 while that is not known); `nodes` is unchanged then. `world_size` is 0 where it is not
+ * known. */
 int wlbd_attempt_nodes_set(struct wlbd_attempt_nodes *nodes, const json_t *list, int world_size);
 /* `node_of_rank` is the name of the node of each rank, in the order of ranks. */
 int wlbd_attempt_nodes_set_ranks(struct wlbd_attempt_nodes *nodes, const json_t *node_of_rank);

@@ -8,6 +8,7 @@
 
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlbd/detection/detection.h"
+#include "coordinator/wlbd/http/budget.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/slurm/nodes.h"
 #include "coordinator/wlbd/wlbd.h"
@@ -15,6 +16,7 @@
 enum {
 	USER_ATTEMPTS_MOST = 4096,
 	USER_CLAIMED_MOST = 64,
+	REPORTER_BYTES = sizeof(struct wlbd_reporter) + 64, /* with its places in two trees */
 };
 
 static int by_uuid(const void *a, const void *b)
@@ -66,9 +68,8 @@ struct wlbd_attempt *wlbd_attempts_find(const struct wlbd_attempts *attempts, co
 	return found != NULL ? *found : NULL;
 }
 
-/* The memory that a user's requests can take is bounded. Of attempts whose job's nodes Slurm has not said there may be
- * fewer, since a client alone claims those nodes. */
-bool wlbd_attempts_full(const struct wlbd_attempts *attempts, uid_t uid)
+/* The memory that a user's requests can take is bounded. */
+bool wlbd_attempts_full(const struct wlbd_attempts *attempts, uid_t uid, bool is_claim)
 {
 	const struct wlbd_attempt *attempt;
 	int count = 0;
@@ -78,7 +79,7 @@ bool wlbd_attempts_full(const struct wlbd_attempts *attempts, uid_t uid)
 		count += attempt->uid == uid;
 		claimed += attempt->uid == uid && !attempt->nodes.allocation_known;
 	}
-	return count >= USER_ATTEMPTS_MOST || claimed >= USER_CLAIMED_MOST;
+	return count >= USER_ATTEMPTS_MOST || (is_claim && claimed >= USER_CLAIMED_MOST);
 }
 
 /* ---- life of an attempt ------------------------------------------------------------------------ */
@@ -90,6 +91,7 @@ static void reporter_free(struct wlbd_attempt *attempt, struct wlbd_reporter *re
 	tdelete(reporter, &attempt->reporter_tree, by_place);
 	attempt->reporter_count--;
 	attempt->wlbd->attempts->reporters--;
+	wlbd_budget_give(attempt->nodes.budget, attempt->nodes.uid, REPORTER_BYTES);
 	free(reporter);
 }
 
@@ -121,12 +123,14 @@ void wlbd_attempts_free(struct wlbd_attempts *attempts)
 	free(attempts);
 }
 
-static struct wlbd_attempt *attempt_new(struct wlbd *wlbd, const char *uuid)
+static struct wlbd_attempt *attempt_new(struct wlbd *wlbd, const char *uuid, uid_t uid)
 {
 	struct wlbd_attempt *attempt = calloc(1, sizeof(*attempt));
 	if (attempt == NULL)
 		return NULL;
 	attempt->wlbd = wlbd;
+	attempt->nodes = (struct wlbd_attempt_nodes){.budget = wlbd->attempt_budget, .uid = uid};
+	attempt->activities = (struct wlbd_activities){.budget = wlbd->activity_budget, .uid = uid};
 	copy_uuid(attempt->uuid, uuid);
 	TAILQ_INIT(&attempt->reporters);
 	TAILQ_INIT(&attempt->questions);
@@ -202,7 +206,7 @@ struct wlbd_attempt *wlbd_attempts_put(struct wlbd *wlbd, const json_t *card)
 	}
 	struct wlbd_attempt *attempt = wlbd_attempts_find(wlbd->attempts, uuid);
 	if (attempt == NULL)
-		attempt = attempt_new(wlbd, uuid);
+		attempt = attempt_new(wlbd, uuid, (uid_t)uid);
 	if (attempt == NULL) {
 		wlbd_log(WLBD_LOG_ERROR, "out of memory: attempt %s is not watched", uuid);
 		return NULL;
@@ -213,8 +217,6 @@ struct wlbd_attempt *wlbd_attempts_put(struct wlbd *wlbd, const json_t *card)
 	attempt->number = number;
 	attempt->job_id = (uint32_t)job_id;
 	attempt->uid = (uid_t)uid;
-	if (attempt->activities.budget == NULL)
-		attempt->activities = (struct wlbd_activities){.budget = wlbd->activity_budget, .uid = attempt->uid};
 	attempt->confirmed = attempt->confirmed || confirmed;
 	const char *slurm_step = json_string_value(json_object_get(card, "slurm_step"));
 	if (slurm_step != NULL)
@@ -225,7 +227,10 @@ struct wlbd_attempt *wlbd_attempts_put(struct wlbd *wlbd, const json_t *card)
 	attempt->min_nodes = (int)json_integer_value(json_object_get(card, "min_nodes"));
 	attempt->spares = (int)json_integer_value(json_object_get(card, "spares"));
 	if (set_nodes(attempt, card) != 0)
-		wlbd_log(WLBD_LOG_ERROR, "attempt %s: out of memory for its nodes, or they are too many", uuid);
+		wlbd_log_limited(WLBD_LOG_ERROR, WLBD_LIMIT_ATTEMPTS,
+		                 "attempt %s: its nodes are more than its job has, or there is no memory for them: "
+		                 "the attempts of uid %u, or of all users, hold as much as they may",
+		                 uuid, attempt->uid);
 	return attempt;
 }
 
@@ -260,16 +265,19 @@ struct wlbd_reporter *wlbd_attempt_reporter(struct wlbd_attempt *attempt, const 
 			snprintf((*found)->node, sizeof((*found)->node), "%s", node);
 		return *found;
 	}
-	bool full = attempt->reporter_count > wlbd_attempt_nodes_most(&attempt->nodes);
-	struct wlbd_reporter *reporter = full ? NULL : calloc(1, sizeof(*reporter));
-	if (reporter == NULL)
+	struct wlbd_budget *budget = attempt->nodes.budget;
+	if (attempt->reporter_count > wlbd_attempt_nodes_most(&attempt->nodes) ||
+	    wlbd_budget_take(budget, attempt->nodes.uid, REPORTER_BYTES) != WLBD_BUDGET_TAKEN)
 		return NULL;
-	*reporter = key;
-	reporter->attempt = attempt;
-	if (tsearch(reporter, &attempt->reporter_tree, by_place) == NULL) {
+	struct wlbd_reporter *reporter = calloc(1, sizeof(*reporter));
+	if (reporter != NULL)
+		*reporter = key;
+	if (reporter == NULL || tsearch(reporter, &attempt->reporter_tree, by_place) == NULL) {
+		wlbd_budget_give(budget, attempt->nodes.uid, REPORTER_BYTES);
 		free(reporter);
 		return NULL;
 	}
+	reporter->attempt = attempt;
 	TAILQ_INSERT_TAIL(&attempt->reporters, reporter, link);
 	attempt->reporter_count++;
 	attempt->wlbd->attempts->reporters++;

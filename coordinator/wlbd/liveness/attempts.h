@@ -125,8 +125,12 @@ void wlbd_attempts_free(struct wlbd_attempts *attempts);
 
 struct wlbd_attempt *wlbd_attempts_find(const struct wlbd_attempts *attempts, const char *uuid);
 
-/* Whether a user has as many attempts in memory as a user may have. */
-bool wlbd_attempts_full(const struct wlbd_attempts *attempts, uid_t uid);
+/* Of the nodes, ranks and reporters of attempts. The largest attempt, of 8,192 nodes and 65,536 ranks, holds 5 MiB. */
+enum { WLBD_ATTEMPT_USER_BYTES = 64 << 20, WLBD_ATTEMPT_ALL_BYTES = 512 << 20 };
+
+/* Whether a user has as many attempts in memory as a user may have: fewer, where the next is one that a client alone
+ * claims, of those whose job's nodes Slurm has not said. */
+bool wlbd_attempts_full(const struct wlbd_attempts *attempts, uid_t uid, bool is_claim);
 
 /* Adds, or updates, the attempt that the JSON of wlb_attempt_card() of the schema describes. Returns NULL where that
  * cannot be read, or if out of memory, and logs it. */

@@ -5,6 +5,8 @@
 
 #include "coordinator/slurm/slurm_api.h"
 
+enum { ALLOCATION_BYTES = 16 }; /* that malloc adds to a text */
+
 static int by_text(const void *a, const void *b)
 {
 	return strcmp(*(char *const *)a, *(char *const *)b);
@@ -59,6 +61,14 @@ void wlbd_names_free(struct wlbd_names *names)
 {
 	wlb_strings_free(names->list, names->count);
 	*names = (struct wlbd_names){0};
+}
+
+size_t wlbd_names_bytes(const struct wlbd_names *names)
+{
+	size_t bytes = 0;
+	for (int i = 0; i < names->count; i++)
+		bytes += sizeof(*names->list) + strlen(names->list[i]) + 1 + ALLOCATION_BYTES;
+	return bytes;
 }
 
 int wlbd_names_find(const struct wlbd_names *names, const char *name)

@@ -18,6 +18,8 @@ int wlbd_names_from_hostlist(struct wlbd_names *names, const char *expression);
 
 void wlbd_names_free(struct wlbd_names *names); /* leaves an empty set */
 
+size_t wlbd_names_bytes(const struct wlbd_names *names); /* of memory that it holds */
+
 /* Returns the index of a name in `list`; -1: it is not there. */
 int wlbd_names_find(const struct wlbd_names *names, const char *name);
 

@@ -49,6 +49,8 @@ enum {
 
 static const struct wlbd_budget_limits activity_limits = {.user_bytes = WLBD_ACTIVITY_USER_BYTES,
                                                           .all_bytes = WLBD_ACTIVITY_ALL_BYTES};
+static const struct wlbd_budget_limits attempt_limits = {.user_bytes = WLBD_ATTEMPT_USER_BYTES,
+                                                         .all_bytes = WLBD_ATTEMPT_ALL_BYTES};
 
 /* ---- events ---------------------------------------------------------------------------------------- */
 
@@ -130,12 +132,14 @@ static int open_parts(struct wlbd *wlbd, char *address, size_t size, struct wlb_
 	wlbd->node_probes = wlbd_node_probes_new(wlbd);
 	wlbd->lost_nodes = wlbd_lost_nodes_new(wlbd);
 	wlbd->activity_budget = wlbd_budget_new(&activity_limits);
+	wlbd->attempt_budget = wlbd_budget_new(&attempt_limits);
 	wlbd->attempts = wlbd_attempts_new(wlbd_attempt_end_judge);
 	wlbd->searches = wlbd_attempt_searches_new();
 	wlbd->launchers = wlbd_launchers_new();
 	wlbd->job_orders = wlbd_job_orders_new();
 	if (wlbd->base == NULL || wlbd->nodes == NULL || wlbd->node_probes == NULL || wlbd->lost_nodes == NULL ||
-	    wlbd->activity_budget == NULL || wlbd->attempts == NULL || wlbd->searches == NULL ||
+	    wlbd->activity_budget == NULL || wlbd->attempt_budget == NULL || wlbd->attempts == NULL ||
+	    wlbd->searches == NULL ||
 	    wlbd->launchers == NULL || wlbd->job_orders == NULL)
 		return wlb_fail(error, "out of memory");
 	if (wlb_slurm_open(error) != 0)
@@ -183,6 +187,7 @@ static void close_parts(struct wlbd *wlbd)
 	wlbd_node_questions_free(wlbd->attempts);
 	wlbd_attempts_free(wlbd->attempts);
 	wlbd_budget_free(wlbd->activity_budget);
+	wlbd_budget_free(wlbd->attempt_budget);
 	wlbd_attempt_searches_free(wlbd->searches);
 	wlbd_jobs_free(wlbd->jobs);
 	wlbd_launchers_free(wlbd->launchers);

@@ -17,6 +17,7 @@
 #include "coordinator/wlbd/liveness/launchers.h"
 #include "coordinator/wlbd/liveness/names.h"
 #include "coordinator/wlbd/liveness/node_probe.h"
+#include "coordinator/wlbd/liveness/older_attempts.h"
 #include "coordinator/wlbd/liveness/symptoms.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/requests/attempt_body.h"
@@ -158,6 +159,17 @@ static bool is_refused(const struct attempt_request *request)
 	return true;
 }
 
+/* Returns whether the user's attempts are as many as are watched; the call is answered then. */
+static bool has_too_many_attempts(const struct attempt_request *request)
+{
+	struct wlbd_call *call = request->call;
+	if (wlbd_call_privileged(call) || !wlbd_attempts_full(call->wlbd->attempts, call->uid, false))
+		return false;
+	wlbd_call_fail(call, 503, "attempt %s: its user has the most attempts that can be watched; try again later",
+	               request->body.attempt_id);
+	return true;
+}
+
 /* Returns whether the request names more nodes than Slurm has; the call is answered then. Until Slurm has listed its
  * nodes, a job of more than WLBD_CLAIMED_NODES_MOST waits. */
 static bool has_too_many_nodes(const struct attempt_request *request)
@@ -212,6 +224,8 @@ static void on_history(void *context, const struct wlbd_db_result *result)
 	wlbd_launchers_asked(wlbd->launchers, request->run_pk);
 	if (json_is_object(stored)) /* the launcher asks again, because the first reply got lost */
 		finish(request, json_deep_copy(stored));
+	else if (has_too_many_attempts(request))
+		request_free(request);
 	else if (wlbd_candidate_nodes_make(request->body.nodes, request->history, rules_of(request),
 	                                   &request->candidates) != 0)
 		fail_memory(request);
@@ -569,6 +583,7 @@ static void on_started(void *context, const struct wlbd_db_result *result)
 		if (request->job_known)
 			wlbd_attempts_confirm(wlbd, attempt->run_pk, &request->job);
 		supersede_older(wlbd, attempt);
+		wlbd_older_attempts_end(wlbd, attempt);
 		wlbd_log(WLBD_LOG_INFO, "run %s: attempt %lld on %d nodes: %s", attempt->run,
 		         (long long)attempt->number, attempt->nodes.started_on.count,
 		         json_string_value(json_object_get(reply, "reason")));

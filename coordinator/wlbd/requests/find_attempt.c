@@ -7,6 +7,7 @@
 #include "common/clock.h"
 #include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/liveness/job_poll.h"
+#include "coordinator/wlbd/liveness/older_attempts.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/rules/decision.h"
 #include "coordinator/wlbd/wlbd.h"
@@ -53,7 +54,7 @@ static int check_client(const struct wlbd_call *call, const char *attempt_id, js
 /* Returns 0 where one more attempt of the client may be in memory; else the status, with the reason. */
 static int check_space(const struct wlbd_call *call, const char *attempt_id, struct wlb_error *error)
 {
-	if (wlbd_call_privileged(call) || !wlbd_attempts_full(call->wlbd->attempts, call->uid))
+	if (wlbd_call_privileged(call) || !wlbd_attempts_full(call->wlbd->attempts, call->uid, true))
 		return 0;
 	wlb_fail(error, "attempt %s: its user has the most attempts that can be watched; try again later", attempt_id);
 	return 503;
@@ -138,6 +139,7 @@ static void use_card(struct search *search, const char *text)
 		fail(search, status, error.message);
 	} else if (attempt != NULL) {
 		note_state(attempt, card);
+		wlbd_older_attempts_end(search->wlbd, attempt);
 		if (search->job_known)
 			wlbd_attempts_confirm(search->wlbd, attempt->run_pk, &search->job);
 		else if (!attempt->nodes.allocation_known)

@@ -33,9 +33,10 @@ static void note_nodes(struct wlbd_attempt *attempt, const json_t *data)
 		              : wlbd_attempt_nodes_set(&attempt->nodes, nodes,
 		                                       (int)json_integer_value(json_object_get(data, "world_size")));
 	if (rc != 0)
-		wlbd_log(WLBD_LOG_ERROR,
-		         "run %s: out of memory for the nodes of its ranks, or they are more than its job has",
-		         attempt->run);
+		wlbd_log_limited(WLBD_LOG_ERROR, WLBD_LIMIT_ATTEMPTS,
+		                 "run %s: the nodes of its ranks are more than its job has, or there is no memory for "
+		                 "them: the attempts of uid %u, or of all users, hold as much as they may",
+		                 attempt->run, attempt->uid);
 	json_decref(nodes);
 }
 

@@ -2,12 +2,14 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
 
 #include "coordinator/slurm/slurm_api.h"
-#include "coordinator/wlbd/liveness/attempts.h"
+#include "coordinator/wlbd/http/budget.h"
+#include "coordinator/wlbd/liveness/older_attempts.h"
 #include "coordinator/wlbd/wlbd.h"
 
 static void ignore(evutil_socket_t fd, short what, void *context)
@@ -17,11 +19,16 @@ static void ignore(evutil_socket_t fd, short what, void *context)
 	(void)context;
 }
 
+enum { UID = 1000, LIMIT_BYTES = 1 << 16 };
+
 static int begin(void **state)
 {
+	const struct wlbd_budget_limits limits = {.user_bytes = LIMIT_BYTES, .all_bytes = 2 * LIMIT_BYTES};
 	struct wlbd *wlbd = calloc(1, sizeof(*wlbd));
 	wlbd->base = event_base_new();
 	wlbd->attempts = wlbd_attempts_new(ignore);
+	wlbd->attempt_budget = wlbd_budget_new(&limits);
+	wlbd->activity_budget = wlbd_budget_new(&limits);
 	wlb_on_fault_init(&wlbd->config.on_fault);
 	wlbd->config.on_fault.slow_by_percent = 25;
 	*state = wlbd;
@@ -32,6 +39,9 @@ static int end(void **state)
 {
 	struct wlbd *wlbd = *state;
 	wlbd_attempts_free(wlbd->attempts);
+	assert_int_equal(wlbd_budget_take(wlbd->attempt_budget, UID, LIMIT_BYTES), WLBD_BUDGET_TAKEN); /* all is back */
+	wlbd_budget_free(wlbd->attempt_budget);
+	wlbd_budget_free(wlbd->activity_budget);
 	event_base_free(wlbd->base);
 	free(wlbd);
 	return 0;
@@ -107,6 +117,85 @@ static void a_map_of_more_nodes_than_the_job_has_leaves_the_ranks_as_they_were(v
 	assert_null(wlbd_attempt_nodes_of_rank(&attempt->nodes, 50000));
 }
 
+/* Returns the names of the nodes of that many ranks, two on each. */
+static json_t *two_on_each(int ranks)
+{
+	json_t *names = json_array();
+	for (int i = 0; i < ranks; i++)
+		json_array_append_new(names, json_sprintf("n%d", i / 2));
+	return names;
+}
+
+static void nodes_and_ranks_are_charged_to_the_user(void **state)
+{
+	struct wlbd *wlbd = *state;
+	const struct wlbd_attempt *attempt = put(wlbd, "a", 1, NULL);
+	put_ranks(wlbd, "a", 1000, two_on_each(1000));
+	assert_int_equal(attempt->nodes.mapped_ranks, 1000);
+	assert_true(attempt->nodes.charged_bytes > 1000 * sizeof(int) + 500 * sizeof(char *));
+	put_ranks(wlbd, "a", 8000, two_on_each(8000)); /* more than the user may hold */
+	assert_int_equal(attempt->nodes.mapped_ranks, 1000);
+	put_ranks(wlbd, "a", 2, two_on_each(2));
+	assert_int_equal(attempt->nodes.mapped_ranks, 2);
+	assert_true(attempt->nodes.charged_bytes < 100);
+}
+
+static void reporters_are_charged_to_the_user(void **state)
+{
+	struct wlbd *wlbd = *state;
+	char node[16];
+	int count = 0;
+	struct wlbd_attempt *attempt = put(wlbd, "a", 1, NULL);
+	json_t *none = json_array();
+	assert_int_equal(wlbd_attempt_nodes_set(&attempt->nodes, none, 0), 0); /* any node may report */
+	json_decref(none);
+	do
+		snprintf(node, sizeof(node), "n%d", count++);
+	while (wlbd_attempt_reporter(attempt, node, 0) != NULL);
+	assert_in_range(count, 2, LIMIT_BYTES / sizeof(struct wlbd_reporter) + 1);
+	assert_int_equal(attempt->reporter_count, count - 1);
+	assert_non_null(wlbd_attempt_reporter(attempt, "n0", 0)); /* that is there already */
+	json_t *map = two_on_each(2000);
+	assert_int_equal(wlbd_attempt_nodes_set_ranks(&attempt->nodes, map), -1);
+	json_decref(map);
+	assert_int_equal(attempt->nodes.world_size, 0);
+}
+
+/* Adds an attempt of run 1. */
+static const struct wlbd_attempt *add_number(struct wlbd *wlbd, int number)
+{
+	char uuid[16];
+	snprintf(uuid, sizeof(uuid), "run-1-%d", number);
+	json_t *card = json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:b, s:i, s:[s]}", "attempt_id", uuid, "run",
+	                         "12", "run_pk", 1, "attempt_pk", number, "attempt", number, "job_id", 12, "uid", UID,
+	                         "confirmed", 1, "world_size", 2, "nodes", "n1");
+	struct wlbd_attempt *attempt = wlbd_attempts_put(wlbd, card);
+	json_decref(card);
+	assert_non_null(attempt);
+	assert_non_null(wlbd_attempt_reporter(attempt, "n1", 0));
+	wlbd_older_attempts_end(wlbd, attempt);
+	return attempt;
+}
+
+static void the_newest_attempts_of_a_run_are_kept(void **state)
+{
+	struct wlbd *wlbd = *state;
+	const struct wlbd_attempt *other = put(wlbd, "other", 2, NULL);
+	for (int number = 1; number <= WLBD_RUN_ATTEMPTS_MOST + 6; number++)
+		add_number(wlbd, number);
+	assert_int_equal(wlbd->attempts->count, 1 + WLBD_RUN_ATTEMPTS_MOST);
+	assert_null(wlbd_attempts_find(wlbd->attempts, "run-1-6"));
+	assert_false(wlbd_attempt_has_ended(&wlbd_attempts_find(wlbd->attempts, "run-1-7")->incident.life));
+	assert_ptr_equal(wlbd_attempts_find(wlbd->attempts, "other"), other);
+	/* A record of an old one arrives late: it is there until the next is added. */
+	const struct wlbd_attempt *late = add_number(wlbd, 3);
+	assert_ptr_equal(wlbd_attempts_find(wlbd->attempts, "run-1-3"), late);
+	assert_int_equal(wlbd->attempts->count, 2 + WLBD_RUN_ATTEMPTS_MOST);
+	add_number(wlbd, 2);
+	assert_null(wlbd_attempts_find(wlbd->attempts, "run-1-3"));
+	assert_int_equal(wlbd->attempts->count, 2 + WLBD_RUN_ATTEMPTS_MOST);
+}
+
 static void ranks_are_recorded_on_nodes_of_the_job_or_of_the_attempt(void **state)
 {
 	static struct wlb_slurm_job job = {.running = true, .uid = 1000, .nodes = "n[1-2]"};
@@ -130,6 +219,9 @@ int main(void)
 	                                        end),
 		cmocka_unit_test_setup_teardown(a_map_of_more_nodes_than_the_job_has_leaves_the_ranks_as_they_were,
 	                                        begin, end),
+		cmocka_unit_test_setup_teardown(nodes_and_ranks_are_charged_to_the_user, begin, end),
+		cmocka_unit_test_setup_teardown(reporters_are_charged_to_the_user, begin, end),
+		cmocka_unit_test_setup_teardown(the_newest_attempts_of_a_run_are_kept, begin, end),
 		cmocka_unit_test_setup_teardown(ranks_are_recorded_on_nodes_of_the_job_or_of_the_attempt, begin, end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -286,19 +286,62 @@ static void test_what_makes_no_sense_is_ignored(void **state)
 	close_job(&job);
 }
 
+static int worlds_made;
+
+int __real_wlbd_world_make(const struct wlbd_attempt_ranks *ranks, struct wlbd_world *world);
+int __wrap_wlbd_world_make(const struct wlbd_attempt_ranks *ranks, struct wlbd_world *world);
+
+int __wrap_wlbd_world_make(const struct wlbd_attempt_ranks *ranks, struct wlbd_world *world)
+{
+	worlds_made++;
+	return __real_wlbd_world_make(ranks, world);
+}
+
+/* Takes what the user may still hold, except for so many bytes. Returns what was taken. */
+static size_t take_all_but(struct job *job, size_t left_bytes)
+{
+	enum { PART = 256 };
+	size_t taken = 0;
+	while (wlbd_budget_take(job->budget, UID, PART) == WLBD_BUDGET_TAKEN)
+		taken += PART;
+	wlbd_budget_give(job->budget, UID, left_bytes);
+	return taken - left_bytes;
+}
+
 static void test_memory_has_a_bound(void **state)
 {
 	struct job job;
 	(void)state;
 	open_job(&job);
-	assert_int_equal(wlbd_budget_take(job.budget, UID, LIMIT_BYTES - 8192), WLBD_BUDGET_TAKEN);
+	size_t taken = take_all_but(&job, 8192);
+	worlds_made = 0;
 	run_seconds(&job, 20);
 	job.stuck = 2;
 	run_seconds(&job, 20);
 	assert_int_equal(job.count, 0); /* nothing is watched */
-	wlbd_budget_give(job.budget, UID, LIMIT_BYTES - 8192);
+	assert_int_equal(worlds_made, 0);
+	wlbd_budget_give(job.budget, UID, taken);
 	job.stuck = -1;
 	run_seconds(&job, 40); /* it is tried again after half a minute */
+	job.stuck = 2;
+	run_seconds(&job, 20);
+	assert_int_equal(job.count, 1);
+	close_job(&job);
+}
+
+static void test_a_world_for_which_memory_did_not_suffice_is_not_made_again(void **state)
+{
+	enum { OF_RANKS = 20 << 10 }; /* without their communicators */
+	struct job job;
+	(void)state;
+	open_job(&job);
+	size_t taken = take_all_but(&job, OF_RANKS);
+	worlds_made = 0;
+	run_seconds(&job, 200);
+	assert_int_equal(worlds_made, 1);
+	wlbd_budget_give(job.budget, UID, taken);
+	run_seconds(&job, 40);
+	assert_int_equal(worlds_made, 2);
 	job.stuck = 2;
 	run_seconds(&job, 20);
 	assert_int_equal(job.count, 1);
@@ -376,6 +419,7 @@ int main(void)
 		cmocka_unit_test(test_a_slow_rank),
 		cmocka_unit_test(test_what_makes_no_sense_is_ignored),
 		cmocka_unit_test(test_memory_has_a_bound),
+		cmocka_unit_test(test_a_world_for_which_memory_did_not_suffice_is_not_made_again),
 		cmocka_unit_test(test_a_run_that_stands_still_from_the_first_report_on),
 		cmocka_unit_test(test_a_large_run_has_memory),
 	};
