@@ -495,6 +495,11 @@ const struct wlbd_found_verdict *wlbd_detection_judge(struct wlbd_detection *det
 	return detection->list;
 }
 
+bool wlbd_detection_watches(const struct wlbd_detection *detection)
+{
+	return detection->detector != NULL;
+}
+
 bool wlbd_detection_lacked_memory(const struct wlbd_detection *detection, int64_t now_ms)
 {
 	return detection->lacks_memory && detection->lacked_ms == now_ms;

@@ -64,6 +64,10 @@ const struct wlbd_found_verdict *wlbd_detection_judge(struct wlbd_detection *det
 int wlbd_detection_open_calls(const struct wlbd_detection *detection,
                               struct wlbd_open_call calls[WLBD_OPEN_CALLS_MOST]);
 
+/* Whether the ranks are watched: else the next judgement first makes their world, which takes a part of a second where
+ * there are many. */
+bool wlbd_detection_watches(const struct wlbd_detection *detection);
+
 /* Whether the judgement at that time found that the memory of the user, or of all, does not suffice for so many ranks.
  * They are then not watched, which is tried again after half a minute. */
 bool wlbd_detection_lacked_memory(const struct wlbd_detection *detection, int64_t now_ms);

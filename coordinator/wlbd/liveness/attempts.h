@@ -117,6 +117,7 @@ struct wlbd_attempts {
 	event_callback_fn judge; /* of each attempt's judge_timer */
 	int count;
 	int reporters;
+	int64_t making_ms; /* that this tick has taken to begin to watch the ranks of attempts */
 };
 
 /* `judge` is called with an attempt whose symptoms are to be judged. Returns NULL if out of memory. */

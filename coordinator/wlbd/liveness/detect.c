@@ -13,8 +13,10 @@
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/wlbd.h"
 
-/* Between two judgements of a suspected standstill there are so many times the length of one. */
-enum { PAUSE_JUDGEMENTS = 4 };
+enum {
+	PAUSE_JUDGEMENTS = 4, /* between two of a suspected standstill there are so many times the length of one */
+	MAKING_MOST_MS = 250, /* in a tick: ranks of other attempts are watched from the next one on */
+};
 
 /* Whether nodes are left for the run without the slow one. A run that stands still is ended in any case. */
 static bool can_do_without(const struct wlbd_attempt *attempt)
@@ -79,6 +81,19 @@ static const struct wlbd_found_verdict *judge_reports(struct wlbd_attempt *attem
 	return found;
 }
 
+static const struct wlbd_found_verdict *judge_in_time(struct wlbd_attempt *attempt, int64_t now_ms, int *count)
+{
+	struct wlbd_attempts *attempts = attempt->wlbd->attempts;
+	bool is_watched = wlbd_detection_watches(attempt->detection);
+	int64_t began_ms = wlb_clock_ms();
+	if (!is_watched && attempts->making_ms >= MAKING_MOST_MS)
+		return NULL;
+	const struct wlbd_found_verdict *found = judge_reports(attempt, now_ms, count);
+	if (!is_watched)
+		attempts->making_ms += wlb_clock_ms() - began_ms;
+	return found;
+}
+
 /* The activities of ranks come from wlb-worker; of other trainers there are none. */
 static bool can_judge(const struct wlbd_attempt *attempt)
 {
@@ -105,7 +120,7 @@ static void judge(struct wlbd_attempt *attempt, int64_t now_ms)
 	bool is_named = false;
 	const struct wlbd_found_verdict *found = NULL, *worst = NULL;
 	if (attempt->detection != NULL && can_judge(attempt))
-		found = judge_reports(attempt, now_ms, &count);
+		found = judge_in_time(attempt, now_ms, &count);
 	attempt->is_standstill_suspected = false;
 	for (int i = 0; i < count; i++) {
 		if (is_found_otherwise(&found[i]))

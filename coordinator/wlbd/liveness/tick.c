@@ -104,6 +104,7 @@ void wlbd_liveness_tick(struct wlbd *wlbd)
 {
 	int64_t now_ms = wlb_clock_ms();
 	struct wlbd_attempt *next;
+	wlbd->attempts->making_ms = 0;
 	for (struct wlbd_attempt *attempt = TAILQ_FIRST(&wlbd->attempts->list); attempt != NULL; attempt = next) {
 		next = TAILQ_NEXT(attempt, link);
 		if (!wlbd_attempt_has_ended(&attempt->incident.life)) {

@@ -7,8 +7,11 @@
 
 #include <cmocka.h>
 
+#include "common/rank_trace.h"
 #include "coordinator/slurm/slurm_api.h"
+#include "coordinator/wlbd/detection/detection.h"
 #include "coordinator/wlbd/http/budget.h"
+#include "coordinator/wlbd/liveness/detect.h"
 #include "coordinator/wlbd/liveness/older_attempts.h"
 #include "coordinator/wlbd/wlbd.h"
 
@@ -19,16 +22,17 @@ static void ignore(evutil_socket_t fd, short what, void *context)
 	(void)context;
 }
 
-enum { UID = 1000, LIMIT_BYTES = 1 << 16 };
+enum { UID = 1000, LIMIT_BYTES = 1 << 16, ACTIVITY_BYTES = 1 << 20 };
 
 static int begin(void **state)
 {
 	const struct wlbd_budget_limits limits = {.user_bytes = LIMIT_BYTES, .all_bytes = 2 * LIMIT_BYTES};
+	const struct wlbd_budget_limits activity_limits = {.user_bytes = ACTIVITY_BYTES, .all_bytes = ACTIVITY_BYTES};
 	struct wlbd *wlbd = calloc(1, sizeof(*wlbd));
 	wlbd->base = event_base_new();
 	wlbd->attempts = wlbd_attempts_new(ignore);
 	wlbd->attempt_budget = wlbd_budget_new(&limits);
-	wlbd->activity_budget = wlbd_budget_new(&limits);
+	wlbd->activity_budget = wlbd_budget_new(&activity_limits);
 	wlb_on_fault_init(&wlbd->config.on_fault);
 	wlbd->config.on_fault.slow_by_percent = 25;
 	*state = wlbd;
@@ -196,6 +200,27 @@ static void the_newest_attempts_of_a_run_are_kept(void **state)
 	assert_int_equal(wlbd->attempts->count, 2 + WLBD_RUN_ATTEMPTS_MOST);
 }
 
+static void ranks_are_watched_from_the_next_tick_on_where_this_one_has_taken_long(void **state)
+{
+	struct wlbd *wlbd = *state;
+	const struct wlbd_activity busy = {.rank = 0, .step = 1, .kind = WLB_ACTIVITY_COMPUTING};
+	struct wlbd_attempt *attempt = put(wlbd, "a", 1, NULL);
+	put_ranks(wlbd, "a", 1, json_pack("[s]", "n1"));
+	attempt->layout = (struct wlb_layout){1, 1, 1, 1};
+	attempt->is_past_asked = true; /* there is no database */
+	assert_int_equal(wlbd_activities_keep(&attempt->activities, &busy, NULL, "n1", 1000), 0);
+	wlbd->attempts->making_ms = 1000;
+	wlbd_detect(attempt, 1000);
+	assert_non_null(attempt->detection);
+	assert_false(wlbd_detection_watches(attempt->detection));
+	wlbd->attempts->making_ms = 0;
+	wlbd_detect(attempt, 2000);
+	assert_true(wlbd_detection_watches(attempt->detection));
+	wlbd->attempts->making_ms = 1000;
+	wlbd_detect(attempt, 3000);
+	assert_true(wlbd_detection_watches(attempt->detection));
+}
+
 static void ranks_are_recorded_on_nodes_of_the_job_or_of_the_attempt(void **state)
 {
 	static struct wlb_slurm_job job = {.running = true, .uid = 1000, .nodes = "n[1-2]"};
@@ -222,6 +247,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(nodes_and_ranks_are_charged_to_the_user, begin, end),
 		cmocka_unit_test_setup_teardown(reporters_are_charged_to_the_user, begin, end),
 		cmocka_unit_test_setup_teardown(the_newest_attempts_of_a_run_are_kept, begin, end),
+		cmocka_unit_test_setup_teardown(ranks_are_watched_from_the_next_tick_on_where_this_one_has_taken_long,
+	                                        begin, end),
 		cmocka_unit_test_setup_teardown(ranks_are_recorded_on_nodes_of_the_job_or_of_the_attempt, begin, end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
