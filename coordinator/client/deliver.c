@@ -36,7 +36,7 @@ static int64_t reply_acked(const struct wlb_reply *reply)
 	return acked;
 }
 
-enum outcome { OUTCOME_STORED, OUTCOME_AWAY, OUTCOME_REFUSED_RECORD, OUTCOME_REFUSED_ALL };
+enum outcome { OUTCOME_STORED, OUTCOME_AWAY, OUTCOME_REFUSED_RECORD, OUTCOME_REFUSED_ALL, OUTCOME_FAILED };
 
 /* 400, 413 and 422 concern the records, 403, 404, 409 and 410 the run and the attempt. Any other status may be
  * temporary, as may 401, which concerns a credential. */
@@ -66,7 +66,7 @@ static enum outcome accept_reply(struct wlb_spool *spool, const struct wlb_reply
 	if (acked < 0)
 		return has_message ? outcome_of_status(reply->status) : OUTCOME_AWAY;
 	if (wlb_spool_acknowledge(spool, acked, error) != 0)
-		return OUTCOME_AWAY;
+		return OUTCOME_FAILED;
 	return wlb_spool_acked(spool) != before || wlb_spool_pending(spool) == 0 ? OUTCOME_STORED : OUTCOME_REFUSED_ALL;
 }
 
@@ -89,7 +89,7 @@ static enum outcome send_batch(struct wlb_connection *connection, struct wlb_spo
 	snprintf(path, sizeof(path), "/v1/runs/%s/records", wlb_spool_identity(spool)->run_id);
 	char *body = wlb_spool_batch(spool, records, error);
 	if (body == NULL)
-		return OUTCOME_AWAY; /* out of memory, or a disk error */
+		return OUTCOME_FAILED; /* out of memory, or a disk error */
 	int rc = wlb_connection_call(connection, "POST", path, body, timeout_ms, &reply, error);
 	free(body);
 	if (rc != 0)
@@ -120,6 +120,8 @@ enum wlb_delivery wlb_deliver_batch(struct wlb_connection *connection, struct wl
 			return WLB_DELIVERY_AWAY;
 		case OUTCOME_REFUSED_ALL:
 			return WLB_DELIVERY_REFUSED;
+		case OUTCOME_FAILED:
+			return WLB_DELIVERY_FAILED;
 		case OUTCOME_REFUSED_RECORD:
 			break;
 		}
@@ -128,8 +130,9 @@ enum wlb_delivery wlb_deliver_batch(struct wlb_connection *connection, struct wl
 			continue;
 		}
 		struct wlb_error why = *error;
-		if (wlb_spool_refuse(spool, why.message, error) != 0)
-			return WLB_DELIVERY_REFUSED;
+		int rc = wlb_spool_refuse(spool, why.message, error);
+		if (rc != 0)
+			return rc > 0 ? WLB_DELIVERY_REFUSED : WLB_DELIVERY_FAILED;
 		leave_notice(spool, 1, why.message);
 	}
 	return WLB_DELIVERY_MORE;
@@ -251,24 +254,33 @@ static int64_t ask_next_seq(struct wlb_connection *connection, const struct wlb_
 	return acked >= 0 ? acked + 1 : -1;
 }
 
-static void refuse_rest(const struct round *round, struct wlb_spool *spool)
+static void refuse_rest(const struct round *round, struct wlb_spool *spool, struct wlb_error *error)
 {
-	struct wlb_error why = *round->error;
-	int64_t refused = wlb_spool_refuse_rest(spool, why.message, round->error);
+	struct wlb_error why = *error;
+	int64_t refused = wlb_spool_refuse_rest(spool, why.message, error);
 	if (refused <= 0)
 		return;
 	leave_notice(spool, (long long)refused, why.message);
 	round->result->refused += refused;
 }
 
-static void count_not_adopted(struct wlb_deliver_result *result, enum wlb_spool_adoption adoption,
-                              const struct wlb_error *why)
+/* Once the coordinator is away, `why` says nothing of the spools that are not tried any more. */
+static void note_left(const struct round *round, int64_t records, const struct wlb_error *why)
 {
+	round->result->left += records;
+	if (why->message[0] != '\0')
+		*round->error = *why;
+}
+
+static void count_not_adopted(const struct round *round, enum wlb_spool_adoption adoption, const struct wlb_error *why)
+{
+	struct wlb_deliver_result *result = round->result;
 	if (adoption == WLB_SPOOL_FOREIGN && result->foreign++ == 0)
 		result->foreign_why = *why;
 	result->busy += adoption == WLB_SPOOL_BUSY;
 	result->spools += adoption == WLB_SPOOL_FAILED;
-	result->left += adoption == WLB_SPOOL_FAILED;
+	if (adoption == WLB_SPOOL_FAILED)
+		note_left(round, 1, why);
 }
 
 /* A spool that may have a writer is delivered again and again while it grows: what is stored is not sent again. */
@@ -280,7 +292,7 @@ static void skip_stored(const struct round *round, struct wlb_spool *spool, int 
 }
 
 /* Whether the spool has no writer any more; -1 if it cannot be read. */
-static int has_ended(const struct round *round, struct wlb_spool *spool)
+static int has_ended(const struct round *round, struct wlb_spool *spool, struct wlb_error *error)
 {
 	const struct wlb_deliver_options *options = round->options;
 	if (options->run_id != NULL)
@@ -289,7 +301,7 @@ static int has_ended(const struct round *round, struct wlb_spool *spool)
 	if (options->ended_job != 0 && options->ended_job == wlb_spool_identity(spool)->job_id &&
 	    wlb_spool_written_s(spool) <= options->ended_s)
 		return 1;
-	return wlb_spool_has_ended(spool, round->error);
+	return wlb_spool_has_ended(spool, error);
 }
 
 static int request_ms_left(const struct round *round)
@@ -299,12 +311,12 @@ static int request_ms_left(const struct round *round)
 	return left_ms < most_ms ? left_ms : most_ms;
 }
 
-static enum wlb_delivery deliver_adopted(const struct round *round, struct wlb_spool *spool)
+static enum wlb_delivery deliver_adopted(const struct round *round, struct wlb_spool *spool, struct wlb_error *error)
 {
 	enum wlb_delivery outcome = WLB_DELIVERY_MORE;
 	int timeout_ms;
 	while (!round->result->away && outcome == WLB_DELIVERY_MORE && (timeout_ms = request_ms_left(round)) > 0)
-		outcome = wlb_deliver_batch(round->connection, spool, timeout_ms, round->error);
+		outcome = wlb_deliver_batch(round->connection, spool, timeout_ms, error);
 	round->result->away = round->result->away || outcome == WLB_DELIVERY_AWAY;
 	return outcome;
 }
@@ -315,23 +327,22 @@ static void deliver_leftover(const struct round *round, const char *path)
 	struct wlb_error why = {0};
 	struct wlb_deliver_result *result = round->result;
 	struct wlb_spool *spool = wlb_spool_adopt(path, &adoption, &why);
-	if (adoption == WLB_SPOOL_FAILED)
-		*round->error = why;
-	int ended = spool != NULL ? has_ended(round, spool) : -1;
+	int ended = spool != NULL ? has_ended(round, spool, &why) : -1;
 	if (ended < 0) {
-		count_not_adopted(result, spool != NULL ? WLB_SPOOL_FAILED : adoption, &why);
+		count_not_adopted(round, spool != NULL ? WLB_SPOOL_FAILED : adoption, &why);
 		wlb_spool_close(spool, false);
 		return;
 	}
 	if (ended == 0 && !result->away && request_ms_left(round) > 0)
 		skip_stored(round, spool, request_ms_left(round));
-	enum wlb_delivery outcome = deliver_adopted(round, spool);
+	enum wlb_delivery outcome = deliver_adopted(round, spool, &why);
 	bool refused = outcome == WLB_DELIVERY_REFUSED;
 	if (refused && ended == 1)
-		refuse_rest(round, spool);
+		refuse_rest(round, spool, &why);
 	int64_t left = refused && ended == 0 ? 0 : wlb_spool_pending(spool);
 	bool removed = wlb_spool_close(spool, ended == 1);
-	result->left += left;
+	if (left > 0)
+		note_left(round, left, &why);
 	result->kept += left == 0 && !removed;
 	result->spools += left > 0 || removed;
 }

@@ -13,6 +13,8 @@ enum wlb_delivery {
 	WLB_DELIVERY_MORE,    /* some records were stored, others are pending: call again */
 	WLB_DELIVERY_AWAY,    /* the coordinator or its database does not answer: call later; the message says why */
 	WLB_DELIVERY_REFUSED, /* it refuses all pending records permanently; the message is the coordinator's */
+	WLB_DELIVERY_FAILED,  /* here: the spool cannot be read, or what is refused cannot be kept; the message says why
+	                       */
 };
 
 /* Sends one batch. A single record that is refused permanently is found by halving and replaced by an event

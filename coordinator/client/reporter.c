@@ -133,7 +133,7 @@ static bool send_records(struct wlb_reporter *r, int64_t until_ms, int timeout_m
 	enum wlb_delivery outcome = WLB_DELIVERY_MORE;
 	while (outcome == WLB_DELIVERY_MORE && wlb_clock_left_ms(until_ms) > 0)
 		outcome = wlb_deliver_batch(r->connection, r->spool, timeout_ms, NULL);
-	wlb_backoff_note(&r->records, outcome == WLB_DELIVERY_AWAY || outcome == WLB_DELIVERY_REFUSED);
+	wlb_backoff_note(&r->records, outcome != WLB_DELIVERY_DONE && outcome != WLB_DELIVERY_MORE);
 	atomic_store(&r->away, outcome == WLB_DELIVERY_AWAY);
 	return outcome == WLB_DELIVERY_DONE;
 }

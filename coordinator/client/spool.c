@@ -626,12 +626,16 @@ static int64_t keep_refused(struct wlb_spool *spool, int64_t count, const char *
 int wlb_spool_refuse(struct wlb_spool *spool, const char *why, struct wlb_error *error)
 {
 	int64_t seq = spool->acked + 1;
-	if (find_refusal(spool, seq) != NULL)
-		return wlb_fail(error, "spool %s: the event that stands for record %" PRId64 " is refused too: %s",
-		                spool->path, seq, why);
-	if (spool->refusal_count == REFUSALS_MAX)
-		return wlb_fail(error, "spool %s: more than %d records are refused, the last because: %s", spool->path,
-		                REFUSALS_MAX, why);
+	if (find_refusal(spool, seq) != NULL) {
+		wlb_fail(error, "spool %s: the event that stands for record %" PRId64 " is refused too: %s",
+		         spool->path, seq, why);
+		return 1;
+	}
+	if (spool->refusal_count == REFUSALS_MAX) {
+		wlb_fail(error, "spool %s: more than %d records are refused, the last because: %s", spool->path,
+		         REFUSALS_MAX, why);
+		return 1;
+	}
 	if (keep_refused(spool, 1, why, error) != 1)
 		return -1;
 	struct refusal *refusal = &spool->refusals[spool->refusal_count++];

@@ -74,8 +74,8 @@ char *wlb_spool_batch(struct wlb_spool *spool, int max_records, struct wlb_error
 int wlb_spool_acknowledge(struct wlb_spool *spool, int64_t seq, struct wlb_error *error);
 
 /* Notes that the coordinator refuses the first pending record permanently: keeps the record in refused/ and replaces it
- * by an event in the next batch. Returns -1 if an event replaces it already, too many were refused, or it cannot be
- * kept; then nothing has changed. */
+ * by an event in the next batch. Returns 1 if an event replaces it already or too many were refused, so that all are to
+ * be refused, -1 if it cannot be read or kept; then nothing has changed. */
 int wlb_spool_refuse(struct wlb_spool *spool, const char *why, struct wlb_error *error);
 
 /* Notes that the coordinator refuses all pending records: moves them into refused/; nothing is pending then. Returns

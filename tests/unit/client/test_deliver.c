@@ -126,6 +126,25 @@ int __wrap_flock(int fd, int operation)
 	return lock_result == 0 ? 0 : -1;
 }
 
+/* ---- a spool that cannot be read ------------------------------------------------------------------------------ */
+
+static ino_t unreadable;   /* 0: none */
+static int reads_before;   /* of it, which succeed */
+static bool is_read_again; /* only one read fails */
+
+ssize_t __real_pread(int fd, void *data, size_t length, off_t offset);
+ssize_t __wrap_pread(int fd, void *data, size_t length, off_t offset);
+ssize_t __wrap_pread(int fd, void *data, size_t length, off_t offset)
+{
+	struct stat about;
+	if (unreadable == 0 || fstat(fd, &about) != 0 || about.st_ino != unreadable || reads_before-- > 0)
+		return __real_pread(fd, data, length, offset);
+	if (is_read_again)
+		unreadable = 0;
+	errno = EIO;
+	return -1;
+}
+
 /* ---- spools --------------------------------------------------------------------------------------------------- */
 
 static void set_age(int age_s)
@@ -390,6 +409,68 @@ static void a_refused_spool_with_a_writer_stays(void **state)
 	assert_int_equal(access(path, F_OK), -1);
 }
 
+/* Leaves a spool of three records, of another attempt, that is older than the others. */
+static void leave_older_spool(char other[200])
+{
+	leave_spool(3, (const int[]){0});
+	set_age(2 * WLB_SPOOL_IDLE_S);
+	snprintf(other, 200, "%s/a-0.rank0.jsonl", folder);
+	assert_int_equal(rename(path, other), 0);
+}
+
+/* Whether it cannot be read from the beginning, or from somewhere on. */
+static void a_spool_that_cannot_be_read_holds_no_other_up(void **state)
+{
+	struct coordinator *c = *state;
+	struct wlb_error error;
+	struct stat about;
+	char other[200];
+	for (int reads = 0; reads < 12; reads++) {
+		c->stored = 0;
+		leave_older_spool(other);
+		leave_spool(5, (const int[]){0});
+		assert_int_equal(stat(other, &about), 0);
+		unreadable = about.st_ino;
+		reads_before = reads;
+		struct wlb_deliver_result result = deliver_of(c, NULL, &error);
+		unreadable = 0;
+		assert_false(result.away);
+		assert_int_equal(access(path, F_OK), -1);
+		assert_int_equal(c->stored, 5);
+		if (access(other, F_OK) != 0) { /* read to its end before */
+			assert_true(reads > 8);
+			continue;
+		}
+		assert_true(result.left > 0);
+		assert_non_null(strstr(error.message, other));
+		assert_non_null(strstr(error.message, strerror(EIO)));
+		unlink(other);
+	}
+}
+
+/* A disk that fails once is no reason to refuse records that the coordinator takes. */
+static void a_refused_record_that_cannot_be_kept_stays(void **state)
+{
+	struct coordinator *c = *state;
+	struct stat about;
+	is_read_again = true;
+	for (int reads = 0; reads < 60; reads++) {
+		c->stored = 0;
+		leave_spool(5, (const int[]){2, 0});
+		assert_int_equal(stat(path, &about), 0);
+		unreadable = about.st_ino;
+		reads_before = reads;
+		struct wlb_deliver_result result = deliver_of(c, NULL, NULL);
+		unreadable = 0;
+		assert_int_equal(result.refused, 0);
+		assert_int_equal(deliver_of(c, NULL, NULL).left, 0);
+		assert_int_equal(c->stored, 5);
+		assert_int_equal(lines_kept(), 1);
+		empty_folder(refused);
+	}
+	is_read_again = false;
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -403,6 +484,8 @@ int main(void)
 		TEST(a_spool_with_a_writer_elsewhere_stays),
 		TEST(spools_of_an_ended_job_are_removed_at_once),
 		TEST(a_refused_spool_with_a_writer_stays),
+		TEST(a_spool_that_cannot_be_read_holds_no_other_up),
+		TEST(a_refused_record_that_cannot_be_kept_stays),
 		TEST(files_that_are_no_spools_are_left_alone),
 	};
 	return cmocka_run_group_tests(tests, munged_start, munged_stop);
