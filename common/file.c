@@ -73,7 +73,7 @@ int wlb_dir_sync(const char *path, struct wlb_error *error)
 	return 0;
 }
 
-static int parent_sync(const char *path, struct wlb_error *error)
+int wlb_parent_sync(const char *path, struct wlb_error *error)
 {
 	char parent[PATH_MAX];
 	const char *slash = strrchr(path, '/');
@@ -104,7 +104,7 @@ int wlb_file_commit(const char *temporary, const char *path, struct wlb_error *e
 		unlink(temporary);
 		return wlb_fail(error, "file %s: cannot be written: %s", path, strerror(why));
 	}
-	return parent_sync(path, error);
+	return wlb_parent_sync(path, error);
 }
 
 int wlb_file_write(const char *path, const void *data, size_t length, mode_t mode, struct wlb_error *error)

@@ -34,4 +34,7 @@ int wlb_dir_make(const char *path, mode_t mode, struct wlb_error *error);
 /* fsync of a folder, so that a rename in it survives a power loss. */
 int wlb_dir_sync(const char *path, struct wlb_error *error);
 
+/* The same for the folder in which `path` is. */
+int wlb_parent_sync(const char *path, struct wlb_error *error);
+
 #endif

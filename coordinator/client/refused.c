@@ -157,7 +157,8 @@ int wlb_refused_add(struct wlb_refused *refused, const char *line, const char *w
 
 int wlb_refused_close(struct wlb_refused *refused, struct wlb_error *error)
 {
-	int rc = fdatasync(refused->fd) == 0 ? 0 : fail_io(refused->path, "synced", error);
+	int rc = fdatasync(refused->fd) == 0 ? wlb_parent_sync(refused->path, error)
+	                                     : fail_io(refused->path, "synced", error);
 	close(refused->fd);
 	free(refused);
 	return rc;

@@ -24,7 +24,7 @@ struct wlb_refused *wlb_refused_open(const char *spool_path, const struct wlb_sp
 /* Appends a record, a line of the spool, unless the file has it already. On -1 nothing was added. */
 int wlb_refused_add(struct wlb_refused *refused, const char *line, const char *why, struct wlb_error *error);
 
-/* Syncs and closes. */
+/* Syncs the file and its folder, and closes. */
 int wlb_refused_close(struct wlb_refused *refused, struct wlb_error *error);
 
 /* Keeps bytes of a spool that are not a record; `line` counts from 1. If other bytes of that line are kept already,

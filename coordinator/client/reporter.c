@@ -52,7 +52,9 @@ struct wlb_reporter {
 	atomic_bool survivors_ended;
 	char end_reason[512]; /* written once, before must_end */
 	pthread_mutex_t lock;
-	char step_id[32]; /* under the lock */
+	char step_id[32];            /* under the lock, as the next two */
+	bool sync_failed;            /* since the last record */
+	struct wlb_error sync_error; /* why */
 
 	/* The thread's own. */
 	struct wlb_connection *connection; /* NULL: no coordinator is configured */
@@ -138,12 +140,34 @@ static bool send_records(struct wlb_reporter *r, int64_t until_ms, int timeout_m
 	return outcome == WLB_DELIVERY_DONE;
 }
 
+static void sync_spool(struct wlb_reporter *r)
+{
+	struct wlb_error error;
+	if (r->spool == NULL || wlb_spool_sync(r->spool, &error) == 0)
+		return;
+	pthread_mutex_lock(&r->lock);
+	r->sync_failed = true;
+	r->sync_error = error;
+	pthread_mutex_unlock(&r->lock);
+}
+
+/* Returns -1 with the reason where records could not be synced since the last call. */
+static int take_sync_error(struct wlb_reporter *r, struct wlb_error *error)
+{
+	pthread_mutex_lock(&r->lock);
+	bool failed = r->sync_failed;
+	r->sync_failed = false;
+	if (failed && error != NULL)
+		*error = r->sync_error;
+	pthread_mutex_unlock(&r->lock);
+	return failed ? -1 : 0;
+}
+
 static void tick(struct wlb_reporter *r, int64_t next_ms)
 {
-	if (r->spool != NULL) {
-		wlb_spool_sync(r->spool, NULL);
+	sync_spool(r);
+	if (r->spool != NULL)
 		wlb_spool_touch(r->spool);
-	}
 	if (r->connection == NULL)
 		return;
 	int64_t now_ms = wlb_clock_ms();
@@ -174,8 +198,7 @@ static bool pause_until(struct wlb_reporter *r, int64_t next_ms)
 static void finish(struct wlb_reporter *r)
 {
 	int64_t deadline_ms = atomic_load(&r->stop_deadline_ms);
-	if (r->spool != NULL)
-		wlb_spool_sync(r->spool, NULL);
+	sync_spool(r);
 	if (r->connection == NULL || atomic_load(&r->silent))
 		return;
 	bool away = r->records.failures > 0 || r->reports.failures > 0;
@@ -318,7 +341,9 @@ int wlb_reporter_record(struct wlb_reporter *reporter, const char *type, const c
 		return wlb_fail(error, "record '%.40s': a forked child cannot record", type);
 	if (reporter->spool == NULL)
 		return wlb_fail(error, "record '%.40s': this reporter was started without a source", type);
-	return wlb_spool_append(reporter->spool, type, data, error);
+	if (wlb_spool_append(reporter->spool, type, data, error) != 0)
+		return -1;
+	return take_sync_error(reporter, error);
 }
 
 void wlb_reporter_progress(struct wlb_reporter *reporter, int64_t step)

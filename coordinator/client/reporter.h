@@ -41,7 +41,8 @@ struct wlb_reporter *wlb_reporter_start(const struct wlb_client_config *config,
 
 /* Appends one record: type ("step", "checkpoint", ...) and its JSON object `data`. Returns once it is
  * written to the spool (not synced: the thread does that each second); -1 when the spool cannot be
- * written (disk full, ...). Callable from any thread. */
+ * written (disk full, ...), or when earlier records could not be synced since the last call: some network file systems
+ * report a full disk only then. Callable from any thread. */
 int wlb_reporter_record(struct wlb_reporter *reporter, const char *type, const char *data, struct wlb_error *error);
 
 /* Sets the step of this process for the next report. */

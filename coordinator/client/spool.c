@@ -50,6 +50,7 @@ struct wlb_spool {
 	bool dirty;
 	off_t rest;         /* bytes after `end` when the file was opened: an incomplete line */
 	time_t written_s;   /* when somebody wrote to it last, then */
+	bool is_new;        /* its folder is not synced yet */
 	int64_t touched_ms; /* when wlb_spool_touch last set the file's time */
 	off_t cursor;       /* offset of the record after the acknowledged ones; only the reader uses it and acked */
 	int64_t acked;
@@ -125,6 +126,7 @@ static int write_header(struct wlb_spool *spool, struct wlb_error *error)
 		return ftruncate(spool->fd, 0), -1;
 	}
 	spool->first = spool->end = spool->cursor = n;
+	spool->dirty = spool->is_new = true;
 	return 0;
 }
 
@@ -378,8 +380,16 @@ int wlb_spool_sync(struct wlb_spool *spool, struct wlb_error *error)
 	bool dirty = spool->dirty;
 	spool->dirty = false;
 	pthread_mutex_unlock(&spool->lock);
-	if (dirty && fdatasync(spool->fd) != 0)
-		return fail_io(spool, "synced", error);
+	if (dirty && fdatasync(spool->fd) != 0) {
+		fail_io(spool, "synced", error);
+		pthread_mutex_lock(&spool->lock);
+		spool->dirty = true;
+		pthread_mutex_unlock(&spool->lock);
+		return -1;
+	}
+	if (spool->is_new && wlb_parent_sync(spool->path, error) != 0)
+		return -1;
+	spool->is_new = false;
 	return 0;
 }
 

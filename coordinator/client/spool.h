@@ -54,7 +54,8 @@ bool wlb_spool_close(struct wlb_spool *spool, bool remove_delivered);
 /* Appends a record with the current time; `data` is a JSON object. On -1 the spool is unchanged. */
 int wlb_spool_append(struct wlb_spool *spool, const char *type, const char *data, struct wlb_error *error);
 
-/* fdatasync, if something was appended since the last one. */
+/* fdatasync, if something was appended since the last one that succeeded; the first one also syncs the folder of a new
+ * spool. */
 int wlb_spool_sync(struct wlb_spool *spool, struct wlb_error *error);
 
 /* For the writer, to be called every few seconds: sets the file's time at most once a minute, by which processes on

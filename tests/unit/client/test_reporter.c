@@ -1,8 +1,10 @@
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -231,6 +233,37 @@ static void what_is_left_is_delivered_later(void **state)
 	assert_false(spool_is_there());
 }
 
+static atomic_int sync_failure; /* of every fdatasync() */
+
+int __real_fdatasync(int fd);
+int __wrap_fdatasync(int fd);
+int __wrap_fdatasync(int fd)
+{
+	if (sync_failure == 0)
+		return __real_fdatasync(fd);
+	errno = sync_failure;
+	return -1;
+}
+
+/* A full disk that shows only when records are synced is told to whoever records next. */
+static void a_disk_that_is_full_late_is_reported(void **state)
+{
+	struct coordinator *c = *state;
+	struct wlb_error error;
+	struct wlb_reporter *reporter = started(c, &(struct wlb_reporter_options){.source = "rank0"});
+	sync_failure = EDQUOT;
+	record_steps(reporter, 1);
+	int rc = 0;
+	WAIT_UNTIL((rc = rc != 0 ? rc : wlb_reporter_record(reporter, "step", "{\"step\":1}", &error)) != 0, 5000);
+	sync_failure = 0;
+	assert_non_null(strstr(error.message, "a-1.rank0.jsonl"));
+	assert_non_null(strstr(error.message, strerror(EDQUOT)));
+	wlb_clock_sleep_ms(1500);
+	wlb_reporter_record(reporter, "step", "{\"step\":1}", &error);
+	assert_int_equal(wlb_reporter_record(reporter, "step", "{\"step\":1}", &error), 0);
+	assert_int_equal(wlb_reporter_stop(reporter, 10000), 0);
+}
+
 /* By its time other hosts see that it has a writer, also where that has nothing to record. */
 static void a_spool_shows_that_it_has_a_writer(void **state)
 {
@@ -423,6 +456,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(records_arrive_once_in_batches),
 		TEST(what_is_left_is_delivered_later),
+		TEST(a_disk_that_is_full_late_is_reported),
 		TEST(a_spool_shows_that_it_has_a_writer),
 		TEST(a_coordinator_that_comes_back_gets_everything),
 		TEST(a_database_that_lost_records_gets_them_again),

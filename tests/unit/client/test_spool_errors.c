@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -23,6 +24,8 @@ static struct wlb_spool_identity identity;
 static int reads_before;  /* reads that succeed before one fails */
 static int read_failure;  /* its errno, 0: none fails, -1: it is short and then at the end */
 static int write_failure; /* of every write() */
+static int sync_failure;  /* of every fdatasync() */
+static int data_syncs, folder_syncs;
 
 ssize_t __real_pread(int fd, void *data, size_t length, off_t offset);
 ssize_t __wrap_pread(int fd, void *data, size_t length, off_t offset);
@@ -48,6 +51,27 @@ ssize_t __wrap_write(int fd, const void *data, size_t length)
 	return -1;
 }
 
+int __real_fdatasync(int fd);
+int __wrap_fdatasync(int fd);
+int __wrap_fdatasync(int fd)
+{
+	data_syncs++;
+	if (sync_failure == 0)
+		return __real_fdatasync(fd);
+	errno = sync_failure;
+	return -1;
+}
+
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+int __wrap_fsync(int fd)
+{
+	struct stat about, expected;
+	if (fstat(fd, &about) == 0 && stat(folder, &expected) == 0 && about.st_ino == expected.st_ino)
+		folder_syncs++;
+	return __real_fsync(fd);
+}
+
 /* ---- the tests ------------------------------------------------------------------------------------------------ */
 
 static int make_folder(void **state)
@@ -69,7 +93,7 @@ static int repair(void **state)
 {
 	char kept[160];
 	(void)state;
-	read_failure = reads_before = write_failure = 0;
+	read_failure = reads_before = write_failure = sync_failure = 0;
 	unlink(path);
 	snprintf(kept, sizeof(kept), "%s/refused/a-1.rank0.101.damaged", folder);
 	unlink(kept);
@@ -172,6 +196,32 @@ static void a_torn_line_is_not_cut_before_it_is_kept(void **state)
 	wlb_spool_close(spool, false);
 }
 
+/* The record is not given up, and the folder that has the new file is synced too, once. */
+static void a_failed_sync_is_made_again(void **state)
+{
+	struct wlb_error error;
+	struct wlb_spool *spool = wlb_spool_open(folder, &identity, &error);
+	(void)state;
+	assert_non_null(spool);
+	data_syncs = folder_syncs = 0;
+	assert_int_equal(wlb_spool_append(spool, "step", "{}", NULL), 0);
+	sync_failure = ENOSPC;
+	assert_int_equal(wlb_spool_sync(spool, &error), -1);
+	assert_non_null(strstr(error.message, path));
+	assert_non_null(strstr(error.message, strerror(ENOSPC)));
+	sync_failure = 0;
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(wlb_spool_sync(spool, &error), 0);
+		assert_int_equal(data_syncs, 2);
+		assert_int_equal(folder_syncs, 1);
+	}
+	assert_int_equal(wlb_spool_append(spool, "step", "{}", NULL), 0);
+	assert_int_equal(wlb_spool_sync(spool, &error), 0);
+	assert_int_equal(data_syncs, 3);
+	assert_int_equal(folder_syncs, 1);
+	wlb_spool_close(spool, false);
+}
+
 /* Later, when records are delivered. */
 static void a_batch_that_cannot_be_read_is_no_batch(void **state)
 {
@@ -200,9 +250,8 @@ static void a_batch_that_cannot_be_read_is_no_batch(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(an_error_of_reading_changes_nothing),
-		TEST(an_interrupted_read_is_made_again),
-		TEST(a_torn_line_is_not_cut_before_it_is_kept),
+		TEST(an_error_of_reading_changes_nothing),      TEST(an_interrupted_read_is_made_again),
+		TEST(a_torn_line_is_not_cut_before_it_is_kept), TEST(a_failed_sync_is_made_again),
 		TEST(a_batch_that_cannot_be_read_is_no_batch),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
