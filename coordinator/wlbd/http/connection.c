@@ -18,6 +18,7 @@ struct wlbd_connection {
 	bool busy;
 	bool checking; /* munged is asked about the credential of its request */
 	bool proved;
+	bool given_up;             /* by wlbd itself */
 	uid_t uid;                /* of its client, once proved */
 	int64_t waiting_since_ms; /* for a request to be completed */
 	void (*on_close)(struct wlbd_connection *connection, void *context);
@@ -37,6 +38,7 @@ struct wlbd_connections {
 /* The HTTP library sees the end of the stream, and closes the connection itself. */
 static void cut_off(struct wlbd_connection *connection)
 {
+	connection->given_up = true;
 	shutdown(connection->fd, SHUT_RDWR);
 }
 
@@ -140,6 +142,11 @@ void wlbd_connection_closed(struct wlbd_connection *connection)
 		leave_unproved(connection);
 	}
 	free(connection);
+}
+
+bool wlbd_connection_was_given_up(const struct wlbd_connection *connection)
+{
+	return connection->given_up;
 }
 
 int wlbd_connection_peer(const struct wlbd_connection *connection, struct sockaddr_storage *peer)

@@ -28,6 +28,9 @@ void wlbd_connection_closed(struct wlbd_connection *connection); /* calls the ca
 /* A credential of `uid` was accepted on it. Returns WLBD_BUDGET_TAKEN, or else the user has too many connections. */
 enum wlbd_budget_answer wlbd_connection_proved(struct wlbd_connection *connection, uid_t uid);
 
+/* Whether wlbd itself closes it, since its client has completed no request for too long, or for a new connection. */
+bool wlbd_connection_was_given_up(const struct wlbd_connection *connection);
+
 /* Reads the address of the client. Returns -1 where it is not known. */
 int wlbd_connection_peer(const struct wlbd_connection *connection, struct sockaddr_storage *peer);
 

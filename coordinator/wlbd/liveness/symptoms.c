@@ -64,11 +64,11 @@ static void withdraw_symptoms(struct wlbd_reporter *reporter)
 
 /* ---- connections ------------------------------------------------------------------------------------- */
 
-/* wlbd itself closes the connection of a launcher that was stopped, which may continue later. */
-static bool launcher_was_stopped(const struct wlbd_reporter *reporter)
+/* A process that was stopped, or in a debugger, may continue later: its connection ends since wlbd closes it, or its
+ * client found when it continued that its last request was not answered. */
+static bool was_stopped(const struct wlbd_reporter *reporter, bool is_given_up)
 {
-	return reporter->rank == WLBD_LAUNCHER &&
-	       wlb_clock_ms() - reporter->reported_ms > reporter->attempt->wlbd->config.silence_ms;
+	return is_given_up || wlb_clock_ms() - reporter->reported_ms > reporter->attempt->wlbd->config.silence_ms;
 }
 
 /* wlbd stood still, or the network between them did: the process closed its connection because wlbd did not answer, and
@@ -82,20 +82,20 @@ static bool was_cut_off(const struct wlbd_reporter *reporter)
 
 /* A connection that need not be the end of a process: only its node is probed. After rank 0 has recorded the end the
  * processes of ranks end too. */
-static bool is_silence(const struct wlbd_reporter *reporter)
+static bool is_silence(const struct wlbd_reporter *reporter, bool is_given_up)
 {
-	return reporter->agent || launcher_was_stopped(reporter) ||
+	return reporter->agent || was_stopped(reporter, is_given_up) ||
 	       (reporter->rank != WLBD_LAUNCHER && wlbd_attempt_end_is_known(&reporter->attempt->incident.life));
 }
 
-static void note_closed(struct wlbd_reporter *reporter)
+static void note_closed(struct wlbd_reporter *reporter, bool is_given_up)
 {
 	struct wlbd_attempt *attempt = reporter->attempt;
 	if (reporter->goodbye || (wlbd_attempt_has_ended(&attempt->incident.life) && reporter->rank != WLBD_LAUNCHER))
 		return;
 	wlbd_log(WLBD_LOG_DEBUG, "run %s: %s of %s closed its connection", attempt->run,
 	         reporter->rank == WLBD_LAUNCHER ? "the launcher" : "the reporter", reporter->node);
-	struct wlbd_symptom *s = raise_symptom(attempt, is_silence(reporter) ? WLBD_SILENT : WLBD_CLOSED,
+	struct wlbd_symptom *s = raise_symptom(attempt, is_silence(reporter, is_given_up) ? WLBD_SILENT : WLBD_CLOSED,
 	                                       reporter->node, reporter->rank, reporter->step);
 	if (s != NULL)
 		s->cut_off = was_cut_off(reporter);
@@ -104,9 +104,8 @@ static void note_closed(struct wlbd_reporter *reporter)
 static void on_closed(struct wlbd_connection *connection, void *context)
 {
 	struct wlbd_reporter *reporter = context;
-	(void)connection;
 	wlbd_reporter_detach(reporter);
-	note_closed(reporter);
+	note_closed(reporter, wlbd_connection_was_given_up(connection));
 }
 
 static void note_report(struct wlbd_reporter *reporter)
@@ -127,7 +126,7 @@ void wlbd_symptom_alive(struct wlbd_reporter *reporter, struct wlbd_connection *
 	reporter->node_is_lost = false;
 	withdraw_symptoms(reporter);
 	if (connection == NULL)
-		note_closed(reporter);
+		note_closed(reporter, false);
 }
 
 void wlbd_symptom_goodbye(struct wlbd_reporter *reporter)

@@ -15,7 +15,7 @@
 #include "coordinator/wlbd/http/budget.h"
 #include "coordinator/wlbd/wlbd.h"
 
-enum { GRACE_MS = 2000, SILENCE_MS = 10000, REQUEST_MS = 30000, CLIENT_PAUSE_MOST_MS = 7000, UID = 1000 };
+enum { GRACE_MS = 2000, SILENCE_MS = 10000, REQUEST_MS = 300, CLIENT_PAUSE_MOST_MS = 7000, UID = 1000 };
 
 struct fixture {
 	struct wlbd wlbd;
@@ -179,6 +179,28 @@ static struct wlbd_symptom *only_symptom(struct fixture *f)
 	return &f->attempt->incident.symptoms[0];
 }
 
+/* A rank in a debugger, whose reporter is no agent. */
+static void a_process_that_was_silent_for_long_is_not_dead(void **state)
+{
+	struct fixture *f = *state;
+	reporting(f, 1)->reported_ms -= SILENCE_MS + 1000;
+	close_connection(f);
+	assert_int_equal(only_symptom(f)->kind, WLBD_SILENT);
+}
+
+/* Where silence_ms is longer than that. */
+static void nor_is_one_whose_connection_wlbd_itself_closes(void **state)
+{
+	struct fixture *f = *state;
+	f->wlbd.config.silence_ms = 10 * SILENCE_MS;
+	reporting(f, 1);
+	struct timeval limit = {1, 300000}; /* connections are looked at each second */
+	event_base_loopexit(f->wlbd.base, &limit);
+	event_base_dispatch(f->wlbd.base);
+	close_connection(f);
+	assert_int_equal(only_symptom(f)->kind, WLBD_SILENT);
+}
+
 /* srun waits for the tasks of the node, which is lost, though rank 0 has said that the training failed or is complete.
  */
 static void nodes_are_watched_until_the_launcher_reports_the_end(void **state)
@@ -235,6 +257,8 @@ int main(void)
 	                                        end),
 		cmocka_unit_test_setup_teardown(a_trainers_own_reporter_may_pause_too, begin, end),
 		cmocka_unit_test_setup_teardown(a_gap_long_ago_counts_no_more, begin, end),
+		cmocka_unit_test_setup_teardown(a_process_that_was_silent_for_long_is_not_dead, begin, end),
+		cmocka_unit_test_setup_teardown(nor_is_one_whose_connection_wlbd_itself_closes, begin, end),
 		cmocka_unit_test_setup_teardown(nodes_are_watched_until_the_launcher_reports_the_end, begin, end),
 		cmocka_unit_test_setup_teardown(ranks_that_end_after_the_record_of_the_end_are_not_lost, begin, end),
 		cmocka_unit_test_setup_teardown(without_a_launcher_the_record_of_rank_0_ends_the_attempt, begin, end),
