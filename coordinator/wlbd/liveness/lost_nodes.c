@@ -15,7 +15,7 @@
 enum {
 	PROBE_EVERY_MS = 300,
 	ASK_AGAIN_MS = 2000,    /* where slurmctld does not answer */
-	WATCH_MOST_MS = 120000, /* after that Slurm finds out by itself */
+	WATCH_MOST_MS = 120000, /* beyond node_down_after_ms; after that Slurm finds out by itself */
 	WATCHED_MOST = 4096,
 };
 
@@ -93,7 +93,7 @@ static void on_probed(void *context, bool alive)
 	struct wlbd *wlbd = watch->lost->wlbd;
 	if (alive)
 		cancel_watch(watch, "it answers");
-	else if (wlb_clock_ms() - watch->began_ms > WATCH_MOST_MS)
+	else if (wlb_clock_ms() - watch->began_ms > wlbd->config.node_down_after_ms + WATCH_MOST_MS)
 		cancel_watch(watch, "slurmctld did not answer for too long");
 	else if (!wlbd_node_is_silent(wlbd->node_probes, watch->node, watch->uid))
 		retry_in(watch, PROBE_EVERY_MS);
