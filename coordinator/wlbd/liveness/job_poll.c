@@ -22,7 +22,8 @@ struct wlbd_job_poll {
 
 static void set_timer(struct wlbd_job_poll *poll)
 {
-	int ms = wlb_clock_ms() < poll->soon_until_ms ? SOON_INTERVAL_MS : poll->interval_ms;
+	bool is_soon = wlb_clock_ms() < poll->soon_until_ms && poll->interval_ms > SOON_INTERVAL_MS;
+	int ms = is_soon ? SOON_INTERVAL_MS : poll->interval_ms;
 	struct timeval after = {ms / 1000, ms % 1000 * 1000};
 	event_add(poll->timer, &after);
 }
@@ -67,9 +68,20 @@ void wlbd_job_poll_done(struct wlbd_job_poll *poll)
 	set_timer(poll);
 }
 
+static bool is_due_soon(const struct wlbd_job_poll *poll)
+{
+	struct timeval at, now;
+	const struct timeval soon = {SOON_INTERVAL_MS / 1000, SOON_INTERVAL_MS % 1000 * 1000};
+	if (!evtimer_pending(poll->timer, &at))
+		return false;
+	evutil_gettimeofday(&now, NULL);
+	evutil_timeradd(&now, &soon, &now);
+	return evutil_timercmp(&at, &now, <);
+}
+
 void wlbd_job_poll_soon(struct wlbd_job_poll *poll)
 {
 	poll->soon_until_ms = wlb_clock_ms() + SOON_FOR_MS;
-	if (!poll->is_under_way)
+	if (!poll->is_under_way && !is_due_soon(poll))
 		set_timer(poll);
 }

@@ -67,18 +67,19 @@ static void the_next_poll_comes_after_the_interval(void **state)
 	end(&f);
 }
 
-static void a_poll_that_is_done_can_be_followed_by_a_sooner_one(void **state)
+static void an_interval_that_is_shorter_stays(void **state)
 {
 	struct fixture f;
 	(void)state;
 	begin(&f, SHORT_MS);
 	run_for(&f, SHORT_MS + SLACK_MS);
 	wlbd_job_poll_done(f.poll);
-	wlbd_job_poll_soon(f.poll); /* takes the place of the interval */
-	run_for(&f, SLACK_MS);
-	assert_int_equal(f.calls, 1);
-	run_for(&f, SOON_MS);
+	wlbd_job_poll_soon(f.poll);
+	run_for(&f, SHORT_MS + SLACK_MS);
 	assert_int_equal(f.calls, 2);
+	wlbd_job_poll_done(f.poll);
+	run_for(&f, SHORT_MS + SLACK_MS);
+	assert_int_equal(f.calls, 3);
 	end(&f);
 }
 
@@ -100,12 +101,27 @@ static void something_that_happened_is_looked_at_within_a_second(void **state)
 	end(&f);
 }
 
+/* Things that happen again and again do not postpone it. */
+static void a_poll_that_is_due_sooner_is_not_postponed(void **state)
+{
+	struct fixture f;
+	(void)state;
+	begin(&f, LONG_MS);
+	for (int i = 0; i < 4; i++) {
+		wlbd_job_poll_soon(f.poll);
+		run_for(&f, SOON_MS / 2 - SLACK_MS / 4);
+	}
+	assert_int_equal(f.calls, 1);
+	end(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_poll_waits_for_the_one_before),
 		cmocka_unit_test(the_next_poll_comes_after_the_interval),
-		cmocka_unit_test(a_poll_that_is_done_can_be_followed_by_a_sooner_one),
+		cmocka_unit_test(an_interval_that_is_shorter_stays),
+		cmocka_unit_test(a_poll_that_is_due_sooner_is_not_postponed),
 		cmocka_unit_test(something_that_happened_is_looked_at_within_a_second),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
