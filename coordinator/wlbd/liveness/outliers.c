@@ -199,3 +199,11 @@ void wlbd_outliers_forget(struct wlbd_attempt *attempt)
 	free(attempt->outliers);
 	attempt->outliers = NULL;
 }
+
+void wlbd_outliers_note_step(struct wlbd_attempt *attempt, int64_t step)
+{
+	if (attempt->steps_recorded > 0 && step <= attempt->last_step)
+		return;
+	attempt->steps_recorded++;
+	attempt->last_step = step;
+}

@@ -5,6 +5,7 @@
 
 #include "coordinator/wlbd/database/db_pool.h"
 #include "coordinator/wlbd/http/reply.h"
+#include "coordinator/wlbd/liveness/outliers.h"
 #include "coordinator/wlbd/liveness/symptoms.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/requests/find_attempt.h"
@@ -46,12 +47,6 @@ static void note_attempt(struct wlbd_attempt *attempt, const json_t *data)
 	wlbd_attempt_set_layout(attempt, json_object_get(data, "layout"));
 }
 
-static void note_step(struct wlbd_attempt *attempt, const json_t *data)
-{
-	attempt->steps_recorded++;
-	attempt->last_step = json_integer_value(json_object_get(data, "step"));
-}
-
 static void note_end(struct wlbd_attempt *attempt, const char *source, const struct wlbd_attempt_end *end)
 {
 	int by_state = strcmp(end->state, "complete") == 0 ? 0
@@ -76,7 +71,8 @@ static void note_records(struct wlbd_attempt *attempt, const struct wlbd_deliver
 		if (strcmp(type, "attempt") == 0)
 			note_attempt(attempt, json_object_get(record, "data"));
 		else if (strcmp(type, "step") == 0)
-			note_step(attempt, json_object_get(record, "data"));
+			wlbd_outliers_note_step(
+				attempt, json_integer_value(json_object_get(json_object_get(record, "data"), "step")));
 	}
 	if (delivery->end.state != NULL)
 		note_end(attempt, delivery->source, &delivery->end);
