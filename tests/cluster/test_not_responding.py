@@ -18,7 +18,10 @@ class NotResponding(JobEndTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.cluster.restart_wlbd(f"job_poll_ms = 500\nback_off_ms = {BACK_OFF_S * 1000}\n")
+        settings = cls.cluster.dir / "etc/wlbd.conf"
+        text = settings.read_text(encoding="utf-8")
+        settings.write_text(text.replace("back_off_ms = 0", f"back_off_ms = {BACK_OFF_S * 1000}"), encoding="utf-8")
+        cls.cluster.restart_wlbd("job_poll_ms = 500\n")
         conf = cls.cluster.dir / "etc/slurm.conf"
         text = conf.read_text(encoding="utf-8")
         conf.write_text(re.sub(r"\bSlurmdTimeout=\d+", f"SlurmdTimeout={SLURMD_TIMEOUT_S}", text), encoding="utf-8")
