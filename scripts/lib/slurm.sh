@@ -290,13 +290,13 @@ slurm_node_restore() {
 	daemon_gone "slurmd-n$1" || return 0
 	rm -rf "$CLUSTER_DIR/tmp-n$1"/* "$CLUSTER_DIR/spool-n$1"
 	slurmd_start "$1"
-	wait_for 15 slurm_node_idle "$1" ||
+	wait_for 15 slurm_node_in_service "$1" ||
 		fail "n$1 did not come back: $(slurm_command sinfo -h -n "n$1" -o '%T %E')"
 }
 
-slurm_node_idle() {
+slurm_node_in_service() {
 	# A node that Slurm considered down returns by itself; one that was set DOWN or drained must be resumed. Resuming
 	# a node that is already back is an error, which does not matter.
 	slurm_command scontrol update nodename="n$1" state=resume > /dev/null 2>&1 || true
-	[[ $(slurm_command sinfo -h -n "n$1" -o %t) =~ ^(idle|mix|alloc)$ ]]
+	[[ $(slurm_command sinfo -h -n "n$1" -o %t) =~ ^(idle|mix|alloc|comp)$ ]]
 }

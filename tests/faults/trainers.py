@@ -44,7 +44,7 @@ class Ours:
                 self.test.check_complete(run, iterations=self.steps(long))
         except AssertionError as error:
             return [f"training: {error}"]
-        stops = {attempt["last_step"] for attempt in run["attempts"] if attempt["exit_code"] == EXIT_SAVED}
+        stops = {attempt["last_step"] for attempt in run["attempts"] if attempt["exit_code"] in (0, EXIT_SAVED)}
         found = [f"attempt {attempt['attempt']} went on from step {attempt['resumed_step']}" for attempt in run["attempts"]
                  if (attempt["resumed_step"] or 0) % self.save_interval and attempt["resumed_step"] not in stops]
         repeated = run["steps_repeated"]
