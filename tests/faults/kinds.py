@@ -78,6 +78,10 @@ KINDS = (
     Kind("link between two nodes cut", "cut link n3 n4", ("hang n4 -",), "^n4 does not reach n3: ", attempts=(2, 2), evicted="n4",
          trainers=("ours",), link_mbit=200, beside="n3"),
 
+    # Slurm creates no step for some seconds after slurmctld was started, and the check of the links is one.
+    Kind("link cut and slurmctld killed", "cut link n3 n4; kill slurmctld; sleep 7; start slurmctld", ("hang n4 -",),
+         "^n4 does not reach n3: ", attempts=(2, 2), evicted="n4", trainers=("ours",), link_mbit=200, beside="n3", long=True),
+
     harmless("agent killed", "kill agent {node}; sleep 4"),
     harmless("agent stopped", "freeze agent {node}; sleep 12; thaw agent {node}"),
     lost_rank("agent then its local rank 0", "kill agent {node}; sleep 2; kill rank {leader}", "{leader}", long=True),

@@ -4,11 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "coordinator/wlb/run/check_step.h"
 #include "coordinator/wlb/run/signals.h"
 
 enum {
 	CHECK_MS = 30000, /* for the whole check */
+	AGAIN_MS = 1000,  /* until it is started again where Slurm has created no step */
 	PAUSE_MS = 50,    /* between two looks at its output */
 	NAMES_MOST = 4096,
 };
@@ -103,25 +105,43 @@ static bool has_ended(struct wlb_run *run, struct wlb_check_step *step)
 	return progress == WLB_CHECK_STEP_ENDED;
 }
 
-json_t *wlb_run_check_links(struct wlb_run *run, const json_t *nodes, struct wlb_error *error)
+/* Runs wlb-check-links once. Returns what its ranks have printed, "" where Slurm has created no step, as for some
+ * seconds after slurmctld was away; the caller frees it. Returns NULL with the reason where it has not ended by then.
+ */
+static char *check_once(struct wlb_run *run, const json_t *nodes, int64_t until_ms, struct wlb_error *error)
 {
 	static const char *const words[] = {"check-links", NULL};
 	const struct wlb_check_command command = {.nodes = nodes,
 	                                          .mpi = "pmix",
 	                                          .words = words,
 	                                          .gpus_per_node = run->job.gpus_per_node,
-	                                          .limit_ms = CHECK_MS};
+	                                          .limit_ms = wlb_clock_left_ms(until_ms)};
 	struct wlb_check_step step;
-	json_t *unreached = NULL;
 	char *text;
+	if (wlb_clock_left_ms(until_ms) == 0) {
+		wlb_fail(error, "the check of the links printed nothing within %d s", CHECK_MS / 1000);
+		return NULL;
+	}
 	if (wlb_check_step_start(&run->signals_before, &command, &step, error) != 0)
 		return NULL;
 	bool is_whole = has_ended(run, &step);
 	wlb_check_step_end(&step, &text);
 	if (is_whole)
-		unreached = wlb_run_read_links(text, nodes);
-	else
-		wlb_fail(error, "the check of the links did not end within %d s", CHECK_MS / 1000);
+		return text;
+	free(text);
+	wlb_fail(error, "the check of the links did not end within %d s", CHECK_MS / 1000);
+	return NULL;
+}
+
+json_t *wlb_run_check_links(struct wlb_run *run, const json_t *nodes, struct wlb_error *error)
+{
+	int64_t until_ms = wlb_clock_ms() + CHECK_MS;
+	char *text = check_once(run, nodes, until_ms, error);
+	while (text != NULL && text[0] == '\0' && wlb_run_pause(run, AGAIN_MS)) {
+		free(text);
+		text = check_once(run, nodes, until_ms, error);
+	}
+	json_t *unreached = text != NULL ? wlb_run_read_links(text, nodes) : NULL;
 	free(text);
 	return unreached;
 }
