@@ -78,7 +78,8 @@ def faults_of_rank(node, local_rank):
 
 
 def faults_of_node(node):
-    lost = {"causes": (f"node_lost {node} -",), "reason": rf"\bnode {node}\b", "dead": node,
+    # After its ranks have ended, nothing is left that knows whose slurmstepd has not told srun.
+    lost = {"causes": (f"node_lost {node} -",), "causes_after_ranks": ("step_failed - -",), "reason": rf"\bnode {node}\b", "dead": node,
             "requeues": 1 if node == BATCH_NODE else 0}
     yield Fault("node killed", node, f"kill node {node}", **lost)
     yield Fault("node frozen", node, f"freeze node {node}", **lost)
@@ -90,7 +91,6 @@ def faults_of_node(node):
     yield Fault("slurmd killed", node, f"kill slurmd-{node}", f"start slurmd-{node}", (2, 4), evicted=node)
     yield Fault("slurmd stopped", node, f"freeze slurmd-{node}", f"thaw slurmd-{node}", evicted=node)
     ranks = range((int(node[1:]) - 1) * RANKS_PER_NODE, int(node[1:]) * RANKS_PER_NODE)
-    # After its ranks have ended, nothing is left that knows whose slurmstepd has not told srun.
     yield Fault("slurmstepd killed", node, f"kill stepd {node}", reason=rf"\b{node}\b|^no node has a slurmstepd\b",
                 causes=(f"step_failed {node} -", *(f"rank_lost {node} {rank}" for rank in ranks)),
                 causes_after_ranks=("step_failed - -",))

@@ -132,11 +132,12 @@ void wlbd_attempt_end_stepd_gone(struct wlbd_attempt *attempt, const char *node)
 void wlbd_attempt_end_no_stepd(struct wlbd_attempt *attempt)
 {
 	char detail[128];
-	if (attempt->incident.settled)
-		return;
 	snprintf(detail, sizeof(detail), "no node has a slurmstepd of step %s any more, and srun still waits",
 	         attempt->slurm_step);
-	settle_broken_step(attempt, NULL, detail, wlb_clock_unix_s());
+	if (attempt->incident.settled) /* what broke it is known, and srun waits all the same */
+		order_end(attempt, detail);
+	else
+		settle_broken_step(attempt, NULL, detail, wlb_clock_unix_s());
 }
 
 void wlbd_attempt_end_evict(struct wlbd_attempt *attempt, const char *reason)

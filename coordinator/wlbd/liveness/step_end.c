@@ -53,11 +53,6 @@ static int64_t last_node_report_ms(const struct wlbd_attempt *attempt)
 	return last_ms;
 }
 
-static bool is_open(const struct wlbd_attempt *attempt)
-{
-	return !wlbd_attempt_has_ended(&attempt->incident.life) && !wlbd_attempt_is_ordered(&attempt->incident.life);
-}
-
 static void on_answer(void *context, int has_stepd)
 {
 	struct question *question = context;
@@ -69,8 +64,8 @@ static void on_answer(void *context, int has_stepd)
 		quiet->is_asked = false;
 		quiet->ask_ms = wlb_clock_ms() + quiet->pause_ms;
 		quiet->pause_ms = quiet->pause_ms < ASK_AGAIN_MOST_MS ? 2 * quiet->pause_ms : quiet->pause_ms;
-		if (has_stepd == 0 && is_open(attempt) && last_node_report_ms(attempt) <= quiet->since_ms &&
-		    is_launcher_waiting(attempt, wlb_clock_ms()))
+		if (has_stepd == 0 && !wlbd_attempt_is_ordered(&attempt->incident.life) &&
+		    last_node_report_ms(attempt) <= quiet->since_ms && is_launcher_waiting(attempt, wlb_clock_ms()))
 			wlbd_attempt_end_no_stepd(attempt);
 	}
 	free(question);
@@ -100,6 +95,7 @@ void wlbd_step_end_check(struct wlbd_attempt *attempt, int64_t now_ms)
 		                             .is_asked = quiet->is_asked};
 	if (attempt->confirmed && attempt->has_reported && !quiet->is_asked && now_ms >= quiet->ask_ms &&
 	    attempt->slurm_step[0] != '\0' && attempt->wlbd->step_questions < QUESTIONS_MOST &&
-	    !attempt->wlbd->slurm_away && is_open(attempt) && is_launcher_waiting(attempt, now_ms))
+	    !attempt->wlbd->slurm_away && !wlbd_attempt_is_ordered(&attempt->incident.life) &&
+	    is_launcher_waiting(attempt, now_ms))
 		ask(attempt);
 }

@@ -13,7 +13,8 @@
  * launched has no slurmstepd either. */
 void wlbd_step_end_note_report(struct wlbd_attempt *attempt);
 
-/* To be called each second for an attempt that has not ended. Only for an attempt whose job Slurm has confirmed. */
+/* To be called each second. Also for an attempt of which a rank has recorded that it is complete, since its launcher
+ * may still wait for srun. Only for an attempt whose job Slurm has confirmed. */
 void wlbd_step_end_check(struct wlbd_attempt *attempt, int64_t now_ms);
 
 #endif

@@ -111,8 +111,8 @@ void wlbd_liveness_tick(struct wlbd *wlbd)
 			probe_silent(attempt, now_ms);
 			probe_missing(attempt, now_ms);
 			kill_overdue_step(attempt, now_ms);
-			wlbd_step_end_check(attempt, now_ms);
 		}
+		wlbd_step_end_check(attempt, now_ms);
 		wlbd_detect(attempt, now_ms);
 		if (may_be_removed(attempt, now_ms))
 			wlbd_attempts_remove(wlbd, attempt);
