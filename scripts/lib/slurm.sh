@@ -165,11 +165,12 @@ slurm_start() {
 	done
 }
 
-# slurmd_start N: in the foreground, so that we know its pid.
+# slurmd_start N [OPTION...]: in the foreground, so that we know its pid.
 slurmd_start() {
-	local inside=()
-	[[ -z $NETNS ]] || inside=(nsenter --net="/run/netns/$(netns_node "$1")" --)
-	cluster_run_env daemon_start "slurmd-n$1" "${inside[@]}" "$(slurm_program slurmd)" -D -N "n$1"
+	local inside=() node=$1
+	shift
+	[[ -z $NETNS ]] || inside=(nsenter --net="/run/netns/$(netns_node "$node")" --)
+	cluster_run_env daemon_start "slurmd-n$node" "${inside[@]}" "$(slurm_program slurmd)" -D -N "n$node" "$@"
 }
 
 # slurmctld_restart: with the jobs and nodes that it has saved.
@@ -183,9 +184,9 @@ slurmctld_restart() {
 
 slurmctld_answers() { [[ $(slurm_command scontrol ping 2> /dev/null) == *" is UP"* ]]; }
 
-# slurmd_restart N: the steps on the node go on.
+# slurmd_restart N [OPTION...]: the steps on the node go on.
 slurmd_restart() {
-	slurmd_start "$1"
+	slurmd_start "$@"
 	wait_for 15 slurmd_listens "$1" || {
 		daemon_log "slurmd-n$1"
 		fail "slurmd of n$1 did not start: its last lines are above"
@@ -249,6 +250,14 @@ slurm_node_kill() {
 	sleep 0.1
 	kill_all slurm_node_processes "$1"
 	rm -f "$CLUSTER_DIR/run/slurmd-n$1.pid"
+}
+
+# slurm_node_reboot N: also of a node that is dead already. Its /tmp is in memory and the spool folder on its disk. Slurm
+# decides whether it uses the node again.
+slurm_node_reboot() {
+	slurm_node_kill "$1"
+	rm -rf "$CLUSTER_DIR/tmp-n$1"/*
+	slurmd_restart "$1" -b
 }
 
 # slurm_node_freeze N: until no process of it runs, since one may start another meanwhile.

@@ -56,7 +56,7 @@ class DoctorTest(ClusterTest):
 class Host(DoctorTest):
     def test_where_nothing_is_wrong(self):
         found = self.findings()
-        for check in ("munge", "version", "slurm", "plugin", "pmix", "fence", "coordinator", "database", "credential",
+        for check in ("munge", "version", "slurm", "plugin", "pmix", "fence", "lost nodes", "coordinator", "database", "credential",
                       "worker", "mpi", "save folder"):
             self.check(found, check, "ok")
         self.check(found, "slurm", "ok", "2 nodes")
@@ -80,6 +80,7 @@ class Host(DoctorTest):
         self.check(found, "plugin", "FAIL", "srun cannot be run", "correct PATH")
         self.check(found, "pmix", "FAIL", remedy="mpi_pmix")
         self.check(found, "fence", "warn", "cannot be read")
+        self.check(found, "lost nodes", "warn", "cannot be read")
         self.check(found, "worker", "ok")  # beside wlb
         self.check(found, "mpi", "warn", remedy="openmpi-bin")
         alone = self.folder() / "wlb"
@@ -174,10 +175,23 @@ class Services(DoctorTest):
         self.check(found, "coordinator", "ok")
 
 
-class Fence(DoctorTest):
+class Settings(DoctorTest):
+    """Of Slurm, which tells them."""
+
     def restart_slurmctld(self):
         self.cluster.verb("kill-service", "slurmctld")
         self.cluster.verb("start-service", "slurmctld")
+
+    def test_nodes_that_stay_down(self):
+        conf = self.cluster.dir / "etc/slurm.conf"
+        text = conf.read_text(encoding="utf-8")
+        for value in (0, 1):
+            conf.write_text(text.replace("ReturnToService=2", f"ReturnToService={value}"), encoding="utf-8")
+            self.cluster.run("scontrol", "reconfigure")
+            self.check(self.findings(), "lost nodes", "warn", f"ReturnToService is {value}: ", "state=resume")
+        conf.write_text(text, encoding="utf-8")
+        self.cluster.run("scontrol", "reconfigure")
+        self.check(self.findings(), "lost nodes", "ok")
 
     def test_a_cluster_without_the_ring(self):
         (self.cluster.dir / "etc/mpi.conf").write_text("PMIxTimeout=10\n", encoding="utf-8")

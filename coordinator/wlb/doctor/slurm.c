@@ -97,24 +97,34 @@ void wlb_doctor_pmix(struct wlb_doctor *doctor)
 		                "srun --mpi=list has no pmix");
 }
 
+/* Reads what slurmctld and its plugins are configured as. Returns -1 with a finding on `what` where that fails. */
+static int read_config(struct wlb_doctor *doctor, const char *what, char *output, size_t size)
+{
+	if (wlb_doctor_run_program((char *[]){"scontrol", "show", "config", NULL}, output, size) == 0)
+		return 0;
+	wlb_doctor_note(doctor, WLB_FINDING_WARN, what, "check 'scontrol show config'",
+	                "the cluster's configuration cannot be read");
+	return -1;
+}
+
+/* Returns the rest of the text from the value on; "": it has no such setting. */
+static const char *value_of(const char *config, const char *setting)
+{
+	const char *line = strstr(config, setting);
+	const char *value = line != NULL ? strchr(line, '=') : NULL;
+	return value != NULL ? value + strspn(value, "= ") : "";
+}
+
 /* The fence of Slurm's PMIx plugin returns early if its tree is wider than the step has nodes. */
 void wlb_doctor_fence(struct wlb_doctor *doctor)
 {
-	static char output[65536];
+	static char config[65536];
 	const char *ours = getenv("SLURM_PMIX_FENCE");
-	if (wlb_doctor_run_program((char *[]){"scontrol", "show", "config", NULL}, output, sizeof(output)) != 0) {
-		wlb_doctor_note(doctor, WLB_FINDING_WARN, "fence", "check 'scontrol show config'",
-		                "the cluster's configuration cannot be read");
+	if (read_config(doctor, "fence", config, sizeof(config)) != 0)
 		return;
-	}
-	const char *line = strstr(output, "PMIxCollFence");
-	const char *value = line != NULL ? strchr(line, '=') : NULL;
-	bool ring = value != NULL && strncmp(value + strspn(value, "= "), "ring", 4) == 0;
-	const char *width = strstr(output, "TreeWidth");
-	width = width != NULL ? strchr(width, '=') : NULL;
-	if (ring)
+	if (strncmp(value_of(config, "PMIxCollFence"), "ring", 4) == 0)
 		wlb_doctor_note(doctor, WLB_FINDING_OK, "fence", "", "mpi.conf has PMIxCollFence=ring");
-	else if (width != NULL && atoi(width + 1) == 2)
+	else if (atoi(value_of(config, "TreeWidth")) == 2)
 		wlb_doctor_note(doctor, WLB_FINDING_OK, "fence", "", "TreeWidth is 2");
 	else if (ours != NULL && strcmp(ours, "ring") == 0)
 		wlb_doctor_note(doctor, WLB_FINDING_OK, "fence", "", "SLURM_PMIX_FENCE=ring is set here");
@@ -122,6 +132,25 @@ void wlb_doctor_fence(struct wlb_doctor *doctor)
 		wlb_doctor_note(doctor, WLB_FINDING_WARN, "fence",
 		                "put PMIxCollFence=ring into mpi.conf beside slurm.conf",
 		                "'wlb run' works around Slurm's early PMIx fence, a plain srun does not");
+}
+
+/* wlbd sets a lost node DOWN with a reason of its own, and Slurm then uses it again by itself only where it does so
+ * whatever the reason is. */
+void wlb_doctor_lost_nodes(struct wlb_doctor *doctor)
+{
+	static char config[65536];
+	if (read_config(doctor, "lost nodes", config, sizeof(config)) != 0)
+		return;
+	int value = atoi(value_of(config, "ReturnToService"));
+	if (value == 2)
+		wlb_doctor_note(doctor, WLB_FINDING_OK, "lost nodes", "",
+		                "ReturnToService is 2: Slurm uses them again once they are back");
+	else
+		wlb_doctor_note(
+			doctor, WLB_FINDING_WARN, "lost nodes",
+			"'scontrol update nodename=NODE state=resume', or ReturnToService=2 in slurm.conf",
+			"ReturnToService is %d: one that is back stays DOWN, and --wlb-grow does not take it in",
+			value);
 }
 
 /* The PMIx plugin decides which of two nodes connects to the other by comparing a number among the job's nodes with one

@@ -9,5 +9,6 @@ void wlb_doctor_plugin(struct wlb_doctor *doctor);
 void wlb_doctor_pmix(struct wlb_doctor *doctor);
 void wlb_doctor_fence(struct wlb_doctor *doctor);
 void wlb_doctor_two_nodes(struct wlb_doctor *doctor); /* needs no answer of Slurm */
+void wlb_doctor_lost_nodes(struct wlb_doctor *doctor);
 
 #endif
