@@ -43,9 +43,10 @@ class RebootTest(test_time_limit.StopTest):
         self.cluster.verb("reboot-node", str(node))
         self.cluster.verb("thaw-service", "wlbd")
 
-    def reboot_noticed(self, job, node):
+    def reboot_noticed(self, node):
+        """wlbd has found the node lost, and set it DOWN."""
         self.cluster.kill_node(node)
-        wait_for("the loss", lambda: self.causes(self.cluster.show(job)), 60)
+        wait_for("the loss in Slurm", lambda: self.state(node).startswith("down"), 60)
         self.cluster.verb("reboot-node", str(node))
 
     def causes(self, run):
@@ -76,7 +77,7 @@ class Compute(RebootTest):
     def test_after_it_is_noticed(self):
         job = self.submit_slow()
         self.wait_step(job, 4)
-        self.reboot_noticed(job, 3)
+        self.reboot_noticed(3)
         run = self.check(job, 3, ("node_lost",), 0)
         self.assertEqual(run["attempts"][0]["reason"], "node n3 is lost")
 
@@ -119,7 +120,7 @@ class BatchHost(RebootTest):
     def test_after_it_is_noticed(self):
         job = self.submit_slow()
         self.wait_step(job, 4)
-        self.reboot_noticed(job, 1)
+        self.reboot_noticed(1)
         run = self.check(job, 1, ("node_lost",), 1)
         self.assertEqual(run["attempts"][0]["reason"], "node n1 is lost")
 
@@ -148,7 +149,7 @@ class ReturnToService(RebootTest):
     def test_a_node_that_an_administrator_must_resume(self):
         job = self.submit_slow(f"--wlb-grow={LEAST_S}")
         self.wait_step(job, 4)
-        self.reboot_noticed(job, 3)
+        self.reboot_noticed(3)
         self.wait_attempt(job, 2)
         registered = time.monotonic()
         while time.monotonic() < registered + 2 * LEAST_S:
