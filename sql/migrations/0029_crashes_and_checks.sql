@@ -1,8 +1,8 @@
 -- A crash before the first step of an attempt has a step, too: that from which the attempt began. Crashes of which one was before
 -- the run made progress have nothing to do with each other. A check of a node says nothing of what it has not checked.
 --
--- Replaces: wlb_attempts_without_progress, wlb_run_crashes, node_evidence, wlb_node_check_put (which takes whether Slurm knows of
--- GPUs), wlb_node_history, wlb_nodes_list.
+-- Replaces: wlb_attempts_without_progress, wlb_run_crashes, node_evidence, wlb_node_check_put, wlb_node_history,
+-- wlb_node_suspicions, wlb_nodes_list.
 
 -- ---- attempts in a row ------------------------------------------------------------------------------------------------
 
@@ -100,13 +100,12 @@ create function wlb_kinds_passed(p_checks json) returns text[] language sql immu
 $$;
 
 alter table node_checks
-	add column failed text[] not null default '{}',     -- kinds, the one of the reason first
-	add column passed text[],                           -- kinds; null: all that was found before is ended
-	add column is_exact boolean not null default false; -- products are exact on what the node has: suspicions are ended
+	add column failed text[] not null default '{}', -- kinds, the one of the reason first
+	add column passed text[];                       -- kinds; null: all that was known before is ended
 
 -- Until now a check that found the node healthy ended whatever was known, and so do those that are stored.
 update node_checks set failed = wlb_kinds_failed(healthy, reason, checks),
-	passed = case when not healthy then wlb_kinds_passed(checks) end, is_exact = healthy;
+	passed = case when not healthy then wlb_kinds_passed(checks) end;
 
 -- What failed on a node and has not been ok since.
 create view node_findings as
@@ -158,19 +157,21 @@ select found.node, found.run_id, found.kind, found.at, found.reason,
 from found left join cleared on cleared.node = found.node
 where cleared.at is null or found.at > cleared.at;
 
-drop function wlb_node_check_put(text, boolean, text, json, boolean, bigint);
+-- Whether the products of the node were found exact, or everything before was ended; those of its GPUs where it has some.
+create function wlb_is_exact(p_passed text[], p_has_gpus boolean) returns boolean language sql immutable as $$
+	select p_passed is null or 'products of GPUs' = any(p_passed) or (not p_has_gpus and 'products' = any(p_passed))
+$$;
 
 -- A check that finds what an earlier one found, with nothing else found between them, is that one again. A node keeps its
 -- newest 100 checks, and of older ones those that still count.
-create function wlb_node_check_put(p_node text, p_healthy boolean, p_reason text, p_checks json, p_clears boolean,
-	p_uid bigint, p_has_gpus boolean)
+create or replace function wlb_node_check_put(p_node text, p_healthy boolean, p_reason text, p_checks json, p_clears boolean,
+	p_uid bigint)
 returns json language plpgsql as $$
 declare
 	v_failed text[] := wlb_kinds_failed(p_healthy, p_reason, p_checks);
 	v_passed text[] := case when not p_clears then wlb_kinds_passed(p_checks) end;
-	v_is_exact boolean := p_clears or 'products of GPUs' = any(v_passed) or (not p_has_gpus and 'products' = any(v_passed));
 begin
-	update node_checks set checked_at = now(), checks = p_checks, uid = p_uid, is_exact = v_is_exact
+	update node_checks set checked_at = now(), checks = p_checks, uid = p_uid
 	where id = (select id from node_checks c
 		where node = p_node and (healthy, reason, clears, failed) = (p_healthy, p_reason, p_clears, v_failed)
 			and passed is not distinct from v_passed and not exists (select from node_checks between_them
@@ -178,14 +179,15 @@ begin
 					and (between_them.checked_at, between_them.id) > (c.checked_at, c.id))
 		order by checked_at desc, id desc limit 1);
 	if not found then
-		insert into node_checks (node, healthy, reason, checks, clears, uid, failed, passed, is_exact)
-		values (p_node, p_healthy, p_reason, p_checks, p_clears, p_uid, v_failed, v_passed, v_is_exact);
+		insert into node_checks (node, healthy, reason, checks, clears, uid, failed, passed)
+		values (p_node, p_healthy, p_reason, p_checks, p_clears, p_uid, v_failed, v_passed);
 	end if;
 	delete from node_checks where node = p_node and (checked_at, id) <= (
 			select checked_at, id from node_checks where node = p_node order by checked_at desc, id desc offset 100 limit 1)
 		and id not in (select check_id from node_findings where node = p_node
 			union all (select id from node_checks where node = p_node and clears order by checked_at desc, id desc limit 1)
-			union all (select id from node_checks where node = p_node and is_exact order by checked_at desc, id desc limit 1));
+			union all (select distinct on (wlb_is_exact(passed, true)) id from node_checks
+				where node = p_node and wlb_is_exact(passed, false) order by wlb_is_exact(passed, true), checked_at desc, id desc));
 	return json_build_object('node', p_node, 'healthy', p_healthy,
 		'avoided', coalesce(json_typeof(wlb_nodes_avoided()->p_node) = 'object', false));
 end $$;
@@ -218,8 +220,25 @@ $$;
 
 create index on run_node_checks (node, checked_at) where not healthy;
 
+drop function wlb_node_suspicions();
+
+-- When a run lost a node, when an attempt was ended for its sake, and when its check in a run failed, of the last 30 days, and
+-- whether the attempt was known to compute on GPUs. The latter two rest on what a user's processes report: they are a reason
+-- to check the node, and no evidence against it.
+create function wlb_node_suspicions() returns table (node text, at timestamptz, on_gpus boolean) language sql stable as $$
+	select s.node, s.at, coalesce(a.device = 'cuda', false) from (
+		select f.node, detected_at as at, attempt_id from faults f
+		where kind = 'node_lost' and proof ? 'seen' and f.node is not null and detected_at > now() - interval '30 days'
+		union all
+		select f.node, detected_at, attempt_id from faults f
+		where proof ? 'evicted' and cause and f.node is not null and detected_at > now() - interval '30 days'
+		union all
+		select c.node, checked_at, attempt_id from run_node_checks c where not healthy and checked_at > now() - interval '30 days'
+	) as s join attempts a on a.id = s.attempt_id
+$$;
+
 -- suspected: something failed on it and has not been ok since, or its products were not found exact by root or SlurmUser
--- since the last suspicion. The check that is told is that of the newest finding or, where nothing is found, the newest.
+-- since the last suspicion: those of its GPUs where the attempt computed on GPUs, or a report was of GPUs. The check that is told is that of the newest finding or, where nothing is found, the newest.
 create or replace function wlb_nodes_list(p_uid bigint, p_node text, p_limit bigint, p_avoids boolean) returns json
 language sql stable as $$
 	with losses as (
@@ -229,17 +248,20 @@ language sql stable as $$
 	), failures as (
 		select node, at, reason from node_failures where p_node is null or node = p_node
 	), checks as (
-		select node, max(checked_at) as at, max(checked_at) filter (where is_exact) as exact_at
+		select node, max(checked_at) as at, bool_or(coalesce('gpus' = any(failed || passed), false)) as has_gpus,
+			max(checked_at) filter (where wlb_is_exact(passed, false)) as exact_at,
+			max(checked_at) filter (where wlb_is_exact(passed, true)) as gpus_exact_at
 		from node_checks where p_node is null or node = p_node group by node
 	), weights as (
 		select node, sum(weight) as weight from node_evidence where p_node is null or node = p_node group by node
 	), suspicions as (
-		select node, max(at) as at from wlb_node_suspicions() where p_node is null or node = p_node group by node
+		select node, max(at) as at, max(at) filter (where on_gpus) as gpus_at from wlb_node_suspicions() where p_node is null or node = p_node group by node
 	), listed as (
 		select node, coalesce(weight, 0) as weight, coalesce(l.runs, 0) as losses, l.at as lost_at,
 			case when c.node is not null then f.node is null end as healthy,
 			case when c.node is not null then coalesce(f.reason, '') end as reason, coalesce(f.at, c.at) as checked_at,
-			s.at as suspected_at, f.node is not null or coalesce(s.at > c.exact_at, s.at is not null) as suspected
+			s.at as suspected_at, f.node is not null or coalesce(s.gpus_at > c.gpus_exact_at, s.gpus_at is not null)
+				or coalesce(s.at > case when c.has_gpus then c.gpus_exact_at else c.exact_at end, s.at is not null) as suspected
 		from losses l full join checks c using (node) full join suspicions s using (node) left join weights using (node)
 			left join failures f using (node)
 		order by coalesce(weight, 0) desc, greatest(l.at, c.at, s.at) desc, node limit least(p_limit, 4096)

@@ -315,7 +315,7 @@ class OldDatabase(harness.ClusterTest):
         self.cluster.run("wlb", "db", "migrate", env={"WLBD_CONF": str(self.cluster.work / "old.conf")})
         self.assertEqual(self.known(), before)
         for node, check in (("n2", "disk"), ("n3", "disk"), ("n2", "speed"), ("n3", "memory")):
-            self.psql("-c", f"select wlb_node_check_put('{node}', true, '', '{json.dumps(entries(**{check: 'ok'}))}', false, 0, false)")
+            self.psql("-c", f"select wlb_node_check_put('{node}', true, '', '{json.dumps(entries(**{check: 'ok'}))}', false, 0)")
             self.assertEqual(self.known()[node][0], check != "disk")
 
 
@@ -459,6 +459,23 @@ class Suspects(test_wlbd_api.RunningJobs):
             self.assertEqual(self.known_of("n2"), (0, False))
         self.cluster.run("scontrol", "update", "node=n2", "state=resume")
 
+    def test_which_products_end_a_suspicion(self):
+        """Those of its GPUs, where the run computed on GPUs or root has had them checked."""
+        self.cluster.sql("delete from node_checks; delete from faults")
+        run = self.new_run()
+        attempt, _ = self.ask(run, ["n1", "n2"])
+        of_cpus, of_gpus = {"products": "ok"}, {"gpus": "ok", "products": "ok"}
+        for node, device, verdicts in (("n1", "cpu", [{"memory": "ok"}, {"products": "not checked"}, of_cpus]),
+                                       ("n2", "cuda", [of_cpus, {"gpus": "ok"}, of_gpus]), ("n2", "cpu", [of_cpus, of_gpus])):
+            self.cluster.sql(f"delete from faults; update attempts set device = '{device}' where uuid = '{attempt}';"
+                             f"select wlb_fault_found(id, 'node_lost', null, '{node}', null, 'silent', null, now()) from attempts "
+                             f"where uuid = '{attempt}'")
+            for number, found in enumerate(verdicts):
+                status, _ = self.api.call("POST", "/v1/node_checks", {"node": node, "healthy": True, "checks": entries(**found)})
+                self.assertEqual(status, 200)
+                known = self.api.call("GET", f"/v1/nodes?node={node}")[1]["nodes"][0]
+                self.assertEqual((known["healthy"], known["suspected"]), (True, number < len(verdicts) - 1), f"{device}: {found}")
+
     def test_a_coordinator_that_is_away(self):
         """It says nothing of the node."""
         done = self.cluster.run(WLB, "check-node", "--if-suspected", check=False,
@@ -480,25 +497,6 @@ class Suspects(test_wlbd_api.RunningJobs):
         self.assertEqual(self.report_check(run, first)[0], 403)
         self.assertIn(self.report_check(run, str(uuid.uuid4()))[0], (400, 403, 404, 409))
         self.assertEqual(self.events(run), [])
-
-
-class GpuSuspects(test_wlbd_api.RunningJobs):
-    """Of a node with GPUs, in Slurm's GRES, the products of its GPUs must be exact."""
-
-    gpu_types = ("h100",)  # n2 has GPUs without a type
-
-    def test_which_products_end_a_suspicion(self):
-        run = self.new_run()
-        attempt, _ = self.ask(run, ["n1", "n2"])
-        for node in ("n1", "n2"):
-            self.cluster.sql(f"select wlb_fault_found(id, 'node_lost', null, '{node}', null, 'silent', null, now()) from attempts "
-                             f"where uuid = '{attempt}'")
-            for verdicts, suspected in (({"memory": "ok"}, True), ({"products": "not checked"}, True), ({"products": "ok"}, True),
-                                        ({"gpus": "ok", "products": "ok"}, False)):
-                status, _ = self.api.call("POST", "/v1/node_checks", {"node": node, "healthy": True, "checks": entries(**verdicts)})
-                self.assertEqual(status, 200)
-                known = self.api.call("GET", f"/v1/nodes?node={node}")[1]["nodes"][0]
-                self.assertEqual((known["healthy"], known["suspected"]), (True, suspected), f"{node}: {verdicts}")
 
 
 if __name__ == "__main__":

@@ -36,9 +36,9 @@ static const struct wlb_option_table table = {
 		 "it in "
 		 "the job with one rank on each node: srun --mpi=pmix --ntasks-per-node=1 wlb check-links.",
 	.notes = "Each rank prints a line: 'NODE reaches N nodes', or 'NODE does not reach NODE...'; with --times "
-                 "another: "
+		 "another: "
 		 "'NODE exchanges N bytes with NODE in X s, NODE in X s...'. Exit code of a rank: 0: it reaches its "
-                 "peers; 1: not all of them; 2: wrong usage, or the links could not be checked.",
+		 "peers; 1: not all of them; 2: wrong usage, or the links could not be checked.",
 	.options = rows,
 	.count = sizeof(rows) / sizeof(rows[0]),
 };

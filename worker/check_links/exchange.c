@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "common/seconds.h"
-#include "worker/check_links/mpi_error.h"
+#include "worker/comm/mpi_error.h"
 
 /* Larger than what a transport sends before the receiver has answered (64 KiB in Open MPI's TCP, 12 KiB in UCX): a
  * message arrives only where the link works in both directions. */

@@ -6,11 +6,12 @@
 
 #include "common/seconds.h"
 #include "worker/check_links/bounds.h"
-#include "worker/check_links/mpi_error.h"
+#include "worker/comm/mpi_error.h"
 
 enum {
 	FIRST_BYTES = 256 << 10, /* as those by which a link is found broken */
 	MOST_BYTES = 64 << 20,
+	PIECE_BYTES = 4 << 20, /* longer messages are sent in pieces: the memory of a node is the run's */
 	GROWTH = 4,
 	PASSES = 5, /* at the last size: the least of several times is that of a moment in which the run disturbed least
 	             */
@@ -26,7 +27,7 @@ static const double ENOUGH_S = 0.04;
 struct pairs {
 	int rank, size, bytes;
 	double until_s;
-	char *received, *sent; /* [MOST_BYTES] */
+	char *received, *sent; /* [PIECE_BYTES] */
 	double pass_s[WLB_LINK_PEERS_MOST];
 };
 
@@ -60,8 +61,8 @@ static int measure_pair(struct pairs *pairs, int other, struct wlb_error *error)
 {
 	int rc = swap(pairs, other, READY_TAG, 0, error);
 	double from_s = wlb_now_s();
-	if (rc == 1)
-		rc = swap(pairs, other, MESSAGE_TAG, pairs->bytes, error);
+	for (int left = pairs->bytes; rc == 1 && left > 0; left -= PIECE_BYTES)
+		rc = swap(pairs, other, MESSAGE_TAG, left < PIECE_BYTES ? left : PIECE_BYTES, error);
 	if (rc == 1)
 		pairs->pass_s[other] = wlb_now_s() - from_s;
 	return rc;
@@ -155,11 +156,11 @@ int wlb_pair_times_measure(int rank, int size, struct wlb_pair_times *times, str
 	struct pairs pairs = {.rank = rank, .size = size, .bytes = FIRST_BYTES};
 	*times = (struct wlb_pair_times){0};
 	pairs.until_s = wlb_now_s() + WLB_CHECK_LINKS_TIMES_MOST_S;
-	pairs.received = malloc(MOST_BYTES);
-	pairs.sent = calloc(1, MOST_BYTES);
+	pairs.received = malloc(PIECE_BYTES);
+	pairs.sent = calloc(1, PIECE_BYTES);
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 	if (pairs.received == NULL || pairs.sent == NULL)
-		return wlb_fail(error, "out of memory for messages of %d MiB", MOST_BYTES >> 20);
+		return wlb_fail(error, "out of memory for messages of %d MiB", PIECE_BYTES >> 20);
 	int rc = measure(&pairs, WLB_CHECK_LINKS_TIMES_S, times, error);
 	if (rc == 1) { /* otherwise MPI still uses them */
 		free(pairs.received);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "worker/comm/mpi_error.h"
 #include "worker/comm/transport.h"
 
 /* A hash of the node's name and the GPU's address (FNV-1a, 64 bits): equal on two ranks that share a GPU. */

@@ -4,6 +4,7 @@
 
 #include "libwlb/capacity.h"
 #include "worker/comm/mpi_bfloat16.h"
+#include "worker/comm/mpi_error.h"
 #include "worker/comm/mpi_group.h"
 #include "worker/comm/staging.h"
 #include "worker/comm/transport.h"

@@ -6,16 +6,7 @@
 
 #include "worker/comm/mpi_bfloat16.h"
 #include "worker/comm/mpi_components.h"
-
-int wlb_mpi_check(int code, struct wlb_error *error)
-{
-	if (code == MPI_SUCCESS)
-		return 0;
-	char text[MPI_MAX_ERROR_STRING] = "";
-	int length = 0;
-	MPI_Error_string(code, text, &length);
-	return wlb_fail(error, "%s", text);
-}
+#include "worker/comm/mpi_error.h"
 
 static struct wlb_mpi_group *group_new(MPI_Comm comm, struct wlb_error *error)
 {

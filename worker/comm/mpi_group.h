@@ -22,8 +22,6 @@ struct wlb_mpi_group *wlb_mpi_split(struct wlb_mpi_group *parent, int color, int
                                     struct wlb_error *error);
 void wlb_mpi_close(struct wlb_mpi_group *group, int is_world); /* closing the world ends MPI */
 
-/* Returns 0 for MPI_SUCCESS, else -1 with MPI's text. */
-int wlb_mpi_check(int code, struct wlb_error *error);
 /* Collective over the group; buffers of the host. */
 int wlb_mpi_all_reduce_double(struct wlb_mpi_group *group, double *buffer_host, size_t count, enum wlb_reduce op,
                               struct wlb_error *error);

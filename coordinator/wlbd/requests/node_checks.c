@@ -16,7 +16,7 @@
 
 enum { NODES_LIMIT = 100, NODES_MOST = 4096 };
 
-static void store(struct wlbd_call *call, const struct wlbd_node_check *check, const struct wlbd_node *node)
+static void store(struct wlbd_call *call, const struct wlbd_node_check *check)
 {
 	struct wlbd_params params = {0};
 	char *checks = check->checks != NULL ? json_dumps(check->checks, JSON_COMPACT) : NULL;
@@ -29,11 +29,14 @@ static void store(struct wlbd_call *call, const struct wlbd_node_check *check, c
 	wlbd_params_add_text(&params, checks != NULL ? checks : "[]");
 	wlbd_params_add_boolean(&params, check->clears);
 	wlbd_params_add_integer(&params, call->uid);
-	wlbd_params_add_boolean(&params, node->has_gpus);
-	wlbd_db_call(call->wlbd->writes,
-	             "select wlb_node_check_put($1, $2::boolean, $3, $4::json, $5::boolean, $6, $7::boolean)", &params,
-	             wlbd_call_reply_db, call);
+	wlbd_db_call(call->wlbd->writes, "select wlb_node_check_put($1, $2::boolean, $3, $4::json, $5::boolean, $6)",
+	             &params, wlbd_call_reply_db, call);
 	free(checks);
+}
+
+static bool is_of_slurm(const struct wlbd_call *call, const struct wlbd_node_check *check)
+{
+	return wlbd_nodes_find(call->wlbd->nodes, check->node) != NULL;
 }
 
 /* A node may have been added to Slurm since its nodes were listed. */
@@ -41,14 +44,12 @@ static void on_nodes(void *context, const struct wlb_error *unlisted)
 {
 	struct wlbd_call *call = context;
 	const struct wlbd_node_check *check = call->parsed;
-	const struct wlbd_node *node = wlbd_nodes_find(call->wlbd->nodes, check->node);
 	if (call->wlbd->stopping)
 		wlbd_call_fail_stopping(call);
-	else if (node != NULL)
-		store(call, check, node);
+	else if (is_of_slurm(call, check))
+		store(call, check);
 	else if (unlisted != NULL)
-		wlbd_call_fail(call, 503, "the nodes of Slurm are not known: %s; report again later",
-		               unlisted->message);
+		wlbd_call_fail(call, 503, "the nodes of Slurm are not known: %s; report again later", unlisted->message);
 	else
 		wlbd_call_fail(call, 400, "field 'node': '%.60s' is no node of Slurm; its nodes are in sinfo -N",
 		               check->node);
@@ -58,7 +59,6 @@ static void on_nodes(void *context, const struct wlb_error *unlisted)
 void wlbd_post_node_check(struct wlbd_call *call)
 {
 	struct wlb_error error;
-	const struct wlbd_node *node;
 	struct wlbd_node_check *check = call->parsed = malloc(sizeof(*check));
 	if (check == NULL)
 		wlbd_call_fail_memory(call);
@@ -66,13 +66,13 @@ void wlbd_post_node_check(struct wlbd_call *call)
 		wlbd_call_fail(call, 403, "only root and SlurmUser report checks of nodes");
 	else if (wlbd_node_check_read(call->body, check, &error) != 0)
 		wlbd_call_fail(call, 400, "%s", error.message);
-	else if ((node = wlbd_nodes_find(call->wlbd->nodes, check->node)) != NULL)
-		store(call, check, node);
+	else if (is_of_slurm(call, check))
+		store(call, check);
 	else
 		wlbd_nodes_refresh(call->wlbd, on_nodes, call);
 }
 
-/* ---- of a run ---------------------------------------------------------------------------------------------------- */
+/* ---- of a run ----------------------------------------------------------------------------------------------------- */
 
 static void store_of_run(struct wlbd_call *call, struct wlbd_attempt *attempt)
 {
@@ -103,7 +103,7 @@ void wlbd_post_run_node_check(struct wlbd_call *call)
 		wlbd_find_attempt(call, attempt_id, store_of_run);
 }
 
-/* ---- of all users ------------------------------------------------------------------------------------------------ */
+/* ---- of all users -------------------------------------------------------------------------------------------------- */
 
 void wlbd_get_nodes(struct wlbd_call *call)
 {

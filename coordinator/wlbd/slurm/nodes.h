@@ -22,8 +22,7 @@ struct wlbd_node {
 	bool is_outdated;         /* the node was down: its name is resolved again */
 	int64_t resolved_ms;      /* when it was last given to the resolver; 0: never */
 	bool down, responds;      /* as of struct wlb_slurm_node */
-	bool has_gpus;            /* in Slurm's GRES */
-	char gpu_type[64];        /* of these, such as "h100"; "": none */
+	char gpu_type[64];        /* in Slurm's GRES, such as "h100"; "": none */
 };
 
 /* Returns NULL if out of memory. */
