@@ -38,6 +38,21 @@ static const char *name_of(const char *path)
 	return slash != NULL ? slash + 1 : path;
 }
 
+/* A link would lead this account to a folder or a file of another's choice. */
+static int check_own_folder(const char *path, struct wlb_error *error)
+{
+	struct stat about;
+	if (lstat(path, &about) != 0)
+		return wlb_fail(error, "folder %s: cannot be read: %s", path, strerror(errno));
+	if (!S_ISDIR(about.st_mode) || about.st_uid != geteuid())
+		return wlb_fail(
+			error,
+			"folder %s: must be a folder of the account that keeps records in it, and no link: move it "
+			"away",
+			path);
+	return 0;
+}
+
 /* Writes to `path` DIR/refused/NAME, for DIR/`spool_path` and the name that `format` makes; makes the folder. */
 static int path_beside(char *path, const char *spool_path, const char *name, const char *suffix,
                        struct wlb_error *error)
@@ -46,7 +61,7 @@ static int path_beside(char *path, const char *spool_path, const char *name, con
 	int n = snprintf(path, PATH_MAX, "%.*srefused", folder, spool_path);
 	if (n >= PATH_MAX)
 		return wlb_fail(error, "spool %.100s...: the path is too long", spool_path);
-	if (wlb_dir_make(path, 0700, error) != 0)
+	if (wlb_dir_make(path, 0700, error) != 0 || check_own_folder(path, error) != 0)
 		return -1;
 	if (n + snprintf(path + n, (size_t)(PATH_MAX - n), "/%s%s", name, suffix) >= PATH_MAX)
 		return wlb_fail(error, "spool %.100s...: the path is too long", spool_path);
@@ -222,10 +237,13 @@ void wlb_refused_leave_notice(const char *spool_path, const char *line)
 
 char *wlb_refused_take_notice(const char *dir)
 {
-	char path[PATH_MAX], mine[PATH_MAX];
+	char folder[PATH_MAX], path[PATH_MAX], mine[PATH_MAX];
 	char *text = NULL;
+	int f = snprintf(folder, sizeof(folder), "%s/refused", dir);
 	int n = snprintf(path, sizeof(path), "%s/refused/notice", dir);
 	int m = snprintf(mine, sizeof(mine), "%s/refused/notice.%d", dir, (int)getpid());
+	if (f >= (int)sizeof(folder) || check_own_folder(folder, NULL) != 0)
+		return NULL;
 	/* If two processes do this at the same time, one of them gets the notice. */
 	if (n >= (int)sizeof(path) || m >= (int)sizeof(mine) || rename(path, mine) != 0)
 		return NULL;

@@ -5,6 +5,8 @@
  * `ATTEMPT_ID.SOURCE.jsonl` holds refused records, each with the coordinator's message in its member "refused".
  * `ATTEMPT_ID.SOURCE.N.damaged` holds the bytes of line N of a spool that are not a record. `notice` holds lines that
  * the next command prints for the user.
+ *
+ * Nothing is read or written where refused/ is a link or another account's: root's job may run in a folder of a user.
  */
 #ifndef COORDINATOR_CLIENT_REFUSED_H
 #define COORDINATOR_CLIENT_REFUSED_H

@@ -224,7 +224,8 @@ int wlb_run_job_launch(const struct wlb_run_job *job, int *launch, struct wlb_er
 	if (wlb_dir_make(job->spool_dir, 0700, error) != 0)
 		return -1;
 	snprintf(path, sizeof(path), "%s/%u.launches", job->spool_dir, job->job_id);
-	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	/* Root's job may run in a folder of a user, who knows its name before it starts: no link is followed. */
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	int rc = fd >= 0 ? count_launch(job, fd, launch) : -1;
 	if (rc != 0)
 		wlb_fail(error, "file %s: cannot be written: %s", path, strerror(errno));

@@ -17,6 +17,7 @@
 #include <jansson.h>
 
 #include "common/file.h"
+#include "coordinator/client/refused.h"
 #include "coordinator/client/spool.h"
 
 static char folder[] = "/tmp/wlb-spool-XXXXXX";
@@ -399,6 +400,31 @@ static void a_torn_line_is_cut_by_its_writer_alone(void **state)
 	assert_kept(3, "{\"seq\":3,\"time\":1");
 }
 
+/* Somebody who may write in the folder points refused/ to another: nothing is written or read there. */
+static void refused_records_follow_no_link(void **state)
+{
+	char elsewhere[] = "/tmp/wlb-elsewhere-XXXXXX", link_path[64], notice[64];
+	struct wlb_error error;
+	struct wlb_spool *spool = opened();
+	(void)state;
+	assert_non_null(mkdtemp(elsewhere));
+	snprintf(notice, sizeof(notice), "%s/notice", elsewhere);
+	snprintf(link_path, sizeof(link_path), "%s/refused", folder);
+	assert_int_equal(symlink(elsewhere, link_path), 0);
+	append_steps(spool, 1, 2);
+	assert_int_equal(wlb_spool_refuse(spool, "no", &error), -1);
+	assert_non_null(strstr(error.message, link_path));
+	assert_int_equal(wlb_refused_keep_bytes(path, 1, "x", 1, &error), -1);
+	wlb_refused_leave_notice(path, "a line");
+	wlb_spool_close(spool, false);
+	assert_int_equal(access(notice, F_OK), -1);
+	assert_int_equal(wlb_file_write(notice, "secret\n", 7, 0600, NULL), 0);
+	assert_null(wlb_refused_take_notice(folder));
+	assert_int_equal(unlink(notice), 0);
+	assert_int_equal(unlink(link_path), 0);
+	assert_int_equal(rmdir(elsewhere), 0);
+}
+
 /* A file-size limit stands for a full disk: the write comes up short, and half a record must not stay. */
 static void a_full_disk_leaves_whole_records(void **state)
 {
@@ -470,6 +496,7 @@ int main(void)
 		TEST(a_spool_has_a_writer_until_it_ends_or_is_idle),
 		TEST(what_may_be_complete_later_is_not_damaged),
 		TEST(a_torn_line_is_cut_by_its_writer_alone),
+		TEST(refused_records_follow_no_link),
 		TEST(files_of_others_are_left_alone),
 		TEST(two_crashes_at_the_same_record),
 		TEST(a_full_disk_leaves_whole_records),
