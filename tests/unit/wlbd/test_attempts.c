@@ -207,7 +207,7 @@ static void ranks_are_watched_from_the_next_tick_on_where_this_one_has_taken_lon
 	struct wlbd_attempt *attempt = put(wlbd, "a", 1, NULL);
 	put_ranks(wlbd, "a", 1, json_pack("[s]", "n1"));
 	attempt->layout = (struct wlb_layout){1, 1, 1, 1};
-	attempt->is_past_asked = true; /* there is no database */
+	attempt->is_past_asked = attempt->left_out.is_asked = true; /* there is no database */
 	assert_int_equal(wlbd_activities_keep(&attempt->activities, &busy, NULL, "n1", 1000), 0);
 	wlbd->attempts->making_ms = 1000;
 	wlbd_detect(attempt, 1000);

@@ -50,9 +50,11 @@ static void close_connection(struct fixture *f)
 static int begin(void **state)
 {
 	const struct wlbd_budget_limits limits = {.connections = 9, .user_bytes = 1, .all_bytes = 1};
+	const struct wlbd_budget_limits attempt_limits = {.user_bytes = 1 << 20, .all_bytes = 1 << 20};
 	struct fixture *f = calloc(1, sizeof(*f));
 	f->wlbd.base = event_base_new();
 	f->wlbd.budget = wlbd_budget_new(&limits);
+	f->wlbd.attempt_budget = wlbd_budget_new(&attempt_limits);
 	f->wlbd.attempts = wlbd_attempts_new(ignore);
 	f->wlbd.config.silence_ms = SILENCE_MS;
 	f->connections = wlbd_connections_new(f->wlbd.base, f->wlbd.budget, REQUEST_MS, 9);
@@ -74,6 +76,7 @@ static int end(void **state)
 		close_connection(f);
 	wlbd_attempts_free(f->wlbd.attempts);
 	wlbd_connections_free(f->connections);
+	wlbd_budget_free(f->wlbd.attempt_budget);
 	wlbd_budget_free(f->wlbd.budget);
 	event_base_free(f->wlbd.base);
 	free(f);
