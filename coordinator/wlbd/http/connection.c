@@ -18,7 +18,7 @@ struct wlbd_connection {
 	bool busy;
 	bool checking; /* munged is asked about the credential of its request */
 	bool proved;
-	bool given_up;             /* by wlbd itself */
+	bool given_up;            /* by wlbd itself */
 	uid_t uid;                /* of its client, once proved */
 	int64_t waiting_since_ms; /* for a request to be completed */
 	void (*on_close)(struct wlbd_connection *connection, void *context);

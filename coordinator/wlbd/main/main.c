@@ -139,8 +139,7 @@ static int open_parts(struct wlbd *wlbd, char *address, size_t size, struct wlb_
 	wlbd->job_orders = wlbd_job_orders_new();
 	if (wlbd->base == NULL || wlbd->nodes == NULL || wlbd->node_probes == NULL || wlbd->lost_nodes == NULL ||
 	    wlbd->activity_budget == NULL || wlbd->attempt_budget == NULL || wlbd->attempts == NULL ||
-	    wlbd->searches == NULL ||
-	    wlbd->launchers == NULL || wlbd->job_orders == NULL)
+	    wlbd->searches == NULL || wlbd->launchers == NULL || wlbd->job_orders == NULL)
 		return wlb_fail(error, "out of memory");
 	if (wlb_slurm_open(error) != 0)
 		return -1;

@@ -49,7 +49,8 @@ static void on_nodes(void *context, const struct wlb_error *unlisted)
 	else if (is_of_slurm(call, check))
 		store(call, check);
 	else if (unlisted != NULL)
-		wlbd_call_fail(call, 503, "the nodes of Slurm are not known: %s; report again later", unlisted->message);
+		wlbd_call_fail(call, 503, "the nodes of Slurm are not known: %s; report again later",
+		               unlisted->message);
 	else
 		wlbd_call_fail(call, 400, "field 'node': '%.60s' is no node of Slurm; its nodes are in sinfo -N",
 		               check->node);
@@ -72,7 +73,8 @@ void wlbd_post_node_check(struct wlbd_call *call)
 		wlbd_nodes_refresh(call->wlbd, on_nodes, call);
 }
 
-/* ---- of a run ----------------------------------------------------------------------------------------------------- */
+/* ---- of a run -----------------------------------------------------------------------------------------------------
+ */
 
 static void store_of_run(struct wlbd_call *call, struct wlbd_attempt *attempt)
 {
@@ -103,7 +105,8 @@ void wlbd_post_run_node_check(struct wlbd_call *call)
 		wlbd_find_attempt(call, attempt_id, store_of_run);
 }
 
-/* ---- of all users -------------------------------------------------------------------------------------------------- */
+/* ---- of all users --------------------------------------------------------------------------------------------------
+ */
 
 void wlbd_get_nodes(struct wlbd_call *call)
 {
