@@ -62,10 +62,14 @@ static void ask_slurm(struct wlb_run *run)
 		run->abandoned = true;
 }
 
-void wlb_run_check_cancelled(struct wlb_run *run)
+void wlb_run_check_job(struct wlb_run *run)
 {
 	struct wlb_slurm_job job;
-	if (wlb_slurm_job(run->job.job_id, &job, NULL) == 1 && job.finished && is_cancelled(job.state))
+	if (wlb_slurm_job(run->job.job_id, &job, NULL) != 1)
+		return;
+	if (strcmp(job.state, "PENDING") == 0 || job.restart_count != run->job.restart_count)
+		run->abandoned = true;
+	else if (job.finished && is_cancelled(job.state))
 		run->cancelled = true;
 }
 

@@ -206,12 +206,12 @@ static int run_attempt(struct wlb_run *run, struct wlb_attempt *attempt, struct 
 		snprintf(attempt->end_reason, sizeof(attempt->end_reason), "%s", reason.message);
 	}
 	wlb_run_suspects_end(run);
+	if (attempt->exit_code > 128 && !run->cancelled && !run->abandoned)
+		wlb_run_check_job(run);
 	if (run->abandoned) {
 		wlb_reporter_abandon(reporter);
 		return 0;
 	}
-	if (attempt->exit_code > 128 && !run->cancelled)
-		wlb_run_check_cancelled(run);
 	if (attempt->exit_code != 0 && planned == 0 && !run->cancelled)
 		record_lost_nodes(run, reporter, attempt);
 	if (attempt->exit_code != 0 && attempt->end_reason[0] == '\0')

@@ -1,6 +1,7 @@
 #include "coordinator/wlb/run/signals.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -25,13 +26,26 @@ int wlb_run_signals_block(struct wlb_run *run, struct wlb_error *error)
 	return run->signal_fd >= 0 ? 0 : wlb_fail(error, "signals cannot be read: %s", strerror(errno));
 }
 
+/* The kernel sends SIGHUP where a terminal hangs up, and also to a group of stopped processes, as those of a suspended
+ * job, whose last parent outside it is gone. A job without a terminal is not cancelled by the latter: its script is
+ * lost. */
+static bool is_of_lost_script(const struct signalfd_siginfo *info)
+{
+	if (info->ssi_signo != SIGHUP || info->ssi_code != SI_KERNEL)
+		return false;
+	int terminal = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC);
+	if (terminal >= 0)
+		close(terminal);
+	return terminal < 0;
+}
+
 bool wlb_run_signal_read(struct wlb_run *run, int *number)
 {
 	struct signalfd_siginfo info;
 	*number = 0;
 	if (read(run->signal_fd, &info, sizeof(info)) != sizeof(info))
 		return false;
-	*number = (int)info.ssi_signo;
+	*number = is_of_lost_script(&info) ? 0 : (int)info.ssi_signo;
 	if (*number != SIGTERM && *number != SIGINT && *number != SIGHUP)
 		return false;
 	if (*number == SIGTERM && wlb_run_limit_is_preempted(run)) {
