@@ -1,6 +1,7 @@
 #include "coordinator/wlb/run/parent.h"
 
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -62,15 +63,18 @@ static void ask_slurm(struct wlb_run *run)
 		run->abandoned = true;
 }
 
-void wlb_run_check_job(struct wlb_run *run)
+void wlb_run_check_job(struct wlb_run *run, struct wlb_attempt *attempt)
 {
 	struct wlb_slurm_job job;
 	if (wlb_slurm_job(run->job.job_id, &job, NULL) != 1)
 		return;
-	if (strcmp(job.state, "PENDING") == 0 || job.restart_count != run->job.restart_count)
-		run->abandoned = true;
-	else if (job.finished && is_cancelled(job.state))
+	if (strcmp(job.state, "PENDING") == 0 || job.restart_count != run->job.restart_count) {
+		run->first_exit = (struct wlb_first_exit){0};
+		run->cancelled = attempt->cancelled = true;
+		snprintf(attempt->end_reason, sizeof(attempt->end_reason), "job %u was queued again", job.job_id);
+	} else if (job.finished && is_cancelled(job.state)) {
 		run->cancelled = true;
+	}
 }
 
 bool wlb_run_check_parent(struct wlb_run *run, bool at_once)

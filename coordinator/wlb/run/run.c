@@ -207,7 +207,7 @@ static int run_attempt(struct wlb_run *run, struct wlb_attempt *attempt, struct 
 	}
 	wlb_run_suspects_end(run);
 	if (attempt->exit_code > 128 && !run->cancelled && !run->abandoned)
-		wlb_run_check_job(run);
+		wlb_run_check_job(run, attempt);
 	if (run->abandoned) {
 		wlb_reporter_abandon(reporter);
 		return 0;
