@@ -24,8 +24,10 @@ static void take(struct wlbd_names *names, char **list, int count)
 		else
 			list[kept++] = list[i];
 	}
+	/* Of the names of many ranks few are left. */
+	char **shorter = realloc(list, ((size_t)kept + 1) * sizeof(*list));
 	wlbd_names_free(names);
-	names->list = list;
+	names->list = shorter != NULL ? shorter : list;
 	names->count = kept;
 }
 

@@ -1,3 +1,4 @@
+#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -137,6 +138,7 @@ static void nodes_and_ranks_are_charged_to_the_user(void **state)
 	put_ranks(wlbd, "a", 1000, two_on_each(1000));
 	assert_int_equal(attempt->nodes.mapped_ranks, 1000);
 	assert_true(attempt->nodes.charged_bytes > 1000 * sizeof(int) + 500 * sizeof(char *));
+	assert_true(malloc_usable_size(attempt->nodes.started_on.list) < 600 * sizeof(char *));
 	put_ranks(wlbd, "a", 8000, two_on_each(8000)); /* more than the user may hold */
 	assert_int_equal(attempt->nodes.mapped_ranks, 1000);
 	put_ranks(wlbd, "a", 2, two_on_each(2));
