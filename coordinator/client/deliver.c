@@ -333,7 +333,7 @@ static void deliver_leftover(const struct round *round, const char *path)
 		wlb_spool_close(spool, false);
 		return;
 	}
-	if (ended == 0 && !result->away && request_ms_left(round) > 0)
+	if (ended == 0 && wlb_spool_pending(spool) > 0 && !result->away && request_ms_left(round) > 0)
 		skip_stored(round, spool, request_ms_left(round));
 	enum wlb_delivery outcome = deliver_adopted(round, spool, &why);
 	bool refused = outcome == WLB_DELIVERY_REFUSED;

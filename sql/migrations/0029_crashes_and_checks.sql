@@ -238,7 +238,8 @@ create function wlb_node_suspicions() returns table (node text, at timestamptz, 
 $$;
 
 -- suspected: something failed on it and has not been ok since, or its products were not found exact by root or SlurmUser
--- since the last suspicion: those of its GPUs where the attempt computed on GPUs, or a report was of GPUs. The check that is told is that of the newest finding or, where nothing is found, the newest.
+-- since the last suspicion: those of its GPUs where the attempt computed on GPUs, or a report was of GPUs. The check that is
+-- told is that of the newest finding or, where there is none, the newest.
 create or replace function wlb_nodes_list(p_uid bigint, p_node text, p_limit bigint, p_avoids boolean) returns json
 language sql stable as $$
 	with losses as (
@@ -255,7 +256,8 @@ language sql stable as $$
 	), weights as (
 		select node, sum(weight) as weight from node_evidence where p_node is null or node = p_node group by node
 	), suspicions as (
-		select node, max(at) as at, max(at) filter (where on_gpus) as gpus_at from wlb_node_suspicions() where p_node is null or node = p_node group by node
+		select node, max(at) as at, max(at) filter (where on_gpus) as gpus_at from wlb_node_suspicions()
+		where p_node is null or node = p_node group by node
 	), listed as (
 		select node, coalesce(weight, 0) as weight, coalesce(l.runs, 0) as losses, l.at as lost_at,
 			case when c.node is not null then f.node is null end as healthy,
