@@ -21,9 +21,12 @@
 
 enum {
 	AGAIN_MS = 10000,
-	DELIVER_MS = 5000,   /* for the records, before the job is queued again */
-	REQUEUED_MS = 10000, /* for Slurm to end this process */
-	SCRIPT_MS = 500,     /* for its signal to reach the script too */
+	DELIVER_MS = 5000,    /* for the records, before the job is queued again */
+	REQUEUED_MS = 10000,  /* for Slurm to end this process */
+	SCRIPT_MS = 500,      /* for its signal to reach the script too */
+	AWAY_MS = 30 * 60000, /* how long Slurm is asked while it does not answer */
+	RETRY_MS = 2000,
+	FAILURES_MOST = 3, /* of requests to queue the job again, which it may be */
 };
 
 static bool is_worker(const struct wlb_run *run)
@@ -127,38 +130,61 @@ bool wlb_run_stop_will_continue(const struct wlb_run *run)
 	return !is_worker(run) || (save != NULL && load != NULL && strcmp(save, load) == 0);
 }
 
-/* Returns -1 with the remedy where the job must not be queued again, or Slurm would not do so. */
-static int check_requeue(const struct wlb_run *run, struct wlb_error *error)
+enum requeue { REQUEUE_REFUSED = -1, REQUEUE_POSSIBLE, REQUEUE_DONE, REQUEUE_NO_ANSWER };
+
+/* Refuses, with the remedy, where the job must not be queued again, or Slurm would not do so. */
+static enum requeue check_requeue(const struct wlb_run *run, struct wlb_error *error)
 {
 	uint32_t job_id = run->job.job_id;
 	struct wlb_slurm_job job;
-	if (!wlb_run_stop_will_continue(run))
-		return wlb_fail(error, "queued again it would begin anew: name one folder in --save and --load of "
-		                       "wlb-worker, and submit the job again");
 	int found = wlb_slurm_job(job_id, &job, error);
 	if (found < 0)
-		return -1;
+		return REQUEUE_NO_ANSWER;
+	if (found == 1 && (strcmp(job.state, "PENDING") == 0 || job.restart_count != run->job.restart_count))
+		return REQUEUE_DONE;
 	if (found == 0 || !job.running)
-		return wlb_fail(error, "job %" PRIu32 " is over: submit it again, and it continues from its checkpoint",
-		                job_id);
-	if (!job.batch)
-		return wlb_fail(error, "Slurm queues only jobs of sbatch again: run the command in another job, and it "
-		                       "continues from its checkpoint");
-	if (!job.requeue)
-		return wlb_fail(error,
-		                "with sbatch --requeue the job would be queued again by itself: submit it again, "
+		wlb_fail(error, "job %" PRIu32 " is over: submit it again, and it continues from its checkpoint",
+		         job_id);
+	else if (!job.batch)
+		wlb_fail(error, "Slurm queues only jobs of sbatch again: run the command in another job, and it "
+		                "continues from its checkpoint");
+	else if (!job.requeue)
+		wlb_fail(error, "with sbatch --requeue the job would be queued again by itself: submit it again, "
 		                "and it continues from its checkpoint");
-	return 0;
+	else
+		return REQUEUE_POSSIBLE;
+	return REQUEUE_REFUSED;
+}
+
+/* Has Slurm queue the job again, or say that it may be, for which it is asked until it answers. */
+static enum requeue ask_slurm(struct wlb_run *run, bool to_requeue, struct wlb_error *error)
+{
+	int64_t until_ms = wlb_clock_ms() + AWAY_MS;
+	int failures = 0;
+	for (;;) {
+		enum requeue state = check_requeue(run, error);
+		if (state == REQUEUE_POSSIBLE && to_requeue && wlb_slurm_requeue(run->job.job_id, error) == 0)
+			return REQUEUE_DONE;
+		failures += state == REQUEUE_POSSIBLE;
+		if (state == REQUEUE_REFUSED || state == REQUEUE_DONE || (state == REQUEUE_POSSIBLE && !to_requeue))
+			return state;
+		if (failures == FAILURES_MOST || wlb_clock_left_ms(until_ms) == 0 || !wlb_run_pause(run, RETRY_MS))
+			return REQUEUE_NO_ANSWER;
+	}
 }
 
 int wlb_run_stop_requeue(struct wlb_run *run, const struct wlb_attempt *attempt, struct wlb_error *error)
 {
 	uint32_t job_id = run->job.job_id;
-	if (check_requeue(run, error) != 0)
+	if (!wlb_run_stop_will_continue(run))
+		return wlb_fail(error, "queued again it would begin anew: name one folder in --save and --load of "
+		                       "wlb-worker, and submit the job again");
+	enum requeue state = ask_slurm(run, false, error);
+	if (state != REQUEUE_POSSIBLE && state != REQUEUE_DONE)
 		return -1;
 	run->end_until_ms = wlb_clock_ms() + DELIVER_MS;
 	wlb_run_deliver_last(run);
-	if (wlb_slurm_requeue(job_id, error) != 0)
+	if (ask_slurm(run, true, error) != REQUEUE_DONE)
 		return -1;
 	wlb_run_print("attempt %d: %s; job %" PRIu32 " is queued again and continues from its checkpoint",
 	              attempt->number, attempt->end_reason, job_id);
