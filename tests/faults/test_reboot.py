@@ -80,7 +80,6 @@ class Compute(RebootTest):
         run = self.check(job, 3, ("node_lost",), 0)
         self.assertEqual(run["attempts"][0]["reason"], "node n3 is lost")
 
-
     def test_after_its_ranks_have_ended(self):
         """Its slurmstepd has not told srun that they have, and never will: srun would wait without a bound."""
         path = self.cluster.work / "late"
@@ -89,6 +88,7 @@ class Compute(RebootTest):
         job = self.cluster.sbatch(
             f"wlb run -- ./late {' '.join(training.arguments(iterations=12))} --save ck-$SLURM_JOB_ID --load ck-$SLURM_JOB_ID",
             "--wlb-layout=dp=2", "--ntasks-per-node=1", "--no-kill", "--requeue", "--open-mode=append", "--nodelist=n1,n3", nodes=2)
+        wait_for("the run", lambda: self.cluster.run("wlb", "show", str(job), check=False).returncode == 0, 30)
         wait_for("the end of training", lambda: [a["state"] for a in self.cluster.show(job)["attempts"]] == ["complete"], 60)
         stepd, = [pid for pid, title in stepds(self.cluster, "n3").items() if f"[{job}.0]" in title]
         os.kill(stepd, signal.SIGSTOP)
