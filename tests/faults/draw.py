@@ -29,6 +29,7 @@ class Fault:
     begin: str  # a command of inject.py
     end: str = ""  # the command that ends it some seconds later; it must not outlast the run where there is none
     lasts_s: tuple = (3, 6)
+    ends_first: bool = False  # lasts_s is a bound that no other end may lengthen
     causes: tuple = ()  # of the end of an attempt, "" where it is stopped without a fault; (): it ends none
     may_end_none: bool = False
     causes_after_ranks: tuple = ()  # where it comes after the ranks have ended
@@ -71,7 +72,7 @@ def faults_of_rank(node, local_rank):
     yield Fault("two ranks of a node killed", node, f"kill rank {node}:0 {node}:1",
                 causes=tuple(f"rank_lost {node} {each}" for each in ranks), reason=rf"\brank (?:{'|'.join(map(str, ranks))}) on {node}\b")
     # One that is stopped for 5 s is said to hang (docs/verdicts.md).
-    yield Fault("rank stopped for a while", node, f"freeze rank {place}", f"thaw rank {place}", lasts_s=(3, 4.5))
+    yield Fault("rank stopped for a while", node, f"freeze rank {place}", f"thaw rank {place}", lasts_s=(3, 4.5), ends_first=True)
     # Nothing is known of the times of calls before some steps; the reports of wlb-worker alone have them.
     yield Fault("rank hangs", node, f"freeze rank {place}", causes=(f"hang {node} {rank}",),
                 reason=rf"\brank {rank} on {node} hangs\b", evicted=node, trainers=("ours",), needs_steps=True)
@@ -193,16 +194,20 @@ def waits(moment, trainer, draw):
 def script_of(first, second, in_restart, moment, trainer, draw):
     """Returns the script of inject.py, and what it is in words."""
     lines, words = [*waits(moment, trainer, draw), first.begin], f"{first.name} at {moment}"
-    ends = [(draw.uniform(*first.lasts_s), first.end)] if first.end else []
+    ends = [(draw.uniform(*first.lasts_s), first)] if first.end else []
     if second is not None:
         after_s = draw.uniform(0, WITHIN_S)
         lines += ["wait attempt 2"] if in_restart else []
         lines += [f"wait trained {STEPS[0]}"] if in_restart and second.needs_steps else []
         lines += [f"sleep {after_s:.2f}", f"try {second.begin}"]
         words += f", {second.name} " + (f"{after_s:.1f} s into the restart" if in_restart else f"{after_s:.1f} s later")
-        ends += [(draw.uniform(*second.lasts_s), second.end)] if second.end else []
+        ends = [(max(at_s - after_s, 0.0), fault) for at_s, fault in ends]  # from now on
+        ends += [(draw.uniform(*second.lasts_s), second)] if second.end else []
+    # What starts a service again takes some time itself.
+    first_s = min((at_s for at_s, _ in ends), default=0.0)
+    ends = [(first_s if fault.ends_first else at_s, not fault.ends_first, fault.end) for at_s, fault in ends]
     passed_s = 0.0
-    for at_s, end in sorted(ends):
+    for at_s, _, end in sorted(ends):
         lines += [f"sleep {at_s - passed_s:.2f}", end]
         passed_s = at_s
     return "; ".join(lines), words

@@ -104,7 +104,7 @@ class LongReplies(WideTest):
     def test_answers_that_nobody_takes(self):
         """Each of many connections would hold a page of steps for half a minute."""
         path = f"/v1/runs/{self.WIDE}/steps?limit=10000"
-        self.attack(request_and_read_nothing, path, 12, 100, uid=BOTH, processes=2, within_s=60)
+        self.attack(request_and_read_nothing, path, 12, 100, within_s=60)
         self.watch.stop()
         self.becomes(lambda: int(self.cluster.sql("select count(*) from pg_stat_activity where state = 'active' and "
                                                   "datname = current_database() and pid <> pg_backend_pid()")[0][0]) == 0, 60)
