@@ -63,7 +63,8 @@ class Dashboards(training.TrainingTest):
             where run_id = {run_id} and cause""")
 
     def add_failed_check(self):
-        self.cluster.sql("insert into node_checks (node, healthy, reason, uid) values ('n4', false, 'disk: 3 MiB/s', 0)")
+        found = json.dumps([{"check": "disk", "verdict": "failed", "measured": "3 MiB/s", "limit": None}])
+        self.cluster.sql(f"select wlb_node_check_put('n4', false, 'disk: 3 MiB/s', '{found}', false, 0)")
 
     def test_every_query(self):
         job = self.submit()
