@@ -25,6 +25,7 @@ struct fixture {
 
 static struct fixture *begin(struct fixture *f)
 {
+	wlbd_launchers_free(f->wlbd.launchers); /* of the one before */
 	memset(f, 0, sizeof(*f));
 	TAILQ_INIT(&f->attempts.list);
 	TAILQ_INIT(&f->attempt.reporters);
@@ -50,7 +51,7 @@ static bool has(struct fixture *f)
 
 static void a_launcher_that_reports(void **state)
 {
-	struct fixture f;
+	struct fixture f = {0};
 	(void)state;
 	begin(&f);
 	assert_true(has(&f));
@@ -63,11 +64,12 @@ static void a_launcher_that_reports(void **state)
 	assert_false(has(&f));
 	begin(&f)->launcher.rank = 0; /* a rank of the run is no launcher */
 	assert_false(has(&f));
+	wlbd_launchers_free(f.wlbd.launchers);
 }
 
 static void a_launcher_that_asks_for_an_attempt(void **state)
 {
-	struct fixture f;
+	struct fixture f = {0};
 	(void)state;
 	begin(&f)->launcher.goodbye = true;
 	for (int i = 0; i < 3; i++)
@@ -79,7 +81,7 @@ static void a_launcher_that_asks_for_an_attempt(void **state)
 
 static void only_the_newest_are_kept(void **state)
 {
-	struct fixture f;
+	struct fixture f = {0};
 	(void)state;
 	begin(&f)->launcher.goodbye = true;
 	wlbd_launchers_asked(f.wlbd.launchers, RUN);
