@@ -281,7 +281,7 @@ class Bounds(RecordsTest):
         self.assertTrue(3 * 2**20 < int(kept[1]) <= 4 * 2**20, kept)
 
     def test_reasons(self):
-        """A reason of 4,096 letters for each of which a client would have wlbd put 4,096 others."""
+        """A reason of 4,096 characters for each of which a client would have wlbd put 4,096 others."""
         run, attempt, fault = (
             "with run as (insert into runs (name, job_id, uid, user_name, state, reason, ended_at) values "
             "('{0}', {0}, 65534, 'nobody', 'failed', repeat('a', 4096), {1}) returning id), ",
@@ -301,7 +301,7 @@ class Bounds(RecordsTest):
         self.assertEqual(self.cluster.sql("select wlb_reason_with('attempt 1: a; a', 'a;', 'hang; a;')"), [["attempt 1: hang; a; a"]])
 
     def test_names_of_nodes(self):
-        """Names of 255 letters: a reply is bounded in bytes, and the newest come first."""
+        """Names of 255 characters: a reply is bounded in bytes, and the newest come first."""
         runs = []
         for number in range(5):
             run, pk = self.stored_run(1)
@@ -318,7 +318,7 @@ class Bounds(RecordsTest):
         self.assertEqual((named(listed["runs"]), listed["left_out"]), (left, 0))
 
     def test_long_list(self):
-        """10,000 runs with reasons of 4,096 letters."""
+        """10,000 runs with reasons of 4,096 characters."""
         run, _ = self.stored_run(1)
         self.cluster.sql("insert into runs (name, job_id, uid, user_name, reason, ended_at, state) select n, n, 1, 'long', "
                          "repeat('r', 4096), now(), 'failed' from generate_series(5000001, 5010000) n")

@@ -60,9 +60,8 @@ const char *wlbd_db_reason(const struct wlbd_db *db); /* why it is not ready; ""
 void wlbd_db_call(struct wlbd_db *db, const char *sql, const struct wlbd_params *params, wlbd_db_done *done,
                   void *context);
 
-/* As wlbd_db_call, for a caller that has one statement under way at most: there is room for it, however many others
- * wait.
- */
+/* As wlbd_db_call, for a caller that has one statement under way at most: it is never answered BUSY, however many
+ * others wait. */
 void wlbd_db_call_reserved(struct wlbd_db *db, const char *sql, const struct wlbd_params *params, wlbd_db_done *done,
                            void *context);
 
