@@ -7,14 +7,19 @@ function(wlb_add_cluster_tests label)
   if(WLB_SANITIZE)
     return()
   endif()
-  find_program(WLB_PYTHON python3 REQUIRED)
   file(GLOB files CONFIGURE_DEPENDS test_*.py)
   foreach(file ${files})
     get_filename_component(name ${file} NAME_WE)
     string(REGEX REPLACE "^test" "${label}" name ${name})
-    add_test(NAME ${name} COMMAND ${WLB_PYTHON} ${file})
-    set_tests_properties(${name} PROPERTIES
-      LABELS "${label}" TIMEOUT 660
-      ENVIRONMENT "WLB_BUILD_DIR=${CMAKE_BINARY_DIR};WLB_SLURM_PREFIX=${WLB_SLURM_PREFIX};WLB_TEST_DEADLINE_S=600;PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${CMAKE_SOURCE_DIR}/tests/cluster")
+    wlb_add_cluster_test(${name} ${label} ${file})
   endforeach()
+endfunction()
+
+# wlb_add_cluster_test(NAME LABEL FILE ARGUMENT...)
+function(wlb_add_cluster_test name label file)
+  find_program(WLB_PYTHON python3 REQUIRED)
+  add_test(NAME ${name} COMMAND ${WLB_PYTHON} ${file} ${ARGN})
+  set_tests_properties(${name} PROPERTIES
+    LABELS "${label}" TIMEOUT 660
+    ENVIRONMENT "WLB_BUILD_DIR=${CMAKE_BINARY_DIR};WLB_SLURM_PREFIX=${WLB_SLURM_PREFIX};WLB_TEST_DEADLINE_S=600;PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${CMAKE_SOURCE_DIR}/tests/cluster")
 endfunction()

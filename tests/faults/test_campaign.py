@@ -1,19 +1,13 @@
 #!/usr/bin/env python3
-"""Cases of a campaign of random faults that have as many of its faults as can be; tests/faults/campaign has any number of any
-seed."""
+"""What a campaign of random faults draws and keeps; campaign_cases.py runs some of its cases."""
 import pathlib
 import random
 import tempfile
 import unittest
 
 import campaign_state
-import harness
-import links
 from case import Result
-from case_runner import CaseRunner, show_logs
 from draw import LAYOUTS, LINK_MBIT, MOMENTS, OPTIONS, WIDE_LAYOUTS, Setting, draw_case, groups
-
-SEED, DRAWN, COUNT = 49, 400, 15
 
 
 class Drawing(unittest.TestCase):
@@ -57,7 +51,6 @@ class Kept(unittest.TestCase):
             self.assertEqual(campaign_state.read(path), {"7.1": (results[0], "commit0"), "7.2": (results[2], "commit2")})
             self.assertEqual(campaign_state.failed_before(path), [(results[1], "commit1")])
 
-
     def test_results_of_earlier_commits_are_read(self):
         """They lack what was added since."""
         with tempfile.TemporaryDirectory() as folder:
@@ -66,35 +59,5 @@ class Kept(unittest.TestCase):
             self.assertEqual(campaign_state.read(path), {"7.1": (Result("7.1", "ours"), "c")})
 
 
-class Campaign(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.runner = CaseRunner(show_logs)
-        cls.addClassCleanup(cls.runner.close)
-
-    def run_case(self, case):
-        if case.setting.link_mbit and not links.may_be_made():
-            self.skipTest("this account may not make network namespaces")
-        result = self.runner.run_case(*case.arguments())
-        print(f"cause {result.cause}, {result.attempts} attempts, {result.took_s:.0f} s", end=" ")
-        self.assertEqual(result.problems, [], case.kind.script)
-
-
-def covering():
-    """COUNT cases of the seed, each with the most faults that those before it have not."""
-    cases, chosen, had = [draw_case(SEED, number) for number in range(1, DRAWN + 1)], [], set()
-    while len(chosen) < COUNT:
-        chosen.append(max(cases, key=lambda case: len(set(case.faults) - had)))
-        had |= set(chosen[-1].faults)
-    return chosen
-
-
-def add_tests():
-    for order, case in enumerate(sorted(covering(), key=lambda case: case.setting.link_mbit)):  # a cluster serves those of one network
-        name = f"test_{order:02}_{case.kind.name}".replace(" ", "_").replace(",", "").replace(".", "_")
-        setattr(Campaign, name, lambda self, case=case: self.run_case(case))
-
-
-add_tests()
 if __name__ == "__main__":
-    harness.main()
+    unittest.main(verbosity=2)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A part of the table of kinds.py: with test_campaign.py every way to make a fault occurs; tests/faults/run has all of it."""
+"""A part of the table of kinds.py: with campaign_cases.py every way to make a fault occurs; tests/faults/run has all of it."""
 import unittest
 
 import harness
