@@ -486,6 +486,33 @@ class Lanes(RecordsTest):
                 status, reply = request.result()
                 self.assertEqual((status, "try again" in reply["error"]), (503, True), reply)
 
+    def test_attempts_of_a_locked_run(self):
+        """New attempts that wait for their run keep no other run's waiting."""
+        self.running = True
+        run, pk = self.stored_run()
+        self.running = False
+        other = self.new_run()
+        self.hold(f"select from runs where id = {pk} for update")
+
+        def first_sign(name):
+            return f"/v1/runs/{name}/report", {"attempt_id": str(uuid.uuid4()), "source": "run", "node": "n1",
+                                               "step_id": f"{name}.0"}
+
+        def next_attempt():
+            return f"/v1/runs/{run}/attempts", {"attempt_id": str(uuid.uuid4()), "job_id": int(run), "nodes": ["n1", "n2"],
+                                                "tasks_per_node": 1, "policy": {"layout": "auto"}, "previous": None}
+
+        with concurrent.futures.ThreadPoolExecutor(40) as pool:
+            slow = [pool.submit(self.api.call, "POST", *request, 0, 60)
+                    for _ in range(8) for request in (first_sign(run), next_attempt())]
+            time.sleep(1)
+            began = time.monotonic()
+            status, reply = self.api.call("POST", *first_sign(other))
+            self.assertEqual((status, time.monotonic() - began < 4), (200, True), reply)
+            for request in slow:
+                status, reply = request.result()
+                self.assertEqual((status, "try again" in reply["error"]), (503, True), reply)
+
     def test_data_that_the_database_refuses(self):
         """What the checks of the body missed is the client's mistake: it does not send such records again and again."""
         run = self.new_run()

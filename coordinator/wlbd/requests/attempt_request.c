@@ -26,6 +26,7 @@
 #include "coordinator/wlbd/requests/handlers.h"
 #include "coordinator/wlbd/requests/outdated.h"
 #include "coordinator/wlbd/requests/policy.h"
+#include "coordinator/wlbd/requests/run_change.h"
 #include "coordinator/wlbd/slurm/nodes.h"
 #include "coordinator/wlbd/slurm/slurm_ask.h"
 #include "coordinator/wlbd/wlbd.h"
@@ -449,8 +450,9 @@ static void start(struct attempt_request *request, const struct wlbd_decision *d
 	wlbd_params_add_text(&params, text);
 	wlbd_params_add_text(&params, policy != NULL ? policy : "{}");
 	wlbd_params_add_integer(&params, wlbd_candidate_nodes_held(&request->candidates));
-	wlbd_db_call(request->call->wlbd->writes, "select wlb_attempt_start($1, $2, $3::jsonb, $4::jsonb, $5::integer)",
-	             &params, on_started, request);
+	wlbd_run_change(request->call->wlbd, request->call->uid, wlbd_run_job_id(request->call->run),
+	                "select wlb_attempt_start($1, $2, $3::jsonb, $4::jsonb, $5::integer)", &params, on_started,
+	                request);
 	free(text);
 	free(policy);
 }

@@ -9,6 +9,7 @@
 #include "coordinator/wlbd/liveness/job_poll.h"
 #include "coordinator/wlbd/liveness/older_attempts.h"
 #include "coordinator/wlbd/log.h"
+#include "coordinator/wlbd/requests/run_change.h"
 #include "coordinator/wlbd/rules/decision.h"
 #include "coordinator/wlbd/wlbd.h"
 
@@ -188,9 +189,9 @@ static void on_job(void *context, const struct wlbd_job_facts *facts)
 	wlbd_params_add_text(&params, known ? facts->job.name : "");
 	wlbd_params_add_integer_if(&params, known, facts->job.submit_time);
 	wlbd_params_add_integer(&params, known ? facts->job.restart_count : 0);
-	wlbd_db_call(wlbd->writes,
-	             "select wlb_attempt_ensure($1, $2, $3, $4, $5, $6, $7, to_timestamp($8::float8), $9::integer)",
-	             &params, on_ensured, search);
+	wlbd_run_change(wlbd, search->uid, wlbd_run_job_id(search->run),
+	                "select wlb_attempt_ensure($1, $2, $3, $4, $5, $6, $7, to_timestamp($8::float8), $9::integer)",
+	                &params, on_ensured, search);
 }
 
 static void on_found(void *context, const struct wlbd_db_result *result)
