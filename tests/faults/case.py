@@ -12,9 +12,9 @@ from kinds import NODES, RANKS_PER_NODE, fill
 
 DEADLINE_S = 180  # of every wait; for the end of the run, from the last step or state of its job
 END_MOST_S = 600  # for the end of the run, however slowly it goes on beside other tests
-CLEAN_S = 10
-RETURN_S = 75  # until Slurm uses a node again that has thawed, and the last slurmstepd is gone
-GONE_S = 30  # how long a job that failed has to be requeued
+CLEAN_S = 30
+RETURN_S = 120  # until Slurm uses a node again that has thawed, and the last slurmstepd is gone
+GONE_S = 60  # how long a job that failed has to be requeued
 
 
 @dataclasses.dataclass
