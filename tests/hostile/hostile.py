@@ -465,7 +465,7 @@ class HostileTest(unittest.TestCase):
             self.becomes(self.watch.has_all_kinds)
             self.watch.stop()
         problems = self.watch.problems() + self.victim_problems() + self.daemon_problems()
-        print(f"[{self.watch.summary()}; peak {self.peak_mib:.0f} MiB; {time.monotonic() - self.began:.1f} s]", end=" ",
+        print(f"[{self.watch.summary()}; peak {self.peak_mib:.0f} MiB, {self.left_mib:.0f} left; {time.monotonic() - self.began:.1f} s]", end=" ",
               flush=True)
         self.assertEqual(problems, [])
 
@@ -483,7 +483,7 @@ class HostileTest(unittest.TestCase):
         return found
 
     def daemon_problems(self):
-        self.peak_mib = 0
+        self.peak_mib = self.left_mib = 0
         code = self.daemon.process.poll()
         if code is not None or self.daemon.pid != self.same_pid:
             return [f"wlbd ended with {code}: {self.daemon.sanitizer_report()}"]
@@ -498,6 +498,7 @@ class HostileTest(unittest.TestCase):
             found.append("it does not become idle")
         if not self.becomes(lambda: not self.keeps_memory()):
             found.append(f"it keeps {self.daemon.memory_mib('VmRSS'):.0f} MiB; {self.shared_cluster.rss_mib:.0f} at its start")
+        self.left_mib = self.daemon.memory_mib("VmRSS")
         if self.daemon.sanitizer_report():
             found.append(self.daemon.sanitizer_report())
         return found

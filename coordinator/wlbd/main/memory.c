@@ -2,6 +2,8 @@
 
 #include <malloc.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <unistd.h>
 
 enum {
 	MAPPED_BYTES = 256 << 10,
@@ -14,16 +16,36 @@ void wlbd_memory_configure(void)
 	mallopt(M_ARENA_MAX, 1);
 }
 
-/* malloc continues to count as free what malloc_trim has returned: only what was freed since then is a reason to call
- * it again. */
+/* Returns 0 where the system does not tell. */
+static size_t resident_bytes(void)
+{
+	size_t resident_pages = 0;
+	FILE *file = fopen("/proc/self/statm", "re");
+	if (file == NULL)
+		return 0;
+	if (fscanf(file, "%*u %zu", &resident_pages) != 1)
+		resident_pages = 0;
+	fclose(file);
+	return resident_pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Whether `now` is TRIM_BYTES above the least since the last call of malloc_trim. */
+static int has_grown(size_t *least, size_t now)
+{
+	if (now < *least)
+		*least = now;
+	return now - *least > TRIM_BYTES;
+}
+
+/* malloc continues to count as free what malloc_trim has returned: what is allocated from it and freed within a second
+ * changes only how much is resident. */
 void wlbd_memory_return_freed(void)
 {
-	static size_t left_bytes;
-	size_t free_bytes = mallinfo2().fordblks;
-	if (free_bytes < left_bytes)
-		left_bytes = free_bytes;
-	if (free_bytes - left_bytes <= TRIM_BYTES)
+	static size_t least_free_bytes, least_resident_bytes;
+	int more_is_free = has_grown(&least_free_bytes, mallinfo2().fordblks);
+	if (!has_grown(&least_resident_bytes, resident_bytes()) && !more_is_free)
 		return;
 	malloc_trim(0);
-	left_bytes = mallinfo2().fordblks;
+	least_free_bytes = mallinfo2().fordblks;
+	least_resident_bytes = resident_bytes();
 }

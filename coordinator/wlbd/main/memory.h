@@ -6,7 +6,8 @@
  * it whole, and what threads allocate lies where malloc_trim finds it. */
 void wlbd_memory_configure(void);
 
-/* Called every second: returns freed memory once there are 4 MiB more of it than the last time left. */
+/* Called every second: returns freed memory once 4 MiB more of it, or of resident memory, are there than the last time
+ * left. */
 void wlbd_memory_return_freed(void);
 
 #endif
