@@ -426,14 +426,14 @@ class LongRuns(RecordsTest):
 class Lanes(RecordsTest):
     """One user's slow statements delay nobody else."""
 
-    def hold(self, sql):
-        """Another session holds a lock until the test ends."""
-        session = subprocess.Popen(["psql", "-X", "-q", "-c", f"begin; {sql}; select pg_sleep(60)"],
+    def hold(self, sql, for_s=60):
+        """Another session holds what the statement locks until the test ends or that time is over."""
+        session = subprocess.Popen(["psql", "-X", "-q", "-c", f"begin; {sql}; select pg_sleep({for_s}); commit"],
                                    env=self.cluster.env, stdout=subprocess.DEVNULL)
         self.addCleanup(session.wait)
         self.addCleanup(session.kill)
         wait_for("the lock", lambda: self.cluster.sql(
-            "select pid from pg_stat_activity where query like '%pg_sleep(60)%' and wait_event = 'PgSleep'"), 5)
+            f"select pid from pg_stat_activity where query like '%pg_sleep({for_s})%' and wait_event = 'PgSleep'"), 5)
 
     def test_slow_deliveries(self):
         run, pk = self.stored_run()
@@ -512,6 +512,15 @@ class Lanes(RecordsTest):
             for request in slow:
                 status, reply = request.result()
                 self.assertEqual((status, "try again" in reply["error"]), (503, True), reply)
+
+    def test_attempts_that_begin_together(self):
+        """Their statements come over several connections: the second waits for the first."""
+        _, pk = self.stored_run()
+        create = f"select wlb_attempt_create({pk}, gen_random_uuid())"
+        self.hold(create, for_s=2)
+        self.cluster.sql(create)
+        numbers = self.cluster.sql(f"select number from attempts where run_id = {pk} order by id")
+        self.assertEqual(numbers, [["1"], ["2"], ["3"]])
 
     def test_data_that_the_database_refuses(self):
         """What the checks of the body missed is the client's mistake: it does not send such records again and again."""
