@@ -42,11 +42,14 @@ static bool launcher_was_killed(const struct wlbd_job_end_facts *facts)
 	return facts->launched && (was_recording(facts) || (!facts->end_reported && !facts->goodbye));
 }
 
+/* Rank 0 delivers its last records within a second of its end. What was recorded while wlbd was away takes longer,
+ * whoever recorded it. */
 static bool must_wait(const struct wlbd_job_end_facts *facts)
 {
-	bool end_known = facts->launcher_lost || facts->end_reported || facts->goodbye || !facts->launched;
+	bool killed = facts->launcher_lost || facts->job->exit_signal != 0;
+	bool end_known = killed || facts->end_reported || facts->goodbye || !facts->launched;
 	int64_t limit_s = end_known ? WLBD_LATE_END_S : WLBD_LATE_RECORDS_S;
-	return facts->ended_ago_s < limit_s || facts->recording_s < limit_s;
+	return facts->ended_ago_s < (killed ? WLBD_LATE_KILLED_S : limit_s) || facts->recording_s < limit_s;
 }
 
 static void judge_killed(const struct wlbd_job_end_facts *facts, struct wlbd_job_end *end)

@@ -15,7 +15,8 @@
 enum {
 	WLBD_REQUEUES_MOST = 3, /* of a run */
 	/* After the job's end, and while wlbd and its database answer, late records are waited for: */
-	WLBD_LATE_END_S = 10,          /* where something is known of the end */
+	WLBD_LATE_KILLED_S = 3,        /* of ranks alone, where the launcher or the script was killed */
+	WLBD_LATE_END_S = 10,          /* where something else is known of the end */
 	WLBD_LATE_RECORDS_S = 20,      /* where nothing is */
 	WLBD_END_REPORTED_WITHIN_S = 5 /* a launcher reports its end less than this before its job's end */
 };

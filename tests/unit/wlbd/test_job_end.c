@@ -104,14 +104,34 @@ static void test_slurm_is_believed_where_nothing_could_be_told(void **state)
 	assert_closed(&facts, "complete", "");
 }
 
+static void assert_waits_until(struct wlbd_job_end_facts facts, int64_t ended_ago_s)
+{
+	facts.ended_ago_s = ended_ago_s - 1;
+	assert_int_equal(judge(&facts).verb, WLBD_JOB_END_WAIT);
+	facts.ended_ago_s = ended_ago_s;
+	assert_int_not_equal(judge(&facts).verb, WLBD_JOB_END_WAIT);
+}
+
 static void test_late_ends_are_waited_for(void **state)
 {
 	struct wlbd_job_end_facts facts = facts_of("FAILED");
 	(void)state;
+	assert_waits_until(facts, WLBD_LATE_RECORDS_S);
+	facts.goodbye = true;
+	assert_waits_until(facts, WLBD_LATE_END_S);
+	facts = facts_of("FAILED");
 	facts.launcher_lost = true;
-	facts.ended_ago_s = WLBD_LATE_END_S - 1;
-	assert_int_equal(judge(&facts).verb, WLBD_JOB_END_WAIT);
-	facts.ended_ago_s = 60;
+	assert_waits_until(facts, WLBD_LATE_KILLED_S);
+	facts = facts_of("FAILED");
+	job.exit_signal = 9;
+	assert_waits_until(facts, WLBD_LATE_KILLED_S);
+}
+
+static void test_what_was_recorded_while_wlbd_was_away_is_waited_for(void **state)
+{
+	struct wlbd_job_end_facts facts = facts_of("FAILED");
+	(void)state;
+	facts.launcher_lost = true;
 	facts.recording_s = WLBD_LATE_END_S - 1;
 	assert_int_equal(judge(&facts).verb, WLBD_JOB_END_WAIT);
 	facts.recording_s = WLBD_LATE_END_S;
@@ -143,6 +163,7 @@ int main(void)
 		cmocka_unit_test(test_what_slurm_or_the_user_ended_is_not),
 		cmocka_unit_test(test_slurm_is_believed_where_nothing_could_be_told),
 		cmocka_unit_test(test_late_ends_are_waited_for),
+		cmocka_unit_test(test_what_was_recorded_while_wlbd_was_away_is_waited_for),
 		cmocka_unit_test(test_runs_without_a_launcher),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
