@@ -7,7 +7,7 @@ root.
 
 A function that attacks runs in processes of its own, as an unprivileged account. Before each test the watch starts; after it
 these must hold: root's reads, deliveries and decisions were all answered in time; root's job was left alone; wlbd is the same
-process, below 200 MiB throughout, back to within 20 MiB of its start, idle, and has not filled its log. Each class ends wlbd
+process, below 200 MiB throughout, back to within 40 MiB of its start, idle, and has not filled its log. Each class ends wlbd
 by SIGTERM: exit code 0, and nothing from the sanitizers.
 """
 import atexit
@@ -46,7 +46,7 @@ SANITIZED = "WLB_TEST_WLBD" in os.environ
 ANSWER_MOST_S = 20 if SANITIZED else 10
 CALM_MOST_S = 40 if SANITIZED else 30
 RSS_MOST_MIB = 200
-RSS_LEFT_MOST_MIB = 20
+RSS_LEFT_MOST_MIB = 40  # among it the attempts of the tests before, which wlbd keeps for a minute: 64 MiB a user at most
 LOG_MOST_BYTES = MIB
 SANITIZER = re.compile(r"ERROR: AddressSanitizer|LeakSanitizer|runtime error:")
 

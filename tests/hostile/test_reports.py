@@ -171,9 +171,13 @@ class Reports(HostileTest):
 
     def test_attempts_with_many_ranks(self):
         job = self.own_job("--ntasks-per-node=1", "--nodelist=n1")
-        before = self.daemon.metric("wlbd_attempts")
+        before = self.others_attempts()
         self.assertEqual(self.attack(attempts_with_many_ranks, job, 30000, 80, processes=2, within_s=240), [{409}] * 2)
-        self.assertLess(self.daemon.metric("wlbd_attempts") - before, 100)
+        self.assertLess(self.others_attempts() - before, 100)
+
+    def others_attempts(self):
+        """Those in wlbd's memory that the watch has not begun."""
+        return self.daemon.metric("wlbd_attempts") - sum(answer[0] == "decision" for answer in self.watch.answers)
 
     def test_job_that_ends_meanwhile(self):
         run, attempt = self.own_run("--nodelist=n2", "--requeue")
