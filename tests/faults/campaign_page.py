@@ -4,6 +4,7 @@ import statistics
 
 import table
 from bench_host import machine
+from case import CLEAN_S
 
 
 def described(case):
@@ -75,7 +76,7 @@ def page(seed, cases, told, failed_before):
 Made by `tests/faults/campaign --seed {seed} --count {len(cases)}`: one fault, or two within 2 s or with the second in the restart
 after the first, at a step, during a save, at the start or at the last step, in a run of four nodes with two ranks each on a private
 cluster on one host. A case has passed when the run completed by itself, each step was trained and recorded once with the loss of the
-run without faults (1e-9, float64), cause and reason are what was done, and no process, job or record was left 10 s later.
+run without faults (1e-9, float64), cause and reason are what was done, and no process, job or record was left {CLEAN_S} s later.
 `tests/faults/campaign --seed {seed} --only I` repeats case {seed}.I.
 
 {datetime.date.today()}, {machine()}, Slurm {table.slurm()}, commit {commits}.

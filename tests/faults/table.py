@@ -3,6 +3,7 @@ import datetime
 import subprocess
 
 import harness
+from case import CLEAN_S
 from bench_host import machine
 from kinds import KINDS
 
@@ -65,7 +66,7 @@ def page(results):
         "Made by `tests/faults/run --report docs/results/faults.md`: each kind of fault is done to a run of four nodes with",
         "two ranks each, by the operating system, on a private cluster on one host. A case has passed when the run completed",
         "by itself, each step was trained exactly once, cause and reason are what was done, `wlb show` says the same to",
-        "people and programs, and no process, job, reservation or record was left 10 s later.", "",
+        f"people and programs, and no process, job, reservation or record was left {CLEAN_S} s later.", "",
         f"{datetime.date.today()}, {machine()}, Slurm {slurm()}, commit {commit()}:",
         f"{passed} passed, {len(results) - passed} failed.", "",
         "*Found* is until wlbd knew of the fault, *training again* until the first step of the next attempt, which wlb-worker alone",

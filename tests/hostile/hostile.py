@@ -190,6 +190,7 @@ class Watch:
         self.attempt, self.number = None, 0
         self.stopping = threading.Event()
         self.answers = []
+        self.begun_s = []  # when it began attempts
         self.threads = []
 
     def start(self):
@@ -244,6 +245,7 @@ class Watch:
         self.answers.append(("decision", status if word == "start" else f"{status} {word}", time.monotonic() - began, text))
         if word == "start":
             self.attempt = mine
+            self.begun_s.append(time.monotonic())
 
     def has_all_kinds(self):
         return len({answer[0] for answer in self.answers}) == len(self.KINDS)
@@ -279,6 +281,7 @@ class Daemon:
         self.log = cluster.dir / "log/wlbd.out"
         self.program = os.environ.get("WLB_TEST_WLBD", str(cluster.build / "bin/wlbd"))
         self.process = None
+        self.started_s = 0
 
     def start(self, descriptors=None):
         """Starts wlbd in place of the one that the cluster started."""
@@ -289,6 +292,7 @@ class Daemon:
         if self.process is None:
             self.cluster.verb("kill-wlbd")
         with open(self.log, "ab") as log:
+            self.started_s = time.monotonic()
             self.process = subprocess.Popen([self.program], env=self.cluster.env | {
                 "WLB_CLUSTER_DAEMON": str(self.cluster.dir)}, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 start_new_session=True, preexec_fn=limit)
@@ -465,8 +469,8 @@ class HostileTest(unittest.TestCase):
             self.becomes(self.watch.has_all_kinds)
             self.watch.stop()
         problems = self.watch.problems() + self.victim_problems() + self.daemon_problems()
-        print(f"[{self.watch.summary()}; peak {self.peak_mib:.0f} MiB, {self.left_mib:.0f} left; {time.monotonic() - self.began:.1f} s]", end=" ",
-              flush=True)
+        print(f"[{self.watch.summary()}; peak {self.peak_mib:.0f} MiB, {self.left_mib:.0f} left; "
+              f"{time.monotonic() - self.began:.1f} s]", end=" ", flush=True)
         self.assertEqual(problems, [])
 
     def victim_problems(self):
