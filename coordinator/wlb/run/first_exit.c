@@ -111,14 +111,22 @@ static void read_no_step(struct wlb_first_exit_scan *scan)
 		scan->no_step = true;
 }
 
+/* A task that wrote to one that had ended may be reported before that one. SIGTERM and SIGKILL are Slurm's, which
+ * follow. */
+static bool explains_broken_pipe(const struct wlb_first_exit *end)
+{
+	return end->signal != SIGPIPE && end->signal != SIGTERM && end->signal != SIGKILL;
+}
+
 static void read_line(struct wlb_first_exit_scan *scan)
 {
 	static const char *const ended_by_others[] = {"CANCELLED", "Node failure", "Force Terminated"};
 	struct wlb_first_exit first = {.known = true};
-	if (((!scan->ignore_rest && !scan->step_aborted) || scan->fence.known) &&
+	bool has_ended = scan->ignore_rest || scan->first.known;
+	if (((!has_ended && !scan->step_aborted) || scan->fence.known) &&
 	    wlb_fence_timeout_read(&scan->fence, scan->line))
 		scan->ignore_rest = true;
-	if (!scan->ignore_rest && wlb_launch_failure_read(&scan->launch, scan->line))
+	if (!has_ended && !scan->ignore_rest && wlb_launch_failure_read(&scan->launch, scan->line))
 		scan->ignore_rest = true;
 	/* Not only at the beginning of the line: a task may have died before it ended its own line. */
 	const char *at = strstr(scan->line, "srun: error: ");
@@ -130,8 +138,10 @@ static void read_line(struct wlb_first_exit_scan *scan)
 	if (scan->ignore_rest || scan->step_aborted || at == NULL || !skip(&at, "srun: error: ") ||
 	    !take_node(&at, first.node, sizeof(first.node)) || !take_ranks(&at, &first.rank) || !take_end(at, &first))
 		return;
+	if (scan->first.known && !explains_broken_pipe(&first))
+		return;
 	scan->first = first;
-	scan->ignore_rest = true;
+	scan->ignore_rest = first.signal != SIGPIPE;
 }
 
 void wlb_first_exit_feed(struct wlb_first_exit_scan *scan, const char *bytes, size_t count)

@@ -60,10 +60,15 @@ static const struct wlbd_symptom *find_lost_launcher(const struct wlbd_incident 
 	return NULL;
 }
 
+static bool was_killed_by(const struct wlbd_symptom *s, int signal)
+{
+	return s->exit_code == 128 + signal;
+}
+
 /* With these signals Slurm ends the ranks of a step whose srun or launcher was killed. */
 static bool is_ended_by_slurm(const struct wlbd_symptom *s)
 {
-	return s->exit_code == 0 || s->exit_code == 128 + SIGTERM || s->exit_code == 128 + SIGKILL;
+	return s->exit_code == 0 || was_killed_by(s, SIGTERM) || was_killed_by(s, SIGKILL);
 }
 
 /* Whether the rank ended because another process of the run had ended. */
@@ -92,10 +97,11 @@ static bool ended_without_loss(const struct wlbd_incident *incident)
 	       (incident->life.exit_code == 0 || wlbd_exit_is_deliberate(incident->life.exit_code));
 }
 
-/* Slurm ends the ranks of a cancelled job with SIGTERM; its launcher reports that soon after. */
-static bool may_be_cancelled(const struct wlbd_symptom *s)
+/* What explains the rank's end is reported soon after: Slurm ends the ranks of a cancelled job with SIGTERM, and a rank
+ * with a broken pipe wrote to a process that had ended. */
+static bool will_be_explained(const struct wlbd_symptom *s)
 {
-	return s->exit_code == 128 + SIGTERM;
+	return was_killed_by(s, SIGTERM) || was_killed_by(s, SIGPIPE);
 }
 
 /* Whether a fault is proved, whichever processes connect again. */
@@ -104,7 +110,7 @@ static bool is_certain(const struct wlbd_incident *incident)
 	for (int i = 0; i < incident->count; i++) {
 		const struct wlbd_symptom *s = &incident->symptoms[i];
 		if (!s->withdrawn &&
-		    (s->node_state == WLBD_NODE_LOST || (s->kind == WLBD_RANK_GONE && !may_be_cancelled(s))))
+		    (s->node_state == WLBD_NODE_LOST || (s->kind == WLBD_RANK_GONE && !will_be_explained(s))))
 			return true;
 	}
 	return false;
@@ -113,7 +119,7 @@ static bool is_certain(const struct wlbd_incident *incident)
 /* A launcher always has its time to come back, because its end explains the end of its ranks. */
 static bool may_reconnect(const struct wlbd_incident *incident, const struct wlbd_symptom *s)
 {
-	return (s->kind == WLBD_CLOSED || may_be_cancelled(s)) && s->node_state != WLBD_NODE_LOST &&
+	return (s->kind == WLBD_CLOSED || will_be_explained(s)) && s->node_state != WLBD_NODE_LOST &&
 	       !wlbd_attempt_has_ended(&incident->life) && !incident->settled &&
 	       (s->rank == WLBD_LAUNCHER || !is_certain(incident));
 }
@@ -163,18 +169,31 @@ static bool has_rank(const struct wlbd_finding *findings, int count, int rank)
 	return false;
 }
 
-/* A process that was killed, or failed in its own code, did not end because of another one, unlike one that aborts. */
-static bool is_crash(const struct wlbd_symptom *s)
+/* How surely a rank did not end because of another one: 0 where it wrote to a process that had ended, 1 where it exited
+ * or aborted, 2 where it was killed or failed in its own code. */
+static int strength_of(const struct wlbd_symptom *s)
 {
-	static const int signals[] = {SIGKILL, SIGSEGV, SIGBUS, SIGILL, SIGFPE};
-	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
-		if (s->exit_code == 128 + signals[i])
-			return true;
-	return false;
+	static const int crashes[] = {SIGKILL, SIGSEGV, SIGBUS, SIGILL, SIGFPE};
+	for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
+		if (was_killed_by(s, crashes[i]))
+			return 2;
+	return was_killed_by(s, SIGPIPE) ? 0 : 1;
 }
 
-/* Returns the rank that ended first: the one that srun saw end first, else the first with a known exit code, else the
- * first in order of arrival. NULL: no symptom is about a rank. */
+/* Whether `s` ended before `other`, against the order in which they are known. A rank that failed in its own code ended
+ * before one with a broken pipe however late its end is reported. SIGTERM and SIGKILL may be Slurm's, which follow. */
+static bool ended_before(const struct wlbd_symptom *s, const struct wlbd_symptom *other)
+{
+	bool is_broken_pipe = strength_of(other) == 0;
+	if (strength_of(s) <= strength_of(other) || (other->first && !is_broken_pipe) || was_killed_by(s, SIGTERM))
+		return false;
+	if (is_broken_pipe && strength_of(s) == 2 && !was_killed_by(s, SIGKILL))
+		return true;
+	return s->at_ms <= other->at_ms + WLBD_SAME_MOMENT_MS;
+}
+
+/* Returns the rank that ended first: the one that srun saw end first, unless by a broken pipe, else the first with a
+ * known exit code, else the first in order of arrival. NULL: no symptom is about a rank. */
 static const struct wlbd_symptom *find_first_rank(const struct wlbd_incident *incident)
 {
 	const struct wlbd_symptom *known = NULL;
@@ -183,12 +202,10 @@ static const struct wlbd_symptom *find_first_rank(const struct wlbd_incident *in
 		const struct wlbd_symptom *s = &incident->symptoms[i];
 		if (!is_rank_loss(incident, s))
 			continue;
-		if (s->first)
-			return s;
 		if (any == NULL)
 			any = s;
-		if (s->exit_code != 0 && (known == NULL || (s->at_ms <= known->at_ms + WLBD_SAME_MOMENT_MS &&
-		                                            is_crash(s) && !is_crash(known))))
+		if ((s->exit_code != 0 || s->first) &&
+		    (known == NULL || ended_before(s, known) || (s->first && !ended_before(known, s))))
 			known = s;
 	}
 	return known != NULL ? known : any;

@@ -118,6 +118,33 @@ static void the_first_one_counts(void **state)
 		scan("srun: launching\nsrun: error: n3: task 5: Killed\nsrun: error: n1: task 0: Aborted\n").rank, 5);
 }
 
+/* A task that wrote to one that had ended was reported before that one, and Slurm ended the third. */
+static void a_broken_pipe_has_a_cause(void **state)
+{
+	static const char pipe[] = "srun: error: n3: task 2: Broken pipe\n"
+				   "srun: launch/slurm: _step_signal: Terminating StepId=3.0\n";
+	static const struct {
+		const char *lines;
+		int rank;
+	} after[] = {
+		{"", 2},
+		{"srun: error: n1: task 0: Segmentation fault\nsrun: error: n2: task 1: Aborted\n", 0},
+		{"srun: error: n2: task 1: Terminated\nsrun: error: n1: task 0: Exited with exit code 1\n", 0},
+		{"srun: error: n2: task 1: Terminated\nsrun: error: n1: task 0: Killed\n", 2},
+		{"srun: error: n2: task 1: Broken pipe\n", 2},
+		{"srun: Force Terminated StepId=3.0\nsrun: error: n1: task 0: Segmentation fault\n", 2},
+		{"srun: error: task 0 launch failed: Unspecified error\n", 2},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(after) / sizeof(after[0]); i++) {
+		struct wlb_first_exit_scan scan = {0};
+		wlb_first_exit_feed(&scan, pipe, strlen(pipe));
+		wlb_first_exit_feed(&scan, after[i].lines, strlen(after[i].lines));
+		assert_int_equal(scan.first.rank, after[i].rank);
+		assert_false(scan.launch.known);
+	}
+}
+
 static void nothing_after_the_step_was_ended_by_others(void **state)
 {
 	static const char *const lines[] = {
@@ -258,6 +285,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_such_line),
 		cmocka_unit_test(a_step_that_slurm_refused_for_now),
 		cmocka_unit_test(the_first_one_counts),
+		cmocka_unit_test(a_broken_pipe_has_a_cause),
 		cmocka_unit_test(nothing_after_the_step_was_ended_by_others),
 		cmocka_unit_test(slurm_has_signalled_the_step),
 		cmocka_unit_test(a_fence_that_pmix_gave_up),

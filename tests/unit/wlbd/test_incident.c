@@ -203,6 +203,21 @@ static void test_sigterm_waits_for_the_word_of_the_launcher(void **state)
 	wlbd_incident_clear(&incident);
 }
 
+static void test_broken_pipe_waits_for_its_cause(void **state)
+{
+	struct wlbd_incident incident = {0};
+	int count;
+	(void)state;
+	add(&incident, WLBD_RANK_GONE, "n1", 1, 1000, WLBD_NODE_ALIVE)->exit_code = 141;
+	assert_int_equal(judge(&incident, 1000 + GRACE_MS - 1, &count), WLBD_JUDGE_LATER);
+	assert_int_equal(judge(&incident, 1000 + GRACE_MS, &count), WLBD_JUDGE_FAULTS);
+	assert_int_equal(findings[0].symptom->rank, 1);
+	add(&incident, WLBD_RANK_GONE, "n2", 2, 1800, WLBD_NODE_ALIVE)->exit_code = 139;
+	assert_int_equal(judge(&incident, 1800, &count), WLBD_JUDGE_FAULTS);
+	assert_int_equal(findings[0].symptom->rank, 2);
+	wlbd_incident_clear(&incident);
+}
+
 static void test_rank_then_node(void **state)
 {
 	struct wlbd_incident incident = {0};
@@ -260,6 +275,36 @@ static void test_rank_that_srun_saw_first_is_the_cause(void **state)
 	assert_int_equal(findings[0].symptom->rank, 5);
 	assert_int_equal(findings[1].symptom->rank, 1);
 	wlbd_incident_clear(&incident);
+}
+
+/* srun saw rank 2 end first, rank 0 had ended before, and Slurm ended rank 1. */
+static void test_broken_pipe_is_not_the_cause(void **state)
+{
+	static const struct {
+		int first_code, code, late_ms, cause;
+	} cases[] = {
+		{141, 139, 0, 0}, {141, 139, 900, 0}, {141, 137, 0, 0}, {141, 137, 900, 2},
+		{141, 1, 0, 0},   {141, 1, 900, 2},   {141, 143, 0, 2}, {137, 139, 0, 2},
+		{134, 139, 0, 2}, {1, 137, 0, 2},     {141, 141, 0, 2},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		for (int order = 0; order < 2; order++) {
+			struct wlbd_incident incident = {.life = {WLBD_ATTEMPT_ENDED, .exit_code = 141}};
+			int count, code[3] = {cases[i].code, 143, cases[i].first_code};
+			for (int n = 0; n < 3; n++) {
+				int rank = order == 0 ? n : 2 - n;
+				struct wlbd_symptom *s =
+					add(&incident, WLBD_RANK_GONE, "n1", rank,
+				            rank == 0 ? 1000 + cases[i].late_ms : 1000, WLBD_NODE_ALIVE);
+				s->exit_code = code[rank];
+				s->first = rank == 2;
+			}
+			assert_int_equal(judge(&incident, 2000, &count), WLBD_JUDGE_FAULTS);
+			assert_int_equal(count, 3);
+			assert_int_equal(findings[0].symptom->rank, cases[i].cause);
+			wlbd_incident_clear(&incident);
+		}
 }
 
 static void test_lost_node_explains_the_rank_that_srun_saw_first(void **state)
@@ -322,6 +367,8 @@ int main(void)
 		cmocka_unit_test(test_wrong_input_of_a_rank_ends_the_others),
 		cmocka_unit_test(test_gone_rank_needs_no_grace),
 		cmocka_unit_test(test_rank_that_srun_saw_first_is_the_cause),
+		cmocka_unit_test(test_broken_pipe_is_not_the_cause),
+		cmocka_unit_test(test_broken_pipe_waits_for_its_cause),
 		cmocka_unit_test(test_lost_node_explains_the_rank_that_srun_saw_first),
 		cmocka_unit_test(test_settled_incident_has_news_of_nodes_only),
 		cmocka_unit_test(test_same_symptom_once_and_not_too_many),
