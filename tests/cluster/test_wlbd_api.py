@@ -454,6 +454,26 @@ class RunningJobs(ApiTest):
 
         return report, links
 
+    def kill_slurmd(self, number):
+        """The node's slurmd, and it alone: the job's processes go on. It may take a moment to die."""
+        pid_file = self.cluster.dir / f"run/slurmd-n{number}.pid"
+        os.kill(int(pid_file.read_text(encoding="utf-8").split()[0]), signal.SIGKILL)
+        self.addCleanup(self.wait_node_back, number)
+
+    def wait_node_back(self, number):
+        self.cluster.restore_node(number)
+        wait_for(f"n{number} to be back", lambda: self.node_state(number) in ("IDLE", "ALLOCATED", "MIXED"), 30)
+
+    def node_state(self, number):
+        text = self.cluster.run("scontrol", "-o", "show", "node", f"n{number}").stdout
+        return dict(word.split("=", 1) for word in text.split() if "=" in word)["State"].split("+")[0].rstrip("*")
+
+    def assert_node_lost(self, run, within_s):
+        fault, = wait_for("the fault", lambda: self.show(run)["faults"], within_s)
+        self.assertEqual((fault["kind"], fault["node"], fault["cause"]), ("node_lost", "n2", True))
+        wait_for("n2 DOWN in Slurm", lambda: self.node_state(2) == "DOWN", 3)
+        self.assertIn(f"wlb: run {run}: node n2 lost", self.cluster.run("scontrol", "show", "node", "n2").stdout)
+
 
 class Attempts(RunningJobs):
     def test_crashes_that_are_reported_leave_no_node_out(self):
@@ -676,26 +696,6 @@ class Losses(RunningJobs):
         self.assertEqual([(f["kind"], f["node"], f["cause"]) for f in self.show(run)["faults"]],
                          [("step_failed", "n1", True)])
 
-    def kill_slurmd(self, number):
-        """The node's slurmd, and it alone: the job's processes go on. It may take a moment to die."""
-        pid_file = self.cluster.dir / f"run/slurmd-n{number}.pid"
-        os.kill(int(pid_file.read_text(encoding="utf-8").split()[0]), signal.SIGKILL)
-        self.addCleanup(self.wait_node_back, number)
-
-    def wait_node_back(self, number):
-        self.cluster.restore_node(number)
-        wait_for(f"n{number} to be back", lambda: self.node_state(number) in ("IDLE", "ALLOCATED", "MIXED"), 30)
-
-    def node_state(self, number):
-        text = self.cluster.run("scontrol", "-o", "show", "node", f"n{number}").stdout
-        return dict(word.split("=", 1) for word in text.split() if "=" in word)["State"].split("+")[0].rstrip("*")
-
-    def assert_node_lost(self, run, within_s):
-        fault, = wait_for("the fault", lambda: self.show(run)["faults"], within_s)
-        self.assertEqual((fault["kind"], fault["node"], fault["cause"]), ("node_lost", "n2", True))
-        wait_for("n2 DOWN in Slurm", lambda: self.node_state(2) == "DOWN", 3)
-        self.assertIn(f"wlb: run {run}: node n2 lost", self.cluster.run("scontrol", "show", "node", "n2").stdout)
-
     def test_closed_connection_and_dead_slurmd_are_a_lost_node(self):
         run = self.new_run()
         attempt, _ = self.ask(run, ["n1", "n2"])
@@ -734,18 +734,6 @@ class Losses(RunningJobs):
         report("n1", goodbye=True)
         self.assert_node_lost(run, 3)
 
-    def test_node_that_died_while_wlbd_was_away(self):
-        self.restart_wlbd("restart_grace_ms = 1000\n")
-        run = self.new_run()
-        attempt, _ = self.ask(run, ["n1", "n2"])
-        self.cluster.verb("kill-wlbd")
-        self.kill_slurmd(2)
-        self.cluster.verb("start-wlbd")
-        report, _ = self.open_reporters(run, attempt)
-        wait_for("the order to end", lambda: report("n1")["order"] == "end", 6)
-        report("n1", goodbye=True)
-        self.assert_node_lost(run, 3)
-
     def test_silent_job_closes_its_run(self):
         self.restart_wlbd("job_poll_ms = 500\n")
         job = self.cluster.sbatch("true")
@@ -759,6 +747,54 @@ class Losses(RunningJobs):
         wait_for("the end of the run", lambda: self.show(failed)["ended_at"], 30)
         self.assertEqual((self.show(failed)["state"], self.show(failed)["reason"]),
                          ("failed", f"job {failed} ended FAILED with exit code 3"))
+
+
+class Restarts(RunningJobs):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.restart_wlbd("restart_grace_ms = 1000\n")
+
+    def test_node_that_died_while_wlbd_was_away(self):
+        run = self.new_run()
+        attempt, _ = self.ask(run, ["n1", "n2"])
+        self.cluster.verb("kill-wlbd")
+        self.kill_slurmd(2)
+        self.cluster.verb("start-wlbd")
+        report, _ = self.open_reporters(run, attempt)
+        wait_for("the order to end", lambda: report("n1")["order"] == "end", 6)
+        report("n1", goodbye=True)
+        self.assert_node_lost(run, 3)
+
+    def test_node_that_died_after_the_end_of_the_training(self):
+        """Rank 0 has recorded the end, srun waits for the tasks of n2, and wlbd is started again in between."""
+        for state, code in (("complete", 0), ("failed", 1)):
+            with self.subTest(state):
+                run = self.new_run()
+                attempt, _ = self.ask(run, ["n1", "n2"])
+                self.deliver(run, attempt, [{"seq": 1, "time": 1790000000.0, "type": "attempt_end", "data": {
+                    "state": state, "exit_code": code, "reason": "" if code == 0 else "rank 0 failed"}}])
+                self.cluster.verb("kill-wlbd")
+                self.kill_slurmd(2)
+                self.cluster.verb("start-wlbd")
+                report, _ = self.open_reporters(run, attempt)
+                wait_for("the lost node", lambda: report("n1") and [
+                    fault["node"] for fault in self.show(run)["faults"] if fault["kind"] == "node_lost"] == ["n2"], 6)
+                report("n1", goodbye=True)
+                self.wait_node_back(2)
+
+    def test_requeued_job_needs_none_of_its_old_nodes(self):
+        """Its step is over, although its launcher has not reported that."""
+        run = self.new_run()
+        attempt, _ = self.ask(run, ["n1", "n2"])
+        self.deliver(run, attempt, [{"seq": 1, "time": 1790000000.0, "type": "attempt_end", "data": {
+            "state": "complete", "exit_code": 0, "reason": ""}}])
+        self.cluster.sql(f"update runs set requeued_at = now() where name = '{run}'")
+        self.cluster.verb("kill-wlbd")
+        self.kill_slurmd(2)
+        self.cluster.verb("start-wlbd")
+        time.sleep(3)
+        self.assertEqual(self.show(run)["faults"], [])
 
 
 if __name__ == "__main__":

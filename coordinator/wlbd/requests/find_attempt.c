@@ -100,7 +100,19 @@ static void fail(struct search *search, int status, const char *message)
 	search_end(search);
 }
 
-/* An attempt that has ended is kept for its late records. The processes of one that failed are ordered to end. Where
+/* Where the step may run on, the exit code is the one that rank 0 recorded; null: wlbd has found why it cannot go on.
+ */
+static void note_end(struct wlbd_attempt *attempt, const json_t *card)
+{
+	struct wlbd_attempt_life *life = &attempt->incident.life;
+	const json_t *exit_code = json_object_get(card, "exit_code");
+	if (!json_is_true(json_object_get(card, "runs_on")))
+		wlbd_attempt_end(life, WLBD_EXIT_UNKNOWN, 0, wlb_clock_ms());
+	else if (json_is_integer(exit_code))
+		wlbd_attempt_record_end(life, (int)json_integer_value(exit_code));
+}
+
+/* An attempt that has ended is kept for its late records. Processes of one that failed are ordered to end. Where
  * its cause is not known, wlbd ended before it had judged it: the launcher's next request says how the step ended. */
 static void note_state(struct wlbd_attempt *attempt, const json_t *card)
 {
@@ -108,10 +120,11 @@ static void note_state(struct wlbd_attempt *attempt, const json_t *card)
 	const char *reason = json_string_value(json_object_get(card, "reason"));
 	if (state == NULL || strcmp(state, "starting") == 0 || strcmp(state, "running") == 0)
 		return;
-	wlbd_attempt_end(&attempt->incident.life, WLBD_EXIT_UNKNOWN, 0, wlb_clock_ms());
-	if (strcmp(state, "failed") == 0)
+	bool is_failed = strcmp(state, "failed") == 0;
+	note_end(attempt, card);
+	if (is_failed)
 		wlbd_attempt_order(&attempt->incident.life, wlb_clock_ms());
-	attempt->incident.settled = strcmp(state, "failed") != 0 || json_is_true(json_object_get(card, "is_explained"));
+	attempt->incident.settled = !is_failed || json_is_true(json_object_get(card, "is_explained"));
 	snprintf(attempt->reason, sizeof(attempt->reason), "%s",
 	         reason != NULL && *reason != '\0' ? reason : "it failed");
 }
