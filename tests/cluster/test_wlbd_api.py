@@ -81,7 +81,7 @@ class ApiTest(harness.ClusterTest):
 
     def new_run(self):
         """A run of a job that Slurm knows; its name."""
-        when = [] if self.running else ["--begin=now+3600"]
+        when = ["--no-kill"] if self.running else ["--begin=now+3600"]
         job = self.cluster.sbatch("sleep 600", "--job-name=api", *when, nodes=2)
         if self.running:
             wait_for(f"job {job}", lambda: self.cluster.job(job)["JobState"] == "RUNNING", 20)

@@ -47,10 +47,11 @@ static int announce(struct wlb_run *run, struct wlb_error *error)
 void wlb_run_put_first_exit(const struct wlb_run *run, json_t *object)
 {
 	const struct wlb_first_exit *first = &run->first_exit;
-	if (first->known && first->signal != 0)
+	if (first->known)
 		json_object_set_new(object, "first_exit",
-		                    json_pack("{s:i, s:s, s:i}", "rank", first->rank, "node", first->node, "signal",
-		                              first->signal));
+		                    json_pack("{s:i, s:s, s:i}", "rank", first->rank, "node", first->node,
+		                              first->signal != 0 ? "signal" : "exit_code",
+		                              first->signal != 0 ? first->signal : first->exit_code));
 	const struct wlb_run_launch_failure *failure = &run->launch_failure;
 	if (failure->node[0] != '\0')
 		json_object_set_new(object, "launch_failure",

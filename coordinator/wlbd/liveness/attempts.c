@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlbd/detection/detection.h"
 #include "coordinator/wlbd/http/budget.h"
@@ -129,6 +130,7 @@ static struct wlbd_attempt *attempt_new(struct wlbd *wlbd, const char *uuid, uid
 	if (attempt == NULL)
 		return NULL;
 	attempt->wlbd = wlbd;
+	attempt->made_ms = wlb_clock_ms();
 	attempt->nodes = (struct wlbd_attempt_nodes){.budget = wlbd->attempt_budget, .uid = uid};
 	attempt->activities = (struct wlbd_activities){.budget = wlbd->activity_budget, .uid = uid};
 	copy_uuid(attempt->uuid, uuid);

@@ -104,7 +104,10 @@ struct wlbd_attempt {
 	TAILQ_HEAD(, wlbd_node_question) questions; /* about its nodes, under way */
 	int64_t nodes_due_ms; /* after a restart of wlbd: nodes that have not reported by then are probed; 0: none are
 	                       */
-	bool has_reported;    /* a node has, to this wlbd or to one before it */
+	int64_t made_ms;      /* when it was taken into memory, of wlb_clock_ms() */
+	bool is_requeued;     /* its job was queued again, and that was recorded */
+	int64_t requeue_asked_ms; /* when Slurm was last asked for that; 0: never */
+	bool has_reported;        /* a node has, to this wlbd or to one before it */
 	struct wlbd_quiet quiet;
 	bool is_exit_recorded; /* its exit code was given to the outbox */
 	bool is_outdated;      /* a program of it is older than wlbd, and that was recorded */

@@ -15,6 +15,7 @@
 #include "coordinator/wlbd/liveness/job_poll.h"
 #include "coordinator/wlbd/liveness/job_range.h"
 #include "coordinator/wlbd/liveness/left_jobs.h"
+#include "coordinator/wlbd/liveness/requeued.h"
 #include "coordinator/wlbd/liveness/symptoms.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/rules/decision.h"
@@ -46,6 +47,7 @@ struct open_run {
 	json_int_t run_pk;
 	char run[WLBD_RUN_NAME_SIZE];
 	uint32_t job_id;
+	int64_t asked_ms; /* when Slurm was asked for it, of wlb_clock_ms() */
 	int min_nodes;
 	int total_nodes; /* of the last attempt, spares included, and those of lost_nodes that it began without */
 	int lost_nodes;  /* of the last attempt: those that wlbd found lost, or those DOWN in Slurm if these are more;
@@ -299,6 +301,8 @@ static void evaluate(struct open_run *open, const struct wlbd_job_facts *facts)
 		wlbd_run_confirm(wlbd, open->run_pk, &facts->job);
 	if (wlbd_job_orders_has(wlbd->job_orders, open->job_id))
 		return; /* the next poll sees what became of it */
+	if (facts->found == 1)
+		wlbd_requeued_note(wlbd, open->run_pk, &facts->job, open->asked_ms);
 	if (facts->found == 1 && strcmp(facts->job.state, "PENDING") == 0)
 		resize_pending(open, &facts->job);
 	else if (facts->found == 1 && wlbd_job_has_no_script(wlbd, open->run_pk, &facts->job))
@@ -396,6 +400,7 @@ static void on_open_runs(void *context, const struct wlbd_db_result *result)
 		if (open == NULL)
 			continue;
 		open->confirmed = !is_among(open->run_pk, provisional);
+		open->asked_ms = wlb_clock_ms();
 		jobs->due++;
 		wlbd_slurm_job(jobs->wlbd, open->job_id, 0, on_job, open);
 	}

@@ -6,6 +6,7 @@
 
 #include "common/clock.h"
 #include "coordinator/wlbd/liveness/node_question.h"
+#include "coordinator/wlbd/liveness/requeued.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/rules/decision.h"
 #include "coordinator/wlbd/wlbd.h"
@@ -45,6 +46,8 @@ static struct wlbd_symptom *raise_symptom(struct wlbd_attempt *attempt, enum wlb
 	s->step = step;
 	s->alive_ms = last_sign_of_life(attempt, kind, node);
 	s->node_state = WLBD_NODE_ASKED;
+	if (kind != WLBD_SILENT)
+		wlbd_requeued_ask(attempt);
 	/* A launcher may run on a node that is not its job's, which is not probed. */
 	if (!wlbd_attempt_nodes_allocated(&attempt->nodes, node) || wlbd_node_question_ask(attempt, node) != 0)
 		s->node_state = WLBD_NODE_ALIVE;
@@ -216,14 +219,14 @@ void wlbd_symptom_silent_nodes(struct wlbd_attempt *attempt)
 
 /* ---- the end of the step ----------------------------------------------------------------------------- */
 
-/* Ignored where the node or the rank is not the attempt's. */
+/* Ignored where the node or the rank is not the attempt's. A rank that ended deliberately was not lost. */
 static void note_first_exit(struct wlbd_attempt *attempt, const struct wlbd_first_exit *first)
 {
 	struct wlbd_incident *incident = &attempt->incident;
 	const struct wlbd_reporter *reporter;
 	int64_t step = -1;
-	if (first->node == NULL || incident->first_exit_known || incident->settled ||
-	    !wlbd_attempt_nodes_have(&attempt->nodes, first->node) ||
+	if (first->node == NULL || wlbd_exit_is_deliberate((int)first->exit_code) || incident->first_exit_known ||
+	    incident->settled || !wlbd_attempt_nodes_have(&attempt->nodes, first->node) ||
 	    !wlbd_attempt_nodes_may_run(&attempt->nodes, first->node, first->rank))
 		return;
 	TAILQ_FOREACH(reporter, &attempt->reporters, link)
@@ -234,7 +237,7 @@ static void note_first_exit(struct wlbd_attempt *attempt, const struct wlbd_firs
 	if (s == NULL)
 		return;
 	s->first = true;
-	s->exit_code = 128 + (int)first->signal;
+	s->exit_code = (int)first->exit_code;
 }
 
 /* Ignored where the node is not the attempt's. */

@@ -29,9 +29,13 @@ int wlbd_first_exit_read(const json_t *object, struct wlbd_first_exit *first, st
 		return -1;
 	if (field == NULL)
 		return 0;
+	bool is_exit = json_object_get(field, "signal") == NULL;
 	if (wlbd_field_integer(field, "rank", WLBD_REQUIRED, 0, WLBD_RANKS_MOST, &first->rank, error) != 0 ||
-	    wlbd_field_integer(field, "signal", WLBD_REQUIRED, 1, 127, &first->signal, error) != 0 ||
+	    wlbd_field_integer(field, is_exit ? "exit_code" : "signal", WLBD_REQUIRED, 1, is_exit ? 255 : 127,
+	                       &first->exit_code, error) != 0 ||
 	    wlbd_field_text(field, "node", WLBD_REQUIRED, WLBD_NAME_MOST, &first->node, error) != 0)
 		return wlb_fail_in(error, "first_exit");
+	if (!is_exit)
+		first->exit_code += 128;
 	return 0;
 }

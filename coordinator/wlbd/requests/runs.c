@@ -6,6 +6,7 @@
 #include "coordinator/wlbd/http/fields.h"
 #include "coordinator/wlbd/http/long_reply.h"
 #include "coordinator/wlbd/http/reply.h"
+#include "coordinator/wlbd/liveness/requeued.h"
 #include "coordinator/wlbd/liveness/symptoms.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/requests/find_attempt.h"
@@ -128,7 +129,7 @@ static int read_end(const json_t *body, struct run_end *end, struct wlb_error *e
 	return wlbd_first_exit_read(body, &end->first, error);
 }
 
-/* A cancelled run ended by order: no rank was lost. */
+/* A cancelled run ended by order: no rank was lost. The order may be that its job is queued again. */
 static void end_attempts(struct wlbd *wlbd, int64_t run_pk, const struct run_end *end)
 {
 	bool is_cancelled = strcmp(end->state, "cancelled") == 0;
@@ -139,6 +140,8 @@ static void end_attempts(struct wlbd *wlbd, int64_t run_pk, const struct run_end
 		if (attempt->run_pk == run_pk)
 			wlbd_symptom_step_ended(attempt, is_cancelled ? WLBD_EXIT_ORDERED : (int)end->exit_code,
 			                        is_last ? &end->first : NULL);
+		if (attempt->run_pk == run_pk && is_last && is_cancelled)
+			wlbd_requeued_ask(attempt);
 	}
 }
 

@@ -124,9 +124,11 @@ static bool may_reconnect(const struct wlbd_incident *incident, const struct wlb
 	       (s->rank == WLBD_LAUNCHER || !is_certain(incident));
 }
 
-static int64_t grace_of(const struct wlbd_symptom *s, int64_t grace_ms)
+static int64_t grace_of(const struct wlbd_incident *incident, const struct wlbd_symptom *s, int64_t grace_ms)
 {
-	return s->cut_off && grace_ms < WLBD_CUT_OFF_GRACE_MS ? WLBD_CUT_OFF_GRACE_MS : grace_ms;
+	if (s->cut_off && grace_ms < WLBD_CUT_OFF_GRACE_MS)
+		return WLBD_CUT_OFF_GRACE_MS;
+	return incident->is_job_asked && grace_ms < WLBD_JOB_ANSWER_MS ? WLBD_JOB_ANSWER_MS : grace_ms;
 }
 
 static bool must_wait(const struct wlbd_incident *incident, int64_t now_ms, int64_t grace_ms)
@@ -139,7 +141,7 @@ static bool must_wait(const struct wlbd_incident *incident, int64_t now_ms, int6
 			continue;
 		if (s->node_state == WLBD_NODE_ASKED)
 			return true;
-		if (now_ms < s->at_ms + grace_of(s, grace_ms) && may_reconnect(incident, s))
+		if (now_ms < s->at_ms + grace_of(incident, s, grace_ms) && may_reconnect(incident, s))
 			return true;
 	}
 	return false;

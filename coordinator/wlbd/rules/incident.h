@@ -22,6 +22,7 @@ enum {
 	WLBD_ALIVE_MS = 500,      /* a node that showed life this long after a rank's end was alive at that end */
 	WLBD_CUT_OFF_GRACE_MS =
 		8000, /* a client that was not answered pauses for up to 5 s, and its request may take 2 s */
+	WLBD_JOB_ANSWER_MS = 5000, /* Slurm has this long to say whether the job was queued again */
 	WLBD_SYMPTOMS_MOST = 1024,
 	WLBD_CONSEQUENCES_MOST = 16, /* ranks that ended because of the cause; more are not recorded */
 	WLBD_LAUNCHER = -1,          /* as a rank: `wlb run` */
@@ -66,7 +67,8 @@ struct wlbd_incident {
 		double time_s; /* since 1970, by the launcher's clock */
 		bool recorded;
 	} launch_failure;
-	bool settled; /* the cause was found: from now on only lost nodes are looked for */
+	bool is_job_asked; /* Slurm is asked whether the job was queued again, which ends its ranks and its launcher */
+	bool settled;      /* the cause was found: from now on only lost nodes are looked for */
 };
 
 /* A node did not launch its tasks, as srun says. */
@@ -76,11 +78,11 @@ struct wlbd_launch_failure {
 	double time_s;    /* since 1970, by the launcher's clock */
 };
 
-/* What ended a step, as its launcher reports it: the rank that srun saw end first, killed by a signal. */
+/* What ended a step, as its launcher reports it: the rank that srun saw end first. */
 struct wlbd_first_exit {
 	const char *node; /* points into the body of the request; NULL: srun saw no such rank */
 	int64_t rank;
-	int64_t signal;
+	int64_t exit_code;   /* 128 + signal where it was killed */
 	int64_t srun_signal; /* that killed srun itself; 0: none did */
 	struct wlbd_launch_failure launch_failure;
 };

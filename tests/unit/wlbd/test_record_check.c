@@ -203,7 +203,21 @@ static void test_the_first_end_is_read(void **state)
 	assert_true(delivery.end.has_exit_code);
 	assert_int_equal(delivery.end.exit_code, -9);
 	assert_int_equal(delivery.end.first_exit.rank, 5);
-	assert_int_equal(delivery.end.first_exit.signal, 9);
+	assert_int_equal(delivery.end.first_exit.exit_code, 137);
+	assert_int_equal(
+		check(END(7, "\"state\":\"failed\",\"first_exit\":{\"rank\":5,\"node\":\"n3\",\"exit_code\":1}"),
+	              &error),
+		0);
+	assert_int_equal(delivery.end.first_exit.exit_code, 1);
+	static const char *const wrong[] = {"", ",\"exit_code\":0", ",\"exit_code\":256", ",\"signal\":128",
+	                                    ",\"signal\":0,\"exit_code\":1"};
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		char body[256];
+		snprintf(body, sizeof(body),
+		         END(7, "\"state\":\"failed\",\"first_exit\":{\"rank\":5,\"node\":\"n3\"%s}"), wrong[i]);
+		assert_int_equal(check(body, &error), -1);
+		assert_non_null(strstr(error.message, "first_exit"));
+	}
 }
 
 static void test_uuid(void **state)

@@ -1,0 +1,86 @@
+#include "coordinator/wlbd/liveness/requeued.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "coordinator/wlbd/database/outbox.h"
+#include "coordinator/wlbd/liveness/attempts.h"
+#include "coordinator/wlbd/log.h"
+#include "coordinator/wlbd/rules/decision.h"
+#include "coordinator/wlbd/slurm/slurm_ask.h"
+#include "coordinator/wlbd/wlbd.h"
+
+enum { ASK_AGAIN_MS = 100 }; /* the ends of an attempt's ranks arrive one by one */
+
+static bool is_queued(const struct wlb_slurm_job *job)
+{
+	return strcmp(job->state, "PENDING") == 0;
+}
+
+static void note(struct wlbd_attempt *attempt, const struct wlb_slurm_job *job)
+{
+	struct wlbd_params params = {0};
+	char reason[64];
+	if (attempt->is_requeued)
+		return;
+	attempt->is_requeued = true;
+	snprintf(reason, sizeof(reason), "job %u was queued again", job->job_id);
+	wlbd_log(WLBD_LOG_INFO, "run %s, attempt %lld: %s", attempt->run, (long long)attempt->number, reason);
+	wlbd_attempt_record_end(&attempt->incident.life, WLBD_EXIT_ORDERED);
+	attempt->incident.settled = true;
+	wlbd_params_add_integer(&params, attempt->attempt_pk);
+	wlbd_params_add_integer(&params, job->restart_count);
+	wlbd_params_add_text(&params, reason);
+	wlbd_params_add_seconds(&params, wlb_clock_unix_s());
+	wlbd_outbox_put(attempt->wlbd->outbox, attempt->run_pk,
+	                "select wlb_attempt_requeued($1, $2::integer, $3, to_timestamp($4::float8))", &params);
+}
+
+/* The attempt may have been removed when Slurm answers. */
+struct question {
+	struct wlbd *wlbd;
+	char attempt[sizeof(((struct wlbd_attempt *)NULL)->uuid)];
+};
+
+static void on_job(void *context, const struct wlbd_job_facts *facts)
+{
+	struct question *question = context;
+	struct wlbd *wlbd = question->wlbd;
+	struct wlbd_attempt *attempt = wlbd->stopping ? NULL : wlbd_attempts_find(wlbd->attempts, question->attempt);
+	free(question);
+	if (attempt == NULL)
+		return;
+	attempt->incident.is_job_asked = false;
+	if (facts->found == 1 && facts->job.uid == attempt->uid && is_queued(&facts->job))
+		note(attempt, &facts->job);
+	if (attempt->incident.count > 0)
+		wlbd_attempt_judge_soon(attempt);
+}
+
+void wlbd_requeued_ask(struct wlbd_attempt *attempt)
+{
+	int64_t now_ms = wlb_clock_ms();
+	if (attempt->is_requeued || attempt->incident.is_job_asked || now_ms - attempt->requeue_asked_ms < ASK_AGAIN_MS)
+		return;
+	struct question *question = malloc(sizeof(*question));
+	if (question == NULL)
+		return; /* the next poll of the jobs finds the same */
+	question->wlbd = attempt->wlbd;
+	memcpy(question->attempt, attempt->uuid, sizeof(question->attempt));
+	attempt->incident.is_job_asked = true;
+	attempt->requeue_asked_ms = now_ms;
+	wlbd_slurm_job(attempt->wlbd, attempt->job_id, 0, on_job, question);
+}
+
+void wlbd_requeued_note(struct wlbd *wlbd, int64_t run_pk, const struct wlb_slurm_job *job, int64_t asked_ms)
+{
+	struct wlbd_attempt *attempt;
+	if (!is_queued(job))
+		return;
+	TAILQ_FOREACH(attempt, &wlbd->attempts->list, link)
+	if (attempt->run_pk == run_pk && attempt->uid == job->uid && attempt->made_ms <= asked_ms &&
+	    !wlbd_attempt_has_ended(&attempt->incident.life))
+		note(attempt, job);
+}
