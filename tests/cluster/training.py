@@ -16,6 +16,7 @@ from harness import BUILD, ClusterTest, wait_for
 
 ITERATIONS = 72
 SAVE_INTERVAL = 12
+SEQ_LENGTH = 128
 TOLERANCE = {"float64": 1e-9, "float32": 1e-4}  # relative
 
 MODEL = {"model_type": "llama", "hidden_size": 64, "intermediate_size": 160, "num_hidden_layers": 2,
@@ -23,12 +24,12 @@ MODEL = {"model_type": "llama", "hidden_size": 64, "intermediate_size": 160, "nu
          "tie_word_embeddings": True}
 
 
-def arguments(dtype="float64", iterations=ITERATIONS):
+def arguments(dtype="float64", iterations=ITERATIONS, seq_length=SEQ_LENGTH):
     """Returns the arguments of `wlb-worker train`, except for its folders. The learning rate is one at which training is
     stable: at 3e-3 this model multiplies the last bit of a sum by 10 every few steps."""
-    return ["train", "--model", "model.json", "--data-path", "corpus", "--seq-length", "256", "--global-batch-size", "16",
-            "--train-iters", str(iterations), "--lr", "1e-3", "--min-lr", "1e-4", "--lr-warmup-iters",
-            str(iterations // 12), "--seed", "1", "--dtype", dtype]
+    return ["train", "--model", "model.json", "--data-path", "corpus", "--seq-length", str(seq_length),
+            "--global-batch-size", "16", "--train-iters", str(iterations), "--lr", "1e-3", "--min-lr", "1e-4",
+            "--lr-warmup-iters", str(iterations // 12), "--seed", "1", "--dtype", dtype]
 
 
 def make_input(folder):
@@ -39,12 +40,12 @@ def make_input(folder):
 
 
 @functools.cache
-def single_process_losses(dtype="float64", iterations=ITERATIONS):
+def single_process_losses(dtype="float64", iterations=ITERATIONS, seq_length=SEQ_LENGTH):
     """step -> loss of the same training on one process, without Slurm."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="wlb-test-"))
     try:
         make_input(folder)
-        subprocess.run([BUILD / "bin/wlb-worker", *arguments(dtype, iterations), "--threads", "1",
+        subprocess.run([BUILD / "bin/wlb-worker", *arguments(dtype, iterations, seq_length), "--threads", "1",
                         "--metrics-file", "m.jsonl"], cwd=folder, check=True,
                        capture_output=True, timeout=240)
         lines = (folder / "m.jsonl").read_text(encoding="utf-8").splitlines()
@@ -60,6 +61,7 @@ def state_of(pid):
 
 class TrainingTest(ClusterTest):
     program = "wlb-worker"  # a word of the command lines of the ranks
+    seq_length = SEQ_LENGTH
 
     @classmethod
     def setUpClass(cls):
@@ -68,7 +70,7 @@ class TrainingTest(ClusterTest):
 
     def submit(self, *options, nodes=4, tasks_per_node=2, layout="auto", dtype="float64", iterations=ITERATIONS, before=""):
         """Submits a training job as a user would; returns its id, which is its run's too."""
-        words = " ".join(arguments(dtype, iterations))
+        words = " ".join(arguments(dtype, iterations, self.seq_length))
         return self.cluster.sbatch(
             f"{before}\nwlb run -- wlb-worker {words} --save ck-$SLURM_JOB_ID --load ck-$SLURM_JOB_ID "
             f"--save-interval {SAVE_INTERVAL} --metrics-file m-$SLURM_JOB_ID.jsonl --log-interval 1",
@@ -129,7 +131,7 @@ class TrainingTest(ClusterTest):
         steps = self.cluster.sql("SELECT step, loss FROM steps JOIN runs ON runs.id = run_id "
                                  f"WHERE runs.name = '{run['run_id']}' ORDER BY step")
         self.assertEqual([int(step) for step, _ in steps], list(range(1, iterations + 1)))
-        expected = single_process_losses(dtype, iterations)
+        expected = single_process_losses(dtype, iterations, self.seq_length)
         worst = max(abs(float(loss) - expected[int(step)]) / expected[int(step)] for step, loss in steps)
         self.say(f"losses differ by {worst:.1e} at most")
         self.assertLess(worst, TOLERANCE[dtype])
