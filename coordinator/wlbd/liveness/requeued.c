@@ -7,6 +7,7 @@
 #include "common/clock.h"
 #include "coordinator/wlbd/database/outbox.h"
 #include "coordinator/wlbd/liveness/attempts.h"
+#include "coordinator/wlbd/liveness/symptoms.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/rules/decision.h"
 #include "coordinator/wlbd/slurm/slurm_ask.h"
@@ -23,9 +24,9 @@ static void note(struct wlbd_attempt *attempt, const struct wlb_slurm_job *job)
 {
 	struct wlbd_params params = {0};
 	char reason[64];
-	if (attempt->is_requeued)
+	if (attempt->requeued_ms != 0)
 		return;
-	attempt->is_requeued = true;
+	attempt->requeued_ms = wlb_clock_ms();
 	snprintf(reason, sizeof(reason), "job %u was queued again", job->job_id);
 	wlbd_log(WLBD_LOG_INFO, "run %s, attempt %lld: %s", attempt->run, (long long)attempt->number, reason);
 	wlbd_attempt_record_end(&attempt->incident.life, WLBD_EXIT_ORDERED);
@@ -62,7 +63,8 @@ static void on_job(void *context, const struct wlbd_job_facts *facts)
 void wlbd_requeued_ask(struct wlbd_attempt *attempt)
 {
 	int64_t now_ms = wlb_clock_ms();
-	if (attempt->is_requeued || attempt->incident.is_job_asked || now_ms - attempt->requeue_asked_ms < ASK_AGAIN_MS)
+	if (attempt->requeued_ms != 0 || attempt->incident.is_job_asked ||
+	    now_ms - attempt->requeue_asked_ms < ASK_AGAIN_MS)
 		return;
 	struct question *question = malloc(sizeof(*question));
 	if (question == NULL)
@@ -83,4 +85,10 @@ void wlbd_requeued_note(struct wlbd *wlbd, int64_t run_pk, const struct wlb_slur
 	if (attempt->run_pk == run_pk && attempt->uid == job->uid && attempt->made_ms <= asked_ms &&
 	    !wlbd_attempt_has_ended(&attempt->incident.life))
 		note(attempt, job);
+}
+
+void wlbd_requeued_end(struct wlbd_attempt *attempt, int64_t now_ms)
+{
+	if (attempt->requeued_ms != 0 && now_ms - attempt->requeued_ms > WLBD_ENDED_KEPT_MS)
+		wlbd_symptom_step_ended(attempt, WLBD_EXIT_ORDERED, NULL);
 }

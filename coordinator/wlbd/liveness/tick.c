@@ -7,6 +7,7 @@
 #include "coordinator/wlbd/liveness/attempt_end.h"
 #include "coordinator/wlbd/liveness/attempts.h"
 #include "coordinator/wlbd/liveness/detect.h"
+#include "coordinator/wlbd/liveness/requeued.h"
 #include "coordinator/wlbd/liveness/step_end.h"
 #include "coordinator/wlbd/liveness/symptoms.h"
 #include "coordinator/wlbd/slurm/slurm_ask.h"
@@ -111,6 +112,7 @@ void wlbd_liveness_tick(struct wlbd *wlbd)
 			probe_silent(attempt, now_ms);
 			probe_missing(attempt, now_ms);
 			kill_overdue_step(attempt, now_ms);
+			wlbd_requeued_end(attempt, now_ms);
 		}
 		wlbd_step_end_check(attempt, now_ms);
 		wlbd_detect(attempt, now_ms);
