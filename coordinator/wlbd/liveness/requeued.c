@@ -7,7 +7,6 @@
 #include "common/clock.h"
 #include "coordinator/wlbd/database/outbox.h"
 #include "coordinator/wlbd/liveness/attempts.h"
-#include "coordinator/wlbd/liveness/symptoms.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/rules/decision.h"
 #include "coordinator/wlbd/slurm/slurm_ask.h"
@@ -89,6 +88,7 @@ void wlbd_requeued_note(struct wlbd *wlbd, int64_t run_pk, const struct wlb_slur
 
 void wlbd_requeued_end(struct wlbd_attempt *attempt, int64_t now_ms)
 {
-	if (attempt->requeued_ms != 0 && now_ms - attempt->requeued_ms > WLBD_ENDED_KEPT_MS)
-		wlbd_symptom_step_ended(attempt, WLBD_EXIT_ORDERED, NULL);
+	if (attempt->requeued_ms != 0 && now_ms - attempt->requeued_ms > WLBD_ENDED_KEPT_MS &&
+	    wlbd_attempt_end(&attempt->incident.life, WLBD_EXIT_ORDERED, 0, now_ms))
+		wlbd_attempt_judge_soon(attempt);
 }
