@@ -112,10 +112,19 @@ static void read_no_step(struct wlb_first_exit_scan *scan)
 }
 
 /* A task that wrote to one that had ended may be reported before that one. SIGTERM and SIGKILL are Slurm's, which
- * follow. */
-static bool explains_broken_pipe(const struct wlb_first_exit *end)
+ * follow. Once srun ends the tasks, one may exit for that reason, but not fail in its own code. */
+static bool explains_broken_pipe(const struct wlb_first_exit *end, bool are_ended)
 {
-	return end->signal != SIGPIPE && end->signal != SIGTERM && end->signal != SIGKILL;
+	static const int crashes[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE};
+	for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
+		if (end->signal == crashes[i])
+			return true;
+	return !are_ended && end->signal != SIGPIPE && end->signal != SIGTERM && end->signal != SIGKILL;
+}
+
+static bool is_broken_pipe(const struct wlb_first_exit_scan *scan)
+{
+	return scan->first.known && scan->first.signal == SIGPIPE;
 }
 
 static void read_line(struct wlb_first_exit_scan *scan)
@@ -135,18 +144,19 @@ static void read_line(struct wlb_first_exit_scan *scan)
 	scan->step_aborted = scan->step_aborted || strstr(scan->line, "Job step aborted") != NULL;
 	scan->step_signalled = scan->step_signalled || (!scan->step_aborted && strstr(scan->line, "CANCELLED") != NULL);
 	read_no_step(scan);
-	if (scan->ignore_rest || scan->step_aborted || at == NULL || !skip(&at, "srun: error: ") ||
+	bool are_ended = scan->ignore_rest || scan->step_aborted;
+	if ((are_ended && !is_broken_pipe(scan)) || at == NULL || !skip(&at, "srun: error: ") ||
 	    !take_node(&at, first.node, sizeof(first.node)) || !take_ranks(&at, &first.rank) || !take_end(at, &first))
 		return;
-	if (scan->first.known && !explains_broken_pipe(&first))
+	if (is_broken_pipe(scan) && !explains_broken_pipe(&first, are_ended))
 		return;
 	scan->first = first;
-	scan->ignore_rest = first.signal != SIGPIPE;
+	scan->ignore_rest = scan->ignore_rest || first.signal != SIGPIPE;
 }
 
 void wlb_first_exit_feed(struct wlb_first_exit_scan *scan, const char *bytes, size_t count)
 {
-	for (size_t i = 0; i < count && (!scan->ignore_rest || scan->fence.known); i++) {
+	for (size_t i = 0; i < count && (!scan->ignore_rest || scan->fence.known || is_broken_pipe(scan)); i++) {
 		if (bytes[i] != '\n') {
 			if (scan->length < sizeof(scan->line))
 				scan->line[scan->length++] = bytes[i];

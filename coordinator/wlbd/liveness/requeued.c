@@ -19,6 +19,22 @@ static bool is_queued(const struct wlb_slurm_job *job)
 	return strcmp(job->state, "PENDING") == 0;
 }
 
+/* A node that is gone takes its agent with the launcher, and Slurm then queues the job again. An agent whose ranks are
+ * ended says goodbye. */
+static bool is_launchers_node_gone(const struct wlbd_attempt *attempt)
+{
+	const struct wlbd_reporter *launcher = NULL, *reporter;
+	TAILQ_FOREACH(reporter, &attempt->reporters, link)
+	if (reporter->rank == WLBD_LAUNCHER)
+		launcher = reporter;
+	if (launcher == NULL || launcher->connection != NULL || launcher->goodbye)
+		return false;
+	TAILQ_FOREACH(reporter, &attempt->reporters, link)
+	if (reporter->agent && strcmp(reporter->node, launcher->node) == 0)
+		return reporter->connection == NULL && !reporter->goodbye;
+	return false;
+}
+
 static void note(struct wlbd_attempt *attempt, const struct wlb_slurm_job *job)
 {
 	struct wlbd_params params = {0};
@@ -28,8 +44,10 @@ static void note(struct wlbd_attempt *attempt, const struct wlb_slurm_job *job)
 	attempt->requeued_ms = wlb_clock_ms();
 	snprintf(reason, sizeof(reason), "job %u was queued again", job->job_id);
 	wlbd_log(WLBD_LOG_INFO, "run %s, attempt %lld: %s", attempt->run, (long long)attempt->number, reason);
-	wlbd_attempt_record_end(&attempt->incident.life, WLBD_EXIT_ORDERED);
-	attempt->incident.settled = true;
+	if (!is_launchers_node_gone(attempt)) {
+		wlbd_attempt_record_end(&attempt->incident.life, WLBD_EXIT_ORDERED);
+		attempt->incident.settled = true;
+	}
 	wlbd_params_add_integer(&params, attempt->attempt_pk);
 	wlbd_params_add_integer(&params, job->restart_count);
 	wlbd_params_add_text(&params, reason);

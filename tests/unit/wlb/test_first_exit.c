@@ -132,7 +132,10 @@ static void a_broken_pipe_has_a_cause(void **state)
 		{"srun: error: n2: task 1: Terminated\nsrun: error: n1: task 0: Exited with exit code 1\n", 0},
 		{"srun: error: n2: task 1: Terminated\nsrun: error: n1: task 0: Killed\n", 2},
 		{"srun: error: n2: task 1: Broken pipe\n", 2},
-		{"srun: Force Terminated StepId=3.0\nsrun: error: n1: task 0: Segmentation fault\n", 2},
+		{"slurmstepd-n1: error: *** STEP 3.0 ON n1 CANCELLED AT 2026-11-26T19:51:44 ***\n"
+	         "srun: error: n1: task 0: Segmentation fault\n",
+	         0},
+		{"srun: Force Terminated StepId=3.0\nsrun: error: n1: task 0: Exited with exit code 1\n", 2},
 		{"srun: error: task 0 launch failed: Unspecified error\n", 2},
 	};
 	(void)state;
