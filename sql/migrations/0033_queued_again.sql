@@ -13,9 +13,9 @@ begin
 	if a.state in ('starting', 'running', 'ended', 'lost') then
 		perform wlb_attempt_end(p_attempt, 'ended', null, p_reason, p_time);
 	end if;
-	-- It may have started again meanwhile.
+	-- It may have started again meanwhile. A client's time of the end may be before the attempt, by its clock.
 	update runs set state = 'restarting', reason = '', ended_by = null, ended_at = null,
-		requeued_at = greatest(requeued_at, coalesce(a.ended_at, p_time))
+		requeued_at = greatest(requeued_at, case when a.ended_at > a.created_at then a.ended_at else p_time end)
 	where id = a.run_id and restart_count < p_restart_count
 		and (ended_by is null or (ended_by = 'launcher' and state = 'cancelled'))
 		and not exists (select from attempts b where b.run_id = a.run_id and b.number > a.number);
