@@ -190,6 +190,31 @@ class Faults(RunTest):
         self.assertEqual(self.spool(), [])
         run = self.cluster.show(job)
         self.assertEqual((run["state"], [a["state"] for a in run["attempts"]]), ("complete", ["complete"]))
+        self.assert_places(run)
+
+    def test_node_dies_in_an_attempt_that_began_without_the_coordinator(self):
+        """wlbd watches the nodes that the launcher has recorded."""
+        self.cluster.verb("kill-wlbd")
+        job = self.submit("wlb run -- sh -c 'LINE; [ $WLB_ATTEMPT != 1 ] || sleep 1017'".replace("LINE", LINE), nodes=2)
+        self.wait_output(job, f"task {job} 1 3")
+        self.cluster.verb("start-wlbd")
+        wait_for("the attempt's nodes", lambda: self.cluster.run("wlb", "show", job, "--json", check=False).returncode == 0
+                 and self.cluster.show(job)["nodes"], 30)
+        self.assert_places(self.cluster.show(job))
+        self.cluster.kill_node(2)
+        self.addCleanup(self.restore, 2)
+        self.assertEqual(self.cluster.wait_job(job, 120), "COMPLETED", self.cluster.output(job))
+        run = self.cluster.show(job)
+        self.assertEqual((run["state"], run["nodes"]), ("complete", ["n1"]))
+        self.assertIn(("node_lost", "n2"), [(fault["kind"], fault["node"]) for fault in run["faults"]])
+        self.assert_nothing_left("sleep 1017")
+
+    def assert_places(self, run):
+        """Of an attempt with two ranks on each of n1 and n2."""
+        attempt = run["attempts"][0]
+        self.assertEqual((attempt["nodes"], attempt["layout"]), (["n1", "n2"], {"tp": 1, "cp": 1, "pp": 1, "dp": 4}))
+        self.assertEqual([(place["rank"], place["node"], place["local_rank"]) for place in attempt["rank_map"]],
+                         [(0, "n1", 0), (1, "n1", 1), (2, "n2", 0), (3, "n2", 1)])
 
     def test_coordinator_away_to_the_end(self):
         """The records wait, and `wlb flush` delivers them."""

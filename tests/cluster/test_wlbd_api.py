@@ -62,6 +62,12 @@ def step(seq, number, loss=2.0):
                      "step_time_s": 0.5, "tokens_per_s": 8192}}
 
 
+def places(node_of_rank, **more):
+    ranks = [{"rank": rank, "node": node, "local_rank": 0} for rank, node in enumerate(node_of_rank)]
+    return {"seq": 1, "time": 1790000000.0, "type": "attempt", "data": {
+        "layout": {"tp": 1, "cp": 1, "pp": 1, "dp": len(ranks)}, "world_size": len(ranks), "rank_map": ranks} | more}
+
+
 class ApiTest(harness.ClusterTest):
     nodes = 2
     running = False  # whether new_run's job shall run
@@ -285,6 +291,21 @@ class Records(ApiTest):
         self.assertEqual(len(shown["rank_map"]), 2)
         self.assertEqual(shown["attempts"][0]["attempt_id"], attempt)
 
+    def test_attempt_of_a_launcher(self):
+        """What rank 0 records stands, whether it arrives before the launcher's record or after it."""
+        launchers, rank0s = places(["n1", "n2"]), places(["n2"], model={"hidden_size": 64}, train_iters=2)
+        for order in (("run", "rank0"), ("rank0", "run")):
+            run, attempt = self.new_run(), str(uuid.uuid4())
+            for source in order:
+                with self.subTest(order=order, source=source):
+                    record = launchers if source == "run" else rank0s
+                    self.assertEqual(self.deliver(run, attempt, [record], source)[0], 200)
+                    shown, = self.show(run)["attempts"]
+                    nodes = ["n1", "n2"] if source == order[0] == "run" else ["n2"]
+                    self.assertEqual((shown["nodes"], shown["layout"]["dp"], [place["node"] for place in shown["rank_map"]]),
+                                     (nodes, len(nodes), nodes))
+            self.assertEqual((self.show(run)["model"], self.show(run)["train_iters"]), ({"hidden_size": 64}, 2))
+
     def test_wlbd_killed_at_any_instant(self):
         """Whatever was acknowledged is there once; whatever was not is delivered again, as a spool does."""
         run, attempt = self.new_run(), str(uuid.uuid4())
@@ -493,6 +514,13 @@ class Attempts(RunningJobs):
             previous, reply = self.ask(run, ["n1", "n2"], previous={"attempt_id": previous, "exit_code": 137, "step_id": ""})
             self.assertEqual((reply["decision"], reply.get("nodes")), ("start", nodes), reply)
         self.assertIn("n1 failed again and again", reply["reason"])
+
+    def test_attempt_of_a_launcher_changes_no_decision(self):
+        run = self.new_run()
+        attempt, _ = self.ask(run, ["n1", "n2"])
+        self.assertEqual(self.deliver(run, attempt, [places(["n1", "n1"])], "run")[0], 200)
+        shown, = self.show(run)["attempts"]
+        self.assertEqual((shown["nodes"], shown["layout"]["dp"], shown["rank_map"]), (["n1", "n2"], 4, []))
 
     def test_start_again_and_stop(self):
         run = self.new_run()

@@ -226,8 +226,7 @@ class Case:
             self.result.resumed_s = float(times[0][0]) - self.injector.began
 
     def judge_nodes(self):
-        """The run ended on all nodes that were left but the spares, with all their ranks. Of an attempt that began while wlbd was
-        away, a trainer that records nothing leaves no layout."""
+        """The run ended on all nodes that were left but the spares, with all their ranks."""
         kind, every = self.kind, {f"n{i}" for i in range(1, NODES + 1)}
         returned = set(kind.returned.split())
         left = every - (set(kind.dead.split()) - returned)
@@ -235,8 +234,6 @@ class Case:
         usable = left if kind.attempts[0] > 1 else every  # where it may have ended before its nodes were lost
         most = NODES - kind.spares
         ways, used = self.run["layout"], set(self.run["nodes"])
-        if ways is None and self.trainer.name == "foreign" and "wlbd" in kind.script:
-            return
         ranks = ways["tp"] * ways["cp"] * ways["pp"] * ways["dp"]
         if (not used <= usable or not min(len(sure), most) <= len(used) <= most or (kind.spares == 0 and not sure <= used)
                 or ranks != RANKS_PER_NODE * len(used)):

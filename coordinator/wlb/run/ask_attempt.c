@@ -237,6 +237,7 @@ int wlb_run_decide_alone(const struct wlb_run *run, struct wlb_attempt *attempt,
 	const struct wlb_nodes nodes = {
 		.count = job->node_count, .ranks_per_node = job->tasks_per_node, .names = job->nodes};
 	attempt->tasks_per_node = job->tasks_per_node;
+	attempt->is_decided_here = true;
 	attempt->has_layout = policy.kind != WLB_POLICY_OFF;
 	if (attempt->has_layout && wlb_layout_choose(&policy, &nodes, NULL, &attempt->layout, error) != 0)
 		return -1;

@@ -20,6 +20,7 @@
 #include "coordinator/wlb/run/placement.h"
 #include "coordinator/wlb/run/plan.h"
 #include "coordinator/wlb/run/print.h"
+#include "coordinator/wlb/run/record_attempt.h"
 #include "coordinator/wlb/run/signals.h"
 #include "coordinator/wlb/run/state.h"
 #include "coordinator/wlb/run/stop.h"
@@ -198,6 +199,8 @@ static int run_attempt(struct wlb_run *run, struct wlb_attempt *attempt, struct 
 	wlb_run_suspects_begin(run, attempt, reporter);
 	pid_t srun = 1;
 	if (planned == 0) {
+		if (attempt->is_decided_here)
+			wlb_run_record_attempt(reporter, attempt);
 		wlb_run_record_placement(attempt);
 		record_plan(reporter, attempt);
 		srun = run_step(run, attempt, reporter, error);

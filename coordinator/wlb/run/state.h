@@ -141,6 +141,7 @@ struct wlb_attempt {
 	int fewer_on_last; /* tasks that the last node has fewer than the others */
 	struct wlb_layout layout;
 	bool has_layout;
+	bool is_decided_here; /* the coordinator knows nothing of it yet */
 	struct wlb_run_settings settings;
 	json_t *plan;      /* the record of its plan; NULL: nothing was planned */
 	char reason[1024]; /* why it has these nodes and this layout; "" for no reason to print */

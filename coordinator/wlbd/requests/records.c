@@ -41,8 +41,11 @@ static void note_nodes(struct wlbd_attempt *attempt, const json_t *data)
 	json_decref(nodes);
 }
 
-static void note_attempt(struct wlbd_attempt *attempt, const json_t *data)
+/* The launcher records the nodes where wlbd has not decided on them; those that wlbd knows are not changed. */
+static void note_attempt(struct wlbd_attempt *attempt, const char *source, const json_t *data)
 {
+	if (strcmp(source, "run") == 0 && attempt->nodes.started_on.count > 0)
+		return;
 	note_nodes(attempt, data);
 	wlbd_attempt_set_layout(attempt, json_object_get(data, "layout"));
 }
@@ -69,7 +72,7 @@ static void note_records(struct wlbd_attempt *attempt, const struct wlbd_deliver
 	{
 		const char *type = json_string_value(json_object_get(record, "type"));
 		if (strcmp(type, "attempt") == 0)
-			note_attempt(attempt, json_object_get(record, "data"));
+			note_attempt(attempt, delivery->source, json_object_get(record, "data"));
 		else if (strcmp(type, "step") == 0)
 			wlbd_outliers_note_step(
 				attempt, json_integer_value(json_object_get(json_object_get(record, "data"), "step")));
