@@ -13,7 +13,6 @@
 
 #include "common/clock.h"
 #include "coordinator/wlbd/http/budget.h"
-#include "coordinator/wlbd/liveness/requeued.h"
 #include "coordinator/wlbd/wlbd.h"
 
 enum { GRACE_MS = 2000, SILENCE_MS = 10000, REQUEST_MS = 300, CLIENT_PAUSE_MOST_MS = 7000, UID = 1000 };
@@ -252,21 +251,6 @@ static void without_a_launcher_the_record_of_rank_0_ends_the_attempt(void **stat
 	assert_int_equal(f->attempt->incident.count, 0);
 }
 
-/* Its run may wait for the job for days. */
-static void an_attempt_whose_job_was_queued_again_ends_a_minute_later(void **state)
-{
-	struct fixture *f = *state;
-	const struct wlbd_attempt_life *life = &f->attempt->incident.life;
-	const int64_t now_ms = wlb_clock_ms();
-	wlbd_requeued_end(f->attempt, now_ms + 2 * WLBD_ENDED_KEPT_MS);
-	assert_false(wlbd_attempt_has_ended(life));
-	f->attempt->requeued_ms = now_ms;
-	wlbd_requeued_end(f->attempt, now_ms + WLBD_ENDED_KEPT_MS);
-	assert_false(wlbd_attempt_has_ended(life));
-	wlbd_requeued_end(f->attempt, now_ms + WLBD_ENDED_KEPT_MS + 1);
-	assert_true(wlbd_attempt_has_ended(life));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -282,7 +266,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(nodes_are_watched_until_the_launcher_reports_the_end, begin, end),
 		cmocka_unit_test_setup_teardown(ranks_that_end_after_the_record_of_the_end_are_not_lost, begin, end),
 		cmocka_unit_test_setup_teardown(without_a_launcher_the_record_of_rank_0_ends_the_attempt, begin, end),
-		cmocka_unit_test_setup_teardown(an_attempt_whose_job_was_queued_again_ends_a_minute_later, begin, end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
