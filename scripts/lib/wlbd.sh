@@ -23,6 +23,11 @@ wlbd_start() {
 	local output
 	daemon_gone wlbd || return 0
 	output=$(cluster_run_env "$BUILD_DIR/bin/wlb" db migrate 2>&1) || fail "wlb db migrate: $output"
+	wlbd_restart
+}
+
+# The service alone, as systemd starts it again: its database may be away.
+wlbd_restart() {
 	cluster_run_env daemon_start wlbd "$WLBD"
 	wait_for 10 wlbd_ready || {
 		daemon_log wlbd

@@ -103,7 +103,9 @@ class Case:
             time.sleep(0.2)
 
     def is_complete(self):
-        return self.job_state() == "COMPLETED" and self.load_run() and self.run["state"] == "complete"
+        """A script that is killed when its run is over makes Slurm call the job failed."""
+        ends = ("COMPLETED", "FAILED") if "kill script" in self.kind.script else ("COMPLETED",)
+        return self.job_state() in ends and self.load_run() and self.run["state"] == "complete"
 
     def job_state(self):
         try:
@@ -226,16 +228,18 @@ class Case:
             self.result.resumed_s = float(times[0][0]) - self.injector.began
 
     def judge_nodes(self):
-        """The run ended on all nodes that were left but the spares, with all their ranks."""
+        """The run ended on all nodes that were left but the spares, with all their ranks. A job that was queued again may have started
+        with a node that came back before Slurm had freed another one."""
         kind, every = self.kind, {f"n{i}" for i in range(1, NODES + 1)}
         returned = set(kind.returned.split())
         left = every - (set(kind.dead.split()) - returned)
         sure = left - returned - set(kind.evicted.split())
         usable = left if kind.attempts[0] > 1 else every  # where it may have ended before its nodes were lost
         most = NODES - kind.spares
+        may_replace = kind.spares > 0 or (returned and self.result.requeues > 0)
         ways, used = self.run["layout"], set(self.run["nodes"])
         ranks = ways["tp"] * ways["cp"] * ways["pp"] * ways["dp"]
-        if (not used <= usable or not min(len(sure), most) <= len(used) <= most or (kind.spares == 0 and not sure <= used)
+        if (not used <= usable or not min(len(sure), most) <= len(used) <= most or (not may_replace and not sure <= used)
                 or ranks != RANKS_PER_NODE * len(used)):
             self.problem(f"the run ended on {' '.join(sorted(used))} as {ways}, not on {most} of {' '.join(sorted(left))}")
 
