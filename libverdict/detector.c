@@ -115,14 +115,18 @@ static int init_ranks(struct wlb_verdict_detector *detector)
 	waits->wanted = calloc(groups, sizeof(*waits->wanted));
 	waits->waiter = calloc(groups, sizeof(*waits->waiter));
 	waits->behind = calloc(groups, sizeof(*waits->behind));
+	waits->oldest = calloc(groups, sizeof(*waits->oldest));
+	waits->oldest_waiter = calloc(groups, sizeof(*waits->oldest_waiter));
+	waits->oldest_behind = calloc(groups, sizeof(*waits->oldest_behind));
 	waits->complete = calloc(groups, sizeof(*waits->complete));
 	waits->complete_job_s = calloc(groups, sizeof(*waits->complete_job_s));
 	waits->for_call = calloc(ranks, sizeof(*waits->for_call));
 	if (detector->rank == NULL || detector->come == NULL || detector->clock == NULL ||
 	    detector->corruption == NULL || detector->nic == NULL || detector->storage_share == NULL ||
 	    detector->scratch == NULL || detector->scratch_more == NULL || waits->wanted == NULL ||
-	    waits->waiter == NULL || waits->behind == NULL || waits->complete == NULL ||
-	    waits->complete_job_s == NULL || waits->for_call == NULL)
+	    waits->waiter == NULL || waits->behind == NULL || waits->oldest == NULL || waits->oldest_waiter == NULL ||
+	    waits->oldest_behind == NULL || waits->complete == NULL || waits->complete_job_s == NULL ||
+	    waits->for_call == NULL)
 		return -1;
 	for (size_t r = 0; r < ranks; r++) {
 		detector->rank[r].group = -1;
@@ -199,6 +203,9 @@ void wlb_verdict_free(struct wlb_verdict_detector *detector)
 	free(detector->waits.wanted);
 	free(detector->waits.waiter);
 	free(detector->waits.behind);
+	free(detector->waits.oldest);
+	free(detector->waits.oldest_waiter);
+	free(detector->waits.oldest_behind);
 	free(detector->waits.complete);
 	free(detector->waits.complete_job_s);
 	free(detector->waits.for_call);

@@ -16,7 +16,7 @@ struct stuck_calls {
 	int32_t count;
 };
 
-/* Returns how long the wanted call of a group has stood still since all members were seen to have entered it, 0 where a
+/* Returns how long the oldest call of a group has stood still since all members were seen to have entered it, 0 where a
  * member has not reported lately, is stopped or gone. */
 static double call_stuck_s(const struct wlb_verdict_detector *detector, int32_t g)
 {
@@ -35,7 +35,7 @@ static void find_stuck(const struct wlb_verdict_detector *detector, double bound
 {
 	calls->count = 0;
 	for (int32_t g = 0; g < detector->world.groups && calls->count < MOST_STUCK; g++) {
-		if (detector->waits.wanted[g] == 0 || detector->waits.behind[g] > 0)
+		if (detector->waits.oldest[g] == 0 || detector->waits.oldest_behind[g] > 0)
 			continue;
 		if (call_stuck_s(detector, g) >= bound_s)
 			calls->group[calls->count++] = g;
@@ -85,15 +85,16 @@ static struct common_nodes find_common(const struct verdict_world *world, const 
 
 /* Names the pair of a ring between which nothing moves: the member that has received least, and the one before it. What
  * the others have received is what was on its way behind the gap (Mycroft: Deng et al. 2025, tracing the state of
- * collectives). Returns 0 where the members have not reported it, or equally much. */
+ * collectives). Returns 0 where the members have not reported it, or equally much, or where some have left the call. */
 static int name_pair(const struct wlb_verdict_detector *detector, int32_t g, struct wlb_verdict *verdict)
 {
 	const struct verdict_group *group = &detector->world.group[g];
 	const struct verdict_membership *members = &detector->world.membership[group->first];
 	int32_t least = -1, equal = 0;
 	for (int32_t m = 0; m < group->count; m++) {
-		double bytes = detector->rank[members[m].rank].received_bytes;
-		if (bytes < 0.0 || detector->rank[members[m].rank].group != g)
+		const struct verdict_rank *rank = &detector->rank[members[m].rank];
+		double bytes = rank->received_bytes;
+		if (bytes < 0.0 || rank->group != g || rank->sequence != verdict->sequence)
 			return 0;
 		double most = least < 0 ? INFINITY : detector->rank[members[least].rank].received_bytes;
 		equal = bytes < most ? 1 : equal + (bytes == most);
@@ -141,9 +142,9 @@ static struct wlb_verdict verdict_of_call(const struct wlb_verdict_detector *det
 {
 	struct wlb_verdict verdict = verdict_blank(WLB_VERDICT_HANG_COMMUNICATION,
 	                                           confirmed ? WLB_VERDICT_CONFIRMED : WLB_VERDICT_SUSPECTED);
-	const struct verdict_rank *waiter = &detector->rank[detector->waits.waiter[g]];
+	const struct verdict_rank *waiter = &detector->rank[detector->waits.oldest_waiter[g]];
 	verdict.group = g;
-	verdict.sequence = detector->waits.wanted[g];
+	verdict.sequence = detector->waits.oldest[g];
 	verdict.since_s = waiter->progress_s;
 	verdict.since_step = waiter->step;
 	return verdict;

@@ -25,25 +25,39 @@ int32_t verdict_count_calling(const struct wlb_verdict_detector *detector)
 	return calling;
 }
 
-/* Finds the latest call of each group in which a member is blocked, and who has waited in it longest. */
+/* Rank r is blocked in a call that is the one sought, or replaces it where `replaces`: takes the call, and the rank
+ * that has waited in it longest. */
+static void take_waiter(const struct wlb_verdict_detector *detector, int32_t r, int replaces, uint64_t *call,
+                        int32_t *waiter)
+{
+	const struct verdict_rank *rank = &detector->rank[r];
+	if (*waiter < 0 || replaces || rank->progress_job_s < detector->rank[*waiter].progress_job_s)
+		*waiter = r;
+	*call = rank->sequence;
+}
+
+/* Finds the latest and the earliest call of each group in which a member is blocked, and who has waited in it longest.
+ */
 static void find_wanted(struct wlb_verdict_detector *detector)
 {
 	struct verdict_waits *waits = &detector->waits;
 	for (int32_t g = 0; g < detector->world.groups; g++) {
-		waits->wanted[g] = 0;
-		waits->waiter[g] = -1;
-		waits->behind[g] = 0;
+		waits->wanted[g] = waits->oldest[g] = 0;
+		waits->waiter[g] = waits->oldest_waiter[g] = -1;
+		waits->behind[g] = waits->oldest_behind[g] = 0;
 	}
 	for (int32_t r = 0; r < detector->world.ranks; r++) {
 		const struct verdict_rank *rank = &detector->rank[r];
+		int32_t g = rank->group;
 		waits->for_call[r] = -1;
-		if (!verdict_is_calling(rank) || rank->sequence < waits->wanted[rank->group])
+		if (!verdict_is_calling(rank))
 			continue;
-		int32_t waiter = waits->waiter[rank->group];
-		if (waiter < 0 || rank->sequence > waits->wanted[rank->group] ||
-		    rank->progress_job_s < detector->rank[waiter].progress_job_s)
-			waits->waiter[rank->group] = r;
-		waits->wanted[rank->group] = rank->sequence;
+		if (rank->sequence >= waits->wanted[g])
+			take_waiter(detector, r, rank->sequence > waits->wanted[g], &waits->wanted[g],
+			            &waits->waiter[g]);
+		if (waits->oldest[g] == 0 || rank->sequence <= waits->oldest[g])
+			take_waiter(detector, r, rank->sequence < waits->oldest[g], &waits->oldest[g],
+			            &waits->oldest_waiter[g]);
 	}
 }
 
@@ -54,6 +68,7 @@ static void find_behind(struct wlb_verdict_detector *detector)
 		int32_t r = detector->world.membership[m].rank, g = detector->world.membership[m].group;
 		if (waits->wanted[g] == 0 || detector->come[m].entered >= waits->wanted[g])
 			continue;
+		waits->oldest_behind[g] += detector->come[m].entered < waits->oldest[g];
 		waits->behind[g]++;
 		int32_t before = waits->for_call[r];
 		if (before < 0 || detector->rank[waits->waiter[g]].progress_job_s <
@@ -72,15 +87,16 @@ static double last_progress_job_s(const struct wlb_verdict_detector *detector, i
 	return fmin(last_s, detector->time.job_s);
 }
 
-/* Notes since when the wanted call of a group has all its members: since the last one entered it, which was reported
- * later. Members may have left the call since then and not yet have reported it, for a second or two. */
+/* Notes since when the oldest call of a group has all its members: since the last one entered it, which was reported
+ * later. Members may have left the call since then and not yet have reported it, for a second or two. In some
+ * collectives a member may leave before others have received all, and is blocked in the next call then. */
 static void note_complete(struct wlb_verdict_detector *detector)
 {
 	struct verdict_waits *waits = &detector->waits;
 	for (int32_t g = 0; g < detector->world.groups; g++) {
-		if (waits->wanted[g] == 0 || waits->behind[g] > 0 || waits->complete[g] == waits->wanted[g])
+		if (waits->oldest[g] == 0 || waits->oldest_behind[g] > 0 || waits->complete[g] == waits->oldest[g])
 			continue;
-		waits->complete[g] = waits->wanted[g];
+		waits->complete[g] = waits->oldest[g];
 		waits->complete_job_s[g] = last_progress_job_s(detector, g);
 	}
 }

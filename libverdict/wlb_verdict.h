@@ -253,7 +253,7 @@ int wlb_verdict_delay_of_ranks(const struct wlb_verdict_detector *detector, int3
 enum wlb_verdict_kind {
 	WLB_VERDICT_CRASH,              /* a rank is gone, or a node reports no more */
 	WLB_VERDICT_HANG,               /* a rank outside communication, for which the others wait, makes no progress */
-	WLB_VERDICT_HANG_COMMUNICATION, /* all members have entered a call, and none leaves */
+	WLB_VERDICT_HANG_COMMUNICATION, /* all members have entered a call, and none or not all leave */
 	WLB_VERDICT_DEADLOCK,           /* ranks wait for each other in calls of different groups */
 	WLB_VERDICT_SLOW_COMPUTE,       /* a rank computes longer than its predicted work explains */
 	WLB_VERDICT_SLOW_NODE,          /* nearly all ranks of a node do */

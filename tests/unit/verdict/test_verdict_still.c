@@ -133,13 +133,34 @@ static void a_call_that_all_have_entered_hangs(void **state)
 	}
 }
 
+/* Node 0 is cut off when it has sent all that the others need: they go on to the next call of the group, where they
+ * wait for its ranks, which have not received all. */
+static void a_call_that_some_have_left_hangs(void **state)
+{
+	(void)state;
+	struct run run;
+	run_begin(&run, 1, 2, 1, 4, 2);
+	int32_t world = run_group(&run, WLB_VERDICT_WORLD, 0, 7);
+	for (int32_t r = 0; r < 8; r++)
+		run_call(&run, r, world);
+	for (int32_t r = 2; r < 8; r++)
+		run_call(&run, r, world);
+	run_seconds(&run, 12);
+	const struct wlb_verdict *verdict = run_expect_one(&run, WLB_VERDICT_HANG_COMMUNICATION, WLB_VERDICT_CONFIRMED);
+	assert_int_equal(verdict->group, world);
+	assert_int_equal(verdict->sequence, 1);
+	run_do(&run, 0, WLB_VERDICT_COMPUTING);
+	run_do(&run, 1, WLB_VERDICT_COMPUTING);
+	run_seconds(&run, 1);
+	run_expect_one(&run, WLB_VERDICT_HANG_COMMUNICATION, WLB_VERDICT_OVER);
+	run_end(&run);
+}
+
 /* All ranks end a step of so many seconds, of which one call took all but the first. */
 static void end_step(struct run *run, double seconds)
 {
-	struct wlb_verdict_transfer transfer = {.group = run_group(run, WLB_VERDICT_DP, 0, 7),
-	                                        .calls = 1,
-	                                        .bytes = 1e6,
-	                                        .transfer_s = seconds - 1.0};
+	struct wlb_verdict_transfer transfer = {
+		.group = run_group(run, WLB_VERDICT_DP, 0, 7), .calls = 1, .bytes = 1e6, .transfer_s = seconds - 1.0};
 	for (int32_t r = 0; r < run->world->ranks; r++) {
 		struct wlb_verdict_step step = {.rank = r,
 		                                .step = run->step,
@@ -348,6 +369,7 @@ int main(void)
 		cmocka_unit_test(a_run_that_stands_still_when_it_is_first_watched_has_a_bound_of_three_known_steps),
 		cmocka_unit_test(a_second_rank_that_hangs_is_named_though_nobody_waits_for_it),
 		cmocka_unit_test(a_call_that_all_have_entered_hangs),
+		cmocka_unit_test(a_call_that_some_have_left_hangs),
 		cmocka_unit_test(what_a_standstill_took_lengthens_no_bound),
 		cmocka_unit_test(the_node_that_all_stuck_calls_have_is_named),
 		cmocka_unit_test(several_calls_tell_the_node_or_the_pair_without_bytes),
