@@ -25,8 +25,8 @@ int32_t verdict_count_calling(const struct wlb_verdict_detector *detector)
 	return calling;
 }
 
-/* Rank r is blocked in a call that is the one sought, or replaces it where `replaces`: takes the call, and the rank
- * that has waited in it longest. */
+/* Takes the call in which rank r is blocked, as *call, and as *waiter the rank that has waited in it longest.
+ * `replaces`: it is another call than *call. */
 static void take_waiter(const struct wlb_verdict_detector *detector, int32_t r, int replaces, uint64_t *call,
                         int32_t *waiter)
 {
