@@ -19,7 +19,7 @@ from test_wlbd_api import Api
 
 MBIT = 60
 SILENCE_S = 3
-ITERATIONS = 18
+ITERATIONS = 26
 HEALTHY_STEPS = 80  # in which the usual times of links are learnt
 NAMED_STEPS = 50
 CUT_S = 10
