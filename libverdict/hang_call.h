@@ -1,4 +1,4 @@
-/* Verdicts of calls that all members have entered and none leaves: hangs in communication. Internal. */
+/* Verdicts of calls that all members have entered and that none, or not all, leave: hangs in communication. Internal. */
 #ifndef LIBVERDICT_HANG_CALL_H
 #define LIBVERDICT_HANG_CALL_H
 

@@ -6,7 +6,7 @@ import re
 import time
 
 import leftovers
-from harness import JOB_ENDED, Failed, wait_for
+from harness import BUILD, JOB_ENDED, Failed, wait_for
 from inject import Injector
 from kinds import NODES, RANKS_PER_NODE, fill
 
@@ -60,7 +60,9 @@ class Case:
         return self.result
 
     def problem(self, *texts):
-        self.result.problems.extend(texts)
+        """Pages of results tell no folder of the machine on which they were made."""
+        for text in texts:
+            self.result.problems.append(text.replace(f"{BUILD}/bin/", "").replace(f"{self.cluster.dir}/", ""))
 
     # ---- what happens ---------------------------------------------------------------------------------------------
 
