@@ -1,6 +1,6 @@
 # Tests against a private Slurm cluster: each test_*.py of the calling folder is one test of ctest.
 #
-# They may run side by side, each on a cluster of its own; scripts/test runs three at a time. The deadline is the test's
+# They may run side by side, each on a cluster of its own; scripts/test runs some at a time. The deadline is the test's
 # own, so that it can still clear up; ctest's TIMEOUT, by SIGKILL, comes later. With sanitizers they are left out: Slurm cannot
 # load a sanitized plugin.
 function(wlb_add_cluster_tests label)
@@ -22,4 +22,14 @@ function(wlb_add_cluster_test name label file)
   set_tests_properties(${name} PROPERTIES
     LABELS "${label}" TIMEOUT 660
     ENVIRONMENT "WLB_BUILD_DIR=${CMAKE_BINARY_DIR};WLB_SLURM_PREFIX=${WLB_SLURM_PREFIX};WLB_TEST_DEADLINE_S=600;PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${CMAKE_SOURCE_DIR}/tests/cluster")
+endfunction()
+
+# The test runs with the wlbd of the build with sanitizers that belongs to this one, as scripts/build names it, and is
+# skipped where that was not built.
+function(wlb_use_sanitized_wlbd name)
+  cmake_path(GET CMAKE_BINARY_DIR PARENT_PATH parent)
+  cmake_path(GET CMAKE_BINARY_DIR FILENAME folder)
+  string(REGEX REPLACE "^build" "build-asan" folder ${folder})
+  set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "WLB_TEST_WLBD=${parent}/${folder}/bin/wlbd")
+  set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
 endfunction()

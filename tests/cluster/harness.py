@@ -289,6 +289,10 @@ def main(names=None):
     def interrupt(number, _frame):
         raise KeyboardInterrupt(f"deadline of {deadline_s} s" if number == signal.SIGALRM else "SIGTERM")
 
+    wlbd = os.environ.get("WLB_TEST_WLBD")
+    if wlbd and not os.path.isfile(wlbd):
+        print(f"skipped: there is no {wlbd}; scripts/build --preset asan makes it", file=sys.stderr)
+        sys.exit(77)
     deadline_s = int(os.environ.get("WLB_TEST_DEADLINE_S", "0"))
     signal.signal(signal.SIGTERM, interrupt)
     signal.signal(signal.SIGALRM, interrupt)

@@ -12,7 +12,7 @@ import links
 from case_runner import CaseRunner, show_logs
 from draw import draw_case
 
-SEED, DRAWN, COUNT, PARTS = 49, 400, 15, 3
+SEED, DRAWN, COUNT, PARTS = 49, 400, 15, 5
 
 
 class Campaign(unittest.TestCase):

@@ -11,8 +11,6 @@ REFERENCE = threading.Lock()  # so that the run without faults, with which other
 
 
 class Checks(training.TrainingTest):
-    seq_length = 256  # so that each step takes long enough for a fault to come at its place
-
     def say(self, text):
         """The table has lines of its own."""
 
