@@ -217,13 +217,18 @@ struct types {
 	enum wlb_dtype compute, gradients;
 };
 
+static int is_chosen(const struct check_case *check, const char *only)
+{
+	return only == NULL || strncmp(check->name, only, strlen(only)) == 0;
+}
+
 /* Where gradients have not the type that they have without being asked for, only what has gradients is run. */
-static int run_cases(struct wlb_device *device, const struct types *types, const struct check_case *cases, int count,
-                     int *passed)
+static int run_cases(struct wlb_device *device, const struct types *types, const char *only,
+                     const struct check_case *cases, int count, int *passed)
 {
 	int trials = 0;
 	for (int c = 0; c < count; c++)
-		for (int s = 0; s < cases[c].shape_count; s++) {
+		for (int s = 0; is_chosen(&cases[c], only) && s < cases[c].shape_count; s++) {
 			if (types->gradients != WLB_FLOAT32 && !has_gradients(&cases[c], &cases[c].shapes[s]))
 				continue;
 			trials++;
@@ -233,7 +238,7 @@ static int run_cases(struct wlb_device *device, const struct types *types, const
 	return trials;
 }
 
-int wlb_check_kernels(struct wlb_device *device, int *passed, int *failed)
+int wlb_check_kernels(struct wlb_device *device, const char *only, int *passed, int *failed)
 {
 	static const struct types TYPES[] = {
 		{WLB_FLOAT32, WLB_FLOAT32}, {WLB_BFLOAT16, WLB_FLOAT32}, {WLB_BFLOAT16, WLB_BFLOAT16}};
@@ -243,8 +248,8 @@ int wlb_check_kernels(struct wlb_device *device, int *passed, int *failed)
 	for (size_t i = 0; i < sizeof(TYPES) / sizeof(TYPES[0]); i++) {
 		set->compute = TYPES[i].compute;
 		set->gradients = TYPES[i].gradients;
-		trials += run_cases(device, &TYPES[i], CHECK_CASES, CHECK_CASE_COUNT, &good);
-		trials += run_cases(device, &TYPES[i], CHECK_LOSS_CASES, CHECK_LOSS_CASE_COUNT, &good);
+		trials += run_cases(device, &TYPES[i], only, CHECK_CASES, CHECK_CASE_COUNT, &good);
+		trials += run_cases(device, &TYPES[i], only, CHECK_LOSS_CASES, CHECK_LOSS_CASE_COUNT, &good);
 	}
 	set->compute = before.compute;
 	set->gradients = before.gradients;

@@ -74,8 +74,8 @@ double check_sum_roundings(int64_t terms);
 void check_want(const struct check_trial *trial, struct check_array *array, int64_t i, double want, double float_error);
 
 /* Runs every case on every shape in float32 and bfloat16, those that have gradients of weights also with these in
- * bfloat16, prints a line for each and counts them. Returns the number of
- * trials; device NULL: it only returns that. */
-int wlb_check_kernels(struct wlb_device *device, int *passed, int *failed);
+ * bfloat16, prints a line for each and counts them; `only`: cases whose names begin so, NULL: all. Returns the number
+ * of trials; device NULL: it only returns that. */
+int wlb_check_kernels(struct wlb_device *device, const char *only, int *passed, int *failed);
 
 #endif

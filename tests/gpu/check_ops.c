@@ -2,7 +2,9 @@
  * Compares operations of a CUDA device with the CPU device's, on odd shapes, and checks that a second run gives the
  * same bits; check_kernels.c compares the others with plain loops. tests/gpu/run starts it.
  *
- *   wlb-gpu-check [--require] [device index]
+ *   wlb-gpu-check [--require] [--only NAME] [device index]
+ *
+ * --only: of the checks of check_kernels.c those whose names begin with NAME, and no others.
  *
  * Without a GPU it says so and exits 0, unless --require.
  */
@@ -257,7 +259,21 @@ int wlb_check_masters(struct wlb_device *cuda);
 int wlb_check_attention(struct wlb_device *cuda, int *failed) __attribute__((weak));
 
 /* check_kernels.c, likewise; it counts its checks. Without a device it only returns how many they are. */
-int wlb_check_kernels(struct wlb_device *cuda, int *passed, int *failed) __attribute__((weak));
+int wlb_check_kernels(struct wlb_device *cuda, const char *only, int *passed, int *failed) __attribute__((weak));
+
+static int print_counts(int passed, int failed, int skipped)
+{
+	printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
+	return failed > 0 || passed + skipped == 0 ? 1 : 0;
+}
+
+static int check_only(struct wlb_device *cuda, const char *only)
+{
+	int passed = 0, failed = 0;
+	if (wlb_check_kernels != NULL)
+		wlb_check_kernels(cuda, only, &passed, &failed);
+	return print_counts(passed, failed, 0);
+}
 
 static int check_all(struct wlb_device *cpu, struct wlb_device *cuda)
 {
@@ -283,26 +299,29 @@ static int check_all(struct wlb_device *cpu, struct wlb_device *cuda)
 	if (wlb_check_attention != NULL)
 		passed += wlb_check_attention(cuda, &failed);
 	if (wlb_check_kernels != NULL)
-		wlb_check_kernels(cuda, &passed, &failed);
-	printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
-	return failed > 0 ? 1 : 0;
+		wlb_check_kernels(cuda, NULL, &passed, &failed);
+	return print_counts(passed, failed, skipped);
 }
 
 int main(int count, char **arguments)
 {
+	const char *only = NULL;
 	int index = 0, require = 0;
 	for (int i = 1; i < count; i++) {
 		if (strcmp(arguments[i], "--require") == 0)
 			require = 1;
+		else if (strcmp(arguments[i], "--only") == 0 && i + 1 < count)
+			only = arguments[++i];
 		else if (sscanf(arguments[i], "%d", &index) != 1) {
-			fprintf(stderr, "wlb-gpu-check: '%s': give [--require] [device index]\n", arguments[i]);
+			fprintf(stderr, "wlb-gpu-check: '%s': give [--require] [--only NAME] [device index]\n",
+			        arguments[i]);
 			return 2;
 		}
 	}
 	struct wlb_error error;
 	struct wlb_device *cuda = wlb_device_open_cuda(index, WLB_FLOAT32, WLB_FLOAT32, &error);
 	if (cuda == NULL) {
-		const int kernels = wlb_check_kernels != NULL ? wlb_check_kernels(NULL, NULL, NULL) : 0;
+		const int kernels = wlb_check_kernels != NULL ? wlb_check_kernels(NULL, NULL, NULL, NULL) : 0;
 		printf("0 passed, 0 failed, %d skipped: %s\n", CHECK_COUNT * SHAPE_COUNT + 4 + kernels, error.message);
 		return require;
 	}
@@ -312,7 +331,7 @@ int main(int count, char **arguments)
 		wlb_device_close(cuda);
 		return 1;
 	}
-	int result = check_all(cpu, cuda);
+	int result = only != NULL ? check_only(cuda, only) : check_all(cpu, cuda);
 	wlb_device_close(cpu);
 	wlb_device_close(cuda);
 	return result;
