@@ -39,8 +39,10 @@ class LostNode(training.TrainingTest):
         print(f"ETTR {lost['ettr']} of {lost['held_s']} s, lost {parts}", end=" ")
         self.assertAlmostEqual(lost["effective_s"] + sum(parts.values()), lost["held_s"], delta=1e-3)
         self.assertAlmostEqual(lost["ettr"], lost["effective_s"] / lost["held_s"], delta=1e-6)
-        for cause in ("detect", "decide", "start", "load", "repeated", "checkpoint"):
+        for cause in ("decide", "start", "load", "repeated", "checkpoint"):
             self.assertGreater(parts[cause], 0, cause)
+        # 0 where the loss is found before the ranks that are left have ended a step for which they had all messages.
+        self.assertGreaterEqual(parts["detect"], 0)
         # A node reports each second: that it was alive was known about a second before it was killed.
         self.assertLessEqual(parts["detect"] + parts["decide"], seen_s + 3)
         steps = [sum(step["step_time_s"] for step in run["steps"] if step["attempt"] == number) for number in (1, 2)]
