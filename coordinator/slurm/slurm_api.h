@@ -22,6 +22,7 @@ struct wlb_slurm_job {
 	char name[256];
 	char state[32]; /* "RUNNING", "PENDING", "COMPLETED", ... base state without flags */
 	bool running;
+	bool suspended;
 	bool finished;
 	time_t submit_time;
 	uint32_t restart_count;
@@ -36,6 +37,7 @@ struct wlb_slurm_job {
 	 * else how many it asks for. 0 as long as Slurm still ends its processes. */
 	uint32_t node_count;
 	time_t end_time;     /* of a running job: by its time limit, or by the grace time of its preemption */
+	time_t suspend_time; /* when it was suspended last, or resumed; 0: it never was */
 	time_t preempt_time; /* when its grace time began; 0: it is not preempted */
 
 	/* Of a finished job. */

@@ -31,6 +31,15 @@ class JobControl(test_time_limit.StopTest):
         self.assertEqual((run["state"], run["faults"], len(run["attempts"])), ("complete", [], 1), self.cluster.output(job))
         self.assertEqual(self.cluster.job(job)["Restarts"], "0")
         self.check_losses(run, 40)
+        self.check_time_held(run)
+
+    def check_time_held(self, run):
+        """The time of the suspension is not counted, though the clock by which steps are timed runs on."""
+        spans = self.cluster.sql(f"select extract(epoch from ended_at - began_at) from suspensions where run_id = {run['id']}")
+        self.assertEqual(len(spans), 1)
+        self.assertTrue(SUSPENDED_S <= float(spans[0][0]) <= SUSPENDED_S + 10, spans)
+        whole_s, = self.cluster.sql(f"select extract(epoch from ended_at - created_at) from runs where id = {run['id']}")[0]
+        self.assertAlmostEqual(run["time_lost"]["held_s"], float(whole_s) - float(spans[0][0]), delta=0.01)
 
     def test_queued_again_by_an_administrator(self):
         """The run goes on from its checkpoint, and no rank or node is blamed."""

@@ -184,6 +184,20 @@ class Parts(TimeLostTest):
                    detect=9.75, decide=1)
 
 
+    def test_an_attempt_that_never_reported(self):
+        """It was decided to start from step 0, and ended before its workers did anything."""
+        story = six_steps(Story().ask(1, 2)).fail_step(1, 17).ask(2, 18)
+        story.add(f"select wlb_attempt_end({story.attempt(2)}, 'failed', 1, '', {at(19)})")
+        story.ask(3, 20, checkpoint=4).workers(3, 21, resumed=4).step(3, 23, 5).deliver(3)
+        story.add(f"select wlb_attempt_end({story.attempt(3)}, 'complete', 0, '', {at(23)})").end("complete", 23)
+        times = self.play(story)
+        self.assertEqual([times["effective"], times["repeated"]], [5, 2])
+
+    def test_an_attempt_that_may_start_from_nothing(self):
+        story = six_steps(Story().ask(1, 2)).fail_step(1, 17).ask(2, 18)
+        self.assertEqual(self.play(story)["effective"], 0)
+
+
 class Ends(TimeLostTest):
     def test_steps_after_the_last_save_are_lost(self):
         story = six_steps(Story().ask(1, 2)).fail_step(1, 17).end("failed", 18)
@@ -219,6 +233,32 @@ class Ends(TimeLostTest):
         story = Story().ask(1, 2).workers(1, 5).deliver(1).fail_step(1, 7).end("failed", 9)
         self.check(self.play(story), held=9, effective=0, start=3, load=2, decide=2, other=2)
 
+    def over(self, ended):
+        """A complete run whose job has ended, as wlbd learns much later; the launcher has recorded the attempt's end."""
+        story = six_steps(Story().ask(1, 2))
+        return story.add(f"select wlb_attempt_end({story.attempt(1)}, 'complete', 0, '', {at(16)})",
+                         f"select wlb_run_end({story.run}, 'complete', '', 'slurm', {ended})")
+
+    COMPLETE = {"effective": 6, "start": 3, "load": 4, "checkpoint": 0.5}
+
+    def test_a_job_whose_end_was_learnt_late(self):
+        self.check(self.play(self.over(at(17))), held=17, other=3.5, **self.COMPLETE)
+
+    def test_a_job_that_slurm_has_forgotten(self):
+        """The attempt's end is the last that is known of it."""
+        self.check(self.play(self.over("null")), held=16, other=2.5, **self.COMPLETE)
+
+    def test_an_end_from_before_the_attempt(self):
+        """Slurm's is that of the job before it was queued again."""
+        story = six_steps(Story().ask(1, 2)).add("select 1")
+        story.add(f"select wlb_run_end({story.run}, 'failed', 'x', 'slurm', {at(1)})")
+        self.assertEqual(self.play(story)["held"], 2)
+
+    def test_a_run_without_an_attempt(self):
+        story = Story()
+        story.add(f"select wlb_run_end({story.run}, 'failed', 'x', 'slurm', {at(9)})")
+        self.check(self.play(story), held=9, effective=None, other=9)
+
     def test_a_command_that_records_no_steps(self):
         story = Story().ask(1, 2).tell(1, 4, "event", kind="step_started", detail="1.0").deliver(1, "run")
         story.add(f"select wlb_attempt_end({story.attempt(1)}, 'complete', 0, '', {at(30)})").end("complete", 31)
@@ -231,7 +271,7 @@ class Waits(TimeLostTest):
         story = six_steps(Story().ask(1, 2))
         story.add(f"select wlb_fault_found({story.attempt(1)}, 'launcher_lost', null, 'n0', null, 'killed', null, {at(16)})",
                   f"select wlb_attempt_blame({story.attempt(1)}, 'wlb run was killed', {at(20)})",
-                  f"select wlb_run_requeue({story.run}, {story.attempt(1)}, 'wlb run was killed', 3)",
+                  f"select wlb_run_requeue({story.run}, {story.attempt(1)}, 'wlb run was killed', 3, {at(20)})",
                   f"update queue_waits set began_at = {at(21)} where run_id = {story.run}")
         return story
 
@@ -270,6 +310,60 @@ class Waits(TimeLostTest):
         self.check(self.times(story) | {"held": 0, "decide": 0}, effective=4,
                    **self.LOST | {"repeated": 2, "detect": 1.25})
 
+    def queued(self):
+        """The attempt has saved and stopped, and `wlb run` has its job queued again; wlbd sees it in the queue."""
+        story = six_steps(Story().ask(1, 2))
+        return story.add(f"select wlb_attempt_end({story.attempt(1)}, 'ended', 85, '', {at(16)})",
+                         f"update runs set state = 'restarting' where id = {story.run}",
+                         *[f"select wlb_run_queued({story.run}, 1)"] * 2)
+
+    STOPPED = {"effective": 4, "start": 3, "load": 4, "repeated": 2 + 0.25, "checkpoint": 0.5, "other": 2.25}
+
+    def test_a_job_that_was_seen_queued(self):
+        self.check(self.play(self.queued()), held=16, **self.STOPPED)
+
+    def test_a_job_that_was_cancelled_in_the_queue(self):
+        story = self.queued()
+        story.add(f"select wlb_run_end({story.run}, 'cancelled', 'x', 'slurm', {at(1000)})")
+        self.check(self.play(story), held=16, **self.STOPPED)
+
+    def test_a_job_that_was_seen_queued_starts_again(self):
+        story = self.queued()
+        story.add(f"update runs set restart_count = 1 where id = {story.run}",
+                  f"update queue_waits set ended_at = {at(121)} where run_id = {story.run} and ended_at is not null",
+                  f"select wlb_run_queued({story.run}, 1)")
+        story.ask(2, 125, checkpoint=4).workers(2, 126, resumed=4).step(2, 128, 5).deliver(2)
+        story.add(f"select wlb_attempt_end({story.attempt(2)}, 'complete', 0, '', {at(128)})").end("complete", 128)
+        self.check(self.play(story), held=16 + 7, effective=5, start=3 + 1, load=4 + 1, repeated=2.25, checkpoint=0.5,
+                   decide=4, other=2.25)
+        self.assertEqual(self.sql(f"select count(*) from queue_waits where run_id = {story.run}"), [["1"]])
+
+    def test_a_job_whose_attempt_is_open_is_not_in_the_queue(self):
+        story = six_steps(Story().ask(1, 2))
+        story.add(f"select wlb_run_queued({story.run}, 1)")
+        self.play(story)
+        self.assertEqual(self.sql(f"select count(*) from queue_waits where run_id = {story.run}"), [["0"]])
+
+    def test_a_job_that_started_again_while_the_coordinator_was_away(self):
+        """The first record of the attempt tells the count of restarts, and the announcement that follows adds no wait."""
+        story = six_steps(Story().ask(1, 2))
+        uuid = f"00000000-0000-4000-8000-{story.job:08d}0002"
+        story.add(f"select wlb_attempt_end({story.attempt(1)}, 'ended', 85, '', {at(16)})",
+                  f"select wlb_attempt_ensure('{story.job}', '{uuid}', {story.job}, 0, 'root', 'c', 'j', {at(-30)}, 1)")
+        story.records[2] = []
+        story.workers(2, 126, resumed=4).step(2, 128, 5).deliver(2)
+        story.add(f"update runs set restart_count = 1 where id = {story.run}",
+                  f"select wlb_attempt_end({story.attempt(2)}, 'complete', 0, '', {at(128)})").end("complete", 128)
+        self.check(self.play(story), held=16 + 2, effective=5, start=3, load=4 + 1, repeated=2.25, checkpoint=0.5, other=2.25)
+        self.assertEqual(self.sql(f"select restart_count from runs where id = {story.run}"), [["1"]])
+        self.assertEqual(self.sql(f"select count(*) from queue_waits where run_id = {story.run}"), [["1"]])
+
+    def test_a_requeue_that_was_decided_late(self):
+        """The wait begins where the job ended, and not where wlbd learnt of it."""
+        story = six_steps(Story().ask(1, 2)).fail_step(1, 17)
+        story.add(f"select wlb_run_requeue({story.run}, {story.attempt(1)}, 'wlb run was killed', 3, {at(18)})")
+        self.check(self.play(story), held=18, effective=4, decide=1, **self.LOST | {"repeated": 2, "detect": 1.25})
+
     def test_a_new_run_has_not_waited(self):
         story = Story()
         story.add(f"update runs set restart_count = 3 where id = {story.run}")
@@ -278,10 +372,43 @@ class Waits(TimeLostTest):
 
     def test_their_number_is_bounded(self):
         story = six_steps(Story().ask(1, 2)).fail_step(1, 17)
-        story.add(*[f"update runs set restart_count = {n}, requeued_at = now() + interval '{n} s' where id = {story.run}"
-                    for n in range(1, 151)])
+        story.add(f"do $$ begin for n in 1..1010 loop update runs set requeued_at = now() + n * interval '1 s' where id = "
+                  f"{story.run}; update runs set restart_count = n where id = {story.run}; end loop; end $$")
         self.play(story)
-        self.assertEqual(self.sql(f"select count(*) from queue_waits where run_id = {story.run}"), [["100"]])
+        self.assertEqual(self.sql(f"select count(*) from queue_waits where run_id = {story.run}"), [["1000"]])
+
+
+class Suspensions(TimeLostTest):
+    def suspend(self, story, began, ended):
+        return story.add(*[f"select wlb_run_suspended({story.run}, true, {at(began)})"] * 2,
+                         *[f"select wlb_run_suspended({story.run}, false, {at(ended)})"] * 2 if ended else [])
+
+    def test_a_step_goes_on_in_it(self):
+        """The clock of a step's time runs on: the step of 101 s has worked for one."""
+        story = Story().ask(1, 2).workers(1, 5).step(1, 10, 1).step(1, 111, 2, 101).step(1, 112, 3).save(1, 112.5, 3, 0.5)
+        story.deliver(1).add(f"select wlb_attempt_end({story.attempt(1)}, 'complete', 0, '', {at(113)})").end("complete", 113)
+        times = self.play(self.suspend(story, 10.25, 110.25))
+        self.check(times, held=13, effective=3.5, start=3, load=4, other=2.5)
+
+    def test_one_between_attempts(self):
+        story = six_steps(Story().ask(1, 2)).fail_step(1, 17)
+        self.suspend(story, 20, 120)
+        story.ask(2, 125, checkpoint=4).workers(2, 126, resumed=4).step(2, 128, 5).deliver(2)
+        story.add(f"select wlb_attempt_end({story.attempt(2)}, 'complete', 0, '', {at(128)})").end("complete", 128)
+        self.check(self.play(story), held=28, effective=5, decide=8, **Waits.LOST | {
+            "start": 4, "load": 5, "repeated": 2, "detect": 1.25})
+
+    def test_a_run_that_ended_in_it(self):
+        story = self.suspend(six_steps(Story().ask(1, 2)), 15.75, None)
+        story.add(f"select wlb_run_end({story.run}, 'cancelled', 'x', 'slurm', {at(1000)})")
+        self.assertEqual(self.play(story)["held"], Decimal("15.75"))
+
+    def test_their_number_is_bounded(self):
+        story = Story()
+        story.add(f"select wlb_run_suspended({story.run}, true, {at(0)} + 2 * n * interval '1 s'), "
+                  f"wlb_run_suspended({story.run}, false, {at(1)} + 2 * n * interval '1 s') from generate_series(1, 1010) as n")
+        self.play(story)
+        self.assertEqual(self.sql(f"select count(*) from suspensions where run_id = {story.run}"), [["1000"]])
 
 
 class Bounds(TimeLostTest):

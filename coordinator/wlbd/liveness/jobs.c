@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/clock.h"
 #include "coordinator/wlbd/database/db.h"
@@ -11,6 +12,7 @@
 #include "coordinator/wlbd/liveness/attempts.h"
 #include "coordinator/wlbd/liveness/confirm_run.h"
 #include "coordinator/wlbd/liveness/faults.h"
+#include "coordinator/wlbd/liveness/job_clock.h"
 #include "coordinator/wlbd/liveness/job_orders.h"
 #include "coordinator/wlbd/liveness/job_poll.h"
 #include "coordinator/wlbd/liveness/job_range.h"
@@ -60,7 +62,9 @@ struct open_run {
 	bool complete;
 	bool end_reported;
 	bool launcher_lost;
-	char why[256]; /* the job is requeued */
+	struct wlbd_job_clock clock;
+	time_t ended_at; /* this and the following: the job is requeued */
+	char why[256];
 };
 
 static void count_answer(struct wlbd_jobs *jobs)
@@ -94,14 +98,17 @@ static void end_attempts(const struct open_run *open)
 		wlbd_symptom_step_ended(attempt, WLBD_EXIT_UNKNOWN, NULL);
 }
 
-static void close_run(const struct open_run *open, const char *state, const char *reason)
+/* `ended_at`: of the job, as Slurm says; 0: not known. */
+static void close_run(const struct open_run *open, const char *state, const char *reason, time_t ended_at)
 {
 	struct wlbd_params params = {0};
 	wlbd_params_add_integer(&params, open->run_pk);
 	wlbd_params_add_text(&params, state);
 	wlbd_params_add_text(&params, strcmp(state, "complete") == 0 ? "" : reason);
+	wlbd_params_add_integer_if(&params, ended_at != 0, ended_at);
 	wlbd_log(WLBD_LOG_INFO, "run %s: %s: %s", open->run, state, reason);
-	wlbd_outbox_put(open->jobs->wlbd->outbox, open->run_pk, "select wlb_run_end($1, $2, $3, 'slurm')", &params);
+	wlbd_outbox_put(open->jobs->wlbd->outbox, open->run_pk,
+	                "select wlb_run_end($1, $2, $3, 'slurm', to_timestamp($4::float8))", &params);
 	end_attempts(open);
 }
 
@@ -150,26 +157,29 @@ static void on_requeue_allowed(void *context, const struct wlbd_db_result *resul
 	} else if (time == 0) {
 		snprintf(reason, sizeof(reason), "job %u is not queued again: it was %d times", open->job_id,
 		         WLBD_REQUEUES_MOST);
-		close_run(open, "failed", reason);
+		close_run(open, "failed", reason, open->ended_at);
 	}
 	free(open);
 }
 
 /* The requeue is counted before Slurm gets the order: so the count is never too low, even if wlbd dies in between. */
-static void requeue(const struct open_run *from, const struct wlbd_job_end *end)
+static void requeue(const struct open_run *from, const struct wlbd_job_end *end, time_t ended_at)
 {
 	struct wlbd_params params = {0};
 	struct open_run *open = malloc(sizeof(*open));
 	if (open == NULL)
 		return; /* the next poll finds the same */
 	*open = *from;
+	open->ended_at = ended_at;
 	snprintf(open->why, sizeof(open->why), "%s", end->reason);
 	wlbd_params_add_integer(&params, open->run_pk);
 	wlbd_params_add_integer(&params, open->attempt_pk);
 	wlbd_params_add_text(&params, open->why);
 	wlbd_params_add_integer(&params, WLBD_REQUEUES_MOST);
+	wlbd_params_add_integer_if(&params, ended_at != 0, ended_at);
 	wlbd_job_poll_soon(open->jobs->wlbd->job_poll);
-	wlbd_db_call(open->jobs->wlbd->writes, "select wlb_run_requeue($1, $2, $3, $4::integer)", &params,
+	wlbd_db_call(open->jobs->wlbd->writes,
+	             "select wlb_run_requeue($1, $2, $3, $4::integer, to_timestamp($5::float8))", &params,
 	             on_requeue_allowed, open);
 }
 
@@ -196,12 +206,13 @@ static void handle_ended_job(const struct open_run *open, const struct wlb_slurm
 		wlbd_job_poll_soon(open->jobs->wlbd->job_poll);
 		return;
 	}
+	time_t ended_at = job != NULL ? job->end_time : 0;
 	if (job != NULL)
 		record_killed(open, job, &end);
 	if (end.verb == WLBD_JOB_END_REQUEUE)
-		requeue(open, &end);
+		requeue(open, &end, ended_at);
 	else
-		close_run(open, end.state, end.reason);
+		close_run(open, end.state, end.reason, ended_at);
 }
 
 static bool is_being_resized(const struct wlbd_jobs *jobs, uint32_t job_id)
@@ -271,7 +282,7 @@ static void replace_script(const struct open_run *open, const struct wlb_slurm_j
 	         "node %s is lost, on which the script of job %u ran; it was submitted without --requeue",
 	         job->batch_host, open->job_id);
 	wlbd_job_orders_give(wlbd, WLBD_JOB_KILL, open->job_id, reason, NULL, NULL);
-	close_run(open, "failed", reason);
+	close_run(open, "failed", reason, time(NULL));
 }
 
 static bool is_over(const struct open_run *open, const struct wlbd_job_facts *facts)
@@ -285,7 +296,7 @@ static void close_foreign(struct open_run *open, const struct wlbd_job_facts *fa
 {
 	char reason[384];
 	snprintf(reason, sizeof(reason), "job %u belongs to %s, as Slurm reports", open->job_id, facts->user);
-	close_run(open, "failed", reason);
+	close_run(open, "failed", reason, time(NULL));
 }
 
 static void evaluate(struct open_run *open, const struct wlbd_job_facts *facts)
@@ -301,8 +312,10 @@ static void evaluate(struct open_run *open, const struct wlbd_job_facts *facts)
 		wlbd_run_confirm(wlbd, open->run_pk, &facts->job);
 	if (wlbd_job_orders_has(wlbd->job_orders, open->job_id))
 		return; /* the next poll sees what became of it */
-	if (facts->found == 1)
+	if (facts->found == 1) {
 		wlbd_requeued_note(wlbd, open->run_pk, &facts->job, open->asked_ms);
+		wlbd_job_clock_note(wlbd, &open->clock, &facts->job);
+	}
 	if (facts->found == 1 && strcmp(facts->job.state, "PENDING") == 0)
 		resize_pending(open, &facts->job);
 	else if (facts->found == 1 && wlbd_job_has_no_script(wlbd, open->run_pk, &facts->job))
@@ -369,6 +382,12 @@ static struct open_run *open_run_from(struct wlbd_jobs *jobs, const json_t *row)
 	int away = count_down_nodes(jobs->wlbd->nodes, json_object_get(row, "lost_before"));
 	open->total_nodes += away;
 	open->lost_nodes += away;
+	open->clock = (struct wlbd_job_clock){
+		.run_pk = open->run_pk,
+		.restart_count = (uint32_t)json_integer_value(json_object_get(row, "restart_count")),
+		.is_waiting = json_is_true(json_object_get(row, "is_waiting")),
+		.is_suspended = json_is_true(json_object_get(row, "is_suspended")),
+	};
 	open->launched = json_is_true(json_object_get(row, "launched"));
 	open->complete = json_is_true(json_object_get(row, "complete"));
 	open->end_reported = json_is_true(json_object_get(row, "told"));

@@ -1,0 +1,36 @@
+#include "coordinator/wlbd/liveness/job_clock.h"
+
+#include <string.h>
+
+#include "coordinator/slurm/slurm_api.h"
+#include "coordinator/wlbd/database/outbox.h"
+#include "coordinator/wlbd/wlbd.h"
+
+static void note_queued(struct wlbd *wlbd, int64_t run_pk, const struct wlb_slurm_job *job)
+{
+	struct wlbd_params params = {0};
+	wlbd_params_add_integer(&params, run_pk);
+	wlbd_params_add_integer(&params, job->restart_count);
+	wlbd_outbox_put(wlbd->outbox, run_pk, "select wlb_run_queued($1, $2::integer)", &params);
+}
+
+static void note_suspended(struct wlbd *wlbd, int64_t run_pk, const struct wlb_slurm_job *job)
+{
+	struct wlbd_params params = {0};
+	wlbd_params_add_integer(&params, run_pk);
+	wlbd_params_add_boolean(&params, job->suspended);
+	wlbd_params_add_integer(&params, job->suspend_time);
+	wlbd_outbox_put(wlbd->outbox, run_pk, "select wlb_run_suspended($1, $2::boolean, to_timestamp($3::float8))",
+	                &params);
+}
+
+void wlbd_job_clock_note(struct wlbd *wlbd, const struct wlbd_job_clock *recorded, const struct wlb_slurm_job *job)
+{
+	if (wlbd_outbox_holds(wlbd->outbox, recorded->run_pk))
+		return; /* what is recorded may be older than what is still to be stored: the next poll compares again
+		         */
+	if (strcmp(job->state, "PENDING") == 0 && !recorded->is_waiting && job->restart_count > recorded->restart_count)
+		note_queued(wlbd, recorded->run_pk, job);
+	if (job->suspended != recorded->is_suspended && job->suspend_time > 0)
+		note_suspended(wlbd, recorded->run_pk, job);
+}
