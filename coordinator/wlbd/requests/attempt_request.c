@@ -114,9 +114,10 @@ void wlbd_post_attempt(struct wlbd_call *call)
 	}
 	wlbd_params_add_text(&params, call->run);
 	wlbd_params_add_text(&params, request->body.attempt_id);
+	wlbd_params_add_text(&params, request->body.previous.attempt_id);
 	wlbd_params_add_integer(&params, call->uid);
 	wlbd_params_add_boolean(&params, wlbd_call_privileged(call));
-	wlbd_db_call(call->wlbd->writes, "select wlb_run_past($1, $2, $3, $4)", &params, on_history, request);
+	wlbd_db_call(call->wlbd->writes, "select wlb_run_past($1, $2, $3, $4, $5)", &params, on_history, request);
 }
 
 /* ---- 2: the history of the run --------------------------------------------------------------------- */
@@ -134,13 +135,9 @@ static uid_t owner_of(const struct attempt_request *request)
 /* Slurm has requeued the job and started it again, and the launcher from before was not killed yet. */
 static bool is_replaced(const struct attempt_request *request)
 {
-	const char *newest = json_string_value(json_object_get(request->history, "newest"));
-	const char *previous_id = request->body.previous.attempt_id;
-	if (previous_id == NULL)
-		return false;
+	const char *newer = json_string_value(json_object_get(request->history, "newer"));
 	return json_is_true(json_object_get(request->history, "requeued")) ||
-	       (newest != NULL && strcasecmp(newest, previous_id) != 0 &&
-	        strcasecmp(newest, request->body.attempt_id) != 0);
+	       (newer != NULL && strcasecmp(newer, request->body.attempt_id) != 0);
 }
 
 /* Returns whether the history forbids an attempt of this launcher; the call is answered then. */
@@ -534,7 +531,8 @@ static void decide(struct attempt_request *request, bool is_judging)
 		.back_off_s = request->call->wlbd->config.back_off_ms / 1e3,
 		.program_step = request->candidates.program_step,
 		.previous_exit_code = (int)request->body.previous.exit_code,
-		.has_checkpoint = json_is_object(json_object_get(request->history, "checkpoint")),
+		.has_worked = json_is_object(json_object_get(request->history, "checkpoint")) ||
+	                      json_is_true(json_object_get(request->history, "has_lasted")),
 		.judging = is_judging,
 	};
 	if (wlbd_decide(&facts, &decision) != 0) {

@@ -238,8 +238,9 @@ int wlbd_decide(const struct wlbd_decision_facts *facts, struct wlbd_decision *d
 	*decision = (struct wlbd_decision){.verb = WLBD_WAIT, .retry_after_s = WLBD_RETRY_SOON_S};
 	if (facts->judging)
 		return set_decision(decision, WLBD_WAIT, "what broke the previous attempt is being established");
-	/* After a checkpoint it may be a file system or a GPU that was refused: such attempts are counted. */
-	if (facts->previous_exit_code == WLBD_EXIT_BAD_INPUT && !facts->has_checkpoint)
+	/* Where its input was accepted before, it may be a file system or a GPU that was refused: such attempts are
+	 * counted. */
+	if (facts->previous_exit_code == WLBD_EXIT_BAD_INPUT && !facts->has_worked)
 		return set_decision(
 			decision, WLBD_STOP_FAILED,
 			"the last attempt ended with exit code 2, bad input: the same again would fail the same way");

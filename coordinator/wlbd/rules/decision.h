@@ -51,7 +51,8 @@ struct wlbd_decision_facts {
 	                      one */
 	int64_t program_step;   /* after which the program fails on any node, 0: at its start; -1: none is known */
 	int previous_exit_code; /* WLBD_EXIT_UNKNOWN: there was no previous attempt */
-	bool has_checkpoint;    /* an attempt of the run has saved one: its input was accepted before */
+	bool has_worked;        /* an attempt of the run has saved a checkpoint, or lasted for long: its input was
+	                           accepted before */
 	bool judging;           /* the previous attempt is still to be judged */
 };
 

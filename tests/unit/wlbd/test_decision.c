@@ -319,7 +319,7 @@ static void test_when_not_to_start(void **state)
 	wlbd_decision_free(&d);
 
 	/* An earlier attempt had the same input and has saved: a file system or a GPU may be what fails now. */
-	facts.has_checkpoint = true;
+	facts.has_worked = true;
 	d = decide(&facts);
 	assert_int_equal(d.verb, WLBD_START);
 	wlbd_decision_free(&d);

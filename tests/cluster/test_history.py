@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""What the database tells wlbd of a run's earlier attempts when it decides about the next one."""
+import itertools
+import json
+
+import harness
+from harness import ClusterTest
+
+
+class Run:
+    """A run as statements of the functions by which wlbd stores it."""
+
+    jobs = itertools.count(7000)
+
+    def __init__(self, sql, launch=1):
+        self.sql = sql
+        self.job = next(self.jobs)
+        self.id = f"(select id from runs where job_id = {self.job} order by id limit 1)"
+        self.announce(launch, 0)
+
+    def announce(self, launch, restarts):
+        """Returns the name of the run that the job's launcher continues."""
+        return self.sql(f"select name from wlb_run_announce({self.job}, {launch}, 0, 'root', 'c', 'job', "
+                        f"to_timestamp({self.job}), {restarts}, '{{}}')")[0][0]
+
+    def uuid(self, number):
+        return f"00000000-0000-4000-8000-{self.job:08d}{number:04d}"
+
+    def attempt(self, number):
+        return f"(select id from attempts where uuid = '{self.uuid(number)}')"
+
+    def decide(self, number):
+        decision = json.dumps({"tasks_per_node": 2, "nodes": ["n1", "n2"], "spares": [], "checkpoint": None})
+        self.sql(f"select wlb_attempt_start({self.id}, '{self.uuid(number)}', '{decision}', '{{}}', 2)")
+
+    def start_alone(self, number):
+        """`wlb run` has started it while wlbd was away: its first record announces it."""
+        self.sql(f"select wlb_attempt_ensure('{self.job}', '{self.uuid(number)}', {self.job}, 0, 'root', 'c', 'job', "
+                 f"to_timestamp({self.job}), 0)")
+
+    def end(self, number, exit_code, state="failed"):
+        self.sql(f"select wlb_attempt_end({self.attempt(number)}, '{state}', {exit_code}, 'it ended', now())")
+
+    def fault(self, number, kind, node, proof="null", rank="null", when="now()"):
+        self.sql(f"select wlb_fault_found({self.attempt(number)}, '{kind}', {rank}, '{node}', null, 'why', {proof}, {when})")
+
+    def requeue(self, number, when="now()"):
+        self.sql(f"select wlb_attempt_requeued({self.attempt(number)}, 1, 'job was queued again', {when})")
+
+    def history(self, previous=None):
+        previous = f"'{self.uuid(previous)}'" if previous else "null"
+        return json.loads(self.sql(f"select wlb_run_past('{self.job}', '{self.uuid(99)}', {previous}, 0, true)")[0][0])
+
+    def in_row(self):
+        return self.history()["attempts_without_progress"]
+
+
+class History(ClusterTest):
+    nodes = 1
+
+    def run_of(self, *exit_codes):
+        """A run with an attempt of each exit code."""
+        run = Run(self.cluster.sql)
+        for number, code in enumerate(exit_codes, 1):
+            run.decide(number)
+            run.end(number, code)
+        return run
+
+    def test_failures_in_a_row(self):
+        self.assertEqual(self.run_of(1, 1, 1).in_row(), 3)
+
+    def work(self, run, minutes):
+        self.cluster.sql(f"update attempts set created_at = ended_at - interval '{minutes} min' where run_id = {run.id}")
+
+    def test_a_trainer_that_records_nothing_has_worked(self):
+        """Its attempts that lasted long are no failures in a row, and its input was accepted."""
+        run = self.run_of(1, 1, 1)
+        self.work(run, 9)
+        self.assertEqual([run.in_row(), run.history()["has_lasted"]], [3, False])
+        self.work(run, 11)
+        self.assertEqual([run.in_row(), run.history()["has_lasted"]], [0, True])
+
+    def test_a_trainer_that_records_its_steps_has_not(self):
+        run = self.run_of(1, 1, 1)
+        self.work(run, 60)
+        self.cluster.sql(f"update attempts set world_size = 4 where run_id = {run.id}")
+        self.assertEqual([run.in_row(), run.history()["has_lasted"]], [3, False])
+
+    def test_attempts_that_slurm_queued_again(self):
+        run = self.run_of()
+        for number in (1, 2, 3):
+            run.decide(number)
+            run.requeue(number)
+        self.assertEqual(run.in_row(), 0)
+
+    def test_an_attempt_that_failed_before_its_job_was_queued_again(self):
+        """As by a script that has its own job queued again after each failure."""
+        run = self.run_of()
+        for number in (1, 2):
+            run.decide(number)
+            run.fault(number, "rank_lost", "n1", rank=1)
+            run.end(number, 1, "lost")
+            run.requeue(number)
+        self.assertEqual(run.in_row(), 2)
+
+    def test_ranks_that_die_after_the_training(self):
+        """Rank 0 has recorded that the training is complete, and srun ends with an error each time."""
+        run = self.run_of()
+        for number in (1, 2, 3):
+            run.decide(number)
+            run.end(number, 0, "complete")
+            run.end(number, 139)
+        self.assertEqual(run.in_row(), 3)
+
+    def test_the_launcher_of_an_attempt_that_was_started_alone(self):
+        """No attempt that wlbd decided is newer than its own, so no other launcher continues the run."""
+        run = self.run_of(1)
+        run.requeue(1)
+        run.start_alone(2)
+        self.assertEqual([run.history(2)[name] for name in ("newer", "requeued")], [None, False])
+        self.assertEqual([run.history(1)[name] for name in ("newer", "requeued")], [None, True])
+        run.decide(3)
+        self.assertEqual([run.history(n)["newer"] for n in (1, 2, 3, None)], [run.uuid(3), run.uuid(3), None, None])
+
+    def test_a_requeue_is_not_in_the_future(self):
+        """The clock of the launcher's host is ahead: the next attempt begins after the requeue all the same."""
+        run = self.run_of()
+        run.decide(1)
+        self.cluster.sql(f"select wlb_attempt_end({run.attempt(1)}, 'ended', null, '', now() + interval '5 min')")
+        run.requeue(1, "now() + interval '5 min'")
+        run.decide(2)
+        self.assertFalse(run.history(2)["requeued"])
+
+    def test_a_script_that_begins_again_in_its_second_run(self):
+        """Its first command is its first run, whose later one is open still."""
+        run = self.run_of(0)
+        self.cluster.sql(f"select wlb_run_end({run.id}, 'complete', '', 'launcher')")
+        self.assertEqual(run.announce(2, 0), f"{run.job}.2")
+        self.assertEqual(run.announce(1, 1), f"{run.job}")
+        self.assertEqual(run.announce(2, 1), f"{run.job}.2")
+
+    def test_a_node_that_never_launches_its_tasks(self):
+        """It is as one on which ranks die, which says nothing of the program's step."""
+        run = self.run_of()
+        for number in (1, 2):
+            run.decide(number)
+            run.fault(number, "step_failed", "n1", "'{\"step_broken\": true}'")
+            run.end(number, 1)
+        self.assertEqual([(crash["node"], crash["step"]) for crash in run.history()["crashes"]], [("n1", -1)] * 2)
+
+    def test_a_node_that_was_lost_and_has_passed_a_check(self):
+        run = self.run_of()
+        run.decide(1)
+        run.fault(1, "node_lost", "n2")
+        self.assertEqual(run.history()["node_losses"], {"n2": 1})
+        self.cluster.sql("insert into run_node_checks (run_id, attempt_id, node, healthy, reason, checks, checked_at) "
+                         f"values ({run.id}, {run.attempt(1)}, 'n2', true, '', '[]', now() + interval '1 s')")
+        self.assertEqual(run.history()["node_losses"], {})
+
+    def test_an_eviction_whose_reply_was_lost(self):
+        """Its statement is sent again, and stored once."""
+        run = self.run_of()
+        run.decide(1)
+        for rank in (3, 3, 4):
+            run.fault(1, "hang", "n1", "'{\"evicted\": \"it hangs\"}'", rank, "to_timestamp(1767225600)")
+        self.assertEqual(self.cluster.sql(f"select rank from faults where run_id = {run.id} order by rank"), [["3"], ["4"]])
+
+
+if __name__ == "__main__":
+    harness.main()
