@@ -25,7 +25,7 @@ struct wlb_slurm_job {
 	bool finished;
 	time_t submit_time;
 	uint32_t restart_count;
-	char nodes[8192]; /* hostlist expression of the current allocation; "" when none */
+	char *nodes; /* hostlist expression of the current allocation; "" when none */
 	char batch_host[256];
 	bool requeue;       /* --requeue; Slurm does not report --no-kill, see docs/slurm-versions.md */
 	bool batch;         /* sbatch: only such a job can be queued again */
@@ -42,8 +42,13 @@ struct wlb_slurm_job {
 	int exit_code;   /* of its script */
 	int exit_signal; /* that killed its script; 0: none did */
 };
-/* Returns 1 if found, 0 if Slurm does not know the job (any more), -1 on error. */
+/* Returns 1 if found, 0 if Slurm does not know the job (any more), -1 on error. wlb_slurm_job_free may be called in
+ * each of these cases. */
 int wlb_slurm_job(uint32_t job_id, struct wlb_slurm_job *job, struct wlb_error *error);
+/* Makes a copy of a job that was found; -1 if out of memory, and then there is nothing to free. */
+int wlb_slurm_job_copy(struct wlb_slurm_job *copy, const struct wlb_slurm_job *job, struct wlb_error *error);
+/* Releases the list of nodes; the other members stay as they are. */
+void wlb_slurm_job_free(struct wlb_slurm_job *job);
 
 struct wlb_slurm_node {
 	char name[256];
