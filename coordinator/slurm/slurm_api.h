@@ -80,7 +80,8 @@ void wlb_strings_free(char **names, int count);
 int wlb_slurm_node_down(const char *node, const char *reason, struct wlb_error *error);
 /* Needs the job's owner, root or SlurmUser. A step or a job that is gone is not an error. */
 int wlb_slurm_step_kill(uint32_t job_id, uint32_t step_id, int signal, struct wlb_error *error);
-/* Finds the step that the srun with this pid runs in the job. Returns 1 if found, 0 if not (yet), -1 on error. */
+/* Finds the step that the srun with this pid on this host runs in the job. Returns 1 if found, 0 if not (yet), -1 on
+ * error. */
 int wlb_slurm_step_of(uint32_t job_id, pid_t srun_pid, uint32_t *step_id, struct wlb_error *error);
 /* Asks the slurmd of every node of the step. Returns 1 if one of them has a slurmstepd of the step, 0 if none has, -1
  * where that is not known. Needs the job's owner, root or SlurmUser. */
