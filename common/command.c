@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,12 +103,21 @@ static int check_output(const char *name, int code)
 	return WLB_EXIT_FAILED;
 }
 
+/* A parent may have left SIGCHLD ignored, as `trap '' CHLD` in a job script does. The kernel would then discard the
+ * ends of children, and a program that waits for one would not learn how, or that, it ended. */
+static void keep_ends_of_children(void)
+{
+	signal(SIGCHLD, SIG_DFL);
+}
+
 int wlb_program_main(const struct wlb_program *program, int argc, char **argv)
 {
+	keep_ends_of_children();
 	return check_output(program->name, run_words(program, argc, argv));
 }
 
 int wlb_command_main(const struct wlb_command *command, int argc, char **argv)
 {
+	keep_ends_of_children();
 	return check_output(command->options->command, run_command(command, argc, argv));
 }

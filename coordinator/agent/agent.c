@@ -244,11 +244,20 @@ static int kill_all(struct agent *a)
 	return killed;
 }
 
+/* Whether no rank was ever announced, and none will be: the plugin gave this agent up, which was too slow to start, and
+ * the step runs without it; or slurmstepd died before it let a rank run, since it announces all of them before
+ * (exec_wait of its mgr.c). Neither leaves processes that nobody else ends. */
+static bool is_given_up(const struct agent *a)
+{
+	return a->stepd_gone && a->tasks.count == 0;
+}
+
 /* Whether the ranks have ended (or slurmstepd died before it reported all), and no slurmstepd ends the processes that
  * they started. */
 static bool is_abandoned(const struct agent *a)
 {
-	return a->stepd_gone && (wlb_agent_tasks_over(&a->tasks) || !wlb_agent_tasks_complete(&a->tasks));
+	return a->stepd_gone && a->tasks.count > 0 &&
+	       (wlb_agent_tasks_over(&a->tasks) || !wlb_agent_tasks_complete(&a->tasks));
 }
 
 /* The time to kill what is left of the step. */
@@ -323,7 +332,7 @@ static void watch_step(struct agent *a)
 		report_when_due(a);
 		wlb_agent_gathering_check(&a->gathering);
 		end_orphans(a);
-		over = kill_when_due(a) || is_done(a);
+		over = kill_when_due(a) || is_done(a) || is_given_up(a);
 		if (!over)
 			wait_for_event(a, earlier(report_due(a), kill_due(a)));
 	}

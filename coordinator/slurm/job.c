@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -30,6 +31,15 @@ static bool is_restricted(const slurm_job_info_t *job)
 	       (has_text(job->features) && strpbrk(job->features, "[*") != NULL);
 }
 
+/* The list of a job whose nodes lie apart may be long: 15,280 characters of every second of 8,192. */
+static int keep_nodes(struct wlb_slurm_job *job, const char *nodes, struct wlb_error *error)
+{
+	job->nodes = strdup(nodes);
+	return job->nodes != NULL ? 0
+	                          : wlb_fail(error, "job %u: out of memory for a node list of %zu characters",
+	                                     job->job_id, strlen(nodes));
+}
+
 static int fill_job(const slurm_job_info_t *from, struct wlb_slurm_job *job, struct wlb_error *error)
 {
 	uint32_t base = from->job_state & JOB_STATE_BASE;
@@ -52,15 +62,11 @@ static int fill_job(const slurm_job_info_t *from, struct wlb_slurm_job *job, str
 		.exit_code = WIFEXITED(from->exit_code) ? WEXITSTATUS(from->exit_code) : 0,
 		.exit_signal = WIFSIGNALED(from->exit_code) ? WTERMSIG(from->exit_code) : 0,
 	};
-	if (strlen(from->nodes ?: "") >= sizeof(job->nodes))
-		return wlb_fail(error, "job %u: its node list has %zu characters, more than the %zu WLB keeps",
-		                job->job_id, strlen(from->nodes), sizeof(job->nodes) - 1);
-	strcpy(job->nodes, from->nodes ?: "");
 	snprintf(job->name, sizeof(job->name), "%s", from->name ?: "");
 	snprintf(job->state, sizeof(job->state), "%s", base_state_name(base));
 	snprintf(job->partition, sizeof(job->partition), "%s", from->partition ?: "");
 	snprintf(job->batch_host, sizeof(job->batch_host), "%s", from->batch_host ?: "");
-	return 0;
+	return keep_nodes(job, from->nodes ?: "", error);
 }
 
 /* The record of this job in a reply that holds the whole array for an array's first id; NULL when absent. */
@@ -75,6 +81,7 @@ static const slurm_job_info_t *find_job(const job_info_msg_t *reply, uint32_t jo
 int wlb_slurm_job(uint32_t job_id, struct wlb_slurm_job *job, struct wlb_error *error)
 {
 	job_info_msg_t *reply = NULL;
+	*job = (struct wlb_slurm_job){0};
 	if (wlb_compat_load_job(&reply, job_id, SHOW_ALL | SHOW_DETAIL) != SLURM_SUCCESS) {
 		if (errno == ESLURM_INVALID_JOB_ID)
 			return 0;
@@ -86,6 +93,18 @@ int wlb_slurm_job(uint32_t job_id, struct wlb_slurm_job *job, struct wlb_error *
 		result = fill_job(found, job, error) == 0 ? 1 : -1;
 	slurm_free_job_info_msg(reply);
 	return result;
+}
+
+int wlb_slurm_job_copy(struct wlb_slurm_job *copy, const struct wlb_slurm_job *job, struct wlb_error *error)
+{
+	*copy = *job;
+	return keep_nodes(copy, job->nodes, error);
+}
+
+void wlb_slurm_job_free(struct wlb_slurm_job *job)
+{
+	free(job->nodes);
+	job->nodes = NULL;
 }
 
 int wlb_slurm_step_kill(uint32_t job_id, uint32_t step_id, int signal, struct wlb_error *error)

@@ -26,7 +26,7 @@ struct wlb_slurm_job {
 	bool finished;
 	time_t submit_time;
 	uint32_t restart_count;
-	char nodes[8192]; /* hostlist expression of the current allocation; "" when none */
+	char *nodes; /* hostlist expression of the current allocation; "" when none */
 	char batch_host[256];
 	bool requeue;       /* --requeue; Slurm does not report --no-kill, see docs/slurm-versions.md */
 	bool batch;         /* sbatch: only such a job can be queued again */
@@ -44,8 +44,13 @@ struct wlb_slurm_job {
 	int exit_code;   /* of its script */
 	int exit_signal; /* that killed its script; 0: none did */
 };
-/* Returns 1 if found, 0 if Slurm does not know the job (any more), -1 on error. */
+/* Returns 1 if found, 0 if Slurm does not know the job (any more), -1 on error. wlb_slurm_job_free may be called in
+ * each of these cases. */
 int wlb_slurm_job(uint32_t job_id, struct wlb_slurm_job *job, struct wlb_error *error);
+/* Makes a copy of a job that was found; -1 if out of memory, and then there is nothing to free. */
+int wlb_slurm_job_copy(struct wlb_slurm_job *copy, const struct wlb_slurm_job *job, struct wlb_error *error);
+/* Releases the list of nodes; the other members stay as they are. */
+void wlb_slurm_job_free(struct wlb_slurm_job *job);
 
 struct wlb_slurm_node {
 	char name[256];
@@ -77,7 +82,8 @@ void wlb_strings_free(char **names, int count);
 int wlb_slurm_node_down(const char *node, const char *reason, struct wlb_error *error);
 /* Needs the job's owner, root or SlurmUser. A step or a job that is gone is not an error. */
 int wlb_slurm_step_kill(uint32_t job_id, uint32_t step_id, int signal, struct wlb_error *error);
-/* Finds the step that the srun with this pid runs in the job. Returns 1 if found, 0 if not (yet), -1 on error. */
+/* Finds the step that the srun with this pid on this host runs in the job. Returns 1 if found, 0 if not (yet), -1 on
+ * error. */
 int wlb_slurm_step_of(uint32_t job_id, pid_t srun_pid, uint32_t *step_id, struct wlb_error *error);
 /* Asks the slurmd of every node of the step. Returns 1 if one of them has a slurmstepd of the step, 0 if none has, -1
  * where that is not known. Needs the job's owner, root or SlurmUser. */

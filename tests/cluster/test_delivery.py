@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Records that could not be delivered while their job ran: who delivers them, what is refused, and whom it holds up."""
+import fcntl
 import json
 import os
 import pathlib
@@ -112,6 +113,21 @@ class Away(DeliveryTest):
         self.assertNotEqual(self.spools(), [])
         self.come_back()
         wait_for("an empty folder", lambda: self.spools() == [], RETURN_S)
+
+    def test_after_another_flush_of_the_folder_that_ends_first(self):
+        """As one that a `wlb run` in the same folder has started: it says that it ends in a minute."""
+        self.go_away()
+        self.folder().mkdir(exist_ok=True)
+        with (self.folder() / "flush.lock").open("w", encoding="utf-8") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            lock.write(f"{int(time.time()) + MINUTE}\n")
+            lock.flush()
+            job = self.submit("wlb run -- true")
+            self.complete(job)
+            time.sleep(15)  # longer than a user's own flush waits
+            self.assertNotEqual(self.cluster.processes("flush", f"--ended-job {job}"), [])
+            (self.folder() / "flush.lock").unlink()
+        self.check_delivered(job)
 
     def test_what_was_given_up_is_delivered_by_the_next_command(self):
         job = self.submit("wlb run -- true")

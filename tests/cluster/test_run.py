@@ -86,6 +86,12 @@ class Plain(RunTest):
         self.assertEqual(self.cluster.wait_job(job), "FAILED")
         self.assertEqual(len(self.cluster.show(job)["attempts"]), 1)
 
+    def test_a_script_that_ignores_the_ends_of_its_children(self):
+        """The kernel would discard how srun ended, and that it did."""
+        job = self.submit("trap '' CHLD\nwlb run -- sh -c 'exit 2'; exit $?", nodes=1, tasks=1)
+        self.assertEqual(self.cluster.wait_job(job, 60), "FAILED", self.cluster.output(job))
+        self.assertEqual(self.cluster.job(job)["ExitCode"], "2:0")
+
     def test_layout_off_is_srun_and_nothing_else(self):
         for options in ((), ("--wlb-layout=off",)):
             job = self.cluster.sbatch("wlb run -- sh -c 'echo task $SLURM_PROCID $WLB_DP'; wlb run -- sh -c 'exit 5'; exit $?",

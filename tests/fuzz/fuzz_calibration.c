@@ -10,9 +10,8 @@
 
 static void check_job(const struct wlbd_calibration *calibration)
 {
-	struct wlb_slurm_job job = {.job_id = 12, .running = true};
+	struct wlb_slurm_job job = {.job_id = 12, .running = true, .nodes = "n[1-2]"};
 	struct wlb_error error = {0};
-	strcpy(job.nodes, "n[1-2]");
 	if (wlbd_calibration_check_job(calibration, &job, &error) == 0) {
 		for (size_t i = 0; i < json_array_size(calibration->nodes); i++) {
 			const char *node = json_string_value(json_array_get(calibration->nodes, i));

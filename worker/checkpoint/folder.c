@@ -116,13 +116,15 @@ int wlb_folder_remove_hidden(const char *dir, struct wlb_error *error)
 	if (count < 0)
 		return wlb_fail(error, "%s: cannot be read: %s", dir, strerror(errno));
 	int rc = 0;
-	for (int i = 0; rc == 0 && i < count; i++) {
+	for (int i = 0; i < count; i++) {
 		char *path;
+		struct wlb_error *first = rc == 0 ? error : NULL;
 		if (asprintf(&path, "%s/%s", dir, list[i]->d_name) < 0) {
-			rc = wlb_fail(error, "out of memory");
-			break;
+			rc = wlb_fail(first, "out of memory");
+			continue;
 		}
-		rc = wlb_folder_remove(path, error);
+		if (wlb_folder_remove(path, first) < 0)
+			rc = -1;
 		free(path);
 	}
 	free_list(list, count);

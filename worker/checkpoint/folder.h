@@ -28,7 +28,8 @@ int wlb_folder_check_file(const char *path, int64_t bytes, struct wlb_error *err
 
 /* Removes the folder and its contents. Returns 0 also when it does not exist. */
 int wlb_folder_remove(const char *path, struct wlb_error *error);
-/* Removes every hidden folder that a killed process left behind. */
+/* Removes every hidden folder that a killed process left behind. Goes on where one cannot be removed; returns -1 then,
+ * with the error of the first. */
 int wlb_folder_remove_hidden(const char *dir, struct wlb_error *error);
 
 #endif

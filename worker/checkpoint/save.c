@@ -18,8 +18,11 @@ int wlb_checkpoint_begin(const char *dir, int64_t step, struct wlb_error *error)
 	char partial[4096];
 	wlb_file_report("creating", dir);
 	if (wlb_folder_path(dir, step, WLB_FOLDER_PARTIAL, partial, error) < 0 || wlb_dir_make(dir, 0777, error) < 0 ||
-	    wlb_folder_remove_hidden(dir, error) < 0)
+	    wlb_folder_remove(partial, error) < 0)
 		return -1;
+	/* Other folders than this step's are in nobody's way, and the commit says which of them stay: a file that
+	 * another process has open on NFS, and a folder of another account, cannot be removed. */
+	wlb_folder_remove_hidden(dir, NULL);
 	wlb_file_report("creating", partial);
 	if (mkdir(partial, 0777) < 0)
 		return wlb_fail(error, "%s: cannot be created: %s", partial, strerror(errno));
@@ -119,17 +122,18 @@ static int remove_checkpoint(const char *dir, int64_t step, struct wlb_error *er
 	return wlb_folder_remove(replaced, error);
 }
 
-/* Removes all but the newest `keep` of the checkpoints up to `step`. Later ones, which exist where the run resumed from
- * an older checkpoint, are unchanged: if they counted, the checkpoint just written would be removed. */
+/* Removes all but the newest `keep` of the checkpoints up to `step`, also where one of them cannot be removed; the
+ * error is that of the first. Later ones, which exist where the run resumed from an older checkpoint, are unchanged: if
+ * they counted, the checkpoint just written would be removed. */
 static int remove_old_checkpoints(const char *dir, int64_t step, int keep, struct wlb_error *error)
 {
 	int64_t *steps;
 	int count = keep > 0 ? wlb_folder_steps(dir, &steps, error) : 0, kept = 0, rc = 0;
 	if (count <= 0)
 		return count;
-	for (int i = 0; rc == 0 && i < count; i++)
-		if (steps[i] <= step && ++kept > keep)
-			rc = remove_checkpoint(dir, steps[i], error);
+	for (int i = 0; i < count; i++)
+		if (steps[i] <= step && ++kept > keep && remove_checkpoint(dir, steps[i], rc == 0 ? error : NULL) < 0)
+			rc = -1;
 	free(steps);
 	return rc;
 }
@@ -147,7 +151,10 @@ int wlb_checkpoint_commit(const char *dir, const struct wlb_checkpoint_facts *fa
 		return -1;
 	/* The checkpoint is complete; folders that cannot be removed now are removed after the next save. */
 	struct wlb_error left = {0};
-	if (wlb_folder_remove_hidden(dir, &left) < 0 || remove_old_checkpoints(dir, facts->step, keep, &left) < 0)
+	int rc = wlb_folder_remove_hidden(dir, &left);
+	if (remove_old_checkpoints(dir, facts->step, keep, rc == 0 ? &left : NULL) < 0)
+		rc = -1;
+	if (rc < 0)
 		fprintf(stderr, "wlb: an old checkpoint stays: %s\n", left.message);
 	return 0;
 }

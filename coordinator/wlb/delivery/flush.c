@@ -1,12 +1,9 @@
 /* wlb flush: delivers the records on disk. */
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,6 +12,7 @@
 #include "coordinator/client/refused.h"
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/commands.h"
+#include "coordinator/wlb/delivery/folder_lock.h"
 #include "coordinator/wlb/delivery/pending.h"
 
 enum {
@@ -24,14 +22,13 @@ enum {
 	PAUSE_MAX_MS = 5000,    /* everything is stored a few seconds after the coordinator answers again */
 	IN_USE_MS = 3000,       /* for a spool that another process is delivering */
 	IN_USE_WAIT_MS = 30000, /* for a spool whose job is about to end; the end of another job starts another flush */
-	OTHER_FLUSH_MS = 10000, /* for another flush of the folder: longer than its pause between two rounds */
 	AWAY_MS = 2000,         /* for a coordinator that was started a moment ago and connects to its database */
 	HEALTH_MS = 2000,
 };
 
 struct folder {
 	char path[PATH_MAX];
-	int lock; /* --wait: one flush for each folder; -1: another process has it */
+	int lock; /* --wait: one flush for each folder; -1: it has none */
 	bool done;
 	bool listed;
 	int64_t in_use_since_ms; /* 0: no spool is in use */
@@ -51,6 +48,7 @@ struct flush {
 	int64_t began_s; /* Unix time */
 	int64_t left;
 	bool away;
+	bool is_blocked;        /* another flush has a folder */
 	struct wlb_error error; /* why something is left */
 };
 
@@ -121,37 +119,29 @@ static int flush_once(struct flush *flush, struct folder *folder)
 
 /* ---- --wait --------------------------------------------------------------------------------------------------- */
 
-/* Returns the lock on a folder, -1 if another flush has it. A file system without locks counts as locked: a record that
- * two processes deliver is stored once. */
-static int lock_folder(const char *dir)
-{
-	char path[PATH_MAX + 16];
-	struct stat about;
-	snprintf(path, sizeof(path), "%s/flush.lock", dir);
-	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0)
-		return -1;
-	if ((flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) && fstat(fd, &about) == 0 && about.st_nlink > 0)
-		return fd;
-	close(fd);
-	return -1;
-}
-
-static void unlock_folder(struct folder *folder)
-{
-	char path[PATH_MAX + 16];
-	if (folder->lock < 0)
-		return;
-	snprintf(path, sizeof(path), "%s/flush.lock", folder->path);
-	unlink(path);
-	close(folder->lock);
-	folder->lock = -1;
-}
-
 static void finish_folder(struct folder *folder)
 {
-	unlock_folder(folder);
+	wlb_folder_unlock(folder->path, &folder->lock);
 	folder->done = true;
+}
+
+/* Returns whether the folder is delivered now, and not by another flush. Where it cannot be written the spools would
+ * stay.
+ */
+static bool may_deliver(struct flush *flush, struct folder *folder)
+{
+	const struct wlb_folder_waiter waiter = {.waited_ms = wlb_clock_ms() - flush->began_ms,
+	                                         .wait_s = flush->wait_s,
+	                                         .is_last = flush->ended_job != 0};
+	if (folder->lock < 0 && access(folder->path, W_OK) != 0) {
+		folder->done = true;
+		return false;
+	}
+	if (folder->lock >= 0 || wlb_folder_lock(folder->path, flush->began_s + flush->wait_s, &folder->lock))
+		return true;
+	flush->is_blocked = true;
+	folder->done = wlb_folder_lock_is_left(folder->path, &waiter);
+	return false;
 }
 
 /* One round over a folder. The folder is done once a round finds nothing to do, so that a flush that waits for the lock
@@ -160,11 +150,8 @@ static void deliver_round(struct flush *flush, struct folder *folder)
 {
 	struct wlb_deliver_result result;
 	struct wlb_deliver_options options = deliver_options(flush, ROUND_MS);
-	if (folder->lock < 0 && (folder->lock = lock_folder(folder->path)) < 0) {
-		if (wlb_clock_ms() - flush->began_ms > OTHER_FLUSH_MS || access(folder->path, W_OK) != 0)
-			folder->done = true;
+	if (!may_deliver(flush, folder))
 		return;
-	}
 	if (wlb_deliver_folder(&flush->config, folder->path, &options, &result, &flush->error) != 0) {
 		finish_folder(folder);
 		return;
@@ -213,24 +200,25 @@ static int flush_waiting(struct flush *flush)
 	struct wlb_connection *connection = wlb_connection_new(&flush->config);
 	while (!all_done(flush) && wlb_clock_left_ms(until_ms) > 0) {
 		if (!flush->away || is_coordinator_up(connection)) {
-			flush->away = false;
+			flush->away = flush->is_blocked = false;
 			flush->left = 0;
 			for (int i = 0; i < flush->count; i++)
 				if (!flush->folders[i].done)
 					deliver_round(flush, &flush->folders[i]);
 		}
-		if (!flush->away)
+		bool waits = flush->away || flush->is_blocked;
+		if (!waits)
 			pause_ms = PAUSE_MIN_MS;
 		if (all_done(flush))
 			break;
 		wlb_clock_sleep_ms(pause_ms);
-		if (flush->away && pause_ms < PAUSE_MAX_MS)
+		if (waits && pause_ms < PAUSE_MAX_MS)
 			pause_ms = 2 * pause_ms < PAUSE_MAX_MS ? 2 * pause_ms : PAUSE_MAX_MS;
 	}
 	wlb_connection_free(connection);
 	for (int i = 0; i < flush->count; i++) {
 		print_notice(flush, flush->folders[i].path);
-		unlock_folder(&flush->folders[i]);
+		wlb_folder_unlock(flush->folders[i].path, &flush->folders[i].lock);
 	}
 	return flush->left == 0 ? 0 : wlb_fail_in(&flush->error, "%lld records are left", (long long)flush->left);
 }
@@ -321,7 +309,8 @@ static const struct wlb_option options[] = {
          .initial = "60"},
 	{WLB_OPTION(INT, "wait", FIELD(wait_s), "SECONDS",
                     "while the coordinator is away, try again for this long, in pauses of 0.5 to 5 seconds; a "
-                    "folder has one such process, which ends when the folder is empty"),
+                    "folder has one such process, which ends when the folder is empty, and another ends after 10 "
+                    "seconds, or with --ended-job waits for one that does not go on for half as long"),
          .min = 1, .max = 7 * 86400},
 	{WLB_OPTION(INT64, "ended-job", FIELD(ended_job), "JOBID",
                     "this job has ended, as its epilog knows: its spools that nobody has written since are removed as "

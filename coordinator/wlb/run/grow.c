@@ -37,7 +37,9 @@ static const char *why_no_effect(const struct wlb_run *run, bool will_continue)
 static const char *why_no_requeue(const struct wlb_run *run)
 {
 	struct wlb_slurm_job job;
-	if (wlb_slurm_job(run->job.job_id, &job, NULL) != 1)
+	int found = wlb_slurm_job(run->job.job_id, &job, NULL);
+	wlb_slurm_job_free(&job);
+	if (found != 1)
 		return "Slurm does not say whether it queues the job again; look at scontrol ping";
 	if (!job.batch)
 		return "Slurm queues only jobs of sbatch again; submit the job by sbatch";
@@ -182,15 +184,23 @@ static void say_why(struct wlb_run_grow *grow, char *const *returned, int count,
 	free(names);
 }
 
+/* Returns -1 where Slurm does not answer, or the job does not run. */
+static int ask_supply(uint32_t job_id, struct wlb_slurm_supply *supply)
+{
+	struct wlb_slurm_job job;
+	bool runs = wlb_slurm_job(job_id, &job, NULL) == 1 && job.running;
+	int rc = runs ? wlb_slurm_supply(&job, supply, NULL) : -1;
+	wlb_slurm_job_free(&job);
+	return rc;
+}
+
 /* Asks Slurm, and decides. Leaves run->grow as it is where Slurm does not answer. */
 static enum wlb_grow_way ask_and_decide(struct wlb_run *run, const struct wlb_attempt *attempt)
 {
 	struct wlb_run_grow *grow = &run->grow;
-	struct wlb_slurm_job job;
 	struct wlb_slurm_supply supply;
 	wlb_run_job_refresh(&run->job);
-	if (wlb_slurm_job(run->job.job_id, &job, NULL) != 1 || !job.running ||
-	    wlb_slurm_supply(&job, &supply, NULL) != 0)
+	if (ask_supply(run->job.job_id, &supply) != 0)
 		return WLB_GROW_NOT;
 	char **returned = calloc((size_t)attempt->missing_count + 1, sizeof(*returned));
 	int count = returned != NULL ? list_returned(attempt, &supply, returned) : 0;

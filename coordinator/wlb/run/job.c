@@ -177,24 +177,29 @@ void wlb_run_job_free(struct wlb_run_job *job)
 	*job = (struct wlb_run_job){0};
 }
 
-void wlb_run_job_refresh(struct wlb_run_job *job)
+static void take_answer(struct wlb_run_job *job, const struct wlb_slurm_job *now)
 {
-	struct wlb_slurm_job now;
 	char **nodes;
 	int count;
-	if (wlb_slurm_job(job->job_id, &now, NULL) != 1)
-		return;
-	job->submit_time = now.submit_time;
-	bool is_running = now.running && now.restart_count == job->restart_count;
+	job->submit_time = now->submit_time;
+	bool is_running = now->running && now->restart_count == job->restart_count;
 	if (is_running)
-		job->end_time = now.end_time;
-	job->is_preempted = is_running && now.preempt_time != 0;
+		job->end_time = now->end_time;
+	job->is_preempted = is_running && now->preempt_time != 0;
 	/* A job that is ending releases its nodes one after the other: none of them is lost. */
-	if (!now.running || now.nodes[0] == '\0' || wlb_hostlist_expand(now.nodes, &nodes, &count, NULL) != 0)
+	if (!now->running || now->nodes[0] == '\0' || wlb_hostlist_expand(now->nodes, &nodes, &count, NULL) != 0)
 		return;
 	wlb_strings_free(job->nodes, job->node_count);
 	job->nodes = nodes;
 	job->node_count = count;
+}
+
+void wlb_run_job_refresh(struct wlb_run_job *job)
+{
+	struct wlb_slurm_job now;
+	if (wlb_slurm_job(job->job_id, &now, NULL) == 1)
+		take_answer(job, &now);
+	wlb_slurm_job_free(&now);
 }
 
 /* The file holds "SUBMIT_TIME RESTART_COUNT LAUNCHES": job ids are reused, and a requeued job counts from 1. */

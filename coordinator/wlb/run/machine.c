@@ -170,14 +170,25 @@ static void find_each(struct wlb_run *run, const struct wlb_attempt *attempt, ch
 	set_calibration(run, NULL);
 }
 
+/* An attempt may have nodes of other types than the one before, which the machine of that one does not describe. */
+static void forget_machine(struct wlb_run *run)
+{
+	if (!run->machine_is_ours)
+		return;
+	unsetenv("WLB_MACHINE");
+	run->machine_is_ours = false;
+	set_calibration(run, NULL);
+}
+
 void wlb_run_find_machine(struct wlb_run *run, const struct wlb_attempt *attempt, char types[WLB_RUN_GPU_TYPES_BYTES])
 {
-	const char *named = getenv("WLB_MACHINE");
 	char path[PATH_MAX];
+	forget_machine(run);
+	const char *named = getenv("WLB_MACHINE");
 	if (named != NULL && *named != '\0')
 		return;
 	if (strchr(types, ',') != NULL)
 		find_each(run, attempt, types);
 	else if (find_file(run, attempt, types[0] != '\0' ? types : NULL, path, sizeof(path)))
-		setenv("WLB_MACHINE", path, 1);
+		run->machine_is_ours = setenv("WLB_MACHINE", path, 1) == 0;
 }

@@ -51,6 +51,7 @@ static void ask_slurm(struct wlb_run *run)
 {
 	struct wlb_slurm_job job;
 	int found = wlb_slurm_job(run->job.job_id, &job, NULL);
+	wlb_slurm_job_free(&job);
 	run->parent_next_ms = wlb_clock_ms() + run->parent_poll_ms;
 	if (run->parent_poll_ms < POLL_MAX_MS)
 		run->parent_poll_ms *= 2;
@@ -66,7 +67,9 @@ static void ask_slurm(struct wlb_run *run)
 void wlb_run_check_job(struct wlb_run *run, struct wlb_attempt *attempt)
 {
 	struct wlb_slurm_job job;
-	if (wlb_slurm_job(run->job.job_id, &job, NULL) != 1)
+	int found = wlb_slurm_job(run->job.job_id, &job, NULL);
+	wlb_slurm_job_free(&job);
+	if (found != 1)
 		return;
 	if (strcmp(job.state, "PENDING") == 0 || job.restart_count != run->job.restart_count) {
 		run->first_exit = (struct wlb_first_exit){0};

@@ -177,6 +177,7 @@ struct wlb_run {
 	char id[64];                       /* WLB_RUN_ID */
 	int launch;                        /* index of this `wlb run` in the job, from 1 */
 	bool announced;
+	bool machine_is_ours;                         /* WLB_MACHINE was set here, for one attempt */
 	json_t *calibration;                          /* that WLB_MACHINE was written from, docs/api.md; NULL: none */
 	struct wlb_layout layout_before;              /* of the attempt before; tp 0: there is none */
 	char attempt_id[37];                          /* of the last attempt, "" before the first */

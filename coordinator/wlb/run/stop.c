@@ -138,6 +138,7 @@ static enum requeue check_requeue(const struct wlb_run *run, struct wlb_error *e
 	uint32_t job_id = run->job.job_id;
 	struct wlb_slurm_job job;
 	int found = wlb_slurm_job(job_id, &job, error);
+	wlb_slurm_job_free(&job);
 	if (found < 0)
 		return REQUEUE_NO_ANSWER;
 	if (found == 1 && (strcmp(job.state, "PENDING") == 0 || job.restart_count != run->job.restart_count))

@@ -57,6 +57,7 @@ static void request_free(struct attempt_request *request)
 {
 	json_decref(request->history);
 	wlbd_candidate_nodes_free(&request->candidates);
+	wlb_slurm_job_free(&request->job);
 	free(request);
 }
 
@@ -271,8 +272,7 @@ static void on_job(void *context, const struct wlbd_job_facts *facts)
 		return;
 	}
 	if (facts->found == 1) {
-		request->job_known = true;
-		request->job = facts->job;
+		request->job_known = wlb_slurm_job_copy(&request->job, &facts->job, NULL) == 0;
 		mark_nodes_without_job(request, &facts->job);
 		if (!json_is_true(json_object_get(request->history, "confirmed")))
 			wlbd_run_confirm(wlbd, request->run_pk, &facts->job);

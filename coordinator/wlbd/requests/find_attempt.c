@@ -75,6 +75,7 @@ static void pass_attempt(struct wlbd_call *call, struct wlbd_attempt *attempt,
 static void search_end(struct search *search)
 {
 	TAILQ_REMOVE(&search->wlbd->searches->list, search, link);
+	wlb_slurm_job_free(&search->job);
 	free(search);
 }
 
@@ -191,8 +192,7 @@ static void on_job(void *context, const struct wlbd_job_facts *facts)
 		return;
 	}
 	bool known = facts->found == 1;
-	search->job_known = known;
-	search->job = facts->job;
+	search->job_known = known && wlb_slurm_job_copy(&search->job, &facts->job, NULL) == 0;
 	wlbd_params_add_text(&params, search->run);
 	wlbd_params_add_text(&params, search->attempt_id);
 	wlbd_params_add_integer(&params, wlbd_run_job_id(search->run));

@@ -51,6 +51,7 @@ static void finish_job_ask(struct wlbd_task *task)
 		ask->wlbd->slurm_tried = false;
 	if (ask->done != NULL)
 		ask->done(ask->context, &ask->facts);
+	wlb_slurm_job_free(&ask->facts.job);
 	free(ask);
 }
 
@@ -191,6 +192,7 @@ static int carry_out_step_kill(struct order *order)
 {
 	struct wlb_slurm_job job;
 	int found = wlb_slurm_job(order->job_id, &job, &order->error);
+	wlb_slurm_job_free(&job);
 	if (found < 0)
 		return -1;
 	if (found == 0 || job.uid != order->owner)

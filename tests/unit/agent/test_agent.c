@@ -115,7 +115,8 @@ static pid_t start_agent(struct fixture *s, int socket)
 	return pid;
 }
 
-static int begin_with(void **state, const char *stacks_program)
+/* Before the plugin announces the ranks. */
+static int begin_without_ranks(void **state, const char *stacks_program)
 {
 	struct fixture *s = calloc(1, sizeof(*s));
 	int ends[2];
@@ -131,10 +132,22 @@ static int begin_with(void **state, const char *stacks_program)
 	s->server = server_start(answer, s);
 	s->agent = start_agent(s, ends[1]);
 	close(ends[1]);
-	for (int i = 0; i < 2; i++)
-		tell(s, "task %d %d", 4 + i, s->ranks[i]);
 	*state = s;
 	return 0;
+}
+
+static int begin_with(void **state, const char *stacks_program)
+{
+	begin_without_ranks(state, stacks_program);
+	const struct fixture *s = *state;
+	for (int i = 0; i < 2; i++)
+		tell(s, "task %d %d", 4 + i, s->ranks[i]);
+	return 0;
+}
+
+static int begin_unannounced(void **state)
+{
+	return begin_without_ranks(state, NULL);
 }
 
 static int begin(void **state)
@@ -430,6 +443,50 @@ static void outlives_slurmstepd(void **state)
 	assert_true(last_has(s, "goodbye", json_true()));
 }
 
+/* A process of the attempt on the node, as the kernel shows it to the agent. */
+static pid_t start_marked(void)
+{
+	char *words[] = {"/bin/sleep", "60", NULL};
+	char *variables[] = {"WLB_ATTEMPT_ID=" ATTEMPT, "SLURMD_NODENAME=n3", NULL};
+	pid_t pid = fork();
+	if (pid == 0) {
+		execve(words[0], words, variables);
+		_exit(127);
+	}
+	assert_true(pid > 0);
+	return pid;
+}
+
+/* The plugin waits for the agent for a fraction of a second, and the step runs on without it. */
+static void one_that_was_given_up_harms_no_rank(void **state)
+{
+	struct fixture *s = *state;
+	pid_t rank = start_marked();
+	wlb_clock_sleep_ms(200); /* it has its environment */
+	close(s->socket);
+	s->socket = -1;
+	WAIT_FOR(agent_ended(s), 2000);
+	assert_int_equal(waitpid(rank, NULL, WNOHANG), 0);
+	assert_int_equal(reports(s), 0);
+	kill(rank, SIGKILL);
+	assert_int_equal(waitpid(rank, NULL, 0), rank);
+}
+
+/* slurmstepd has died while it announced them. */
+static void one_that_knows_some_ranks_ends_them_without_slurmstepd(void **state)
+{
+	struct fixture *s = *state;
+	int status;
+	pid_t rank = start_marked();
+	tell(s, "task %d %d", 4, rank);
+	wlb_clock_sleep_ms(200);
+	close(s->socket);
+	s->socket = -1;
+	WAIT_FOR(agent_ended(s), 5000);
+	assert_int_equal(waitpid(rank, &status, 0), rank);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
 static void want(struct fixture *s, int stacks_id)
 {
 	pthread_mutex_lock(&s->lock);
@@ -507,6 +564,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(does_not_wait_at_the_end, begin, end),
 		cmocka_unit_test_setup_teardown(obeys_with_force, begin, end),
 		cmocka_unit_test_setup_teardown(outlives_slurmstepd, begin, end),
+		cmocka_unit_test_setup_teardown(one_that_was_given_up_harms_no_rank, begin_unannounced, end),
+		cmocka_unit_test_setup_teardown(one_that_knows_some_ranks_ends_them_without_slurmstepd,
+	                                        begin_unannounced, end),
 		cmocka_unit_test_setup_teardown(gathers_stacks_once_for_each_request, begin_with_stacks, end),
 		cmocka_unit_test_setup_teardown(reports_while_stacks_do_not_come, begin_with_sleep, end),
 	};

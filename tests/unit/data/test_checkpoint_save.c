@@ -116,6 +116,50 @@ static void test_leftovers_are_removed_and_ignored(void **state)
 	assert_int_equal(fixture_entries(*state), 2);
 }
 
+/* Runs in a child without root's rights, which saves beside a hidden folder that it may not remove. Returns 0 when all
+ * was well, 77 when it cannot be another account. */
+static int save_beside_what_stays(void **state)
+{
+	const uid_t nobody = 65534;
+	struct sample_values values;
+	struct wlb_error error;
+	char path[4096];
+	sample_fill(&values, 1);
+	if (geteuid() == 0 && (chown(*state, nobody, nobody) < 0 || setresgid(nobody, nobody, nobody) < 0 ||
+	                       setresuid(nobody, nobody, nobody) < 0))
+		return 77;
+	if (mkdir(fixture_path(state, ".step_00000040.replaced"), 0777) < 0 ||
+	    mkdir(fixture_path(state, ".step_00000050.partial"), 0777) < 0)
+		return 1;
+	fixture_write_text(state, ".step_00000040.replaced/.nfs01", "open");
+	if (chmod(fixture_path(state, ".step_00000040.replaced"), 0500) < 0)
+		return 1;
+	for (int step = 60; step < 90; step += 10)
+		if (sample_save(*state, step, &values, (struct sample_grid){1, 1}, 2, path, &error) < 0)
+			return 2;
+	int entries = fixture_entries(*state);
+	chmod(fixture_path(state, ".step_00000040.replaced"), 0700); /* for the tear-down */
+	return entries == 3 ? 0 : 3;
+}
+
+/* What cannot be removed keeps neither a save from ending nor other folders from being removed. */
+static void test_what_cannot_be_removed(void **state)
+{
+	int status;
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child == 0)
+		_exit(save_beside_what_stays(state));
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77)
+		skip(); /* root that may not become another account */
+	assert_int_equal(WEXITSTATUS(status), 0);
+	assert_true(fixture_exists(fixture_path(state, ".step_00000040.replaced")));
+	assert_true(fixture_exists(fixture_path(state, "step_00000070")));
+	assert_true(fixture_exists(fixture_path(state, "step_00000080")));
+}
+
 static void test_keep(void **state)
 {
 	struct sample_values values;
@@ -254,6 +298,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_missing_shard_and_diverged_loss, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_leftovers_are_removed_and_ignored, fixture_setup,
 	                                        fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_what_cannot_be_removed, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_keep, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_same_step_again, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_killed_at_any_time, fixture_setup, fixture_teardown),

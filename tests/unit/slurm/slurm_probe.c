@@ -15,7 +15,7 @@ static uint32_t number(const char *text)
 
 static int show_job(char **words, struct wlb_error *error)
 {
-	static struct wlb_slurm_job job;
+	struct wlb_slurm_job job;
 	int found = wlb_slurm_job(number(words[0]), &job, error);
 	printf("found=%d\n", found);
 	if (found == 1)
@@ -23,6 +23,7 @@ static int show_job(char **words, struct wlb_error *error)
 		       "batch_host=%s\nrequeue=%d\nsubmit_time=%lld\n",
 		       job.job_id, job.uid, job.name, job.state, job.running, job.finished, job.restart_count,
 		       job.nodes, job.batch_host, job.requeue, (long long)job.submit_time);
+	wlb_slurm_job_free(&job);
 	return found < 0 ? -1 : 0;
 }
 

@@ -39,7 +39,7 @@ static void the_job_runs(void **state)
 	assert_non_null(strstr(error.message, "job 7 does not run"));
 	job.running = true;
 	assert_int_equal(check("[\"n2\"]", &job, &error), 0);
-	job.nodes[0] = '\0';
+	job.nodes = "";
 	assert_int_equal(check("[\"n2\"]", &job, &error), -1);
 }
 

@@ -95,9 +95,7 @@ static bool belongs(const struct wlbd_attempt_nodes *nodes, const char *source, 
 
 static void allocate(struct wlbd_attempt_nodes *nodes, const char *hostlist)
 {
-	static struct wlb_slurm_job job;
-	job = (struct wlb_slurm_job){.running = true};
-	snprintf(job.nodes, sizeof(job.nodes), "%s", hostlist);
+	const struct wlb_slurm_job job = {.running = true, .nodes = (char *)hostlist};
 	assert_int_equal(wlbd_attempt_nodes_set_allocation(nodes, &job), 0);
 }
 

@@ -1,0 +1,27 @@
+/*
+ * One `wlb flush --wait` for each folder: the file flush.lock in it, locked, which holds the time when its flush ends.
+ * Nothing depends on it but the load: a record that two processes deliver is stored once.
+ */
+#ifndef COORDINATOR_WLB_DELIVERY_FOLDER_LOCK_H
+#define COORDINATOR_WLB_DELIVERY_FOLDER_LOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Returns whether a flush that goes on until `until_s` (Unix time) may deliver the folder: false where another flush
+ * has it. *fd is the lock, or -1 where none can be made: on a full disk, say, where delivery gives space back. A file
+ * system without locks counts as locked by this one. */
+bool wlb_folder_lock(const char *dir, int64_t until_s, int *fd);
+void wlb_folder_unlock(const char *dir, int *fd);
+
+struct wlb_folder_waiter {
+	int64_t waited_ms; /* for the lock */
+	int wait_s;        /* as long the flush was to go on */
+	bool is_last;      /* nobody delivers after it: it was started at the end of a job */
+};
+
+/* Whether a flush leaves the folder to the one that has the lock. One that is the last does so only where the other
+ * still goes on for half as long as it would itself. */
+bool wlb_folder_lock_is_left(const char *dir, const struct wlb_folder_waiter *waiter);
+
+#endif
