@@ -427,6 +427,14 @@ class Suspects(test_wlbd_api.RunningJobs):
             self.assertEqual([entry["kind"] for entry in history[:2]], ["run_check", "eviction"])
             self.assertEqual([[entry["run_id"], entry["reason"]] for entry in history[:2]], told)
 
+    def test_a_node_that_the_layout_needs_is_used(self):
+        run = self.new_run()
+        more = {"policy": {"layout": "tp=2,pp=2"}}
+        first, _ = self.ask(run, ["n1", "n2"], **more)
+        self.evict(first, "n2")
+        _, reply = self.ask(run, ["n1", "n2"], previous={"attempt_id": first, "exit_code": 75, "step_id": ""}, **more)
+        self.assertEqual((reply["decision"], reply.get("nodes"), reply.get("suspects")), ("start", ["n1", "n2"], []), reply)
+
     def test_what_root_checks(self):
         """--if-suspected: what a run left out, until it is healthy; by hand, and in an epilog that drains what fails."""
         self.cluster.sql("delete from node_checks")

@@ -27,19 +27,28 @@ static int read_crashes(const json_t *history, struct wlbd_crash crashes[WLBD_CR
 	return count;
 }
 
-static int mark_suspected(struct wlbd_candidate_nodes *candidates, const json_t *history, bool leaves_crashed_out)
+static const char *why_failed(const struct wlbd_suspect *node)
+{
+	if (node->losses > WLBD_NODE_LOSSES_MOST)
+		return "was lost twice";
+	return node->suspected ? "failed again and again" : NULL;
+}
+
+static int mark_failed(struct wlbd_candidate_nodes *candidates, const json_t *history, bool leaves_crashed_out)
 {
 	struct wlbd_crash crashes[WLBD_CRASHES_MOST];
+	const json_t *losses = json_object_get(history, "node_losses");
 	int count = read_crashes(history, crashes);
 	struct wlbd_suspect *nodes = calloc((size_t)candidates->count + 1, sizeof(*nodes));
 	if (nodes == NULL)
 		return -1;
-	for (int i = 0; i < candidates->count; i++)
-		nodes[i] =
-			(struct wlbd_suspect){.node = candidates->list[i].name, .losses = candidates->list[i].losses};
+	for (int i = 0; i < candidates->count; i++) {
+		nodes[i].node = candidates->list[i].name;
+		nodes[i].losses = (int)json_integer_value(json_object_get(losses, nodes[i].node));
+	}
 	int rc = wlbd_crashes_suspect(crashes, count, nodes, candidates->count);
 	for (int i = 0; i < candidates->count; i++)
-		candidates->list[i].suspected = leaves_crashed_out && nodes[i].suspected;
+		candidates->list[i].failed = leaves_crashed_out ? why_failed(&nodes[i]) : NULL;
 	candidates->program_step = wlbd_crashes_program_step(crashes, count);
 	free(nodes);
 	return rc;
@@ -84,19 +93,14 @@ static int mark_avoided(struct wlbd_candidate_nodes *candidates, const json_t *h
 int wlbd_candidate_nodes_make(const json_t *names, const json_t *history, struct wlbd_nodes_rules rules,
                               struct wlbd_candidate_nodes *candidates)
 {
-	const json_t *losses = json_object_get(history, "node_losses");
 	candidates->count = (int)json_array_size(names);
 	candidates->list = calloc((size_t)candidates->count + 1, sizeof(*candidates->list));
 	if (candidates->list == NULL)
 		return -1;
-	for (int i = 0; i < candidates->count; i++) {
-		struct wlbd_candidate_node *node = &candidates->list[i];
-		node->name = json_string_value(json_array_get(names, (size_t)i));
-		if (rules.leaves_crashed_out)
-			node->losses = (int)json_integer_value(json_object_get(losses, node->name));
-	}
-	if (mark_suspected(candidates, history, rules.leaves_crashed_out) == 0 &&
-	    mark_evicted(candidates, history) == 0 && (!rules.avoids_nodes || mark_avoided(candidates, history) == 0))
+	for (int i = 0; i < candidates->count; i++)
+		candidates->list[i].name = json_string_value(json_array_get(names, (size_t)i));
+	if (mark_failed(candidates, history, rules.leaves_crashed_out) == 0 && mark_evicted(candidates, history) == 0 &&
+	    (!rules.avoids_nodes || mark_avoided(candidates, history) == 0))
 		return 0;
 	wlbd_candidate_nodes_free(candidates);
 	return -1;

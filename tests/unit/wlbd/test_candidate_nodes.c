@@ -28,8 +28,7 @@ static void a_run_without_history_suspects_no_node(void **state)
 	assert_string_equal(candidates.list[0].name, "n2");
 	assert_string_equal(candidates.list[1].name, "n1");
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(candidates.list[i].losses, 0);
-		assert_false(candidates.list[i].suspected);
+		assert_null(candidates.list[i].failed);
 		assert_false(candidates.list[i].down);
 		assert_false(candidates.list[i].silent);
 	}
@@ -50,11 +49,9 @@ static void losses_and_crashes_are_those_of_the_node(void **state)
 	                                              "{\"node\":\"n2\",\"step\":20,\"age_s\":900},"
 	                                              "{\"node\":\"n2\",\"step\":10,\"age_s\":1200}]}",
 	                                              &names);
-	assert_int_equal(candidates.list[2].losses, 1);
-	assert_int_equal(candidates.list[1].losses, 0);
-	assert_false(candidates.list[0].suspected);
-	assert_true(candidates.list[1].suspected);
-	assert_false(candidates.list[2].suspected);
+	assert_null(candidates.list[0].failed);
+	assert_string_equal(candidates.list[1].failed, "failed again and again");
+	assert_null(candidates.list[2].failed);
 	assert_int_equal(candidates.program_step, -1);
 	wlbd_candidate_nodes_free(&candidates);
 	json_decref(names);
@@ -63,8 +60,8 @@ static void losses_and_crashes_are_those_of_the_node(void **state)
 static void crashes_that_are_reported_leave_no_node_out(void **state)
 {
 	struct wlbd_candidate_nodes candidates;
-	json_t *names = json_pack("[s, s, s]", "n1", "n2", "n3");
-	json_t *history = json_loads("{\"node_losses\":{\"n3\":1},\"crashes\":["
+	json_t *names = json_pack("[s, s, s, s, s, s]", "n1", "n2", "n3", "n4", "n5", "n6");
+	json_t *history = json_loads("{\"node_losses\":{\"n3\":2},\"crashes\":["
 	                             "{\"node\":\"n2\",\"step\":40,\"age_s\":60},"
 	                             "{\"node\":\"n2\",\"step\":30,\"age_s\":600},"
 	                             "{\"node\":\"n2\",\"step\":20,\"age_s\":900}],"
@@ -76,8 +73,8 @@ static void crashes_that_are_reported_leave_no_node_out(void **state)
 		                                           (struct wlbd_nodes_rules){.leaves_crashed_out = leaves_out},
 		                                           &candidates),
 		                 0);
-		assert_int_equal(candidates.list[1].suspected, leaves_out);
-		assert_int_equal(candidates.list[2].losses, leaves_out);
+		for (int i = 0; i < candidates.count; i++)
+			assert_int_equal(candidates.list[i].failed != NULL, leaves_out && (i == 1 || i == 2));
 		assert_true(candidates.list[0].evicted); /* that is another setting */
 		wlbd_candidate_nodes_free(&candidates);
 	}
@@ -95,8 +92,8 @@ static void a_step_that_fails_on_two_nodes_is_the_programs(void **state)
 	                                              "{\"node\":\"n1\",\"step\":40,\"age_s\":600,\"in_row\":true}]}",
 	                                              &names);
 	assert_int_equal(candidates.program_step, 40);
-	assert_false(candidates.list[0].suspected);
-	assert_false(candidates.list[1].suspected);
+	assert_null(candidates.list[0].failed);
+	assert_null(candidates.list[1].failed);
 	wlbd_candidate_nodes_free(&candidates);
 	json_decref(names);
 }
