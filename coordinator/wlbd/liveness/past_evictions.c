@@ -44,7 +44,7 @@ void wlbd_past_evictions_set(struct wlbd_attempt *attempt, const json_t *list)
 		return;
 	attempt->left_out =
 		(struct wlbd_left_out){.is_asked = true, .is_known = true, .most = wlbd_most_left_out(nodes->count)};
-	wlbd_evictions_mark(evictions, count, (const char *const *)nodes->list, nodes->count, evicted);
+	wlbd_evictions_mark(evictions, count, (const char *const *)nodes->list, nodes->count, NULL, evicted);
 	for (int i = 0; i < nodes->count; i++) {
 		bool is_used = wlbd_names_find(&attempt->nodes.started_on, nodes->list[i]) >= 0;
 		attempt->left_out.count += evicted[i] && !is_used;

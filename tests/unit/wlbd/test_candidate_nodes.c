@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -120,6 +121,38 @@ static void nodes_that_are_known_from_other_runs_are_avoided(void **state)
 	json_decref(names);
 }
 
+/* Of four nodes two are left out, whatever the reasons are: those with the strongest. */
+static void all_reasons_together_leave_half_out(void **state)
+{
+	static const char lost[] = "\"node_losses\":{\"n1\":2}",
+			  lost_both[] = "\"node_losses\":{\"n1\":2,\"n2\":3,\"n3\":4}";
+	static const char evicted[] = "\"evictions\":[{\"node\":\"n2\",\"kind\":\"hang\",\"step\":7,\"age_s\":9},"
+				      "{\"node\":\"n3\",\"kind\":\"hang\",\"step\":3,\"age_s\":99}]";
+	static const char avoided[] = "\"avoided\":{\"n4\":{\"weight\":2,\"why\":\"failed a check\"}}";
+	static const struct {
+		const char *parts[3];
+		const char *out; /* of each node: lost, evicted, avoided, or used */
+	} cases[] = {{{lost, evicted, avoided}, "leuu"},
+	             {{"\"node_losses\":{}", evicted, avoided}, "ueeu"},
+	             {{lost, "\"evictions\":[]", avoided}, "luua"},
+	             {{lost_both, "\"evictions\":[]", avoided}, "ullu"}};
+	(void)state;
+	for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+		char history[512];
+		json_t *names;
+		snprintf(history, sizeof(history), "{\"crashes\":[],%s,%s,%s}", cases[c].parts[0], cases[c].parts[1],
+		         cases[c].parts[2]);
+		struct wlbd_candidate_nodes candidates = make("[\"n1\",\"n2\",\"n3\",\"n4\"]", history, &names);
+		for (int i = 0; i < 4; i++) {
+			const struct wlbd_candidate_node *node = &candidates.list[i];
+			char out = node->failed != NULL ? 'l' : node->evicted ? 'e' : node->avoided != NULL ? 'a' : 'u';
+			assert_int_equal(out, cases[c].out[i]);
+		}
+		wlbd_candidate_nodes_free(&candidates);
+		json_decref(names);
+	}
+}
+
 static void nodes_that_are_down_or_silent_are_not_held(void **state)
 {
 	json_t *names;
@@ -142,6 +175,7 @@ int main(void)
 		cmocka_unit_test(crashes_that_are_reported_leave_no_node_out),
 		cmocka_unit_test(a_step_that_fails_on_two_nodes_is_the_programs),
 		cmocka_unit_test(nodes_that_are_known_from_other_runs_are_avoided),
+		cmocka_unit_test(all_reasons_together_leave_half_out),
 		cmocka_unit_test(nodes_that_are_down_or_silent_are_not_held),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
