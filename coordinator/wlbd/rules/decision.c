@@ -35,6 +35,11 @@ bool wlbd_node_may_return(const struct wlbd_candidate_node *node)
 	return (node->silent || node->down) && node->failed == NULL && !node->evicted && node->avoided == NULL;
 }
 
+bool wlbd_node_may_pass(const struct wlbd_candidate_node *node)
+{
+	return !node->silent && !node->down && (node->failed != NULL || node->evicted) && node->avoided == NULL;
+}
+
 static int least_nodes(const struct wlbd_decision_facts *facts)
 {
 	return facts->min_nodes > 0 ? facts->min_nodes : 1;

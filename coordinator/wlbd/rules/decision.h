@@ -38,6 +38,9 @@ struct wlbd_candidate_node {
 
 /* Whether a node that is left out may be used again once it answers. */
 bool wlbd_node_may_return(const struct wlbd_candidate_node *node);
+/* Whether a node that works may be used again once it passes a check that the run makes of it. What is known from other
+ * runs such a check does not end. */
+bool wlbd_node_may_pass(const struct wlbd_candidate_node *node);
 
 struct wlbd_decision_facts {
 	const struct wlbd_candidate_node *nodes; /* the job's allocation; nodes of a switch are neighbours */

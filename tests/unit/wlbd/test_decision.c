@@ -115,6 +115,28 @@ static void test_nodes_that_may_return(void **state)
 		assert_int_equal(wlbd_node_may_return(&cases[i].node), cases[i].may_return);
 }
 
+/* A launcher checks no others. */
+static void test_nodes_that_may_pass(void **state)
+{
+	static const struct {
+		struct wlbd_candidate_node node;
+		bool may_pass;
+	} cases[] = {
+		{{.evicted = true}, true},
+		{{.failed = "failed again and again"}, true},
+		{{.failed = "was lost twice", .evicted = true}, true},
+		{{.name = "n1"}, false},
+		{{.avoided = "failed a check"}, false},
+		{{.evicted = true, .avoided = "failed a check"}, false},
+		{{.failed = "was lost twice", .avoided = "was lost in 2 runs"}, false},
+		{{.evicted = true, .silent = true}, false},
+		{{.failed = "was lost twice", .down = true}, false},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_int_equal(wlbd_node_may_pass(&cases[i].node), cases[i].may_pass);
+}
+
 /* The neighbours under the fewest switches; the others are spares. */
 static void test_nodes_of_few_switches(void **state)
 {
@@ -501,6 +523,7 @@ int main(void)
 		cmocka_unit_test(test_lost_nodes_are_left_out),
 		cmocka_unit_test(test_a_node_that_was_away_at_first),
 		cmocka_unit_test(test_nodes_that_may_return),
+		cmocka_unit_test(test_nodes_that_may_pass),
 		cmocka_unit_test(test_back_off),
 		cmocka_unit_test(test_nodes_of_few_switches),
 		cmocka_unit_test(test_spares_step_in),
