@@ -108,9 +108,36 @@ int wlb_slurm_requeue(uint32_t job_id, struct wlb_error *error)
 	return wlb_fail(error, "job %u: Slurm does not queue it again: %s", job_id, slurm_strerror(errno));
 }
 
+enum { KILL_NAME_SIZE = 32 };
+
+/* slurmctld takes the number of a job for that of its whole array: the last task of an array has the array's number,
+ * and before 23.11 a task with a number of its own is not found by it. So a task is named as scancel does: "12_3".
+ * Returns 1, 0 if Slurm does not know the job (any more), -1 with the error. */
+static int name_to_kill(uint32_t job_id, char name[KILL_NAME_SIZE], struct wlb_error *error)
+{
+	job_info_msg_t *reply = NULL;
+	if (wlb_compat_load_job(&reply, job_id, SHOW_ALL) != SLURM_SUCCESS) {
+		if (errno == ESLURM_INVALID_JOB_ID)
+			return 0;
+		return wlb_fail(error, "job %u: Slurm gives no information: %s", job_id, slurm_strerror(errno));
+	}
+	const slurm_job_info_t *job = find_job(reply, job_id);
+	int found = job != NULL;
+	if (found && job->array_task_id != NO_VAL)
+		snprintf(name, KILL_NAME_SIZE, "%u_%u", job->array_job_id, job->array_task_id);
+	else
+		snprintf(name, KILL_NAME_SIZE, "%u", job_id);
+	slurm_free_job_info_msg(reply);
+	return found;
+}
+
 int wlb_slurm_job_kill(uint32_t job_id, struct wlb_error *error)
 {
-	if (slurm_kill_job(job_id, SIGKILL, 0) == SLURM_SUCCESS || errno == ESLURM_ALREADY_DONE ||
+	char name[KILL_NAME_SIZE];
+	int found = name_to_kill(job_id, name, error);
+	if (found <= 0)
+		return found;
+	if (slurm_kill_job2(name, SIGKILL, 0, NULL) == SLURM_SUCCESS || errno == ESLURM_ALREADY_DONE ||
 	    errno == ESLURM_INVALID_JOB_ID)
 		return 0;
 	return wlb_fail(error, "job %u: Slurm does not end it: %s", job_id, slurm_strerror(errno));

@@ -51,6 +51,11 @@ static int step_kill(char **words, struct wlb_error *error)
 	return wlb_slurm_step_kill(number(words[0]), number(words[1]), (int)number(words[2]), error);
 }
 
+static int job_kill(char **words, struct wlb_error *error)
+{
+	return wlb_slurm_job_kill(number(words[0]), error);
+}
+
 static int requeue(char **words, struct wlb_error *error)
 {
 	return wlb_slurm_requeue(number(words[0]), error);
@@ -83,8 +88,9 @@ static const struct {
 	int words;
 	int (*call)(char **words, struct wlb_error *error);
 } calls[] = {
-	{"job", 1, show_job},    {"nodes", 0, show_nodes}, {"down", 2, node_down}, {"kill", 3, step_kill},
-	{"requeue", 1, requeue}, {"resize", 3, resize},    {"user", 0, show_user}, {"config", 1, show_config},
+	{"job", 1, show_job},   {"nodes", 0, show_nodes}, {"down", 2, node_down},
+	{"kill", 3, step_kill}, {"end", 1, job_kill},     {"requeue", 1, requeue},
+	{"resize", 3, resize},  {"user", 0, show_user},   {"config", 1, show_config},
 };
 
 int main(int argc, char **argv)
