@@ -37,6 +37,9 @@ struct wlb_slurm_job {
 	uint32_t node_count;
 	time_t end_time;     /* of a running job: by its time limit, or by the grace time of its preemption */
 	time_t preempt_time; /* when its grace time began; 0: it is not preempted */
+	/* How far the clock of this host is before slurmctld's, by which all these times are; 0: not known. Behind it
+	 * by so much, where negative. Correct to a second and the time that the question took. */
+	double clock_ahead_s;
 
 	/* Of a finished job. */
 	int exit_code;   /* of its script */

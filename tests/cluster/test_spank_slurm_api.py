@@ -34,6 +34,7 @@ class SlurmApi(ClusterTest):
         self.assertEqual(seen["batch_host"], f"n{seen['nodes'][2]}")
         self.assertEqual((seen["running"], seen["finished"], seen["requeue"]), ("1", "0", "1"))
         self.assertGreater(int(seen["submit_time"]), 1_700_000_000)
+        self.assertLessEqual(abs(float(seen["clock_ahead_s"])), 2)  # one host
         self.cluster.run("scancel", job)
         wait_for("end", lambda: self.probe("job", job)["finished"] == "1", 30)
         self.assertEqual(self.probe("job", job)["state"], "CANCELLED")

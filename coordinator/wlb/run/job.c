@@ -185,6 +185,7 @@ void wlb_run_job_refresh(struct wlb_run_job *job)
 	if (wlb_slurm_job(job->job_id, &now, NULL) != 1)
 		return;
 	job->submit_time = now.submit_time;
+	job->clock_ahead_s = now.clock_ahead_s;
 	bool is_running = now.running && now.restart_count == job->restart_count;
 	if (is_running)
 		job->end_time = now.end_time;

@@ -34,9 +34,10 @@ struct wlb_run_options {
 struct wlb_run_job {
 	uint32_t job_id;
 	uint32_t restart_count;
-	int64_t submit_time; /* 0: not known */
-	int64_t end_time;    /* by its time limit, seconds since 1970; 0: not known */
-	bool is_preempted;   /* its grace time runs */
+	int64_t submit_time;  /* 0: not known */
+	int64_t end_time;     /* by its time limit, seconds since 1970 by slurmctld's clock; 0: not known */
+	double clock_ahead_s; /* of this host's clock before slurmctld's */
+	bool is_preempted;    /* its grace time runs */
 	char cluster[64];
 	char name[256];
 	char this_node[256];

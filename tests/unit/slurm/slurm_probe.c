@@ -20,9 +20,9 @@ static int show_job(char **words, struct wlb_error *error)
 	printf("found=%d\n", found);
 	if (found == 1)
 		printf("job_id=%u\nuid=%u\nname=%s\nstate=%s\nrunning=%d\nfinished=%d\nrestart_count=%u\nnodes=%s\n"
-		       "batch_host=%s\nrequeue=%d\nsubmit_time=%lld\n",
+		       "batch_host=%s\nrequeue=%d\nsubmit_time=%lld\nclock_ahead_s=%g\n",
 		       job.job_id, job.uid, job.name, job.state, job.running, job.finished, job.restart_count,
-		       job.nodes, job.batch_host, job.requeue, (long long)job.submit_time);
+		       job.nodes, job.batch_host, job.requeue, (long long)job.submit_time, job.clock_ahead_s);
 	return found < 0 ? -1 : 0;
 }
 
