@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 
 static const char *base_state_name(uint32_t base)
 {
@@ -78,10 +79,18 @@ static const slurm_job_info_t *find_job(const job_info_msg_t *reply, uint32_t jo
 	return NULL;
 }
 
+/* slurmctld answers with its own time, in all releases. This host's is that from before the question: a slow answer
+ * then makes the end of a job seem nearer, and not farther, than it is. */
+static double clock_ahead_s(time_t asked, const job_info_msg_t *reply)
+{
+	return reply->last_update > 0 ? difftime(asked, reply->last_update) : 0;
+}
+
 int wlb_slurm_job(uint32_t job_id, struct wlb_slurm_job *job, struct wlb_error *error)
 {
 	job_info_msg_t *reply = NULL;
 	*job = (struct wlb_slurm_job){0};
+	time_t asked = time(NULL);
 	if (wlb_compat_load_job(&reply, job_id, SHOW_ALL | SHOW_DETAIL) != SLURM_SUCCESS) {
 		if (errno == ESLURM_INVALID_JOB_ID)
 			return 0;
@@ -91,6 +100,8 @@ int wlb_slurm_job(uint32_t job_id, struct wlb_slurm_job *job, struct wlb_error *
 	int result = 0;
 	if (found)
 		result = fill_job(found, job, error) == 0 ? 1 : -1;
+	if (result == 1)
+		job->clock_ahead_s = clock_ahead_s(asked, reply);
 	slurm_free_job_info_msg(reply);
 	return result;
 }
@@ -129,9 +140,36 @@ int wlb_slurm_requeue(uint32_t job_id, struct wlb_error *error)
 	return wlb_fail(error, "job %u: Slurm does not queue it again: %s", job_id, slurm_strerror(errno));
 }
 
+enum { KILL_NAME_SIZE = 32 };
+
+/* slurmctld takes the number of a job for that of its whole array: the last task of an array has the array's number,
+ * and before 23.11 a task with a number of its own is not found by it. So a task is named as scancel does: "12_3".
+ * Returns 1, 0 if Slurm does not know the job (any more), -1 with the error. */
+static int name_to_kill(uint32_t job_id, char name[KILL_NAME_SIZE], struct wlb_error *error)
+{
+	job_info_msg_t *reply = NULL;
+	if (wlb_compat_load_job(&reply, job_id, SHOW_ALL) != SLURM_SUCCESS) {
+		if (errno == ESLURM_INVALID_JOB_ID)
+			return 0;
+		return wlb_fail(error, "job %u: Slurm gives no information: %s", job_id, slurm_strerror(errno));
+	}
+	const slurm_job_info_t *job = find_job(reply, job_id);
+	int found = job != NULL;
+	if (found && job->array_task_id != NO_VAL)
+		snprintf(name, KILL_NAME_SIZE, "%u_%u", job->array_job_id, job->array_task_id);
+	else
+		snprintf(name, KILL_NAME_SIZE, "%u", job_id);
+	slurm_free_job_info_msg(reply);
+	return found;
+}
+
 int wlb_slurm_job_kill(uint32_t job_id, struct wlb_error *error)
 {
-	if (slurm_kill_job(job_id, SIGKILL, 0) == SLURM_SUCCESS || errno == ESLURM_ALREADY_DONE ||
+	char name[KILL_NAME_SIZE];
+	int found = name_to_kill(job_id, name, error);
+	if (found <= 0)
+		return found;
+	if (slurm_kill_job2(name, SIGKILL, 0, NULL) == SLURM_SUCCESS || errno == ESLURM_ALREADY_DONE ||
 	    errno == ESLURM_INVALID_JOB_ID)
 		return 0;
 	return wlb_fail(error, "job %u: Slurm does not end it: %s", job_id, slurm_strerror(errno));

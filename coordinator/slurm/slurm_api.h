@@ -39,6 +39,9 @@ struct wlb_slurm_job {
 	time_t end_time;     /* of a running job: by its time limit, or by the grace time of its preemption */
 	time_t suspend_time; /* when it was suspended last, or resumed; 0: it never was */
 	time_t preempt_time; /* when its grace time began; 0: it is not preempted */
+	/* How far the clock of this host is before slurmctld's, by which all these times are; 0: not known. Behind it
+	 * by so much, where negative. Correct to a second and the time that the question took. */
+	double clock_ahead_s;
 
 	/* Of a finished job. */
 	int exit_code;   /* of its script */
@@ -89,7 +92,8 @@ int wlb_slurm_step_of(uint32_t job_id, pid_t srun_pid, uint32_t *step_id, struct
  * where that is not known. Needs the job's owner, root or SlurmUser. */
 int wlb_slurm_step_has_stepd(uint32_t job_id, uint32_t step_id, struct wlb_error *error);
 int wlb_slurm_requeue(uint32_t job_id, struct wlb_error *error);
-/* Needs the job's owner, root or SlurmUser. A job that is gone is not an error. */
+/* Needs the job's owner, root or SlurmUser. Of an array the one task with this number is ended. A job that is gone is
+ * not an error. */
 int wlb_slurm_job_kill(uint32_t job_id, struct wlb_error *error);
 /* Sets how many nodes a *pending* job asks for, and with them its tasks where it was given --ntasks-per-node, so
  * that a requeued job can start on fewer. max_nodes 0: as many at most as before. */

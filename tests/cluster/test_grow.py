@@ -132,6 +132,24 @@ class Suspect(GrowTest):
         self.assertIn("n3, which this attempt leaves out, has passed its check", self.cluster.output(job))
         self.check_losses(run, ITERATIONS)
 
+    def test_the_coordinator_is_away_as_the_check_ends(self):
+        """What was found is sent again, and the run grows to the node as if nothing had been."""
+        job = self.submit_slow("", f"--wlb-grow={LEAST_S}", "--wlb-on-fault=hang-after=5")
+        self.wait_step(job, 6)
+        self.stop_in_computation(2)
+        self.wait_attempt(job, 2)
+        wait_for("the check", lambda: self.cluster.processes("check-node", "--json"), 60, 0.05)
+        self.cluster.verb("kill-wlbd")
+        wait_for("its end", lambda: "the check of n3 is not recorded yet: " in self.cluster.output(job), 60)
+        self.cluster.verb("start-wlbd")
+        run = self.finish(job)
+        self.assertEqual(run["state"], "complete")
+        self.assertEqual([attempt["nodes"] for attempt in run["attempts"]],
+                         [["n1", "n2", "n3", "n4"], ["n1", "n2", "n4"], ["n1", "n2", "n3", "n4"]])
+        self.assertEqual(self.events(run, "node_checked"), ["n3 has passed its check: the next attempt may use it"])
+        self.assertEqual(self.events(run, "node_not_checked"), [])
+        self.check_losses(run, ITERATIONS)
+
     def test_a_node_that_cannot_be_checked(self):
         """The srun of its check fails: the run goes on without it and records why. That srun has no share of a task, and asks
         for the type in which the machine was measured."""

@@ -117,6 +117,36 @@ class WithoutScript(JobEndTest):
                                           f" and name in ('{failed}', '{kept}')"), [["0"]])
 
 
+class TaskOfAnArray(JobEndTest):
+    """Two tasks on two nodes each."""
+
+    def running(self, array):
+        """task -> its job's number and the node of its script."""
+        listed = self.cluster.run("squeue", "-h", "-t", "R", "-j", array, "-O", "ArrayTaskID:20,JobID:20,BatchHost:20").stdout
+        return {int(task): (int(job), node) for task, job, node in map(str.split, listed.splitlines())}
+
+    def test_node_of_the_script(self):
+        """The one task is ended whose script is gone: the last, which has the number of the array, and one with its own."""
+        array = self.submit("--array=1-2", "--exclusive", "--no-requeue", nodes=2)
+        self.addCleanup(self.cluster.run, "scancel", array, check=False)
+        wait_for("both tasks", lambda: len(self.running(array)) == 2, 60)
+        tasks = self.running(array)
+        self.assertEqual(tasks[2][0], int(array))
+        for job, _ in tasks.values():
+            self.wait_running(job)
+        for task, left in ((2, {1}), (1, set())):
+            job, node = tasks[task]
+            self.cluster.verb("freeze-node", node[1:])
+            self.assertIn(f"node {node} is lost", self.wait_state(job, "failed")["reason"])
+            wait_for(f"the end of task {task}", lambda left=left: set(self.running(array)) == left, 90)
+            time.sleep(5)
+            self.assertEqual(set(self.running(array)), left)
+            for other in left:
+                self.assertEqual(self.cluster.show(tasks[other][0])["state"], "running")
+            self.cluster.kill_node(node[1:])
+            self.cluster.restore_node(node[1:])
+
+
 class Requeue(JobEndTest):
     """The waits of several jobs go on side by side."""
 

@@ -356,7 +356,7 @@ fi
 """
 
 
-class Suspects(test_wlbd_api.RunningJobs):
+class SuspectsTest(test_wlbd_api.RunningJobs):
     """A launcher checks the nodes that its attempt leaves out, and root those that runs suspect."""
 
     def known_of(self, node):
@@ -393,6 +393,24 @@ class Suspects(test_wlbd_api.RunningJobs):
     def events(self, run):
         return [event["detail"] for event in self.show(run)["events"] if event["kind"] == "node_checked"]
 
+
+class AvoidedSuspect(SuspectsTest):
+    wlbd_conf = ""  # nodes are avoided
+
+    def test_a_node_that_is_avoided_is_not_checked(self):
+        """The run's check does not end what is known from other runs, so that the node would not be used again."""
+        run = self.new_run()
+        first, reply = self.ask(run, ["n1", "n2"])
+        self.assertEqual(reply["nodes"], ["n1", "n2"])
+        status, reply = self.api.call("POST", "/v1/node_checks", {"node": "n2", "healthy": False, "reason": SPEED, "checks": []})
+        self.assertEqual((status, reply["avoided"]), (200, True))
+        self.evict(first, "n2")
+        second, reply = self.next(run, first)
+        self.assertEqual((reply["nodes"], reply["suspects"], reply["missing"]), (["n1"], [], []))
+        self.assertEqual(self.report_check(run, second)[0], 403)
+
+
+class Suspects(SuspectsTest):
     def test_a_node_is_given_back_once(self):
         run = self.new_run()
         first, reply = self.ask(run, ["n1", "n2"])
@@ -426,6 +444,14 @@ class Suspects(test_wlbd_api.RunningJobs):
             history = json.loads(self.cluster.sql(f"select wlb_node_history('n2', {uid})")[0][0])
             self.assertEqual([entry["kind"] for entry in history[:2]], ["run_check", "eviction"])
             self.assertEqual([[entry["run_id"], entry["reason"]] for entry in history[:2]], told)
+
+    def test_a_node_that_the_layout_needs_is_used(self):
+        run = self.new_run()
+        more = {"policy": {"layout": "tp=2,pp=2"}}
+        first, _ = self.ask(run, ["n1", "n2"], **more)
+        self.evict(first, "n2")
+        _, reply = self.ask(run, ["n1", "n2"], previous={"attempt_id": first, "exit_code": 75, "step_id": ""}, **more)
+        self.assertEqual((reply["decision"], reply.get("nodes"), reply.get("suspects")), ("start", ["n1", "n2"], []), reply)
 
     def test_what_root_checks(self):
         """--if-suspected: what a run left out, until it is healthy; by hand, and in an epilog that drains what fails."""

@@ -244,6 +244,13 @@ class Faults(RunTest):
         self.assertEqual(self.cluster.wait_job(job, 60), "COMPLETED", self.cluster.output(job))
         self.assertEqual([a["state"] for a in self.cluster.show(job)["attempts"]], ["failed", "complete"])
 
+    def test_no_wait_for_a_coordinator_that_is_away(self):
+        """One that answers is waited for all the same: after a fault it has no decision yet."""
+        job = self.submit("wlb run --wait 0 -- sh -c 'LINE; [ $WLB_ATTEMPT != 1 ] || { sleep 3; exit 9; }'"
+                          .replace("LINE", LINE), nodes=2)
+        self.assertEqual(self.cluster.wait_job(job, 60), "COMPLETED", self.cluster.output(job))
+        self.assertEqual([a["state"] for a in self.cluster.show(job)["attempts"]], ["failed", "complete"])
+
     def test_coordinator_stays_away_after_a_fault(self):
         job = self.submit("wlb run --wait 2 -- sh -c 'LINE; sleep 3; exit 9'; exit $?".replace("LINE", LINE), nodes=1)
         self.wait_output(job, f"task {job} 1 1")

@@ -34,6 +34,7 @@ class SlurmApi(ClusterTest):
         self.assertEqual(seen["batch_host"], f"n{seen['nodes'][2]}")
         self.assertEqual((seen["running"], seen["finished"], seen["requeue"]), ("1", "0", "1"))
         self.assertGreater(int(seen["submit_time"]), 1_700_000_000)
+        self.assertLessEqual(abs(float(seen["clock_ahead_s"])), 2)  # one host
         self.cluster.run("scancel", job)
         wait_for("end", lambda: self.probe("job", job)["finished"] == "1", 30)
         self.assertEqual(self.probe("job", job)["state"], "CANCELLED")
@@ -48,6 +49,25 @@ class SlurmApi(ClusterTest):
         self.assertEqual(self.probe("job", job)["requeue"], "0")
         self.cluster.run("scancel", job)
         self.cluster.wait_job(job)
+
+    def test_one_task_of_an_array_is_ended(self):
+        """The last task has the number of the array."""
+        array = self.cluster.sbatch("sleep 300", "--array=1-3", "--no-requeue")
+        self.addCleanup(self.cluster.run, "scancel", array, check=False)
+
+        def running():
+            listed = self.cluster.run("squeue", "-h", "-t", "R", "-j", array, "-O", "JobID:20,ArrayTaskID:20").stdout
+            return {int(task): job for job, task in map(str.split, listed.splitlines())}
+
+        wait_for("the three tasks", lambda: len(running()) == 3, 30)
+        tasks = running()
+        self.assertEqual(tasks[3], str(array))
+        for ended, left in ((3, {1, 2}), (1, {2})):
+            self.probe("end", tasks[ended])
+            wait_for(f"the end of task {ended}", lambda left=left: set(running()) == left, 30)
+            self.probe("end", tasks[ended])  # what is gone is not an error
+            self.assertEqual(set(running()), left)
+        self.probe("end", 4_000_000)
 
     def test_nodes(self):
         nodes = self.probe("nodes")

@@ -20,6 +20,8 @@ enum {
 	AGAIN_MS = 1000,
 	DELIVER_MS = 5000,  /* before each request: the records that the coordinator decides on should be stored */
 	END_LEAST_MS = 100, /* for the run's end, however late it is */
+	DECIDE_LEAST_S =
+		300, /* for a decision of a coordinator that answers, however short a one that is away is waited for */
 };
 
 /* Announces the run and stores its name; -1 if the coordinator does not answer or refuses. */
@@ -169,7 +171,7 @@ static bool check_links(struct wlb_run *run, const json_t *reply, json_t *body)
 
 /* Until when the request is repeated: while the coordinator does not answer, and while its decision is "wait". */
 struct deadlines {
-	int64_t away_until_ms;
+	int64_t away_until_ms, away_ms; /* from its last answer on */
 	int64_t wait_until_ms;
 	bool printed; /* that it does not answer, or wants to wait */
 };
@@ -183,6 +185,8 @@ static bool pause_before_repeat(struct wlb_run *run, struct deadlines *deadlines
 		return false;
 	if (wlb_clock_left_ms(status == 200 ? deadlines->wait_until_ms : deadlines->away_until_ms) == 0)
 		return false;
+	if (status == 200)
+		deadlines->away_until_ms = wlb_clock_ms() + again_ms + deadlines->away_ms;
 	/* A pause that the coordinator wants is no decision that does not come. */
 	if (status == 200 && again_ms > AGAIN_MS)
 		deadlines->wait_until_ms += again_ms;
@@ -197,9 +201,11 @@ enum wlb_decision wlb_run_ask(struct wlb_run *run, const struct wlb_attempt *pre
                               struct wlb_attempt *attempt, char state[32], struct wlb_error *error)
 {
 	char path[128];
-	int64_t now_ms = wlb_clock_ms();
-	struct deadlines deadlines = {.away_until_ms = now_ms + away_s * INT64_C(1000),
-	                              .wait_until_ms = now_ms + run->options.wait_s * INT64_C(1000)};
+	int decide_s = run->options.wait_s > DECIDE_LEAST_S ? run->options.wait_s : DECIDE_LEAST_S;
+	int64_t now_ms = wlb_clock_ms(), away_ms = away_s * INT64_C(1000);
+	struct deadlines deadlines = {.away_until_ms = now_ms + away_ms,
+	                              .away_ms = away_ms,
+	                              .wait_until_ms = now_ms + decide_s * INT64_C(1000)};
 	enum wlb_decision decision = WLB_DECISION_AWAY;
 	json_t *body = ask_body(run, previous, attempt);
 	for (;;) {

@@ -182,6 +182,7 @@ static void take_answer(struct wlb_run_job *job, const struct wlb_slurm_job *now
 	char **nodes;
 	int count;
 	job->submit_time = now->submit_time;
+	job->clock_ahead_s = now->clock_ahead_s;
 	bool is_running = now->running && now->restart_count == job->restart_count;
 	if (is_running)
 		job->end_time = now->end_time;

@@ -208,7 +208,7 @@ static int run_attempt(struct wlb_run *run, struct wlb_attempt *attempt, struct 
 		attempt->exit_code = WLB_EXIT_USAGE;
 		snprintf(attempt->end_reason, sizeof(attempt->end_reason), "%s", reason.message);
 	}
-	wlb_run_suspects_end(run);
+	wlb_run_suspects_end(run, attempt);
 	if (attempt->exit_code > 128 && !run->cancelled && !run->abandoned)
 		wlb_run_check_job(run, attempt);
 	if (run->abandoned) {

@@ -34,9 +34,10 @@ struct wlb_run_options {
 struct wlb_run_job {
 	uint32_t job_id;
 	uint32_t restart_count;
-	int64_t submit_time; /* 0: not known */
-	int64_t end_time;    /* by its time limit, seconds since 1970; 0: not known */
-	bool is_preempted;   /* its grace time runs */
+	int64_t submit_time;  /* 0: not known */
+	int64_t end_time;     /* by its time limit, seconds since 1970 by slurmctld's clock; 0: not known */
+	double clock_ahead_s; /* of this host's clock before slurmctld's */
+	bool is_preempted;    /* its grace time runs */
 	char cluster[64];
 	char name[256];
 	char this_node[256];
@@ -112,6 +113,8 @@ struct wlb_run_suspects {
 	struct wlb_check_step step; /* of the first */
 	json_t *found;  /* by `wlb check-node` on the first, which passed: its links are checked now; else NULL */
 	json_t *linked; /* names of the first and of the nodes to which its links are checked */
+	json_t *unsent; /* what was found of the first, which the coordinator has not taken yet; else NULL */
+	int64_t next_send_ms;
 };
 
 /* A node did not launch its tasks. */

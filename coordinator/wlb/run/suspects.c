@@ -22,14 +22,17 @@ enum {
 	LINKS_MS = STEP_MS + 1000 * WLB_CHECK_LINKS_MOST_S,
 	NEIGHBOURS_MOST = 8,
 	REPORT_MS = 2000,
+	REPORT_AGAIN_MS = 5000, /* between two tries, so that a coordinator that is away seldom delays the run */
 };
 
 static void forget_findings(struct wlb_run_suspects *suspects)
 {
 	json_decref(suspects->found);
 	json_decref(suspects->linked);
+	json_decref(suspects->unsent);
 	suspects->found = NULL;
 	suspects->linked = NULL;
+	suspects->unsent = NULL;
 }
 
 static void next_suspect(struct wlb_run_suspects *suspects)
@@ -134,27 +137,34 @@ static void give_back(struct wlb_attempt *attempt, const char *node)
 	attempt->missing_count += grown[attempt->missing_count] != NULL;
 }
 
-static int report(struct wlb_run *run, const struct wlb_attempt *attempt, const json_t *found, struct wlb_error *error)
+/* Returns whether the coordinator has taken it, or refuses it for good; else the same may be sent again: a coordinator
+ * that has stored it already ignores the repetition. */
+static bool report(struct wlb_run *run, const struct wlb_attempt *attempt, const json_t *found, bool *is_taken,
+                   struct wlb_error *error)
 {
 	char path[128];
+	int status = 0;
 	json_t *body = json_deep_copy(found);
 	snprintf(path, sizeof(path), "/v1/runs/%s/node_checks", run->id);
 	json_object_set_new(body, "attempt_id", json_string(attempt->id));
 	json_object_set_new(body, "node", json_string(first_name(&run->suspects)));
-	json_t *reply = wlb_api_call(run->connection, "POST", path, body, REPORT_MS, NULL, error);
-	int rc = reply != NULL ? 0 : -1;
+	json_t *reply = wlb_api_call(run->connection, "POST", path, body, REPORT_MS, &status, error);
+	*is_taken = reply != NULL;
 	json_decref(body);
 	json_decref(reply);
-	return rc;
+	return *is_taken || (status != 0 && status < 500);
 }
 
-static void tell(struct wlb_run *run, struct wlb_attempt *attempt, const json_t *found)
+/* Returns false with the reason where it is to be told again. */
+static bool tell(struct wlb_run *run, struct wlb_attempt *attempt, const json_t *found, struct wlb_error *error)
 {
 	const char *node = first_name(&run->suspects), *reason = "it says nothing";
-	struct wlb_error error;
+	bool is_taken;
 	json_unpack((json_t *)found, "{s?s}", "reason", &reason);
-	if (report(run, attempt, found, &error) != 0) {
-		wlb_run_print("the check of %s is not recorded: %s", node, error.message);
+	if (!report(run, attempt, found, &is_taken, error))
+		return false;
+	if (!is_taken) {
+		wlb_run_print("the check of %s is not recorded: %s", node, error->message);
 	} else if (json_is_true(json_object_get(found, "healthy"))) {
 		wlb_run_print("%s, which this attempt leaves out, has passed its check: the next attempt may use it",
 		              node);
@@ -162,6 +172,41 @@ static void tell(struct wlb_run *run, struct wlb_attempt *attempt, const json_t 
 	} else {
 		wlb_run_print("%s, which this attempt leaves out, has failed its check: %s", node, reason);
 	}
+	return true;
+}
+
+static void tell_or_keep(struct wlb_run *run, struct wlb_attempt *attempt, json_t *found)
+{
+	struct wlb_error error;
+	if (tell(run, attempt, found, &error))
+		return;
+	wlb_run_print("the check of %s is not recorded yet: %s", first_name(&run->suspects), error.message);
+	run->suspects.unsent = json_incref(found);
+	run->suspects.next_send_ms = wlb_clock_ms() + REPORT_AGAIN_MS;
+}
+
+static void tell_again(struct wlb_run *run, struct wlb_attempt *attempt)
+{
+	struct wlb_run_suspects *suspects = &run->suspects;
+	struct wlb_error error;
+	if (wlb_clock_left_ms(suspects->next_send_ms) > 0)
+		return;
+	if (tell(run, attempt, suspects->unsent, &error))
+		next_suspect(suspects);
+	else
+		suspects->next_send_ms = wlb_clock_ms() + REPORT_AGAIN_MS;
+}
+
+/* The next attempt is decided after this. A run that ends with this one has no use for the result, and nothing waits
+ * for the coordinator then. */
+static void tell_at_last(struct wlb_run *run, struct wlb_attempt *attempt)
+{
+	bool is_last = run->cancelled || (attempt->exit_code == 0 && !attempt->stopped);
+	struct wlb_error error = {.message = "the coordinator is away"};
+	if (run->abandoned || (!is_last && tell(run, attempt, run->suspects.unsent, &error)))
+		return;
+	wlb_fail_in(&error, "what its check found is not recorded");
+	tell_not_checked(run, error.message);
 }
 
 /* Returns whether the node has passed, and its links are to be checked. `why` is told where `text` has no whole report:
@@ -175,7 +220,7 @@ static bool take_node_check(struct wlb_run *run, struct wlb_attempt *attempt, co
 		return true;
 	}
 	if (json_is_boolean(healthy))
-		tell(run, attempt, found);
+		tell_or_keep(run, attempt, found);
 	else
 		tell_not_checked(run, why);
 	json_decref(found);
@@ -232,7 +277,7 @@ static void take_link_check(struct wlb_run *run, struct wlb_attempt *attempt, ch
 		add_link_finding(suspects->found, false, measured, NULL);
 	}
 	if (state == WLB_LINK_UNREACHED || (state == WLB_LINK_REACHED && take_link_times(run, text)))
-		tell(run, attempt, suspects->found);
+		tell_or_keep(run, attempt, suspects->found);
 	else
 		tell_not_checked(run, why);
 }
@@ -255,6 +300,10 @@ void wlb_run_suspects_check(struct wlb_run *run, struct wlb_attempt *attempt)
 	struct wlb_run_suspects *suspects = &run->suspects;
 	if (json_array_size(suspects->nodes) == 0 || wlb_clock_left_ms(suspects->begin_ms) > 0)
 		return;
+	if (suspects->unsent != NULL) {
+		tell_again(run, attempt);
+		return;
+	}
 	if (suspects->step.srun == 0) {
 		start_node_check(run);
 		return;
@@ -273,16 +322,18 @@ void wlb_run_suspects_check(struct wlb_run *run, struct wlb_attempt *attempt)
 	free(text);
 	if (goes_on)
 		start_link_check(run, attempt);
-	else
+	else if (suspects->unsent == NULL)
 		next_suspect(suspects);
 }
 
-void wlb_run_suspects_end(struct wlb_run *run)
+void wlb_run_suspects_end(struct wlb_run *run, struct wlb_attempt *attempt)
 {
 	struct wlb_run_suspects *suspects = &run->suspects;
 	char *text = NULL;
 	if (suspects->step.srun != 0)
 		wlb_check_step_end(&suspects->step, &text);
 	free(text);
+	if (suspects->unsent != NULL)
+		tell_at_last(run, attempt);
 	forget(suspects);
 }

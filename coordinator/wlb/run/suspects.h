@@ -13,11 +13,12 @@
 void wlb_run_suspects_begin(struct wlb_run *run, const struct wlb_attempt *attempt, struct wlb_reporter *reporter);
 
 /* Starts the next check, or takes what one has found: a node that passed becomes one of attempt->missing, for which a
- * run that may grow stops. To be called each moment while the attempt runs; it does not block longer than a request to
- * the coordinator. */
+ * run that may grow stops. What the coordinator does not take, since it is away, is sent again. To be called each
+ * moment while the attempt runs; it does not block longer than a request to the coordinator. */
 void wlb_run_suspects_check(struct wlb_run *run, struct wlb_attempt *attempt);
 
-/* The attempt has ended: a check that still runs is ended, too. */
-void wlb_run_suspects_end(struct wlb_run *run);
+/* The attempt has ended: a check that still runs is ended, too, and what the coordinator has not taken is sent for the
+ * last time where a next attempt may follow. */
+void wlb_run_suspects_end(struct wlb_run *run, struct wlb_attempt *attempt);
 
 #endif

@@ -40,7 +40,9 @@ static double seconds_before(const struct wlb_run *run)
 
 double wlb_run_limit_left_s(const struct wlb_run *run)
 {
-	return run->job.end_time > 0 ? difftime((time_t)run->job.end_time, time(NULL)) : INFINITY;
+	if (run->job.end_time <= 0)
+		return INFINITY;
+	return difftime((time_t)run->job.end_time, time(NULL)) + run->job.clock_ahead_s;
 }
 
 static void set_next_query(struct wlb_run *run)

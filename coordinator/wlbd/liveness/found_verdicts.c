@@ -166,7 +166,14 @@ static void write_evidence(const struct wlbd_attempt *attempt, const struct wlb_
 {
 	const struct wlbd_left_out *out = &attempt->left_out;
 	int length = snprintf(text, EVIDENCE_SIZE, "%s", verdict->evidence);
-	if (is_one_too_many(attempt, verdict->kind))
+	if (!is_one_too_many(attempt, verdict->kind))
+		return;
+	if (out->used > 0)
+		snprintf(text + length, (size_t)(EVIDENCE_SIZE - length),
+		         "; the attempt is not ended, since it uses %d node%s for whose sake an earlier one was ended: "
+		         "the run cannot do without more nodes",
+		         out->used, out->used == 1 ? "" : "s");
+	else
 		snprintf(text + length, (size_t)(EVIDENCE_SIZE - length),
 		         "; the attempt is not ended, since %d node%s left out already, the most that may be of this "
 		         "job",

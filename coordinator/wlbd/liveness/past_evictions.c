@@ -44,10 +44,12 @@ void wlbd_past_evictions_set(struct wlbd_attempt *attempt, const json_t *list)
 		return;
 	attempt->left_out =
 		(struct wlbd_left_out){.is_asked = true, .is_known = true, .most = wlbd_most_left_out(nodes->count)};
-	wlbd_evictions_mark(evictions, count, (const char *const *)nodes->list, nodes->count, evicted);
-	for (int i = 0; i < nodes->count; i++)
-		attempt->left_out.count +=
-			evicted[i] && wlbd_names_find(&attempt->nodes.started_on, nodes->list[i]) < 0;
+	wlbd_evictions_mark(evictions, count, (const char *const *)nodes->list, nodes->count, NULL, evicted);
+	for (int i = 0; i < nodes->count; i++) {
+		bool is_used = wlbd_names_find(&attempt->nodes.started_on, nodes->list[i]) >= 0;
+		attempt->left_out.count += evicted[i] && !is_used;
+		attempt->left_out.used += evicted[i] && is_used;
+	}
 	free(evicted);
 }
 
@@ -81,5 +83,6 @@ void wlbd_past_evictions_ask(struct wlbd_attempt *attempt)
 
 bool wlbd_past_evictions_are_most(const struct wlbd_attempt *attempt)
 {
-	return attempt->left_out.count > 0 && attempt->left_out.count >= attempt->left_out.most;
+	const struct wlbd_left_out *out = &attempt->left_out;
+	return out->used > 0 || (out->count > 0 && out->count >= out->most);
 }

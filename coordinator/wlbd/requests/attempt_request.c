@@ -414,8 +414,7 @@ static json_t *suspect_names(const struct attempt_request *request, const struct
 		used[decision->use[i]] = true;
 	for (int i = 0; names != NULL && i < request->candidates.count; i++) {
 		const struct wlbd_candidate_node *node = &request->candidates.list[i];
-		if (!node->down && !node->silent && (node->evicted || node->suspected) && !used[i] &&
-		    json_object_get(given_back, node->name) == NULL)
+		if (wlbd_node_may_pass(node) && !used[i] && json_object_get(given_back, node->name) == NULL)
 			json_array_append_new(names, json_string(node->name));
 	}
 	free(used);

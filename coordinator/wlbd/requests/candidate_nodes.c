@@ -27,19 +27,43 @@ static int read_crashes(const json_t *history, struct wlbd_crash crashes[WLBD_CR
 	return count;
 }
 
-static int mark_suspected(struct wlbd_candidate_nodes *candidates, const json_t *history, bool leaves_crashed_out)
+static const char *why_failed(const struct wlbd_suspect *node)
+{
+	if (node->losses > WLBD_NODE_LOSSES_MOST)
+		return "was lost twice";
+	return node->suspected ? "failed again and again" : NULL;
+}
+
+/* Of those that have failed the ones on which most failed, as many as may be left out. */
+static int mark_heaviest(struct wlbd_candidate_nodes *candidates, const struct wlbd_suspect *nodes)
+{
+	struct wlbd_known_node *known = calloc((size_t)candidates->count + 1, sizeof(*known));
+	if (known == NULL)
+		return -1;
+	for (int i = 0; i < candidates->count; i++)
+		known[i] = (struct wlbd_known_node){.why = why_failed(&nodes[i]), .weight = nodes[i].weight};
+	int rc = wlbd_avoidance_mark(known, candidates->count);
+	for (int i = 0; i < candidates->count; i++)
+		candidates->list[i].failed = known[i].why;
+	free(known);
+	return rc;
+}
+
+static int mark_failed(struct wlbd_candidate_nodes *candidates, const json_t *history, bool leaves_crashed_out)
 {
 	struct wlbd_crash crashes[WLBD_CRASHES_MOST];
+	const json_t *losses = json_object_get(history, "node_losses");
 	int count = read_crashes(history, crashes);
 	struct wlbd_suspect *nodes = calloc((size_t)candidates->count + 1, sizeof(*nodes));
 	if (nodes == NULL)
 		return -1;
-	for (int i = 0; i < candidates->count; i++)
-		nodes[i] =
-			(struct wlbd_suspect){.node = candidates->list[i].name, .losses = candidates->list[i].losses};
+	for (int i = 0; i < candidates->count; i++) {
+		nodes[i].node = candidates->list[i].name;
+		nodes[i].losses = (int)json_integer_value(json_object_get(losses, nodes[i].node));
+	}
 	int rc = wlbd_crashes_suspect(crashes, count, nodes, candidates->count);
-	for (int i = 0; i < candidates->count; i++)
-		candidates->list[i].suspected = leaves_crashed_out && nodes[i].suspected;
+	if (rc == 0 && leaves_crashed_out)
+		rc = mark_heaviest(candidates, nodes);
 	candidates->program_step = wlbd_crashes_program_step(crashes, count);
 	free(nodes);
 	return rc;
@@ -50,15 +74,19 @@ static int mark_evicted(struct wlbd_candidate_nodes *candidates, const json_t *h
 	struct wlbd_past_eviction evictions[WLBD_EVICTIONS_MOST];
 	int count = wlbd_past_evictions_read(json_object_get(history, "evictions"), evictions);
 	const char **names = calloc((size_t)candidates->count + 1, sizeof(*names));
+	bool *is_out = calloc((size_t)candidates->count + 1, sizeof(*is_out));
 	bool *evicted = calloc((size_t)candidates->count + 1, sizeof(*evicted));
-	int rc = names != NULL && evicted != NULL ? 0 : -1;
-	for (int i = 0; rc == 0 && i < candidates->count; i++)
+	int rc = names != NULL && is_out != NULL && evicted != NULL ? 0 : -1;
+	for (int i = 0; rc == 0 && i < candidates->count; i++) {
 		names[i] = candidates->list[i].name;
+		is_out[i] = candidates->list[i].failed != NULL;
+	}
 	if (rc == 0)
-		rc = wlbd_evictions_mark(evictions, count, names, candidates->count, evicted);
+		rc = wlbd_evictions_mark(evictions, count, names, candidates->count, is_out, evicted);
 	for (int i = 0; rc == 0 && i < candidates->count; i++)
 		candidates->list[i].evicted = evicted[i];
 	free(evicted);
+	free(is_out);
 	free(names);
 	return rc;
 }
@@ -70,9 +98,11 @@ static int mark_avoided(struct wlbd_candidate_nodes *candidates, const json_t *h
 	if (known == NULL)
 		return -1;
 	for (int i = 0; i < candidates->count; i++) {
-		const json_t *entry = json_object_get(avoided, candidates->list[i].name);
-		known[i] = (struct wlbd_known_node){json_string_value(json_object_get(entry, "why")),
-		                                    json_number_value(json_object_get(entry, "weight"))};
+		const struct wlbd_candidate_node *node = &candidates->list[i];
+		const json_t *entry = json_object_get(avoided, node->name);
+		known[i] = (struct wlbd_known_node){.why = json_string_value(json_object_get(entry, "why")),
+		                                    .weight = json_number_value(json_object_get(entry, "weight")),
+		                                    .is_out = node->failed != NULL || node->evicted};
 	}
 	int rc = wlbd_avoidance_mark(known, candidates->count);
 	for (int i = 0; i < candidates->count; i++)
@@ -84,19 +114,15 @@ static int mark_avoided(struct wlbd_candidate_nodes *candidates, const json_t *h
 int wlbd_candidate_nodes_make(const json_t *names, const json_t *history, struct wlbd_nodes_rules rules,
                               struct wlbd_candidate_nodes *candidates)
 {
-	const json_t *losses = json_object_get(history, "node_losses");
 	candidates->count = (int)json_array_size(names);
 	candidates->list = calloc((size_t)candidates->count + 1, sizeof(*candidates->list));
 	if (candidates->list == NULL)
 		return -1;
-	for (int i = 0; i < candidates->count; i++) {
-		struct wlbd_candidate_node *node = &candidates->list[i];
-		node->name = json_string_value(json_array_get(names, (size_t)i));
-		if (rules.leaves_crashed_out)
-			node->losses = (int)json_integer_value(json_object_get(losses, node->name));
-	}
-	if (mark_suspected(candidates, history, rules.leaves_crashed_out) == 0 &&
-	    mark_evicted(candidates, history) == 0 && (!rules.avoids_nodes || mark_avoided(candidates, history) == 0))
+	for (int i = 0; i < candidates->count; i++)
+		candidates->list[i].name = json_string_value(json_array_get(names, (size_t)i));
+	/* From the strongest reason to the weakest, since all of them together may leave out so many nodes. */
+	if (mark_failed(candidates, history, rules.leaves_crashed_out) == 0 && mark_evicted(candidates, history) == 0 &&
+	    (!rules.avoids_nodes || mark_avoided(candidates, history) == 0))
 		return 0;
 	wlbd_candidate_nodes_free(candidates);
 	return -1;

@@ -17,7 +17,7 @@ struct wlbd_candidate_nodes {
 };
 
 struct wlbd_nodes_rules {
-	bool leaves_crashed_out; /* else no node is suspected for crashes or left out for losses */
+	bool leaves_crashed_out; /* else no node has failed, by crashes or losses */
 	bool avoids_nodes;       /* else no node is avoided */
 };
 

@@ -19,10 +19,12 @@ int wlbd_avoidance_mark(struct wlbd_known_node *nodes, int count)
 	if (lightest == NULL)
 		return -1;
 	for (int i = 0; i < count; i++)
-		if (nodes[i].why != NULL)
+		if (nodes[i].is_out)
+			most--;
+		else if (nodes[i].why != NULL)
 			lightest[marked++] = &nodes[i];
 	qsort(lightest, (size_t)marked, sizeof(*lightest), by_weight);
-	for (int i = 0; i < marked - most; i++)
+	for (int i = 0; i < marked && i < marked - most; i++)
 		lightest[i]->why = NULL;
 	free(lightest);
 	return 0;

@@ -1,18 +1,21 @@
 /*
- * Marks the nodes that the next attempt avoids for what wlbd has seen of them in the runs of all users: pure logic, no
- * I/O. What is evidence, and how it loses weight, is in the view node_evidence of the schema.
+ * Marks the nodes that the next attempt avoids for what is known of them: pure logic, no I/O. What wlbd has seen in the
+ * runs of all users is evidence by the view node_evidence of the schema, which also says how it loses weight.
  */
 #ifndef COORDINATOR_WLBD_RULES_AVOIDANCE_H
 #define COORDINATOR_WLBD_RULES_AVOIDANCE_H
+
+#include <stdbool.h>
 
 struct wlbd_known_node {
 	const char
 		*why; /* "was lost in 2 runs"; NULL: nothing is known against it. Set to NULL where it is not avoided */
 	double weight;
+	bool is_out; /* it is left out for another reason: it stays avoided, and is one of those that may be left out */
 };
 
-/* At most half of the nodes are avoided, of eight and more a quarter: those with the most weight, of equals the last.
- * Returns -1 if out of memory. */
+/* At most half of the nodes are left out, of eight and more a quarter: of those that are in, the ones with the most
+ * weight, of equals the last. Returns -1 if out of memory. */
 int wlbd_avoidance_mark(struct wlbd_known_node *nodes, int count);
 
 #endif

@@ -27,17 +27,17 @@ static const char *why_unusable(const struct wlbd_candidate_node *node)
 {
 	if (node->silent)
 		return "is lost";
-	if (node->down)
-		return "is down";
-	if (node->losses > WLBD_NODE_LOSSES_MOST)
-		return "was lost twice";
-	return node->suspected ? "failed again and again" : NULL;
+	return node->down ? "is down" : NULL;
 }
 
 bool wlbd_node_may_return(const struct wlbd_candidate_node *node)
 {
-	return (node->silent || node->down) && node->losses <= WLBD_NODE_LOSSES_MOST && !node->suspected &&
-	       !node->evicted && node->avoided == NULL;
+	return (node->silent || node->down) && node->failed == NULL && !node->evicted && node->avoided == NULL;
+}
+
+bool wlbd_node_may_pass(const struct wlbd_candidate_node *node)
+{
+	return !node->silent && !node->down && (node->failed != NULL || node->evicted) && node->avoided == NULL;
 }
 
 static int least_nodes(const struct wlbd_decision_facts *facts)
@@ -47,43 +47,44 @@ static int least_nodes(const struct wlbd_decision_facts *facts)
 
 /* Which nodes that work are left out. */
 struct left_out {
-	bool evicted, avoided;
+	bool failed, evicted, avoided;
 };
+
+static const struct left_out all_reasons = {true, true, true};
 
 /* Returns why a node is not used; NULL: it is. */
 static const char *why_left_out(const struct wlbd_candidate_node *node, struct left_out left_out)
 {
 	const char *why = why_unusable(node);
+	if (why == NULL && left_out.failed)
+		why = node->failed;
 	if (why == NULL && left_out.evicted && node->evicted)
 		why = "was evicted";
 	return why == NULL && left_out.avoided ? node->avoided : why;
 }
 
-static bool are_enough(const struct wlbd_decision_facts *facts, struct left_out left_out)
+/* Gives up the weakest reason to leave nodes out. Returns false where none is left. */
+static bool give_up_weakest(struct left_out *left_out)
 {
-	int left = 0;
-	for (int i = 0; i < facts->node_count; i++)
-		left += why_left_out(&facts->nodes[i], left_out) == NULL;
-	return left >= least_nodes(facts);
-}
-
-/* Returns what the run can do without. */
-static struct left_out choose_left_out(const struct wlbd_decision_facts *facts)
-{
-	struct left_out left_out = {.evicted = are_enough(facts, (struct left_out){.evicted = true})};
-	left_out.avoided = are_enough(facts, (struct left_out){left_out.evicted, true});
-	return left_out;
+	bool *weakest = left_out->avoided   ? &left_out->avoided
+	                : left_out->evicted ? &left_out->evicted
+	                                    : &left_out->failed;
+	bool was_left_out = *weakest;
+	*weakest = false;
+	return was_left_out;
 }
 
 /* "n3 is lost, n7 is down; 6 nodes are left", cut where it grows too long; "8 nodes" when none is missing. */
-static void describe_missing_nodes(const struct wlbd_decision_facts *facts, struct left_out left_out, int left,
-                                   char *text, size_t size)
+static void describe_missing_nodes(const struct wlbd_decision_facts *facts, const int *use, int left, char *text,
+                                   size_t size)
 {
 	size_t length = 0;
 	text[0] = '\0';
-	for (int i = 0; i < facts->node_count; i++) {
-		const char *why = why_left_out(&facts->nodes[i], left_out);
-		if (why == NULL || length > size / 2)
+	for (int i = 0, used = 0; i < facts->node_count; i++) {
+		bool is_used = used < left && use[used] == i;
+		const char *why = why_left_out(&facts->nodes[i], all_reasons);
+		used += is_used;
+		if (is_used || why == NULL || length > size / 2)
 			continue;
 		length += (size_t)snprintf(text + length, size - length, "%s%.64s %s", length > 0 ? ", " : "",
 		                           facts->nodes[i].name, why);
@@ -101,6 +102,23 @@ static int list_usable(const struct wlbd_decision_facts *facts, struct left_out 
 		if (why_left_out(&facts->nodes[i], left_out) == NULL)
 			use[count++] = i;
 	return count;
+}
+
+/* Where a reason was given up for a layout that does not need all of its nodes, those that are not needed are left out
+ * again, first those with the strongest reason. Returns how many nodes are left in use[]. */
+static int leave_out_surplus(const struct wlbd_decision_facts *facts, int nodes, int left, int *use)
+{
+	const struct left_out strongest_first[] = {{.failed = true}, {.evicted = true}, {.avoided = true}};
+	for (size_t reason = 0; reason < sizeof(strongest_first) / sizeof(strongest_first[0]); reason++) {
+		int surplus = left - nodes, kept = 0;
+		for (int i = 0; i < left; i++)
+			if (surplus > 0 && why_left_out(&facts->nodes[use[i]], strongest_first[reason]) != NULL)
+				surplus--;
+			else
+				use[kept++] = use[i];
+		left = kept;
+	}
+	return left;
 }
 
 static bool is_other_switch(const struct wlbd_candidate_node *a, const struct wlbd_candidate_node *b)
@@ -172,7 +190,7 @@ static int choose_nodes(const struct wlbd_decision_facts *facts, struct left_out
 	int total = facts->first_total > facts->node_count ? facts->first_total : facts->node_count;
 	int most = total - facts->spares;
 
-	describe_missing_nodes(facts, left_out, left, left_text, sizeof(left_text));
+	describe_missing_nodes(facts, decision->use, left, left_text, sizeof(left_text));
 	if (left < least && left == facts->node_count && total > left) /* Slurm has taken the others from the job */
 		return set_decision(decision, WLBD_STOP_OUT_OF_NODES, "%d of %d nodes are left, at least %d must be",
 		                    left, total, least);
@@ -186,6 +204,8 @@ static int choose_nodes(const struct wlbd_decision_facts *facts, struct left_out
 	if (nodes == 0)
 		return set_decision(decision, facts->first_total == 0 ? WLBD_STOP_FAILED : WLBD_STOP_OUT_OF_NODES,
 		                    "%s; %s", left_text, error.message);
+	left = leave_out_surplus(facts, nodes, left, decision->use);
+	describe_missing_nodes(facts, decision->use, left, left_text, sizeof(left_text));
 	if (prefer_few_switches(facts, nodes, left, decision->use) != 0)
 		return -1;
 	decision->verb = WLBD_START;
@@ -252,13 +272,12 @@ int wlbd_decide(const struct wlbd_decision_facts *facts, struct wlbd_decision *d
 	decision->use = calloc((size_t)facts->node_count + 1, sizeof(*decision->use));
 	if (decision->use == NULL)
 		return -1;
-	struct left_out left_out = choose_left_out(facts);
-	if (choose_nodes(facts, left_out, decision) != 0)
-		return -1;
-	if (decision->verb == WLBD_START || !left_out.avoided)
-		return 0;
-	left_out.avoided = false; /* no layout fits the others */
-	return choose_nodes(facts, left_out, decision);
+	struct left_out left_out = all_reasons;
+	do {
+		if (choose_nodes(facts, left_out, decision) != 0)
+			return -1;
+	} while (decision->verb != WLBD_START && give_up_weakest(&left_out));
+	return 0;
 }
 
 void wlbd_decision_free(struct wlbd_decision *decision)

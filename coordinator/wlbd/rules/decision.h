@@ -9,7 +9,7 @@
 
 enum {
 	WLBD_WITHOUT_PROGRESS_MOST = 3, /* attempts in a row without one new step and without a lost node */
-	WLBD_NODE_LOSSES_MOST = 1,      /* a node that was lost more often is not used */
+	WLBD_NODE_LOSSES_MOST = 1,      /* a node that the run lost more often has failed */
 	WLBD_EXIT_BAD_INPUT = 2,        /* exit codes of docs/api.md */
 	WLBD_EXIT_ORDERED = 75,
 	WLBD_EXIT_SAVED = 85, /* asked to save and stop, and has */
@@ -24,18 +24,23 @@ bool wlbd_exit_is_deliberate(int exit_code);
 
 struct wlbd_candidate_node {
 	const char *name;
-	bool down;      /* in Slurm, or the job no longer has it */
-	bool silent;    /* its slurmd does not answer */
-	int losses;     /* how often the run lost it */
-	bool suspected; /* ranks died on it repeatedly: crashes.h */
-	bool evicted;   /* an attempt was ended for its sake: evictions.h. It is used where too few others are left */
-	const char *avoided; /* why, such as "was lost in 2 runs": avoidance.h; NULL: it is not. It is used where the
-	                      * others are too few, or fit no layout */
-	char *leaf;          /* the name of its switch; NULL: it is under none */
+	bool down;   /* in Slurm, or the job no longer has it */
+	bool silent; /* its slurmd does not answer */
+
+	/* Why it is left out although it works, from the strongest reason to the weakest: what is known of several
+	 * faults in this run, of one, and of other runs. It is used where the others are too few, or fit no layout. */
+	const char *failed;  /* "was lost twice", or "failed again and again": crashes.h; NULL: neither */
+	bool evicted;        /* an attempt was ended for its sake: evictions.h */
+	const char *avoided; /* "was lost in 2 runs": avoidance.h; NULL: it is not */
+
+	char *leaf; /* the name of its switch; NULL: it is under none */
 };
 
 /* Whether a node that is left out may be used again once it answers. */
 bool wlbd_node_may_return(const struct wlbd_candidate_node *node);
+/* Whether a node that works may be used again once it passes a check that the run makes of it. What is known from other
+ * runs such a check does not end. */
+bool wlbd_node_may_pass(const struct wlbd_candidate_node *node);
 
 struct wlbd_decision_facts {
 	const struct wlbd_candidate_node *nodes; /* the job's allocation; nodes of a switch are neighbours */

@@ -23,21 +23,24 @@ int wlbd_most_left_out(int node_count)
 }
 
 int wlbd_evictions_mark(const struct wlbd_past_eviction *evictions, int count, const char *const *nodes, int node_count,
-                        bool *evicted)
+                        const bool *is_out, bool *evicted)
 {
 	struct wlbd_name_index index;
-	int most = wlbd_most_left_out(node_count);
+	int out = 0, most = wlbd_most_left_out(node_count);
 	if (wlbd_name_index_make(&index, nodes, node_count) != 0)
 		return -1;
-	for (int i = 0; i < node_count; i++)
+	for (int i = 0; i < node_count; i++) {
 		evicted[i] = false;
-	for (int e = 0, marked = 0; e < count && marked < most; e++) {
+		out += is_out != NULL && is_out[i];
+	}
+	for (int e = 0; e < count; e++) {
 		int node = wlbd_name_index_find(&index, evictions[e].node);
 		if (node < 0 || evicted[node] || evictions[e].age_s > WLBD_EVICTION_LASTS_S ||
 		    is_of_program(evictions, count, e))
 			continue;
-		evicted[node] = true;
-		marked++;
+		bool is_in = is_out == NULL || !is_out[node];
+		evicted[node] = !is_in || out < most;
+		out += is_in && evicted[node];
 	}
 	wlbd_name_index_free(&index);
 	return 0;

@@ -20,9 +20,9 @@ static int show_job(char **words, struct wlb_error *error)
 	printf("found=%d\n", found);
 	if (found == 1)
 		printf("job_id=%u\nuid=%u\nname=%s\nstate=%s\nrunning=%d\nfinished=%d\nrestart_count=%u\nnodes=%s\n"
-		       "batch_host=%s\nrequeue=%d\nsubmit_time=%lld\n",
+		       "batch_host=%s\nrequeue=%d\nsubmit_time=%lld\nclock_ahead_s=%g\n",
 		       job.job_id, job.uid, job.name, job.state, job.running, job.finished, job.restart_count,
-		       job.nodes, job.batch_host, job.requeue, (long long)job.submit_time);
+		       job.nodes, job.batch_host, job.requeue, (long long)job.submit_time, job.clock_ahead_s);
 	wlb_slurm_job_free(&job);
 	return found < 0 ? -1 : 0;
 }
@@ -50,6 +50,11 @@ static int node_down(char **words, struct wlb_error *error)
 static int step_kill(char **words, struct wlb_error *error)
 {
 	return wlb_slurm_step_kill(number(words[0]), number(words[1]), (int)number(words[2]), error);
+}
+
+static int job_kill(char **words, struct wlb_error *error)
+{
+	return wlb_slurm_job_kill(number(words[0]), error);
 }
 
 static int requeue(char **words, struct wlb_error *error)
@@ -84,8 +89,9 @@ static const struct {
 	int words;
 	int (*call)(char **words, struct wlb_error *error);
 } calls[] = {
-	{"job", 1, show_job},    {"nodes", 0, show_nodes}, {"down", 2, node_down}, {"kill", 3, step_kill},
-	{"requeue", 1, requeue}, {"resize", 3, resize},    {"user", 0, show_user}, {"config", 1, show_config},
+	{"job", 1, show_job},   {"nodes", 0, show_nodes}, {"down", 2, node_down},
+	{"kill", 3, step_kill}, {"end", 1, job_kill},     {"requeue", 1, requeue},
+	{"resize", 3, resize},  {"user", 0, show_user},   {"config", 1, show_config},
 };
 
 int main(int argc, char **argv)

@@ -10,17 +10,24 @@
 
 enum { NODES_MOST = 12 };
 
-/* Returns the nodes that are avoided as bits, the first the lowest; nothing is known against those of weight 0. */
-static unsigned avoided(int count, const double weights[])
+/* Returns the nodes that are avoided as bits, the first the lowest; nothing is known against those of weight 0. Those
+ * of `out` are left out for another reason. */
+static unsigned avoided_beside(unsigned out, int count, const double weights[])
 {
 	struct wlbd_known_node nodes[NODES_MOST] = {{0}};
 	unsigned bits = 0;
 	for (int i = 0; i < count; i++)
-		nodes[i] = (struct wlbd_known_node){weights[i] > 0.0 ? "failed a check" : NULL, weights[i]};
+		nodes[i] = (struct wlbd_known_node){weights[i] > 0.0 ? "failed a check" : NULL, weights[i],
+		                                    (out >> i & 1) != 0};
 	assert_int_equal(wlbd_avoidance_mark(nodes, count), 0);
 	for (int i = 0; i < count; i++)
 		bits |= nodes[i].why != NULL ? 1U << i : 0;
 	return bits;
+}
+
+static unsigned avoided(int count, const double weights[])
+{
+	return avoided_beside(0, count, weights);
 }
 
 static void those_with_the_most_weight(void **state)
@@ -42,11 +49,22 @@ static void half_at_most_and_of_many_a_quarter(void **state)
 	assert_int_equal(avoided(12, (double[]){9, 9, 9, 9, 0, 0, 0, 0, 0, 0, 0, 2}), 1 << 1 | 1 << 2 | 1 << 3);
 }
 
+/* These are among the half, and what is known of them is kept. */
+static void beside_nodes_that_are_out(void **state)
+{
+	(void)state;
+	assert_int_equal(avoided_beside(1, 4, (double[]){0, 3, 2, 0}), 1 << 1);
+	assert_int_equal(avoided_beside(3, 4, (double[]){0, 0, 2, 0}), 0);
+	assert_int_equal(avoided_beside(3, 4, (double[]){1.6, 0, 2, 3}), 1);
+	assert_int_equal(avoided_beside(7, 4, (double[]){0, 0, 2, 3}), 1 << 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(those_with_the_most_weight),
 		cmocka_unit_test(half_at_most_and_of_many_a_quarter),
+		cmocka_unit_test(beside_nodes_that_are_out),
 	};
 	return cmocka_run_group_tests_name("avoidance", tests, NULL, NULL);
 }

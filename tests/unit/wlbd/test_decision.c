@@ -54,9 +54,12 @@ static void test_first_attempt_uses_all(void **state)
 
 static void test_lost_nodes_are_left_out(void **state)
 {
-	struct wlbd_candidate_node nodes[] = {{.name = "n1", .down = true},   {.name = "n2"},
-	                                      {.name = "n3", .silent = true}, {.name = "n4", .losses = 2},
-	                                      {.name = "n5", .losses = 1},    {.name = "n6", .suspected = true}};
+	struct wlbd_candidate_node nodes[] = {{.name = "n1", .down = true},
+	                                      {.name = "n2"},
+	                                      {.name = "n3", .silent = true},
+	                                      {.name = "n4", .failed = "was lost twice"},
+	                                      {.name = "n5"},
+	                                      {.name = "n6", .evicted = true}};
 	struct wlbd_decision_facts facts = facts_of(nodes, 6);
 	(void)state;
 	facts.first_total = 6;
@@ -69,7 +72,7 @@ static void test_lost_nodes_are_left_out(void **state)
 	assert_says(&d, "n1 is down");
 	assert_says(&d, "n3 is lost");
 	assert_says(&d, "n4 was lost twice");
-	assert_says(&d, "n6 failed again and again");
+	assert_says(&d, "n6 was evicted");
 	assert_says(&d, "2 nodes are left");
 	wlbd_decision_free(&d);
 }
@@ -99,17 +102,39 @@ static void test_nodes_that_may_return(void **state)
 		struct wlbd_candidate_node node;
 		bool may_return;
 	} cases[] = {
-		{{.silent = true, .losses = 1}, true},
+		{{.silent = true}, true},
 		{{.down = true}, true},
-		{{.losses = 1}, false},
-		{{.silent = true, .losses = 2}, false},
-		{{.down = true, .suspected = true}, false},
+		{{.name = "n1"}, false},
+		{{.silent = true, .failed = "was lost twice"}, false},
+		{{.down = true, .failed = "failed again and again"}, false},
 		{{.silent = true, .evicted = true}, false},
 		{{.silent = true, .avoided = "was lost in 2 runs"}, false},
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		assert_int_equal(wlbd_node_may_return(&cases[i].node), cases[i].may_return);
+}
+
+/* A launcher checks no others. */
+static void test_nodes_that_may_pass(void **state)
+{
+	static const struct {
+		struct wlbd_candidate_node node;
+		bool may_pass;
+	} cases[] = {
+		{{.evicted = true}, true},
+		{{.failed = "failed again and again"}, true},
+		{{.failed = "was lost twice", .evicted = true}, true},
+		{{.name = "n1"}, false},
+		{{.avoided = "failed a check"}, false},
+		{{.evicted = true, .avoided = "failed a check"}, false},
+		{{.failed = "was lost twice", .avoided = "was lost in 2 runs"}, false},
+		{{.evicted = true, .silent = true}, false},
+		{{.failed = "was lost twice", .down = true}, false},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_int_equal(wlbd_node_may_pass(&cases[i].node), cases[i].may_pass);
 }
 
 /* The neighbours under the fewest switches; the others are spares. */
@@ -307,6 +332,119 @@ static void test_an_avoided_node(void **state)
 	wlbd_decision_free(&d);
 }
 
+static const struct wlbd_candidate_node reasons[] = {{.name = "n3", .failed = "was lost twice"},
+                                                     {.name = "n3", .failed = "failed again and again"},
+                                                     {.name = "n3", .evicted = true},
+                                                     {.name = "n3", .avoided = "was lost in 2 runs"}};
+enum { REASONS = sizeof(reasons) / sizeof(reasons[0]) };
+
+/* A node that works is used where too few others are left, or fit no layout; one that does not work never. */
+static void test_a_node_that_is_needed(void **state)
+{
+	static const struct {
+		const char *layout;
+		int min_nodes;
+		bool down;
+		int used; /* nodes; 0: the run ends */
+	} cases[] = {{"pp=4,tp=2,dp=1", 0, false, 4},
+	             {"pp=4,tp=2", 0, false, 4},
+	             {"auto", 4, false, 4},
+	             {"auto", 0, false, 3},
+	             {"pp=3,tp=2", 0, false, 3},
+	             {"pp=4,tp=2", 0, true, 0},
+	             {"auto", 4, true, 0}};
+	(void)state;
+	for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++)
+		for (int reason = 0; reason < REASONS; reason++) {
+			struct wlbd_candidate_node nodes[] = {
+				{.name = "n1"}, {.name = "n2"}, reasons[reason], {.name = "n4"}};
+			struct wlbd_decision_facts facts = facts_of(nodes, 4);
+			struct wlb_error error;
+			nodes[2].down = cases[c].down;
+			facts.first_total = 4;
+			facts.min_nodes = cases[c].min_nodes;
+			assert_int_equal(wlb_policy_parse(cases[c].layout, &facts.policy, &error), 0);
+			struct wlbd_decision d = decide(&facts);
+			assert_int_equal(d.verb, cases[c].used > 0 ? WLBD_START : WLBD_STOP_OUT_OF_NODES);
+			assert_int_equal(d.use_count, cases[c].used);
+			assert_int_equal(d.spare_count, 0);
+			wlbd_decision_free(&d);
+		}
+}
+
+/* Of several nodes that are left out those with the weakest reason are used, and no more than the layout needs. */
+static void test_the_weakest_reason_is_given_up_first(void **state)
+{
+	static const struct {
+		const char *layout, *use, *says;
+	} cases[] = {
+		{"pp=1,tp=2", "3", "n0 failed again and again, n1 was evicted, n2 was lost in 2 runs; 1 node is left"},
+		{"pp=2,tp=2", "23", "n0 failed again and again, n1 was evicted; 2 nodes are left"},
+		{"pp=3,tp=2", "123", "n0 failed again and again; 3 nodes are left"},
+		{"pp=4,tp=2", "0123", "4 nodes"},
+	};
+	struct wlbd_candidate_node nodes[] = {{.name = "n0", .failed = "failed again and again"},
+	                                      {.name = "n1", .evicted = true},
+	                                      {.name = "n2", .avoided = "was lost in 2 runs"},
+	                                      {.name = "n3"}};
+	(void)state;
+	for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+		struct wlbd_decision_facts facts = facts_of(nodes, 4);
+		struct wlb_error error;
+		facts.first_total = 4;
+		assert_int_equal(wlb_policy_parse(cases[c].layout, &facts.policy, &error), 0);
+		struct wlbd_decision d = decide(&facts);
+		assert_int_equal(d.use_count, strlen(cases[c].use));
+		for (int i = 0; i < d.use_count; i++)
+			assert_int_equal(d.use[i], cases[c].use[i] - '0');
+		assert_string_equal(d.reason, cases[c].says);
+		wlbd_decision_free(&d);
+	}
+}
+
+/* Two of three nodes with the same reason are needed: the third stays out, and no node without one becomes a spare. */
+static void test_no_more_than_are_needed(void **state)
+{
+	(void)state;
+	for (int reason = 0; reason < REASONS; reason++) {
+		struct wlbd_candidate_node nodes[] = {
+			reasons[reason], {.name = "n1"}, reasons[reason], {.name = "n2"}, reasons[reason]};
+		struct wlbd_decision_facts facts = facts_of(nodes, 5);
+		struct wlb_error error;
+		facts.first_total = 5;
+		assert_int_equal(wlb_policy_parse("pp=4,tp=2", &facts.policy, &error), 0);
+		struct wlbd_decision d = decide(&facts);
+		assert_int_equal(d.verb, WLBD_START);
+		assert_int_equal(d.use_count, 4);
+		assert_int_equal(d.spare_count, 0);
+		for (int i = 0; i < 4; i++)
+			assert_int_equal(d.use[i], i + 1);
+		assert_says(&d, "; 4 nodes are left");
+		wlbd_decision_free(&d);
+	}
+}
+
+/* With the avoided node two are left, one too few: an evicted one is used, too, and the other still left out. */
+static void test_a_stronger_reason_stays(void **state)
+{
+	struct wlbd_candidate_node nodes[] = {{.name = "n1", .avoided = "was lost in 2 runs"},
+	                                      {.name = "n2", .evicted = true},
+	                                      {.name = "n3", .evicted = true},
+	                                      {.name = "n4"}};
+	struct wlbd_decision_facts facts = facts_of(nodes, 4);
+	struct wlb_error error;
+	(void)state;
+	facts.first_total = 4;
+	assert_int_equal(wlb_policy_parse("pp=3,tp=2", &facts.policy, &error), 0);
+	struct wlbd_decision d = decide(&facts);
+	assert_int_equal(d.use_count, 3);
+	assert_int_equal(d.use[0], 0);
+	assert_int_equal(d.use[1], 2);
+	assert_int_equal(d.use[2], 3);
+	assert_string_equal(d.reason, "n2 was evicted; 3 nodes are left");
+	wlbd_decision_free(&d);
+}
+
 static void test_when_not_to_start(void **state)
 {
 	struct wlbd_candidate_node nodes[] = {{.name = "n1"}};
@@ -385,6 +523,7 @@ int main(void)
 		cmocka_unit_test(test_lost_nodes_are_left_out),
 		cmocka_unit_test(test_a_node_that_was_away_at_first),
 		cmocka_unit_test(test_nodes_that_may_return),
+		cmocka_unit_test(test_nodes_that_may_pass),
 		cmocka_unit_test(test_back_off),
 		cmocka_unit_test(test_nodes_of_few_switches),
 		cmocka_unit_test(test_spares_step_in),
@@ -394,6 +533,10 @@ int main(void)
 		cmocka_unit_test(test_fixed_replicas_after_a_loss),
 		cmocka_unit_test(test_fixed_layout_that_does_not_fit),
 		cmocka_unit_test(test_an_avoided_node),
+		cmocka_unit_test(test_a_node_that_is_needed),
+		cmocka_unit_test(test_the_weakest_reason_is_given_up_first),
+		cmocka_unit_test(test_no_more_than_are_needed),
+		cmocka_unit_test(test_a_stronger_reason_stays),
 		cmocka_unit_test(test_when_not_to_start),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,15 +11,20 @@
 enum { NODES = 8 };
 static const char *const names[NODES] = {"n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8"};
 
-/* Returns the nodes that are left out as bits, n1 the lowest. */
-static unsigned marked(const struct wlbd_past_eviction *evictions, int count, int node_count)
+/* Returns the evicted nodes as bits, n1 the lowest. */
+static unsigned marked_beside(const bool *is_out, const struct wlbd_past_eviction *evictions, int count, int node_count)
 {
 	bool evicted[NODES];
 	unsigned bits = 0;
-	assert_int_equal(wlbd_evictions_mark(evictions, count, names, node_count, evicted), 0);
+	assert_int_equal(wlbd_evictions_mark(evictions, count, names, node_count, is_out, evicted), 0);
 	for (int i = 0; i < node_count; i++)
 		bits |= evicted[i] ? 1U << i : 0;
 	return bits;
+}
+
+static unsigned marked(const struct wlbd_past_eviction *evictions, int count, int node_count)
+{
+	return marked_beside(NULL, evictions, count, node_count);
 }
 
 static void test_an_evicted_node_is_left_out(void **state)
@@ -52,6 +57,17 @@ static void test_half_of_the_nodes_at_most(void **state)
 	assert_int_equal(marked(all, 4, 8), 1 << 3 | 1 << 0);
 }
 
+/* Nodes that are left out for another reason are among the half. */
+static void test_beside_nodes_that_are_out(void **state)
+{
+	const struct wlbd_past_eviction all[] = {{"n4", false, 50, 1}, {"n1", false, 30, 3}, {"n3", false, 20, 4}};
+	(void)state;
+	assert_int_equal(marked_beside((bool[]){false, true, false, false}, all, 3, 4), 1 << 3);
+	assert_int_equal(marked_beside((bool[]){true, false, false, false}, all, 3, 4), 1 << 3 | 1 << 0);
+	assert_int_equal(marked_beside((bool[]){true, true, false, false}, all, 3, 4), 1 << 0);
+	assert_int_equal(marked_beside((bool[]){true, true, true, false}, all, 3, 4), 1 << 0 | 1 << 2);
+}
+
 static void test_a_program_that_hangs(void **state)
 {
 	const struct wlbd_past_eviction same_step[] = {{"n2", true, 12, 5}, {"n1", true, 12, 60}};
@@ -68,9 +84,8 @@ static void test_a_program_that_hangs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_an_evicted_node_is_left_out),
-		cmocka_unit_test(test_for_a_day),
-		cmocka_unit_test(test_half_of_the_nodes_at_most),
+		cmocka_unit_test(test_an_evicted_node_is_left_out), cmocka_unit_test(test_for_a_day),
+		cmocka_unit_test(test_half_of_the_nodes_at_most),   cmocka_unit_test(test_beside_nodes_that_are_out),
 		cmocka_unit_test(test_a_program_that_hangs),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

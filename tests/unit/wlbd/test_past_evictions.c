@@ -85,6 +85,20 @@ static void one_more_may_be_left_out(void **state)
 	end(&wlbd);
 }
 
+/* The layout needs a node for whose sake an attempt was ended: without a further node there would be no other. */
+static void a_run_that_needs_an_evicted_node_is_not_ended_for_another(void **state)
+{
+	struct wlbd wlbd;
+	struct wlbd_attempt *attempt = attempt_on(&wlbd, "n[1-8]");
+	(void)state;
+	set(attempt, "3");
+	assert_int_equal(attempt->left_out.count, 0);
+	assert_int_equal(attempt->left_out.used, 1);
+	assert_int_equal(wlbd_verdict_action(attempt, WLB_VERDICT_SLOW_NODE), WLB_FAULT_REPORT);
+	assert_int_equal(wlbd_verdict_action(attempt, WLB_VERDICT_HANG), WLB_FAULT_EVICT);
+	end(&wlbd);
+}
+
 /* The node was needed again, or the newest two stay out. */
 static void a_node_that_the_attempt_uses_is_not_left_out(void **state)
 {
@@ -93,10 +107,12 @@ static void a_node_that_the_attempt_uses_is_not_left_out(void **state)
 	(void)state;
 	set(attempt, "12");
 	assert_int_equal(attempt->left_out.count, 1);
+	assert_int_equal(attempt->left_out.used, 1);
 	set(attempt, "123");
 	assert_int_equal(attempt->left_out.count, 1);
 	set(attempt, "");
 	assert_int_equal(attempt->left_out.count, 0);
+	assert_int_equal(attempt->left_out.used, 0);
 	assert_true(attempt->left_out.is_known);
 	assert_false(wlbd_past_evictions_are_most(attempt));
 	end(&wlbd);
@@ -107,6 +123,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(as_many_as_may_be_are_left_out),
 		cmocka_unit_test(one_more_may_be_left_out),
+		cmocka_unit_test(a_run_that_needs_an_evicted_node_is_not_ended_for_another),
 		cmocka_unit_test(a_node_that_the_attempt_uses_is_not_left_out),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

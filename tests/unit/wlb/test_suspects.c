@@ -1,0 +1,190 @@
+/* What the check of a node found reaches the coordinator, also one that is away as the check ends. */
+#include "coordinator/wlb/run/suspects.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/clock.h"
+#include "coordinator/wlb/api.h"
+#include "coordinator/wlb/run/record_event.h"
+
+static int answer;      /* status of the coordinator's next replies; 0: it does not answer */
+static int requests;    /* that were sent */
+static char sent[2048]; /* the last of them */
+static int steps;       /* checks that were started */
+static char events[2048];
+
+json_t *__wrap_wlb_api_call(struct wlb_connection *connection, const char *method, const char *path, const json_t *body,
+                            int timeout_ms, int *status, struct wlb_error *error);
+int __wrap_wlb_check_step_start(const sigset_t *signals, const struct wlb_check_command *command,
+                                struct wlb_check_step *step, struct wlb_error *error);
+enum wlb_check_progress __wrap_wlb_check_step_poll(struct wlb_check_step *step);
+int __wrap_wlb_check_step_end(struct wlb_check_step *step, char **text);
+void __wrap_wlb_run_record_event(struct wlb_reporter *reporter, const char *kind, const char *detail);
+
+json_t *__wrap_wlb_api_call(struct wlb_connection *connection, const char *method, const char *path, const json_t *body,
+                            int timeout_ms, int *status, struct wlb_error *error)
+{
+	char *text = json_dumps(body, JSON_COMPACT | JSON_SORT_KEYS);
+	(void)connection;
+	(void)timeout_ms;
+	snprintf(sent, sizeof(sent), "%s %s %s", method, path, text);
+	free(text);
+	requests++;
+	*status = answer;
+	if (answer == 200)
+		return json_object();
+	wlb_fail(error, "status %d", answer);
+	return NULL;
+}
+
+int __wrap_wlb_check_step_start(const sigset_t *signals, const struct wlb_check_command *command,
+                                struct wlb_check_step *step, struct wlb_error *error)
+{
+	(void)signals;
+	(void)command;
+	(void)error;
+	step->srun = 1;
+	steps++;
+	return 0;
+}
+
+enum wlb_check_progress __wrap_wlb_check_step_poll(struct wlb_check_step *step)
+{
+	(void)step;
+	return WLB_CHECK_STEP_ENDED;
+}
+
+/* Each node fails its check. */
+int __wrap_wlb_check_step_end(struct wlb_check_step *step, char **text)
+{
+	step->srun = 0;
+	*text = strdup("{\"healthy\":false,\"reason\":\"memory: 1 bit\",\"checks\":[]}");
+	return 1;
+}
+
+void __wrap_wlb_run_record_event(struct wlb_reporter *reporter, const char *kind, const char *detail)
+{
+	size_t length = strlen(events);
+	(void)reporter;
+	snprintf(events + length, sizeof(events) - length, "%s %s\n", kind, detail);
+}
+
+/* An attempt that leaves n3 and n4 out; the check of n3 has ended. */
+static void begin(struct wlb_run *run, struct wlb_attempt *attempt, int first_answer)
+{
+	*run = (struct wlb_run){.id = "12"};
+	*attempt = (struct wlb_attempt){.id = "a", .suspects = json_pack("[s, s]", "n3", "n4"), .exit_code = 75};
+	answer = first_answer;
+	requests = steps = 0;
+	events[0] = '\0';
+	wlb_run_suspects_begin(run, attempt, NULL);
+	run->suspects.begin_ms = wlb_clock_ms();
+	wlb_run_suspects_check(run, attempt);
+	assert_int_equal(steps, 1);
+	wlb_run_suspects_check(run, attempt);
+	assert_int_equal(requests, 1);
+	assert_string_equal(sent, "POST /v1/runs/12/node_checks {\"attempt_id\":\"a\",\"checks\":[],\"healthy\":false,"
+	                          "\"node\":\"n3\",\"reason\":\"memory: 1 bit\"}");
+}
+
+static void end(struct wlb_run *run, struct wlb_attempt *attempt)
+{
+	wlb_run_suspects_end(run, attempt);
+	assert_null(run->suspects.nodes);
+	assert_null(run->suspects.unsent);
+	json_decref(attempt->suspects);
+}
+
+static void what_is_not_taken_is_sent_again(void **state)
+{
+	static const int failures[] = {0, 500, 503};
+	struct wlb_run run;
+	struct wlb_attempt attempt;
+	char first[sizeof(sent)];
+	(void)state;
+	for (size_t i = 0; i < sizeof(failures) / sizeof(failures[0]); i++) {
+		begin(&run, &attempt, failures[i]);
+		memcpy(first, sent, sizeof(first));
+		wlb_run_suspects_check(&run, &attempt); /* not yet */
+		assert_int_equal(requests, 1);
+		for (int try = 2; try <= 4; try++) {
+			answer = try < 4 ? failures[i] : 200;
+			run.suspects.next_send_ms = wlb_clock_ms();
+			wlb_run_suspects_check(&run, &attempt);
+			assert_int_equal(requests, try);
+			assert_string_equal(sent, first);
+			assert_int_equal(steps, 1);
+		}
+		wlb_run_suspects_check(&run, &attempt); /* the next node */
+		assert_int_equal(steps, 2);
+		assert_string_equal(events, "");
+		end(&run, &attempt);
+		assert_int_equal(requests, 4);
+	}
+}
+
+static void what_is_taken_or_refused_is_sent_once(void **state)
+{
+	static const int answers[] = {200, 403};
+	struct wlb_run run;
+	struct wlb_attempt attempt;
+	(void)state;
+	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+		begin(&run, &attempt, answers[i]);
+		wlb_run_suspects_check(&run, &attempt);
+		assert_int_equal(steps, 2);
+		end(&run, &attempt);
+		assert_int_equal(requests, 1);
+	}
+}
+
+static void the_last_try_is_before_the_next_attempt(void **state)
+{
+	static const struct {
+		int exit_code, last_answer, requests;
+		bool stopped, cancelled;
+		const char *events;
+	} cases[] = {
+		{75, 200, 2, false, false, ""},
+		{0, 200, 2, true, false, ""},
+		{75, 503, 2, false, false,
+	         "node_not_checked n3 could not be checked: what its check found is not recorded: status 503\n"},
+		{0, 200, 1, false, false,
+	         "node_not_checked n3 could not be checked: what its check found is not recorded: the coordinator is "
+	         "away\n"},
+		{143, 200, 1, false, true,
+	         "node_not_checked n3 could not be checked: what its check found is not recorded: the coordinator is "
+	         "away\n"},
+	};
+	struct wlb_run run;
+	struct wlb_attempt attempt;
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		begin(&run, &attempt, 0);
+		attempt.exit_code = cases[i].exit_code;
+		attempt.stopped = cases[i].stopped;
+		run.cancelled = cases[i].cancelled;
+		answer = cases[i].last_answer;
+		end(&run, &attempt);
+		assert_int_equal(requests, cases[i].requests);
+		assert_string_equal(events, cases[i].events);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_not_taken_is_sent_again),
+		cmocka_unit_test(what_is_taken_or_refused_is_sent_once),
+		cmocka_unit_test(the_last_try_is_before_the_next_attempt),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
