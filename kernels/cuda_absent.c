@@ -6,6 +6,11 @@ int wlb_cuda_device_count(void)
 	return 0;
 }
 
+int wlb_cuda_is_unusable(void)
+{
+	return 1;
+}
+
 static void fail(int index, struct wlb_error *error)
 {
 	wlb_fail(error,

@@ -306,6 +306,9 @@ struct wlb_device {
 struct wlb_device *wlb_device_open_cpu(enum wlb_dtype dtype, int threads, struct wlb_error *error);
 /* Returns how many GPUs this process sees; 0 where there is none, also in a CPU build. */
 int wlb_cuda_device_count(void);
+/* Returns 1 where this program can use no GPU, whatever GPUs there are: the build has no CUDA, or the driver that is
+ * loaded is older than the program's CUDA needs. A node whose driver is not loaded is none of these. */
+int wlb_cuda_is_unusable(void);
 
 /* A GPU, as it and its driver describe it. */
 struct wlb_gpu {

@@ -109,13 +109,14 @@ static int device_count()
 	return given != nullptr ? atoi(given) : 1;
 }
 
-/* With CUDA_HOST_DRIVER=none there is no driver, which the runtime library reports as one that is too old. */
+/* With CUDA_HOST_DRIVER=none there is no driver, which the runtime library reports as one that is too old; with old
+ * there is one that is. */
 cudaError_t cudaGetDeviceCount(int *count)
 {
 	const char *driver = getenv("CUDA_HOST_DRIVER");
-	const bool is_absent = driver != nullptr && strcmp(driver, "none") == 0;
-	*count = is_absent ? 0 : device_count();
-	return cuda_host::result(is_absent ? cudaErrorInsufficientDriver : cudaSuccess);
+	const bool is_missing = driver != nullptr && (strcmp(driver, "none") == 0 || strcmp(driver, "old") == 0);
+	*count = is_missing ? 0 : device_count();
+	return cuda_host::result(is_missing ? cudaErrorInsufficientDriver : cudaSuccess);
 }
 
 cudaError_t cudaDriverGetVersion(int *version)

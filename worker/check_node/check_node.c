@@ -99,6 +99,15 @@ static int check_places(const struct wlb_check_options *options, const struct wl
 	return rc;
 }
 
+/* The kernel's log may say why CUDA finds no GPU, such as that all of them have fallen off the bus. Where it cannot be
+ * read, the error that CUDA finds none is the one that is told. */
+static void check_log_alone(struct wlb_check_report *report)
+{
+	const struct wlb_watched_xids none = {0};
+	struct wlb_error ignored;
+	wlb_check_xids(&none, report, &ignored);
+}
+
 /* GPUs are watched while they work, and their state is asked for when they have worked. */
 static int check_devices(const struct wlb_check_options *options, struct wlb_check_report *report,
                          struct wlb_error *error)
@@ -106,6 +115,8 @@ static int check_devices(const struct wlb_check_options *options, struct wlb_che
 	struct wlb_places devices = {0};
 	struct wlb_gpu_watch watch = {0};
 	int rc = find_devices(options, &devices, report, error);
+	if (rc < 0 && options->device == WLB_DEVICE_CUDA)
+		check_log_alone(report);
 	int is_watched = rc == 0 && !report->hangs && options->device == WLB_DEVICE_CUDA;
 	if (is_watched)
 		rc = wlb_gpu_watch_start(&watch, options->nvlinks, error);

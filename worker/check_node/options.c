@@ -25,8 +25,9 @@ static const struct wlb_option rows[] = {
 	{WLB_OPTION(CHOICE, "dtype", FIELD(dtype), NULL,
                     "element type, as in training; auto: bfloat16 on a GPU, float32 on a CPU"),
          .choices = "float32|float64|bfloat16|auto", .initial = "auto"},
-	{WLB_OPTION(INT, "gpus", FIELD(gpus), "N", "with --device cuda: fewer GPUs fail; 0: one at least"), .max = 1024,
-         .initial = "0"},
+	{WLB_OPTION(INT, "gpus", FIELD(gpus), "N",
+                    "with --device cuda: fewer GPUs fail; 0: any number; none at all: exit code 2"),
+         .max = 1024, .initial = "0"},
 	{WLB_OPTION(INT, "nvlinks", FIELD(nvlinks), "N",
                     "with --device cuda: a GPU with fewer active links of NVLink fails; 0: one with fewer than another "
                     "GPU of the node"),
