@@ -325,6 +325,11 @@ int wlb_cuda_describe(int index, struct wlb_gpu *gpu, struct wlb_error *error);
  */
 struct wlb_device *wlb_device_open_cuda(int index, enum wlb_dtype compute, enum wlb_dtype main,
                                         struct wlb_error *error);
+/* Returns 1 where the newest error of a CUDA device in this thread, also of opening it, is that memory of the GPU or
+ * the GPU itself is not to be had. For a program that needs little memory it says that other processes have them. */
+int wlb_cuda_is_in_use(void);
+/* Returns how much memory of the GPU is free whose device this thread has opened last; -1 where CUDA does not tell. */
+int64_t wlb_cuda_free_bytes(void);
 void wlb_device_close(struct wlb_device *device); /* NULL allowed */
 
 #ifdef __cplusplus

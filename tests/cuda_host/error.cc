@@ -67,6 +67,8 @@ const char *cudaGetErrorName(cudaError_t error)
 		return "cudaErrorInvalidMemcpyDirection";
 	case cudaErrorInsufficientDriver:
 		return "cudaErrorInsufficientDriver";
+	case cudaErrorDevicesUnavailable:
+		return "cudaErrorDevicesUnavailable";
 	case cudaErrorInvalidDevice:
 		return "cudaErrorInvalidDevice";
 	case cudaErrorInvalidResourceHandle:
@@ -92,6 +94,8 @@ const char *cudaGetErrorString(cudaError_t error)
 		return "invalid copy direction for memcpy";
 	case cudaErrorInsufficientDriver:
 		return "CUDA driver version is insufficient for CUDA runtime version";
+	case cudaErrorDevicesUnavailable:
+		return "CUDA-capable device(s) is/are busy or unavailable";
 	case cudaErrorInvalidDevice:
 		return "invalid device ordinal";
 	case cudaErrorInvalidResourceHandle:
@@ -167,7 +171,12 @@ cudaError_t cudaDeviceGetPCIBusId(char *address, int length, int device)
 	return cudaSuccess;
 }
 
+/* Another process holds the GPU whose number is CUDA_HOST_HELD_GPU for itself alone. */
 cudaError_t cudaSetDevice(int device)
 {
-	return cuda_host::result(device >= 0 && device < device_count() ? cudaSuccess : cudaErrorInvalidDevice);
+	const char *held = getenv("CUDA_HOST_HELD_GPU");
+	if (device < 0 || device >= device_count())
+		return cuda_host::result(cudaErrorInvalidDevice);
+	const bool is_held = held != nullptr && atoi(held) == device;
+	return cuda_host::result(is_held ? cudaErrorDevicesUnavailable : cudaSuccess);
 }

@@ -87,3 +87,8 @@ struct wlb_device *wlb_place_open(const struct wlb_check_place *place, enum wlb_
 	wlb_fail(error, "%s: cannot be bound: %s", place->name, strerror(errno));
 	return NULL;
 }
+
+int wlb_place_end(const struct wlb_check_place *place, int rc)
+{
+	return rc < 0 && place->gpu >= 0 && wlb_cuda_is_in_use() ? 1 : rc;
+}

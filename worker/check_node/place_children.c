@@ -20,7 +20,7 @@ int wlb_place_children_judge(const struct wlb_children *children, const struct w
 		if (end == WLB_CHILD_REFUSED && places->list[i].gpu < 0)
 			return wlb_fail(error, "%s: %s: %s", check, places->list[i].name,
 			                children->list[i].error.message);
-		if (end != WLB_CHILD_DONE && broken++ == 0)
+		if (end != WLB_CHILD_DONE && end != WLB_CHILD_IN_USE && broken++ == 0)
 			first = i;
 		report->hangs = report->hangs || end == WLB_CHILD_LATE;
 	}
@@ -30,6 +30,22 @@ int wlb_place_children_judge(const struct wlb_children *children, const struct w
 	wlb_report_add(report, check, WLB_CHECK_FAILED, "%s: %s%s", places->list[first].name, text,
 	               wlb_others_text(broken).text);
 	return 0;
+}
+
+int wlb_place_children_in_use(const struct wlb_children *children, const struct wlb_places *places, const char *check,
+                              struct wlb_check_report *report)
+{
+	char text[WLB_FINDING_BYTES];
+	int in_use = 0, first = 0;
+	for (int i = 0; i < children->count; i++)
+		if (children->list[i].end == WLB_CHILD_IN_USE && in_use++ == 0)
+			first = i;
+	if (in_use == 0)
+		return 0;
+	wlb_child_describe(children, first, text, sizeof(text));
+	wlb_report_add(report, check, WLB_CHECK_NOT_CHECKED, "in use by other processes: %s: %.200s%s",
+	               places->list[first].name, text, wlb_others_text(in_use).text);
+	return 1;
 }
 
 struct wlb_short_text wlb_places_text(const struct wlb_places *places)
