@@ -1,5 +1,7 @@
 #include "worker/check_node/place_children.h"
 
+#include <unistd.h>
+
 #include "worker/check_node/bounds.h"
 
 int wlb_place_children_run(struct wlb_children *children, const struct wlb_places *places, size_t result_bytes,
@@ -55,7 +57,11 @@ struct wlb_short_text wlb_places_text(const struct wlb_places *places)
 	for (int i = 0; i < places->count; i++)
 		cpus += places->list[i].cpus;
 	int count = gpus ? places->count : cpus;
-	snprintf(text.text, sizeof(text.text), "%d %s%s", count, gpus ? "GPU" : "CPU", count > 1 ? "s" : "");
+	long online = gpus ? 0 : sysconf(_SC_NPROCESSORS_ONLN);
+	if (count < online)
+		snprintf(text.text, sizeof(text.text), "%d of %ld CPUs", count, online);
+	else
+		snprintf(text.text, sizeof(text.text), "%d %s%s", count, gpus ? "GPU" : "CPU", count > 1 ? "s" : "");
 	return text;
 }
 

@@ -22,7 +22,8 @@ int wlb_place_children_judge(const struct wlb_children *children, const struct w
 int wlb_place_children_in_use(const struct wlb_children *children, const struct wlb_places *places, const char *check,
                               struct wlb_check_report *report);
 
-/* Texts for messages: "2 CPUs"; " (and 3 others)" of `wrong` places, of which the first is named already. */
+/* Texts for messages: "2 CPUs", "2 of 8 CPUs" where the node has others that this process may not use; " (and 3
+ * others)" of `wrong` places, of which the first is named already. */
 struct wlb_short_text {
 	char text[48];
 };
