@@ -171,12 +171,19 @@ cudaError_t cudaDeviceGetPCIBusId(char *address, int length, int device)
 	return cudaSuccess;
 }
 
-/* Another process holds the GPU whose number is CUDA_HOST_HELD_GPU for itself alone. */
+static bool is_named(const char *variable, int device)
+{
+	const char *given = getenv(variable);
+	return given != nullptr && atoi(given) == device;
+}
+
+/* Another process holds the GPU whose number is CUDA_HOST_HELD_GPU for itself alone; CUDA_HOST_HUNG_GPU does not
+ * answer. */
 cudaError_t cudaSetDevice(int device)
 {
-	const char *held = getenv("CUDA_HOST_HELD_GPU");
 	if (device < 0 || device >= device_count())
 		return cuda_host::result(cudaErrorInvalidDevice);
-	const bool is_held = held != nullptr && atoi(held) == device;
-	return cuda_host::result(is_held ? cudaErrorDevicesUnavailable : cudaSuccess);
+	while (is_named("CUDA_HOST_HUNG_GPU", device))
+		pause();
+	return cuda_host::result(is_named("CUDA_HOST_HELD_GPU", device) ? cudaErrorDevicesUnavailable : cudaSuccess);
 }

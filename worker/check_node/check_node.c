@@ -85,7 +85,7 @@ static int find_devices(const struct wlb_check_options *options, struct wlb_plac
 	int gpus = wlb_check_gpus(options, report, error);
 	if (gpus <= 0)
 		return gpus;
-	return wlb_places_of_gpus(gpus, devices, error);
+	return wlb_places_of_gpus(gpus, options->answer_s, devices, error);
 }
 
 static int check_places(const struct wlb_check_options *options, const struct wlb_places *devices,
@@ -121,7 +121,7 @@ static int check_devices(const struct wlb_check_options *options, struct wlb_che
 		check_log_alone(report);
 	int is_watched = rc == 0 && !report->hangs && options->device == WLB_DEVICE_CUDA;
 	if (is_watched)
-		rc = wlb_gpu_watch_start(&watch, options->nvlinks, error);
+		rc = wlb_gpu_watch_start(&watch, options, error);
 	if (rc == 0 && !report->hangs && devices.count > 0)
 		rc = check_places(options, &devices, report, error);
 	if (rc == 0 && !report->hangs && is_watched)

@@ -1,7 +1,6 @@
 #include "worker/check_node/gpus.h"
 
 #include "kernels/ops.h"
-#include "worker/check_node/bounds.h"
 #include "worker/check_node/children.h"
 
 struct result {
@@ -45,8 +44,7 @@ static int judge(const struct wlb_children *children, const struct wlb_check_opt
 int wlb_check_gpus(const struct wlb_check_options *options, struct wlb_check_report *report, struct wlb_error *error)
 {
 	struct wlb_children children = {0};
-	int count =
-		wlb_children_run(&children, 1, sizeof(struct result), count_gpus, NULL, WLB_CHECK_GPU_ANSWER_S, error);
+	int count = wlb_children_run(&children, 1, sizeof(struct result), count_gpus, NULL, options->answer_s, error);
 	if (count == 0)
 		count = judge(&children, options, report, error);
 	wlb_children_free(&children);

@@ -28,6 +28,10 @@ static const struct wlb_option rows[] = {
 	{WLB_OPTION(INT, "gpus", FIELD(gpus), "N",
                     "with --device cuda: fewer GPUs fail; 0: any number; none at all: exit code 2"),
          .max = 1024, .initial = "0"},
+	{WLB_OPTION(REAL, "answer-seconds", FIELD(answer_s), "X",
+                    "with --device cuda: how long counting the GPUs, opening one, and an answer of NVML may take each; "
+                    "what takes longer fails"),
+         .min = 1, .max = 600, .initial = "60"},
 	{WLB_OPTION(INT, "nvlinks", FIELD(nvlinks), "N",
                     "with --device cuda: a GPU with fewer active links of NVLink fails; 0: one with fewer than another "
                     "GPU of the node"),

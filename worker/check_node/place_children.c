@@ -7,9 +7,8 @@
 int wlb_place_children_run(struct wlb_children *children, const struct wlb_places *places, size_t result_bytes,
                            wlb_child_work *work, const void *context, double takes_s, struct wlb_error *error)
 {
-	double open_s = places->list[0].gpu >= 0 ? WLB_CHECK_OPEN_GPU_S : WLB_CHECK_OPEN_CPU_S;
-	return wlb_children_run(children, places->count, result_bytes, work, context, open_s + WLB_CHECK_LATE * takes_s,
-	                        error);
+	return wlb_children_run(children, places->count, result_bytes, work, context,
+	                        places->open_s + WLB_CHECK_LATE * takes_s, error);
 }
 
 int wlb_place_children_judge(const struct wlb_children *children, const struct wlb_places *places, const char *check,
