@@ -94,6 +94,8 @@ static void report_states(const struct wlb_children *children, const struct shar
 	} else if (states->faulty > 0) {
 		wlb_report_add(report, "nvml", WLB_CHECK_FAILED, "%s%s", states->fault,
 		               wlb_others_text(states->faulty).text);
+	} else if (states->gpus == 0) {
+		wlb_report_add(report, "nvml", WLB_CHECK_NOT_CHECKED, "NVML shows no GPU to this process");
 	} else if (states->links > 0 && states->active == 0) {
 		wlb_report_add(
 			report, "nvml", WLB_CHECK_OK,
