@@ -99,12 +99,12 @@ static void report_states(const struct wlb_children *children, const struct shar
 	} else if (states->links > 0 && states->active == 0) {
 		wlb_report_add(
 			report, "nvml", WLB_CHECK_OK,
-			"%d GPU%s: memory and clocks are well, as far as they tell; none of their %d links of NVLink "
-			"is active",
+			"%d GPU%s: memory and clocks: no fault reported by the driver; none of their %d links of "
+			"NVLink is active",
 			states->gpus, states->gpus == 1 ? "" : "s", states->links);
 	} else {
 		wlb_report_add(report, "nvml", WLB_CHECK_OK,
-		               "%d GPU%s: memory, clocks and NVLink are well, as far as they tell", states->gpus,
+		               "%d GPU%s: memory, clocks and NVLink: no fault reported by the driver", states->gpus,
 		               states->gpus == 1 ? "" : "s");
 	}
 }
