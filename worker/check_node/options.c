@@ -8,8 +8,8 @@
 
 static const struct wlb_option rows[] = {
 	{WLB_OPTION(TEXT, "only", FIELD(only), "LIST",
-                    "only these checks, separated by commas: products, speed, memory, disk, links (default: all; links "
-                    "where --peer is given)"),
+                    "only these checks, separated by commas: products, speed, memory, disk, links; with --device cuda "
+                    "the first three include gpus, nvml and xid (default: all; links where --peer is given)"),
          .choices = "products|speed|memory|disk|links", .open = true},
 	{WLB_OPTION(REAL, "seconds", FIELD(seconds), "X", "about how long products, speed and memory take together"),
          .min = 0.1, .max = 3600, .initial = "5"},
@@ -18,8 +18,9 @@ static const struct wlb_option rows[] = {
                     "send what was found to the coordinator, which takes it from root and SlurmUser: runs then avoid a "
                     "node that failed")},
 	{WLB_OPTION(FLAG, "if-suspected", FIELD(if_suspected), NULL,
-                    "check nothing unless the coordinator suspects this node, which a run lost or left out, or which "
-                    "failed a check; with --report until products are exact and what failed is ok")},
+                    "exit at once unless the coordinator lists this node as suspected: a run lost it or left it out, "
+                    "or it failed a check; the suspicion ends when a --report has exact products and passes every "
+                    "check that had failed")},
 	{WLB_OPTION(CHOICE, "device", FIELD(device), NULL, "whose products, speed and memory are checked"),
          .choices = "cpu|cuda", .initial = "cpu"},
 	{WLB_OPTION(CHOICE, "dtype", FIELD(dtype), NULL,
