@@ -6,6 +6,21 @@ int wlb_cuda_device_count(void)
 	return 0;
 }
 
+int wlb_cuda_is_unusable(void)
+{
+	return 1;
+}
+
+int wlb_cuda_is_in_use(void)
+{
+	return 0;
+}
+
+int64_t wlb_cuda_free_bytes(void)
+{
+	return -1;
+}
+
 static void fail(int index, struct wlb_error *error)
 {
 	wlb_fail(error,

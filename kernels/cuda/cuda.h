@@ -67,6 +67,10 @@ int wlb_cuda_check(struct wlb_device *device, cudaError_t status, const char *op
  * and the operation must return without effect. */
 void *wlb_cuda_scratch(struct wlb_device *device, size_t bytes, const char *operation);
 
+/* -- in_use.c -- */
+/* Keeps a status that is an error, for wlb_cuda_is_in_use. */
+void wlb_cuda_note_error(cudaError_t status);
+
 /* -- reserve.c -- */
 int wlb_cuda_reserve(struct wlb_device *device, const struct wlb_largest_pass *largest, struct wlb_error *error);
 /* The scratch memory that an operation needs for at most so many rows of this width, or in any case. */

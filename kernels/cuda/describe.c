@@ -2,13 +2,24 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "kernels/cuda/cuda.h"
+
+/* The kernel's driver has this file while it is loaded. */
+#define DRIVER_VERSION "/proc/driver/nvidia/version"
 
 int wlb_cuda_device_count(void)
 {
 	int count = 0;
 	return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+}
+
+/* CUDA has one error for a driver that is too old and for one that is not there. */
+int wlb_cuda_is_unusable(void)
+{
+	int count = 0;
+	return cudaGetDeviceCount(&count) == cudaErrorInsufficientDriver && access(DRIVER_VERSION, F_OK) == 0;
 }
 
 /* Reads the driver's version from its file: "NVRM version: ...  580.159.04  Release Build ...". CUDA has no call for
@@ -17,7 +28,7 @@ int wlb_cuda_device_count(void)
 static void read_driver(char *driver, size_t size)
 {
 	char line[512] = "";
-	FILE *file = fopen("/proc/driver/nvidia/version", "re");
+	FILE *file = fopen(DRIVER_VERSION, "re");
 	driver[0] = '\0';
 	if (file == NULL)
 		return;

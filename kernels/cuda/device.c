@@ -78,12 +78,14 @@ static int select_device(int index, struct wlb_error *error)
 {
 	int count = 0;
 	cudaError_t status = cudaGetDeviceCount(&count);
+	wlb_cuda_note_error(status);
 	if (status != cudaSuccess)
 		return wlb_fail(error, "device cuda:%d: CUDA finds no GPU: %s; check nvidia-smi, or use the CPU device",
 		                index, cudaGetErrorString(status));
 	if (index < 0 || index >= count)
 		return wlb_fail(error, "device cuda:%d: this node has %d GPUs, numbered from 0", index, count);
 	status = cudaSetDevice(index);
+	wlb_cuda_note_error(status);
 	if (status != cudaSuccess)
 		return wlb_fail(error, "device cuda:%d: cannot use it: %s", index, cudaGetErrorString(status));
 	return 0;
@@ -108,11 +110,13 @@ static int start(struct wlb_cuda *cuda, int index, struct wlb_error *error)
 	cudaError_t status = cudaDeviceGetPCIBusId(device->hardware, (int)sizeof(device->hardware), index);
 	if (status == cudaSuccess)
 		status = cudaGetDeviceProperties(&properties, index);
+	wlb_cuda_note_error(status);
 	if (status != cudaSuccess)
 		return wlb_fail(error, "device cuda:%d: cannot read its properties: %s", index, cudaGetErrorString(status));
 	cuda->capability = 10 * properties.major + properties.minor;
 	cuda->processors = properties.multiProcessorCount;
 	status = cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking);
+	wlb_cuda_note_error(status);
 	if (status != cudaSuccess)
 		return wlb_fail(error, "device cuda:%d: cannot create a stream: %s", index, cudaGetErrorString(status));
 	cuda->linear = wlb_cuda_linear_open(device, cuda->stream, error);

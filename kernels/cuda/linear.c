@@ -110,6 +110,8 @@ static void multiply(const struct call *call)
 	cublasStatus_t status = linear->cublas.cublasLtMatmul(
 		linear->plans.handle, &p->operation, &one, call->a, &p->a, call->b, &p->b, &beta, call->c, &p->c,
 		call->d, &p->d, &p->algorithm, linear->workspace, p->workspace_bytes, linear->stream);
+	if (status == CUBLAS_STATUS_ALLOC_FAILED)
+		wlb_cuda_note_error(cudaErrorMemoryAllocation);
 	if (status != CUBLAS_STATUS_SUCCESS)
 		fail(call, linear->cublas.cublasLtGetStatusName(status));
 }

@@ -22,6 +22,7 @@ int wlb_cuda_check(struct wlb_device *device, cudaError_t status, const char *op
 {
 	if (status == cudaSuccess)
 		return 1;
+	wlb_cuda_note_error(status);
 	wlb_cuda_fail(device, "%s: %s (%s)", operation, cudaGetErrorString(status), cudaGetErrorName(status));
 	return 0;
 }
@@ -75,6 +76,7 @@ void *wlb_cuda_take(struct wlb_device *device, size_t bytes, struct wlb_error *e
 		return block->memory;
 	}
 	free(block);
+	wlb_cuda_note_error(status);
 	cudaGetLastError(); /* it would be reported once more by the next launch */
 	if (status == cudaErrorMemoryAllocation)
 		fail_for_memory(device, bytes, error);
@@ -106,6 +108,7 @@ void *wlb_cuda_alloc(struct wlb_device *device, size_t bytes, struct wlb_error *
 	cudaError_t status = cudaMemsetAsync(memory, 0, bytes, wlb_cuda_of(device)->stream);
 	if (status == cudaSuccess)
 		return memory;
+	wlb_cuda_note_error(status);
 	wlb_fail(error, "cannot clear %zu bytes on %s: %s", bytes, device->name, cudaGetErrorString(status));
 	wlb_cuda_give(device, memory);
 	return NULL;

@@ -67,6 +67,8 @@ const char *cudaGetErrorName(cudaError_t error)
 		return "cudaErrorInvalidMemcpyDirection";
 	case cudaErrorInsufficientDriver:
 		return "cudaErrorInsufficientDriver";
+	case cudaErrorDevicesUnavailable:
+		return "cudaErrorDevicesUnavailable";
 	case cudaErrorInvalidDevice:
 		return "cudaErrorInvalidDevice";
 	case cudaErrorInvalidResourceHandle:
@@ -92,6 +94,8 @@ const char *cudaGetErrorString(cudaError_t error)
 		return "invalid copy direction for memcpy";
 	case cudaErrorInsufficientDriver:
 		return "CUDA driver version is insufficient for CUDA runtime version";
+	case cudaErrorDevicesUnavailable:
+		return "CUDA-capable device(s) is/are busy or unavailable";
 	case cudaErrorInvalidDevice:
 		return "invalid device ordinal";
 	case cudaErrorInvalidResourceHandle:
@@ -109,13 +113,14 @@ static int device_count()
 	return given != nullptr ? atoi(given) : 1;
 }
 
-/* With CUDA_HOST_DRIVER=none there is no driver, which the runtime library reports as one that is too old. */
+/* With CUDA_HOST_DRIVER=none there is no driver, which the runtime library reports as one that is too old; with old
+ * there is one that is. */
 cudaError_t cudaGetDeviceCount(int *count)
 {
 	const char *driver = getenv("CUDA_HOST_DRIVER");
-	const bool is_absent = driver != nullptr && strcmp(driver, "none") == 0;
-	*count = is_absent ? 0 : device_count();
-	return cuda_host::result(is_absent ? cudaErrorInsufficientDriver : cudaSuccess);
+	const bool is_missing = driver != nullptr && (strcmp(driver, "none") == 0 || strcmp(driver, "old") == 0);
+	*count = is_missing ? 0 : device_count();
+	return cuda_host::result(is_missing ? cudaErrorInsufficientDriver : cudaSuccess);
 }
 
 cudaError_t cudaDriverGetVersion(int *version)
@@ -166,7 +171,19 @@ cudaError_t cudaDeviceGetPCIBusId(char *address, int length, int device)
 	return cudaSuccess;
 }
 
+static bool is_named(const char *variable, int device)
+{
+	const char *given = getenv(variable);
+	return given != nullptr && atoi(given) == device;
+}
+
+/* Another process holds the GPU whose number is CUDA_HOST_HELD_GPU for itself alone; CUDA_HOST_HUNG_GPU does not
+ * answer. */
 cudaError_t cudaSetDevice(int device)
 {
-	return cuda_host::result(device >= 0 && device < device_count() ? cudaSuccess : cudaErrorInvalidDevice);
+	if (device < 0 || device >= device_count())
+		return cuda_host::result(cudaErrorInvalidDevice);
+	while (is_named("CUDA_HOST_HUNG_GPU", device))
+		pause();
+	return cuda_host::result(is_named("CUDA_HOST_HELD_GPU", device) ? cudaErrorDevicesUnavailable : cudaSuccess);
 }

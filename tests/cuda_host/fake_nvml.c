@@ -1,10 +1,12 @@
-/* A libnvidia-ml.so.1 of two GPUs, or the first alone where NVML_GPUS is 1, with 18 links of NVLink each, of which
- * NVML_FAULT says what is wrong with the second: ecc, pending, failed, heat, power, link, lost, fabric_status,
- * fabric_bandwidth, fabric_route, reset; of both: links, as of cards without a bridge, fabric_progress, no_fabric,
- * fabric_version; or "xid N": it has this Xid error 0.15 s after NVML was asked to tell of such errors. */
+/* A libnvidia-ml.so.1 of two GPUs, or the first alone where NVML_GPUS is 1, and not that whose number is NVML_HIDDEN,
+ * with 18 links of NVLink each, of which NVML_FAULT says what is wrong with the second: ecc, pending, failed, heat,
+ * power, link, lost, fabric_status, fabric_bandwidth, fabric_route, reset; of both: links, as of cards without a
+ * bridge, fabric_progress, no_fabric, fabric_version; of the driver: hang, it does not answer; or "xid N": it has this
+ * Xid error 0.15 s after NVML was asked to tell of such errors. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/seconds.h"
 
@@ -30,6 +32,8 @@ static int of_both(const char *fault)
 int nvmlInit_v2(void);
 int nvmlInit_v2(void)
 {
+	while (of_both("hang"))
+		pause();
 	return 0;
 }
 
@@ -49,8 +53,9 @@ int nvmlDeviceGetCount_v2(unsigned *count)
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, struct gpu **gpu);
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, struct gpu **gpu)
 {
+	const char *hidden = getenv("NVML_HIDDEN");
 	*gpu = &gpus[index];
-	return 0;
+	return hidden != NULL && (unsigned)atoi(hidden) == index ? 4 : 0;
 }
 
 int nvmlDeviceGetTotalEccErrors(struct gpu *gpu, int kind, int since, unsigned long long *count);

@@ -5,8 +5,7 @@
 
 enum {
 	/* A driver without a persistent daemon starts all GPUs for the first program that asks. */
-	WLB_CHECK_GPU_ANSWER_S = 60, /* to count the GPUs, and twice for NVML: to begin, and to tell what it saw */
-	WLB_CHECK_OPEN_GPU_S = 60,   /* for a device to be opened */
+	WLB_CHECK_GPU_ANSWER_S = 60, /* where --answer-seconds is not given */
 	WLB_CHECK_OPEN_CPU_S = 10,
 	WLB_CHECK_LATE = 4,           /* how many times as long as on a healthy node the work may take */
 	WLB_CHECK_MEASUREMENTS = 3,   /* of speed, at most */
@@ -19,7 +18,7 @@ enum {
  * device that hangs ends there.
  */
 enum {
-	WLB_CHECK_NODE_MOST_S = 3 * WLB_CHECK_GPU_ANSWER_S + (2 + WLB_CHECK_MEASUREMENTS) * WLB_CHECK_OPEN_GPU_S +
+	WLB_CHECK_NODE_MOST_S = (3 + 2 + WLB_CHECK_MEASUREMENTS) * WLB_CHECK_GPU_ANSWER_S +
 	                        WLB_CHECK_LATE * (2 + 4 + 2 * WLB_CHECK_MEASUREMENTS) + WLB_CHECK_FOLDER_ANSWER_S + 4 +
 	                        2
 };

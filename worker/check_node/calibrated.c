@@ -1,10 +1,12 @@
 #include "worker/check_node/calibrated.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "planner/machine_choose.h"
 #include "worker/calibrate/elementwise.h"
+#include "worker/launch/options.h"
 
 /* The product takes about this long at most: much longer than reading a clock, and short beside the time slices that
  * the kernel gives to others. */
@@ -36,9 +38,16 @@ static int take(const struct wlb_machine *machine, const struct wlb_check_option
                 struct wlb_calibrated *calibrated, struct wlb_error *why)
 {
 	size_t bytes = wlb_dtype_bytes((enum wlb_dtype)options->dtype);
+	/* On CPUs the processors that compute also move messages, which wlb calibrate writes into the file. */
+	bool of_cpus = machine->blocking_messages != 0;
 	if (machine->gemm.depth_count < 2) {
 		wlb_fail(why, "no calibration: measure such a node by wlb calibrate, and name the file by --machine, "
 		              "WLB_MACHINE or machine = of wlb.conf");
+		return 1;
+	}
+	if (of_cpus != (options->device == WLB_DEVICE_CPU)) {
+		wlb_fail(why, "machine %s was measured on %s; name one that was measured on %s by --machine",
+		         machine->name, of_cpus ? "CPUs" : "GPUs", of_cpus ? "GPUs" : "CPUs");
 		return 1;
 	}
 	if (wlb_machine_element_bytes(machine) != (double)bytes) {

@@ -1,7 +1,9 @@
 #include "worker/check_node/check_node.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "worker/check_node/calibrated.h"
 #include "worker/check_node/disk.h"
@@ -83,7 +85,7 @@ static int find_devices(const struct wlb_check_options *options, struct wlb_plac
 	int gpus = wlb_check_gpus(options, report, error);
 	if (gpus <= 0)
 		return gpus;
-	return wlb_places_of_gpus(gpus, devices, error);
+	return wlb_places_of_gpus(gpus, options->answer_s, devices, error);
 }
 
 static int check_places(const struct wlb_check_options *options, const struct wlb_places *devices,
@@ -99,6 +101,15 @@ static int check_places(const struct wlb_check_options *options, const struct wl
 	return rc;
 }
 
+/* The kernel's log may say why CUDA finds no GPU, such as that all of them have fallen off the bus. Where it cannot be
+ * read, the error that CUDA finds none is the one that is told. */
+static void check_log_alone(struct wlb_check_report *report)
+{
+	const struct wlb_watched_xids none = {0};
+	struct wlb_error ignored;
+	wlb_check_xids(&none, report, &ignored);
+}
+
 /* GPUs are watched while they work, and their state is asked for when they have worked. */
 static int check_devices(const struct wlb_check_options *options, struct wlb_check_report *report,
                          struct wlb_error *error)
@@ -106,9 +117,11 @@ static int check_devices(const struct wlb_check_options *options, struct wlb_che
 	struct wlb_places devices = {0};
 	struct wlb_gpu_watch watch = {0};
 	int rc = find_devices(options, &devices, report, error);
+	if (rc < 0 && options->device == WLB_DEVICE_CUDA)
+		check_log_alone(report);
 	int is_watched = rc == 0 && !report->hangs && options->device == WLB_DEVICE_CUDA;
 	if (is_watched)
-		rc = wlb_gpu_watch_start(&watch, options->nvlinks, error);
+		rc = wlb_gpu_watch_start(&watch, options, error);
 	if (rc == 0 && !report->hangs && devices.count > 0)
 		rc = check_places(options, &devices, report, error);
 	if (rc == 0 && !report->hangs && is_watched)
@@ -131,20 +144,40 @@ static int check_all(const struct wlb_check_options *options, struct wlb_check_r
 	return rc;
 }
 
+/* Returns WLB_EXIT_DONE where all of standard output was written, else WLB_EXIT_USAGE: that a disk is full to which it
+ * goes does not make the node unhealthy. */
+static int end_output(struct wlb_error *error)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return WLB_EXIT_DONE;
+	wlb_fail(error, "standard output could not be written: %s; nothing failed: write it where there is space",
+	         strerror(errno));
+	return WLB_EXIT_USAGE;
+}
+
+/* Where the report is not stored it says so itself: standard error has the first reason alone. */
+static void send_report(struct wlb_check_report *report)
+{
+	struct wlb_error why;
+	if (wlb_check_report_send(report, &why) < 0)
+		wlb_report_add(report, "report", WLB_CHECK_NOT_CHECKED, "the coordinator has not stored it: %.250s",
+		               why.message);
+}
+
 /* Prints the report; the first reason becomes the error, which the caller prints on standard error. */
-static int print_report(const struct wlb_check_options *options, const struct wlb_check_report *report,
+static int print_report(const struct wlb_check_options *options, struct wlb_check_report *report,
                         struct wlb_error *error)
 {
 	char reason[WLB_REASON_BYTES];
+	if (options->report)
+		send_report(report);
 	if (options->json && wlb_report_print_json(report, stdout, error) < 0)
 		return WLB_EXIT_USAGE;
 	if (!options->json)
 		wlb_report_print(report, stdout);
-	fflush(stdout);
-	if (options->report)
-		wlb_check_report_send(report);
+	int code = end_output(error);
 	if (!wlb_report_reason(report, reason))
-		return WLB_EXIT_DONE;
+		return code;
 	wlb_fail(error, "%s", reason);
 	return WLB_EXIT_FAILED;
 }
@@ -168,8 +201,10 @@ static int check_node(void *values, struct wlb_error *error)
 	struct wlb_check_options *options = values;
 	if (wlb_check_options_complete(options, error) < 0)
 		return WLB_EXIT_USAGE;
-	if (options->serve != NULL)
-		return wlb_link_serve(options, error);
+	if (options->serve != NULL) {
+		int code = wlb_link_serve(options, error);
+		return code == WLB_EXIT_DONE ? end_output(error) : code;
+	}
 	int suspected = options->if_suspected ? wlb_check_suspected(error) : 1;
 	if (suspected < 0)
 		return WLB_EXIT_USAGE;
@@ -177,7 +212,7 @@ static int check_node(void *values, struct wlb_error *error)
 		return check(options, error);
 	puts(options->json ? "{\"suspected\": false}"
 	                   : "the coordinator does not suspect this node: nothing is checked");
-	return WLB_EXIT_DONE;
+	return end_output(error);
 }
 
 const struct wlb_command wlb_command_check_node = {

@@ -13,7 +13,7 @@
 #include "common/seconds.h"
 
 /* Exit codes of a child. */
-enum { DONE = 0, REFUSED = 3 };
+enum { DONE = 0, REFUSED = 3, IN_USE = 4 };
 
 /* How long a killed child is waited for: one that hangs in the kernel cannot end. */
 static const double KILLED_S = 0.2;
@@ -42,7 +42,8 @@ static void work_and_exit(struct wlb_children *children, int index, wlb_child_wo
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	leave_files();
 	void *result = results_of(children) + (size_t)index * children->result_bytes;
-	_exit(work(index, context, result, &children->list[index].error) == 0 ? DONE : REFUSED);
+	int rc = work(index, context, result, &children->list[index].error);
+	_exit(rc == 0 ? DONE : rc > 0 ? IN_USE : REFUSED);
 }
 
 static void set_end(struct wlb_child *child, int status)
@@ -56,6 +57,8 @@ static void set_end(struct wlb_child *child, int status)
 		child->end = WLB_CHILD_DONE;
 	else if (WIFEXITED(status) && WEXITSTATUS(status) == REFUSED)
 		child->end = WLB_CHILD_REFUSED;
+	else if (WIFEXITED(status) && WEXITSTATUS(status) == IN_USE)
+		child->end = WLB_CHILD_IN_USE;
 }
 
 int wlb_children_left(struct wlb_children *children)
@@ -162,7 +165,7 @@ void wlb_child_describe(const struct wlb_children *children, int index, char *te
 	const struct wlb_child *child = &children->list[index];
 	if (child->end == WLB_CHILD_LATE)
 		snprintf(text, size, "no answer within %.1f s", children->limit_s);
-	else if (child->end == WLB_CHILD_REFUSED)
+	else if (child->end == WLB_CHILD_REFUSED || child->end == WLB_CHILD_IN_USE)
 		snprintf(text, size, "%.300s", child->error.message);
 	else if (WIFSIGNALED(child->status))
 		snprintf(text, size, "the process ended by signal %d (%s)", WTERMSIG(child->status),

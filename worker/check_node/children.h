@@ -12,6 +12,7 @@ enum wlb_child_end {
 	WLB_CHILD_RUNNING,
 	WLB_CHILD_DONE,    /* its result is complete */
 	WLB_CHILD_REFUSED, /* its work returned -1 with an error */
+	WLB_CHILD_IN_USE,  /* its work returned 1 with an error */
 	WLB_CHILD_BROKEN,  /* a signal ended it, or it left with another exit code */
 	WLB_CHILD_LATE, /* the deadline has passed; it was killed, which the kernel may not do before its call ends */
 };
@@ -32,7 +33,8 @@ struct wlb_children {
 };
 
 /* The work of a child, in its own process: it sets *result, which is zeroed and shared with the parent. Standard
- * input, output and error are /dev/null. Returns -1 with the reason where it could not be done. */
+ * input, output and error are /dev/null. Returns -1 with the reason where it could not be done; 1 with the reason
+ * where that is for other processes which use the device. */
 typedef int wlb_child_work(int index, const void *context, void *result, struct wlb_error *error);
 
 /* Runs the work of `count` children at once and waits for their ends, limit_s at most; then it kills those that are

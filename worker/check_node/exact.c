@@ -123,7 +123,7 @@ static int check_place(int index, const void *context, void *result, struct wlb_
 	struct wlb_device *device = wlb_place_open(&work->places->list[index], work->dtype, error);
 	int rc = device != NULL ? check_device(device, work, result, error) : -1;
 	wlb_device_close(device);
-	return rc;
+	return wlb_place_end(&work->places->list[index], rc);
 }
 
 static void judge(const struct wlb_children *children, const struct wlb_places *places, struct wlb_check_report *report)
@@ -141,6 +141,8 @@ static void judge(const struct wlb_children *children, const struct wlb_places *
 			name = places->list[i].name;
 		}
 	}
+	if (first == NULL && wlb_place_children_in_use(children, places, "products", report))
+		return;
 	struct wlb_finding *finding =
 		first == NULL ? wlb_report_add(report, "products", WLB_CHECK_OK,
 	                                       "%lld products and %lld operations on vectors of %s are exact",

@@ -93,7 +93,7 @@ static int is_bad(unsigned health, int shift)
 
 /* Writes what is wrong with the GPU's place among the switches of NVLink; "" where it is at none, or nothing is. A GPU
  * that is alone on its node may not be registered, as in a virtual machine with one GPU of eight. */
-static void judge_fabric(const struct wlb_nvml *nvml, const struct wlb_nvml_fabric *fabric, unsigned gpus, char *fault,
+static void judge_fabric(const struct wlb_nvml *nvml, const struct wlb_nvml_fabric *fabric, int gpus, char *fault,
                          size_t size)
 {
 	*fault = '\0';
@@ -146,6 +146,12 @@ static void judge_links(const struct state *state, int most, int expected, char 
 		snprintf(fault, size, "%d links of NVLink are active, of another GPU %d", state->active, most);
 }
 
+/* NVML counts the GPUs that this process may not use, and refuses to show them. */
+static int is_hidden(const struct state *state)
+{
+	return state->refused == WLB_NVML_NO_PERMISSION;
+}
+
 static void add_fault(struct wlb_gpu_states *states, unsigned gpu, const char *fault)
 {
 	if (*fault != '\0' && states->faulty++ == 0)
@@ -156,16 +162,21 @@ void wlb_gpu_states_read(const struct wlb_nvml *nvml, unsigned count, int nvlink
 {
 	struct state list[WLB_NVML_GPUS_MOST];
 	char fault[128];
-	*states = (struct wlb_gpu_states){.gpus = (int)count};
+	*states = (struct wlb_gpu_states){0};
 	for (unsigned gpu = 0; gpu < count; gpu++) {
 		list[gpu].refused = read_state(nvml, gpu, &list[gpu]);
+		if (is_hidden(&list[gpu]))
+			continue;
+		states->gpus++;
 		states->links = list[gpu].links > states->links ? list[gpu].links : states->links;
 		states->active = list[gpu].active > states->active ? list[gpu].active : states->active;
 	}
 	for (unsigned gpu = 0; gpu < count; gpu++) {
+		if (is_hidden(&list[gpu]))
+			continue;
 		judge_chip(&list[gpu], fault, sizeof(fault));
 		if (*fault == '\0')
-			judge_fabric(nvml, &list[gpu].fabric, count, fault, sizeof(fault));
+			judge_fabric(nvml, &list[gpu].fabric, states->gpus, fault, sizeof(fault));
 		if (*fault == '\0')
 			judge_links(&list[gpu], states->active, nvlinks, fault, sizeof(fault));
 		add_fault(states, gpu, list[gpu].refused ? nvml->nvmlErrorString(list[gpu].refused) : fault);

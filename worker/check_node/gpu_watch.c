@@ -4,7 +4,6 @@
 #include <time.h>
 
 #include "common/seconds.h"
-#include "worker/check_node/bounds.h"
 #include "worker/check_node/gpu_state.h"
 #include "worker/check_node/nvml.h"
 #include "worker/check_node/place_children.h"
@@ -45,6 +44,7 @@ static int open_nvml(struct wlb_nvml *nvml, int *loaded, unsigned *count, struct
 static int watch_gpus(int index, const void *context, void *memory, struct wlb_error *error)
 {
 	struct shared *shared = memory;
+	const struct wlb_check_options *options = context;
 	struct wlb_xid_events events;
 	struct wlb_nvml nvml;
 	unsigned count = 0;
@@ -56,7 +56,7 @@ static int watch_gpus(int index, const void *context, void *memory, struct wlb_e
 	atomic_store(&shared->stage, WATCHES);
 	while (atomic_load(&shared->stage) != ASKS)
 		pause_briefly();
-	wlb_gpu_states_read(&nvml, count, *(const int *)context, &shared->states);
+	wlb_gpu_states_read(&nvml, count, options->nvlinks, &shared->states);
 	wlb_xid_events_take(&events, &nvml, &shared->xids.list);
 	return 0;
 }
@@ -71,11 +71,12 @@ static int is_starting(struct wlb_gpu_watch *watch)
 	return atomic_load(&shared_of(watch)->stage) == STARTS && wlb_children_left(&watch->children) > 0;
 }
 
-int wlb_gpu_watch_start(struct wlb_gpu_watch *watch, int nvlinks, struct wlb_error *error)
+int wlb_gpu_watch_start(struct wlb_gpu_watch *watch, const struct wlb_check_options *options, struct wlb_error *error)
 {
-	if (wlb_children_start(&watch->children, 1, sizeof(struct shared), watch_gpus, &nvlinks, error) < 0)
+	watch->answer_s = options->answer_s;
+	if (wlb_children_start(&watch->children, 1, sizeof(struct shared), watch_gpus, options, error) < 0)
 		return -1;
-	for (double until_s = wlb_now_s() + WLB_CHECK_GPU_ANSWER_S; is_starting(watch) && wlb_now_s() < until_s;)
+	for (double until_s = wlb_now_s() + watch->answer_s; is_starting(watch) && wlb_now_s() < until_s;)
 		pause_briefly();
 	return 0;
 }
@@ -93,15 +94,17 @@ static void report_states(const struct wlb_children *children, const struct shar
 	} else if (states->faulty > 0) {
 		wlb_report_add(report, "nvml", WLB_CHECK_FAILED, "%s%s", states->fault,
 		               wlb_others_text(states->faulty).text);
+	} else if (states->gpus == 0) {
+		wlb_report_add(report, "nvml", WLB_CHECK_NOT_CHECKED, "NVML shows no GPU to this process");
 	} else if (states->links > 0 && states->active == 0) {
 		wlb_report_add(
 			report, "nvml", WLB_CHECK_OK,
-			"%d GPU%s: memory and clocks are well, as far as they tell; none of their %d links of NVLink "
-			"is active",
+			"%d GPU%s: memory and clocks: no fault reported by the driver; none of their %d links of "
+			"NVLink is active",
 			states->gpus, states->gpus == 1 ? "" : "s", states->links);
 	} else {
 		wlb_report_add(report, "nvml", WLB_CHECK_OK,
-		               "%d GPU%s: memory, clocks and NVLink are well, as far as they tell", states->gpus,
+		               "%d GPU%s: memory, clocks and NVLink: no fault reported by the driver", states->gpus,
 		               states->gpus == 1 ? "" : "s");
 	}
 }
@@ -109,10 +112,10 @@ static void report_states(const struct wlb_children *children, const struct shar
 const struct wlb_watched_xids *wlb_gpu_watch_end(struct wlb_gpu_watch *watch, struct wlb_check_report *report)
 {
 	struct shared *shared = shared_of(watch);
-	double limit_s = is_starting(watch) ? 0.0 : WLB_CHECK_GPU_ANSWER_S; /* it has had that time already */
+	double limit_s = is_starting(watch) ? 0.0 : watch->answer_s; /* it has had that time already */
 	atomic_store(&shared->stage, ASKS);
 	wlb_children_finish(&watch->children, limit_s);
-	watch->children.limit_s = WLB_CHECK_GPU_ANSWER_S;
+	watch->children.limit_s = watch->answer_s;
 	report_states(&watch->children, shared, report);
 	return &shared->xids;
 }

@@ -1,11 +1,10 @@
 #include "worker/check_node/gpus.h"
 
 #include "kernels/ops.h"
-#include "worker/check_node/bounds.h"
 #include "worker/check_node/children.h"
 
 struct result {
-	int count;
+	int count, is_unusable;
 	struct wlb_gpu first;
 };
 
@@ -14,6 +13,7 @@ static int count_gpus(int index, const void *context, void *memory, struct wlb_e
 	struct result *result = memory;
 	(void)index, (void)context;
 	result->count = wlb_cuda_device_count();
+	result->is_unusable = wlb_cuda_is_unusable();
 	return wlb_cuda_describe(0, &result->first, error);
 }
 
@@ -22,8 +22,11 @@ static int judge(const struct wlb_children *children, const struct wlb_check_opt
 {
 	const struct result *result = wlb_child_result(children, 0);
 	char text[WLB_FINDING_BYTES];
-	if (children->list[0].end == WLB_CHILD_REFUSED && options->gpus == 0)
+	int is_refused = children->list[0].end == WLB_CHILD_REFUSED;
+	if (is_refused && (options->gpus == 0 || result->is_unusable)) {
+		wlb_report_add(report, "gpus", WLB_CHECK_NOT_CHECKED, "%.300s", children->list[0].error.message);
 		return wlb_fail(error, "--device cuda: %s", children->list[0].error.message);
+	}
 	if (children->list[0].end != WLB_CHILD_DONE) {
 		wlb_child_describe(children, 0, text, sizeof(text));
 		wlb_report_add(report, "gpus", WLB_CHECK_FAILED, "%s", text);
@@ -41,8 +44,7 @@ static int judge(const struct wlb_children *children, const struct wlb_check_opt
 int wlb_check_gpus(const struct wlb_check_options *options, struct wlb_check_report *report, struct wlb_error *error)
 {
 	struct wlb_children children = {0};
-	int count =
-		wlb_children_run(&children, 1, sizeof(struct result), count_gpus, NULL, WLB_CHECK_GPU_ANSWER_S, error);
+	int count = wlb_children_run(&children, 1, sizeof(struct result), count_gpus, NULL, options->answer_s, error);
 	if (count == 0)
 		count = judge(&children, options, report, error);
 	wlb_children_free(&children);

@@ -8,8 +8,8 @@
 
 static const struct wlb_option rows[] = {
 	{WLB_OPTION(TEXT, "only", FIELD(only), "LIST",
-                    "only these checks, separated by commas: products, speed, memory, disk, links (default: all; links "
-                    "where --peer is given)"),
+                    "only these checks, separated by commas: products, speed, memory, disk, links; with --device cuda "
+                    "the first three include gpus, nvml and xid (default: all; links where --peer is given)"),
          .choices = "products|speed|memory|disk|links", .open = true},
 	{WLB_OPTION(REAL, "seconds", FIELD(seconds), "X", "about how long products, speed and memory take together"),
          .min = 0.1, .max = 3600, .initial = "5"},
@@ -18,15 +18,21 @@ static const struct wlb_option rows[] = {
                     "send what was found to the coordinator, which takes it from root and SlurmUser: runs then avoid a "
                     "node that failed")},
 	{WLB_OPTION(FLAG, "if-suspected", FIELD(if_suspected), NULL,
-                    "check nothing unless the coordinator suspects this node, which a run lost or left out, or which "
-                    "failed a check; with --report until products are exact and what failed is ok")},
+                    "exit at once unless the coordinator lists this node as suspected: a run lost it or left it out, "
+                    "or it failed a check; the suspicion ends when a --report has exact products and passes every "
+                    "check that had failed")},
 	{WLB_OPTION(CHOICE, "device", FIELD(device), NULL, "whose products, speed and memory are checked"),
          .choices = "cpu|cuda", .initial = "cpu"},
 	{WLB_OPTION(CHOICE, "dtype", FIELD(dtype), NULL,
                     "element type, as in training; auto: bfloat16 on a GPU, float32 on a CPU"),
          .choices = "float32|float64|bfloat16|auto", .initial = "auto"},
-	{WLB_OPTION(INT, "gpus", FIELD(gpus), "N", "with --device cuda: fewer GPUs fail; 0: one at least"), .max = 1024,
-         .initial = "0"},
+	{WLB_OPTION(INT, "gpus", FIELD(gpus), "N",
+                    "with --device cuda: fewer GPUs fail; 0: any number; none at all: exit code 2"),
+         .max = 1024, .initial = "0"},
+	{WLB_OPTION(REAL, "answer-seconds", FIELD(answer_s), "X",
+                    "with --device cuda: how long counting the GPUs, opening one, and an answer of NVML may take each; "
+                    "what takes longer fails"),
+         .min = 1, .max = 600, .initial = "60"},
 	{WLB_OPTION(INT, "nvlinks", FIELD(nvlinks), "N",
                     "with --device cuda: a GPU with fewer active links of NVLink fails; 0: one with fewer than another "
                     "GPU of the node"),

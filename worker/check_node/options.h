@@ -25,6 +25,7 @@ struct wlb_check_options {
 	struct wlb_option_list dirs, peers;
 	int device;                   /* enum wlb_device_kind */
 	int dtype;                    /* enum wlb_dtype; WLB_DTYPE_AUTO until it is chosen */
+	double answer_s;              /* that a GPU may take to be counted, to be opened, and to answer NVML */
 	int gpus;                     /* that the node must have; 0: any number */
 	int nvlinks;                  /* of a GPU that must be active; 0: as many as of the GPU that has most */
 	int threads;                  /* of a rank in the calibration; 0: the CPUs divided by the machine's ranks */

@@ -25,11 +25,12 @@ struct work {
 	const struct wlb_places *places;
 	enum wlb_dtype dtype;
 	uint64_t seed;
-	int64_t blocks; /* of a place */
+	int64_t blocks; /* of a place, at most */
 	double limit_s;
 };
 
 struct result {
+	int64_t blocks; /* of this place */
 	int64_t passes; /* over all of the memory that were right */
 	int wrong;
 	char what[160];
@@ -92,48 +93,76 @@ static int repeat(struct wlb_device *device, const struct work *work, char *memo
 	return 0;
 }
 
-static int check_place(int index, const void *context, void *result, struct wlb_error *error)
+static int check_device(struct wlb_device *device, const struct work *work, struct result *result,
+                        struct wlb_error *error)
 {
-	const struct work *work = context;
-	struct wlb_device *device = wlb_place_open(&work->places->list[index], work->dtype, error);
-	if (device == NULL)
-		return -1;
 	uint64_t *blocks = malloc((size_t)2 * BLOCK_BYTES);
 	char *memory = device->ops->alloc(device, (size_t)work->blocks * BLOCK_BYTES, error);
 	int rc = memory != NULL ? 0 : -1;
+	result->blocks = work->blocks;
 	if (blocks == NULL)
 		rc = wlb_fail(error, "out of memory for patterns");
 	if (rc == 0)
 		rc = repeat(device, work, memory, blocks, result, error);
 	device->ops->release(device, memory);
 	free(blocks);
-	wlb_device_close(device);
 	return rc;
+}
+
+/* Limits the blocks to a part of what is free of the GPU, which its own process alone can ask. Returns 1 with the
+ * reason where that has no block. */
+static int limit_blocks(struct work *work, struct wlb_error *error)
+{
+	int64_t free_bytes = wlb_cuda_free_bytes();
+	double fitting = FREE_PART * (double)free_bytes / BLOCK_BYTES;
+	if (free_bytes < 0 || fitting >= (double)work->blocks)
+		return 0;
+	work->blocks = (int64_t)fitting;
+	if (work->blocks > 0)
+		return 0;
+	wlb_fail(error, "%.1f MiB are free, of which an eighth has to have a MiB", (double)free_bytes / BLOCK_BYTES);
+	return 1;
+}
+
+static int check_place(int index, const void *context, void *result, struct wlb_error *error)
+{
+	struct work work = *(const struct work *)context;
+	const struct wlb_check_place *place = &work.places->list[index];
+	struct wlb_device *device = wlb_place_open(place, work.dtype, error);
+	int rc = device != NULL ? 0 : -1;
+	if (rc == 0 && place->gpu >= 0)
+		rc = limit_blocks(&work, error);
+	if (rc == 0)
+		rc = check_device(device, &work, result, error);
+	wlb_device_close(device);
+	return wlb_place_end(place, rc);
 }
 
 static void judge(const struct wlb_children *children, const struct work *work, struct wlb_check_report *report)
 {
 	const struct wlb_places *places = work->places;
-	int64_t least_passes = INT64_MAX;
+	int64_t least_passes = INT64_MAX, blocks = 0;
 	int wrong = 0, first = 0;
 	for (int i = 0; i < children->count; i++) {
 		const struct result *result = wlb_child_result(children, i);
+		blocks += result->blocks;
 		least_passes = result->passes < least_passes ? result->passes : least_passes;
 		if (result->wrong && wrong++ == 0)
 			first = i;
 	}
+	if (wrong == 0 && wlb_place_children_in_use(children, places, "memory", report))
+		return;
 	const struct result *result = wlb_child_result(children, first);
 	struct wlb_finding *finding =
 		wrong == 0 ? wlb_report_add(report, "memory", WLB_CHECK_OK,
-	                                    "%lld MiB of %s, written and read %lld times at least",
-	                                    (long long)(work->blocks * places->count), wlb_places_text(places).text,
-	                                    (long long)least_passes)
+	                                    "%lld MiB of %s, written and read %lld times at least", (long long)blocks,
+	                                    wlb_places_text(places).text, (long long)least_passes)
 			   : wlb_report_add(report, "memory", WLB_CHECK_FAILED, "%s: %s%s", places->list[first].name,
 	                                    result->what, wlb_others_text(wrong).text);
 	wlb_finding_limit(finding, "no bit differs");
 }
 
-/* Returns the blocks of a place; below 1 where there is too little free memory. */
+/* Returns the blocks of a place; below 1 where there is too little free memory of the host. */
 static int64_t blocks_of(const struct wlb_check_options *options, const struct wlb_places *places)
 {
 	if (places->list[0].gpu >= 0)

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "worker/check_node/bounds.h"
+
 static int read_mask(cpu_set_t *mask, struct wlb_error *error)
 {
 	if (sched_getaffinity(0, sizeof(*mask), mask) == 0)
@@ -43,6 +45,7 @@ int wlb_places_of_cpus(int threads, struct wlb_places *places, struct wlb_error 
 	*places = (struct wlb_places){0};
 	if (read_mask(&mask, error) < 0 || allocate(places, CPU_COUNT(&mask), error) < 0)
 		return -1;
+	places->open_s = WLB_CHECK_OPEN_CPU_S;
 	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
 		if (!CPU_ISSET(cpu, &mask))
 			continue;
@@ -55,11 +58,12 @@ int wlb_places_of_cpus(int threads, struct wlb_places *places, struct wlb_error 
 	return 0;
 }
 
-int wlb_places_of_gpus(int count, struct wlb_places *places, struct wlb_error *error)
+int wlb_places_of_gpus(int count, double open_s, struct wlb_places *places, struct wlb_error *error)
 {
 	if (allocate(places, count, error) < 0)
 		return -1;
 	places->count = count;
+	places->open_s = open_s;
 	for (int gpu = 0; gpu < count; gpu++) {
 		places->list[gpu].gpu = gpu;
 		snprintf(places->list[gpu].name, sizeof(places->list[gpu].name), "gpu %d", gpu);
@@ -86,4 +90,9 @@ struct wlb_device *wlb_place_open(const struct wlb_check_place *place, enum wlb_
 		return wlb_device_open_cpu(dtype, place->cpus, error);
 	wlb_fail(error, "%s: cannot be bound: %s", place->name, strerror(errno));
 	return NULL;
+}
+
+int wlb_place_end(const struct wlb_check_place *place, int rc)
+{
+	return rc < 0 && place->gpu >= 0 && wlb_cuda_is_in_use() ? 1 : rc;
 }

@@ -1,13 +1,14 @@
 #include "worker/check_node/place_children.h"
 
+#include <unistd.h>
+
 #include "worker/check_node/bounds.h"
 
 int wlb_place_children_run(struct wlb_children *children, const struct wlb_places *places, size_t result_bytes,
                            wlb_child_work *work, const void *context, double takes_s, struct wlb_error *error)
 {
-	double open_s = places->list[0].gpu >= 0 ? WLB_CHECK_OPEN_GPU_S : WLB_CHECK_OPEN_CPU_S;
-	return wlb_children_run(children, places->count, result_bytes, work, context, open_s + WLB_CHECK_LATE * takes_s,
-	                        error);
+	return wlb_children_run(children, places->count, result_bytes, work, context,
+	                        places->open_s + WLB_CHECK_LATE * takes_s, error);
 }
 
 int wlb_place_children_judge(const struct wlb_children *children, const struct wlb_places *places, const char *check,
@@ -20,7 +21,7 @@ int wlb_place_children_judge(const struct wlb_children *children, const struct w
 		if (end == WLB_CHILD_REFUSED && places->list[i].gpu < 0)
 			return wlb_fail(error, "%s: %s: %s", check, places->list[i].name,
 			                children->list[i].error.message);
-		if (end != WLB_CHILD_DONE && broken++ == 0)
+		if (end != WLB_CHILD_DONE && end != WLB_CHILD_IN_USE && broken++ == 0)
 			first = i;
 		report->hangs = report->hangs || end == WLB_CHILD_LATE;
 	}
@@ -32,6 +33,22 @@ int wlb_place_children_judge(const struct wlb_children *children, const struct w
 	return 0;
 }
 
+int wlb_place_children_in_use(const struct wlb_children *children, const struct wlb_places *places, const char *check,
+                              struct wlb_check_report *report)
+{
+	char text[WLB_FINDING_BYTES];
+	int in_use = 0, first = 0;
+	for (int i = 0; i < children->count; i++)
+		if (children->list[i].end == WLB_CHILD_IN_USE && in_use++ == 0)
+			first = i;
+	if (in_use == 0)
+		return 0;
+	wlb_child_describe(children, first, text, sizeof(text));
+	wlb_report_add(report, check, WLB_CHECK_NOT_CHECKED, "in use by other processes: %s: %.200s%s",
+	               places->list[first].name, text, wlb_others_text(in_use).text);
+	return 1;
+}
+
 struct wlb_short_text wlb_places_text(const struct wlb_places *places)
 {
 	struct wlb_short_text text;
@@ -39,7 +56,11 @@ struct wlb_short_text wlb_places_text(const struct wlb_places *places)
 	for (int i = 0; i < places->count; i++)
 		cpus += places->list[i].cpus;
 	int count = gpus ? places->count : cpus;
-	snprintf(text.text, sizeof(text.text), "%d %s%s", count, gpus ? "GPU" : "CPU", count > 1 ? "s" : "");
+	long online = gpus ? 0 : sysconf(_SC_NPROCESSORS_ONLN);
+	if (count < online)
+		snprintf(text.text, sizeof(text.text), "%d of %ld CPUs", count, online);
+	else
+		snprintf(text.text, sizeof(text.text), "%d %s%s", count, gpus ? "GPU" : "CPU", count > 1 ? "s" : "");
 	return text;
 }
 

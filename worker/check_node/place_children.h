@@ -11,14 +11,19 @@
 int wlb_place_children_run(struct wlb_children *children, const struct wlb_places *places, size_t result_bytes,
                            wlb_child_work *work, const void *context, double takes_s, struct wlb_error *error);
 
-/* Returns 1 where all children are done. Where one crashed or hangs, or a GPU refused, adds the failure to the report
- * and returns 0; report->hangs where one hangs. Where a CPU's child refused, which is for lack of memory or of a
- * library, returns -1 with its reason.
+/* Returns 1 where all children are done, but those whose GPU other processes use. Where one crashed or hangs, or a GPU
+ * refused, adds the failure to the report and returns 0; report->hangs where one hangs. Where a CPU's child refused,
+ * which is for lack of memory or of a library, returns -1 with its reason.
  */
 int wlb_place_children_judge(const struct wlb_children *children, const struct wlb_places *places, const char *check,
                              struct wlb_check_report *report, struct wlb_error *error);
 
-/* Texts for messages: "2 CPUs"; " (and 3 others)" of `wrong` places, of which the first is named already. */
+/* Returns 1 where other processes use GPUs, and adds to the report that these were not checked; else 0. */
+int wlb_place_children_in_use(const struct wlb_children *children, const struct wlb_places *places, const char *check,
+                              struct wlb_check_report *report);
+
+/* Texts for messages: "2 CPUs", "2 of 8 CPUs" where the node has others that this process may not use; " (and 3
+ * others)" of `wrong` places, of which the first is named already. */
 struct wlb_short_text {
 	char text[48];
 };

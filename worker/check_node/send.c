@@ -6,7 +6,7 @@
 
 enum { SEND_MS = 10000 };
 
-static int send(const struct wlb_check_report *report, struct wlb_error *error)
+int wlb_check_report_send(const struct wlb_check_report *report, struct wlb_error *error)
 {
 	struct wlb_client_config config;
 	if (wlb_client_config_load(&config, error) < 0)
@@ -18,11 +18,4 @@ static int send(const struct wlb_check_report *report, struct wlb_error *error)
 	free(body);
 	free(reply);
 	return rc;
-}
-
-void wlb_check_report_send(const struct wlb_check_report *report)
-{
-	struct wlb_error error;
-	if (send(report, &error) != 0)
-		fprintf(stderr, "wlb check-node: --report: the coordinator has not stored it: %s\n", error.message);
 }

@@ -4,7 +4,8 @@
 
 #include "worker/check_node/report.h"
 
-/* Sends the report to the configured coordinator. Prints why where it was not taken: it says nothing of the node. */
-void wlb_check_report_send(const struct wlb_check_report *report);
+/* Sends the report to the configured coordinator, within 10 s. Returns -1 with the reason where it has not stored it,
+ * which says nothing of the node. */
+int wlb_check_report_send(const struct wlb_check_report *report, struct wlb_error *error);
 
 #endif

@@ -45,7 +45,7 @@ static int measure_place(int index, const void *context, void *result, struct wl
 	struct wlb_device *device = wlb_place_open(&work->places->list[index], work->dtype, error);
 	int rc = device != NULL ? measure(device, work, result, error) : -1;
 	wlb_device_close(device);
-	return rc;
+	return wlb_place_end(&work->places->list[index], rc);
 }
 
 int wlb_speed_measure(const struct wlb_speed_work *work, struct wlb_speed *speeds, struct wlb_check_report *report,
@@ -56,6 +56,9 @@ int wlb_speed_measure(const struct wlb_speed_work *work, struct wlb_speed *speed
 	                                work->products_s + work->vectors_s, error);
 	if (rc == 0)
 		rc = wlb_place_children_judge(&children, work->places, "speed", report, error);
+	/* The others are not compared either: what uses one GPU takes from the node's bandwidth and power, too. */
+	if (rc == 1 && wlb_place_children_in_use(&children, work->places, "speed", report))
+		rc = 0;
 	for (int i = 0; rc == 1 && i < children.count; i++)
 		speeds[i] = *(const struct wlb_speed *)wlb_child_result(&children, i);
 	wlb_children_free(&children);

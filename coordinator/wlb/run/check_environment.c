@@ -18,12 +18,14 @@ static void forget_attempt(void)
 	setenv("SLURM_PMIX_FENCE", "ring", 1);
 }
 
-/* srun reads these as options, and sbatch sets most of them from those of the job. They say what each of the job's
+/* srun reads most of these as options, and sbatch sets them from those of the job. They say what each of the job's
  * tasks gets: with --cpus-per-task srun implies --exact, and the only task of a check would get the CPUs of one task,
  * not of the node. Not every release of Slurm has all of them. */
 static void forget_shares(void)
 {
 	static const char *const names[] = {
+		/* OpenMP: it would bind the check itself to the CPUs of one place, and no other would be checked. */
+		"OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "OMP_THREAD_LIMIT",
 		/* CPUs */
 		"SLURM_CPUS_PER_TASK", "SRUN_CPUS_PER_TASK", "SLURM_CPUS_PER_GPU", "SLURM_EXACT", "SLURM_EXCLUSIVE",
 		"SLURM_CORE_SPEC", "SLURM_THREAD_SPEC", "SLURM_THREADS_PER_CORE", "SLURM_HINT", "SLURM_NTASKS_PER_CORE",

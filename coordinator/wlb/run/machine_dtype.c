@@ -4,10 +4,11 @@
 
 #include "planner/machine_choose.h"
 
+/* By blocking_messages a machine that was measured on CPUs is told from one of GPUs. */
 static const char *dtype_of(const struct wlb_machine *machine, bool on_gpus)
 {
 	double bytes = wlb_machine_element_bytes(machine);
-	if (machine->gemm.depth_count < 2)
+	if (machine->gemm.depth_count < 2 || (machine->blocking_messages == 0) != on_gpus)
 		return NULL;
 	if (bytes == 4.0)
 		return "float32";

@@ -6,6 +6,7 @@
 
 #include "common/clock.h"
 #include "coordinator/wlb/api.h"
+#include "coordinator/wlb/run/checked_products.h"
 #include "coordinator/wlb/run/link_times.h"
 #include "coordinator/wlb/run/links.h"
 #include "coordinator/wlb/run/machine_dtype.h"
@@ -209,17 +210,23 @@ static void tell_at_last(struct wlb_run *run, struct wlb_attempt *attempt)
 	tell_not_checked(run, error.message);
 }
 
-/* Returns whether the node has passed, and its links are to be checked. `why` is told where `text` has no whole report:
- * one that is whole counts also where the step does not end, since a process hangs in the kernel. */
+/* Returns whether the node has passed, and its links are to be checked: its products have to be exact for that. `why`
+ * is told where `text` has no whole report: one that is whole counts also where the step does not end, since a process
+ * hangs in the kernel. */
 static bool take_node_check(struct wlb_run *run, struct wlb_attempt *attempt, const char *text, const char *why)
 {
 	json_t *found = text != NULL ? json_loads(text, 0, NULL) : NULL;
 	const json_t *healthy = json_object_get(found, "healthy");
-	if (json_is_true(healthy)) {
+	char unchecked[400] = "";
+	if (json_is_true(healthy))
+		wlb_run_unchecked_products(found, unchecked, sizeof(unchecked));
+	if (json_is_true(healthy) && *unchecked == '\0') {
 		run->suspects.found = found;
 		return true;
 	}
-	if (json_is_boolean(healthy))
+	if (*unchecked != '\0')
+		tell_not_checked(run, unchecked);
+	else if (json_is_boolean(healthy))
 		tell_or_keep(run, attempt, found);
 	else
 		tell_not_checked(run, why);

@@ -19,6 +19,7 @@ typedef enum cudaError {
 	cudaErrorInvalidConfiguration = 9,
 	cudaErrorInvalidMemcpyDirection = 21,
 	cudaErrorInsufficientDriver = 35,
+	cudaErrorDevicesUnavailable = 46,
 	cudaErrorInvalidDevice = 101,
 	cudaErrorInvalidResourceHandle = 400,
 	cudaErrorNotReady = 600,

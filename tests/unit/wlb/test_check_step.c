@@ -21,7 +21,8 @@ static const char program[] = "#!/bin/sh\n"
 			      "printf 'argument %s\\n' \"$@\"\n"
 			      "env\n";
 
-/* Variables that say what a task of the job gets, on releases from 22.05 to 26.05. */
+/* Variables that say what a task of the job gets, on releases from 22.05 to 26.05, and what OpenMP gives to a process.
+ */
 static const char *const shares[] = {"SLURM_CPUS_PER_TASK", "SRUN_CPUS_PER_TASK",   "SLURM_CPUS_PER_GPU",
                                      "SLURM_EXACT",         "SLURM_EXCLUSIVE",      "SLURM_THREADS_PER_CORE",
                                      "SLURM_HINT",          "SLURM_CPU_BIND",       "SLURM_GPUS",
@@ -29,7 +30,8 @@ static const char *const shares[] = {"SLURM_CPUS_PER_TASK", "SRUN_CPUS_PER_TASK"
                                      "SLURM_TRES_PER_TASK", "SLURM_NTASKS_PER_GPU", "SLURM_NTASKS_PER_TRES",
                                      "SLURM_GRES",          "SLURM_STEP_GRES",      "SLURM_MEM_PER_CPU",
                                      "SLURM_MEM_PER_GPU",   "SLURM_MEM_PER_NODE",   "SLURM_MEM_BIND",
-                                     "SLURM_DISTRIBUTION",  "SLURM_CORE_SPEC"};
+                                     "SLURM_DISTRIBUTION",  "SLURM_CORE_SPEC",      "OMP_PROC_BIND",
+                                     "OMP_PLACES",          "GOMP_CPU_AFFINITY",    "OMP_THREAD_LIMIT"};
 
 enum { SHARES = sizeof(shares) / sizeof(shares[0]) };
 

@@ -13,14 +13,17 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-/* Names a copy of the machine CPU that was measured, with elements of so many bytes, by WLB_MACHINE. */
-static void make_machine(int bytes, bool is_measured)
+/* Names a copy of the machine CPU that was measured, with elements of so many bytes, by WLB_MACHINE. A machine of GPUs
+ * has no blocking_messages. */
+static void make_machine(int bytes, bool is_measured, bool of_gpus)
 {
 	static char path[] = "/tmp/test_machine_dtype-XXXXXX.json";
 	static int fd;
 	json_t *root = json_load_file(WLB_TEST_MACHINES "/CPU.json", 0, NULL);
 	assert_non_null(root);
 	json_object_set_new(root, "element_bytes", json_integer(bytes));
+	if (of_gpus)
+		json_object_del(root, "blocking_messages");
 	if (is_measured)
 		json_object_set_new(root, "gemm",
 		                    json_pack("{s:[i,i], s:[i,i], s:[i,i], s:[[[f,f],[f,f]],[[f,f],[f,f]]]}", "rows",
@@ -36,14 +39,19 @@ static void make_machine(int bytes, bool is_measured)
 static void test_types(void **state)
 {
 	(void)state;
-	make_machine(4, true);
+	make_machine(4, true, false);
 	assert_string_equal(wlb_run_machine_dtype(false), "float32");
-	assert_string_equal(wlb_run_machine_dtype(true), "float32");
-	make_machine(8, true);
-	assert_string_equal(wlb_run_machine_dtype(false), "float64");
 	assert_null(wlb_run_machine_dtype(true));
-	make_machine(2, true);
+	make_machine(4, true, true);
+	assert_string_equal(wlb_run_machine_dtype(true), "float32");
+	assert_null(wlb_run_machine_dtype(false));
+	make_machine(8, true, false);
+	assert_string_equal(wlb_run_machine_dtype(false), "float64");
+	make_machine(8, true, true);
+	assert_null(wlb_run_machine_dtype(true));
+	make_machine(2, true, true);
 	assert_string_equal(wlb_run_machine_dtype(true), "bfloat16");
+	make_machine(2, true, false);
 	assert_null(wlb_run_machine_dtype(false));
 	unlink(getenv("WLB_MACHINE"));
 	assert_null(wlb_run_machine_dtype(false)); /* the file is not there */
@@ -52,7 +60,7 @@ static void test_types(void **state)
 static void test_a_machine_that_was_not_measured(void **state)
 {
 	(void)state;
-	make_machine(4, false);
+	make_machine(4, false, false);
 	assert_null(wlb_run_machine_dtype(false));
 	unlink(getenv("WLB_MACHINE"));
 }

@@ -85,13 +85,17 @@ static void one_bit_of_difference_is_named(void **state)
 	wlb_known_products_free(list);
 }
 
-enum { GOOD, REFUSES, CRASHES, EXITS, HANGS, CHILDREN };
+enum { GOOD, REFUSES, IS_IN_USE, CRASHES, EXITS, HANGS, CHILDREN };
 
 static int work(int index, const void *context, void *result, struct wlb_error *error)
 {
 	*(double *)result = *(const double *)context + index;
 	if (index == REFUSES)
 		return wlb_fail(error, "no memory for child %d", index);
+	if (index == IS_IN_USE) {
+		wlb_fail(error, "another process has child %d", index);
+		return 1;
+	}
 	if (index == CRASHES) {
 		signal(SIGSEGV, SIG_DFL);
 		raise(SIGSEGV);
@@ -125,6 +129,7 @@ static void each_end_of_a_child_is_told(void **state)
 	assert_true(*(const double *)wlb_child_result(&children, GOOD) == 40.5);
 	assert_true(*(const double *)wlb_child_result(&children, EXITS) == 40.5 + EXITS);
 	assert_described(&children, REFUSES, WLB_CHILD_REFUSED, "no memory for child 1");
+	assert_described(&children, IS_IN_USE, WLB_CHILD_IN_USE, "another process has child 2");
 	assert_described(&children, CRASHES, WLB_CHILD_BROKEN, "signal 11");
 	assert_described(&children, EXITS, WLB_CHILD_BROKEN, "exit code 9");
 	assert_described(&children, HANGS, WLB_CHILD_LATE, "no answer within 1.0 s");
@@ -311,11 +316,12 @@ static void all_bounds_together_are_below_that_of_the_check(void **state)
 	struct wlb_error error;
 	(void)state;
 	assert_int_equal(wlb_options_parse(&wlb_check_option_table, 1, arguments, &options, &error), WLB_OPTIONS_READ);
-	double opens_s = (2.0 + WLB_CHECK_MEASUREMENTS) * WLB_CHECK_OPEN_GPU_S;
+	assert_true(options.answer_s == WLB_CHECK_GPU_ANSWER_S);
+	double opens_s = (2.0 + WLB_CHECK_MEASUREMENTS) * options.answer_s;
 	double speed_s = 0.4 * options.seconds;
 	double work_s = WLB_CHECK_MEASUREMENTS * speed_s + 0.6 * options.seconds + 0.02 * options.memory_mib;
 	double folder_s = WLB_CHECK_FOLDER_ANSWER_S + 2.0 * options.disk_mib / options.disk_mib_per_s;
-	double sum_s = 2.0 * WLB_CHECK_GPU_ANSWER_S + opens_s + WLB_CHECK_LATE * work_s + folder_s;
+	double sum_s = 3.0 * options.answer_s + opens_s + WLB_CHECK_LATE * work_s + folder_s;
 	assert_true(sum_s + 1.0 <= WLB_CHECK_NODE_MOST_S);
 	wlb_options_free(&wlb_check_option_table, &options);
 }

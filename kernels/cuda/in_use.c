@@ -1,0 +1,23 @@
+/* Whether other processes have the GPU or its memory. */
+#include "kernels/cuda/cuda.h"
+
+static _Thread_local cudaError_t newest = cudaSuccess;
+
+void wlb_cuda_note_error(cudaError_t status)
+{
+	if (status != cudaSuccess)
+		newest = status;
+}
+
+/* Where another process holds the GPU for itself alone (the compute mode EXCLUSIVE_PROCESS), CUDA says that the device
+ * is unavailable. */
+int wlb_cuda_is_in_use(void)
+{
+	return newest == cudaErrorMemoryAllocation || newest == cudaErrorDevicesUnavailable;
+}
+
+int64_t wlb_cuda_free_bytes(void)
+{
+	size_t free_bytes, total_bytes;
+	return cudaMemGetInfo(&free_bytes, &total_bytes) == cudaSuccess ? (int64_t)free_bytes : -1;
+}
