@@ -150,6 +150,11 @@ def fault_table(trained):
           f"{verdict(len(trained['others']) == 0 and trained['healthy_verdicts'] == 0)}.")
 
 
+def hang_after_s():
+    """The default of hang-after, which the coordinator of this cluster has."""
+    return re.search(r"\.hang_after_s = (\d+),", (ROOT / "common/on_fault.c").read_text(encoding="utf-8")).group(1)
+
+
 def page(cluster, trained):
     tp, cp, pp, dp = LAYOUT
     commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True,
@@ -170,7 +175,7 @@ def page(cluster, trained):
     print("Then ranks stand still. Times count from the fault, or, where wlbd is killed meanwhile, from when it has been started "
           "again; until the row is in table `verdicts`, as a client of PostgreSQL sees it. *Bound*: how long the fault had to "
           "last, since it was first seen, until it was confirmed, as the verdict's evidence says "
-          "([verdicts.md](../verdicts.md)): 10 s for a rank that begins nothing, or three times the longest healthy wait that "
+          f"([verdicts.md](../verdicts.md)): {hang_after_s()} s for a rank that begins nothing, or three times the longest healthy wait that "
           "was seen, or, since a restart, the usual step; 5 s for a process that a signal has stopped. Goal: confirmed in the "
           f"table and in `GET /v1/runs/RUN/ranks` within {GOAL_VERDICT_S} s after the bound.\n")
     fault_table(trained)
