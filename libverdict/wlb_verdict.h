@@ -45,11 +45,11 @@ struct wlb_verdict_group {
 	const char *name;       /* for evidence, at most 23 bytes are kept; NULL: its kind and number */
 	const int32_t *members; /* [count] ranks, each once */
 	int32_t count;          /* at least 2 */
-	/* 1: its members cannot tell their own messages apart: the transfer that any of them tells is that of all, and
-	 * of several the least. Not of an edge. */
+	/* 1: members cannot time their own messages separately, so any member's time is the group's, and the shortest
+	 * one reported is used. Must be 0 for an edge of a pipeline. */
 	int32_t has_one_transfer;
-	/* 0: its messages are compared with those of all groups of its kind that have 0 here; else with those of
-	 * groups of the same number, 1 to group_count, which is for groups whose messages are alike. */
+	/* Groups are compared with groups of the same number, 1 to group_count, whose messages are alike. 0: with all
+	 * groups of the same kind that have 0 here. */
 	int32_t alike;
 };
 
@@ -86,19 +86,21 @@ void wlb_verdict_world_free(struct wlb_verdict_world *world);
 
 /* ---- the detector ---------------------------------------------------------------------- */
 
-/* Of a process that a signal has stopped while others run, 0.6 of suspect_s and 0.625 of confirm_s count. */
+/* Defaults are in brackets. For a process that a signal has stopped while others run, the limits are 0.6 x suspect_s
+ * and 0.625 x confirm_s. */
 struct wlb_verdict_options {
-	double suspect_s;      /* a wait is suspected after this, or times_longest the longest healthy one: 5 */
-	double confirm_s;      /* and confirmed after this, or times_longest the longest healthy one: 8 */
-	double times_longest;  /* 3 */
-	double patience_s;     /* the same for start-up, checkpoints and evaluations: 1,800 */
-	int32_t warm_up_steps; /* the first steps of a run, which compile and touch memory first: not judged: 3 */
-	double slow_share;     /* a rank that takes this share longer than its peers is slow: 0.1 */
-	double slow_link;      /* messages that take this share longer for each byte are slow: 0.3 */
-	double false_alarms;   /* that are accepted in a run of run_steps steps, over all ranks: 0.01 */
-	double run_steps;      /* 10,000 */
+	/* A wait is suspected after this or times_longest x the longest healthy wait, whichever is longer [5], */
+	double suspect_s;
+	double confirm_s;      /* and confirmed after this, in the same way [8] */
+	double times_longest;  /* at least 1 [3] */
+	double patience_s;     /* the least for both in start-up, checkpoints and evaluation [1,800] */
+	int32_t warm_up_steps; /* first steps of a run, which are not judged: they compile and touch memory first [3] */
+	double slow_share;     /* a rank is slow if it takes this share longer than its peers [0.1] */
+	double slow_link;      /* a link is slow if its messages take this share longer per byte [0.3] */
+	double false_alarms;   /* false alarms accepted in run_steps steps, over all ranks [0.01] */
+	double run_steps;      /* [10,000] */
 	/* How long the steps were that the run had ended before this detector was made: a healthy wait is no longer,
-	 * and the warm-up is over. 0: it had ended none, or that is not known. */
+	 * and the warm-up is over. 0: it had ended none, or that is not known [0]. */
 	double known_step_s;
 };
 
