@@ -256,7 +256,7 @@ class Requests(test_ranks.RanksTest):
             (400, "field 'stacks_id'", (0, "n1", [self.entry(0)])),
             (400, "listed twice", (stacks_id, "n1", [self.entry(0), self.entry(0)])),
             (400, "field 'ranks'", (stacks_id, "n1", [self.entry(rank) for rank in range(65)])),
-            (400, "frames[0]: must be a text of at most 200 bytes", (stacks_id, "n1", [self.entry(0, ["f" * 201])])),
+            (400, "frames[0]: must be a string of at most 200 bytes", (stacks_id, "n1", [self.entry(0, ["f" * 201])])),
             (400, "printable", (stacks_id, "n1", [self.entry(0, ["\x1b[2J"])])),
             (400, "field 'state'", (stacks_id, "n1", [self.entry(0, state="ready")])),
             (413, "", (stacks_id, "n1", [self.entry(0, note="n" * 300000)])),
