@@ -80,8 +80,8 @@ class TimeLimit(StopTest):
         self.assertEqual(self.cluster.job(kept)["ExitCode"], "85:0")
         run = self.cluster.show(kept)
         self.assertEqual(run["state"], "cancelled")
-        self.assertRegex(run["reason"], r"^the time limit is near: saved step \d+ and stopped; with sbatch --requeue the job would be "
-                         "queued again by itself: submit it again, and it continues from its checkpoint$")
+        self.assertRegex(run["reason"], r"^the time limit is near: saved step \d+ and stopped; the job was submitted without --requeue: "
+                         r"submit it again; it continues from its checkpoint \(with sbatch --requeue Slurm does that\)$")
         self.assertIn(run["reason"], self.cluster.output(kept))
         self.assertRegex(self.asked(run)[0], r"^the time limit is near: asked to save and stop (30|2[5-9]) s before the end of the job$")
         self.assertEqual(run["faults"], [])

@@ -463,10 +463,10 @@ static const struct wlb_option options[] = {
          .max = 86400, .initial = "300"},
 	{WLB_OPTION(
 		TEXT, "stop-before-end", FIELD(stop_before_end), "SECONDS",
-		"so long before the job's time limit ask COMMAND, by SIGUSR1, to save and stop, and then have Slurm "
-		"queue the job again, where it was submitted with --requeue: the run continues from that "
-		"checkpoint; 0: never (default: of wlb-worker train three times its longest save and its longest "
-		"step, 30 at least; of other commands, which must expect SIGUSR1, 0)")},
+		"ask COMMAND, by SIGUSR1 and this many seconds before the job's time limit, to save a checkpoint and "
+		"stop; then requeue the job, if it was submitted with --requeue, so that the run continues from that "
+		"checkpoint; 0: never (default: for wlb-worker train 3 x its longest save + its longest step, at "
+		"least 30; for other commands 0, because SIGUSR1 kills a command that does not handle it)")},
 	{WLB_OPTION(LIST, "srun-args", FIELD(srun_words), "WORDS",
                     "more options for srun, separated by blanks, which override those of wlb run; may be given several "
                     "times")},

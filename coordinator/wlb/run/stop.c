@@ -143,14 +143,13 @@ static enum requeue check_requeue(const struct wlb_run *run, struct wlb_error *e
 	if (found == 1 && (strcmp(job.state, "PENDING") == 0 || job.restart_count != run->job.restart_count))
 		return REQUEUE_DONE;
 	if (found == 0 || !job.running)
-		wlb_fail(error, "job %" PRIu32 " is over: submit it again, and it continues from its checkpoint",
-		         job_id);
+		wlb_fail(error, "job %" PRIu32 " is over: submit it again; it continues from its checkpoint", job_id);
 	else if (!job.batch)
-		wlb_fail(error, "Slurm queues only jobs of sbatch again: run the command in another job, and it "
-		                "continues from its checkpoint");
+		wlb_fail(error, "Slurm requeues only sbatch jobs: submit the command in a new job; it continues from "
+		                "its checkpoint");
 	else if (!job.requeue)
-		wlb_fail(error, "with sbatch --requeue the job would be queued again by itself: submit it again, "
-		                "and it continues from its checkpoint");
+		wlb_fail(error, "the job was submitted without --requeue: submit it again; it continues from its "
+		                "checkpoint (with sbatch --requeue Slurm does that)");
 	else
 		return REQUEUE_POSSIBLE;
 	return REQUEUE_REFUSED;
@@ -177,8 +176,8 @@ int wlb_run_stop_requeue(struct wlb_run *run, const struct wlb_attempt *attempt,
 {
 	uint32_t job_id = run->job.job_id;
 	if (!wlb_run_stop_will_continue(run))
-		return wlb_fail(error, "queued again it would begin anew: name one folder in --save and --load of "
-		                       "wlb-worker, and submit the job again");
+		return wlb_fail(error, "a requeued job would start from step 0: give wlb-worker the same directory in "
+		                       "--save and --load, and submit the job again");
 	enum requeue state = ask_slurm(run, false, error);
 	if (state != REQUEUE_POSSIBLE && state != REQUEUE_DONE)
 		return -1;
