@@ -15,7 +15,7 @@
 #include "libwlb/wlb.h"
 
 enum wlb_fault_action {
-	WLB_FAULT_REPORT, /* the fault is told, and the run continues */
+	WLB_FAULT_REPORT, /* the fault is reported, and the run continues */
 	WLB_FAULT_EVICT,  /* the attempt ends, and the next one leaves the node out */
 };
 

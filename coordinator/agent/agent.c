@@ -286,8 +286,8 @@ static bool has_to_tell(const struct agent *a)
 	       (!a->goodbye_accepted || wlb_agent_report_pending(&a->tasks));
 }
 
-/* Sends the last report, once where the step has ended. That slurmstepd is gone nobody else knows, and the ranks of
- * other nodes wait for ever: it is reported until it is accepted. */
+/* Sends the last report, once the step has ended. If slurmstepd is gone, only this agent knows it, and the ranks of
+ * other nodes would wait for ever; so the report is repeated until it is accepted. */
 static void send_last_report(struct agent *a)
 {
 	int64_t until_ms = wlb_clock_ms() + (a->stepd_gone ? TELL_MOST_MS : 0);
