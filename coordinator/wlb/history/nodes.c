@@ -180,9 +180,9 @@ static const struct wlb_option_table table = {
 		"Lists the nodes that runs of any user have lost or left out, and those that check-node --report "
 		"has checked. A loss that the coordinator itself has seen weighs 1, once for each run, and a failed "
 		"check 2, until the same kind of check is ok; after 3 days half of a weight is left. The next attempts "
-		"of all runs avoid a node of weight 1.5 or more, as far as they have enough others. A node is "
-		"suspected until its products were found exact since, and what failed is ok. Times are local; those "
-		"of --json are in UTC.",
+		"of all runs avoid a node of weight 1.5 or more, as far as they have enough others. A node that a run "
+		"lost or left out, or that failed a check, is suspected until a later report of root or SlurmUser has "
+		"exact products and passes every check that had failed. Times are local; those of --json are in UTC.",
 	.options = options,
 	.count = sizeof(options) / sizeof(options[0]),
 };
