@@ -99,7 +99,7 @@ static void take_progress(struct wlb_verdict_detector *detector, struct verdict_
 		time->progress_job_s = began_job_s;
 }
 
-/* A process that a signal has continued has not stood still of its own while it was stopped. */
+/* A process that a signal has continued did not hang while it was stopped. */
 static void discount_stop(const struct verdict_job_time *time, struct verdict_rank *rank, enum wlb_verdict_process now)
 {
 	if (rank->process == WLB_VERDICT_STOPPED && now != WLB_VERDICT_STOPPED && now != WLB_VERDICT_GONE)

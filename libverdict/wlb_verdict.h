@@ -274,7 +274,7 @@ const char *wlb_verdict_kind_name(enum wlb_verdict_kind kind);
 enum wlb_verdict_stage {
 	WLB_VERDICT_SUSPECTED,
 	WLB_VERDICT_CONFIRMED,
-	WLB_VERDICT_OVER, /* what was wrong has ended; told once */
+	WLB_VERDICT_OVER, /* what was wrong has ended; reported once */
 };
 
 enum { WLB_VERDICT_RANKS = 16 };
@@ -288,21 +288,21 @@ struct wlb_verdict {
 	int32_t rank_count;               /* in all */
 	int32_t group;                    /* -1: none */
 	uint64_t sequence;                /* of the call, 0: none */
-	double since_s;                   /* the caller's clock: when it began, as far as reports tell */
+	double since_s;                   /* the caller's clock: when it began, as far as reports show */
 	int64_t since_step;               /* -1: not in terms of steps */
-	/* What the run loses by it: 100 where it stands still; of what slows steps, by how much they are longer than
+	/* What the run loses by it: 100 where it hangs; of what slows steps, by how much they are longer than
 	 * without it, together with all other verdicts of this sort of fault that are open; negative: not known. */
 	double cost_percent;
 	double certainty; /* 0 to 1 */
 	char evidence[512];
 };
 
-/* Judges at `now_s`. Writes up to `most` verdicts that are open or have just ended, those of standstills first, and
+/* Judges at `now_s`. Writes up to `most` verdicts that are open or have just ended, those of hangs first, and
  * returns their number in all. Call it about each second. */
 int32_t wlb_verdict_judge(struct wlb_verdict_detector *detector, double now_s, struct wlb_verdict *verdicts,
                           int32_t most);
 
-/* ---- stacks of a run that stands still ------------------------------------------------- */
+/* ---- stacks of a run that hangs -------------------------------------------------------- */
 
 /* The stack of the thread of a rank that trains. Frames are texts such as "PMPI_Allreduce+0x1c (libmpi.so.40)", of
  * which numbers do not count, or "0x1f2 (libm.so.6)" where a function has no name. */
@@ -344,7 +344,7 @@ struct wlb_verdict_clusters *wlb_verdict_clusters_new(const struct wlb_verdict_s
                                                       struct wlb_verdict_error *error);
 void wlb_verdict_clusters_free(struct wlb_verdict_clusters *clusters);
 
-/* Makes a verdict of clusters, to be told where nothing moves and the detector names nobody: a confirmed one of the
+/* Makes a verdict of clusters, to be reported where nothing moves and the detector names nobody: a confirmed one of the
  * suspects, or, where `group` is named, of all ranks outside the largest cluster. Its node and times are not set, its
  * certainty is 0.5, and its group is an index into `groups`. `stacks` and `groups` are those that were given to
  * wlb_verdict_clusters_new, the groups with names. Returns 0, and leaves the verdict as it is, where none is suspect;

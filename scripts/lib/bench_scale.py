@@ -168,11 +168,11 @@ def page(cluster, trained):
           f"a MUNGE credential for each report: for the ranks of one run, tp={tp}, cp={cp}, pp={pp}, dp={dp}, with steps of "
           f"{STEP_S} s. Reports are made by the code of wlb-agent from what the ranks write into their node's page: the step and "
           "its work, the call that blocks each rank, how far it has come in eight communicators, and each step that it has ended. "
-          "Their ranks follow a program of 1F1B call by call (tests/bench/verdicts), with noise, and a rank that stands still "
+          "Their ranks follow a program of 1F1B call by call (tests/bench/verdicts), with noise, and a rank that hangs "
           "blocks those that depend on it. Agents gather no stacks. Other work ran on the machine at the same time: the last "
           "column.\n")
     cost_table(trained)
-    print("Then ranks stand still. Times count from the fault, or, where wlbd is killed meanwhile, from when it has been started "
+    print("Then ranks hang. Times count from the fault, or, where wlbd is killed meanwhile, from when it has been started "
           "again; until the row is in table `verdicts`, as a client of PostgreSQL sees it. *Bound*: how long the fault had to "
           "last, since it was first seen, until it was confirmed, as the verdict's evidence says "
           f"([verdicts.md](../verdicts.md)): {hang_after_s()} s for a rank that begins nothing, or three times the longest healthy wait that "

@@ -17,7 +17,7 @@ class JobControl(test_time_limit.StopTest):
     nodes = 2
 
     def test_suspended(self):
-        """All processes of the job stand still: that is no hang and no lost node, and the same attempt goes on."""
+        """All processes of the job are stopped: that is no hang and no lost node, and the same attempt goes on."""
         job = self.submit_slow("", "--requeue", iterations=40, nodes=2)
         self.wait_step(job, 5)
         self.cluster.run("scontrol", "suspend", job)

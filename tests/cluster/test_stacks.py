@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Stacks of the ranks of a run that stands still: `wlb stacks`, and what the coordinator refuses of them."""
+"""Stacks of the ranks of a run that hangs: `wlb stacks`, and what the coordinator refuses of them."""
 import http.client
 import json
 import os

@@ -1,8 +1,8 @@
 /*
- * Marks the nodes that the next attempt leaves out because wlbd ended an earlier one for their sake: pure logic, no
+ * Marks the nodes that the next attempt excludes because wlbd ended an earlier one on their account: pure logic, no
  * I/O.
  *
- * Ranks that stand still at one step on several nodes are the program's fault, and no node is left out for them.
+ * Ranks that hang at one step on several nodes are the program's fault, and no node is excluded for them.
  */
 #ifndef COORDINATOR_WLBD_RULES_EVICTIONS_H
 #define COORDINATOR_WLBD_RULES_EVICTIONS_H
