@@ -31,7 +31,8 @@ enum {
 	KILL_AGAIN_MS = 1000,  /* a process may have been started meanwhile */
 	KILL_MOST_MS = 30000,  /* a process that the kernel does not end by then is left */
 	ORPHANS_MOST_MS = 60000, /* ranks without slurmstepd, while no coordinator knows of them */
-	TELL_MOST_MS = 600000    /* that slurmstepd is gone: while a coordinator that is away is told of it again */
+	TELL_MOST_MS =
+		600000 /* that slurmstepd is gone: while this is reported again to a coordinator that is unavailable */
 };
 
 static const int64_t never = INT64_MAX;

@@ -264,7 +264,7 @@ static void refuse_rest(const struct round *round, struct wlb_spool *spool, stru
 	round->result->refused += refused;
 }
 
-/* Once the coordinator is away, `why` says nothing of the spools that are not tried any more. */
+/* Once the coordinator is unavailable, `why` says nothing of the spools that are not tried any more. */
 static void note_left(const struct round *round, int64_t records, const struct wlb_error *why)
 {
 	round->result->left += records;
@@ -297,7 +297,7 @@ static int has_ended(const struct round *round, struct wlb_spool *spool, struct 
 	const struct wlb_deliver_options *options = round->options;
 	if (options->run_id != NULL)
 		return 1;
-	/* What is written later is of a job that was queued again. */
+	/* What is written later is of a job that was requeued. */
 	if (options->ended_job != 0 && options->ended_job == wlb_spool_identity(spool)->job_id &&
 	    wlb_spool_written_s(spool) <= options->ended_s)
 		return 1;

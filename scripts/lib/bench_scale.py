@@ -134,7 +134,7 @@ def cost_table(trained):
           f"{trained['peak_mib']:.0f} MiB, goal < {GOAL_MIB}: {verdict(trained['peak_mib'] < GOAL_MIB)}.\n")
     r = trained["reports"]
     print(f"Of {r['requests']:,} reports, {r['requests'] / trained['seconds']:,.0f} a second, {r['refused']} were refused, and "
-          f"{r['unanswered']} not answered, those among them while wlbd was away. They took "
+          f"{r['unanswered']} not answered, those among them while wlbd was down. They took "
           f"{r['p50_ms']:.1f} ms in the median, {r['p99_ms']:.1f} ms in 99 of 100.\n")
 
 

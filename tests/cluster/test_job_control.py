@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What users and administrators do to a job that trains: suspend it, queue it again, Ctrl-C in salloc."""
+"""What users and administrators do to a job that trains: suspend it, requeue it, Ctrl-C in salloc."""
 import os
 import signal
 import subprocess

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A job that will end before its training does saves, stops, and goes on from there once Slurm has queued it again."""
+"""A job that will end before its training does saves, stops, and goes on from there once Slurm has requeued it."""
 import re
 import time
 
@@ -54,7 +54,7 @@ class StopTest(training.TrainingTest):
         self.assertEqual((run["steps_repeated"], run["faults"]), (0, []))
         self.assertEqual(self.cluster.job(job)["Restarts"], str(len(attempts) - 1))
         output = self.cluster.output(job)
-        self.assertEqual(output.count("is queued again and continues from its checkpoint"), len(attempts) - 1, output)
+        self.assertEqual(output.count("is requeued and continues from its checkpoint"), len(attempts) - 1, output)
         self.assertEqual(output.count("next line"), 1, output)
 
     def asked(self, run):

@@ -20,7 +20,7 @@
 enum {
 	FOLDERS_MAX = 256,
 	ROUND_MS = 60000,       /* for one round over a folder */
-	PAUSE_MIN_MS = 500,     /* between tries while the coordinator is away */
+	PAUSE_MIN_MS = 500,     /* between tries while the coordinator is unavailable */
 	PAUSE_MAX_MS = 5000,    /* everything is stored a few seconds after the coordinator answers again */
 	IN_USE_MS = 3000,       /* for a spool that another process is delivering */
 	IN_USE_WAIT_MS = 30000, /* for a spool whose job is about to end; the end of another job starts another flush */
@@ -320,7 +320,7 @@ static const struct wlb_option options[] = {
 	{WLB_OPTION(INT, "timeout", FIELD(timeout_s), "SECONDS", "stop after this long"), .min = 1, .max = 86400,
          .initial = "60"},
 	{WLB_OPTION(INT, "wait", FIELD(wait_s), "SECONDS",
-                    "while the coordinator is away, try again for this long, in pauses of 0.5 to 5 seconds; a "
+                    "while the coordinator is unavailable, try again for this long, in pauses of 0.5 to 5 seconds; a "
                     "folder has one such process, which ends when the folder is empty"),
          .min = 1, .max = 7 * 86400},
 	{WLB_OPTION(INT64, "ended-job", FIELD(ended_job), "JOBID",

@@ -11,7 +11,7 @@
 enum wlb_grow_way {
 	WLB_GROW_NOT,
 	WLB_GROW_IN_JOB,  /* the next attempt uses nodes of the job that this one left out */
-	WLB_GROW_REQUEUE, /* Slurm took nodes from the job, and queues it again */
+	WLB_GROW_REQUEUE, /* Slurm took nodes from the job, and requeues it */
 };
 
 struct wlb_grow_facts {
@@ -30,7 +30,7 @@ struct wlb_grow_facts {
 };
 
 /* Returns how the run can go on with more nodes than its attempt has, if it can; *nodes is how many these are. The job
- * is queued again only where all the nodes that it asks for are there: with fewer it would wait for them without any.
+ * is requeued only where all the nodes that it asks for are there: with fewer it would wait for them without any.
  */
 enum wlb_grow_way wlb_grow_decide(const struct wlb_grow_facts *facts, int *nodes);
 

@@ -274,7 +274,7 @@ static int nonzero(int exit_code, int otherwise)
 	return exit_code != 0 ? exit_code : otherwise;
 }
 
-/* There is no time for another attempt: the job is queued again and continues, or the run ends with the remedy. */
+/* There is no time for another attempt: the job is requeued and continues, or the run ends with the remedy. */
 static int stop_run(struct wlb_run *run, const struct wlb_attempt *attempt, int attempts)
 {
 	char reason[sizeof(attempt->end_reason) + 2 + sizeof(((struct wlb_error *)0)->message)];
@@ -286,7 +286,7 @@ static int stop_run(struct wlb_run *run, const struct wlb_attempt *attempt, int 
 	return finish_run(run, attempt->stopped ? "cancelled" : "failed", exit_code, attempts, reason);
 }
 
-/* Where Slurm does not queue the job again, the run goes on with the nodes that it has. */
+/* Where Slurm does not requeue the job, the run goes on with the nodes that it has. */
 static bool is_requeued_to_grow(struct wlb_run *run, const struct wlb_attempt *attempt)
 {
 	struct wlb_error error;
@@ -294,7 +294,7 @@ static bool is_requeued_to_grow(struct wlb_run *run, const struct wlb_attempt *a
 		return false;
 	if (wlb_run_stop_requeue(run, attempt, &error) == 0)
 		return true;
-	wlb_run_print("attempt %d: the job is not queued again to grow: %s", attempt->number, error.message);
+	wlb_run_print("attempt %d: the job is not requeued to grow: %s", attempt->number, error.message);
 	return false;
 }
 
@@ -459,7 +459,8 @@ static const struct wlb_option options[] = {
 	{WLB_OPTION(INT, "max-restarts", FIELD(max_restarts), "N", "end the run after N restarts"), .max = 1000000,
          .initial = "100"},
 	{WLB_OPTION(INT, "wait", FIELD(wait_s), "SECONDS",
-                    "after a fault, wait this long for a coordinator that is away; the start does not wait for one"),
+                    "after a fault, wait this long for a coordinator that is unavailable; the start does not wait for "
+                    "one"),
          .max = 86400, .initial = "300"},
 	{WLB_OPTION(
 		TEXT, "stop-before-end", FIELD(stop_before_end), "SECONDS",

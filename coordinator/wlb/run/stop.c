@@ -21,12 +21,12 @@
 
 enum {
 	AGAIN_MS = 10000,
-	DELIVER_MS = 5000,    /* for the records, before the job is queued again */
+	DELIVER_MS = 5000,    /* for the records, before the job is requeued */
 	REQUEUED_MS = 10000,  /* for Slurm to end this process */
 	SCRIPT_MS = 500,      /* for its signal to reach the script too */
 	AWAY_MS = 30 * 60000, /* how long Slurm is asked while it does not answer */
 	RETRY_MS = 2000,
-	FAILURES_MOST = 3, /* of requests to queue the job again, which it may be */
+	FAILURES_MOST = 3, /* of requests to requeue the job, which it may be */
 };
 
 static bool is_worker(const struct wlb_run *run)
@@ -132,7 +132,7 @@ bool wlb_run_stop_will_continue(const struct wlb_run *run)
 
 enum requeue { REQUEUE_REFUSED = -1, REQUEUE_POSSIBLE, REQUEUE_DONE, REQUEUE_NO_ANSWER };
 
-/* Refuses, with the remedy, where the job must not be queued again, or Slurm would not do so. */
+/* Refuses, with the remedy, where the job must not be requeued, or Slurm would not do so. */
 static enum requeue check_requeue(const struct wlb_run *run, struct wlb_error *error)
 {
 	uint32_t job_id = run->job.job_id;
@@ -155,7 +155,7 @@ static enum requeue check_requeue(const struct wlb_run *run, struct wlb_error *e
 	return REQUEUE_REFUSED;
 }
 
-/* Has Slurm queue the job again, or say that it may be, for which it is asked until it answers. */
+/* Has Slurm requeue the job, or say that it may be, for which it is asked until it answers. */
 static enum requeue ask_slurm(struct wlb_run *run, bool to_requeue, struct wlb_error *error)
 {
 	int64_t until_ms = wlb_clock_ms() + AWAY_MS;
@@ -185,8 +185,8 @@ int wlb_run_stop_requeue(struct wlb_run *run, const struct wlb_attempt *attempt,
 	wlb_run_deliver_last(run);
 	if (ask_slurm(run, true, error) != REQUEUE_DONE)
 		return -1;
-	wlb_run_print("attempt %d: %s; job %" PRIu32 " is queued again and continues from its checkpoint",
-	              attempt->number, attempt->end_reason, job_id);
+	wlb_run_print("attempt %d: %s; job %" PRIu32 " is requeued and continues from its checkpoint", attempt->number,
+	              attempt->end_reason, job_id);
 	/* The script must not go on with its next line meanwhile. Slurm signals the processes of the job one after the
 	 * other, and the script may be the last. */
 	wlb_run_pause(run, REQUEUED_MS);
