@@ -202,7 +202,7 @@ static int list_leftovers(const char *dir, struct leftovers *all, struct wlb_err
 	if (folder == NULL && errno == ENOENT)
 		return 0;
 	if (folder == NULL)
-		return wlb_fail(error, "spool folder %s: cannot be read: %s", dir, strerror(errno));
+		return wlb_fail(error, "spool directory %s: cannot be read: %s", dir, strerror(errno));
 	struct stat about;
 	int entries = 0;
 	for (struct dirent *entry = readdir(folder); entry != NULL && entries < ENTRIES_MAX && all->count < SPOOLS_MAX;
@@ -431,7 +431,7 @@ int wlb_deliver_restore(const struct wlb_client_config *config, const char *spoo
 	char refused[PATH_MAX];
 	struct leftovers all;
 	if (snprintf(refused, sizeof(refused), "%s/refused", spool_dir) >= (int)sizeof(refused))
-		return wlb_fail(error, "folder %.100s...: the path is too long", spool_dir);
+		return wlb_fail(error, "directory %.100s...: the path is too long", spool_dir);
 	if (list_leftovers(refused, &all, error) != 0)
 		return -1;
 	int64_t deadline_ms = wlb_clock_ms() + timeout_ms;

@@ -36,7 +36,7 @@ static const struct wlb_option rows[] = {
 		 REAL, "deviation", FIELD(deviation), "X",
 		 "a measurement of a rank that is more than this factor above or below the median of all ranks is an "
 		 "outlier: the rank is named, and that measurement of it is not used; nothing is written where half "
-		 "of the ranks or more are outliers"),
+		 "of the ranks or more are outliers in products, attention, memory or a link"),
          .min = 1.01, .max = 1000, .initial = "1.5"},
 	{WLB_OPTION(FLAG, "local", FIELD(local), NULL,
                     "only write the file; without this, and with a coordinator configured, it is stored there for "

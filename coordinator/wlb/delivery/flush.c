@@ -242,7 +242,7 @@ static int add_folder(struct flush *flush, const char *path, struct wlb_error *e
 	struct folder *folder = &flush->folders[flush->count];
 	*folder = (struct folder){.lock = -1};
 	if (realpath(path, folder->path) == NULL || access(folder->path, R_OK | X_OK) != 0)
-		return wlb_fail(error, "folder %s: cannot be read", path);
+		return wlb_fail(error, "directory %s: cannot be read", path);
 	flush->count++;
 	return 0;
 }
@@ -263,10 +263,10 @@ static int find_folders(struct flush *flush, struct wlb_error *error)
 {
 	const struct wlb_option_list *dirs = &flush->dirs;
 	if (dirs->count > FOLDERS_MAX)
-		return wlb_fail(error, "%d folders: at most %d can be given", dirs->count, FOLDERS_MAX);
+		return wlb_fail(error, "%d directories: at most %d can be given", dirs->count, FOLDERS_MAX);
 	flush->folders = calloc(FOLDERS_MAX, sizeof(*flush->folders));
 	if (flush->folders == NULL)
-		return wlb_fail(error, "out of memory for %d folders", FOLDERS_MAX);
+		return wlb_fail(error, "out of memory for %d directories", FOLDERS_MAX);
 	if (dirs->count == 0)
 		return add_listed(flush);
 	for (int i = 0; i < dirs->count; i++)
@@ -303,7 +303,7 @@ static int flush_folders(void *values, struct wlb_error *error)
 	flush->began_s = time(NULL);
 	int rc = find_folders(flush, &flush->error);
 	if (rc == 0 && flush->count == 0 && !flush->quiet)
-		puts("no folder is known where records wait");
+		puts("no directory is known where records wait");
 	else if (rc == 0 && flush->count > 0)
 		rc = deliver(flush);
 	free(flush->folders);
@@ -316,12 +316,12 @@ static int flush_folders(void *values, struct wlb_error *error)
 
 static const struct wlb_option options[] = {
 	{WLB_OPTION(LIST, NULL, FIELD(dirs), "DIR...",
-                    "a job's .wlb folder (default: the folders where records of yours are known to wait)")},
+                    "a job's .wlb directory (default: the directories where records of yours are known to wait)")},
 	{WLB_OPTION(INT, "timeout", FIELD(timeout_s), "SECONDS", "stop after this long"), .min = 1, .max = 86400,
          .initial = "60"},
 	{WLB_OPTION(INT, "wait", FIELD(wait_s), "SECONDS",
                     "while the coordinator is unavailable, try again for this long, in pauses of 0.5 to 5 seconds; a "
-                    "folder has one such process, which ends when the folder is empty"),
+                    "directory has one such process, which ends when the directory is empty"),
          .min = 1, .max = 7 * 86400},
 	{WLB_OPTION(INT64, "ended-job", FIELD(ended_job), "JOBID",
                     "this job has ended, as its epilog knows: its spools that nobody has written since are removed as "

@@ -455,7 +455,7 @@ static const struct wlb_option options[] = {
          .min = 1, .max = 4096},
 	{WLB_OPTION(TEXT, "spool-dir", FIELD(spool_dir), "DIR",
                     "where records wait for the coordinator, on a file system that all nodes share (default: "
-                    "WLB_SPOOL_DIR, else .wlb in the folder of submission)")},
+                    "WLB_SPOOL_DIR, else .wlb in the submit directory, SLURM_SUBMIT_DIR)")},
 	{WLB_OPTION(INT, "max-restarts", FIELD(max_restarts), "N", "end the run after N restarts"), .max = 1000000,
          .initial = "100"},
 	{WLB_OPTION(INT, "wait", FIELD(wait_s), "SECONDS",
