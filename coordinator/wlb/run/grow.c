@@ -132,7 +132,7 @@ static bool is_among(const char *name, char *const *names, int count)
 	return false;
 }
 
-/* Lists the nodes that the attempt left out since they did not answer, and that are usable again. The names are the
+/* Lists the nodes that the attempt excluded since they did not answer, and that are usable again. The names are the
  * attempt's. */
 static int list_returned(const struct wlb_attempt *attempt, const struct wlb_slurm_supply *supply, char **returned)
 {

@@ -51,7 +51,7 @@ struct wlbd_stacks {
 	int nodes;        /* that report through an agent, and so are asked */
 };
 
-/* Nodes of the job that an attempt leaves out, since earlier ones were ended for their sake (past_evictions.h). */
+/* Nodes of the job that an attempt excludes, since earlier ones were ended on their account (past_evictions.h). */
 struct wlbd_left_out {
 	bool is_asked, is_known; /* the database was, and has answered */
 	int count, most;         /* those nodes, and how many there may be */

@@ -45,7 +45,7 @@ static int least_nodes(const struct wlbd_decision_facts *facts)
 	return facts->min_nodes > 0 ? facts->min_nodes : 1;
 }
 
-/* Which nodes that work are left out. */
+/* Which nodes that work are excluded. */
 struct left_out {
 	bool evicted, avoided;
 };

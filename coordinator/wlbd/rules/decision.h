@@ -34,7 +34,7 @@ struct wlbd_candidate_node {
 	char *leaf;          /* the name of its switch; NULL: it is under none */
 };
 
-/* Whether a node that is left out may be used again once it answers. */
+/* Whether an excluded node may be used again once it answers. */
 bool wlbd_node_may_return(const struct wlbd_candidate_node *node);
 
 struct wlbd_decision_facts {

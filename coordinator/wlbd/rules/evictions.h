@@ -22,7 +22,7 @@ struct wlbd_past_eviction {
 	double age_s;
 };
 
-/* Returns how many of so many nodes may be left out although they work: half, of eight and more a quarter. */
+/* Returns how many of so many nodes may be excluded although they work: half, of eight or more a quarter. */
 int wlbd_most_left_out(int node_count);
 
 /* Sets evicted[i] for each of the node_count nodes, each of which has another name; `evictions` begins with the newest.
