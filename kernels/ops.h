@@ -122,7 +122,7 @@ struct wlb_largest_pass {
 };
 
 struct wlb_device;
-struct wlb_queue; /* of work that a device does in order */
+struct wlb_queue; /* of work that a device does in order: a CUDA stream on GPUs */
 struct wlb_event; /* a moment in a queue: the end of all work that was queued there before it was recorded */
 
 /* The operations of one device and element type. */

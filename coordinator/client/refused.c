@@ -46,9 +46,8 @@ static int check_own_folder(const char *path, struct wlb_error *error)
 		return wlb_fail(error, "directory %s: cannot be read: %s", path, strerror(errno));
 	if (!S_ISDIR(about.st_mode) || about.st_uid != geteuid())
 		return wlb_fail(error,
-		                "directory %s: must be a directory of the account that keeps records in it, and no "
-		                "link: move it "
-		                "away",
+		                "directory %s: must be a directory of the account that keeps records in it, and "
+		                "no link: move it away",
 		                path);
 	return 0;
 }

@@ -459,8 +459,8 @@ static const struct wlb_option options[] = {
 	{WLB_OPTION(INT, "max-restarts", FIELD(max_restarts), "N", "end the run after N restarts"), .max = 1000000,
          .initial = "100"},
 	{WLB_OPTION(INT, "wait", FIELD(wait_s), "SECONDS",
-                    "after a fault, wait this long for a coordinator that is unavailable; the start does not wait for "
-                    "one"),
+                    "after a fault, wait this long for a coordinator that is unavailable; the start does not "
+                    "wait for one"),
          .max = 86400, .initial = "300"},
 	{WLB_OPTION(
 		TEXT, "stop-before-end", FIELD(stop_before_end), "SECONDS",

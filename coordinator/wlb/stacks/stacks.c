@@ -145,9 +145,8 @@ static const struct wlb_option options[] = {
 
 static const struct wlb_option_table table = {
 	.command = "wlb stacks",
-	.about = "Gathers the stacks of all ranks of a run that hangs, clusters those that are alike, and names the "
-                 "ranks "
-		 "that differ from most others.",
+	.about = "Gathers the stacks of all ranks of a run that hangs, clusters those that are alike, and names "
+		 "the ranks that differ from most others.",
 	.options = options,
 	.count = sizeof(options) / sizeof(options[0]),
 };
