@@ -63,13 +63,13 @@ int wlb_dir_sync(const char *path, struct wlb_error *error)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
-		return wlb_fail(error, "folder %s: cannot be opened: %s", path, strerror(errno));
+		return wlb_fail(error, "directory %s: cannot be opened: %s", path, strerror(errno));
 	int rc = fsync(fd);
 	int why = errno;
 	close(fd);
 	/* Some file systems cannot sync a folder; they return EINVAL and order renames themselves. */
 	if (rc != 0 && why != EINVAL)
-		return wlb_fail(error, "folder %s: cannot be synced: %s", path, strerror(why));
+		return wlb_fail(error, "directory %s: cannot be synced: %s", path, strerror(why));
 	return 0;
 }
 
@@ -181,7 +181,7 @@ int wlb_dir_make(const char *path, mode_t mode, struct wlb_error *error)
 	char part[PATH_MAX];
 	size_t length = strlen(path);
 	if (length == 0 || length >= sizeof(part))
-		return wlb_fail(error, "folder '%.100s': a path has 1 to %d bytes", path, PATH_MAX - 1);
+		return wlb_fail(error, "directory '%.100s': a path has 1 to %d bytes", path, PATH_MAX - 1);
 	memcpy(part, path, length + 1);
 	for (size_t i = 1; i <= length; i++) {
 		if (part[i] != '/' && part[i] != '\0')
@@ -189,11 +189,11 @@ int wlb_dir_make(const char *path, mode_t mode, struct wlb_error *error)
 		char kept = part[i];
 		part[i] = '\0';
 		if (mkdir(part, mode) != 0 && errno != EEXIST)
-			return wlb_fail(error, "folder %s: cannot be created: %s", part, strerror(errno));
+			return wlb_fail(error, "directory %s: cannot be created: %s", part, strerror(errno));
 		part[i] = kept;
 	}
 	struct stat about;
 	if (stat(path, &about) != 0 || !S_ISDIR(about.st_mode))
-		return wlb_fail(error, "folder %s: is not a folder", path);
+		return wlb_fail(error, "directory %s: is not a directory", path);
 	return 0;
 }

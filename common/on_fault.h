@@ -15,8 +15,8 @@
 #include "libwlb/wlb.h"
 
 enum wlb_fault_action {
-	WLB_FAULT_REPORT, /* the fault is told, and the run continues */
-	WLB_FAULT_EVICT,  /* the attempt ends, and the next one leaves the node out */
+	WLB_FAULT_REPORT, /* the fault is reported, and the run continues */
+	WLB_FAULT_EVICT,  /* the attempt ends, and the next one excludes the node */
 };
 
 struct wlb_on_fault {

@@ -18,7 +18,7 @@ int wlb_library_load(const struct wlb_library *library, const char *const *names
 {
 	void *handle = open_library(library);
 	if (handle == NULL)
-		return wlb_fail(error, "cannot load %s: %s; install %s, name its folder in LD_LIBRARY_PATH, or %s",
+		return wlb_fail(error, "cannot load %s: %s; install %s, name its directory in LD_LIBRARY_PATH, or %s",
 		                library->title, dlerror(), library->install, library->instead);
 	for (int i = 0; i < count; i++) {
 		void *function = dlsym(handle, names[i]);

@@ -122,7 +122,7 @@ struct wlb_largest_pass {
 };
 
 struct wlb_device;
-struct wlb_queue; /* of work that a device does in order */
+struct wlb_queue; /* of work that a device does in order: a CUDA stream on GPUs */
 struct wlb_event; /* a moment in a queue: the end of all work that was queued there before it was recorded */
 
 /* The operations of one device and element type. */
@@ -205,8 +205,8 @@ struct wlb_ops {
 	void (*rmsnorm_forward)(struct wlb_device *, void *out, void *rstd, void *sum, const void *x,
 	                        const void *residual, const void *weight, int64_t tokens, int64_t width,
 	                        double epsilon);
-	/* x: the sum of the forward pass. d_x is added to (it carries the residual's gradient); d_weight (gradients) is
-	 * added to */
+	/* `x` is the sum that the forward pass stored. Adds to d_x, which already carries the residual's gradient, and
+	 * to d_weight (gradients). */
 	void (*rmsnorm_backward)(struct wlb_device *, void *d_x, void *d_weight, const void *d_out, const void *x,
 	                         const void *weight, const void *rstd, int64_t tokens, int64_t width);
 

@@ -35,7 +35,7 @@ int verdict_has_stood_still(const struct wlb_verdict_detector *detector, double 
 
 void verdict_bounds_learn(struct wlb_verdict_detector *detector, const struct verdict_rank *rank, double seconds)
 {
-	/* What ranks waited during a standstill is not healthy, and the first steps compile. The last step of the
+	/* What ranks waited during a hang is not healthy, and the first steps compile. The last step of the
 	 * warm-up teaches the bounds of the step after it. */
 	int64_t first = rank->first_step + detector->options.warm_up_steps - 1;
 	if (verdict_has_stood_still(detector, rank->progress_job_s) || rank->activity == WLB_VERDICT_STARTING ||

@@ -7,7 +7,7 @@
 /* Takes what is known of the steps before the detector was made. */
 void verdict_bounds_init(struct wlb_verdict_detector *detector);
 
-/* 1 where a time since then, of the job's time, is no healthy one: a standstill was confirmed in it. Ranks report that they
+/* 1 where a time since then, of the job's time, is no healthy one: a hang was confirmed in it. Ranks report that they
  * go on one after the other, when the verdict may have ended. */
 int verdict_has_stood_still(const struct wlb_verdict_detector *detector, double since_job_s);
 

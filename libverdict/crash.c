@@ -87,7 +87,7 @@ static void name_node(struct wlb_verdict_detector *detector, int32_t node, doubl
 	verdict_found(detector, &verdict);
 }
 
-/* A node that reports no more is lost where the job stands still; otherwise its reporter alone is. Where most nodes are
+/* A node that reports no more is lost where the job hangs; otherwise its reporter alone is. Where most nodes are
  * silent, what is lost is the way of their reports. */
 static int32_t find_silent(struct wlb_verdict_detector *detector)
 {

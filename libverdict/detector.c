@@ -42,7 +42,7 @@ static int check_options(const struct wlb_verdict_options *options, struct wlb_v
 			"<= confirm_s <= patience_s, times_longest at least 1",
 			options->suspect_s, options->confirm_s, options->times_longest, options->patience_s);
 	if (!(options->slow_share >= 0.02) || !(options->slow_share <= 10.0) || options->warm_up_steps < 0)
-		return verdict_fail(error, "slow_share %g, warm_up_steps %d: they must be 0.02 to 10 and at least 0",
+		return verdict_fail(error, "slow_share %g: must be 0.02 to 10; warm_up_steps %d: must be at least 0",
 		                    options->slow_share, options->warm_up_steps);
 	if (!(options->known_step_s >= 0.0) || !isfinite(options->known_step_s))
 		return verdict_fail(error, "known_step_s %g: it must be 0 or more", options->known_step_s);
@@ -50,7 +50,7 @@ static int check_options(const struct wlb_verdict_options *options, struct wlb_v
 		return verdict_fail(error, "slow_link %g: it must be 0.02 to 10", options->slow_link);
 	if (!(options->false_alarms > 0.0) || !(options->false_alarms < 1.0) || !(options->run_steps >= 1.0) ||
 	    !isfinite(options->run_steps))
-		return verdict_fail(error, "false_alarms %g, run_steps %g: they must be 0 to 1 and at least 1",
+		return verdict_fail(error, "false_alarms %g: must be between 0 and 1; run_steps %g: must be at least 1",
 		                    options->false_alarms, options->run_steps);
 	return 0;
 }

@@ -22,7 +22,7 @@ static const char *activity_name(enum wlb_verdict_activity activity)
 	return names[activity];
 }
 
-/* How long a rank has stood still, and the bounds for it. */
+/* How long a rank has begun nothing, and the bounds for it. */
 struct stay {
 	double seconds;
 	double suspect_s;
@@ -132,7 +132,7 @@ static int32_t find_cycle(const struct wlb_verdict_detector *detector, int32_t r
 	return -1;
 }
 
-/* Where all chains of a run that stands still lead to ranks in calls, some of these wait for each other. */
+/* Where all chains of a run that hangs lead to ranks in calls, some of these wait for each other. */
 static void find_deadlock(struct wlb_verdict_detector *detector, int32_t longest)
 {
 	const struct verdict_rank *rank = &detector->rank[longest];
@@ -161,7 +161,7 @@ static void find_deadlock(struct wlb_verdict_detector *detector, int32_t longest
 	verdict_found(detector, &verdict);
 }
 
-/* 1 where a rank may be at fault: others wait for it, or it is stopped. In a run that stands still already another may
+/* 1 where a rank may be at fault: others wait for it, or it is stopped. In a run that hangs already another may
  * hang, too, before others have come to wait for it. */
 static int is_suspect(const struct wlb_verdict_detector *detector, int32_t r)
 {

@@ -10,13 +10,13 @@
 static const double fresh_s = 2.5;
 enum { MOST_STUCK = 4096 };
 
-/* Calls that stand still at the moment. */
+/* Calls that hang at the moment. */
 struct stuck_calls {
 	int32_t group[MOST_STUCK];
 	int32_t count;
 };
 
-/* Returns how long the oldest call of a group has stood still since all members were seen to have entered it, 0 where a
+/* Returns how long the oldest call of a group has hung since all members were seen to have entered it, 0 where a
  * member has not reported lately, is stopped or gone. */
 static double call_stuck_s(const struct wlb_verdict_detector *detector, int32_t g)
 {

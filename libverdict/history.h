@@ -18,7 +18,7 @@ double verdict_history_cost_percent(const struct wlb_verdict_detector *detector,
  * where that is not known: too few steps, or more such ranks than waits are remembered of. */
 double verdict_history_loader_percent(const struct wlb_verdict_detector *detector, int64_t since_step);
 
-/* Returns when the step before `step` ended by the caller's clock, as far as reports tell. */
+/* Returns when the step before `step` ended by the caller's clock, as far as reports show. */
 double verdict_history_began_s(const struct wlb_verdict_detector *detector, int64_t step);
 
 #endif

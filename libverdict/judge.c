@@ -13,7 +13,7 @@
 #include "libverdict/verdicts.h"
 #include "libverdict/wait_for.h"
 
-/* What stands still behind a rank that is gone is its consequence; a rank outside communication is not. */
+/* What hangs because a rank is gone is its consequence; a rank outside communication is not. */
 static void find_standstills(struct wlb_verdict_detector *detector)
 {
 	int32_t crashed = verdict_crash_find(detector);

@@ -17,23 +17,33 @@ static int check_state(const struct wlb_verdict_detector *detector, const struct
 		return verdict_fail(error, "state of rank %d: ranks are 0 to %d", state->rank, world->ranks - 1);
 	if (!isfinite(state->arrived_s) || !isfinite(state->activity_s) || state->activity_s < 0.0 ||
 	    !isfinite(state->work) || isnan(state->received_bytes))
-		return verdict_fail(error, "state of rank %d: arrived_s %g, activity_s %g or work %g is no such number",
+		return verdict_fail(error,
+		                    "state of rank %d: arrived_s %g, activity_s %g, work %g: they must be finite, "
+		                    "activity_s at least 0, received_bytes not NaN",
 		                    state->rank, state->arrived_s, state->activity_s, state->work);
 	if (state->activity < WLB_VERDICT_STARTING || state->activity > WLB_VERDICT_ENDED ||
 	    state->process < WLB_VERDICT_UNKNOWN || state->process > WLB_VERDICT_GONE)
-		return verdict_fail(error, "state of rank %d: there is no activity %d or process state %d", state->rank,
-		                    (int)state->activity, (int)state->process);
+		return verdict_fail(error,
+		                    "state of rank %d: activity %d, process %d: use values of enum "
+		                    "wlb_verdict_activity and enum wlb_verdict_process",
+		                    state->rank, (int)state->activity, (int)state->process);
 	if (state->step < -1 || state->step > INT64_MAX / 2 || state->call_count < 0 ||
 	    (state->call_count > 0 && state->calls == NULL))
-		return verdict_fail(error, "state of rank %d: step %lld or %d calls", state->rank,
-		                    (long long)state->step, state->call_count);
+		return verdict_fail(error,
+		                    "state of rank %d: step %lld, call_count %d: step must be -1 to 2^62 - 1, "
+		                    "call_count at least 0, and calls not NULL if call_count is above 0",
+		                    state->rank, (long long)state->step, state->call_count);
 	if (state->group != -1 && verdict_world_find(world, state->rank, state->group) < 0)
-		return verdict_fail(error, "state of rank %d: it is no member of group %d", state->rank, state->group);
+		return verdict_fail(error,
+		                    "state of rank %d: group %d: must be -1 or a group of which the rank is a member",
+		                    state->rank, state->group);
 	for (int32_t i = 0; i < state->call_count; i++) {
 		const struct wlb_verdict_call *call = &state->calls[i];
 		if (verdict_world_find(world, state->rank, call->group) < 0 || call->left > call->entered)
-			return verdict_fail(error, "state of rank %d: group %d, entered %llu, left %llu", state->rank,
-			                    call->group, (unsigned long long)call->entered,
+			return verdict_fail(error,
+			                    "state of rank %d: call of group %d, entered %llu, left %llu: the rank "
+			                    "must be a member, and left at most entered",
+			                    state->rank, call->group, (unsigned long long)call->entered,
 			                    (unsigned long long)call->left);
 	}
 	return 0;
@@ -89,7 +99,7 @@ static void take_progress(struct wlb_verdict_detector *detector, struct verdict_
 		time->progress_job_s = began_job_s;
 }
 
-/* A process that a signal has continued has not stood still of its own while it was stopped. */
+/* A process that a signal has continued did not hang while it was stopped. */
 static void discount_stop(const struct verdict_job_time *time, struct verdict_rank *rank, enum wlb_verdict_process now)
 {
 	if (rank->process == WLB_VERDICT_STOPPED && now != WLB_VERDICT_STOPPED && now != WLB_VERDICT_GONE)

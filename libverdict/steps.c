@@ -74,20 +74,26 @@ static int check_step(const struct wlb_verdict_detector *detector, const struct 
 	const double lengths[] = {step->seconds, step->aside_s,  step->computed_s,
 	                          step->work,    step->loader_s, step->storage_s};
 	if (step->rank < 0 || step->rank >= detector->world.ranks || step->step < 0 || step->step > INT64_MAX / 2)
-		return verdict_fail(error, "step %lld of rank %d: ranks are 0 to %d", (long long)step->step, step->rank,
-		                    detector->world.ranks - 1);
+		return verdict_fail(error, "step %lld of rank %d: ranks are 0 to %d, steps 0 to 2^62 - 1",
+		                    (long long)step->step, step->rank, detector->world.ranks - 1);
 	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
 		if (!isfinite(lengths[i]))
-			return verdict_fail(error, "step %lld of rank %d: a length of time or its work is %g",
+			return verdict_fail(error,
+			                    "step %lld of rank %d: %g: seconds, aside_s, computed_s, work, loader_s "
+			                    "and storage_s must be finite; negative: unknown",
 			                    (long long)step->step, step->rank, lengths[i]);
 	if (step->transfer_count < 0 || (step->transfer_count > 0 && step->transfers == NULL))
-		return verdict_fail(error, "step %lld of rank %d: %d transfers", (long long)step->step, step->rank,
-		                    step->transfer_count);
+		return verdict_fail(error,
+		                    "step %lld of rank %d: transfer_count %d: must be at least 0, and transfers not "
+		                    "NULL if it is above 0",
+		                    (long long)step->step, step->rank, step->transfer_count);
 	for (int32_t i = 0; i < step->transfer_count; i++) {
 		const struct wlb_verdict_transfer *transfer = &step->transfers[i];
 		if (verdict_world_find(&detector->world, step->rank, transfer->group) < 0 || transfer->calls < 0 ||
 		    !isfinite(transfer->transfer_s) || !isfinite(transfer->bytes))
-			return verdict_fail(error, "step %lld of rank %d: group %d, %lld calls, %g s, %g bytes",
+			return verdict_fail(error,
+			                    "step %lld of rank %d: group %d, calls %lld, transfer_s %g, bytes %g: the "
+			                    "rank must be a member, calls at least 0, times and bytes finite",
 			                    (long long)step->step, step->rank, transfer->group,
 			                    (long long)transfer->calls, transfer->transfer_s, transfer->bytes);
 	}

@@ -45,11 +45,11 @@ struct wlb_verdict_group {
 	const char *name;       /* for evidence, at most 23 bytes are kept; NULL: its kind and number */
 	const int32_t *members; /* [count] ranks, each once */
 	int32_t count;          /* at least 2 */
-	/* 1: its members cannot tell their own messages apart: the transfer that any of them tells is that of all, and
-	 * of several the least. Not of an edge. */
+	/* 1: members cannot time their own messages separately, so any member's time is the group's, and the shortest
+	 * one reported is used. Must be 0 for an edge of a pipeline. */
 	int32_t has_one_transfer;
-	/* 0: its messages are compared with those of all groups of its kind that have 0 here; else with those of
-	 * groups of the same number, 1 to group_count, which is for groups whose messages are alike. */
+	/* Groups are compared with groups of the same number, 1 to group_count, whose messages are alike. 0: with all
+	 * groups of the same kind that have 0 here. */
 	int32_t alike;
 };
 
@@ -86,19 +86,21 @@ void wlb_verdict_world_free(struct wlb_verdict_world *world);
 
 /* ---- the detector ---------------------------------------------------------------------- */
 
-/* Of a process that a signal has stopped while others run, 0.6 of suspect_s and 0.625 of confirm_s count. */
+/* Defaults are in brackets. For a process that a signal has stopped while others run, the limits are 0.6 x suspect_s
+ * and 0.625 x confirm_s. */
 struct wlb_verdict_options {
-	double suspect_s;      /* a wait is suspected after this, or times_longest the longest healthy one: 5 */
-	double confirm_s;      /* and confirmed after this, or times_longest the longest healthy one: 8 */
-	double times_longest;  /* 3 */
-	double patience_s;     /* the same for start-up, checkpoints and evaluations: 1,800 */
-	int32_t warm_up_steps; /* the first steps of a run, which compile and touch memory first: not judged: 3 */
-	double slow_share;     /* a rank that takes this share longer than its peers is slow: 0.1 */
-	double slow_link;      /* messages that take this share longer for each byte are slow: 0.3 */
-	double false_alarms;   /* that are accepted in a run of run_steps steps, over all ranks: 0.01 */
-	double run_steps;      /* 10,000 */
+	/* A wait is suspected after this or times_longest x the longest healthy wait, whichever is longer [5], */
+	double suspect_s;
+	double confirm_s;      /* and confirmed after this, in the same way [8] */
+	double times_longest;  /* at least 1 [3] */
+	double patience_s;     /* the least for both in start-up, checkpoints and evaluation [1,800] */
+	int32_t warm_up_steps; /* first steps of a run, which are not judged: they compile and touch memory first [3] */
+	double slow_share;     /* a rank is slow if it takes this share longer than its peers [0.1] */
+	double slow_link;      /* a link is slow if its messages take this share longer per byte [0.3] */
+	double false_alarms;   /* false alarms accepted in run_steps steps, over all ranks [0.01] */
+	double run_steps;      /* [10,000] */
 	/* How long the steps were that the run had ended before this detector was made: a healthy wait is no longer,
-	 * and the warm-up is over. 0: it had ended none, or that is not known. */
+	 * and the warm-up is over. 0: it had ended none, or that is not known [0]. */
 	double known_step_s;
 };
 
@@ -272,7 +274,7 @@ const char *wlb_verdict_kind_name(enum wlb_verdict_kind kind);
 enum wlb_verdict_stage {
 	WLB_VERDICT_SUSPECTED,
 	WLB_VERDICT_CONFIRMED,
-	WLB_VERDICT_OVER, /* what was wrong has ended; told once */
+	WLB_VERDICT_OVER, /* what was wrong has ended; reported once */
 };
 
 enum { WLB_VERDICT_RANKS = 16 };
@@ -286,21 +288,21 @@ struct wlb_verdict {
 	int32_t rank_count;               /* in all */
 	int32_t group;                    /* -1: none */
 	uint64_t sequence;                /* of the call, 0: none */
-	double since_s;                   /* the caller's clock: when it began, as far as reports tell */
+	double since_s;                   /* the caller's clock: when it began, as far as reports show */
 	int64_t since_step;               /* -1: not in terms of steps */
-	/* What the run loses by it: 100 where it stands still; of what slows steps, by how much they are longer than
+	/* What the run loses by it: 100 where it hangs; of what slows steps, by how much they are longer than
 	 * without it, together with all other verdicts of this sort of fault that are open; negative: not known. */
 	double cost_percent;
 	double certainty; /* 0 to 1 */
 	char evidence[512];
 };
 
-/* Judges at `now_s`. Writes up to `most` verdicts that are open or have just ended, those of standstills first, and
+/* Judges at `now_s`. Writes up to `most` verdicts that are open or have just ended, those of hangs first, and
  * returns their number in all. Call it about each second. */
 int32_t wlb_verdict_judge(struct wlb_verdict_detector *detector, double now_s, struct wlb_verdict *verdicts,
                           int32_t most);
 
-/* ---- stacks of a run that stands still ------------------------------------------------- */
+/* ---- stacks of a run that hangs -------------------------------------------------------- */
 
 /* The stack of the thread of a rank that trains. Frames are texts such as "PMPI_Allreduce+0x1c (libmpi.so.40)", of
  * which numbers do not count, or "0x1f2 (libm.so.6)" where a function has no name. */
@@ -342,7 +344,7 @@ struct wlb_verdict_clusters *wlb_verdict_clusters_new(const struct wlb_verdict_s
                                                       struct wlb_verdict_error *error);
 void wlb_verdict_clusters_free(struct wlb_verdict_clusters *clusters);
 
-/* Makes a verdict of clusters, to be told where nothing moves and the detector names nobody: a confirmed one of the
+/* Makes a verdict of clusters, to be reported where nothing moves and the detector names nobody: a confirmed one of the
  * suspects, or, where `group` is named, of all ranks outside the largest cluster. Its node and times are not set, its
  * certainty is 0.5, and its group is an index into `groups`. `stacks` and `groups` are those that were given to
  * wlb_verdict_clusters_new, the groups with names. Returns 0, and leaves the verdict as it is, where none is suspect;

@@ -58,7 +58,8 @@ static int check_world(const struct wlb_verdict_world *given, struct wlb_verdict
 	for (int32_t g = 0; g < given->group_count; g++) {
 		const struct wlb_verdict_group *group = &given->groups[g];
 		if (group->kind < WLB_VERDICT_TP || group->kind > WLB_VERDICT_OTHER)
-			return verdict_fail(error, "group %d has the kind %d, which there is not", g, (int)group->kind);
+			return verdict_fail(error, "group %d: kind %d: use a value of enum wlb_verdict_group_kind", g,
+			                    (int)group->kind);
 		if (group->members == NULL || group->count < 2 || group->count > given->ranks)
 			return verdict_fail(error, "group %d has %d members: it must have 2 to %d", g, group->count,
 			                    given->ranks);
@@ -67,7 +68,9 @@ static int check_world(const struct wlb_verdict_world *given, struct wlb_verdict
 			                    group->count);
 		if (group->kind == WLB_VERDICT_PP && group->has_one_transfer)
 			return verdict_fail(error,
-			                    "group %d is an edge of a pipeline, whose messages are the receiver's", g);
+			                    "group %d: has_one_transfer must be 0 for an edge of a pipeline, because "
+			                    "its messages are timed by the receiver",
+			                    g);
 		if (group->alike < 0 || group->alike > given->group_count)
 			return verdict_fail(error, "alike of group %d is %d: it must be 0 to %d", g, group->alike,
 			                    given->group_count);

@@ -510,7 +510,8 @@ double wlb_op_traffic(enum wlb_op op);
 int wlb_operations_check(const struct wlb_op_time *times, struct wlb_error *error);
 
 /* One kind of node. The files in libwlb/machines have these fields, with these names, and the source of each value.
- * Fields after the first blank line may be missing in a file; they are then 0, which means what their comment says. */
+ * A file may omit the fields after the first blank line; they are then 0, and each field's comment says what 0 means.
+ */
 struct wlb_machine {
 	char name[64];
 	int32_t gpus_per_node;
@@ -542,8 +543,8 @@ struct wlb_machine {
 	                                  have the others */
 	int32_t gemm_tile_rows, gemm_tile_columns;
 	double gemm_tile_depth;
-	/* Where all ranks compute at once, the mean time of the slowest over that by the values here, which are medians
-	 * over time and ranks: computation of a step takes so many times as long. 0: 1, not measured. */
+	/* How much longer computation takes on the slowest rank than the medians in this struct say, while all ranks
+	 * compute: computation in a step is multiplied by it. 0: not measured, counts as 1. */
 	double slowest_rank;
 	struct wlb_gemm_rates gemm;           /* if measured, used instead of the tile's fields and gemm_efficiency */
 	struct wlb_attention_rates attention; /* if measured, used instead of the attention fields above */
@@ -593,11 +594,10 @@ double wlb_machine_attention_s(const struct wlb_machine *machine, int heads, int
 /* The highest rate of attention, FLOP/s as above. */
 double wlb_machine_attention_most(const struct wlb_machine *machine, int backward);
 
-/* Collectives of NCCL's ring: `ranks` ranks, `ranks_per_node` of them on each node, each rank holding `bytes` of the
- * result (all-gather) or of the input (reduce-scatter): both take the same time, seconds, but inside a node where
- * node_calls was measured. A ring that leaves the node
- * uses the network ports of all its ranks on a node. crosses_switch: the ring leaves a leaf switch. An all-reduce is
- * two. */
+/* Seconds of a ring all-gather or reduce-scatter of NCCL over `ranks` ranks, `ranks_per_node` on each node. `bytes`: of
+ * the whole result (all-gather) or of the whole input of a rank (reduce-scatter). The two take the same time, except
+ * inside a node for which node_calls was measured. A ring that leaves the node uses the network ports of all its ranks
+ * there. crosses_switch: 1 if the ring leaves a leaf switch. An all-reduce is one of each. */
 double wlb_machine_gather_s(const struct wlb_machine *machine, int ranks, int ranks_per_node, int crosses_switch,
                             double bytes);
 double wlb_machine_reduce_s(const struct wlb_machine *machine, int ranks, int ranks_per_node, int crosses_switch,
@@ -717,8 +717,9 @@ struct wlb_memory {
 	double gradients;
 	double optimizer;
 	double activations; /* of all micro-batches in flight on this stage */
-	double logits;  /* stages with the head: bfloat16 and their float32 copy; in wlb-worker what those of some rows
-	                 * need more than the gradients of a layer's activations, in whose place they are */
+	/* On stages with the head. Megatron-LM: the bfloat16 logits and their float32 copy. wlb-worker: the logits
+	 * share memory with the gradients of a layer's activations; this is what they need beyond that. */
+	double logits;
 	double buffers; /* of communication */
 	double margin;  /* `margin` times all above: fragmentation, memory of the runtime */
 	double total;
@@ -734,9 +735,9 @@ struct wlb_memory wlb_memory_stage_of(const struct wlb_plan *plan, const struct 
 struct wlb_memory wlb_memory_stage(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage,
                                    int64_t tokens, int64_t longest, double margin);
 
-/* Returns how many of `rows` rows, at least 1, wlb-worker computes the logits of at a time: as many as 512 MiB hold of
- * the largest share of the vocabulary that one of tp ranks has, but at least 128, with which the product is still a
- * matrix product; all where they are fewer. */
+/* Returns the number of rows whose logits wlb-worker computes at a time: as many as fit in 512 MiB for the largest
+ * vocabulary shard of a tp rank, at least 128, so that the GEMM stays efficient, and at most `rows`, which is at least
+ * 1. */
 int64_t wlb_logit_rows(int64_t rows, int64_t vocab_size, int32_t tp, int64_t element_bytes);
 
 /* ---- pipeline ---------------------------------------------------------------------------- */
@@ -900,17 +901,19 @@ struct wlb_search_options {
 	                         takes documents until the next one would exceed them, as that of wlb-worker does */
 	double max_length_ratio; /* limit of a micro-batch: this times its share of the batch, or the window if larger
 	                          */
-	const struct wlb_step *sample; /* packed batches of the stream, `samples` of them; their documents are */
-	size_t samples;                /* assigned again for each number of micro-batches */
+	const struct wlb_step *sample; /* [samples] packed batches of the stream; the search packs their documents again
+	                                  for each number of micro-batches */
+	size_t samples;                /* number of entries in sample */
 	double memory_margin;          /* see wlb_memory_stage */
 	int32_t max_interleave;
 	int32_t zero_stage; /* 0 to 3, see wlb_plan */
 	struct wlb_cost_options cost;
 	enum wlb_sharding sharding;
-	int dynamic;       /* see wlb_sim_options */
-	int charge_limit;  /* 1: memory is charged for the longest micro-batch that is allowed, as for a program that
-	                      allocates it at the start and is told whole windows, the share rounded up; 0: for the
-	                      longest that packing makes of the samples */
+	int dynamic; /* see wlb_sim_options */
+	/* Which micro-batch memory is computed for. 1: the longest that the limit allows, for a program that allocates
+	 * it at the start in whole windows (the share is rounded up). 0: the longest that packing makes of the samples.
+	 */
+	int charge_limit;
 	double near_equal; /* share by which a plan may be slower and still be preferred, 0 to 1 */
 	struct wlb_search_fixed fixed;
 	int every_gpu;          /* 1: only plans with a rank on every usable GPU, for launchers that start that many */

@@ -131,7 +131,7 @@ static int read_name(const json_t *root, struct wlb_machine *machine, struct wlb
 {
 	const char *name = json_string_value(json_object_get(root, "name"));
 	if (name == NULL || *name == '\0' || strlen(name) >= sizeof(machine->name) || has_control(name))
-		return wlb_fail(error, "name must be a text of 1 to %zu bytes without control characters",
+		return wlb_fail(error, "name must be a string of 1 to %zu bytes without control characters",
 		                sizeof(machine->name) - 1);
 	strcpy(machine->name, name);
 	return 0;

@@ -41,8 +41,9 @@ static int find_in(const char *dir, const char *name, char *path, size_t size, c
 {
 	DIR *folder = opendir(dir);
 	if (folder == NULL)
-		return wlb_fail(error, "folder of machines %s: %s; set WLB_MACHINES to libwlb/machines of the source",
-		                dir, strerror(errno));
+		return wlb_fail(error,
+		                "directory of machines %s: %s; set WLB_MACHINES to libwlb/machines of the source", dir,
+		                strerror(errno));
 	bool found = false;
 	names[0] = '\0';
 	for (const struct dirent *entry; !found && (entry = readdir(folder)) != NULL;) {

@@ -21,8 +21,8 @@ int wlb_spans_of_documents(const struct wlb_length_list *documents, int64_t seq_
 	size_t d = 0, first = spans->count;
 	if (all == 0)
 		return wlb_fail(error,
-		                "none of %zu documents has two tokens: nothing can be predicted from anything; give "
-		                "longer documents",
+		                "none of %zu documents has two tokens, which training needs (an input and a target); "
+		                "give longer documents",
 		                documents->count);
 	for (int64_t i = 0; i < taken; i++) {
 		int64_t at = (int64_t)((double)all * (double)i / (double)taken);

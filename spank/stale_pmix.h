@@ -1,6 +1,6 @@
 /*
  * Removes what a slurmstepd that was killed has left of Slurm's PMIx plugin. The plugin accepts none of these files: a
- * step of the same number, which a job has that was queued again, would fail with "launch failed" (pmixp_server.c,
+ * step of the same number, which a job has that was requeued, would fail with "launch failed" (pmixp_server.c,
  * pmixp_client.c and pmixp_utils.c of Slurm 22.05 to 26.05).
  */
 #ifndef SPANK_STALE_PMIX_H

@@ -5,7 +5,7 @@
  *
  * Each slurmstepd of a numbered step notes itself, as root, in STATE_DIR/NODE.JOBID.steps. The epilog of the job looks
  * at those and at no other process: Slurm runs it on a node once all steps of the job are over there, and starts no
- * step of the job there, also none of a job that is queued again, before it has ended.
+ * step of the job there, also none of a job that is requeued, before it has ended.
  */
 #ifndef SPANK_STUCK_STEPD_H
 #define SPANK_STUCK_STEPD_H

@@ -31,7 +31,8 @@ enum {
 	KILL_AGAIN_MS = 1000,  /* a process may have been started meanwhile */
 	KILL_MOST_MS = 30000,  /* a process that the kernel does not end by then is left */
 	ORPHANS_MOST_MS = 60000, /* ranks without slurmstepd, while no coordinator knows of them */
-	TELL_MOST_MS = 600000    /* that slurmstepd is gone: while a coordinator that is away is told of it again */
+	TELL_MOST_MS =
+		600000 /* that slurmstepd is gone: while this is reported again to a coordinator that is unavailable */
 };
 
 static const int64_t never = INT64_MAX;
@@ -295,8 +296,8 @@ static bool has_to_tell(const struct agent *a)
 	       (!a->goodbye_accepted || wlb_agent_report_pending(&a->tasks));
 }
 
-/* Sends the last report, once where the step has ended. That slurmstepd is gone nobody else knows, and the ranks of
- * other nodes wait for ever: it is reported until it is accepted. */
+/* Sends the last report, once the step has ended. If slurmstepd is gone, only this agent knows it, and the ranks of
+ * other nodes would wait for ever; so the report is repeated until it is accepted. */
 static void send_last_report(struct agent *a)
 {
 	int64_t until_ms = wlb_clock_ms() + (a->stepd_gone ? TELL_MOST_MS : 0);

@@ -1,8 +1,8 @@
 /*
  * The client side of wlbd's protocol: one HTTP/1.1 request with a MUNGE credential, under a deadline.
  *
- * The protocol is docs/api.md. The Slurm plugin links this, so it needs no library but libmunge. Thread-safe as long
- * as one connection is used by one thread.
+ * The protocol is docs/api.md. The Slurm plugin links this, so it needs no library but libmunge and nettle.
+ * Thread-safe as long as one connection is used by one thread.
  */
 #ifndef COORDINATOR_CLIENT_CLIENT_H
 #define COORDINATOR_CLIENT_CLIENT_H

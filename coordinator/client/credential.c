@@ -59,7 +59,7 @@ int wlb_credential_check(const char *socket, const char *credential, const void 
 	if (rc != EMUNGE_SUCCESS)
 		result = wlb_fail(error, "munge: %s", what_failed(context, rc));
 	else if (found_length != length || memcmp(found, payload, (size_t)length) != 0)
-		result = wlb_fail(error, "the credential was made for something else");
+		result = wlb_fail(error, "the credential was made for another message: its payload differs");
 	free(found);
 	munge_ctx_destroy(context);
 	return result;

@@ -202,7 +202,7 @@ static int list_leftovers(const char *dir, struct leftovers *all, struct wlb_err
 	if (folder == NULL && errno == ENOENT)
 		return 0;
 	if (folder == NULL)
-		return wlb_fail(error, "spool folder %s: cannot be read: %s", dir, strerror(errno));
+		return wlb_fail(error, "spool directory %s: cannot be read: %s", dir, strerror(errno));
 	struct stat about;
 	int entries = 0;
 	for (struct dirent *entry = readdir(folder); entry != NULL && entries < ENTRIES_MAX && all->count < SPOOLS_MAX;
@@ -264,7 +264,7 @@ static void refuse_rest(const struct round *round, struct wlb_spool *spool, stru
 	round->result->refused += refused;
 }
 
-/* Once the coordinator is away, `why` says nothing of the spools that are not tried any more. */
+/* Once the coordinator is unavailable, `why` says nothing of the spools that are not tried any more. */
 static void note_left(const struct round *round, int64_t records, const struct wlb_error *why)
 {
 	round->result->left += records;
@@ -297,7 +297,7 @@ static int has_ended(const struct round *round, struct wlb_spool *spool, struct 
 	const struct wlb_deliver_options *options = round->options;
 	if (options->run_id != NULL)
 		return 1;
-	/* What is written later is of a job that was queued again. */
+	/* What is written later is of a job that was requeued. */
 	if (options->ended_job != 0 && options->ended_job == wlb_spool_identity(spool)->job_id &&
 	    wlb_spool_written_s(spool) <= options->ended_s)
 		return 1;
@@ -431,7 +431,7 @@ int wlb_deliver_restore(const struct wlb_client_config *config, const char *spoo
 	char refused[PATH_MAX];
 	struct leftovers all;
 	if (snprintf(refused, sizeof(refused), "%s/refused", spool_dir) >= (int)sizeof(refused))
-		return wlb_fail(error, "folder %.100s...: the path is too long", spool_dir);
+		return wlb_fail(error, "directory %.100s...: the path is too long", spool_dir);
 	if (list_leftovers(refused, &all, error) != 0)
 		return -1;
 	int64_t deadline_ms = wlb_clock_ms() + timeout_ms;

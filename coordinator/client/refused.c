@@ -43,13 +43,12 @@ static int check_own_folder(const char *path, struct wlb_error *error)
 {
 	struct stat about;
 	if (lstat(path, &about) != 0)
-		return wlb_fail(error, "folder %s: cannot be read: %s", path, strerror(errno));
+		return wlb_fail(error, "directory %s: cannot be read: %s", path, strerror(errno));
 	if (!S_ISDIR(about.st_mode) || about.st_uid != geteuid())
-		return wlb_fail(
-			error,
-			"folder %s: must be a folder of the account that keeps records in it, and no link: move it "
-			"away",
-			path);
+		return wlb_fail(error,
+		                "directory %s: must be a directory of the account that keeps records in it, and "
+		                "no link: move it away",
+		                path);
 	return 0;
 }
 
@@ -301,7 +300,7 @@ int wlb_refused_restore(const char *dir, const char *name, int64_t first_seq, st
 	int64_t numbered_from;
 	if (snprintf(path, sizeof(path), "%s/refused/%s", dir, name) >= (int)sizeof(path) ||
 	    snprintf(target, sizeof(target), "%s/%s", dir, name) >= (int)sizeof(target))
-		return wlb_fail(error, "folder %.100s...: the path is too long", dir);
+		return wlb_fail(error, "directory %.100s...: the path is too long", dir);
 	if (access(target, F_OK) == 0)
 		return 0;
 	if (wlb_spool_peek(path, &identity, &numbered_from, error) != 0)

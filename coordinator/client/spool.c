@@ -250,7 +250,7 @@ struct wlb_spool *wlb_spool_open(const char *dir, const struct wlb_spool_identit
 	int n = snprintf(spool->path, sizeof(spool->path), "%s/%s.%s.jsonl", dir, identity->attempt_id,
 	                 identity->source);
 	int rc = n < (int)sizeof(spool->path) ? wlb_dir_make(dir, 0700, error)
-	                                      : wlb_fail(error, "spool folder %.80s...: the path is too long", dir);
+	                                      : wlb_fail(error, "spool directory %.80s...: the path is too long", dir);
 	int64_t deadline_ms = wlb_clock_ms() + BUSY_WAIT_MS;
 	int locked = 0;
 	while (rc == 0 && (locked = open_locked(spool, O_RDWR | O_CREAT, error)) == 0 &&

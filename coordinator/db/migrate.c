@@ -34,8 +34,9 @@ int wlb_migrations_dir(char *path, size_t size, struct wlb_error *error)
 		snprintf(path, size, "%s/../share/wlb/migrations", program);
 	}
 	if (access(path, R_OK | X_OK) != 0)
-		return wlb_fail(error, "migrations folder %s: %s; set WLB_MIGRATIONS to sql/migrations of the source",
-		                path, strerror(errno));
+		return wlb_fail(error,
+		                "migrations directory %s: %s; set WLB_MIGRATIONS to sql/migrations of the source", path,
+		                strerror(errno));
 	return 0;
 }
 
@@ -119,7 +120,7 @@ static int find_file(const char *dir, int version, char name[NAME_MAX + 1], stru
 	int length = snprintf(prefix, sizeof(prefix), "%04d_", version);
 	DIR *folder = opendir(dir);
 	if (folder == NULL)
-		return wlb_fail(error, "migrations folder %s: %s", dir, strerror(errno));
+		return wlb_fail(error, "migrations directory %s: %s", dir, strerror(errno));
 	int found = 0;
 	for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
 		size_t end = strlen(entry->d_name);
@@ -132,7 +133,7 @@ static int find_file(const char *dir, int version, char name[NAME_MAX + 1], stru
 	closedir(folder);
 	if (found != 1)
 		return wlb_fail(error,
-		                "migrations folder %s: has %d files %s*.sql and must have one; is it of version %s?",
+		                "migrations directory %s: has %d files %s*.sql and must have one; is it of version %s?",
 		                dir, found, prefix, WLB_VERSION);
 	return 0;
 }

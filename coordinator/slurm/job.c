@@ -134,10 +134,10 @@ int wlb_slurm_requeue(uint32_t job_id, struct wlb_error *error)
 		return 0;
 	if (errno == ESLURM_DISABLED)
 		return wlb_fail(error,
-		                "job %u: it was not submitted with --requeue, so Slurm does not queue it again; "
+		                "job %u: it was not submitted with --requeue, so Slurm does not requeue it; "
 		                "submit it with --requeue",
 		                job_id);
-	return wlb_fail(error, "job %u: Slurm does not queue it again: %s", job_id, slurm_strerror(errno));
+	return wlb_fail(error, "job %u: Slurm does not requeue it: %s", job_id, slurm_strerror(errno));
 }
 
 enum { KILL_NAME_SIZE = 32 };

@@ -29,11 +29,11 @@ struct wlb_slurm_job {
 	char *nodes; /* hostlist expression of the current allocation; "" when none */
 	char batch_host[256];
 	bool requeue;       /* --requeue; Slurm does not report --no-kill, see docs/slurm-versions.md */
-	bool batch;         /* sbatch: only such a job can be queued again */
+	bool batch;         /* sbatch: only such a job can be requeued */
 	bool is_restricted; /* not every node that is like its own can serve it: it names nodes, counts features, or has
 	                       a reservation */
 	char partition[256];
-	/* Of a pending job: how many nodes it had, where it was queued again, without those that Slurm took from it;
+	/* Of a pending job: how many nodes it had, where it was requeued, without those that Slurm took from it;
 	 * else how many it asks for. 0 as long as Slurm still ends its processes. */
 	uint32_t node_count;
 	time_t end_time;     /* of a running job: by its time limit, or by the grace time of its preemption */

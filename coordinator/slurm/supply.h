@@ -1,4 +1,4 @@
-/* The nodes that Slurm could give a job if it was queued again now. */
+/* The nodes that Slurm could give a job if it was requeued now. */
 #ifndef COORDINATOR_SLURM_SUPPLY_H
 #define COORDINATOR_SLURM_SUPPLY_H
 

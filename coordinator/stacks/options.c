@@ -3,7 +3,8 @@
 #define FIELD(name) offsetof(struct wlb_stacks_options, name)
 
 static const struct wlb_option options[] = {
-	{WLB_OPTION(LIST, NULL, FIELD(pids), "PID", "a process, at most 64; those that it started belong to it"),
+	{WLB_OPTION(LIST, NULL, FIELD(pids), "PID...",
+                    "processes, at most 64; those that they started belong to them"),
          .required = true},
 	{WLB_OPTION(REAL, "seconds", FIELD(seconds), "S",
                     "begin no thread after this time, and divide it equally among the processes"),

@@ -21,8 +21,8 @@ static int parse_ways(const char *text, size_t length)
 
 static int refuse_policy(const char *text, const char *why, struct wlb_error *error)
 {
-	return wlb_fail(error, "layout '%.100s': %s; use auto, off, or ways to split such as tp=2,cp=1,pp=2", text,
-	                why);
+	return wlb_fail(error, "layout '%.100s': %s; use auto, off, or degrees of parallelism such as tp=2,cp=1,pp=2",
+	                text, why);
 }
 
 static int *policy_field(struct wlb_layout *layout, const char *key)

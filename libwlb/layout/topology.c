@@ -46,7 +46,8 @@ static int descend(struct walk *walk, int32_t index, int level)
 {
 	const struct wlb_switch *s = &walk->topology->switches[index];
 	if (walk->switch_seen[index])
-		return wlb_fail(walk->error, "switch %s hangs below two switches or below itself: name it once",
+		return wlb_fail(walk->error,
+		                "switch %s is below two switches or below itself: name it once under one switch",
 		                name_of(s));
 	if (level == MOST_LEVELS)
 		return wlb_fail(walk->error, "switch %s is on level %d: a tree has at most %d", name_of(s), level + 1,
@@ -79,7 +80,7 @@ static int walk_all(struct walk *walk, const unsigned char *child)
 			return -1;
 	for (size_t s = 0; s < walk->topology->count; s++)
 		if (!walk->switch_seen[s])
-			return wlb_fail(walk->error, "switch %s hangs below itself: switches must form a tree",
+			return wlb_fail(walk->error, "switch %s is below itself: switches must form a tree",
 			                name_of(&walk->topology->switches[s]));
 	for (int32_t node = 0; node < walk->nodes; node++)
 		if (!walk->node_seen[node]) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures what it costs a run that coordinator and database are away, and prints docs/results/away.md.
+"""Measures what it costs a run that coordinator and database are unavailable, and prints docs/results/away.md.
 Usage: bench_away.py BUILD_DIR"""
 import json
 import os
@@ -25,7 +25,7 @@ MODEL = {"model_type": "llama", "hidden_size": 64, "intermediate_size": 160, "nu
 TRAIN = (f"wlb-worker train --model model.json --data-path corpus --seq-length 256 --global-batch-size 8 --train-iters {STEPS} "
          "--lr 1e-3 --seed 1 --log-interval 1000")
 
-PAGE = """# A coordinator that is away: what it costs a run
+PAGE = """# A coordinator that is unavailable: what it costs a run
 
 Made by `scripts/bench away`, which measures everything on this page in one run.
 

@@ -26,7 +26,7 @@ SLOW_STEPS, HALF_STEPS, STOPPED_S = 50, 30, 10  # within which a fault is to be 
 LONGER = 2  # times as long a case is watched
 SIDE_BY_SIDE = 4
 POLL_S = 0.5
-STILL_S = 120  # a run whose steps stand still for longer has broken
+STILL_S = 120  # a run of which no step ends for longer has broken
 NODES = 8
 
 

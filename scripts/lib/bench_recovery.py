@@ -39,7 +39,7 @@ ranks read each document slowly so that a step takes as long on every machine.
 
 ## A job of {limit} minutes that needs {needed:.1f}
 `sbatch --time={limit} --requeue`, {steps} steps, no other option. `wlb run` has the ranks save and stop before the limit, and Slurm
-queue the job again.
+requeue the job.
 
 | attempt | steps | it ended |
 |---|---|---|

@@ -134,7 +134,7 @@ def cost_table(trained):
           f"{trained['peak_mib']:.0f} MiB, goal < {GOAL_MIB}: {verdict(trained['peak_mib'] < GOAL_MIB)}.\n")
     r = trained["reports"]
     print(f"Of {r['requests']:,} reports, {r['requests'] / trained['seconds']:,.0f} a second, {r['refused']} were refused, and "
-          f"{r['unanswered']} not answered, those among them while wlbd was away. They took "
+          f"{r['unanswered']} not answered, those among them while wlbd was down. They took "
           f"{r['p50_ms']:.1f} ms in the median, {r['p99_ms']:.1f} ms in 99 of 100.\n")
 
 
@@ -150,6 +150,11 @@ def fault_table(trained):
           f"{verdict(len(trained['others']) == 0 and trained['healthy_verdicts'] == 0)}.")
 
 
+def hang_after_s():
+    """The default of hang-after, which the coordinator of this cluster has."""
+    return re.search(r"\.hang_after_s = (\d+),", (ROOT / "common/on_fault.c").read_text(encoding="utf-8")).group(1)
+
+
 def page(cluster, trained):
     tp, cp, pp, dp = LAYOUT
     commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True,
@@ -163,14 +168,14 @@ def page(cluster, trained):
           f"a MUNGE credential for each report: for the ranks of one run, tp={tp}, cp={cp}, pp={pp}, dp={dp}, with steps of "
           f"{STEP_S} s. Reports are made by the code of wlb-agent from what the ranks write into their node's page: the step and "
           "its work, the call that blocks each rank, how far it has come in eight communicators, and each step that it has ended. "
-          "Their ranks follow a program of 1F1B call by call (tests/bench/verdicts), with noise, and a rank that stands still "
+          "Their ranks follow a program of 1F1B call by call (tests/bench/verdicts), with noise, and a rank that hangs "
           "blocks those that depend on it. Agents gather no stacks. Other work ran on the machine at the same time: the last "
           "column.\n")
     cost_table(trained)
-    print("Then ranks stand still. Times count from the fault, or, where wlbd is killed meanwhile, from when it has been started "
+    print("Then ranks hang. Times count from the fault, or, where wlbd is killed meanwhile, from when it has been started "
           "again; until the row is in table `verdicts`, as a client of PostgreSQL sees it. *Bound*: how long the fault had to "
           "last, since it was first seen, until it was confirmed, as the verdict's evidence says "
-          "([verdicts.md](../verdicts.md)): 10 s for a rank that begins nothing, or three times the longest healthy wait that "
+          f"([verdicts.md](../verdicts.md)): {hang_after_s()} s for a rank that begins nothing, or three times the longest healthy wait that "
           "was seen, or, since a restart, the usual step; 5 s for a process that a signal has stopped. Goal: confirmed in the "
           f"table and in `GET /v1/runs/RUN/ranks` within {GOAL_VERDICT_S} s after the bound.\n")
     fault_table(trained)

@@ -225,7 +225,7 @@ The library was the tree {library} of git (`git rev-parse HEAD:libverdict`). All
   in their faults alone, and have the steps before the fault in common.
 - *named*: a confirmed verdict of that kind that names the rank, node or pair. *others*: verdicts, suspicions too, that name
   anything else. Precision is named / (named + others), recall named / planted.
-- *until named*: steps or seconds from the fault to the confirmed verdict. Slow ones are watched for 50 steps, standstills for 18 s.
+- *until named*: steps or seconds from the fault to the confirmed verdict. Slow ones are watched for 50 steps, hangs for 18 s.
 - *Two* faults are on different nodes. Slow computation is 10 % longer there, links and NICs have half the speed, loaders take 20 % of a step.
 - *half as much noise again* is beyond the goals: 4.8 % from step to step, twelve times what is published. Its rows show where the test ends.
 - A stage of one or two ranks is in two layouts of 8 ranks; a finite gradient needs four peers, so such layouts are not in its row.

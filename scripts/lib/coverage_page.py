@@ -13,7 +13,7 @@ from bench_host import compiler, verdict
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GOALS = {"libverdict": 90, "libwlb": 90, "coordinator": 90, "worker": 90}
-TOP = ("common", "coordinator", "kernels", "libverdict", "libwlb", "spank", "worker")
+TOP = ("common", "coordinator", "kernels", "libverdict", "libwlb", "planner", "spank", "worker")
 FILES_BELOW = 80
 OBJECTS_PER_CALL = 50
 

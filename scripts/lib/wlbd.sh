@@ -26,7 +26,7 @@ wlbd_start() {
 	wlbd_restart
 }
 
-# The service alone, as systemd starts it again: its database may be away.
+# The service alone, as systemd starts it again: its database may be unavailable.
 wlbd_restart() {
 	cluster_run_env daemon_start wlbd "$WLBD"
 	wait_for 10 wlbd_ready || {

@@ -1,6 +1,6 @@
 /*
  * Preloaded into wlbd: Slurm refuses the first changes of a job, as while slurmdbd has not answered for a job that was
- * just queued again, and the first orders to end a job. $WLB_TEST_REFUSALS is a file of as many bytes as are still
+ * just requeued, and the first orders to end a job. $WLB_TEST_REFUSALS is a file of as many bytes as are still
  * refused.
  */
 #include <dlfcn.h>

@@ -298,7 +298,7 @@ class Auto(training.TrainingTest):
         self.told(jobs[0])
         second, _ = self.store(gemm=products(2e9, 2.8e10))
         jobs.append(self.start_foreign("--wlb-model=model.json", before=""))
-        # A run that is queued again keeps the machine of its first attempt.
+        # A run that is requeued keeps the machine of its first attempt.
         jobs.append(self.start_foreign("--wlb-model=model.json", "--hold", before=""))
         spool = self.cluster.work / ".wlb"
         shutil.copy(spool / f"machine-{jobs[0]}.json", spool / f"machine-{jobs[2]}.json")

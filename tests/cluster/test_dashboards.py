@@ -12,7 +12,7 @@ DATASOURCE = "wlb"
 # Panels that a complete run with a fault must fill; the others may be empty.
 FILLED = {"Runs", "Runs by state", "State", "Step", "Loss", "Attempts", "Faults", "Checkpoints", "Tokens per second",
           "Gradient norm", "Learning rate", "Steps repeated", "Tokens/s, last 20 steps", "Verdicts", "Evictions",
-          "Verdicts by kind", "Nodes that verdicts name", "Cost by kind", "Attempts ended to leave a node out",
+          "Verdicts by kind", "Nodes that verdicts name", "Cost by kind", "Attempts ended to exclude a node",
           "Ranks of the newest attempt", "Verdicts of the run", "ETTR", "Time lost", "Evidence against nodes"}
 
 

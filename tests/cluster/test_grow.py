@@ -55,7 +55,7 @@ class GrowTest(test_time_limit.StopTest):
 
 class LostNode(GrowTest):
     def test_a_node_that_slurm_took(self):
-        """Two jobs lose the node. That with the option is queued again when the node is back, the other keeps three nodes."""
+        """Two jobs lose the node. That with the option is requeued when the node is back, the other keeps three nodes."""
         job = self.submit_slow("", f"--wlb-grow={LEAST_S}")
         plain = self.submit_slow("")
         for each in (job, plain):
@@ -68,7 +68,7 @@ class LostNode(GrowTest):
         run = self.finish(job)
         self.check_grown(job, run, "1 lost node can be replaced")
         self.assertEqual(self.cluster.job(job)["Restarts"], "1")
-        self.assertIn("job %s is queued again" % job, self.cluster.output(job))
+        self.assertIn("job %s is requeued" % job, self.cluster.output(job))
         self.assertEqual(run["policy"]["grow_s"], LEAST_S)
 
         run = self.finish(plain)

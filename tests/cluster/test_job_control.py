@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What users and administrators do to a job that trains: suspend it, queue it again, Ctrl-C in salloc."""
+"""What users and administrators do to a job that trains: suspend it, requeue it, Ctrl-C in salloc."""
 import os
 import signal
 import subprocess
@@ -17,7 +17,7 @@ class JobControl(test_time_limit.StopTest):
     nodes = 2
 
     def test_suspended(self):
-        """All processes of the job stand still: that is no hang and no lost node, and the same attempt goes on."""
+        """All processes of the job are stopped: that is no hang and no lost node, and the same attempt goes on."""
         job = self.submit_slow("", "--requeue", iterations=40, nodes=2)
         self.wait_step(job, 5)
         self.cluster.run("scontrol", "suspend", job)

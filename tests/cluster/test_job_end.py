@@ -234,7 +234,7 @@ class Requeue(JobEndTest):
         self.assertEqual(self.causes(run), [(1, "launcher_lost")])
 
     def test_killed_batch_slurmstepd(self):
-        """Slurm notices it once the steps are over, and queues the job again: the same run goes on."""
+        """Slurm notices it once the steps are over, and requeues the job: the same run goes on."""
         job = self.submit()
         self.wait_running(job)
         for pid in self.cluster.processes(f"slurmstepd: [{job}.batch]"):

@@ -439,7 +439,7 @@ class Suspects(SuspectsTest):
         self.assertEqual(self.next(run, second)[1]["nodes"], ["n1"])
         self.assertEqual(self.known_of("n2"), (0, True))
         self.assertRegex(self.cluster.run("wlb", "nodes", "n2").stdout, rf"(?s)\n  \S+ \S+  check in the run: failed +{run}\n +memory: 1 bit\n"
-                         rf"  \S+ \S+  left out +{run}\n +node n2 is slow\n")
+                         rf"  \S+ \S+  excluded +{run}\n +node n2 is slow\n")
         for uid, told in ((0, [[run, "memory: 1 bit"], [run, "node n2 is slow"]]), (NOBODY, [[None, ""], [None, ""]])):
             history = json.loads(self.cluster.sql(f"select wlb_node_history('n2', {uid})")[0][0])
             self.assertEqual([entry["kind"] for entry in history[:2]], ["run_check", "eviction"])

@@ -35,7 +35,7 @@ class NotResponding(JobEndTest):
         wait_for("Slurm's word that n1 does not respond", lambda: self.state("n1").endswith("*"), 60)
 
     def test_node_of_the_script(self):
-        """Its script and its ranks go on: the job is not queued again."""
+        """Its script and its ranks go on: the job is not requeued."""
         job = self.submit("--nodelist=n1,n2", nodes=2)
         self.wait_running(job)
         self.cluster.verb("freeze-service", "slurmd-n1")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A job that is queued again while it runs: Slurm ends its ranks and its launcher, which is no fault, and the run goes on when the job
+"""A job that is requeued while it runs: Slurm ends its ranks and its launcher, which is no fault, and the run goes on when the job
 starts again."""
 import json
 import http.client

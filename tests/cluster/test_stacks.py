@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Stacks of the ranks of a run that stands still: `wlb stacks`, and what the coordinator refuses of them."""
+"""Stacks of the ranks of a run that hangs: `wlb stacks`, and what the coordinator refuses of them."""
 import http.client
 import json
 import os
@@ -256,7 +256,7 @@ class Requests(test_ranks.RanksTest):
             (400, "field 'stacks_id'", (0, "n1", [self.entry(0)])),
             (400, "listed twice", (stacks_id, "n1", [self.entry(0), self.entry(0)])),
             (400, "field 'ranks'", (stacks_id, "n1", [self.entry(rank) for rank in range(65)])),
-            (400, "frames[0]: must be a text of at most 200 bytes", (stacks_id, "n1", [self.entry(0, ["f" * 201])])),
+            (400, "frames[0]: must be a string of at most 200 bytes", (stacks_id, "n1", [self.entry(0, ["f" * 201])])),
             (400, "printable", (stacks_id, "n1", [self.entry(0, ["\x1b[2J"])])),
             (400, "field 'state'", (stacks_id, "n1", [self.entry(0, state="ready")])),
             (413, "", (stacks_id, "n1", [self.entry(0, note="n" * 300000)])),

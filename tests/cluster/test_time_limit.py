@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A job that will end before its training does saves, stops, and goes on from there once Slurm has queued it again."""
+"""A job that will end before its training does saves, stops, and goes on from there once Slurm has requeued it."""
 import re
 import time
 
@@ -54,7 +54,7 @@ class StopTest(training.TrainingTest):
         self.assertEqual((run["steps_repeated"], run["faults"]), (0, []))
         self.assertEqual(self.cluster.job(job)["Restarts"], str(len(attempts) - 1))
         output = self.cluster.output(job)
-        self.assertEqual(output.count("is queued again and continues from its checkpoint"), len(attempts) - 1, output)
+        self.assertEqual(output.count("is requeued and continues from its checkpoint"), len(attempts) - 1, output)
         self.assertEqual(output.count("next line"), 1, output)
 
     def asked(self, run):
@@ -80,8 +80,8 @@ class TimeLimit(StopTest):
         self.assertEqual(self.cluster.job(kept)["ExitCode"], "85:0")
         run = self.cluster.show(kept)
         self.assertEqual(run["state"], "cancelled")
-        self.assertRegex(run["reason"], r"^the time limit is near: saved step \d+ and stopped; with sbatch --requeue the job would be "
-                         "queued again by itself: submit it again, and it continues from its checkpoint$")
+        self.assertRegex(run["reason"], r"^the time limit is near: saved step \d+ and stopped; the job was submitted without --requeue: "
+                         r"submit it again; it continues from its checkpoint \(with sbatch --requeue Slurm does that\)$")
         self.assertIn(run["reason"], self.cluster.output(kept))
         self.assertRegex(self.asked(run)[0], r"^the time limit is near: asked to save and stop (30|2[5-9]) s before the end of the job$")
         self.assertEqual(run["faults"], [])

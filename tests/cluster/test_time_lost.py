@@ -267,7 +267,7 @@ class Ends(TimeLostTest):
 
 class Waits(TimeLostTest):
     def requeued(self):
-        """wlbd has had the job queued again after its launcher was lost."""
+        """wlbd has had the job requeued after its launcher was lost."""
         story = six_steps(Story().ask(1, 2))
         story.add(f"select wlb_fault_found({story.attempt(1)}, 'launcher_lost', null, 'n0', null, 'killed', null, {at(16)})",
                   f"select wlb_attempt_blame({story.attempt(1)}, 'wlb run was killed', {at(20)})",

@@ -65,7 +65,7 @@ class Chain(TrainingTest):
         self.assertRegex(self.command("faults", "--node", "n3"), rf" {name} +1  {kind_words} ")
         rows = self.dashboard_rows("ranks.json", "Verdicts of the run", run["id"])
         self.check_row(rows, kind, "over", "n3", "evict")
-        rows = self.dashboard_rows("ranks.json", "Attempts ended to leave a node out", run["id"])
+        rows = self.dashboard_rows("ranks.json", "Attempts ended to exclude a node", run["id"])
         self.check_row(rows, name, "1", "n3")
         self.check_row(self.dashboard_rows("ranks.json", "Nodes that verdicts name", run["id"]), "n3")
         rows = self.dashboard_rows("run.json", "Attempts", run["id"])

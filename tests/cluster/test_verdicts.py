@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Ranks that stand still or are slow: a process that the operating system stops is named, its attempt ends, and its node
+"""Ranks that hang or are slow: a process that the operating system stops is named, its attempt ends, and its node
 is left out; slow ranks are named and no others."""
 import os
 import signal

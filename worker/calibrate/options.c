@@ -34,9 +34,9 @@ static const struct wlb_option rows[] = {
          .min = 1, .max = 3600, .initial = "60"},
 	{WLB_OPTION(
 		 REAL, "deviation", FIELD(deviation), "X",
-		 "a rank of which products, attention, memory, an operation or a link is this factor faster or slower "
-		 "than the median of all is named, and left out of that; where half of the ranks are, nothing is "
-		 "written"),
+		 "a measurement of a rank that is more than this factor above or below the median of all ranks is an "
+		 "outlier: the rank is named, and that measurement of it is not used; nothing is written where half "
+		 "of the ranks or more are outliers in products, attention, memory or a link"),
          .min = 1.01, .max = 1000, .initial = "1.5"},
 	{WLB_OPTION(FLAG, "local", FIELD(local), NULL,
                     "only write the file; without this, and with a coordinator configured, it is stored there for "

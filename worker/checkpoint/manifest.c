@@ -25,7 +25,7 @@ void wlb_manifest_shard_name(int shard, char name[32])
 
 static json_t *format_schedule(const struct wlb_schedule_state *s)
 {
-	/* A seed is a text because it has 64 bits, and JSON integers 63. The format calls spans "pieces". */
+	/* A seed is a string because it has 64 bits, and JSON integers 63. The format calls spans "pieces". */
 	return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:I}", "seed", json_sprintf("%" PRIu64, s->seed), "documents",
 	                 (json_int_t)s->documents, "tokens", (json_int_t)s->tokens, "epoch", (json_int_t)s->epoch,
 	                 "position", (json_int_t)s->position, "pieces", (json_int_t)s->spans, "step",

@@ -105,8 +105,8 @@ static int add_indexed(const char *folder, const json_t *index, struct wlb_weigh
 	{
 		const char *file = json_string_value(value);
 		if (rc == 0 && (file == NULL || strchr(file, '/') != NULL))
-			rc = wlb_fail(error, "weight_map.%.200s is '%.100s': it must name a file of the folder", tensor,
-			              file ? file : "not a text");
+			rc = wlb_fail(error, "weight_map.%.200s is '%.100s': it must name a file of the directory",
+			              tensor, file ? file : "not a string");
 		if (rc < 0 || json_object_get(seen, file) != NULL)
 			continue;
 		json_object_set_new(seen, file, json_true());

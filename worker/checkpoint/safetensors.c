@@ -51,7 +51,7 @@ static int parse_dtype(const json_t *value, struct wlb_stored_tensor *t, struct 
 		}
 	}
 	return wlb_fail(error, "dtype is '%.40s': it must be one of the format's names, such as F32",
-	                name ? name : "not a text");
+	                name ? name : "not a string");
 }
 
 /* Sets dimensions, rows and cols; their product cannot overflow afterwards. */

@@ -162,8 +162,8 @@ static enum wlb_source_result next_line(struct wlb_source *s, const char **text,
 	}
 	const json_t *value = json_object_get(s->document, s->json_key);
 	if (!json_is_string(value)) {
-		wlb_fail(error, "%s: line %lld: field '%s' is %s: it must be a text (see --json-key)", s->path,
-		         (long long)s->line, s->json_key, value ? "not a text" : "missing");
+		wlb_fail(error, "%s: line %lld: field '%s' is %s: it must be a string (see --json-key)", s->path,
+		         (long long)s->line, s->json_key, value ? "not a string" : "missing");
 		return WLB_SOURCE_MALFORMED;
 	}
 	*text = json_string_value(value);

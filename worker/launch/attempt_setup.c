@@ -192,8 +192,9 @@ static int check_same(const char *what, long long of_checkpoint, long long asked
 {
 	if (of_checkpoint == asked)
 		return 0;
-	return wlb_fail(error, "it was made with %s %lld, %lld is asked for; give the same, or another --load folder",
-	                what, of_checkpoint, asked);
+	return wlb_fail(error,
+	                "it was made with %s %lld, %lld is asked for; give the same, or another --load directory", what,
+	                of_checkpoint, asked);
 }
 
 static int check_same_model(const struct wlb_model *was, const struct wlb_model *is, struct wlb_error *error)
@@ -210,7 +211,7 @@ static int check_same_model(const struct wlb_model *was, const struct wlb_model 
 		return wlb_fail(
 			error,
 			"it was made with rope_theta %.17g and rms_norm_eps %.17g, %.17g and %.17g are asked for; "
-			"give the same, or another --load folder",
+			"give the same, or another --load directory",
 			was->rope_theta, was->rms_norm_eps, is->rope_theta, is->rms_norm_eps);
 	return check_same("tie_word_embeddings", was->tie_word_embeddings, is->tie_word_embeddings, error);
 }
@@ -220,7 +221,7 @@ static int check_same_packing(enum wlb_strategy was, enum wlb_strategy is, struc
 	if (was == is)
 		return 0;
 	return wlb_fail(error,
-	                "it was made with --packing %s, %s is asked for; give the same, or another --load folder",
+	                "it was made with --packing %s, %s is asked for; give the same, or another --load directory",
 	                wlb_strategy_name(was), wlb_strategy_name(is));
 }
 

@@ -18,7 +18,7 @@
 enum {
 	FOLDERS_MAX = 256,
 	ROUND_MS = 60000,       /* for one round over a folder */
-	PAUSE_MIN_MS = 500,     /* between tries while the coordinator is away */
+	PAUSE_MIN_MS = 500,     /* between tries while the coordinator is unavailable */
 	PAUSE_MAX_MS = 5000,    /* everything is stored a few seconds after the coordinator answers again */
 	IN_USE_MS = 3000,       /* for a spool that another process is delivering */
 	IN_USE_WAIT_MS = 30000, /* for a spool whose job is about to end; the end of another job starts another flush */
@@ -230,7 +230,7 @@ static int add_folder(struct flush *flush, const char *path, struct wlb_error *e
 	struct folder *folder = &flush->folders[flush->count];
 	*folder = (struct folder){.lock = -1};
 	if (realpath(path, folder->path) == NULL || access(folder->path, R_OK | X_OK) != 0)
-		return wlb_fail(error, "folder %s: cannot be read", path);
+		return wlb_fail(error, "directory %s: cannot be read", path);
 	flush->count++;
 	return 0;
 }
@@ -251,10 +251,10 @@ static int find_folders(struct flush *flush, struct wlb_error *error)
 {
 	const struct wlb_option_list *dirs = &flush->dirs;
 	if (dirs->count > FOLDERS_MAX)
-		return wlb_fail(error, "%d folders: at most %d can be given", dirs->count, FOLDERS_MAX);
+		return wlb_fail(error, "%d directories: at most %d can be given", dirs->count, FOLDERS_MAX);
 	flush->folders = calloc(FOLDERS_MAX, sizeof(*flush->folders));
 	if (flush->folders == NULL)
-		return wlb_fail(error, "out of memory for %d folders", FOLDERS_MAX);
+		return wlb_fail(error, "out of memory for %d directories", FOLDERS_MAX);
 	if (dirs->count == 0)
 		return add_listed(flush);
 	for (int i = 0; i < dirs->count; i++)
@@ -291,7 +291,7 @@ static int flush_folders(void *values, struct wlb_error *error)
 	flush->began_s = time(NULL);
 	int rc = find_folders(flush, &flush->error);
 	if (rc == 0 && flush->count == 0 && !flush->quiet)
-		puts("no folder is known where records wait");
+		puts("no directory is known where records wait");
 	else if (rc == 0 && flush->count > 0)
 		rc = deliver(flush);
 	free(flush->folders);
@@ -304,12 +304,12 @@ static int flush_folders(void *values, struct wlb_error *error)
 
 static const struct wlb_option options[] = {
 	{WLB_OPTION(LIST, NULL, FIELD(dirs), "DIR...",
-                    "a job's .wlb folder (default: the folders where records of yours are known to wait)")},
+                    "a job's .wlb directory (default: the directories where records of yours are known to wait)")},
 	{WLB_OPTION(INT, "timeout", FIELD(timeout_s), "SECONDS", "stop after this long"), .min = 1, .max = 86400,
          .initial = "60"},
 	{WLB_OPTION(INT, "wait", FIELD(wait_s), "SECONDS",
-                    "while the coordinator is away, try again for this long, in pauses of 0.5 to 5 seconds; a "
-                    "folder has one such process, which ends when the folder is empty, and another ends after 10 "
+                    "while the coordinator is unavailable, try again for this long, in pauses of 0.5 to 5 seconds; a "
+                    "directory has one such process, which ends when the directory is empty, and another ends after 10 "
                     "seconds, or with --ended-job waits for one that does not go on for half as long"),
          .min = 1, .max = 7 * 86400},
 	{WLB_OPTION(INT64, "ended-job", FIELD(ended_job), "JOBID",

@@ -61,7 +61,7 @@ static int run_checks(void *values, struct wlb_error *error)
 #define FIELD(name) offsetof(struct request, name)
 
 static const struct wlb_option options[] = {
-	{WLB_OPTION(TEXT, "save-dir", FIELD(save_dir), "DIR", "the folder for checkpoints"), .initial = "."},
+	{WLB_OPTION(TEXT, "save-dir", FIELD(save_dir), "DIR", "the directory for checkpoints"), .initial = "."},
 	{WLB_OPTION(FLAG, "json", FIELD(json), NULL, "the findings as JSON")},
 };
 
@@ -69,7 +69,7 @@ static const struct wlb_option_table table = {
 	.command = "wlb doctor",
 	.about = "Checks on this host what a run needs: MUNGE, Slurm and the plugin, PMIx and its fence, whether Slurm "
 		 "uses lost nodes again, the coordinator and its database, the worker, Open MPI, GPUs, the machine "
-		 "that a job is planned with, and the folder for checkpoints. Each finding comes with its remedy.",
+		 "that a job is planned with, and the directory for checkpoints. Each finding comes with its remedy.",
 	.notes = "Exit code: 1 when something would stop a run.",
 	.options = options,
 	.count = sizeof(options) / sizeof(options[0]),

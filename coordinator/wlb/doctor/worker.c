@@ -30,7 +30,7 @@ void wlb_doctor_worker(struct wlb_doctor *doctor)
 	if (code == 0)
 		wlb_doctor_note(doctor, WLB_FINDING_OK, "worker", "", "%s", output);
 	else if (code < 0)
-		wlb_doctor_note(doctor, WLB_FINDING_WARN, "worker", "add its folder to PATH, or run another trainer",
+		wlb_doctor_note(doctor, WLB_FINDING_WARN, "worker", "add its directory to PATH, or run another trainer",
 		                "wlb-worker is not found");
 	else
 		wlb_doctor_note(doctor, WLB_FINDING_FAIL, "worker", "install what it needs",

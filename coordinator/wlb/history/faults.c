@@ -90,11 +90,10 @@ static const struct wlb_option options[] = {
 
 static const struct wlb_option_table table = {
 	.command = "wlb faults",
-	.about = "Lists the faults of runs, and what the coordinator found from the timings of their ranks: what "
-		 "happened, to which rank, link or node, what it costs the run, what was done about it, and the "
-		 "evidence. "
-		 "Without RUN the newest 50 of all runs that you may read, the newest first. Times are local; those "
-		 "of --json are in UTC.",
+	.about = "Lists the faults of runs, and the hangs, stragglers and slow links that the coordinator found from "
+		 "the timings of their ranks: what happened, to which rank, link or node, what it costs the run, what "
+		 "was done about it, and the evidence. Without RUN the newest 50 of all runs that you may read, the "
+		 "newest first. Times are local; those of --json are in UTC.",
 	.options = options,
 	.count = sizeof(options) / sizeof(options[0]),
 };

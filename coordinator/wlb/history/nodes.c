@@ -74,7 +74,7 @@ static const char *what_of(const json_t *entry)
 	if (strcmp(kind, "loss") == 0)
 		return "lost";
 	if (strcmp(kind, "eviction") == 0)
-		return "left out";
+		return "excluded";
 	if (strcmp(kind, "run_check") == 0)
 		return "check in the run: failed";
 	if (json_is_true(json_object_get(entry, "clears")))
@@ -177,12 +177,12 @@ static const struct wlb_option options[] = {
 static const struct wlb_option_table table = {
 	.command = "wlb nodes",
 	.about =
-		"Lists the nodes that runs of any user have lost or left out, and those that check-node --report "
+		"Lists the nodes that runs of any user have lost or excluded, and those that check-node --report "
 		"has checked. A loss that the coordinator itself has seen weighs 1, once for each run, and a failed "
 		"check 2, until the same kind of check is ok; after 3 days half of a weight is left. The next attempts "
-		"of all runs avoid a node of weight 1.5 or more, as far as they have enough others. A node is "
-		"suspected until its products were found exact since, and what failed is ok. Times are local; those "
-		"of --json are in UTC.",
+		"of all runs avoid a node of weight 1.5 or more, as far as they have enough others. A node that a run "
+		"lost or excluded, or that failed a check, is suspected until a later report of root or SlurmUser has "
+		"exact products and passes every check that had failed. Times are local; those of --json are in UTC.",
 	.options = options,
 	.count = sizeof(options) / sizeof(options[0]),
 };

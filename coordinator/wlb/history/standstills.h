@@ -1,4 +1,4 @@
-/* What `wlb show` prints of the attempts of a run that stood still: which ranks stood where, and the last calls. */
+/* What `wlb show` prints of the attempts of a run that hung: which ranks were in which function, and the last calls. */
 #ifndef COORDINATOR_WLB_HISTORY_STANDSTILLS_H
 #define COORDINATOR_WLB_HISTORY_STANDSTILLS_H
 

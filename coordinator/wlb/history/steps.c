@@ -34,9 +34,11 @@ static int each_page(struct wlb_connection *connection, const char *run, wlb_ste
 		if (rc != 0)
 			return wlb_fail(error, "the steps could not be written");
 		if (next >= 0 && next <= from)
-			return wlb_fail(error,
-			                "the coordinator answers that steps from %lld on follow those from %lld on",
-			                (long long)next, (long long)from);
+			return wlb_fail(
+				error,
+				"the coordinator's page of steps from %lld follows the one from %lld: pages must "
+				"ascend; upgrade wlbd",
+				(long long)next, (long long)from);
 		from = next;
 	}
 	return 0;

@@ -30,7 +30,8 @@ static const char *why_no_effect(const struct wlb_run *run, bool will_continue)
 		return "the command must save and stop at SIGUSR1; where it does, say so by wlb run --stop-before-end "
 		       "SECONDS";
 	if (!will_continue)
-		return "started again the command would begin anew; name one folder in --save and --load of wlb-worker";
+		return "restarted, the command would begin at step 0; give wlb-worker the same directory in --save and "
+		       "--load";
 	return NULL;
 }
 
@@ -40,9 +41,9 @@ static const char *why_no_requeue(const struct wlb_run *run)
 	int found = wlb_slurm_job(run->job.job_id, &job, NULL);
 	wlb_slurm_job_free(&job);
 	if (found != 1)
-		return "Slurm does not say whether it queues the job again; look at scontrol ping";
+		return "Slurm does not say whether it requeues the job; look at scontrol ping";
 	if (!job.batch)
-		return "Slurm queues only jobs of sbatch again; submit the job by sbatch";
+		return "Slurm requeues only sbatch jobs; submit the job by sbatch";
 	if (!job.requeue)
 		return "the job was submitted without --requeue; submit it with --requeue";
 	if (job.is_restricted)
@@ -133,7 +134,7 @@ static bool is_among(const char *name, char *const *names, int count)
 	return false;
 }
 
-/* Lists the nodes that the attempt left out since they did not answer, and that are usable again. The names are the
+/* Lists the nodes that the attempt excluded since they did not answer, and that are usable again. The names are the
  * attempt's. */
 static int list_returned(const struct wlb_attempt *attempt, const struct wlb_slurm_supply *supply, char **returned)
 {

@@ -1,8 +1,8 @@
 /*
  * Takes in nodes again after a loss (--wlb-grow): nodes of the job that did not answer and are usable again, or, where
  * Slurm took nodes from the job, others that are idle. The attempt is then asked to save and stop (stop.h), and the
- * next one begins in the same job, or Slurm queues the job again. Growths that bring nothing become rarer; what is
- * known of them is in the spool folder, since a job that is queued again starts another `wlb run`.
+ * next one begins in the same job, or Slurm requeues the job. Growths that bring nothing become rarer; what is
+ * known of them is in the spool folder, since a job that is requeued starts another `wlb run`.
  */
 #ifndef COORDINATOR_WLB_RUN_GROW_H
 #define COORDINATOR_WLB_RUN_GROW_H
@@ -26,7 +26,7 @@ void wlb_run_grow_record(struct wlb_run *run, struct wlb_reporter *reporter);
  * often as wanted. */
 bool wlb_run_grow_check(struct wlb_run *run, const struct wlb_attempt *attempt);
 
-/* Whether the job must be queued again now that the attempt has stopped. The nodes for which it has may be gone. */
+/* Whether the job must be requeued now that the attempt has stopped. The nodes for which it has may be gone. */
 bool wlb_run_grow_needs_requeue(struct wlb_run *run, const struct wlb_attempt *attempt);
 
 #endif

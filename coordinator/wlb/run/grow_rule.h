@@ -10,8 +10,8 @@
 
 enum wlb_grow_way {
 	WLB_GROW_NOT,
-	WLB_GROW_IN_JOB,  /* the next attempt uses nodes of the job that this one left out */
-	WLB_GROW_REQUEUE, /* Slurm took nodes from the job, and queues it again */
+	WLB_GROW_IN_JOB,  /* the next attempt uses nodes of the job that this one excluded */
+	WLB_GROW_REQUEUE, /* Slurm took nodes from the job, and requeues it */
 };
 
 struct wlb_grow_facts {
@@ -22,7 +22,7 @@ struct wlb_grow_facts {
 	int first_nodes; /* nodes that the job began with, spares included */
 	int used;        /* nodes of the attempt */
 	int unused;      /* nodes that it could use and does not: spares, and those that its layout had no place for */
-	int returned;    /* nodes of the job that it left out since they did not answer, and that are usable again */
+	int returned;    /* nodes of the job that it excluded since they did not answer, and that are usable again */
 	int allocated;   /* nodes of the job now */
 	int usable;      /* those of them that Slurm would give the job again */
 	int idle;        /* idle nodes of the job's partition that Slurm could give it beside these */
@@ -30,7 +30,7 @@ struct wlb_grow_facts {
 };
 
 /* Returns how the run can go on with more nodes than its attempt has, if it can; *nodes is how many these are. The job
- * is queued again only where all the nodes that it asks for are there: with fewer it would wait for them without any.
+ * is requeued only where all the nodes that it asks for are there: with fewer it would wait for them without any.
  */
 enum wlb_grow_way wlb_grow_decide(const struct wlb_grow_facts *facts, int *nodes);
 

@@ -37,7 +37,7 @@ void wlb_run_growth_read(struct wlb_run *run)
 	free(text);
 	if (count != 4 || !is_number(first_nodes) || !is_number(fruitless) || !is_number(nodes_before))
 		return;
-	/* Slurm gives a job that it queues again another submit time; job ids are reused. */
+	/* Slurm gives a job that it requeues another submit time; job ids are reused. */
 	if (submit_time != run->job.submit_time && run->job.restart_count == 0)
 		return;
 	if (first_nodes > grow->first_nodes)

@@ -1,5 +1,5 @@
 /*
- * What the growths of a run have brought (grow.h), kept in the spool folder: a job that is queued again starts another
+ * What the growths of a run have brought (grow.h), kept in the spool folder: a job that is requeued starts another
  * `wlb run`, which must know it. The file, JOB.growth, holds "SUBMIT_TIME FIRST_NODES FRUITLESS NODES_BEFORE".
  */
 #ifndef COORDINATOR_WLB_RUN_GROWTH_HISTORY_H

@@ -67,7 +67,8 @@ int wlb_run_host_list(const struct wlb_attempt *attempt, struct wlb_host_list *h
 	if (order == NULL)
 		wlb_fail(error, "out of memory for the order of %d nodes", attempt->node_count);
 	else if (count != attempt->node_count)
-		wlb_fail(error, "%d nodes have %d names", attempt->node_count, count);
+		wlb_fail(error, "%d nodes, but Slurm's list has %d names: each node must be named once",
+		         attempt->node_count, count);
 	else
 		differs = find_order(attempt->nodes, sorted, count, order, error);
 	if (differs > 0 || (differs == 0 && attempt->fewer_on_last > 0)) {

@@ -122,7 +122,7 @@ static int load_spool_dir(struct wlb_run_job *job, const char *option, struct wl
 	const char *named = option != NULL ? option : setting("WLB_SPOOL_DIR");
 	const char *base = setting("SLURM_SUBMIT_DIR");
 	if (getcwd(here, sizeof(here)) == NULL)
-		return wlb_fail(error, "the current folder cannot be named: %s", strerror(errno));
+		return wlb_fail(error, "the current directory cannot be named: %s", strerror(errno));
 	int n;
 	if (named == NULL)
 		n = snprintf(job->spool_dir, sizeof(job->spool_dir), "%s/.wlb", base != NULL ? base : here);
@@ -130,7 +130,7 @@ static int load_spool_dir(struct wlb_run_job *job, const char *option, struct wl
 		n = snprintf(job->spool_dir, sizeof(job->spool_dir), "%s%s%s", named[0] == '/' ? "" : here,
 		             named[0] == '/' ? "" : "/", named);
 	if (n >= (int)sizeof(job->spool_dir))
-		return wlb_fail(error, "spool folder '%.80s...': the path is too long", job->spool_dir);
+		return wlb_fail(error, "spool directory '%.80s...': the path is too long", job->spool_dir);
 	return 0;
 }
 

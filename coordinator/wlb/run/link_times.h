@@ -1,4 +1,4 @@
-/* Whether the links of a node that was left out are slower than those of other nodes, by what the ranks of
+/* Whether the links of an excluded node are slower than those of other nodes, by what the ranks of
  * `wlb check-links --times` print. Pure. */
 #ifndef COORDINATOR_WLB_RUN_LINK_TIMES_H
 #define COORDINATOR_WLB_RUN_LINK_TIMES_H

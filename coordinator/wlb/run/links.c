@@ -106,7 +106,8 @@ static bool has_ended(struct wlb_run *run, struct wlb_check_step *step)
 }
 
 /* Runs wlb-check-links once. Returns what its ranks have printed, "" where Slurm has created no step, as for some
- * seconds after slurmctld was away; the caller frees it. Returns NULL with the reason where it has not ended by then.
+ * seconds after slurmctld was unavailable; the caller frees it. Returns NULL with the reason where it has not ended by
+ * then.
  */
 static char *check_once(struct wlb_run *run, const json_t *nodes, int64_t until_ms, struct wlb_error *error)
 {

@@ -1,6 +1,6 @@
 /*
  * Which nodes of the job do not reach each other: asked where wlbd has ended an attempt because ranks of several nodes
- * stood still in a collective, so that the next attempt can leave out the node whose link is broken.
+ * hung in a collective, so that the next attempt can exclude the node whose link is broken.
  */
 #ifndef COORDINATOR_WLB_RUN_LINKS_H
 #define COORDINATOR_WLB_RUN_LINKS_H

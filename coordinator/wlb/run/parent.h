@@ -14,7 +14,7 @@ void wlb_run_parent_close(struct wlb_run *run);
  * Asks Slurm at intervals, or immediately with `at_once`. */
 bool wlb_run_check_parent(struct wlb_run *run, bool at_once);
 /* Sets cancelled if the job was ended by an order or a limit: Slurm does not signal the command of salloc then. The
- * same if the job was queued again: Slurm does not signal a process whose slurmstepd was killed before, and has ended
+ * same if the job was requeued: Slurm does not signal a process whose slurmstepd was killed before, and has ended
  * the tasks of the attempt, of which none is the cause. */
 void wlb_run_check_job(struct wlb_run *run, struct wlb_attempt *attempt);
 /* Handles SIGTERM: sets cancelled, or abandoned if Slurm ends the job because its script was killed. */

@@ -31,7 +31,7 @@ static double seconds(const json_t *data, const char *name)
 	return isfinite(value) && value > 0.0 ? value : 0.0;
 }
 
-/* A job that is suspended stands still as a whole, and the clock by which steps are timed does not. */
+/* The clock by which steps are timed goes on while a job is suspended. */
 static double without_standstill(struct wlb_run_progress *progress, double value_s)
 {
 	return value_s > progress->stood_still_s ? value_s - progress->stood_still_s : value_s;

@@ -274,7 +274,7 @@ static int nonzero(int exit_code, int otherwise)
 	return exit_code != 0 ? exit_code : otherwise;
 }
 
-/* There is no time for another attempt: the job is queued again and continues, or the run ends with the remedy. */
+/* There is no time for another attempt: the job is requeued and continues, or the run ends with the remedy. */
 static int stop_run(struct wlb_run *run, const struct wlb_attempt *attempt, int attempts)
 {
 	char reason[sizeof(attempt->end_reason) + 2 + sizeof(((struct wlb_error *)0)->message)];
@@ -286,7 +286,7 @@ static int stop_run(struct wlb_run *run, const struct wlb_attempt *attempt, int 
 	return finish_run(run, attempt->stopped ? "cancelled" : "failed", exit_code, attempts, reason);
 }
 
-/* Where Slurm does not queue the job again, the run goes on with the nodes that it has. */
+/* Where Slurm does not requeue the job, the run goes on with the nodes that it has. */
 static bool is_requeued_to_grow(struct wlb_run *run, const struct wlb_attempt *attempt)
 {
 	struct wlb_error error;
@@ -294,7 +294,7 @@ static bool is_requeued_to_grow(struct wlb_run *run, const struct wlb_attempt *a
 		return false;
 	if (wlb_run_stop_requeue(run, attempt, &error) == 0)
 		return true;
-	wlb_run_print("attempt %d: the job is not queued again to grow: %s", attempt->number, error.message);
+	wlb_run_print("attempt %d: the job is not requeued to grow: %s", attempt->number, error.message);
 	return false;
 }
 
@@ -455,18 +455,19 @@ static const struct wlb_option options[] = {
          .min = 1, .max = 4096},
 	{WLB_OPTION(TEXT, "spool-dir", FIELD(spool_dir), "DIR",
                     "where records wait for the coordinator, on a file system that all nodes share (default: "
-                    "WLB_SPOOL_DIR, else .wlb in the folder of submission)")},
+                    "WLB_SPOOL_DIR, else .wlb in the submit directory, SLURM_SUBMIT_DIR)")},
 	{WLB_OPTION(INT, "max-restarts", FIELD(max_restarts), "N", "end the run after N restarts"), .max = 1000000,
          .initial = "100"},
 	{WLB_OPTION(INT, "wait", FIELD(wait_s), "SECONDS",
-                    "after a fault, wait this long for a coordinator that is away; the start does not wait for one"),
+                    "after a fault, wait this long for a coordinator that is unavailable; the start does not "
+                    "wait for one"),
          .max = 86400, .initial = "300"},
 	{WLB_OPTION(
 		TEXT, "stop-before-end", FIELD(stop_before_end), "SECONDS",
-		"so long before the job's time limit ask COMMAND, by SIGUSR1, to save and stop, and then have Slurm "
-		"queue the job again, where it was submitted with --requeue: the run continues from that "
-		"checkpoint; 0: never (default: of wlb-worker train three times its longest save and its longest "
-		"step, 30 at least; of other commands, which must expect SIGUSR1, 0)")},
+		"ask COMMAND, by SIGUSR1 and this many seconds before the job's time limit, to save a checkpoint and "
+		"stop; then requeue the job, if it was submitted with --requeue, so that the run continues from that "
+		"checkpoint; 0: never (default: for wlb-worker train 3 x its longest save + its longest step, at "
+		"least 30; for other commands 0, because SIGUSR1 kills a command that does not handle it)")},
 	{WLB_OPTION(LIST, "srun-args", FIELD(srun_words), "WORDS",
                     "more options for srun, separated by blanks, which override those of wlb run; may be given several "
                     "times")},

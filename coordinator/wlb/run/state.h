@@ -105,7 +105,7 @@ struct wlb_run_grow {
 	char outcome[128]; /* of the last growth, known when the next attempt is decided; "": there is none to tell */
 };
 
-/* Checks of the nodes that an attempt leaves out, suspects.h. */
+/* Checks of the nodes that an attempt excludes, suspects.h. */
 struct wlb_run_suspects {
 	struct wlb_reporter *reporter; /* of the attempt, for events; NULL: none */
 	json_t *nodes; /* names that are still to be checked, and that which is checked, the first; NULL: none */
@@ -134,9 +134,9 @@ struct wlb_attempt {
 	char **nodes; /* in the order in which ranks fill them; wlb_strings_free */
 	int node_count;
 	int unused_count; /* nodes that could be used and are not: spares, and those that no layout has a place for */
-	char **missing;   /* nodes of the job that are left out since they do not answer; wlb_strings_free */
+	char **missing;   /* nodes of the job that are excluded since they do not answer; wlb_strings_free */
 	int missing_count;
-	json_t *suspects;                /* names of nodes that are left out and can be checked; NULL: none */
+	json_t *suspects;                /* names of nodes that are excluded and can be checked; NULL: none */
 	struct wlb_run_switch *switches; /* of the nodes, in their order; NULL: not known; owned */
 	int switch_count;
 	json_t *gpu_types; /* of the coordinator's reply (docs/api.md); NULL: it sent none */

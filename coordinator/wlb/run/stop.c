@@ -21,12 +21,12 @@
 
 enum {
 	AGAIN_MS = 10000,
-	DELIVER_MS = 5000,    /* for the records, before the job is queued again */
+	DELIVER_MS = 5000,    /* for the records, before the job is requeued */
 	REQUEUED_MS = 10000,  /* for Slurm to end this process */
 	SCRIPT_MS = 500,      /* for its signal to reach the script too */
 	AWAY_MS = 30 * 60000, /* how long Slurm is asked while it does not answer */
 	RETRY_MS = 2000,
-	FAILURES_MOST = 3, /* of requests to queue the job again, which it may be */
+	FAILURES_MOST = 3, /* of requests to requeue the job, which it may be */
 };
 
 static bool is_worker(const struct wlb_run *run)
@@ -132,7 +132,7 @@ bool wlb_run_stop_will_continue(const struct wlb_run *run)
 
 enum requeue { REQUEUE_REFUSED = -1, REQUEUE_POSSIBLE, REQUEUE_DONE, REQUEUE_NO_ANSWER };
 
-/* Refuses, with the remedy, where the job must not be queued again, or Slurm would not do so. */
+/* Refuses, with the remedy, where the job must not be requeued, or Slurm would not do so. */
 static enum requeue check_requeue(const struct wlb_run *run, struct wlb_error *error)
 {
 	uint32_t job_id = run->job.job_id;
@@ -144,20 +144,19 @@ static enum requeue check_requeue(const struct wlb_run *run, struct wlb_error *e
 	if (found == 1 && (strcmp(job.state, "PENDING") == 0 || job.restart_count != run->job.restart_count))
 		return REQUEUE_DONE;
 	if (found == 0 || !job.running)
-		wlb_fail(error, "job %" PRIu32 " is over: submit it again, and it continues from its checkpoint",
-		         job_id);
+		wlb_fail(error, "job %" PRIu32 " is over: submit it again; it continues from its checkpoint", job_id);
 	else if (!job.batch)
-		wlb_fail(error, "Slurm queues only jobs of sbatch again: run the command in another job, and it "
-		                "continues from its checkpoint");
+		wlb_fail(error, "Slurm requeues only sbatch jobs: submit the command in a new job; it continues from "
+		                "its checkpoint");
 	else if (!job.requeue)
-		wlb_fail(error, "with sbatch --requeue the job would be queued again by itself: submit it again, "
-		                "and it continues from its checkpoint");
+		wlb_fail(error, "the job was submitted without --requeue: submit it again; it continues from its "
+		                "checkpoint (with sbatch --requeue Slurm does that)");
 	else
 		return REQUEUE_POSSIBLE;
 	return REQUEUE_REFUSED;
 }
 
-/* Has Slurm queue the job again, or say that it may be, for which it is asked until it answers. */
+/* Has Slurm requeue the job, or say that it may be, for which it is asked until it answers. */
 static enum requeue ask_slurm(struct wlb_run *run, bool to_requeue, struct wlb_error *error)
 {
 	int64_t until_ms = wlb_clock_ms() + AWAY_MS;
@@ -178,8 +177,8 @@ int wlb_run_stop_requeue(struct wlb_run *run, const struct wlb_attempt *attempt,
 {
 	uint32_t job_id = run->job.job_id;
 	if (!wlb_run_stop_will_continue(run))
-		return wlb_fail(error, "queued again it would begin anew: name one folder in --save and --load of "
-		                       "wlb-worker, and submit the job again");
+		return wlb_fail(error, "a requeued job would start from step 0: give wlb-worker the same directory in "
+		                       "--save and --load, and submit the job again");
 	enum requeue state = ask_slurm(run, false, error);
 	if (state != REQUEUE_POSSIBLE && state != REQUEUE_DONE)
 		return -1;
@@ -187,8 +186,8 @@ int wlb_run_stop_requeue(struct wlb_run *run, const struct wlb_attempt *attempt,
 	wlb_run_deliver_last(run);
 	if (ask_slurm(run, true, error) != REQUEUE_DONE)
 		return -1;
-	wlb_run_print("attempt %d: %s; job %" PRIu32 " is queued again and continues from its checkpoint",
-	              attempt->number, attempt->end_reason, job_id);
+	wlb_run_print("attempt %d: %s; job %" PRIu32 " is requeued and continues from its checkpoint", attempt->number,
+	              attempt->end_reason, job_id);
 	/* The script must not go on with its next line meanwhile. Slurm signals the processes of the job one after the
 	 * other, and the script may be the last. */
 	wlb_run_pause(run, REQUEUED_MS);

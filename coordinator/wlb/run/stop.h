@@ -1,6 +1,6 @@
 /*
  * Asks the command to save and stop (SIGUSR1) before the job ends, or so that the run can take in nodes again, and has
- * Slurm queue the job again once it has: the run then continues from that checkpoint.
+ * Slurm requeue the job once it has: the run then continues from that checkpoint.
  */
 #ifndef COORDINATOR_WLB_RUN_STOP_H
 #define COORDINATOR_WLB_RUN_STOP_H
@@ -26,7 +26,7 @@ void wlb_run_stop_note(struct wlb_run *run, struct wlb_attempt *attempt);
 /* Whether there is no time for a next attempt after this one, which has not succeeded, in this job. */
 bool wlb_run_stop_is_last(struct wlb_run *run, const struct wlb_attempt *attempt);
 
-/* Has Slurm queue the job again, with all records delivered before. Returns -1 where Slurm does not: the message has
+/* Has Slurm requeue the job, with all records delivered before. Returns -1 where Slurm does not: the message has
  * the remedy. On 0 this process must end: Slurm is ending the job's processes. */
 int wlb_run_stop_requeue(struct wlb_run *run, const struct wlb_attempt *attempt, struct wlb_error *error);
 

@@ -1,4 +1,4 @@
-/* wlb stacks: what the ranks of a run that stands still do, and which of them differ from the others. */
+/* wlb stacks: what the ranks of a run that hangs do, and which of them differ from the others. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -145,16 +145,15 @@ static const struct wlb_option options[] = {
 
 static const struct wlb_option_table table = {
 	.command = "wlb stacks",
-	.about = "Gathers the stacks of all ranks of a run that stands still, clusters those that are alike, and names "
-		 "the "
-		 "ranks that differ from most others.",
+	.about = "Gathers the stacks of all ranks of a run that hangs, clusters those that are alike, and names "
+		 "the ranks that differ from most others.",
 	.options = options,
 	.count = sizeof(options) / sizeof(options[0]),
 };
 
 const struct wlb_command wlb_command_stacks = {
 	.name = "stacks",
-	.summary = "Show what all ranks of a run that stands still do, and which differ",
+	.summary = "Show what all ranks of a run that hangs do, and which differ",
 	.options = &table,
 	.values_bytes = sizeof(struct request),
 	.run = stacks,

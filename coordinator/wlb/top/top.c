@@ -88,8 +88,8 @@ static enum wlb_screen_event wait_and_draw(const struct request *request, const 
 	return event;
 }
 
-/* While the coordinator is away the page stays, with a line that says so. A refusal, of a run that was removed or is
- * hidden now, ends the command. */
+/* While the coordinator is unavailable the page stays, with a line that says so. A refusal, of a run that was removed
+ * or is hidden now, ends the command. */
 static int update(struct wlb_connection *connection, const struct request *request, struct wlb_top_view *view,
                   const struct wlb_screen *screen, char *note, size_t size, struct wlb_error *error)
 {

@@ -144,7 +144,7 @@ static void answer_busy(const struct wlbd_db *db, wlbd_db_done *done, void *cont
 static void answer_away(const char *reason, wlbd_db_done *done, void *context)
 {
 	char message[600];
-	snprintf(message, sizeof(message), "the database is away (%s); try again", reason);
+	snprintf(message, sizeof(message), "the database is unavailable (%s); try again", reason);
 	struct wlbd_db_result result = {.status = WLBD_DB_AWAY, .http_status = 503, .message = message};
 	if (done != NULL)
 		done(context, &result);

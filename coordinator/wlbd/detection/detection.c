@@ -244,7 +244,7 @@ static enum wlb_verdict_process process_of(const struct wlbd_activity *activity)
 }
 
 /* A process that a signal has continued counts as stopped for one report more: it may still be inside the call in which
- * it was stopped, which then seems to stand still although all its members run. */
+ * it was stopped, which then seems to hang although all its members run. */
 static enum wlb_verdict_process continued_process(struct wlbd_detection *detection, int rank,
                                                   const struct wlbd_activity *activity)
 {

@@ -31,7 +31,7 @@ struct wlbd_found_verdict {
 };
 
 struct wlbd_detection_limits {
-	double hang_after_s; /* a standstill is confirmed after this, or three times the longest healthy wait */
+	double hang_after_s; /* a hang is confirmed after this, or three times the longest healthy wait */
 	double slow_share;   /* a rank that takes this share longer is slow */
 	double known_step_s; /* the length of steps that had ended before the attempt was watched; 0: not known */
 };

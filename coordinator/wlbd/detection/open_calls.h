@@ -1,6 +1,6 @@
 /*
  * The calls of an attempt's communicators that some of their members have entered and not left: who is in them, and who
- * has not entered them. They tell what a run that stands still waits for. No I/O.
+ * has not entered them. They show what a run that hangs waits for. No I/O.
  */
 #ifndef COORDINATOR_WLBD_DETECTION_OPEN_CALLS_H
 #define COORDINATOR_WLBD_DETECTION_OPEN_CALLS_H

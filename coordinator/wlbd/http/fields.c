@@ -62,7 +62,7 @@ int wlbd_field_text(const json_t *object, const char *name, enum wlbd_need need,
 {
 	const json_t *field = find(object, name);
 	if (!json_is_string(field) || json_string_length(field) > most)
-		return refuse(name, field, need, error, "a text of at most %zu bytes", most);
+		return refuse(name, field, need, error, "a string of at most %zu bytes", most);
 	*value = json_string_value(field);
 	return 0;
 }

@@ -15,7 +15,7 @@
 
 enum {
 	JUDGE_AGAIN_MS = 50,
-	LAUNCHER_LATE_MOST_S = 3600, /* its report was spooled while wlbd was away */
+	LAUNCHER_LATE_MOST_S = 3600, /* its report was spooled while wlbd was down */
 };
 
 static void order_end(struct wlbd_attempt *attempt, const char *reason)

@@ -51,7 +51,7 @@ struct wlbd_stacks {
 	int nodes;        /* that report through an agent, and so are asked */
 };
 
-/* Nodes of the job that an attempt leaves out, since earlier ones were ended for their sake (past_evictions.h). */
+/* Nodes of the job that an attempt excludes, since earlier ones were ended on their account (past_evictions.h). */
 struct wlbd_left_out {
 	bool is_asked, is_known; /* the database was, and has answered */
 	int count, most;         /* those nodes, and how many there may be */
@@ -106,7 +106,7 @@ struct wlbd_attempt {
 	int64_t nodes_due_ms; /* after a restart of wlbd: nodes that have not reported by then are probed; 0: none are
 	                       */
 	int64_t made_ms;      /* when it was taken into memory, of wlb_clock_ms() */
-	int64_t requeued_ms;  /* when wlbd learned that its job was queued again; 0: it was not */
+	int64_t requeued_ms;  /* when wlbd learned that its job was requeued; 0: it was not */
 	int64_t requeue_asked_ms; /* when Slurm was last asked for that; 0: never */
 	bool has_reported;        /* a node has, to this wlbd or to one before it */
 	struct wlbd_quiet quiet;

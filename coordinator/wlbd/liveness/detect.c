@@ -14,11 +14,11 @@
 #include "coordinator/wlbd/wlbd.h"
 
 enum {
-	PAUSE_JUDGEMENTS = 4, /* between two of a suspected standstill there are so many times the length of one */
+	PAUSE_JUDGEMENTS = 4, /* between two of a suspected hang there are so many times the length of one */
 	MAKING_MOST_MS = 250, /* in a tick: ranks of other attempts are watched from the next one on */
 };
 
-/* Whether nodes are left for the run without the slow one. A run that stands still is ended in any case. */
+/* Whether nodes are left for the run without the slow one. A run that hangs is ended in any case. */
 static bool can_do_without(const struct wlbd_attempt *attempt)
 {
 	int left = attempt->nodes.started_on.count - 1 + attempt->spares;
@@ -46,7 +46,7 @@ static void evict(struct wlbd_attempt *attempt, const struct wlbd_found_verdict 
 	attempt->wlbd->counters.evictions++;
 }
 
-/* Stacks show what the ranks of a run that stands still do. They are gathered once it is suspected, since its ranks end
+/* Stacks show what the ranks of a run that hangs do. They are gathered once it is suspected, since its ranks end
  * when that is confirmed. */
 static void gather_stacks(struct wlbd_attempt *attempt, const struct wlbd_found_verdict *found)
 {
@@ -137,7 +137,7 @@ static void judge(struct wlbd_attempt *attempt, int64_t now_ms)
 		store_change(attempt, outliers, now_ms);
 	if (outliers != NULL && worst == NULL && is_to_end(attempt, outliers))
 		worst = outliers;
-	/* A process that is gone, or a node that is lost, explains why the others stand still. */
+	/* A process that is gone, or a node that is lost, explains why the others hang. */
 	if (worst != NULL && !wlbd_attempt_end_is_pending(attempt))
 		evict(attempt, worst, now_ms);
 }

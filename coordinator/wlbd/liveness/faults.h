@@ -22,7 +22,7 @@ void wlbd_fault_record_step_failed(struct wlbd_attempt *attempt, const char *nod
 struct wlbd_eviction {
 	const char *kind;     /* of the schema's faults */
 	int rank;             /* -1: of none */
-	const char *node;     /* that the next attempt leaves out; NULL: none is named */
+	const char *node;     /* that the next attempt excludes; NULL: none is named */
 	int64_t step;         /* -1: not known */
 	const char *text;     /* a few words, which become the attempt's reason */
 	const char *evidence; /* what was seen */

@@ -1,5 +1,5 @@
 /*
- * Orders to Slurm to queue a job again or to end it. One at a time is under way for a job: a poll of the jobs that
+ * Orders to Slurm to requeue a job or to end it. One at a time is under way for a job: a poll of the jobs that
  * finds the same as the one before, while the order waits for its turn, gives no second one.
  */
 #ifndef COORDINATOR_WLBD_LIVENESS_JOB_ORDERS_H

@@ -1,5 +1,5 @@
 /*
- * On how many nodes a job that is queued again may start, since some of its nodes are lost: pure logic, no I/O. The
+ * On how many nodes a job that is requeued may start, since some of its nodes are lost: pure logic, no I/O. The
  * order to Slurm has wlbd's authority, and the nodes of an attempt may be what a client says: so a job never has to
  * have more nodes than it had, and how many it gets at most stays as its user requested.
  */

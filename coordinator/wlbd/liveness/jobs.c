@@ -268,7 +268,7 @@ static void resize_pending(struct open_run *open, const struct wlb_slurm_job *jo
 	wlbd_slurm_resize(open->jobs->wlbd, open->job_id, least, on_resized, resize);
 }
 
-/* Where Slurm does not queue it again, the run ends with it; left_jobs.h ends the job where this order fails. */
+/* Where Slurm does not requeue it, the run ends with it; left_jobs.h ends the job where this order fails. */
 static void replace_script(const struct open_run *open, const struct wlb_slurm_job *job)
 {
 	struct wlbd *wlbd = open->jobs->wlbd;
@@ -378,7 +378,7 @@ static struct open_run *open_run_from(struct wlbd_jobs *jobs, const json_t *row)
 	int down = count_down_nodes(jobs->wlbd->nodes, json_object_get(row, "node_names"));
 	if (down > open->lost_nodes)
 		open->lost_nodes = down;
-	/* Nodes of the job that are still away, though the newest attempt began without them. */
+	/* Nodes of the job that are still lost, though the newest attempt began without them. */
 	int away = count_down_nodes(jobs->wlbd->nodes, json_object_get(row, "lost_before"));
 	open->total_nodes += away;
 	open->lost_nodes += away;

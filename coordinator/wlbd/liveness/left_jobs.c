@@ -30,7 +30,7 @@ static void ignore_probe(void *context, bool alive)
 }
 
 /* A node that only does not respond to slurmctld may be alive: wlbd's own probes decide, of which each poll makes one.
- * They see its slurmd alone, which may stand still while the script and its launcher work. */
+ * They see its slurmd alone, which may not respond while the script and its launcher work. */
 static bool is_dead(struct wlbd *wlbd, const struct wlbd_node *node, int64_t run_pk, uid_t uid)
 {
 	if (node->down || node->responds)

@@ -17,7 +17,7 @@ struct wlb_slurm_job;
  * that one that Slurm has ended or requeued is not seen as such. */
 bool wlbd_job_has_no_script(struct wlbd *wlbd, int64_t run_pk, const struct wlb_slurm_job *job);
 
-/* Asks Slurm for the job of a row of wlb_runs_left() of the schema. One without its script is queued again if its run
+/* Asks Slurm for the job of a row of wlb_runs_left() of the schema. One without its script is requeued if its run
  * is complete, since commands may follow it in the script, and ended otherwise; one that is over is not listed any
  * more. Calls `done` once, later or at once. */
 void wlbd_left_job_check(struct wlbd *wlbd, const json_t *row, void (*done)(void *context), void *context);

@@ -26,8 +26,8 @@ static void question_free(struct wlbd_node_question *question)
 	free(question);
 }
 
-/* A node whose slurmd alone stands still: its kernel answers, and a process of it has reported a moment ago, if only
- * how its ranks ended. */
+/* A node whose slurmd alone does not respond: its kernel answers, and a process of it has reported a moment ago, if
+ * only how its ranks ended. */
 static bool is_slurmd_alone(const struct wlbd_attempt *attempt, const char *node)
 {
 	const struct wlbd *wlbd = attempt->wlbd;

@@ -105,7 +105,7 @@ static void take(struct wlbd_attempt *attempt, struct wlbd_outliers *outliers, c
 struct reading {
 	struct wlbd *wlbd;
 	char attempt[37];
-	int64_t since_ms; /* of the standstill */
+	int64_t since_ms; /* of the hang */
 };
 
 static void on_read(void *context, const struct wlbd_db_result *result)
@@ -157,7 +157,7 @@ static void look(struct wlbd_attempt *attempt, struct wlbd_outliers *outliers, i
 {
 	if (!wlbd_standstill_is_long(&outliers->still, attempt->on_fault.hang_after_s, now_ms))
 		return;
-	/* Stacks from before the standstill show nothing of it. */
+	/* Stacks from before the hang show nothing of it. */
 	if (attempt->stacks.id == 0 || attempt->stacks.asked_ms <= outliers->still.since_ms)
 		wlbd_stacks_ask(attempt);
 	else if (outliers->read_id != attempt->stacks.id && wlbd_stacks_are_complete(attempt, now_ms))

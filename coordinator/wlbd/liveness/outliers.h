@@ -1,5 +1,5 @@
 /*
- * The last resort of an attempt that stands still while nobody is named: the stacks of all ranks are gathered, and the
+ * The last resort of an attempt that hangs while nobody is named: the stacks of all ranks are gathered, and the
  * ranks whose stacks differ from those of most become a verdict. It needs no report of what ranks do, and so serves any
  * trainer of which steps are recorded or reported.
  */
@@ -13,7 +13,7 @@ struct wlbd_attempt;
 struct wlbd_outliers;
 struct wlbd_found_verdict;
 
-/* Call it each second, with whether a verdict of a standstill is open. Returns the verdict that is open, or over since
+/* Call it each second, with whether a verdict of a hang is open. Returns the verdict that is open, or over since
  * this call; NULL: none. It lives until the next call. */
 const struct wlbd_found_verdict *wlbd_outliers_judge(struct wlbd_attempt *attempt, bool is_named, int64_t now_ms);
 

@@ -19,7 +19,7 @@ void wlbd_past_evictions_ask(struct wlbd_attempt *attempt);
 /* Sets attempt->left_out from that list. */
 void wlbd_past_evictions_set(struct wlbd_attempt *attempt, const json_t *list);
 
-/* Whether as many nodes are left out as may be, or as the run can do without: it uses one again for whose sake an
+/* Whether as many nodes are excluded as may be, or as the run can do without: it uses one again for whose sake an
  * attempt was ended. */
 bool wlbd_past_evictions_are_most(const struct wlbd_attempt *attempt);
 

@@ -25,7 +25,7 @@ static void on_answer(void *context, const struct wlbd_db_result *result)
 	free(question);
 }
 
-/* Of the newest steps, where there are more than those of a warm-up: nine of ten, since some may have stood still. */
+/* Of the newest steps, where there are more than those of a warm-up: nine of ten, since some may have hung. */
 void wlbd_past_steps_ask(struct wlbd_attempt *attempt)
 {
 	struct wlbd_params params = {0};

@@ -19,7 +19,7 @@ static bool is_queued(const struct wlb_slurm_job *job)
 	return strcmp(job->state, "PENDING") == 0;
 }
 
-/* A node that is gone takes its agent with the launcher, and Slurm then queues the job again. An agent whose ranks are
+/* A node that is gone takes its agent with the launcher, and Slurm then requeues the job. An agent whose ranks are
  * ended says goodbye. */
 static bool is_launchers_node_gone(const struct wlbd_attempt *attempt)
 {

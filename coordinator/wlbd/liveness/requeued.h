@@ -1,5 +1,5 @@
 /*
- * Attempts whose job was queued again, by its user, an administrator, a preemption or Slurm itself: Slurm then ends the
+ * Attempts whose job was requeued, by its user, an administrator, a preemption or Slurm itself: Slurm then ends the
  * tasks and the script, and kills a launcher that has not reported that in time. Neither is a fault. The attempt ends
  * for that reason, and its run goes on when the job starts again. Its nodes are watched for a minute longer: one that
  * is lost would keep the job from starting.
@@ -13,15 +13,15 @@ struct wlb_slurm_job;
 struct wlbd;
 struct wlbd_attempt;
 
-/* Asks Slurm whether the attempt's job was queued again; nothing where that is being asked, or known. While it is
+/* Asks Slurm whether the attempt's job was requeued; nothing where that is being asked, or known. While it is
  * asked, attempt->incident.is_job_asked is set. */
 void wlbd_requeued_ask(struct wlbd_attempt *attempt);
 
 /* Slurm said at asked_ms or later that the job of the run is as in `job`: ends the run's attempts that had begun by
- * then if it was queued again. */
+ * then if it was requeued. */
 void wlbd_requeued_note(struct wlbd *wlbd, int64_t run_pk, const struct wlb_slurm_job *job, int64_t asked_ms);
 
-/* Ends the attempt in memory where its nodes were watched for long enough since its job was queued again. */
+/* Ends the attempt in memory where its nodes were watched for long enough since its job was requeued. */
 void wlbd_requeued_end(struct wlbd_attempt *attempt, int64_t now_ms);
 
 #endif

@@ -74,8 +74,8 @@ static bool was_stopped(const struct wlbd_reporter *reporter, bool is_given_up)
 	return is_given_up || wlb_clock_ms() - reporter->reported_ms > reporter->attempt->wlbd->config.silence_ms;
 }
 
-/* wlbd stood still, or the network between them did: the process closed its connection because wlbd did not answer, and
- * then pauses. Reports that it had sent before may still arrive together with the end of the connection. */
+/* wlbd did not respond, or the network between them failed: the process closed its connection because wlbd did not
+ * answer, and then pauses. Reports that it had sent before may still arrive together with the end of the connection. */
 static bool was_cut_off(const struct wlbd_reporter *reporter)
 {
 	int64_t now_ms = wlb_clock_ms();

@@ -8,7 +8,7 @@ struct wlbd;
  */
 void wlbd_liveness_tick(struct wlbd *wlbd);
 
-/* Called several times a second: judges the attempts of which a standstill is suspected. */
+/* Called several times a second: judges the attempts of which a hang is suspected. */
 void wlbd_liveness_tick_suspected(struct wlbd *wlbd);
 
 #endif

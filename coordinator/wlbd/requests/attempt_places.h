@@ -8,7 +8,7 @@
 #include "libwlb/wlb.h"
 
 struct wlbd_attempt_places {
-	struct wlbd_names nodes; /* empty: nobody has told wlbd, which was away when the attempt began */
+	struct wlbd_names nodes; /* empty: not reported to wlbd, which was down when the attempt began */
 	int tasks_per_node;      /* that wlbd decided, for all of `nodes`; 0: it did not decide on the attempt */
 	int *ranks_on;           /* [nodes.count] what rank 0 recorded; NULL: nothing yet */
 	int ranks;               /* the sum of ranks_on */

@@ -88,7 +88,7 @@ void wlbd_metrics_write(const struct wlbd *wlbd, struct evbuffer *out)
 	            (double)m->stacks_stored);
 	write_faults(m, out);
 	write_value(out, "wlbd_evictions_total", "counter",
-	            "Attempts that were ended because ranks stood still, were slow or computed wrong values.",
+	            "Attempts that were ended because ranks hung, were slow or computed wrong values.",
 	            (double)m->evictions);
 	write_steps(wlbd, out);
 }

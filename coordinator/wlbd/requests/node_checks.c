@@ -1,5 +1,5 @@
 /* POST /v1/node_checks, which stores what `wlb check-node --report` found; POST /v1/runs/RUN/node_checks, the same of a
- * node that an attempt leaves out, for its run alone; and GET /v1/nodes, what is known of nodes. */
+ * node that an attempt excludes, for its run alone; and GET /v1/nodes, what is known of nodes. */
 #include <stdlib.h>
 
 #include "coordinator/wlbd/database/db_pool.h"

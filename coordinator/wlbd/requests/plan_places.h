@@ -12,7 +12,7 @@
  * - `placement`, `idle` and `idle_local_ranks` name nodes of the attempt only, and each node once;
  * - the ranks of `placement` follow each other without a gap, are all of the layout's, and as many as its nodes have;
  * - what is idle has no rank, neither in `placement` nor among those that rank 0 recorded.
- * Where the attempt's nodes are not known (wlbd was away), the nodes that the plan names are taken for them. Returns -1
+ * Where the attempt's nodes are not known (wlbd was down), the nodes that the plan names are taken for them. Returns -1
  * with the value, the rule and the remedy.
  *
  * *names_left is how many names the lists of a delivery's plans may still have, and is counted down: it bounds the time

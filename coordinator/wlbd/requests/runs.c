@@ -98,7 +98,8 @@ void wlbd_post_run(struct wlbd_call *call)
 		return;
 	}
 	if (!wlbd_db_ready(call->wlbd->writes)) { /* else the same reply would come only after Slurm's answer */
-		wlbd_call_fail(call, 503, "the database is away (%s); try again", wlbd_db_reason(call->wlbd->writes));
+		wlbd_call_fail(call, 503, "the database is unavailable (%s); try again",
+		               wlbd_db_reason(call->wlbd->writes));
 		free(a);
 		return;
 	}
@@ -129,7 +130,7 @@ static int read_end(const json_t *body, struct run_end *end, struct wlb_error *e
 	return wlbd_first_exit_read(body, &end->first, error);
 }
 
-/* A cancelled run ended by order: no rank was lost. The order may be that its job is queued again. */
+/* A cancelled run ended by order: no rank was lost. The order may be that its job is requeued. */
 static void end_attempts(struct wlbd *wlbd, int64_t run_pk, const struct run_end *end)
 {
 	bool is_cancelled = strcmp(end->state, "cancelled") == 0;

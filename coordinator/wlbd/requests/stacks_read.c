@@ -64,7 +64,7 @@ static int check_texts(const json_t *object, const char *name, enum wlbd_need ne
 	for (size_t i = 0; i < json_array_size(texts); i++) {
 		const json_t *text = json_array_get(texts, i);
 		if (!json_is_string(text) || json_string_length(text) > WLBD_STACKS_FRAME_MOST)
-			return wlb_fail(error, "%s[%zu]: must be a text of at most %d bytes", name, i,
+			return wlb_fail(error, "%s[%zu]: must be a string of at most %d bytes", name, i,
 			                WLBD_STACKS_FRAME_MOST);
 		if (check_printable("text", json_string_value(text), error) != 0)
 			return wlb_fail_in(error, "%s[%zu]", name, i);

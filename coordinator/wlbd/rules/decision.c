@@ -45,7 +45,7 @@ static int least_nodes(const struct wlbd_decision_facts *facts)
 	return facts->min_nodes > 0 ? facts->min_nodes : 1;
 }
 
-/* Which nodes that work are left out. */
+/* Which nodes that work are excluded. */
 struct left_out {
 	bool failed, evicted, avoided;
 };
@@ -215,7 +215,8 @@ static int choose_nodes(const struct wlbd_decision_facts *facts, struct left_out
 	return 0;
 }
 
-/* What makes attempts fail, such as a file system that is away, may pass. Returns for how long there is no attempt. */
+/* What makes attempts fail, such as a file system that is unavailable, may pass. Returns for how long there is no
+ * attempt. */
 static double back_off_s(const struct wlbd_decision_facts *facts)
 {
 	double pause_s = facts->attempts_without_progress > 0 ? facts->back_off_s : 0;

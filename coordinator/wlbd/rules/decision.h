@@ -36,7 +36,7 @@ struct wlbd_candidate_node {
 	char *leaf; /* the name of its switch; NULL: it is under none */
 };
 
-/* Whether a node that is left out may be used again once it answers. */
+/* Whether an excluded node may be used again once it answers. */
 bool wlbd_node_may_return(const struct wlbd_candidate_node *node);
 /* Whether a node that works may be used again once it passes a check that the run makes of it. What is known from other
  * runs such a check does not end. */

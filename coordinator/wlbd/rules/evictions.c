@@ -6,7 +6,7 @@
 
 enum { MANY_NODES = 8 };
 
-/* Ranks stood still at the same step on another node. */
+/* Ranks hung at the same step on another node. */
 static bool is_of_program(const struct wlbd_past_eviction *evictions, int count, int which)
 {
 	const struct wlbd_past_eviction *eviction = &evictions[which];

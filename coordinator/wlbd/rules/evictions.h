@@ -1,8 +1,8 @@
 /*
- * Marks the nodes that the next attempt leaves out because wlbd ended an earlier one for their sake: pure logic, no
+ * Marks the nodes that the next attempt excludes because wlbd ended an earlier one on their account: pure logic, no
  * I/O.
  *
- * Ranks that stand still at one step on several nodes are the program's fault, and no node is left out for them.
+ * Ranks that hang at one step on several nodes are the program's fault, and no node is excluded for them.
  */
 #ifndef COORDINATOR_WLBD_RULES_EVICTIONS_H
 #define COORDINATOR_WLBD_RULES_EVICTIONS_H
@@ -22,7 +22,7 @@ struct wlbd_past_eviction {
 	double age_s;
 };
 
-/* Returns how many of so many nodes may be left out although they work: half, of eight and more a quarter. */
+/* Returns how many of so many nodes may be excluded although they work: half, of eight or more a quarter. */
 int wlbd_most_left_out(int node_count);
 
 /* Sets evicted[i] for each of the node_count nodes, each of which has another name; `evictions` begins with the newest.

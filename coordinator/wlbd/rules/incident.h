@@ -22,7 +22,7 @@ enum {
 	WLBD_ALIVE_MS = 500,      /* a node that showed life this long after a rank's end was alive at that end */
 	WLBD_CUT_OFF_GRACE_MS =
 		8000, /* a client that was not answered pauses for up to 5 s, and its request may take 2 s */
-	WLBD_JOB_ANSWER_MS = 5000, /* Slurm has this long to say whether the job was queued again */
+	WLBD_JOB_ANSWER_MS = 5000, /* Slurm has this long to say whether the job was requeued */
 	WLBD_SYMPTOMS_MOST = 1024,
 	WLBD_CONSEQUENCES_MOST = 16, /* ranks that ended because of the cause; more are not recorded */
 	WLBD_LAUNCHER = -1,          /* as a rank: `wlb run` */
@@ -67,7 +67,7 @@ struct wlbd_incident {
 		double time_s; /* since 1970, by the launcher's clock */
 		bool recorded;
 	} launch_failure;
-	bool is_job_asked; /* Slurm is asked whether the job was queued again, which ends its ranks and its launcher */
+	bool is_job_asked; /* Slurm is asked whether the job was requeued, which ends its ranks and its launcher */
 	bool settled;      /* the cause was found: from now on only lost nodes are looked for */
 };
 

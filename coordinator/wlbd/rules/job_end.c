@@ -42,7 +42,7 @@ static bool launcher_was_killed(const struct wlbd_job_end_facts *facts)
 	return facts->launched && (was_recording(facts) || (!facts->end_reported && !facts->goodbye));
 }
 
-/* Rank 0 delivers its last records within a second of its end. What was recorded while wlbd was away takes longer,
+/* Rank 0 delivers its last records within a second of its end. What was recorded while wlbd was down takes longer,
  * whoever recorded it. */
 static bool must_wait(const struct wlbd_job_end_facts *facts)
 {

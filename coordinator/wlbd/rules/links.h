@@ -1,4 +1,4 @@
-/* Which node a run leaves out where links between its nodes are broken: pure logic, no I/O. */
+/* Which node a run excludes where links between its nodes are broken: pure logic, no I/O. */
 #ifndef COORDINATOR_WLBD_RULES_LINKS_H
 #define COORDINATOR_WLBD_RULES_LINKS_H
 

@@ -327,7 +327,7 @@ static void a_proof_is_of_one_reply_to_one_request(void **state)
 	free(f.proof);
 	f.proof = server_proof(&asked, 200, f.text);
 	assert_int_equal(call(&f, "1", 5000), -1);
-	assert_non_null(strstr(f.error.message, "made for something else"));
+	assert_non_null(strstr(f.error.message, "made for another message"));
 	free(f.proof);
 	end(&f);
 }
@@ -366,7 +366,7 @@ static void a_proof_covers_status_request_and_body(void **state)
 	f.text = "{\"acked_seq\":44}";
 	for (int i = 0; i < 4; i++) {
 		assert_int_equal(call(&f, "1", 5000), -1);
-		assert_non_null(strstr(f.error.message, "made for something else"));
+		assert_non_null(strstr(f.error.message, "made for another message"));
 	}
 	assert_int_equal(call(&f, "1", 5000), 0);
 	assert_true(f.reply.proved);

@@ -391,7 +391,7 @@ static void a_spool_without_a_whole_header_is_removed_later(void **state)
 	assert_int_equal(c->requests, 0);
 }
 
-/* The epilog of a job knows that it has ended; the job may have been queued again, and run. */
+/* The epilog of a job knows that it has ended; the job may have been requeued, and run. */
 static void spools_of_an_ended_job_are_removed_at_once(void **state)
 {
 	struct coordinator *c = *state;

@@ -103,7 +103,7 @@ static bool answer(void *context, int fd, const struct request *request)
 	bool keep;
 	pthread_mutex_lock(&c->lock);
 	if (c->away_status != 0)
-		keep = answer_with(c, fd, request, c->away_status, "{\"error\":\"the database is away\"}");
+		keep = answer_with(c, fd, request, c->away_status, "{\"error\":\"the database is unavailable\"}");
 	else if (strcmp(request->path, "/v1/runs/12/records") == 0)
 		keep = store(c, fd, request, body);
 	else
@@ -226,7 +226,7 @@ static void what_is_left_is_delivered_later(void **state)
 	assert_int_equal(deliver(&config, 1000, &error), 0); /* in use */
 	assert_int_equal(wlb_reporter_stop(reporter, 300), 30);
 	assert_int_equal(deliver(&config, 1000, &error), 30);
-	assert_non_null(strstr(error.message, "database is away"));
+	assert_non_null(strstr(error.message, "database is unavailable"));
 	SET(c, away_status, 0);
 	assert_int_equal(deliver(&config, 5000, &error), 0);
 	assert_each_once(c, 30);

@@ -151,7 +151,7 @@ static void expect_bad_input(void **state, const char *reason)
 static void test_malformed_jsonl(void **state)
 {
 	fixture_write_text(state, "in/a.jsonl", "{\"text\":\"one\"}\n{\"text\":3}\n");
-	expect_bad_input(state, "a.jsonl: line 2: field 'text' is not a text");
+	expect_bad_input(state, "a.jsonl: line 2: field 'text' is not a string");
 	fixture_write_text(state, "in/a.jsonl", "{\"text\":\"one\"}\n\n{\"words\":3}\n");
 	expect_bad_input(state, "a.jsonl: line 3: field 'text' is missing");
 	fixture_write_text(state, "in/a.jsonl", "{\"text\":\"one\"\n");

@@ -56,7 +56,7 @@ static void test_headers(void **state)
 		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 5, "end at byte 4 of 5"},
 		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}}", 4, "do not hold 2 x 1 elements"},
 		{"{\"a\":{\"dtype\":\"F31\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "dtype is 'F31'"},
-		{"{\"a\":{\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "dtype is 'not a text'"},
+		{"{\"a\":{\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "dtype is 'not a string'"},
 		{"{\"a\":{\"dtype\":\"F32\",\"data_offsets\":[0,4]}}", 4, "shape is missing"},
 		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]}}", 4, "shape[0] is -1"},
 		{"{\"a\":{\"dtype\":\"F32\",\"shape\":[1.0],\"data_offsets\":[0,4]}}", 4, "shape[0]"},

@@ -64,7 +64,7 @@ static void test_messages(void **state)
 	assert_int_equal(wlb_library_load(&absent, NAMES, 2, &table, &error), -1);
 	assert_string_equal(error.message,
 	                    "cannot load the library: /nowhere/libabsent.so.9: cannot open shared object file: No such "
-	                    "file or directory; install libm 6, name its folder in LD_LIBRARY_PATH, or do without");
+	                    "file or directory; install libm 6, name its directory in LD_LIBRARY_PATH, or do without");
 	assert_int_equal(wlb_library_load(&there, missing, 2, &table, &error), -1);
 	assert_string_equal(error.message, "libm.so.6 has no function no_such_function; install libm 6");
 }

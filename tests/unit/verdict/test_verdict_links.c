@@ -348,7 +348,7 @@ static void wrong_groups_are_refused(void **state)
 	groups[3].alike = SQUARE;
 	groups[1].kind = WLB_VERDICT_PP;
 	assert_null(wlb_verdict_new(&world, NULL, &error));
-	assert_non_null(strstr(error.message, "group 1 is an edge of a pipeline, whose messages"));
+	assert_non_null(strstr(error.message, "group 1: has_one_transfer must be 0 for an edge of a pipeline"));
 	struct wlb_verdict_options options;
 	wlb_verdict_options_init(&options);
 	groups[1].kind = WLB_VERDICT_TP;

@@ -182,7 +182,7 @@ static void call_all(struct run *run)
 		run_call(run, r, run_group(run, WLB_VERDICT_DP, 0, 7));
 }
 
-/* The step in which ranks stood still is told when they go on, and the verdict is over then. */
+/* The step in which ranks hung is reported when they go on, and the verdict is over then. */
 static void what_a_standstill_took_lengthens_no_bound(void **state)
 {
 	(void)state;
@@ -207,7 +207,7 @@ static void what_a_standstill_took_lengthens_no_bound(void **state)
 		end_step(&run, 14.0);
 		run_seconds(&run, 1);
 	}
-	/* A call that took long, and no standstill, does. */
+	/* A call that took long, and no hang, does. */
 	run_seconds(&run, 1);
 	end_step(&run, 6.0);
 	run_seconds(&run, 6);
@@ -237,7 +237,7 @@ static void the_node_that_all_stuck_calls_have_is_named(void **state)
 	run_end(&run);
 }
 
-/* Eight ranks of which six stand still in two collectives of three members each; the others have ended. Nobody tells
+/* Eight ranks of which six hang in two collectives of three members each; the others have ended. Nobody tells
  * bytes. Returns the first verdict, of which there is one for each of `expected` nodes or calls. */
 static const struct wlb_verdict *hang_in_two_calls(struct run *run, const int32_t *node_of, const int32_t members[2][3],
                                                    int32_t expected)

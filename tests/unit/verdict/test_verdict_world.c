@@ -51,7 +51,7 @@ static void wrong_worlds_are_refused(void **state)
 	group.count = 3;
 	refused(&good, NULL, "edge of a pipeline with 3 members");
 	group.kind = (enum wlb_verdict_group_kind)9;
-	refused(&good, NULL, "the kind 9");
+	refused(&good, NULL, "kind 9: use a value");
 }
 
 static void wrong_options_are_refused(void **state)

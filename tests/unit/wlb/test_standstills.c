@@ -1,4 +1,4 @@
-/* What `wlb show` prints of an attempt that stood still. */
+/* What `wlb show` prints of an attempt that hung. */
 #include "coordinator/wlb/history/standstills.h"
 
 #include <setjmp.h>

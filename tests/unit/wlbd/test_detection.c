@@ -1,4 +1,4 @@
-/* Reports of ranks become verdicts: worlds of several layouts, ranks that stand still or are slow, changes of the
+/* Reports of ranks become verdicts: worlds of several layouts, ranks that hang or are slow, changes of the
  * world. */
 #include "coordinator/wlbd/detection/detection.h"
 

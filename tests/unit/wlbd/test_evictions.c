@@ -1,4 +1,4 @@
-/* Which nodes the next attempt leaves out. */
+/* Which nodes the next attempt excludes. */
 #include "coordinator/wlbd/rules/evictions.h"
 
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* On how many nodes a job that is queued again may start: never on more than it asks for. */
+/* On how many nodes a job that is requeued may start: never on more than it asks for. */
 #include "coordinator/wlbd/liveness/job_range.h"
 
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* Attempts whose job Slurm says is queued again; the database is away. */
+/* Attempts whose job Slurm says is requeued; the database is unavailable. */
 #include "coordinator/wlbd/liveness/requeued.h"
 
 #include <setjmp.h>
@@ -108,7 +108,7 @@ static void an_attempt_that_began_after_the_question_goes_on(void **state)
 	assert_int_equal(f->attempt->requeued_ms, 0);
 }
 
-/* Slurm queues the job again because of that. */
+/* Slurm requeues the job because of that. */
 static void the_loss_of_the_launchers_node_is_still_found(void **state)
 {
 	struct fixture *f = *state;

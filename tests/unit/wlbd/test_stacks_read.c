@@ -91,7 +91,7 @@ static void members_have_bounds(void **state)
 	refuse_member("left_out", "-1", "field 'left_out'");
 	refuse_member("state", "\"Q\"", "field 'state': 'Q' must be a letter");
 	refuse_member("state", "\"\"", "field 'state'");
-	refuse_member("state", "\"TT\"", "a text of at most 1 bytes");
+	refuse_member("state", "\"TT\"", "a string of at most 1 bytes");
 	refuse_member("note", "\"a\\u001b[2J\"", "field 'note': byte 27 must be a printable character");
 	refuse_member("note", "\"\\u00e4\"", "printable");
 	refuse_member("threads", "{}", "field 'threads'");
@@ -99,7 +99,7 @@ static void members_have_bounds(void **state)
 	refuse_member("threads", "[{\"pid\":1,\"tid\":1,\"name\":\"a\",\"state\":\"S\"}]",
 	              "field 'frames': is missing");
 	refuse_member("threads", "[{\"pid\":1,\"tid\":1,\"name\":\"a\",\"state\":\"S\",\"frames\":[5]}]",
-	              "threads[0]: frames[0]: must be a text of at most 200 bytes");
+	              "threads[0]: frames[0]: must be a string of at most 200 bytes");
 	refuse_member("threads", "[{\"pid\":1,\"tid\":1,\"name\":\"\\n\",\"state\":\"S\",\"frames\":[]}]",
 	              "field 'name'");
 	refuse_member("calls", "[[\"send\",\"pp\",4,512,0.5]]", "calls[0]: must be an array of kind");
@@ -148,7 +148,7 @@ static void lists_have_bounds(void **state)
 	memset(frame, 'a', 203);
 	frame[0] = frame[202] = '"';
 	snprintf(thread, sizeof(thread), THREAD, frame);
-	refuse_list("threads", thread, 1, "frames[0]: must be a text of at most 200 bytes");
+	refuse_list("threads", thread, 1, "frames[0]: must be a string of at most 200 bytes");
 }
 
 static void nodes_and_ranks_are_the_attempts(void **state)

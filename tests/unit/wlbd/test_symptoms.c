@@ -127,7 +127,7 @@ static void a_launcher_that_reported_just_now_has_the_grace(void **state)
 	assert_lost(f, GRACE_MS, WLBD_FOUND_LAUNCHER);
 }
 
-/* wlbd stood still for 8 s and sees the end of the connection first. */
+/* wlbd was stopped for 8 s and sees the end of the connection first. */
 static void one_that_was_cut_off_may_pause_first(void **state)
 {
 	struct fixture *f = *state;

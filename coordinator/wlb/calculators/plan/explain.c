@@ -9,7 +9,7 @@ static int parse(const char *text, struct wlb_layout *layout, struct wlb_error *
 	if (wlb_policy_parse(text, &policy, error) < 0)
 		return wlb_fail_in(error, "--explain");
 	if (policy.kind != WLB_POLICY_FIXED)
-		return wlb_fail(error, "--explain '%.60s': must name ways, such as tp=8,cp=1,pp=4", text);
+		return wlb_fail(error, "--explain '%.60s': must be a layout, such as tp=8,cp=1,pp=4", text);
 	*layout = policy.fixed;
 	return 0;
 }

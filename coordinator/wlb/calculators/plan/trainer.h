@@ -21,14 +21,15 @@ struct wlb_trainer_request {
 #define WLB_TRAINER_FIELD(at, name) ((at) + offsetof(struct wlb_trainer_request, name))
 #define WLB_TRAINER_OPTIONS(at)                                                                                        \
 	{WLB_OPTION(CHOICE, "trainer", WLB_TRAINER_FIELD(at, trainer), NULL,                                           \
-	            "the program that trains: megatron, Megatron-LM and programs like it; worker, wlb-worker, which "  \
-	            "hides what it hides: the options of overlap and types do not change it"),                         \
+	            "the program that trains: megatron, Megatron-LM and similar programs; worker, wlb-worker, whose "  \
+	            "overlap and element types are known: --tp-overlap, --cp-overlap, --overlap-*, --gradient-type "   \
+	            "and --release-activations are then ignored"),                                                     \
 	 .choices = "megatron|worker", .initial = "megatron"},                                                         \
 		{WLB_OPTION(REAL, "tp-overlap", WLB_TRAINER_FIELD(at, tp_overlap), "X",                                \
-	                    "share of tensor-parallel communication hidden beside products"),                          \
+	                    "share of tensor-parallel communication overlapped with GEMMs (matrix products)"),         \
 	         .max = 1, .initial = "0.85"},                                                                         \
 		{WLB_OPTION(REAL, "cp-overlap", WLB_TRAINER_FIELD(at, cp_overlap), "X",                                \
-	                    "share of context-parallel communication hidden"),                                         \
+	                    "share of context-parallel communication overlapped with computation"),                    \
 	         .max = 1, .initial = "0"},                                                                            \
 		{WLB_OPTION(CHOICE, "overlap-gradients", WLB_TRAINER_FIELD(at, overlap_gradients), NULL,               \
 	                    "gradients are reduced beside the last backward pass"),                                    \

@@ -204,8 +204,9 @@ static const struct wlb_option options[] = {
 	{WLB_MACHINE_OPTION(FIELD(gpu))},
 	{WLB_OPTION(FLAG, "json", FIELD(json), NULL, "the measures as a JSON object")},
 	{WLB_OPTION(TEXT, "dump", FIELD(dump), "FILE",
-                    "a line for each shard: micro-batch, rank, document, its first token, tokens, and which of the "
-                    "micro-batch's tokens they attend to: the first, how many")},
+                    "a line for each shard: micro_batch rank document_index start length key_start keys; the tokens "
+                    "[start, start + length) of the document attend to the keys [key_start, key_start + keys) of the "
+                    "micro-batch")},
 };
 
 static const struct wlb_option_table table = {

@@ -51,7 +51,7 @@ static int read_plan(const struct request *request, const struct wlb_plan_input 
 	if (wlb_policy_parse(request->layout, &policy, error) < 0)
 		return -1;
 	if (policy.kind != WLB_POLICY_FIXED)
-		return wlb_fail(error, "'%.60s': must name ways, such as tp=8,cp=2,pp=4", request->layout);
+		return wlb_fail(error, "--layout '%.60s': must be a layout, such as tp=8,cp=2,pp=4", request->layout);
 	/* Here tp may span nodes, and the simulation accounts for it; for the check all GPUs are on one node. */
 	const struct wlb_nodes gpus = {.count = 1, .ranks_per_node = input->gpus};
 	struct wlb_layout layout;
@@ -229,7 +229,7 @@ static const struct wlb_option_table table = {
 
 const struct wlb_command wlb_command_sim = {
 	.name = "sim",
-	.summary = "Simulate steps: what balance is worth",
+	.summary = "Simulate training steps and compare packing and sharding strategies",
 	.options = &table,
 	.values_bytes = sizeof(struct request),
 	.run = sim,
