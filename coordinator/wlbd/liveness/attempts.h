@@ -34,7 +34,7 @@ struct wlbd_reporter {
 	int rank;                           /* WLBD_LAUNCHER: `wlb run` */
 	struct wlbd_connection *connection; /* NULL: closed, or not seen since wlbd started */
 	int64_t reported_ms;                /* when it last reported */
-	int64_t late_ms;                    /* when it last did so after a gap (symptoms.c); 0: it never has */
+	int64_t late_ms;                    /* when it last did so late (symptoms.c); 0: it never has */
 	int64_t probed_ms;                  /* when its node was last probed because of its silence */
 	int64_t step;
 	int64_t stacks_id;        /* the newest gathering that it was asked for; 0: none */

@@ -13,8 +13,9 @@
 
 enum {
 	SILENT_NODES_MOST = 64,
-	GAP_MS = 3000,   /* between two reports, of which one is due each second */
-	LATE_MS = 10000, /* so long after a gap a reporter may still pause between its requests */
+	GAP_MS = 3000,    /* between two reports, of which one is due each second */
+	WAITED_MS = 1000, /* a request that has waited so long, for munged as a rule, may find that its client left */
+	LATE_MS = 10000,  /* so long after a gap a reporter may still pause between its requests */
 };
 
 /* ---- raising and withdrawing ------------------------------------------------------------------------- */
@@ -111,21 +112,30 @@ static void on_closed(struct wlbd_connection *connection, void *context)
 	note_closed(reporter, wlbd_connection_was_given_up(connection));
 }
 
-static void note_report(struct wlbd_reporter *reporter)
+/* When the reports before it were, is not known of the first that a wlbd gets which was started again. */
+static bool is_late(const struct wlbd_reporter *reporter, int64_t arrived_ms, int64_t now_ms)
+{
+	if (now_ms - arrived_ms > WAITED_MS)
+		return true;
+	return reporter->reported_ms != 0 ? now_ms - reporter->reported_ms > GAP_MS
+	                                  : reporter->attempt->nodes_due_ms != 0;
+}
+
+static void note_report(struct wlbd_reporter *reporter, int64_t arrived_ms)
 {
 	int64_t now_ms = wlb_clock_ms();
-	if (reporter->reported_ms != 0 && now_ms - reporter->reported_ms > GAP_MS)
+	if (is_late(reporter, arrived_ms, now_ms))
 		reporter->late_ms = now_ms;
 	reporter->reported_ms = now_ms;
 }
 
-void wlbd_symptom_alive(struct wlbd_reporter *reporter, struct wlbd_connection *connection)
+void wlbd_symptom_alive(struct wlbd_reporter *reporter, struct wlbd_connection *connection, int64_t arrived_ms)
 {
 	if (connection == NULL)
 		wlbd_reporter_detach(reporter);
 	else if (wlbd_reporter_attach(reporter, connection) == 0)
 		wlbd_connection_on_close(connection, on_closed, reporter);
-	note_report(reporter);
+	note_report(reporter, arrived_ms);
 	reporter->node_is_lost = false;
 	withdraw_symptoms(reporter);
 	if (connection == NULL)

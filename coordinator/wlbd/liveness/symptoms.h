@@ -9,8 +9,9 @@
 
 /* ---- from a reporter --------------------------------------------------------------------------------- */
 
-/* The reporter has sent a report over `connection`; NULL: that is closed already. */
-void wlbd_symptom_alive(struct wlbd_reporter *reporter, struct wlbd_connection *connection);
+/* The reporter has sent a report over `connection`; NULL: that is closed already. It arrived at arrived_ms, and was
+ * read once munged had answered. */
+void wlbd_symptom_alive(struct wlbd_reporter *reporter, struct wlbd_connection *connection, int64_t arrived_ms);
 /* It will not report again, and that is no symptom. */
 void wlbd_symptom_goodbye(struct wlbd_reporter *reporter);
 /* A rank of its node has vanished; it is not known how. */

@@ -86,14 +86,14 @@ static void take_calls(struct wlbd_attempt *attempt, const struct wlbd_report *r
 }
 
 static void apply(struct wlbd_attempt *attempt, struct wlbd_reporter *reporter, const struct wlbd_report *report,
-                  struct wlbd_connection *connection)
+                  const struct wlbd_call *call)
 {
 	if (report->step > reporter->step)
 		reporter->step = report->step;
 	if (report->launcher)
 		note_slurm_step(attempt, report->step_id);
 	reporter->agent = report->agent;
-	wlbd_symptom_alive(reporter, connection);
+	wlbd_symptom_alive(reporter, call->connection, call->began_ms);
 	/* Before its ranks, which ended because of it. */
 	if (report->stepd_gone)
 		wlbd_attempt_end_stepd_gone(attempt, reporter->node);
@@ -153,7 +153,7 @@ static void handle(struct wlbd_call *call, struct wlbd_attempt *attempt)
 		               attempt->uuid, attempt->reporter_count);
 		return;
 	}
-	apply(attempt, reporter, report, call->connection);
+	apply(attempt, reporter, report, call);
 	call->wlbd->counters.reports++;
 	if (wlbd_attempt_is_ordered(&attempt->incident.life))
 		reply_end(call, attempt, report);

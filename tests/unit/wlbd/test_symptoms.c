@@ -89,7 +89,7 @@ static struct wlbd_reporter *reporting(struct fixture *f, int rank)
 {
 	struct wlbd_reporter *reporter = wlbd_attempt_reporter(f->attempt, "n1", rank);
 	assert_non_null(reporter);
-	wlbd_symptom_alive(reporter, f->connection);
+	wlbd_symptom_alive(reporter, f->connection, wlb_clock_ms());
 	return reporter;
 }
 
@@ -143,7 +143,7 @@ static void so_may_one_whose_old_report_arrives_late(void **state)
 	struct fixture *f = *state;
 	struct wlbd_reporter *launcher = reporting(f, WLBD_LAUNCHER);
 	launcher->reported_ms -= 20000;
-	wlbd_symptom_alive(launcher, f->connection);
+	wlbd_symptom_alive(launcher, f->connection, wlb_clock_ms());
 	close_connection(f);
 	assert_not_judged(f, CLIENT_PAUSE_MOST_MS);
 }
@@ -153,7 +153,28 @@ static void so_may_one_whose_connection_had_ended_before_its_report_was_read(voi
 	struct fixture *f = *state;
 	struct wlbd_reporter *launcher = reporting(f, WLBD_LAUNCHER);
 	launcher->reported_ms -= 20000;
-	wlbd_symptom_alive(launcher, NULL);
+	wlbd_symptom_alive(launcher, NULL, wlb_clock_ms());
+	assert_not_judged(f, CLIENT_PAUSE_MOST_MS);
+}
+
+/* munged was stopped when it arrived: its client has given up waiting for the answer. */
+static void so_may_one_whose_report_waited_for_munged(void **state)
+{
+	struct fixture *f = *state;
+	struct wlbd_reporter *launcher = wlbd_attempt_reporter(f->attempt, "n1", WLBD_LAUNCHER);
+	wlbd_symptom_alive(launcher, f->connection, wlb_clock_ms() - 1500);
+	close_connection(f);
+	assert_not_judged(f, CLIENT_PAUSE_MOST_MS);
+	assert_lost(f, WLBD_CUT_OFF_GRACE_MS, WLBD_FOUND_LAUNCHER);
+}
+
+/* Its client could not reach wlbd before. */
+static void so_may_one_after_a_restart_of_wlbd(void **state)
+{
+	struct fixture *f = *state;
+	f->attempt->nodes_due_ms = wlb_clock_ms() + 15000;
+	reporting(f, WLBD_LAUNCHER);
+	close_connection(f);
 	assert_not_judged(f, CLIENT_PAUSE_MOST_MS);
 }
 
@@ -171,7 +192,7 @@ static void a_gap_long_ago_counts_no_more(void **state)
 	struct fixture *f = *state;
 	struct wlbd_reporter *launcher = reporting(f, WLBD_LAUNCHER);
 	launcher->reported_ms -= 20000;
-	wlbd_symptom_alive(launcher, f->connection);
+	wlbd_symptom_alive(launcher, f->connection, wlb_clock_ms());
 	launcher->late_ms -= 20000;
 	close_connection(f);
 	assert_lost(f, GRACE_MS, WLBD_FOUND_LAUNCHER);
@@ -259,6 +280,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(so_may_one_whose_old_report_arrives_late, begin, end),
 		cmocka_unit_test_setup_teardown(so_may_one_whose_connection_had_ended_before_its_report_was_read, begin,
 	                                        end),
+		cmocka_unit_test_setup_teardown(so_may_one_whose_report_waited_for_munged, begin, end),
+		cmocka_unit_test_setup_teardown(so_may_one_after_a_restart_of_wlbd, begin, end),
 		cmocka_unit_test_setup_teardown(a_trainers_own_reporter_may_pause_too, begin, end),
 		cmocka_unit_test_setup_teardown(a_gap_long_ago_counts_no_more, begin, end),
 		cmocka_unit_test_setup_teardown(a_process_that_was_silent_for_long_is_not_dead, begin, end),
