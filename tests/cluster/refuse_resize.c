@@ -29,9 +29,9 @@ int slurm_update_job(job_desc_msg_t *update)
 	return is_refused() ? SLURM_ERROR : original(update);
 }
 
-int slurm_kill_job(uint32_t job_id, uint16_t signal, uint16_t flags)
+int slurm_kill_job2(const char *job_id, uint16_t signal, uint16_t flags, const char *sibling)
 {
-	int (*original)(uint32_t, uint16_t, uint16_t) =
-		(int (*)(uint32_t, uint16_t, uint16_t))dlsym(RTLD_NEXT, "slurm_kill_job");
-	return is_refused() ? SLURM_ERROR : original(job_id, signal, flags);
+	int (*original)(const char *, uint16_t, uint16_t, const char *) =
+		(int (*)(const char *, uint16_t, uint16_t, const char *))dlsym(RTLD_NEXT, "slurm_kill_job2");
+	return is_refused() ? SLURM_ERROR : original(job_id, signal, flags, sibling);
 }
