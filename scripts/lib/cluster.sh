@@ -137,7 +137,7 @@ cluster_stop() {
 	if [[ -f $CLUSTER_DIR/etc/cluster.conf ]]; then
 		cluster_load
 	fi
-	local name names=(wlbd postgres munged slurmctld initdb)
+	local name names=(wlbd munged slurmctld postgres initdb)
 	daemon_signal wlbd TERM
 	daemon_signal postgres INT
 	daemon_signal slurmctld KILL

@@ -58,7 +58,8 @@ daemon_stop() {
 	daemon_signal "$1" CONT
 	if ! wait_for "$3" daemon_gone "$1"; then
 		daemon_signal "$1" KILL
-		wait_for 5 daemon_gone "$1" || fail "$1 (pid $(daemon_pid "$1")) does not end even by SIGKILL"
+		# A killed process ends only once what it writes is on the disk, which may be busy.
+		wait_for 60 daemon_gone "$1" || fail "$1 (pid $(daemon_pid "$1")) does not end even by SIGKILL"
 	fi
 	rm -f "$CLUSTER_DIR/run/$1.pid"
 }

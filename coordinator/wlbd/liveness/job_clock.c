@@ -26,9 +26,9 @@ static void note_suspended(struct wlbd *wlbd, int64_t run_pk, const struct wlb_s
 
 void wlbd_job_clock_note(struct wlbd *wlbd, const struct wlbd_job_clock *recorded, const struct wlb_slurm_job *job)
 {
+	/* What is still to be stored is newer than what is recorded; the next poll compares again. */
 	if (wlbd_outbox_holds(wlbd->outbox, recorded->run_pk))
-		return; /* what is recorded may be older than what is still to be stored: the next poll compares again
-		         */
+		return;
 	if (strcmp(job->state, "PENDING") == 0 && !recorded->is_waiting && job->restart_count > recorded->restart_count)
 		note_queued(wlbd, recorded->run_pk, job);
 	if (job->suspended != recorded->is_suspended && job->suspend_time > 0)

@@ -112,7 +112,8 @@ static void on_closed(struct wlbd_connection *connection, void *context)
 	note_closed(reporter, wlbd_connection_was_given_up(connection));
 }
 
-/* When the reports before it were, is not known of the first that a wlbd gets which was started again. */
+/* Whether the reporter may have been without an answer before this report. After a restart wlbd does not know when the
+ * reports before its first one were sent. */
 static bool is_late(const struct wlbd_reporter *reporter, int64_t arrived_ms, int64_t now_ms)
 {
 	if (now_ms - arrived_ms > WAITED_MS)
