@@ -11,8 +11,9 @@ int wlb_cuda_is_unusable(void)
 	return 1;
 }
 
-int wlb_cuda_is_in_use(void)
+int wlb_cuda_is_in_use(int index)
 {
+	(void)index;
 	return 0;
 }
 

@@ -307,7 +307,8 @@ struct wlb_device *wlb_device_open_cpu(enum wlb_dtype dtype, int threads, struct
 /* Returns how many GPUs this process sees; 0 where there is none, also in a CPU build. */
 int wlb_cuda_device_count(void);
 /* Returns 1 where this program can use no GPU, whatever GPUs there are: the build has no CUDA, or the driver that is
- * loaded is older than the program's CUDA needs. A node whose driver is not loaded is none of these. */
+ * loaded is older than the program's CUDA needs. A node whose driver is not loaded, or lacks its library
+ * (libcuda.so.1), is none of these. */
 int wlb_cuda_is_unusable(void);
 
 /* A GPU, as it and its driver describe it. */
@@ -325,9 +326,10 @@ int wlb_cuda_describe(int index, struct wlb_gpu *gpu, struct wlb_error *error);
  */
 struct wlb_device *wlb_device_open_cuda(int index, enum wlb_dtype compute, enum wlb_dtype main,
                                         struct wlb_error *error);
-/* Returns 1 where the newest error of a CUDA device in this thread, also of opening it, is that memory of the GPU or
- * the GPU itself is not to be had. For a program that needs little memory it says that other processes have them. */
-int wlb_cuda_is_in_use(void);
+/* Returns 1 where the newest error of a CUDA device in this thread, also of opening it, is that GPU `index` has no free
+ * memory, or that another process has it for itself alone. For a program that needs little memory both say that other
+ * processes use the GPU. */
+int wlb_cuda_is_in_use(int index);
 /* Returns how much memory of the GPU is free whose device this thread has opened last; -1 where CUDA does not tell. */
 int64_t wlb_cuda_free_bytes(void);
 void wlb_device_close(struct wlb_device *device); /* NULL allowed */

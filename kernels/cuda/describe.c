@@ -15,11 +15,13 @@ int wlb_cuda_device_count(void)
 	return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
 }
 
-/* CUDA has one error for a driver that is too old and for one that is not there. */
+/* CUDA has one error for a driver that is too old, for one that is not loaded, and for one without its library, whose
+ * version is 0. */
 int wlb_cuda_is_unusable(void)
 {
-	int count = 0;
-	return cudaGetDeviceCount(&count) == cudaErrorInsufficientDriver && access(DRIVER_VERSION, F_OK) == 0;
+	int count = 0, version = 0;
+	return cudaGetDeviceCount(&count) == cudaErrorInsufficientDriver && access(DRIVER_VERSION, F_OK) == 0 &&
+	       cudaDriverGetVersion(&version) == cudaSuccess && version > 0;
 }
 
 /* Reads the driver's version from its file: "NVRM version: ...  580.159.04  Release Build ...". CUDA has no call for

@@ -9,11 +9,19 @@ void wlb_cuda_note_error(cudaError_t status)
 		newest = status;
 }
 
-/* Where another process holds the GPU for itself alone (the compute mode EXCLUSIVE_PROCESS), CUDA says that the device
- * is unavailable. */
-int wlb_cuda_is_in_use(void)
+/* Where another process holds the GPU for itself alone, CUDA says that the device is unavailable; it says the same of a
+ * GPU whose compute mode allows no process (PROHIBITED). */
+static int is_for_one_process(int index)
 {
-	return newest == cudaErrorMemoryAllocation || newest == cudaErrorDevicesUnavailable;
+	int mode = cudaComputeModeDefault;
+	return cudaDeviceGetAttribute(&mode, cudaDevAttrComputeMode, index) == cudaSuccess &&
+	       mode == cudaComputeModeExclusiveProcess;
+}
+
+int wlb_cuda_is_in_use(int index)
+{
+	return newest == cudaErrorMemoryAllocation ||
+	       (newest == cudaErrorDevicesUnavailable && is_for_one_process(index));
 }
 
 int64_t wlb_cuda_free_bytes(void)

@@ -5,6 +5,8 @@
 
 #include "kernels/cuda/plans.h"
 
+enum { KERNELS_BYTES = 512 << 20 }; /* cuBLASLt's own kernels take less */
+
 struct wlb_cuda_linear {
 	struct wlb_device *device;
 	cudaStream_t stream;
@@ -88,6 +90,16 @@ static const char *refusal(const struct call *call)
 	return NULL;
 }
 
+/* cuBLASLt loads its kernels with the first products, and has several codes for the lack of memory for them. */
+static void note_status(cublasStatus_t status)
+{
+	if (status == CUBLAS_STATUS_SUCCESS)
+		return;
+	int64_t free_bytes = wlb_cuda_free_bytes();
+	if (status == CUBLAS_STATUS_ALLOC_FAILED || (free_bytes >= 0 && free_bytes < KERNELS_BYTES))
+		wlb_cuda_note_error(cudaErrorMemoryAllocation);
+}
+
 static void multiply(const struct call *call)
 {
 	struct wlb_cuda_linear *linear = call->linear;
@@ -110,8 +122,7 @@ static void multiply(const struct call *call)
 	cublasStatus_t status = linear->cublas.cublasLtMatmul(
 		linear->plans.handle, &p->operation, &one, call->a, &p->a, call->b, &p->b, &beta, call->c, &p->c,
 		call->d, &p->d, &p->algorithm, linear->workspace, p->workspace_bytes, linear->stream);
-	if (status == CUBLAS_STATUS_ALLOC_FAILED)
-		wlb_cuda_note_error(cudaErrorMemoryAllocation);
+	note_status(status);
 	if (status != CUBLAS_STATUS_SUCCESS)
 		fail(call, linear->cublas.cublasLtGetStatusName(status));
 }
@@ -191,6 +202,7 @@ struct wlb_cuda_linear *wlb_cuda_linear_open(struct wlb_device *device, cudaStre
 		return NULL;
 	}
 	cublasStatus_t status = linear->cublas.cublasLtCreate(&linear->plans.handle);
+	note_status(status);
 	linear->workspace = wlb_cuda_take(device, WLB_CUDA_LINEAR_WORKSPACE_BYTES, error);
 	if (status == CUBLAS_STATUS_SUCCESS && linear->workspace != NULL)
 		return linear;

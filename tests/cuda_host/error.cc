@@ -113,19 +113,19 @@ static int device_count()
 	return given != nullptr ? atoi(given) : 1;
 }
 
-/* With CUDA_HOST_DRIVER=none there is no driver, which the runtime library reports as one that is too old; with old
- * there is one that is. */
+/* With CUDA_HOST_DRIVER=none there is no driver, with no_library one that is loaded and lacks its library: the runtime
+ * library reports both as one that is too old; with old there is one that is. */
 cudaError_t cudaGetDeviceCount(int *count)
 {
-	const char *driver = getenv("CUDA_HOST_DRIVER");
-	const bool is_missing = driver != nullptr && (strcmp(driver, "none") == 0 || strcmp(driver, "old") == 0);
+	const bool is_missing = getenv("CUDA_HOST_DRIVER") != nullptr;
 	*count = is_missing ? 0 : device_count();
 	return cuda_host::result(is_missing ? cudaErrorInsufficientDriver : cudaSuccess);
 }
 
 cudaError_t cudaDriverGetVersion(int *version)
 {
-	*version = CUDART_VERSION;
+	const char *driver = getenv("CUDA_HOST_DRIVER");
+	*version = driver == nullptr ? CUDART_VERSION : strcmp(driver, "old") == 0 ? 9000 : 0;
 	return cudaSuccess;
 }
 
@@ -177,13 +177,24 @@ static bool is_named(const char *variable, int device)
 	return given != nullptr && atoi(given) == device;
 }
 
-/* Another process holds the GPU whose number is CUDA_HOST_HELD_GPU for itself alone; CUDA_HOST_HUNG_GPU does not
- * answer. */
+/* Another process holds the GPU whose number is CUDA_HOST_HELD_GPU for itself alone; no process may use
+ * CUDA_HOST_PROHIBITED_GPU; CUDA_HOST_HUNG_GPU does not answer. */
 cudaError_t cudaSetDevice(int device)
 {
 	if (device < 0 || device >= device_count())
 		return cuda_host::result(cudaErrorInvalidDevice);
 	while (is_named("CUDA_HOST_HUNG_GPU", device))
 		pause();
-	return cuda_host::result(is_named("CUDA_HOST_HELD_GPU", device) ? cudaErrorDevicesUnavailable : cudaSuccess);
+	const bool is_unavailable = is_named("CUDA_HOST_HELD_GPU", device) || is_named("CUDA_HOST_PROHIBITED_GPU", device);
+	return cuda_host::result(is_unavailable ? cudaErrorDevicesUnavailable : cudaSuccess);
+}
+
+cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device)
+{
+	if (attribute != cudaDevAttrComputeMode || device < 0 || device >= device_count())
+		return cuda_host::result(cudaErrorInvalidValue);
+	*value = is_named("CUDA_HOST_PROHIBITED_GPU", device) ? cudaComputeModeProhibited
+	         : is_named("CUDA_HOST_HELD_GPU", device)     ? cudaComputeModeExclusiveProcess
+	                                                      : cudaComputeModeDefault;
+	return cudaSuccess;
 }

@@ -94,5 +94,5 @@ struct wlb_device *wlb_place_open(const struct wlb_check_place *place, enum wlb_
 
 int wlb_place_end(const struct wlb_check_place *place, int rc)
 {
-	return rc < 0 && place->gpu >= 0 && wlb_cuda_is_in_use() ? 1 : rc;
+	return rc < 0 && place->gpu >= 0 && wlb_cuda_is_in_use(place->gpu) ? 1 : rc;
 }

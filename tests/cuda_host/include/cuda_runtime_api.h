@@ -34,6 +34,14 @@ enum cudaMemcpyKind {
 
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 
+enum cudaDeviceAttr { cudaDevAttrComputeMode = 20 };
+
+enum cudaComputeMode {
+	cudaComputeModeDefault = 0,
+	cudaComputeModeProhibited = 2,
+	cudaComputeModeExclusiveProcess = 3,
+};
+
 enum { cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventDisableTiming = 2, cudaHostAllocDefault = 0 };
 
 #define CUDART_VERSION 13000
@@ -56,6 +64,7 @@ cudaError_t cudaGetDeviceCount(int *count);
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device);
 cudaError_t cudaDriverGetVersion(int *version);
 cudaError_t cudaSetDevice(int device);
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device);
 cudaError_t cudaDeviceGetPCIBusId(char *address, int length, int device);
 cudaError_t cudaDeviceSynchronize(void);
 cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest);
