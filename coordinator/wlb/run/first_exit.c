@@ -100,8 +100,17 @@ static void read_no_step(struct wlb_first_exit_scan *scan)
 	static const char confirm[] = "srun: error: Unable to confirm allocation for job ";
 	static const char *const passing[] = {": Memory required by task is not available",
 	                                      ": Requested nodes are busy"};
-	static const char *const away[] = {": Unable to contact slurm controller", ": Socket timed out",
-	                                   ": Zero Bytes were transmitted or received", " in standby mode"};
+	/* Also where a munged does not answer that slurmctld needs, or srun. */
+	static const char *const away[] = {": Unable to contact slurm controller",
+	                                   ": Socket timed out",
+	                                   ": Zero Bytes were transmitted or received",
+	                                   " in standby mode",
+	                                   ": Unexpected missing socket error",
+	                                   ": Protocol authentication error",
+	                                   ": Communication connection failure",
+	                                   ": Communication shutdown failure",
+	                                   ": Message send failure",
+	                                   ": Message receive failure"};
 	bool is_create = strncmp(scan->line, create, strlen(create)) == 0;
 	if (!is_create && strncmp(scan->line, confirm, strlen(confirm)) != 0)
 		return;

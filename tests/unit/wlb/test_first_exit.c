@@ -100,6 +100,10 @@ static void a_step_that_slurm_refused_for_now(void **state)
 	         true, true},
 		{"srun: error: Unable to confirm allocation for job 12: Zero Bytes were transmitted or received\n",
 	         true, true},
+		{"srun: error: Unable to confirm allocation for job 12: Unexpected missing socket error\n", true, true},
+		{"srun: error: Unable to create step for job 12: Protocol authentication error\n", true, true},
+		{"srun: error: Unable to create step for job 12: Communication connection failure\n", true, true},
+		{"srun: error: Unable to confirm allocation for job 12: Message receive failure\n", true, true},
 		{"srun: error: Unable to confirm allocation for job 12: Invalid job id specified\n", false, false},
 	};
 	(void)state;
