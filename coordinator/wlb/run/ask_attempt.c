@@ -221,8 +221,10 @@ enum wlb_decision wlb_run_ask(struct wlb_run *run, const struct wlb_attempt *pre
 		bool is_asked_again = reply != NULL && check_links(run, reply, body);
 		bool done = reply != NULL && decided(run, reply, attempt, state, &decision, &again_ms, error);
 		json_decref(reply);
-		if (is_asked_again)
+		if (is_asked_again) { /* the check has taken its time since the coordinator answered */
+			deadlines.away_until_ms = wlb_clock_ms() + deadlines.away_ms;
 			continue;
+		}
 		if (status == 404)
 			run->announced = false;
 		if (done || !pause_before_repeat(run, &deadlines, status, again_ms, error))
