@@ -113,7 +113,7 @@ struct wlb_run_suspects {
 	struct wlb_check_step step; /* of the first */
 	json_t *found;  /* by `wlb check-node` on the first, which passed: its links are checked now; else NULL */
 	json_t *linked; /* names of the first and of the nodes to which its links are checked */
-	json_t *unsent; /* what was found of the first, which the coordinator has not taken yet; else NULL */
+	json_t *unsent; /* [{"node": NAME, "found": {...}}], which the coordinator has not taken yet; NULL: none */
 	int64_t next_send_ms;
 };
 

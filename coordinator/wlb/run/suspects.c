@@ -30,10 +30,8 @@ static void forget_findings(struct wlb_run_suspects *suspects)
 {
 	json_decref(suspects->found);
 	json_decref(suspects->linked);
-	json_decref(suspects->unsent);
 	suspects->found = NULL;
 	suspects->linked = NULL;
-	suspects->unsent = NULL;
 }
 
 static void next_suspect(struct wlb_run_suspects *suspects)
@@ -46,7 +44,9 @@ static void forget(struct wlb_run_suspects *suspects)
 {
 	forget_findings(suspects);
 	json_decref(suspects->nodes);
+	json_decref(suspects->unsent);
 	suspects->nodes = NULL;
+	suspects->unsent = NULL;
 }
 
 void wlb_run_suspects_begin(struct wlb_run *run, const struct wlb_attempt *attempt, struct wlb_reporter *reporter)
@@ -63,12 +63,11 @@ static const char *first_name(const struct wlb_run_suspects *suspects)
 }
 
 /* The coordinator's record keeps it, too: what a run says in its job's output is not read later. */
-static void tell_not_checked(const struct wlb_run *run, const char *why)
+static void tell_not_checked(const struct wlb_run *run, const char *node, const char *why)
 {
 	char detail[640];
-	const char *node = first_name(&run->suspects);
 	wlb_run_print("%s, which this attempt leaves out, could not be checked: %s", node, why);
-	snprintf(detail, sizeof(detail), "%s could not be checked: %s", node, why);
+	snprintf(detail, sizeof(detail), "%.240s could not be checked: %.370s", node, why);
 	wlb_run_record_event(run->suspects.reporter, "node_not_checked", detail);
 }
 
@@ -86,7 +85,7 @@ static void start_step(struct wlb_run *run, const json_t *nodes, const char *mpi
 	struct wlb_error error = {.message = "out of memory"};
 	if (nodes != NULL && wlb_check_step_start(&run->signals_before, &command, &suspects->step, &error) == 0)
 		return;
-	tell_not_checked(run, error.message);
+	tell_not_checked(run, first_name(suspects), error.message);
 	next_suspect(suspects);
 }
 
@@ -140,15 +139,15 @@ static void give_back(struct wlb_attempt *attempt, const char *node)
 
 /* Returns whether the coordinator has taken it, or refuses it for good; else the same may be sent again: a coordinator
  * that has stored it already ignores the repetition. */
-static bool report(struct wlb_run *run, const struct wlb_attempt *attempt, const json_t *found, bool *is_taken,
-                   struct wlb_error *error)
+static bool report(struct wlb_run *run, const struct wlb_attempt *attempt, const char *node, const json_t *found,
+                   bool *is_taken, struct wlb_error *error)
 {
 	char path[128];
 	int status = 0;
 	json_t *body = json_deep_copy(found);
 	snprintf(path, sizeof(path), "/v1/runs/%s/node_checks", run->id);
 	json_object_set_new(body, "attempt_id", json_string(attempt->id));
-	json_object_set_new(body, "node", json_string(first_name(&run->suspects)));
+	json_object_set_new(body, "node", json_string(node));
 	json_t *reply = wlb_api_call(run->connection, "POST", path, body, REPORT_MS, &status, error);
 	*is_taken = reply != NULL;
 	json_decref(body);
@@ -157,12 +156,13 @@ static bool report(struct wlb_run *run, const struct wlb_attempt *attempt, const
 }
 
 /* Returns false with the reason where it is to be told again. */
-static bool tell(struct wlb_run *run, struct wlb_attempt *attempt, const json_t *found, struct wlb_error *error)
+static bool tell(struct wlb_run *run, struct wlb_attempt *attempt, const char *node, const json_t *found,
+                 struct wlb_error *error)
 {
-	const char *node = first_name(&run->suspects), *reason = "it says nothing";
+	const char *reason = "it says nothing";
 	bool is_taken;
 	json_unpack((json_t *)found, "{s?s}", "reason", &reason);
-	if (!report(run, attempt, found, &is_taken, error))
+	if (!report(run, attempt, node, found, &is_taken, error))
 		return false;
 	if (!is_taken) {
 		wlb_run_print("the check of %s is not recorded: %s", node, error->message);
@@ -176,25 +176,41 @@ static bool tell(struct wlb_run *run, struct wlb_attempt *attempt, const json_t 
 	return true;
 }
 
+/* Nothing is sent while something waits to be sent again: each try may delay the run. */
 static void tell_or_keep(struct wlb_run *run, struct wlb_attempt *attempt, json_t *found)
 {
-	struct wlb_error error;
-	if (tell(run, attempt, found, &error))
+	struct wlb_run_suspects *suspects = &run->suspects;
+	const char *node = first_name(suspects);
+	struct wlb_error error = {.message = "that of another node is to be recorded first"};
+	bool is_first = json_array_size(suspects->unsent) == 0;
+	if (is_first && tell(run, attempt, node, found, &error))
 		return;
-	wlb_run_print("the check of %s is not recorded yet: %s", first_name(&run->suspects), error.message);
-	run->suspects.unsent = json_incref(found);
-	run->suspects.next_send_ms = wlb_clock_ms() + REPORT_AGAIN_MS;
+	wlb_run_print("the check of %s is not recorded yet: %s", node, error.message);
+	if (suspects->unsent == NULL)
+		suspects->unsent = json_array();
+	json_array_append_new(suspects->unsent, json_pack("{s:s, s:O}", "node", node, "found", found));
+	if (is_first)
+		suspects->next_send_ms = wlb_clock_ms() + REPORT_AGAIN_MS;
+}
+
+/* Returns false with the reason where the first of those that were not taken is not taken now either. */
+static bool send_first(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_error *error)
+{
+	const json_t *first = json_array_get(run->suspects.unsent, 0);
+	const char *node = json_string_value(json_object_get(first, "node"));
+	if (!tell(run, attempt, node, json_object_get(first, "found"), error))
+		return false;
+	json_array_remove(run->suspects.unsent, 0);
+	return true;
 }
 
 static void tell_again(struct wlb_run *run, struct wlb_attempt *attempt)
 {
 	struct wlb_run_suspects *suspects = &run->suspects;
 	struct wlb_error error;
-	if (wlb_clock_left_ms(suspects->next_send_ms) > 0)
+	if (json_array_size(suspects->unsent) == 0 || wlb_clock_left_ms(suspects->next_send_ms) > 0)
 		return;
-	if (tell(run, attempt, suspects->unsent, &error))
-		next_suspect(suspects);
-	else
+	if (!send_first(run, attempt, &error))
 		suspects->next_send_ms = wlb_clock_ms() + REPORT_AGAIN_MS;
 }
 
@@ -204,10 +220,15 @@ static void tell_at_last(struct wlb_run *run, struct wlb_attempt *attempt)
 {
 	bool is_last = run->cancelled || (attempt->exit_code == 0 && !attempt->stopped);
 	struct wlb_error error = {.message = "the coordinator is away"};
-	if (run->abandoned || (!is_last && tell(run, attempt, run->suspects.unsent, &error)))
+	const json_t *unsent;
+	size_t i;
+	while (!run->abandoned && !is_last && json_array_size(run->suspects.unsent) > 0)
+		is_last = !send_first(run, attempt, &error);
+	if (run->abandoned)
 		return;
 	wlb_fail_in(&error, "what its check found is not recorded");
-	tell_not_checked(run, error.message);
+	json_array_foreach(run->suspects.unsent, i, unsent)
+		tell_not_checked(run, json_string_value(json_object_get(unsent, "node")), error.message);
 }
 
 /* Returns whether the node has passed, and its links are to be checked: its products have to be exact for that. `why`
@@ -225,11 +246,11 @@ static bool take_node_check(struct wlb_run *run, struct wlb_attempt *attempt, co
 		return true;
 	}
 	if (*unchecked != '\0')
-		tell_not_checked(run, unchecked);
+		tell_not_checked(run, first_name(&run->suspects), unchecked);
 	else if (json_is_boolean(healthy))
 		tell_or_keep(run, attempt, found);
 	else
-		tell_not_checked(run, why);
+		tell_not_checked(run, first_name(&run->suspects), why);
 	json_decref(found);
 	return false;
 }
@@ -286,7 +307,7 @@ static void take_link_check(struct wlb_run *run, struct wlb_attempt *attempt, ch
 	if (state == WLB_LINK_UNREACHED || (state == WLB_LINK_REACHED && take_link_times(run, text)))
 		tell_or_keep(run, attempt, suspects->found);
 	else
-		tell_not_checked(run, why);
+		tell_not_checked(run, first_name(suspects), why);
 }
 
 /* ---- one check after the other ------------------------------------------------------------------------------------
@@ -305,12 +326,9 @@ static void say_why(bool of_node, bool is_late, int exit_code, char *why, size_t
 void wlb_run_suspects_check(struct wlb_run *run, struct wlb_attempt *attempt)
 {
 	struct wlb_run_suspects *suspects = &run->suspects;
+	tell_again(run, attempt);
 	if (json_array_size(suspects->nodes) == 0 || wlb_clock_left_ms(suspects->begin_ms) > 0)
 		return;
-	if (suspects->unsent != NULL) {
-		tell_again(run, attempt);
-		return;
-	}
 	if (suspects->step.srun == 0) {
 		start_node_check(run);
 		return;
@@ -329,7 +347,7 @@ void wlb_run_suspects_check(struct wlb_run *run, struct wlb_attempt *attempt)
 	free(text);
 	if (goes_on)
 		start_link_check(run, attempt);
-	else if (suspects->unsent == NULL)
+	else
 		next_suspect(suspects);
 }
 
@@ -340,7 +358,6 @@ void wlb_run_suspects_end(struct wlb_run *run, struct wlb_attempt *attempt)
 	if (suspects->step.srun != 0)
 		wlb_check_step_end(&suspects->step, &text);
 	free(text);
-	if (suspects->unsent != NULL)
-		tell_at_last(run, attempt);
+	tell_at_last(run, attempt);
 	forget(suspects);
 }
