@@ -28,7 +28,7 @@ enum {
 
 struct folder {
 	char path[PATH_MAX];
-	int lock; /* --wait: one flush for each folder; -1: it has none */
+	struct wlb_folder_lock lock; /* --wait: one flush for each folder */
 	bool done;
 	bool listed;
 	int64_t in_use_since_ms; /* 0: no spool is in use */
@@ -133,14 +133,14 @@ static bool may_deliver(struct flush *flush, struct folder *folder)
 	const struct wlb_folder_waiter waiter = {.waited_ms = wlb_clock_ms() - flush->began_ms,
 	                                         .wait_s = flush->wait_s,
 	                                         .is_last = flush->ended_job != 0};
-	if (folder->lock < 0 && access(folder->path, W_OK) != 0) {
+	if (folder->lock.fd < 0 && access(folder->path, W_OK) != 0) {
 		folder->done = true;
 		return false;
 	}
-	if (folder->lock >= 0 || wlb_folder_lock(folder->path, flush->began_s + flush->wait_s, &folder->lock))
+	if (folder->lock.fd >= 0 || wlb_folder_lock(folder->path, flush->began_s + flush->wait_s, &folder->lock))
 		return true;
 	flush->is_blocked = true;
-	folder->done = wlb_folder_lock_is_left(folder->path, &waiter);
+	folder->done = wlb_folder_lock_is_left(folder->path, &waiter, &folder->lock);
 	return false;
 }
 
@@ -228,7 +228,7 @@ static int flush_waiting(struct flush *flush)
 static int add_folder(struct flush *flush, const char *path, struct wlb_error *error)
 {
 	struct folder *folder = &flush->folders[flush->count];
-	*folder = (struct folder){.lock = -1};
+	*folder = (struct folder){.lock = WLB_FOLDER_UNLOCKED};
 	if (realpath(path, folder->path) == NULL || access(folder->path, R_OK | X_OK) != 0)
 		return wlb_fail(error, "directory %s: cannot be read", path);
 	flush->count++;
@@ -310,7 +310,8 @@ static const struct wlb_option options[] = {
 	{WLB_OPTION(INT, "wait", FIELD(wait_s), "SECONDS",
                     "while the coordinator is unavailable, try again for this long, in pauses of 0.5 to 5 seconds; a "
                     "directory has one such process, which ends when the directory is empty, and another ends after 10 "
-                    "seconds, or with --ended-job waits for one that does not go on for half as long"),
+                    "seconds, or with --ended-job, where no other waits yet, waits for one that does not go on for "
+                    "half as long"),
          .min = 1, .max = 7 * 86400},
 	{WLB_OPTION(INT64, "ended-job", FIELD(ended_job), "JOBID",
                     "this job has ended, as its epilog knows: its spools that nobody has written since are removed as "

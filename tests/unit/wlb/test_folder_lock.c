@@ -22,19 +22,22 @@ static char path[64];
 static bool is_left(int64_t waited_ms, bool is_last)
 {
 	const struct wlb_folder_waiter waiter = {.waited_ms = waited_ms, .wait_s = day_s, .is_last = is_last};
-	return wlb_folder_lock_is_left(dir, &waiter);
+	struct wlb_folder_lock lock = WLB_FOLDER_UNLOCKED;
+	bool is_left = wlb_folder_lock_is_left(dir, &waiter, &lock);
+	wlb_folder_unlock(dir, &lock);
+	return is_left;
 }
 
 static void one_flush_has_a_folder(void **state)
 {
-	int first, second;
+	struct wlb_folder_lock first = WLB_FOLDER_UNLOCKED, second = WLB_FOLDER_UNLOCKED;
 	(void)state;
 	assert_true(wlb_folder_lock(dir, time(NULL) + 60, &first));
-	assert_true(first >= 0);
+	assert_true(first.fd >= 0);
 	assert_false(wlb_folder_lock(dir, time(NULL) + 60, &second));
-	assert_int_equal(second, -1);
+	assert_int_equal(second.fd, -1);
 	wlb_folder_unlock(dir, &first);
-	assert_int_equal(first, -1);
+	assert_int_equal(first.fd, -1);
 	assert_int_equal(access(path, F_OK), -1);
 	assert_true(wlb_folder_lock(dir, time(NULL) + 60, &second));
 	wlb_folder_unlock(dir, &second);
@@ -43,7 +46,7 @@ static void one_flush_has_a_folder(void **state)
 /* A user's own flush may leave the folder to any other. */
 static void the_last_flush_waits_for_a_short_one(void **state)
 {
-	int other;
+	struct wlb_folder_lock other = WLB_FOLDER_UNLOCKED;
 	(void)state;
 	assert_true(wlb_folder_lock(dir, time(NULL) + 60, &other));
 	assert_false(is_left(9000, false));
@@ -55,7 +58,7 @@ static void the_last_flush_waits_for_a_short_one(void **state)
 
 static void the_last_flush_leaves_the_folder_to_a_long_one(void **state)
 {
-	int other;
+	struct wlb_folder_lock other = WLB_FOLDER_UNLOCKED;
 	(void)state;
 	assert_true(wlb_folder_lock(dir, time(NULL) + day_s, &other));
 	assert_false(is_left(9000, true));
@@ -66,13 +69,29 @@ static void the_last_flush_leaves_the_folder_to_a_long_one(void **state)
 	wlb_folder_unlock(dir, &other);
 }
 
+/* A cluster ends many jobs while the coordinator is unavailable. */
+static void one_flush_waits_for_the_folder(void **state)
+{
+	const struct wlb_folder_waiter waiter = {.waited_ms = 11000, .wait_s = day_s, .is_last = true};
+	struct wlb_folder_lock other = WLB_FOLDER_UNLOCKED, waits = WLB_FOLDER_UNLOCKED;
+	(void)state;
+	assert_true(wlb_folder_lock(dir, time(NULL) + 60, &other));
+	assert_false(wlb_folder_lock_is_left(dir, &waiter, &waits));
+	assert_false(wlb_folder_lock_is_left(dir, &waiter, &waits));
+	assert_true(is_left(11000, true));
+	wlb_folder_unlock(dir, &other);
+	assert_true(wlb_folder_lock(dir, time(NULL) + 60, &waits)); /* and another may wait for it */
+	assert_false(is_left(11000, true));
+	wlb_folder_unlock(dir, &waits);
+}
+
 /* A flush of an earlier release writes nothing into the file. */
 static void the_last_flush_waits_for_one_that_does_not_say(void **state)
 {
-	int other;
+	struct wlb_folder_lock other = WLB_FOLDER_UNLOCKED;
 	(void)state;
 	assert_true(wlb_folder_lock(dir, time(NULL) + day_s, &other));
-	assert_int_equal(ftruncate(other, 0), 0);
+	assert_int_equal(ftruncate(other.fd, 0), 0);
 	assert_false(is_left(11000, true));
 	wlb_folder_unlock(dir, &other);
 }
@@ -81,13 +100,13 @@ static void the_last_flush_waits_for_one_that_does_not_say(void **state)
  * when it may not mount one. */
 static int lock_on_full_disk(void)
 {
-	int lock = 0;
+	struct wlb_folder_lock lock = WLB_FOLDER_UNLOCKED;
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
 	    mount("tmpfs", dir, "tmpfs", 0, "nr_inodes=1") < 0)
 		return 77;
 	bool is_locked = wlb_folder_lock(dir, time(NULL) + 60, &lock);
 	wlb_folder_unlock(dir, &lock);
-	return is_locked && lock == -1 ? 0 : 1;
+	return is_locked && lock.fd == -1 ? 0 : 1;
 }
 
 static void a_full_disk_is_delivered_without_a_lock(void **state)
@@ -128,6 +147,7 @@ int main(void)
 		cmocka_unit_test(the_last_flush_waits_for_a_short_one),
 		cmocka_unit_test(the_last_flush_leaves_the_folder_to_a_long_one),
 		cmocka_unit_test(the_last_flush_waits_for_one_that_does_not_say),
+		cmocka_unit_test(one_flush_waits_for_the_folder),
 		cmocka_unit_test(a_full_disk_is_delivered_without_a_lock),
 	};
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
