@@ -19,9 +19,9 @@ class Run:
         self.announce(launch, 0)
 
     def announce(self, launch, restarts):
-        """Returns the name of the run that the job's launcher continues."""
+        """Returns the name of the run that the job's launcher continues. Slurm submits a job anew that it requeues."""
         return self.sql(f"select name from wlb_run_announce({self.job}, {launch}, 0, 'root', 'c', 'job', "
-                        f"to_timestamp({self.job}), {restarts}, '{{}}')")[0][0]
+                        f"to_timestamp({self.job + restarts}), {restarts}, '{{}}')")[0][0]
 
     def uuid(self, number):
         return f"00000000-0000-4000-8000-{self.job:08d}{number:04d}"
@@ -36,7 +36,7 @@ class Run:
     def start_alone(self, number):
         """`wlb run` has started it while wlbd was away: its first record announces it."""
         self.sql(f"select wlb_attempt_ensure('{self.job}', '{self.uuid(number)}', {self.job}, 0, 'root', 'c', 'job', "
-                 f"to_timestamp({self.job}), 0)")
+                 f"to_timestamp({self.job}), 0, false)")
 
     def end(self, number, exit_code, state="failed"):
         self.sql(f"select wlb_attempt_end({self.attempt(number)}, '{state}', {exit_code}, 'it ended', now())")
@@ -75,9 +75,9 @@ class History(ClusterTest):
     def test_a_trainer_that_records_nothing_has_worked(self):
         """Its attempts that lasted long are no failures in a row, and its input was accepted."""
         run = self.run_of(1, 1, 1)
-        self.work(run, 9)
+        self.work(run, 44)
         self.assertEqual([run.in_row(), run.history()["has_lasted"]], [3, False])
-        self.work(run, 11)
+        self.work(run, 46)
         self.assertEqual([run.in_row(), run.history()["has_lasted"]], [0, True])
 
     def test_a_trainer_that_records_its_steps_has_not(self):
@@ -138,6 +138,64 @@ class History(ClusterTest):
         self.assertEqual(run.announce(2, 0), f"{run.job}.2")
         self.assertEqual(run.announce(1, 1), f"{run.job}")
         self.assertEqual(run.announce(2, 1), f"{run.job}.2")
+
+    def open_run(self, name):
+        """What wlbd reads of an open run for judging its job."""
+        runs = json.loads(self.cluster.sql("select wlb_runs_open()")[0][0])
+        return next(open_run for open_run in runs if open_run["run"] == name)
+
+    def test_a_script_that_begins_again_in_its_first_run(self):
+        """It was requeued in both of its runs; the second has the job's first time of submission, as the first has."""
+        run = self.run_of(75)
+        self.assertEqual(run.announce(1, 1), f"{run.job}")
+        self.cluster.sql(f"select wlb_run_end({run.id}, 'complete', '', 'launcher')")
+        self.assertEqual(run.announce(2, 1), f"{run.job}.2")
+        self.assertEqual(run.announce(1, 2), f"{run.job}")
+        self.cluster.sql(f"select wlb_run_end({run.id}, 'complete', '', 'launcher')")
+        self.assertEqual(run.announce(2, 2), f"{run.job}.2")
+
+    def test_a_second_run_of_another_time_of_submission(self):
+        """As earlier versions stored it."""
+        run = self.run_of(0)
+        self.cluster.sql(f"select wlb_run_end({run.id}, 'complete', '', 'launcher')")
+        run.announce(2, 0)
+        self.cluster.sql(f"update runs set submitted_at = now() where name = '{run.job}.2'")
+        self.assertEqual(run.announce(1, 1), f"{run.job}.2")
+
+    def test_a_launcher_that_has_lost_count(self):
+        """It says that it is the first, whose run is over; the job has not started again."""
+        run = self.run_of(0)
+        self.cluster.sql(f"select wlb_run_end({run.id}, 'complete', '', 'launcher')")
+        run.announce(2, 0)
+        self.assertEqual(run.announce(1, 0), f"{run.job}.2")
+
+    def test_a_run_that_its_script_has_not_reached(self):
+        """The launcher of the start before has not been killed in this one, in which the script may end without this run."""
+        run = self.run_of(0)
+        self.cluster.sql(f"select wlb_run_end({run.id}, 'complete', '', 'launcher')")
+        second = f"{run.job}.2"
+        run.announce(2, 0)
+        self.cluster.sql(f"select wlb_attempt_start((select id from runs where name = '{second}'), '{run.uuid(9)}', "
+                         "'{\"tasks_per_node\": 1, \"nodes\": [\"n1\"], \"spares\": []}', '{}', 1)")
+        self.cluster.sql(f"select wlb_attempt_exited({run.attempt(9)}, 75, null, now())")
+
+        def known():
+            return [self.open_run(second)[name] for name in ("launched", "told")]
+
+        self.assertEqual(known(), [True, True])
+        run.announce(1, 1)
+        self.assertEqual(known(), [False, False])
+        run.announce(2, 1)
+        self.assertEqual(known(), [True, True])
+
+    def test_a_node_that_is_lost_again_and_again(self):
+        """Its third loss is no excuse, and the attempts after it count."""
+        run = self.run_of()
+        for number in range(1, 6):
+            run.decide(number)
+            run.fault(number, "node_lost", "n1", when=f"now() + {number} * interval '1 s'")
+            run.end(number, 1, "lost")
+            self.assertEqual(run.in_row(), max(number - 2, 0))
 
     def test_a_node_that_never_launches_its_tasks(self):
         """It is as one on which ranks die, which says nothing of the program's step."""

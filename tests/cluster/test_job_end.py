@@ -84,9 +84,30 @@ class JobEndTest(ClusterTest):
 class WithoutScript(JobEndTest):
     """The node of the script dies; the others keep the job, which was submitted with --no-kill."""
 
+    FIRST_TIME_WAITS = "[ -e again-$SLURM_JOB_ID ] || { touch again-$SLURM_JOB_ID; sleep 1007; }"
+
+    def test_nodes_that_are_left(self):
+        """The run is complete, and its job, which is requeued for the rest of its script, does not wait for the dead node."""
+        job = self.submit(after=f"{self.FIRST_TIME_WAITS}\necho last line", nodes=4)
+        self.wait_running(job)
+        self.end(job)
+        self.wait_state(job, "complete")
+        wait_for("the script", lambda: self.cluster.processes("sleep 1007"), 20)
+        self.cluster.kill_node(1)
+        try:
+            self.assertEqual(self.cluster.wait_job(job, 120), "COMPLETED")
+        finally:
+            self.cluster.restore_node(1)
+        self.assertIn("last line", self.cluster.output(job))
+        run = self.cluster.show(job)
+        self.assertEqual(run["state"], "complete")
+        self.assertNotIn("n1", run["attempts"][-1]["nodes"])
+        self.assertEqual([event["detail"] for event in run["events"] if event["kind"] == "job_resized"],
+                         [f"job {job} was requeued and may start on 3 to 4 nodes"])
+
     def test_node_of_the_script(self):
         """Whether its run has ended or not, no job runs on without its script."""
-        waits = f"[ -e again-$SLURM_JOB_ID ] || {{ touch again-$SLURM_JOB_ID; sleep 1007; }}"
+        waits = self.FIRST_TIME_WAITS
         done = self.submit("--nodelist=n1,n2", after=f"{waits}\necho last line", nodes=2)
         failed = self.submit("--nodelist=n1,n3", after=waits, nodes=2, arguments="--max-restarts 0")
         kept = self.submit("--nodelist=n1,n4", "--no-requeue", nodes=2)

@@ -349,7 +349,7 @@ class Waits(TimeLostTest):
         story = six_steps(Story().ask(1, 2))
         uuid = f"00000000-0000-4000-8000-{story.job:08d}0002"
         story.add(f"select wlb_attempt_end({story.attempt(1)}, 'ended', 85, '', {at(16)})",
-                  f"select wlb_attempt_ensure('{story.job}', '{uuid}', {story.job}, 0, 'root', 'c', 'j', {at(-30)}, 1)")
+                  f"select wlb_attempt_ensure('{story.job}', '{uuid}', {story.job}, 0, 'root', 'c', 'j', {at(-30)}, 1, false)")
         story.records[2] = []
         story.workers(2, 126, resumed=4).step(2, 128, 5).deliver(2)
         story.add(f"update runs set restart_count = 1 where id = {story.run}",
@@ -357,6 +357,40 @@ class Waits(TimeLostTest):
         self.check(self.play(story), held=16 + 2, effective=5, start=3, load=4 + 1, repeated=2.25, checkpoint=0.5, other=2.25)
         self.assertEqual(self.sql(f"select restart_count from runs where id = {story.run}"), [["1"]])
         self.assertEqual(self.sql(f"select count(*) from queue_waits where run_id = {story.run}"), [["1"]])
+
+    def test_an_attempt_that_was_open_when_its_job_started_again(self):
+        """wlbd was away in between: the attempt ends where it was last known."""
+        story = six_steps(Story().ask(1, 2))
+        uuid = f"00000000-0000-4000-8000-{story.job:08d}0002"
+        story.add(f"select wlb_attempt_ensure('{story.job}', '{uuid}', {story.job}, 0, 'root', 'c', 'j', {at(-30)}, 1, false)")
+        story.records[2] = []
+        story.workers(2, 126, resumed=4).step(2, 128, 5).deliver(2)
+        story.add(f"select wlb_attempt_end({story.attempt(2)}, 'complete', 0, '', {at(128)})").end("complete", 128)
+        self.check(self.play(story), held=15.75 + 2, effective=5, start=3, load=4 + 1, repeated=2, checkpoint=0.5, other=2.25)
+
+    def test_an_attempt_of_the_start_before(self):
+        """It becomes known from its records while its job is in the queue: the run waits on."""
+        story = six_steps(Story().ask(1, 2))
+        uuid = f"00000000-0000-4000-8000-{story.job:08d}0002"
+        story.add(f"select wlb_attempt_end({story.attempt(1)}, 'failed', 1, '', {at(16)})",
+                  f"select wlb_attempt_ensure('{story.job}', '{uuid}', {story.job}, 0, 'root', 'c', 'j', {at(-30)}, 1, true)",
+                  f"select wlb_attempt_requeued({story.attempt(2)}, 1, 'job was queued again', now())")
+        self.play(story)
+        self.assertEqual(self.sql("select r.restart_count, r.state, q.ended_at is null from runs r join queue_waits q "
+                                  f"on q.run_id = r.id where r.id = {story.run}"), [["0", "restarting", "t"]])
+
+    def test_a_requeue_that_was_seen_late(self):
+        """The attempt ends when Slurm has queued the job, and not when wlbd sees it; a time before it is none."""
+        for queued, expected in ((17, BEGAN + 17), (-30, None), (1e9, None)):
+            story = six_steps(Story().ask(1, 2))
+            story.add(f"select wlb_attempt_requeued({story.attempt(1)}, 1, 'job was queued again', {at(queued)})")
+            self.play(story)
+            times = self.sql("select extract(epoch from a.ended_at), extract(epoch from r.requeued_at), a.ended_at > now() - "
+                             f"interval '1 min' and a.ended_at <= now() from attempts a join runs r on r.id = a.run_id "
+                             f"where r.id = {story.run}")[0]
+            if expected:
+                self.assertEqual([float(time) for time in times[:2]], [expected] * 2)
+            self.assertEqual(times[2], "f" if expected else "t")
 
     def test_a_requeue_that_was_decided_late(self):
         """The wait begins where the job ended, and not where wlbd learnt of it."""
@@ -402,6 +436,13 @@ class Suspensions(TimeLostTest):
         story = self.suspend(six_steps(Story().ask(1, 2)), 15.75, None)
         story.add(f"select wlb_run_end({story.run}, 'cancelled', 'x', 'slurm', {at(1000)})")
         self.assertEqual(self.play(story)["held"], Decimal("15.75"))
+
+    def test_one_of_which_no_end_was_seen(self):
+        """wlbd was away when the job was resumed; the launcher reports the end before the job is asked about."""
+        story = self.suspend(Story().ask(1, 2).workers(1, 5).step(1, 10, 1), 10.25, None)
+        story.step(1, 111, 2, 101).step(1, 112, 3).deliver(1)
+        story.add(f"select wlb_attempt_end({story.attempt(1)}, 'complete', 0, '', {at(113)})").end("complete", 113)
+        self.check(self.play(story), held=113 - 100.75, effective=2.25, start=3, load=4, other=3)
 
     def test_their_number_is_bounded(self):
         story = Story()

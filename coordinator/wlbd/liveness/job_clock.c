@@ -14,12 +14,13 @@ static void note_queued(struct wlbd *wlbd, int64_t run_pk, const struct wlb_slur
 	wlbd_outbox_put(wlbd->outbox, run_pk, "select wlb_run_queued($1, $2::integer)", &params);
 }
 
+/* Slurm forgets with a requeue that the job was suspended: that ended with its new submission. */
 static void note_suspended(struct wlbd *wlbd, int64_t run_pk, const struct wlb_slurm_job *job)
 {
 	struct wlbd_params params = {0};
 	wlbd_params_add_integer(&params, run_pk);
 	wlbd_params_add_boolean(&params, job->suspended);
-	wlbd_params_add_integer(&params, job->suspend_time);
+	wlbd_params_add_integer(&params, job->suspend_time > 0 ? job->suspend_time : job->submit_time);
 	wlbd_outbox_put(wlbd->outbox, run_pk, "select wlb_run_suspended($1, $2::boolean, to_timestamp($3::float8))",
 	                &params);
 }
@@ -31,6 +32,6 @@ void wlbd_job_clock_note(struct wlbd *wlbd, const struct wlbd_job_clock *recorde
 		return;
 	if (strcmp(job->state, "PENDING") == 0 && !recorded->is_waiting && job->restart_count > recorded->restart_count)
 		note_queued(wlbd, recorded->run_pk, job);
-	if (job->suspended != recorded->is_suspended && job->suspend_time > 0)
+	if (job->suspended != recorded->is_suspended)
 		note_suspended(wlbd, recorded->run_pk, job);
 }

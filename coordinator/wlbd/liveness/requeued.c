@@ -35,6 +35,13 @@ static bool is_launchers_node_gone(const struct wlbd_attempt *attempt)
 	return false;
 }
 
+/* Slurm submits a job anew that it requeues. wlbd may see it much later. */
+static double queued_at_s(const struct wlb_slurm_job *job)
+{
+	double now_s = wlb_clock_unix_s(), queued_s = (double)job->submit_time;
+	return queued_s > 0 && queued_s < now_s ? queued_s : now_s;
+}
+
 static void note(struct wlbd_attempt *attempt, const struct wlb_slurm_job *job)
 {
 	struct wlbd_params params = {0};
@@ -51,7 +58,7 @@ static void note(struct wlbd_attempt *attempt, const struct wlb_slurm_job *job)
 	wlbd_params_add_integer(&params, attempt->attempt_pk);
 	wlbd_params_add_integer(&params, job->restart_count);
 	wlbd_params_add_text(&params, reason);
-	wlbd_params_add_seconds(&params, wlb_clock_unix_s());
+	wlbd_params_add_seconds(&params, queued_at_s(job));
 	wlbd_outbox_put(attempt->wlbd->outbox, attempt->run_pk,
 	                "select wlb_attempt_requeued($1, $2::integer, $3, to_timestamp($4::float8))", &params);
 }

@@ -202,8 +202,10 @@ static void on_job(void *context, const struct wlbd_job_facts *facts)
 	wlbd_params_add_text(&params, known ? facts->job.name : "");
 	wlbd_params_add_integer_if(&params, known, facts->job.submit_time);
 	wlbd_params_add_integer(&params, known ? facts->job.restart_count : 0);
+	wlbd_params_add_boolean(&params, known && strcmp(facts->job.state, "PENDING") == 0);
 	wlbd_run_change(wlbd, search->uid, wlbd_run_job_id(search->run),
-	                "select wlb_attempt_ensure($1, $2, $3, $4, $5, $6, $7, to_timestamp($8::float8), $9::integer)",
+	                "select wlb_attempt_ensure($1, $2, $3, $4, $5, $6, $7, to_timestamp($8::float8), $9::integer, "
+	                "$10::boolean)",
 	                &params, on_ensured, search);
 }
 
