@@ -10,7 +10,6 @@ these must hold: root's reads, deliveries and decisions were all answered in tim
 process, below 200 MiB throughout, back to within 40 MiB of its start, idle, and has not filled its log. Each class ends wlbd
 by SIGTERM: exit code 0, and nothing from the sanitizers.
 """
-import atexit
 import contextlib
 import ctypes
 import functools
@@ -351,6 +350,9 @@ class Daemon:
 
 # ---- a test ----------------------------------------------------------------------------------------------------------
 
+AT_END = contextlib.ExitStack()  # by which, unlike by atexit, a cluster that does not stop fails the program
+
+
 class SharedCluster:
     """The cluster that all attacks of a process share, with root's job, the watch, and wlbd."""
 
@@ -359,7 +361,7 @@ class SharedCluster:
 
     def __init__(self):
         self.cluster = harness.Cluster(self.NODES, for_others=True)
-        atexit.register(self.cluster.stop)
+        AT_END.callback(self.cluster.stop)
         self.cluster.start()
         self.cluster.dir.joinpath("munge").chmod(0o755)
         conf = self.cluster.dir / "etc/wlbd.conf"
@@ -616,4 +618,6 @@ class Attack:
             process.join()
 
 
-main = harness.main
+def main(names=None):
+    with AT_END:
+        harness.main(names)
