@@ -144,6 +144,17 @@ static bool may_deliver(struct flush *flush, struct folder *folder)
 	return false;
 }
 
+/* A flush that only waits for a spool in use ends soon: another that begins meanwhile must not leave the folder to it.
+ */
+static void note_in_use(const struct flush *flush, struct folder *folder, bool is_in_use)
+{
+	if (is_in_use == (folder->in_use_since_ms != 0))
+		return;
+	folder->in_use_since_ms = is_in_use ? wlb_clock_ms() : 0;
+	wlb_folder_lock_set_until(&folder->lock, is_in_use ? (int64_t)wlb_clock_unix_s() + IN_USE_WAIT_MS / 1000
+	                                                   : flush->began_s + flush->wait_s);
+}
+
 /* One round over a folder. The folder is done once a round finds nothing to do, so that a flush that waits for the lock
  * may end. */
 static void deliver_round(struct flush *flush, struct folder *folder)
@@ -162,10 +173,7 @@ static void deliver_round(struct flush *flush, struct folder *folder)
 		wlb_pending_add(folder->path); /* remains listed if this process ends early */
 		folder->listed = true;
 	}
-	if (result.busy == 0 || result.left > 0)
-		folder->in_use_since_ms = 0;
-	else if (folder->in_use_since_ms == 0)
-		folder->in_use_since_ms = wlb_clock_ms();
+	note_in_use(flush, folder, result.busy > 0 && result.left == 0);
 	bool waited = folder->in_use_since_ms != 0 && wlb_clock_ms() - folder->in_use_since_ms > IN_USE_WAIT_MS;
 	bool empty = result.spools == 0 && result.busy == 0;
 	if (empty || (waited && result.kept > 0))

@@ -56,10 +56,15 @@ bool wlb_folder_lock(const char *dir, int64_t until_s, struct wlb_folder_lock *l
 {
 	if (!take(dir, of_flush, &lock->fd))
 		return false;
-	if (lock->fd >= 0 && ftruncate(lock->fd, 0) == 0)
-		dprintf(lock->fd, "%" PRId64 "\n", until_s);
+	wlb_folder_lock_set_until(lock, until_s);
 	leave(dir, of_next, &lock->next_fd);
 	return true;
+}
+
+void wlb_folder_lock_set_until(const struct wlb_folder_lock *lock, int64_t until_s)
+{
+	if (lock->fd >= 0 && lseek(lock->fd, 0, SEEK_SET) == 0 && ftruncate(lock->fd, 0) == 0)
+		dprintf(lock->fd, "%" PRId64 "\n", until_s);
 }
 
 void wlb_folder_unlock(const char *dir, struct wlb_folder_lock *lock)

@@ -20,6 +20,8 @@ struct wlb_folder_lock {
  * has it. lock->fd stays -1 where no file can be made: on a full disk, say, where delivery gives space back. A file
  * system without locks counts as locked by this one. */
 bool wlb_folder_lock(const char *dir, int64_t until_s, struct wlb_folder_lock *lock);
+/* Tells others that the flush which has the lock, if it has one, goes on until then. */
+void wlb_folder_lock_set_until(const struct wlb_folder_lock *lock, int64_t until_s);
 void wlb_folder_unlock(const char *dir, struct wlb_folder_lock *lock);
 
 struct wlb_folder_waiter {

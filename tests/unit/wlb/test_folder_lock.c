@@ -85,6 +85,20 @@ static void one_flush_waits_for_the_folder(void **state)
 	wlb_folder_unlock(dir, &waits);
 }
 
+/* It has found that it only waits for a spool that is in use. */
+static void the_last_flush_waits_for_one_that_ends_earlier(void **state)
+{
+	struct wlb_folder_lock other = WLB_FOLDER_UNLOCKED;
+	(void)state;
+	wlb_folder_lock_set_until(&other, 1); /* has no effect without a lock */
+	assert_true(wlb_folder_lock(dir, time(NULL) + day_s, &other));
+	wlb_folder_lock_set_until(&other, time(NULL) + 30);
+	assert_false(is_left(11000, true));
+	wlb_folder_lock_set_until(&other, time(NULL) + day_s);
+	assert_true(is_left(11000, true));
+	wlb_folder_unlock(dir, &other);
+}
+
 /* A flush of an earlier release writes nothing into the file. */
 static void the_last_flush_waits_for_one_that_does_not_say(void **state)
 {
@@ -147,6 +161,7 @@ int main(void)
 		cmocka_unit_test(the_last_flush_waits_for_a_short_one),
 		cmocka_unit_test(the_last_flush_leaves_the_folder_to_a_long_one),
 		cmocka_unit_test(the_last_flush_waits_for_one_that_does_not_say),
+		cmocka_unit_test(the_last_flush_waits_for_one_that_ends_earlier),
 		cmocka_unit_test(one_flush_waits_for_the_folder),
 		cmocka_unit_test(a_full_disk_is_delivered_without_a_lock),
 	};
