@@ -100,7 +100,7 @@ with_descendants() {
 
 # kill_all LISTER ARGUMENT...: SIGKILL to every pid that LISTER prints, until it prints none.
 kill_all() {
-	wait_for 10 kill_round "$@" || fail "still running after SIGKILL: $("$@" | tr '\n' ' ')"
+	wait_for 30 kill_round "$@" || fail "still running after SIGKILL: $("$@" | tr '\n' ' ')"
 }
 
 kill_round() {
