@@ -22,6 +22,7 @@ static void each_type_is_written_as_libpq_sends_it(void **state)
 	wlbd_params_add_boolean(&params, false);
 	wlbd_params_add_integer_if(&params, true, 7);
 	wlbd_params_add_integer_if(&params, false, 7);
+	wlbd_params_add_integer(&params, 0);
 	assert_int_equal(params.count, WLBD_PARAMS_MAX);
 	assert_string_equal(params.list[0], "-9223372036854775808");
 	assert_string_equal(params.list[1], "9223372036854775807");
@@ -32,6 +33,7 @@ static void each_type_is_written_as_libpq_sends_it(void **state)
 	assert_string_equal(params.list[6], "f");
 	assert_string_equal(params.list[7], "7");
 	assert_null(params.list[8]);
+	assert_string_equal(params.list[9], "0");
 }
 
 static void a_copy_outlives_what_it_was_made_from(void **state)
