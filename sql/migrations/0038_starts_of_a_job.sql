@@ -16,8 +16,8 @@ create function wlb_run_is_over(p_state text) returns boolean language sql immut
 $$;
 
 -- The p_launch-th run of a script that has begun again is its p_launch-th run of before, also where the script had come
--- further: to a later run, which may be open still. A launcher whose run is over in the same start of the job has lost count, and
--- continues the newest.
+-- further: to a later run, which may be open still. Where that run is over in the same start of the job, the launcher has no right
+-- count of its launches, and continues the newest run.
 create or replace function wlb_run_announce(p_job_id bigint, p_launch integer, p_uid bigint, p_user text, p_cluster text,
 	p_job_name text, p_submitted timestamptz, p_restart_count integer, p_policy jsonb)
 returns runs language plpgsql as $$

@@ -162,7 +162,7 @@ class History(ClusterTest):
         self.cluster.sql(f"update runs set submitted_at = now() where name = '{run.job}.2'")
         self.assertEqual(run.announce(1, 1), f"{run.job}.2")
 
-    def test_a_launcher_that_has_lost_count(self):
+    def test_a_launcher_with_a_wrong_count(self):
         """It says that it is the first, whose run is over; the job has not started again."""
         run = self.run_of(0)
         self.cluster.sql(f"select wlb_run_end({run.id}, 'complete', '', 'launcher')")

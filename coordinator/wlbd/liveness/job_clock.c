@@ -14,7 +14,7 @@ static void note_queued(struct wlbd *wlbd, int64_t run_pk, const struct wlb_slur
 	wlbd_outbox_put(wlbd->outbox, run_pk, "select wlb_run_queued($1, $2::integer)", &params);
 }
 
-/* Slurm forgets with a requeue that the job was suspended: that ended with its new submission. */
+/* A requeue clears suspend_time: the suspension ended when the job was submitted anew. */
 static void note_suspended(struct wlbd *wlbd, int64_t run_pk, const struct wlb_slurm_job *job)
 {
 	struct wlbd_params params = {0};
