@@ -291,15 +291,49 @@ static void skip_stored(const struct round *round, struct wlb_spool *spool, int 
 		wlb_spool_acknowledge(spool, next_seq - 1, NULL);
 }
 
+static bool was_in_use(const struct round *round, const char *path)
+{
+	const struct wlb_deliver_in_use *in_use = round->options->in_use;
+	for (int i = 0; in_use != NULL && i < in_use->count; i++)
+		if (strcmp(in_use->paths[i], path) == 0)
+			return true;
+	return false;
+}
+
+/* A spool that cannot be listed for lack of memory is removed later, as one that may have a writer. */
+static void note_in_use(const struct round *round, const char *path)
+{
+	struct wlb_deliver_in_use *in_use = round->options->in_use;
+	if (in_use == NULL || in_use->count == SPOOLS_MAX || was_in_use(round, path))
+		return;
+	char *copy = strdup(path);
+	char **more = copy != NULL ? realloc(in_use->paths, sizeof(*more) * (size_t)(in_use->count + 1)) : NULL;
+	if (more == NULL) {
+		free(copy);
+		return;
+	}
+	more[in_use->count++] = copy;
+	in_use->paths = more;
+}
+
+void wlb_deliver_in_use_free(struct wlb_deliver_in_use *in_use)
+{
+	for (int i = 0; i < in_use->count; i++)
+		free(in_use->paths[i]);
+	free(in_use->paths);
+	*in_use = (struct wlb_deliver_in_use){0};
+}
+
 /* Whether the spool has no writer any more; -1 if it cannot be read. */
 static int has_ended(const struct round *round, struct wlb_spool *spool, struct wlb_error *error)
 {
 	const struct wlb_deliver_options *options = round->options;
 	if (options->run_id != NULL)
 		return 1;
-	/* What is written later is of a job that was requeued. */
+	/* What is written later is of a job that was requeued, or of a process that ended after the job did: one that
+	 * was frozen with its node, and held its spool. */
 	if (options->ended_job != 0 && options->ended_job == wlb_spool_identity(spool)->job_id &&
-	    wlb_spool_written_s(spool) <= options->ended_s)
+	    (wlb_spool_written_s(spool) <= options->ended_s || was_in_use(round, wlb_spool_path(spool))))
 		return 1;
 	return wlb_spool_has_ended(spool, error);
 }
@@ -329,6 +363,8 @@ static void deliver_leftover(const struct round *round, const char *path)
 	struct wlb_spool *spool = wlb_spool_adopt(path, &adoption, &why);
 	int ended = spool != NULL ? has_ended(round, spool, &why) : -1;
 	if (ended < 0) {
+		if (spool == NULL && adoption == WLB_SPOOL_BUSY)
+			note_in_use(round, path);
 		count_not_adopted(round, spool != NULL ? WLB_SPOOL_FAILED : adoption, &why);
 		wlb_spool_close(spool, false);
 		return;

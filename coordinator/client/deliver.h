@@ -22,13 +22,21 @@ enum wlb_delivery {
 enum wlb_delivery wlb_deliver_batch(struct wlb_connection *connection, struct wlb_spool *spool, int timeout_ms,
                                     struct wlb_error *error);
 
+/* Spools that were in use at an earlier call: all zero at first, released with wlb_deliver_in_use_free. */
+struct wlb_deliver_in_use {
+	char **paths;
+	int count;
+};
+
 struct wlb_deliver_options {
 	const char *run_id; /* only the records of this run, of which no attempt runs any more; NULL: all */
 	int64_t ended_job;  /* a job that has ended: its spools that were not written after ended_s have no writer; 0:
 	                       none */
 	int64_t ended_s;    /* Unix time */
-	int timeout_ms;     /* for the whole call */
-	int request_ms;     /* for one request; 0: 5 s */
+	struct wlb_deliver_in_use *in_use; /* kept over the calls for ended_job: a spool of it that was in use and is
+	                                      not any more has lost its writer, whenever it was written; NULL: none */
+	int timeout_ms;                    /* for the whole call */
+	int request_ms;                    /* for one request; 0: 5 s */
 };
 
 struct wlb_deliver_result {
@@ -48,6 +56,8 @@ struct wlb_deliver_result {
 int wlb_deliver_folder(const struct wlb_client_config *config, const char *spool_dir,
                        const struct wlb_deliver_options *options, struct wlb_deliver_result *result,
                        struct wlb_error *error);
+
+void wlb_deliver_in_use_free(struct wlb_deliver_in_use *in_use);
 
 /* Whether there is a spool in the folder, in use or not, or a file that cannot be read and may be one. */
 bool wlb_deliver_pending(const char *spool_dir);

@@ -46,16 +46,19 @@ struct flush {
 	bool quiet;
 	int64_t began_ms;
 	int64_t began_s; /* Unix time */
+	struct wlb_deliver_in_use in_use;
 	int64_t left;
 	bool away;
 	bool is_blocked;        /* another flush has a folder */
 	struct wlb_error error; /* why something is left */
 };
 
-static struct wlb_deliver_options deliver_options(const struct flush *flush, int timeout_ms)
+static struct wlb_deliver_options deliver_options(struct flush *flush, int timeout_ms)
 {
-	return (struct wlb_deliver_options){
-		.timeout_ms = timeout_ms, .ended_job = flush->ended_job, .ended_s = flush->began_s};
+	return (struct wlb_deliver_options){.timeout_ms = timeout_ms,
+	                                    .ended_job = flush->ended_job,
+	                                    .ended_s = flush->began_s,
+	                                    .in_use = &flush->in_use};
 }
 
 static void print_notice(const struct flush *flush, const char *dir)
@@ -176,8 +179,9 @@ static void deliver_round(struct flush *flush, struct folder *folder)
 	note_in_use(flush, folder, result.busy > 0 && result.left == 0);
 	bool waited = folder->in_use_since_ms != 0 && wlb_clock_ms() - folder->in_use_since_ms > IN_USE_WAIT_MS;
 	bool empty = result.spools == 0 && result.busy == 0;
-	if (empty || (waited && result.kept > 0))
-		list_or_remove(folder->path, result.kept > 0);
+	bool stays = result.kept > 0 || (result.busy > 0 && flush->ended_job != 0);
+	if (empty || (waited && stays))
+		list_or_remove(folder->path, stays);
 	if (empty || waited)
 		finish_folder(folder);
 }
@@ -303,6 +307,7 @@ static int flush_folders(void *values, struct wlb_error *error)
 	else if (rc == 0 && flush->count > 0)
 		rc = deliver(flush);
 	free(flush->folders);
+	wlb_deliver_in_use_free(&flush->in_use);
 	if (rc != 0 && !flush->quiet)
 		*error = flush->error;
 	return rc == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;

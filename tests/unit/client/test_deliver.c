@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -408,6 +409,29 @@ static void spools_of_an_ended_job_are_removed_at_once(void **state)
 	assert_int_equal(c->stored, 5);
 }
 
+/* A process of a node that was frozen writes its end after the job's, and holds its spool until it has ended. */
+static void a_spool_of_an_ended_job_that_was_in_use_is_removed(void **state)
+{
+	struct coordinator *c = *state;
+	struct wlb_deliver_in_use in_use = {0};
+	struct wlb_deliver_options options = {.ended_job = 12, .ended_s = time(NULL) - 10, .in_use = &in_use};
+	leave_spool(5, (const int[]){0});
+	set_age(0);
+	assert_int_equal(deliver_with(c, options, NULL).kept, 1);
+	int writer = open(path, O_RDWR | O_CLOEXEC);
+	assert_int_equal(flock(writer, LOCK_EX), 0);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(deliver_with(c, options, NULL).busy, 1);
+	assert_int_equal(in_use.count, 1);
+	close(writer);
+	options.ended_job = 13;
+	assert_int_equal(deliver_with(c, options, NULL).kept, 1);
+	options.ended_job = 12;
+	assert_int_equal(deliver_with(c, options, NULL).kept, 0);
+	assert_int_equal(access(path, F_OK), -1);
+	wlb_deliver_in_use_free(&in_use);
+}
+
 /* It is looked at again once it has no writer, and then it is moved. */
 static void a_refused_spool_with_a_writer_stays(void **state)
 {
@@ -500,6 +524,7 @@ int main(void)
 		TEST(a_spool_with_a_writer_elsewhere_stays),
 		TEST(a_spool_without_a_whole_header_is_removed_later),
 		TEST(spools_of_an_ended_job_are_removed_at_once),
+		TEST(a_spool_of_an_ended_job_that_was_in_use_is_removed),
 		TEST(a_refused_spool_with_a_writer_stays),
 		TEST(a_spool_that_cannot_be_read_holds_no_other_up),
 		TEST(a_refused_record_that_cannot_be_kept_stays),
