@@ -1,6 +1,5 @@
 #include "coordinator/wlb/run/gpu_types.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,4 +62,23 @@ void wlb_run_gpu_types(const struct wlb_run *run, const struct wlb_attempt *atte
 	}
 	if (attempt->gpu_types == NULL)
 		ask_slurm(attempt, types);
+}
+
+bool wlb_run_has_other_gpus(const struct wlb_run *run, const struct wlb_attempt *attempt, const char *node)
+{
+	char types[WLB_RUN_GPU_TYPES_BYTES] = "";
+	struct wlb_slurm_node *nodes;
+	const char *own = "";
+	int count;
+	if (run->job.gpus_per_node == 0 || wlb_slurm_nodes(&nodes, &count, NULL) != 0)
+		return false;
+	for (int i = 0; i < count; i++) {
+		if (strcmp(nodes[i].name, node) == 0)
+			own = nodes[i].gpu_type;
+		else if (has_node(attempt, nodes[i].name))
+			add_type(nodes[i].gpu_type, types);
+	}
+	bool differs = own[0] != '\0' && types[0] != '\0' && strcmp(own, types) != 0;
+	free(nodes);
+	return differs;
 }

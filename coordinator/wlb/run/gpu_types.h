@@ -2,6 +2,7 @@
 #ifndef COORDINATOR_WLB_RUN_GPU_TYPES_H
 #define COORDINATOR_WLB_RUN_GPU_TYPES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "coordinator/wlb/run/state.h"
@@ -12,5 +13,9 @@ enum { WLB_RUN_GPU_TYPES_BYTES = 4096 };
  * coordinator's reply, else slurmctld's. "" where the job has no GPUs, no node has a type, or Slurm does not answer. */
 void wlb_run_gpu_types(const struct wlb_run *run, const struct wlb_attempt *attempt,
                        char types[WLB_RUN_GPU_TYPES_BYTES]);
+
+/* Whether slurmctld says that `node`, which the attempt leaves out, has GPUs of another type than the attempt's nodes,
+ * whose machine file therefore says nothing of its speed. Types that are not known do not differ. */
+bool wlb_run_has_other_gpus(const struct wlb_run *run, const struct wlb_attempt *attempt, const char *node);
 
 #endif

@@ -7,6 +7,7 @@
 #include "common/clock.h"
 #include "coordinator/wlb/api.h"
 #include "coordinator/wlb/run/checked_products.h"
+#include "coordinator/wlb/run/gpu_types.h"
 #include "coordinator/wlb/run/link_times.h"
 #include "coordinator/wlb/run/links.h"
 #include "coordinator/wlb/run/machine_dtype.h"
@@ -89,10 +90,10 @@ static void start_step(struct wlb_run *run, const json_t *nodes, const char *mpi
 	next_suspect(suspects);
 }
 
-static void start_node_check(struct wlb_run *run)
+static void start_node_check(struct wlb_run *run, const struct wlb_attempt *attempt)
 {
 	char gpus[16];
-	const char *words[9] = {"check-node", "--json"};
+	const char *words[11] = {"check-node", "--json"};
 	int at = 2;
 	json_t *node = json_pack("[s]", first_name(&run->suspects));
 	const char *dtype = wlb_run_machine_dtype(run->job.gpus_per_node > 0);
@@ -106,6 +107,11 @@ static void start_node_check(struct wlb_run *run)
 		words[at++] = "cuda";
 		words[at++] = "--gpus";
 		words[at++] = gpus;
+	}
+	/* WLB_MACHINE describes the attempt's nodes. */
+	if (wlb_run_has_other_gpus(run, attempt, first_name(&run->suspects))) {
+		words[at++] = "--only";
+		words[at++] = "products,memory,disk";
 	}
 	start_step(run, node, "none", words, NODE_MS);
 	json_decref(node);
@@ -330,7 +336,7 @@ void wlb_run_suspects_check(struct wlb_run *run, struct wlb_attempt *attempt)
 	if (json_array_size(suspects->nodes) == 0 || wlb_clock_left_ms(suspects->begin_ms) > 0)
 		return;
 	if (suspects->step.srun == 0) {
-		start_node_check(run);
+		start_node_check(run, attempt);
 		return;
 	}
 	enum wlb_check_progress progress = wlb_check_step_poll(&suspects->step);

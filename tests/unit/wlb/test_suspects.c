@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "common/clock.h"
+#include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/api.h"
 #include "coordinator/wlb/run/record_event.h"
 
@@ -19,6 +20,8 @@ static int answer;      /* status of the coordinator's next replies; 0: it does 
 static int requests;    /* that were sent */
 static char sent[2048]; /* the last of them */
 static int steps;       /* checks that were started */
+static char words[512]; /* of the last of them */
+static const char *type_of_n3;
 static char events[2048];
 
 json_t *__wrap_wlb_api_call(struct wlb_connection *connection, const char *method, const char *path, const json_t *body,
@@ -28,6 +31,7 @@ int __wrap_wlb_check_step_start(const sigset_t *signals, const struct wlb_check_
 enum wlb_check_progress __wrap_wlb_check_step_poll(struct wlb_check_step *step);
 int __wrap_wlb_check_step_end(struct wlb_check_step *step, char **text);
 void __wrap_wlb_run_record_event(struct wlb_reporter *reporter, const char *kind, const char *detail);
+int __wrap_wlb_slurm_nodes(struct wlb_slurm_node **nodes, int *count, struct wlb_error *error);
 
 json_t *__wrap_wlb_api_call(struct wlb_connection *connection, const char *method, const char *path, const json_t *body,
                             int timeout_ms, int *status, struct wlb_error *error)
@@ -49,9 +53,13 @@ int __wrap_wlb_check_step_start(const sigset_t *signals, const struct wlb_check_
                                 struct wlb_check_step *step, struct wlb_error *error)
 {
 	(void)signals;
-	(void)command;
 	(void)error;
 	step->srun = 1;
+	words[0] = '\0';
+	for (int i = 0; command->words[i] != NULL; i++) {
+		size_t length = strlen(words);
+		snprintf(words + length, sizeof(words) - length, "%s ", command->words[i]);
+	}
 	steps++;
 	return 0;
 }
@@ -75,6 +83,21 @@ void __wrap_wlb_run_record_event(struct wlb_reporter *reporter, const char *kind
 	size_t length = strlen(events);
 	(void)reporter;
 	snprintf(events + length, sizeof(events) - length, "%s %s\n", kind, detail);
+}
+
+/* n1 and n2 have H100s. */
+int __wrap_wlb_slurm_nodes(struct wlb_slurm_node **nodes, int *count, struct wlb_error *error)
+{
+	static const char *const names[] = {"n1", "n2", "n3"};
+	(void)error;
+	*count = 3;
+	*nodes = calloc(3, sizeof(**nodes));
+	assert_non_null(*nodes);
+	for (int i = 0; i < *count; i++) {
+		snprintf((*nodes)[i].name, sizeof((*nodes)[i].name), "%s", names[i]);
+		snprintf((*nodes)[i].gpu_type, sizeof((*nodes)[i].gpu_type), "%s", i < 2 ? "h100" : type_of_n3);
+	}
+	return 0;
 }
 
 /* An attempt that leaves n3 and n4 out; the check of n3 has ended. */
@@ -180,12 +203,38 @@ static void the_last_try_is_before_the_next_attempt(void **state)
 	}
 }
 
+/* The machine file of the attempt's nodes says nothing of a node with other GPUs: it would fail, and be drained. */
+static void the_speed_of_other_gpus_is_not_compared(void **state)
+{
+	static const struct {
+		const char *type;
+		bool is_compared;
+	} cases[] = {{"h100", true}, {"", true}, {"a100", false}};
+	char *names[] = {"n1", "n2"};
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct wlb_run run = {.id = "12", .job.gpus_per_node = 8};
+		struct wlb_attempt attempt = {
+			.id = "a", .suspects = json_pack("[s]", "n3"), .nodes = names, .node_count = 2};
+		type_of_n3 = cases[i].type;
+		answer = 200;
+		wlb_run_suspects_begin(&run, &attempt, NULL);
+		run.suspects.begin_ms = wlb_clock_ms();
+		wlb_run_suspects_check(&run, &attempt);
+		assert_string_equal(words, cases[i].is_compared ? "check-node --json --device cuda --gpus 8 "
+		                                                : "check-node --json --device cuda --gpus 8 --only "
+		                                                  "products,memory,disk ");
+		end(&run, &attempt);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_not_taken_is_sent_again),
 		cmocka_unit_test(what_is_taken_or_refused_is_sent_once),
 		cmocka_unit_test(the_last_try_is_before_the_next_attempt),
+		cmocka_unit_test(the_speed_of_other_gpus_is_not_compared),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
