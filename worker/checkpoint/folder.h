@@ -10,7 +10,7 @@
 enum wlb_folder_kind {
 	WLB_FOLDER_FINAL,    /* DIR/step_00000060 */
 	WLB_FOLDER_PARTIAL,  /* DIR/.step_00000060.partial: being written */
-	WLB_FOLDER_REPLACED, /* DIR/.step_00000060.replaced: being removed */
+	WLB_FOLDER_REPLACED, /* DIR/.step_00000060.replaced, and .replaced.1 beside it: being removed */
 };
 
 int wlb_folder_path(const char *dir, int64_t step, enum wlb_folder_kind kind, char path[4096], struct wlb_error *error);

@@ -13,6 +13,11 @@
 #include "worker/checkpoint/manifest.h"
 #include "worker/data/file_progress.h"
 
+enum {
+	HIDDEN_MOST = 100, /* folders of one step that could not be removed */
+	HIDDEN_BYTES = 4096 + 16,
+};
+
 int wlb_checkpoint_begin(const char *dir, int64_t step, struct wlb_error *error)
 {
 	char partial[4096];
@@ -90,17 +95,30 @@ static int write_manifest(const char *partial, const struct wlb_checkpoint_facts
 	return rc;
 }
 
+/* Renames a checkpoint to a hidden name, which it writes into `hidden`: not to that of a folder that could not be
+ * removed, such as one with a file that another process has open on NFS. Returns -1 with errno. */
+static int hide(const char *final, const char *replaced, char hidden[HIDDEN_BYTES])
+{
+	snprintf(hidden, HIDDEN_BYTES, "%s", replaced);
+	int rc = rename(final, hidden);
+	for (int i = 1; rc < 0 && (errno == EEXIST || errno == ENOTEMPTY) && i < HIDDEN_MOST; i++) {
+		snprintf(hidden, HIDDEN_BYTES, "%s.%d", replaced, i);
+		rc = rename(final, hidden);
+	}
+	return rc;
+}
+
 /* Renames the finished folder to its final name. An existing folder of that name is exchanged atomically where the file
  * system supports it, so that one of the two always exists. */
 static int publish(const char *dir, int64_t step, const char *partial, const char *final, struct wlb_error *error)
 {
-	char replaced[4096];
+	char replaced[4096], hidden[HIDDEN_BYTES];
 	if (wlb_folder_path(dir, step, WLB_FOLDER_REPLACED, replaced, error) < 0)
 		return -1;
 	wlb_file_report("renaming", partial);
 	int rc = renameat2(AT_FDCWD, partial, AT_FDCWD, final, RENAME_EXCHANGE);
 	if (rc < 0 && errno == EINVAL)
-		rc = rename(final, replaced) == 0 || errno == ENOENT ? rename(partial, final) : -1;
+		rc = hide(final, replaced, hidden) == 0 || errno == ENOENT ? rename(partial, final) : -1;
 	else if (rc < 0 && errno == ENOENT)
 		rc = rename(partial, final);
 	if (rc < 0)
@@ -112,14 +130,14 @@ static int publish(const char *dir, int64_t step, const char *partial, const cha
 /* Renames the checkpoint before it removes it: a half-removed folder must not have the name of a checkpoint. */
 static int remove_checkpoint(const char *dir, int64_t step, struct wlb_error *error)
 {
-	char final[4096], replaced[4096];
+	char final[4096], replaced[4096], hidden[HIDDEN_BYTES];
 	if (wlb_folder_path(dir, step, WLB_FOLDER_FINAL, final, error) < 0 ||
 	    wlb_folder_path(dir, step, WLB_FOLDER_REPLACED, replaced, error) < 0)
 		return -1;
 	wlb_file_report("renaming", final);
-	if (rename(final, replaced) < 0)
+	if (hide(final, replaced, hidden) < 0)
 		return wlb_fail(error, "%s: cannot be renamed: %s", final, strerror(errno));
-	return wlb_folder_remove(replaced, error);
+	return wlb_folder_remove(hidden, error);
 }
 
 /* Removes all but the newest `keep` of the checkpoints up to `step`, also where one of them cannot be removed; the

@@ -1,7 +1,9 @@
 /* Saving: a checkpoint is whole or absent, whichever write fails and whenever the process is killed. */
+#include <errno.h>
 #include <math.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +16,19 @@
 #include "tests/unit/data/fixture.h"
 #include "tests/unit/data/sample_checkpoint.h"
 #include "worker/checkpoint/checkpoint.h"
+
+static bool exchanges_names = true; /* whether the file system does */
+
+int __real_renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags);
+int __wrap_renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags);
+
+int __wrap_renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
+{
+	if (exchanges_names)
+		return __real_renameat2(from_dir, from, to_dir, to, flags);
+	errno = EINVAL;
+	return -1;
+}
 
 static void test_permissions_are_what_the_umask_leaves(void **state)
 {
@@ -116,48 +131,88 @@ static void test_leftovers_are_removed_and_ignored(void **state)
 	assert_int_equal(fixture_entries(*state), 2);
 }
 
-/* Runs in a child without root's rights, which saves beside a hidden folder that it may not remove. Returns 0 when all
- * was well, 77 when it cannot be another account. */
+/* Makes a hidden folder that an account without root's rights may not remove. */
+static int make_kept(void **state, const char *name)
+{
+	char file[64];
+	if (mkdir(fixture_path(state, name), 0777) < 0)
+		return -1;
+	snprintf(file, sizeof(file), "%s/.nfs01", name);
+	fixture_write_text(state, file, "open");
+	return chmod(fixture_path(state, name), 0500);
+}
+
+/* Saves beside hidden folders that it may not remove, of which one is of a step that is removed. Returns 0 when all
+ * was well. */
 static int save_beside_what_stays(void **state)
 {
-	const uid_t nobody = 65534;
 	struct sample_values values;
 	struct wlb_error error;
 	char path[4096];
 	sample_fill(&values, 1);
-	if (geteuid() == 0 && (chown(*state, nobody, nobody) < 0 || setresgid(nobody, nobody, nobody) < 0 ||
-	                       setresuid(nobody, nobody, nobody) < 0))
-		return 77;
-	if (mkdir(fixture_path(state, ".step_00000040.replaced"), 0777) < 0 ||
+	if (make_kept(state, ".step_00000040.replaced") < 0 || make_kept(state, ".step_00000060.replaced") < 0 ||
 	    mkdir(fixture_path(state, ".step_00000050.partial"), 0777) < 0)
-		return 1;
-	fixture_write_text(state, ".step_00000040.replaced/.nfs01", "open");
-	if (chmod(fixture_path(state, ".step_00000040.replaced"), 0500) < 0)
 		return 1;
 	for (int step = 60; step < 90; step += 10)
 		if (sample_save(*state, step, &values, (struct sample_grid){1, 1}, 2, path, &error) < 0)
 			return 2;
 	int entries = fixture_entries(*state);
 	chmod(fixture_path(state, ".step_00000040.replaced"), 0700); /* for the tear-down */
-	return entries == 3 ? 0 : 3;
+	chmod(fixture_path(state, ".step_00000060.replaced"), 0700);
+	return entries == 4 ? 0 : 3;
 }
 
-/* What cannot be removed keeps neither a save from ending nor other folders from being removed. */
-static void test_what_cannot_be_removed(void **state)
+/* The same step is saved three times, as on a file system that exchanges no names. */
+static int save_again_beside_what_stays(void **state)
 {
+	struct sample_values values;
+	struct wlb_error error;
+	char path[4096];
+	sample_fill(&values, 1);
+	if (make_kept(state, ".step_00000060.replaced") < 0)
+		return 1;
+	exchanges_names = false;
+	for (int i = 0; i < 3; i++)
+		if (sample_save(*state, 60, &values, (struct sample_grid){1, 1}, 2, path, &error) < 0)
+			return 2;
+	int entries = fixture_entries(*state);
+	chmod(fixture_path(state, ".step_00000060.replaced"), 0700);
+	return entries == 2 ? 0 : 3;
+}
+
+/* Calls save() in a child without root's rights, and skips the test where that is not allowed. */
+static void assert_saves(int (*save)(void **state), void **state)
+{
+	const uid_t nobody = 65534;
 	int status;
 	pid_t child = fork();
 	assert_true(child >= 0);
+	if (child == 0 && geteuid() == 0 &&
+	    (chown(*state, nobody, nobody) < 0 || setresgid(nobody, nobody, nobody) < 0 ||
+	     setresuid(nobody, nobody, nobody) < 0))
+		_exit(77);
 	if (child == 0)
-		_exit(save_beside_what_stays(state));
+		_exit(save(state));
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFEXITED(status));
 	if (WEXITSTATUS(status) == 77)
 		skip(); /* root that may not become another account */
 	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+/* What cannot be removed keeps neither a save from ending nor other folders from being removed. */
+static void test_what_cannot_be_removed(void **state)
+{
+	assert_saves(save_beside_what_stays, state);
 	assert_true(fixture_exists(fixture_path(state, ".step_00000040.replaced")));
 	assert_true(fixture_exists(fixture_path(state, "step_00000070")));
 	assert_true(fixture_exists(fixture_path(state, "step_00000080")));
+}
+
+static void test_same_step_beside_what_cannot_be_removed(void **state)
+{
+	assert_saves(save_again_beside_what_stays, state);
+	assert_true(fixture_exists(fixture_path(state, "step_00000060/manifest.json")));
 }
 
 static void test_keep(void **state)
@@ -299,6 +354,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_leftovers_are_removed_and_ignored, fixture_setup,
 	                                        fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_what_cannot_be_removed, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_same_step_beside_what_cannot_be_removed, fixture_setup,
+	                                        fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_keep, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_same_step_again, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_killed_at_any_time, fixture_setup, fixture_teardown),
