@@ -21,11 +21,18 @@ static void make_printable(char *text)
 			*text = ' ';
 }
 
+static struct wlb_finding *place_for(struct wlb_check_report *report)
+{
+	struct wlb_finding *last = &report->findings[WLB_FINDINGS_MOST - 1];
+	if (report->count < WLB_FINDINGS_MOST)
+		return &report->findings[report->count++];
+	return last->verdict == WLB_CHECK_FAILED ? &report->surplus : last;
+}
+
 struct wlb_finding *wlb_report_add(struct wlb_check_report *report, const char *check, enum wlb_check_verdict verdict,
                                    const char *format, ...)
 {
-	int at = report->count < WLB_FINDINGS_MOST ? report->count++ : WLB_FINDINGS_MOST - 1;
-	struct wlb_finding *finding = &report->findings[at];
+	struct wlb_finding *finding = place_for(report);
 	va_list arguments;
 	va_start(arguments, format);
 	*finding = (struct wlb_finding){.verdict = verdict};

@@ -22,11 +22,12 @@ struct wlb_finding {
 struct wlb_check_report {
 	struct wlb_finding findings[WLB_FINDINGS_MOST];
 	int count;
-	bool hangs; /* a device did not answer: what else is asked of it would hang, too */
+	struct wlb_finding surplus; /* the last that did not fit; it is not reported */
+	bool hangs;                 /* a device did not answer: what else is asked of it would hang, too */
 };
 
 /* Adds a finding whose `measured` is formatted, and returns it; the caller may set its limit. What does not fit into
- * the report replaces its last finding. */
+ * the report replaces its last finding, unless that has failed. */
 struct wlb_finding *wlb_report_add(struct wlb_check_report *report, const char *check, enum wlb_check_verdict verdict,
                                    const char *format, ...) __attribute__((format(printf, 4, 5)));
 

@@ -308,6 +308,20 @@ static void a_full_report_keeps_what_came_first(void **state)
 	free(report);
 }
 
+/* A node with many GPUs whose last finding of all is a good one. */
+static void a_failure_is_not_replaced_in_a_full_report(void **state)
+{
+	(void)state;
+	struct wlb_check_report *report = calloc(1, sizeof(*report));
+	char reason[WLB_REASON_BYTES];
+	for (int i = 1; i < WLB_FINDINGS_MOST + 5; i++)
+		wlb_report_add(report, "memory", i == WLB_FINDINGS_MOST + 2 ? WLB_CHECK_FAILED : WLB_CHECK_OK, "%d", i);
+	assert_int_equal(report->count, WLB_FINDINGS_MOST);
+	assert_int_equal(wlb_report_reason(report, reason), 1);
+	assert_string_equal(reason, "memory: 66");
+	free(report);
+}
+
 /* `wlb run` waits so long for a check, and takes one that has not ended by then for a node that cannot be checked. */
 static void all_bounds_together_are_below_that_of_the_check(void **state)
 {
@@ -340,6 +354,7 @@ int main(void)
 		cmocka_unit_test(all_bounds_together_are_below_that_of_the_check),
 		cmocka_unit_test(the_reason_is_one_short_line),
 		cmocka_unit_test(a_full_report_keeps_what_came_first),
+		cmocka_unit_test(a_failure_is_not_replaced_in_a_full_report),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
