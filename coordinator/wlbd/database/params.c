@@ -1,19 +1,25 @@
 #include "coordinator/wlbd/database/params.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* A statement with more parameters is an error of this program, also in a build without assert(). */
+static void check_space(const struct wlbd_params *params)
+{
+	if (params->count >= WLBD_PARAMS_MAX)
+		abort();
+}
+
 void wlbd_params_add_text(struct wlbd_params *params, const char *text)
 {
-	assert(params->count < WLBD_PARAMS_MAX);
+	check_space(params);
 	params->list[params->count++] = text;
 }
 
 void wlbd_params_add_integer(struct wlbd_params *params, int64_t value)
 {
-	assert(params->count < WLBD_PARAMS_MAX);
+	check_space(params);
 	char *number = params->numbers[params->count];
 	snprintf(number, WLBD_PARAM_NUMBER_SIZE, "%lld", (long long)value);
 	wlbd_params_add_text(params, number);
@@ -29,7 +35,7 @@ void wlbd_params_add_integer_if(struct wlbd_params *params, bool is_known, int64
 
 void wlbd_params_add_seconds(struct wlbd_params *params, double value_s)
 {
-	assert(params->count < WLBD_PARAMS_MAX);
+	check_space(params);
 	char *number = params->numbers[params->count];
 	snprintf(number, WLBD_PARAM_NUMBER_SIZE, "%.6f", value_s);
 	wlbd_params_add_text(params, number);
