@@ -24,8 +24,8 @@ exec {srun} "$@"
 class GrowTest(test_time_limit.StopTest):
     nodes = 4
 
-    def submit_slow(self, arguments, *options):
-        return super().submit_slow(arguments, "--requeue", *options, iterations=ITERATIONS, nodes=4, ranks=4, layout="pp=1")
+    def submit_slow(self, arguments, *options, iterations=ITERATIONS):
+        return super().submit_slow(arguments, "--requeue", *options, iterations=iterations, nodes=4, ranks=4, layout="pp=1")
 
     def wait_attempt(self, job, number):
         wait_for(f"attempt {number}", lambda: len(self.cluster.show(job)["attempts"]) == number, 60)
@@ -134,7 +134,8 @@ class Suspect(GrowTest):
 
     def test_the_coordinator_is_away_as_the_check_ends(self):
         """What was found is sent again, and the run grows to the node as if nothing had been."""
-        job = self.submit_slow("", f"--wlb-grow={LEAST_S}", "--wlb-on-fault=hang-after=5")
+        steps = 2 * ITERATIONS  # the run must not end before the coordinator is back
+        job = self.submit_slow("", f"--wlb-grow={LEAST_S}", "--wlb-on-fault=hang-after=5", iterations=steps)
         self.wait_step(job, 6)
         self.stop_in_computation(2)
         self.wait_attempt(job, 2)
@@ -148,7 +149,7 @@ class Suspect(GrowTest):
                          [["n1", "n2", "n3", "n4"], ["n1", "n2", "n4"], ["n1", "n2", "n3", "n4"]])
         self.assertEqual(self.events(run, "node_checked"), ["n3 has passed its check: the next attempt may use it"])
         self.assertEqual(self.events(run, "node_not_checked"), [])
-        self.check_losses(run, ITERATIONS)
+        self.check_losses(run, steps)
 
     def test_a_node_that_cannot_be_checked(self):
         """The srun of its check fails: the run goes on without it and records why. That srun has no share of a task, and asks
