@@ -18,10 +18,11 @@ class Run:
         self.id = f"(select id from runs where job_id = {self.job} order by id limit 1)"
         self.announce(launch, 0)
 
-    def announce(self, launch, restarts):
-        """Returns the name of the run that the job's launcher continues. Slurm submits a job anew that it requeues."""
+    def announce(self, launch, restarts, working=""):
+        """Returns the name of the run that the job's launcher continues, while the launchers of runs `working` work. Slurm
+        submits a job anew that it requeues."""
         return self.sql(f"select name from wlb_run_announce({self.job}, {launch}, 0, 'root', 'c', 'job', "
-                        f"to_timestamp({self.job + restarts}), {restarts}, '{{}}')")[0][0]
+                        f"to_timestamp({self.job + restarts}), {restarts}, '{{}}', '{{{working}}}')")[0][0]
 
     def uuid(self, number):
         return f"00000000-0000-4000-8000-{self.job:08d}{number:04d}"
@@ -180,13 +181,36 @@ class History(ClusterTest):
         self.cluster.sql(f"select wlb_attempt_exited({run.attempt(9)}, 75, null, now())")
 
         def known():
-            return [self.open_run(second)[name] for name in ("launched", "told")]
+            return [self.open_run(second)[name] for name in ("launched", "told", "not_reached")]
 
-        self.assertEqual(known(), [True, True])
+        self.assertEqual(known(), [True, True, False])
         run.announce(1, 1)
-        self.assertEqual(known(), [False, False])
+        self.assertEqual(known(), [False, False, True])
         run.announce(2, 1)
-        self.assertEqual(known(), [True, True])
+        self.assertEqual(known(), [True, True, False])
+
+    def test_two_launchers_of_one_job(self):
+        """A second `wlb run` has a run of its own while the first works, and continues the run of one that was killed."""
+        run = self.run_of()
+        first = self.cluster.sql(f"select {run.id}")[0][0]
+        self.assertEqual(run.announce(2, 0), f"{run.job}")
+        self.assertEqual(run.announce(2, 0, f"1,{first}"), f"{run.job}.2")
+        self.assertEqual(run.announce(3, 0, first), f"{run.job}.2")
+        run = self.run_of()
+        first = self.cluster.sql(f"select {run.id}")[0][0]
+        self.assertEqual(run.announce(1, 0, first), f"{run.job}")  # its own first reply was lost
+        self.assertEqual(run.announce(1, 1, first), f"{run.job}")  # the launcher of the start before is not killed yet
+
+    def test_a_second_run_that_began_while_wlbd_was_away(self):
+        """Its first record says when the job was submitted, by then a second time; it is the same job's all the same."""
+        run = self.run_of(0)
+        self.cluster.sql(f"select wlb_run_end({run.id}, 'complete', '', 'launcher')")
+        self.assertEqual(run.announce(1, 1), f"{run.job}")
+        self.cluster.sql(f"select wlb_run_end({run.id}, 'complete', '', 'launcher')")
+        self.cluster.sql(f"select wlb_attempt_ensure('{run.job}.2', '{run.uuid(9)}', {run.job}, 0, 'root', 'c', 'job', "
+                         f"to_timestamp({run.job + 1}), 1, false)")
+        self.assertEqual(run.announce(1, 2), f"{run.job}")
+        self.assertEqual(run.announce(2, 2), f"{run.job}.2")
 
     def test_a_node_that_is_lost_again_and_again(self):
         """Its third loss is no excuse, and the attempts after it count."""
@@ -214,6 +238,16 @@ class History(ClusterTest):
         self.cluster.sql("insert into run_node_checks (run_id, attempt_id, node, healthy, reason, checks, checked_at) "
                          f"values ({run.id}, {run.attempt(1)}, 'n2', true, '', '[]', now() + interval '1 s')")
         self.assertEqual(run.history()["node_losses"], {})
+
+    def test_an_eviction_by_a_clock_that_is_ahead(self):
+        """wlbd's clock is ahead of the database's: a check that the node passes after it ends the eviction all the same."""
+        run = self.run_of()
+        run.decide(1)
+        run.fault(1, "hang", "n1", "'{\"evicted\": \"it hangs\"}'", 3, "now() + interval '5 min'")
+        self.assertEqual([eviction["node"] for eviction in run.history()["evictions"]], ["n1"])
+        self.cluster.sql("insert into run_node_checks (run_id, attempt_id, node, healthy, reason, checks) "
+                         f"values ({run.id}, {run.attempt(1)}, 'n1', true, '', '[]')")
+        self.assertEqual(run.history()["evictions"], [])
 
     def test_an_eviction_whose_reply_was_lost(self):
         """Its statement is sent again, and stored once."""

@@ -55,6 +55,17 @@ class Plain(RunTest):
         self.assertEqual([task[0] for task in self.tasks(job)], [str(job), f"{job}.2"])
         self.assertEqual(self.cluster.show(f"{job}.2")["state"], "complete")
 
+    def test_two_runs_of_a_job_side_by_side(self):
+        """The second is a run of its own while the first works, which it does not end."""
+        job = self.submit("wlb run -- sh -c 'sleep 12; echo first $WLB_RUN_ID $WLB_ATTEMPT' &\nsleep 4\n"
+                          "wlb run -- sh -c 'echo second $WLB_RUN_ID $WLB_ATTEMPT'\nwait", nodes=1, tasks=1)
+        self.assertEqual(self.cluster.wait_job(job, 60), "COMPLETED", self.cluster.output(job))
+        self.assertIn(f"first {job} 1", self.cluster.output(job))
+        self.assertIn(f"second {job}.2 1", self.cluster.output(job))
+        for name in (job, f"{job}.2"):
+            run = self.cluster.show(name)
+            self.assertEqual((run["state"], len(run["attempts"])), ("complete", 1))
+
     def test_a_command_that_records_nothing_is_seen_to_run(self):
         job = self.submit("wlb run -- sleep 777", nodes=1, tasks=1)
         wait_for("a running attempt", lambda: self.cluster.run("wlb", "show", job, "--json", check=False).returncode == 0

@@ -11,6 +11,7 @@
 #include "coordinator/wlbd/database/outbox.h"
 #include "coordinator/wlbd/liveness/attempts.h"
 #include "coordinator/wlbd/liveness/confirm_run.h"
+#include "coordinator/wlbd/liveness/dead_node.h"
 #include "coordinator/wlbd/liveness/faults.h"
 #include "coordinator/wlbd/liveness/job_clock.h"
 #include "coordinator/wlbd/liveness/job_orders.h"
@@ -52,8 +53,8 @@ struct open_run {
 	int64_t asked_ms; /* when Slurm was asked for it, of wlb_clock_ms() */
 	int min_nodes;
 	int total_nodes; /* of the last attempt, spares included, and those of lost_nodes that it began without */
-	int lost_nodes;  /* of the last attempt: those that wlbd found lost, or those DOWN in Slurm if these are more;
-	                    and those that attempts before it lost and that are still DOWN */
+	int lost_nodes;  /* of the last attempt: those that wlbd found lost, or those that are dead (dead_node.h) if
+	                    these are more; and those that attempts before it lost and that are still dead */
 	int resized_to;  /* the least nodes that its job was given since the last attempt; 0: it was not resized */
 	bool confirmed;  /* Slurm has confirmed that the job belongs to the run's owner */
 	uid_t uid;
@@ -62,6 +63,7 @@ struct open_run {
 	bool complete;
 	bool end_reported;
 	bool launcher_lost;
+	bool not_reached;
 	struct wlbd_job_clock clock;
 	time_t ended_at; /* this and the following: the job is requeued */
 	char why[256];
@@ -198,6 +200,7 @@ static void handle_ended_job(const struct open_run *open, const struct wlb_slurm
 		.complete = open->complete,
 		.end_reported = open->end_reported,
 		.launcher_lost = open->launcher_lost,
+		.not_reached = open->not_reached,
 	};
 	add_facts_in_memory(open, &facts);
 	wlbd_job_end_judge(&facts, &end);
@@ -343,19 +346,22 @@ static bool is_among(json_int_t pk, const json_t *list)
 	return false;
 }
 
-/* Slurm may set a node DOWN after the attempt on it has ended. */
-static int count_down_nodes(const struct wlbd_nodes *nodes, const json_t *names)
+/* Slurm may set a node DOWN after the attempt on it has ended, or never. Only the nodes of a job that waits for them
+ * are probed. */
+static int count_dead_nodes(const struct open_run *open, const json_t *names)
 {
+	struct wlbd *wlbd = open->jobs->wlbd;
 	size_t i;
 	const json_t *name;
-	int down = 0;
+	int dead = 0;
 	json_array_foreach((json_t *)names, i, name)
 	{
 		const char *text = json_string_value(name);
-		const struct wlbd_node *node = text != NULL ? wlbd_nodes_find(nodes, text) : NULL;
-		down += node != NULL && (node->down || !node->responds);
+		const struct wlbd_node *node = text != NULL ? wlbd_nodes_find(wlbd->nodes, text) : NULL;
+		dead += node != NULL &&
+		        (node->down || (open->clock.is_waiting && wlbd_node_is_dead(wlbd, node, open->uid)));
 	}
-	return down;
+	return dead;
 }
 
 static struct open_run *open_run_from(struct wlbd_jobs *jobs, const json_t *row)
@@ -375,23 +381,24 @@ static struct open_run *open_run_from(struct wlbd_jobs *jobs, const json_t *row)
 	open->uid = (uid_t)uid;
 	open->attempt_pk = json_integer_value(json_object_get(row, "attempt_pk"));
 	open->resized_to = (int)json_integer_value(json_object_get(row, "resized_to"));
-	int down = count_down_nodes(jobs->wlbd->nodes, json_object_get(row, "node_names"));
-	if (down > open->lost_nodes)
-		open->lost_nodes = down;
-	/* Nodes of the job that are still lost, though the newest attempt began without them. */
-	int away = count_down_nodes(jobs->wlbd->nodes, json_object_get(row, "lost_before"));
-	open->total_nodes += away;
-	open->lost_nodes += away;
 	open->clock = (struct wlbd_job_clock){
 		.run_pk = open->run_pk,
 		.restart_count = (uint32_t)json_integer_value(json_object_get(row, "restart_count")),
 		.is_waiting = json_is_true(json_object_get(row, "is_waiting")),
 		.is_suspended = json_is_true(json_object_get(row, "is_suspended")),
 	};
+	int dead = count_dead_nodes(open, json_object_get(row, "node_names"));
+	if (dead > open->lost_nodes)
+		open->lost_nodes = dead;
+	/* Nodes of the job that are still lost, though the newest attempt began without them. */
+	int away = count_dead_nodes(open, json_object_get(row, "lost_before"));
+	open->total_nodes += away;
+	open->lost_nodes += away;
 	open->launched = json_is_true(json_object_get(row, "launched"));
 	open->complete = json_is_true(json_object_get(row, "complete"));
 	open->end_reported = json_is_true(json_object_get(row, "told"));
 	open->launcher_lost = json_is_true(json_object_get(row, "launcher_lost"));
+	open->not_reached = json_is_true(json_object_get(row, "not_reached"));
 	return open;
 }
 

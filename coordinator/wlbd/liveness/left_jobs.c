@@ -5,10 +5,9 @@
 
 #include "coordinator/wlbd/database/outbox.h"
 #include "coordinator/wlbd/http/route.h"
+#include "coordinator/wlbd/liveness/dead_node.h"
 #include "coordinator/wlbd/liveness/job_orders.h"
-#include "coordinator/wlbd/liveness/job_poll.h"
 #include "coordinator/wlbd/liveness/launchers.h"
-#include "coordinator/wlbd/liveness/node_probe.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/slurm/nodes.h"
 #include "coordinator/wlbd/slurm/slurm_ask.h"
@@ -23,25 +22,10 @@ struct left_job {
 	void *context;
 };
 
-static void ignore_probe(void *context, bool alive)
-{
-	(void)context;
-	(void)alive;
-}
-
-/* A node that only does not respond to slurmctld may be alive: wlbd's own probes decide, of which each poll makes one.
- * They see its slurmd alone, which may not respond while the script and its launcher work. */
+/* Probes see a node's slurmd alone, which may not respond while the script and its launcher work. */
 static bool is_dead(struct wlbd *wlbd, const struct wlbd_node *node, int64_t run_pk, uid_t uid)
 {
-	if (node->down || node->responds)
-		return node->down;
-	if (wlbd_launchers_has(wlbd, run_pk))
-		return false;
-	if (wlbd_node_is_silent(wlbd->node_probes, node->name, uid))
-		return true;
-	wlbd_node_probe(wlbd->node_probes, node->name, uid, ignore_probe, NULL);
-	wlbd_job_poll_soon(wlbd->job_poll);
-	return false;
+	return (node->down || !wlbd_launchers_has(wlbd, run_pk)) && wlbd_node_is_dead(wlbd, node, uid);
 }
 
 bool wlbd_job_has_no_script(struct wlbd *wlbd, int64_t run_pk, const struct wlb_slurm_job *job)

@@ -6,6 +6,7 @@
 #include "coordinator/wlbd/http/fields.h"
 #include "coordinator/wlbd/http/long_reply.h"
 #include "coordinator/wlbd/http/reply.h"
+#include "coordinator/wlbd/liveness/launchers.h"
 #include "coordinator/wlbd/liveness/requeued.h"
 #include "coordinator/wlbd/liveness/symptoms.h"
 #include "coordinator/wlbd/log.h"
@@ -51,7 +52,7 @@ static void announce(struct announcement *a, const struct wlbd_job_facts *facts)
 {
 	struct wlbd *wlbd = a->call->wlbd;
 	struct wlbd_params params = {0};
-	char *policy = wlbd_policy_text(a->policy);
+	char *policy = wlbd_policy_text(a->policy), working[WLBD_WORKING_RUNS_BYTES];
 	bool known = facts->found == 1;
 
 	wlbd_params_add_integer(&params, a->job_id);
@@ -63,10 +64,12 @@ static void announce(struct announcement *a, const struct wlbd_job_facts *facts)
 	wlbd_params_add_integer_if(&params, known, facts->job.submit_time);
 	wlbd_params_add_integer(&params, known ? facts->job.restart_count : a->restart_count);
 	wlbd_params_add_text(&params, policy != NULL ? policy : "{}");
+	wlbd_launchers_working(wlbd, (uint32_t)a->job_id, working);
+	wlbd_params_add_text(&params, working);
 	wlbd_run_change(
 		wlbd, a->call->uid, (uint32_t)a->job_id,
 		"select json_build_object('run_id', name, 'state', state) from wlb_run_announce($1, $2::integer, $3, "
-		"$4, $5, $6, to_timestamp($7::float8), $8::integer, $9::jsonb)",
+		"$4, $5, $6, to_timestamp($7::float8), $8::integer, $9::jsonb, $10::bigint[])",
 		&params, wlbd_call_reply_db, a->call);
 	free(policy);
 }

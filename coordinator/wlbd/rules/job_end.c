@@ -70,6 +70,14 @@ static void judge_killed(const struct wlbd_job_end_facts *facts, struct wlbd_job
 		snprintf(end->reason, sizeof(end->reason), "wlb run was killed");
 }
 
+/* The run was not complete when the script began again. */
+static void close_not_reached(const struct wlbd_job_end_facts *facts, struct wlbd_job_end *end)
+{
+	snprintf(end->reason, sizeof(end->reason),
+	         "the script of job %u began again and ended without starting this run's wlb run again", facts->job_id);
+	close_as(end, "failed");
+}
+
 void wlbd_job_end_judge(const struct wlbd_job_end_facts *facts, struct wlbd_job_end *end)
 {
 	const struct wlb_slurm_job *job = facts->job;
@@ -92,6 +100,8 @@ void wlbd_job_end_judge(const struct wlbd_job_end_facts *facts, struct wlbd_job_
 		end->verb = WLBD_JOB_END_WAIT;
 	else if (facts->has_attempt && (job->exit_signal != 0 || launcher_was_killed(facts)))
 		judge_killed(facts, end);
+	else if (completed && facts->not_reached)
+		close_not_reached(facts, end);
 	else if (completed && !facts->end_reported)
 		close_as(end, "complete");
 	else

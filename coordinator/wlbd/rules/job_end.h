@@ -33,6 +33,7 @@ struct wlbd_job_end_facts {
 	bool end_reported;  /* the launcher reported the attempt's end */
 	bool goodbye;       /* its launcher sent its last report */
 	bool launcher_lost; /* the launcher is known to have been killed */
+	bool not_reached;   /* the script began again, and has not come to this run's `wlb run` */
 };
 
 enum wlbd_job_end_verb {

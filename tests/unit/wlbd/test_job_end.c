@@ -155,6 +155,18 @@ static void test_runs_without_a_launcher(void **state)
 	assert_closed(&facts, "failed", "Slurm no longer knows job 12");
 }
 
+/* `wlb run A || exit 0` before a second `wlb run`, whose run had saved and stopped when the job was requeued. */
+static void test_a_run_that_the_script_does_not_reach_again(void **state)
+{
+	struct wlbd_job_end_facts facts = facts_of("COMPLETED");
+	(void)state;
+	facts.launched = false;
+	facts.not_reached = true;
+	assert_closed(&facts, "failed", "ended without starting this run's wlb run again");
+	facts.complete = true;
+	assert_closed(&facts, "complete", "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -165,6 +177,7 @@ int main(void)
 		cmocka_unit_test(test_late_ends_are_waited_for),
 		cmocka_unit_test(test_what_was_recorded_while_wlbd_was_away_is_waited_for),
 		cmocka_unit_test(test_runs_without_a_launcher),
+		cmocka_unit_test(test_a_run_that_the_script_does_not_reach_again),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,23 @@
+#include "coordinator/wlbd/liveness/dead_node.h"
+
+#include "coordinator/wlbd/liveness/job_poll.h"
+#include "coordinator/wlbd/liveness/node_probe.h"
+#include "coordinator/wlbd/slurm/nodes.h"
+#include "coordinator/wlbd/wlbd.h"
+
+static void ignore_probe(void *context, bool alive)
+{
+	(void)context;
+	(void)alive;
+}
+
+bool wlbd_node_is_dead(struct wlbd *wlbd, const struct wlbd_node *node, uid_t uid)
+{
+	if (node->down || node->responds)
+		return node->down;
+	if (wlbd_node_is_silent(wlbd->node_probes, node->name, uid))
+		return true;
+	wlbd_node_probe(wlbd->node_probes, node->name, uid, ignore_probe, NULL);
+	wlbd_job_poll_soon(wlbd->job_poll);
+	return false;
+}

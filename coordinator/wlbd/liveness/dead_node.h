@@ -1,0 +1,17 @@
+/* Whether a node is dead, by Slurm's word or by wlbd's own probes. */
+#ifndef COORDINATOR_WLBD_LIVENESS_DEAD_NODE_H
+#define COORDINATOR_WLBD_LIVENESS_DEAD_NODE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct wlbd;
+struct wlbd_node;
+
+/* Whether Slurm has the node DOWN, or it responds neither to slurmctld nor to wlbd's probes (wlbd_node_is_silent). One
+ * that only does not respond to slurmctld may be alive: while a munged does not answer, no node is said to respond. Of
+ * such a node a call makes one probe, and has the jobs polled soon, when the caller asks again. `uid`: the job's user.
+ */
+bool wlbd_node_is_dead(struct wlbd *wlbd, const struct wlbd_node *node, uid_t uid);
+
+#endif
