@@ -18,13 +18,36 @@ enum {
 	HIDDEN_BYTES = 4096 + 16,
 };
 
+/* Renames a folder to a hidden name, which it writes into `hidden`: not to that of a folder that could not be removed,
+ * such as one with a file that another process has open on NFS. Returns -1 with errno. */
+static int hide(const char *final, const char *replaced, char hidden[HIDDEN_BYTES])
+{
+	snprintf(hidden, HIDDEN_BYTES, "%s", replaced);
+	int rc = rename(final, hidden);
+	for (int i = 1; rc < 0 && (errno == EEXIST || errno == ENOTEMPTY) && i < HIDDEN_MOST; i++) {
+		snprintf(hidden, HIDDEN_BYTES, "%s.%d", replaced, i);
+		rc = rename(final, hidden);
+	}
+	return rc;
+}
+
+/* What an ended attempt has left may be open in a process of it that does not end. */
+static int move_aside(const char *dir, int64_t step, const char *partial)
+{
+	char replaced[4096], hidden[HIDDEN_BYTES];
+	if (wlb_folder_path(dir, step, WLB_FOLDER_REPLACED, replaced, NULL) < 0)
+		return -1;
+	return hide(partial, replaced, hidden);
+}
+
 int wlb_checkpoint_begin(const char *dir, int64_t step, struct wlb_error *error)
 {
 	char partial[4096];
 	wlb_file_report("creating", dir);
-	if (wlb_folder_path(dir, step, WLB_FOLDER_PARTIAL, partial, error) < 0 || wlb_dir_make(dir, 0777, error) < 0 ||
-	    wlb_folder_remove(partial, error) < 0)
+	if (wlb_folder_path(dir, step, WLB_FOLDER_PARTIAL, partial, error) < 0 || wlb_dir_make(dir, 0777, error) < 0)
 		return -1;
+	if (wlb_folder_remove(partial, error) < 0 && move_aside(dir, step, partial) < 0)
+		return -1; /* with the error of the removal */
 	/* Other folders than this step's are in nobody's way, and the commit says which of them stay: a file that
 	 * another process has open on NFS, and a folder of another account, cannot be removed. */
 	wlb_folder_remove_hidden(dir, NULL);
@@ -92,19 +115,6 @@ static int write_manifest(const char *partial, const struct wlb_checkpoint_facts
 	for (int i = 0; i < weights.file_count; i++)
 		*bytes += weights.files[i].bytes;
 	wlb_weights_free(&weights);
-	return rc;
-}
-
-/* Renames a checkpoint to a hidden name, which it writes into `hidden`: not to that of a folder that could not be
- * removed, such as one with a file that another process has open on NFS. Returns -1 with errno. */
-static int hide(const char *final, const char *replaced, char hidden[HIDDEN_BYTES])
-{
-	snprintf(hidden, HIDDEN_BYTES, "%s", replaced);
-	int rc = rename(final, hidden);
-	for (int i = 1; rc < 0 && (errno == EEXIST || errno == ENOTEMPTY) && i < HIDDEN_MOST; i++) {
-		snprintf(hidden, HIDDEN_BYTES, "%s.%d", replaced, i);
-		rc = rename(final, hidden);
-	}
 	return rc;
 }
 

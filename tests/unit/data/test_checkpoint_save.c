@@ -169,7 +169,7 @@ static int save_again_beside_what_stays(void **state)
 	struct wlb_error error;
 	char path[4096];
 	sample_fill(&values, 1);
-	if (make_kept(state, ".step_00000060.replaced") < 0)
+	if (make_kept(state, ".step_00000060.replaced") < 0 || make_kept(state, ".step_00000060.partial") < 0)
 		return 1;
 	exchanges_names = false;
 	for (int i = 0; i < 3; i++)
@@ -177,7 +177,8 @@ static int save_again_beside_what_stays(void **state)
 			return 2;
 	int entries = fixture_entries(*state);
 	chmod(fixture_path(state, ".step_00000060.replaced"), 0700);
-	return entries == 2 ? 0 : 3;
+	chmod(fixture_path(state, ".step_00000060.replaced.1"), 0700);
+	return entries == 3 ? 0 : 3;
 }
 
 /* Calls save() in a child without root's rights, and skips the test where that is not allowed. */
