@@ -14,7 +14,7 @@ enum { WLB_RUN_GPU_TYPES_BYTES = 4096 };
 void wlb_run_gpu_types(const struct wlb_run *run, const struct wlb_attempt *attempt,
                        char types[WLB_RUN_GPU_TYPES_BYTES]);
 
-/* Whether slurmctld says that `node`, which the attempt leaves out, has GPUs of another type than the attempt's nodes,
+/* Whether slurmctld says that `node`, which the attempt excludes, has GPUs of another type than the attempt's nodes,
  * whose machine file therefore says nothing of its speed. Types that are not known do not differ. */
 bool wlb_run_has_other_gpus(const struct wlb_run *run, const struct wlb_attempt *attempt, const char *node);
 

@@ -195,12 +195,21 @@ static void take_answer(struct wlb_run_job *job, const struct wlb_slurm_job *now
 	job->node_count = count;
 }
 
-void wlb_run_job_refresh(struct wlb_run_job *job)
+bool wlb_run_job_refresh(struct wlb_run_job *job)
 {
 	struct wlb_slurm_job now;
-	if (wlb_slurm_job(job->job_id, &now, NULL) == 1)
+	bool is_known = wlb_slurm_job(job->job_id, &now, NULL) == 1;
+	if (is_known)
 		take_answer(job, &now);
 	wlb_slurm_job_free(&now);
+	return is_known;
+}
+
+/* A time of 0 is not known: Slurm did not answer. */
+static bool is_same_start(const struct wlb_run_job *job, int64_t submit_time, unsigned restart)
+{
+	return restart == job->restart_count &&
+	       (submit_time == job->submit_time || submit_time == 0 || job->submit_time == 0);
 }
 
 /* The file holds "SUBMIT_TIME RESTART_COUNT LAUNCHES": job ids are reused, and a requeued job counts from 1. */
@@ -216,10 +225,11 @@ static int count_launch(const struct wlb_run_job *job, int fd, int *launch)
 	if (n < 0)
 		return -1;
 	if (sscanf(text, "%" SCNd64 " %u %d", &submit_time, &restart, &launches) != 3 ||
-	    submit_time != job->submit_time || restart != job->restart_count)
-		launches = 0;
+	    !is_same_start(job, submit_time, restart))
+		submit_time = launches = 0;
 	*launch = launches + 1;
-	int length = snprintf(text, sizeof(text), "%" PRId64 " %u %d\n", job->submit_time, job->restart_count, *launch);
+	int length = snprintf(text, sizeof(text), "%" PRId64 " %u %d\n",
+	                      job->submit_time != 0 ? job->submit_time : submit_time, job->restart_count, *launch);
 	return ftruncate(fd, 0) == 0 ? wlb_pwrite_all(fd, text, (size_t)length, 0) : -1;
 }
 

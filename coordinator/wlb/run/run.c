@@ -398,8 +398,8 @@ static int start(struct wlb_run *run)
 {
 	if (run->job.off)
 		return run_plain(run);
-	wlb_run_limit_open(run);
 	name_run(run);
+	wlb_run_limit_open(run);
 	wlb_run_grow_open(run, wlb_run_stop_will_continue(run));
 	open_coordinator(run);
 	wlb_run_deliver_others(run);
@@ -467,7 +467,8 @@ static const struct wlb_option options[] = {
 		"ask COMMAND, by SIGUSR1 and this many seconds before the job's time limit, to save a checkpoint and "
 		"stop; then requeue the job, if it was submitted with --requeue, so that the run continues from that "
 		"checkpoint; 0: never (default: for wlb-worker train 3 x its longest save + its longest step, at "
-		"least 30; for other commands 0, because SIGUSR1 kills a command that does not handle it)")},
+		"least 30, and before its first save a twentieth of the time that the job had left, 300 at most; for "
+		"other commands 0, because SIGUSR1 kills a command that does not handle it)")},
 	{WLB_OPTION(LIST, "srun-args", FIELD(srun_words), "WORDS",
                     "more options for srun, separated by blanks, which override those of wlb run; may be given several "
                     "times")},

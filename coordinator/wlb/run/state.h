@@ -68,7 +68,7 @@ struct wlb_run_switch {
 
 /* What wlb-worker has recorded of its steps and checkpoints, progress.h. */
 struct wlb_run_progress {
-	double longest_save_s, longest_step_s; /* of all attempts of this process, without suspensions */
+	double longest_save_s, longest_step_s; /* of all attempts, without suspensions; longest_times.h */
 	int64_t read_ms;                       /* when the spool was read last; 0: never */
 	double stood_still_s; /* this process did, and with it its job, in the step that will be recorded next */
 	int64_t saved_step;   /* the last checkpoint of the attempt; -1: none */
@@ -84,7 +84,9 @@ enum { WLB_RUN_TERM_HOLD_S = 2 };
 struct wlb_run_limit {
 	bool is_given; /* by --stop-before-end */
 	int64_t given_s;
-	bool may_be_preempted; /* the cluster preempts jobs */
+	double first_save_s;      /* for the save of a run that has not saved yet */
+	bool may_be_preempted;    /* the cluster preempts jobs, or it is not known */
+	bool preemption_is_known; /* slurmctld has answered */
 	int64_t next_query_ms, next_read_ms;
 };
 
@@ -111,6 +113,8 @@ struct wlb_run_suspects {
 	json_t *nodes; /* names that are still to be checked, and that which is checked, the first; NULL: none */
 	int64_t begin_ms;
 	struct wlb_check_step step; /* of the first */
+	int64_t seen_ms;            /* when the checks were last looked at; 0: never */
+	bool was_suspended;         /* this process was, and with it its job, since the check of the first began */
 	json_t *found;  /* by `wlb check-node` on the first, which passed: its links are checked now; else NULL */
 	json_t *linked; /* names of the first and of the nodes to which its links are checked */
 	json_t *unsent; /* [{"node": NAME, "found": {...}}], which the coordinator has not taken yet; NULL: none */
@@ -180,8 +184,9 @@ struct wlb_run {
 	char id[64];                       /* WLB_RUN_ID */
 	int launch;                        /* index of this `wlb run` in the job, from 1 */
 	bool announced;
-	bool machine_is_ours;                         /* WLB_MACHINE was set here, for one attempt */
-	json_t *calibration;                          /* that WLB_MACHINE was written from, docs/api.md; NULL: none */
+	bool machine_is_ours;  /* WLB_MACHINE was set here, for one attempt */
+	bool machine_is_asked; /* the coordinator was, in this start of the job, for nodes whose GPUs have no type */
+	json_t *calibration;   /* that WLB_MACHINE was written from, docs/api.md; NULL: none */
 	struct wlb_layout layout_before;              /* of the attempt before; tp 0: there is none */
 	char attempt_id[37];                          /* of the last attempt, "" before the first */
 	struct wlb_first_exit first_exit;             /* of the last attempt */

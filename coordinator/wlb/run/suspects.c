@@ -25,6 +25,9 @@ enum {
 	NEIGHBOURS_MOST = 8,
 	REPORT_MS = 2000,
 	REPORT_AGAIN_MS = 5000, /* between two tries, so that a coordinator that is away seldom delays the run */
+	/* The caller comes many times a second. The deadlines of a check allow for less than this, and go on while its
+	 * job is suspended. */
+	SUSPENDED_MS = 3000,
 };
 
 static void forget_findings(struct wlb_run_suspects *suspects)
@@ -38,6 +41,7 @@ static void forget_findings(struct wlb_run_suspects *suspects)
 static void next_suspect(struct wlb_run_suspects *suspects)
 {
 	forget_findings(suspects);
+	suspects->was_suspended = false;
 	json_array_remove(suspects->nodes, 0);
 }
 
@@ -67,7 +71,7 @@ static const char *first_name(const struct wlb_run_suspects *suspects)
 static void tell_not_checked(const struct wlb_run *run, const char *node, const char *why)
 {
 	char detail[640];
-	wlb_run_print("%s, which this attempt leaves out, could not be checked: %s", node, why);
+	wlb_run_print("%s, which this attempt excludes, could not be checked: %s", node, why);
 	snprintf(detail, sizeof(detail), "%.240s could not be checked: %.370s", node, why);
 	wlb_run_record_event(run->suspects.reporter, "node_not_checked", detail);
 }
@@ -173,11 +177,11 @@ static bool tell(struct wlb_run *run, struct wlb_attempt *attempt, const char *n
 	if (!is_taken) {
 		wlb_run_print("the check of %s is not recorded: %s", node, error->message);
 	} else if (json_is_true(json_object_get(found, "healthy"))) {
-		wlb_run_print("%s, which this attempt leaves out, has passed its check: the next attempt may use it",
+		wlb_run_print("%s, which this attempt excludes, has passed its check: the next attempt may use it",
 		              node);
 		give_back(attempt, node);
 	} else {
-		wlb_run_print("%s, which this attempt leaves out, has failed its check: %s", node, reason);
+		wlb_run_print("%s, which this attempt excludes, has failed its check: %s", node, reason);
 	}
 	return true;
 }
@@ -187,7 +191,7 @@ static void tell_or_keep(struct wlb_run *run, struct wlb_attempt *attempt, json_
 {
 	struct wlb_run_suspects *suspects = &run->suspects;
 	const char *node = first_name(suspects);
-	struct wlb_error error = {.message = "that of another node is to be recorded first"};
+	struct wlb_error error = {.message = "the result of another node has to be recorded first"};
 	bool is_first = json_array_size(suspects->unsent) == 0;
 	if (is_first && tell(run, attempt, node, found, &error))
 		return;
@@ -218,6 +222,15 @@ static void tell_again(struct wlb_run *run, struct wlb_attempt *attempt)
 		return;
 	if (!send_first(run, attempt, &error))
 		suspects->next_send_ms = wlb_clock_ms() + REPORT_AGAIN_MS;
+}
+
+/* What fails in a check during which the job was suspended says nothing of the node. */
+static void tell_result(struct wlb_run *run, struct wlb_attempt *attempt, json_t *found)
+{
+	if (run->suspects.was_suspended && !json_is_true(json_object_get(found, "healthy")))
+		tell_not_checked(run, first_name(&run->suspects), "the job was suspended during its check");
+	else
+		tell_or_keep(run, attempt, found);
 }
 
 /* The next attempt is decided after this. A run that ends with this one has no use for the result, and nothing waits
@@ -254,7 +267,7 @@ static bool take_node_check(struct wlb_run *run, struct wlb_attempt *attempt, co
 	if (*unchecked != '\0')
 		tell_not_checked(run, first_name(&run->suspects), unchecked);
 	else if (json_is_boolean(healthy))
-		tell_or_keep(run, attempt, found);
+		tell_result(run, attempt, found);
 	else
 		tell_not_checked(run, first_name(&run->suspects), why);
 	json_decref(found);
@@ -311,7 +324,7 @@ static void take_link_check(struct wlb_run *run, struct wlb_attempt *attempt, ch
 		add_link_finding(suspects->found, false, measured, NULL);
 	}
 	if (state == WLB_LINK_UNREACHED || (state == WLB_LINK_REACHED && take_link_times(run, text)))
-		tell_or_keep(run, attempt, suspects->found);
+		tell_result(run, attempt, suspects->found);
 	else
 		tell_not_checked(run, first_name(suspects), why);
 }
@@ -329,9 +342,18 @@ static void say_why(bool of_node, bool is_late, int exit_code, char *why, size_t
 		snprintf(why, size, "%s ended with exit code %d and without a result", check, exit_code);
 }
 
+static void note_suspension(struct wlb_run_suspects *suspects)
+{
+	int64_t now_ms = wlb_clock_ms();
+	if (suspects->step.srun != 0 && now_ms - suspects->seen_ms > SUSPENDED_MS)
+		suspects->was_suspended = true;
+	suspects->seen_ms = now_ms;
+}
+
 void wlb_run_suspects_check(struct wlb_run *run, struct wlb_attempt *attempt)
 {
 	struct wlb_run_suspects *suspects = &run->suspects;
+	note_suspension(suspects);
 	tell_again(run, attempt);
 	if (json_array_size(suspects->nodes) == 0 || wlb_clock_left_ms(suspects->begin_ms) > 0)
 		return;

@@ -1,5 +1,5 @@
 /*
- * Checks the nodes that an attempt leaves out although they answer, since ranks on them hung, were slow or died, while
+ * Checks the nodes that an attempt excludes although they answer, since ranks on them hung, were slow or died, while
  * it runs on the others, one after the other, in steps of the job: `wlb check-node` on the node, then `wlb check-links`
  * between it and some nodes of the attempt. The coordinator keeps what they find: a node that passes both is used again
  * from the next attempt of this run on, once.

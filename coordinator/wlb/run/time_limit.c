@@ -9,6 +9,7 @@
 #include "common/number.h"
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/run/job.h"
+#include "coordinator/wlb/run/longest_times.h"
 #include "coordinator/wlb/run/plan.h"
 #include "coordinator/wlb/run/progress.h"
 
@@ -18,16 +19,21 @@ enum {
 	SOON_S = 300,
 	READ_MS = 1000, /* between two looks at what was recorded */
 	LEAST_S = 30,
+	FIRST_PART = 20,    /* of the time until the limit when `wlb run` starts: before the first save ... */
+	FIRST_MOST_S = 300, /* ... which takes a time that is not known, but seldom longer than this */
 	GIVEN_MOST_S = 30 * 24 * 3600,
 };
 
 /* A longest save may be followed by one that takes longer; ranks that begin a step when they are asked end it first. */
 static const double SAVES = 3.0;
+/* A step that is longer by less is not written: the first steps of a start get longer one after the other. */
+static const double LONGER = 1.25;
 
 /* How long before the job's end the command is asked; 0: never. SIGUSR1 ends another trainer that does not expect it,
  * so that its user must say that it does. */
 static double seconds_before(const struct wlb_run *run)
 {
+	double saves_s;
 	const struct wlb_run_progress *progress = &run->progress;
 	if (run->job.off)
 		return 0.0;
@@ -35,7 +41,8 @@ static double seconds_before(const struct wlb_run *run)
 		return (double)run->limit.given_s;
 	if (wlb_run_train_word(run->options.command) < 0)
 		return 0.0;
-	return fmax(LEAST_S, SAVES * progress->longest_save_s + progress->longest_step_s);
+	saves_s = progress->longest_save_s > 0.0 ? SAVES * progress->longest_save_s : run->limit.first_save_s;
+	return fmax(LEAST_S, saves_s + progress->longest_step_s);
 }
 
 double wlb_run_limit_left_s(const struct wlb_run *run)
@@ -51,12 +58,15 @@ static void set_next_query(struct wlb_run *run)
 	run->limit.next_query_ms = wlb_clock_ms() + (is_soon ? QUERY_SOON_MS : QUERY_MS);
 }
 
-/* Whether the cluster preempts jobs at all. */
-static bool has_preemption(void)
+/* Whether the cluster preempts jobs at all. What slurmctld does not answer is asked again later: a job that might be
+ * preempted is treated as one that may. */
+static void ask_for_preemption(struct wlb_run *run)
 {
 	char type[64] = "";
-	return wlb_slurm_config("PreemptType", type, sizeof(type)) && type[0] != '\0' && strcmp(type, "(null)") != 0 &&
-	       strcmp(type, "preempt/none") != 0;
+	if (!wlb_slurm_config("PreemptType", type, sizeof(type)) || type[0] == '\0')
+		return;
+	run->limit.preemption_is_known = true;
+	run->limit.may_be_preempted = strcmp(type, "(null)") != 0 && strcmp(type, "preempt/none") != 0;
 }
 
 int wlb_run_limit_read_option(struct wlb_run *run, struct wlb_error *error)
@@ -69,16 +79,23 @@ int wlb_run_limit_read_option(struct wlb_run *run, struct wlb_error *error)
 
 void wlb_run_limit_open(struct wlb_run *run)
 {
+	wlb_run_longest_times_read(run);
+	run->limit.first_save_s = fmin(wlb_run_limit_left_s(run) / FIRST_PART, FIRST_MOST_S);
 	set_next_query(run);
+	run->limit.may_be_preempted = seconds_before(run) > 0.0;
 	/* Slurm is not asked again where it has just given no answer. */
-	run->limit.may_be_preempted = seconds_before(run) > 0.0 && run->job.end_time > 0 && has_preemption();
+	if (run->limit.may_be_preempted && run->job.end_time > 0)
+		ask_for_preemption(run);
 }
 
 void wlb_run_limit_read(struct wlb_run *run, const char *attempt_id)
 {
 	if (wlb_clock_left_ms(run->limit.next_read_ms) > 0)
 		return;
+	double save_s = run->progress.longest_save_s, step_s = run->progress.longest_step_s;
 	wlb_run_progress_read(&run->progress, run->job.spool_dir, attempt_id, wlb_clock_ms());
+	if (run->progress.longest_save_s > save_s || run->progress.longest_step_s > LONGER * step_s)
+		wlb_run_longest_times_write(run);
 	run->limit.next_read_ms = wlb_clock_ms() + READ_MS;
 }
 
@@ -88,7 +105,8 @@ enum wlb_run_stop wlb_run_limit_check(struct wlb_run *run)
 	if (before_s == 0.0)
 		return WLB_RUN_STOP_NONE;
 	if (wlb_clock_left_ms(run->limit.next_query_ms) == 0) {
-		wlb_run_job_refresh(&run->job);
+		if (wlb_run_job_refresh(&run->job) && !run->limit.preemption_is_known)
+			ask_for_preemption(run);
 		set_next_query(run);
 	}
 	if (run->job.is_preempted)

@@ -12,7 +12,7 @@
 
 /* Reads --stop-before-end. Returns -1 with the rule. */
 int wlb_run_limit_read_option(struct wlb_run *run, struct wlb_error *error);
-/* To be called once the job is loaded. */
+/* To be called once the job is loaded and the run has its name. */
 void wlb_run_limit_open(struct wlb_run *run);
 
 /* Reads how long the steps and saves of the attempt that runs have taken. May be called as often as wanted. */

@@ -228,6 +228,30 @@ static void the_speed_of_other_gpus_is_not_compared(void **state)
 	}
 }
 
+/* All deadlines of a check are over when a suspended job goes on. */
+static void a_failure_during_a_suspension_is_none(void **state)
+{
+	struct wlb_run run = {.id = "12"};
+	struct wlb_attempt attempt = {.id = "a", .suspects = json_pack("[s, s]", "n3", "n4")};
+	(void)state;
+	answer = 200;
+	requests = 0;
+	events[0] = '\0';
+	wlb_run_suspects_begin(&run, &attempt, NULL);
+	run.suspects.begin_ms = wlb_clock_ms();
+	wlb_run_suspects_check(&run, &attempt);
+	run.suspects.seen_ms -= 4000;
+	wlb_run_suspects_check(&run, &attempt);
+	assert_int_equal(requests, 0);
+	assert_string_equal(events,
+	                    "node_not_checked n3 could not be checked: the job was suspended during its check\n");
+	wlb_run_suspects_check(&run, &attempt); /* the next node's begins */
+	wlb_run_suspects_check(&run, &attempt);
+	assert_int_equal(requests, 1);
+	assert_non_null(strstr(sent, "\"node\":\"n4\""));
+	end(&run, &attempt);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -235,6 +259,7 @@ int main(void)
 		cmocka_unit_test(what_is_taken_or_refused_is_sent_once),
 		cmocka_unit_test(the_last_try_is_before_the_next_attempt),
 		cmocka_unit_test(the_speed_of_other_gpus_is_not_compared),
+		cmocka_unit_test(a_failure_during_a_suspension_is_none),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,11 +5,44 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "common/clock.h"
+#include "coordinator/slurm/slurm_api.h"
+
+static char dir[] = "/tmp/wlb-time-limit-XXXXXX";
+static char times[64], spool[128];
+static const char *preempt_type; /* slurmctld's answer; NULL: it gives none */
+static bool job_is_known;
+
+bool __wrap_wlb_slurm_config(const char *key, char *value, size_t size);
+int __wrap_wlb_slurm_job(uint32_t job_id, struct wlb_slurm_job *job, struct wlb_error *error);
+
+bool __wrap_wlb_slurm_config(const char *key, char *value, size_t size)
+{
+	assert_string_equal(key, "PreemptType");
+	if (preempt_type == NULL)
+		return false;
+	snprintf(value, size, "%s", preempt_type);
+	return true;
+}
+
+int __wrap_wlb_slurm_job(uint32_t job_id, struct wlb_slurm_job *job, struct wlb_error *error)
+{
+	(void)job_id;
+	(void)error;
+	memset(job, 0, sizeof(*job));
+	job->running = true;
+	job->end_time = time(NULL) + 3600;
+	job->nodes = strdup("");
+	return job_is_known;
+}
 
 /* A job that ends in so many seconds by the clock of this host, which is before slurmctld's or behind it; Slurm is not
  * asked soon. */
@@ -43,11 +76,149 @@ static void the_command_is_asked_in_time(void **state)
 	assert_int_equal(wlb_run_limit_check(&equal), WLB_RUN_STOP_NONE);
 }
 
+/* A run of wlb-worker in a start of job 12 that ends in so many seconds. */
+static struct wlb_run *start_of(int64_t left_s, uint32_t restart_count)
+{
+	static struct wlb_run run;
+	static char *command[] = {"wlb-worker", "train", NULL};
+	run = (struct wlb_run){.id = "12",
+	                       .options.command = command,
+	                       .progress.fd = -1,
+	                       .job = {.job_id = 12,
+	                               .submit_time = 1000 + restart_count,
+	                               .restart_count = restart_count,
+	                               .end_time = time(NULL) + left_s}};
+	snprintf(run.job.spool_dir, sizeof(run.job.spool_dir), "%s", dir);
+	wlb_run_limit_open(&run);
+	run.limit.next_query_ms = wlb_clock_ms() + 3600000;
+	return &run;
+}
+
+static enum wlb_run_stop check_with(struct wlb_run *run, int64_t left_s)
+{
+	run->job.end_time = time(NULL) + left_s;
+	return wlb_run_limit_check(run);
+}
+
+static void before_the_first_save_there_is_time_for_one(void **state)
+{
+	static const struct {
+		int64_t limit_s, before_s;
+	} cases[] = {{120, 30}, {3600, 180}, {24 * 3600, 300}};
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct wlb_run *run = start_of(cases[i].limit_s, 0);
+		assert_int_equal(check_with(run, cases[i].before_s + 5), WLB_RUN_STOP_NONE);
+		assert_int_equal(check_with(run, cases[i].before_s - 5), WLB_RUN_STOP_LIMIT);
+	}
+}
+
+static void record(const char *attempt, const char *line)
+{
+	snprintf(spool, sizeof(spool), "%s/%s.rank0.jsonl", dir, attempt);
+	FILE *file = fopen(spool, "w");
+	assert_non_null(file);
+	fputs(line, file);
+	fclose(file);
+}
+
+/* The second start would be killed in its first save, which takes 45 s: 30 s before the end are too few. */
+static void a_start_that_has_not_saved_knows_how_long_it_takes(void **state)
+{
+	(void)state;
+	struct wlb_run *run = start_of(3600, 0);
+	record("a", "{\"type\":\"step\",\"data\":{\"step\":1,\"step_time_s\":10}}\n"
+	            "{\"type\":\"checkpoint\",\"data\":{\"step\":1,\"duration_s\":45}}\n");
+	wlb_run_limit_read(run, "a");
+	assert_int_equal(check_with(run, 3 * 45 + 10 + 5), WLB_RUN_STOP_NONE);
+	assert_int_equal(check_with(run, 3 * 45 + 10 - 5), WLB_RUN_STOP_LIMIT);
+	close(run->progress.fd);
+	unlink(spool);
+	run = start_of(600, 1);
+	assert_int_equal(check_with(run, 3 * 45 + 10 + 5), WLB_RUN_STOP_NONE);
+	assert_int_equal(check_with(run, 3 * 45 + 10 - 5), WLB_RUN_STOP_LIMIT);
+	FILE *file = fopen(times, "w");
+	assert_non_null(file);
+	fputs("999 45 10\n", file); /* of another job of the same id */
+	fclose(file);
+	run = start_of(600, 0);
+	assert_int_equal(check_with(run, 40), WLB_RUN_STOP_NONE);
+}
+
+static void times_that_cannot_be_believed_are_ignored(void **state)
+{
+	static const char *const lines[] = {"", "1000", "1000 45", "1000 nan 1", "1000 -45 1", "1000 1e9 1", "x 45 1"};
+	(void)state;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		FILE *file = fopen(times, "w");
+		assert_non_null(file);
+		fputs(lines[i], file);
+		fclose(file);
+		assert_int_equal(check_with(start_of(600, 0), 40), WLB_RUN_STOP_NONE);
+	}
+}
+
+static void a_job_that_might_be_preempted_is_treated_as_one_that_may(void **state)
+{
+	static const struct {
+		const char *type;
+		bool may_be;
+	} cases[] = {{"preempt/qos", true}, {"preempt/none", false}, {"(null)", false}};
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		preempt_type = NULL;
+		job_is_known = false;
+		struct wlb_run *run = start_of(3600, 0);
+		assert_true(run->limit.may_be_preempted);
+		preempt_type = cases[i].type;
+		run->limit.next_query_ms = wlb_clock_ms();
+		wlb_run_limit_check(run);
+		assert_true(run->limit.may_be_preempted); /* slurmctld is away: it is not asked twice */
+		job_is_known = true;
+		run->limit.next_query_ms = wlb_clock_ms();
+		wlb_run_limit_check(run);
+		assert_int_equal(run->limit.may_be_preempted, cases[i].may_be);
+		assert_int_equal(start_of(3600, 0)->limit.may_be_preempted, cases[i].may_be);
+	}
+	struct wlb_run other = {.job = {.end_time = time(NULL) + 3600}, .options.command = (char *[]){"train", NULL}};
+	preempt_type = "preempt/qos";
+	wlb_run_limit_open(&other); /* its program is not asked at all */
+	assert_false(other.limit.may_be_preempted);
+}
+
+static int remove_times(void **state)
+{
+	(void)state;
+	unlink(times);
+	return 0;
+}
+
+static int make_dir(void **state)
+{
+	(void)state;
+	if (mkdtemp(dir) == NULL)
+		return -1;
+	snprintf(times, sizeof(times), "%s/12.times", dir);
+	return 0;
+}
+
+static int remove_dir(void **state)
+{
+	remove_times(state);
+	return rmdir(dir);
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, remove_times)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_end_is_by_the_clock_of_slurmctld),
-		cmocka_unit_test(the_command_is_asked_in_time),
+		TEST(an_end_is_by_the_clock_of_slurmctld),
+		TEST(the_command_is_asked_in_time),
+		TEST(before_the_first_save_there_is_time_for_one),
+		TEST(a_start_that_has_not_saved_knows_how_long_it_takes),
+		TEST(times_that_cannot_be_believed_are_ignored),
+		TEST(a_job_that_might_be_preempted_is_treated_as_one_that_may),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }
