@@ -79,7 +79,7 @@ struct wlb_verdict_layout {
 
 /* Returns the world of a layout: its tp, cp and dp groups of two ranks and more, an edge in each direction between
  * neighbours of a pipeline, and the group of all ranks; peers are the ranks of a stage. wlb_verdict_world_free frees
- * it. Returns NULL with a message where a degree is below 1, there are more than 2^20 ranks, or memory is out. */
+ * it. Returns NULL with a message where a degree is below 1, there are more than 2^20 ranks, or if out of memory. */
 struct wlb_verdict_world *wlb_verdict_world_of_layout(const struct wlb_verdict_layout *layout,
                                                       struct wlb_verdict_error *error);
 void wlb_verdict_world_free(struct wlb_verdict_world *world);
@@ -107,7 +107,8 @@ struct wlb_verdict_options {
 void wlb_verdict_options_init(struct wlb_verdict_options *options);
 
 /* Makes a detector; `world` is copied and may be freed, and so may `options` (NULL: the defaults). wlb_verdict_free
- * frees the detector. Returns NULL with a message where the world or an option breaks a rule above, or memory is out.
+ * frees the detector. Returns NULL with a message where the world or an option breaks a rule above, or if out of
+ * memory.
  */
 struct wlb_verdict_detector;
 struct wlb_verdict_detector *wlb_verdict_new(const struct wlb_verdict_world *world,
@@ -338,7 +339,7 @@ struct wlb_verdict_clusters {
  * such as the ranks of a stage or of a node; they may be NULL.
  *
  * wlb_verdict_clusters_free frees the clusters, which outlive the stacks. Returns NULL with a message where a rank is
- * negative or listed twice, or memory is out. */
+ * negative or listed twice, or if out of memory. */
 struct wlb_verdict_clusters *wlb_verdict_clusters_new(const struct wlb_verdict_stack *stacks, int32_t count,
                                                       const struct wlb_verdict_group *groups, int32_t group_count,
                                                       struct wlb_verdict_error *error);

@@ -47,8 +47,8 @@ struct verdict_world {
 	struct verdict_lists on_node; /* ranks of a node */
 };
 
-/* Copies `given`. Returns -1 with a message where it breaks a rule of wlb_verdict.h or memory is out; the world can be
- * freed in either case. */
+/* Copies `given`. Returns -1 with a message where it breaks a rule of wlb_verdict.h or if out of memory; the world can
+ * be freed in either case. */
 int verdict_world_copy(struct verdict_world *world, const struct wlb_verdict_world *given,
                        struct wlb_verdict_error *error);
 void verdict_world_free(struct verdict_world *world);

@@ -24,7 +24,7 @@ const struct wlb_model wlb_model_7b = PAPER(4096, 11008, 32, 32);
 
 #define OF_PAPER "a size class of the WLB-LLM paper (Wang et al., OSDI 2025) in Llama-2-7B's proportions"
 
-/* The files are https://huggingface.co/NAME/blob/main/config.json. Llama-3-405B has 8 heads of keys and values in the
+/* The files are https://huggingface.co/NAME/blob/main/config.json. Llama-3-405B has 8 KV heads in the
  * paper (Dubey et al., 2024, table 3), whatever older copies of its file say. */
 static const struct wlb_model_class classes[] = {
 	{"Llama-3-8B", "config.json of meta-llama/Llama-3.1-8B",

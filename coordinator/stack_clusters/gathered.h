@@ -20,7 +20,7 @@ struct wlb_gathered {
 };
 
 /* Reads and clusters the reply, which outlives the result; wlb_gathered_free frees it in any case. Returns -1 where the
- * reply is not as docs/api.md has it, or memory is out. */
+ * reply is not as docs/api.md has it, or if out of memory. */
 int wlb_gathered_read(const json_t *reply, struct wlb_gathered *gathered, struct wlb_error *error);
 void wlb_gathered_free(struct wlb_gathered *gathered);
 

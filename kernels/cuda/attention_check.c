@@ -43,7 +43,7 @@ static int check_shape(const struct wlb_cuda_attention *a, struct wlb_error *err
 		                "or the CPU device",
 		                a->head_dim);
 	if (a->kv_heads < 1 || a->heads < a->kv_heads || a->heads % a->kv_heads != 0)
-		return wlb_fail(error, "attention: %d heads with %d heads of keys; the second must divide the first",
+		return wlb_fail(error, "attention: %d heads with %d KV heads; the second must divide the first",
 		                a->heads, a->kv_heads);
 	if (a->tile_rows != rows)
 		return wlb_fail(error, "attention: tiles of %d rows; they must be of %d for head_dim %d", a->tile_rows,

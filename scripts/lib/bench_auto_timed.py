@@ -57,7 +57,7 @@ class Model:
                 "max_position_embeddings": self.window, "tie_word_embeddings": False}
 
     def seeds(self):
-        """Those of the steps that are trained."""
+        """Returns the seed of each step that is trained."""
         changed = tuple(seed for seed in CHANGED for _ in range(CHANGED_WINDOWS // self.windows))
         return (0,) * (WARM_STEPS + COUNTED_WINDOWS // self.windows) + changed
 

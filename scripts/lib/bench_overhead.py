@@ -70,7 +70,7 @@ class Pairs:
                 f"<= {LONGEST}", verdict(ratio + 2 * error <= LONGEST))
 
 
-PAGE = """# What telling wlb-agent costs the ranks
+PAGE = """# Overhead of recording for wlb-agent
 
 Made by `scripts/bench overhead{pairs_word}`.
 
@@ -80,11 +80,11 @@ Made by `scripts/bench overhead{pairs_word}`.
 Each rank of wlb-worker takes the times of its calls, and writes into an area of memory what it does, its calls, and what it spent in
 each step; wlb-agent reads the area once a second. Here a program in the agent's place reads the areas of {ranks} ranks on one core each,
 without Slurm, and wlb-worker is one that does this in half of its steps: in the others it takes no times of calls and writes nothing. {pairs}
-pairs of runs on the same documents, of which one tells the steps that the other does not; so no drift of the machine and no difference
+pairs of runs on the same documents, of which one records the steps that the other does not; so no drift of the machine and no difference
 of documents is in the ratio. Of each pair it is the median over steps, without the first {warm}; below is the mean over pairs, with two standard
 errors. {load}
 
-| run | step that is not told | told | ratio | goal | |
+| run | step without recording | with recording | ratio | goal | |
 |---|---|---|---|---|---|
 {rows}
 

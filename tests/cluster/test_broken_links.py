@@ -74,7 +74,7 @@ class BrokenLinks(training.TrainingTest):
         job = self.submit("--wlb-grow=1", "--wlb-on-fault=hang-after=5", tasks_per_node=1, iterations=2 * ITERATIONS)
         self.wait_step(job, BREAK_AT)
         self.stop_in_computation(2)
-        wait_for("the check of n3", lambda: "n3, which this attempt leaves out" in self.cluster.output(job), 120)
+        wait_for("the check of n3", lambda: "n3, which this attempt excludes" in self.cluster.output(job), 120)
         return job
 
     def checks(self, run):
@@ -107,7 +107,7 @@ class BrokenLinks(training.TrainingTest):
             wait_for("the next attempt", lambda: "attempt 2 on" in self.cluster.output(job), 60)
             wait_for("a new step", lambda: self.step_done(job) > step, 60)
             resumed_s = time.monotonic() - began
-            wait_for(f"the check of {node}", lambda: f"{node}, which this attempt leaves out" in self.cluster.output(job), 60)
+            wait_for(f"the check of {node}", lambda: f"{node}, which this attempt excludes" in self.cluster.output(job), 60)
             run = self.finish(job)
         self.say(f"found after {found_s:.1f} s, training again after {resumed_s:.1f} s;")
         self.check_complete(run, iterations=ITERATIONS)

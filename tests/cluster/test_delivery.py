@@ -77,7 +77,7 @@ class DeliveryTest(ClusterTest):
 
 class Away(DeliveryTest):
     def check_delivered(self, job, folder=".wlb"):
-        """By nobody's hand, within the time that is promised."""
+        """Checks that the records are delivered without a command, within the documented time."""
         self.assertNotEqual(self.spools(folder), [])
         self.come_back()
         wait_for("the run in the database", lambda: (self.show(job) or {}).get("state") == "complete", RETURN_S)

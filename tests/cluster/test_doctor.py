@@ -57,7 +57,7 @@ class Host(DoctorTest):
     def test_where_nothing_is_wrong(self):
         found = self.findings()
         for check in ("munge", "version", "slurm", "plugin", "pmix", "fence", "lost nodes", "coordinator", "database", "credential",
-                      "worker", "mpi", "save folder"):
+                      "worker", "mpi", "save directory"):
             self.check(found, check, "ok")
         self.check(found, "slurm", "ok", "2 nodes")
         self.check(found, "fence", "ok", "PMIxCollFence=ring")
@@ -107,9 +107,9 @@ class Host(DoctorTest):
 
     def test_a_folder_for_checkpoints(self):
         found = self.findings("--save-dir", "/proc")
-        self.check(found, "save folder", "FAIL", "/proc: nothing can be written there", "--save-dir DIR")
+        self.check(found, "save directory", "FAIL", "/proc: nothing can be written there", "--save-dir DIR")
         folder = self.folder()
-        self.check(self.findings("--save-dir", folder), "save folder", "ok", str(folder))
+        self.check(self.findings("--save-dir", folder), "save directory", "ok", str(folder))
         self.assertEqual(os.listdir(folder), [])
 
 

@@ -99,7 +99,7 @@ class Spares(GrowTest):
         self.assertEqual([attempt["nodes"] for attempt in run["attempts"]], [["n1", "n2", "n3"], ["n1", "n3", "n4"]])
         self.assertEqual(run["state"], "out_of_nodes")
         # wlbd may decide before or after Slurm has taken n3 from the job.
-        self.assertRegex(run["reason"], "^(2 of 4 nodes|n3 is lost; 2 nodes) are left, at least 3 must be$")
+        self.assertRegex(run["reason"], "^(2 of 4 nodes|n3 is lost; 2 nodes) are left, and the run needs at least 3 \(--wlb-min-nodes\)$")
         self.assertEqual([(fault["kind"], fault["node"]) for fault in run["faults"] if fault["cause"]],
                          [("node_lost", "n2"), ("node_lost", "n3")])
 
@@ -129,7 +129,7 @@ class Suspect(GrowTest):
         self.assertEqual(second["reason"], f"n3 is usable again: saved step {second['last_step']} and stopped")
         self.assertEqual(self.events(run, "node_checked"), ["n3 has passed its check: the next attempt may use it"])
         self.assertEqual(self.events(run, "growth"), ["the run has grown from 3 to 4 nodes"])
-        self.assertIn("n3, which this attempt leaves out, has passed its check", self.cluster.output(job))
+        self.assertIn("n3, which this attempt excludes, has passed its check", self.cluster.output(job))
         self.check_losses(run, ITERATIONS)
 
     def test_the_coordinator_is_away_as_the_check_ends(self):
@@ -167,7 +167,7 @@ class Suspect(GrowTest):
         self.assertEqual([attempt["nodes"] for attempt in run["attempts"]], [["n1", "n2", "n3", "n4"], ["n1", "n2", "n4"]])
         why = "its check ended with exit code 3 and without a result"
         self.assertEqual(self.events(run, "node_not_checked"), [f"n3 could not be checked: {why}"])
-        self.assertIn(f"n3, which this attempt leaves out, could not be checked: {why}", self.cluster.output(job))
+        self.assertIn(f"n3, which this attempt excludes, could not be checked: {why}", self.cluster.output(job))
         environments = [(folder / name).read_text(encoding="utf-8") for name in ("attempt", "check")]
         self.assertEqual(["CPUS_PER_TASK=" in text for text in environments], [True, False])
         self.assertIn(" check-node --json --dtype float64\n", (folder / "words").read_text(encoding="utf-8"))

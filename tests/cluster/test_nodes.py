@@ -377,7 +377,7 @@ class SuspectsTest(test_wlbd_api.RunningJobs):
         self.cluster.run("scontrol", "reconfigure")
 
     def evict(self, attempt, node):
-        """wlbd has ended the attempt for the sake of the node."""
+        """wlbd has ended the attempt because of the node."""
         self.cluster.sql(f"""
             insert into faults (run_id, attempt_id, kind, rank, node, step, cause, proof, detected_at)
             select run_id, id, 'slow_node', null, '{node}', 7, true, '{{"evicted": "node {node} is slow"}}', now()

@@ -86,7 +86,7 @@ void test_refused(void **)
 	expect_refused(wrong, "head_dim 80; a CUDA device has 64, 96, 128 and 256");
 	wrong = right;
 	wrong.kv_heads = 3;
-	expect_refused(wrong, "4 heads with 3 heads of keys");
+	expect_refused(wrong, "4 heads with 3 KV heads");
 	wrong = right;
 	wrong.tile_rows = 64;
 	expect_refused(wrong, "tiles of 64 rows; they must be of 128");

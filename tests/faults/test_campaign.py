@@ -52,7 +52,7 @@ class Kept(unittest.TestCase):
             self.assertEqual(campaign_state.failed_before(path), [(results[1], "commit1")])
 
     def test_results_of_earlier_commits_are_read(self):
-        """They lack what was added since."""
+        """Results of earlier commits lack fields that were added later."""
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "state"
             path.write_text('{"commit": "c", "result": {"kind": "7.1", "trainer": "ours", "problems": []}}\n', encoding="utf-8")

@@ -1,6 +1,6 @@
 /*
  * How fast the operations of a CUDA device are in bfloat16, each alone, on the sizes of a Llama of 1.1 G parameters
- * (hidden 2048, 32 heads of 64, 8 key heads, feed-forward 8192) with 16,384 tokens; attention with heads of 128 where
+ * (hidden 2048, 32 heads of 64, 8 KV heads, feed-forward 8192) with 16,384 tokens; attention with heads of 128 where
  * nothing else is said.
  *
  *   wlb-gpu-speed [--tiny]

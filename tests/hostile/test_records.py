@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What is stored: extreme numbers, texts and amounts in one's own run blind or stop nobody."""
+"""Extreme values in records of one user's own run neither hide nor stop the runs of other users."""
 import json
 import os
 import time

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Words of a user without a job, or about nodes, jobs and steps that are not his, do nothing to anybody else."""
+"""Requests of a user without a job, or about nodes, jobs and steps of other users, have no effect on other users."""
 import os
 import pathlib
 import re

@@ -46,7 +46,7 @@ int wlb_matrix_differs(const struct wlb_host_matrix *matrix, const void *got, ch
 			differ++;
 		}
 	if (first < 0) /* the memory gave other bits when it was read again */
-		snprintf(text, size, "it differed when it was compared first, and not when it was again");
+		snprintf(text, size, "the first comparison failed, a second one of the same result did not");
 	else
 		snprintf(text, size, "element (%lld, %lld) is %.9g, not %.9g; %lld of %lld elements differ",
 		         (long long)(first / matrix->columns), (long long)(first % matrix->columns),

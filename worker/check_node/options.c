@@ -27,7 +27,8 @@ static const struct wlb_option rows[] = {
                     "element type, as in training; auto: bfloat16 on a GPU, float32 on a CPU"),
          .choices = "float32|float64|bfloat16|auto", .initial = "auto"},
 	{WLB_OPTION(INT, "gpus", FIELD(gpus), "N",
-                    "with --device cuda: fewer GPUs fail; 0: any number; none at all: exit code 2"),
+                    "with --device cuda: fail with fewer than N GPUs; 0: any number, but exit with code 2 if there is "
+                    "none"),
          .max = 1024, .initial = "0"},
 	{WLB_OPTION(REAL, "answer-seconds", FIELD(answer_s), "X",
                     "with --device cuda: how long counting the GPUs, opening one, and an answer of NVML may take each; "
@@ -59,12 +60,12 @@ static const struct wlb_option rows[] = {
                     "CPU at least; an eighth of the free memory at most"),
          .min = 1, .max = 1 << 20, .initial = "128"},
 	{WLB_OPTION(LIST, "dir", FIELD(dirs), "DIR",
-                    "a folder whose file system is checked; may be repeated (default: WLB_SPOOL_DIR if set, and "
+                    "a directory whose file system is checked; may be repeated (default: WLB_SPOOL_DIR if set, and "
                     "TMPDIR, else /tmp)")},
-	{WLB_OPTION(INT, "disk-mib", FIELD(disk_mib), "N", "MiB that are written to a folder and read back"), .min = 1,
-         .max = 1 << 20, .initial = "16"},
+	{WLB_OPTION(INT, "disk-mib", FIELD(disk_mib), "N", "MiB that are written to a directory and read back"),
+         .min = 1, .max = 1 << 20, .initial = "16"},
 	{WLB_OPTION(REAL, "disk-mib-per-s", FIELD(disk_mib_per_s), "X",
-                    "a folder to which fewer MiB are written in a second, or read from it, fails"),
+                    "a directory to which fewer MiB are written in a second, or read from it, fails"),
          .min = 0.001, .max = 1e9, .initial = "10"},
 	{WLB_OPTION(LIST, "peer", FIELD(peers), "HOST:PORT",
                     "a node where 'wlb check-node --serve PORT' runs: the link to it is measured; may be repeated")},

@@ -120,7 +120,9 @@ static int limit_blocks(struct work *work, struct wlb_error *error)
 	work->blocks = (int64_t)fitting;
 	if (work->blocks > 0)
 		return 0;
-	wlb_fail(error, "%.1f MiB are free, of which an eighth has to have a MiB", (double)free_bytes / BLOCK_BYTES);
+	wlb_fail(error,
+	         "%.1f MiB are free; the check writes an eighth of the free memory and needs 1 MiB: free 8 MiB or more",
+	         (double)free_bytes / BLOCK_BYTES);
 	return 1;
 }
 
@@ -183,7 +185,8 @@ int wlb_check_memory(const struct wlb_check_options *options, const struct wlb_p
 	struct wlb_children children = {0};
 	if (work.blocks < 1) {
 		wlb_report_add(report, "memory", WLB_CHECK_NOT_CHECKED,
-		               "%.0f MiB are free, of which an eighth has to have a MiB for each of %s",
+		               "%.0f MiB are free; the check writes an eighth of the free memory and needs 1 MiB for "
+		               "each of %s: free more",
 		               wlb_free_memory_bytes() / BLOCK_BYTES, wlb_places_text(places).text);
 		return 0;
 	}

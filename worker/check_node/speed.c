@@ -143,7 +143,7 @@ static int lacks_memory(const struct wlb_places *places, enum wlb_dtype dtype, s
 	double free_bytes = wlb_free_memory_bytes();
 	if (places->list[0].gpu >= 0 || needed_bytes <= 0.5 * free_bytes)
 		return 0;
-	wlb_fail(why, "needs %.1f GB for a moment, and no more than half of the free memory, which is %.1f GB",
+	wlb_fail(why, "needs %.1f GB, more than half of the %.1f GB of free memory: free memory and check again",
 	         1e-9 * needed_bytes, 1e-9 * free_bytes);
 	return 1;
 }

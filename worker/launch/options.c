@@ -122,9 +122,10 @@ static const struct wlb_option rows[] = {
                     "with --recompute-granularity full: the first N layers of each chunk, and the others as with "
                     "selective; 0: all"),
          .max = 1 << 12, .initial = "0"},
-	{WLB_OPTION(CHOICE, "transport", FIELD(transport), NULL,
-                    "what carries the messages of GPUs; NCCL needs a GPU for each rank alone; mpi copies them through "
-                    "host memory; auto: nccl where every rank can use it, else mpi, with a line that says why"),
+	{WLB_OPTION(
+		 CHOICE, "transport", FIELD(transport), NULL,
+		 "what carries the messages of GPUs; NCCL needs a separate GPU for each rank; mpi copies them through "
+		 "host memory; auto: nccl where every rank can use it, else mpi, with a line that says why"),
          .choices = "auto|nccl|mpi", .initial = "auto"},
 	{WLB_OPTION(REAL, "distributed-timeout-minutes", FIELD(timeout_minutes), "X",
                     "longest a rank waits in one collective; then it names the collective and ends the run"),

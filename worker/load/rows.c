@@ -74,7 +74,9 @@ static int64_t padded_rows(const struct wlb_shards *shards, int32_t tp)
 static int reserve(struct wlb_rows *rows, size_t count, struct wlb_error *error)
 {
 	if (rows->is_given && rows->used + count > rows->capacity)
-		return wlb_fail(error, "the rows of a step are %zu of 4 bytes, and %zu are reserved: report this",
+		return wlb_fail(error,
+		                "a step needs %zu elements of 4 bytes, and %zu are reserved: this is a bug of "
+		                "wlb-worker, please report it",
 		                rows->used + count, rows->capacity);
 	if (wlb_grow((void **)&rows->host, &rows->capacity, rows->used + count, sizeof(*rows->host)) < 0)
 		return wlb_fail(error, "out of memory for the rows of a step: %zu of 4 bytes", rows->used + count);

@@ -7,7 +7,7 @@
 enum wlb_step_part {
 	WLB_TIME_FORWARD, /* passes, without their communication */
 	WLB_TIME_BACKWARD,
-	WLB_TIME_TP,     /* tensor-parallel communication, with that of shared key heads */
+	WLB_TIME_TP,     /* tensor-parallel communication, with that of shared KV heads */
 	WLB_TIME_CP,     /* context-parallel */
 	WLB_TIME_PP,     /* sending to another stage */
 	WLB_TIME_BUBBLE, /* waiting for what another stage sends */

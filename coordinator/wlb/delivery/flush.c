@@ -321,10 +321,10 @@ static const struct wlb_option options[] = {
 	{WLB_OPTION(INT, "timeout", FIELD(timeout_s), "SECONDS", "stop after this long"), .min = 1, .max = 86400,
          .initial = "60"},
 	{WLB_OPTION(INT, "wait", FIELD(wait_s), "SECONDS",
-                    "while the coordinator is unavailable, try again for this long, in pauses of 0.5 to 5 seconds; a "
-                    "directory has one such process, which ends when the directory is empty, and another ends after 10 "
-                    "seconds, or with --ended-job, where no other waits yet, waits for one that does not go on for "
-                    "half as long"),
+                    "while the coordinator is unavailable, try again for this long, in pauses of 0.5 to 5 seconds; "
+                    "only one such process delivers a directory, and ends when the directory is empty; another ends "
+                    "after 10 seconds, or with --ended-job waits for it, unless another already waits or the first "
+                    "goes on for at least half of this time"),
          .min = 1, .max = 7 * 86400},
 	{WLB_OPTION(INT64, "ended-job", FIELD(ended_job), "JOBID",
                     "this job has ended, as its epilog knows: its spools that nobody has written since are removed as "

@@ -131,7 +131,7 @@ void wlb_doctor_save_dir(struct wlb_doctor *doctor)
 	snprintf(probe, sizeof(probe), "%s/.wlb-doctor.XXXXXX", doctor->save_dir);
 	int fd = mkstemp(probe);
 	if (fd < 0) {
-		wlb_doctor_note(doctor, WLB_FINDING_FAIL, "save folder", "name another one: --save-dir DIR",
+		wlb_doctor_note(doctor, WLB_FINDING_FAIL, "save directory", "name another one: --save-dir DIR",
 		                "%s: nothing can be written there: %s", doctor->save_dir, strerror(errno));
 		return;
 	}
@@ -139,7 +139,7 @@ void wlb_doctor_save_dir(struct wlb_doctor *doctor)
 	close(fd);
 	unlink(probe);
 	double free_gb = rc == 0 ? (double)space.f_bavail * (double)space.f_frsize / 1e9 : 0;
-	wlb_doctor_note(doctor, free_gb < 1 ? WLB_FINDING_WARN : WLB_FINDING_OK, "save folder",
+	wlb_doctor_note(doctor, free_gb < 1 ? WLB_FINDING_WARN : WLB_FINDING_OK, "save directory",
 	                free_gb < 1 ? "make space or name another one: --save-dir DIR" : "",
 	                "%s can be written, %.1f GB are free; it must be the same on every node", doctor->save_dir,
 	                free_gb);

@@ -144,13 +144,13 @@ void wlb_doctor_lost_nodes(struct wlb_doctor *doctor)
 	int value = atoi(value_of(config, "ReturnToService"));
 	if (value == 2)
 		wlb_doctor_note(doctor, WLB_FINDING_OK, "lost nodes", "",
-		                "ReturnToService is 2: Slurm uses them again once they are back");
+		                "ReturnToService is 2: Slurm uses lost nodes again once they respond");
 	else
-		wlb_doctor_note(
-			doctor, WLB_FINDING_WARN, "lost nodes",
-			"'scontrol update nodename=NODE state=resume', or ReturnToService=2 in slurm.conf",
-			"ReturnToService is %d: one that is back stays DOWN, and --wlb-grow does not take it in",
-			value);
+		wlb_doctor_note(doctor, WLB_FINDING_WARN, "lost nodes",
+		                "'scontrol update nodename=NODE state=resume', or ReturnToService=2 in slurm.conf",
+		                "ReturnToService is %d: a lost node stays DOWN when it responds again, so that "
+		                "--wlb-grow cannot use it",
+		                value);
 }
 
 /* The PMIx plugin decides which of two nodes connects to the other by comparing a number among the job's nodes with one

@@ -147,7 +147,7 @@ void wlb_show_standstills(const json_t *run)
 		const json_t *verdict = find_verdict(verdicts, attempt_of(attempt));
 		if (gathering == NULL && verdict == NULL)
 			continue;
-		printf("\nWhere the ranks of attempt %lld stood\n", (long long)attempt_of(attempt));
+		printf("\nStacks and pending collectives of attempt %lld\n", (long long)attempt_of(attempt));
 		if (gathering != NULL)
 			print_clusters(name, gathering);
 		wlb_standstill_calls(verdict, stdout);

@@ -55,7 +55,7 @@ struct wlbd_stacks {
 struct wlbd_left_out {
 	bool is_asked, is_known; /* the database was, and has answered */
 	int count, most;         /* those nodes, and how many there may be */
-	int used;                /* nodes for whose sake earlier attempts were ended, and which this one needs */
+	int used;                /* nodes that earlier attempts evicted, and which this one needs */
 };
 
 /* Since when no node of an attempt reports (step_end.h). */

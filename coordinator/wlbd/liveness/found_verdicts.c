@@ -37,7 +37,7 @@ static const struct kind *kind_of(enum wlb_verdict_kind kind)
 		[WLB_VERDICT_SLOW_LOADER] = {"slow_loader", "slow_loader", "waits for its loader"},
 		[WLB_VERDICT_SLOW_STORAGE] = {"slow_storage", "slow_loader", "waits for its files"},
 		[WLB_VERDICT_BAD_VALUES] = {"bad_values", "bad_values", "computes values unlike its peers'"},
-		[WLB_VERDICT_OUTLIERS] = {"stack_outliers", "hang", "stands in another function than most ranks"},
+		[WLB_VERDICT_OUTLIERS] = {"stack_outliers", "hang", "is in a different function from most ranks"},
 	};
 	return &kinds[kind];
 }
@@ -170,12 +170,12 @@ static void write_evidence(const struct wlbd_attempt *attempt, const struct wlb_
 		return;
 	if (out->used > 0)
 		snprintf(text + length, (size_t)(EVIDENCE_SIZE - length),
-		         "; the attempt is not ended, since it uses %d node%s for whose sake an earlier one was ended: "
-		         "the run cannot do without more nodes",
+		         "; the attempt is not ended, since it needs %d node%s that an earlier one evicted: without "
+		         "more nodes too few would be left",
 		         out->used, out->used == 1 ? "" : "s");
 	else
 		snprintf(text + length, (size_t)(EVIDENCE_SIZE - length),
-		         "; the attempt is not ended, since %d node%s left out already, the most that may be of this "
+		         "; the attempt is not ended, since %d node%s excluded already, the most that may be of this "
 		         "job",
 		         out->count, out->count == 1 ? " is" : "s are");
 }

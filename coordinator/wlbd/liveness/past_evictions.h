@@ -1,7 +1,6 @@
 /*
- * The nodes for whose sake earlier attempts of a run were ended, as PostgreSQL has them. Only some nodes may be left
- * out for that (rules/evictions.h): where these are, the next attempt would use one of them again for each further
- * node.
+ * The nodes that earlier attempts of a run evicted, as PostgreSQL has them. The number of excluded nodes is limited
+ * (rules/evictions.h): at the limit, each further eviction would bring an evicted node back into use.
  */
 #ifndef COORDINATOR_WLBD_LIVENESS_PAST_EVICTIONS_H
 #define COORDINATOR_WLBD_LIVENESS_PAST_EVICTIONS_H
@@ -19,8 +18,7 @@ void wlbd_past_evictions_ask(struct wlbd_attempt *attempt);
 /* Sets attempt->left_out from that list. */
 void wlbd_past_evictions_set(struct wlbd_attempt *attempt, const json_t *list);
 
-/* Whether as many nodes are excluded as may be, or as the run can do without: it uses one again for whose sake an
- * attempt was ended. */
+/* Whether as many nodes are excluded as may be, or as the run can do without: it already uses an evicted node again. */
 bool wlbd_past_evictions_are_most(const struct wlbd_attempt *attempt);
 
 #endif

@@ -475,7 +475,7 @@ static json_t *reachable_nodes(const struct attempt_request *request)
 	return names;
 }
 
-/* The newest attempt was ended because ranks of several nodes stood still: the launcher is asked which nodes do not
+/* The newest attempt was ended because ranks on several nodes hung: the launcher is asked which nodes do not
  * reach each other, and the node whose link is broken becomes that of the fault, which the next request finds in the
  * history. Returns whether the request is answered. */
 static bool is_link_looked_for(struct attempt_request *request)
@@ -490,7 +490,7 @@ static bool is_link_looked_for(struct attempt_request *request)
 		bool is_due = json_array_size(nodes) > 1;
 		if (is_due)
 			finish(request, json_pack("{s:s, s:O, s:s}", "decision", "check_links", "nodes", nodes,
-			                          "reason", "ranks of several nodes stood still"));
+			                          "reason", "ranks on several nodes hung"));
 		json_decref(nodes);
 		return is_due;
 	}

@@ -189,13 +189,16 @@ static int choose_nodes(const struct wlbd_decision_facts *facts, struct left_out
 	/* Of nodes that the job has lost, or that did not answer when the run began, one of the two numbers knows. */
 	int total = facts->first_total > facts->node_count ? facts->first_total : facts->node_count;
 	int most = total - facts->spares;
+	const char *why_least = facts->min_nodes > 0 ? " (--wlb-min-nodes)" : "";
 
 	describe_missing_nodes(facts, decision->use, left, left_text, sizeof(left_text));
 	if (left < least && left == facts->node_count && total > left) /* Slurm has taken the others from the job */
-		return set_decision(decision, WLBD_STOP_OUT_OF_NODES, "%d of %d nodes are left, at least %d must be",
-		                    left, total, least);
+		return set_decision(decision, WLBD_STOP_OUT_OF_NODES,
+		                    "%d of %d nodes are left, and the run needs at least %d%s", left, total, least,
+		                    why_least);
 	if (left < least)
-		return set_decision(decision, WLBD_STOP_OUT_OF_NODES, "%s, at least %d must be", left_text, least);
+		return set_decision(decision, WLBD_STOP_OUT_OF_NODES, "%s, and the run needs at least %d%s", left_text,
+		                    least, why_least);
 	if (most < least) /* more spares than the run can spare */
 		most = least;
 	if (most > left)

@@ -30,7 +30,7 @@ struct wlbd_candidate_node {
 	/* Why it is left out although it works, from the strongest reason to the weakest: what is known of several
 	 * faults in this run, of one, and of other runs. It is used where the others are too few, or fit no layout. */
 	const char *failed;  /* "was lost twice", or "failed again and again": crashes.h; NULL: neither */
-	bool evicted;        /* an attempt was ended for its sake: evictions.h */
+	bool evicted;        /* an attempt was ended because of it: evictions.h */
 	const char *avoided; /* "was lost in 2 runs": avoidance.h; NULL: it is not */
 
 	char *leaf; /* the name of its switch; NULL: it is under none */

@@ -210,7 +210,7 @@ static void test_out_of_nodes(void **state)
 	facts.min_nodes = 2;
 	struct wlbd_decision d = decide(&facts);
 	assert_int_equal(d.verb, WLBD_STOP_OUT_OF_NODES);
-	assert_says(&d, "n2 is lost; 1 node is left, at least 2 must be");
+	assert_says(&d, "n2 is lost; 1 node is left, and the run needs at least 2 (--wlb-min-nodes)");
 	wlbd_decision_free(&d);
 
 	nodes[0].down = true;

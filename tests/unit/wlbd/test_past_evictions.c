@@ -85,7 +85,7 @@ static void one_more_may_be_left_out(void **state)
 	end(&wlbd);
 }
 
-/* The layout needs a node for whose sake an attempt was ended: without a further node there would be no other. */
+/* The layout needs a node that was evicted: without a further node there would be no other. */
 static void a_run_that_needs_an_evicted_node_is_not_ended_for_another(void **state)
 {
 	struct wlbd wlbd;

@@ -26,7 +26,7 @@ struct layout_case {
 	int tied;
 };
 
-/* tp, cp, pp, dp, interleave, layers, key heads, tied; ENDS: embedding and head count as layers, so that a stage may
+/* tp, cp, pp, dp, interleave, layers, KV heads, tied; ENDS: embedding and head count as layers, so that a stage may
  * have one of them alone. The vocabulary and the intermediate size divide by none. */
 #define ANY_CASE(a, b, c, d, v, l, k, t, ends, shared)                                                                 \
 	{                                                                                                              \

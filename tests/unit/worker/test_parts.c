@@ -16,7 +16,7 @@ struct layout_case {
 	int interleave;
 };
 
-/* The vocabulary and the intermediate size divide by none; there are fewer key heads than ranks; a bucket's padding
+/* The vocabulary and the intermediate size divide by none; there are fewer KV heads than ranks; a bucket's padding
  * depends on dp. */
 static const struct layout_case layouts[] = {{1, 1, 1, 1}, {2, 1, 1, 1}, {4, 1, 3, 1}, {1, 3, 1, 1},
                                              {2, 2, 1, 2}, {8, 2, 2, 1}, {1, 2, 5, 3}};

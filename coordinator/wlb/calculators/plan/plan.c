@@ -74,7 +74,7 @@ static int plan(void *values, struct wlb_error *error)
 static const struct wlb_option options[] = {
 	WLB_PLAN_INPUT_OPTIONS,
 	{WLB_OPTION(INT, "tp", FIELD(fixed.tp), "N", "tensor parallelism"), .min = 1, .max = WLB_PLAN_GPUS_PER_NODE_MAX,
-         .heading = "What the search holds (default: it chooses)"},
+         .heading = "Values that are fixed in the search (default: searched)"},
 	{WLB_OPTION(INT, "cp", FIELD(fixed.cp), "N", "context parallelism"), .min = 1, .max = 1 << 20},
 	{WLB_OPTION(INT, "pp", FIELD(fixed.pp), "N", "pipeline parallelism"), .min = 1, .max = 1 << 12},
 	{WLB_OPTION(INT, "dp", FIELD(fixed.dp), "N", "data parallelism"), .min = 1, .max = 1 << 20},
