@@ -170,7 +170,7 @@ class Suspect(GrowTest):
         self.assertIn(f"n3, which this attempt excludes, could not be checked: {why}", self.cluster.output(job))
         environments = [(folder / name).read_text(encoding="utf-8") for name in ("attempt", "check")]
         self.assertEqual(["CPUS_PER_TASK=" in text for text in environments], [True, False])
-        self.assertIn(" check-node --json --dtype float64\n", (folder / "words").read_text(encoding="utf-8"))
+        self.assertIn(" check-node --json --disk-mib 4 --disk-mib-per-s 1 --dtype float64\n", (folder / "words").read_text(encoding="utf-8"))
 
 
 class SilentNode(GrowTest):

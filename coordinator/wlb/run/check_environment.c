@@ -4,11 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An attempt would have an agent and a layout, and a directory for records: the run may be writing its checkpoints to
- * that file system, which is then slow for any node. */
+/* An attempt would have an agent and a layout. */
 static void forget_attempt(void)
 {
-	static const char *const names[] = {"ATTEMPT_ID", "TP", "CP", "PP", "DP", "SPOOL_DIR"};
+	static const char *const names[] = {"ATTEMPT_ID", "TP", "CP", "PP", "DP"};
 	char name[64];
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		snprintf(name, sizeof(name), "SLURM_WLB_%s", names[i]);

@@ -97,8 +97,11 @@ static void start_step(struct wlb_run *run, const json_t *nodes, const char *mpi
 static void start_node_check(struct wlb_run *run, const struct wlb_attempt *attempt)
 {
 	char gpus[16];
-	const char *words[11] = {"check-node", "--json"};
-	int at = 2;
+	char disk_mib[16], disk_mib_per_s[16];
+	const char *words[15] = {"check-node", "--json", "--disk-mib", disk_mib, "--disk-mib-per-s", disk_mib_per_s};
+	int at = 6;
+	snprintf(disk_mib, sizeof(disk_mib), "%d", WLB_CHECK_SUSPECT_DISK_MIB);
+	snprintf(disk_mib_per_s, sizeof(disk_mib_per_s), "%d", WLB_CHECK_SUSPECT_DISK_MIB_PER_S);
 	json_t *node = json_pack("[s]", first_name(&run->suspects));
 	const char *dtype = wlb_run_machine_dtype(run->job.gpus_per_node > 0);
 	if (dtype != NULL) {

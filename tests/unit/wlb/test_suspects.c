@@ -203,6 +203,8 @@ static void the_last_try_is_before_the_next_attempt(void **state)
 	}
 }
 
+#define CHECK "check-node --json --disk-mib 4 --disk-mib-per-s 1 "
+
 /* The machine file of the attempt's nodes says nothing of a node with other GPUs: it would fail, and be drained. */
 static void the_speed_of_other_gpus_is_not_compared(void **state)
 {
@@ -221,9 +223,9 @@ static void the_speed_of_other_gpus_is_not_compared(void **state)
 		wlb_run_suspects_begin(&run, &attempt, NULL);
 		run.suspects.begin_ms = wlb_clock_ms();
 		wlb_run_suspects_check(&run, &attempt);
-		assert_string_equal(words, cases[i].is_compared ? "check-node --json --device cuda --gpus 8 "
-		                                                : "check-node --json --device cuda --gpus 8 --only "
-		                                                  "products,memory,disk ");
+		assert_string_equal(words, cases[i].is_compared ? CHECK "--device cuda --gpus 8 "
+		                                                : CHECK "--device cuda --gpus 8 --only "
+		                                                        "products,memory,disk ");
 		end(&run, &attempt);
 	}
 }

@@ -331,6 +331,8 @@ static void all_bounds_together_are_below_that_of_the_check(void **state)
 	(void)state;
 	assert_int_equal(wlb_options_parse(&wlb_check_option_table, 1, arguments, &options, &error), WLB_OPTIONS_READ);
 	assert_true(options.answer_s == WLB_CHECK_GPU_ANSWER_S);
+	options.disk_mib = WLB_CHECK_SUSPECT_DISK_MIB;
+	options.disk_mib_per_s = WLB_CHECK_SUSPECT_DISK_MIB_PER_S;
 	double opens_s = (2.0 + WLB_CHECK_MEASUREMENTS) * options.answer_s;
 	double speed_s = 0.4 * options.seconds;
 	double work_s = WLB_CHECK_MEASUREMENTS * speed_s + 0.6 * options.seconds + 0.02 * options.memory_mib;
