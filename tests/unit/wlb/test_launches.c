@@ -41,6 +41,8 @@ static void an_unknown_time_of_submission_is_of_the_same_job(void **state)
 	assert_int_equal(launch_of(4000, 0), 1);
 	assert_int_equal(launch_of(0, 0), 2);
 	assert_int_equal(launch_of(4000, 0), 3);
+	assert_int_equal(launch_of(0, 0), 4);
+	assert_int_equal(launch_of(4500, 0), 1); /* of another job: the time that was known is kept */
 	assert_int_equal(launch_of(0, 1), 1);
 	assert_int_equal(launch_of(5000, 1), 2);
 	assert_int_equal(launch_of(6000, 1), 1); /* the time is known by now */
