@@ -28,6 +28,9 @@ int wlb_layout_choose(const struct wlb_policy *policy, const struct wlb_nodes *n
 	*layout = (struct wlb_layout){.tp = 1, .cp = 1, .pp = 1, .dp = (int)ranks};
 	if (policy->kind == WLB_POLICY_FIXED)
 		*layout = policy->fixed;
+	if (layout->tp < 1 || layout->cp < 1 || layout->pp < 1)
+		return wlb_fail(error, "layout tp=%d,cp=%d,pp=%d: each must be at least 1", layout->tp, layout->cp,
+		                layout->pp);
 	if (layout->dp == 0 && fill_dp(layout, ranks, error) < 0)
 		return -1;
 	return wlb_layout_check(layout, nodes, model, error);

@@ -83,6 +83,10 @@ static int read_samples(struct wlb_search *search, struct wlb_error *error)
 			int64_t length = o->sample[s].spans[i].span.tokens;
 			if (length < 1)
 				continue;
+			if (length > o->seq_length)
+				return wlb_fail(error,
+				                "a document of the samples has %lld tokens: at most seq_length, %lld",
+				                (long long)length, (long long)o->seq_length);
 			search->tokens[search->documents++] = length;
 			search->longest = length > search->longest ? length : search->longest;
 			tokens += (double)length;
@@ -94,9 +98,6 @@ static int read_samples(struct wlb_search *search, struct wlb_error *error)
 		search->squares[i + 1] = search->squares[i] + (double)search->tokens[i] * (double)search->tokens[i];
 	if (search->documents == 0)
 		return wlb_fail(error, "the samples hold no document: give at least one packed batch");
-	if (search->longest > o->seq_length)
-		return wlb_fail(error, "a document of the samples has %lld tokens: at most seq_length, %lld",
-		                (long long)search->longest, (long long)o->seq_length);
 	search->work.tokens = (double)o->global_batch * (double)o->seq_length * o->batch_fill;
 	search->work.pairs = pairs * search->work.tokens / tokens;
 	return 0;

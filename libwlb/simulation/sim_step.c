@@ -35,8 +35,12 @@ static int load_step(struct wlb_sim *sim, const struct wlb_step *step, struct wl
 			at++;
 		if (reserve(sim, at - first, error) < 0)
 			return -1;
-		for (size_t i = first; i < at; i++)
+		for (size_t i = first; i < at; i++) {
+			if (step->spans[i].span.tokens < 0)
+				return wlb_fail(error, "span %zu has %lld tokens: it must not be negative", i,
+				                (long long)step->spans[i].span.tokens);
 			sim->tokens[i - first] = step->spans[i].span.tokens;
+		}
 		wlb_sim_load(sim, at - first, &sim->loads[j]);
 	}
 	if (at != step->count)

@@ -50,12 +50,33 @@ static int check_complete(const char *path, struct wlb_error *error)
 	return rc;
 }
 
+static int has_file(const char *dir, const char *name)
+{
+	char path[PATH_MAX];
+	return snprintf(path, sizeof(path), "%s/%s", dir, name) < (int)sizeof(path) && access(path, F_OK) == 0;
+}
+
+/* Training would begin with initial weights where its user meant others. */
+static int check_no_weights(const char *dir, struct wlb_error *error)
+{
+	if (has_file(dir, WLB_MANIFEST_NAME))
+		return wlb_fail(error, "%s: is a checkpoint itself: name the directory that it is in", dir);
+	if (has_file(dir, "model.safetensors") || has_file(dir, "model.safetensors.index.json"))
+		return wlb_fail(error,
+		                "%s: has weights and no checkpoint: training continues only from a directory of its "
+		                "own checkpoints (--save)",
+		                dir);
+	return 0;
+}
+
 int wlb_checkpoint_newest(const char *dir, char path[4096], struct wlb_error *error)
 {
 	int64_t *steps;
 	int count = wlb_folder_steps(dir, &steps, error), found = 0;
 	if (count < 0)
 		return -1;
+	if (count == 0)
+		found = check_no_weights(dir, error);
 	for (int i = 0; found == 0 && i < count; i++) {
 		struct wlb_error why;
 		found = wlb_folder_path(dir, steps[i], WLB_FOLDER_FINAL, path, error);

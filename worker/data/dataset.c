@@ -12,7 +12,10 @@
 #include "worker/data/file_progress.h"
 #include "worker/data/input.h"
 
-enum { READ_CHUNK_TOKENS = 8192 };
+enum {
+	READ_CHUNK_TOKENS = 8192,
+	ENTRIES_A_REPORT = 1 << 20, /* of the index: a few MiB */
+};
 
 struct wlb_dataset {
 	char *idx_path;
@@ -123,9 +126,17 @@ static int check_counts(struct wlb_dataset *d, struct wlb_error *error)
 	return 0;
 }
 
+/* An index of many documents takes long to read; the watchdog is to see that it goes on. */
+static void report_progress(const struct wlb_dataset *d, int64_t entry)
+{
+	if (entry % ENTRIES_A_REPORT == 0)
+		wlb_file_report("reading", d->idx_path);
+}
+
 static int check_sequences(struct wlb_dataset *d, struct wlb_error *error)
 {
 	for (int64_t s = 0; s < d->sequences; s++) {
+		report_progress(d, s);
 		int64_t length = sequence_length(d, s), pointer = sequence_pointer(d, s), end;
 		if (length < 0)
 			return wlb_fail(error, "%s: length of sequence %lld is %lld: it must not be negative",
@@ -148,11 +159,13 @@ static int check_documents(struct wlb_dataset *d, struct wlb_error *error)
 	if (document_start(d, 0) != 0)
 		return wlb_fail(error, "%s: the first document starts at sequence %lld: it must start at 0",
 		                d->idx_path, (long long)document_start(d, 0));
-	for (int64_t i = 0; i < d->documents; i++)
+	for (int64_t i = 0; i < d->documents; i++) {
+		report_progress(d, i);
 		if (document_start(d, i + 1) < document_start(d, i))
 			return wlb_fail(error, "%s: document %lld ends at sequence %lld, before its start %lld",
 			                d->idx_path, (long long)i, (long long)document_start(d, i + 1),
 			                (long long)document_start(d, i));
+	}
 	if (document_start(d, d->documents) != d->sequences)
 		return wlb_fail(error, "%s: the last document ends at sequence %lld: it must end at the last, %lld",
 		                d->idx_path, (long long)document_start(d, d->documents), (long long)d->sequences);

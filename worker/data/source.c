@@ -130,10 +130,11 @@ static int64_t read_line(struct wlb_source *s, struct wlb_error *error)
 	for (;;) {
 		if (reserve(s, used + 1, error) < 0)
 			return -1;
+		int64_t from = gztell(s->file);
 		if (gzgets(s->file, s->buffer + used, (int)(s->capacity - used)) == NULL)
 			break;
-		/* strlen stops at a NUL inside a line; JSON allows none, and the parser reports it. */
-		used += (int64_t)strlen(s->buffer + used);
+		/* A line may hold NULs, at which strlen stops; JSON allows none, and the parser reports them. */
+		used += gztell(s->file) - from;
 		if (used > 0 && s->buffer[used - 1] == '\n')
 			return used - 1;
 	}

@@ -60,6 +60,8 @@ static void print_start(const struct wlb_trainer *t)
 		       is_rounded ? ": its float64 values are rounded to " : "",
 		       is_rounded ? wlb_dtype_name(t->device->main) : "",
 		       t->step < t->options->train_iters ? "" : ": nothing is left of --train-iters");
+	else if (t->options->load != NULL)
+		printf("no checkpoint in %s: starting at step 1 with initial weights\n", t->options->load);
 	fflush(stdout);
 }
 

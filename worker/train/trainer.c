@@ -239,10 +239,14 @@ int wlb_trainer_open(struct wlb_trainer *t, struct wlb_error *error)
 		return WLB_FAILED_HERE;
 	t->exit_code = WLB_EXIT_INPUT;
 	int rc = wlb_work_with_files(&t->files, open_dataset, t, error);
-	if (rc == 0)
-		rc = wlb_agree(t->world, open_loader(t, error), error);
-	if (rc == 0)
-		rc = wlb_work_with_files(&t->files, t->launch->rank == 0 ? open_outputs : NULL, t, error);
+	if (rc < 0)
+		return rc;
+	t->exit_code = WLB_EXIT_FAILED; /* a device without memory is no bad input */
+	rc = wlb_agree(t->world, open_loader(t, error), error);
+	if (rc < 0)
+		return rc;
+	t->exit_code = WLB_EXIT_INPUT;
+	rc = wlb_work_with_files(&t->files, t->launch->rank == 0 ? open_outputs : NULL, t, error);
 	if (rc < 0)
 		return rc;
 	t->exit_code = WLB_EXIT_FAILED;

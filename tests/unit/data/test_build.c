@@ -158,6 +158,11 @@ static void test_malformed_jsonl(void **state)
 	expect_bad_input(state, "a.jsonl: line 1: ");
 	fixture_write(state, "in/a.jsonl", "{\"text\":\"o\0e\"}\n", 15);
 	expect_bad_input(state, "a.jsonl: line 1: ");
+	/* As a writer leaves it whose host crashed: the line is not to be lost. */
+	fixture_write(state, "in/a.jsonl", "{\"text\":\"one\"}\n\0\0{\"text\":\"two\"}\n", 33);
+	expect_bad_input(state, "a.jsonl: line 2: ");
+	fixture_write(state, "in/a.jsonl", "{\"text\":\"one\"}\n\0\0", 18);
+	expect_bad_input(state, "a.jsonl: line 2: ");
 }
 
 static void test_nothing_found(void **state)

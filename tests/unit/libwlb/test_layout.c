@@ -166,6 +166,21 @@ static void assert_refused(const char *policy_text, const struct wlb_nodes *node
 		fail_msg("%s: '%s' expected in: %s", policy_text, reason, error.message);
 }
 
+/* Of a caller that fills in the policy itself. */
+static void test_degrees_below_one(void **state)
+{
+	static const struct wlb_layout fixed[] = {{2, 0, 1, 0}, {0, 1, 1, 8}, {1, 1, -1, 0}};
+	const struct wlb_nodes nodes = {.count = 1, .ranks_per_node = 8};
+	(void)state;
+	for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++) {
+		const struct wlb_policy policy = {.kind = WLB_POLICY_FIXED, .fixed = fixed[i]};
+		struct wlb_layout layout;
+		struct wlb_error error = {0};
+		assert_int_equal(wlb_layout_choose(&policy, &nodes, NULL, &layout, &error), -1);
+		assert_non_null(strstr(error.message, "each must be at least 1"));
+	}
+}
+
 static void test_layouts_that_do_not_fit_the_ranks(void **state)
 {
 	(void)state;
@@ -264,6 +279,7 @@ int main(void)
 		cmocka_unit_test(test_every_rank_has_its_place),
 		cmocka_unit_test(test_ranks_take_places_node_by_node),
 		cmocka_unit_test(test_chosen_layouts),
+		cmocka_unit_test(test_degrees_below_one),
 		cmocka_unit_test(test_layouts_that_do_not_fit_the_ranks),
 		cmocka_unit_test(test_layouts_that_do_not_fit_the_model),
 		cmocka_unit_test(test_layouts_without_ranks),

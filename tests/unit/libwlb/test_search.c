@@ -295,6 +295,11 @@ static void what_cannot_be_searched_is_refused(void **state)
 	bad = good;
 	bad.seq_length = 8191;
 	assert_search_fails(&model, &machine, &bad, "8192 tokens");
+	static const int64_t uncut[] = {INT64_C(1) << 40};
+	struct wlb_step longer = equal_step(1, uncut, 1);
+	bad = small_options(2, &longer);
+	assert_search_fails(&model, &machine, &bad, "1099511627776 tokens: at most seq_length");
+	free_step(&longer);
 	bad = good;
 	bad.max_length_ratio = NAN;
 	assert_search_fails(&model, &machine, &bad, "max_length_ratio");

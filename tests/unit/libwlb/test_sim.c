@@ -281,6 +281,10 @@ static void bad_plans_and_steps_are_refused(void **state)
 	                                  {.span = {.tokens = 5}, .micro_batch = 0}};
 	struct wlb_step mixed = {.spans = spans, .count = 2, .micro_batches = 6};
 	assert_refused(plan_of(1, 1, 1, 1, 1, 6), &mixed, "order of micro-batches");
+	struct wlb_packed_span negative[] = {{.span = {.tokens = 10}, .micro_batch = 0},
+	                                     {.span = {.tokens = -5}, .micro_batch = 0}};
+	struct wlb_step less = {.spans = negative, .count = 2, .micro_batches = 1};
+	assert_refused(plan_of(1, 2, 1, 1, 1, 1), &less, "span 1 has -5 tokens");
 	free_step(&step);
 }
 
