@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,13 +22,16 @@
 
 enum {
 	FOLDERS_MAX = 16,
-	WORDS = 7, /* of the command before the folders */
+	WORDS = 7,     /* of the command before the folders */
+	WAIT_WORD = 4, /* the place of the time for which it waits */
 	NOTE_BYTES_MAX = FOLDERS_MAX * PATH_MAX,
 	ENTRIES_MAX = 20000, /* of a folder that are looked at */
 	SESSION_MS = 1000,   /* for the child to have a session of its own; takes microseconds */
+	PROCESSES_MOST =
+		16, /* of a user that wait for the coordinator: they are in no job, and so in no job's limits */
 };
 
-static const char wait_s[] = "86400";
+static const char wait_s[] = "86400", no_wait_s[] = "1";
 
 /* ---- the note ------------------------------------------------------------------------------------------------- */
 
@@ -175,6 +179,25 @@ static void detach_from_slurmd(void)
 	(void)!chdir("/");
 }
 
+/* Takes one of the user's places, until the process has ended: its descriptor stays open in `wlb flush`. Returns false
+ * if all are taken; the folders are listed then for the user's next command. */
+static bool take_place(const struct delivery *delivery)
+{
+	char name[64];
+	int fd = -1, state = wlb_state_dir_open(delivery->args, false);
+	for (int i = 0; state >= 0 && fd < 0 && i < PROCESSES_MOST; i++) {
+		snprintf(name, sizeof(name), "delivery.uid%u.%d", delivery->uid, i);
+		fd = openat(state, name, O_RDONLY | O_CREAT | O_NOFOLLOW, 0600);
+		if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0) {
+			close(fd);
+			fd = -1;
+		}
+	}
+	if (state >= 0)
+		close(state);
+	return fd >= 0;
+}
+
 /* Runs in the child. A user directory may be slow to answer, and so may a folder, but nothing waits for this
  * process. */
 static _Noreturn void run_delivery(struct delivery *delivery)
@@ -187,6 +210,8 @@ static _Noreturn void run_delivery(struct delivery *delivery)
 	setsid();
 	close(delivery->started);
 	detach_from_slurmd();
+	if (!take_place(delivery))
+		argv[WAIT_WORD] = no_wait_s;
 	const struct passwd *user = getpwuid(delivery->uid);
 	if (user == NULL || become_user(delivery, user) != 0)
 		_exit(1);

@@ -80,12 +80,12 @@ static int fail_at(const struct call *call, const char *what, const char *why)
 	return wlb_fail(call->error, "coordinator %s:%s: %s: %s", config->host, config->port, what, why);
 }
 
-/* Waits until the socket is ready for `events`. */
-static int wait_for(const struct call *call, int fd, short events, const char *what)
+/* Waits until the socket is ready for `events`, until `until_ms` at most. */
+static int wait_until(const struct call *call, int fd, short events, const char *what, int64_t until_ms)
 {
 	struct pollfd ready[2] = {{.fd = fd, .events = events}, {.fd = call->connection->cancel_fd, .events = POLLIN}};
 	for (;;) {
-		int n = poll(ready, 2, wlb_clock_left_ms(call->deadline_ms));
+		int n = poll(ready, 2, wlb_clock_left_ms(until_ms));
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
@@ -100,7 +100,12 @@ static int wait_for(const struct call *call, int fd, short events, const char *w
 	}
 }
 
-static int connect_address(const struct call *call, const struct addrinfo *address)
+static int wait_for(const struct call *call, int fd, short events, const char *what)
+{
+	return wait_until(call, fd, events, what, call->deadline_ms);
+}
+
+static int connect_address(const struct call *call, const struct addrinfo *address, int64_t until_ms)
 {
 	int fd = socket(address->ai_family, address->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, address->ai_protocol);
 	if (fd < 0)
@@ -108,7 +113,7 @@ static int connect_address(const struct call *call, const struct addrinfo *addre
 	int why = connect(fd, address->ai_addr, address->ai_addrlen) == 0 ? 0 : errno;
 	if (why == EINPROGRESS) {
 		socklen_t size = sizeof(why);
-		if (wait_for(call, fd, POLLOUT, "connect") != 0) {
+		if (wait_until(call, fd, POLLOUT, "connect", until_ms) != 0) {
 			close(fd);
 			return -1;
 		}
@@ -124,6 +129,15 @@ static int connect_address(const struct call *call, const struct addrinfo *addre
 	return fd;
 }
 
+/* A network that drops what is sent to one address must not take the time of the others. */
+static int64_t until_of(const struct call *call, const struct addrinfo *address)
+{
+	int addresses = 0;
+	for (const struct addrinfo *at = address; at != NULL; at = at->ai_next)
+		addresses++;
+	return wlb_clock_ms() + wlb_clock_left_ms(call->deadline_ms) / addresses;
+}
+
 static int connect_any(const struct call *call)
 {
 	struct wlb_connection *connection = call->connection;
@@ -132,7 +146,7 @@ static int connect_any(const struct call *call)
 	    0)
 		return wlb_fail_in(call->error, "coordinator");
 	for (const struct addrinfo *at = addresses; at != NULL && connection->fd < 0; at = at->ai_next)
-		connection->fd = connect_address(call, at);
+		connection->fd = connect_address(call, at, until_of(call, at));
 	freeaddrinfo(addresses);
 	return connection->fd >= 0 ? 0 : -1;
 }

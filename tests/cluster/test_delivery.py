@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import pathlib
+import pwd
 import random
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from harness import ClusterTest, main, wait_for
 
 MINUTE = 60
 NOBODY = ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups")
+PROCESSES_MOST = 16  # of a user that the epilogs on a node have started
 RETURN_S = 10  # everything is stored so soon after coordinator and database are back
 
 
@@ -146,6 +148,33 @@ class Away(DeliveryTest):
         self.cluster.run("wlb", "runs", env=env)
         wait_for("an empty folder", lambda: self.spools("given-up") == [], 5)
         wait_for("an empty list", lambda: not listed.exists(), 5)
+
+
+class ManyJobs(DeliveryTest):
+    def test_few_processes_of_a_user_wait(self):
+        """Those that the epilogs start are in no job's limits. What the others leave is delivered by the next command."""
+        folders = [f"many{number}" for number in range(PROCESSES_MOST + 3)]
+        self.go_away()
+        jobs = [self.submit("wlb run -- true", f"--export=ALL,WLB_SPOOL_DIR={self.folder(name)}") for name in folders]
+        for job in jobs:
+            self.complete(job)
+        wait_for("the last epilog", lambda: len(self.waiting()) == PROCESSES_MOST, 30)
+        time.sleep(3)
+        self.assertEqual(len(self.waiting()), PROCESSES_MOST)
+        self.come_back()
+        wait_for("the ends of those that wait", lambda: not self.waiting(), MINUTE)
+        self.assertEqual(len([name for name in folders if self.spools(name)]), 3)
+        self.cluster.run("wlb", "runs", env={"HOME": pwd.getpwuid(os.geteuid()).pw_dir, "XDG_STATE_HOME": ""})
+        wait_for("empty folders", lambda: not any(self.spools(name) for name in folders), 30)
+
+    def waiting(self):
+        return [pid for pid in self.flushes() if self.is_of_an_epilog(pid)]
+
+    def is_of_an_epilog(self, pid):
+        try:
+            return b"--ended-job" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+        except OSError:
+            return False
 
 
 class WriterElsewhere(DeliveryTest):

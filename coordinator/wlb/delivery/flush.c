@@ -20,6 +20,7 @@ enum {
 	ROUND_MS = 60000,       /* for one round over a folder */
 	PAUSE_MIN_MS = 500,     /* between tries while the coordinator is unavailable */
 	PAUSE_MAX_MS = 5000,    /* everything is stored a few seconds after the coordinator answers again */
+	PAUSE_STUCK_MS = 60000, /* the same where the coordinator answers, and nothing is delivered all the same */
 	IN_USE_MS = 3000,       /* for a spool that another process is delivering */
 	IN_USE_WAIT_MS = 30000, /* for a spool whose job is about to end; the end of another job starts another flush */
 	AWAY_MS = 2000,         /* for a coordinator that was started a moment ago and connects to its database */
@@ -209,6 +210,7 @@ static int flush_waiting(struct flush *flush)
 {
 	int64_t until_ms = flush->began_ms + flush->wait_s * INT64_C(1000);
 	int pause_ms = PAUSE_MIN_MS;
+	int64_t left_before = 0;
 	struct wlb_connection *connection = wlb_connection_new(&flush->config);
 	while (!all_done(flush) && wlb_clock_left_ms(until_ms) > 0) {
 		if (!flush->away || is_coordinator_up(connection)) {
@@ -219,13 +221,17 @@ static int flush_waiting(struct flush *flush)
 					deliver_round(flush, &flush->folders[i]);
 		}
 		bool waits = flush->away || flush->is_blocked;
-		if (!waits)
+		/* Such as a spool that cannot be read, or refused records for which there is no space. */
+		bool is_stuck = !waits && flush->left > 0 && flush->left >= left_before && left_before > 0;
+		left_before = flush->left;
+		if (!waits && !is_stuck)
 			pause_ms = PAUSE_MIN_MS;
 		if (all_done(flush))
 			break;
 		wlb_clock_sleep_ms(pause_ms);
-		if (waits && pause_ms < PAUSE_MAX_MS)
-			pause_ms = 2 * pause_ms < PAUSE_MAX_MS ? 2 * pause_ms : PAUSE_MAX_MS;
+		int most_ms = is_stuck ? PAUSE_STUCK_MS : PAUSE_MAX_MS;
+		if (waits || is_stuck)
+			pause_ms = 2 * pause_ms < most_ms ? 2 * pause_ms : most_ms;
 	}
 	wlb_connection_free(connection);
 	for (int i = 0; i < flush->count; i++) {

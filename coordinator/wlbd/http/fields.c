@@ -51,7 +51,8 @@ __attribute__((format(printf, 5, 6))) static int refuse(const char *name, const 
 	va_start(arguments, format);
 	vsnprintf(rule, sizeof(rule), format, arguments);
 	va_end(arguments);
-	char *text = json_dumps(field, JSON_ENCODE_ANY | JSON_COMPACT);
+	/* ASCII, so that it can be cut anywhere. */
+	char *text = json_dumps(field, JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII);
 	wlb_fail(error, "field '%s': %.80s must be %s", name, text != NULL ? text : "the value", rule);
 	free(text);
 	return -1;

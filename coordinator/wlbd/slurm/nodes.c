@@ -20,11 +20,18 @@ struct table {
 	size_t count;
 };
 
+/* Of the addresses that Slurm uses: IPv4 alone, unless it is configured otherwise. */
+struct family {
+	bool is_known;
+	bool has_ipv6;
+};
+
 struct wlbd_nodes {
 	struct table table;
 	struct wlb_topology_file topology;
 	bool has_topology;
 	int resolving; /* names that are being resolved */
+	struct family family;
 };
 
 struct refresh {
@@ -33,6 +40,7 @@ struct refresh {
 	struct table new;
 	struct wlb_topology_file topology;
 	bool has_topology; /* Slurm has answered that question too */
+	struct family family;
 	int rc;
 	struct wlb_error error;
 	void (*then)(void *context, const struct wlb_error *error);
@@ -45,9 +53,9 @@ static int by_name(const void *a, const void *b)
 }
 
 /* Returns the length of the address; 0: the name does not resolve. */
-static socklen_t find_address(const char *host, uint16_t port, int flags, struct sockaddr_storage *address)
+static socklen_t find_address(const char *host, uint16_t port, int family, int flags, struct sockaddr_storage *address)
 {
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = flags};
+	struct addrinfo hints = {.ai_family = family, .ai_socktype = SOCK_STREAM, .ai_flags = flags};
 	struct addrinfo *found = NULL;
 	char service[8];
 	snprintf(service, sizeof(service), "%u", port);
@@ -77,8 +85,19 @@ static void fill(struct wlbd_node *node, const struct wlb_slurm_node *from)
 	snprintf(node->name, sizeof(node->name), "%s", from->name);
 	snprintf(node->host, sizeof(node->host), "%s", from->address);
 	snprintf(node->gpu_type, sizeof(node->gpu_type), "%s", from->gpu_type);
-	node->address_length = find_address(node->host, node->port, AI_NUMERICHOST, &node->address);
+	node->address_length = find_address(node->host, node->port, AF_UNSPEC, AI_NUMERICHOST, &node->address);
 	node->is_numeric = node->address_length > 0;
+}
+
+/* A host whose name has an IPv6 address, too, has a slurmd that does not listen there, unless EnableIPv6 is set. Slurm
+ * is asked once. */
+static void ask_family(struct refresh *refresh)
+{
+	char parameters[1024] = "";
+	if (refresh->family.is_known || !wlb_slurm_config("CommunicationParameters", parameters, sizeof(parameters)))
+		return;
+	refresh->family.is_known = true;
+	refresh->family.has_ipv6 = strcasestr(parameters, "EnableIPv6") != NULL;
 }
 
 /* Without an answer the old topology is kept. */
@@ -115,6 +134,7 @@ static void run_refresh(struct wlbd_task *task)
 	}
 	refresh->new.count = (size_t)count;
 	qsort(refresh->new.nodes, refresh->new.count, sizeof(*refresh->new.nodes), by_name);
+	ask_family(refresh);
 	ask_topology(refresh);
 }
 
@@ -126,6 +146,7 @@ struct resolution {
 	char name[256];
 	char host[256];
 	uint16_t port;
+	bool has_ipv6;
 	struct sockaddr_storage address;
 	socklen_t length;
 };
@@ -133,7 +154,8 @@ struct resolution {
 static void run_resolution(struct wlbd_task *task)
 {
 	struct resolution *resolution = (struct resolution *)task;
-	resolution->length = find_address(resolution->host, resolution->port, 0, &resolution->address);
+	resolution->length = find_address(resolution->host, resolution->port,
+	                                  resolution->has_ipv6 ? AF_UNSPEC : AF_INET, 0, &resolution->address);
 }
 
 /* The table may have been replaced since. An address that is known is kept where its name does not resolve any more. */
@@ -156,7 +178,7 @@ static void resolve(struct wlbd *wlbd, struct wlbd_node *node)
 	struct resolution *resolution = calloc(1, sizeof(*resolution));
 	if (resolution == NULL)
 		return;
-	*resolution = (struct resolution){.wlbd = wlbd, .port = node->port};
+	*resolution = (struct resolution){.wlbd = wlbd, .port = node->port, .has_ipv6 = wlbd->nodes->family.has_ipv6};
 	resolution->task =
 		(struct wlbd_task){.run = run_resolution, .done = finish_resolution, .discard = finish_resolution};
 	memcpy(resolution->name, node->name, sizeof(resolution->name));
@@ -211,6 +233,7 @@ static void finish_refresh(struct wlbd_task *task)
 		keep_addresses(&nodes->table, &refresh->new);
 		free(nodes->table.nodes);
 		nodes->table = refresh->new;
+		nodes->family = refresh->family;
 		resolve_missing(refresh->wlbd);
 	}
 	if (refresh->has_topology) {
@@ -241,6 +264,7 @@ void wlbd_nodes_refresh(struct wlbd *wlbd, void (*then)(void *context, const str
 	}
 	refresh->task = (struct wlbd_task){.run = run_refresh, .done = finish_refresh, .discard = discard_refresh};
 	refresh->wlbd = wlbd;
+	refresh->family = wlbd->nodes->family;
 	refresh->then = then;
 	refresh->context = context;
 	wlbd_thread_pool_submit(wlbd->slurm_questions, &refresh->task);
