@@ -91,6 +91,7 @@ static void announce(spank_t sp, const struct wlb_spank *plugin, struct wlb_anno
 
 int wlb_remote_init(spank_t sp, struct wlb_spank *plugin)
 {
+	plugin->stepd = getpid();
 	restore_options(sp, &plugin->options);
 	if (!wlb_spank_options_active(&plugin->options))
 		return 0;
@@ -159,6 +160,13 @@ static void start_reporting(spank_t sp, struct wlb_spank *plugin, const char *ru
 	if (plugin->args.agent[0] == '\0' || attempt_id[0] == '\0' || !is_attempt_step(sp, step_id))
 		return;
 	find_node_name(node, sizeof(node));
+	/* With SlurmdParameters=contain_spank, since 24.05, Slurm calls this in a process that shares memory with
+	 * slurmstepd and not its descriptors: the agent's would be that of something else in the calls that follow. */
+	if (getpid() != plugin->stepd) {
+		slurm_info("wlb: no agent on %s, since SlurmdParameters has contain_spank: ranks report themselves",
+		           node);
+		return;
+	}
 	if (start_agent(sp, plugin, &step, &error) != 0)
 		slurm_error("wlb: no agent on %s: %s; the step runs all the same, and its ranks report themselves",
 		            node, error.message);

@@ -24,7 +24,10 @@ int __real_getaddrinfo(const char *host, const char *service, const struct addri
 int __wrap_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints, struct addrinfo **found);
 int __wrap_wlb_slurm_nodes(struct wlb_slurm_node **nodes, int *count, struct wlb_error *error);
 int __wrap_wlb_slurm_topology(struct wlb_topology_file *topology, struct wlb_error *error);
+bool __wrap_wlb_slurm_config(const char *key, char *value, size_t size);
 
+static const char *parameters; /* Slurm's CommunicationParameters; NULL: it does not answer */
+static int configurations;     /* that were asked for */
 static struct wlb_slurm_node slurm_node;
 static const char *address; /* of every name; NULL: the name server knows none */
 static atomic_int questions;
@@ -42,6 +45,15 @@ int __wrap_wlb_slurm_topology(struct wlb_topology_file *topology, struct wlb_err
 {
 	(void)topology;
 	return wlb_fail(error, "there is none");
+}
+
+bool __wrap_wlb_slurm_config(const char *key, char *value, size_t size)
+{
+	assert_string_equal(key, "CommunicationParameters");
+	configurations++;
+	if (parameters != NULL)
+		snprintf(value, size, "%s", parameters);
+	return parameters != NULL;
 }
 
 int __wrap_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints, struct addrinfo **found)
@@ -63,6 +75,8 @@ static int begin(void **state)
 	wlbd->nodes = wlbd_nodes_new();
 	slurm_node = (struct wlb_slurm_node){.name = "c1", .address = "c1.cloud", .port = 6818, .responds = true};
 	address = "10.0.0.1";
+	parameters = "(null)";
+	configurations = 0;
 	atomic_store(&questions, 0);
 	*state = wlbd;
 	return 0;
@@ -178,6 +192,27 @@ static void a_new_address_is_not_lost_to_a_refresh(void **state)
 	assert_address(wlbd, "10.0.0.2");
 }
 
+/* A host has IPv6 addresses, too: its slurmd listens there only where Slurm is configured for it. */
+static void addresses_are_of_the_kinds_that_slurm_uses(void **state)
+{
+	static const struct {
+		const char *parameters;
+		bool has_ipv6;
+	} cases[] = {{NULL, false}, {"(null)", false}, {"NoAddrCache", false}, {"NoAddrCache,EnableIPv6", true}};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct wlbd *wlbd = *state;
+		address = "fd00::1";
+		parameters = cases[i].parameters;
+		for (int n = 0; n < 3; n++)
+			refresh(wlbd);
+		const struct wlbd_node *node = wlbd_nodes_find(wlbd->nodes, "c1");
+		assert_int_equal(node->address_length > 0, cases[i].has_ipv6);
+		assert_int_equal(configurations, cases[i].parameters == NULL ? 3 : 1);
+		end(state);
+		begin(state);
+	}
+}
+
 static void no_name_server_is_asked_for_an_address(void **state)
 {
 	struct wlbd *wlbd = *state;
@@ -205,6 +240,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(and_where_the_node_does_not_answer, begin, end),
 		cmocka_unit_test_setup_teardown(the_address_is_kept_where_the_name_does_not_resolve, begin, end),
 		cmocka_unit_test_setup_teardown(a_new_address_is_not_lost_to_a_refresh, begin, end),
+		cmocka_unit_test_setup_teardown(addresses_are_of_the_kinds_that_slurm_uses, begin, end),
 		cmocka_unit_test_setup_teardown(no_name_server_is_asked_for_an_address, begin, end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
