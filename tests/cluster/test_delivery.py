@@ -4,7 +4,6 @@ import fcntl
 import json
 import os
 import pathlib
-import pwd
 import random
 import signal
 import subprocess
@@ -152,7 +151,7 @@ class Away(DeliveryTest):
 
 class ManyJobs(DeliveryTest):
     def test_few_processes_of_a_user_wait(self):
-        """Those that the epilogs start are in no job's limits. What the others leave is delivered by the next command."""
+        """Those that the epilogs start are in no job's limits. What the others leave waits for the user's next command."""
         folders = [f"many{number}" for number in range(PROCESSES_MOST + 3)]
         self.go_away()
         jobs = [self.submit("wlb run -- true", f"--export=ALL,WLB_SPOOL_DIR={self.folder(name)}") for name in folders]
@@ -163,9 +162,10 @@ class ManyJobs(DeliveryTest):
         self.assertEqual(len(self.waiting()), PROCESSES_MOST)
         self.come_back()
         wait_for("the ends of those that wait", lambda: not self.waiting(), MINUTE)
-        self.assertEqual(len([name for name in folders if self.spools(name)]), 3)
-        self.cluster.run("wlb", "runs", env={"HOME": pwd.getpwuid(os.geteuid()).pw_dir, "XDG_STATE_HOME": ""})
-        wait_for("empty folders", lambda: not any(self.spools(name) for name in folders), 30)
+        # Commands of other tests, which run as the same user, may have delivered some of the rest.
+        self.assertIn(len([name for name in folders if self.spools(name)]), range(4))
+        self.cluster.run("wlb", "flush", *(self.folder(name) for name in folders))
+        self.assertFalse(any(self.spools(name) for name in folders))
 
     def waiting(self):
         return [pid for pid in self.flushes() if self.is_of_an_epilog(pid)]
@@ -240,7 +240,7 @@ class OtherUser(DeliveryTest):
                          {"/dev/null"})
         about = (self.cluster.dir / "state").stat()  # where only root may write what the epilog believes
         self.assertEqual((about.st_uid, about.st_mode & 0o777), (0, 0o755))
-        self.assertEqual(list((self.cluster.dir / "state").iterdir()), [])
+        self.assertEqual([path for path in (self.cluster.dir / "state").iterdir() if not path.name.startswith("delivery.uid")], [])
         self.cluster.verb("start-wlbd")
         wait_for("an empty folder", lambda: self.spools() == [], RETURN_S)
 
