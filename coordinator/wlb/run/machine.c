@@ -143,24 +143,15 @@ static int read_written(struct wlb_run *run, const char *path)
 	return 0;
 }
 
-/* Returns whether the file of this type is there. The first attempt asks for it; where there is no type, the first of
- * each start of the job. */
+/* Returns whether the file of this type is there; the first attempt asks for it. */
 static bool find_file(struct wlb_run *run, const struct wlb_attempt *attempt, const char *gpu_type, char *path,
                       size_t size)
 {
 	int n = gpu_type != NULL ? snprintf(path, size, "%s/machine-%s-%s.json", run->job.spool_dir, run->id, gpu_type)
 	                         : snprintf(path, size, "%s/machine-%s.json", run->job.spool_dir, run->id);
-	if (n >= (int)size || strchr(gpu_type != NULL ? gpu_type : "", '/') != NULL)
-		return false;
-	/* A file without a type is of the nodes of an earlier start of the job, which may have had other processors. */
-	bool is_first = gpu_type == NULL && !run->machine_is_asked;
-	if (is_first && run->connection != NULL) {
-		run->machine_is_asked = true;
-		if (ask(run, attempt, NULL, path) == 0)
-			return true;
-	}
-	return read_written(run, path) == 0 || (gpu_type != NULL && attempt->number == 1 && run->connection != NULL &&
-	                                        ask(run, attempt, gpu_type, path) == 0);
+	return n < (int)size && strchr(gpu_type != NULL ? gpu_type : "", '/') == NULL &&
+	       (read_written(run, path) == 0 ||
+	        (attempt->number == 1 && run->connection != NULL && ask(run, attempt, gpu_type, path) == 0));
 }
 
 /* Replaces the types that were measured by their files; those together have to fit. The record names no calibration:

@@ -184,9 +184,8 @@ struct wlb_run {
 	char id[64];                       /* WLB_RUN_ID */
 	int launch;                        /* index of this `wlb run` in the job, from 1 */
 	bool announced;
-	bool machine_is_ours;  /* WLB_MACHINE was set here, for one attempt */
-	bool machine_is_asked; /* the coordinator was, in this start of the job, for nodes whose GPUs have no type */
-	json_t *calibration;   /* that WLB_MACHINE was written from, docs/api.md; NULL: none */
+	bool machine_is_ours;                         /* WLB_MACHINE was set here, for one attempt */
+	json_t *calibration;                          /* that WLB_MACHINE was written from, docs/api.md; NULL: none */
 	struct wlb_layout layout_before;              /* of the attempt before; tp 0: there is none */
 	char attempt_id[37];                          /* of the last attempt, "" before the first */
 	struct wlb_first_exit first_exit;             /* of the last attempt */
