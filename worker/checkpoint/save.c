@@ -32,7 +32,7 @@ static int hide(const char *final, const char *replaced, char hidden[HIDDEN_BYTE
 }
 
 /* What an ended attempt has left may be open in a process of it that does not end. */
-static int move_aside(const char *dir, int64_t step, const char *partial)
+static int hide_partial(const char *dir, int64_t step, const char *partial)
 {
 	char replaced[4096], hidden[HIDDEN_BYTES];
 	if (wlb_folder_path(dir, step, WLB_FOLDER_REPLACED, replaced, NULL) < 0)
@@ -46,7 +46,7 @@ int wlb_checkpoint_begin(const char *dir, int64_t step, struct wlb_error *error)
 	wlb_file_report("creating", dir);
 	if (wlb_folder_path(dir, step, WLB_FOLDER_PARTIAL, partial, error) < 0 || wlb_dir_make(dir, 0777, error) < 0)
 		return -1;
-	if (wlb_folder_remove(partial, error) < 0 && move_aside(dir, step, partial) < 0)
+	if (wlb_folder_remove(partial, error) < 0 && hide_partial(dir, step, partial) < 0)
 		return -1; /* with the error of the removal */
 	/* Other folders than this step's are in nobody's way, and the commit says which of them stay: a file that
 	 * another process has open on NFS, and a folder of another account, cannot be removed. */
