@@ -20,13 +20,13 @@ enum {
 
 /* Renames a folder to a hidden name, which it writes into `hidden`: not to that of a folder that could not be removed,
  * such as one with a file that another process has open on NFS. Returns -1 with errno. */
-static int hide(const char *final, const char *replaced, char hidden[HIDDEN_BYTES])
+static int hide(const char *path, const char *replaced, char hidden[HIDDEN_BYTES])
 {
 	snprintf(hidden, HIDDEN_BYTES, "%s", replaced);
-	int rc = rename(final, hidden);
+	int rc = rename(path, hidden);
 	for (int i = 1; rc < 0 && (errno == EEXIST || errno == ENOTEMPTY) && i < HIDDEN_MOST; i++) {
 		snprintf(hidden, HIDDEN_BYTES, "%s.%d", replaced, i);
-		rc = rename(final, hidden);
+		rc = rename(path, hidden);
 	}
 	return rc;
 }

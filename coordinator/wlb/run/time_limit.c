@@ -33,7 +33,6 @@ static const double LONGER = 1.25;
  * so that its user must say that it does. */
 static double seconds_before(const struct wlb_run *run)
 {
-	double saves_s;
 	const struct wlb_run_progress *progress = &run->progress;
 	if (run->job.off)
 		return 0.0;
@@ -41,7 +40,7 @@ static double seconds_before(const struct wlb_run *run)
 		return (double)run->limit.given_s;
 	if (wlb_run_train_word(run->options.command) < 0)
 		return 0.0;
-	saves_s = progress->longest_save_s > 0.0 ? SAVES * progress->longest_save_s : run->limit.first_save_s;
+	double saves_s = progress->longest_save_s > 0.0 ? SAVES * progress->longest_save_s : run->limit.first_save_s;
 	return fmax(LEAST_S, saves_s + progress->longest_step_s);
 }
 
