@@ -42,8 +42,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	if (!once++)
 		scratch_write("x.bin", tokens, sizeof(tokens));
 	scratch_write("x.idx", data, bytes);
-	struct wlb_dataset *dataset = wlb_dataset_open(scratch_path("x"), &error);
-	if (dataset == NULL)
+	struct wlb_dataset *dataset;
+	if (wlb_dataset_open(scratch_path("x"), &dataset, &error) < 0)
 		return 0;
 	read_all(dataset);
 	schedule_some(dataset);

@@ -60,8 +60,8 @@ void wlb_checkpoint_abandon(const char *dir, int64_t step);
 
 /* Finds the newest complete checkpoint in dir. Returns 1 and its path, 0 when dir has none or does not exist. A
  * checkpoint whose manifest or files are missing, damaged or of the wrong size is skipped with a line on stderr;
- * tensors are not read. Returns -1 where all are skipped, and WLB_UNREADABLE (worker/data/input.h) where one cannot be
- * read now. */
+ * tensors are not read. Returns -1 where all are skipped or dir is none, and WLB_UNREADABLE (worker/data/input.h) where
+ * dir or one of them cannot be read now. */
 int wlb_checkpoint_newest(const char *dir, char path[4096], struct wlb_error *error);
 int wlb_checkpoint_read_facts(const char *path, struct wlb_checkpoint_facts *facts, struct wlb_error *error);
 /* The caller frees *state. */

@@ -62,13 +62,19 @@ int wlb_folder_steps(const char *dir, int64_t **steps, struct wlb_error *error)
 	int count = scandir(dir, &list, is_final, newest_first);
 	if (count < 0 && errno == ENOENT)
 		return 0;
-	if (count < 0)
-		return wlb_fail(error, "%s: cannot be read: %s", dir, strerror(errno));
+	if (count < 0) {
+		int rc = errno == EACCES ? -1 : wlb_input_failure(errno);
+		wlb_fail(error, "%s: cannot be read: %s", dir, strerror(errno));
+		return rc;
+	}
 	*steps = calloc((size_t)count + 1, sizeof(**steps));
 	for (int i = 0; *steps != NULL && i < count; i++)
 		(*steps)[i] = step_of(list[i]->d_name);
 	free_list(list, count);
-	return *steps ? count : wlb_fail(error, "out of memory for %d checkpoints", count);
+	if (*steps != NULL)
+		return count;
+	wlb_fail(error, "out of memory for %d checkpoints", count);
+	return WLB_UNREADABLE;
 }
 
 mode_t wlb_folder_file_mode(const char *path)

@@ -16,7 +16,8 @@ enum wlb_folder_kind {
 int wlb_folder_path(const char *dir, int64_t step, enum wlb_folder_kind kind, char path[4096], struct wlb_error *error);
 
 /* Lists the steps that have a final folder, newest first; the caller frees them. Returns their number, 0 when there is
- * no dir, -1 on error. */
+ * no dir, -1 where it is no directory or this user may not read it, WLB_UNREADABLE (input.h) where it cannot be read
+ * now. */
 int wlb_folder_steps(const char *dir, int64_t **steps, struct wlb_error *error);
 
 /* Permissions for a new file in the folder: those of the folder itself, which the umask has already reduced. */

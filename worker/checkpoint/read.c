@@ -74,7 +74,7 @@ int wlb_checkpoint_newest(const char *dir, char path[4096], struct wlb_error *er
 	int64_t *steps;
 	int count = wlb_folder_steps(dir, &steps, error), found = 0;
 	if (count < 0)
-		return -1;
+		return count;
 	if (count == 0)
 		found = check_no_weights(dir, error);
 	for (int i = 0; found == 0 && i < count; i++) {

@@ -6,6 +6,7 @@
 
 #include "worker/data/build.h"
 #include "worker/data/info.h"
+#include "worker/data/input.h"
 
 static volatile sig_atomic_t interrupted;
 
@@ -98,9 +99,10 @@ struct info_request {
 static int info(void *values, struct wlb_error *error)
 {
 	const struct info_request *request = values;
-	struct wlb_dataset *dataset = wlb_dataset_open(request->prefix, error);
-	if (dataset == NULL)
-		return WLB_EXIT_USAGE;
+	struct wlb_dataset *dataset;
+	int opened = wlb_dataset_open(request->prefix, &dataset, error);
+	if (opened < 0)
+		return opened == WLB_UNREADABLE ? WLB_EXIT_FAILED : WLB_EXIT_USAGE;
 	struct wlb_info found;
 	int rc = wlb_info_compute(dataset, &found, error);
 	wlb_dataset_close(dataset);

@@ -172,47 +172,79 @@ static int check_documents(struct wlb_dataset *d, struct wlb_error *error)
 	return 0;
 }
 
+/* As wlb_input_open. That a user may not read a file is found again by each later try. */
+static int open_part(const char *path, int64_t *bytes, struct wlb_error *error)
+{
+	int fd = wlb_input_open(path, bytes, error);
+	return fd == WLB_UNREADABLE && access(path, R_OK) < 0 && errno == EACCES ? -1 : fd;
+}
+
 static int map_index(struct wlb_dataset *d, struct wlb_error *error)
 {
-	int fd = wlb_input_open(d->idx_path, &d->idx_bytes, error);
+	int fd = open_part(d->idx_path, &d->idx_bytes, error);
 	if (fd < 0)
-		return -1;
+		return fd;
 	int rc = 0;
 	if (d->idx_bytes > 0) { /* an empty file cannot be mapped; check_header refuses it */
 		d->idx = mmap(NULL, (size_t)d->idx_bytes, PROT_READ, MAP_SHARED, fd, 0);
 		if (d->idx == MAP_FAILED) {
 			d->idx = NULL;
-			rc = wlb_fail(error, "%s: cannot be mapped: %s", d->idx_path, strerror(errno));
+			wlb_fail(error, "%s: cannot be mapped: %s", d->idx_path, strerror(errno));
+			rc = WLB_UNREADABLE;
 		}
 	}
 	close(fd);
 	return rc;
 }
 
-struct wlb_dataset *wlb_dataset_open(const char *prefix, struct wlb_error *error)
+static int make_paths(struct wlb_dataset *d, const char *prefix, struct wlb_error *error)
 {
-	struct wlb_dataset *d = calloc(1, sizeof(*d));
-	if (d == NULL) {
-		wlb_fail(error, "%s: out of memory", prefix);
-		return NULL;
-	}
-	d->bin_fd = -1;
 	if (asprintf(&d->idx_path, "%s.idx", prefix) < 0)
 		d->idx_path = NULL;
 	if (asprintf(&d->bin_path, "%s.bin", prefix) < 0)
 		d->bin_path = NULL;
-	int rc = d->idx_path && d->bin_path ? 0 : wlb_fail(error, "%s: out of memory", prefix);
-	if (rc == 0)
-		rc = map_index(d, error);
-	if (rc == 0)
-		rc = d->bin_fd = wlb_input_open(d->bin_path, &d->bin_bytes, error);
+	if (d->idx_path != NULL && d->bin_path != NULL)
+		return 0;
+	wlb_fail(error, "%s: out of memory", prefix);
+	return WLB_UNREADABLE;
+}
+
+static int open_files(struct wlb_dataset *d, struct wlb_error *error)
+{
+	int rc = map_index(d, error);
+	if (rc < 0)
+		return rc;
+	d->bin_fd = open_part(d->bin_path, &d->bin_bytes, error);
+	return d->bin_fd < 0 ? d->bin_fd : 0;
+}
+
+static int check_index(struct wlb_dataset *d, struct wlb_error *error)
+{
 	wlb_file_report("reading", d->idx_path);
-	if (rc < 0 || check_header(d, error) < 0 || check_counts(d, error) < 0 || check_sequences(d, error) < 0 ||
-	    check_documents(d, error) < 0) {
-		wlb_dataset_close(d);
-		return NULL;
+	if (check_header(d, error) < 0 || check_counts(d, error) < 0 || check_sequences(d, error) < 0)
+		return -1;
+	return check_documents(d, error);
+}
+
+int wlb_dataset_open(const char *prefix, struct wlb_dataset **dataset, struct wlb_error *error)
+{
+	*dataset = NULL;
+	struct wlb_dataset *d = calloc(1, sizeof(*d));
+	if (d == NULL) {
+		wlb_fail(error, "%s: out of memory", prefix);
+		return WLB_UNREADABLE;
 	}
-	return d;
+	d->bin_fd = -1;
+	int rc = make_paths(d, prefix, error);
+	if (rc == 0)
+		rc = open_files(d, error);
+	if (rc == 0)
+		rc = check_index(d, error);
+	if (rc == 0)
+		*dataset = d;
+	else
+		wlb_dataset_close(d);
+	return rc;
 }
 
 void wlb_dataset_close(struct wlb_dataset *d)
@@ -284,8 +316,9 @@ static int read_sequence(const struct wlb_dataset *d, int64_t sequence, int64_t 
 	while (count > 0) {
 		int64_t n = count < READ_CHUNK_TOKENS ? count : READ_CHUNK_TOKENS;
 		int64_t offset = sequence_pointer(d, sequence) + start * d->token_bytes;
-		if (wlb_input_read(d->bin_fd, d->bin_path, chunk, (size_t)(n * d->token_bytes), offset, error) < 0)
-			return -1;
+		int rc = wlb_input_read(d->bin_fd, d->bin_path, chunk, (size_t)(n * d->token_bytes), offset, error);
+		if (rc < 0)
+			return rc;
 		for (int64_t i = 0; i < n; i++) {
 			int64_t token = decode(d, chunk, i);
 			if (token < 0 || token > INT32_MAX)
@@ -312,8 +345,9 @@ int wlb_dataset_read(const struct wlb_dataset *d, int64_t document, int64_t star
 			continue;
 		}
 		int64_t n = count < length - start ? count : length - start;
-		if (read_sequence(d, s, start, n, out, error) < 0)
-			return -1;
+		int rc = read_sequence(d, s, start, n, out, error);
+		if (rc < 0)
+			return rc;
 		out += n;
 		count -= n;
 		start = 0;
@@ -329,8 +363,9 @@ int64_t wlb_dataset_max_token(const struct wlb_dataset *d, struct wlb_error *err
 		for (int64_t start = 0; start < sequence_length(d, s); start += READ_CHUNK_TOKENS) {
 			int64_t left = sequence_length(d, s) - start;
 			int64_t n = left < READ_CHUNK_TOKENS ? left : READ_CHUNK_TOKENS;
-			if (read_sequence(d, s, start, n, tokens, error) < 0)
-				return -1;
+			int rc = read_sequence(d, s, start, n, tokens, error);
+			if (rc < 0)
+				return rc;
 			for (int64_t i = 0; i < n; i++)
 				largest = tokens[i] > largest ? tokens[i] : largest;
 		}

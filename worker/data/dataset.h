@@ -16,8 +16,9 @@
 struct wlb_dataset;
 
 /* Opens PREFIX.idx and PREFIX.bin and checks every field of .idx against the sizes of both files, so that no later read
- * goes beyond the mapping. Returns NULL with file, field, value and rule where a check fails. */
-struct wlb_dataset *wlb_dataset_open(const char *prefix, struct wlb_error *error);
+ * goes beyond the mapping. Returns 0; -1 with file, field, value and rule where a check fails, or where a file is
+ * missing or this user may not read it; WLB_UNREADABLE (input.h) where it cannot be read now. *dataset is NULL then. */
+int wlb_dataset_open(const char *prefix, struct wlb_dataset **dataset, struct wlb_error *error);
 void wlb_dataset_close(struct wlb_dataset *dataset); /* NULL allowed */
 
 int64_t wlb_dataset_documents(const struct wlb_dataset *dataset);
@@ -25,11 +26,11 @@ int64_t wlb_dataset_tokens(const struct wlb_dataset *dataset);
 int64_t wlb_dataset_length(const struct wlb_dataset *dataset, int64_t document); /* tokens */
 /* Returns the path of the .bin file, for messages; the dataset owns it. */
 const char *wlb_dataset_path(const struct wlb_dataset *dataset);
-/* Copies tokens [start, start + count) of the document, which must lie within it, as int32. Returns -1 when the file
- * cannot be read or a token id is negative or above 2^31 - 1. */
+/* Copies tokens [start, start + count) of the document, which must lie within it, as int32. Returns -1 where a
+ * token id is negative or above 2^31 - 1 or the file ends before, WLB_UNREADABLE where it cannot be read now. */
 int wlb_dataset_read(const struct wlb_dataset *dataset, int64_t document, int64_t start, int64_t count, int32_t *out,
                      struct wlb_error *error);
-/* Reads the whole dataset and returns the largest token id; 0 where it has no tokens, -1 on error. */
+/* Reads the whole dataset and returns the largest token id; 0 where it has no tokens. It fails as wlb_dataset_read. */
 int64_t wlb_dataset_max_token(const struct wlb_dataset *dataset, struct wlb_error *error);
 
 #endif

@@ -253,9 +253,8 @@ static int find_checkpoint(const struct wlb_train_options *options, struct wlb_t
 		plan->checkpoint[0] = '\0';
 		return 0;
 	}
-	if (wlb_checkpoint_read_facts(plan->checkpoint, &plan->facts, error) < 0)
-		return -1;
-	return check_resume(options, plan, error);
+	int rc = wlb_checkpoint_read_facts(plan->checkpoint, &plan->facts, error);
+	return rc < 0 ? rc : check_resume(options, plan, error);
 }
 
 static int check_sequence(const struct wlb_train_options *options, const struct wlb_model *model,

@@ -5,6 +5,7 @@
 #include <sysexits.h>
 
 #include "common/exit_saved.h"
+#include "worker/data/input.h"
 #include "worker/launch/plan_agree.h"
 #include "worker/train/device.h"
 #include "worker/train/no_memory.h"
@@ -148,11 +149,17 @@ static int run_steps(struct wlb_trainer *t, struct wlb_error *error)
 	return 0;
 }
 
+/* Returns 1 where the cause of a failure on all ranks may be this rank's node: its memory, or its mount of the data. */
+static int may_be_node(const struct wlb_trainer *t)
+{
+	return t->device->no_memory.asked_bytes > 0 || t->data_failure == WLB_UNREADABLE;
+}
+
 /* Prints and records a failure, and ends every rank where the others do not know of it. Returns the exit code. */
 static int fail(struct wlb_trainer *t, struct wlb_error *error, int everywhere)
 {
 	int code = everywhere ? t->exit_code : WLB_EXIT_FAILED;
-	int for_all = t->launch->rank == 0 && everywhere && t->device->no_memory.asked_bytes == 0;
+	int for_all = t->launch->rank == 0 && everywhere && !may_be_node(t);
 	keep_exit_code();
 	wlb_no_memory_explain(t, error);
 	print_reason(t->launch, error->message, for_all);

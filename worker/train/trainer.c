@@ -67,13 +67,14 @@ static int connect_ranks(struct wlb_trainer *t, struct wlb_error *error)
 	return t->gpu_ranks >= 0 ? 0 : -1;
 }
 
+/* Returns 0, -1 or WLB_UNREADABLE (input.h). */
 static int check_tokens(struct wlb_trainer *t, struct wlb_error *error)
 {
 	if (t->launch->rank != 0 || wlb_dataset_tokens(t->dataset) > SCAN_TOKENS)
 		return 0;
 	int64_t largest = wlb_dataset_max_token(t->dataset, error);
 	if (largest < 0)
-		return -1;
+		return (int)largest;
 	if (largest < t->plan->model.vocab_size)
 		return 0;
 	return wlb_fail(error,
@@ -107,8 +108,24 @@ static struct wlb_loader_options loader_options(const struct wlb_trainer *t)
 static int open_dataset(void *trainer, struct wlb_error *error)
 {
 	struct wlb_trainer *t = trainer;
-	t->dataset = wlb_dataset_open(t->options->data_path, error);
-	return t->dataset != NULL ? check_tokens(t, error) : -1;
+	t->data_failure = wlb_dataset_open(t->options->data_path, &t->dataset, error);
+	if (t->data_failure == 0)
+		t->data_failure = check_tokens(t, error);
+	return t->data_failure;
+}
+
+/* Sets exit_code. Where rank 0 reads the same files without error, or cannot read them now, other nodes or another time
+ * may be better: the input is not what is wrong. */
+static int open_data(struct wlb_trainer *t, struct wlb_error *error)
+{
+	int rc = wlb_work_with_files(&t->files, open_dataset, t, error);
+	if (rc != WLB_FAILED_EVERYWHERE)
+		return rc;
+	double is_input = t->launch->rank == 0 && t->data_failure == -1 ? 1.0 : 0.0;
+	if (wlb_comm_all_reduce_double(t->world, &is_input, 1, WLB_MAX, error) < 0)
+		return WLB_FAILED_HERE;
+	t->exit_code = is_input > 0.0 ? WLB_EXIT_INPUT : WLB_EXIT_FAILED;
+	return rc;
 }
 
 static int open_loader(struct wlb_trainer *t, struct wlb_error *error)
@@ -237,8 +254,7 @@ int wlb_trainer_open(struct wlb_trainer *t, struct wlb_error *error)
 {
 	if (connect_ranks(t, error) < 0)
 		return WLB_FAILED_HERE;
-	t->exit_code = WLB_EXIT_INPUT;
-	int rc = wlb_work_with_files(&t->files, open_dataset, t, error);
+	int rc = open_data(t, error);
 	if (rc < 0)
 		return rc;
 	t->exit_code = WLB_EXIT_FAILED; /* a device without memory is no bad input */

@@ -48,8 +48,8 @@ static int setup(void **state)
 static void expect_document(void **state, int index, const char *text, size_t length)
 {
 	struct wlb_error error;
-	struct wlb_dataset *d = wlb_dataset_open(fixture_path(state, "out"), &error);
-	assert_non_null(d);
+	struct wlb_dataset *d;
+	assert_int_equal(wlb_dataset_open(fixture_path(state, "out"), &d, &error), 0);
 	int32_t tokens[64];
 	assert_int_equal(wlb_dataset_length(d, index), length + 1);
 	assert_int_equal(wlb_dataset_read(d, index, 0, (int64_t)length + 1, tokens, &error), 0);
@@ -262,8 +262,8 @@ static void test_info(void **state)
 		assert_int_equal(wlb_index_writer_add(w, tokens, length, &error), 0);
 	assert_int_equal(wlb_index_writer_commit(w, &error), 0);
 	wlb_index_writer_free(w);
-	struct wlb_dataset *d = wlb_dataset_open(prefix, &error);
-	assert_non_null(d);
+	struct wlb_dataset *d;
+	assert_int_equal(wlb_dataset_open(prefix, &d, &error), 0);
 	assert_int_equal(wlb_info_compute(d, &info, &error), 0);
 	wlb_dataset_close(d);
 	assert_int_equal(info.documents, 1000);

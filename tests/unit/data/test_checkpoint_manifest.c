@@ -128,6 +128,9 @@ static void test_unreadable_ones_are_no_older_ones(void **state)
 		assert_says(error.message, names[i]);
 		assert_says(error.message, "Too many levels of symbolic links");
 	}
+	snprintf(file, sizeof(file), "%s/loop", (const char *)*state);
+	assert_int_equal(symlink("loop", file), 0);
+	assert_int_equal(wlb_checkpoint_newest(file, newest, &error), WLB_UNREADABLE);
 }
 
 static void test_damaged_ones_are_passed_over(void **state)

@@ -1,18 +1,23 @@
 /* .idx and .bin: what Megatron-LM writes is read, and nothing else is believed. */
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "tests/unit/data/fixture.h"
 #include "tests/unit/data/index_file.h"
 #include "worker/data/dataset.h"
+#include "worker/data/input.h"
 
 static const int32_t lengths[] = {3, 0, 1, 7, 2};
 static const int documents = 5, all_tokens = 13;
 
 static struct wlb_dataset *open_dataset(void **state, struct wlb_error *error)
 {
+	struct wlb_dataset *d;
 	error->message[0] = '\0';
-	return wlb_dataset_open(fixture_path(state, "x"), error);
+	int rc = wlb_dataset_open(fixture_path(state, "x"), &d, error);
+	assert_int_equal(rc, d != NULL ? 0 : -1);
+	return d;
 }
 
 static void expect_refused(void **state, const char *reason)
@@ -264,6 +269,30 @@ static void test_bin_cut_while_open(void **state)
 	wlb_dataset_close(d);
 }
 
+/* A link to itself cannot be opened now, which says nothing about the file. A file that is missing, or that this user
+ * may not read, is bad input. */
+static void test_files_that_cannot_be_read_now(void **state)
+{
+	static const char *const names[] = {"x.bin", "x.idx"};
+	struct wlb_error error;
+	struct wlb_dataset *d;
+	struct index_file f;
+	index_file_init(&f, 4, 4, lengths, documents);
+	index_file_write(&f, state);
+	index_file_write_tokens(&f, 100, state);
+	for (int i = 0; i < 2; i++) {
+		char path[4096];
+		snprintf(path, sizeof(path), "%s", fixture_path(state, names[i]));
+		assert_int_equal(unlink(path), 0);
+		assert_int_equal(wlb_dataset_open(fixture_path(state, "x"), &d, &error), -1);
+		assert_int_equal(symlink(names[i], path), 0);
+		assert_int_equal(wlb_dataset_open(fixture_path(state, "x"), &d, &error), WLB_UNREADABLE);
+		assert_null(d);
+		assert_says(error.message, names[i]);
+		assert_says(error.message, "Too many levels of symbolic links");
+	}
+}
+
 static void test_bad_tokens(void **state)
 {
 	const int32_t two[] = {2};
@@ -299,6 +328,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_missing_files, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_damaged_fields, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_bin_cut_while_open, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_files_that_cannot_be_read_now, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_bad_tokens, fixture_setup, fixture_teardown),
 	};
 	return cmocka_run_group_tests_name("dataset", tests, NULL, NULL);

@@ -16,8 +16,8 @@ static struct wlb_dataset *make_dataset(void **state, const int32_t *lengths, in
 	index_file_init(&f, 1, 1, lengths, count);
 	index_file_write(&f, state);
 	index_file_write_tokens(&f, 100, state);
-	struct wlb_dataset *d = wlb_dataset_open(fixture_path(state, "x"), &error);
-	if (d == NULL)
+	struct wlb_dataset *d;
+	if (wlb_dataset_open(fixture_path(state, "x"), &d, &error) < 0)
 		fail_msg("%s", error.message);
 	return d;
 }

@@ -76,8 +76,8 @@ static double tokens_of_schedule(void **state, const int32_t *lengths)
 	index_file_init(&file, 1, 1, lengths, DOCUMENTS);
 	index_file_write(&file, state);
 	index_file_write_tokens(&file, 100, state);
-	struct wlb_dataset *dataset = wlb_dataset_open(fixture_path(state, "x"), &error);
-	assert_non_null(dataset);
+	struct wlb_dataset *dataset;
+	assert_int_equal(wlb_dataset_open(fixture_path(state, "x"), &dataset, &error), 0);
 	struct wlb_schedule *schedule = wlb_schedule_new(dataset, SEQ_LENGTH, WINDOWS, 1, &error);
 	assert_non_null(schedule);
 	for (int step = 0; step < STEPS; step++)

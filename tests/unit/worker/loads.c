@@ -25,8 +25,7 @@ void loads_open(struct loads_dataset *d, void **state, const int32_t *lengths, i
 	index_file_init(&f, INT32_CODE, 4, lengths, count);
 	index_file_write(&f, state);
 	index_file_write_tokens(&f, INT32_MAX, state);
-	d->dataset = wlb_dataset_open(fixture_path(state, "x"), &error);
-	if (d->dataset == NULL)
+	if (wlb_dataset_open(fixture_path(state, "x"), &d->dataset, &error) < 0)
 		fail_msg("%s", error.message);
 	d->device = wlb_device_open_cpu(WLB_FLOAT32, 1, &error);
 	if (d->device == NULL)
