@@ -39,8 +39,9 @@ int wlb_gpu_type(char *type, size_t size)
 	static const char *const variables[] = {"SLURM_GPUS_PER_NODE", "SLURM_GPUS"};
 	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
 		const char *value = getenv(variables[i]);
-		size_t length = value != NULL ? strcspn(value, ":,") : 0;
-		if (value != NULL && value[length] == ':' && length < size) {
+		size_t length = value != NULL ? strcspn(value, ":") : 0;
+		int of_several_types = value != NULL && strchr(value, ',') != NULL;
+		if (value != NULL && value[length] == ':' && length < size && !of_several_types) {
 			snprintf(type, size, "%.*s", (int)length, value);
 			return 1;
 		}

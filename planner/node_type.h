@@ -11,7 +11,7 @@
 void wlb_node_type_of_cpu(FILE *cpuinfo, int processors, char *type, size_t size);
 
 /* Writes the type of the GPUs that the user asked Slurm for, such as "h100" of --gpus-per-node=h100:8, from the
- * environment of the job. Returns 0 where it names none. */
+ * environment of the job. Returns 0 where it names none, or several, of which a rank may have any. */
 int wlb_gpu_type(char *type, size_t size);
 
 /* The type of this node, by which calibrations are kept: with `gpus`, "gpu:" and the type of the GPUs, or "gpu" where

@@ -318,6 +318,34 @@ static void the_slowest_rank_is_in_the_file(void **state)
 	free(text);
 }
 
+static void expect_gpu_type(const char *per_node, const char *all, const char *expected)
+{
+	char type[16];
+	if (per_node != NULL)
+		setenv("SLURM_GPUS_PER_NODE", per_node, 1);
+	else
+		unsetenv("SLURM_GPUS_PER_NODE");
+	setenv("SLURM_GPUS", all, 1);
+	assert_int_equal(wlb_gpu_type(type, sizeof(type)), expected != NULL);
+	if (expected != NULL)
+		assert_string_equal(type, expected);
+	unsetenv("SLURM_GPUS_PER_NODE");
+	unsetenv("SLURM_GPUS");
+}
+
+/* Of GPUs of several types none is that of every rank. */
+static void a_job_has_one_type_of_gpus_or_none(void **state)
+{
+	(void)state;
+	expect_gpu_type("h100:8", "16", "h100");
+	expect_gpu_type("8", "a100:16", "a100");
+	expect_gpu_type(NULL, "h100:16", "h100");
+	expect_gpu_type("h100:4,a100:4", "16", NULL);
+	expect_gpu_type(NULL, "4,a100:4", NULL);
+	expect_gpu_type("8", "16", NULL);
+	expect_gpu_type("a-type-of-16-chr:8", "16", NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -332,6 +360,7 @@ int main(void)
 		cmocka_unit_test(the_leaf_switch_is_the_last_before_the_node),
 		cmocka_unit_test(the_median_of_an_even_count_is_between),
 		cmocka_unit_test(the_slowest_rank_is_no_sick_one),
+		cmocka_unit_test(a_job_has_one_type_of_gpus_or_none),
 		cmocka_unit_test(the_slowest_rank_is_in_the_file),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
