@@ -166,10 +166,10 @@ class Cluster:
         return result
 
     def sbatch(self, script, *options, nodes=1, env=None):
-        """Submits `script` (the lines of a shell script); its output is in work/JOBID.out. Returns the job id. Where links have
-        a rate, ranks wait for messages most of the time: they sleep then, so that those of other tests have the processors."""
+        """Submits `script` (the lines of a shell script); its output is in work/JOBID.out. Returns the job id. Ranks that wait
+        for a message sleep, so that those of other tests have the processors."""
         path = self.work / f"job-{time.monotonic_ns()}.sh"
-        sleep = f"export LD_PRELOAD={BUILD}/tests/yield.so\n" if self.link_mbit else ""
+        sleep = f'export LD_PRELOAD="{BUILD}/tests/yield.so${{LD_PRELOAD:+:$LD_PRELOAD}}"\n'
         path.write_text(f"#!/bin/bash\n{sleep}{script}\n", encoding="utf-8")
         result = self.run("sbatch", "--parsable", f"-N{nodes}", "-o", "%j.out", *options, path, env=env)
         return int(result.stdout.strip().split(";")[0])
