@@ -27,6 +27,8 @@ struct wlbd_thread_pool {
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
 	struct queue waiting;
+	struct wlbd_task *running[THREADS_MAX]; /* NULL: none */
+	int owner_most;                         /* of one owner, that run */
 	int waiting_count;
 	int waiting_most;
 	char name[32];
@@ -52,19 +54,68 @@ static void queue_put(struct queue *queue, struct wlbd_task *task)
 	queue->end = &task->next;
 }
 
-static struct wlbd_task *queue_take(struct queue *queue)
+/* `at`: where the task is linked. */
+static struct wlbd_task *queue_take(struct queue *queue, struct wlbd_task **at)
 {
-	struct wlbd_task *task = queue->first;
-	queue->first = task->next;
-	if (queue->first == NULL)
-		queue->end = &queue->first;
+	struct wlbd_task *task = *at;
+	*at = task->next;
+	if (queue->end == &task->next)
+		queue->end = at;
 	return task;
 }
+
+/* ---- which task is next, under the lock ------------------------------------------------------------------ */
+
+static int running_count(const struct wlbd_thread_pool *pool, uid_t owner)
+{
+	int count = 0;
+	for (int i = 0; owner != 0 && i < THREADS_MAX; i++)
+		count += pool->running[i] != NULL && pool->running[i]->owner == owner;
+	return count;
+}
+
+/* Returns where the task is linked; NULL: none may run. */
+static struct wlbd_task **find_next(struct wlbd_thread_pool *pool)
+{
+	struct wlbd_task **best = NULL;
+	int fewest = pool->owner_most;
+	for (struct wlbd_task **at = &pool->waiting.first; *at != NULL && fewest > 0; at = &(*at)->next) {
+		int count = running_count(pool, (*at)->owner);
+		if (count < fewest) {
+			best = at;
+			fewest = count;
+		}
+	}
+	return best;
+}
+
+static int find_place(struct wlbd_task *const *running, const struct wlbd_task *task)
+{
+	int place = 0;
+	while (running[place] != task)
+		place++;
+	return place;
+}
+
+/* Returns NULL where none may run. */
+static struct wlbd_task *take_next(struct wlbd_thread_pool *pool)
+{
+	struct wlbd_task **at = find_next(pool);
+	if (at == NULL)
+		return NULL;
+	struct wlbd_task *task = queue_take(&pool->waiting, at);
+	pool->waiting_count--;
+	pool->running[find_place(pool->running, NULL)] = task;
+	return task;
+}
+
+/* ---- the threads ------------------------------------------------------------------------------------------ */
 
 static void finish(struct wlbd_thread_pool *pool, struct wlbd_task *task)
 {
 	uint64_t one = 1;
 	pthread_mutex_lock(&pool->lock);
+	pool->running[find_place(pool->running, task)] = NULL;
 	queue_put(&pool->finished, task);
 	pthread_mutex_unlock(&pool->lock);
 	while (write(pool->event_fd, &one, sizeof(one)) < 0 && errno == EINTR)
@@ -76,10 +127,9 @@ static void *thread_main(void *context)
 	struct wlbd_thread_pool *pool = context;
 	for (;;) {
 		pthread_mutex_lock(&pool->lock);
-		while (pool->waiting.first == NULL && !pool->stopping)
+		struct wlbd_task *task = NULL;
+		while (!pool->stopping && (task = take_next(pool)) == NULL)
 			pthread_cond_wait(&pool->wake, &pool->lock);
-		struct wlbd_task *task = pool->stopping ? NULL : queue_take(&pool->waiting);
-		pool->waiting_count -= task != NULL;
 		pthread_mutex_unlock(&pool->lock);
 		if (task == NULL)
 			return NULL;
@@ -139,6 +189,7 @@ struct wlbd_thread_pool *wlbd_thread_pool_new(struct event_base *base, const cha
 	queue_clear(&pool->finished);
 	snprintf(pool->name, sizeof(pool->name), "%s", name);
 	pool->waiting_most = most;
+	pool->owner_most = threads > 1 ? threads - 1 : 1;
 	pool->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	pool->event = event_new(base, pool->event_fd, EV_READ | EV_PERSIST, on_finished, pool);
 	int rc = pool->event_fd < 0 || pool->event == NULL ? errno : start_threads(pool, threads);
@@ -163,7 +214,7 @@ void wlbd_thread_pool_free(struct wlbd_thread_pool *pool)
 		pthread_join(pool->threads[i], NULL);
 	finish_all(pool);
 	while (pool->waiting.first != NULL) {
-		struct wlbd_task *task = queue_take(&pool->waiting);
+		struct wlbd_task *task = queue_take(&pool->waiting, &pool->waiting.first);
 		task->discard(task);
 	}
 	if (pool->event != NULL)

@@ -1,11 +1,14 @@
 /*
  * Threads for what blocks (libslurm, libmunge) or takes long. A task runs on one of the pool's threads; its `done` runs
- * later on the event loop. A pool with one thread runs its tasks in order.
+ * later on the event loop. A pool with one thread runs its tasks in order. With several, the next task is the oldest of
+ * the owner (a user) with the fewest that run, and an owner never has all threads; so one owner's slow tasks delay
+ * others little.
  */
 #ifndef COORDINATOR_WLBD_THREAD_POOL_H
 #define COORDINATOR_WLBD_THREAD_POOL_H
 
 #include <event2/event.h>
+#include <sys/types.h>
 
 #include "libwlb/wlb.h"
 
@@ -17,6 +20,7 @@ struct wlbd_task {
 	void (*run)(struct wlbd_task *task);     /* on a thread of the pool */
 	void (*done)(struct wlbd_task *task);    /* after it was run */
 	void (*discard)(struct wlbd_task *task); /* instead: too many tasks wait, or the pool is freed */
+	uid_t owner;                             /* 0: wlbd's own, or root's, which count as none that run */
 	struct wlbd_task *next;
 };
 

@@ -17,6 +17,7 @@ struct wlbd {
 	struct wlbd_exchanges *exchanges;         /* the requests under way; in http */
 	struct wlbd_budget *budget;               /* of what users hold: connections, bytes of requests */
 	struct wlbd_budget *reply_budget;         /* of what users have not read: bytes of long replies */
+	struct wlbd_budget *question_budget;      /* of users' requests that wait for `writes` or Slurm */
 	struct wlbd_budget *activity_budget;      /* of what users' runs hold as activities of ranks: bytes */
 	struct wlbd_budget *attempt_budget;       /* of the nodes, ranks and reporters of users' attempts: bytes */
 	struct wlbd_db *writes;                   /* short statements, in order: decisions, and what wlbd found out */

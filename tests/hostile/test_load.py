@@ -1,11 +1,16 @@
 #!/usr/bin/env python3
-"""Many endless reads of the largest run do not keep other users from reading, recording or restarting."""
+"""Many endless reads of the largest run, and many questions to Slurm, do not keep other users from reading, recording or
+restarting."""
+import contextlib
 import json
+import os
+import signal
+import threading
 import time
 import uuid
 
 import hostile
-from hostile import BOTH, Caller, HostileTest, close_all, delivery, event, head_of
+from hostile import ANSWER_MOST_S, BOTH, STRANGER, Caller, HostileTest, close_all, delivery, event, head_of, read_status
 
 STEPS = 300_000
 
@@ -166,6 +171,79 @@ class Waiting(LargestTest):
     def test_large_deliveries_of_one_user(self):
         run, _ = self.own_run()
         self.attack(deliveries_that_wait, run, 10, 3, processes=3)
+
+
+# ---- what waits for Slurm ---------------------------------------------------------------------------------------------------
+
+def announcement(job):
+    return json.dumps({"run_id": str(job), "job_id": job, "restart_count": 0, "policy": {"layout": "auto"}}).encode()
+
+
+def announce_at_once(place, first_job, count, seconds):
+    """Announces runs of jobs that Slurm does not know, each over a connection of its own; returns the numbers of 503 and of
+    those that still waited after that time."""
+    caller, links, path = Caller(place), [], "/v1/runs"
+    first_job += os.getpid() % 1000 * count
+    for job in range(first_job, first_job + count):
+        body = announcement(job)
+        links.append(place.connect(10))
+        links[-1].sendall(head_of("POST", path, len(body), caller.credential("POST", path, body)) + body)
+    time.sleep(seconds)
+    for link in links:
+        link.settimeout(0.001)
+    statuses = [read_status(link) for link in links]
+    close_all(links)
+    return statuses.count(503), statuses.count(0)
+
+
+def announce_one_by_one(place, job, seconds):
+    """Returns the statuses, and how long the slowest answer took."""
+    caller, end, statuses, slowest_s = Caller(place), time.monotonic() + seconds, set(), 0
+    while time.monotonic() < end:
+        began = time.monotonic()
+        statuses.add(caller.post("/v1/runs", announcement(job))[0])
+        slowest_s = max(slowest_s, time.monotonic() - began)
+        job += 1
+    return statuses, slowest_s
+
+
+class SlowSlurm(HostileTest):
+    STOPPED_S, GOING_S = 0.25, 0.005
+
+    @contextlib.contextmanager
+    def slow_slurmctld(self):
+        """slurmctld goes on for a moment now and then, so that it answers each question late."""
+        pid = int((self.cluster.dir / "run/slurmctld.pid").read_text().split()[0])
+        ending = threading.Event()
+
+        def slow_down():
+            while not ending.is_set():
+                os.kill(pid, signal.SIGSTOP)
+                ending.wait(self.STOPPED_S)
+                os.kill(pid, signal.SIGCONT)
+                time.sleep(self.GOING_S)
+
+        thread = threading.Thread(target=slow_down)
+        thread.start()
+        try:
+            yield
+        finally:
+            ending.set()
+            thread.join()
+
+    def test_questions_of_one_user(self):
+        """One user's questions wait in great number for a slow slurmctld: those of others are answered before them."""
+        with self.slow_slurmctld():
+            flood = self.begin_attack(announce_at_once, 2_000_000, 250, 12, processes=4)
+            time.sleep(2)
+            statuses, slowest_s = self.attack(announce_one_by_one, 3_000_000, 9, uid=STRANGER)[0]
+            found = flood.results()
+            self.watch.stop()
+        refused, waiting = sum(pair[0] for pair in found), sum(pair[1] for pair in found)
+        print(f"{refused} refused, {waiting} waited, the other user's slowest answer after {slowest_s:.1f} s", end=" ")
+        self.assertEqual(statuses, {200})
+        self.assertLess(slowest_s, ANSWER_MOST_S)
+        self.assertGreater(refused, 0)
 
 
 if __name__ == "__main__":

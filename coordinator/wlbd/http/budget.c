@@ -5,7 +5,7 @@
 
 struct user {
 	uid_t uid;
-	int connections;
+	int count;
 	size_t bytes;
 };
 
@@ -60,29 +60,29 @@ static struct user *find_or_add(struct wlbd_budget *budget, uid_t uid)
 
 static void remove_idle(struct wlbd_budget *budget, struct user *user)
 {
-	if (user->connections > 0 || user->bytes > 0)
+	if (user->count > 0 || user->bytes > 0)
 		return;
 	tdelete(user, &budget->users, by_uid);
 	free(user);
 }
 
-enum wlbd_budget_answer wlbd_budget_connect(struct wlbd_budget *budget, uid_t uid)
+enum wlbd_budget_answer wlbd_budget_enter(struct wlbd_budget *budget, uid_t uid)
 {
 	struct user *user = find_or_add(budget, uid);
 	if (user == NULL)
 		return WLBD_BUDGET_FULL;
-	if (user->connections >= budget->limits.connections)
+	if (user->count >= budget->limits.user_count)
 		return WLBD_BUDGET_USER_FULL;
-	user->connections++;
+	user->count++;
 	return WLBD_BUDGET_TAKEN;
 }
 
-void wlbd_budget_disconnect(struct wlbd_budget *budget, uid_t uid)
+void wlbd_budget_leave(struct wlbd_budget *budget, uid_t uid)
 {
 	struct user *user = find(budget, uid);
 	if (user == NULL)
 		return;
-	user->connections--;
+	user->count--;
 	remove_idle(budget, user);
 }
 

@@ -25,6 +25,8 @@ void wlbd_call_free(struct wlbd_call *call)
 {
 	wlbd_budget_give(call->wlbd->budget, call->uid, call->held_bytes);
 	wlbd_budget_give(call->wlbd->reply_budget, call->uid, call->reply_bytes);
+	if (call->has_question)
+		wlbd_budget_leave(call->wlbd->question_budget, call->uid);
 	if (call->memory.newest == NULL)
 		json_decref(call->body);
 	wlbd_body_memory_free(&call->memory);

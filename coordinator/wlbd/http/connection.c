@@ -137,7 +137,7 @@ void wlbd_connection_closed(struct wlbd_connection *connection)
 		connection->on_close(connection, connection->context);
 	if (connection->proved) {
 		TAILQ_REMOVE(&connection->all->proved, connection, link);
-		wlbd_budget_disconnect(connection->all->budget, connection->uid);
+		wlbd_budget_leave(connection->all->budget, connection->uid);
 	} else {
 		leave_unproved(connection);
 	}
@@ -159,7 +159,7 @@ enum wlbd_budget_answer wlbd_connection_proved(struct wlbd_connection *connectio
 {
 	if (connection->proved)
 		return WLBD_BUDGET_TAKEN;
-	enum wlbd_budget_answer answer = wlbd_budget_connect(connection->all->budget, uid);
+	enum wlbd_budget_answer answer = wlbd_budget_enter(connection->all->budget, uid);
 	if (answer != WLBD_BUDGET_TAKEN)
 		return answer;
 	leave_unproved(connection);

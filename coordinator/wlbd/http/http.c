@@ -25,6 +25,7 @@ enum {
 	ALL_BYTES = 128 << 20,
 	REPLY_USER_BYTES = 32 << 20, /* of long replies, of which a list has 24 MiB at most */
 	REPLY_ALL_BYTES = 256 << 20,
+	QUESTIONS_USER_MOST = 512, /* an eighth of the statements that may wait for wlbd->writes */
 };
 
 struct wlbd_http {
@@ -158,13 +159,15 @@ static int most_connections(void)
 static int make_parts(struct wlbd *wlbd, struct wlbd_http *http)
 {
 	const struct wlbd_budget_limits limits = {
-		.connections = http->connections_most / 2, .user_bytes = USER_BYTES, .all_bytes = ALL_BYTES};
+		.user_count = http->connections_most / 2, .user_bytes = USER_BYTES, .all_bytes = ALL_BYTES};
 	int unproved_most = http->connections_most / 2 < UNPROVED_MOST ? http->connections_most / 2 : UNPROVED_MOST;
 	static const struct wlbd_budget_limits reply_limits = {.user_bytes = REPLY_USER_BYTES,
 	                                                       .all_bytes = REPLY_ALL_BYTES};
+	static const struct wlbd_budget_limits question_limits = {.user_count = QUESTIONS_USER_MOST};
 	wlbd->budget = wlbd_budget_new(&limits);
 	wlbd->reply_budget = wlbd_budget_new(&reply_limits);
-	if (wlbd->budget == NULL || wlbd->reply_budget == NULL)
+	wlbd->question_budget = wlbd_budget_new(&question_limits);
+	if (wlbd->budget == NULL || wlbd->reply_budget == NULL || wlbd->question_budget == NULL)
 		return -1;
 	http->connections =
 		wlbd_connections_new(wlbd->base, wlbd->budget, wlbd->config.request_timeout_ms, unproved_most);
@@ -222,5 +225,6 @@ void wlbd_http_close(struct wlbd *wlbd)
 	wlbd_connections_free(http->connections);
 	wlbd_budget_free(wlbd->budget);
 	wlbd_budget_free(wlbd->reply_budget);
+	wlbd_budget_free(wlbd->question_budget);
 	free(http);
 }

@@ -428,7 +428,7 @@ static void on_open_runs(void *context, const struct wlbd_db_result *result)
 		open->confirmed = !is_among(open->run_pk, provisional);
 		open->asked_ms = wlb_clock_ms();
 		jobs->due++;
-		wlbd_slurm_job(jobs->wlbd, open->job_id, 0, on_job, open);
+		wlbd_slurm_job_poll(jobs->wlbd, open->job_id, on_job, open);
 	}
 	check_left_jobs(jobs, json_object_get(answer, "left"));
 	json_decref(answer);
@@ -471,7 +471,7 @@ static void poll(void *context)
 	struct wlbd_jobs *jobs = context;
 	jobs->due = 1; /* the list of open runs */
 	wlbd_slurm_ping(jobs->wlbd);
-	wlbd_nodes_refresh(jobs->wlbd, on_nodes, jobs);
+	wlbd_nodes_refresh(jobs->wlbd, 0, on_nodes, jobs);
 }
 
 struct wlbd_jobs *wlbd_jobs_new(struct wlbd *wlbd)

@@ -119,5 +119,5 @@ void wlbd_left_job_check(struct wlbd *wlbd, const json_t *row, void (*done)(void
 	left->done = done;
 	left->context = context;
 	snprintf(left->run, sizeof(left->run), "%s", run);
-	wlbd_slurm_job(wlbd, (uint32_t)left->job_id, 0, on_job, left);
+	wlbd_slurm_job_poll(wlbd, (uint32_t)left->job_id, on_job, left);
 }

@@ -98,7 +98,7 @@ static void on_probed(void *context, bool alive)
 	else if (!wlbd_node_is_silent(wlbd->node_probes, watch->node, watch->uid))
 		retry_in(watch, PROBE_EVERY_MS);
 	else
-		wlbd_slurm_job(wlbd, watch->job_id, watch->uid, on_job, watch);
+		wlbd_slurm_job(wlbd, watch->job_id, 0, on_job, watch);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *context)

@@ -241,7 +241,7 @@ static int serve(struct wlbd *wlbd, struct wlb_error *error)
 	event_add(events[2], &tick);
 	event_add(events[3], &suspected_tick);
 	wlbd_slurm_identify(wlbd);
-	wlbd_nodes_refresh(wlbd, NULL, NULL);
+	wlbd_nodes_refresh(wlbd, 0, NULL, NULL);
 	wlbd_log(WLBD_LOG_INFO, "wlbd %s listens on %s", WLB_VERSION, address);
 	log_account();
 	event_base_dispatch(wlbd->base);

@@ -11,6 +11,7 @@
 #include "common/on_fault.h"
 #include "coordinator/wlbd/database/outbox.h"
 #include "coordinator/wlbd/http/fields.h"
+#include "coordinator/wlbd/http/question_share.h"
 #include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/liveness/attempt_end.h"
 #include "coordinator/wlbd/liveness/confirm_run.h"
@@ -111,6 +112,10 @@ void wlbd_post_attempt(struct wlbd_call *call)
 	request->call = call;
 	if (wlbd_attempt_body_read(call->run, call->body, &request->body, &error) != 0) {
 		fail(request, 400, error.message);
+		return;
+	}
+	if (wlbd_question_share_take(call) != 0) {
+		request_free(request);
 		return;
 	}
 	wlbd_params_add_text(&params, call->run);
@@ -277,7 +282,7 @@ static void on_job(void *context, const struct wlbd_job_facts *facts)
 		if (!json_is_true(json_object_get(request->history, "confirmed")))
 			wlbd_run_confirm(wlbd, request->run_pk, &facts->job);
 	}
-	wlbd_nodes_refresh(wlbd, on_nodes, request);
+	wlbd_nodes_refresh(wlbd, request->call->uid, on_nodes, request);
 }
 
 /* ---- 4: whether the nodes answer --------------------------------------------------------------------- */

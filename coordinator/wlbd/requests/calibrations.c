@@ -5,6 +5,7 @@
 #include "coordinator/wlbd/database/db_pool.h"
 #include "coordinator/wlbd/http/fields.h"
 #include "coordinator/wlbd/http/long_reply.h"
+#include "coordinator/wlbd/http/question_share.h"
 #include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/requests/calibration_read.h"
 #include "coordinator/wlbd/requests/calibration_type.h"
@@ -80,14 +81,14 @@ void wlbd_post_calibration(struct wlbd_call *call)
 	if (wlbd_calibration_read(call->body, c, &error) != 0 ||
 	    wlbd_calibration_set_type(c, call->wlbd->nodes, &error) != 0)
 		wlbd_call_fail(call, 400, "%s", error.message);
-	else if (c->job_id > 0)
-		wlbd_slurm_job(call->wlbd, (uint32_t)c->job_id, call->uid, on_job, call);
-	else if (wlbd_call_privileged(call))
-		store(call);
-	else
+	else if (c->job_id == 0 && !wlbd_call_privileged(call))
 		wlbd_call_fail(call, 403,
 		               "field 'job_id' is missing: only root and SlurmUser store a calibration made outside a "
 		               "job of Slurm");
+	else if (c->job_id == 0)
+		store(call);
+	else if (wlbd_question_share_take(call) == 0)
+		wlbd_slurm_job(call->wlbd, (uint32_t)c->job_id, call->uid, on_job, call);
 }
 
 /* Answers with the types of the nodes of an attempt, which its user may ask for. */

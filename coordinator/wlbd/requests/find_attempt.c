@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "coordinator/wlbd/http/question_share.h"
 #include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/liveness/job_poll.h"
 #include "coordinator/wlbd/liveness/older_attempts.h"
@@ -260,6 +261,8 @@ void wlbd_find_attempt(struct wlbd_call *call, const char *attempt_id,
 	}
 	struct search *search = find_same(call, attempt_id);
 	bool is_new = search == NULL;
+	if (is_new && wlbd_question_share_take(call) != 0)
+		return;
 	struct waiter *waiter = calloc(1, sizeof(*waiter));
 	if (is_new && waiter != NULL)
 		search = begin(call, attempt_id);

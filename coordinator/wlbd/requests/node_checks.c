@@ -5,6 +5,7 @@
 #include "coordinator/wlbd/database/db_pool.h"
 #include "coordinator/wlbd/http/fields.h"
 #include "coordinator/wlbd/http/long_reply.h"
+#include "coordinator/wlbd/http/question_share.h"
 #include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/requests/find_attempt.h"
@@ -70,7 +71,7 @@ void wlbd_post_node_check(struct wlbd_call *call)
 	else if (is_of_slurm(call, check))
 		store(call, check);
 	else
-		wlbd_nodes_refresh(call->wlbd, on_nodes, call);
+		wlbd_nodes_refresh(call->wlbd, call->uid, on_nodes, call);
 }
 
 /* ---- of a run -----------------------------------------------------------------------------------------------------
@@ -80,6 +81,8 @@ static void store_of_run(struct wlbd_call *call, struct wlbd_attempt *attempt)
 {
 	const struct wlbd_node_check *check = call->parsed;
 	struct wlbd_params params = {0};
+	if (wlbd_question_share_take(call) != 0)
+		return;
 	char *checks = check->checks != NULL ? json_dumps(check->checks, JSON_COMPACT) : NULL;
 	wlbd_params_add_integer(&params, attempt->attempt_pk);
 	wlbd_params_add_text(&params, check->node);

@@ -5,6 +5,7 @@
 
 #include "coordinator/wlbd/http/fields.h"
 #include "coordinator/wlbd/http/long_reply.h"
+#include "coordinator/wlbd/http/question_share.h"
 #include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/liveness/launchers.h"
 #include "coordinator/wlbd/liveness/requeued.h"
@@ -106,7 +107,10 @@ void wlbd_post_run(struct wlbd_call *call)
 		free(a);
 		return;
 	}
-	wlbd_slurm_job(call->wlbd, (uint32_t)a->job_id, call->uid, on_job, a);
+	if (wlbd_question_share_take(call) == 0)
+		wlbd_slurm_job(call->wlbd, (uint32_t)a->job_id, call->uid, on_job, a);
+	else
+		free(a);
 }
 
 /* ---- POST /v1/runs/RUN/end ----------------------------------------------------------------------- */

@@ -253,7 +253,8 @@ static void discard_refresh(struct wlbd_task *task)
 	finish_refresh(task);
 }
 
-void wlbd_nodes_refresh(struct wlbd *wlbd, void (*then)(void *context, const struct wlb_error *error), void *context)
+void wlbd_nodes_refresh(struct wlbd *wlbd, uid_t asker, void (*then)(void *context, const struct wlb_error *error),
+                        void *context)
 {
 	struct refresh *refresh = calloc(1, sizeof(*refresh));
 	if (refresh == NULL) {
@@ -262,7 +263,8 @@ void wlbd_nodes_refresh(struct wlbd *wlbd, void (*then)(void *context, const str
 			then(context, &error);
 		return;
 	}
-	refresh->task = (struct wlbd_task){.run = run_refresh, .done = finish_refresh, .discard = discard_refresh};
+	refresh->task = (struct wlbd_task){
+		.run = run_refresh, .done = finish_refresh, .discard = discard_refresh, .owner = asker};
 	refresh->wlbd = wlbd;
 	refresh->family = wlbd->nodes->family;
 	refresh->then = then;

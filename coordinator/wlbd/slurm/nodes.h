@@ -29,8 +29,10 @@ struct wlbd_node {
 struct wlbd_nodes *wlbd_nodes_new(void);
 void wlbd_nodes_free(struct wlbd_nodes *nodes);
 
-/* Asks Slurm on a thread, then calls `then` from the event loop: `error` is NULL, or says why the old table is kept. */
-void wlbd_nodes_refresh(struct wlbd *wlbd, void (*then)(void *context, const struct wlb_error *error), void *context);
+/* Asks Slurm on a thread, in the turn of `asker` (0: wlbd itself), then calls `then` from the event loop: `error` is
+ * NULL, or says why the old table is kept. */
+void wlbd_nodes_refresh(struct wlbd *wlbd, uid_t asker, void (*then)(void *context, const struct wlb_error *error),
+                        void *context);
 
 /* Returns how many nodes Slurm has; 0: it has not listed them yet. */
 int wlbd_nodes_count(const struct wlbd_nodes *nodes);

@@ -88,7 +88,7 @@ void wlbd_slurm_ping(struct wlbd *wlbd)
 	wlbd_thread_pool_submit(wlbd->slurm_questions, &ask->task);
 }
 
-void wlbd_slurm_job(struct wlbd *wlbd, uint32_t job_id, uid_t asker,
+static void ask_job(struct wlbd *wlbd, uint32_t job_id, uid_t asker, uid_t turn,
                     void (*done)(void *context, const struct wlbd_job_facts *facts), void *context)
 {
 	struct job_ask *ask = job_ask_new(wlbd, job_id, asker);
@@ -97,10 +97,23 @@ void wlbd_slurm_job(struct wlbd *wlbd, uint32_t job_id, uid_t asker,
 		done(context, &facts);
 		return;
 	}
+	ask->task.owner = turn;
 	ask->done = done;
 	ask->context = context;
 	wlbd_thread_pool_submit(wlbd->slurm_questions, &ask->task);
 	wlbd_slurm_ping(wlbd);
+}
+
+void wlbd_slurm_job(struct wlbd *wlbd, uint32_t job_id, uid_t asker,
+                    void (*done)(void *context, const struct wlbd_job_facts *facts), void *context)
+{
+	ask_job(wlbd, job_id, asker, asker, done, context);
+}
+
+void wlbd_slurm_job_poll(struct wlbd *wlbd, uint32_t job_id,
+                         void (*done)(void *context, const struct wlbd_job_facts *facts), void *context)
+{
+	ask_job(wlbd, job_id, 0, (uid_t)-1, done, context);
 }
 
 /* ---- orders ---------------------------------------------------------------------------------------- */

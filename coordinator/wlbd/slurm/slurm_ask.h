@@ -18,9 +18,14 @@ struct wlbd_job_facts {
 	struct wlb_error error;
 };
 
-/* Calls `done` once from the event loop, or at once if out of memory. `facts` are valid during that call. */
+/* Asks in the turn of `asker` (0: root, or wlbd itself). Calls `done` once from the event loop, or at once if out of
+ * memory. `facts` are valid during that call. */
 void wlbd_slurm_job(struct wlbd *wlbd, uint32_t job_id, uid_t asker,
                     void (*done)(void *context, const struct wlbd_job_facts *facts), void *context);
+/* As wlbd_slurm_job, for the poll of all open runs, whose questions have a turn of their own: users can make them many.
+ */
+void wlbd_slurm_job_poll(struct wlbd *wlbd, uint32_t job_id,
+                         void (*done)(void *context, const struct wlbd_job_facts *facts), void *context);
 
 /* Asks whether slurmctld answers again, where it did not answer the last question. */
 void wlbd_slurm_ping(struct wlbd *wlbd);

@@ -22,7 +22,7 @@ struct fixture {
 
 static void begin(struct fixture *f)
 {
-	const struct wlbd_budget_limits limits = {.connections = 1, .user_bytes = 1, .all_bytes = 1};
+	const struct wlbd_budget_limits limits = {.user_count = 1, .user_bytes = 1, .all_bytes = 1};
 	*f = (struct fixture){.base = event_base_new(), .budget = wlbd_budget_new(&limits)};
 	f->all = wlbd_connections_new(f->base, f->budget, MOST_MS, UNPROVED_MOST);
 }

@@ -103,7 +103,7 @@ static void run_a_while(struct wlbd *wlbd)
 
 static void refresh(struct wlbd *wlbd)
 {
-	wlbd_nodes_refresh(wlbd, NULL, NULL);
+	wlbd_nodes_refresh(wlbd, 0, NULL, NULL);
 	run_a_while(wlbd);
 }
 
@@ -186,7 +186,7 @@ static void a_new_address_is_not_lost_to_a_refresh(void **state)
 	refresh(wlbd);
 	address = "10.0.0.2";
 	let_time_pass(wlbd);
-	wlbd_nodes_refresh(wlbd, NULL, NULL);
+	wlbd_nodes_refresh(wlbd, 0, NULL, NULL);
 	wlbd_nodes_resolve_again(wlbd, "c1");
 	run_a_while(wlbd);
 	assert_address(wlbd, "10.0.0.2");

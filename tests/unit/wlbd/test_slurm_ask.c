@@ -85,7 +85,7 @@ static void while_slurm_is_away(void **state)
 	wait_for_answer(&f);
 	assert_string_equal(f.facts.user, "3999999999");
 	f.answers = 0;
-	wlbd_nodes_refresh(&f.wlbd, note_nodes, &f);
+	wlbd_nodes_refresh(&f.wlbd, 0, note_nodes, &f);
 	wait_for_answer(&f);
 	assert_string_equal(f.error.message, "slurmctld does not answer");
 	assert_true(f.wlbd.slurm_away);
@@ -102,9 +102,12 @@ static void when_too_many_wait(void **state)
 	assert_int_equal(f.facts.found, -1);
 	assert_string_equal(f.facts.error.message, "job 12: Slurm was not asked");
 	assert_string_equal(f.facts.user, "3999999999");
-	wlbd_nodes_refresh(&f.wlbd, note_nodes, &f);
+	wlbd_nodes_refresh(&f.wlbd, 0, note_nodes, &f);
 	assert_int_equal(f.answers, 2);
 	assert_string_equal(f.error.message, "Slurm was not asked");
+	wlbd_slurm_job_poll(&f.wlbd, 13, note_job, &f);
+	assert_int_equal(f.answers, 3);
+	assert_string_equal(f.facts.error.message, "job 13: Slurm was not asked");
 	end(&f);
 }
 

@@ -148,12 +148,90 @@ static void freeing_ends_every_task(void **state)
 	event_base_free(base);
 }
 
+static struct numbered numbered_of(int number, uid_t owner, sem_t *begun, sem_t *may_end)
+{
+	struct numbered task = numbered(number);
+	task.task.owner = owner;
+	task.begun = begun;
+	task.may_end = may_end;
+	return task;
+}
+
+/* Of three threads one owner's tasks, which hang, have two: another's task runs at once. */
+static void an_owner_never_has_all_threads(void **state)
+{
+	struct event_base *base;
+	struct wlbd_thread_pool *pool = begin(&base, 3, TASKS_MOST);
+	struct numbered tasks[5], other = numbered_of(9, 2, NULL, NULL);
+	sem_t begun, may_end;
+	(void)state;
+	sem_init(&begun, 0, 0);
+	sem_init(&may_end, 0, 0);
+	for (int i = 0; i < 5; i++) {
+		tasks[i] = numbered_of(i + 1, 1, &begun, &may_end);
+		wlbd_thread_pool_submit(pool, &tasks[i].task);
+	}
+	sem_wait(&begun);
+	sem_wait(&begun);
+	wlbd_thread_pool_submit(pool, &other.task);
+	while (ended_count < 1)
+		event_base_loop(base, EVLOOP_ONCE);
+	assert_int_equal(ended[0], 9);
+	assert_int_not_equal(sem_trywait(&begun), 0);
+	for (int i = 0; i < 5; i++)
+		sem_post(&may_end);
+	while (ended_count < 6)
+		event_base_loop(base, EVLOOP_ONCE);
+	wlbd_thread_pool_free(pool);
+	event_base_free(base);
+}
+
+/* Each of two threads is held; when one is free, the next task is that of the owner who has none that runs, then the
+ * oldest of those that may run. Tasks of owner 0 wait for no turn. */
+static void the_next_task_is_of_who_has_fewest(void **state)
+{
+	struct event_base *base;
+	struct wlbd_thread_pool *pool = begin(&base, 2, TASKS_MOST);
+	sem_t begun, first_may_end, second_may_end, third_may_end;
+	(void)state;
+	sem_init(&begun, 0, 0);
+	sem_init(&first_may_end, 0, 0);
+	sem_init(&second_may_end, 0, 0);
+	sem_init(&third_may_end, 0, 0);
+	struct numbered tasks[] = {
+		numbered_of(1, 1, &begun, &first_may_end),
+		numbered_of(2, 2, &begun, &second_may_end),
+		numbered_of(3, 1, NULL, NULL),
+		numbered_of(4, 1, NULL, NULL),
+		numbered_of(5, 3, NULL, NULL),
+		numbered_of(6, 0, NULL, NULL),
+		numbered_of(7, 0, &begun, &third_may_end),
+	};
+	for (int i = 0; i < 7; i++)
+		wlbd_thread_pool_submit(pool, &tasks[i].task);
+	sem_wait(&begun);
+	sem_wait(&begun);
+	sem_post(&second_may_end);
+	sem_wait(&begun); /* the thread is held again, by the seventh */
+	sem_post(&first_may_end);
+	sem_post(&third_may_end);
+	while (ended_count < 7)
+		event_base_loop(base, EVLOOP_ONCE);
+	assert_int_equal(ended[0], 2);
+	assert_int_equal(ended[1], 5);
+	assert_int_equal(ended[2], 6);
+	wlbd_thread_pool_free(pool);
+	event_base_free(base);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_thread_runs_tasks_in_order),
 		cmocka_unit_test(tasks_beyond_the_bound_are_refused),
 		cmocka_unit_test(freeing_ends_every_task),
+		cmocka_unit_test(an_owner_never_has_all_threads),
+		cmocka_unit_test(the_next_task_is_of_who_has_fewest),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,122 @@
+#include "coordinator/wlbd/http/question_share.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "coordinator/wlbd/http/budget.h"
+#include "coordinator/wlbd/http/call.h"
+#include "coordinator/wlbd/http/exchange.h"
+#include "coordinator/wlbd/wlbd.h"
+
+enum { USER = 1000, OTHER = 1001, SLURM_USER = 64030, USER_MOST = 2 };
+
+struct fixture {
+	struct wlbd wlbd;
+	struct wlbd_exchange exchange; /* of the newest call */
+};
+
+static void begin(struct fixture *f)
+{
+	static const struct wlbd_budget_limits limits = {.user_count = USER_MOST};
+	*f = (struct fixture){.wlbd = {.question_budget = wlbd_budget_new(&limits), .slurm_uid = SLURM_USER}};
+	assert_non_null(f->wlbd.question_budget);
+}
+
+static void end(struct fixture *f)
+{
+	wlbd_budget_free(f->wlbd.question_budget);
+}
+
+static struct wlbd_call *call_of(struct fixture *f, uid_t uid)
+{
+	struct wlbd_call *call = wlbd_call_new(&f->wlbd, "/v1/runs");
+	assert_non_null(call);
+	f->exchange = (struct wlbd_exchange){.call = call};
+	call->exchange = &f->exchange;
+	call->method = "POST";
+	call->uid = uid;
+	return call;
+}
+
+static void a_user_has_so_many_questions(void **state)
+{
+	struct fixture f;
+	(void)state;
+	begin(&f);
+	struct wlbd_call *first = call_of(&f, USER);
+	struct wlbd_call *second = call_of(&f, USER);
+	assert_int_equal(wlbd_question_share_take(first), 0);
+	assert_int_equal(wlbd_question_share_take(second), 0);
+	struct wlbd_call *other = call_of(&f, OTHER);
+	assert_int_equal(wlbd_question_share_take(other), 0);
+	struct wlbd_call *third = call_of(&f, USER);
+	assert_int_equal(wlbd_question_share_take(third), -1);
+	assert_true(f.exchange.is_answered);
+	assert_int_equal(third->answer.status, 503);
+	assert_non_null(strstr(third->answer.body, "uid 1000 has too many requests under way"));
+	wlbd_call_free(third); /* it has taken nothing, and gives nothing back */
+	struct wlbd_call *fourth = call_of(&f, USER);
+	assert_int_equal(wlbd_question_share_take(fourth), -1);
+	wlbd_call_free(first);
+	struct wlbd_call *fifth = call_of(&f, USER);
+	assert_int_equal(wlbd_question_share_take(fifth), 0);
+	wlbd_call_free(second);
+	wlbd_call_free(other);
+	wlbd_call_free(fourth);
+	wlbd_call_free(fifth);
+	end(&f);
+}
+
+/* A request may ask the database, then Slurm, then the database. */
+static void a_request_is_counted_once(void **state)
+{
+	struct fixture f;
+	(void)state;
+	begin(&f);
+	for (int round = 0; round < 3; round++) {
+		struct wlbd_call *call = call_of(&f, USER);
+		for (int i = 0; i < 2 * USER_MOST; i++)
+			assert_int_equal(wlbd_question_share_take(call), 0);
+		struct wlbd_call *beside = call_of(&f, USER);
+		assert_int_equal(wlbd_question_share_take(beside), 0);
+		wlbd_call_free(call);
+		wlbd_call_free(beside);
+	}
+	end(&f);
+}
+
+static void root_and_slurm_user_are_not_counted(void **state)
+{
+	static const uid_t trusted[] = {0, SLURM_USER};
+	struct fixture f;
+	struct wlbd_call *calls[2][USER_MOST + 1];
+	(void)state;
+	begin(&f);
+	for (int user = 0; user < 2; user++) {
+		for (int i = 0; i <= USER_MOST; i++) {
+			calls[user][i] = call_of(&f, trusted[user]);
+			assert_int_equal(wlbd_question_share_take(calls[user][i]), 0);
+		}
+	}
+	/* SlurmUser is known only when slurmctld has answered, which may be while its requests are under way. */
+	f.wlbd.slurm_uid = (uid_t)-1;
+	for (int user = 0; user < 2; user++)
+		for (int i = 0; i <= USER_MOST; i++)
+			wlbd_call_free(calls[user][i]);
+	end(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_user_has_so_many_questions),
+		cmocka_unit_test(a_request_is_counted_once),
+		cmocka_unit_test(root_and_slurm_user_are_not_counted),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
