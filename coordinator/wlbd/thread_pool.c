@@ -35,7 +35,9 @@ struct wlbd_thread_pool {
 	int64_t refused_log_ms; /* when it was last logged that too many tasks wait */
 	struct queue finished;
 	bool stopping;
-	int event_fd; /* readable for the loop when `finished` has an entry */
+	bool is_abandoned; /* nobody takes what is finished */
+	int users;         /* the threads, and the owner: the last one frees the pool */
+	int event_fd;      /* readable for the loop when `finished` has an entry */
 	struct event *event;
 	pthread_t threads[THREADS_MAX];
 	int thread_count;
@@ -111,13 +113,33 @@ static struct wlbd_task *take_next(struct wlbd_thread_pool *pool)
 
 /* ---- the threads ------------------------------------------------------------------------------------------ */
 
+static void release(struct wlbd_thread_pool *pool)
+{
+	pthread_mutex_lock(&pool->lock);
+	bool is_last = --pool->users == 0;
+	pthread_mutex_unlock(&pool->lock);
+	if (!is_last)
+		return;
+	if (pool->event_fd >= 0)
+		close(pool->event_fd);
+	pthread_cond_destroy(&pool->wake);
+	pthread_mutex_destroy(&pool->lock);
+	free(pool);
+}
+
 static void finish(struct wlbd_thread_pool *pool, struct wlbd_task *task)
 {
 	uint64_t one = 1;
 	pthread_mutex_lock(&pool->lock);
 	pool->running[find_place(pool->running, task)] = NULL;
-	queue_put(&pool->finished, task);
+	bool is_abandoned = pool->is_abandoned;
+	if (!is_abandoned)
+		queue_put(&pool->finished, task);
 	pthread_mutex_unlock(&pool->lock);
+	if (is_abandoned) {
+		task->discard(task);
+		return;
+	}
 	while (write(pool->event_fd, &one, sizeof(one)) < 0 && errno == EINTR)
 		;
 }
@@ -132,10 +154,12 @@ static void *thread_main(void *context)
 			pthread_cond_wait(&pool->wake, &pool->lock);
 		pthread_mutex_unlock(&pool->lock);
 		if (task == NULL)
-			return NULL;
+			break;
 		task->run(task);
 		finish(pool, task);
 	}
+	release(pool);
+	return NULL;
 }
 
 static void finish_all(struct wlbd_thread_pool *pool)
@@ -170,6 +194,7 @@ static int start_threads(struct wlbd_thread_pool *pool, int threads)
 	while (rc == 0 && pool->thread_count < threads) {
 		rc = pthread_create(&pool->threads[pool->thread_count], NULL, thread_main, pool);
 		pool->thread_count += rc == 0;
+		pool->users += rc == 0; /* a thread releases the pool once it is stopping */
 	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return rc;
@@ -190,6 +215,7 @@ struct wlbd_thread_pool *wlbd_thread_pool_new(struct event_base *base, const cha
 	snprintf(pool->name, sizeof(pool->name), "%s", name);
 	pool->waiting_most = most;
 	pool->owner_most = threads > 1 ? threads - 1 : 1;
+	pool->users = 1;
 	pool->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	pool->event = event_new(base, pool->event_fd, EV_READ | EV_PERSIST, on_finished, pool);
 	int rc = pool->event_fd < 0 || pool->event == NULL ? errno : start_threads(pool, threads);
@@ -202,16 +228,18 @@ struct wlbd_thread_pool *wlbd_thread_pool_new(struct event_base *base, const cha
 	return pool;
 }
 
-void wlbd_thread_pool_free(struct wlbd_thread_pool *pool)
+static void stop_threads(struct wlbd_thread_pool *pool, bool is_abandoned)
 {
-	if (pool == NULL)
-		return;
 	pthread_mutex_lock(&pool->lock);
 	pool->stopping = true;
+	pool->is_abandoned = is_abandoned;
 	pthread_cond_broadcast(&pool->wake);
 	pthread_mutex_unlock(&pool->lock);
-	for (int i = 0; i < pool->thread_count; i++)
-		pthread_join(pool->threads[i], NULL);
+}
+
+/* The tasks that no thread runs any more. */
+static void end_tasks(struct wlbd_thread_pool *pool)
+{
 	finish_all(pool);
 	while (pool->waiting.first != NULL) {
 		struct wlbd_task *task = queue_take(&pool->waiting, &pool->waiting.first);
@@ -219,11 +247,28 @@ void wlbd_thread_pool_free(struct wlbd_thread_pool *pool)
 	}
 	if (pool->event != NULL)
 		event_free(pool->event);
-	if (pool->event_fd >= 0)
-		close(pool->event_fd);
-	pthread_cond_destroy(&pool->wake);
-	pthread_mutex_destroy(&pool->lock);
-	free(pool);
+}
+
+void wlbd_thread_pool_free(struct wlbd_thread_pool *pool)
+{
+	if (pool == NULL)
+		return;
+	stop_threads(pool, false);
+	for (int i = 0; i < pool->thread_count; i++)
+		pthread_join(pool->threads[i], NULL);
+	end_tasks(pool);
+	release(pool);
+}
+
+void wlbd_thread_pool_abandon(struct wlbd_thread_pool *pool)
+{
+	if (pool == NULL)
+		return;
+	stop_threads(pool, true);
+	for (int i = 0; i < pool->thread_count; i++)
+		pthread_detach(pool->threads[i]);
+	end_tasks(pool);
+	release(pool);
 }
 
 static void refuse(struct wlbd_thread_pool *pool, struct wlbd_task *task)

@@ -15,11 +15,11 @@
 struct wlbd_thread_pool;
 
 /* The first member of the caller's own struct, which must live until `done` or `discard`: exactly one of them is
- * called, on the event loop's thread. */
+ * called, on the event loop's thread (see wlbd_thread_pool_abandon for one exception). */
 struct wlbd_task {
 	void (*run)(struct wlbd_task *task);     /* on a thread of the pool */
 	void (*done)(struct wlbd_task *task);    /* after it was run */
-	void (*discard)(struct wlbd_task *task); /* instead: too many tasks wait, or the pool is freed */
+	void (*discard)(struct wlbd_task *task); /* instead: too many tasks wait, or the pool is freed or abandoned */
 	uid_t owner;                             /* 0: wlbd's own, or root's, which count as none that run */
 	struct wlbd_task *next;
 };
@@ -31,6 +31,10 @@ struct wlbd_thread_pool *wlbd_thread_pool_new(struct event_base *base, const cha
 /* Waits for the tasks that are running, and calls `done` or `discard` of every task: these must not submit a task. NULL
  * is allowed. */
 void wlbd_thread_pool_free(struct wlbd_thread_pool *pool);
+
+/* The same for tasks that may hang, without a wait: `discard` of a task that is running is called when that ends, on
+ * its thread, and must then touch what belongs to the task only. NULL is allowed. */
+void wlbd_thread_pool_abandon(struct wlbd_thread_pool *pool);
 
 /* From the event loop only. */
 void wlbd_thread_pool_submit(struct wlbd_thread_pool *pool, struct wlbd_task *task);

@@ -20,6 +20,7 @@ struct wlbd {
 	struct wlbd_budget *question_budget;      /* of users' requests that wait for `writes` or Slurm */
 	struct wlbd_budget *activity_budget;      /* of what users' runs hold as activities of ranks: bytes */
 	struct wlbd_budget *attempt_budget;       /* of the nodes, ranks and reporters of users' attempts: bytes */
+	struct wlbd_db_server *database;          /* what all connections to PostgreSQL go to */
 	struct wlbd_db *writes;                   /* short statements, in order: decisions, and what wlbd found out */
 	struct wlbd_db *polls;                    /* the list of open runs, for jobs.h */
 	struct wlbd_db_pool *changes;             /* of runs, that requests make (run_change.h) */

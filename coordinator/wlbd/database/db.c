@@ -31,7 +31,8 @@ struct call {
 TAILQ_HEAD(call_list, call);
 
 enum state {
-	CLOSED, /* until the timer */
+	CLOSED,    /* until the timer */
+	RESOLVING, /* names of hosts */
 	CONNECTING,
 	CHECKING, /* the schema */
 	READY,
@@ -39,7 +40,8 @@ enum state {
 
 struct wlbd_db {
 	struct event_base *base;
-	char *conninfo;
+	struct wlbd_db_server *server;
+	struct wlbd_db_waiter waiter; /* RESOLVING */
 	int timeout_ms;
 	struct wlbd_db_hooks hooks;
 	enum state state;
@@ -167,13 +169,15 @@ static void watch(struct wlbd_db *db, short what)
 	event_add(db->io, NULL);
 }
 
-static void begin_connecting(struct wlbd_db *db)
+/* What follows the connection string takes precedence over it, unless it is NULL or "". */
+static void begin_connecting(struct wlbd_db *db, const struct wlbd_db_hosts *hosts)
 {
-	static const char *const keys[] = {"fallback_application_name", "tcp_user_timeout", "dbname", NULL};
-	const char *const values[] = {"wlbd", "5000", db->conninfo, NULL};
+	static const char *const keys[] = {
+		"fallback_application_name", "tcp_user_timeout", "dbname", "host", "hostaddr", "port", NULL};
+	const char *const values[] = {
+		"wlbd", "5000", wlbd_db_server_conninfo(db->server), hosts->host, hosts->hostaddr, hosts->port, NULL};
 
 	db->state = CONNECTING;
-	db->connect_deadline_ms = wlb_clock_ms() + db->timeout_ms;
 	db->connection = PQconnectStartParams(keys, values, 1);
 	if (PQstatus(db->connection) == CONNECTION_BAD) {
 		close_connection(db, PQerrorMessage(db->connection));
@@ -181,6 +185,23 @@ static void begin_connecting(struct wlbd_db *db)
 	}
 	watch(db, EV_WRITE);
 	set_timer(db, WATCH_MS);
+}
+
+static void on_hosts(void *context, const struct wlbd_db_hosts *hosts, const struct wlb_error *error)
+{
+	struct wlbd_db *db = context;
+	if (hosts != NULL)
+		begin_connecting(db, hosts);
+	else
+		close_connection(db, error->message);
+}
+
+static void begin_resolving(struct wlbd_db *db)
+{
+	db->state = RESOLVING;
+	db->connect_deadline_ms = wlb_clock_ms() + db->timeout_ms;
+	set_timer(db, WATCH_MS);
+	wlbd_db_server_find(db->server, &db->waiter);
 }
 
 static void ignore_notice(void *context, const PGresult *result)
@@ -268,6 +289,7 @@ static void close_connection(struct wlbd_db *db, const char *reason)
 	if (db->io != NULL)
 		event_free(db->io);
 	db->io = NULL;
+	wlbd_db_server_forget(db->server, &db->waiter);
 	PQfinish(db->connection);
 	db->connection = NULL;
 	set_timer(db, was_ready ? 0 : db->retry_ms);
@@ -351,6 +373,14 @@ static void on_io(evutil_socket_t fd, short what, void *context)
 		read_results(db);
 }
 
+static void close_unresolved(struct wlbd_db *db)
+{
+	char reason[sizeof(db->reason)];
+	snprintf(reason, sizeof(reason), "the name server does not answer in time for the database's host '%.300s'",
+	         wlbd_db_server_asked(db->server));
+	close_connection(db, reason);
+}
+
 /* The deadline is that of the connection while it is made, then that of the oldest call. */
 static void on_timer(evutil_socket_t fd, short what, void *context)
 {
@@ -360,11 +390,13 @@ static void on_timer(evutil_socket_t fd, short what, void *context)
 	(void)fd;
 	(void)what;
 	if (db->state == CLOSED) {
-		begin_connecting(db);
+		begin_resolving(db);
 		return;
 	}
 	if (db->state == READY && oldest != NULL && now >= oldest->deadline_ms)
 		close_connection(db, "no answer in time");
+	else if (db->state == RESOLVING && now >= db->connect_deadline_ms)
+		close_unresolved(db);
 	else if (db->state != READY && now >= db->connect_deadline_ms)
 		close_connection(db, "no connection in time");
 	else
@@ -373,7 +405,7 @@ static void on_timer(evutil_socket_t fd, short what, void *context)
 
 /* ---- public ---------------------------------------------------------------------------------- */
 
-struct wlbd_db *wlbd_db_new(struct event_base *base, const char *conninfo, int timeout_ms,
+struct wlbd_db *wlbd_db_new(struct event_base *base, struct wlbd_db_server *server, int timeout_ms,
                             const struct wlbd_db_hooks *hooks, struct wlb_error *error)
 {
 	struct wlbd_db *db = calloc(1, sizeof(*db));
@@ -382,7 +414,8 @@ struct wlbd_db *wlbd_db_new(struct event_base *base, const char *conninfo, int t
 		return NULL;
 	}
 	db->base = base;
-	db->conninfo = strdup(conninfo);
+	db->server = server;
+	db->waiter = (struct wlbd_db_waiter){.done = on_hosts, .context = db};
 	db->timeout_ms = timeout_ms;
 	db->hooks = *hooks;
 	db->retry_ms = RETRY_FIRST_MS;
@@ -411,8 +444,8 @@ void wlbd_db_free(struct wlbd_db *db)
 	if (db->io != NULL)
 		event_free(db->io);
 	event_free(db->timer);
+	wlbd_db_server_forget(db->server, &db->waiter);
 	PQfinish(db->connection);
-	free(db->conninfo);
 	free(db);
 }
 

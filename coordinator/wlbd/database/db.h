@@ -10,6 +10,7 @@
 #include <event2/event.h>
 #include <stdbool.h>
 
+#include "coordinator/wlbd/database/db_server.h"
 #include "coordinator/wlbd/database/params.h"
 #include "libwlb/wlb.h"
 
@@ -41,10 +42,11 @@ struct wlbd_db_hooks {
 	void *context;
 };
 
-/* Begins to connect. The server cancels a statement after timeout_ms, and one that waits for a lock after half of that;
- * the connection stays. It is closed and made again where no answer arrives for a second more. Returns NULL if out of
+/* Begins to connect to `server`, which must outlive it. A try, with the look-up of the host's name, may take
+ * timeout_ms. The server cancels a statement after timeout_ms, and one that waits for a lock after half of that; the
+ * connection stays. It is closed and made again where no answer arrives for a second more. Returns NULL if out of
  * memory. */
-struct wlbd_db *wlbd_db_new(struct event_base *base, const char *conninfo, int timeout_ms,
+struct wlbd_db *wlbd_db_new(struct event_base *base, struct wlbd_db_server *server, int timeout_ms,
                             const struct wlbd_db_hooks *hooks, struct wlb_error *error);
 /* Closes the connection: calls under way and later ones are answered AWAY. NULL is allowed. */
 void wlbd_db_stop(struct wlbd_db *db);

@@ -324,7 +324,7 @@ static void on_wrong_schema(void *context, const struct wlb_error *error)
 	pool->hooks.wrong_schema(pool->hooks.context, error);
 }
 
-struct wlbd_db_pool *wlbd_db_pool_new(struct event_base *base, const char *conninfo, int timeout_ms,
+struct wlbd_db_pool *wlbd_db_pool_new(struct event_base *base, struct wlbd_db_server *server, int timeout_ms,
                                       const struct wlbd_db_hooks *hooks, struct wlb_error *error)
 {
 	struct wlbd_db_pool *pool = calloc(1, sizeof(*pool));
@@ -337,7 +337,7 @@ struct wlbd_db_pool *wlbd_db_pool_new(struct event_base *base, const char *conni
 	TAILQ_INIT(&pool->waiting);
 	for (int i = 0; i < WLBD_DB_POOL_CONNECTIONS; i++) {
 		pool->slots[i].pool = pool;
-		pool->slots[i].db = wlbd_db_new(base, conninfo, timeout_ms, &own, error);
+		pool->slots[i].db = wlbd_db_new(base, server, timeout_ms, &own, error);
 		if (pool->slots[i].db == NULL) {
 			wlbd_db_pool_free(pool);
 			return NULL;

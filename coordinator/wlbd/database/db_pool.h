@@ -18,8 +18,8 @@ struct wlbd_db_pool;
 
 enum { WLBD_DB_POOL_CONNECTIONS = 4 };
 
-/* timeout_ms as in wlbd_db_new. Of `hooks` only wrong_schema is called. Returns NULL if out of memory. */
-struct wlbd_db_pool *wlbd_db_pool_new(struct event_base *base, const char *conninfo, int timeout_ms,
+/* `server` and timeout_ms as in wlbd_db_new. Of `hooks` only wrong_schema is called. Returns NULL if out of memory. */
+struct wlbd_db_pool *wlbd_db_pool_new(struct event_base *base, struct wlbd_db_server *server, int timeout_ms,
                                       const struct wlbd_db_hooks *hooks, struct wlb_error *error);
 void wlbd_db_pool_stop(struct wlbd_db_pool *pool); /* as wlbd_db_stop; NULL is allowed */
 void wlbd_db_pool_free(struct wlbd_db_pool *pool); /* as wlbd_db_free; NULL is allowed */

@@ -12,6 +12,7 @@
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlbd/database/db.h"
 #include "coordinator/wlbd/database/db_pool.h"
+#include "coordinator/wlbd/database/db_server.h"
 #include "coordinator/wlbd/database/outbox.h"
 #include "coordinator/wlbd/detection/activities.h"
 #include "coordinator/wlbd/http/body_memory.h"
@@ -113,11 +114,14 @@ static int open_database(struct wlbd *wlbd, struct wlb_error *error)
 	struct wlbd_db_hooks writes = {on_database_ready, on_database_away, on_wrong_schema, wlbd};
 	struct wlbd_db_hooks others = {.wrong_schema = on_wrong_schema, .context = wlbd};
 	int timeout_ms = config->database_timeout_ms;
-	wlbd->writes = wlbd_db_new(wlbd->base, config->database, timeout_ms, &writes, error);
-	wlbd->polls = wlbd_db_new(wlbd->base, config->database, timeout_ms, &others, error);
-	wlbd->changes = wlbd_db_pool_new(wlbd->base, config->database, timeout_ms, &others, error);
-	wlbd->deliveries = wlbd_db_pool_new(wlbd->base, config->database, timeout_ms, &others, error);
-	wlbd->reads = wlbd_db_pool_new(wlbd->base, config->database, timeout_ms * READ_TIMEOUT_FACTOR, &others, error);
+	wlbd->database = wlbd_db_server_new(wlbd->base, config->database, error);
+	if (wlbd->database == NULL)
+		return -1;
+	wlbd->writes = wlbd_db_new(wlbd->base, wlbd->database, timeout_ms, &writes, error);
+	wlbd->polls = wlbd_db_new(wlbd->base, wlbd->database, timeout_ms, &others, error);
+	wlbd->changes = wlbd_db_pool_new(wlbd->base, wlbd->database, timeout_ms, &others, error);
+	wlbd->deliveries = wlbd_db_pool_new(wlbd->base, wlbd->database, timeout_ms, &others, error);
+	wlbd->reads = wlbd_db_pool_new(wlbd->base, wlbd->database, timeout_ms * READ_TIMEOUT_FACTOR, &others, error);
 	bool all = wlbd->writes != NULL && wlbd->polls != NULL && wlbd->changes != NULL && wlbd->deliveries != NULL &&
 	           wlbd->reads != NULL;
 	return all ? 0 : -1;
@@ -198,6 +202,7 @@ static void close_parts(struct wlbd *wlbd)
 	wlbd_db_pool_free(wlbd->changes);
 	wlbd_db_pool_free(wlbd->deliveries);
 	wlbd_db_pool_free(wlbd->reads);
+	wlbd_db_server_free(wlbd->database);
 	wlbd_nodes_free(wlbd->nodes);
 	if (wlbd->base != NULL)
 		event_base_free(wlbd->base);

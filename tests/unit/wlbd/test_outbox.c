@@ -14,6 +14,7 @@ static const char statement[] = "select 1";
 
 struct fixture {
 	struct event_base *base;
+	struct wlbd_db_server *server;
 	struct wlbd_db *db;
 	struct wlbd_outbox *outbox;
 	uint64_t set_aside;
@@ -23,7 +24,8 @@ static struct fixture *begin(struct fixture *f)
 {
 	static const struct wlbd_db_hooks none;
 	*f = (struct fixture){.base = event_base_new()};
-	f->db = wlbd_db_new(f->base, "host=/nowhere dbname=none", 1000, &none, NULL);
+	f->server = wlbd_db_server_new(f->base, "host=/nowhere dbname=none", NULL);
+	f->db = wlbd_db_new(f->base, f->server, 1000, &none, NULL);
 	assert_non_null(f->db);
 	f->outbox = wlbd_outbox_new(f->base, f->db, &f->set_aside);
 	assert_non_null(f->outbox);
@@ -34,6 +36,7 @@ static void end(struct fixture *f)
 {
 	wlbd_outbox_free(f->outbox);
 	wlbd_db_free(f->db);
+	wlbd_db_server_free(f->server);
 	event_base_free(f->base);
 }
 

@@ -21,6 +21,7 @@ enum { RUN = 7, JOB = 12, UID = 1000 };
 
 struct fixture {
 	struct wlbd wlbd;
+	struct wlbd_db_server *server;
 	struct wlbd_db *db;
 	struct wlbd_attempt *attempt;
 	uint64_t dropped;
@@ -41,7 +42,8 @@ static int begin(void **state)
 	f->wlbd.base = event_base_new();
 	f->wlbd.attempt_budget = wlbd_budget_new(&limits);
 	f->wlbd.attempts = wlbd_attempts_new(ignore);
-	f->db = wlbd_db_new(f->wlbd.base, "host=/nowhere dbname=none", 1000, &none, NULL);
+	f->server = wlbd_db_server_new(f->wlbd.base, "host=/nowhere dbname=none", NULL);
+	f->db = wlbd_db_new(f->wlbd.base, f->server, 1000, &none, NULL);
 	f->wlbd.outbox = wlbd_outbox_new(f->wlbd.base, f->db, &f->dropped);
 	json_t *card = json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:b, s:i, s:[s, s]}", "attempt_id", "a", "run",
 	                         "12", "run_pk", RUN, "attempt_pk", 1, "attempt", 1, "job_id", JOB, "uid", UID,
@@ -59,6 +61,7 @@ static int end(void **state)
 	wlbd_attempts_free(f->wlbd.attempts);
 	wlbd_outbox_free(f->wlbd.outbox);
 	wlbd_db_free(f->db);
+	wlbd_db_server_free(f->server);
 	wlbd_budget_free(f->wlbd.attempt_budget);
 	event_base_free(f->wlbd.base);
 	free(f);

@@ -224,12 +224,50 @@ static void the_next_task_is_of_who_has_fewest(void **state)
 	event_base_free(base);
 }
 
+static sem_t discarded;
+
+static void discard_on_the_thread(struct wlbd_task *task)
+{
+	discard(task);
+	sem_post(&discarded);
+}
+
+/* The task that runs is not waited for: it is discarded when it ends, after those that wait. */
+static void abandoning_waits_for_no_task(void **state)
+{
+	struct event_base *base;
+	struct wlbd_thread_pool *pool = begin(&base, 1, TASKS_MOST);
+	struct numbered tasks[2];
+	sem_t begun, may_end;
+	(void)state;
+	sem_init(&begun, 0, 0);
+	sem_init(&may_end, 0, 0);
+	sem_init(&discarded, 0, 0);
+	for (int i = 0; i < 2; i++) {
+		tasks[i] = numbered(i + 1);
+		tasks[i].begun = &begun, tasks[i].may_end = &may_end;
+		tasks[i].task.discard = discard_on_the_thread;
+		wlbd_thread_pool_submit(pool, &tasks[i].task);
+	}
+	sem_wait(&begun);
+	wlbd_thread_pool_abandon(pool);
+	assert_int_equal(ended_count, 1);
+	assert_int_equal(ended[0], -2);
+	event_base_free(base);
+	sem_wait(&discarded);
+	sem_post(&may_end);
+	sem_wait(&discarded);
+	assert_int_equal(ended_count, 2);
+	assert_int_equal(ended[1], -1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_thread_runs_tasks_in_order),
 		cmocka_unit_test(tasks_beyond_the_bound_are_refused),
 		cmocka_unit_test(freeing_ends_every_task),
+		cmocka_unit_test(abandoning_waits_for_no_task),
 		cmocka_unit_test(an_owner_never_has_all_threads),
 		cmocka_unit_test(the_next_task_is_of_who_has_fewest),
 	};
