@@ -264,12 +264,9 @@ static void abandoning_waits_for_no_task(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_thread_runs_tasks_in_order),
-		cmocka_unit_test(tasks_beyond_the_bound_are_refused),
-		cmocka_unit_test(freeing_ends_every_task),
-		cmocka_unit_test(abandoning_waits_for_no_task),
-		cmocka_unit_test(an_owner_never_has_all_threads),
-		cmocka_unit_test(the_next_task_is_of_who_has_fewest),
+		cmocka_unit_test(one_thread_runs_tasks_in_order), cmocka_unit_test(tasks_beyond_the_bound_are_refused),
+		cmocka_unit_test(freeing_ends_every_task),        cmocka_unit_test(abandoning_waits_for_no_task),
+		cmocka_unit_test(an_owner_never_has_all_threads), cmocka_unit_test(the_next_task_is_of_who_has_fewest),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
