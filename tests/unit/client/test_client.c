@@ -1,3 +1,4 @@
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,6 +16,7 @@
 #include "common/clock.h"
 #include "common/digest.h"
 #include "coordinator/client/client.h"
+#include "coordinator/client/resolve.h"
 #include "munged.h"
 #include "server.h"
 
@@ -373,6 +375,57 @@ static void a_proof_covers_status_request_and_body(void **state)
 	end(&f);
 }
 
+/* Makes two addresses of the coordinator where a test sets the port of the first. */
+static int first_port;
+
+int __real_wlb_resolve(const char *host, const char *port, int64_t deadline_ms, struct addrinfo **addresses,
+                       struct wlb_error *error);
+
+int __wrap_wlb_resolve(const char *host, const char *port, int64_t deadline_ms, struct addrinfo **addresses,
+                       struct wlb_error *error)
+{
+	char first[16];
+	snprintf(first, sizeof(first), "%d", first_port);
+	if (first_port == 0)
+		return __real_wlb_resolve(host, port, deadline_ms, addresses, error);
+	assert_int_equal(__real_wlb_resolve("127.0.0.1", first, deadline_ms, addresses, error), 0);
+	return __real_wlb_resolve(host, port, deadline_ms, &(*addresses)->ai_next, error);
+}
+
+/* A listener whose queue is full: the kernel drops what else is sent to it, as a network may. */
+static int full_listener(int fillers[4])
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t size = sizeof(at);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&at, size), 0);
+	assert_int_equal(listen(fd, 0), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &size), 0);
+	for (int i = 0; i < 4; i++) {
+		fillers[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+		connect(fillers[i], (struct sockaddr *)&at, size);
+	}
+	first_port = ntohs(at.sin_port);
+	return fd;
+}
+
+static void an_address_that_does_not_answer_leaves_time_for_the_next(void **state)
+{
+	struct fixture f;
+	int fillers[4], listener = full_listener(fillers);
+	(void)state;
+	begin(&f, echo);
+	int64_t began_ms = wlb_clock_ms();
+	assert_int_equal(call(&f, "1", 4000), 0);
+	assert_int_equal(f.reply.status, 201);
+	assert_in_range(wlb_clock_ms() - began_ms, 1900, 3900);
+	first_port = 0;
+	for (int i = 0; i < 4; i++)
+		close(fillers[i]);
+	close(listener);
+	end(&f);
+}
+
 static void another_account_is_not_believed(void **state)
 {
 	struct fixture f;
@@ -408,6 +461,7 @@ int main(void)
 		cmocka_unit_test(to_go_on_needs_no_proof_and_acknowledges_nothing),
 		cmocka_unit_test(a_proof_is_of_one_reply_to_one_request),
 		cmocka_unit_test(a_proof_covers_status_request_and_body),
+		cmocka_unit_test(an_address_that_does_not_answer_leaves_time_for_the_next),
 		cmocka_unit_test(another_account_is_not_believed),
 	};
 	return cmocka_run_group_tests(tests, munged_start, munged_stop);
