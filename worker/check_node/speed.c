@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "common/clock.h"
 #include "worker/check_node/bounds.h"
 #include "worker/check_node/node_load.h"
 #include "worker/check_node/place_children.h"
@@ -95,6 +96,9 @@ static void keep_best(struct wlb_speed *best, const struct wlb_speed *again)
 	best->vectors.fast_s = fast_s;
 }
 
+/* Before each measurement but the first. What other guests of the host do often takes longer than a measurement. */
+static const int64_t pauses_ms[WLB_CHECK_MEASUREMENTS] = {0, 1000, 1000 * (WLB_CHECK_PAUSES_S - 1)};
+
 /* Measures all places again, at the same time as before, while one is over a limit: what other guests of the host did
  * in the first measurement may have ended. Returns as wlb_speed_measure. */
 static int measure_again(const struct wlb_check_options *options, const struct wlb_speed_work *work,
@@ -103,6 +107,7 @@ static int measure_again(const struct wlb_check_options *options, const struct w
 	struct wlb_speed *again = calloc((size_t)work->places->count, sizeof(*again));
 	int rc = again != NULL ? 1 : wlb_fail(error, "out of memory for %d devices", work->places->count);
 	for (int i = 1; rc == 1 && i < WLB_CHECK_MEASUREMENTS && is_over_a_limit(options, work, speeds); i++) {
+		wlb_clock_sleep_ms(pauses_ms[i]);
 		rc = wlb_speed_measure(work, again, report, error);
 		for (int place = 0; rc == 1 && place < work->places->count; place++)
 			keep_best(&speeds[place], &again[place]);
