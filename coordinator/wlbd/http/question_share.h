@@ -1,6 +1,6 @@
 /*
  * How many requests of a user may wait at a time for what all users share: the connection `writes` to the database,
- * which sends statements in order, and the threads that ask Slurm. So one user's requests leave room for those of
+ * which sends statements in order, and the threads that ask Slurm. So the requests of one user do not delay those of
  * others.
  */
 #ifndef COORDINATOR_WLBD_HTTP_QUESTION_SHARE_H
