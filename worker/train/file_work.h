@@ -21,7 +21,7 @@ typedef int wlb_file_await(void *context, double seconds, struct wlb_error *erro
 int wlb_await_files(const struct wlb_file_waiting *waiting, wlb_file_await *await, void *context,
                     struct wlb_error *error);
 
-typedef int wlb_file_function(void *context, struct wlb_error *error); /* 0, or -1 with the reason */
+typedef int wlb_file_function(void *context, struct wlb_error *error); /* 0, or less with the reason */
 
 /* Collective. Runs function(context) in a thread, which works with files and must use neither the device nor
  * communicators; NULL: this rank has no files to work with. Meanwhile the ranks wait as in wlb_await_files. After all
