@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -170,7 +171,9 @@ class Cluster:
         for a message sleep, so that those of other tests have the processors."""
         path = self.work / f"job-{time.monotonic_ns()}.sh"
         sleep = f'export LD_PRELOAD="{BUILD}/tests/yield.so${{LD_PRELOAD:+:$LD_PRELOAD}}"\n'
-        path.write_text(f"#!/bin/bash\n{sleep}{script}\n", encoding="utf-8")
+        # sbatch reads no option after the first command.
+        own, commands = re.fullmatch(r"((?:#SBATCH.*\n)*)(.*)", script, re.DOTALL).groups()
+        path.write_text(f"#!/bin/bash\n{own}{sleep}{commands}\n", encoding="utf-8")
         result = self.run("sbatch", "--parsable", f"-N{nodes}", "-o", "%j.out", *options, path, env=env)
         return int(result.stdout.strip().split(";")[0])
 

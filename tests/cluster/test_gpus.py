@@ -40,7 +40,8 @@ class Gpus(training.TrainingTest):
     def test_record(self):
         words = " ".join(training.arguments("float32", 2)[:-2])
         job = self.cluster.sbatch(
-            f"export PATH={self.path} CUDA_HOST_DEVICES=2 ASAN_OPTIONS=detect_leaks=0\n"
+            # The run-time library of the sanitizers must come before preloaded ones.
+            f"export PATH={self.path} CUDA_HOST_DEVICES=2 ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD=\n"
             f"wlb run -- wlb-worker {words} --device cuda --seq-length 48 --global-batch-size 6",
             "--wlb-layout=tp=1,cp=1,pp=1", "--ntasks-per-node=3", nodes=2)
         run = self.finish(job)
