@@ -16,9 +16,14 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-double wlb_median(double *values, int count)
+void wlb_sort(double *values, int count)
 {
 	qsort(values, (size_t)count, sizeof(*values), ascending);
+}
+
+double wlb_median(double *values, int count)
+{
+	wlb_sort(values, count);
 	return count % 2 == 1 ? values[count / 2] : 0.5 * (values[count / 2 - 1] + values[count / 2]);
 }
 

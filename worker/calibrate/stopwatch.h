@@ -23,6 +23,9 @@ int wlb_stopwatch(struct wlb_device *device, wlb_operation *operation, void *con
 int wlb_shortest(struct wlb_device *device, wlb_operation *operation, void *context, double *seconds,
                  struct wlb_error *error);
 
+/* Sorts values[count], the least first. */
+void wlb_sort(double *values, int count);
+
 /* The median of values[count], count >= 1, which are sorted; of an even count the mean of the middle two. */
 double wlb_median(double *values, int count);
 

@@ -8,8 +8,8 @@ enum {
 	WLB_CHECK_GPU_ANSWER_S = 60, /* where --answer-seconds is not given */
 	WLB_CHECK_OPEN_CPU_S = 10,
 	WLB_CHECK_LATE = 4,            /* how many times as long as on a healthy node the work may take */
-	WLB_CHECK_MEASUREMENTS = 3,    /* of speed, at most */
-	WLB_CHECK_PAUSES_S = 5,        /* between them, all together */
+	WLB_CHECK_MEASUREMENTS = 4,    /* of speed, at most */
+	WLB_CHECK_PAUSES_S = 13,       /* between them, all together */
 	WLB_CHECK_FOLDER_ANSWER_S = 2, /* for a folder, beside the time of its bytes at the lowest rate */
 	/* What `wlb run` has a node write that it excludes: its run may be saving to the same file system meanwhile. */
 	WLB_CHECK_SUSPECT_DISK_MIB = 4,

@@ -8,8 +8,8 @@
 typedef double wlb_pieces_busy_s(struct wlb_device *device, void *context, int count, struct wlb_error *error);
 
 struct wlb_pieces {
-	double median_s;  /* of one operation, by the device's clock: few disturbed pieces do not change it */
-	double fast_s;    /* of one operation in the fast tenth of the pieces: it stays where most are disturbed */
+	double fast_s;    /* of one operation in the fast tenth of the pieces, by the device's clock */
+	double fastest_s; /* of one operation in the fastest piece */
 	double busy_s;    /* of all pieces, by that clock: on a CPU the processor time of the thread */
 	double elapsed_s; /* of all pieces, pauses included that the operating system made in and between them */
 };

@@ -4,8 +4,8 @@
  *  - product: the last bit of one number is flipped in the tenth product
  *  - addition: one number of a vector is not added
  *  - memory: a bit of what is written in blocks of 1 MiB is flipped
- *  - slow: each product takes FAULT_S of processor time longer
- *  - slow_memory: each addition does, but every FAULT_FAST-th
+ *  - slow: each product but every FAULT_FAST-th takes FAULT_S of processor time longer
+ *  - slow_memory: each addition but every FAULT_FAST-th does
  *  - crash, hang: of the tenth product
  * Where FAULT_FILE is set, each process that opens the device adds a byte to it; only the first FAULT_SLOW are slow.
  */
@@ -48,9 +48,11 @@ static int number(const char *name, int otherwise)
 	return text != NULL ? atoi(text) : otherwise;
 }
 
-/* Computes for FAULT_S. */
-static void compute(void)
+/* Computes for FAULT_S where the device is slow, but not in every FAULT_FAST-th call. */
+static void slow_down(int call)
 {
+	if (!is_slow || call % number("FAULT_FAST", INT_MAX) == 0)
+		return;
 	double until_s = thread_s() + atof(getenv("FAULT_S"));
 	while (thread_s() < until_s)
 		;
@@ -70,16 +72,17 @@ static void linear(struct wlb_device *device, void *y, int64_t y_stride, const v
 	}
 	while (tenth && is("hang"))
 		pause();
-	if (is_slow && is("slow"))
-		compute();
+	if (is("slow"))
+		slow_down(calls);
 }
 
 static void add(struct wlb_device *device, void *y, const void *x, int64_t n)
 {
 	static int calls;
 	real->add(device, y, x, is("addition") ? n - 1 : n);
-	if (is_slow && is("slow_memory") && ++calls % number("FAULT_FAST", INT_MAX) != 0)
-		compute();
+	calls++;
+	if (is("slow_memory"))
+		slow_down(calls);
 }
 
 /* Adds a byte to FAULT_FILE. Returns how many it has then; 0 if it is not set. */
