@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "worker/check_node/virtual_machine.h"
 #include "worker/launch/options.h"
 
 #define FIELD(name) offsetof(struct wlb_check_options, name)
@@ -47,8 +48,9 @@ static const struct wlb_option rows[] = {
          .min = 1.01, .max = 1000, .initial = "1.3"},
 	{WLB_OPTION(REAL, "bandwidth-slower-than", FIELD(bandwidth_slower_than), "X",
                     "a device whose additions and copies in memory take this factor longer than the machine file says, "
-                    "each time that they are measured, fails"),
-         .min = 1.01, .max = 1000, .initial = "1.75"},
+                    "each time that they are measured, fails (default: 4 on the CPUs of a virtual machine, else "
+                    "1.75)"),
+         .min = 1.01, .max = 1000},
 	{WLB_OPTION(INT, "threads", FIELD(threads), "N",
                     "threads of a rank, as when the machine file was measured; 0: the CPUs that it may use, divided by "
                     "the ranks of a node in that file"),
@@ -139,6 +141,12 @@ static int check_list(const char *option, const struct wlb_option_list *list, st
 	                list->count, WLB_CHECK_LIST_MOST);
 }
 
+/* See docs/architecture.md, "Inside wlb-check-node". */
+static double bandwidth_slower_than(const struct wlb_check_options *options)
+{
+	return options->device == WLB_DEVICE_CPU && wlb_is_virtual_machine("/proc/cpuinfo") ? 4.0 : 1.75;
+}
+
 int wlb_check_options_complete(struct wlb_check_options *options, struct wlb_error *error)
 {
 	if (choose_checks(options, error) < 0 || check_list("--dir", &options->dirs, error) < 0 ||
@@ -153,5 +161,7 @@ int wlb_check_options_complete(struct wlb_check_options *options, struct wlb_err
 	if (options->if_suspected && options->serve != NULL)
 		return wlb_fail(error,
 		                "--serve and --if-suspected: a suspected node is checked by --peer; give one of them");
+	if (options->bandwidth_slower_than == 0.0)
+		options->bandwidth_slower_than = bandwidth_slower_than(options);
 	return wlb_dtype_choose((enum wlb_device_kind)options->device, "--dtype bfloat16", &options->dtype, error);
 }

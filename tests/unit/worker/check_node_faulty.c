@@ -7,7 +7,8 @@
  *  - slow: each product but every FAULT_FAST-th takes FAULT_S of processor time longer
  *  - slow_memory: each addition but every FAULT_FAST-th does
  *  - crash, hang: of the tenth product
- * Where FAULT_FILE is set, each process that opens the device adds a byte to it; only the first FAULT_SLOW are slow.
+ * Where FAULT_FILE is set, each process that opens the device adds a line to it, with the seconds of the monotonic
+ * clock; only the first FAULT_SLOW are slow.
  */
 #include <limits.h>
 #include <sched.h>
@@ -18,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/seconds.h"
 #include "kernels/ops.h"
 
 enum { MIB = 1 << 20, TENTH = 10 };
@@ -85,15 +87,15 @@ static void add(struct wlb_device *device, void *y, const void *x, int64_t n)
 		slow_down(calls);
 }
 
-/* Adds a byte to FAULT_FILE. Returns how many it has then; 0 if it is not set. */
+/* Adds a line to FAULT_FILE. Returns how many it has then; 0 if it is not set. */
 static long count_process(void)
 {
 	const char *path = getenv("FAULT_FILE");
 	if (path == NULL)
 		return 0;
 	FILE *file = fopen(path, "ab");
-	fputc('.', file);
-	long count = ftell(file);
+	int bytes = fprintf(file, "%15.3f\n", wlb_now_s());
+	long count = ftell(file) / bytes;
 	fclose(file);
 	return count;
 }

@@ -24,6 +24,7 @@
 #include "worker/check_node/pieces.h"
 #include "worker/check_node/place.h"
 #include "worker/check_node/report.h"
+#include "worker/check_node/virtual_machine.h"
 
 static double at(const struct wlb_host_matrix *matrix, int64_t row, int64_t column)
 {
@@ -247,6 +248,28 @@ static void the_fast_tenth_and_the_fastest_are_of_undisturbed_pieces(void **stat
 	assert_true(fabs(pieces.fastest_s - 1e-6) < 1e-9);
 }
 
+static bool is_virtual(const char *cpuinfo)
+{
+	char path[] = "/tmp/wlb-cpuinfo-XXXXXX";
+	int file = mkstemp(path);
+	assert_int_equal(write(file, cpuinfo, strlen(cpuinfo)), strlen(cpuinfo));
+	close(file);
+	bool found = wlb_is_virtual_machine(path);
+	unlink(path);
+	return found;
+}
+
+static void a_virtual_machine_is_known_by_its_flag(void **state)
+{
+	(void)state;
+	assert_true(is_virtual("processor\t: 0\nflags\t\t: fpu vme hypervisor lahf_lm\nprocessor\t: 1\n"));
+	assert_true(is_virtual("flags : fpu hypervisor\n"));
+	assert_false(is_virtual("processor\t: 0\nmodel name\t: hypervisor\nflags\t\t: fpu no_hypervisor vme\n"));
+	assert_false(is_virtual("Features\t: fp asimd\n"));
+	assert_false(is_virtual(""));
+	assert_false(wlb_is_virtual_machine("/no/such/file"));
+}
+
 static void cpus_are_divided_in_their_order(void **state)
 {
 	(void)state;
@@ -352,6 +375,7 @@ int main(void)
 		cmocka_unit_test(members_hold_no_file_of_the_caller),
 		cmocka_unit_test(few_disturbed_pieces_do_not_change_the_fast_tenth),
 		cmocka_unit_test(the_fast_tenth_and_the_fastest_are_of_undisturbed_pieces),
+		cmocka_unit_test(a_virtual_machine_is_known_by_its_flag),
 		cmocka_unit_test(cpus_are_divided_in_their_order),
 		cmocka_unit_test(all_bounds_together_are_below_that_of_the_check),
 		cmocka_unit_test(the_reason_is_one_short_line),
