@@ -56,7 +56,8 @@ class LostNode(training.TrainingTest):
         self.assertLess(parts["other"], lost["held_s"] / 2)
         text = self.cluster.run("wlb", "show", run["run_id"]).stdout
         self.assertRegex(text, r"(?m)^Time lost\n  ETTR 0\.\d{3}: .* advanced training\n"
-                               r"  detect +[0-9.:]+( s)? +[0-9.]+ %  from a fault")
+                               r"(  detect +[0-9.:]+( s)? +[0-9.]+ %  from a fault until .*\n)?"  # where it is not 0
+                               r"  decide +[0-9.:]+( s)? +[0-9.]+ %  from its discovery ")
 
     def test_fewer_nodes_than_the_least(self):
         job = self.submit("--wlb-min-nodes=4")
