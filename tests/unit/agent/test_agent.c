@@ -247,7 +247,7 @@ static int told_code(struct fixture *s, int rank, size_t *times)
 static void reports_each_second(void **state)
 {
 	struct fixture *s = *state;
-	WAIT_FOR(reports(s) > 0, 1000);
+	WAIT_FOR(reports(s) > 0, 5000);
 	assert_true(last_has(s, "attempt_id", json_string(ATTEMPT)));
 	assert_true(last_has(s, "source", json_string("node")));
 	assert_true(last_has(s, "node", json_string("n3")));
@@ -290,7 +290,7 @@ static int activity_has(struct fixture *s, int rank, const char *key, json_t *ex
 static void tells_what_ranks_do(void **state)
 {
 	struct fixture *s = *state;
-	WAIT_FOR(reports(s) > 0, 1000);
+	WAIT_FOR(reports(s) > 0, 5000);
 	assert_null(activity_of(s, 4)); /* a trainer that writes no area */
 	struct wlb_rank_trace *trace = wlb_node_page_take_area(s->page, 5);
 	struct wlb_trace_event call = {.kind = WLB_COMM_RECV, .seq = 41, .bytes = 512};
@@ -364,7 +364,7 @@ static void tells_how_ranks_ended(void **state)
 {
 	struct fixture *s = *state;
 	size_t times;
-	WAIT_FOR(reports(s) > 0, 1000);
+	WAIT_FOR(reports(s) > 0, 5000);
 	kill(s->ranks[1], SIGKILL); /* the plugin says nothing, and nobody reaps it */
 	WAIT_FOR(told_code(s, 5, &times) == 137, 300);
 	tell(s, "exit %d %d", 4, 0);
@@ -397,7 +397,7 @@ static void tells_again_what_was_not_taken(void **state)
 static void does_not_wait_at_the_end(void **state)
 {
 	struct fixture *s = *state;
-	WAIT_FOR(reports(s) > 0, 1000);
+	WAIT_FOR(reports(s) > 0, 5000);
 	pthread_mutex_lock(&s->lock);
 	s->stalled = true;
 	pthread_mutex_unlock(&s->lock);
@@ -413,7 +413,7 @@ static void obeys_with_force(void **state)
 {
 	struct fixture *s = *state;
 	const char *reason = "";
-	WAIT_FOR(reports(s) > 0, 1000);
+	WAIT_FOR(reports(s) > 0, 5000);
 	pthread_mutex_lock(&s->lock);
 	s->order_end = true;
 	pthread_mutex_unlock(&s->lock);
@@ -429,7 +429,7 @@ static void obeys_with_force(void **state)
 static void outlives_slurmstepd(void **state)
 {
 	struct fixture *s = *state;
-	WAIT_FOR(reports(s) > 0, 1000);
+	WAIT_FOR(reports(s) > 0, 5000);
 	close(s->socket);
 	s->socket = -1;
 	WAIT_FOR(last_has(s, "stepd", json_string("gone")), 500);
@@ -514,7 +514,7 @@ static const json_t *sent_rank(const struct fixture *s, int rank)
 static void gathers_stacks_once_for_each_request(void **state)
 {
 	struct fixture *s = *state;
-	WAIT_FOR(reports(s) > 0, 1000);
+	WAIT_FOR(reports(s) > 0, 5000);
 	wlb_clock_sleep_ms(1500);
 	assert_int_equal(sent(s), 0);
 	want(s, 17);
@@ -537,7 +537,7 @@ static void gathers_stacks_once_for_each_request(void **state)
 static void reports_while_stacks_do_not_come(void **state)
 {
 	struct fixture *s = *state;
-	WAIT_FOR(reports(s) > 0, 1000);
+	WAIT_FOR(reports(s) > 0, 5000);
 	want(s, 17);
 	int before = reports(s);
 	WAIT_FOR(sent(s) == 1, 8000);
