@@ -128,6 +128,7 @@ class Case:
         return attempt["last_step"] - attempt["first_step"] + 1 if attempt["last_step"] else 0
 
     def restore(self):
+        frozen = self.has_frozen_node()
         try:
             if self.injector:
                 self.injector.undo()
@@ -135,7 +136,9 @@ class Case:
                 self.cluster.run("scancel", self.job, check=False)
             self.clean("when all was well again", RETURN_S,
                        lambda: self.left_running() + leftovers.ill_nodes(self.cluster))
-        except Failed as error:
+            if frozen and self.load_run():
+                self.judge_training()
+        except (Failed, KeyError, ValueError) as error:
             self.problem(f"the cluster was not restored: {error}")
 
     # ---- what is right --------------------------------------------------------------------------------------------
@@ -153,13 +156,21 @@ class Case:
         self.measure_resumption()
         self.result.time_lost = self.run["time_lost"]
         self.judge_nodes()
+        if not self.has_frozen_node():
+            self.judge_training()
+        self.problem(*leftovers.disagreements(self.cluster.run("wlb", "show", self.job).stdout, self.run))
+
+    def has_frozen_node(self):
+        return self.injector is not None and any(words[0] == "thaw-node" for words in self.injector.to_undo.values())
+
+    def judge_training(self):
+        """Not while a node is frozen: it may have records of steps on its disk that it sends when it has thawed."""
         if self.run["state"] == "complete":
             self.problem(*self.trainer.problems(self.job, self.run, self.kind.long))
-        self.problem(*leftovers.disagreements(self.cluster.run("wlb", "show", self.job).stdout, self.run))
 
     def judge_left(self):
         """A frozen node's processes, and the records that they lock, are checked when the node has thawed."""
-        frozen = any(words[0] == "thaw-node" for words in self.injector.to_undo.values())
+        frozen = self.has_frozen_node()
         self.clean("after the run", CLEAN_S, lambda: (
             ([] if frozen else self.left_running(of_slurm=False)) + leftovers.of_slurm(self.cluster)
             + leftovers.of_database(self.cluster, self.job)
