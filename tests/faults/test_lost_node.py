@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """A node loses its power: slurmd, slurmstepd and tasks end at once. The run goes on on the nodes that are left, as its
 layout, its least number of nodes and its spares allow; the plain cases are in kinds.py."""
+import os
+import signal
 import time
 
 import harness
@@ -83,6 +85,21 @@ class LostNode(training.TrainingTest):
         self.check_complete(run)
         self.check_repeats(run, attempts=2)
         self.assertEqual(run["nodes"], [f"n{i}" for i in range(1, 5) if i != lost])
+
+    def test_together_with_its_launcher(self):
+        """The job is queued again, and Slurm learns from wlbd that the node is lost: it would try to end the job there, or start it
+        there again, until its own time-out."""
+        job = self.submit()
+        self.wait_step(job, training.SAVE_INTERVAL + 6)
+        for pid in self.cluster.processes("wlb run"):
+            os.kill(pid, signal.SIGKILL)
+        self.cluster.kill_node(3)
+        self.addCleanup(self.cluster.restore_node, 3)
+        run = self.finish(job)
+        self.assertRegex(self.cluster.run("scontrol", "show", "node", "n3").stdout, rf"Reason=wlb: run {run['run_id']}: node n3 lost")
+        self.check_complete(run)
+        self.check_repeats(run, attempts=2)
+        self.assertEqual(run["nodes"], ["n1", "n2", "n4"])
 
 
 if __name__ == "__main__":

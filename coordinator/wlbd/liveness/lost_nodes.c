@@ -14,8 +14,9 @@
 
 enum {
 	PROBE_EVERY_MS = 300,
-	ASK_AGAIN_MS = 2000,    /* where slurmctld does not answer */
-	WATCH_MOST_MS = 120000, /* beyond node_down_after_ms; after that Slurm finds out by itself */
+	ASK_AGAIN_MS = 2000,       /* where slurmctld does not answer, or the job has ended */
+	WATCH_MOST_MS = 120000,    /* beyond node_down_after_ms; after that Slurm finds out by itself */
+	REQUEUE_WITHIN_MS = 15000, /* how long a job that ended may take until it is queued again */
 	WATCHED_MOST = 4096,
 };
 
@@ -74,6 +75,22 @@ static bool has_node(const struct wlb_slurm_job *job, const char *node)
 	return has;
 }
 
+/* A job that is queued again has no nodes, but would start on a lost one as long as Slurm does not know that it is
+ * lost. */
+static void decide(struct watch *watch, const struct wlb_slurm_job *job)
+{
+	if (!job->finished && !job->running && !job->suspended)
+		set_down(watch);
+	else if (!job->finished && has_node(job, watch->node))
+		set_down(watch);
+	else if (!job->finished)
+		cancel_watch(watch, "the run's job no longer has it");
+	else if (wlb_clock_ms() - watch->began_ms < watch->lost->wlbd->config.node_down_after_ms + REQUEUE_WITHIN_MS)
+		retry_in(watch, ASK_AGAIN_MS);
+	else
+		cancel_watch(watch, "the run's job has ended");
+}
+
 static void on_job(void *context, const struct wlbd_job_facts *facts)
 {
 	struct watch *watch = context;
@@ -81,10 +98,8 @@ static void on_job(void *context, const struct wlbd_job_facts *facts)
 		retry_in(watch, ASK_AGAIN_MS);
 	else if (facts->found == 0 || facts->job.uid != watch->uid)
 		cancel_watch(watch, "Slurm does not know such a job of the run's owner");
-	else if (!facts->job.running || !has_node(&facts->job, watch->node))
-		cancel_watch(watch, "the run's job no longer has it");
 	else
-		set_down(watch);
+		decide(watch, &facts->job);
 }
 
 static void on_probed(void *context, bool alive)
