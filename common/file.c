@@ -176,12 +176,23 @@ int wlb_file_read(const char *path, size_t limit, char **data, size_t *length, s
 	return 0;
 }
 
+/* Returns -1 with errno = why. */
+static int fail_dir(const char *path, const char *what, int why, struct wlb_error *error)
+{
+	wlb_fail(error, "directory %s: cannot be %s: %s", path, what, strerror(why));
+	errno = why;
+	return -1;
+}
+
 int wlb_dir_make(const char *path, mode_t mode, struct wlb_error *error)
 {
 	char part[PATH_MAX];
 	size_t length = strlen(path);
-	if (length == 0 || length >= sizeof(part))
-		return wlb_fail(error, "directory '%.100s': a path has 1 to %d bytes", path, PATH_MAX - 1);
+	if (length == 0 || length >= sizeof(part)) {
+		wlb_fail(error, "directory '%.100s': a path has 1 to %d bytes", path, PATH_MAX - 1);
+		errno = ENAMETOOLONG;
+		return -1;
+	}
 	memcpy(part, path, length + 1);
 	for (size_t i = 1; i <= length; i++) {
 		if (part[i] != '/' && part[i] != '\0')
@@ -189,11 +200,11 @@ int wlb_dir_make(const char *path, mode_t mode, struct wlb_error *error)
 		char kept = part[i];
 		part[i] = '\0';
 		if (mkdir(part, mode) != 0 && errno != EEXIST)
-			return wlb_fail(error, "directory %s: cannot be created: %s", part, strerror(errno));
+			return fail_dir(part, "created", errno, error);
 		part[i] = kept;
 	}
 	struct stat about;
-	if (stat(path, &about) != 0 || !S_ISDIR(about.st_mode))
-		return wlb_fail(error, "directory %s: is not a directory", path);
-	return 0;
+	if (stat(path, &about) != 0)
+		return fail_dir(path, "examined", errno, error);
+	return S_ISDIR(about.st_mode) ? 0 : fail_dir(path, "used", ENOTDIR, error);
 }

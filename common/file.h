@@ -28,7 +28,7 @@ int wlb_file_commit(const char *temporary, const char *path, struct wlb_error *e
 /* Reads a whole file of at most `limit` bytes. *data is NUL-terminated; the caller frees it. `length` may be NULL. */
 int wlb_file_read(const char *path, size_t limit, char **data, size_t *length, struct wlb_error *error);
 
-/* mkdir -p. An existing folder is not an error. */
+/* mkdir -p. An existing folder is not an error. Returns 0, or -1 with errno set. */
 int wlb_dir_make(const char *path, mode_t mode, struct wlb_error *error);
 
 /* fsync of a folder, so that a rename in it survives a power loss. */

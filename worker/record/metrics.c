@@ -70,8 +70,10 @@ struct wlb_metrics *wlb_metrics_open(const char *path, struct wlb_error *error)
 	metrics->fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
 	if (metrics->path != NULL && metrics->fd >= 0)
 		return metrics;
-	wlb_fail(error, "--metrics-file %.500s: it cannot be opened for writing: %s", path, strerror(errno));
+	int why = errno;
+	wlb_fail(error, "--metrics-file %.500s: it cannot be opened for writing: %s", path, strerror(why));
 	wlb_metrics_close(metrics);
+	errno = why;
 	return NULL;
 }
 

@@ -32,7 +32,7 @@ char *wlb_step_json(const struct wlb_step_facts *facts, int with_ranks, struct w
 
 struct wlb_metrics;
 
-/* Opens FILE for appending. */
+/* Opens the file for appending. Returns NULL with errno set on failure. */
 struct wlb_metrics *wlb_metrics_open(const char *path, struct wlb_error *error);
 /* Appends one line, whole or not at all. */
 int wlb_metrics_write(struct wlb_metrics *metrics, const char *json, struct wlb_error *error);

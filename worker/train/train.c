@@ -149,10 +149,11 @@ static int run_steps(struct wlb_trainer *t, struct wlb_error *error)
 	return 0;
 }
 
-/* Returns 1 where the cause of a failure on all ranks may be this rank's node: its memory, or its mount of the data. */
+/* Returns 1 where the cause of a failure on all ranks may be this rank's node: its memory, or its mount of the data or
+ * of --save. */
 static int may_be_node(const struct wlb_trainer *t)
 {
-	return t->device->no_memory.asked_bytes > 0 || t->data_failure == WLB_UNREADABLE;
+	return t->device->no_memory.asked_bytes > 0 || t->file_failure == WLB_UNREADABLE;
 }
 
 /* Prints and records a failure, and ends every rank where the others do not know of it. Returns the exit code. */

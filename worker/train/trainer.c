@@ -2,15 +2,12 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "common/file.h"
 #include "common/seconds.h"
-#include "worker/data/file_progress.h"
 #include "worker/train/device.h"
+#include "worker/train/outputs.h"
 #include "worker/train/rank_gpus.h"
 #include "worker/train/transport.h"
 
@@ -108,20 +105,20 @@ static struct wlb_loader_options loader_options(const struct wlb_trainer *t)
 static int open_dataset(void *trainer, struct wlb_error *error)
 {
 	struct wlb_trainer *t = trainer;
-	t->data_failure = wlb_dataset_open(t->options->data_path, &t->dataset, error);
-	if (t->data_failure == 0)
-		t->data_failure = check_tokens(t, error);
-	return t->data_failure;
+	t->file_failure = wlb_dataset_open(t->options->data_path, &t->dataset, error);
+	if (t->file_failure == 0)
+		t->file_failure = check_tokens(t, error);
+	return t->file_failure;
 }
 
-/* Sets exit_code. Where rank 0 reads the same files without error, or cannot read them now, other nodes or another time
- * may be better: the input is not what is wrong. */
-static int open_data(struct wlb_trainer *t, struct wlb_error *error)
+/* Collective. Sets exit_code. Where rank 0 works with the same files without error, or cannot now, other nodes or
+ * another time may be better: the input is not what is wrong. */
+static int open_files(struct wlb_trainer *t, wlb_file_function *function, struct wlb_error *error)
 {
-	int rc = wlb_work_with_files(&t->files, open_dataset, t, error);
+	int rc = wlb_work_with_files(&t->files, function, t, error);
 	if (rc != WLB_FAILED_EVERYWHERE)
 		return rc;
-	double is_input = t->launch->rank == 0 && t->data_failure == -1 ? 1.0 : 0.0;
+	double is_input = t->launch->rank == 0 && t->file_failure == -1 ? 1.0 : 0.0;
 	if (wlb_comm_all_reduce_double(t->world, &is_input, 1, WLB_MAX, error) < 0)
 		return WLB_FAILED_HERE;
 	t->exit_code = is_input > 0.0 ? WLB_EXIT_INPUT : WLB_EXIT_FAILED;
@@ -139,17 +136,8 @@ static int open_loader(struct wlb_trainer *t, struct wlb_error *error)
 static int open_outputs(void *trainer, struct wlb_error *error)
 {
 	struct wlb_trainer *t = trainer;
-	const struct wlb_train_options *o = t->options;
-	wlb_file_report("creating", o->save != NULL ? o->save : "");
-	if (o->save != NULL && wlb_dir_make(o->save, 0777, error) < 0)
-		return wlb_fail_in(error, "--save");
-	if (o->save != NULL && access(o->save, W_OK | X_OK) < 0)
-		return wlb_fail(error, "--save %.500s: it cannot be written: %s", o->save, strerror(errno));
-	if (o->metrics_file == NULL)
-		return 0;
-	wlb_file_report("opening", o->metrics_file);
-	t->metrics = wlb_metrics_open(o->metrics_file, error);
-	return t->metrics != NULL ? 0 : -1;
+	t->file_failure = wlb_outputs_open(t->options->save, t->options->metrics_file, &t->metrics, error);
+	return t->file_failure;
 }
 
 /* The parts of a step that are timed: its passes, and twice the optimizer. */
@@ -254,15 +242,14 @@ int wlb_trainer_open(struct wlb_trainer *t, struct wlb_error *error)
 {
 	if (connect_ranks(t, error) < 0)
 		return WLB_FAILED_HERE;
-	int rc = open_data(t, error);
+	int rc = open_files(t, open_dataset, error);
 	if (rc < 0)
 		return rc;
 	t->exit_code = WLB_EXIT_FAILED; /* a device without memory is no bad input */
 	rc = wlb_agree(t->world, open_loader(t, error), error);
 	if (rc < 0)
 		return rc;
-	t->exit_code = WLB_EXIT_INPUT;
-	rc = wlb_work_with_files(&t->files, t->launch->rank == 0 ? open_outputs : NULL, t, error);
+	rc = open_files(t, t->launch->rank == 0 ? open_outputs : NULL, error);
 	if (rc < 0)
 		return rc;
 	t->exit_code = WLB_EXIT_FAILED;

@@ -62,7 +62,7 @@ struct wlb_trainer {
 	struct wlb_groups *groups; /* not NULL: the ranks are connected */
 	int gpu_ranks;             /* that compute on this rank's GPU; 0 on the CPU */
 	struct wlb_dataset *dataset;
-	int data_failure; /* of this rank, as wlb_dataset_open */
+	int file_failure; /* of this rank, as wlb_dataset_open and wlb_outputs_open */
 	struct wlb_loader *loader;
 	const struct wlb_loaded_step *loaded; /* the step in progress, or the last one */
 	struct wlb_parameters *parameters;

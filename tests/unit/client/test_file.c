@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -100,8 +101,12 @@ static void folders_are_made_with_their_parents(void **state)
 	rmdir(in_folder(part, "x/y/z"));
 	assert_int_equal(wlb_file_write(in_folder(part, "x/y/z"), "", 0, 0600, NULL), 0);
 	assert_int_equal(wlb_dir_make(in_folder(path, "x/y/z"), 0700, &error), -1);
+	assert_int_equal(errno, ENOTDIR);
+	errno = 0;
 	assert_int_equal(wlb_dir_make(in_folder(path, "x/y/z/q"), 0700, &error), -1);
+	assert_int_equal(errno, ENOTDIR);
 	assert_int_equal(wlb_dir_make("", 0700, &error), -1);
+	assert_int_equal(errno, ENAMETOOLONG);
 	unlink(in_folder(part, "x/y/z"));
 	rmdir(in_folder(part, "x/y"));
 	rmdir(in_folder(part, "x"));

@@ -1,0 +1,51 @@
+#include "worker/train/outputs.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/file.h"
+#include "worker/data/file_progress.h"
+#include "worker/data/input.h"
+
+/* Not EROFS: the system mounts a file system read-only when its disk fails. */
+static int kind_of_failure(int cause)
+{
+	switch (cause) {
+	case EACCES:
+	case EPERM:
+	case EISDIR:
+	case ELOOP:
+	case ENAMETOOLONG:
+	case ENOENT:
+	case ENOTDIR:
+		return -1;
+	default:
+		return WLB_UNREADABLE;
+	}
+}
+
+static int make_save_folder(const char *save, struct wlb_error *error)
+{
+	wlb_file_report("creating", save);
+	if (wlb_dir_make(save, 0777, error) < 0) {
+		int kind = kind_of_failure(errno);
+		wlb_fail_in(error, "--save");
+		return kind;
+	}
+	if (access(save, W_OK | X_OK) == 0)
+		return 0;
+	int kind = kind_of_failure(errno);
+	wlb_fail(error, "--save %.500s: it cannot be written: %s", save, strerror(errno));
+	return kind;
+}
+
+int wlb_outputs_open(const char *save, const char *metrics_file, struct wlb_metrics **metrics, struct wlb_error *error)
+{
+	int rc = save != NULL ? make_save_folder(save, error) : 0;
+	if (rc != 0 || metrics_file == NULL)
+		return rc;
+	wlb_file_report("opening", metrics_file);
+	*metrics = wlb_metrics_open(metrics_file, error);
+	return *metrics != NULL ? 0 : kind_of_failure(errno);
+}
