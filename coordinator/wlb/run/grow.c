@@ -82,14 +82,14 @@ static void judge_growth(struct wlb_run *run, struct wlb_attempt *attempt)
 	grow->outcome[0] = '\0';
 	if (before == 0)
 		return;
-	grow->fruitless = now > before ? 0 : grow->fruitless + 1;
+	grow->growths_without_nodes = now > before ? 0 : grow->growths_without_nodes + 1;
 	grow->nodes_before = 0;
 	if (now > before)
 		snprintf(grow->outcome, sizeof(grow->outcome), "the run has grown from %d to %d nodes", before, now);
 	else
 		snprintf(grow->outcome, sizeof(grow->outcome),
 		         "the run has not grown: %d nodes, %d before; it is not stopped to grow for %" PRId64 " s", now,
-		         before, wlb_grow_wait_s(grow->least_s, grow->fruitless));
+		         before, wlb_grow_wait_s(grow->least_s, grow->growths_without_nodes));
 	snprintf(attempt->reason + length, sizeof(attempt->reason) - length, "%s%s", length > 0 ? "; " : "",
 	         grow->outcome);
 }
@@ -109,7 +109,7 @@ void wlb_run_grow_begin(struct wlb_run *run, struct wlb_attempt *attempt)
 	grow->used = attempt->node_count;
 	grow->unused = attempt->unused_count;
 	grow->way = WLB_GROW_NOT;
-	int64_t wait_ms = 1000 * wlb_grow_wait_s(grow->least_s, grow->fruitless);
+	int64_t wait_ms = 1000 * wlb_grow_wait_s(grow->least_s, grow->growths_without_nodes);
 	grow->query_ms = wait_ms / QUERIES_IN_WAIT;
 	if (grow->query_ms < QUERY_LEAST_MS)
 		grow->query_ms = QUERY_LEAST_MS;

@@ -42,10 +42,10 @@ enum wlb_grow_way wlb_grow_decide(const struct wlb_grow_facts *facts, int *nodes
 	return *nodes > 0 ? WLB_GROW_REQUEUE : WLB_GROW_NOT;
 }
 
-int64_t wlb_grow_wait_s(int64_t least_s, int fruitless)
+int64_t wlb_grow_wait_s(int64_t least_s, int growths_without_nodes)
 {
 	int64_t wait_s = least_s;
-	for (int i = 0; i < fruitless && wait_s < DAY_S; i++)
+	for (int i = 0; i < growths_without_nodes && wait_s < DAY_S; i++)
 		wait_s = 2 * wait_s < DAY_S ? 2 * wait_s : DAY_S;
 	return wait_s;
 }

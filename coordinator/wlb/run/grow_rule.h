@@ -36,6 +36,6 @@ enum wlb_grow_way wlb_grow_decide(const struct wlb_grow_facts *facts, int *nodes
 
 /* Returns for how long an attempt runs at least before it is stopped to grow. It is twice as long after each growth in
  * a row that brought no more nodes, up to a day. */
-int64_t wlb_grow_wait_s(int64_t least_s, int fruitless);
+int64_t wlb_grow_wait_s(int64_t least_s, int growths_without_nodes);
 
 #endif

@@ -94,12 +94,12 @@ struct wlb_run_limit {
 struct wlb_run_grow {
 	bool is_on;
 	bool may_requeue;
-	int64_t least_s;  /* that an attempt runs before it is stopped to grow */
-	int first_nodes;  /* nodes that the job began with, before its nodes failed */
-	int fruitless;    /* growths in a row that brought no more nodes */
-	int nodes_before; /* of the attempt that was stopped to grow; 0: none was */
-	int used, unused; /* nodes of the attempt under way, and those that it could use and does not */
-	int64_t query_ms; /* between two questions to Slurm */
+	int64_t least_s;           /* that an attempt runs before it is stopped to grow */
+	int first_nodes;           /* nodes that the job began with, before its nodes failed */
+	int growths_without_nodes; /* growths in a row that brought no more nodes */
+	int nodes_before;          /* of the attempt that was stopped to grow; 0: none was */
+	int used, unused;          /* nodes of the attempt under way, and those that it could use and does not */
+	int64_t query_ms;          /* between two questions to Slurm */
 	int64_t next_query_ms;
 	enum wlb_grow_way way; /* for which the attempt was asked to stop */
 	int nodes;             /* with which the run shall go on then */
