@@ -50,22 +50,32 @@ class NotResponding(JobEndTest):
         self.end(job)
         self.assertEqual(self.cluster.wait_job(job, 60), "COMPLETED")
 
-    def test_node_of_the_script_between_attempts(self):
-        """Nothing reports while wlb run waits for its next attempt."""
-        job = self.cluster.sbatch("wlb run -- bash -c '[ -e ready ] || exit 3'", "--wlb-layout=auto", "--no-kill", "--requeue",
+    def check_between_attempts(self, before, runs):
+        """`before` comes before the last of the script's runs, whose wlb run waits for its next attempt."""
+        job = self.cluster.sbatch(f"{before}\nwlb run -- bash -c '[ -e ready-$SLURM_JOB_ID ] || exit 3'", "--wlb-layout=auto", "--no-kill", "--requeue",
                                   "--ntasks-per-node=1", "--nodelist=n1,n2", nodes=2)
         wait_for("the pause", lambda: "the next one starts in" in self.cluster.output(job), 60)
+        left = self.cluster.sql(f"select run->>'run' from json_array_elements(wlb_runs_left()) run where run->>'job_id' = '{job}'")
+        self.assertEqual(left, [], "the job is judged by its open run")
         self.cluster.verb("freeze-service", "slurmd-n1")
         self.wait_not_responding("--batch", job)
         until = time.monotonic() + WATCHED_S
         while time.monotonic() < until:
             self.assertEqual(self.cluster.job(job)["Restarts"], "0")
-            self.assertEqual(len(self.cluster.show(job)["attempts"]), 1)
+            self.assertEqual([len(self.cluster.show(run)["attempts"]) for run in self.runs_of(job)], [1] * runs)
             time.sleep(1)
-        (self.cluster.work / "ready").touch()
+        (self.cluster.work / f"ready-{job}").touch()
         self.cluster.verb("thaw-service", "slurmd-n1")
         self.assertEqual(self.cluster.wait_job(job, 2 * BACK_OFF_S), "COMPLETED")
         self.assertEqual(self.cluster.job(job)["Restarts"], "0")
+
+    def test_node_of_the_script_between_attempts(self):
+        """Nothing reports while wlb run waits for its next attempt."""
+        self.check_between_attempts("", runs=1)
+
+    def test_node_of_the_script_after_an_earlier_run(self):
+        """The launcher of the script's second run works, though that of its first has ended."""
+        self.check_between_attempts("wlb run -- true", runs=2)
 
 
 if __name__ == "__main__":

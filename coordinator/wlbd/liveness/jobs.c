@@ -321,7 +321,7 @@ static void evaluate(struct open_run *open, const struct wlbd_job_facts *facts)
 	}
 	if (facts->found == 1 && strcmp(facts->job.state, "PENDING") == 0)
 		resize_pending(open, &facts->job);
-	else if (facts->found == 1 && wlbd_job_has_no_script(wlbd, open->run_pk, &facts->job))
+	else if (facts->found == 1 && wlbd_job_has_no_script(wlbd, &facts->job))
 		replace_script(open, &facts->job);
 	else if (is_over(open, facts))
 		handle_ended_job(open, facts->found == 1 ? &facts->job : NULL);

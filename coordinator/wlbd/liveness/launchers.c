@@ -16,12 +16,13 @@ enum {
 
 struct asked {
 	TAILQ_ENTRY(asked) link;
-	int64_t run_pk;
+	uint32_t job_id;
+	uid_t uid;
 	int64_t at_ms;
 };
 
 struct wlbd_launchers {
-	TAILQ_HEAD(, asked) list; /* the newest last, one of each run */
+	TAILQ_HEAD(, asked) list; /* the newest last, one of each job and user */
 	int count;
 };
 
@@ -47,11 +48,11 @@ void wlbd_launchers_free(struct wlbd_launchers *launchers)
 	free(launchers);
 }
 
-static struct asked *find(const struct wlbd_launchers *launchers, int64_t run_pk)
+static struct asked *find(const struct wlbd_launchers *launchers, uint32_t job_id, uid_t uid)
 {
 	struct asked *asked;
 	TAILQ_FOREACH(asked, &launchers->list, link)
-	if (asked->run_pk == run_pk)
+	if (asked->job_id == job_id && asked->uid == uid)
 		return asked;
 	return NULL;
 }
@@ -64,15 +65,15 @@ static void drop_old(struct wlbd_launchers *launchers)
 		drop(launchers, oldest);
 }
 
-void wlbd_launchers_asked(struct wlbd_launchers *launchers, int64_t run_pk)
+void wlbd_launchers_asked(struct wlbd_launchers *launchers, uint32_t job_id, uid_t uid)
 {
-	struct asked *asked = find(launchers, run_pk);
+	struct asked *asked = find(launchers, job_id, uid);
 	if (asked != NULL)
 		drop(launchers, asked);
 	asked = malloc(sizeof(*asked));
 	if (asked == NULL)
 		return;
-	*asked = (struct asked){.run_pk = run_pk, .at_ms = wlb_clock_ms()};
+	*asked = (struct asked){.job_id = job_id, .uid = uid, .at_ms = wlb_clock_ms()};
 	TAILQ_INSERT_TAIL(&launchers->list, asked, link);
 	launchers->count++;
 	drop_old(launchers);
@@ -88,14 +89,14 @@ static bool reports(const struct wlbd_attempt *attempt)
 	return false;
 }
 
-bool wlbd_launchers_has(const struct wlbd *wlbd, int64_t run_pk)
+bool wlbd_launchers_has(const struct wlbd *wlbd, uint32_t job_id, uid_t uid)
 {
-	const struct asked *asked = find(wlbd->launchers, run_pk);
+	const struct asked *asked = find(wlbd->launchers, job_id, uid);
 	const struct wlbd_attempt *attempt;
 	if (asked != NULL && wlb_clock_ms() - asked->at_ms < ASKED_MS)
 		return true;
 	TAILQ_FOREACH(attempt, &wlbd->attempts->list, link)
-	if (attempt->run_pk == run_pk && reports(attempt))
+	if (attempt->job_id == job_id && attempt->uid == uid && reports(attempt))
 		return true;
 	return false;
 }

@@ -1,12 +1,13 @@
 /*
- * Which runs have a launcher that works: it reports for an attempt, or asks for the next one, as it does every few
- * seconds while none runs.
+ * Which jobs and runs have a launcher that works: it reports for an attempt, or asks for the next one, as it does every
+ * few seconds while none runs.
  */
 #ifndef COORDINATOR_WLBD_LIVENESS_LAUNCHERS_H
 #define COORDINATOR_WLBD_LIVENESS_LAUNCHERS_H
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct wlbd;
 struct wlbd_launchers;
@@ -15,11 +16,13 @@ struct wlbd_launchers;
 struct wlbd_launchers *wlbd_launchers_new(void);
 void wlbd_launchers_free(struct wlbd_launchers *launchers); /* NULL is allowed */
 
-/* The run's launcher, which may act for the run, has asked for an attempt. */
-void wlbd_launchers_asked(struct wlbd_launchers *launchers, int64_t run_pk);
+/* A launcher has asked for an attempt of a run of the job, and may act for the run, which is the user's. */
+void wlbd_launchers_asked(struct wlbd_launchers *launchers, uint32_t job_id, uid_t uid);
 
-/* Whether the run's launcher is connected and has reported within silence_ms, or has just asked for an attempt. */
-bool wlbd_launchers_has(const struct wlbd *wlbd, int64_t run_pk);
+/* Whether a launcher of the user's job is connected and has reported within silence_ms, or has just asked for an
+ * attempt. Any of its runs counts: a script has several runs, and each launcher proves that the script's node works.
+ */
+bool wlbd_launchers_has(const struct wlbd *wlbd, uint32_t job_id, uid_t uid);
 
 enum { WLBD_WORKING_RUNS_BYTES = 1024 };
 

@@ -23,16 +23,17 @@ struct left_job {
 };
 
 /* Probes see a node's slurmd alone, which may not respond while the script and its launcher work. */
-static bool is_dead(struct wlbd *wlbd, const struct wlbd_node *node, int64_t run_pk, uid_t uid)
+static bool is_dead(struct wlbd *wlbd, const struct wlbd_node *node, const struct wlb_slurm_job *job)
 {
-	return (node->down || !wlbd_launchers_has(wlbd, run_pk)) && wlbd_node_is_dead(wlbd, node, uid);
+	return (node->down || !wlbd_launchers_has(wlbd, job->job_id, job->uid)) &&
+	       wlbd_node_is_dead(wlbd, node, job->uid);
 }
 
-bool wlbd_job_has_no_script(struct wlbd *wlbd, int64_t run_pk, const struct wlb_slurm_job *job)
+bool wlbd_job_has_no_script(struct wlbd *wlbd, const struct wlb_slurm_job *job)
 {
 	const struct wlbd_node *host =
 		job->running && job->batch ? wlbd_nodes_find(wlbd->nodes, job->batch_host) : NULL;
-	return host != NULL && is_dead(wlbd, host, run_pk, job->uid);
+	return host != NULL && is_dead(wlbd, host, job);
 }
 
 static bool is_over(const struct left_job *left, const struct wlbd_job_facts *facts)
@@ -97,7 +98,7 @@ static void on_job(void *context, const struct wlbd_job_facts *facts)
 		/* The next start of wlbd finds the same. */
 	} else if (is_over(left, facts)) {
 		forget(left);
-	} else if (facts->found == 1 && wlbd_job_has_no_script(left->wlbd, left->run_pk, &facts->job)) {
+	} else if (facts->found == 1 && wlbd_job_has_no_script(left->wlbd, &facts->job)) {
 		end_or_requeue(left, &facts->job);
 	}
 	left->done(left->context);

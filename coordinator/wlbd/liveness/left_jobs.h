@@ -13,9 +13,9 @@
 struct wlbd;
 struct wlb_slurm_job;
 
-/* Whether the run's job runs without its script. The nodes must have been refreshed before the job was asked for, so
+/* Whether the job runs without its script. The nodes must have been refreshed before the job was asked for, so
  * that one that Slurm has ended or requeued is not seen as such. */
-bool wlbd_job_has_no_script(struct wlbd *wlbd, int64_t run_pk, const struct wlb_slurm_job *job);
+bool wlbd_job_has_no_script(struct wlbd *wlbd, const struct wlb_slurm_job *job);
 
 /* Asks Slurm for the job of a row of wlb_runs_left() of the schema. One without its script is requeued if its run
  * is complete, since commands may follow it in the script, and ended otherwise; one that is over is not listed any

@@ -225,7 +225,7 @@ static void on_history(void *context, const struct wlbd_db_result *result)
 		request_free(request);
 		return;
 	}
-	wlbd_launchers_asked(wlbd->launchers, request->run_pk);
+	wlbd_launchers_asked(wlbd->launchers, (uint32_t)history_integer(request, "job_id"), owner_of(request));
 	if (json_is_object(stored)) /* the launcher asks again, because the first reply got lost */
 		finish(request, json_deep_copy(stored));
 	else if (has_too_many_attempts(request))
