@@ -49,6 +49,21 @@ class ResizeRefused(JobEndTest):
         self.cluster.kill_node(2)
         self.cluster.restore_node(2)
 
+    def test_job_that_is_not_queued_again(self):
+        """What Slurm refuses is none of the three times that a job is queued again, and the run says why."""
+        job = self.submit()
+        self.wait_running(job)
+        self.refusals.write_text("x" * REFUSALS, encoding="ascii")
+        self.kill_launcher(job)
+        self.wait_running(job, attempts=2, timeout_s=120)
+        self.assertEqual(self.refusals.stat().st_size, 0)
+        self.end(job)
+        run = self.wait_state(job, "complete")
+        self.assertEqual(self.cluster.sql(f"select requeues from runs where id = {run['id']}"), [["1"]])
+        events = [(event["kind"], event["detail"]) for event in run["events"] if event["kind"].startswith("job_")]
+        self.assertEqual([kind for kind, _ in events], ["job_not_requeued", "job_requeued"])
+        self.assertRegex(events[0][1], f"^job {job}: Slurm does not requeue it: .")
+
 
 if __name__ == "__main__":
     harness.main()

@@ -10,7 +10,7 @@ struct job_order {
 	TAILQ_ENTRY(job_order) link;
 	struct wlbd_job_orders *orders;
 	uint32_t job_id;
-	void (*done)(void *context, int rc);
+	void (*done)(void *context, const char *failure);
 	void *context;
 };
 
@@ -40,22 +40,22 @@ bool wlbd_job_orders_has(const struct wlbd_job_orders *orders, uint32_t job_id)
 	return false;
 }
 
-static void on_carried_out(void *context, int rc)
+static void on_carried_out(void *context, const char *failure)
 {
 	struct job_order *order = context;
 	TAILQ_REMOVE(&order->orders->list, order, link);
 	if (order->done != NULL)
-		order->done(order->context, rc);
+		order->done(order->context, failure);
 	free(order);
 }
 
 void wlbd_job_orders_give(struct wlbd *wlbd, enum wlbd_job_order what, uint32_t job_id, const char *why,
-                          void (*done)(void *context, int rc), void *context)
+                          void (*done)(void *context, const char *failure), void *context)
 {
 	struct job_order *order = malloc(sizeof(*order));
 	if (order == NULL) {
 		if (done != NULL)
-			done(context, -1);
+			done(context, "out of memory");
 		return;
 	}
 	*order = (struct job_order){.orders = wlbd->job_orders, .job_id = job_id, .done = done, .context = context};

@@ -19,9 +19,9 @@ bool wlbd_job_orders_has(const struct wlbd_job_orders *orders, uint32_t job_id);
 
 enum wlbd_job_order { WLBD_JOB_REQUEUE, WLBD_JOB_KILL };
 
-/* Calls `done` once, from the event loop or at once, unless it is NULL: with 0 where Slurm has carried the order out.
- * No order of the job may be under way. */
+/* Calls `done` once, from the event loop or at once, unless it is NULL: with NULL where Slurm has carried the order
+ * out, else with the reason. No order of the job may be under way. */
 void wlbd_job_orders_give(struct wlbd *wlbd, enum wlbd_job_order what, uint32_t job_id, const char *why,
-                          void (*done)(void *context, int rc), void *context);
+                          void (*done)(void *context, const char *failure), void *context);
 
 #endif

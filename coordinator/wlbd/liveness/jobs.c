@@ -146,6 +146,20 @@ static void record_killed(const struct open_run *open, const struct wlb_slurm_jo
 	}
 }
 
+static void on_requeued(void *context, const char *failure)
+{
+	struct open_run *open = context;
+	struct wlbd_params params = {0};
+	if (failure != NULL) {
+		wlbd_params_add_integer(&params, open->run_pk);
+		wlbd_params_add_integer(&params, open->attempt_pk);
+		wlbd_params_add_text(&params, failure);
+		wlbd_outbox_put(open->jobs->wlbd->outbox, open->run_pk, "select wlb_run_not_requeued($1, $2, $3)",
+		                &params);
+	}
+	free(open);
+}
+
 static void on_requeue_allowed(void *context, const struct wlbd_db_result *result)
 {
 	struct open_run *open = context;
@@ -155,8 +169,10 @@ static void on_requeue_allowed(void *context, const struct wlbd_db_result *resul
 		wlbd_log(WLBD_LOG_WARNING, "run %s: %s; its job is queued again, %d of at most %d times", open->run,
 		         open->why, time, WLBD_REQUEUES_MOST);
 		end_attempts(open);
-		wlbd_job_orders_give(open->jobs->wlbd, WLBD_JOB_REQUEUE, open->job_id, open->why, NULL, NULL);
-	} else if (time == 0) {
+		wlbd_job_orders_give(open->jobs->wlbd, WLBD_JOB_REQUEUE, open->job_id, open->why, on_requeued, open);
+		return;
+	}
+	if (time == 0) {
 		snprintf(reason, sizeof(reason), "job %u is not queued again: it was %d times", open->job_id,
 		         WLBD_REQUEUES_MOST);
 		close_run(open, "failed", reason, open->ended_at);
@@ -164,7 +180,8 @@ static void on_requeue_allowed(void *context, const struct wlbd_db_result *resul
 	free(open);
 }
 
-/* The requeue is counted before Slurm gets the order: so the count is never too low, even if wlbd dies in between. */
+/* The requeue is counted before Slurm gets the order: so the count is never too low, even if wlbd dies in between. It
+ * is taken back where Slurm does not do it. */
 static void requeue(const struct open_run *from, const struct wlbd_job_end *end, time_t ended_at)
 {
 	struct wlbd_params params = {0};
@@ -229,12 +246,12 @@ static bool is_being_resized(const struct wlbd_jobs *jobs, uint32_t job_id)
 
 /* Only what Slurm has done is recorded: of a job that was just requeued it may refuse a change for some time, and the
  * next poll then asks again. */
-static void on_resized(void *context, int rc)
+static void on_resized(void *context, const char *failure)
 {
 	struct resize *resize = context;
 	struct wlbd_params params = {0};
 	TAILQ_REMOVE(&resize->jobs->resizes, resize, link);
-	if (rc == 0) {
+	if (failure == NULL) {
 		wlbd_params_add_integer(&params, resize->run_pk);
 		wlbd_params_add_integer(&params, resize->attempt_pk);
 		wlbd_params_add_integer(&params, resize->least_nodes);

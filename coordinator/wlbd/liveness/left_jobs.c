@@ -58,11 +58,11 @@ struct job_end {
 	char detail[600];
 };
 
-static void on_ordered(void *context, int rc)
+static void on_ordered(void *context, const char *failure)
 {
 	struct job_end *end = context;
 	struct wlbd_params params = {0};
-	if (rc == 0) {
+	if (failure == NULL) {
 		wlbd_params_add_integer(&params, end->run_pk);
 		wlbd_params_add_integer(&params, end->restart_count);
 		wlbd_params_add_text(&params, end->is_requeued ? "job_requeued" : "job_ended");

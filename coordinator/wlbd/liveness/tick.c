@@ -56,12 +56,12 @@ struct step_kill {
 	char attempt[sizeof(((struct wlbd_attempt *)NULL)->uuid)];
 };
 
-static void on_step_killed(void *context, int rc)
+static void on_step_killed(void *context, const char *failure)
 {
 	struct step_kill *kill = context;
 	struct wlbd *wlbd = kill->wlbd;
 	struct wlbd_attempt *attempt =
-		wlbd->stopping || rc == 0 ? NULL : wlbd_attempts_find(wlbd->attempts, kill->attempt);
+		wlbd->stopping || failure == NULL ? NULL : wlbd_attempts_find(wlbd->attempts, kill->attempt);
 	if (attempt != NULL)
 		wlbd_attempt_kill_failed(&attempt->incident.life, wlb_clock_ms());
 	free(kill);

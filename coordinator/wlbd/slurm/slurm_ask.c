@@ -128,7 +128,7 @@ struct order {
 	char text[512]; /* for the log, and the reason in Slurm */
 	int rc;         /* 0 done, 1 not needed, -1 failed */
 	struct wlb_error error;
-	void (*done)(void *context, int rc); /* NULL: nobody waits for it */
+	void (*done)(void *context, const char *failure); /* NULL: nobody waits for it */
 	void *context;
 };
 
@@ -146,16 +146,17 @@ static void finish_order(struct wlbd_task *task)
 	else if (order->rc < 0)
 		wlbd_log(WLBD_LOG_ERROR, "Slurm: %s: %s", order->text, order->error.message);
 	if (order->done != NULL)
-		order->done(order->context, order->rc);
+		order->done(order->context, order->rc == 0 ? NULL : order->error.message);
 	free(order);
 }
 
 static void discard_order(struct wlbd_task *task)
 {
 	struct order *order = (struct order *)task;
-	wlbd_log(WLBD_LOG_ERROR, "Slurm: %s: not done, because wlbd is stopping or too many orders wait", order->text);
+	static const char reason[] = "not done, because wlbd is stopping or too many orders wait";
+	wlbd_log(WLBD_LOG_ERROR, "Slurm: %s: %s", order->text, reason);
 	if (order->done != NULL)
-		order->done(order->context, -1);
+		order->done(order->context, reason);
 	free(order);
 }
 
@@ -214,14 +215,14 @@ static int carry_out_step_kill(struct order *order)
 }
 
 void wlbd_slurm_step_kill(struct wlbd *wlbd, uint32_t job_id, uid_t owner, const char *slurm_step, const char *why,
-                          void (*done)(void *context, int rc), void *context)
+                          void (*done)(void *context, const char *failure), void *context)
 {
 	uint32_t step;
 	struct order *order = NULL;
 	if (wlbd_slurm_step_number(job_id, slurm_step, &step))
 		order = order_new(carry_out_step_kill, job_id);
 	if (order == NULL) {
-		done(context, -1);
+		done(context, "out of memory");
 		return;
 	}
 	order->done = done;
@@ -237,12 +238,12 @@ static int carry_out_resize(struct order *order)
 	return wlb_slurm_job_resize_pending(order->job_id, order->number, 0, &order->error);
 }
 
-void wlbd_slurm_resize(struct wlbd *wlbd, uint32_t job_id, uint32_t min_nodes, void (*done)(void *context, int rc),
-                       void *context)
+void wlbd_slurm_resize(struct wlbd *wlbd, uint32_t job_id, uint32_t min_nodes,
+                       void (*done)(void *context, const char *failure), void *context)
 {
 	struct order *order = order_new(carry_out_resize, job_id);
 	if (order == NULL) {
-		done(context, -1);
+		done(context, "out of memory");
 		return;
 	}
 	order->done = done;
@@ -253,11 +254,11 @@ void wlbd_slurm_resize(struct wlbd *wlbd, uint32_t job_id, uint32_t min_nodes, v
 }
 
 static void order_job(struct wlbd *wlbd, int (*carry_out)(struct order *order), const char *verb, uint32_t job_id,
-                      const char *why, void (*done)(void *context, int rc), void *context)
+                      const char *why, void (*done)(void *context, const char *failure), void *context)
 {
 	struct order *order = order_new(carry_out, job_id);
 	if (order == NULL) {
-		done(context, -1);
+		done(context, "out of memory");
 		return;
 	}
 	order->done = done;
@@ -271,8 +272,8 @@ static int carry_out_requeue(struct order *order)
 	return wlb_slurm_requeue(order->job_id, &order->error);
 }
 
-void wlbd_slurm_requeue(struct wlbd *wlbd, uint32_t job_id, const char *why, void (*done)(void *context, int rc),
-                        void *context)
+void wlbd_slurm_requeue(struct wlbd *wlbd, uint32_t job_id, const char *why,
+                        void (*done)(void *context, const char *failure), void *context)
 {
 	order_job(wlbd, carry_out_requeue, "requeue", job_id, why, done, context);
 }
@@ -282,8 +283,8 @@ static int carry_out_job_kill(struct order *order)
 	return wlb_slurm_job_kill(order->job_id, &order->error);
 }
 
-void wlbd_slurm_job_kill(struct wlbd *wlbd, uint32_t job_id, const char *why, void (*done)(void *context, int rc),
-                         void *context)
+void wlbd_slurm_job_kill(struct wlbd *wlbd, uint32_t job_id, const char *why,
+                         void (*done)(void *context, const char *failure), void *context)
 {
 	order_job(wlbd, carry_out_job_kill, "end", job_id, why, done, context);
 }

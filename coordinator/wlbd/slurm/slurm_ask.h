@@ -37,15 +37,15 @@ bool wlbd_slurm_step_number(uint32_t job_id, const char *slurm_step, uint32_t *s
 void wlbd_slurm_node_down(struct wlbd *wlbd, const char *node, const char *reason);
 /* Kills the step if it is one of the job, and if Slurm says that the job belongs to `owner`. */
 void wlbd_slurm_step_kill(struct wlbd *wlbd, uint32_t job_id, uid_t owner, const char *slurm_step, const char *why,
-                          void (*done)(void *context, int rc), void *context);
-/* All but that of a node call `done` once from the event loop, or at once if out of memory: with 0 where Slurm has
- * carried it out, else -1. */
-void wlbd_slurm_resize(struct wlbd *wlbd, uint32_t job_id, uint32_t min_nodes, void (*done)(void *context, int rc),
-                       void *context);
-void wlbd_slurm_requeue(struct wlbd *wlbd, uint32_t job_id, const char *why, void (*done)(void *context, int rc),
-                        void *context);
-void wlbd_slurm_job_kill(struct wlbd *wlbd, uint32_t job_id, const char *why, void (*done)(void *context, int rc),
-                         void *context);
+                          void (*done)(void *context, const char *failure), void *context);
+/* All but that of a node call `done` once from the event loop, or at once if out of memory: with NULL where Slurm has
+ * carried it out, else with the reason. */
+void wlbd_slurm_resize(struct wlbd *wlbd, uint32_t job_id, uint32_t min_nodes,
+                       void (*done)(void *context, const char *failure), void *context);
+void wlbd_slurm_requeue(struct wlbd *wlbd, uint32_t job_id, const char *why,
+                        void (*done)(void *context, const char *failure), void *context);
+void wlbd_slurm_job_kill(struct wlbd *wlbd, uint32_t job_id, const char *why,
+                         void (*done)(void *context, const char *failure), void *context);
 
 /* Sets wlbd->slurm_uid and wlbd->cluster; asks again until Slurm answers. */
 void wlbd_slurm_identify(struct wlbd *wlbd);
