@@ -77,6 +77,22 @@ class NotResponding(JobEndTest):
         """The launcher of the script's second run works, though that of its first has ended."""
         self.check_between_attempts("wlb run -- true", runs=2)
 
+    def test_node_of_a_script_that_has_no_launcher(self):
+        """It works after its wlb run: nothing reports to wlbd that it is alive."""
+        job = self.cluster.sbatch("wlb run -- true\nwhile ! [ -e ready-$SLURM_JOB_ID ]; do sleep 0.2; done", "--wlb-layout=auto",
+                                  "--no-kill", "--requeue", "--ntasks-per-node=1", "--nodelist=n1,n2", nodes=2)
+        wait_for("the end of wlb run", lambda: f"run {job} complete" in self.cluster.output(job), 60)
+        self.cluster.verb("freeze-service", "slurmd-n1")
+        self.wait_not_responding("--batch", job)
+        until = time.monotonic() + 2 * WATCHED_S  # for 10 s its launcher counts as one that works
+        while time.monotonic() < until:
+            seen = self.cluster.job(job)
+            self.assertEqual((seen["JobState"], seen["Restarts"]), ("RUNNING", "0"))
+            time.sleep(1)
+        (self.cluster.work / f"ready-{job}").touch()
+        self.cluster.verb("thaw-service", "slurmd-n1")
+        self.assertEqual(self.cluster.wait_job(job, 60), "COMPLETED")
+
 
 if __name__ == "__main__":
     harness.main()

@@ -11,13 +11,23 @@ static void ignore_probe(void *context, bool alive)
 	(void)alive;
 }
 
-bool wlbd_node_is_dead(struct wlbd *wlbd, const struct wlbd_node *node, uid_t uid)
+static bool is_dead(struct wlbd *wlbd, const struct wlbd_node *node, uid_t uid, bool is_silent)
 {
 	if (node->down || node->responds)
 		return node->down;
-	if (wlbd_node_is_silent(wlbd->node_probes, node->name, uid))
+	if (is_silent)
 		return true;
 	wlbd_node_probe(wlbd->node_probes, node->name, uid, ignore_probe, NULL);
 	wlbd_job_poll_soon(wlbd->job_poll);
 	return false;
+}
+
+bool wlbd_node_is_dead(struct wlbd *wlbd, const struct wlbd_node *node, uid_t uid)
+{
+	return is_dead(wlbd, node, uid, wlbd_node_is_silent(wlbd->node_probes, node->name, uid));
+}
+
+bool wlbd_host_is_dead(struct wlbd *wlbd, const struct wlbd_node *node, uid_t uid)
+{
+	return is_dead(wlbd, node, uid, wlbd_node_host_is_silent(wlbd->node_probes, node->name, uid));
 }

@@ -14,4 +14,8 @@ struct wlbd_node;
  */
 bool wlbd_node_is_dead(struct wlbd *wlbd, const struct wlbd_node *node, uid_t uid);
 
+/* The same where a script may work on the node of which no process reports: that its slurmd does not answer proves
+ * nothing about it, so that the host itself must be silent (wlbd_node_host_is_silent). */
+bool wlbd_host_is_dead(struct wlbd *wlbd, const struct wlbd_node *node, uid_t uid);
+
 #endif

@@ -22,11 +22,12 @@ struct left_job {
 	void *context;
 };
 
-/* Probes see a node's slurmd alone, which may not respond while the script and its launcher work. */
+/* Probes see a node's slurmd alone, which may not respond while the script works, and its launcher if it has one now.
+ */
 static bool is_dead(struct wlbd *wlbd, const struct wlbd_node *node, const struct wlb_slurm_job *job)
 {
 	return (node->down || !wlbd_launchers_has(wlbd, job->job_id, job->uid)) &&
-	       wlbd_node_is_dead(wlbd, node, job->uid);
+	       wlbd_host_is_dead(wlbd, node, job->uid);
 }
 
 bool wlbd_job_has_no_script(struct wlbd *wlbd, const struct wlb_slurm_job *job)

@@ -20,6 +20,7 @@ enum {
 		2000, /* a report this recent, over an open connection, proves that the node's programs run */
 	SILENCE_BROKEN_MS = 5000, /* failed probes further apart than this prove nothing about the time between them */
 	SILENT_PROBES_LEAST = 4,
+	HOST_SILENT_MS = 60000, /* longer than a switch or a network takes to start again */
 };
 
 /* One caller that waits for the answer. */
@@ -42,7 +43,9 @@ struct watch {
 	int64_t silent_since_ms;
 	int64_t silent_until_ms; /* the last failed probe */
 	int silent_probes;
-	bool is_accepted; /* the last failed probe was one whose connection the node's kernel accepted */
+	int64_t host_silent_since_ms; /* since when the node's kernel does not answer either; 0: at the last failed
+	                                 probe it did */
+	bool is_accepted;             /* the last failed probe was one whose connection the node's kernel accepted */
 };
 
 struct wlbd_node_probes {
@@ -96,7 +99,12 @@ static void note_silence(struct watch *watch, enum wlbd_probe_outcome outcome, i
 	if (watch->silent_probes == 0 || asked_ms - watch->silent_until_ms > SILENCE_BROKEN_MS) {
 		watch->silent_probes = 0;
 		watch->silent_since_ms = asked_ms;
+		watch->host_silent_since_ms = 0;
 	}
+	if (outcome != WLBD_PROBE_FAILED)
+		watch->host_silent_since_ms = 0;
+	else if (watch->host_silent_since_ms == 0)
+		watch->host_silent_since_ms = asked_ms;
 	watch->silent_probes++;
 	watch->silent_until_ms = wlb_clock_ms();
 }
@@ -194,12 +202,24 @@ struct wlbd_node_silence wlbd_node_silence(const struct wlbd_node_probes *probes
 	                                  .is_accepted = watch->is_accepted};
 }
 
+static bool is_silent_since(const struct watch *watch, int64_t since_ms, int64_t least_ms, uid_t uid)
+{
+	return watch->silent_probes >= SILENT_PROBES_LEAST && watch->silent_until_ms - since_ms >= least_ms &&
+	       wlb_clock_ms() - watch->silent_until_ms < SILENCE_BROKEN_MS && !has_recent_report(watch, uid);
+}
+
 bool wlbd_node_is_silent(const struct wlbd_node_probes *probes, const char *name, uid_t uid)
 {
 	const struct watch *watch = find(probes, name);
-	return watch != NULL && watch->silent_probes >= SILENT_PROBES_LEAST &&
-	       watch->silent_until_ms - watch->silent_since_ms >= probes->wlbd->config.node_down_after_ms &&
-	       wlb_clock_ms() - watch->silent_until_ms < SILENCE_BROKEN_MS && !has_recent_report(watch, uid);
+	return watch != NULL &&
+	       is_silent_since(watch, watch->silent_since_ms, probes->wlbd->config.node_down_after_ms, uid);
+}
+
+bool wlbd_node_host_is_silent(const struct wlbd_node_probes *probes, const char *name, uid_t uid)
+{
+	const struct watch *watch = find(probes, name);
+	return watch != NULL && watch->host_silent_since_ms != 0 &&
+	       is_silent_since(watch, watch->host_silent_since_ms, HOST_SILENT_MS, uid);
 }
 
 struct wlbd_node_probes *wlbd_node_probes_new(struct wlbd *wlbd)

@@ -39,4 +39,8 @@ struct wlbd_node_silence wlbd_node_silence(const struct wlbd_node_probes *probes
  * and no process on it reports, as above. */
 bool wlbd_node_is_silent(const struct wlbd_node_probes *probes, const char *name, uid_t uid);
 
+/* The same of the node's kernel for a minute: it has neither refused nor accepted a connection, as it does while slurmd
+ * alone is stopped. */
+bool wlbd_node_host_is_silent(const struct wlbd_node_probes *probes, const char *name, uid_t uid);
+
 #endif

@@ -53,7 +53,7 @@ static void on_closed(evutil_socket_t fd, short what, void *context)
 	if (!(what & EV_READ))
 		finish(context, WLBD_PROBE_ACCEPTED);
 	else
-		finish(context, recv(fd, &byte, 1, 0) >= 0 ? WLBD_PROBE_ANSWERED : WLBD_PROBE_FAILED);
+		finish(context, recv(fd, &byte, 1, 0) >= 0 ? WLBD_PROBE_ANSWERED : WLBD_PROBE_REFUSED);
 }
 
 static void on_connected(evutil_socket_t fd, short what, void *context)
@@ -63,8 +63,11 @@ static void on_connected(evutil_socket_t fd, short what, void *context)
 	socklen_t size = sizeof(failure);
 	if (what & EV_WRITE)
 		getsockopt(fd, SOL_SOCKET, SO_ERROR, &failure, &size);
-	if (failure != 0 || shutdown(fd, SHUT_WR) != 0)
-		finish(probe, WLBD_PROBE_FAILED);
+	if (failure == 0 && shutdown(fd, SHUT_WR) != 0)
+		failure = errno;
+	if (failure != 0)
+		finish(probe,
+		       failure == ECONNREFUSED || failure == ECONNRESET ? WLBD_PROBE_REFUSED : WLBD_PROBE_FAILED);
 	else if (wait_for(probe, EV_READ, on_closed) != 0) /* out of memory, which says nothing about the program */
 		finish(probe, WLBD_PROBE_ANSWERED);
 }

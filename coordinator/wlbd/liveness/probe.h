@@ -14,7 +14,8 @@
 enum { WLBD_PROBE_MS = 1000 };
 
 enum wlbd_probe_outcome {
-	WLBD_PROBE_FAILED,   /* no connection */
+	WLBD_PROBE_FAILED,   /* nothing answers: the host may be dead */
+	WLBD_PROBE_REFUSED,  /* the kernel answers that no program listens, or that it has ended */
 	WLBD_PROBE_ACCEPTED, /* the kernel answers, and the program did not */
 	WLBD_PROBE_ANSWERED,
 };
