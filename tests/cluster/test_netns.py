@@ -119,6 +119,21 @@ class Networks(training.TrainingTest):
         self.wait_step(job, first + 1, 60)
         return self.step_times_s(job, first, first + 1)
 
+    def test_host_of_wlbd_cut_off(self):
+        """No node reaches wlbd any more, as where the network of its host is away: none is lost, and training goes on."""
+        job = self.start("tp=1,cp=1,pp=1,dp=4")
+        with contextlib.ExitStack() as cuts:
+            for node in range(1, 5):
+                cuts.enter_context(self.links.cut(node, network="management"))
+            wait_for("wlbd's word for it", lambda: "is not called lost" in self.wlbd_log(), 12)
+            time.sleep(3)
+        self.check_undisturbed(job)
+        states = self.cluster.run("sinfo", "-h", "-N", "-o", "%t").stdout.split()
+        self.assertFalse([state for state in states if "down" in state], states)
+
+    def wlbd_log(self):
+        return (self.cluster.dir / "log/wlbd.out").read_text(encoding="utf-8")
+
     def test_node_cut_off_for_good(self):
         """It is lost, as if its power had failed: the run continues without it. srun waits for the tasks of the lost node, since
         slurmctld's messages to srun do not enter its namespace."""

@@ -8,6 +8,7 @@
 
 #include "common/clock.h"
 #include "coordinator/wlbd/liveness/attempts.h"
+#include "coordinator/wlbd/liveness/own_network.h"
 #include "coordinator/wlbd/liveness/probe.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/slurm/nodes.h"
@@ -20,7 +21,9 @@ enum {
 		2000, /* a report this recent, over an open connection, proves that the node's programs run */
 	SILENCE_BROKEN_MS = 5000, /* failed probes further apart than this prove nothing about the time between them */
 	SILENT_PROBES_LEAST = 4,
-	HOST_SILENT_MS = 60000, /* longer than a switch or a network takes to start again */
+	UNPROVED_PAUSE_MS = 1000,
+	UNPROVED_MOST_MS = 30000, /* then the answer is that nothing is known of the node */
+	HOST_SILENT_MS = 60000,   /* longer than a switch or a network takes to start again */
 };
 
 /* One caller that waits for the answer. */
@@ -45,7 +48,10 @@ struct watch {
 	int silent_probes;
 	int64_t host_silent_since_ms; /* since when the node's kernel does not answer either; 0: at the last failed
 	                                 probe it did */
-	bool is_accepted;             /* the last failed probe was one whose connection the node's kernel accepted */
+	struct wlbd_own_network own_network;
+	bool network_works;        /* another node has answered since the askers wait */
+	int64_t unproved_since_ms; /* since when no other node answers either; 0: one does */
+	bool is_accepted;          /* the last failed probe was one whose connection the node's kernel accepted */
 };
 
 struct wlbd_node_probes {
@@ -109,9 +115,52 @@ static void note_silence(struct watch *watch, enum wlbd_probe_outcome outcome, i
 	watch->silent_until_ms = wlb_clock_ms();
 }
 
+static void try_again_in(struct watch *watch, int ms)
+{
+	struct timeval pause = {ms / 1000, ms % 1000 * 1000};
+	wlbd_nodes_resolve_again(watch->probes->wlbd, watch->name);
+	event_add(watch->pause, &pause);
+}
+
+static void try_probe(evutil_socket_t fd, short what, void *context);
+
+/* As long as the network of this host may be away nobody is told that the node is dead. */
+static void on_own_network(void *context, bool works)
+{
+	struct watch *watch = context;
+	int64_t now_ms = wlb_clock_ms();
+	if (works) { /* perhaps only since the last probe */
+		watch->network_works = true;
+		watch->unproved_since_ms = 0;
+		watch->tries = TRIES - 1;
+		try_probe(-1, 0, watch);
+		return;
+	}
+	if (watch->unproved_since_ms == 0) {
+		watch->unproved_since_ms = now_ms;
+		wlbd_log(
+			WLBD_LOG_WARNING,
+			"node %s is not called lost: other nodes do not answer either, so the network of this host may "
+			"be away",
+			watch->name);
+	}
+	if (now_ms - watch->unproved_since_ms > UNPROVED_MOST_MS) {
+		answer(watch, true);
+		return;
+	}
+	watch->tries = 0;
+	try_again_in(watch, UNPROVED_PAUSE_MS);
+}
+
+/* Whether it may be the network of this host, and not the node, that sends nothing. */
+static bool may_be_own_network(const struct watch *watch, enum wlbd_probe_outcome outcome)
+{
+	const struct wlbd_node *node = wlbd_nodes_find(watch->probes->wlbd->nodes, watch->name);
+	return outcome == WLBD_PROBE_FAILED && node != NULL && !wlbd_node_is_this_host(node);
+}
+
 static void on_probed(void *context, enum wlbd_probe_outcome outcome, int64_t took_ms)
 {
-	static const struct timeval pause = {0, SECOND_PROBE_MS * 1000};
 	struct watch *watch = context;
 	bool alive = outcome == WLBD_PROBE_ANSWERED;
 	watch->probe = NULL;
@@ -119,12 +168,14 @@ static void on_probed(void *context, enum wlbd_probe_outcome outcome, int64_t to
 		note_answer(watch);
 	else
 		note_silence(watch, outcome, wlb_clock_ms() - took_ms);
-	if (alive || ++watch->tries == TRIES) {
+	if (!may_be_own_network(watch, outcome))
+		watch->unproved_since_ms = 0;
+	if (!alive && ++watch->tries < TRIES)
+		try_again_in(watch, SECOND_PROBE_MS);
+	else if (may_be_own_network(watch, outcome) && !watch->network_works)
+		wlbd_own_network_ask(&watch->own_network, watch->probes->wlbd, watch->name, on_own_network, watch);
+	else
 		answer(watch, alive);
-		return;
-	}
-	wlbd_nodes_resolve_again(watch->probes->wlbd, watch->name); /* for the next try */
-	event_add(watch->pause, &pause);
 }
 
 static void try_probe(evutil_socket_t fd, short what, void *context)
@@ -189,6 +240,7 @@ void wlbd_node_probe(struct wlbd_node_probes *probes, const char *name, uid_t ui
 	if (under_way)
 		return;
 	watch->tries = 0;
+	watch->network_works = false;
 	try_probe(-1, 0, watch);
 }
 
@@ -204,7 +256,8 @@ struct wlbd_node_silence wlbd_node_silence(const struct wlbd_node_probes *probes
 
 static bool is_silent_since(const struct watch *watch, int64_t since_ms, int64_t least_ms, uid_t uid)
 {
-	return watch->silent_probes >= SILENT_PROBES_LEAST && watch->silent_until_ms - since_ms >= least_ms &&
+	return watch->unproved_since_ms == 0 && watch->silent_probes >= SILENT_PROBES_LEAST &&
+	       watch->silent_until_ms - since_ms >= least_ms &&
 	       wlb_clock_ms() - watch->silent_until_ms < SILENCE_BROKEN_MS && !has_recent_report(watch, uid);
 }
 
@@ -236,6 +289,7 @@ static void watch_free(struct watch *watch)
 {
 	answer(watch, true);
 	wlbd_probe_cancel(watch->probe);
+	wlbd_own_network_cancel(&watch->own_network);
 	event_free(watch->pause);
 	tdelete(watch, &watch->probes->tree, by_name);
 	free(watch);

@@ -296,6 +296,11 @@ int wlbd_nodes_count(const struct wlbd_nodes *nodes)
 	return (int)nodes->table.count;
 }
 
+const struct wlbd_node *wlbd_nodes_at(const struct wlbd_nodes *nodes, int index)
+{
+	return &nodes->table.nodes[index];
+}
+
 const struct wlbd_node *wlbd_nodes_find(const struct wlbd_nodes *nodes, const char *name)
 {
 	return find(&nodes->table, name);

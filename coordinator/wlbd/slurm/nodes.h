@@ -37,6 +37,9 @@ void wlbd_nodes_refresh(struct wlbd *wlbd, uid_t asker, void (*then)(void *conte
 /* Returns how many nodes Slurm has; 0: it has not listed them yet. */
 int wlbd_nodes_count(const struct wlbd_nodes *nodes);
 
+/* The nodes are sorted by name. Valid until control returns to the event loop. */
+const struct wlbd_node *wlbd_nodes_at(const struct wlbd_nodes *nodes, int index);
+
 /* Returns NULL where Slurm has no such node. Valid until control returns to the event loop. */
 const struct wlbd_node *wlbd_nodes_find(const struct wlbd_nodes *nodes, const char *name);
 

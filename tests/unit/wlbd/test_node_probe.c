@@ -11,14 +11,15 @@
 #include <cmocka.h>
 
 #include "coordinator/wlbd/liveness/attempts.h"
+#include "coordinator/wlbd/liveness/own_network.h"
 #include "coordinator/wlbd/liveness/probe.h"
 #include "coordinator/wlbd/slurm/nodes.h"
 #include "coordinator/wlbd/wlbd.h"
 
-enum { USER = 1000, STEP_MS = 4000, HOST_SILENT_MS = 60000 };
+enum { USER = 1000, ASK_MS = 500, STEP_MS = 4000, HOST_SILENT_MS = 60000 };
 
 static const char node_name[] = "n1";
-static int64_t now_ms;
+static int64_t now_ms, works_from_ms;
 static void (*probed)(void *context, enum wlbd_probe_outcome outcome, int64_t took_ms);
 static void *probed_context;
 
@@ -28,6 +29,8 @@ struct wlbd_probe *__wrap_wlbd_probe_start(struct event_base *base, const struct
                                            void (*done)(void *, enum wlbd_probe_outcome, int64_t), void *context);
 const struct wlbd_node *__wrap_wlbd_nodes_find(const struct wlbd_nodes *nodes, const char *name);
 void __wrap_wlbd_nodes_resolve_again(struct wlbd *wlbd, const char *name);
+void __wrap_wlbd_own_network_ask(struct wlbd_own_network *question, struct wlbd *wlbd, const char *silent,
+                                 void (*done)(void *context, bool works), void *context);
 int64_t __wrap_wlbd_attempts_last_report_ms(const struct wlbd_attempts *attempts, const char *node, uid_t uid);
 
 /* The pause before the second probe is over at once. */
@@ -76,22 +79,45 @@ int64_t __wrap_wlbd_attempts_last_report_ms(const struct wlbd_attempts *attempts
 	return 0;
 }
 
-static void note(void *context, bool alive)
+/* The others answer, or do not, until works_from_ms. */
+void __wrap_wlbd_own_network_ask(struct wlbd_own_network *question, struct wlbd *wlbd, const char *silent,
+                                 void (*done)(void *context, bool works), void *context)
 {
-	(void)alive;
-	*(bool *)context = true;
+	(void)question;
+	(void)wlbd;
+	assert_string_equal(silent, node_name);
+	now_ms += ASK_MS;
+	done(context, now_ms >= works_from_ms);
 }
 
-/* One question about the node: two probes, which end in the same way. */
-static void ask(struct wlbd *wlbd, enum wlbd_probe_outcome outcome)
+struct answer {
+	bool is_given, alive;
+};
+
+static void note(void *context, bool alive)
 {
-	bool is_answered = false;
-	wlbd_node_probe(wlbd->node_probes, node_name, USER, note, &is_answered);
-	while (!is_answered) {
-		probed(probed_context, outcome, 0);
-		if (!is_answered)
+	*(struct answer *)context = (struct answer){true, alive};
+}
+
+/* One question about the node, whose probes end in the same way: `until` first, before the network of this host works,
+ * then `outcome`. Returns the answer. */
+static bool ask_after(struct wlbd *wlbd, enum wlbd_probe_outcome until, enum wlbd_probe_outcome outcome)
+{
+	struct answer answer = {0};
+	wlbd_node_probe(wlbd->node_probes, node_name, USER, note, &answer);
+	while (!answer.is_given) {
+		void *before = probed_context;
+		probed_context = NULL;
+		probed(before, now_ms < works_from_ms ? until : outcome, 0);
+		if (!answer.is_given && probed_context == NULL)
 			event_base_loop(wlbd->base, EVLOOP_ONCE);
 	}
+	return answer.alive;
+}
+
+static bool ask(struct wlbd *wlbd, enum wlbd_probe_outcome outcome)
+{
+	return ask_after(wlbd, outcome, outcome);
 }
 
 static void ask_for(struct wlbd *wlbd, enum wlbd_probe_outcome outcome, int64_t for_ms)
@@ -105,6 +131,7 @@ static void begin(struct wlbd *wlbd)
 {
 	memset(wlbd, 0, sizeof(*wlbd));
 	now_ms = 1000;
+	works_from_ms = 0;
 	wlbd->base = event_base_new();
 	wlbd->config.node_down_after_ms = 2000;
 	wlbd->node_probes = wlbd_node_probes_new(wlbd);
@@ -159,10 +186,56 @@ static void a_kernel_that_answers_is_that_of_a_host_that_lives(void **state)
 	}
 }
 
+/* Nothing comes from any node: the node is not called dead, and no step that follows from it is taken. */
+static void a_host_without_network_calls_no_node_dead(void **state)
+{
+	struct wlbd wlbd;
+	(void)state;
+	begin(&wlbd);
+	works_from_ms = INT64_MAX;
+	int64_t from_ms = now_ms;
+	assert_true(ask(&wlbd, WLBD_PROBE_FAILED));
+	assert_in_range(now_ms - from_ms, 30000, 40000);
+	assert_true(ask(&wlbd, WLBD_PROBE_FAILED));
+	assert_false(is_silent(&wlbd));
+	assert_false(host_is_silent(&wlbd));
+	works_from_ms = now_ms;
+	assert_false(ask(&wlbd, WLBD_PROBE_FAILED));
+	assert_true(is_silent(&wlbd));
+	end(&wlbd);
+}
+
+/* The network came back after the last probe of the node, and before the first of another one. */
+static void a_node_is_probed_again_when_the_network_is_back(void **state)
+{
+	struct wlbd wlbd;
+	(void)state;
+	begin(&wlbd);
+	works_from_ms = now_ms + ASK_MS;
+	assert_true(ask_after(&wlbd, WLBD_PROBE_FAILED, WLBD_PROBE_ANSWERED));
+	assert_false(is_silent(&wlbd));
+	end(&wlbd);
+}
+
+/* A kernel that answers shows that the network works. */
+static void no_other_node_is_asked_where_the_kernel_answers(void **state)
+{
+	struct wlbd wlbd;
+	(void)state;
+	begin(&wlbd);
+	works_from_ms = INT64_MAX;
+	assert_false(ask(&wlbd, WLBD_PROBE_REFUSED));
+	assert_false(ask(&wlbd, WLBD_PROBE_ACCEPTED));
+	end(&wlbd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_host_is_silent_after_a_minute),
+		cmocka_unit_test(a_host_without_network_calls_no_node_dead),
+		cmocka_unit_test(a_node_is_probed_again_when_the_network_is_back),
+		cmocka_unit_test(no_other_node_is_asked_where_the_kernel_answers),
 		cmocka_unit_test(a_kernel_that_answers_is_that_of_a_host_that_lives),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

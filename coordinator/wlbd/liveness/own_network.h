@@ -1,0 +1,38 @@
+/*
+ * Whether the network of this host works. A node from which no packet comes may be without power, or this host may be
+ * without network, and then all nodes seem to be lost. A packet of another node is the proof that the network works.
+ */
+#ifndef COORDINATOR_WLBD_LIVENESS_OWN_NETWORK_H
+#define COORDINATOR_WLBD_LIVENESS_OWN_NETWORK_H
+
+#include <stdbool.h>
+
+#include "coordinator/wlbd/liveness/probe.h"
+#include "coordinator/wlbd/slurm/nodes.h"
+
+struct wlbd;
+
+enum { WLBD_OWN_NETWORK_PROBES = 3 };
+
+/* One question, which may be asked again when it is answered. All zero: none is asked. */
+struct wlbd_own_network {
+	struct wlbd_own_network_probe {
+		struct wlbd_own_network *question;
+		struct wlbd_probe *probe; /* NULL: it has ended */
+	} probes[WLBD_OWN_NETWORK_PROBES];
+	void (*done)(void *context, bool works);
+	void *context;
+};
+
+/* Probes up to three other nodes that Slurm does not call down, others each time. Calls `done` once, perhaps before it
+ * returns: true where one answers or refuses, and where there is none to ask; false where nothing comes from any. */
+void wlbd_own_network_ask(struct wlbd_own_network *question, struct wlbd *wlbd, const char *silent,
+                          void (*done)(void *context, bool works), void *context);
+
+/* `done` will not be called. */
+void wlbd_own_network_cancel(struct wlbd_own_network *question);
+
+/* Whether the node's address is one of this host, which no network is needed to reach. */
+bool wlbd_node_is_this_host(const struct wlbd_node *node);
+
+#endif
