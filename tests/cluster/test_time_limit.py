@@ -18,6 +18,8 @@ OTHER = """trap 'echo told $SLURM_PROCID; exit 0' USR1
 [ ! -e done-$SLURM_JOB_ID ] || exit 0
 while :; do sleep 0.1; done
 """
+# One that fails in the first start of its job.
+FAILS_FIRST = "sleep 5\n[ ${SLURM_RESTART_COUNT:-0} != 0 ] || exit 7\n"
 ITERATIONS = 90
 
 
@@ -29,7 +31,8 @@ class StopTest(training.TrainingTest):
     def setUpClass(cls):
         super().setUpClass()
         (cls.cluster.work / "slow").mkdir()
-        for name, text in (("slow/wlb-worker", SLOW_WORKER), ("other", "#!/bin/bash\n" + OTHER)):
+        for name, text in (("slow/wlb-worker", SLOW_WORKER), ("other", "#!/bin/bash\n" + OTHER),
+                           ("fails_first", "#!/bin/bash\n" + FAILS_FIRST)):
             (cls.cluster.work / name).write_text(text, encoding="utf-8")
             (cls.cluster.work / name).chmod(0o755)
 
@@ -147,6 +150,24 @@ class TimeLimit(StopTest):
         self.assertEqual({attempt["reason"] for attempt in run["attempts"][:-1]}, {"the time limit is near: the command has stopped"})
         self.assertEqual((run["state"], run["faults"]), ("complete", []))
         self.assertEqual(self.cluster.output(job).count("told 0"), 4)
+
+    def test_limit_while_wlbd_is_away(self):
+        """No next attempt is decided before the limit: the job is requeued all the same, and goes on when wlbd is back."""
+        job = self.cluster.sbatch("wlb run --stop-before-end 40 -- ./fails_first", "--wlb-layout=auto", "--ntasks-per-node=1", "--time=1",
+                                  "--requeue", "--open-mode=append", nodes=1)
+        wait_for("its attempt", lambda: "attempt 1 on" in self.cluster.output(job), 30)
+        self.cluster.verb("kill-wlbd")
+        try:
+            wait_for("its end in Slurm, or the requeue",
+                     lambda: self.cluster.job(job)["JobState"] in harness.JOB_ENDED or self.cluster.job(job)["Restarts"] == "1", 90)
+        finally:
+            self.cluster.verb("start-wlbd")
+        self.assertEqual(self.cluster.wait_job(job, 90), "COMPLETED", self.cluster.output(job))
+        output = self.cluster.output(job)
+        self.assertIn("waiting for the coordinator: ", output)
+        self.assertIn(f"attempt 1: rank 0 on n1 ended with exit code 7; job {job} is requeued and continues from its checkpoint", output)
+        run = self.cluster.show(job)
+        self.assertEqual((run["state"], [attempt["exit_code"] for attempt in run["attempts"]]), ("complete", [7, 0]))
 
 
 class Preemption(StopTest):

@@ -14,6 +14,7 @@
 #include "coordinator/wlb/run/placement.h"
 #include "coordinator/wlb/run/print.h"
 #include "coordinator/wlb/run/signals.h"
+#include "coordinator/wlb/run/stop.h"
 
 enum {
 	ASK_MS = 5000,
@@ -176,9 +177,8 @@ struct deadlines {
 	bool printed; /* that it does not answer, or wants to wait */
 };
 
-/* Pauses before the request is repeated; returns false when it must not be repeated. */
-static bool pause_before_repeat(struct wlb_run *run, struct deadlines *deadlines, int status, int again_ms,
-                                const struct wlb_error *why)
+/* Whether the request may be repeated after a pause; sets the deadlines anew. */
+static bool may_repeat(struct deadlines *deadlines, int status, int again_ms, const struct wlb_error *why)
 {
 	/* 401, 403 and 409 do not change when the request is repeated; after a 404 the run is announced again. */
 	if (status >= 400 && status < 500 && status != 404)
@@ -194,7 +194,25 @@ static bool pause_before_repeat(struct wlb_run *run, struct deadlines *deadlines
 	if (!deadlines->printed && is_told)
 		wlb_run_print("%s%s", status != 200 ? "waiting for the coordinator: " : "", why->message);
 	deadlines->printed = deadlines->printed || is_told;
-	return wlb_run_pause(run, again_ms);
+	return true;
+}
+
+/* Pauses before the request is repeated. Returns false when it must not be repeated: the run has to end, or the job's
+ * end is near and the decision would come too late. Only a job that still runs can be requeued. */
+static bool pause_in_time(struct wlb_run *run, const struct wlb_attempt *previous, int pause_ms,
+                          enum wlb_decision *decision)
+{
+	int64_t until_ms = wlb_clock_ms() + pause_ms;
+	int left_ms;
+	while ((left_ms = wlb_clock_left_ms(until_ms)) > 0) {
+		if (previous != NULL && wlb_run_stop_is_last(run, previous)) {
+			*decision = WLB_DECISION_NO_TIME;
+			return false;
+		}
+		if (!wlb_run_pause(run, left_ms < AGAIN_MS ? left_ms : AGAIN_MS))
+			return false;
+	}
+	return true;
 }
 
 enum wlb_decision wlb_run_ask(struct wlb_run *run, const struct wlb_attempt *previous, int away_s,
@@ -227,7 +245,8 @@ enum wlb_decision wlb_run_ask(struct wlb_run *run, const struct wlb_attempt *pre
 		}
 		if (status == 404)
 			run->announced = false;
-		if (done || !pause_before_repeat(run, &deadlines, status, again_ms, error))
+		if (done || !may_repeat(&deadlines, status, again_ms, error) ||
+		    !pause_in_time(run, previous, again_ms, &decision))
 			break;
 	}
 	json_decref(body);

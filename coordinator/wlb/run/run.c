@@ -320,6 +320,8 @@ static int run_attempts(struct wlb_run *run)
 		wlb_run_end_orphaned_step(run);
 		if (run->abandoned)
 			return WLB_EXIT_FAILED;
+		if (decision == WLB_DECISION_NO_TIME)
+			return stop_run(run, &previous, done);
 		if (decision == WLB_DECISION_STOP)
 			return run->cancelled ? finish_run(run, "cancelled", 128 + SIGTERM, done, "")
 			                      : finish_run(run, state, nonzero(previous.exit_code, WLB_EXIT_FAILED),
