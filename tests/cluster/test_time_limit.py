@@ -20,6 +20,14 @@ while :; do sleep 0.1; done
 """
 # One that fails in the first start of its job.
 FAILS_FIRST = "sleep 5\n[ ${SLURM_RESTART_COUNT:-0} != 0 ] || exit 7\n"
+# One that survives SIGTERM, and has written what looks like slurmstepd's word that Slurm has sent it.
+WRITES_CANCELLED = """trap : TERM
+trap 'exit 0' USR1
+[ ${SLURM_RESTART_COUNT:-0} = 0 ] || exit 0
+echo "upload: StatusCode.CANCELLED, trying again" >&2
+echo "slurmstepd: error: *** STEP 1.0 ON n1 CANCELLED AT 2026-11-20T12:00:00 ***" >&2
+while :; do sleep 0.1; done
+"""
 ITERATIONS = 90
 
 
@@ -32,7 +40,7 @@ class StopTest(training.TrainingTest):
         super().setUpClass()
         (cls.cluster.work / "slow").mkdir()
         for name, text in (("slow/wlb-worker", SLOW_WORKER), ("other", "#!/bin/bash\n" + OTHER),
-                           ("fails_first", "#!/bin/bash\n" + FAILS_FIRST)):
+                           ("fails_first", "#!/bin/bash\n" + FAILS_FIRST), ("writes_cancelled", "#!/bin/bash\n" + WRITES_CANCELLED)):
             (cls.cluster.work / name).write_text(text, encoding="utf-8")
             (cls.cluster.work / name).chmod(0o755)
 
@@ -198,6 +206,18 @@ class Preemption(StopTest):
         self.assertEqual(run["state"], "complete")
         self.check_stops(job, run, "the job is preempted")
         self.check_losses(run, 40)
+
+    def test_preempted_after_words_like_those_of_slurm(self):
+        """The command's words are no answer to why Slurm sends SIGTERM later: the command is asked as soon as it does."""
+        job = self.cluster.sbatch("wlb run --stop-before-end 5 -- ./writes_cancelled", "--wlb-layout=auto", "--ntasks-per-node=1", "--requeue",
+                                  "--exclusive", "--open-mode=append", nodes=2)
+        wait_for("the command's words", lambda: "*** STEP 1.0" in self.cluster.output(job), 30)
+        time.sleep(4)  # until its tasks may be signalled, and Slurm was asked why they wrote that
+        self.cluster.sbatch("sleep 1", "-p", "urgent", "--exclusive", nodes=2)
+        self.assertEqual(self.cluster.wait_job(job, 120), "COMPLETED", self.cluster.output(job))
+        run = self.cluster.show(job)
+        self.assertEqual(run["attempts"][0]["reason"], "the job is preempted: the command has stopped")
+        self.assertRegex(self.asked(run)[0], "^the job is preempted: asked to save and stop 2[0-5] s before the end of the job$")
 
     def test_scancel_ends_at_once(self):
         job = self.submit_slow("", "--requeue", iterations=100000)

@@ -136,9 +136,34 @@ static bool is_broken_pipe(const struct wlb_first_exit_scan *scan)
 	return scan->first.known && scan->first.signal == SIGPIPE;
 }
 
+/* slurmstepd: error: *** STEP 12.0 ON n1 CANCELLED AT 2026-11-20T12:00:00 DUE TO TIME LIMIT ***
+ * slurmstepd-n1: error: *** JOB 12 ON n1 CANCELLED AT 2026-11-20T12:00:00 ***
+ * [2026-11-20T12:00:00.123] error: *** STEP 12.0 ON n1 CANCELLED AT 2026-11-20T12:00:00 DUE to SIGNAL Killed ***
+ * The last is that of newer releases. */
+static bool is_cancelled(const char *line)
+{
+	static const char *const begins[] = {" error: *** STEP ", " error: *** JOB "};
+	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++) {
+		const char *at = strstr(line, begins[i]);
+		if (at == NULL || !skip(&at, begins[i]) || *at < '0' || *at > '9')
+			continue;
+		at += strcspn(at, " ");
+		if (skip(&at, " ON ") && strstr(at, " CANCELLED ") != NULL)
+			return true;
+	}
+	return false;
+}
+
+/* The words alone mean nothing: a task may log such an error of its own. Like all lines of Slurm these may follow what
+ * a task has written of a line, such as a progress bar. */
+static bool is_ended_by_others(const char *line)
+{
+	static const char *const of_srun[] = {"srun: error: Node failure on ", "srun: Force Terminated "};
+	return is_cancelled(line) || has_any(line, of_srun, sizeof(of_srun) / sizeof(of_srun[0]));
+}
+
 static void read_line(struct wlb_first_exit_scan *scan)
 {
-	static const char *const ended_by_others[] = {"CANCELLED", "Node failure", "Force Terminated"};
 	struct wlb_first_exit first = {.known = true};
 	bool has_ended = scan->ignore_rest || scan->first.known;
 	if (((!has_ended && !scan->step_aborted) || scan->fence.known) &&
@@ -148,11 +173,11 @@ static void read_line(struct wlb_first_exit_scan *scan)
 		scan->ignore_rest = true;
 	/* Not only at the beginning of the line: a task may have died before it ended its own line. */
 	const char *at = strstr(scan->line, "srun: error: ");
-	for (size_t i = 0; i < sizeof(ended_by_others) / sizeof(ended_by_others[0]); i++)
-		scan->ignore_rest = scan->ignore_rest || strstr(scan->line, ended_by_others[i]) != NULL;
-	scan->step_aborted = scan->step_aborted || strstr(scan->line, "Job step aborted") != NULL;
-	scan->step_signalled = scan->step_signalled || (!scan->step_aborted && strstr(scan->line, "CANCELLED") != NULL);
-	read_no_step(scan);
+	scan->ignore_rest = scan->ignore_rest || is_ended_by_others(scan->line);
+	scan->step_aborted = scan->step_aborted || strstr(scan->line, "srun: Job step aborted: ") != NULL;
+	scan->step_signals += !scan->step_aborted && !scan->first.known && is_cancelled(scan->line);
+	if (!scan->ignore_rest)
+		read_no_step(scan);
 	bool are_ended = scan->ignore_rest || scan->step_aborted;
 	if ((are_ended && !is_broken_pipe(scan)) || at == NULL || !skip(&at, "srun: error: ") ||
 	    !take_node(&at, first.node, sizeof(first.node)) || !take_ranks(&at, &first.rank) || !take_end(at, &first))
@@ -165,7 +190,7 @@ static void read_line(struct wlb_first_exit_scan *scan)
 
 void wlb_first_exit_feed(struct wlb_first_exit_scan *scan, const char *bytes, size_t count)
 {
-	for (size_t i = 0; i < count && (!scan->ignore_rest || scan->fence.known || is_broken_pipe(scan)); i++) {
+	for (size_t i = 0; i < count; i++) {
 		if (bytes[i] != '\n') {
 			if (scan->length < sizeof(scan->line))
 				scan->line[scan->length++] = bytes[i];

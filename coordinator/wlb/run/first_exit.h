@@ -33,10 +33,10 @@ struct wlb_first_exit_scan {
 	struct wlb_first_exit first;
 	struct wlb_fence_timeout fence;   /* known only where it ended before any task */
 	struct wlb_launch_failure launch; /* known only where it failed before any task ended */
-	bool ignore_rest;    /* tasks that end from now on were ended from outside, by the fence or with the launch */
-	bool step_aborted;   /* srun ends the tasks; why it does may follow, if the launch failed */
-	bool step_signalled; /* slurmstepd says that Slurm has sent the step SIGTERM or SIGKILL */
-	bool no_step;        /* srun could not create its step, for a temporary reason: no task was started */
+	bool ignore_rest;      /* tasks that end from now on were ended from outside, by the fence or with the launch */
+	bool step_aborted;     /* srun ends the tasks; why it does may follow, if the launch failed */
+	unsigned step_signals; /* how often slurmstepd has said that Slurm sent the step SIGTERM or SIGKILL */
+	bool no_step;          /* srun could not create its step, for a temporary reason: no task was started */
 	bool is_slurmctld_away; /* the reason is that slurmctld did not answer */
 	char line[4096];
 	size_t length; /* sizeof(line): too long to be a line of srun's */

@@ -42,9 +42,9 @@ struct watch {
 	pid_t srun;
 	bool has_step;
 	uint32_t step_id;
-	int64_t started_ms;    /* when its tasks may be asked to stop */
-	bool term_noted;       /* Slurm was asked why it has sent the step SIGTERM */
-	int64_t next_query_ms; /* of the step id */
+	int64_t started_ms;     /* when its tasks may be asked to stop */
+	unsigned noted_signals; /* of scan.step_signals: Slurm was asked why it has sent them */
+	int64_t next_query_ms;  /* of the step id */
 	enum ending ending;
 	int64_t next_ending_ms;
 	int64_t lost_alone_ms; /* when tasks of lost nodes alone have been left for SRUN_LOST_MS; 0: others are left */
@@ -135,8 +135,8 @@ static void ask_to_stop(struct watch *w)
 	wlb_run_limit_read(w->run, w->attempt->id);
 	if (w->ending != ENDING_NOT || !w->has_step || wlb_clock_left_ms(w->started_ms) > 0)
 		return;
-	if (w->scan.step_signalled && !w->term_noted) {
-		w->term_noted = true;
+	if (w->scan.step_signals != w->noted_signals) {
+		w->noted_signals = w->scan.step_signals;
 		wlb_run_limit_is_preempted(w->run);
 	}
 	wlb_run_stop_ask(w->run, w->attempt, w->reporter, w->srun);

@@ -170,15 +170,52 @@ static void nothing_after_the_step_was_ended_by_others(void **state)
 
 static void slurm_has_signalled_the_step(void **state)
 {
-	static const char line[] = "slurmstepd: error: *** STEP 12.0 ON n1 CANCELLED AT 2026-11-20T12:00:00 ***\n";
+	static const char *const lines[] = {
+		"slurmstepd: error: *** STEP 12.0 ON n1 CANCELLED AT 2026-11-20T12:00:00 ***\n",
+		"0: slurmstepd: error: *** STEP 12.0 ON n1 CANCELLED AT 2026-11-20T12:00:00 DUE TO PREEMPTION ***\n",
+		"[2026-11-20T12:00:00.123] error: *** STEP 12.0 ON n1 CANCELLED AT 2026-11-20T12:00:00 ***\n",
+		"step 7 of 9\rslurmstepd-n1: error: *** JOB 12 ON n1 CANCELLED AT 2026-11-20T12:00:00 ***\n",
+	};
 	static const char other[] = "srun: error: n3: task 5: Killed\n";
 	struct wlb_first_exit_scan scan = {0};
 	(void)state;
 	wlb_first_exit_feed(&scan, other, strlen(other));
-	assert_false(scan.step_signalled);
+	assert_int_equal(scan.step_signals, 0);
 	scan = (struct wlb_first_exit_scan){0};
-	wlb_first_exit_feed(&scan, line, strlen(line));
-	assert_true(scan.step_signalled);
+	/* Each of them is told: Slurm may signal a step that goes on, and later one that is preempted. */
+	for (unsigned i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		wlb_first_exit_feed(&scan, lines[i], strlen(lines[i]));
+		assert_int_equal(scan.step_signals, i + 1);
+	}
+}
+
+static void what_a_task_logs_says_nothing_of_the_step(void **state)
+{
+	static const char *const lines[] = {
+		"grpc: StatusCode.CANCELLED: the upload is tried again\n",
+		"STEP 10 CANCELLED by the user\n",
+		"slurmstepd is said to have CANCELLED it\n",
+		"trainer: error: *** STEP 12 was CANCELLED ***\n",
+		"trainer: error: *** JOB upload ON n1 CANCELLED ***\n",
+		"slurmstepd: error: *** STEP 12.0 STEPD TERMINATED ON n1 AT 12:00 ***\n",
+		"slurmstepd: error: *** TASK 3 CANCELLED ***\n",
+		"nccl: Node failure on a peer, trying again\n",
+		"pool: Force Terminated 3 processes that load data\n",
+		"elastic: Job step aborted, the next begins\n",
+	};
+	static const char signalled[] = "slurmstepd: error: *** STEP 12.0 ON n1 CANCELLED AT 2026-11-20T12:00:00 ***\n";
+	static const char ended[] = "srun: error: n3: task 5: Exited with exit code 7\n";
+	(void)state;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		struct wlb_first_exit_scan scan = {0}, other = {0};
+		wlb_first_exit_feed(&scan, lines[i], strlen(lines[i]));
+		assert_int_equal(scan.step_signals, 0);
+		wlb_first_exit_feed(&scan, ended, strlen(ended));
+		assert_true(scan.first.known && scan.first.exit_code == 7);
+		wlb_first_exit_feed(&other, lines[i], strlen(lines[i]));
+		wlb_first_exit_feed(&other, signalled, strlen(signalled));
+		assert_int_equal(other.step_signals, 1);
+	}
 }
 
 static void a_fence_that_pmix_gave_up(void **state)
@@ -264,10 +301,10 @@ static void a_launch_that_failed_in_the_order_of_srun(void **state)
 	struct wlb_first_exit_scan scan = {0}, other = {0};
 	(void)state;
 	wlb_first_exit_feed(&scan, text, strlen(text));
-	assert_true(scan.launch.known && !scan.first.known && !scan.step_signalled);
+	assert_true(scan.launch.known && !scan.first.known && scan.step_signals == 0);
 	assert_int_equal(scan.launch.rank, 2);
 	wlb_first_exit_feed(&other, cancelled, strlen(cancelled));
-	assert_true(!other.launch.known && other.step_signalled);
+	assert_true(!other.launch.known && other.step_signals == 1);
 }
 
 static void bytes_cut_anywhere_and_long_lines(void **state)
@@ -295,6 +332,7 @@ int main(void)
 		cmocka_unit_test(a_broken_pipe_has_a_cause),
 		cmocka_unit_test(nothing_after_the_step_was_ended_by_others),
 		cmocka_unit_test(slurm_has_signalled_the_step),
+		cmocka_unit_test(what_a_task_logs_says_nothing_of_the_step),
 		cmocka_unit_test(a_fence_that_pmix_gave_up),
 		cmocka_unit_test(a_launch_that_failed),
 		cmocka_unit_test(a_launch_that_failed_in_the_order_of_srun),
