@@ -2,6 +2,7 @@
 """--wlb-grow: a run that goes on with fewer nodes after a loss takes in nodes again, once they are there."""
 import json
 import shutil
+import time
 
 import harness
 import live_run
@@ -74,6 +75,24 @@ class LostNode(GrowTest):
         run = self.finish(plain)
         self.assertEqual([len(attempt["nodes"]) for attempt in run["attempts"]], [4, 3])
         self.assertEqual((self.asked(run), self.cluster.job(plain)["Restarts"]), ([], "0"))
+
+    def test_another_run_of_the_job_works(self):
+        """A requeue would end it: the lost node is replaced once the other run has ended."""
+        other = "-- bash -c 'until [ -e end-$SLURM_JOB_ID ]; do sleep 0.2; done' &\nsleep 2\nwlb run"
+        job = self.submit_slow(other, f"--wlb-grow={LEAST_S}", iterations=100000)
+        self.wait_step(job, 2)
+        self.cluster.kill_node(3)
+        self.wait_attempt(f"{job}.2", 2)
+        wait_for("the loss in Slurm", lambda: self.cluster.job(job)["NodeList"] == "n[1-2,4]", 30)
+        self.cluster.restore_node(3)
+        said = "lost nodes are not replaced while another wlb run of this job works"
+        wait_for("its words", lambda: said in self.cluster.output(job), 30)
+        time.sleep(2 * LEAST_S)
+        self.assertEqual((self.cluster.output(job).count(said), self.asked(self.cluster.show(f"{job}.2"))), (1, []))
+        (self.cluster.work / f"end-{job}").touch()
+        wait_for("the requeue", lambda: self.cluster.job(job)["Restarts"] == "1", 60)
+        self.assertEqual(self.cluster.show(job)["state"], "complete")
+        self.cluster.run("scancel", job)
 
     def test_jobs_that_cannot_grow(self):
         """Each says why at its start."""

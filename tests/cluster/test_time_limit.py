@@ -28,6 +28,11 @@ echo "upload: StatusCode.CANCELLED, trying again" >&2
 echo "slurmstepd: error: *** STEP 1.0 ON n1 CANCELLED AT 2026-11-20T12:00:00 ***" >&2
 while :; do sleep 0.1; done
 """
+# One that saves for 5 s.
+SAVES_SLOWLY = """trap 'sleep 5; echo saved slowly; exit 0' USR1
+[ ${SLURM_RESTART_COUNT:-0} = 0 ] || exit 0
+while :; do sleep 0.1; done
+"""
 ITERATIONS = 90
 
 
@@ -40,7 +45,8 @@ class StopTest(training.TrainingTest):
         super().setUpClass()
         (cls.cluster.work / "slow").mkdir()
         for name, text in (("slow/wlb-worker", SLOW_WORKER), ("other", "#!/bin/bash\n" + OTHER),
-                           ("fails_first", "#!/bin/bash\n" + FAILS_FIRST), ("writes_cancelled", "#!/bin/bash\n" + WRITES_CANCELLED)):
+                           ("fails_first", "#!/bin/bash\n" + FAILS_FIRST), ("writes_cancelled", "#!/bin/bash\n" + WRITES_CANCELLED),
+                           ("saves_slowly", "#!/bin/bash\n" + SAVES_SLOWLY)):
             (cls.cluster.work / name).write_text(text, encoding="utf-8")
             (cls.cluster.work / name).chmod(0o755)
 
@@ -176,6 +182,22 @@ class TimeLimit(StopTest):
         self.assertIn(f"attempt 1: rank 0 on n1 ended with exit code 7; job {job} is requeued and continues from its checkpoint", output)
         run = self.cluster.show(job)
         self.assertEqual((run["state"], [attempt["exit_code"] for attempt in run["attempts"]]), ("complete", [7, 0]))
+
+    def test_two_runs_of_a_job(self):
+        """The first is asked long before the second, and does not have the job requeued before that has saved."""
+        job = self.cluster.sbatch("[ ${SLURM_RESTART_COUNT:-0} = 0 ] || touch done-$SLURM_JOB_ID\n"
+                                  "wlb run --stop-before-end 45 -- ./other &\nsleep 2\n"
+                                  "wlb run --stop-before-end 25 -- ./saves_slowly &\nwait", "--wlb-layout=auto", "--ntasks-per-node=1",
+                                  "--time=1", "--requeue", "--open-mode=append", nodes=1)
+        self.assertEqual(self.cluster.wait_job(job, 200), "COMPLETED", self.cluster.output(job))
+        output = self.cluster.output(job)
+        self.assertIn("saved slowly", output)
+        self.assertIn("attempt 1: the time limit is near: the command has stopped; the job is requeued once the other wlb run of the job "
+                      "has ended or saved, or 10 s before the job's end", output)
+        self.assertEqual(self.cluster.job(job)["Restarts"], "1")
+        for name in (job, f"{job}.2"):
+            run = self.cluster.show(name)
+            self.assertEqual((run["state"], [attempt["state"] for attempt in run["attempts"]]), ("complete", ["ended", "complete"]), output)
 
 
 class Preemption(StopTest):

@@ -10,6 +10,7 @@
 #include "coordinator/slurm/supply.h"
 #include "coordinator/wlb/run/growth_history.h"
 #include "coordinator/wlb/run/job.h"
+#include "coordinator/wlb/run/other_runs.h"
 #include "coordinator/wlb/run/plan.h"
 #include "coordinator/wlb/run/print.h"
 #include "coordinator/wlb/run/record_event.h"
@@ -150,6 +151,19 @@ static int number_in_policy(const struct wlb_run *run, const char *key)
 	return (int)json_integer_value(json_object_get(run->job.policy, key));
 }
 
+/* A requeue would end the other runs of the job, which lose what they have not saved. */
+static bool may_requeue_now(struct wlb_run *run)
+{
+	struct wlb_run_grow *grow = &run->grow;
+	if (!grow->may_requeue || !wlb_run_others_work(run->others_fd))
+		return grow->may_requeue;
+	if (!grow->others_told)
+		wlb_run_print("lost nodes are not replaced while another wlb run of this job works, since a requeue "
+		              "would end it");
+	grow->others_told = true;
+	return false;
+}
+
 static enum wlb_grow_way decide(struct wlb_run *run, const struct wlb_slurm_supply *supply, int returned)
 {
 	struct wlb_run_grow *grow = &run->grow;
@@ -168,7 +182,7 @@ static enum wlb_grow_way decide(struct wlb_run *run, const struct wlb_slurm_supp
 		.allocated = run->job.node_count,
 		.usable = supply->usable_count,
 		.idle = supply->idle,
-		.may_requeue = grow->may_requeue,
+		.may_requeue = may_requeue_now(run),
 	};
 	return wlb_grow_decide(&facts, &grow->nodes);
 }
@@ -239,8 +253,8 @@ bool wlb_run_grow_needs_requeue(struct wlb_run *run, const struct wlb_attempt *a
 	if (ask_and_decide(run, attempt) == WLB_GROW_REQUEUE)
 		return true;
 	wlb_run_print(
-		"attempt %d: the nodes that would replace the lost ones are not idle any more; the job is not queued "
-		"again",
+		"attempt %d: the nodes that would replace the lost ones are not idle any more, or another wlb run of "
+		"this job has begun; the job is not queued again",
 		attempt->number);
 	return false;
 }

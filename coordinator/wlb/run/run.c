@@ -16,6 +16,7 @@
 #include "coordinator/wlb/run/grow.h"
 #include "coordinator/wlb/run/job.h"
 #include "coordinator/wlb/run/launch.h"
+#include "coordinator/wlb/run/other_runs.h"
 #include "coordinator/wlb/run/parent.h"
 #include "coordinator/wlb/run/placement.h"
 #include "coordinator/wlb/run/plan.h"
@@ -282,6 +283,8 @@ static int stop_run(struct wlb_run *run, const struct wlb_attempt *attempt, int 
 	int exit_code = nonzero(attempt->exit_code, WLB_EXIT_SAVED);
 	if (wlb_run_stop_requeue(run, attempt, &error) == 0)
 		return exit_code;
+	if (run->abandoned)
+		return WLB_EXIT_FAILED;
 	snprintf(reason, sizeof(reason), "%s; %s", attempt->end_reason, error.message);
 	return finish_run(run, attempt->stopped ? "cancelled" : "failed", exit_code, attempts, reason);
 }
@@ -374,6 +377,15 @@ static void name_run(struct wlb_run *run)
 		snprintf(run->id, sizeof(run->id), "%u.%d", run->job.job_id, run->launch);
 }
 
+static void open_others(struct wlb_run *run)
+{
+	struct wlb_error error;
+	run->others_fd = wlb_run_others_open(run->job.spool_dir, run->job.job_id, &error);
+	if (run->others_fd < 0)
+		wlb_run_print("this run does not know of others in the same job, which a requeue would end: %s",
+		              error.message);
+}
+
 /* --wlb-layout=off: runs srun and nothing else. */
 static int run_plain(struct wlb_run *run)
 {
@@ -401,6 +413,7 @@ static int start(struct wlb_run *run)
 	if (run->job.off)
 		return run_plain(run);
 	name_run(run);
+	open_others(run);
 	wlb_run_limit_open(run);
 	wlb_run_grow_open(run, wlb_run_stop_will_continue(run));
 	open_coordinator(run);
@@ -426,6 +439,7 @@ static int run_command(void *values, struct wlb_error *error)
 {
 	struct wlb_run run = {.signal_fd = -1,
 	                      .parent_fd = -1,
+	                      .others_fd = -1,
 	                      .progress = {.fd = -1, .saved_step = -1},
 	                      .options = *(struct wlb_run_options *)values};
 	int code;
@@ -443,6 +457,8 @@ static int run_command(void *values, struct wlb_error *error)
 	free(run.options.srun_args);
 	if (run.signal_fd >= 0)
 		close(run.signal_fd);
+	if (run.others_fd >= 0)
+		close(run.others_fd);
 	wlb_slurm_close();
 	return code;
 }

@@ -94,6 +94,7 @@ struct wlb_run_limit {
 struct wlb_run_grow {
 	bool is_on;
 	bool may_requeue;
+	bool others_told;          /* that other runs of the job keep this one from a requeue */
 	int64_t least_s;           /* that an attempt runs before it is stopped to grow */
 	int first_nodes;           /* nodes that the job began with, before its nodes failed */
 	int growths_without_nodes; /* growths in a row that brought no more nodes */
@@ -195,6 +196,7 @@ struct wlb_run {
 	sigset_t signals;                             /* blocked here and read from signal_fd */
 	sigset_t signals_before;                      /* the mask that is restored for the command */
 	int signal_fd;
+	int others_fd;  /* other_runs.h; -1: other runs of the job are not known */
 	bool cancelled; /* SIGTERM or SIGINT came, or Slurm reports it */
 	struct wlb_run_limit limit;
 	struct wlb_run_grow grow;

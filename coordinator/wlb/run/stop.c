@@ -12,6 +12,7 @@
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/run/deliver_records.h"
 #include "coordinator/wlb/run/grow.h"
+#include "coordinator/wlb/run/other_runs.h"
 #include "coordinator/wlb/run/plan.h"
 #include "coordinator/wlb/run/print.h"
 #include "coordinator/wlb/run/progress.h"
@@ -26,6 +27,8 @@ enum {
 	SCRIPT_MS = 500,      /* for its signal to reach the script too */
 	AWAY_MS = 30 * 60000, /* how long Slurm is asked while it does not answer */
 	RETRY_MS = 2000,
+	OTHERS_MS = 1000,  /* between two looks at the other runs of the job */
+	LAST_S = 10,       /* before the job's end, to deliver the records and have it requeued */
 	FAILURES_MOST = 3, /* of requests to requeue the job, which it may be */
 };
 
@@ -173,6 +176,24 @@ static enum requeue ask_slurm(struct wlb_run *run, bool to_requeue, struct wlb_e
 	}
 }
 
+/* Slurm ends all processes of the job. Another run of it may be asked to save later than this one, since its saves are
+ * shorter, and shall have the time that it counts on. Returns false where this run has to end before. */
+static bool wait_for_others(struct wlb_run *run, const struct wlb_attempt *attempt)
+{
+	if (!wlb_run_others_work(run->others_fd))
+		return true;
+	wlb_run_others_leave(run->others_fd);
+	wlb_run_print("attempt %d: %s; the job is requeued once the other wlb run of the job has ended or saved, or %d "
+	              "s before the job's end",
+	              attempt->number, attempt->end_reason, LAST_S);
+	while (wlb_run_others_work(run->others_fd) && wlb_run_limit_left_s(run) > LAST_S) {
+		wlb_run_limit_check(run); /* it asks for the job's end again */
+		if (!wlb_run_pause(run, OTHERS_MS))
+			return false;
+	}
+	return true;
+}
+
 int wlb_run_stop_requeue(struct wlb_run *run, const struct wlb_attempt *attempt, struct wlb_error *error)
 {
 	uint32_t job_id = run->job.job_id;
@@ -182,6 +203,9 @@ int wlb_run_stop_requeue(struct wlb_run *run, const struct wlb_attempt *attempt,
 	enum requeue state = ask_slurm(run, false, error);
 	if (state != REQUEUE_POSSIBLE && state != REQUEUE_DONE)
 		return -1;
+	/* The other run may have had the job requeued meanwhile. */
+	if (!wait_for_others(run, attempt) && check_requeue(run, error) != REQUEUE_DONE)
+		return wlb_fail(error, "the job was ended while another wlb run of it worked");
 	run->end_until_ms = wlb_clock_ms() + DELIVER_MS;
 	wlb_run_deliver_last(run);
 	if (ask_slurm(run, true, error) != REQUEUE_DONE)
