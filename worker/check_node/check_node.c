@@ -1,6 +1,7 @@
 #include "worker/check_node/check_node.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,60 +89,81 @@ static int find_devices(const struct wlb_check_options *options, struct wlb_plac
 	return wlb_places_of_gpus(gpus, options->answer_s, devices, error);
 }
 
-static int check_places(const struct wlb_check_options *options, const struct wlb_places *devices,
-                        struct wlb_check_report *report, struct wlb_error *error)
+/* Adds an error, for which the check could not be made, to the report; the others go on. */
+static void take(struct wlb_check_report *report, const char *check, int rc, const struct wlb_error *why)
 {
-	int rc = 0;
-	if ((options->checks & WLB_CHECK_PRODUCTS) != 0)
-		rc = wlb_check_exact(options, devices, seconds_of(options, WLB_CHECK_PRODUCTS), report, error);
-	if (rc == 0 && !report->hangs && (options->checks & WLB_CHECK_SPEED) != 0)
-		rc = check_speed(options, devices, report, error);
-	if (rc == 0 && !report->hangs && (options->checks & WLB_CHECK_MEMORY) != 0)
-		rc = wlb_check_memory(options, devices, seconds_of(options, WLB_CHECK_MEMORY), report, error);
-	return rc;
+	if (rc < 0)
+		wlb_report_add_unmade(report, check, why);
 }
 
-/* The kernel's log may say why CUDA finds no GPU, such as that all of them have fallen off the bus. Where it cannot be
- * read, the error that CUDA finds none is the one that is told. */
-static void check_log_alone(struct wlb_check_report *report)
+static void check_places(const struct wlb_check_options *options, const struct wlb_places *devices,
+                         struct wlb_check_report *report)
 {
-	const struct wlb_watched_xids none = {0};
-	struct wlb_error ignored;
-	wlb_check_xids(&none, report, &ignored);
+	double products_s = seconds_of(options, WLB_CHECK_PRODUCTS), memory_s = seconds_of(options, WLB_CHECK_MEMORY);
+	struct wlb_error why;
+	if ((options->checks & WLB_CHECK_PRODUCTS) != 0)
+		take(report, "products", wlb_check_exact(options, devices, products_s, report, &why), &why);
+	if (!report->hangs && (options->checks & WLB_CHECK_SPEED) != 0)
+		take(report, "speed", check_speed(options, devices, report, &why), &why);
+	if (!report->hangs && (options->checks & WLB_CHECK_MEMORY) != 0)
+		take(report, "memory", wlb_check_memory(options, devices, memory_s, report, &why), &why);
 }
 
 /* GPUs are watched while they work, and their state is asked for when they have worked. */
-static int check_devices(const struct wlb_check_options *options, struct wlb_check_report *report,
-                         struct wlb_error *error)
+static void check_watched_gpus(const struct wlb_check_options *options, const struct wlb_places *gpus,
+                               struct wlb_check_report *report)
 {
-	struct wlb_places devices = {0};
+	const struct wlb_watched_xids none = {0}, *xids = &none;
 	struct wlb_gpu_watch watch = {0};
-	int rc = find_devices(options, &devices, report, error);
-	if (rc < 0 && options->device == WLB_DEVICE_CUDA)
-		check_log_alone(report);
-	int is_watched = rc == 0 && !report->hangs && options->device == WLB_DEVICE_CUDA;
-	if (is_watched)
-		rc = wlb_gpu_watch_start(&watch, options, error);
-	if (rc == 0 && !report->hangs && devices.count > 0)
-		rc = check_places(options, &devices, report, error);
-	if (rc == 0 && !report->hangs && is_watched)
-		rc = wlb_check_xids(wlb_gpu_watch_end(&watch, report), report, error);
+	struct wlb_error why;
+	int started = wlb_gpu_watch_start(&watch, options, &why);
+	take(report, "nvml", started, &why);
+	if (gpus->count > 0)
+		check_places(options, gpus, report);
+	if (!report->hangs) {
+		if (started == 0)
+			xids = wlb_gpu_watch_end(&watch, report);
+		take(report, "xid", wlb_check_xids(xids, report, &why), &why);
+	}
 	wlb_gpu_watch_free(&watch);
+}
+
+/* The kernel's log may say why CUDA finds no GPU, such as that all of them have fallen off the bus. */
+static void check_log_alone(struct wlb_check_report *report)
+{
+	const struct wlb_watched_xids none = {0};
+	struct wlb_error why;
+	take(report, "xid", wlb_check_xids(&none, report, &why), &why);
+}
+
+static void check_devices(const struct wlb_check_options *options, struct wlb_check_report *report)
+{
+	const bool of_gpus = options->device == WLB_DEVICE_CUDA;
+	struct wlb_places devices = {0};
+	struct wlb_error why;
+	int rc = find_devices(options, &devices, report, &why);
+	take(report, of_gpus ? "gpus" : "cpus", rc, &why);
+	if (rc < 0 && of_gpus)
+		check_log_alone(report);
+	else if (rc == 0 && of_gpus && !report->hangs)
+		check_watched_gpus(options, &devices, report);
+	else if (rc == 0 && !of_gpus)
+		check_places(options, &devices, report);
 	wlb_places_free(&devices);
-	return rc;
 }
 
 /* Ends with the first device that does not answer: the caller learns of it at once, and no later part waits as long
  * again. */
-static int check_all(const struct wlb_check_options *options, struct wlb_check_report *report, struct wlb_error *error)
+static void check_all(const struct wlb_check_options *options, struct wlb_check_report *report)
 {
 	const unsigned of_devices = WLB_CHECK_PRODUCTS | WLB_CHECK_SPEED | WLB_CHECK_MEMORY;
-	int rc = (options->checks & of_devices) != 0 ? check_devices(options, report, error) : 0;
-	if (rc == 0 && !report->hangs && (options->checks & WLB_CHECK_DISK) != 0)
-		rc = wlb_check_disk(options, report, error);
-	if (rc == 0 && !report->hangs && (options->checks & WLB_CHECK_LINKS) != 0)
-		rc = wlb_check_links(options, report, error);
-	return rc;
+	struct wlb_error why;
+	if ((options->checks & of_devices) != 0)
+		check_devices(options, report);
+	if (!report->hangs && (options->checks & WLB_CHECK_DISK) != 0)
+		take(report, "disk", wlb_check_disk(options, report, &why), &why);
+	if (!report->hangs && (options->checks & WLB_CHECK_LINKS) != 0)
+		take(report, "links", wlb_check_links(options, report, &why), &why);
 }
 
 /* Returns WLB_EXIT_DONE where all of standard output was written, else WLB_EXIT_USAGE: that a disk is full to which it
@@ -164,7 +186,8 @@ static void send_report(struct wlb_check_report *report)
 		               why.message);
 }
 
-/* Prints the report; the first reason becomes the error, which the caller prints on standard error. */
+/* Prints the report; the first reason, else the first error for which a check could not be made, becomes the error,
+ * which the caller prints on standard error. */
 static int print_report(const struct wlb_check_options *options, struct wlb_check_report *report,
                         struct wlb_error *error)
 {
@@ -176,10 +199,14 @@ static int print_report(const struct wlb_check_options *options, struct wlb_chec
 	if (!options->json)
 		wlb_report_print(report, stdout);
 	int code = end_output(error);
-	if (!wlb_report_reason(report, reason))
+	if (wlb_report_reason(report, reason)) {
+		wlb_fail(error, "%s", reason);
+		return WLB_EXIT_FAILED;
+	}
+	if (report->unmade.message[0] == '\0')
 		return code;
-	wlb_fail(error, "%s", reason);
-	return WLB_EXIT_FAILED;
+	*error = report->unmade;
+	return WLB_EXIT_USAGE;
 }
 
 static int check(const struct wlb_check_options *options, struct wlb_error *error)
@@ -187,11 +214,12 @@ static int check(const struct wlb_check_options *options, struct wlb_error *erro
 	if ((options->checks & WLB_CHECK_LINKS) != 0 && wlb_links_ready(options, error) < 0)
 		return WLB_EXIT_USAGE;
 	struct wlb_check_report *report = calloc(1, sizeof(*report));
-	char reason[WLB_REASON_BYTES];
-	int rc = report != NULL ? check_all(options, report, error) : wlb_fail(error, "out of memory for the report");
-	/* What has failed counts, also where a later check could not be made. */
-	int known = rc == 0 || (report != NULL && wlb_report_reason(report, reason));
-	int code = known ? print_report(options, report, error) : WLB_EXIT_USAGE;
+	if (report == NULL) {
+		wlb_fail(error, "out of memory for the report");
+		return WLB_EXIT_USAGE;
+	}
+	check_all(options, report);
+	int code = print_report(options, report, error);
 	free(report);
 	return code;
 }

@@ -23,10 +23,8 @@ static int judge(const struct wlb_children *children, const struct wlb_check_opt
 	const struct result *result = wlb_child_result(children, 0);
 	char text[WLB_FINDING_BYTES];
 	int is_refused = children->list[0].end == WLB_CHILD_REFUSED;
-	if (is_refused && (options->gpus == 0 || result->is_unusable)) {
-		wlb_report_add(report, "gpus", WLB_CHECK_NOT_CHECKED, "%.300s", children->list[0].error.message);
+	if (is_refused && (options->gpus == 0 || result->is_unusable))
 		return wlb_fail(error, "--device cuda: %s", children->list[0].error.message);
-	}
 	if (children->list[0].end != WLB_CHILD_DONE) {
 		wlb_child_describe(children, 0, text, sizeof(text));
 		wlb_report_add(report, "gpus", WLB_CHECK_FAILED, "%s", text);

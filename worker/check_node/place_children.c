@@ -1,5 +1,6 @@
 #include "worker/check_node/place_children.h"
 
+#include <stdbool.h>
 #include <unistd.h>
 
 #include "worker/check_node/bounds.h"
@@ -15,20 +16,23 @@ int wlb_place_children_judge(const struct wlb_children *children, const struct w
                              struct wlb_check_report *report, struct wlb_error *error)
 {
 	char text[WLB_FINDING_BYTES];
-	int broken = 0, first = -1;
+	int broken = 0, first = -1, refused = -1;
 	for (int i = 0; i < children->count; i++) {
 		enum wlb_child_end end = children->list[i].end;
-		if (end == WLB_CHILD_REFUSED && places->list[i].gpu < 0)
-			return wlb_fail(error, "%s: %s: %s", check, places->list[i].name,
-			                children->list[i].error.message);
-		if (end != WLB_CHILD_DONE && end != WLB_CHILD_IN_USE && broken++ == 0)
+		bool is_refused = end == WLB_CHILD_REFUSED && places->list[i].gpu < 0;
+		if (is_refused)
+			refused = i;
+		else if (end != WLB_CHILD_DONE && end != WLB_CHILD_IN_USE && broken++ == 0)
 			first = i;
 		report->hangs = report->hangs || end == WLB_CHILD_LATE;
 	}
-	if (first < 0)
+	int told = first >= 0 ? first : refused;
+	if (told < 0)
 		return 1;
-	wlb_child_describe(children, first, text, sizeof(text));
-	wlb_report_add(report, check, WLB_CHECK_FAILED, "%s: %s%s", places->list[first].name, text,
+	wlb_child_describe(children, told, text, sizeof(text));
+	if (first < 0)
+		return wlb_fail(error, "%s: %s", places->list[told].name, text);
+	wlb_report_add(report, check, WLB_CHECK_FAILED, "%s: %s%s", places->list[told].name, text,
 	               wlb_others_text(broken).text);
 	return 0;
 }

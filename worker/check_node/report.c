@@ -44,6 +44,13 @@ struct wlb_finding *wlb_report_add(struct wlb_check_report *report, const char *
 	return finding;
 }
 
+void wlb_report_add_unmade(struct wlb_check_report *report, const char *check, const struct wlb_error *why)
+{
+	wlb_report_add(report, check, WLB_CHECK_NOT_CHECKED, "%.300s", why->message);
+	if (report->unmade.message[0] == '\0')
+		wlb_fail(&report->unmade, "%s: %s", check, why->message);
+}
+
 void wlb_finding_limit(struct wlb_finding *finding, const char *format, ...)
 {
 	va_list arguments;

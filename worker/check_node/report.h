@@ -24,12 +24,16 @@ struct wlb_check_report {
 	int count;
 	struct wlb_finding surplus; /* the last that did not fit; it is not reported */
 	bool hangs;                 /* a device did not answer: what else is asked of it would hang, too */
+	struct wlb_error unmade;    /* the first error for which a check could not be made; "": there was none */
 };
 
 /* Adds a finding whose `measured` is formatted, and returns it; the caller may set its limit. What does not fit into
  * the report replaces its last finding, unless that has failed. */
 struct wlb_finding *wlb_report_add(struct wlb_check_report *report, const char *check, enum wlb_check_verdict verdict,
                                    const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+/* Adds that a check could not be made because of an error: the other checks go on, and their report is whole. */
+void wlb_report_add_unmade(struct wlb_check_report *report, const char *check, const struct wlb_error *why);
 
 /* Sets the limit of a finding. */
 void wlb_finding_limit(struct wlb_finding *finding, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -7,6 +7,7 @@
  *  - slow: each product but every FAULT_FAST-th takes FAULT_S of processor time longer
  *  - slow_memory: each addition but every FAULT_FAST-th does
  *  - crash, hang: of the tenth product
+ *  - refuse: the device cannot be opened
  * Where FAULT_FILE is set, each process that opens the device adds a line to it, with the seconds of the monotonic
  * clock; only the first FAULT_SLOW are slow.
  */
@@ -113,6 +114,10 @@ struct wlb_device *__wrap_wlb_device_open_cpu(enum wlb_dtype dtype, int threads,
 	struct wlb_device *device = __real_wlb_device_open_cpu(dtype, threads, error);
 	if (device == NULL || cpu == NULL || sched_getcpu() != atoi(cpu))
 		return device;
+	if (is("refuse")) {
+		wlb_fail(error, "no device is planned");
+		return NULL;
+	}
 	is_slow = count_process() <= number("FAULT_SLOW", INT_MAX);
 	real = device->ops;
 	faulty = *real;

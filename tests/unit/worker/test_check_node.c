@@ -23,6 +23,7 @@
 #include "worker/check_node/options.h"
 #include "worker/check_node/pieces.h"
 #include "worker/check_node/place.h"
+#include "worker/check_node/place_children.h"
 #include "worker/check_node/report.h"
 #include "worker/check_node/virtual_machine.h"
 
@@ -136,6 +137,39 @@ static void each_end_of_a_child_is_told(void **state)
 	assert_described(&children, HANGS, WLB_CHILD_LATE, "no answer within 1.0 s");
 	wlb_children_free(&children);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* none is left */
+}
+
+/* Judges CPUs whose children ended so; returns as wlb_place_children_judge. */
+static int judge_ends(const struct wlb_child *ends, int count, struct wlb_check_report *report, struct wlb_error *error)
+{
+	struct wlb_check_place cpus[] = {{.gpu = -1, .name = "cpu 0"}, {.gpu = -1, .name = "cpu 1"}};
+	struct wlb_child list[2];
+	memcpy(list, ends, (size_t)count * sizeof(*ends));
+	const struct wlb_children children = {.count = count, .list = list, .limit_s = 1.0};
+	const struct wlb_places places = {.count = count, .list = cpus};
+	*report = (struct wlb_check_report){0};
+	return wlb_place_children_judge(&children, &places, "products", report, error);
+}
+
+static void a_fault_is_told_before_what_could_not_be_made(void **state)
+{
+	(void)state;
+	struct wlb_check_report *report = malloc(sizeof(*report));
+	struct wlb_error error;
+	struct wlb_child ends[] = {{.end = WLB_CHILD_REFUSED, .error = {"no memory"}},
+	                           {.end = WLB_CHILD_BROKEN, .status = SIGSEGV}};
+	assert_int_equal(judge_ends(ends, 2, report, &error), 0);
+	assert_int_equal(report->findings[0].verdict, WLB_CHECK_FAILED);
+	assert_non_null(strstr(report->findings[0].measured, "cpu 1: the process ended by signal 11"));
+	ends[1].end = WLB_CHILD_LATE;
+	assert_int_equal(judge_ends(ends, 2, report, &error), 0);
+	assert_true(report->hangs);
+	assert_non_null(strstr(report->findings[0].measured, "cpu 1: no answer"));
+	ends[1].end = WLB_CHILD_DONE;
+	assert_int_equal(judge_ends(ends, 2, report, &error), -1);
+	assert_string_equal(error.message, "cpu 0: no memory");
+	assert_int_equal(report->count, 0);
+	free(report);
 }
 
 static int wait_to_be_told(int index, const void *context, void *result, struct wlb_error *error)
@@ -371,6 +405,7 @@ int main(void)
 		cmocka_unit_test(results_do_not_depend_on_the_order_of_sums),
 		cmocka_unit_test(one_bit_of_difference_is_named),
 		cmocka_unit_test(each_end_of_a_child_is_told),
+		cmocka_unit_test(a_fault_is_told_before_what_could_not_be_made),
 		cmocka_unit_test(children_run_beside_others),
 		cmocka_unit_test(members_hold_no_file_of_the_caller),
 		cmocka_unit_test(few_disturbed_pieces_do_not_change_the_fast_tenth),
