@@ -160,6 +160,14 @@ void wlb_children_free(struct wlb_children *children)
 	*children = (struct wlb_children){0};
 }
 
+bool wlb_child_was_killed(const struct wlb_child *child)
+{
+	if (child->end != WLB_CHILD_BROKEN || !WIFSIGNALED(child->status))
+		return false;
+	int signal = WTERMSIG(child->status);
+	return signal == SIGKILL || signal == SIGTERM || signal == SIGXCPU;
+}
+
 void wlb_child_describe(const struct wlb_children *children, int index, char *text, size_t size)
 {
 	const struct wlb_child *child = &children->list[index];

@@ -3,6 +3,7 @@
 #ifndef WORKER_CHECK_NODE_CHILDREN_H
 #define WORKER_CHECK_NODE_CHILDREN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -56,6 +57,10 @@ void wlb_children_free(struct wlb_children *children);
 
 /* The memory that a child shares with its parent. */
 void *wlb_child_result(const struct wlb_children *children, int index);
+
+/* Whether a signal ended it that others send, such as the kernel where memory or a limit of processor time is used up,
+ * and no fault of its own: SIGKILL that is not of wlb_children_finish, SIGTERM or SIGXCPU. */
+bool wlb_child_was_killed(const struct wlb_child *child);
 
 /* Says in words how a child ended that is not done. */
 void wlb_child_describe(const struct wlb_children *children, int index, char *text, size_t size);

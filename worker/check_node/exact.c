@@ -8,6 +8,9 @@
 #include "worker/check_node/known_vectors.h"
 #include "worker/check_node/place_children.h"
 
+/* Of a place: factors and results on the device and buffers of OpenBLAS, as counted in /proc/PID/smaps_rollup. */
+static const double PLACE_REALS = 2 * 1024.0 * 1024.0;
+
 struct work {
 	const struct wlb_places *places;
 	struct wlb_known_product products[WLB_KNOWN_PRODUCTS];
@@ -152,29 +155,42 @@ static void judge(const struct wlb_children *children, const struct wlb_places *
 	wlb_finding_limit(finding, "no bit differs");
 }
 
-int wlb_check_exact(const struct wlb_check_options *options, const struct wlb_places *places, double limit_s,
-                    struct wlb_check_report *report, struct wlb_error *error)
+/* Makes the known results, and runs and judges the check on all places. Returns -1 with the reason. */
+static int run(struct work *work, uint64_t seed, struct wlb_check_report *report, struct wlb_error *error)
 {
-	struct work *work = calloc(1, sizeof(*work));
 	struct wlb_children children = {0};
-	if (work == NULL)
-		return wlb_fail(error, "out of memory for known results");
-	work->places = places;
-	work->dtype = (enum wlb_dtype)options->dtype;
-	work->limit_s = limit_s;
-	int rc = wlb_known_products_make(work->dtype, (uint64_t)options->seed, work->products, error);
+	int rc = wlb_known_products_make(work->dtype, seed, work->products, error);
 	if (rc == 0)
-		rc = wlb_known_vectors_make(work->dtype, (uint64_t)options->seed, &work->vectors, error);
+		rc = wlb_known_vectors_make(work->dtype, seed, &work->vectors, error);
 	if (rc == 0)
-		rc = wlb_place_children_run(&children, places, sizeof(struct result), check_place, work, limit_s,
-		                            error);
+		rc = wlb_place_children_run(&children, work->places, sizeof(struct result), check_place, work,
+		                            work->limit_s, error);
 	if (rc == 0)
-		rc = wlb_place_children_judge(&children, places, "products", report, error);
+		rc = wlb_place_children_judge(&children, work->places, "products", report, error);
 	if (rc == 1)
-		judge(&children, places, report);
+		judge(&children, work->places, report);
 	wlb_children_free(&children);
 	wlb_known_vectors_free(&work->vectors);
 	wlb_known_products_free(work->products);
-	free(work);
 	return rc < 0 ? -1 : 0;
+}
+
+int wlb_check_exact(const struct wlb_check_options *options, const struct wlb_places *places, double limit_s,
+                    struct wlb_check_report *report, struct wlb_error *error)
+{
+	enum wlb_dtype dtype = (enum wlb_dtype)options->dtype;
+	struct wlb_error why;
+	if (wlb_places_lack_memory(places, PLACE_REALS * (double)wlb_dtype_bytes(dtype), &why)) {
+		wlb_report_add(report, "products", WLB_CHECK_NOT_CHECKED, "%.300s", why.message);
+		return 0;
+	}
+	struct work *work = calloc(1, sizeof(*work));
+	if (work == NULL)
+		return wlb_fail(error, "out of memory for known results");
+	work->places = places;
+	work->dtype = dtype;
+	work->limit_s = limit_s;
+	int rc = run(work, (uint64_t)options->seed, report, error);
+	free(work);
+	return rc;
 }

@@ -1,9 +1,12 @@
 #include "worker/check_node/place_children.h"
 
+#include <signal.h>
 #include <stdbool.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "worker/check_node/bounds.h"
+#include "worker/check_node/node_load.h"
 
 int wlb_place_children_run(struct wlb_children *children, const struct wlb_places *places, size_t result_bytes,
                            wlb_child_work *work, const void *context, double takes_s, struct wlb_error *error)
@@ -12,29 +15,53 @@ int wlb_place_children_run(struct wlb_children *children, const struct wlb_place
 	                        places->open_s + WLB_CHECK_LATE * takes_s, error);
 }
 
+/* A child that was refused memory or a library, or was killed, says nothing of its CPU. */
+static bool is_prevented(const struct wlb_child *child, const struct wlb_check_place *place)
+{
+	return place->gpu < 0 && (child->end == WLB_CHILD_REFUSED || wlb_child_was_killed(child));
+}
+
+/* Tells why the child of a CPU could not check it. Returns -1. */
+static int fail_prevented(const struct wlb_child *child, const struct wlb_check_place *place, struct wlb_error *error)
+{
+	if (child->end == WLB_CHILD_REFUSED)
+		return wlb_fail(error, "%s: %s", place->name, child->error.message);
+	int signal = WTERMSIG(child->status);
+	return wlb_fail(error, "%s: could not be checked: killed by signal %d%s", place->name, signal,
+	                signal == SIGKILL ? ", as where memory is exhausted: free memory and check again" : "");
+}
+
 int wlb_place_children_judge(const struct wlb_children *children, const struct wlb_places *places, const char *check,
                              struct wlb_check_report *report, struct wlb_error *error)
 {
 	char text[WLB_FINDING_BYTES];
-	int broken = 0, first = -1, refused = -1;
+	int broken = 0, first = -1, prevented = -1;
 	for (int i = 0; i < children->count; i++) {
 		enum wlb_child_end end = children->list[i].end;
-		bool is_refused = end == WLB_CHILD_REFUSED && places->list[i].gpu < 0;
-		if (is_refused)
-			refused = i;
+		if (is_prevented(&children->list[i], &places->list[i]))
+			prevented = i;
 		else if (end != WLB_CHILD_DONE && end != WLB_CHILD_IN_USE && broken++ == 0)
 			first = i;
 		report->hangs = report->hangs || end == WLB_CHILD_LATE;
 	}
-	int told = first >= 0 ? first : refused;
-	if (told < 0)
-		return 1;
-	wlb_child_describe(children, told, text, sizeof(text));
+	if (first < 0 && prevented >= 0)
+		return fail_prevented(&children->list[prevented], &places->list[prevented], error);
 	if (first < 0)
-		return wlb_fail(error, "%s: %s", places->list[told].name, text);
-	wlb_report_add(report, check, WLB_CHECK_FAILED, "%s: %s%s", places->list[told].name, text,
+		return 1;
+	wlb_child_describe(children, first, text, sizeof(text));
+	wlb_report_add(report, check, WLB_CHECK_FAILED, "%s: %s%s", places->list[first].name, text,
 	               wlb_others_text(broken).text);
 	return 0;
+}
+
+int wlb_places_lack_memory(const struct wlb_places *places, double place_bytes, struct wlb_error *why)
+{
+	double needed_bytes = places->count * place_bytes, free_bytes = wlb_free_memory_bytes();
+	if (places->list[0].gpu >= 0 || needed_bytes <= 0.5 * free_bytes)
+		return 0;
+	wlb_fail(why, "needs %.3g GB, more than half of the %.3g GB of free memory: free memory and check again",
+	         1e-9 * needed_bytes, 1e-9 * free_bytes);
+	return 1;
 }
 
 int wlb_place_children_in_use(const struct wlb_children *children, const struct wlb_places *places, const char *check,

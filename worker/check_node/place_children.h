@@ -13,13 +13,17 @@ int wlb_place_children_run(struct wlb_children *children, const struct wlb_place
 
 /* Returns 1 where all children are done, but those whose GPU other processes use. Where one crashed or hangs, or a GPU
  * refused, adds the failure to the report and returns 0; report->hangs where one hangs. Else, where a CPU's child
- * refused, which is for lack of memory or of a library, returns -1 with its reason. */
+ * refused, which is for lack of memory or of a library, or was killed, returns -1 with the reason. */
 int wlb_place_children_judge(const struct wlb_children *children, const struct wlb_places *places, const char *check,
                              struct wlb_check_report *report, struct wlb_error *error);
 
 /* Returns 1 where other processes use GPUs, and adds to the report that these were not checked; else 0. */
 int wlb_place_children_in_use(const struct wlb_children *children, const struct wlb_places *places, const char *check,
                               struct wlb_check_report *report);
+
+/* Returns 1 with the reason where CPUs together need more than half of the memory that is free: work that takes it
+ * would have the kernel kill processes. */
+int wlb_places_lack_memory(const struct wlb_places *places, double place_bytes, struct wlb_error *why);
 
 /* Texts for messages: "2 CPUs", "2 of 8 CPUs" where the node has others that this process may not use; " (and 3
  * others)" of `wrong` places, of which the first is named already. */

@@ -6,7 +6,6 @@
 
 #include "common/clock.h"
 #include "worker/check_node/bounds.h"
-#include "worker/check_node/node_load.h"
 #include "worker/check_node/place_children.h"
 #include "worker/check_node/processor_share.h"
 #include "worker/check_node/speed_measure.h"
@@ -153,18 +152,6 @@ static int judge_shares(const struct wlb_check_options *options, const struct wl
 	return 1;
 }
 
-/* Returns 1 with the reason where the places together need more than half of the memory that is free. */
-static int lacks_memory(const struct wlb_places *places, enum wlb_dtype dtype, struct wlb_error *why)
-{
-	double needed_bytes = places->count * PLACE_REALS * (double)wlb_dtype_bytes(dtype);
-	double free_bytes = wlb_free_memory_bytes();
-	if (places->list[0].gpu >= 0 || needed_bytes <= 0.5 * free_bytes)
-		return 0;
-	wlb_fail(why, "needs %.1f GB, more than half of the %.1f GB of free memory: free memory and check again",
-	         1e-9 * needed_bytes, 1e-9 * free_bytes);
-	return 1;
-}
-
 static int run(const struct wlb_check_options *options, const struct wlb_speed_work *work,
                struct wlb_check_report *report, struct wlb_error *error)
 {
@@ -192,7 +179,7 @@ int wlb_check_speed(const struct wlb_check_options *options, const struct wlb_pl
 	const struct wlb_speed_work work = {places, calibrated, (enum wlb_dtype)options->dtype, PRODUCTS * limit_s,
 	                                    VECTORS * limit_s};
 	struct wlb_error why;
-	if (lacks_memory(places, work.dtype, &why)) {
+	if (wlb_places_lack_memory(places, PLACE_REALS * (double)wlb_dtype_bytes(work.dtype), &why)) {
 		wlb_report_add(report, "speed", WLB_CHECK_NOT_CHECKED, "%.300s", why.message);
 		return 0;
 	}

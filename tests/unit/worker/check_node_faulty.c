@@ -6,8 +6,9 @@
  *  - memory: a bit of what is written in blocks of 1 MiB is flipped
  *  - slow: each product but every FAULT_FAST-th takes FAULT_S of processor time longer
  *  - slow_memory: each addition but every FAULT_FAST-th does
- *  - crash, hang: of the tenth product
+ *  - crash, hang: of the tenth product; killed: by SIGKILL
  *  - refuse: the device cannot be opened
+ * FREE_BYTES is how much memory is free, instead of what the kernel says.
  * Where FAULT_FILE is set, each process that opens the device adds a line to it, with the seconds of the monotonic
  * clock; only the first FAULT_SLOW are slow.
  */
@@ -22,6 +23,7 @@
 
 #include "common/seconds.h"
 #include "kernels/ops.h"
+#include "worker/check_node/node_load.h"
 
 enum { MIB = 1 << 20, TENTH = 10 };
 
@@ -31,6 +33,15 @@ static int is_slow;
 
 struct wlb_device *__real_wlb_device_open_cpu(enum wlb_dtype dtype, int threads, struct wlb_error *error);
 struct wlb_device *__wrap_wlb_device_open_cpu(enum wlb_dtype dtype, int threads, struct wlb_error *error);
+
+double __real_wlb_free_memory_bytes(void);
+double __wrap_wlb_free_memory_bytes(void);
+
+double __wrap_wlb_free_memory_bytes(void)
+{
+	const char *bytes = getenv("FREE_BYTES");
+	return bytes != NULL ? atof(bytes) : __real_wlb_free_memory_bytes();
+}
 
 static int is(const char *fault)
 {
@@ -73,6 +84,8 @@ static void linear(struct wlb_device *device, void *y, int64_t y_stride, const v
 		signal(SIGSEGV, SIG_DFL); /* a sanitizer has another */
 		raise(SIGSEGV);
 	}
+	if (tenth && is("killed"))
+		raise(SIGKILL);
 	while (tenth && is("hang"))
 		pause();
 	if (is("slow"))

@@ -172,6 +172,32 @@ static void a_fault_is_told_before_what_could_not_be_made(void **state)
 	free(report);
 }
 
+/* As by the OOM killer; a crash is that of the program on a faulty CPU. */
+static void a_process_that_was_killed_says_nothing_of_its_cpu(void **state)
+{
+	(void)state;
+	const int killing[] = {SIGKILL, SIGTERM, SIGXCPU}, crashing[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
+	struct wlb_check_report *report = malloc(sizeof(*report));
+	struct wlb_error error;
+	char words[64];
+	for (int i = 0; i < 3; i++) {
+		const struct wlb_child end = {.end = WLB_CHILD_BROKEN, .status = killing[i]};
+		assert_int_equal(judge_ends(&end, 1, report, &error), -1);
+		snprintf(words, sizeof(words), "cpu 0: could not be checked: killed by signal %d", killing[i]);
+		assert_non_null(strstr(error.message, words));
+		assert_int_equal(report->count, 0);
+	}
+	for (int i = 0; i < 5; i++) {
+		const struct wlb_child end = {.end = WLB_CHILD_BROKEN, .status = crashing[i]};
+		assert_int_equal(judge_ends(&end, 1, report, &error), 0);
+		assert_int_equal(report->findings[0].verdict, WLB_CHECK_FAILED);
+	}
+	const struct wlb_child late = {.end = WLB_CHILD_LATE, .status = SIGKILL}; /* by this program */
+	assert_int_equal(judge_ends(&late, 1, report, &error), 0);
+	assert_true(report->hangs);
+	free(report);
+}
+
 static int wait_to_be_told(int index, const void *context, void *result, struct wlb_error *error)
 {
 	(void)index, (void)context, (void)error;
@@ -406,6 +432,7 @@ int main(void)
 		cmocka_unit_test(one_bit_of_difference_is_named),
 		cmocka_unit_test(each_end_of_a_child_is_told),
 		cmocka_unit_test(a_fault_is_told_before_what_could_not_be_made),
+		cmocka_unit_test(a_process_that_was_killed_says_nothing_of_its_cpu),
 		cmocka_unit_test(children_run_beside_others),
 		cmocka_unit_test(members_hold_no_file_of_the_caller),
 		cmocka_unit_test(few_disturbed_pieces_do_not_change_the_fast_tenth),
