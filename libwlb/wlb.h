@@ -548,6 +548,8 @@ struct wlb_machine {
 	double slowest_rank;
 	struct wlb_gemm_rates gemm;           /* if measured, used instead of the tile's fields and gemm_efficiency */
 	struct wlb_attention_rates attention; /* if measured, used instead of the attention fields above */
+	int32_t measured_threads; /* of a rank of the measurement, for `wlb check-node`: plans do not depend on it; 0:
+	                             not known */
 };
 
 /* Returns 0 when every field is in its range, -1 with the field, its value and the rule otherwise. */

@@ -48,7 +48,8 @@ static const struct member counts[] = {
 static const struct member links[] = {
 	{MEMBER(node_link)}, {MEMBER(network_link)}, {MEMBER(switch_link), .optional = true}};
 
-/* machine_rates.c reads the rates; no plan depends on sources, measured and calibration. */
+/* machine_rates.c reads the rates; no plan depends on sources, measured and calibration, of which the threads alone are
+ * read. */
 static const char *const others[] = {"name",       "sources",   "measured",   "calibration", "gemm",
                                      "gemm_curve", "attention", "node_calls", "operations"};
 
@@ -137,6 +138,13 @@ static int read_name(const json_t *root, struct wlb_machine *machine, struct wlb
 	return 0;
 }
 
+/* Files of earlier versions have 0, or none, where nobody named the threads. */
+static int32_t measured_threads(const json_t *root)
+{
+	json_int_t threads = json_integer_value(json_object_get(json_object_get(root, "measured"), "threads"));
+	return threads > 0 && threads <= INT32_MAX ? (int32_t)threads : 0;
+}
+
 static int read_fields(json_t *root, struct wlb_machine *machine, struct wlb_error *error)
 {
 	const char *key;
@@ -156,6 +164,7 @@ static int read_fields(json_t *root, struct wlb_machine *machine, struct wlb_err
 	for (int i = 0; rc == 0 && i < LINKS; i++)
 		if (!is_absent(root, &links[i]))
 			rc = read_link(root, links[i].name, at(machine, links[i].offset), error);
+	machine->measured_threads = measured_threads(root);
 	if (rc == 0)
 		rc = wlb_machine_rates_read(root, machine, error);
 	return rc < 0 ? rc : wlb_machine_check(machine, error);

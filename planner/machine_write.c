@@ -95,10 +95,10 @@ static json_t *fields_to_json(const struct wlb_machine *m)
 	                 (int)m->element_bytes, "operation_s", m->operation_s);
 }
 
-static json_t *measured_to_json(const struct wlb_measured *m)
+static json_t *measured_to_json(const struct wlb_measured *m, int threads)
 {
 	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i}", "at", m->at, "host", m->host, "device", m->device,
-	                 "dtype", m->dtype, "wlb", m->wlb, "threads", m->threads, "ranks", m->ranks, "nodes", m->nodes);
+	                 "dtype", m->dtype, "wlb", m->wlb, "threads", threads, "ranks", m->ranks, "nodes", m->nodes);
 }
 
 static json_t *machine_to_json(const struct wlb_machine *machine, const struct wlb_measured *measured)
@@ -120,7 +120,7 @@ static json_t *machine_to_json(const struct wlb_machine *machine, const struct w
 	if (rc == 0 && machine->blocking_messages)
 		rc |= json_object_set_new(root, "blocking_messages", json_integer(machine->blocking_messages));
 	if (rc == 0)
-		rc |= json_object_set_new(root, "measured", measured_to_json(measured));
+		rc |= json_object_set_new(root, "measured", measured_to_json(measured, machine->measured_threads));
 	if (rc == 0)
 		return root;
 	json_decref(root);

@@ -11,7 +11,6 @@ struct wlb_measured {
 	const char *device; /* "cpu", "cuda" */
 	const char *dtype;
 	const char *wlb; /* version */
-	int threads;     /* of a rank */
 	int ranks;
 	int nodes;
 };

@@ -66,6 +66,7 @@ int wlb_calibration_to_machine(const struct wlb_calibration *c, const struct wlb
 {
 	memcpy(machine->name, facts->type, sizeof(machine->name));
 	machine->gpus_per_node = facts->ranks;
+	machine->measured_threads = facts->threads;
 	machine->memory_bytes = c->rank_memory_bytes;
 	machine->element_bytes = facts->element_bytes;
 	machine->blocking_messages = facts->blocking_messages;

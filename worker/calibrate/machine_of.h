@@ -8,6 +8,7 @@
 struct wlb_node_facts {
 	char type[64]; /* the processor and how many cores or GPUs of it the node has */
 	int ranks;     /* of the node */
+	int threads;   /* of a rank */
 	int32_t element_bytes;
 	int32_t blocking_messages; /* as in struct wlb_machine */
 };

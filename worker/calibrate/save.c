@@ -46,6 +46,7 @@ static struct wlb_node_facts find_facts(const struct wlb_launch *launch, const s
 {
 	struct wlb_node_facts facts = {
 		.ranks = launch->local_size,
+		.threads = device->host_threads,
 		.element_bytes = (int32_t)wlb_dtype_bytes(device->compute),
 		.blocking_messages = device->host_memory,
 	};
@@ -70,7 +71,6 @@ static char *text_of(const struct wlb_machine *machine, const struct wlb_launch 
 		.device = options->device == WLB_DEVICE_CUDA ? "cuda" : "cpu",
 		.dtype = wlb_dtype_name(device->compute),
 		.wlb = WLB_VERSION,
-		.threads = options->threads,
 		.ranks = launch->size,
 		.nodes = launch->node_count,
 	};

@@ -57,6 +57,7 @@ static int take(const struct wlb_machine *machine, const struct wlb_check_option
 	}
 	snprintf(calibrated->name, sizeof(calibrated->name), "%s", machine->name);
 	calibrated->ranks = machine->gpus_per_node;
+	calibrated->threads = machine->measured_threads;
 	calibrated->traffic_s = wlb_machine_op_s(machine, WLB_OP_ADD, WLB_TRAFFIC_ELEMENTS) +
 	                        wlb_machine_op_s(machine, WLB_OP_COPY, WLB_TRAFFIC_ELEMENTS);
 	choose_product(machine, calibrated);

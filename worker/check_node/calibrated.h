@@ -9,7 +9,8 @@
  * use at the same time. */
 struct wlb_calibrated {
 	char name[64];
-	int ranks; /* of a node */
+	int ranks;   /* of a node */
+	int threads; /* of a rank; 0: the file does not say */
 	int64_t rows, depth, columns;
 	double product_s;
 	double traffic_s;

@@ -39,7 +39,6 @@ static double seconds_of(const struct wlb_check_options *options, enum wlb_check
 	return options->seconds * own / sum;
 }
 
-/* Returns the threads of a rank when the machine file was measured. */
 static int threads_of(const struct wlb_check_options *options, const struct wlb_calibrated *calibrated, int cpus)
 {
 	if (options->threads > 0)
@@ -47,13 +46,42 @@ static int threads_of(const struct wlb_check_options *options, const struct wlb_
 	return cpus > calibrated->ranks ? cpus / calibrated->ranks : 1;
 }
 
+/* Returns 1 with the reason where ranks would have fewer CPUs than in the calibration, or threads than are named. A
+ * file that does not say how many threads there were proves it where there are fewer CPUs than ranks. */
+static int lacks_cpus(const struct wlb_check_options *options, const struct wlb_calibrated *calibrated, int cpus,
+                      struct wlb_error *why)
+{
+	char measured[160], of_threads[32] = "";
+	int ranks = calibrated->ranks;
+	int threads = calibrated->threads > 0 ? calibrated->threads : options->threads > 0 ? options->threads : 1;
+	if (calibrated->threads > 0)
+		snprintf(of_threads, sizeof(of_threads), " of %d thread%s", threads, threads > 1 ? "s" : "");
+	snprintf(measured, sizeof(measured), "machine %s was measured with %d rank%s%s", calibrated->name, ranks,
+	         ranks > 1 ? "s" : "", of_threads);
+	if (options->threads > 0 && options->threads != threads)
+		wlb_fail(why, "--threads %d: %s: leave the option out", options->threads, measured);
+	else if ((int64_t)ranks * threads > cpus)
+		wlb_fail(why, "%d CPU%s; %s: start the check with the CPUs that the calibration had", cpus,
+		         cpus > 1 ? "s" : "", measured);
+	else
+		return 0;
+	return 1;
+}
+
 /* The speed of CPUs is that of the ranks of the calibration, which may have several. */
 static int check_speed_of_cpus(const struct wlb_check_options *options, const struct wlb_calibrated *calibrated,
                                struct wlb_check_report *report, struct wlb_error *error)
 {
 	struct wlb_places ranks = {0};
+	struct wlb_error why;
 	int cpus = wlb_cpu_count(error);
-	int rc = cpus < 0 ? -1 : wlb_places_of_cpus(threads_of(options, calibrated, cpus), &ranks, error);
+	if (cpus < 0)
+		return -1;
+	if (lacks_cpus(options, calibrated, cpus, &why)) {
+		wlb_report_add(report, "speed", WLB_CHECK_NOT_CHECKED, "%s", why.message);
+		return 0;
+	}
+	int rc = wlb_places_of_cpus(threads_of(options, calibrated, cpus), &ranks, error);
 	if (rc == 0)
 		rc = wlb_check_speed(options, &ranks, calibrated, seconds_of(options, WLB_CHECK_SPEED), report, error);
 	wlb_places_free(&ranks);

@@ -146,7 +146,7 @@ static struct wlb_calibration calibration(void)
 }
 
 static const struct wlb_node_facts facts = {
-	.type = "some processor x 8", .ranks = 4, .element_bytes = 4, .blocking_messages = 1};
+	.type = "some processor x 8", .ranks = 4, .threads = 3, .element_bytes = 4, .blocking_messages = 1};
 
 static void the_file_is_read_back_as_it_was(void **state)
 {
@@ -162,7 +162,7 @@ static void the_file_is_read_back_as_it_was(void **state)
 	assert_int_equal(machine.gpus_per_node, 4);
 	assert_true(machine.memory_bytes == 16e9 && machine.peak_flops == 1.11e11 && machine.gemm_efficiency == 1.0);
 	assert_true(machine.network_link.bytes_per_s == network && machine.node_link.bytes_per_s == 1e10);
-	const struct wlb_measured measured = {"2026-11-22T06:00:00Z", "n1", "cpu", "float32", "0", 1, 8, 2};
+	const struct wlb_measured measured = {"2026-11-22T06:00:00Z", "n1", "cpu", "float32", "0", 8, 2};
 	char *text = wlb_machine_text(&machine, &measured, &error);
 	assert_non_null(text);
 	if (wlb_machine_file_parse(text, strlen(text), &read, &error) < 0)
@@ -174,7 +174,7 @@ static void the_file_is_read_back_as_it_was(void **state)
 	assert_memory_equal(&read.switch_link, &machine.switch_link, sizeof(read.switch_link));
 	assert_memory_equal(&read.node_calls, &c.node_calls, sizeof(read.node_calls));
 	assert_true(read.operation_s == machine.operation_s && read.element_bytes == 4);
-	assert_true(read.blocking_messages == 1);
+	assert_true(read.blocking_messages == 1 && read.measured_threads == 3);
 	for (int op = 0; op < WLB_OPERATIONS; op++) {
 		const struct wlb_op_time *was = &c.elementwise.operations[op], *is = &read.operations[op];
 		assert_true(fabs(is->call_s - was->call_s) <= 1e-8 * was->call_s);
@@ -310,7 +310,7 @@ static void the_slowest_rank_is_in_the_file(void **state)
 		assert_int_equal(wlb_calibration_to_machine(&c, &facts, &machine, &error), 0);
 		assert_true(fabs(machine.slowest_rank - fmax(1.0, factor)) < 1e-12);
 	}
-	const struct wlb_measured measured = {"2026-11-22T06:00:00Z", "n1", "cpu", "float32", "0", 1, 8, 2};
+	const struct wlb_measured measured = {"2026-11-22T06:00:00Z", "n1", "cpu", "float32", "0", 8, 2};
 	machine.slowest_rank = 1.125;
 	char *text = wlb_machine_text(&machine, &measured, &error);
 	assert_int_equal(wlb_machine_file_parse(text, strlen(text), &machine, &error), 0);
