@@ -87,12 +87,20 @@ static void add_throttled(const char *folder, int unified, double *sum_s)
 		*sum_s += count * (unified ? 1e-6 : 1e-9);
 }
 
+/* Bytes of the pages of files, which the kernel drops where processes need memory, of the cgroup and those below it. */
+static double file_bytes(const char *folder, int unified)
+{
+	double inactive = read_number(folder, "memory.stat", unified ? "inactive_file" : "total_inactive_file");
+	double active = read_number(folder, "memory.stat", unified ? "active_file" : "total_active_file");
+	return fmax(inactive, 0.0) + fmax(active, 0.0); /* NAN, where there is no number, counts as 0 */
+}
+
 static void take_free(const char *folder, int unified, double *least_bytes)
 {
 	double limit = read_number(folder, unified ? "memory.max" : "memory.limit_in_bytes", NULL);
 	double used = read_number(folder, unified ? "memory.current" : "memory.usage_in_bytes", NULL);
 	if (!isnan(limit) && !isnan(used))
-		*least_bytes = fmin(*least_bytes, fmax(0.0, limit - used));
+		*least_bytes = fmin(*least_bytes, fmax(0.0, limit - used + file_bytes(folder, unified)));
 }
 
 double wlb_cgroup_throttled_s(void)

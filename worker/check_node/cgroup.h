@@ -5,7 +5,8 @@
 /* Seconds for which the CPU quotas of this process's cgroups have stopped their processes so far. */
 double wlb_cgroup_throttled_s(void);
 
-/* Bytes that the cgroups of this process may still take; INFINITY without a limit. */
+/* Bytes that the cgroups of this process may still take, with those of files in the page cache, which the kernel drops
+ * for them; INFINITY without a limit. */
 double wlb_cgroup_free_bytes(void);
 
 #endif
