@@ -37,9 +37,12 @@ static void leave_files(void)
 	close_range(STDERR_FILENO + 1, ~0U, 0);
 }
 
-static void work_and_exit(struct wlb_children *children, int index, wlb_child_work *work, const void *context)
+static void work_and_exit(struct wlb_children *children, int index, pid_t parent, wlb_child_work *work,
+                          const void *context)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent) /* it has ended before, and no signal comes */
+		_exit(REFUSED);
 	leave_files();
 	void *result = results_of(children) + (size_t)index * children->result_bytes;
 	int rc = work(index, context, result, &children->list[index].error);
@@ -96,13 +99,14 @@ static void kill_late(struct wlb_children *children)
 
 static int start_all(struct wlb_children *children, wlb_child_work *work, const void *context, struct wlb_error *error)
 {
+	const pid_t parent = getpid();
 	for (int i = 0; i < children->count; i++) {
 		pid_t pid = fork();
 		if (pid < 0)
 			return wlb_fail(error, "process %d of %d cannot be started: %s; raise the limit of processes",
 			                i + 1, children->count, strerror(errno));
 		if (pid == 0)
-			work_and_exit(children, i, work, context);
+			work_and_exit(children, i, parent, work, context);
 		children->list[i].pid = pid;
 	}
 	return 0;

@@ -2,6 +2,7 @@
 
 #include <stdatomic.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "common/seconds.h"
 #include "worker/check_node/gpu_state.h"
@@ -48,14 +49,18 @@ static int watch_gpus(int index, const void *context, void *memory, struct wlb_e
 	struct wlb_xid_events events;
 	struct wlb_nvml nvml;
 	unsigned count = 0;
+	const pid_t parent = getppid();
 	(void)index;
 	if (open_nvml(&nvml, &shared->loaded, &count, error) < 0)
 		return -1;
 	wlb_xid_events_begin(&events, &nvml, count);
 	shared->xids.gpus = events.count;
 	atomic_store(&shared->stage, WATCHES);
-	while (atomic_load(&shared->stage) != ASKS)
+	while (atomic_load(&shared->stage) != ASKS) {
+		if (getppid() != parent)
+			return wlb_fail(error, "the program that it watches for has ended");
 		pause_briefly();
+	}
 	wlb_gpu_states_read(&nvml, count, options->nvlinks, &shared->states);
 	wlb_xid_events_take(&events, &nvml, &shared->xids.list);
 	return 0;
