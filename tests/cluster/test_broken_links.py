@@ -16,6 +16,7 @@ SLOW_MBIT = 5
 PAIR = re.compile(r"(n\d) in ([\d.]+) s")
 FOUND_S = 10
 RESUMED_S = 20
+LABELS = "export SLURM_LABELIO=1"  # the steps of the checks must not take it from the job
 ENDED = re.compile(r"^wlb: (ending attempt 1|attempt 1): ", re.MULTILINE)
 
 
@@ -71,7 +72,7 @@ class BrokenLinks(training.TrainingTest):
 
     def leave_out(self):
         """A rank on n3 hangs: the node is left out, and checked while the run goes on without it."""
-        job = self.submit("--wlb-grow=1", "--wlb-on-fault=hang-after=5", tasks_per_node=1, iterations=2 * ITERATIONS)
+        job = self.submit("--wlb-grow=1", "--wlb-on-fault=hang-after=5", tasks_per_node=1, iterations=2 * ITERATIONS, before=LABELS)
         self.wait_step(job, BREAK_AT)
         self.stop_in_computation(2)
         wait_for("the check of n3", lambda: "n3, which this attempt excludes" in self.cluster.output(job), 120)
@@ -97,7 +98,7 @@ class BrokenLinks(training.TrainingTest):
 
     def train_through(self, fault, node):
         """Trains through a fault that stays; the run must end on the nodes beside `node`, which fails its check: it is not grown to."""
-        job = self.submit("--wlb-grow=1", tasks_per_node=1, iterations=ITERATIONS)
+        job = self.submit("--wlb-grow=1", tasks_per_node=1, iterations=ITERATIONS, before=LABELS)
         self.wait_step(job, BREAK_AT)
         with fault:
             began = time.monotonic()

@@ -42,8 +42,18 @@ static void forget_shares(void)
 		unsetenv(names[i]);
 }
 
+/* The output of the tasks is read: a label before each line, or a file that takes the lines, would hide it. srun takes
+ * the modes as its options --output, --error and --input. */
+static void forget_output(void)
+{
+	static const char *const names[] = {"SLURM_LABELIO", "SLURM_STDOUTMODE", "SLURM_STDERRMODE", "SLURM_STDINMODE"};
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		unsetenv(names[i]);
+}
+
 void wlb_check_environment_set(void)
 {
 	forget_attempt();
 	forget_shares();
+	forget_output();
 }

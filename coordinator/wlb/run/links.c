@@ -38,12 +38,33 @@ static int read_names(char *words, const json_t *nodes, int left, json_t *names)
 	return left;
 }
 
+static bool begins_with(const char *text, const char *begin)
+{
+	return strncmp(text, begin, strlen(begin)) == 0;
+}
+
+/* Whether the line says that this node reaches the others. */
+static bool says_reached(const char *line, const char *node)
+{
+	return begins_with(line, node) && begins_with(line + strlen(node), reached_words);
+}
+
+static bool is_line_of_any(const json_t *nodes, const char *line)
+{
+	for (size_t i = 0; i < json_array_size(nodes); i++)
+		if (says_reached(line, json_string_value(json_array_get(nodes, i))))
+			return true;
+	return false;
+}
+
 json_t *wlb_run_read_links(char *text, const json_t *nodes)
 {
 	json_t *unreached = json_object();
 	int left = NAMES_MOST;
+	bool is_known = false;
 	char *rest;
 	for (char *line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
+		is_known = is_known || is_line_of_any(nodes, line);
 		char *words = strstr(line, unreached_words);
 		if (words == NULL)
 			continue;
@@ -53,17 +74,19 @@ json_t *wlb_run_read_links(char *text, const json_t *nodes)
 		json_t *names = json_array();
 		left = read_names(words + strlen(unreached_words), nodes, left, names);
 		json_object_set_new(unreached, line, names);
+		is_known = true;
 	}
-	return unreached;
+	if (is_known)
+		return unreached;
+	json_decref(unreached);
+	return NULL;
 }
 
 static bool has_line(const char *text, const char *node)
 {
-	size_t length = strlen(node);
 	for (const char *line = text; line != NULL; line = strchr(line, '\n')) {
 		line += *line == '\n';
-		if (strncmp(line, node, length) == 0 &&
-		    strncmp(line + length, reached_words, strlen(reached_words)) == 0)
+		if (says_reached(line, node))
 			return true;
 	}
 	return false;
@@ -143,6 +166,8 @@ json_t *wlb_run_check_links(struct wlb_run *run, const json_t *nodes, struct wlb
 		text = check_once(run, nodes, until_ms, error);
 	}
 	json_t *unreached = text != NULL ? wlb_run_read_links(text, nodes) : NULL;
+	if (text != NULL && unreached == NULL)
+		wlb_fail(error, "no line of their check says which nodes a node reaches");
 	free(text);
 	return unreached;
 }

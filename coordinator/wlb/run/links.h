@@ -16,7 +16,8 @@
 json_t *wlb_run_check_links(struct wlb_run *run, const json_t *nodes, struct wlb_error *error);
 
 /* Returns what the lines of wlb-check-links say as such an object: lines and names of other nodes are ignored, and
- * 4,096 names are kept at most, as many as wlbd takes. Changes `text`. */
+ * 4,096 names are kept at most, as many as wlbd takes. Returns NULL where no line is one of a node of the check.
+ * Changes `text`. */
 json_t *wlb_run_read_links(char *text, const json_t *nodes);
 
 /* How the ranks of wlb-check-links, which print `text`, reach one node. */

@@ -253,12 +253,24 @@ static void tell_at_last(struct wlb_run *run, struct wlb_attempt *attempt)
 		tell_not_checked(run, json_string_value(json_object_get(unsent, "node")), error.message);
 }
 
+/* Returns the report of wlb-check-node, which begins a line; NULL where there is none. A site's TaskProlog may have
+ * printed lines before it, and a TaskEpilog may print some behind it. */
+static json_t *read_report(const char *text)
+{
+	const char *line = text;
+	while (line != NULL && *line != '{') {
+		line = strchr(line, '\n');
+		line += line != NULL;
+	}
+	return line != NULL ? json_loads(line, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
+}
+
 /* Returns whether the node has passed, and its links are to be checked: its products have to be exact for that. `why`
  * is told where `text` has no whole report: one that is whole counts also where the step does not end, since a process
  * hangs in the kernel. */
 static bool take_node_check(struct wlb_run *run, struct wlb_attempt *attempt, const char *text, const char *why)
 {
-	json_t *found = text != NULL ? json_loads(text, 0, NULL) : NULL;
+	json_t *found = read_report(text);
 	const json_t *healthy = json_object_get(found, "healthy");
 	char unchecked[400] = "";
 	if (json_is_true(healthy))

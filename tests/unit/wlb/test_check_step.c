@@ -33,6 +33,9 @@ static const char *const shares[] = {"SLURM_CPUS_PER_TASK", "SRUN_CPUS_PER_TASK"
                                      "SLURM_DISTRIBUTION",  "SLURM_CORE_SPEC",      "OMP_PROC_BIND",
                                      "OMP_PLACES",          "GOMP_CPU_AFFINITY",    "OMP_THREAD_LIMIT"};
 
+/* Variables that change where and how srun writes what the tasks print. */
+static const char *const outputs[] = {"SLURM_LABELIO", "SLURM_STDOUTMODE", "SLURM_STDERRMODE", "SLURM_STDINMODE"};
+
 enum { SHARES = sizeof(shares) / sizeof(shares[0]) };
 
 static char folder[] = "/tmp/test_check_step-XXXXXX";
@@ -96,20 +99,35 @@ static bool has_line(const char *text, const char *begin)
 	return false;
 }
 
+/* Returns what srun prints where these variables are set, which it has none of. */
+static char *run_without(const char *const *names, size_t count, int *exit_code)
+{
+	for (size_t i = 0; i < count; i++)
+		setenv(names[i], "1", 1);
+	char *text = run("--json", 0, LIMIT_MS, exit_code);
+	for (size_t i = 0; i < count; i++) {
+		char begin[64];
+		snprintf(begin, sizeof(begin), "%s=", names[i]);
+		if (has_line(text, begin))
+			fail_msg("srun has %s", names[i]);
+		unsetenv(names[i]);
+	}
+	return text;
+}
+
+static void test_the_output_is_that_of_the_tasks(void **state)
+{
+	int exit_code;
+	(void)state;
+	free(run_without(outputs, sizeof(outputs) / sizeof(outputs[0]), &exit_code));
+	assert_int_equal(exit_code, 0);
+}
+
 static void test_the_task_gets_the_whole_node(void **state)
 {
 	int exit_code;
 	(void)state;
-	for (int i = 0; i < SHARES; i++)
-		setenv(shares[i], "1", 1);
-	char *text = run("--json", 0, LIMIT_MS, &exit_code);
-	for (int i = 0; i < SHARES; i++) {
-		char begin[64];
-		snprintf(begin, sizeof(begin), "%s=", shares[i]);
-		if (has_line(text, begin))
-			fail_msg("srun has %s", shares[i]);
-		unsetenv(shares[i]);
-	}
+	char *text = run_without(shares, SHARES, &exit_code);
 	assert_int_equal(exit_code, 0);
 	assert_true(has_line(text, "argument --overlap\n"));
 	assert_true(has_line(text, "argument --cpu-bind=none\n"));
@@ -157,6 +175,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_task_gets_the_whole_node),
+		cmocka_unit_test(test_the_output_is_that_of_the_tasks),
 		cmocka_unit_test(test_the_task_gets_all_gpus),
 		cmocka_unit_test(test_the_step_is_of_no_attempt),
 		cmocka_unit_test(test_a_step_that_hangs_is_ended),

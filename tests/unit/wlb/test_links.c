@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+/* expected: NULL where the text says nothing. */
 static void check(const char *text, const char *expected)
 {
 	char lines[256];
@@ -17,7 +18,10 @@ static void check(const char *text, const char *expected)
 	snprintf(lines, sizeof(lines), "%s", text);
 	json_t *unreached = wlb_run_read_links(lines, nodes);
 	char *found = json_dumps(unreached, JSON_COMPACT | JSON_SORT_KEYS);
-	assert_string_equal(found, expected);
+	if (expected == NULL)
+		assert_null(unreached);
+	else
+		assert_string_equal(found, expected);
 	free(found);
 	json_decref(unreached);
 	json_decref(nodes);
@@ -30,15 +34,25 @@ static void test_lines(void **state)
 	check("n1 does not reach n2\nn3 reaches 3 nodes\nn2 does not reach n1\n", "{\"n1\":[\"n2\"],\"n2\":[\"n1\"]}");
 	check("n2 does not reach n1\nn2 does not reach n3", "{\"n2\":[\"n3\"]}");
 	check("n1 reaches 3 nodes\n", "{}");
-	check("", "{}");
+}
+
+static void test_no_line_is_known(void **state)
+{
+	(void)state;
+	check("", NULL);
+	check("welcome to the cluster\n", NULL);
+	check("0: n1 reaches 3 nodes\n1: n2 does not reach n1\n", NULL);
+	check("n9 reaches 3 nodes\nn1 reache", NULL);
+	check("welcome to the cluster\nn1 reaches 3 nodes\n", "{}");
 }
 
 static void test_other_lines_are_ignored(void **state)
 {
 	(void)state;
-	check("n2 does not reach", "{}"); /* cut */
+	check("n2 does not reach", NULL); /* cut */
 	check("n2 does not reach \n", "{\"n2\":[]}");
-	check("n9 does not reach n1\n does not reach n1\n", "{}");
+	check("n9 does not reach n1\n does not reach n1\n", NULL);
+	check("n9 does not reach n1\nn3 reaches 3 nodes\n", "{}");
 	check("n2 does not reach n9 n1\n", "{\"n2\":[\"n1\"]}");
 }
 
@@ -70,6 +84,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_no_line_is_known),
 		cmocka_unit_test(test_other_lines_are_ignored),
 		cmocka_unit_test(test_state_of_one_node),
 	};

@@ -22,6 +22,8 @@ static char sent[2048]; /* the last of them */
 static int steps;       /* checks that were started */
 static char words[512]; /* of the last of them */
 static const char *type_of_n3;
+static const char failed[] = "{\"healthy\":false,\"reason\":\"memory: 1 bit\",\"checks\":[]}";
+static const char *printed = failed; /* by each step */
 static char events[2048];
 
 json_t *__wrap_wlb_api_call(struct wlb_connection *connection, const char *method, const char *path, const json_t *body,
@@ -70,11 +72,10 @@ enum wlb_check_progress __wrap_wlb_check_step_poll(struct wlb_check_step *step)
 	return WLB_CHECK_STEP_ENDED;
 }
 
-/* Each node fails its check. */
 int __wrap_wlb_check_step_end(struct wlb_check_step *step, char **text)
 {
 	step->srun = 0;
-	*text = strdup("{\"healthy\":false,\"reason\":\"memory: 1 bit\",\"checks\":[]}");
+	*text = strdup(printed);
 	return 1;
 }
 
@@ -170,6 +171,21 @@ static void what_is_taken_or_refused_is_sent_once(void **state)
 	}
 }
 
+/* As by a TaskProlog and a TaskEpilog. */
+static void lines_of_the_site_are_skipped(void **state)
+{
+	struct wlb_run run;
+	struct wlb_attempt attempt;
+	char text[256];
+	(void)state;
+	snprintf(text, sizeof(text), "welcome {to} the cluster\n\n%s\ngood bye\n", failed);
+	printed = text;
+	begin(&run, &attempt, 200);
+	printed = failed;
+	end(&run, &attempt);
+	assert_string_equal(events, "");
+}
+
 static void the_last_try_is_before_the_next_attempt(void **state)
 {
 	static const struct {
@@ -259,6 +275,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_not_taken_is_sent_again),
 		cmocka_unit_test(what_is_taken_or_refused_is_sent_once),
+		cmocka_unit_test(lines_of_the_site_are_skipped),
 		cmocka_unit_test(the_last_try_is_before_the_next_attempt),
 		cmocka_unit_test(the_speed_of_other_gpus_is_not_compared),
 		cmocka_unit_test(a_failure_during_a_suspension_is_none),
