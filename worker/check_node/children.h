@@ -35,7 +35,7 @@ struct wlb_children {
 
 /* The work of a child, in its own process: it sets *result, which is zeroed and shared with the parent. Standard
  * input, output and error are /dev/null. Returns -1 with the reason where it could not be done; 1 with the reason
- * where that is for other processes which use the device. */
+ * where that says nothing of what is checked: other processes use the device, or a peer is not what it should be. */
 typedef int wlb_child_work(int index, const void *context, void *result, struct wlb_error *error);
 
 /* Runs the work of `count` children at once and waits for their ends, limit_s at most; then it kills those that are

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <netdb.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,8 +17,14 @@
 #include "worker/check_node/children.h"
 #include "worker/check_node/link_message.h"
 
-/* How long connecting may take, and all of it; names are looked up in the process that is killed then. */
+/* How long connecting may take, and what follows; names are looked up in the process that is killed then. */
 static const double CONNECT_S = 3.0, ALL_S = 10.0;
+
+/* How long a peer may refuse connections: both sides may be started at once, and this one be the first. */
+static const double REFUSED_S = 5.0, REFUSED_PAUSE_S = 0.1;
+
+/* What a child returns of a peer that says nothing of the link. */
+enum { PEER_UNFIT = 1 };
 
 struct address {
 	char host[256], port[12];
@@ -29,6 +36,7 @@ struct work {
 };
 
 struct result {
+	bool is_found;       /* the name of the peer */
 	double round_trip_s; /* the median */
 	double to_bytes_per_s, from_bytes_per_s;
 };
@@ -55,50 +63,75 @@ static int split(const char *peer, struct address *address, struct wlb_error *er
 	return 0;
 }
 
-/* Returns a socket that is connected to the address within CONNECT_S, or -1. */
-static int connect_to(const struct addrinfo *to, struct wlb_error *error)
+/* Waits for the end of connect(), CONNECT_S at most; returns 0 or its errno. */
+static int finish_connect(int fd)
+{
+	struct pollfd ready = {.fd = fd, .events = POLLOUT};
+	int failed = 0;
+	socklen_t size = sizeof(failed);
+	if (poll(&ready, 1, (int)(1e3 * CONNECT_S)) <= 0)
+		return ETIMEDOUT;
+	getsockopt(fd, SOL_SOCKET, SO_ERROR, &failed, &size);
+	return failed;
+}
+
+/* Returns a socket that is connected to the address, or -1; sets *refused where nobody listens there. */
+static int connect_to(const struct addrinfo *to, bool *refused, struct wlb_error *error)
 {
 	int fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), failed = 0;
-	socklen_t size = sizeof(failed);
 	if (fd < 0)
 		return wlb_fail(error, "socket: %s", strerror(errno));
-	struct pollfd ready = {.fd = fd, .events = POLLOUT};
-	if (connect(fd, to->ai_addr, to->ai_addrlen) < 0 && errno != EINPROGRESS)
-		failed = errno;
-	else if (poll(&ready, 1, (int)(1e3 * CONNECT_S)) <= 0)
-		failed = ETIMEDOUT;
-	else
-		getsockopt(fd, SOL_SOCKET, SO_ERROR, &failed, &size);
+	if (connect(fd, to->ai_addr, to->ai_addrlen) < 0)
+		failed = errno == EINPROGRESS ? finish_connect(fd) : errno;
 	if (failed == 0 && wlb_link_prepare(fd, error) == 0)
 		return fd;
 	if (failed != 0)
 		wlb_fail(error, "cannot be reached: %s", strerror(failed));
+	*refused = *refused || failed == ECONNREFUSED;
 	close(fd);
 	return -1;
 }
 
-static int connect_peer(const struct address *address, struct wlb_error *error)
+/* Connects to the first address that accepts, and again while one of them refuses. */
+static int connect_any(const struct addrinfo *list, struct wlb_error *error)
 {
-	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-	struct addrinfo *list;
-	int rc = getaddrinfo(address->host, address->port, &hints, &list), fd = -1;
-	if (rc != 0)
-		return wlb_fail(error, "cannot be found: %s", gai_strerror(rc));
-	for (const struct addrinfo *to = list; to != NULL && fd < 0; to = to->ai_next)
-		fd = connect_to(to, error);
-	freeaddrinfo(list);
+	double until_s = wlb_now_s() + REFUSED_S;
+	bool refused;
+	int fd = -1;
+	do {
+		refused = false;
+		for (const struct addrinfo *to = list; to != NULL && fd < 0; to = to->ai_next)
+			fd = connect_to(to, &refused, error);
+		if (fd < 0 && refused)
+			usleep((useconds_t)(1e6 * REFUSED_PAUSE_S));
+	} while (fd < 0 && refused && wlb_now_s() < until_s);
 	return fd;
 }
 
+/* Returns 0, or PEER_UNFIT. */
+static int look_up(const struct address *address, struct addrinfo **list, struct wlb_error *error)
+{
+	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+	int rc = getaddrinfo(address->host, address->port, &hints, list);
+	if (rc == 0)
+		return 0;
+	wlb_fail(error, "cannot be found: %s; give a host that this node can look up", gai_strerror(rc));
+	return PEER_UNFIT;
+}
+
+/* The other side says that it does not accept a proof by closing the connection. */
 static int prove(int fd, const char *token, double until_s, struct wlb_error *error)
 {
 	char nonce[WLB_LINK_NONCE_BYTES], proof[WLB_DIGEST_SIZE], accepted;
 	if (wlb_link_receive(fd, nonce, sizeof(nonce), until_s, error) < 0)
 		return wlb_fail_in(error, "before its greeting");
 	wlb_link_prove(token, nonce, proof);
-	if (wlb_link_send(fd, proof, WLB_DIGEST_SIZE - 1, until_s, error) < 0 ||
-	    wlb_link_receive(fd, &accepted, 1, until_s, error) < 0)
-		return wlb_fail_in(error, "it does not accept WLB_CHECK_NODE_TOKEN");
+	if (wlb_link_send(fd, proof, WLB_DIGEST_SIZE - 1, until_s, error) < 0)
+		return wlb_fail_in(error, "sending the proof");
+	if (wlb_link_receive(fd, &accepted, 1, until_s, error) < 0) {
+		wlb_fail_in(error, "it does not accept WLB_CHECK_NODE_TOKEN; give both sides the same");
+		return PEER_UNFIT;
+	}
 	return 0;
 }
 
@@ -133,34 +166,37 @@ static int measure_blocks(int fd, double until_s, struct result *result, struct 
 	return 0;
 }
 
-static int measure_peer(int index, const void *context, void *result, struct wlb_error *error)
+static int measure_connection(int fd, const char *token, struct result *result, struct wlb_error *error)
 {
-	const struct work *work = context;
 	double until_s = wlb_now_s() + ALL_S;
-	(void)index;
-	int fd = connect_peer(work->address, error);
-	if (fd < 0)
-		return -1;
-	int rc = prove(fd, work->token, until_s, error);
+	int rc = prove(fd, token, until_s, error);
 	if (rc == 0)
 		rc = measure_round_trip(fd, until_s, result, error);
-	if (rc == 0)
-		rc = measure_blocks(fd, until_s, result, error);
+	return rc == 0 ? measure_blocks(fd, until_s, result, error) : rc;
+}
+
+static int measure_peer(int index, const void *context, void *shared, struct wlb_error *error)
+{
+	const struct work *work = context;
+	struct result *result = shared;
+	struct addrinfo *list;
+	(void)index;
+	int rc = look_up(work->address, &list, error);
+	if (rc != 0)
+		return rc;
+	result->is_found = true;
+	int fd = connect_any(list, error);
+	freeaddrinfo(list);
+	if (fd < 0)
+		return -1;
+	rc = measure_connection(fd, work->token, result, error);
 	close(fd);
 	return rc;
 }
 
-static void judge(const struct wlb_children *children, const char *peer, double least_gbit_per_s,
+static void judge(const struct result *result, const char *check, double least_gbit_per_s,
                   struct wlb_check_report *report)
 {
-	const struct result *result = wlb_child_result(children, 0);
-	char check[80], text[WLB_FINDING_BYTES];
-	snprintf(check, sizeof(check), "link %.70s", peer);
-	if (children->list[0].end != WLB_CHILD_DONE) {
-		wlb_child_describe(children, 0, text, sizeof(text));
-		wlb_report_add(report, check, WLB_CHECK_FAILED, "%s", text);
-		return;
-	}
 	double to = 8e-9 * result->to_bytes_per_s, from = 8e-9 * result->from_bytes_per_s;
 	int slow = fmin(to, from) < least_gbit_per_s;
 	struct wlb_finding *finding = wlb_report_add(report, check, slow ? WLB_CHECK_FAILED : WLB_CHECK_OK,
@@ -170,17 +206,40 @@ static void judge(const struct wlb_children *children, const char *peer, double 
 		wlb_finding_limit(finding, "%g Gbit/s", least_gbit_per_s);
 }
 
+/* Adds what is said of a link that was not measured. Returns -1 with the reason where that is no fault of it. */
+static int add_unmeasured(const struct wlb_children *children, const char *check, struct wlb_check_report *report,
+                          struct wlb_error *error)
+{
+	const struct result *result = wlb_child_result(children, 0);
+	enum wlb_child_end end = children->list[0].end;
+	bool is_searched = end == WLB_CHILD_LATE && !result->is_found;
+	char text[WLB_FINDING_BYTES];
+	wlb_child_describe(children, 0, text, sizeof(text));
+	if (end != WLB_CHILD_IN_USE && !is_searched) {
+		wlb_report_add(report, check, WLB_CHECK_FAILED, "%s", text);
+		return 0;
+	}
+	wlb_fail(error, "%s: %s%.300s", check, is_searched ? "the look-up of its name: " : "", text);
+	wlb_report_add(report, check, WLB_CHECK_NOT_CHECKED, "%s", error->message + strlen(check) + strlen(": "));
+	return -1;
+}
+
 static int check_link(const struct wlb_check_options *options, const char *peer, const char *token,
                       struct wlb_check_report *report, struct wlb_error *error)
 {
 	struct address address;
 	struct wlb_children children = {0};
+	char check[80];
 	if (split(peer, &address, error) < 0)
 		return -1;
 	const struct work work = {&address, token};
-	int rc = wlb_children_run(&children, 1, sizeof(struct result), measure_peer, &work, CONNECT_S + ALL_S, error);
-	if (rc == 0)
-		judge(&children, peer, options->link_gbit_per_s, report);
+	int rc = wlb_children_run(&children, 1, sizeof(struct result), measure_peer, &work,
+	                          REFUSED_S + CONNECT_S + ALL_S, error);
+	snprintf(check, sizeof(check), "link %.70s", peer);
+	if (rc == 0 && children.list[0].end == WLB_CHILD_DONE)
+		judge(wlb_child_result(&children, 0), check, options->link_gbit_per_s, report);
+	else if (rc == 0)
+		rc = add_unmeasured(&children, check, report, error);
 	wlb_children_free(&children);
 	return rc;
 }
@@ -196,11 +255,14 @@ int wlb_links_ready(const struct wlb_check_options *options, struct wlb_error *e
 	return 0;
 }
 
+/* Measures all peers: one that could not be checked must not hide the broken link to another. */
 int wlb_check_links(const struct wlb_check_options *options, struct wlb_check_report *report, struct wlb_error *error)
 {
 	const char *token = wlb_link_token(error);
+	struct wlb_error why;
 	int rc = token != NULL ? 0 : -1;
-	for (int i = 0; i < options->peers.count && rc == 0; i++)
-		rc = check_link(options, options->peers.texts[i], token, report, error);
+	for (int i = 0; i < options->peers.count && token != NULL; i++)
+		if (check_link(options, options->peers.texts[i], token, report, &why) < 0 && rc == 0)
+			rc = wlb_fail(error, "%s", why.message);
 	return rc;
 }
