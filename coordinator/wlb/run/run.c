@@ -347,7 +347,7 @@ static int run_attempts(struct wlb_run *run)
 		wlb_run_print("attempt %d: %s", attempt.number, attempt.end_reason);
 		if (!may_restart(run, &attempt, &restarts))
 			return finish_run(run, "failed", attempt.exit_code, done + 1,
-			                  "no restart is left (--max-restarts)");
+			                  "no restart is left: --max-restarts allows no more");
 		previous = attempt;
 	}
 }
@@ -474,8 +474,10 @@ static const struct wlb_option options[] = {
 	{WLB_OPTION(TEXT, "spool-dir", FIELD(spool_dir), "DIR",
                     "where records wait for the coordinator, on a file system that all nodes share (default: "
                     "WLB_SPOOL_DIR, else .wlb in the submit directory, SLURM_SUBMIT_DIR)")},
-	{WLB_OPTION(INT, "max-restarts", FIELD(max_restarts), "N", "end the run after N restarts"), .max = 1000000,
-         .initial = "100"},
+	{WLB_OPTION(
+		 INT, "max-restarts", FIELD(max_restarts), "N",
+		 "end the run after N restarts; those of attempts that saved and stopped when asked to do not count"),
+         .max = 1000000, .initial = "100"},
 	{WLB_OPTION(INT, "wait", FIELD(wait_s), "SECONDS",
                     "after a fault, wait this long for a coordinator that is unavailable; the start does not "
                     "wait for one"),

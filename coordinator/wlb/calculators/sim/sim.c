@@ -181,8 +181,8 @@ static int sim(void *values, struct wlb_error *error)
 static const struct wlb_option options[] = {
 	WLB_PLAN_INPUT_OPTIONS,
 	{WLB_OPTION(TEXT, "layout", FIELD(layout), "LAYOUT",
-                    "such as tp=8,cp=2,pp=4[,dp=4]: the product must be the number of GPUs (default: what 'wlb plan' "
-                    "finds)")},
+                    "such as tp=8,cp=2,pp=4[,dp=4]: the product must be the number of GPUs (default: the "
+                    "best of 'wlb plan' with one window in a micro-batch)")},
 	{WLB_OPTION(INT, "interleave", FIELD(interleave), "N",
                     "chunks of layers on each pipeline stage, with --layout"),
          .min = 1, .max = 1024, .initial = "1"},
