@@ -2,6 +2,7 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <netdb.h>
 #include <poll.h>
@@ -119,20 +120,57 @@ static int look_up(const struct address *address, struct addrinfo **list, struct
 	return PEER_UNFIT;
 }
 
-/* The other side says that it does not accept a proof by closing the connection. */
+static int unfit(struct wlb_error *error, const char *why)
+{
+	wlb_fail(error, "%s", why);
+	return PEER_UNFIT;
+}
+
+static int receive_greeting(int fd, struct wlb_link_greeting *theirs, double until_s, struct wlb_error *error)
+{
+	int rc = wlb_link_receive(fd, theirs->version, sizeof(theirs->version), until_s, error);
+	if (rc == 0 && !wlb_link_is_same_version(theirs))
+		return unfit(error, "is no wlb check-node --serve of this version; run the same version on both sides");
+	return rc == 0 ? wlb_link_receive(fd, theirs->nonce, sizeof(theirs->nonce), until_s, error) : rc;
+}
+
+static int receive_proof(int fd, const char proof[WLB_LINK_PROOF_BYTES], double until_s, struct wlb_error *error)
+{
+	struct wlb_link_answer answer;
+	int rc = wlb_link_receive(fd, &answer.kind, sizeof(answer.kind), until_s, error);
+	if (rc == 0 && answer.kind == WLB_LINK_REFUSED)
+		return unfit(error, "it does not accept WLB_CHECK_NODE_TOKEN; give both sides the same");
+	if (rc == 0)
+		rc = wlb_link_receive(fd, answer.proof, sizeof(answer.proof), until_s, error);
+	if (rc == 0 && !wlb_link_same_proof(answer.proof, proof))
+		return unfit(error,
+		             "it does not prove that it has WLB_CHECK_NODE_TOKEN; see which program is at its port");
+	return rc;
+}
+
+static int exchange_proofs(int fd, const char *token, double until_s, struct wlb_error *error)
+{
+	struct wlb_link_greeting theirs;
+	struct wlb_link_hello hello;
+	char proof[WLB_LINK_PROOF_BYTES];
+	int rc = receive_greeting(fd, &theirs, until_s, error);
+	if (rc == 0)
+		rc = wlb_link_greet(&hello.greeting, error);
+	if (rc != 0)
+		return rc;
+	wlb_link_prove(WLB_LINK_PEER, token, &theirs, &hello.greeting, hello.proof);
+	wlb_link_prove(WLB_LINK_SERVER, token, &theirs, &hello.greeting, proof);
+	rc = wlb_link_send(fd, &hello, sizeof(hello), until_s, error);
+	return rc == 0 ? receive_proof(fd, proof, until_s, error) : rc;
+}
+
+/* A peer that closes the connection before its proof may have another peer, or be at the end of its --seconds. */
 static int prove(int fd, const char *token, double until_s, struct wlb_error *error)
 {
-	char nonce[WLB_LINK_NONCE_BYTES], proof[WLB_DIGEST_SIZE], accepted;
-	if (wlb_link_receive(fd, nonce, sizeof(nonce), until_s, error) < 0)
-		return wlb_fail_in(error, "before its greeting");
-	wlb_link_prove(token, nonce, proof);
-	if (wlb_link_send(fd, proof, WLB_DIGEST_SIZE - 1, until_s, error) < 0)
-		return wlb_fail_in(error, "sending the proof");
-	if (wlb_link_receive(fd, &accepted, 1, until_s, error) < 0) {
-		wlb_fail_in(error, "it does not accept WLB_CHECK_NODE_TOKEN; give both sides the same");
-		return PEER_UNFIT;
-	}
-	return 0;
+	int rc = exchange_proofs(fd, token, until_s, error);
+	if (rc < 0)
+		wlb_fail_in(error, "before its proof");
+	return rc == WLB_LINK_CLOSED ? PEER_UNFIT : rc;
 }
 
 static int measure_round_trip(int fd, double until_s, struct result *result, struct wlb_error *error)
@@ -153,12 +191,18 @@ static int measure_round_trip(int fd, double until_s, struct result *result, str
 static int measure_blocks(int fd, double until_s, struct result *result, struct wlb_error *error)
 {
 	const char turn = WLB_LINK_TURN;
-	uint64_t blocks;
+	uint64_t blocks, received;
 	double from_s = wlb_now_s();
-	if (wlb_link_send_blocks(fd, until_s, error) < 0 ||
-	    wlb_link_receive(fd, &blocks, sizeof(blocks), until_s, error) < 0)
+	if (wlb_link_send_blocks(fd, until_s, &blocks, error) < 0 ||
+	    wlb_link_receive(fd, &received, sizeof(received), until_s, error) < 0)
 		return wlb_fail_in(error, "sending to it");
-	result->to_bytes_per_s = (double)be64toh(blocks) * WLB_LINK_BLOCK_BYTES / (wlb_now_s() - from_s);
+	if (be64toh(received) != blocks) {
+		wlb_fail(error,
+		         "it says that %" PRIu64 " blocks came of %" PRIu64 "; run the same version on both sides",
+		         be64toh(received), blocks);
+		return PEER_UNFIT;
+	}
+	result->to_bytes_per_s = (double)blocks * WLB_LINK_BLOCK_BYTES / (wlb_now_s() - from_s);
 	from_s = wlb_now_s();
 	if (wlb_link_send(fd, &turn, 1, until_s, error) < 0 || wlb_link_receive_blocks(fd, until_s, &blocks, error) < 0)
 		return wlb_fail_in(error, "receiving from it");

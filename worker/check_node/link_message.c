@@ -7,11 +7,15 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 
 #include "common/seconds.h"
 
 enum { TOKEN_LEAST = 16, TOKEN_MOST = 256 };
+
+/* Another number wherever the protocol changes, so that both sides can say why they do not understand each other. */
+static const char VERSION[WLB_LINK_VERSION_BYTES + 1] = "WLBLINK2";
 
 /* Before a block, and after the last. */
 static const char BLOCK = 'B', END = 'E';
@@ -29,9 +33,36 @@ const char *wlb_link_token(struct wlb_error *error)
 	return NULL;
 }
 
-void wlb_link_prove(const char *token, const char nonce[WLB_LINK_NONCE_BYTES], char proof[WLB_DIGEST_SIZE])
+int wlb_link_greet(struct wlb_link_greeting *greeting, struct wlb_error *error)
 {
-	wlb_digest_request("LINK", token, nonce, WLB_LINK_NONCE_BYTES, proof);
+	memcpy(greeting->version, VERSION, WLB_LINK_VERSION_BYTES);
+	if (getrandom(greeting->nonce, WLB_LINK_NONCE_BYTES, 0) != WLB_LINK_NONCE_BYTES)
+		return wlb_fail(error, "random numbers: %s", strerror(errno));
+	return 0;
+}
+
+bool wlb_link_is_same_version(const struct wlb_link_greeting *greeting)
+{
+	return memcmp(greeting->version, VERSION, WLB_LINK_VERSION_BYTES) == 0;
+}
+
+void wlb_link_prove(enum wlb_link_side side, const char *token, const struct wlb_link_greeting *server,
+                    const struct wlb_link_greeting *peer, char proof[WLB_LINK_PROOF_BYTES])
+{
+	char nonces[2 * WLB_LINK_NONCE_BYTES], digest[WLB_DIGEST_SIZE];
+	memcpy(nonces, server->nonce, WLB_LINK_NONCE_BYTES);
+	memcpy(nonces + WLB_LINK_NONCE_BYTES, peer->nonce, WLB_LINK_NONCE_BYTES);
+	wlb_digest_request(side == WLB_LINK_SERVER ? "LINK SERVER" : "LINK PEER", token, nonces, sizeof(nonces),
+	                   digest);
+	memcpy(proof, digest, WLB_LINK_PROOF_BYTES);
+}
+
+bool wlb_link_same_proof(const char a[WLB_LINK_PROOF_BYTES], const char b[WLB_LINK_PROOF_BYTES])
+{
+	unsigned char differ = 0;
+	for (int i = 0; i < WLB_LINK_PROOF_BYTES; i++)
+		differ |= (unsigned char)(a[i] ^ b[i]);
+	return differ == 0;
 }
 
 int wlb_link_prepare(int fd, struct wlb_error *error)
@@ -58,8 +89,10 @@ static int move_all(int fd, char *data, size_t bytes, int receives, double until
 {
 	while (bytes > 0) {
 		ssize_t n = receives ? recv(fd, data, bytes, 0) : send(fd, data, bytes, MSG_NOSIGNAL);
-		if (n == 0 && receives)
-			return wlb_fail(error, "the other side has closed the connection");
+		if ((n == 0 && receives) || (n < 0 && (errno == ECONNRESET || errno == EPIPE))) {
+			wlb_fail(error, "the other side has closed the connection");
+			return WLB_LINK_CLOSED;
+		}
 		if (n < 0 && errno != EAGAIN && errno != EINTR)
 			return wlb_fail(error, "%s", strerror(errno));
 		if (n < 0 && wait_ready(fd, receives ? POLLIN : POLLOUT, until_s, error) < 0)
@@ -82,14 +115,14 @@ int wlb_link_receive(int fd, void *data, size_t bytes, double until_s, struct wl
 	return move_all(fd, data, bytes, 1, until_s, error);
 }
 
-int wlb_link_send_blocks(int fd, double until_s, struct wlb_error *error)
+int wlb_link_send_blocks(int fd, double until_s, uint64_t *blocks, struct wlb_error *error)
 {
 	char *block = calloc(1, WLB_LINK_BLOCK_BYTES + 1);
 	double end_s = wlb_now_s() + WLB_LINK_DIRECTION_S;
 	int rc = block != NULL ? 0 : wlb_fail(error, "out of memory for a block");
 	if (rc == 0)
 		block[0] = BLOCK;
-	for (int i = 0; i < WLB_LINK_BLOCKS_MOST && rc == 0 && (i == 0 || wlb_now_s() < end_s); i++)
+	for (*blocks = 0; *blocks < WLB_LINK_BLOCKS_MOST && rc == 0 && (*blocks == 0 || wlb_now_s() < end_s); ++*blocks)
 		rc = wlb_link_send(fd, block, WLB_LINK_BLOCK_BYTES + 1, until_s, error);
 	if (rc == 0)
 		rc = wlb_link_send(fd, &END, 1, until_s, error);
