@@ -264,6 +264,17 @@ class Checks(NodesTest):
         self.check("n1", healthy=False, reason="disk")
         self.assertEqual(self.cluster.sql("select count(*) from node_checks"), [["100"]])
 
+    def test_suspected_nodes_are_listed_before_healthy_ones(self):
+        """Also where an old failure weighs nothing any more, and the list is short."""
+        self.check("n1", healthy=False, reason="memory")
+        self.cluster.sql("update node_checks set checked_at = now() - interval '40 days'")
+        self.check("n2", healthy=True)
+        listed = self.wlb("--limit", "1").stdout
+        self.assertRegex(listed, r"(?m)^  n1 +suspected +0\.00")
+        self.assertNotRegex(listed, r"(?m)^  n2")
+        self.assertIn("1 more is not listed: give a higher --limit than 1.", listed)
+        self.assertNotIn("not listed", self.wlb().stdout)
+
     def test_at_most_half_is_avoided(self):
         for node in ("n1", "n2", "n3", "n4"):
             self.check(node, healthy=False, reason="memory")

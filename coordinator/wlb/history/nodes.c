@@ -116,6 +116,10 @@ static int print_nodes(json_t *reply, const struct request *request, struct wlb_
 		return -1;
 	if (request->node != NULL)
 		return print_history(json_object_get(json_array_get(list, 0), "history"), error);
+	int not_listed = (int)json_integer_value(json_object_get(reply, "not_listed"));
+	if (not_listed > 0)
+		printf("  %d more %s not listed: give a higher --limit than %d.\n", not_listed,
+		       not_listed > 1 ? "are" : "is", request->limit);
 	if (json_is_number(avoid_from))
 		printf("  A node whose weight is %g or more is avoided; 'wlb nodes NODE' has its history.\n",
 		       json_number_value(avoid_from));
@@ -167,8 +171,9 @@ static int list_nodes(void *values, struct wlb_error *error)
 
 static const struct wlb_option options[] = {
 	{WLB_OPTION(TEXT, NULL, FIELD(node), "NODE", "only this node, and its history")},
-	{WLB_OPTION(INT, "limit", FIELD(limit), "N", "at most N, those with the most weight"), .min = 1, .max = 4096,
-         .initial = "100"},
+	{WLB_OPTION(INT, "limit", FIELD(limit), "N",
+                    "at most N: those with the most weight first, then suspected ones"),
+         .min = 1, .max = 4096, .initial = "100"},
 	{WLB_OPTION(TEXT, "clear", FIELD(clear), "NODE",
                     "the node was repaired: what was known of it before counts no more; for root and SlurmUser")},
 	{WLB_OPTION(FLAG, "json", FIELD(json), NULL, "all that the coordinator knows of them")},
