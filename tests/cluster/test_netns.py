@@ -127,6 +127,9 @@ class Networks(training.TrainingTest):
                 cuts.enter_context(self.links.cut(node, network="management"))
             wait_for("wlbd's word for it", lambda: "is not called lost" in self.wlbd_log(), 12)
             time.sleep(3)
+        # A connection that sends again after a longer and longer pause may bring the end of the run after that of the job.
+        self.cluster.wait_job(job)
+        wait_for("the end of the run", lambda: self.cluster.show(job)["state"] == "complete", 60)
         self.check_undisturbed(job)
         states = self.cluster.run("sinfo", "-h", "-N", "-o", "%t").stdout.split()
         self.assertFalse([state for state in states if "down" in state], states)
