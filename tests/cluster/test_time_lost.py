@@ -444,6 +444,15 @@ class Suspensions(TimeLostTest):
         story.add(f"select wlb_attempt_end({story.attempt(1)}, 'complete', 0, '', {at(113)})").end("complete", 113)
         self.check(self.play(story), held=113 - 100.75, effective=2.25, start=3, load=4, other=3)
 
+    def test_a_step_that_was_just_being_recorded(self):
+        """Slurm gives the time of the suspension in whole seconds, so that it may be before that of the step: it goes on."""
+        story = self.suspend(Story().ask(1, 2).workers(1, 5).step(1, 10, 1).step(1, 10.45, 2, 0.4), 10.25, None)
+        story.step(1, 111, 3, 100.5).deliver(1)
+        story.add(f"select wlb_attempt_end({story.attempt(1)}, 'complete', 0, '', {at(113)})").end("complete", 113)
+        self.play(story)
+        self.assertEqual(self.sql("select extract(epoch from ended_at - began_at)::float8 from suspensions "
+                                  f"where run_id = {story.run}"), [["100.75"]])
+
     def test_their_number_is_bounded(self):
         story = Story()
         story.add(f"select wlb_run_suspended({story.run}, true, {at(0)} + 2 * n * interval '1 s'), "
