@@ -83,7 +83,14 @@ class ApiTest(harness.ClusterTest):
     @classmethod
     def restart_wlbd(cls, more_settings=""):
         cls.cluster.restart_wlbd(more_settings)
-        wait_for("wlbd with its database", lambda: cls.api.send("GET", "/healthz")[0] == 200, 10)
+        wait_for("wlbd with its database", cls.is_ready, 10)
+
+    @classmethod
+    def is_ready(cls):
+        try:
+            return cls.api.send("GET", "/healthz")[0] == 200
+        except ConnectionError:  # it is just starting
+            return False
 
     def new_run(self):
         """A run of a job that Slurm knows; its name."""
