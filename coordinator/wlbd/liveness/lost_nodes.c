@@ -107,7 +107,7 @@ static void on_probed(void *context, bool alive)
 	struct watch *watch = context;
 	struct wlbd *wlbd = watch->lost->wlbd;
 	if (alive)
-		cancel_watch(watch, "it answers");
+		cancel_watch(watch, "it answers, or the network of this host may be away");
 	else if (wlb_clock_ms() - watch->began_ms > wlbd->config.node_down_after_ms + WATCH_MOST_MS)
 		cancel_watch(watch, "slurmctld did not answer for too long");
 	else if (!wlbd_node_is_silent(wlbd->node_probes, watch->node, watch->uid))
