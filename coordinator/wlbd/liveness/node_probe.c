@@ -24,6 +24,7 @@ enum {
 	UNPROVED_PAUSE_MS = 1000,
 	UNPROVED_MOST_MS = 30000, /* then the answer is that nothing is known of the node */
 	HOST_SILENT_MS = 60000,   /* longer than a switch or a network takes to start again */
+	NETWORK_BACK_MS = 10000,  /* nodes do not all answer at once when the network of this host is back */
 };
 
 /* One caller that waits for the answer. */
@@ -57,7 +58,8 @@ struct watch {
 struct wlbd_node_probes {
 	struct wlbd *wlbd;
 	TAILQ_HEAD(, watch) list;
-	void *tree; /* by name */
+	void *tree;              /* by name */
+	int64_t network_away_ms; /* when no node answered for the last time; 0: one always did */
 };
 
 static int by_name(const void *a, const void *b)
@@ -124,27 +126,36 @@ static void try_again_in(struct watch *watch, int ms)
 
 static void try_probe(evutil_socket_t fd, short what, void *context);
 
-/* As long as the network of this host may be away nobody is told that the node is dead. */
+static void note_network_away(struct watch *watch)
+{
+	watch->probes->network_away_ms = wlb_clock_ms();
+	if (watch->unproved_since_ms != 0)
+		return;
+	watch->unproved_since_ms = wlb_clock_ms();
+	wlbd_log(WLBD_LOG_WARNING,
+	         "node %s is not called lost: other nodes do not answer either, so the network of this host may be away",
+	         watch->name);
+}
+
+static bool network_is_just_back(const struct wlbd_node_probes *probes)
+{
+	return probes->network_away_ms != 0 && wlb_clock_ms() - probes->network_away_ms < NETWORK_BACK_MS;
+}
+
+/* As long as the network of this host may be away, and just after it, nobody is told that the node is dead. */
 static void on_own_network(void *context, bool works)
 {
 	struct watch *watch = context;
-	int64_t now_ms = wlb_clock_ms();
-	if (works) { /* perhaps only since the last probe */
+	if (!works)
+		note_network_away(watch);
+	if (works && !network_is_just_back(watch->probes)) { /* perhaps only since the last probe */
 		watch->network_works = true;
 		watch->unproved_since_ms = 0;
 		watch->tries = TRIES - 1;
 		try_probe(-1, 0, watch);
 		return;
 	}
-	if (watch->unproved_since_ms == 0) {
-		watch->unproved_since_ms = now_ms;
-		wlbd_log(
-			WLBD_LOG_WARNING,
-			"node %s is not called lost: other nodes do not answer either, so the network of this host may "
-			"be away",
-			watch->name);
-	}
-	if (now_ms - watch->unproved_since_ms > UNPROVED_MOST_MS) {
+	if (watch->unproved_since_ms != 0 && wlb_clock_ms() - watch->unproved_since_ms > UNPROVED_MOST_MS) {
 		answer(watch, true);
 		return;
 	}
@@ -254,9 +265,13 @@ struct wlbd_node_silence wlbd_node_silence(const struct wlbd_node_probes *probes
 	                                  .is_accepted = watch->is_accepted};
 }
 
+/* The time in which the network of this host was away does not count. */
 static bool is_silent_since(const struct watch *watch, int64_t since_ms, int64_t least_ms, uid_t uid)
 {
-	return watch->unproved_since_ms == 0 && watch->silent_probes >= SILENT_PROBES_LEAST &&
+	int64_t network_away_ms = watch->probes->network_away_ms;
+	since_ms = network_away_ms > since_ms ? network_away_ms : since_ms;
+	return watch->unproved_since_ms == 0 && !network_is_just_back(watch->probes) &&
+	       watch->silent_probes >= SILENT_PROBES_LEAST &&
 	       watch->silent_until_ms - since_ms >= least_ms &&
 	       wlb_clock_ms() - watch->silent_until_ms < SILENCE_BROKEN_MS && !has_recent_report(watch, uid);
 }
