@@ -83,14 +83,6 @@ class ApiTest(harness.ClusterTest):
     @classmethod
     def restart_wlbd(cls, more_settings=""):
         cls.cluster.restart_wlbd(more_settings)
-        wait_for("wlbd with its database", cls.is_ready, 10)
-
-    @classmethod
-    def is_ready(cls):
-        try:
-            return cls.api.send("GET", "/healthz")[0] == 200
-        except ConnectionError:  # it is just starting
-            return False
 
     def new_run(self):
         """A run of a job that Slurm knows; its name."""
@@ -756,6 +748,25 @@ class Losses(RunningJobs):
         wait_for("n2 to be the cause", lambda: [(f["kind"], f["node"]) for f in self.show(run)["faults"] if f["cause"]] ==
                  [("node_lost", "n2")], 10)
         self.assertEqual(self.show(run)["attempts"][0]["reason"], "node n2 is lost")
+
+    def test_node_that_died_while_wlbd_was_away_is_the_cause(self):
+        """The launcher tells of a rank that ended because of it, before the reports of n2 are due."""
+        for end in ({"signal": 13}, {"exit_code": 1}):
+            with self.subTest(end):
+                run = self.new_run()
+                attempt, _ = self.ask(run, ["n1", "n2"])
+                self.cluster.verb("kill-wlbd")
+                self.kill_slurmd(2)
+                self.cluster.verb("start-wlbd")
+                said = {"exit_code": 1, "first_exit": {"rank": 0, "node": "n1"} | end}
+                self.deliver(run, attempt, [{"seq": 1, "time": 1790000000, "type": "attempt_end", "data": {
+                    "state": "failed", "reason": ""} | said}], source="run")
+                _, reply = self.ask(run, ["n1", "n2"], previous={"attempt_id": attempt} | said)
+                self.assertEqual((reply["decision"], reply["nodes"]), ("start", ["n1"]))
+                self.assertEqual([(fault["kind"], fault["node"]) for fault in self.show(run)["faults"] if fault["cause"]],
+                                 [("node_lost", "n2")])
+                self.cluster.run("scancel", run)
+                self.wait_node_back(2)
 
     def test_silent_node_is_found_without_a_closed_connection(self):
         """Power cut: no FIN ever comes."""

@@ -177,6 +177,13 @@ static void note_deliberate_exit(struct wlbd_incident *incident, int rank)
 	incident->deliberate_ms = wlb_clock_ms();
 }
 
+/* Whether a node that wlbd does not know to be lost may be why a rank ended: Slurm kills the ranks of a step that lost
+ * a node, and after a restart of wlbd a node is not missed until its reports are due. */
+static bool may_follow_from_lost_node(const struct wlbd_attempt *attempt, int code)
+{
+	return attempt->nodes_due_ms != 0 || code == 128 + SIGKILL || code == 128 + SIGTERM || code == 128 + SIGPIPE;
+}
+
 void wlbd_symptom_rank_exited(struct wlbd_reporter *reporter, int rank, int code)
 {
 	struct wlbd_incident *incident = &reporter->attempt->incident;
@@ -191,7 +198,7 @@ void wlbd_symptom_rank_exited(struct wlbd_reporter *reporter, int rank, int code
 	struct wlbd_symptom *gone = find_gone_rank(incident, rank);
 	if (gone != NULL && gone->exit_code == 0)
 		gone->exit_code = code;
-	if (is_first && gone != NULL && (code == 128 + SIGKILL || code == 128 + SIGTERM))
+	if (is_first && gone != NULL && may_follow_from_lost_node(reporter->attempt, code))
 		wlbd_symptom_silent_nodes(reporter->attempt);
 }
 
@@ -249,6 +256,8 @@ static void note_first_exit(struct wlbd_attempt *attempt, const struct wlbd_firs
 		return;
 	s->first = true;
 	s->exit_code = (int)first->exit_code;
+	if (may_follow_from_lost_node(attempt, s->exit_code))
+		wlbd_symptom_silent_nodes(attempt);
 }
 
 /* Ignored where the node is not the attempt's. */
