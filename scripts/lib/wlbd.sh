@@ -24,6 +24,10 @@ wlbd_start() {
 	daemon_gone wlbd || return 0
 	output=$(cluster_run_env "$BUILD_DIR/bin/wlb" db migrate 2>&1) || fail "wlb db migrate: $output"
 	wlbd_restart
+	wait_for 10 wlbd_has_database || {
+		daemon_log wlbd
+		fail "wlbd did not connect to its database within 10 s: its last lines are above"
+	}
 }
 
 # The service alone, as systemd starts it again: its database may be unavailable.
@@ -39,5 +43,11 @@ wlbd_restart() {
 wlbd_ready() {
 	daemon_pid wlbd > /dev/null && (exec 3<> "/dev/tcp/$(controller_address)/$((PORT_BASE + 1))") 2>/dev/null
 }
+
+wlbd_has_database() (
+	exec 3<> "/dev/tcp/$(controller_address)/$((PORT_BASE + 1))"
+	printf 'GET /healthz HTTP/1.1\r\nHost: wlbd\r\nConnection: close\r\n\r\n' >&3
+	read -r -t 5 status <&3 && [[ $status == "HTTP/1.1 200 "* ]]
+) 2> /dev/null
 
 wlbd_kill() { daemon_stop wlbd KILL 5; }

@@ -193,7 +193,6 @@ class Nodes(TrustTest):
                          f"(select id from runs where name = '{run}')")
         self.cluster.verb("kill-wlbd")
         self.cluster.verb("start-wlbd")
-        wait_for("wlbd", lambda: self.api.send("GET", "/healthz")[0] == 200, 10)
         named = [self.report(run, attempt, DAEMON)[0] for attempt in attempts]
         self.assertEqual(named, [403] * 64)
         self.assertEqual(self.deliver(run, str(uuid.uuid4()), [test_wlbd_api.event(1)], uid=SYS)[0], 200)
