@@ -12,6 +12,12 @@ class Settle(ClusterTest):
     """Cause and reason of an attempt do not depend on the order in which its faults and its end are reported."""
 
     nodes = 1
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.cluster.verb("kill-wlbd")  # it would end these runs, whose jobs Slurm does not know
+
     NODE = ("'node_lost'", "null", "'n3'", "'{\"alive_at\": 100}'", 100)
     LATER_NODE = ("'node_lost'", "null", "'n3'", "'{\"alive_at\": 103}'", 103)
     KILLED = ("'rank_lost'", "2", "'n2'", "'{\"exit_code\": 137, \"first\": true}'", 101)

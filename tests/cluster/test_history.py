@@ -59,6 +59,11 @@ class Run:
 class History(ClusterTest):
     nodes = 1
 
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.cluster.verb("kill-wlbd")  # it would end these runs, whose jobs Slurm does not know
+
     def run_of(self, *exit_codes):
         """A run with an attempt of each exit code."""
         run = Run(self.cluster.sql)

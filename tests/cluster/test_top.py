@@ -237,6 +237,11 @@ class Live(BusyTest):
 class Sizes(BusyTest):
     """Runs of many ranks: their rows are made in the database, since this cluster has two nodes."""
 
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.restart_wlbd("job_poll_ms = 3600000\n")  # a poll of the jobs would end these runs
+
     def make_run(self, name, nodes, ranks_on_node):
         """A running attempt of tp 1, 2 or 8 on nodes m1, m2, ...; its id."""
         ranks, attempt = nodes * ranks_on_node, str(uuid.uuid4())
