@@ -13,6 +13,7 @@ import os
 import pathlib
 import re
 import subprocess
+import unittest
 
 CAP_NET_ADMIN, CAP_SYS_ADMIN = 12, 21
 DATA = "198.19."  # what the addresses of the data network begin with
@@ -23,6 +24,9 @@ def may_be_made():
     status = pathlib.Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
     capabilities = int(re.search(r"^CapEff:\s*(\w+)$", status, re.MULTILINE)[1], 16)
     return all(capabilities >> number & 1 for number in (CAP_NET_ADMIN, CAP_SYS_ADMIN))
+
+
+needed = unittest.skipUnless(may_be_made(), "this account may not make network namespaces")
 
 
 def printed(*command):
