@@ -182,6 +182,41 @@ class Networks(training.TrainingTest):
 
 
 @links.needed
+class Rack(training.TrainingTest):
+    """Most nodes lose their network at once, as by the failure of a switch: those that are left show that wlbd's host has
+    one. Slurm alone would find the loss much later."""
+
+    nodes = 8
+    link_mbit = MBIT
+    CUT = range(4, 9)
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.links = links.Links(cls.cluster)
+        path = cls.cluster.dir / "etc/slurm.conf"
+        path.write_text(path.read_text(encoding="utf-8").replace("SlurmdTimeout=15", "SlurmdTimeout=180"), encoding="utf-8")
+        cls.cluster.verb("kill-service", "slurmctld")
+        cls.cluster.verb("start-service", "slurmctld")
+        cls.cluster.restart_wlbd(f"silence_ms = {SILENCE_S * 1000}\n")
+
+    def test_five_of_eight_nodes(self):
+        job = self.submit(nodes=8, layout="auto", tasks_per_node=1, iterations=ITERATIONS)
+        self.wait_step(job, 3)
+        with contextlib.ExitStack() as cuts:
+            for node in self.CUT:
+                cuts.enter_context(self.links.cut(node, network="all"))
+            wait_for("an attempt without them", lambda: len(self.cluster.show(job)["attempts"]) == 2, 60)
+            run = self.finish(job)
+        self.assertEqual(run["attempts"][1]["nodes"], ["n1", "n2", "n3"])
+        self.assertEqual({fault["node"] for fault in run["faults"] if fault["kind"] == "node_lost"},
+                         {f"n{node}" for node in self.CUT})
+        self.check_complete(run, iterations=ITERATIONS)
+        for node in self.CUT:
+            self.cluster.restore_node(node)
+
+
+@links.needed
 class Refused(unittest.TestCase):
     """Where networks cannot be made nothing is started."""
 

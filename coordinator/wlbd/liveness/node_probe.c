@@ -24,6 +24,7 @@ enum {
 	UNPROVED_PAUSE_MS = 1000,
 	UNPROVED_MOST_MS = 30000, /* then the answer is that nothing is known of the node */
 	HOST_SILENT_MS = 60000,   /* longer than a switch or a network takes to start again */
+	NETWORK_QUIET_MS = 3000,  /* a shorter time may be that of questions to nodes which died together */
 	NETWORK_BACK_MS = 10000,  /* nodes do not all answer at once when the network of this host is back */
 };
 
@@ -59,7 +60,8 @@ struct wlbd_node_probes {
 	struct wlbd *wlbd;
 	TAILQ_HEAD(, watch) list;
 	void *tree;              /* by name */
-	int64_t network_away_ms; /* when no node answered for the last time; 0: one always did */
+	int64_t network_seen_ms; /* when a packet of another host came last, as far as probes know; 0: none did */
+	int64_t network_away_ms; /* when none came for NETWORK_QUIET_MS for the last time; 0: one always did */
 };
 
 static int by_name(const void *a, const void *b)
@@ -126,14 +128,14 @@ static void try_again_in(struct watch *watch, int ms)
 
 static void try_probe(evutil_socket_t fd, short what, void *context);
 
-static void note_network_away(struct watch *watch)
+static void note_unproved(struct watch *watch)
 {
-	watch->probes->network_away_ms = wlb_clock_ms();
 	if (watch->unproved_since_ms != 0)
 		return;
 	watch->unproved_since_ms = wlb_clock_ms();
 	wlbd_log(WLBD_LOG_WARNING,
-	         "node %s is not called lost: other nodes do not answer either, so the network of this host may be away",
+	         "node %s is not called lost: other nodes do not answer either, or do so again only since a moment, so "
+	         "the network of this host may be away",
 	         watch->name);
 }
 
@@ -142,20 +144,32 @@ static bool network_is_just_back(const struct wlbd_node_probes *probes)
 	return probes->network_away_ms != 0 && wlb_clock_ms() - probes->network_away_ms < NETWORK_BACK_MS;
 }
 
+/* Where nodes of one rack have died the nodes that were asked may be among them, while others answer: all wait only
+ * where nothing has come from any. */
+static void note_network(struct wlbd_node_probes *probes, enum wlbd_own_network_state state)
+{
+	int64_t now_ms = wlb_clock_ms();
+	if (state == WLBD_OWN_NETWORK_WORKS)
+		probes->network_seen_ms = now_ms;
+	else if (state == WLBD_OWN_NETWORK_SILENT &&
+	         (probes->network_seen_ms == 0 || now_ms - probes->network_seen_ms > NETWORK_QUIET_MS))
+		probes->network_away_ms = now_ms;
+}
+
 /* As long as the network of this host may be away, and just after it, nobody is told that the node is dead. */
-static void on_own_network(void *context, bool works)
+static void on_own_network(void *context, enum wlbd_own_network_state state)
 {
 	struct watch *watch = context;
-	if (!works)
-		note_network_away(watch);
-	if (works && !network_is_just_back(watch->probes)) { /* perhaps only since the last probe */
-		watch->network_works = true;
+	note_network(watch->probes, state);
+	if (state != WLBD_OWN_NETWORK_SILENT && !network_is_just_back(watch->probes)) {
+		watch->network_works = true; /* perhaps only since the last probe */
 		watch->unproved_since_ms = 0;
 		watch->tries = TRIES - 1;
 		try_probe(-1, 0, watch);
 		return;
 	}
-	if (watch->unproved_since_ms != 0 && wlb_clock_ms() - watch->unproved_since_ms > UNPROVED_MOST_MS) {
+	note_unproved(watch);
+	if (wlb_clock_ms() - watch->unproved_since_ms > UNPROVED_MOST_MS) {
 		answer(watch, true);
 		return;
 	}
@@ -163,11 +177,16 @@ static void on_own_network(void *context, bool works)
 	try_again_in(watch, UNPROVED_PAUSE_MS);
 }
 
+static bool is_of_another_host(const struct watch *watch)
+{
+	const struct wlbd_node *node = wlbd_nodes_find(watch->probes->wlbd->nodes, watch->name);
+	return node != NULL && !wlbd_node_is_this_host(node);
+}
+
 /* Whether it may be the network of this host, and not the node, that sends nothing. */
 static bool may_be_own_network(const struct watch *watch, enum wlbd_probe_outcome outcome)
 {
-	const struct wlbd_node *node = wlbd_nodes_find(watch->probes->wlbd->nodes, watch->name);
-	return outcome == WLBD_PROBE_FAILED && node != NULL && !wlbd_node_is_this_host(node);
+	return outcome == WLBD_PROBE_FAILED && is_of_another_host(watch);
 }
 
 static void on_probed(void *context, enum wlbd_probe_outcome outcome, int64_t took_ms)
@@ -179,6 +198,8 @@ static void on_probed(void *context, enum wlbd_probe_outcome outcome, int64_t to
 		note_answer(watch);
 	else
 		note_silence(watch, outcome, wlb_clock_ms() - took_ms);
+	if (outcome != WLBD_PROBE_FAILED && is_of_another_host(watch))
+		watch->probes->network_seen_ms = wlb_clock_ms();
 	if (!may_be_own_network(watch, outcome))
 		watch->unproved_since_ms = 0;
 	if (!alive && ++watch->tries < TRIES)
@@ -271,8 +292,7 @@ static bool is_silent_since(const struct watch *watch, int64_t since_ms, int64_t
 	int64_t network_away_ms = watch->probes->network_away_ms;
 	since_ms = network_away_ms > since_ms ? network_away_ms : since_ms;
 	return watch->unproved_since_ms == 0 && !network_is_just_back(watch->probes) &&
-	       watch->silent_probes >= SILENT_PROBES_LEAST &&
-	       watch->silent_until_ms - since_ms >= least_ms &&
+	       watch->silent_probes >= SILENT_PROBES_LEAST && watch->silent_until_ms - since_ms >= least_ms &&
 	       wlb_clock_ms() - watch->silent_until_ms < SILENCE_BROKEN_MS && !has_recent_report(watch, uid);
 }
 

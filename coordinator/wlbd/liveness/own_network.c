@@ -1,6 +1,7 @@
 #include "coordinator/wlbd/liveness/own_network.h"
 
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -36,12 +37,12 @@ void wlbd_own_network_cancel(struct wlbd_own_network *question)
 	*question = (struct wlbd_own_network){0};
 }
 
-static void finish(struct wlbd_own_network *question, bool works)
+static void finish(struct wlbd_own_network *question, enum wlbd_own_network_state state)
 {
-	void (*done)(void *context, bool works) = question->done;
+	void (*done)(void *context, enum wlbd_own_network_state state) = question->done;
 	void *context = question->context;
 	wlbd_own_network_cancel(question);
-	done(context, works);
+	done(context, state);
 }
 
 static void on_probed(void *context, enum wlbd_probe_outcome outcome, int64_t took_ms)
@@ -53,31 +54,48 @@ static void on_probed(void *context, enum wlbd_probe_outcome outcome, int64_t to
 	probe->probe = NULL;
 	for (int i = 0; i < WLBD_OWN_NETWORK_PROBES; i++)
 		is_last = is_last && question->probes[i].probe == NULL;
-	if (outcome != WLBD_PROBE_FAILED || is_last)
-		finish(question, outcome != WLBD_PROBE_FAILED);
+	if (outcome != WLBD_PROBE_FAILED)
+		finish(question, WLBD_OWN_NETWORK_WORKS);
+	else if (is_last)
+		finish(question, WLBD_OWN_NETWORK_SILENT);
 }
 
-static bool may_be_asked(const struct wlbd_node *node, const char *silent)
+static bool may_be_asked(const struct wlbd_own_network *question, const struct wlbd_node *node, const char *silent)
 {
+	for (int i = 0; i < WLBD_OWN_NETWORK_PROBES; i++)
+		if (question->probes[i].probe != NULL && strcmp(question->probes[i].node, node->name) == 0)
+			return false;
 	return !node->down && node->address_length > 0 && strcmp(node->name, silent) != 0 &&
 	       !wlbd_node_is_this_host(node);
 }
 
-void wlbd_own_network_ask(struct wlbd_own_network *question, struct wlbd *wlbd, const char *silent,
-                          void (*done)(void *context, bool works), void *context)
+/* Probes the first node that may be asked from one chosen at random on: neighbours by name may share a rack, and its
+ * power. Returns whether there is one. */
+static bool probe_any(struct wlbd_own_network *question, struct wlbd *wlbd, const char *silent,
+                      struct wlbd_own_network_probe *probe)
 {
-	int count = wlbd_nodes_count(wlbd->nodes), started = 0;
+	int count = wlbd_nodes_count(wlbd->nodes);
 	int from = count > 0 ? (int)(random() % count) : 0;
-	*question = (struct wlbd_own_network){.done = done, .context = context};
-	for (int i = 0; i < count && started < WLBD_OWN_NETWORK_PROBES; i++) {
+	for (int i = 0; i < count && probe->probe == NULL; i++) {
 		const struct wlbd_node *node = wlbd_nodes_at(wlbd->nodes, (from + i) % count);
-		struct wlbd_own_network_probe *probe = &question->probes[started];
-		probe->question = question;
-		if (may_be_asked(node, silent))
-			probe->probe = wlbd_probe_start(wlbd->base, (const struct sockaddr *)&node->address,
-			                                node->address_length, on_probed, probe);
-		started += probe->probe != NULL;
+		if (!may_be_asked(question, node, silent))
+			continue;
+		snprintf(probe->node, sizeof(probe->node), "%s", node->name);
+		probe->probe = wlbd_probe_start(wlbd->base, (const struct sockaddr *)&node->address,
+		                                node->address_length, on_probed, probe);
+	}
+	return probe->probe != NULL;
+}
+
+void wlbd_own_network_ask(struct wlbd_own_network *question, struct wlbd *wlbd, const char *silent,
+                          void (*done)(void *context, enum wlbd_own_network_state state), void *context)
+{
+	int started = 0;
+	*question = (struct wlbd_own_network){.done = done, .context = context};
+	for (int i = 0; i < WLBD_OWN_NETWORK_PROBES; i++) {
+		question->probes[i].question = question;
+		started += probe_any(question, wlbd, silent, &question->probes[i]);
 	}
 	if (started == 0)
-		finish(question, true);
+		finish(question, WLBD_OWN_NETWORK_ALONE);
 }

@@ -14,20 +14,27 @@ struct wlbd;
 
 enum { WLBD_OWN_NETWORK_PROBES = 3 };
 
+enum wlbd_own_network_state {
+	WLBD_OWN_NETWORK_WORKS,  /* another node has answered or refused */
+	WLBD_OWN_NETWORK_ALONE,  /* there is no other node to ask */
+	WLBD_OWN_NETWORK_SILENT, /* nothing came from any of those that were asked */
+};
+
 /* One question, which may be asked again when it is answered. All zero: none is asked. */
 struct wlbd_own_network {
 	struct wlbd_own_network_probe {
 		struct wlbd_own_network *question;
 		struct wlbd_probe *probe; /* NULL: it has ended */
+		char node[256];
 	} probes[WLBD_OWN_NETWORK_PROBES];
-	void (*done)(void *context, bool works);
+	void (*done)(void *context, enum wlbd_own_network_state state);
 	void *context;
 };
 
-/* Probes up to three other nodes that Slurm does not call down, others each time. Calls `done` once, perhaps before it
- * returns: true where one answers or refuses, and where there is none to ask; false where nothing comes from any. */
+/* Probes up to three other nodes that Slurm does not call down, each chosen at random. Calls `done` once, perhaps
+ * before it returns. */
 void wlbd_own_network_ask(struct wlbd_own_network *question, struct wlbd *wlbd, const char *silent,
-                          void (*done)(void *context, bool works), void *context);
+                          void (*done)(void *context, enum wlbd_own_network_state state), void *context);
 
 /* `done` will not be called. */
 void wlbd_own_network_cancel(struct wlbd_own_network *question);

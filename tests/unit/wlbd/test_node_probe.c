@@ -16,10 +16,11 @@
 #include "coordinator/wlbd/slurm/nodes.h"
 #include "coordinator/wlbd/wlbd.h"
 
-enum { USER = 1000, ASK_MS = 500, STEP_MS = 4000, HOST_SILENT_MS = 60000 };
+enum { USER = 1000, ASK_MS = 500, STEP_MS = 4000, HOST_SILENT_MS = 60000, NETWORK_BACK_MS = 10000 };
 
 static const char node_name[] = "n1";
 static int64_t now_ms, works_from_ms;
+static int unlucky;
 static void (*probed)(void *context, enum wlbd_probe_outcome outcome, int64_t took_ms);
 static void *probed_context;
 
@@ -30,7 +31,7 @@ struct wlbd_probe *__wrap_wlbd_probe_start(struct event_base *base, const struct
 const struct wlbd_node *__wrap_wlbd_nodes_find(const struct wlbd_nodes *nodes, const char *name);
 void __wrap_wlbd_nodes_resolve_again(struct wlbd *wlbd, const char *name);
 void __wrap_wlbd_own_network_ask(struct wlbd_own_network *question, struct wlbd *wlbd, const char *silent,
-                                 void (*done)(void *context, bool works), void *context);
+                                 void (*done)(void *context, enum wlbd_own_network_state state), void *context);
 int64_t __wrap_wlbd_attempts_last_report_ms(const struct wlbd_attempts *attempts, const char *node, uid_t uid);
 
 /* The pause before the second probe is over at once. */
@@ -79,15 +80,16 @@ int64_t __wrap_wlbd_attempts_last_report_ms(const struct wlbd_attempts *attempts
 	return 0;
 }
 
-/* The others answer, or do not, until works_from_ms. */
+/* The others answer from works_from_ms on, except to the next `unlucky` questions. */
 void __wrap_wlbd_own_network_ask(struct wlbd_own_network *question, struct wlbd *wlbd, const char *silent,
-                                 void (*done)(void *context, bool works), void *context)
+                                 void (*done)(void *context, enum wlbd_own_network_state state), void *context)
 {
 	(void)question;
 	(void)wlbd;
 	assert_string_equal(silent, node_name);
 	now_ms += ASK_MS;
-	done(context, now_ms >= works_from_ms);
+	bool works = now_ms >= works_from_ms && unlucky-- <= 0;
+	done(context, works ? WLBD_OWN_NETWORK_WORKS : WLBD_OWN_NETWORK_SILENT);
 }
 
 struct answer {
@@ -132,6 +134,7 @@ static void begin(struct wlbd *wlbd)
 	memset(wlbd, 0, sizeof(*wlbd));
 	now_ms = 1000;
 	works_from_ms = 0;
+	unlucky = 0;
 	wlbd->base = event_base_new();
 	wlbd->config.node_down_after_ms = 2000;
 	wlbd->node_probes = wlbd_node_probes_new(wlbd);
@@ -200,8 +203,37 @@ static void a_host_without_network_calls_no_node_dead(void **state)
 	assert_false(is_silent(&wlbd));
 	assert_false(host_is_silent(&wlbd));
 	works_from_ms = now_ms;
+	now_ms += NETWORK_BACK_MS;
+	ask_for(&wlbd, WLBD_PROBE_FAILED, STEP_MS);
 	assert_false(ask(&wlbd, WLBD_PROBE_FAILED));
 	assert_true(is_silent(&wlbd));
+	end(&wlbd);
+}
+
+/* The first node that answers does not show that all others can. */
+static void a_node_has_time_to_answer_when_the_network_is_back(void **state)
+{
+	struct wlbd wlbd;
+	(void)state;
+	begin(&wlbd);
+	works_from_ms = now_ms + 4 * ASK_MS;
+	int64_t from_ms = now_ms;
+	assert_false(ask(&wlbd, WLBD_PROBE_FAILED));
+	assert_in_range(now_ms - from_ms, NETWORK_BACK_MS + 3 * ASK_MS, NETWORK_BACK_MS + 6 * ASK_MS);
+	end(&wlbd);
+}
+
+/* Those that were asked may have died together with the node, while others answer. */
+static void a_question_to_lost_nodes_alone_is_asked_again(void **state)
+{
+	struct wlbd wlbd;
+	(void)state;
+	begin(&wlbd);
+	assert_false(ask(&wlbd, WLBD_PROBE_FAILED));
+	unlucky = 2;
+	int64_t from_ms = now_ms;
+	assert_false(ask(&wlbd, WLBD_PROBE_FAILED));
+	assert_in_range(now_ms - from_ms, 3 * ASK_MS, 4 * ASK_MS);
 	end(&wlbd);
 }
 
@@ -234,6 +266,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_host_is_silent_after_a_minute),
 		cmocka_unit_test(a_host_without_network_calls_no_node_dead),
+		cmocka_unit_test(a_node_has_time_to_answer_when_the_network_is_back),
+		cmocka_unit_test(a_question_to_lost_nodes_alone_is_asked_again),
 		cmocka_unit_test(a_node_is_probed_again_when_the_network_is_back),
 		cmocka_unit_test(no_other_node_is_asked_where_the_kernel_answers),
 		cmocka_unit_test(a_kernel_that_answers_is_that_of_a_host_that_lives),
