@@ -49,6 +49,7 @@ static int fill_job(const slurm_job_info_t *from, struct wlb_slurm_job *job, str
 		.job_id = wlb_compat_job_id(from),
 		.uid = from->user_id,
 		.running = base == JOB_RUNNING,
+		.configuring = (from->job_state & JOB_CONFIGURING) != 0,
 		.suspended = base == JOB_SUSPENDED,
 		.finished = base > JOB_SUSPENDED,
 		.submit_time = from->submit_time,

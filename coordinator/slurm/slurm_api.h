@@ -22,6 +22,7 @@ struct wlb_slurm_job {
 	char name[256];
 	char state[32]; /* "RUNNING", "PENDING", "COMPLETED", ... base state without flags */
 	bool running;
+	bool configuring; /* and running, with nodes that still boot, or a PrologSlurmctld that has not ended */
 	bool suspended;
 	bool finished;
 	time_t submit_time;
@@ -61,6 +62,7 @@ struct wlb_slurm_node {
 	uint16_t port;     /* of its slurmd */
 	char state[64];    /* as sinfo prints it */
 	bool down;         /* DOWN or without power: cannot run a step */
+	bool saves_power;  /* by Slurm's power saving it is off, or boots, and is not DOWN: a job may still get it */
 	bool responds;     /* its slurmd has answered the last message of slurmctld */
 	bool drained;      /* drain flag: no new work should go there */
 	uint32_t cpus;

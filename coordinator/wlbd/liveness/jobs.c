@@ -375,7 +375,7 @@ static int count_dead_nodes(const struct open_run *open, const json_t *names)
 	{
 		const char *text = json_string_value(name);
 		const struct wlbd_node *node = text != NULL ? wlbd_nodes_find(wlbd->nodes, text) : NULL;
-		dead += node != NULL &&
+		dead += node != NULL && !node->saves_power &&
 		        (node->down || (open->clock.is_waiting && wlbd_node_is_dead(wlbd, node, open->uid)));
 	}
 	return dead;

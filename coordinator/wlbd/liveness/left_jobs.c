@@ -33,7 +33,7 @@ static bool is_dead(struct wlbd *wlbd, const struct wlbd_node *node, const struc
 bool wlbd_job_has_no_script(struct wlbd *wlbd, const struct wlb_slurm_job *job)
 {
 	const struct wlbd_node *host =
-		job->running && job->batch ? wlbd_nodes_find(wlbd->nodes, job->batch_host) : NULL;
+		job->running && !job->configuring && job->batch ? wlbd_nodes_find(wlbd->nodes, job->batch_host) : NULL;
 	return host != NULL && is_dead(wlbd, host, job);
 }
 
