@@ -58,13 +58,32 @@ static void retry_in(struct watch *watch, int ms)
 	event_add(watch->timer, &later);
 }
 
-static void set_down(struct watch *watch)
+static void set_down_now(struct watch *watch)
 {
 	char reason[384];
 	snprintf(reason, sizeof(reason), "wlb: run %s: node %s lost", watch->run, watch->node);
 	wlbd_slurm_node_down(watch->lost->wlbd, watch->node, reason);
 	wlbd_job_poll_soon(watch->lost->wlbd->job_poll);
 	watch_free(watch);
+}
+
+static void on_probed_again(void *context, bool alive)
+{
+	struct watch *watch = context;
+	if (alive)
+		cancel_watch(watch, "it answers again");
+	else
+		set_down_now(watch);
+}
+
+/* Slurm may have answered so late that the node is back meanwhile. */
+static void set_down(struct watch *watch)
+{
+	struct wlbd *wlbd = watch->lost->wlbd;
+	if (wlbd_node_is_silent(wlbd->node_probes, watch->node, watch->uid))
+		set_down_now(watch);
+	else
+		wlbd_node_probe(wlbd->node_probes, watch->node, watch->uid, on_probed_again, watch);
 }
 
 static bool has_node(const struct wlb_slurm_job *job, const char *node)
