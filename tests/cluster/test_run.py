@@ -125,6 +125,13 @@ class Plain(RunTest):
                                   "-c", LINE)
         self.assertEqual(result.stdout.count("task "), 2, result.stdout + result.stderr)
 
+    def test_a_hang_up_that_is_ignored(self):
+        """As by nohup, so that the run outlives the terminal from which it was started."""
+        job = self.submit("nohup wlb run -- sh -c 'touch began; sleep 3' & until [ -e began ]; do sleep 0.1; done\n"
+                          "kill -HUP $!; wait $!; echo exit code $?", nodes=1, tasks=1)
+        self.assertEqual(self.cluster.wait_job(job), "COMPLETED", self.cluster.output(job))
+        self.assertIn("exit code 0\n", self.cluster.output(job))
+
     def test_srun_arguments_and_tasks(self):
         job = self.submit("wlb run --tasks-per-node 3 --srun-args '--label --cpu-bind=none' -- sh -c 'echo x'", nodes=2,
                           tasks=4)

@@ -16,10 +16,14 @@ enum { POLL_MS = 200 }; /* between two checks of the job's script */
 
 int wlb_run_signals_block(struct wlb_run *run, struct wlb_error *error)
 {
-	static const int numbers[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT};
+	static const int numbers[] = {SIGCHLD, SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGCONT};
+	struct sigaction hang_up;
 	sigemptyset(&run->signals);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		sigaddset(&run->signals, numbers[i]);
+	/* A signal that is blocked is read even where it is ignored, as nohup does with this one. */
+	if (sigaction(SIGHUP, NULL, &hang_up) != 0 || hang_up.sa_handler != SIG_IGN)
+		sigaddset(&run->signals, SIGHUP);
 	sigprocmask(SIG_BLOCK, &run->signals, &run->signals_before);
 	signal(SIGPIPE, SIG_IGN); /* the run continues if no process reads our stderr */
 	run->signal_fd = signalfd(-1, &run->signals, SFD_CLOEXEC);
