@@ -13,6 +13,11 @@ from harness import wait_for
 class FrozenTest(test_wlbd_api.RunningJobs):
     nodes = 4
 
+    def setUp(self):
+        """The job of the test before may still have its nodes, and this test's is to have n1 and n2."""
+        super().setUp()
+        wait_for("idle nodes", lambda: set(self.cluster.run("sinfo", "-h", "-N", "-o", "%t").stdout.split()) == {"idle"}, 30)
+
     def log(self):
         return (self.cluster.dir / "log/wlbd.out").read_text(encoding="utf-8", errors="replace")
 

@@ -243,10 +243,10 @@ class Checks(NodesTest):
         fault = {"seq": 1, "time": 9e10, "type": "fault", "data": {"kind": "node_lost", "node": "n2", "detail": "claimed"}}
         self.addCleanup(self.cluster.sql, "delete from faults where node = 'n2'")
         self.assertEqual(self.deliver(run, attempt, [fault])[0], 200)
-        newest = "select detected_at < now() + interval '11 minutes' from faults where node = 'n2'"
+        newest = "select detected_at < now() + interval '11 minutes' from faults where node = 'n2' and kind = 'node_lost'"
         self.assertEqual(self.cluster.sql(newest), [["t"]])
         # As rows that an earlier version has stored:
-        self.cluster.sql("update faults set detected_at = to_timestamp(9e10) where node = 'n2'")
+        self.cluster.sql("update faults set detected_at = to_timestamp(9e10) where node = 'n2' and kind = 'node_lost'")
         self.cluster.sql("select wlb_fault_found(id, 'node_lost', null, 'n2', null, 'its slurmd does not answer', null, "
                          f"now() - interval '6 days') from attempts where uuid = '{attempt}'")
         self.assertAlmostEqual(self.known("n2")["weight"], 0.25, places=3)
