@@ -422,7 +422,30 @@ class Suspensions(TimeLostTest):
         story = Story().ask(1, 2).workers(1, 5).step(1, 10, 1).step(1, 111, 2, 101).step(1, 112, 3).save(1, 112.5, 3, 0.5)
         story.deliver(1).add(f"select wlb_attempt_end({story.attempt(1)}, 'complete', 0, '', {at(113)})").end("complete", 113)
         times = self.play(self.suspend(story, 10.25, 110.25))
-        self.check(times, held=13, effective=3.5, start=3, load=4, other=2.5)
+        self.check(times, held=13, effective=3, start=3, load=4, checkpoint=0.5, other=2.5)
+
+    def test_a_step_that_is_lost_goes_on_in_it(self):
+        """The first suspension is in a step that counts, the second in one after the checkpoint."""
+        story = Story().ask(1, 2).workers(1, 5).step(1, 110, 1, 101).step(1, 111, 2).save(1, 111.5, 2, 0.5)
+        story.step(1, 212.5, 3, 101).step(1, 213.5, 4).deliver(1).fail_step(1, 214).end("failed", 214)
+        self.suspend(self.suspend(story, 9.25, 109.25), 112, 212)
+        self.check(self.play(story), held=14, effective=2, start=3, load=4, repeated=2, checkpoint=0.5, detect=0.5, other=2)
+
+    def test_a_step_that_was_done_again_went_on_in_it(self):
+        """Its row is no longer the one of the step."""
+        story = Story().ask(1, 2).workers(1, 5).step(1, 10, 1).save(1, 10.5, 1, 0.5).step(1, 111.5, 2, 101).deliver(1)
+        self.suspend(story, 11, 111).fail_step(1, 112)
+        story.ask(2, 113, checkpoint=1).workers(2, 114, resumed=1).step(2, 116, 2).deliver(2)
+        story.add(f"select wlb_attempt_end({story.attempt(2)}, 'complete', 0, '', {at(116)})").end("complete", 116)
+        self.check(self.play(story), held=16, effective=2, start=4, load=5, repeated=1, checkpoint=0.5, detect=0.5, decide=1,
+                   other=2)
+
+    def test_a_save_goes_on_in_it(self):
+        """In two of them; a second passes between it and the next step."""
+        story = Story().ask(1, 2).workers(1, 5).step(1, 10, 1).save(1, 210.5, 1, 200.5).step(1, 212.5, 2).deliver(1)
+        self.suspend(self.suspend(story, 10.125, 100.125), 100.25, 210.25)
+        story.add(f"select wlb_attempt_end({story.attempt(1)}, 'complete', 0, '', {at(213)})").end("complete", 213)
+        self.check(self.play(story), held=13, effective=2, start=3, load=4, checkpoint=0.5, other=3.5)
 
     def test_one_between_attempts(self):
         story = six_steps(Story().ask(1, 2)).fail_step(1, 17)
@@ -484,6 +507,8 @@ class Bounds(TimeLostTest):
                           f"{self.when()}, created_at = {self.when(False)} where id = {story.attempt(number)}",
                           f"insert into queue_waits (run_id, began_at, ended_at) values ({story.run}, {self.when(False)}, "
                           f"{self.when()})")
+        if random.random() < 0.3:
+            story.add(f"insert into suspensions (run_id, began_at, ended_at) values ({story.run}, {self.when(False)}, {self.when()})")
         if random.random() < 0.7:
             story.end(random.choice(("complete", "failed")), random.randint(-10, 300))
         return story.add(f"update runs set created_at = {self.when(False)}, started_at = {self.when()}, submitted_at = "
@@ -500,12 +525,13 @@ class Bounds(TimeLostTest):
                          "where not coalesce(least(effective_s, detect_s, decide_s, start_s, load_s, repeated_s, checkpoint_s, "
                          "idle_s, other_s) >= 0 and held_s = effective_s + detect_s + decide_s + start_s + load_s + repeated_s + "
                          "checkpoint_s + idle_s + other_s and case when exists (select from queue_waits where run_id = r.id) "
-                         "then held_s <= whole_s else held_s = whole_s end, false)")
+                         "or exists (select from suspensions where run_id = r.id) then held_s <= whole_s else held_s = whole_s end, false)")
         self.assertEqual(wrong, [])
         self.assertGreater(int(self.sql("select count(*) from run_ettr where effective_s > 0")[0][0]), 20)
 
     def test_a_long_run_is_not_read(self):
-        """300,000 steps in 100 attempts: only the first and the last of each attempt, and those after the last save."""
+        """300,000 steps in 100 attempts, each of which was suspended in one: only the first and the last of each attempt, those in
+        suspensions, and those after the last save."""
         story = Story()
         self.psql("-c", "; ".join(story.statements + [f"""
             insert into attempts (run_id, number, uuid, state, created_at, started_at, ended_at, world_size, resumed_step,
@@ -518,10 +544,13 @@ class Bounds(TimeLostTest):
             from attempts a, generate_series(1, 3000) s where a.run_id = {story.run};
             insert into checkpoints (run_id, attempt_id, step, path, duration_s, recorded_at)
             select {story.run}, {story.attempt(100)}, 299900, 'ck', 1, {at(404000)};
+            insert into suspensions (run_id, began_at, ended_at)
+            select {story.run}, {at(0)} + n * interval '4000 s' + interval '1000.25 s',
+                {at(0)} + n * interval '4000 s' + interval '1000.75 s' from generate_series(1, 100) n;
             analyze"""]))
         story.statements = [*story.end("failed", 405000).statements[-2:]]
         times = self.play(story)
-        self.assertEqual([times["effective"], times["repeated"]], [299900, 100])
+        self.assertEqual([times["effective"], times["repeated"]], [299900 - 100 * Decimal("0.5"), 100])
         read = int(self.sql(f"select wlb_time_lost_json({story.run}) is null; "
                             "select seq_tup_read + idx_tup_fetch from pg_stat_xact_user_tables where relname = 'steps'")[-1][0])
         print(f"{read} rows of steps were read", end=" ")
