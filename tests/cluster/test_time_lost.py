@@ -398,6 +398,19 @@ class Waits(TimeLostTest):
         story.add(f"select wlb_run_requeue({story.run}, {story.attempt(1)}, 'wlb run was killed', 3, {at(18)})")
         self.check(self.play(story), held=18, effective=4, decide=1, **self.LOST | {"repeated": 2, "detect": 1.25})
 
+    def test_a_job_that_worked_on_after_its_run(self):
+        """The run is complete, and much later the node of the job's script is down: the time between is not the run's."""
+        story = six_steps(Story().ask(1, 2))
+        story.add(f"select wlb_attempt_end({story.attempt(1)}, 'complete', 0, '', {at(16)})").end("complete", 17)
+        story.add(f"select wlb_run_job_without_script({story.run}, 0, 'job_requeued', 'n0 is down')")
+        whole = {"held": 17, "effective": 6, "start": 3, "load": 4, "checkpoint": 0.5, "other": 3.5}
+        self.check(self.play(story), **whole)
+        self.psql("-c", f"update runs set restart_count = 1 where id = {story.run}")
+        self.psql("-c", f"select wlb_run_end({story.run}, 'cancelled', 'x', 'slurm', now())")
+        times = self.times(story)
+        self.check(times, **whole | {"held": times["held"], "other": times["held"] - Decimal("13.5")})
+        self.assertLess(times["held"], 60)
+
     def test_a_new_run_has_not_waited(self):
         story = Story()
         story.add(f"update runs set restart_count = 3 where id = {story.run}")

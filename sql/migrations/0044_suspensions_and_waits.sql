@@ -1,7 +1,8 @@
 -- A step or save that goes on while the job is suspended lasts longer by that time, since the clock by which it is timed runs on.
--- The time of a suspension is no part of what it did.
+-- The time of a suspension is no part of what it did. Nor is a run charged for what its job did from the run's end until the job was
+-- queued again.
 --
--- Replaces: function wlb_attempt_work.
+-- Replaces: functions wlb_attempt_work, wlb_queue_wait_note.
 
 -- ---- steps and saves in which the job was suspended ------------------------------------------------------------------------
 
@@ -73,3 +74,27 @@ language sql stable rows 16 as $$
 		(attempt).checkpoint_seconds - coalesce(s.checkpoint_s, 0), wlb_attempt_share(attempt)
 	from lost left join suspended s on s.attempt_id = (attempt).id
 $$;
+
+-- ---- waits in the queue ----------------------------------------------------------------------------------------------------
+
+-- A wait begins when wlbd has the job queued again, or sees it queued; where the run was over by then, it begins at the run's end,
+-- since what the job did after it was not the run's. Where it was neither, it begins when the run or its last attempt ended, if
+-- either did. It ends when the job announces itself with a greater count of restarts.
+create or replace function wlb_queue_wait_note() returns trigger language plpgsql as $$
+declare
+	since timestamptz;
+begin
+	if new.requeued_at is distinct from old.requeued_at then
+		if not exists (select from queue_waits where run_id = new.id and ended_at is null) then
+			insert into queue_waits (run_id, began_at) values (new.id, least(new.requeued_at, old.ended_at));
+		end if;
+	else
+		update queue_waits set ended_at = now() where run_id = new.id and ended_at is null;
+		if not found then
+			since := wlb_queue_wait_since(new.id, old.ended_at);
+			insert into queue_waits (run_id, began_at, ended_at) select new.id, since, now() where since < now();
+		end if;
+	end if;
+	perform wlb_queue_waits_trim(new.id);
+	return null;
+end $$;
