@@ -291,6 +291,34 @@ class Checks(NodesTest):
         self.assertRegex(self.wlb().stdout, r"(?m)^  n4 +suspected +2\.00")
 
 
+class Bounds(harness.ClusterTest):
+    nodes = 1
+
+    def rows_read(self, table, statement):
+        command = (f"{statement}; select seq_tup_read + idx_tup_fetch from pg_stat_xact_user_tables where relname = '{table}'")
+        return int(self.cluster.sql(command)[-1][0])
+
+    def test_a_report_reads_what_is_of_its_node(self):
+        """All nodes of a cluster may report at once."""
+        self.cluster.sql("""
+            insert into runs (name, job_id, uid, user_name, submitted_at) select n, n, 0, 'root', now() from generate_series(1, 40) n;
+            insert into attempts (run_id, number, uuid) select id, 1, gen_random_uuid() from runs;
+            insert into faults (run_id, attempt_id, kind, node, proof, detected_at)
+            select a.run_id, a.id, 'node_lost', 'n' || n, '{"seen": true}', now() - a.run_id * interval '1 hour'
+            from attempts a, generate_series(1, 500) n where n % 10 = a.run_id % 10;
+            insert into node_checks (node, healthy, reason, failed, passed, uid, checked_at)
+            select 'n' || n, false, 'memory', '{memory}', '{disk}', 0, now() - age * interval '1 day'
+            from generate_series(1, 4000) n, generate_series(1, 5) age;
+            analyze""")
+        report = "select wlb_node_check_put('n7', {}, '{}', '[]', {}, 0)"
+        self.assertIn('"avoided" : true', self.cluster.sql(report.format("false", "memory", "false"))[0][0])
+        for table in ("node_checks", "faults"):
+            read = self.rows_read(table, report.format("false", "memory", "false"))
+            print(f"{read} rows of {table} were read", end=" ")
+            self.assertLess(read, 200)
+        self.assertIn('"avoided" : false', self.cluster.sql(report.format("true", "", "true"))[0][0])
+
+
 class OldDatabase(harness.ClusterTest):
     """Of the schema in which the newest check of a node was all that counted: what it said stays."""
 
