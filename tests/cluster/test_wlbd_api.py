@@ -569,6 +569,31 @@ class Attempts(RunningJobs):
             self.assertEqual(reply["decision"], "start")
             self.assertEqual([(f["kind"], f["node"], f["rank"]) for f in self.show(run)["faults"] if f["cause"]], [fault])
 
+    def test_links_of_nodes_that_were_not_in_the_attempt(self):
+        """Ranks on several nodes hung: only the attempt's nodes are checked, and no other is blamed."""
+        run = self.new_run()
+        attempt, _ = self.ask(run, ["n1", "n2"])
+        self.cluster.sql(f"""insert into faults (run_id, attempt_id, kind, step, cause, proof, detected_at)
+            select run_id, id, 'hang', 8, true, '{{"evicted": "ranks hang at step 8"}}', now() from attempts where uuid = '{attempt}'""")
+        previous = {"attempt_id": attempt, "exit_code": 1, "step_id": ""}
+        _, reply = self.ask(run, ["n1", "n2", "n99"], previous=previous, links={"checked": False})
+        self.assertEqual((reply["decision"], reply["nodes"]), ("check_links", ["n1", "n2"]))
+        _, reply = self.ask(run, ["n1", "n2", "n99"], previous=previous, links={
+            "checked": True, "unreached": {"n99": ["n1", "n2"], "n1": ["n99"]}})
+        self.assertEqual(reply["decision"], "start")
+        self.assertEqual({fault["node"] for fault in self.show(run)["faults"]}, {None})
+
+    def test_links_of_an_attempt_on_one_node(self):
+        """A node of the job that it left out is not checked."""
+        run = self.new_run()
+        attempt, _ = self.ask(run, ["n1", "n2"])
+        self.cluster.sql(f"""update attempts set decision = jsonb_set(decision, '{{nodes}}', '["n1"]') where uuid = '{attempt}';
+            insert into faults (run_id, attempt_id, kind, step, cause, proof, detected_at)
+            select run_id, id, 'hang', 8, true, '{{"evicted": "ranks hang at step 8"}}', now() from attempts where uuid = '{attempt}'""")
+        _, reply = self.ask(run, ["n1", "n2"], previous={"attempt_id": attempt, "exit_code": 1, "step_id": ""},
+                            links={"checked": False})
+        self.assertEqual(reply["decision"], "start")
+
     def test_back_off(self):
         """The next attempt after one without a new step is put off; it is told for how long."""
         conf = self.cluster.dir / "etc/wlbd.conf"

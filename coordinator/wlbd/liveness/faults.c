@@ -68,14 +68,24 @@ static const char *detail_of(const struct wlbd_finding *finding)
 	               : "its connection closed and did not come back; its node is alive";
 }
 
+static json_t *evidence_of_loss(const struct wlbd_attempt *attempt, const struct wlbd_symptom *s)
+{
+	json_t *evidence = json_object();
+	if (s->alive_ms != 0)
+		json_object_set_new(evidence, "alive_at", json_real(wlb_clock_unix_at_s(s->alive_ms)));
+	if (!attempt->nodes.allocation_known)
+		json_object_set_new(evidence, "job_unknown", json_true());
+	return evidence;
+}
+
 /* What wlb_attempt_cause of the schema decides by; NULL: nothing. */
-static json_t *evidence_of(const struct wlbd_finding *finding, bool is_cause)
+static json_t *evidence_of(const struct wlbd_attempt *attempt, const struct wlbd_finding *finding, bool is_cause)
 {
 	const struct wlbd_symptom *s = finding->symptom;
 	if (finding->what == WLBD_FOUND_LAUNCHER)
 		return json_pack("{s:f}", "during", wlb_clock_unix_at_s(s->at_ms));
 	if (finding->what == WLBD_FOUND_NODE)
-		return s->alive_ms != 0 ? json_pack("{s:f}", "alive_at", wlb_clock_unix_at_s(s->alive_ms)) : NULL;
+		return evidence_of_loss(attempt, s);
 	return s->exit_code != 0 ? json_pack("{s:i, s:b}", "exit_code", s->exit_code, "first", is_cause) : NULL;
 }
 
@@ -104,7 +114,7 @@ void wlbd_fault_record(struct wlbd_attempt *attempt, const struct wlbd_finding *
 	                      .node = s->node,
 	                      .step = s->step,
 	                      .detail = detail_of(finding),
-	                      .evidence = evidence_of(finding, is_cause),
+	                      .evidence = evidence_of(attempt, finding, is_cause),
 	                      .time_s = wlb_clock_unix_at_s(s->at_ms)};
 	record(attempt->wlbd, attempt->run_pk, attempt->attempt_pk, &fault);
 	count(&attempt->wlbd->counters, finding->what);

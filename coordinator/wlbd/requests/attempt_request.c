@@ -470,36 +470,28 @@ static void stop(struct attempt_request *request, const char *state, const char 
 	finish(request, json_pack("{s:s, s:s, s:s}", "decision", "stop", "state", state, "reason", reason));
 }
 
-/* The nodes of the job that answer. */
-static json_t *reachable_nodes(const struct attempt_request *request)
+/* Those of the attempt's nodes that are the job's still, and answer: others have no part in what happened to it. */
+static json_t *reachable_nodes(const struct attempt_request *request, const json_t *of_attempt)
 {
-	json_t *names = json_array();
-	for (int i = 0; i < request->candidates.count; i++)
-		if (!request->candidates.list[i].down && !request->candidates.list[i].silent)
-			json_array_append_new(names, json_string(request->candidates.list[i].name));
+	json_t *names = json_array(), *known = json_object();
+	size_t k;
+	const json_t *name;
+	json_array_foreach((json_t *)of_attempt, k, name)
+		json_object_set_new(known, json_string_value(name), json_true());
+	for (int i = 0; i < request->candidates.count; i++) {
+		const struct wlbd_candidate_node *node = &request->candidates.list[i];
+		if (!node->down && !node->silent && json_object_get(known, node->name) != NULL)
+			json_array_append_new(names, json_string(node->name));
+	}
+	json_decref(known);
 	return names;
 }
 
-/* The newest attempt was ended because ranks on several nodes hung: the launcher is asked which nodes do not
- * reach each other, and the node whose link is broken becomes that of the fault, which the next request finds in the
- * history. Returns whether the request is answered. */
-static bool is_link_looked_for(struct attempt_request *request)
+static bool place_fault(struct attempt_request *request, const json_t *nodes)
 {
-	const struct wlbd_links_body *links = &request->body.links;
 	char why[WLBD_LINKS_WHY_SIZE];
 	struct wlbd_params params = {0};
-	if (!links->can_check || !json_is_true(json_object_get(request->history, "unplaced")))
-		return false;
-	if (!links->checked) {
-		json_t *nodes = reachable_nodes(request);
-		bool is_due = json_array_size(nodes) > 1;
-		if (is_due)
-			finish(request, json_pack("{s:s, s:O, s:s}", "decision", "check_links", "nodes", nodes,
-			                          "reason", "ranks on several nodes hung"));
-		json_decref(nodes);
-		return is_due;
-	}
-	const char *node = wlbd_links_body_worst(links, request->body.nodes, why);
+	const char *node = wlbd_links_body_worst(&request->body.links, nodes, why);
 	if (node == NULL)
 		return false;
 	wlbd_log(WLBD_LOG_WARNING, "run %s: %s", request->call->run, why);
@@ -509,6 +501,28 @@ static bool is_link_looked_for(struct attempt_request *request)
 	wlbd_outbox_put(request->call->wlbd->outbox, request->run_pk, "select wlb_fault_place($1, $2, $3)", &params);
 	reply_wait(request, WLBD_RETRY_SOON_S, why);
 	return true;
+}
+
+/* The newest attempt was ended because ranks on several nodes hung: the launcher is asked which nodes do not
+ * reach each other, and the node whose link is broken becomes that of the fault, which the next request finds in the
+ * history. Returns whether the request is answered. */
+static bool is_link_looked_for(struct attempt_request *request)
+{
+	const struct wlbd_links_body *links = &request->body.links;
+	const json_t *of_attempt = json_object_get(request->history, "unplaced");
+	if (!links->can_check || !json_is_array(of_attempt))
+		return false;
+	json_t *nodes = reachable_nodes(request, of_attempt);
+	bool is_answered = false;
+	if (links->checked)
+		is_answered = place_fault(request, nodes);
+	else if (json_array_size(nodes) > 1) {
+		finish(request, json_pack("{s:s, s:O, s:s}", "decision", "check_links", "nodes", nodes, "reason",
+		                          "ranks on several nodes hung"));
+		is_answered = true;
+	}
+	json_decref(nodes);
+	return is_answered;
 }
 
 static double since_end_s(const struct attempt_request *request)

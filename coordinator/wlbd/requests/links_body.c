@@ -66,7 +66,7 @@ int wlbd_links_body_read(const json_t *body, const json_t *nodes, struct wlbd_li
 	return 0;
 }
 
-/* Fills links[]; returns their number. */
+/* Fills links[] with those between two known nodes; returns their number. */
 static int list_links(const struct wlbd_links_body *body, const json_t *known, struct wlbd_broken_link *links)
 {
 	const char *name;
@@ -74,11 +74,13 @@ static int list_links(const struct wlbd_links_body *body, const json_t *known, s
 	int count = 0;
 	json_object_foreach((json_t *)body->unreached, name, list)
 	{
-		int from = (int)json_integer_value(json_object_get(known, name));
-		for (size_t i = 0; i < json_array_size(list); i++)
-			links[count++] = (struct wlbd_broken_link){
-				from, (int)json_integer_value(
-					      json_object_get(known, json_string_value(json_array_get(list, i))))};
+		const json_t *from = json_object_get(known, name);
+		for (size_t i = 0; from != NULL && i < json_array_size(list); i++) {
+			const json_t *to = json_object_get(known, json_string_value(json_array_get(list, i)));
+			if (to != NULL)
+				links[count++] = (struct wlbd_broken_link){(int)json_integer_value(from),
+				                                           (int)json_integer_value(to)};
+		}
 	}
 	return count;
 }

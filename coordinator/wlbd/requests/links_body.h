@@ -22,8 +22,8 @@ struct wlbd_links_body {
 /* Every name must be one of `nodes`, an array of names. Returns -1 with the field that is wrong. */
 int wlbd_links_body_read(const json_t *body, const json_t *nodes, struct wlbd_links_body *out, struct wlb_error *error);
 
-/* Returns the node to exclude, one of the names, with what it does not reach in `why`, "n2 does not reach n1 and n3";
- * NULL: there is none. */
+/* Returns the node to exclude, one of `nodes`, by the links between two of these, with what it does not reach in `why`,
+ * "n2 does not reach n1 and n3"; NULL: there is none. */
 const char *wlbd_links_body_worst(const struct wlbd_links_body *links, const json_t *nodes,
                                   char why[WLBD_LINKS_WHY_SIZE]);
 

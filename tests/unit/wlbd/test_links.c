@@ -63,6 +63,17 @@ static void test_the_body(void **state)
 	assert_string_equal(wlbd_links_body_worst(&links, json_object_get(body, "nodes"), why), "n2");
 	assert_string_equal(why, "other nodes do not reach n2");
 	json_decref(body);
+	/* Of the others, which were not in the attempt, nothing follows. */
+	json_t *of_attempt = json_pack("[s, s, s]", "n1", "n2", "n3");
+	body = read_links("{\"checked\":true,\"unreached\":{\"n4\":[\"n1\",\"n2\",\"n3\"],\"n1\":[\"n4\",\"n2\"]}}",
+	                  &links, 0, &error);
+	assert_string_equal(wlbd_links_body_worst(&links, json_object_get(body, "nodes"), why), "n4");
+	assert_string_equal(wlbd_links_body_worst(&links, of_attempt, why), "n2");
+	json_decref(body);
+	body = read_links("{\"checked\":true,\"unreached\":{\"n4\":[\"n1\"],\"n3\":[\"n4\"]}}", &links, 0, &error);
+	assert_null(wlbd_links_body_worst(&links, of_attempt, why));
+	json_decref(body);
+	json_decref(of_attempt);
 	body = read_links("{\"checked\":true,\"unreached\":{}}", &links, 0, &error);
 	assert_null(wlbd_links_body_worst(&links, json_object_get(body, "nodes"), why));
 	json_decref(body);
