@@ -78,18 +78,18 @@ class Nodes(TrustTest):
 
     def test_a_user_without_a_job_gives_no_evidence_against_a_node(self):
         """He reports of it while it is away, and then no more: its loss is recorded in his run, and no run avoids the node."""
-        self.addCleanup(lambda: wait_for("n4", lambda: self.node_state("n4") in ("IDLE", "ALLOCATED"), 30))
-        self.addCleanup(self.cluster.verb, "start-service", "slurmd-n4")
-        self.cluster.verb("kill-service", "slurmd-n4")
+        self.addCleanup(lambda: wait_for("n3", lambda: self.node_state("n3") == "IDLE", 30))
+        self.addCleanup(self.cluster.verb, "start-service", "slurmd-n3")
+        self.cluster.verb("kill-service", "slurmd-n3")
         for run in ("99991", "99992"):
             self.assertEqual(self.announce(run, NOBODY)[0], 200)
             link = http.client.HTTPConnection(self.api.address, timeout=10)
-            self.assertEqual(self.report(run, str(uuid.uuid4()), NOBODY, link, node="n4")[0], 200)
+            self.assertEqual(self.report(run, str(uuid.uuid4()), NOBODY, link, node="n3")[0], 200)
             link.close()
-        lost = "select count(*) from faults where kind = 'node_lost' and node = 'n4' and run_id in " \
+        lost = "select count(*) from faults where kind = 'node_lost' and node = 'n3' and run_id in " \
                "(select id from runs where job_id in (99991, 99992))"
         wait_for("its loss", lambda: self.cluster.sql(lost) == [["2"]], 15)
-        self.assertEqual(self.cluster.sql("select * from node_evidence where node = 'n4'"), [])
+        self.assertEqual(self.cluster.sql("select * from node_evidence where node = 'n3'"), [])
 
     def test_reports_from_elsewhere_do_not_hide_a_lost_node(self):
         """A user who shares n4 goes on reporting of it, from another address, after its slurmd has stopped."""
