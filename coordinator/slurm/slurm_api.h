@@ -22,7 +22,7 @@ struct wlb_slurm_job {
 	char name[256];
 	char state[32]; /* "RUNNING", "PENDING", "COMPLETED", ... base state without flags */
 	bool running;
-	bool configuring; /* and running, with nodes that still boot, or a PrologSlurmctld that has not ended */
+	bool configuring; /* its nodes still boot, or its PrologSlurmctld has not ended; Slurm then calls it running */
 	bool suspended;
 	bool finished;
 	time_t submit_time;

@@ -71,7 +71,7 @@ static void on_probed_again(void *context, bool alive)
 {
 	struct watch *watch = context;
 	if (alive)
-		cancel_watch(watch, "it answers again");
+		cancel_watch(watch, "it answers, or the network of this host may be away");
 	else
 		set_down_now(watch);
 }

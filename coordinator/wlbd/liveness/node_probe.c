@@ -24,8 +24,8 @@ enum {
 	UNPROVED_PAUSE_MS = 1000,
 	UNPROVED_MOST_MS = 30000, /* then the answer is that nothing is known of the node */
 	HOST_SILENT_MS = 60000,   /* longer than a switch or a network takes to start again */
-	NETWORK_QUIET_MS = 3000,  /* a shorter time may be that of questions to nodes which died together */
-	NETWORK_BACK_MS = 10000,  /* nodes do not all answer at once when the network of this host is back */
+	NETWORK_QUIET_MS = 6000,  /* longer than the 4.2 s from one question about the network to the next */
+	NETWORK_BACK_MS = 8000,   /* of two questions: nodes do not all answer at once when a network is back */
 };
 
 /* One caller that waits for the answer. */
@@ -53,6 +53,7 @@ struct watch {
 	struct wlbd_own_network own_network;
 	bool network_works;        /* another node has answered since the askers wait */
 	int64_t unproved_since_ms; /* since when no other node answers either; 0: one does */
+	int64_t silent_ms;         /* when its own last question about the network brought nothing; 0: never */
 	bool is_accepted;          /* the last failed probe was one whose connection the node's kernel accepted */
 };
 
@@ -60,8 +61,9 @@ struct wlbd_node_probes {
 	struct wlbd *wlbd;
 	TAILQ_HEAD(, watch) list;
 	void *tree;              /* by name */
-	int64_t network_seen_ms; /* when a packet of another host came last, as far as probes know; 0: none did */
-	int64_t network_away_ms; /* when none came for NETWORK_QUIET_MS for the last time; 0: one always did */
+	int64_t network_seen_ms; /* when a probe last brought a packet of another host; 0: none did */
+	bool was_silent;         /* a question about the network brought nothing since then */
+	int64_t network_away_ms; /* when one more brought nothing, long after the last packet; 0: never */
 };
 
 static int by_name(const void *a, const void *b)
@@ -139,29 +141,44 @@ static void note_unproved(struct watch *watch)
 	         watch->name);
 }
 
-static bool network_is_just_back(const struct wlbd_node_probes *probes)
+static bool is_just_past(int64_t at_ms)
 {
-	return probes->network_away_ms != 0 && wlb_clock_ms() - probes->network_away_ms < NETWORK_BACK_MS;
+	return at_ms != 0 && wlb_clock_ms() - at_ms < NETWORK_BACK_MS;
 }
 
-/* Where nodes of one rack have died the nodes that were asked may be among them, while others answer: all wait only
- * where nothing has come from any. */
-static void note_network(struct wlbd_node_probes *probes, enum wlbd_own_network_state state)
+static bool network_is_just_back(const struct watch *watch)
 {
+	return is_just_past(watch->silent_ms) || is_just_past(watch->probes->network_away_ms);
+}
+
+static void note_packet(struct wlbd_node_probes *probes)
+{
+	probes->network_seen_ms = wlb_clock_ms();
+	probes->was_silent = false;
+}
+
+/* Where nodes of one rack have died, those that were asked may be among them while others answer: then one node waits
+ * for another question. All nodes wait where two questions bring nothing, and no packet has come for some time. */
+static void note_network(struct watch *watch, enum wlbd_own_network_state state)
+{
+	struct wlbd_node_probes *probes = watch->probes;
 	int64_t now_ms = wlb_clock_ms();
 	if (state == WLBD_OWN_NETWORK_WORKS)
-		probes->network_seen_ms = now_ms;
-	else if (state == WLBD_OWN_NETWORK_SILENT &&
-	         (probes->network_seen_ms == 0 || now_ms - probes->network_seen_ms > NETWORK_QUIET_MS))
+		note_packet(probes);
+	if (state != WLBD_OWN_NETWORK_SILENT)
+		return;
+	watch->silent_ms = now_ms;
+	if (probes->was_silent && (probes->network_seen_ms == 0 || now_ms - probes->network_seen_ms > NETWORK_QUIET_MS))
 		probes->network_away_ms = now_ms;
+	probes->was_silent = true;
 }
 
 /* As long as the network of this host may be away, and just after it, nobody is told that the node is dead. */
 static void on_own_network(void *context, enum wlbd_own_network_state state)
 {
 	struct watch *watch = context;
-	note_network(watch->probes, state);
-	if (state != WLBD_OWN_NETWORK_SILENT && !network_is_just_back(watch->probes)) {
+	note_network(watch, state);
+	if (state != WLBD_OWN_NETWORK_SILENT && !network_is_just_back(watch)) {
 		watch->network_works = true; /* perhaps only since the last probe */
 		watch->unproved_since_ms = 0;
 		watch->tries = TRIES - 1;
@@ -199,7 +216,7 @@ static void on_probed(void *context, enum wlbd_probe_outcome outcome, int64_t to
 	else
 		note_silence(watch, outcome, wlb_clock_ms() - took_ms);
 	if (outcome != WLBD_PROBE_FAILED && is_of_another_host(watch))
-		watch->probes->network_seen_ms = wlb_clock_ms();
+		note_packet(watch->probes);
 	if (!may_be_own_network(watch, outcome))
 		watch->unproved_since_ms = 0;
 	if (!alive && ++watch->tries < TRIES)
@@ -291,7 +308,7 @@ static bool is_silent_since(const struct watch *watch, int64_t since_ms, int64_t
 {
 	int64_t network_away_ms = watch->probes->network_away_ms;
 	since_ms = network_away_ms > since_ms ? network_away_ms : since_ms;
-	return watch->unproved_since_ms == 0 && !network_is_just_back(watch->probes) &&
+	return watch->unproved_since_ms == 0 && !network_is_just_back(watch) &&
 	       watch->silent_probes >= SILENT_PROBES_LEAST && watch->silent_until_ms - since_ms >= least_ms &&
 	       wlb_clock_ms() - watch->silent_until_ms < SILENCE_BROKEN_MS && !has_recent_report(watch, uid);
 }

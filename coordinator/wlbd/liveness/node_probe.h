@@ -19,7 +19,7 @@ void wlbd_node_probes_free(struct wlbd_node_probes *probes);
 
 /*
  * Calls `done` once, perhaps before it returns. A node is dead after two failed probes; where no packet came from it,
- * only once another node has shown that this host's network works (own_network.h), and has done so for 10 s after a
+ * only once another node has shown that this host's network works (own_network.h), and has done so for 8 s after a
  * time when none did, since nodes do not all answer at once when a network is back. After 30 s without such a proof the
  * node counts as alive. A node that Slurm does not list, or whose name does not resolve, counts as alive, since nothing
  * is known about it. So does a node from which a process has just reported: one of the user `uid`, for whom is asked,

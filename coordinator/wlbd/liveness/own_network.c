@@ -65,7 +65,7 @@ static bool may_be_asked(const struct wlbd_own_network *question, const struct w
 	for (int i = 0; i < WLBD_OWN_NETWORK_PROBES; i++)
 		if (question->probes[i].probe != NULL && strcmp(question->probes[i].node, node->name) == 0)
 			return false;
-	return !node->down && node->address_length > 0 && strcmp(node->name, silent) != 0 &&
+	return !node->down && !node->saves_power && node->address_length > 0 && strcmp(node->name, silent) != 0 &&
 	       !wlbd_node_is_this_host(node);
 }
 

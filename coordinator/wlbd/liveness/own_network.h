@@ -31,7 +31,7 @@ struct wlbd_own_network {
 	void *context;
 };
 
-/* Probes up to three other nodes that Slurm does not call down, each chosen at random. Calls `done` once, perhaps
+/* Probes up to three other nodes that Slurm calls neither down nor booting, each chosen at random. Calls `done` once, perhaps
  * before it returns. */
 void wlbd_own_network_ask(struct wlbd_own_network *question, struct wlbd *wlbd, const char *silent,
                           void (*done)(void *context, enum wlbd_own_network_state state), void *context);

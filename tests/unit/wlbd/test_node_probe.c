@@ -16,11 +16,21 @@
 #include "coordinator/wlbd/slurm/nodes.h"
 #include "coordinator/wlbd/wlbd.h"
 
-enum { USER = 1000, ASK_MS = 500, STEP_MS = 4000, HOST_SILENT_MS = 60000, NETWORK_BACK_MS = 10000 };
+enum {
+	USER = 1000,
+	ASK_MS = 500,
+	PROBE_MS = 1000,
+	CYCLE_MS = 3700,
+	STEP_MS = 4000,
+	HOST_SILENT_MS = 60000,
+	NETWORK_BACK_MS = 8000
+};
 
 static const char node_name[] = "n1";
+static const char *asked_name; /* of which node is asked */
 static int64_t now_ms, works_from_ms;
 static int unlucky;
+static bool takes_time; /* pauses and probes that fail */
 static void (*probed)(void *context, enum wlbd_probe_outcome outcome, int64_t took_ms);
 static void *probed_context;
 
@@ -34,10 +44,10 @@ void __wrap_wlbd_own_network_ask(struct wlbd_own_network *question, struct wlbd 
                                  void (*done)(void *context, enum wlbd_own_network_state state), void *context);
 int64_t __wrap_wlbd_attempts_last_report_ms(const struct wlbd_attempts *attempts, const char *node, uid_t uid);
 
-/* The pause before the second probe is over at once. */
+/* A pause is over at once. */
 int __wrap_event_add(struct event *event, const struct timeval *after)
 {
-	(void)after;
+	now_ms += takes_time ? after->tv_sec * 1000 + after->tv_usec / 1000 : 0;
 	event_active(event, EV_TIMEOUT, 0);
 	return 0;
 }
@@ -86,7 +96,7 @@ void __wrap_wlbd_own_network_ask(struct wlbd_own_network *question, struct wlbd 
 {
 	(void)question;
 	(void)wlbd;
-	assert_string_equal(silent, node_name);
+	assert_string_equal(silent, asked_name);
 	now_ms += ASK_MS;
 	bool works = now_ms >= works_from_ms && unlucky-- <= 0;
 	done(context, works ? WLBD_OWN_NETWORK_WORKS : WLBD_OWN_NETWORK_SILENT);
@@ -106,10 +116,11 @@ static void note(void *context, bool alive)
 static bool ask_after(struct wlbd *wlbd, enum wlbd_probe_outcome until, enum wlbd_probe_outcome outcome)
 {
 	struct answer answer = {0};
-	wlbd_node_probe(wlbd->node_probes, node_name, USER, note, &answer);
+	wlbd_node_probe(wlbd->node_probes, asked_name, USER, note, &answer);
 	while (!answer.is_given) {
 		void *before = probed_context;
 		probed_context = NULL;
+		now_ms += takes_time ? PROBE_MS : 0;
 		probed(before, now_ms < works_from_ms ? until : outcome, 0);
 		if (!answer.is_given && probed_context == NULL)
 			event_base_loop(wlbd->base, EVLOOP_ONCE);
@@ -135,6 +146,8 @@ static void begin(struct wlbd *wlbd)
 	now_ms = 1000;
 	works_from_ms = 0;
 	unlucky = 0;
+	takes_time = false;
+	asked_name = node_name;
 	wlbd->base = event_base_new();
 	wlbd->config.node_down_after_ms = 2000;
 	wlbd->node_probes = wlbd_node_probes_new(wlbd);
@@ -215,26 +228,49 @@ static void a_node_has_time_to_answer_when_the_network_is_back(void **state)
 {
 	struct wlbd wlbd;
 	(void)state;
-	begin(&wlbd);
-	works_from_ms = now_ms + 4 * ASK_MS;
-	int64_t from_ms = now_ms;
-	assert_false(ask(&wlbd, WLBD_PROBE_FAILED));
-	assert_in_range(now_ms - from_ms, NETWORK_BACK_MS + 3 * ASK_MS, NETWORK_BACK_MS + 6 * ASK_MS);
-	end(&wlbd);
+	for (int for_ms = 0; for_ms <= 20000; for_ms += 1000) {
+		begin(&wlbd);
+		takes_time = true;
+		int64_t from_ms = now_ms;
+		works_from_ms = now_ms + for_ms;
+		assert_false(ask(&wlbd, WLBD_PROBE_FAILED));
+		if (for_ms > 4000) /* else the first question may come later */
+			assert_in_range(now_ms - from_ms, for_ms + NETWORK_BACK_MS - CYCLE_MS,
+			                for_ms + NETWORK_BACK_MS + 2 * CYCLE_MS);
+		end(&wlbd);
+	}
 }
 
-/* Those that were asked may have died together with the node, while others answer. */
+/* Those that were asked may have died together with the node, while others answer: another question tells. */
 static void a_question_to_lost_nodes_alone_is_asked_again(void **state)
 {
 	struct wlbd wlbd;
 	(void)state;
 	begin(&wlbd);
-	assert_false(ask(&wlbd, WLBD_PROBE_FAILED));
-	unlucky = 2;
+	takes_time = true;
+	unlucky = 1;
 	int64_t from_ms = now_ms;
 	assert_false(ask(&wlbd, WLBD_PROBE_FAILED));
-	assert_in_range(now_ms - from_ms, 3 * ASK_MS, 4 * ASK_MS);
+	assert_in_range(now_ms - from_ms, 2 * CYCLE_MS, NETWORK_BACK_MS + 2 * CYCLE_MS);
 	end(&wlbd);
+}
+
+/* One question that brought nothing makes no other node wait; two do. */
+static void a_question_in_vain_holds_up_its_node_alone(void **state)
+{
+	struct wlbd wlbd;
+	(void)state;
+	for (int questions = 1; questions <= 2; questions++) {
+		begin(&wlbd);
+		takes_time = true;
+		works_from_ms = now_ms + questions * CYCLE_MS;
+		assert_true(ask_after(&wlbd, WLBD_PROBE_FAILED, WLBD_PROBE_ANSWERED));
+		asked_name = "n2";
+		int64_t from_ms = now_ms;
+		assert_false(ask(&wlbd, WLBD_PROBE_FAILED));
+		assert_int_equal(now_ms - from_ms > CYCLE_MS + PROBE_MS, questions == 2);
+		end(&wlbd);
+	}
 }
 
 /* The network came back after the last probe of the node, and before the first of another one. */
@@ -268,6 +304,7 @@ int main(void)
 		cmocka_unit_test(a_host_without_network_calls_no_node_dead),
 		cmocka_unit_test(a_node_has_time_to_answer_when_the_network_is_back),
 		cmocka_unit_test(a_question_to_lost_nodes_alone_is_asked_again),
+		cmocka_unit_test(a_question_in_vain_holds_up_its_node_alone),
 		cmocka_unit_test(a_node_is_probed_again_when_the_network_is_back),
 		cmocka_unit_test(no_other_node_is_asked_where_the_kernel_answers),
 		cmocka_unit_test(a_kernel_that_answers_is_that_of_a_host_that_lives),
