@@ -7,14 +7,21 @@
 update faults f set proof = proof - 'seen' from runs r
 where r.id = f.run_id and f.kind = 'node_lost' and f.proof ? 'seen' and not r.confirmed;
 
--- The keys of faults.proof, in addition to those of 0016: job_unknown (Slurm has not said that the node is the job's: the loss is
--- no evidence against it). p_time is by wlbd's clock; one that is ahead of the database's would make a fault newer than the check
+-- Whether wlbd has let the attempt start on the node, as one of a run that Slurm knows.
+create function wlb_attempt_has_node(p_attempt bigint, p_node text) returns boolean language sql stable as $$
+	select exists (select from attempts a join runs r on r.id = a.run_id
+		where a.id = p_attempt and a.launched and r.confirmed and p_node = any(wlb_attempt_given(a)))
+$$;
+
+-- The keys of faults.proof, in addition to those of 0016: job_unknown (Slurm has not said to wlbd, since its start, that the node is
+-- the job's: the loss is evidence against the node only where the attempt was started on it). p_time is by wlbd's clock; one that is ahead of the database's would make a fault newer than the check
 -- that follows it.
 create or replace function wlb_fault_found(p_attempt bigint, p_kind text, p_rank integer, p_node text, p_step bigint,
 	p_detail text, p_proof jsonb, p_time timestamptz)
 returns void language sql as $$
 	select wlb_fault_put(p_attempt, p_kind, p_rank, p_node, p_step, p_detail, null,
-		case when p_kind = 'node_lost' and not coalesce(p_proof ? 'job_unknown', false)
+		case when p_kind = 'node_lost'
+				and (not coalesce(p_proof ? 'job_unknown', false) or wlb_attempt_has_node(p_attempt, p_node))
 			then coalesce(p_proof, '{}') || '{"seen":true}' else p_proof end, least(p_time, now()))
 $$;
 

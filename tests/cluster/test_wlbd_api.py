@@ -790,6 +790,8 @@ class Losses(RunningJobs):
                 self.assertEqual((reply["decision"], reply["nodes"]), ("start", ["n1"]))
                 self.assertEqual([(fault["kind"], fault["node"]) for fault in self.show(run)["faults"] if fault["cause"]],
                                  [("node_lost", "n2")])
+                seen = f"select proof ? 'seen' from faults join runs r on r.id = run_id where kind = 'node_lost' and r.name = '{run}'"
+                self.assertEqual(self.cluster.sql(seen), [["t"]])
                 self.cluster.run("scancel", run)
                 self.wait_node_back(2)
 

@@ -34,6 +34,8 @@ static bool is_slurmd_alone(const struct wlbd_attempt *attempt, const char *node
 	const struct wlbd_reporter *reporter;
 	if (!wlbd_node_silence(wlbd->node_probes, node).is_accepted)
 		return false;
+	if (attempt->nodes_due_ms != 0) /* after a restart of wlbd its processes have still time to report */
+		return true;
 	TAILQ_FOREACH(reporter, &attempt->reporters, link)
 	if (strcmp(reporter->node, node) == 0 && reporter->reported_ms > 0 &&
 	    wlb_clock_ms() - reporter->reported_ms < wlbd->config.silence_ms)

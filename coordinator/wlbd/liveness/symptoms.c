@@ -178,7 +178,8 @@ static void note_deliberate_exit(struct wlbd_incident *incident, int rank)
 }
 
 /* Whether a node that wlbd does not know to be lost may be why a rank ended: Slurm kills the ranks of a step that lost
- * a node, and after a restart of wlbd a node is not missed until its reports are due. */
+ * a node, a rank with a broken pipe may have written to one on it, and after a restart of wlbd a node is not missed
+ * until its reports are due. */
 static bool may_follow_from_lost_node(const struct wlbd_attempt *attempt, int code)
 {
 	return attempt->nodes_due_ms != 0 || code == 128 + SIGKILL || code == 128 + SIGTERM || code == 128 + SIGPIPE;
@@ -226,8 +227,9 @@ static bool is_connected(const struct wlbd_attempt *attempt, const char *node)
 void wlbd_symptom_silent_nodes(struct wlbd_attempt *attempt)
 {
 	const struct wlbd_names *names = &attempt->nodes.started_on;
+	int most = attempt->nodes_due_ms != 0 ? WLBD_SYMPTOMS_MOST : SILENT_NODES_MOST; /* none may have reported yet */
 	int suspected = 0;
-	for (int i = 0; i < names->count && suspected < SILENT_NODES_MOST; i++) {
+	for (int i = 0; i < names->count && suspected < most; i++) {
 		if (is_connected(attempt, names->list[i]))
 			continue;
 		wlbd_symptom_node_silent(attempt, names->list[i]);
