@@ -85,6 +85,18 @@ static int list_links(const struct wlbd_links_body *body, const json_t *known, s
 	return count;
 }
 
+/* Returns those of the names that are known; NULL: there is no list. */
+static json_t *known_names(const json_t *list, const json_t *known)
+{
+	json_t *names = list != NULL ? json_array() : NULL;
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		json_t *name = json_array_get(list, i);
+		if (json_object_get(known, json_string_value(name)) != NULL)
+			json_array_append(names, name);
+	}
+	return names;
+}
+
 /* "n2 does not reach n1, n3 and n4". */
 static void describe(const char *name, const json_t *missing, char *text, size_t size)
 {
@@ -113,10 +125,12 @@ const char *wlbd_links_body_worst(const struct wlbd_links_body *links, const jso
 		int worst = wlbd_links_worst(list, count, (int)json_array_size(nodes));
 		name = worst < 0 ? NULL : json_string_value(json_array_get(nodes, (size_t)worst));
 	}
-	if (name != NULL && json_array_size(json_object_get(links->unreached, name)) > 0)
-		describe(name, json_object_get(links->unreached, name), why, WLBD_LINKS_WHY_SIZE);
+	json_t *missing = known_names(json_object_get(links->unreached, name), known);
+	if (name != NULL && json_array_size(missing) > 0)
+		describe(name, missing, why, WLBD_LINKS_WHY_SIZE);
 	else if (name != NULL)
 		snprintf(why, WLBD_LINKS_WHY_SIZE, "other nodes do not reach %.64s", name);
+	json_decref(missing);
 	json_decref(known);
 	free(list);
 	return name;

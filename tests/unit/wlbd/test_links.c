@@ -69,6 +69,7 @@ static void test_the_body(void **state)
 	                  &links, 0, &error);
 	assert_string_equal(wlbd_links_body_worst(&links, json_object_get(body, "nodes"), why), "n4");
 	assert_string_equal(wlbd_links_body_worst(&links, of_attempt, why), "n2");
+	assert_string_equal(why, "other nodes do not reach n2");
 	json_decref(body);
 	body = read_links("{\"checked\":true,\"unreached\":{\"n4\":[\"n1\"],\"n3\":[\"n4\"]}}", &links, 0, &error);
 	assert_null(wlbd_links_body_worst(&links, of_attempt, why));
