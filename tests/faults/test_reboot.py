@@ -114,7 +114,7 @@ class BatchHost(RebootTest):
         self.wait_step(job, 4)
         self.wait_old(job)
         self.reboot_unnoticed(1)
-        run = self.check(job, 1, ("launcher_lost", "script_lost", "node_lost"), 1)
+        run = self.check(job, 1, ("launcher_lost", "script_lost", "step_failed", "node_lost"), 1)
         self.say(run["attempts"][0]["reason"])
 
     def test_after_it_is_noticed(self):
