@@ -62,8 +62,10 @@ class StuckStepd(ClusterTest):
         """That of n1 is killed; that of n2 ends late, by itself; those of another job's step on the same nodes go on."""
         other = self.submit("--wlb-layout=auto", script="srun --mpi=pmix sleep 1009")
         self.addCleanup(self.cluster.run, "scancel", other)
-        wait_for("the other step", lambda: len(self.stepds(f"{other}.0")) == self.nodes, 60)
-        others = sorted(self.stepds(f"{other}.0"))
+        # One on each node: that of a node has a child of the same title for a moment.
+        each = [f"n{number}" for number in range(1, self.nodes + 1)]
+        others = wait_for("the other step", lambda: (found := [self.stepds(f"{other}.0", node) for node in each]) and
+                          all(len(pids) == 1 for pids in found) and sorted(sum(found, [])), 60)
         job = self.submit("--wlb-layout=auto")
         stuck = wait_for("slurmstepd in PMIx_server_finalize", lambda: self.stepds(f"{job}.0", "n1"), 60)
         self.assertEqual(self.cluster.wait_job(job), "COMPLETED")
