@@ -10,7 +10,7 @@ POLL_MS = 300
 POLLS = 15
 
 
-class PowerSaving(test_wlbd_api.RunningJobs):
+class PowerSavingTest(test_wlbd_api.RunningJobs):
     nodes = 2
 
     @classmethod
@@ -31,6 +31,16 @@ class PowerSaving(test_wlbd_api.RunningJobs):
         text = self.cluster.run("scontrol", "-o", "show", "node", f"n{number}").stdout
         return dict(word.split("=", 1) for word in text.split() if "=" in word)["State"]
 
+    def sleep_on(self, node):
+        job = self.cluster.sbatch("sleep 600", f"--nodelist={node}", "--requeue", nodes=1)
+        self.addCleanup(self.cluster.run, "scancel", job)
+        return job
+
+    def short_state(self, job):
+        return self.cluster.run("squeue", "-h", "-j", job, "-o", "%t").stdout.strip()
+
+
+class Requeued(PowerSavingTest):
     def test_a_requeued_job_waits_for_as_many_nodes(self):
         run = self.new_run()
         self.ask(run, ["n1", "n2"])
@@ -40,6 +50,8 @@ class PowerSaving(test_wlbd_api.RunningJobs):
         time.sleep(POLLS * POLL_MS / 1000)
         self.assertEqual([event["kind"] for event in self.show(run)["events"]], [])  # it has not been resized
 
+
+class Boot(PowerSavingTest):
     def test_the_boot_of_its_node_is_no_loss_of_a_job(self):
         """Slurm starts one node a minute, and another one first: n1 is without power as long as the test lasts."""
         self.power_down(1)
@@ -52,14 +64,6 @@ class PowerSaving(test_wlbd_api.RunningJobs):
         time.sleep(POLLS * POLL_MS / 1000)
         self.assertIn("POWERED_DOWN", self.node_flags(1))
         self.assertEqual((self.short_state(job), self.cluster.job(job)["Restarts"]), ("CF", "0"))
-
-    def sleep_on(self, node):
-        job = self.cluster.sbatch("sleep 600", f"--nodelist={node}", "--requeue", nodes=1)
-        self.addCleanup(self.cluster.run, "scancel", job)
-        return job
-
-    def short_state(self, job):
-        return self.cluster.run("squeue", "-h", "-j", job, "-o", "%t").stdout.strip()
 
 
 if __name__ == "__main__":

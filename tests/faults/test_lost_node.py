@@ -95,6 +95,8 @@ class LostNode(training.TrainingTest):
             os.kill(pid, signal.SIGKILL)
         self.cluster.kill_node(3)
         self.addCleanup(self.cluster.restore_node, 3)
+        # Until then Slurm calls it FAILED, where it has ended the job before the node was lost.
+        harness.wait_for("the requeue", lambda: self.cluster.job(job)["Restarts"] == "1", 60)
         run = self.finish(job)
         self.assertRegex(self.cluster.run("scontrol", "show", "node", "n3").stdout, rf"Reason=wlb: run {run['run_id']}: node n3 lost")
         self.check_complete(run)
