@@ -12,12 +12,6 @@ class Settle(ClusterTest):
     """Cause and reason of an attempt do not depend on the order in which its faults and its end are reported."""
 
     nodes = 1
-
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.cluster.verb("kill-wlbd")  # it would end these runs, whose jobs Slurm does not know
-
     NODE = ("'node_lost'", "null", "'n3'", "'{\"alive_at\": 100}'", 100)
     LATER_NODE = ("'node_lost'", "null", "'n3'", "'{\"alive_at\": 103}'", 103)
     KILLED = ("'rank_lost'", "2", "'n2'", "'{\"exit_code\": 137, \"first\": true}'", 101)
@@ -30,6 +24,11 @@ class Settle(ClusterTest):
     TEXTS = {NODE: "node n3 is lost", LATER_NODE: "node n3 is lost", KILLED: "rank 2 on n2 was killed by signal 9",
              FAILED: "rank 4 on n4 ended with exit code 7", CLOSED: "rank 0 on n1 is lost",
              LAUNCHER: "wlb run on n1 was killed", SCRIPT: "the detail", SRUN: "the detail", STEP: "rank 9 was it"}
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.cluster.verb("kill-wlbd")  # it would end these runs, whose jobs Slurm does not know
 
     def reasons_after(self, name, faults, end_at):
         """Stores the faults in this order, with the launcher's report of the end before fault `end_at`; returns the reasons of
