@@ -41,8 +41,8 @@ static int check_options(const struct wlb_verdict_options *options, struct wlb_v
 			"suspect_s %g, confirm_s %g, times_longest %g, patience_s %g: they must be 0 < suspect_s "
 			"<= confirm_s <= patience_s, times_longest at least 1",
 			options->suspect_s, options->confirm_s, options->times_longest, options->patience_s);
-	if (!(options->slow_share >= 0.02) || !(options->slow_share <= 10.0) || options->warm_up_steps < 0)
-		return verdict_fail(error, "slow_share %g: must be 0.02 to 10; warm_up_steps %d: must be at least 0",
+	if (!(options->slow_share >= 0.01) || !(options->slow_share <= 10.0) || options->warm_up_steps < 0)
+		return verdict_fail(error, "slow_share %g: must be 0.01 to 10; warm_up_steps %d: must be at least 0",
 		                    options->slow_share, options->warm_up_steps);
 	if (!(options->known_step_s >= 0.0) || !isfinite(options->known_step_s))
 		return verdict_fail(error, "known_step_s %g: it must be 0 or more", options->known_step_s);

@@ -95,8 +95,8 @@ struct wlb_verdict_options {
 	double times_longest;  /* at least 1 [3] */
 	double patience_s;     /* the least for both in start-up, checkpoints and evaluation [1,800] */
 	int32_t warm_up_steps; /* first steps of a run, which are not judged: they compile and touch memory first [3] */
-	double slow_share;     /* a rank is slow if it takes this share longer than its peers [0.1] */
-	double slow_link;      /* a link is slow if its messages take this share longer per byte [0.3] */
+	double slow_share;     /* a rank is slow if it takes this share longer than its peers; 0.01 to 10 [0.1] */
+	double slow_link;      /* a link is slow if its messages take this share longer per byte; 0.02 to 10 [0.3] */
 	double false_alarms;   /* false alarms accepted in run_steps steps, over all ranks [0.01] */
 	double run_steps;      /* [10,000] */
 	/* How long the steps were that the run had ended before this detector was made: a healthy wait is no longer,

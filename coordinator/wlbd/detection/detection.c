@@ -1,6 +1,7 @@
 #include "coordinator/wlbd/detection/detection.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +15,7 @@ enum {
 	/* Communicators are opened at the start; a rank that reports others again and again is not followed. */
 	WORLDS_MOST = 256,
 	TELL_AGAIN_MS = 30000,
-	/* Where memory does not suffice for the ranks: making their world takes a part of a second. */
+	/* Where the ranks could not be watched: making their world takes a part of a second. */
 	MAKE_AGAIN_MS = 30000,
 	/* Of memory that libverdict holds for each rank, and for each rank of each communicator. */
 	RANK_BYTES = 2048,
@@ -30,9 +31,9 @@ struct wlbd_detection {
 	struct wlbd_world world;
 	struct wlb_layout layout; /* of that world */
 	struct wlbd_detection_limits limits;
-	int worlds; /* that were made */
-	bool lacks_memory;
-	int64_t lacked_ms; /* when memory did not suffice */
+	int worlds;         /* that were made */
+	char refusal[256];  /* why they could not be watched; empty: they could */
+	int64_t refused_ms; /* when that was found */
 	int64_t last_number;
 	int64_t *fed_ms;  /* [world.verdict.ranks] when the last report that was taken had arrived */
 	bool *stopped;    /* [world.verdict.ranks] a signal had stopped the process in the last report that was taken */
@@ -170,12 +171,15 @@ static int make_world(struct wlbd_detection *detection, const struct wlbd_attemp
 	return charge(detection, detection->needed_bytes);
 }
 
+/* Leaves in `error` why there is none. */
 static int make_detector(struct wlbd_detection *detection, const struct wlbd_attempt_ranks *ranks,
-                         const struct wlbd_detection_limits *limits)
+                         const struct wlbd_detection_limits *limits, struct wlb_verdict_error *error)
 {
 	struct wlbd_world *world = &detection->world;
 	struct wlb_verdict_options options;
 	size_t count = (size_t)ranks->count;
+	snprintf(error->message, sizeof(error->message),
+	         "its user's runs, or those of all users, hold as much memory as they may");
 	if (make_world(detection, ranks) != 0)
 		return -1;
 	wlb_verdict_options_init(&options);
@@ -185,7 +189,7 @@ static int make_detector(struct wlbd_detection *detection, const struct wlbd_att
 	options.slow_share = limits->slow_share;
 	options.known_step_s = limits->known_step_s;
 	options.slow_link = slow_link;
-	detection->detector = wlb_verdict_new(&world->verdict, &options, NULL);
+	detection->detector = wlb_verdict_new(&world->verdict, &options, error);
 	detection->fed_ms = calloc(count + 1, sizeof(*detection->fed_ms));
 	detection->stopped = calloc(count + 1, sizeof(*detection->stopped));
 	detection->groups = calloc(count + 1, sizeof(*detection->groups));
@@ -205,15 +209,17 @@ static int make_current(struct wlbd_detection *detection, const struct wlbd_atte
 		return 0;
 	clear_world(detection);
 	if (wlb_layout_ranks(ranks->layout) > ranks->count ||
-	    (detection->lacks_memory && now_ms - detection->lacked_ms < MAKE_AGAIN_MS))
+	    (detection->refusal[0] != '\0' && now_ms - detection->refused_ms < MAKE_AGAIN_MS))
 		return -1;
 	detection->worlds++;
-	detection->lacks_memory = make_detector(detection, ranks, limits) != 0;
-	if (detection->lacks_memory) {
-		detection->lacked_ms = now_ms;
+	struct wlb_verdict_error error;
+	if (make_detector(detection, ranks, limits, &error) != 0) {
+		memcpy(detection->refusal, error.message, sizeof(detection->refusal));
+		detection->refused_ms = now_ms;
 		clear_world(detection);
 		return -1;
 	}
+	detection->refusal[0] = '\0';
 	detection->layout = *ranks->layout;
 	detection->limits = *limits;
 	detection->nodes = hash_nodes(ranks);
@@ -500,9 +506,9 @@ bool wlbd_detection_watches(const struct wlbd_detection *detection)
 	return detection->detector != NULL;
 }
 
-bool wlbd_detection_lacked_memory(const struct wlbd_detection *detection, int64_t now_ms)
+const char *wlbd_detection_refusal(const struct wlbd_detection *detection, int64_t now_ms)
 {
-	return detection->lacks_memory && detection->lacked_ms == now_ms;
+	return detection->refusal[0] != '\0' && detection->refused_ms == now_ms ? detection->refusal : NULL;
 }
 
 const struct wlbd_found_verdict *wlbd_detection_open(const struct wlbd_detection *detection, int *count)

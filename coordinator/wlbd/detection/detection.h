@@ -68,9 +68,10 @@ int wlbd_detection_open_calls(const struct wlbd_detection *detection,
  * there are many. */
 bool wlbd_detection_watches(const struct wlbd_detection *detection);
 
-/* Whether the judgement at that time found that the memory of the user, or of all, does not suffice for so many ranks.
- * They are then not watched, which is tried again after half a minute. */
-bool wlbd_detection_lacked_memory(const struct wlbd_detection *detection, int64_t now_ms);
+/* Why the judgement at that time found that the ranks cannot be watched: the memory of the user, or of all, does not
+ * suffice for so many, or libverdict refused them or the limits. That is tried again after half a minute. NULL: it did
+ * not find that. */
+const char *wlbd_detection_refusal(const struct wlbd_detection *detection, int64_t now_ms);
 
 /* The verdicts of the last judgement that are not over. */
 const struct wlbd_found_verdict *wlbd_detection_open(const struct wlbd_detection *detection, int *count);

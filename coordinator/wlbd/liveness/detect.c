@@ -73,11 +73,11 @@ static const struct wlbd_found_verdict *judge_reports(struct wlbd_attempt *attem
 	                                             .known_step_s = attempt->known_step_s};
 	const struct wlbd_found_verdict *found =
 		wlbd_detection_judge(attempt->detection, &ranks, &limits, now_ms, count);
-	if (wlbd_detection_lacked_memory(attempt->detection, now_ms))
+	const char *refusal = wlbd_detection_refusal(attempt->detection, now_ms);
+	if (refusal != NULL)
 		wlbd_log_limited(WLBD_LOG_WARNING, WLBD_LIMIT_ACTIVITIES,
-		                 "run %s: no memory to watch its %d ranks: the runs of uid %u, or of all users, hold "
-		                 "as much as they may",
-		                 attempt->run, ranks.count, attempt->uid);
+		                 "run %s of uid %u: its %d ranks are not watched for hangs and stragglers: %s",
+		                 attempt->run, attempt->uid, ranks.count, refusal);
 	return found;
 }
 

@@ -67,12 +67,32 @@ static void wrong_options_are_refused(void **state)
 	options.slow_share = 0.001;
 	refused(&world, &options, "slow_share 0.001");
 	wlb_verdict_options_init(&options);
+	options.slow_link = 0.01;
+	refused(&world, &options, "slow_link 0.01: it must be 0.02 to 10");
+	wlb_verdict_options_init(&options);
 	options.false_alarms = 0.0;
 	refused(&world, &options, "false_alarms 0");
 	struct wlb_verdict_detector *detector = wlb_verdict_new(&world, NULL, NULL);
 	assert_non_null(detector);
 	wlb_verdict_free(detector);
 	wlb_verdict_free(NULL);
+}
+
+static void the_ends_of_the_ranges_of_options_are_taken(void **state)
+{
+	(void)state;
+	const int32_t node_of[] = {0, 0};
+	const struct wlb_verdict_world world = {.ranks = 2, .nodes = 1, .node_of = node_of};
+	static const double slow_share[] = {0.01, 10.0}, slow_link[] = {0.02, 10.0};
+	for (int i = 0; i < 2; i++) {
+		struct wlb_verdict_options options;
+		wlb_verdict_options_init(&options);
+		options.slow_share = slow_share[i];
+		options.slow_link = slow_link[i];
+		struct wlb_verdict_detector *detector = wlb_verdict_new(&world, &options, NULL);
+		assert_non_null(detector);
+		wlb_verdict_free(detector);
+	}
 }
 
 static void layouts_have_their_groups(void **state)
@@ -128,6 +148,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(wrong_worlds_are_refused),
 		cmocka_unit_test(wrong_options_are_refused),
+		cmocka_unit_test(the_ends_of_the_ranges_of_options_are_taken),
 		cmocka_unit_test(layouts_have_their_groups),
 		cmocka_unit_test(quantiles_are_those_of_sorted_values),
 	};

@@ -348,6 +348,26 @@ static void test_a_world_for_which_memory_did_not_suffice_is_not_made_again(void
 	close_job(&job);
 }
 
+/* `slow-by=1`, the least that on_fault allows, is watched for; why the ranks are not watched with less is told. */
+static void test_the_least_slow_by_is_watched_for(void **state)
+{
+	struct job job;
+	(void)state;
+	for (int refused = 0; refused < 2; refused++) {
+		open_job(&job);
+		limits.slow_share = refused ? 0.001 : 0.01;
+		run_seconds(&job, 1);
+		const char *refusal = wlbd_detection_refusal(job.detection, job.now_ms - 1000);
+		assert_int_equal(wlbd_detection_watches(job.detection), !refused);
+		if (refused)
+			assert_non_null(strstr(refusal, "slow_share 0.001: must be 0.01 to 10"));
+		else
+			assert_null(refusal);
+		close_job(&job);
+	}
+	limits.slow_share = 0.1;
+}
+
 /* After a restart: the steps that had ended before took up to 4 s. */
 static void test_a_run_that_stands_still_from_the_first_report_on(void **state)
 {
@@ -400,7 +420,7 @@ static void test_a_large_run_has_memory(void **state)
 		assert_int_equal(wlbd_activities_keep(&activities, &activity, groups, "n", 1000), 0);
 	}
 	wlbd_detection_judge(detection, &ranks, &limits, 1000, &count);
-	assert_false(wlbd_detection_lacked_memory(detection, 1000));
+	assert_null(wlbd_detection_refusal(detection, 1000));
 	wlbd_detection_free(detection);
 	wlbd_activities_free(&activities);
 	wlbd_budget_free(budget);
@@ -420,6 +440,7 @@ int main(void)
 		cmocka_unit_test(test_what_makes_no_sense_is_ignored),
 		cmocka_unit_test(test_memory_has_a_bound),
 		cmocka_unit_test(test_a_world_for_which_memory_did_not_suffice_is_not_made_again),
+		cmocka_unit_test(test_the_least_slow_by_is_watched_for),
 		cmocka_unit_test(test_a_run_that_stands_still_from_the_first_report_on),
 		cmocka_unit_test(test_a_large_run_has_memory),
 	};
