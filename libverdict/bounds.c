@@ -33,17 +33,34 @@ int verdict_has_stood_still(const struct wlb_verdict_detector *detector, double 
 	return detector->standstill || since_job_s < detector->standstill_job_s;
 }
 
+/* What ranks waited during a hang is not healthy, and the first steps compile. The last step of the warm-up teaches the
+ * bounds of the step after it. */
+static int teaches(const struct wlb_verdict_detector *detector, const struct verdict_rank *rank, double since_job_s)
+{
+	int64_t first = rank->first_step + detector->options.warm_up_steps - 1;
+	return !verdict_has_stood_still(detector, since_job_s) && rank->activity != WLB_VERDICT_STARTING &&
+	       rank->first_step >= 0 && rank->step >= first;
+}
+
 void verdict_bounds_learn(struct wlb_verdict_detector *detector, const struct verdict_rank *rank, double seconds)
 {
-	/* What ranks waited during a hang is not healthy, and the first steps compile. The last step of the
-	 * warm-up teaches the bounds of the step after it. */
-	int64_t first = rank->first_step + detector->options.warm_up_steps - 1;
-	if (verdict_has_stood_still(detector, rank->progress_job_s) || rank->activity == WLB_VERDICT_STARTING ||
-	    rank->first_step < 0 || rank->step < first)
+	if (!teaches(detector, rank, rank->progress_job_s))
 		return;
 	if (rank->activity == WLB_VERDICT_COMPUTING)
 		seconds /= verdict_work_times(rank);
 	detector->longest_s[rank->activity] = greater(detector->longest_s[rank->activity], seconds);
+}
+
+void verdict_bounds_learn_transfer(struct wlb_verdict_detector *detector, int32_t g, double since_job_s, double seconds)
+{
+	const struct verdict_group *group = &detector->world.group[g];
+	for (int32_t m = group->first; m < group->first + group->count; m++) {
+		const struct verdict_rank *rank = &detector->rank[detector->world.membership[m].rank];
+		if (rank->process == WLB_VERDICT_GONE || rank->process == WLB_VERDICT_STOPPED ||
+		    rank->stopped_job_s > since_job_s || !teaches(detector, rank, since_job_s))
+			return;
+	}
+	detector->longest_transfer_s = greater(detector->longest_transfer_s, seconds);
 }
 
 double verdict_bound_s(const struct wlb_verdict_detector *detector, const struct verdict_rank *rank, double least_s)

@@ -14,6 +14,11 @@ int verdict_has_stood_still(const struct wlb_verdict_detector *detector, double 
 /* Learns from a stay of `seconds` that has ended. */
 void verdict_bounds_learn(struct wlb_verdict_detector *detector, const struct verdict_rank *rank, double seconds);
 
+/* Learns from a call of group g that all members had entered at `since_job_s` and that the last of them left `seconds`
+ * later. It teaches nothing where a signal has stopped a member meanwhile, or a member is gone. */
+void verdict_bounds_learn_transfer(struct wlb_verdict_detector *detector, int32_t g, double since_job_s,
+                                   double seconds);
+
 /* The bound for the activity that the rank is in, at least `least_s`. Computation of a step with k times the usual
  * predicted work has k times the bound. Start-up, the first steps, checkpoints and evaluations have a bound of
  * patience_s at least. */

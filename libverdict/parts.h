@@ -64,7 +64,7 @@ struct verdict_waits {
 	uint64_t *oldest;       /* [groups] the earliest call that a member is blocked in; 0: none */
 	int32_t *oldest_waiter; /* [groups] the member that has waited for it longest; -1: none */
 	int32_t *oldest_behind; /* [groups] members that have not entered it */
-	uint64_t *complete;     /* [groups] the last oldest call that all members were seen to have entered */
+	uint64_t *complete;     /* [groups] the oldest call, where all members were seen to have entered it; else 0 */
 	double *complete_job_s; /* [groups] since when, in the job's time */
 	int32_t *for_call; /* [ranks] the group whose call lacks this rank, that which has waited longest; -1: none */
 };

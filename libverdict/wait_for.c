@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "libverdict/bounds.h"
+
 int verdict_is_calling(const struct verdict_rank *rank)
 {
 	return rank->seen && rank->group >= 0 && rank->process != WLB_VERDICT_GONE;
@@ -87,6 +89,18 @@ static double last_progress_job_s(const struct wlb_verdict_detector *detector, i
 	return fmin(last_s, detector->time.job_s);
 }
 
+/* A call that all members had entered is over when no member is blocked in it any more, as far as they have reported:
+ * from then on it is a healthy one, which teaches how long calls may take. */
+static void forget_over(struct wlb_verdict_detector *detector, int32_t g)
+{
+	struct verdict_waits *waits = &detector->waits;
+	if (waits->complete[g] == 0 || waits->oldest[g] == waits->complete[g])
+		return;
+	waits->complete[g] = 0;
+	verdict_bounds_learn_transfer(detector, g, waits->complete_job_s[g],
+	                              last_progress_job_s(detector, g) - waits->complete_job_s[g]);
+}
+
 /* Notes since when the oldest call of a group has all its members: since the last one entered it, which was reported
  * later. Members may have left the call since then and not yet have reported it, for a second or two. In some
  * collectives a member may leave before others have received all, and is blocked in the next call then. */
@@ -94,6 +108,7 @@ static void note_complete(struct wlb_verdict_detector *detector)
 {
 	struct verdict_waits *waits = &detector->waits;
 	for (int32_t g = 0; g < detector->world.groups; g++) {
+		forget_over(detector, g);
 		if (waits->oldest[g] == 0 || waits->oldest_behind[g] > 0 || waits->complete[g] == waits->oldest[g])
 			continue;
 		waits->complete[g] = waits->oldest[g];

@@ -220,6 +220,78 @@ static void what_a_standstill_took_lengthens_no_bound(void **state)
 	run_end(&run);
 }
 
+/* Another detector for the run, which confirms hangs after so many seconds; ranks are in their fifth step for it. */
+static void confirm_after(struct run *run, double confirm_s)
+{
+	struct wlb_verdict_options options;
+	wlb_verdict_options_init(&options);
+	options.confirm_s = confirm_s;
+	wlb_verdict_free(run->detector);
+	run->detector = wlb_verdict_new(run->world, &options, NULL);
+	assert_non_null(run->detector);
+	for (int i = 0; i < 4; i++) {
+		run_seconds(run, 1);
+		for (int32_t r = 0; r < run->world->ranks; r++)
+			run->rank[r].step++;
+	}
+}
+
+/* Ends the call of all ranks, and computes for three seconds in the next step. */
+static void end_calls(struct run *run)
+{
+	for (int32_t r = 0; r < run->world->ranks; r++) {
+		run_do(run, r, WLB_VERDICT_COMPUTING);
+		run->rank[r].step++;
+	}
+	run_seconds(run, 3);
+}
+
+/* Nobody reports steps. A call of 12 s is suspected, and by its end teaches the bound of the calls after it, for which
+ * three times as long is healthy, also where most calls of a step are short. */
+static void a_call_that_ends_teaches_how_long_calls_may_take(void **state)
+{
+	(void)state;
+	struct run run;
+	run_begin(&run, 1, 1, 1, 8, 2);
+	confirm_after(&run, 20.0);
+	for (int i = 0; i < 12; i++) {
+		for (int brief = 0; brief < 99; brief++)
+			call_all(&run);
+		call_all(&run);
+		run_seconds(&run, 12);
+		if (i == 0)
+			run_expect_one(&run, WLB_VERDICT_HANG_COMMUNICATION, WLB_VERDICT_SUSPECTED);
+		else
+			run_expect_no_verdict(&run);
+		end_calls(&run);
+	}
+	call_all(&run);
+	run_seconds(&run, 34);
+	run_expect_no_verdict(&run);
+	run_seconds(&run, 5);
+	run_expect_one(&run, WLB_VERDICT_HANG_COMMUNICATION, WLB_VERDICT_CONFIRMED);
+	run_end(&run);
+}
+
+/* A signal stops a member in the call for some seconds: how long the call took then is not healthy. */
+static void a_call_in_which_a_member_was_stopped_teaches_no_bound(void **state)
+{
+	(void)state;
+	struct run run;
+	run_begin(&run, 1, 1, 1, 8, 2);
+	call_all(&run);
+	run_seconds(&run, 1);
+	run.rank[2].process = WLB_VERDICT_STOPPED;
+	run_seconds(&run, 4);
+	run.rank[2].process = WLB_VERDICT_RUNNING;
+	run_seconds(&run, 1);
+	end_calls(&run);
+	call_all(&run);
+	run_seconds(&run, 10);
+	run_expect_one(&run, WLB_VERDICT_HANG_COMMUNICATION, WLB_VERDICT_CONFIRMED);
+	run_end(&run);
+}
+
 static void the_node_that_all_stuck_calls_have_is_named(void **state)
 {
 	(void)state;
@@ -371,6 +443,8 @@ int main(void)
 		cmocka_unit_test(a_call_that_all_have_entered_hangs),
 		cmocka_unit_test(a_call_that_some_have_left_hangs),
 		cmocka_unit_test(what_a_standstill_took_lengthens_no_bound),
+		cmocka_unit_test(a_call_that_ends_teaches_how_long_calls_may_take),
+		cmocka_unit_test(a_call_in_which_a_member_was_stopped_teaches_no_bound),
 		cmocka_unit_test(the_node_that_all_stuck_calls_have_is_named),
 		cmocka_unit_test(several_calls_tell_the_node_or_the_pair_without_bytes),
 		cmocka_unit_test(ranks_that_wait_for_each_other_are_named),
