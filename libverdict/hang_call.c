@@ -31,13 +31,22 @@ static double call_stuck_s(const struct wlb_verdict_detector *detector, int32_t 
 	return detector->time.job_s - detector->waits.complete_job_s[g];
 }
 
-static void find_stuck(const struct wlb_verdict_detector *detector, double bound_s, struct stuck_calls *calls)
+/* The bound for the oldest call of a group. Libraries of communication connect in their first calls, which may take
+ * minutes, so that start-up and the first steps have a bound of patience_s at least. */
+static double bound_s(const struct wlb_verdict_detector *detector, int32_t g, double least_s)
+{
+	const struct verdict_rank *waiter = &detector->rank[detector->waits.oldest_waiter[g]];
+	double call_s = verdict_bound_transfer_s(detector, least_s);
+	return verdict_in_warm_up(detector, waiter) ? fmax(call_s, detector->options.patience_s) : call_s;
+}
+
+static void find_stuck(const struct wlb_verdict_detector *detector, struct stuck_calls *calls)
 {
 	calls->count = 0;
 	for (int32_t g = 0; g < detector->world.groups && calls->count < MOST_STUCK; g++) {
 		if (detector->waits.oldest[g] == 0 || detector->waits.oldest_behind[g] > 0)
 			continue;
-		if (call_stuck_s(detector, g) >= bound_s)
+		if (call_stuck_s(detector, g) >= bound_s(detector, g, detector->options.suspect_s))
 			calls->group[calls->count++] = g;
 	}
 }
@@ -110,7 +119,7 @@ static int name_pair(const struct wlb_verdict_detector *detector, int32_t g, str
 /* By what the ranks of a call are named. */
 enum named_by { BY_NODE, BY_EDGE, BY_BYTES, BY_PAIR_OF_NODES, BY_NOTHING };
 
-static void describe(const struct wlb_verdict_detector *detector, const struct stuck_calls *calls, double bound_s,
+static void describe(const struct wlb_verdict_detector *detector, const struct stuck_calls *calls, double confirm_s,
                      const struct common_nodes *common, enum named_by named_by, struct wlb_verdict *verdict)
 {
 	const struct verdict_group *group = &detector->world.group[verdict->group];
@@ -118,7 +127,7 @@ static void describe(const struct wlb_verdict_detector *detector, const struct s
 	                      "all %d members have entered call %llu of %s, %.1f s ago or before, and it has not ended "
 	                      "(bound %.1f s); %d such calls stand still, %d of %d ranks are blocked in calls",
 	                      group->count, (unsigned long long)verdict->sequence, group->name,
-	                      call_stuck_s(detector, verdict->group), bound_s, calls->count,
+	                      call_stuck_s(detector, verdict->group), confirm_s, calls->count,
 	                      verdict_count_calling(detector), detector->world.ranks);
 	if (length < 0 || (size_t)length >= sizeof(verdict->evidence))
 		return;
@@ -186,15 +195,14 @@ void verdict_hang_call_find(struct wlb_verdict_detector *detector)
 {
 	static const double certainty[] = {
 		[BY_NODE] = 0.9, [BY_EDGE] = 0.95, [BY_BYTES] = 0.95, [BY_PAIR_OF_NODES] = 0.8, [BY_NOTHING] = 0.6};
-	double suspect_s = verdict_bound_transfer_s(detector, detector->options.suspect_s);
-	double confirm_s = verdict_bound_transfer_s(detector, detector->options.confirm_s);
 	struct stuck_calls calls;
-	find_stuck(detector, suspect_s, &calls);
+	find_stuck(detector, &calls);
 	if (calls.count == 0)
 		return;
 	struct common_nodes common = find_common(&detector->world, &calls);
 	for (int32_t i = 0; i < calls.count; i++) {
 		int32_t g = calls.group[i];
+		double confirm_s = bound_s(detector, g, detector->options.confirm_s);
 		struct wlb_verdict verdict = verdict_of_call(detector, g, call_stuck_s(detector, g) >= confirm_s);
 		enum named_by named_by = name_ranks(detector, g, &common, &verdict);
 		verdict.certainty = certainty[named_by];

@@ -93,7 +93,8 @@ struct wlb_verdict_options {
 	double suspect_s;
 	double confirm_s;      /* and confirmed after this, in the same way [8] */
 	double times_longest;  /* at least 1 [3] */
-	double patience_s;     /* the least for both in start-up, checkpoints and evaluation [1,800] */
+	double patience_s;     /* the least for both in start-up and first steps, and in checkpoints and evaluation
+	                        * outside calls that all members have entered [1,800] */
 	int32_t warm_up_steps; /* first steps of a run, which are not judged: they compile and touch memory first [3] */
 	double slow_share;     /* a rank is slow if it takes this share longer than its peers; 0.01 to 10 [0.1] */
 	double slow_link;      /* a link is slow if its messages take this share longer per byte; 0.02 to 10 [0.3] */

@@ -292,6 +292,38 @@ static void a_call_in_which_a_member_was_stopped_teaches_no_bound(void **state)
 	run_end(&run);
 }
 
+/* A new detector watches from the first step on: libraries connect in their first calls, and what the last of the first
+ * steps took is healthy later. */
+static void calls_of_the_first_steps_may_take_long(void **state)
+{
+	(void)state;
+	struct run run;
+	run_begin(&run, 1, 1, 1, 8, 2);
+	wlb_verdict_free(run.detector);
+	run.detector = wlb_verdict_new(run.world, NULL, NULL);
+	for (int32_t r = 0; r < run.world->ranks; r++)
+		run.rank[r].step = 0;
+	for (int i = 0; i < 12; i++) {
+		call_all(&run);
+		for (int second = 0; second < (i == 0 ? 1000 : 12); second++) {
+			run_seconds(&run, 1);
+			run_expect_no_verdict(&run);
+		}
+		end_calls(&run);
+	}
+	run_end(&run);
+	/* It is a hang after half an hour. */
+	run_begin(&run, 1, 1, 1, 8, 2);
+	wlb_verdict_free(run.detector);
+	run.detector = wlb_verdict_new(run.world, NULL, NULL);
+	call_all(&run);
+	run_seconds(&run, 1790);
+	run_expect_no_verdict(&run);
+	run_seconds(&run, 15);
+	run_expect_one(&run, WLB_VERDICT_HANG_COMMUNICATION, WLB_VERDICT_CONFIRMED);
+	run_end(&run);
+}
+
 static void the_node_that_all_stuck_calls_have_is_named(void **state)
 {
 	(void)state;
@@ -445,6 +477,7 @@ int main(void)
 		cmocka_unit_test(what_a_standstill_took_lengthens_no_bound),
 		cmocka_unit_test(a_call_that_ends_teaches_how_long_calls_may_take),
 		cmocka_unit_test(a_call_in_which_a_member_was_stopped_teaches_no_bound),
+		cmocka_unit_test(calls_of_the_first_steps_may_take_long),
 		cmocka_unit_test(the_node_that_all_stuck_calls_have_is_named),
 		cmocka_unit_test(several_calls_tell_the_node_or_the_pair_without_bytes),
 		cmocka_unit_test(ranks_that_wait_for_each_other_are_named),
