@@ -12,7 +12,7 @@ static const double common_share = 0.3;
 /* The first scale of the noise, and how many steps' worth of evidence it counts for. */
 static const double first_noise = 0.05;
 enum { FIRST_NOISE_STEPS = 8 };
-/* Constants are learnt as a mean of so many steps, in which nothing is tested, and then change slowly. */
+/* Constants are learnt as a mean of so many steps, in which their set is not tested, and then change slowly. */
 enum {
 	LEARN_STEPS = 16,
 	SLOW_CHANGE_STEPS = 256,
@@ -92,13 +92,26 @@ static double clamp(double value, double low, double high)
 	return value < low ? low : value > high ? high : value;
 }
 
-/* Returns what the values of this step have in common, or NaN where there are none. */
-static double common_of(struct verdict_shift *shift, const double *values)
+/* Puts the values, less the constants of their sets, into the scratch: those of sets whose constant is known, or, where
+ * `known` is 0, of all. Returns how many these are. */
+static int32_t gather(struct verdict_shift *shift, const double *values, int known)
 {
 	int32_t found = 0;
-	for (int32_t i = 0; i < shift->count; i++)
-		if (isfinite(values[i]))
-			shift->scratch[found++] = values[i] - shift->constant[shift->set_of[i]];
+	for (int32_t i = 0; i < shift->count; i++) {
+		int32_t set = shift->set_of[i];
+		if (isfinite(values[i]) && (!known || shift->learnt[set] > 0))
+			shift->scratch[found++] = values[i] - shift->constant[set];
+	}
+	return found;
+}
+
+/* Returns what the values of this step have in common, or NaN where there are none. A set that reports for the first
+ * time, of which nothing is known, does not tell what is common. */
+static double common_of(struct verdict_shift *shift, const double *values)
+{
+	int32_t found = gather(shift, values, 1);
+	if (found == 0)
+		found = gather(shift, values, 0);
 	if (found == 0)
 		return NAN;
 	return shift->limits.common ? verdict_quantile(shift->scratch, found, common_share) : 0.0;
@@ -254,7 +267,7 @@ int verdict_shift_step(struct verdict_shift *shift, const double *values, int64_
 	double variance = shift->noise * shift->noise * shift->stretch;
 	double slope = (shift->limits.slow - shift->limits.usual) / variance;
 	for (int32_t i = 0; i < shift->count; i++) {
-		if (isfinite(rest[i]) && shift->steps > LEARN_STEPS)
+		if (isfinite(rest[i]) && shift->learnt[shift->set_of[i]] > LEARN_STEPS)
 			test_entity(shift, i, rest[i], centre, slope, step);
 	}
 	return 1;

@@ -50,6 +50,63 @@ static void a_stage_of_one_or_two_is_compared_with_its_own_first_steps(void **st
 	run_end(&run);
 }
 
+/* The second stage, whose layers take half as long, reports from ONSET on. */
+static void second_stage_later(const struct run *run, struct wlb_verdict_step *step)
+{
+	int32_t stage = run->world->peers_of[step->rank];
+	step->computed_s *= stage == 1 ? 0.5 : 1.0;
+	if (stage == 1 && run->step < ONSET)
+		step->rank = -1;
+}
+
+/* It says nothing of the first stage, and is tested when its own constant is known. */
+static void second_stage_later_and_rank_2_slow_in_it(const struct run *run, struct wlb_verdict_step *step)
+{
+	int slow = step->rank == 2 && run->step >= ONSET + 2;
+	second_stage_later(run, step);
+	step->computed_s *= slow ? 1.5 : 1.0;
+}
+
+static void a_stage_that_reports_late_does_not_make_the_others_slow(void **state)
+{
+	(void)state;
+	struct run run;
+	run_begin(&run, 1, 1, 2, 8, 8);
+	run_expect_none(&run, ONSET + 100, second_stage_later);
+	run_end(&run);
+	/* Stages are numbered alternately: rank 2 is of the first, rank 3 of the second. */
+	run_begin(&run, 1, 1, 2, 8, 8);
+	run_expect_none(&run, ONSET + 2, second_stage_later);
+	run_until(&run, WLB_VERDICT_SLOW_COMPUTE, 30, second_stage_later_and_rank_2_slow_in_it);
+	assert_int_equal(run.verdicts[0].ranks[0], 2);
+	run_end(&run);
+}
+
+/* One set reports from the start on, one later. While the constant of the second is learnt from single steps, its
+ * entities are not tested: in its first the values were a tenth. */
+static void a_set_is_not_tested_in_its_own_first_steps(void **state)
+{
+	(void)state;
+	enum { COUNT = 16, LEARN = 16 };
+	static const struct verdict_shift_limits limits = {1, 0.01, 0.1, 0.005, 0.01, 10000.0};
+	static const int32_t set_of[COUNT] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1};
+	struct run random = {0};
+	struct verdict_shift shift;
+	assert_int_equal(verdict_shift_init(&shift, &limits, COUNT, set_of, 2), 0);
+	for (int64_t step = 0; step < ONSET + LEARN; step++) {
+		double values[COUNT];
+		for (int32_t i = 0; i < COUNT; i++) {
+			values[i] = 0.02 * (run_random(&random) - 0.5) - (set_of[i] && step == ONSET ? 2.3 : 0.0);
+			values[i] = set_of[i] && step < ONSET ? NAN : values[i];
+		}
+		verdict_shift_step(&shift, values, step);
+		assert_int_equal(shift.slow_count, 0);
+		for (int32_t i = COUNT / 2; i < COUNT; i++)
+			assert_float_equal(shift.sum[i], 0.0, 0.0);
+	}
+	verdict_shift_free(&shift);
+}
+
 /* Half of the entities become slow: what they take longer is not noise, which would hide them. */
 static void slow_ones_are_not_counted_in_the_noise(void **state)
 {
@@ -114,6 +171,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_stage_of_one_or_two_is_compared_with_its_own_first_steps),
+		cmocka_unit_test(a_stage_that_reports_late_does_not_make_the_others_slow),
+		cmocka_unit_test(a_set_is_not_tested_in_its_own_first_steps),
 		cmocka_unit_test(slow_ones_are_not_counted_in_the_noise),
 		cmocka_unit_test(a_great_shift_is_found_soon_behind_great_noise),
 	};
