@@ -35,6 +35,11 @@ static const double suspect_of_alarm = 1.0 / 8.0;
 static const double likely_of_alarm = 0.25;
 /* One that is below this part is not; between, it is not decided yet. */
 static const double undecided_of_alarm = 0.05;
+/* In many steps the sum also reaches the threshold by shifts of little more than half of the one that is looked for.
+ * The test begins anew where the mean shift is less than this part of it, by more than so many times the mean's error.
+ */
+static const double least_of_slow = 0.9;
+static const double sure_errors = 3.0;
 /* An entity is no longer slow when the sum for the way back reaches this. */
 static const double recovered = 12.0;
 
@@ -220,6 +225,13 @@ static double middle_of(const struct verdict_shift *shift)
 	return (shift->limits.usual + shift->limits.slow) / 2.0;
 }
 
+/* 1 where the mean shift of an entity is surely less than the one that is looked for. */
+static int is_less(const struct verdict_shift *shift, int32_t i)
+{
+	double error = shift->noise * sqrt(shift->stretch / shift->length[i]);
+	return shift->mean[i] + sure_errors * error < least_of_slow * shift->limits.slow;
+}
+
 static void test_entity(struct verdict_shift *shift, int32_t i, double rest, double centre, double slope, int64_t step)
 {
 	double middle = middle_of(shift), most = shift->alarm * most_of_alarm;
@@ -236,6 +248,10 @@ static void test_entity(struct verdict_shift *shift, int32_t i, double rest, dou
 		shift->sum[i] = shift->sum[i] + gain > 0.0 ? shift->sum[i] + gain : 0.0;
 		if (shift->sum[i] < shift->alarm)
 			return;
+		if (is_less(shift, i)) {
+			shift->sum[i] = 0.0;
+			return;
+		}
 		shift->slow[i] = 1;
 		shift->slow_at[i] = shift->steps;
 		shift->back[i] = 0.0;

@@ -167,6 +167,30 @@ static void a_great_shift_is_found_soon_behind_great_noise(void **state)
 	}
 }
 
+/* One of 64 takes 6 % longer, where 10 % is looked for, and then 10 %. */
+static void a_shift_that_is_surely_less_is_not_named(void **state)
+{
+	(void)state;
+	enum { COUNT = 64, STEPS = 2000, SOON = 20 };
+	static const struct verdict_shift_limits limits = {1, 0.00953, 0.0953, 0.005, 0.01, 10000.0};
+	static const int32_t one_set[COUNT];
+	static const double sigma = 0.005;
+	struct run random = {0};
+	struct verdict_shift shift;
+	assert_int_equal(verdict_shift_init(&shift, &limits, COUNT, one_set, 1), 0);
+	for (int64_t step = 0; step < STEPS + SOON; step++) {
+		double values[COUNT];
+		for (int32_t i = 0; i < COUNT; i++)
+			values[i] = sigma * sqrt(12.0) * (run_random(&random) - 0.5);
+		values[3] += log(step < STEPS ? 1.06 : 1.10);
+		verdict_shift_step(&shift, values, step);
+		assert_true(step >= STEPS || shift.slow_count == 0);
+	}
+	assert_int_equal(shift.slow_count, 1);
+	assert_true(shift.slow[3]);
+	verdict_shift_free(&shift);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -174,6 +198,7 @@ int main(void)
 		cmocka_unit_test(a_stage_that_reports_late_does_not_make_the_others_slow),
 		cmocka_unit_test(a_set_is_not_tested_in_its_own_first_steps),
 		cmocka_unit_test(slow_ones_are_not_counted_in_the_noise),
+		cmocka_unit_test(a_shift_that_is_surely_less_is_not_named),
 		cmocka_unit_test(a_great_shift_is_found_soon_behind_great_noise),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
