@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "libverdict/bounds.h"
 #include "libverdict/verdicts.h"
 #include "libverdict/wait_for.h"
 
@@ -52,8 +53,14 @@ static int32_t find_gone(struct wlb_verdict_detector *detector)
 	return named;
 }
 
-/* Returns the shortest time for which a rank of the node that is still at work has been silent; 0 where there is none
- * such. */
+/* How long a node may be silent. */
+struct limits {
+	double suspect_s;
+	double confirm_s;
+};
+
+/* Returns the shortest time for which a rank of the node that is still at work, and has ever reported, has been silent;
+ * 0 where there is none such, NaN where no rank of the node has ever reported. */
 static double node_silent_s(const struct wlb_verdict_detector *detector, int32_t node)
 {
 	const struct verdict_lists *on_node = &detector->world.on_node;
@@ -61,29 +68,76 @@ static double node_silent_s(const struct wlb_verdict_detector *detector, int32_t
 	for (int32_t i = on_node->first[node]; i < on_node->first[node + 1]; i++) {
 		int32_t r = on_node->list[i];
 		const struct verdict_rank *rank = &detector->rank[r];
-		if (!rank->seen || is_crashed(rank) || rank->activity == WLB_VERDICT_ENDED)
+		if (is_crashed(rank) || rank->activity == WLB_VERDICT_ENDED)
 			return 0.0;
-		least_s = verdict_silent_s(detector, r) < least_s ? verdict_silent_s(detector, r) : least_s;
+		if (rank->seen)
+			least_s = fmin(least_s, verdict_silent_s(detector, r));
 	}
-	return isfinite(least_s) ? least_s : 0.0;
+	return isfinite(least_s) ? least_s : NAN;
 }
 
-static void name_node(struct wlb_verdict_detector *detector, int32_t node, double silent_s, double confirm_s)
+/* Returns the limits of nodes that have never reported, from how long the job has begun nothing. They are lost only
+ * where most nodes report and no step has ended meanwhile: otherwise they take part, and the trainer does not report of
+ * them. */
+static struct limits limits_of_unseen(const struct wlb_verdict_detector *detector, const struct limits *least)
+{
+	struct limits limits = *least;
+	int32_t unseen = 0;
+	for (int32_t n = 0; n < detector->world.nodes; n++)
+		unseen += isnan(node_silent_s(detector, n));
+	for (int32_t r = 0; unseen > 0 && r < detector->world.ranks; r++) {
+		const struct verdict_rank *rank = &detector->rank[r];
+		if (!rank->seen)
+			continue;
+		if (rank->first_step >= 0 && rank->step > rank->first_step)
+			return (struct limits){INFINITY, INFINITY};
+		limits.suspect_s = fmax(limits.suspect_s, verdict_bound_s(detector, rank, least->suspect_s));
+		limits.confirm_s = fmax(limits.confirm_s, verdict_bound_s(detector, rank, least->confirm_s));
+	}
+	return 2 * unseen < detector->world.nodes ? limits : (struct limits){INFINITY, INFINITY};
+}
+
+/* How long a node has said nothing, and may. */
+struct silence {
+	double seconds;
+	int is_from_the_start;
+	struct limits limits;
+};
+
+/* What the silence of a node is judged by. */
+struct silences {
+	double still_s; /* how long the job has begun nothing */
+	struct limits seen;
+	struct limits unseen;
+};
+
+static struct silence silence_of(const struct wlb_verdict_detector *detector, const struct silences *silences,
+                                 int32_t node)
+{
+	double seconds = node_silent_s(detector, node);
+	if (isnan(seconds))
+		return (struct silence){silences->still_s, 1, silences->unseen};
+	return (struct silence){seconds, 0, silences->seen};
+}
+
+static void name_node(struct wlb_verdict_detector *detector, int32_t node, const struct silence *silence,
+                      double still_s)
 {
 	const struct verdict_lists *on_node = &detector->world.on_node;
+	int confirmed = silence->seconds >= silence->limits.confirm_s;
 	struct wlb_verdict verdict =
-		verdict_blank(WLB_VERDICT_CRASH, silent_s >= confirm_s ? WLB_VERDICT_CONFIRMED : WLB_VERDICT_SUSPECTED);
+		verdict_blank(WLB_VERDICT_CRASH, confirmed ? WLB_VERDICT_CONFIRMED : WLB_VERDICT_SUSPECTED);
 	verdict.node = node;
 	for (int32_t i = on_node->first[node]; i < on_node->first[node + 1]; i++)
 		verdict_add_rank(&verdict, on_node->list[i]);
-	verdict.since_s = detector->time.now_s - silent_s;
-	verdict.certainty = silent_s >= confirm_s ? 0.9 : 0.5;
+	verdict.since_s = detector->time.now_s - silence->seconds;
+	verdict.certainty = confirmed ? 0.9 : 0.5;
 	snprintf(verdict.evidence, sizeof(verdict.evidence),
-	         "no rank of node %s has reported for %.1f s (bound %.1f s), and no rank of the job has begun anything "
-	         "for "
-	         "%.1f s",
-	         detector->world.node_name[node], silent_s, confirm_s,
-	         detector->time.job_s - detector->time.progress_job_s);
+	         "no rank of node %s has %s for %.1f s (bound %.1f s), and no rank of the job has begun anything "
+	         "for %.1f s",
+	         detector->world.node_name[node],
+	         silence->is_from_the_start ? "ever reported, others have waited" : "reported", silence->seconds,
+	         silence->limits.confirm_s, still_s);
 	verdict_found(detector, &verdict);
 }
 
@@ -92,20 +146,23 @@ static void name_node(struct wlb_verdict_detector *detector, int32_t node, doubl
 static int32_t find_silent(struct wlb_verdict_detector *detector)
 {
 	const struct wlb_verdict_options *options = &detector->options;
-	double longest_s = options->times_longest * detector->longest_silence_s, now_s = detector->time.job_s;
-	double suspect_s = options->suspect_s > longest_s ? options->suspect_s : longest_s;
-	double confirm_s = options->confirm_s > longest_s ? options->confirm_s : longest_s;
+	double longest_s = options->times_longest * detector->longest_silence_s;
+	struct silences silences = {.still_s = detector->time.job_s - detector->time.progress_job_s,
+	                            .seen = {fmax(options->suspect_s, longest_s), fmax(options->confirm_s, longest_s)}};
 	int32_t silent = 0;
-	if (now_s - detector->time.progress_job_s < options->suspect_s)
+	if (silences.still_s < options->suspect_s)
 		return 0;
-	for (int32_t n = 0; n < detector->world.nodes; n++)
-		silent += node_silent_s(detector, n) >= suspect_s;
+	silences.unseen = limits_of_unseen(detector, &silences.seen);
+	for (int32_t n = 0; n < detector->world.nodes; n++) {
+		struct silence silence = silence_of(detector, &silences, n);
+		silent += silence.seconds >= silence.limits.suspect_s;
+	}
 	if (silent == 0 || 2 * silent > detector->world.nodes)
 		return 0;
 	for (int32_t n = 0; n < detector->world.nodes; n++) {
-		double silent_s = node_silent_s(detector, n);
-		if (silent_s >= suspect_s)
-			name_node(detector, n, silent_s, confirm_s);
+		struct silence silence = silence_of(detector, &silences, n);
+		if (silence.seconds >= silence.limits.suspect_s)
+			name_node(detector, n, &silence, silences.still_s);
 	}
 	return silent;
 }

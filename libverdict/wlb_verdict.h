@@ -145,7 +145,9 @@ struct wlb_verdict_call {
 	uint64_t left;    /* the last call that it has left */
 };
 
-/* The state of a rank, about each second and after each change that its reporter notices. */
+/* The state of a rank, about each second and after each change that its reporter notices. It may be reported of some
+ * ranks of each node alone, or of those of some nodes. A node of which none ever is, though most nodes report, is lost
+ * where the others stand still from the start and have ended no step since. */
 struct wlb_verdict_state {
 	int32_t rank;
 	uint64_t report;  /* rises with each report of this rank; late and repeated reports are thus known */

@@ -466,6 +466,75 @@ static void a_node_that_is_silent_while_all_stand_still_is_lost(void **state)
 	run_end(&run);
 }
 
+/* Another detector, made when steps of `known_step_s` had ended; 0: they are not known. */
+static void watch_anew(struct run *run, double known_step_s)
+{
+	struct wlb_verdict_options options;
+	wlb_verdict_options_init(&options);
+	options.known_step_s = known_step_s;
+	wlb_verdict_free(run->detector);
+	run->detector = wlb_verdict_new(run->world, &options, NULL);
+	assert_non_null(run->detector);
+}
+
+static void a_node_that_has_never_reported_is_lost(void **state)
+{
+	(void)state;
+	struct run run;
+	run_begin(&run, 2, 1, 2, 2, 2);
+	watch_anew(&run, 1.0);
+	run_block_on_rank_0(&run);
+	run.rank[0].silent = run.rank[1].silent = 1;
+	run_seconds(&run, 14);
+	const struct wlb_verdict *verdict = run_expect_one(&run, WLB_VERDICT_CRASH, WLB_VERDICT_CONFIRMED);
+	assert_int_equal(verdict->node, 0);
+	assert_non_null(strstr(verdict->evidence, "no rank of node 0 has ever reported"));
+	/* In the first steps that are watched others may wait for it for long. */
+	watch_anew(&run, 0.0);
+	run_seconds(&run, 1790);
+	run_expect_no_verdict(&run);
+	run_seconds(&run, 15);
+	assert_int_equal(run_expect_one(&run, WLB_VERDICT_CRASH, WLB_VERDICT_CONFIRMED)->node, 0);
+	run_end(&run);
+}
+
+static void a_rank_that_has_never_reported_does_not_hide_its_node(void **state)
+{
+	(void)state;
+	struct run run;
+	run_begin(&run, 2, 1, 2, 2, 2);
+	watch_anew(&run, 1.0);
+	run.rank[1].silent = 1;
+	run_seconds(&run, 3);
+	run_block_on_rank_0(&run);
+	run.rank[0].silent = 1;
+	run_seconds(&run, 14);
+	assert_int_equal(run_expect_one(&run, WLB_VERDICT_CRASH, WLB_VERDICT_CONFIRMED)->node, 0);
+	run_end(&run);
+}
+
+/* Steps end without a report of node 0, or half of the nodes report nothing: nobody is accused when the others wait. */
+static void trainers_that_report_of_some_nodes_are_no_fault(void **state)
+{
+	(void)state;
+	for (int half = 0; half < 2; half++) {
+		struct run run;
+		run_begin(&run, 2, 1, 2, 2, 2);
+		watch_anew(&run, 1.0);
+		for (int32_t r = 0; r < (half ? 4 : 2); r++)
+			run.rank[r].silent = 1;
+		run_seconds(&run, 2);
+		for (int32_t r = 0; r < run.world->ranks; r++)
+			run.rank[r].step += !half;
+		run_block_on_rank_0(&run);
+		for (int i = 0; i < 2000; i++) {
+			run_seconds(&run, 1);
+			run_expect_no_verdict(&run);
+		}
+		run_end(&run);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -483,6 +552,9 @@ int main(void)
 		cmocka_unit_test(ranks_that_wait_for_each_other_are_named),
 		cmocka_unit_test(a_rank_that_is_gone_has_crashed),
 		cmocka_unit_test(a_node_that_is_silent_while_all_stand_still_is_lost),
+		cmocka_unit_test(a_node_that_has_never_reported_is_lost),
+		cmocka_unit_test(a_rank_that_has_never_reported_does_not_hide_its_node),
+		cmocka_unit_test(trainers_that_report_of_some_nodes_are_no_fault),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
