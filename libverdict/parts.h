@@ -21,6 +21,7 @@ struct verdict_rank {
 	int seen;
 	uint64_t report;
 	double seen_job_s;     /* when its last report arrived, in the job's time */
+	double seen_s;         /* the same by the caller's clock */
 	double progress_job_s; /* when it was last seen to begin something, in the job's time */
 	double progress_s;     /* the same by the caller's clock */
 	double stopped_job_s;  /* when its process was first reported as stopped */

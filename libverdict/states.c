@@ -6,7 +6,8 @@
 #include "libverdict/error.h"
 #include "libverdict/job_time.h"
 
-/* A reporter that starts anew counts its reports from 1: after this silence its numbers may be less. */
+/* A reporter that starts anew counts its reports from 1: after this silence, or where the caller's clock was set, its
+ * numbers may be less. It is measured by that clock: the job's time stands still while no report is taken. */
 static const double new_reporter_s = 10.0;
 
 static int check_state(const struct wlb_verdict_detector *detector, const struct wlb_verdict_state *state,
@@ -49,7 +50,8 @@ static int check_state(const struct wlb_verdict_detector *detector, const struct
 	return 0;
 }
 
-/* Takes how far the rank has come in its groups. Returns 1 where it has come further. */
+/* Takes how far the rank has come in its groups. Returns 1 where that has changed. Calls whose numbers begin anew are
+ * others than those before. */
 static int take_calls(struct wlb_verdict_detector *detector, const struct wlb_verdict_state *state)
 {
 	int changed = 0;
@@ -57,6 +59,8 @@ static int take_calls(struct wlb_verdict_detector *detector, const struct wlb_ve
 		int32_t membership = verdict_world_find(&detector->world, state->rank, state->calls[i].group);
 		struct verdict_come now = {state->calls[i].entered, state->calls[i].left};
 		struct verdict_come *come = &detector->come[membership];
+		if (now.entered < come->entered)
+			detector->waits.complete[state->calls[i].group] = 0;
 		changed |= now.entered != come->entered || now.left != come->left;
 		*come = now;
 	}
@@ -128,7 +132,7 @@ int wlb_verdict_take_state(struct wlb_verdict_detector *detector, const struct w
 	verdict_time_advance(time, state->arrived_s);
 	struct verdict_rank *rank = &detector->rank[state->rank];
 	double silence_s = time->job_s - rank->seen_job_s;
-	if (rank->seen && state->report <= rank->report && silence_s < new_reporter_s)
+	if (rank->seen && state->report <= rank->report && fabs(time->now_s - rank->seen_s) < new_reporter_s)
 		return 0;
 	verdict_time_report(time);
 	count_process(time, rank, -1);
@@ -150,6 +154,7 @@ int wlb_verdict_take_state(struct wlb_verdict_detector *detector, const struct w
 	rank->seen = 1;
 	rank->report = state->report;
 	rank->seen_job_s = time->job_s;
+	rank->seen_s = time->now_s;
 	rank->activity = state->activity;
 	rank->step = state->step;
 	if (rank->first_step < 0)

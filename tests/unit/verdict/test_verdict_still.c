@@ -535,6 +535,64 @@ static void trainers_that_report_of_some_nodes_are_no_fault(void **state)
 	}
 }
 
+/* All reporters are started anew, and count their reports from 1. */
+static void reporters_that_all_start_anew_are_heard_again(void **state)
+{
+	(void)state;
+	struct run run;
+	run_begin(&run, 2, 1, 2, 2, 2);
+	for (int i = 0; i < 300; i++) {
+		run_seconds(&run, 1);
+		for (int32_t r = 0; r < run.world->ranks; r++) {
+			run_do(&run, r, WLB_VERDICT_COMPUTING);
+			run.rank[r].step++;
+		}
+	}
+	run.report = 0;
+	run_block_on_rank_0(&run);
+	run_seconds(&run, 30);
+	assert_int_equal(run_expect_one(&run, WLB_VERDICT_HANG, WLB_VERDICT_CONFIRMED)->ranks[0], 0);
+	run_end(&run);
+}
+
+/* Ranks that wait in call 2 are started anew, from one judgement to the next, and wait in call 1. How long call 2 took
+ * until then is not known, and teaches no bound. */
+static void calls_that_are_numbered_anew_are_others(void **state)
+{
+	(void)state;
+	struct run run;
+	run_begin(&run, 1, 1, 1, 8, 2);
+	call_all(&run);
+	call_all(&run);
+	run_seconds(&run, 4);
+	memset(run.entered, 0, sizeof(run.entered));
+	memset(run.left, 0, sizeof(run.left));
+	call_all(&run);
+	memset(run.left, 0, sizeof(run.left));
+	run_seconds(&run, 7);
+	run_expect_one(&run, WLB_VERDICT_HANG_COMMUNICATION, WLB_VERDICT_SUSPECTED);
+	run_seconds(&run, 4);
+	run_expect_one(&run, WLB_VERDICT_HANG_COMMUNICATION, WLB_VERDICT_CONFIRMED);
+	run_end(&run);
+}
+
+/* The same call number again, after some time in which nobody was in a call of the group. */
+static void a_call_of_the_same_number_begins_anew(void **state)
+{
+	(void)state;
+	struct run run;
+	run_begin(&run, 1, 1, 1, 8, 2);
+	for (int times = 0; times < 4; times++) {
+		call_all(&run);
+		run_seconds(&run, 2);
+		run_expect_no_verdict(&run);
+		end_calls(&run);
+		memset(run.entered, 0, sizeof(run.entered));
+		memset(run.left, 0, sizeof(run.left));
+	}
+	run_end(&run);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -553,6 +611,9 @@ int main(void)
 		cmocka_unit_test(a_rank_that_is_gone_has_crashed),
 		cmocka_unit_test(a_node_that_is_silent_while_all_stand_still_is_lost),
 		cmocka_unit_test(a_node_that_has_never_reported_is_lost),
+		cmocka_unit_test(reporters_that_all_start_anew_are_heard_again),
+		cmocka_unit_test(calls_that_are_numbered_anew_are_others),
+		cmocka_unit_test(a_call_of_the_same_number_begins_anew),
 		cmocka_unit_test(a_rank_that_has_never_reported_does_not_hide_its_node),
 		cmocka_unit_test(trainers_that_report_of_some_nodes_are_no_fault),
 	};
