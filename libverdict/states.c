@@ -50,6 +50,24 @@ static int check_state(const struct wlb_verdict_detector *detector, const struct
 	return 0;
 }
 
+/* A rank has entered the call that it is blocked in, whatever it reports of its calls. */
+static uint64_t entered_of(const struct wlb_verdict_state *state, const struct wlb_verdict_call *call)
+{
+	int blocked = state->activity == WLB_VERDICT_CALLING && state->group == call->group;
+	return blocked && call->entered < state->sequence ? state->sequence : call->entered;
+}
+
+/* Where it does not report of them, too. */
+static void take_blocked(struct wlb_verdict_detector *detector, const struct wlb_verdict_state *state)
+{
+	if (state->activity != WLB_VERDICT_CALLING || state->group < 0)
+		return;
+	int32_t membership = verdict_world_find(&detector->world, state->rank, state->group);
+	struct verdict_come *come = &detector->come[membership];
+	if (come->entered < state->sequence)
+		come->entered = state->sequence;
+}
+
 /* Takes how far the rank has come in its groups. Returns 1 where that has changed. Calls whose numbers begin anew are
  * others than those before. */
 static int take_calls(struct wlb_verdict_detector *detector, const struct wlb_verdict_state *state)
@@ -57,13 +75,14 @@ static int take_calls(struct wlb_verdict_detector *detector, const struct wlb_ve
 	int changed = 0;
 	for (int32_t i = 0; i < state->call_count; i++) {
 		int32_t membership = verdict_world_find(&detector->world, state->rank, state->calls[i].group);
-		struct verdict_come now = {state->calls[i].entered, state->calls[i].left};
+		struct verdict_come now = {entered_of(state, &state->calls[i]), state->calls[i].left};
 		struct verdict_come *come = &detector->come[membership];
 		if (now.entered < come->entered)
 			detector->waits.complete[state->calls[i].group] = 0;
 		changed |= now.entered != come->entered || now.left != come->left;
 		*come = now;
 	}
+	take_blocked(detector, state);
 	return changed;
 }
 

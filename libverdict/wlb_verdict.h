@@ -155,12 +155,12 @@ struct wlb_verdict_state {
 	enum wlb_verdict_activity activity;
 	double activity_s; /* how long the rank has been in it, or has been gone, by a monotonic clock of its node */
 	enum wlb_verdict_process process;
-	int64_t step;  /* under way; -1: none yet */
-	double work;   /* predicted for the step under way, as in wlb_verdict_step; 0: unknown */
-	int32_t group; /* of the call that it is blocked in; -1: none */
-	uint64_t sequence;
+	int64_t step;          /* under way; -1: none yet */
+	double work;           /* predicted for the step under way, as in wlb_verdict_step; 0: unknown */
+	int32_t group;         /* of the call that it is blocked in; -1: none */
+	uint64_t sequence;     /* of that call; the rank counts as having entered it, whatever `calls` has */
 	double received_bytes; /* of that call until now; negative: unknown */
-	const struct wlb_verdict_call *calls;
+	const struct wlb_verdict_call *calls; /* [call_count] of a group that it leaves out nothing is changed */
 	int32_t call_count;
 };
 

@@ -593,6 +593,53 @@ static void a_call_of_the_same_number_begins_anew(void **state)
 	run_end(&run);
 }
 
+/* All ranks report for 12 s that they are blocked in call 5, and have entered call `entered` of its group, 0: nothing
+ * of that; `computing` computes, -1: none. */
+static void block_in_call_5(struct run *run, uint64_t entered, int32_t computing)
+{
+	const struct wlb_verdict_call call = {run_group(run, WLB_VERDICT_DP, 0, 7), entered, entered};
+	for (int i = 0; i < 12; i++) {
+		run->now_s += 1.0;
+		for (int32_t r = 0; r < run->world->ranks; r++) {
+			struct wlb_verdict_state state = {.rank = r,
+			                                  .report = ++run->report,
+			                                  .arrived_s = run->now_s,
+			                                  .activity = WLB_VERDICT_CALLING,
+			                                  .process = WLB_VERDICT_RUNNING,
+			                                  .step = 10,
+			                                  .group = call.group,
+			                                  .sequence = 5,
+			                                  .received_bytes = -1.0,
+			                                  .calls = &call,
+			                                  .call_count = entered > 0};
+			if (r == computing) {
+				state.activity = WLB_VERDICT_COMPUTING;
+				state.group = -1;
+			}
+			assert_int_equal(wlb_verdict_take_state(run->detector, &state, NULL), 0);
+		}
+		run->count = wlb_verdict_judge(run->detector, run->now_s, run->verdicts, RUN_VERDICTS);
+	}
+}
+
+/* States without `calls`, or with those before the one that blocks: all ranks are blocked, or all but rank 3. */
+static void a_blocked_rank_has_entered_its_call(void **state)
+{
+	(void)state;
+	for (uint64_t entered = 0; entered <= 4; entered += 4) {
+		struct run run;
+		run_begin(&run, 1, 1, 1, 8, 2);
+		block_in_call_5(&run, entered, -1);
+		assert_int_equal(
+			run_expect_one(&run, WLB_VERDICT_HANG_COMMUNICATION, WLB_VERDICT_CONFIRMED)->rank_count, 8);
+		run_end(&run);
+		run_begin(&run, 1, 1, 1, 8, 2);
+		block_in_call_5(&run, entered, 3);
+		assert_int_equal(run_expect_one(&run, WLB_VERDICT_HANG, WLB_VERDICT_CONFIRMED)->ranks[0], 3);
+		run_end(&run);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -613,6 +660,7 @@ int main(void)
 		cmocka_unit_test(a_node_that_has_never_reported_is_lost),
 		cmocka_unit_test(reporters_that_all_start_anew_are_heard_again),
 		cmocka_unit_test(calls_that_are_numbered_anew_are_others),
+		cmocka_unit_test(a_blocked_rank_has_entered_its_call),
 		cmocka_unit_test(a_call_of_the_same_number_begins_anew),
 		cmocka_unit_test(a_rank_that_has_never_reported_does_not_hide_its_node),
 		cmocka_unit_test(trainers_that_report_of_some_nodes_are_no_fault),
