@@ -86,6 +86,14 @@ static int take_calls(struct wlb_verdict_detector *detector, const struct wlb_ve
 	return changed;
 }
 
+/* 1 where the rank has left its activity since its last report and is in the same again, outside calls: it has been in
+ * it for clearly less than since then. Half of that, since reports are delayed by more or less. */
+static int has_begun_anew(const struct wlb_verdict_state *state, const struct verdict_rank *rank, double since_report_s)
+{
+	return rank->seen && state->activity == rank->activity && state->activity != WLB_VERDICT_CALLING &&
+	       state->activity_s > 0.0 && state->activity_s < 0.5 * since_report_s;
+}
+
 static void count_process(struct verdict_job_time *time, const struct verdict_rank *rank, int change)
 {
 	if (!rank->seen)
@@ -157,7 +165,8 @@ int wlb_verdict_take_state(struct wlb_verdict_detector *detector, const struct w
 	count_process(time, rank, -1);
 	int gone = state->process == WLB_VERDICT_GONE;
 	int changed = take_calls(detector, state) || !rank->seen || state->activity != rank->activity ||
-	              state->step != rank->step || state->group != rank->group || state->sequence != rank->sequence;
+	              state->step != rank->step || state->group != rank->group || state->sequence != rank->sequence ||
+	              has_begun_anew(state, rank, silence_s);
 	discount_stop(time, rank, state->process);
 	if (changed && !gone)
 		take_progress(detector, rank, state);

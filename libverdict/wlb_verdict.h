@@ -153,7 +153,9 @@ struct wlb_verdict_state {
 	uint64_t report;  /* rises with each report of this rank; late and repeated reports are thus known */
 	double arrived_s; /* the caller's clock */
 	enum wlb_verdict_activity activity;
-	double activity_s; /* how long the rank has been in it, or has been gone, by a monotonic clock of its node */
+	/* How long the rank has been in it, or has been gone, by a monotonic clock of its node. 0: unknown. Where it is
+	 * clearly less than the time since the last report, the rank has begun something in between. */
+	double activity_s;
 	enum wlb_verdict_process process;
 	int64_t step;          /* under way; -1: none yet */
 	double work;           /* predicted for the step under way, as in wlb_verdict_step; 0: unknown */

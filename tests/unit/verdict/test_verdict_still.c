@@ -640,6 +640,32 @@ static void a_blocked_rank_has_entered_its_call(void **state)
 	}
 }
 
+/* Rank 0 computes all the time, in a step of many parts, or in one: by its reports it has begun one just before. */
+static void a_rank_that_begins_the_same_again_does_not_hang(void **state)
+{
+	(void)state;
+	struct run run;
+	run_begin(&run, 2, 1, 2, 2, 2);
+	run_block_on_rank_0(&run);
+	for (int i = 0; i < 20; i++) {
+		run.rank[0].began_s = run.now_s + 0.9;
+		run_seconds(&run, 1);
+		run_expect_no_verdict(&run);
+	}
+	run_seconds(&run, 9);
+	assert_int_equal(run_expect_one(&run, WLB_VERDICT_HANG, WLB_VERDICT_CONFIRMED)->ranks[0], 0);
+	run_end(&run);
+	/* A trainer that does not know it reports 0. */
+	run_begin(&run, 2, 1, 2, 2, 2);
+	run_block_on_rank_0(&run);
+	for (int i = 0; i < 12; i++) {
+		run.rank[0].began_s = run.now_s + 1.0;
+		run_seconds(&run, 1);
+	}
+	assert_int_equal(run_expect_one(&run, WLB_VERDICT_HANG, WLB_VERDICT_CONFIRMED)->ranks[0], 0);
+	run_end(&run);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -660,6 +686,7 @@ int main(void)
 		cmocka_unit_test(a_node_that_has_never_reported_is_lost),
 		cmocka_unit_test(reporters_that_all_start_anew_are_heard_again),
 		cmocka_unit_test(calls_that_are_numbered_anew_are_others),
+		cmocka_unit_test(a_rank_that_begins_the_same_again_does_not_hang),
 		cmocka_unit_test(a_blocked_rank_has_entered_its_call),
 		cmocka_unit_test(a_call_of_the_same_number_begins_anew),
 		cmocka_unit_test(a_rank_that_has_never_reported_does_not_hide_its_node),
