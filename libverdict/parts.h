@@ -30,10 +30,11 @@ struct verdict_rank {
 	enum wlb_verdict_activity activity;
 	enum wlb_verdict_process process;
 	int64_t step;
-	int64_t first_step; /* that was reported; -1: none */
-	double work;        /* of the step under way; 0: unknown */
-	double usual_work;  /* 0: unknown */
-	int32_t group;      /* of the call that it is blocked in; -1: none */
+	double steps_job_s[2]; /* when the last two reports of steps arrived that came at different times */
+	int64_t first_step;    /* that was reported; -1: none */
+	double work;           /* of the step under way; 0: unknown */
+	double usual_work;     /* 0: unknown */
+	int32_t group;         /* of the call that it is blocked in; -1: none */
 	uint64_t sequence;
 	double received_bytes;
 };

@@ -100,9 +100,22 @@ static int check_step(const struct wlb_verdict_detector *detector, const struct 
 	return 0;
 }
 
+/* Returns the time in which the steps that a rank reports now may have passed: since its last report of one at another
+ * time. */
+static double since_steps_s(struct wlb_verdict_detector *detector, int32_t r)
+{
+	double *steps_job_s = detector->rank[r].steps_job_s, now_s = detector->time.job_s;
+	if (now_s > steps_job_s[1]) {
+		steps_job_s[0] = steps_job_s[1];
+		steps_job_s[1] = now_s;
+	}
+	return steps_job_s[1] - steps_job_s[0];
+}
+
 static void take_transfers(struct wlb_verdict_detector *detector, const struct wlb_verdict_step *step,
                            struct verdict_slot *slot)
 {
+	double most_s = fmin(step->seconds, since_steps_s(detector, step->rank));
 	for (int32_t i = 0; i < step->transfer_count; i++) {
 		const struct wlb_verdict_transfer *transfer = &step->transfers[i];
 		if (transfer->calls == 0 || !(transfer->transfer_s > 0.0) || !(transfer->bytes > 0.0))
@@ -113,9 +126,10 @@ static void take_transfers(struct wlb_verdict_detector *detector, const struct w
 		if (!verdict_stream_is_shared(&detector->world, m) || !(slot->transfer[m] <= byte_s))
 			slot->transfer[m] = byte_s;
 		slot->has_transfers = 1;
-		/* No longer than the step: a length that cannot be teaches no bound. */
+		/* No longer than the step, and than the time in which it passed, whatever clock has jumped: a length
+		 * that cannot be teaches no bound. */
 		double call_s = transfer->transfer_s / (double)transfer->calls;
-		if (call_s > detector->longest_transfer_s && transfer->transfer_s <= step->seconds &&
+		if (call_s > detector->longest_transfer_s && transfer->transfer_s <= most_s &&
 		    !verdict_has_stood_still(detector, detector->time.job_s - step->seconds) &&
 		    detector->steps.count >= detector->options.warm_up_steps)
 			detector->longest_transfer_s = call_s;

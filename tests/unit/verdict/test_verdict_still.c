@@ -324,6 +324,39 @@ static void calls_of_the_first_steps_may_take_long(void **state)
 	run_end(&run);
 }
 
+/* The clock of ranks jumps by half a minute in a step of a second. */
+static void a_length_that_cannot_be_teaches_no_bound(void **state)
+{
+	(void)state;
+	struct run run;
+	run_begin(&run, 1, 1, 1, 8, 2);
+	for (int i = 0; i < 60; i++) {
+		end_step(&run, i == 50 ? 31.0 : 1.0);
+		run_seconds(&run, 1);
+	}
+	call_all(&run);
+	run_seconds(&run, 10);
+	run_expect_one(&run, WLB_VERDICT_HANG_COMMUNICATION, WLB_VERDICT_CONFIRMED);
+	run_end(&run);
+}
+
+/* Four steps are reported at once, in the last of which a call took 3 s. */
+static void steps_that_are_reported_at_once_teach_their_bound(void **state)
+{
+	(void)state;
+	struct run run;
+	run_begin(&run, 1, 1, 1, 8, 2);
+	for (int i = 0; i < 3; i++) {
+		run_seconds(&run, 16);
+		for (int step = 0; step < 4; step++)
+			end_step(&run, step < 3 ? 1.0 : 4.0);
+	}
+	call_all(&run);
+	run_seconds(&run, 8);
+	run_expect_no_verdict(&run);
+	run_end(&run);
+}
+
 static void the_node_that_all_stuck_calls_have_is_named(void **state)
 {
 	(void)state;
@@ -678,6 +711,8 @@ int main(void)
 		cmocka_unit_test(a_call_that_ends_teaches_how_long_calls_may_take),
 		cmocka_unit_test(a_call_in_which_a_member_was_stopped_teaches_no_bound),
 		cmocka_unit_test(calls_of_the_first_steps_may_take_long),
+		cmocka_unit_test(a_length_that_cannot_be_teaches_no_bound),
+		cmocka_unit_test(steps_that_are_reported_at_once_teach_their_bound),
 		cmocka_unit_test(the_node_that_all_stuck_calls_have_is_named),
 		cmocka_unit_test(several_calls_tell_the_node_or_the_pair_without_bytes),
 		cmocka_unit_test(ranks_that_wait_for_each_other_are_named),
