@@ -60,6 +60,17 @@ static int mark_not_finite(struct wlb_verdict_detector *detector, const struct v
 	return 1;
 }
 
+/* In a set of few peers a value that is finite is fine. */
+static void mark_finite(struct wlb_verdict_detector *detector, const struct verdict_slot *slot, int kind, int32_t set)
+{
+	const struct verdict_lists *of_set = &detector->compute.of_set;
+	for (int32_t i = of_set->first[set]; i < of_set->first[set + 1]; i++) {
+		int32_t r = of_set->list[i];
+		if (has(slot, r, kind) && isfinite(slot->value[kind][r]))
+			mark(&detector->values[kind], r, 0, slot, slot->value[kind][r], NAN);
+	}
+}
+
 /* Compares the ranks of a set of peers. Returns the scale of their differences, 0 where they are too few. */
 static double compare_peers(struct wlb_verdict_detector *detector, const struct verdict_slot *slot, int kind,
                             int32_t set)
@@ -72,8 +83,10 @@ static double compare_peers(struct wlb_verdict_detector *detector, const struct 
 		if (has(slot, r, kind) && isfinite(slot->value[kind][r]))
 			detector->scratch[found++] = measure(kind, slot->value[kind][r]);
 	}
-	if (found < LEAST_PEERS)
+	if (found < LEAST_PEERS) {
+		mark_finite(detector, slot, kind, set);
 		return 0.0;
+	}
 	double middle = verdict_quantile(detector->scratch, found, 0.5);
 	for (int32_t i = 0; i < found; i++)
 		detector->scratch[i] = fabs(detector->scratch[i] - middle);

@@ -106,6 +106,29 @@ static void bad_values_are_named(void **state)
 	run_end(&run);
 }
 
+static void one_nan(const struct run *run, struct wlb_verdict_step *step)
+{
+	if (step->rank == 3 && run->step == ONSET)
+		step->loss = NAN;
+}
+
+/* Stages of two ranks, which are too few to be compared by finite values. */
+static void a_bad_value_in_a_small_set_is_over_when_values_are_finite_again(void **state)
+{
+	(void)state;
+	struct run run;
+	run_begin(&run, 1, 1, 4, 2, 8);
+	run_expect_none(&run, ONSET, one_nan);
+	run_step(&run, one_nan);
+	assert_int_equal(run_expect_one(&run, WLB_VERDICT_BAD_VALUES, WLB_VERDICT_CONFIRMED)->ranks[0], 3);
+	run_steps(&run, 9, one_nan);
+	run_expect_one(&run, WLB_VERDICT_BAD_VALUES, WLB_VERDICT_CONFIRMED);
+	run_step(&run, one_nan);
+	run_expect_one(&run, WLB_VERDICT_BAD_VALUES, WLB_VERDICT_OVER);
+	run_expect_none(&run, 50, one_nan);
+	run_end(&run);
+}
+
 static int take(struct run *run, int32_t rank, int32_t suspects, int32_t first, int32_t other)
 {
 	const struct wlb_verdict_corruption found = {
@@ -193,6 +216,7 @@ int main(void)
 		cmocka_unit_test(loaders_and_file_systems_are_told_apart),
 		cmocka_unit_test(the_cost_of_a_loader_is_what_others_do_not_wait_anyway),
 		cmocka_unit_test(bad_values_are_named),
+		cmocka_unit_test(a_bad_value_in_a_small_set_is_over_when_values_are_finite_again),
 		cmocka_unit_test(ranks_that_compute_other_bits_are_named),
 		cmocka_unit_test(ranks_that_are_suspected_together_are_one_verdict),
 		cmocka_unit_test(corruption_that_makes_no_sense_is_refused),
