@@ -79,48 +79,72 @@ static void continue_verdict(struct wlb_verdict *now, const struct wlb_verdict *
 		now->stage = WLB_VERDICT_CONFIRMED;
 }
 
-static int32_t write_stage(const struct verdict_found *list, int standstill, struct wlb_verdict *verdicts,
-                           int32_t written, int32_t most)
+/* Where verdicts are written. */
+struct output {
+	struct wlb_verdict *verdicts;
+	int32_t written; /* beyond `most`: counted only */
+	int32_t most;
+};
+
+static void write_found(const struct verdict_found *list, int standstill, struct output *output)
 {
 	for (int32_t i = 0; i < list->count; i++) {
 		if (verdict_is_standstill(list->verdict[i].kind) != standstill)
 			continue;
-		if (written < most)
-			verdicts[written] = list->verdict[i];
-		written++;
+		if (output->written < output->most)
+			output->verdicts[output->written] = list->verdict[i];
+		output->written++;
 	}
-	return written;
+}
+
+/* Writes the open verdicts that were not found any more, as over. What there is no space for is left in the list of
+ * those that are open, and told by a later judgement. */
+static void write_over(const struct verdict_found *found, struct verdict_found *open, struct output *output)
+{
+	int32_t left = 0;
+	for (int32_t i = 0; i < open->count; i++) {
+		if (find(found, &open->verdict[i]) >= 0)
+			continue;
+		if (output->written < output->most) {
+			output->verdicts[output->written] = open->verdict[i];
+			output->verdicts[output->written].stage = WLB_VERDICT_OVER;
+		} else {
+			open->verdict[left++] = open->verdict[i];
+		}
+		output->written++;
+	}
+	open->count = left;
+}
+
+/* Notes those that were found as open, beside those whose end is still to be told, as far as there is space. */
+static void keep_open(const struct verdict_found *found, struct verdict_found *open)
+{
+	int32_t space = VERDICT_MOST - found->count, left = open->count < space ? open->count : space;
+	memmove(open->verdict + found->count, open->verdict, (size_t)left * sizeof(*open->verdict));
+	memcpy(open->verdict, found->verdict, (size_t)found->count * sizeof(*found->verdict));
+	open->count = found->count + left;
 }
 
 int32_t verdict_settle(struct wlb_verdict_detector *detector, struct wlb_verdict *verdicts, int32_t most)
 {
 	struct verdict_found *found = &detector->found, *open = &detector->open;
-	for (int32_t i = 0; i < found->count; i++) {
-		int32_t at = find(open, &found->verdict[i]);
-		if (at >= 0)
-			continue_verdict(&found->verdict[i], &open->verdict[at]);
-		else
-			found->verdict[i].id = ++detector->last_id;
-	}
-	int32_t written = write_stage(found, 1, verdicts, 0, most);
-	written = write_stage(found, 0, verdicts, written, most);
-	for (int32_t i = 0; i < open->count; i++) {
-		if (find(found, &open->verdict[i]) >= 0)
-			continue;
-		if (written < most) {
-			verdicts[written] = open->verdict[i];
-			verdicts[written].stage = WLB_VERDICT_OVER;
-		}
-		written++;
-	}
+	struct output output = {.verdicts = verdicts, .most = most};
 	detector->standstill = 0;
-	for (int32_t i = 0; i < found->count; i++)
-		detector->standstill |= verdict_is_standstill(found->verdict[i].kind) &&
-		                        found->verdict[i].stage == WLB_VERDICT_CONFIRMED;
+	for (int32_t i = 0; i < found->count; i++) {
+		struct wlb_verdict *verdict = &found->verdict[i];
+		int32_t at = find(open, verdict);
+		if (at >= 0)
+			continue_verdict(verdict, &open->verdict[at]);
+		else
+			verdict->id = ++detector->last_id;
+		detector->standstill |= verdict_is_standstill(verdict->kind) && verdict->stage == WLB_VERDICT_CONFIRMED;
+	}
 	if (detector->standstill)
 		detector->standstill_job_s = detector->time.job_s;
-	memcpy(open->verdict, found->verdict, (size_t)found->count * sizeof(*found->verdict));
-	open->count = found->count;
+	write_found(found, 1, &output);
+	write_over(found, open, &output);
+	write_found(found, 0, &output);
+	keep_open(found, open);
 	found->count = 0;
-	return written;
+	return output.written;
 }

@@ -303,8 +303,9 @@ struct wlb_verdict {
 	char evidence[512];
 };
 
-/* Judges at `now_s`. Writes up to `most` verdicts that are open or have just ended, those of hangs first, and
- * returns their number in all. Call it about each second. */
+/* Judges at `now_s`. Writes up to `most` verdicts that are open or have just ended, those of hangs first, then those
+ * that have ended, and returns their number in all. That one has ended is told later where there is no space for it
+ * now. Call it about each second. */
 int32_t wlb_verdict_judge(struct wlb_verdict_detector *detector, double now_s, struct wlb_verdict *verdicts,
                           int32_t most);
 

@@ -25,6 +25,7 @@ void run_begin_in(struct run *run, const struct wlb_verdict_world *world)
 	struct wlb_verdict_error error;
 	memset(run, 0, sizeof(*run));
 	run->world = world;
+	run->space = RUN_VERDICTS;
 	assert_in_range(run->world->ranks, 1, RUN_RANKS);
 	assert_in_range(run->world->group_count, 0, RUN_GROUPS);
 	run->detector = wlb_verdict_new(run->world, NULL, &error);
@@ -102,7 +103,7 @@ void run_seconds(struct run *run, int seconds)
 		for (int32_t r = 0; r < run->world->ranks; r++)
 			if (!run->rank[r].silent)
 				report(run, r);
-		run->count = wlb_verdict_judge(run->detector, run->now_s + run->clock_s, run->verdicts, RUN_VERDICTS);
+		run->count = wlb_verdict_judge(run->detector, run->now_s + run->clock_s, run->verdicts, run->space);
 	}
 }
 
@@ -171,7 +172,7 @@ void run_step(struct run *run, void (*change)(const struct run *run, struct wlb_
 	}
 	run->step++;
 	run->now_s += longest_s;
-	run->count = wlb_verdict_judge(run->detector, run->now_s, run->verdicts, RUN_VERDICTS);
+	run->count = wlb_verdict_judge(run->detector, run->now_s, run->verdicts, run->space);
 }
 
 void run_steps(struct run *run, int steps, void (*change)(const struct run *run, struct wlb_verdict_step *step))

@@ -28,6 +28,7 @@ struct run {
 	uint64_t entered[RUN_RANKS][RUN_GROUPS];
 	uint64_t left[RUN_RANKS][RUN_GROUPS];
 	struct wlb_verdict verdicts[RUN_VERDICTS];
+	int32_t space; /* for verdicts; RUN_VERDICTS unless the test sets less */
 	int32_t count; /* of the last judgement */
 	int64_t step;  /* the next that run_step reports */
 	uint64_t random;

@@ -129,6 +129,35 @@ static void a_bad_value_in_a_small_set_is_over_when_values_are_finite_again(void
 	run_end(&run);
 }
 
+/* Ranks 0 to 5, alone on their nodes, are slow from ONSET on; rank 0 for 60 steps, the others for 120. */
+static void six_are_slow_for_a_while(const struct run *run, struct wlb_verdict_step *step)
+{
+	int64_t steps = step->rank == 0 ? 60 : 120;
+	if (step->rank < 6 && run->step >= ONSET && run->step < ONSET + steps)
+		step->computed_s *= 1.5;
+}
+
+/* There is space for one: more verdicts are open, and end in the same step. */
+static void the_end_of_each_verdict_is_told_where_space_is_short(void **state)
+{
+	enum { SLOW = 6 };
+	(void)state;
+	struct run run;
+	int told[SLOW] = {0};
+	run_begin(&run, 1, 1, 1, 32, 1);
+	run.space = 1;
+	for (int i = 0; i < ONSET + 250; i++) {
+		run_step(&run, six_are_slow_for_a_while);
+		for (int32_t v = 0; v < run.count && v < run.space; v++)
+			told[run.verdicts[v].ranks[0]] += run.verdicts[v].stage == WLB_VERDICT_OVER;
+		assert_true(run.step != ONSET + 110 || (told[0] == 1 && run.count == SLOW - 1));
+	}
+	for (int32_t r = 0; r < SLOW; r++)
+		assert_int_equal(told[r], 1);
+	assert_int_equal(run.count, 0);
+	run_end(&run);
+}
+
 static int take(struct run *run, int32_t rank, int32_t suspects, int32_t first, int32_t other)
 {
 	const struct wlb_verdict_corruption found = {
@@ -217,6 +246,7 @@ int main(void)
 		cmocka_unit_test(the_cost_of_a_loader_is_what_others_do_not_wait_anyway),
 		cmocka_unit_test(bad_values_are_named),
 		cmocka_unit_test(a_bad_value_in_a_small_set_is_over_when_values_are_finite_again),
+		cmocka_unit_test(the_end_of_each_verdict_is_told_where_space_is_short),
 		cmocka_unit_test(ranks_that_compute_other_bits_are_named),
 		cmocka_unit_test(ranks_that_are_suspected_together_are_one_verdict),
 		cmocka_unit_test(corruption_that_makes_no_sense_is_refused),
