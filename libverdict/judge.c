@@ -31,10 +31,12 @@ int32_t wlb_verdict_judge(struct wlb_verdict_detector *detector, double now_s, s
 	detector->found.count = 0;
 	if (detector->time.seen > 0)
 		find_standstills(detector);
+	/* What spoils the model comes before what slows steps, which may be found of more ranks than there is space
+	 * for. */
+	verdict_values_find(detector);
+	verdict_corruption_find(detector);
 	verdict_compute_find(detector);
 	verdict_links_find(detector);
 	verdict_loader_find(detector);
-	verdict_values_find(detector);
-	verdict_corruption_find(detector);
 	return verdict_settle(detector, verdicts, most);
 }

@@ -158,6 +158,43 @@ static void the_end_of_each_verdict_is_told_where_space_is_short(void **state)
 	run_end(&run);
 }
 
+/* Step `step` of 1,024 ranks, of which 300 are slow from ONSET on, and rank 900 loses its loss later. */
+static void take_large_step(struct wlb_verdict_detector *detector, struct run *random, int64_t step)
+{
+	for (int32_t r = 0; r < 1024; r++) {
+		double slow = r < 300 && step >= ONSET ? 1.5 : 1.0;
+		const struct wlb_verdict_step ended = {.rank = r,
+		                                       .step = step,
+		                                       .seconds = 2.0,
+		                                       .computed_s = slow * (1.0 + 0.01 * run_random(random)),
+		                                       .work = 1.0,
+		                                       .has_loss = 1,
+		                                       .loss = r == 900 && step >= ONSET + 20 ? NAN : 2.0};
+		assert_int_equal(wlb_verdict_take_step(detector, &ended, NULL), 0);
+	}
+}
+
+/* More slow nodes than the 256 verdicts that may be open. */
+static void many_slow_ranks_do_not_hide_a_bad_value(void **state)
+{
+	(void)state;
+	const struct wlb_verdict_layout layout = {.tp = 1, .cp = 1, .pp = 1, .dp = 1024, .ranks_per_node = 1};
+	struct wlb_verdict_world *world = wlb_verdict_world_of_layout(&layout, NULL);
+	struct wlb_verdict_detector *detector = wlb_verdict_new(world, NULL, NULL);
+	struct wlb_verdict verdict;
+	struct run random = {0};
+	int32_t count = 0;
+	for (int64_t step = 0; step < ONSET + 30; step++) {
+		take_large_step(detector, &random, step);
+		count = wlb_verdict_judge(detector, (double)step, &verdict, 1);
+	}
+	assert_int_equal(count, 256);
+	assert_int_equal(verdict.kind, WLB_VERDICT_BAD_VALUES);
+	assert_int_equal(verdict.ranks[0], 900);
+	wlb_verdict_free(detector);
+	wlb_verdict_world_free(world);
+}
+
 static int take(struct run *run, int32_t rank, int32_t suspects, int32_t first, int32_t other)
 {
 	const struct wlb_verdict_corruption found = {
@@ -247,6 +284,7 @@ int main(void)
 		cmocka_unit_test(bad_values_are_named),
 		cmocka_unit_test(a_bad_value_in_a_small_set_is_over_when_values_are_finite_again),
 		cmocka_unit_test(the_end_of_each_verdict_is_told_where_space_is_short),
+		cmocka_unit_test(many_slow_ranks_do_not_hide_a_bad_value),
 		cmocka_unit_test(ranks_that_compute_other_bits_are_named),
 		cmocka_unit_test(ranks_that_are_suspected_together_are_one_verdict),
 		cmocka_unit_test(corruption_that_makes_no_sense_is_refused),
