@@ -1,8 +1,8 @@
 /*
  * The job's time: the caller's clock without the time in which the job as a whole was suspended for a reason that is
- * not a fault. It is suspended while all processes are stopped (scontrol suspend) or one is in a debugger, while no
- * report arrives from anyone (then the reporters or the network to them do not respond, not the ranks), and where the
- * clock is set. Internal.
+ * not a fault. It is suspended while all processes are stopped (scontrol suspend) or one is reported to be in a
+ * debugger, while no report arrives from anyone (then the reporters or the network to them do not respond, not the
+ * ranks), and where the clock is set. Internal.
  */
 #ifndef LIBVERDICT_JOB_TIME_H
 #define LIBVERDICT_JOB_TIME_H

@@ -55,6 +55,7 @@ struct verdict_job_time {
 	int32_t seen;          /* ranks that have reported */
 	int32_t stopped;       /* of them: stopped by a signal */
 	int32_t traced;        /* by a debugger */
+	double traced_s;       /* when one of these was reported last, by the caller's clock */
 	int32_t over;          /* ended or gone */
 };
 

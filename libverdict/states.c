@@ -178,6 +178,8 @@ int wlb_verdict_take_state(struct wlb_verdict_detector *detector, const struct w
 	take_process(detector, rank, state, changed);
 	if (state->process <= WLB_VERDICT_RUNNING && state->activity != WLB_VERDICT_ENDED)
 		time->running_job_s = time->job_s;
+	if (state->process == WLB_VERDICT_TRACED)
+		time->traced_s = time->now_s;
 	time->seen += !rank->seen;
 	rank->seen = 1;
 	rank->report = state->report;

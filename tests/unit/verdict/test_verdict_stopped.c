@@ -132,6 +132,22 @@ static void it_is_not_named_while_it_proceeds(void **state)
 	run_end(&run);
 }
 
+/* Rank 0 is in a debugger for as long as its reporter says so: then its node is lost. */
+static void a_debugger_stops_the_time_while_it_is_reported(void **state)
+{
+	(void)state;
+	struct run run;
+	run_begin(&run, 2, 1, 2, 2, 2);
+	run_block_on_rank_0(&run);
+	run.rank[0].process = WLB_VERDICT_TRACED;
+	run_seconds(&run, 100);
+	run_expect_no_verdict(&run);
+	run.rank[0].silent = run.rank[1].silent = 1;
+	run_seconds(&run, 16);
+	assert_int_equal(run_expect_one(&run, WLB_VERDICT_CRASH, WLB_VERDICT_CONFIRMED)->node, 0);
+	run_end(&run);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -139,6 +155,7 @@ int main(void)
 		cmocka_unit_test(it_is_not_named_where_no_other_is_seen_to_run),
 		cmocka_unit_test(it_may_be_stopped_before_its_first_step_and_after_its_last),
 		cmocka_unit_test(it_is_not_named_while_it_proceeds),
+		cmocka_unit_test(a_debugger_stops_the_time_while_it_is_reported),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
