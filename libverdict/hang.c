@@ -12,7 +12,6 @@ static const double fresh_s = 2.5;
  * makes that healthy, so that no healthy stay lengthens them; scontrol suspend, which stops all, reaches the last node
  * sooner. */
 static const double stopped_suspect = 0.6, stopped_confirm = 0.625;
-enum { MOST_CHAIN = 64 };
 
 static const char *activity_name(enum wlb_verdict_activity activity)
 {
@@ -118,18 +117,25 @@ static void judge_rank(struct wlb_verdict_detector *detector, int32_t r)
 	verdict_found(detector, &verdict);
 }
 
-/* Follows the chain from a rank on, and returns the first rank that is on it twice; -1 where it ends. */
+/* Follows the chain from a rank on, and returns the least rank of the cycle in which it goes round; -1 where it ends. A
+ * rank is kept after 1, 2, 4, ... steps until the chain comes back to it (Brent 1980, an improved Monte Carlo
+ * factorization algorithm), so that chains may be of any length. */
 static int32_t find_cycle(const struct wlb_verdict_detector *detector, int32_t r)
 {
-	int32_t chain[MOST_CHAIN];
-	for (int32_t length = 0; length < MOST_CHAIN && r >= 0; length++) {
-		for (int32_t i = 0; i < length; i++)
-			if (chain[i] == r)
-				return r;
-		chain[length] = r;
-		r = verdict_waits_for(detector, r);
+	int32_t kept = r, steps = 0, most = 1;
+	while ((r = verdict_waits_for(detector, r)) != kept) {
+		if (r < 0)
+			return -1;
+		if (++steps < most)
+			continue;
+		kept = r;
+		steps = 0;
+		most *= 2;
 	}
-	return -1;
+	int32_t least = kept;
+	while ((r = verdict_waits_for(detector, r)) != kept)
+		least = r < least ? r : least;
+	return least;
 }
 
 /* Where all chains of a run that hangs lead to ranks in calls, some of these wait for each other. */
@@ -146,7 +152,7 @@ static void find_deadlock(struct wlb_verdict_detector *detector, int32_t longest
 	do {
 		verdict_add_rank(&verdict, r);
 		r = verdict_waits_for(detector, r);
-	} while (r != first && r >= 0 && verdict.rank_count < MOST_CHAIN);
+	} while (r != first);
 	verdict.group = detector->rank[first].group;
 	verdict.sequence = detector->rank[first].sequence;
 	verdict.since_s = detector->rank[first].progress_s;

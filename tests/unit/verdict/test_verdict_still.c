@@ -444,6 +444,53 @@ static void ranks_that_wait_for_each_other_are_named(void **state)
 	run_end(&run);
 }
 
+/* Each of 128 ranks waits in its call with the next for that. `begun` ranks have begun the calls, the others compute.
+ */
+static int32_t judge_ring(struct wlb_verdict_detector *detector, int32_t begun, double now_s,
+                          struct wlb_verdict *verdict)
+{
+	for (int32_t r = 0; r < 128; r++) {
+		const struct wlb_verdict_state state = {.rank = r,
+		                                        .report = (uint64_t)now_s,
+		                                        .arrived_s = now_s,
+		                                        .activity =
+		                                                r < begun ? WLB_VERDICT_CALLING : WLB_VERDICT_COMPUTING,
+		                                        .process = WLB_VERDICT_RUNNING,
+		                                        .step = begun > 0 ? 10 : (int64_t)now_s,
+		                                        .group = r < begun ? r : -1,
+		                                        .sequence = 1,
+		                                        .received_bytes = -1.0};
+		assert_int_equal(wlb_verdict_take_state(detector, &state, NULL), 0);
+	}
+	return wlb_verdict_judge(detector, now_s, verdict, 1);
+}
+
+static void a_long_ring_of_ranks_that_wait_for_each_other_is_named(void **state)
+{
+	enum { RING = 128 };
+	(void)state;
+	static int32_t node_of[RING], members[RING][2];
+	static struct wlb_verdict_group groups[RING];
+	for (int32_t r = 0; r < RING; r++) {
+		members[r][0] = r;
+		members[r][1] = (r + 1) % RING;
+		groups[r] = (struct wlb_verdict_group){.kind = WLB_VERDICT_OTHER, .members = members[r], .count = 2};
+	}
+	const struct wlb_verdict_world world = {
+		.ranks = RING, .nodes = 1, .node_of = node_of, .groups = groups, .group_count = RING};
+	struct wlb_verdict_detector *detector = wlb_verdict_new(&world, NULL, NULL);
+	struct wlb_verdict verdict;
+	for (int second = 1; second <= 10; second++)
+		assert_int_equal(judge_ring(detector, 0, second, &verdict), 0);
+	for (int second = 11; second <= 18; second++)
+		assert_int_equal(judge_ring(detector, RING, second, &verdict), 0);
+	assert_int_equal(judge_ring(detector, RING, 20, &verdict), 1);
+	assert_int_equal(verdict.kind, WLB_VERDICT_DEADLOCK);
+	assert_int_equal(verdict.rank_count, RING);
+	assert_int_equal(verdict.ranks[0], 0);
+	wlb_verdict_free(detector);
+}
+
 static void a_rank_that_is_gone_has_crashed(void **state)
 {
 	(void)state;
@@ -716,6 +763,7 @@ int main(void)
 		cmocka_unit_test(the_node_that_all_stuck_calls_have_is_named),
 		cmocka_unit_test(several_calls_tell_the_node_or_the_pair_without_bytes),
 		cmocka_unit_test(ranks_that_wait_for_each_other_are_named),
+		cmocka_unit_test(a_long_ring_of_ranks_that_wait_for_each_other_is_named),
 		cmocka_unit_test(a_rank_that_is_gone_has_crashed),
 		cmocka_unit_test(a_node_that_is_silent_while_all_stand_still_is_lost),
 		cmocka_unit_test(a_node_that_has_never_reported_is_lost),
