@@ -184,7 +184,8 @@ struct wlb_verdict_step {
 	double seconds;    /* from the end of the step before to the end of this one */
 	double aside_s;    /* of them in checkpoints, evaluation and other work that is not the step's */
 	double computed_s; /* of them computing: neither blocked in calls nor waiting for the loader */
-	double work;       /* predicted for this rank and step */
+	double work;       /* predicted for this rank and step; without a prediction give 1, since a step whose work
+	                    * is unknown is not compared */
 	double loader_s;   /* of them waiting for the loader */
 	double storage_s;  /* of loader_s, while the loader itself waited for the file system */
 	int has_loss;
