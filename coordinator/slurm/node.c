@@ -18,6 +18,7 @@ static void fill_node(const node_info_t *from, struct wlb_slurm_node *node)
 		.down = down || (from->node_state & away) != 0,
 		.saves_power = !down && (from->node_state & (away | NODE_STATE_POWERING_UP)) != 0,
 		.responds = (from->node_state & NODE_STATE_NO_RESPOND) == 0,
+		.allocated = base == NODE_STATE_ALLOCATED || base == NODE_STATE_MIXED,
 		.drained = (from->node_state & (NODE_STATE_DRAIN | NODE_STATE_FAIL)) != 0,
 		.cpus = from->cpus,
 		.gpus = wlb_gres_gpus(from->gres ?: ""),

@@ -64,6 +64,7 @@ struct wlb_slurm_node {
 	bool down;         /* DOWN or without power: cannot run a step */
 	bool saves_power;  /* by Slurm's power saving it is off, or boots, and is not DOWN: a job may still get it */
 	bool responds;     /* its slurmd has answered the last message of slurmctld */
+	bool allocated;    /* a job runs on it, or on a part of it */
 	bool drained;      /* drain flag: no new work should go there */
 	uint32_t cpus;
 	uint32_t gpus;     /* from gres */

@@ -2,6 +2,7 @@
 """What a user can do to runs, nodes and jobs that are not his: nothing. Attacks on a live cluster."""
 import http.client
 import json
+import re
 import threading
 import time
 import uuid
@@ -75,6 +76,44 @@ class Nodes(TrustTest):
             job = self.cluster.job(victim)
             self.assertEqual((job["JobState"], job["Restarts"]), ("RUNNING", "0"))
             time.sleep(0.1)
+
+    def assert_not_set_down(self, run, attempt, link):
+        """NOBODY reports that n4 is lost while its slurmd is stopped for longer than wlbd waits."""
+        self.cluster.verb("kill-service", "slurmd-n4")
+        self.addCleanup(lambda: wait_for("slurmd of n4", lambda: not self.node_state("n4").endswith("*"), 30))
+        self.addCleanup(self.cluster.verb, "start-service", "slurmd-n4")
+        self.report(run, attempt, NOBODY, link, node="n4", agent=True)
+        link.close()
+        wait_for("what wlbd does about n4", lambda: re.search(f"run {run}: node n4 is not set DOWN|run {run}: node n4 lost",
+                                                              (self.cluster.dir / "log/wlbd.out").read_text()), 30)
+        time.sleep(1)
+        self.assertNotIn("DOWN", self.node_state("n4"))
+
+    def test_a_user_whose_job_has_never_run_brings_down_no_node(self):
+        """It is held, and wlbd would set a lost node DOWN for a job that is queued again."""
+        victim = self.submit("n4")
+        job = int(self.cluster.run("sbatch", "--parsable", "--hold", "-o", "/dev/null", "--wrap", "sleep 600",
+                                   user=NOBODY).stdout)
+        self.addCleanup(self.cluster.run, "scancel", job)
+        self.assertEqual(self.announce(job, NOBODY)[0], 200)
+        link, attempt = http.client.HTTPConnection(self.api.address, timeout=10), str(uuid.uuid4())
+        self.assertEqual(self.report(job, attempt, NOBODY, link, node="n4", agent=True)[0], 200)
+        self.assert_not_set_down(job, attempt, link)
+        self.assertEqual(self.cluster.job(victim)["JobState"], "RUNNING")
+
+    def test_a_user_brings_down_no_node_that_his_job_had_before(self):
+        """He queues it again, and another user's job gets the node."""
+        job = self.submit("n4", NOBODY)
+        self.assertEqual(self.announce(job, NOBODY)[0], 200)
+        attempt, reply = self.ask(str(job), ["n4"], uid=NOBODY)
+        self.assertEqual((reply["decision"], reply["nodes"]), ("start", ["n4"]))
+        link = http.client.HTTPConnection(self.api.address, timeout=10)
+        self.assertEqual(self.report(job, attempt, NOBODY, link, node="n4", agent=True)[0], 200)
+        self.cluster.run("scontrol", "requeuehold", job, user=NOBODY)
+        wait_for("the job in the queue", lambda: self.cluster.job(job)["JobState"] == "PENDING", 60)
+        victim = self.submit("n4")
+        self.assert_not_set_down(job, attempt, link)
+        self.assertEqual(self.cluster.job(victim)["JobState"], "RUNNING")
 
     def test_a_user_without_a_job_gives_no_evidence_against_a_node(self):
         """He reports of it while it is away, and then no more: its loss is recorded in his run, and no run avoids the node."""

@@ -9,6 +9,7 @@
 #include "coordinator/wlbd/liveness/job_poll.h"
 #include "coordinator/wlbd/liveness/node_probe.h"
 #include "coordinator/wlbd/log.h"
+#include "coordinator/wlbd/slurm/nodes.h"
 #include "coordinator/wlbd/slurm/slurm_ask.h"
 #include "coordinator/wlbd/wlbd.h"
 
@@ -28,6 +29,7 @@ struct watch {
 	char run[WLBD_RUN_NAME_SIZE];
 	uint32_t job_id;
 	uid_t uid;
+	bool had_node; /* Slurm has said that the job had it during an attempt */
 	int64_t began_ms;
 	struct event *timer;
 };
@@ -94,12 +96,35 @@ static bool has_node(const struct wlb_slurm_job *job, const char *node)
 	return has;
 }
 
+static void on_nodes(void *context, const struct wlb_error *error)
+{
+	struct watch *watch = context;
+	struct wlbd *wlbd = watch->lost->wlbd;
+	if (wlbd->stopping)
+		return;
+	const struct wlbd_node *node = wlbd_nodes_find(wlbd->nodes, watch->node);
+	if (error != NULL)
+		retry_in(watch, ASK_AGAIN_MS);
+	else if (node != NULL && node->allocated)
+		cancel_watch(watch, "the run's job is queued again, and another job has it");
+	else
+		set_down(watch);
+}
+
 /* A job that is queued again has no nodes, but would start on a lost one as long as Slurm does not know that it is
- * lost. */
+ * lost. A user may name any node for a job that has never run, and one that it had may be another user's now. */
+static void decide_queued(struct watch *watch)
+{
+	if (watch->had_node)
+		wlbd_nodes_refresh(watch->lost->wlbd, 0, on_nodes, watch);
+	else
+		cancel_watch(watch, "the run's job is in the queue, and Slurm has not said that it had this node");
+}
+
 static void decide(struct watch *watch, const struct wlb_slurm_job *job)
 {
 	if (!job->finished && !job->running && !job->suspended)
-		set_down(watch);
+		decide_queued(watch);
 	else if (!job->finished && has_node(job, watch->node))
 		set_down(watch);
 	else if (!job->finished)
@@ -143,20 +168,26 @@ static void on_timer(evutil_socket_t fd, short what, void *context)
 	wlbd_node_probe(watch->lost->wlbd->node_probes, watch->node, watch->uid, on_probed, watch);
 }
 
-static bool is_watched(const struct wlbd_lost_nodes *lost, uint32_t job_id, const char *node)
+/* Returns NULL where there is none. */
+static struct watch *find_watch(const struct wlbd_lost_nodes *lost, const struct wlbd_attempt *attempt,
+                                const char *node)
 {
-	const struct watch *watch;
+	struct watch *watch;
 	TAILQ_FOREACH(watch, &lost->list, link)
-	if (watch->job_id == job_id && strcmp(watch->node, node) == 0)
-		return true;
-	return false;
+	if (watch->job_id == attempt->job_id && watch->uid == attempt->uid && strcmp(watch->node, node) == 0)
+		return watch;
+	return NULL;
 }
 
 void wlbd_lost_nodes_add(struct wlbd_lost_nodes *lost, const struct wlbd_attempt *attempt, const char *node)
 {
-	if (!lost->wlbd->config.node_down || is_watched(lost, attempt->job_id, node))
+	bool had_node = wlbd_attempt_nodes_named(&attempt->nodes, node);
+	struct watch *watch = find_watch(lost, attempt, node);
+	if (watch != NULL)
+		watch->had_node = watch->had_node || had_node;
+	if (watch != NULL || !lost->wlbd->config.node_down)
 		return;
-	struct watch *watch = lost->count < WATCHED_MOST ? calloc(1, sizeof(*watch)) : NULL;
+	watch = lost->count < WATCHED_MOST ? calloc(1, sizeof(*watch)) : NULL;
 	if (watch != NULL)
 		watch->timer = evtimer_new(lost->wlbd->base, on_timer, watch);
 	if (watch == NULL || watch->timer == NULL) {
@@ -170,6 +201,7 @@ void wlbd_lost_nodes_add(struct wlbd_lost_nodes *lost, const struct wlbd_attempt
 	snprintf(watch->run, sizeof(watch->run), "%s", attempt->run);
 	watch->job_id = attempt->job_id;
 	watch->uid = attempt->uid;
+	watch->had_node = had_node;
 	watch->began_ms = wlb_clock_ms();
 	TAILQ_INSERT_TAIL(&lost->list, watch, link);
 	lost->count++;

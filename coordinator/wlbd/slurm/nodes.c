@@ -81,8 +81,11 @@ static const struct wlbd_node *find(const struct table *table, const char *name)
 /* Parses an address, which needs no name server. */
 static void fill(struct wlbd_node *node, const struct wlb_slurm_node *from)
 {
-	*node = (struct wlbd_node){
-		.port = from->port, .down = from->down, .saves_power = from->saves_power, .responds = from->responds};
+	*node = (struct wlbd_node){.port = from->port,
+	                           .down = from->down,
+	                           .saves_power = from->saves_power,
+	                           .responds = from->responds,
+	                           .allocated = from->allocated};
 	snprintf(node->name, sizeof(node->name), "%s", from->name);
 	snprintf(node->host, sizeof(node->host), "%s", from->address);
 	snprintf(node->gpu_type, sizeof(node->gpu_type), "%s", from->gpu_type);

@@ -17,12 +17,13 @@ struct wlbd_node {
 	char host[256]; /* NodeAddr */
 	uint16_t port;
 	struct sockaddr_storage address;
-	socklen_t address_length;         /* 0: the name is not resolved */
-	bool is_numeric;                  /* `host` is an address, which needs no name server */
-	bool is_outdated;                 /* the node was down: its name is resolved again */
-	int64_t resolved_ms;              /* when it was last given to the resolver; 0: never */
-	bool down, saves_power, responds; /* as of struct wlb_slurm_node */
-	char gpu_type[64];                /* in Slurm's GRES, such as "h100"; "": none */
+	socklen_t address_length; /* 0: the name is not resolved */
+	bool is_numeric;          /* `host` is an address, which needs no name server */
+	bool is_outdated;         /* the node was down: its name is resolved again */
+	int64_t resolved_ms;      /* when it was last given to the resolver; 0: never */
+	/* The following as of struct wlb_slurm_node. */
+	bool down, saves_power, responds, allocated;
+	char gpu_type[64]; /* in Slurm's GRES, such as "h100"; "": none */
 };
 
 /* Returns NULL if out of memory. */
