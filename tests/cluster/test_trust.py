@@ -56,6 +56,10 @@ class TrustTest(test_wlbd_api.RunningJobs):
         text = self.cluster.run("scontrol", "-o", "show", "node", node).stdout
         return dict(word.split("=", 1) for word in text.split() if "=" in word)["State"]
 
+    def start_slurmctld(self):
+        self.cluster.verb("start-service", "slurmctld")
+        wait_for("slurmctld", lambda: self.cluster.run("sinfo", check=False).returncode == 0, 30)
+
 
 class Nodes(TrustTest):
     def test_a_user_without_a_job_brings_down_no_node(self):
@@ -258,10 +262,6 @@ class Owners(TrustTest):
         super().setUpClass()
         cls.restart_wlbd("job_poll_ms = 500\n")
 
-    def start_slurmctld(self):
-        self.cluster.verb("start-service", "slurmctld")
-        wait_for("slurmctld", lambda: self.cluster.run("sinfo", check=False).returncode == 0, 30)
-
     def test_the_owner_is_not_shut_out_by_who_came_first(self):
         job = self.submit("n1", NOBODY)
         self.cluster.verb("kill-service", "slurmctld")
@@ -296,6 +296,73 @@ class Owners(TrustTest):
         self.assertIn("belongs to nobody", self.cluster.sql(f"select reason from runs where job_id = {job}")[0][0])
         self.assertEqual(self.announce(job, NOBODY)[0], 200)
         self.assertEqual(self.rows(job), [("1", "f", "failed"), ("65534", "t", "starting")])
+
+
+class Evidence(TrustTest):
+    """What a user can have held against a node that is not his job's: nothing."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.restart_wlbd("job_poll_ms = 500\n")
+
+    def wait_for_n4(self):
+        wait_for("n4", lambda: not self.node_state("n4").endswith("*"), 30)
+
+    def lose(self, run, attempt, link):
+        """NOBODY reports of n4, and then no more, while its slurmd is stopped. Returns the proof of its loss."""
+        self.addCleanup(self.cluster.verb, "start-service", "slurmd-n4")
+        self.cluster.verb("kill-service", "slurmd-n4")
+        self.assertEqual(self.report(run, attempt, NOBODY, link, node="n4", agent=True)[0], 200)
+        link.close()
+        proofs = f"select f.proof from faults f join attempts a on a.id = f.attempt_id where a.uuid = '{attempt}' " \
+                 "and f.kind = 'node_lost' and f.node = 'n4'"
+        wait_for("the loss of n4", lambda: self.cluster.sql(proofs), 20)
+        self.assertEqual(self.cluster.sql("select * from node_evidence where node = 'n4'"), [])
+        return json.loads(self.cluster.sql(proofs)[0][0])
+
+    def test_nodes_that_slurm_has_not_named_give_no_evidence(self):
+        """He asks for an attempt on nodes that are not his job's, while slurmctld is away."""
+        self.addCleanup(self.wait_for_n4)
+        began_s = time.time()
+        job = self.submit("n1", NOBODY)
+        self.assertEqual(self.announce(job, NOBODY)[0], 200)
+        attempt, reply = self.ask(str(job), ["n1", "n4"], uid=NOBODY)
+        self.assertEqual((reply["nodes"], reply["of_job"]), (["n1"], True))
+        state = self.cluster.dir / "slurm/job_state"
+        wait_for("the job in slurmctld's saved state", lambda: state.stat().st_mtime > began_s, 20)
+        self.cluster.verb("kill-service", "slurmctld")
+        self.addCleanup(self.start_slurmctld)
+        link = http.client.HTTPConnection(self.api.address, timeout=10)
+        attempt, reply = self.ask(str(job), ["n1", "n4"], uid=NOBODY, previous={"attempt_id": attempt, "exit_code": 75})
+        self.assertEqual((reply["nodes"], reply["of_job"]), (["n1", "n4"], False))
+        self.assertIn("job_unknown", self.lose(job, attempt, link))
+
+    def test_a_job_that_is_over_gives_no_evidence(self):
+        """He goes on reporting of its node, whose slurmd is stopped later."""
+        self.addCleanup(self.wait_for_n4)
+        job = self.submit("n4", NOBODY)
+        self.assertEqual(self.announce(job, NOBODY)[0], 200)
+        attempt, _ = self.ask(str(job), ["n4"], uid=NOBODY)
+        link = http.client.HTTPConnection(self.api.address, timeout=10)
+        self.assertEqual(self.report(job, attempt, NOBODY, link, node="n4", agent=True)[0], 200)
+        self.cluster.run("scancel", job)
+        wait_for("the end of the job", lambda: self.cluster.job(job)["JobState"] == "CANCELLED", 20)
+        wait_for("an idle n4", lambda: self.node_state("n4") == "IDLE", 30)
+        for _ in range(4):  # more than four polls, each of which would close a run that nobody reports for
+            time.sleep(1)
+            self.report(job, attempt, NOBODY, link, node="n4", agent=True)
+        self.assertIn("job_over", self.lose(job, attempt, link))
+
+    def test_a_run_whose_job_slurm_has_forgotten_is_not_continued(self):
+        self.assertEqual(self.announce(99995, NOBODY)[0], 200)
+        self.cluster.sql("update runs set confirmed = true where job_id = 99995")
+        link = http.client.HTTPConnection(self.api.address, timeout=10)
+        self.addCleanup(link.close)  # a run of which a process reports stays open
+        self.assertEqual(self.report(99995, str(uuid.uuid4()), NOBODY, link)[0], 200)
+        status, reply = self.api.call("POST", "/v1/runs/99995/attempts",
+                                      {"attempt_id": str(uuid.uuid4()), "nodes": ["n1", "n2"]}, NOBODY)
+        self.assertEqual((status, "no longer knows job 99995" in reply["error"]), (409, True), reply)
 
 
 class Claims(TrustTest):

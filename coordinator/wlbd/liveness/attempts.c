@@ -124,6 +124,18 @@ void wlbd_attempts_free(struct wlbd_attempts *attempts)
 	free(attempts);
 }
 
+/* Returns the earliest time of the attempts of the run that are in memory; 0: none has one. */
+static int64_t job_over_ms(const struct wlbd_attempts *attempts, int64_t run_pk)
+{
+	const struct wlbd_attempt *attempt;
+	int64_t earliest_ms = 0;
+	TAILQ_FOREACH(attempt, &attempts->list, link)
+	if (attempt->run_pk == run_pk && attempt->job_over_ms != 0 &&
+	    (earliest_ms == 0 || attempt->job_over_ms < earliest_ms))
+		earliest_ms = attempt->job_over_ms;
+	return earliest_ms;
+}
+
 static struct wlbd_attempt *attempt_new(struct wlbd *wlbd, const char *uuid, uid_t uid)
 {
 	struct wlbd_attempt *attempt = calloc(1, sizeof(*attempt));
@@ -215,6 +227,7 @@ struct wlbd_attempt *wlbd_attempts_put(struct wlbd *wlbd, const json_t *card)
 	}
 	snprintf(attempt->run, sizeof(attempt->run), "%s", run);
 	attempt->run_pk = run_pk;
+	attempt->job_over_ms = job_over_ms(wlbd->attempts, run_pk); /* a new attempt does not begin the time anew */
 	attempt->attempt_pk = attempt_pk;
 	attempt->number = number;
 	attempt->job_id = (uint32_t)job_id;
@@ -236,6 +249,15 @@ struct wlbd_attempt *wlbd_attempts_put(struct wlbd *wlbd, const json_t *card)
 	return attempt;
 }
 
+/* A job that has ended may be queued again. */
+static void note_job_over(struct wlbd_attempt *attempt, bool is_over)
+{
+	if (!is_over)
+		attempt->job_over_ms = 0;
+	else if (attempt->job_over_ms == 0)
+		attempt->job_over_ms = wlb_clock_ms();
+}
+
 void wlbd_attempts_confirm(struct wlbd *wlbd, int64_t run_pk, const struct wlb_slurm_job *job)
 {
 	struct wlbd_attempt *attempt;
@@ -244,9 +266,37 @@ void wlbd_attempts_confirm(struct wlbd *wlbd, int64_t run_pk, const struct wlb_s
 		if (attempt->run_pk != run_pk || attempt->uid != job->uid)
 			continue;
 		attempt->confirmed = true;
+		note_job_over(attempt, job->finished);
 		if (!attempt->nodes.allocation_known)
 			wlbd_attempt_nodes_set_allocation(&attempt->nodes, job);
 	}
+}
+
+void wlbd_attempts_job_unknown(struct wlbd *wlbd, int64_t run_pk)
+{
+	struct wlbd_attempt *attempt;
+	TAILQ_FOREACH(attempt, &wlbd->attempts->list, link)
+	if (attempt->run_pk == run_pk)
+		note_job_over(attempt, true);
+}
+
+static bool has_connection(const struct wlbd_attempt *attempt)
+{
+	const struct wlbd_reporter *reporter;
+	TAILQ_FOREACH(reporter, &attempt->reporters, link)
+	if (reporter->connection != NULL)
+		return true;
+	return false;
+}
+
+bool wlbd_attempts_run_reports(const struct wlbd_attempts *attempts, int64_t run_pk, int64_t now_ms)
+{
+	const struct wlbd_attempt *attempt;
+	TAILQ_FOREACH(attempt, &attempts->list, link)
+	if (attempt->run_pk == run_pk && has_connection(attempt) &&
+	    (attempt->job_over_ms == 0 || now_ms - attempt->job_over_ms < WLBD_LAST_REPORTS_MS))
+		return true;
+	return false;
 }
 
 void wlbd_attempt_judge_soon(struct wlbd_attempt *attempt)

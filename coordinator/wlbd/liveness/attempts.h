@@ -107,12 +107,15 @@ struct wlbd_attempt {
 	                       */
 	int64_t made_ms;      /* when it was taken into memory, of wlb_clock_ms() */
 	int64_t requeued_ms;  /* when wlbd learned that its job was requeued; 0: it was not */
+	int64_t job_over_ms;  /* when Slurm said first that its job has ended, or is unknown; 0: it has not */
 	int64_t requeue_asked_ms; /* when Slurm was last asked for that; 0: never */
 	bool has_reported;        /* a node has, to this wlbd or to one before it */
 	struct wlbd_quiet quiet;
 	bool is_exit_recorded; /* its exit code was given to the outbox */
 	bool is_outdated;      /* a program of it is older than wlbd, and that was recorded */
 };
+
+enum { WLBD_LAST_REPORTS_MS = 15 * 60 * 1000 };
 
 struct wlbd_attempts {
 	TAILQ_HEAD(, wlbd_attempt) list;
@@ -151,9 +154,16 @@ void wlbd_attempts_remove(struct wlbd *wlbd, struct wlbd_attempt *attempt);
  * callback of a connection that has just closed. */
 void wlbd_attempt_judge_soon(struct wlbd_attempt *attempt);
 
-/* Stores what Slurm reports of a run's job in the run's attempts: whether it is their user's, and which nodes it has.
- */
+/* Stores what Slurm reports of a run's job in the run's attempts: whether it is their user's, which nodes it has, and
+ * whether it is over. */
 void wlbd_attempts_confirm(struct wlbd *wlbd, int64_t run_pk, const struct wlb_slurm_job *job);
+
+/* Slurm says that the job of the run is unknown. */
+void wlbd_attempts_job_unknown(struct wlbd *wlbd, int64_t run_pk);
+
+/* Whether the last reports of the run may still arrive: a process of it is connected, and Slurm has not said for
+ * WLBD_LAST_REPORTS_MS that the job is over. */
+bool wlbd_attempts_run_reports(const struct wlbd_attempts *attempts, int64_t run_pk, int64_t now_ms);
 
 /* Sets what is done about the faults of a run's attempts. `text` names what is not as wlbd.conf has it. */
 void wlbd_attempts_set_on_fault(struct wlbd *wlbd, int64_t run_pk, const char *text);

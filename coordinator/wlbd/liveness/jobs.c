@@ -77,21 +77,6 @@ static void count_answer(struct wlbd_jobs *jobs)
 
 /* ---- one run ------------------------------------------------------------------------------------- */
 
-static bool run_has_reporter(struct wlbd *wlbd, json_int_t run_pk)
-{
-	struct wlbd_attempt *attempt;
-	struct wlbd_reporter *reporter;
-	TAILQ_FOREACH(attempt, &wlbd->attempts->list, link)
-	{
-		if (attempt->run_pk != run_pk)
-			continue;
-		TAILQ_FOREACH(reporter, &attempt->reporters, link)
-		if (reporter->connection != NULL)
-			return true;
-	}
-	return false;
-}
-
 static void end_attempts(const struct open_run *open)
 {
 	struct wlbd_attempt *attempt;
@@ -308,7 +293,7 @@ static void replace_script(const struct open_run *open, const struct wlb_slurm_j
 static bool is_over(const struct open_run *open, const struct wlbd_job_facts *facts)
 {
 	return (facts->found == 0 || (facts->found == 1 && facts->job.finished)) &&
-	       !run_has_reporter(open->jobs->wlbd, open->run_pk);
+	       !wlbd_attempts_run_reports(open->jobs->wlbd->attempts, open->run_pk, wlb_clock_ms());
 }
 
 /* A user announced the job of another user while Slurm did not answer. */
@@ -328,6 +313,8 @@ static void evaluate(struct open_run *open, const struct wlbd_job_facts *facts)
 	}
 	if (facts->found == 1)
 		wlbd_attempts_confirm(wlbd, open->run_pk, &facts->job);
+	else if (facts->found == 0)
+		wlbd_attempts_job_unknown(wlbd, open->run_pk);
 	if (facts->found == 1 && !open->confirmed)
 		wlbd_run_confirm(wlbd, open->run_pk, &facts->job);
 	if (wlbd_job_orders_has(wlbd->job_orders, open->job_id))

@@ -42,6 +42,7 @@ struct attempt_request {
 	int due_probes;
 	bool job_known;
 	struct wlb_slurm_job job; /* as Slurm knows it */
+	bool job_nodes_known;     /* Slurm has said which nodes it has: others are marked as down */
 	bool switches_known;
 };
 
@@ -249,7 +250,16 @@ static void mark_nodes_without_job(struct attempt_request *request, const struct
 		struct wlbd_candidate_node *node = &request->candidates.list[i];
 		node->down = node->down || wlbd_names_find(&names, node->name) < 0;
 	}
+	request->job_nodes_known = true;
 	wlbd_names_free(&names);
+}
+
+/* A job that Slurm knew and has forgotten ended some time ago: nodes that its client names now would be anybody's. */
+static void refuse_forgotten(struct attempt_request *request)
+{
+	wlbd_call_fail(request->call, 409, "run %s: Slurm no longer knows job %d, which has ended; submit a new job",
+	               request->call->run, history_integer(request, "job_id"));
+	request_free(request);
 }
 
 static void on_job(void *context, const struct wlbd_job_facts *facts)
@@ -261,6 +271,11 @@ static void on_job(void *context, const struct wlbd_job_facts *facts)
 	if (facts->found == 1 && facts->job.uid != owner_of(request)) {
 		wlbd_call_fail(request->call, 403, "job %u belongs to %s", facts->job.job_id, facts->user);
 		request_free(request);
+		return;
+	}
+	bool confirmed = json_is_true(json_object_get(request->history, "confirmed"));
+	if (facts->found == 0 && confirmed) {
+		refuse_forgotten(request);
 		return;
 	}
 	if (facts->found == 1 && facts->job.finished && !facts->job.batch) {
@@ -279,7 +294,7 @@ static void on_job(void *context, const struct wlbd_job_facts *facts)
 	if (facts->found == 1) {
 		request->job_known = wlb_slurm_job_copy(&request->job, &facts->job, NULL) == 0;
 		mark_nodes_without_job(request, &facts->job);
-		if (!json_is_true(json_object_get(request->history, "confirmed")))
+		if (!confirmed)
 			wlbd_run_confirm(wlbd, request->run_pk, &facts->job);
 	}
 	wlbd_nodes_refresh(wlbd, request->call->uid, on_nodes, request);
@@ -437,6 +452,7 @@ static void start(struct attempt_request *request, const struct wlbd_decision *d
 	                  layout->pp, "dp", layout->dp, "spares",
 	                  names_of(request, decision->use + decision->use_count, decision->spare_count), "checkpoint",
 	                  json_object_get(request->history, "checkpoint"), "reason", decision->reason);
+	json_object_set_new(reply, "of_job", json_boolean(request->job_nodes_known));
 	json_object_set_new(reply, "missing", missing_names(request));
 	json_object_set_new(reply, "suspects", suspect_names(request, decision));
 	if (request->switches_known)

@@ -236,6 +236,41 @@ static void ranks_are_recorded_on_nodes_of_the_job_or_of_the_attempt(void **stat
 	assert_false(wlbd_attempt_nodes_may_record(&attempt->nodes, "n9"));
 }
 
+static void connect_reporter(struct wlbd_attempt *attempt, bool is_connected)
+{
+	static char connection; /* only whether there is one is looked at */
+	struct wlbd_reporter *reporter = wlbd_attempt_reporter(attempt, "n1", 0);
+	assert_non_null(reporter);
+	reporter->connection = is_connected ? (struct wlbd_connection *)&connection : NULL;
+}
+
+/* Also where its processes begin new attempts meanwhile. */
+static void a_run_whose_job_is_over_is_not_reported_for_ever(void **state)
+{
+	static struct wlb_slurm_job ended = {.finished = true, .uid = UID, .nodes = ""};
+	static struct wlb_slurm_job running = {.running = true, .uid = UID, .nodes = "n1"};
+	struct wlbd *wlbd = *state;
+	struct wlbd_attempt *attempt = put(wlbd, "a", 1, NULL);
+	assert_false(wlbd_attempts_run_reports(wlbd->attempts, 1, 0));
+	connect_reporter(attempt, true);
+	assert_true(wlbd_attempts_run_reports(wlbd->attempts, 1, INT64_MAX));
+	wlbd_attempts_confirm(wlbd, 1, &ended);
+	int64_t over_ms = attempt->job_over_ms;
+	assert_true(over_ms > 0);
+	attempt->job_over_ms = --over_ms;
+	wlbd_attempts_job_unknown(wlbd, 1);
+	assert_true(attempt->job_over_ms == over_ms);
+	assert_true(wlbd_attempts_run_reports(wlbd->attempts, 1, over_ms + WLBD_LAST_REPORTS_MS - 1));
+	connect_reporter(attempt, false);
+	struct wlbd_attempt *next = put(wlbd, "b", 1, NULL);
+	connect_reporter(next, true);
+	assert_true(wlbd_attempts_run_reports(wlbd->attempts, 1, over_ms + WLBD_LAST_REPORTS_MS - 1));
+	assert_false(wlbd_attempts_run_reports(wlbd->attempts, 1, over_ms + WLBD_LAST_REPORTS_MS));
+	wlbd_attempts_confirm(wlbd, 1, &running);
+	assert_true(wlbd_attempts_run_reports(wlbd->attempts, 1, over_ms + WLBD_LAST_REPORTS_MS));
+	connect_reporter(next, false);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -252,6 +287,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(ranks_are_watched_from_the_next_tick_on_where_this_one_has_taken_long,
 	                                        begin, end),
 		cmocka_unit_test_setup_teardown(ranks_are_recorded_on_nodes_of_the_job_or_of_the_attempt, begin, end),
+		cmocka_unit_test_setup_teardown(a_run_whose_job_is_over_is_not_reported_for_ever, begin, end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
