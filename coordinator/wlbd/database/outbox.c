@@ -17,6 +17,7 @@ enum {
 struct queued_statement {
 	TAILQ_ENTRY(queued_statement) link;
 	int64_t run_pk;
+	uid_t uid; /* of the run's owner */
 	const char *sql;
 	struct wlbd_params *params; /* owned */
 	int tries;                  /* that the database cancelled */
@@ -166,6 +167,15 @@ static int count_of(const struct wlbd_outbox *outbox, int64_t run_pk)
 	return count;
 }
 
+static int count_of_user(const struct wlbd_outbox *outbox, uid_t uid)
+{
+	const struct queued_statement *statement;
+	int count = 0;
+	TAILQ_FOREACH(statement, &outbox->statements, link)
+	count += statement->uid == uid;
+	return count;
+}
+
 /* Returns NULL if out of memory. */
 static struct queued_statement *statement_new(const char *sql, const struct wlbd_params *params)
 {
@@ -180,21 +190,30 @@ static struct queued_statement *statement_new(const char *sql, const struct wlbd
 	return statement;
 }
 
-void wlbd_outbox_put(struct wlbd_outbox *outbox, int64_t run_pk, const char *sql, const struct wlbd_params *params)
+/* One user's runs, however many, leave places for the runs of others. */
+static bool has_place(const struct wlbd_outbox *outbox, uid_t uid, int64_t run_pk)
 {
-	bool fits = outbox->count < STATEMENTS_OF_RUN_MOST ||
-	            (outbox->count < STATEMENTS_MOST && count_of(outbox, run_pk) < STATEMENTS_OF_RUN_MOST);
-	struct queued_statement *statement = fits ? statement_new(sql, params) : NULL;
+	if (outbox->count < STATEMENTS_OF_RUN_MOST)
+		return true;
+	int of_user = count_of_user(outbox, uid), of_others = outbox->count - of_user;
+	return of_user < (STATEMENTS_MOST - of_others) / 2 && count_of(outbox, run_pk) < STATEMENTS_OF_RUN_MOST;
+}
+
+void wlbd_outbox_put(struct wlbd_outbox *outbox, uid_t uid, int64_t run_pk, const char *sql,
+                     const struct wlbd_params *params)
+{
+	struct queued_statement *statement = has_place(outbox, uid, run_pk) ? statement_new(sql, params) : NULL;
 	if (statement == NULL) {
 		(*outbox->dropped)++;
 		wlbd_log(WLBD_LOG_ERROR,
-		         "not recorded: %s, of the run with id %lld (too many statements wait for the database, or out "
-		         "of memory)",
-		         sql, (long long)run_pk);
+		         "not recorded: %s, of the run with id %lld of uid %u (too many statements wait for the "
+		         "database, or out of memory)",
+		         sql, (long long)run_pk, uid);
 		return;
 	}
 	statement->outbox = outbox;
 	statement->run_pk = run_pk;
+	statement->uid = uid;
 	TAILQ_INSERT_TAIL(&outbox->statements, statement, link);
 	outbox->count++;
 	send_next(outbox);

@@ -8,6 +8,7 @@
 #define COORDINATOR_WLBD_DATABASE_OUTBOX_H
 
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "coordinator/wlbd/database/db.h"
 
@@ -17,9 +18,11 @@ struct wlbd_outbox;
 struct wlbd_outbox *wlbd_outbox_new(struct event_base *base, struct wlbd_db *db, uint64_t *dropped);
 void wlbd_outbox_free(struct wlbd_outbox *outbox);
 
-/* `params` are copied; `sql` has static lifetime. A statement for which there is no memory, or too many wait, is
- * dropped. */
-void wlbd_outbox_put(struct wlbd_outbox *outbox, int64_t run_pk, const char *sql, const struct wlbd_params *params);
+/* `params` are copied; `sql` has static lifetime; `uid` is the run's owner. A statement is dropped for which there is
+ * no memory, or where too many wait: of all, of the run, or of the owner, who has half of the places that others leave.
+ */
+void wlbd_outbox_put(struct wlbd_outbox *outbox, uid_t uid, int64_t run_pk, const char *sql,
+                     const struct wlbd_params *params);
 
 /* Whether statements of this run are not stored yet. */
 bool wlbd_outbox_holds(const struct wlbd_outbox *outbox, int64_t run_pk);

@@ -19,7 +19,7 @@ struct fault {
 	double time_s;
 };
 
-static void record(struct wlbd *wlbd, int64_t run_pk, int64_t attempt_pk, const struct fault *fault)
+static void record(struct wlbd *wlbd, uid_t uid, int64_t run_pk, int64_t attempt_pk, const struct fault *fault)
 {
 	struct wlbd_params params = {0};
 	char *evidence = fault->evidence != NULL ? json_dumps(fault->evidence, JSON_COMPACT) : NULL;
@@ -32,7 +32,7 @@ static void record(struct wlbd *wlbd, int64_t run_pk, int64_t attempt_pk, const 
 	wlbd_params_add_text(&params, evidence);
 	wlbd_params_add_seconds(&params, fault->time_s);
 	wlbd_outbox_put(
-		wlbd->outbox, run_pk,
+		wlbd->outbox, uid, run_pk,
 		"select wlb_fault_found($1, $2, $3::integer, $4, $5::bigint, $6, $7::jsonb, to_timestamp($8::float8))",
 		&params);
 	json_decref(fault->evidence);
@@ -119,7 +119,7 @@ void wlbd_fault_record(struct wlbd_attempt *attempt, const struct wlbd_finding *
 	                      .detail = detail_of(finding),
 	                      .evidence = evidence_of(attempt, finding, is_cause),
 	                      .time_s = wlb_clock_unix_at_s(s->at_ms)};
-	record(attempt->wlbd, attempt->run_pk, attempt->attempt_pk, &fault);
+	record(attempt->wlbd, attempt->uid, attempt->run_pk, attempt->attempt_pk, &fault);
 	count(&attempt->wlbd->counters, finding->what);
 }
 
@@ -135,12 +135,12 @@ void wlbd_fault_record_step_failed(struct wlbd_attempt *attempt, const char *nod
 	                      .detail = detail,
 	                      .evidence = is_broken ? json_pack("{s:b}", "step_broken", 1) : NULL,
 	                      .time_s = time_s};
-	record(attempt->wlbd, attempt->run_pk, attempt->attempt_pk, &fault);
+	record(attempt->wlbd, attempt->uid, attempt->run_pk, attempt->attempt_pk, &fault);
 	attempt->wlbd->counters.faults_step_failed++;
 }
 
-void wlbd_fault_record_killed(struct wlbd *wlbd, int64_t run_pk, int64_t attempt_pk, const char *kind, const char *node,
-                              const char *detail, double time_s)
+void wlbd_fault_record_killed(struct wlbd *wlbd, uid_t uid, int64_t run_pk, int64_t attempt_pk, const char *kind,
+                              const char *node, const char *detail, double time_s)
 {
 	struct fault fault = {.kind = kind,
 	                      .rank = -1,
@@ -149,7 +149,7 @@ void wlbd_fault_record_killed(struct wlbd *wlbd, int64_t run_pk, int64_t attempt
 	                      .detail = detail,
 	                      .evidence = time_s > 0 ? json_pack("{s:f}", "during", time_s) : NULL,
 	                      .time_s = time_s > 0 ? time_s : wlb_clock_unix_s()};
-	record(wlbd, run_pk, attempt_pk, &fault);
+	record(wlbd, uid, run_pk, attempt_pk, &fault);
 	if (strcmp(kind, "script_lost") == 0)
 		wlbd->counters.faults_script_lost++;
 	else
@@ -165,7 +165,7 @@ void wlbd_fault_record_evicted(struct wlbd_attempt *attempt, const struct wlbd_e
 	                      .detail = eviction->evidence,
 	                      .evidence = json_pack("{s:s}", "evicted", eviction->text),
 	                      .time_s = wlb_clock_unix_s()};
-	record(attempt->wlbd, attempt->run_pk, attempt->attempt_pk, &fault);
+	record(attempt->wlbd, attempt->uid, attempt->run_pk, attempt->attempt_pk, &fault);
 }
 
 /* ---- reason and end of the attempt ------------------------------------------------------------------- */
@@ -176,7 +176,7 @@ void wlbd_fault_record_reason(struct wlbd_attempt *attempt, const char *reason)
 	wlbd_params_add_integer(&params, attempt->attempt_pk);
 	wlbd_params_add_text(&params, reason);
 	wlbd_params_add_seconds(&params, wlb_clock_unix_s());
-	wlbd_outbox_put(attempt->wlbd->outbox, attempt->run_pk,
+	wlbd_outbox_put(attempt->wlbd->outbox, attempt->uid, attempt->run_pk,
 	                "select wlb_attempt_blame($1, $2, to_timestamp($3::float8))", &params);
 }
 
@@ -187,6 +187,6 @@ void wlbd_fault_record_failed(struct wlbd_attempt *attempt, const char *reason)
 	wlbd_params_add_integer(&params, attempt->incident.life.exit_code);
 	wlbd_params_add_text(&params, reason);
 	wlbd_params_add_seconds(&params, wlb_clock_unix_s());
-	wlbd_outbox_put(attempt->wlbd->outbox, attempt->run_pk,
+	wlbd_outbox_put(attempt->wlbd->outbox, attempt->uid, attempt->run_pk,
 	                "select wlb_attempt_end($1, 'failed', $2::integer, $3, to_timestamp($4::float8))", &params);
 }

@@ -30,9 +30,9 @@ struct wlbd_eviction {
 void wlbd_fault_record_evicted(struct wlbd_attempt *attempt, const struct wlbd_eviction *eviction);
 
 /* The job is over and `kind` of its processes, "launcher_lost" or "script_lost", was killed: `time_s` since 1970, 0
- * where that is not known. `node` may be "". */
-void wlbd_fault_record_killed(struct wlbd *wlbd, int64_t run_pk, int64_t attempt_pk, const char *kind, const char *node,
-                              const char *detail, double time_s);
+ * where that is not known. `node` may be ""; `uid` is the run's owner. */
+void wlbd_fault_record_killed(struct wlbd *wlbd, uid_t uid, int64_t run_pk, int64_t attempt_pk, const char *kind,
+                              const char *node, const char *detail, double time_s);
 
 /* The reason why the attempt is ordered to end. */
 void wlbd_fault_record_reason(struct wlbd_attempt *attempt, const char *reason);

@@ -288,7 +288,7 @@ void wlbd_verdict_store(struct wlbd_attempt *attempt, const struct wlbd_found_ve
 	wlbd_params_add_integer(&params, attempt->attempt_pk);
 	wlbd_params_add_integer(&params, wlbd->started_unix_ms);
 	wlbd_params_add_text(&params, text);
-	wlbd_outbox_put(wlbd->outbox, attempt->run_pk,
+	wlbd_outbox_put(wlbd->outbox, attempt->uid, attempt->run_pk,
 	                "select wlb_verdict_put($1, $2, $3::jsonb), wlb_verdict_calls_put($1, $2, $3::jsonb)", &params);
 	free(text);
 }

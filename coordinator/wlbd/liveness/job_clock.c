@@ -11,7 +11,7 @@ static void note_queued(struct wlbd *wlbd, int64_t run_pk, const struct wlb_slur
 	struct wlbd_params params = {0};
 	wlbd_params_add_integer(&params, run_pk);
 	wlbd_params_add_integer(&params, job->restart_count);
-	wlbd_outbox_put(wlbd->outbox, run_pk, "select wlb_run_queued($1, $2::integer)", &params);
+	wlbd_outbox_put(wlbd->outbox, job->uid, run_pk, "select wlb_run_queued($1, $2::integer)", &params);
 }
 
 /* A requeue clears suspend_time: the suspension ended when the job was submitted anew. */
@@ -21,8 +21,8 @@ static void note_suspended(struct wlbd *wlbd, int64_t run_pk, const struct wlb_s
 	wlbd_params_add_integer(&params, run_pk);
 	wlbd_params_add_boolean(&params, job->suspended);
 	wlbd_params_add_integer(&params, job->suspend_time > 0 ? job->suspend_time : job->submit_time);
-	wlbd_outbox_put(wlbd->outbox, run_pk, "select wlb_run_suspended($1, $2::boolean, to_timestamp($3::float8))",
-	                &params);
+	wlbd_outbox_put(wlbd->outbox, job->uid, run_pk,
+	                "select wlb_run_suspended($1, $2::boolean, to_timestamp($3::float8))", &params);
 }
 
 void wlbd_job_clock_note(struct wlbd *wlbd, const struct wlbd_job_clock *recorded, const struct wlb_slurm_job *job)

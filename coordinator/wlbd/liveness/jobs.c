@@ -33,6 +33,7 @@ struct resize {
 	struct wlbd_jobs *jobs;
 	json_int_t run_pk;
 	json_int_t attempt_pk;
+	uid_t uid;
 	uint32_t job_id;
 	uint32_t least_nodes;
 	char detail[128];
@@ -94,7 +95,7 @@ static void close_run(const struct open_run *open, const char *state, const char
 	wlbd_params_add_text(&params, strcmp(state, "complete") == 0 ? "" : reason);
 	wlbd_params_add_integer_if(&params, ended_at != 0, ended_at);
 	wlbd_log(WLBD_LOG_INFO, "run %s: %s: %s", open->run, state, reason);
-	wlbd_outbox_put(open->jobs->wlbd->outbox, open->run_pk,
+	wlbd_outbox_put(open->jobs->wlbd->outbox, open->uid, open->run_pk,
 	                "select wlb_run_end($1, $2, $3, 'slurm', to_timestamp($4::float8))", &params);
 	end_attempts(open);
 }
@@ -121,12 +122,12 @@ static void record_killed(const struct open_run *open, const struct wlb_slurm_jo
 	if (end->script_lost) {
 		snprintf(detail, sizeof(detail), "the script of job %u was killed by signal %d", job->job_id,
 		         job->exit_signal);
-		wlbd_fault_record_killed(open->jobs->wlbd, open->run_pk, open->attempt_pk, "script_lost",
+		wlbd_fault_record_killed(open->jobs->wlbd, open->uid, open->run_pk, open->attempt_pk, "script_lost",
 		                         job->batch_host, detail, (double)job->end_time);
 	} else if (end->launcher_lost) {
 		snprintf(detail, sizeof(detail), "job %u is over, and wlb run did not report how the run ended",
 		         job->job_id);
-		wlbd_fault_record_killed(open->jobs->wlbd, open->run_pk, open->attempt_pk, "launcher_lost",
+		wlbd_fault_record_killed(open->jobs->wlbd, open->uid, open->run_pk, open->attempt_pk, "launcher_lost",
 		                         job->batch_host, detail, 0);
 	}
 }
@@ -139,8 +140,8 @@ static void on_requeued(void *context, const char *failure)
 		wlbd_params_add_integer(&params, open->run_pk);
 		wlbd_params_add_integer(&params, open->attempt_pk);
 		wlbd_params_add_text(&params, failure);
-		wlbd_outbox_put(open->jobs->wlbd->outbox, open->run_pk, "select wlb_run_not_requeued($1, $2, $3)",
-		                &params);
+		wlbd_outbox_put(open->jobs->wlbd->outbox, open->uid, open->run_pk,
+		                "select wlb_run_not_requeued($1, $2, $3)", &params);
 	}
 	free(open);
 }
@@ -242,7 +243,7 @@ static void on_resized(void *context, const char *failure)
 		wlbd_params_add_integer(&params, resize->least_nodes);
 		wlbd_params_add_text(&params, resize->detail);
 		wlbd_params_add_seconds(&params, wlb_clock_unix_s());
-		wlbd_outbox_put(resize->jobs->wlbd->outbox, resize->run_pk,
+		wlbd_outbox_put(resize->jobs->wlbd->outbox, resize->uid, resize->run_pk,
 		                "select wlb_job_resized($1, $2, $3::integer, $4, to_timestamp($5::float8))", &params);
 	}
 	free(resize);
@@ -265,6 +266,7 @@ static void resize_pending(struct open_run *open, const struct wlb_slurm_job *jo
 	*resize = (struct resize){.jobs = open->jobs,
 	                          .run_pk = open->run_pk,
 	                          .attempt_pk = open->attempt_pk,
+	                          .uid = open->uid,
 	                          .job_id = open->job_id,
 	                          .least_nodes = least};
 	snprintf(resize->detail, sizeof(resize->detail), "job %u was requeued and may start on %u to %d nodes",

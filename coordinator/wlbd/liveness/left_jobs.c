@@ -48,13 +48,14 @@ static void forget(const struct left_job *left)
 	struct wlbd_params params = {0};
 	wlbd_params_add_integer(&params, left->run_pk);
 	wlbd_params_add_integer(&params, left->restart_count);
-	wlbd_outbox_put(left->wlbd->outbox, left->run_pk, "select wlb_run_job_over($1, $2)", &params);
+	wlbd_outbox_put(left->wlbd->outbox, (uid_t)left->uid, left->run_pk, "select wlb_run_job_over($1, $2)", &params);
 }
 
 /* What is recorded once Slurm has done it: a job of which that is recorded is not looked at again. */
 struct job_end {
 	struct wlbd *wlbd;
 	json_int_t run_pk, restart_count;
+	uid_t uid;
 	bool is_requeued;
 	char detail[600];
 };
@@ -68,8 +69,8 @@ static void on_ordered(void *context, const char *failure)
 		wlbd_params_add_integer(&params, end->restart_count);
 		wlbd_params_add_text(&params, end->is_requeued ? "job_requeued" : "job_ended");
 		wlbd_params_add_text(&params, end->detail);
-		wlbd_outbox_put(end->wlbd->outbox, end->run_pk, "select wlb_run_job_without_script($1, $2, $3, $4)",
-		                &params);
+		wlbd_outbox_put(end->wlbd->outbox, end->uid, end->run_pk,
+		                "select wlb_run_job_without_script($1, $2, $3, $4)", &params);
 	}
 	free(end);
 }
@@ -83,6 +84,7 @@ static void end_or_requeue(const struct left_job *left, const struct wlb_slurm_j
 	*end = (struct job_end){.wlbd = left->wlbd,
 	                        .run_pk = left->run_pk,
 	                        .restart_count = left->restart_count,
+	                        .uid = (uid_t)left->uid,
 	                        .is_requeued = left->is_complete && job->requeue};
 	snprintf(why, sizeof(why), "the node of its script, %s, is down", job->batch_host);
 	snprintf(end->detail, sizeof(end->detail), "job %u is %s, since %s", job->job_id,

@@ -59,7 +59,7 @@ static void note(struct wlbd_attempt *attempt, const struct wlb_slurm_job *job)
 	wlbd_params_add_integer(&params, job->restart_count);
 	wlbd_params_add_text(&params, reason);
 	wlbd_params_add_seconds(&params, queued_at_s(job));
-	wlbd_outbox_put(attempt->wlbd->outbox, attempt->run_pk,
+	wlbd_outbox_put(attempt->wlbd->outbox, attempt->uid, attempt->run_pk,
 	                "select wlb_attempt_requeued($1, $2::integer, $3, to_timestamp($4::float8))", &params);
 }
 

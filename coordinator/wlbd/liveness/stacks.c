@@ -28,8 +28,8 @@ static void record(const struct wlbd_attempt *attempt)
 	wlbd_params_add_integer(&params, attempt->attempt_pk);
 	wlbd_params_add_integer(&params, attempt->stacks.id);
 	wlbd_params_add_integer(&params, attempt->stacks.nodes);
-	wlbd_outbox_put(attempt->wlbd->outbox, attempt->run_pk, "select wlb_stacks_begin($1, $2, $3::integer)",
-	                &params);
+	wlbd_outbox_put(attempt->wlbd->outbox, attempt->uid, attempt->run_pk,
+	                "select wlb_stacks_begin($1, $2, $3::integer)", &params);
 }
 
 int64_t wlbd_stacks_ask(struct wlbd_attempt *attempt)

@@ -29,7 +29,7 @@ void wlbd_step_end_note_report(struct wlbd_attempt *attempt)
 		return;
 	attempt->has_reported = true;
 	wlbd_params_add_integer(&params, attempt->attempt_pk);
-	wlbd_outbox_put(attempt->wlbd->outbox, attempt->run_pk,
+	wlbd_outbox_put(attempt->wlbd->outbox, attempt->uid, attempt->run_pk,
 	                "update attempts set node_reported = true where id = $1", &params);
 }
 

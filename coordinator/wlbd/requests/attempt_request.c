@@ -372,7 +372,7 @@ static void record_exit(struct attempt_request *request, struct wlbd_attempt *pr
 	wlbd_params_add_integer(&params, request->body.previous.exit_code);
 	wlbd_params_add_text(&params, request->body.previous.step_id);
 	wlbd_params_add_seconds(&params, wlb_clock_unix_s());
-	wlbd_outbox_put(request->call->wlbd->outbox, previous->run_pk,
+	wlbd_outbox_put(request->call->wlbd->outbox, previous->uid, previous->run_pk,
 	                "select wlb_attempt_exited($1, $2::integer, $3, to_timestamp($4::float8))", &params);
 }
 
@@ -481,8 +481,8 @@ static void stop(struct attempt_request *request, const char *state, const char 
 	wlbd_params_add_text(&params, state);
 	wlbd_params_add_text(&params, reason);
 	wlbd_log(WLBD_LOG_INFO, "run %s: %s: %s", request->call->run, state, reason);
-	wlbd_outbox_put(request->call->wlbd->outbox, request->run_pk, "select wlb_run_end($1, $2, $3, 'coordinator')",
-	                &params);
+	wlbd_outbox_put(request->call->wlbd->outbox, owner_of(request), request->run_pk,
+	                "select wlb_run_end($1, $2, $3, 'coordinator')", &params);
 	finish(request, json_pack("{s:s, s:s, s:s}", "decision", "stop", "state", state, "reason", reason));
 }
 
@@ -514,7 +514,8 @@ static bool place_fault(struct attempt_request *request, const json_t *nodes)
 	wlbd_params_add_integer(&params, request->run_pk);
 	wlbd_params_add_text(&params, node);
 	wlbd_params_add_text(&params, why);
-	wlbd_outbox_put(request->call->wlbd->outbox, request->run_pk, "select wlb_fault_place($1, $2, $3)", &params);
+	wlbd_outbox_put(request->call->wlbd->outbox, owner_of(request), request->run_pk,
+	                "select wlb_fault_place($1, $2, $3)", &params);
 	reply_wait(request, WLBD_RETRY_SOON_S, why);
 	return true;
 }

@@ -31,7 +31,7 @@ void wlbd_outdated_record(const struct wlbd_call *call, struct wlbd_attempt *att
 	wlbd_params_add_integer(&params, attempt->attempt_pk);
 	wlbd_params_add_seconds(&params, wlb_clock_unix_s());
 	wlbd_outbox_put(
-		attempt->wlbd->outbox, attempt->run_pk,
+		attempt->wlbd->outbox, attempt->uid, attempt->run_pk,
 		"insert into events (run_id, attempt_id, kind, detail, recorded_at) select $1::bigint, $2::bigint, "
 		"'client_outdated', 'a program of this run is older than the coordinator: upgrade it on the submit "
 		"host and the nodes', to_timestamp($3::float8) "

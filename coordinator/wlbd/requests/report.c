@@ -29,8 +29,8 @@ static void note_slurm_step(struct wlbd_attempt *attempt, const char *slurm_step
 	snprintf(attempt->slurm_step, sizeof(attempt->slurm_step), "%s", slurm_step);
 	wlbd_params_add_integer(&params, attempt->attempt_pk);
 	wlbd_params_add_text(&params, slurm_step);
-	wlbd_outbox_put(attempt->wlbd->outbox, attempt->run_pk, "update attempts set slurm_step = $2 where id = $1",
-	                &params);
+	wlbd_outbox_put(attempt->wlbd->outbox, attempt->uid, attempt->run_pk,
+	                "update attempts set slurm_step = $2 where id = $1", &params);
 }
 
 static void apply_ranks(struct wlbd_reporter *reporter, const struct wlbd_report *report)

@@ -40,12 +40,17 @@ static void end(struct fixture *f)
 	event_base_free(f->base);
 }
 
-static void put(struct fixture *f, int64_t run_pk, int times)
+static void put_of(struct fixture *f, uid_t uid, int64_t run_pk, int times)
 {
 	struct wlbd_params params = {0};
 	wlbd_params_add_integer(&params, run_pk);
 	for (int i = 0; i < times; i++)
-		wlbd_outbox_put(f->outbox, run_pk, statement, &params);
+		wlbd_outbox_put(f->outbox, uid, run_pk, statement, &params);
+}
+
+static void put(struct fixture *f, int64_t run_pk, int times)
+{
+	put_of(f, 1000, run_pk, times);
 }
 
 static void statements_wait_for_the_database(void **state)
@@ -77,17 +82,35 @@ static void a_run_has_its_share(void **state)
 	end(&f);
 }
 
-static void all_runs_have_a_bound(void **state)
+/* Nor do many runs of one user. */
+static void a_user_has_half_of_the_places_that_others_leave(void **state)
 {
 	struct fixture f;
 	(void)state;
 	begin(&f);
-	for (int run = 1; run <= IN_ALL / OF_A_RUN; run++)
-		put(&f, run, OF_A_RUN);
-	assert_int_equal(f.set_aside, 0);
-	put(&f, 99, 1);
-	assert_int_equal(f.set_aside, 1);
-	assert_false(wlbd_outbox_holds(f.outbox, 99));
+	for (int run = 1; run <= 11; run++)
+		put_of(&f, 1, run, OF_A_RUN);
+	assert_int_equal(f.set_aside, 11 * OF_A_RUN - IN_ALL / 2);
+	f.set_aside = 0;
+	put_of(&f, 2, 99, 1);
+	assert_true(wlbd_outbox_holds(f.outbox, 99));
+	for (int run = 100; run < 103; run++)
+		put_of(&f, 2, run, OF_A_RUN);
+	assert_int_equal(f.set_aside, 3 * OF_A_RUN + 1 - IN_ALL / 4);
+	end(&f);
+}
+
+static void all_users_have_a_bound(void **state)
+{
+	struct fixture f;
+	(void)state;
+	begin(&f);
+	for (int run = 1; run <= 20; run++)
+		put_of(&f, (uid_t)(run / 2), run, OF_A_RUN);
+	uint64_t before = f.set_aside;
+	assert_true(20 * OF_A_RUN - before < IN_ALL);
+	put_of(&f, 9, 99, OF_A_RUN);
+	assert_true(f.set_aside > before);
 	end(&f);
 }
 
@@ -96,7 +119,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(statements_wait_for_the_database),
 		cmocka_unit_test(a_run_has_its_share),
-		cmocka_unit_test(all_runs_have_a_bound),
+		cmocka_unit_test(a_user_has_half_of_the_places_that_others_leave),
+		cmocka_unit_test(all_users_have_a_bound),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

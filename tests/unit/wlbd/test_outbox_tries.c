@@ -57,7 +57,7 @@ static void end(struct fixture *f)
 static void put_and_wait(struct fixture *f)
 {
 	static const struct wlbd_params none;
-	wlbd_outbox_put(f->outbox, 7, "select 1", &none);
+	wlbd_outbox_put(f->outbox, 0, 7, "select 1", &none);
 	event_base_dispatch(f->base);
 }
 
