@@ -190,6 +190,14 @@ class Nodes(TrustTest):
         time.sleep(7)
         self.assertIn(f"{victim}.0", self.cluster.run("squeue", "--steps", "-h", "-o", "%i").stdout.split())
 
+    def test_names_that_are_no_nodes_are_not_stored(self):
+        job = self.submit("n1", NOBODY)
+        self.assertEqual(self.announce(job, NOBODY)[0], 200)
+        attempt, reply = self.ask(str(job), ["n1", "n4", *(f"invented{number}" for number in range(8000))], uid=NOBODY)
+        self.assertEqual((reply["nodes"], reply["missing"]), (["n1"], ["n4"]))
+        stored = self.cluster.sql(f"select length(decision::text) from attempts where uuid = '{attempt}'")
+        self.assertLess(int(stored[0][0]), 2000)
+
     def test_ranks_are_recorded_on_nodes_of_the_job(self):
         """Late records too are stored: of an attempt on other nodes, before the job was requeued, while wlbd was away."""
         job = self.submit("n1", NOBODY)

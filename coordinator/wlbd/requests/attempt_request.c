@@ -414,12 +414,17 @@ static json_t *names_of(const struct attempt_request *request, const int *use, i
 	return names;
 }
 
+/* A client may name what it likes: only nodes of Slurm, where these are known, are stored with the decision. */
 static json_t *missing_names(const struct attempt_request *request)
 {
+	const struct wlbd_nodes *nodes = request->call->wlbd->nodes;
+	bool are_known = wlbd_nodes_count(nodes) > 0;
 	json_t *names = json_array();
-	for (int i = 0; i < request->candidates.count; i++)
-		if (wlbd_node_may_return(&request->candidates.list[i]))
-			json_array_append_new(names, json_string(request->candidates.list[i].name));
+	for (int i = 0; i < request->candidates.count; i++) {
+		const struct wlbd_candidate_node *node = &request->candidates.list[i];
+		if (wlbd_node_may_return(node) && (!are_known || wlbd_nodes_find(nodes, node->name) != NULL))
+			json_array_append_new(names, json_string(node->name));
+	}
 	return names;
 }
 
