@@ -64,17 +64,20 @@ bool wlb_pmix_socket_is_stale(const char *socket_path)
 	return refused;
 }
 
-/* Waits for REMOVE_MS at most, since a file system may not answer; the child is ended then. */
-static void wait_for_child(pid_t pid)
+/* Waits for REMOVE_MS at most, since a file system may not answer; the child is ended then. Returns whether it has done
+ * its work. */
+static bool wait_for_child(pid_t pid)
 {
 	int64_t until_ms = wlb_clock_ms() + REMOVE_MS;
+	int status = 0;
 	pid_t ended;
-	while ((ended = waitpid(pid, NULL, WNOHANG)) == 0 && wlb_clock_left_ms(until_ms) > KILL_MS)
+	while ((ended = waitpid(pid, &status, WNOHANG)) == 0 && wlb_clock_left_ms(until_ms) > KILL_MS)
 		usleep(POLL_MS * 1000);
 	if (ended == 0)
 		kill(pid, SIGKILL);
-	while (ended == 0 && (ended = waitpid(pid, NULL, WNOHANG)) == 0 && wlb_clock_left_ms(until_ms) > 0)
+	while (ended == 0 && (ended = waitpid(pid, &status, WNOHANG)) == 0 && wlb_clock_left_ms(until_ms) > 0)
 		usleep(POLL_MS * 1000);
+	return ended == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 /* rm follows no link, also while somebody replaces a directory by one. It has no descriptor of slurmstepd: a process of
@@ -89,26 +92,20 @@ static _Noreturn void become_rm(uid_t user, gid_t group, const char *path)
 	_exit(1);
 }
 
-static void remove_as(uid_t user, gid_t group, const char *path)
+/* Returns whether nothing is left. Only rm looks at the path: slurmstepd, which is root and cannot be ended, would wait
+ * for a file system that the job's user has chosen. */
+static bool remove_as(uid_t user, gid_t group, const char *path)
 {
 	pid_t pid = fork();
 	if (pid == 0)
 		become_rm(user, group, path);
-	if (pid > 0)
-		wait_for_child(pid);
-}
-
-static bool exists(const char *path)
-{
-	struct stat status;
-	return lstat(path, &status) == 0;
+	return pid > 0 && wait_for_child(pid);
 }
 
 bool wlb_pmix_files_remove(const struct wlb_pmix_files *files, uid_t user, gid_t group)
 {
-	remove_as(user, group, files->tasks_dir);
-	remove_as(geteuid(), getegid(), files->server_dir);
+	bool are_removed = remove_as(user, group, files->tasks_dir);
+	are_removed = remove_as(geteuid(), getegid(), files->server_dir) && are_removed;
 	/* As the last, as the plugin does: while it is there, the next step tries again. */
-	unlink(files->socket);
-	return !exists(files->tasks_dir) && !exists(files->server_dir) && !exists(files->socket);
+	return (unlink(files->socket) == 0 || errno == ENOENT) && are_removed;
 }

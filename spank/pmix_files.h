@@ -24,8 +24,8 @@ bool wlb_pmix_files_find_spool(uint32_t job_id, uint32_t step_id, char *spool, c
 /* Whether the socket exists, and no process listens on it. */
 bool wlb_pmix_socket_is_stale(const char *socket);
 
-/* Removes all three, that of the tasks as the job's user, within some 20 s. Returns false if one of them is still
- * there. */
+/* Removes all three, that of the tasks as the job's user, within some 20 s. Returns false if one of them may
+ * still be there. */
 bool wlb_pmix_files_remove(const struct wlb_pmix_files *files, uid_t user, gid_t group);
 
 #endif

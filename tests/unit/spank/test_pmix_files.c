@@ -145,6 +145,22 @@ static void removes_as_the_jobs_user(void **state)
 	assert_true(wlb_pmix_files_remove(&files, NOBODY, NOBODY));
 }
 
+/* The path is of the user's choice: what he cannot see there, slurmstepd does not look for as root. */
+static void looks_at_the_tasks_directory_as_the_jobs_user_alone(void **state)
+{
+	struct wlb_pmix_files files;
+	char hidden[PATH_MAX];
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	make_files(&files);
+	make_path(hidden, sizeof(hidden), "hidden");
+	assert_int_equal(mkdir(hidden, 0700), 0);
+	make_path(files.tasks_dir, sizeof(files.tasks_dir), "hidden/spmix_appdir_65534_7.2");
+	assert_false(wlb_pmix_files_remove(&files, NOBODY, NOBODY));
+	assert_true(wlb_pmix_files_remove(&files, geteuid(), getegid()));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -155,6 +171,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(removes_socket_and_directories, make_folder, remove_folder),
 		cmocka_unit_test_setup_teardown(follows_no_link, make_folder, remove_folder),
 		cmocka_unit_test_setup_teardown(removes_as_the_jobs_user, make_folder, remove_folder),
+		cmocka_unit_test_setup_teardown(looks_at_the_tasks_directory_as_the_jobs_user_alone, make_folder,
+	                                        remove_folder),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
