@@ -213,6 +213,33 @@ class Requests(ApiTest):
             pass  # closed before all of it was sent: as good a refusal
         self.assertEqual(self.api.send("GET", "/healthz")[0], 200)
 
+    def announce_long_body(self, uid):
+        """A connection on which a user announces 8 MiB, and sends nothing more."""
+        path = "/v1/runs/1/records"
+        host, port = self.api.address.split(":")
+        link = socket.create_connection((host, int(port)), timeout=10)
+        self.addCleanup(link.close)
+        link.sendall(f"POST {path} HTTP/1.1\r\nHost: wlbd\r\nContent-Length: {8 << 20}\r\n"
+                     f"Authorization: MUNGE {self.api.credential('POST', path, b'', uid)}\r\n\r\n".encode())
+
+    def test_silent_heads_keep_nobody_out(self):
+        """Two users announce as much as all users may send; others are served."""
+        for uid in [NOBODY, NOBODY - 1] * 8:
+            self.announce_long_body(uid)
+        longest = {"pad": "y" * ((8 << 20) - 16)}
+        for uid in (NOBODY, NOBODY - 1):
+            wait_for("the heads to be counted",
+                     lambda uid=uid: self.api.call("POST", "/v1/runs/1/records", longest, uid)[0] == 503, 10)
+        run, attempt = self.new_run(), str(uuid.uuid4())
+        for number, size in enumerate((10, 20000)):
+            record = event(number + 1) | {"data": {"kind": "note", "detail": "x"}, "pad": "y" * size}
+            self.assertEqual(self.deliver(run, attempt, [record])[0], 200)
+        report = {"attempt_id": attempt, "source": "node", "node": "n1", "rank": 0, "step": 1}
+        self.assertEqual(self.api.call("POST", f"/v1/runs/{run}/report", report)[0], 200)
+        for body in ({}, {"pad": "y" * 20000}):
+            status, reply = self.api.call("POST", "/v1/runs", body, uid=NOBODY - 2)
+            self.assertEqual(status, 400, reply)
+
     def test_client_that_dribbles_is_cut_off(self):
         self.restart_wlbd("request_timeout_ms = 1500\n")
         host, port = self.api.address.split(":")

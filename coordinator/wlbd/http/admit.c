@@ -31,7 +31,9 @@ void wlbd_admit(struct wlbd_call *call)
 	struct wlbd_exchange *exchange = call->exchange;
 	if (wlbd_connection_proved(call->connection, call->uid) != WLBD_BUDGET_TAKEN) {
 		exchange->is_closed_next = true;
-		wlbd_call_fail(call, 503, "uid %u has too many connections; close some", call->uid);
+		wlbd_call_fail(call, 503,
+		               "uid %u has too many connections, beside those of other users; close some, or try again",
+		               call->uid);
 	} else if (wlbd_head_check_route(exchange) == 0 && allocate_body(exchange) == 0) {
 		wlbd_exchange_resume(exchange);
 	}

@@ -9,14 +9,16 @@
 #include "coordinator/wlbd/wlbd.h"
 
 enum {
-	SHORT_BYTES = 16 << 10,
-	VALUES_MOST = 400000, /* ranks of 100,000 processes in one record; freeing them takes 30 ms */
-	VALUE_BYTES = 96,     /* of jansson: a value, its key, its place in the object */
-	USUAL_BYTES = 56,     /* of a value in a report */
+	SHORT_BYTES = 16 << 10, /* a body up to this size is read at once, and bounded by the number of connections */
+	VALUES_MOST = 400000,   /* ranks of 100,000 processes in one record; freeing them takes 30 ms */
+	VALUE_BYTES = 96,       /* of jansson: a value, its key, its place in the object */
+	USUAL_BYTES = 56,       /* of a value in a report */
 };
 
 int wlbd_body_hold(struct wlbd_call *call, size_t bytes)
 {
+	if (bytes <= SHORT_BYTES)
+		return 0;
 	switch (wlbd_budget_take(call->wlbd->budget, call->uid, bytes)) {
 	case WLBD_BUDGET_TAKEN:
 		call->held_bytes += bytes;

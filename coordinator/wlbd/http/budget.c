@@ -1,17 +1,19 @@
 #include "coordinator/wlbd/http/budget.h"
 
 #include <search.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 struct user {
 	uid_t uid;
-	int count;
+	size_t count;
 	size_t bytes;
 };
 
 struct wlbd_budget {
 	struct wlbd_budget_limits limits;
 	void *users; /* tsearch(3) by uid */
+	size_t count;
 	size_t bytes;
 };
 
@@ -66,15 +68,38 @@ static void remove_idle(struct wlbd_budget *budget, struct user *user)
 	free(user);
 }
 
+static bool has_reserve(const struct wlbd_budget *budget, uid_t uid)
+{
+	return uid == 0 || (budget->limits.slurm_user != NULL && uid == *budget->limits.slurm_user);
+}
+
+/* `own` is what the user holds, `all` what all users do. */
+static enum wlbd_budget_answer judge(bool has_reserve, size_t more, size_t own, size_t own_most, size_t all,
+                                     size_t all_most, size_t reserved)
+{
+	size_t most = has_reserve ? all_most : all_most - reserved;
+	size_t left = all < most ? most - all : 0;
+	if (more > left)
+		return WLBD_BUDGET_FULL;
+	if (more > own_most - own)
+		return WLBD_BUDGET_USER_FULL;
+	return has_reserve || own + more <= left - more ? WLBD_BUDGET_TAKEN : WLBD_BUDGET_FULL;
+}
+
 enum wlbd_budget_answer wlbd_budget_enter(struct wlbd_budget *budget, uid_t uid)
 {
+	const struct wlbd_budget_limits *limits = &budget->limits;
 	struct user *user = find_or_add(budget, uid);
 	if (user == NULL)
 		return WLBD_BUDGET_FULL;
-	if (user->count >= budget->limits.user_count)
-		return WLBD_BUDGET_USER_FULL;
-	user->count++;
-	return WLBD_BUDGET_TAKEN;
+	enum wlbd_budget_answer answer = judge(has_reserve(budget, uid), 1, user->count, limits->user_count,
+	                                       budget->count, limits->all_count, limits->reserved_count);
+	if (answer == WLBD_BUDGET_TAKEN) {
+		user->count++;
+		budget->count++;
+	}
+	remove_idle(budget, user);
+	return answer;
 }
 
 void wlbd_budget_leave(struct wlbd_budget *budget, uid_t uid)
@@ -83,6 +108,7 @@ void wlbd_budget_leave(struct wlbd_budget *budget, uid_t uid)
 	if (user == NULL)
 		return;
 	user->count--;
+	budget->count--;
 	remove_idle(budget, user);
 }
 
@@ -90,19 +116,17 @@ enum wlbd_budget_answer wlbd_budget_take(struct wlbd_budget *budget, uid_t uid, 
 {
 	const struct wlbd_budget_limits *limits = &budget->limits;
 	struct user *user = bytes > 0 ? find_or_add(budget, uid) : NULL;
-	enum wlbd_budget_answer answer = WLBD_BUDGET_TAKEN;
 	if (bytes == 0)
-		return answer;
-	if (user == NULL || bytes > limits->all_bytes - budget->bytes)
-		answer = WLBD_BUDGET_FULL;
-	else if (bytes > limits->user_bytes - user->bytes)
-		answer = WLBD_BUDGET_USER_FULL;
+		return WLBD_BUDGET_TAKEN;
+	if (user == NULL)
+		return WLBD_BUDGET_FULL;
+	enum wlbd_budget_answer answer = judge(has_reserve(budget, uid), bytes, user->bytes, limits->user_bytes,
+	                                       budget->bytes, limits->all_bytes, limits->reserved_bytes);
 	if (answer == WLBD_BUDGET_TAKEN) {
 		user->bytes += bytes;
 		budget->bytes += bytes;
-	} else if (user != NULL) {
-		remove_idle(budget, user);
 	}
+	remove_idle(budget, user);
 	return answer;
 }
 

@@ -1,6 +1,10 @@
 /*
- * How many things (connections, or requests) and bytes one user, and how many bytes all users together, hold of wlbd.
- * Only counts; a user who holds nothing takes no memory.
+ * How many things (connections, or requests) and bytes one user, and all users together, hold of wlbd. Only counts; a
+ * user who holds nothing takes no memory.
+ *
+ * A user may hold no more than what stays free. So the first may have half of all, a second half of the rest, and so
+ * on: whatever other users hold, there is something left for one who holds nothing. root and SlurmUser may take all
+ * that is free, up to the limit of one user, and have a reserve that nobody else can take.
  */
 #ifndef COORDINATOR_WLBD_HTTP_BUDGET_H
 #define COORDINATOR_WLBD_HTTP_BUDGET_H
@@ -8,16 +12,21 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+/* A limit that is 0 lets nothing be taken; the reserves are part of what all may hold. */
 struct wlbd_budget_limits {
-	int user_count; /* of one user: connections, or requests */
+	size_t user_count; /* of one user: connections, or requests */
+	size_t all_count;
+	size_t reserved_count;
 	size_t user_bytes;
 	size_t all_bytes;
+	size_t reserved_bytes;
+	const uid_t *slurm_user; /* may become known later; NULL: only root has the reserve */
 };
 
 enum wlbd_budget_answer {
 	WLBD_BUDGET_TAKEN,
 	WLBD_BUDGET_USER_FULL,
-	WLBD_BUDGET_FULL, /* all users together hold it, or out of memory */
+	WLBD_BUDGET_FULL, /* all users together hold too much for it, or out of memory */
 };
 
 struct wlbd_budget;

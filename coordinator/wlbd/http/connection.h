@@ -25,7 +25,8 @@ void wlbd_connections_free(struct wlbd_connections *connections); /* after all a
 struct wlbd_connection *wlbd_connection_opened(struct wlbd_connections *connections, int fd);
 void wlbd_connection_closed(struct wlbd_connection *connection); /* calls the callback, and frees the connection */
 
-/* A credential of `uid` was accepted on it. Returns WLBD_BUDGET_TAKEN, or else the user has too many connections. */
+/* A credential of `uid` was accepted on it. Returns WLBD_BUDGET_TAKEN, or else the user, or all users
+ * together, have too many connections. */
 enum wlbd_budget_answer wlbd_connection_proved(struct wlbd_connection *connection, uid_t uid);
 
 /* Whether wlbd itself closes it, since its client has completed no request for too long, or for a new connection. */

@@ -17,15 +17,18 @@
 
 enum {
 	BACKLOG = 4096, /* after a restart every node connects at once */
-	CONNECTIONS_MOST = 8192,
-	DESCRIPTORS_KEPT = 256, /* for probes of nodes, PostgreSQL, Slurm, munged */
 	UNPROVED_MOST = 1024,
+	RESERVED_CONNECTIONS = 256, /* for root and SlurmUser */
+	SHARED_CONNECTIONS = 8192,  /* among all other users, of which one may have half: the nodes of a large run */
+	CONNECTIONS_MOST = UNPROVED_MOST + RESERVED_CONNECTIONS + SHARED_CONNECTIONS,
+	DESCRIPTORS_KEPT = 256,      /* for probes of nodes, PostgreSQL, Slurm, munged */
 	CONNECTION_BYTES = 16 << 10, /* of a connection without a body: its head, and that of the reply */
 	USER_BYTES = 64 << 20,       /* of bodies, as text and as values */
-	ALL_BYTES = 128 << 20,
+	SHARED_BYTES = 128 << 20,    /* among all users but root and SlurmUser, who have USER_BYTES more */
 	REPLY_USER_BYTES = 32 << 20, /* of long replies, of which a list has 24 MiB at most */
-	REPLY_ALL_BYTES = 256 << 20,
-	QUESTIONS_USER_MOST = 512, /* an eighth of the statements that may wait for wlbd->writes */
+	REPLY_SHARED_BYTES = 256 << 20,
+	QUESTIONS_USER_MOST = 512,
+	QUESTIONS_MOST = 3584, /* of the 4,000 statements that may wait for wlbd->writes; the rest is for wlbd's own */
 };
 
 struct wlbd_http {
@@ -156,14 +159,30 @@ static int most_connections(void)
 	return left < CONNECTIONS_MOST ? (int)left : CONNECTIONS_MOST;
 }
 
+/* Of few connections the same parts as of the most. */
+static struct wlbd_budget_limits limits_of(const struct wlbd *wlbd, size_t connections_most, size_t unproved_most)
+{
+	size_t reserved = connections_most * RESERVED_CONNECTIONS / CONNECTIONS_MOST;
+	size_t proved_most = connections_most - unproved_most;
+	return (struct wlbd_budget_limits){.user_count = (proved_most - reserved) / 2,
+	                                   .all_count = proved_most,
+	                                   .reserved_count = reserved,
+	                                   .user_bytes = USER_BYTES,
+	                                   .all_bytes = SHARED_BYTES + USER_BYTES,
+	                                   .reserved_bytes = USER_BYTES,
+	                                   .slurm_user = &wlbd->slurm_uid};
+}
+
 static int make_parts(struct wlbd *wlbd, struct wlbd_http *http)
 {
-	const struct wlbd_budget_limits limits = {
-		.user_count = http->connections_most / 2, .user_bytes = USER_BYTES, .all_bytes = ALL_BYTES};
 	int unproved_most = http->connections_most / 2 < UNPROVED_MOST ? http->connections_most / 2 : UNPROVED_MOST;
-	static const struct wlbd_budget_limits reply_limits = {.user_bytes = REPLY_USER_BYTES,
-	                                                       .all_bytes = REPLY_ALL_BYTES};
-	static const struct wlbd_budget_limits question_limits = {.user_count = QUESTIONS_USER_MOST};
+	const struct wlbd_budget_limits limits = limits_of(wlbd, (size_t)http->connections_most, (size_t)unproved_most);
+	const struct wlbd_budget_limits reply_limits = {.user_bytes = REPLY_USER_BYTES,
+	                                                .all_bytes = REPLY_SHARED_BYTES + REPLY_USER_BYTES,
+	                                                .reserved_bytes = REPLY_USER_BYTES,
+	                                                .slurm_user = &wlbd->slurm_uid};
+	const struct wlbd_budget_limits question_limits = {.user_count = QUESTIONS_USER_MOST,
+	                                                   .all_count = QUESTIONS_MOST};
 	wlbd->budget = wlbd_budget_new(&limits);
 	wlbd->reply_budget = wlbd_budget_new(&reply_limits);
 	wlbd->question_budget = wlbd_budget_new(&question_limits);

@@ -20,7 +20,7 @@ int wlbd_question_share_take(struct wlbd_call *call)
 		               call->uid);
 		return -1;
 	case WLBD_BUDGET_FULL:
-		wlbd_call_fail_memory(call);
+		wlbd_call_fail(call, 503, "too many requests wait for the database or Slurm; try again");
 		return -1;
 	}
 	return -1;

@@ -20,7 +20,7 @@ struct world {
 
 static void open_world(struct world *world)
 {
-	const struct wlbd_budget_limits limits = {.user_bytes = LIMIT_BYTES, .all_bytes = LIMIT_BYTES};
+	const struct wlbd_budget_limits limits = {.user_bytes = LIMIT_BYTES, .all_bytes = 2 * LIMIT_BYTES};
 	*world = (struct world){.budget = wlbd_budget_new(&limits)};
 	world->activities = (struct wlbd_activities){.budget = world->budget, .uid = UID};
 }

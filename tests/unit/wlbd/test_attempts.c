@@ -28,7 +28,8 @@ enum { UID = 1000, LIMIT_BYTES = 1 << 16, ACTIVITY_BYTES = 1 << 20 };
 static int begin(void **state)
 {
 	const struct wlbd_budget_limits limits = {.user_bytes = LIMIT_BYTES, .all_bytes = 2 * LIMIT_BYTES};
-	const struct wlbd_budget_limits activity_limits = {.user_bytes = ACTIVITY_BYTES, .all_bytes = ACTIVITY_BYTES};
+	const struct wlbd_budget_limits activity_limits = {.user_bytes = ACTIVITY_BYTES,
+	                                                   .all_bytes = 2 * ACTIVITY_BYTES};
 	struct wlbd *wlbd = calloc(1, sizeof(*wlbd));
 	wlbd->base = event_base_new();
 	wlbd->attempts = wlbd_attempts_new(ignore);

@@ -20,11 +20,16 @@ struct fixture {
 	int closed; /* calls back */
 };
 
+static void begin_with(struct fixture *f, const struct wlbd_budget_limits *limits)
+{
+	*f = (struct fixture){.base = event_base_new(), .budget = wlbd_budget_new(limits)};
+	f->all = wlbd_connections_new(f->base, f->budget, MOST_MS, UNPROVED_MOST);
+}
+
 static void begin(struct fixture *f)
 {
-	const struct wlbd_budget_limits limits = {.user_count = 1, .user_bytes = 1, .all_bytes = 1};
-	*f = (struct fixture){.base = event_base_new(), .budget = wlbd_budget_new(&limits)};
-	f->all = wlbd_connections_new(f->base, f->budget, MOST_MS, UNPROVED_MOST);
+	const struct wlbd_budget_limits limits = {.user_count = 1, .all_count = 4};
+	begin_with(f, &limits);
 }
 
 static void end(struct fixture *f)
@@ -89,6 +94,24 @@ static void the_connections_of_a_user_are_limited(void **state)
 	end(&f);
 }
 
+static void users_at_their_limits_leave_connections(void **state)
+{
+	const struct wlbd_budget_limits limits = {.user_count = 8, .all_count = 17, .reserved_count = 1};
+	struct fixture f;
+	(void)state;
+	begin_with(&f, &limits);
+	for (uid_t uid = 7; uid <= 8; uid++)
+		while (wlbd_budget_enter(f.budget, uid) == WLBD_BUDGET_TAKEN)
+			;
+	for (int i = 0; i < 4; i++)
+		open_one(&f, i);
+	assert_int_equal(wlbd_connection_proved(f.connections[2], 7), WLBD_BUDGET_USER_FULL);
+	assert_int_equal(wlbd_connection_proved(f.connections[2], 8), WLBD_BUDGET_FULL);
+	assert_int_equal(wlbd_connection_proved(f.connections[2], 9), WLBD_BUDGET_TAKEN);
+	assert_int_equal(wlbd_connection_proved(f.connections[3], 0), WLBD_BUDGET_TAKEN);
+	end(&f);
+}
+
 static void who_completes_nothing_is_cut_off(void **state)
 {
 	struct fixture f;
@@ -130,6 +153,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_oldest_unproved_gives_way),
 		cmocka_unit_test(the_connections_of_a_user_are_limited),
+		cmocka_unit_test(users_at_their_limits_leave_connections),
 		cmocka_unit_test(who_completes_nothing_is_cut_off),
 		cmocka_unit_test(the_end_is_told_once),
 	};

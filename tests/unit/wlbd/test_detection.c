@@ -37,7 +37,7 @@ struct job {
 
 static void open_job(struct job *job)
 {
-	const struct wlbd_budget_limits most = {.user_bytes = LIMIT_BYTES, .all_bytes = LIMIT_BYTES};
+	const struct wlbd_budget_limits most = {.user_bytes = LIMIT_BYTES, .all_bytes = 2 * LIMIT_BYTES};
 	*job = (struct job){.budget = wlbd_budget_new(&most),
 	                    .layout = {.tp = 2, .cp = 1, .pp = 2, .dp = 2},
 	                    .now_ms = 1000000,

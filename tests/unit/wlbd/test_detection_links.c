@@ -66,7 +66,7 @@ struct run {
 
 static void open_run(struct run *run, struct wlb_layout layout, const struct group *groups, size_t group_count)
 {
-	const struct wlbd_budget_limits most = {.user_bytes = LIMIT_BYTES, .all_bytes = LIMIT_BYTES};
+	const struct wlbd_budget_limits most = {.user_bytes = LIMIT_BYTES, .all_bytes = 2 * LIMIT_BYTES};
 	*run = (struct run){.budget = wlbd_budget_new(&most),
 	                    .layout = layout,
 	                    .groups = groups,

@@ -27,7 +27,7 @@ struct job {
 
 static void open_job(struct job *job, int tp, int dp)
 {
-	const struct wlbd_budget_limits most = {.user_bytes = LIMIT_BYTES, .all_bytes = LIMIT_BYTES};
+	const struct wlbd_budget_limits most = {.user_bytes = LIMIT_BYTES, .all_bytes = 2 * LIMIT_BYTES};
 	*job = (struct job){
 		.budget = wlbd_budget_new(&most), .layout = {.tp = tp, .cp = 1, .pp = 1, .dp = dp}, .ranks = tp * dp};
 	job->activities = (struct wlbd_activities){.budget = job->budget, .uid = UID};

@@ -20,11 +20,16 @@ struct fixture {
 	struct wlbd_exchange exchange; /* of the newest call */
 };
 
+static void begin_with(struct fixture *f, const struct wlbd_budget_limits *limits)
+{
+	*f = (struct fixture){.wlbd = {.question_budget = wlbd_budget_new(limits), .slurm_uid = SLURM_USER}};
+	assert_non_null(f->wlbd.question_budget);
+}
+
 static void begin(struct fixture *f)
 {
-	static const struct wlbd_budget_limits limits = {.user_count = USER_MOST};
-	*f = (struct fixture){.wlbd = {.question_budget = wlbd_budget_new(&limits), .slurm_uid = SLURM_USER}};
-	assert_non_null(f->wlbd.question_budget);
+	static const struct wlbd_budget_limits limits = {.user_count = USER_MOST, .all_count = 4 * USER_MOST};
+	begin_with(f, &limits);
 }
 
 static void end(struct fixture *f)
@@ -111,11 +116,35 @@ static void root_and_slurm_user_are_not_counted(void **state)
 	end(&f);
 }
 
+/* Eight users ask for more than all may have. */
+static void users_at_their_limits_leave_a_place(void **state)
+{
+	enum { USERS = 8, EACH = 8 };
+	static const struct wlbd_budget_limits limits = {.user_count = EACH, .all_count = 7 * EACH};
+	struct fixture f;
+	struct wlbd_call *calls[USERS * EACH];
+	(void)state;
+	begin_with(&f, &limits);
+	for (int i = 0; i < USERS * EACH; i++) {
+		calls[i] = call_of(&f, USER + (uid_t)(i / EACH));
+		wlbd_question_share_take(calls[i]);
+	}
+	assert_int_equal(calls[USERS * EACH - 1]->answer.status, 503);
+	assert_non_null(strstr(calls[USERS * EACH - 1]->answer.body, "too many requests wait"));
+	struct wlbd_call *ninth = call_of(&f, USER + USERS);
+	assert_int_equal(wlbd_question_share_take(ninth), 0);
+	wlbd_call_free(ninth);
+	for (int i = 0; i < USERS * EACH; i++)
+		wlbd_call_free(calls[i]);
+	end(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_user_has_so_many_questions),
 		cmocka_unit_test(a_request_is_counted_once),
+		cmocka_unit_test(users_at_their_limits_leave_a_place),
 		cmocka_unit_test(root_and_slurm_user_are_not_counted),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,7 +16,7 @@ enum { MUCH = 1 << 30 };
 
 static struct wlbd_activities open_activities(void)
 {
-	const struct wlbd_budget_limits limits = {.user_bytes = MUCH, .all_bytes = MUCH};
+	const struct wlbd_budget_limits limits = {.user_bytes = MUCH, .all_bytes = 2 * (size_t)MUCH};
 	return (struct wlbd_activities){.budget = wlbd_budget_new(&limits)};
 }
 

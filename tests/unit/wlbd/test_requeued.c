@@ -37,7 +37,7 @@ static void ignore(evutil_socket_t fd, short what, void *context)
 static int begin(void **state)
 {
 	static const struct wlbd_db_hooks none;
-	const struct wlbd_budget_limits limits = {.user_bytes = 1 << 20, .all_bytes = 1 << 20};
+	const struct wlbd_budget_limits limits = {.user_bytes = 1 << 20, .all_bytes = 2 << 20};
 	struct fixture *f = calloc(1, sizeof(*f));
 	f->wlbd.base = event_base_new();
 	f->wlbd.attempt_budget = wlbd_budget_new(&limits);

@@ -49,8 +49,8 @@ static void close_connection(struct fixture *f)
 
 static int begin(void **state)
 {
-	const struct wlbd_budget_limits limits = {.user_count = 9, .user_bytes = 1, .all_bytes = 1};
-	const struct wlbd_budget_limits attempt_limits = {.user_bytes = 1 << 20, .all_bytes = 1 << 20};
+	const struct wlbd_budget_limits limits = {.user_count = 9, .all_count = 18};
+	const struct wlbd_budget_limits attempt_limits = {.user_bytes = 1 << 20, .all_bytes = 2 << 20};
 	struct fixture *f = calloc(1, sizeof(*f));
 	f->wlbd.base = event_base_new();
 	f->wlbd.budget = wlbd_budget_new(&limits);
