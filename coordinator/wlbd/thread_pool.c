@@ -271,6 +271,57 @@ void wlbd_thread_pool_abandon(struct wlbd_thread_pool *pool)
 	release(pool);
 }
 
+/* ---- tasks that are too many ------------------------------------------------------------------------------ */
+
+static int by_owner(const void *a, const void *b)
+{
+	uid_t x = *(const uid_t *)a, y = *(const uid_t *)b;
+	return (x > y) - (x < y);
+}
+
+/* Returns the owner that occurs most often, and 0 only where there is no other; sorts them. */
+static uid_t most_frequent(uid_t *owners, int count)
+{
+	uid_t most = 0;
+	int most_count = 0;
+	qsort(owners, (size_t)count, sizeof(*owners), by_owner);
+	for (int first = 0, end; first < count; first = end) {
+		for (end = first + 1; end < count && owners[end] == owners[first]; end++)
+			;
+		if (owners[first] != 0 && end - first > most_count) {
+			most = owners[first];
+			most_count = end - first;
+		}
+	}
+	return most;
+}
+
+/* Under the lock. */
+static uid_t owner_with_most(const struct wlbd_thread_pool *pool)
+{
+	uid_t *owners = malloc((size_t)pool->waiting_count * sizeof(*owners));
+	int count = 0;
+	if (owners == NULL)
+		return 0;
+	for (const struct wlbd_task *task = pool->waiting.first; task != NULL; task = task->next)
+		owners[count++] = task->owner;
+	uid_t most = most_frequent(owners, count);
+	free(owners);
+	return most;
+}
+
+/* Takes the task that is refused so that the others may wait, under the lock. */
+static struct wlbd_task *take_refused(struct wlbd_thread_pool *pool)
+{
+	uid_t owner = owner_with_most(pool);
+	struct wlbd_task **newest = NULL;
+	for (struct wlbd_task **at = &pool->waiting.first; *at != NULL; at = &(*at)->next)
+		if ((*at)->owner == owner || newest == NULL)
+			newest = at;
+	pool->waiting_count--;
+	return queue_take(&pool->waiting, newest);
+}
+
 static void refuse(struct wlbd_thread_pool *pool, struct wlbd_task *task)
 {
 	int64_t now_ms = wlb_clock_ms();
@@ -284,14 +335,14 @@ static void refuse(struct wlbd_thread_pool *pool, struct wlbd_task *task)
 
 void wlbd_thread_pool_submit(struct wlbd_thread_pool *pool, struct wlbd_task *task)
 {
+	struct wlbd_task *refused = NULL;
 	pthread_mutex_lock(&pool->lock);
-	bool full = pool->waiting_count >= pool->waiting_most;
-	if (!full) {
-		queue_put(&pool->waiting, task);
-		pool->waiting_count++;
-		pthread_cond_signal(&pool->wake);
-	}
+	queue_put(&pool->waiting, task);
+	pool->waiting_count++;
+	if (pool->waiting_count > pool->waiting_most)
+		refused = take_refused(pool);
+	pthread_cond_signal(&pool->wake);
 	pthread_mutex_unlock(&pool->lock);
-	if (full)
-		refuse(pool, task);
+	if (refused != NULL)
+		refuse(pool, refused);
 }

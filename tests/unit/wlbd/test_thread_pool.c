@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-enum { TASKS_MOST = 8 };
+enum { TASKS_MOST = 9 };
 
 struct numbered {
 	struct wlbd_task task;
@@ -51,6 +51,15 @@ static void discard(struct wlbd_task *task)
 static struct numbered numbered(int number)
 {
 	return (struct numbered){.task = {.run = run, .done = done, .discard = discard}, .number = number};
+}
+
+static struct numbered numbered_of(int number, uid_t owner, sem_t *begun, sem_t *may_end)
+{
+	struct numbered task = numbered(number);
+	task.task.owner = owner;
+	task.begun = begun;
+	task.may_end = may_end;
+	return task;
 }
 
 static struct wlbd_thread_pool *begin(struct event_base **base, int threads, int most)
@@ -112,6 +121,38 @@ static void tasks_beyond_the_bound_are_refused(void **state)
 	event_base_free(base);
 }
 
+/* One task runs, and four may wait: of more the newest is refused of the owner with the most, but none of owner 0. */
+static void the_owner_with_the_most_is_refused(void **state)
+{
+	static const uid_t owners[] = {9, 1, 2, 1, 0, 0, 0, 2, 3};
+	struct event_base *base;
+	struct wlbd_thread_pool *pool = begin(&base, 1, 4);
+	struct numbered tasks[9];
+	sem_t begun, may_end;
+	(void)state;
+	sem_init(&begun, 0, 0);
+	sem_init(&may_end, 0, 0);
+	for (int i = 0; i < 9; i++) {
+		tasks[i] = i == 0 ? numbered_of(1, owners[i], &begun, &may_end)
+		                  : numbered_of(i + 1, owners[i], NULL, NULL);
+		wlbd_thread_pool_submit(pool, &tasks[i].task);
+		if (i == 0)
+			sem_wait(&begun);
+	}
+	/* 2 3 4 5 wait; 6: 4 is refused; 7: 2 or 3, of which each owner has one, so the first by number; 8: itself;
+	 * 9: 3. */
+	assert_int_equal(ended_count, 4);
+	assert_int_equal(ended[0], -4);
+	assert_int_equal(ended[1], -2);
+	assert_int_equal(ended[2], -8);
+	assert_int_equal(ended[3], -3);
+	sem_post(&may_end);
+	while (ended_count < 9)
+		event_base_loop(base, EVLOOP_ONCE);
+	wlbd_thread_pool_free(pool);
+	event_base_free(base);
+}
+
 static void *let_it_end(void *may_end)
 {
 	sem_post(may_end);
@@ -146,15 +187,6 @@ static void freeing_ends_every_task(void **state)
 		assert_true(ended[i] == i + 1 || ended[i] == -(i + 1));
 	assert_int_equal(ended[0], 1);
 	event_base_free(base);
-}
-
-static struct numbered numbered_of(int number, uid_t owner, sem_t *begun, sem_t *may_end)
-{
-	struct numbered task = numbered(number);
-	task.task.owner = owner;
-	task.begun = begun;
-	task.may_end = may_end;
-	return task;
 }
 
 /* Of three threads one owner's tasks, which hang, have two: another's task runs at once. */
@@ -264,9 +296,13 @@ static void abandoning_waits_for_no_task(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_thread_runs_tasks_in_order), cmocka_unit_test(tasks_beyond_the_bound_are_refused),
-		cmocka_unit_test(freeing_ends_every_task),        cmocka_unit_test(abandoning_waits_for_no_task),
-		cmocka_unit_test(an_owner_never_has_all_threads), cmocka_unit_test(the_next_task_is_of_who_has_fewest),
+		cmocka_unit_test(one_thread_runs_tasks_in_order),
+		cmocka_unit_test(tasks_beyond_the_bound_are_refused),
+		cmocka_unit_test(the_owner_with_the_most_is_refused),
+		cmocka_unit_test(freeing_ends_every_task),
+		cmocka_unit_test(abandoning_waits_for_no_task),
+		cmocka_unit_test(an_owner_never_has_all_threads),
+		cmocka_unit_test(the_next_task_is_of_who_has_fewest),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
