@@ -513,6 +513,14 @@ class Lanes(RecordsTest):
                 status, reply = request.result()
                 self.assertEqual((status, "try again" in reply["error"]), (503, True), reply)
 
+    def test_a_run_has_so_many_attempts(self):
+        run, pk = self.stored_run()
+        self.cluster.sql(f"insert into attempts (run_id, number, uuid) values ({pk}, 9999, gen_random_uuid())")
+        self.assertEqual(self.deliver(run, str(uuid.uuid4()), [event(1)])[0], 200)
+        status, reply = self.deliver(run, str(uuid.uuid4()), [event(1)])
+        self.assertEqual(status, 409, reply)
+        self.assertIn(f"run {run}: has 10000 attempts, and can have 10000; begin another run", reply["error"])
+
     def test_attempts_that_begin_together(self):
         """Their statements come over several connections: the second waits for the first."""
         _, pk = self.stored_run()

@@ -12,7 +12,7 @@ import test_wlbd_api
 from harness import wait_for
 from test_wlbd_api import NOBODY
 
-DAEMON, BIN, SYS = 1, 2, 3  # other accounts without rights
+DAEMON, BIN, SYS, SYNC = 1, 2, 3, 4  # other accounts without rights
 
 
 class TrustTest(test_wlbd_api.RunningJobs):
@@ -249,6 +249,20 @@ class Nodes(TrustTest):
         self.assertEqual(replies, [200] * 64 + [503] * 6)
         self.assertEqual(self.deliver("99997", str(uuid.uuid4()), [test_wlbd_api.event(1)], uid=DAEMON)[0], 200)
 
+    def test_more_open_runs_than_one_user_can_have(self):
+        """Neither a new one, nor one that is over and would be opened again by a new attempt."""
+        self.cluster.sql("insert into runs (name, job_id, uid, user_name, confirmed, submitted_at) "
+                         f"select n, n, {SYNC}, 'sync', true, now() from generate_series(800001, 801024) n")
+        self.cluster.sql("insert into runs (name, job_id, uid, user_name, state, ended_by, ended_at) "
+                         f"values (99994, 99994, {SYNC}, 'sync', 'failed', 'coordinator', now())")
+        self.addCleanup(self.cluster.sql, f"delete from runs where uid = {SYNC}")
+        attempt = str(uuid.uuid4())
+        for send in (lambda: self.announce(99995, SYNC), lambda: self.report("99994", attempt, SYNC)):
+            status, reply = send()
+            self.assertEqual((status, "1024 open runs" in reply.get("error", "")), (503, True), reply)
+        self.assertEqual(self.announce(99995, DAEMON)[0], 200)
+        self.cluster.sql("update runs set state = 'complete', ended_at = now() where job_id = 801024")
+        self.assertEqual(self.report("99994", attempt, SYNC)[0], 200)
 
     def test_attempts_that_others_name_do_not_count_against_their_owner(self):
         """64 attempts of one user have ended and left wlbd's memory; another user names them all in reports."""
@@ -371,6 +385,31 @@ class Evidence(TrustTest):
         status, reply = self.api.call("POST", "/v1/runs/99995/attempts",
                                       {"attempt_id": str(uuid.uuid4()), "nodes": ["n1", "n2"]}, NOBODY)
         self.assertEqual((status, "no longer knows job 99995" in reply["error"]), (409, True), reply)
+
+
+class ManyRuns(TrustTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.restart_wlbd("job_poll_ms = 500\n")
+
+    def job_questions(self):
+        """How often slurmctld was asked for one job."""
+        found = re.search(r"REQUEST_JOB_INFO_SINGLE .*count:([0-9]+)", self.cluster.run("sdiag").stdout)
+        return int(found[1])
+
+    def test_one_job_has_so_many_open_runs(self):
+        """Reports name ever more runs of a job. Of those that there are Slurm is asked for the job, not for each."""
+        job = self.submit("n1", NOBODY)
+        replies = [self.report(f"{job}.{launch}", str(uuid.uuid4()), NOBODY) for launch in range(2, 72)]
+        statuses = [status for status, _ in replies]
+        self.assertIn(statuses, [[200] * 64 + [503] * 6, [200] * 63 + [503] * 7])  # Slurm's plugin may announce one
+        self.assertRegex(replies[-1][1]["error"], f"job {job}: has 64 open runs, and can have 64; try again")
+        self.assertEqual(len(self.rows(job)), 64)
+        before = self.job_questions()
+        time.sleep(4)
+        self.assertIn(self.job_questions() - before, range(2, 64))
+        self.assertEqual(self.announce(job, DAEMON)[0], 403)
 
 
 class Claims(TrustTest):

@@ -48,6 +48,7 @@ struct wlbd_jobs {
 /* One open run, from the answer of the database to the answer of Slurm. */
 struct open_run {
 	struct wlbd_jobs *jobs;
+	struct open_run *next; /* of the same job */
 	json_int_t run_pk;
 	char run[WLBD_RUN_NAME_SIZE];
 	uint32_t job_id;
@@ -333,13 +334,19 @@ static void evaluate(struct open_run *open, const struct wlbd_job_facts *facts)
 		handle_ended_job(open, facts->found == 1 ? &facts->job : NULL);
 }
 
+/* `context`: the oldest open run of the job. */
 static void on_job(void *context, const struct wlbd_job_facts *facts)
 {
 	struct open_run *open = context;
-	if (!open->jobs->wlbd->stopping)
-		evaluate(open, facts);
-	count_answer(open->jobs);
-	free(open);
+	struct wlbd_jobs *jobs = open->jobs;
+	while (open != NULL) {
+		struct open_run *next = open->next;
+		if (!jobs->wlbd->stopping)
+			evaluate(open, facts);
+		free(open);
+		open = next;
+	}
+	count_answer(jobs);
 }
 
 /* ---- all runs ----------------------------------------------------------------------------------- */
@@ -421,21 +428,51 @@ static void check_left_jobs(struct wlbd_jobs *jobs, const json_t *rows)
 	}
 }
 
-static void on_open_runs(void *context, const struct wlbd_db_result *result)
+static int by_job(const void *a, const void *b)
 {
-	struct wlbd_jobs *jobs = context;
-	json_t *answer = result->status == WLBD_DB_OK ? json_loads(result->value, 0, NULL) : NULL;
-	const json_t *rows = json_object_get(answer, "open");
-	const json_t *provisional = json_object_get(answer, "provisional");
-	for (size_t i = 0; i < json_array_size(rows); i++) {
+	const struct open_run *x = *(struct open_run *const *)a;
+	const struct open_run *y = *(struct open_run *const *)b;
+	if (x->job_id != y->job_id)
+		return x->job_id > y->job_id ? 1 : -1;
+	return (x->run_pk > y->run_pk) - (x->run_pk < y->run_pk);
+}
+
+/* Slurm is asked once for each job, of which users can make many runs. */
+static void ask_for_jobs(struct wlbd_jobs *jobs, struct open_run **runs, size_t count)
+{
+	qsort(runs, count, sizeof(struct open_run *), by_job);
+	for (size_t first = 0, end; first < count; first = end) {
+		for (end = first + 1; end < count && runs[end]->job_id == runs[first]->job_id; end++)
+			runs[end - 1]->next = runs[end];
+		int64_t now_ms = wlb_clock_ms();
+		for (size_t i = first; i < end; i++)
+			runs[i]->asked_ms = now_ms;
+		jobs->due++;
+		wlbd_slurm_job_poll(jobs->wlbd, runs[first]->job_id, on_job, runs[first]);
+	}
+}
+
+static void look_at_runs(struct wlbd_jobs *jobs, const json_t *rows, const json_t *provisional)
+{
+	struct open_run **runs = calloc(json_array_size(rows) + 1, sizeof(struct open_run *));
+	size_t count = 0;
+	for (size_t i = 0; runs != NULL && i < json_array_size(rows); i++) {
 		struct open_run *open = open_run_from(jobs, json_array_get(rows, i));
 		if (open == NULL)
 			continue;
 		open->confirmed = !is_among(open->run_pk, provisional);
-		open->asked_ms = wlb_clock_ms();
-		jobs->due++;
-		wlbd_slurm_job_poll(jobs->wlbd, open->job_id, on_job, open);
+		runs[count++] = open;
 	}
+	if (runs != NULL)
+		ask_for_jobs(jobs, runs, count);
+	free(runs);
+}
+
+static void on_open_runs(void *context, const struct wlbd_db_result *result)
+{
+	struct wlbd_jobs *jobs = context;
+	json_t *answer = result->status == WLBD_DB_OK ? json_loads(result->value, 0, NULL) : NULL;
+	look_at_runs(jobs, json_object_get(answer, "open"), json_object_get(answer, "provisional"));
 	check_left_jobs(jobs, json_object_get(answer, "left"));
 	json_decref(answer);
 	count_answer(jobs);
