@@ -513,6 +513,32 @@ class Lanes(RecordsTest):
                 status, reply = request.result()
                 self.assertEqual((status, "try again" in reply["error"]), (503, True), reply)
 
+    def test_slow_questions_of_one_user(self):
+        """His reports of attempts that are looked for take a turn each; another user's are served meanwhile."""
+        runs = {uid: str(9000 + uid) for uid in (NOBODY, NOBODY - 1)}
+        self.cluster.sql("alter function wlb_attempt_find(uuid) rename to wlb_attempt_found")
+        self.cluster.sql("create function wlb_attempt_find(p_uuid uuid) returns json language plpgsql as "
+                         "$$ begin if p_uuid::text like 'aaaaaaaa%' then perform pg_sleep(0.4); end if; "
+                         "return wlb_attempt_found(p_uuid); end $$")
+
+        def undo():
+            self.cluster.sql("drop function wlb_attempt_find")
+            self.cluster.sql("alter function wlb_attempt_found(uuid) rename to wlb_attempt_find")
+
+        self.addCleanup(undo)
+
+        def report(uid, attempt):
+            body = {"attempt_id": attempt, "source": "node", "node": "n1", "rank": 0}
+            return self.api.call("POST", f"/v1/runs/{runs[uid]}/report", body, uid, 60)[0]
+
+        with concurrent.futures.ThreadPoolExecutor(40) as pool:
+            slow = [pool.submit(report, NOBODY, "aaaaaaaa" + str(uuid.uuid4())[8:]) for _ in range(30)]
+            time.sleep(1)
+            began = time.monotonic()
+            self.assertEqual(report(NOBODY - 1, str(uuid.uuid4())), 200)
+            self.assertLess(time.monotonic() - began, 3)
+            self.assertLessEqual({request.result() for request in slow}, {200, 503})
+
     def test_a_run_has_so_many_attempts(self):
         run, pk = self.stored_run()
         self.cluster.sql(f"insert into attempts (run_id, number, uuid) values ({pk}, 9999, gen_random_uuid())")

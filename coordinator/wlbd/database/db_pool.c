@@ -47,6 +47,7 @@ struct share {
 
 struct wlbd_db_pool {
 	struct slot slots[WLBD_DB_POOL_CONNECTIONS];
+	bool is_over_one; /* all slots have the same connection, which is not the pool's */
 	struct wlbd_db_hooks hooks;
 	TAILQ_HEAD(waiting_list, waiting_statement) waiting; /* the oldest first */
 	int count;
@@ -250,7 +251,7 @@ static void renew_one(struct wlbd_db_pool *pool)
 		if (slot->large && !slot->busy && wlbd_db_ready(slot->db))
 			large = slot;
 	}
-	if (large == NULL || ready < 2 || !TAILQ_EMPTY(&pool->waiting))
+	if (large == NULL || ready < 2 || pool->is_over_one || !TAILQ_EMPTY(&pool->waiting))
 		return;
 	large->large = false;
 	wlbd_db_renew(large->db);
@@ -346,9 +347,23 @@ struct wlbd_db_pool *wlbd_db_pool_new(struct event_base *base, struct wlbd_db_se
 	return pool;
 }
 
+struct wlbd_db_pool *wlbd_db_pool_new_over(struct wlbd_db *db, struct wlb_error *error)
+{
+	struct wlbd_db_pool *pool = calloc(1, sizeof(*pool));
+	if (pool == NULL) {
+		wlb_fail(error, "out of memory");
+		return NULL;
+	}
+	pool->is_over_one = true;
+	TAILQ_INIT(&pool->waiting);
+	for (int i = 0; i < WLBD_DB_POOL_CONNECTIONS; i++)
+		pool->slots[i] = (struct slot){.pool = pool, .db = db};
+	return pool;
+}
+
 void wlbd_db_pool_stop(struct wlbd_db_pool *pool)
 {
-	for (int i = 0; pool != NULL && i < WLBD_DB_POOL_CONNECTIONS; i++)
+	for (int i = 0; pool != NULL && !pool->is_over_one && i < WLBD_DB_POOL_CONNECTIONS; i++)
 		wlbd_db_stop(pool->slots[i].db);
 }
 
@@ -356,7 +371,7 @@ void wlbd_db_pool_free(struct wlbd_db_pool *pool)
 {
 	if (pool == NULL)
 		return;
-	for (int i = 0; i < WLBD_DB_POOL_CONNECTIONS; i++)
+	for (int i = 0; !pool->is_over_one && i < WLBD_DB_POOL_CONNECTIONS; i++)
 		wlbd_db_free(pool->slots[i].db);
 	while (!TAILQ_EMPTY(&pool->waiting)) {
 		struct waiting_statement *entry = TAILQ_FIRST(&pool->waiting);

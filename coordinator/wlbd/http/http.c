@@ -28,7 +28,7 @@ enum {
 	REPLY_USER_BYTES = 32 << 20, /* of long replies, of which a list has 24 MiB at most */
 	REPLY_SHARED_BYTES = 256 << 20,
 	QUESTIONS_USER_MOST = 512,
-	QUESTIONS_MOST = 3584, /* of the 4,000 statements that may wait for wlbd->writes; the rest is for wlbd's own */
+	QUESTIONS_MOST = 3584, /* of all users */
 };
 
 struct wlbd_http {

@@ -118,12 +118,13 @@ static int open_database(struct wlbd *wlbd, struct wlb_error *error)
 	if (wlbd->database == NULL)
 		return -1;
 	wlbd->writes = wlbd_db_new(wlbd->base, wlbd->database, timeout_ms, &writes, error);
+	wlbd->questions = wlbd->writes != NULL ? wlbd_db_pool_new_over(wlbd->writes, error) : NULL;
 	wlbd->polls = wlbd_db_new(wlbd->base, wlbd->database, timeout_ms, &others, error);
 	wlbd->changes = wlbd_db_pool_new(wlbd->base, wlbd->database, timeout_ms, &others, error);
 	wlbd->deliveries = wlbd_db_pool_new(wlbd->base, wlbd->database, timeout_ms, &others, error);
 	wlbd->reads = wlbd_db_pool_new(wlbd->base, wlbd->database, timeout_ms * READ_TIMEOUT_FACTOR, &others, error);
-	bool all = wlbd->writes != NULL && wlbd->polls != NULL && wlbd->changes != NULL && wlbd->deliveries != NULL &&
-	           wlbd->reads != NULL;
+	bool all = wlbd->questions != NULL && wlbd->polls != NULL && wlbd->changes != NULL &&
+	           wlbd->deliveries != NULL && wlbd->reads != NULL;
 	return all ? 0 : -1;
 }
 
@@ -197,6 +198,7 @@ static void close_parts(struct wlbd *wlbd)
 	wlbd_job_orders_free(wlbd->job_orders);
 	wlbd_http_close(wlbd);
 	wlbd_outbox_free(wlbd->outbox);
+	wlbd_db_pool_free(wlbd->questions);
 	wlbd_db_free(wlbd->writes);
 	wlbd_db_free(wlbd->polls);
 	wlbd_db_pool_free(wlbd->changes);

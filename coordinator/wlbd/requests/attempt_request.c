@@ -9,6 +9,7 @@
 
 #include "common/clock.h"
 #include "common/on_fault.h"
+#include "coordinator/wlbd/database/db_pool.h"
 #include "coordinator/wlbd/database/outbox.h"
 #include "coordinator/wlbd/http/fields.h"
 #include "coordinator/wlbd/http/question_share.h"
@@ -124,7 +125,8 @@ void wlbd_post_attempt(struct wlbd_call *call)
 	wlbd_params_add_text(&params, request->body.previous.attempt_id);
 	wlbd_params_add_integer(&params, call->uid);
 	wlbd_params_add_boolean(&params, wlbd_call_privileged(call));
-	wlbd_db_call(call->wlbd->writes, "select wlb_run_past($1, $2, $3, $4, $5)", &params, on_history, request);
+	wlbd_db_pool_call(call->wlbd->questions, call->uid, 0, "select wlb_run_past($1, $2, $3, $4, $5)", &params,
+	                  on_history, request);
 }
 
 /* ---- 2: the history of the run --------------------------------------------------------------------- */

@@ -41,9 +41,9 @@ static void store(struct wlbd_call *call)
 		wlbd_params_add_integer(&params, c->ranks_per_node);
 		wlbd_params_add_text(&params, nodes);
 		wlbd_params_add_text(&params, machine);
-		wlbd_db_call(call->wlbd->writes,
-		             "select wlb_calibration_put($1, $2::boolean, $3, $4, $5::integer, $6, $7)", &params,
-		             on_stored, call);
+		wlbd_db_pool_call(call->wlbd->questions, call->uid, 0,
+		                  "select wlb_calibration_put($1, $2::boolean, $3, $4, $5::integer, $6, $7)", &params,
+		                  on_stored, call);
 	}
 	free(nodes);
 	free(machine);

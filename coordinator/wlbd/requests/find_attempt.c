@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "coordinator/wlbd/database/db_pool.h"
 #include "coordinator/wlbd/http/question_share.h"
 #include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/liveness/job_poll.h"
@@ -277,7 +278,8 @@ void wlbd_find_attempt(struct wlbd_call *call, const char *attempt_id,
 	struct wlbd_params params = {0};
 	wlbd_params_add_text(&params, attempt_id);
 	if (is_new)
-		wlbd_db_call(call->wlbd->writes, "select wlb_attempt_find($1)", &params, on_found, search);
+		wlbd_db_pool_call(call->wlbd->questions, call->uid, 0, "select wlb_attempt_find($1)", &params, on_found,
+		                  search);
 }
 
 struct wlbd_attempt_searches *wlbd_attempt_searches_new(void)

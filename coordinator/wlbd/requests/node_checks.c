@@ -89,8 +89,9 @@ static void store_of_run(struct wlbd_call *call, struct wlbd_attempt *attempt)
 	wlbd_params_add_boolean(&params, check->healthy);
 	wlbd_params_add_text(&params, check->reason);
 	wlbd_params_add_text(&params, checks != NULL ? checks : "[]");
-	wlbd_db_call(call->wlbd->writes, "select wlb_run_node_check_put($1, $2, $3::boolean, $4, $5::json)", &params,
-	             wlbd_call_reply_db, call);
+	wlbd_db_pool_call(call->wlbd->questions, call->uid, 0,
+	                  "select wlb_run_node_check_put($1, $2, $3::boolean, $4, $5::json)", &params,
+	                  wlbd_call_reply_db, call);
 	free(checks);
 }
 
