@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """Every query of the Grafana dashboards, run as Grafana runs it on the database of a real run that lost a rank."""
+import datetime
 import json
 import os
+import re
 import signal
+import unittest
 
 import harness
 import training
@@ -16,28 +19,24 @@ FILLED = {"Runs", "Runs by state", "State", "Step", "Loss", "Attempts", "Faults"
           "Ranks of the newest attempt", "Verdicts of the run", "ETTR", "Time lost", "Evidence against nodes"}
 
 
-def closing(text, start):
-    """Where the parenthesis that is open at `start` closes."""
-    depth = 1
-    for at in range(start, len(text)):
-        depth += {"(": 1, ")": -1}.get(text[at], 0)
-        if depth == 0:
-            return at
-    raise AssertionError(f"a parenthesis is not closed: {text}")
+# As Grafana has it: an argument ends at the first parenthesis that closes, and at each comma.
+MACRO = re.compile(r"\$([_a-zA-Z0-9]+)\(([^\)]*)\)")
 
 
-def expand(query, run_id):
-    """The query with what Grafana replaces before it sends it: $__timeFilter(...) and ${run:sqlstring}. A database without
+def expand(query, run_id, begin="2000-01-01T00:00:00Z", end="2100-01-01T00:00:00Z"):
+    """The query with what Grafana replaces before it sends it: the macros of time, and ${run:sqlstring}. A database without
     runs has no value for the variable, and Grafana takes ''."""
-    macro = "$__timeFilter("
-    while macro in query:
-        start = query.index(macro)
-        end = closing(query, start + len(macro))
-        column = query[start + len(macro):end]
-        query = f"{query[:start]}{column} between '2000-01-01' and '2100-01-01'{query[end + 1:]}"
+    macros = {"__timeFilter": lambda column: f"{column} BETWEEN '{begin}' AND '{end}'",
+              "__timeFrom": lambda _: f"'{begin}'", "__timeTo": lambda _: f"'{end}'"}
     query = query.replace("${run:sqlstring}", f"'{run_id}'")
+    query = MACRO.sub(lambda found: macros[found[1]](found[2].split(",")[0].strip(" ")), query)
     assert "$" not in query, f"a variable the test does not know: {query}"
     return query
+
+
+def seconds_from_now(seconds):
+    """A time as Grafana writes it."""
+    return (datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=seconds)).isoformat()
 
 
 def queries(dashboard):
@@ -86,6 +85,37 @@ class Dashboards(training.TrainingTest):
                     if title in FILLED:
                         self.assertTrue(rows and rows[0][0] != "", query)
 
+
+class Rows(harness.ClusterTest):
+    """What a panel has of rows that the test inserts, of the last hour. The range ends before the query is sent."""
+
+    nodes = 1
+
+    def setUp(self):
+        self.addCleanup(self.cluster.sql, "delete from runs")
+
+    def run_row(self, name, started_s, ended_s=None, tokens=0):
+        """A run that began and ended that many seconds from now; returns its id. None: it has no such time."""
+        started, ended = (f"now() + '{s} s'" if s is not None else "null" for s in (started_s, ended_s))
+        rows = self.cluster.sql(f"""insert into runs (name, job_id, uid, user_name, state, started_at, ended_at, tokens)
+            values ('{name}', 1, 0, 'root', '{"complete" if ended_s else "running"}', {started}, {ended}, {tokens})
+            returning id""")
+        return int(rows[0][0])
+
+    def panel(self, title, begin_s=-3600, end_s=-1):
+        """Its rows."""
+        found = dict(queries(json.loads((DASHBOARDS / "runs.json").read_text(encoding="utf-8"))))
+        return self.cluster.sql(expand(found[title], "", seconds_from_now(begin_s), seconds_from_now(end_s)))
+
+    def test_runs_of_the_time(self):
+        """Those that went on for a part of it."""
+        for name, times in {"goes_on": (-7200, None), "waits": (None, None), "within": (-1800, -900), "across": (-7200, -900),
+                            "before": (-9000, -7200), "later": (60, None)}.items():
+            self.run_row(name, *times)
+        self.assertEqual(sorted(row[0] for row in self.panel("Runs")), ["across", "goes_on", "waits", "within"])
+
+
+class Provisioning(unittest.TestCase):
     def test_provisioning_names_the_same_source(self):
         source = (DASHBOARDS / "provisioning/datasources/wlb.yml").read_text(encoding="utf-8")
         self.assertIn(f"uid: {DATASOURCE}\n", source)
