@@ -1,7 +1,9 @@
 #include "coordinator/wlb/output/reply_fields.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "coordinator/slurm/slurm_api.h"
 
@@ -29,6 +31,24 @@ void wlb_field_real(const json_t *object, const char *key, int digits, char *tex
 		snprintf(text, size, "-");
 }
 
+/* Cuts a folded list before a comma, so that each name that is left is one of the list's. */
+static void cut_nodes(const char *folded, size_t count, char *text, size_t size)
+{
+	size_t mark = (size_t)snprintf(NULL, 0, ",...] (%zu nodes)", count), fit = 0;
+	bool in_brackets = false, ends_in_brackets = false;
+	for (size_t i = 0; folded[i] != '\0' && i + mark < size; i++) {
+		in_brackets = folded[i] == '[' || (in_brackets && folded[i] != ']');
+		if (folded[i] != ',')
+			continue;
+		fit = i;
+		ends_in_brackets = in_brackets;
+	}
+	if (fit > 0)
+		snprintf(text, size, "%.*s,...%s (%zu nodes)", (int)fit, folded, ends_in_brackets ? "]" : "", count);
+	else
+		snprintf(text, size, "%zu node%s", count, count == 1 ? "" : "s");
+}
+
 void wlb_field_nodes(const json_t *object, char *text, size_t size)
 {
 	const json_t *list = json_object_get(object, "nodes");
@@ -37,7 +57,10 @@ void wlb_field_nodes(const json_t *object, char *text, size_t size)
 	for (size_t i = 0; names != NULL && i < count; i++)
 		names[i] = (char *)json_string_value(json_array_get(list, i));
 	char *folded = names != NULL && count > 0 ? wlb_hostlist_fold(names, (int)count, NULL) : NULL;
-	snprintf(text, size, "%s", folded != NULL ? folded : "-");
+	if (folded != NULL && strlen(folded) >= size)
+		cut_nodes(folded, count, text, size);
+	else
+		snprintf(text, size, "%s", folded != NULL ? folded : "-");
 	free(folded);
 	free(names);
 }

@@ -11,7 +11,7 @@ const char *wlb_field_text(const json_t *object, const char *key, const char *ot
 
 void wlb_field_number(const json_t *object, const char *key, char *text, size_t size);
 void wlb_field_real(const json_t *object, const char *key, int digits, char *text, size_t size);
-/* "nodes": ["n1","n2"] as "n[1-2]". */
+/* "nodes": ["n1","n2"] as "n[1-2]"; where that is too long, as "n[1,3,...] (80 nodes)". */
 void wlb_field_nodes(const json_t *object, char *text, size_t size);
 /* "layout" as "tp=1,cp=1,pp=1,dp=8". */
 void wlb_field_layout(const json_t *object, char *text, size_t size);
