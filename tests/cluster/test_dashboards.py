@@ -119,6 +119,8 @@ class Provisioning(unittest.TestCase):
     def test_provisioning_names_the_same_source(self):
         source = (DASHBOARDS / "provisioning/datasources/wlb.yml").read_text(encoding="utf-8")
         self.assertIn(f"uid: {DATASOURCE}\n", source)
+        sslmode = re.search(r"^ +sslmode: (\S+)$", source, re.MULTILINE)[1]
+        self.assertIn(sslmode, ("disable", "require", "verify-ca", "verify-full"), "Grafana knows no other")
 
 
 if __name__ == "__main__":
