@@ -34,6 +34,17 @@ def expand(query, run_id, begin="2000-01-01T00:00:00Z", end="2100-01-01T00:00:00
     return query
 
 
+def make_grafana(cluster):
+    """The role, as an administrator makes it by README.md."""
+    text = (DASHBOARDS / "README.md").read_text(encoding="utf-8")
+    statements = re.search(r"^sudo -u postgres psql -d wlb <<'SQL'\n(.*?)^SQL$", text, re.MULTILINE | re.DOTALL)[1]
+    cluster.sql(statements)
+
+
+def as_grafana(query):
+    return f"set role grafana; {query}"
+
+
 def seconds_from_now(seconds):
     """A time as Grafana writes it."""
     return (datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=seconds)).isoformat()
@@ -72,6 +83,7 @@ class Dashboards(training.TrainingTest):
         run = self.finish(job)
         self.add_verdict(run["id"])
         self.add_failed_check()
+        make_grafana(self.cluster)
         files = sorted(DASHBOARDS.glob("*.json"))
         self.assertEqual([file.name for file in files], ["ranks.json", "run.json", "runs.json"])
         for file in files:
@@ -80,8 +92,8 @@ class Dashboards(training.TrainingTest):
             self.assertEqual(len(ids), len(set(ids)), file.name)
             for title, query in queries(dashboard):
                 with self.subTest(dashboard=file.name, panel=title):
-                    self.cluster.sql(expand(query, ""))
-                    rows = self.cluster.sql(expand(query, run["id"]))
+                    self.cluster.sql(as_grafana(expand(query, "")))
+                    rows = self.cluster.sql(as_grafana(expand(query, run["id"])))
                     if title in FILLED:
                         self.assertTrue(rows and rows[0][0] != "", query)
 
@@ -113,6 +125,20 @@ class Rows(harness.ClusterTest):
                             "before": (-9000, -7200), "later": (60, None)}.items():
             self.run_row(name, *times)
         self.assertEqual(sorted(row[0] for row in self.panel("Runs")), ["across", "goes_on", "waits", "within"])
+
+
+class Role(harness.ClusterTest):
+    nodes = 1
+
+    def test_it_reads_the_tables_of_this_database_and_no_more(self):
+        make_grafana(self.cluster)
+        self.cluster.sql("create table of_a_later_migration (x integer); create view of_it as select * from of_a_later_migration")
+        for table in ("runs", "run_summary", "of_a_later_migration", "of_it"):
+            self.assertEqual(self.cluster.sql(as_grafana(f"select count(*) from {table}")), [["0"]])
+        for query in ("select rolpassword from pg_authid", "delete from runs", "create table x (y integer)"):
+            done = self.cluster.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-c", as_grafana(query), check=False)
+            self.assertNotEqual(done.returncode, 0, query)
+            self.assertIn("permission denied", done.stderr)
 
 
 class Provisioning(unittest.TestCase):
