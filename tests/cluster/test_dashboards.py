@@ -126,6 +126,29 @@ class Rows(harness.ClusterTest):
             self.run_row(name, *times)
         self.assertEqual(sorted(row[0] for row in self.panel("Runs")), ["across", "goes_on", "waits", "within"])
 
+    def test_tokens_of_the_runs_of_the_time(self):
+        self.run_row("across", -7200, -900, tokens=5)
+        self.run_row("goes_on", -1800, tokens=8)
+        self.run_row("before", -9000, -7200, tokens=100)
+        self.assertEqual(self.panel("Tokens of the runs in this time"), [["13"]])
+
+    def test_no_query_reads_every_step(self):
+        """Each is asked again every ten seconds."""
+        run = self.run_row("long", -1800)
+        self.cluster.sql(f"""
+            with attempt as (
+                insert into attempts (run_id, number, uuid) values ({run}, 1, gen_random_uuid()) returning id
+            )
+            insert into steps (run_id, step, attempt_id, tokens, recorded_at)
+            select {run}, step, attempt.id, 1, now() - '1 s'::interval * step / 100
+            from attempt, generate_series(1, 100000) as step;
+            analyze steps""")
+        for file in sorted(DASHBOARDS.glob("*.json")):
+            for title, query in queries(json.loads(file.read_text(encoding="utf-8"))):
+                with self.subTest(dashboard=file.name, panel=title):
+                    plan = self.cluster.sql("explain " + expand(query, run, seconds_from_now(-3600), seconds_from_now(-1)))
+                    self.assertFalse([row for row in plan if " on steps" in row[0] and "Index" not in row[0]], plan)
+
 
 class Role(harness.ClusterTest):
     nodes = 1
