@@ -132,6 +132,22 @@ class Rows(harness.ClusterTest):
         self.run_row("before", -9000, -7200, tokens=100)
         self.assertEqual(self.panel("Tokens of the runs in this time"), [["13"]])
 
+    def test_faults_of_nodes_in_the_time(self):
+        """The loss of n2 was reported by the job's user, and nobody else has seen it."""
+        run = self.run_row("with_faults", -7200)
+        attempt = self.cluster.sql("insert into attempts (run_id, number, uuid) "
+                                   f"values ({run}, 1, gen_random_uuid()) returning id")[0][0]
+        for node, kind, rank, detected_s, cause, proof in (("n1", "node_lost", "null", -600, "true", '{"seen": true}'),
+                                                           ("n1", "rank_lost", 3, -500, "false", "{}"),
+                                                           ("n1", "rank_lost", 4, 500, "false", "{}"),
+                                                           ("n1", "rank_lost", 5, -5000, "false", "{}"),
+                                                           ("n2", "node_lost", "null", -600, "false", "{}"),
+                                                           ("n3", "rank_lost", 6, 500, "false", "{}")):
+            self.cluster.sql(f"""insert into faults (run_id, attempt_id, kind, rank, node, cause, proof, detected_at)
+                values ({run}, {attempt}, '{kind}', {rank}, '{node}', {cause}, '{proof}', now() + '{detected_s} s')""")
+        rows = self.panel("Nodes that broke runs")
+        self.assertEqual([row[:4] for row in rows], [["n1", "1", "2", "1"]])
+
     def test_no_query_reads_every_step(self):
         """Each is asked again every ten seconds."""
         run = self.run_row("long", -1800)
