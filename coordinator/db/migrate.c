@@ -188,19 +188,27 @@ static int apply_missing(PGconn *connection, const char *dir, wlb_migrate_applie
 	return count;
 }
 
-int wlb_migrate(const char *conninfo, const char *dir, wlb_migrate_applied *applied, void *context,
-                struct wlb_error *error)
+/* Returns once no other migration is under way, which may take minutes; until the connection ends none begins. A
+ * migration has as long as it needs, but it waits 60 s at most for a table that others use. */
+static int wait_for_others(PGconn *connection, struct wlb_error *error)
 {
 	char lock[64];
 	snprintf(lock, sizeof(lock), "select pg_advisory_lock(%d)", ADVISORY_LOCK);
+	if (execute(connection, "set client_min_messages = warning; set statement_timeout = 0; set lock_timeout = 0",
+	            "database", error) != 0 ||
+	    execute(connection, lock, "waiting for another migration", error) != 0)
+		return -1;
+	return execute(connection, "set lock_timeout = '60s'", "database", error);
+}
+
+int wlb_migrate(const char *conninfo, const char *dir, wlb_migrate_applied *applied, void *context,
+                struct wlb_error *error)
+{
 	PGconn *connection = connect_to(conninfo, error);
 	if (connection == NULL)
 		return -1;
-	/* The lock belongs to the session and is released with the connection. */
 	int count = -1;
-	if (execute(connection, "set client_min_messages = warning; set lock_timeout = '60s'", "database", error) ==
-	            0 &&
-	    execute(connection, lock, "waiting for another migration", error) == 0 &&
+	if (wait_for_others(connection, error) == 0 &&
 	    execute(connection,
 	            "create table if not exists schema_version (version integer primary key, file text not null, "
 	            "applied_at timestamptz not null default now())",

@@ -20,9 +20,10 @@ int wlb_migrations_dir(char *path, size_t size, struct wlb_error *error);
 /* Called for each file once its transaction is committed. */
 typedef void wlb_migrate_applied(void *context, int version, const char *file);
 
-/* Brings the database up to WLB_SCHEMA_VERSION. If two callers do so at once, the second waits (an advisory lock) and
- * finds nothing left to do. A database newer than WLB_SCHEMA_VERSION is refused and unchanged. Returns the number of
- * files applied, or -1 with PostgreSQL's message; what was committed before stays. `applied` may be NULL. */
+/* Brings the database up to WLB_SCHEMA_VERSION. If two callers do so at once, the second waits (an advisory lock), as
+ * long as it takes, and finds nothing left to do. A database newer than WLB_SCHEMA_VERSION is refused and unchanged.
+ * Returns the number of files applied, or -1 with PostgreSQL's message; what was committed before stays. `applied` may
+ * be NULL. */
 int wlb_migrate(const char *conninfo, const char *dir, wlb_migrate_applied *applied, void *context,
                 struct wlb_error *error);
 

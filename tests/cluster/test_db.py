@@ -2,6 +2,7 @@
 """wlb db: migrations that cannot be applied change nothing, and the message says what to do."""
 import pathlib
 import shutil
+import subprocess
 import tempfile
 
 import harness
@@ -92,6 +93,30 @@ class Schema(ClusterTest):
             path.unlink()
         self.refused("migrate", "0 files 0001_*.sql", folder=folder)
         self.assertEqual(self.versions(), [])
+
+    def begin(self, *command):
+        """A process of the cluster, which ends with the test; returns its Popen."""
+        process = subprocess.Popen(command, env=self.cluster.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, text=True)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        return process
+
+    def test_a_second_migration_waits_for_the_first(self):
+        """Whatever the timeouts of the connection string are."""
+        first = self.begin("psql", "-X", "-q", "-d", self.name)
+        first.stdin.write("select pg_advisory_lock(x'574c42'::int);\n")
+        first.stdin.flush()
+        held = "select count(*) from pg_locks where locktype = 'advisory' and granted"
+        harness.wait_for("the lock", lambda: self.sql(held) == ["1"], 10)
+        second = self.begin(harness.BUILD / "bin/wlb", "db", "migrate", "--database",
+                            self.database(options="'-cstatement_timeout=300 -clock_timeout=300'"))
+        with self.assertRaises(subprocess.TimeoutExpired):
+            second.wait(timeout=2)
+        first.communicate(timeout=10)
+        text, _ = second.communicate(timeout=60)
+        self.assertEqual(second.returncode, 0, text)
+        self.assertEqual(self.db("status")[0], 0)
 
     def test_a_database_that_does_not_let_us_in(self):
         self.refused("status", "database: ", "/nowhere", host="/nowhere")
