@@ -40,6 +40,16 @@ int wlb_migrations_dir(char *path, size_t size, struct wlb_error *error)
 	return 0;
 }
 
+int wlb_encoding_check(const char *encoding, struct wlb_error *error)
+{
+	if (encoding == NULL || strcmp(encoding, "UTF8") == 0)
+		return 0;
+	return wlb_fail(error,
+	                "the database has the encoding %s and must have UTF8; dump it, make it anew with "
+	                "createdb -E UTF8 -T template0, and restore the dump",
+	                encoding);
+}
+
 int wlb_schema_check(int version, struct wlb_error *error)
 {
 	if (version == WLB_SCHEMA_VERSION)
@@ -69,9 +79,10 @@ static PGconn *connect_to(const char *conninfo, struct wlb_error *error)
 	static const char *const keys[] = {"connect_timeout", "fallback_application_name", "dbname", NULL};
 	const char *const values[] = {"10", "wlb", conninfo, NULL};
 	PGconn *connection = PQconnectdbParams(keys, values, 1);
-	if (PQstatus(connection) == CONNECTION_OK)
+	if (PQstatus(connection) != CONNECTION_OK)
+		fail_pq(connection, "database", error);
+	else if (wlb_encoding_check(PQparameterStatus(connection, "server_encoding"), error) == 0)
 		return connection;
-	fail_pq(connection, "database", error);
 	PQfinish(connection);
 	return NULL;
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """wlb db: migrations that cannot be applied change nothing, and the message says what to do."""
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -117,6 +118,21 @@ class Schema(ClusterTest):
         text, _ = second.communicate(timeout=60)
         self.assertEqual(second.returncode, 0, text)
         self.assertEqual(self.db("status")[0], 0)
+
+    def test_a_database_of_another_encoding(self):
+        self.cluster.sql("create database of_ascii encoding 'SQL_ASCII' template template0 locale 'C'")
+        self.addCleanup(self.cluster.sql, "drop database of_ascii with (force)")
+        for verb in ("migrate", "status"):
+            self.refused(verb, "encoding SQL_ASCII", "must have UTF8", "createdb -E UTF8", dbname="of_ascii")
+        made = self.cluster.run("psql", "-X", "-A", "-t", "-d", "of_ascii", "-c", "select to_regclass('schema_version') is null")
+        self.assertEqual(made.stdout, "t\n")
+        conf = self.cluster.work / "of_ascii.conf"
+        text = re.sub("^listen = .*", "listen = 127.0.0.1:0", (self.cluster.dir / "etc/wlbd.conf").read_text(encoding="utf-8"),
+                      flags=re.MULTILINE)
+        conf.write_text(text.replace("dbname=wlb", "dbname=of_ascii"), encoding="utf-8")
+        wlbd = self.cluster.run(harness.BUILD / "bin/wlbd", "--config", conf, check=False, timeout_s=20)
+        self.assertEqual(wlbd.returncode, 1, wlbd.stderr)
+        self.assertIn("encoding SQL_ASCII", wlbd.stderr)
 
     def test_a_database_that_does_not_let_us_in(self):
         self.refused("status", "database: ", "/nowhere", host="/nowhere")

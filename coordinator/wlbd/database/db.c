@@ -243,7 +243,8 @@ static void poll_connection(struct wlbd_db *db)
 static void begin_serving(struct wlbd_db *db)
 {
 	struct wlb_error error;
-	if (wlb_schema_check(db->no_schema ? 0 : db->version, &error) != 0) {
+	if (wlb_encoding_check(PQparameterStatus(db->connection, "server_encoding"), &error) != 0 ||
+	    wlb_schema_check(db->no_schema ? 0 : db->version, &error) != 0) {
 		close_connection(db, error.message);
 		db->hooks.wrong_schema(db->hooks.context, &error);
 		return;
