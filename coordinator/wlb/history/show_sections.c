@@ -217,6 +217,13 @@ int wlb_show_events(const json_t *run)
 	return print_section(&events, json_object_get(run, "events"));
 }
 
+/* Schedules go down to rates of which six decimal places would show nothing. */
+static void format_rate(const json_t *step, char *text, size_t size)
+{
+	const json_t *rate = json_object_get(step, "lr");
+	snprintf(text, size, json_is_number(rate) ? "%.4g" : "-", json_number_value(rate));
+}
+
 static void add_step(struct wlb_table *table, const json_t *step)
 {
 	char number[32], attempt[32], loss[32], norm[32], rate[32], tokens[32], time_s[32], speed[32];
@@ -224,7 +231,7 @@ static void add_step(struct wlb_table *table, const json_t *step)
 	wlb_field_number(step, "attempt", attempt, sizeof(attempt));
 	wlb_field_real(step, "loss", 6, loss, sizeof(loss));
 	wlb_field_real(step, "grad_norm", 4, norm, sizeof(norm));
-	wlb_field_real(step, "lr", 6, rate, sizeof(rate));
+	format_rate(step, rate, sizeof(rate));
 	wlb_field_number(step, "tokens", tokens, sizeof(tokens));
 	wlb_field_real(step, "step_time_s", 3, time_s, sizeof(time_s));
 	wlb_field_real(step, "tokens_per_s", 0, speed, sizeof(speed));
