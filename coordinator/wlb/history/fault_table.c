@@ -1,5 +1,6 @@
 #include "coordinator/wlb/history/fault_table.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,14 +19,14 @@ static void name_cost(const json_t *entry, char *text, size_t size)
 }
 
 /* The columns from KIND on are the same whether the run is named or not. */
-static void add_entry(struct wlb_table *table, const json_t *entry, bool has_run)
+static void add_entry(struct wlb_table *table, const json_t *entry, enum wlb_fault_rows rows)
 {
 	char when[32], attempt[32], kind[64], who[WHO_SIZE], cost[352];
 	time_t at = wlb_time_parse(wlb_field_text(entry, "time", wlb_field_text(entry, "found_at", NULL)));
-	if (has_run)
+	if (rows == WLB_FAULT_ROWS_OF_RUNS)
 		wlb_time_format(at, when, sizeof(when));
 	else
-		wlb_time_of_day(at, when, sizeof(when));
+		wlb_time_short(at, rows == WLB_FAULT_ROWS_OF_DAYS, when, sizeof(when));
 	wlb_field_number(entry, "attempt", attempt, sizeof(attempt));
 	wlb_fault_kind(entry, kind, sizeof(kind));
 	wlb_fault_who(entry, who, sizeof(who));
@@ -35,19 +36,20 @@ static void add_entry(struct wlb_table *table, const json_t *entry, bool has_run
 		who,  wlb_field_text(entry, "state", "-"),  cost,    wlb_field_text(entry, "action", "-")};
 	const char *const in_run[] = {cells[0], cells[2], cells[3], cells[4], cells[5], cells[6], cells[7]};
 	const char *evidence = wlb_field_text(entry, "evidence", "");
-	wlb_table_add(table, has_run ? cells : in_run);
+	wlb_table_add(table, rows == WLB_FAULT_ROWS_OF_RUNS ? cells : in_run);
 	if (*evidence != '\0')
 		wlb_table_note(table, evidence);
 }
 
-int wlb_fault_table_print(const json_t *entries, size_t first, bool has_run, int columns, FILE *out)
+int wlb_fault_table_print(const json_t *entries, size_t first, enum wlb_fault_rows rows, int columns, FILE *out)
 {
+	bool has_run = rows == WLB_FAULT_ROWS_OF_RUNS;
 	static const char *const titles[] = {"TIME", "RUN", "ATTEMPT", "KIND", "WHO", "STATE", "COST", "ACTION"};
 	static const char *const in_run[] = {"TIME", "ATTEMPT", "KIND", "WHO", "STATE", "COST", "ACTION"};
 	struct wlb_table table = {
 		.columns = has_run ? 8 : 7, .right = has_run ? "llrlllrl" : "lrlllrl", .note_columns = columns};
 	wlb_table_add(&table, has_run ? titles : in_run);
 	for (size_t i = first; i < json_array_size(entries); i++)
-		add_entry(&table, json_array_get(entries, i), has_run);
+		add_entry(&table, json_array_get(entries, i), rows);
 	return wlb_table_print(&table, "  ", out);
 }

@@ -52,7 +52,7 @@ static int print_faults(json_t *reply, const struct request *request, struct wlb
 		puts("no faults");
 		return 0;
 	}
-	if (wlb_fault_table_print(list, 0, true, wlb_terminal_columns(), stdout) != 0)
+	if (wlb_fault_table_print(list, 0, WLB_FAULT_ROWS_OF_RUNS, wlb_terminal_columns(), stdout) != 0)
 		return wlb_fail(error, "out of memory for the list");
 	if (request->run == NULL && json_array_size(list) == LIMIT && request->limit == 0)
 		printf("  the newest %d; --limit, --node and --since choose others\n", LIMIT);

@@ -1,6 +1,7 @@
 #include "coordinator/wlb/history/show_sections.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,26 +99,45 @@ struct section {
 	const char *right;         /* as in struct wlb_table */
 	const char *const *titles; /* of the columns; NULL: no line of titles */
 	size_t most;               /* the number of entries that are printed, the last ones; 0: all */
-	void (*add)(struct wlb_table *table, const json_t *entry);
+	void (*add)(struct wlb_table *table, const json_t *entry, bool has_days);
 };
 
+/* What a section prints. */
+struct listing {
+	const json_t *entries;
+	bool has_days; /* times have the day: the run is of more than one */
+};
+
+static bool is_of_several_days(const json_t *run)
+{
+	const json_t *first = json_array_get(json_object_get(run, "attempts"), 0);
+	time_t begin = wlb_time_parse(wlb_field_text(run, "started_at", wlb_field_text(first, "created_at", NULL)));
+	time_t end = wlb_time_parse(wlb_field_text(run, "ended_at", NULL));
+	return begin != (time_t)-1 && !wlb_time_same_day(begin, end != (time_t)-1 ? end : time(NULL));
+}
+
+static struct listing listing_of(const json_t *run, const char *name)
+{
+	return (struct listing){.entries = json_object_get(run, name), .has_days = is_of_several_days(run)};
+}
+
 /* Prints nothing for an empty list. */
-static int print_section(const struct section *section, const json_t *list)
+static int print_section(const struct section *section, struct listing listing)
 {
 	struct wlb_table table = {.columns = section->columns, .right = section->right};
-	size_t count = json_array_size(list), most = section->most;
+	size_t count = json_array_size(listing.entries), most = section->most;
 	size_t first = most > 0 && count > most ? count - most : 0;
 	if (count == 0)
 		return 0;
 	if (section->titles != NULL)
 		wlb_table_add(&table, section->titles);
 	for (size_t i = first; i < count; i++)
-		section->add(&table, json_array_get(list, i));
+		section->add(&table, json_array_get(listing.entries, i), listing.has_days);
 	printf(first > 0 ? "\n%s (the last %zu of %zu)\n" : "\n%s\n", section->heading, most, count);
 	return wlb_table_print(&table, "  ", stdout);
 }
 
-static void add_attempt(struct wlb_table *table, const json_t *attempt)
+static void add_attempt(struct wlb_table *table, const json_t *attempt, bool has_days)
 {
 	char number[32], nodes[256], layout[64], first[32], last[32], steps[80], resumed[32], started[32], elapsed[32],
 		code[32];
@@ -133,7 +153,7 @@ static void add_attempt(struct wlb_table *table, const json_t *attempt)
 	snprintf(steps, sizeof(steps), strcmp(first, "-") ? "%s-%s" : "-", first, last);
 	wlb_field_number(attempt, "resumed_step", resumed, sizeof(resumed));
 	wlb_field_number(attempt, "exit_code", code, sizeof(code));
-	wlb_time_of_day(begin, started, sizeof(started));
+	wlb_time_short(begin, has_days, started, sizeof(started));
 	wlb_duration_format(begin != (time_t)-1 && end != (time_t)-1 ? (long)(end - begin) : -1, elapsed,
 	                    sizeof(elapsed));
 	wlb_table_add(table,
@@ -146,13 +166,13 @@ int wlb_show_attempts(const json_t *run)
 	static const char *const titles[] = {"ATTEMPT", "STATE",   "NODES",   "LAYOUT", "FROM STEP",
 	                                     "STEPS",   "STARTED", "ELAPSED", "EXIT",   "REASON"};
 	static const struct section attempts = {"Attempts", 10, "rlllrrrrrl", titles, 0, add_attempt};
-	return print_section(&attempts, json_object_get(run, "attempts"));
+	return print_section(&attempts, listing_of(run, "attempts"));
 }
 
-static void add_fault(struct wlb_table *table, const json_t *fault)
+static void add_fault(struct wlb_table *table, const json_t *fault, bool has_days)
 {
 	char when[32], attempt[32], rank[32], step[32];
-	wlb_time_of_day(wlb_time_parse(wlb_field_text(fault, "time", NULL)), when, sizeof(when));
+	wlb_time_short(wlb_time_parse(wlb_field_text(fault, "time", NULL)), has_days, when, sizeof(when));
 	wlb_field_number(fault, "attempt", attempt, sizeof(attempt));
 	wlb_field_number(fault, "rank", rank, sizeof(rank));
 	wlb_field_number(fault, "step", step, sizeof(step));
@@ -166,7 +186,7 @@ int wlb_show_faults(const json_t *run)
 {
 	static const char *const titles[] = {"TIME", "ATTEMPT", "FAULT", "NODE", "RANK", "STEP", "PART", "DETAIL"};
 	static const struct section faults = {"Faults", 8, "lrllrrll", titles, 0, add_fault};
-	return print_section(&faults, json_object_get(run, "faults"));
+	return print_section(&faults, listing_of(run, "faults"));
 }
 
 int wlb_show_verdicts(const json_t *run)
@@ -174,21 +194,22 @@ int wlb_show_verdicts(const json_t *run)
 	const json_t *verdicts = json_object_get(run, "verdicts");
 	size_t count = json_array_size(verdicts);
 	size_t first = count > VERDICTS_SHOWN ? count - VERDICTS_SHOWN : 0;
+	enum wlb_fault_rows rows = is_of_several_days(run) ? WLB_FAULT_ROWS_OF_DAYS : WLB_FAULT_ROWS_OF_DAY;
 	if (count == 0)
 		return 0;
 	puts("\nVerdicts");
-	if (wlb_fault_table_print(verdicts, first, false, wlb_terminal_columns(), stdout) != 0)
+	if (wlb_fault_table_print(verdicts, first, rows, wlb_terminal_columns(), stdout) != 0)
 		return -1;
 	if (first > 0)
 		printf("  %zu more: wlb faults %s\n", first, wlb_field_text(run, "run_id", "RUN"));
 	return 0;
 }
 
-static void add_checkpoint(struct wlb_table *table, const json_t *checkpoint)
+static void add_checkpoint(struct wlb_table *table, const json_t *checkpoint, bool has_days)
 {
 	char when[32], attempt[32], step[32], size[32];
 	const json_t *bytes = json_object_get(checkpoint, "bytes");
-	wlb_time_of_day(wlb_time_parse(wlb_field_text(checkpoint, "time", NULL)), when, sizeof(when));
+	wlb_time_short(wlb_time_parse(wlb_field_text(checkpoint, "time", NULL)), has_days, when, sizeof(when));
 	wlb_field_number(checkpoint, "attempt", attempt, sizeof(attempt));
 	wlb_field_number(checkpoint, "step", step, sizeof(step));
 	snprintf(size, sizeof(size), json_is_number(bytes) ? "%.1f MB" : "-", json_number_value(bytes) / 1e6);
@@ -200,13 +221,13 @@ int wlb_show_checkpoints(const json_t *run)
 	static const char *const titles[] = {"TIME", "ATTEMPT", "STEP", "SIZE", "PATH"};
 	static const struct section checkpoints = {"Checkpoints", 5, "lrrrl", titles, CHECKPOINTS_SHOWN,
 	                                           add_checkpoint};
-	return print_section(&checkpoints, json_object_get(run, "checkpoints"));
+	return print_section(&checkpoints, listing_of(run, "checkpoints"));
 }
 
-static void add_event(struct wlb_table *table, const json_t *event)
+static void add_event(struct wlb_table *table, const json_t *event, bool has_days)
 {
 	char when[32];
-	wlb_time_of_day(wlb_time_parse(wlb_field_text(event, "time", NULL)), when, sizeof(when));
+	wlb_time_short(wlb_time_parse(wlb_field_text(event, "time", NULL)), has_days, when, sizeof(when));
 	wlb_table_add(table, (const char *const[]){when, wlb_field_text(event, "kind", "-"),
 	                                           wlb_field_text(event, "detail", "")});
 }
@@ -214,7 +235,7 @@ static void add_event(struct wlb_table *table, const json_t *event)
 int wlb_show_events(const json_t *run)
 {
 	static const struct section events = {"Events", 3, "lll", NULL, EVENTS_SHOWN, add_event};
-	return print_section(&events, json_object_get(run, "events"));
+	return print_section(&events, listing_of(run, "events"));
 }
 
 /* Schedules go down to rates of which six decimal places would show nothing. */
@@ -224,8 +245,9 @@ static void format_rate(const json_t *step, char *text, size_t size)
 	snprintf(text, size, json_is_number(rate) ? "%.4g" : "-", json_number_value(rate));
 }
 
-static void add_step(struct wlb_table *table, const json_t *step)
+static void add_step(struct wlb_table *table, const json_t *step, bool has_days)
 {
+	(void)has_days;
 	char number[32], attempt[32], loss[32], norm[32], rate[32], tokens[32], time_s[32], speed[32];
 	wlb_field_number(step, "step", number, sizeof(number));
 	wlb_field_number(step, "attempt", attempt, sizeof(attempt));
@@ -243,7 +265,7 @@ int wlb_show_steps(const json_t *steps)
 	static const char *const titles[] = {"STEP", "ATTEMPT", "LOSS",    "GRAD NORM",
 	                                     "LR",   "TOKENS",  "SECONDS", "TOKENS/S"};
 	static const struct section section = {"Steps", 8, "rrrrrrrr", titles, 0, add_step};
-	return print_section(&section, steps);
+	return print_section(&section, (struct listing){.entries = steps});
 }
 
 /* ---- loss ----------------------------------------------------------------------------------------------------- */

@@ -22,9 +22,16 @@ void wlb_time_format(time_t when, char *text, size_t size)
 	format_local(when, "%Y-%m-%d %H:%M:%S", text, size);
 }
 
-void wlb_time_of_day(time_t when, char *text, size_t size)
+void wlb_time_short(time_t when, bool has_day, char *text, size_t size)
 {
-	format_local(when, "%H:%M:%S", text, size);
+	format_local(when, has_day ? "%m-%d %H:%M:%S" : "%H:%M:%S", text, size);
+}
+
+bool wlb_time_same_day(time_t one, time_t other)
+{
+	struct tm a, b;
+	return localtime_r(&one, &a) != NULL && localtime_r(&other, &b) != NULL && a.tm_year == b.tm_year &&
+	       a.tm_yday == b.tm_yday;
 }
 
 void wlb_duration_format(long seconds, char *text, size_t size)

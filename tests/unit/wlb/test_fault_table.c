@@ -60,7 +60,7 @@ static void evidence_is_below_its_row(void **state)
 	                            "time", "2026-11-20T10:00:01Z", "run_id", "12", "attempt", 1, "kind", "node_lost",
 	                            "state", "confirmed", "ranks", "rank_count", 0, "nodes", "n1", "evidence", "");
 	assert_non_null(entries);
-	assert_int_equal(wlb_fault_table_print(entries, 0, true, 60, out), 0);
+	assert_int_equal(wlb_fault_table_print(entries, 0, WLB_FAULT_ROWS_OF_RUNS, 60, out), 0);
 	fclose(out);
 	assert_string_equal(
 		text,

@@ -47,10 +47,58 @@ static void small_learning_rates_have_their_digits(void **state)
 	(void)state;
 }
 
+/* Puts the run's times in UTC for what a section prints of it. */
+static json_t *run_until(const char *ended_at, const char *list, json_t *entry)
+{
+	setenv("TZ", "UTC0", 1);
+	return json_pack("{s:s, s:s, s:[o]}", "started_at", "2026-11-20T23:00:00Z", "ended_at", ended_at, list, entry);
+}
+
+static void times_of_a_run_of_several_days_have_the_day(void **state)
+{
+	static const char one_day[] = "2026-11-20T23:59:59Z", two_days[] = "2026-11-21T00:00:01Z";
+	static const char at[] = "2026-11-20T23:30:00Z";
+	expect(wlb_show_events, run_until(one_day, "events", json_pack("{s:s, s:s}", "time", at, "kind", "saved")),
+	       "\nEvents\n  23:30:00  saved  \n");
+	expect(wlb_show_events, run_until(two_days, "events", json_pack("{s:s, s:s}", "time", at, "kind", "saved")),
+	       "\nEvents\n  11-20 23:30:00  saved  \n");
+	expect(wlb_show_checkpoints, run_until(two_days, "checkpoints", json_pack("{s:s, s:i}", "time", at, "step", 7)),
+	       "\nCheckpoints\n"
+	       "  TIME            ATTEMPT  STEP  SIZE  PATH\n"
+	       "  11-20 23:30:00        -     7     -  -\n");
+	expect(wlb_show_faults, run_until(two_days, "faults", json_pack("{s:s, s:s}", "time", at, "kind", "hang")),
+	       "\nFaults\n"
+	       "  TIME            ATTEMPT  FAULT  NODE  RANK  STEP  PART      DETAIL\n"
+	       "  11-20 23:30:00        -  hang   -        -     -  followed  \n");
+	expect(wlb_show_verdicts,
+	       run_until(two_days, "verdicts", json_pack("{s:s, s:s}", "found_at", at, "kind", "hang")),
+	       "\nVerdicts\n"
+	       "  TIME            ATTEMPT  KIND  WHO  STATE  COST  ACTION\n"
+	       "  11-20 23:30:00        -  hang  -    -         -  -\n");
+	expect(wlb_show_attempts,
+	       run_until(two_days, "attempts", json_pack("{s:i, s:s}", "attempt", 1, "started_at", at)),
+	       "\nAttempts\n"
+	       "  ATTEMPT  STATE  NODES  LAYOUT  FROM STEP  STEPS         STARTED  ELAPSED  EXIT  REASON\n"
+	       "        1  -      -      -               -      -  11-20 23:30:00        -     -  \n");
+	(void)state;
+}
+
+static void a_run_that_goes_on_is_of_the_days_until_now(void **state)
+{
+	setenv("TZ", "UTC0", 1);
+	expect(wlb_show_events,
+	       json_pack("{s:[{s:s}], s:[{s:s, s:s}]}", "attempts", "created_at", "2020-11-20T10:00:00Z", "events",
+	                 "time", "2020-11-20T23:30:00Z", "kind", "saved"),
+	       "\nEvents\n  11-20 23:30:00  saved  \n");
+	(void)state;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(small_learning_rates_have_their_digits),
+		cmocka_unit_test(times_of_a_run_of_several_days_have_the_day),
+		cmocka_unit_test(a_run_that_goes_on_is_of_the_days_until_now),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

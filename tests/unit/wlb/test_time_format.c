@@ -18,8 +18,14 @@ static void reads_utc_and_writes_local(void **state)
 	assert_int_equal(when, 1795217405);
 	wlb_time_format(when, text, sizeof(text));
 	assert_string_equal(text, "2026-11-21 00:30:05");
-	wlb_time_of_day(when, text, sizeof(text));
+	wlb_time_short(when, false, text, sizeof(text));
 	assert_string_equal(text, "00:30:05");
+	wlb_time_short(when, true, text, sizeof(text));
+	assert_string_equal(text, "11-21 00:30:05");
+	assert_true(wlb_time_same_day(when, wlb_time_parse("2026-11-21T22:59:59Z")));
+	assert_false(wlb_time_same_day(when, wlb_time_parse("2026-11-21T23:00:00Z")));
+	assert_false(wlb_time_same_day(when, wlb_time_parse("2026-11-20T22:59:59Z")));
+	assert_false(wlb_time_same_day(when, wlb_time_parse("2025-11-20T23:30:05Z")));
 }
 
 static void what_is_no_time_is_a_dash(void **state)
