@@ -12,6 +12,8 @@
 #include "coordinator/wlb/output/table.h"
 #include "coordinator/wlb/output/time_format.h"
 
+enum { LIMIT_MOST = 10000 }; /* of the coordinator, too */
+
 static void format_step(const json_t *run, char *text, size_t size)
 {
 	char step[32], all[32];
@@ -48,16 +50,19 @@ static void add_run(struct wlb_table *table, const json_t *run)
 	                                    layout, step, loss, attempts, started, elapsed});
 }
 
-static int print_runs(const json_t *reply)
+static int print_runs(const json_t *reply, size_t limit)
 {
 	static const char *const titles[] = {"RUN",  "NAME", "USER",     "STATE",   "NODES",  "LAYOUT",
 	                                     "STEP", "LOSS", "ATTEMPTS", "STARTED", "ELAPSED"};
 	struct wlb_table table = {.columns = 11, .right = "llllllrrrlr"};
-	const json_t *run;
+	const json_t *runs = json_object_get(reply, "runs"), *run;
 	size_t i;
 	wlb_table_add(&table, titles);
-	json_array_foreach(json_object_get(reply, "runs"), i, run) add_run(&table, run);
-	return wlb_table_print(&table, "", stdout);
+	json_array_foreach(runs, i, run) if (i < limit) add_run(&table, run);
+	int rc = wlb_table_print(&table, "", stdout);
+	if (rc == 0 && (json_array_size(runs) > limit || json_integer_value(json_object_get(reply, "left_out")) > 0))
+		puts("older runs are not listed; --limit, --user and --state choose others");
+	return rc;
 }
 
 struct request {
@@ -72,7 +77,9 @@ static int list_runs(void *values, struct wlb_error *error)
 	const struct request *request = values;
 	char path[1024] = "/v1/runs", limit[16];
 	wlb_pending_deliver();
-	snprintf(limit, sizeof(limit), "%d", request->limit);
+	/* The table asks for one run more than it prints, to know whether there are more. */
+	snprintf(limit, sizeof(limit), "%d",
+	         request->json || request->limit == LIMIT_MOST ? request->limit : request->limit + 1);
 	wlb_api_query(path, sizeof(path), "limit", limit);
 	if (request->user != NULL)
 		wlb_api_query(path, sizeof(path), "user", request->user);
@@ -85,7 +92,7 @@ static int list_runs(void *values, struct wlb_error *error)
 		return wlb_api_print_report(reply, error) == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
 	int rc = wlb_make_printable(reply);
 	if (rc == 0)
-		rc = print_runs(reply);
+		rc = print_runs(reply, (size_t)request->limit);
 	json_decref(reply);
 	if (rc != 0)
 		wlb_fail(error, "out of memory for the list");
@@ -98,7 +105,7 @@ static const struct wlb_option options[] = {
 	{WLB_OPTION(TEXT, "user", FIELD(user), "NAME", "only this user's runs")},
 	{WLB_OPTION(TEXT, "state", FIELD(state), NULL, "only runs in this state"),
          .choices = "starting|running|restarting|complete|failed|out_of_nodes|cancelled"},
-	{WLB_OPTION(INT, "limit", FIELD(limit), "N", "at most N runs"), .min = 1, .max = 10000, .initial = "50"},
+	{WLB_OPTION(INT, "limit", FIELD(limit), "N", "at most N runs"), .min = 1, .max = LIMIT_MOST, .initial = "50"},
 	{WLB_OPTION(FLAG, "json", FIELD(json), NULL, "the coordinator's reply as it is")},
 };
 

@@ -93,12 +93,43 @@ static void a_run_that_goes_on_is_of_the_days_until_now(void **state)
 	(void)state;
 }
 
+/* Returns a run with `count` entries of the list, with its newest steps, of which the coordinator has left_out more. */
+static json_t *run_with(const char *list, int count, int left_out)
+{
+	json_t *entries = json_array();
+	for (int i = 0; i < count; i++)
+		assert_int_equal(json_array_append_new(entries, json_pack("{s:i, s:s}", "step", i, "kind", "hang")), 0);
+	return json_pack("{s:s, s:o, s:{s:i}}", "run_id", "12", list, entries, "left_out", list, left_out);
+}
+
+static void expect_line(int (*section)(const json_t *), json_t *run, const char *line)
+{
+	char *text = printed(section, run);
+	if (strstr(text, line) == NULL)
+		fail_msg("no '%s' in: %s", line, text);
+	free(text);
+	json_decref(run);
+}
+
+static void lists_say_how_many_are_stored(void **state)
+{
+	expect_line(wlb_show_checkpoints, run_with("checkpoints", 1000, 2000), "\nCheckpoints (the last 5 of 3000)\n");
+	expect_line(wlb_show_checkpoints, run_with("checkpoints", 7, 0), "\nCheckpoints (the last 5 of 7)\n");
+	expect_line(wlb_show_checkpoints, run_with("checkpoints", 5, 0), "\nCheckpoints\n");
+	expect_line(wlb_show_events, run_with("events", 1000, 2000), "\nEvents (the last 20 of 3000)\n");
+	expect_line(wlb_show_attempts, run_with("attempts", 3, 2000), "\n  2000 older ones are not listed\n");
+	expect_line(wlb_show_faults, run_with("faults", 3, 2000), "\n  2000 older ones are not listed\n");
+	expect_line(wlb_show_verdicts, run_with("verdicts", 200, 2000), "\n  2180 more: wlb faults 12\n");
+	(void)state;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(small_learning_rates_have_their_digits),
 		cmocka_unit_test(times_of_a_run_of_several_days_have_the_day),
 		cmocka_unit_test(a_run_that_goes_on_is_of_the_days_until_now),
+		cmocka_unit_test(lists_say_how_many_are_stored),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
