@@ -337,6 +337,17 @@ class Bounds(RecordsTest):
                          (1000, 9000, 500))
         self.assertEqual(story["checkpoints"][-1]["step"], 10500)
 
+    def test_verdicts(self):
+        run, pk = self.stored_run(1)
+        self.cluster.sql(f"""
+            insert into verdicts (run_id, attempt_id, watcher, number, kind, state, ranks, rank_count, nodes, cost_percent,
+                certainty, evidence, action, began_at, found_at)
+            select {pk}, id, 1, n, 'hang', 'over', '{{5}}', 1, '{{n1}}', 100, 1, '', 'report', now(), now()
+            from attempts, generate_series(1, 230) n where run_id = {pk}""")
+        story = self.show(run)
+        self.assertEqual((len(story["verdicts"]), story["left_out"]["verdicts"]), (200, 30))
+        self.assertIn("  210 more: wlb faults", self.cluster.run("wlb", "show", run).stdout)
+
     def test_policy(self):
         """Options that wlbd does not know would be added up over the announcements of a run."""
         run = self.new_run()
