@@ -8,6 +8,7 @@
 #include "coordinator/wlb/output/rank_text.h"
 #include "coordinator/wlb/output/reply_fields.h"
 #include "coordinator/wlb/output/terminal.h"
+#include "coordinator/wlb/output/wrap.h"
 
 enum { CLUSTERS_SHOWN = 4, RANKS_COLUMNS = 24, LINE_SIZE = 512 };
 
@@ -16,9 +17,9 @@ enum { CLUSTERS_SHOWN = 4, RANKS_COLUMNS = 24, LINE_SIZE = 512 };
 /* Cut where it is longer than the terminal is wide. */
 static void put_line(const char *line, int columns, FILE *out)
 {
-	int most = columns > 8 ? columns : 80, length = (int)strlen(line);
-	if (length > most)
-		fprintf(out, "%.*s...\n", most - 3, line);
+	int most = columns > 8 ? columns : 80, used;
+	if (wlb_text_width(line) > most)
+		fprintf(out, "%.*s...\n", (int)wlb_text_fit(line, most - 3, &used), line);
 	else
 		fprintf(out, "%s\n", line);
 }

@@ -1,41 +1,58 @@
 #include "coordinator/wlb/output/wrap.h"
 
-#include <stdbool.h>
+#include <limits.h>
 #include <stddef.h>
 #include <string.h>
+#include <wchar.h>
 
-enum { WIDTH_LEAST = 20 };
+enum { WIDTH_LEAST = 20, BYTES_MOST = 4 /* of a character */ };
 
-static bool begins_character(char byte)
+struct character {
+	size_t bytes;
+	int columns; /* 0: it is drawn over the one before */
+};
+
+/* Returns the first character of a text that is not empty. One that the locale does not know takes one column. */
+static struct character first_character(const char *text)
 {
-	return ((unsigned char)byte & 0xc0) != 0x80;
+	size_t bytes = 1;
+	while (bytes < BYTES_MOST && ((unsigned char)text[bytes] & 0xc0) == 0x80)
+		bytes++;
+	/* The first byte has a bit for each byte, and a 0 behind them, where there is more than one. */
+	wchar_t code = (unsigned char)text[0] & (bytes > 1 ? 0x7f >> bytes : 0x7f);
+	for (size_t i = 1; i < bytes; i++)
+		code = (wchar_t)((unsigned)code << 6 | ((unsigned char)text[i] & 0x3f));
+	int columns = wcwidth(code);
+	return (struct character){bytes, columns >= 0 ? columns : 1};
+}
+
+size_t wlb_text_fit(const char *text, int columns, int *used)
+{
+	size_t bytes = 0;
+	*used = 0;
+	while (text[bytes] != '\0') {
+		struct character next = first_character(text + bytes);
+		if (*used + next.columns > columns)
+			break;
+		*used += next.columns;
+		bytes += next.bytes;
+	}
+	return bytes;
 }
 
 int wlb_text_width(const char *text)
 {
-	int width = 0;
-	for (; *text != '\0'; text++)
-		width += begins_character(*text);
+	int width;
+	wlb_text_fit(text, INT_MAX / 2, &width);
 	return width;
-}
-
-/* Returns the bytes of the first `most` characters. */
-static size_t bytes_of(const char *text, int most)
-{
-	size_t bytes = 0;
-	for (int width = 0; text[bytes] != '\0'; bytes++) {
-		width += begins_character(text[bytes]);
-		if (width > most)
-			break;
-	}
-	return bytes;
 }
 
 /* Returns the bytes of a line, without spaces at its end: up to the last space that lets it fit, or as many characters
  * as fit. */
 static size_t line_bytes(const char *text, int width)
 {
-	size_t fit = bytes_of(text, width), end = fit;
+	int used;
+	size_t fit = wlb_text_fit(text, width, &used), end = fit;
 	if (text[fit] != '\0')
 		while (end > 0 && text[end] != ' ')
 			end--;

@@ -2,9 +2,15 @@
 #ifndef COORDINATOR_WLB_OUTPUT_WRAP_H
 #define COORDINATOR_WLB_OUTPUT_WRAP_H
 
+#include <stddef.h>
 #include <stdio.h>
 
-/* Characters of a text. */
+/* Returns the bytes of the characters at the text's beginning that take `columns` at most, and sets *used to the
+ * columns that they take: two for a wide character, none for an accent of its own, where the locale of the process
+ * knows them. */
+size_t wlb_text_fit(const char *text, int columns, int *used);
+
+/* Columns of a text. */
 int wlb_text_width(const char *text);
 
 /* Prints the text in lines of at most `columns`, each behind `indent` spaces, and ends the last one. A word that fits

@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "coordinator/wlb/output/wrap.h"
+
 /* ECMA-48: select graphic rendition. */
 static const char *const codes[] = {
 	[WLB_TOP_PLAIN] = "",    [WLB_TOP_STRONG] = "1",   [WLB_TOP_FAINT] = "2",
@@ -25,20 +27,6 @@ static bool is_full(const struct wlb_top_frame *frame)
 	return frame->rows > 0 && frame->line >= frame->rows;
 }
 
-/* Returns the bytes of the first `columns` characters of a UTF-8 text, and sets *used to the columns that they take. */
-static size_t bytes_within(const char *text, int columns, int *used)
-{
-	size_t i = 0;
-	*used = 0;
-	for (; text[i] != '\0'; i++) {
-		bool is_first = ((unsigned char)text[i] & 0xc0) != 0x80;
-		if (is_first && *used == columns)
-			break;
-		*used += is_first;
-	}
-	return i;
-}
-
 static void put_text(struct wlb_top_frame *frame, enum wlb_top_style style, const char *text, int columns)
 {
 	int used;
@@ -47,7 +35,7 @@ static void put_text(struct wlb_top_frame *frame, enum wlb_top_style style, cons
 		return;
 	begin_line(frame);
 	int left = frame->columns - frame->column;
-	size_t bytes = bytes_within(text, columns < left ? columns : left, &used);
+	size_t bytes = wlb_text_fit(text, columns < left ? columns : left, &used);
 	if (bytes == 0)
 		return;
 	if (is_styled)

@@ -61,6 +61,21 @@ static void test_clusters_and_suspects(void **state)
 	free(text);
 }
 
+static void test_a_line_is_cut_between_characters(void **state)
+{
+	json_t *ranks = json_array();
+	json_array_append_new(ranks, rank_json(0, "größenverhältnis+0x1 (train)"));
+	(void)state;
+	for (int columns = 13; columns <= 33; columns++) {
+		char *text = clusters_of(json_pack("{s:O, s:n}", "ranks", ranks, "layout"), columns);
+		json_t *valid = json_string(text); /* NULL: it is not UTF-8 */
+		assert_non_null(valid);
+		json_decref(valid);
+		free(text);
+	}
+	json_decref(ranks);
+}
+
 static void test_stacks_that_are_none(void **state)
 {
 	struct wlb_error error = {""};
@@ -96,6 +111,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_clusters_and_suspects),
+		cmocka_unit_test(test_a_line_is_cut_between_characters),
 		cmocka_unit_test(test_stacks_that_are_none),
 		cmocka_unit_test(test_calls),
 	};

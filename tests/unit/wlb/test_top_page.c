@@ -1,4 +1,5 @@
 /* The page of `wlb top`: its text, and that it is never wider or longer than the terminal. */
+#include <locale.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -263,10 +264,26 @@ static void test_progress(void **state)
 	json_decref(run);
 }
 
+static void test_wide_characters_keep_columns_in_line(void **state)
+{
+	char *text = NULL;
+	size_t size;
+	(void)state;
+	setlocale(LC_CTYPE, "C.UTF-8");
+	struct wlb_top_frame frame = {.out = open_memstream(&text, &size), .columns = 9};
+	wlb_top_put_padded(&frame, WLB_TOP_PLAIN, "训练训", 5);
+	wlb_top_put(&frame, WLB_TOP_PLAIN, "|训练训");
+	wlb_top_end_line(&frame);
+	fclose(frame.out);
+	assert_string_equal(text, "训练 |训\n");
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_page),
+		cmocka_unit_test(test_wide_characters_keep_columns_in_line),
 		cmocka_unit_test(test_who_comes_late_to_calls),
 		cmocka_unit_test(test_verdicts),
 		cmocka_unit_test(test_verdicts_that_are_no_verdicts),
