@@ -45,8 +45,9 @@ int wlb_encoding_check(const char *encoding, struct wlb_error *error)
 	if (encoding == NULL || strcmp(encoding, "UTF8") == 0)
 		return 0;
 	return wlb_fail(error,
-	                "the database has the encoding %s and must have UTF8; dump it, make it anew with "
-	                "createdb -E UTF8 -T template0, and restore the dump",
+	                "the database has the encoding %s and should have UTF8, since a text with other letters than "
+	                "those of ASCII may be cut within a character and lists that have it cannot be read then; "
+	                "dump it, make it anew with createdb -E UTF8 -T template0, and restore the dump",
 	                encoding);
 }
 
@@ -79,12 +80,21 @@ static PGconn *connect_to(const char *conninfo, struct wlb_error *error)
 	static const char *const keys[] = {"connect_timeout", "fallback_application_name", "dbname", NULL};
 	const char *const values[] = {"10", "wlb", conninfo, NULL};
 	PGconn *connection = PQconnectdbParams(keys, values, 1);
-	if (PQstatus(connection) != CONNECTION_OK)
-		fail_pq(connection, "database", error);
-	else if (wlb_encoding_check(PQparameterStatus(connection, "server_encoding"), error) == 0)
+	if (PQstatus(connection) == CONNECTION_OK)
 		return connection;
+	fail_pq(connection, "database", error);
 	PQfinish(connection);
 	return NULL;
+}
+
+int wlb_encoding_check_of(const char *conninfo, struct wlb_error *error)
+{
+	PGconn *connection = connect_to(conninfo, NULL);
+	if (connection == NULL)
+		return 0;
+	int rc = wlb_encoding_check(PQparameterStatus(connection, "server_encoding"), error);
+	PQfinish(connection);
+	return rc;
 }
 
 static int execute(PGconn *connection, const char *sql, const char *what, struct wlb_error *error)

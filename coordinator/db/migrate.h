@@ -31,9 +31,12 @@ int wlb_migrate(const char *conninfo, const char *dir, wlb_migrate_applied *appl
 int wlb_schema_version(const char *conninfo, struct wlb_error *error);
 
 /* 0 when `encoding`, the database's server_encoding, is UTF8, or NULL, since what is between us and the database may
- * not report it; else -1, and the message says what to do. Texts are UTF-8, and in another encoding the database would
- * cut them within characters. */
+ * not report it; else -1, and the message says what to do. Texts are UTF-8, and in another encoding the database may
+ * cut them within characters. The database works otherwise, so callers only warn. */
 int wlb_encoding_check(const char *encoding, struct wlb_error *error);
+
+/* As wlb_encoding_check, of a database; 0 also where it cannot be asked. */
+int wlb_encoding_check_of(const char *conninfo, struct wlb_error *error);
 
 /* 0 when `version` is WLB_SCHEMA_VERSION; else -1, and the message says what to do. */
 int wlb_schema_check(int version, struct wlb_error *error);

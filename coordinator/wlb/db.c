@@ -13,6 +13,13 @@ static void print_applied(void *context, int version, const char *file)
 	fflush(stdout);
 }
 
+static void warn_of_encoding(const char *conninfo)
+{
+	struct wlb_error warning;
+	if (wlb_encoding_check_of(conninfo, &warning) != 0)
+		fprintf(stderr, "wlb db: warning: %s\n", warning.message);
+}
+
 static int migrate(const char *conninfo, struct wlb_error *error)
 {
 	char dir[4096];
@@ -53,6 +60,8 @@ static int db(void *values, struct wlb_error *error)
 	}
 	if (rc == 0)
 		rc = request->verb == MIGRATE ? migrate(database, error) : status(database, error);
+	if (rc == 0)
+		warn_of_encoding(database);
 	return rc == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
 }
 

@@ -243,8 +243,7 @@ static void poll_connection(struct wlbd_db *db)
 static void begin_serving(struct wlbd_db *db)
 {
 	struct wlb_error error;
-	if (wlb_encoding_check(PQparameterStatus(db->connection, "server_encoding"), &error) != 0 ||
-	    wlb_schema_check(db->no_schema ? 0 : db->version, &error) != 0) {
+	if (wlb_schema_check(db->no_schema ? 0 : db->version, &error) != 0) {
 		close_connection(db, error.message);
 		db->hooks.wrong_schema(db->hooks.context, &error);
 		return;
@@ -458,6 +457,11 @@ void wlbd_db_renew(struct wlbd_db *db)
 bool wlbd_db_ready(const struct wlbd_db *db)
 {
 	return db->state == READY;
+}
+
+const char *wlbd_db_encoding(const struct wlbd_db *db)
+{
+	return PQparameterStatus(db->connection, "server_encoding");
 }
 
 const char *wlbd_db_reason(const struct wlbd_db *db)
