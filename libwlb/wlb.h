@@ -901,8 +901,8 @@ struct wlb_search_options {
 	int32_t global_batch; /* windows of seq_length tokens in a step */
 	double batch_fill;    /* mean tokens of a step, divided by global_batch x seq_length: less than 1 where a step
 	                         takes documents until the next one would exceed them, as that of wlb-worker does */
-	double max_length_ratio; /* limit of a micro-batch: this times its share of the batch, or the window if larger
-	                          */
+	double max_length_ratio; /* limit of a micro-batch: this times its share of the batch, or the window if larger;
+	                            documents that do not fit so as a whole are cut */
 	const struct wlb_step *sample; /* [samples] packed batches of the stream; the search packs their documents again
 	                                  for each number of micro-batches */
 	size_t samples;                /* number of entries in sample */

@@ -89,8 +89,7 @@ static int try_plan(struct choice *choice, struct wlb_search_plan *plan, struct 
 		return 0;
 	}
 	choice->result->simulated++;
-	if (c->step_s > 0.0)
-		choice->simulated[choice->simulated_count++] = plan;
+	choice->simulated[choice->simulated_count++] = plan;
 	return 0;
 }
 
@@ -126,11 +125,6 @@ static int fail_to_fit(const struct wlb_search *search, const struct wlb_candida
 {
 	char layout[64];
 	wlb_layout_format(&c->plan.layout, layout, sizeof(layout));
-	if (c->missing_bytes == 0.0)
-		return wlb_fail(error,
-		                "no layout has space for the documents of the samples in its micro-batches: "
-		                "raise max_length_ratio, %g",
-		                search->options.max_length_ratio);
 	const struct wlb_memory *m = &c->memory;
 	return wlb_fail(
 		error,

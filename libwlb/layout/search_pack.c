@@ -3,9 +3,10 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-/* Micro-batches that are packed to find how long the longest is. */
-enum { MEASURED_MICRO_BATCHES = 64 };
+/* Micro-batches that are packed to find how long the longest is; the longest that a packer takes. */
+enum { MEASURED_MICRO_BATCHES = 64, MOST_PACKED_TOKENS = 1 << 30 };
 
 static double wanted_tokens(const struct wlb_search *search, const struct wlb_search_draw *draw)
 {
@@ -124,14 +125,57 @@ static void clear(struct wlb_search_packing *packing)
 	*packing = (struct wlb_search_packing){0};
 }
 
+/* Copies the spans of a step that the packer made. */
+static int copy_step(const struct wlb_step *step, struct wlb_search_packing *packing)
+{
+	struct wlb_packed_span *spans = realloc(packing->spans, (step->count + 1) * sizeof(*spans));
+	if (spans == NULL)
+		return -1;
+	memcpy(spans, step->spans, step->count * sizeof(*spans));
+	packing->spans = spans;
+	packing->count = step->count;
+	for (int32_t b = 0; b < step->micro_batches; b++)
+		if (step->loads[b].tokens > packing->longest)
+			packing->longest = step->loads[b].tokens;
+	return 0;
+}
+
+/* Packs with cuts. Tokens beyond the space of all micro-batches, which only rounding makes, are left out. */
+static int pack_with_cuts(const struct wlb_search *search, int64_t limit, struct wlb_search_packing *packing)
+{
+	struct wlb_packer_options options;
+	limit = limit < MOST_PACKED_TOKENS ? limit : MOST_PACKED_TOKENS;
+	wlb_packer_options_init(&options, limit, packing->of.bins);
+	options.strategy = WLB_STRATEGY_FIXED;
+	struct wlb_packer *packer = wlb_packer_new(&search->model, &options, NULL);
+	struct wlb_span *documents = calloc(packing->count, sizeof(*documents));
+	int64_t space = limit * packing->of.bins;
+	for (size_t i = 0; documents != NULL && i < packing->count; i++) {
+		int64_t tokens = packing->tokens[i] < space ? packing->tokens[i] : space;
+		documents[i] = (struct wlb_span){.document = (int64_t)i, .tokens = tokens};
+		space -= tokens;
+	}
+	const struct wlb_step *step = NULL;
+	if (packer != NULL && documents != NULL)
+		step = wlb_packer_next(packer, documents, packing->count, NULL);
+	int rc = step != NULL ? copy_step(step, packing) : -1;
+	free(documents);
+	wlb_packer_free(packer);
+	return rc;
+}
+
+/* Documents stay whole where they fit so. Else they are cut, as every packer does: micro-batches that are to be full,
+ * such as the windows of other trainers, hold whole documents in rare cases only. */
 static int pack(const struct wlb_search *search, struct wlb_search_packing *packing)
 {
 	const struct wlb_search_draw *of = &packing->of;
+	int64_t limit = wlb_search_limit(search, of->windows);
 	if (take_documents(search, wanted_tokens(search, of), packing) < 0)
 		return -1;
-	packing->fits = wlb_pack_balanced(&search->model, packing->tokens, packing->count, of->bins,
-	                                  wlb_search_limit(search, of->windows), packing->bin_of, NULL) == 0;
-	return packing->fits ? sort_spans(packing, of->bins) : 0;
+	if (wlb_pack_balanced(&search->model, packing->tokens, packing->count, of->bins, limit, packing->bin_of,
+	                      NULL) == 0)
+		return sort_spans(packing, of->bins);
+	return pack_with_cuts(search, limit, packing);
 }
 
 static int is_same(const struct wlb_search_draw *a, const struct wlb_search_draw *b)
@@ -163,8 +207,8 @@ void wlb_search_packings_free(struct wlb_search *search)
 		clear(&search->packings[i]);
 }
 
-/* The longest micro-batch at a step of the table, as a multiple of the share of a micro-batch; the limit where
- * documents do not fit. Some batches are full. */
+/* The longest micro-batch at a step of the table, as a multiple of the share of a micro-batch. Some batches are full.
+ */
 static int measure_ratio(struct wlb_search *search, int step, double *ratio, struct wlb_error *error)
 {
 	double windows = exp2((double)step / WLB_SEARCH_PACK_STEPS + WLB_SEARCH_PACK_FIRST);
@@ -173,8 +217,7 @@ static int measure_ratio(struct wlb_search *search, int step, double *ratio, str
 	const struct wlb_search_packing *packing = wlb_search_pack(search, &all, error);
 	if (packing == NULL)
 		return -1;
-	int64_t longest = packing->fits ? packing->longest : wlb_search_limit(search, windows);
-	*ratio = (double)longest / (windows * (double)search->options.seq_length);
+	*ratio = (double)packing->longest / (windows * (double)search->options.seq_length);
 	return 0;
 }
 

@@ -10,8 +10,8 @@
 enum { WLB_SEARCH_DRAWN_DOCUMENTS = 128, WLB_SEARCH_DRAWS_MOST = 32 };
 int32_t wlb_search_draws(const struct wlb_search *search, const struct wlb_search_draw *of);
 
-/* Packs the documents of a draw. All draws together have the lengths of the samples. The result belongs to the search,
- * and is valid until the next call. Returns NULL if out of memory. */
+/* Packs the documents of a draw, with cuts where they do not fit as a whole. All draws together have the lengths of the
+ * samples. The result belongs to the search, and is valid until the next call. Returns NULL if out of memory. */
 const struct wlb_search_packing *wlb_search_pack(struct wlb_search *search, const struct wlb_search_draw *draw,
                                                  struct wlb_error *error);
 void wlb_search_packings_free(struct wlb_search *search);

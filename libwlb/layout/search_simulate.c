@@ -114,7 +114,7 @@ static struct wlb_sim *new_sim(const struct wlb_search *search, const struct wlb
 	return wlb_sim_new(&search->model, &machine, &options, error);
 }
 
-/* Simulates each draw whose documents fit. */
+/* Simulates each draw. */
 static int simulate_draws(struct wlb_search *search, struct wlb_candidate *c, int32_t micro_batches,
                           struct wlb_sim *sim, struct wlb_error *error)
 {
@@ -130,14 +130,10 @@ static int simulate_draws(struct wlb_search *search, struct wlb_candidate *c, in
 		const struct wlb_search_packing *packing = wlb_search_pack(search, &of, error);
 		if (packing == NULL)
 			return -1;
-		if (!packing->fits)
-			continue;
 		if (simulate(sim, (double)c->plan.micro_batches / micro_batches, packing, &outcome, error) < 0)
 			return -1;
 		longest = packing->longest > longest ? packing->longest : longest;
 	}
-	if (outcome.count == 0)
-		return 0;
 	if (!search->options.charge_limit)
 		c->micro_batch_tokens = longest;
 	set_means(search, &outcome, c);

@@ -5,8 +5,7 @@
 #include "libwlb/layout/search_state.h"
 
 /* Simulates a candidate and sets its times, and its micro_batch_tokens to the longest of the simulated micro-batches
- * (unless the limit is charged). Returns -1 if out of memory. step_s stays 0 where the documents do not fit the plan.
- */
+ * (unless the limit is charged). Returns -1 if out of memory. */
 int wlb_search_simulate(struct wlb_search *search, struct wlb_candidate *candidate, struct wlb_error *error);
 
 #endif

@@ -40,8 +40,7 @@ struct wlb_search_draw {
 /* Documents packed into micro-batches; search_pack.h. */
 struct wlb_search_packing {
 	struct wlb_search_draw of; /* its bins are 0: empty */
-	int fits;
-	int64_t *tokens; /* of `count` documents */
+	int64_t *tokens;           /* of `count` documents */
 	int32_t *bin_of;
 	struct wlb_packed_span *spans; /* in the order of micro-batches */
 	size_t count;

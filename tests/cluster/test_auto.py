@@ -9,6 +9,7 @@ import os
 import pathlib
 import re
 import shutil
+import struct
 import subprocess
 import tempfile
 
@@ -37,6 +38,14 @@ FOREIGN = "sh -c 'if [ $SLURM_PROCID = 0 ]; then env | grep ^WLB_ | sort; echo a
 def make_input(folder):
     training.make_input(folder)
     (folder / "model.json").write_text(json.dumps(MODEL), encoding="utf-8")
+
+
+def write_index(path, lengths):
+    """Writes Megatron-LM's index of documents of so many tokens; common/index_format.h has the format."""
+    count = len(lengths)
+    pointers = [4 * sum(lengths[:i]) for i in range(count)]
+    path.write_bytes(b"MMIDIDX\0\0" + struct.pack(f"<QBQQ{count}i{count}q{count + 1}q", 1, 4, count, count + 1, *lengths,
+                                                   *pointers, *range(count + 1)))
 
 
 def least_memory(folder, machine):
@@ -94,9 +103,9 @@ class Auto(training.TrainingTest):
             f"--save-interval {SAVE_INTERVAL} --metrics-file m-$SLURM_JOB_ID.jsonl",
             "--wlb-layout=auto", f"--ntasks-per-node={TASKS}", "--no-kill", "--requeue", *options, nodes=nodes)
 
-    def start_foreign(self, *options, before="export WLB_MACHINE=core.json", nodes=2):
+    def start_foreign(self, *options, before="export WLB_MACHINE=core.json", nodes=2, data="corpus"):
         return self.cluster.sbatch(
-            f"{before}\nwlb run -- {FOREIGN} --seq-length {SEQ_LENGTH} --global-batch-size {WINDOWS} --data-path corpus",
+            f"{before}\nwlb run -- {FOREIGN} --seq-length {SEQ_LENGTH} --global-batch-size {WINDOWS} --data-path {data}",
             "--wlb-layout=auto", f"--ntasks-per-node={TASKS}", *options, nodes=nodes)
 
     def told(self, job):
@@ -225,6 +234,15 @@ class Auto(training.TrainingTest):
             self.cluster.verb("start-wlbd")
         self.cluster.run("wlb", "flush", ".wlb")
         self.assertEqual(self.plan_of(away)["layout"], plan["layout"])
+
+    def test_another_trainer_fills_windows(self):
+        """Documents of which no number fills a window of 32 tokens: Megatron-LM cuts them, so every layout is possible."""
+        write_index(self.cluster.work / "skewed.idx", [19 + i * i % 11 for i in range(2000)])
+        job = self.start_foreign("--wlb-model=model.json", data="skewed")
+        layout, _ = self.told(job)
+        plan = self.plan_of(job)
+        self.assertEqual(layout, plan["layout"])
+        self.assertEqual(plan["idle_ranks"], 0)
 
     def check_refused(self, job, *words):
         self.assertEqual(self.cluster.wait_job(job), "FAILED", self.cluster.output(job))

@@ -9,6 +9,7 @@
 #include "planner/plan_record.h"
 #include "planner/search.h"
 #include "tests/unit/data/fixture.h"
+#include "tests/unit/data/index_file.h"
 
 static const char config[] = "{\"model_type\": \"llama\", \"hidden_size\": 256, \"intermediate_size\": 768, "
 			     "\"num_hidden_layers\": 8, \"num_attention_heads\": 8, \"num_key_value_heads\": 4, "
@@ -311,6 +312,58 @@ static void steps_have_whole_documents(void **state)
 	wlb_auto_free(&found);
 }
 
+/* A dataset of documents whose lengths are log-normal; with sigma 0 all are equal. Returns its prefix. */
+static const char *log_normal_documents(void **state, double median, double sigma)
+{
+	enum { DOCUMENTS = 4000 };
+	static int32_t lengths[DOCUMENTS];
+	static struct index_file index;
+	uint64_t random = 1;
+	for (int i = 0; i < DOCUMENTS; i++) {
+		double normal = -6.0; /* the sum of twelve uniform numbers has variance 1 */
+		for (int k = 0; k < 12; k++) {
+			random = random * 6364136223846793005u + 1442695040888963407u;
+			normal += (double)(random >> 33) / 2147483648.0;
+		}
+		lengths[i] = (int32_t)fmax(16.0, median * exp(sigma * normal));
+	}
+	index_file_init(&index, 3, 4, lengths, DOCUMENTS);
+	index_file_write(&index, state);
+	return fixture_path(state, "x");
+}
+
+/* Other trainers fill every window, and cut documents for that: a layout whose micro-batches are whole windows is not
+ * worse for it. */
+static void other_trainers_fill_windows(void **state)
+{
+	static const struct {
+		double median, sigma;
+	} documents[] = {{700.0, 1.2}, {2600.0, 0.0}, {2600.0, 0.1}};
+	struct wlb_auto_request request = request_of(state, 1, 8);
+	struct wlb_error error = {""};
+	request.model = fixture_write_text(state, "large.json", large);
+	request.machine = WLB_TEST_MACHINES "/H100.json";
+	request.seq_length = 4096;
+	request.global_batch = 64;
+	request.max_length_ratio = 1.0;
+	request.sharding = WLB_SHARDING_SEQUENCE;
+	for (int i = 0; i < 3; i++) {
+		struct wlb_auto found = {0}, replicas = {0};
+		struct wlb_auto_request of_replicas = request;
+		request.lengths = of_replicas.lengths =
+			log_normal_documents(state, documents[i].median, documents[i].sigma);
+		of_replicas.fixed.tp = of_replicas.fixed.cp = of_replicas.fixed.pp = 1;
+		wlb_auto_find(&request, &found, &error);
+		assert_string_equal(error.message, "");
+		wlb_auto_find(&of_replicas, &replicas, &error);
+		assert_string_equal(error.message, "");
+		assert_int_equal(found.result->ranked[0].gpus, 8);
+		assert_true(found.result->ranked[0].step_s <= 1.02 * replicas.result->ranked[0].step_s);
+		wlb_auto_free(&found);
+		wlb_auto_free(&replicas);
+	}
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -325,6 +378,7 @@ int main(void)
 		TEST(compares_machines),
 		TEST(rare_long_documents_count_in_small_batches),
 		TEST(steps_have_whole_documents),
+		TEST(other_trainers_fill_windows),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
