@@ -903,6 +903,9 @@ struct wlb_search_options {
 	                         takes documents until the next one would exceed them, as that of wlb-worker does */
 	double max_length_ratio; /* limit of a micro-batch: this times its share of the batch, or the window if larger;
 	                            documents that do not fit so as a whole are cut */
+	int64_t max_tokens; /* limit of a micro-batch that the user gave, in tokens; 0: as max_length_ratio has it */
+	int32_t least_micro_batches;   /* of all replicas together: a program that has max_tokens may need more than the
+	                                  windows of a micro-batch tell; 0: no more */
 	const struct wlb_step *sample; /* [samples] packed batches of the stream; the search packs their documents again
 	                                  for each number of micro-batches */
 	size_t samples;                /* number of entries in sample */

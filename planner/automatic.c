@@ -40,6 +40,8 @@ static int search(const struct wlb_auto_request *request, const int32_t *ranks_o
 	options.gpus_of_node = ranks_on;
 	options.topology = request->topology;
 	options.max_length_ratio = request->max_length_ratio;
+	options.max_tokens = request->max_tokens;
+	options.least_micro_batches = request->least_micro_batches;
 	options.sharding = request->sharding;
 	options.fixed = request->fixed;
 	if (request->is_worker) {

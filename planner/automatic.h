@@ -15,7 +15,9 @@ struct wlb_auto_request {
 	                          no GPU is used */
 	int64_t seq_length;
 	int32_t global_batch;    /* windows of seq_length in a step */
-	double max_length_ratio; /* of the packing, see wlb_search_options */
+	double max_length_ratio; /* of the packing, see wlb_search_options; so are the next two */
+	int64_t max_tokens;
+	int32_t least_micro_batches;
 	enum wlb_sharding sharding;
 	int is_worker;                       /* 1: memory and time of wlb-worker; 0: of Megatron-LM */
 	int element_bytes;                   /* of weights in use and activations; 0: as the machine has them */

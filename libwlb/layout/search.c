@@ -40,6 +40,7 @@ static int check(const struct wlb_search_options *o, const struct wlb_machine *m
 	if (check_count("nodes", o->nodes, 1, 1 << 17, error) < 0 ||
 	    check_count("seq_length", o->seq_length, 1, 1 << 30, error) < 0 ||
 	    check_count("global_batch", o->global_batch, 1, 1 << 20, error) < 0 ||
+	    check_count("least_micro_batches", o->least_micro_batches, 0, 1 << 21, error) < 0 ||
 	    check_count("max_interleave", o->max_interleave, 1, 64, error) < 0 ||
 	    check_count("zero_stage", o->zero_stage, 0, 3, error) < 0 ||
 	    check_count("keep", o->keep, 1, 1 << 16, error) < 0 ||
@@ -49,6 +50,9 @@ static int check(const struct wlb_search_options *o, const struct wlb_machine *m
 		return wlb_fail(error, "batch_fill is %g: it must be above 0 and at most 1", o->batch_fill);
 	if (!(o->max_length_ratio >= 1.0 && o->max_length_ratio <= 64.0))
 		return wlb_fail(error, "max_length_ratio is %g: it must lie between 1 and 64", o->max_length_ratio);
+	if (o->max_tokens != 0 && o->max_tokens < o->seq_length)
+		return wlb_fail(error, "max_tokens is %lld: it must be 0, or at least seq_length, %lld",
+		                (long long)o->max_tokens, (long long)o->seq_length);
 	if (!(o->memory_margin >= 0.0 && o->memory_margin <= 10.0))
 		return wlb_fail(error, "memory_margin is %g: it must lie between 0 and 10", o->memory_margin);
 	if (!(o->near_equal >= 0.0 && o->near_equal <= 1.0))

@@ -45,17 +45,28 @@ static int add_plan(struct wlb_search *search, struct wlb_search_plan found, str
 	return add(search, &found, error);
 }
 
+static int32_t divide_up(int32_t value, int32_t by)
+{
+	return (value + by - 1) / by;
+}
+
+/* Returns the micro-batches of a replica, of so many windows each where that is enough. */
+static int32_t micro_batches_of(const struct wlb_search_options *options, const struct wlb_plan *plan, int32_t windows)
+{
+	int32_t dp = plan->layout.dp, pp = plan->layout.pp;
+	int32_t m = divide_up(divide_up(options->global_batch, dp), windows);
+	int32_t least = divide_up(options->least_micro_batches, dp);
+	m = m > least ? m : least;
+	return plan->interleave > 1 ? divide_up(m, pp) * pp : m;
+}
+
 /* One micro-batch for each window of the batch, or longer ones, two and four windows each. */
 static int add_micro_batches(struct wlb_search *search, struct wlb_search_plan found, struct wlb_error *error)
 {
 	struct wlb_plan *plan = &found.candidate.plan;
-	int32_t dp = plan->layout.dp, last = 0;
-	int32_t each = (search->options.global_batch + dp - 1) / dp;
-	int32_t fixed = search->options.fixed.micro_batch_windows;
+	int32_t last = 0, fixed = search->options.fixed.micro_batch_windows;
 	for (int32_t windows = held(fixed, 1); windows <= held(fixed, 4); windows *= 2) {
-		int32_t m = (each + windows - 1) / windows;
-		if (plan->interleave > 1)
-			m = (m + plan->layout.pp - 1) / plan->layout.pp * plan->layout.pp;
+		int32_t m = micro_batches_of(&search->options, plan, windows);
 		if (m == last)
 			continue;
 		last = plan->micro_batches = m;

@@ -114,7 +114,12 @@ int64_t wlb_search_limit(const struct wlb_search *search, double windows)
 {
 	const struct wlb_search_options *o = &search->options;
 	double whole = o->charge_limit ? ceil(windows - 1e-9) : windows;
-	return (int64_t)ceil((double)o->seq_length * fmax(1.0, whole) * o->max_length_ratio);
+	double packed = (double)o->seq_length * o->max_length_ratio, limit = ceil(packed * fmax(1.0, whole));
+	if (o->max_tokens == 0)
+		return (int64_t)limit;
+	/* Micro-batches of equal length, those of ratio 1, have no more than their share; others what the batch has. */
+	double most = o->max_length_ratio > 1.0 ? packed * o->global_batch : limit;
+	return (int64_t)fmin((double)o->max_tokens, most);
 }
 
 static void clear(struct wlb_search_packing *packing)

@@ -1,27 +1,18 @@
 #include "worker/launch/auto_request.h"
 
-#include <math.h>
-
-/* The tokens of a micro-batch by its windows', as packing or the user limits them. */
-static double length_ratio(const struct wlb_train_options *options)
-{
-	enum wlb_strategy packing = (enum wlb_strategy)options->packing;
-	struct wlb_packer_options packer;
-	if (options->max_tokens > 0) {
-		double windows = options->micro_batch_size > 0 ? (double)options->micro_batch_size : 1.0;
-		double ratio = (double)options->max_tokens / (windows * (double)options->seq_length);
-		return fmin(fmax(ratio, 1.0), 64.0);
-	}
-	wlb_packer_options_init(&packer, options->seq_length, 1);
-	return packing == WLB_STRATEGY_PLAIN || packing == WLB_STRATEGY_FIXED ? 1.0 : packer.max_length_ratio;
-}
+#include "worker/load/options.h"
 
 void wlb_train_auto_request(const struct wlb_train_options *options, const char *gpu_types,
                             struct wlb_auto_request *request)
 {
-	int64_t windows = options->micro_batch_size;
-	if (windows == 0 && options->max_tokens > 0)
-		windows = 1;
+	const struct wlb_loader_options loading = {
+		.seq_length = options->seq_length,
+		.global_batch_size = options->global_batch_size,
+		.packing = (enum wlb_strategy)options->packing,
+		.max_tokens = options->max_tokens,
+	};
+	bool has_limit = options->max_tokens > 0;
+	int64_t windows = options->micro_batch_size > 0 ? options->micro_batch_size : has_limit;
 	*request = (struct wlb_auto_request){
 		.model = options->model,
 		.lengths = options->data_path,
@@ -29,7 +20,9 @@ void wlb_train_auto_request(const struct wlb_train_options *options, const char 
 		.gpu_types = options->device == WLB_DEVICE_CUDA ? gpu_types : NULL,
 		.seq_length = options->seq_length,
 		.global_batch = (int32_t)options->global_batch_size,
-		.max_length_ratio = length_ratio(options),
+		.max_length_ratio = wlb_loader_length_ratio(&loading),
+		.max_tokens = options->max_tokens,
+		.least_micro_batches = has_limit ? (int32_t)wlb_loader_least_bins(&loading) : 0,
 		.sharding = (enum wlb_sharding)options->cp_sharding,
 		.is_worker = 1,
 		.element_bytes = options->dtype == WLB_FLOAT64    ? 8

@@ -15,13 +15,16 @@ static int has_equal_lengths(const struct wlb_loader_options *options)
 	return options->packing == WLB_STRATEGY_PLAIN || options->packing == WLB_STRATEGY_FIXED;
 }
 
-int64_t wlb_loader_packed_tokens(const struct wlb_loader_options *options)
+double wlb_loader_length_ratio(const struct wlb_loader_options *options)
 {
 	struct wlb_packer_options packer;
 	wlb_loader_packer_options(options, &packer);
-	if (has_equal_lengths(options))
-		return options->seq_length;
-	return (int64_t)((double)options->seq_length * packer.max_length_ratio);
+	return has_equal_lengths(options) ? 1.0 : packer.max_length_ratio;
+}
+
+int64_t wlb_loader_packed_tokens(const struct wlb_loader_options *options)
+{
+	return (int64_t)((double)options->seq_length * wlb_loader_length_ratio(options));
 }
 
 int64_t wlb_loader_bins(const struct wlb_loader_options *options)
@@ -35,8 +38,7 @@ static int64_t divide_up(int64_t value, int64_t by)
 }
 
 /*
- * Returns the least number of micro-batches, of all replicas, that holds every step. A step comes as `windows` packed
- * micro-batches of at most P tokens, made of spans of at most seq_length.
+ * A step comes as `windows` packed micro-batches of at most P tokens, made of spans of at most seq_length.
  *
  * max_tokens >= P: max_tokens / P of them go into one as they are.
  *
@@ -50,7 +52,7 @@ static int64_t divide_up(int64_t value, int64_t by)
  *    kind, and so at least 1/2. The full ones together already weigh the most that the packed ones can, and the span
  *    is in addition to them.
  */
-static int64_t least_bins(const struct wlb_loader_options *options)
+int64_t wlb_loader_least_bins(const struct wlb_loader_options *options)
 {
 	int64_t windows = options->global_batch_size, packed = wlb_loader_packed_tokens(options);
 	if (options->max_tokens < packed)
@@ -95,7 +97,7 @@ static int64_t choose_micro_batches(const struct wlb_loader_options *o, int64_t 
 {
 	int64_t dp = o->layout.dp, pp = o->layout.pp;
 	int64_t count = divide_up(divide_up(o->global_batch_size, windows_per_micro_batch), dp);
-	int64_t least = divide_up(least_bins(o), dp);
+	int64_t least = divide_up(wlb_loader_least_bins(o), dp);
 	count = count > least ? count : least;
 	return interleave > 1 ? divide_up(count, pp) * pp : count;
 }
@@ -152,11 +154,12 @@ int wlb_loader_check(const struct wlb_loader_options *o, struct wlb_error *error
 		return -1;
 	if (!(o->storage_timeout_s > 0.0))
 		return wlb_fail(error, "storage_timeout_s is %g: it must be above 0", o->storage_timeout_s);
-	if (o->micro_batches < 1 || wlb_loader_bins(o) > INT32_MAX || wlb_loader_bins(o) < least_bins(o))
+	if (o->micro_batches < 1 || wlb_loader_bins(o) > INT32_MAX || wlb_loader_bins(o) < wlb_loader_least_bins(o))
 		return wlb_fail(error,
 		                "%d micro-batches of at most %lld tokens on %d replicas: %lld windows of seq_length "
 		                "%lld need %lld together",
 		                o->micro_batches, (long long)o->max_tokens, o->layout.dp,
-		                (long long)o->global_batch_size, (long long)o->seq_length, (long long)least_bins(o));
+		                (long long)o->global_batch_size, (long long)o->seq_length,
+		                (long long)wlb_loader_least_bins(o));
 	return 0;
 }

@@ -52,6 +52,13 @@ void wlb_loader_packer_options(const struct wlb_loader_options *options, struct 
 /* The most tokens of one of the packer's micro-batches; a step has global_batch_size of these. */
 int64_t wlb_loader_packed_tokens(const struct wlb_loader_options *options);
 
+/* The limit of the packer's micro-batches, by seq_length: 1 where all have equal length. */
+double wlb_loader_length_ratio(const struct wlb_loader_options *options);
+
+/* Returns the least number of micro-batches, of all replicas together, that holds every possible step. max_tokens must
+ * be set. */
+int64_t wlb_loader_least_bins(const struct wlb_loader_options *options);
+
 /* The number of micro-batches of all replicas together. */
 int64_t wlb_loader_bins(const struct wlb_loader_options *options);
 

@@ -364,6 +364,30 @@ static void other_trainers_fill_windows(void **state)
 	}
 }
 
+/* wlb-worker divides a step into as many micro-batches as the user's limit of their tokens needs. */
+static void a_limit_of_tokens_adds_micro_batches(void **state)
+{
+	struct wlb_auto_request request = request_of(state, 1, 2);
+	struct wlb_auto found = {0};
+	struct wlb_error error = {""};
+	request.is_worker = 1;
+	request.lengths = log_normal_documents(state, 350.0, 0.0);
+	request.max_tokens = 512;
+	request.least_micro_batches = 64;
+	request.fixed.micro_batch_windows = 1;
+	wlb_auto_find(&request, &found, &error);
+	assert_string_equal(error.message, "");
+	const struct wlb_candidate *best = &found.result->ranked[0];
+	assert_int_equal(best->plan.micro_batches * best->plan.layout.dp, 64);
+	assert_int_equal(best->micro_batch_tokens, 512);
+	assert_int_equal(found.micro_batch_windows, 1);
+	wlb_auto_free(&found);
+	request.max_tokens = 511;
+	assert_int_equal(wlb_auto_find(&request, &found, &error), -1);
+	assert_says(error.message, "max_tokens is 511: it must be 0, or at least seq_length, 512");
+	wlb_auto_free(&found);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -379,6 +403,7 @@ int main(void)
 		TEST(rare_long_documents_count_in_small_batches),
 		TEST(steps_have_whole_documents),
 		TEST(other_trainers_fill_windows),
+		TEST(a_limit_of_tokens_adds_micro_batches),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
