@@ -922,6 +922,7 @@ struct wlb_search_options {
 	double near_equal; /* share by which a plan may be slower and still be preferred, 0 to 1 */
 	struct wlb_search_fixed fixed;
 	int every_gpu;          /* 1: only plans with a rank on every usable GPU, for launchers that start that many */
+	int prefer_every_gpu;   /* 1: of nearly equal plans, those with a rank on every usable GPU come first */
 	int32_t keep;           /* most candidates of each kind in the result */
 	int32_t most_simulated; /* at most this many plans are simulated */
 };
@@ -953,7 +954,7 @@ struct wlb_search_result {
 	                                        no plan fits, the one that misses least */
 	size_t misfit_count;
 	double fastest_s;  /* the least step_s of all */
-	int preferred;     /* 1: the best plan is not the fastest, but nearly equal, and its layout is more usual */
+	int preferred;     /* 1: the best plan is not the fastest, but nearly equal, and its layout is preferred */
 	int64_t tried;     /* plans that the machine and model allow */
 	int64_t no_memory; /* of `tried`: did not fit in memory */
 	int64_t pruned;    /* of `tried`: their bound was above the best step time and what is nearly equal */
@@ -979,8 +980,9 @@ struct wlb_search_result {
  * another value, also where the rules above would leave it out (a cp that is fixed needs no alignment), but tp stays
  * inside a node.
  *
- * Of plans whose step time is at most near_equal above the least, the best is the one with the most usual layout: tp a
- * power of two, then the fewest primes other than 2 that divide cp x pp, then the fastest.
+ * Of plans whose step time is at most near_equal above the least, the best is the one with the most usual layout (with
+ * prefer_every_gpu, of those that leave no GPU idle, where there is one): tp a power of two, then the fewest primes
+ * other than 2 that divide cp x pp, then the fastest.
  *
  * A plan whose bound is above the best step time is not simulated. For each other plan at least 64 micro-batches are
  * simulated where it has that many, and at least 3 x pp of a replica; the parts of the time that grow with their number

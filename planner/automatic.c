@@ -51,6 +51,7 @@ static int search(const struct wlb_auto_request *request, const int32_t *ranks_o
 		options.charge_limit = 1;
 	}
 	options.every_gpu = request->every_rank;
+	options.prefer_every_gpu = 1;
 	options.keep = WLB_AUTO_KEEP;
 	found->result = wlb_plan_search(&found->model, &found->machine, &stream, &options, error);
 	return found->result != NULL ? 0 : -1;
@@ -89,15 +90,18 @@ static void explain(const struct wlb_auto_request *request, struct wlb_auto *fou
 {
 	const struct wlb_search_result *r = found->result;
 	const struct wlb_candidate *next = runner_up(r);
-	char layout[64] = "", compared[128] = "", slower[128] = "";
+	char layout[64] = "", compared[128] = "", slower[128] = "", least[32] = "the least";
 	if (next != NULL) {
 		wlb_layout_format(&next->plan.layout, layout, sizeof(layout));
 		snprintf(compared, sizeof(compared), "; %s would take %.3g s", layout, next->step_s);
 	}
 	if (found->machine_from == wlb_machine_slower)
 		snprintf(slower, sizeof(slower), ", the slowest of the types %.80s", request->gpu_types);
+	if (r->preferred)
+		snprintf(least, sizeof(least), "%.2g%% above the least",
+		         100.0 * (r->ranked[0].step_s / r->fastest_s - 1.0));
 	snprintf(found->reason, sizeof(found->reason),
-	         "the least of %lld plans on %s%s: %.3g s a step%s; %lld plan%s not fit in memory", (long long)r->tried,
+	         "%s of %lld plans on %s%s: %.3g s a step%s; %lld plan%s not fit in memory", least, (long long)r->tried,
 	         found->machine.name, slower, r->ranked[0].step_s, compared, (long long)r->no_memory,
 	         r->no_memory == 1 ? " does" : "s do");
 }

@@ -153,7 +153,7 @@ static int fill_result(struct choice *choice, struct wlb_search_found *found, st
 	qsort(choice->simulated, choice->simulated_count, sizeof(*choice->simulated), by_time);
 	r->gpus = search->gpus;
 	r->fastest_s = choice->simulated[0]->candidate.step_s;
-	r->preferred = wlb_search_prefer(choice->simulated, choice->simulated_count, options->near_equal);
+	r->preferred = wlb_search_prefer(search, choice->simulated, choice->simulated_count);
 	wlb_search_group_misfits(search);
 	if (wlb_search_order_misfits(choice->misfits, choice->misfit_count) < 0)
 		return wlb_fail(error, "out of memory for %zu plans", choice->misfit_count);

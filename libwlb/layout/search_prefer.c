@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MORE_THAN_PRIMES = 64 };
+enum { MORE_THAN_PRIMES = 64, IDLE_GPUS = 2 * MORE_THAN_PRIMES };
 
 static int odd_primes(int64_t n)
 {
@@ -26,13 +26,19 @@ int wlb_search_unusual(const struct wlb_layout *layout)
 	return odd_primes((int64_t)layout->cp * layout->pp) + (power ? 0 : MORE_THAN_PRIMES);
 }
 
-int wlb_search_prefer(const struct wlb_search_plan **plans, size_t count, double share)
+/* The less, the better: GPUs that are idle count most. */
+static int reluctance(const struct wlb_search *search, const struct wlb_candidate *c)
+{
+	int idle = search->options.prefer_every_gpu && c->gpus < search->gpus;
+	return wlb_search_unusual(&c->plan.layout) + (idle ? IDLE_GPUS : 0);
+}
+
+int wlb_search_prefer(const struct wlb_search *search, const struct wlb_search_plan **plans, size_t count)
 {
 	size_t chosen = 0;
-	double most_s = plans[0]->candidate.step_s * (1.0 + share);
+	double most_s = plans[0]->candidate.step_s * (1.0 + search->options.near_equal);
 	for (size_t i = 1; i < count && plans[i]->candidate.step_s <= most_s; i++)
-		if (wlb_search_unusual(&plans[i]->candidate.plan.layout) <
-		    wlb_search_unusual(&plans[chosen]->candidate.plan.layout))
+		if (reluctance(search, &plans[i]->candidate) < reluctance(search, &plans[chosen]->candidate))
 			chosen = i;
 	if (chosen == 0)
 		return 0;

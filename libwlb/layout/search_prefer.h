@@ -8,9 +8,10 @@
  * divide cp x pp; more than any such number where tp is not a power of two. */
 int wlb_search_unusual(const struct wlb_layout *layout);
 
-/* Moves the least unusual of the plans that are at most `share` slower than the first to the front; the fastest of
- * equals. The plans are by ascending step time, `count` of them simulated. Returns 1 where that changes the first. */
-int wlb_search_prefer(const struct wlb_search_plan **plans, size_t count, double share);
+/* Moves the least unusual of the plans that are at most near_equal slower than the first to the front, with
+ * prefer_every_gpu one without idle GPUs before all others; the fastest of equals. The plans are by ascending step
+ * time, `count` of them simulated. Returns 1 where that changes the first. */
+int wlb_search_prefer(const struct wlb_search *search, const struct wlb_search_plan **plans, size_t count);
 
 /* Sets misfit_group of all plans. */
 void wlb_search_group_misfits(struct wlb_search *search);

@@ -207,6 +207,16 @@ class Auto(training.TrainingTest):
         self.assertIn(f"no layout uses all 6 ranks: 1 is idle, local rank 2 of {last}", output)
         self.assertIn(f"idle: 1 rank, local rank 2 of {last}\n", self.cluster.run("wlb", "show", str(job)).stdout)
 
+    def test_ranks_stay_idle_where_that_is_faster(self):
+        """Five ranks for a batch of four windows: pp=5 has work for all, and a longer step than dp=4."""
+        words = " ".join([*TRAIN, "--global-batch-size", "4", "--train-iters", "2"])
+        job = self.cluster.sbatch(f"export WLB_MACHINE=core.json\nwlb run --tasks-per-node 5 -- wlb-worker {words}",
+                                  "--wlb-layout=auto", "--ntasks-per-node=5", "--overcommit", nodes=1)
+        run = self.finish(job)
+        attempt = run["attempts"][0]
+        self.assertEqual((run["state"], attempt["world_size"], attempt["plan"]["idle_ranks"]), ("complete", 4, 1),
+                         self.cluster.output(job))
+
     def test_another_trainer_and_wlbd_away(self):
         """Auto's answer reaches the environment of another trainer; with wlbd down it is the same."""
         planned = self.start_foreign("--wlb-model=model.json")

@@ -149,18 +149,6 @@ static void set_layout(const struct wlb_auto *found, struct wlb_attempt *attempt
 	};
 }
 
-/* Searches with every rank in use, and, where no plan is found so, with idle ones. */
-static int search(struct wlb_auto_request *request, struct wlb_auto *found, struct wlb_error *error)
-{
-	struct wlb_error first;
-	request->every_rank = 1;
-	if (wlb_auto_find(request, found, &first) == 0)
-		return 0;
-	wlb_auto_free(found);
-	request->every_rank = 0;
-	return wlb_auto_find(request, found, error);
-}
-
 /* The plan as a record, with the calibration of the run where it was planned with that. */
 static json_t *record_of(const struct wlb_run *run, const struct wlb_auto_request *request,
                          const struct wlb_auto *found)
@@ -171,11 +159,12 @@ static json_t *record_of(const struct wlb_run *run, const struct wlb_auto_reques
 	return record;
 }
 
+/* Ranks stay idle where the step is shorter so. */
 static int plan_auto(const struct wlb_run *run, struct wlb_auto_request *request, struct wlb_attempt *attempt,
                      struct wlb_error *error)
 {
 	struct wlb_auto found = {0};
-	int rc = search(request, &found, error);
+	int rc = wlb_auto_find(request, &found, error);
 	json_t *record = rc == 0 ? record_of(run, request, &found) : NULL;
 	if (record != NULL)
 		wlb_run_plan_before(&run->layout_before, request, record);

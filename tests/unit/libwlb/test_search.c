@@ -552,8 +552,14 @@ static void usual_layouts_come_first_among_near_equals(void **state)
 		assert_true(is_power(l->tp) && is_power(l->cp) && is_power(l->pp));
 	}
 	assert_true(memcmp(&r->misfits[0].plan.layout, &r->misfits[1].plan.layout, sizeof(struct wlb_layout)) != 0);
+	assert_true(r->ranked[0].gpus < 3);
+	options.prefer_every_gpu = 1;
+	struct wlb_search_result *busy = wlb_search(&model, &machine, &options, &error);
+	assert_true(busy->ranked[0].gpus == 3 && busy->idle == 0);
+	assert_true(busy->fastest_s == fastest->fastest_s);
 	wlb_search_free(fastest);
 	wlb_search_free(r);
+	wlb_search_free(busy);
 	free_step(&sample);
 }
 

@@ -388,6 +388,33 @@ static void a_limit_of_tokens_adds_micro_batches(void **state)
 	wlb_auto_free(&found);
 }
 
+/* 88 ranks for a batch of 8 windows: only pp = 11 uses them all, and its step is longer than that of 64 ranks. */
+static void ranks_stay_idle_where_that_is_faster(void **state)
+{
+	struct wlb_auto_request request = request_of(state, 11, 8);
+	struct wlb_auto every = {0}, fastest = {0};
+	struct wlb_error error = {""};
+	request.model = fixture_write_text(state, "large.json", large);
+	request.machine = WLB_TEST_MACHINES "/H100.json";
+	request.seq_length = 4096;
+	request.global_batch = 8;
+	request.is_worker = 1;
+	request.fixed.account_for_embedding = request.fixed.account_for_loss = request.fixed.shared_head = -1;
+	wlb_auto_find(&request, &every, &error);
+	assert_string_equal(error.message, "");
+	request.every_rank = 0;
+	wlb_auto_find(&request, &fastest, &error);
+	assert_string_equal(error.message, "");
+	const struct wlb_candidate *best = &fastest.result->ranked[0];
+	assert_int_equal(every.result->ranked[0].gpus, 88);
+	assert_true(best->gpus < 88);
+	assert_true(best->step_s < 0.9 * every.result->ranked[0].step_s);
+	assert_true(best->step_s <= 1.01 * fastest.result->fastest_s);
+	assert_says(fastest.reason, fastest.result->preferred ? "% above the least of" : "the least of");
+	wlb_auto_free(&every);
+	wlb_auto_free(&fastest);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -403,6 +430,7 @@ int main(void)
 		TEST(rare_long_documents_count_in_small_batches),
 		TEST(steps_have_whole_documents),
 		TEST(other_trainers_fill_windows),
+		TEST(ranks_stay_idle_where_that_is_faster),
 		TEST(a_limit_of_tokens_adds_micro_batches),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
