@@ -50,6 +50,15 @@ static int32_t divide_up(int32_t value, int32_t by)
 	return (value + by - 1) / by;
 }
 
+/* Returns 1 where the trainer takes a number of micro-batches: wlb-worker any, and leaves some of them empty. */
+static int takes_micro_batches(const struct wlb_search_options *options, const struct wlb_plan *plan, int32_t windows)
+{
+	int32_t each = options->global_batch / plan->layout.dp;
+	if (options->cost.trainer == WLB_COST_WORKER)
+		return 1;
+	return each % windows == 0 && (plan->interleave == 1 || each / windows % plan->layout.pp == 0);
+}
+
 /* Returns the micro-batches of a replica, of so many windows each where that is enough. */
 static int32_t micro_batches_of(const struct wlb_search_options *options, const struct wlb_plan *plan, int32_t windows)
 {
@@ -67,7 +76,7 @@ static int add_micro_batches(struct wlb_search *search, struct wlb_search_plan f
 	int32_t last = 0, fixed = search->options.fixed.micro_batch_windows;
 	for (int32_t windows = held(fixed, 1); windows <= held(fixed, 4); windows *= 2) {
 		int32_t m = micro_batches_of(&search->options, plan, windows);
-		if (m == last)
+		if (m == last || !takes_micro_batches(&search->options, plan, windows))
 			continue;
 		last = plan->micro_batches = m;
 		if (add_plan(search, found, error) < 0)
@@ -80,11 +89,22 @@ static int add_micro_batches(struct wlb_search *search, struct wlb_search_plan f
 static int cp_fits(const struct wlb_search *search, int32_t tp, int64_t cp)
 {
 	int64_t group = tp * cp, gpus = search->machine.gpus_per_node;
+	if (search->options.cost.trainer != WLB_COST_WORKER && cp > 1 && search->options.seq_length % (2 * cp) != 0)
+		return 0;
 	if (search->options.fixed.cp > 0)
 		return 1;
 	return cp * 2 * search->machine.attention_tile_tokens <= search->options.seq_length || cp == 1
 	               ? gpus % group == 0 || group % gpus == 0 || cp == 1
 	               : 0;
+}
+
+/* Returns the most replicas, up to `most`, that the trainer divides the batch among: wlb-worker any number. */
+static int32_t dividing_replicas(const struct wlb_search_options *options, int64_t most)
+{
+	int32_t windows = held(options->fixed.micro_batch_windows, 1);
+	while (options->cost.trainer != WLB_COST_WORKER && most > 0 && options->global_batch % (most * windows) != 0)
+		most--;
+	return (int32_t)most;
 }
 
 /* As many replicas as the GPUs and the batch allow, each with at least one window, or as many as the caller holds.
@@ -93,8 +113,10 @@ static int32_t replicas_of(const struct wlb_search *search, int32_t tp, int64_t 
 {
 	int64_t most = slots / stage_slots;
 	most = most < search->options.global_batch ? most : search->options.global_batch;
-	int32_t dp = held(search->options.fixed.dp, most);
-	if (dp > most || (search->options.every_gpu && tp * stage_slots * dp != search->gpus))
+	int32_t fixed = search->options.fixed.dp;
+	int32_t dp = dividing_replicas(&search->options, held(fixed, most));
+	if (dp > most || (fixed > 0 && dp != fixed) ||
+	    (search->options.every_gpu && tp * stage_slots * dp != search->gpus))
 		return 0;
 	return dp;
 }

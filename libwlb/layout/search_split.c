@@ -47,10 +47,17 @@ static int allows(int fixed, int account)
 	return fixed < 0 || fixed == account;
 }
 
+/* Megatron-LM has equally many layers, and what counts as one, in each chunk; wlb-worker has one at least. */
+static int is_divisible(const struct wlb_search *search, const struct wlb_plan *plan)
+{
+	int64_t places = (int64_t)plan->layout.pp * plan->interleave;
+	int64_t layers = search->model.num_hidden_layers + plan->account_for_embedding + plan->account_for_loss;
+	return search->options.cost.trainer == WLB_COST_WORKER ? places <= layers : layers % places == 0;
+}
+
 int wlb_search_split(const struct wlb_search *search, struct wlb_search_plan *plan)
 {
 	const struct wlb_search_fixed *fixed = &search->options.fixed;
-	const int64_t places = (int64_t)plan->candidate.plan.layout.pp * plan->candidate.plan.interleave;
 	double least = INFINITY, head = head_layers(search);
 	struct wlb_search_plan best = *plan;
 	for (int32_t accounts = 0; accounts < 4; accounts++) {
@@ -62,7 +69,7 @@ int wlb_search_split(const struct wlb_search *search, struct wlb_search_plan *pl
 		int one = p->layout.pp == 1 && fixed->account_for_embedding < 0 && fixed->account_for_loss < 0;
 		if (!allows(fixed->account_for_embedding, p->account_for_embedding) ||
 		    !allows(fixed->account_for_loss, p->account_for_loss) || (one && accounts > 0) ||
-		    places > search->model.num_hidden_layers + p->account_for_embedding + p->account_for_loss)
+		    !is_divisible(search, p))
 			continue;
 		count_layers(&search->model, &with);
 		double most = wlb_search_longest_stage(&with, 1.0, head);

@@ -33,6 +33,7 @@ static struct wlb_model small_model(void)
 	return model;
 }
 
+/* Of another trainer than wlb-worker: the rules of Megatron-LM hold. */
 static struct wlb_search_options small_options(int32_t nodes, const struct wlb_step *sample)
 {
 	struct wlb_search_options options;
@@ -42,6 +43,14 @@ static struct wlb_search_options small_options(int32_t nodes, const struct wlb_s
 	options.near_equal = 0.0;
 	options.keep = 1 << 15;
 	options.most_simulated = 1 << 20;
+	return options;
+}
+
+static struct wlb_search_options worker_options(int32_t nodes, const struct wlb_step *sample)
+{
+	const struct wlb_machine machine = h100();
+	struct wlb_search_options options = small_options(nodes, sample);
+	wlb_cost_options_worker(&options.cost, &machine);
 	return options;
 }
 
@@ -131,18 +140,20 @@ static struct brute try_all(const struct wlb_model *model, const struct wlb_mach
 	for (int tp = 1; tp <= gpus; tp++)
 		for (int cp = 1; model->num_attention_heads % tp == 0 && cp <= nodes * (gpus / tp); cp++)
 			for (int pp = 1; pp <= model->num_hidden_layers && cp * pp <= nodes * (gpus / tp); pp++)
-				for (int v = 1; v <= most_interleave && pp * v <= model->num_hidden_layers; v++) {
+				for (int v = 1; v <= most_interleave; v++) {
 					int aligned = cp == 1 || gpus % (tp * cp) == 0 || tp * cp % gpus == 0;
-					if (!aligned || (cp > 1 && cp * 256 > 8192) || (v > 1 && pp == 1))
+					if (!aligned || (cp > 1 && 8192 % (2 * cp) != 0) ||
+					    (cp > 1 && cp * 256 > 8192) || (v > 1 && pp == 1) ||
+					    model->num_hidden_layers % (pp * v) != 0)
 						continue;
-					int dp = nodes * (gpus / tp) / (cp * pp), last = 0;
+					int dp = nodes * (gpus / tp) / (cp * pp);
 					dp = dp < batch ? dp : batch;
+					while (batch % dp != 0)
+						dp--;
 					for (int windows = 1; windows <= 4; windows *= 2) {
-						int m = ((batch + dp - 1) / dp + windows - 1) / windows;
-						m = v > 1 ? (m + pp - 1) / pp * pp : m;
-						if (m == last)
+						int m = batch / (dp * windows);
+						if (batch % (dp * windows) != 0 || (v > 1 && m % pp != 0))
 							continue;
-						last = m;
 						brute.count++;
 						struct wlb_plan plan = plan_of(tp, cp, pp, dp, v, m);
 						double step_s = all_fit ? step_s_of(model, machine, &plan) : INFINITY;
@@ -200,6 +211,45 @@ static void every_layout_of_a_small_machine_is_judged(void **state)
 	free_step(&sample);
 }
 
+/* Megatron-LM asserts this of its options: batch, layers and window are divided without a remainder. */
+static void check_megatron(const struct wlb_candidate *c, const struct wlb_model *model, int32_t batch, int64_t window)
+{
+	const struct wlb_plan *p = &c->plan;
+	const struct wlb_layout *l = &p->layout;
+	int64_t layers = model->num_hidden_layers + p->account_for_embedding + p->account_for_loss;
+	assert_int_equal(batch % (l->dp * p->micro_batches), 0);
+	assert_int_equal(layers % ((int64_t)l->pp * p->interleave), 0);
+	assert_true(l->cp == 1 || window % (2 * l->cp) == 0);
+	assert_true(p->interleave == 1 || p->micro_batches % l->pp == 0);
+}
+
+static void every_plan_can_run_in_megatron(void **state)
+{
+	(void)state;
+	static const int32_t nodes[] = {1, 3, 7}, batches[] = {1, 12, 60, 64}, layers[] = {6, 7, 12};
+	static const int64_t windows[] = {8192, 9000};
+	struct wlb_machine machine = h100();
+	struct wlb_step sample = equal_step(1, lengths, LENGTHS);
+	for (int i = 0; i < 3 * 4 * 3 * 2; i++) {
+		struct wlb_model model = small_model();
+		struct wlb_search_options options = small_options(nodes[i % 3], &sample);
+		struct wlb_error error = {""};
+		model.num_hidden_layers = layers[i / 12 % 3];
+		options.global_batch = batches[i / 3 % 4];
+		options.seq_length = windows[i / 36];
+		options.most_simulated = 20;
+		options.fixed.account_for_embedding = options.fixed.account_for_loss = -1;
+		struct wlb_search_result *r = wlb_search(&model, &machine, &options, &error);
+		assert_string_equal(error.message, "");
+		for (size_t k = 0; k < r->ranked_count; k++)
+			check_megatron(&r->ranked[k], &model, options.global_batch, options.seq_length);
+		for (size_t k = 0; k < r->misfit_count; k++)
+			check_megatron(&r->misfits[k], &model, options.global_batch, options.seq_length);
+		wlb_search_free(r);
+	}
+	free_step(&sample);
+}
+
 /* Ranks and idle GPUs are all usable ones, each once; the ranks of a tensor-parallel group share a node. */
 static void check_places(const struct wlb_search_result *r, const int32_t *usable, int32_t nodes, int gpus)
 {
@@ -234,7 +284,7 @@ static void uneven_nodes_get_the_layout_that_uses_what_is_there(void **state)
 		usable[17] = broken == 3 ? 7 : 8;
 		struct wlb_search_options options = small_options(32, &sample);
 		options.gpus_of_node = usable;
-		options.global_batch = 128;
+		options.global_batch = 120;
 		options.most_simulated = 50;
 		struct wlb_search_result *r = wlb_search(&model, &machine, &options, &error);
 		assert_non_null(r);
@@ -324,7 +374,7 @@ static void memory_is_charged_for_whole_windows(void **state)
 	struct wlb_machine machine = h100();
 	struct wlb_step sample = equal_step(1, lengths, LENGTHS);
 	machine.gpus_per_node = 3;
-	struct wlb_search_options options = small_options(1, &sample);
+	struct wlb_search_options options = worker_options(1, &sample);
 	options.global_batch = 4;
 	options.charge_limit = 1;
 	for (int32_t windows = 1; windows <= 2; windows++) {
@@ -363,7 +413,7 @@ static void what_is_fixed_is_held(void **state)
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct wlb_search_fixed *fixed = &cases[i];
-		struct wlb_search_options options = small_options(2, &sample);
+		struct wlb_search_options options = worker_options(2, &sample);
 		options.fixed = *fixed;
 		struct wlb_error error = {""};
 		struct wlb_search_result *r = wlb_search(&model, &machine, &options, &error);
@@ -466,7 +516,7 @@ static void every_usable_gpu_has_a_rank_where_that_is_asked(void **state)
 	struct wlb_machine machine = h100();
 	machine.gpus_per_node = 4;
 	struct wlb_step sample = equal_step(1, lengths, LENGTHS);
-	struct wlb_search_options options = small_options(7, &sample);
+	struct wlb_search_options options = worker_options(7, &sample);
 	struct wlb_error error = {""};
 	options.every_gpu = 1;
 	struct wlb_search_result *r = wlb_search(&model, &machine, &options, &error);
@@ -572,7 +622,7 @@ static void embedding_and_head_count_where_that_helps(void **state)
 	struct wlb_machine machine = h100();
 	machine.gpus_per_node = 4;
 	struct wlb_step sample = equal_step(1, lengths, LENGTHS);
-	struct wlb_search_options options = small_options(1, &sample);
+	struct wlb_search_options options = worker_options(1, &sample);
 	struct wlb_error error = {""};
 	options.fixed.pp = 4;
 	struct wlb_search_result *without = wlb_search(&model, &machine, &options, &error);
@@ -689,6 +739,9 @@ static void what_cannot_be_held_is_refused(void **state)
 	bad.fixed = (struct wlb_search_fixed){.micro_batch_windows = 17, .recompute = -1};
 	assert_search_fails(&model, &machine, &bad, "micro_batch_windows=17 is fixed");
 	bad.fixed = (struct wlb_search_fixed){.dp = 3, .recompute = -1};
+	assert_search_fails(&model, &machine, &bad, "has dp=3, which is fixed");
+	bad = worker_options(2, &sample);
+	bad.fixed = (struct wlb_search_fixed){.dp = 3, .recompute = -1};
 	bad.every_gpu = 1;
 	assert_search_fails(&model, &machine, &bad, "every usable GPU must have a rank");
 	free_step(&sample);
@@ -721,6 +774,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_head_is_shared_where_that_helps),
 		cmocka_unit_test(every_layout_of_a_small_machine_is_judged),
+		cmocka_unit_test(every_plan_can_run_in_megatron),
 		cmocka_unit_test(uneven_nodes_get_the_layout_that_uses_what_is_there),
 		cmocka_unit_test(ranks_follow_the_switches),
 		cmocka_unit_test(what_cannot_be_searched_is_refused),

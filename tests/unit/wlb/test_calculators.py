@@ -280,13 +280,16 @@ class Plan(unittest.TestCase):
         return [report, *report["next_best"], *report["misfits"]]
 
     def test_what_is_held(self):
-        held = {"tp": 2, "cp": 2, "pp": 4, "dp": 3}
-        words = [word for way, ways in held.items() for word in (f"--{way}", ways)]
-        report = self.calculate("plan", *self.job, *words, "--interleave", 2, "--micro-batch-size", 2, "--recompute", "full")
-        for plan in self.plans_of(report):
-            self.assertEqual(plan["layout"], held)
-            self.assertEqual((plan["interleave"], plan["recompute"]), (2, "full"))
-            self.assertEqual(plan["micro_batches"], 8)  # 32 windows by twos on 3 replicas, then a multiple of pp
+        # 32 windows by twos: Megatron-LM must divide them; wlb-worker takes a multiple of pp on 3 replicas too.
+        for trainer, replicas in (("megatron", 2), ("worker", 3)):
+            held = {"tp": 2, "cp": 2, "pp": 4, "dp": replicas}
+            words = [word for way, ways in held.items() for word in (f"--{way}", ways)]
+            report = self.calculate("plan", *self.job, *words, "--interleave", 2, "--micro-batch-size", 2, "--recompute",
+                                    "full", "--trainer", trainer)
+            for plan in self.plans_of(report):
+                self.assertEqual(plan["layout"], held)
+                self.assertEqual((plan["interleave"], plan["recompute"]), (2, "full"))
+                self.assertEqual(plan["micro_batches"], 8)
 
     def test_rates(self):
         """Tokens a second and MFU are those of the step, by FLOPs counted here."""
