@@ -46,6 +46,12 @@ static int check(const struct wlb_search_options *o, const struct wlb_machine *m
 	    check_count("keep", o->keep, 1, 1 << 16, error) < 0 ||
 	    check_count("most_simulated", o->most_simulated, 1, 1 << 24, error) < 0)
 		return -1;
+	if (o->cost.trainer == WLB_COST_WORKER && o->seq_length * o->global_batch > INT32_MAX)
+		return wlb_fail(
+			error,
+			"seq_length %lld x global_batch_size %d: for wlb-worker their product must be below 2^31; "
+			"lower one of them",
+			(long long)o->seq_length, o->global_batch);
 	if (!(o->batch_fill > 0.0 && o->batch_fill <= 1.0))
 		return wlb_fail(error, "batch_fill is %g: it must be above 0 and at most 1", o->batch_fill);
 	if (!(o->max_length_ratio >= 1.0 && o->max_length_ratio <= 64.0))

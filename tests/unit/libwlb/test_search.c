@@ -353,6 +353,10 @@ static void what_cannot_be_searched_is_refused(void **state)
 	bad = good;
 	bad.max_length_ratio = NAN;
 	assert_search_fails(&model, &machine, &bad, "max_length_ratio");
+	bad = worker_options(2, &sample);
+	bad.seq_length = 1 << 20;
+	bad.global_batch = 2048;
+	assert_search_fails(&model, &machine, &bad, "seq_length 1048576 x global_batch_size 2048: for wlb-worker");
 	int32_t usable[] = {8, 9};
 	bad = good;
 	bad.gpus_of_node = usable;
