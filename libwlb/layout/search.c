@@ -133,13 +133,25 @@ static int read_nodes(struct wlb_search *search, struct wlb_error *error)
 	return wlb_topology_order(o->topology, o->nodes, search->order, search->leaf, error);
 }
 
+/* Fails because there is no plan. Where every GPU must have a rank, the message has the most that a plan can use. */
+static int fail_to_enumerate(struct wlb_search *search, struct wlb_error *error)
+{
+	int32_t most = 0, every_gpu = search->options.every_gpu;
+	search->options.every_gpu = 0;
+	if (every_gpu && wlb_search_enumerate(search, error) < 0)
+		return -1;
+	for (size_t i = 0; i < search->count; i++)
+		most = search->plans[i].candidate.gpus > most ? search->plans[i].candidate.gpus : most;
+	return wlb_search_fail_fixed(search, most, error);
+}
+
 static int run(struct wlb_search *search, struct wlb_search_found *found, struct wlb_error *error)
 {
 	if (read_samples(search, error) < 0 || read_nodes(search, error) < 0 ||
 	    wlb_search_check_fixed(search, error) < 0 || wlb_search_enumerate(search, error) < 0)
 		return -1;
 	if (search->count == 0)
-		return wlb_search_fail_fixed(search, error);
+		return fail_to_enumerate(search, error);
 	return wlb_search_choose(search, found, error);
 }
 

@@ -71,15 +71,32 @@ int wlb_search_check_fixed(const struct wlb_search *search, struct wlb_error *er
 	return 0;
 }
 
-int wlb_search_fail_fixed(const struct wlb_search *search, struct wlb_error *error)
+/* The rules by which a trainer divides layers, batch and window. */
+static void list_rules(const struct wlb_search *search, char *text, size_t size)
 {
-	char text[160];
+	const struct wlb_search_options *o = &search->options;
+	int64_t chunk = search->machine.attention_tile_tokens, cp = o->seq_length / (2 * chunk);
+	int worker = o->cost.trainer == WLB_COST_WORKER;
+	snprintf(
+		text, size,
+		"pp x interleave must %s num_hidden_layers, %lld, dp%s %s global_batch_size, %d, and cp %s %lld, since "
+		"seq_length, %lld, is cut into 2 x cp chunks of at least %lld tokens%s",
+		worker ? "not exceed" : "divide", (long long)search->model.num_hidden_layers,
+		worker ? "" : " x micro_batch_size", worker ? "not" : "must divide", o->global_batch,
+		worker ? "not" : "must not exceed", (long long)(cp > 1 ? cp : 1), (long long)o->seq_length,
+		(long long)chunk, worker ? "" : " without a remainder");
+}
+
+int wlb_search_fail_fixed(const struct wlb_search *search, int32_t most, struct wlb_error *error)
+{
+	char text[160], rules[400], remedy[128] = "";
 	list_fixed(&search->options.fixed, text, sizeof(text));
-	return wlb_fail(
-		error,
-		"no layout of %d GPUs%s%s%s: tp must divide num_attention_heads, %lld, pp x interleave must not "
-		"exceed num_hidden_layers, %lld%s",
-		search->gpus, text[0] != '\0' ? " has " : "", text, text[0] != '\0' ? ", which is fixed" : "",
-		(long long)search->model.num_attention_heads, (long long)search->model.num_hidden_layers,
-		search->options.every_gpu ? ", and every usable GPU must have a rank" : "");
+	list_rules(search, rules, sizeof(rules));
+	if (most > 0)
+		snprintf(remedy, sizeof(remedy),
+		         "; none has a rank on every GPU: start %d ranks, or use wlb run, which leaves ranks idle",
+		         most);
+	return wlb_fail(error, "no layout of %d GPUs%s%s%s: tp must divide num_attention_heads, %lld, %s%s",
+	                search->gpus, text[0] != '\0' ? " has " : "", text, text[0] != '\0' ? ", which is fixed" : "",
+	                (long long)search->model.num_attention_heads, rules, remedy);
 }

@@ -747,7 +747,9 @@ static void what_cannot_be_held_is_refused(void **state)
 	bad = worker_options(2, &sample);
 	bad.fixed = (struct wlb_search_fixed){.dp = 3, .recompute = -1};
 	bad.every_gpu = 1;
-	assert_search_fails(&model, &machine, &bad, "every usable GPU must have a rank");
+	assert_search_fails(&model, &machine, &bad, "16 GPUs has dp=3, which is fixed");
+	assert_search_fails(&model, &machine, &bad, "dp not global_batch_size, 16, and cp not 32, since seq_length");
+	assert_search_fails(&model, &machine, &bad, "start 15 ranks, or use wlb run, which leaves ranks idle");
 	free_step(&sample);
 }
 
