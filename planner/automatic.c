@@ -22,6 +22,8 @@ static int most_ranks(const struct wlb_nodes *nodes)
 static int read_lengths(const struct wlb_auto_request *request, struct wlb_length_list *list, struct wlb_error *error)
 {
 	char path[4096];
+	if (request->blend != NULL)
+		return wlb_blend_sample(request->blend, list, error) < 0 ? wlb_fail_in(error, "--data-path") : 0;
 	if (request->lengths == NULL) /* of wlb-worker the last token of a document is a target alone */
 		return wlb_length_list_add(list, request->seq_length + (request->is_worker ? 1 : 0), error);
 	if (snprintf(path, sizeof(path), "%s.idx", request->lengths) >= (int)sizeof(path))

@@ -4,13 +4,14 @@
 #define PLANNER_AUTOMATIC_H
 
 #include "libwlb/wlb.h"
+#include "planner/blend.h"
 
 /* The facts about a run that the search takes. Texts and arrays are the caller's. */
 struct wlb_auto_request {
-	const char *model; /* config.json */
-	const char
-		*lengths; /* PREFIX of a dataset, whose index is sampled; NULL: every document has seq_length tokens */
-	const char *machine;   /* a name or a file; NULL: see wlb_machine_choose */
+	const char *model;             /* config.json */
+	const char *lengths;           /* PREFIX of a dataset, whose index is sampled */
+	const struct wlb_blend *blend; /* the same of several; with neither every document has seq_length tokens */
+	const char *machine;           /* a name or a file; NULL: see wlb_machine_choose */
 	const char *gpu_types; /* of the nodes in Slurm's GRES: "h100", or "h100,a100"; "": without a type; NULL where
 	                          no GPU is used */
 	int64_t seq_length;

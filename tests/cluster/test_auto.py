@@ -254,6 +254,18 @@ class Auto(training.TrainingTest):
         self.assertEqual(layout, plan["layout"])
         self.assertEqual(plan["idle_ranks"], 0)
 
+    def test_other_datasets_of_another_trainer(self):
+        """Megatron-LM takes several datasets with weights; other programs have datasets of another kind."""
+        write_index(self.cluster.work / "brief.idx", [5 + i * i % 11 for i in range(2000)])
+        blend = self.start_foreign("--wlb-model=model.json", data="0.3 brief 0.7 corpus")
+        other = self.start_foreign("--wlb-model=model.json", data="s3://bucket/web")
+        for job, lines in ((blend, 0), (other, 1)):
+            layout, _ = self.told(job)
+            self.assertEqual(layout, self.plan_of(job)["layout"])
+            said = [line for line in self.cluster.output(job).splitlines() if "lengths of the documents are not known" in line]
+            self.assertEqual(len(said), lines, self.cluster.output(job))
+            self.assertTrue(all("--data-path: s3://bucket/web.idx cannot be read" in line for line in said), said)
+
     def check_refused(self, job, *words):
         self.assertEqual(self.cluster.wait_job(job), "FAILED", self.cluster.output(job))
         output = self.cluster.output(job)

@@ -8,10 +8,10 @@
 #include "common/clock.h"
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/slurm/supply.h"
+#include "coordinator/wlb/run/command_words.h"
 #include "coordinator/wlb/run/growth_history.h"
 #include "coordinator/wlb/run/job.h"
 #include "coordinator/wlb/run/other_runs.h"
-#include "coordinator/wlb/run/plan.h"
 #include "coordinator/wlb/run/print.h"
 #include "coordinator/wlb/run/record_event.h"
 

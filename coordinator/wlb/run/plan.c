@@ -6,7 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/number.h"
+#include "coordinator/wlb/run/command_words.h"
+#include "coordinator/wlb/run/foreign_command.h"
 #include "coordinator/wlb/run/gpu_types.h"
 #include "coordinator/wlb/run/idle_ranks.h"
 #include "coordinator/wlb/run/machine.h"
@@ -20,69 +21,9 @@
 struct command {
 	struct wlb_train_options options; /* of wlb-worker */
 	bool is_worker;
+	struct wlb_blend blend; /* of another trainer */
 	struct wlb_auto_request request;
 };
-
-int wlb_run_train_word(char *const *words)
-{
-	for (int i = 0; words[i] != NULL && words[i + 1] != NULL; i++) {
-		const char *slash = strrchr(words[i], '/');
-		if (strcmp(slash != NULL ? slash + 1 : words[i], "wlb-worker") == 0 &&
-		    strcmp(words[i + 1], "train") == 0)
-			return i + 1;
-	}
-	return -1;
-}
-
-const char *wlb_run_word_value(char *const *words, const char *name)
-{
-	size_t length = strlen(name);
-	for (int i = 0; words[i] != NULL; i++)
-		if (strncmp(words[i], name, length) == 0) {
-			if (words[i][length] == '=')
-				return words[i] + length + 1;
-			if (words[i][length] == '\0')
-				return words[i + 1];
-		}
-	return NULL;
-}
-
-static int number_of(char *const *words, const char *name, int64_t otherwise, int64_t most, int64_t *number,
-                     struct wlb_error *error)
-{
-	const char *text = wlb_run_word_value(words, name);
-	*number = otherwise;
-	return text != NULL ? wlb_number_parse(name, text, 1, most, number, error) : 0;
-}
-
-/* Reads the command of another trainer, with --wlb-model. Returns 1 where model, length or batch is not known: *missing
- * is the option to add. */
-static int read_foreign(const struct wlb_run *run, const char *gpu_types, struct command *command, const char **missing,
-                        struct wlb_error *error)
-{
-	char *const *words = run->options.command;
-	const json_t *policy = run->job.policy;
-	int64_t seq_length = json_integer_value(json_object_get(policy, "seq_length")), batch;
-	struct wlb_auto_request *request = &command->request;
-	if (number_of(words, "--seq-length", seq_length, 1 << 24, &seq_length, error) < 0 ||
-	    number_of(words, "--global-batch-size", 0, 1 << 20, &batch, error) < 0)
-		return -1;
-	*request = (struct wlb_auto_request){
-		.model = json_string_value(json_object_get(policy, "model")),
-		.lengths = wlb_run_word_value(words, "--data-path"),
-		.gpu_types = run->job.gpus_per_node > 0 ? gpu_types : NULL,
-		.seq_length = seq_length,
-		.global_batch = (int32_t)batch,
-		.max_length_ratio = 1.0,
-		.sharding = WLB_SHARDING_SEQUENCE,
-		.fixed = {.recompute = -1},
-	};
-	*missing = request->model == NULL ? "--wlb-model=FILE (a config.json) to sbatch"
-	           : seq_length < 1       ? "--wlb-seq-length=N to sbatch"
-	           : batch < 1            ? "--global-batch-size N to the command"
-	                                  : NULL;
-	return *missing != NULL;
-}
 
 /* Returns 1 where model, length or batch is not known; *missing is then the option to add, or NULL where the options of
  * wlb-worker are wrong, which wlb-worker will report itself. */
@@ -93,7 +34,7 @@ static int read_command(const struct wlb_run *run, const char *gpu_types, struct
 	*missing = NULL;
 	command->is_worker = at >= 0;
 	if (at < 0)
-		return read_foreign(run, gpu_types, command, missing, error);
+		return wlb_run_read_foreign(run, gpu_types, &command->blend, &command->request, missing, error);
 	while (run->options.command[at + count] != NULL)
 		count++;
 	if (wlb_train_options_parse(count, run->options.command + at, &command->options, NULL) != WLB_OPTIONS_READ)
@@ -210,16 +151,26 @@ static int plan_known(const struct wlb_run *run, bool is_fixed, struct wlb_auto_
 	return rc;
 }
 
-int wlb_run_plan(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_error *error)
+/* The indexes of another trainer may not exist: it may read datasets of another kind. */
+static void check_indexes(struct wlb_auto_request *request)
 {
-	char types[WLB_RUN_GPU_TYPES_BYTES];
+	const char *prefix = request->blend != NULL ? wlb_blend_unreadable(request->blend) : NULL;
+	if (prefix == NULL)
+		return;
+	wlb_run_print(
+		"--data-path: %.300s.idx cannot be read, so the lengths of the documents are not known: planned as if "
+		"each filled a window",
+		prefix);
+	request->blend = NULL;
+}
+
+static int plan(struct wlb_run *run, const char *gpu_types, struct wlb_attempt *attempt, struct command *command,
+                struct wlb_error *error)
+{
 	const char *missing;
 	struct wlb_policy policy;
-	struct command command = {0};
-	wlb_run_gpu_types(run, attempt, types);
-	wlb_run_find_machine(run, attempt, types);
-	int rc = read_command(run, types, &command, &missing, error);
-	if (rc < 0 || !attempt->has_layout || read_policy(run, &command, &policy, error) < 0)
+	int rc = read_command(run, gpu_types, command, &missing, error);
+	if (rc < 0 || !attempt->has_layout || read_policy(run, command, &policy, error) < 0)
 		return rc < 0 || attempt->has_layout ? -1 : 0;
 	if (rc > 0) {
 		if (missing != NULL && policy.kind == WLB_POLICY_AUTO)
@@ -227,7 +178,19 @@ int wlb_run_plan(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_er
 			              missing);
 		return 0;
 	}
-	command.request.nodes = (struct wlb_nodes){
+	check_indexes(&command->request);
+	command->request.nodes = (struct wlb_nodes){
 		.count = attempt->node_count, .ranks_per_node = attempt->tasks_per_node, .names = attempt->nodes};
-	return plan_known(run, policy.kind == WLB_POLICY_FIXED, &command.request, attempt, error);
+	return plan_known(run, policy.kind == WLB_POLICY_FIXED, &command->request, attempt, error);
+}
+
+int wlb_run_plan(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_error *error)
+{
+	char types[WLB_RUN_GPU_TYPES_BYTES];
+	struct command command = {0};
+	wlb_run_gpu_types(run, attempt, types);
+	wlb_run_find_machine(run, attempt, types);
+	int rc = plan(run, types, attempt, &command, error);
+	wlb_blend_free(&command.blend);
+	return rc;
 }

@@ -8,9 +8,9 @@
 #include "common/clock.h"
 #include "common/number.h"
 #include "coordinator/slurm/slurm_api.h"
+#include "coordinator/wlb/run/command_words.h"
 #include "coordinator/wlb/run/job.h"
 #include "coordinator/wlb/run/longest_times.h"
-#include "coordinator/wlb/run/plan.h"
 #include "coordinator/wlb/run/progress.h"
 
 enum {
