@@ -103,9 +103,9 @@ class Auto(training.TrainingTest):
             f"--save-interval {SAVE_INTERVAL} --metrics-file m-$SLURM_JOB_ID.jsonl",
             "--wlb-layout=auto", f"--ntasks-per-node={TASKS}", "--no-kill", "--requeue", *options, nodes=nodes)
 
-    def start_foreign(self, *options, before="export WLB_MACHINE=core.json", nodes=2, data="corpus"):
+    def start_foreign(self, *options, before="export WLB_MACHINE=core.json", nodes=2, data="corpus", words=""):
         return self.cluster.sbatch(
-            f"{before}\nwlb run -- {FOREIGN} --seq-length {SEQ_LENGTH} --global-batch-size {WINDOWS} --data-path {data}",
+            f"{before}\nwlb run -- {FOREIGN} --seq-length {SEQ_LENGTH} --global-batch-size {WINDOWS} --data-path {data} {words}",
             "--wlb-layout=auto", f"--ntasks-per-node={TASKS}", *options, nodes=nodes)
 
     def told(self, job):
@@ -265,6 +265,18 @@ class Auto(training.TrainingTest):
             said = [line for line in self.cluster.output(job).splitlines() if "lengths of the documents are not known" in line]
             self.assertEqual(len(said), lines, self.cluster.output(job))
             self.assertTrue(all("--data-path: s3://bucket/web.idx cannot be read" in line for line in said), said)
+
+    def test_options_of_another_trainer_are_kept(self):
+        """Also where another layout is faster."""
+        cases = (("--tensor-model-parallel-size 1 --context-parallel-size=4", (1, 4, 1), None),
+                 ("--tensor-model-parallel-size 1 --context-parallel-size 1 --pipeline-model-parallel-size=1 --micro-batch-size 4",
+                  (1, 1, 1), "4"))
+        jobs = [self.start_foreign("--wlb-model=model.json", words=words) for words, _, _ in cases]
+        for job, (words, split, windows) in zip(jobs, cases):
+            with self.subTest(words=words):
+                layout, variables = self.told(job)
+                self.assertEqual(split_of(layout), split)
+                self.assertIn(windows, (None, variables["WLB_MICRO_BATCH_SIZE"]))
 
     def check_refused(self, job, *words):
         self.assertEqual(self.cluster.wait_job(job), "FAILED", self.cluster.output(job))

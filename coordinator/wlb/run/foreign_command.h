@@ -5,9 +5,9 @@
 #include "coordinator/wlb/run/state.h"
 #include "planner/automatic.h"
 
-/* Fills the request from the command and from --wlb-model and --wlb-seq-length. The blend, which starts zeroed, has the
- * datasets, and the request points to it where there are any; the caller frees it in any case. Returns 1 where model,
- * length or batch is not known: *missing is the option to add. */
+/* Fills the request from the command and from --wlb-model and --wlb-seq-length; the layout's own options are held. The
+ * blend, which starts zeroed, has the datasets, and the request points to it where there are any; the caller frees it
+ * in any case. Returns 1 where model, length or batch is not known: *missing is the option to add. */
 int wlb_run_read_foreign(const struct wlb_run *run, const char *gpu_types, struct wlb_blend *blend,
                          struct wlb_auto_request *request, const char **missing, struct wlb_error *error);
 
