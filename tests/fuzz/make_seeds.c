@@ -190,16 +190,17 @@ static void seed_checkpoint(void)
 	                                                     .max_position_embeddings = 2048,
 	                                                     .rope_theta = 10000.0,
 	                                                     .rms_norm_eps = 1e-6}};
+	const struct wlb_save_place place = {"manifest", "seeds", 1};
 	char path[4096];
 	int64_t bytes;
 	check(wlb_safetensors_write("safetensors/two", parts, 2, &error));
-	check(wlb_checkpoint_begin("manifest", 3, &error));
+	check(wlb_checkpoint_begin(&place, 3, &error));
 	for (int i = 0; i < 4; i++) {
 		const struct wlb_tensor_part part = {"w", WLB_FLOAT32, {2, 4, 2, i / 2 * 2, 2, i % 2, 1}, values};
-		check(wlb_checkpoint_write_shard("manifest", 3, i, &part, 1, &error));
+		check(wlb_checkpoint_write_shard(&place, 3, i, &part, 1, &error));
 	}
-	check(wlb_checkpoint_write_packer("manifest", 3, "packer", 6, &error));
-	check(wlb_checkpoint_commit("manifest", &facts, 4, 0, path, &bytes, &error));
+	check(wlb_checkpoint_write_packer(&place, 3, "packer", 6, &error));
+	check(wlb_checkpoint_commit(&place, &facts, 4, 0, path, &bytes, &error));
 	check(rename("manifest/step_00000003/manifest.json", "manifest/good.json"));
 	for (int i = 0; i < 4; i++) {
 		char shard[64];

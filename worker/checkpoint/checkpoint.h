@@ -1,12 +1,12 @@
 /*
  * Checkpoints: DIR/step_00000060/ with safetensors shards and manifest.json.
  *
- * A checkpoint is complete when its manifest exists: all files are written into DIR/.step_00000060.partial and synced,
- * the manifest last; then the folder is renamed and DIR is synced. A partial folder left by a killed writer is removed
- * by the next save. The manifest holds the global shape of every tensor and which shard holds which block of it (rows
- * by columns), so any layout can read it. The blocks of a tensor are bands of rows, one below the other, each band cut
- * into columns or whole. Names are Hugging Face's for weights ("model.layers.0.self_attn.q_proj.weight"), the same with
- * a prefix "optimizer.m." and "optimizer.v." for AdamW's moments.
+ * A checkpoint is complete when its manifest exists: all files are written into DIR/.step_00000060.ID.partial and
+ * synced, the manifest last; then the folder is renamed and DIR is synced. A partial folder left by a killed writer is
+ * removed by the next save. The manifest holds the global shape of every tensor and which shard holds which block of it
+ * (rows by columns), so any layout can read it. The blocks of a tensor are bands of rows, one below the other, each
+ * band cut into columns or whole. Names are Hugging Face's for weights ("model.layers.0.self_attn.q_proj.weight"), the
+ * same with a prefix "optimizer.m." and "optimizer.v." for AdamW's moments.
  */
 #ifndef WORKER_CHECKPOINT_CHECKPOINT_H
 #define WORKER_CHECKPOINT_CHECKPOINT_H
@@ -37,26 +37,34 @@ struct wlb_checkpoint_facts {
 	double train_loss; /* of that step */
 };
 
+/* Where a run saves. */
+struct wlb_save_place {
+	const char *dir;
+	const char *id; /* of this start of the run, in the names of its partial folders: the shards of two runs that
+	                 * save into one directory do not mix */
+	int is_alone;   /* no other run saves into `dir` (save_lock.h): what others have left there is removed */
+};
+
 /* Saving: begin (one writer) -> write_shard (every writer, its own shard number, from 0) -> write_packer and commit
  * (one writer, after all shards are written; the caller synchronises in between). An error of any of them names the
  * file; one writer must then abandon the save, after all others have stopped writing. begin removes the folders that
- * killed writers left in `dir`, so two runs must not save into one `dir` at the same time. */
-int wlb_checkpoint_begin(const char *dir, int64_t step, struct wlb_error *error);
+ * killed writers left in the directory. */
+int wlb_checkpoint_begin(const struct wlb_save_place *place, int64_t step, struct wlb_error *error);
 /* A shard holds at most one block of a tensor; it may hold none (count 0, or a part of 0 rows). */
-int wlb_checkpoint_write_shard(const char *dir, int64_t step, int shard, const struct wlb_tensor_part *parts, int count,
-                               struct wlb_error *error);
+int wlb_checkpoint_write_shard(const struct wlb_save_place *place, int64_t step, int shard,
+                               const struct wlb_tensor_part *parts, int count, struct wlb_error *error);
 /* Writes the state of the packer, `bytes` bytes of wlb_packer_save(), to its own file. wlb_checkpoint_read_packer
  * refuses a checkpoint that was committed without it. */
-int wlb_checkpoint_write_packer(const char *dir, int64_t step, const void *state, size_t bytes,
+int wlb_checkpoint_write_packer(const struct wlb_save_place *place, int64_t step, const void *state, size_t bytes,
                                 struct wlb_error *error);
 /* Reads the shard headers, checks that together they hold every element of every tensor once, writes the manifest,
  * syncs, renames; a checkpoint of the same step is replaced. *bytes: size of the whole checkpoint; path[]: its
  * final path. Of the checkpoints up to this step the newest `keep` stay (0: all); later ones, which exist only where
  * the run resumed from an older checkpoint, are unchanged. A train_loss that is not finite is refused. */
-int wlb_checkpoint_commit(const char *dir, const struct wlb_checkpoint_facts *facts, int shards, int keep,
-                          char path[4096], int64_t *bytes, struct wlb_error *error);
+int wlb_checkpoint_commit(const struct wlb_save_place *place, const struct wlb_checkpoint_facts *facts, int shards,
+                          int keep, char path[4096], int64_t *bytes, struct wlb_error *error);
 /* Removes the partial folder of a save that failed. */
-void wlb_checkpoint_abandon(const char *dir, int64_t step);
+void wlb_checkpoint_abandon(const struct wlb_save_place *place, int64_t step);
 
 /* Finds the newest complete checkpoint in dir. Returns 1 and its path, 0 when dir has none or does not exist. A
  * checkpoint whose manifest or files are missing, damaged or of the wrong size is skipped with a line on stderr;

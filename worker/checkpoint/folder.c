@@ -7,19 +7,33 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "worker/data/file_progress.h"
 #include "worker/data/input.h"
 
-int wlb_folder_path(const char *dir, int64_t step, enum wlb_folder_kind kind, char path[4096], struct wlb_error *error)
+enum { ABANDONED_S = 24 * 3600 }; /* since a partial folder got its last file; no save takes as long */
+
+static int check_length(const char *dir, int length, struct wlb_error *error)
 {
-	static const char *const formats[] = {[WLB_FOLDER_FINAL] = "%s/step_%08lld",
-	                                      [WLB_FOLDER_PARTIAL] = "%s/.step_%08lld.partial",
-	                                      [WLB_FOLDER_REPLACED] = "%s/.step_%08lld.replaced"};
 	/* Space for the names of the files in it. */
-	if (snprintf(path, 4096, formats[kind], dir, (long long)step) >= 4096 - 64)
+	if (length >= 4096 - 64)
 		return wlb_fail(error, "%.100s...: the path of the checkpoints is longer than 4,000 bytes", dir);
 	return 0;
+}
+
+int wlb_folder_path(const char *dir, int64_t step, enum wlb_folder_kind kind, char path[4096], struct wlb_error *error)
+{
+	static const char *const formats[] = {
+		[WLB_FOLDER_FINAL] = "%s/step_%08lld", [WLB_FOLDER_REPLACED] = "%s/.step_%08lld.replaced"};
+	return check_length(dir, snprintf(path, 4096, formats[kind], dir, (long long)step), error);
+}
+
+int wlb_folder_partial(const struct wlb_save_place *place, int64_t step, char path[4096], struct wlb_error *error)
+{
+	return check_length(place->dir,
+	                    snprintf(path, 4096, "%s/.step_%08lld.%s.partial", place->dir, (long long)step, place->id),
+	                    error);
 }
 
 /* The step of a final folder's name, or -1. */
@@ -114,8 +128,27 @@ int wlb_folder_remove(const char *path, struct wlb_error *error)
 	return 0;
 }
 
-int wlb_folder_remove_hidden(const char *dir, struct wlb_error *error)
+static int ends_with(const char *text, const char *end)
 {
+	size_t length = strlen(text), of_end = strlen(end);
+	return length >= of_end && strcmp(text + length - of_end, end) == 0;
+}
+
+/* Returns 1 where another run may be writing the folder: without the lock of the directory (save_lock.h) only its age
+ * says that the writer has ended. */
+static int may_be_written(const struct wlb_save_place *place, const char *name, const char *path)
+{
+	char own[128];
+	struct stat st;
+	snprintf(own, sizeof(own), ".%s.partial", place->id);
+	if (place->is_alone || !ends_with(name, ".partial") || ends_with(name, own))
+		return 0;
+	return stat(path, &st) < 0 || time(NULL) - st.st_mtime < ABANDONED_S;
+}
+
+int wlb_folder_remove_hidden(const struct wlb_save_place *place, struct wlb_error *error)
+{
+	const char *dir = place->dir;
 	struct dirent **list;
 	wlb_file_report("reading", dir);
 	int count = scandir(dir, &list, is_hidden, NULL);
@@ -129,7 +162,7 @@ int wlb_folder_remove_hidden(const char *dir, struct wlb_error *error)
 			rc = wlb_fail(first, "out of memory");
 			continue;
 		}
-		if (wlb_folder_remove(path, first) < 0)
+		if (!may_be_written(place, list[i]->d_name, path) && wlb_folder_remove(path, first) < 0)
 			rc = -1;
 		free(path);
 	}

@@ -5,15 +5,16 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "libwlb/wlb.h"
+#include "worker/checkpoint/checkpoint.h"
 
 enum wlb_folder_kind {
 	WLB_FOLDER_FINAL,    /* DIR/step_00000060 */
-	WLB_FOLDER_PARTIAL,  /* DIR/.step_00000060.partial: being written */
 	WLB_FOLDER_REPLACED, /* DIR/.step_00000060.replaced, and .replaced.1 beside it: being removed */
 };
 
 int wlb_folder_path(const char *dir, int64_t step, enum wlb_folder_kind kind, char path[4096], struct wlb_error *error);
+/* DIR/.step_00000060.ID.partial, which is being written. */
+int wlb_folder_partial(const struct wlb_save_place *place, int64_t step, char path[4096], struct wlb_error *error);
 
 /* Lists the steps that have a final folder, newest first; the caller frees them. Returns their number, 0 when there is
  * no dir, -1 where it is no directory or this user may not read it, WLB_UNREADABLE (input.h) where it cannot be read
@@ -29,8 +30,8 @@ int wlb_folder_check_file(const char *path, int64_t bytes, struct wlb_error *err
 
 /* Removes the folder and its contents. Returns 0 also when it does not exist. */
 int wlb_folder_remove(const char *path, struct wlb_error *error);
-/* Removes every hidden folder that a killed process left behind. Goes on where one cannot be removed; returns -1 then,
- * with the error of the first. */
-int wlb_folder_remove_hidden(const char *dir, struct wlb_error *error);
+/* Removes every hidden folder that a killed process left behind, but none that another run may be writing. Goes on
+ * where one cannot be removed; returns -1 then, with the error of the first. */
+int wlb_folder_remove_hidden(const struct wlb_save_place *place, struct wlb_error *error);
 
 #endif

@@ -32,46 +32,47 @@ static int hide(const char *path, const char *replaced, char hidden[HIDDEN_BYTES
 }
 
 /* What an ended attempt has left may be open in a process of it that does not end. */
-static int hide_partial(const char *dir, int64_t step, const char *partial)
+static int hide_partial(const struct wlb_save_place *place, int64_t step, const char *partial)
 {
 	char replaced[4096], hidden[HIDDEN_BYTES];
-	if (wlb_folder_path(dir, step, WLB_FOLDER_REPLACED, replaced, NULL) < 0)
+	if (wlb_folder_path(place->dir, step, WLB_FOLDER_REPLACED, replaced, NULL) < 0)
 		return -1;
 	return hide(partial, replaced, hidden);
 }
 
-int wlb_checkpoint_begin(const char *dir, int64_t step, struct wlb_error *error)
+int wlb_checkpoint_begin(const struct wlb_save_place *place, int64_t step, struct wlb_error *error)
 {
 	char partial[4096];
-	wlb_file_report("creating", dir);
-	if (wlb_folder_path(dir, step, WLB_FOLDER_PARTIAL, partial, error) < 0 || wlb_dir_make(dir, 0777, error) < 0)
+	wlb_file_report("creating", place->dir);
+	if (wlb_folder_partial(place, step, partial, error) < 0 || wlb_dir_make(place->dir, 0777, error) < 0)
 		return -1;
-	if (wlb_folder_remove(partial, error) < 0 && hide_partial(dir, step, partial) < 0)
+	if (wlb_folder_remove(partial, error) < 0 && hide_partial(place, step, partial) < 0)
 		return -1; /* with the error of the removal */
 	/* Other folders than this step's are in nobody's way, and the commit says which of them stay: a file that
 	 * another process has open on NFS, and a folder of another account, cannot be removed. */
-	wlb_folder_remove_hidden(dir, NULL);
+	wlb_folder_remove_hidden(place, NULL);
 	wlb_file_report("creating", partial);
 	if (mkdir(partial, 0777) < 0)
 		return wlb_fail(error, "%s: cannot be created: %s", partial, strerror(errno));
 	return 0;
 }
 
-int wlb_checkpoint_write_shard(const char *dir, int64_t step, int shard, const struct wlb_tensor_part *parts, int count,
-                               struct wlb_error *error)
+int wlb_checkpoint_write_shard(const struct wlb_save_place *place, int64_t step, int shard,
+                               const struct wlb_tensor_part *parts, int count, struct wlb_error *error)
 {
 	char partial[4096], name[32], path[4096 + 32];
-	if (wlb_folder_path(dir, step, WLB_FOLDER_PARTIAL, partial, error) < 0)
+	if (wlb_folder_partial(place, step, partial, error) < 0)
 		return -1;
 	wlb_manifest_shard_name(shard, name);
 	snprintf(path, sizeof(path), "%s/%s", partial, name);
 	return wlb_safetensors_write(path, parts, count, error);
 }
 
-int wlb_checkpoint_write_packer(const char *dir, int64_t step, const void *state, size_t bytes, struct wlb_error *error)
+int wlb_checkpoint_write_packer(const struct wlb_save_place *place, int64_t step, const void *state, size_t bytes,
+                                struct wlb_error *error)
 {
 	char partial[4096], path[4096 + 32];
-	if (wlb_folder_path(dir, step, WLB_FOLDER_PARTIAL, partial, error) < 0)
+	if (wlb_folder_partial(place, step, partial, error) < 0)
 		return -1;
 	snprintf(path, sizeof(path), "%s/" WLB_PACKER_NAME, partial);
 	wlb_file_report("writing", path);
@@ -166,31 +167,31 @@ static int remove_old_checkpoints(const char *dir, int64_t step, int keep, struc
 	return rc;
 }
 
-int wlb_checkpoint_commit(const char *dir, const struct wlb_checkpoint_facts *facts, int shards, int keep,
-                          char path[4096], int64_t *bytes, struct wlb_error *error)
+int wlb_checkpoint_commit(const struct wlb_save_place *place, const struct wlb_checkpoint_facts *facts, int shards,
+                          int keep, char path[4096], int64_t *bytes, struct wlb_error *error)
 {
 	char partial[4096];
 	*bytes = 0;
-	if (wlb_folder_path(dir, facts->step, WLB_FOLDER_PARTIAL, partial, error) < 0 ||
-	    wlb_folder_path(dir, facts->step, WLB_FOLDER_FINAL, path, error) < 0)
+	if (wlb_folder_partial(place, facts->step, partial, error) < 0 ||
+	    wlb_folder_path(place->dir, facts->step, WLB_FOLDER_FINAL, path, error) < 0)
 		return -1;
 	if (write_manifest(partial, facts, shards, bytes, error) < 0 ||
-	    publish(dir, facts->step, partial, path, error) < 0)
+	    publish(place->dir, facts->step, partial, path, error) < 0)
 		return -1;
 	/* The checkpoint is complete; folders that cannot be removed now are removed after the next save. */
 	struct wlb_error left = {0};
-	int rc = wlb_folder_remove_hidden(dir, &left);
-	if (remove_old_checkpoints(dir, facts->step, keep, rc == 0 ? &left : NULL) < 0)
+	int rc = wlb_folder_remove_hidden(place, &left);
+	if (remove_old_checkpoints(place->dir, facts->step, keep, rc == 0 ? &left : NULL) < 0)
 		rc = -1;
 	if (rc < 0)
 		fprintf(stderr, "wlb: an old checkpoint stays: %s\n", left.message);
 	return 0;
 }
 
-void wlb_checkpoint_abandon(const char *dir, int64_t step)
+void wlb_checkpoint_abandon(const struct wlb_save_place *place, int64_t step)
 {
 	char partial[4096];
 	/* The first error is the one to report; the next save removes what remains. */
-	if (wlb_folder_path(dir, step, WLB_FOLDER_PARTIAL, partial, NULL) == 0)
+	if (wlb_folder_partial(place, step, partial, NULL) == 0)
 		wlb_folder_remove(partial, NULL);
 }

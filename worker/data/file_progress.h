@@ -27,7 +27,7 @@ void wlb_file_progress_destroy(struct wlb_file_progress *progress);
 /* From now on the calling thread reports to `progress`, which must outlive the thread; NULL: it stops reporting. */
 void wlb_file_progress_use(struct wlb_file_progress *progress);
 /* Reports that the calling thread begins a call on the file: "opening", "reading", "writing", "syncing", "creating",
- * "renaming" or "removing". `operation` must be a string literal. */
+ * "locking", "renaming" or "removing". `operation` must be a string literal. */
 void wlb_file_report(const char *operation, const char *path);
 /* Reports that the call reported last has returned and that no other follows at once. */
 void wlb_file_report_end(void);

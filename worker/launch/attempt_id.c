@@ -9,7 +9,7 @@
 
 enum { UUID_LENGTH = 36 };
 
-static int make_uuid(char *id, size_t size, struct wlb_error *error)
+int wlb_launch_new_id(char *id, size_t size, struct wlb_error *error)
 {
 	const char *path = "/proc/sys/kernel/random/uuid";
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -18,7 +18,7 @@ static int make_uuid(char *id, size_t size, struct wlb_error *error)
 	if (fd >= 0)
 		close(fd);
 	if (length != UUID_LENGTH)
-		return wlb_fail(error, "%s: cannot be read for the attempt's id: %s", path, strerror(cause));
+		return wlb_fail(error, "%s: cannot be read for an id: %s", path, strerror(cause));
 	id[UUID_LENGTH] = '\0';
 	return 0;
 }
@@ -30,7 +30,7 @@ int wlb_launch_attempt_id(char *id, size_t size, struct wlb_error *error)
 	if (getenv("WLB_RUN_ID") == NULL)
 		return 0;
 	if (given == NULL)
-		return make_uuid(id, size, error);
+		return wlb_launch_new_id(id, size, error);
 	if (strlen(given) >= size)
 		return wlb_fail(error, "WLB_ATTEMPT_ID '%.100s...': it must be a UUID", given);
 	snprintf(id, size, "%s", given);

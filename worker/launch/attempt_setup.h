@@ -26,6 +26,7 @@ struct wlb_train_plan {
 	int64_t max_tokens;                /* of a micro-batch */
 	struct wlb_document_speeds speeds; /* of --machine */
 	char attempt_id[64];               /* "" where nothing is recorded */
+	char save_id[64];                  /* of this start of the run, in what it saves */
 	char checkpoint[4096];             /* "": start from initial weights */
 	struct wlb_checkpoint_facts facts; /* of the checkpoint */
 	char why[8192];                    /* a record of type "plan" where the planner chose the layout, else "" */

@@ -1,6 +1,7 @@
 #include "worker/train/outputs.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -40,9 +41,25 @@ static int make_save_folder(const char *save, struct wlb_error *error)
 	return kind;
 }
 
-int wlb_outputs_open(const char *save, const char *metrics_file, struct wlb_metrics **metrics, struct wlb_error *error)
+/* Waits for 10 s for an attempt of the same run that is over, and for two minutes for another run. */
+static int lock_save_folder(const char *save, const char *node, struct wlb_save_lock *lock, struct wlb_error *error)
+{
+	const struct wlb_save_claim claim = {
+		.run = getenv("WLB_RUN_ID"),
+		.node = node,
+		.follows = getenv("WLB_ATTEMPT_ID") != NULL,
+		.former_s = 10.0,
+		.other_s = 120.0,
+	};
+	return wlb_save_lock_take(lock, save, &claim, error);
+}
+
+int wlb_outputs_open(const char *save, const char *node, const char *metrics_file, struct wlb_save_lock *lock,
+                     struct wlb_metrics **metrics, struct wlb_error *error)
 {
 	int rc = save != NULL ? make_save_folder(save, error) : 0;
+	if (rc == 0 && save != NULL)
+		rc = lock_save_folder(save, node, lock, error);
 	if (rc != 0 || metrics_file == NULL)
 		return rc;
 	wlb_file_report("opening", metrics_file);

@@ -17,7 +17,9 @@ static int is_writer(const struct wlb_trainer *t)
  * them. */
 struct save {
 	const struct wlb_trainer *trainer;
+	struct wlb_save_lock *lock; /* on rank 0 */
 	double loss;
+	struct wlb_save_place place;
 	struct wlb_parts parts;
 	char path[4096]; /* of the checkpoint, once it is written */
 	int64_t bytes;
@@ -26,8 +28,9 @@ struct save {
 /* A wlb_file_function of rank 0: makes the folder of the checkpoint. */
 static int begin(void *context, struct wlb_error *error)
 {
-	const struct save *save = context;
-	return wlb_checkpoint_begin(save->trainer->options->save, save->trainer->step, error);
+	struct save *save = context;
+	save->place.is_alone = wlb_save_lock_is_held(save->lock);
+	return wlb_checkpoint_begin(&save->place, save->trainer->step, error);
 }
 
 /* A wlb_file_function of the ranks that write. */
@@ -36,7 +39,7 @@ static int write_shard(void *context, struct wlb_error *error)
 	const struct save *save = context;
 	const struct wlb_trainer *t = save->trainer;
 	int shard = t->groups->at.pp * t->groups->layout.tp + t->groups->at.tp;
-	return wlb_checkpoint_write_shard(t->options->save, t->step, shard, save->parts.list, save->parts.count, error);
+	return wlb_checkpoint_write_shard(&save->place, t->step, shard, save->parts.list, save->parts.count, error);
 }
 
 /* Copies masters and moments to host memory, one bucket after the other. All ranks call it; those that do not write
@@ -70,9 +73,10 @@ static int commit(void *context, struct wlb_error *error)
 		.packing = (enum wlb_strategy)o->packing,
 		.train_loss = save->loss,
 	};
-	if (wlb_checkpoint_write_packer(o->save, t->step, loaded->packer_state, loaded->packer_state_bytes, error) < 0)
+	if (wlb_checkpoint_write_packer(&save->place, t->step, loaded->packer_state, loaded->packer_state_bytes,
+	                                error) < 0)
 		return -1;
-	return wlb_checkpoint_commit(o->save, &facts, t->groups->layout.tp * t->groups->layout.pp, (int)o->keep,
+	return wlb_checkpoint_commit(&save->place, &facts, t->groups->layout.tp * t->groups->layout.pp, (int)o->keep,
 	                             save->path, &save->bytes, error);
 }
 
@@ -103,9 +107,9 @@ static void report_checkpoint(struct wlb_trainer *t, const struct save *save, do
 }
 
 /* Rank 0 abandons the save, after all ranks have stopped writing. */
-static void abandon(const struct wlb_trainer *t)
+static void abandon(const struct save *save)
 {
-	wlb_checkpoint_abandon(t->options->save, t->step);
+	wlb_checkpoint_abandon(&save->place, save->trainer->step);
 	wlb_file_report_end();
 }
 
@@ -117,14 +121,19 @@ int wlb_trainer_save(struct wlb_trainer *t, double loss, struct wlb_error *error
 	wlb_trainer_set_activity(t, WLB_ACTIVITY_SAVING);
 	int rc = wlb_agree(t->world, save != NULL ? 0 : wlb_fail(error, "out of memory for a checkpoint"), error);
 	if (rc == 0) {
-		*save = (struct save){.trainer = t, .loss = loss};
+		*save = (struct save){
+			.trainer = t,
+			.lock = &t->save_lock,
+			.loss = loss,
+			.place = {.dir = t->options->save, .id = t->plan->save_id},
+		};
 		rc = write_all(t, save, error);
 	}
 	if (rc == 0 && t->launch->rank == 0)
 		report_checkpoint(t, save, wlb_now_s() - started_s);
 	t->aside_s += wlb_now_s() - started_s;
-	if (rc == WLB_FAILED_EVERYWHERE && t->launch->rank == 0)
-		abandon(t);
+	if (rc == WLB_FAILED_EVERYWHERE && t->launch->rank == 0 && save != NULL)
+		abandon(save);
 	if (rc < 0 && error->message[0] != '\0')
 		wlb_fail_in(error, "checkpoint of step %lld", (long long)t->step);
 	if (rc != WLB_FAILED_HERE && save != NULL) {

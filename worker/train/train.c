@@ -207,7 +207,8 @@ static int train_planned(struct wlb_launch *launch, const struct wlb_train_optio
                          const struct wlb_train_plan *plan, struct wlb_device *device)
 {
 	struct wlb_error error = {0};
-	struct wlb_trainer trainer = {.launch = launch, .options = options, .plan = plan, .device = device};
+	struct wlb_trainer trainer = {
+		.launch = launch, .options = options, .plan = plan, .device = device, .save_lock = WLB_SAVE_UNLOCKED};
 	/* The watchdog is first: it bounds the recorder's calls on the spool. */
 	trainer.watchdog = wlb_watchdog_start(launch, 60.0 * options->timeout_minutes,
 	                                      60.0 * options->storage_timeout_minutes, &error);

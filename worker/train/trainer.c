@@ -136,7 +136,8 @@ static int open_loader(struct wlb_trainer *t, struct wlb_error *error)
 static int open_outputs(void *trainer, struct wlb_error *error)
 {
 	struct wlb_trainer *t = trainer;
-	t->file_failure = wlb_outputs_open(t->options->save, t->options->metrics_file, &t->metrics, error);
+	t->file_failure = wlb_outputs_open(t->options->save, wlb_launch_node(t->launch, 0), t->options->metrics_file,
+	                                   &t->save_lock, &t->metrics, error);
 	return t->file_failure;
 }
 
@@ -269,6 +270,7 @@ void wlb_trainer_close(struct wlb_trainer *t)
 	wlb_parameters_free(t->parameters);
 	wlb_loader_free(t->loader);
 	wlb_dataset_close(t->dataset);
+	wlb_save_lock_release(&t->save_lock);
 	wlb_metrics_close(t->metrics);
 	if (t->device != NULL)
 		release_sums(t);

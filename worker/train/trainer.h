@@ -2,6 +2,7 @@
 #ifndef WORKER_TRAIN_TRAINER_H
 #define WORKER_TRAIN_TRAINER_H
 
+#include "worker/checkpoint/save_lock.h"
 #include "worker/comm/comm.h"
 #include "worker/launch/attempt_setup.h"
 #include "worker/launch/launch.h"
@@ -70,6 +71,7 @@ struct wlb_trainer {
 	struct wlb_transformer *transformer;
 	struct wlb_pipeline *pipeline;
 	struct wlb_sdc_check *sdc_check; /* NULL: no checks */
+	struct wlb_save_lock save_lock;  /* held on rank 0 of a run that saves, unless save_lock.h says why not */
 	struct wlb_metrics *metrics;     /* on rank 0 with a metrics file, else NULL */
 	struct wlb_step_timer timer;     /* of this rank in the step in progress */
 	double *report;                  /* numbers that the ranks exchange after a step, see step.c */

@@ -4,6 +4,13 @@
 
 #include "tests/unit/data/fixture.h"
 
+const struct wlb_save_place *sample_place(const char *dir)
+{
+	static struct wlb_save_place place;
+	place = (struct wlb_save_place){.dir = dir, .id = "sample", .is_alone = 1};
+	return &place;
+}
+
 void sample_fill(struct sample_values *v, float base)
 {
 	for (int i = 0; i < ROWS * COLS; i++)
@@ -85,7 +92,7 @@ int sample_write(const char *dir, const struct wlb_checkpoint_facts *facts, stru
                  struct sample_grid grid, int keep, char path[4096], struct wlb_error *error)
 {
 	int64_t bytes;
-	if (wlb_checkpoint_begin(dir, facts->step, error) < 0)
+	if (wlb_checkpoint_begin(sample_place(dir), facts->step, error) < 0)
 		return -1;
 	for (int i = 0; i < grid.rows * grid.cols; i++) {
 		struct sample_values dense;
@@ -93,12 +100,13 @@ int sample_write(const char *dir, const struct wlb_checkpoint_facts *facts, stru
 		sample_blocks(&dense, grid, i, parts);
 		sample_take(values, &parts[0]);
 		sample_take(values, &parts[1]);
-		if (wlb_checkpoint_write_shard(dir, facts->step, i, parts, 2, error) < 0)
+		if (wlb_checkpoint_write_shard(sample_place(dir), facts->step, i, parts, 2, error) < 0)
 			return -1;
 	}
-	if (wlb_checkpoint_write_packer(dir, facts->step, sample_packer_state, sizeof(sample_packer_state), error) < 0)
+	if (wlb_checkpoint_write_packer(sample_place(dir), facts->step, sample_packer_state,
+	                                sizeof(sample_packer_state), error) < 0)
 		return -1;
-	return wlb_checkpoint_commit(dir, facts, grid.rows * grid.cols, keep, path, &bytes, error);
+	return wlb_checkpoint_commit(sample_place(dir), facts, grid.rows * grid.cols, keep, path, &bytes, error);
 }
 
 int sample_save(const char *dir, int64_t step, struct sample_values *values, struct sample_grid grid, int keep,
@@ -108,7 +116,7 @@ int sample_save(const char *dir, int64_t step, struct sample_values *values, str
 	facts.step = step;
 	int rc = sample_write(dir, &facts, values, grid, keep, path, error);
 	if (rc < 0)
-		wlb_checkpoint_abandon(dir, step);
+		wlb_checkpoint_abandon(sample_place(dir), step);
 	return rc;
 }
 

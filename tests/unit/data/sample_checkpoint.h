@@ -21,6 +21,9 @@ struct sample_grid {
 extern const struct wlb_checkpoint_facts sample_facts;
 extern const char sample_packer_state[24];
 
+/* The directory, as a run that is alone there has it. Valid until the next call. */
+const struct wlb_save_place *sample_place(const char *dir);
+
 /* Sets all values, each another; those of another base differ. */
 void sample_fill(struct sample_values *values, float base);
 /* All of both tensors. */

@@ -125,16 +125,16 @@ static int commit_areas(void **state, const struct area *areas, int count, struc
 	static float data[ROWS * COLS];
 	char path[4096];
 	int64_t bytes;
-	assert_int_equal(wlb_checkpoint_begin(*state, 60, error), 0);
+	assert_int_equal(wlb_checkpoint_begin(sample_place(*state), 60, error), 0);
 	for (int i = 0; i < count; i++) {
 		const struct area *a = &areas[i];
 		const struct wlb_tensor_part part = {
 			"matrix", WLB_FLOAT32, {2, ROWS, COLS, a->row, a->rows, a->col, a->cols}, data};
-		assert_int_equal(wlb_checkpoint_write_shard(*state, 60, i, &part, 1, error), 0);
+		assert_int_equal(wlb_checkpoint_write_shard(sample_place(*state), 60, i, &part, 1, error), 0);
 	}
-	int rc = wlb_checkpoint_commit(*state, &sample_facts, count, 0, path, &bytes, error);
+	int rc = wlb_checkpoint_commit(sample_place(*state), &sample_facts, count, 0, path, &bytes, error);
 	if (rc < 0)
-		wlb_checkpoint_abandon(*state, 60);
+		wlb_checkpoint_abandon(sample_place(*state), 60);
 	return rc;
 }
 
@@ -187,10 +187,10 @@ static void test_blocks_of_one_tensor_have_one_shape(void **state)
 	struct wlb_error error;
 	char path[4096];
 	int64_t bytes;
-	assert_int_equal(wlb_checkpoint_begin(*state, 60, &error), 0);
+	assert_int_equal(wlb_checkpoint_begin(sample_place(*state), 60, &error), 0);
 	for (int i = 0; i < 2; i++)
-		assert_int_equal(wlb_checkpoint_write_shard(*state, 60, i, &parts[i], 1, &error), 0);
-	assert_int_equal(wlb_checkpoint_commit(*state, &sample_facts, 2, 0, path, &bytes, &error), -1);
+		assert_int_equal(wlb_checkpoint_write_shard(sample_place(*state), 60, i, &parts[i], 1, &error), 0);
+	assert_int_equal(wlb_checkpoint_commit(sample_place(*state), &sample_facts, 2, 0, path, &bytes, &error), -1);
 	assert_says(error.message, "tensor matrix: its blocks differ in the shape");
 }
 
@@ -220,10 +220,10 @@ static void write_hugging_face(void **state, struct sample_values *values, const
 	struct sample_values *v = values;
 	sample_parts(v, parts);
 	char path[4096];
-	assert_int_equal(wlb_checkpoint_begin(*state, 1, &error), 0);
+	assert_int_equal(wlb_checkpoint_begin(sample_place(*state), 1, &error), 0);
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(wlb_checkpoint_write_shard(*state, 1, i, &parts[i], 1, &error), 0);
-		snprintf(path, sizeof(path), ".step_00000001.partial/shard_%05d.safetensors", i);
+		assert_int_equal(wlb_checkpoint_write_shard(sample_place(*state), 1, i, &parts[i], 1, &error), 0);
+		snprintf(path, sizeof(path), ".step_00000001.sample.partial/shard_%05d.safetensors", i);
 		assert_int_equal(rename(fixture_path(state, path), fixture_path(state, i == 0 ? a : b)), 0);
 	}
 }

@@ -68,11 +68,11 @@ static void save_step(void **state, int with_packer, char path[4096])
 	int64_t total;
 	sample_fill(&values, 1);
 	sample_parts(&values, parts);
-	assert_int_equal(wlb_checkpoint_begin(*state, 60, &error), 0);
-	assert_int_equal(wlb_checkpoint_write_shard(*state, 60, 0, parts, 2, &error), 0);
+	assert_int_equal(wlb_checkpoint_begin(sample_place(*state), 60, &error), 0);
+	assert_int_equal(wlb_checkpoint_write_shard(sample_place(*state), 60, 0, parts, 2, &error), 0);
 	if (with_packer)
-		assert_int_equal(wlb_checkpoint_write_packer(*state, 60, "", 0, &error), 0);
-	assert_int_equal(wlb_checkpoint_commit(*state, &sample_facts, 1, 0, path, &total, &error), 0);
+		assert_int_equal(wlb_checkpoint_write_packer(sample_place(*state), 60, "", 0, &error), 0);
+	assert_int_equal(wlb_checkpoint_commit(sample_place(*state), &sample_facts, 1, 0, path, &total, &error), 0);
 }
 
 static void test_no_packer(void **state)

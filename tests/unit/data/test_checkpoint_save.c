@@ -1,5 +1,6 @@
 /* Saving: a checkpoint is whole or absent, whichever write fails and whenever the process is killed. */
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <sched.h>
 #include <signal.h>
@@ -11,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/unit/data/fixture.h"
@@ -58,11 +60,12 @@ static void test_size(void **state)
 	int64_t bytes;
 	sample_fill(&values, 1);
 	sample_parts(&values, parts);
-	assert_int_equal(wlb_checkpoint_begin(*state, 60, &error), 0);
-	assert_int_equal(wlb_checkpoint_write_shard(*state, 60, 0, parts, 2, &error), 0);
-	assert_int_equal(
-		wlb_checkpoint_write_packer(*state, 60, sample_packer_state, sizeof(sample_packer_state), &error), 0);
-	assert_int_equal(wlb_checkpoint_commit(*state, &sample_facts, 1, 0, path, &bytes, &error), 0);
+	assert_int_equal(wlb_checkpoint_begin(sample_place(*state), 60, &error), 0);
+	assert_int_equal(wlb_checkpoint_write_shard(sample_place(*state), 60, 0, parts, 2, &error), 0);
+	assert_int_equal(wlb_checkpoint_write_packer(sample_place(*state), 60, sample_packer_state,
+	                                             sizeof(sample_packer_state), &error),
+	                 0);
+	assert_int_equal(wlb_checkpoint_commit(sample_place(*state), &sample_facts, 1, 0, path, &bytes, &error), 0);
 	for (int i = 0; i < 3; i++) {
 		struct stat st;
 		snprintf(file, sizeof(file), "%s/%s", path, names[i]);
@@ -82,13 +85,13 @@ static void test_a_failed_shard_leaves_the_others(void **state)
 	int64_t bytes;
 	sample_fill(&values, 1);
 	sample_parts(&values, parts);
-	assert_int_equal(wlb_checkpoint_begin(*state, 60, &error), 0);
-	assert_int_equal(wlb_checkpoint_write_shard(*state, 60, 0, parts, 2, &error), 0);
+	assert_int_equal(wlb_checkpoint_begin(sample_place(*state), 60, &error), 0);
+	assert_int_equal(wlb_checkpoint_write_shard(sample_place(*state), 60, 0, parts, 2, &error), 0);
 	parts[1].block.row_start = 1;
-	assert_int_equal(wlb_checkpoint_write_shard(*state, 60, 1, parts, 2, &error), -1);
-	assert_int_equal(fixture_entries(fixture_path(state, ".step_00000060.partial")), 1);
-	assert_int_equal(wlb_checkpoint_commit(*state, &sample_facts, 2, 0, path, &bytes, &error), -1);
-	wlb_checkpoint_abandon(*state, 60);
+	assert_int_equal(wlb_checkpoint_write_shard(sample_place(*state), 60, 1, parts, 2, &error), -1);
+	assert_int_equal(fixture_entries(fixture_path(state, ".step_00000060.sample.partial")), 1);
+	assert_int_equal(wlb_checkpoint_commit(sample_place(*state), &sample_facts, 2, 0, path, &bytes, &error), -1);
+	wlb_checkpoint_abandon(sample_place(*state), 60);
 	assert_int_equal(fixture_entries(*state), 0);
 }
 
@@ -102,18 +105,18 @@ static void test_missing_shard_and_diverged_loss(void **state)
 	char path[4096];
 	sample_fill(&values, 1);
 	sample_parts(&values, parts);
-	assert_int_equal(wlb_checkpoint_begin(*state, 60, &error), 0);
-	assert_int_equal(wlb_checkpoint_write_shard(*state, 60, 0, parts, 2, &error), 0);
-	assert_int_equal(wlb_checkpoint_commit(*state, &facts, 2, 0, path, &bytes, &error), -1);
+	assert_int_equal(wlb_checkpoint_begin(sample_place(*state), 60, &error), 0);
+	assert_int_equal(wlb_checkpoint_write_shard(sample_place(*state), 60, 0, parts, 2, &error), 0);
+	assert_int_equal(wlb_checkpoint_commit(sample_place(*state), &facts, 2, 0, path, &bytes, &error), -1);
 	assert_says(error.message, "shard_00001.safetensors: cannot be opened");
-	wlb_checkpoint_abandon(*state, 60);
+	wlb_checkpoint_abandon(sample_place(*state), 60);
 	assert_int_equal(fixture_entries(*state), 0);
 	facts.train_loss = NAN;
-	assert_int_equal(wlb_checkpoint_begin(*state, 60, &error), 0);
-	assert_int_equal(wlb_checkpoint_write_shard(*state, 60, 0, parts, 2, &error), 0);
-	assert_int_equal(wlb_checkpoint_commit(*state, &facts, 1, 0, path, &bytes, &error), -1);
+	assert_int_equal(wlb_checkpoint_begin(sample_place(*state), 60, &error), 0);
+	assert_int_equal(wlb_checkpoint_write_shard(sample_place(*state), 60, 0, parts, 2, &error), 0);
+	assert_int_equal(wlb_checkpoint_commit(sample_place(*state), &facts, 1, 0, path, &bytes, &error), -1);
 	assert_says(error.message, "train_loss of step 60 is nan");
-	wlb_checkpoint_abandon(*state, 60);
+	wlb_checkpoint_abandon(sample_place(*state), 60);
 	assert_int_equal(fixture_entries(*state), 0);
 }
 
@@ -129,6 +132,65 @@ static void test_leftovers_are_removed_and_ignored(void **state)
 	assert_int_equal(wlb_checkpoint_newest(*state, path, &error), 0);
 	sample_save_bands(*state, 10, &values, 1, 0, path);
 	assert_int_equal(fixture_entries(*state), 2);
+}
+
+static void write_values(const struct wlb_save_place *place, int64_t step, float base)
+{
+	struct sample_values values;
+	struct wlb_tensor_part parts[2];
+	struct wlb_error error;
+	sample_fill(&values, base);
+	sample_parts(&values, parts);
+	if (wlb_checkpoint_write_shard(place, step, 0, parts, 2, &error) < 0)
+		fail_msg("%s", error.message);
+}
+
+/* Two runs that save the same step into one directory, where neither has its lock, publish their own shards. */
+static void test_two_runs_do_not_mix(void **state)
+{
+	const struct wlb_save_place a = {.dir = *state, .id = "a"}, b = {.dir = *state, .id = "b"};
+	struct wlb_checkpoint_facts other = sample_facts;
+	struct sample_values of_a, of_b;
+	struct wlb_error error;
+	char path[4096];
+	int64_t bytes;
+	other.step = 70;
+	sample_fill(&of_a, 1);
+	sample_fill(&of_b, 2);
+	assert_int_equal(wlb_checkpoint_begin(&a, 60, &error), 0);
+	write_values(&a, 60, 1);
+	assert_int_equal(wlb_checkpoint_begin(&b, 60, &error), 0);
+	write_values(&b, 60, 2);
+	assert_int_equal(wlb_checkpoint_commit(&a, &sample_facts, 1, 0, path, &bytes, &error), 0);
+	sample_expect(path, &of_a);
+	assert_int_equal(wlb_checkpoint_begin(&a, 70, &error), 0);
+	assert_int_equal(wlb_checkpoint_commit(&b, &sample_facts, 1, 0, path, &bytes, &error), 0);
+	sample_expect(path, &of_b);
+	write_values(&a, 70, 1);
+	assert_int_equal(wlb_checkpoint_commit(&a, &other, 1, 0, path, &bytes, &error), 0);
+	sample_expect(path, &of_a);
+	assert_int_equal(fixture_entries(*state), 2);
+}
+
+/* Without the lock only their age says that partial folders of others were left behind. */
+static void test_leftovers_beside_other_runs(void **state)
+{
+	const struct wlb_save_place place = {.dir = *state, .id = "own"};
+	const struct timespec old[2] = {{.tv_sec = time(NULL) - 25 * 3600}, {.tv_sec = time(NULL) - 25 * 3600}};
+	struct wlb_error error;
+	static const char *const names[] = {".step_00000050.own.partial", ".step_00000050.new.partial",
+	                                    ".step_00000050.old.partial", ".step_00000050.partial",
+	                                    ".step_00000050.replaced"};
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		assert_int_equal(mkdir(fixture_path(state, names[i]), 0777), 0);
+	assert_int_equal(utimensat(AT_FDCWD, fixture_path(state, names[2]), old, 0), 0);
+	assert_int_equal(wlb_checkpoint_begin(&place, 60, &error), 0);
+	assert_int_equal(fixture_entries(*state), 3);
+	assert_true(fixture_exists(fixture_path(state, names[1])));
+	assert_true(fixture_exists(fixture_path(state, names[3])));
+	wlb_checkpoint_abandon(&place, 60);
+	assert_int_equal(wlb_checkpoint_begin(sample_place(*state), 60, &error), 0);
+	assert_int_equal(fixture_entries(*state), 1);
 }
 
 /* Makes a hidden folder that an account without root's rights may not remove. */
@@ -169,7 +231,7 @@ static int save_again_beside_what_stays(void **state)
 	struct wlb_error error;
 	char path[4096];
 	sample_fill(&values, 1);
-	if (make_kept(state, ".step_00000060.replaced") < 0 || make_kept(state, ".step_00000060.partial") < 0)
+	if (make_kept(state, ".step_00000060.replaced") < 0 || make_kept(state, ".step_00000060.sample.partial") < 0)
 		return 1;
 	exchanges_names = false;
 	for (int i = 0; i < 3; i++)
@@ -315,13 +377,13 @@ static int full_disk(void **state)
 		return 77;
 	for (int step = 1; step <= 2; step++) { /* the first fits, the second does not */
 		facts.step = step;
-		int rc = wlb_checkpoint_begin(*state, step, &error);
+		int rc = wlb_checkpoint_begin(sample_place(*state), step, &error);
 		if (rc == 0)
-			rc = wlb_checkpoint_write_shard(*state, step, 0, &part, 1, &error);
+			rc = wlb_checkpoint_write_shard(sample_place(*state), step, 0, &part, 1, &error);
 		if (rc == 0)
-			rc = wlb_checkpoint_commit(*state, &facts, 1, 1, path, &bytes, &error);
+			rc = wlb_checkpoint_commit(sample_place(*state), &facts, 1, 1, path, &bytes, &error);
 		if (rc < 0)
-			wlb_checkpoint_abandon(*state, step);
+			wlb_checkpoint_abandon(sample_place(*state), step);
 		if (rc != (step == 1 ? 0 : -1) || fixture_entries(*state) != 1)
 			return 1;
 	}
@@ -354,6 +416,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_missing_shard_and_diverged_loss, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_leftovers_are_removed_and_ignored, fixture_setup,
 	                                        fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_two_runs_do_not_mix, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_leftovers_beside_other_runs, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_what_cannot_be_removed, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_same_step_beside_what_cannot_be_removed, fixture_setup,
 	                                        fixture_teardown),

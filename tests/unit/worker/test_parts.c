@@ -74,13 +74,14 @@ static void write_rank(const char *dir, const struct layout_case *c, int tied, i
 	struct wlb_error error = {0};
 	struct wlb_parts parts;
 	struct wlb_parameters *p = open_rank(c, tied, tp, pp);
+	const struct wlb_save_place place = {dir, "test", 1};
 	check(wlb_parts_open_owned(&parts, p, &error), &error);
 	for (enum wlb_state state = 0; state < WLB_STATES; state++) {
 		fill(p, state);
 		for (int b = 0; b < p->bucket_count; b++)
 			wlb_parts_fetch(&parts, state, b, (const double *)p->weights + p->buckets[b].offset);
 	}
-	check(wlb_checkpoint_write_shard(dir, 1, pp * c->tp + tp, parts.list, parts.count, &error), &error);
+	check(wlb_checkpoint_write_shard(&place, 1, pp * c->tp + tp, parts.list, parts.count, &error), &error);
 	wlb_parts_close(&parts);
 	wlb_parameters_free(p);
 }
@@ -89,11 +90,12 @@ static void write_layout(const char *dir, const struct layout_case *c, int tied,
 {
 	struct wlb_error error = {0};
 	int64_t bytes;
-	check(wlb_checkpoint_begin(dir, 1, &error), &error);
+	const struct wlb_save_place place = {dir, "test", 1};
+	check(wlb_checkpoint_begin(&place, 1, &error), &error);
 	for (int pp = 0; pp < c->pp; pp++)
 		for (int tp = 0; tp < c->tp; tp++)
 			write_rank(dir, c, tied, tp, pp);
-	check(wlb_checkpoint_commit(dir, &facts, c->tp * c->pp, 0, path, &bytes, &error), &error);
+	check(wlb_checkpoint_commit(&place, &facts, c->tp * c->pp, 0, path, &bytes, &error), &error);
 }
 
 /* Bit by bit, the padding too. */

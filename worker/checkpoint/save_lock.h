@@ -1,0 +1,36 @@
+/*
+ * The lock of the run that saves into a directory: the file .lock in it, locked, which names the run. The system
+ * releases it when the process that has it ends, in whatever way.
+ */
+#ifndef WORKER_CHECKPOINT_SAVE_LOCK_H
+#define WORKER_CHECKPOINT_SAVE_LOCK_H
+
+#include "libwlb/wlb.h"
+
+/* Who asks for the lock, and how long it waits for others. */
+struct wlb_save_claim {
+	const char *run; /* NULL: the run has no name */
+	const char *node;
+	int follows;     /* the coordinator has decided that the run's attempt before this one is over */
+	double former_s; /* for that attempt, whose process may still be ending, or be on a node that is lost */
+	double other_s;  /* for another run: a server may keep the lock of a lost node for its lease, 90 s on NFSv4 */
+};
+
+struct wlb_save_lock {
+	int fd; /* -1: it is not held */
+	char path[4096];
+	char owner[512]; /* what the file says while it is held */
+};
+
+#define WLB_SAVE_UNLOCKED ((struct wlb_save_lock){.fd = -1})
+
+/* Waits for the lock of `dir`. Returns 0 with the lock; 0 without it, after a line on stderr, where the file system has
+ * no locks or an attempt of the same run that is over still has it; -1 where another run has it. */
+int wlb_save_lock_take(struct wlb_save_lock *lock, const char *dir, const struct wlb_save_claim *claim,
+                       struct wlb_error *error);
+/* Returns 1 where the lock is held, or can be taken now. */
+int wlb_save_lock_is_held(struct wlb_save_lock *lock);
+/* Removes the file where the lock is held. */
+void wlb_save_lock_release(struct wlb_save_lock *lock);
+
+#endif
