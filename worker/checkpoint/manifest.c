@@ -25,11 +25,12 @@ void wlb_manifest_shard_name(int shard, char name[32])
 
 static json_t *format_schedule(const struct wlb_schedule_state *s)
 {
-	/* A seed is a string because it has 64 bits, and JSON integers 63. The format calls spans "pieces". */
-	return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:I}", "seed", json_sprintf("%" PRIu64, s->seed), "documents",
-	                 (json_int_t)s->documents, "tokens", (json_int_t)s->tokens, "epoch", (json_int_t)s->epoch,
-	                 "position", (json_int_t)s->position, "pieces", (json_int_t)s->spans, "step",
-	                 (json_int_t)s->step);
+	/* Seed and digest are strings because they have 64 bits, and JSON integers 63. The format calls spans "pieces".
+	 */
+	return json_pack("{s:o, s:I, s:I, s:o, s:I, s:I, s:I, s:I}", "seed", json_sprintf("%" PRIu64, s->seed),
+	                 "documents", (json_int_t)s->documents, "tokens", (json_int_t)s->tokens, "index_digest",
+	                 json_sprintf("%" PRIu64, s->index_digest), "epoch", (json_int_t)s->epoch, "position",
+	                 (json_int_t)s->position, "pieces", (json_int_t)s->spans, "step", (json_int_t)s->step);
 }
 
 static json_t *format_model(const struct wlb_model *m)
@@ -106,24 +107,24 @@ int wlb_manifest_write(const char *folder, const struct wlb_checkpoint_facts *fa
 
 /* ---- reading ---- */
 
-static int parse_seed(const char *text, uint64_t *seed, struct wlb_error *error)
+static int parse_u64(const char *name, const char *text, uint64_t *value, struct wlb_error *error)
 {
 	char *end;
 	errno = 0;
-	*seed = strtoull(text, &end, 10);
+	*value = strtoull(text, &end, 10);
 	if (errno != 0 || *text < '0' || *text > '9' || *end != '\0')
-		return wlb_fail(error, "seed is '%.40s': it must be a whole number below 2^64", text);
+		return wlb_fail(error, "%s is '%.40s': it must be a whole number below 2^64", name, text);
 	return 0;
 }
 
 static int parse_schedule(json_t *json, struct wlb_schedule_state *s, struct wlb_error *error)
 {
 	json_error_t at;
-	const char *seed;
+	const char *seed, *index_digest = "0"; /* earlier versions wrote none */
 	json_int_t documents, tokens, epoch, position, spans, step;
-	if (json_unpack_ex(json, &at, 0, "{s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "seed", &seed, "documents", &documents,
-	                   "tokens", &tokens, "epoch", &epoch, "position", &position, "pieces", &spans, "step",
-	                   &step) < 0)
+	if (json_unpack_ex(json, &at, 0, "{s:s, s:I, s:I, s?s, s:I, s:I, s:I, s:I}", "seed", &seed, "documents",
+	                   &documents, "tokens", &tokens, "index_digest", &index_digest, "epoch", &epoch, "position",
+	                   &position, "pieces", &spans, "step", &step) < 0)
 		return wlb_fail(error, "schedule: %s", at.text);
 	*s = (struct wlb_schedule_state){.documents = documents,
 	                                 .tokens = tokens,
@@ -131,7 +132,9 @@ static int parse_schedule(json_t *json, struct wlb_schedule_state *s, struct wlb
 	                                 .position = position,
 	                                 .spans = spans,
 	                                 .step = step};
-	return parse_seed(seed, &s->seed, error);
+	if (parse_u64("schedule: index_digest", index_digest, &s->index_digest, error) < 0)
+		return -1;
+	return parse_u64("seed", seed, &s->seed, error);
 }
 
 static int parse_model(json_t *json, struct wlb_model *m, struct wlb_error *error)
@@ -174,7 +177,7 @@ static int parse_facts(json_t *json, struct wlb_checkpoint_facts *f, struct wlb_
 	f->global_batch_size = global_batch_size;
 	if (wlb_strategy_parse(packing, &f->packing, error) < 0)
 		return wlb_fail_in(error, "packing");
-	if (parse_seed(seed, &f->seed, error) < 0 || parse_schedule(schedule, &f->schedule, error) < 0)
+	if (parse_u64("seed", seed, &f->seed, error) < 0 || parse_schedule(schedule, &f->schedule, error) < 0)
 		return -1;
 	return parse_model(model, &f->model, error);
 }

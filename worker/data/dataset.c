@@ -14,6 +14,7 @@
 
 enum {
 	READ_CHUNK_TOKENS = 8192,
+	TYPE_OFFSET = 17,           /* of the code of the element type, in the header */
 	ENTRIES_A_REPORT = 1 << 20, /* of the index: a few MiB */
 };
 
@@ -29,6 +30,7 @@ struct wlb_dataset {
 	int64_t sequences;
 	int64_t documents;
 	int64_t tokens;
+	uint64_t index_digest;
 	const unsigned char *lengths; /* into idx, as are the next two; unaligned */
 	const unsigned char *pointers;
 	const unsigned char *document_starts;
@@ -89,13 +91,13 @@ static int check_header(struct wlb_dataset *d, struct wlb_error *error)
 	if (load_u64(h + 9) != WLB_INDEX_VERSION)
 		return wlb_fail(error, "%s: version is %llu: it must be %d", d->idx_path,
 		                (unsigned long long)load_u64(h + 9), WLB_INDEX_VERSION);
-	d->dtype = h[17];
-	d->token_bytes = dtype_bytes(h[17]);
+	d->dtype = h[TYPE_OFFSET];
+	d->token_bytes = dtype_bytes(h[TYPE_OFFSET]);
 	if (d->token_bytes == 0)
 		return wlb_fail(error,
 		                "%s: dtype code is %d: tokens are 1 (uint8), 2 (int8), 3 (int16), 4 (int32), "
 		                "5 (int64) or 8 (uint16)",
-		                d->idx_path, h[17]);
+		                d->idx_path, h[TYPE_OFFSET]);
 	return 0;
 }
 
@@ -218,12 +220,30 @@ static int open_files(struct wlb_dataset *d, struct wlb_error *error)
 	return d->bin_fd < 0 ? d->bin_fd : 0;
 }
 
+/* Sets the digest of the element type, the counts and the arrays. Each word changes it by a bijection, so that indexes
+ * which differ in one word never have the same. */
+static void digest_index(struct wlb_dataset *d)
+{
+	const int64_t end = d->document_starts + 8 * (d->documents + 1) - d->idx;
+	uint64_t digest = 0;
+	for (int64_t at = TYPE_OFFSET, i = 0; at < end; at += 8, i++) {
+		uint64_t word = 0;
+		report_progress(d, i);
+		memcpy(&word, d->idx + at, (size_t)(end - at < 8 ? end - at : 8));
+		digest = (digest ^ le64toh(word)) * UINT64_C(0x9e3779b97f4a7c15);
+		digest ^= digest >> 32;
+	}
+	d->index_digest = digest != 0 ? digest : 1;
+}
+
 static int check_index(struct wlb_dataset *d, struct wlb_error *error)
 {
 	wlb_file_report("reading", d->idx_path);
-	if (check_header(d, error) < 0 || check_counts(d, error) < 0 || check_sequences(d, error) < 0)
+	if (check_header(d, error) < 0 || check_counts(d, error) < 0 || check_sequences(d, error) < 0 ||
+	    check_documents(d, error) < 0)
 		return -1;
-	return check_documents(d, error);
+	digest_index(d);
+	return 0;
 }
 
 int wlb_dataset_open(const char *prefix, struct wlb_dataset **dataset, struct wlb_error *error)
@@ -268,6 +288,11 @@ int64_t wlb_dataset_documents(const struct wlb_dataset *d)
 int64_t wlb_dataset_tokens(const struct wlb_dataset *d)
 {
 	return d->tokens;
+}
+
+uint64_t wlb_dataset_index_digest(const struct wlb_dataset *d)
+{
+	return d->index_digest;
 }
 
 int64_t wlb_dataset_length(const struct wlb_dataset *d, int64_t document)

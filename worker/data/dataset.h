@@ -23,6 +23,8 @@ void wlb_dataset_close(struct wlb_dataset *dataset); /* NULL allowed */
 
 int64_t wlb_dataset_documents(const struct wlb_dataset *dataset);
 int64_t wlb_dataset_tokens(const struct wlb_dataset *dataset);
+/* Returns a digest, never 0, of the element type, the lengths, the pointers and the documents that the index has. */
+uint64_t wlb_dataset_index_digest(const struct wlb_dataset *dataset);
 int64_t wlb_dataset_length(const struct wlb_dataset *dataset, int64_t document); /* tokens */
 /* Returns the path of the .bin file, for messages; the dataset owns it. */
 const char *wlb_dataset_path(const struct wlb_dataset *dataset);

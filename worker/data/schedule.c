@@ -1,5 +1,6 @@
 #include "worker/data/schedule.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "worker/data/shuffle.h"
@@ -73,6 +74,7 @@ struct wlb_schedule *wlb_schedule_new(const struct wlb_dataset *dataset, int64_t
 	s->at = (struct wlb_schedule_state){.seed = seed,
 	                                    .documents = wlb_dataset_documents(dataset),
 	                                    .tokens = wlb_dataset_tokens(dataset),
+	                                    .index_digest = wlb_dataset_index_digest(dataset),
 	                                    .spans = s->first_span[wlb_dataset_documents(dataset)]};
 	begin_epoch(s, 0);
 	return s;
@@ -163,6 +165,11 @@ int wlb_schedule_restore(struct wlb_schedule *s, const struct wlb_schedule_state
 		                "%lld and %lld: use the dataset of the run",
 		                (long long)state->documents, (long long)state->tokens, (long long)s->at.documents,
 		                (long long)s->at.tokens);
+	if (state->index_digest != 0 && state->index_digest != s->at.index_digest)
+		return wlb_fail(error,
+		                "the schedule was saved for a dataset whose index has the digest %016" PRIx64
+		                ", the index of this one has %016" PRIx64 ": use the dataset of the run",
+		                state->index_digest, s->at.index_digest);
 	if (state->spans != s->at.spans)
 		return wlb_fail(
 			error,
@@ -176,7 +183,9 @@ int wlb_schedule_restore(struct wlb_schedule *s, const struct wlb_schedule_state
 			"position at most %lld",
 			(long long)state->epoch, (long long)state->position, (long long)state->step,
 			(long long)state->spans);
+	uint64_t index_digest = s->at.index_digest;
 	begin_epoch(s, state->epoch);
 	s->at = *state;
+	s->at.index_digest = index_digest;
 	return 0;
 }

@@ -31,9 +31,10 @@ int wlb_schedule_next(struct wlb_schedule *schedule, const struct wlb_span **spa
 /* The state of the schedule, for a checkpoint; a schedule that restores it returns exactly the same later steps. */
 struct wlb_schedule_state {
 	uint64_t seed;
-	int64_t documents; /* of the dataset of the schedule; another dataset is refused */
-	int64_t tokens;    /* likewise */
-	int64_t spans;     /* of an epoch; another seq_length is refused */
+	int64_t documents;     /* of the dataset of the schedule; another dataset is refused */
+	int64_t tokens;        /* likewise */
+	uint64_t index_digest; /* likewise; 0: earlier versions did not keep it */
+	int64_t spans;         /* of an epoch; another seq_length is refused */
 	int64_t epoch;
 	int64_t position; /* index into the epoch's order of spans */
 	int64_t step;     /* steps returned so far */

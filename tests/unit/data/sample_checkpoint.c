@@ -64,6 +64,7 @@ const struct wlb_checkpoint_facts sample_facts = {
 	.schedule = {.seed = UINT64_MAX,
                      .documents = 1000,
                      .tokens = 123456789,
+                     .index_digest = UINT64_MAX - 1,
                      .epoch = 2,
                      .position = 17,
                      .spans = 512,

@@ -300,6 +300,29 @@ static void test_foreign_states_are_refused(void **state)
 	wlb_dataset_close(d);
 }
 
+/* Documents in another order have the same numbers of documents, tokens and spans, and are other documents. */
+static void test_another_order_of_documents_is_refused(void **state)
+{
+	const int32_t lengths[] = {100, 50, 100}, permuted[] = {50, 100, 100};
+	struct wlb_schedule_state saved, restored;
+	struct wlb_error error;
+	struct wlb_dataset *d = make_dataset(state, lengths, 3);
+	struct wlb_schedule *s = make_schedule(d, 1, 5);
+	wlb_schedule_save(s, &saved);
+	wlb_schedule_free(s);
+	wlb_dataset_close(d);
+	d = make_dataset(state, permuted, 3);
+	s = make_schedule(d, 1, 5);
+	expect_not_restored(s, &saved, "saved for a dataset whose index has the digest ");
+	/* A checkpoint of an earlier version, which has no digest, is continued, and the next one has it. */
+	saved.index_digest = 0;
+	assert_int_equal(wlb_schedule_restore(s, &saved, &error), 0);
+	wlb_schedule_save(s, &restored);
+	assert_true(restored.index_digest == wlb_dataset_index_digest(d));
+	wlb_schedule_free(s);
+	wlb_dataset_close(d);
+}
+
 static void test_refused_at_the_start(void **state)
 {
 	const int32_t lengths[] = {0, 1, 1};
@@ -326,6 +349,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_restore_at_every_step, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_seeds_and_epochs_differ, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_foreign_states_are_refused, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_another_order_of_documents_is_refused, fixture_setup,
+	                                        fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_refused_at_the_start, fixture_setup, fixture_teardown),
 	};
 	return cmocka_run_group_tests_name("schedule", tests, NULL, NULL);
