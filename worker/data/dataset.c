@@ -135,8 +135,20 @@ static void report_progress(const struct wlb_dataset *d, int64_t entry)
 		wlb_file_report("reading", d->idx_path);
 }
 
+/* A .bin of another build may hold all sequences of the index, and other tokens in their places. */
+static int check_bin_end(const struct wlb_dataset *d, int64_t last_end, struct wlb_error *error)
+{
+	if (last_end == d->bin_bytes)
+		return 0;
+	return wlb_fail(error,
+	                "%s: the last sequence ends at byte %lld, but %s has %lld bytes: it is of another build; build "
+	                "both files together",
+	                d->idx_path, (long long)last_end, d->bin_path, (long long)d->bin_bytes);
+}
+
 static int check_sequences(struct wlb_dataset *d, struct wlb_error *error)
 {
+	int64_t last_end = 0;
 	for (int64_t s = 0; s < d->sequences; s++) {
 		report_progress(d, s);
 		int64_t length = sequence_length(d, s), pointer = sequence_pointer(d, s), end;
@@ -152,8 +164,9 @@ static int check_sequences(struct wlb_dataset *d, struct wlb_error *error)
 				(long long)d->bin_bytes);
 		if (__builtin_add_overflow(d->tokens, length, &d->tokens))
 			return wlb_fail(error, "%s: the lengths sum to more than 2^63 tokens", d->idx_path);
+		last_end = end > last_end ? end : last_end;
 	}
-	return 0;
+	return check_bin_end(d, last_end, error);
 }
 
 static int check_documents(struct wlb_dataset *d, struct wlb_error *error)

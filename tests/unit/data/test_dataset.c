@@ -160,6 +160,17 @@ static void test_truncated_bin(void **state)
 	expect_refused(state, "sequence 4 lies at byte 22 with 2 tokens");
 }
 
+static void test_bin_of_a_longer_build(void **state)
+{
+	struct index_file f;
+	index_file_init(&f, 8, 2, lengths, documents);
+	index_file_write(&f, state);
+	index_file_write_tokens(&f, 100, state);
+	assert_int_equal(truncate(fixture_path(state, "x.bin"), 2 * all_tokens + 2), 0);
+	expect_refused(state, "x.idx: the last sequence ends at byte 26, but ");
+	expect_refused(state, "x.bin has 28 bytes: it is of another build");
+}
+
 static void test_missing_files(void **state)
 {
 	struct index_file f;
@@ -325,6 +336,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_empty_dataset_and_modes, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_truncated_at_every_byte, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_truncated_bin, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_bin_of_a_longer_build, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_missing_files, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_damaged_fields, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_bin_cut_while_open, fixture_setup, fixture_teardown),
