@@ -10,6 +10,7 @@ from harness import BUILD, wait_for
 # wlb-worker whose ranks read each document slowly, so that a step takes as long on every machine.
 SLOW_WORKER = f"""#!/bin/bash
 shift
+[ $PMIX_RANK != 0 ] || echo "the run has saved step ${{WLB_CHECKPOINT_STEP:-0}}"
 export SLOW_DISK_CALL=pread SLOW_DISK_PATH=corpus.bin SLOW_DISK_AFTER=0 SLOW_DISK_WAIT_S=0.03
 exec {BUILD}/tests/slow_disk "$@"
 """
@@ -73,6 +74,8 @@ class StopTest(training.TrainingTest):
         output = self.cluster.output(job)
         self.assertEqual(output.count("is requeued and continues from its checkpoint"), len(attempts) - 1, output)
         self.assertEqual(output.count("next line"), 1, output)
+        self.assertEqual([int(step) for step in re.findall("^the run has saved step (.*)$", output, re.MULTILINE)],
+                         [0] + [attempt["last_step"] for attempt in attempts[:-1]])
 
     def asked(self, run):
         return [event["detail"] for event in run["events"] if event["kind"] == "stop_asked"]

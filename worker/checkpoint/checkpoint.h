@@ -71,6 +71,9 @@ void wlb_checkpoint_abandon(const struct wlb_save_place *place, int64_t step);
  * tensors are not read. Returns -1 where all are skipped or dir is none, and WLB_UNREADABLE (worker/data/input.h) where
  * dir or one of them cannot be read now. */
 int wlb_checkpoint_newest(const char *dir, char path[4096], struct wlb_error *error);
+/* Returns the step of the newest checkpoint in dir, complete or not: 0 when dir has none or does not exist; -1 and
+ * WLB_UNREADABLE as wlb_checkpoint_newest. */
+int64_t wlb_checkpoint_newest_step(const char *dir, struct wlb_error *error);
 int wlb_checkpoint_read_facts(const char *path, struct wlb_checkpoint_facts *facts, struct wlb_error *error);
 /* The caller frees *state. */
 int wlb_checkpoint_read_packer(const char *path, void **state, size_t *bytes, struct wlb_error *error);

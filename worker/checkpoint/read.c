@@ -97,6 +97,15 @@ int wlb_checkpoint_newest(const char *dir, char path[4096], struct wlb_error *er
 	return found;
 }
 
+int64_t wlb_checkpoint_newest_step(const char *dir, struct wlb_error *error)
+{
+	int64_t *steps;
+	int count = wlb_folder_steps(dir, &steps, error);
+	int64_t newest = count > 0 ? steps[0] : count;
+	free(steps);
+	return newest;
+}
+
 int wlb_checkpoint_read_facts(const char *path, struct wlb_checkpoint_facts *facts, struct wlb_error *error)
 {
 	return wlb_manifest_read(path, facts, NULL, NULL, error);

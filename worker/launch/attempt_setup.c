@@ -3,16 +3,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/model_config.h"
+#include "common/number.h"
+#include "common/seconds.h"
 #include "planner/machine_choose.h"
 #include "planner/node_type.h"
 #include "planner/plan_record.h"
 #include "worker/data/file_progress.h"
+#include "worker/data/input.h"
 #include "worker/launch/attempt_id.h"
 #include "worker/launch/auto_request.h"
 #include "worker/launch/settings.h"
 #include "worker/load/loader.h"
+
+static const double STALE_S = 60.0; /* the default of NFS's acdirmax */
 
 /* Reads the policy that the launcher resolved into WLB_TP, WLB_CP, WLB_PP and WLB_DP. Returns 1; 0 where they are not
  * set; -1 on error. */
@@ -239,11 +245,53 @@ static int check_resume(const struct wlb_train_options *options, const struct wl
 	return 0;
 }
 
+/* Returns as wlb_checkpoint_newest_step; waits for the step as long as the list of a directory may be stale on NFS. */
+static int64_t await_step(const char *dir, int64_t step, struct wlb_error *error)
+{
+	double until_s = wlb_now_s() + STALE_S;
+	int64_t newest = wlb_checkpoint_newest_step(dir, error);
+	while (newest >= 0 && newest < step && wlb_now_s() < until_s) {
+		nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+		newest = wlb_checkpoint_newest_step(dir, error);
+	}
+	return newest;
+}
+
+/* Fails where the run has saved a later step in --load than rank 0 finds there: a file system that is not mounted on
+ * its node, or a stale list, would begin the training anew without a word. A checkpoint that is there and damaged is
+ * found. Returns WLB_UNREADABLE then: another node may find it. */
+static int check_saved_step(const struct wlb_train_options *options, struct wlb_error *error)
+{
+	int64_t saved;
+	const char *text = getenv("WLB_CHECKPOINT_STEP");
+	if (text == NULL || options->save == NULL || strcmp(options->save, options->load) != 0)
+		return 0;
+	if (wlb_number_parse("WLB_CHECKPOINT_STEP", text, 0, INT64_MAX, &saved, error) < 0)
+		return -1;
+	int64_t newest = await_step(options->load, saved, error);
+	if (newest < 0) {
+		wlb_fail_in(error, "--load");
+		return (int)newest;
+	}
+	if (newest >= saved)
+		return 0;
+	wlb_fail(
+		error,
+		"--load %.500s: the newest checkpoint found there is of step %lld%s, and this run has saved step %lld: "
+		"check that the file system is mounted here; where the checkpoints were removed on purpose, submit a "
+		"new job, which is a new run",
+		options->load, (long long)newest, newest == 0 ? " (there is none)" : "", (long long)saved);
+	return WLB_UNREADABLE;
+}
+
 static int find_checkpoint(const struct wlb_train_options *options, struct wlb_train_plan *plan,
                            struct wlb_error *error)
 {
 	if (options->load == NULL)
 		return 0;
+	int rc = check_saved_step(options, error);
+	if (rc < 0)
+		return rc;
 	int found = wlb_checkpoint_newest(options->load, plan->checkpoint, error);
 	if (found < 0) {
 		wlb_fail_in(error, "--load");
@@ -253,7 +301,7 @@ static int find_checkpoint(const struct wlb_train_options *options, struct wlb_t
 		plan->checkpoint[0] = '\0';
 		return 0;
 	}
-	int rc = wlb_checkpoint_read_facts(plan->checkpoint, &plan->facts, error);
+	rc = wlb_checkpoint_read_facts(plan->checkpoint, &plan->facts, error);
 	return rc < 0 ? rc : check_resume(options, plan, error);
 }
 

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,11 +24,20 @@ static void export_variable(const char *name, const char *value)
 	setenv(slurm_name, value, 1);
 }
 
-static void export_number(const char *name, int value)
+static void export_number(const char *name, int64_t value)
 {
-	char text[16];
-	snprintf(text, sizeof(text), "%d", value);
+	char text[24];
+	snprintf(text, sizeof(text), "%" PRId64, value);
 	export_variable(name, text);
+}
+
+/* An earlier attempt may have set it. */
+static void export_checkpoint(int64_t step)
+{
+	unsetenv("WLB_CHECKPOINT_STEP");
+	unsetenv("SLURM_WLB_CHECKPOINT_STEP");
+	if (step > 0)
+		export_number("WLB_CHECKPOINT_STEP", step);
 }
 
 static void set_environment(const struct wlb_run *run, const struct wlb_attempt *attempt, const char *node_order)
@@ -38,6 +48,7 @@ static void set_environment(const struct wlb_run *run, const struct wlb_attempt 
 	export_variable("WLB_ATTEMPT_ID", attempt->id);
 	export_number("WLB_ATTEMPT", attempt->number);
 	export_variable("WLB_SPOOL_DIR", run->job.spool_dir);
+	export_checkpoint(attempt->checkpoint_step);
 	if (attempt->has_layout) {
 		export_number("WLB_TP", attempt->layout.tp);
 		export_number("WLB_CP", attempt->layout.cp);
@@ -45,7 +56,7 @@ static void set_environment(const struct wlb_run *run, const struct wlb_attempt 
 		export_number("WLB_DP", attempt->layout.dp);
 	}
 	if (attempt->settings.micro_batch_size > 0) {
-		export_number("WLB_MICRO_BATCH_SIZE", (int)attempt->settings.micro_batch_size);
+		export_number("WLB_MICRO_BATCH_SIZE", attempt->settings.micro_batch_size);
 		export_number("WLB_INTERLEAVE", attempt->settings.interleave);
 		export_variable("WLB_RECOMPUTE", attempt->settings.recompute);
 		export_number("WLB_RECOMPUTE_LAYERS", attempt->settings.recompute_layers);
