@@ -30,20 +30,28 @@ static int64_t count_spans(int64_t tokens, int64_t seq_length)
 	return tokens < 2 ? 0 : (tokens - 2) / seq_length + 1;
 }
 
+int wlb_schedule_check(const struct wlb_dataset *dataset, struct wlb_error *error)
+{
+	int64_t documents = wlb_dataset_documents(dataset);
+	for (int64_t i = 0; i < documents; i++)
+		if (count_spans(wlb_dataset_length(dataset, i), 1) > 0)
+			return 0;
+	return wlb_fail(error,
+	                "the dataset has no document of at least 2 tokens among its %lld: nothing can be trained",
+	                (long long)documents);
+}
+
 static int index_spans(struct wlb_schedule *s, struct wlb_error *error)
 {
 	int64_t documents = wlb_dataset_documents(s->dataset);
+	if (wlb_schedule_check(s->dataset, error) < 0)
+		return -1;
 	s->first_span = malloc(((size_t)documents + 1) * sizeof(*s->first_span));
 	if (s->first_span == NULL)
 		return wlb_fail(error, "out of memory for the schedule of %lld documents", (long long)documents);
 	s->first_span[0] = 0;
 	for (int64_t i = 0; i < documents; i++)
 		s->first_span[i + 1] = s->first_span[i] + count_spans(wlb_dataset_length(s->dataset, i), s->seq_length);
-	if (s->first_span[documents] == 0)
-		return wlb_fail(
-			error,
-			"the dataset has no document of at least 2 tokens among its %lld: nothing can be trained",
-			(long long)documents);
 	return 0;
 }
 

@@ -19,6 +19,9 @@
 
 struct wlb_schedule;
 
+/* Returns -1 where no document has a target. */
+int wlb_schedule_check(const struct wlb_dataset *dataset, struct wlb_error *error);
+
 /* The caller owns the dataset, which must outlive the schedule. The schedule takes 8 bytes for each document. */
 struct wlb_schedule *wlb_schedule_new(const struct wlb_dataset *dataset, int64_t seq_length, int64_t global_batch_size,
                                       uint64_t seed, struct wlb_error *error);

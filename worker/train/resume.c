@@ -52,11 +52,15 @@ static int read_tensors(struct wlb_trainer *t, struct resume *r, struct wlb_erro
 	return rc;
 }
 
+/* Collective. Another dataset than that of the checkpoint is refused by each later try too. */
 static int restore_loader(struct wlb_trainer *t, const struct resume *r, struct wlb_error *error)
 {
-	if (wlb_loader_restore(t->loader, &t->plan->facts.schedule, r->packer_state, r->packer_state_bytes, error) == 0)
-		return 0;
-	return wlb_fail_in(error, "%.1000s", t->plan->checkpoint);
+	int failed = wlb_loader_restore(t->loader, &t->plan->facts.schedule, r->packer_state, r->packer_state_bytes,
+	                                error) < 0;
+	if (failed)
+		wlb_fail_in(error, "%.1000s", t->plan->checkpoint);
+	int rc = wlb_agree(t->world, failed ? -1 : 0, error);
+	return rc == WLB_FAILED_EVERYWHERE ? wlb_trainer_judge_failure(t, failed, error) : rc;
 }
 
 int wlb_trainer_resume(struct wlb_trainer *t, struct wlb_error *error)
@@ -68,7 +72,7 @@ int wlb_trainer_resume(struct wlb_trainer *t, struct wlb_error *error)
 	if (rc == 0)
 		rc = wlb_work_with_files(&t->files, read_packer, r, error);
 	if (rc == 0)
-		rc = wlb_agree(t->world, restore_loader(t, r, error), error);
+		rc = restore_loader(t, r, error);
 	if (rc == 0)
 		rc = read_tensors(t, r, error);
 	if (rc == 0) {

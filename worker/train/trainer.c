@@ -106,23 +106,27 @@ static int open_dataset(void *trainer, struct wlb_error *error)
 {
 	struct wlb_trainer *t = trainer;
 	t->file_failure = wlb_dataset_open(t->options->data_path, &t->dataset, error);
+	if (t->file_failure == 0 && wlb_schedule_check(t->dataset, error) < 0)
+		t->file_failure = wlb_fail_in(error, "--data-path %.500s", t->options->data_path);
 	if (t->file_failure == 0)
 		t->file_failure = check_tokens(t, error);
 	return t->file_failure;
 }
 
-/* Collective. Sets exit_code. Where rank 0 works with the same files without error, or cannot now, other nodes or
- * another time may be better: the input is not what is wrong. */
+int wlb_trainer_judge_failure(struct wlb_trainer *t, int is_input, struct wlb_error *error)
+{
+	double of_rank0 = t->launch->rank == 0 && is_input ? 1.0 : 0.0;
+	if (wlb_comm_all_reduce_double(t->world, &of_rank0, 1, WLB_MAX, error) < 0)
+		return WLB_FAILED_HERE;
+	t->exit_code = of_rank0 > 0.0 ? WLB_EXIT_INPUT : WLB_EXIT_FAILED;
+	return WLB_FAILED_EVERYWHERE;
+}
+
+/* Collective. Sets exit_code. */
 static int open_files(struct wlb_trainer *t, wlb_file_function *function, struct wlb_error *error)
 {
 	int rc = wlb_work_with_files(&t->files, function, t, error);
-	if (rc != WLB_FAILED_EVERYWHERE)
-		return rc;
-	double is_input = t->launch->rank == 0 && t->file_failure == -1 ? 1.0 : 0.0;
-	if (wlb_comm_all_reduce_double(t->world, &is_input, 1, WLB_MAX, error) < 0)
-		return WLB_FAILED_HERE;
-	t->exit_code = is_input > 0.0 ? WLB_EXIT_INPUT : WLB_EXIT_FAILED;
-	return rc;
+	return rc == WLB_FAILED_EVERYWHERE ? wlb_trainer_judge_failure(t, t->file_failure == -1, error) : rc;
 }
 
 static int open_loader(struct wlb_trainer *t, struct wlb_error *error)

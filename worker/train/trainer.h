@@ -97,6 +97,11 @@ struct wlb_trainer {
 int wlb_trainer_open(struct wlb_trainer *trainer, struct wlb_error *error);
 void wlb_trainer_close(struct wlb_trainer *trainer);
 
+/* Collective, after a failure of all ranks. Sets exit_code to WLB_EXIT_INPUT where rank 0 says that the input is wrong:
+ * where rank 0 works with the same input without error, or cannot now, other nodes or another time may be better.
+ * Returns WLB_FAILED_EVERYWHERE, or WLB_FAILED_HERE where the collective failed. */
+int wlb_trainer_judge_failure(struct wlb_trainer *trainer, int is_input, struct wlb_error *error);
+
 /* Tells wlb-agent what this rank does from now on. The ranks must be connected. */
 void wlb_trainer_set_activity(const struct wlb_trainer *trainer, enum wlb_activity activity);
 
