@@ -97,6 +97,11 @@ static int sync_path(const char *path)
 	return rc;
 }
 
+int wlb_file_sync(const char *path, struct wlb_error *error)
+{
+	return sync_path(path) == 0 ? 0 : wlb_fail(error, "file %s: cannot be synced: %s", path, strerror(errno));
+}
+
 int wlb_file_commit(const char *temporary, const char *path, struct wlb_error *error)
 {
 	if (sync_path(temporary) != 0 || rename(temporary, path) != 0) {

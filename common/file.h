@@ -25,6 +25,9 @@ int wlb_file_write(const char *path, const void *data, size_t length, mode_t mod
  * folder or at least same file system) and syncs the folder. On -1 `temporary` is removed. */
 int wlb_file_commit(const char *temporary, const char *path, struct wlb_error *error);
 
+/* fsync of a file. */
+int wlb_file_sync(const char *path, struct wlb_error *error);
+
 /* Reads a whole file of at most `limit` bytes. *data is NUL-terminated; the caller frees it. `length` may be NULL. */
 int wlb_file_read(const char *path, size_t limit, char **data, size_t *length, struct wlb_error *error);
 

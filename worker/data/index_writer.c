@@ -144,13 +144,29 @@ static int write_index(struct wlb_index_writer *w, struct wlb_error *error)
 	return rc < 0 ? wlb_fail(error, "%s: cannot be written: %s", w->idx_path, strerror(why)) : 0;
 }
 
-/* After wlb_file_commit the temporary file is gone, also where that failed. */
-static int commit_file(char **temporary, const char *path, struct wlb_error *error)
+static int give_name(char **temporary, const char *path, struct wlb_error *error)
 {
-	int rc = wlb_file_commit(*temporary, path, error);
+	if (rename(*temporary, path) < 0)
+		return wlb_fail(error, "%s: cannot be replaced: %s", path, strerror(errno));
 	free(*temporary);
 	*temporary = NULL;
-	return rc;
+	return 0;
+}
+
+/* Replaces the files of an earlier dataset, if there are any, by those that are written and synced. */
+static int replace(struct wlb_index_writer *w, struct wlb_error *error)
+{
+	/* The old index must not exist together with the new tokens. */
+	if (unlink(w->idx_path) < 0 && errno != ENOENT)
+		return wlb_fail(error, "%s: cannot be replaced: %s", w->idx_path, strerror(errno));
+	if (give_name(&w->bin_temporary, w->bin_path, error) < 0 || wlb_parent_sync(w->bin_path, error) < 0)
+		return -1;
+	if (give_name(&w->idx_temporary, w->idx_path, error) < 0) {
+		unlink(w->bin_path);
+		return -1;
+	}
+	/* The dataset is whole, also where it is not known whether its names would survive a power loss. */
+	return wlb_parent_sync(w->idx_path, error);
 }
 
 int wlb_index_writer_commit(struct wlb_index_writer *w, struct wlb_error *error)
@@ -161,16 +177,10 @@ int wlb_index_writer_commit(struct wlb_index_writer *w, struct wlb_error *error)
 		return wlb_fail(error, "%s: cannot be written: %s", w->bin_path, strerror(errno));
 	if (write_index(w, error) < 0)
 		return -1;
-	/* The old index must not exist together with the new tokens. */
-	if (unlink(w->idx_path) < 0 && errno != ENOENT)
-		return wlb_fail(error, "%s: cannot be replaced: %s", w->idx_path, strerror(errno));
-	if (commit_file(&w->bin_temporary, w->bin_path, error) < 0)
+	/* A disk that is full or fails says so here, while the old dataset is still there. */
+	if (wlb_file_sync(w->bin_temporary, error) < 0 || wlb_file_sync(w->idx_temporary, error) < 0)
 		return -1;
-	if (commit_file(&w->idx_temporary, w->idx_path, error) < 0) {
-		unlink(w->bin_path);
-		return -1;
-	}
-	return 0;
+	return replace(w, error);
 }
 
 void wlb_index_writer_free(struct wlb_index_writer *w)
