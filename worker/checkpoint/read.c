@@ -216,9 +216,8 @@ int wlb_checkpoint_read(const char *path, const struct wlb_tensor_part *parts, i
 {
 	struct wlb_weights weights = {0};
 	int rc = open_weights(path, &weights, error);
-	for (int i = 0; rc == 0 && i < count; i++)
-		if (wlb_weights_read(&weights, &parts[i], error) < 0)
-			rc = wlb_fail_in(error, "%s", path);
+	if (rc == 0 && wlb_weights_read(&weights, parts, count, error) < 0)
+		rc = wlb_fail_in(error, "%s", path);
 	wlb_weights_free(&weights);
 	return rc;
 }

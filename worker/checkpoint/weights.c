@@ -249,20 +249,47 @@ static int read_overlap(struct wlb_weights *w, const struct wlb_stored_block *st
 	return wlb_safetensors_read(file->opened, t, &range, part->dtype, out, to->cols, error);
 }
 
-int wlb_weights_read(struct wlb_weights *w, const struct wlb_tensor_part *part, struct wlb_error *error)
+/* Returns the index of the part's first block; -1 where the weights do not have the tensor as the part has it. */
+static int find_part(const struct wlb_weights *w, const struct wlb_tensor_part *part, struct wlb_error *error)
 {
 	if (wlb_tensor_part_check(part, error) < 0)
 		return -1;
 	int at = find_first(w, part->name);
 	if (at == w->block_count)
 		return wlb_fail(error, "tensor %.200s is missing", part->name);
-	const struct wlb_stored_block *b = &w->blocks[at];
-	if (!wlb_tensor_block_same_whole(&b->block, &part->block))
+	const struct wlb_tensor_block *b = &w->blocks[at].block;
+	if (!wlb_tensor_block_same_whole(b, &part->block))
 		return wlb_fail(error, "tensor %.200s has shape %lld x %lld, the model needs %lld x %lld", part->name,
-		                (long long)b->block.global_rows, (long long)b->block.global_cols,
+		                (long long)b->global_rows, (long long)b->global_cols,
 		                (long long)part->block.global_rows, (long long)part->block.global_cols);
-	for (; b != NULL; b = next_block(w, at++))
-		if (read_overlap(w, b, part, error) < 0)
+	return at;
+}
+
+/* Copies what the file has of a part, whose first block has the index `first`. */
+static int read_from_file(struct wlb_weights *w, int file, int first, const struct wlb_tensor_part *part,
+                          struct wlb_error *error)
+{
+	int at = first;
+	for (const struct wlb_stored_block *b = &w->blocks[first]; b != NULL; b = next_block(w, at++))
+		if (b->file == file && read_overlap(w, b, part, error) < 0)
 			return -1;
 	return 0;
+}
+
+int wlb_weights_read(struct wlb_weights *w, const struct wlb_tensor_part *parts, int count, struct wlb_error *error)
+{
+	int *first = calloc((size_t)count + 1, sizeof(*first)), rc = 0;
+	if (first == NULL)
+		return wlb_fail(error, "out of memory for %d tensors", count);
+	for (int i = 0; rc == 0 && i < count; i++) {
+		first[i] = find_part(w, &parts[i], error);
+		rc = first[i] < 0 ? -1 : 0;
+	}
+	for (int file = 0; rc == 0 && file < w->file_count; file++) {
+		for (int i = 0; rc == 0 && i < count; i++)
+			rc = read_from_file(w, file, first[i], &parts[i], error);
+		close_file(&w->files[file]);
+	}
+	free(first);
+	return rc;
 }

@@ -44,7 +44,9 @@ int wlb_weights_finish(struct wlb_weights *weights, struct wlb_error *error);
  * says; -1 where one does not, WLB_UNREADABLE (input.h) where that cannot be told now. No tensor is read. */
 int wlb_weights_check_files(struct wlb_weights *weights, struct wlb_error *error);
 
-/* Fills the part from all blocks that overlap it. */
-int wlb_weights_read(struct wlb_weights *weights, const struct wlb_tensor_part *part, struct wlb_error *error);
+/* Fills the parts from all blocks that overlap them. One file is open at a time: there may be more of them than a
+ * process may have open. */
+int wlb_weights_read(struct wlb_weights *weights, const struct wlb_tensor_part *parts, int count,
+                     struct wlb_error *error);
 
 #endif

@@ -2,6 +2,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "tests/unit/data/fixture.h"
@@ -212,6 +213,21 @@ static void test_swapped_shards(void **state)
 	assert_says(error.message, "shard_00000.safetensors: tensor matrix: the manifest says that rows 0 + 5");
 }
 
+/* A checkpoint of a large layout has more shards than a process may have files open. */
+static void test_more_shards_than_files(void **state)
+{
+	struct sample_values values;
+	struct rlimit normal, limited;
+	char path[4096];
+	sample_fill(&values, 1);
+	sample_save_grid(*state, 60, &values, (struct sample_grid){ROWS, COLS}, path);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &normal), 0);
+	limited = (struct rlimit){40, normal.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limited), 0);
+	sample_expect(path, &values);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &normal), 0);
+}
+
 /* A folder with the files "a" and "b", each holding one of the two tensors. */
 static void write_hugging_face(void **state, struct sample_values *values, const char *a, const char *b)
 {
@@ -260,6 +276,7 @@ static void test_hugging_face_folders(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_more_shards_than_files, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_any_layout_reads_any_other, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_a_block_fills_its_own_memory_only, fixture_setup,
 	                                        fixture_teardown),
