@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "tests/fuzz/scratch.h"
+#include "tests/unit/data/whole_shard.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/checkpoint/manifest.h"
 #include "worker/checkpoint/safetensors.h"
@@ -22,7 +23,7 @@ static void write_shards(void)
 		const struct wlb_tensor_part part = {
 			"w", WLB_FLOAT32, {2, ROWS, COLS, i / 2 * HALF_ROWS, HALF_ROWS, i % 2, 1}, values};
 		snprintf(name, sizeof(name), "c/shard_%05d.safetensors", i);
-		must(wlb_safetensors_write(scratch_path(name), &part, 1, &error) == 0);
+		must(whole_shard_write(scratch_path(name), &part, 1, &error) == 0);
 	}
 	scratch_write("c/" WLB_PACKER_NAME, "packer", 6);
 }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "common/file.h"
+#include "tests/unit/data/whole_shard.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/checkpoint/safetensors.h"
 #include "worker/data/index_writer.h"
@@ -193,11 +194,11 @@ static void seed_checkpoint(void)
 	const struct wlb_save_place place = {"manifest", "seeds", 1};
 	char path[4096];
 	int64_t bytes;
-	check(wlb_safetensors_write("safetensors/two", parts, 2, &error));
+	check(whole_shard_write("safetensors/two", parts, 2, &error));
 	check(wlb_checkpoint_begin(&place, 3, &error));
 	for (int i = 0; i < 4; i++) {
 		const struct wlb_tensor_part part = {"w", WLB_FLOAT32, {2, 4, 2, i / 2 * 2, 2, i % 2, 1}, values};
-		check(wlb_checkpoint_write_shard(&place, 3, i, &part, 1, &error));
+		check(whole_shard_save(&place, 3, i, &part, 1, &error));
 	}
 	check(wlb_checkpoint_write_packer(&place, 3, "packer", 6, &error));
 	check(wlb_checkpoint_commit(&place, &facts, 4, 0, path, &bytes, &error));

@@ -45,14 +45,19 @@ struct wlb_save_place {
 	int is_alone;   /* no other run saves into `dir` (save_lock.h): what others have left there is removed */
 };
 
-/* Saving: begin (one writer) -> write_shard (every writer, its own shard number, from 0) -> write_packer and commit
+struct wlb_safetensors_output; /* safetensors.h */
+
+/* Saving: begin (one writer) -> create_shard (every writer, its own shard number, from 0), and the data of its parts by
+ * safetensors.h -> write_packer and commit
  * (one writer, after all shards are written; the caller synchronises in between). An error of any of them names the
  * file; one writer must then abandon the save, after all others have stopped writing. begin removes the folders that
  * killed writers left in the directory. */
 int wlb_checkpoint_begin(const struct wlb_save_place *place, int64_t step, struct wlb_error *error);
-/* A shard holds at most one block of a tensor; it may hold none (count 0, or a part of 0 rows). */
-int wlb_checkpoint_write_shard(const struct wlb_save_place *place, int64_t step, int shard,
-                               const struct wlb_tensor_part *parts, int count, struct wlb_error *error);
+/* As wlb_safetensors_create. A shard holds at most one block of a tensor; it may hold none (count 0, or a part of 0
+ * rows). */
+int wlb_checkpoint_create_shard(const struct wlb_save_place *place, int64_t step, int shard,
+                                const struct wlb_tensor_part *parts, int count, struct wlb_safetensors_output **output,
+                                struct wlb_error *error);
 /* Writes the state of the packer, `bytes` bytes of wlb_packer_save(), to its own file. wlb_checkpoint_read_packer
  * refuses a checkpoint that was committed without it. */
 int wlb_checkpoint_write_packer(const struct wlb_save_place *place, int64_t step, const void *state, size_t bytes,

@@ -56,7 +56,20 @@ int wlb_safetensors_read(const struct wlb_safetensors *file, const struct wlb_st
 
 /* Returns -1 when the shape or the element type of the part is invalid, or the part is not within the whole tensor. */
 int wlb_tensor_part_check(const struct wlb_tensor_part *part, struct wlb_error *error);
-/* Writes a new file of these parts and syncs it. On error the file is removed. */
-int wlb_safetensors_write(const char *path, const struct wlb_tensor_part *parts, int count, struct wlb_error *error);
+
+/* Writing a file: create -> append, until the data of all parts are written in their order -> finish, or discard at any
+ * time. So the data need not be in memory together. */
+struct wlb_safetensors_output;
+/* Creates the file and writes the header, which needs everything of the parts but their data. On error there is no
+ * file, and *output is NULL. */
+int wlb_safetensors_create(const char *path, const struct wlb_tensor_part *parts, int count,
+                           struct wlb_safetensors_output **output, struct wlb_error *error);
+/* Writes the data of the next `count` parts. */
+int wlb_safetensors_append(struct wlb_safetensors_output *output, const struct wlb_tensor_part *parts, int count,
+                           struct wlb_error *error);
+/* Syncs and closes the file, and frees the output. On error the file is removed. */
+int wlb_safetensors_finish(struct wlb_safetensors_output *output, struct wlb_error *error);
+/* Removes the file, and frees the output; NULL allowed. */
+void wlb_safetensors_discard(struct wlb_safetensors_output *output);
 
 #endif

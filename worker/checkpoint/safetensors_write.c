@@ -114,16 +114,15 @@ static char *format_header(const struct wlb_tensor_part *parts, int count, struc
 	return text;
 }
 
-/* A file that is being written. */
-struct output {
-	int fd;
-	const char *path;
+struct wlb_safetensors_output {
+	int fd; /* -1: closed */
+	char *path;
 	size_t unsynced_bytes;
 };
 
 /* Writes in pieces and syncs between them, so that a slow disk completes a call every few seconds. 0, or -1 with errno.
  */
-static int append(struct output *out, const void *data, size_t bytes)
+static int append(struct wlb_safetensors_output *out, const void *data, size_t bytes)
 {
 	const char *at = data;
 	while (bytes > 0) {
@@ -144,38 +143,86 @@ static int append(struct output *out, const void *data, size_t bytes)
 	return 0;
 }
 
-static int write_file(const char *path, const char *header, const struct wlb_tensor_part *parts, int count)
+/* With errno. */
+static int fail_write(const struct wlb_safetensors_output *out, struct wlb_error *error)
 {
-	wlb_file_report("creating", path);
-	struct output out = {.fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), .path = path};
-	if (out.fd < 0)
-		return -1;
-	uint64_t stored_length = htole64(strlen(header));
-	int rc = append(&out, &stored_length, sizeof(stored_length));
-	if (rc == 0)
-		rc = append(&out, header, strlen(header));
-	for (int i = 0; rc == 0 && i < count; i++)
-		rc = append(&out, parts[i].data_host, (size_t)part_bytes(&parts[i]));
-	wlb_file_report("syncing", path);
-	if (rc == 0)
-		rc = fsync(out.fd);
-	int why = errno;
-	if (close(out.fd) < 0 && rc == 0)
-		return -1;
-	errno = why;
-	return rc;
+	return wlb_fail(error, "%s: cannot be written: %s", out->path, strerror(errno));
 }
 
-int wlb_safetensors_write(const char *path, const struct wlb_tensor_part *parts, int count, struct wlb_error *error)
+static int write_header(struct wlb_safetensors_output *out, const char *header, struct wlb_error *error)
 {
+	uint64_t stored_length = htole64(strlen(header));
+	wlb_file_report("creating", out->path);
+	out->fd = open(out->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (out->fd < 0 || append(out, &stored_length, sizeof(stored_length)) < 0 ||
+	    append(out, header, strlen(header)) < 0)
+		return fail_write(out, error);
+	return 0;
+}
+
+static void free_output(struct wlb_safetensors_output *out)
+{
+	free(out->path);
+	free(out);
+}
+
+int wlb_safetensors_create(const char *path, const struct wlb_tensor_part *parts, int count,
+                           struct wlb_safetensors_output **output, struct wlb_error *error)
+{
+	*output = NULL;
 	char *header = format_header(parts, count, error);
 	if (header == NULL)
 		return -1;
-	int rc = write_file(path, header, parts, count);
-	if (rc < 0) {
-		wlb_fail(error, "%s: cannot be written: %s", path, strerror(errno));
-		unlink(path);
+	int rc = 0;
+	struct wlb_safetensors_output *out = calloc(1, sizeof(*out));
+	if (out == NULL || (out->path = strdup(path)) == NULL) {
+		free(out);
+		rc = wlb_fail(error, "%s: out of memory", path);
+	} else if (write_header(out, header, error) < 0) {
+		wlb_safetensors_discard(out);
+		rc = -1;
+	} else {
+		*output = out;
 	}
 	free(header);
 	return rc;
+}
+
+int wlb_safetensors_append(struct wlb_safetensors_output *out, const struct wlb_tensor_part *parts, int count,
+                           struct wlb_error *error)
+{
+	for (int i = 0; i < count; i++)
+		if (append(out, parts[i].data_host, (size_t)part_bytes(&parts[i])) < 0)
+			return fail_write(out, error);
+	return 0;
+}
+
+int wlb_safetensors_finish(struct wlb_safetensors_output *out, struct wlb_error *error)
+{
+	wlb_file_report("syncing", out->path);
+	int rc = fsync(out->fd), why = errno;
+	/* close() is where some network file systems report a full disk. */
+	if (close(out->fd) < 0 && rc == 0) {
+		rc = -1;
+		why = errno;
+	}
+	out->fd = -1;
+	errno = why;
+	if (rc < 0) {
+		fail_write(out, error);
+		wlb_safetensors_discard(out);
+		return -1;
+	}
+	free_output(out);
+	return 0;
+}
+
+void wlb_safetensors_discard(struct wlb_safetensors_output *out)
+{
+	if (out == NULL)
+		return;
+	if (out->fd >= 0)
+		close(out->fd);
+	unlink(out->path);
+	free_output(out);
 }

@@ -57,15 +57,17 @@ int wlb_checkpoint_begin(const struct wlb_save_place *place, int64_t step, struc
 	return 0;
 }
 
-int wlb_checkpoint_write_shard(const struct wlb_save_place *place, int64_t step, int shard,
-                               const struct wlb_tensor_part *parts, int count, struct wlb_error *error)
+int wlb_checkpoint_create_shard(const struct wlb_save_place *place, int64_t step, int shard,
+                                const struct wlb_tensor_part *parts, int count, struct wlb_safetensors_output **output,
+                                struct wlb_error *error)
 {
 	char partial[4096], name[32], path[4096 + 32];
+	*output = NULL;
 	if (wlb_folder_partial(place, step, partial, error) < 0)
 		return -1;
 	wlb_manifest_shard_name(shard, name);
 	snprintf(path, sizeof(path), "%s/%s", partial, name);
-	return wlb_safetensors_write(path, parts, count, error);
+	return wlb_safetensors_create(path, parts, count, output, error);
 }
 
 int wlb_checkpoint_write_packer(const struct wlb_save_place *place, int64_t step, const void *state, size_t bytes,

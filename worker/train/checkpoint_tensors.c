@@ -8,49 +8,68 @@ static size_t tensor_bytes(const struct wlb_parameters *p, const struct wlb_tens
 	return (size_t)wlb_tensor_block_elements(&t->block) * wlb_dtype_bytes(p->device->main);
 }
 
-/* Appends the tensor; its data follow those of the part before. */
-static void list_tensor(struct wlb_parts *parts, enum wlb_state state, const struct wlb_tensor *t, size_t *bytes)
+/* Appends the tensor, whose data begin at byte `offset` of the host's. */
+static void list_tensor(struct wlb_parts *parts, enum wlb_state state, const struct wlb_tensor *t, size_t offset)
 {
 	static const char *const prefixes[WLB_STATES] = {"", "optimizer.m.", "optimizer.v."};
 	struct wlb_part_source *source = &parts->sources[parts->count];
 	source->state = state;
 	source->tensor = t;
+	source->offset = offset;
 	snprintf(source->name, sizeof(source->name), "%s%s", prefixes[state], t->name);
 	parts->list[parts->count++] = (struct wlb_tensor_part){
 		.name = source->name,
 		.dtype = parts->parameters->device->main,
 		.block = t->block,
-		.data_host = parts->host + *bytes,
 	};
-	*bytes += tensor_bytes(parts->parameters, t);
 }
 
-/* Lists the states [first, end) of the tensors that the rank holds, or of those that it owns. */
+/* Appends one state of the tensors of a bucket; their data follow each other from byte `end` on. Returns where they
+ * end. */
+static size_t list_bucket(struct wlb_parts *parts, enum wlb_state state, int bucket, int owned_only, size_t end)
+{
+	const struct wlb_parameters *p = parts->parameters;
+	for (int i = 0; i < p->count; i++) {
+		const struct wlb_tensor *t = &p->tensors[i];
+		if (t->bucket != bucket || (owned_only && !t->owned))
+			continue;
+		list_tensor(parts, state, t, end);
+		end += tensor_bytes(p, t);
+	}
+	return end;
+}
+
+static int allocate_host(struct wlb_parts *parts, size_t bytes, struct wlb_error *error)
+{
+	parts->host = malloc(bytes + 1);
+	if (parts->host == NULL)
+		return wlb_fail(error, "out of memory: a checkpoint passes through %zu bytes of host memory", bytes);
+	for (int i = 0; i < parts->count; i++)
+		parts->list[i].data_host = parts->host + parts->sources[i].offset;
+	return 0;
+}
+
+/* Lists the states [first, end) of the tensors that the rank holds, with memory for all; or of those that it owns, with
+ * memory for one state of one bucket. */
 static int open_parts(struct wlb_parts *parts, const struct wlb_parameters *p, enum wlb_state first, enum wlb_state end,
-                      int owned_only, struct wlb_error *error)
+                      int owned, struct wlb_error *error)
 {
 	*parts = (struct wlb_parts){.parameters = p};
-	size_t count = 0, bytes = 0;
-	for (int i = 0; i < p->count; i++) {
-		if (owned_only && !p->tensors[i].owned)
-			continue;
-		count += end - first;
-		bytes += (end - first) * tensor_bytes(p, &p->tensors[i]);
-	}
 	/* One more element, since a rank may own nothing. */
-	parts->list = calloc(count + 1, sizeof(*parts->list));
-	parts->sources = calloc(count + 1, sizeof(*parts->sources));
-	parts->host = malloc(bytes + 1);
-	if (parts->list == NULL || parts->sources == NULL || parts->host == NULL) {
+	size_t most = (size_t)(end - first) * (size_t)p->count + 1, bytes = 0, largest = 0;
+	parts->list = calloc(most, sizeof(*parts->list));
+	parts->sources = calloc(most, sizeof(*parts->sources));
+	int rc = parts->list != NULL && parts->sources != NULL ? 0 : wlb_fail(error, "out of memory for a checkpoint");
+	for (enum wlb_state state = first; rc == 0 && state < end; state++)
+		for (int b = 0; b < p->bucket_count; b++) {
+			bytes = list_bucket(parts, state, b, owned, owned ? 0 : bytes);
+			largest = bytes > largest ? bytes : largest;
+		}
+	if (rc == 0)
+		rc = allocate_host(parts, largest, error);
+	if (rc < 0)
 		wlb_parts_close(parts);
-		return wlb_fail(error, "out of memory: a checkpoint passes through %zu bytes of host memory", bytes);
-	}
-	bytes = 0;
-	for (enum wlb_state state = first; state < end; state++)
-		for (int i = 0; i < p->count; i++)
-			if (!owned_only || p->tensors[i].owned)
-				list_tensor(parts, state, &p->tensors[i], &bytes);
-	return 0;
+	return rc;
 }
 
 int wlb_parts_open_owned(struct wlb_parts *parts, const struct wlb_parameters *p, struct wlb_error *error)
@@ -72,17 +91,25 @@ void wlb_parts_close(struct wlb_parts *parts)
 	*parts = (struct wlb_parts){0};
 }
 
-void wlb_parts_fetch(struct wlb_parts *parts, enum wlb_state state, int bucket, const void *values)
+int wlb_parts_find(const struct wlb_parts *parts, enum wlb_state state, int bucket, int *count)
+{
+	int first = 0;
+	*count = 0;
+	for (int i = 0; i < parts->count; i++)
+		if (parts->sources[i].state == state && parts->sources[i].tensor->bucket == bucket && (*count)++ == 0)
+			first = i;
+	return first;
+}
+
+void wlb_parts_fetch(struct wlb_parts *parts, int first, int count, const void *values)
 {
 	const struct wlb_parameters *p = parts->parameters;
-	for (int i = 0; i < parts->count; i++) {
-		const struct wlb_part_source *source = &parts->sources[i];
-		if (source->state != state || source->tensor->bucket != bucket)
-			continue;
-		size_t first = source->tensor->offset - p->buckets[bucket].offset;
+	for (int i = first; i < first + count; i++) {
+		const struct wlb_tensor *t = parts->sources[i].tensor;
+		size_t skipped = t->offset - p->buckets[t->bucket].offset;
 		p->device->ops->to_host(p->device, parts->list[i].data_host,
-		                        (const char *)values + first * wlb_dtype_bytes(p->device->main),
-		                        tensor_bytes(p, source->tensor));
+		                        (const char *)values + skipped * wlb_dtype_bytes(p->device->main),
+		                        tensor_bytes(p, t));
 	}
 }
 

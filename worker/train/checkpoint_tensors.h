@@ -10,6 +10,7 @@
 struct wlb_part_source {
 	enum wlb_state state;
 	const struct wlb_tensor *tensor;
+	size_t offset; /* of its data in wlb_parts.host, in bytes */
 	char name[96]; /* in the checkpoint */
 };
 
@@ -18,20 +19,24 @@ struct wlb_parts {
 	struct wlb_tensor_part *list;
 	struct wlb_part_source *sources; /* of each part of the list */
 	int count;
-	char *host; /* the data of all parts */
+	char *host; /* the data of the parts; those of a writer's buckets take turns in it */
 };
 
-/* Lists what a writer writes: masters and both moments of the tensors that the rank owns. On -1 `parts` is empty and
- * may be closed; also in the next function. */
+/* Lists what a writer writes: masters and both moments of the tensors that the rank owns, by state and bucket. Their
+ * data are in memory one bucket at a time: all of them would take as much as three copies of the weights. On -1 `parts`
+ * is empty and may be closed; also in the next function. */
 int wlb_parts_open_owned(struct wlb_parts *parts, const struct wlb_parameters *parameters, struct wlb_error *error);
 /* Lists what a rank reads: one state, of all tensors that it holds. */
 int wlb_parts_open_held(struct wlb_parts *parts, const struct wlb_parameters *parameters, enum wlb_state state,
                         struct wlb_error *error);
 void wlb_parts_close(struct wlb_parts *parts);
 
-/* Copies the parts of one state and bucket to the host from `values` (device, main), which begin with the bucket's
+/* Returns the index of the first of the parts of one state and bucket, which follow each other; *count: their number.
+ */
+int wlb_parts_find(const struct wlb_parts *parts, enum wlb_state state, int bucket, int *count);
+/* Copies `count` parts of one state and bucket to the host from `values` (device, main), which begin with the bucket's
  * first element (wlb_optimizer_gather). They have arrived once the device is synchronized. */
-void wlb_parts_fetch(struct wlb_parts *parts, enum wlb_state state, int bucket, const void *values);
+void wlb_parts_fetch(struct wlb_parts *parts, int first, int count, const void *values);
 
 /* Gives all parts to the optimizer: wlb_optimizer_store. */
 int wlb_parts_store(const struct wlb_parts *parts, struct wlb_optimizer *optimizer, struct wlb_error *error);

@@ -3,6 +3,7 @@
 
 #include "common/seconds.h"
 #include "worker/checkpoint/checkpoint.h"
+#include "worker/checkpoint/safetensors.h"
 #include "worker/data/file_progress.h"
 #include "worker/train/checkpoint_tensors.h"
 #include "worker/train/trainer.h"
@@ -21,7 +22,9 @@ struct save {
 	double loss;
 	struct wlb_save_place place;
 	struct wlb_parts parts;
-	char path[4096]; /* of the checkpoint, once it is written */
+	int first, count;                     /* of the parts whose data are in memory */
+	struct wlb_safetensors_output *shard; /* NULL: this rank writes none now */
+	char path[4096];                      /* of the checkpoint, once it is written */
 	int64_t bytes;
 };
 
@@ -34,26 +37,88 @@ static int begin(void *context, struct wlb_error *error)
 }
 
 /* A wlb_file_function of the ranks that write. */
-static int write_shard(void *context, struct wlb_error *error)
+static int create_shard(void *context, struct wlb_error *error)
 {
-	const struct save *save = context;
+	struct save *save = context;
 	const struct wlb_trainer *t = save->trainer;
 	int shard = t->groups->at.pp * t->groups->layout.tp + t->groups->at.tp;
-	return wlb_checkpoint_write_shard(&save->place, t->step, shard, save->parts.list, save->parts.count, error);
+	return wlb_checkpoint_create_shard(&save->place, t->step, shard, save->parts.list, save->parts.count,
+	                                   &save->shard, error);
 }
 
-/* Copies masters and moments to host memory, one bucket after the other. All ranks call it; those that do not write
- * have no parts. */
-static int fetch(struct wlb_trainer *t, struct wlb_parts *parts, struct wlb_error *error)
+/* A wlb_file_function of the ranks that write: appends the parts that are in memory. */
+static int append_parts(void *context, struct wlb_error *error)
 {
-	for (enum wlb_state state = 0; state < WLB_STATES; state++)
-		for (int b = 0; b < t->parameters->bucket_count; b++) {
-			const void *values = wlb_optimizer_gather(t->optimizer, state, b, error);
-			if (values == NULL)
-				return -1;
-			wlb_parts_fetch(parts, state, b, values);
-		}
+	struct save *save = context;
+	return wlb_safetensors_append(save->shard, save->parts.list + save->first, save->count, error);
+}
+
+/* A wlb_file_function of the ranks that write. */
+static int finish_shard(void *context, struct wlb_error *error)
+{
+	struct save *save = context;
+	struct wlb_safetensors_output *shard = save->shard;
+	save->shard = NULL;
+	return wlb_safetensors_finish(shard, error);
+}
+
+/* A wlb_file_function of the ranks that have begun a shard. */
+static int discard_shard(void *context, struct wlb_error *error)
+{
+	struct save *save = context;
+	(void)error;
+	wlb_safetensors_discard(save->shard);
+	save->shard = NULL;
+	return 0;
+}
+
+/* Copies a bucket of the masters or moments to host memory. All ranks of a data group call it; those that do not write
+ * have no parts. */
+static int fetch(struct wlb_trainer *t, struct save *save, enum wlb_state state, int bucket, struct wlb_error *error)
+{
+	const void *values = wlb_optimizer_gather(t->optimizer, state, bucket, error);
+	if (values == NULL)
+		return -1;
+	save->first = wlb_parts_find(&save->parts, state, bucket, &save->count);
+	wlb_parts_fetch(&save->parts, save->first, save->count, values);
 	return t->device->ops->synchronize(t->device, error);
+}
+
+/* Collective. Writes the bucket of that number of each rank that has one. */
+static int write_bucket(struct wlb_trainer *t, struct save *save, enum wlb_state state, int bucket,
+                        struct wlb_error *error)
+{
+	save->count = 0;
+	int rc = bucket < t->parameters->bucket_count ? fetch(t, save, state, bucket, error) : 0;
+	rc = wlb_agree(t->world, rc, error);
+	return rc == 0 ? wlb_work_with_files(&t->files, save->count > 0 ? append_parts : NULL, save, error) : rc;
+}
+
+/* Writes masters and moments, one bucket after the other, so that host memory holds one. Stages have different numbers
+ * of buckets, and all ranks take part until the last. */
+static int write_states(struct wlb_trainer *t, struct save *save, struct wlb_error *error)
+{
+	double most = t->parameters->bucket_count;
+	int rc = wlb_comm_all_reduce_double(t->world, &most, 1, WLB_MAX, error) < 0 ? WLB_FAILED_HERE : 0;
+	for (enum wlb_state state = 0; state < WLB_STATES; state++)
+		for (int b = 0; rc == 0 && b < (int)most; b++)
+			rc = write_bucket(t, save, state, b, error);
+	return rc;
+}
+
+/* Collective. Writes the shards of all ranks. What a rank has begun is removed where one of them failed: an open file
+ * would keep its folder from being removed on NFS. */
+static int write_shards(struct wlb_trainer *t, struct save *save, struct wlb_error *error)
+{
+	int rc = wlb_work_with_files(&t->files, is_writer(t) ? create_shard : NULL, save, error);
+	if (rc == 0)
+		rc = write_states(t, save, error);
+	if (rc == 0)
+		rc = wlb_work_with_files(&t->files, is_writer(t) ? finish_shard : NULL, save, error);
+	if (rc == WLB_FAILED_EVERYWHERE &&
+	    wlb_work_with_files(&t->files, save->shard != NULL ? discard_shard : NULL, save, error) < 0)
+		return WLB_FAILED_HERE;
+	return rc;
 }
 
 /* A wlb_file_function of rank 0: writes the packer's state and the manifest, which make the shards a checkpoint. */
@@ -87,11 +152,9 @@ static int write_all(struct wlb_trainer *t, struct save *save, struct wlb_error 
 	int rc = is_writer(t) ? wlb_parts_open_owned(&save->parts, t->parameters, error) : 0;
 	rc = wlb_agree(t->world, rc, error);
 	if (rc == 0)
-		rc = wlb_agree(t->world, fetch(t, &save->parts, error), error);
-	if (rc == 0)
 		rc = wlb_work_with_files(&t->files, is_first ? begin : NULL, save, error);
 	if (rc == 0)
-		rc = wlb_work_with_files(&t->files, is_writer(t) ? write_shard : NULL, save, error);
+		rc = write_shards(t, save, error);
 	if (rc == 0)
 		rc = wlb_work_with_files(&t->files, is_first ? commit : NULL, save, error);
 	return rc;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "tests/unit/data/fixture.h"
+#include "tests/unit/data/whole_shard.h"
 
 const struct wlb_save_place *sample_place(const char *dir)
 {
@@ -101,7 +102,7 @@ int sample_write(const char *dir, const struct wlb_checkpoint_facts *facts, stru
 		sample_blocks(&dense, grid, i, parts);
 		sample_take(values, &parts[0]);
 		sample_take(values, &parts[1]);
-		if (wlb_checkpoint_write_shard(sample_place(dir), facts->step, i, parts, 2, error) < 0)
+		if (whole_shard_save(sample_place(dir), facts->step, i, parts, 2, error) < 0)
 			return -1;
 	}
 	if (wlb_checkpoint_write_packer(sample_place(dir), facts->step, sample_packer_state,

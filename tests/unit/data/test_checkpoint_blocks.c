@@ -7,6 +7,7 @@
 
 #include "tests/unit/data/fixture.h"
 #include "tests/unit/data/sample_checkpoint.h"
+#include "tests/unit/data/whole_shard.h"
 #include "worker/checkpoint/checkpoint.h"
 
 /* With more blocks than rows or columns some shards are empty. */
@@ -131,7 +132,7 @@ static int commit_areas(void **state, const struct area *areas, int count, struc
 		const struct area *a = &areas[i];
 		const struct wlb_tensor_part part = {
 			"matrix", WLB_FLOAT32, {2, ROWS, COLS, a->row, a->rows, a->col, a->cols}, data};
-		assert_int_equal(wlb_checkpoint_write_shard(sample_place(*state), 60, i, &part, 1, error), 0);
+		assert_int_equal(whole_shard_save(sample_place(*state), 60, i, &part, 1, error), 0);
 	}
 	int rc = wlb_checkpoint_commit(sample_place(*state), &sample_facts, count, 0, path, &bytes, error);
 	if (rc < 0)
@@ -190,7 +191,7 @@ static void test_blocks_of_one_tensor_have_one_shape(void **state)
 	int64_t bytes;
 	assert_int_equal(wlb_checkpoint_begin(sample_place(*state), 60, &error), 0);
 	for (int i = 0; i < 2; i++)
-		assert_int_equal(wlb_checkpoint_write_shard(sample_place(*state), 60, i, &parts[i], 1, &error), 0);
+		assert_int_equal(whole_shard_save(sample_place(*state), 60, i, &parts[i], 1, &error), 0);
 	assert_int_equal(wlb_checkpoint_commit(sample_place(*state), &sample_facts, 2, 0, path, &bytes, &error), -1);
 	assert_says(error.message, "tensor matrix: its blocks differ in the shape");
 }
@@ -238,7 +239,7 @@ static void write_hugging_face(void **state, struct sample_values *values, const
 	char path[4096];
 	assert_int_equal(wlb_checkpoint_begin(sample_place(*state), 1, &error), 0);
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(wlb_checkpoint_write_shard(sample_place(*state), 1, i, &parts[i], 1, &error), 0);
+		assert_int_equal(whole_shard_save(sample_place(*state), 1, i, &parts[i], 1, &error), 0);
 		snprintf(path, sizeof(path), ".step_00000001.sample.partial/shard_%05d.safetensors", i);
 		assert_int_equal(rename(fixture_path(state, path), fixture_path(state, i == 0 ? a : b)), 0);
 	}

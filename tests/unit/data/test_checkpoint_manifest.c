@@ -6,6 +6,7 @@
 
 #include "tests/unit/data/fixture.h"
 #include "tests/unit/data/sample_checkpoint.h"
+#include "tests/unit/data/whole_shard.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/data/input.h"
 
@@ -69,7 +70,7 @@ static void save_step(void **state, int with_packer, char path[4096])
 	sample_fill(&values, 1);
 	sample_parts(&values, parts);
 	assert_int_equal(wlb_checkpoint_begin(sample_place(*state), 60, &error), 0);
-	assert_int_equal(wlb_checkpoint_write_shard(sample_place(*state), 60, 0, parts, 2, &error), 0);
+	assert_int_equal(whole_shard_save(sample_place(*state), 60, 0, parts, 2, &error), 0);
 	if (with_packer)
 		assert_int_equal(wlb_checkpoint_write_packer(sample_place(*state), 60, "", 0, &error), 0);
 	assert_int_equal(wlb_checkpoint_commit(sample_place(*state), &sample_facts, 1, 0, path, &total, &error), 0);

@@ -17,6 +17,7 @@
 
 #include "tests/unit/data/fixture.h"
 #include "tests/unit/data/sample_checkpoint.h"
+#include "tests/unit/data/whole_shard.h"
 #include "worker/checkpoint/checkpoint.h"
 
 static bool exchanges_names = true; /* whether the file system does */
@@ -61,7 +62,7 @@ static void test_size(void **state)
 	sample_fill(&values, 1);
 	sample_parts(&values, parts);
 	assert_int_equal(wlb_checkpoint_begin(sample_place(*state), 60, &error), 0);
-	assert_int_equal(wlb_checkpoint_write_shard(sample_place(*state), 60, 0, parts, 2, &error), 0);
+	assert_int_equal(whole_shard_save(sample_place(*state), 60, 0, parts, 2, &error), 0);
 	assert_int_equal(wlb_checkpoint_write_packer(sample_place(*state), 60, sample_packer_state,
 	                                             sizeof(sample_packer_state), &error),
 	                 0);
@@ -86,9 +87,9 @@ static void test_a_failed_shard_leaves_the_others(void **state)
 	sample_fill(&values, 1);
 	sample_parts(&values, parts);
 	assert_int_equal(wlb_checkpoint_begin(sample_place(*state), 60, &error), 0);
-	assert_int_equal(wlb_checkpoint_write_shard(sample_place(*state), 60, 0, parts, 2, &error), 0);
+	assert_int_equal(whole_shard_save(sample_place(*state), 60, 0, parts, 2, &error), 0);
 	parts[1].block.row_start = 1;
-	assert_int_equal(wlb_checkpoint_write_shard(sample_place(*state), 60, 1, parts, 2, &error), -1);
+	assert_int_equal(whole_shard_save(sample_place(*state), 60, 1, parts, 2, &error), -1);
 	assert_int_equal(fixture_entries(fixture_path(state, ".step_00000060.sample.partial")), 1);
 	assert_int_equal(wlb_checkpoint_commit(sample_place(*state), &sample_facts, 2, 0, path, &bytes, &error), -1);
 	wlb_checkpoint_abandon(sample_place(*state), 60);
@@ -106,14 +107,14 @@ static void test_missing_shard_and_diverged_loss(void **state)
 	sample_fill(&values, 1);
 	sample_parts(&values, parts);
 	assert_int_equal(wlb_checkpoint_begin(sample_place(*state), 60, &error), 0);
-	assert_int_equal(wlb_checkpoint_write_shard(sample_place(*state), 60, 0, parts, 2, &error), 0);
+	assert_int_equal(whole_shard_save(sample_place(*state), 60, 0, parts, 2, &error), 0);
 	assert_int_equal(wlb_checkpoint_commit(sample_place(*state), &facts, 2, 0, path, &bytes, &error), -1);
 	assert_says(error.message, "shard_00001.safetensors: cannot be opened");
 	wlb_checkpoint_abandon(sample_place(*state), 60);
 	assert_int_equal(fixture_entries(*state), 0);
 	facts.train_loss = NAN;
 	assert_int_equal(wlb_checkpoint_begin(sample_place(*state), 60, &error), 0);
-	assert_int_equal(wlb_checkpoint_write_shard(sample_place(*state), 60, 0, parts, 2, &error), 0);
+	assert_int_equal(whole_shard_save(sample_place(*state), 60, 0, parts, 2, &error), 0);
 	assert_int_equal(wlb_checkpoint_commit(sample_place(*state), &facts, 1, 0, path, &bytes, &error), -1);
 	assert_says(error.message, "train_loss of step 60 is nan");
 	wlb_checkpoint_abandon(sample_place(*state), 60);
@@ -141,7 +142,7 @@ static void write_values(const struct wlb_save_place *place, int64_t step, float
 	struct wlb_error error;
 	sample_fill(&values, base);
 	sample_parts(&values, parts);
-	if (wlb_checkpoint_write_shard(place, step, 0, parts, 2, &error) < 0)
+	if (whole_shard_save(place, step, 0, parts, 2, &error) < 0)
 		fail_msg("%s", error.message);
 }
 
@@ -379,7 +380,7 @@ static int full_disk(void **state)
 		facts.step = step;
 		int rc = wlb_checkpoint_begin(sample_place(*state), step, &error);
 		if (rc == 0)
-			rc = wlb_checkpoint_write_shard(sample_place(*state), step, 0, &part, 1, &error);
+			rc = whole_shard_save(sample_place(*state), step, 0, &part, 1, &error);
 		if (rc == 0)
 			rc = wlb_checkpoint_commit(sample_place(*state), &facts, 1, 1, path, &bytes, &error);
 		if (rc < 0)

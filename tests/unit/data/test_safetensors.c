@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "tests/unit/data/fixture.h"
+#include "tests/unit/data/whole_shard.h"
 #include "worker/checkpoint/safetensors.h"
 
 /* An element type that a later version may have. */
@@ -133,7 +134,7 @@ static void test_round_trip_and_conversion(void **state)
 	                                        {"v", WLB_FLOAT64, {1, 3, 1, 0, 3, 0, 1}, doubles}};
 	struct wlb_error error;
 	const char *path = fixture_path(state, "x.safetensors");
-	assert_int_equal(wlb_safetensors_write(path, parts, 2, &error), 0);
+	assert_int_equal(whole_shard_write(path, parts, 2, &error), 0);
 	struct wlb_safetensors *f = wlb_safetensors_open(path, &error);
 	assert_non_null(f);
 	const struct wlb_stored_tensor *w = wlb_safetensors_find(f, "w"), *v = wlb_safetensors_find(f, "v");
@@ -167,7 +168,7 @@ static void test_large_tensors(void **state)
 	const struct wlb_tensor_part parts[] = {{"a", WLB_FLOAT64, {1, FIRST, 1, 0, FIRST, 0, 1}, data},
 	                                        {"b", WLB_FLOAT64, {1, SECOND, 1, 0, SECOND, 0, 1}, data + FIRST}};
 	const char *path = fixture_path(state, "x.safetensors");
-	assert_int_equal(wlb_safetensors_write(path, parts, 2, &error), 0);
+	assert_int_equal(whole_shard_write(path, parts, 2, &error), 0);
 	struct wlb_safetensors *f = wlb_safetensors_open(path, &error);
 	assert_non_null(f);
 	assert_int_equal(read_rows(f, wlb_safetensors_find(f, "a"), 0, FIRST, WLB_FLOAT64, back, &error), 0);
@@ -246,7 +247,7 @@ static void test_alignment_and_blocks(void **state)
 	const struct wlb_tensor_part part = {"weight", WLB_FLOAT32, {2, 10, 5, 6, 2, 3, 2}, rows};
 	struct wlb_error error;
 	const char *path = fixture_path(state, "x.safetensors");
-	assert_int_equal(wlb_safetensors_write(path, &part, 1, &error), 0);
+	assert_int_equal(whole_shard_write(path, &part, 1, &error), 0);
 	size_t bytes;
 	char *file = fixture_read(path, &bytes);
 	uint64_t length;
@@ -286,7 +287,7 @@ static void test_columns(void **state)
 	for (int i = 0; i < ROWS * COLS; i++)
 		whole[i] = (float)i;
 	const char *path = fixture_path(state, "x.safetensors");
-	assert_int_equal(wlb_safetensors_write(path, &part, 1, &error), 0);
+	assert_int_equal(whole_shard_write(path, &part, 1, &error), 0);
 	struct wlb_safetensors *f = wlb_safetensors_open(path, &error);
 	assert_non_null(f);
 	for (int w = 0; w < 3; w++) {
@@ -320,17 +321,17 @@ static void test_bad_parts(void **state)
 	const struct wlb_tensor_part broad = {"w", WLB_FLOAT32, {1, 4, 2, 0, 4, 0, 1}, rows};
 	struct wlb_error error;
 	const char *path = fixture_path(state, "x.safetensors");
-	assert_int_equal(wlb_safetensors_write(path, twice, 2, &error), -1);
+	assert_int_equal(whole_shard_write(path, twice, 2, &error), -1);
 	assert_says(error.message, "one block of a tensor");
-	assert_int_equal(wlb_safetensors_write(path, &below, 1, &error), -1);
+	assert_int_equal(whole_shard_write(path, &below, 1, &error), -1);
 	assert_says(error.message, "rows 3 + 2 of 4");
-	assert_int_equal(wlb_safetensors_write(path, &beside, 1, &error), -1);
+	assert_int_equal(whole_shard_write(path, &beside, 1, &error), -1);
 	assert_says(error.message, "columns 1 + 3 of 3");
-	assert_int_equal(wlb_safetensors_write(path, &broad, 1, &error), -1);
+	assert_int_equal(whole_shard_write(path, &broad, 1, &error), -1);
 	assert_says(error.message, "1 dimensions with 2 columns");
-	assert_int_equal(wlb_safetensors_write(path, &cubic, 1, &error), -1);
+	assert_int_equal(whole_shard_write(path, &cubic, 1, &error), -1);
 	assert_says(error.message, "3 dimensions");
-	assert_int_equal(wlb_safetensors_write(path, &untyped, 1, &error), -1);
+	assert_int_equal(whole_shard_write(path, &untyped, 1, &error), -1);
 	assert_says(error.message, "tensor w: element type 99: it must be float32 (0), float64 (1) or bfloat16 (2)");
 	assert_false(fixture_exists(path));
 }

@@ -1,0 +1,27 @@
+#include "tests/unit/data/whole_shard.h"
+
+static int complete(struct wlb_safetensors_output *output, const struct wlb_tensor_part *parts, int count,
+                    struct wlb_error *error)
+{
+	if (wlb_safetensors_append(output, parts, count, error) == 0)
+		return wlb_safetensors_finish(output, error);
+	wlb_safetensors_discard(output);
+	return -1;
+}
+
+int whole_shard_write(const char *path, const struct wlb_tensor_part *parts, int count, struct wlb_error *error)
+{
+	struct wlb_safetensors_output *output;
+	if (wlb_safetensors_create(path, parts, count, &output, error) < 0)
+		return -1;
+	return complete(output, parts, count, error);
+}
+
+int whole_shard_save(const struct wlb_save_place *place, int64_t step, int shard, const struct wlb_tensor_part *parts,
+                     int count, struct wlb_error *error)
+{
+	struct wlb_safetensors_output *output;
+	if (wlb_checkpoint_create_shard(place, step, shard, parts, count, &output, error) < 0)
+		return -1;
+	return complete(output, parts, count, error);
+}
