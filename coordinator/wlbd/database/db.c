@@ -459,9 +459,9 @@ bool wlbd_db_ready(const struct wlbd_db *db)
 	return db->state == READY;
 }
 
-const char *wlbd_db_encoding(const struct wlbd_db *db)
+int wlbd_db_encoding_check(const struct wlbd_db *db, struct wlb_error *error)
 {
-	return PQparameterStatus(db->connection, "server_encoding");
+	return wlb_encoding_check(PQparameterStatus(db->connection, "server_encoding"), error);
 }
 
 const char *wlbd_db_reason(const struct wlbd_db *db)

@@ -57,8 +57,8 @@ void wlbd_db_renew(struct wlbd_db *db);
 
 bool wlbd_db_ready(const struct wlbd_db *db);
 const char *wlbd_db_reason(const struct wlbd_db *db); /* why it is not ready; "": it is */
-/* The encoding of the database; NULL: it does not tell, or there is no connection. Valid until the connection ends. */
-const char *wlbd_db_encoding(const struct wlbd_db *db);
+/* As wlb_encoding_check, of the database of a connection that is ready. */
+int wlbd_db_encoding_check(const struct wlbd_db *db, struct wlb_error *error);
 
 /* `params` are copied. `done` is called once, before this returns where the database is unavailable; it may be NULL. */
 void wlbd_db_call(struct wlbd_db *db, const char *sql, const struct wlbd_params *params, wlbd_db_done *done,

@@ -9,7 +9,6 @@
 
 #include "common/clock.h"
 #include "common/command.h"
-#include "coordinator/db/migrate.h"
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlbd/database/db.h"
 #include "coordinator/wlbd/database/db_pool.h"
@@ -86,7 +85,7 @@ static void on_database_ready(void *context)
 	wlbd->database_was_up = true;
 	wlbd->recording_since_ms = wlb_clock_ms();
 	wlbd_log(WLBD_LOG_INFO, "database: connected");
-	if (wlb_encoding_check(wlbd_db_encoding(wlbd->writes), &warning) != 0)
+	if (wlbd_db_encoding_check(wlbd->writes, &warning) != 0)
 		wlbd_log(WLBD_LOG_WARNING, "database: %s", warning.message);
 	wlbd_attempts_reload(wlbd);
 	wlbd_outbox_resume(wlbd->outbox);
