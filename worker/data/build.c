@@ -63,7 +63,7 @@ static void add_unreadable(struct build *b, const struct wlb_error *why)
 static int add_file(struct build *b, const char *path, struct wlb_error *error)
 {
 	struct wlb_error why;
-	struct wlb_source *source = wlb_source_open(path, b->options->json_key, &why);
+	struct wlb_source *source = wlb_source_open(path, b->options->json_key, b->options->interrupted, &why);
 	if (source == NULL) {
 		add_unreadable(b, &why);
 		return 0;
@@ -91,12 +91,15 @@ static int add_file(struct build *b, const char *path, struct wlb_error *error)
 	return rc;
 }
 
+static int check_interrupted(const struct build *b, struct wlb_error *error)
+{
+	return *b->options->interrupted ? wlb_fail(error, "interrupted: nothing was written") : 0;
+}
+
 static int add_files(struct build *b, const struct wlb_found *found, struct wlb_error *error)
 {
 	for (int64_t i = 0; i < found->count; i++) {
-		if (*b->options->interrupted)
-			return wlb_fail(error, "interrupted: nothing was written");
-		if (add_file(b, found->paths[i], error) < 0)
+		if (add_file(b, found->paths[i], error) < 0 || check_interrupted(b, error) < 0)
 			return -1;
 		show_progress(b, i + 1, found->count);
 	}

@@ -10,13 +10,14 @@
 #include "worker/data/input.h"
 
 enum {
-	FIRST_CAPACITY_BYTES = 1 << 16,
+	READ_BYTES = 1 << 16,             /* at once, and the first capacity of the buffer */
 	LARGEST_DOCUMENT_BYTES = 1 << 30, /* a document must be held in memory, and its tokens in an int32 */
 };
 
 struct wlb_source {
 	char *path;
 	const char *json_key;
+	const volatile sig_atomic_t *interrupted;
 	gzFile file;
 	char *buffer;
 	int64_t capacity;
@@ -32,7 +33,8 @@ static int ends_with(const char *text, const char *end)
 	return n >= m && strcmp(text + n - m, end) == 0;
 }
 
-struct wlb_source *wlb_source_open(const char *path, const char *json_key, struct wlb_error *error)
+struct wlb_source *wlb_source_open(const char *path, const char *json_key, const volatile sig_atomic_t *interrupted,
+                                   struct wlb_error *error)
 {
 	int64_t bytes;
 	int fd = wlb_input_open(path, &bytes, error);
@@ -41,10 +43,11 @@ struct wlb_source *wlb_source_open(const char *path, const char *json_key, struc
 	struct wlb_source *s = calloc(1, sizeof(*s));
 	if (s != NULL) {
 		s->json_key = json_key;
+		s->interrupted = interrupted;
 		s->is_jsonl = ends_with(path, ".jsonl") || ends_with(path, ".jsonl.gz");
 		s->path = strdup(path);
-		s->capacity = FIRST_CAPACITY_BYTES;
-		s->buffer = malloc(FIRST_CAPACITY_BYTES);
+		s->capacity = READ_BYTES;
+		s->buffer = malloc(READ_BYTES);
 		s->file = gzdopen(fd, "r"); /* reads what is not gzip as it is */
 	}
 	if (s == NULL || s->path == NULL || s->buffer == NULL || s->file == NULL) {
@@ -54,7 +57,7 @@ struct wlb_source *wlb_source_open(const char *path, const char *json_key, struc
 		wlb_source_close(s);
 		return NULL;
 	}
-	gzbuffer(s->file, FIRST_CAPACITY_BYTES);
+	gzbuffer(s->file, READ_BYTES);
 	return s;
 }
 
@@ -85,6 +88,13 @@ static int reserve(struct wlb_source *s, int64_t used, struct wlb_error *error)
 	return 0;
 }
 
+/* How many bytes the next read may take: a call of zlib does not return early where a signal arrives. */
+static unsigned room(const struct wlb_source *s, int64_t used)
+{
+	int64_t left = s->capacity - used;
+	return left < READ_BYTES ? (unsigned)left : READ_BYTES;
+}
+
 static int check_stream(const struct wlb_source *s, struct wlb_error *error)
 {
 	int code;
@@ -106,9 +116,11 @@ static enum wlb_source_result next_file(struct wlb_source *s, const char **text,
 	if (s->at_end)
 		return WLB_SOURCE_END;
 	for (;;) {
+		if (*s->interrupted)
+			return WLB_SOURCE_INTERRUPTED;
 		if (reserve(s, used, error) < 0)
 			return WLB_SOURCE_UNREADABLE;
-		int got = gzread(s->file, s->buffer + used, (unsigned)(s->capacity - used));
+		int got = gzread(s->file, s->buffer + used, room(s, used));
 		if (got <= 0)
 			break;
 		if (memchr(s->buffer + used, '\0', (size_t)got) != NULL)
@@ -123,36 +135,42 @@ static enum wlb_source_result next_file(struct wlb_source *s, const char **text,
 	return WLB_SOURCE_DOCUMENT;
 }
 
-/* The next line without its end; -1 on error, -2 at the end of the file. */
-static int64_t read_line(struct wlb_source *s, struct wlb_error *error)
+/* Reads a line without its end. */
+static enum wlb_source_result read_line(struct wlb_source *s, int64_t *length, struct wlb_error *error)
 {
 	int64_t used = 0;
 	for (;;) {
+		if (*s->interrupted)
+			return WLB_SOURCE_INTERRUPTED;
 		if (reserve(s, used + 1, error) < 0)
-			return -1;
+			return WLB_SOURCE_UNREADABLE;
 		int64_t from = gztell(s->file);
-		if (gzgets(s->file, s->buffer + used, (int)(s->capacity - used)) == NULL)
+		if (gzgets(s->file, s->buffer + used, (int)room(s, used)) == NULL)
 			break;
 		/* A line may hold NULs, at which strlen stops; JSON allows none, and the parser reports them. */
 		used += gztell(s->file) - from;
-		if (used > 0 && s->buffer[used - 1] == '\n')
-			return used - 1;
+		if (used > 0 && s->buffer[used - 1] == '\n') {
+			*length = used - 1;
+			return WLB_SOURCE_DOCUMENT;
+		}
 	}
+	*length = used;
 	if (check_stream(s, error) < 0)
-		return -1;
-	return used > 0 ? used : -2;
+		return WLB_SOURCE_UNREADABLE;
+	return used > 0 ? WLB_SOURCE_DOCUMENT : WLB_SOURCE_END;
 }
 
 static enum wlb_source_result next_line(struct wlb_source *s, const char **text, int64_t *length,
                                         struct wlb_error *error)
 {
-	int64_t used;
+	enum wlb_source_result result;
+	int64_t used = 0;
 	do {
-		used = read_line(s, error);
+		result = read_line(s, &used, error);
 		s->line++;
-	} while (used >= 0 && strspn(s->buffer, " \t\r\n") >= (size_t)used); /* empty lines separate */
-	if (used < 0)
-		return used == -2 ? WLB_SOURCE_END : WLB_SOURCE_UNREADABLE;
+	} while (result == WLB_SOURCE_DOCUMENT && strspn(s->buffer, " \t\r\n") >= (size_t)used); /* an empty line */
+	if (result != WLB_SOURCE_DOCUMENT)
+		return result;
 	json_error_t at;
 	json_decref(s->document);
 	s->document = json_loadb(s->buffer, (size_t)used, JSON_ALLOW_NUL, &at);

@@ -5,6 +5,7 @@
 #ifndef WORKER_DATA_SOURCE_H
 #define WORKER_DATA_SOURCE_H
 
+#include <signal.h>
 #include <stdint.h>
 
 #include "libwlb/wlb.h"
@@ -15,12 +16,15 @@ enum wlb_source_result {
 	WLB_SOURCE_NOT_TEXT,   /* the file has NUL bytes: an image, an archive, ... */
 	WLB_SOURCE_UNREADABLE, /* error: permissions, damaged gzip, too large */
 	WLB_SOURCE_MALFORMED,  /* error: a line of JSONL is invalid */
+	WLB_SOURCE_INTERRUPTED,
 };
 
 struct wlb_source;
 
-/* `json_key`: the field of a JSONL line that holds the text. NULL: the file cannot be opened. */
-struct wlb_source *wlb_source_open(const char *path, const char *json_key, struct wlb_error *error);
+/* `json_key`: the field of a JSONL line that holds the text. `interrupted` is read before each 64 KiB and each line: a
+ * file of a slow file system takes hours. NULL: the file cannot be opened. */
+struct wlb_source *wlb_source_open(const char *path, const char *json_key, const volatile sig_atomic_t *interrupted,
+                                   struct wlb_error *error);
 enum wlb_source_result wlb_source_next(struct wlb_source *source, const char **text, int64_t *length,
                                        struct wlb_error *error);
 void wlb_source_close(struct wlb_source *source); /* NULL allowed */

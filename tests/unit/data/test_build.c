@@ -15,7 +15,25 @@
 #include "worker/data/info.h"
 #include "worker/data/tokenize.h"
 
-static volatile sig_atomic_t not_interrupted, interrupted = 1;
+static volatile sig_atomic_t interrupted; /* set during the read that makes reads_left 0 */
+static int reads_left;
+
+int __real_gzread(gzFile file, void *to, unsigned bytes);
+char *__real_gzgets(gzFile file, char *to, int bytes);
+int __wrap_gzread(gzFile file, void *to, unsigned bytes);
+char *__wrap_gzgets(gzFile file, char *to, int bytes);
+
+int __wrap_gzread(gzFile file, void *to, unsigned bytes)
+{
+	interrupted = --reads_left == 0 ? 1 : interrupted;
+	return __real_gzread(file, to, bytes);
+}
+
+char *__wrap_gzgets(gzFile file, char *to, int bytes)
+{
+	interrupted = --reads_left == 0 ? 1 : interrupted;
+	return __real_gzgets(file, to, bytes);
+}
 
 /* Builds FOLDER/out from FOLDER/in. */
 static int build(void **state, struct wlb_build_result *result, int *bad_input, struct wlb_error *error)
@@ -25,7 +43,7 @@ static int build(void **state, struct wlb_build_result *result, int *bad_input, 
 	                                          .output_prefix = fixture_path(state, "out"),
 	                                          .json_key = "text",
 	                                          .min_bytes = 1,
-	                                          .interrupted = &not_interrupted};
+	                                          .interrupted = &interrupted};
 	int rc = wlb_build(&options, result, bad_input, error);
 	free(inputs[0]);
 	return rc;
@@ -202,22 +220,42 @@ static void test_old_dataset_is_replaced(void **state)
 	assert_int_equal(fixture_entries(*state), 3);
 }
 
-static void test_interrupted(void **state)
+/* Builds with a signal during read `reads`, after which nothing more is read: the old dataset stays. */
+static void expect_interrupted(void **state, int reads)
 {
-	char *inputs[] = {strdup(fixture_path(state, "in")), NULL};
-	const struct wlb_build_options options = {.inputs = inputs,
-	                                          .output_prefix = fixture_path(state, "out"),
-	                                          .json_key = "text",
-	                                          .min_bytes = 1,
-	                                          .interrupted = &interrupted};
 	struct wlb_build_result r;
 	struct wlb_error error;
-	int bad_input;
-	fixture_write_text(state, "in/a", "text");
-	assert_int_equal(wlb_build(&options, &r, &bad_input, &error), -1);
+	int bad_input = 1;
+	reads_left = reads;
+	assert_int_equal(build(state, &r, &bad_input, &error), -1);
+	assert_int_equal(reads_left, 0);
+	interrupted = 0;
+	assert_false(bad_input);
 	assert_says(error.message, "interrupted");
-	assert_int_equal(fixture_entries(*state), 1);
-	free(inputs[0]);
+	assert_int_equal(fixture_entries(*state), 3);
+	expect_document(state, 0, "old", 3);
+}
+
+static void test_interrupted(void **state)
+{
+	enum { LENGTH = 300000 };
+	struct wlb_build_result r;
+	char *text = malloc(LENGTH + 32);
+	fixture_write_text(state, "in/a", "old");
+	build_good(state, &r);
+	assert_int_equal(unlink(fixture_path(state, "in/a")), 0);
+	memset(text, 'x', LENGTH);
+	text[LENGTH] = '\0';
+	fixture_write_text(state, "in/b", text);
+	for (int reads = 1; reads <= 1 + LENGTH / 65536; reads++) /* up to the end of the last file */
+		expect_interrupted(state, reads);
+	assert_int_equal(unlink(fixture_path(state, "in/b")), 0);
+	strcpy(text + LENGTH, "\"}\n{\"text\":\"last\"}\n");
+	memcpy(text, "{\"text\":\"", 9);
+	fixture_write_text(state, "in/c.jsonl", text);
+	for (int reads = 1; reads <= 2 + LENGTH / 65536; reads++)
+		expect_interrupted(state, reads);
+	free(text);
 }
 
 /* Nothing is left, and the old dataset stays, at whatever byte the disk is full. */
