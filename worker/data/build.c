@@ -59,7 +59,8 @@ static void add_unreadable(struct build *b, const struct wlb_error *why)
 		b->result->first_unreadable = *why;
 }
 
-/* Adds all documents of one file. Documents that were read before the file turned out to be unreadable are kept. */
+/* Adds all documents of one file. One that cannot be read is left out, unless some of its documents have been added:
+ * the dataset would then lack the others, and nobody could tell which. */
 static int add_file(struct build *b, const char *path, struct wlb_error *error)
 {
 	struct wlb_error why;
@@ -70,7 +71,7 @@ static int add_file(struct build *b, const char *path, struct wlb_error *error)
 	}
 	enum wlb_source_result result;
 	const char *text;
-	int64_t length;
+	int64_t length, before = wlb_index_writer_documents(b->writer);
 	int rc = 0;
 	while (rc == 0 && (result = wlb_source_next(source, &text, &length, &why)) != WLB_SOURCE_END) {
 		if (result == WLB_SOURCE_DOCUMENT) {
@@ -79,10 +80,10 @@ static int add_file(struct build *b, const char *path, struct wlb_error *error)
 		}
 		if (result == WLB_SOURCE_NOT_TEXT)
 			b->result->not_text++;
-		if (result == WLB_SOURCE_UNREADABLE)
+		if (result == WLB_SOURCE_UNREADABLE && wlb_index_writer_documents(b->writer) == before) {
 			add_unreadable(b, &why);
-		if (result == WLB_SOURCE_MALFORMED) {
-			b->bad_input = 1;
+		} else if (result == WLB_SOURCE_UNREADABLE || result == WLB_SOURCE_MALFORMED) {
+			b->bad_input = result == WLB_SOURCE_MALFORMED;
 			rc = wlb_fail(error, "%s", why.message);
 		}
 		break;

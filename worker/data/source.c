@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -95,18 +96,26 @@ static unsigned room(const struct wlb_source *s, int64_t used)
 	return left < READ_BYTES ? (unsigned)left : READ_BYTES;
 }
 
-static int check_stream(const struct wlb_source *s, struct wlb_error *error)
+/* Returns WLB_SOURCE_END where the file was read to its end; else what is wrong: the system, or the file. */
+static enum wlb_source_result check_stream(const struct wlb_source *s, struct wlb_error *error)
 {
 	int code;
+	char line[40] = "";
 	const char *why = gzerror(s->file, &code);
 	if (code == Z_OK || code == Z_STREAM_END)
-		return 0;
-	if (code == Z_BUF_ERROR)
+		return WLB_SOURCE_END;
+	if (code == Z_ERRNO)
+		why = strerror(errno);
+	else if (code == Z_BUF_ERROR)
 		why = "the compressed data end too early";
 	else if (strstr(why, ": ") !=
 	         NULL) /* zlib's message has the descriptor instead of the path: "<fd:4>: reason" */
 		why = strstr(why, ": ") + 2;
-	return wlb_fail(error, "%s: cannot be read: %s", s->path, code == Z_ERRNO ? strerror(errno) : why);
+	if (s->is_jsonl)
+		snprintf(line, sizeof(line), " line %lld:", (long long)s->line + 1);
+	wlb_fail(error, "%s:%s cannot be read: %s%s", s->path, line, why,
+	         s->is_jsonl ? ": repair the file, or remove it" : "");
+	return code == Z_ERRNO || code == Z_MEM_ERROR ? WLB_SOURCE_UNREADABLE : WLB_SOURCE_MALFORMED;
 }
 
 static enum wlb_source_result next_file(struct wlb_source *s, const char **text, int64_t *length,
@@ -127,7 +136,7 @@ static enum wlb_source_result next_file(struct wlb_source *s, const char **text,
 			return WLB_SOURCE_NOT_TEXT;
 		used += got;
 	}
-	if (check_stream(s, error) < 0)
+	if (check_stream(s, error) != WLB_SOURCE_END)
 		return WLB_SOURCE_UNREADABLE;
 	s->at_end = 1;
 	*text = s->buffer;
@@ -143,7 +152,7 @@ static enum wlb_source_result read_line(struct wlb_source *s, int64_t *length, s
 		if (*s->interrupted)
 			return WLB_SOURCE_INTERRUPTED;
 		if (reserve(s, used + 1, error) < 0)
-			return WLB_SOURCE_UNREADABLE;
+			return s->capacity < LARGEST_DOCUMENT_BYTES ? WLB_SOURCE_UNREADABLE : WLB_SOURCE_MALFORMED;
 		int64_t from = gztell(s->file);
 		if (gzgets(s->file, s->buffer + used, (int)room(s, used)) == NULL)
 			break;
@@ -155,9 +164,8 @@ static enum wlb_source_result read_line(struct wlb_source *s, int64_t *length, s
 		}
 	}
 	*length = used;
-	if (check_stream(s, error) < 0)
-		return WLB_SOURCE_UNREADABLE;
-	return used > 0 ? WLB_SOURCE_DOCUMENT : WLB_SOURCE_END;
+	enum wlb_source_result result = check_stream(s, error);
+	return result == WLB_SOURCE_END && used > 0 ? WLB_SOURCE_DOCUMENT : result;
 }
 
 static enum wlb_source_result next_line(struct wlb_source *s, const char **text, int64_t *length,

@@ -14,8 +14,8 @@ enum wlb_source_result {
 	WLB_SOURCE_DOCUMENT, /* *text and *length are the next document; valid until the next call */
 	WLB_SOURCE_END,
 	WLB_SOURCE_NOT_TEXT,   /* the file has NUL bytes: an image, an archive, ... */
-	WLB_SOURCE_UNREADABLE, /* error: permissions, damaged gzip, too large */
-	WLB_SOURCE_MALFORMED,  /* error: a line of JSONL is invalid */
+	WLB_SOURCE_UNREADABLE, /* error: permissions, I/O; a text file whose gzip is damaged, or which is too large */
+	WLB_SOURCE_MALFORMED,  /* error: a line of JSONL is invalid or too large, or its gzip is damaged */
 	WLB_SOURCE_INTERRUPTED,
 };
 

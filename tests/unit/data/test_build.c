@@ -183,6 +183,26 @@ static void test_malformed_jsonl(void **state)
 	expect_bad_input(state, "a.jsonl: line 2: ");
 }
 
+/* The documents before the damage are not taken for the whole file. */
+static void test_damaged_jsonl(void **state)
+{
+	enum { LINES = 5000 };
+	struct wlb_build_result r;
+	size_t bytes;
+	fixture_write_text(state, "in/a", "text");
+	gzFile file = gzopen(fixture_path(state, "in/cut.jsonl.gz"), "w");
+	for (int i = 0; i < LINES; i++)
+		assert_true(gzprintf(file, "{\"text\":\"%x\"}\n", 2654435761U * (unsigned)i) > 0);
+	assert_int_equal(gzclose(file), Z_OK);
+	free(fixture_read(fixture_path(state, "in/cut.jsonl.gz"), &bytes));
+	assert_int_equal(truncate(fixture_path(state, "in/cut.jsonl.gz"), (off_t)bytes / 2), 0);
+	expect_bad_input(state, "cannot be read: the compressed data end too early: repair the file, or remove it");
+	fixture_write_text(state, "in/cut.jsonl.gz", "\x1f\x8b\x08 this is not deflate");
+	expect_bad_input(state, "cut.jsonl.gz: line 1: cannot be read: ");
+	assert_int_equal(unlink(fixture_path(state, "in/cut.jsonl.gz")), 0);
+	build_good(state, &r);
+}
+
 static void test_nothing_found(void **state)
 {
 	expect_bad_input(state, "no document was found");
@@ -329,6 +349,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_jsonl, setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_long_lines_and_files, setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_malformed_jsonl, setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_damaged_jsonl, setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_nothing_found, setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_unreadable_files_are_left_out, setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_old_dataset_is_replaced, setup, fixture_teardown),
