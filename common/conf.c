@@ -5,6 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/line.h"
+
+enum { LINE_BYTES = 4096 };
+
 static const char default_file[] = "/etc/wlb/wlb.conf";
 
 static const char *named_file(void)
@@ -44,17 +48,16 @@ static int split(char *line, const char **key, const char **value, struct wlb_er
 int wlb_conf_read(int (*take)(void *context, const char *key, const char *value, struct wlb_error *error),
                   void *context, struct wlb_error *error)
 {
-	char line[1024];
+	char line[LINE_BYTES];
 	const char *path = wlb_conf_path(), *key = NULL, *value = NULL;
 	FILE *file = fopen(path, "re");
-	int rc = 0;
+	int rc = 0, found;
 	if (file == NULL && errno == ENOENT && named_file() == NULL)
 		return 0;
 	if (file == NULL)
 		return wlb_fail(error, "file %s: cannot be opened: %s", path, strerror(errno));
-	for (int number = 1; rc >= 0 && fgets(line, sizeof(line), file) != NULL; number++) {
-		line[strcspn(line, "\n")] = '\0';
-		rc = split(line, &key, &value, error);
+	for (int number = 1; rc >= 0 && (found = wlb_line_read(file, line, sizeof(line), NULL, error)) != 0; number++) {
+		rc = found < 0 ? -1 : split(line, &key, &value, error);
 		if (rc == 0)
 			rc = take(context, key, value, error);
 		if (rc < 0)

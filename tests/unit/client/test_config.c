@@ -127,6 +127,46 @@ static void wrong_files_name_the_line(void **state)
 	}
 }
 
+/* A part of a long line is no line of its own. */
+static void long_lines(void **state)
+{
+	static const char before[] = "coordinator = login1:8642\n#", after[] = "coordinator = evil:1";
+	struct wlb_client_config config;
+	struct wlb_error error;
+	char text[8192];
+	(void)state;
+	for (int comment = 1000; comment < 1100; comment++) {
+		snprintf(text, sizeof(text), "%s%*s%s", before, comment, "", after);
+		write_config(text);
+		assert_int_equal(wlb_client_config_load(&config, &error), 0);
+		assert_string_equal(config.host, "login1");
+	}
+	for (int comment = 4000; comment < 4200; comment++) {
+		snprintf(text, sizeof(text), "%s%*s%s", before, comment, "", after);
+		write_config(text);
+		int rc = wlb_client_config_load(&config, &error);
+		if (comment + 1 + strlen(after) < 4096)
+			assert_int_equal(rc, 0);
+		else
+			assert_int_equal(rc, -1);
+		assert_string_equal(config.host, "login1");
+		if (rc < 0)
+			assert_non_null(strstr(error.message, ", line 2: the line has more than 4095 bytes"));
+	}
+}
+
+static void file_that_cannot_be_read(void **state)
+{
+	struct wlb_client_config config;
+	struct wlb_error error;
+	(void)state;
+	setenv("WLB_COORDINATOR", "login2:1", 1);
+	setenv("WLB_CONF", "/tmp", 1);
+	assert_int_equal(wlb_client_config_load(&config, &error), -1);
+	assert_non_null(strstr(error.message, "file /tmp, line 1: cannot be read: Is a directory"));
+	setenv("WLB_CONF", path, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -135,6 +175,8 @@ int main(void)
 		cmocka_unit_test(environment_comes_first),
 		cmocka_unit_test(who_is_believed),
 		cmocka_unit_test(wrong_files_name_the_line),
+		cmocka_unit_test(long_lines),
+		cmocka_unit_test(file_that_cannot_be_read),
 	};
 	return cmocka_run_group_tests(tests, make_file, remove_file);
 }
