@@ -130,6 +130,8 @@ int wlb_auto_find(const struct wlb_auto_request *request, struct wlb_auto *found
 		found->machine.gpus_per_node = most;
 		if (request->element_bytes > 0)
 			found->machine.element_bytes = request->element_bytes;
+		if (request->files_are_read != NULL)
+			request->files_are_read();
 		rc = search(request, ranks_on, &list, found, error);
 	}
 	if (rc == 0) {

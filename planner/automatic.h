@@ -27,6 +27,7 @@ struct wlb_auto_request {
 	const struct wlb_topology *topology; /* of these nodes, by their index; NULL: all under one switch */
 	struct wlb_search_fixed fixed;       /* what the user gave; recompute -1: free */
 	int every_rank;                      /* 1: a rank may not be idle; 0: it may where the step is shorter so */
+	void (*files_are_read)(void);        /* called where the search begins; NULL: nobody bounds the reading */
 };
 
 enum { WLB_AUTO_KEEP = 16 }; /* candidates of each kind in the result */

@@ -61,7 +61,8 @@ static void keep_record(const struct wlb_auto_request *request, const struct wlb
 	json_decref(record);
 }
 
-/* Asks the planner for a plan with every rank; `type` has the memory of a text of the request. */
+/* Asks the planner for a plan with every rank; `type` has the memory of a text of the request.
+ * --storage-timeout-minutes bounds the reading of the files, and not the search, which computes. */
 static void make_request(const struct wlb_launch *launch, const struct wlb_train_options *options, char *type,
                          size_t size, struct wlb_auto_request *request)
 {
@@ -69,6 +70,7 @@ static void make_request(const struct wlb_launch *launch, const struct wlb_train
 	wlb_train_auto_request(options, wlb_gpu_type(type, size) ? type : NULL, request);
 	request->nodes = wlb_launch_nodes(launch);
 	request->every_rank = 1;
+	request->files_are_read = wlb_file_report_end;
 }
 
 /* Returns 1 where the planner predicts, for a layout and settings that are given, a shorter step with a head that all
