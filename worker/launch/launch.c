@@ -9,11 +9,15 @@
 #include <unistd.h>
 
 #include "common/node_order.h"
+#include "worker/launch/deadline.h"
 
 #define PID_KEY "wlb.pid"
 #define NODE_KEY "wlb.node"
 
 enum { FENCE_TIMEOUT_S = 120, GET_TIMEOUT_S = 30 };
+
+/* Of calls that PMIx does not bound: they wait for the server of this node, which may be stopped. */
+enum { INIT_TIMEOUT_S = 120, ABORT_TIMEOUT_S = 30, FINALIZE_TIMEOUT_S = 600 };
 
 static int fail_pmix(struct wlb_error *error, const char *what, pmix_status_t status)
 {
@@ -41,6 +45,8 @@ static int fence(struct wlb_launch *launch, struct wlb_error *error)
 	PMIX_INFO_LOAD(&info[1], PMIX_TIMEOUT, &timeout_s, PMIX_INT);
 	pmix_status_t status = PMIx_Fence(NULL, 0, info, 2);
 	launch->fence_timed_out = status == PMIX_ERR_TIMEOUT;
+	if (launch->fence_timed_out)
+		launch->exit_code = EX_TEMPFAIL;
 	return status == PMIX_SUCCESS ? 0 : fail_pmix(error, "not every rank came to the fence", status);
 }
 
@@ -215,7 +221,10 @@ static uint32_t own_node_number(const pmix_proc_t *me)
 static int open_with_server(struct wlb_launch *launch, struct wlb_error *error)
 {
 	pmix_proc_t me;
+	struct wlb_deadline deadline;
+	wlb_deadline_start(&deadline, "PMIx_Init", INIT_TIMEOUT_S, launch->exit_code);
 	pmix_status_t status = PMIx_Init(&me, NULL, 0);
+	wlb_deadline_stop(&deadline);
 	if (status != PMIX_SUCCESS)
 		return fail_pmix(error, "the server that started this process does not answer", status);
 	launch->has_server = 1;
@@ -273,20 +282,24 @@ struct wlb_launch *wlb_launch_open(int *exit_code, struct wlb_error *error)
 		wlb_fail(error, "out of memory for the launch");
 		return NULL;
 	}
+	launch->exit_code = *exit_code;
 	int rc = has_server ? open_with_server(launch, error) : open_alone(launch, error);
 	if (rc == 0)
 		return launch;
-	if (launch->fence_timed_out)
-		*exit_code = EX_TEMPFAIL;
+	*exit_code = launch->exit_code;
 	wlb_launch_close(launch);
 	return NULL;
 }
 
 void wlb_launch_disconnect(struct wlb_launch *launch)
 {
-	if (launch->has_server)
-		PMIx_Finalize(NULL, 0);
+	struct wlb_deadline deadline;
+	if (!launch->has_server)
+		return;
 	launch->has_server = 0;
+	wlb_deadline_start(&deadline, "PMIx_Finalize", FINALIZE_TIMEOUT_S, launch->exit_code);
+	PMIx_Finalize(NULL, 0);
+	wlb_deadline_stop(&deadline);
 }
 
 void wlb_launch_close(struct wlb_launch *launch)
@@ -359,6 +372,8 @@ int wlb_launch_peer_pid(struct wlb_launch *launch, int rank, pid_t *pid, struct 
 
 void wlb_launch_abort(struct wlb_launch *launch, int code)
 {
+	struct wlb_deadline deadline; /* not stopped: the process ends */
+	wlb_deadline_start(&deadline, "PMIx_Abort", ABORT_TIMEOUT_S, code);
 	if (launch->has_server && launch->size > 1)
 		PMIx_Abort(code, "wlb-worker ended the run", NULL, 0);
 	_exit(code);

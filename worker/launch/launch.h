@@ -23,6 +23,7 @@ struct wlb_launch {
 	int has_server;      /* 0: started without PMIx, or after wlb_launch_disconnect */
 	char space[256];     /* PMIx namespace */
 	int fence_timed_out; /* 1: PMIx gave up a fence, so that the ranks did not find each other */
+	int exit_code;       /* of the process where its server does not answer; 1 unless the caller sets another */
 };
 
 /* Returns NULL with the reason when the server cannot be reached, or when srun started several tasks without one; the
@@ -48,7 +49,8 @@ int wlb_launch_share(struct wlb_launch *launch, const char *key, void *blob, siz
 /* Sets *pid to the process of another rank on this node. */
 int wlb_launch_peer_pid(struct wlb_launch *launch, int rank, pid_t *pid, struct wlb_error *error);
 
-/* Ends every rank with this exit code; does not return. */
+/* Ends every rank with this exit code; does not return. Where the server does not answer, only this process ends, and
+ * srun --kill-on-bad-exit ends the others. */
 void wlb_launch_abort(struct wlb_launch *launch, int code) __attribute__((noreturn));
 
 #endif

@@ -36,6 +36,7 @@ static void keep_exit_code(void)
 static int refuse(struct wlb_launch *launch, int code, const char *message)
 {
 	char done = 0;
+	launch->exit_code = code;
 	keep_exit_code();
 	if (launch->rank == 0) {
 		print_reason(launch, message, code == WLB_EXIT_INPUT);
