@@ -1,6 +1,7 @@
 /* slurmstepd: the environment of the batch script and of every task, and the announcement of the run. */
 #include "spank/remote.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -222,6 +223,24 @@ static int64_t find_place(const struct wlb_layout *layout, char *const *entries,
 	return place;
 }
 
+/* Blocks SIGUSR1 in a task that is wlb-worker, which waits for it once it is loaded: a signal that comes before stays
+ * pending, and would otherwise end it. Any other program gets the signals as Slurm leaves them, since it could not be
+ * asked to stop by one that is blocked. */
+static void hold_stop_signal(spank_t sp)
+{
+	int argc = 0;
+	char **argv = NULL;
+	sigset_t stop;
+	if (spank_get_item(sp, S_JOB_ARGV, &argc, &argv) != ESPANK_SUCCESS || argc < 1)
+		return;
+	const char *slash = strrchr(argv[0], '/');
+	if (strcmp(slash != NULL ? slash + 1 : argv[0], "wlb-worker") != 0)
+		return;
+	sigemptyset(&stop);
+	sigaddset(&stop, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &stop, NULL);
+}
+
 int wlb_remote_task_init(spank_t sp, const struct wlb_spank *plugin)
 {
 	struct wlb_layout layout;
@@ -229,6 +248,7 @@ int wlb_remote_task_init(spank_t sp, const struct wlb_spank *plugin)
 	uint32_t tasks = 0, node = 0;
 	int local_rank = 0;
 	char **entries;
+	hold_stop_signal(sp);
 	if (!wlb_spank_options_active(&plugin->options) || !find_layout(sp, &layout, &tasks, &entries) ||
 	    spank_get_item(sp, S_JOB_NODEID, &node) != ESPANK_SUCCESS ||
 	    spank_get_item(sp, S_TASK_ID, &local_rank) != ESPANK_SUCCESS)

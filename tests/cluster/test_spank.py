@@ -7,6 +7,7 @@ import os
 import pwd
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import threading
@@ -169,6 +170,18 @@ class Environment(PluginTest):
         seen = [tuple(self.dump(f"rank.{task}")[name] for name in names) for task in range(4)]
         self.assertEqual(seen, [("0", "0", "0", "0"), ("1", "0", "0", "0"), ("0", "0", "1", "0"), ("1", "0", "1", "0")])
         self.assertNotIn("WLB_RANK_TP", self.dump("alone.0"))
+
+    def test_stop_signal_waits_for_wlb_worker_alone(self):
+        """It may come while wlb-worker is being loaded; a trainer that inherited its block would never see it."""
+        for name, blocked in (("wlb-worker", True), ("trainer", False)):
+            program = self.cluster.work / name
+            shutil.copy("/bin/grep", program)  # no script: some shells unblock all signals
+            for command in (program, f"./{name}"):
+                text = self.cluster.run("srun", "-n2", command, "SigBlk", "/proc/self/status").stdout
+                masks = re.findall(r"SigBlk:\s*(\w+)", text)
+                self.assertEqual(len(masks), 2, command)
+                for mask in masks:
+                    self.assertEqual(bool(int(mask, 16) >> signal.SIGUSR1 - 1 & 1), blocked, command)
 
     def test_job_submitted_within_a_run_is_a_job_of_its_own(self):
         inner = self.cluster.work / "inner.sh"
