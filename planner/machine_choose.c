@@ -1,5 +1,6 @@
 #include "planner/machine_choose.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,22 +17,47 @@ static const char remedy[] =
 	"name its machine file by WLB_MACHINE, such as WLB_MACHINE=H100 or WLB_MACHINE=FILE.json, or by "
 	"the line machine = H100 of wlb.conf";
 
+/* Returns 1 for the profile of a part of a GPU (MIG), such as "1g.10gb" or "1c.2g.20gb". */
+static int is_part_of_gpu(const char *word)
+{
+	const char *sum = strcasestr(word, "g.");
+	return sum != NULL && sum > word && isdigit((unsigned char)sum[-1]) && isdigit((unsigned char)sum[2]);
+}
+
+/* Returns the bytes of a word such as "40gb"; INFINITY for another word. */
+static double bytes_of_word(const char *word)
+{
+	char *end;
+	long gigabytes = strtol(word, &end, 10);
+	return gigabytes > 0 && strcasecmp(end, "gb") == 0 ? 1e9 * (double)gigabytes : INFINITY;
+}
+
 /* Reads the machine of a GPU type: of the whole type, else of its first word that names one, such as "h100" of
- * "nvidia_h100_80gb_hbm3". */
+ * "nvidia_h100_80gb_hbm3", with at most the memory that another word names: the GPUs of a name may have less than those
+ * of its file, as a100-sxm4-40gb has. */
 static int read_gpu_type(const char *type, struct wlb_machine *machine, struct wlb_error *error)
 {
 	static const char separators[] = "_- ";
 	char text[256];
+	double most_bytes = INFINITY;
 	if (wlb_machine_file_read(type, machine, error) == 0)
 		return 0;
 	size_t length = strlen(type);
-	if (length < sizeof(text) && strpbrk(type, separators) != NULL) {
-		char *rest = memcpy(text, type, length + 1);
-		for (const char *word; (word = strsep(&rest, separators)) != NULL;)
-			if (*word != '\0' && wlb_machine_file_read(word, machine, NULL) == 0)
-				return 0;
+	if (length >= sizeof(text) || strpbrk(type, separators) == NULL)
+		return -1;
+	int found = 0;
+	char *rest = memcpy(text, type, length + 1);
+	for (const char *word; (word = strsep(&rest, separators)) != NULL;) {
+		if (is_part_of_gpu(word))
+			return wlb_fail(error, "%s is a part of a GPU (MIG), and machine files are of whole ones",
+			                word);
+		most_bytes = fmin(most_bytes, bytes_of_word(word));
+		found = found || (*word != '\0' && wlb_machine_file_read(word, machine, NULL) == 0);
 	}
-	return -1;
+	if (!found)
+		return -1;
+	machine->memory_bytes = fmin(machine->memory_bytes, most_bytes);
+	return 0;
 }
 
 static void limit_memory(int ranks_per_node, struct wlb_machine *machine)

@@ -5,6 +5,7 @@
 
 #include "planner/automatic.h"
 #include "planner/machine.h"
+#include "planner/machine_choose.h"
 #include "planner/machine_compare.h"
 #include "planner/plan_record.h"
 #include "planner/search.h"
@@ -145,6 +146,31 @@ static void knows_the_types_that_slurm_names(void **state)
 		assert_non_null(strstr(found.machine.name, names[i]));
 		wlb_auto_free(&found);
 	}
+}
+
+static void takes_the_memory_that_the_type_names(void **state)
+{
+	static const struct {
+		const char *type;
+		double bytes;
+	} types[] = {{"nvidia_a100-sxm4-40gb", 40e9}, {"NVIDIA_A100_40GB", 40e9}, {"nvidia_a100_80gb_pcie", 80e9},
+	             {"nvidia_h100_80gb_hbm3", 80e9}, {"h100_96gb", 80e9},        {"nvidia_h100_nvl", 80e9}};
+	static const char *const parts[] = {"nvidia_a100_1g.10gb", "1g.10gb", "a100-1c.2g.20gb"};
+	struct wlb_machine machine;
+	struct wlb_error error;
+	const char *from;
+	(void)state;
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		assert_int_equal(wlb_machine_choose(NULL, types[i].type, 8, &machine, &from, &error), 0);
+		assert_true(machine.memory_bytes == types[i].bytes);
+	}
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		assert_int_equal(wlb_machine_choose(NULL, parts[i], 8, &machine, &from, &error), -1);
+		assert_says(error.message, parts[i]);
+		assert_says(error.message, "name its machine file by WLB_MACHINE");
+	}
+	assert_int_equal(wlb_machine_choose(NULL, "a100_1g.10gb", 8, &machine, &from, &error), -1);
+	assert_says(error.message, "1g.10gb is a part of a GPU");
 }
 
 static void of_several_types_the_slowest_is_searched_with(void **state)
@@ -424,6 +450,7 @@ int main(void)
 		TEST(holds_what_is_fixed),
 		TEST(refuses_with_the_remedy),
 		TEST(knows_the_types_that_slurm_names),
+		TEST(takes_the_memory_that_the_type_names),
 		TEST(of_several_types_the_slowest_is_searched_with),
 		TEST(takes_the_machine_of_wlb_conf),
 		TEST(compares_machines),
