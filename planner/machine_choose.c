@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/conf.h"
 #include "planner/machine.h"
+#include "planner/node_type.h"
 
 enum { TYPES_BYTES = 4096 };
 
@@ -62,9 +62,7 @@ static int read_gpu_type(const char *type, struct wlb_machine *machine, struct w
 
 static void limit_memory(int ranks_per_node, struct wlb_machine *machine)
 {
-	double bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / ranks_per_node;
-	if (bytes > 0.0 && bytes < machine->memory_bytes)
-		machine->memory_bytes = bytes;
+	machine->memory_bytes = fmin(machine->memory_bytes, wlb_job_memory_bytes() / ranks_per_node);
 }
 
 /* Reads the machine of each type, and keeps the slowest with the least memory. */

@@ -12,8 +12,8 @@ extern const char wlb_machine_slower[];
  * `machine = NAME|FILE` of wlb.conf names, else CPU where gpu_types is NULL, which is where no GPU is used; "" are GPUs
  * of a type that is not known. Of several types, "h100,a100", it reads the machine with the lowest peak, with the
  * memory of the one that has least; an element that ends in ".json" is a file. For the CPU machine that nobody named,
- * the memory of a rank is at most this host's divided by `ranks_per_node`. *from receives what named it. Returns -1
- * with the value and the remedy. */
+ * the memory of a rank is at most what the job may use of this host's, divided by `ranks_per_node`. *from receives what
+ * named it. Returns -1 with the value and the remedy. */
 int wlb_machine_choose(const char *named, const char *gpu_types, int ranks_per_node, struct wlb_machine *machine,
                        const char **from, struct wlb_error *error);
 

@@ -1,8 +1,11 @@
 #include "planner/node_type.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "common/cgroup.h"
 
 enum { NAME_BYTES = 48 };
 
@@ -65,11 +68,23 @@ void wlb_node_type(int gpus, char *type, size_t size)
 
 double wlb_node_memory_bytes(void)
 {
-	double bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE), limit;
-	FILE *file = fopen("/sys/fs/cgroup/memory.max", "re");
-	if (file != NULL && fscanf(file, "%lf", &limit) == 1 && limit > 0.0 && limit < bytes)
-		bytes = limit;
-	if (file != NULL)
-		fclose(file);
-	return bytes;
+	double bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+	return fmin(bytes, wlb_cgroup_limit_bytes());
+}
+
+/* Returns the number that a variable of the job's environment holds; INFINITY where there is none, or none above 0:
+ * --mem=0 asks for all memory. */
+static double number_of_job(const char *variable)
+{
+	const char *text = getenv(variable);
+	char *end;
+	double number = text != NULL ? strtod(text, &end) : 0.0;
+	return number > 0.0 && *end == '\0' ? number : INFINITY;
+}
+
+double wlb_job_memory_bytes(void)
+{
+	static const double mebibyte = 1024.0 * 1024.0;
+	double of_cpus = number_of_job("SLURM_MEM_PER_CPU") * number_of_job("SLURM_CPUS_ON_NODE");
+	return fmin(wlb_node_memory_bytes(), mebibyte * fmin(number_of_job("SLURM_MEM_PER_NODE"), of_cpus));
 }

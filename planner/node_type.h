@@ -18,7 +18,11 @@ int wlb_gpu_type(char *type, size_t size);
  * the job does not name it; else the processor, as above. */
 void wlb_node_type(int gpus, char *type, size_t size);
 
-/* Bytes of memory that this node has, or its control group allows. */
+/* Bytes of memory that this node has, or the control groups of this process allow. */
 double wlb_node_memory_bytes(void);
+
+/* The same, or what Slurm gave the job on this node where that is less: --mem or --mem-per-cpu, which Slurm may enforce
+ * otherwise than by control groups. */
+double wlb_job_memory_bytes(void);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "worker/check_node/cgroup.h"
+#include "common/cgroup.h"
 
 double wlb_stolen_s(const cpu_set_t *cpus)
 {

@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
+#include "common/cgroup.h"
 #include "common/seconds.h"
-#include "worker/check_node/cgroup.h"
 #include "worker/check_node/node_load.h"
 #include "worker/check_node/place_children.h"
 

@@ -173,6 +173,31 @@ static void takes_the_memory_that_the_type_names(void **state)
 	assert_says(error.message, "1g.10gb is a part of a GPU");
 }
 
+static void the_memory_of_the_job_limits_cpus(void **state)
+{
+	const double mebibyte = 1024.0 * 1024.0;
+	struct wlb_machine machine;
+	struct wlb_error error;
+	const char *from;
+	(void)state;
+	setenv("SLURM_MEM_PER_NODE", "200", 1);
+	setenv("SLURM_CPUS_ON_NODE", "4", 1);
+	assert_int_equal(wlb_machine_choose(NULL, NULL, 2, &machine, &from, &error), 0);
+	assert_true(machine.memory_bytes == 100.0 * mebibyte);
+	setenv("SLURM_MEM_PER_CPU", "10", 1);
+	assert_int_equal(wlb_machine_choose(NULL, NULL, 2, &machine, &from, &error), 0);
+	assert_true(machine.memory_bytes == 20.0 * mebibyte);
+	setenv("SLURM_MEM_PER_NODE", "0", 1);
+	unsetenv("SLURM_MEM_PER_CPU");
+	assert_int_equal(wlb_machine_choose(NULL, NULL, 2, &machine, &from, &error), 0);
+	assert_true(machine.memory_bytes > 100.0 * mebibyte);
+	setenv("SLURM_MEM_PER_NODE", "200", 1);
+	assert_int_equal(wlb_machine_choose("CPU", NULL, 2, &machine, &from, &error), 0);
+	assert_true(machine.memory_bytes > 100.0 * mebibyte);
+	unsetenv("SLURM_MEM_PER_NODE");
+	unsetenv("SLURM_CPUS_ON_NODE");
+}
+
 static void of_several_types_the_slowest_is_searched_with(void **state)
 {
 	static const char *const types[] = {"h100,a100", "a100,h100", "b200,a100,h100"};
@@ -451,6 +476,7 @@ int main(void)
 		TEST(refuses_with_the_remedy),
 		TEST(knows_the_types_that_slurm_names),
 		TEST(takes_the_memory_that_the_type_names),
+		TEST(the_memory_of_the_job_limits_cpus),
 		TEST(of_several_types_the_slowest_is_searched_with),
 		TEST(takes_the_machine_of_wlb_conf),
 		TEST(compares_machines),

@@ -15,7 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "worker/check_node/cgroup.h"
+#include "common/cgroup.h"
+#include "planner/node_type.h"
 
 static char folder[] = "/tmp/wlb-cgroup-XXXXXX";
 
@@ -110,11 +111,27 @@ static void pages_of_files_are_free_in_version_1(void **state)
 	assert_true(wlb_cgroup_free_bytes() == 600000.0);
 }
 
+/* Of the cgroup and those above it; unlike the free memory it needs no usage. */
+static void limits_are_those_of_the_job(void **state)
+{
+	(void)state;
+	put("/cgroup", "0::/system.slice/slurmstepd.scope/job_7/step_0/user\n");
+	put("/cgroup.controllers", "memory\n");
+	assert_true(isinf(wlb_cgroup_limit_bytes()));
+	put("/memory.max", "200000000\n");
+	assert_true(wlb_cgroup_limit_bytes() == 200e6);
+	assert_true(wlb_node_memory_bytes() == 200e6);
+	put("/cgroup", "3:memory:/slurm/uid_0/job_7\n");
+	put("/memory.limit_in_bytes", "100000000\n");
+	assert_true(wlb_cgroup_limit_bytes() == 100e6);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(pages_of_files_are_free_in_version_2, empty),
 		cmocka_unit_test_teardown(pages_of_files_are_free_in_version_1, empty),
+		cmocka_unit_test_teardown(limits_are_those_of_the_job, empty),
 	};
 	return cmocka_run_group_tests(tests, make, end);
 }

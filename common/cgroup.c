@@ -1,10 +1,12 @@
-#include "worker/check_node/cgroup.h"
+#include "common/cgroup.h"
 
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "common/line.h"
 
 static const char root[] = "/sys/fs/cgroup";
 
@@ -62,8 +64,7 @@ static void visit_all(const char *controller, visitor *visit, double *sum)
 		return;
 	snprintf(hierarchy, sizeof(hierarchy), "/%s", controller);
 	const char *unified = access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0 ? "" : "/unified";
-	while (fgets(line, sizeof(line), file) != NULL) {
-		line[strcspn(line, "\n")] = '\0';
+	while (wlb_line_read(file, line, sizeof(line), NULL, NULL) > 0) {
 		char *controllers = strchr(line, ':'), *path = NULL;
 		if (controllers != NULL)
 			path = strchr(++controllers, ':');
@@ -95,9 +96,19 @@ static double file_bytes(const char *folder, int unified)
 	return fmax(inactive, 0.0) + fmax(active, 0.0); /* NAN, where there is no number, counts as 0 */
 }
 
+static double limit_bytes(const char *folder, int unified)
+{
+	return read_number(folder, unified ? "memory.max" : "memory.limit_in_bytes", NULL);
+}
+
+static void take_limit(const char *folder, int unified, double *least_bytes)
+{
+	*least_bytes = fmin(*least_bytes, limit_bytes(folder, unified)); /* NAN, where there is none, is passed over */
+}
+
 static void take_free(const char *folder, int unified, double *least_bytes)
 {
-	double limit = read_number(folder, unified ? "memory.max" : "memory.limit_in_bytes", NULL);
+	double limit = limit_bytes(folder, unified);
 	double used = read_number(folder, unified ? "memory.current" : "memory.usage_in_bytes", NULL);
 	if (!isnan(limit) && !isnan(used))
 		*least_bytes = fmin(*least_bytes, fmax(0.0, limit - used + file_bytes(folder, unified)));
@@ -114,5 +125,12 @@ double wlb_cgroup_free_bytes(void)
 {
 	double least_bytes = INFINITY;
 	visit_all("memory", take_free, &least_bytes);
+	return least_bytes;
+}
+
+double wlb_cgroup_limit_bytes(void)
+{
+	double least_bytes = INFINITY;
+	visit_all("memory", take_limit, &least_bytes);
 	return least_bytes;
 }

@@ -1,6 +1,6 @@
 /* What the control groups (cgroups) of this process say, of version 1 and 2. */
-#ifndef WORKER_CHECK_NODE_CGROUP_H
-#define WORKER_CHECK_NODE_CGROUP_H
+#ifndef COMMON_CGROUP_H
+#define COMMON_CGROUP_H
 
 /* Seconds for which the CPU quotas of this process's cgroups have stopped their processes so far. */
 double wlb_cgroup_throttled_s(void);
@@ -8,5 +8,8 @@ double wlb_cgroup_throttled_s(void);
 /* Bytes that the cgroups of this process may still take, with those of files in the page cache, which the kernel drops
  * for them; INFINITY without a limit. */
 double wlb_cgroup_free_bytes(void);
+
+/* The least limit of memory of this process's cgroups and those above them, in bytes; INFINITY without a limit. */
+double wlb_cgroup_limit_bytes(void);
 
 #endif
