@@ -75,6 +75,21 @@ static int require_text(const json_t *config, const char *name, const char *only
 	return 0;
 }
 
+/* Experts are named in several ways; a dense model has none, or one. */
+static int refuse_experts(const json_t *config, struct wlb_error *error)
+{
+	static const char *const names[] = {"num_local_experts", "num_experts", "n_routed_experts"};
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		int64_t experts = 0;
+		if (read_count(config, names[i], OPTIONAL, &experts, error) < 0)
+			return -1;
+		if (experts > 1)
+			return wlb_fail(error, "%s is %lld: only dense models are known, it must be at most 1",
+			                names[i], (long long)experts);
+	}
+	return 0;
+}
+
 static int require_false(const json_t *config, const char *name, struct wlb_error *error)
 {
 	int flag = 0;
@@ -116,6 +131,22 @@ static int refuse_unsupported(const json_t *config, struct wlb_error *error)
 	return 0;
 }
 
+/* Refuses models whose layers have other matrices than those of Llama. */
+static int refuse_other_shapes(const json_t *config, struct wlb_error *error)
+{
+	static const char *const types[] = {"llama", "mistral", "qwen2", "qwen3"};
+	const json_t *value = field(config, "model_type");
+	int known = value == NULL;
+	if (value != NULL && !json_is_string(value))
+		return wlb_fail(error, "model_type is %s: it must be a text such as \"llama\"", type_name(value));
+	for (size_t i = 0; !known && i < sizeof(types) / sizeof(types[0]); i++)
+		known = strcmp(json_string_value(value), types[i]) == 0;
+	if (!known)
+		return wlb_fail(error, "model_type is \"%.100s\": only llama, mistral, qwen2 and qwen3 can be planned",
+		                json_string_value(value));
+	return require_text(config, "hidden_act", "silu", error);
+}
+
 /* Reads the fields that LlamaConfig derives from the number of heads. */
 static int read_heads(const json_t *config, struct wlb_model *m, struct wlb_error *error)
 {
@@ -134,19 +165,21 @@ static int read_heads(const json_t *config, struct wlb_model *m, struct wlb_erro
 	return 0;
 }
 
-static int read_model(const json_t *config, struct wlb_model *m, struct wlb_error *error)
+static int read_model(const json_t *config, enum wlb_model_use use, struct wlb_model *m, struct wlb_error *error)
 {
 	*m = (struct wlb_model){.max_position_embeddings = 2048, .rope_theta = 10000.0, .rms_norm_eps = 1e-6};
 	if (!json_is_object(config))
 		return wlb_fail(error, "the file holds %s: it must be an object", type_name(config));
-	if (refuse_unsupported(config, error) < 0 ||
+	int trained = use == WLB_MODEL_TO_TRAIN;
+	if (refuse_experts(config, error) < 0 ||
+	    (trained ? refuse_unsupported(config, error) : refuse_other_shapes(config, error)) < 0 ||
 	    read_count(config, "hidden_size", REQUIRED, &m->hidden_size, error) < 0 ||
 	    read_count(config, "intermediate_size", REQUIRED, &m->intermediate_size, error) < 0 ||
 	    read_count(config, "num_hidden_layers", REQUIRED, &m->num_hidden_layers, error) < 0 ||
 	    read_count(config, "num_attention_heads", REQUIRED, &m->num_attention_heads, error) < 0 ||
 	    read_count(config, "vocab_size", REQUIRED, &m->vocab_size, error) < 0 ||
 	    read_count(config, "max_position_embeddings", OPTIONAL, &m->max_position_embeddings, error) < 0 ||
-	    read_heads(config, m, error) < 0 || read_rope(config, &m->rope_theta, error) < 0 ||
+	    read_heads(config, m, error) < 0 || (trained && read_rope(config, &m->rope_theta, error) < 0) ||
 	    read_number(config, "rms_norm_eps", &m->rms_norm_eps, error) < 0 ||
 	    read_flag(config, "tie_word_embeddings", &m->tie_word_embeddings, error) < 0)
 		return -1;
@@ -154,24 +187,25 @@ static int read_model(const json_t *config, struct wlb_model *m, struct wlb_erro
 }
 
 /* Parses the text; the message names the line and column of an error. */
-static int read_text(const char *text, size_t length, struct wlb_model *m, struct wlb_error *error)
+static int read_text(const char *text, size_t length, enum wlb_model_use use, struct wlb_model *m,
+                     struct wlb_error *error)
 {
 	json_error_t at;
 	json_t *config = json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &at);
 	if (config == NULL)
 		return wlb_fail(error, "line %d: %s: the file must be JSON", at.line, at.text);
-	int rc = read_model(config, m, error);
+	int rc = read_model(config, use, m, error);
 	json_decref(config);
 	return rc;
 }
 
-int wlb_model_config_read(const char *path, struct wlb_model *model, struct wlb_error *error)
+int wlb_model_config_read(const char *path, enum wlb_model_use use, struct wlb_model *model, struct wlb_error *error)
 {
 	char *text;
 	size_t length;
 	if (wlb_file_read(path, LARGEST_CONFIG_BYTES, &text, &length, error) < 0)
 		return -1;
-	int rc = read_text(text, length, model, error);
+	int rc = read_text(text, length, use, model, error);
 	free(text);
 	return rc < 0 ? wlb_fail_in(error, "%s", path) : 0;
 }

@@ -4,11 +4,18 @@
 
 #include "libwlb/wlb.h"
 
+enum wlb_model_use {
+	WLB_MODEL_TO_TRAIN, /* by wlb-worker */
+	WLB_MODEL_TO_PLAN,  /* for another trainer: the shape is read alone */
+};
+
 /* Defaults are Hugging Face's LlamaConfig (num_key_value_heads = num_attention_heads, head_dim = hidden_size / heads,
  * rms_norm_eps 1e-6, rope_theta 10000, tie_word_embeddings false). Required: hidden_size, intermediate_size,
- * num_hidden_layers, num_attention_heads, vocab_size. Refuses what WLB cannot train as configured (model_type other
- * than llama, hidden_act other than silu, rope_scaling, attention_bias, mlp_bias true). The message names file, field,
+ * num_hidden_layers, num_attention_heads, vocab_size. To train, refuses what WLB cannot train as configured (model_type
+ * other than llama, hidden_act other than silu, rope_scaling, attention_bias, mlp_bias true). To plan, takes the models
+ * of model_type mistral, qwen2 and qwen3 too, and passes over what changes neither matrices nor their sizes: the
+ * positions, dropout, biases and norms of queries and keys. Refuses experts in any case. The message names file, field,
  * value and rule. Ends in wlb_model_check. */
-int wlb_model_config_read(const char *path, struct wlb_model *model, struct wlb_error *error);
+int wlb_model_config_read(const char *path, enum wlb_model_use use, struct wlb_model *model, struct wlb_error *error);
 
 #endif

@@ -118,12 +118,13 @@ int wlb_auto_find(const struct wlb_auto_request *request, struct wlb_auto *found
 {
 	struct wlb_length_list list = {0};
 	int most = most_ranks(&request->nodes), rc = -1;
+	enum wlb_model_use use = request->is_worker ? WLB_MODEL_TO_TRAIN : WLB_MODEL_TO_PLAN;
 	int32_t *ranks_on = calloc((size_t)request->nodes.count + 1, sizeof(*ranks_on));
 	if (ranks_on == NULL)
 		return wlb_fail(error, "out of memory for %d nodes", request->nodes.count);
 	for (int n = 0; n < request->nodes.count; n++)
 		ranks_on[n] = wlb_nodes_ranks_on(&request->nodes, n);
-	if (wlb_model_config_read(request->model, &found->model, error) == 0 &&
+	if (wlb_model_config_read(request->model, use, &found->model, error) == 0 &&
 	    wlb_machine_choose(request->machine, request->gpu_types, most, &found->machine, &found->machine_from,
 	                       error) == 0 &&
 	    read_lengths(request, &list, error) == 0) {

@@ -2,6 +2,7 @@
 #ifndef PLANNER_MODEL_FILE_H
 #define PLANNER_MODEL_FILE_H
 
+#include "common/model_config.h"
 #include "common/options.h"
 #include "libwlb/wlb.h"
 #include "planner/model_class.h"
@@ -14,7 +15,8 @@
 		"-32B, Mistral-7B; or 550M, 7B, 30B, 70B, the size classes of the WLB-LLM paper, which are no "        \
 		"published models"
 
-/* A file, or one of the classes; NULL is the 7B class: hidden 4096, 32 layers, 32 heads, intermediate 11008. */
-int wlb_model_file_read(const char *from, struct wlb_model *model, struct wlb_error *error);
+/* A file, which is read as wlb_model_config_read does for `use`, or one of the classes; NULL is the 7B class: hidden
+ * 4096, 32 layers, 32 heads, intermediate 11008. */
+int wlb_model_file_read(const char *from, enum wlb_model_use use, struct wlb_model *model, struct wlb_error *error);
 
 #endif

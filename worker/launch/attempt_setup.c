@@ -321,7 +321,7 @@ int wlb_train_plan_make(const struct wlb_launch *launch, const struct wlb_train_
 {
 	memset(plan, 0, sizeof(*plan));
 	wlb_file_report("reading", options->model);
-	if (wlb_model_config_read(options->model, &plan->model, error) < 0 ||
+	if (wlb_model_config_read(options->model, WLB_MODEL_TO_TRAIN, &plan->model, error) < 0 ||
 	    check_sequence(options, &plan->model, error) < 0 || choose_split(launch, options, plan, error) < 0 ||
 	    read_machine(launch, options, plan, error) < 0)
 		return -1;

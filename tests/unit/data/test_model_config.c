@@ -12,7 +12,7 @@
 
 static int read_config(void **state, const char *text, struct wlb_model *model, struct wlb_error *error)
 {
-	return wlb_model_config_read(fixture_write_text(state, "config.json", text), model, error);
+	return wlb_model_config_read(fixture_write_text(state, "config.json", text), WLB_MODEL_TO_TRAIN, model, error);
 }
 
 static void expect_refused(void **state, const char *text, const char *reason)
@@ -129,6 +129,55 @@ static void test_refused_fields(void **state)
 	}
 }
 
+static int read_shape(void **state, const char *text, struct wlb_model *model, struct wlb_error *error)
+{
+	return wlb_model_config_read(fixture_write_text(state, "config.json", text), WLB_MODEL_TO_PLAN, model, error);
+}
+
+/* As published with Llama 3.2 1B: its positions are scaled, which wlb-worker cannot train, and which changes no shape.
+ */
+static void test_llama_3_2_is_planned(void **state)
+{
+	static const char text[] =
+		"{\"architectures\":[\"LlamaForCausalLM\"],\"attention_bias\":false,\"attention_dropout\":0.0,"
+		"\"head_dim\":64,\"hidden_act\":\"silu\",\"hidden_size\":2048,\"intermediate_size\":8192,"
+		"\"max_position_embeddings\":131072,\"mlp_bias\":false,\"model_type\":\"llama\","
+		"\"num_attention_heads\":32,\"num_hidden_layers\":16,\"num_key_value_heads\":8,\"rms_norm_eps\":1e-05,"
+		"\"rope_scaling\":{\"factor\":32.0,\"high_freq_factor\":4.0,\"low_freq_factor\":1.0,"
+		"\"original_max_position_embeddings\":8192,\"rope_type\":\"llama3\"},\"rope_theta\":500000.0,"
+		"\"tie_word_embeddings\":true,\"torch_dtype\":\"bfloat16\",\"vocab_size\":128256}";
+	struct wlb_model m;
+	struct wlb_error error;
+	assert_int_equal(read_shape(state, text, &m, &error), 0);
+	assert_int_equal(wlb_model_parameters(&m), INT64_C(1235814400));
+	expect_refused(state, text, "rope_scaling is an object");
+}
+
+static void test_shapes(void **state)
+{
+	static const char *const same[] = {"\"model_type\":\"mistral\",\"sliding_window\":4096",
+	                                   "\"model_type\":\"qwen2\",\"use_sliding_window\":false",
+	                                   "\"model_type\":\"qwen3\",\"attention_bias\":false",
+	                                   "\"attention_bias\":true,\"attention_dropout\":0.1",
+	                                   "\"num_local_experts\":1,\"rope_parameters\":{\"rope_type\":\"llama3\"}"};
+	static const char *const other[] = {"\"model_type\":\"mixtral\"", "\"model_type\":3",
+	                                    "\"hidden_act\":\"gelu\"",    "\"num_local_experts\":8",
+	                                    "\"num_experts\":128",        "\"n_routed_experts\":256"};
+	struct wlb_model m;
+	struct wlb_error error;
+	char text[1024];
+	for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++) {
+		snprintf(text, sizeof(text), "{" REQUIRED ",%s}", same[i]);
+		if (read_shape(state, text, &m, &error) < 0)
+			fail_msg("%s", error.message);
+	}
+	for (size_t i = 0; i < sizeof(other) / sizeof(other[0]); i++) {
+		snprintf(text, sizeof(text), "{" REQUIRED ",%s}", other[i]);
+		assert_int_equal(read_shape(state, text, &m, &error), -1);
+	}
+	expect_refused(state, "{" REQUIRED ",\"num_local_experts\":8}", "num_local_experts is 8: only dense models");
+}
+
 static void test_absurd_values(void **state)
 {
 	expect_refused(state, "[]", "the file holds an array: it must be an object");
@@ -172,9 +221,10 @@ static void test_unreadable_files(void **state)
 {
 	struct wlb_model model;
 	struct wlb_error error;
-	assert_int_equal(wlb_model_config_read(fixture_path(state, "absent.json"), &model, &error), -1);
+	assert_int_equal(wlb_model_config_read(fixture_path(state, "absent.json"), WLB_MODEL_TO_TRAIN, &model, &error),
+	                 -1);
 	assert_says(error.message, "absent.json");
-	assert_int_equal(wlb_model_config_read(*state, &model, &error), -1);
+	assert_int_equal(wlb_model_config_read(*state, WLB_MODEL_TO_TRAIN, &model, &error), -1);
 	assert_says(error.message, "not a regular file");
 }
 
@@ -186,6 +236,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_transformers_5, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_each_required_field, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_refused_fields, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_llama_3_2_is_planned, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_shapes, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_absurd_values, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_deep_nesting, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_unreadable_files, fixture_setup, fixture_teardown),

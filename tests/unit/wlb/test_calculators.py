@@ -339,6 +339,19 @@ class Plan(unittest.TestCase):
         steps = {stages: self.calculate("sim", *words, "--head-stages", stages) for stages in ("last", "all")}
         self.assertEqual({name: report["head_stages"] for name, report in steps.items()}, {"last": "last", "all": "all"})
 
+    def test_configurations_that_only_other_trainers_train(self):
+        config = {"model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16,
+                  "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 64, "vocab_size": 128256,
+                  "rope_scaling": {"rope_type": "llama3", "factor": 32.0}, "tie_word_embeddings": True}
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump(config, file)
+            file.flush()
+            words = ("plan", "--model", file.name, "--nodes", 1, "--seq-length", 8192, "--global-batch-size", 32)
+            self.assertEqual(wlb(*words).returncode, 0)
+            refused = wlb(*words, "--trainer", "worker")
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("rope_scaling is an object", refused.stderr)
+
     def test_explanations(self):
         report = self.calculate("plan", *self.job)
         asked = self.calculate("plan", *self.job, "--explain", "tp=8,pp=8")["explain"]

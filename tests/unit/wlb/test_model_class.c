@@ -50,9 +50,9 @@ static void says_which_sizes_are_the_papers(void **state)
 		assert_non_null(strstr(wlb_model_class(sizes[i])->source, "WLB-LLM paper"));
 	assert_memory_equal(&wlb_model_class("7B")->model, &wlb_model_7b, sizeof(wlb_model_7b));
 	assert_null(wlb_model_class("Llama-3-9B"));
-	assert_int_equal(wlb_model_file_read("llama-3-70b", &model, &error), 0);
+	assert_int_equal(wlb_model_file_read("llama-3-70b", WLB_MODEL_TO_PLAN, &model, &error), 0);
 	assert_int_equal(model.num_key_value_heads, 8);
-	assert_int_equal(wlb_model_file_read("Llama-3-9B", &model, &error), -1);
+	assert_int_equal(wlb_model_file_read("Llama-3-9B", WLB_MODEL_TO_PLAN, &model, &error), -1);
 	assert_non_null(strstr(error.message, "Llama-3-70B"));
 }
 

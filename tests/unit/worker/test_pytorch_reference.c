@@ -120,7 +120,7 @@ static struct reference_model open_model(const char *name, enum wlb_dtype dtype)
 	const double zero = 0.0;
 	snprintf(o.folder, sizeof(o.folder), WLB_REFERENCE_DIR "/%s", name);
 	snprintf(config, sizeof(config), "%s/config.json", o.folder);
-	assert_success(wlb_model_config_read(config, &model, &error) == 0);
+	assert_success(wlb_model_config_read(config, WLB_MODEL_TO_TRAIN, &model, &error) == 0);
 	assert_success((o.device = wlb_device_open_cpu(dtype, 1, &error)) != NULL);
 	assert_success((o.world = wlb_comm_open_world(o.device, 0, 1, &error)) != NULL);
 	assert_success((o.groups = wlb_groups_open(o.world, &plan, 0, &model, &error)) != NULL);

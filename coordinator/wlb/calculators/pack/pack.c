@@ -123,7 +123,7 @@ static int pack(void *values, struct wlb_error *error)
 	wlb_packer_options_init(&defaults, request->options.seq_length, request->options.micro_batches);
 	request->options.target_delay_steps = defaults.target_delay_steps;
 	int code = WLB_EXIT_USAGE;
-	if (wlb_model_file_read(request->model, &job.model, error) == 0 &&
+	if (wlb_model_file_read(request->model, WLB_MODEL_TO_PLAN, &job.model, error) == 0 &&
 	    wlb_length_list_read(request->lengths, &job.list, error) == 0 &&
 	    (job.packer = wlb_packer_new(&job.model, &request->options, error)) != NULL)
 		code = run_job(&job, error) == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;

@@ -108,13 +108,15 @@ static int read_topology(const char *path, struct wlb_topology_file *file, struc
 
 int wlb_plan_input_read(const struct wlb_plan_request *request, struct wlb_plan_input *input, struct wlb_error *error)
 {
-	if (request->trainer.trainer == WLB_COST_WORKER && request->zero_stage != 1)
+	int for_worker = request->trainer.trainer == WLB_COST_WORKER;
+	if (for_worker && request->zero_stage != 1)
 		return wlb_fail(
 			error,
 			"--zero-stage %d: wlb-worker shards the states of the optimizer and nothing else, which "
 			"is stage 1; leave it out, or plan for --trainer megatron",
 			request->zero_stage);
-	if (wlb_model_file_read(request->model, &input->model, error) < 0)
+	if (wlb_model_file_read(request->model, for_worker ? WLB_MODEL_TO_TRAIN : WLB_MODEL_TO_PLAN, &input->model,
+	                        error) < 0)
 		return -1;
 	if (wlb_machine_file_read(request->gpu, &input->machine, error) < 0)
 		return wlb_fail_in(error, "--gpu");

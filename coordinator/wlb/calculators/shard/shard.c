@@ -170,7 +170,8 @@ static int shard(void *values, struct wlb_error *error)
 	struct request *request = values;
 	struct job job = {.request = request};
 	int code = WLB_EXIT_USAGE;
-	if (check_request(request, error) == 0 && wlb_model_file_read(request->model, &job.model, error) == 0 &&
+	if (check_request(request, error) == 0 &&
+	    wlb_model_file_read(request->model, WLB_MODEL_TO_PLAN, &job.model, error) == 0 &&
 	    read_kernel_time(&job, error) == 0 && wlb_length_list_read(request->lengths, &job.list, error) == 0 &&
 	    check_window(&job, error) == 0)
 		code = run_job(&job, error) == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
