@@ -352,6 +352,26 @@ class Plan(unittest.TestCase):
         self.assertEqual(refused.returncode, 2)
         self.assertIn("rope_scaling is an object", refused.stderr)
 
+    def test_certainty_is_told_where_steps_were_compared(self):
+        words = ("plan", "--model", "7B", "--nodes", 2, "--global-batch-size", 16)
+        known, unknown = "9 of 10 published steps are predicted within 21%", "no published step of such a machine or window was compared"
+        for gpu, window, certainty in (("A100", 8192, 0.21), ("h100", 131072, 0.21), ("CPU", 8192, None), ("B200", 8192, None),
+                                       ("A100", 131072, None)):
+            job = (*words, "--gpu", gpu, "--seq-length", window)
+            self.assertIn(known if certainty else unknown, wlb(*job).stdout, job)
+            self.assertEqual(self.calculate(*job)["step_certainty"], certainty, job)
+
+    def test_numbers_are_shown_as_they_are(self):
+        text = wlb("plan", "--model", "30B", "--nodes", 5, "--seq-length", 16384, "--global-batch-size", 96).stdout
+        self.assertRegex(text, r"chosen as the most usual of nearly equal layouts(.|\n)* -0\.\d%")  # one is faster
+        self.assertNotIn("+-", text)
+        config = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 257}
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump(config, file)
+            file.flush()
+            text = wlb("plan", "--model", file.name, "--nodes", 1, "--seq-length", 1024, "--global-batch-size", 16, "--gpu", "CPU").stdout
+        self.assertIn("0.12 million parameters", text)
+
     def test_explanations(self):
         report = self.calculate("plan", *self.job)
         asked = self.calculate("plan", *self.job, "--explain", "tp=8,pp=8")["explain"]

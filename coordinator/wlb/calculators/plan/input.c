@@ -170,8 +170,10 @@ void wlb_plan_input_model_words(const struct wlb_plan_request *request, const st
                                 size_t size)
 {
 	const struct wlb_model_class *known = wlb_model_class(request->model);
-	snprintf(text, size, "%s, %.2f billion parameters%s%s", known != NULL ? known->name : request->model,
-	         (double)wlb_model_parameters(&input->model) / 1e9, known != NULL ? ": " : "",
+	double parameters = (double)wlb_model_parameters(&input->model);
+	int is_small = parameters < 1e9;
+	snprintf(text, size, "%s, %.2f %s parameters%s%s", known != NULL ? known->name : request->model,
+	         parameters / (is_small ? 1e6 : 1e9), is_small ? "million" : "billion", known != NULL ? ": " : "",
 	         known != NULL ? known->source : "");
 }
 

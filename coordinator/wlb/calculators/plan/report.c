@@ -35,6 +35,15 @@ static void print_preference(const struct wlb_search_result *result)
 	       result->ranked_count > 1 ? layout : "the fastest", 100.0 * (1.0 - result->fastest_s / best->step_s));
 }
 
+static void print_certainty(const struct wlb_plan_request *request)
+{
+	double certainty = wlb_step_certainty(request->gpu, request->seq_length);
+	if (certainty > 0.0)
+		printf("9 of 10 published steps are predicted within %.0f%%\n", 100.0 * certainty);
+	else
+		puts("no published step of such a machine or window was compared");
+}
+
 static void print_best(const struct wlb_plan_request *request, const struct wlb_plan_input *input,
                        const struct wlb_search_result *result)
 {
@@ -51,10 +60,9 @@ static void print_best(const struct wlb_plan_request *request, const struct wlb_
 	if (best->plan.shared_head)
 		puts("  the output head is computed by all pipeline stages, each an equal share of the rows");
 	printf("  %s\n", model);
-	printf("  step %.3f s, %.0f tokens/s, MFU %.1f%% (%s attention); 9 of 10 published steps are predicted within "
-	       "%.0f%%\n",
-	       best->step_s, best->tokens_per_s, 100.0 * best->utilization,
-	       request->trainer.full_attention ? "full" : "causal", 100.0 * WLB_STEP_CERTAINTY);
+	printf("  step %.3f s, %.0f tokens/s, MFU %.1f%% (%s attention); ", best->step_s, best->tokens_per_s,
+	       100.0 * best->utilization, request->trainer.full_attention ? "full" : "causal");
+	print_certainty(request);
 	print_preference(result);
 	printf("  %" PRId64 " plans: %" PRId64 " do not fit, %" PRId64 " cannot be better, %" PRId64 " simulated",
 	       result->tried, result->no_memory, result->pruned, result->simulated);
@@ -130,9 +138,9 @@ static int print_next(const struct wlb_search_result *result)
 		int part = grown_part(&next->time, &best->time);
 		format_plan(next, layout, rest);
 		snprintf(step, sizeof(step), "%.3f s", next->step_s);
-		snprintf(more, sizeof(more), "+%.1f%%", 100.0 * (next->step_s / best->step_s - 1.0));
+		snprintf(more, sizeof(more), "%+.1f%%", 100.0 * (next->step_s / best->step_s - 1.0));
 		snprintf(memory, sizeof(memory), "%.1f", next->memory.total / gib);
-		snprintf(why, sizeof(why), "%s +%.3f s", wlb_time_words(part),
+		snprintf(why, sizeof(why), "%s %+.3f s", wlb_time_words(part),
 		         wlb_time_part(&next->time, part) - wlb_time_part(&best->time, part));
 		wlb_table_add(&table, (const char *const[]){layout, rest, step, more, memory, why});
 	}
