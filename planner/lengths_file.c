@@ -9,13 +9,23 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/line.h"
 #include "planner/lengths_index.h"
 #include "planner/lengths_sample.h"
 
-enum { COUNT_DEFAULT = 100000 };
+enum { COUNT_DEFAULT = 100000, LINE_BYTES = 64 };
+
+/* Replaces what a terminal may obey, for a message. */
+static const char *make_printable(char *line)
+{
+	for (char *c = line; *c != '\0'; c++)
+		if (*c < ' ' || *c > '~')
+			*c = '?';
+	return line;
+}
 
 /* Adds the length on a line of `length` bytes without its end. The line may hold NUL bytes. */
-static int add_line(struct wlb_length_list *list, const char *line, size_t length, struct wlb_error *error)
+static int add_line(struct wlb_length_list *list, char *line, size_t length, struct wlb_error *error)
 {
 	char *end;
 	errno = 0;
@@ -23,30 +33,26 @@ static int add_line(struct wlb_length_list *list, const char *line, size_t lengt
 	while (*end == ' ' || *end == '\t')
 		end++;
 	if (errno != 0 || end == line || end != line + length)
-		return wlb_fail(error, "'%.40s': must be a whole number of tokens from 0 to %" PRId64, line,
-		                WLB_LENGTH_MAX_TOKENS);
+		return wlb_fail(error, "'%.40s': must be a whole number of tokens from 0 to %" PRId64,
+		                make_printable(line), WLB_LENGTH_MAX_TOKENS);
 	return wlb_length_list_add(list, tokens, error);
 }
 
 int wlb_length_list_read_text(FILE *in, const char *name, struct wlb_length_list *list, struct wlb_error *error)
 {
-	char *line = NULL;
-	size_t size = 0, number = 0;
-	ssize_t length;
-	int rc = 0;
-	while (rc == 0 && (length = getline(&line, &size, in)) >= 0) {
+	char line[LINE_BYTES];
+	size_t length, number = 0;
+	int rc = 0, found;
+	while (rc == 0 && (found = wlb_line_read(in, line, sizeof(line), &length, error)) != 0) {
 		number++;
-		while (length > 0 && (line[length - 1] == '\n' || line[length - 1] == '\r'))
+		while (found > 0 && length > 0 && line[length - 1] == '\r')
 			line[--length] = '\0';
-		rc = add_line(list, line, (size_t)length, error);
+		rc = found > 0 ? add_line(list, line, length, error) : -1;
 		if (rc < 0)
 			wlb_fail_in(error, "%s, line %zu", name, number);
 	}
-	if (rc == 0 && ferror(in))
-		rc = wlb_fail(error, "%s: cannot be read: %s", name, strerror(errno));
-	else if (rc == 0 && number == 0)
+	if (rc == 0 && number == 0)
 		rc = wlb_fail(error, "%s: is empty; one length a line is needed, in tokens", name);
-	free(line);
 	return rc;
 }
 

@@ -89,6 +89,8 @@ static int sample_open_file(struct sample *sample, struct wlb_length_list *list,
 	struct stat st;
 	if (fstat(sample->fd, &st) < 0)
 		return wlb_fail(error, "cannot be read: %s", strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return wlb_fail(error, "is not a regular file, as an index is");
 	size_t bytes = st.st_size < (off_t)sizeof(head) ? (size_t)st.st_size : sizeof(head);
 	if (read_at(sample->fd, head, bytes, 0, error) < 0 ||
 	    wlb_index_counts_read(head, bytes, (uint64_t)st.st_size, &sample->counts, error) < 0)
@@ -105,7 +107,7 @@ int wlb_length_list_sample_index(const char *path, struct wlb_length_list *list,
 {
 	struct sample *sample = calloc(1, sizeof(*sample));
 	unsigned char *lengths = malloc(4 * (size_t)BLOCK_SEQUENCES);
-	int rc, fd = open(path, O_RDONLY | O_CLOEXEC);
+	int rc, fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* else opening a FIFO waits for a writer */
 	if (fd < 0) {
 		rc = wlb_fail(error, "cannot be opened: %s", strerror(errno));
 	} else if (sample == NULL || lengths == NULL) {

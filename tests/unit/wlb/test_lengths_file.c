@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -45,6 +46,7 @@ static void names_the_line_that_is_wrong(void **state)
 	             {"5\n\n", 3, "list, line 2: ''"},
 	             {"5\n6 7\n", 6, "list, line 2: '6 7'"},
 	             {"5\0x\n", 4, "list, line 1: '5'"},
+	             {"\033[31m7\xff\n", 8, "list, line 1: '?[31m7?'"},
 	             {"1099511627777\n", 14, "from 0 to 1099511627776"}};
 	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
@@ -260,6 +262,52 @@ static void starts_over_where_it_is_asked_to(void **state)
 	}
 }
 
+/* Neither memory nor a part of the line is taken for a line without an end. */
+static void lines_have_a_bound(void **state)
+{
+	static char zeros[1 << 16];
+	char text[160];
+	struct wlb_length_list list;
+	struct wlb_error error;
+	(void)state;
+	assert_int_equal(read_text(zeros, sizeof(zeros), &list, &error), -1);
+	assert_non_null(strstr(error.message, "list, line 1: the line has more than 63 bytes"));
+	snprintf(text, sizeof(text), "%63d\n%62d\r\n", 7, 8);
+	assert_int_equal(read_text(text, strlen(text), &list, &error), 0);
+	assert_int_equal(list.total_tokens, 15);
+	wlb_length_list_free(&list);
+	snprintf(text, sizeof(text), "7\n%64d\n", 8);
+	assert_int_equal(read_text(text, strlen(text), &list, &error), -1);
+	assert_non_null(strstr(error.message, "list, line 2: the line has more than 63 bytes"));
+	wlb_length_list_free(&list);
+}
+
+static void an_error_of_reading_is_no_end(void **state)
+{
+	struct wlb_length_list list = {0};
+	struct wlb_error error;
+	(void)state;
+	assert_int_equal(wlb_length_list_read("/", &list, &error), -1);
+	assert_non_null(strstr(error.message, "--lengths: /, line 1: cannot be read: Is a directory"));
+}
+
+static void does_not_wait_for_the_writer_of_an_index(void **state)
+{
+	char dir[] = "/tmp/wlb_lengths_XXXXXX", path[64];
+	struct wlb_length_list list = {0};
+	struct wlb_error error;
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/x.idx", dir);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	alarm(10); /* ends the test where it waits */
+	assert_int_equal(sample(path, &list, &error), -1);
+	alarm(0);
+	assert_non_null(strstr(error.message, "x.idx: is not a regular file"));
+	unlink(path);
+	rmdir(dir);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(reads_a_length_a_line),
@@ -269,6 +317,9 @@ int main(void)
 	                                   cmocka_unit_test(refuses_more_sequences_than_the_file_holds),
 	                                   cmocka_unit_test(samples_all_of_a_small_index),
 	                                   cmocka_unit_test(samples_an_index_of_a_billion_documents),
+	                                   cmocka_unit_test(lines_have_a_bound),
+	                                   cmocka_unit_test(an_error_of_reading_is_no_end),
+	                                   cmocka_unit_test(does_not_wait_for_the_writer_of_an_index),
 	                                   cmocka_unit_test(starts_over_where_it_is_asked_to)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
