@@ -21,7 +21,7 @@ static void list_fixed(const struct wlb_search_fixed *fixed, char *text, size_t 
 	append(text, size, "pp", fixed->pp);
 	append(text, size, "dp", fixed->dp);
 	append(text, size, "interleave", fixed->interleave);
-	append(text, size, "micro_batch_windows", fixed->micro_batch_windows);
+	append(text, size, "micro-batch-size", fixed->micro_batch_windows);
 }
 
 static int check_most(const char *name, int64_t value, int64_t most, const char *what, struct wlb_error *error)
@@ -32,6 +32,32 @@ static int check_most(const char *name, int64_t value, int64_t most, const char 
 	                (long long)most);
 }
 
+static int splits_heads(const struct wlb_search *search, int tp)
+{
+	const struct wlb_layout split = {.tp = tp, .cp = 1, .pp = 1, .dp = 1};
+	return wlb_layout_check(&split, NULL, &search->model, NULL) == 0;
+}
+
+/* Names, where tp does not split the heads, the nearest values that do and for which a node has GPUs. */
+static int check_tp(const struct wlb_search *search, struct wlb_error *error)
+{
+	const struct wlb_model *model = &search->model;
+	int tp = search->options.fixed.tp, below = tp, above = tp;
+	if (tp < 1 || splits_heads(search, tp))
+		return 0;
+	while (!splits_heads(search, below)) /* 1 always does */
+		below--;
+	while (above <= search->most_usable && !splits_heads(search, above))
+		above++;
+	char more[32] = "";
+	if (above <= search->most_usable)
+		snprintf(more, sizeof(more), " or tp=%d", above);
+	return wlb_fail(error,
+	                "tp=%d is fixed: it must divide num_attention_heads, %lld, and divide num_key_value_heads, "
+	                "%lld, or be a multiple of it; use tp=%d%s",
+	                tp, (long long)model->num_attention_heads, (long long)model->num_key_value_heads, below, more);
+}
+
 int wlb_search_check_fixed(const struct wlb_search *search, struct wlb_error *error)
 {
 	const struct wlb_search_fixed *fixed = &search->options.fixed;
@@ -39,10 +65,11 @@ int wlb_search_check_fixed(const struct wlb_search *search, struct wlb_error *er
 	if (check_most("tp", fixed->tp, search->most_usable, "the usable GPUs of a node", error) < 0 ||
 	    check_most("cp", fixed->cp, search->gpus, "the usable GPUs", error) < 0 ||
 	    check_most("pp", fixed->pp, model->num_hidden_layers, "num_hidden_layers", error) < 0 ||
-	    check_most("dp", fixed->dp, search->options.global_batch, "global_batch", error) < 0 ||
+	    check_most("dp", fixed->dp, search->options.global_batch, "--global-batch-size", error) < 0 ||
 	    check_most("interleave", fixed->interleave, model->num_hidden_layers, "num_hidden_layers", error) < 0 ||
-	    check_most("micro_batch_windows", fixed->micro_batch_windows, search->options.global_batch, "global_batch",
-	               error) < 0)
+	    check_most("micro-batch-size", fixed->micro_batch_windows, search->options.global_batch,
+	               "--global-batch-size", error) < 0 ||
+	    check_tp(search, error) < 0)
 		return -1;
 	if (fixed->account_for_embedding < -1 || fixed->account_for_embedding > 1 || fixed->account_for_loss < -1 ||
 	    fixed->account_for_loss > 1)

@@ -712,6 +712,22 @@ static void rates_belong_to_the_step_time(void **state)
 	free_step(&sample);
 }
 
+/* The remedies are options of the trainer that the plan is for. */
+static void what_does_not_fit_names_what_can_be_changed(void **state)
+{
+	(void)state;
+	struct wlb_model model = small_model();
+	struct wlb_machine machine = h100();
+	struct wlb_step sample = equal_step(1, lengths, LENGTHS);
+	struct wlb_search_options options = small_options(2, &sample);
+	machine.memory_bytes = 1e8;
+	assert_search_fails(&model, &machine, &options,
+	                    "more nodes, a shorter --seq-length, or a higher stage of ZeRO");
+	wlb_cost_options_worker(&options.cost, &machine);
+	assert_search_fails(&model, &machine, &options, "a rank has 0.1 GB; use more nodes or a shorter --seq-length");
+	free_step(&sample);
+}
+
 static void what_cannot_be_held_is_refused(void **state)
 {
 	(void)state;
@@ -723,7 +739,10 @@ static void what_cannot_be_held_is_refused(void **state)
 	assert_search_fails(&model, &machine, &bad,
 	                    "tp=16 is fixed: it must be from 1 to the usable GPUs of a node, 8");
 	bad.fixed.tp = 8;
-	assert_search_fails(&model, &machine, &bad, "tp must divide num_attention_heads");
+	assert_search_fails(&model, &machine, &bad, "tp=8 is fixed: it must divide num_attention_heads, 12");
+	assert_search_fails(&model, &machine, &bad, "use tp=6"); /* and not 12, which no node has GPUs for */
+	bad.fixed.tp = 5;
+	assert_search_fails(&model, &machine, &bad, "use tp=4 or tp=6");
 	bad = good;
 	bad.fixed.pp = 7;
 	assert_search_fails(&model, &machine, &bad, "pp=7 is fixed: it must be from 1 to num_hidden_layers, 6");
@@ -741,7 +760,8 @@ static void what_cannot_be_held_is_refused(void **state)
 	bad.fixed = (struct wlb_search_fixed){.recompute = WLB_RECOMPUTE_SELECTIVE, .recompute_layers = 2};
 	assert_search_fails(&model, &machine, &bad, "recompute_layers 2 is fixed");
 	bad.fixed = (struct wlb_search_fixed){.micro_batch_windows = 17, .recompute = -1};
-	assert_search_fails(&model, &machine, &bad, "micro_batch_windows=17 is fixed");
+	assert_search_fails(&model, &machine, &bad,
+	                    "micro-batch-size=17 is fixed: it must be from 1 to --global-batch-size, 16");
 	bad.fixed = (struct wlb_search_fixed){.dp = 3, .recompute = -1};
 	assert_search_fails(&model, &machine, &bad, "has dp=3, which is fixed");
 	bad = worker_options(2, &sample);
@@ -788,6 +808,7 @@ int main(void)
 		cmocka_unit_test(what_is_fixed_is_held),
 		cmocka_unit_test(no_more_is_recomputed_than_must_be),
 		cmocka_unit_test(every_usable_gpu_has_a_rank_where_that_is_asked),
+		cmocka_unit_test(what_does_not_fit_names_what_can_be_changed),
 		cmocka_unit_test(what_cannot_be_held_is_refused),
 		cmocka_unit_test(memory_is_charged_for_the_longest_micro_batch),
 		cmocka_unit_test(usual_layouts_come_first_among_near_equals),

@@ -378,8 +378,8 @@ class Plan(unittest.TestCase):
         self.assertTrue(asked["runs"])
         self.assertEqual(asked["plan"]["layout"], {"tp": 8, "cp": 1, "pp": 8, "dp": 1})
         self.assertGreater(asked["plan"]["time"]["step_s"], report["step_s"])
-        for layout, reason in (("tp=3", "tp must divide num_attention_heads"), ("tp=8,cp=8,pp=2", "its product is 128"),
-                               ("tp=1,dp=64", "dp=64 is fixed: it must be from 1 to global_batch, 32")):
+        for layout, reason in (("tp=3", "must divide num_attention_heads"), ("tp=8,cp=8,pp=2", "its product is 128"),
+                               ("tp=1,dp=64", "dp=64 is fixed: it must be from 1 to --global-batch-size, 32")):
             asked = self.calculate("plan", *self.job, "--explain", layout)["explain"]
             self.assertFalse(asked["runs"])
             self.assertIn(reason, asked["reason"])
