@@ -2,14 +2,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "coordinator/agent/message.h"
 #include "spank/child.h"
 #include "spank/environment.h"
@@ -17,6 +20,7 @@
 enum {
 	VARIABLES_MOST = 16,
 	MESSAGES_BUFFER_BYTES = 4 * 1024 * 1024, /* the kernel reduces it to its own limit */
+	END_MOST_MS = 700, /* the agent needs 600 ms for its last report where wlbd does not answer */
 };
 
 /* ---- starting it ------------------------------------------------------------------------------------------------ */
@@ -69,6 +73,13 @@ static int start(const char *path, char *const *argv, char *const *variables, in
 	return strncmp(page, "/proc/", strlen("/proc/")) == 0 ? 0 : wlb_fail(error, "%s", page);
 }
 
+/* Opens the process of the agent, whose number is in the path of its page; -1 before Linux 5.3. */
+static int open_process(const char *page)
+{
+	int pid;
+	return sscanf(page, "/proc/%d/", &pid) == 1 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+}
+
 int wlb_spank_agent_start(struct wlb_spank_agent *agent, spank_t sp, const struct wlb_spank_args *args,
                           const struct wlb_spank_step *step, char *page, size_t size, struct wlb_error *error)
 {
@@ -99,7 +110,8 @@ int wlb_spank_agent_start(struct wlb_spank_agent *agent, spank_t sp, const struc
 		free(variables[i]);
 	close(ends[1]);
 	if (rc == 0)
-		agent->fd = ends[0];
+		*agent = (struct wlb_spank_agent){
+			.fd = ends[0], .process_fd = open_process(page), .tasks_left = step->tasks};
 	else
 		close(ends[0]);
 	return rc;
@@ -122,19 +134,36 @@ void wlb_spank_agent_task(const struct wlb_spank_agent *agent, int rank, pid_t p
 	send_message(agent, message);
 }
 
-void wlb_spank_agent_exit(const struct wlb_spank_agent *agent, int rank, int status)
+/* Its process descriptor also tells that the kernel lists it in no cgroup any more. The socket, which no agent writes
+ * to, closes a moment before. */
+static void wait_for_end(const struct wlb_spank_agent *agent)
+{
+	int64_t deadline_ms = wlb_clock_ms() + END_MOST_MS;
+	struct pollfd ended = {.fd = agent->process_fd >= 0 ? agent->process_fd : agent->fd, .events = POLLIN};
+	while (poll(&ended, 1, wlb_clock_left_ms(deadline_ms)) < 0 && errno == EINTR)
+		;
+}
+
+void wlb_spank_agent_exit(struct wlb_spank_agent *agent, int rank, int status)
 {
 	char message[WLB_AGENT_MESSAGE_SIZE];
 	snprintf(message, sizeof(message), "exit %d %d", rank,
 	         WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
 	send_message(agent, message);
+	if (--agent->tasks_left == 0)
+		wlb_spank_agent_end(agent);
 }
 
+/* The shutdown ends a report of the agent that wlbd has not answered yet. */
 void wlb_spank_agent_end(struct wlb_spank_agent *agent)
 {
 	if (agent->fd < 0)
 		return;
 	send_message(agent, "end");
+	shutdown(agent->fd, SHUT_WR);
+	wait_for_end(agent);
+	if (agent->process_fd >= 0)
+		close(agent->process_fd);
 	close(agent->fd);
 	agent->fd = -1;
 }

@@ -13,7 +13,9 @@
 #include "spank/args.h"
 
 struct wlb_spank_agent {
-	int fd; /* the socket to the agent; -1: there is none */
+	int fd;         /* the socket to the agent; -1: there is none */
+	int process_fd; /* of the agent's process; -1: the kernel has no such descriptors */
+	int tasks_left; /* that have not ended */
 };
 
 /* What the agent is started with. */
@@ -31,9 +33,14 @@ struct wlb_spank_step {
 int wlb_spank_agent_start(struct wlb_spank_agent *agent, spank_t sp, const struct wlb_spank_args *args,
                           const struct wlb_spank_step *step, char *page, size_t size, struct wlb_error *error);
 
-/* Never blocks, and does nothing where there is no agent. `status` is that of wait(2). */
+/* These two do nothing where there is no agent. `status` is that of wait(2). The last task's exit also ends the agent.
+ */
 void wlb_spank_agent_task(const struct wlb_spank_agent *agent, int rank, pid_t pid);
-void wlb_spank_agent_exit(const struct wlb_spank_agent *agent, int rank, int status);
+void wlb_spank_agent_exit(struct wlb_spank_agent *agent, int rank, int status);
+
+/* Ends the agent, and waits until it has ended, for 700 ms at most: with proctrack/cgroup and cgroup/v2 it is in a
+ * cgroup of the step. Once the tasks have ended Slurm 22.05 to 24.11 kills it; Slurm 25.05 and later waits for it up to
+ * UnkillableStepTimeout, and then drains the node. Only after that does Slurm call slurm_spank_exit. */
 void wlb_spank_agent_end(struct wlb_spank_agent *agent);
 
 #endif

@@ -277,7 +277,7 @@ int wlb_remote_task_forked(spank_t sp, const struct wlb_spank *plugin)
 	return 0;
 }
 
-int wlb_remote_task_exited(spank_t sp, const struct wlb_spank *plugin)
+int wlb_remote_task_exited(spank_t sp, struct wlb_spank *plugin)
 {
 	uint32_t rank = 0;
 	int status = 0;

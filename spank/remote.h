@@ -11,6 +11,6 @@ int wlb_remote_init(spank_t sp, struct wlb_spank *plugin);
 int wlb_remote_user_init(spank_t sp, struct wlb_spank *plugin);
 int wlb_remote_task_init(spank_t sp, const struct wlb_spank *plugin);
 int wlb_remote_task_forked(spank_t sp, const struct wlb_spank *plugin);
-int wlb_remote_task_exited(spank_t sp, const struct wlb_spank *plugin);
+int wlb_remote_task_exited(spank_t sp, struct wlb_spank *plugin);
 
 #endif

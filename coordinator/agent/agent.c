@@ -24,13 +24,15 @@
 
 enum {
 	PERIOD_MS = 1000,
-	REPORT_MS = 2000,      /* one report, answered or not */
-	GOODBYE_MS = 500,      /* the last one: nothing of a step remains a second after it */
-	NODES_IN_1_MS = 10,    /* reports of one event get a random delay, up to 1 ms for this many nodes of the step */
-	ORDER_GRACE_MS = 5000, /* from the order to end until ranks are killed */
-	KILL_AGAIN_MS = 1000,  /* a process may have been started meanwhile */
-	KILL_MOST_MS = 30000,  /* a process that the kernel does not end by then is left */
-	ORPHANS_MOST_MS = 60000, /* ranks without slurmstepd, while no coordinator knows of them */
+	REPORT_MS = 2000,   /* one report, answered or not */
+	GOODBYE_MS = 500,   /* the last one: nothing of a step remains a second after it */
+	NODES_IN_1_MS = 10, /* reports of one event get a random delay, up to 1 ms for this many nodes of the step */
+	GOODBYE_DELAY_MOST_MS = 100, /* of the last report, for which the plugin waits */
+	ANNOUNCED_MOST_MS = 20000,   /* from the start until all ranks are announced, which takes milliseconds */
+	ORDER_GRACE_MS = 5000,       /* from the order to end until ranks are killed */
+	KILL_AGAIN_MS = 1000,        /* a process may have been started meanwhile */
+	KILL_MOST_MS = 30000,        /* a process that the kernel does not end by then is left */
+	ORPHANS_MOST_MS = 60000,     /* ranks without slurmstepd, while no coordinator knows of them */
 	TELL_MOST_MS =
 		600000 /* that slurmstepd is gone: while this is reported again to a coordinator that is unavailable */
 };
@@ -54,6 +56,7 @@ struct agent {
 	bool goodbye_accepted; /* the coordinator knows that no more reports come */
 	bool refused;          /* it does not take the last report, at any time */
 
+	int64_t started_ms;
 	int64_t urgent_ms; /* when to report something new; never: there is nothing */
 	int64_t period_ms; /* when to report next in any case */
 	int64_t answered_ms;
@@ -69,10 +72,15 @@ static int64_t earlier(int64_t a, int64_t b)
 
 /* ---- reports ---------------------------------------------------------------------------------------------------- */
 
+/* Nodes to which the same happens do not report in the same millisecond. */
+static int64_t random_delay_ms(const struct agent *a, int64_t most_ms)
+{
+	return wlb_random_upto(earlier(a->options->nodes / NODES_IN_1_MS, most_ms));
+}
+
 static void report_soon(struct agent *a)
 {
-	int64_t turn_ms = wlb_clock_ms() + wlb_random_upto(a->options->nodes / NODES_IN_1_MS);
-	a->urgent_ms = earlier(a->urgent_ms, turn_ms);
+	a->urgent_ms = earlier(a->urgent_ms, wlb_clock_ms() + random_delay_ms(a, never));
 }
 
 static void order_end(struct agent *a, const char *reason)
@@ -245,12 +253,19 @@ static int kill_all(struct agent *a)
 	return killed;
 }
 
+/* When slurmstepd must have announced all ranks. */
+static int64_t announced_due(const struct agent *a)
+{
+	return wlb_agent_tasks_complete(&a->tasks) || a->stepd_gone ? never : a->started_ms + ANNOUNCED_MOST_MS;
+}
+
 /* Whether no rank was ever announced, and none will be: the plugin gave this agent up, which was too slow to start, and
  * the step runs without it; or slurmstepd died before it let a rank run, since it announces all of them before
- * (exec_wait of its mgr.c). Neither leaves processes that nobody else ends. */
+ * (exec_wait of its mgr.c). Neither leaves processes that nobody else ends. Or slurmstepd failed to start the ranks:
+ * with cgroup/v2 it then waits for this process before it tells the plugin that the step is over. */
 static bool is_given_up(const struct agent *a)
 {
-	return a->stepd_gone && a->tasks.count == 0;
+	return (a->stepd_gone && a->tasks.count == 0) || wlb_clock_ms() >= announced_due(a);
 }
 
 /* Whether the ranks have ended (or slurmstepd died before it reported all), and no slurmstepd ends the processes that
@@ -301,8 +316,10 @@ static bool has_to_tell(const struct agent *a)
 static void send_last_report(struct agent *a)
 {
 	int64_t until_ms = wlb_clock_ms() + (a->stepd_gone ? TELL_MOST_MS : 0);
-	if (has_to_tell(a))
+	if (has_to_tell(a)) {
+		poll(NULL, 0, (int)random_delay_ms(a, GOODBYE_DELAY_MOST_MS));
 		send_report(a);
+	}
 	while (has_to_tell(a) && wlb_clock_left_ms(until_ms) > 0) {
 		int64_t next_ms = wlb_clock_ms() + PERIOD_MS;
 		poll(NULL, 0, wlb_clock_left_ms(next_ms > a->backoff.until_ms ? next_ms : a->backoff.until_ms));
@@ -323,7 +340,8 @@ static bool is_done(const struct agent *a)
 static void watch_step(struct agent *a)
 {
 	a->urgent_ms = never;
-	a->answered_ms = wlb_clock_ms();
+	a->started_ms = wlb_clock_ms();
+	a->answered_ms = a->started_ms;
 	/* From the second report on, nodes that began together report at any moment of the second. */
 	a->period_ms = wlb_clock_ms() + PERIOD_MS / 2 + wlb_random_upto(PERIOD_MS / 2);
 	for (bool over = false; !over && !a->ended;) {
@@ -335,7 +353,7 @@ static void watch_step(struct agent *a)
 		end_orphans(a);
 		over = kill_when_due(a) || is_done(a) || is_given_up(a);
 		if (!over)
-			wait_for_event(a, earlier(report_due(a), kill_due(a)));
+			wait_for_event(a, earlier(announced_due(a), earlier(report_due(a), kill_due(a))));
 	}
 	send_last_report(a);
 }

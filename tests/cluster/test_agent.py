@@ -65,6 +65,16 @@ class AgentTest(training.TrainingTest):
         self.addCleanup(plugstack.write_text, before, encoding="utf-8")
         plugstack.write_text(re.sub(r"agent=\S+", f"agent={value}", before), encoding="utf-8")
 
+    def tap(self):
+        """Reports of jobs from now on pass through the tap that is returned."""
+        tap = report_tap.Tap(self.cluster.env["WLB_COORDINATOR"])
+        self.addCleanup(tap.close)
+        plugstack = self.cluster.dir / "etc" / "plugstack.conf"
+        before = plugstack.read_text(encoding="utf-8")
+        self.addCleanup(plugstack.write_text, before, encoding="utf-8")
+        plugstack.write_text(re.sub(r"coordinator=\S+", f"coordinator=127.0.0.1:{tap.port}", before), encoding="utf-8")
+        return tap
+
     def causes(self, job):
         return self.cluster.sql("SELECT f.kind, coalesce(f.node, ''), coalesce(f.rank::text, '') FROM faults f "
                                 "JOIN attempts a ON a.id = f.attempt_id JOIN runs r ON r.id = a.run_id "
@@ -272,16 +282,6 @@ class ToldSteps(AgentTest):
     """What the reports say of the steps that ranks have ended."""
 
     nodes = 2
-
-    def tap(self):
-        """Reports of jobs from now on pass through the tap that is returned."""
-        tap = report_tap.Tap(self.cluster.env["WLB_COORDINATOR"])
-        self.addCleanup(tap.close)
-        plugstack = self.cluster.dir / "etc" / "plugstack.conf"
-        before = plugstack.read_text(encoding="utf-8")
-        self.addCleanup(plugstack.write_text, before, encoding="utf-8")
-        plugstack.write_text(re.sub(r"coordinator=\S+", f"coordinator=127.0.0.1:{tap.port}", before), encoding="utf-8")
-        return tap
 
     def counter(self, name):
         with urllib.request.urlopen(f"http://{self.cluster.env['WLB_COORDINATOR']}/metrics", timeout=5) as reply:

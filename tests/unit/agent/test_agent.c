@@ -472,6 +472,18 @@ static void one_that_was_given_up_harms_no_rank(void **state)
 	assert_int_equal(waitpid(rank, NULL, 0), rank);
 }
 
+/* slurmstepd has failed to start a rank, and waits with cgroup/v2 until no process of the step is left. */
+static void one_whose_ranks_never_start_ends(void **state)
+{
+	struct fixture *s = *state;
+	tell(s, "task %d %d", 4, s->ranks[0]);
+	wlb_clock_sleep_ms(15000);
+	assert_false(agent_ended(s));
+	WAIT_FOR(agent_ended(s), 7000);
+	assert_int_equal(waitpid(s->ranks[0], NULL, WNOHANG), 0);
+	assert_int_equal(reports(s), 0);
+}
+
 /* slurmstepd has died while it announced them. */
 static void one_that_knows_some_ranks_ends_them_without_slurmstepd(void **state)
 {
@@ -565,6 +577,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(obeys_with_force, begin, end),
 		cmocka_unit_test_setup_teardown(outlives_slurmstepd, begin, end),
 		cmocka_unit_test_setup_teardown(one_that_was_given_up_harms_no_rank, begin_unannounced, end),
+		cmocka_unit_test_setup_teardown(one_whose_ranks_never_start_ends, begin_unannounced, end),
 		cmocka_unit_test_setup_teardown(one_that_knows_some_ranks_ends_them_without_slurmstepd,
 	                                        begin_unannounced, end),
 		cmocka_unit_test_setup_teardown(gathers_stacks_once_for_each_request, begin_with_stacks, end),

@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""ProctrackType=proctrack/cgroup with cgroup/v2: wlb-agent is in a cgroup of its step there. Slurm kills what is in it once
+the step's tasks have ended, or waits until it is empty."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import time
+import unittest
+import uuid
+
+import harness
+import test_agent
+from harness import wait_for
+
+SHIM = harness.BUILD / "tests" / "unified_cgroup.so"
+
+
+def cgroup2_mount():
+    """The folder where this host has version 2 of cgroups; None where it has none."""
+    fields = (line.split() for line in pathlib.Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines())
+    return next((pathlib.Path(field[1]) for field in fields if field[2] == "cgroup2"), None)
+
+
+class CgroupTest(test_agent.AgentTest):
+    """A cluster whose slurmds have a cgroup of the test for their root, through a namespace."""
+
+    @classmethod
+    def setUpClass(cls):
+        mount = cgroup2_mount()
+        if mount is None or not os.access(mount, os.W_OK) or shutil.which("unshare") is None:
+            raise unittest.SkipTest("no cgroups of version 2 that this account may make")
+        cls.folder = mount / f"wlb-test-{os.getpid()}"
+        (cls.folder / "system.slice").mkdir(parents=True)
+        cls.addClassCleanup(cls.remove_cgroups)
+        super().setUpClass()
+        conf = cls.cluster.dir / "etc" / "slurm.conf"
+        text, count = re.subn(r"ProctrackType=\S+", "ProctrackType=proctrack/cgroup", conf.read_text(encoding="utf-8"))
+        assert count == 1
+        conf.write_text(text, encoding="utf-8")
+        (cls.cluster.dir / "etc" / "cgroup.conf").write_text(
+            f"CgroupPlugin=cgroup/v2\nCgroupMountpoint={cls.folder}\nIgnoreSystemd=yes\n", encoding="utf-8")
+        cls.restart_slurm()
+
+    @classmethod
+    def restart_slurm(cls):
+        cls.cluster.verb("kill-service", "slurmctld")
+        cls.cluster.verb("start-service", "slurmctld")
+        first_line = pathlib.Path("/proc/self/cgroup").read_text(encoding="utf-8")
+        preload = "" if first_line.startswith("0::") else f"LD_PRELOAD={SHIM}"
+        for number in range(1, cls.nodes + 1):
+            cls.cluster.verb("kill-service", f"slurmd-n{number}")
+            start = f"{cls.cluster.script} start-service slurmd-n{number} --dir {cls.cluster.dir}"
+            subprocess.run(["sh", "-c", f"echo $$ > {cls.folder}/cgroup.procs && {preload} exec unshare --cgroup {start}"],
+                           check=True, timeout=60, stdin=subprocess.DEVNULL)
+        wait_for("all nodes", lambda: cls.node_states() == {"idle"}, 30)
+
+    @classmethod
+    def remove_cgroups(cls):
+        """A cgroup can be removed once its last process is gone."""
+        for folder, _, _ in os.walk(cls.folder, topdown=False):
+            wait_for(f"removal of {folder}", lambda folder=folder: cls.removed(folder), 10)
+
+    @staticmethod
+    def removed(folder):
+        try:
+            os.rmdir(folder)
+        except OSError:
+            return False
+        return True
+
+    @classmethod
+    def node_states(cls):
+        """A node that Slurm has drained is "drained" or "draining"."""
+        return set(cls.cluster.run("sinfo", "-h", "-N", "-o", "%T").stdout.split())
+
+    def check_no_trace(self):
+        """Slurm has removed the cgroups of the jobs, and drained no node."""
+        wait_for("idle nodes", lambda: self.node_states() == {"idle"}, 20)
+        wait_for("removal of the jobs' cgroups", lambda: not list(self.folder.glob("system.slice/*/job_*")), 10)
+        self.check_nothing_left()
+
+    def let_agents_delay(self):
+        """They report as those of a step of 65,533 nodes: after up to 6.5 s."""
+        agent = harness.BUILD / "libexec" / "wlb" / "wlb-agent"
+        wrapper = self.cluster.work / "agent"
+        wrapper.write_text("#!/bin/bash\nargs=(\"$@\")\nfor i in \"${!args[@]}\"; do\n"
+                           "\t[[ ${args[i]} != --nodes ]] || args[i + 1]=65533\ndone\n"
+                           f"exec {agent} \"${{args[@]}}\"\n", encoding="utf-8")
+        wrapper.chmod(0o755)
+        self.set_agent(wrapper)
+
+
+class Cgroup(CgroupTest):
+    def test_a_killed_rank(self):
+        """The last of its node: its agent reports before Slurm kills it."""
+        self.let_agents_delay()
+        tap = self.tap()
+        job = self.sleep(2061, tasks=1)
+        agent = next(iter(self.cluster.processes(test_agent.AGENT)))
+        self.assertIn("/step_0/slurm", pathlib.Path(f"/proc/{agent}/cgroup").read_text(encoding="utf-8"))
+        began = time.monotonic()
+        os.kill(self.ranks(2061)[1], 9)
+        self.check_noticed(job, began, ("rank_lost", "n2", "1"))
+        told = [(end["rank"], end["code"]) for report in tap.reports() if report.get("node") == "n2" and report["goodbye"]
+                for end in report["exits"]]
+        self.assertEqual(told, [(1, 137)])
+        self.assertEqual(self.cluster.wait_job(job), "COMPLETED", self.cluster.output(job))
+        self.check_no_trace()
+
+    def test_steps_end_at_once_without_wlbd(self):
+        self.cluster.verb("kill-wlbd")
+        self.addCleanup(self.cluster.verb, "start-wlbd")
+        variables = {"WLB_TP": "1", "WLB_CP": "1", "WLB_PP": "1", "WLB_DP": "3", "WLB_ATTEMPT_ID": str(uuid.uuid4())}
+        began = time.monotonic()
+        out = self.cluster.run("srun", "--wlb-layout=auto", "-N3", "-n3", "sh", "-c", "echo $WLB_NODE_PAGE", env=variables)
+        self.assertEqual(len(re.findall(r"^/proc/\d+/fd/\d+$", out.stdout, re.M)), 3, out)
+        self.assertLess(time.monotonic() - began, 5)
+        self.check_no_trace()
+
+
+if __name__ == "__main__":
+    harness.main()
