@@ -6,6 +6,7 @@
 
 #include <slurm/slurm.h>
 
+#include "coordinator/slurm/compat.h"
 #include "spank/environment.h"
 #include "spank/pmix_files.h"
 
@@ -61,7 +62,7 @@ static bool find_tasks_base(spank_t sp, const char *node, char *base, size_t siz
 	const char *given = find_mpi_value(conf, "PMIxCliTmpDirBase");
 	bool fits = given != NULL ? (size_t)snprintf(base, size, "%s", given) < size
 	                          : expand(conf->tmp_fs != NULL ? conf->tmp_fs : "/tmp", node, base, size);
-	slurm_free_ctl_conf(conf);
+	wlb_compat_free_conf(conf);
 	return fits;
 }
 

@@ -1,6 +1,6 @@
 /*
  * The only file that depends on the Slurm release it is compiled against: 22.05 to 26.05. Where releases differ,
- * everything else in this folder uses the names below. docs/slurm-versions.md lists the differences.
+ * everything else, spank/ too, uses the names below. docs/slurm-versions.md lists the differences.
  */
 #ifndef COORDINATOR_SLURM_COMPAT_H
 #define COORDINATOR_SLURM_COMPAT_H

@@ -4,6 +4,8 @@ import re
 from source_tree import folder_of, unit_of
 
 HEADING = "## Folders, and what each may include"
+DIFFERENCES = "## libslurm: what compat.h hides"
+COMPAT = "coordinator/slurm/compat.h"
 TABLE_ROW = re.compile(r"^\|(.+)\|\s*$")
 CODE = re.compile(r"`([^`]+)`")
 
@@ -28,6 +30,23 @@ def read_table(text):
             raise TableError(f"{folder} has two rows")
         table[folder] = {name.rstrip("/") for name in CODE.findall(row[2])}
     return table
+
+
+def read_differences(text):
+    """Functions of libslurm that are not the same in all releases, from the first column of the table below DIFFERENCES."""
+    section = text.partition(DIFFERENCES + "\n")[2].partition("\n## ")[0]
+    cells = [match.group(1).split("|")[0] for match in map(TABLE_ROW.match, section.splitlines()) if match]
+    names = {name for cell in cells for name in CODE.findall(cell) if re.fullmatch(r"slurm_\w+(?<!_t)", name)}
+    if not names:
+        raise TableError(f"no table that names functions below '{DIFFERENCES}'")
+    return names
+
+
+def check_differences(tree, names):
+    """Only compat.h calls functions that differ between releases; without the headers of other releases nothing else shows it."""
+    call = re.compile(rf"\b({'|'.join(sorted(names))})[ \t]*\(")
+    return [f"{path}: calls {name}, which differs between releases of Slurm; call a function of {COMPAT}"
+            for path in sorted(tree.files) if path != COMPAT for name in sorted(set(call.findall(tree.files[path])))]
 
 
 def check_folders(tree, table):

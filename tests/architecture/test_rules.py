@@ -105,6 +105,25 @@ class Includes(unittest.TestCase):
         self.assertEqual(found, ["high: its row allows low, which no file includes"])
 
 
+class Differences(unittest.TestCase):
+    PAGE = f"{rules.DIFFERENCES}\n| what | change | from |\n|---|---|---|\n| `slurm_load_job`, `slurm_step_id_t` | `slurm_x` | 26.05 |\n"
+
+    def check(self, **changes):
+        return rules.check_differences(tree(**changes), rules.read_differences(self.PAGE))
+
+    def test_the_functions_of_the_table(self):
+        self.assertEqual(rules.read_differences(self.PAGE), {"slurm_load_job"})
+        with self.assertRaises(rules.TableError):
+            rules.read_differences(TABLE)
+
+    def test_a_call_is_found_outside_of_the_header_alone(self):
+        self.assertEqual(self.check(coordinator__slurm__compat___h="slurm_load_job(a, b);",
+                                    low__d___c="wlb_slurm_load_job(a); /* slurm_load_job */"), [])
+        self.assertEqual(self.check(low__d___c="x = slurm_load_job(&reply, 1);"),
+                         ["low/d.c: calls slurm_load_job, which differs between releases of Slurm; call a function of "
+                          "coordinator/slurm/compat.h"])
+
+
 class Guards(unittest.TestCase):
     def test_guards_of_their_own(self):
         self.assertEqual(rules.check_guards(tree()), [])

@@ -60,6 +60,10 @@ class Tree(unittest.TestCase):
                 missing.append(f"{path}: has no function {function}, which docs/architecture.md names")
         self.expect_none(missing)
 
+    def test_only_compat_h_depends_on_the_release_of_slurm(self):
+        page = pathlib.Path(ROOT, "docs", "slurm-versions.md").read_text(encoding="utf-8")
+        self.expect_none(rules.check_differences(self.tree, rules.read_differences(page)))
+
     def test_no_block_of_lines_stands_twice(self):
         found = repeats.find_repeats(self.tree.files)
         self.expect_none([f"{path}:{line} repeats {lines} lines of {first}:{first_line}"
