@@ -5,6 +5,7 @@ import os
 import pathlib
 import shutil
 import tempfile
+import unittest
 
 import harness
 from harness import ClusterTest, main
@@ -71,6 +72,20 @@ class Host(DoctorTest):
         self.check(found, "slurm", "FAIL")
         self.check(found, "coordinator", "FAIL", "x:y")
         self.assertNotIn("plugin", found)  # what needs Slurm is not asked: each command would wait for a minute
+
+    def test_a_configuration_with_which_libslurm_ends_the_process(self):
+        conf = self.folder() / "slurm.conf"
+        conf.write_text("ClusterName=x\nNonsense=3\n", encoding="utf-8")
+        found = self.findings(env={"SLURM_CONF": str(conf)})
+        self.check(found, "slurm", "FAIL", "unrecognized key: Nonsense", "set SLURM_CONF")
+        self.assertNotIn("plugin", found)
+        self.check(found, "coordinator", "ok")
+        self.check(found, "mpi", "ok")
+
+    @unittest.skipIf(pathlib.Path("/etc/slurm/slurm.conf").exists(), "this host has a slurm.conf")
+    def test_without_a_configuration(self):
+        self.addCleanup(self.cluster.env.update, SLURM_CONF=self.cluster.env.pop("SLURM_CONF"))
+        self.check(self.findings(), "slurm", "FAIL", "configuration source", "/etc/slurm/slurm.conf")
 
     def test_programs_that_are_not_installed(self):
         wlb = self.cluster.run("which", "wlb").stdout.strip()

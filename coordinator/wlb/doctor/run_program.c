@@ -33,10 +33,10 @@ static bool read_output(int fd, char *output, size_t size)
 	}
 }
 
-int wlb_doctor_run_program(char *const argv[], char *output, size_t size)
+/* Forks; in the child, which gets 0, the two streams go into the pipe, whose reading end *pipe_fd is in the parent. */
+static pid_t start_child(int *pipe_fd)
 {
-	int ends[2], status;
-	output[0] = '\0';
+	int ends[2];
 	if (pipe2(ends, O_CLOEXEC) != 0)
 		return -1;
 	pid_t child = fork();
@@ -45,15 +45,41 @@ int wlb_doctor_run_program(char *const argv[], char *output, size_t size)
 		dup2(null, STDIN_FILENO);
 		dup2(ends[1], STDOUT_FILENO);
 		dup2(ends[1], STDERR_FILENO);
+		return 0;
+	}
+	close(ends[1]);
+	*pipe_fd = ends[0];
+	return child;
+}
+
+static int finish_child(pid_t child, int pipe_fd, char *output, size_t size)
+{
+	int status;
+	output[0] = '\0';
+	bool whole = read_output(pipe_fd, output, size);
+	close(pipe_fd);
+	if (!whole)
+		kill(child, SIGKILL);
+	return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+int wlb_doctor_run_program(char *const argv[], char *output, size_t size)
+{
+	int pipe_fd = -1;
+	pid_t child = start_child(&pipe_fd);
+	if (child == 0) {
 		execvp(argv[0], argv);
 		_exit(127);
 	}
-	close(ends[1]);
-	bool whole = child > 0 && read_output(ends[0], output, size);
-	close(ends[0]);
-	if (child > 0 && !whole)
-		kill(child, SIGKILL);
-	if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status))
-		return -1;
-	return WEXITSTATUS(status) == 127 ? -1 : WEXITSTATUS(status);
+	int code = child > 0 ? finish_child(child, pipe_fd, output, size) : 127;
+	return code == 127 ? -1 : code;
+}
+
+int wlb_doctor_run_apart(int (*function)(void), char *output, size_t size)
+{
+	int pipe_fd = -1;
+	pid_t child = start_child(&pipe_fd);
+	if (child == 0)
+		_exit(function());
+	return child > 0 ? finish_child(child, pipe_fd, output, size) : -1;
 }

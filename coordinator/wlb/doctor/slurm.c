@@ -54,13 +54,40 @@ static void check_nodes(struct wlb_doctor *doctor)
 		wlb_doctor_note(doctor, WLB_FINDING_OK, "slurm", "", "slurmctld answers, %d nodes", count);
 }
 
+enum { SAYS_REMEDY = 2 };
+
+static int open_slurm(void)
+{
+	struct wlb_error error;
+	if (wlb_slurm_open(&error) == 0)
+		return 0;
+	fputs(error.message, stderr);
+	return SAYS_REMEDY;
+}
+
+/* libslurm ends the process that calls it where it cannot read its configuration: tried apart first. */
+static bool can_open_slurm(struct wlb_doctor *doctor)
+{
+	char output[4096];
+	int code = wlb_doctor_run_apart(open_slurm, output, sizeof(output));
+	for (char *end = output; (end = strchr(end, '\n')) != NULL;)
+		*end = end[1] != '\0' ? ' ' : '\0';
+	if (code != 0)
+		wlb_doctor_note(doctor, WLB_FINDING_FAIL, "slurm",
+		                code == SAYS_REMEDY
+		                        ? ""
+		                        : "install this cluster's slurm.conf as /etc/slurm/slurm.conf or set "
+		                          "SLURM_CONF to it",
+		                "%s", output[0] != '\0' ? output : "libslurm finds no slurm.conf within 10 s");
+	return code == 0;
+}
+
 void wlb_doctor_slurm(struct wlb_doctor *doctor)
 {
 	struct wlb_error error;
-	if (wlb_slurm_open(&error) != 0) {
+	if (!can_open_slurm(doctor) || wlb_slurm_open(&error) != 0) {
 		/* Each of Slurm's commands would search for its configuration for a minute. */
 		doctor->without_slurm = true;
-		wlb_doctor_note(doctor, WLB_FINDING_FAIL, "slurm", "", "%s", error.message);
 		return;
 	}
 	check_version(doctor);
