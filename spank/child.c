@@ -10,11 +10,27 @@
 
 #include "common/clock.h"
 
+/* The kernel spares slurmstepd where memory is short (oom_score_adj -1000), and no process of a user. The file belongs
+ * to root while only the effective user is the job's. */
+static void lose_protection(uid_t user)
+{
+	if (seteuid(0) != 0)
+		return;
+	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		(void)!write(fd, "0", 1);
+		close(fd);
+	}
+	if (seteuid(user) != 0)
+		_exit(1);
+}
+
 /* Only the effective user of slurmstepd is the job's; this sets the others. */
 static void become_user(void)
 {
 	uid_t user = geteuid();
 	gid_t group = getegid();
+	lose_protection(user);
 	if (setresgid(group, group, group) != 0 || setresuid(user, user, user) != 0)
 		_exit(1);
 }

@@ -12,7 +12,8 @@ struct wlb_child {
 	int report; /* the reading end of its pipe */
 };
 
-/* Forks. In the child, child->pid is 0, the effective user is the job's, and *report is the writing end of the pipe. */
+/* Forks. In the child, child->pid is 0, the effective user is the job's, the kernel may end it where memory is short as
+ * any process, and *report is the writing end of the pipe. */
 int wlb_child_start(struct wlb_child *child, int *report, struct wlb_error *error);
 
 /* Reads the child's report into `text` (size bytes with the NUL, "" if it closes the pipe without a report), for

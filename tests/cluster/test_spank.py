@@ -12,6 +12,8 @@ import socket
 import subprocess
 import threading
 import unittest
+import unittest.mock
+import uuid
 
 from harness import ClusterTest, main, prove, wait_for
 
@@ -302,6 +304,20 @@ class Announcement(PluginTest):
         self.plugin_arguments("coordinator=192.0.2.1:8642")  # RFC 5737: routed nowhere
         job = self.completed("echo ran", "--wlb-layout=auto")
         self.assertEqual(len(self.warnings(job)), 1)
+
+    @unittest.skipUnless(os.getuid() == 0, "needs root to submit as another user")
+    def test_the_agent_of_another_user_may_be_ended_where_memory_is_short(self):
+        """As any process: slurmstepd has another score, -1000 or that of a variable, and the agent begins as its child."""
+        with unittest.mock.patch.dict(os.environ, SLURMSTEPD_OOM_ADJ="500"):
+            self.cluster.verb("kill-service", "slurmd-n1")
+            self.cluster.verb("start-service", "slurmd-n1")
+        self.plugin_arguments(f"coordinator=127.0.0.1:1 agent={self.cluster.build}/libexec/wlb/wlb-agent")
+        variables = {"WLB_TP": "1", "WLB_CP": "1", "WLB_PP": "1", "WLB_DP": "1", "WLB_ATTEMPT_ID": str(uuid.uuid4())}
+        command = ("pid=$(echo $WLB_NODE_PAGE | cut -d/ -f3); stat -c %U /proc/$pid; "
+                   "cat /proc/$pid/oom_score_adj /proc/$PPID/oom_score_adj")
+        out = self.cluster.run("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "srun", "--chdir=/",
+                               "--wlb-layout=auto", "-w", "n1", "-n1", "sh", "-c", command, env=variables)
+        self.assertEqual(out.stdout.split(), ["nobody", "0", "500"], out)
 
     @unittest.skipUnless(os.getuid() == 0, "needs root to submit as another user")
     def test_another_user(self):

@@ -198,6 +198,31 @@ static void ends_without_ranks(void **state)
 	wlb_spank_agent_end(&s->agent);
 }
 
+static void write_score(int score)
+{
+	FILE *file = fopen("/proc/self/oom_score_adj", "w");
+	assert_true(file != NULL && fprintf(file, "%d", score) > 0 && fclose(file) == 0);
+}
+
+/* As any process of a user. slurmstepd has -1000, which not every root may set. */
+static void may_be_ended_where_memory_is_short(void **state)
+{
+	struct fixture *s = *state;
+	char path[64];
+	int score = -1;
+	if (geteuid() != 0)
+		skip();
+	write_score(500);
+	start(s, 1);
+	write_score(0);
+	snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", (int)s->pid);
+	FILE *file = fopen(path, "r");
+	assert_non_null(file);
+	assert_int_equal(fscanf(file, "%d", &score), 1);
+	fclose(file);
+	assert_int_equal(score, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -205,6 +230,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(ends_beside_a_silent_coordinator, begin, end),
 		cmocka_unit_test_setup_teardown(has_reported_all_when_slurm_kills_it, begin, end),
 		cmocka_unit_test_setup_teardown(ends_without_ranks, begin, end),
+		cmocka_unit_test_setup_teardown(may_be_ended_where_memory_is_short, begin, end),
 	};
 	return cmocka_run_group_tests(tests, munged_start, munged_stop);
 }
