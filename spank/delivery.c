@@ -145,7 +145,7 @@ static void set(const char *name, const char *value)
 		setenv(name, value, 1);
 }
 
-static void make_environment(const struct delivery *delivery, const struct passwd *user)
+static void make_environment(const struct delivery *delivery, const struct passwd *user, bool from_root)
 {
 	/* A program that ends all processes of a node finds this one by these two variables. */
 	static const char *const kept[] = {"SLURM_CONF", "SLURMD_NODENAME"};
@@ -159,6 +159,8 @@ static void make_environment(const struct delivery *delivery, const struct passw
 	set("HOME", user->pw_dir);
 	set("USER", user->pw_name);
 	set("LOGNAME", user->pw_name);
+	/* It is in no job, and so in no job's limits, which a job of the user would leave by tracing it. */
+	set("WLB_UNTRACEABLE", from_root ? "yes" : "");
 	set("WLB_COORDINATOR", delivery->args->coordinator);
 	set("WLB_MUNGE_SOCKET", delivery->args->client.munge_socket);
 	set("WLB_COORDINATOR_USER", delivery->args->client.coordinator_user);
@@ -206,6 +208,7 @@ static _Noreturn void run_delivery(struct delivery *delivery)
 	const char *argv[WORDS + FOLDERS_MAX + 1] = {"wlb",  "flush",       "--quiet", "--wait",
 	                                             wait_s, "--ended-job", job_id};
 	int count = WORDS;
+	bool from_root = geteuid() == 0;
 	snprintf(job_id, sizeof(job_id), "%" PRIu32, delivery->job_id);
 	setsid();
 	close(delivery->started);
@@ -221,7 +224,7 @@ static _Noreturn void run_delivery(struct delivery *delivery)
 	argv[count] = NULL;
 	if (count == WORDS)
 		_exit(0);
-	make_environment(delivery, user);
+	make_environment(delivery, user, from_root);
 	execv(delivery->args->wlb, (char *const *)argv);
 	_exit(127);
 }

@@ -236,6 +236,8 @@ class OtherUser(DeliveryTest):
         self.assertEqual(set(status["Gid"].split()), {"65534"})
         self.assertLessEqual(set(status["Groups"].split()), {"65534"})
         self.assertEqual(int(status["CapEff"], 16), 0)
+        # A job of the user that could trace it would leave its own limits.
+        wait_for("files in /proc that are root's", lambda: os.stat(f"/proc/{pids[0]}/environ").st_uid == 0, 5)
         self.assertEqual({os.readlink(path) for path in pathlib.Path(f"/proc/{pids[0]}/fd").glob("[012]")},
                          {"/dev/null"})
         about = (self.cluster.dir / "state").stat()  # where only root may write what the epilog believes
