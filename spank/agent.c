@@ -104,7 +104,7 @@ int wlb_spank_agent_start(struct wlb_spank_agent *agent, spank_t sp, const struc
 	int buffer_bytes = MESSAGES_BUFFER_BYTES;
 	setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &buffer_bytes, sizeof(buffer_bytes));
 	int rc = make_environment(sp, step, variables) == 0
-	                 ? start(args->agent, argv, variables, ends[1], args->timeout_ms, page, size, error)
+	                 ? start(args->agent, argv, variables, ends[1], args->agent_timeout_ms, page, size, error)
 	                 : wlb_fail(error, "no memory");
 	for (int i = 0; i < VARIABLES_MOST && variables[i] != NULL; i++)
 		free(variables[i]);

@@ -29,7 +29,7 @@ struct wlb_spank_step {
 };
 
 /* Starts the agent as the job's user, and detached, since slurmstepd waits only for its tasks. Returns within
- * args->timeout_ms; `page` is then the path of the node page. -1: no agent runs. */
+ * args->agent_timeout_ms; `page` is then the path of the node page. -1: no agent runs. */
 int wlb_spank_agent_start(struct wlb_spank_agent *agent, spank_t sp, const struct wlb_spank_args *args,
                           const struct wlb_spank_step *step, char *page, size_t size, struct wlb_error *error);
 

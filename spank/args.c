@@ -29,15 +29,26 @@ static int parse_coordinator_user(const char *value, struct wlb_spank_args *args
 	return 0;
 }
 
-static int parse_timeout(const char *value, struct wlb_spank_args *args, struct wlb_error *error)
+static int parse_ms(const char *value, int most_ms, const char *example, int *ms, struct wlb_error *error)
 {
 	char *end;
-	long timeout_ms = strtol(value, &end, 10);
-	if (*value == '\0' || *end != '\0' || timeout_ms < 1 || timeout_ms > WLB_SPANK_TIMEOUT_MS)
-		return wlb_fail(error, "must be a whole number of milliseconds from 1 to %d, such as timeout_ms=100",
-		                WLB_SPANK_TIMEOUT_MS);
-	args->timeout_ms = (int)timeout_ms;
+	long number = strtol(value, &end, 10);
+	if (*value == '\0' || *end != '\0' || number < 1 || number > most_ms)
+		return wlb_fail(error, "must be a whole number of milliseconds from 1 to %d, such as %s", most_ms,
+		                example);
+	*ms = (int)number;
 	return 0;
+}
+
+static int parse_timeout(const char *value, struct wlb_spank_args *args, struct wlb_error *error)
+{
+	return parse_ms(value, WLB_SPANK_TIMEOUT_MS, "timeout_ms=100", &args->timeout_ms, error);
+}
+
+static int parse_agent_timeout(const char *value, struct wlb_spank_args *args, struct wlb_error *error)
+{
+	return parse_ms(value, WLB_SPANK_AGENT_TIMEOUT_MOST_MS, "agent_timeout_ms=2000", &args->agent_timeout_ms,
+	                error);
 }
 
 static int parse_yes_no(const char *value, bool *yes, const char *example, struct wlb_error *error)
@@ -106,6 +117,7 @@ static int parse_argument(const char *argument, struct wlb_spank_args *args, str
 		{"munge_socket=", parse_munge_socket},
 		{"coordinator_user=", parse_coordinator_user},
 		{"timeout_ms=", parse_timeout},
+		{"agent_timeout_ms=", parse_agent_timeout},
 		{"announce=", parse_announce},
 		{"agent=", parse_agent},
 		{"state_dir=", parse_state_dir},
@@ -117,9 +129,10 @@ static int parse_argument(const char *argument, struct wlb_spank_args *args, str
 		if (strncmp(argument, keys[i].key, length) == 0)
 			return keys[i].parse(argument + length, args, error);
 	}
-	return wlb_fail(error,
-	                "must be one of coordinator=HOST:PORT, munge_socket=PATH, coordinator_user=NAME, timeout_ms=N, "
-	                "announce=yes|no, agent=PATH|no, state_dir=PATH, wlb=PATH, end_stuck_stepd=yes|no");
+	return wlb_fail(
+		error,
+		"must be one of coordinator=HOST:PORT, munge_socket=PATH, coordinator_user=NAME, timeout_ms=N, "
+		"agent_timeout_ms=N, announce=yes|no, agent=PATH|no, state_dir=PATH, wlb=PATH, end_stuck_stepd=yes|no");
 }
 
 void wlb_spank_args_parse(int argc, char **argv, struct wlb_spank_args *args)
@@ -137,6 +150,8 @@ void wlb_spank_args_parse(int argc, char **argv, struct wlb_spank_args *args)
 		wlb_fail_in(&error, "plugstack.conf, spank_wlb.so, argument '%.200s'", argv[i]);
 		args->unusable = error;
 	}
+	if (args->agent_timeout_ms == 0)
+		args->agent_timeout_ms = args->timeout_ms;
 }
 
 void wlb_spank_args_report(const struct wlb_spank_args *args)

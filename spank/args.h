@@ -7,13 +7,17 @@
 
 #include "coordinator/client/config.h"
 
-enum { WLB_SPANK_TIMEOUT_MS = 200 }; /* the default, and the most by which a job's start may be delayed */
+enum {
+	WLB_SPANK_TIMEOUT_MS = 200, /* the default, and the most by which a coordinator may delay a job's start */
+	WLB_SPANK_AGENT_TIMEOUT_MOST_MS = 5000,
+};
 
 struct wlb_spank_args {
 	char coordinator[280]; /* as written, HOST:PORT; "": that of /etc/wlb/wlb.conf */
 	struct wlb_client_config
 		client; /* the same, parsed; with munge_socket and coordinator_user, whose name is not looked up */
-	int timeout_ms; /* for announcing a run, and for starting an agent */
+	int timeout_ms; /* for announcing a run */
+	int agent_timeout_ms; /* for starting an agent; timeout_ms where it is not given */
 	bool announce;
 	bool end_stuck_stepd;
 	char agent[PATH_MAX]; /* the program; "": none is started */
@@ -23,8 +27,8 @@ struct wlb_spank_args {
 		unusable; /* "", or the error of the first argument that could not be used; its default is in effect */
 };
 
-/* coordinator=HOST:PORT munge_socket=PATH coordinator_user=NAME timeout_ms=1..200 announce=yes|no agent=PATH|no
- * state_dir=PATH wlb=PATH end_stuck_stepd=yes|no */
+/* coordinator=HOST:PORT munge_socket=PATH coordinator_user=NAME timeout_ms=1..200 agent_timeout_ms=1..5000
+ * announce=yes|no agent=PATH|no state_dir=PATH wlb=PATH end_stuck_stepd=yes|no */
 void wlb_spank_args_parse(int argc, char **argv, struct wlb_spank_args *args);
 
 /* Logs the unusable argument, if there is one. */

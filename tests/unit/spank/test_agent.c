@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -90,18 +91,19 @@ static int end(void **state)
 }
 
 /* Starts the agent of a coordinator at this port of 127.0.0.1, and announces the tasks: ranks 4 and 5. */
-static void start(struct fixture *s, int port)
+static void start_program(struct fixture *s, int port, const char *program)
 {
 	static const char *const names[] = {"WLB_COORDINATOR", "WLB_MUNGE_SOCKET", "WLB_COORDINATOR_USER", NULL};
 	char page[64], coordinator[32], user[16];
 	struct wlb_error error = {""};
-	struct wlb_spank_args args = {.timeout_ms = 5000, .agent = WLB_TEST_AGENT};
+	struct wlb_spank_args args = {.timeout_ms = 200, .agent_timeout_ms = 5000};
 	struct wlb_spank_step step = {.run_id = "12",
 	                              .attempt_id = "6e1b0f3c-3c1e-4c39-9ad5-0d6a3d0c1f11",
 	                              .node = "n3",
 	                              .nodes = NODES,
 	                              .tasks = TASKS,
 	                              .names = names};
+	snprintf(args.agent, sizeof(args.agent), "%s", program);
 	snprintf(coordinator, sizeof(coordinator), "127.0.0.1:%d", port);
 	snprintf(user, sizeof(user), "%u", (unsigned)getuid());
 	spank_setenv(NULL, "WLB_COORDINATOR", coordinator, 1);
@@ -112,6 +114,11 @@ static void start(struct fixture *s, int port)
 	assert_int_equal(sscanf(page, "/proc/%d/", &s->pid), 1);
 	for (int i = 0; i < TASKS; i++)
 		wlb_spank_agent_task(&s->agent, 4 + i, s->tasks[i]);
+}
+
+static void start(struct fixture *s, int port)
+{
+	start_program(s, port, WLB_TEST_AGENT);
 }
 
 /* As slurmstepd does once a task has ended; returns in how many milliseconds the plugin was done. */
@@ -198,6 +205,21 @@ static void ends_without_ranks(void **state)
 	wlb_spank_agent_end(&s->agent);
 }
 
+/* As on a node that reads the program from a busy file system, or that looks a name up in a slow directory. */
+static void may_start_slowly(void **state)
+{
+	struct fixture *s = *state;
+	char path[] = "/tmp/wlb-test-agent-XXXXXX";
+	int fd = mkstemp(path);
+	assert_true(fd >= 0);
+	dprintf(fd, "#!/bin/sh\nsleep 0.5\nexec %s \"$@\"\n", WLB_TEST_AGENT);
+	fchmod(fd, 0700);
+	close(fd);
+	start_program(s, 1, path);
+	unlink(path);
+	assert_false(agent_ended(s));
+}
+
 static void write_score(int score)
 {
 	FILE *file = fopen("/proc/self/oom_score_adj", "w");
@@ -230,6 +252,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(ends_beside_a_silent_coordinator, begin, end),
 		cmocka_unit_test_setup_teardown(has_reported_all_when_slurm_kills_it, begin, end),
 		cmocka_unit_test_setup_teardown(ends_without_ranks, begin, end),
+		cmocka_unit_test_setup_teardown(may_start_slowly, begin, end),
 		cmocka_unit_test_setup_teardown(may_be_ended_where_memory_is_short, begin, end),
 	};
 	return cmocka_run_group_tests(tests, munged_start, munged_stop);

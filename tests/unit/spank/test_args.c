@@ -17,6 +17,7 @@ static void has_defaults(void **state)
 	assert_string_equal(args.coordinator, "");
 	assert_string_equal(args.client.host, "");
 	assert_int_equal(args.timeout_ms, 200);
+	assert_int_equal(args.agent_timeout_ms, 200);
 	assert_true(args.announce);
 	assert_true(args.end_stuck_stepd);
 	assert_string_equal(args.agent, WLB_AGENT_PATH);
@@ -55,13 +56,29 @@ static void reads_each_argument(void **state)
 	assert_false(args.end_stuck_stepd);
 }
 
+static void an_agent_has_a_time_of_its_own(void **state)
+{
+	(void)state;
+	char *argv[] = {"agent_timeout_ms=5000", "timeout_ms=50"};
+	struct wlb_spank_args args;
+	wlb_spank_args_parse(2, argv, &args);
+	assert_int_equal(args.agent_timeout_ms, 5000);
+	assert_int_equal(args.timeout_ms, 50);
+	/* Before it had one, the same argument was for both. */
+	wlb_spank_args_parse(1, argv + 1, &args);
+	assert_int_equal(args.agent_timeout_ms, 50);
+}
+
 static void names_what_it_cannot_use_and_keeps_the_default(void **state)
 {
 	(void)state;
-	static char *const bad[] = {
-		"coordinator=login1", "munge_socket=m.sock", "timeout_ms=201",    "timeout_ms=0",  "timeout_ms=",
-		"announce=maybe",     "colour=red",          "coordinator_user=", "state_dir=run", "wlb=wlb",
-		"end_stuck_stepd=1"};
+	static char *const bad[] = {"coordinator=login1", "munge_socket=m.sock",
+	                            "timeout_ms=201",     "timeout_ms=0",
+	                            "timeout_ms=",        "announce=maybe",
+	                            "colour=red",         "coordinator_user=",
+	                            "state_dir=run",      "wlb=wlb",
+	                            "end_stuck_stepd=1",  "agent_timeout_ms=5001",
+	                            "agent_timeout_ms=1s"};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		char *argv[] = {bad[i]};
 		struct wlb_spank_args args;
@@ -73,6 +90,7 @@ static void names_what_it_cannot_use_and_keeps_the_default(void **state)
 		assert_string_equal(args.coordinator, "");
 		assert_string_equal(args.client.munge_socket, "");
 		assert_int_equal(args.timeout_ms, 200);
+		assert_int_equal(args.agent_timeout_ms, 200);
 		assert_true(args.announce);
 	}
 }
@@ -102,6 +120,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(has_defaults),
 		cmocka_unit_test(reads_each_argument),
+		cmocka_unit_test(an_agent_has_a_time_of_its_own),
 		cmocka_unit_test(names_what_it_cannot_use_and_keeps_the_default),
 		cmocka_unit_test(starts_no_agent_where_none_is_wanted),
 		cmocka_unit_test(uses_the_rest_when_one_is_unusable),
