@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import signal
 import subprocess
 import time
@@ -100,6 +101,19 @@ class Away(DeliveryTest):
         self.complete(job)
         self.assertEqual(self.spools(), [])
         self.check_delivered(job, "kept")
+
+    def test_a_job_of_salloc(self):
+        """No epilog knows its directory: the user's next command delivers what is in it."""
+        self.go_away()
+        output = self.cluster.run("salloc", "-N1", "--wlb-layout=auto", "sh", "-c", "echo job=$SLURM_JOB_ID; wlb run -- true").stdout
+        job = int(re.search(r"job=(\d+)", output)[1])
+        wait_for("the end of the job", lambda: self.cluster.job(job)["JobState"] == "COMPLETED", 20)
+        self.assertEqual(self.flushes(), [])
+        self.assertNotEqual(self.spools(), [])
+        self.come_back()
+        self.cluster.run("wlb", "runs")
+        wait_for("an empty folder", lambda: self.spools() == [], RETURN_S)
+        self.assertEqual(self.show(job)["state"], "complete")
 
     def test_when_only_the_launcher_was_killed(self):
         """Its last record is on disk; nobody else would tell of it."""
