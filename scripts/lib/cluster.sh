@@ -28,8 +28,8 @@ cluster_create() {
 			printf 'it exists, or the directory above it does not or is not writable')"
 	PORT_BASE=$(ports_reserve "$CLUSTER_DIR")
 	{
-		printf 'NODES=%q\nPORT_BASE=%q\nSLURM_PREFIX=%q\nBUILD_DIR=%q\nWLBD=%q\nNETNS=%q\nLINK_MBIT=%q\n' \
-			"$NODES" "$PORT_BASE" "$SLURM_PREFIX" "$BUILD_DIR" "$WLBD" "$NETNS" "$LINK_MBIT"
+		printf 'NODES=%q\nPORT_BASE=%q\nSLURM_PREFIX=%q\nBUILD_DIR=%q\nWLBD=%q\nNETNS=%q\nLINK_MBIT=%q\nCGROUP=%q\n' \
+			"$NODES" "$PORT_BASE" "$SLURM_PREFIX" "$BUILD_DIR" "$WLBD" "$NETNS" "$LINK_MBIT" "$CGROUP"
 	} > "$CLUSTER_DIR/etc/cluster.conf"
 }
 
@@ -112,8 +112,10 @@ cluster_run_env() (
 
 cluster_start() {
 	[[ -z $NETNS ]] || netns_check
+	[[ -z $CGROUP ]] || cgroup_check
 	cluster_create
 	[[ -z $NETNS ]] || netns_create
+	[[ -z $CGROUP ]] || cgroup_create
 	munge_start
 	postgres_init
 	slurm_configure
@@ -147,6 +149,7 @@ cluster_stop() {
 	done
 	kill_all processes_with "WLB_CLUSTER_DAEMON=$CLUSTER_DIR"
 	[[ -z $NETNS || -z ${PORT_BASE:-} ]] || netns_remove
+	[[ -z $CGROUP || -z ${PORT_BASE:-} ]] || cgroup_remove
 	ports_release "$CLUSTER_DIR"
 	rm -rf "$CLUSTER_DIR"
 }

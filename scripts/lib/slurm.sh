@@ -24,7 +24,7 @@ slurm_configure() {
 	slurm_conf > "$CLUSTER_DIR/etc/slurm.conf"
 	# Without the ring, PMIx_Fence without data is no barrier on fewer nodes than TreeWidth, and MPI_Init may crash.
 	printf 'PMIxCollFence=ring\nPMIxTimeout=10\n' > "$CLUSTER_DIR/etc/mpi.conf"
-	printf 'CgroupPlugin=%s\n' "$(slurm_cgroup_plugin)" > "$CLUSTER_DIR/etc/cgroup.conf"
+	slurm_cgroup_conf > "$CLUSTER_DIR/etc/cgroup.conf"
 	printf 'required %s coordinator=%s coordinator_user=%s munge_socket=%s%s%s\n' "$BUILD_DIR/lib/spank_wlb.so" \
 		"$(wlbd_address)" "$EUID" "$CLUSTER_DIR/$MUNGE_SOCKET_NAME" "$(slurm_agent_argument)" \
 		"$(slurm_delivery_arguments)" > "$CLUSTER_DIR/etc/plugstack.conf"
@@ -66,14 +66,17 @@ slurm_gpu_type() {
 	[[ -z ${types[$1 - 1]:-} ]] || printf '%s%s%s' "${2:-}" "${types[$1 - 1]}" "${3:-}"
 }
 
-# Nothing here uses cgroups, but slurmd loads a plugin for them, and the default one fails where they are not mounted.
-slurm_cgroup_plugin() {
+# Without --cgroup nothing here uses cgroups, but slurmd loads a plugin for them, and the default one fails where they are
+# not mounted.
+slurm_cgroup_conf() {
 	local series
 	series=$(slurm_series "$SLURM_PREFIX")
-	if ((10#${series//./} >= 2405)); then
-		printf disabled
+	if [[ -n $CGROUP ]]; then
+		cgroup_conf
+	elif ((10#${series//./} >= 2405)); then
+		printf 'CgroupPlugin=disabled\n'
 	else
-		printf cgroup/v1
+		printf 'CgroupPlugin=cgroup/v1\n'
 	fi
 }
 
@@ -113,8 +116,8 @@ slurm_conf() {
 		# PMIx puts its sockets there: nodes that share a host must not share them.
 		TmpFS=$CLUSTER_DIR/tmp-%n
 		MailProg=/bin/true
-		# Neither needs cgroups, which a container may not have.
-		ProctrackType=proctrack/linuxproc
+		# Without --cgroup none of these needs cgroups, which a container may not have.
+		ProctrackType=proctrack/$([[ -n $CGROUP ]] && printf cgroup || printf linuxproc)
 		TaskPlugin=task/none
 		JobAcctGatherType=jobacct_gather/none
 		AccountingStorageType=accounting_storage/none
@@ -170,6 +173,7 @@ slurmd_start() {
 	local inside=() node=$1
 	shift
 	[[ -z $NETNS ]] || inside=(nsenter --net="/run/netns/$(netns_node "$node")" --)
+	[[ -z $CGROUP ]] || inside+=(bash -c "$(declare -f cgroup_enter); cgroup_enter \"\$@\"" bash "$(cgroup_folder)" "$(cgroup_preload)")
 	cluster_run_env daemon_start "slurmd-n$node" "${inside[@]}" "$(slurm_program slurmd)" -D -N "n$node" "$@"
 }
 

@@ -97,11 +97,11 @@ WLBD_CONF = "avoid_nodes = no\nback_off_ms = 0\n"
 
 
 class Cluster:
-    def __init__(self, nodes=4, for_others=False, topology="", gpu_types=(), link_mbit=0, wlbd_conf=WLBD_CONF):
+    def __init__(self, nodes=4, for_others=False, topology="", gpu_types=(), link_mbit=0, wlbd_conf=WLBD_CONF, cgroup=False):
         """for_others: other accounts will use it too; topology: the text of a topology.conf; gpu_types: one for each node;
         link_mbit: not 0: each node is a network namespace, with links of this rate; wlbd_conf: lines for wlbd.conf, by which
-        no node is avoided, since the tests lose the same nodes again and again."""
-        self.node_count, self.link_mbit = nodes, link_mbit
+        no node is avoided, since the tests lose the same nodes again and again; cgroup: Slurm tracks processes by cgroups."""
+        self.node_count, self.link_mbit, self.cgroup = nodes, link_mbit, cgroup
         self.topology, self.gpu_types, self.wlbd_conf = topology, gpu_types, wlbd_conf
         self.home = pathlib.Path(tempfile.mkdtemp(prefix="wlb-test-"))
         self.home.chmod(0o755)
@@ -122,6 +122,8 @@ class Cluster:
             options += ["--gpu-types", ",".join(self.gpu_types)]
         if self.link_mbit:
             options += ["--netns", "--link-mbit", str(self.link_mbit)]
+        if self.cgroup:
+            options.append("--cgroup")
         self.verb("start", "--nodes", str(self.node_count), *options)
         self.start_s = time.monotonic() - began
         self.env.update(self.verb_env())
@@ -259,11 +261,12 @@ class ClusterTest(unittest.TestCase):
     gpu_types = ()
     link_mbit = 0
     wlbd_conf = WLBD_CONF
+    cgroup = False
     cluster = None
 
     @classmethod
     def setUpClass(cls):
-        cls.cluster = Cluster(cls.nodes, cls.for_others, cls.topology, cls.gpu_types, cls.link_mbit, cls.wlbd_conf)
+        cls.cluster = Cluster(cls.nodes, cls.for_others, cls.topology, cls.gpu_types, cls.link_mbit, cls.wlbd_conf, cls.cgroup)
         atexit.register(cls.cluster.stop)
         cls.addClassCleanup(cls.cluster.stop)
         cls.cluster.start()
