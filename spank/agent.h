@@ -38,7 +38,7 @@ int wlb_spank_agent_start(struct wlb_spank_agent *agent, spank_t sp, const struc
 void wlb_spank_agent_task(const struct wlb_spank_agent *agent, int rank, pid_t pid);
 void wlb_spank_agent_exit(struct wlb_spank_agent *agent, int rank, int status);
 
-/* Ends the agent, and waits until it has ended, for 700 ms at most: with proctrack/cgroup and cgroup/v2 it is in a
+/* Ends the agent, and waits until it has ended, for a second at most: with proctrack/cgroup and cgroup/v2 it is in a
  * cgroup of the step. Once the tasks have ended Slurm 22.05 to 24.11 kills it; Slurm 25.05 and later waits for it up to
  * UnkillableStepTimeout, and then drains the node. Only after that does Slurm call slurm_spank_exit. */
 void wlb_spank_agent_end(struct wlb_spank_agent *agent);
