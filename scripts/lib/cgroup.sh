@@ -15,20 +15,14 @@ cgroup_check() {
 		fail_usage "--cgroup: this account may make no cgroups in $mount; start it as root, or without --cgroup"
 }
 
-cgroup_create() { mkdir -p "$(cgroup_folder)/system.slice"; }
+cgroup_create() { mkdir -p "$(cgroup_folder)/system.slice" "$CLUSTER_DIR/cgroup"; }
 
-cgroup_conf() { printf 'CgroupPlugin=cgroup/v2\nCgroupMountpoint=%s\nIgnoreSystemd=yes\n' "$(cgroup_folder)"; }
+cgroup_conf() { printf 'CgroupPlugin=cgroup/v2\nCgroupMountpoint=%s/cgroup\nIgnoreSystemd=yes\n' "$CLUSTER_DIR"; }
 
-# Slurm refuses a host that has version 1 of cgroups beside version 2, unless this library hides it.
-cgroup_preload() {
-	local first
-	read -r first < /proc/self/cgroup
-	[[ $first == 0::* ]] || printf '%s/tests/unified_cgroup.so' "$BUILD_DIR"
-}
-
-# cgroup_enter FOLDER LIBRARY COMMAND...: becomes the command, in that cgroup.
+# cgroup_enter FOLDER MOUNT LIBRARY COMMAND...: becomes the command, for which FOLDER is the root of all cgroups.
 cgroup_enter() {
-	printf '%d\n' $$ > "$1/cgroup.procs" && LD_PRELOAD=$2 exec unshare --cgroup "${@:3}"
+	printf '%d\n' $$ > "$1/cgroup.procs" &&
+		exec unshare --cgroup --mount bash -c 'mount -t cgroup2 none "$1" && LD_PRELOAD=$2 exec "${@:3}"' bash "${@:2}"
 }
 
 # A cgroup can be removed a moment after its last process has ended.

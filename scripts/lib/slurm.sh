@@ -173,7 +173,8 @@ slurmd_start() {
 	local inside=() node=$1
 	shift
 	[[ -z $NETNS ]] || inside=(nsenter --net="/run/netns/$(netns_node "$node")" --)
-	[[ -z $CGROUP ]] || inside+=(bash -c "$(declare -f cgroup_enter); cgroup_enter \"\$@\"" bash "$(cgroup_folder)" "$(cgroup_preload)")
+	[[ -z $CGROUP ]] || inside+=(bash -c "$(declare -f cgroup_enter); cgroup_enter \"\$@\"" bash "$(cgroup_folder)" "$CLUSTER_DIR/cgroup" \
+		"$BUILD_DIR/tests/unified_cgroup.so")
 	cluster_run_env daemon_start "slurmd-n$node" "${inside[@]}" "$(slurm_program slurmd)" -D -N "n$node" "$@"
 }
 

@@ -24,8 +24,8 @@ class CgroupTest(test_agent.AgentTest):
             if "--cgroup: this" not in str(error):
                 raise
             raise unittest.SkipTest(str(error).strip()) from None
-        conf = (cls.cluster.dir / "etc" / "cgroup.conf").read_text(encoding="utf-8")
-        cls.folder = pathlib.Path(re.search("CgroupMountpoint=(.+)", conf)[1])
+        slurmd = (cls.cluster.dir / "run" / "slurmd-n1.pid").read_text(encoding="utf-8").split()[0]
+        cls.folder = pathlib.Path(f"/proc/{slurmd}/root{cls.cluster.dir}/cgroup")  # in its namespace
 
     @classmethod
     def node_states(cls):
