@@ -5,7 +5,9 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
 	struct wlb_error error;
-	struct wlb_source *source = wlb_source_open(scratch_write("x.jsonl", data, bytes), "text", &error);
+	volatile sig_atomic_t interrupted = 0;
+	const char *path = scratch_write("x.jsonl", data, bytes);
+	struct wlb_source *source = wlb_source_open(path, "text", &interrupted, &error);
 	must(source != NULL);
 	const char *text;
 	int64_t length;
