@@ -3,6 +3,7 @@
 #ifndef LIBWLB_PACKING_ASSIGN_H
 #define LIBWLB_PACKING_ASSIGN_H
 
+#include "libwlb/packing/bin_tree.h"
 #include "libwlb/packing/bins.h"
 
 struct wlb_assigned_span {
@@ -28,6 +29,8 @@ struct wlb_assignment {
 	size_t *head; /* of each bin's chain of spans, most work first; while refining */
 	size_t *next;
 	struct wlb_buffer head_buffer;
+	struct wlb_bin_tree lightest, heaviest; /* while refining */
+	int64_t steps;                          /* through chains, of the last refinement */
 };
 
 /* Makes an assignment without spans and with empty bins, in the memory of its last use; zero it before the first use.
@@ -48,9 +51,8 @@ void wlb_assignment_sort(struct wlb_assignment *assignment);
  * order; a span that fits in no bin keeps bin -1. */
 void wlb_assignment_place(struct wlb_assignment *assignment, int64_t arrived_by);
 
-/* Moves spans out of the heaviest bin, or exchanges them with others, while that lowers its work. The heap of the bins
- * is invalid afterwards.
- */
+/* Moves spans out of the heaviest bin, or exchanges them with others, while that lowers its work, for a number of
+ * operations proportional to spans and bins. The heap of the bins is invalid afterwards. */
 void wlb_assignment_refine(struct wlb_assignment *assignment);
 
 #endif

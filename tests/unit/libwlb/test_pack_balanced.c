@@ -139,7 +139,9 @@ static void refuses_what_fits_nowhere(void **state)
 	assert_int_equal(wlb_pack_balanced(&corpus_model, negative, 2, 2, 10, bin_of, &error), -1);
 	assert_string_equal(error.message, "span 1 has -2 tokens: it must not be negative");
 	assert_int_equal(wlb_pack_balanced(&corpus_model, tokens, 3, 0, 10, bin_of, &error), -1);
-	assert_string_equal(error.message, "0 micro-batches: at least 1 is needed");
+	assert_string_equal(error.message, "0 micro-batches: it must be between 1 and 16777216");
+	assert_int_equal(wlb_pack_balanced(&corpus_model, tokens, 3, (1 << 24) + 1, 10, bin_of, &error), -1);
+	assert_string_equal(error.message, "16777217 micro-batches: it must be between 1 and 16777216");
 }
 
 static double squared(const void *unit, int64_t tokens)
