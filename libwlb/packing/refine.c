@@ -42,7 +42,10 @@ static void evaluate(const struct wlb_assignment *assignment, double gap, struct
 		work -= assignment->spans[now.in].work;
 		tokens -= assignment->spans[now.in].span.tokens;
 	}
-	if (tokens > assignment->bins.max_tokens - assignment->bins.loads[now.to].tokens)
+	const struct wlb_load *from = &assignment->bins.loads[assignment->spans[now.out].bin];
+	const struct wlb_load *to = &assignment->bins.loads[now.to];
+	int64_t most = assignment->bins.max_tokens;
+	if (tokens > most - to->tokens || -tokens > most - from->tokens)
 		return;
 	now.gain = work < gap - work ? work : gap - work;
 	if (now.gain > best->gain)

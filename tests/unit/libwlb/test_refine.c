@@ -1,4 +1,4 @@
-/* The exchange of spans between micro-batches: how much it computes. */
+/* The exchange of spans between micro-batches: how much it computes, and the limit of tokens that it keeps. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -56,11 +56,49 @@ static void ends_where_chains_are_long(void **state)
 	wlb_assignment_free(&assignment);
 }
 
+/* Measured, and a little less for 256 tokens than for 128: the span that moves back may have more tokens. */
+static double measured(const void *time, int64_t tokens)
+{
+	return wlb_gemm_seconds(time, tokens);
+}
+
+static void keeps_the_limit_where_more_tokens_are_less_work(void **state)
+{
+	(void)state;
+	static const double tokens[] = {64, 128, 256, 512, 1024, 2048, 4096, 8192};
+	static const double seconds[] = {10.0e-6, 10.3e-6, 10.1e-6, 11e-6, 14e-6, 30e-6, 90e-6, 320e-6};
+	struct wlb_kernel_time time = {
+		.q_tile = 128, .k_tile = 128, .gemm_tile = 1, .attention_pair_s = 1e-9, .gemm = {tokens, seconds, 8}};
+	struct wlb_packer_options o;
+	wlb_packer_options_init(&o, 8192, 8);
+	o.max_length_ratio = 1.0;
+	o.work = measured;
+	o.work_context = &time;
+	struct wlb_packer *packer = wlb_packer_new(NULL, &o, NULL);
+	assert_non_null(packer);
+	uint64_t random = 3;
+	for (int k = 0; k < 200; k++) {
+		static struct wlb_span batch[8 * 8192];
+		size_t count = 0;
+		for (int64_t left = 8 * 8192; left > 0; left -= batch[count++].tokens) {
+			uint64_t longest = corpus_random(&random) % 20 == 0 ? 6000 : 400;
+			int64_t length = (int64_t)(1 + corpus_random(&random) % longest);
+			batch[count].tokens = length < left ? length : left;
+		}
+		const struct wlb_step *step = wlb_packer_next(packer, batch, count, NULL);
+		assert_non_null(step);
+		for (int32_t b = 0; b < step->micro_batches; b++)
+			assert_true(step->loads[b].tokens <= 8192);
+	}
+	wlb_packer_free(packer);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(takes_no_more_than_spans_and_micro_batches_ask_for),
 		cmocka_unit_test(ends_where_chains_are_long),
+		cmocka_unit_test(keeps_the_limit_where_more_tokens_are_less_work),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
