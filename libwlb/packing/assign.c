@@ -9,7 +9,7 @@ int wlb_assignment_init(struct wlb_assignment *assignment, int32_t bins, int64_t
 	assignment->ordered = 0;
 	assignment->head = wlb_buffer_zeroed(&assignment->head_buffer, (size_t)bins, sizeof(*assignment->head));
 	if (assignment->head == NULL || wlb_bin_tree_init(&assignment->lightest, bins) < 0 ||
-	    wlb_bin_tree_init(&assignment->heaviest, bins) < 0)
+	    wlb_bin_tree_init(&assignment->heaviest, bins) < 0 || wlb_bin_tree_init(&assignment->emptiest, bins) < 0)
 		return -1;
 	return wlb_bins_init(&assignment->bins, bins, max_tokens);
 }
@@ -19,6 +19,7 @@ void wlb_assignment_free(struct wlb_assignment *assignment)
 	wlb_bins_free(&assignment->bins);
 	wlb_bin_tree_free(&assignment->lightest);
 	wlb_bin_tree_free(&assignment->heaviest);
+	wlb_bin_tree_free(&assignment->emptiest);
 	free(assignment->spans);
 	free(assignment->order);
 	wlb_buffer_free(&assignment->head_buffer);

@@ -29,8 +29,8 @@ struct wlb_assignment {
 	size_t *head; /* of each bin's chain of spans, most work first; while refining */
 	size_t *next;
 	struct wlb_buffer head_buffer;
-	struct wlb_bin_tree lightest, heaviest; /* while refining */
-	int64_t steps;                          /* through chains, of the last refinement */
+	struct wlb_bin_tree lightest, heaviest, emptiest; /* of the bins, while a function needs them */
+	int64_t steps;                                    /* through chains, of the last refinement */
 };
 
 /* Makes an assignment without spans and with empty bins, in the memory of its last use; zero it before the first use.

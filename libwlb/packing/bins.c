@@ -76,15 +76,6 @@ int32_t wlb_bins_put(struct wlb_bins *bins, int64_t tokens, double work)
 	return bin;
 }
 
-int32_t wlb_bins_emptiest(const struct wlb_bins *bins)
-{
-	int32_t best = 0;
-	for (int32_t b = 1; b < bins->count; b++)
-		if (bins->loads[b].tokens < bins->loads[best].tokens)
-			best = b;
-	return best;
-}
-
 void wlb_bins_add(struct wlb_bins *bins, int32_t bin, int64_t tokens, double work)
 {
 	bins->loads[bin].tokens += tokens;

@@ -22,9 +22,6 @@ void wlb_bins_reset(struct wlb_bins *bins);
 /* Puts a span into the lightest bin that has space for it. Returns the bin, or -1 where none has space. */
 int32_t wlb_bins_put(struct wlb_bins *bins, int64_t tokens, double work);
 
-/* The bin with the fewest tokens, the first of equals. */
-int32_t wlb_bins_emptiest(const struct wlb_bins *bins);
-
 /* Adds to one bin without regard to its limit; both may be negative. The heap is invalid until wlb_bins_heapify(). */
 void wlb_bins_add(struct wlb_bins *bins, int32_t bin, int64_t tokens, double work);
 void wlb_bins_heapify(struct wlb_bins *bins);

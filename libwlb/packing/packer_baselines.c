@@ -55,15 +55,25 @@ static void release_queue(struct wlb_packer *packer, int64_t over, int64_t up_to
 }
 
 /* Into the lightest micro-batch if it has space, else into the shortest, else kept for the next step. */
-static int32_t greedy_bin(const struct wlb_bins *bins, int64_t tokens)
+static int32_t greedy_bin(const struct wlb_assignment *assignment, int64_t tokens)
 {
-	int32_t lightest = 0, shortest = wlb_bins_emptiest(bins);
-	for (int32_t b = 1; b < bins->count; b++)
-		if (bins->loads[b].work < bins->loads[lightest].work)
-			lightest = b;
-	if (bins->loads[lightest].tokens + tokens <= bins->max_tokens)
+	const struct wlb_bins *bins = &assignment->bins;
+	int32_t lightest = wlb_bin_tree_first(&assignment->lightest);
+	int32_t shortest = wlb_bin_tree_first(&assignment->emptiest);
+	if (tokens <= bins->max_tokens - bins->loads[lightest].tokens)
 		return lightest;
-	return bins->loads[shortest].tokens + tokens <= bins->max_tokens ? shortest : -1;
+	return tokens <= bins->max_tokens - bins->loads[shortest].tokens ? shortest : -1;
+}
+
+static void greedy_place(struct wlb_assignment *assignment, struct wlb_assigned_span *assigned)
+{
+	int32_t bin = greedy_bin(assignment, assigned->span.tokens);
+	assigned->bin = bin;
+	if (bin < 0)
+		return;
+	wlb_bins_add(&assignment->bins, bin, assigned->span.tokens, assigned->work);
+	wlb_bin_tree_put(&assignment->lightest, bin);
+	wlb_bin_tree_put(&assignment->emptiest, bin);
 }
 
 /* WLB-LLM (Wang et al., OSDI 2025), algorithm 1, with two queues. */
@@ -77,10 +87,8 @@ void wlb_packer_greedy(struct wlb_packer *packer)
 	release_queue(packer, first, second);
 	release_queue(packer, second, window);
 	wlb_assignment_sort(assignment);
-	for (size_t r = 0; r < assignment->ordered; r++) {
-		struct wlb_assigned_span *assigned = &assignment->spans[assignment->order[r].span];
-		assigned->bin = greedy_bin(&assignment->bins, assigned->span.tokens);
-		if (assigned->bin >= 0)
-			wlb_bins_add(&assignment->bins, assigned->bin, assigned->span.tokens, assigned->work);
-	}
+	wlb_bin_tree_build(&assignment->lightest, assignment->bins.loads, assignment->bins.count, wlb_less_work);
+	wlb_bin_tree_build(&assignment->emptiest, assignment->bins.loads, assignment->bins.count, wlb_fewer_tokens);
+	for (size_t r = 0; r < assignment->ordered; r++)
+		greedy_place(assignment, &assignment->spans[assignment->order[r].span]);
 }

@@ -29,15 +29,18 @@ void wlb_packer_cut(struct wlb_packer *packer, size_t span, int64_t tokens, int3
 void wlb_packer_cut_rest(struct wlb_packer *packer, int64_t arrived_by)
 {
 	struct wlb_assignment *assignment = &packer->assignment;
+	struct wlb_bin_tree *emptiest = &assignment->emptiest;
+	wlb_bin_tree_build(emptiest, assignment->bins.loads, assignment->bins.count, wlb_fewer_tokens);
 	for (size_t r = 0; r < assignment->ordered; r++) {
 		const struct wlb_assigned_span *assigned = &assignment->spans[assignment->order[r].span];
 		while (assigned->bin < 0 && assigned->arrival_step <= arrived_by) {
-			int32_t bin = wlb_bins_emptiest(&assignment->bins);
+			int32_t bin = wlb_bin_tree_first(emptiest);
 			int64_t space = assignment->bins.max_tokens - assignment->bins.loads[bin].tokens;
 			if (space <= 0)
 				break;
 			wlb_packer_cut(packer, assignment->order[r].span,
 			               space < assigned->span.tokens ? space : assigned->span.tokens, bin);
+			wlb_bin_tree_put(emptiest, bin);
 		}
 	}
 	wlb_bins_heapify(&assignment->bins);

@@ -75,7 +75,7 @@ static void dealing_without_memory_says_so(void **state)
 		failures += rc < 0;
 	}
 	allocations_left = -1;
-	assert_int_equal(failures, 8);
+	assert_int_equal(failures, 9);
 }
 
 static double as_many(const void *context, int64_t tokens)
@@ -124,7 +124,7 @@ static void a_balancer_without_memory_can_go_on(void **state)
 	int failures = 0;
 	while (growing_fails_at(failures))
 		failures++;
-	assert_int_equal(failures, 8);
+	assert_int_equal(failures, 9);
 	struct wlb_error error;
 	allocations_left = 0;
 	assert_null(wlb_balancer_new(as_many, NULL, &error));
