@@ -176,8 +176,8 @@ struct wlb_packer_options {
 	double max_length_ratio;   /* a micro-batch holds this times seq_length (balanced, greedy); 1 to 64 */
 	int32_t max_delay_steps;   /* balanced: no document waits for more steps than this; 0 to 2^20 */
 	double target_delay_steps; /* balanced: the mean wait of a token that the price of waiting is adjusted to */
-	/* Predicted work of one document of `tokens` tokens, in any unit: finite, positive, rising with
-	 * tokens. For measured kernel times; NULL: wlb_cost_document of the model. */
+	/* Predicted work of one document of `tokens` tokens, in any unit: finite and above 0, else the batch is refused.
+	 * It should rise with tokens. For measured kernel times; NULL: wlb_cost_document of the model. */
 	double (*work)(const void *context, int64_t tokens);
 	const void *work_context; /* owned by the caller; must outlive the packer */
 };
@@ -209,7 +209,8 @@ struct wlb_step {
 	int64_t cuts;        /* documents of at most seq_length tokens that were cut in this step */
 };
 
-/* Work of the heaviest micro-batch x N / work of all; 1 is perfect; a step without work also has 1. */
+/* Work of the heaviest micro-batch x N / work of all; 1 is perfect; a step without work also has 1. NaN where the work
+ * of all is not finite. */
 double wlb_step_imbalance(const struct wlb_step *step);
 
 /* Packs a stream of global batches, one step for each. Threads that share a packer must use a lock; any number of
@@ -259,7 +260,8 @@ struct wlb_balancer *wlb_balancer_new(double (*work)(const void *context, int64_
 void wlb_balancer_free(struct wlb_balancer *balancer);
 
 /* Returns 0, 1 where a span does not fit, so that a caller with an alternative can distinguish that from an error, or
- * -1 on an error. The balancer can be used again after 1 and -1. */
+ * -1 on an error. Work that is not finite, or not above 0 for a span with tokens, is an error. The balancer can
+ * be used again after 1 and -1. */
 int wlb_balancer_pack(struct wlb_balancer *balancer, const int64_t *tokens, size_t count, int32_t bins,
                       int64_t max_tokens, int32_t *bin_of, struct wlb_error *error);
 

@@ -1,7 +1,16 @@
 #include "libwlb/packing/assign.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+int wlb_work_check(double work, int64_t tokens, const char *what, int64_t number, struct wlb_error *error)
+{
+	if (isfinite(work) && (work > 0.0 || (work == 0.0 && tokens == 0)))
+		return 0;
+	return wlb_fail(error, "%s %lld: the work of %lld tokens is %g: it must be finite and above 0", what,
+	                (long long)number, (long long)tokens, work);
+}
 
 int wlb_assignment_init(struct wlb_assignment *assignment, int32_t bins, int64_t max_tokens)
 {

@@ -33,6 +33,10 @@ struct wlb_assignment {
 	int64_t steps;                                    /* through chains, of the last refinement */
 };
 
+/* Returns 0 where `work` can be that of `tokens` tokens: finite and above 0, or 0 for none. Returns -1 with a message
+ * that calls the span `what` `number`. */
+int wlb_work_check(double work, int64_t tokens, const char *what, int64_t number, struct wlb_error *error);
+
 /* Makes an assignment without spans and with empty bins, in the memory of its last use; zero it before the first use.
  * Returns -1 if out of memory; the assignment may then be freed or initialized again. A zeroed assignment may be freed.
  */

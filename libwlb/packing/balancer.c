@@ -19,6 +19,8 @@ static int deal_whole(struct wlb_balancer *balancer, const int64_t *tokens, size
 			return wlb_fail(error, "span %zu has %lld tokens: it must not be negative", i,
 			                (long long)tokens[i]);
 		double work = balancer->work(balancer->work_context, tokens[i]);
+		if (wlb_work_check(work, tokens[i], "span", (int64_t)i, error) < 0)
+			return -1;
 		assignment->spans[i] = (struct wlb_assigned_span){.span.tokens = tokens[i], .work = work, .bin = -1};
 		wlb_assignment_add(assignment, i);
 	}

@@ -118,6 +118,7 @@ void wlb_packer_free(struct wlb_packer *packer)
 	free(packer->full_at);
 	free(packer->first_of);
 	free(packer->packed);
+	free(packer->held);
 	free(packer);
 }
 
@@ -158,7 +159,7 @@ static void add_batch(struct wlb_packer *packer, const struct wlb_span *batch, s
 			*assigned = (struct wlb_assigned_span){.span = left, .arrival_step = packer->step, .bin = -1};
 			if (left.tokens > packer->options.seq_length)
 				assigned->span.tokens = packer->options.seq_length;
-			assigned->work = wlb_packer_work(packer, assigned->span.tokens);
+			wlb_packer_weigh(packer, assigned);
 			left.start += assigned->span.tokens;
 			left.tokens -= assigned->span.tokens;
 		}
@@ -220,6 +221,27 @@ static void adjust_price(struct wlb_packer *packer)
 	packer->price = fmin(fmax(packer->price * (1.0 + fmin(off, damping) / damping), least), most);
 }
 
+/* Assigns the held spans and the batch to micro-batches. Returns -1 where the work of a span is refused; the spans are
+ * then those that were held before. */
+static int pack_batch(struct wlb_packer *packer, const struct wlb_span *batch, size_t count, struct wlb_error *error)
+{
+	struct wlb_assignment *assignment = &packer->assignment;
+	size_t held = assignment->count;
+	memcpy(packer->held, assignment->spans, held * sizeof(*packer->held));
+	packer->refused = 0;
+	add_batch(packer, batch, count);
+	packer->cuts = 0;
+	assignment->ordered = 0;
+	wlb_bins_reset(&assignment->bins);
+	if (!packer->refused)
+		strategies[packer->options.strategy].pack(packer);
+	if (!packer->refused)
+		return 0;
+	memcpy(assignment->spans, packer->held, held * sizeof(*packer->held));
+	assignment->count = held;
+	return wlb_fail(error, "%s", packer->refusal.message);
+}
+
 const struct wlb_step *wlb_packer_next(struct wlb_packer *packer, const struct wlb_span *batch, size_t count,
                                        struct wlb_error *error)
 {
@@ -228,13 +250,12 @@ const struct wlb_step *wlb_packer_next(struct wlb_packer *packer, const struct w
 	if (check_batch(packer, batch, count, &tokens, &spans, error) < 0 ||
 	    wlb_packer_reserve(packer, spans, error) < 0)
 		return NULL;
-	add_batch(packer, batch, count);
 	packer->arrived_tokens += tokens;
 	packer->batch_tokens = tokens;
-	packer->cuts = 0;
-	packer->assignment.ordered = 0;
-	wlb_bins_reset(&packer->assignment.bins);
-	strategies[packer->options.strategy].pack(packer);
+	if (pack_batch(packer, batch, count, error) < 0) {
+		packer->arrived_tokens -= tokens;
+		return NULL;
+	}
 	write_step(packer);
 	sum_step(packer);
 	packer->step++;
@@ -249,5 +270,7 @@ double wlb_step_imbalance(const struct wlb_step *step)
 		most = fmax(most, step->loads[b].work);
 		sum += step->loads[b].work;
 	}
+	if (!isfinite(sum))
+		return NAN;
 	return sum > 0.0 ? most * step->micro_batches / sum : 1.0;
 }

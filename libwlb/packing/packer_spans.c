@@ -7,6 +7,16 @@ double wlb_packer_work(const struct wlb_packer *packer, int64_t tokens)
 	return wlb_cost_document(&packer->model, tokens);
 }
 
+void wlb_packer_weigh(struct wlb_packer *packer, struct wlb_assigned_span *assigned)
+{
+	assigned->work = wlb_packer_work(packer, assigned->span.tokens);
+	struct wlb_error *refusal = packer->refused ? NULL : &packer->refusal;
+	if (wlb_work_check(assigned->work, assigned->span.tokens, "document", assigned->span.document, refusal) == 0)
+		return;
+	packer->refused = 1;
+	assigned->work = 1.0;
+}
+
 void wlb_packer_cut(struct wlb_packer *packer, size_t span, int64_t tokens, int32_t bin)
 {
 	struct wlb_assignment *assignment = &packer->assignment;
@@ -15,10 +25,10 @@ void wlb_packer_cut(struct wlb_packer *packer, size_t span, int64_t tokens, int3
 		struct wlb_assigned_span *part = &assignment->spans[assignment->count++];
 		*part = *whole;
 		part->span.tokens = tokens;
-		part->work = wlb_packer_work(packer, tokens);
+		wlb_packer_weigh(packer, part);
 		whole->span.start += tokens;
 		whole->span.tokens -= tokens;
-		whole->work = wlb_packer_work(packer, whole->span.tokens);
+		wlb_packer_weigh(packer, whole);
 		packer->cuts++;
 		whole = part;
 	}
@@ -50,6 +60,7 @@ int wlb_packer_reserve(struct wlb_packer *packer, size_t spans, struct wlb_error
 {
 	size_t least = packer->assignment.count + spans + (size_t)packer->options.micro_batches + 1;
 	if (wlb_grow((void **)&packer->packed, &packer->packed_capacity, least, sizeof(*packer->packed)) < 0 ||
+	    wlb_grow((void **)&packer->held, &packer->held_capacity, least, sizeof(*packer->held)) < 0 ||
 	    wlb_assignment_reserve(&packer->assignment, least) < 0)
 		return wlb_fail(error, "out of memory while packing %zu spans", least);
 	return 0;

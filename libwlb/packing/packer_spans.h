@@ -12,16 +12,25 @@ struct wlb_packer {
 	int64_t arrived_tokens;           /* tokens of all batches so far */
 	int64_t batch_tokens;             /* in the newest */
 	int64_t cuts;                     /* in this step */
-	double price;                     /* of a mean wait of one step, in units of imbalance */
-	struct wlb_bins trial;            /* balanced: bins of the release that is evaluated */
-	double *full_at;                  /* balanced: the work at which each bin of the trial is full */
-	size_t *first_of; /* of each micro-batch: its first span in the step, while the step is written */
+	int refused;                      /* 1: a span of this step has no valid work, as the message says */
+	struct wlb_error refusal;
+	struct wlb_assigned_span *held; /* what was held before this step, for a step that is refused */
+	size_t held_capacity;
+	double price;          /* of a mean wait of one step, in units of imbalance */
+	struct wlb_bins trial; /* balanced: bins of the release that is evaluated */
+	double *full_at;       /* balanced: the work at which each bin of the trial is full */
+	size_t *first_of;      /* of each micro-batch: its first span in the step, while the step is written */
 	struct wlb_packed_span *packed;
 	size_t packed_capacity;
 	struct wlb_step out;
 };
 
+/* Work as the options or the model have it. */
 double wlb_packer_work(const struct wlb_packer *packer, int64_t tokens);
+
+/* Sets the work of a span. Where that is not finite or not above 0, it becomes 1 and the step is refused: its strategy
+ * runs to its end, but wlb_packer_next() returns none of it. */
+void wlb_packer_weigh(struct wlb_packer *packer, struct wlb_assigned_span *assigned);
 
 /* Makes space for `spans` spans in addition to those held, and for one cut at the end of each micro-batch. Returns -1
  * if out of memory; the packer is unchanged. */

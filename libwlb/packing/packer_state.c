@@ -150,6 +150,9 @@ static int check_items(const struct wlb_packer *packer, const unsigned char *sta
 		sane = assigned.span.tokens >= 1 && assigned.span.tokens <= packer->options.seq_length &&
 		       assigned.span.start >= 0 && assigned.span.start <= INT64_MAX - assigned.span.tokens &&
 		       assigned.arrival_step >= 0 && assigned.arrival_step < position->step;
+		if (sane && wlb_work_check(wlb_packer_work(packer, assigned.span.tokens), assigned.span.tokens,
+		                           "document", assigned.span.document, error) < 0)
+			return -1;
 	}
 	if (!sane)
 		return wlb_fail(error, "the packer state holds what no packer can: it was not saved by one");

@@ -1,4 +1,5 @@
 /* The assignment of one step against the optimum that an exhaustive search finds. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -180,6 +181,35 @@ static void tells_what_does_not_fit_from_an_error(void **state)
 	wlb_balancer_free(NULL);
 }
 
+static double what_it_is_given(const void *work, int64_t tokens)
+{
+	return tokens == 3 ? *(const double *)work : (double)tokens;
+}
+
+static void refuses_work_that_is_none(void **state)
+{
+	(void)state;
+	static const struct {
+		double work;
+		const char *message;
+	} cases[] = {
+		{NAN, "span 1: the work of 3 tokens is nan: it must be finite and above 0"},
+		{INFINITY, "span 1: the work of 3 tokens is inf: it must be finite and above 0"},
+		{-1.5, "span 1: the work of 3 tokens is -1.5: it must be finite and above 0"},
+		{0.0, "span 1: the work of 3 tokens is 0: it must be finite and above 0"},
+	};
+	static const int64_t tokens[] = {0, 3, 5};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		int32_t bin_of[3];
+		struct wlb_error error;
+		struct wlb_balancer *balancer = wlb_balancer_new(what_it_is_given, &cases[i].work, NULL);
+		assert_int_equal(wlb_balancer_pack(balancer, tokens, 3, 2, 9, bin_of, &error), -1);
+		assert_string_equal(error.message, cases[i].message);
+		assert_int_equal(wlb_balancer_pack(balancer, tokens, 1, 2, 9, bin_of, NULL), 0);
+		wlb_balancer_free(balancer);
+	}
+}
+
 static double flops(const void *context, int64_t tokens)
 {
 	(void)context;
@@ -224,6 +254,7 @@ int main(void)
 		cmocka_unit_test(refuses_what_fits_nowhere),
 		cmocka_unit_test(takes_work_from_a_function),
 		cmocka_unit_test(tells_what_does_not_fit_from_an_error),
+		cmocka_unit_test(refuses_work_that_is_none),
 		cmocka_unit_test(deals_every_step_as_the_first),
 		cmocka_unit_test(deals_nothing),
 	};

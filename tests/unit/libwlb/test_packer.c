@@ -1,9 +1,12 @@
 /* Properties of every strategy over random streams. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -316,6 +319,105 @@ static void refuses_a_batch_that_is_none_and_stays_as_it_was(void **state)
 	wlb_packer_free(packer);
 }
 
+static double of_what_is_odd(const void *work, int64_t tokens)
+{
+	return tokens % 2 == 1 ? *(const double *)work : (double)tokens;
+}
+
+/* The documents of `even` have valid work; parts of them need not. */
+static void refuses_and_stays(const struct wlb_packer_options *o, const struct wlb_span *even, size_t count,
+                              const struct wlb_span *refused, const char *message)
+{
+	struct wlb_error error;
+	struct wlb_packer *packer = packer_of(o), *other = packer_of(o);
+	unsigned char before[4096], after[4096];
+	step_of(packer, even, count);
+	step_of(other, even, count);
+	size_t bytes = wlb_packer_state_bytes(packer);
+	assert_true(bytes <= sizeof(before));
+	wlb_packer_save(packer, before);
+	assert_null(wlb_packer_next(packer, refused, 1, &error));
+	assert_string_equal(error.message, message);
+	assert_int_equal(wlb_packer_state_bytes(packer), bytes);
+	wlb_packer_save(packer, after);
+	assert_memory_equal(before, after, bytes);
+	const struct wlb_step *step = step_of(packer, even, count), *expected = step_of(other, even, count);
+	assert_int_equal(step->count, expected->count);
+	assert_memory_equal(step->spans, expected->spans, step->count * sizeof(*step->spans));
+	wlb_packer_free(packer);
+	wlb_packer_free(other);
+}
+
+static void refuses_work_that_is_none_and_stays_as_it_was(void **state)
+{
+	(void)state;
+	static const double wrong[] = {NAN, INFINITY, -2.0, 0.0};
+	static const char *const printed[] = {"nan", "inf", "-2", "0"};
+	static const struct wlb_span even[] = {{.document = 1, .tokens = 60}, {.document = 2, .tokens = 8}};
+	static const struct wlb_span odd = {.document = 7, .tokens = 31};
+	/* Plain cuts it at 101 tokens, of which the second part has 99: even by itself, odd in parts. */
+	static const struct wlb_span cut = {.document = 7, .tokens = 120};
+	for (int i = 0; i < 16; i++) {
+		char message[100];
+		struct wlb_packer_options o;
+		wlb_packer_options_init(&o, 101, 4);
+		o.strategy = (enum wlb_strategy)(i % 4);
+		o.work = of_what_is_odd;
+		o.work_context = &wrong[i / 4];
+		snprintf(message, sizeof(message),
+		         "document 7: the work of 31 tokens is %s: it must be finite and above 0", printed[i / 4]);
+		refuses_and_stays(&o, even, 2, &odd, message);
+		snprintf(message, sizeof(message),
+		         "document 7: the work of 101 tokens is %s: it must be finite and above 0", printed[i / 4]);
+		refuses_and_stays(&o, even, 2, &cut, message);
+	}
+}
+
+static double of_sixty(const void *unused, int64_t tokens)
+{
+	(void)unused;
+	return tokens == 60 ? 1.0 : NAN;
+}
+
+/* The stream of the test above, which cuts documents that were held: their parts have no valid work. */
+static void keeps_what_it_held_where_a_cut_is_refused(void **state)
+{
+	(void)state;
+	struct wlb_packer_options o;
+	wlb_packer_options_init(&o, 100, 9);
+	o.max_length_ratio = 1.0;
+	o.max_delay_steps = 4;
+	o.work = of_sixty;
+	struct wlb_packer *packer = packer_of(&o);
+	static unsigned char before[16384], after[16384];
+	struct wlb_span batch[15];
+	struct wlb_error error;
+	const struct wlb_step *step;
+	int64_t document = 0;
+	size_t bytes;
+	do {
+		for (int i = 0; i < 15; i++)
+			batch[i] = (struct wlb_span){.document = document++, .tokens = 60};
+		bytes = wlb_packer_state_bytes(packer);
+		assert_true(document < 750 && bytes <= sizeof(before));
+		wlb_packer_save(packer, before);
+		step = wlb_packer_next(packer, batch, 15, &error);
+	} while (step != NULL);
+	assert_non_null(strstr(error.message, "tokens is nan: it must be finite and above 0"));
+	assert_int_equal(wlb_packer_state_bytes(packer), bytes);
+	wlb_packer_save(packer, after);
+	assert_memory_equal(before, after, bytes);
+	wlb_packer_free(packer);
+}
+
+static void has_no_imbalance_where_work_is_not_finite(void **state)
+{
+	(void)state;
+	static const struct wlb_load loads[] = {{NAN, 1}, {1.0, 1}}, large[] = {{1e308, 1}, {1e308, 1}};
+	assert_true(isnan(wlb_step_imbalance(&(struct wlb_step){.loads = loads, .micro_batches = 2})));
+	assert_true(isnan(wlb_step_imbalance(&(struct wlb_step){.loads = large, .micro_batches = 2})));
+}
+
 static void refuses_options_out_of_range(void **state)
 {
 	(void)state;
@@ -366,6 +468,9 @@ int main(void)
 		cmocka_unit_test(packs_a_million_documents),
 		cmocka_unit_test(balances_a_thousand_micro_batches),
 		cmocka_unit_test(refuses_a_batch_that_is_none_and_stays_as_it_was),
+		cmocka_unit_test(refuses_work_that_is_none_and_stays_as_it_was),
+		cmocka_unit_test(keeps_what_it_held_where_a_cut_is_refused),
+		cmocka_unit_test(has_no_imbalance_where_work_is_not_finite),
 		cmocka_unit_test(refuses_options_out_of_range),
 		cmocka_unit_test(names_its_strategies),
 	};
