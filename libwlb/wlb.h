@@ -171,13 +171,14 @@ int wlb_strategy_parse(const char *text, enum wlb_strategy *strategy, struct wlb
  * documents of the step again with wlb_pack_balanced() or a balancer. */
 struct wlb_packer_options {
 	enum wlb_strategy strategy;
-	int64_t seq_length;        /* the window, tokens: longer documents are cut at its multiples; 1 to 2^30 */
+	int64_t seq_length;        /* the window, tokens; 1 to 2^30. Longer documents are cut at its multiples (plain:
+	                              where one micro-batch ends and the next begins) */
 	int32_t micro_batches;     /* N of a global batch, which has at most N * seq_length tokens; 1 to 2^20 */
 	double max_length_ratio;   /* a micro-batch holds this times seq_length (balanced, greedy); 1 to 64 */
 	int32_t max_delay_steps;   /* balanced: no document waits for more steps than this; 0 to 2^20 */
 	double target_delay_steps; /* balanced: the mean wait of a token that the price of waiting is adjusted to */
-	/* Predicted work of one document of `tokens` tokens, in any unit: finite and above 0, else the batch is refused.
-	 * It should rise with tokens. For measured kernel times; NULL: wlb_cost_document of the model. */
+	/* Predicted work of one document of `tokens` tokens, in any unit: finite and above 0, else the batch is
+	 * refused. It should rise with tokens. For measured kernel times; NULL: wlb_cost_document of the model. */
 	double (*work)(const void *context, int64_t tokens);
 	const void *work_context; /* owned by the caller; must outlive the packer */
 };

@@ -122,7 +122,8 @@ void wlb_packer_free(struct wlb_packer *packer)
 	free(packer);
 }
 
-/* Checks the batch; *spans receives the number of its spans after they are cut at the window. */
+/* Checks the batch; *spans receives the number of its spans after they are cut at the window. plain cuts them where a
+ * micro-batch is full and so makes no more. */
 static int check_batch(const struct wlb_packer *packer, const struct wlb_span *batch, size_t count, int64_t *tokens,
                        size_t *spans, struct wlb_error *error)
 {
@@ -149,16 +150,18 @@ static int check_batch(const struct wlb_packer *packer, const struct wlb_span *b
 	return 0;
 }
 
+/* Documents longer than the window are cut at its multiples, but for plain, which concatenates whole documents. */
 static void add_batch(struct wlb_packer *packer, const struct wlb_span *batch, size_t count)
 {
 	struct wlb_assignment *assignment = &packer->assignment;
+	int64_t most = packer->options.strategy == WLB_STRATEGY_PLAIN ? INT64_MAX : packer->options.seq_length;
 	for (size_t i = 0; i < count; i++) {
 		struct wlb_span left = batch[i];
 		while (left.tokens > 0) {
 			struct wlb_assigned_span *assigned = &assignment->spans[assignment->count++];
 			*assigned = (struct wlb_assigned_span){.span = left, .arrival_step = packer->step, .bin = -1};
-			if (left.tokens > packer->options.seq_length)
-				assigned->span.tokens = packer->options.seq_length;
+			if (left.tokens > most)
+				assigned->span.tokens = most;
 			wlb_packer_weigh(packer, assigned);
 			left.start += assigned->span.tokens;
 			left.tokens -= assigned->span.tokens;

@@ -1,7 +1,8 @@
 /* The baselines of the balanced strategy. */
 #include "libwlb/packing/packer_baselines.h"
 
-/* Concatenates the batch and cuts it at every multiple of the window. */
+/* Concatenates the batch and cuts it at every multiple of the window, where one micro-batch ends and the next begins.
+ */
 void wlb_packer_plain(struct wlb_packer *packer)
 {
 	struct wlb_assignment *assignment = &packer->assignment;

@@ -9,9 +9,11 @@ double wlb_packer_work(const struct wlb_packer *packer, int64_t tokens)
 
 void wlb_packer_weigh(struct wlb_packer *packer, struct wlb_assigned_span *assigned)
 {
-	assigned->work = wlb_packer_work(packer, assigned->span.tokens);
+	int64_t window = packer->options.seq_length;
+	int64_t tokens = assigned->span.tokens < window ? assigned->span.tokens : window;
+	assigned->work = wlb_packer_work(packer, tokens);
 	struct wlb_error *refusal = packer->refused ? NULL : &packer->refusal;
-	if (wlb_work_check(assigned->work, assigned->span.tokens, "document", assigned->span.document, refusal) == 0)
+	if (wlb_work_check(assigned->work, tokens, "document", assigned->span.document, refusal) == 0)
 		return;
 	packer->refused = 1;
 	assigned->work = 1.0;

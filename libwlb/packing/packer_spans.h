@@ -28,8 +28,9 @@ struct wlb_packer {
 /* Work as the options or the model have it. */
 double wlb_packer_work(const struct wlb_packer *packer, int64_t tokens);
 
-/* Sets the work of a span. Where that is not finite or not above 0, it becomes 1 and the step is refused: its strategy
- * runs to its end, but wlb_packer_next() returns none of it. */
+/* Sets the work of a span; one longer than the window, as plain has them before it cuts them, has the work of a window,
+ * since functions need not be defined above it. Where work is not finite or not above 0, it becomes 1 and the step is
+ * refused: its strategy runs to its end, but wlb_packer_next() returns none of it. */
 void wlb_packer_weigh(struct wlb_packer *packer, struct wlb_assigned_span *assigned);
 
 /* Makes space for `spans` spans in addition to those held, and for one cut at the end of each micro-batch. Returns -1

@@ -258,6 +258,24 @@ static void keeps_the_delay_bound_by_cutting_where_nothing_else_does(void **stat
 	wlb_packer_free(packer);
 }
 
+static void plain_cuts_only_between_micro_batches(void **state)
+{
+	(void)state;
+	static const struct wlb_span batch[] = {{.document = 0, .tokens = 1}, {.document = 1, .tokens = 10}};
+	static const struct wlb_packed_span expected[] = {
+		{{0, 0, 1}, 0, 0}, {{1, 0, 3}, 0, 0}, {{1, 3, 4}, 1, 0}, {{1, 7, 3}, 2, 0}};
+	struct wlb_packer_options o;
+	wlb_packer_options_init(&o, 4, 3);
+	o.strategy = WLB_STRATEGY_PLAIN;
+	struct wlb_packer *packer = packer_of(&o);
+	const struct wlb_step *step = step_of(packer, batch, 2);
+	assert_int_equal(step->count, 4);
+	assert_memory_equal(step->spans, expected, sizeof(expected));
+	assert_true(step->loads[1].work == wlb_cost_document(&corpus_model, 4));
+	assert_true(step->loads[2].work == wlb_cost_document(&corpus_model, 3));
+	wlb_packer_free(packer);
+}
+
 static void packs_a_million_documents(void **state)
 {
 	(void)state;
@@ -465,6 +483,7 @@ int main(void)
 		cmocka_unit_test(weighs_with_the_callers_own_work),
 		cmocka_unit_test(needs_no_model_where_work_is_given),
 		cmocka_unit_test(keeps_the_delay_bound_by_cutting_where_nothing_else_does),
+		cmocka_unit_test(plain_cuts_only_between_micro_batches),
 		cmocka_unit_test(packs_a_million_documents),
 		cmocka_unit_test(balances_a_thousand_micro_batches),
 		cmocka_unit_test(refuses_a_batch_that_is_none_and_stays_as_it_was),

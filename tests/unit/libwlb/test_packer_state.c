@@ -241,6 +241,92 @@ static void packs_the_same_everywhere(void **state)
 	wlb_packer_free(packer);
 }
 
+static double squared(const void *unused, int64_t tokens)
+{
+	(void)unused;
+	return (double)tokens * (double)tokens;
+}
+
+static uint64_t hash_word(uint64_t hash, uint64_t word)
+{
+	return (hash ^ word) * UINT64_C(0x100000001b3);
+}
+
+/* Batches of at most 300 tokens, some documents longer than the window of 100: those with which the states below were
+ * made. */
+static size_t next_batch(uint64_t *random, int64_t *document, struct wlb_span *batch)
+{
+	size_t count = 0;
+	for (int64_t left = 300;; count++) {
+		*random = *random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+		int64_t tokens = 1 + (int64_t)((*random >> 33) % ((*random >> 60) < 3 ? 130 : 20));
+		if (tokens > left)
+			return count;
+		left -= tokens;
+		batch[count] = (struct wlb_span){.document = (*document)++, .tokens = tokens};
+	}
+}
+
+/* The tokens of 20 steps and their micro-batches, however they are cut into spans. */
+static uint64_t hash_of_later_steps(struct wlb_packer *packer)
+{
+	uint64_t random = 1, hash = UINT64_C(0xcbf29ce484222325);
+	struct wlb_span batch[300];
+	int64_t document = 0;
+	for (int k = 0; k < 30; k++) {
+		size_t count = next_batch(&random, &document, batch);
+		const struct wlb_step *step = k < 10 ? NULL : wlb_packer_next(packer, batch, count, NULL);
+		assert_true(k < 10 || step != NULL);
+		for (size_t i = 0; step != NULL && i < step->count; i++)
+			for (int64_t t = 0; t < step->spans[i].span.tokens; t++) {
+				hash = hash_word(hash, (uint64_t)step->spans[i].span.document);
+				hash = hash_word(hash, (uint64_t)(step->spans[i].span.start + t));
+				hash = hash_word(hash, (uint64_t)step->spans[i].micro_batch);
+			}
+	}
+	return hash;
+}
+
+/* States after ten steps, and the hash of the twenty steps after them, both of version 0.1.0 before plain kept
+ * documents whole: a run of that time goes on with the same data. */
+static void goes_on_from_states_of_earlier_versions(void **state)
+{
+	(void)state;
+#define OPTIONS(strategy)                                                                                              \
+	0x314b434150424c57, strategy, 100, 3, 0x3ff4000000000000, 32, 0x3fdccccccccccccd, 0x3ff0000000000000,          \
+		0x40c3880000000000, 10, 2738
+	static const struct {
+		uint64_t words[30];
+		size_t count;
+		uint64_t hash;
+	} saved_states[] = {
+		{{OPTIONS(0), 0x3fca5441f6d1739f, 4, 82, 0, 100, 5, 121, 0, 77, 7, 139, 0, 57, 8, 164, 0, 51,
+	          9,          0xd6438b82b9ee847d},
+	         30,
+	         0x641165421e873404},
+		{{OPTIONS(1), 0x3fc88964b4b6e871, 2, 137, 0, 32, 8, 153, 0, 34, 8, 0x30511e2a1b79edc6},
+	         22,
+	         0xcbf2f88b006d2a72},
+		{{OPTIONS(2), 0x3fc5590ef45be586, 0, 0xb65e596eb1ddb413}, 14, 0xc44a9614cfb6399c},
+		{{OPTIONS(3), 0x3fc5590ef45be586, 0, 0x2308ea6824bdae36}, 14, 0xd2cb3286a6d387b0},
+	};
+#undef OPTIONS
+	for (size_t i = 0; i < sizeof(saved_states) / sizeof(saved_states[0]); i++) {
+		struct wlb_packer_options o;
+		wlb_packer_options_init(&o, 100, 3);
+		o.strategy = (enum wlb_strategy)i;
+		o.work = squared;
+		struct wlb_packer *packer = wlb_packer_new(NULL, &o, NULL);
+		assert_non_null(packer);
+		unsigned char bytes[30 * 8];
+		for (size_t byte = 0; byte < sizeof(bytes); byte++)
+			bytes[byte] = (unsigned char)(saved_states[i].words[byte / 8] >> (8 * (byte % 8)));
+		restores(packer, bytes, saved_states[i].count * 8);
+		assert_int_equal(hash_of_later_steps(packer), saved_states[i].hash);
+		wlb_packer_free(packer);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -250,6 +336,7 @@ int main(void)
 		cmocka_unit_test(stays_as_it_was_when_it_refuses),
 		cmocka_unit_test(refuses_other_options_and_models),
 		cmocka_unit_test(packs_the_same_everywhere),
+		cmocka_unit_test(goes_on_from_states_of_earlier_versions),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
