@@ -10,7 +10,8 @@ struct wlb_assigned_span {
 	struct wlb_span span;
 	double work;
 	int64_t arrival_step;
-	int32_t bin; /* -1: in none */
+	int32_t bin;     /* -1: in none */
+	int32_t is_part; /* 1: of a document that is longer than the window or was cut before */
 };
 
 /* The index of a span and its work, for sorting by work. */

@@ -157,9 +157,11 @@ static void add_batch(struct wlb_packer *packer, const struct wlb_span *batch, s
 	int64_t most = packer->options.strategy == WLB_STRATEGY_PLAIN ? INT64_MAX : packer->options.seq_length;
 	for (size_t i = 0; i < count; i++) {
 		struct wlb_span left = batch[i];
+		int is_part = left.tokens > packer->options.seq_length;
 		while (left.tokens > 0) {
 			struct wlb_assigned_span *assigned = &assignment->spans[assignment->count++];
-			*assigned = (struct wlb_assigned_span){.span = left, .arrival_step = packer->step, .bin = -1};
+			*assigned = (struct wlb_assigned_span){
+				.span = left, .arrival_step = packer->step, .bin = -1, .is_part = is_part};
 			if (left.tokens > most)
 				assigned->span.tokens = most;
 			wlb_packer_weigh(packer, assigned);

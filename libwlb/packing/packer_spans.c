@@ -25,13 +25,14 @@ void wlb_packer_cut(struct wlb_packer *packer, size_t span, int64_t tokens, int3
 	struct wlb_assigned_span *whole = &assignment->spans[span];
 	if (tokens < whole->span.tokens) {
 		struct wlb_assigned_span *part = &assignment->spans[assignment->count++];
+		packer->cuts += !whole->is_part;
+		whole->is_part = 1;
 		*part = *whole;
 		part->span.tokens = tokens;
 		wlb_packer_weigh(packer, part);
 		whole->span.start += tokens;
 		whole->span.tokens -= tokens;
 		wlb_packer_weigh(packer, whole);
-		packer->cuts++;
 		whole = part;
 	}
 	whole->bin = bin;

@@ -8,7 +8,8 @@
 enum {
 	OPTION_WORDS = 8,
 	HEADER_WORDS = 1 + OPTION_WORDS + 4, /* magic, options, position in the stream */
-	SPAN_WORDS = 4,
+	SPAN_WORDS = 4,                      /* document, start, tokens, step of arrival and PART_BIT */
+	PART_BIT = 63, /* set where the span is a part of a document; states of earlier versions never have it */
 	WORD_BYTES = 8,
 };
 static const char magic[WORD_BYTES] = {'W', 'L', 'B', 'P', 'A', 'C', 'K', '1'};
@@ -97,7 +98,7 @@ void wlb_packer_save(const struct wlb_packer *packer, void *state)
 		put(&at, (uint64_t)assigned->span.document);
 		put(&at, (uint64_t)assigned->span.start);
 		put(&at, (uint64_t)assigned->span.tokens);
-		put(&at, (uint64_t)assigned->arrival_step);
+		put(&at, (uint64_t)assigned->arrival_step | (uint64_t)assigned->is_part << PART_BIT);
 	}
 	put(&at, checksum(state, (size_t)(at - (unsigned char *)state)));
 }
@@ -134,7 +135,9 @@ static struct wlb_assigned_span get_span(const unsigned char **at)
 	assigned.span.document = (int64_t)get(at);
 	assigned.span.start = (int64_t)get(at);
 	assigned.span.tokens = (int64_t)get(at);
-	assigned.arrival_step = (int64_t)get(at);
+	uint64_t arrival = get(at);
+	assigned.is_part = (int32_t)(arrival >> PART_BIT);
+	assigned.arrival_step = (int64_t)(arrival & INT64_MAX);
 	return assigned;
 }
 

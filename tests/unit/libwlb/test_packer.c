@@ -276,6 +276,32 @@ static void plain_cuts_only_between_micro_batches(void **state)
 	wlb_packer_free(packer);
 }
 
+/* At window 4, {3, 3, 3, 3} fill 3 of each micro-batch, and the fifth document of 3 is cut into each that has space. */
+static void counts_a_document_that_is_cut_once(void **state)
+{
+	(void)state;
+	static const struct wlb_span batch[] = {{.document = 0, .tokens = 3},
+	                                        {.document = 1, .tokens = 3},
+	                                        {.document = 2, .tokens = 3},
+	                                        {.document = 3, .tokens = 3},
+	                                        {.document = 4, .tokens = 3}};
+	static const struct wlb_span longer[] = {{.document = 0, .tokens = 3}, {.document = 1, .tokens = 5}};
+	struct wlb_packer_options o;
+	wlb_packer_options_init(&o, 4, 4);
+	o.strategy = WLB_STRATEGY_FIXED;
+	struct wlb_packer *packer = packer_of(&o);
+	const struct wlb_step *step = step_of(packer, batch, 5);
+	assert_int_equal(step->count, 7);
+	assert_int_equal(step->cuts, 1);
+	wlb_packer_free(packer);
+	o.strategy = WLB_STRATEGY_PLAIN;
+	packer = packer_of(&o);
+	step = step_of(packer, longer, 2);
+	assert_int_equal(step->count, 3);
+	assert_int_equal(step->cuts, 0);
+	wlb_packer_free(packer);
+}
+
 static void packs_a_million_documents(void **state)
 {
 	(void)state;
@@ -484,6 +510,7 @@ int main(void)
 		cmocka_unit_test(needs_no_model_where_work_is_given),
 		cmocka_unit_test(keeps_the_delay_bound_by_cutting_where_nothing_else_does),
 		cmocka_unit_test(plain_cuts_only_between_micro_batches),
+		cmocka_unit_test(counts_a_document_that_is_cut_once),
 		cmocka_unit_test(packs_a_million_documents),
 		cmocka_unit_test(balances_a_thousand_micro_batches),
 		cmocka_unit_test(refuses_a_batch_that_is_none_and_stays_as_it_was),

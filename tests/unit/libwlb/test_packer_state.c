@@ -47,6 +47,7 @@ static void assert_equal_steps(const struct wlb_step *x, const struct wlb_step *
 	assert_int_equal(x->index, y->index);
 	assert_int_equal(x->count, y->count);
 	assert_int_equal(x->held_tokens, y->held_tokens);
+	assert_int_equal(x->cuts, y->cuts);
 	assert_memory_equal(x->spans, y->spans, x->count * sizeof(*x->spans));
 	for (int32_t b = 0; b < x->micro_batches; b++)
 		assert_true(x->loads[b].work == y->loads[b].work && x->loads[b].tokens == y->loads[b].tokens);
@@ -86,6 +87,39 @@ static void has_the_same_future(void **state)
 	check_future(WLB_STRATEGY_GREEDY);
 	check_future(WLB_STRATEGY_FIXED);
 	check_future(WLB_STRATEGY_PLAIN);
+}
+
+/* Documents of 160 tokens come in parts of 100, the window, and of 60; nine micro-batches of 100 do not take as many
+ * parts of 60 as arrive, and those that are due are cut again. No document of at most 100 tokens is. */
+static void knows_parts_after_a_restore(void **state)
+{
+	(void)state;
+	struct wlb_packer_options o;
+	wlb_packer_options_init(&o, 100, 9);
+	o.max_length_ratio = 1.0;
+	o.max_delay_steps = 4;
+	struct wlb_packer *packer = wlb_packer_new(&corpus_model, &o, NULL);
+	assert_non_null(packer);
+	int64_t document = 0, cut_again = 0;
+	for (int k = 0; k < 50; k++) {
+		struct wlb_span batch[5];
+		for (int i = 0; i < 5; i++)
+			batch[i] = (struct wlb_span){.document = document++, .tokens = 160};
+		size_t bytes;
+		void *bytes_of = saved(packer, &bytes);
+		wlb_packer_free(packer);
+		packer = wlb_packer_new(&corpus_model, &o, NULL);
+		assert_non_null(packer);
+		restores(packer, bytes_of, bytes);
+		free(bytes_of);
+		const struct wlb_step *step = wlb_packer_next(packer, batch, 5, NULL);
+		assert_non_null(step);
+		assert_int_equal(step->cuts, 0);
+		for (size_t i = 0; i < step->count; i++)
+			cut_again += step->spans[i].waited_steps > 0 && step->spans[i].span.tokens < 60;
+	}
+	assert_true(cut_again > 0);
+	wlb_packer_free(packer);
 }
 
 /* A packer that holds documents. */
@@ -331,6 +365,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(has_the_same_future),
+		cmocka_unit_test(knows_parts_after_a_restore),
 		cmocka_unit_test(refuses_every_damaged_byte),
 		cmocka_unit_test(refuses_what_no_packer_can_hold),
 		cmocka_unit_test(stays_as_it_was_when_it_refuses),
