@@ -201,7 +201,8 @@ struct wlb_load {
 
 struct wlb_step {
 	int64_t index;                       /* 0 for the first step of the stream */
-	const struct wlb_packed_span *spans; /* `count`, by micro-batch, and in order of arrival within one */
+	const struct wlb_packed_span *spans; /* `count`, by micro-batch; within one in order of arrival, but a part that
+	                                        was cut off the front of a span comes after the uncut ones */
 	size_t count;
 	const struct wlb_load *loads; /* one for each micro-batch; the work of an empty one is 0 */
 	int32_t micro_batches;
