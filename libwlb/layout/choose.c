@@ -6,8 +6,13 @@
 /* Sets the dp of a layout that leaves it out to the number of replicas for which there are ranks. */
 static int fill_dp(struct wlb_layout *layout, int64_t ranks, struct wlb_error *error)
 {
-	/* Each factor has at most 6 digits: the product of three fits 64 bits. */
-	int64_t replica = (int64_t)layout->tp * layout->cp * layout->pp;
+	int64_t replica, stage = (int64_t)layout->tp * layout->cp;
+	if (__builtin_mul_overflow(stage, layout->pp, &replica))
+		return wlb_fail(
+			error,
+			"layout tp=%d,cp=%d,pp=%d: tp x cp x pp exceeds 2^63 - 1 and must divide the %lld ranks "
+			"there are; use a smaller tp, cp or pp",
+			layout->tp, layout->cp, layout->pp, (long long)ranks);
 	if (ranks % replica != 0)
 		return wlb_fail(error,
 		                "layout tp=%d,cp=%d,pp=%d: tp x cp x pp is %lld and must divide the %lld ranks there "

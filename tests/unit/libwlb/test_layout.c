@@ -1,4 +1,5 @@
 /* Policies as users write them, coordinates of ranks, and layouts that fit or are refused. */
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -181,6 +182,21 @@ static void test_degrees_below_one(void **state)
 	}
 }
 
+/* 2^64, which is 0 in 64 bits, and the largest product. */
+static void test_degrees_whose_product_overflows(void **state)
+{
+	static const struct wlb_layout fixed[] = {{1 << 22, 1 << 22, 1 << 20, 0}, {INT_MAX, INT_MAX, INT_MAX, 0}};
+	const struct wlb_nodes nodes = {.count = 1, .ranks_per_node = 8};
+	(void)state;
+	for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++) {
+		const struct wlb_policy policy = {.kind = WLB_POLICY_FIXED, .fixed = fixed[i]};
+		struct wlb_layout layout;
+		struct wlb_error error = {0};
+		assert_int_equal(wlb_layout_choose(&policy, &nodes, NULL, &layout, &error), -1);
+		assert_non_null(strstr(error.message, "tp x cp x pp exceeds 2^63 - 1 and must divide the 8 ranks"));
+	}
+}
+
 static void test_layouts_that_do_not_fit_the_ranks(void **state)
 {
 	(void)state;
@@ -280,6 +296,7 @@ int main(void)
 		cmocka_unit_test(test_ranks_take_places_node_by_node),
 		cmocka_unit_test(test_chosen_layouts),
 		cmocka_unit_test(test_degrees_below_one),
+		cmocka_unit_test(test_degrees_whose_product_overflows),
 		cmocka_unit_test(test_layouts_that_do_not_fit_the_ranks),
 		cmocka_unit_test(test_layouts_that_do_not_fit_the_model),
 		cmocka_unit_test(test_layouts_without_ranks),
