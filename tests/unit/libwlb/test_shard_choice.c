@@ -152,6 +152,23 @@ static void splits_a_placed_document_equally(void **state)
 	wlb_shards_free(&shards);
 }
 
+/* Only the micro-batch that is sharded must have at most 2^30 tokens. */
+static void shards_one_of_many_long_micro_batches(void **state)
+{
+	(void)state;
+	static const int64_t tokens[] = {600000000, 600000000, INT64_MAX, 600000000};
+	static const struct wlb_place places[] = {{0, 0, 1}, {1, 1, 2}, {2, 0, 4}, {3, 0, 1}},
+				      same[] = {{0, 0, 1}, {0, 1, 2}};
+	struct wlb_shards shards = {0};
+	struct wlb_error error;
+	assert_int_equal(wlb_shard_places(tokens, places, 4, 4, 1, &shards, NULL), 0);
+	assert_int_equal(shards.tokens, 600000000);
+	assert_int_equal(shards.first_row[2] - shards.first_row[1], 300000000);
+	assert_int_equal(wlb_shard_places(tokens, same, 2, 4, 0, &shards, &error), -1);
+	assert_string_equal(error.message, "document 1 brings the micro-batch above 2^30 tokens: split it");
+	wlb_shards_free(&shards);
+}
+
 static void refuses(const char *message, enum wlb_sharding sharding, const struct wlb_kernel_time *time,
                     const int64_t *tokens, size_t count, int32_t ranks)
 {
@@ -217,6 +234,7 @@ int main(void)
 		cmocka_unit_test(adaptive_keeps_short_documents_together_and_splits_long_ones),
 		cmocka_unit_test(shards_what_dynamic_context_parallelism_places),
 		cmocka_unit_test(splits_a_placed_document_equally),
+		cmocka_unit_test(shards_one_of_many_long_micro_batches),
 		cmocka_unit_test(refuses_what_cannot_be),
 		cmocka_unit_test(an_error_leaves_the_shards_that_were_there),
 		cmocka_unit_test(names_can_be_read_back),
