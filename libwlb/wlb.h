@@ -351,7 +351,8 @@ enum wlb_sharding {
 	WLB_SHARDING_ADAPTIVE, /* "adaptive": whichever of the two has the shorter attention time on its slowest rank */
 };
 
-/* The names above; parse returns -1 with the value and the choices for any other text. */
+/* The names above, and "unknown" for any other value; parse returns -1 with the value and the choices for any other
+ * text. */
 const char *wlb_sharding_name(enum wlb_sharding sharding);
 int wlb_sharding_parse(const char *text, enum wlb_sharding *sharding, struct wlb_error *error);
 
@@ -507,9 +508,10 @@ struct wlb_op_time {
 	double call_s, element_s;
 };
 
-const char *wlb_op_name(enum wlb_op op); /* as in kernels/ops.h and in machine files: "rmsnorm_forward" */
+/* As in kernels/ops.h and in machine files: "rmsnorm_forward"; "unknown" for what is no operation. */
+const char *wlb_op_name(enum wlb_op op);
 
-/* Reals that the operation reads and writes for each element. */
+/* Reals that the operation reads and writes for each element; 0 for what is no operation. */
 double wlb_op_traffic(enum wlb_op op);
 
 /* Returns 0 when all values of times[WLB_OPERATIONS] are in their range, -1 with the operation, the value and the rule

@@ -29,12 +29,12 @@ static const double most_call_s = 1.0, most_element_s = 1e-3;
 
 const char *wlb_op_name(enum wlb_op op)
 {
-	return operations[op].name;
+	return (unsigned)op < WLB_OPERATIONS ? operations[op].name : "unknown";
 }
 
 double wlb_op_traffic(enum wlb_op op)
 {
-	return operations[op].traffic;
+	return (unsigned)op < WLB_OPERATIONS ? operations[op].traffic : 0.0;
 }
 
 static int check_time(const struct wlb_op_time *time, struct wlb_error *error)

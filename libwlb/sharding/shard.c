@@ -9,15 +9,16 @@
 enum { MOST_RANKS = 65536 };
 static const int64_t most_tokens = (int64_t)1 << 30; /* lengths and rows have 32 bits */
 static const char *const names[] = {"per-sequence", "per-document", "adaptive"};
+enum { SHARDINGS = sizeof(names) / sizeof(names[0]) };
 
 const char *wlb_sharding_name(enum wlb_sharding sharding)
 {
-	return names[sharding];
+	return (unsigned)sharding < SHARDINGS ? names[sharding] : "unknown";
 }
 
 int wlb_sharding_parse(const char *text, enum wlb_sharding *sharding, struct wlb_error *error)
 {
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	for (int i = 0; i < SHARDINGS; i++)
 		if (strcmp(text, names[i]) == 0) {
 			*sharding = (enum wlb_sharding)i;
 			return 0;
@@ -188,6 +189,8 @@ int wlb_shard(enum wlb_sharding sharding, const struct wlb_kernel_time *time, co
               int32_t ranks, struct wlb_shards *shards, struct wlb_error *error)
 {
 	struct wlb_shard_batch batch = {.tokens = tokens, .count = count, .ranks = ranks};
+	if ((unsigned)sharding >= SHARDINGS)
+		return wlb_fail(error, "sharding %d is not known: use one of enum wlb_sharding", (int)sharding);
 	if (check_batch(&batch, error) < 0)
 		return -1;
 	if (sharding == WLB_SHARDING_ADAPTIVE && time == NULL)

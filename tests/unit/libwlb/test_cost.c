@@ -439,6 +439,16 @@ static void an_operation_that_was_not_measured_takes_its_traffic(void **state)
 	assert_true(wlb_machine_op_s(&machine, WLB_OP_ROPE_ANGLES, 1e6) == 0.0);
 }
 
+static void what_is_no_operation_has_no_traffic(void **state)
+{
+	(void)state;
+	static const int none[] = {WLB_OPERATIONS, -1, 1 << 30};
+	for (int i = 0; i < 3; i++) {
+		assert_string_equal(wlb_op_name((enum wlb_op)none[i]), "unknown");
+		assert_true(wlb_op_traffic((enum wlb_op)none[i]) == 0.0);
+	}
+}
+
 static void assert_sum(const struct wlb_machine *machine, const struct wlb_plan *plan)
 {
 	struct wlb_sim_time t = simulate_7b(machine, plan, run_the_worker).time;
@@ -509,6 +519,7 @@ int main(void)
 		cmocka_unit_test(a_worker_pays_for_angles_and_for_messages),
 		cmocka_unit_test(a_measured_operation_takes_its_own_time),
 		cmocka_unit_test(an_operation_that_was_not_measured_takes_its_traffic),
+		cmocka_unit_test(what_is_no_operation_has_no_traffic),
 		cmocka_unit_test(measured_operations_keep_the_sums_and_the_bounds),
 		cmocka_unit_test(wrong_options_are_refused),
 	};

@@ -196,6 +196,8 @@ static void refuses_what_cannot_be(void **state)
 	        &tokens[3], 1, 4);
 	refuses("adaptive sharding needs the times of kernels: none are given", WLB_SHARDING_ADAPTIVE, NULL, tokens, 1,
 	        4);
+	refuses("sharding 7 is not known: use one of enum wlb_sharding", (enum wlb_sharding)7, NULL, tokens, 1, 4);
+	refuses("sharding -1 is not known: use one of enum wlb_sharding", (enum wlb_sharding) - 1, NULL, tokens, 1, 4);
 	refuses("q_tile is 0: it must be between 1 and 65536 tokens", WLB_SHARDING_ADAPTIVE, &time, tokens, 1, 4);
 	assert_int_equal(wlb_shard_places(tokens, places, 1, 8, 0, &shards, &error), -1);
 	assert_string_equal(error.message, "document 0 is on 4 ranks from rank 6 on: they must lie in 0 to 7");
@@ -223,6 +225,8 @@ static void names_can_be_read_back(void **state)
 		assert_int_equal(wlb_sharding_parse(wlb_sharding_name((enum wlb_sharding)s), &parsed, NULL), 0);
 		assert_int_equal(parsed, s);
 	}
+	assert_string_equal(wlb_sharding_name((enum wlb_sharding)50), "unknown");
+	assert_string_equal(wlb_sharding_name((enum wlb_sharding) - 1), "unknown");
 	assert_int_equal(wlb_sharding_parse("ring", &parsed, &error), -1);
 	assert_string_equal(error.message, "sharding \"ring\" is not known: per-sequence, per-document or adaptive");
 }
