@@ -244,11 +244,11 @@ size_t wlb_packer_state_bytes(const struct wlb_packer *packer);
 void wlb_packer_save(const struct wlb_packer *packer, void *state);
 int wlb_packer_restore(struct wlb_packer *packer, const void *state, size_t bytes, struct wlb_error *error);
 
-/* Assigns `count` spans of tokens[] tokens to `bins` micro-batches, 1 to 2^24, of at most `max_tokens`: the longest
- * first, to the lightest with space. Then the heaviest exchanges spans with the lightest, or, where that does not lower
- * its work, with one of the 32 next lightest. This ends where no such exchange lowers its work by about 1e-5 of the
- * mean, where the heaviest has at most 1.0001 times the mean, after 8 exchanges for each micro-batch, or after a number
- * of operations proportional to spans and micro-batches. bin_of[i] receives the bin of span i. Work is
+/* Assigns `count` spans of tokens[] tokens to `bins` micro-batches, 1 to 2^24, of at most `max_tokens`, 0 to 2^60: the
+ * longest first, to the lightest with space. Then the heaviest exchanges spans with the lightest, or, where that does
+ * not lower its work, with one of the 64 next lightest. This ends where no such exchange lowers its work by about 1e-5
+ * of the mean, where the heaviest has at most 1.0001 times the mean, after 8 exchanges for each micro-batch, or after a
+ * number of operations proportional to spans and micro-batches. bin_of[i] receives the bin of span i. Work is
  * wlb_cost_document. Returns -1 where a span does not fit. */
 int wlb_pack_balanced(const struct wlb_model *model, const int64_t *tokens, size_t count, int32_t bins,
                       int64_t max_tokens, int32_t *bin_of, struct wlb_error *error);
@@ -278,11 +278,11 @@ struct wlb_place {
 };
 
 /* Assigns `count` documents of tokens[] tokens to `ranks` ranks (cp x dp) in each of `micro_batches` micro-batches,
- * with equal work on every rank in every micro-batch and at most `max_tokens` on a rank: short documents run on one
- * rank, long ones on the least power of two of ranks that keeps the work equal. After ByteScale (Ge et al., 2025) and
- * FlexSP (Wang et al., ASPLOS 2025). A rank must run its documents of a micro-batch in descending order of `ranks`, so
- * that no two groups wait for each other. places[i] receives where document i runs, loads[micro_batch * ranks + rank]
- * the load of a rank. Returns -1 where documents do not fit. */
+ * with equal work on every rank in every micro-batch and at most `max_tokens`, 0 to 2^60, on a rank: short documents
+ * run on one rank, long ones on the least power of two of ranks that keeps the work equal. After ByteScale (Ge et al.,
+ * 2025) and FlexSP (Wang et al., ASPLOS 2025). A rank must run its documents of a micro-batch in descending order of
+ * `ranks`, so that no two groups wait for each other. places[i] receives where document i runs, loads[micro_batch *
+ * ranks + rank] the load of a rank. Returns -1 where documents do not fit. */
 int wlb_dynamic_cp(const struct wlb_model *model, const int64_t *tokens, size_t count, int32_t ranks,
                    int32_t micro_batches, int64_t max_tokens, struct wlb_place *places, struct wlb_load *loads,
                    struct wlb_error *error);

@@ -4,12 +4,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The limit of a bin's tokens: the sum of two bins, while spans are exchanged, must not overflow. The largest batch of
+ * a search in one bin, 2^20 windows of 2^30 tokens at 64 times their length, is below. */
+static const int64_t most_tokens = (int64_t)1 << 60;
+
 int wlb_work_check(double work, int64_t tokens, const char *what, int64_t number, struct wlb_error *error)
 {
 	if (isfinite(work) && (work > 0.0 || (work == 0.0 && tokens == 0)))
 		return 0;
 	return wlb_fail(error, "%s %lld: the work of %lld tokens is %g: it must be finite and above 0", what,
 	                (long long)number, (long long)tokens, work);
+}
+
+int wlb_max_tokens_check(int64_t max_tokens, struct wlb_error *error)
+{
+	if (max_tokens >= 0 && max_tokens <= most_tokens)
+		return 0;
+	return wlb_fail(error, "max_tokens is %lld: it must be between 0 and %lld", (long long)max_tokens,
+	                (long long)most_tokens);
 }
 
 int wlb_assignment_init(struct wlb_assignment *assignment, int32_t bins, int64_t max_tokens)

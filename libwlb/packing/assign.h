@@ -38,6 +38,9 @@ struct wlb_assignment {
  * that calls the span `what` `number`. */
 int wlb_work_check(double work, int64_t tokens, const char *what, int64_t number, struct wlb_error *error);
 
+/* Returns 0 where bins may have this limit, -1 with the value and the rule otherwise. */
+int wlb_max_tokens_check(int64_t max_tokens, struct wlb_error *error);
+
 /* Makes an assignment without spans and with empty bins, in the memory of its last use; zero it before the first use.
  * Returns -1 if out of memory; the assignment may then be freed or initialized again. A zeroed assignment may be freed.
  */

@@ -70,6 +70,8 @@ int wlb_balancer_pack(struct wlb_balancer *balancer, const int64_t *tokens, size
 {
 	if (bins < 1 || bins > MOST_BINS)
 		return wlb_fail(error, "%d micro-batches: it must be between 1 and %d", bins, MOST_BINS);
+	if (wlb_max_tokens_check(max_tokens, error) < 0)
+		return -1;
 	if (reserve(balancer, count, bins, max_tokens) < 0)
 		return wlb_fail(error, "out of memory while packing %zu spans", count);
 	int rc = deal_whole(balancer, tokens, count, error);

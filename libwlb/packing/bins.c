@@ -59,7 +59,7 @@ static int32_t find_space(const struct wlb_bins *bins, int32_t at, int64_t token
 {
 	if (at >= bins->count || (best >= 0 && !before(bins, at, best)))
 		return best;
-	if (bins->loads[bins->heap[at]].tokens + tokens <= bins->max_tokens)
+	if (tokens <= bins->max_tokens - bins->loads[bins->heap[at]].tokens)
 		return at;
 	best = find_space(bins, 2 * at + 1, tokens, best);
 	return find_space(bins, 2 * at + 2, tokens, best);

@@ -46,7 +46,7 @@ static int dynamic_cp_init(struct dynamic_cp *s, size_t count, int32_t ranks, in
 
 static int64_t part_of(int64_t tokens, int32_t ranks)
 {
-	return (tokens + ranks - 1) / ranks;
+	return tokens / ranks + (tokens % ranks > 0);
 }
 
 /* Returns the next smaller size of a group: the greatest power of two below `ranks`. */
@@ -199,6 +199,8 @@ int wlb_dynamic_cp(const struct wlb_model *model, const int64_t *tokens, size_t 
 		return wlb_fail(error,
 		                "%d ranks in %d micro-batches: both must be at least 1, their product at most %d",
 		                ranks, micro_batches, 1 << 20);
+	if (wlb_max_tokens_check(max_tokens, error) < 0)
+		return -1;
 	struct dynamic_cp dynamic;
 	if (dynamic_cp_init(&dynamic, count, ranks, micro_batches, max_tokens) < 0)
 		return wlb_fail(error, "out of memory while assigning %zu documents to ranks", count);

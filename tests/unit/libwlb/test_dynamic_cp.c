@@ -135,6 +135,22 @@ static void splits_what_does_not_fit_one_rank(void **state)
 		assert_int_equal(places[i].ranks, 2);
 }
 
+static void sums_no_tokens_beyond_what_64_bits_hold(void **state)
+{
+	(void)state;
+	static const int64_t most = (int64_t)1 << 60, longest[] = {INT64_MAX, INT64_MAX};
+	static struct wlb_load loads[16];
+	struct wlb_place places[2];
+	struct wlb_error error;
+	assert_int_equal(wlb_dynamic_cp(&corpus_model, longest, 1, 8, 2, most, places, loads, &error), 0);
+	assert_int_equal(places[0].ranks, 8);
+	assert_int_equal(loads[0].tokens + loads[8].tokens, most);
+	assert_int_equal(wlb_dynamic_cp(&corpus_model, longest, 2, 8, 1, most, places, loads, &error), -1);
+	assert_int_equal(wlb_dynamic_cp(&corpus_model, longest, 1, 8, 1, INT64_MAX, places, loads, &error), -1);
+	assert_string_equal(error.message, "max_tokens is 9223372036854775807: it must be between 0 and "
+	                                   "1152921504606846976");
+}
+
 static void refuses_what_cannot_be(void **state)
 {
 	(void)state;
@@ -161,6 +177,7 @@ int main(void)
 		cmocka_unit_test(makes_ranks_equal_without_delay),
 		cmocka_unit_test(keeps_small_documents_on_one_rank_and_splits_the_long),
 		cmocka_unit_test(splits_what_does_not_fit_one_rank),
+		cmocka_unit_test(sums_no_tokens_beyond_what_64_bits_hold),
 		cmocka_unit_test(refuses_what_cannot_be),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

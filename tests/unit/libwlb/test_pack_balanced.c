@@ -145,6 +145,33 @@ static void refuses_what_fits_nowhere(void **state)
 	assert_string_equal(error.message, "16777217 micro-batches: it must be between 1 and 16777216");
 }
 
+/* The short span is packed first. */
+static double less_for_more_tokens(const void *unused, int64_t tokens)
+{
+	(void)unused;
+	return 1.0 / (double)tokens;
+}
+
+static void sums_no_tokens_beyond_what_64_bits_hold(void **state)
+{
+	(void)state;
+	static const int64_t most = (int64_t)1 << 60, beyond[] = {1, INT64_MAX}, full[] = {most, most, 5, most - 5};
+	int32_t bin_of[4];
+	struct wlb_error error;
+	struct wlb_balancer *balancer = wlb_balancer_new(less_for_more_tokens, NULL, NULL);
+	assert_int_equal(wlb_balancer_pack(balancer, beyond, 2, 1, most, bin_of, &error), 1);
+	wlb_balancer_free(balancer);
+	assert_string_equal(error.message, "span 1 of 9223372036854775807 tokens does not fit in 1 micro-batches of "
+	                                   "1152921504606846976");
+	assert_int_equal(wlb_pack_balanced(&corpus_model, full, 4, 3, most, bin_of, &error), 0);
+	assert_int_equal(bin_of[2], bin_of[3]);
+	assert_int_equal(wlb_pack_balanced(&corpus_model, full, 1, 3, most + 1, bin_of, &error), -1);
+	assert_string_equal(error.message, "max_tokens is 1152921504606846977: it must be between 0 and "
+	                                   "1152921504606846976");
+	assert_int_equal(wlb_pack_balanced(&corpus_model, full, 1, 3, -1, bin_of, &error), -1);
+	assert_string_equal(error.message, "max_tokens is -1: it must be between 0 and 1152921504606846976");
+}
+
 static double squared(const void *unit, int64_t tokens)
 {
 	return *(const double *)unit * (double)tokens * (double)tokens;
@@ -252,6 +279,7 @@ int main(void)
 		cmocka_unit_test(exchanges_what_longest_first_puts_wrong),
 		cmocka_unit_test(gives_the_same_for_the_same),
 		cmocka_unit_test(refuses_what_fits_nowhere),
+		cmocka_unit_test(sums_no_tokens_beyond_what_64_bits_hold),
 		cmocka_unit_test(takes_work_from_a_function),
 		cmocka_unit_test(tells_what_does_not_fit_from_an_error),
 		cmocka_unit_test(refuses_work_that_is_none),
