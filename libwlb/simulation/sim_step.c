@@ -17,7 +17,8 @@ static int reserve(struct wlb_sim *sim, size_t count, struct wlb_error *error)
 	return 0;
 }
 
-/* Sets the load of every micro-batch, in the order of the step. */
+/* Sets the load of every micro-batch, in the order of the step. On error the number of replicas stays that of the step
+ * before, of which the timeline is. */
 static int load_step(struct wlb_sim *sim, const struct wlb_step *step, struct wlb_error *error)
 {
 	const struct wlb_plan *plan = &sim->options.plan;
@@ -27,7 +28,6 @@ static int load_step(struct wlb_sim *sim, const struct wlb_step *step, struct wl
 		                "the step has %d micro-batches: the plan runs dp x micro_batches, %d x %d, and a "
 		                "sample of its replicas is a multiple of the latter",
 		                step->micro_batches, plan->layout.dp, plan->micro_batches);
-	sim->replicas = step->micro_batches / plan->micro_batches;
 	size_t at = 0;
 	for (int32_t j = 0; j < step->micro_batches; j++) {
 		size_t first = at;
@@ -48,6 +48,7 @@ static int load_step(struct wlb_sim *sim, const struct wlb_step *step, struct wl
 		                "span %zu is of micro-batch %d: spans must be in the order of micro-batches, 0 "
 		                "to %d",
 		                at, step->spans[at].micro_batch, step->micro_batches - 1);
+	sim->replicas = step->micro_batches / plan->micro_batches;
 	return 0;
 }
 

@@ -288,6 +288,32 @@ static void bad_plans_and_steps_are_refused(void **state)
 	free_step(&step);
 }
 
+static void a_refused_step_leaves_the_timeline(void **state)
+{
+	(void)state;
+	struct wlb_model model = llama_7b();
+	struct wlb_machine machine = h100();
+	struct wlb_plan plan = plan_of(1, 1, 1, 4, 1, 2);
+	struct wlb_sim_options options;
+	struct wlb_sim_result result;
+	struct wlb_packed_span spans[] = {{.span = {.tokens = 100}, .micro_batch = 0},
+	                                  {.span = {.tokens = 100}, .micro_batch = 1}};
+	struct wlb_step step = {.spans = spans, .count = 2, .micro_batches = 2};
+	size_t count, after;
+	wlb_sim_options_init(&options, &plan);
+	struct wlb_sim *sim = wlb_sim_new(&model, &machine, &options, NULL);
+	assert_non_null(sim);
+	assert_int_equal(wlb_sim_step(sim, &step, &result, NULL), 0);
+	wlb_sim_timeline(sim, &count);
+	assert_int_equal(count, 4);
+	step.micro_batches = 8;
+	spans[1].micro_batch = 9;
+	assert_int_equal(wlb_sim_step(sim, &step, &result, NULL), -1);
+	wlb_sim_timeline(sim, &after);
+	assert_int_equal(after, count);
+	wlb_sim_free(sim);
+}
+
 /* A step on one GPU is computation alone. */
 static void computation_takes_as_long_as_on_the_slowest_rank(void **state)
 {
@@ -443,6 +469,7 @@ int main(void)
 		cmocka_unit_test(full_recomputation_adds_a_forward_pass),
 		cmocka_unit_test(zero_3_moves_weights_in_every_micro_batch),
 		cmocka_unit_test(bad_plans_and_steps_are_refused),
+		cmocka_unit_test(a_refused_step_leaves_the_timeline),
 		cmocka_unit_test(bad_machines_are_refused),
 		cmocka_unit_test(collectives_take_what_their_links_allow),
 		cmocka_unit_test(goodput_is_dalys),
