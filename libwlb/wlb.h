@@ -859,7 +859,10 @@ int wlb_sim_step(struct wlb_sim *sim, const struct wlb_step *step, struct wlb_si
 
 /* Seconds that a document adds to one layer of a micro-batch, forward and backward, without the parts that do not
  * depend on its length. For wlb_packer_options.work, with `sim` as its context, so that micro-batches have equal time
- * rather than equal FLOPs. */
+ * rather than equal FLOPs. A token's share of what is not attention is that in a micro-batch of one window of the
+ * model's max_position_embeddings: set that to the window with which documents are packed. Where the machine has
+ * measured times, the logarithm of the C library is used, so that two C libraries may return values that differ in the
+ * last digit, and packings of them may differ. */
 double wlb_sim_document_s(const void *sim, int64_t tokens);
 
 /* The bars of the last simulated step, in the order in which the stages of each replica ran them; none where
