@@ -55,7 +55,7 @@ static const struct {
 			.flag = "--wlb-min-nodes",
 			.variable = "SLURM_WLB_MIN_NODES",
 			.value = "N",
-			.help = "continue after node failures while at least N nodes are left",
+			.help = "continue after node failures while at least N nodes remain",
 			.least = 1,
 			.most = NODES_MAX,
 			.example = "2",
@@ -85,8 +85,8 @@ static const struct {
 			.flag = "--wlb-grow",
 			.variable = "SLURM_WLB_GROW",
 			.value = "[SECONDS]",
-			.help = "after a loss save, stop and continue on more nodes, once they are there and the run "
-				"has gone on for SECONDS (600)",
+			.help = "after nodes have failed, save, stop and continue on more nodes once they are "
+				"available and the run has continued for SECONDS (600)",
 			.least = 1,
 			.most = GROW_MAX_S,
 			.example = "600",

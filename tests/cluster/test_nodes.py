@@ -11,7 +11,7 @@ from harness import wait_for
 from test_wlbd_api import NOBODY
 
 WLB = harness.BUILD / "bin/wlb"
-AVOIDED_IN_RUNS = "n3 was lost in 2 runs; 3 nodes are left"
+AVOIDED_IN_RUNS = "n3 was lost in 2 runs; 3 nodes remain"
 
 
 SPEED = "speed: CPU 3: products take 2.10 times as long; limit: 1.30 times"
@@ -142,7 +142,7 @@ class Checks(NodesTest):
         self.assertIn("disk", known["reason"])
         job, nodes = self.start()
         self.assertEqual(nodes, ["n1", "n3", "n4"])
-        self.assertIn("n2 failed a check; 3 nodes are left", self.cluster.output(job))
+        self.assertIn("n2 failed a check; 3 nodes remain", self.cluster.output(job))
         self.end(job)
         self.assertRegex(self.wlb().stdout, r"(?m)^  n2 +avoided +2\.00 +0 +- +failed +[-0-9]{10} [:0-9]{8}\n +disk")
         folder.mkdir()
@@ -383,7 +383,7 @@ class OtherUsers(test_trust.TrustTest):
         for uid in (0, NOBODY, test_trust.DAEMON):
             nodes, output = self.nodes_of(uid)
             self.assertEqual(nodes, ["n1", "n2", "n4"])
-            self.assertIn("n3 failed a check; 3 nodes are left", output)
+            self.assertIn("n3 failed a check; 3 nodes remain", output)
 
 
 # The example of wlb-check-node(1).

@@ -1,4 +1,4 @@
-/* Adds to the record of a plan what the layout of the attempt before would have cost on the nodes that are left. */
+/* Adds to the record of a plan what the layout of the attempt before would have cost on the remaining nodes. */
 #ifndef COORDINATOR_WLB_RUN_PLAN_BEFORE_H
 #define COORDINATOR_WLB_RUN_PLAN_BEFORE_H
 

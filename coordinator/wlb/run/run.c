@@ -1,4 +1,4 @@
-/* wlb run: runs a command to its end on the nodes that are left. */
+/* wlb run: runs a command to its end on the remaining nodes. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -497,7 +497,7 @@ static const struct wlb_option options[] = {
 static const struct wlb_option_table table = {
 	.command = "wlb run",
 	.about = "Inside a Slurm job (sbatch or salloc): starts COMMAND on the job's nodes with srun and PMIx, and "
-		 "after the loss of a rank or node starts it again on the nodes that are left, until it succeeds or "
+		 "after the loss of a rank or node starts it again on the remaining nodes, until it succeeds or "
 		 "nothing more can be done. Submit the job with --no-kill, or Slurm ends all of it when one node is "
 		 "lost. COMMAND finds its layout in WLB_TP, WLB_CP, WLB_PP, WLB_DP. A job without --wlb-layout, or "
 		 "with off, gets one srun and nothing else.",

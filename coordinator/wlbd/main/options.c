@@ -11,7 +11,8 @@ static const struct wlb_option options[] = {
 
 const struct wlb_option_table wlbd_option_table = {
 	.command = "wlbd",
-	.about = "The coordinator of WLB: records runs in PostgreSQL and continues them after a loss.",
+	.about = "The coordinator of WLB: records runs in PostgreSQL and restarts them on the remaining nodes after a "
+		 "failure.",
 	.notes = "It stays in the foreground, logs to stderr, and ends on SIGTERM or SIGINT.",
 	.options = options,
 	.count = sizeof(options) / sizeof(options[0]),

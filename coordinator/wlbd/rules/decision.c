@@ -74,7 +74,7 @@ static bool give_up_weakest(struct left_out *left_out)
 	return was_left_out;
 }
 
-/* "n3 is lost, n7 is down; 6 nodes are left", cut where it grows too long; "8 nodes" when none is missing. */
+/* "n3 is lost, n7 is down; 6 nodes remain", cut where it grows too long; "8 nodes" when none is missing. */
 static void describe_missing_nodes(const struct wlbd_decision_facts *facts, const int *use, int left, char *text,
                                    size_t size)
 {
@@ -92,7 +92,7 @@ static void describe_missing_nodes(const struct wlbd_decision_facts *facts, cons
 	if (length == 0)
 		snprintf(text, size, "%d node%s", left, left == 1 ? "" : "s");
 	else
-		snprintf(text + length, size - length, "; %d node%s left", left, left == 1 ? " is" : "s are");
+		snprintf(text + length, size - length, "; %d node%s", left, left == 1 ? " remains" : "s remain");
 }
 
 static int list_usable(const struct wlbd_decision_facts *facts, struct left_out left_out, int *use)
@@ -157,7 +157,7 @@ static int layout_of(const struct wlbd_decision_facts *facts, int nodes, struct 
 {
 	struct wlb_policy policy = facts->policy;
 	const struct wlb_nodes used = {.count = nodes, .ranks_per_node = facts->tasks_per_node};
-	/* After a loss the run continues with as many replicas of the model as there is space for. */
+	/* After a failure the run continues with as many replicas of the model as there is space for. */
 	if (facts->first_total > 0)
 		policy.fixed.dp = 0;
 	return wlb_layout_choose(&policy, &used, NULL, layout, error);
@@ -165,7 +165,7 @@ static int layout_of(const struct wlbd_decision_facts *facts, int nodes, struct 
 
 /* Returns the greatest number of nodes, from `least` to `most`, that the layout can use; 0 with the reason where there
  * is none. The first attempt uses what the user asked for or none: a product that does not fit is then the user's
- * mistake and not a loss. */
+ * mistake and not a failure. */
 static int fit_nodes(const struct wlbd_decision_facts *facts, int most, int least, struct wlb_layout *layout,
                      struct wlb_error *error)
 {
@@ -194,7 +194,7 @@ static int choose_nodes(const struct wlbd_decision_facts *facts, struct left_out
 	describe_missing_nodes(facts, decision->use, left, left_text, sizeof(left_text));
 	if (left < least && left == facts->node_count && total > left) /* Slurm has taken the others from the job */
 		return set_decision(decision, WLBD_STOP_OUT_OF_NODES,
-		                    "%d of %d nodes are left, and the run needs at least %d%s", left, total, least,
+		                    "%d of %d nodes remain, and the run needs at least %d%s", left, total, least,
 		                    why_least);
 	if (left < least)
 		return set_decision(decision, WLBD_STOP_OUT_OF_NODES, "%s, and the run needs at least %d%s", left_text,

@@ -73,7 +73,7 @@ static void test_lost_nodes_are_left_out(void **state)
 	assert_says(&d, "n3 is lost");
 	assert_says(&d, "n4 was lost twice");
 	assert_says(&d, "n6 was evicted");
-	assert_says(&d, "2 nodes are left");
+	assert_says(&d, "2 nodes remain");
 	wlbd_decision_free(&d);
 }
 
@@ -210,7 +210,7 @@ static void test_out_of_nodes(void **state)
 	facts.min_nodes = 2;
 	struct wlbd_decision d = decide(&facts);
 	assert_int_equal(d.verb, WLBD_STOP_OUT_OF_NODES);
-	assert_says(&d, "n2 is lost; 1 node is left, and the run needs at least 2 (--wlb-min-nodes)");
+	assert_says(&d, "n2 is lost; 1 node remains, and the run needs at least 2 (--wlb-min-nodes)");
 	wlbd_decision_free(&d);
 
 	nodes[0].down = true;
@@ -295,7 +295,7 @@ static void test_an_avoided_node(void **state)
 	assert_int_equal(d.verb, WLBD_START);
 	assert_int_equal(d.use_count, 3);
 	assert_int_equal(d.use[2], 3);
-	assert_string_equal(d.reason, "n3 was lost in 2 runs; 3 nodes are left");
+	assert_string_equal(d.reason, "n3 was lost in 2 runs; 3 nodes remain");
 	wlbd_decision_free(&d);
 
 	facts.min_nodes = 4;
@@ -378,9 +378,9 @@ static void test_the_weakest_reason_is_given_up_first(void **state)
 	static const struct {
 		const char *layout, *use, *says;
 	} cases[] = {
-		{"pp=1,tp=2", "3", "n0 failed again and again, n1 was evicted, n2 was lost in 2 runs; 1 node is left"},
-		{"pp=2,tp=2", "23", "n0 failed again and again, n1 was evicted; 2 nodes are left"},
-		{"pp=3,tp=2", "123", "n0 failed again and again; 3 nodes are left"},
+		{"pp=1,tp=2", "3", "n0 failed again and again, n1 was evicted, n2 was lost in 2 runs; 1 node remains"},
+		{"pp=2,tp=2", "23", "n0 failed again and again, n1 was evicted; 2 nodes remain"},
+		{"pp=3,tp=2", "123", "n0 failed again and again; 3 nodes remain"},
 		{"pp=4,tp=2", "0123", "4 nodes"},
 	};
 	struct wlbd_candidate_node nodes[] = {{.name = "n0", .failed = "failed again and again"},
@@ -419,7 +419,7 @@ static void test_no_more_than_are_needed(void **state)
 		assert_int_equal(d.spare_count, 0);
 		for (int i = 0; i < 4; i++)
 			assert_int_equal(d.use[i], i + 1);
-		assert_says(&d, "; 4 nodes are left");
+		assert_says(&d, "; 4 nodes remain");
 		wlbd_decision_free(&d);
 	}
 }
@@ -441,7 +441,7 @@ static void test_a_stronger_reason_stays(void **state)
 	assert_int_equal(d.use[0], 0);
 	assert_int_equal(d.use[1], 2);
 	assert_int_equal(d.use[2], 3);
-	assert_string_equal(d.reason, "n2 was evicted; 3 nodes are left");
+	assert_string_equal(d.reason, "n2 was evicted; 3 nodes remain");
 	wlbd_decision_free(&d);
 }
 
