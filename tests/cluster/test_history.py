@@ -46,7 +46,7 @@ class Run:
         self.sql(f"select wlb_fault_found({self.attempt(number)}, '{kind}', {rank}, '{node}', null, 'why', {proof}, {when})")
 
     def requeue(self, number, when="now()"):
-        self.sql(f"select wlb_attempt_requeued({self.attempt(number)}, 1, 'job was queued again', {when})")
+        self.sql(f"select wlb_attempt_requeued({self.attempt(number)}, 1, 'job was requeued', {when})")
 
     def history(self, previous=None):
         previous = f"'{self.uuid(previous)}'" if previous else "null"
@@ -100,7 +100,7 @@ class History(ClusterTest):
         self.assertEqual(run.in_row(), 0)
 
     def test_an_attempt_that_failed_before_its_job_was_queued_again(self):
-        """As by a script that has its own job queued again after each failure."""
+        """As by a script that has its own job requeued after each failure."""
         run = self.run_of()
         for number in (1, 2):
             run.decide(number)

@@ -130,7 +130,7 @@ class WithoutScript(JobEndTest):
         events = {job: [event["detail"] for event in self.cluster.show(job)["events"] if event["kind"] in ("job_requeued", "job_ended")]
                   for job in (done, failed)}
         self.assertEqual(events, {job: [f"job {job} is {what}, since the node of its script, n1, is down"]
-                                  for job, what in ((done, "queued again"), (failed, "ended"))})
+                                  for job, what in ((done, "requeued"), (failed, "ended"))})
         run = self.cluster.show(kept)
         self.assertEqual(run["state"], "failed")
         self.assertIn("node n1 is lost", run["reason"])
@@ -239,7 +239,7 @@ class Requeue(JobEndTest):
         run = self.wait_state(job, "failed", timeout_s=60)
         self.assertEqual(len(self.requeues(run)), 3)
         self.assertEqual(self.causes(run), [(attempt, "launcher_lost") for attempt in range(1, 5)])
-        self.assertIn("is not queued again: it was 3 times", run["reason"])
+        self.assertIn("is not requeued: it was requeued 3 times, the maximum of a run", run["reason"])
         self.assertEqual(self.cluster.job(job)["Restarts"], "3")
 
     def test_launcher_and_wlbd_killed_together(self):

@@ -33,7 +33,7 @@ class QueuedAgain(test_wlbd_api.RunningJobs):
 
     def assert_goes_on(self, run):
         """No fault is found, not even later, and the run waits for its job."""
-        reason = f"job {run} was queued again"
+        reason = f"job {run} was requeued"
         wait_for("the reason", lambda: self.show(run)["attempts"][0]["reason"] == reason, 8)
         time.sleep(3)
         shown = self.show(run)
@@ -88,7 +88,7 @@ class QueuedAgain(test_wlbd_api.RunningJobs):
         run, _, report, _ = self.begin()
         self.requeue(run)
         report("n1", exits=[{"rank": 0, "time": 1, "code": 143}], lost_ranks=[{"rank": 0, "time": 1}])
-        wait_for("the reason", lambda: self.show(run)["attempts"][0]["reason"] == f"job {run} was queued again", 8)
+        wait_for("the reason", lambda: self.show(run)["attempts"][0]["reason"] == f"job {run} was requeued", 8)
         self.kill_slurmd(2)
         report("n2", goodbye=False)
         self.addCleanup(self.cluster.run, "scancel", run)

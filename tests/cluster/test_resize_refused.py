@@ -50,7 +50,7 @@ class ResizeRefused(JobEndTest):
         self.cluster.restore_node(2)
 
     def test_job_that_is_not_queued_again(self):
-        """What Slurm refuses is none of the three times that a job is queued again, and the run says why."""
+        """What Slurm refuses is none of the three times that a job is requeued, and the run says why."""
         job = self.submit()
         self.wait_running(job)
         self.refusals.write_text("x" * REFUSALS, encoding="ascii")

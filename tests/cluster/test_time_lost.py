@@ -249,7 +249,7 @@ class Ends(TimeLostTest):
         self.check(self.play(self.over("null")), held=16, other=2.5, **self.COMPLETE)
 
     def test_an_end_from_before_the_attempt(self):
-        """Slurm's is that of the job before it was queued again."""
+        """Slurm's is that of the job before it was requeued."""
         story = six_steps(Story().ask(1, 2)).add("select 1")
         story.add(f"select wlb_run_end({story.run}, 'failed', 'x', 'slurm', {at(1)})")
         self.assertEqual(self.play(story)["held"], 2)
@@ -311,7 +311,7 @@ class Waits(TimeLostTest):
                    **self.LOST | {"repeated": 2, "detect": 1.25})
 
     def queued(self):
-        """The attempt has saved and stopped, and `wlb run` has its job queued again; wlbd sees it in the queue."""
+        """The attempt has saved and stopped, and `wlb run` has its job requeued; wlbd sees it in the queue."""
         story = six_steps(Story().ask(1, 2))
         return story.add(f"select wlb_attempt_end({story.attempt(1)}, 'ended', 85, '', {at(16)})",
                          f"update runs set state = 'restarting' where id = {story.run}",
@@ -374,7 +374,7 @@ class Waits(TimeLostTest):
         uuid = f"00000000-0000-4000-8000-{story.job:08d}0002"
         story.add(f"select wlb_attempt_end({story.attempt(1)}, 'failed', 1, '', {at(16)})",
                   f"select wlb_attempt_ensure('{story.job}', '{uuid}', {story.job}, 0, 'root', 'c', 'j', {at(-30)}, 1, true)",
-                  f"select wlb_attempt_requeued({story.attempt(2)}, 1, 'job was queued again', now())")
+                  f"select wlb_attempt_requeued({story.attempt(2)}, 1, 'job was requeued', now())")
         self.play(story)
         self.assertEqual(self.sql("select r.restart_count, r.state, q.ended_at is null from runs r join queue_waits q "
                                   f"on q.run_id = r.id where r.id = {story.run}"), [["0", "restarting", "t"]])
@@ -383,7 +383,7 @@ class Waits(TimeLostTest):
         """The attempt ends when Slurm has queued the job, and not when wlbd sees it; a time before it is none."""
         for queued, expected in ((17, BEGAN + 17), (-30, None), (1e9, None)):
             story = six_steps(Story().ask(1, 2))
-            story.add(f"select wlb_attempt_requeued({story.attempt(1)}, 1, 'job was queued again', {at(queued)})")
+            story.add(f"select wlb_attempt_requeued({story.attempt(1)}, 1, 'job was requeued', {at(queued)})")
             self.play(story)
             times = self.sql("select extract(epoch from a.ended_at), extract(epoch from r.requeued_at), a.ended_at > now() - "
                              f"interval '1 min' and a.ended_at <= now() from attempts a join runs r on r.id = a.run_id "

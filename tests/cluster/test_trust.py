@@ -94,7 +94,7 @@ class Nodes(TrustTest):
         self.assertNotIn("DOWN", self.node_state("n4"))
 
     def test_a_user_whose_job_has_never_run_brings_down_no_node(self):
-        """It is held, and wlbd would set a lost node DOWN for a job that is queued again."""
+        """It is held, and wlbd would set a lost node DOWN for a job that is requeued."""
         victim = self.submit("n4")
         job = int(self.cluster.run("sbatch", "--parsable", "--hold", "-o", "/dev/null", "--wrap", "sleep 600",
                                    user=NOBODY).stdout)

@@ -203,7 +203,7 @@ class Case:
         self.judge_names()
 
     def judge_ends(self):
-        """Each attempt that did not complete has one cause, and a reason; one that was stopped or queued again has a reason alone."""
+        """Each attempt that did not complete has one cause, and a reason; one that was stopped or requeued has a reason alone."""
         for attempt in self.run["attempts"]:
             number, reason = attempt["attempt"], attempt["reason"]
             causes = sum(fault["cause"] for fault in self.run["faults"] if fault["attempt"] == number)
@@ -241,7 +241,7 @@ class Case:
             self.result.resumed_s = float(times[0][0]) - self.injector.began
 
     def judge_nodes(self):
-        """The run ended on all nodes that were left but the spares, with all their ranks. A job that was queued again may have started
+        """The run ended on all nodes that were left but the spares, with all their ranks. A job that was requeued may have started
         with a node that came back before Slurm had freed another one."""
         kind, every = self.kind, {f"n{i}" for i in range(1, NODES + 1)}
         returned = set(kind.returned.split())

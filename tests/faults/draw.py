@@ -121,12 +121,12 @@ def faults_of_job():
 
 def orders_of_job():
     """What an administrator or the user has Slurm do."""
-    yield Fault("job queued again", "order", "requeue job", causes=("",), reason=r"^cancelled by signal TERM$|^job \d+ was queued again$",
+    yield Fault("job queued again", "order", "requeue job", causes=("",), reason=r"^cancelled by signal TERM$|^job \d+ was (requeued|queued again)$",
                 requeues=1, asks_slurm=True)
     yield Fault("job asked to stop", "order", "signal job", causes=("",), reason=r"^SIGUSR1: saved (?:step \d+ )?and stopped$", requeues=1,
                 trainers=("ours",), needs_steps=True, asks_slurm=True)
     # Of a stopped slurmd Slurm does not say in which order it suspends and resumes; resumption continues a rank that hangs; a
-    # suspended job that is queued again is held.
+    # suspended job that is requeued is held.
     yield Fault("job suspended", "suspension", "suspend job", "resume job", partners=("wlbd", "database", "srun"))
 
 

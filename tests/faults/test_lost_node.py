@@ -87,7 +87,7 @@ class LostNode(training.TrainingTest):
         self.assertEqual(run["nodes"], [f"n{i}" for i in range(1, 5) if i != lost])
 
     def test_together_with_its_launcher(self):
-        """The job is queued again, and Slurm learns from wlbd that the node is lost: it would try to end the job there, or start it
+        """The job is requeued, and Slurm learns from wlbd that the node is lost: it would try to end the job there, or start it
         there again, until its own time-out."""
         job = self.submit()
         self.wait_step(job, training.SAVE_INTERVAL + 6)

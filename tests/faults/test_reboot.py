@@ -104,7 +104,7 @@ class Compute(RebootTest):
 
 
 class BatchHost(RebootTest):
-    """The job is queued again: it must not be left running without its script."""
+    """The job is requeued: it must not be left running without its script."""
 
     def wait_old(self, job):
         wait_for("an old script", lambda: time_s(self.cluster.job(job)["RunTime"]) > SCRIPT_OLD_S, 60)

@@ -254,7 +254,7 @@ bool wlb_run_grow_needs_requeue(struct wlb_run *run, const struct wlb_attempt *a
 		return true;
 	wlb_run_print(
 		"attempt %d: the nodes that would replace the lost ones are not idle any more, or another wlb run of "
-		"this job has begun; the job is not queued again",
+		"this job has begun; the job is not requeued",
 		attempt->number);
 	return false;
 }

@@ -74,7 +74,7 @@ void wlb_run_check_job(struct wlb_run *run, struct wlb_attempt *attempt)
 	if (strcmp(job.state, "PENDING") == 0 || job.restart_count != run->job.restart_count) {
 		run->first_exit = (struct wlb_first_exit){0};
 		run->cancelled = attempt->cancelled = true;
-		snprintf(attempt->end_reason, sizeof(attempt->end_reason), "job %u was queued again", job.job_id);
+		snprintf(attempt->end_reason, sizeof(attempt->end_reason), "job %u was requeued", job.job_id);
 	} else if (job.finished && is_cancelled(job.state)) {
 		run->cancelled = true;
 	}

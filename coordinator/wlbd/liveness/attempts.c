@@ -249,7 +249,7 @@ struct wlbd_attempt *wlbd_attempts_put(struct wlbd *wlbd, const json_t *card)
 	return attempt;
 }
 
-/* A job that has ended may be queued again. */
+/* A job that has ended may be requeued. */
 static void note_job_over(struct wlbd_attempt *attempt, bool is_over)
 {
 	if (!is_over)

@@ -153,15 +153,15 @@ static void on_requeue_allowed(void *context, const struct wlbd_db_result *resul
 	int time = result->status == WLBD_DB_OK && result->value != NULL ? atoi(result->value) : -1;
 	char reason[512];
 	if (time > 0) {
-		wlbd_log(WLBD_LOG_WARNING, "run %s: %s; its job is queued again, %d of at most %d times", open->run,
+		wlbd_log(WLBD_LOG_WARNING, "run %s: %s; its job is requeued, %d of at most %d times", open->run,
 		         open->why, time, WLBD_REQUEUES_MOST);
 		end_attempts(open);
 		wlbd_job_orders_give(open->jobs->wlbd, WLBD_JOB_REQUEUE, open->job_id, open->why, on_requeued, open);
 		return;
 	}
 	if (time == 0) {
-		snprintf(reason, sizeof(reason), "job %u is not queued again: it was %d times", open->job_id,
-		         WLBD_REQUEUES_MOST);
+		snprintf(reason, sizeof(reason), "job %u is not requeued: it was requeued %d times, the maximum of a run; submit it again",
+		         open->job_id, WLBD_REQUEUES_MOST);
 		close_run(open, "failed", reason, open->ended_at);
 	}
 	free(open);

@@ -88,7 +88,7 @@ static void end_or_requeue(const struct left_job *left, const struct wlb_slurm_j
 	                        .is_requeued = left->is_complete && job->requeue};
 	snprintf(why, sizeof(why), "the node of its script, %s, is down", job->batch_host);
 	snprintf(end->detail, sizeof(end->detail), "job %u is %s, since %s", job->job_id,
-	         end->is_requeued ? "queued again" : "ended", why);
+	         end->is_requeued ? "requeued" : "ended", why);
 	wlbd_log(WLBD_LOG_WARNING, "run %s: %s", left->run, end->detail);
 	wlbd_job_orders_give(left->wlbd, end->is_requeued ? WLBD_JOB_REQUEUE : WLBD_JOB_KILL, job->job_id, why,
 	                     on_ordered, end);

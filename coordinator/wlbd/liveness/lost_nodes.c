@@ -17,7 +17,7 @@ enum {
 	PROBE_EVERY_MS = 300,
 	ASK_AGAIN_MS = 2000,       /* where slurmctld does not answer, or the job has ended */
 	WATCH_MOST_MS = 120000,    /* beyond node_down_after_ms; after that Slurm finds out by itself */
-	REQUEUE_WITHIN_MS = 15000, /* how long a job that ended may take until it is queued again */
+	REQUEUE_WITHIN_MS = 15000, /* how long a job that ended may take until it is requeued */
 	WATCHED_MOST = 4096,
 };
 
@@ -106,12 +106,12 @@ static void on_nodes(void *context, const struct wlb_error *error)
 	if (error != NULL)
 		retry_in(watch, ASK_AGAIN_MS);
 	else if (node != NULL && node->allocated)
-		cancel_watch(watch, "the run's job is queued again, and another job has it");
+		cancel_watch(watch, "the run's job is requeued, and another job has it");
 	else
 		set_down(watch);
 }
 
-/* A job that is queued again has no nodes, but would start on a lost one as long as Slurm does not know that it is
+/* A requeued job has no nodes, but would start on a lost one as long as Slurm does not know that it is
  * lost. A user may name any node for a job that has never run, and one that it had may be another user's now. */
 static void decide_queued(struct watch *watch)
 {

@@ -49,7 +49,7 @@ static void note(struct wlbd_attempt *attempt, const struct wlb_slurm_job *job)
 	if (attempt->requeued_ms != 0)
 		return;
 	attempt->requeued_ms = wlb_clock_ms();
-	snprintf(reason, sizeof(reason), "job %u was queued again", job->job_id);
+	snprintf(reason, sizeof(reason), "job %u was requeued", job->job_id);
 	wlbd_log(WLBD_LOG_INFO, "run %s, attempt %lld: %s", attempt->run, (long long)attempt->number, reason);
 	if (!is_launchers_node_gone(attempt)) {
 		wlbd_attempt_record_end(&attempt->incident.life, WLBD_EXIT_ORDERED);

@@ -29,7 +29,7 @@ static void launches_of_one_start_are_counted(void **state)
 	(void)state;
 	assert_int_equal(launch_of(1000, 0), 1);
 	assert_int_equal(launch_of(1000, 0), 2);
-	assert_int_equal(launch_of(2000, 1), 1); /* queued again */
+	assert_int_equal(launch_of(2000, 1), 1); /* requeued */
 	assert_int_equal(launch_of(2000, 1), 2);
 	assert_int_equal(launch_of(3000, 0), 1); /* another job of the same id */
 }
