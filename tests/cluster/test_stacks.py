@@ -129,7 +129,7 @@ class Runs(TrainingTest):
                           "action": "report", "certainty": 0.5, "step": 3})
         self.assertRegex(found["evidence"], r"^4 of 6 ranks are in .*select.*, 2 in .*sleep.*; all .* are of node n2$")
         shown = self.cluster.run("wlb", "show", str(job)).stdout
-        self.assertRegex(shown, r"\nStacks and pending collectives of attempt 1\n  4 ranks: 0-3: .*\n  2 ranks, suspect: 4-5: .*sleep")
+        self.assertRegex(shown, r"\nStacks and collectives in progress of attempt 1\n  4 ranks: 0-3: .*\n  2 ranks, suspect: 4-5: .*sleep")
         self.assertIn("stack outliers  ranks 4,5 on n2", self.cluster.run("wlb", "faults", str(job)).stdout)
         self.cluster.run("wlb", "set", str(job), "on-fault=outliers=evict")
         run = self.finish(job, 60)

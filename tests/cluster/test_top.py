@@ -24,9 +24,9 @@ n1 C c*  n2 S C!
 Ranks that need attention
 C! rank 3 on n2: computing for TIME, step 39 (2 behind)
 c* rank 1 on n1: in all_reduce of dp for TIME; computing for TIME, step 41
-Collectives under way
-dp all_reduce 51, 64.0 KiB, for TIME: 1 of 2 in it: 1
-   not in it: 3; 3 on n2: computing for TIME
+Collectives in progress
+dp all_reduce 51, 64.0 KiB, for TIME: 1 of 2 ranks have entered: 1
+   not entered: 3; 3 on n2: computing for TIME
 """
 
 

@@ -95,7 +95,7 @@ class Chain(TrainingTest):
         """Where the ranks stood, and the collective that rank 2 had not entered."""
         call = verdict["calls"][0]
         self.assertEqual((call["inside"], call["missing"]), ([0, 1, 3], [2]))
-        text = self.command("show", run["run_id"]).split("\nStacks and pending collectives of attempt 1\n")[1]
+        text = self.command("show", run["run_id"]).split("\nStacks and collectives in progress of attempt 1\n")[1]
         self.assertRegex(text, r"^  3 ranks: 0-1,3: P?MPI_\w+ \(libmpi\.so.*\n  1 rank, suspect: 2: ")
         self.assertIn(f"\n  {call['kind']} of {call['communicator']}, number {call['sequence']}: entered by 0-1,3, "
                       "not by 2\n", text)

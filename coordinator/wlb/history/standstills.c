@@ -55,7 +55,7 @@ int wlb_standstill_clusters(const json_t *stacks, int columns, FILE *out, struct
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
-/* Writes "0-1,3" or "0-15,... (64 in all)"; "nobody". */
+/* Writes "0-1,3" or "0-15,... (64 in all)"; "no rank". */
 static void name_ranks(const json_t *call, const char *list_name, const char *count_name, char *text, size_t size)
 {
 	enum { LISTED_MOST = 16 };
@@ -65,7 +65,7 @@ static void name_ranks(const json_t *call, const char *list_name, const char *co
 	for (; listed < LISTED_MOST && (size_t)listed < json_array_size(list); listed++)
 		ranks[listed] = (int)json_integer_value(json_array_get(list, (size_t)listed));
 	if (listed == 0) {
-		snprintf(text, size, "nobody");
+		snprintf(text, size, "no rank");
 		return;
 	}
 	wlb_ranks_format(ranks, listed, RANKS_COLUMNS, text, size);
@@ -148,7 +148,7 @@ void wlb_show_standstills(const json_t *run)
 		const json_t *verdict = find_verdict(verdicts, attempt_of(attempt));
 		if (gathering == NULL && verdict == NULL)
 			continue;
-		printf("\nStacks and pending collectives of attempt %lld\n", (long long)attempt_of(attempt));
+		printf("\nStacks and collectives in progress of attempt %lld\n", (long long)attempt_of(attempt));
 		if (gathering != NULL)
 			print_clusters(name, gathering);
 		wlb_standstill_calls(verdict, stdout);

@@ -87,7 +87,7 @@ static void put_call(const struct page *page, const json_t *call)
 	kind = kind != NULL ? kind : "?";
 	group = group != NULL ? group : "?";
 	if (json_is_null(ended_s))
-		put(page, "    %s of %s, number %lld, %s: in it for %s", kind, group, number, bytes, took);
+		put(page, "    %s of %s, number %lld, %s: in progress for %s", kind, group, number, bytes, took);
 	else
 		put(page, "    %s of %s, number %lld, %s: took %s, ended %s ago", kind, group, number, bytes, took,
 		    ended);

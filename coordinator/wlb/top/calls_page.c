@@ -23,7 +23,7 @@ static void put_call(struct wlb_top_frame *frame, const struct wlb_top_rank *cal
 	char time[32], bytes[32];
 	wlb_bytes_format(caller->call_bytes, bytes, sizeof(bytes));
 	wlb_seconds_format(caller->call_for_s, time, sizeof(time));
-	wlb_top_put(frame, WLB_TOP_PLAIN, "%s %s %lld, %s, for %s: %d of %d in it: ", caller->call_group->name,
+	wlb_top_put(frame, WLB_TOP_PLAIN, "%s %s %lld, %s, for %s: %d of %d ranks have entered: ", caller->call_group->name,
 	            caller->call, (long long)caller->call_seq, bytes, time, members->inside_count,
 	            caller->call_group->ranks);
 	put_ranges(frame, members->inside, members->inside_count, frame->columns - frame->column);
@@ -52,7 +52,7 @@ static void put_missing(struct wlb_top_frame *frame, const struct wlb_top_ranks 
 		wlb_seconds_format(rank->for_s, time, sizeof(time));
 		snprintf(first, sizeof(first), "; %d on %s: %s for %s", rank->rank, wlb_top_rank_node(ranks, rank),
 		         rank->activity, time);
-		wlb_top_put(frame, WLB_TOP_RED, "   not in it: ");
+		wlb_top_put(frame, WLB_TOP_RED, "   not entered: ");
 		int columns_left = frame->columns - frame->column - (int)strlen(first) - (int)strlen(unknown);
 		put_ranges(frame, members->missing, members->missing_count, columns_left > 16 ? columns_left : 16);
 	}
@@ -66,7 +66,7 @@ int wlb_top_calls_put(struct wlb_top_frame *frame, const struct wlb_top_ranks *r
 	struct wlb_top_members members;
 	int count = wlb_top_calls_find(ranks, callers), rc = count < 0 ? -1 : 0;
 	if (count > 0) {
-		wlb_top_put(frame, WLB_TOP_STRONG, "Collectives under way");
+		wlb_top_put(frame, WLB_TOP_STRONG, "Collectives in progress");
 		wlb_top_end_line(frame);
 	}
 	/* The last line of a live page says how it ends. */

@@ -1,4 +1,4 @@
-/* The part of the page about collectives under way. */
+/* The part of the page about collectives in progress. */
 #ifndef COORDINATOR_WLB_TOP_CALLS_PAGE_H
 #define COORDINATOR_WLB_TOP_CALLS_PAGE_H
 

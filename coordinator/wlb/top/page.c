@@ -161,7 +161,7 @@ static void put_latest(struct wlb_top_frame *frame, const struct wlb_top_ranks *
 	}
 	if (!has_late(ranks))
 		return;
-	wlb_top_put(frame, WLB_TOP_STRONG, "Late to calls:");
+	wlb_top_put(frame, WLB_TOP_STRONG, "Last to enter collectives:");
 	for (int k = 0; k < LATEST_SHOWN && latest[k] != NULL; k++)
 		wlb_top_put(frame, WLB_TOP_PLAIN, "%s rank %d on %s by %.0f ms", k > 0 ? "," : "", latest[k]->rank,
 		            wlb_top_rank_node(ranks, latest[k]), 1e3 * latest[k]->late_s);

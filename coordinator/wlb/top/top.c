@@ -181,9 +181,8 @@ static const struct wlb_option options[] = {
 static const struct wlb_option_table table = {
 	.command = "wlb top",
 	.about = "Shows what each rank of a run does now, drawn again each second until q or Ctrl-C: the ranks by node "
-		 "or "
-		 "group, those that are behind, and the collectives under way with the ranks that have not entered "
-		 "them.",
+		 "or group, those that are behind, and the collectives in progress with the ranks that have not "
+		 "entered them.",
 	.options = options,
 	.count = sizeof(options) / sizeof(options[0]),
 };

@@ -233,7 +233,7 @@ static json_t *ranks_json(const struct wlbd_open_call_ranks *ranks)
 	return list;
 }
 
-/* The collectives that were under way when the verdict was found: what the run waits for. */
+/* The collectives that were in progress when the verdict was found: what the run waits for. */
 static json_t *calls_json(const struct wlbd_attempt *attempt)
 {
 	struct wlbd_open_call calls[WLBD_OPEN_CALLS_MOST];

@@ -98,7 +98,7 @@ static void one_rank_differs(void **state)
 	                          "  and 3 more threads\n"
 	                          "  Its last calls, the newest last:\n"
 	                          "    send of pp.0-1, number 41, 64.0 KiB: took 0.5 s, ended 12.2 s ago\n"
-	                          "    all_reduce of dp, number 7, 512 B: in it for 12.0 s\n");
+	                          "    all_reduce of dp, number 7, 512 B: in progress for 12.0 s\n");
 	free(page);
 }
 

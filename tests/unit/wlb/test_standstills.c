@@ -92,7 +92,9 @@ static void test_calls(void **state)
 		"{\"calls\":[{\"communicator\":\"dp\",\"kind\":\"all_reduce\",\"sequence\":41,\"inside\":[0,1,3],"
 		"\"inside_count\":3,\"missing\":[2],\"missing_count\":1},"
 		"{\"communicator\":\"tp\",\"kind\":null,\"sequence\":7,\"inside\":[0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,"
-		"15],\"inside_count\":64,\"missing\":[],\"missing_count\":0}]}",
+		"15],\"inside_count\":64,\"missing\":[],\"missing_count\":0},"
+		"{\"communicator\":\"pp.0-1\",\"kind\":\"send\",\"sequence\":9,\"inside\":[],\"inside_count\":0,"
+		"\"missing\":[0,1],\"missing_count\":2}]}",
 		0, NULL);
 	char *text = NULL;
 	size_t length;
@@ -102,7 +104,8 @@ static void test_calls(void **state)
 	wlb_standstill_calls(NULL, out);
 	fclose(out);
 	assert_string_equal(text, "  all_reduce of dp, number 41: entered by 0-1,3, not by 2\n"
-	                          "  call of tp, number 7: entered by all, not left by 0-15 and others, 64 in all\n");
+	                          "  call of tp, number 7: entered by all, not left by 0-15 and others, 64 in all\n"
+	                          "  send of pp.0-1, number 9: entered by no rank, not by 0-1\n");
 	free(text);
 	json_decref(verdict);
 }

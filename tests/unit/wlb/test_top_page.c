@@ -76,11 +76,11 @@ static void test_a_page(void **state)
 	                          "C! rank 5 on n2: computing for 4:11, step 39 (2 behind)\n"
 	                          "c* rank 1 on n1: in all_reduce of dp for 35.0 s; computing for 0.9 s, step 41\n"
 	                          "c* rank 3 on n1: in all_reduce of dp for 35.0 s; computing for 0.9 s, step 41\n"
-	                          "Collectives under way\n"
-	                          "dp all_reduce 51, 64.0 KiB, for 35.0 s: 3 of 4 in it: 1,3,7\n"
-	                          "   not in it: 5; 5 on n2: computing for 4:11\n"
-	                          "tp all_reduce 101, 64.0 KiB, for 35.0 s: 1 of 2 in it: 4\n"
-	                          "   not in it: 5; 5 on n2: computing for 4:11\n");
+	                          "Collectives in progress\n"
+	                          "dp all_reduce 51, 64.0 KiB, for 35.0 s: 3 of 4 ranks have entered: 1,3,7\n"
+	                          "   not entered: 5; 5 on n2: computing for 4:11\n"
+	                          "tp all_reduce 101, 64.0 KiB, for 35.0 s: 1 of 2 ranks have entered: 4\n"
+	                          "   not entered: 5; 5 on n2: computing for 4:11\n");
 	free(text);
 }
 
@@ -92,13 +92,13 @@ static void test_who_comes_late_to_calls(void **state)
 	top_reply_set(reply, 1, "late_us", json_integer(999));
 	top_reply_set(reply, 2, "late_us", json_integer(-5000000));
 	char *text = page_of(json_deep_copy(reply), (struct wlb_top_frame){.columns = 80}, WLB_TOP_BY_NODE, "");
-	assert_null(strstr(text, "Late to calls"));
+	assert_null(strstr(text, "Last to enter collectives"));
 	free(text);
 	top_reply_set(reply, 3, "late_us", json_integer(21300));
 	top_reply_set(reply, 4, "late_us", json_integer(1000));
 	top_reply_set(reply, 6, "late_us", json_integer(1234567));
 	text = page_of(reply, (struct wlb_top_frame){.columns = 80}, WLB_TOP_BY_NODE, "");
-	assert_non_null(strstr(text, "\nLate to calls: rank 6 on n2 by 1235 ms, rank 3 on n1 by 21 ms\n"));
+	assert_non_null(strstr(text, "\nLast to enter collectives: rank 6 on n2 by 1235 ms, rank 3 on n1 by 21 ms\n"));
 	free(text);
 }
 
@@ -237,9 +237,9 @@ static void test_many_ranks_are_cells_of_nodes(void **state)
 	expect_line(text, "C! rank 9871 on n1234: computing for 3:20, step 41\n"
 	                  "c! rank 9870 on n1234: in all_reduce of tp for 3:20; computing for 0.9 s, step 4\n"
 	                  "C* rank 9872 on n1235: computing for 35.4 s, step 41\n"
-	                  "Collectives under way\n"
-	                  "tp all_reduce 101, 64.0 KiB, for 3:20: 1 of 8 in it: 9870\n"
-	                  "   not in it: 9864-9869,9871; 9871 on n1234: computing for 3:20\n");
+	                  "Collectives in progress\n"
+	                  "tp all_reduce 101, 64.0 KiB, for 3:20: 1 of 8 ranks have entered: 9870\n"
+	                  "   not entered: 9864-9869,9871; 9871 on n1234: computing for 3:20\n");
 	expect_line(text, "C C!C*C ");
 	free(text);
 	text = page_of(reply, (struct wlb_top_frame){.columns = 80, .rows = 24, .is_live = true}, WLB_TOP_BY_NODE, "");
