@@ -131,7 +131,7 @@ class Worker(training.TrainingTest):
                          [(["n1", "n2", "n3"], 139)] * attempts)
         self.assertNotRegex(run["reason"], r"\bn[1-3]\b")
         self.assertIn(run["reason"], self.cluster.output(job))
-        self.assertIn("no run has lost a node or left it out", self.cluster.run("wlb", "nodes").stdout)
+        self.assertIn("no run has lost a node or excluded it", self.cluster.run("wlb", "nodes").stdout)
         return run["reason"]
 
     def test_between_two_saves(self):

@@ -198,7 +198,7 @@ class Listed(test_ranks.RanksTest):
                           evidence="'messages from rank 1 on n1 to rank 2 on n2 take 2.1 times as long as those of other links'")
         text = self.wlb("faults", run)
         lines = text.splitlines()
-        self.assertRegex(lines[0], r"^  TIME +RUN +ATTEMPT +KIND +WHO +STATE +COST +ACTION$")
+        self.assertRegex(lines[0], r"^  TIME +RUN +ATTEMPT +KIND +WHERE +STATE +COST +ACTION$")
         self.assertRegex(lines[1], rf"^  [-0-9]{{10}} [:0-9]{{8}}  {run} +1  slow link  link 1>2  suspected     -  report$")
         self.assertEqual(lines[2:], ["      messages from rank 1 on n1 to rank 2 on n2 take 2.1 times as long",
                                      "      as those of other links"])

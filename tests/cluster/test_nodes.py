@@ -87,8 +87,10 @@ class Losses(NodesTest):
         self.assertEqual(nodes, ["n1", "n2", "n4"])
         self.assertIn(AVOIDED_IN_RUNS, self.cluster.output(job))
         self.end(job)
+        self.assertRegex(self.wlb().stdout, r"^  NODE +STATE +WEIGHT +RUNS LOST +LAST LOST +CHECK +CHECKED\n")
         self.assertRegex(self.wlb().stdout, r"(?m)^  n3 +avoided +2\.00 +2 +[-0-9]{10} [:0-9]{8}  - +-$")
         text = self.wlb("n3").stdout
+        self.assertRegex(text, r"(?m)^  TIME +EVENT +RUN$")
         for run in runs:
             self.assertRegex(text, rf"(?m)^  [-0-9]{{10}} [:0-9]{{8}}  lost +{run}$")
 

@@ -19,7 +19,7 @@ static const struct wlb_option rows[] = {
                     "send what was found to the coordinator, which takes it from root and SlurmUser: runs then avoid a "
                     "node that failed")},
 	{WLB_OPTION(FLAG, "if-suspected", FIELD(if_suspected), NULL,
-                    "exit at once unless the coordinator lists this node as suspected: a run lost it or left it out, "
+                    "exit at once unless the coordinator lists this node as suspected: a run lost or excluded it, "
                     "or it failed a check; the suspicion ends when a --report has exact products and passes every "
                     "check that had failed")},
 	{WLB_OPTION(CHOICE, "device", FIELD(device), NULL, "whose products, speed and memory are checked"),

@@ -4,7 +4,7 @@
 
 #include "libwlb/wlb.h"
 
-/* Asks the configured coordinator. Returns 1 where a run lost the node, left it out, or saw it fail a check, and root
+/* Asks the configured coordinator. Returns 1 where a run lost the node, excluded it, or saw it fail a check, and root
  * or SlurmUser has not found it healthy since; 0 where not; -1 with the reason where the coordinator does not say. */
 int wlb_check_suspected(struct wlb_error *error);
 

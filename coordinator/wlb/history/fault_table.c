@@ -9,7 +9,7 @@
 #include "coordinator/wlb/output/table.h"
 #include "coordinator/wlb/output/time_format.h"
 
-enum { WHO_SIZE = 128 };
+enum { WHERE_SIZE = 128 };
 
 static void name_cost(const json_t *entry, char *text, size_t size)
 {
@@ -21,7 +21,7 @@ static void name_cost(const json_t *entry, char *text, size_t size)
 /* The columns from KIND on are the same whether the run is named or not. */
 static void add_entry(struct wlb_table *table, const json_t *entry, enum wlb_fault_rows rows)
 {
-	char when[32], attempt[32], kind[64], who[WHO_SIZE], cost[352];
+	char when[32], attempt[32], kind[64], where[WHERE_SIZE], cost[352];
 	time_t at = wlb_time_parse(wlb_field_text(entry, "time", wlb_field_text(entry, "found_at", NULL)));
 	if (rows == WLB_FAULT_ROWS_OF_RUNS)
 		wlb_time_format(at, when, sizeof(when));
@@ -29,11 +29,11 @@ static void add_entry(struct wlb_table *table, const json_t *entry, enum wlb_fau
 		wlb_time_short(at, rows == WLB_FAULT_ROWS_OF_DAYS, when, sizeof(when));
 	wlb_field_number(entry, "attempt", attempt, sizeof(attempt));
 	wlb_fault_kind(entry, kind, sizeof(kind));
-	wlb_fault_who(entry, who, sizeof(who));
+	wlb_fault_where(entry, where, sizeof(where));
 	name_cost(entry, cost, sizeof(cost));
 	const char *const cells[] = {
-		when, wlb_field_text(entry, "run_id", "-"), attempt, kind,
-		who,  wlb_field_text(entry, "state", "-"),  cost,    wlb_field_text(entry, "action", "-")};
+		when,  wlb_field_text(entry, "run_id", "-"), attempt, kind,
+		where, wlb_field_text(entry, "state", "-"),  cost,    wlb_field_text(entry, "action", "-")};
 	const char *const in_run[] = {cells[0], cells[2], cells[3], cells[4], cells[5], cells[6], cells[7]};
 	const char *evidence = wlb_field_text(entry, "evidence", "");
 	wlb_table_add(table, rows == WLB_FAULT_ROWS_OF_RUNS ? cells : in_run);
@@ -44,8 +44,8 @@ static void add_entry(struct wlb_table *table, const json_t *entry, enum wlb_fau
 int wlb_fault_table_print(const json_t *entries, size_t first, enum wlb_fault_rows rows, int columns, FILE *out)
 {
 	bool has_run = rows == WLB_FAULT_ROWS_OF_RUNS;
-	static const char *const titles[] = {"TIME", "RUN", "ATTEMPT", "KIND", "WHO", "STATE", "COST", "ACTION"};
-	static const char *const in_run[] = {"TIME", "ATTEMPT", "KIND", "WHO", "STATE", "COST", "ACTION"};
+	static const char *const titles[] = {"TIME", "RUN", "ATTEMPT", "KIND", "WHERE", "STATE", "COST", "ACTION"};
+	static const char *const in_run[] = {"TIME", "ATTEMPT", "KIND", "WHERE", "STATE", "COST", "ACTION"};
 	struct wlb_table table = {
 		.columns = has_run ? 8 : 7, .right = has_run ? "llrlllrl" : "lrlllrl", .note_columns = columns};
 	wlb_table_add(&table, has_run ? titles : in_run);

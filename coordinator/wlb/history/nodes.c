@@ -60,7 +60,7 @@ static void add_node(struct wlb_table *table, const json_t *node, const json_t *
 
 static int print_list(const json_t *list, const json_t *avoid_from, struct wlb_error *error)
 {
-	static const char *const titles[] = {"NODE", "STATE", "WEIGHT", "LOST IN", "LAST LOST", "CHECK", "CHECKED"};
+	static const char *const titles[] = {"NODE", "STATE", "WEIGHT", "RUNS LOST", "LAST LOST", "CHECK", "CHECKED"};
 	struct wlb_table table = {.columns = 7, .right = "llrrlll", .note_columns = wlb_terminal_columns()};
 	wlb_table_add(&table, titles);
 	for (size_t i = 0; i < json_array_size(list); i++)
@@ -68,7 +68,7 @@ static int print_list(const json_t *list, const json_t *avoid_from, struct wlb_e
 	return wlb_table_print(&table, "  ", stdout) == 0 ? 0 : wlb_fail(error, "out of memory for the list");
 }
 
-static const char *what_of(const json_t *entry)
+static const char *event_of(const json_t *entry)
 {
 	const char *kind = wlb_field_text(entry, "kind", "");
 	if (strcmp(kind, "loss") == 0)
@@ -84,14 +84,14 @@ static const char *what_of(const json_t *entry)
 
 static int print_history(const json_t *history, struct wlb_error *error)
 {
-	static const char *const titles[] = {"TIME", "WHAT", "RUN"};
+	static const char *const titles[] = {"TIME", "EVENT", "RUN"};
 	struct wlb_table table = {.columns = 3, .right = "lll", .note_columns = wlb_terminal_columns()};
 	wlb_table_add(&table, titles);
 	for (size_t i = 0; i < json_array_size(history); i++) {
 		const json_t *entry = json_array_get(history, i);
 		char time[32];
 		format_time(entry, "time", time, sizeof(time));
-		const char *const cells[] = {time, what_of(entry), wlb_field_text(entry, "run_id", "-")};
+		const char *const cells[] = {time, event_of(entry), wlb_field_text(entry, "run_id", "-")};
 		const char *reason = wlb_field_text(entry, "reason", "");
 		wlb_table_add(&table, cells);
 		if (*reason != '\0')
@@ -108,7 +108,7 @@ static int print_nodes(json_t *reply, const struct request *request, struct wlb_
 	const json_t *list = json_object_get(reply, "nodes");
 	const json_t *avoid_from = json_object_get(reply, "avoid_from");
 	if (json_array_size(list) == 0) {
-		printf("no run has lost %s or left it out, and no check of it was reported\n",
+		printf("no run has lost %s or excluded it, and no check of it was reported\n",
 		       request->node != NULL ? "this node" : "a node");
 		return 0;
 	}
@@ -181,13 +181,13 @@ static const struct wlb_option options[] = {
 
 static const struct wlb_option_table table = {
 	.command = "wlb nodes",
-	.about =
-		"Lists the nodes that runs of any user have lost or excluded, and those that check-node --report "
-		"has checked. A loss that the coordinator itself has seen weighs 1, once for each run, and a failed "
-		"check 2, until the same kind of check is ok; after 3 days half of a weight is left. The next attempts "
-		"of all runs avoid a node of weight 1.5 or more, as far as they have enough others. A node that a run "
-		"lost or excluded, or that failed a check, is suspected until a later report of root or SlurmUser has "
-		"exact products and passes every check that had failed. Times are local; those of --json are in UTC.",
+	.about = "Lists the nodes that runs of any user have lost or excluded, and those that check-node --report "
+		 "has checked. A node failure that the coordinator itself has observed weighs 1, once for each run, "
+		 "and a failed check 2, until the same kind of check is ok; after 3 days half of a weight remains. The "
+                 "next attempts "
+		 "of all runs avoid a node of weight 1.5 or more, as far as they have enough others. A node that a run "
+		 "lost or excluded, or that failed a check, is suspected until a later report of root or SlurmUser has "
+		 "exact products and passes every check that had failed. Times are local; those of --json are in UTC.",
 	.options = options,
 	.count = sizeof(options) / sizeof(options[0]),
 };

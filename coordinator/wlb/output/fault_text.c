@@ -31,7 +31,7 @@ static void name_ranks(const json_t *ranks, json_int_t count, char *text, size_t
 		snprintf(text + length, size - length, "%s%lld", i > 0 ? "," : "", (long long)rank_at(ranks, i));
 }
 
-void wlb_fault_who(const json_t *entry, char *text, size_t size)
+void wlb_fault_where(const json_t *entry, char *text, size_t size)
 {
 	char ranks[RANKS_SIZE], nodes[NODES_SIZE];
 	const json_t *list = json_object_get(entry, "ranks");
@@ -57,7 +57,7 @@ void wlb_fault_who(const json_t *entry, char *text, size_t size)
 
 void wlb_fault_kind(const json_t *entry, char *text, size_t size)
 {
-	snprintf(text, size, "%s", wlb_field_text(entry, "kind", "-"));
+	snprintf(text, size, "%s%s", is_kind(entry, "step_failed") ? "slurm " : "", wlb_field_text(entry, "kind", "-"));
 	for (char *c = text; *c != '\0'; c++)
 		if (*c == '_')
 			*c = ' ';

@@ -23,9 +23,9 @@ static void put_call(struct wlb_top_frame *frame, const struct wlb_top_rank *cal
 	char time[32], bytes[32];
 	wlb_bytes_format(caller->call_bytes, bytes, sizeof(bytes));
 	wlb_seconds_format(caller->call_for_s, time, sizeof(time));
-	wlb_top_put(frame, WLB_TOP_PLAIN, "%s %s %lld, %s, for %s: %d of %d ranks have entered: ", caller->call_group->name,
-	            caller->call, (long long)caller->call_seq, bytes, time, members->inside_count,
-	            caller->call_group->ranks);
+	wlb_top_put(frame, WLB_TOP_PLAIN,
+	            "%s %s %lld, %s, for %s: %d of %d ranks have entered: ", caller->call_group->name, caller->call,
+	            (long long)caller->call_seq, bytes, time, members->inside_count, caller->call_group->ranks);
 	put_ranges(frame, members->inside, members->inside_count, frame->columns - frame->column);
 	wlb_top_end_line(frame);
 }

@@ -32,13 +32,13 @@ static void put_evidence(struct wlb_top_frame *frame, const char *evidence)
 
 static void put_verdict(struct wlb_top_frame *frame, const struct wlb_top_verdict *verdict)
 {
-	char kind[64], who[128], since[32], cost[352];
+	char kind[64], where[128], since[32], cost[352];
 	wlb_fault_kind(verdict->entry, kind, sizeof(kind));
-	wlb_fault_who(verdict->entry, who, sizeof(who));
+	wlb_fault_where(verdict->entry, where, sizeof(where));
 	wlb_seconds_format(verdict->since_s, since, sizeof(since));
 	wlb_field_real(verdict->entry, "cost_percent", 0, cost, sizeof(cost));
 	wlb_top_put(frame, verdict->is_confirmed ? WLB_TOP_RED : WLB_TOP_MAGENTA, "# %s", kind);
-	wlb_top_put(frame, WLB_TOP_PLAIN, " %s: %s, for %s", verdict->is_confirmed ? "confirmed" : "suspected", who,
+	wlb_top_put(frame, WLB_TOP_PLAIN, " %s: %s, for %s", verdict->is_confirmed ? "confirmed" : "suspected", where,
 	            since);
 	if (strcmp(cost, "-") != 0)
 		wlb_top_put(frame, WLB_TOP_PLAIN, ", costs %s %%", cost);

@@ -160,7 +160,8 @@ static void on_requeue_allowed(void *context, const struct wlbd_db_result *resul
 		return;
 	}
 	if (time == 0) {
-		snprintf(reason, sizeof(reason), "job %u is not requeued: it was requeued %d times, the maximum of a run; submit it again",
+		snprintf(reason, sizeof(reason),
+		         "job %u is not requeued: it was requeued %d times, the maximum of a run; submit it again",
 		         open->job_id, WLBD_REQUEUES_MOST);
 		close_run(open, "failed", reason, open->ended_at);
 	}

@@ -10,11 +10,11 @@
 #include "coordinator/wlb/history/fault_table.h"
 #include "coordinator/wlb/output/fault_text.h"
 
-static void each_kind_names_who(void **state)
+static void each_kind_names_where(void **state)
 {
 	static const struct {
 		const char *entry;
-		const char *who;
+		const char *where;
 	} cases[] = {
 		{"{'kind':'hang','ranks':[3],'rank_count':1,'nodes':['n2']}", "rank 3 on n2"},
 		{"{'kind':'hang','ranks':[3],'rank_count':1,'nodes':[]}", "rank 3"},
@@ -31,15 +31,15 @@ static void each_kind_names_who(void **state)
 		{"{}", "-"},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		char text[512], who[128];
+		char text[512], where[128];
 		snprintf(text, sizeof(text), "%s", cases[i].entry);
 		for (char *c = text; *c != '\0'; c++)
 			if (*c == '\'')
 				*c = '"';
 		json_t *entry = json_loads(text, 0, NULL);
 		assert_non_null(entry);
-		wlb_fault_who(entry, who, sizeof(who));
-		assert_string_equal(who, cases[i].who);
+		wlb_fault_where(entry, where, sizeof(where));
+		assert_string_equal(where, cases[i].where);
 		json_decref(entry);
 	}
 	(void)state;
@@ -64,7 +64,7 @@ static void evidence_is_below_its_row(void **state)
 	fclose(out);
 	assert_string_equal(
 		text,
-		"  TIME                 RUN  ATTEMPT  KIND                   WHO           STATE       COST  ACTION\n"
+		"  TIME                 RUN  ATTEMPT  KIND                   WHERE         STATE       COST  ACTION\n"
 		"  2026-11-20 10:00:00  12         1  hang in communication  rank 3 on n2  confirmed  100 %  evict\n"
 		"      rank 3 on n2 has computed for 200 s; ranks 0 to 2 wait\n"
 		"      for it in call 51 of dp\n"
@@ -77,7 +77,7 @@ static void evidence_is_below_its_row(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_kind_names_who),
+		cmocka_unit_test(each_kind_names_where),
 		cmocka_unit_test(evidence_is_below_its_row),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,18 +68,30 @@ static void times_of_a_run_of_several_days_have_the_day(void **state)
 	       "  11-20 23:30:00        -     7     -  -\n");
 	expect(wlb_show_faults, run_until(two_days, "faults", json_pack("{s:s, s:s}", "time", at, "kind", "hang")),
 	       "\nFaults\n"
-	       "  TIME            ATTEMPT  FAULT  NODE  RANK  STEP  PART      DETAIL\n"
-	       "  11-20 23:30:00        -  hang   -        -     -  followed  \n");
+	       "  TIME            ATTEMPT  FAULT  NODE  RANK  STEP  ROLE         DETAIL\n"
+	       "  11-20 23:30:00        -  hang   -        -     -  consequence  \n");
 	expect(wlb_show_verdicts,
 	       run_until(two_days, "verdicts", json_pack("{s:s, s:s}", "found_at", at, "kind", "hang")),
 	       "\nVerdicts\n"
-	       "  TIME            ATTEMPT  KIND  WHO  STATE  COST  ACTION\n"
-	       "  11-20 23:30:00        -  hang  -    -         -  -\n");
+	       "  TIME            ATTEMPT  KIND  WHERE  STATE  COST  ACTION\n"
+	       "  11-20 23:30:00        -  hang  -      -         -  -\n");
 	expect(wlb_show_attempts,
 	       run_until(two_days, "attempts", json_pack("{s:i, s:s}", "attempt", 1, "started_at", at)),
 	       "\nAttempts\n"
 	       "  ATTEMPT  STATE  NODES  LAYOUT  FROM STEP  STEPS         STARTED  ELAPSED  EXIT  REASON\n"
 	       "        1  -      -      -               -      -  11-20 23:30:00        -     -  \n");
+	(void)state;
+}
+
+static void a_step_of_slurm_is_told_from_one_of_the_training(void **state)
+{
+	expect(wlb_show_faults,
+	       run_until("2026-11-20T23:59:59Z", "faults",
+	                 json_pack("{s:s, s:s, s:i, s:b}", "time", "2026-11-20T23:30:00Z", "kind", "step_failed",
+	                           "step", 67, "cause", 1)),
+	       "\nFaults\n"
+	       "  TIME      ATTEMPT  FAULT              NODE  RANK  STEP  ROLE   DETAIL\n"
+	       "  23:30:00        -  slurm step failed  -        -    67  cause  \n");
 	(void)state;
 }
 
@@ -128,6 +140,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(small_learning_rates_have_their_digits),
 		cmocka_unit_test(times_of_a_run_of_several_days_have_the_day),
+		cmocka_unit_test(a_step_of_slurm_is_told_from_one_of_the_training),
 		cmocka_unit_test(a_run_that_goes_on_is_of_the_days_until_now),
 		cmocka_unit_test(lists_say_how_many_are_stored),
 	};
