@@ -82,7 +82,7 @@ class LaunchTest(ClusterTest):
         self.assertEqual((run["state"], len(run["attempts"])), ("complete", 2))
         causes = [(fault["kind"], fault["node"], fault["attempt"]) for fault in run["faults"] if fault["cause"]]
         self.assertEqual(causes, [("step_failed", "n3", 1)], run["faults"])
-        self.assertRegex(run["attempts"][0]["reason"], r"^the step was not launched on n3: \w")
+        self.assertRegex(run["attempts"][0]["reason"], r"^the Slurm step was not launched on n3: \w")
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ class TwoNodes(ClusterTest):
                 break
         self.assertEqual(attempt["state"], "failed", output)
         # The first node that gives up ends the step, so that the other may not come to it.
-        self.assertRegex(attempt["reason"], r"^the step did not start: a PMIx fence was ended by PMIxTimeout on (n2|n4|n\[2,4\])$")
+        self.assertRegex(attempt["reason"], r"^the Slurm step did not start: a PMIx fence was ended by PMIxTimeout on (n2|n4|n\[2,4\])$")
         self.assertEqual((run["faults"], attempt["exit_code"]), ([], 75))
 
 

@@ -595,6 +595,7 @@ class Attempts(RunningJobs):
             _, reply = self.ask(run, ["n1", "n2"], previous={"attempt_id": first, "exit_code": 139, "step_id": "", **more})
             self.assertEqual(reply["decision"], "start")
             self.assertEqual([(f["kind"], f["node"], f["rank"]) for f in self.show(run)["faults"] if f["cause"]], [fault])
+        self.assertEqual(self.show(run)["faults"][0]["detail"], "the Slurm step ended with exit code 139")
 
     def test_links_of_nodes_that_were_not_in_the_attempt(self):
         """Ranks on several nodes hung: only the attempt's nodes are checked, and no other is blamed."""

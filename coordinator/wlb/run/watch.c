@@ -282,7 +282,7 @@ static void note_fence_timeout(struct watch *w)
 		return;
 	char *nodes = fold_names(fence->nodes);
 	snprintf(attempt->end_reason, sizeof(attempt->end_reason),
-	         "the step did not start: a PMIx fence was ended by PMIxTimeout on %.800s%s",
+	         "the Slurm step did not start: a PMIx fence was ended by PMIxTimeout on %.800s%s",
 	         nodes != NULL ? nodes : fence->nodes, fence->has_more ? " and more nodes" : "");
 	attempt->exit_code = EX_TEMPFAIL; /* which the coordinator takes for no fault of a rank */
 	free(nodes);
@@ -321,7 +321,7 @@ static void note_launch_failure(struct watch *w)
 	snprintf(failure->why, sizeof(failure->why), "%s", w->scan.launch.why);
 	failure->time_s = w->launch_failed_s;
 	if (attempt->end_reason[0] == '\0')
-		snprintf(attempt->end_reason, sizeof(attempt->end_reason), "the step was not launched on %s: %s",
+		snprintf(attempt->end_reason, sizeof(attempt->end_reason), "the Slurm step was not launched on %s: %s",
 		         failure->node, failure->why);
 }
 

@@ -75,7 +75,7 @@ static void settle(struct wlbd_attempt *attempt, const struct wlbd_finding *find
 	}
 }
 
-/* The step failed, and no rank or node explains it: its end alone is recorded. */
+/* The Slurm step failed, and no rank or node explains it: its end alone is recorded. */
 static void settle_unexplained(struct wlbd_attempt *attempt)
 {
 	const struct wlbd_attempt_life *life = &attempt->incident.life;
@@ -87,7 +87,9 @@ static void settle_unexplained(struct wlbd_attempt *attempt)
 	if (life->srun_signal != 0)
 		snprintf(detail, sizeof(detail), "srun was killed by signal %d", life->srun_signal);
 	else
-		snprintf(detail, sizeof(detail), "the step ended with exit code %d", life->exit_code);
+		snprintf(detail, sizeof(detail), "%s%s ended with exit code %d",
+		         attempt->slurm_step[0] != '\0' ? "Slurm step " : "the Slurm step", attempt->slurm_step,
+		         life->exit_code);
 	wlbd_fault_record_step_failed(attempt, NULL, detail, life->srun_signal != 0, wlb_clock_unix_s());
 	attempt->incident.settled = true;
 	wlbd_fault_record_failed(attempt, detail);
@@ -112,7 +114,7 @@ static void settle_failed_launch(struct wlbd_attempt *attempt)
 	if (incident->launch_failure.node[0] == '\0' || incident->launch_failure.recorded)
 		return;
 	incident->launch_failure.recorded = true;
-	snprintf(detail, sizeof(detail), "the step was not launched on %s: %s", incident->launch_failure.node,
+	snprintf(detail, sizeof(detail), "the Slurm step was not launched on %s: %s", incident->launch_failure.node,
 	         incident->launch_failure.why);
 	settle_broken_step(attempt, incident->launch_failure.node, detail,
 	                   time_s <= now_s && time_s > now_s - LAUNCHER_LATE_MOST_S ? time_s : now_s);
