@@ -38,13 +38,15 @@ static const char *value_of(const struct wlb_option *row)
 	return row->value != NULL ? row->value : row->choices;
 }
 
-/* Writes the help text, followed by the default or by "(required)". */
+/* Writes the help text, followed by the default or by "(required)", and by the alias. */
 static const char *describe(const struct wlb_option *row, char text[TEXT_BYTES])
 {
+	const char *alias = row->alias != NULL ? row->alias : "", *also = row->alias != NULL ? "; also --" : "";
 	if (row->initial != NULL)
-		snprintf(text, TEXT_BYTES, "%s (default %s)", row->help, row->initial);
+		snprintf(text, TEXT_BYTES, "%s (default %s)%s%s", row->help, row->initial, also, alias);
 	else
-		snprintf(text, TEXT_BYTES, "%s%s", row->help, row->required && row->name != NULL ? " (required)" : "");
+		snprintf(text, TEXT_BYTES, "%s%s%s%s", row->help,
+		         row->required && row->name != NULL ? " (required)" : "", also, alias);
 	return text;
 }
 

@@ -8,9 +8,9 @@
 #include "common/options.h"
 #include "libwlb/wlb.h"
 
-/* The row of --gpu in a table of options; `field` is the offset of a const char *. */
+/* The row of --machine in a table of options; `field` is the offset of a const char *. */
 #define WLB_MACHINE_OPTION(field)                                                                                      \
-	.name = "gpu", .kind = WLB_OPTION_TEXT, .offset = (field), .initial = "H100",                                  \
+	.name = "machine", .alias = "gpu", .kind = WLB_OPTION_TEXT, .offset = (field), .initial = "H100",              \
 	.choices = "A100|B200|CPU|H100|H200|MI300X", .open = true, .value = "NAME|FILE",                               \
 	.help = "kind of GPU and node: H100, H200, B200, A100, MI300X, CPU, or a file like those of "                  \
 		"share/wlb/machines"

@@ -4,14 +4,14 @@
 
 static const struct wlb_option rows[] = {
 	{WLB_OPTION(TEXT, "output", FIELD(output), "FILE",
-                    "where the machine file goes; an old one is replaced; 'wlb plan --gpu FILE' reads it"),
+                    "where the machine file goes; an old one is replaced; 'wlb plan --machine FILE' reads it"),
          .initial = "machine.json"},
 	{WLB_OPTION(TEXT, "name", FIELD(name), "TEXT",
                     "name of the machine in the file (default: the processor and its number of cores)")},
-	{WLB_OPTION(TEXT, "gpu", FIELD(base), "NAME|FILE",
+	{WLB_OPTION(TEXT, "machine", FIELD(base), "NAME|FILE",
                     "machine whose values are taken where this job can measure none, such as the network in a job of "
                     "one node (default: CPU, with --device cuda H100)"),
-         .choices = "A100|B200|CPU|H100|H200|MI300X", .open = true},
+         .alias = "gpu", .choices = "A100|B200|CPU|H100|H200|MI300X", .open = true},
 	{WLB_OPTION(CHOICE, "device", FIELD(device), NULL, "what is measured"), .choices = "cpu|cuda",
          .initial = "cpu"},
 	{WLB_OPTION(

@@ -26,7 +26,7 @@ static int read_base(const struct wlb_calibrate_options *options, struct wlb_mac
 	const char *from = options->device == WLB_DEVICE_CUDA ? "H100" : "CPU";
 	if (options->base != NULL)
 		from = options->base;
-	return wlb_machine_file_read(from, machine, error) < 0 ? wlb_fail_in(error, "--gpu") : 0;
+	return wlb_machine_file_read(from, machine, error) < 0 ? wlb_fail_in(error, "--machine") : 0;
 }
 
 int wlb_calibration_check(const struct wlb_calibrate_options *options, struct wlb_error *error)

@@ -4,7 +4,7 @@
 
 #include "worker/calibrate/calibration.h"
 
-/* Of rank 0, before anything is measured: returns -1 where --gpu or --name cannot be used, or where the file could not
+/* Of rank 0, before anything is measured: returns -1 where --machine or --name cannot be used, or where the file could not
  * be written. */
 int wlb_calibration_check(const struct wlb_calibrate_options *options, struct wlb_error *error);
 

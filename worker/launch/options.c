@@ -79,7 +79,7 @@ static const struct wlb_option rows[] = {
          .heading = "How ranks share the work"},
 	{WLB_OPTION(TEXT, "machine", FIELD(machine), "NAME|FILE",
                     "machine whose speeds auto predicts step times from, and which decide which documents of a step a "
-                    "rank takes: a file that 'wlb calibrate' wrote, or a name as 'wlb plan --gpu' takes; which "
+                    "rank takes: a file that 'wlb calibrate' wrote, or a name as 'wlb plan --machine' takes; which "
                     "documents a step trains does not depend on it (default: WLB_MACHINE, else the one of the GPUs' "
                     "type, else machine = of wlb.conf, else CPU)")},
 	{WLB_OPTION(CHOICE, "packing", FIELD(packing), NULL,

@@ -99,8 +99,8 @@ class CommandLines(unittest.TestCase):
         self.assertIn("/tmp", complete("wlb", "check-node", "--dir", "/tm"))
         self.assertEqual(complete("wlb", "db", "m"), ["migrate"])
         self.assertEqual(complete("wlb-worker", "t"), ["train"])
-        self.assertEqual(complete("wlb", "pack", "--seq-length", "8", "--strategy", ""), ["balanced", "greedy", "fixed", "plain"])
-        self.assertEqual(complete("wlb", "shard", "--strategy", "per"), ["per-document", "per-sequence"])
+        self.assertEqual(complete("wlb", "pack", "--seq-length", "8", "--packing", ""), ["balanced", "greedy", "fixed", "plain"])
+        self.assertEqual(complete("wlb", "shard", "--cp-sharding", "per"), ["per-document", "per-sequence"])
         self.assertIn("/tmp", complete("wlb", "run", "--spool-dir", "/tm"))
         self.assertEqual(complete("wlb", "pack", "--svg", ""), [])  # then bash offers files
         self.assertEqual(complete("wlbd", "-c", ""), [])

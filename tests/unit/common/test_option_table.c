@@ -25,7 +25,7 @@ struct values {
 static const struct wlb_option rows[] = {
 	{WLB_OPTION(FLAG, "drain", FIELD(drain), NULL, "to the end")},
 	{WLB_OPTION(TEXT, "file", FIELD(file), "FILE", "of input"), .letter = 'f'},
-	{WLB_OPTION(TEXT, "mode", FIELD(mode), NULL, "how"), .choices = "slow|fast"},
+	{WLB_OPTION(TEXT, "mode", FIELD(mode), NULL, "how"), .alias = "way", .choices = "slow|fast"},
 	{WLB_OPTION(TEXT, "kind", FIELD(kind), "KIND", "which"), .choices = "A|B", .open = true, .initial = "A"},
 	{WLB_OPTION(CHOICE, "colour", FIELD(colour), NULL, "of the line"), .choices = "red|green|blue",
          .initial = "green"},
@@ -122,6 +122,16 @@ static void a_letter_stands_for_its_option(void **state)
 	(void)state;
 }
 
+static void an_earlier_name_is_taken_too(void **state)
+{
+	struct values v;
+	char line[] = "--nodes 1 --way fast";
+	assert_int_equal(parse(&table, line, &v, NULL), WLB_OPTIONS_READ);
+	assert_string_equal(v.mode, "fast");
+	assert_refused(&table, "--nodes 1 --way no", "--mode 'no': must be slow or fast");
+	(void)state;
+}
+
 static void a_command_ends_the_options(void **state)
 {
 	static const struct wlb_option argument = {WLB_OPTION(COMMAND, NULL, FIELD(command), "COMMAND", "what to run"),
@@ -212,6 +222,7 @@ static void help_has_usage_values_and_defaults(void **state)
 	assert_prints(&table, WLB_OPTIONS_HELP,
 	              "\n  --colour red|green|blue\n                          of the line (default green)\n");
 	assert_prints(&table, WLB_OPTIONS_HELP, "\n  --nodes N               how many, such as 4 (required)\n");
+	assert_prints(&table, WLB_OPTIONS_HELP, "\n  --mode slow|fast        how; also --way\n");
 	assert_prints(&table, WLB_OPTIONS_HELP, "\n  DIR...                  more data\n");
 	assert_prints(&table, WLB_OPTIONS_HELP, "\n  -f, --file FILE         of input\n");
 	assert_prints(&table, WLB_OPTIONS_HELP, "\n  --version               print the version\n");
@@ -270,6 +281,7 @@ int main(void)
 		cmocka_unit_test(values_and_defaults_are_set),
 		cmocka_unit_test(options_and_arguments_of_a_list_keep_their_order),
 		cmocka_unit_test(a_letter_stands_for_its_option),
+		cmocka_unit_test(an_earlier_name_is_taken_too),
 		cmocka_unit_test(a_command_ends_the_options),
 		cmocka_unit_test(one_argument_or_none_is_one_or_none),
 		cmocka_unit_test(errors_name_option_value_rule_and_remedy),

@@ -568,7 +568,7 @@ class Refusals(unittest.TestCase):
         self.refused("sim", "--nodes", 4, "--gpus-per-node", 6, "--seq-length", 4096, "--global-batch-size", 8,
                      "--layout", "tp=6", names=("tp=6", "num_attention_heads"))
         self.refused(*sim, "--layout", "tp=8,dp=4", "--strategies", "plain,magic", names=("'magic'", "balanced"))
-        self.refused(*sim, "--gpu", "abacus", names=("--gpu", "'abacus'", "H100"))
+        self.refused(*sim, "--gpu", "abacus", names=("--machine", "'abacus'", "H100"))
         self.refused(*sim, "--json", "--csv", names=("--json and --csv",))
         plan = ("plan", *sim[1:])
         self.refused(*plan, "--json", "--csv", names=("--json and --csv",))

@@ -146,10 +146,10 @@ static const struct wlb_option options[] = {
          .required = true, .min = 1, .max = 1 << 20},
 	{WLB_LENGTHS_OPTION(FIELD(lengths)), .required = true},
 	{WLB_MODEL_OPTION(FIELD(model))},
-	{WLB_OPTION(CHOICE, "strategy", FIELD(options.strategy), NULL,
+	{WLB_OPTION(CHOICE, "packing", FIELD(options.strategy), NULL,
                     "greedy is as WLB-LLM published it; fixed gives equal lengths, with documents cut; plain lays "
                     "documents end to end and cuts them"),
-         .choices = "balanced|greedy|fixed|plain", .initial = "balanced"},
+         .alias = "strategy", .choices = "balanced|greedy|fixed|plain", .initial = "balanced"},
 	{WLB_OPTION(REAL, "max-length-ratio", FIELD(options.max_length_ratio), "X",
                     "a micro-batch holds at most X windows (balanced, greedy)"),
          .min = 1, .max = 64, .initial = "1.25"},
@@ -157,7 +157,7 @@ static const struct wlb_option options[] = {
                     "no document waits for more steps (balanced)"),
          .max = 1 << 20, .initial = "32"},
 	{WLB_OPTION(FLAG, "drain", FIELD(drain), NULL,
-                    "go on with what is held, and the last documents that fill no batch, until all is packed")},
+                    "continue after the end of the input until every delayed document is packed")},
 	{WLB_OPTION(FLAG, "json", FIELD(json), NULL, "the measures as a JSON object")},
 	{WLB_OPTION(TEXT, "dump", FIELD(dump), "FILE",
                     "a line for each span: step, micro-batch, document, its first token, tokens")},
@@ -169,7 +169,7 @@ static const struct wlb_option_table table = {
 	.about = "Packs documents into micro-batches of equal predicted work, one global batch a step, and says how "
 		 "equal they became and how long documents waited for it.",
 	.notes = "Without --drain, documents at the end of the stream that fill no whole batch are not packed, unless "
-		 "there is no other batch. They and the documents that wait count as held.",
+		 "there is no other batch. They and the delayed documents are counted as held (not packed yet).",
 	.options = options,
 	.count = sizeof(options) / sizeof(options[0]),
 };

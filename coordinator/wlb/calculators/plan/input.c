@@ -119,7 +119,7 @@ int wlb_plan_input_read(const struct wlb_plan_request *request, struct wlb_plan_
 	                        error) < 0)
 		return -1;
 	if (wlb_machine_file_read(request->gpu, &input->machine, error) < 0)
-		return wlb_fail_in(error, "--gpu");
+		return wlb_fail_in(error, "--machine");
 	if (wlb_length_list_sample(request->lengths, &input->list, error) < 0)
 		return -1;
 	input->stream = (struct wlb_length_stream){.list = &input->list, .repeat = true};

@@ -131,7 +131,7 @@ static int read_kernel_time(struct job *job, struct wlb_error *error)
 {
 	struct wlb_machine machine;
 	if (wlb_machine_file_read(job->request->gpu, &machine, error) < 0)
-		return wlb_fail_in(error, "--gpu");
+		return wlb_fail_in(error, "--machine");
 	wlb_kernel_time_init(&job->time, &job->model, 1, machine.peak_flops * machine.attention_efficiency,
 	                     machine.peak_flops * machine.gemm_efficiency);
 	return 0;
@@ -156,7 +156,7 @@ static int check_request(struct request *request, struct wlb_error *error)
 	int64_t ranks = (int64_t)request->cp * request->dp;
 	request->dynamic = strcmp(request->strategy, "dynamic") == 0;
 	if (!request->dynamic && request->dp != 1)
-		return wlb_fail(error, "--dp %d: is for --strategy dynamic only; the others shard over cp ranks",
+		return wlb_fail(error, "--dp %d: is for --cp-sharding dynamic only; the others shard over cp ranks",
 		                request->dp);
 	if (ranks > RANKS_MAX)
 		return wlb_fail(error, "--cp %d x --dp %d: must be at most %d ranks", request->cp, request->dp,
@@ -195,10 +195,10 @@ static const struct wlb_option options[] = {
                     "micro-batches of at most N tokens, longer documents cut at its multiples; without it all "
                     "documents are one micro-batch"),
          .min = 1, .max = MICRO_BATCH_TOKENS_MAX},
-	{WLB_OPTION(TEXT, "strategy", FIELD(strategy), NULL,
-                    "adaptive: for each micro-batch the one whose attention takes less time on --gpu; dynamic: each "
-                    "document on 1, 2, 4 ... of cp x dp ranks"),
-         .choices = "per-document|per-sequence|adaptive|dynamic", .initial = "per-document"},
+	{WLB_OPTION(TEXT, "cp-sharding", FIELD(strategy), NULL,
+                    "adaptive: for each micro-batch the one whose attention takes less time on --machine; dynamic: "
+                    "each document on 1, 2, 4 ... of cp x dp ranks"),
+         .alias = "strategy", .choices = "per-document|per-sequence|adaptive|dynamic", .initial = "per-document"},
 	{WLB_OPTION(INT, "dp", FIELD(dp), "D", "with dynamic: groups of cp ranks, each with a window of its own"),
          .min = 1, .max = RANKS_MAX, .initial = "1"},
 	{WLB_MODEL_OPTION(FIELD(model))},
