@@ -547,7 +547,7 @@ class Refusals(unittest.TestCase):
     def test_options(self):
         given = {"--seq-length": 8, "--micro-batches": 2, "--lengths": "-"}
         for option, value in (("--seq-length", "0"), ("--micro-batches", "-1"), ("--micro-batches", "two"),
-                              ("--max-length-ratio", "0.5"), ("--max-length-ratio", "nan"), ("--strategy", "best"),
+                              ("--max-length-ratio", "0.5"), ("--max-length-ratio", "nan"), ("--packing", "best"),
                               ("--max-delay", "-1"), ("--model", "/none.json")):
             with self.subTest(option):
                 words = [word for pair in {**given, option: value}.items() for word in pair]

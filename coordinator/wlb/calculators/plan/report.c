@@ -64,10 +64,11 @@ static void print_best(const struct wlb_plan_request *request, const struct wlb_
 	       100.0 * best->utilization, request->trainer.full_attention ? "full" : "causal");
 	print_certainty(request);
 	print_preference(result);
-	printf("  %" PRId64 " plans: %" PRId64 " do not fit, %" PRId64 " cannot be better, %" PRId64 " simulated",
+	printf("  %" PRId64 " plans: %" PRId64 " do not fit, %" PRId64 " pruned by their lower bound, %" PRId64
+	       " simulated",
 	       result->tried, result->no_memory, result->pruned, result->simulated);
 	if (result->unexplored > 0)
-		printf(", %" PRId64 " less promising left out", result->unexplored);
+		printf(", %" PRId64 " not simulated (at most %" PRId64 " are)", result->unexplored, result->simulated);
 	puts("");
 	puts("\nWhere the step's time goes");
 	wlb_time_print(&best->time);
@@ -92,8 +93,8 @@ static void print_memory(const struct wlb_plan_input *input, const struct wlb_ca
 		snprintf(bar->note, sizeof(bar->note), "%6.2f GiB", parts[i].bytes / gib);
 		bar->value = parts[i].bytes;
 	}
-	printf("\nMemory of a GPU of stage %d, the fullest: %.1f of %.1f GiB\n", best->stage, best->memory.total / gib,
-	       input->machine.memory_bytes / gib);
+	printf("\nMemory of a GPU of stage %d, which needs the most: %.1f of %.1f GiB\n", best->stage,
+	       best->memory.total / gib, input->machine.memory_bytes / gib);
 	wlb_bars(stdout, bars, count, wlb_terminal_columns(), wlb_terminal_unicode());
 }
 
