@@ -36,10 +36,12 @@ static void print_ratio(const json_t *lost, double held_s, FILE *out)
 	wlb_seconds_format(held_s, held, sizeof(held));
 	wlb_seconds_format(json_number_value(json_object_get(lost, "effective_s")), effective, sizeof(effective));
 	if (json_is_number(ettr))
-		fprintf(out, "  ETTR %.3f: %s of the %s that the job held its nodes advanced training\n",
-		        json_number_value(ettr), effective, held);
+		fprintf(out, "  ETTR %.3f: %s of the %s of allocated time advanced training\n", json_number_value(ettr),
+		        effective, held);
 	else
-		fprintf(out, "  the job held its nodes for %s; no step is recorded, so the ETTR is not known\n", held);
+		fprintf(out,
+		        "  the job had its nodes allocated for %s; no step is recorded, so the ETTR is not known\n",
+		        held);
 }
 
 int wlb_show_time_lost(const json_t *run, FILE *out)

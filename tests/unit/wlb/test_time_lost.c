@@ -39,7 +39,7 @@ static void test_a_line_for_each_cause(void **state)
 	                              "{\"cause\":\"idle\",\"seconds\":45,\"share\":0.225},"
 	                              "{\"cause\":\"later\",\"seconds\":0.21,\"share\":0.00105}]}"));
 	assert_string_equal(text, "\nTime lost\n"
-	                          "  ETTR 0.752: 2:30 of the 3:20 that the job held its nodes advanced training\n"
+	                          "  ETTR 0.752: 2:30 of the 3:20 of allocated time advanced training\n"
 	                          "  detect   4.2 s   2.1 %  from a fault until it was found\n"
 	                          "  idle    45.0 s  22.5 %  ranks and nodes of the job that an attempt did not use\n"
 	                          "  later    0.2 s   0.1 %  \n");
@@ -51,10 +51,10 @@ static void test_a_command_without_steps(void **state)
 	(void)state;
 	char *text = section_of(reply("{\"held_s\":64.5,\"effective_s\":null,\"ettr\":null,\"causes\":["
 	                              "{\"cause\":\"start\",\"seconds\":1.5,\"share\":0.023256}]}"));
-	assert_string_equal(text,
-	                    "\nTime lost\n"
-	                    "  the job held its nodes for 64.5 s; no step is recorded, so the ETTR is not known\n"
-	                    "  start  1.5 s  2.3 %  from the decision until the workers of the attempt had started\n");
+	assert_string_equal(
+		text, "\nTime lost\n"
+		      "  the job had its nodes allocated for 64.5 s; no step is recorded, so the ETTR is not known\n"
+		      "  start  1.5 s  2.3 %  from the decision until the workers of the attempt had started\n");
 	free(text);
 }
 
