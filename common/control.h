@@ -1,4 +1,4 @@
-/* Control characters in UTF-8 texts (ISO 6429), which a terminal would obey. */
+/* Control characters in UTF-8 texts (ISO 6429), which a terminal would execute. */
 #ifndef COMMON_CONTROL_H
 #define COMMON_CONTROL_H
 

@@ -1,6 +1,6 @@
 /*
- * What is done about the faults of a run: the words of --wlb-on-fault, of `wlb set RUN on-fault=...` and of on_fault in
- * wlbd.conf.
+ * What is done about the faults of a run: the syntax of --wlb-on-fault, of `wlb set RUN on-fault=...` and of on_fault
+ * in wlbd.conf.
  *
  * A text is a list of items with commas between them, of which later ones win. `report` and `evict` are for all kinds
  * of faults, KIND=report and KIND=evict for one (crash, hang, slow, corrupt, outliers); hang-after=90, 90s or 5m is the

@@ -91,7 +91,7 @@ static int wait_until(const struct call *call, int fd, short events, const char 
 		if (n < 0)
 			return fail_at(call, what, strerror(errno));
 		if (ready[1].revents != 0)
-			return fail_at(call, what, "given up, the caller is ending");
+			return fail_at(call, what, "the request was cancelled, because the program is exiting");
 		if (n > 0)
 			return 0;
 		char why[64];

@@ -24,8 +24,9 @@ static int refuse(const struct reader *r, const char *rule, struct wlb_error *er
 
 static int refuse_many(const struct reader *r, struct wlb_error *error)
 {
-	char rule[80];
-	snprintf(rule, sizeof(rule), "more than %lld names, which must be the most", (long long)r->most);
+	char rule[120];
+	snprintf(rule, sizeof(rule), "the list has more than %lld names, the maximum: name each node once",
+	         (long long)r->most);
 	return refuse(r, rule, error);
 }
 

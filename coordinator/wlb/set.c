@@ -75,7 +75,7 @@ static int set(void *values, struct wlb_error *error)
 
 static const struct wlb_option options[] = {
 	{WLB_OPTION(LIST, NULL, FIELD(words), "RUN on-fault=ITEM[,ITEM...]",
-                    "the run, and what is done about its faults, in the words of --wlb-on-fault"),
+                    "the run, and what is done about its faults, in the syntax of --wlb-on-fault"),
          .required = true},
 	{WLB_OPTION(FLAG, "json", FIELD(json), NULL, "the coordinator's reply as it is")},
 };

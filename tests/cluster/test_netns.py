@@ -120,7 +120,7 @@ class Networks(training.TrainingTest):
             for node in range(1, 4):
                 cuts.enter_context(self.links.cut(node, network="management"))
             with self.links.cut(4, network="management"):
-                wait_for("wlbd's word for it", lambda: "is not called lost" in self.wlbd_log(), 12)
+                wait_for("wlbd's word for it", lambda: "is not set to lost" in self.wlbd_log(), 12)
             time.sleep(6)
         # A connection that sends again after a longer and longer pause may bring the end of the run after that of the job.
         self.cluster.wait_job(job)

@@ -52,7 +52,7 @@ class PlanPlaces(test_wlbd_api.RunningJobs):
             (plan(placement=[placed("n1", 0, 2)]), "placement: 2 ranks: must be the 4 of the layout"),
             (plan(placement=[placed("n1", 0, 2), placed("n2", 1, 2)]), "first_rank: 1 must be 2"),
             (plan(placement=[placed("n1", 0, 1), placed("n2", 1, 3)]), "placement[0]: ranks: 1 must be 2"),
-            (plan(placement=[placed("n[1-1000000000]", 0, 4)]), "after 'n[1-1000000000': more than 4 names"),
+            (plan(placement=[placed("n[1-1000000000]", 0, 4)]), "after 'n[1-1000000000': the list has more than 4 names"),
             (plan(placement=[placed("n[1-60000][1-60000]", 0, 4)]), "more than 4 names"),
             (plan(placement=[placed(HUGE, 0, 4)]), "more than 4 names"),
             (plan(placement=[placed("n1,n\u00e9\u20ac", 0, 4)]), "byte 5, after 'n1,n': must be a letter"),

@@ -5,7 +5,7 @@
 #include <jansson.h>
 
 /* Replaces each control character in the texts of `value`, at any depth, by a space (ISO 6429: 0 to 31, 127 and 128 to
- * 159): some of them come from the records of other users, and a terminal would obey them. Returns -1 if out of
+ * 159): some of them come from the records of other users, and a terminal would execute them. Returns -1 if out of
  * memory. */
 int wlb_make_printable(json_t *value);
 

@@ -489,8 +489,8 @@ static const struct wlb_option options[] = {
 		"checkpoint; 0: never (default: for wlb-worker train 3 x its longest save + its longest step, at "
 		"least 30, and before its first save a twentieth of the time that the job had left, 300 at most; for "
 		"other commands 0, because SIGUSR1 kills a command that does not handle it)")},
-	{WLB_OPTION(LIST, "srun-args", FIELD(srun_words), "WORDS",
-                    "more options for srun, separated by blanks, which override those of wlb run; may be given several "
+	{WLB_OPTION(LIST, "srun-args", FIELD(srun_words), "ARGS",
+                    "more options for srun, separated by spaces, which override those of wlb run; may be given several "
                     "times")},
 };
 

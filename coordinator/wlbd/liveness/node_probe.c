@@ -136,8 +136,8 @@ static void note_unproved(struct watch *watch)
 		return;
 	watch->unproved_since_ms = wlb_clock_ms();
 	wlbd_log(WLBD_LOG_WARNING,
-	         "node %s is not called lost: other nodes do not answer either, or do so again only since a moment, so "
-	         "the network of this host may be away",
+	         "node %s is not set to lost: no other node answers the probes either, or one has answered only just "
+	         "now, so the network of this host may be down; check its link and its firewall",
 	         watch->name);
 }
 

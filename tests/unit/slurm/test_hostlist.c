@@ -94,7 +94,8 @@ static void lists_of_clients_are_refused_with_place_and_rule(void **state)
 	} cases[] = {
 		{"", "byte 1, after '': a name must not be empty"},
 		{"n1,,n2", "byte 4, after 'n1,': a name must not be empty"},
-		{"n[1-1000000000]", "byte 15, after 'n[1-1000000000': more than 2048 names"},
+		{"n[1-1000000000]", "byte 15, after 'n[1-1000000000': the list has more than 2048 names, the maximum: "
+	                            "name each node once"},
 		{"n[1-60000][1-60000]", "more than 2048 names"},
 		{"n[1-2048][1-2048][1-2048][1-2048][1-2048][1-2048]", "more than 2048 names"}, /* 2^66 */
 		{"n[1-64],m[1-64][1-64]", "more than 2048 names"},
