@@ -10,6 +10,7 @@ import unittest
 import repeats
 import rules
 import symbols
+import words
 from source_tree import SourceTree
 
 TABLE = """# Page
@@ -220,6 +221,14 @@ class Repeats(unittest.TestCase):
 
     def test_a_file_of_equal_lines_repeats_no_block_that_overlaps_itself(self):
         self.assertEqual(repeats.find_repeats({"a.c": "\n".join(["x;"] * 15)}), [])
+
+
+class Words(unittest.TestCase):
+    def test_string_literals_and_documents(self):
+        source = '/* A job that was queued again, "quoted". */\nchar quote = \'"\';\nputs("\\"job %u was queued "\n     "again");\n'
+        found = words.check_words({"a.c": source}, {"a.md": "one\nafter a\nloss\n", "b.md": "after all losses"})
+        self.assertEqual(found, ["a.c:3: 'queued again': write requeued",
+                                 "a.md:2: 'after a loss': write after a failure: a loss is a number of the training"])
 
 
 if __name__ == "__main__":

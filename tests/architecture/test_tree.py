@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The tree keeps docs/architecture.md: folders and includes, no circles of units or folders, guards, no repeated blocks.
+"""The tree keeps docs/architecture.md: folders and includes, no circles of units or folders, guards, no repeated blocks, words.
 
 WLB_BUILD_DIR is a build of this tree, whose object files say who calls whom; without it circles are those of includes.
 """
@@ -11,6 +11,7 @@ import unittest
 import repeats
 import rules
 import symbols
+import words
 from source_tree import SourceTree
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
@@ -63,6 +64,12 @@ class Tree(unittest.TestCase):
     def test_only_compat_h_depends_on_the_release_of_slurm(self):
         page = pathlib.Path(ROOT, "docs", "slurm-versions.md").read_text(encoding="utf-8")
         self.expect_none(rules.check_differences(self.tree, rules.read_differences(page)))
+
+    def test_no_text_has_a_phrase_that_was_misread(self):
+        pages = [*pathlib.Path(ROOT).glob("*.md"), *pathlib.Path(ROOT, "docs").glob("*.md"), *pathlib.Path(ROOT, "docs", "man").iterdir()]
+        documents = {str(page.relative_to(ROOT)): page.read_text(encoding="utf-8") for page in pages}
+        self.assertGreater(len(documents), 15)
+        self.expect_none(words.check_words(self.tree.files, documents))
 
     def test_no_block_of_lines_stands_twice(self):
         found = repeats.find_repeats(self.tree.files)
