@@ -1,5 +1,5 @@
 /*
- * Which calls of a communicator a rank tells with their times, so that those of all members can be put together: all
+ * Which calls of a communicator a rank reports with their times, so that those of all members can be put together: all
  * members choose calls of the same numbers without asking each other.
  *
  * Of 2^thin successive numbers about one is chosen: those of which the product with the golden ratio begins with `thin`

@@ -1,7 +1,7 @@
 /*
  * What one rank does, in memory that other processes can read while it runs, is stuck, or has ended: its activity, the
- * state of its communicators, a ring of its newest calls of them, a ring of those that are chosen to be told with their
- * times (common/call_choice.h), and a ring of the newest steps that it has ended.
+ * state of its communicators, a ring of its newest calls of them, a ring of those that are chosen to be reported with
+ * their times (common/call_choice.h), and a ring of the newest steps that it has ended.
  *
  * The threads of the rank write without locks, system calls or allocations; a reader never makes them wait. A reader in
  * another process must take what it reads for a claim of the rank: values are checked against the bounds here and

@@ -34,10 +34,10 @@ struct wlb_attention_tiles {
 };
 
 /* Makes the tiles of `count` segments (host memory), of at most `rows` queries or keys each. Every query of a segment
- * is in one query tile, also where it sees no key. Every key in the range of a segment is in one key tile, also where
- * no query sees it (its gradient is 0). The order is longest first, then by segment and row. Returns -1 with the reason
- * if out of memory, if a number of a segment is negative (but for q_offset) or a row is beyond 2^29; the lists are then
- * empty. */
+ * is in one query tile, also where it attends to no key. Every key in the range of a segment is in one key tile, also
+ * where no query sees it (its gradient is 0). The order is longest first, then by segment and row. Returns -1 with the
+ * reason if out of memory, if a number of a segment is negative (but for q_offset) or a row is beyond 2^29; the lists
+ * are then empty. */
 int wlb_attention_tiles_make(struct wlb_attention_tiles *tiles, const struct wlb_segment *segments, int count, int rows,
                              struct wlb_error *error);
 void wlb_attention_tiles_free(struct wlb_attention_tiles *tiles);

@@ -46,8 +46,8 @@ void wlb_dtype_store(enum wlb_dtype dtype, void *array_host, int64_t index, doub
 double wlb_dtype_load(enum wlb_dtype dtype, const void *array_host, int64_t index);
 
 /* Queries [q_start, q_start + q_count) of one document against its keys [k_start, k_start + k_count).
- * Query i has position q_offset + i in the key range and sees the keys 0 .. q_offset + i (causal). A whole document is
- * {s, n, s, n, 0}. */
+ * Query i has position q_offset + i in the key range and attends to the keys 0 .. q_offset + i (causal). A whole
+ * document is {s, n, s, n, 0}. */
 struct wlb_segment {
 	int32_t q_start;
 	int32_t q_count;
@@ -282,7 +282,7 @@ struct wlb_ops {
 struct wlb_no_memory {
 	size_t asked_bytes; /* 0: all allocations succeeded so far */
 	size_t free_bytes;  /* of the device's memory, whichever process uses the rest */
-	size_t total_bytes; /* 0: the device does not tell */
+	size_t total_bytes; /* 0: the device does not report it */
 };
 
 struct wlb_device {
@@ -315,7 +315,7 @@ int wlb_cuda_is_unusable(void);
 struct wlb_gpu {
 	char model[49];   /* "NVIDIA H100 80GB HBM3"; what is longer is cut off */
 	char address[25]; /* on the node's bus */
-	char driver[19];  /* "580.159.04"; "" where the driver does not tell */
+	char driver[19];  /* "580.159.04"; "" where the driver does not report it */
 	int64_t memory_bytes;
 	int driver_cuda; /* the newest CUDA that the driver runs: 13000 is 13.0 */
 	int cuda;        /* that this program was built with */
@@ -330,7 +330,8 @@ struct wlb_device *wlb_device_open_cuda(int index, enum wlb_dtype compute, enum 
  * memory, or that another process has it for itself alone. For a program that needs little memory both say that other
  * processes use the GPU. */
 int wlb_cuda_is_in_use(int index);
-/* Returns how much memory of the GPU is free whose device this thread has opened last; -1 where CUDA does not tell. */
+/* Returns how much memory of the GPU is free whose device this thread has opened last; -1 where CUDA does not report
+ * it. */
 int64_t wlb_cuda_free_bytes(void);
 void wlb_device_close(struct wlb_device *device); /* NULL allowed */
 

@@ -9,8 +9,7 @@
 void verdict_history_add(struct wlb_verdict_detector *detector, const struct verdict_slot *slot);
 
 /* Returns by how many percent steps are longer since `since_step` than healthy ones before, beyond what computation
- * explains; -1 where too
- * few steps are known of either. */
+ * explains; -1 where too few steps are known of either. */
 double verdict_history_cost_percent(const struct wlb_verdict_detector *detector, int64_t since_step);
 
 /* Returns by how many percent steps since `since_step` are longer than they would have been if no rank whose loader is

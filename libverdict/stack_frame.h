@@ -10,7 +10,7 @@ void verdict_frame_write(const char *frame, char *text, size_t size);
 /* Orders frames by function and file, without numbers: <0, 0 or >0. */
 int verdict_frame_compare(const char *a, const char *b);
 
-/* Whether the frame is inside a library of communication or of the device. */
+/* Whether the frame is inside a communication library or a library of the device. */
 int verdict_frame_is_communication(const char *frame);
 
 /* Whether it is inside the C library, as the frames of a system call are. */

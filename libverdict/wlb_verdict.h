@@ -2,8 +2,9 @@
  * libwlb_verdict: names the faulty ranks, links and nodes of a training run from the timings of its collectives.
  *
  * Pure C: no dependency but the C library, no input or output, no thread, no global state; it can be used without
- * libwlb and with any trainer. Whoever watches a run (a coordinator, or one rank) makes a detector of the run's world,
- * hands it what each rank reports, and asks it about each second for its verdicts. Equal input gives equal verdicts.
+ * libwlb and with any trainer. Whoever watches a run (a coordinator, or one rank) makes a detector from the run's
+ * ranks, nodes and communicators (its world), hands it what each rank reports, and asks it about each second for its
+ * verdicts. Equal input gives equal verdicts.
  *
  * Units: seconds are `_s`; work has any unit, since only ratios count; shares are parts of 1; costs are percent.
  * Time is the caller's clock (`arrived_s`, `now_s`), best a monotonic one. Clocks of ranks are used for lengths of time
@@ -39,16 +40,17 @@ enum wlb_verdict_group_kind {
 	WLB_VERDICT_OTHER,
 };
 
-/* A communicator. Its calls are numbered from 1 in the order in which its members make them. */
+/* The members of a communicator. Its calls are numbered from 1 in the order in which its members make them. */
 struct wlb_verdict_group {
 	enum wlb_verdict_group_kind kind;
 	const char *name;       /* for evidence, at most 23 bytes are kept; NULL: its kind and number */
 	const int32_t *members; /* [count] ranks, each once */
 	int32_t count;          /* at least 2 */
-	/* 1: members cannot time their own messages separately, so any member's time is the group's, and the shortest
-	 * one reported is used. Must be 0 for an edge of a pipeline. */
+	/* 1: the messages of a call have one time, common to all members, since members cannot time their own: the
+	 * shortest time that a member reports is used. Must be 0 for an edge of a pipeline. */
 	int32_t has_one_transfer;
-	/* Groups are compared with groups of the same number, 1 to group_count, whose messages are alike. 0: with all
+	/* The class of groups with which this one is compared, 1 to group_count: those of one class have the same
+	 * number here, and their messages take equally long per byte where nothing is slow. 0: it is compared with all
 	 * groups of the same kind that have 0 here. */
 	int32_t alike;
 };
@@ -93,8 +95,8 @@ struct wlb_verdict_options {
 	double suspect_s;
 	double confirm_s;      /* and confirmed after this, in the same way [8] */
 	double times_longest;  /* at least 1 [3] */
-	double patience_s;     /* the least for both in start-up and first steps, and in checkpoints and evaluation
-	                        * outside calls that all members have entered [1,800] */
+	double patience_s;     /* the least bound for both during start-up and first steps, and during checkpoints and
+	                        * evaluation outside calls that all members have entered [1,800] */
 	int32_t warm_up_steps; /* first steps of a run, which are not judged: they compile and touch memory first [3] */
 	double slow_share;     /* a rank is slow if it takes this share longer than its peers; 0.01 to 10 [0.1] */
 	double slow_link;      /* a link is slow if its messages take this share longer per byte; 0.02 to 10 [0.3] */
@@ -181,8 +183,9 @@ struct wlb_verdict_transfer {
 struct wlb_verdict_step {
 	int32_t rank;
 	int64_t step;
-	double seconds;    /* from the end of the step before to the end of this one */
-	double aside_s;    /* of them in checkpoints, evaluation and other work that is not the step's */
+	double seconds; /* from the end of the step before to the end of this one */
+	double aside_s; /* of them the time outside steps: checkpoints, evaluation and other work that is not the step's
+	                 */
 	double computed_s; /* of them computing: neither blocked in calls nor waiting for the loader */
 	double work;       /* predicted for this rank and step; without a prediction give 1, since a step whose work
 	                    * is unknown is not compared */
@@ -278,6 +281,7 @@ enum wlb_verdict_kind {
 /* Lower-case words, such as "slow compute". */
 const char *wlb_verdict_kind_name(enum wlb_verdict_kind kind);
 
+/* How far a verdict has come (called state in the API). */
 enum wlb_verdict_stage {
 	WLB_VERDICT_SUSPECTED,
 	WLB_VERDICT_CONFIRMED,
@@ -305,8 +309,8 @@ struct wlb_verdict {
 };
 
 /* Judges at `now_s`. Writes up to `most` verdicts that are open or have just ended, those of hangs first, then those
- * that have ended, and returns their number in all. That one has ended is told later where there is no space for it
- * now. Call it about each second. */
+ * that have ended, and returns their number in all. That one has ended is reported later where there is no space for
+ * it now. Call it about each second. */
 int32_t wlb_verdict_judge(struct wlb_verdict_detector *detector, double now_s, struct wlb_verdict *verdicts,
                           int32_t most);
 
@@ -338,12 +342,12 @@ struct wlb_verdict_clusters {
 /* Clusters the stacks of ranks, as in Wan et al., "ByteRobust", SOSP 2025: where ranks wait for each other most stand
  * at the same place, and one that does not is likely to be what they wait for.
  *
- * Stacks are alike where they have the same functions from the outermost frame to the first that is inside a library
- * of communication (MPI, NCCL, UCX, ...) or of the device; of the innermost frames that are all in the C library, as
- * those of a system call are, the outermost counts. Where one cluster has more than half of the ranks, the clusters
- * with the fewest ranks are suspect; otherwise none is. Then `group` is the smallest of `groups` that holds all ranks
- * outside the largest cluster, where these are at least two and the group has not all ranks. Groups may be any sets,
- * such as the ranks of a stage or of a node; they may be NULL.
+ * Stacks are alike where they have the same functions from the outermost frame to the first that is inside a
+ * communication library (MPI, NCCL, UCX, ...) or a library of the device; of the innermost frames that are all in the C
+ * library, as those of a system call are, the outermost counts. Where one cluster has more than half of the ranks, the
+ * clusters with the fewest ranks are suspect; otherwise none is. Then `group` is the smallest of `groups` that holds
+ * all ranks outside the largest cluster, where these are at least two and the group has not all ranks. Groups may be
+ * any sets, such as the ranks of a stage or of a node; they may be NULL.
  *
  * wlb_verdict_clusters_free frees the clusters, which outlive the stacks. Returns NULL with a message where a rank is
  * negative or listed twice, or if out of memory. */

@@ -102,8 +102,9 @@ struct wlb_coordinates {
 	int dp;
 };
 
-/* Order of places in a layout: tp varies fastest, then cp, then pp, then dp, so that tensor-parallel ranks are
- * neighbours (one node) and data-parallel replicas are farthest apart. wlb_nodes_place returns the place of a rank. */
+/* Order of the logical ranks of a layout, from 0: tp varies fastest, then cp, then pp, then dp, so that tensor-parallel
+ * ranks are neighbours (one node) and data-parallel replicas are farthest apart. `place` is a logical rank;
+ * wlb_nodes_place returns that of a rank. */
 struct wlb_coordinates wlb_layout_coordinates(const struct wlb_layout *layout, int place);
 int wlb_layout_place(const struct wlb_layout *layout, const struct wlb_coordinates *at);
 
@@ -120,8 +121,8 @@ struct wlb_nodes {
 int wlb_nodes_ranks_on(const struct wlb_nodes *nodes, int node);
 int64_t wlb_nodes_ranks(const struct wlb_nodes *nodes);
 
-/* The place in the layout of rank `local_rank` (from 0, in rank order) of `node`: ranks take their places node by node,
- * in the order of the nodes, independent of how the launcher numbered them, so that srun --distribution=cyclic does not
+/* The logical rank of rank `local_rank` (from 0, in rank order) of `node`: logical ranks are numbered node by node, in
+ * the order of the nodes, independent of how the launcher numbered ranks, so that srun --distribution=cyclic does not
  * put the ranks of a tensor-parallel group on different nodes. Returns -1 where the node or rank does not exist. */
 int64_t wlb_nodes_place(const struct wlb_nodes *nodes, int node, int local_rank);
 
@@ -199,6 +200,7 @@ struct wlb_load {
 	int64_t tokens;
 };
 
+/* One packed training step: the spans of its micro-batches. */
 struct wlb_step {
 	int64_t index;                       /* 0 for the first step of the stream */
 	const struct wlb_packed_span *spans; /* `count`, by micro-batch; within one in order of arrival, but a part that
@@ -358,8 +360,8 @@ int wlb_sharding_parse(const char *text, enum wlb_sharding *sharding, struct wlb
 
 /* A span of a document on a rank: one segment of an attention kernel, after the keys and values of all ranks were
  * gathered and put in document order. Query q_start + i, of the rank's rows, has position q_offset + i in its document
- * and sees the keys k_start to k_start + q_offset + i. k_count is q_offset + q_count, so that kernels that align causal
- * masks at the end (flash attention of variable lengths) need only the two lengths. */
+ * and attends to the keys k_start to k_start + q_offset + i. k_count is q_offset + q_count, so that kernels that align
+ * causal masks at the end (flash attention of variable lengths) need only the two lengths. */
 struct wlb_shard {
 	int32_t document; /* the caller's index */
 	int32_t q_start;
@@ -418,8 +420,8 @@ void wlb_shards_tokens(const struct wlb_shards *shards, int32_t rank, int32_t *t
 /* The row, of the rows of all ranks end to end, that holds each token; puts gathered rows back in document order. */
 void wlb_shards_rows(const struct wlb_shards *shards, int32_t *rows);
 
-/* The work of a rank: pairs of a query and a key that it sees; FLOPs of one forward pass as wlb_cost_document counts
- * them; seconds of its attention in one layer forward. */
+/* The work of a rank: pairs of a query and a key that it attends to; FLOPs of one forward pass as wlb_cost_document
+ * counts them; seconds of its attention in one layer forward. */
 int64_t wlb_shards_pairs(const struct wlb_shards *shards, int32_t rank);
 double wlb_shards_work(const struct wlb_shards *shards, int32_t rank, const struct wlb_model *model);
 double wlb_shards_seconds(const struct wlb_shards *shards, int32_t rank, const struct wlb_kernel_time *time);
@@ -470,8 +472,8 @@ struct wlb_gemm_rates {
 };
 
 /* Achieved FLOP/s of causal attention of `q` queries, the last of `k` keys, on a grid: 4 x head_dim FLOPs for each head
- * and each pair of a query and a key that it sees; 2.5 times that backward. [q_index * k_count + k_index]; an entry
- * with fewer keys than queries is not read. Interpolation as above. q_count 0: not measured. */
+ * and each pair of a query and a key that it attends to; 2.5 times that backward. [q_index * k_count + k_index]; an
+ * entry with fewer keys than queries is not read. Interpolation as above. q_count 0: not measured. */
 enum { WLB_ATTENTION_POINTS = 8 };
 struct wlb_attention_rates {
 	int32_t q_count, k_count;
@@ -781,10 +783,10 @@ int64_t wlb_plan_warmup(const struct wlb_plan *plan, int32_t stage);
  * warm-up and one more, or all. */
 int64_t wlb_plan_held(const struct wlb_plan *plan, int32_t stage);
 
-/* The number of layers of a chunk of a stage, and its first layer. Chunk c of stage s has place c x pp + s in the
- * model; the first place has the embedding, the last the head. Layers, with what the plan accounts for, are divided
- * evenly; those that remain go to the first places. So a chunk may be the embedding or the head alone, without a
- * layer: Llama 3 405B (Dubey et al., 2024) has 126 layers in 16 x 8 chunks. */
+/* The number of layers of a chunk of a stage, and its first layer. Chunk c of stage s is number c x pp + s of
+ * the model's chunks; the first has the embedding, the last the head. Layers, with what the plan accounts for, are
+ * divided evenly; those that remain go to the first chunks. So a chunk may be the embedding or the head alone, without
+ * a layer: Llama 3 405B (Dubey et al., 2024) has 126 layers in 16 x 8 chunks. */
 int64_t wlb_plan_layers(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage, int32_t chunk);
 int64_t wlb_plan_first_layer(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage, int32_t chunk);
 
@@ -892,7 +894,7 @@ int wlb_goodput(const struct wlb_failures *failures, struct wlb_goodput *goodput
 
 /* ---- search ------------------------------------------------------------------------------ */
 
-/* The values that the caller holds; the search varies all others. 0, and -1 of `recompute`, leave a value to the
+/* The values that the caller fixes; the search varies all others. 0, and -1 of `recompute`, leave a value to the
  * search. */
 struct wlb_search_fixed {
 	int tp, cp, pp, dp;
@@ -917,7 +919,7 @@ struct wlb_search_options {
 	                            documents that do not fit so as a whole are cut */
 	int64_t max_tokens; /* limit of a micro-batch that the user gave, in tokens; 0: as max_length_ratio has it */
 	int32_t least_micro_batches;   /* of all replicas together: a program that has max_tokens may need more than the
-	                                  windows of a micro-batch tell; 0: no more */
+	                                  windows of a micro-batch say; 0: no more */
 	const struct wlb_step *sample; /* [samples] packed batches of the stream; the search packs their documents again
 	                                  for each number of micro-batches */
 	size_t samples;                /* number of entries in sample */
@@ -991,8 +993,8 @@ struct wlb_search_result {
  * allow. Plans of another trainer than wlb-worker keep the rules of Megatron-LM: dp x the windows of a micro-batch
  * divide the batch, pp x interleave the layers with what counts as one, and 2 x cp the window where cp is above 1; with
  * interleave above 1, pp divides the micro-batches of a replica. ZeRO-2 and 3 become 1 where pp is above 1. Nodes
- * follow the topology. What is fixed is held: no plan has another value, also where the rules above would leave it out
- * (a cp that is fixed needs no alignment), but tp stays inside a node.
+ * follow the topology. What is fixed stays fixed: no plan has another value, also where the rules above would leave it
+ * out (a cp that is fixed needs no alignment), but tp stays inside a node.
  *
  * Of plans whose step time is at most near_equal above the least, the best is the one with the most usual layout (with
  * prefer_every_gpu, of those that leave no GPU idle, where there is one): tp a power of two, then the fewest primes

@@ -18,7 +18,7 @@ struct wlb_agent_calls {
 };
 
 /* Adds to a report's body the calls that have ended since the report before, as "calls". Those of a report that the
- * coordinator does not accept are not repeated: others tell as much. */
+ * coordinator does not accept are not repeated: others say as much. */
 void wlb_agent_calls_report(struct wlb_agent_calls *calls, const struct wlb_node_page *page,
                             const struct wlb_agent_tasks *tasks, json_t *body);
 

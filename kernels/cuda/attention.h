@@ -32,7 +32,7 @@ struct wlb_cuda_attention {
 	const int32_t *readers;               /* backward only */
 	int query_tile_count;
 	int key_tile_count;
-	int tile_rows; /* that the lists were made with */
+	int tile_rows;  /* that the lists were made with */
 	int64_t q_rows; /* of q, out and their gradients: beyond them there is no memory */
 	int64_t k_rows; /* of k, v and their gradients */
 
@@ -50,9 +50,9 @@ struct wlb_cuda_attention {
 /* Returns the rows of a tile for this element type and head_dim; 0 for a head_dim that this device lacks. */
 int wlb_cuda_attention_tile_rows(int is_bf16, int head_dim);
 
-/* Queues out and lse, which are overwritten in the rows of segments; other rows are unchanged. A query that sees no key
- * gets out = 0 and lse = -infinity. Returns -1 with the reason if the arguments break a rule above; then nothing is
- * queued. Errors of CUDA are kept for synchronize(). */
+/* Queues out and lse, which are overwritten in the rows of segments; other rows are unchanged. A query that attends to
+ * no key gets out = 0 and lse = -infinity. Returns -1 with the reason if the arguments break a rule above; then nothing
+ * is queued. Errors of CUDA are kept for synchronize(). */
 int wlb_cuda_attention_forward(struct wlb_device *device, const struct wlb_cuda_attention *attention,
                                struct wlb_error *error);
 

@@ -1,13 +1,13 @@
 /*
- * How a tile of keys walks through the queries that see its keys: segment by segment, each head of the group, from the
- * first query that sees a key of the tile.
+ * How a block of threads iterates over the queries that attend to a tile of keys: segment by segment, each head of the
+ * group, from the first query that sees a key of the tile.
  */
 #ifndef WLB_CUDA_ATTENTION_READERS_CUH
 #define WLB_CUDA_ATTENTION_READERS_CUH
 
 #include "kernels/cuda/attention.cuh"
 
-/* Where a block is on its way through the queries that see its keys: reader by reader, each head of the group, from the
+/* How far a block has come in the queries that attend to its keys: reader by reader, each head of the group, from the
  * first query that sees a key of the tile. */
 struct wlb_query_block {
 	struct wlb_segment segment;

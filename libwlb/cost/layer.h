@@ -49,7 +49,7 @@ struct wlb_seconds wlb_embedding_s(const struct wlb_layer_cost *cost, double tok
 struct wlb_seconds wlb_layer_least_s(const struct wlb_layer_cost *cost, double tokens);
 struct wlb_seconds wlb_head_least_s(const struct wlb_layer_cost *cost, double tokens);
 
-/* The same for the attention of one layer over `pairs` pairs of a query and a key that it sees. */
+/* The same for the attention of one layer over `pairs` pairs of a query and a key that it attends to. */
 struct wlb_seconds wlb_layer_attention_least_s(const struct wlb_layer_cost *cost, double pairs);
 
 /* Returns by how much the computation of the slowest rank takes longer than the times here, at least 1. */

@@ -10,7 +10,7 @@
 /* The total work of the documents of a step. */
 struct wlb_search_work {
 	double tokens; /* of a step */
-	double pairs;  /* of a query and a key that it sees, in a step */
+	double pairs;  /* of a query and a key that it attends to, in a step */
 };
 
 struct wlb_search_plan {

@@ -19,7 +19,7 @@ int wlb_axis(int least, int most, double at[WLB_AXIS_POINTS]);
 double wlb_axis_product_flops(int most, double scale);
 double wlb_axis_attention_flops(int most, double scale);
 
-/* Pairs of a query and a key that it sees. */
+/* Pairs of a query and a key that it attends to. */
 double wlb_causal_pairs(double q_tokens, double k_tokens);
 
 /* How many equal segments of q_tokens queries are measured in one launch, so that short ones fill the device as the

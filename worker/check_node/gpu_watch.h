@@ -9,12 +9,12 @@
 
 struct wlb_gpu_watch {
 	struct wlb_children children;
-	double answer_s; /* that NVML may take to begin, and to tell what it saw */
+	double answer_s; /* that NVML may take to begin, and to report what it saw */
 };
 
 /* The errors during the watch. */
 struct wlb_watched_xids {
-	int gpus; /* of which NVML tells */
+	int gpus; /* on which NVML reports */
 	struct wlb_xid_list list;
 };
 

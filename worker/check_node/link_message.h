@@ -1,4 +1,4 @@
-/* What the two sides of a measured link say to each other, over TCP. */
+/* The messages of a link measurement over TCP. */
 #ifndef WORKER_CHECK_NODE_LINK_MESSAGE_H
 #define WORKER_CHECK_NODE_LINK_MESSAGE_H
 

@@ -9,7 +9,7 @@
  * in the 24 hours before now_s. */
 void wlb_xids_judge(const struct wlb_xid_list *list, double now_s, struct wlb_check_report *report);
 
-/* Does that with the kernel's log and the errors of which NVML has told, and adds "xid" where there was no error since
+/* Does that with the kernel's log and the errors that NVML has reported, and adds "xid" where there was no error since
  * the driver was loaded, or the log could not be read, which is no failure. Returns -1 with the reason where no process
  * can be started. */
 int wlb_check_xids(const struct wlb_watched_xids *watched, struct wlb_check_report *report, struct wlb_error *error);

@@ -1,4 +1,4 @@
-/* Xid errors of which NVML tells while a program watches the GPUs. */
+/* Xid errors that NVML reports while a program watches the GPUs. */
 #ifndef WORKER_CHECK_NODE_XID_EVENTS_H
 #define WORKER_CHECK_NODE_XID_EVENTS_H
 
@@ -7,12 +7,12 @@
 
 struct wlb_xid_events {
 	struct wlb_nvml_events *set;
-	int count; /* of the GPUs of which NVML tells */
+	int count; /* of the GPUs on which NVML reports */
 	struct wlb_nvml_gpu *gpus[WLB_NVML_GPUS_MOST];
 	struct wlb_pci_address addresses[WLB_NVML_GPUS_MOST];
 };
 
-/* Asks NVML to tell of the errors of `count` GPUs, WLB_NVML_GPUS_MOST at most, from now on. Those for which it does not
+/* Asks NVML to report the errors of `count` GPUs, WLB_NVML_GPUS_MOST at most, from now on. Those for which it does not
  * are left out. */
 void wlb_xid_events_begin(struct wlb_xid_events *events, const struct wlb_nvml *nvml, unsigned count);
 

@@ -38,7 +38,7 @@ int wlb_sdc_check_open(struct wlb_sdc_check *check, struct wlb_error *error);
 
 /* Collective over the world, between two steps: gradients are overwritten, and nothing else of training changes.
  * `batch` is the same micro-batch on all replicas. Of what it finds rank 0 prints a line, and the ranks that are
- * suspected tell wlb-agent. Returns -1 when a collective or an operation failed. */
+ * suspected report to wlb-agent. Returns -1 when a collective or an operation failed. */
 int wlb_sdc_check_run(struct wlb_sdc_check *check, int64_t step, const struct wlb_micro_batch *batch,
                       struct wlb_error *error);
 

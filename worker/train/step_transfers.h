@@ -14,7 +14,8 @@ struct wlb_step_transfers {
 
 /* Begins a step: its calls are those until wlb_step_transfers_end. */
 void wlb_step_transfers_begin(struct wlb_step_transfers *transfers, const struct wlb_groups *groups);
-/* Where `host_waits`, the step has blocked for as long as the host has waited; else wlb_step_transfers_add tells it. */
+/* Where `host_waits`, the step has blocked for as long as the host has waited; else wlb_step_transfers_add reports it.
+ */
 void wlb_step_transfers_end(struct wlb_step_transfers *transfers, const struct wlb_groups *groups, int host_waits);
 /* The step has waited so long for calls of this communicator. */
 void wlb_step_transfers_add(struct wlb_step_transfers *transfers, const struct wlb_comm *comm, double waited_s);

@@ -125,8 +125,8 @@ static inline size_t wlb_trainer_report_count(int ranks)
 	return WLB_STEP_PARTS + 3 * (size_t)ranks + 3;
 }
 
-/* Tells wlb-agent what this rank spent in a step that has just been read, where the step is one of those that are told;
- * the last step of a run that ends with it always is. */
+/* Reports to wlb-agent what this rank spent in a step that has just been read, where it is one of those that are
+ * reported; the last step of a run that ends with it always is. */
 void wlb_trainer_trace_step(struct wlb_trainer *trainer, const struct wlb_unread_step *step, int is_last);
 
 /* Writes a checkpoint of the last step, which must have been read. Collective. Returns 0 or one of the failures, with

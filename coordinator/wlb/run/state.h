@@ -105,7 +105,7 @@ struct wlb_run_grow {
 	enum wlb_grow_way way; /* for which the attempt was asked to stop */
 	int nodes;             /* with which the run shall go on then */
 	char why[256];
-	char outcome[128]; /* of the last growth, known when the next attempt is decided; "": there is none to tell */
+	char outcome[128]; /* of the last growth, known when the next attempt is decided; "": there is none to report */
 };
 
 /* Checks of the nodes that an attempt excludes, suspects.h. */

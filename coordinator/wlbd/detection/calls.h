@@ -1,5 +1,5 @@
 /*
- * Calls of communicators of which ranks have told the times, until all members of a call have. No I/O.
+ * Calls of communicators of which ranks have reported the times, until all members of a call have. No I/O.
  */
 #ifndef COORDINATOR_WLBD_DETECTION_CALLS_H
 #define COORDINATOR_WLBD_DETECTION_CALLS_H
@@ -11,8 +11,8 @@
 
 struct wlbd_calls;
 
-/* A call of which several members have told, in the order of the members of its group; NaN: the member has not, or had
- * started the call before it waited for it, so that its times tell neither when it came nor when the call ended. */
+/* A call of which several members have reported, in the order of the members of its group; NaN: the member has not, or
+ * had started the call before it waited for it, so that its times say neither when it came nor when the call ended. */
 struct wlbd_seen_call {
 	int32_t group;
 	uint64_t seq;
@@ -39,8 +39,8 @@ struct wlbd_calls *wlbd_calls_new(const struct wlb_verdict_world *world);
 size_t wlbd_calls_bytes(const struct wlb_verdict_world *world); /* of memory that it holds */
 void wlbd_calls_free(struct wlbd_calls *calls);                 /* NULL allowed */
 
-/* Takes what a member of a group tells of a call. Where all members have told it, or so many others have begun since
- * that it is given up and two members have, `taker` gets it. */
+/* Takes what a member of a group reports of a call. Where all members have reported it, or so many others have begun
+ * since that it is given up and two members have, `taker` gets it. */
 void wlbd_calls_add(struct wlbd_calls *calls, int32_t group, int32_t member, const struct wlbd_rank_call *call,
                     const struct wlbd_calls_taker *taker);
 

@@ -1,6 +1,6 @@
 /*
  * How long nothing has moved in an attempt of any trainer: from the steps that are recorded or reported, and from what
- * its ranks do, where they tell it. No I/O.
+ * its ranks do, where they report it. No I/O.
  */
 #ifndef COORDINATOR_WLBD_DETECTION_STANDSTILL_H
 #define COORDINATOR_WLBD_DETECTION_STANDSTILL_H
@@ -26,7 +26,7 @@ struct wlbd_standstill {
 double wlbd_standstill_take(struct wlbd_standstill *still, const struct wlbd_progress *progress, int64_t now_ms);
 
 /* Whether that is longer than `least_s`, than three times the longest healthy pause, and, where a rank is aside, than
- * half an hour. Before some steps have been seen, it never is: a program may tell none. */
+ * half an hour. Before some steps have been seen, it never is: a program may report none. */
 bool wlbd_standstill_is_long(const struct wlbd_standstill *still, double least_s, int64_t now_ms);
 
 #endif
