@@ -184,8 +184,8 @@ static const struct wlb_option_table table = {
 	.about = "Lists the nodes that runs of any user have lost or excluded, and those that check-node --report "
 		 "has checked. A node failure that the coordinator itself has observed weighs 1, once for each run, "
 		 "and a failed check 2, until the same kind of check is ok; after 3 days half of a weight remains. The "
-                 "next attempts "
-		 "of all runs avoid a node of weight 1.5 or more, as far as they have enough others. A node that a run "
+		 "next attempts of all runs avoid a node of weight 1.5 or more, as far as they have enough others. A "
+                 "node that a run "
 		 "lost or excluded, or that failed a check, is suspected until a later report of root or SlurmUser has "
 		 "exact products and passes every check that had failed. Times are local; those of --json are in UTC.",
 	.options = options,

@@ -8,7 +8,6 @@
 #include <time.h>
 
 #include "coordinator/wlb/history/fault_table.h"
-#include "coordinator/wlb/output/fault_text.h"
 #include "coordinator/wlb/output/plot.h"
 #include "coordinator/wlb/output/reply_fields.h"
 #include "coordinator/wlb/output/table.h"
@@ -185,14 +184,14 @@ int wlb_show_attempts(const json_t *run)
 
 static void add_fault(struct wlb_table *table, const json_t *fault, bool has_days)
 {
-	char when[32], attempt[32], kind[64], rank[32], step[32];
+	char when[32], attempt[32], rank[32], step[32];
 	wlb_time_short(wlb_time_parse(wlb_field_text(fault, "time", NULL)), has_days, when, sizeof(when));
 	wlb_field_number(fault, "attempt", attempt, sizeof(attempt));
-	wlb_fault_kind(fault, kind, sizeof(kind));
 	wlb_field_number(fault, "rank", rank, sizeof(rank));
 	wlb_field_number(fault, "step", step, sizeof(step));
 	wlb_table_add(table,
-	              (const char *const[]){when, attempt, kind, wlb_field_text(fault, "node", "-"), rank, step,
+	              (const char *const[]){when, attempt, wlb_field_text(fault, "kind", "-"),
+	                                    wlb_field_text(fault, "node", "-"), rank, step,
 	                                    json_is_true(json_object_get(fault, "cause")) ? "cause" : "consequence",
 	                                    wlb_field_text(fault, "detail", "")});
 }

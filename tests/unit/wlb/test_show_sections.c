@@ -83,15 +83,15 @@ static void times_of_a_run_of_several_days_have_the_day(void **state)
 	(void)state;
 }
 
-static void a_step_of_slurm_is_told_from_one_of_the_training(void **state)
+static void faults_have_the_kinds_of_the_api(void **state)
 {
 	expect(wlb_show_faults,
 	       run_until("2026-11-20T23:59:59Z", "faults",
 	                 json_pack("{s:s, s:s, s:i, s:b}", "time", "2026-11-20T23:30:00Z", "kind", "step_failed",
 	                           "step", 67, "cause", 1)),
 	       "\nFaults\n"
-	       "  TIME      ATTEMPT  FAULT              NODE  RANK  STEP  ROLE   DETAIL\n"
-	       "  23:30:00        -  slurm step failed  -        -    67  cause  \n");
+	       "  TIME      ATTEMPT  FAULT        NODE  RANK  STEP  ROLE   DETAIL\n"
+	       "  23:30:00        -  step_failed  -        -    67  cause  \n");
 	(void)state;
 }
 
@@ -140,7 +140,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(small_learning_rates_have_their_digits),
 		cmocka_unit_test(times_of_a_run_of_several_days_have_the_day),
-		cmocka_unit_test(a_step_of_slurm_is_told_from_one_of_the_training),
+		cmocka_unit_test(faults_have_the_kinds_of_the_api),
 		cmocka_unit_test(a_run_that_goes_on_is_of_the_days_until_now),
 		cmocka_unit_test(lists_say_how_many_are_stored),
 	};
