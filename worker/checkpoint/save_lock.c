@@ -140,7 +140,9 @@ void wlb_save_lock_release(struct wlb_save_lock *lock)
 {
 	if (lock->fd < 0)
 		return;
+	wlb_file_report("removing", lock->path);
 	unlink(lock->path);
 	close(lock->fd);
+	wlb_file_report_end();
 	lock->fd = -1;
 }

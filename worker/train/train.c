@@ -167,8 +167,10 @@ static int fail(struct wlb_trainer *t, struct wlb_error *error, int everywhere)
 	print_reason(t->launch, error->message, for_all);
 	wlb_record_end(t->recorder, "failed", code,
 	               error->message[0] != '\0' ? error->message : "a rank failed: the job's output says why");
-	if (!everywhere)
+	if (!everywhere) {
+		wlb_save_lock_release(&t->save_lock); /* an abort leaves the file there */
 		wlb_launch_abort(t->launch, code);
+	}
 	return code;
 }
 
