@@ -4,8 +4,8 @@
 
 #include "worker/calibrate/calibration.h"
 
-/* Of rank 0, before anything is measured: returns -1 where --machine or --name cannot be used, or where the file could not
- * be written. */
+/* Of rank 0, before anything is measured: returns -1 where --machine or --name cannot be used, or where the file could
+ * not be written. */
 int wlb_calibration_check(const struct wlb_calibrate_options *options, struct wlb_error *error);
 
 /* Of rank 0: replaces options->output by the machine file, whole or not at all, and prints what was measured. Returns

@@ -13,7 +13,7 @@ struct wlb_pair_times {
 
 /* Measures all pairs of the `size` ranks of MPI_COMM_WORLD, which is at most WLB_LINK_PEERS_MOST, a pair of a rank at a
  * time, several times each, within the time of bounds.h. The message grows until the slowest pair takes long enough
- * to be told from a busy processor. MPI must be initialised, and all ranks must reach each other.
+ * to be distinguished from a busy processor. MPI must be initialised, and all ranks must reach each other.
  *
  * Returns 1 where all ranks have ended, and MPI may be ended. Returns 0 where a rank was not there in time: *times has
  * what was measured before, and the process has to end without MPI_Finalize, as wlb_exchange says. Returns -1 with the

@@ -82,7 +82,7 @@ static const struct wlb_option rows[] = {
 const struct wlb_option_table wlb_check_option_table = {
 	.command = "wlb check-node",
 	.about = "Checks the node that it runs on: matrix products (GEMM) with exactly known results, their speed and "
-                 "that of memory against the "
+		 "that of memory against the "
 		 "machine file, memory, file systems, links. Needs no other rank and no coordinator.",
 	.notes = "Exit code 0: healthy; 1: unhealthy, with the first reason as one line on standard error; 2: wrong "
 		 "usage, or the node could not be checked.",

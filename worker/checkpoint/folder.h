@@ -25,7 +25,7 @@ int wlb_folder_steps(const char *dir, int64_t **steps, struct wlb_error *error);
 mode_t wlb_folder_file_mode(const char *path);
 
 /* Returns -1 when the file does not exist or its size differs from that in the manifest, WLB_UNREADABLE (input.h) where
- * that cannot be told now. */
+ * that cannot be known now. */
 int wlb_folder_check_file(const char *path, int64_t bytes, struct wlb_error *error);
 
 /* Removes the folder and its contents. Returns 0 also when it does not exist. */

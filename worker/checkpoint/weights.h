@@ -41,7 +41,7 @@ int wlb_weights_scan(struct wlb_weights *weights, struct wlb_error *error);
  * below the other, each cut into columns or whole. */
 int wlb_weights_finish(struct wlb_weights *weights, struct wlb_error *error);
 /* Returns 0 where every file exists with the size in the manifest, and its header lists the blocks that the manifest
- * says; -1 where one does not, WLB_UNREADABLE (input.h) where that cannot be told now. No tensor is read. */
+ * says; -1 where one does not, WLB_UNREADABLE (input.h) where that cannot be known now. No tensor is read. */
 int wlb_weights_check_files(struct wlb_weights *weights, struct wlb_error *error);
 
 /* Fills the parts from all blocks that overlap them. One file is open at a time: there may be more of them than a

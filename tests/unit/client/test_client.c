@@ -173,6 +173,7 @@ static void a_readable_fd_ends_the_call(void **state)
 	int64_t before_ms = wlb_clock_ms();
 	assert_int_equal(call(&f, "1", 20000), -1);
 	assert_true(wlb_clock_ms() - before_ms < 5000);
+	assert_non_null(strstr(f.error.message, "the request was cancelled, because the program is exiting"));
 	close(fd);
 	end(&f);
 }

@@ -361,6 +361,11 @@ class Plan(unittest.TestCase):
             self.assertIn(known if certainty else unknown, wlb(*job).stdout, job)
             self.assertEqual(self.calculate(*job)["step_certainty"], certainty, job)
 
+    def test_what_became_of_the_plans(self):
+        text = wlb("plan", "--model", "7B", "--nodes", 2, "--seq-length", 8192, "--global-batch-size", 16).stdout
+        self.assertRegex(text, r"(?m)^  \d+ plans: \d+ do not fit, \d+ pruned by their lower bound, \d+ simulated(, |$)")
+        self.assertRegex(text, r"(?m)^Memory of a GPU of stage \d+, which needs the most: ")
+
     def test_numbers_are_shown_as_they_are(self):
         text = wlb("plan", "--model", "30B", "--nodes", 5, "--seq-length", 16384, "--global-batch-size", 96).stdout
         self.assertRegex(text, r"chosen as the most usual of nearly equal layouts(.|\n)* -0\.\d%")  # one is faster
