@@ -367,7 +367,7 @@ class Plan(unittest.TestCase):
         self.assertRegex(text, r"(?m)^Memory of a GPU of stage \d+, which needs the most: ")
 
     def test_numbers_are_shown_as_they_are(self):
-        text = wlb("plan", "--model", "30B", "--nodes", 5, "--seq-length", 16384, "--global-batch-size", 96).stdout
+        text = wlb("plan", "--model", "70B", "--nodes", 5, "--seq-length", 16384, "--global-batch-size", 8).stdout
         self.assertRegex(text, r"chosen as the most usual of nearly equal layouts(.|\n)* -0\.\d%")  # one is faster
         self.assertNotIn("+-", text)
         config = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 257}
