@@ -33,6 +33,9 @@ int verdict_has_stood_still(const struct wlb_verdict_detector *detector, double 
 	return detector->standstill || since_job_s < detector->standstill_job_s;
 }
 
+/* Reports of every second may come a little later. */
+static const double usual_gap_s = 2.5;
+
 /* What ranks waited during a hang is not healthy, and the first steps compile. The last step of the warm-up teaches the
  * bounds of the step after it. */
 static int teaches(const struct wlb_verdict_detector *detector, const struct verdict_rank *rank, double since_job_s)
@@ -54,13 +57,16 @@ void verdict_bounds_learn(struct wlb_verdict_detector *detector, const struct ve
 void verdict_bounds_learn_transfer(struct wlb_verdict_detector *detector, int32_t g, double since_job_s, double seconds)
 {
 	const struct verdict_group *group = &detector->world.group[g];
+	double gap_s = 0.0;
 	for (int32_t m = group->first; m < group->first + group->count; m++) {
 		const struct verdict_rank *rank = &detector->rank[detector->world.membership[m].rank];
 		if (rank->process == WLB_VERDICT_GONE || rank->process == WLB_VERDICT_STOPPED ||
 		    rank->stopped_job_s > since_job_s || !teaches(detector, rank, since_job_s))
 			return;
+		if (rank->gap_s > usual_gap_s && rank->gap_to_job_s > since_job_s)
+			gap_s = greater(gap_s, rank->gap_s);
 	}
-	detector->longest_transfer_s = greater(detector->longest_transfer_s, seconds);
+	detector->longest_transfer_s = greater(detector->longest_transfer_s, seconds - gap_s);
 }
 
 double verdict_bound_s(const struct wlb_verdict_detector *detector, const struct verdict_rank *rank, double least_s)

@@ -15,7 +15,9 @@ int verdict_has_stood_still(const struct wlb_verdict_detector *detector, double 
 void verdict_bounds_learn(struct wlb_verdict_detector *detector, const struct verdict_rank *rank, double seconds);
 
 /* Learns from a call of group g that all members had entered at `since_job_s` and that the last of them left `seconds`
- * later. It teaches nothing where a signal has stopped a member meanwhile, or a member is gone. */
+ * later. It teaches nothing where a signal has stopped a member meanwhile, or a member is gone. It may have ended at
+ * any time between two reports of a member; where these are more than some seconds apart, the time between them is not
+ * counted. */
 void verdict_bounds_learn_transfer(struct wlb_verdict_detector *detector, int32_t g, double since_job_s,
                                    double seconds);
 

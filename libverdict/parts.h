@@ -20,13 +20,14 @@ enum {
 struct verdict_rank {
 	int seen;
 	uint64_t report;
-	double seen_job_s;     /* when its last report arrived, in the job's time */
-	double seen_s;         /* the same by the caller's clock */
-	double progress_job_s; /* when it was last seen to begin something, in the job's time */
-	double progress_s;     /* the same by the caller's clock */
-	double stopped_job_s;  /* when its process was first reported as stopped */
-	double gone_s;         /* when its process was gone, by the caller's clock */
-	double gone_seen_s;    /* when that was reported first, by the caller's clock */
+	double seen_job_s;          /* when its last report arrived, in the job's time */
+	double seen_s;              /* the same by the caller's clock */
+	double progress_job_s;      /* when it was last seen to begin something, in the job's time */
+	double progress_s;          /* the same by the caller's clock */
+	double stopped_job_s;       /* when its process was first reported as stopped */
+	double gap_s, gap_to_job_s; /* the longest time between two reports of the last minute or so, and its end */
+	double gone_s;              /* when its process was gone, by the caller's clock */
+	double gone_seen_s;         /* when that was reported first, by the caller's clock */
 	enum wlb_verdict_activity activity;
 	enum wlb_verdict_process process;
 	int64_t step;

@@ -10,6 +10,9 @@
  * numbers may be less. It is measured by that clock: the job's time stands still while no report is taken. */
 static const double new_reporter_s = 10.0;
 
+/* Longer than from a report until the next judgement, which uses the gap before it. */
+static const double gap_kept_s = 60.0;
+
 static int check_state(const struct wlb_verdict_detector *detector, const struct wlb_verdict_state *state,
                        struct wlb_verdict_error *error)
 {
@@ -170,6 +173,10 @@ int wlb_verdict_take_state(struct wlb_verdict_detector *detector, const struct w
 	discount_stop(time, rank, state->process);
 	if (changed && !gone)
 		take_progress(detector, rank, state);
+	if (rank->seen && (silence_s >= rank->gap_s || time->job_s - rank->gap_to_job_s > gap_kept_s)) {
+		rank->gap_s = silence_s;
+		rank->gap_to_job_s = time->job_s;
+	}
 	if (rank->seen && silence_s > detector->longest_silence_s &&
 	    !verdict_has_stood_still(detector, rank->seen_job_s))
 		detector->longest_silence_s = silence_s;
