@@ -204,7 +204,7 @@ class Auto(training.TrainingTest):
         plan = attempt["plan"]
         self.assertEqual((plan["idle_ranks"], plan["idle_local_ranks"]), (1, [{"nodes": last, "first": 2, "last": 2}]))
         self.assertNotIn("idle", plan)
-        self.assertIn(f"no layout uses all 6 ranks: 1 is idle, local rank 2 of {last}", output)
+        self.assertIn(f"the best layout uses 5 of 6 ranks: 1 is idle, local rank 2 of {last}", output)
         self.assertIn(f"idle: 1 rank, local rank 2 of {last}\n", self.cluster.run("wlb", "show", str(job)).stdout)
 
     def test_ranks_stay_idle_where_that_is_faster(self):
@@ -277,6 +277,18 @@ class Auto(training.TrainingTest):
                 layout, variables = self.told(job)
                 self.assertEqual(split_of(layout), split)
                 self.assertIn(windows, (None, variables["WLB_MICRO_BATCH_SIZE"]))
+
+    def test_another_trainer_runs_with_its_own_layout(self):
+        """It may need less memory than is predicted for it, and mean something else by a value."""
+        self.write_machine("small.json", memory_bytes=1.001e8)
+        one = "--tensor-model-parallel-size 1 --context-parallel-size 1 --pipeline-model-parallel-size 1 --micro-batch-size 1"
+        large = {**MODEL, "hidden_size": 4096, "intermediate_size": 11008}
+        (self.cluster.work / "too-large.json").write_text(json.dumps(large), encoding="utf-8")
+        unfit = self.start_foreign("--wlb-model=too-large.json", before="export WLB_MACHINE=small.json", words=one)
+        other = self.start_foreign("--wlb-model=model.json", words="--micro-batch-size auto")
+        self.assertEqual(self.told(unfit)[0], {"tp": 1, "cp": 1, "pp": 1, "dp": 2 * TASKS})
+        self.assertRegex(self.cluster.output(unfit), "the layout is that of the command, for which nothing is predicted: layout auto: ")
+        self.assertEqual(self.told(other)[0], self.plan_of(other)["layout"])
 
     def check_refused(self, job, *words):
         self.assertEqual(self.cluster.wait_job(job), "FAILED", self.cluster.output(job))

@@ -29,18 +29,23 @@ static int read_datasets(char *const *words, struct wlb_blend *blend, struct wlb
 	return 0;
 }
 
-/* Holds what the command says of the layout: a program that has the options does not read WLB_TP and the others. */
-static int read_layout(char *const *words, struct wlb_search_fixed *fixed, struct wlb_error *error)
+/* Returns 0 where the option is not there, or has another value than a number: its meaning is the trainer's own. */
+static int given_number(char *const *words, const char *name)
 {
-	int64_t tp, cp, pp, windows;
-	if (number_of(words, "--tensor-model-parallel-size", 0, 1 << 20, &tp, error) < 0 ||
-	    number_of(words, "--context-parallel-size", 0, 1 << 20, &cp, error) < 0 ||
-	    number_of(words, "--pipeline-model-parallel-size", 0, 1 << 20, &pp, error) < 0 ||
-	    number_of(words, "--micro-batch-size", 0, 1 << 20, &windows, error) < 0)
-		return -1;
-	*fixed = (struct wlb_search_fixed){
-		.tp = (int)tp, .cp = (int)cp, .pp = (int)pp, .micro_batch_windows = (int32_t)windows, .recompute = -1};
-	return 0;
+	int64_t number;
+	return number_of(words, name, 0, 1 << 20, &number, NULL) == 0 ? (int)number : 0;
+}
+
+/* Holds what the command says of the layout: a program that has the options does not read WLB_TP and the others. */
+static struct wlb_search_fixed read_layout(char *const *words)
+{
+	return (struct wlb_search_fixed){
+		.tp = given_number(words, "--tensor-model-parallel-size"),
+		.cp = given_number(words, "--context-parallel-size"),
+		.pp = given_number(words, "--pipeline-model-parallel-size"),
+		.micro_batch_windows = given_number(words, "--micro-batch-size"),
+		.recompute = -1,
+	};
 }
 
 int wlb_run_read_foreign(const struct wlb_run *run, const char *gpu_types, struct wlb_blend *blend,
@@ -54,10 +59,11 @@ int wlb_run_read_foreign(const struct wlb_run *run, const char *gpu_types, struc
 		.gpu_types = run->job.gpus_per_node > 0 ? gpu_types : NULL,
 		.max_length_ratio = 1.0,
 		.sharding = WLB_SHARDING_SEQUENCE,
+		.fixed = read_layout(words),
 	};
 	if (number_of(words, "--seq-length", seq_length, 1 << 24, &seq_length, error) < 0 ||
 	    number_of(words, "--global-batch-size", 0, 1 << 20, &batch, error) < 0 ||
-	    read_layout(words, &request->fixed, error) < 0 || read_datasets(words, blend, error) < 0)
+	    read_datasets(words, blend, error) < 0)
 		return -1;
 	request->seq_length = seq_length;
 	request->global_batch = (int32_t)batch;

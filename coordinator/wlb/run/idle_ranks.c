@@ -59,7 +59,8 @@ static void name_idle(const struct wlb_attempt *attempt, int kept, int each, int
 	int full = on_last < each ? kept - 1 : kept;
 	if (idle == 0)
 		return;
-	append(&line, "no layout uses all %d ranks: %d %s idle", places, idle, idle == 1 ? "is" : "are");
+	append(&line, "the best layout uses %d of %d ranks: %d %s idle", places - idle, places, idle,
+	       idle == 1 ? "is" : "are");
 	json_t *list = json_array();
 	add_nodes(attempt, kept, attempt->node_count - kept, record, &line);
 	add_local_ranks(attempt, 0, full, each, list, &line);

@@ -134,19 +134,37 @@ static void plan_fixed(const struct wlb_run *run, struct wlb_auto_request *reque
 	wlb_auto_free(&found);
 }
 
+/* Whether another trainer's command names a part of the layout. It runs with that whatever is predicted for it: memory
+ * and time are those of Megatron-LM, and the trainer may need less. */
+static bool names_layout(const struct wlb_auto_request *request)
+{
+	const struct wlb_search_fixed *fixed = &request->fixed;
+	return !request->is_worker &&
+	       (fixed->tp > 0 || fixed->cp > 0 || fixed->pp > 0 || fixed->micro_batch_windows > 0);
+}
+
+static int plan_trained(const struct wlb_run *run, struct wlb_auto_request *request, struct wlb_attempt *attempt,
+                        struct wlb_error *error)
+{
+	if (check_model(request->model, run, error) < 0)
+		return -1;
+	int rc = plan_auto(run, request, attempt, error);
+	if (rc == 0 || !names_layout(request))
+		return rc;
+	wlb_run_print("the layout is that of the command, for which nothing is predicted: %s", error->message);
+	return 0;
+}
+
 static int plan_known(const struct wlb_run *run, bool is_fixed, struct wlb_auto_request *request,
                       struct wlb_attempt *attempt, struct wlb_error *error)
 {
 	struct wlb_run_topology made = {0};
 	int rc = wlb_run_topology_make(attempt, &made, error);
 	request->topology = &made.topology;
-	if (rc == 0 && is_fixed) {
+	if (rc == 0 && is_fixed)
 		plan_fixed(run, request, attempt);
-	} else if (rc == 0) {
-		rc = check_model(request->model, run, error);
-		if (rc == 0)
-			rc = plan_auto(run, request, attempt, error);
-	}
+	else if (rc == 0)
+		rc = plan_trained(run, request, attempt, error);
 	wlb_run_topology_free(&made);
 	return rc;
 }
