@@ -28,7 +28,7 @@ enum {
 	GOODBYE_MS = 500,   /* the last one: nothing of a step remains a second after it */
 	NODES_IN_1_MS = 10, /* reports of one event get a random delay, up to 1 ms for this many nodes of the step */
 	GOODBYE_DELAY_MOST_MS = 100, /* of the last report, for which the plugin waits */
-	ANNOUNCED_MOST_MS = 20000,   /* from the start until all ranks are announced, which takes milliseconds */
+	ANNOUNCED_MOST_MS = 20000,   /* from the start until all ranks are announced, while slurmstepd runs nothing */
 	ORDER_GRACE_MS = 5000,       /* from the order to end until ranks are killed */
 	KILL_AGAIN_MS = 1000,        /* a process may have been started meanwhile */
 	KILL_MOST_MS = 30000,        /* a process that the kernel does not end by then is left */
@@ -259,13 +259,38 @@ static int64_t announced_due(const struct agent *a)
 	return wlb_agent_tasks_complete(&a->tasks) || a->stepd_gone ? never : a->started_ms + ANNOUNCED_MOST_MS;
 }
 
+/* Whether one of the ranks that were announced runs. */
+static bool has_rank(const struct agent *a)
+{
+	for (int i = 0; i < a->tasks.count; i++)
+		if (wlb_process_runs(a->tasks.list[i].pid))
+			return true;
+	return false;
+}
+
+/* Whether slurmstepd failed to start the ranks: with cgroup/v2 it then waits for this process before it tells the
+ * plugin that the step is over. Before it starts them another plugin may run a program, such as one that imports an
+ * image of a container, for as long as that takes. */
+static bool is_start_overdue(struct agent *a)
+{
+	if (wlb_clock_ms() < announced_due(a))
+		return false;
+	if (has_rank(a) || wlb_process_has_other_child(a->options->stepd)) {
+		a->started_ms = wlb_clock_ms();
+		return false;
+	}
+	syslog(LOG_WARNING,
+	       "run %s on %s: slurmstepd has not announced all ranks, and runs nothing, for %d s: not watched any more",
+	       a->options->run_id, a->options->node, ANNOUNCED_MOST_MS / 1000);
+	return true;
+}
+
 /* Whether no rank was ever announced, and none will be: the plugin gave this agent up, which was too slow to start, and
  * the step runs without it; or slurmstepd died before it let a rank run, since it announces all of them before
- * (exec_wait of its mgr.c). Neither leaves processes that nobody else ends. Or slurmstepd failed to start the ranks:
- * with cgroup/v2 it then waits for this process before it tells the plugin that the step is over. */
-static bool is_given_up(const struct agent *a)
+ * (exec_wait of its mgr.c). Neither leaves processes that nobody else ends. */
+static bool is_given_up(struct agent *a)
 {
-	return (a->stepd_gone && a->tasks.count == 0) || wlb_clock_ms() >= announced_due(a);
+	return (a->stepd_gone && a->tasks.count == 0) || is_start_overdue(a);
 }
 
 /* Whether the ranks have ended (or slurmstepd died before it reported all), and no slurmstepd ends the processes that

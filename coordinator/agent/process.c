@@ -53,6 +53,41 @@ char wlb_process_state(pid_t pid)
 	return state != NULL ? *state : '?';
 }
 
+bool wlb_process_runs(pid_t pid)
+{
+	char state = wlb_process_state(pid);
+	return state != '?' && state != 'Z' && state != 'X';
+}
+
+/* Whether the children of one thread, numbers and blanks, are others than us. */
+static bool has_other_child(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	bool found = false;
+	for (int child; file != NULL && !found && fscanf(file, "%d", &child) == 1;)
+		found = child != getpid() && wlb_process_runs(child);
+	if (file != NULL)
+		fclose(file);
+	return found;
+}
+
+bool wlb_process_has_other_child(pid_t pid)
+{
+	char path[320];
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	DIR *threads = opendir(path);
+	bool found = false;
+	for (struct dirent *entry; threads != NULL && !found && (entry = readdir(threads)) != NULL;) {
+		if (entry->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "/proc/%d/task/%.200s/children", (int)pid, entry->d_name);
+		found = has_other_child(path);
+	}
+	if (threads != NULL)
+		closedir(threads);
+	return found;
+}
+
 bool wlb_process_stopped(pid_t pid)
 {
 	char state = wlb_process_state(pid);

@@ -12,6 +12,12 @@ int wlb_process_exit_code(pid_t pid);
 /* Returns its state, a letter of proc(5), such as T (stopped by a signal) or t (by a debugger); '?': there is none. */
 char wlb_process_state(pid_t pid);
 
+/* Whether it is there and has not ended. */
+bool wlb_process_runs(pid_t pid);
+
+/* Whether it has a child process besides us that runs; false also where the kernel does not report it. */
+bool wlb_process_has_other_child(pid_t pid);
+
 /* Whether it is stopped, by a signal or by a debugger. */
 bool wlb_process_stopped(pid_t pid);
 

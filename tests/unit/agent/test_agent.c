@@ -18,6 +18,7 @@
 #include "common/clock.h"
 #include "common/seconds.h"
 #include "coordinator/agent/agent.h"
+#include "coordinator/agent/process.h"
 #include "tests/unit/client/munged.h"
 #include "tests/unit/client/server.h"
 
@@ -30,8 +31,9 @@ struct fixture {
 	int page_fd;
 	int socket; /* the plugin's end */
 	pid_t agent;
-	pid_t ranks[2]; /* 4 and 5 */
-	json_t *last;   /* report */
+	pid_t ranks[2];    /* 4 and 5 */
+	bool is_childless; /* rank 5's process stands for slurmstepd */
+	json_t *last;      /* report */
 	int reports;
 	json_t *exits; /* of all reports that were acknowledged */
 	const char *stacks_program;
@@ -104,7 +106,7 @@ static pid_t start_agent(struct fixture *s, int socket)
 	                                    .nodes = 4,
 	                                    .tasks = 2,
 	                                    .control_fd = socket,
-	                                    .stepd = getpid(),
+	                                    .stepd = s->is_childless ? s->ranks[1] : getpid(),
 	                                    .page = s->page,
 	                                    .stacks_program = s->stacks_program};
 	pid_t pid = fork();
@@ -116,9 +118,10 @@ static pid_t start_agent(struct fixture *s, int socket)
 }
 
 /* Before the plugin announces the ranks. */
-static int begin_without_ranks(void **state, const char *stacks_program)
+static int begin_without_ranks(void **state, const char *stacks_program, bool is_childless)
 {
 	struct fixture *s = calloc(1, sizeof(*s));
+	s->is_childless = is_childless;
 	int ends[2];
 	pthread_mutex_init(&s->lock, NULL);
 	s->status = 200;
@@ -138,7 +141,7 @@ static int begin_without_ranks(void **state, const char *stacks_program)
 
 static int begin_with(void **state, const char *stacks_program)
 {
-	begin_without_ranks(state, stacks_program);
+	begin_without_ranks(state, stacks_program, false);
 	const struct fixture *s = *state;
 	for (int i = 0; i < 2; i++)
 		tell(s, "task %d %d", 4 + i, s->ranks[i]);
@@ -147,7 +150,12 @@ static int begin_with(void **state, const char *stacks_program)
 
 static int begin_unannounced(void **state)
 {
-	return begin_without_ranks(state, NULL);
+	return begin_without_ranks(state, NULL, false);
+}
+
+static int begin_unannounced_and_childless(void **state)
+{
+	return begin_without_ranks(state, NULL, true);
 }
 
 static int begin(void **state)
@@ -472,16 +480,30 @@ static void one_that_was_given_up_harms_no_rank(void **state)
 	assert_int_equal(waitpid(rank, NULL, 0), rank);
 }
 
-/* slurmstepd has failed to start a rank, and waits with cgroup/v2 until no process of the step is left. */
+/* slurmstepd has failed to start a rank, and waits with cgroup/v2 until no process of the step is left. It has no child
+ * then; before, the program of another plugin may be one. */
 static void one_whose_ranks_never_start_ends(void **state)
 {
 	struct fixture *s = *state;
+	assert_true(wlb_process_has_other_child(getpid()));
+	assert_false(wlb_process_has_other_child(s->ranks[1]));
 	tell(s, "task %d %d", 4, s->ranks[0]);
-	wlb_clock_sleep_ms(15000);
-	assert_false(agent_ended(s));
-	WAIT_FOR(agent_ended(s), 7000);
-	assert_int_equal(waitpid(s->ranks[0], NULL, WNOHANG), 0);
+	wlb_clock_sleep_ms(21000);
+	assert_false(agent_ended(s)); /* a rank runs */
+	kill(s->ranks[0], SIGKILL);
+	WAIT_FOR(agent_ended(s), 21000);
 	assert_int_equal(reports(s), 0);
+}
+
+/* Another plugin imports an image meanwhile. */
+static void one_whose_ranks_start_late_stays(void **state)
+{
+	struct fixture *s = *state;
+	wlb_clock_sleep_ms(21000);
+	assert_false(agent_ended(s));
+	for (int i = 0; i < 2; i++)
+		tell(s, "task %d %d", 4 + i, s->ranks[i]);
+	WAIT_FOR(reports(s) > 0, 3000);
 }
 
 /* slurmstepd has died while it announced them. */
@@ -577,7 +599,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(obeys_with_force, begin, end),
 		cmocka_unit_test_setup_teardown(outlives_slurmstepd, begin, end),
 		cmocka_unit_test_setup_teardown(one_that_was_given_up_harms_no_rank, begin_unannounced, end),
-		cmocka_unit_test_setup_teardown(one_whose_ranks_never_start_ends, begin_unannounced, end),
+		cmocka_unit_test_setup_teardown(one_whose_ranks_never_start_ends, begin_unannounced_and_childless, end),
+		cmocka_unit_test_setup_teardown(one_whose_ranks_start_late_stays, begin_unannounced, end),
 		cmocka_unit_test_setup_teardown(one_that_knows_some_ranks_ends_them_without_slurmstepd,
 	                                        begin_unannounced, end),
 		cmocka_unit_test_setup_teardown(gathers_stacks_once_for_each_request, begin_with_stacks, end),
