@@ -169,16 +169,21 @@ static double mean_rows(const struct wlb_train_options *options, const struct wl
 	return rows > 1.0 ? rows : 1.0;
 }
 
+static int names_machine(const struct wlb_train_options *options)
+{
+	const char *variable = getenv("WLB_MACHINE");
+	return options->machine != NULL || (variable != NULL && *variable != '\0');
+}
+
 /* Returns 1 where the machine of the run was named, or follows from the type of its GPUs. The CPU device without a name
  * has the speeds that are compiled in. */
 static int has_machine(const struct wlb_train_options *options, const char *type)
 {
-	const char *variable = getenv("WLB_MACHINE");
-	return options->machine != NULL || (variable != NULL && *variable != '\0') ||
-	       (options->device == WLB_DEVICE_CUDA && type != NULL);
+	return names_machine(options) || (options->device == WLB_DEVICE_CUDA && type != NULL);
 }
 
-/* Sets the speeds by which documents are assigned. */
+/* Sets the speeds by which documents are assigned: those that are compiled in for a type of GPU without a machine, such
+ * as a part of one (MIG), which a layout that was given can have. */
 static int read_machine(const struct wlb_launch *launch, const struct wlb_train_options *options,
                         struct wlb_train_plan *plan, struct wlb_error *error)
 {
@@ -193,7 +198,7 @@ static int read_machine(const struct wlb_launch *launch, const struct wlb_train_
 		wlb_document_speeds_of(machine, &plan->model, plan->split.layout.tp, mean_rows(options, &plan->split),
 		                       &plan->speeds);
 	free(machine);
-	return rc;
+	return names_machine(options) ? rc : 0;
 }
 
 static int check_same(const char *what, long long of_checkpoint, long long asked, struct wlb_error *error)
@@ -259,6 +264,18 @@ static int64_t await_step(const char *dir, int64_t step, struct wlb_error *error
 	return newest;
 }
 
+/* Whether the checkpoint that the run has saved is one of `dir`; also where it is not known. A script may give each
+ * start of its job another directory. */
+static int is_saved_in(const char *dir)
+{
+	const char *path = getenv("WLB_CHECKPOINT_PATH");
+	size_t length = strlen(dir);
+	while (length > 1 && dir[length - 1] == '/')
+		length--;
+	return path == NULL ||
+	       (strncmp(path, dir, length) == 0 && path[length] == '/' && strstr(path + length, "/step_") != NULL);
+}
+
 /* Fails where the run has saved a later step in --load than rank 0 finds there: a file system that is not mounted on
  * its node, or a stale list, would begin the training anew without a word. A checkpoint that is there and damaged is
  * found. Returns WLB_UNREADABLE then: another node may find it. */
@@ -266,7 +283,8 @@ static int check_saved_step(const struct wlb_train_options *options, struct wlb_
 {
 	int64_t saved;
 	const char *text = getenv("WLB_CHECKPOINT_STEP");
-	if (text == NULL || options->save == NULL || strcmp(options->save, options->load) != 0)
+	if (text == NULL || options->save == NULL || strcmp(options->save, options->load) != 0 ||
+	    !is_saved_in(options->load))
 		return 0;
 	if (wlb_number_parse("WLB_CHECKPOINT_STEP", text, 0, INT64_MAX, &saved, error) < 0)
 		return -1;

@@ -110,7 +110,10 @@ static int read_start(const struct wlb_run *run, json_t *reply, struct wlb_attem
 	const char *reason = NULL;
 	json_error_t why;
 	attempt->tasks_per_node = run->job.tasks_per_node;
-	attempt->checkpoint_step = json_integer_value(json_object_get(json_object_get(reply, "checkpoint"), "step"));
+	const json_t *checkpoint = json_object_get(reply, "checkpoint");
+	const char *path = json_string_value(json_object_get(checkpoint, "path"));
+	attempt->checkpoint_step = json_integer_value(json_object_get(checkpoint, "step"));
+	attempt->checkpoint_path = path != NULL ? strdup(path) : NULL;
 	if (json_unpack_ex(reply, &why, 0, "{s:i, s:o, s?i, s?o, s?s, s?o}", "attempt", &attempt->number, "nodes",
 	                   &nodes, "tasks_per_node", &attempt->tasks_per_node, "layout", &layout, "reason", &reason,
 	                   "switches", &switches) != 0)

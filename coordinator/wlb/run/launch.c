@@ -31,13 +31,17 @@ static void export_number(const char *name, int64_t value)
 	export_variable(name, text);
 }
 
-/* An earlier attempt may have set it. */
-static void export_checkpoint(int64_t step)
+/* An earlier attempt may have set the variables. */
+static void export_checkpoint(const struct wlb_attempt *attempt)
 {
-	unsetenv("WLB_CHECKPOINT_STEP");
-	unsetenv("SLURM_WLB_CHECKPOINT_STEP");
-	if (step > 0)
-		export_number("WLB_CHECKPOINT_STEP", step);
+	static const char *const names[] = {"WLB_CHECKPOINT_STEP", "SLURM_WLB_CHECKPOINT_STEP", "WLB_CHECKPOINT_PATH",
+	                                    "SLURM_WLB_CHECKPOINT_PATH"};
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		unsetenv(names[i]);
+	if (attempt->checkpoint_step > 0)
+		export_number("WLB_CHECKPOINT_STEP", attempt->checkpoint_step);
+	if (attempt->checkpoint_step > 0 && attempt->checkpoint_path != NULL)
+		export_variable("WLB_CHECKPOINT_PATH", attempt->checkpoint_path);
 }
 
 static void set_environment(const struct wlb_run *run, const struct wlb_attempt *attempt, const char *node_order)
@@ -48,7 +52,7 @@ static void set_environment(const struct wlb_run *run, const struct wlb_attempt 
 	export_variable("WLB_ATTEMPT_ID", attempt->id);
 	export_number("WLB_ATTEMPT", attempt->number);
 	export_variable("WLB_SPOOL_DIR", run->job.spool_dir);
-	export_checkpoint(attempt->checkpoint_step);
+	export_checkpoint(attempt);
 	if (attempt->has_layout) {
 		export_number("WLB_TP", attempt->layout.tp);
 		export_number("WLB_CP", attempt->layout.cp);

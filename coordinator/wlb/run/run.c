@@ -63,6 +63,7 @@ static void attempt_free(struct wlb_attempt *attempt)
 	attempt->missing = NULL;
 	attempt->missing_count = 0;
 	free(attempt->switches);
+	free(attempt->checkpoint_path);
 	attempt->switches = NULL;
 	attempt->switch_count = 0;
 	json_decref(attempt->gpu_types);

@@ -142,6 +142,7 @@ struct wlb_attempt {
 	char **missing;   /* nodes of the job that are excluded since they do not answer; wlb_strings_free */
 	int missing_count;
 	int64_t checkpoint_step;         /* the newest that the coordinator knows of the run; 0: none */
+	char *checkpoint_path;           /* of that step; NULL: not known; owned */
 	json_t *suspects;                /* names of nodes that are excluded and can be checked; NULL: none */
 	struct wlb_run_switch *switches; /* of the nodes, in their order; NULL: not known; owned */
 	int switch_count;
