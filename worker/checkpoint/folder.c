@@ -12,7 +12,7 @@
 #include "worker/data/file_progress.h"
 #include "worker/data/input.h"
 
-enum { ABANDONED_S = 24 * 3600 }; /* since a partial folder got its last file; no save takes as long */
+enum { ABANDONED_S = 3600 }; /* since a partial folder got its last file; hardly a save takes as long */
 
 static int check_length(const char *dir, int length, struct wlb_error *error)
 {

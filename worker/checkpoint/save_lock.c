@@ -21,9 +21,9 @@ static int lock_file(int fd)
 	struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 	struct stat about;
 	if (fcntl(fd, F_OFD_SETLK, &whole) < 0)
-		return errno == EACCES || errno == EAGAIN ? EWOULDBLOCK : errno;
-	/* One that its owner has removed meanwhile locks nothing. */
-	return fstat(fd, &about) == 0 && about.st_nlink == 0 ? EWOULDBLOCK : 0;
+		return errno == EACCES || errno == EAGAIN || errno == ESTALE ? EWOULDBLOCK : errno;
+	/* One that its owner has removed meanwhile locks nothing; on NFS it is stale. */
+	return fstat(fd, &about) < 0 || about.st_nlink == 0 ? EWOULDBLOCK : 0;
 }
 
 /* As lock_file. */

@@ -11,7 +11,7 @@
 struct wlb_save_claim {
 	const char *run; /* NULL: the run has no name */
 	const char *node;
-	int follows;     /* the coordinator has decided that the run's attempt before this one is over */
+	int follows;     /* the coordinator has decided, or Slurm, that the run's attempt before this one is over */
 	double former_s; /* for that attempt, whose process may still be ending, or be on a node that is lost */
 	double other_s;  /* for another run: a server may keep the lock of a lost node for its lease, 90 s on NFSv4 */
 };

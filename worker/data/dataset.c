@@ -135,7 +135,8 @@ static void report_progress(const struct wlb_dataset *d, int64_t entry)
 		wlb_file_report("reading", d->idx_path);
 }
 
-/* A .bin of another build may hold all sequences of the index, and other tokens in their places. */
+/* A .bin of another build may hold all sequences of the index, and other tokens in their places. Only of an index that
+ * has its sequences one behind the other is the end known: others may use a part of a .bin. */
 static int check_bin_end(const struct wlb_dataset *d, int64_t last_end, struct wlb_error *error)
 {
 	if (last_end == d->bin_bytes)
@@ -148,7 +149,7 @@ static int check_bin_end(const struct wlb_dataset *d, int64_t last_end, struct w
 
 static int check_sequences(struct wlb_dataset *d, struct wlb_error *error)
 {
-	int64_t last_end = 0;
+	int64_t next = 0; /* where the next sequence is if all are one behind the other; -1: they are not */
 	for (int64_t s = 0; s < d->sequences; s++) {
 		report_progress(d, s);
 		int64_t length = sequence_length(d, s), pointer = sequence_pointer(d, s), end;
@@ -164,9 +165,9 @@ static int check_sequences(struct wlb_dataset *d, struct wlb_error *error)
 				(long long)d->bin_bytes);
 		if (__builtin_add_overflow(d->tokens, length, &d->tokens))
 			return wlb_fail(error, "%s: the lengths sum to more than 2^63 tokens", d->idx_path);
-		last_end = end > last_end ? end : last_end;
+		next = pointer == next ? end : -1;
 	}
-	return check_bin_end(d, last_end, error);
+	return next >= 0 ? check_bin_end(d, next, error) : 0;
 }
 
 static int check_documents(struct wlb_dataset *d, struct wlb_error *error)

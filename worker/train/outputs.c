@@ -41,13 +41,20 @@ static int make_save_folder(const char *save, struct wlb_error *error)
 	return kind;
 }
 
+/* Whether the run's start before this one is over: the coordinator has decided so, or Slurm has requeued the job. */
+static int follows(void)
+{
+	const char *restarts = getenv("SLURM_RESTART_COUNT");
+	return getenv("WLB_ATTEMPT_ID") != NULL || (restarts != NULL && atoi(restarts) > 0);
+}
+
 /* Waits for 10 s for an attempt of the same run that is over, and for two minutes for another run. */
 static int lock_save_folder(const char *save, const char *node, struct wlb_save_lock *lock, struct wlb_error *error)
 {
 	const struct wlb_save_claim claim = {
 		.run = getenv("WLB_RUN_ID"),
 		.node = node,
-		.follows = getenv("WLB_ATTEMPT_ID") != NULL,
+		.follows = follows(),
 		.former_s = 10.0,
 		.other_s = 120.0,
 	};

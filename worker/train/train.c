@@ -5,12 +5,16 @@
 #include <sysexits.h>
 
 #include "common/exit_saved.h"
+#include "worker/data/file_thread.h"
 #include "worker/data/input.h"
 #include "worker/launch/plan_agree.h"
 #include "worker/train/device.h"
 #include "worker/train/no_memory.h"
 #include "worker/train/stop_signals.h"
 #include "worker/train/trainer.h"
+
+/* That an abort waits for the removal of a file. */
+static const double RELEASE_MOST_S = 1.0;
 
 /* Prints the one line that says why the run ends; where it is not for all ranks, it names this rank. */
 static void print_reason(const struct wlb_launch *launch, const char *message, int for_all)
@@ -157,6 +161,22 @@ static int may_be_node(const struct wlb_trainer *t)
 	return t->device->no_memory.asked_bytes > 0 || t->file_failure == WLB_UNREADABLE;
 }
 
+static void release(void *lock)
+{
+	wlb_save_lock_release(lock);
+}
+
+/* An abort leaves the file of the lock there, which is harmless. Its file system may be the one that does not answer,
+ * so a thread removes it, which uses a copy: another one may still work with the lock. */
+static void release_lock(const struct wlb_save_lock *of_trainer)
+{
+	static struct wlb_save_lock lock;
+	static struct wlb_file_thread thread;
+	lock = *of_trainer;
+	if (wlb_file_thread_start(&thread, "removal of a lock", release, &lock, NULL) == 0)
+		wlb_file_thread_join_within(&thread, RELEASE_MOST_S);
+}
+
 /* Prints and records a failure, and ends every rank where the others do not know of it. Returns the exit code. */
 static int fail(struct wlb_trainer *t, struct wlb_error *error, int everywhere)
 {
@@ -168,7 +188,7 @@ static int fail(struct wlb_trainer *t, struct wlb_error *error, int everywhere)
 	wlb_record_end(t->recorder, "failed", code,
 	               error->message[0] != '\0' ? error->message : "a rank failed: the job's output says why");
 	if (!everywhere) {
-		wlb_save_lock_release(&t->save_lock); /* an abort leaves the file there */
+		release_lock(&t->save_lock);
 		wlb_launch_abort(t->launch, code);
 	}
 	return code;
