@@ -10,8 +10,8 @@ create function wlb_open_runs_check(p_job_id bigint, p_uid bigint, p_user text) 
 declare
 	of_job bigint;
 	of_user bigint;
-	of_job_most constant bigint := 64;
-	of_user_most constant bigint := 1024;
+	of_job_most constant bigint := 1024;
+	of_user_most constant bigint := 4096;
 begin
 	select count(*) filter (where job_id = p_job_id), count(*) into of_job, of_user from runs
 	where uid = p_uid and state in ('starting', 'running', 'restarting');

@@ -252,16 +252,16 @@ class Nodes(TrustTest):
     def test_more_open_runs_than_one_user_can_have(self):
         """Neither a new one, nor one that is over and would be opened again by a new attempt."""
         self.cluster.sql("insert into runs (name, job_id, uid, user_name, confirmed, submitted_at) "
-                         f"select n, n, {SYNC}, 'sync', true, now() from generate_series(800001, 801024) n")
+                         f"select n, n, {SYNC}, 'sync', true, now() from generate_series(800001, 804096) n")
         self.cluster.sql("insert into runs (name, job_id, uid, user_name, state, ended_by, ended_at) "
                          f"values (99994, 99994, {SYNC}, 'sync', 'failed', 'coordinator', now())")
         self.addCleanup(self.cluster.sql, f"delete from runs where uid = {SYNC}")
         attempt = str(uuid.uuid4())
         for send in (lambda: self.announce(99995, SYNC), lambda: self.report("99994", attempt, SYNC)):
             status, reply = send()
-            self.assertEqual((status, "1024 open runs" in reply.get("error", "")), (503, True), reply)
+            self.assertEqual((status, "4096 open runs" in reply.get("error", "")), (503, True), reply)
         self.assertEqual(self.announce(99995, DAEMON)[0], 200)
-        self.cluster.sql("update runs set state = 'complete', ended_at = now() where job_id = 801024")
+        self.cluster.sql("update runs set state = 'complete', ended_at = now() where job_id = 804096")
         self.assertEqual(self.report("99994", attempt, SYNC)[0], 200)
 
     def test_attempts_that_others_name_do_not_count_against_their_owner(self):
@@ -401,11 +401,13 @@ class ManyRuns(TrustTest):
     def test_one_job_has_so_many_open_runs(self):
         """Reports name ever more runs of a job. Of those that there are Slurm is asked for the job, not for each."""
         job = self.submit("n1", NOBODY)
-        replies = [self.report(f"{job}.{launch}", str(uuid.uuid4()), NOBODY) for launch in range(2, 72)]
+        self.cluster.sql("insert into runs (name, job_id, launch, uid, user_name, confirmed, submitted_at) "
+                         f"select '{job}.' || n, {job}, n, {NOBODY}, 'nobody', true, now() from generate_series(2, 961) n")
+        replies = [self.report(f"{job}.{launch}", str(uuid.uuid4()), NOBODY) for launch in range(962, 1032)]
         statuses = [status for status, _ in replies]
         self.assertIn(statuses, [[200] * 64 + [503] * 6, [200] * 63 + [503] * 7])  # Slurm's plugin may announce one
-        self.assertRegex(replies[-1][1]["error"], f"job {job}: has 64 open runs, and can have 64; try again")
-        self.assertEqual(len(self.rows(job)), 64)
+        self.assertRegex(replies[-1][1]["error"], f"job {job}: has 1024 open runs, and can have 1024; try again")
+        self.assertEqual(len(self.rows(job)), 1024)
         before = self.job_questions()
         time.sleep(4)
         self.assertIn(self.job_questions() - before, range(2, 64))

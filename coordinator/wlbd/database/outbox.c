@@ -7,7 +7,7 @@
 #include "coordinator/wlbd/log.h"
 
 enum {
-	STATEMENTS_MOST = 10000,
+	STATEMENTS_MOST = 20000,
 	STATEMENTS_OF_RUN_MOST = 1000,
 	TRIES_MOST = 3,
 	RETRY_MS = 200,

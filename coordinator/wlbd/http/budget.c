@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+enum { FREE_SHARE = 8 };
+
 struct user {
 	uid_t uid;
 	size_t count;
@@ -73,7 +75,8 @@ static bool has_reserve(const struct wlbd_budget *budget, uid_t uid)
 	return uid == 0 || (budget->limits.slurm_user != NULL && uid == *budget->limits.slurm_user);
 }
 
-/* `own` is what the user holds, `all` what all users do. */
+/* `own` is what the user holds, `all` what all users do. The last eighth is for those who hold less than what then
+ * stays free. */
 static enum wlbd_budget_answer judge(bool has_reserve, size_t more, size_t own, size_t own_most, size_t all,
                                      size_t all_most, size_t reserved)
 {
@@ -83,7 +86,8 @@ static enum wlbd_budget_answer judge(bool has_reserve, size_t more, size_t own, 
 		return WLBD_BUDGET_FULL;
 	if (more > own_most - own)
 		return WLBD_BUDGET_USER_FULL;
-	return has_reserve || own + more <= left - more ? WLBD_BUDGET_TAKEN : WLBD_BUDGET_FULL;
+	bool is_fair = left - more >= most / FREE_SHARE || own + more <= left - more;
+	return has_reserve || is_fair ? WLBD_BUDGET_TAKEN : WLBD_BUDGET_FULL;
 }
 
 enum wlbd_budget_answer wlbd_budget_enter(struct wlbd_budget *budget, uid_t uid)

@@ -34,10 +34,10 @@ static void a_user_and_all_hold_so_many_bytes(void **state)
 	assert_int_equal(wlbd_budget_take(budget, 1, 60), WLBD_BUDGET_TAKEN);
 	assert_int_equal(wlbd_budget_take(budget, 1, 41), WLBD_BUDGET_USER_FULL);
 	assert_int_equal(wlbd_budget_take(budget, 1, 40), WLBD_BUDGET_TAKEN);
-	assert_int_equal(wlbd_budget_take(budget, 2, 51), WLBD_BUDGET_FULL);
-	assert_int_equal(wlbd_budget_take(budget, 2, 50), WLBD_BUDGET_TAKEN);
+	assert_int_equal(wlbd_budget_take(budget, 2, 76), WLBD_BUDGET_FULL);
+	assert_int_equal(wlbd_budget_take(budget, 2, 75), WLBD_BUDGET_TAKEN);
 	wlbd_budget_give(budget, 1, 100);
-	assert_int_equal(wlbd_budget_take(budget, 2, 50), WLBD_BUDGET_TAKEN);
+	assert_int_equal(wlbd_budget_take(budget, 2, 25), WLBD_BUDGET_TAKEN);
 	wlbd_budget_give(budget, 2, 100);
 	wlbd_budget_free(budget);
 }
@@ -59,18 +59,20 @@ static size_t enter_all(struct wlbd_budget *budget, uid_t uid)
 	return count;
 }
 
-static void each_user_leaves_half_to_others(void **state)
+/* Of 128 two users have 64 and 48; of the last eighth each has half of what the one before left. */
+static void the_last_eighth_is_for_those_who_hold_little(void **state)
 {
+	static const size_t shares[] = {64, 48, 8, 4, 2};
 	const struct wlbd_budget_limits equal = {
 		.user_count = 64, .all_count = 128, .user_bytes = 64 << 20, .all_bytes = 128 << 20};
 	struct wlbd_budget *budget = wlbd_budget_new(&equal);
 	(void)state;
-	for (uid_t uid = 1; uid <= 4; uid++) {
-		assert_int_equal(take_all(budget, uid), (128 << 20) >> uid);
-		assert_int_equal(enter_all(budget, uid), 128 >> uid);
+	for (uid_t uid = 1; uid <= 5; uid++) {
+		assert_int_equal(take_all(budget, uid), shares[uid - 1] << 20);
+		assert_int_equal(enter_all(budget, uid), shares[uid - 1]);
 	}
-	assert_int_equal(wlbd_budget_take(budget, 5, 200), WLBD_BUDGET_TAKEN);
-	assert_int_equal(wlbd_budget_enter(budget, 5), WLBD_BUDGET_TAKEN);
+	assert_int_equal(wlbd_budget_take(budget, 6, 200), WLBD_BUDGET_TAKEN);
+	assert_int_equal(wlbd_budget_enter(budget, 6), WLBD_BUDGET_TAKEN);
 	wlbd_budget_free(budget);
 }
 
@@ -122,7 +124,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_user_has_so_many),
 		cmocka_unit_test(a_user_and_all_hold_so_many_bytes),
-		cmocka_unit_test(each_user_leaves_half_to_others),
+		cmocka_unit_test(the_last_eighth_is_for_those_who_hold_little),
 		cmocka_unit_test(root_and_slurm_user_have_a_reserve),
 		cmocka_unit_test(who_holds_nothing_is_forgotten),
 	};
