@@ -171,6 +171,21 @@ static void test_bin_of_a_longer_build(void **state)
 	expect_refused(state, "x.bin has 28 bytes: it is of another build");
 }
 
+/* A split or a filter may make an index of some sequences, and leave the .bin as it is. */
+static void test_index_of_a_part(void **state)
+{
+	static const int32_t some[] = {3, 7};
+	struct index_file f;
+	index_file_init(&f, 8, 2, lengths, documents);
+	index_file_write_tokens(&f, 100, state);
+	index_file_init(&f, 8, 2, some, 2);
+	f.pointers[1] = 4 * 2;
+	index_file_write(&f, state);
+	struct wlb_dataset *d = open_good(state);
+	assert_int_equal(wlb_dataset_tokens(d), 10);
+	wlb_dataset_close(d);
+}
+
 static void test_missing_files(void **state)
 {
 	struct index_file f;
@@ -337,6 +352,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_truncated_at_every_byte, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_truncated_bin, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_bin_of_a_longer_build, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_index_of_a_part, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_missing_files, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_damaged_fields, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_bin_cut_while_open, fixture_setup, fixture_teardown),

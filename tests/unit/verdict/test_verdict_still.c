@@ -292,6 +292,29 @@ static void a_call_in_which_a_member_was_stopped_teaches_no_bound(void **state)
 	run_end(&run);
 }
 
+/* The reports of a node do not arrive for some time, in which the others go on: its last one shows a call that has
+ * ended long before. */
+static void a_call_during_which_reports_were_lost_teaches_no_bound(void **state)
+{
+	(void)state;
+	struct run run;
+	run_begin(&run, 1, 1, 1, 8, 2);
+	call_all(&run);
+	run_seconds(&run, 1);
+	run.rank[0].silent = run.rank[1].silent = 1;
+	for (int i = 0; i < 20; i++) {
+		end_calls(&run);
+		call_all(&run);
+		run_seconds(&run, 1);
+	}
+	run.rank[0].silent = run.rank[1].silent = 0;
+	end_calls(&run);
+	call_all(&run);
+	run_seconds(&run, 10);
+	run_expect_one(&run, WLB_VERDICT_HANG_COMMUNICATION, WLB_VERDICT_CONFIRMED);
+	run_end(&run);
+}
+
 /* A new detector watches from the first step on: libraries connect in their first calls, and what the last of the first
  * steps took is healthy later. */
 static void calls_of_the_first_steps_may_take_long(void **state)
@@ -757,6 +780,7 @@ int main(void)
 		cmocka_unit_test(what_a_standstill_took_lengthens_no_bound),
 		cmocka_unit_test(a_call_that_ends_teaches_how_long_calls_may_take),
 		cmocka_unit_test(a_call_in_which_a_member_was_stopped_teaches_no_bound),
+		cmocka_unit_test(a_call_during_which_reports_were_lost_teaches_no_bound),
 		cmocka_unit_test(calls_of_the_first_steps_may_take_long),
 		cmocka_unit_test(a_length_that_cannot_be_teaches_no_bound),
 		cmocka_unit_test(steps_that_are_reported_at_once_teach_their_bound),
