@@ -90,7 +90,7 @@ static int reserve(struct wlb_source *s, int64_t used, struct wlb_error *error)
 }
 
 /* How many bytes the next read may take: a call of zlib does not return early where a signal arrives. */
-static unsigned room(const struct wlb_source *s, int64_t used)
+static unsigned free_bytes(const struct wlb_source *s, int64_t used)
 {
 	int64_t left = s->capacity - used;
 	return left < READ_BYTES ? (unsigned)left : READ_BYTES;
@@ -129,7 +129,7 @@ static enum wlb_source_result next_file(struct wlb_source *s, const char **text,
 			return WLB_SOURCE_INTERRUPTED;
 		if (reserve(s, used, error) < 0)
 			return WLB_SOURCE_UNREADABLE;
-		int got = gzread(s->file, s->buffer + used, room(s, used));
+		int got = gzread(s->file, s->buffer + used, free_bytes(s, used));
 		if (got <= 0)
 			break;
 		if (memchr(s->buffer + used, '\0', (size_t)got) != NULL)
@@ -154,7 +154,7 @@ static enum wlb_source_result read_line(struct wlb_source *s, int64_t *length, s
 		if (reserve(s, used + 1, error) < 0)
 			return s->capacity < LARGEST_DOCUMENT_BYTES ? WLB_SOURCE_UNREADABLE : WLB_SOURCE_MALFORMED;
 		int64_t from = gztell(s->file);
-		if (gzgets(s->file, s->buffer + used, (int)room(s, used)) == NULL)
+		if (gzgets(s->file, s->buffer + used, (int)free_bytes(s, used)) == NULL)
 			break;
 		/* A line may hold NULs, at which strlen stops; JSON allows none, and the parser reports them. */
 		used += gztell(s->file) - from;
