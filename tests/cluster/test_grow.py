@@ -118,7 +118,7 @@ class Spares(GrowTest):
         self.assertEqual([attempt["nodes"] for attempt in run["attempts"]], [["n1", "n2", "n3"], ["n1", "n3", "n4"]])
         self.assertEqual(run["state"], "out_of_nodes")
         # wlbd may decide before or after Slurm has taken n3 from the job.
-        self.assertRegex(run["reason"], "^(2 of 4 nodes|n3 is lost; 2 nodes) are left, and the run needs at least 3 \(--wlb-min-nodes\)$")
+        self.assertRegex(run["reason"], r"^(2 of 4 nodes|n3 is lost; 2 nodes) remain, and the run needs at least 3 \(--wlb-min-nodes\)$")
         self.assertEqual([(fault["kind"], fault["node"]) for fault in run["faults"] if fault["cause"]],
                          [("node_lost", "n2"), ("node_lost", "n3")])
 
