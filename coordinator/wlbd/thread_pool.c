@@ -34,11 +34,10 @@ struct wlbd_thread_pool {
 	char name[32];
 	int64_t refused_log_ms; /* when it was last logged that too many tasks wait */
 	struct queue finished;
-	struct queue refused; /* discarded from the loop: `discard` may submit a task, which may have another refused */
 	bool stopping;
 	bool is_abandoned; /* nobody takes what is finished */
 	int users;         /* the threads, and the owner: the last one frees the pool */
-	int event_fd;      /* readable for the loop when `finished` or `refused` has an entry */
+	int event_fd;      /* readable for the loop when `finished` has an entry */
 	struct event *event;
 	pthread_t threads[THREADS_MAX];
 	int thread_count;
@@ -128,15 +127,9 @@ static void release(struct wlbd_thread_pool *pool)
 	free(pool);
 }
 
-static void wake_loop(const struct wlbd_thread_pool *pool)
-{
-	uint64_t one = 1;
-	while (write(pool->event_fd, &one, sizeof(one)) < 0 && errno == EINTR)
-		;
-}
-
 static void finish(struct wlbd_thread_pool *pool, struct wlbd_task *task)
 {
+	uint64_t one = 1;
 	pthread_mutex_lock(&pool->lock);
 	pool->running[find_place(pool->running, task)] = NULL;
 	bool is_abandoned = pool->is_abandoned;
@@ -147,7 +140,8 @@ static void finish(struct wlbd_thread_pool *pool, struct wlbd_task *task)
 		task->discard(task);
 		return;
 	}
-	wake_loop(pool);
+	while (write(pool->event_fd, &one, sizeof(one)) < 0 && errno == EINTR)
+		;
 }
 
 static void *thread_main(void *context)
@@ -181,25 +175,12 @@ static void finish_all(struct wlbd_thread_pool *pool)
 	}
 }
 
-static void discard_refused(struct wlbd_thread_pool *pool)
-{
-	struct wlbd_task *task = pool->refused.first;
-	queue_clear(&pool->refused);
-	while (task != NULL) {
-		struct wlbd_task *next = task->next;
-		task->discard(task);
-		task = next;
-	}
-}
-
 static void on_finished(evutil_socket_t fd, short what, void *context)
 {
 	uint64_t count;
 	(void)what;
-	if (read(fd, &count, sizeof(count)) < 0)
-		return;
-	finish_all(context);
-	discard_refused(context);
+	if (read(fd, &count, sizeof(count)) >= 0)
+		finish_all(context);
 }
 
 /* The threads start with all signals blocked: the event loop handles signals. */
@@ -231,7 +212,6 @@ struct wlbd_thread_pool *wlbd_thread_pool_new(struct event_base *base, const cha
 	pthread_cond_init(&pool->wake, NULL);
 	queue_clear(&pool->waiting);
 	queue_clear(&pool->finished);
-	queue_clear(&pool->refused);
 	snprintf(pool->name, sizeof(pool->name), "%s", name);
 	pool->waiting_most = most;
 	pool->owner_most = threads > 1 ? threads - 1 : 1;
@@ -261,7 +241,6 @@ static void stop_threads(struct wlbd_thread_pool *pool, bool is_abandoned)
 static void end_tasks(struct wlbd_thread_pool *pool)
 {
 	finish_all(pool);
-	discard_refused(pool);
 	while (pool->waiting.first != NULL) {
 		struct wlbd_task *task = queue_take(&pool->waiting, &pool->waiting.first);
 		task->discard(task);
@@ -351,8 +330,7 @@ static void refuse(struct wlbd_thread_pool *pool, struct wlbd_task *task)
 		wlbd_log(WLBD_LOG_WARNING, "%s: %d tasks wait, the most that may; more are refused", pool->name,
 		         pool->waiting_most);
 	}
-	queue_put(&pool->refused, task);
-	wake_loop(pool);
+	task->discard(task);
 }
 
 void wlbd_thread_pool_submit(struct wlbd_thread_pool *pool, struct wlbd_task *task)

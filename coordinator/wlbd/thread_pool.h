@@ -19,8 +19,7 @@ struct wlbd_thread_pool;
 struct wlbd_task {
 	void (*run)(struct wlbd_task *task);     /* on a thread of the pool */
 	void (*done)(struct wlbd_task *task);    /* after it was run */
-	void (*discard)(struct wlbd_task *task); /* instead: too many tasks wait (called by the loop, not within
-	                                            wlbd_thread_pool_submit), or the pool is freed or abandoned */
+	void (*discard)(struct wlbd_task *task); /* instead: too many tasks wait, or the pool is freed or abandoned */
 	uid_t owner;                             /* 0: wlbd's own, or root's, which count as none that run */
 	struct wlbd_task *next;
 };
