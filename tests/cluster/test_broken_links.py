@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Links that stay cut while a run trains: the node is found by a check of the links, and the run goes on without it."""
+import contextlib
 import re
 import time
 import unittest
@@ -70,21 +71,20 @@ class BrokenLinks(training.TrainingTest):
         self.assertGreater(min(own), 0.7 * 8 * size / (SLOW_MBIT * 1e6))
         self.assertLess(max(others), min(own) / 4)
 
-    def leave_out(self):
-        """A rank on n3 hangs: the node is left out, and checked while the run goes on without it."""
+    def leave_out(self, fault=contextlib.nullcontext()):
+        """A rank on n3 hangs: the node is left out, and checked, with `fault`, while the run goes on without it."""
         job = self.submit("--wlb-grow=1", "--wlb-on-fault=hang-after=5", tasks_per_node=1, iterations=2 * ITERATIONS, before=LABELS)
         self.wait_step(job, BREAK_AT)
         self.stop_in_computation(2)
-        wait_for("the check of n3", lambda: "n3, which this attempt excludes" in self.cluster.output(job), 120)
+        with fault:
+            wait_for("the check of n3", lambda: "n3, which this attempt excludes" in self.cluster.output(job), 120)
         return job
 
     def checks(self, run):
         return [event["detail"] for event in run["events"] if event["kind"] == "node_checked"]
 
     def test_a_node_whose_link_is_slow(self):
-        with self.links.limited(3, mbit=SLOW_MBIT):
-            job = self.leave_out()
-        run = self.finish(job)
+        run = self.finish(self.leave_out(self.links.limited(3, mbit=SLOW_MBIT)))
         self.assertEqual([attempt["nodes"] for attempt in run["attempts"]], [["n1", "n2", "n3", "n4"], ["n1", "n2", "n4"]])
         self.assertEqual(len(self.checks(run)), 1, run["events"])
         self.assertRegex(self.checks(run)[0], r"^n3 has failed its check: links: exchanges 256 KiB with n\d in [\d.]+ ms, other pairs "
