@@ -1,5 +1,7 @@
 #include "libverdict/bounds.h"
 
+#include <math.h>
+
 static double greater(double a, double b)
 {
 	return a > b ? a : b;
@@ -54,9 +56,28 @@ void verdict_bounds_learn(struct wlb_verdict_detector *detector, const struct ve
 	detector->longest_s[rank->activity] = greater(detector->longest_s[rank->activity], seconds);
 }
 
+void verdict_bounds_learn_call(struct wlb_verdict_detector *detector, double ended_job_s, double waited_s,
+                               double call_s)
+{
+	struct verdict_long_call *once = &detector->long_call;
+	if (call_s <= detector->longest_transfer_s)
+		return;
+	if (call_s <= verdict_bound_transfer_s(detector, detector->options.suspect_s)) {
+		detector->longest_transfer_s = call_s;
+		return;
+	}
+	if (once->seconds > 0.0 && ended_job_s - waited_s >= once->ended_job_s) {
+		detector->longest_transfer_s = greater(detector->longest_transfer_s, fmin(call_s, once->seconds));
+		once->seconds = 0.0;
+	}
+	once->seconds = greater(once->seconds, call_s);
+	once->ended_job_s = greater(once->ended_job_s, ended_job_s);
+}
+
 void verdict_bounds_learn_transfer(struct wlb_verdict_detector *detector, int32_t g, double since_job_s, double seconds)
 {
 	const struct verdict_group *group = &detector->world.group[g];
+	int first_steps = 0;
 	double gap_s = 0.0;
 	for (int32_t m = group->first; m < group->first + group->count; m++) {
 		const struct verdict_rank *rank = &detector->rank[detector->world.membership[m].rank];
@@ -65,8 +86,12 @@ void verdict_bounds_learn_transfer(struct wlb_verdict_detector *detector, int32_
 			return;
 		if (rank->gap_s > usual_gap_s && rank->gap_to_job_s > since_job_s)
 			gap_s = greater(gap_s, rank->gap_s);
+		first_steps |= verdict_in_warm_up(detector, rank);
 	}
-	detector->longest_transfer_s = greater(detector->longest_transfer_s, seconds - gap_s);
+	if (first_steps)
+		detector->longest_transfer_s = greater(detector->longest_transfer_s, seconds - gap_s);
+	else
+		verdict_bounds_learn_call(detector, since_job_s + seconds, seconds, seconds - gap_s);
 }
 
 double verdict_bound_s(const struct wlb_verdict_detector *detector, const struct verdict_rank *rank, double least_s)

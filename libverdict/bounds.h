@@ -14,10 +14,16 @@ int verdict_has_stood_still(const struct wlb_verdict_detector *detector, double 
 /* Learns from a stay of `seconds` that has ended. */
 void verdict_bounds_learn(struct wlb_verdict_detector *detector, const struct verdict_rank *rank, double seconds);
 
+/* Learns from calls that each took `call_s`, and that ended at `ended_job_s` after ranks had been in them for
+ * `waited_s` at most. A call long enough to be suspected counts when a second one has followed it, since a network that
+ * fails for some seconds makes one long call, or several at once; the shorter of the two counts then. */
+void verdict_bounds_learn_call(struct wlb_verdict_detector *detector, double ended_job_s, double waited_s,
+                               double call_s);
+
 /* Learns from a call of group g that all members had entered at `since_job_s` and that the last of them left `seconds`
- * later. It teaches nothing where a signal has stopped a member meanwhile, or a member is gone. It may have ended at
- * any time between two reports of a member; where these are more than some seconds apart, the time between them is not
- * counted. */
+ * later, as verdict_bounds_learn_call does; at once in the last of the first steps. It teaches nothing where a signal
+ * has stopped a member meanwhile, or a member is gone. It may have ended at any time between two reports of a member;
+ * where these are more than some seconds apart, the time between them is not counted. */
 void verdict_bounds_learn_transfer(struct wlb_verdict_detector *detector, int32_t g, double since_job_s,
                                    double seconds);
 

@@ -179,6 +179,11 @@ struct verdict_found {
 	int32_t count;
 };
 
+struct verdict_long_call {
+	double seconds;     /* of a call that was suspected until it ended, once; 0 if none */
+	double ended_job_s; /* the last call of that length or of those at the same time */
+};
+
 struct wlb_verdict_detector {
 	struct wlb_verdict_options options;
 	struct verdict_world world;
@@ -187,9 +192,10 @@ struct wlb_verdict_detector {
 	struct verdict_come *come;
 	double longest_s[VERDICT_ACTIVITIES]; /* healthy, of the job's time */
 	double longest_transfer_s;            /* of a call */
-	double longest_silence_s;             /* between two reports of a rank */
-	int standstill;                       /* a verdict that nothing moves is confirmed */
-	double standstill_job_s;              /* when such a verdict was open last */
+	struct verdict_long_call long_call;
+	double longest_silence_s; /* between two reports of a rank */
+	int standstill;           /* a verdict that nothing moves is confirmed */
+	double standstill_job_s;  /* when such a verdict was open last */
 	struct verdict_waits waits;
 	struct verdict_steps steps;
 	struct verdict_history history;

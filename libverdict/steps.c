@@ -129,10 +129,10 @@ static void take_transfers(struct wlb_verdict_detector *detector, const struct w
 		/* No longer than the step, and than the time in which it passed, whatever clock has jumped: a length
 		 * that cannot be teaches no bound. */
 		double call_s = transfer->transfer_s / (double)transfer->calls;
-		if (call_s > detector->longest_transfer_s && transfer->transfer_s <= most_s &&
+		if (transfer->transfer_s <= most_s &&
 		    !verdict_has_stood_still(detector, detector->time.job_s - step->seconds) &&
 		    detector->steps.count >= detector->options.warm_up_steps)
-			detector->longest_transfer_s = call_s;
+			verdict_bounds_learn_call(detector, detector->time.job_s, most_s, call_s);
 	}
 }
 
