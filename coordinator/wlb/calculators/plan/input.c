@@ -162,6 +162,7 @@ struct wlb_search_result *wlb_plan_input_search(const struct wlb_plan_request *r
 	if (request->trainer.trainer != WLB_COST_WORKER) /* others cannot */
 		options.fixed.shared_head = 0;
 	options.charge_limit = request->trainer.trainer == WLB_COST_WORKER;
+	options.prefer_every_gpu = 1;
 	options.keep = keep;
 	return wlb_plan_search(&input->model, &input->machine, &input->stream, &options, error);
 }

@@ -26,13 +26,24 @@ static void print_accounts(const struct wlb_plan *plan)
 
 static void print_preference(const struct wlb_search_result *result)
 {
-	const struct wlb_candidate *best = &result->ranked[0];
+	const struct wlb_candidate *best = &result->ranked[0], *fastest = &result->ranked[1];
+	char layout[64];
 	if (!result->preferred)
 		return;
-	char layout[64];
-	wlb_layout_format(&result->ranked[result->ranked_count > 1].plan.layout, layout, sizeof(layout));
-	printf("  chosen as the most usual of nearly equal layouts: %s takes %.1f%% less time\n",
-	       result->ranked_count > 1 ? layout : "the fastest", 100.0 * (1.0 - result->fastest_s / best->step_s));
+	double less_percent = 100.0 * (1.0 - result->fastest_s / best->step_s);
+	if (result->ranked_count < 2) {
+		printf("  chosen as the most usual of nearly equal layouts: the fastest takes %.1f%% less time\n",
+		       less_percent);
+		return;
+	}
+	wlb_layout_format(&fastest->plan.layout, layout, sizeof(layout));
+	if (fastest->gpus < result->gpus && best->gpus == result->gpus)
+		printf("  chosen of nearly equal plans as one that leaves no GPU idle: %s on %d GPUs takes %.1f%% less "
+		       "time\n",
+		       layout, fastest->gpus, less_percent);
+	else
+		printf("  chosen as the most usual of nearly equal layouts: %s takes %.1f%% less time\n", layout,
+		       less_percent);
 }
 
 static void print_certainty(const struct wlb_plan_request *request)
