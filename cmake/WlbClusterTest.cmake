@@ -20,8 +20,8 @@ function(wlb_add_cluster_test name label file)
   find_program(WLB_PYTHON python3 REQUIRED)
   add_test(NAME ${name} COMMAND ${WLB_PYTHON} ${file} ${ARGN})
   set_tests_properties(${name} PROPERTIES
-    LABELS "${label}" TIMEOUT 660
-    ENVIRONMENT "WLB_BUILD_DIR=${CMAKE_BINARY_DIR};WLB_SLURM_PREFIX=${WLB_SLURM_PREFIX};WLB_TEST_DEADLINE_S=600;PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${CMAKE_SOURCE_DIR}/tests/cluster")
+    LABELS "${label}" TIMEOUT 1260
+    ENVIRONMENT "WLB_BUILD_DIR=${CMAKE_BINARY_DIR};WLB_SLURM_PREFIX=${WLB_SLURM_PREFIX};WLB_TEST_DEADLINE_S=1200;PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${CMAKE_SOURCE_DIR}/tests/cluster")
 endfunction()
 
 # The test runs with the wlbd of the build with sanitizers that belongs to this one, as scripts/build names it, and is

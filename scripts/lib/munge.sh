@@ -15,7 +15,7 @@ munge_start() {
 munge_program() { PATH=$PATH:/usr/sbin command -v munged || fail "munged is not installed; run scripts/setup"; }
 
 munge_wait() {
-	wait_for 10 munge_ready || {
+	wait_for 30 munge_ready || {
 		daemon_log munged
 		fail "munged did not start: its last lines are above"
 	}

@@ -148,7 +148,7 @@ netns_delay() {
 	netns_ip -n "$switch" link set "$2$1" nomaster
 	daemon_start "$name" nsenter --net="/run/netns/$switch" -- python3 "$WLB_ROOT/scripts/lib/link_relay.py" \
 		"$2$1" "$relay" "$3" "$4"
-	wait_for 10 netns_attach "$relay" "$2" || {
+	wait_for 30 netns_attach "$relay" "$2" || {
 		daemon_log "$name"
 		fail "the relay of n$1 did not start: its last lines are above; restore-link $1 restores the link"
 	}

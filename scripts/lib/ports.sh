@@ -8,7 +8,7 @@
 PORTS_PER_BLOCK=100
 PORTS_FIRST=10000
 PORTS_LAST=32600
-PORTS_LOCK_S=30
+PORTS_LOCK_S=60
 
 # ports_reserve DIR: prints the first port of the block. DIR exists already: a link to nothing is that of a dead cluster.
 ports_reserve() {

@@ -35,7 +35,7 @@ postgres_init() {
 }
 
 postgres_start() {
-	wait_for 30 daemon_gone initdb || fail "initdb did not end within 30 s"
+	wait_for 60 daemon_gone initdb || fail "initdb did not end within 60 s"
 	[[ -f $CLUSTER_DIR/pg/data/global/pg_control ]] || {
 		daemon_log initdb
 		fail "initdb failed: its last lines are above"
@@ -45,7 +45,7 @@ postgres_start() {
 	daemon_start postgres "${POSTGRES_AS[@]}" env -C "$CLUSTER_DIR/pg" "$(postgres_bin)/postgres" \
 		-D "$CLUSTER_DIR/pg/data" -c listen_addresses= -c unix_socket_directories="$CLUSTER_DIR/pg" -c port=5432 \
 		-c fsync=off -c shared_buffers=16MB -c dynamic_shared_memory_type=mmap -c max_connections=50
-	wait_for 20 postgres_ready || {
+	wait_for 40 postgres_ready || {
 		daemon_log postgres
 		fail "PostgreSQL did not start: its last lines are above"
 	}

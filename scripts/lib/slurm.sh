@@ -181,7 +181,7 @@ slurmd_start() {
 # slurmctld_restart: with the jobs and nodes that it has saved.
 slurmctld_restart() {
 	cluster_run_env daemon_start slurmctld "$(slurm_program slurmctld)" -D
-	wait_for 15 slurmctld_answers || {
+	wait_for 30 slurmctld_answers || {
 		daemon_log slurmctld
 		fail "slurmctld did not start: its last lines are above"
 	}
@@ -192,7 +192,7 @@ slurmctld_answers() { [[ $(slurm_command scontrol ping 2> /dev/null) == *" is UP
 # slurmd_restart N [OPTION...]: the steps on the node go on.
 slurmd_restart() {
 	slurmd_start "$@"
-	wait_for 15 slurmd_listens "$1" || {
+	wait_for 30 slurmd_listens "$1" || {
 		daemon_log "slurmd-n$1"
 		fail "slurmd of n$1 did not start: its last lines are above"
 	}
@@ -201,7 +201,7 @@ slurmd_restart() {
 slurmd_listens() { (exec 3<> "/dev/tcp/$(node_address "$1")/$((PORT_BASE + 2 + $1))") 2> /dev/null; }
 
 slurm_wait() {
-	wait_for 15 slurm_ready || {
+	wait_for 40 slurm_ready || {
 		daemon_log slurmctld
 		daemon_log slurmd-n1
 		fail "Slurm did not come up: $(slurm_command sinfo -h -N -o '%N %T' 2>&1 | tr '\n' ';')" \
@@ -267,7 +267,7 @@ slurm_node_reboot() {
 
 # slurm_node_freeze N: until no process of it runs, since one may start another meanwhile.
 slurm_node_freeze() {
-	wait_for 10 slurm_node_freeze_round "$1" || fail "n$1 still runs after SIGSTOP: $(slurm_node_running "$1" | tr '\n' ' ')"
+	wait_for 40 slurm_node_freeze_round "$1" || fail "n$1 still runs after SIGSTOP: $(slurm_node_running "$1" | tr '\n' ' ')"
 }
 
 slurm_node_freeze_round() {
@@ -304,7 +304,7 @@ slurm_node_restore() {
 	daemon_gone "slurmd-n$1" || return 0
 	rm -rf "$CLUSTER_DIR/tmp-n$1"/* "$CLUSTER_DIR/spool-n$1"
 	slurmd_start "$1"
-	wait_for 15 slurm_node_in_service "$1" ||
+	wait_for 40 slurm_node_in_service "$1" ||
 		fail "n$1 did not come back: $(slurm_command sinfo -h -n "n$1" -o '%T %E')"
 }
 

@@ -24,16 +24,16 @@ wlbd_start() {
 	daemon_gone wlbd || return 0
 	output=$(cluster_run_env "$BUILD_DIR/bin/wlb" db migrate 2>&1) || fail "wlb db migrate: $output"
 	wlbd_restart
-	wait_for 10 wlbd_has_database || {
+	wait_for 30 wlbd_has_database || {
 		daemon_log wlbd
-		fail "wlbd did not connect to its database within 10 s: its last lines are above"
+		fail "wlbd did not connect to its database within 30 s: its last lines are above"
 	}
 }
 
 # The service alone, as systemd starts it again: its database may be unavailable.
 wlbd_restart() {
 	cluster_run_env daemon_start wlbd "$WLBD"
-	wait_for 10 wlbd_ready || {
+	wait_for 30 wlbd_ready || {
 		daemon_log wlbd
 		fail "wlbd did not start: its last lines are above"
 	}

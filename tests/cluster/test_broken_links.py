@@ -2,13 +2,12 @@
 """Links that stay cut while a run trains: the node is found by a check of the links, and the run goes on without it."""
 import contextlib
 import re
-import time
 import unittest
 
 import harness
 import links
 import training
-from harness import wait_for
+from harness import clock_s, wait_for
 
 MBIT = 60
 ITERATIONS = 48
@@ -101,13 +100,13 @@ class BrokenLinks(training.TrainingTest):
         job = self.submit("--wlb-grow=1", tasks_per_node=1, iterations=ITERATIONS, before=LABELS)
         self.wait_step(job, BREAK_AT)
         with fault:
-            began = time.monotonic()
+            began = clock_s()
             wait_for("the end of the attempt", lambda: ENDED.search(self.cluster.output(job)), 40)
-            found_s = time.monotonic() - began
+            found_s = clock_s() - began
             step = self.step_done(job)
             wait_for("the next attempt", lambda: "attempt 2 on" in self.cluster.output(job), 60)
             wait_for("a new step", lambda: self.step_done(job) > step, 60)
-            resumed_s = time.monotonic() - began
+            resumed_s = clock_s() - began
             wait_for(f"the check of {node}", lambda: f"{node}, which this attempt excludes" in self.cluster.output(job), 60)
             run = self.finish(job)
         self.say(f"found after {found_s:.1f} s, training again after {resumed_s:.1f} s;")

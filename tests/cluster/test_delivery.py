@@ -11,7 +11,7 @@ import subprocess
 import time
 import uuid
 
-from harness import ClusterTest, main, wait_for
+from harness import clock_s, ClusterTest, main, wait_for
 
 MINUTE = 60
 NOBODY = ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups")
@@ -83,7 +83,7 @@ class Away(DeliveryTest):
         self.assertNotEqual(self.spools(folder), [])
         self.come_back()
         wait_for("the run in the database", lambda: (self.show(job) or {}).get("state") == "complete", RETURN_S)
-        wait_for("an empty folder", lambda: self.spools(folder) == [], 2)
+        wait_for("an empty folder", lambda: self.spools(folder) == [], 20)
         self.assertEqual([attempt["state"] for attempt in self.show(job)["attempts"]], ["complete"])
         wait_for("the end of the process that delivered", lambda: not self.flushes(), 10)
         self.assertFalse((self.folder(folder) / "flush.lock").exists())
@@ -277,9 +277,9 @@ class Refused(DeliveryTest):
         earlier = self.finished_job()
         good = [("event", {"kind": "note", "detail": str(i)}) for i in range(40)]
         path = self.write_spool(earlier, good[:17] + [self.BAD] + good[17:])
-        began = time.monotonic()
+        began = clock_s()
         jobs = [self.finished_job() for _ in range(3)]
-        self.assertLess(time.monotonic() - began, 15)
+        self.assertLess(clock_s() - began, 15)
         wait_for("an empty folder", lambda: self.spools() == [], 5)
         events = self.show(earlier)["events"]
         self.assertEqual(sorted(int(e["detail"]) for e in events if e["kind"] == "note"), list(range(40)))
@@ -336,9 +336,9 @@ class Refused(DeliveryTest):
         self.addCleanup(self.cluster.verb, "start-wlbd")
         for _ in range(200):
             self.write_spool(990000, [("event", {"kind": "x"})] * 20)
-        began = time.monotonic()
+        began = clock_s()
         self.finished_job()
-        self.assertLess(time.monotonic() - began, 8)
+        self.assertLess(clock_s() - began, 8)
 
 
 class Killed(DeliveryTest):
@@ -386,8 +386,8 @@ class Script(DeliveryTest):
         launcher, = self.launchers()
         os.kill(self.script_pid(launcher), signal.SIGKILL)
         self.cluster.wait_job(job, MINUTE)
-        wait_for("the end of the launcher", lambda: not self.launchers(), 2)
-        wait_for("the end of srun", lambda: not self.cluster.processes("srun", "2031"), 2)
+        wait_for("the end of the launcher", lambda: not self.launchers(), 20)
+        wait_for("the end of srun", lambda: not self.cluster.processes("srun", "2031"), 20)
         self.assertNotIn("cancelled", self.cluster.output(job))
         self.assertNotIn(f"run {job} failed", self.cluster.output(job))
         self.assertNotEqual(self.show(job)["state"], "cancelled")

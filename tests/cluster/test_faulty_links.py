@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """Links between nodes, which are network namespaces, are cut, slow or lose packets: what is named of them."""
-import time
 
 import harness
 import links
 import training
-from harness import wait_for
+from harness import clock_s, wait_for
 from test_wlbd_api import Api
 
 HEALTHY_STEPS = 80  # in which the usual times of links are learnt
@@ -43,9 +42,9 @@ class FaultyLinks(training.TrainingTest):
         self.assertEqual(self.verdicts(job, "suspected", "confirmed"), [])
         first, known = self.step_done(job), len(self.verdicts(job, "over"))
         with fault:
-            began = time.monotonic()
+            began = clock_s()
             wait_for(f"a verdict of {what}", lambda: self.verdicts(job, "suspected", "confirmed"), within_s)
-            steps, seconds = self.step_done(job) - first, time.monotonic() - began
+            steps, seconds = self.step_done(job) - first, clock_s() - began
         verdict = self.cluster.show(job)["verdicts"][known]
         self.say(f"{what}: {verdict['kind']} of {', '.join(verdict['nodes'])} after {steps} steps, {seconds:.1f} s;")
         return steps, seconds

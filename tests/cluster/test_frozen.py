@@ -65,12 +65,14 @@ class Nodes(FrozenTest):
         attempt, _ = self.ask(run, ["n1", "n2"])
         report, _ = self.open_reporters(run, attempt)
         report("n2")
-        self.freeze("node", "2")
+        slurmd = int((self.cluster.dir / "run/slurmd-n2.pid").read_text(encoding="ascii").split()[0])  # all that runs on n2
+        self.addCleanup(os.kill, slurmd, signal.SIGCONT)
+        os.kill(slurmd, signal.SIGSTOP)
         end = time.monotonic() + 2.5
         while time.monotonic() < end:
             self.assertEqual(report("n1"), {"order": "continue"})
             time.sleep(0.2)
-        self.cluster.verb("thaw-node", "2")
+        os.kill(slurmd, signal.SIGCONT)
         for _ in range(5):
             self.assertEqual(report("n1"), {"order": "continue"})
             self.assertEqual(report("n2"), {"order": "continue"})

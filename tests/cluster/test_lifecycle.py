@@ -42,7 +42,7 @@ class Lifecycle(ClusterTest):
 
     def test_node_dies_whole_and_comes_back(self):
         job = self.cluster.sbatch("srun sh -c 'env -i sleep 1001'", "--no-kill", nodes=2)
-        wait_for("the job's tasks", lambda: len(self.tasks("sleep 1001")) == 2, 10)
+        wait_for("the job's tasks", lambda: len(self.tasks("sleep 1001")) == 2, 30)
         nodes = self.cluster.run("squeue", "-h", "-j", job, "-o", "%N").stdout.strip()
         self.assertEqual(nodes, "n[1-2]")
         self.cluster.kill_node(2)
@@ -56,7 +56,7 @@ class Lifecycle(ClusterTest):
 
     def test_node_is_frozen_whole_and_goes_on(self):
         job = self.cluster.sbatch("srun sh -c 'env -i sleep 1004'", nodes=2)
-        wait_for("the job's tasks", lambda: len(self.tasks("sleep 1004")) == 2, 10)
+        wait_for("the job's tasks", lambda: len(self.tasks("sleep 1004")) == 2, 30)
         self.cluster.verb("freeze-node", "2")
         wait_for("slurmd-n2 to stop", lambda: self.is_stopped(self.daemon("slurmd-n2")), 20)
         wait_for("a task to stop", lambda: any(map(self.is_stopped, self.tasks("sleep 1004"))), 20)
@@ -151,7 +151,7 @@ class Traces(unittest.TestCase):
         segment = shared_memory(self.cluster)
         self.assertIn(segment, self.segments())
         self.cluster.sbatch("srun sleep 1002 & setsid sleep 1002 & wait", nodes=3)
-        wait_for("the job's tasks", lambda: len(self.cluster.processes("sleep 1002")) >= 4, 10)
+        wait_for("the job's tasks", lambda: len(self.cluster.processes("sleep 1002")) >= 4, 30)
         self.cluster.verb("stop")
         self.assertEqual(traces(self.cluster), [])
         self.assertNotIn(segment, self.segments())
@@ -159,7 +159,7 @@ class Traces(unittest.TestCase):
     def test_stop_finds_what_a_dead_slurmd_left(self):
         self.cluster.start()
         self.cluster.sbatch("srun sleep 1003", nodes=3)
-        wait_for("the job's tasks", lambda: len(self.cluster.processes("sleep 1003")) >= 3, 10)
+        wait_for("the job's tasks", lambda: len(self.cluster.processes("sleep 1003")) >= 3, 30)
         pid = (self.cluster.dir / "run" / "slurmd-n2.pid").read_text(encoding="ascii").split()[0]
         os.kill(int(pid), signal.SIGKILL)
         self.cluster.verb("stop")
@@ -169,14 +169,14 @@ class Traces(unittest.TestCase):
         for delay_s in (0.0, 0.1, 0.3, 0.6):
             with self.subTest(signal="SIGINT", delay_s=delay_s):
                 process = self.start_in_background()
-                wait_for("its directory", self.cluster.dir.exists, 10, 0.005)
+                wait_for("its directory", self.cluster.dir.exists, 30, 0.005)
                 time.sleep(delay_s)
                 os.killpg(process.pid, signal.SIGINT)
                 self.assertIn(process.wait(30), (130, -signal.SIGINT), self.said.read_text(encoding="utf-8"))
                 self.assertEqual(traces(self.cluster), [])
             with self.subTest(verb="stop", delay_s=delay_s):
                 process = self.start_in_background()
-                wait_for("its settings", (self.cluster.dir / "run").exists, 10, 0.005)
+                wait_for("its settings", (self.cluster.dir / "run").exists, 30, 0.005)
                 time.sleep(delay_s)
                 self.cluster.verb("stop")
                 process.wait(30)

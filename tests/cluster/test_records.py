@@ -9,7 +9,7 @@ import time
 import uuid
 
 import harness
-from harness import wait_for
+from harness import clock_s, wait_for
 from test_wlbd_api import NOBODY, ApiTest, event, step
 
 EXTREMES = {
@@ -517,9 +517,9 @@ class Lanes(RecordsTest):
             slow = [pool.submit(self.api.call, "POST", *request, 0, 60)
                     for _ in range(8) for request in (first_sign(run), next_attempt())]
             time.sleep(1)
-            began = time.monotonic()
+            began = clock_s()
             status, reply = self.api.call("POST", *first_sign(other))
-            self.assertEqual((status, time.monotonic() - began < 4), (200, True), reply)
+            self.assertEqual((status, clock_s() - began < 4), (200, True), reply)
             for request in slow:
                 status, reply = request.result()
                 self.assertEqual((status, "try again" in reply["error"]), (503, True), reply)
@@ -545,9 +545,9 @@ class Lanes(RecordsTest):
         with concurrent.futures.ThreadPoolExecutor(40) as pool:
             slow = [pool.submit(report, NOBODY, "aaaaaaaa" + str(uuid.uuid4())[8:]) for _ in range(30)]
             time.sleep(1)
-            began = time.monotonic()
+            began = clock_s()
             self.assertEqual(report(NOBODY - 1, str(uuid.uuid4())), 200)
-            self.assertLess(time.monotonic() - began, 3)
+            self.assertLess(clock_s() - began, 3)
             self.assertLessEqual({request.result() for request in slow}, {200, 503})
 
     def test_a_run_has_so_many_attempts(self):
@@ -608,9 +608,9 @@ class Lanes(RecordsTest):
         with concurrent.futures.ThreadPoolExecutor() as pool:
             lists = [pool.submit(self.api.call, "GET", "/v1/runs", None, NOBODY) for _ in range(6)]
             time.sleep(0.5)
-            began = time.monotonic()
+            began = clock_s()
             self.assertEqual(self.api.call("GET", f"/v1/runs/{run}")[0], 200)
-            self.assertLess(time.monotonic() - began, 3)
+            self.assertLess(clock_s() - began, 3)
             self.assertEqual({request.result()[0] for request in lists}, {200})
 
 

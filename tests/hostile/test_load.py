@@ -10,6 +10,7 @@ import time
 import uuid
 
 import hostile
+from harness import clock_s
 from hostile import ANSWER_MOST_S, BOTH, STRANGER, Caller, HostileTest, close_all, delivery, event, head_of, read_status
 
 STEPS = 300_000
@@ -200,9 +201,9 @@ def announce_one_by_one(place, job, seconds):
     """Returns the statuses, and how long the slowest answer took."""
     caller, end, statuses, slowest_s = Caller(place), time.monotonic() + seconds, set(), 0
     while time.monotonic() < end:
-        began = time.monotonic()
+        began = clock_s()
         statuses.add(caller.post("/v1/runs", announcement(job))[0])
-        slowest_s = max(slowest_s, time.monotonic() - began)
+        slowest_s = max(slowest_s, clock_s() - began)
         job += 1
     return statuses, slowest_s
 

@@ -2,10 +2,10 @@
 """Extreme values in records of one user's own run neither hide nor stop the runs of other users."""
 import json
 import os
-import time
 import uuid
 
 import hostile
+from harness import clock_s
 from hostile import BOTH, MIB, Caller, HostileTest, delivery, event, step
 
 EXTREMES = ["9000000000000000000", "9223372036854775807", "9223372036854775808", "-9223372036854775808", "-1", "0", "-0",
@@ -234,9 +234,9 @@ class Spool(HostileTest):
         script = folder / "job.sh"
         script.write_text("#!/bin/bash\nwlb run -- true\n")
         job = int(self.cluster.run("sbatch", "--parsable", "--wlb-layout=auto", "-o", "%j.out", script, cwd=folder).stdout)
-        began = time.monotonic()
+        began = clock_s()
         self.cluster.wait_job(job, 60)
-        self.assertLess(time.monotonic() - began, 6)
+        self.assertLess(clock_s() - began, 6)
         self.assertEqual(os.lstat(folder / ".wlb/precious").st_size, 4, "root's process wrote through a link")
 
 

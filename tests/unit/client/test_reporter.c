@@ -365,7 +365,7 @@ static void a_peer_that_dies_is_reported_at_once(void **state)
 	int64_t before_ms = wlb_clock_ms();
 	kill(child, SIGKILL);
 	WAIT_UNTIL(NOW(c, lost_rank) == 5, 3000);
-	assert_in_range(wlb_clock_ms() - before_ms, 0, 500);
+	assert_in_range(wlb_clock_ms() - before_ms, 0, 900); /* the next report would come after a second */
 	waitpid(child, NULL, 0);
 	wlb_reporter_stop(reporter, 1000);
 }
