@@ -28,6 +28,15 @@ def wlb(*words, stdin=None):
                           check=False)
 
 
+UNITS = {"MiB": 2**20, "GiB": 2**30}
+
+
+def amount(of_bytes):
+    """As people read it."""
+    unit = "MiB" if of_bytes < UNITS["GiB"] else "GiB"
+    return f"{of_bytes / UNITS[unit]:.2f} {unit}"
+
+
 def some_lengths(seed, count, window):
     """Very skewed, with what is hard: nothing, one token, the window, far above it."""
     dice = random.Random(seed)
@@ -457,6 +466,7 @@ class Plan(unittest.TestCase):
 class Text(unittest.TestCase):
     """What people read has the numbers of --json."""
     job = ("--nodes", 8, "--seq-length", 65536, "--global-batch-size", 32)
+    small_model = {"hidden_size": 128, "intermediate_size": 352, "num_hidden_layers": 6, "num_attention_heads": 4, "vocab_size": 257}
 
     def both(self, *words):
         """The lines of the text, and the object of --json."""
@@ -489,11 +499,11 @@ class Text(unittest.TestCase):
         self.assertAlmostEqual(shown["computation"], report["time"]["compute_s"], delta=0.00101)
         self.assertEqual(round(1000 * sum(shown.values())), round(1000 * report["step_s"]))
         memory = self.section(lines, "Memory of a GPU of stage")
-        shown = [float(line.split()[-2]) * 2**30 for line in memory]
+        shown = [float(line.split()[-2]) * UNITS[line.split()[-1]] for line in memory]
         self.assertAlmostEqual(sum(shown), report["memory_bytes"]["total"], delta=2**30 * 0.005 * len(shown))
         for title, listed, number in (("The next best", report["next_best"], lambda other: f"{other['time']['step_s']:.3f} s"),
                                       ("What would not fit", report["misfits"],
-                                       lambda other: f"{other['missing_bytes'] / 2**30:.1f}")):
+                                       lambda other: amount(other["missing_bytes"]))):
             rows = self.section(lines, title)[1:]
             self.assertEqual(len(rows), len(listed))
             for row, other in zip(rows, listed):
@@ -522,6 +532,46 @@ class Text(unittest.TestCase):
                              round(1000 * run["time"]["step_s"]))
         self.assertIn(f"{report['failures']['failures_per_day']:.2f} a day on 8 nodes; "
                       f"{100 * report['failures']['useful_share']:.1f}% of the time is useful", "\n".join(lines))
+
+    def small_job(self, folder):
+        """Options whose best step takes some milliseconds."""
+        config = pathlib.Path(folder) / "config.json"
+        config.write_text(json.dumps(self.small_model), encoding="utf-8")
+        return ("--model", config, "--trainer", "worker", "--machine", "CPU", "--nodes", 4, "--gpus-per-node", 2, "--seq-length", 1024,
+                "--global-batch-size", 4, "--lengths", "gen:skewed,count=2000")
+
+    def test_a_plan_of_milliseconds(self):
+        with tempfile.TemporaryDirectory() as folder:
+            lines, report = self.both("plan", *self.small_job(folder))
+        step_s = report["step_s"]
+        self.assertTrue(0.001 < step_s < 0.01, step_s)
+        self.assertIn(f"step {step_s:.6f} s, ", "\n".join(lines))
+        parts = [line.split() for line in self.section(lines, "Where the step's time goes")]
+        shown = sorted(float(cells[-1].rstrip("%")) for cells in parts)
+        exact = sorted(100 * seconds / step_s for part, seconds in report["time"].items() if part != "step_s" and seconds >= 5e-7)
+        self.assertGreater(len(exact), 2)
+        self.assertEqual(len(shown), len(exact))
+        for percent, expected in zip(shown, exact):
+            self.assertAlmostEqual(percent, expected, delta=0.1)
+        self.assertAlmostEqual(sum(shown), 100, delta=0.5)
+        self.assertEqual(round(sum(1e6 * float(cells[-3]) for cells in parts)), round(1e6 * step_s))
+        for row, other in zip(self.section(lines, "The next best")[1:], report["next_best"], strict=True):
+            self.assertIn(f" {other['time']['step_s']:.6f} s ", row)
+        memory = [line.split()[-2:] for line in self.section(lines, "Memory of a GPU of stage")]
+        self.assertEqual({unit for _, unit in memory}, {"MiB"})
+        total = report["memory_bytes"]["total"]
+        self.assertAlmostEqual(sum(float(number) * UNITS[unit] for number, unit in memory), total, delta=0.005 * len(memory) * 2**20)
+        self.assertIn(f"which needs the most: {amount(total)} of ", "\n".join(lines))
+
+    def test_a_simulation_of_milliseconds(self):
+        with tempfile.TemporaryDirectory() as folder:
+            lines, report = self.both("sim", *self.small_job(folder), "--layout", "tp=1,cp=2,dp=4", "--steps", 4)
+        parts = self.section(lines, "Where it comes from")[1:]
+        self.assertGreater(len(parts), 2)
+        for i, run in enumerate(report["strategies"]):
+            step_s = run["time"]["step_s"]
+            self.assertIn(f" {step_s:.6f} s ", lines[4 + i])
+            self.assertEqual(round(sum(1e6 * float(line.split()[i - 3]) for line in parts)), round(1e6 * step_s))
 
     def test_shard(self):
         lines, report = self.both("shard", "--cp", 4, "--seq-length", 8192, "--lengths", "gen:skewed,count=300")

@@ -12,7 +12,12 @@
 #include "coordinator/wlb/output/table.h"
 #include "coordinator/wlb/output/terminal.h"
 
-static const double gib = 1024.0 * 1024.0 * 1024.0;
+/* "71.30 GiB", "55.21 MiB". */
+static void format_memory(double bytes, char text[32])
+{
+	const double mib = 1024.0 * 1024.0, gib = 1024.0 * mib;
+	snprintf(text, 32, "%.2f %s", bytes / (bytes < gib ? mib : gib), bytes < gib ? "MiB" : "GiB");
+}
 
 /* Prints which of embedding and loss count as layers of the pipeline: Megatron-LM has options for both. */
 static void print_accounts(const struct wlb_plan *plan)
@@ -71,8 +76,9 @@ static void print_best(const struct wlb_plan_request *request, const struct wlb_
 	if (best->plan.shared_head)
 		puts("  the output head is computed by all pipeline stages, each an equal share of the rows");
 	printf("  %s\n", model);
-	printf("  step %.3f s, %.0f tokens/s, MFU %.1f%% (%s attention); ", best->step_s, best->tokens_per_s,
-	       100.0 * best->utilization, request->trainer.full_attention ? "full" : "causal");
+	printf("  step %.*f s, %.0f tokens/s, MFU %.1f%% (%s attention); ", wlb_time_decimals(best->step_s),
+	       best->step_s, best->tokens_per_s, 100.0 * best->utilization,
+	       request->trainer.full_attention ? "full" : "causal");
 	print_certainty(request);
 	print_preference(result);
 	printf("  %" PRId64 " plans: %" PRId64 " do not fit, %" PRId64 " pruned by their lower bound, %" PRId64
@@ -95,17 +101,19 @@ static void print_memory(const struct wlb_plan_input *input, const struct wlb_ca
 	             {"logits", best->memory.logits},       {"communication", best->memory.buffers},
 	             {"fragmentation", best->memory.margin}};
 	struct wlb_bar bars[sizeof(parts) / sizeof(parts[0])];
+	char total[32], limit[32];
 	int count = 0;
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
 		if (parts[i].bytes <= 0.0)
 			continue;
 		struct wlb_bar *bar = &bars[count++];
 		snprintf(bar->label, sizeof(bar->label), "%s", parts[i].label);
-		snprintf(bar->note, sizeof(bar->note), "%6.2f GiB", parts[i].bytes / gib);
+		format_memory(parts[i].bytes, bar->note);
 		bar->value = parts[i].bytes;
 	}
-	printf("\nMemory of a GPU of stage %d, which needs the most: %.1f of %.1f GiB\n", best->stage,
-	       best->memory.total / gib, input->machine.memory_bytes / gib);
+	format_memory(best->memory.total, total);
+	format_memory(input->machine.memory_bytes, limit);
+	printf("\nMemory of a GPU of stage %d, which needs the most: %s of %s\n", best->stage, total, limit);
 	wlb_bars(stdout, bars, count, wlb_terminal_columns(), wlb_terminal_unicode());
 }
 
@@ -139,20 +147,21 @@ static int print_next(const struct wlb_search_result *result)
 {
 	struct wlb_table table = {.columns = 6, .right = "llrrrl"};
 	const struct wlb_candidate *best = &result->ranked[0];
+	const int decimals = wlb_time_decimals(best->step_s);
 	if (result->ranked_count < 2)
 		return 0;
 	puts("\nThe next best");
 	wlb_table_add(&table, (const char *const[]){"LAYOUT", "MICRO-BATCHES x INTERLEAVE, RECOMPUTATION", "STEP", "",
-	                                            "GIB", "MOST OF IT"});
+	                                            "MEMORY", "MOST OF IT"});
 	for (size_t i = 1; i < result->ranked_count; i++) {
 		const struct wlb_candidate *next = &result->ranked[i];
 		char layout[64], rest[128], step[32], more[32], memory[32], why[96];
 		int part = grown_part(&next->time, &best->time);
 		format_plan(next, layout, rest);
-		snprintf(step, sizeof(step), "%.3f s", next->step_s);
+		snprintf(step, sizeof(step), "%.*f s", decimals, next->step_s);
 		snprintf(more, sizeof(more), "%+.1f%%", 100.0 * (next->step_s / best->step_s - 1.0));
-		snprintf(memory, sizeof(memory), "%.1f", next->memory.total / gib);
-		snprintf(why, sizeof(why), "%s %+.3f s", wlb_time_words(part),
+		format_memory(next->memory.total, memory);
+		snprintf(why, sizeof(why), "%s %+.*f s", wlb_time_words(part), decimals,
 		         wlb_time_part(&next->time, part) - wlb_time_part(&best->time, part));
 		wlb_table_add(&table, (const char *const[]){layout, rest, step, more, memory, why});
 	}
@@ -165,14 +174,14 @@ static int print_misfits(const struct wlb_search_result *result)
 	if (result->misfit_count == 0)
 		return 0;
 	puts("\nWhat would not fit, and by how much");
-	wlb_table_add(&table,
-	              (const char *const[]){"LAYOUT", "MICRO-BATCHES x INTERLEAVE, RECOMPUTATION", "GIB", "MISSING"});
+	wlb_table_add(&table, (const char *const[]){"LAYOUT", "MICRO-BATCHES x INTERLEAVE, RECOMPUTATION", "MEMORY",
+	                                            "MISSING"});
 	for (size_t i = 0; i < result->misfit_count; i++) {
 		const struct wlb_candidate *misfit = &result->misfits[i];
 		char layout[64], rest[128], memory[32], missing[32];
 		format_plan(misfit, layout, rest);
-		snprintf(memory, sizeof(memory), "%.1f", misfit->memory.total / gib);
-		snprintf(missing, sizeof(missing), "%.1f", misfit->missing_bytes / gib);
+		format_memory(misfit->memory.total, memory);
+		format_memory(misfit->missing_bytes, missing);
 		wlb_table_add(&table, (const char *const[]){layout, rest, memory, missing});
 	}
 	return wlb_table_print(&table, "  ", stdout);
@@ -217,7 +226,7 @@ static void print_differences(const struct wlb_sim_time *this, const struct wlb_
 	for (int i = 0; i < WLB_TIME_PARTS; i++) {
 		double more_s = wlb_time_part(this, i) - wlb_time_part(best, i);
 		if (more_s >= 0.01 * best->step_s || more_s <= -0.01 * best->step_s)
-			printf("  %-40s %+9.3f s\n", wlb_time_words(i), more_s);
+			printf("  %-40s %+9.*f s\n", wlb_time_words(i), wlb_time_decimals(best->step_s), more_s);
 	}
 }
 
@@ -225,7 +234,7 @@ static void print_explanation(const struct wlb_explanation *why, const struct wl
 {
 	const struct wlb_candidate *best = &result->ranked[0], *this = &why->candidate;
 	const struct wlb_policy asked = {WLB_POLICY_FIXED, why->can_run ? this->plan.layout : why->asked};
-	char layout[64], recompute[64];
+	char layout[64], recompute[64], memory[32];
 	wlb_policy_format(&asked, layout, sizeof(layout));
 	wlb_recompute_format(&this->plan, recompute, sizeof(recompute));
 	printf("\nWhy not %s\n", layout);
@@ -237,10 +246,12 @@ static void print_explanation(const struct wlb_explanation *why, const struct wl
 		puts("  it is the layout chosen");
 		return;
 	}
-	printf("  it runs, with %d x %d micro-batches and recomputation %s%s: step %.3f s, %+.1f%%, on %d GPUs; "
-	       "it needs %.1f GiB of memory\n",
-	       this->plan.micro_batches, this->plan.interleave, recompute, head_words(&this->plan), this->step_s,
-	       100.0 * (this->step_s / best->step_s - 1.0), this->gpus, this->memory.total / gib);
+	format_memory(this->memory.total, memory);
+	printf("  it runs, with %d x %d micro-batches and recomputation %s%s: step %.*f s, %+.1f%%, on %d GPUs; "
+	       "it needs %s of memory\n",
+	       this->plan.micro_batches, this->plan.interleave, recompute, head_words(&this->plan),
+	       wlb_time_decimals(best->step_s), this->step_s, 100.0 * (this->step_s / best->step_s - 1.0), this->gpus,
+	       memory);
 	if (this->step_s <= best->step_s)
 		puts("  it is nearly equal to the layout chosen, which is more usual");
 	print_differences(&this->time, &best->time);

@@ -53,40 +53,51 @@ json_t *wlb_time_to_json(const struct wlb_sim_time *time)
 	return object;
 }
 
-void wlb_time_round(const struct wlb_sim_time *time, int64_t ms[WLB_TIME_PARTS])
+int wlb_time_decimals(double step_s)
 {
-	double rest[WLB_TIME_PARTS];
-	int64_t left = llround(1e3 * time->step_s);
+	if (step_s >= 1.0)
+		return 3;
+	return step_s >= 0.01 ? 5 : 6;
+}
+
+void wlb_time_round(const struct wlb_sim_time *time, int decimals, double seconds[WLB_TIME_PARTS])
+{
+	const double units_per_s = pow(10.0, decimals);
+	double units[WLB_TIME_PARTS], rest[WLB_TIME_PARTS];
+	double left = round(units_per_s * time->step_s);
 	for (int i = 0; i < WLB_TIME_PARTS; i++) {
-		double exact_ms = 1e3 * wlb_time_part(time, i);
-		ms[i] = (int64_t)floor(exact_ms);
-		rest[i] = exact_ms - (double)ms[i];
-		left -= ms[i];
+		double exact = units_per_s * wlb_time_part(time, i);
+		units[i] = floor(exact);
+		rest[i] = exact - units[i];
+		left -= units[i];
 	}
-	for (; left > 0; left--) {
+	for (; left > 0.0; left -= 1.0) {
 		int most = 0;
 		for (int i = 1; i < WLB_TIME_PARTS; i++)
 			if (rest[i] > rest[most])
 				most = i;
-		ms[most]++;
+		units[most] += 1.0;
 		rest[most] -= 1.0;
 	}
+	for (int i = 0; i < WLB_TIME_PARTS; i++)
+		seconds[i] = units[i] / units_per_s;
 }
 
 void wlb_time_print(const struct wlb_sim_time *time)
 {
 	struct wlb_bar bars[WLB_TIME_PARTS];
-	int64_t ms[WLB_TIME_PARTS];
+	double seconds[WLB_TIME_PARTS];
+	const int decimals = wlb_time_decimals(time->step_s);
 	int count = 0;
-	wlb_time_round(time, ms);
+	wlb_time_round(time, decimals, seconds);
 	for (int i = 0; i < WLB_TIME_PARTS; i++) {
-		if (ms[i] == 0)
+		if (seconds[i] == 0.0)
 			continue;
 		struct wlb_bar *bar = &bars[count++];
-		double seconds = (double)ms[i] / 1e3;
 		snprintf(bar->label, sizeof(bar->label), "%s", parts[i].words);
-		snprintf(bar->note, sizeof(bar->note), "%.3f s  %4.1f%%", seconds, 100.0 * seconds / time->step_s);
-		bar->value = fmax(seconds, 0.0);
+		snprintf(bar->note, sizeof(bar->note), "%.*f s  %4.1f%%", decimals, seconds[i],
+		         100.0 * wlb_time_part(time, i) / time->step_s);
+		bar->value = fmax(seconds[i], 0.0);
 	}
 	wlb_bars(stdout, bars, count, wlb_terminal_columns(), wlb_terminal_unicode());
 }

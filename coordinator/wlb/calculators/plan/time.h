@@ -14,11 +14,15 @@ const char *wlb_time_words(int part);
 const char *wlb_time_name(int part); /* for programs: "compute" */
 double wlb_time_part(const struct wlb_sim_time *time, int part);
 
-/* The parts in whole milliseconds whose sum is the step in milliseconds, rounded: those with the largest remainders are
- * rounded up. */
-void wlb_time_round(const struct wlb_sim_time *time, int64_t ms[WLB_TIME_PARTS]);
+/* The decimals with which a step of so many seconds and its parts are printed: 3, or for shorter steps 5 or 6, so that
+ * a step of a millisecond or more has at least 4 digits. */
+int wlb_time_decimals(double step_s);
 
-/* Prints the parts of a step's time as bars, in milliseconds that sum to the step's; parts of 0 ms are left out. */
+/* The parts in seconds of so many decimals, whose sum is the step rounded to these: those with the largest remainders
+ * are rounded up. */
+void wlb_time_round(const struct wlb_sim_time *time, int decimals, double seconds[WLB_TIME_PARTS]);
+
+/* Prints the parts of a step's time as bars, in seconds that sum to the step's; parts that round to 0 are left out. */
 void wlb_time_print(const struct wlb_sim_time *time);
 
 /* Makes an object of seconds by name; returns NULL if out of memory. */

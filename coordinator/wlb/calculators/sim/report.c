@@ -56,6 +56,17 @@ json_t *wlb_sim_to_json(const struct wlb_plan_request *request, const struct wlb
 	return NULL;
 }
 
+/* The decimals of all strategies' times, those that the shortest step needs. */
+static int time_decimals(const struct wlb_sim_report *report)
+{
+	int decimals = 0;
+	for (int i = 0; i < report->count; i++) {
+		int needed = wlb_time_decimals(report->runs[i].time.step_s);
+		decimals = needed > decimals ? needed : decimals;
+	}
+	return decimals;
+}
+
 static int print_speed_ups(const struct wlb_sim_report *report)
 {
 	struct wlb_table table = {.columns = 7, .right = "lrrrrrl"};
@@ -64,7 +75,7 @@ static int print_speed_ups(const struct wlb_sim_report *report)
 	for (int i = 0; i < report->count; i++) {
 		const struct wlb_sim_run *run = &report->runs[i];
 		char step[32], rate[32], share[32], faster[32], imbalance[32];
-		snprintf(step, sizeof(step), "%.3f s", run->time.step_s);
+		snprintf(step, sizeof(step), "%.*f s", time_decimals(report), run->time.step_s);
 		snprintf(rate, sizeof(rate), "%.0f", run->tokens_per_s);
 		snprintf(share, sizeof(share), "%.1f%%", 100.0 * run->utilization);
 		snprintf(faster, sizeof(faster), "%.3f", speed_up(report, i));
@@ -75,25 +86,26 @@ static int print_speed_ups(const struct wlb_sim_report *report)
 	return wlb_table_print(&table, "  ", stdout);
 }
 
-/* Prints the parts of a step: a row for each part, a column for each strategy, in milliseconds that sum to the step's.
+/* Prints the parts of a step: a row for each part, a column for each strategy, in seconds that sum to the step's.
  * Parts without time are left out. */
 static int print_parts(const struct wlb_sim_report *report)
 {
 	struct wlb_table table = {.columns = report->count + 1, .right = "lrrrrrrrr"};
 	const char *cells[WLB_SIM_RUNS_MAX + 1] = {"SECONDS A STEP"};
 	char texts[WLB_SIM_RUNS_MAX][32];
-	int64_t ms[WLB_SIM_RUNS_MAX][WLB_TIME_PARTS];
+	double seconds[WLB_SIM_RUNS_MAX][WLB_TIME_PARTS];
+	const int decimals = time_decimals(report);
 	for (int i = 0; i < report->count; i++) {
 		cells[i + 1] = report->runs[i].strategy->name;
-		wlb_time_round(&report->runs[i].time, ms[i]);
+		wlb_time_round(&report->runs[i].time, decimals, seconds[i]);
 	}
 	wlb_table_add(&table, cells);
 	for (int part = 0; part < WLB_TIME_PARTS; part++) {
 		bool any = false;
 		cells[0] = wlb_time_words(part);
 		for (int i = 0; i < report->count; i++) {
-			any |= ms[i][part] != 0;
-			snprintf(texts[i], sizeof(texts[i]), "%.3f", (double)ms[i][part] / 1e3);
+			any |= seconds[i][part] != 0.0;
+			snprintf(texts[i], sizeof(texts[i]), "%.*f", decimals, seconds[i][part]);
 			cells[i + 1] = texts[i];
 		}
 		if (any)
