@@ -638,7 +638,8 @@ class Refusals(unittest.TestCase):
         self.refused(*plan, "--tp", 3, names=("tp=3 is fixed", "num_attention_heads"))
         self.refused(*plan, "--pp", 33, names=("pp=33 is fixed", "num_hidden_layers, 32"))
         self.refused(*plan, "--explain", "auto", names=("--explain", "auto", "tp=8"))
-        self.refused(*sim, "--down", "4", names=("--down", "'4'"))
+        self.refused(*sim, "--down", "4", names=("--down", "'4'", "from 0 to 3"))
+        self.refused(*sim, "--down", "n[3,7]", names=("--down", "'n3'", "names only with --topology"))
         self.refused(*plan, "--head-stages", "all", names=("--head-stages all", "--trainer worker"))
         for command in (plan, (*sim, "--layout", "tp=8,dp=4")):
             self.refused(*command, "--trainer", "worker", "--zero-stage", 3, names=("--zero-stage 3", "stage 1"))

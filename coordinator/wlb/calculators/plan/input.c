@@ -21,7 +21,14 @@ static int find_node(const struct wlb_plan_input *input, const char *name, int32
 	for (int32_t i = 0; *node < 0 && i < input->nodes && i < input->topology.node_count; i++)
 		if (strcmp(input->topology.nodes[i], name) == 0)
 			*node = i;
-	return *node >= 0 ? 0 : wlb_fail(error, "there is no node '%.60s' among %d", name, input->nodes);
+	if (*node >= 0)
+		return 0;
+	if (input->topology.node_count == 0)
+		return wlb_fail(error,
+		                "there is no node '%.60s' among %d: use their numbers, from 0 to %d; nodes have names "
+		                "only with --topology",
+		                name, input->nodes, input->nodes - 1);
+	return wlb_fail(error, "there is no node '%.60s' among %d", name, input->nodes);
 }
 
 /* Removes the nodes "n[7-8]", or for "n7:6" all GPUs of the node but 6. */

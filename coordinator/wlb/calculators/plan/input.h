@@ -39,9 +39,10 @@ enum { WLB_PLAN_NODES_MAX = 1 << 20, WLB_PLAN_GPUS_PER_NODE_MAX = 1024 };
 	         .initial = "gen:skewed"},                                                                             \
 		{WLB_OPTION(TEXT, "topology", WLB_PLAN_FIELD(topology), "FILE",                                        \
 	                    "Slurm's topology.conf; the nodes are the first that it names")},                          \
-		{WLB_OPTION(TEXT, "down", WLB_PLAN_FIELD(down), "LIST",                                                \
-	                    "nodes not to use, by number from 0 or name: 3,n[7-8]; 5:6 means that node 5 has 6 "       \
-	                    "usable GPUs")},                                                                           \
+		{WLB_OPTION(                                                                                           \
+			TEXT, "down", WLB_PLAN_FIELD(down), "LIST",                                                    \
+			"nodes not to use, by number from 0, or with --topology by name: 3,n[7-8]; 5:6 means that "    \
+			"node 5 has 6 usable GPUs")},                                                                  \
 		{WLB_OPTION(REAL, "max-length-ratio", WLB_PLAN_FIELD(max_length_ratio), "X",                           \
 	                    "a micro-batch holds at most X times its share"),                                          \
 	         .min = 1, .max = 64, .initial = "1.25"},                                                              \
