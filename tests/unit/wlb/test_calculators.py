@@ -456,6 +456,15 @@ class Plan(unittest.TestCase):
             self.assertAlmostEqual(run["speedup"], speed[run["strategy"]] / speed["plain"], places=12)
         self.assertGreater(speed["balanced"], speed["plain"])
 
+    def test_recomputation_is_the_trainers_where_none_is_given(self):
+        words = ("sim", *self.job, "--model", "7B", "--layout", "tp=8,cp=1,pp=2", "--strategies", "balanced", "--steps", 2)
+        for trainer, recompute, other in (("worker", "none", "selective"), ("megatron", "selective", "none")):
+            given, named, differs = (self.calculate(*words, "--trainer", trainer, *more)
+                                     for more in ((), ("--recompute", recompute), ("--recompute", other)))
+            self.assertEqual(given, named)
+            self.assertEqual(given["recompute"], recompute)
+            self.assertNotEqual(given["strategies"], differs["strategies"])
+
     def test_slow_rank(self):
         words = ("sim", *self.job, "--layout", "tp=8,cp=1,pp=2", "--strategies", "balanced", "--steps", 5)
         even, slow = (self.calculate(*words, *more)["strategies"][0] for more in ((), ("--slow", "3:2")))

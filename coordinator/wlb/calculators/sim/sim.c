@@ -13,7 +13,7 @@ struct request {
 	struct wlb_plan_request input; /* first: WLB_PLAN_INPUT_OPTIONS fills it */
 	const char *layout, *strategies, *svg, *slow;
 	int interleave, steps;
-	enum wlb_recompute recompute;
+	int recompute; /* auto, then as enum wlb_recompute */
 	int recompute_layers;
 	double node_mtbf_h, checkpoint_s, restart_s;
 	enum { HEAD_LAST, HEAD_ALL } head_stages;
@@ -42,6 +42,14 @@ static int read_strategies(const char *list, struct wlb_sim_report *report, stru
 	return rc;
 }
 
+/* Returns what the trainer recomputes where it is given a layout and nothing else, unless --recompute says it. */
+static enum wlb_recompute recompute_of(const struct request *request)
+{
+	if (request->recompute > 0)
+		return (enum wlb_recompute)(request->recompute - 1);
+	return request->input.trainer.trainer == WLB_COST_WORKER ? WLB_RECOMPUTE_NONE : WLB_RECOMPUTE_SELECTIVE;
+}
+
 /* Sets the requested layout, with as many micro-batches as there are windows. */
 static int read_plan(const struct request *request, const struct wlb_plan_input *input, struct wlb_plan *plan,
                      struct wlb_error *error)
@@ -65,7 +73,7 @@ static int read_plan(const struct request *request, const struct wlb_plan_input 
 		.interleave = request->interleave,
 		.micro_batches = batch / layout.dp,
 		.zero_stage = request->input.zero_stage,
-		.recompute = request->recompute,
+		.recompute = recompute_of(request),
 		.recompute_layers = request->recompute_layers,
 		.account_for_embedding = request->account_for_embedding,
 		.account_for_loss = request->account_for_loss,
@@ -187,8 +195,9 @@ static const struct wlb_option options[] = {
                     "chunks of layers on each pipeline stage, with --layout"),
          .min = 1, .max = 1024, .initial = "1"},
 	{WLB_OPTION(CHOICE, "recompute", FIELD(recompute), NULL,
-                    "what is computed again in the backward pass, with --layout"),
-         .choices = "none|selective|full", .initial = "selective"},
+                    "what is computed again in the backward pass, with --layout; auto: what the trainer does without "
+                    "such an option, none with --trainer worker, else selective"),
+         .choices = "auto|none|selective|full", .initial = "auto"},
 	{WLB_OPTION(INT, "recompute-num-layers", FIELD(recompute_layers), "N",
                     "with --recompute full: the first N layers of each chunk (default: all)"),
          .min = 1, .max = 1024},
