@@ -1,0 +1,31 @@
+#!/usr/bin/env python3
+"""What the documents say beside what the programs say."""
+import pathlib
+import re
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def read(path):
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+def section(page, title):
+    """The text of a page below that heading, up to the next one."""
+    parts = re.split(r"^## (.*)$", read(page), flags=re.MULTILINE)
+    return parts[parts.index(title) + 1]
+
+
+class Administration(unittest.TestCase):
+    def test_the_ports_of_slurm_are_listed(self):
+        rows = [line.split("|") for line in section("docs/administration.md", "Ports").splitlines() if line.startswith("|")]
+        for port, of, caller in (("SlurmctldPort", "slurmctld", "compute nodes"), ("SlurmdPort", "slurmd", "wlbd")):
+            row = next((row for row in rows if port in row[1]), None)
+            self.assertIsNotNone(row, f"{port}: no port of docs/administration.md")
+            self.assertIn(of, row[2])
+            self.assertIn(caller, row[3])
+
+
+if __name__ == "__main__":
+    unittest.main()
