@@ -26,6 +26,12 @@ class Administration(unittest.TestCase):
             self.assertIn(of, row[2])
             self.assertIn(caller, row[3])
 
+    def test_commands_of_postgresql_name_their_account(self):
+        """As root they would ask for a role of that name."""
+        command = re.compile(r"(?<!-u postgres )\b(?:createuser|createdb|dropdb|dropuser|pg_dump|pg_restore|psql) -?\w.*")
+        found = {path: command.findall(read(path)) for path in ("README.md", "docs/administration.md", "dashboards/README.md")}
+        self.assertEqual({path: commands for path, commands in found.items() if commands}, {})
+
 
 if __name__ == "__main__":
     unittest.main()
