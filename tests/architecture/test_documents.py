@@ -33,5 +33,21 @@ class Administration(unittest.TestCase):
         self.assertEqual({path: commands for path, commands in found.items() if commands}, {})
 
 
+class Advice(unittest.TestCase):
+    def test_who_is_told_to_calibrate_is_told_how_many_ranks(self):
+        """`wlb calibrate` by itself is one rank, and on CPUs a calibration counts only for runs with as many ranks on a node."""
+        told = re.compile(r"\b(?:run|[Mm]easure(?: again)?)\b[^.;|(\"\n]*?\bwlb calibrate\b")
+        pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs/man").iterdir()]
+        sources = [*(ROOT / "coordinator").rglob("*.c"), *(ROOT / "worker").rglob("*.c")]
+        texts = {path: path.read_text(encoding="utf-8").replace("\\-", "-") for path in pages}
+        for path in sources:  # the strings of C, joined where one follows the other
+            joined = re.sub(r'"\s*"', "", path.read_text(encoding="utf-8"))
+            texts[path] = "\n".join(re.findall(r'"(?:[^"\\\n]|\\.)*"', joined))
+        found = {path: told.findall(text) for path, text in texts.items()}
+        wrong = [(str(path.relative_to(ROOT)), text) for path, told in found.items() for text in told
+                 if not re.search(r"srun --mpi=pmix --ntasks-per-node=\S+ wlb calibrate$", text)]
+        self.assertEqual(wrong, [])
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -49,8 +49,8 @@ static const struct wlb_option rows[] = {
 const struct wlb_option_table wlb_calibrate_option_table = {
 	.command = "wlb calibrate",
 	.about = "Measures the speed of the nodes of a job as training uses them, and writes a machine file. Start it "
-		 "in the "
-		 "job with one rank for each GPU or core: srun --mpi=pmix wlb calibrate.",
+		 "in the job with as many ranks on a node as training has there, one for each GPU or core: "
+		 "srun --mpi=pmix --ntasks-per-node=N wlb calibrate.",
 	.options = rows,
 	.count = sizeof(rows) / sizeof(rows[0]),
 };

@@ -41,7 +41,8 @@ static int take(const struct wlb_machine *machine, const struct wlb_check_option
 	/* On CPUs the processors that compute also move messages, which wlb calibrate writes into the file. */
 	bool of_cpus = machine->blocking_messages != 0;
 	if (machine->gemm.depth_count < 2) {
-		wlb_fail(why, "no calibration: measure such a node by wlb calibrate, and name the file by --machine, "
+		wlb_fail(why, "no calibration: measure such a node by srun --mpi=pmix --ntasks-per-node=N wlb "
+		              "calibrate, and name the file by --machine, "
 		              "WLB_MACHINE or machine = of wlb.conf");
 		return 1;
 	}

@@ -13,6 +13,9 @@
 
 enum { ASK_MS = 5000 };
 
+/* On CPUs a calibration counts only for runs with as many ranks on a node. */
+#define CALIBRATE "srun --mpi=pmix --ntasks-per-node=N wlb calibrate, N as the runs here have ranks on a node"
+
 static int has_gpus(void)
 {
 	glob_t devices;
@@ -62,12 +65,12 @@ static int note_measured(struct wlb_doctor *doctor, int gpus, const char *gpu_ty
 	const char *source = wlb_calibration_source(reply);
 	int outvoted = (int)json_integer_value(json_object_get(reply, "outvoted"));
 	if (outvoted > 0)
-		wlb_doctor_note(doctor, WLB_FINDING_WARN, "machine", "measure again on idle nodes: wlb calibrate",
+		wlb_doctor_note(doctor, WLB_FINDING_WARN, "machine", "measure again on idle nodes: " CALIBRATE,
 		                "%d calibrations of '%s' differ from those of three other users and are not used",
 		                outvoted, type);
 	char names[WLB_OUTVOTED_NAMES_SIZE];
 	if (wlb_calibration_outvoted(reply, names, sizeof(names)) > 0)
-		wlb_doctor_note(doctor, WLB_FINDING_WARN, "machine", "measure again on idle nodes: wlb calibrate",
+		wlb_doctor_note(doctor, WLB_FINDING_WARN, "machine", "measure again on idle nodes: " CALIBRATE,
 		                "these measurements of '%s' differ from those of three other users, which are used: "
 		                "%s",
 		                type, names);
@@ -94,10 +97,10 @@ void wlb_doctor_machine(struct wlb_doctor *doctor)
 		return;
 	}
 	if (wlb_machine_choose(NULL, gpus && !known ? "" : gpu_type, 1, machine, &from, &error) < 0)
-		wlb_doctor_note(doctor, WLB_FINDING_WARN, "machine", "measure it: wlb calibrate", "%s", error.message);
+		wlb_doctor_note(doctor, WLB_FINDING_WARN, "machine", "measure it in a job: " CALIBRATE, "%s",
+		                error.message);
 	else
-		wlb_doctor_note(doctor, WLB_FINDING_INFO, "machine",
-		                "measure these nodes in a job: srun --mpi=pmix wlb calibrate",
+		wlb_doctor_note(doctor, WLB_FINDING_INFO, "machine", "measure these nodes in a job: " CALIBRATE,
 		                "a job here is planned with '%s', not measured, from %s", machine->name, from);
 	free(machine);
 }

@@ -83,6 +83,22 @@ static double relative_error(double predicted, double measured)
 	return predicted > 0.0 && measured > 0.0 ? (predicted - measured) / measured : 0.0;
 }
 
+/* Asks for a calibration with as many ranks on a node as the attempt has: on CPUs another number does not count. */
+static void print_calibrate(const json_t *attempt, const json_t *plan)
+{
+	static const char *const degrees[] = {"tp", "cp", "pp", "dp"};
+	const json_t *layout = json_object_get(plan, "layout");
+	double nodes = (double)json_array_size(json_object_get(attempt, "nodes")), ranks = 1.0;
+	char on_node[32] = "N";
+	for (size_t i = 0; i < sizeof(degrees) / sizeof(degrees[0]); i++)
+		ranks *= number(layout, degrees[i]);
+	if (ranks > 0.0 && nodes > 0.0)
+		snprintf(on_node, sizeof(on_node), "%.0f", (ranks + number(plan, "idle_ranks")) / nodes);
+	printf("    the prediction is off by more than 20 %%: run `srun --mpi=pmix --ntasks-per-node=%s wlb calibrate` "
+	       "in a job on these nodes; runs after it are planned with what it measures\n",
+	       on_node);
+}
+
 static void print_measured(const json_t *attempt, const json_t *plan)
 {
 	char predicted[32], measured[32];
@@ -105,9 +121,7 @@ static void print_measured(const json_t *attempt, const json_t *plan)
 		printf(" (%+.0f %%)", 100.0 * memory_error);
 	puts("");
 	if (fabs(step_error) > ERROR_MOST || fabs(memory_error) > ERROR_MOST)
-		puts("    the prediction is off by more than 20 %: run `wlb calibrate` in a job on these nodes; runs "
-		     "after "
-		     "it are planned with what it measures");
+		print_calibrate(attempt, plan);
 }
 
 /* Prints the parts of a calibration that differ from the one before it. */

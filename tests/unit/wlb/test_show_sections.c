@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "coordinator/wlb/history/show_sections.h"
+#include "coordinator/wlb/history/why_layout.h"
 
 /* Returns what the section prints, which the caller frees. */
 static char *printed(int (*section)(const json_t *), const json_t *value)
@@ -135,6 +136,28 @@ static void lists_say_how_many_are_stored(void **state)
 	(void)state;
 }
 
+/* Returns a run with an attempt on four nodes, whose step took so many times as long as was planned. */
+static json_t *run_planned_for(int dp, int idle_ranks, double times)
+{
+	json_t *plan = json_pack("{s:s, s:{s:i, s:i, s:i, s:i}, s:i, s:f}", "machine", "CPU", "layout", "tp", 2, "cp",
+	                         1, "pp", 1, "dp", dp, "idle_ranks", idle_ranks, "step_s", 0.5);
+	return json_pack("{s:[{s:i, s:[s, s, s, s], s:f, s:o}]}", "attempts", "attempt", 1, "nodes", "n1", "n2", "n3",
+	                 "n4", "step_s", times * 0.5, "plan", plan);
+}
+
+static void a_wrong_prediction_asks_for_a_calibration_with_the_ranks_of_the_attempt(void **state)
+{
+	expect_line(wlb_show_why_layout, run_planned_for(6, 0, 2.0),
+	            ": run `srun --mpi=pmix --ntasks-per-node=3 wlb calibrate` in a job on these nodes");
+	expect_line(wlb_show_why_layout, run_planned_for(7, 2, 2.0), " --ntasks-per-node=4 wlb calibrate`");
+	json_t *met = run_planned_for(6, 0, 1.0);
+	char *text = printed(wlb_show_why_layout, met);
+	assert_null(strstr(text, "calibrate"));
+	free(text);
+	json_decref(met);
+	(void)state;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -143,6 +166,7 @@ int main(void)
 		cmocka_unit_test(faults_have_the_kinds_of_the_api),
 		cmocka_unit_test(a_run_that_goes_on_is_of_the_days_until_now),
 		cmocka_unit_test(lists_say_how_many_are_stored),
+		cmocka_unit_test(a_wrong_prediction_asks_for_a_calibration_with_the_ranks_of_the_attempt),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
