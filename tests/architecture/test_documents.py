@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
 """What the documents say beside what the programs say."""
+import os
 import pathlib
 import re
+import subprocess
+import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = os.environ.get("WLB_BUILD_DIR")
 
 
 def read(path):
@@ -47,6 +51,21 @@ class Advice(unittest.TestCase):
         wrong = [(str(path.relative_to(ROOT)), text) for path, told in found.items() for text in told
                  if not re.search(r"srun --mpi=pmix --ntasks-per-node=\S+ wlb calibrate$", text)]
         self.assertEqual(wrong, [])
+
+
+@unittest.skipUnless(BUILD, "WLB_BUILD_DIR names no build")
+class Installation(unittest.TestCase):
+    def test_links_of_installed_pages_lead_to_installed_files(self):
+        with tempfile.TemporaryDirectory() as root:
+            subprocess.run(["cmake", "--install", BUILD], env={**os.environ, "DESTDIR": root}, check=True, stdout=subprocess.DEVNULL)
+            pages = list(pathlib.Path(root).rglob("*.md"))
+            links = [(page, link) for page in pages
+                     for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8")) if "://" not in link]
+            dead = [(page.name, link) for page, link in links if not (page.parent / link).exists()]
+        self.assertEqual(dead, [])
+        self.assertGreater(len(pages), 20)
+        self.assertGreater(len(links), 50)
+        self.assertIn("README.md", {page.name for page in pages})
 
 
 if __name__ == "__main__":
