@@ -30,6 +30,14 @@ class Administration(unittest.TestCase):
             self.assertIn(of, row[2])
             self.assertIn(caller, row[3])
 
+    def test_settings_that_the_doctor_asks_for_are_listed(self):
+        """Those of slurm.conf and mpi.conf that it reads, with the values of its remedies, and Slurm's plugins."""
+        source = read("coordinator/wlb/doctor/slurm.c")
+        settings = set(re.findall(r'value_of\(config, "(\w+)"\)', source)) | set(re.findall(r"\b[A-Z]+[a-z]\w*=\w+", source)) | {"mpi_pmix"}
+        self.assertGreaterEqual(settings, {"PMIxCollFence=ring", "ReturnToService=2", "TreeWidth"})
+        listed = section("docs/administration.md", "slurm.conf and packages")
+        self.assertEqual([setting for setting in sorted(settings) if setting not in listed], [])
+
     def test_commands_of_postgresql_name_their_account(self):
         """As root they would ask for a role of that name."""
         command = re.compile(r"(?<!-u postgres )\b(?:createuser|createdb|dropdb|dropuser|pg_dump|pg_restore|psql) -?\w.*")
