@@ -48,6 +48,16 @@ def write_index(path, lengths):
                                                    *pointers, *range(count + 1)))
 
 
+def headings(text):
+    """How the lines of a run begin that `wlb show` prints first, and the titles of sections and of their columns; without
+    verdicts and stacks, which a busy machine may add."""
+    lines = [line.split()[0] for line in text[:text.index("\n\n")].splitlines()]
+    titles = re.findall(r"^([A-Z][a-z]+(?: [a-z]+)*)(?: \(.*\))?$", text, re.MULTILINE)
+    columns = [" ".join(line.split()) for line in text.splitlines() if line.isupper()]
+    return ([word for word in lines if word != "stacks"], [title for title in titles if title != "Verdicts"],
+            {heads for heads in columns if "COST" not in heads})
+
+
 def least_memory(folder, machine):
     """Returns the bytes that a rank needs at least without pipeline parallelism."""
     plan = json.loads(subprocess.run(
@@ -152,6 +162,15 @@ class Auto(training.TrainingTest):
         self.assertGreaterEqual(output.count("head on all stages\n"), len(shared), output)
         for words in ("Why this layout", "does not fit", "chosen", "before", "measured", f"n{NODES} is lost", "(from --machine)"):
             self.assertIn(words, output)
+        self.check_readme(output)
+
+    def check_readme(self, output):
+        """README.md has what the demo prints of such a run: lines of the run, sections and columns."""
+        page = (harness.ROOT / "README.md").read_text(encoding="utf-8")
+        printed = page[page.index("Run 1: complete\n"):page.index(" step | attempt ")]
+        for what, found, shown in zip(("lines of the run", "sections", "columns"), headings(printed), headings(output)):
+            self.assertGreater(len(found), 3, what)
+            self.assertEqual(found, shown, what)
 
     def check_split_again(self, first, second):
         """The split of the first attempt can run on the nodes that are left, and is slower there."""
