@@ -97,6 +97,19 @@ static int check_interrupted(const struct build *b, struct wlb_error *error)
 	return *b->options->interrupted ? wlb_fail(error, "interrupted: nothing was written") : 0;
 }
 
+static int fail_without_documents(const struct build *b, struct wlb_error *error)
+{
+	const struct wlb_build_result *r = b->result;
+	return wlb_fail(error,
+	                "no document was found in %s%s: %lld files, %lld not text, %lld too short, %lld symbolic "
+	                "links%s, %lld unreadable%s%s",
+	                b->options->inputs[0], b->options->inputs[1] ? ", ..." : "", (long long)r->files,
+	                (long long)r->not_text, (long long)r->too_short, (long long)r->links,
+	                r->links > 0 ? " (only followed where they are inputs themselves: give each as one)" : "",
+	                (long long)r->unreadable, r->unreadable > 0 ? ": " : "",
+	                r->unreadable > 0 ? r->first_unreadable.message : "");
+}
+
 static int add_files(struct build *b, const struct wlb_found *found, struct wlb_error *error)
 {
 	for (int64_t i = 0; i < found->count; i++) {
@@ -107,10 +120,7 @@ static int add_files(struct build *b, const struct wlb_found *found, struct wlb_
 	if (wlb_index_writer_documents(b->writer) > 0)
 		return 0;
 	b->bad_input = 1;
-	return wlb_fail(
-		error, "no document was found in %s%s: %lld files, %lld not text, %lld too short, %lld unreadable",
-		b->options->inputs[0], b->options->inputs[1] ? ", ..." : "", (long long)found->count,
-		(long long)b->result->not_text, (long long)b->result->too_short, (long long)b->result->unreadable);
+	return fail_without_documents(b, error);
 }
 
 int wlb_build(const struct wlb_build_options *options, struct wlb_build_result *result, int *bad_input,
@@ -125,6 +135,7 @@ int wlb_build(const struct wlb_build_options *options, struct wlb_build_result *
 		return -1;
 	}
 	result->files = found.count;
+	result->links = found.links;
 	result->unreadable = found.unreadable;
 	result->first_unreadable = found.first_unreadable;
 	b.writer = wlb_index_writer_new(options->output_prefix, error);

@@ -22,6 +22,7 @@ struct wlb_build_result {
 	int64_t tokens;
 	int64_t too_short;  /* documents below min_bytes */
 	int64_t not_text;   /* files */
+	int64_t links;      /* symbolic links inside of directories, which are not followed */
 	int64_t unreadable; /* files and folders */
 	struct wlb_error first_unreadable;
 };

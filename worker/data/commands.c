@@ -20,8 +20,9 @@ static void report_build(const struct wlb_build_options *options, const struct w
 {
 	printf("%s.bin, %s.idx: %lld documents, %lld tokens from %lld files", options->output_prefix,
 	       options->output_prefix, (long long)r->documents, (long long)r->tokens, (long long)r->files);
-	if (r->not_text + r->too_short > 0)
-		printf(" (left out: %lld not text, %lld too short)", (long long)r->not_text, (long long)r->too_short);
+	if (r->not_text + r->too_short + r->links > 0)
+		printf(" (left out: %lld not text, %lld too short, %lld symbolic links)", (long long)r->not_text,
+		       (long long)r->too_short, (long long)r->links);
 	putchar('\n');
 	if (r->unreadable > 0)
 		fprintf(stderr, "wlb data: %lld could not be read and are left out, the first: %s\n",

@@ -57,6 +57,17 @@ static int walk(FTS *tree, struct list *list, struct wlb_found *found, struct wl
 		case FTS_SLNONE:
 			wlb_fail(&why, "%s: the link leads nowhere", entry->fts_path);
 			break;
+		case FTS_SL:
+			found->links++;
+			continue;
+		case FTS_DEFAULT:
+			if (entry->fts_level > FTS_ROOTLEVEL)
+				continue;
+			wlb_fail(&why,
+			         "%s: must be a regular file or a directory, not a pipe, a socket or a device: write "
+			         "the text to a file",
+			         entry->fts_path);
+			break;
 		default:
 			continue;
 		}

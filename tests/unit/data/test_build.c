@@ -1,4 +1,5 @@
 /* `wlb data build` and `info`: files in, a dataset out, whole or not at all. */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include "worker/data/dataset.h"
 #include "worker/data/index_writer.h"
 #include "worker/data/info.h"
+#include "worker/data/input.h"
 #include "worker/data/tokenize.h"
 
 static volatile sig_atomic_t interrupted; /* set during the read that makes reads_left 0 */
@@ -33,6 +35,19 @@ char *__wrap_gzgets(gzFile file, char *to, int bytes)
 {
 	interrupted = --reads_left == 0 ? 1 : interrupted;
 	return __real_gzgets(file, to, bytes);
+}
+
+static const char *refused = ""; /* the file of this name cannot be opened */
+
+int __real_wlb_input_open(const char *path, int64_t *bytes, struct wlb_error *error);
+int __wrap_wlb_input_open(const char *path, int64_t *bytes, struct wlb_error *error);
+
+int __wrap_wlb_input_open(const char *path, int64_t *bytes, struct wlb_error *error)
+{
+	if (strcmp(basename(path), refused) != 0)
+		return __real_wlb_input_open(path, bytes, error);
+	wlb_fail(error, "%s: cannot be opened: %s", path, strerror(EIO));
+	return WLB_UNREADABLE;
 }
 
 /* Builds FOLDER/out from FOLDER/in. */
@@ -120,6 +135,7 @@ static void test_links_count_once(void **state)
 	assert_int_equal(symlink("nowhere", fixture_path(state, "in/dangling")), 0);
 	build_good(state, &r);
 	assert_int_equal(r.documents, 1);
+	assert_int_equal(r.links, 3);
 	assert_int_equal(r.unreadable, 0);
 }
 
@@ -207,8 +223,17 @@ static void test_nothing_found(void **state)
 {
 	expect_bad_input(state, "no document was found");
 	fixture_write_text(state, "in/empty", "");
-	expect_bad_input(state, "1 files, 0 not text, 1 too short");
+	expect_bad_input(state, "1 files, 0 not text, 1 too short, 0 symbolic links, 0 unreadable");
 	assert_int_equal(unlink(fixture_path(state, "in/empty")), 0);
+	assert_int_equal(symlink("../blobs/x", fixture_path(state, "in/x.jsonl")), 0);
+	expect_bad_input(state, "0 files, 0 not text, 0 too short, 1 symbolic links (only followed where");
+	assert_int_equal(unlink(fixture_path(state, "in/x.jsonl")), 0);
+	fixture_write_text(state, "in/refused", "text");
+	refused = "refused";
+	expect_bad_input(state, "1 unreadable: ");
+	expect_bad_input(state, "in/refused: cannot be opened: Input/output error");
+	refused = "";
+	assert_int_equal(unlink(fixture_path(state, "in/refused")), 0);
 	assert_int_equal(rmdir(fixture_path(state, "in")), 0);
 	mkdir(fixture_path(state, "other"), 0777);
 	expect_bad_input(state, "in: cannot be read: No such file or directory");
