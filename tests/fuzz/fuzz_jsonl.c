@@ -6,8 +6,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
 	struct wlb_error error;
 	volatile sig_atomic_t interrupted = 0;
+	const struct wlb_source_options options = {"text", 1 << 16, &interrupted};
 	const char *path = scratch_write("x.jsonl", data, bytes);
-	struct wlb_source *source = wlb_source_open(path, "text", &interrupted, &error);
+	struct wlb_source *source = wlb_source_open(path, &options, &error);
 	must(source != NULL);
 	const char *text;
 	int64_t length;

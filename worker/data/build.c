@@ -6,7 +6,6 @@
 
 #include "worker/data/find.h"
 #include "worker/data/index_writer.h"
-#include "worker/data/source.h"
 #include "worker/data/tokenize.h"
 
 struct build {
@@ -64,7 +63,7 @@ static void add_unreadable(struct build *b, const struct wlb_error *why)
 static int add_file(struct build *b, const char *path, struct wlb_error *error)
 {
 	struct wlb_error why;
-	struct wlb_source *source = wlb_source_open(path, b->options->json_key, b->options->interrupted, &why);
+	struct wlb_source *source = wlb_source_open(path, &b->options->source, &why);
 	if (source == NULL) {
 		add_unreadable(b, &why);
 		return 0;
@@ -94,7 +93,7 @@ static int add_file(struct build *b, const char *path, struct wlb_error *error)
 
 static int check_interrupted(const struct build *b, struct wlb_error *error)
 {
-	return *b->options->interrupted ? wlb_fail(error, "interrupted: nothing was written") : 0;
+	return *b->options->source.interrupted ? wlb_fail(error, "interrupted: nothing was written") : 0;
 }
 
 static int fail_without_documents(const struct build *b, struct wlb_error *error)

@@ -2,18 +2,17 @@
 #ifndef WORKER_DATA_BUILD_H
 #define WORKER_DATA_BUILD_H
 
-#include <signal.h>
 #include <stdint.h>
 
 #include "libwlb/wlb.h"
+#include "worker/data/source.h"
 
 struct wlb_build_options {
 	char *const *inputs; /* NULL-terminated */
 	const char *output_prefix;
-	const char *json_key;
-	int64_t min_bytes;                        /* shorter documents are left out */
-	int show_progress;                        /* on stderr, where that is a terminal */
-	const volatile sig_atomic_t *interrupted; /* set by a signal handler */
+	struct wlb_source_options source; /* `interrupted` is set by a signal handler */
+	int64_t min_bytes;                /* shorter documents are left out */
+	int show_progress;                /* on stderr, where that is a terminal */
 };
 
 struct wlb_build_result {

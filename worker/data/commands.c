@@ -8,6 +8,8 @@
 #include "worker/data/info.h"
 #include "worker/data/input.h"
 
+enum { LARGEST_DOCUMENT_BYTES = 1 << 30 }; /* its tokens must be counted in an int32 */
+
 static volatile sig_atomic_t interrupted;
 
 static void on_signal(int number)
@@ -47,7 +49,8 @@ static int build(void *values, struct wlb_error *error)
 	signal(SIGXFSZ, SIG_IGN); /* a file size limit is then an error of write(2) */
 	request->options.inputs = request->inputs.texts;
 	request->options.show_progress = isatty(STDERR_FILENO);
-	request->options.interrupted = &interrupted;
+	request->options.source.interrupted = &interrupted;
+	request->options.source.largest_bytes = LARGEST_DOCUMENT_BYTES;
 	if (wlb_build(&request->options, &result, &bad_input, error) < 0)
 		return bad_input ? WLB_EXIT_USAGE : WLB_EXIT_FAILED;
 	report_build(&request->options, &result);
@@ -65,7 +68,7 @@ static const struct wlb_option build_options[] = {
 	{WLB_OPTION(TEXT, "output-prefix", FIELD(options.output_prefix), "PREFIX",
                     "where the dataset goes; an old one is replaced"),
          .required = true},
-	{WLB_OPTION(TEXT, "json-key", FIELD(options.json_key), "KEY",
+	{WLB_OPTION(TEXT, "json-key", FIELD(options.source.json_key), "KEY",
                     "field of a JSONL line that holds the text; a line that is not a JSON object with such a text is "
                     "an error"),
          .initial = "text"},

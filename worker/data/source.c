@@ -10,15 +10,11 @@
 
 #include "worker/data/input.h"
 
-enum {
-	READ_BYTES = 1 << 16,             /* at once, and the first capacity of the buffer */
-	LARGEST_DOCUMENT_BYTES = 1 << 30, /* a document must be held in memory, and its tokens in an int32 */
-};
+enum { READ_BYTES = 1 << 16 }; /* at once, and the first capacity of the buffer */
 
 struct wlb_source {
 	char *path;
-	const char *json_key;
-	const volatile sig_atomic_t *interrupted;
+	struct wlb_source_options options;
 	gzFile file;
 	char *buffer;
 	int64_t capacity;
@@ -34,8 +30,7 @@ static int ends_with(const char *text, const char *end)
 	return n >= m && strcmp(text + n - m, end) == 0;
 }
 
-struct wlb_source *wlb_source_open(const char *path, const char *json_key, const volatile sig_atomic_t *interrupted,
-                                   struct wlb_error *error)
+struct wlb_source *wlb_source_open(const char *path, const struct wlb_source_options *options, struct wlb_error *error)
 {
 	int64_t bytes;
 	int fd = wlb_input_open(path, &bytes, error);
@@ -43,8 +38,7 @@ struct wlb_source *wlb_source_open(const char *path, const char *json_key, const
 		return NULL;
 	struct wlb_source *s = calloc(1, sizeof(*s));
 	if (s != NULL) {
-		s->json_key = json_key;
-		s->interrupted = interrupted;
+		s->options = *options;
 		s->is_jsonl = ends_with(path, ".jsonl") || ends_with(path, ".jsonl.gz");
 		s->path = strdup(path);
 		s->capacity = READ_BYTES;
@@ -74,19 +68,35 @@ void wlb_source_close(struct wlb_source *s)
 	free(s);
 }
 
-static int reserve(struct wlb_source *s, int64_t used, struct wlb_error *error)
+/* Writes where in the file the reader is: the line of JSONL, else nothing. */
+static const char *name_line(const struct wlb_source *s, char line[40])
 {
+	line[0] = '\0';
+	if (s->is_jsonl)
+		snprintf(line, 40, " line %lld:", (long long)s->line + 1);
+	return line;
+}
+
+/* Makes room for a byte after `used`. */
+static enum wlb_source_result reserve(struct wlb_source *s, int64_t used, struct wlb_error *error)
+{
+	char line[40];
 	if (used < s->capacity)
-		return 0;
-	if (s->capacity >= LARGEST_DOCUMENT_BYTES)
-		return wlb_fail(error, "%s: a document of more than %d bytes: split it", s->path,
-		                LARGEST_DOCUMENT_BYTES);
-	char *buffer = realloc(s->buffer, (size_t)s->capacity * 2);
-	if (buffer == NULL)
-		return wlb_fail(error, "%s: out of memory for a document of %lld bytes", s->path, (long long)used);
+		return WLB_SOURCE_DOCUMENT;
+	if (s->capacity >= s->options.largest_bytes) {
+		wlb_fail(error, "%s:%s a document must have less than %lld bytes: split it", s->path,
+		         name_line(s, line), (long long)s->options.largest_bytes);
+		return WLB_SOURCE_MALFORMED;
+	}
+	int64_t capacity = 2 * s->capacity < s->options.largest_bytes ? 2 * s->capacity : s->options.largest_bytes;
+	char *buffer = realloc(s->buffer, (size_t)capacity);
+	if (buffer == NULL) {
+		wlb_fail(error, "%s: out of memory for a document of %lld bytes", s->path, (long long)used);
+		return WLB_SOURCE_UNREADABLE;
+	}
 	s->buffer = buffer;
-	s->capacity *= 2;
-	return 0;
+	s->capacity = capacity;
+	return WLB_SOURCE_DOCUMENT;
 }
 
 /* How many bytes the next read may take: a call of zlib does not return early where a signal arrives. */
@@ -100,7 +110,7 @@ static unsigned free_bytes(const struct wlb_source *s, int64_t used)
 static enum wlb_source_result check_stream(const struct wlb_source *s, struct wlb_error *error)
 {
 	int code;
-	char line[40] = "";
+	char line[40];
 	const char *why = gzerror(s->file, &code);
 	if (code == Z_OK || code == Z_STREAM_END)
 		return WLB_SOURCE_END;
@@ -111,24 +121,26 @@ static enum wlb_source_result check_stream(const struct wlb_source *s, struct wl
 	else if (strstr(why, ": ") !=
 	         NULL) /* zlib's message has the descriptor instead of the path: "<fd:4>: reason" */
 		why = strstr(why, ": ") + 2;
-	if (s->is_jsonl)
-		snprintf(line, sizeof(line), " line %lld:", (long long)s->line + 1);
-	wlb_fail(error, "%s:%s cannot be read: %s%s", s->path, line, why,
-	         s->is_jsonl ? ": repair the file, or remove it" : "");
-	return code == Z_ERRNO || code == Z_MEM_ERROR ? WLB_SOURCE_UNREADABLE : WLB_SOURCE_MALFORMED;
+	enum wlb_source_result result =
+		code == Z_ERRNO || code == Z_MEM_ERROR ? WLB_SOURCE_UNREADABLE : WLB_SOURCE_MALFORMED;
+	wlb_fail(error, "%s:%s cannot be read: %s%s", s->path, name_line(s, line), why,
+	         result == WLB_SOURCE_MALFORMED ? ": repair the file, or remove it" : "");
+	return result;
 }
 
 static enum wlb_source_result next_file(struct wlb_source *s, const char **text, int64_t *length,
                                         struct wlb_error *error)
 {
+	enum wlb_source_result result;
 	int64_t used = 0;
 	if (s->at_end)
 		return WLB_SOURCE_END;
 	for (;;) {
-		if (*s->interrupted)
+		if (*s->options.interrupted)
 			return WLB_SOURCE_INTERRUPTED;
-		if (reserve(s, used, error) < 0)
-			return WLB_SOURCE_UNREADABLE;
+		result = reserve(s, used, error);
+		if (result != WLB_SOURCE_DOCUMENT)
+			return result;
 		int got = gzread(s->file, s->buffer + used, free_bytes(s, used));
 		if (got <= 0)
 			break;
@@ -136,8 +148,9 @@ static enum wlb_source_result next_file(struct wlb_source *s, const char **text,
 			return WLB_SOURCE_NOT_TEXT;
 		used += got;
 	}
-	if (check_stream(s, error) != WLB_SOURCE_END)
-		return WLB_SOURCE_UNREADABLE;
+	result = check_stream(s, error);
+	if (result != WLB_SOURCE_END)
+		return result;
 	s->at_end = 1;
 	*text = s->buffer;
 	*length = used;
@@ -147,12 +160,14 @@ static enum wlb_source_result next_file(struct wlb_source *s, const char **text,
 /* Reads a line without its end. */
 static enum wlb_source_result read_line(struct wlb_source *s, int64_t *length, struct wlb_error *error)
 {
+	enum wlb_source_result result;
 	int64_t used = 0;
 	for (;;) {
-		if (*s->interrupted)
+		if (*s->options.interrupted)
 			return WLB_SOURCE_INTERRUPTED;
-		if (reserve(s, used + 1, error) < 0)
-			return s->capacity < LARGEST_DOCUMENT_BYTES ? WLB_SOURCE_UNREADABLE : WLB_SOURCE_MALFORMED;
+		result = reserve(s, used + 1, error);
+		if (result != WLB_SOURCE_DOCUMENT)
+			return result;
 		int64_t from = gztell(s->file);
 		if (gzgets(s->file, s->buffer + used, (int)free_bytes(s, used)) == NULL)
 			break;
@@ -164,7 +179,7 @@ static enum wlb_source_result read_line(struct wlb_source *s, int64_t *length, s
 		}
 	}
 	*length = used;
-	enum wlb_source_result result = check_stream(s, error);
+	result = check_stream(s, error);
 	return result == WLB_SOURCE_END && used > 0 ? WLB_SOURCE_DOCUMENT : result;
 }
 
@@ -187,10 +202,10 @@ static enum wlb_source_result next_line(struct wlb_source *s, const char **text,
 		         at.text);
 		return WLB_SOURCE_MALFORMED;
 	}
-	const json_t *value = json_object_get(s->document, s->json_key);
+	const json_t *value = json_object_get(s->document, s->options.json_key);
 	if (!json_is_string(value)) {
 		wlb_fail(error, "%s: line %lld: field '%s' is %s: it must be a string (see --json-key)", s->path,
-		         (long long)s->line, s->json_key, value ? "not a string" : "missing");
+		         (long long)s->line, s->options.json_key, value ? "not a string" : "missing");
 		return WLB_SOURCE_MALFORMED;
 	}
 	*text = json_string_value(value);

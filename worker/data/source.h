@@ -14,17 +14,22 @@ enum wlb_source_result {
 	WLB_SOURCE_DOCUMENT, /* *text and *length are the next document; valid until the next call */
 	WLB_SOURCE_END,
 	WLB_SOURCE_NOT_TEXT,   /* the file has NUL bytes: an image, an archive, ... */
-	WLB_SOURCE_UNREADABLE, /* error: permissions, I/O; a text file whose gzip is damaged, or which is too large */
-	WLB_SOURCE_MALFORMED,  /* error: a line of JSONL is invalid or too large, or its gzip is damaged */
+	WLB_SOURCE_UNREADABLE, /* error: permissions, I/O, memory */
+	WLB_SOURCE_MALFORMED,  /* error: a document is too large, its gzip is damaged, or a line of JSONL is invalid */
 	WLB_SOURCE_INTERRUPTED,
 };
 
 struct wlb_source;
 
-/* `json_key`: the field of a JSONL line that holds the text. `interrupted` is read before each 64 KiB and each line: a
- * file of a slow file system takes hours. NULL: the file cannot be opened. */
-struct wlb_source *wlb_source_open(const char *path, const char *json_key, const volatile sig_atomic_t *interrupted,
-                                   struct wlb_error *error);
+struct wlb_source_options {
+	const char *json_key;  /* the field of a JSONL line that holds the text */
+	int64_t largest_bytes; /* a file or line must be smaller, since it is held in memory; at least 2^16 */
+	/* Read before each 64 KiB and each line: a file of a slow file system takes hours. */
+	const volatile sig_atomic_t *interrupted;
+};
+
+/* Copies the options. NULL: the file cannot be opened. */
+struct wlb_source *wlb_source_open(const char *path, const struct wlb_source_options *options, struct wlb_error *error);
 enum wlb_source_result wlb_source_next(struct wlb_source *source, const char **text, int64_t *length,
                                        struct wlb_error *error);
 void wlb_source_close(struct wlb_source *source); /* NULL allowed */

@@ -50,15 +50,16 @@ int __wrap_wlb_input_open(const char *path, int64_t *bytes, struct wlb_error *er
 	return WLB_UNREADABLE;
 }
 
+enum { LARGEST_DOCUMENT_BYTES = 400000 };
+
 /* Builds FOLDER/out from FOLDER/in. */
 static int build(void **state, struct wlb_build_result *result, int *bad_input, struct wlb_error *error)
 {
 	char *inputs[] = {strdup(fixture_path(state, "in")), NULL};
 	const struct wlb_build_options options = {.inputs = inputs,
 	                                          .output_prefix = fixture_path(state, "out"),
-	                                          .json_key = "text",
-	                                          .min_bytes = 1,
-	                                          .interrupted = &interrupted};
+	                                          .source = {"text", LARGEST_DOCUMENT_BYTES, &interrupted},
+	                                          .min_bytes = 1};
 	int rc = wlb_build(&options, result, bad_input, error);
 	free(inputs[0]);
 	return rc;
@@ -242,16 +243,46 @@ static void test_nothing_found(void **state)
 static void test_unreadable_files_are_left_out(void **state)
 {
 	struct wlb_build_result r;
+	fixture_write_text(state, "in/a", "text");
+	fixture_write_text(state, "in/b", "more");
+	refused = "b";
+	build_good(state, &r);
+	refused = "";
+	assert_int_equal(r.documents, 1);
+	assert_int_equal(r.unreadable, 1);
+	assert_says(r.first_unreadable.message, "in/b: cannot be opened: Input/output error");
+}
+
+/* A dataset without a file that is there, and that no second build could read either, would not be noticed. */
+static void test_damaged_text(void **state)
+{
 	size_t bytes;
 	fixture_write_text(state, "in/a", "text");
 	fixture_write_text(state, "in/damaged.gz", "\x1f\x8b\x08 this is not deflate");
+	expect_bad_input(state, "damaged.gz: cannot be read: ");
+	assert_int_equal(unlink(fixture_path(state, "in/damaged.gz")), 0);
 	write_gzip(state, "in/cut.gz", "a text that was longer before it was cut");
 	free(fixture_read(fixture_path(state, "in/cut.gz"), &bytes));
 	assert_int_equal(truncate(fixture_path(state, "in/cut.gz"), (off_t)bytes - 9), 0);
+	expect_bad_input(state, "cut.gz: cannot be read: the compressed data end too early: repair the file, or");
+}
+
+static void test_largest_document(void **state)
+{
+	struct wlb_build_result r;
+	char *text = malloc(LARGEST_DOCUMENT_BYTES + 1);
+	memset(text, 'x', LARGEST_DOCUMENT_BYTES);
+	fixture_write_text(state, "in/a", "text");
+	fixture_write(state, "in/b", text, LARGEST_DOCUMENT_BYTES - 1);
 	build_good(state, &r);
-	assert_int_equal(r.documents, 1);
-	assert_int_equal(r.unreadable, 2);
-	assert_says(r.first_unreadable.message, "cut.gz: cannot be read: the compressed data end too early");
+	assert_int_equal(r.tokens, 5 + LARGEST_DOCUMENT_BYTES);
+	assert_int_equal(unlink(fixture_path(state, "out.bin")), 0);
+	assert_int_equal(unlink(fixture_path(state, "out.idx")), 0);
+	fixture_write(state, "in/b", text, LARGEST_DOCUMENT_BYTES);
+	expect_bad_input(state, "in/b: a document must have less than 400000 bytes: split it");
+	assert_int_equal(rename(fixture_path(state, "in/b"), fixture_path(state, "in/b.jsonl")), 0);
+	expect_bad_input(state, "in/b.jsonl: line 1: a document must have less than 400000 bytes: split it");
+	free(text);
 }
 
 static void test_old_dataset_is_replaced(void **state)
@@ -377,6 +408,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_damaged_jsonl, setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_nothing_found, setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_unreadable_files_are_left_out, setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_damaged_text, setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_largest_document, setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_old_dataset_is_replaced, setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_interrupted, setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_failing_writes, setup, fixture_teardown),
