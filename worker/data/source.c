@@ -9,6 +9,7 @@
 #include <zlib.h>
 
 #include "worker/data/input.h"
+#include "worker/data/json_line.h"
 
 enum { READ_BYTES = 1 << 16 }; /* at once, and the first capacity of the buffer */
 
@@ -183,29 +184,47 @@ static enum wlb_source_result read_line(struct wlb_source *s, int64_t *length, s
 	return result == WLB_SOURCE_END && used > 0 ? WLB_SOURCE_DOCUMENT : result;
 }
 
+/* Reads up to a line that is not empty. *line is in the buffer, without a byte order mark. */
+static enum wlb_source_result skip_to_line(struct wlb_source *s, char **line, int64_t *length, struct wlb_error *error)
+{
+	for (;;) {
+		enum wlb_source_result result = read_line(s, length, error);
+		s->line++;
+		if (result != WLB_SOURCE_DOCUMENT)
+			return result;
+		*line = s->buffer;
+		if (s->line == 1 && *length >= 3 && memcmp(*line, "\xef\xbb\xbf", 3) == 0) {
+			*line += 3;
+			*length -= 3;
+		}
+		if (strspn(*line, " \t\r\n") < (size_t)*length)
+			return result;
+	}
+}
+
 static enum wlb_source_result next_line(struct wlb_source *s, const char **text, int64_t *length,
                                         struct wlb_error *error)
 {
-	enum wlb_source_result result;
-	int64_t used = 0;
-	do {
-		result = read_line(s, &used, error);
-		s->line++;
-	} while (result == WLB_SOURCE_DOCUMENT && strspn(s->buffer, " \t\r\n") >= (size_t)used); /* an empty line */
+	char *line;
+	int64_t bytes;
+	enum wlb_source_result result = skip_to_line(s, &line, &bytes, error);
 	if (result != WLB_SOURCE_DOCUMENT)
 		return result;
 	json_error_t at;
 	json_decref(s->document);
-	s->document = json_loadb(s->buffer, (size_t)used, JSON_ALLOW_NUL, &at);
-	if (s->document == NULL) {
-		wlb_fail(error, "%s: line %lld: %s: each line must be a JSON object", s->path, (long long)s->line,
-		         at.text);
+	wlb_json_line_repair(line, bytes);
+	/* No number is read: as reals, integers of 64 bits without a sign are taken too. */
+	s->document = json_loadb(line, (size_t)bytes, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, &at);
+	if (!json_is_object(s->document)) {
+		wlb_fail(error, "%s: line %lld: %s: each line must be a JSON object in UTF-8", s->path,
+		         (long long)s->line, s->document ? "an array" : at.text);
 		return WLB_SOURCE_MALFORMED;
 	}
 	const json_t *value = json_object_get(s->document, s->options.json_key);
 	if (!json_is_string(value)) {
+		const char *is = value == NULL ? "missing" : json_is_null(value) ? "null" : "not a string";
 		wlb_fail(error, "%s: line %lld: field '%s' is %s: it must be a string (see --json-key)", s->path,
-		         (long long)s->line, s->options.json_key, value ? "not a string" : "missing");
+		         (long long)s->line, s->options.json_key, is);
 		return WLB_SOURCE_MALFORMED;
 	}
 	*text = json_string_value(value);

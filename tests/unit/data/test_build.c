@@ -156,6 +156,26 @@ static void test_jsonl(void **state)
 	expect_document(state, 3, "packed", 6);
 }
 
+/* Lines that Python's json module, pyarrow or an editor write; only the text matters. */
+static void test_jsonl_of_other_programs(void **state)
+{
+	struct wlb_build_result r;
+	fixture_write_text(state, "in/a.jsonl",
+	                   "\xef\xbb\xbf{\"id\":18446744073709551615,\"text\":\"first\"}\r\n"
+	                   "{\"meta\":{\"h\":-9223372036854775809},\"text\":\"b\"}\n"
+	                   "{\"a\":NaN,\"b\":[Infinity,-Infinity],\"c\":1e999,\"text\":\"NaN, Infinity, 1e999\"}\n"
+	                   "{\"NaN\":\"\\\"\",\"text\":\"\\ud83d \\ud83d\\ude00\\ude00\\\\ud83d\"}\n");
+	fixture_write_text(state, "in/b.jsonl", "\xef\xbb\xbf\r\n{\"text\":\"after an empty line\"}");
+	build_good(state, &r);
+	assert_int_equal(r.documents, 5);
+	expect_document(state, 0, "first", 5);
+	expect_document(state, 1, "b", 1);
+	expect_document(state, 2, "NaN, Infinity, 1e999", 20);
+	const char *replaced = "\xef\xbf\xbd \xf0\x9f\x98\x80\xef\xbf\xbd\\ud83d";
+	expect_document(state, 3, replaced, strlen(replaced));
+	expect_document(state, 4, "after an empty line", 19);
+}
+
 static void test_long_lines_and_files(void **state)
 {
 	enum { LENGTH = 300000 };
@@ -190,6 +210,16 @@ static void test_malformed_jsonl(void **state)
 	fixture_write_text(state, "in/a.jsonl", "{\"text\":\"one\"}\n\n{\"words\":3}\n");
 	expect_bad_input(state, "a.jsonl: line 3: field 'text' is missing");
 	fixture_write_text(state, "in/a.jsonl", "{\"text\":\"one\"\n");
+	expect_bad_input(state, "a.jsonl: line 1: ");
+	fixture_write_text(state, "in/a.jsonl", "{\"text\":null}\n");
+	expect_bad_input(state, "a.jsonl: line 1: field 'text' is null");
+	fixture_write_text(state, "in/a.jsonl", "[\"text\"]\n");
+	expect_bad_input(state, "a.jsonl: line 1: an array: each line must be a JSON object in UTF-8");
+	fixture_write_text(state, "in/a.jsonl", "{\"text\":NaN}\n");
+	expect_bad_input(state, "a.jsonl: line 1: field 'text' is not a string");
+	fixture_write_text(state, "in/a.jsonl", "{\"a\":NaNs,\"text\":\"one\"}\n");
+	expect_bad_input(state, "a.jsonl: line 1: ");
+	fixture_write_text(state, "in/a.jsonl", "{\"text\":\"\\ud83\"}\n");
 	expect_bad_input(state, "a.jsonl: line 1: ");
 	fixture_write(state, "in/a.jsonl", "{\"text\":\"o\0e\"}\n", 15);
 	expect_bad_input(state, "a.jsonl: line 1: ");
@@ -403,6 +433,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_files_in_order_of_names, setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_links_count_once, setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_jsonl, setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_jsonl_of_other_programs, setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_long_lines_and_files, setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_malformed_jsonl, setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_damaged_jsonl, setup, fixture_teardown),
