@@ -5,47 +5,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/file.h"
 #include "common/index_format.h"
+#include "worker/data/temporary.h"
 
 struct wlb_index_writer {
 	char *bin_path;
 	char *idx_path;
-	char *bin_temporary; /* NULL once it has its final name */
-	char *idx_temporary;
+	struct wlb_temporary bin_temporary;
+	struct wlb_temporary idx_temporary;
 	FILE *bin;
 	int32_t *lengths;
 	int64_t documents;
 	int64_t capacity;
 	int64_t tokens;
 };
-
-/* A new file beside `path`; its name goes to *temporary. */
-static FILE *open_temporary(const char *path, char **temporary, struct wlb_error *error)
-{
-	if (asprintf(temporary, "%s.XXXXXX", path) < 0) {
-		*temporary = NULL;
-		wlb_fail(error, "%s: out of memory", path);
-		return NULL;
-	}
-	int fd = mkstemp(*temporary);
-	mode_t mask = umask(0);
-	umask(mask);
-	FILE *file = fd < 0 || fchmod(fd, 0666 & ~mask) < 0 ? NULL : fdopen(fd, "w");
-	if (file == NULL) {
-		wlb_fail(error, "%s: cannot be created: %s", path, strerror(errno));
-		if (fd >= 0) {
-			close(fd);
-			unlink(*temporary);
-		}
-		free(*temporary);
-		*temporary = NULL;
-	}
-	return file;
-}
 
 struct wlb_index_writer *wlb_index_writer_new(const char *prefix, struct wlb_error *error)
 {
@@ -58,10 +34,13 @@ struct wlb_index_writer *wlb_index_writer_new(const char *prefix, struct wlb_err
 		w->bin_path = NULL;
 	if (asprintf(&w->idx_path, "%s.idx", prefix) < 0)
 		w->idx_path = NULL;
-	if (w->bin_path == NULL || w->idx_path == NULL)
+	if (w->bin_path == NULL || w->idx_path == NULL) {
 		wlb_fail(error, "%s: out of memory", prefix);
-	else
-		w->bin = open_temporary(w->bin_path, &w->bin_temporary, error);
+	} else {
+		wlb_temporary_remove_left(w->bin_path);
+		wlb_temporary_remove_left(w->idx_path);
+		w->bin = wlb_temporary_open(&w->bin_temporary, w->bin_path, error);
+	}
 	if (w->bin == NULL) {
 		wlb_index_writer_free(w);
 		return NULL;
@@ -127,7 +106,7 @@ static int write_arrays(const struct wlb_index_writer *w, FILE *file)
 
 static int write_index(struct wlb_index_writer *w, struct wlb_error *error)
 {
-	FILE *file = open_temporary(w->idx_path, &w->idx_temporary, error);
+	FILE *file = wlb_temporary_open(&w->idx_temporary, w->idx_path, error);
 	if (file == NULL)
 		return -1;
 	int rc = fwrite(WLB_INDEX_MAGIC, WLB_INDEX_MAGIC_BYTES, 1, file) == 1 ? 0 : -1;
@@ -144,24 +123,15 @@ static int write_index(struct wlb_index_writer *w, struct wlb_error *error)
 	return rc < 0 ? wlb_fail(error, "%s: cannot be written: %s", w->idx_path, strerror(why)) : 0;
 }
 
-static int give_name(char **temporary, const char *path, struct wlb_error *error)
-{
-	if (rename(*temporary, path) < 0)
-		return wlb_fail(error, "%s: cannot be replaced: %s", path, strerror(errno));
-	free(*temporary);
-	*temporary = NULL;
-	return 0;
-}
-
 /* Replaces the files of an earlier dataset, if there are any, by those that are written and synced. */
 static int replace(struct wlb_index_writer *w, struct wlb_error *error)
 {
 	/* The old index must not exist together with the new tokens. */
 	if (unlink(w->idx_path) < 0 && errno != ENOENT)
 		return wlb_fail(error, "%s: cannot be replaced: %s", w->idx_path, strerror(errno));
-	if (give_name(&w->bin_temporary, w->bin_path, error) < 0 || wlb_parent_sync(w->bin_path, error) < 0)
+	if (wlb_temporary_rename(&w->bin_temporary, w->bin_path, error) < 0 || wlb_parent_sync(w->bin_path, error) < 0)
 		return -1;
-	if (give_name(&w->idx_temporary, w->idx_path, error) < 0) {
+	if (wlb_temporary_rename(&w->idx_temporary, w->idx_path, error) < 0) {
 		unlink(w->bin_path);
 		return -1;
 	}
@@ -178,7 +148,7 @@ int wlb_index_writer_commit(struct wlb_index_writer *w, struct wlb_error *error)
 	if (write_index(w, error) < 0)
 		return -1;
 	/* A disk that is full or fails says so here, while the old dataset is still there. */
-	if (wlb_file_sync(w->bin_temporary, error) < 0 || wlb_file_sync(w->idx_temporary, error) < 0)
+	if (wlb_file_sync(w->bin_temporary.name, error) < 0 || wlb_file_sync(w->idx_temporary.name, error) < 0)
 		return -1;
 	return replace(w, error);
 }
@@ -189,12 +159,8 @@ void wlb_index_writer_free(struct wlb_index_writer *w)
 		return;
 	if (w->bin != NULL)
 		fclose(w->bin);
-	if (w->bin_temporary != NULL)
-		unlink(w->bin_temporary);
-	if (w->idx_temporary != NULL)
-		unlink(w->idx_temporary);
-	free(w->bin_temporary);
-	free(w->idx_temporary);
+	wlb_temporary_remove(&w->bin_temporary);
+	wlb_temporary_remove(&w->idx_temporary);
 	free(w->bin_path);
 	free(w->idx_path);
 	free(w->lengths);

@@ -1,7 +1,7 @@
 /*
  * Writes a dataset that dataset.h can read: PREFIX.bin and PREFIX.idx of uint16 tokens, one sequence a document. Both
- * files are written under temporary names and renamed in commit, .idx last: a process that opens the prefix finds the
- * old dataset, none, or the new one, never a mixture.
+ * files are written under temporary names (temporary.h) and renamed in commit, .idx last: a process that opens the
+ * prefix finds the old dataset, none, or the new one, never a mixture.
  */
 #ifndef WORKER_DATA_INDEX_WRITER_H
 #define WORKER_DATA_INDEX_WRITER_H

@@ -1,6 +1,9 @@
 /* Replacing a dataset: the old one stays until the new one is on the disk, whichever fsync fails. */
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "tests/unit/data/fixture.h"
 #include "worker/data/dataset.h"
@@ -70,11 +73,53 @@ static void test_folder_cannot_be_synced(void **state)
 	assert_int_equal(fixture_entries(*state), 2);
 }
 
+/* A process that is killed while it writes; the next one removes its file, and no other. */
+static void test_killed_writer(void **state)
+{
+	struct wlb_error error;
+	pid_t child = fork();
+	if (child == 0) {
+		wlb_index_writer_new(fixture_path(state, "x"), &error);
+		raise(SIGKILL);
+	}
+	int status;
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(fixture_entries(*state), 1);
+	static const char *const others[] = {"x.bin.backup", "x.bin.abcdef.partial.gz", "x.bin.abc-ef.partial",
+	                                     "y.bin.abcdef.partial", "x.bin.abcdef.archive"};
+	enum { OTHERS = sizeof(others) / sizeof(others[0]) };
+	for (int i = 0; i < OTHERS; i++)
+		fixture_write_text(state, others[i], "");
+	fixture_write_text(state, "x.idx.abcdef.partial", "");
+	assert_int_equal(symlink("x.bin.backup", fixture_path(state, "x.idx.linked.partial")), 0);
+	assert_int_equal(write_dataset(state, 2, 0, &error), 0);
+	for (int i = 0; i < OTHERS; i++)
+		assert_true(fixture_exists(fixture_path(state, others[i])));
+	assert_true(fixture_exists(fixture_path(state, "x.idx.linked.partial")));
+	assert_int_equal(fixture_entries(*state), OTHERS + 1 + 2);
+}
+
+/* Two at the same time: neither removes what the other writes. */
+static void test_two_writers(void **state)
+{
+	struct wlb_error error;
+	struct wlb_index_writer *first = wlb_index_writer_new(fixture_path(state, "x"), &error);
+	assert_non_null(first);
+	assert_int_equal(write_dataset(state, 2, 0, &error), 0);
+	assert_int_equal(wlb_index_writer_commit(first, &error), 0);
+	wlb_index_writer_free(first);
+	assert_int_equal(count_documents(state), 0);
+	assert_int_equal(fixture_entries(*state), 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_new_files_cannot_be_synced, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_folder_cannot_be_synced, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_killed_writer, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_two_writers, fixture_setup, fixture_teardown),
 	};
 	return cmocka_run_group_tests_name("index_writer", tests, NULL, NULL);
 }
