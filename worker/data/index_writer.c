@@ -5,23 +5,48 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/file.h"
 #include "common/index_format.h"
 #include "worker/data/temporary.h"
 
+struct output {
+	char *path;
+	char *old_path; /* where the file of an earlier dataset is while its name is given to the new one */
+	int is_old_aside;
+	struct wlb_temporary temporary;
+};
+
 struct wlb_index_writer {
-	char *bin_path;
-	char *idx_path;
-	struct wlb_temporary bin_temporary;
-	struct wlb_temporary idx_temporary;
-	FILE *bin;
+	struct output bin;
+	struct output idx;
+	FILE *tokens_file;
 	int32_t *lengths;
 	int64_t documents;
 	int64_t capacity;
 	int64_t tokens;
 };
+
+static int name_output(struct output *output, const char *prefix, const char *extension, struct wlb_error *error)
+{
+	if (asprintf(&output->path, "%s.%s", prefix, extension) < 0)
+		output->path = NULL;
+	if (asprintf(&output->old_path, "%s.%s.replaced", prefix, extension) < 0)
+		output->old_path = NULL;
+	if (output->path == NULL || output->old_path == NULL)
+		return wlb_fail(error, "%s: out of memory", prefix);
+	wlb_temporary_remove_left(output->path);
+	return 0;
+}
+
+static void free_output(struct output *output)
+{
+	wlb_temporary_remove(&output->temporary);
+	free(output->old_path);
+	free(output->path);
+}
 
 struct wlb_index_writer *wlb_index_writer_new(const char *prefix, struct wlb_error *error)
 {
@@ -30,18 +55,9 @@ struct wlb_index_writer *wlb_index_writer_new(const char *prefix, struct wlb_err
 		wlb_fail(error, "%s: out of memory", prefix);
 		return NULL;
 	}
-	if (asprintf(&w->bin_path, "%s.bin", prefix) < 0)
-		w->bin_path = NULL;
-	if (asprintf(&w->idx_path, "%s.idx", prefix) < 0)
-		w->idx_path = NULL;
-	if (w->bin_path == NULL || w->idx_path == NULL) {
-		wlb_fail(error, "%s: out of memory", prefix);
-	} else {
-		wlb_temporary_remove_left(w->bin_path);
-		wlb_temporary_remove_left(w->idx_path);
-		w->bin = wlb_temporary_open(&w->bin_temporary, w->bin_path, error);
-	}
-	if (w->bin == NULL) {
+	if (name_output(&w->bin, prefix, "bin", error) == 0 && name_output(&w->idx, prefix, "idx", error) == 0)
+		w->tokens_file = wlb_temporary_open(&w->bin.temporary, w->bin.path, error);
+	if (w->tokens_file == NULL) {
 		wlb_index_writer_free(w);
 		return NULL;
 	}
@@ -61,19 +77,19 @@ int64_t wlb_index_writer_tokens(const struct wlb_index_writer *w)
 int wlb_index_writer_add(struct wlb_index_writer *w, const uint16_t *tokens, int64_t count, struct wlb_error *error)
 {
 	if (count < 0 || count > INT32_MAX)
-		return wlb_fail(error, "%s: a document of %lld tokens: at most 2^31 - 1 fit the format", w->bin_path,
+		return wlb_fail(error, "%s: a document of %lld tokens: at most 2^31 - 1 fit the format", w->bin.path,
 		                (long long)count);
 	if (w->documents == w->capacity) {
 		int64_t capacity = w->capacity ? 2 * w->capacity : 1024;
 		int32_t *lengths = reallocarray(w->lengths, (size_t)capacity, sizeof(*lengths));
 		if (lengths == NULL)
-			return wlb_fail(error, "%s: out of memory for %lld documents", w->idx_path,
+			return wlb_fail(error, "%s: out of memory for %lld documents", w->idx.path,
 			                (long long)capacity);
 		w->lengths = lengths;
 		w->capacity = capacity;
 	}
-	if (fwrite(tokens, sizeof(*tokens), (size_t)count, w->bin) != (size_t)count)
-		return wlb_fail(error, "%s: cannot be written: %s", w->bin_path, strerror(errno));
+	if (fwrite(tokens, sizeof(*tokens), (size_t)count, w->tokens_file) != (size_t)count)
+		return wlb_fail(error, "%s: cannot be written: %s", w->bin.path, strerror(errno));
 	w->lengths[w->documents++] = (int32_t)count;
 	w->tokens += count;
 	return 0;
@@ -106,7 +122,7 @@ static int write_arrays(const struct wlb_index_writer *w, FILE *file)
 
 static int write_index(struct wlb_index_writer *w, struct wlb_error *error)
 {
-	FILE *file = wlb_temporary_open(&w->idx_temporary, w->idx_path, error);
+	FILE *file = wlb_temporary_open(&w->idx.temporary, w->idx.path, error);
 	if (file == NULL)
 		return -1;
 	int rc = fwrite(WLB_INDEX_MAGIC, WLB_INDEX_MAGIC_BYTES, 1, file) == 1 ? 0 : -1;
@@ -120,35 +136,78 @@ static int write_index(struct wlb_index_writer *w, struct wlb_error *error)
 		rc = -1;
 		why = errno;
 	}
-	return rc < 0 ? wlb_fail(error, "%s: cannot be written: %s", w->idx_path, strerror(why)) : 0;
+	return rc < 0 ? wlb_fail(error, "%s: cannot be written: %s", w->idx.path, strerror(why)) : 0;
+}
+
+/* Gives the file of an earlier dataset, if there is one, another name. */
+static int set_old_aside(struct output *output, struct wlb_error *error)
+{
+	struct stat about;
+	int rc = lstat(output->path, &about);
+	if (rc < 0 && errno == ENOENT)
+		return 0;
+	if (rc < 0)
+		return wlb_fail(error, "%s: cannot be examined: %s", output->path, strerror(errno));
+	if (S_ISDIR(about.st_mode))
+		return wlb_fail(error, "%s: is a directory: remove it, or give another prefix", output->path);
+	if (rename(output->path, output->old_path) < 0)
+		return wlb_fail(error, "%s: cannot be replaced: %s", output->path, strerror(errno));
+	output->is_old_aside = 1;
+	return 0;
+}
+
+/* Removes the new file where it has its name, and gives the name to the old one. */
+static int put_old_back(const struct output *output)
+{
+	if (output->is_old_aside)
+		return rename(output->old_path, output->path);
+	return output->temporary.name == NULL ? unlink(output->path) : 0;
+}
+
+/* Undoes what was done of replace(), the index last as there. Returns -1. */
+static int put_dataset_back(struct wlb_index_writer *w, struct wlb_error *error)
+{
+	if (put_old_back(&w->bin) == 0 && put_old_back(&w->idx) == 0)
+		return -1;
+	return wlb_fail_in(error,
+	                   "the old dataset could not be put back: rename %s and %s to their names without .replaced",
+	                   w->bin.old_path, w->idx.old_path);
 }
 
 /* Replaces the files of an earlier dataset, if there are any, by those that are written and synced. */
 static int replace(struct wlb_index_writer *w, struct wlb_error *error)
 {
-	/* The old index must not exist together with the new tokens. */
-	if (unlink(w->idx_path) < 0 && errno != ENOENT)
-		return wlb_fail(error, "%s: cannot be replaced: %s", w->idx_path, strerror(errno));
-	if (wlb_temporary_rename(&w->bin_temporary, w->bin_path, error) < 0 || wlb_parent_sync(w->bin_path, error) < 0)
-		return -1;
-	if (wlb_temporary_rename(&w->idx_temporary, w->idx_path, error) < 0) {
-		unlink(w->bin_path);
-		return -1;
-	}
-	/* The dataset is whole, also where it is not known whether its names would survive a power loss. */
-	return wlb_parent_sync(w->idx_path, error);
+	/* The old index must not exist together with the new tokens. Tokens without an index are no dataset, and must
+	 * not replace those that an earlier build could not put back. */
+	if (set_old_aside(&w->idx, error) < 0 || (w->idx.is_old_aside && set_old_aside(&w->bin, error) < 0) ||
+	    wlb_temporary_rename(&w->bin.temporary, w->bin.path, error) < 0)
+		return put_dataset_back(w, error);
+	struct wlb_error unsynced;
+	int rc = wlb_parent_sync(w->bin.path, &unsynced);
+	if (wlb_temporary_rename(&w->idx.temporary, w->idx.path, error) < 0)
+		return put_dataset_back(w, error);
+	if (rc == 0)
+		rc = wlb_parent_sync(w->idx.path, &unsynced);
+	unlink(w->bin.old_path);
+	unlink(w->idx.old_path);
+	if (rc < 0)
+		return wlb_fail(error,
+		                "%s, %s: are complete and have their names, which a power loss may undo: %s: build "
+		                "them again",
+		                w->bin.path, w->idx.path, unsynced.message);
+	return 0;
 }
 
 int wlb_index_writer_commit(struct wlb_index_writer *w, struct wlb_error *error)
 {
-	FILE *bin = w->bin;
-	w->bin = NULL;
-	if (fclose(bin) != 0)
-		return wlb_fail(error, "%s: cannot be written: %s", w->bin_path, strerror(errno));
+	FILE *tokens_file = w->tokens_file;
+	w->tokens_file = NULL;
+	if (fclose(tokens_file) != 0)
+		return wlb_fail(error, "%s: cannot be written: %s", w->bin.path, strerror(errno));
 	if (write_index(w, error) < 0)
 		return -1;
 	/* A disk that is full or fails says so here, while the old dataset is still there. */
-	if (wlb_file_sync(w->bin_temporary.name, error) < 0 || wlb_file_sync(w->idx_temporary.name, error) < 0)
+	if (wlb_file_sync(w->bin.temporary.name, error) < 0 || wlb_file_sync(w->idx.temporary.name, error) < 0)
 		return -1;
 	return replace(w, error);
 }
@@ -157,12 +216,10 @@ void wlb_index_writer_free(struct wlb_index_writer *w)
 {
 	if (w == NULL)
 		return;
-	if (w->bin != NULL)
-		fclose(w->bin);
-	wlb_temporary_remove(&w->bin_temporary);
-	wlb_temporary_remove(&w->idx_temporary);
-	free(w->bin_path);
-	free(w->idx_path);
+	if (w->tokens_file != NULL)
+		fclose(w->tokens_file);
+	free_output(&w->bin);
+	free_output(&w->idx);
 	free(w->lengths);
 	free(w);
 }
