@@ -77,8 +77,8 @@ static int add_file(struct build *b, const char *path, struct wlb_error *error)
 			rc = add_document(b, text, length, error);
 			continue;
 		}
-		if (result == WLB_SOURCE_NOT_TEXT)
-			b->result->not_text++;
+		if (result == WLB_SOURCE_NOT_TEXT && b->result->not_text++ == 0)
+			b->result->first_not_text = why;
 		if (result == WLB_SOURCE_UNREADABLE && wlb_index_writer_documents(b->writer) == before) {
 			add_unreadable(b, &why);
 		} else if (result == WLB_SOURCE_UNREADABLE || result == WLB_SOURCE_MALFORMED) {
@@ -99,14 +99,16 @@ static int check_interrupted(const struct build *b, struct wlb_error *error)
 static int fail_without_documents(const struct build *b, struct wlb_error *error)
 {
 	const struct wlb_build_result *r = b->result;
+	const char *why = r->unreadable > 0 ? r->first_unreadable.message
+	                  : r->not_text > 0 ? r->first_not_text.message
+	                                    : "";
 	return wlb_fail(error,
 	                "no document was found in %s%s: %lld files, %lld not text, %lld too short, %lld symbolic "
 	                "links%s, %lld unreadable%s%s",
 	                b->options->inputs[0], b->options->inputs[1] ? ", ..." : "", (long long)r->files,
 	                (long long)r->not_text, (long long)r->too_short, (long long)r->links,
 	                r->links > 0 ? " (only followed where they are inputs themselves: give each as one)" : "",
-	                (long long)r->unreadable, r->unreadable > 0 ? ": " : "",
-	                r->unreadable > 0 ? r->first_unreadable.message : "");
+	                (long long)r->unreadable, why[0] != '\0' ? ": " : "", why);
 }
 
 static int add_files(struct build *b, const struct wlb_found *found, struct wlb_error *error)

@@ -24,6 +24,7 @@ struct wlb_build_result {
 	int64_t links;      /* symbolic links inside of directories, which are not followed */
 	int64_t unreadable; /* files and folders */
 	struct wlb_error first_unreadable;
+	struct wlb_error first_not_text;
 };
 
 /* Returns 0, or -1 with the reason; then no output file is left. *bad_input is 1 where the same input would fail again

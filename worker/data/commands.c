@@ -26,6 +26,8 @@ static void report_build(const struct wlb_build_options *options, const struct w
 		printf(" (left out: %lld not text, %lld too short, %lld symbolic links)", (long long)r->not_text,
 		       (long long)r->too_short, (long long)r->links);
 	putchar('\n');
+	if (r->not_text > 0)
+		printf("the first that is not text: %s\n", r->first_not_text.message);
 	if (r->unreadable > 0)
 		fprintf(stderr, "wlb data: %lld could not be read and are left out, the first: %s\n",
 		        (long long)r->unreadable, r->first_unreadable.message);

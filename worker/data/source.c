@@ -129,6 +129,46 @@ static enum wlb_source_result check_stream(const struct wlb_source *s, struct wl
 	return result;
 }
 
+/* Returns the name of the format of a file that begins with these bytes, or NULL. A short file of it has no NUL. */
+static const char *format_of(const char *data, int64_t bytes)
+{
+	static const struct {
+		const char *name;
+		int64_t offset;
+		const char *magic;
+	} formats[] = {
+		{"Zstandard", 0, "\x28\xb5\x2f\xfd"},
+		{"xz", 0, "\xfd\x37zXZ"},
+		{"bzip2", 4, "1AY&SY"},
+		{"LZ4", 0, "\x04\x22\x4d\x18"},
+		{"zip", 0, "PK\x03\x04"},
+		{"Parquet", 0, "PAR1\x15"},
+		{"tar", 257, "ustar"},
+	};
+	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+		int64_t magic_bytes = (int64_t)strlen(formats[i].magic);
+		if (bytes >= formats[i].offset + magic_bytes &&
+		    memcmp(data + formats[i].offset, formats[i].magic, (size_t)magic_bytes) == 0)
+			return formats[i].name;
+	}
+	return NULL;
+}
+
+/* Returns 1 with the reason where what was read last, the `got` bytes before `used`, shows that the file is not text.
+ */
+static int is_not_text(const struct wlb_source *s, int64_t used, int got, struct wlb_error *error)
+{
+	const char *format = format_of(s->buffer, used);
+	if (format != NULL)
+		wlb_fail(error, "%s: has the format %s: convert it to text or JSONL; only gzip is decompressed",
+		         s->path, format);
+	else if (memchr(s->buffer + used - got, '\0', (size_t)got) != NULL)
+		wlb_fail(error, "%s: has NUL bytes: text must have none", s->path);
+	else
+		return 0;
+	return 1;
+}
+
 static enum wlb_source_result next_file(struct wlb_source *s, const char **text, int64_t *length,
                                         struct wlb_error *error)
 {
@@ -145,9 +185,9 @@ static enum wlb_source_result next_file(struct wlb_source *s, const char **text,
 		int got = gzread(s->file, s->buffer + used, free_bytes(s, used));
 		if (got <= 0)
 			break;
-		if (memchr(s->buffer + used, '\0', (size_t)got) != NULL)
-			return WLB_SOURCE_NOT_TEXT;
 		used += got;
+		if (is_not_text(s, used, got, error))
+			return WLB_SOURCE_NOT_TEXT;
 	}
 	result = check_stream(s, error);
 	if (result != WLB_SOURCE_END)

@@ -13,7 +13,7 @@
 enum wlb_source_result {
 	WLB_SOURCE_DOCUMENT, /* *text and *length are the next document; valid until the next call */
 	WLB_SOURCE_END,
-	WLB_SOURCE_NOT_TEXT,   /* the file has NUL bytes: an image, an archive, ... */
+	WLB_SOURCE_NOT_TEXT,   /* error: the file has NUL bytes, or a known format: an image, an archive, ... */
 	WLB_SOURCE_UNREADABLE, /* error: permissions, I/O, memory */
 	WLB_SOURCE_MALFORMED,  /* error: a document is too large, its gzip is damaged, or a line of JSONL is invalid */
 	WLB_SOURCE_INTERRUPTED,

@@ -116,6 +116,7 @@ static void test_files_in_order_of_names(void **state)
 	assert_int_equal(r.tokens, 5 + 7 + 5 + 6 + 4);
 	assert_int_equal(r.files, 6);
 	assert_int_equal(r.not_text, 1);
+	assert_says(r.first_not_text.message, "in/image: has NUL bytes: text must have none");
 	assert_int_equal(r.too_short, 1);
 	assert_int_equal(r.unreadable, 0);
 	expect_document(state, 0, "first", 5);
@@ -315,6 +316,26 @@ static void test_largest_document(void **state)
 	free(text);
 }
 
+/* Files that other tools read; the shortest of them have no NUL byte. */
+static void test_other_formats(void **state)
+{
+	static const char zstd[] = "\x28\xb5\x2f\xfd\x24\x1a\xd1words\x7b\xcf\x1d\xd9";
+	static const char bzip2[] = "BZh91AY&SY\x9a\xbc";
+	static const char parquet[] = "PAR1\x15\x04\x15\0";
+	char tar[512] = "name";
+	fixture_write(state, "in/a.jsonl.zst", zstd, sizeof(zstd) - 1);
+	expect_bad_input(state, "0 unreadable: ");
+	expect_bad_input(state, "in/a.jsonl.zst: has the format Zstandard: convert it to text or JSONL; only gzip");
+	assert_int_equal(unlink(fixture_path(state, "in/a.jsonl.zst")), 0);
+	fixture_write(state, "in/a", bzip2, sizeof(bzip2) - 1);
+	expect_bad_input(state, "in/a: has the format bzip2");
+	fixture_write(state, "in/a", parquet, sizeof(parquet) - 1);
+	expect_bad_input(state, "in/a: has the format Parquet");
+	memcpy(tar + 257, "ustar", 5);
+	fixture_write(state, "in/a", tar, sizeof(tar));
+	expect_bad_input(state, "in/a: has the format tar");
+}
+
 static void test_old_dataset_is_replaced(void **state)
 {
 	struct wlb_build_result r;
@@ -441,6 +462,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_unreadable_files_are_left_out, setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_damaged_text, setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_largest_document, setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_other_formats, setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_old_dataset_is_replaced, setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_interrupted, setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_failing_writes, setup, fixture_teardown),
