@@ -73,9 +73,18 @@ void wlb_checkpoint_abandon(const struct wlb_save_place *place, int64_t step);
 
 /* Finds the newest complete checkpoint in dir. Returns 1 and its path, 0 when dir has none or does not exist. A
  * checkpoint whose manifest or files are missing, damaged or of the wrong size is skipped with a line on stderr;
- * tensors are not read. Returns -1 where all are skipped or dir is none, and WLB_UNREADABLE (worker/data/input.h) where
- * dir or one of them cannot be read now. */
+ * tensors are not read (wlb_checkpoint_verify). Returns -1 where all are skipped or dir is none, and WLB_UNREADABLE
+ * (worker/data/input.h) where dir or one of them cannot be read now. */
 int wlb_checkpoint_newest(const char *dir, char path[4096], struct wlb_error *error);
+/* The same where the checkpoints of `step` and of later steps have been skipped already. */
+int wlb_checkpoint_newest_before(const char *dir, int64_t step, char path[4096], struct wlb_error *error);
+/* Skips a checkpoint: prints the line that says why. */
+void wlb_checkpoint_skip(const char *path, const char *why);
+/* Reads one of `shares` parts of the tensors. Returns 0 where their data are those that were saved; -1 where they are
+ * damaged, WLB_UNREADABLE where that cannot be known now. Tensors of which earlier versions kept no digest are not
+ * read.
+ */
+int wlb_checkpoint_verify(const char *path, int share, int shares, struct wlb_error *error);
 /* Returns the step of the newest checkpoint in dir, complete or not: 0 when dir has none or does not exist; -1 and
  * WLB_UNREADABLE as wlb_checkpoint_newest. */
 int64_t wlb_checkpoint_newest_step(const char *dir, struct wlb_error *error);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/file.h"
+#include "common/word_digest.h"
 #include "worker/checkpoint/folder.h"
 #include "worker/data/file_progress.h"
 #include "worker/data/input.h"
@@ -56,7 +57,8 @@ static json_t *format_shards(const struct wlb_weights *w)
 	return shards;
 }
 
-/* {"NAME": {"shape": [rows, cols], "blocks": [[shard, row_start, rows, col_start, cols], ...]}, ...} */
+/* {"NAME": {"shape": [rows, cols], "blocks": [[shard, row_start, rows, col_start, cols], ...],
+ *           "digests": ["0123456789abcdef", ...]}, ...} */
 static json_t *format_tensors(const struct wlb_weights *w)
 {
 	json_t *tensors = json_object();
@@ -66,9 +68,12 @@ static json_t *format_tensors(const struct wlb_weights *w)
 			json_t *shape = json_pack("[I]", (json_int_t)b->block.global_rows);
 			if (b->block.dimensions == 2)
 				json_array_append_new(shape, json_integer(b->block.global_cols));
-			json_object_set_new(tensors, b->name, json_pack("{s:o, s:[]}", "shape", shape, "blocks"));
+			json_object_set_new(tensors, b->name,
+			                    json_pack("{s:o, s:[], s:[]}", "shape", shape, "blocks", "digests"));
 		}
-		json_array_append_new(json_object_get(json_object_get(tensors, b->name), "blocks"),
+		json_t *tensor = json_object_get(tensors, b->name);
+		json_array_append_new(json_object_get(tensor, "digests"), json_sprintf("%016" PRIx64, b->digest));
+		json_array_append_new(json_object_get(tensor, "blocks"),
 		                      json_pack("[i,I,I,I,I]", b->file, (json_int_t)b->block.row_start,
 		                                (json_int_t)b->block.rows, (json_int_t)b->block.col_start,
 		                                (json_int_t)b->block.cols));
@@ -259,19 +264,32 @@ static int parse_block(json_t *json, int file_count, struct wlb_stored_block *b,
 	return 0;
 }
 
+/* Sets the digest of block `i` of a tensor: 0 where `digests` is NULL, as earlier versions wrote none. */
+static int parse_block_digest(json_t *digests, size_t i, struct wlb_stored_block *b, struct wlb_error *error)
+{
+	const char *text = json_string_value(json_array_get(digests, i));
+	b->digest = 0;
+	if (digests != NULL && (text == NULL || wlb_word_digest_parse(text, &b->digest) < 0))
+		return wlb_fail(error, "digest is '%.40s': it must be 16 hexadecimal digits",
+		                text != NULL ? text : "missing");
+	return 0;
+}
+
 static int parse_tensor(const char *name, json_t *json, struct wlb_weights *w, struct wlb_error *error)
 {
 	json_error_t at;
-	json_t *shape, *blocks;
+	json_t *shape, *blocks, *digests = NULL;
 	struct wlb_stored_block b = {.name = (char *)name};
-	if (json_unpack_ex(json, &at, 0, "{s:o, s:o}", "shape", &shape, "blocks", &blocks) < 0)
+	if (json_unpack_ex(json, &at, 0, "{s:o, s:o, s?o}", "shape", &shape, "blocks", &blocks, "digests", &digests) <
+	    0)
 		return wlb_fail(error, "%s", at.text);
 	if (parse_shape(shape, &b, error) < 0)
 		return -1;
 	if (json_array_size(blocks) == 0)
 		return wlb_fail(error, "blocks must be a list of at least one");
 	for (size_t i = 0; i < json_array_size(blocks); i++) {
-		if (parse_block(json_array_get(blocks, i), w->file_count, &b, error) < 0)
+		if (parse_block(json_array_get(blocks, i), w->file_count, &b, error) < 0 ||
+		    parse_block_digest(digests, i, &b, error) < 0)
 			return wlb_fail_in(error, "blocks[%zu]", i);
 		if (wlb_weights_add_block(w, &b, error) < 0)
 			return -1;

@@ -69,7 +69,17 @@ static int check_no_weights(const char *dir, struct wlb_error *error)
 	return 0;
 }
 
+void wlb_checkpoint_skip(const char *path, const char *why)
+{
+	fprintf(stderr, "wlb: checkpoint %s is skipped: %s\n", path, why);
+}
+
 int wlb_checkpoint_newest(const char *dir, char path[4096], struct wlb_error *error)
+{
+	return wlb_checkpoint_newest_before(dir, INT64_MAX, path, error);
+}
+
+int wlb_checkpoint_newest_before(const char *dir, int64_t step, char path[4096], struct wlb_error *error)
 {
 	int64_t *steps;
 	int count = wlb_folder_steps(dir, &steps, error), found = 0;
@@ -79,6 +89,8 @@ int wlb_checkpoint_newest(const char *dir, char path[4096], struct wlb_error *er
 		found = check_no_weights(dir, error);
 	for (int i = 0; found == 0 && i < count; i++) {
 		struct wlb_error why;
+		if (steps[i] >= step)
+			continue;
 		found = wlb_folder_path(dir, steps[i], WLB_FOLDER_FINAL, path, error);
 		int rc = found == 0 ? check_complete(path, &why) : -1;
 		if (rc == 0) {
@@ -87,7 +99,7 @@ int wlb_checkpoint_newest(const char *dir, char path[4096], struct wlb_error *er
 			wlb_fail(error, "%s", why.message);
 			found = WLB_UNREADABLE;
 		} else if (found == 0) {
-			fprintf(stderr, "wlb: checkpoint %s is skipped: %s\n", path, why.message);
+			wlb_checkpoint_skip(path, why.message);
 		}
 	}
 	free(steps);
@@ -95,6 +107,16 @@ int wlb_checkpoint_newest(const char *dir, char path[4096], struct wlb_error *er
 		return wlb_fail(error, "%s: none of its %d checkpoints is complete; remove them to begin at step 1",
 		                dir, count);
 	return found;
+}
+
+int wlb_checkpoint_verify(const char *path, int share, int shares, struct wlb_error *error)
+{
+	struct wlb_weights weights = {0};
+	int rc = wlb_manifest_read(path, NULL, &weights, NULL, error);
+	if (rc == 0)
+		rc = wlb_weights_verify(&weights, share, shares, error);
+	wlb_weights_free(&weights);
+	return rc;
 }
 
 int64_t wlb_checkpoint_newest_step(const char *dir, struct wlb_error *error)

@@ -2,12 +2,14 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "common/word_digest.h"
 #include "worker/checkpoint/convert.h"
 #include "worker/data/input.h"
 
@@ -101,17 +103,27 @@ static int fits(int64_t start, int64_t count, int64_t whole)
 	return start >= 0 && count >= 0 && count <= whole && start <= whole - count;
 }
 
+/* Sets *text to "KIND:TENSOR" of the metadata, NULL where there is none. */
+static int find_metadata(const json_t *metadata, const char *kind, const char *tensor, const char **text,
+                         struct wlb_error *error)
+{
+	char *key;
+	if (asprintf(&key, "%s:%s", kind, tensor) < 0)
+		return wlb_fail(error, "out of memory");
+	*text = json_string_value(json_object_get(metadata, key));
+	free(key);
+	return 0;
+}
+
 /* Reads the block from "block:NAME" of the metadata: "ROW of ROWS, COL of COLS". */
 static int parse_block(const json_t *metadata, struct wlb_stored_tensor *t, struct wlb_error *error)
 {
+	const char *block;
 	t->block.row_start = t->block.col_start = 0;
 	t->block.global_rows = t->block.rows;
 	t->block.global_cols = t->block.cols;
-	char *key;
-	if (asprintf(&key, "block:%s", t->name) < 0)
-		return wlb_fail(error, "out of memory");
-	const char *block = json_string_value(json_object_get(metadata, key));
-	free(key);
+	if (find_metadata(metadata, "block", t->name, &block, error) < 0)
+		return -1;
 	if (block == NULL)
 		return 0;
 	long long row, rows, col, cols;
@@ -128,6 +140,17 @@ static int parse_block(const json_t *metadata, struct wlb_stored_tensor *t, stru
 	return 0;
 }
 
+/* Reads the digest from "digest:NAME" of the metadata. */
+static int parse_digest(const json_t *metadata, struct wlb_stored_tensor *t, struct wlb_error *error)
+{
+	const char *digest;
+	if (find_metadata(metadata, "digest", t->name, &digest, error) < 0)
+		return -1;
+	if (digest != NULL && wlb_word_digest_parse(digest, &t->digest) < 0)
+		return wlb_fail(error, "digest is '%.40s': it must be 16 hexadecimal digits", digest);
+	return 0;
+}
+
 static int parse_tensor(const struct wlb_safetensors *f, const json_t *entry, struct wlb_stored_tensor *t,
                         struct wlb_error *error)
 {
@@ -137,7 +160,8 @@ static int parse_tensor(const struct wlb_safetensors *f, const json_t *entry, st
 	if (element_bytes < 0 || parse_shape(json_object_get(entry, "shape"), t, error) < 0 ||
 	    parse_offsets(json_object_get(entry, "data_offsets"), element_bytes, f->bytes - f->data_start, t, error) <
 	            0 ||
-	    parse_block(json_object_get(f->header, "__metadata__"), t, error) < 0)
+	    parse_block(json_object_get(f->header, "__metadata__"), t, error) < 0 ||
+	    parse_digest(json_object_get(f->header, "__metadata__"), t, error) < 0)
 		return wlb_fail_in(error, "tensor %.200s", t->name);
 	return 0;
 }
@@ -329,4 +353,24 @@ int wlb_safetensors_read(const struct wlb_safetensors *f, const struct wlb_store
 			return -1;
 	}
 	return 0;
+}
+
+int wlb_safetensors_verify(const struct wlb_safetensors *f, const struct wlb_stored_tensor *t, uint64_t digest,
+                           struct wlb_error *error)
+{
+	char chunk[CHUNK_BYTES]; /* a multiple of the digest's stride */
+	struct wlb_word_digest found = {0};
+	for (int64_t at = t->begin; at < t->end; at += CHUNK_BYTES) {
+		size_t bytes = (size_t)(t->end - at < CHUNK_BYTES ? t->end - at : CHUNK_BYTES);
+		int rc = wlb_input_read(f->fd, f->path, chunk, bytes, f->data_start + at, error);
+		if (rc < 0)
+			return rc;
+		wlb_word_digest_add(&found, chunk, bytes);
+	}
+	if (wlb_word_digest_value(&found) == digest)
+		return 0;
+	return wlb_fail(error,
+	                "%s: tensor %.200s: its data have the digest %016" PRIx64 ", those that were saved have "
+	                "%016" PRIx64 ": they are damaged",
+	                f->path, t->name, wlb_word_digest_value(&found), digest);
 }

@@ -24,6 +24,7 @@ struct wlb_stored_tensor {
 	struct wlb_tensor_block block;
 	int64_t begin; /* bytes into the data, [begin, end) */
 	int64_t end;
+	uint64_t digest; /* of the data, common/word_digest.h; 0: the file has none */
 };
 
 /* Rows [row, row + rows), columns [col, col + cols) of a tensor as a file stores it: row 0 is the file's first. */
@@ -53,6 +54,11 @@ const struct wlb_stored_tensor *wlb_safetensors_find(const struct wlb_safetensor
 int wlb_safetensors_read(const struct wlb_safetensors *file, const struct wlb_stored_tensor *tensor,
                          const struct wlb_stored_range *range, enum wlb_dtype dtype, void *out, int64_t stride,
                          struct wlb_error *error);
+
+/* Reads all data of the tensor. Returns 0 where they have this digest (common/word_digest.h), -1 where they have
+ * another or the file ends before, WLB_UNREADABLE (input.h) where it cannot be read now. */
+int wlb_safetensors_verify(const struct wlb_safetensors *file, const struct wlb_stored_tensor *tensor, uint64_t digest,
+                           struct wlb_error *error);
 
 /* Returns -1 when the shape or the element type of the part is invalid, or the part is not within the whole tensor. */
 int wlb_tensor_part_check(const struct wlb_tensor_part *part, struct wlb_error *error);

@@ -1,6 +1,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/file.h"
+#include "common/word_digest.h"
 #include "worker/checkpoint/convert.h"
 #include "worker/checkpoint/safetensors.h"
 #include "worker/data/file_progress.h"
@@ -50,25 +52,37 @@ int wlb_tensor_part_check(const struct wlb_tensor_part *p, struct wlb_error *err
 	return wlb_dtype_check(p->dtype, error) < 0 ? wlb_fail_in(error, "tensor %s", p->name) : 0;
 }
 
-/* Writes to the metadata the position of a block that is not the whole tensor. */
-static int describe_block(json_t *metadata, const struct wlb_tensor_part *p, struct wlb_error *error)
+/* Sets "KIND:TENSOR" of the metadata to the text, which it takes. */
+static int set_metadata(json_t *header, const char *kind, const char *tensor, json_t *text, struct wlb_error *error)
 {
-	if (p->block.rows == p->block.global_rows && p->block.cols == p->block.global_cols)
-		return 0;
 	char *key;
-	if (asprintf(&key, "block:%s", p->name) < 0)
+	if (asprintf(&key, "%s:%s", kind, tensor) < 0)
 		return wlb_fail(error, "out of memory");
-	int rc = json_object_set_new(metadata, key,
-	                             json_sprintf("%lld of %lld, %lld of %lld", (long long)p->block.row_start,
-	                                          (long long)p->block.global_rows, (long long)p->block.col_start,
-	                                          (long long)p->block.global_cols));
+	int rc = json_object_set_new(json_object_get(header, "__metadata__"), key, text);
 	free(key);
 	return rc < 0 ? wlb_fail(error, "out of memory for the header of a shard") : 0;
 }
 
+/* Writes to the metadata the position of a block that is not the whole tensor. */
+static int describe_block(json_t *header, const struct wlb_tensor_part *p, struct wlb_error *error)
+{
+	if (p->block.rows == p->block.global_rows && p->block.cols == p->block.global_cols)
+		return 0;
+	return set_metadata(header, "block", p->name,
+	                    json_sprintf("%lld of %lld, %lld of %lld", (long long)p->block.row_start,
+	                                 (long long)p->block.global_rows, (long long)p->block.col_start,
+	                                 (long long)p->block.global_cols),
+	                    error);
+}
+
+/* Each digest has as many digits, so that the header keeps its size when the digest becomes known. */
+static int describe_digest(json_t *header, const struct wlb_tensor_part *p, uint64_t digest, struct wlb_error *error)
+{
+	return set_metadata(header, "digest", p->name, json_sprintf("%016" PRIx64, digest), error);
+}
+
 /* Adds the part to the header; *end is the end of the data so far. */
-static int describe(json_t *header, json_t *metadata, const struct wlb_tensor_part *p, int64_t *end,
-                    struct wlb_error *error)
+static int describe(json_t *header, const struct wlb_tensor_part *p, int64_t *end, struct wlb_error *error)
 {
 	if (wlb_tensor_part_check(p, error) < 0)
 		return -1;
@@ -84,7 +98,7 @@ static int describe(json_t *header, json_t *metadata, const struct wlb_tensor_pa
 	                          "data_offsets", begin, (json_int_t)*end);
 	if (json_object_set_new(header, p->name, entry) < 0)
 		return wlb_fail(error, "tensor %.200s: its name must be UTF-8, or memory is exhausted", p->name);
-	return describe_block(metadata, p, error);
+	return describe_block(header, p, error) < 0 ? -1 : describe_digest(header, p, 0, error);
 }
 
 /* Returns the header with spaces at its end up to a multiple of 8 bytes, so that the data are aligned. Frees `text`. */
@@ -97,26 +111,25 @@ static char *pad(char *text)
 	return padded;
 }
 
-/* Returns the header as it is written to the file, which the caller frees; NULL on error. */
-static char *format_header(const struct wlb_tensor_part *parts, int count, struct wlb_error *error)
+/* Returns the header without the digests of the data; NULL on error. */
+static json_t *make_header(const struct wlb_tensor_part *parts, int count, struct wlb_error *error)
 {
 	/* "format": Hugging Face's loader requires the framework of the tensors; "pt" is row-major [out, in]. */
 	json_t *header = json_pack("{s:{s:s}}", "__metadata__", "format", "pt");
-	json_t *metadata = json_object_get(header, "__metadata__");
 	int64_t end = 0;
 	int rc = header ? 0 : wlb_fail(error, "out of memory for the header of a shard");
 	for (int i = 0; rc == 0 && i < count; i++)
-		rc = describe(header, metadata, &parts[i], &end, error);
-	char *text = rc == 0 ? pad(json_dumps(header, JSON_COMPACT)) : NULL;
+		rc = describe(header, &parts[i], &end, error);
+	if (rc == 0)
+		return header;
 	json_decref(header);
-	if (rc == 0 && text == NULL)
-		wlb_fail(error, "out of memory for the header of a shard");
-	return text;
+	return NULL;
 }
 
 struct wlb_safetensors_output {
 	int fd; /* -1: closed */
 	char *path;
+	json_t *header;
 	size_t unsynced_bytes;
 };
 
@@ -149,19 +162,31 @@ static int fail_write(const struct wlb_safetensors_output *out, struct wlb_error
 	return wlb_fail(error, "%s: cannot be written: %s", out->path, strerror(errno));
 }
 
-static int write_header(struct wlb_safetensors_output *out, const char *header, struct wlb_error *error)
+/* Writes the header to the begin of the file: first without digests, and again, in the same place, with them. */
+static int write_header(struct wlb_safetensors_output *out, struct wlb_error *error)
 {
-	uint64_t stored_length = htole64(strlen(header));
+	char *text = pad(json_dumps(out->header, JSON_COMPACT));
+	if (text == NULL)
+		return wlb_fail(error, "out of memory for the header of a shard");
+	uint64_t stored_length = htole64(strlen(text));
+	int rc = lseek(out->fd, 0, SEEK_SET) < 0 || append(out, &stored_length, sizeof(stored_length)) < 0 ||
+	                         append(out, text, strlen(text)) < 0
+	                 ? fail_write(out, error)
+	                 : 0;
+	free(text);
+	return rc;
+}
+
+static int create(struct wlb_safetensors_output *out, struct wlb_error *error)
+{
 	wlb_file_report("creating", out->path);
 	out->fd = open(out->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	if (out->fd < 0 || append(out, &stored_length, sizeof(stored_length)) < 0 ||
-	    append(out, header, strlen(header)) < 0)
-		return fail_write(out, error);
-	return 0;
+	return out->fd < 0 ? fail_write(out, error) : write_header(out, error);
 }
 
 static void free_output(struct wlb_safetensors_output *out)
 {
+	json_decref(out->header);
 	free(out->path);
 	free(out);
 }
@@ -170,35 +195,45 @@ int wlb_safetensors_create(const char *path, const struct wlb_tensor_part *parts
                            struct wlb_safetensors_output **output, struct wlb_error *error)
 {
 	*output = NULL;
-	char *header = format_header(parts, count, error);
+	json_t *header = make_header(parts, count, error);
 	if (header == NULL)
 		return -1;
-	int rc = 0;
 	struct wlb_safetensors_output *out = calloc(1, sizeof(*out));
 	if (out == NULL || (out->path = strdup(path)) == NULL) {
 		free(out);
-		rc = wlb_fail(error, "%s: out of memory", path);
-	} else if (write_header(out, header, error) < 0) {
-		wlb_safetensors_discard(out);
-		rc = -1;
-	} else {
-		*output = out;
+		json_decref(header);
+		return wlb_fail(error, "%s: out of memory", path);
 	}
-	free(header);
-	return rc;
+	out->header = header;
+	if (create(out, error) < 0) {
+		wlb_safetensors_discard(out);
+		return -1;
+	}
+	*output = out;
+	return 0;
 }
 
 int wlb_safetensors_append(struct wlb_safetensors_output *out, const struct wlb_tensor_part *parts, int count,
                            struct wlb_error *error)
 {
-	for (int i = 0; i < count; i++)
-		if (append(out, parts[i].data_host, (size_t)part_bytes(&parts[i])) < 0)
+	for (int i = 0; i < count; i++) {
+		struct wlb_word_digest digest = {0};
+		size_t bytes = (size_t)part_bytes(&parts[i]);
+		wlb_word_digest_add(&digest, parts[i].data_host, bytes);
+		if (append(out, parts[i].data_host, bytes) < 0)
 			return fail_write(out, error);
+		if (describe_digest(out->header, &parts[i], wlb_word_digest_value(&digest), error) < 0)
+			return -1;
+	}
 	return 0;
 }
 
 int wlb_safetensors_finish(struct wlb_safetensors_output *out, struct wlb_error *error)
 {
+	if (write_header(out, error) < 0) {
+		wlb_safetensors_discard(out);
+		return -1;
+	}
 	wlb_file_report("syncing", out->path);
 	int rc = fsync(out->fd), why = errno;
 	/* close() is where some network file systems report a full disk. */

@@ -78,7 +78,8 @@ int wlb_weights_scan(struct wlb_weights *w, struct wlb_error *error)
 		int count = wlb_safetensors_tensors(file, &tensors);
 		for (int k = 0; k < count; k++) {
 			const struct wlb_stored_tensor *t = &tensors[k];
-			struct wlb_stored_block block = {.name = (char *)t->name, .file = i, .block = t->block};
+			struct wlb_stored_block block = {
+				.name = (char *)t->name, .file = i, .block = t->block, .digest = t->digest};
 			if (t->block.rows > 0 && t->block.cols > 0 && wlb_weights_add_block(w, &block, error) < 0)
 				return -1;
 		}
@@ -185,6 +186,20 @@ static int by_file(const void *a, const void *b, void *weights)
 	return x < y ? -1 : x > y;
 }
 
+/* Returns the indexes of all blocks, those of a file one after the other, which the caller frees; NULL on error. */
+static int *order_by_file(struct wlb_weights *w, struct wlb_error *error)
+{
+	int *order = calloc((size_t)w->block_count + 1, sizeof(*order));
+	if (order == NULL) {
+		wlb_fail(error, "out of memory for %d tensors", w->block_count);
+		return NULL;
+	}
+	for (int i = 0; i < w->block_count; i++)
+		order[i] = i;
+	qsort_r(order, (size_t)w->block_count, sizeof(*order), by_file, w);
+	return order;
+}
+
 /* Checks the file and its blocks, whose indexes are order[0] to order[count - 1]. */
 static int check_file(struct wlb_weights *w, struct wlb_weights_file *file, const int *order, int count,
                       struct wlb_error *error)
@@ -200,20 +215,46 @@ static int check_file(struct wlb_weights *w, struct wlb_weights_file *file, cons
 
 int wlb_weights_check_files(struct wlb_weights *w, struct wlb_error *error)
 {
-	int *order = calloc((size_t)w->block_count + 1, sizeof(*order));
-	if (order == NULL) {
-		wlb_fail(error, "out of memory for %d tensors", w->block_count);
+	int *order = order_by_file(w, error), rc = 0;
+	if (order == NULL)
 		return WLB_UNREADABLE;
-	}
-	for (int i = 0; i < w->block_count; i++)
-		order[i] = i;
-	qsort_r(order, (size_t)w->block_count, sizeof(*order), by_file, w);
-	int rc = 0;
 	for (int i = 0, at = 0; rc == 0 && i < w->file_count; i++) {
 		int first = at;
 		while (at < w->block_count && w->blocks[order[at]].file == i)
 			at++;
 		rc = check_file(w, &w->files[i], &order[first], at - first, error);
+	}
+	free(order);
+	return rc;
+}
+
+/* Its file stays open. */
+static int verify_block(struct wlb_weights *w, const struct wlb_stored_block *stored, struct wlb_error *error)
+{
+	struct wlb_weights_file *file = &w->files[stored->file];
+	int rc = file->opened == NULL ? wlb_safetensors_try_open(file->path, &file->opened, error) : 0;
+	if (rc < 0)
+		return rc;
+	const struct wlb_stored_tensor *tensor = find_stored(file, stored, error);
+	return tensor != NULL ? wlb_safetensors_verify(file->opened, tensor, stored->digest, error) : -1;
+}
+
+int wlb_weights_verify(struct wlb_weights *w, int share, int shares, struct wlb_error *error)
+{
+	int *order = order_by_file(w, error), rc = 0;
+	if (order == NULL)
+		return WLB_UNREADABLE;
+	double all = 0.0, before = 0.0; /* elements */
+	for (int i = 0; i < w->block_count; i++)
+		all += (double)wlb_tensor_block_elements(&w->blocks[i].block);
+	for (int i = 0; rc == 0 && i < w->block_count; i++) {
+		const struct wlb_stored_block *b = &w->blocks[order[i]];
+		int is_mine = (int)(before / all * shares) == share;
+		before += (double)wlb_tensor_block_elements(&b->block);
+		if (is_mine && b->digest != 0)
+			rc = verify_block(w, b, error);
+		if (i + 1 == w->block_count || w->blocks[order[i + 1]].file != b->file)
+			close_file(&w->files[b->file]);
 	}
 	free(order);
 	return rc;

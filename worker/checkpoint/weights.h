@@ -9,6 +9,7 @@ struct wlb_stored_block {
 	char *name; /* of the tensor */
 	int file;   /* index into wlb_weights.files */
 	struct wlb_tensor_block block;
+	uint64_t digest; /* of its data, common/word_digest.h; 0: unknown, as earlier versions kept none */
 };
 
 struct wlb_weights_file {
@@ -43,6 +44,9 @@ int wlb_weights_finish(struct wlb_weights *weights, struct wlb_error *error);
 /* Returns 0 where every file exists with the size in the manifest, and its header lists the blocks that the manifest
  * says; -1 where one does not, WLB_UNREADABLE (input.h) where that cannot be known now. No tensor is read. */
 int wlb_weights_check_files(struct wlb_weights *weights, struct wlb_error *error);
+/* Reads the data of one of `shares` parts of the weights, of about equal size. Returns 0 where they have the digests in
+ * the manifest, -1 where not, WLB_UNREADABLE (input.h) where that cannot be known now. */
+int wlb_weights_verify(struct wlb_weights *weights, int share, int shares, struct wlb_error *error);
 
 /* Fills the parts from all blocks that overlap them. One file is open at a time: there may be more of them than a
  * process may have open. */

@@ -304,6 +304,18 @@ static int check_saved_step(const struct wlb_train_options *options, struct wlb_
 	return WLB_UNREADABLE;
 }
 
+/* Takes what wlb_checkpoint_newest found, which it returned: its facts are read and checked. */
+static int take_found(const struct wlb_train_options *options, int found, struct wlb_train_plan *plan,
+                      struct wlb_error *error)
+{
+	if (found <= 0) {
+		plan->checkpoint[0] = '\0';
+		return found;
+	}
+	int rc = wlb_checkpoint_read_facts(plan->checkpoint, &plan->facts, error);
+	return rc < 0 ? rc : check_resume(options, plan, error);
+}
+
 static int find_checkpoint(const struct wlb_train_options *options, struct wlb_train_plan *plan,
                            struct wlb_error *error)
 {
@@ -313,16 +325,20 @@ static int find_checkpoint(const struct wlb_train_options *options, struct wlb_t
 	if (rc < 0)
 		return rc;
 	int found = wlb_checkpoint_newest(options->load, plan->checkpoint, error);
-	if (found < 0) {
+	if (found < 0)
 		wlb_fail_in(error, "--load");
-		return found;
-	}
-	if (found == 0) {
-		plan->checkpoint[0] = '\0';
-		return 0;
-	}
-	rc = wlb_checkpoint_read_facts(plan->checkpoint, &plan->facts, error);
-	return rc < 0 ? rc : check_resume(options, plan, error);
+	return take_found(options, found, plan, error);
+}
+
+int wlb_train_plan_older(const struct wlb_train_options *options, struct wlb_train_plan *plan, struct wlb_error *error)
+{
+	int found = wlb_checkpoint_newest_before(options->load, plan->facts.step, plan->checkpoint, error);
+	if (found == 0)
+		return wlb_fail(
+			error,
+			"%.500s: its checkpoints have been removed since the run began: is another run saving there?",
+			options->load);
+	return take_found(options, found, plan, error);
 }
 
 static int check_sequence(const struct wlb_train_options *options, const struct wlb_model *model,

@@ -181,11 +181,17 @@ struct wlb_recorder *wlb_recorder_start(struct wlb_launch *launch, const struct 
 	recorder->reporter = start_own_reporter(recorder, launch, plan, &reason);
 	if (recorder->reporter == NULL)
 		print_once(recorder, &reason);
-	if (!records_nothing(recorder))
-		record(recorder, "attempt", wlb_attempt_json(launch, plan, options));
+	wlb_record_attempt(recorder, plan, options);
 	if (!records_nothing(recorder) && plan->why[0] != '\0')
 		record(recorder, "plan", json_loads(plan->why, 0, NULL));
 	return recorder;
+}
+
+void wlb_record_attempt(struct wlb_recorder *recorder, const struct wlb_train_plan *plan,
+                        const struct wlb_train_options *options)
+{
+	if (!records_nothing(recorder))
+		record(recorder, "attempt", wlb_attempt_json(recorder->launch, plan, options));
 }
 
 void wlb_record_gpus(struct wlb_recorder *recorder, const char *json)

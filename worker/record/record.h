@@ -27,6 +27,10 @@ void wlb_record_refusal(const struct wlb_launch *launch, int exit_code, const ch
 struct wlb_recorder *wlb_recorder_start(struct wlb_launch *launch, const struct wlb_train_plan *plan,
                                         const struct wlb_train_options *options, struct wlb_error *error);
 
+/* Records the attempt again, where the plan has changed since. */
+void wlb_record_attempt(struct wlb_recorder *recorder, const struct wlb_train_plan *plan,
+                        const struct wlb_train_options *options);
+
 /* Records the GPUs of the ranks, a JSON object (docs/api.md). */
 void wlb_record_gpus(struct wlb_recorder *recorder, const char *json);
 

@@ -2,6 +2,7 @@
 
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/train/checkpoint_tensors.h"
+#include "worker/train/intact.h"
 #include "worker/train/trainer.h"
 
 /* The data that the file functions below read. They are on the heap, since a thread that makes no progress keeps using
@@ -69,6 +70,8 @@ int wlb_trainer_resume(struct wlb_trainer *t, struct wlb_error *error)
 	int rc = wlb_agree(t->world, r != NULL ? 0 : wlb_fail(error, "out of memory to resume"), error);
 	if (r != NULL)
 		r->checkpoint = t->plan->checkpoint;
+	if (rc == 0)
+		rc = wlb_trainer_find_intact(t, error);
 	if (rc == 0)
 		rc = wlb_work_with_files(&t->files, read_packer, r, error);
 	if (rc == 0)

@@ -227,7 +227,7 @@ static int open_and_train(struct wlb_trainer *t)
 }
 
 static int train_planned(struct wlb_launch *launch, const struct wlb_train_options *options,
-                         const struct wlb_train_plan *plan, struct wlb_device *device)
+                         struct wlb_train_plan *plan, struct wlb_device *device)
 {
 	struct wlb_error error = {0};
 	struct wlb_trainer trainer = {

@@ -53,7 +53,7 @@ enum { WLB_MOST_UNREAD = 2 };
 struct wlb_trainer {
 	struct wlb_launch *launch;
 	const struct wlb_train_options *options;
-	const struct wlb_train_plan *plan;
+	struct wlb_train_plan *plan;
 	struct wlb_recorder *recorder;
 	struct wlb_watchdog *watchdog;
 	struct wlb_device *device;

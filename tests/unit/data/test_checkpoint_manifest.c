@@ -152,6 +152,59 @@ static void test_damaged_ones_are_passed_over(void **state)
 	assert_string_equal(newest, fixture_path(state, "step_00000001"));
 }
 
+enum { SHARES = 3 };
+
+/* Returns how many of the shares find damage, and the message of the last of them. */
+static int count_damaged(const char *path, struct wlb_error *error)
+{
+	int damaged = 0;
+	for (int share = 0; share < SHARES; share++) {
+		int rc = wlb_checkpoint_verify(path, share, SHARES, error);
+		assert_true(rc == 0 || rc == -1);
+		damaged += rc < 0;
+	}
+	return damaged;
+}
+
+/* Changes the byte that is `back` bytes before the end of the file. */
+static void flip(const char *file, int64_t back)
+{
+	FILE *shard = fopen(file, "r+b");
+	assert_non_null(shard);
+	assert_int_equal(fseek(shard, -back, SEEK_END), 0);
+	int byte = fgetc(shard);
+	assert_int_equal(fseek(shard, -back, SEEK_END), 0);
+	assert_int_equal(fputc(byte ^ 0x10, shard), byte ^ 0x10);
+	assert_int_equal(fclose(shard), 0);
+}
+
+/* Each byte of the data of each tensor. Of five shards the first has the rows 0 and 1: 14 elements of the matrix and 2
+ * of the vector. */
+static void test_damaged_data(void **state)
+{
+	struct sample_values values;
+	struct wlb_error error;
+	char path[4096], newest[4096], file[4200];
+	sample_fill(&values, 1);
+	sample_save_bands(*state, 60, &values, 5, 0, path);
+	assert_int_equal(count_damaged(path, &error), 0);
+	for (int shard = 0; shard < 5; shard++) {
+		snprintf(file, sizeof(file), "%s/shard_%05d.safetensors", path, shard);
+		for (int64_t back = 1; back <= (int64_t)sizeof(float) * (14 + 2); back++) {
+			flip(file, back);
+			assert_int_equal(count_damaged(path, &error), 1);
+			assert_says(error.message, file + strlen(path) + 1);
+			assert_says(error.message, back <= 8 ? "tensor vector: its data" : "tensor matrix: its data");
+			flip(file, back);
+		}
+	}
+	assert_int_equal(count_damaged(path, &error), 0);
+	assert_int_equal(wlb_checkpoint_newest(*state, newest, &error), 1);
+	assert_int_equal(wlb_checkpoint_newest_before(*state, 61, newest, &error), 1);
+	assert_int_equal(wlb_checkpoint_newest_before(*state, 60, newest, &error), -1);
+	assert_says(error.message, "none of its 1 checkpoints is complete");
+}
+
 /* Replaces the first `from` of the manifest by `to`, and expects that it is refused for this reason. */
 static void expect_manifest_refused(void **state, const char *path, const char *from, const char *to,
                                     const char *reason)
@@ -248,10 +301,13 @@ static void test_damaged_manifests(void **state)
 		{BLOCK(3, 5, 5, 3, 4), BLOCK(4, 5, 5, 3, 4), "blocks[3]: shard is 4"},
 		{BLOCK(3, 5, 5, 3, 4), BLOCK(-1, 5, 5, 3, 4), "blocks[3]: shard is -1"},
 		{BLOCK(3, 5, 5, 3, 4), BLOCK(1, 5, 5, 3, 4), "the shard differs"},
-		{BLOCK(3, 5, 5, 3, 4), "[3, 5, 5, 3, 2], [3, 5, 5, 5, 2]", "the shard differs"},
+		{BLOCK(3, 5, 5, 3, 4), "[3, 5, 5, 3, 2], [3, 5, 5, 5, 2]",
+	         "tensor matrix: blocks[4]: digest is 'missing'"},
 		{"\"matrix\": {", "\"matrix\": {\"blocks\": [], \"shape\": [1]}, \"other\": {",
 	         "matrix: blocks must be"},
 		{"\"matrix\"", "\"matrox\"", "matrix is missing"},
+		{"\"digests\": [", "\"digests\": [\"12\",", "tensor matrix: blocks[0]: digest is '12'"},
+		{"\"digests\": [", "\"digests\": [], \"of\": [", "tensor matrix: blocks[0]: digest is 'missing'"},
 	};
 	struct sample_values values;
 	char path[4096];
@@ -272,6 +328,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_unreadable_ones_are_no_older_ones, fixture_setup,
 	                                        fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_damaged_ones_are_passed_over, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_damaged_data, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_damaged_manifests, fixture_setup, fixture_teardown),
 	};
 	return cmocka_run_group_tests_name("checkpoint_manifest", tests, NULL, NULL);

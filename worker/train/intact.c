@@ -1,0 +1,87 @@
+#include "worker/train/intact.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "worker/checkpoint/checkpoint.h"
+#include "worker/data/input.h"
+
+/* The data that the file functions below use. They are on the heap, since a thread that makes no progress keeps using
+ * them. */
+struct search {
+	struct wlb_trainer *trainer;
+	int is_damaged;       /* the part that this rank reads */
+	struct wlb_error why; /* where it is damaged */
+};
+
+/* A wlb_file_function. That the part is damaged is no failure. */
+static int verify(void *context, struct wlb_error *error)
+{
+	struct search *s = context;
+	const struct wlb_launch *launch = s->trainer->launch;
+	int rc = wlb_checkpoint_verify(s->trainer->plan->checkpoint, launch->rank, launch->size, &s->why);
+	s->is_damaged = rc == -1;
+	if (rc == WLB_UNREADABLE)
+		*error = s->why;
+	return rc == WLB_UNREADABLE ? rc : 0;
+}
+
+/* A wlb_file_function of rank 0. */
+static int find_older(void *context, struct wlb_error *error)
+{
+	struct wlb_trainer *t = ((struct search *)context)->trainer;
+	t->file_failure = wlb_train_plan_older(t->options, t->plan, error);
+	return t->file_failure;
+}
+
+/* Collective. Sets *damaged, the same on all ranks. The first rank that found damage says what. */
+static int verify_together(struct search *s, int *damaged, struct wlb_error *error)
+{
+	struct wlb_trainer *t = s->trainer;
+	int rc = wlb_work_with_files(&t->files, verify, s, error);
+	*damaged = 0;
+	if (rc < 0)
+		return rc;
+	rc = wlb_agree(t->world, s->is_damaged ? -1 : 0, &s->why);
+	if (rc == WLB_FAILED_HERE)
+		*error = s->why;
+	if (rc != WLB_FAILED_EVERYWHERE)
+		return rc;
+	*damaged = 1;
+	if (s->is_damaged && s->why.message[0] != '\0')
+		wlb_checkpoint_skip(t->plan->checkpoint, s->why.message);
+	return 0;
+}
+
+/* Collective. `round` is the number of checkpoints that were skipped before. */
+static int take_older(struct search *s, int round, struct wlb_error *error)
+{
+	struct wlb_trainer *t = s->trainer;
+	int is_first = t->launch->rank == 0;
+	char key[32];
+	int rc = wlb_work_with_files(&t->files, is_first ? find_older : NULL, s, error);
+	if (rc == WLB_FAILED_EVERYWHERE)
+		return wlb_trainer_judge_failure(t, t->file_failure == -1, error);
+	snprintf(key, sizeof(key), "wlb.older.%d", round);
+	if (rc == 0 && wlb_launch_share(t->launch, key, t->plan, sizeof(*t->plan), error) < 0)
+		rc = WLB_FAILED_HERE;
+	if (rc == 0)
+		wlb_record_attempt(t->recorder, t->plan, t->options);
+	return rc;
+}
+
+int wlb_trainer_find_intact(struct wlb_trainer *t, struct wlb_error *error)
+{
+	struct search *s = calloc(1, sizeof(*s));
+	int rc = wlb_agree(t->world, s != NULL ? 0 : wlb_fail(error, "out of memory to resume"), error), damaged = 1;
+	if (s != NULL)
+		s->trainer = t;
+	for (int round = 0; rc == 0 && damaged; round++) {
+		rc = verify_together(s, &damaged, error);
+		if (rc == 0 && damaged)
+			rc = take_older(s, round, error);
+	}
+	if (rc != WLB_FAILED_HERE)
+		free(s);
+	return rc;
+}
