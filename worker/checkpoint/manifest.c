@@ -26,11 +26,13 @@ void wlb_manifest_shard_name(int shard, char name[32])
 
 static json_t *format_schedule(const struct wlb_schedule_state *s)
 {
-	/* Seed and digest are strings because they have 64 bits, and JSON integers 63. The format calls spans "pieces".
+	/* Seed and digests are strings because they have 64 bits, and JSON integers 63. The format calls spans
+	 * "pieces".
 	 */
-	return json_pack("{s:o, s:I, s:I, s:o, s:I, s:I, s:I, s:I}", "seed", json_sprintf("%" PRIu64, s->seed),
+	return json_pack("{s:o, s:I, s:I, s:o, s:o, s:I, s:I, s:I, s:I}", "seed", json_sprintf("%" PRIu64, s->seed),
 	                 "documents", (json_int_t)s->documents, "tokens", (json_int_t)s->tokens, "index_digest",
-	                 json_sprintf("%" PRIu64, s->index_digest), "epoch", (json_int_t)s->epoch, "position",
+	                 json_sprintf("%" PRIu64, s->index_digest), "token_digest",
+	                 json_sprintf("%" PRIu64, s->token_digest), "epoch", (json_int_t)s->epoch, "position",
 	                 (json_int_t)s->position, "pieces", (json_int_t)s->spans, "step", (json_int_t)s->step);
 }
 
@@ -125,11 +127,11 @@ static int parse_u64(const char *name, const char *text, uint64_t *value, struct
 static int parse_schedule(json_t *json, struct wlb_schedule_state *s, struct wlb_error *error)
 {
 	json_error_t at;
-	const char *seed, *index_digest = "0"; /* earlier versions wrote none */
+	const char *seed, *index_digest = "0", *token_digest = "0"; /* earlier versions wrote none */
 	json_int_t documents, tokens, epoch, position, spans, step;
-	if (json_unpack_ex(json, &at, 0, "{s:s, s:I, s:I, s?s, s:I, s:I, s:I, s:I}", "seed", &seed, "documents",
-	                   &documents, "tokens", &tokens, "index_digest", &index_digest, "epoch", &epoch, "position",
-	                   &position, "pieces", &spans, "step", &step) < 0)
+	if (json_unpack_ex(json, &at, 0, "{s:s, s:I, s:I, s?s, s?s, s:I, s:I, s:I, s:I}", "seed", &seed, "documents",
+	                   &documents, "tokens", &tokens, "index_digest", &index_digest, "token_digest", &token_digest,
+	                   "epoch", &epoch, "position", &position, "pieces", &spans, "step", &step) < 0)
 		return wlb_fail(error, "schedule: %s", at.text);
 	*s = (struct wlb_schedule_state){.documents = documents,
 	                                 .tokens = tokens,
@@ -137,7 +139,8 @@ static int parse_schedule(json_t *json, struct wlb_schedule_state *s, struct wlb
 	                                 .position = position,
 	                                 .spans = spans,
 	                                 .step = step};
-	if (parse_u64("schedule: index_digest", index_digest, &s->index_digest, error) < 0)
+	if (parse_u64("schedule: index_digest", index_digest, &s->index_digest, error) < 0 ||
+	    parse_u64("schedule: token_digest", token_digest, &s->token_digest, error) < 0)
 		return -1;
 	return parse_u64("seed", seed, &s->seed, error);
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/index_format.h"
+#include "common/word_digest.h"
 #include "worker/data/file_progress.h"
 #include "worker/data/input.h"
 
@@ -16,6 +17,8 @@ enum {
 	READ_CHUNK_TOKENS = 8192,
 	TYPE_OFFSET = 17,           /* of the code of the element type, in the header */
 	ENTRIES_A_REPORT = 1 << 20, /* of the index: a few MiB */
+	WINDOWS = 256,              /* of .bin, in the digest of the tokens */
+	WINDOW_BYTES = 4096,
 };
 
 struct wlb_dataset {
@@ -31,6 +34,7 @@ struct wlb_dataset {
 	int64_t documents;
 	int64_t tokens;
 	uint64_t index_digest;
+	uint64_t token_digest;        /* 0: not made */
 	const unsigned char *lengths; /* into idx, as are the next two; unaligned */
 	const unsigned char *pointers;
 	const unsigned char *document_starts;
@@ -234,8 +238,7 @@ static int open_files(struct wlb_dataset *d, struct wlb_error *error)
 	return d->bin_fd < 0 ? d->bin_fd : 0;
 }
 
-/* Sets the digest of the element type, the counts and the arrays. Each word changes it by a bijection, so that indexes
- * which differ in one word never have the same. */
+/* Sets the digest of the element type, the counts and the arrays. */
 static void digest_index(struct wlb_dataset *d)
 {
 	const int64_t end = d->document_starts + 8 * (d->documents + 1) - d->idx;
@@ -244,8 +247,7 @@ static void digest_index(struct wlb_dataset *d)
 		uint64_t word = 0;
 		report_progress(d, i);
 		memcpy(&word, d->idx + at, (size_t)(end - at < 8 ? end - at : 8));
-		digest = (digest ^ le64toh(word)) * UINT64_C(0x9e3779b97f4a7c15);
-		digest ^= digest >> 32;
+		digest = wlb_word_digest_mix(digest, le64toh(word));
 	}
 	d->index_digest = digest != 0 ? digest : 1;
 }
@@ -307,6 +309,39 @@ int64_t wlb_dataset_tokens(const struct wlb_dataset *d)
 uint64_t wlb_dataset_index_digest(const struct wlb_dataset *d)
 {
 	return d->index_digest;
+}
+
+/* Returns the byte of .bin where a window begins. Each is in an equal part of a file that is larger than all windows.
+ */
+static int64_t window_start(const struct wlb_dataset *d, int64_t window)
+{
+	int64_t part_bytes = d->bin_bytes / WINDOWS;
+	if (d->bin_bytes <= (int64_t)WINDOWS * WINDOW_BYTES)
+		return window * WINDOW_BYTES;
+	uint64_t random = wlb_word_digest_mix(d->index_digest, (uint64_t)window);
+	return window * part_bytes + (int64_t)(random % (uint64_t)(part_bytes - WINDOW_BYTES + 1));
+}
+
+int wlb_dataset_digest_tokens(struct wlb_dataset *d, struct wlb_error *error)
+{
+	unsigned char bytes[WINDOW_BYTES]; /* a multiple of the digest's stride */
+	struct wlb_word_digest digest = {0};
+	for (int64_t i = 0; i < WINDOWS && window_start(d, i) < d->bin_bytes; i++) {
+		int64_t start = window_start(d, i), left = d->bin_bytes - start;
+		size_t count = (size_t)(left < WINDOW_BYTES ? left : WINDOW_BYTES);
+		int rc = wlb_input_read(d->bin_fd, d->bin_path, bytes, count, start, error);
+		if (rc < 0)
+			return rc;
+		wlb_word_digest_add(&digest, bytes, count);
+	}
+	d->token_digest = wlb_word_digest_mix(wlb_word_digest_value(&digest), (uint64_t)d->bin_bytes);
+	d->token_digest += d->token_digest == 0;
+	return 0;
+}
+
+uint64_t wlb_dataset_token_digest(const struct wlb_dataset *d)
+{
+	return d->token_digest;
 }
 
 int64_t wlb_dataset_length(const struct wlb_dataset *d, int64_t document)

@@ -25,6 +25,12 @@ int64_t wlb_dataset_documents(const struct wlb_dataset *dataset);
 int64_t wlb_dataset_tokens(const struct wlb_dataset *dataset);
 /* Returns a digest, never 0, of the element type, the lengths, the pointers and the documents that the index has. */
 uint64_t wlb_dataset_index_digest(const struct wlb_dataset *dataset);
+/* Makes the digest of the tokens: of the size of .bin and of 1 MiB of it, in windows all over the file, at bytes that
+ * follow from the digest of the index; a .bin of up to 1 MiB is in it whole. Returns 0, -1 where the file ends before,
+ * WLB_UNREADABLE where it cannot be read now. */
+int wlb_dataset_digest_tokens(struct wlb_dataset *dataset, struct wlb_error *error);
+/* Returns that digest, 0 where it was not made. */
+uint64_t wlb_dataset_token_digest(const struct wlb_dataset *dataset);
 int64_t wlb_dataset_length(const struct wlb_dataset *dataset, int64_t document); /* tokens */
 /* Returns the path of the .bin file, for messages; the dataset owns it. */
 const char *wlb_dataset_path(const struct wlb_dataset *dataset);

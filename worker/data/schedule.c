@@ -83,6 +83,7 @@ struct wlb_schedule *wlb_schedule_new(const struct wlb_dataset *dataset, int64_t
 	                                    .documents = wlb_dataset_documents(dataset),
 	                                    .tokens = wlb_dataset_tokens(dataset),
 	                                    .index_digest = wlb_dataset_index_digest(dataset),
+	                                    .token_digest = wlb_dataset_token_digest(dataset),
 	                                    .spans = s->first_span[wlb_dataset_documents(dataset)]};
 	begin_epoch(s, 0);
 	return s;
@@ -161,6 +162,17 @@ void wlb_schedule_save(const struct wlb_schedule *s, struct wlb_schedule_state *
 	*state = s->at;
 }
 
+/* A digest of 0 is not known. */
+static int check_digest(const char *part, uint64_t was, uint64_t is, struct wlb_error *error)
+{
+	if (was == 0 || is == 0 || was == is)
+		return 0;
+	return wlb_fail(error,
+	                "the schedule was saved for a dataset whose %s has the digest %016" PRIx64
+	                ", the %s of this one has %016" PRIx64 ": use the dataset of the run",
+	                part, was, part, is);
+}
+
 int wlb_schedule_restore(struct wlb_schedule *s, const struct wlb_schedule_state *state, struct wlb_error *error)
 {
 	if (state->seed != s->at.seed)
@@ -173,11 +185,9 @@ int wlb_schedule_restore(struct wlb_schedule *s, const struct wlb_schedule_state
 		                "%lld and %lld: use the dataset of the run",
 		                (long long)state->documents, (long long)state->tokens, (long long)s->at.documents,
 		                (long long)s->at.tokens);
-	if (state->index_digest != 0 && state->index_digest != s->at.index_digest)
-		return wlb_fail(error,
-		                "the schedule was saved for a dataset whose index has the digest %016" PRIx64
-		                ", the index of this one has %016" PRIx64 ": use the dataset of the run",
-		                state->index_digest, s->at.index_digest);
+	if (check_digest("index", state->index_digest, s->at.index_digest, error) < 0 ||
+	    check_digest(".bin", state->token_digest, s->at.token_digest, error) < 0)
+		return -1;
 	if (state->spans != s->at.spans)
 		return wlb_fail(
 			error,
@@ -191,9 +201,10 @@ int wlb_schedule_restore(struct wlb_schedule *s, const struct wlb_schedule_state
 			"position at most %lld",
 			(long long)state->epoch, (long long)state->position, (long long)state->step,
 			(long long)state->spans);
-	uint64_t index_digest = s->at.index_digest;
+	uint64_t index_digest = s->at.index_digest, token_digest = s->at.token_digest;
 	begin_epoch(s, state->epoch);
 	s->at = *state;
 	s->at.index_digest = index_digest;
+	s->at.token_digest = token_digest;
 	return 0;
 }

@@ -37,6 +37,7 @@ struct wlb_schedule_state {
 	int64_t documents;     /* of the dataset of the schedule; another dataset is refused */
 	int64_t tokens;        /* likewise */
 	uint64_t index_digest; /* likewise; 0: earlier versions did not keep it */
+	uint64_t token_digest; /* likewise; 0 also where it was not made */
 	int64_t spans;         /* of an epoch; another seq_length is refused */
 	int64_t epoch;
 	int64_t position; /* index into the epoch's order of spans */

@@ -81,6 +81,13 @@ static int check_tokens(struct wlb_trainer *t, struct wlb_error *error)
 	                (long long)t->plan->model.vocab_size);
 }
 
+/* For the dataset to be compared with that of the checkpoint, and for the next checkpoint. The ranks of a node have the
+ * same files. Returns 0, -1 or WLB_UNREADABLE (input.h). */
+static int digest_tokens(struct wlb_trainer *t, struct wlb_error *error)
+{
+	return t->launch->local_rank == 0 ? wlb_dataset_digest_tokens(t->dataset, error) : 0;
+}
+
 static struct wlb_loader_options loader_options(const struct wlb_trainer *t)
 {
 	const struct wlb_train_options *o = t->options;
@@ -108,6 +115,8 @@ static int open_dataset(void *trainer, struct wlb_error *error)
 	t->file_failure = wlb_dataset_open(t->options->data_path, &t->dataset, error);
 	if (t->file_failure == 0 && wlb_schedule_check(t->dataset, error) < 0)
 		t->file_failure = wlb_fail_in(error, "--data-path %.500s", t->options->data_path);
+	if (t->file_failure == 0)
+		t->file_failure = digest_tokens(t, error);
 	if (t->file_failure == 0)
 		t->file_failure = check_tokens(t, error);
 	return t->file_failure;

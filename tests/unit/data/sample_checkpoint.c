@@ -66,6 +66,7 @@ const struct wlb_checkpoint_facts sample_facts = {
                      .documents = 1000,
                      .tokens = 123456789,
                      .index_digest = UINT64_MAX - 1,
+                     .token_digest = UINT64_MAX - 2,
                      .epoch = 2,
                      .position = 17,
                      .spans = 512,

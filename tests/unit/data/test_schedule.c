@@ -1,4 +1,5 @@
 /* Which documents enter which step: everything once an epoch, bounded steps, exact resumption. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -323,6 +324,77 @@ static void test_another_order_of_documents_is_refused(void **state)
 	wlb_dataset_close(d);
 }
 
+enum { DOCUMENT_TOKENS = 100, DOCUMENTS = 20 };
+static const int32_t equal_lengths[DOCUMENTS] = {[0 ... DOCUMENTS - 1] = DOCUMENT_TOKENS};
+
+/* A dataset of documents of equal length; `first` and `second` are exchanged. */
+static struct wlb_dataset *make_exchanged(void **state, int first, int second)
+{
+	struct wlb_error error;
+	struct wlb_dataset *d = make_dataset(state, equal_lengths, DOCUMENTS);
+	wlb_dataset_close(d);
+	FILE *bin = fopen(fixture_path(state, "x.bin"), "w");
+	for (int i = 0; i < DOCUMENTS; i++)
+		for (int k = 0; k < DOCUMENT_TOKENS; k++)
+			fputc(i == first ? second : i == second ? first : i, bin);
+	assert_int_equal(fclose(bin), 0);
+	if (wlb_dataset_open(fixture_path(state, "x"), &d, &error) < 0 || wlb_dataset_digest_tokens(d, &error) < 0)
+		fail_msg("%s", error.message);
+	return d;
+}
+
+/* Documents of the same lengths, and so the same index, with other tokens: all of them, or two exchanged. */
+static void test_other_tokens_are_refused(void **state)
+{
+	struct wlb_schedule_state saved, old, restored;
+	struct wlb_error error;
+	struct wlb_dataset *d = make_exchanged(state, 0, 0);
+	struct wlb_schedule *s = make_schedule(d, 1, 5);
+	wlb_schedule_save(s, &saved);
+	assert_int_equal(wlb_schedule_restore(s, &saved, &error), 0);
+	wlb_schedule_free(s);
+	wlb_dataset_close(d);
+	d = make_dataset(state, equal_lengths, DOCUMENTS);
+	assert_int_equal(wlb_dataset_digest_tokens(d, &error), 0);
+	s = make_schedule(d, 1, 5);
+	expect_not_restored(s, &saved, "saved for a dataset whose .bin has the digest ");
+	wlb_schedule_free(s);
+	wlb_dataset_close(d);
+	d = make_exchanged(state, 3, 17);
+	s = make_schedule(d, 1, 5);
+	assert_true(saved.index_digest == wlb_dataset_index_digest(d));
+	expect_not_restored(s, &saved, "saved for a dataset whose .bin has the digest ");
+	/* A checkpoint of an earlier version has no digest of the tokens; the next one has it. */
+	old = saved;
+	old.token_digest = 0;
+	assert_int_equal(wlb_schedule_restore(s, &old, &error), 0);
+	wlb_schedule_save(s, &restored);
+	assert_true(restored.token_digest == wlb_dataset_token_digest(d) && restored.token_digest != 0);
+	wlb_schedule_free(s);
+	wlb_dataset_close(d);
+}
+
+/* Larger than its windows: the windows are in the same places, and other tokens in all places are found. */
+static void test_tokens_of_a_large_dataset(void **state)
+{
+	uint64_t digests[3];
+	struct wlb_error error;
+	for (int i = 0; i < 3; i++) {
+		static struct index_file f;
+		int32_t length = 3 << 20;
+		struct wlb_dataset *d;
+		index_file_init(&f, 1, 1, &length, 1);
+		index_file_write(&f, state);
+		index_file_write_tokens(&f, i < 2 ? 100 : 101, state);
+		assert_int_equal(wlb_dataset_open(fixture_path(state, "x"), &d, &error), 0);
+		assert_true(wlb_dataset_token_digest(d) == 0);
+		assert_int_equal(wlb_dataset_digest_tokens(d, &error), 0);
+		digests[i] = wlb_dataset_token_digest(d);
+		wlb_dataset_close(d);
+	}
+	assert_true(digests[0] == digests[1] && digests[0] != digests[2]);
+}
+
 static void test_refused_at_the_start(void **state)
 {
 	const int32_t lengths[] = {0, 1, 1};
@@ -351,6 +423,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_foreign_states_are_refused, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_another_order_of_documents_is_refused, fixture_setup,
 	                                        fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_other_tokens_are_refused, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_tokens_of_a_large_dataset, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_refused_at_the_start, fixture_setup, fixture_teardown),
 	};
 	return cmocka_run_group_tests_name("schedule", tests, NULL, NULL);
