@@ -121,12 +121,19 @@ static void fill(const struct draw *draw, int threads, void *out_host)
 
 int wlb_weight_set(const struct wlb_parameters *p, int tensor, const void *values_host, struct wlb_error *error)
 {
+	return wlb_weight_set_rows(p, tensor, 0, p->tensors[tensor].block.rows, values_host, error);
+}
+
+int wlb_weight_set_rows(const struct wlb_parameters *p, int tensor, int64_t row, int64_t rows, const void *values_host,
+                        struct wlb_error *error)
+{
 	struct wlb_device *device = p->device;
-	int64_t elements = wlb_tensor_block_elements(&p->tensors[tensor].block);
+	int64_t cols = p->tensors[tensor].block.cols, elements = rows * cols;
+	char *weights = (char *)wlb_weight(p, tensor) + (size_t)(row * cols) * wlb_dtype_bytes(device->compute);
 	int threads = device->host_threads > 1 ? device->host_threads : 1;
 	size_t bytes = (size_t)elements * wlb_dtype_bytes(device->compute);
 	if (device->compute == device->main) {
-		device->ops->to_device(device, NULL, wlb_weight(p, tensor), values_host, bytes);
+		device->ops->to_device(device, NULL, weights, values_host, bytes);
 		return 0;
 	}
 	void *rounded = malloc(bytes);
@@ -135,7 +142,7 @@ int wlb_weight_set(const struct wlb_parameters *p, int tensor, const void *value
 #pragma omp parallel for schedule(static) num_threads(threads)
 	for (int64_t i = 0; i < elements; i++)
 		wlb_dtype_store(device->compute, rounded, i, wlb_dtype_load(device->main, values_host, i));
-	device->ops->to_device(device, NULL, wlb_weight(p, tensor), rounded, bytes);
+	device->ops->to_device(device, NULL, weights, rounded, bytes);
 	free(rounded);
 	return 0;
 }

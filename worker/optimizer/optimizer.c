@@ -196,30 +196,47 @@ const void *wlb_optimizer_gather(struct wlb_optimizer *o, enum wlb_state state, 
 	return p->gradients;
 }
 
-/* Copies what the tensor and this rank's part of its bucket have in common. */
-static void store_part(const struct wlb_optimizer *o, enum wlb_state state, const struct wlb_tensor *tensor,
+/* Copies what the elements of the flat buffers from `begin` to `end`, which are of one bucket, and this rank's part of
+ * the bucket have in common. */
+static void store_part(const struct wlb_optimizer *o, enum wlb_state state, int bucket, size_t begin, size_t end,
                        const void *values_host)
 {
 	struct wlb_device *device = o->parameters->device;
-	struct part part = part_of(o, &o->parameters->buckets[tensor->bucket]);
-	size_t bytes = wlb_dtype_bytes(device->main), end = part.first + part.elements;
-	size_t tensor_end = tensor->offset + (size_t)wlb_tensor_block_elements(&tensor->block);
-	size_t first = tensor->offset > part.first ? tensor->offset : part.first;
-	size_t last = tensor_end < end ? tensor_end : end;
+	struct part part = part_of(o, &o->parameters->buckets[bucket]);
+	size_t bytes = wlb_dtype_bytes(device->main), part_end = part.first + part.elements;
+	size_t first = begin > part.first ? begin : part.first;
+	size_t last = end < part_end ? end : part_end;
 	if (first < last)
 		device->ops->to_device(device, NULL, at(state_of(o, state, &part), first - part.first, device->main),
-		                       (const char *)values_host + (first - tensor->offset) * bytes,
-		                       (last - first) * bytes);
+		                       (const char *)values_host + (first - begin) * bytes, (last - first) * bytes);
 }
 
 int wlb_optimizer_store(struct wlb_optimizer *o, enum wlb_state state, int tensor, const void *values_host,
                         struct wlb_error *error)
 {
-	if (wlb_weights_await_all(o->parameters, error) < 0)
+	return wlb_optimizer_store_rows(o, state, tensor, 0, o->parameters->tensors[tensor].block.rows, values_host,
+	                                error);
+}
+
+int wlb_optimizer_store_rows(struct wlb_optimizer *o, enum wlb_state state, int tensor, int64_t row, int64_t rows,
+                             const void *values_host, struct wlb_error *error)
+{
+	const struct wlb_parameters *p = o->parameters;
+	const struct wlb_tensor *t = &p->tensors[tensor];
+	size_t begin = t->offset + (size_t)(row * t->block.cols), elements = (size_t)(rows * t->block.cols);
+	if (wlb_weights_await_all(p, error) < 0)
 		return -1;
-	if (state == WLB_STATE_MASTERS && wlb_weight_set(o->parameters, tensor, values_host, error) < 0)
+	if (state == WLB_STATE_MASTERS && wlb_weight_set_rows(p, tensor, row, rows, values_host, error) < 0)
 		return -1;
 	if (o->states[state] != NULL)
-		store_part(o, state, &o->parameters->tensors[tensor], values_host);
+		store_part(o, state, t->bucket, begin, begin + elements, values_host);
 	return 0;
+}
+
+int wlb_optimizer_share_weights(struct wlb_optimizer *o, struct wlb_error *error)
+{
+	for (int b = 0; b < o->parameters->bucket_count; b++)
+		if (wlb_weights_gather(o->parameters, o->groups, b, error) < 0)
+			return -1;
+	return wlb_weights_await_all(o->parameters, error);
 }

@@ -67,5 +67,12 @@ const void *wlb_optimizer_gather(struct wlb_optimizer *optimizer, enum wlb_state
  * sets the weights in use of the whole block. Returns -1 if out of memory. */
 int wlb_optimizer_store(struct wlb_optimizer *optimizer, enum wlb_state state, int tensor, const void *values_host,
                         struct wlb_error *error);
+/* The same from the rows [row, row + rows) of the block alone. Once it has been called for all rows with masters of
+ * this rank's parts, wlb_optimizer_share_weights must follow. */
+int wlb_optimizer_store_rows(struct wlb_optimizer *optimizer, enum wlb_state state, int tensor, int64_t row,
+                             int64_t rows, const void *values_host, struct wlb_error *error);
+/* Collective over the data group: every rank receives the weights in use of all parts. Returns -1 when a collective
+ * failed. */
+int wlb_optimizer_share_weights(struct wlb_optimizer *optimizer, struct wlb_error *error);
 
 #endif

@@ -32,14 +32,17 @@ static int read_packer(void *context, struct wlb_error *error)
 	return wlb_checkpoint_read_packer(r->checkpoint, &r->packer_state, &r->packer_state_bytes, error);
 }
 
-/* Each rank reads the blocks that it holds, from the shards of any rank. */
+/* Each rank reads what it keeps, from the shards of any rank; the weights in use it receives from the others too. */
 static int read_state(struct wlb_trainer *t, struct resume *r, enum wlb_state state, struct wlb_error *error)
 {
-	int rc = wlb_agree(t->world, wlb_parts_open_held(&r->parts, t->parameters, state, error), error);
+	int member = wlb_comm_rank(t->groups->data);
+	int rc = wlb_agree(t->world, wlb_parts_open_kept(&r->parts, t->parameters, member, state, error), error);
 	if (rc == 0)
 		rc = wlb_work_with_files(&t->files, read_parts, r, error);
 	if (rc == 0)
 		rc = wlb_agree(t->world, wlb_parts_store(&r->parts, t->optimizer, error), error);
+	if (rc == 0 && state == WLB_STATE_MASTERS && wlb_optimizer_share_weights(t->optimizer, error) < 0)
+		rc = WLB_FAILED_HERE;
 	if (rc != WLB_FAILED_HERE)
 		wlb_parts_close(&r->parts);
 	return rc;
