@@ -64,10 +64,17 @@ static int connect_ranks(struct wlb_trainer *t, struct wlb_error *error)
 	return t->gpu_ranks >= 0 ? 0 : -1;
 }
 
+/* Whether the run goes on with the tokens that were checked when it began: the checkpoint has their digest. */
+static int has_checked_tokens(const struct wlb_trainer *t)
+{
+	uint64_t digest = t->plan->checkpoint[0] != '\0' ? t->plan->facts.schedule.token_digest : 0;
+	return digest != 0 && digest == wlb_dataset_token_digest(t->dataset);
+}
+
 /* Returns 0, -1 or WLB_UNREADABLE (input.h). */
 static int check_tokens(struct wlb_trainer *t, struct wlb_error *error)
 {
-	if (t->launch->rank != 0 || wlb_dataset_tokens(t->dataset) > SCAN_TOKENS)
+	if (t->launch->rank != 0 || wlb_dataset_tokens(t->dataset) > SCAN_TOKENS || has_checked_tokens(t))
 		return 0;
 	int64_t largest = wlb_dataset_max_token(t->dataset, error);
 	if (largest < 0)
