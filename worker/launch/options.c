@@ -55,10 +55,11 @@ static const struct wlb_option rows[] = {
                     "steps between checkpoints; 0: only after the last step"),
          .max = WLB_OPTION_UNBOUNDED, .initial = "0"},
 	{WLB_OPTION(INT64, "keep", FIELD(keep), "N", "newest checkpoints to keep; 0: all"), .max = 1e6, .initial = "0"},
-	{WLB_OPTION(TEXT, "load", FIELD(load), "DIR",
-                    "continue from the newest complete checkpoint there, on any number of ranks; where there is none "
-                    "the run starts from the beginning; model, sequence length, global batch and seed must be those of "
-                    "the checkpoint")},
+	{WLB_OPTION(
+		TEXT, "load", FIELD(load), "DIR",
+		"continue from the newest complete checkpoint there, on any number of ranks; where there is none "
+		"the run starts from the beginning; model, dataset, sequence length, global batch, packing and seed "
+		"must be those of the checkpoint")},
 	{WLB_OPTION(CHOICE, "dtype", FIELD(dtype), NULL,
                     "element type of the weights in use and of activations; with bfloat16, master weights, moments and "
                     "statistics are float32; a CPU computes in float32 and float64, a GPU in bfloat16 and float32; "

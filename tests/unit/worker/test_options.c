@@ -153,6 +153,21 @@ static void missing_options_are_named(void **state)
 	(void)state;
 }
 
+/* All that a checkpoint is compared with when a run resumes. */
+static void load_says_what_must_be_the_same(void **state)
+{
+	static const char *const compared[] = {"model",        "dataset", "sequence length",
+	                                       "global batch", "packing", "seed"};
+	const struct wlb_option *load = wlb_train_option_table.options;
+	while (load->name == NULL || strcmp(load->name, "load") != 0)
+		load++;
+	const char *rule = strstr(load->help, "model");
+	assert_non_null(rule);
+	for (size_t i = 0; i < sizeof(compared) / sizeof(compared[0]); i++)
+		assert_non_null(strstr(rule, compared[i]));
+	(void)state;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -163,6 +178,7 @@ int main(void)
 		cmocka_unit_test(unknown_words_are_named),
 		cmocka_unit_test(missing_options_are_named),
 		cmocka_unit_test(rules_between_options_are_checked),
+		cmocka_unit_test(load_says_what_must_be_the_same),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
