@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Where each task stands in the layout, under every distribution of tasks that srun has: what the plugin tells another
 trainer, what wlb-worker takes and what `wlb show` says agree."""
+import json
+
 import training
 from harness import BUILD, main
 
@@ -62,6 +64,18 @@ class Places(training.TrainingTest):
         job = self.completed("wlb run -- sh -c 'echo distribution $SLURM_DISTRIBUTION'", "--wlb-layout=auto", "-mcyclic:fcyclic",
                              nodes=2)
         self.assertEqual(self.cluster.output(job).count("distribution block:fcyclic\n"), 2, self.cluster.output(job))
+
+    def test_distribution_over_cores_where_a_rank_is_idle(self):
+        """One head, one layer and a batch of five windows: five of six ranks have work. srun takes the node of each rank then, and no
+        distribution over cores."""
+        one = {**training.MODEL, "num_hidden_layers": 1, "num_attention_heads": 1, "num_key_value_heads": 1}
+        (self.cluster.work / "one.json").write_text(json.dumps(one), encoding="utf-8")
+        words = " ".join([*training.arguments(iterations=1), "--model", "one.json", "--global-batch-size", "5", "--lr-warmup-iters", "0"])
+        job = self.completed(f"wlb run -- sh -c 'echo distribution $SLURM_DISTRIBUTION; exec \"$@\"' trainer wlb-worker {words}",
+                             "--wlb-layout=auto", "--ntasks-per-node=3", "--overcommit", "-mcyclic:fcyclic", nodes=2)
+        output = self.cluster.output(job)
+        self.assertEqual(output.count("distribution arbitrary\n"), 5, output)
+        self.assertEqual(output.count("--distribution=cyclic:fcyclic: the part from ':' on is ignored"), 1, output)
 
     def test_plain_srun(self):
         """Also where the nodes have different numbers of tasks, and where nothing but SLURM_* is exported."""

@@ -12,6 +12,7 @@
 #include "common/node_order.h"
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/run/host_list.h"
+#include "coordinator/wlb/run/print.h"
 
 enum { ARGUMENTS_OF_OURS = 16 };
 
@@ -91,13 +92,21 @@ struct command_line {
 };
 
 /* Ranks fill one node after the other, so that neighbours share a node, however the job was submitted; the distribution
- * over the sockets and cores of a node ("cyclic:fcyclic") stays as the user set it. */
-static void set_distribution(const struct wlb_host_list *hosts, char *option, size_t size)
+ * over the sockets and cores of a node ("cyclic:fcyclic") stays as the user set it. srun takes none with a list of
+ * nodes. */
+static void set_distribution(struct wlb_run *run, const struct wlb_host_list *hosts, char *option, size_t size)
 {
 	const char *asked = getenv("SLURM_DISTRIBUTION");
 	const char *on_node = asked != NULL ? strchr(asked, ':') : NULL;
+	bool is_kept = hosts->order == NULL && on_node != NULL;
 	snprintf(option, size, "--distribution=%s%s", hosts->order != NULL ? "arbitrary" : "block",
-	         on_node != NULL ? on_node : "");
+	         is_kept ? on_node : "");
+	if (is_kept || on_node == NULL || run->is_distribution_told)
+		return;
+	run->is_distribution_told = true;
+	wlb_run_print("--distribution=%.100s: the part from ':' on is ignored, since srun accepts it only where ranks "
+	              "fill all nodes in Slurm's order; add --cpu-bind to --srun-args to place the tasks of a node",
+	              asked);
 }
 
 /* Sets the nodes of srun: by name, or by a file with a line for each rank where ranks fill them in another order. */
@@ -118,7 +127,7 @@ static int set_nodes(const struct wlb_attempt *attempt, struct command_line *lin
 	return n >= 0 ? 0 : wlb_fail(error, "out of memory for a command line");
 }
 
-static int build_command(const struct wlb_run *run, const struct wlb_attempt *attempt, struct command_line *line,
+static int build_command(struct wlb_run *run, const struct wlb_attempt *attempt, struct command_line *line,
                          struct wlb_error *error)
 {
 	int words = 0, at = 0;
@@ -142,7 +151,7 @@ static int build_command(const struct wlb_run *run, const struct wlb_attempt *at
 	for (int i = 0; i < 3; i++)
 		a[at++] = line->counts[i];
 	if (attempt->has_layout) {
-		set_distribution(&line->hosts, line->distribution, sizeof(line->distribution));
+		set_distribution(run, &line->hosts, line->distribution, sizeof(line->distribution));
 		a[at++] = line->distribution;
 	}
 	for (int i = 0; i < run->options.srun_arg_count; i++)
@@ -177,8 +186,7 @@ static void exec_srun(const struct wlb_run *run, const struct command_line *line
 	_exit(127);
 }
 
-pid_t wlb_run_launch(const struct wlb_run *run, const struct wlb_attempt *attempt, int *srun_stderr,
-                     struct wlb_error *error)
+pid_t wlb_run_launch(struct wlb_run *run, const struct wlb_attempt *attempt, int *srun_stderr, struct wlb_error *error)
 {
 	struct command_line line = {.hosts.fd = -1};
 	int ends[2] = {-1, -1};

@@ -8,7 +8,6 @@
 #include "libwlb/wlb.h"
 
 /* Starts srun; returns its pid, or -1. *srun_stderr is the reading end of its stderr, which the caller closes. */
-pid_t wlb_run_launch(const struct wlb_run *run, const struct wlb_attempt *attempt, int *srun_stderr,
-                     struct wlb_error *error);
+pid_t wlb_run_launch(struct wlb_run *run, const struct wlb_attempt *attempt, int *srun_stderr, struct wlb_error *error);
 
 #endif

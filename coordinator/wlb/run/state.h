@@ -187,6 +187,7 @@ struct wlb_run {
 	char id[64];                       /* WLB_RUN_ID */
 	int launch;                        /* index of this `wlb run` in the job, from 1 */
 	bool announced;
+	bool is_distribution_told;                    /* that the user's distribution on a node is not kept */
 	bool machine_is_ours;                         /* WLB_MACHINE was set here, for one attempt */
 	json_t *calibration;                          /* that WLB_MACHINE was written from, docs/api.md; NULL: none */
 	struct wlb_layout layout_before;              /* of the attempt before; tp 0: there is none */
