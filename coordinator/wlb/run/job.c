@@ -1,16 +1,12 @@
 #include "coordinator/wlb/run/job.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
-#include "common/file.h"
 #include "common/on_fault.h"
 #include "coordinator/slurm/slurm_api.h"
 
@@ -203,49 +199,4 @@ bool wlb_run_job_refresh(struct wlb_run_job *job)
 		take_answer(job, &now);
 	wlb_slurm_job_free(&now);
 	return is_known;
-}
-
-/* A time of 0 is not known: Slurm did not answer. */
-static bool is_same_start(const struct wlb_run_job *job, int64_t submit_time, unsigned restart)
-{
-	return restart == job->restart_count &&
-	       (submit_time == job->submit_time || submit_time == 0 || job->submit_time == 0);
-}
-
-/* The file holds "SUBMIT_TIME RESTART_COUNT LAUNCHES": job ids are reused, and a requeued job counts from 1. */
-static int count_launch(const struct wlb_run_job *job, int fd, int *launch)
-{
-	char text[64] = "";
-	int64_t submit_time = -1;
-	unsigned restart = 0;
-	int launches = 0;
-	if (flock(fd, LOCK_EX) != 0 && errno == EINTR)
-		return -1;
-	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
-	if (n < 0)
-		return -1;
-	if (sscanf(text, "%" SCNd64 " %u %d", &submit_time, &restart, &launches) != 3 ||
-	    !is_same_start(job, submit_time, restart))
-		submit_time = launches = 0;
-	*launch = launches + 1;
-	int length = snprintf(text, sizeof(text), "%" PRId64 " %u %d\n",
-	                      job->submit_time != 0 ? job->submit_time : submit_time, job->restart_count, *launch);
-	return ftruncate(fd, 0) == 0 ? wlb_pwrite_all(fd, text, (size_t)length, 0) : -1;
-}
-
-int wlb_run_job_launch(const struct wlb_run_job *job, int *launch, struct wlb_error *error)
-{
-	char path[PATH_MAX + 32];
-	*launch = 1;
-	if (wlb_dir_make(job->spool_dir, 0700, error) != 0)
-		return -1;
-	snprintf(path, sizeof(path), "%s/%u.launches", job->spool_dir, job->job_id);
-	/* Root's job may run in a folder of a user, who knows its name before it starts: no link is followed. */
-	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	int rc = fd >= 0 ? count_launch(job, fd, launch) : -1;
-	if (rc != 0)
-		wlb_fail(error, "file %s: cannot be written: %s", path, strerror(errno));
-	if (fd >= 0)
-		close(fd);
-	return rc;
 }

@@ -10,7 +10,5 @@ void wlb_run_job_free(struct wlb_run_job *job);
 /* Asks Slurm again for the remaining nodes and for the job's end. Returns false if Slurm does not answer; what was
  * known is kept then. */
 bool wlb_run_job_refresh(struct wlb_run_job *job);
-/* Sets *launch to the index of this `wlb run` in this start of the job, from 1, counted in the spool folder. */
-int wlb_run_job_launch(const struct wlb_run_job *job, int *launch, struct wlb_error *error);
 
 #endif

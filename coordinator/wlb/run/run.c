@@ -16,6 +16,7 @@
 #include "coordinator/wlb/run/grow.h"
 #include "coordinator/wlb/run/job.h"
 #include "coordinator/wlb/run/launch.h"
+#include "coordinator/wlb/run/launches.h"
 #include "coordinator/wlb/run/other_runs.h"
 #include "coordinator/wlb/run/parent.h"
 #include "coordinator/wlb/run/placement.h"
@@ -368,7 +369,7 @@ static void name_run(struct wlb_run *run)
 {
 	struct wlb_error error;
 	const char *id = getenv("WLB_RUN_ID");
-	if (wlb_run_job_launch(&run->job, &run->launch, &error) != 0)
+	if (wlb_run_launches_count(&run->job, run->options.command, &run->launch, &error) != 0)
 		wlb_run_print("%s", error.message);
 	if (id != NULL && *id != '\0' && run->launch == 1)
 		snprintf(run->id, sizeof(run->id), "%s", id);

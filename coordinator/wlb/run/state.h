@@ -185,7 +185,7 @@ struct wlb_run {
 	struct wlb_client_config config;
 	struct wlb_connection *connection; /* NULL: no coordinator is configured */
 	char id[64];                       /* WLB_RUN_ID */
-	int launch;                        /* index of this `wlb run` in the job, from 1 */
+	int launch;                        /* number of this `wlb run` in the job, launches.h */
 	bool announced;
 	bool is_distribution_told;                    /* that the user's distribution on a node is not kept */
 	bool machine_is_ours;                         /* WLB_MACHINE was set here, for one attempt */

@@ -1,5 +1,5 @@
-/* Which `wlb run` of a job this is, also where Slurm does not say when the job was submitted. */
-#include "coordinator/wlb/run/job.h"
+/* Which `wlb run` of a job this is, also where Slurm does not say when the job was submitted, and after a requeue. */
+#include "coordinator/wlb/run/launches.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -14,61 +15,174 @@
 static char dir[] = "/tmp/wlb-launches-XXXXXX";
 static char path[64];
 
-static int launch_of(int64_t submit_time, uint32_t restart_count)
+static int count(int64_t submit_time, uint32_t restart_count, const char *words, int *launch, struct wlb_error *error)
 {
 	struct wlb_run_job job = {.job_id = 12, .submit_time = submit_time, .restart_count = restart_count};
+	char text[64], *command[8] = {NULL}, *rest;
+	int used = 0;
+	snprintf(text, sizeof(text), "%s", words);
+	for (char *word = strtok_r(text, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
+		command[used++] = word;
+	snprintf(job.spool_dir, sizeof(job.spool_dir), "%s", dir);
+	return wlb_run_launches_count(&job, command, launch, error);
+}
+
+static int launch_of(int64_t submit_time, uint32_t restart_count, const char *words)
+{
 	struct wlb_error error;
 	int launch;
-	snprintf(job.spool_dir, sizeof(job.spool_dir), "%s", dir);
-	assert_int_equal(wlb_run_job_launch(&job, &launch, &error), 0);
+	assert_int_equal(count(submit_time, restart_count, words, &launch, &error), 0);
 	return launch;
+}
+
+static void write_file(const char *text)
+{
+	FILE *file = fopen(path, "w");
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
 }
 
 static void launches_of_one_start_are_counted(void **state)
 {
 	(void)state;
-	assert_int_equal(launch_of(1000, 0), 1);
-	assert_int_equal(launch_of(1000, 0), 2);
-	assert_int_equal(launch_of(2000, 1), 1); /* requeued */
-	assert_int_equal(launch_of(2000, 1), 2);
-	assert_int_equal(launch_of(3000, 0), 1); /* another job of the same id */
+	assert_int_equal(launch_of(1000, 0, "train"), 1);
+	assert_int_equal(launch_of(1000, 0, "train"), 2);
+	assert_int_equal(launch_of(2000, 1, "train"), 1); /* requeued */
+	assert_int_equal(launch_of(2000, 1, "train"), 2);
+	assert_int_equal(launch_of(3000, 0, "train"), 1); /* another job of the same id */
+	assert_int_equal(launch_of(3000, 0, "other"), 2);
 }
 
 /* slurmctld and wlbd are often on one host: without a count the second run would be recorded as the first. */
 static void an_unknown_time_of_submission_is_of_the_same_job(void **state)
 {
 	(void)state;
-	assert_int_equal(launch_of(4000, 0), 1);
-	assert_int_equal(launch_of(0, 0), 2);
-	assert_int_equal(launch_of(4000, 0), 3);
-	assert_int_equal(launch_of(0, 0), 4);
-	assert_int_equal(launch_of(4500, 0), 1); /* of another job: the time that was known is kept */
-	assert_int_equal(launch_of(0, 1), 1);
-	assert_int_equal(launch_of(5000, 1), 2);
-	assert_int_equal(launch_of(6000, 1), 1); /* the time is known by now */
+	assert_int_equal(launch_of(4000, 0, "train"), 1);
+	assert_int_equal(launch_of(0, 0, "train"), 2);
+	assert_int_equal(launch_of(4000, 0, "train"), 3);
+	assert_int_equal(launch_of(0, 0, "train"), 4);
+	assert_int_equal(launch_of(4500, 0, "train"), 1); /* of another job: the time that was known is kept */
+	assert_int_equal(launch_of(0, 1, "train"), 1);
+	assert_int_equal(launch_of(5000, 1, "train"), 2);
+	assert_int_equal(launch_of(6000, 1, "train"), 1); /* the time is known by now */
+}
+
+/* `wlb run A & wlb run B & wait`: after a requeue either may be the first that gets the file. */
+static void a_command_keeps_its_number_over_a_requeue(void **state)
+{
+	(void)state;
+	assert_int_equal(launch_of(1000, 0, "train a"), 1);
+	assert_int_equal(launch_of(1000, 0, "train b"), 2);
+	assert_int_equal(launch_of(2000, 1, "train b"), 2);
+	assert_int_equal(launch_of(2000, 1, "train a"), 1);
+	/* `[ -e done ] || wlb run A`, which is done. */
+	assert_int_equal(launch_of(3000, 2, "train b"), 2);
+	assert_int_equal(launch_of(3000, 2, "train c"), 3);
+	/* A word that ends earlier is another one. */
+	assert_int_equal(launch_of(3000, 2, "trai na"), 4);
+}
+
+static void equal_commands_keep_their_order(void **state)
+{
+	(void)state;
+	for (uint32_t start = 0; start < 2; start++) {
+		assert_int_equal(launch_of(1000 + start, start, "train a"), 1);
+		assert_int_equal(launch_of(1000 + start, start, "train a"), 2);
+		assert_int_equal(launch_of(1000 + start, start, "train b"), 3);
+		assert_int_equal(launch_of(1000 + start, start, "train a"), 4);
+	}
+}
+
+static void a_command_in_another_directory_is_another_one(void **state)
+{
+	(void)state;
+	assert_int_equal(launch_of(1000, 0, "train"), 1);
+	assert_int_equal(chdir(dir), 0);
+	assert_int_equal(launch_of(1000, 0, "train"), 2);
+	assert_int_equal(launch_of(2000, 1, "train"), 2);
+	assert_int_equal(chdir("/"), 0);
+}
+
+/* Such as the address of its first node, which is another one in each start. */
+static void a_command_whose_words_change_keeps_its_place(void **state)
+{
+	(void)state;
+	assert_int_equal(launch_of(1000, 0, "train --master n1"), 1);
+	assert_int_equal(launch_of(1000, 0, "test"), 2);
+	assert_int_equal(launch_of(2000, 1, "train --master n7"), 1);
+	assert_int_equal(launch_of(2000, 1, "test"), 2);
+}
+
+static void a_file_of_an_earlier_version_counts_in_order(void **state)
+{
+	(void)state;
+	write_file("1000 0 2\n");
+	assert_int_equal(launch_of(1000, 0, "train a"), 3);
+	write_file("1000 0 2\n");
+	assert_int_equal(launch_of(2000, 1, "train a"), 1);
+	assert_int_equal(launch_of(2000, 1, "train b"), 2);
+	assert_int_equal(launch_of(2000, 1, "train c"), 3);
+}
+
+static void a_damaged_file_is_ignored(void **state)
+{
+	static const char *const texts[] = {"", "x", "1000 0", "1000 0 -3\n"};
+	(void)state;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		write_file(texts[i]);
+		assert_int_equal(launch_of(1000, 0, "train"), 1);
+	}
+}
+
+static void many_launches_are_counted(void **state)
+{
+	char words[32];
+	(void)state;
+	for (int i = 1; i <= 1100; i++) {
+		snprintf(words, sizeof(words), "train %d", i);
+		assert_int_equal(launch_of(1000, 0, words), i);
+	}
+	assert_int_equal(launch_of(2000, 1, "train 1024"), 1024);
+	assert_int_equal(launch_of(2000, 1, "train 3"), 3);
 }
 
 static int make_dir(void **state)
 {
 	(void)state;
-	if (mkdtemp(dir) == NULL)
+	if (mkdtemp(dir) == NULL || chdir("/") != 0)
 		return -1;
 	snprintf(path, sizeof(path), "%s/12.launches", dir);
 	return 0;
 }
 
-static int remove_dir(void **state)
+static int remove_file(void **state)
 {
 	(void)state;
 	unlink(path);
+	return 0;
+}
+
+static int remove_dir(void **state)
+{
+	remove_file(state);
 	return rmdir(dir);
 }
+
+#define TEST(name) cmocka_unit_test_setup(name, remove_file)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(launches_of_one_start_are_counted),
-		cmocka_unit_test(an_unknown_time_of_submission_is_of_the_same_job),
+		TEST(launches_of_one_start_are_counted),
+		TEST(an_unknown_time_of_submission_is_of_the_same_job),
+		TEST(a_command_keeps_its_number_over_a_requeue),
+		TEST(equal_commands_keep_their_order),
+		TEST(a_command_in_another_directory_is_another_one),
+		TEST(a_command_whose_words_change_keeps_its_place),
+		TEST(a_file_of_an_earlier_version_counts_in_order),
+		TEST(a_damaged_file_is_ignored),
+		TEST(many_launches_are_counted),
 	};
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }

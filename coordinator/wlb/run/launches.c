@@ -1,0 +1,165 @@
+#include "coordinator/wlb/run/launches.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "common/file.h"
+
+enum {
+	RUNS_MOST = 1024, /* of a job, whose commands are kept; the others are numbered in the order of the starts */
+	LINE_BYTES = 64,
+	TEXT_BYTES = LINE_BYTES * (RUNS_MOST + 1),
+};
+
+struct launches {
+	int64_t submit_time; /* 0: not known */
+	unsigned restart_count;
+	int highest; /* number in this start */
+	int count;   /* of the runs that follow, which have the numbers from 1 on */
+	struct {
+		uint64_t command; /* 0: not known */
+		bool is_used;     /* in this start */
+	} runs[RUNS_MOST];
+};
+
+/* FNV-1a, of the text and its end. */
+static uint64_t add_text(uint64_t digest, const char *text)
+{
+	do
+		digest = (digest ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+	while (*text++ != '\0');
+	return digest;
+}
+
+static uint64_t digest_of(char *const *command)
+{
+	char here[PATH_MAX];
+	uint64_t digest = add_text(UINT64_C(0xcbf29ce484222325), getcwd(here, sizeof(here)) != NULL ? here : "");
+	for (int i = 0; command[i] != NULL; i++)
+		digest = add_text(digest, command[i]);
+	return digest != 0 ? digest : 1;
+}
+
+static void parse(const char *text, struct launches *all)
+{
+	int length = 0, is_used;
+	uint64_t command;
+	*all = (struct launches){0};
+	if (sscanf(text, "%" SCNd64 " %u %d\n%n", &all->submit_time, &all->restart_count, &all->highest, &length) < 3 ||
+	    all->highest < 0) {
+		*all = (struct launches){0};
+		return;
+	}
+	for (text += length;
+	     all->count < RUNS_MOST && sscanf(text, "%16" SCNx64 " %1d\n%n", &command, &is_used, &length) == 2;
+	     text += length) {
+		all->runs[all->count].command = command;
+		all->runs[all->count++].is_used = is_used != 0;
+	}
+	while (all->count < all->highest && all->count < RUNS_MOST)
+		all->runs[all->count++].is_used = true;
+}
+
+/* A time of 0 is not known: Slurm did not answer. */
+static bool is_same_start(const struct wlb_run_job *job, const struct launches *all)
+{
+	return all->restart_count == job->restart_count &&
+	       (all->submit_time == job->submit_time || all->submit_time == 0 || job->submit_time == 0);
+}
+
+/* Slurm gives a job that it requeues another submit time; job ids are reused. */
+static void begin_start(const struct wlb_run_job *job, struct launches *all)
+{
+	bool is_same = is_same_start(job, all);
+	if (!is_same && (job->restart_count == 0 || all->restart_count > job->restart_count))
+		all->count = 0;
+	for (int i = 0; !is_same && i < all->count; i++)
+		all->runs[i].is_used = false;
+	if (!is_same)
+		all->highest = 0;
+	if (!is_same || job->submit_time != 0)
+		all->submit_time = job->submit_time;
+	all->restart_count = job->restart_count;
+}
+
+/* Returns the index of the run that goes on; all->count or more for one that begins. */
+static int choose(const struct launches *all, uint64_t command)
+{
+	int used = 0;
+	for (int i = 0; i < all->count; i++) {
+		if (all->runs[i].command == command && !all->runs[i].is_used)
+			return i;
+		used += all->runs[i].is_used;
+	}
+	if (used < all->count && !all->runs[used].is_used)
+		return used;
+	return all->highest > all->count ? all->highest : all->count;
+}
+
+static int take(struct launches *all, uint64_t command)
+{
+	int index = choose(all, command);
+	if (index < RUNS_MOST) {
+		all->runs[index].command = command;
+		all->runs[index].is_used = true;
+		if (index == all->count)
+			all->count++;
+	}
+	if (index >= all->highest)
+		all->highest = index + 1;
+	return index + 1;
+}
+
+static int rewrite(int fd, const struct launches *all)
+{
+	char text[TEXT_BYTES];
+	int used =
+		snprintf(text, sizeof(text), "%" PRId64 " %u %d\n", all->submit_time, all->restart_count, all->highest);
+	for (int i = 0; i < all->count; i++)
+		used += snprintf(text + used, sizeof(text) - (size_t)used, "%016" PRIx64 " %d\n", all->runs[i].command,
+		                 all->runs[i].is_used);
+	return ftruncate(fd, 0) == 0 ? wlb_pwrite_all(fd, text, (size_t)used, 0) : -1;
+}
+
+static int count_launch(const struct wlb_run_job *job, int fd, uint64_t command, int *launch)
+{
+	char text[TEXT_BYTES];
+	struct launches all;
+	if (flock(fd, LOCK_EX) != 0 && errno == EINTR)
+		return -1;
+	ssize_t length = pread(fd, text, sizeof(text) - 1, 0);
+	if (length < 0)
+		return -1;
+	text[length] = '\0';
+	parse(text, &all);
+	begin_start(job, &all);
+	int number = take(&all, command);
+	if (rewrite(fd, &all) != 0)
+		return -1;
+	*launch = number;
+	return 0;
+}
+
+int wlb_run_launches_count(const struct wlb_run_job *job, char *const *command, int *launch, struct wlb_error *error)
+{
+	char path[PATH_MAX + 32];
+	uint64_t digest = digest_of(command);
+	*launch = 1;
+	snprintf(path, sizeof(path), "%s/%u.launches", job->spool_dir, job->job_id);
+	/* Root's job may run in a folder of a user, who knows its name before it starts: no link is followed. */
+	int fd = wlb_dir_make(job->spool_dir, 0700, NULL) == 0
+	                 ? open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)
+	                 : -1;
+	int rc = fd >= 0 ? count_launch(job, fd, digest, launch) : -1;
+	if (rc != 0)
+		wlb_fail(error, "file %s: cannot be written: %s", path, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}

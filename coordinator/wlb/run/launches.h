@@ -1,0 +1,27 @@
+/*
+ * Which `wlb run` of its job this is: its number is in the name of the run (12, then 12.2), under which a job that was
+ * requeued goes on with it. The file JOB.launches in the spool directory has a line
+ *
+ *     SUBMIT_TIME RESTART_COUNT LAUNCHES
+ *
+ * of the present start of the job, in which the numbers up to LAUNCHES may be in use, and one for each number from 1
+ * on:
+ *
+ *     COMMAND IS_USED
+ *
+ * with a digest of the command's words and directory, and whether a `wlb run` of this start has the number. Files of
+ * earlier versions have the first line alone: their numbers are in the order of the starts.
+ */
+#ifndef COORDINATOR_WLB_RUN_LAUNCHES_H
+#define COORDINATOR_WLB_RUN_LAUNCHES_H
+
+#include "coordinator/wlb/run/state.h"
+#include "libwlb/wlb.h"
+
+/* Sets *launch to the number that this command had in an earlier start of the job; equal commands get theirs in order.
+ * A command that none had, as one whose words differ in each start, gets the number of its place among the `wlb run` of
+ * this start where that is unused, else a new one. Returns -1 with the
+ * reason where the file cannot be written: *launch is 1 then. */
+int wlb_run_launches_count(const struct wlb_run_job *job, char *const *command, int *launch, struct wlb_error *error);
+
+#endif
