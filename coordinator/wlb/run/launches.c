@@ -15,6 +15,8 @@ enum {
 	RUNS_MOST = 1024, /* of a job, whose commands are kept; the others are numbered in the order of the starts */
 	LINE_BYTES = 64,
 	TEXT_BYTES = LINE_BYTES * (RUNS_MOST + 1),
+	UNCOUNTED_FIRST = 100000, /* of the numbers that are made from a command, six digits at most as wlbd takes */
+	UNCOUNTED_COUNT = 900000,
 };
 
 struct launches {
@@ -116,6 +118,7 @@ static int take(struct launches *all, uint64_t command)
 	return index + 1;
 }
 
+/* The old content is replaced before the file is cut: a full disk leaves the numbers that are in use. */
 static int rewrite(int fd, const struct launches *all)
 {
 	char text[TEXT_BYTES];
@@ -124,7 +127,7 @@ static int rewrite(int fd, const struct launches *all)
 	for (int i = 0; i < all->count; i++)
 		used += snprintf(text + used, sizeof(text) - (size_t)used, "%016" PRIx64 " %d\n", all->runs[i].command,
 		                 all->runs[i].is_used);
-	return ftruncate(fd, 0) == 0 ? wlb_pwrite_all(fd, text, (size_t)used, 0) : -1;
+	return wlb_pwrite_all(fd, text, (size_t)used, 0) == 0 ? ftruncate(fd, used) : -1;
 }
 
 static int count_launch(const struct wlb_run_job *job, int fd, uint64_t command, int *launch)
@@ -150,7 +153,7 @@ int wlb_run_launches_count(const struct wlb_run_job *job, char *const *command, 
 {
 	char path[PATH_MAX + 32];
 	uint64_t digest = digest_of(command);
-	*launch = 1;
+	*launch = UNCOUNTED_FIRST + (int)(digest % UNCOUNTED_COUNT);
 	snprintf(path, sizeof(path), "%s/%u.launches", job->spool_dir, job->job_id);
 	/* Root's job may run in a folder of a user, who knows its name before it starts: no link is followed. */
 	int fd = wlb_dir_make(job->spool_dir, 0700, NULL) == 0
@@ -158,7 +161,11 @@ int wlb_run_launches_count(const struct wlb_run_job *job, char *const *command, 
 	                 : -1;
 	int rc = fd >= 0 ? count_launch(job, fd, digest, launch) : -1;
 	if (rc != 0)
-		wlb_fail(error, "file %s: cannot be written: %s", path, strerror(errno));
+		wlb_fail(error,
+		         "file %s: cannot be written: %s; this run is named %u.%d, after its command: set "
+		         "WLB_SPOOL_DIR to "
+		         "a directory where it can be written",
+		         path, strerror(errno), job->job_id, *launch);
 	if (fd >= 0)
 		close(fd);
 	return rc;

@@ -2,12 +2,14 @@
 #include "coordinator/wlb/run/launches.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -147,6 +149,33 @@ static void many_launches_are_counted(void **state)
 	assert_int_equal(launch_of(2000, 1, "train 3"), 3);
 }
 
+/* A limit of the file's size takes the part of a full disk. */
+static void the_count_survives_a_write_that_fails(void **state)
+{
+	struct rlimit before, none;
+	struct wlb_error error;
+	int first, again, other;
+	(void)state;
+	assert_int_equal(launch_of(1000, 0, "train a"), 1);
+	assert_int_equal(launch_of(1000, 0, "train b"), 2);
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	none = before;
+	none.rlim_cur = 0;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+	int rc = count(1000, 0, "train c", &first, &error);
+	count(1000, 0, "train c", &again, &error);
+	count(1000, 0, "train d", &other, &error);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	assert_int_equal(rc, -1);
+	assert_non_null(strstr(error.message, "12.launches: cannot be written: File too large; this run is named 12."));
+	assert_non_null(strstr(error.message, "set WLB_SPOOL_DIR to"));
+	assert_in_range(first, 100000, 999999);
+	assert_int_equal(first, again);
+	assert_int_not_equal(first, other);
+	assert_int_equal(launch_of(1000, 0, "train c"), 3);
+}
+
 static int make_dir(void **state)
 {
 	(void)state;
@@ -183,6 +212,7 @@ int main(void)
 		TEST(a_file_of_an_earlier_version_counts_in_order),
 		TEST(a_damaged_file_is_ignored),
 		TEST(many_launches_are_counted),
+		TEST(the_count_survives_a_write_that_fails),
 	};
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }
