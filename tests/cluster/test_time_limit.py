@@ -186,6 +186,18 @@ class TimeLimit(StopTest):
         run = self.cluster.show(job)
         self.assertEqual((run["state"], [attempt["exit_code"] for attempt in run["attempts"]]), ("complete", [7, 0]))
 
+    def test_a_crash_is_no_reason_to_requeue(self):
+        """A program that never works ends its run also where it was to be asked before it has begun."""
+        job = self.cluster.sbatch("wlb run --stop-before-end 3600 -- false; exit $?", "--wlb-layout=auto", "--ntasks-per-node=1", "--time=1",
+                                  "--requeue", "--open-mode=append", nodes=1)
+        self.assertEqual(self.cluster.wait_job(job, 90), "FAILED", self.cluster.output(job))
+        self.assertEqual(self.cluster.job(job)["Restarts"], "0")
+        output = self.cluster.output(job)
+        self.assertEqual(output.count(" s before the end of the job, and not 3600 s (--stop-before-end)"), 1, output)
+        run = self.cluster.show(job)
+        self.assertEqual((run["state"], len(run["attempts"])), ("failed", 3))
+        self.assertIn("3 attempts in a row ended without a new step", run["reason"])
+
     def test_two_runs_of_a_job(self):
         """The first is asked long before the second, and does not have the job requeued before that has saved."""
         job = self.cluster.sbatch("[ ${SLURM_RESTART_COUNT:-0} = 0 ] || touch done-$SLURM_JOB_ID\n"

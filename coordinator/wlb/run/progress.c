@@ -11,6 +11,10 @@
 
 enum { READ_BYTES = 64 * 1024, READS_MOST = 64 };
 
+/* The longest of the newest 4 to 8 saves counts, and that of the newest 100 to 200 steps: a file system that was slow
+ * once, or a step in which the network failed, says little of later ones. */
+enum { SAVES_OF_BLOCK = 4, STEPS_OF_BLOCK = 100 };
+
 /* The caller comes each second, or some seconds later where it waited for an answer. */
 static const double STANDSTILL_S = 15.0;
 
@@ -23,6 +27,18 @@ void wlb_run_progress_reset(struct wlb_run_progress *progress)
 	progress->line_bytes = 0;
 	progress->read_ms = 0;
 	progress->stood_still_s = 0.0;
+}
+
+double wlb_run_longest_s(const struct wlb_run_longest *longest)
+{
+	return fmax(longest->block_s, longest->before_s);
+}
+
+static void add_time(struct wlb_run_longest *longest, double value_s, int block_count)
+{
+	longest->block_s = fmax(longest->block_s, value_s);
+	if (++longest->count >= block_count)
+		*longest = (struct wlb_run_longest){.before_s = longest->block_s};
 }
 
 static double seconds(const json_t *data, const char *name)
@@ -53,12 +69,11 @@ static void take_record(struct wlb_run_progress *progress, const json_t *record)
 		return;
 	if (strcmp(type, "step") == 0) {
 		double step_s = seconds(data, "step_time_s"), moved_s = without_standstill(progress, step_s);
-		progress->longest_step_s = fmax(progress->longest_step_s, moved_s);
+		add_time(&progress->steps, moved_s, STEPS_OF_BLOCK);
 		if (moved_s < step_s)
 			progress->stood_still_s = 0.0;
 	} else if (strcmp(type, "checkpoint") == 0) {
-		double save_s = without_standstill(progress, seconds(data, "duration_s"));
-		progress->longest_save_s = fmax(progress->longest_save_s, save_s);
+		add_time(&progress->saves, without_standstill(progress, seconds(data, "duration_s")), SAVES_OF_BLOCK);
 		progress->saved_step = json_integer_value(json_object_get(data, "step"));
 	}
 }

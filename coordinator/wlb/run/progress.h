@@ -7,6 +7,9 @@
 
 #include "coordinator/wlb/run/state.h"
 
+/* Seconds; 0: none is known. */
+double wlb_run_longest_s(const struct wlb_run_longest *longest);
+
 /* To be called once an attempt has ended. What was longest is kept. */
 void wlb_run_progress_reset(struct wlb_run_progress *progress);
 

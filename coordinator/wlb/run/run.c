@@ -291,6 +291,13 @@ static int stop_run(struct wlb_run *run, const struct wlb_attempt *attempt, int 
 	return finish_run(run, attempt->stopped ? "cancelled" : "failed", exit_code, attempts, reason);
 }
 
+/* Whether the next attempt would be asked to stop as soon as it starts. The first one of a `wlb run` starts all the
+ * same: a requeue would not change how much time is left then. */
+static bool is_late(struct wlb_run *run, int done)
+{
+	return done > 0 && wlb_run_limit_check(run) != WLB_RUN_STOP_NONE;
+}
+
 /* Where Slurm does not requeue the job, the run goes on with the nodes that it has. */
 static bool is_requeued_to_grow(struct wlb_run *run, const struct wlb_attempt *attempt)
 {
@@ -325,8 +332,10 @@ static int run_attempts(struct wlb_run *run)
 		wlb_run_end_orphaned_step(run);
 		if (run->abandoned)
 			return WLB_EXIT_FAILED;
-		if (decision == WLB_DECISION_NO_TIME)
+		if (decision == WLB_DECISION_NO_TIME || (decision == WLB_DECISION_START && is_late(run, done))) {
+			attempt_free(&attempt);
 			return stop_run(run, &previous, done);
+		}
 		if (decision == WLB_DECISION_STOP)
 			return run->cancelled ? finish_run(run, "cancelled", 128 + SIGTERM, done, "")
 			                      : finish_run(run, state, nonzero(previous.exit_code, WLB_EXIT_FAILED),
@@ -488,9 +497,11 @@ static const struct wlb_option options[] = {
 		TEXT, "stop-before-end", FIELD(stop_before_end), "SECONDS",
 		"ask COMMAND, by SIGUSR1 and this many seconds before the job's time limit, to save a checkpoint and "
 		"stop; then requeue the job, if it was submitted with --requeue, so that the run continues from that "
-		"checkpoint; 0: never (default: for wlb-worker train 3 x its longest save + its longest step, at "
-		"least 30, and before its first save a twentieth of the time that the job had left, 300 at most; for "
-		"other commands 0, because SIGUSR1 kills a command that does not handle it)")},
+		"checkpoint; 0: never; half of the time that the job has left at the start of wlb run, where SECONDS "
+		"are not less than all of it (default: for wlb-worker train 3 x its longest save + its longest step, "
+		"of the newest 4 to 8 saves and 100 to 200 steps, at least 30 and at most half of that time, and "
+		"before its first save a twentieth of it, 300 at most; for other commands 0, because SIGUSR1 kills a "
+		"command that does not handle it)")},
 	{WLB_OPTION(LIST, "srun-args", FIELD(srun_words), "ARGS",
                     "more options for srun, separated by spaces, which override those of wlb run; may be given several "
                     "times")},

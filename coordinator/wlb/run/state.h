@@ -66,10 +66,16 @@ struct wlb_run_switch {
 	int node_count;
 };
 
+/* The longest of the newest times: of a block of them that is being filled, and the block before it. */
+struct wlb_run_longest {
+	double block_s, before_s;
+	int count; /* in the block */
+};
+
 /* What wlb-worker has recorded of its steps and checkpoints, progress.h. */
 struct wlb_run_progress {
-	double longest_save_s, longest_step_s; /* of all attempts, without suspensions; longest_times.h */
-	int64_t read_ms;                       /* when the spool was read last; 0: never */
+	struct wlb_run_longest saves, steps; /* of all attempts, without suspensions; longest_times.h */
+	int64_t read_ms;                     /* when the spool was read last; 0: never */
 	double stood_still_s; /* this process did, and with it its job, in the step that will be recorded next */
 	int64_t saved_step;   /* the last checkpoint of the attempt; -1: none */
 	int fd;               /* the spool of rank 0 in the attempt; -1: not open */
@@ -85,6 +91,8 @@ struct wlb_run_limit {
 	bool is_given; /* by --stop-before-end */
 	int64_t given_s;
 	double first_save_s;      /* for the save of a run that has not saved yet */
+	double total_s;           /* that the job had when `wlb run` started, or had its limit changed; 0: not known */
+	bool is_bound_told;       /* that the command is asked later than wanted */
 	bool may_be_preempted;    /* the cluster preempts jobs, or it is not known */
 	bool preemption_is_known; /* slurmctld has answered */
 	int64_t next_query_ms, next_read_ms;
@@ -165,6 +173,7 @@ struct wlb_attempt {
 	bool cancelled;
 	enum wlb_run_stop stop; /* it was asked to save and stop */
 	int64_t next_stop_ms;   /* when it is asked again */
+	bool has_saved;         /* wlb-worker has recorded a checkpoint */
 	bool stopped;           /* it has saved and stopped before the end of its training */
 	char end_reason[1024];
 };

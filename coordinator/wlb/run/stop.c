@@ -28,6 +28,7 @@ enum {
 	AWAY_MS = 30 * 60000, /* how long Slurm is asked while it does not answer */
 	RETRY_MS = 2000,
 	OTHERS_MS = 1000,  /* between two looks at the other runs of the job */
+	ASK_S = 20,        /* before the job's end, until when the coordinator may decide on a failed attempt */
 	LAST_S = 10,       /* before the job's end, to deliver the records and have it requeued */
 	FAILURES_MOST = 3, /* of requests to requeue the job, which it may be */
 };
@@ -102,8 +103,10 @@ static bool has_stopped(const struct wlb_run *run, const struct wlb_attempt *att
 void wlb_run_stop_note(struct wlb_run *run, struct wlb_attempt *attempt)
 {
 	struct wlb_run_progress *progress = &run->progress;
-	wlb_run_progress_read(progress, run->job.spool_dir, attempt->id, wlb_clock_ms());
+	run->limit.next_read_ms = 0; /* the last save may have been recorded just now */
+	wlb_run_limit_read(run, attempt->id);
 	int64_t step = progress->saved_step;
+	attempt->has_saved = step >= 0;
 	wlb_run_progress_reset(progress);
 	attempt->stopped = has_stopped(run, attempt);
 	if (!attempt->stopped)
@@ -122,8 +125,10 @@ bool wlb_run_stop_is_last(struct wlb_run *run, const struct wlb_attempt *attempt
 {
 	if (attempt->stopped && attempt->stop != WLB_RUN_STOP_GROW)
 		return true;
-	return (attempt->stopped || attempt->exit_code != WLB_EXIT_DONE) && attempt->exit_code != WLB_EXIT_USAGE &&
-	       wlb_run_limit_check(run) != WLB_RUN_STOP_NONE;
+	if ((!attempt->stopped && attempt->exit_code == WLB_EXIT_DONE) || attempt->exit_code == WLB_EXIT_USAGE)
+		return false;
+	bool is_late = wlb_run_limit_check(run) != WLB_RUN_STOP_NONE;
+	return is_late && (attempt->stopped || attempt->has_saved || wlb_run_limit_left_s(run) <= ASK_S);
 }
 
 bool wlb_run_stop_will_continue(const struct wlb_run *run)

@@ -11,6 +11,7 @@
 #include "coordinator/wlb/run/command_words.h"
 #include "coordinator/wlb/run/job.h"
 #include "coordinator/wlb/run/longest_times.h"
+#include "coordinator/wlb/run/print.h"
 #include "coordinator/wlb/run/progress.h"
 
 enum {
@@ -26,22 +27,45 @@ enum {
 
 /* A longest save may be followed by one that takes longer; ranks that begin a step when they are asked end it first. */
 static const double SAVES = 3.0;
+/* A margin that takes all the time of a job would have each of its starts stop at once: it takes half at most. */
+static const double MOST_PART = 0.5;
 /* A step that is longer by less is not written: the first steps of a start get longer one after the other. */
 static const double LONGER = 1.25;
 
-/* How long before the job's end the command is asked; 0: never. SIGUSR1 ends another trainer that does not expect it,
- * so that its user must say that it does. */
-static double seconds_before(const struct wlb_run *run)
+/* How long before the job's end the command should be asked; 0: never. SIGUSR1 ends another trainer that does not
+ * expect it, so that its user must say that it does. */
+static double wanted_seconds_before(const struct wlb_run *run)
 {
-	const struct wlb_run_progress *progress = &run->progress;
 	if (run->job.off)
 		return 0.0;
 	if (run->limit.is_given)
 		return (double)run->limit.given_s;
 	if (wlb_run_train_word(run->options.command) < 0)
 		return 0.0;
-	double saves_s = progress->longest_save_s > 0.0 ? SAVES * progress->longest_save_s : run->limit.first_save_s;
-	return fmax(LEAST_S, saves_s + progress->longest_step_s);
+	double save_s = wlb_run_longest_s(&run->progress.saves), step_s = wlb_run_longest_s(&run->progress.steps);
+	return fmax(LEAST_S, (save_s > 0.0 ? SAVES * save_s : run->limit.first_save_s) + step_s);
+}
+
+/* How long before the job's end the command is asked. What the user gave counts where it leaves any time to the job. */
+static double seconds_before(const struct wlb_run *run)
+{
+	double wanted_s = wanted_seconds_before(run), total_s = run->limit.total_s;
+	if (total_s == 0.0 || (run->limit.is_given && wanted_s < total_s))
+		return wanted_s;
+	return fmin(wanted_s, fmax(MOST_PART * total_s, run->limit.is_given ? 0.0 : LEAST_S));
+}
+
+static void tell_bound(struct wlb_run *run)
+{
+	double wanted_s = wanted_seconds_before(run), before_s = seconds_before(run);
+	if (run->limit.is_bound_told || before_s >= wanted_s)
+		return;
+	run->limit.is_bound_told = true;
+	wlb_run_print("the command is asked to save %.0f s before the end of the job, and not %.0f s (%s), which would "
+	              "leave too little of the %.0f s that it had: submit it with a longer --time",
+	              before_s, wanted_s,
+	              run->limit.is_given ? "--stop-before-end" : "3 x its longest save + its longest step",
+	              run->limit.total_s);
 }
 
 double wlb_run_limit_left_s(const struct wlb_run *run)
@@ -51,9 +75,13 @@ double wlb_run_limit_left_s(const struct wlb_run *run)
 	return difftime((time_t)run->job.end_time, time(NULL)) + run->job.clock_ahead_s;
 }
 
+/* To be called when the job's end was asked for. */
 static void set_next_query(struct wlb_run *run)
 {
-	bool is_soon = wlb_run_limit_left_s(run) < seconds_before(run) + SOON_S;
+	double left_s = wlb_run_limit_left_s(run);
+	if (isfinite(left_s) && left_s > run->limit.total_s)
+		run->limit.total_s = left_s;
+	bool is_soon = left_s < seconds_before(run) + SOON_S;
 	run->limit.next_query_ms = wlb_clock_ms() + (is_soon ? QUERY_SOON_MS : QUERY_MS);
 }
 
@@ -81,6 +109,7 @@ void wlb_run_limit_open(struct wlb_run *run)
 	wlb_run_longest_times_read(run);
 	run->limit.first_save_s = fmin(wlb_run_limit_left_s(run) / FIRST_PART, FIRST_MOST_S);
 	set_next_query(run);
+	tell_bound(run);
 	run->limit.may_be_preempted = seconds_before(run) > 0.0;
 	/* Slurm is not asked again where it has just given no answer. */
 	if (run->limit.may_be_preempted && run->job.end_time > 0)
@@ -91,10 +120,14 @@ void wlb_run_limit_read(struct wlb_run *run, const char *attempt_id)
 {
 	if (wlb_clock_left_ms(run->limit.next_read_ms) > 0)
 		return;
-	double save_s = run->progress.longest_save_s, step_s = run->progress.longest_step_s;
+	int saves = run->progress.saves.count;
+	double before_s = wlb_run_longest_s(&run->progress.steps);
 	wlb_run_progress_read(&run->progress, run->job.spool_dir, attempt_id, wlb_clock_ms());
-	if (run->progress.longest_save_s > save_s || run->progress.longest_step_s > LONGER * step_s)
+	double step_s = wlb_run_longest_s(&run->progress.steps);
+	if (run->progress.saves.count != saves || step_s > LONGER * before_s || LONGER * step_s < before_s) {
 		wlb_run_longest_times_write(run);
+		tell_bound(run);
+	}
 	run->limit.next_read_ms = wlb_clock_ms() + READ_MS;
 }
 

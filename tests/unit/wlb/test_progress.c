@@ -39,12 +39,12 @@ static void reads_while_the_spool_grows(void **state)
 	append("{\"seq\":1,\"time\":1.5,\"type\":\"step\",\"data\":{\"step\":1,\"step_time_s\":2.5}}\n");
 	append("{\"seq\":2,\"time\":2.5,\"type\":\"checkpoint\",\"data\":{\"step\":1,\"dura");
 	wlb_run_progress_read(&progress, dir, "a", now_ms += 1000);
-	close_to(progress.longest_step_s, 2.5);
+	close_to(wlb_run_longest_s(&progress.steps), 2.5);
 	assert_int_equal(progress.saved_step, -1);
 	append("tion_s\":7.5}}\n{\"seq\":3,\"type\":\"step\",\"data\":{\"step\":2,\"step_time_s\":0.5}}\n");
 	wlb_run_progress_read(&progress, dir, "a", now_ms += 1000);
-	close_to(progress.longest_save_s, 7.5);
-	close_to(progress.longest_step_s, 2.5);
+	close_to(wlb_run_longest_s(&progress.saves), 7.5);
+	close_to(wlb_run_longest_s(&progress.steps), 2.5);
 	assert_int_equal(progress.saved_step, 1);
 	/* A record that is longer than any step's, and bytes that are no record. */
 	memset(filler, 'x', sizeof(filler) - 1);
@@ -56,11 +56,11 @@ static void reads_while_the_spool_grows(void **state)
 	unlink(path);
 	wlb_run_progress_read(&progress, dir, "a", now_ms += 1000);
 	assert_int_equal(progress.saved_step, 412);
-	close_to(progress.longest_save_s, 7.5);
+	close_to(wlb_run_longest_s(&progress.saves), 7.5);
 	wlb_run_progress_reset(&progress);
 	assert_int_equal(progress.saved_step, -1);
 	assert_int_equal(progress.fd, -1);
-	close_to(progress.longest_save_s, 7.5);
+	close_to(wlb_run_longest_s(&progress.saves), 7.5);
 }
 
 /* The job was suspended for 20 hours in the save of step 2, and stood still with this process. */
@@ -75,12 +75,35 @@ static void leaves_out_suspensions(void **state)
 	append("{\"type\":\"checkpoint\",\"data\":{\"step\":2,\"duration_s\":72004}}\n");
 	append("{\"type\":\"step\",\"data\":{\"step\":3,\"step_time_s\":72006.5}}\n");
 	wlb_run_progress_read(&progress, dir, "a", now_ms += 1000);
-	close_to(progress.longest_save_s, 4.0);
-	close_to(progress.longest_step_s, 6.5);
+	close_to(wlb_run_longest_s(&progress.saves), 4.0);
+	close_to(wlb_run_longest_s(&progress.steps), 6.5);
 	/* One that takes long while this process goes on is a long step. */
 	append("{\"type\":\"step\",\"data\":{\"step\":4,\"step_time_s\":90}}\n");
 	wlb_run_progress_read(&progress, dir, "a", now_ms += 1000);
-	close_to(progress.longest_step_s, 90.0);
+	close_to(wlb_run_longest_s(&progress.steps), 90.0);
+	unlink(path);
+	wlb_run_progress_reset(&progress);
+}
+
+static void what_was_long_once_is_forgotten(void **state)
+{
+	struct wlb_run_progress progress = {.fd = -1, .saved_step = -1};
+	(void)state;
+	append("{\"type\":\"step\",\"data\":{\"step\":1,\"step_time_s\":600}}\n");
+	append("{\"type\":\"checkpoint\",\"data\":{\"step\":1,\"duration_s\":1200}}\n");
+	for (int i = 0; i < 3; i++)
+		append("{\"type\":\"checkpoint\",\"data\":{\"step\":2,\"duration_s\":7}}\n");
+	for (int i = 0; i < 198; i++)
+		append("{\"type\":\"step\",\"data\":{\"step\":2,\"step_time_s\":2}}\n");
+	wlb_run_progress_read(&progress, dir, "a", now_ms += 1000);
+	close_to(wlb_run_longest_s(&progress.saves), 1200);
+	close_to(wlb_run_longest_s(&progress.steps), 600);
+	for (int i = 0; i < 4; i++)
+		append("{\"type\":\"checkpoint\",\"data\":{\"step\":2,\"duration_s\":5}}\n");
+	append("{\"type\":\"step\",\"data\":{\"step\":200,\"step_time_s\":3}}\n");
+	wlb_run_progress_read(&progress, dir, "a", now_ms += 1000);
+	close_to(wlb_run_longest_s(&progress.saves), 5);
+	close_to(wlb_run_longest_s(&progress.steps), 3);
 	unlink(path);
 	wlb_run_progress_reset(&progress);
 }
@@ -88,7 +111,8 @@ static void leaves_out_suspensions(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(reads_while_the_spool_grows),
-	                                   cmocka_unit_test(leaves_out_suspensions)};
+	                                   cmocka_unit_test(leaves_out_suspensions),
+	                                   cmocka_unit_test(what_was_long_once_is_forgotten)};
 	if (mkdtemp(dir) == NULL)
 		return 1;
 	snprintf(path, sizeof(path), "%s/a.rank0.jsonl", dir);

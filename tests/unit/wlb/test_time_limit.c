@@ -14,7 +14,10 @@
 #include <cmocka.h>
 
 #include "common/clock.h"
+#include "common/exit_saved.h"
 #include "coordinator/slurm/slurm_api.h"
+#include "coordinator/wlb/run/progress.h"
+#include "coordinator/wlb/run/stop.h"
 
 static char dir[] = "/tmp/wlb-time-limit-XXXXXX";
 static char times[64], spool[128];
@@ -122,6 +125,14 @@ static void record(const char *attempt, const char *line)
 	fclose(file);
 }
 
+static void write_times(const char *text)
+{
+	FILE *file = fopen(times, "w");
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+}
+
 /* The second start would be killed in its first save, which takes 45 s: 30 s before the end are too few. */
 static void a_start_that_has_not_saved_knows_how_long_it_takes(void **state)
 {
@@ -137,12 +148,87 @@ static void a_start_that_has_not_saved_knows_how_long_it_takes(void **state)
 	run = start_of(600, 1);
 	assert_int_equal(check_with(run, 3 * 45 + 10 + 5), WLB_RUN_STOP_NONE);
 	assert_int_equal(check_with(run, 3 * 45 + 10 - 5), WLB_RUN_STOP_LIMIT);
-	FILE *file = fopen(times, "w");
-	assert_non_null(file);
-	fputs("999 45 10\n", file); /* of another job of the same id */
-	fclose(file);
+	write_times("999 45 10\n"); /* of another job of the same id */
 	run = start_of(600, 0);
 	assert_int_equal(check_with(run, 40), WLB_RUN_STOP_NONE);
+}
+
+/* Otherwise each start of the job would stop at once, and the job be requeued again and again. */
+static void half_of_the_job_at_least_is_left_to_the_command(void **state)
+{
+	(void)state;
+	write_times("1000 1205.0 3.0\n");
+	struct wlb_run *run = start_of(3600, 0);
+	assert_int_equal(check_with(run, 3595), WLB_RUN_STOP_NONE);
+	assert_int_equal(check_with(run, 1805), WLB_RUN_STOP_NONE);
+	assert_int_equal(check_with(run, 1795), WLB_RUN_STOP_LIMIT);
+	run = start_of(40, 0); /* of a job of one minute 30 s are left all the same */
+	assert_int_equal(check_with(run, 35), WLB_RUN_STOP_NONE);
+	assert_int_equal(check_with(run, 25), WLB_RUN_STOP_LIMIT);
+	run = start_of(600, 0);
+	run->limit.is_given = true;
+	run->limit.given_s = 700;
+	assert_int_equal(check_with(run, 305), WLB_RUN_STOP_NONE);
+	assert_int_equal(check_with(run, 295), WLB_RUN_STOP_LIMIT);
+	run->limit.given_s = 500; /* the user knows why */
+	assert_int_equal(check_with(run, 495), WLB_RUN_STOP_LIMIT);
+}
+
+/* An administrator has made the time limit longer. */
+static void half_of_a_longer_job_is_more(void **state)
+{
+	(void)state;
+	write_times("1000 1205.0 3.0\n");
+	struct wlb_run *run = start_of(600, 0);
+	assert_int_equal(check_with(run, 305), WLB_RUN_STOP_NONE);
+	job_is_known = true; /* it ends in 3600 s */
+	run->limit.next_query_ms = wlb_clock_ms();
+	assert_int_equal(wlb_run_limit_check(run), WLB_RUN_STOP_NONE);
+	assert_int_equal(check_with(run, 1795), WLB_RUN_STOP_LIMIT);
+}
+
+static void save_once(struct wlb_run *run, int duration_s)
+{
+	struct wlb_attempt attempt = {.id = "a"};
+	char line[100];
+	snprintf(line, sizeof(line), "{\"type\":\"checkpoint\",\"data\":{\"step\":1,\"duration_s\":%d}}\n", duration_s);
+	record("a", line);
+	run->limit.next_read_ms = wlb_clock_ms() + 3600000; /* it was read just before */
+	wlb_run_stop_note(run, &attempt);
+	assert_true(attempt.has_saved);
+	unlink(spool);
+}
+
+/* Each start saves once, when it is asked. */
+static void a_long_save_is_forgotten_after_some_starts(void **state)
+{
+	(void)state;
+	save_once(start_of(3600, 0), 300);
+	for (uint32_t restart = 1; restart <= 7; restart++) {
+		struct wlb_run *run = start_of(3600, restart);
+		assert_int_equal(check_with(run, 895), WLB_RUN_STOP_LIMIT);
+		save_once(run, 20);
+	}
+	struct wlb_run *run = start_of(3600, 8);
+	assert_int_equal(check_with(run, 3 * 20 + 5), WLB_RUN_STOP_NONE);
+	assert_int_equal(check_with(run, 3 * 20 - 5), WLB_RUN_STOP_LIMIT);
+}
+
+static void the_coordinator_decides_on_an_attempt_that_has_saved_nothing(void **state)
+{
+	const struct wlb_attempt failed = {.exit_code = 1}, has_saved = {.exit_code = 1, .has_saved = true},
+				 stopped = {.exit_code = WLB_EXIT_SAVED, .stopped = true, .stop = WLB_RUN_STOP_GROW};
+	(void)state;
+	struct wlb_run *run = start_of(600, 0);
+	run->job.end_time = time(NULL) + 40;
+	assert_false(wlb_run_stop_is_last(run, &failed)); /* 30 s before the end the command is asked */
+	assert_false(wlb_run_stop_is_last(run, &has_saved));
+	run->job.end_time = time(NULL) + 25;
+	assert_false(wlb_run_stop_is_last(run, &failed));
+	assert_true(wlb_run_stop_is_last(run, &has_saved));
+	assert_true(wlb_run_stop_is_last(run, &stopped));
+	run->job.end_time = time(NULL) + 15; /* later there is no time to requeue the job */
+	assert_true(wlb_run_stop_is_last(run, &failed));
 }
 
 static void times_that_cannot_be_believed_are_ignored(void **state)
@@ -150,10 +236,7 @@ static void times_that_cannot_be_believed_are_ignored(void **state)
 	static const char *const lines[] = {"", "1000", "1000 45", "1000 nan 1", "1000 -45 1", "1000 1e9 1", "x 45 1"};
 	(void)state;
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
-		FILE *file = fopen(times, "w");
-		assert_non_null(file);
-		fputs(lines[i], file);
-		fclose(file);
+		write_times(lines[i]);
 		assert_int_equal(check_with(start_of(600, 0), 40), WLB_RUN_STOP_NONE);
 	}
 }
@@ -217,6 +300,10 @@ int main(void)
 		TEST(the_command_is_asked_in_time),
 		TEST(before_the_first_save_there_is_time_for_one),
 		TEST(a_start_that_has_not_saved_knows_how_long_it_takes),
+		TEST(half_of_the_job_at_least_is_left_to_the_command),
+		TEST(half_of_a_longer_job_is_more),
+		TEST(a_long_save_is_forgotten_after_some_starts),
+		TEST(the_coordinator_decides_on_an_attempt_that_has_saved_nothing),
 		TEST(times_that_cannot_be_believed_are_ignored),
 		TEST(a_job_that_might_be_preempted_is_treated_as_one_that_may),
 	};
