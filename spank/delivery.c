@@ -25,8 +25,7 @@ enum {
 	WORDS = 7,     /* of the command before the folders */
 	WAIT_WORD = 4, /* the place of the time for which it waits */
 	NOTE_BYTES_MAX = FOLDERS_MAX * PATH_MAX,
-	ENTRIES_MAX = 20000, /* of a folder that are looked at */
-	SESSION_MS = 1000,   /* for the child to have a session of its own; takes microseconds */
+	SESSION_MS = 1000, /* for the child to have a session of its own; takes microseconds */
 	PROCESSES_MOST =
 		16, /* of a user that wait for the coordinator: they are in no job, and so in no job's limits */
 };
@@ -124,6 +123,7 @@ static int become_user(const struct delivery *delivery, const struct passwd *use
 	return setuid(0) != 0 ? 0 : -1;
 }
 
+/* Each job leaves other files in the folder, too: all of them are looked at. */
 static bool has_spool(const char *path)
 {
 	struct dirent *entry;
@@ -131,7 +131,7 @@ static bool has_spool(const char *path)
 	DIR *folder = opendir(path);
 	if (folder == NULL)
 		return false;
-	for (int entries = 0; !found && entries < ENTRIES_MAX && (entry = readdir(folder)) != NULL; entries++) {
+	while (!found && (entry = readdir(folder)) != NULL) {
 		size_t length = strlen(entry->d_name);
 		found = length > 6 && strcmp(entry->d_name + length - 6, ".jsonl") == 0;
 	}

@@ -20,8 +20,9 @@ enum {
 	BATCH_RECORDS = 1000,
 	BATCH_REQUESTS = 64, /* to find the refused records of a batch */
 	REQUEST_MS = 5000,
-	ENTRIES_MAX = 20000, /* of a folder that are looked at */
+	ENTRIES_MAX = 20000, /* of a folder, with the name of a spool, that are looked at */
 	SPOOLS_MAX = 4096,
+	SCAN_MS = 1000, /* for the names of a folder, which may be many; the file system may be slow */
 };
 
 /* ---- one batch ------------------------------------------------------------------------------------------------ */
@@ -171,6 +172,34 @@ static bool is_own_file(int folder, const char *name, struct stat *about)
 	       about->st_uid == geteuid();
 }
 
+/* The own files of a folder that have the name of a spool. Each job leaves other files there, which do not count. */
+struct scan {
+	DIR *folder;
+	int entries;
+	int64_t until_ms;
+};
+
+static bool scan_open(struct scan *scan, const char *dir, int limit_ms)
+{
+	*scan = (struct scan){.folder = opendir(dir), .until_ms = wlb_clock_ms() + limit_ms};
+	return scan->folder != NULL;
+}
+
+/* Returns the next name; NULL after the last, and where the bounds are reached. */
+static const char *scan_next(struct scan *scan, struct stat *about)
+{
+	struct dirent *entry;
+	while (scan->entries < ENTRIES_MAX && wlb_clock_left_ms(scan->until_ms) > 0 &&
+	       (entry = readdir(scan->folder)) != NULL) {
+		if (!has_spool_name(entry->d_name))
+			continue;
+		scan->entries++;
+		if (is_own_file(dirfd(scan->folder), entry->d_name, about))
+			return entry->d_name;
+	}
+	return NULL;
+}
+
 static void leftovers_free(struct leftovers *all)
 {
 	for (int i = 0; i < all->count; i++)
@@ -195,22 +224,20 @@ static int leftovers_add(struct leftovers *all, const char *dir, const char *nam
 
 /* Lists the spools in `dir`, oldest first; a missing folder has none. Spools over the bounds are delivered after the
  * others. */
-static int list_leftovers(const char *dir, struct leftovers *all, struct wlb_error *error)
+static int list_leftovers(const char *dir, int timeout_ms, struct leftovers *all, struct wlb_error *error)
 {
-	*all = (struct leftovers){0};
-	DIR *folder = opendir(dir);
-	if (folder == NULL && errno == ENOENT)
-		return 0;
-	if (folder == NULL)
-		return wlb_fail(error, "spool directory %s: cannot be read: %s", dir, strerror(errno));
+	struct scan scan;
 	struct stat about;
-	int entries = 0;
-	for (struct dirent *entry = readdir(folder); entry != NULL && entries < ENTRIES_MAX && all->count < SPOOLS_MAX;
-	     entry = readdir(folder), entries++)
-		if (has_spool_name(entry->d_name) && is_own_file(dirfd(folder), entry->d_name, &about) &&
-		    leftovers_add(all, dir, entry->d_name, about.st_mtime) != 0)
+	const char *name;
+	*all = (struct leftovers){0};
+	if (!scan_open(&scan, dir, timeout_ms > SCAN_MS ? timeout_ms : SCAN_MS))
+		return errno == ENOENT
+		               ? 0
+		               : wlb_fail(error, "spool directory %s: cannot be read: %s", dir, strerror(errno));
+	while (all->count < SPOOLS_MAX && (name = scan_next(&scan, &about)) != NULL)
+		if (leftovers_add(all, dir, name, about.st_mtime) != 0)
 			break;
-	closedir(folder);
+	closedir(scan.folder);
 	if (all->count > 0)
 		qsort(all->list, (size_t)all->count, sizeof(*all->list), by_age);
 	return 0;
@@ -390,7 +417,7 @@ int wlb_deliver_folder(const struct wlb_client_config *config, const char *spool
 	struct wlb_error unseen, *error = caller_error != NULL ? caller_error : &unseen;
 	struct leftovers all;
 	*result = (struct wlb_deliver_result){0};
-	if (list_leftovers(spool_dir, &all, error) != 0)
+	if (list_leftovers(spool_dir, options->timeout_ms, &all, error) != 0)
 		return -1;
 	struct round round = {.connection = all.count > 0 ? wlb_connection_new(config) : NULL,
 	                      .options = options,
@@ -420,16 +447,15 @@ static bool may_have_records(const char *dir, const char *name)
 
 bool wlb_deliver_pending(const char *spool_dir)
 {
-	DIR *folder = opendir(spool_dir);
-	bool pending = false;
-	if (folder == NULL)
-		return false;
-	struct dirent *entry;
+	struct scan scan;
 	struct stat about;
-	for (int entries = 0; !pending && entries < ENTRIES_MAX && (entry = readdir(folder)) != NULL; entries++)
-		pending = has_spool_name(entry->d_name) && is_own_file(dirfd(folder), entry->d_name, &about) &&
-		          may_have_records(spool_dir, entry->d_name);
-	closedir(folder);
+	const char *name;
+	if (!scan_open(&scan, spool_dir, SCAN_MS))
+		return false;
+	bool pending = false;
+	while (!pending && (name = scan_next(&scan, &about)) != NULL)
+		pending = may_have_records(spool_dir, name);
+	closedir(scan.folder);
 	return pending;
 }
 
@@ -468,7 +494,7 @@ int wlb_deliver_restore(const struct wlb_client_config *config, const char *spoo
 	struct leftovers all;
 	if (snprintf(refused, sizeof(refused), "%s/refused", spool_dir) >= (int)sizeof(refused))
 		return wlb_fail(error, "directory %.100s...: the path is too long", spool_dir);
-	if (list_leftovers(refused, &all, error) != 0)
+	if (list_leftovers(refused, timeout_ms, &all, error) != 0)
 		return -1;
 	int64_t deadline_ms = wlb_clock_ms() + timeout_ms;
 	struct wlb_connection *connection = wlb_connection_new(config);

@@ -95,6 +95,13 @@ class Away(DeliveryTest):
         self.assertIn("records wait in", self.cluster.output(job))
         self.check_delivered(job)
 
+    def test_in_a_folder_with_many_other_files(self):
+        """Those of other jobs, which a file system may list before the records."""
+        self.go_away()
+        job = self.submit("wlb run --spool-dir many -- true\nseq -f many/other-%g 20001 | xargs touch")
+        self.complete(job)
+        self.check_delivered(job, "many")
+
     def test_with_a_spool_of_its_own_choice(self):
         self.go_away()
         job = self.submit("wlb run --spool-dir kept -- true")

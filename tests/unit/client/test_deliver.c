@@ -146,6 +146,21 @@ ssize_t __wrap_pread(int fd, void *data, size_t length, off_t offset)
 	return -1;
 }
 
+/* ---- a folder with many files --------------------------------------------------------------------------------- */
+
+static int other_files; /* that the next look at a folder finds before those that are there */
+
+struct dirent *__real_readdir(DIR *dir);
+struct dirent *__wrap_readdir(DIR *dir);
+struct dirent *__wrap_readdir(DIR *dir)
+{
+	static struct dirent other;
+	if (other_files == 0)
+		return __real_readdir(dir);
+	snprintf(other.d_name, sizeof(other.d_name), "%d.launches", other_files--);
+	return &other;
+}
+
 /* ---- spools --------------------------------------------------------------------------------------------------- */
 
 static void set_age(int age_s)
@@ -331,6 +346,22 @@ static void files_that_are_no_spools_are_left_alone(void **state)
 	}
 	leave_spool(1, (const int[]){0});
 	assert_true(wlb_deliver_pending(folder));
+}
+
+/* Each job leaves some small files, and a folder may be that of many jobs. */
+static void spools_are_found_among_many_other_files(void **state)
+{
+	struct coordinator *c = *state;
+	leave_spool(5, (const int[]){0});
+	other_files = 20001;
+	assert_true(wlb_deliver_pending(folder));
+	assert_int_equal(other_files, 0);
+	other_files = 20001;
+	struct wlb_deliver_result result = deliver_of(c, NULL, NULL);
+	assert_int_equal(result.spools, 1);
+	assert_int_equal(result.left, 0);
+	assert_int_equal(c->stored, 5);
+	assert_false(wlb_deliver_pending(folder));
 }
 
 static void append_good(struct wlb_spool *spool, int count)
@@ -529,6 +560,7 @@ int main(void)
 		TEST(a_spool_that_cannot_be_read_holds_no_other_up),
 		TEST(a_refused_record_that_cannot_be_kept_stays),
 		TEST(files_that_are_no_spools_are_left_alone),
+		TEST(spools_are_found_among_many_other_files),
 	};
 	return cmocka_run_group_tests(tests, munged_start, munged_stop);
 }
