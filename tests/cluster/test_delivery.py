@@ -197,6 +197,18 @@ class ManyJobs(DeliveryTest):
         except OSError:
             return False
 
+    def test_files_of_old_jobs_are_removed(self):
+        """Slurm does not know the job, and nobody has written to them for long."""
+        folder = self.folder("old")
+        folder.mkdir()
+        for name, days in (("900000.launches", 31), ("900000.running", 1)):
+            (folder / name).touch()
+            os.utime(folder / name, (time.time() - days * 24 * 3600,) * 2)
+        job = self.submit("wlb run --spool-dir old -- true")
+        self.complete(job)
+        self.assertEqual(sorted(path.name for path in folder.iterdir() if path.suffix in (".launches", ".running")),
+                         sorted(["900000.running", f"{job}.launches", f"{job}.running"]))
+
 
 class WriterElsewhere(DeliveryTest):
     """A spool whose writer is on a host of which no lock is seen here."""

@@ -17,6 +17,7 @@
 #include "coordinator/wlb/run/job.h"
 #include "coordinator/wlb/run/launch.h"
 #include "coordinator/wlb/run/launches.h"
+#include "coordinator/wlb/run/old_files.h"
 #include "coordinator/wlb/run/other_runs.h"
 #include "coordinator/wlb/run/parent.h"
 #include "coordinator/wlb/run/placement.h"
@@ -424,6 +425,8 @@ static int start(struct wlb_run *run)
 	if (run->job.off)
 		return run_plain(run);
 	name_run(run);
+	if (run->launch == 1)
+		wlb_run_old_files_remove(&run->job);
 	open_others(run);
 	wlb_run_limit_open(run);
 	wlb_run_grow_open(run, wlb_run_stop_will_continue(run));

@@ -1,0 +1,164 @@
+/* What old jobs have left in the spool directory, and what may still be needed. */
+#include "coordinator/wlb/run/old_files.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "coordinator/slurm/slurm_api.h"
+
+enum { DAY_S = 24 * 3600, KNOWN_JOB = 7 };
+
+static char dir[] = "/tmp/wlb-old-files-XXXXXX";
+static bool slurm_answers;
+static int questions;
+
+int __wrap_wlb_slurm_job(uint32_t job_id, struct wlb_slurm_job *job, struct wlb_error *error);
+int __wrap_wlb_slurm_job(uint32_t job_id, struct wlb_slurm_job *job, struct wlb_error *error)
+{
+	(void)error;
+	memset(job, 0, sizeof(*job));
+	questions++;
+	return !slurm_answers ? -1 : job_id == KNOWN_JOB;
+}
+
+static const char *path_of(const char *name)
+{
+	static char path[128];
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	return path;
+}
+
+static void make(const char *name, int age_days)
+{
+	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = time(NULL) - age_days * DAY_S}};
+	int fd = open(path_of(name), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(futimens(fd, times), 0);
+	close(fd);
+}
+
+static bool is_there(const char *name)
+{
+	struct stat about;
+	return lstat(path_of(name), &about) == 0;
+}
+
+static void start_job(uint32_t job_id)
+{
+	struct wlb_run_job job = {.job_id = job_id};
+	snprintf(job.spool_dir, sizeof(job.spool_dir), "%s", dir);
+	questions = 0;
+	wlb_run_old_files_remove(&job);
+}
+
+static void files_of_old_jobs_are_removed(void **state)
+{
+	static const char *const names[] = {
+		"5.launches", "5.running",      "5.growth",         "5.growth-outcome", "5.2.times",
+		"5.times",    "machine-5.json", "machine-5.3.json", "machine-5-a.json", "machine-5.3-a100-sxm.json"};
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		make(names[i], 31);
+	start_job(100);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		assert_false(is_there(names[i]));
+	assert_int_equal(questions, 1);
+}
+
+static void others_stay(void **state)
+{
+	static const struct {
+		const char *name;
+		int age_days;
+	} files[] = {{"6.launches", 29},   /* may be requeued after a long time in the queue */
+	             {"7.launches", 31},   /* Slurm knows the job */
+	             {"100.launches", 31}, /* of this job */
+	             {"100.2.times", 31},        {"5", 31},         {"5.txt", 31},     {"x5.times", 31},
+	             {"a-1.rank0.jsonl", 31},    {"5.2.jsonl", 31}, {".launches", 31}, {"machine-a.json", 31},
+	             {"machine-5.json.txt", 31}, {"5.a.times", 31}, {"machine-5", 31}, {"99999999999.times", 31}};
+	(void)state;
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+		make(files[i].name, files[i].age_days);
+	const struct timespec old[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = time(NULL) - 31 * DAY_S}};
+	assert_int_equal(symlink("5", path_of("8.launches")), 0);
+	assert_int_equal(utimensat(AT_FDCWD, path_of("8.launches"), old, AT_SYMLINK_NOFOLLOW), 0);
+	start_job(100);
+	assert_int_equal(unlink(path_of("8.launches")), 0);
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		assert_true(is_there(files[i].name));
+		unlink(path_of(files[i].name));
+	}
+}
+
+static void the_oldest_are_removed_first_and_a_few_at_a_time(void **state)
+{
+	char name[32];
+	int left = 0;
+	(void)state;
+	for (int job = 1000; job > 900; job--) {
+		snprintf(name, sizeof(name), "%d.launches", job);
+		make(name, 40);
+	}
+	start_job(2000);
+	for (int job = 901; job <= 1000; job++) {
+		snprintf(name, sizeof(name), "%d.launches", job);
+		assert_int_equal(is_there(name), job > 916);
+	}
+	for (int starts = 0; starts < 6; starts++)
+		start_job(2000);
+	for (int job = 901; job <= 1000; job++) {
+		snprintf(name, sizeof(name), "%d.launches", job);
+		left += is_there(name);
+	}
+	assert_int_equal(left, 0);
+}
+
+/* While slurmctld is away, a start does not wait for it again and again. */
+static void nothing_is_removed_where_slurm_does_not_answer(void **state)
+{
+	(void)state;
+	make("5.launches", 31);
+	make("6.launches", 31);
+	slurm_answers = false;
+	start_job(100);
+	assert_true(is_there("5.launches") && is_there("6.launches"));
+	assert_int_equal(questions, 1);
+	slurm_answers = true;
+	start_job(100);
+	assert_false(is_there("5.launches") || is_there("6.launches"));
+}
+
+static int make_dir(void **state)
+{
+	(void)state;
+	slurm_answers = true;
+	return mkdtemp(dir) != NULL ? 0 : -1;
+}
+
+static int remove_dir(void **state)
+{
+	(void)state;
+	return rmdir(dir);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(files_of_old_jobs_are_removed),
+		cmocka_unit_test(others_stay),
+		cmocka_unit_test(the_oldest_are_removed_first_and_a_few_at_a_time),
+		cmocka_unit_test(nothing_is_removed_where_slurm_does_not_answer),
+	};
+	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}
