@@ -102,7 +102,7 @@ class Places(training.TrainingTest):
                  "tp must divide the ranks of each node, and node 1 has 1; use tp=1"),
                 ("wlb run -- echo ran", ("-n7",),
                  "SLURM_TASKS_PER_NODE is 6,1: `wlb run` starts as many tasks on each node; submit with "
-                 "--ntasks-per-node in place of --ntasks, or add --tasks-per-node to `wlb run`")):
+                 "--ntasks-per-node and without --ntasks, or add --tasks-per-node to `wlb run`")):
             with self.subTest(script):
                 job = self.cluster.sbatch(f"{script}; exit $?", "--wlb-layout=tp=2,pp=2", *options, nodes=2)
                 self.assertEqual(self.cluster.wait_job(job), "FAILED", self.cluster.output(job))

@@ -113,6 +113,12 @@ class Plain(RunTest):
             self.assertNotIn("attempt", self.cluster.output(job))
             self.assertEqual(self.cluster.run("wlb", "show", job, check=False).returncode, 1)
 
+    def test_layout_off_has_the_tasks_of_the_job(self):
+        """Also where the nodes have different numbers of them."""
+        job = self.cluster.sbatch("wlb run -- sh -c 'echo task $SLURM_PROCID'; exit $?", "-n7", nodes=2)
+        self.assertEqual(self.cluster.wait_job(job), "COMPLETED", self.cluster.output(job))
+        self.assertEqual(sorted(self.tasks(job)), [[str(rank)] for rank in range(7)])
+
     def test_export_none(self):
         path = self.cluster.env["PATH"]  # of this cluster's srun; nothing is exported
         job = self.submit(f"PATH={path} {self.cluster.build}/bin/wlb run -- /bin/sh -c '{LINE}'", "--export=NONE",

@@ -27,45 +27,6 @@ static const char *plugin_setting(const char *name)
 	return value != NULL ? value : setting(slurm_name);
 }
 
-/* The number at the beginning of a variable ("2(x4)"; "gpu:4": after the last colon), or 0. */
-static int leading_number(const char *name)
-{
-	const char *value = setting(name);
-	if (value == NULL)
-		return 0;
-	const char *colon = strrchr(value, ':');
-	long number = strtol(colon != NULL ? colon + 1 : value, NULL, 10);
-	return number > 0 && number <= INT_MAX ? (int)number : 0;
-}
-
-/* `wlb run` starts the same number of tasks on each node; fails if the user requested a number that cannot be divided
- * so. */
-static int check_equal_tasks(const struct wlb_run_job *job, const struct wlb_run_options *options,
-                             struct wlb_error *error)
-{
-	const char *tasks = setting("SLURM_TASKS_PER_NODE");
-	if (job->off || options->tasks_per_node > 0 || job->gpus_per_node > 0 || setting("SLURM_NTASKS") == NULL ||
-	    tasks == NULL || strchr(tasks, ',') == NULL)
-		return 0;
-	return wlb_fail(error,
-	                "SLURM_TASKS_PER_NODE is %.200s: `wlb run` starts as many tasks on each node; submit with "
-	                "--ntasks-per-node in place of --ntasks, or add --tasks-per-node to `wlb run`",
-	                tasks);
-}
-
-static void load_tasks_per_node(struct wlb_run_job *job, const struct wlb_run_options *options)
-{
-	job->gpus_per_node = leading_number("SLURM_GPUS_ON_NODE");
-	if (job->gpus_per_node == 0)
-		job->gpus_per_node = leading_number("SLURM_GPUS_PER_NODE");
-	/* Without --ntasks-per-node, SLURM_TASKS_PER_NODE is what would fit: the number of GPUs is the better
-	 * estimate. */
-	int asked = options->tasks_per_node > 0 ? options->tasks_per_node : leading_number("SLURM_NTASKS_PER_NODE");
-	if (asked == 0)
-		asked = job->gpus_per_node > 0 ? job->gpus_per_node : leading_number("SLURM_TASKS_PER_NODE");
-	job->tasks_per_node = asked > 0 ? asked : 1;
-}
-
 static int put_policy_number(json_t *policy, const char *key, const char *variable, long long most,
                              struct wlb_error *error)
 {
@@ -141,6 +102,7 @@ int wlb_run_job_load(struct wlb_run_job *job, const struct wlb_run_options *opti
 	char host[256] = "localhost";
 	const char *id = setting("SLURM_JOB_ID");
 	const char *nodes = setting("SLURM_JOB_NODELIST");
+	const char *restarts = setting("SLURM_RESTART_COUNT");
 	*job = (struct wlb_run_job){0};
 	if (id == NULL || nodes == NULL)
 		return wlb_fail(error,
@@ -149,15 +111,14 @@ int wlb_run_job_load(struct wlb_run_job *job, const struct wlb_run_options *opti
 	if (wlb_slurm_open(error) != 0)
 		return -1;
 	job->job_id = (uint32_t)strtoul(id, NULL, 10);
-	job->restart_count = (uint32_t)leading_number("SLURM_RESTART_COUNT");
+	if (restarts != NULL)
+		job->restart_count = (uint32_t)strtoul(restarts, NULL, 10);
 	gethostname(host, sizeof(host) - 1);
 	host[strcspn(host, ".")] = '\0';
 	copy_setting(job->cluster, sizeof(job->cluster), "SLURM_CLUSTER_NAME", "");
 	copy_setting(job->name, sizeof(job->name), "SLURM_JOB_NAME", "");
 	copy_setting(job->this_node, sizeof(job->this_node), "SLURMD_NODENAME", host);
-	load_tasks_per_node(job, options);
-	if (load_policy(job, error) != 0 || check_equal_tasks(job, options, error) != 0 ||
-	    load_spool_dir(job, options->spool_dir, error) != 0)
+	if (load_policy(job, error) != 0 || load_spool_dir(job, options->spool_dir, error) != 0)
 		return -1;
 	if (wlb_hostlist_expand(nodes, &job->nodes, &job->node_count, error) != 0)
 		return wlb_fail_in(error, "SLURM_JOB_NODELIST");

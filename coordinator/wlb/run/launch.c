@@ -14,7 +14,7 @@
 #include "coordinator/wlb/run/host_list.h"
 #include "coordinator/wlb/run/print.h"
 
-enum { ARGUMENTS_OF_OURS = 16 };
+enum { ARGUMENTS_OF_OURS = 16, COUNTS = 3, COUNT_BYTES = 64 };
 
 /* Sets NAME, and SLURM_NAME, which srun passes on also with --export=NONE; the plugin then restores NAME. */
 static void export_variable(const char *name, const char *value)
@@ -87,7 +87,7 @@ struct command_line {
 	const char **arguments;
 	struct wlb_host_list hosts;
 	char *nodelist;
-	char counts[3][64];
+	char counts[COUNTS][COUNT_BYTES];
 	char distribution[128];
 };
 
@@ -127,6 +127,16 @@ static int set_nodes(const struct wlb_attempt *attempt, struct command_line *lin
 	return n >= 0 ? 0 : wlb_fail(error, "out of memory for a command line");
 }
 
+/* Returns how many options it wrote. Without a layout Slurm distributes the job's tasks over its nodes as any job's. */
+static int write_counts(const struct wlb_run *run, const struct wlb_attempt *attempt, char counts[COUNTS][COUNT_BYTES])
+{
+	int tasks = run->job.tasks > 0 ? run->job.tasks : wlb_attempt_tasks(attempt);
+	snprintf(counts[0], COUNT_BYTES, "--nodes=%d", attempt->node_count);
+	snprintf(counts[1], COUNT_BYTES, "--ntasks=%d", tasks);
+	snprintf(counts[2], COUNT_BYTES, "--ntasks-per-node=%d", attempt->tasks_per_node);
+	return run->job.tasks > 0 ? COUNTS - 1 : COUNTS;
+}
+
 static int build_command(struct wlb_run *run, const struct wlb_attempt *attempt, struct command_line *line,
                          struct wlb_error *error)
 {
@@ -138,9 +148,7 @@ static int build_command(struct wlb_run *run, const struct wlb_attempt *attempt,
 	line->arguments = calloc((size_t)(ARGUMENTS_OF_OURS + run->options.srun_arg_count + words), sizeof(char *));
 	if (line->arguments == NULL)
 		return wlb_fail(error, "out of memory for a command line");
-	snprintf(line->counts[0], sizeof(line->counts[0]), "--nodes=%d", attempt->node_count);
-	snprintf(line->counts[1], sizeof(line->counts[1]), "--ntasks=%d", wlb_attempt_tasks(attempt));
-	snprintf(line->counts[2], sizeof(line->counts[2]), "--ntasks-per-node=%d", attempt->tasks_per_node);
+	int counts = write_counts(run, attempt, line->counts);
 	const char **a = line->arguments;
 	a[at++] = "srun";
 	a[at++] = "--mpi=pmix";
@@ -148,7 +156,7 @@ static int build_command(struct wlb_run *run, const struct wlb_attempt *attempt,
 	/* The job's CPUs that a dead node still holds must not delay the next attempt. */
 	a[at++] = "--overlap";
 	a[at++] = line->nodelist;
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < counts; i++)
 		a[at++] = line->counts[i];
 	if (attempt->has_layout) {
 		set_distribution(run, &line->hosts, line->distribution, sizeof(line->distribution));

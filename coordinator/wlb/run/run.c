@@ -15,6 +15,7 @@
 #include "coordinator/wlb/run/deliver_records.h"
 #include "coordinator/wlb/run/grow.h"
 #include "coordinator/wlb/run/job.h"
+#include "coordinator/wlb/run/job_tasks.h"
 #include "coordinator/wlb/run/launch.h"
 #include "coordinator/wlb/run/launches.h"
 #include "coordinator/wlb/run/old_files.h"
@@ -460,7 +461,8 @@ static int run_command(void *values, struct wlb_error *error)
 	wlb_run_parent_open(&run);
 	if (wlb_run_signals_block(&run, error) != 0 || split_srun_args(&run.options, error) != 0)
 		code = WLB_EXIT_FAILED;
-	else if (wlb_run_limit_read_option(&run, error) != 0 || wlb_run_job_load(&run.job, &run.options, error) != 0)
+	else if (wlb_run_limit_read_option(&run, error) != 0 || wlb_run_job_load(&run.job, &run.options, error) != 0 ||
+	         wlb_run_job_tasks(&run, error) != 0)
 		code = WLB_EXIT_USAGE;
 	else
 		code = start(&run);
@@ -482,8 +484,10 @@ static int run_command(void *values, struct wlb_error *error)
 static const struct wlb_option options[] = {
 	{WLB_OPTION(COMMAND, NULL, FIELD(command), "COMMAND [ARGUMENTS]", "what to run, such as wlb-worker train ..."),
          .required = true},
-	{WLB_OPTION(INT, "tasks-per-node", FIELD(tasks_per_node), "N",
-                    "tasks on each node (default: as the job was submitted; else one for each GPU; else 1)"),
+	{WLB_OPTION(
+		 INT, "tasks-per-node", FIELD(tasks_per_node), "N",
+		 "tasks on each node (default: as the job was submitted; else one for each GPU; else as many as fit, "
+		 "SLURM_TASKS_PER_NODE)"),
          .min = 1, .max = 4096},
 	{WLB_OPTION(TEXT, "spool-dir", FIELD(spool_dir), "DIR",
                     "where records wait for the coordinator, on a file system that all nodes share (default: "

@@ -46,6 +46,7 @@ struct wlb_run_job {
 	int node_count;
 	int first_node_count; /* that the job was started on */
 	int tasks_per_node;
+	int tasks; /* off: of all nodes, as the job was submitted; 0: tasks_per_node on each */
 	int gpus_per_node;
 	json_t *policy; /* what the user asked for, as the API has it */
 	bool off;       /* --wlb-layout=off or not given: run the command and nothing else */

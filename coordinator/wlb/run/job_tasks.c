@@ -1,0 +1,137 @@
+#include "coordinator/wlb/run/job_tasks.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/file.h"
+#include "coordinator/wlb/run/job_file.h"
+#include "coordinator/wlb/run/print.h"
+
+static const char list_name[] = "SLURM_TASKS_PER_NODE";
+
+/* The number at the beginning of a variable ("2(x4)"; "gpu:4": after the last colon), or 0. */
+static int leading_number(const char *name)
+{
+	const char *value = getenv(name);
+	if (value == NULL)
+		return 0;
+	const char *colon = strrchr(value, ':');
+	long number = strtol(colon != NULL ? colon + 1 : value, NULL, 10);
+	return number > 0 && number <= INT_MAX ? (int)number : 0;
+}
+
+static int first_number(const char *name, const char *otherwise)
+{
+	int number = leading_number(name);
+	return number > 0 ? number : leading_number(otherwise);
+}
+
+/* The number of each node that the user named, or 0. */
+static int named_per_node(const struct wlb_run *run)
+{
+	if (run->options.tasks_per_node > 0)
+		return run->options.tasks_per_node;
+	return leading_number("SLURM_NTASKS_PER_NODE");
+}
+
+static int refuse_unequal(struct wlb_error *error)
+{
+	return wlb_fail(error,
+	                "%s is %.200s: `wlb run` starts as many tasks on each node; submit with --ntasks-per-node and "
+	                "without --ntasks, or add --tasks-per-node to `wlb run`",
+	                list_name, getenv(list_name));
+}
+
+static bool is_unequal(void)
+{
+	const char *list = getenv(list_name);
+	return list != NULL && strchr(list, ',') != NULL;
+}
+
+/* Slurm fills the CPUs of one node after the other. Where the job has GPUs, whose tasks need few CPUs, tasks that can
+ * be divided equally are. */
+static int divide(const struct wlb_run_job *job, int tasks, int *per_node, struct wlb_error *error)
+{
+	*per_node = leading_number(list_name);
+	if (!is_unequal())
+		return 0;
+	if (job->gpus_per_node == 0 || job->node_count < 1 || tasks % job->node_count != 0)
+		return refuse_unequal(error);
+	*per_node = tasks / job->node_count;
+	return 0;
+}
+
+static void name_file(const struct wlb_run_job *job, char name[32])
+{
+	snprintf(name, 32, "%" PRIu32 ".tasks", job->job_id);
+}
+
+/* Returns the number on each node that an earlier start of the job had, or 0. */
+static int read_before(const struct wlb_run *run, int tasks)
+{
+	char name[32], text[WLB_RUN_JOB_FILE_BYTES];
+	name_file(&run->job, name);
+	if (run->job.restart_count == 0 || !wlb_run_job_file_read(run, name, text))
+		return 0;
+	long before = strtol(text, NULL, 10);
+	return before > 0 && before <= tasks ? (int)before : 0;
+}
+
+static void keep(const struct wlb_run *run, int per_node)
+{
+	char name[32], text[16];
+	struct wlb_error error;
+	name_file(&run->job, name);
+	snprintf(text, sizeof(text), "%d", per_node);
+	if (wlb_dir_make(run->job.spool_dir, 0700, &error) != 0 || wlb_run_job_file_write(run, name, text, &error) != 0)
+		wlb_run_print("requeued on fewer nodes, this job will not know how many tasks each has: %s",
+		              error.message);
+}
+
+/* A job that is requeued may start on fewer nodes, and SLURM_NTASKS is then still that of its submission: the number on
+ * each node is that of its first start. */
+static int divide_as_before(const struct wlb_run *run, int tasks, int *per_node, struct wlb_error *error)
+{
+	*per_node = read_before(run, tasks);
+	if (*per_node > 0)
+		return 0;
+	if (divide(&run->job, tasks, per_node, error) != 0)
+		return -1;
+	if (run->job.restart_count == 0 && run->job.node_count > 1 && *per_node > 0)
+		keep(run, *per_node);
+	return 0;
+}
+
+/* Where the user named no number. */
+static int choose(const struct wlb_run_job *job, int *per_node, struct wlb_error *error)
+{
+	*per_node = job->gpus_per_node;
+	if (*per_node > 0)
+		return 0;
+	if (is_unequal())
+		return refuse_unequal(error);
+	*per_node = leading_number(list_name);
+	return 0;
+}
+
+int wlb_run_job_tasks(struct wlb_run *run, struct wlb_error *error)
+{
+	struct wlb_run_job *job = &run->job;
+	int tasks = leading_number("SLURM_NTASKS"), rc = 0;
+	job->gpus_per_node = first_number("SLURM_GPUS_ON_NODE", "SLURM_GPUS_PER_NODE");
+	job->tasks_per_node = named_per_node(run);
+	if (job->tasks_per_node > 0)
+		return 0;
+	if (tasks > 0 && job->off)
+		job->tasks = tasks;
+	else if (tasks > 0)
+		rc = divide_as_before(run, tasks, &job->tasks_per_node, error);
+	else
+		rc = choose(job, &job->tasks_per_node, error);
+	if (job->tasks_per_node < 1)
+		job->tasks_per_node = 1;
+	return rc;
+}

@@ -1,0 +1,127 @@
+/* The command line and the environment that srun gets. */
+#include "coordinator/wlb/run/launch.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "common/file.h"
+#include "coordinator/slurm/slurm_api.h"
+
+enum { OUTPUT_BYTES = 1 << 20 };
+
+static char dir[] = "/tmp/wlb-launch-XXXXXX";
+static char srun[64], output[64];
+static char *nodes[] = {"n1", "n2", NULL};
+static char *command[] = {"train", NULL};
+
+char *__wrap_wlb_hostlist_fold(char *const *names, int count, struct wlb_error *error);
+
+char *__wrap_wlb_hostlist_fold(char *const *names, int count, struct wlb_error *error)
+{
+	(void)names;
+	(void)count;
+	(void)error;
+	return strdup("n[1-2]");
+}
+
+/* Starts a program in place of srun; returns its words and then its environment, a line for each. The caller frees it.
+ */
+static char *launch(const struct wlb_run *run, const struct wlb_attempt *attempt)
+{
+	struct wlb_error error = {0};
+	char *text;
+	int status, srun_stderr;
+	pid_t child = wlb_run_launch(run, attempt, &srun_stderr, &error);
+	assert_true(child > 0);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	close(srun_stderr);
+	assert_int_equal(wlb_file_read(output, OUTPUT_BYTES, &text, NULL, &error), 0);
+	return text;
+}
+
+static bool has_line(const char *text, const char *line)
+{
+	size_t length = strlen(line);
+	for (const char *at = text; (at = strstr(at, line)) != NULL; at++)
+		if ((at == text || at[-1] == '\n') && at[length] == '\n')
+			return true;
+	return false;
+}
+
+static struct wlb_run run_with_tasks(int tasks)
+{
+	struct wlb_run run = {.id = "12", .options.command = command, .job = {.tasks = tasks}};
+	sigemptyset(&run.signals_before);
+	return run;
+}
+
+static const struct wlb_attempt two_nodes = {
+	.id = "a", .number = 1, .nodes = nodes, .node_count = 2, .tasks_per_node = 3};
+
+static void the_number_of_tasks_is_that_of_each_node(void **state)
+{
+	const struct wlb_run run = run_with_tasks(0);
+	(void)state;
+	char *text = launch(&run, &two_nodes);
+	assert_true(has_line(text, "--nodes=2"));
+	assert_true(has_line(text, "--ntasks=6"));
+	assert_true(has_line(text, "--ntasks-per-node=3"));
+	free(text);
+}
+
+/* --wlb-layout=off with --ntasks=5. */
+static void slurm_distributes_the_tasks_of_an_ordinary_job(void **state)
+{
+	const struct wlb_run run = run_with_tasks(5);
+	(void)state;
+	char *text = launch(&run, &two_nodes);
+	assert_true(has_line(text, "--nodes=2"));
+	assert_true(has_line(text, "--ntasks=5"));
+	assert_null(strstr(text, "--ntasks-per-node"));
+	free(text);
+}
+
+static int make_srun(void **state)
+{
+	char path[4096];
+	(void)state;
+	if (mkdtemp(dir) == NULL)
+		return -1;
+	snprintf(srun, sizeof(srun), "%s/srun", dir);
+	snprintf(output, sizeof(output), "%s/output", dir);
+	FILE *file = fopen(srun, "w");
+	if (file == NULL)
+		return -1;
+	fprintf(file, "#!/bin/sh\nprintf '%%s\\n' \"$@\" > %s\nenv >> %s\n", output, output);
+	fclose(file);
+	snprintf(path, sizeof(path), "%s:%s", dir, getenv("PATH"));
+	return chmod(srun, 0700) == 0 ? setenv("PATH", path, 1) : -1;
+}
+
+static int remove_srun(void **state)
+{
+	(void)state;
+	unlink(srun);
+	unlink(output);
+	return rmdir(dir);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_number_of_tasks_is_that_of_each_node),
+		cmocka_unit_test(slurm_distributes_the_tasks_of_an_ordinary_job),
+	};
+	return cmocka_run_group_tests(tests, make_srun, remove_srun);
+}
