@@ -34,7 +34,11 @@ static int named_per_node(const struct wlb_run *run)
 {
 	if (run->options.tasks_per_node > 0)
 		return run->options.tasks_per_node;
-	return leading_number("SLURM_NTASKS_PER_NODE");
+	int per_node = leading_number("SLURM_NTASKS_PER_NODE");
+	if (per_node > 0)
+		return per_node;
+	int64_t tasks = (int64_t)run->job.gpus_per_node * first_number("SLURM_NTASKS_PER_GPU", "SLURM_NTASKS_PER_TRES");
+	return tasks <= INT_MAX ? (int)tasks : 0;
 }
 
 static int refuse_unequal(struct wlb_error *error)

@@ -77,6 +77,11 @@ static void set_environment(const struct wlb_run *run, const struct wlb_attempt 
 	/* Where it is the job's, two nodes may wait for each other in their first fences. srun sets it to the step's.
 	 */
 	unsetenv("SLURM_JOB_NODELIST");
+	/* srun takes them for options, which it refuses beside --ntasks-per-node. */
+	if (run->job.tasks == 0) {
+		unsetenv("SLURM_NTASKS_PER_GPU");
+		unsetenv("SLURM_NTASKS_PER_TRES");
+	}
 	/* Between 22.05 and 24.11 srun does not take this from sbatch by itself. */
 	if (cpus != NULL)
 		setenv("SRUN_CPUS_PER_TASK", cpus, 0);

@@ -15,8 +15,9 @@
 static char dir[] = "/tmp/wlb-job-tasks-XXXXXX";
 static char kept[64];
 
-static const char *const names[] = {"SLURM_NTASKS", "SLURM_TASKS_PER_NODE", "SLURM_NTASKS_PER_NODE",
-                                    "SLURM_GPUS_ON_NODE", "SLURM_GPUS_PER_NODE"};
+static const char *const names[] = {"SLURM_NTASKS",         "SLURM_TASKS_PER_NODE", "SLURM_NTASKS_PER_NODE",
+                                    "SLURM_GPUS_ON_NODE",   "SLURM_GPUS_PER_NODE",  "SLURM_NTASKS_PER_GPU",
+                                    "SLURM_NTASKS_PER_TRES"};
 
 /* Of a submission; NULL: Slurm does not set it. */
 struct environment {
@@ -69,6 +70,30 @@ static void a_job_has_the_tasks_of_its_submission(void **state)
 		assert_int_equal(wlb_run_job_tasks(&run, &error), 0);
 		assert_int_equal(run.job.tasks_per_node, cases[i].tasks_per_node);
 		assert_int_equal(run.job.tasks, 0);
+	}
+}
+
+/* Slurm may also set SLURM_NTASKS then, with an unequal list. */
+static void a_job_has_as_many_tasks_for_each_gpu_as_it_was_submitted_with(void **state)
+{
+	static const char *const variables[] = {"SLURM_NTASKS_PER_GPU", "SLURM_NTASKS_PER_TRES"};
+	const struct environment gpus = {NULL, "32(x2)", NULL, "4"}, counted = {"16", "13,3", NULL, "4"},
+				 none = {"4", "2(x2)", NULL, NULL};
+	struct wlb_error error;
+	(void)state;
+	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+		struct wlb_run run = run_with(&gpus, 2);
+		setenv(variables[i], "2", 1);
+		assert_int_equal(wlb_run_job_tasks(&run, &error), 0);
+		assert_int_equal(run.job.tasks_per_node, 8);
+		run = run_with(&counted, 2);
+		setenv(variables[i], "2", 1);
+		assert_int_equal(wlb_run_job_tasks(&run, &error), 0);
+		assert_int_equal(run.job.tasks_per_node, 8);
+		run = run_with(&none, 2);
+		setenv(variables[i], "2", 1);
+		assert_int_equal(wlb_run_job_tasks(&run, &error), 0);
+		assert_int_equal(run.job.tasks_per_node, 2);
 	}
 }
 
@@ -171,6 +196,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_job_has_the_tasks_of_its_submission),
+		TEST(a_job_has_as_many_tasks_for_each_gpu_as_it_was_submitted_with),
 		TEST(different_numbers_are_refused),
 		TEST(off_is_an_ordinary_job),
 		TEST(a_requeue_on_fewer_nodes_keeps_the_number_of_each),

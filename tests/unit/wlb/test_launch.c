@@ -92,6 +92,22 @@ static void slurm_distributes_the_tasks_of_an_ordinary_job(void **state)
 	free(text);
 }
 
+/* srun refuses both beside --ntasks-per-node. */
+static void srun_gets_one_number_of_tasks(void **state)
+{
+	const struct wlb_run run = run_with_tasks(0), off = run_with_tasks(5);
+	(void)state;
+	setenv("SLURM_NTASKS_PER_GPU", "2", 1);
+	setenv("SLURM_NTASKS_PER_TRES", "2", 1);
+	char *text = launch(&off, &two_nodes);
+	assert_true(has_line(text, "SLURM_NTASKS_PER_GPU=2"));
+	free(text);
+	text = launch(&run, &two_nodes);
+	assert_null(strstr(text, "SLURM_NTASKS_PER_GPU"));
+	assert_null(strstr(text, "SLURM_NTASKS_PER_TRES"));
+	free(text);
+}
+
 static int make_srun(void **state)
 {
 	char path[4096];
@@ -122,6 +138,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_number_of_tasks_is_that_of_each_node),
 		cmocka_unit_test(slurm_distributes_the_tasks_of_an_ordinary_job),
+		cmocka_unit_test(srun_gets_one_number_of_tasks),
 	};
 	return cmocka_run_group_tests(tests, make_srun, remove_srun);
 }
