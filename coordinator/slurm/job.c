@@ -41,6 +41,9 @@ static int keep_nodes(struct wlb_slurm_job *job, const char *nodes, struct wlb_e
 	                                     job->job_id, strlen(nodes));
 }
 
+/* Slurm gives a job without a time limit, in a partition without one, this limit. INFINITE and NO_VAL are larger. */
+enum { UNLIMITED_MIN = 365 * 24 * 60 };
+
 static int fill_job(const slurm_job_info_t *from, struct wlb_slurm_job *job, struct wlb_error *error)
 {
 	uint32_t base = from->job_state & JOB_STATE_BASE;
@@ -58,6 +61,7 @@ static int fill_job(const slurm_job_info_t *from, struct wlb_slurm_job *job, str
 		.batch = from->batch_flag != 0,
 		.is_restricted = is_restricted(from),
 		.node_count = is_counted && from->num_nodes != NO_VAL ? from->num_nodes : 0,
+		.is_limited = from->time_limit < UNLIMITED_MIN,
 		.end_time = from->end_time,
 		.suspend_time = from->suspend_time,
 		.preempt_time = from->preempt_time,

@@ -37,6 +37,7 @@ struct wlb_slurm_job {
 	/* Of a pending job: how many nodes it had, where it was requeued, without those that Slurm took from it;
 	 * else how many it asks for. 0 as long as Slurm still ends its processes. */
 	uint32_t node_count;
+	bool is_limited;     /* it has a time limit; the end of one without is a year after its start */
 	time_t end_time;     /* of a running job: by its time limit, or by the grace time of its preemption */
 	time_t suspend_time; /* when it was suspended last, or resumed; 0: it never was */
 	time_t preempt_time; /* when its grace time began; 0: it is not preempted */

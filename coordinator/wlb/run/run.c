@@ -430,6 +430,7 @@ static int start(struct wlb_run *run)
 		wlb_run_old_files_remove(&run->job);
 	open_others(run);
 	wlb_run_limit_open(run);
+	wlb_run_stop_tell_obstacle(run);
 	wlb_run_grow_open(run, wlb_run_stop_will_continue(run));
 	open_coordinator(run);
 	wlb_run_deliver_others(run);

@@ -17,6 +17,7 @@
 #include "coordinator/wlb/run/print.h"
 #include "coordinator/wlb/run/progress.h"
 #include "coordinator/wlb/run/record_event.h"
+#include "coordinator/wlb/run/same_dir.h"
 #include "coordinator/wlb/run/signals.h"
 #include "coordinator/wlb/run/time_limit.h"
 
@@ -32,6 +33,9 @@ enum {
 	LAST_S = 10,       /* before the job's end, to deliver the records and have it requeued */
 	FAILURES_MOST = 3, /* of requests to requeue the job, which it may be */
 };
+
+static const char not_continued[] =
+	"a requeued job would start from step 0: give wlb-worker the same directory in --save and --load";
 
 static bool is_worker(const struct wlb_run *run)
 {
@@ -135,7 +139,24 @@ bool wlb_run_stop_will_continue(const struct wlb_run *run)
 {
 	char *const *words = run->options.command;
 	const char *save = wlb_run_word_value(words, "--save"), *load = wlb_run_word_value(words, "--load");
-	return !is_worker(run) || (save != NULL && load != NULL && strcmp(save, load) == 0);
+	return !is_worker(run) || (save != NULL && load != NULL && wlb_run_is_same_dir(save, load));
+}
+
+/* Slurm is not asked again where it has just given no answer. */
+static bool is_requeued_at_limit(const struct wlb_run *run)
+{
+	struct wlb_slurm_job job;
+	if (run->job.end_time <= 0 || wlb_slurm_job(run->job.job_id, &job, NULL) != 1)
+		return false;
+	wlb_slurm_job_free(&job);
+	return job.batch && job.requeue && job.is_limited;
+}
+
+void wlb_run_stop_tell_obstacle(const struct wlb_run *run)
+{
+	bool is_never_asked = run->limit.is_given && run->limit.given_s == 0;
+	if (!is_never_asked && !wlb_run_stop_will_continue(run) && is_requeued_at_limit(run))
+		wlb_run_print("the run will end at the job's time limit: %s", not_continued);
 }
 
 enum requeue { REQUEUE_REFUSED = -1, REQUEUE_POSSIBLE, REQUEUE_DONE, REQUEUE_NO_ANSWER };
@@ -203,8 +224,7 @@ int wlb_run_stop_requeue(struct wlb_run *run, const struct wlb_attempt *attempt,
 {
 	uint32_t job_id = run->job.job_id;
 	if (!wlb_run_stop_will_continue(run))
-		return wlb_fail(error, "a requeued job would start from step 0: give wlb-worker the same directory in "
-		                       "--save and --load, and submit the job again");
+		return wlb_fail(error, "%s, and submit the job again", not_continued);
 	enum requeue state = ask_slurm(run, false, error);
 	if (state != REQUEUE_POSSIBLE && state != REQUEUE_DONE)
 		return -1;

@@ -15,6 +15,10 @@
  * trainer, whose user has said that it saves when it is asked. */
 bool wlb_run_stop_will_continue(const struct wlb_run *run);
 
+/* Prints at the start of the run why it would not go on after the job's time limit, where Slurm would requeue the job.
+ */
+void wlb_run_stop_tell_obstacle(const struct wlb_run *run);
+
 /* Asks the tasks of the attempt, whose srun is that process, where the job's end is near or the run can grow;
  * wlb-worker is asked again every 10 s, since a signal that comes before a task was started is lost. To be called again
  * and again. */
