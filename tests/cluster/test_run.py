@@ -138,6 +138,14 @@ class Plain(RunTest):
         self.assertEqual(self.cluster.wait_job(job), "COMPLETED", self.cluster.output(job))
         self.assertIn("exit code 0\n", self.cluster.output(job))
 
+    def test_a_command_that_is_not_asked_before_the_time_limit(self):
+        """A job of this cluster has no limit unless it asks for one."""
+        limited, unlimited = self.submit("wlb run -- true", "--time=5", nodes=1), self.submit("wlb run -- true", nodes=1)
+        told = "true is not asked to save before the job's time limit"
+        for job, count in ((limited, 1), (unlimited, 0)):
+            self.assertEqual(self.cluster.wait_job(job), "COMPLETED", self.cluster.output(job))
+            self.assertEqual(self.cluster.output(job).count(told), count, self.cluster.output(job))
+
     def test_srun_arguments_and_tasks(self):
         job = self.submit("wlb run --tasks-per-node 3 --srun-args '--label --cpu-bind=none' -- sh -c 'echo x'", nodes=2,
                           tasks=4)

@@ -154,8 +154,15 @@ static bool is_requeued_at_limit(const struct wlb_run *run)
 
 void wlb_run_stop_tell_obstacle(const struct wlb_run *run)
 {
-	bool is_never_asked = run->limit.is_given && run->limit.given_s == 0;
-	if (!is_never_asked && !wlb_run_stop_will_continue(run) && is_requeued_at_limit(run))
+	const struct wlb_run_limit *limit = &run->limit;
+	bool is_never_asked = limit->is_given && limit->given_s == 0, is_unknown = !is_worker(run) && !limit->is_given;
+	if (is_never_asked || (!is_unknown && wlb_run_stop_will_continue(run)) || !is_requeued_at_limit(run))
+		return;
+	if (is_unknown)
+		wlb_run_print("%s is not asked to save before the job's time limit; if it saves and stops at SIGUSR1, "
+		              "give --stop-before-end SECONDS to `wlb run`",
+		              run->options.command[0]);
+	else
 		wlb_run_print("the run will end at the job's time limit: %s", not_continued);
 }
 

@@ -122,6 +122,22 @@ static void the_start_names_what_is_in_the_way(void **state)
 	assert_int_equal(questions, 0);
 }
 
+/* A script that starts wlb-worker is one. */
+static void a_command_that_is_not_asked_to_save_is_named(void **state)
+{
+	char *script[] = {"bash", "-c", "exec wlb-worker train --save ck --load ck", NULL};
+	const struct wlb_run_limit none = {0}, never = {.is_given = true}, given = {.is_given = true, .given_s = 60};
+	struct wlb_slurm_job unlimited = requeued;
+	unlimited.is_limited = false;
+	(void)state;
+	assert_string_equal(told(script, requeued, none, 1),
+	                    "bash is not asked to save before the job's time limit; if it saves and stops at SIGUSR1, "
+	                    "give --stop-before-end SECONDS to `wlb run`");
+	assert_string_equal(told(script, requeued, never, 1), "");
+	assert_string_equal(told(script, requeued, given, 1), "");
+	assert_string_equal(told(script, unlimited, none, 1), "");
+}
+
 static int enter_dir(void **state)
 {
 	(void)state;
@@ -140,6 +156,7 @@ int main(void)
 		cmocka_unit_test(a_directory_may_have_several_names),
 		cmocka_unit_test(without_a_directory_nothing_continues),
 		cmocka_unit_test(the_start_names_what_is_in_the_way),
+		cmocka_unit_test(a_command_that_is_not_asked_to_save_is_named),
 	};
 	return cmocka_run_group_tests(tests, enter_dir, remove_dir);
 }
