@@ -32,28 +32,38 @@ static void export_number(const char *name, int64_t value)
 	export_variable(name, text);
 }
 
-/* An earlier attempt may have set the variables. */
+/* An earlier attempt may have set them, and this one has fewer. */
+static void forget_attempt(void)
+{
+	static const char *const names[] = {"WLB_CHECKPOINT_STEP",
+	                                    "WLB_CHECKPOINT_PATH",
+	                                    "WLB_TP",
+	                                    "WLB_CP",
+	                                    "WLB_PP",
+	                                    "WLB_DP",
+	                                    "WLB_MICRO_BATCH_SIZE",
+	                                    "WLB_INTERLEAVE",
+	                                    "WLB_RECOMPUTE",
+	                                    "WLB_RECOMPUTE_LAYERS",
+	                                    "WLB_HEAD_STAGES"};
+	char slurm_name[64];
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(slurm_name, sizeof(slurm_name), "SLURM_%s", names[i]);
+		unsetenv(names[i]);
+		unsetenv(slurm_name);
+	}
+}
+
 static void export_checkpoint(const struct wlb_attempt *attempt)
 {
-	static const char *const names[] = {"WLB_CHECKPOINT_STEP", "SLURM_WLB_CHECKPOINT_STEP", "WLB_CHECKPOINT_PATH",
-	                                    "SLURM_WLB_CHECKPOINT_PATH"};
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		unsetenv(names[i]);
 	if (attempt->checkpoint_step > 0)
 		export_number("WLB_CHECKPOINT_STEP", attempt->checkpoint_step);
 	if (attempt->checkpoint_step > 0 && attempt->checkpoint_path != NULL)
 		export_variable("WLB_CHECKPOINT_PATH", attempt->checkpoint_path);
 }
 
-static void set_environment(const struct wlb_run *run, const struct wlb_attempt *attempt, const char *node_order)
+static void export_layout(const struct wlb_attempt *attempt)
 {
-	const char *cpus = getenv("SLURM_CPUS_PER_TASK");
-	if (run->id[0] != '\0')
-		export_variable("WLB_RUN_ID", run->id);
-	export_variable("WLB_ATTEMPT_ID", attempt->id);
-	export_number("WLB_ATTEMPT", attempt->number);
-	export_variable("WLB_SPOOL_DIR", run->job.spool_dir);
-	export_checkpoint(attempt);
 	if (attempt->has_layout) {
 		export_number("WLB_TP", attempt->layout.tp);
 		export_number("WLB_CP", attempt->layout.cp);
@@ -67,6 +77,20 @@ static void set_environment(const struct wlb_run *run, const struct wlb_attempt 
 		export_number("WLB_RECOMPUTE_LAYERS", attempt->settings.recompute_layers);
 		export_variable("WLB_HEAD_STAGES", attempt->settings.shared_head ? "all" : "last");
 	}
+}
+
+static void set_environment(const struct wlb_run *run, const struct wlb_attempt *attempt, const char *node_order)
+{
+	const char *cpus = getenv("SLURM_CPUS_PER_TASK");
+	if (!run->job.off)
+		forget_attempt();
+	if (run->id[0] != '\0')
+		export_variable("WLB_RUN_ID", run->id);
+	export_variable("WLB_ATTEMPT_ID", attempt->id);
+	export_number("WLB_ATTEMPT", attempt->number);
+	export_variable("WLB_SPOOL_DIR", run->job.spool_dir);
+	export_checkpoint(attempt);
+	export_layout(attempt);
 	if (run->limit.may_be_preempted)
 		export_number("WLB_TERM_HOLD_S", WLB_RUN_TERM_HOLD_S);
 	unsetenv(WLB_NODE_ORDER);
@@ -115,10 +139,11 @@ static void set_distribution(struct wlb_run *run, const struct wlb_host_list *ho
 }
 
 /* Sets the nodes of srun: by name, or by a file with a line for each rank where ranks fill them in another order. */
-static int set_nodes(const struct wlb_attempt *attempt, struct command_line *line, struct wlb_error *error)
+static int set_nodes(const struct wlb_run *run, const struct wlb_attempt *attempt, struct command_line *line,
+                     struct wlb_error *error)
 {
 	int n;
-	if (attempt->has_layout && wlb_run_host_list(attempt, &line->hosts, error) < 0)
+	if (!run->job.off && wlb_run_host_list(attempt, &line->hosts, error) < 0)
 		return -1;
 	if (line->hosts.order != NULL) {
 		n = asprintf(&line->nodelist, "--nodelist=/proc/self/fd/%d", line->hosts.fd);
@@ -132,7 +157,8 @@ static int set_nodes(const struct wlb_attempt *attempt, struct command_line *lin
 	return n >= 0 ? 0 : wlb_fail(error, "out of memory for a command line");
 }
 
-/* Returns how many options it wrote. Without a layout Slurm distributes the job's tasks over its nodes as any job's. */
+/* Returns how many options it wrote. With --wlb-layout=off Slurm distributes the job's tasks over its nodes as any
+ * job's. */
 static int write_counts(const struct wlb_run *run, const struct wlb_attempt *attempt, char counts[COUNTS][COUNT_BYTES])
 {
 	int tasks = run->job.tasks > 0 ? run->job.tasks : wlb_attempt_tasks(attempt);
@@ -148,7 +174,7 @@ static int build_command(struct wlb_run *run, const struct wlb_attempt *attempt,
 	int words = 0, at = 0;
 	while (run->options.command[words] != NULL)
 		words++;
-	if (set_nodes(attempt, line, error) < 0)
+	if (set_nodes(run, attempt, line, error) < 0)
 		return -1;
 	line->arguments = calloc((size_t)(ARGUMENTS_OF_OURS + run->options.srun_arg_count + words), sizeof(char *));
 	if (line->arguments == NULL)
@@ -163,7 +189,7 @@ static int build_command(struct wlb_run *run, const struct wlb_attempt *attempt,
 	a[at++] = line->nodelist;
 	for (int i = 0; i < counts; i++)
 		a[at++] = line->counts[i];
-	if (attempt->has_layout) {
+	if (!run->job.off) {
 		set_distribution(run, &line->hosts, line->distribution, sizeof(line->distribution));
 		a[at++] = line->distribution;
 	}

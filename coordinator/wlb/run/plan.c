@@ -143,6 +143,21 @@ static bool names_layout(const struct wlb_auto_request *request)
 	       (fixed->tp > 0 || fixed->cp > 0 || fixed->pp > 0 || fixed->micro_batch_windows > 0);
 }
 
+/* A part that the command does not name is 1, as in Megatron-LM. Where the ranks of the nodes cannot be divided so, as
+ * by a tp over several nodes, which another trainer may have, it is told nothing. */
+static void take_named_layout(const struct wlb_auto_request *request, struct wlb_attempt *attempt)
+{
+	const struct wlb_search_fixed *fixed = &request->fixed;
+	const struct wlb_policy policy = {.kind = WLB_POLICY_FIXED,
+	                                  .fixed = {.tp = fixed->tp > 0 ? fixed->tp : 1,
+	                                            .cp = fixed->cp > 0 ? fixed->cp : 1,
+	                                            .pp = fixed->pp > 0 ? fixed->pp : 1}};
+	struct wlb_layout layout;
+	attempt->has_layout = wlb_layout_choose(&policy, &request->nodes, NULL, &layout, NULL) == 0;
+	if (attempt->has_layout)
+		attempt->layout = layout;
+}
+
 static int plan_trained(const struct wlb_run *run, struct wlb_auto_request *request, struct wlb_attempt *attempt,
                         struct wlb_error *error)
 {
@@ -152,6 +167,7 @@ static int plan_trained(const struct wlb_run *run, struct wlb_auto_request *requ
 	if (rc == 0 || !names_layout(request))
 		return rc;
 	wlb_run_print("the layout is that of the command, for which nothing is predicted: %s", error->message);
+	take_named_layout(request, attempt);
 	return 0;
 }
 

@@ -34,6 +34,19 @@ char *__wrap_wlb_hostlist_fold(char *const *names, int count, struct wlb_error *
 	return strdup("n[1-2]");
 }
 
+int __wrap_wlb_hostlist_sort(char *const *names, int count, char ***sorted, int *sorted_count, struct wlb_error *error);
+
+int __wrap_wlb_hostlist_sort(char *const *names, int count, char ***sorted, int *sorted_count, struct wlb_error *error)
+{
+	(void)error;
+	*sorted = calloc((size_t)count + 1, sizeof(**sorted));
+	assert_non_null(*sorted);
+	for (int i = 0; i < count; i++)
+		(*sorted)[i] = strdup(names[i]);
+	*sorted_count = count;
+	return 0;
+}
+
 /* Starts a program in place of srun; returns its words and then its environment, a line for each. The caller frees it.
  */
 static char *launch(const struct wlb_run *run, const struct wlb_attempt *attempt)
@@ -59,9 +72,10 @@ static bool has_line(const char *text, const char *line)
 	return false;
 }
 
+/* Of --wlb-layout=off where `tasks` are named. */
 static struct wlb_run run_with_tasks(int tasks)
 {
-	struct wlb_run run = {.id = "12", .options.command = command, .job = {.tasks = tasks}};
+	struct wlb_run run = {.id = "12", .options.command = command, .job = {.tasks = tasks, .off = tasks > 0}};
 	sigemptyset(&run.signals_before);
 	return run;
 }
@@ -108,6 +122,32 @@ static void srun_gets_one_number_of_tasks(void **state)
 	free(text);
 }
 
+/* The second was not planned, and a layout that is not known has no variables. */
+static void an_attempt_is_told_its_own_layout_and_settings(void **state)
+{
+	static const char *const settings[] = {"WLB_MICRO_BATCH_SIZE=", "WLB_INTERLEAVE=",  "WLB_RECOMPUTE=",
+	                                       "WLB_RECOMPUTE_LAYERS=", "WLB_HEAD_STAGES=", "WLB_TP="};
+	const struct wlb_run run = run_with_tasks(0);
+	struct wlb_attempt attempt = two_nodes;
+	(void)state;
+	attempt.has_layout = true;
+	attempt.layout = (struct wlb_layout){.tp = 3, .cp = 1, .pp = 2, .dp = 1};
+	attempt.settings = (struct wlb_run_settings){.micro_batch_size = 2, .interleave = 1, .recompute = "full"};
+	char *first = launch(&run, &attempt);
+	assert_true(has_line(first, "WLB_TP=3"));
+	assert_true(has_line(first, "SLURM_WLB_MICRO_BATCH_SIZE=2"));
+	attempt.settings.micro_batch_size = 0;
+	attempt.has_layout = false;
+	char *second = launch(&run, &attempt);
+	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+		assert_non_null(strstr(first, settings[i]));
+		assert_null(strstr(second, settings[i]));
+	}
+	assert_true(has_line(second, "--distribution=block")); /* in any case */
+	free(first);
+	free(second);
+}
+
 static int make_srun(void **state)
 {
 	char path[4096];
@@ -139,6 +179,7 @@ int main(void)
 		cmocka_unit_test(the_number_of_tasks_is_that_of_each_node),
 		cmocka_unit_test(slurm_distributes_the_tasks_of_an_ordinary_job),
 		cmocka_unit_test(srun_gets_one_number_of_tasks),
+		cmocka_unit_test(an_attempt_is_told_its_own_layout_and_settings),
 	};
 	return cmocka_run_group_tests(tests, make_srun, remove_srun);
 }
