@@ -146,6 +146,24 @@ class Plain(RunTest):
             self.assertEqual(self.cluster.wait_job(job), "COMPLETED", self.cluster.output(job))
             self.assertEqual(self.cluster.output(job).count(told), count, self.cluster.output(job))
 
+    def test_cancelled_while_there_is_no_step(self):
+        """srun has failed each time, but that is not what the run ended of."""
+        busy = self.cluster.work / "busy"
+        busy.mkdir()
+        srun = busy / "srun"
+        srun.write_text('#!/bin/sh\ntouch busy/tried\n'
+                        'echo "srun: error: Unable to create step for job $SLURM_JOB_ID: Requested nodes are busy" >&2\nexit 1\n',
+                        encoding="utf-8")
+        srun.chmod(0o755)
+        job = self.submit("PATH=$PWD/busy:$PATH wlb run -- true & until [ -e busy/tried ]; do sleep 0.1; done\n"
+                          "sleep 2; kill -TERM $!; wait $!; echo exit code $?", nodes=1, tasks=1)
+        self.assertEqual(self.cluster.wait_job(job), "COMPLETED", self.cluster.output(job))
+        self.assertIn("exit code 143\n", self.cluster.output(job))
+        run = self.cluster.show(job)
+        self.assertEqual(run["state"], "cancelled")
+        self.assertEqual([(a["state"], a["exit_code"], a["reason"]) for a in run["attempts"]],
+                         [("ended", 143, "cancelled while it waited for a Slurm step")])
+
     def test_srun_arguments_and_tasks(self):
         job = self.submit("wlb run --tasks-per-node 3 --srun-args '--label --cpu-bind=none' -- sh -c 'echo x'", nodes=2,
                           tasks=4)

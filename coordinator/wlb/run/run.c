@@ -164,6 +164,24 @@ static void announce_attempt(const struct wlb_run *run, const struct wlb_attempt
 	free(nodes);
 }
 
+/* Returns whether srun, which got no step, may be started again; a run that is cancelled meanwhile is no failure of
+ * srun.
+ */
+static bool wait_for_step(struct wlb_run *run, struct wlb_attempt *attempt, int64_t until_ms, int pause_ms)
+{
+	if (wlb_clock_left_ms(until_ms) == 0)
+		return false;
+	if (wlb_run_pause(run, pause_ms))
+		return true;
+	if (run->cancelled) {
+		attempt->cancelled = true;
+		attempt->exit_code = 128 + SIGTERM;
+		snprintf(attempt->end_reason, sizeof(attempt->end_reason),
+		         "cancelled while it waited for a Slurm step");
+	}
+	return false;
+}
+
 /* Starts srun until it has a step. Slurm may refuse one for some time after slurmctld was down, or while it cleans up
  * the step before; the command is not the cause. */
 static pid_t run_step(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_reporter *reporter,
@@ -182,7 +200,7 @@ static pid_t run_step(struct wlb_run *run, struct wlb_attempt *attempt, struct w
 		/* Once it answers again it has the step before to clean up. */
 		if (attempt->is_slurmctld_away && wlb_clock_left_ms(away_until_ms) > 0)
 			until_ms = wlb_clock_ms() + STEP_TRIES_MS;
-		if (!attempt->no_step || wlb_clock_left_ms(until_ms) == 0 || !wlb_run_pause(run, pause_ms))
+		if (!attempt->no_step || !wait_for_step(run, attempt, until_ms, pause_ms))
 			return srun;
 		pause_ms = pause_ms < STEP_PAUSE_MOST_MS ? 2 * pause_ms : pause_ms;
 	}
