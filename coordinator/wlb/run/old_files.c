@@ -32,7 +32,7 @@ struct files {
 
 static bool is_one_of_ours(const char *end, bool is_machine)
 {
-	static const char *const ends[] = {".launches", ".running", ".growth", ".growth-outcome", ".times"};
+	static const char *const ends[] = {".launches", ".running", ".tasks", ".growth", ".growth-outcome", ".times"};
 	size_t length = strlen(end);
 	if (is_machine)
 		return length >= 5 && strcmp(end + length - 5, ".json") == 0 && (length == 5 || end[0] == '-');

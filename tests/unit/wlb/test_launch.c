@@ -49,7 +49,7 @@ int __wrap_wlb_hostlist_sort(char *const *names, int count, char ***sorted, int 
 
 /* Starts a program in place of srun; returns its words and then its environment, a line for each. The caller frees it.
  */
-static char *launch(const struct wlb_run *run, const struct wlb_attempt *attempt)
+static char *launch(struct wlb_run *run, const struct wlb_attempt *attempt)
 {
 	struct wlb_error error = {0};
 	char *text;
@@ -85,7 +85,7 @@ static const struct wlb_attempt two_nodes = {
 
 static void the_number_of_tasks_is_that_of_each_node(void **state)
 {
-	const struct wlb_run run = run_with_tasks(0);
+	struct wlb_run run = run_with_tasks(0);
 	(void)state;
 	char *text = launch(&run, &two_nodes);
 	assert_true(has_line(text, "--nodes=2"));
@@ -97,7 +97,7 @@ static void the_number_of_tasks_is_that_of_each_node(void **state)
 /* --wlb-layout=off with --ntasks=5. */
 static void slurm_distributes_the_tasks_of_an_ordinary_job(void **state)
 {
-	const struct wlb_run run = run_with_tasks(5);
+	struct wlb_run run = run_with_tasks(5);
 	(void)state;
 	char *text = launch(&run, &two_nodes);
 	assert_true(has_line(text, "--nodes=2"));
@@ -109,7 +109,7 @@ static void slurm_distributes_the_tasks_of_an_ordinary_job(void **state)
 /* srun refuses both beside --ntasks-per-node. */
 static void srun_gets_one_number_of_tasks(void **state)
 {
-	const struct wlb_run run = run_with_tasks(0), off = run_with_tasks(5);
+	struct wlb_run run = run_with_tasks(0), off = run_with_tasks(5);
 	(void)state;
 	setenv("SLURM_NTASKS_PER_GPU", "2", 1);
 	setenv("SLURM_NTASKS_PER_TRES", "2", 1);
@@ -127,7 +127,7 @@ static void an_attempt_is_told_its_own_layout_and_settings(void **state)
 {
 	static const char *const settings[] = {"WLB_MICRO_BATCH_SIZE=", "WLB_INTERLEAVE=",  "WLB_RECOMPUTE=",
 	                                       "WLB_RECOMPUTE_LAYERS=", "WLB_HEAD_STAGES=", "WLB_TP="};
-	const struct wlb_run run = run_with_tasks(0);
+	struct wlb_run run = run_with_tasks(0);
 	struct wlb_attempt attempt = two_nodes;
 	(void)state;
 	attempt.has_layout = true;
