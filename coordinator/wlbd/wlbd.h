@@ -52,7 +52,7 @@ struct wlbd {
 	bool database_was_up;
 	bool stopping;              /* nothing is begun any more; requests are answered with 503 */
 	int64_t started_unix_ms;    /* which start of wlbd this is */
-	int64_t recording_since_ms; /* since when the database answers; 0: it never has */
+	int64_t recording_since_ms; /* since when the database stores what it is sent; 0: it never has */
 	int exit_code;
 };
 

@@ -16,8 +16,8 @@ TRAINER = ("n=$(cat count-$SLURM_JOB_ID 2>/dev/null || echo 0); while ! [ -e end
 class JobEndTest(ClusterTest):
     nodes = 4
 
-    def submit(self, *options, after="echo next line", nodes=1, arguments=""):
-        script = f"echo start ${{SLURM_RESTART_COUNT:-0}}\nwlb run {arguments} -- bash -c '{TRAINER.format()}'\n{after}"
+    def submit(self, *options, after="echo next line", nodes=1, arguments="", trainer=TRAINER):
+        script = f"echo start ${{SLURM_RESTART_COUNT:-0}}\nwlb run {arguments} -- bash -c '{trainer.format()}'\n{after}"
         return self.cluster.sbatch(script, "--wlb-layout=auto", "--no-kill", "--requeue", "--open-mode=append",
                                    "--ntasks-per-node=1", *options, nodes=nodes)
 
@@ -356,6 +356,23 @@ class Ends(JobEndTest):
         run = self.cluster.show(job)
         self.assertEqual([(a["state"], a["exit_code"]) for a in run["attempts"]], [("complete", 0)])
         self.assertEqual(self.cluster.job(job)["Restarts"], "0")
+
+    def test_failed_while_the_database_could_not_store(self):
+        """It answers, and its disk is full: the launcher was not killed, though its end is not recorded."""
+        job = self.submit(arguments="--max-restarts 0", trainer=TRAINER + "; exit 1", after="exit $?")
+        self.wait_running(job)
+        self.cluster.sql("create function disk_full() returns trigger language plpgsql as $$ begin raise exception 'could not extend file' "
+                         "using errcode = 'disk_full'; end $$")
+        self.cluster.sql("create trigger disk_full before insert or update on sources for each row execute function disk_full()")
+        time.sleep(15)  # so that wlbd has recorded for much longer than the job is over
+        self.end(job)
+        self.assertEqual(self.cluster.wait_job(job), "FAILED")
+        time.sleep(30)
+        self.cluster.sql("drop function disk_full cascade")
+        run = self.wait_state(job, "complete", "failed", timeout_s=90)
+        self.assertEqual(run["state"], "failed")
+        self.assertNotIn("launcher_lost", [fault["kind"] for fault in run["faults"]])
+        self.assertEqual((self.requeues(run), self.cluster.job(job)["Restarts"]), ([], "0"))
 
 
 if __name__ == "__main__":

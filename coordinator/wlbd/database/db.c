@@ -78,6 +78,13 @@ static bool means_away(const char *sqlstate)
 	return false;
 }
 
+/* Of these, those of a server that answers and cannot store what it is sent, whatever that is: without space or memory
+ * (class 53), with errors of its files (58), or read-only. */
+static bool means_not_stored(const char *sqlstate)
+{
+	return strncmp(sqlstate, "53", 2) == 0 || strncmp(sqlstate, "58", 2) == 0 || strcmp(sqlstate, "25006") == 0;
+}
+
 /* Cancelled by statement_timeout (57014), by lock_timeout (55P03) or to end a deadlock (class 40). */
 static bool means_slow(const char *sqlstate)
 {
@@ -91,7 +98,7 @@ static bool means_wrong_data(const char *sqlstate)
 	return strncmp(sqlstate, "21", 2) == 0 || strncmp(sqlstate, "22", 2) == 0 || strncmp(sqlstate, "23", 2) == 0;
 }
 
-static void store_error(struct call *call, const PGresult *result)
+static void store_error(struct wlbd_db *db, struct call *call, const PGresult *result)
 {
 	const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
 	const char *primary = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
@@ -106,6 +113,8 @@ static void store_error(struct call *call, const PGresult *result)
 	} else if (sqlstate == NULL || means_away(sqlstate)) {
 		call->result.status = WLBD_DB_AWAY;
 		call->result.http_status = 503;
+		if (sqlstate != NULL && means_not_stored(sqlstate) && db->hooks.not_stored != NULL)
+			db->hooks.not_stored(db->hooks.context);
 	} else if (strncmp(sqlstate, "WL", 2) == 0) {
 		call->result.http_status = atoi(sqlstate + 2);
 	} else {
@@ -325,7 +334,7 @@ static void handle_result(struct wlbd_db *db, struct call *call, const PGresult 
 		finish_call(db, call);
 		break;
 	default:
-		store_error(call, result);
+		store_error(db, call, result);
 	}
 }
 

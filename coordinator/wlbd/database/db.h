@@ -34,11 +34,13 @@ struct wlbd_db_result {
 /* The result is valid during the call only. */
 typedef void wlbd_db_done(void *context, const struct wlbd_db_result *result);
 
-/* Called from the event loop; `ready` and `away` may be NULL. */
+/* Called from the event loop; all but `wrong_schema` may be NULL. */
 struct wlbd_db_hooks {
 	void (*ready)(void *context);                    /* connected, and the schema is the right one */
 	void (*away)(void *context, const char *reason); /* the connection was lost, or could not be made */
 	void (*wrong_schema)(void *context, const struct wlb_error *error); /* the connection is not used */
+	void (*not_stored)(void *context); /* the server answers, and could not carry out a statement: its disk is full,
+	                                      it is read-only, ... */
 	void *context;
 };
 

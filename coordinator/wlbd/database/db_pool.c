@@ -316,7 +316,17 @@ static void on_ready(void *context)
 static void on_away(void *context, const char *reason)
 {
 	(void)reason; /* wlbd->writes logs it */
-	answer_away(context);
+	struct wlbd_db_pool *pool = context;
+	answer_away(pool);
+	if (pool->hooks.not_stored != NULL && !wlbd_db_pool_ready(pool))
+		pool->hooks.not_stored(pool->hooks.context);
+}
+
+static void on_not_stored(void *context)
+{
+	struct wlbd_db_pool *pool = context;
+	if (pool->hooks.not_stored != NULL)
+		pool->hooks.not_stored(pool->hooks.context);
 }
 
 static void on_wrong_schema(void *context, const struct wlb_error *error)
@@ -333,7 +343,11 @@ struct wlbd_db_pool *wlbd_db_pool_new(struct event_base *base, struct wlbd_db_se
 		wlb_fail(error, "out of memory");
 		return NULL;
 	}
-	struct wlbd_db_hooks own = {on_ready, on_away, on_wrong_schema, pool};
+	struct wlbd_db_hooks own = {.ready = on_ready,
+	                            .away = on_away,
+	                            .wrong_schema = on_wrong_schema,
+	                            .not_stored = on_not_stored,
+	                            .context = pool};
 	pool->hooks = *hooks;
 	TAILQ_INIT(&pool->waiting);
 	for (int i = 0; i < WLBD_DB_POOL_CONNECTIONS; i++) {

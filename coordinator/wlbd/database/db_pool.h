@@ -18,7 +18,8 @@ struct wlbd_db_pool;
 
 enum { WLBD_DB_POOL_CONNECTIONS = 4 };
 
-/* `server` and timeout_ms as in wlbd_db_new. Of `hooks` only wrong_schema is called. Returns NULL if out of memory. */
+/* `server` and timeout_ms as in wlbd_db_new. Of `hooks`, wrong_schema is called, and not_stored: also while
+ * no connection can be made. Returns NULL if out of memory. */
 struct wlbd_db_pool *wlbd_db_pool_new(struct event_base *base, struct wlbd_db_server *server, int timeout_ms,
                                       const struct wlbd_db_hooks *hooks, struct wlb_error *error);
 void wlbd_db_pool_stop(struct wlbd_db_pool *pool); /* as wlbd_db_stop; NULL is allowed */

@@ -101,6 +101,13 @@ static void on_database_away(void *context, const char *reason)
 	wlbd->database_was_up = false;
 }
 
+/* A launcher may have tried in vain to have its end recorded. */
+static void on_not_stored(void *context)
+{
+	struct wlbd *wlbd = context;
+	wlbd->recording_since_ms = wlb_clock_ms();
+}
+
 static void on_wrong_schema(void *context, const struct wlb_error *error)
 {
 	struct wlbd *wlbd = context;
@@ -114,18 +121,21 @@ static void on_wrong_schema(void *context, const struct wlb_error *error)
 static int open_database(struct wlbd *wlbd, struct wlb_error *error)
 {
 	const struct wlbd_config *config = &wlbd->config;
-	struct wlbd_db_hooks writes = {on_database_ready, on_database_away, on_wrong_schema, wlbd};
-	struct wlbd_db_hooks others = {.wrong_schema = on_wrong_schema, .context = wlbd};
+	struct wlbd_db_hooks reads = {.wrong_schema = on_wrong_schema, .context = wlbd};
+	struct wlbd_db_hooks changes = {.wrong_schema = on_wrong_schema, .not_stored = on_not_stored, .context = wlbd};
+	struct wlbd_db_hooks writes = changes;
+	writes.ready = on_database_ready;
+	writes.away = on_database_away;
 	int timeout_ms = config->database_timeout_ms;
 	wlbd->database = wlbd_db_server_new(wlbd->base, config->database, error);
 	if (wlbd->database == NULL)
 		return -1;
 	wlbd->writes = wlbd_db_new(wlbd->base, wlbd->database, timeout_ms, &writes, error);
 	wlbd->questions = wlbd->writes != NULL ? wlbd_db_pool_new_over(wlbd->writes, error) : NULL;
-	wlbd->polls = wlbd_db_new(wlbd->base, wlbd->database, timeout_ms, &others, error);
-	wlbd->changes = wlbd_db_pool_new(wlbd->base, wlbd->database, timeout_ms, &others, error);
-	wlbd->deliveries = wlbd_db_pool_new(wlbd->base, wlbd->database, timeout_ms, &others, error);
-	wlbd->reads = wlbd_db_pool_new(wlbd->base, wlbd->database, timeout_ms * READ_TIMEOUT_FACTOR, &others, error);
+	wlbd->polls = wlbd_db_new(wlbd->base, wlbd->database, timeout_ms, &reads, error);
+	wlbd->changes = wlbd_db_pool_new(wlbd->base, wlbd->database, timeout_ms, &changes, error);
+	wlbd->deliveries = wlbd_db_pool_new(wlbd->base, wlbd->database, timeout_ms, &changes, error);
+	wlbd->reads = wlbd_db_pool_new(wlbd->base, wlbd->database, timeout_ms * READ_TIMEOUT_FACTOR, &reads, error);
 	bool all = wlbd->questions != NULL && wlbd->polls != NULL && wlbd->changes != NULL &&
 	           wlbd->deliveries != NULL && wlbd->reads != NULL;
 	return all ? 0 : -1;

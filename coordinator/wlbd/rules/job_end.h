@@ -25,7 +25,7 @@ struct wlbd_job_end_facts {
 	const struct wlb_slurm_job *job; /* NULL: Slurm no longer knows it */
 	uint32_t job_id;
 	int64_t ended_ago_s;
-	int64_t recording_s; /* for how long wlbd and its database have answered */
+	int64_t recording_s; /* for how long wlbd has answered, and its database stored what it was sent */
 	bool may_requeue;    /* a batch job, submitted with --requeue */
 	bool has_attempt;
 	bool launched;      /* `wlb run` was answered to start that attempt */
