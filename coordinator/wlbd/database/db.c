@@ -98,6 +98,12 @@ static bool means_wrong_data(const char *sqlstate)
 	return strncmp(sqlstate, "21", 2) == 0 || strncmp(sqlstate, "22", 2) == 0 || strncmp(sqlstate, "23", 2) == 0;
 }
 
+/* Of the data (XX001) or of an index (XX002). */
+static bool means_damaged(const char *sqlstate)
+{
+	return strcmp(sqlstate, "XX001") == 0 || strcmp(sqlstate, "XX002") == 0;
+}
+
 static void store_error(struct wlbd_db *db, struct call *call, const PGresult *result)
 {
 	const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
@@ -111,7 +117,7 @@ static void store_error(struct wlbd_db *db, struct call *call, const PGresult *r
 		snprintf(call->message, sizeof(call->message), "the database took too long (%.200s); try again",
 		         primary);
 	} else if (sqlstate == NULL || means_away(sqlstate)) {
-		call->result.status = WLBD_DB_AWAY;
+		call->result.status = sqlstate != NULL && means_damaged(sqlstate) ? WLBD_DB_DAMAGED : WLBD_DB_AWAY;
 		call->result.http_status = 503;
 		if (sqlstate != NULL && means_not_stored(sqlstate) && db->hooks.not_stored != NULL)
 			db->hooks.not_stored(db->hooks.context);

@@ -19,7 +19,8 @@ struct wlbd_db;
 enum wlbd_db_status {
 	WLBD_DB_OK,
 	WLBD_DB_REFUSED, /* the statement failed, and would fail again */
-	WLBD_DB_AWAY,    /* there is no connection: not done, or not known to be done */
+	WLBD_DB_AWAY,    /* there is no connection: not done, or not known to be done; or the server cannot do it now */
+	WLBD_DB_DAMAGED, /* not done: data or an index of the database is damaged */
 	WLBD_DB_SLOW,    /* not done: it took too long, or waited too long for a lock */
 	WLBD_DB_BUSY,    /* not sent: too many statements wait */
 };

@@ -11,7 +11,8 @@ enum {
 	STATEMENTS_OF_RUN_MOST = 1000,
 	TRIES_MOST = 3,
 	RETRY_MS = 200,
-	DELAYED_MOST = 64, /* runs that wait for their next try while others are stored */
+	AWAY_RETRY_MS = 1000, /* where the server answers and cannot do it now */
+	DELAYED_MOST = 64,    /* runs that wait for their next try while others are stored */
 };
 
 struct queued_statement {
@@ -20,7 +21,7 @@ struct queued_statement {
 	uid_t uid; /* of the run's owner */
 	const char *sql;
 	struct wlbd_params *params; /* owned */
-	int tries;                  /* that the database cancelled */
+	int tries;                  /* that the database cancelled, or that failed since it is damaged */
 	int64_t retry_at_ms;        /* it is not sent before */
 	struct wlbd_outbox *outbox;
 };
@@ -59,6 +60,16 @@ static void set_timer(struct wlbd_outbox *outbox)
 		event_add(outbox->timer, &after);
 }
 
+/* The database answers: statements of other runs are sent meanwhile. */
+static void delay(struct queued_statement *statement, const char *why)
+{
+	if (statement->retry_at_ms == 0)
+		wlbd_log_limited(WLBD_LOG_WARNING, WLBD_LIMIT_DATABASE,
+		                 "not recorded yet: %s, of the run with id %lld (%s); it is tried again",
+		                 statement->sql, (long long)statement->run_pk, why);
+	statement->retry_at_ms = wlb_clock_ms() + AWAY_RETRY_MS;
+}
+
 static void on_sent(void *context, const struct wlbd_db_result *result)
 {
 	struct queued_statement *statement = context;
@@ -72,12 +83,17 @@ static void on_sent(void *context, const struct wlbd_db_result *result)
 		drop(outbox, statement, result->message);
 		break;
 	case WLBD_DB_SLOW:
+	case WLBD_DB_DAMAGED:
 		statement->retry_at_ms = wlb_clock_ms() + RETRY_MS;
 		if (++statement->tries >= TRIES_MOST)
 			drop(outbox, statement, result->message);
 		break;
+	case WLBD_DB_AWAY:
+		if (!wlbd_db_ready(outbox->db))
+			return; /* wlbd_outbox_resume sends again */
+		delay(statement, result->message);
+		break;
 	case WLBD_DB_BUSY: /* it was not tried */
-	case WLBD_DB_AWAY: /* wlbd_outbox_resume sends again, or the timer, where the connection stayed */
 		set_timer(outbox);
 		return;
 	}

@@ -1,8 +1,9 @@
 /*
  * Statements that store what wlbd found out (faults, ended attempts, events): each is sent at once, and again after the
  * database did not answer. So every statement may be repeated. Those of a run are stored in order. A statement that the
- * database refuses, or cancels three times because it takes too long, is dropped: it is logged and counted, and the
- * next one is sent. That too many statements of others wait for the database is no try.
+ * database refuses, or that fails three times because it takes too long or the database is damaged, is dropped: it is
+ * logged and counted, and the next one is sent. That too many statements of others wait for the database is no try; nor
+ * is that the server cannot do it now, for which other runs do not wait.
  */
 #ifndef COORDINATOR_WLBD_DATABASE_OUTBOX_H
 #define COORDINATOR_WLBD_DATABASE_OUTBOX_H

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -13,6 +14,7 @@ enum { FOREVER = 8, TRIES = 3 };
 struct wlbd_db {
 	enum wlbd_db_status status; /* of the next answers, */
 	int count;                  /* which are so many; later ones are OK */
+	const char *only;           /* the statement that is answered so; others are OK; NULL: all are */
 	int calls;
 };
 
@@ -25,11 +27,12 @@ bool wlbd_db_ready(const struct wlbd_db *db)
 void wlbd_db_call_reserved(struct wlbd_db *db, const char *sql, const struct wlbd_params *params, wlbd_db_done *done,
                            void *context)
 {
-	(void)sql;
 	(void)params;
-	struct wlbd_db_result result = {.status = db->calls++ < db->count ? db->status : WLBD_DB_OK,
-	                                .http_status = 503,
-	                                .message = "try again"};
+	bool fails = db->count > 0 && (db->only == NULL || strcmp(sql, db->only) == 0);
+	struct wlbd_db_result result = {
+		.status = fails ? db->status : WLBD_DB_OK, .http_status = 503, .message = "try again"};
+	db->calls++;
+	db->count -= fails;
 	done(context, &result);
 }
 
@@ -53,11 +56,16 @@ static void end(struct fixture *f)
 	event_base_free(f->base);
 }
 
+static void put(struct fixture *f, int64_t run_pk, const char *sql)
+{
+	static const struct wlbd_params none;
+	wlbd_outbox_put(f->outbox, 0, run_pk, sql, &none);
+}
+
 /* Until the outbox waits for nothing more. */
 static void put_and_wait(struct fixture *f)
 {
-	static const struct wlbd_params none;
-	wlbd_outbox_put(f->outbox, 0, 7, "select 1", &none);
+	put(f, 7, "select 1");
 	event_base_dispatch(f->base);
 }
 
@@ -77,18 +85,36 @@ static void a_database_that_is_away_is_no_try(void **state)
 {
 	struct fixture f;
 	(void)state;
-	begin(&f, WLBD_DB_AWAY, FOREVER);
+	begin(&f, WLBD_DB_AWAY, TRIES);
 	put_and_wait(&f);
-	assert_int_equal(f.db.calls, FOREVER + 1);
+	assert_int_equal(f.db.calls, TRIES + 1);
+	assert_false(wlbd_outbox_holds(f.outbox, 7));
 	assert_int_equal(f.set_aside, 0);
 	end(&f);
 }
 
-static void a_statement_that_takes_too_long_is_set_aside(void **state)
+static void other_runs_do_not_wait_for_one_that_cannot_be_stored(void **state)
 {
 	struct fixture f;
 	(void)state;
-	begin(&f, WLBD_DB_SLOW, FOREVER);
+	begin(&f, WLBD_DB_AWAY, TRIES);
+	f.db.only = "select 1";
+	put(&f, 7, "select 1");
+	put(&f, 7, "select 2");
+	put(&f, 8, "select 3");
+	assert_true(wlbd_outbox_holds(f.outbox, 7));
+	assert_false(wlbd_outbox_holds(f.outbox, 8));
+	assert_int_equal(f.db.calls, 2);
+	event_base_dispatch(f.base);
+	assert_false(wlbd_outbox_holds(f.outbox, 7));
+	assert_int_equal(f.db.calls, TRIES + 3);
+	end(&f);
+}
+
+static void assert_set_aside(enum wlbd_db_status status)
+{
+	struct fixture f;
+	begin(&f, status, FOREVER);
 	put_and_wait(&f);
 	assert_int_equal(f.db.calls, TRIES);
 	assert_false(wlbd_outbox_holds(f.outbox, 7));
@@ -96,12 +122,26 @@ static void a_statement_that_takes_too_long_is_set_aside(void **state)
 	end(&f);
 }
 
+static void a_statement_that_takes_too_long_is_set_aside(void **state)
+{
+	(void)state;
+	assert_set_aside(WLBD_DB_SLOW);
+}
+
+static void a_statement_that_meets_damaged_data_is_set_aside(void **state)
+{
+	(void)state;
+	assert_set_aside(WLBD_DB_DAMAGED);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_full_queue_is_no_try),
 		cmocka_unit_test(a_database_that_is_away_is_no_try),
+		cmocka_unit_test(other_runs_do_not_wait_for_one_that_cannot_be_stored),
 		cmocka_unit_test(a_statement_that_takes_too_long_is_set_aside),
+		cmocka_unit_test(a_statement_that_meets_damaged_data_is_set_aside),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
