@@ -50,6 +50,8 @@ struct wlbd {
 	uid_t slurm_uid;         /* SlurmUser; (uid_t)-1 until slurmctld has answered */
 	char cluster[64];
 	bool database_was_up;
+	int64_t not_stored_ms;      /* when the database last could not store what it was sent; 0: not since it is
+	                               connected */
 	bool stopping;              /* nothing is begun any more; requests are answered with 503 */
 	int64_t started_unix_ms;    /* which start of wlbd this is */
 	int64_t recording_since_ms; /* since when the database stores what it is sent; 0: it never has */

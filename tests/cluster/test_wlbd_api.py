@@ -408,6 +408,59 @@ class Database(ApiTest):
         wait_for("delivery", lambda: self.deliver(run, attempt, [step(1, 1)])[0] == 200, 10)
         self.assertEqual([s["step"] for s in self.show(run)["steps"]], [1])
 
+    def check_away(self, api, word):
+        """Health and metrics say that the database is not there, and why."""
+        status, text = api.send("GET", "/healthz")
+        self.assertEqual(status, 503, text)
+        self.assertIn(word, json.loads(text)["database"])
+        self.assertIn("wlbd_database_up 0\n", api.send("GET", "/metrics")[1])
+
+    def test_a_database_that_cannot_store(self):
+        """It answers, and its disk is full."""
+        run, attempt = self.new_run(), str(uuid.uuid4())
+        self.cluster.sql("create function disk_full() returns trigger language plpgsql as $$ begin raise exception 'could not extend file' "
+                         "using errcode = 'disk_full'; end $$")
+        self.cluster.sql("create trigger disk_full before insert on sources for each row execute function disk_full()")
+        try:
+            self.assertEqual(self.deliver(run, attempt, [step(1, 1)]), (503, {"error": "could not extend file"}))
+            self.check_away(self.api, "cannot store")
+            self.assertIn("warning: database: 53100: could not extend file",
+                          (self.cluster.dir / "log/wlbd.out").read_text(encoding="utf-8"))
+        finally:
+            self.cluster.sql("drop function disk_full cascade")
+        self.assertEqual(self.deliver(run, attempt, [step(1, 1)])[0], 200)
+        wait_for("the database again", lambda: self.api.send("GET", "/healthz")[0] == 200, 20)
+        self.assertIn("wlbd_statements_waiting 0\n", self.api.send("GET", "/metrics")[1])
+
+    def set_read_only(self, change):
+        self.cluster.sql(f"alter system {change}")
+        self.cluster.sql("select pg_reload_conf()")
+
+    def test_a_read_only_database(self):
+        """One that was connected before is left, and none is connected to: another of its hosts may be the primary."""
+        run, attempt = self.new_run(), str(uuid.uuid4())
+        self.assertEqual(self.deliver(run, attempt, [step(1, 1)])[0], 200)
+        conf, _ = self.settings("read_only.conf")
+        self.set_read_only("set default_transaction_read_only = on")
+        try:
+            wait_for("refusal", lambda: self.deliver(run, attempt, [step(2, 2)])[0] == 503, 10)
+            self.check_away(self.api, "cannot store")
+            with subprocess.Popen([harness.BUILD / "bin/wlbd", "--config", conf], env=self.cluster.env, text=True,
+                                  stderr=subprocess.PIPE) as late:
+                other = Api(self.cluster)
+                other.address = late.stderr.readline().split()[-1]
+                wait_for("a try", lambda: "read-only" in other.send("GET", "/healthz")[1], 10)
+                self.check_away(other, "read-only")
+                late.terminate()
+                self.assertEqual(late.wait(timeout=20), 0)
+            # All four connections for records have met it, and none comes back.
+            wait_for("the loss", lambda: "is unavailable" in self.deliver(run, attempt, [step(2, 2)])[1]["error"], 10)
+            self.assertIn("read-only", self.deliver(run, attempt, [step(2, 2)])[1]["error"])
+        finally:
+            self.set_read_only("reset default_transaction_read_only")
+        wait_for("the database again", lambda: self.api.send("GET", "/healthz")[0] == 200, 20)
+        self.assertEqual(self.deliver(run, attempt, [step(1, 1), step(2, 2)]), (200, {"acked_seq": 2}))
+
     def settings(self, name, **changed):
         """The cluster's wlbd.conf with a free port and other settings, as a file of its own."""
         text = (self.cluster.dir / "etc/wlbd.conf").read_text(encoding="utf-8")

@@ -57,6 +57,8 @@ struct wlbd_db {
 	char reason[512];
 };
 
+static const char read_only[] = "25006"; /* the SQLSTATE of a statement that cannot be carried out for that */
+
 static void on_io(evutil_socket_t fd, short what, void *context);
 static void close_connection(struct wlbd_db *db, const char *reason);
 
@@ -82,7 +84,7 @@ static bool means_away(const char *sqlstate)
  * (class 53), with errors of its files (58), or read-only. */
 static bool means_not_stored(const char *sqlstate)
 {
-	return strncmp(sqlstate, "53", 2) == 0 || strncmp(sqlstate, "58", 2) == 0 || strcmp(sqlstate, "25006") == 0;
+	return strncmp(sqlstate, "53", 2) == 0 || strncmp(sqlstate, "58", 2) == 0 || strcmp(sqlstate, read_only) == 0;
 }
 
 /* Cancelled by statement_timeout (57014), by lock_timeout (55P03) or to end a deadlock (class 40). */
@@ -104,6 +106,16 @@ static bool means_damaged(const char *sqlstate)
 	return strcmp(sqlstate, "XX001") == 0 || strcmp(sqlstate, "XX002") == 0;
 }
 
+/* Without an SQLSTATE the connection has ended, which the hook `away` tells. */
+static void note_away(struct wlbd_db *db, const char *sqlstate, const char *message)
+{
+	if (sqlstate == NULL)
+		return;
+	wlbd_log_limited(WLBD_LOG_WARNING, WLBD_LIMIT_DATABASE, "database: %s: %s", sqlstate, message);
+	if (means_not_stored(sqlstate) && db->hooks.not_stored != NULL)
+		db->hooks.not_stored(db->hooks.context);
+}
+
 static void store_error(struct wlbd_db *db, struct call *call, const PGresult *result)
 {
 	const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
@@ -119,8 +131,7 @@ static void store_error(struct wlbd_db *db, struct call *call, const PGresult *r
 	} else if (sqlstate == NULL || means_away(sqlstate)) {
 		call->result.status = sqlstate != NULL && means_damaged(sqlstate) ? WLBD_DB_DAMAGED : WLBD_DB_AWAY;
 		call->result.http_status = 503;
-		if (sqlstate != NULL && means_not_stored(sqlstate) && db->hooks.not_stored != NULL)
-			db->hooks.not_stored(db->hooks.context);
+		note_away(db, sqlstate, call->message);
 	} else if (strncmp(sqlstate, "WL", 2) == 0) {
 		call->result.http_status = atoi(sqlstate + 2);
 	} else {
@@ -184,13 +195,21 @@ static void watch(struct wlbd_db *db, short what)
 	event_add(db->io, NULL);
 }
 
-/* What follows the connection string takes precedence over it, unless it is NULL or "". */
+/* What follows the connection string takes precedence over it, unless it is NULL or "". Of several hosts libpq takes
+ * the first that can be written to: after a failover another than the first may be the primary. */
 static void begin_connecting(struct wlbd_db *db, const struct wlbd_db_hosts *hosts)
 {
-	static const char *const keys[] = {
-		"fallback_application_name", "tcp_user_timeout", "dbname", "host", "hostaddr", "port", NULL};
+	static const char *const keys[] = {"fallback_application_name",
+	                                   "tcp_user_timeout",
+	                                   "dbname",
+	                                   "host",
+	                                   "hostaddr",
+	                                   "port",
+	                                   "target_session_attrs",
+	                                   NULL};
 	const char *const values[] = {
-		"wlbd", "5000", wlbd_db_server_conninfo(db->server), hosts->host, hosts->hostaddr, hosts->port, NULL};
+		"wlbd",       "5000", wlbd_db_server_conninfo(db->server), hosts->host, hosts->hostaddr, hosts->port,
+		"read-write", NULL};
 
 	db->state = CONNECTING;
 	db->connection = PQconnectStartParams(keys, values, 1);
@@ -344,6 +363,19 @@ static void handle_result(struct wlbd_db *db, struct call *call, const PGresult 
 	}
 }
 
+static bool means_read_only(const PGresult *result)
+{
+	const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+	return sqlstate != NULL && strcmp(sqlstate, read_only) == 0;
+}
+
+/* The next try takes another host, or none. It waits as after one that failed, since it may lead to the same. */
+static void leave_read_only(struct wlbd_db *db)
+{
+	db->state = CHECKING;
+	close_connection(db, "it is read-only");
+}
+
 static void read_results(struct wlbd_db *db)
 {
 	int empty_in_a_row = 0; /* a NULL ends each statement; two of them end what has arrived */
@@ -352,6 +384,8 @@ static void read_results(struct wlbd_db *db)
 		empty_in_a_row = result == NULL ? empty_in_a_row + 1 : 0;
 		if (result != NULL)
 			handle_result(db, TAILQ_FIRST(&db->calls), result);
+		if (means_read_only(result))
+			leave_read_only(db);
 		PQclear(result);
 	}
 }
@@ -378,7 +412,8 @@ static void on_io(evutil_socket_t fd, short what, void *context)
 		/* What arrived before the connection ended may answer calls. */
 		if (db->state == READY)
 			read_results(db);
-		close_connection(db, PQerrorMessage(db->connection));
+		if (db->state != CLOSED)
+			close_connection(db, PQerrorMessage(db->connection));
 		return;
 	}
 	flush(db);

@@ -240,6 +240,11 @@ bool wlbd_outbox_holds(const struct wlbd_outbox *outbox, int64_t run_pk)
 	return count_of(outbox, run_pk) > 0;
 }
 
+int wlbd_outbox_count(const struct wlbd_outbox *outbox)
+{
+	return outbox->count;
+}
+
 void wlbd_outbox_resume(struct wlbd_outbox *outbox)
 {
 	send_next(outbox);

@@ -28,6 +28,8 @@ void wlbd_outbox_put(struct wlbd_outbox *outbox, uid_t uid, int64_t run_pk, cons
 /* Whether statements of this run are not stored yet. */
 bool wlbd_outbox_holds(const struct wlbd_outbox *outbox, int64_t run_pk);
 
+int wlbd_outbox_count(const struct wlbd_outbox *outbox); /* of all runs */
+
 /* The database answers again. */
 void wlbd_outbox_resume(struct wlbd_outbox *outbox);
 

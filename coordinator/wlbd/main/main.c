@@ -83,6 +83,7 @@ static void on_database_ready(void *context)
 	struct wlbd *wlbd = context;
 	struct wlb_error warning;
 	wlbd->database_was_up = true;
+	wlbd->not_stored_ms = 0;
 	wlbd->recording_since_ms = wlb_clock_ms();
 	wlbd_log(WLBD_LOG_INFO, "database: connected");
 	if (wlbd_db_encoding_check(wlbd->writes, &warning) != 0)
@@ -105,7 +106,7 @@ static void on_database_away(void *context, const char *reason)
 static void on_not_stored(void *context)
 {
 	struct wlbd *wlbd = context;
-	wlbd->recording_since_ms = wlb_clock_ms();
+	wlbd->recording_since_ms = wlbd->not_stored_ms = wlb_clock_ms();
 }
 
 static void on_wrong_schema(void *context, const struct wlb_error *error)

@@ -31,9 +31,10 @@ static const int64_t since_most_s = INT64_C(100000000000); /* since 1970, as of 
 void wlbd_get_health(struct wlbd_call *call)
 {
 	const struct wlbd *wlbd = call->wlbd;
-	bool ok = wlbd_db_ready(wlbd->writes) && wlbd_db_pool_ready(wlbd->changes) &&
-	          wlbd_db_pool_ready(wlbd->deliveries) && wlbd_db_pool_ready(wlbd->reads);
-	const char *reason = wlbd_db_reason(wlbd->writes);
+	bool connected = wlbd_db_ready(wlbd->writes) && wlbd_db_pool_ready(wlbd->changes) &&
+	                 wlbd_db_pool_ready(wlbd->deliveries) && wlbd_db_pool_ready(wlbd->reads);
+	bool ok = connected && wlbd_database_stores(wlbd);
+	const char *reason = connected ? "it answers and cannot store; see wlbd's log" : wlbd_db_reason(wlbd->writes);
 	wlbd_call_reply(call, ok ? 200 : 503,
 	                json_pack("{s:s, s:s, s:s}", "status", ok ? "ok" : "degraded", "version", WLB_VERSION,
 	                          "database",

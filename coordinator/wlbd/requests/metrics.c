@@ -2,9 +2,19 @@
 
 #include <event2/buffer.h>
 
+#include "common/clock.h"
 #include "coordinator/wlbd/database/db.h"
+#include "coordinator/wlbd/database/outbox.h"
 #include "coordinator/wlbd/liveness/attempts.h"
 #include "coordinator/wlbd/wlbd.h"
+
+enum { NOT_STORED_FOR_MS = 10000 }; /* what waits to be stored is tried again within that time */
+
+bool wlbd_database_stores(const struct wlbd *wlbd)
+{
+	bool failed = wlbd->not_stored_ms != 0 && wlb_clock_ms() - wlbd->not_stored_ms < NOT_STORED_FOR_MS;
+	return wlbd_db_ready(wlbd->writes) && !failed;
+}
 
 static void write_header(struct evbuffer *out, const char *name, const char *type, const char *help)
 {
@@ -66,12 +76,15 @@ void wlbd_metrics_write(const struct wlbd *wlbd, struct evbuffer *out)
 	write_header(out, "wlbd_build_info", "gauge", "Version of wlbd.");
 	evbuffer_add_printf(out, "wlbd_build_info{version=\"%s\"} 1\n", WLB_VERSION);
 	write_requests(m, out);
-	write_value(out, "wlbd_database_up", "gauge", "Whether PostgreSQL answers.", wlbd_db_ready(wlbd->writes));
+	write_value(out, "wlbd_database_up", "gauge", "Whether PostgreSQL answers and stores.",
+	            wlbd_database_stores(wlbd));
 	write_value(out, "wlbd_database_losses_total", "counter", "Connections to PostgreSQL lost or not made.",
 	            (double)m->database_losses);
 	write_value(out, "wlbd_statements_set_aside_total", "counter",
 	            "Findings of wlbd that the database did not store; the log names each.",
 	            (double)m->statements_dropped);
+	write_value(out, "wlbd_statements_waiting", "gauge", "Findings of wlbd that the database has not stored yet.",
+	            wlbd_outbox_count(wlbd->outbox));
 	write_value(out, "wlbd_records_stored_total", "counter", "Records committed.", (double)m->records_stored);
 	write_value(out, "wlbd_reports_total", "counter", "Reports accepted.", (double)m->reports);
 	write_value(out, "wlbd_rank_steps_total", "counter",

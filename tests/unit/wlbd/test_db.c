@@ -1,4 +1,5 @@
-/* Connecting to a database whose host has a name, while the name server answers, hangs, and answers again. */
+/* Connecting to a database whose host has a name, while the name server answers, hangs, and answers again; and to the
+ * second of two hosts, the first of which is a standby. */
 #include "coordinator/wlbd/database/db.h"
 
 #include <arpa/inet.h>
@@ -92,7 +93,7 @@ static int questions(void)
 struct fixture {
 	struct event_base *base;
 	struct event *ticker, *accepting;
-	int listener;
+	int listener, port;
 	int ticks, accepted, losses;
 	char reason[512]; /* of the last loss */
 	struct wlbd_db_server *server;
@@ -117,6 +118,24 @@ static void on_accept(evutil_socket_t fd, short what, void *context)
 	f->accepted++;
 }
 
+/* What a server sends to a new connection: it accepts every user, is in recovery, and is ready. */
+static const char standby_greeting[] = "R\0\0\0\10\0\0\0\0"
+				       "S\0\0\0\30server_version\00015.0\0"
+				       "S\0\0\0\46default_transaction_read_only\0off\0"
+				       "S\0\0\0\26in_hot_standby\0on\0"
+				       "Z\0\0\0\5I";
+
+static void on_accept_by_standby(evutil_socket_t fd, short what, void *context)
+{
+	int *connection = context;
+	(void)what;
+	if (*connection >= 0)
+		close(*connection);
+	*connection = accept(fd, NULL, NULL);
+	assert_int_equal(write(*connection, standby_greeting, sizeof(standby_greeting) - 1),
+	                 (ssize_t)sizeof(standby_greeting) - 1);
+}
+
 static void on_away(void *context, const char *reason)
 {
 	struct fixture *f = context;
@@ -136,11 +155,12 @@ static int listen_on_any_port(int *port)
 	return fd;
 }
 
-static void open_database(struct fixture *f, const char *to, int port)
+/* `port`: one, or a list of as many as hosts. */
+static void open_database(struct fixture *f, const char *to, const char *port)
 {
 	struct wlbd_db_hooks hooks = {.away = on_away, .context = f};
 	char conninfo[256];
-	snprintf(conninfo, sizeof(conninfo), "host=%s port=%d user=wlb password=none sslmode=disable", to, port);
+	snprintf(conninfo, sizeof(conninfo), "host=%s port=%s user=wlb password=none sslmode=disable", to, port);
 	f->server = wlbd_db_server_new(f->base, conninfo, NULL);
 	assert_non_null(f->server);
 	f->db = wlbd_db_new(f->base, f->server, TIMEOUT_MS, &hooks, NULL);
@@ -150,18 +170,19 @@ static void open_database(struct fixture *f, const char *to, int port)
 static void begin(struct fixture *f, const char *to, bool hangs, bool knows)
 {
 	const struct timeval tick = {0, TICK_MS * 1000};
-	int port;
+	char port[16];
 	*f = (struct fixture){.base = event_base_new()};
 	names.hangs = hangs;
 	names.knows = knows;
 	names.count = names.answered = 0;
 	names.on_the_loop = false;
 	names.loop = pthread_self();
-	f->listener = listen_on_any_port(&port);
+	f->listener = listen_on_any_port(&f->port);
 	f->accepting = event_new(f->base, f->listener, EV_READ | EV_PERSIST, on_accept, f);
 	f->ticker = event_new(f->base, -1, EV_PERSIST, on_tick, f);
 	event_add(f->accepting, NULL);
 	event_add(f->ticker, &tick);
+	snprintf(port, sizeof(port), "%d", f->port);
 	open_database(f, to, port);
 }
 
@@ -314,6 +335,28 @@ static void connections_share_a_look_up(void **state)
 	end(&f);
 }
 
+static void a_standby_is_passed_over(void **state)
+{
+	struct fixture f;
+	char ports[32];
+	int port, connection = -1;
+	(void)state;
+	begin(&f, "127.0.0.1", false, true);
+	close_database(&f);
+	int standby = listen_on_any_port(&port);
+	struct event *accepting = event_new(f.base, standby, EV_READ | EV_PERSIST, on_accept_by_standby, &connection);
+	event_add(accepting, NULL);
+	snprintf(ports, sizeof(ports), "%d,%d", port, f.port);
+	open_database(&f, "127.0.0.1,127.0.0.1", ports);
+	await(&f, &f.accepted, 1);
+	assert_true(connection >= 0);
+	assert_false(wlbd_db_ready(f.db));
+	end(&f);
+	event_free(accepting);
+	close(connection);
+	close(standby);
+}
+
 /* The answer has arrived, and the event loop has not seen it. */
 static void an_answer_may_wait_while_all_is_freed(void **state)
 {
@@ -337,6 +380,7 @@ int main(void)
 		cmocka_unit_test(an_answer_that_is_late_serves_the_next_try),
 		cmocka_unit_test(stopping_waits_for_no_name_server),
 		cmocka_unit_test(connections_share_a_look_up),
+		cmocka_unit_test(a_standby_is_passed_over),
 		cmocka_unit_test(an_answer_may_wait_while_all_is_freed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
