@@ -702,6 +702,55 @@ class Attempts(RunningJobs):
         self.assertEqual(reply["decision"], "start")
         self.assertGreater(time.monotonic() - began, 8)
 
+    def lose_a_rank(self):
+        """A new run, and a function that has its rank 3 fail."""
+        run = self.new_run()
+        attempt, _ = self.ask(run, ["n1", "n2"])
+        report, links = self.open_reporters(run, attempt)
+        for node in links:
+            report(node)
+        return run, lambda: report("n2", exits=[{"rank": 3, "time": time.time(), "code": 1}])
+
+    def end_wlbd(self, unlock=lambda: None):
+        """By SIGTERM; returns what it logs from then on."""
+        pid = int((self.cluster.dir / "run/wlbd.pid").read_text(encoding="ascii").split()[0])
+        log = self.cluster.dir / "log/wlbd.out"
+        begin = log.stat().st_size
+        os.kill(pid, signal.SIGTERM)
+        time.sleep(0.3)
+        unlock()
+        wait_for("wlbd's end", lambda: pid not in self.cluster.processes("bin/wlbd"), 20)
+        return log.read_bytes()[begin:].decode()
+
+    def test_what_was_found_is_stored_at_the_end(self):
+        """The first statement waits for a lock, and the others for it."""
+        run, lose = self.lose_a_rank()
+        with subprocess.Popen(["psql", "-X", "-q"], env=self.cluster.env, stdin=subprocess.PIPE, text=True) as holder:
+            holder.stdin.write("begin; lock table faults in exclusive mode;\n")
+            holder.stdin.flush()
+            locked = "select 1 from pg_locks where relation = 'faults'::regclass and mode = 'ExclusiveLock' and granted"
+            wait_for("the lock", lambda: self.cluster.sql(locked), 10)
+            lose()
+            waits = "select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like 'select wlb_fault_found%'"
+            wait_for("a statement that waits", lambda: self.cluster.sql(waits), 10)
+            log = self.end_wlbd(holder.stdin.close)
+        stored = self.cluster.sql("select a.state, f.kind, f.cause from attempts a join runs r on r.id = a.run_id left join faults f "
+                                  f"on f.attempt_id = a.id where r.name = '{run}'")
+        self.restart_wlbd()
+        self.assertEqual(stored, [["failed", "rank_lost", "t"]], log)
+        self.assertNotIn("not recorded", log)
+
+    def test_what_is_lost_at_the_end_is_named(self):
+        run, lose = self.lose_a_rank()
+        self.cluster.verb("stop-db")
+        lose()
+        log = self.cluster.dir / "log/wlbd.out"
+        wait_for("the fault", lambda: f"run {run}, attempt 1: rank 3 on n2 ended" in log.read_text(encoding="utf-8"), 10)
+        text = self.end_wlbd()
+        self.cluster.verb("start-db")
+        self.restart_wlbd()
+        self.assertRegex(text, r"error: not recorded: select wlb_fault_found\(.*, of the run with id \d+ \(wlbd ends, and the database")
+
     def test_first_exit_is_the_cause(self):
         """Whichever tells of it first; the neighbour whose connection closed before is not."""
         said = {"first_exit": {"rank": 3, "node": "n2", "signal": 9}}

@@ -12,6 +12,7 @@ enum {
 	TRIES_MOST = 3,
 	RETRY_MS = 200,
 	AWAY_RETRY_MS = 1000, /* where the server answers and cannot do it now */
+	LOST_NAMED_MOST = 20, /* in the log, of those that are left at the end */
 	DELAYED_MOST = 64,    /* runs that wait for their next try while others are stored */
 };
 
@@ -168,6 +169,10 @@ void wlbd_outbox_free(struct wlbd_outbox *outbox)
 {
 	if (outbox == NULL)
 		return;
+	for (int i = 0; i < LOST_NAMED_MOST && outbox->count > 0; i++)
+		drop(outbox, TAILQ_FIRST(&outbox->statements), "wlbd ends, and the database did not store it before");
+	if (outbox->count > 0)
+		wlbd_log(WLBD_LOG_ERROR, "not recorded: %d statements more, since wlbd ends", outbox->count);
 	while (!TAILQ_EMPTY(&outbox->statements))
 		statement_free(outbox, TAILQ_FIRST(&outbox->statements));
 	event_free(outbox->timer);

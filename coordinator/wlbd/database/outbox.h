@@ -17,7 +17,7 @@ struct wlbd_outbox;
 
 /* *dropped is increased for each statement that is dropped. Returns NULL if out of memory. */
 struct wlbd_outbox *wlbd_outbox_new(struct event_base *base, struct wlbd_db *db, uint64_t *dropped);
-void wlbd_outbox_free(struct wlbd_outbox *outbox);
+void wlbd_outbox_free(struct wlbd_outbox *outbox); /* logs what is not stored; NULL is allowed */
 
 /* `params` are copied; `sql` has static lifetime; `uid` is the run's owner. A statement is dropped for which there is
  * no memory, or where too many wait: of all, of the run, or of the owner, who has half of the places that others leave.

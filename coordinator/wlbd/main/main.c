@@ -32,6 +32,7 @@
 #include "coordinator/wlbd/main/memory.h"
 #include "coordinator/wlbd/main/options.h"
 #include "coordinator/wlbd/requests/find_attempt.h"
+#include "coordinator/wlbd/requests/metrics.h"
 #include "coordinator/wlbd/requests/routes.h"
 #include "coordinator/wlbd/slurm/nodes.h"
 #include "coordinator/wlbd/slurm/slurm_ask.h"
@@ -46,6 +47,7 @@ enum {
 	READ_TIMEOUT_FACTOR = 5, /* of GET requests over short statements */
 	TICK_S = 1,
 	SUSPECTED_TICK_MS = 250,
+	STORE_REST_MS = 2000, /* at the end, where the database answered before */
 };
 
 static const struct wlbd_budget_limits activity_limits = {.user_bytes = WLBD_ACTIVITY_USER_BYTES,
@@ -82,6 +84,10 @@ static void on_database_ready(void *context)
 {
 	struct wlbd *wlbd = context;
 	struct wlb_error warning;
+	if (wlbd->stopping) {
+		wlbd_outbox_resume(wlbd->outbox);
+		return;
+	}
 	wlbd->database_was_up = true;
 	wlbd->not_stored_ms = 0;
 	wlbd->recording_since_ms = wlb_clock_ms();
@@ -189,9 +195,19 @@ static void stop_database(struct wlbd *wlbd)
 	wlbd_db_pool_stop(wlbd->reads);
 }
 
+/* Stores what the outbox holds, also what parts that have ended put into it. `writes` connects again for that: it
+ * carries nothing else any more. */
+static void store_rest(struct wlbd *wlbd)
+{
+	int64_t end_ms = wlb_clock_ms() + STORE_REST_MS;
+	while (wlbd_outbox_count(wlbd->outbox) > 0 && wlb_clock_ms() < end_ms)
+		event_base_loop(wlbd->base, EVLOOP_ONCE);
+}
+
 /* What is under way is answered first. The attempts are freed before the connections, whose end would be a symptom. */
 static void close_parts(struct wlbd *wlbd)
 {
+	bool may_store = wlbd->exit_code == WLB_EXIT_DONE && wlbd->outbox != NULL && wlbd_database_stores(wlbd);
 	wlbd->stopping = true;
 	wlbd_thread_pool_free(wlbd->auth);
 	wlbd_thread_pool_free(wlbd->bodies);
@@ -211,13 +227,15 @@ static void close_parts(struct wlbd *wlbd)
 	wlbd_launchers_free(wlbd->launchers);
 	wlbd_job_orders_free(wlbd->job_orders);
 	wlbd_http_close(wlbd);
-	wlbd_outbox_free(wlbd->outbox);
 	wlbd_db_pool_free(wlbd->questions);
-	wlbd_db_free(wlbd->writes);
 	wlbd_db_free(wlbd->polls);
 	wlbd_db_pool_free(wlbd->changes);
 	wlbd_db_pool_free(wlbd->deliveries);
 	wlbd_db_pool_free(wlbd->reads);
+	if (may_store)
+		store_rest(wlbd);
+	wlbd_outbox_free(wlbd->outbox);
+	wlbd_db_free(wlbd->writes);
 	wlbd_db_server_free(wlbd->database);
 	wlbd_nodes_free(wlbd->nodes);
 	if (wlbd->base != NULL)

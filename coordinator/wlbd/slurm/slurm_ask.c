@@ -310,9 +310,11 @@ static void run_identity(struct wlbd_task *task)
 
 static void retry_identity(evutil_socket_t fd, short what, void *context)
 {
+	struct wlbd *wlbd = context;
 	(void)fd;
 	(void)what;
-	wlbd_slurm_identify(context);
+	if (!wlbd->stopping)
+		wlbd_slurm_identify(wlbd);
 }
 
 static void finish_identity(struct wlbd_task *task)
