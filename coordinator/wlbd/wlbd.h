@@ -23,6 +23,7 @@ struct wlbd {
 	struct wlbd_db_server *database;          /* what all connections to PostgreSQL go to */
 	struct wlbd_db *writes;                   /* short statements, in order: decisions, and what wlbd found out */
 	struct wlbd_db_pool *questions;           /* short statements of requests, over `writes` */
+	struct wlbd_sole_use *sole_use;           /* of the database, on `writes` */
 	struct wlbd_db *polls;                    /* the list of open runs, for jobs.h */
 	struct wlbd_db_pool *changes;             /* of runs, that requests make (run_change.h) */
 	struct wlbd_db_pool *deliveries;          /* of records */

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """The whole API of wlbd as docs/api.md has it, against a real munged, PostgreSQL and Slurm."""
+import contextlib
 import hashlib
 import http.client
 import json
@@ -446,13 +447,12 @@ class Database(ApiTest):
             wait_for("refusal", lambda: self.deliver(run, attempt, [step(2, 2)])[0] == 503, 10)
             self.check_away(self.api, "cannot store")
             with subprocess.Popen([harness.BUILD / "bin/wlbd", "--config", conf], env=self.cluster.env, text=True,
-                                  stderr=subprocess.PIPE) as late:
+                                  stderr=subprocess.PIPE) as late, contextlib.ExitStack() as end:
+                end.callback(late.terminate)
                 other = Api(self.cluster)
                 other.address = late.stderr.readline().split()[-1]
                 wait_for("a try", lambda: "read-only" in other.send("GET", "/healthz")[1], 10)
                 self.check_away(other, "read-only")
-                late.terminate()
-                self.assertEqual(late.wait(timeout=20), 0)
             # All four connections for records have met it, and none comes back.
             wait_for("the loss", lambda: "is unavailable" in self.deliver(run, attempt, [step(2, 2)])[1]["error"], 10)
             self.assertIn("read-only", self.deliver(run, attempt, [step(2, 2)])[1]["error"])
@@ -505,6 +505,35 @@ class Database(ApiTest):
             early.terminate()
             self.assertEqual(early.wait(timeout=20), 0)
         wait_for("the other one's database", lambda: self.api.send("GET", "/healthz")[0] == 200, 10)
+
+    def test_another_wlbd_on_the_same_database(self):
+        """The later one warns and serves, until it is alone."""
+        conf, _ = self.settings("second.conf")
+        with subprocess.Popen([harness.BUILD / "bin/wlbd", "--config", conf], env=self.cluster.env, text=True,
+                              stderr=subprocess.PIPE) as second, contextlib.ExitStack() as end:
+            end.callback(second.terminate)
+            other = Api(self.cluster)
+            other.address = second.stderr.readline().split()[-1]
+
+            def health():
+                status, text = other.send("GET", "/healthz")
+                return status, json.loads(text).get("other_wlbd")
+
+            status, who = wait_for("the warning", lambda: health() if health()[1] else None, 20)
+            self.assertEqual(status, 200)
+            self.assertRegex(who, r"^on the host of the database since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d$")
+            self.assertNotIn("other_wlbd", self.api.send("GET", "/healthz")[1])
+            found = self.cluster.run("wlb", "doctor", check=False, env={"WLB_COORDINATOR": other.address}).stdout
+            self.assertIn("another wlbd, connected on the host of the database", found)
+            self.cluster.verb("kill-wlbd")
+            self.cluster.sql("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'wlbd'")
+            wait_for("the lock", lambda: health() == (200, None), 20)
+            second.terminate()
+            log = second.stderr.read()
+            self.assertEqual(second.wait(timeout=20), 0)
+        self.restart_wlbd()
+        self.assertRegex(log, "warning: database: another wlbd, connected on the host of the database since .*; stop one")
+        self.assertIn("no other wlbd uses it any more", log)
 
     def test_two_migrations_at_once(self):
         self.cluster.sql("create database fresh")

@@ -68,15 +68,18 @@ static void check_health(struct wlb_doctor *doctor, struct wlb_connection *conne
 		                "start it: systemctl start wlbd, or correct WLB_COORDINATOR", "%s", error.message);
 		return;
 	}
-	const char *version = "?", *database = "?";
+	const char *version = "?", *database = "?", *other = NULL;
 	json_t *health = json_loadb(reply.body, reply.length, 0, NULL);
-	json_unpack(health, "{s?s, s?s}", "version", &version, "database", &database);
+	json_unpack(health, "{s?s, s?s, s?s}", "version", &version, "database", &database, "other_wlbd", &other);
 	if (strcmp(version, WLB_VERSION) == 0)
 		wlb_doctor_note(doctor, WLB_FINDING_OK, "coordinator", "", "wlbd %s answers", version);
 	else
 		wlb_doctor_note(doctor, WLB_FINDING_WARN, "coordinator", "install the same version everywhere",
 		                "wlbd has version %s, this is " WLB_VERSION, version);
-	if (reply.status == 200 && strcmp(database, "ok") == 0)
+	if (reply.status == 200 && other != NULL)
+		wlb_doctor_note(doctor, WLB_FINDING_WARN, "database", "stop one wlbd, or give it a database of its own",
+		                "another wlbd, connected %s, uses it too", other);
+	else if (reply.status == 200 && strcmp(database, "ok") == 0)
 		wlb_doctor_note(doctor, WLB_FINDING_OK, "database", "", "PostgreSQL answers with the right schema");
 	else
 		wlb_doctor_note(doctor, WLB_FINDING_FAIL, "database", "start PostgreSQL, or run 'wlb db migrate'", "%s",

@@ -14,6 +14,7 @@
 #include "coordinator/wlbd/database/db_pool.h"
 #include "coordinator/wlbd/database/db_server.h"
 #include "coordinator/wlbd/database/outbox.h"
+#include "coordinator/wlbd/database/sole_use.h"
 #include "coordinator/wlbd/detection/activities.h"
 #include "coordinator/wlbd/http/body_memory.h"
 #include "coordinator/wlbd/http/budget.h"
@@ -94,6 +95,7 @@ static void on_database_ready(void *context)
 	wlbd_log(WLBD_LOG_INFO, "database: connected");
 	if (wlbd_db_encoding_check(wlbd->writes, &warning) != 0)
 		wlbd_log(WLBD_LOG_WARNING, "database: %s", warning.message);
+	wlbd_sole_use_connected(wlbd->sole_use);
 	wlbd_attempts_reload(wlbd);
 	wlbd_outbox_resume(wlbd->outbox);
 }
@@ -179,8 +181,9 @@ static int open_parts(struct wlbd *wlbd, char *address, size_t size, struct wlb_
 	    wlbd->slurm_orders == NULL || wlbd->resolver == NULL || open_database(wlbd, error) != 0)
 		return -1;
 	wlbd->outbox = wlbd_outbox_new(wlbd->base, wlbd->writes, &wlbd->counters.statements_dropped);
+	wlbd->sole_use = wlbd_sole_use_new(wlbd->base, wlbd->writes);
 	wlbd->jobs = wlbd_jobs_new(wlbd);
-	if (wlbd->outbox == NULL || wlbd->jobs == NULL)
+	if (wlbd->outbox == NULL || wlbd->sole_use == NULL || wlbd->jobs == NULL)
 		return wlb_fail(error, "out of memory");
 	return wlbd_http_open(wlbd, address, size, error);
 }
@@ -217,6 +220,7 @@ static void close_parts(struct wlbd *wlbd)
 	wlbd_thread_pool_free(wlbd->resolver);
 	wlbd_node_probes_free(wlbd->node_probes);
 	stop_database(wlbd);
+	wlbd_sole_use_free(wlbd->sole_use);
 	wlbd_lost_nodes_free(wlbd->lost_nodes);
 	wlbd_node_questions_free(wlbd->attempts);
 	wlbd_attempts_free(wlbd->attempts);

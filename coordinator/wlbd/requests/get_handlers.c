@@ -7,6 +7,7 @@
 #include "common/clock.h"
 #include "common/on_fault.h"
 #include "coordinator/wlbd/database/db_pool.h"
+#include "coordinator/wlbd/database/sole_use.h"
 #include "coordinator/wlbd/http/long_reply.h"
 #include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/liveness/attempts.h"
@@ -35,12 +36,15 @@ void wlbd_get_health(struct wlbd_call *call)
 	                 wlbd_db_pool_ready(wlbd->deliveries) && wlbd_db_pool_ready(wlbd->reads);
 	bool ok = connected && wlbd_database_stores(wlbd);
 	const char *reason = connected ? "it answers and cannot store; see wlbd's log" : wlbd_db_reason(wlbd->writes);
-	wlbd_call_reply(call, ok ? 200 : 503,
-	                json_pack("{s:s, s:s, s:s}", "status", ok ? "ok" : "degraded", "version", WLB_VERSION,
-	                          "database",
-	                          ok                ? "ok"
-	                          : *reason != '\0' ? reason
-	                                            : "not connected yet"));
+	const char *other = wlbd_sole_use_other(wlbd->sole_use);
+	json_t *reply =
+		json_pack("{s:s, s:s, s:s}", "status", ok ? "ok" : "degraded", "version", WLB_VERSION, "database",
+	                  ok                ? "ok"
+	                  : *reason != '\0' ? reason
+	                                    : "not connected yet");
+	if (*other != '\0')
+		json_object_set_new(reply, "other_wlbd", json_string(other));
+	wlbd_call_reply(call, ok ? 200 : 503, reply);
 }
 
 void wlbd_get_metrics(struct wlbd_call *call)
