@@ -769,6 +769,21 @@ class Attempts(RunningJobs):
         self.assertEqual(stored, [["failed", "rank_lost", "t"]], log)
         self.assertNotIn("not recorded", log)
 
+    def test_what_meets_damaged_data_is_set_aside(self):
+        """What is found of the run after it is stored."""
+        run, lose = self.lose_a_rank()
+        self.cluster.sql("create function damaged() returns trigger language plpgsql as $$ begin raise exception 'invalid page' "
+                         "using errcode = 'data_corrupted'; end $$")
+        self.cluster.sql("create trigger damaged before insert on faults for each row execute function damaged()")
+        try:
+            lose()
+            wait_for("the attempt's end", lambda: self.show(run)["attempts"][0]["state"] == "failed", 20)
+        finally:
+            self.cluster.sql("drop function damaged cascade")
+        self.assertEqual(self.show(run)["faults"], [])
+        self.assertRegex((self.cluster.dir / "log/wlbd.out").read_text(encoding="utf-8"),
+                         r"error: not recorded: select wlb_fault_found\(.* \(invalid page\)")
+
     def test_what_is_lost_at_the_end_is_named(self):
         run, lose = self.lose_a_rank()
         self.cluster.verb("stop-db")
