@@ -202,7 +202,9 @@ static void stop_database(struct wlbd *wlbd)
  * carries nothing else any more. */
 static void store_rest(struct wlbd *wlbd)
 {
+	const struct timeval rest = {STORE_REST_MS / 1000, STORE_REST_MS % 1000 * 1000};
 	int64_t end_ms = wlb_clock_ms() + STORE_REST_MS;
+	event_base_loopexit(wlbd->base, &rest); /* a database that does not answer makes no event */
 	while (wlbd_outbox_count(wlbd->outbox) > 0 && wlb_clock_ms() < end_ms)
 		event_base_loop(wlbd->base, EVLOOP_ONCE);
 }
