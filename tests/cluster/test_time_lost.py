@@ -398,6 +398,17 @@ class Waits(TimeLostTest):
         story.add(f"select wlb_run_requeue({story.run}, {story.attempt(1)}, 'wlb run was killed', 3, {at(18)})")
         self.check(self.play(story), held=18, effective=4, decide=1, **self.LOST | {"repeated": 2, "detect": 1.25})
 
+    def test_a_requeue_after_the_clock_was_set_back(self):
+        """The stored time of the one before is an hour ahead of the clock: it was not done just now."""
+        story = self.requeued()
+        self.play(story)
+        again = f"select wlb_run_requeue({story.run}, {story.attempt(1)}, 'wlb run was killed', 3, {at(22)})"
+        self.assertEqual(self.sql(again), [["-1"]])
+        self.psql("-c", f"update runs set requeued_at = now() + interval '1 hour' where id = {story.run}")
+        self.assertEqual([self.sql(again), self.sql(again)], [[["2"]], [["-1"]]])
+        self.assertEqual(self.sql(f"select detail from events where run_id = {story.run} and kind = 'job_requeued' order by id"),
+                         [[f"wlb run was killed; job {story.job} is requeued, {time} of at most 3 times"] for time in (1, 2)])
+
     def test_a_job_that_worked_on_after_its_run(self):
         """The run is complete, and much later the node of the job's script is down: the time between is not the run's."""
         story = six_steps(Story().ask(1, 2))

@@ -12,6 +12,7 @@
 #include "coordinator/wlbd/liveness/attempts.h"
 #include "coordinator/wlbd/liveness/confirm_run.h"
 #include "coordinator/wlbd/liveness/dead_node.h"
+#include "coordinator/wlbd/liveness/ended_jobs.h"
 #include "coordinator/wlbd/liveness/faults.h"
 #include "coordinator/wlbd/liveness/job_clock.h"
 #include "coordinator/wlbd/liveness/job_orders.h"
@@ -41,6 +42,7 @@ struct resize {
 
 struct wlbd_jobs {
 	struct wlbd *wlbd;
+	struct wlbd_ended_jobs *ended;
 	int due; /* answers that a poll waits for */
 	TAILQ_HEAD(, resize) resizes;
 };
@@ -190,6 +192,14 @@ static void requeue(const struct open_run *from, const struct wlbd_job_end *end,
 	             on_requeue_allowed, open);
 }
 
+static int64_t ended_ago_s(const struct open_run *open, const struct wlb_slurm_job *job)
+{
+	if (job == NULL)
+		return 0;
+	return wlbd_ended_jobs_ago_s(open->jobs->ended, open->job_id, job->end_time, wlb_clock_ms(),
+	                             wlb_clock_unix_s());
+}
+
 static void handle_ended_job(const struct open_run *open, const struct wlb_slurm_job *job)
 {
 	struct wlbd *wlbd = open->jobs->wlbd;
@@ -197,7 +207,7 @@ static void handle_ended_job(const struct open_run *open, const struct wlb_slurm
 	struct wlbd_job_end_facts facts = {
 		.job = job,
 		.job_id = open->job_id,
-		.ended_ago_s = job != NULL ? (int64_t)(wlb_clock_unix_s() - (double)job->end_time) : 0,
+		.ended_ago_s = ended_ago_s(open, job),
 		.recording_s = wlbd->database_was_up ? (wlb_clock_ms() - wlbd->recording_since_ms) / 1000 : 0,
 		.may_requeue = job != NULL && job->requeue && job->batch,
 		.has_attempt = open->attempt_pk != 0,
@@ -525,8 +535,11 @@ struct wlbd_jobs *wlbd_jobs_new(struct wlbd *wlbd)
 		return NULL;
 	jobs->wlbd = wlbd;
 	TAILQ_INIT(&jobs->resizes);
-	wlbd->job_poll = wlbd_job_poll_new(wlbd->base, wlbd->config.job_poll_ms, poll, jobs);
+	jobs->ended = wlbd_ended_jobs_new();
+	if (jobs->ended != NULL)
+		wlbd->job_poll = wlbd_job_poll_new(wlbd->base, wlbd->config.job_poll_ms, poll, jobs);
 	if (wlbd->job_poll == NULL) {
+		wlbd_ended_jobs_free(jobs->ended);
 		free(jobs);
 		return NULL;
 	}
@@ -538,5 +551,6 @@ void wlbd_jobs_free(struct wlbd_jobs *jobs)
 	if (jobs == NULL)
 		return;
 	wlbd_job_poll_free(jobs->wlbd->job_poll);
+	wlbd_ended_jobs_free(jobs->ended);
 	free(jobs);
 }
