@@ -86,6 +86,8 @@ void wlbd_job_end_judge(const struct wlbd_job_end_facts *facts, struct wlbd_job_
 		close_as(end, "complete");
 		return;
 	}
+	if (job == NULL && facts->recording_s < WLBD_LATE_RECORDS_S)
+		return; /* the end may be in a spool that has not arrived yet */
 	if (job == NULL) {
 		snprintf(end->reason, sizeof(end->reason),
 		         "Slurm no longer knows job %u, and the run did not report how it ended", facts->job_id);

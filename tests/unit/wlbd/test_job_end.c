@@ -155,6 +155,24 @@ static void test_runs_without_a_launcher(void **state)
 	assert_closed(&facts, "failed", "Slurm no longer knows job 12");
 }
 
+/* wlbd and its database were away for longer than Slurm keeps the job. */
+static void test_the_spool_of_a_forgotten_job_is_waited_for(void **state)
+{
+	struct wlbd_job_end_facts facts = facts_of("FAILED");
+	(void)state;
+	facts.job = NULL;
+	facts.ended_ago_s = 0;
+	facts.recording_s = 0;
+	assert_int_equal(judge(&facts).verb, WLBD_JOB_END_WAIT);
+	facts.recording_s = WLBD_LATE_RECORDS_S - 1;
+	assert_int_equal(judge(&facts).verb, WLBD_JOB_END_WAIT);
+	facts.recording_s = WLBD_LATE_RECORDS_S + 1;
+	assert_closed(&facts, "failed", "Slurm no longer knows job 12");
+	facts.recording_s = 0;
+	facts.complete = true;
+	assert_closed(&facts, "complete", "");
+}
+
 /* `wlb run A || exit 0` before a second `wlb run`, whose run had saved and stopped when the job was requeued. */
 static void test_a_run_that_the_script_does_not_reach_again(void **state)
 {
@@ -177,6 +195,7 @@ int main(void)
 		cmocka_unit_test(test_late_ends_are_waited_for),
 		cmocka_unit_test(test_what_was_recorded_while_wlbd_was_away_is_waited_for),
 		cmocka_unit_test(test_runs_without_a_launcher),
+		cmocka_unit_test(test_the_spool_of_a_forgotten_job_is_waited_for),
 		cmocka_unit_test(test_a_run_that_the_script_does_not_reach_again),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
