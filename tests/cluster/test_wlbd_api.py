@@ -1013,6 +1013,38 @@ class Restarts(RunningJobs):
         report("n1", goodbye=True)
         self.assert_node_lost(run, 6)
 
+    def slow_down_once(self, name, parameter=""):
+        """The function of the schema takes longer than a statement may when it is called next."""
+        argument = "$1" if parameter else ""
+        self.cluster.sql(f"""alter function {name}({parameter}) rename to fast_{name}; create sequence calls_{name};
+            create function {name}({parameter}) returns json language plpgsql as $$ begin
+            if nextval('calls_{name}') = 1 then perform pg_sleep(30); end if; return fast_{name}({argument}); end $$""")
+        self.addCleanup(self.cluster.sql, f"""drop function {name}({parameter}); drop sequence calls_{name};
+            alter function fast_{name}({parameter}) rename to {name}""")
+
+    def test_database_that_was_slow_at_the_restart(self):
+        """The open attempts are asked for again, and so are the open runs."""
+        run = self.new_run()
+        attempt, _ = self.ask(run, ["n1", "n2"])
+        self.cluster.verb("kill-wlbd")
+        self.kill_slurmd(2)
+        self.slow_down_once("wlb_attempts_open")
+        self.slow_down_once("wlb_attempt_card", "bigint")
+        self.slow_down_once("wlb_runs_open")
+        log = self.cluster.dir / "log/wlbd.out"
+        before = len(log.read_text(encoding="utf-8"))
+        self.cluster.verb("start-wlbd")
+        report, _ = self.open_reporters(run, attempt)
+        report("n1")  # the attempt may come into memory by it, and its other node still has to be missed
+        wait_for("the attempts", lambda: " open attempts; their nodes have 1 s" in log.read_text(encoding="utf-8")[before:], 15)
+        wait_for("the order to end", lambda: report("n1").get("order") == "end", 6)
+        report("n1", goodbye=True)
+        self.assert_node_lost(run, 3)
+        text = log.read_text(encoding="utf-8")[before:]
+        for line in ("open attempts are not all in memory yet, and wlbd asks for them again in 1 s: the database took too long",
+                     "open runs cannot be read, and none is ended or requeued until the next poll: the database took too long"):
+            self.assertIn(line, text)
+
     def test_node_that_died_after_the_end_of_the_training(self):
         """Rank 0 has recorded the end, srun waits for the tasks of n2, and wlbd is started again in between."""
         for state, code in (("complete", 0), ("failed", 1)):

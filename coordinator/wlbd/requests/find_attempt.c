@@ -33,8 +33,20 @@ struct search {
 	TAILQ_HEAD(, waiter) waiters;
 };
 
+enum { RELOAD_AGAIN_S = 1 };
+
+/* After wlbd was started, the open attempts are loaded one by one: a statement for all of them would take too long. */
+struct reload {
+	int64_t began_ms;
+	json_t *ids;  /* NULL: not known yet */
+	size_t next;  /* of these */
+	size_t found; /* attempts that are in memory since then, and have not ended */
+	struct event *again;
+};
+
 struct wlbd_attempt_searches {
 	TAILQ_HEAD(, search) list;
+	struct reload reload;
 };
 
 /* ---- results --------------------------------------------------------------------------------------- */
@@ -292,42 +304,121 @@ struct wlbd_attempt_searches *wlbd_attempt_searches_new(void)
 
 void wlbd_attempt_searches_free(struct wlbd_attempt_searches *searches)
 {
-	while (searches != NULL && !TAILQ_EMPTY(&searches->list))
+	if (searches == NULL)
+		return;
+	while (!TAILQ_EMPTY(&searches->list))
 		fail(TAILQ_FIRST(&searches->list), 503, "wlbd is stopping; try again");
+	json_decref(searches->reload.ids);
+	if (searches->reload.again != NULL)
+		event_free(searches->reload.again);
 	free(searches);
 }
 
 /* ---- after a restart ------------------------------------------------------------------------------- */
 
-static void on_open_attempts(void *context, const struct wlbd_db_result *result)
+static void load_next(struct wlbd *wlbd);
+
+static void on_reload_again(evutil_socket_t fd, short what, void *context)
+{
+	(void)fd;
+	(void)what;
+	load_next(context);
+}
+
+/* Where the connection is lost, all of it begins anew with the next one. */
+static void reload_later(struct wlbd *wlbd, const struct wlbd_db_result *result)
+{
+	static const struct timeval later = {RELOAD_AGAIN_S, 0};
+	if (!wlbd_db_ready(wlbd->writes))
+		return;
+	wlbd_log_limited(WLBD_LOG_WARNING, WLBD_LIMIT_DATABASE,
+	                 "open attempts are not all in memory yet, and wlbd asks for them again in %d s: %s",
+	                 RELOAD_AGAIN_S, result->status != WLBD_DB_OK ? result->message : "out of memory");
+	event_add(wlbd->searches->reload.again, &later);
+}
+
+static void end_reload(struct wlbd *wlbd)
+{
+	struct reload *reload = &wlbd->searches->reload;
+	json_decref(reload->ids);
+	reload->ids = NULL;
+	if (reload->found == 0)
+		return;
+	wlbd_job_poll_soon(wlbd->job_poll); /* to find which nodes their jobs have */
+	wlbd_log(WLBD_LOG_INFO, "%zu open attempts; their nodes have %d s to report", reload->found,
+	         wlbd->config.restart_grace_ms / 1000);
+}
+
+/* A report may have brought the attempt into memory meanwhile; one that was there before was known to this wlbd. */
+static void load_card(struct wlbd *wlbd, const char *text)
+{
+	struct reload *reload = &wlbd->searches->reload;
+	json_t *card = text != NULL ? json_loads(text, 0, NULL) : NULL;
+	const char *uuid = json_string_value(json_object_get(card, "attempt_id"));
+	struct wlbd_attempt *attempt = uuid != NULL ? wlbd_attempts_find(wlbd->attempts, uuid) : NULL;
+	if (uuid != NULL && attempt == NULL) {
+		attempt = wlbd_attempts_put(wlbd, card);
+		if (attempt != NULL)
+			note_state(attempt, card);
+	}
+	if (attempt != NULL && attempt->made_ms >= reload->began_ms &&
+	    !wlbd_attempt_has_ended(&attempt->incident.life)) {
+		attempt->nodes_due_ms = wlb_clock_ms() + wlbd->config.restart_grace_ms;
+		reload->found++;
+	}
+	json_decref(card);
+}
+
+/* One that would fail again is left to the reports of its processes; the connection has logged why. */
+static void on_open_attempt(void *context, const struct wlbd_db_result *result)
 {
 	struct wlbd *wlbd = context;
-	json_t *cards = result->status == WLBD_DB_OK ? json_loads(result->value, 0, NULL) : NULL;
-	int found = 0;
-	for (size_t i = 0; i < json_array_size(cards); i++) {
-		const json_t *card = json_array_get(cards, i);
-		const char *uuid = json_string_value(json_object_get(card, "attempt_id"));
-		if (uuid == NULL || wlbd_attempts_find(wlbd->attempts, uuid) != NULL)
-			continue;
-		struct wlbd_attempt *attempt = wlbd_attempts_put(wlbd, card);
-		if (attempt == NULL)
-			continue;
-		note_state(attempt, card);
-		if (wlbd_attempt_has_ended(&attempt->incident.life))
-			continue;
-		attempt->nodes_due_ms = wlb_clock_ms() + wlbd->config.restart_grace_ms;
-		found++;
+	if (result->status == WLBD_DB_OK)
+		load_card(wlbd, result->value);
+	if (result->status == WLBD_DB_OK || result->status == WLBD_DB_REFUSED) {
+		wlbd->searches->reload.next++;
+		load_next(wlbd);
+	} else {
+		reload_later(wlbd, result);
 	}
-	if (found > 0) {
-		wlbd_job_poll_soon(wlbd->job_poll); /* to find which nodes their jobs have */
-		wlbd_log(WLBD_LOG_INFO, "%d open attempts; their nodes have %d s to report", found,
-		         wlbd->config.restart_grace_ms / 1000);
+}
+
+static void on_open_ids(void *context, const struct wlbd_db_result *result)
+{
+	struct wlbd *wlbd = context;
+	json_t *ids = result->status == WLBD_DB_OK ? json_loads(result->value, 0, NULL) : NULL;
+	wlbd->searches->reload.ids = ids;
+	if (ids != NULL)
+		load_next(wlbd);
+	else
+		reload_later(wlbd, result);
+}
+
+static void load_next(struct wlbd *wlbd)
+{
+	struct reload *reload = &wlbd->searches->reload;
+	struct wlbd_params params = {0};
+	if (reload->ids == NULL) {
+		wlbd_db_call(wlbd->writes, "select wlb_attempts_open()", &params, on_open_ids, wlbd);
+	} else if (reload->next < json_array_size(reload->ids)) {
+		wlbd_params_add_integer(&params, json_integer_value(json_array_get(reload->ids, reload->next)));
+		wlbd_db_call(wlbd->writes, "select wlb_attempt_card($1)", &params, on_open_attempt, wlbd);
+	} else {
+		end_reload(wlbd);
 	}
-	json_decref(cards);
 }
 
 void wlbd_attempts_reload(struct wlbd *wlbd)
 {
-	static const struct wlbd_params none;
-	wlbd_db_call(wlbd->writes, "select wlb_attempts_open()", &none, on_open_attempts, wlbd);
+	struct reload *reload = &wlbd->searches->reload;
+	if (reload->again == NULL)
+		reload->again = evtimer_new(wlbd->base, on_reload_again, wlbd);
+	if (reload->again == NULL) {
+		wlbd_log(WLBD_LOG_ERROR, "out of memory: open attempts are watched only once their processes report");
+		return;
+	}
+	event_del(reload->again);
+	json_decref(reload->ids);
+	*reload = (struct reload){.again = reload->again, .began_ms = wlb_clock_ms()};
+	load_next(wlbd);
 }

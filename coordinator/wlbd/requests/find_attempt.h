@@ -19,7 +19,8 @@ void wlbd_find_attempt(struct wlbd_call *call, const char *attempt_id,
 struct wlbd_attempt_searches *wlbd_attempt_searches_new(void);
 void wlbd_attempt_searches_free(struct wlbd_attempt_searches *searches);
 
-/* Loads the open attempts from PostgreSQL into memory, after wlbd was started. */
+/* Loads the open attempts from PostgreSQL into memory, after wlbd was started. Where a statement fails, it is tried
+ * again while the connection is there; with a new connection this is called again. */
 void wlbd_attempts_reload(struct wlbd *wlbd);
 
 #endif
