@@ -106,6 +106,7 @@ static void attempt_free(struct wlbd_attempt *attempt)
 	wlbd_activities_free(&attempt->activities);
 	wlbd_incident_clear(&attempt->incident);
 	wlbd_attempt_nodes_free(&attempt->nodes);
+	wlbd_names_free(&attempt->missing.nodes);
 	free(attempt);
 }
 
@@ -334,6 +335,16 @@ struct wlbd_reporter *wlbd_attempt_reporter(struct wlbd_attempt *attempt, const 
 	attempt->reporter_count++;
 	attempt->wlbd->attempts->reporters++;
 	return reporter;
+}
+
+bool wlbd_attempt_hears(const struct wlbd_attempt *attempt, const char *node)
+{
+	struct wlbd_reporter launcher = {.rank = WLBD_LAUNCHER};
+	struct wlbd_reporter key = {.rank = 0};
+	snprintf(key.node, sizeof(key.node), "%s", node);
+	struct wlbd_reporter **found = tfind(&launcher, &attempt->reporter_tree, by_place);
+	return (found != NULL && strcmp((*found)->node, node) == 0) ||
+	       tfind(&key, &attempt->reporter_tree, by_place) != NULL;
 }
 
 static bool is_from_node(const struct wlbd_reporter *reporter)

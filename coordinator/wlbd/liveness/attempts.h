@@ -66,6 +66,13 @@ struct wlbd_quiet {
 	bool is_asked;    /* a question is under way */
 };
 
+/* Nodes that have not reported since wlbd was started again (missing_nodes.h). */
+struct wlbd_missing {
+	struct wlbd_names nodes; /* that have not answered yet */
+	int left;                /* of these, from the first on, are to be probed in this round */
+	int64_t ask_ms;          /* when the round begins, of wlb_clock_ms() */
+};
+
 struct wlbd_attempt {
 	TAILQ_ENTRY(wlbd_attempt) link;
 	struct wlbd *wlbd;
@@ -103,11 +110,11 @@ struct wlbd_attempt {
 	char reason[512];              /* of the order to end */
 	struct event *judge_timer;
 	TAILQ_HEAD(, wlbd_node_question) questions; /* about its nodes, under way */
-	int64_t nodes_due_ms; /* after a restart of wlbd: nodes that have not reported by then are probed; 0: none are
-	                       */
-	int64_t made_ms;      /* when it was taken into memory, of wlb_clock_ms() */
-	int64_t requeued_ms;  /* when wlbd learned that its job was requeued; 0: it was not */
-	int64_t job_over_ms;  /* when Slurm said first that its job has ended, or is unknown; 0: it has not */
+	int64_t nodes_due_ms; /* after a restart of wlbd: when nodes have to have reported; 0: that is past */
+	struct wlbd_missing missing;
+	int64_t made_ms;          /* when it was taken into memory, of wlb_clock_ms() */
+	int64_t requeued_ms;      /* when wlbd learned that its job was requeued; 0: it was not */
+	int64_t job_over_ms;      /* when Slurm said first that its job has ended, or is unknown; 0: it has not */
 	int64_t requeue_asked_ms; /* when Slurm was last asked for that; 0: never */
 	bool has_reported;        /* a node has, to this wlbd or to one before it */
 	struct wlbd_quiet quiet;
@@ -176,6 +183,9 @@ int64_t wlbd_attempts_last_report_ms(const struct wlbd_attempts *attempts, const
 /* Returns the reporter of the node, which is made where there is none; NULL if out of memory, or where the attempt has
  * as many as it can have. An attempt has one launcher, on whatever node. */
 struct wlbd_reporter *wlbd_attempt_reporter(struct wlbd_attempt *attempt, const char *node, int rank);
+
+/* Whether a process of the node has reported, its launcher included, as far as is known to this wlbd. */
+bool wlbd_attempt_hears(const struct wlbd_attempt *attempt, const char *node);
 
 /* The reporter reports over this connection from now on; a reporter that did so before has none. Returns -1 if out of
  * memory; the reporter has no connection then, and its silence will be noticed instead. */

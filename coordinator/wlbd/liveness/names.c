@@ -59,6 +59,29 @@ int wlbd_names_from_hostlist(struct wlbd_names *names, const char *expression)
 	return 0;
 }
 
+int wlbd_names_copy(struct wlbd_names *names, const struct wlbd_names *from)
+{
+	char **list = calloc((size_t)from->count + 1, sizeof(*list));
+	for (int i = 0; list != NULL && i < from->count; i++) {
+		list[i] = strdup(from->list[i]);
+		if (list[i] == NULL) {
+			wlb_strings_free(list, i);
+			list = NULL;
+		}
+	}
+	if (list == NULL)
+		return -1;
+	take(names, list, from->count);
+	return 0;
+}
+
+void wlbd_names_remove(struct wlbd_names *names, int index)
+{
+	free(names->list[index]);
+	names->count--;
+	memmove(&names->list[index], &names->list[index + 1], sizeof(*names->list) * (size_t)(names->count - index));
+}
+
 void wlbd_names_free(struct wlbd_names *names)
 {
 	wlb_strings_free(names->list, names->count);

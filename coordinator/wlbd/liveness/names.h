@@ -16,6 +16,10 @@ int wlbd_names_from_json(struct wlbd_names *names, const json_t *array);
 /* The same from "n[1-3]". Returns -1 also where Slurm cannot read that. */
 int wlbd_names_from_hostlist(struct wlbd_names *names, const char *expression);
 
+/* Returns -1 if out of memory; `names` is unchanged then. */
+int wlbd_names_copy(struct wlbd_names *names, const struct wlbd_names *from);
+
+void wlbd_names_remove(struct wlbd_names *names, int index);
 void wlbd_names_free(struct wlbd_names *names); /* leaves an empty set */
 
 size_t wlbd_names_bytes(const struct wlbd_names *names); /* of memory that it holds */

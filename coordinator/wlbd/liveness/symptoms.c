@@ -210,9 +210,9 @@ void wlbd_symptom_silent(struct wlbd_reporter *reporter)
 	raise_symptom(reporter->attempt, WLBD_SILENT, reporter->node, reporter->rank, reporter->step);
 }
 
-void wlbd_symptom_node_silent(struct wlbd_attempt *attempt, const char *node)
+int wlbd_symptom_node_silent(struct wlbd_attempt *attempt, const char *node)
 {
-	raise_symptom(attempt, WLBD_SILENT, node, WLBD_LAUNCHER, -1);
+	return raise_symptom(attempt, WLBD_SILENT, node, WLBD_LAUNCHER, -1) != NULL ? 0 : -1;
 }
 
 static bool is_connected(const struct wlbd_attempt *attempt, const char *node)

@@ -24,8 +24,9 @@ void wlbd_symptom_rank_exited(struct wlbd_reporter *reporter, int rank, int code
 /* The reporter has been silent for too long: its node is probed. */
 void wlbd_symptom_silent(struct wlbd_reporter *reporter);
 /* A node of the attempt is suspected: it did not answer when the nodes for the next attempt were probed, is DOWN in
- * Slurm, or has not reported since wlbd was started again. It is probed. */
-void wlbd_symptom_node_silent(struct wlbd_attempt *attempt, const char *node);
+ * Slurm, or has not reported since wlbd was started again. It is probed. Returns -1 if out of memory, or where there
+ * are too many symptoms. */
+int wlbd_symptom_node_silent(struct wlbd_attempt *attempt, const char *node);
 
 /* Probes the nodes of the attempt from which no process reports, 64 of them at most. The end of the launcher ends the
  * reporters too, or comes before they have reported: a node that was lost at the same moment closes no connection

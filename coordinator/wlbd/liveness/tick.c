@@ -7,6 +7,7 @@
 #include "coordinator/wlbd/liveness/attempt_end.h"
 #include "coordinator/wlbd/liveness/attempts.h"
 #include "coordinator/wlbd/liveness/detect.h"
+#include "coordinator/wlbd/liveness/missing_nodes.h"
 #include "coordinator/wlbd/liveness/requeued.h"
 #include "coordinator/wlbd/liveness/step_end.h"
 #include "coordinator/wlbd/liveness/symptoms.h"
@@ -15,7 +16,8 @@
 
 enum { PROBE_AGAIN_MS = 5000 }; /* of a node that stays silent */
 
-/* A node whose agent has died is probed for as long as the step runs, since nothing reports from it. */
+/* A node whose agent has died since wlbd was started is probed for as long as the step runs, since nothing reports from
+ * it. */
 static void probe_silent(struct wlbd_attempt *attempt, int64_t now_ms)
 {
 	struct wlbd_reporter *reporter;
@@ -28,26 +30,6 @@ static void probe_silent(struct wlbd_attempt *attempt, int64_t now_ms)
 		reporter->probed_ms = now_ms;
 		wlbd_symptom_silent(reporter);
 	}
-}
-
-static bool has_reporter(const struct wlbd_attempt *attempt, const char *node)
-{
-	const struct wlbd_reporter *reporter;
-	TAILQ_FOREACH(reporter, &attempt->reporters, link)
-	if (strcmp(reporter->node, node) == 0)
-		return true;
-	return false;
-}
-
-/* After wlbd was started again, nodes have some time to report; a node that did not is probed once. */
-static void probe_missing(struct wlbd_attempt *attempt, int64_t now_ms)
-{
-	if (attempt->nodes_due_ms == 0 || now_ms < attempt->nodes_due_ms)
-		return;
-	attempt->nodes_due_ms = 0;
-	for (int i = 0; i < attempt->nodes.started_on.count; i++)
-		if (!has_reporter(attempt, attempt->nodes.started_on.list[i]))
-			wlbd_symptom_node_silent(attempt, attempt->nodes.started_on.list[i]);
 }
 
 /* The attempt may have been removed when Slurm answers. */
@@ -110,7 +92,7 @@ void wlbd_liveness_tick(struct wlbd *wlbd)
 		next = TAILQ_NEXT(attempt, link);
 		if (!wlbd_attempt_has_ended(&attempt->incident.life)) {
 			probe_silent(attempt, now_ms);
-			probe_missing(attempt, now_ms);
+			wlbd_missing_nodes_check(attempt, now_ms);
 			kill_overdue_step(attempt, now_ms);
 			wlbd_requeued_end(attempt, now_ms);
 		}
