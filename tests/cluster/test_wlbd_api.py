@@ -1076,5 +1076,74 @@ class Restarts(RunningJobs):
         self.assertEqual(self.show(run)["faults"], [])
 
 
+class RestartsAfterALoss(RunningJobs):
+    """wlbd is killed between the loss of a node and the time at which it is set DOWN, and the job is requeued meanwhile."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.restart_wlbd("node_down_after_ms = 6000\n")
+
+    def lost_lately(self, run):
+        return json.loads(self.cluster.sql(f"""select entry->'lost_lately' from json_array_elements(wlb_runs_open()) entry
+            where entry->>'run' = '{run}'""")[0][0])
+
+    def lose(self):
+        """A run that has lost n2; wlbd does not run."""
+        run = self.new_run()
+        attempt, _ = self.ask(run, ["n1", "n2"])
+        report, links = self.open_reporters(run, attempt)
+        for node in ("n1", "n2"):
+            report(node, agent=True)
+        self.kill_slurmd(2)
+        links["n2"].close()
+        wait_for("the loss", lambda: self.cluster.sql("select node from faults join runs r on r.id = run_id where "
+                                                      f"r.name = '{run}' and kind = 'node_lost' and proof ? 'seen'") == [["n2"]], 5)
+        self.cluster.verb("kill-wlbd")
+        self.assertNotEqual(self.node_state(2), "DOWN")
+        return run
+
+    def test_node_of_a_requeued_job(self):
+        """It would wait in state COMPLETING until Slurm itself finds the node lost."""
+        run = self.lose()
+        self.cluster.run("scontrol", "requeue", run)
+        self.cluster.verb("start-wlbd")
+        wait_for("n2 DOWN in Slurm", lambda: self.node_state(2) == "DOWN", 15)
+        self.assertIn(f"wlb: run {run}: node n2 lost", self.cluster.run("scontrol", "show", "node", "n2").stdout)
+
+    def test_node_that_is_back(self):
+        """It is watched once, and not at each look at the job."""
+        run = self.lose()
+        self.cluster.run("scontrol", "requeuehold", run)
+        self.wait_node_back(2)
+        before = len((self.cluster.dir / "log/wlbd.out").read_text(encoding="utf-8"))
+        self.cluster.verb("start-wlbd")
+        wait_for("the look at the job", lambda: self.cluster.sql("select count(*) from queue_waits join runs r on r.id = run_id where "
+                                                                 f"r.name = '{run}'") == [["1"]], 20)
+        time.sleep(3)
+        log = (self.cluster.dir / "log/wlbd.out").read_text(encoding="utf-8")[before:]
+        self.assertEqual(log.count(f"run {run}: node n2 is not set DOWN: it answers"), 1)
+        self.assertIn(self.node_state(2), ("IDLE", "ALLOCATED", "MIXED"))
+
+    def test_whose_loss_is_acted_on(self):
+        """Only that of a node that Slurm had named as the job's when the attempt began, and only for some minutes."""
+        run = self.new_run()
+        attempt, _ = self.ask(run, ["n1", "n2"])
+
+        of_attempt = f"(select id from attempts where uuid = '{attempt}')"
+        for node in ("n1", "n3"):
+            self.cluster.sql(f"""insert into faults (run_id, attempt_id, kind, node, proof, detected_at)
+                select run_id, id, 'node_lost', '{node}', '{{}}', now() from attempts where id = {of_attempt}""")
+        self.assertEqual(self.lost_lately(run), [])
+        self.cluster.sql(f"update faults set proof = '{{\"seen\": true}}' where attempt_id = {of_attempt}")
+        self.assertEqual(self.lost_lately(run), ["n1"])
+        self.cluster.sql(f"update faults set detected_at = now() - interval '11 min' where attempt_id = {of_attempt}")
+        self.assertEqual(self.lost_lately(run), [])
+        self.cluster.sql(f"update faults set detected_at = now() where attempt_id = {of_attempt}")
+        self.assertEqual(self.lost_lately(run), ["n1"])
+        self.cluster.sql(f"update attempts set decision = decision - 'of_job' where uuid = '{attempt}'")
+        self.assertEqual(self.lost_lately(run), [])
+
+
 if __name__ == "__main__":
     harness.main()

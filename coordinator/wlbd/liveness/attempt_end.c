@@ -29,7 +29,12 @@ static void order_end(struct wlbd_attempt *attempt, const char *reason)
 /* Slurm breaks the step on a node that is DOWN; jobs.h handles the job. */
 static void act_on_lost_node(struct wlbd_attempt *attempt, const char *node)
 {
-	wlbd_lost_nodes_add(attempt->wlbd->lost_nodes, attempt, node);
+	const struct wlbd_lost_node lost = {.name = node,
+	                                    .run = attempt->run,
+	                                    .job_id = attempt->job_id,
+	                                    .uid = attempt->uid,
+	                                    .had_node = wlbd_attempt_nodes_named(&attempt->nodes, node)};
+	wlbd_lost_nodes_add(attempt->wlbd->lost_nodes, &lost);
 	wlbd_job_poll_soon(attempt->wlbd->job_poll);
 }
 

@@ -19,6 +19,7 @@
 #include "coordinator/wlbd/liveness/job_poll.h"
 #include "coordinator/wlbd/liveness/job_range.h"
 #include "coordinator/wlbd/liveness/left_jobs.h"
+#include "coordinator/wlbd/liveness/lost_nodes.h"
 #include "coordinator/wlbd/liveness/requeued.h"
 #include "coordinator/wlbd/liveness/symptoms.h"
 #include "coordinator/wlbd/log.h"
@@ -68,10 +69,18 @@ struct open_run {
 	bool end_reported;
 	bool launcher_lost;
 	bool not_reached;
+	json_t *lost_lately; /* names of nodes that its last attempt lost minutes ago at most, and that were its job's
+	                      */
 	struct wlbd_job_clock clock;
 	time_t ended_at; /* this and the following: the job is requeued */
 	char why[256];
 };
+
+static void open_run_free(struct open_run *open)
+{
+	json_decref(open->lost_lately);
+	free(open);
+}
 
 static void count_answer(struct wlbd_jobs *jobs)
 {
@@ -179,6 +188,7 @@ static void requeue(const struct open_run *from, const struct wlbd_job_end *end,
 	if (open == NULL)
 		return; /* the next poll finds the same */
 	*open = *from;
+	open->lost_lately = NULL;
 	open->ended_at = ended_at;
 	snprintf(open->why, sizeof(open->why), "%s", end->reason);
 	wlbd_params_add_integer(&params, open->run_pk);
@@ -287,6 +297,30 @@ static void resize_pending(struct open_run *open, const struct wlb_slurm_job *jo
 	wlbd_slurm_resize(open->jobs->wlbd, open->job_id, least, on_resized, resize);
 }
 
+/* A wlbd that was started again does not know which nodes are to be set DOWN, without which the job waits in the queue
+ * until Slurm itself finds them lost. */
+static void watch_lost_nodes(const struct open_run *open)
+{
+	struct wlbd *wlbd = open->jobs->wlbd;
+	size_t i;
+	const json_t *name;
+	json_array_foreach(open->lost_lately, i, name)
+	{
+		const char *text = json_string_value(name);
+		const struct wlbd_node *node = text != NULL ? wlbd_nodes_find(wlbd->nodes, text) : NULL;
+		const struct wlbd_lost_node lost = {
+			.name = text, .run = open->run, .job_id = open->job_id, .uid = open->uid, .had_node = true};
+		if (node != NULL && !node->down)
+			wlbd_lost_nodes_add_stored(wlbd->lost_nodes, &lost);
+	}
+}
+
+static void handle_queued_job(struct open_run *open, const struct wlb_slurm_job *job)
+{
+	watch_lost_nodes(open);
+	resize_pending(open, job);
+}
+
 /* Where Slurm does not requeue it, the run ends with it; left_jobs.h ends the job where this order fails. */
 static void replace_script(const struct open_run *open, const struct wlb_slurm_job *job)
 {
@@ -338,7 +372,7 @@ static void evaluate(struct open_run *open, const struct wlbd_job_facts *facts)
 		wlbd_job_clock_note(wlbd, &open->clock, &facts->job);
 	}
 	if (facts->found == 1 && strcmp(facts->job.state, "PENDING") == 0)
-		resize_pending(open, &facts->job);
+		handle_queued_job(open, &facts->job);
 	else if (facts->found == 1 && wlbd_job_has_no_script(wlbd, &facts->job))
 		replace_script(open, &facts->job);
 	else if (is_over(open, facts))
@@ -354,7 +388,7 @@ static void on_job(void *context, const struct wlbd_job_facts *facts)
 		struct open_run *next = open->next;
 		if (!jobs->wlbd->stopping)
 			evaluate(open, facts);
-		free(open);
+		open_run_free(open);
 		open = next;
 	}
 	count_answer(jobs);
@@ -418,6 +452,7 @@ static struct open_run *open_run_from(struct wlbd_jobs *jobs, const json_t *row)
 	int away = count_dead_nodes(open, json_object_get(row, "lost_before"));
 	open->total_nodes += away;
 	open->lost_nodes += away;
+	open->lost_lately = json_incref(json_object_get(row, "lost_lately"));
 	open->launched = json_is_true(json_object_get(row, "launched"));
 	open->complete = json_is_true(json_object_get(row, "complete"));
 	open->end_reported = json_is_true(json_object_get(row, "told"));

@@ -3,10 +3,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "common/clock.h"
 #include "coordinator/slurm/slurm_api.h"
+#include "coordinator/wlbd/http/route.h"
 #include "coordinator/wlbd/liveness/job_poll.h"
+#include "coordinator/wlbd/liveness/names.h"
 #include "coordinator/wlbd/liveness/node_probe.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/slurm/nodes.h"
@@ -34,10 +37,19 @@ struct watch {
 	struct event *timer;
 };
 
+/* A node that is or was watched: a loss that is stored is not acted on twice. */
+struct past_watch {
+	TAILQ_ENTRY(past_watch) link;
+	uint32_t job_id;
+	char node[256];
+};
+
 struct wlbd_lost_nodes {
 	struct wlbd *wlbd;
 	TAILQ_HEAD(, watch) list;
 	int count;
+	TAILQ_HEAD(, past_watch) past;
+	int past_count;
 };
 
 static void watch_free(struct watch *watch)
@@ -169,43 +181,79 @@ static void on_timer(evutil_socket_t fd, short what, void *context)
 }
 
 /* Returns NULL where there is none. */
-static struct watch *find_watch(const struct wlbd_lost_nodes *lost, const struct wlbd_attempt *attempt,
-                                const char *node)
+static struct watch *find_watch(const struct wlbd_lost_nodes *lost, const struct wlbd_lost_node *node)
 {
 	struct watch *watch;
 	TAILQ_FOREACH(watch, &lost->list, link)
-	if (watch->job_id == attempt->job_id && watch->uid == attempt->uid && strcmp(watch->node, node) == 0)
+	if (watch->job_id == node->job_id && watch->uid == node->uid && strcmp(watch->node, node->name) == 0)
 		return watch;
 	return NULL;
 }
 
-void wlbd_lost_nodes_add(struct wlbd_lost_nodes *lost, const struct wlbd_attempt *attempt, const char *node)
+static bool was_watched(const struct wlbd_lost_nodes *lost, const struct wlbd_lost_node *node)
 {
-	bool had_node = wlbd_attempt_nodes_named(&attempt->nodes, node);
-	struct watch *watch = find_watch(lost, attempt, node);
-	if (watch != NULL)
-		watch->had_node = watch->had_node || had_node;
-	if (watch != NULL || !lost->wlbd->config.node_down)
+	const struct past_watch *past;
+	TAILQ_FOREACH(past, &lost->past, link)
+	if (past->job_id == node->job_id && strcmp(past->node, node->name) == 0)
+		return true;
+	return false;
+}
+
+static void remember(struct wlbd_lost_nodes *lost, const struct wlbd_lost_node *node)
+{
+	struct past_watch *past = TAILQ_FIRST(&lost->past);
+	if (was_watched(lost, node))
 		return;
-	watch = lost->count < WATCHED_MOST ? calloc(1, sizeof(*watch)) : NULL;
+	if (lost->past_count < WATCHED_MOST) {
+		past = calloc(1, sizeof(*past));
+		lost->past_count += past != NULL;
+	} else {
+		TAILQ_REMOVE(&lost->past, past, link);
+	}
+	if (past == NULL)
+		return;
+	past->job_id = node->job_id;
+	snprintf(past->node, sizeof(past->node), "%s", node->name);
+	TAILQ_INSERT_TAIL(&lost->past, past, link);
+}
+
+static void begin_watch(struct wlbd_lost_nodes *lost, const struct wlbd_lost_node *node)
+{
+	struct watch *watch = lost->count < WATCHED_MOST ? calloc(1, sizeof(*watch)) : NULL;
 	if (watch != NULL)
 		watch->timer = evtimer_new(lost->wlbd->base, on_timer, watch);
 	if (watch == NULL || watch->timer == NULL) {
 		wlbd_log(WLBD_LOG_ERROR, "run %s: node %s is not set DOWN: too many lost nodes, or out of memory",
-		         attempt->run, node);
+		         node->run, node->name);
 		free(watch);
 		return;
 	}
 	watch->lost = lost;
-	snprintf(watch->node, sizeof(watch->node), "%s", node);
-	snprintf(watch->run, sizeof(watch->run), "%s", attempt->run);
-	watch->job_id = attempt->job_id;
-	watch->uid = attempt->uid;
-	watch->had_node = had_node;
+	snprintf(watch->node, sizeof(watch->node), "%s", node->name);
+	snprintf(watch->run, sizeof(watch->run), "%s", node->run);
+	watch->job_id = node->job_id;
+	watch->uid = node->uid;
+	watch->had_node = node->had_node;
 	watch->began_ms = wlb_clock_ms();
 	TAILQ_INSERT_TAIL(&lost->list, watch, link);
 	lost->count++;
 	retry_in(watch, 0);
+	remember(lost, node);
+}
+
+void wlbd_lost_nodes_add(struct wlbd_lost_nodes *lost, const struct wlbd_lost_node *node)
+{
+	struct watch *watch = find_watch(lost, node);
+	if (watch != NULL)
+		watch->had_node = watch->had_node || node->had_node;
+	else if (lost->wlbd->config.node_down)
+		begin_watch(lost, node);
+}
+
+void wlbd_lost_nodes_add_stored(struct wlbd_lost_nodes *lost, const struct wlbd_lost_node *node)
+{
+	if (!was_watched(lost, node))
+		wlbd_lost_nodes_add(lost, node);
 }
 
 struct wlbd_lost_nodes *wlbd_lost_nodes_new(struct wlbd *wlbd)
@@ -214,13 +262,19 @@ struct wlbd_lost_nodes *wlbd_lost_nodes_new(struct wlbd *wlbd)
 	if (lost != NULL) {
 		lost->wlbd = wlbd;
 		TAILQ_INIT(&lost->list);
+		TAILQ_INIT(&lost->past);
 	}
 	return lost;
 }
 
 void wlbd_lost_nodes_free(struct wlbd_lost_nodes *lost)
 {
+	struct past_watch *past;
 	while (lost != NULL && !TAILQ_EMPTY(&lost->list))
 		watch_free(TAILQ_FIRST(&lost->list));
+	while (lost != NULL && (past = TAILQ_FIRST(&lost->past)) != NULL) {
+		TAILQ_REMOVE(&lost->past, past, link);
+		free(past);
+	}
 	free(lost);
 }

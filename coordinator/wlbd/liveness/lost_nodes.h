@@ -7,7 +7,11 @@
 #ifndef COORDINATOR_WLBD_LIVENESS_LOST_NODES_H
 #define COORDINATOR_WLBD_LIVENESS_LOST_NODES_H
 
-#include "coordinator/wlbd/liveness/attempts.h"
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct wlbd;
 
 struct wlbd_lost_nodes;
 
@@ -15,7 +19,19 @@ struct wlbd_lost_nodes;
 struct wlbd_lost_nodes *wlbd_lost_nodes_new(struct wlbd *wlbd);
 void wlbd_lost_nodes_free(struct wlbd_lost_nodes *lost); /* NULL is allowed */
 
-/* The attempt lost the node, which is watched until it answers or is set DOWN. */
-void wlbd_lost_nodes_add(struct wlbd_lost_nodes *lost, const struct wlbd_attempt *attempt, const char *node);
+struct wlbd_lost_node {
+	const char *name;
+	const char *run;
+	uint32_t job_id;
+	uid_t uid;     /* of the run's owner */
+	bool had_node; /* Slurm has said that the job had the node during an attempt */
+};
+
+/* An attempt lost the node, which is watched until it answers or is set DOWN. */
+void wlbd_lost_nodes_add(struct wlbd_lost_nodes *lost, const struct wlbd_lost_node *node);
+
+/* The same for a loss that an earlier wlbd may have found, which ended before it had set the node DOWN. Where this wlbd
+ * has watched the node for the job before, nothing is done. */
+void wlbd_lost_nodes_add_stored(struct wlbd_lost_nodes *lost, const struct wlbd_lost_node *node);
 
 #endif
