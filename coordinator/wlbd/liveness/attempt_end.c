@@ -35,7 +35,7 @@ static void act_on_lost_node(struct wlbd_attempt *attempt, const char *node)
 	                                    .uid = attempt->uid,
 	                                    .had_node = wlbd_attempt_nodes_named(&attempt->nodes, node)};
 	wlbd_lost_nodes_add(attempt->wlbd->lost_nodes, &lost);
-	wlbd_job_poll_soon(attempt->wlbd->job_poll);
+	wlbd_job_poll_soon(attempt->wlbd->job_poll, attempt->job_id, true);
 }
 
 /* A node that stays silent is probed again and found lost again, each few seconds: its loss is recorded once. */
@@ -75,7 +75,7 @@ static void settle(struct wlbd_attempt *attempt, const struct wlbd_finding *find
 			act_on_lost_node(attempt, findings[i].symptom->node);
 	wlbd_incident_clear(&attempt->incident);
 	if (launcher_lost) {
-		wlbd_job_poll_soon(attempt->wlbd->job_poll);
+		wlbd_job_poll_soon(attempt->wlbd->job_poll, attempt->job_id, false);
 		wlbd_symptom_silent_nodes(attempt);
 	}
 }

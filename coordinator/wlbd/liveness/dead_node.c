@@ -11,23 +11,23 @@ static void ignore_probe(void *context, bool alive)
 	(void)alive;
 }
 
-static bool is_dead(struct wlbd *wlbd, const struct wlbd_node *node, uid_t uid, bool is_silent)
+static bool is_dead(struct wlbd *wlbd, const struct wlbd_node *node, uint32_t job_id, uid_t uid, bool is_silent)
 {
 	if (node->down || node->responds)
 		return node->down;
 	if (is_silent)
 		return true;
 	wlbd_node_probe(wlbd->node_probes, node->name, uid, ignore_probe, NULL);
-	wlbd_job_poll_soon(wlbd->job_poll);
+	wlbd_job_poll_soon(wlbd->job_poll, job_id, true);
 	return false;
 }
 
-bool wlbd_node_is_dead(struct wlbd *wlbd, const struct wlbd_node *node, uid_t uid)
+bool wlbd_node_is_dead(struct wlbd *wlbd, const struct wlbd_node *node, uint32_t job_id, uid_t uid)
 {
-	return is_dead(wlbd, node, uid, wlbd_node_is_silent(wlbd->node_probes, node->name, uid));
+	return is_dead(wlbd, node, job_id, uid, wlbd_node_is_silent(wlbd->node_probes, node->name, uid));
 }
 
-bool wlbd_host_is_dead(struct wlbd *wlbd, const struct wlbd_node *node, uid_t uid)
+bool wlbd_host_is_dead(struct wlbd *wlbd, const struct wlbd_node *node, uint32_t job_id, uid_t uid)
 {
-	return is_dead(wlbd, node, uid, wlbd_node_host_is_silent(wlbd->node_probes, node->name, uid));
+	return is_dead(wlbd, node, job_id, uid, wlbd_node_host_is_silent(wlbd->node_probes, node->name, uid));
 }

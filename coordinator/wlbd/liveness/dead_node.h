@@ -3,6 +3,7 @@
 #define COORDINATOR_WLBD_LIVENESS_DEAD_NODE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct wlbd;
@@ -10,12 +11,12 @@ struct wlbd_node;
 
 /* Whether Slurm has the node DOWN, or it responds neither to slurmctld nor to wlbd's probes (wlbd_node_is_silent). One
  * that only does not respond to slurmctld may be alive: while a munged does not answer, no node is said to respond. Of
- * such a node a call makes one probe, and has the jobs polled soon, when the caller asks again. `uid`: the job's user.
+ * such a node a call makes one probe, and has the job polled soon, when the caller asks again. `uid`: the job's user.
  */
-bool wlbd_node_is_dead(struct wlbd *wlbd, const struct wlbd_node *node, uid_t uid);
+bool wlbd_node_is_dead(struct wlbd *wlbd, const struct wlbd_node *node, uint32_t job_id, uid_t uid);
 
 /* The same where a script may work on the node of which no process reports: that its slurmd does not answer proves
  * nothing about it, so that the host itself must be silent (wlbd_node_host_is_silent). */
-bool wlbd_host_is_dead(struct wlbd *wlbd, const struct wlbd_node *node, uid_t uid);
+bool wlbd_host_is_dead(struct wlbd *wlbd, const struct wlbd_node *node, uint32_t job_id, uid_t uid);
 
 #endif

@@ -1,11 +1,13 @@
 /*
- * When the Slurm jobs of open runs are looked at (jobs.h): every job_poll_ms of the settings, and each second for half
- * a minute after something happened to one of them.
+ * When the Slurm jobs of open runs are looked at (jobs.h): all of them every job_poll_ms of the settings, and one to
+ * which something happened each second for half a minute.
  */
 #ifndef COORDINATOR_WLBD_LIVENESS_JOB_POLL_H
 #define COORDINATOR_WLBD_LIVENESS_JOB_POLL_H
 
 #include <event2/event.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 struct wlbd_job_poll;
 
@@ -17,7 +19,14 @@ void wlbd_job_poll_free(struct wlbd_job_poll *poll); /* NULL is allowed */
 
 void wlbd_job_poll_done(struct wlbd_job_poll *poll);
 
-/* Something happened to a job. */
-void wlbd_job_poll_soon(struct wlbd_job_poll *poll);
+/* Something happened to the job. `with_nodes`: what Slurm says of the nodes is needed, too. */
+void wlbd_job_poll_soon(struct wlbd_job_poll *poll, uint32_t job_id, bool with_nodes);
+
+/* All jobs are looked at within a second, once. */
+void wlbd_job_poll_all(struct wlbd_job_poll *poll);
+
+/* Of the poll that is under way: whether the job is looked at, and whether the nodes are. */
+bool wlbd_job_poll_has(const struct wlbd_job_poll *poll, uint32_t job_id);
+bool wlbd_job_poll_has_nodes(const struct wlbd_job_poll *poll);
 
 #endif

@@ -196,7 +196,7 @@ static void requeue(const struct open_run *from, const struct wlbd_job_end *end,
 	wlbd_params_add_text(&params, open->why);
 	wlbd_params_add_integer(&params, WLBD_REQUEUES_MOST);
 	wlbd_params_add_integer_if(&params, ended_at != 0, ended_at);
-	wlbd_job_poll_soon(open->jobs->wlbd->job_poll);
+	wlbd_job_poll_soon(open->jobs->wlbd->job_poll, open->job_id, true);
 	wlbd_db_call(open->jobs->wlbd->writes,
 	             "select wlb_run_requeue($1, $2, $3, $4::integer, to_timestamp($5::float8))", &params,
 	             on_requeue_allowed, open);
@@ -231,7 +231,7 @@ static void handle_ended_job(const struct open_run *open, const struct wlb_slurm
 	wlbd_job_end_judge(&facts, &end);
 	/* What wlbd found out is stored before what is decided from it. */
 	if (end.verb == WLBD_JOB_END_WAIT || wlbd_outbox_holds(wlbd->outbox, open->run_pk)) {
-		wlbd_job_poll_soon(open->jobs->wlbd->job_poll);
+		wlbd_job_poll_soon(open->jobs->wlbd->job_poll, open->job_id, false);
 		return;
 	}
 	time_t ended_at = job != NULL ? job->end_time : 0;
@@ -417,9 +417,16 @@ static int count_dead_nodes(const struct open_run *open, const json_t *names)
 		const char *text = json_string_value(name);
 		const struct wlbd_node *node = text != NULL ? wlbd_nodes_find(wlbd->nodes, text) : NULL;
 		dead += node != NULL && !node->saves_power &&
-		        (node->down || (open->clock.is_waiting && wlbd_node_is_dead(wlbd, node, open->uid)));
+		        (node->down ||
+		         (open->clock.is_waiting && wlbd_node_is_dead(wlbd, node, open->job_id, open->uid)));
 	}
 	return dead;
+}
+
+/* Whether the job of the run is looked at in this poll. */
+static bool is_due(const struct wlbd_jobs *jobs, const json_t *row)
+{
+	return wlbd_job_poll_has(jobs->wlbd->job_poll, (uint32_t)json_integer_value(json_object_get(row, "job_id")));
 }
 
 static struct open_run *open_run_from(struct wlbd_jobs *jobs, const json_t *row)
@@ -469,6 +476,8 @@ static void count_left_job(void *context)
 static void check_left_jobs(struct wlbd_jobs *jobs, const json_t *rows)
 {
 	for (size_t i = 0; i < json_array_size(rows); i++) {
+		if (!is_due(jobs, json_array_get(rows, i)))
+			continue;
 		jobs->due++;
 		wlbd_left_job_check(jobs->wlbd, json_array_get(rows, i), count_left_job, jobs);
 	}
@@ -503,7 +512,8 @@ static void look_at_runs(struct wlbd_jobs *jobs, const json_t *rows, const json_
 	struct open_run **runs = calloc(json_array_size(rows) + 1, sizeof(struct open_run *));
 	size_t count = 0;
 	for (size_t i = 0; runs != NULL && i < json_array_size(rows); i++) {
-		struct open_run *open = open_run_from(jobs, json_array_get(rows, i));
+		const json_t *row = json_array_get(rows, i);
+		struct open_run *open = is_due(jobs, row) ? open_run_from(jobs, row) : NULL;
 		if (open == NULL)
 			continue;
 		open->confirmed = !is_among(open->run_pk, provisional);
@@ -545,18 +555,23 @@ static void suspect_down_nodes(struct wlbd *wlbd)
 	}
 }
 
-static void on_nodes(void *context, const struct wlb_error *error)
+static void ask_for_runs(struct wlbd_jobs *jobs)
 {
 	static const struct wlbd_params none;
+	wlbd_db_call(jobs->wlbd->polls,
+	             "select json_build_object('open', wlb_runs_open(), 'provisional', wlb_runs_provisional(), 'left', "
+	             "wlb_runs_left())",
+	             &none, on_open_runs, jobs);
+}
+
+static void on_nodes(void *context, const struct wlb_error *error)
+{
 	struct wlbd_jobs *jobs = context;
 	if (jobs->wlbd->stopping)
 		return;
 	if (error == NULL)
 		suspect_down_nodes(jobs->wlbd);
-	wlbd_db_call(jobs->wlbd->polls,
-	             "select json_build_object('open', wlb_runs_open(), 'provisional', wlb_runs_provisional(), 'left', "
-	             "wlb_runs_left())",
-	             &none, on_open_runs, jobs);
+	ask_for_runs(jobs);
 }
 
 static void poll(void *context)
@@ -564,7 +579,10 @@ static void poll(void *context)
 	struct wlbd_jobs *jobs = context;
 	jobs->due = 1; /* the list of open runs */
 	wlbd_slurm_ping(jobs->wlbd);
-	wlbd_nodes_refresh(jobs->wlbd, 0, on_nodes, jobs);
+	if (wlbd_job_poll_has_nodes(jobs->wlbd->job_poll))
+		wlbd_nodes_refresh(jobs->wlbd, 0, on_nodes, jobs);
+	else
+		ask_for_runs(jobs);
 }
 
 struct wlbd_jobs *wlbd_jobs_new(struct wlbd *wlbd)

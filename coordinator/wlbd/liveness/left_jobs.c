@@ -27,7 +27,7 @@ struct left_job {
 static bool is_dead(struct wlbd *wlbd, const struct wlbd_node *node, const struct wlb_slurm_job *job)
 {
 	return (node->down || !wlbd_launchers_has(wlbd, job->job_id, job->uid)) &&
-	       wlbd_host_is_dead(wlbd, node, job->uid);
+	       wlbd_host_is_dead(wlbd, node, job->job_id, job->uid);
 }
 
 bool wlbd_job_has_no_script(struct wlbd *wlbd, const struct wlb_slurm_job *job)

@@ -77,7 +77,7 @@ static void set_down_now(struct watch *watch)
 	char reason[384];
 	snprintf(reason, sizeof(reason), "wlb: run %s: node %s lost", watch->run, watch->node);
 	wlbd_slurm_node_down(watch->lost->wlbd, watch->node, reason);
-	wlbd_job_poll_soon(watch->lost->wlbd->job_poll);
+	wlbd_job_poll_soon(watch->lost->wlbd->job_poll, watch->job_id, true);
 	watch_free(watch);
 }
 

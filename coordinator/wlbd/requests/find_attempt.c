@@ -172,7 +172,7 @@ static void use_card(struct search *search, const char *text)
 		if (search->job_known)
 			wlbd_attempts_confirm(search->wlbd, attempt->run_pk, &search->job);
 		else if (!attempt->nodes.allocation_known)
-			wlbd_job_poll_soon(search->wlbd->job_poll);
+			wlbd_job_poll_soon(search->wlbd->job_poll, attempt->job_id, false);
 		succeed(search, attempt);
 	} else {
 		fail(search, 500, "the attempt cannot be read from the database; see wlbd's log");
@@ -342,9 +342,9 @@ static void end_reload(struct wlbd *wlbd)
 	struct reload *reload = &wlbd->searches->reload;
 	json_decref(reload->ids);
 	reload->ids = NULL;
+	wlbd_job_poll_all(wlbd->job_poll);
 	if (reload->found == 0)
 		return;
-	wlbd_job_poll_soon(wlbd->job_poll); /* to find which nodes their jobs have */
 	wlbd_log(WLBD_LOG_INFO, "%zu open attempts; their nodes have %d s to report", reload->found,
 	         wlbd->config.restart_grace_ms / 1000);
 }
@@ -364,6 +364,7 @@ static void load_card(struct wlbd *wlbd, const char *text)
 	if (attempt != NULL && attempt->made_ms >= reload->began_ms &&
 	    !wlbd_attempt_has_ended(&attempt->incident.life)) {
 		attempt->nodes_due_ms = wlb_clock_ms() + wlbd->config.restart_grace_ms;
+		wlbd_job_poll_soon(wlbd->job_poll, attempt->job_id, false); /* to find which nodes it has */
 		reload->found++;
 	}
 	json_decref(card);
