@@ -45,6 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	struct wlb_dataset *dataset;
 	if (wlb_dataset_open(scratch_path("x"), &dataset, &error) < 0)
 		return 0;
+	must(wlb_dataset_digest_tokens(dataset, &error) == 0);
 	read_all(dataset);
 	schedule_some(dataset);
 	wlb_dataset_close(dataset);
