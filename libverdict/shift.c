@@ -232,6 +232,13 @@ static int is_less(const struct verdict_shift *shift, int32_t i)
 	return shift->mean[i] + sure_errors * error < least_of_slow * shift->limits.slow;
 }
 
+/* 1 where a slow entity is slow no more: by the sum for the way back, or since its mean shift is one that is no fault.
+ * Where the noise has become as great as the shift, the sum would take thousands of steps. */
+static int has_recovered(const struct verdict_shift *shift, int32_t i)
+{
+	return shift->back[i] >= recovered || (shift->length[i] == MEAN_STEPS && shift->mean[i] < shift->limits.usual);
+}
+
 static void test_entity(struct verdict_shift *shift, int32_t i, double rest, double centre, double slope, int64_t step)
 {
 	double middle = middle_of(shift), most = shift->alarm * most_of_alarm;
@@ -260,7 +267,7 @@ static void test_entity(struct verdict_shift *shift, int32_t i, double rest, dou
 	}
 	shift->sum[i] = shift->sum[i] + (gain > 0.0 ? gain : 0.0);
 	shift->back[i] = shift->back[i] - gain > 0.0 ? shift->back[i] - gain : 0.0;
-	if (shift->back[i] >= recovered) {
+	if (has_recovered(shift, i)) {
 		shift->slow[i] = 0;
 		shift->sum[i] = 0.0;
 		shift->slow_count--;

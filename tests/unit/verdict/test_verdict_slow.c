@@ -40,6 +40,33 @@ static void a_rank_slow_by_a_tenth_is_named(void **state)
 	run_end(&run);
 }
 
+/* Rank 5 is slow for a while; then other programs take the processors of all, for some steps at a time. */
+static void slow_rank_5_before_other_programs(const struct run *run, struct wlb_verdict_step *step)
+{
+	uint64_t some = (uint64_t)(run->step / 4 * 64 + step->rank) * UINT64_C(0x9e3779b97f4a7c15);
+	if (run->step >= ONSET && run->step < ONSET + 60 && step->rank == 5)
+		step->computed_s *= 1.2;
+	if (run->step >= ONSET + 60)
+		step->computed_s *= 1.0 + 0.25 * (double)((some ^ some >> 31) % 1000) / 1000.0;
+}
+
+static void a_verdict_ends_also_where_steps_vary_more_than_before(void **state)
+{
+	(void)state;
+	struct run run;
+	run_begin(&run, 2, 1, 2, 8, 4);
+	run_steps(&run, ONSET + 59, slow_rank_5_before_other_programs);
+	assert_int_equal(run.count, 1);
+	assert_int_equal(run.verdicts[0].stage, WLB_VERDICT_CONFIRMED);
+	int is_over = 0;
+	for (int i = 0; i < 200 && !is_over; i++) {
+		run_step(&run, slow_rank_5_before_other_programs);
+		is_over = run.count == 0;
+	}
+	assert_true(is_over);
+	run_end(&run);
+}
+
 static void slower_rank_5(const struct run *run, struct wlb_verdict_step *step)
 {
 	if (run->step >= ONSET && step->rank == 5)
@@ -311,6 +338,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_rank_slow_by_a_tenth_is_named),
+		cmocka_unit_test(a_verdict_ends_also_where_steps_vary_more_than_before),
 		cmocka_unit_test(the_cost_follows_a_rank_that_becomes_slower),
 		cmocka_unit_test(a_rank_that_is_slow_from_the_start_is_named),
 		cmocka_unit_test(healthy_differences_are_no_verdict),
