@@ -37,6 +37,12 @@ int wlb_cuda_describe(int index, struct wlb_gpu *gpu, struct wlb_error *error)
 	return -1;
 }
 
+int wlb_cuda_check_kernels(int index, struct wlb_error *error)
+{
+	fail(index, error);
+	return -1;
+}
+
 struct wlb_device *wlb_device_open_cuda(int index, enum wlb_dtype compute, enum wlb_dtype main, struct wlb_error *error)
 {
 	(void)compute, (void)main;

@@ -326,6 +326,10 @@ int wlb_cuda_describe(int index, struct wlb_gpu *gpu, struct wlb_error *error);
  */
 struct wlb_device *wlb_device_open_cuda(int index, enum wlb_dtype compute, enum wlb_dtype main,
                                         struct wlb_error *error);
+/* Returns 0, or -1 with the reason where this program has no kernels for GPU `index`, which becomes that of this
+ * thread; 0 also where CUDA cannot use the GPU. A node whose GPU has none is not at fault: the program was built for
+ * other GPUs. */
+int wlb_cuda_check_kernels(int index, struct wlb_error *error);
 /* Returns 1 where the newest error of a CUDA device in this thread, also of opening it, is that GPU `index` has no free
  * memory, or that another process has it for itself alone. For a program that needs little memory both say that other
  * processes use the GPU. */

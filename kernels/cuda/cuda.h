@@ -161,6 +161,8 @@ void wlb_cuda_cross_entropy_gradient(struct wlb_device *device, double *loss_sum
 /* out[i] = x[rows[i]]; strides in elements; rows NULL: row i; negative: a row of 0 */
 void wlb_cuda_gather_rows(struct wlb_device *device, void *out, int64_t out_stride, const void *x, int64_t x_stride,
                           const int32_t *rows, int64_t count, int64_t width);
+/* CUDA's status for a kernel of the program: an error where it was not built for the GPU of this thread. */
+cudaError_t wlb_cuda_find_kernel(void);
 void wlb_cuda_add(struct wlb_device *device, void *y, const void *x, int64_t n);
 void wlb_cuda_sum_squares(struct wlb_device *device, double *sum, const void *x, int64_t n);
 void wlb_cuda_clip_factor(struct wlb_device *device, double *factor, const double *sum_squares, const double *loss_sum,

@@ -24,6 +24,25 @@ int wlb_cuda_is_unusable(void)
 	       cudaDriverGetVersion(&version) == cudaSuccess && version > 0;
 }
 
+/* CUDA loads a kernel when it is first asked for: without this check a program that was built for other GPUs would fail
+ * in the middle of the first step. Which of the two errors it is depends on the version of CUDA. */
+int wlb_cuda_check_kernels(int index, struct wlb_error *error)
+{
+	struct cudaDeviceProp properties;
+	cudaError_t status = cudaSetDevice(index);
+	if (status == cudaSuccess)
+		status = cudaGetDeviceProperties(&properties, index);
+	if (status == cudaSuccess)
+		status = wlb_cuda_find_kernel();
+	cudaGetLastError(); /* so that no later call reports it */
+	if (status != cudaErrorNoKernelImageForDevice && status != cudaErrorInvalidDeviceFunction)
+		return 0;
+	return wlb_fail(error,
+	                "device cuda:%d: this program has no kernels for compute capability %d.%d; build with "
+	                "-DCMAKE_CUDA_ARCHITECTURES=%d%d",
+	                index, properties.major, properties.minor, properties.major, properties.minor);
+}
+
 /* Reads the driver's version from its file: "NVRM version: ...  580.159.04  Release Build ...". CUDA has no call for
  * it.
  */

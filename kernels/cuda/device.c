@@ -112,7 +112,8 @@ static int start(struct wlb_cuda *cuda, int index, struct wlb_error *error)
 		status = cudaGetDeviceProperties(&properties, index);
 	wlb_cuda_note_error(status);
 	if (status != cudaSuccess)
-		return wlb_fail(error, "device cuda:%d: cannot read its properties: %s", index, cudaGetErrorString(status));
+		return wlb_fail(error, "device cuda:%d: cannot read its properties: %s", index,
+		                cudaGetErrorString(status));
 	cuda->capability = 10 * properties.major + properties.minor;
 	cuda->processors = properties.multiProcessorCount;
 	status = cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking);
@@ -125,7 +126,8 @@ static int start(struct wlb_cuda *cuda, int index, struct wlb_error *error)
 
 struct wlb_device *wlb_device_open_cuda(int index, enum wlb_dtype compute, enum wlb_dtype main, struct wlb_error *error)
 {
-	if (check_types(index, compute, main, error) != 0 || select_device(index, error) != 0)
+	if (check_types(index, compute, main, error) != 0 || select_device(index, error) != 0 ||
+	    wlb_cuda_check_kernels(index, error) != 0)
 		return NULL;
 	struct wlb_cuda *cuda = calloc(1, sizeof(*cuda));
 	if (cuda == NULL) {

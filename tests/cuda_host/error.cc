@@ -69,8 +69,12 @@ const char *cudaGetErrorName(cudaError_t error)
 		return "cudaErrorInsufficientDriver";
 	case cudaErrorDevicesUnavailable:
 		return "cudaErrorDevicesUnavailable";
+	case cudaErrorInvalidDeviceFunction:
+		return "cudaErrorInvalidDeviceFunction";
 	case cudaErrorInvalidDevice:
 		return "cudaErrorInvalidDevice";
+	case cudaErrorNoKernelImageForDevice:
+		return "cudaErrorNoKernelImageForDevice";
 	case cudaErrorInvalidResourceHandle:
 		return "cudaErrorInvalidResourceHandle";
 	case cudaErrorNotReady:
@@ -96,8 +100,12 @@ const char *cudaGetErrorString(cudaError_t error)
 		return "CUDA driver version is insufficient for CUDA runtime version";
 	case cudaErrorDevicesUnavailable:
 		return "CUDA-capable device(s) is/are busy or unavailable";
+	case cudaErrorInvalidDeviceFunction:
+		return "invalid device function";
 	case cudaErrorInvalidDevice:
 		return "invalid device ordinal";
+	case cudaErrorNoKernelImageForDevice:
+		return "no kernel image is available for execution on the device";
 	case cudaErrorInvalidResourceHandle:
 		return "invalid resource handle";
 	case cudaErrorNotReady:

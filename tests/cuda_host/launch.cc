@@ -26,10 +26,18 @@ bool is_valid(const dim3 &size, unsigned most_x, unsigned most_y, unsigned most_
 	return size.x >= 1 && size.x <= most_x && size.y >= 1 && size.y <= most_y && size.z >= 1 && size.z <= most_z;
 }
 
+/* With CUDA_HOST_NO_IMAGE the program was built for other GPUs. */
+bool has_image()
+{
+	return getenv("CUDA_HOST_NO_IMAGE") == nullptr;
+}
+
 cudaError_t check(const cudaLaunchConfig_t &config, const void *kernel)
 {
 	const dim3 &threads = config.blockDim;
 	const auto limit = shared_limits.find(kernel);
+	if (!has_image())
+		return cudaErrorNoKernelImageForDevice;
 	if (!is_valid(config.gridDim, MOST_BLOCKS_X, MOST_BLOCKS_YZ, MOST_BLOCKS_YZ) ||
 	    !is_valid(threads, MOST_THREADS, MOST_THREADS, MOST_THREADS_Z) ||
 	    threads.x * threads.y * threads.z > MOST_THREADS)
@@ -91,6 +99,12 @@ cudaError_t cuda_host::launch(const cudaLaunchConfig_t *config, const void *kern
 	if (status != cudaSuccess)
 		return result(status);
 	return stream_queue(config->stream, [copy = *config, kernel, run] { run_grid(copy, kernel, run); });
+}
+
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, const void *)
+{
+	attributes->numRegs = 0;
+	return cuda_host::result(has_image() ? cudaSuccess : cudaErrorNoKernelImageForDevice);
 }
 
 cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attribute, int value)

@@ -13,7 +13,7 @@
 #include "common/seconds.h"
 
 /* Exit codes of a child. */
-enum { DONE = 0, REFUSED = 3, IN_USE = 4 };
+enum { DONE = 0, REFUSED = 3, IN_USE = 4, UNABLE = 5 };
 
 /* How long a killed child is waited for: one that hangs in the kernel cannot end. */
 static const double KILLED_S = 0.2;
@@ -46,7 +46,7 @@ static void work_and_exit(struct wlb_children *children, int index, pid_t parent
 	leave_files();
 	void *result = results_of(children) + (size_t)index * children->result_bytes;
 	int rc = work(index, context, result, &children->list[index].error);
-	_exit(rc == 0 ? DONE : rc > 0 ? IN_USE : REFUSED);
+	_exit(rc == 0 ? DONE : rc == 1 ? IN_USE : rc == 2 ? UNABLE : REFUSED);
 }
 
 static void set_end(struct wlb_child *child, int status)
@@ -62,6 +62,8 @@ static void set_end(struct wlb_child *child, int status)
 		child->end = WLB_CHILD_REFUSED;
 	else if (WIFEXITED(status) && WEXITSTATUS(status) == IN_USE)
 		child->end = WLB_CHILD_IN_USE;
+	else if (WIFEXITED(status) && WEXITSTATUS(status) == UNABLE)
+		child->end = WLB_CHILD_UNABLE;
 }
 
 int wlb_children_left(struct wlb_children *children)
@@ -177,7 +179,7 @@ void wlb_child_describe(const struct wlb_children *children, int index, char *te
 	const struct wlb_child *child = &children->list[index];
 	if (child->end == WLB_CHILD_LATE)
 		snprintf(text, size, "no answer within %.1f s", children->limit_s);
-	else if (child->end == WLB_CHILD_REFUSED || child->end == WLB_CHILD_IN_USE)
+	else if (child->end == WLB_CHILD_REFUSED || child->end == WLB_CHILD_IN_USE || child->end == WLB_CHILD_UNABLE)
 		snprintf(text, size, "%.300s", child->error.message);
 	else if (WIFSIGNALED(child->status))
 		snprintf(text, size, "the process ended by signal %d (%s)", WTERMSIG(child->status),

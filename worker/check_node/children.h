@@ -14,6 +14,7 @@ enum wlb_child_end {
 	WLB_CHILD_DONE,    /* its result is complete */
 	WLB_CHILD_REFUSED, /* its work returned -1 with an error */
 	WLB_CHILD_IN_USE,  /* its work returned 1 with an error */
+	WLB_CHILD_UNABLE,  /* its work returned 2 with an error */
 	WLB_CHILD_BROKEN,  /* a signal ended it, or it left with another exit code */
 	WLB_CHILD_LATE, /* the deadline has passed; it was killed, which the kernel may not do before its call ends */
 };
@@ -35,7 +36,8 @@ struct wlb_children {
 
 /* The work of a child, in its own process: it sets *result, which is zeroed and shared with the parent. Standard
  * input, output and error are /dev/null. Returns -1 with the reason where it could not be done; 1 with the reason
- * where that says nothing of what is checked: other processes use the device, or a peer is not what it should be. */
+ * where that says nothing of what is checked: other processes use the device, or a peer is not what it should be; 2
+ * with the reason where this program cannot use the device. */
 typedef int wlb_child_work(int index, const void *context, void *result, struct wlb_error *error);
 
 /* Runs the work of `count` children at once and waits for their ends, limit_s at most; then it kills those that are

@@ -94,5 +94,10 @@ struct wlb_device *wlb_place_open(const struct wlb_check_place *place, enum wlb_
 
 int wlb_place_end(const struct wlb_check_place *place, int rc)
 {
-	return rc < 0 && place->gpu >= 0 && wlb_cuda_is_in_use(place->gpu) ? 1 : rc;
+	struct wlb_error none;
+	if (rc >= 0 || place->gpu < 0)
+		return rc;
+	if (wlb_cuda_is_in_use(place->gpu))
+		return 1;
+	return wlb_cuda_check_kernels(place->gpu, &none) < 0 ? 2 : rc;
 }

@@ -34,7 +34,7 @@ void wlb_places_free(struct wlb_places *places);
 struct wlb_device *wlb_place_open(const struct wlb_check_place *place, enum wlb_dtype dtype, struct wlb_error *error);
 
 /* Returns what the work of a child on the place returns (children.h), whose rc is -1 where it failed: 1 in place of -1
- * where the reason is that other processes use the GPU. */
+ * where the reason is that other processes use the GPU, 2 where this program has no kernels for it. */
 int wlb_place_end(const struct wlb_check_place *place, int rc);
 
 /* The element type of sums over many values, as training has it. */

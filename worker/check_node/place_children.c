@@ -15,16 +15,18 @@ int wlb_place_children_run(struct wlb_children *children, const struct wlb_place
 	                        places->open_s + WLB_CHECK_LATE * takes_s, error);
 }
 
-/* A child that was refused memory or a library, or was killed, says nothing of its CPU. */
+/* A child that was refused memory or a library, or was killed, says nothing of its CPU; nor does one of its GPU for
+ * which the program has no kernels. */
 static bool is_prevented(const struct wlb_child *child, const struct wlb_check_place *place)
 {
-	return place->gpu < 0 && (child->end == WLB_CHILD_REFUSED || wlb_child_was_killed(child));
+	return child->end == WLB_CHILD_UNABLE ||
+	       (place->gpu < 0 && (child->end == WLB_CHILD_REFUSED || wlb_child_was_killed(child)));
 }
 
-/* Tells why the child of a CPU could not check it. Returns -1. */
+/* Tells why the child could not check its place. Returns -1. */
 static int fail_prevented(const struct wlb_child *child, const struct wlb_check_place *place, struct wlb_error *error)
 {
-	if (child->end == WLB_CHILD_REFUSED)
+	if (child->end != WLB_CHILD_BROKEN)
 		return wlb_fail(error, "%s: %s", place->name, child->error.message);
 	int signal = WTERMSIG(child->status);
 	return wlb_fail(error, "%s: could not be checked: killed by signal %d%s", place->name, signal,

@@ -13,7 +13,8 @@ int wlb_place_children_run(struct wlb_children *children, const struct wlb_place
 
 /* Returns 1 where all children are done, but those whose GPU other processes use. Where one crashed or hangs, or a GPU
  * refused, adds the failure to the report and returns 0; report->hangs where one hangs. Else, where a CPU's child
- * refused, which is for lack of memory or of a library, or was killed, returns -1 with the reason. */
+ * refused, which is for lack of memory or of a library, or was killed, or this program has no kernels for a GPU,
+ * returns -1 with the reason. */
 int wlb_place_children_judge(const struct wlb_children *children, const struct wlb_places *places, const char *check,
                              struct wlb_check_report *report, struct wlb_error *error);
 

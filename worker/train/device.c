@@ -36,10 +36,12 @@ struct wlb_device *wlb_open_device(const struct wlb_launch *launch, enum wlb_dev
 	return NULL;
 }
 
-int wlb_is_gpu_at_fault(enum wlb_device_kind kind, enum wlb_dtype dtype)
+int wlb_is_gpu_at_fault(const struct wlb_launch *launch, enum wlb_device_kind kind, enum wlb_dtype dtype)
 {
+	struct wlb_error none;
 	/* CUDA computes in all types but float64. */
-	return kind == WLB_DEVICE_CUDA && dtype != WLB_FLOAT64 && wlb_cuda_device_count() > 0;
+	return kind == WLB_DEVICE_CUDA && dtype != WLB_FLOAT64 && wlb_cuda_device_count() > 0 &&
+	       wlb_cuda_check_kernels(wlb_own_gpu(launch), &none) == 0;
 }
 
 int wlb_queue_depth(const struct wlb_device *device)

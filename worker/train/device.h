@@ -12,8 +12,9 @@ struct wlb_device *wlb_open_device(const struct wlb_launch *launch, enum wlb_dev
                                    enum wlb_main_grads main_grads, int threads, struct wlb_error *error);
 
 /* Returns 1 where a device that could not be opened is a GPU of this node that does not work: another node, or a later
- * attempt, may not meet this. Returns 0 where what was asked for is wrong, such as a GPU of a node without any. */
-int wlb_is_gpu_at_fault(enum wlb_device_kind kind, enum wlb_dtype dtype);
+ * attempt, may not meet this. Returns 0 where what was asked for is wrong, such as a GPU of a node without any, or one
+ * for which the program has no kernels. */
+int wlb_is_gpu_at_fault(const struct wlb_launch *launch, enum wlb_device_kind kind, enum wlb_dtype dtype);
 
 /* Returns the number of this rank's GPU among those that it sees: the ranks of a node take them in turn, so that each
  * has its own where there are as many, also where the launcher lets each see only one. */

@@ -34,7 +34,7 @@ static int list_gpus(json_t *list, struct wlb_error *error)
 	if (count == 0) /* for the reason */
 		return wlb_cuda_describe(0, &gpu, error);
 	for (int i = 0; i < count; i++) {
-		if (wlb_cuda_describe(i, &gpu, error) < 0)
+		if (wlb_cuda_describe(i, &gpu, error) < 0 || wlb_cuda_check_kernels(i, error) < 0)
 			return -1;
 		if (list != NULL)
 			json_array_append_new(list, wlb_gpu_json(&gpu));

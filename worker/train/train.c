@@ -259,7 +259,8 @@ static int train_with_options(struct wlb_launch *launch, const struct wlb_train_
 	struct wlb_device *device =
 		wlb_open_device(launch, (enum wlb_device_kind)options->device, (enum wlb_dtype)options->dtype,
 	                        (enum wlb_main_grads)options->main_grads, (int)options->threads, &device_error);
-	int is_fault = wlb_is_gpu_at_fault((enum wlb_device_kind)options->device, (enum wlb_dtype)options->dtype);
+	int is_fault =
+		wlb_is_gpu_at_fault(launch, (enum wlb_device_kind)options->device, (enum wlb_dtype)options->dtype);
 	if (wlb_train_plan_agree(launch, options, is_fault ? WLB_PLAN_FAILED : WLB_PLAN_REFUSED,
 	                         device == NULL ? device_error.message : NULL, &plan, &error) < 0) {
 		print_reason(launch, error.message, launch->rank == 0);
