@@ -13,6 +13,7 @@
 #include "kernels/cuda/attention.cuh"
 #include "kernels/cuda/attention_hopper.h"
 #include "kernels/cuda/hopper.cuh"
+#include "kernels/cuda/ptx.cuh"
 
 enum {
 	WLB_CONSUMERS = 2, /* warpgroups */

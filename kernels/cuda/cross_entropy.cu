@@ -4,6 +4,9 @@
 
 static const unsigned MOST_THREADS = 512;
 
+/* Packs that a thread loads at a time for the statistics. */
+static constexpr int GROUP = 4;
+
 /* The statistics of a row over one rank's slice of the vocabulary, as in statistics[tokens, 3]. */
 struct row_statistics {
 	float largest; /* the largest logit; -infinity where the slice is empty */
@@ -40,17 +43,43 @@ __device__ static inline float rescale(float sum, float from, float to)
 	return from == to ? sum : sum * expf(from - to);
 }
 
-template <int count> __device__ static inline void add_logits(running &r, const float (&logits)[count])
+/* exp(x) for x of at most 0. The product is rounded, which adds |x| 2^-24 to the error of wlb_exp2; a term of a sum of
+ * exp(x) is the smaller the larger |x| is. */
+__device__ static inline float small_exp(float x)
 {
-	float largest = r.largest;
+	return wlb_exp2(x * 1.44269504088896341f); /* log2 e */
+}
+
+/* Adds the packs i, i + step, ..., GROUP in all, or as many as there are. All are loaded before the first is added, so
+ * that their loads are under way together. */
+template <int count, typename element>
+__device__ static inline void add_group(running &r, const element *from, int64_t i, int64_t packs, int step)
+{
+	wlb_pack<element, count> group[GROUP];
+	float values[count], largest = r.largest;
 #pragma unroll
-	for (int j = 0; j < count; j++)
-		largest = fmaxf(largest, logits[j]);
-	float sum = rescale(r.sum, r.largest, largest);
-	if (largest != -INFINITY)
+	for (int g = 0; g < GROUP; g++)
+		if (i + g * step < packs)
+			group[g] = wlb_load<count>(from, i + g * step);
 #pragma unroll
-		for (int j = 0; j < count; j++)
-			sum += expf(logits[j] - largest);
+	for (int g = 0; g < GROUP; g++)
+		if (i + g * step < packs) {
+			wlb_values(values, group[g]);
+#pragma unroll
+			for (int j = 0; j < count; j++)
+				largest = fmaxf(largest, values[j]);
+		}
+	/* Of logits that are all -infinity the sum is 0: their difference from themselves would not be a number. */
+	const float base = largest == -INFINITY ? 0.0f : largest;
+	float sum = r.sum * small_exp(r.largest - base);
+#pragma unroll
+	for (int g = 0; g < GROUP; g++)
+		if (i + g * step < packs) {
+			wlb_values(values, group[g]);
+#pragma unroll
+			for (int j = 0; j < count; j++)
+				sum += small_exp(values[j] - base);
+		}
 	r = {largest, sum};
 }
 
@@ -60,20 +89,25 @@ __device__ static inline running join(const running &a, const running &b)
 	return {largest, rescale(a.sum, a.largest, largest) + rescale(b.sum, b.largest, largest)};
 }
 
+/* Every lane of the warp must call it; lane 0 receives all. */
+__device__ static inline running join_warp(running r)
+{
+	for (int distance = 16; distance > 0; distance /= 2)
+		r = join(r, {__shfl_down_sync(0xffffffffu, r.largest, distance),
+		             __shfl_down_sync(0xffffffffu, r.sum, distance)});
+	return r;
+}
+
 /* Every thread of the block must call it; thread 0 receives all. */
 __device__ static inline running join_block(running r)
 {
 	static __shared__ running of_warp[32];
 	const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
-	for (int distance = 16; distance > 0; distance /= 2)
-		r = join(r, {__shfl_down_sync(0xffffffffu, r.largest, distance),
-		             __shfl_down_sync(0xffffffffu, r.sum, distance)});
+	r = join_warp(r);
 	if (lane == 0)
 		of_warp[warp] = r;
 	__syncthreads();
-	for (int w = 1; threadIdx.x == 0 && w < warps; w++)
-		r = join(r, of_warp[w]);
-	return r;
+	return warp == 0 ? join_warp(lane < warps ? of_warp[lane] : running{-INFINITY, 0}) : r;
 }
 
 /* Computes one token in each block. */
@@ -92,27 +126,16 @@ __global__ static void __launch_bounds__(MOST_THREADS)
 	}
 	const row_parts parts = parts_of(row, count);
 	running r = {-INFINITY, 0};
-	float one[1], values[of_pack];
-	if (threadIdx.x < parts.head) {
-		wlb_load_values<1>(one, row, threadIdx.x);
-		add_logits(r, one);
-	}
-#pragma unroll 4
-	for (int64_t i = threadIdx.x; i < parts.packs; i += blockDim.x) {
-		wlb_load_values<of_pack>(values, row + parts.head, i);
-		add_logits(r, values);
-	}
-	if (parts.tail + threadIdx.x < count) {
-		wlb_load_values<1>(one, row, parts.tail + threadIdx.x);
-		add_logits(r, one);
-	}
+	float of_target[1] = {};
+	if (threadIdx.x == 0 && target >= first && target - first < count)
+		wlb_load_values<1>(of_target, row, target - first);
+	add_group<1>(r, row, threadIdx.x, parts.head, (int)blockDim.x);
+	for (int64_t i = threadIdx.x; i < parts.packs; i += GROUP * (int64_t)blockDim.x)
+		add_group<of_pack>(r, row + parts.head, i, parts.packs, (int)blockDim.x);
+	add_group<1>(r, row + parts.tail, threadIdx.x, count - parts.tail, (int)blockDim.x);
 	r = join_block(r);
-	if (threadIdx.x != 0)
-		return;
-	one[0] = 0;
-	if (target >= first && target - first < count)
-		wlb_load_values<1>(one, row, target - first);
-	statistics[blockIdx.x] = {r.largest, r.sum, one[0]};
+	if (threadIdx.x == 0)
+		statistics[blockIdx.x] = {r.largest, r.sum, of_target[0]};
 }
 
 /* -- gradient -- */

@@ -226,12 +226,4 @@ __device__ static inline void wlb_product(float (&d)[16][4], const uint32_t (&a)
 	             : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add), "n"(1 - b_by_rows));
 }
 
-/* 2^x, within 2 units in the last place of float32; 0 for -infinity. */
-__device__ static inline float wlb_exp2(float x)
-{
-	float y;
-	asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-	return y;
-}
-
 #endif

@@ -1,7 +1,7 @@
 /*
  * The instructions of the PTX ISA for which CUDA C++ has no name: asynchronous copies to shared memory, products of
- * small matrices by a warp, and the rounding of two values at once (compute capability 8.0 and up). Kernels use them through these functions alone, so that
- * tests/cuda_host can put functions with the same meaning in their place.
+ * small matrices by a warp, the rounding of two values at once, and 2^x (compute capability 8.0 and up). Kernels use
+ * them through these functions alone, so that tests/cuda_host can put functions with the same meaning in their place.
  *
  * Fragments: a matrix of 8 x 8 bfloat16 is held by a warp in one register of two values a lane: lane 4 r + c has the
  * columns 2 c (low half) and 2 c + 1 of row r.
@@ -58,6 +58,14 @@ __device__ static inline uint32_t wlb_pack_bf16(float low, float high)
 	uint32_t both;
 	asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
 	return both;
+}
+
+/* 2^x, within 2 units in the last place of float32; 0 for -infinity. */
+__device__ static inline float wlb_exp2(float x)
+{
+	float y;
+	asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+	return y;
 }
 
 /* d += a b^T for a of 16 x 16 and b of 8 x 16 bfloat16, summed in float32; all lanes call it. a: the fragments of rows

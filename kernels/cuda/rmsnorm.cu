@@ -123,23 +123,24 @@ add_x_gradient(element *to, int i, const wlb_pack<element, count> &d_x_pack, con
 	wlb_store_values<count>(to, i, d_x);
 }
 
-/* What both kernels compute: block b the tokens [b * tokens_of_part, ...), whose weight gradients it sums in
- * parts[b, width]. A thread computes the same columns of every token, so its sums need no barrier. */
+/* What both kernels compute: block b the tokens b, b + blocks, ..., whose weight gradients it sums in parts[b, width]:
+ * what all blocks read at a time lies together. A thread computes the same columns of every token, so its sums need no
+ * barrier. */
 template <typename element> struct gradients {
 	element *d_x;
 	float *parts;
 	const element *d_out, *x, *weight;
 	const float *rstd;
-	int64_t tokens, tokens_of_part;
+	int64_t tokens;
 	int width;
 };
 
-/* Starts copies of the thread's packs of a row of x, d_out and d_x to `slot`, as one group; an empty one where the part
- * has no such row. */
+/* Starts copies of the thread's packs of a row of x, d_out and d_x to `slot`, as one group; an empty one where there
+ * is no such row. */
 template <int count, typename element>
-__device__ static inline void fetch_row(element *slot, const gradients<element> &g, int64_t row, int64_t end)
+__device__ static inline void fetch_row(element *slot, const gradients<element> &g, int64_t row)
 {
-	if (row < end)
+	if (row < g.tokens)
 		for (int i = (int)threadIdx.x * count; i < g.width; i += (int)blockDim.x * count) {
 			wlb_copy_async(slot + i, g.x + row * g.width + i, true);
 			wlb_copy_async(slot + g.width + i, g.d_out + row * g.width + i, true);
@@ -152,7 +153,7 @@ __device__ static inline void fetch_row(element *slot, const gradients<element> 
 template <int held, int count, typename element>
 __device__ static inline void backward_row(float (&sums)[held][count], const element *slot,
                                            const wlb_pack<element, count> (&weight)[held], float r, element *d_x,
-                                           int width)
+                                           int width, float *of_warp)
 {
 	const element *x = slot, *d_out = slot + width, *before = slot + 2 * width;
 	float products = 0;
@@ -163,7 +164,7 @@ __device__ static inline void backward_row(float (&sums)[held][count], const ele
 			products += add_weight_gradient<count>(sums[h], wlb_load<count>(x, i),
 			                                       wlb_load<count>(d_out, i), weight[h], r);
 	}
-	const float mean = r * r * wlb_block_sum(products) / (float)width;
+	const float mean = r * r * wlb_block_sum_in(of_warp, products) / (float)width;
 #pragma unroll
 	for (int h = 0; h < held; h++) {
 		const int i = (int)(threadIdx.x + h * blockDim.x);
@@ -173,28 +174,33 @@ __device__ static inline void backward_row(float (&sums)[held][count], const ele
 	}
 }
 
-/* For rows of at most `held` packs a thread. The `slots` next rows are under way while one is computed: a block
- * waits at barriers in every row, so that loads of the row alone would leave the memory idle. */
+/* For rows of at most `held` packs a thread. The `slots` next rows are under way while one is computed: a block waits
+ * at a barrier in every row, so that loads of the row alone would leave the memory idle. */
 template <typename element, int count, int slots, int held>
 __global__ static void __launch_bounds__(MOST_BACKWARD) rmsnorm_backward(gradients<element> g)
 {
+	static __shared__ float of_warp[2][MOST_BACKWARD / 32]; /* of even rows and of odd ones */
+	constexpr bool is_ahead = held == 1; /* two packs a thread leave no register for the rstd of the next row */
 	const int packs = g.width / count, step = (int)blockDim.x, first = (int)threadIdx.x, slot_size = 3 * g.width;
-	const int64_t begin = blockIdx.x * g.tokens_of_part, end = min(begin + g.tokens_of_part, g.tokens);
 	element *shared = (element *)wlb_dynamic_shared;
 	float sums[held][count] = {};
 	wlb_pack<element, count> weight[held] = {};
 	for (int s = 0; s < slots; s++)
-		fetch_row<count>(shared + s * slot_size, g, begin + s, end);
+		fetch_row<count>(shared + s * slot_size, g, blockIdx.x + s * (int64_t)gridDim.x);
 #pragma unroll
 	for (int h = 0; h < held; h++)
 		if (first + h * step < packs)
 			weight[h] = wlb_load<count>(g.weight, first + h * step);
-	for (int64_t t = begin; t < end; t++) {
-		element *slot = shared + (int)(t - begin) % slots * slot_size;
-		const float r = g.rstd[t];
+	float r = g.rstd[blockIdx.x];
+	int row = 0;
+	for (int64_t t = blockIdx.x; t < g.tokens; t += gridDim.x, row++) {
+		element *slot = shared + row % slots * slot_size;
+		const float next = g.rstd[is_ahead ? min(t + gridDim.x, g.tokens - 1) : t];
 		wlb_copy_async_wait<slots - 1>();
-		backward_row<held, count>(sums, slot, weight, r, g.d_x + t * g.width, g.width);
-		fetch_row<count>(slot, g, t + slots, end);
+		backward_row<held, count>(sums, slot, weight, is_ahead ? r : next, g.d_x + t * g.width, g.width,
+		                          of_warp[row & 1]);
+		fetch_row<count>(slot, g, t + slots * (int64_t)gridDim.x);
+		r = next;
 	}
 	float *part = g.parts + (int64_t)blockIdx.x * g.width;
 #pragma unroll
@@ -203,16 +209,16 @@ __global__ static void __launch_bounds__(MOST_BACKWARD) rmsnorm_backward(gradien
 			wlb_store_floats<count>(part, first + h * step, sums[h]);
 }
 
-/* For rows of any width and address: the sums are in device memory, and rows are loaded twice. */
+/* For rows of any width and address: the sums are in device memory, and rows are loaded twice. The compiler is told of
+ * one block on a multiprocessor, since for two it would not keep everything in registers. */
 template <typename element, int count>
-__global__ static void __launch_bounds__(MOST_BACKWARD) rmsnorm_backward_of_any(gradients<element> g)
+__global__ static void __launch_bounds__(MOST_BACKWARD, 1) rmsnorm_backward_of_any(gradients<element> g)
 {
 	const int packs = g.width / count, step = (int)blockDim.x, first = (int)threadIdx.x;
-	const int64_t begin = blockIdx.x * g.tokens_of_part, end = min(begin + g.tokens_of_part, g.tokens);
 	float *part = g.parts + (int64_t)blockIdx.x * g.width, sums[count] = {};
 	for (int i = first; i < packs; i += step)
 		wlb_store_floats<count>(part, i, sums);
-	for (int64_t t = begin; t < end; t++) {
+	for (int64_t t = blockIdx.x; t < g.tokens; t += gridDim.x) {
 		const element *x = g.x + t * g.width, *d = g.d_out + t * g.width;
 		element *d_x = g.d_x + t * g.width;
 		const float r = g.rstd[t];
@@ -272,16 +278,11 @@ void wlb_cuda_rmsnorm_forward(struct wlb_device *device, void *out, void *rstd, 
 	});
 }
 
-/* How the tokens are divided. */
-struct parts_of_tokens {
-	int64_t tokens_of_part;
-	int64_t count;
-};
-
-static struct parts_of_tokens divide(int64_t tokens)
+/* How many parts the tokens have: the fewest of which the largest is as small as with MOST_PARTS. */
+static int64_t count_parts(int64_t tokens)
 {
 	const int64_t tokens_of_part = (tokens + MOST_PARTS - 1) / MOST_PARTS;
-	return {tokens_of_part, (tokens + tokens_of_part - 1) / tokens_of_part};
+	return (tokens + tokens_of_part - 1) / tokens_of_part;
 }
 
 /* A row of sums for each part; few tokens may have more parts than more of them. */
@@ -322,8 +323,8 @@ void wlb_cuda_rmsnorm_backward(struct wlb_device *device, void *d_x, void *d_wei
 	if (tokens == 0 || width == 0)
 		return;
 	const char *name = "rmsnorm_backward";
-	const struct parts_of_tokens parts = divide(tokens);
-	float *sums = (float *)wlb_cuda_scratch(device, (size_t)(parts.count * width) * sizeof(float), name);
+	const int64_t parts = count_parts(tokens);
+	float *sums = (float *)wlb_cuda_scratch(device, (size_t)(parts * width) * sizeof(float), name);
 	if (sums == NULL)
 		return;
 	wlb_choose_kinds(device, {width}, {d_x, d_out, x, weight}, [=](auto kind, auto zero) {
@@ -336,10 +337,9 @@ void wlb_cuda_rmsnorm_backward(struct wlb_device *device, void *d_x, void *d_wei
 		                              (const element *)weight,
 		                              (const float *)rstd,
 		                              tokens,
-		                              parts.tokens_of_part,
 		                              (int)width};
-		queue_backward<decltype(kind)>(device, name, g, parts.count);
+		queue_backward<decltype(kind)>(device, name, g, parts);
 		wlb_cuda_launch(device, name, {(unsigned)((width + ADD_X - 1) / ADD_X), dim3(ADD_X, ADD_Y)},
-		                rmsnorm_add_parts<gradient>, (gradient *)d_weight, sums, (int)parts.count, (int)width);
+		                rmsnorm_add_parts<gradient>, (gradient *)d_weight, sums, (int)parts, (int)width);
 	});
 }

@@ -73,9 +73,9 @@ static void run_statistics(struct check_trial *t)
 	                                  t->shape->rows, first_id(t), t->shape->width);
 }
 
-/* Largest and target are exact. A term of the sum has the rounding of logit - largest, multiplied by that difference,
- * and four of exp; each addition may come with a new largest, of which exp and its product cost six, and whose
- * differences, each rounded, add up to that from the first largest to the last. */
+/* Largest and target are exact. A term of the sum has the roundings of logit - largest, of log2 e and of their product,
+ * multiplied by that difference, and four of exp; each addition may come with a new largest, of which exp and its
+ * product cost six, and whose differences, each rounded, add up to that from the first largest to the last. */
 static void expect_statistics(struct check_trial *t)
 {
 	for (int64_t row = 0; row < t->shape->rows; row++) {
@@ -83,7 +83,7 @@ static void expect_statistics(struct check_trial *t)
 		compute_statistics(t, row, want);
 		const double range = 72, additions = check_sum_roundings(t->shape->width);
 		statistics_of(t, t->arrays[0].bound, 0, row)[1] =
-			(range + 4 + 7 * additions) * FLOAT_ROUNDOFF * want[1] + FLT_MIN;
+			(3 * range + 4 + 7 * additions) * FLOAT_ROUNDOFF * want[1] + FLT_MIN;
 	}
 }
 

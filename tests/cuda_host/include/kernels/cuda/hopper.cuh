@@ -5,7 +5,6 @@
 #ifndef WLB_CUDA_HOPPER_CUH
 #define WLB_CUDA_HOPPER_CUH
 
-#include <math.h>
 #include <stdint.h>
 
 #include "kernels/cuda/tensor_map.h"
@@ -100,11 +99,6 @@ static inline void wlb_product(float (&d)[tiles][4], const uint32_t (&a)[4], uin
 {
 	static_assert(tiles == 8 || tiles == 16, "a product has 64 or 128 columns");
 	cuda_host::products_add({&d[0][0], 8 * tiles, a, 0, b, b_by_rows != 0, add != 0});
-}
-
-static inline float wlb_exp2(float x)
-{
-	return exp2f(x);
 }
 
 /* For compilers of a GPU. */

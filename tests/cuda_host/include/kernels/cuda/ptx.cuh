@@ -5,6 +5,7 @@
 #ifndef WLB_CUDA_PTX_CUH
 #define WLB_CUDA_PTX_CUH
 
+#include <math.h>
 #include <stdint.h>
 
 namespace cuda_host
@@ -21,6 +22,10 @@ template <int newest> static inline void wlb_copy_async_wait()
 void wlb_load_matrices(uint32_t (&m)[4], const void *row);
 void wlb_load_matrices_transposed(uint32_t (&m)[4], const void *row);
 uint32_t wlb_pack_bf16(float low, float high);
+static inline float wlb_exp2(float x)
+{
+	return exp2f(x);
+}
 void wlb_multiply_bf16(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1);
 
 #endif
