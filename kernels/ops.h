@@ -176,7 +176,8 @@ struct wlb_ops {
 
 	/* Seconds that the device has computed for the calling thread since an arbitrary moment; to be read when the
 	 * device is synchronized. On the CPU it is processor time, so that a rank that shares its core with others is
-	 * not measured as a slow one; on a GPU, which only one rank uses, it is elapsed time. */
+	 * not measured as a slow one; on a GPU it is elapsed time, which for ranks that share one includes the kernels
+	 * of the others. */
 	double (*busy_s)(struct wlb_device *);
 
 	/* -- linear layers of n rows -- */

@@ -17,7 +17,8 @@ static void close_device(struct wlb_device *device)
 	free(cuda);
 }
 
-/* No other rank uses the GPU: the time between two points at which the stream is empty is the rank's own. */
+/* The time between two points at which the stream is empty. Of ranks that share a GPU it is also that of the others'
+ * kernels: CUDA does not tell how long each had the GPU. */
 static double busy_s(struct wlb_device *device)
 {
 	(void)device;
