@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <map>
 #include <sanitizer/asan_interface.h>
+#include <set>
 #include <vector>
 
 namespace
@@ -30,6 +31,17 @@ bool is_valid(const dim3 &size, unsigned most_x, unsigned most_y, unsigned most_
 bool has_image()
 {
 	return getenv("CUDA_HOST_NO_IMAGE") == nullptr;
+}
+
+/* With CUDA_HOST_LAZY the first launch of a kernel waits for all that is queued, for which CUDA allows itself time where
+ * it loads kernels when they are first launched, which CUDA_MODULE_LOADING=EAGER prevents. */
+void load(const void *kernel)
+{
+	static std::set<const void *> loaded;
+	const char *loading = getenv("CUDA_MODULE_LOADING");
+	const bool is_eager = loading != nullptr && strcmp(loading, "EAGER") == 0;
+	if (getenv("CUDA_HOST_LAZY") != nullptr && !is_eager && loaded.insert(kernel).second)
+		cuda_host::stream_finish_all();
 }
 
 cudaError_t check(const cudaLaunchConfig_t &config, const void *kernel)
@@ -98,6 +110,7 @@ cudaError_t cuda_host::launch(const cudaLaunchConfig_t *config, const void *kern
 	const cudaError_t status = check(*config, kernel);
 	if (status != cudaSuccess)
 		return result(status);
+	load(kernel);
 	return stream_queue(config->stream, [copy = *config, kernel, run] { run_grid(copy, kernel, run); });
 }
 

@@ -1,6 +1,7 @@
 #include "worker/train/device.h"
 
 #include <sched.h>
+#include <stdlib.h>
 
 #include "worker/model/transformer.h"
 
@@ -18,10 +19,21 @@ int wlb_own_gpu(const struct wlb_launch *launch)
 	return count > 0 ? launch->local_rank % count : launch->local_rank;
 }
 
+/* By default CUDA loads a kernel when it is first launched, for which it may wait until the GPU has done all that is
+ * queued (CUDA C++ Programming Guide, "Lazy Loading"). A receive over NCCL may be queued that ends only after the peer
+ * has what this rank computes with that kernel: both would wait for ever. A setting of the user is kept, since to load
+ * all kernels at the start takes memory of the GPU. */
+static void load_kernels_at_start(void)
+{
+	setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+}
+
 struct wlb_device *wlb_open_device(const struct wlb_launch *launch, enum wlb_device_kind kind, enum wlb_dtype dtype,
                                    enum wlb_main_grads main_grads, int threads, struct wlb_error *error)
 {
 	int host_threads = threads > 0 ? threads : default_threads(launch);
+	if (kind == WLB_DEVICE_CUDA && launch->size > 1)
+		load_kernels_at_start(); /* before CUDA is first called */
 	enum wlb_dtype main = dtype == WLB_BFLOAT16 ? WLB_FLOAT32 : dtype;
 	struct wlb_device *device = kind == WLB_DEVICE_CUDA
 	                                    ? wlb_device_open_cuda(wlb_own_gpu(launch), dtype, main, error)
