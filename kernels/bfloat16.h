@@ -27,6 +27,31 @@ static inline uint16_t wlb_bfloat16_of_float(float value)
 	return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
+/* A master weight is kept in two halves: the bfloat16 weight that is used, to which it is rounded, of two that are
+ * equally near to the one farther from 0, and its lower 16 bits. They tell whether it was rounded up, so that the upper
+ * 16 bits follow from the weight. A NaN becomes one with empty lower bits, since to round its payload up could leave a
+ * number. */
+struct wlb_halves {
+	uint16_t weight, lower;
+};
+
+static inline struct wlb_halves wlb_split_master(float master)
+{
+	uint32_t bits;
+	memcpy(&bits, &master, sizeof(bits));
+	if (master != master)
+		bits = 0x7fc00000;
+	return (struct wlb_halves){.weight = (uint16_t)((bits + 0x8000) >> 16), .lower = (uint16_t)bits};
+}
+
+static inline float wlb_join_master(struct wlb_halves halves)
+{
+	const uint32_t bits = (uint32_t)(uint16_t)(halves.weight - (halves.lower >> 15)) << 16 | halves.lower;
+	float master;
+	memcpy(&master, &bits, sizeof(master));
+	return master;
+}
+
 /* Returns the float that is nearest to the value on the side of 0, its last bit set where bits were lost ("round to
  * odd"): rounding it again to half as many bits or less gives what rounding the value once would (Boldo & Melquiond
  * 2008). */

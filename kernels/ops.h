@@ -271,12 +271,16 @@ struct wlb_ops {
 	 * 0 (Megatron-LM's coefficient, with its guard against a norm of 0). */
 	void (*clip_factor)(struct wlb_device *, double *factor, const double *sum_squares, const double *loss_sum,
 	                    double clip);
-	/* master, m, v (main) and param (compute): n elements, of which param becomes the masters, rounded; grad
-	 * (gradients) is multiplied by *factor (double, device) first and is read only. Where *factor is 0 nothing
-	 * changes. Where the types are equal, param may be master; otherwise no two arrays overlap. Each begins at a
-	 * multiple of 16 bytes. */
+	/* Updates n masters. m, v (main) and param (compute) have n elements; grad (gradients) is multiplied by *factor
+	 * (double, device) first and is read only. Where *factor is 0 nothing changes. Where the types are equal,
+	 * `master` has the masters, which param becomes, and may be param. Where compute is bfloat16 and main float32,
+	 * the masters are in two halves (kernels/bfloat16.h): their rounded weights in param, and their lower 16 bits
+	 * in `master`. No other arrays overlap. Each begins at a multiple of 16 bytes. */
 	void (*adamw)(struct wlb_device *, void *param, void *master, const void *grad, void *m, void *v, int64_t n,
 	              const struct wlb_adamw *, const double *factor);
+	/* masters[n] (main) = what the halves are of: param (compute) and the lower 16 bits. NULL where the types are
+	 * equal. */
+	void (*join_masters)(struct wlb_device *, void *masters, const void *param, const void *lower, int64_t n);
 };
 
 /* An allocation for which there was no memory. */

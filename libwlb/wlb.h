@@ -724,7 +724,8 @@ int wlb_plan_check(const struct wlb_plan *plan, const struct wlb_model *model, s
 
 /* Peak bytes on each GPU of one pipeline stage. Megatron-LM: weights in use of the machine's element size, gradients of
  * options->gradient_bytes, and 12 bytes a parameter of optimizer states (master weight and two moments of Adam);
- * wlb-worker: the same with elements of 2 bytes; otherwise weights, gradients and two moments of one size. */
+ * wlb-worker: the same with elements of 2 bytes, but 10 bytes of states, since the weight is a half of its master;
+ * otherwise weights, gradients and two moments of one size. */
 struct wlb_memory {
 	double weights;
 	double gradients;

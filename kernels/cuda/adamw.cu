@@ -29,16 +29,28 @@ __device__ static inline float to_float(bfloat16 x)
 	return __uint_as_float((unsigned)x.bits << 16);
 }
 
-__device__ static inline void round_to(float *to, float x)
+/* The master of a weight: of a float32 weight it is what is kept, and a bfloat16 weight and what is kept are its halves
+ * (kernels/bfloat16.h). */
+__device__ static inline float join(float, float kept)
 {
-	*to = x;
+	return kept;
 }
 
-/* To the nearest, of two that are equally near to the even one; NaN stays NaN. */
-__device__ static inline void round_to(bfloat16 *to, float x)
+__device__ static inline float join(bfloat16 weight, uint16_t kept)
 {
-	const unsigned bits = __float_as_uint(x);
-	to->bits = (uint16_t)(x != x ? 0x7fffu : (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+	return __uint_as_float((unsigned)(uint16_t)(weight.bits - (kept >> 15)) << 16 | kept);
+}
+
+__device__ static inline void split(float *weight, float *kept, float master)
+{
+	*weight = *kept = master;
+}
+
+__device__ static inline void split(bfloat16 *weight, uint16_t *kept, float master)
+{
+	const unsigned bits = master != master ? 0x7fc00000u : __float_as_uint(master);
+	weight->bits = (uint16_t)((bits + 0x8000u) >> 16);
+	*kept = (uint16_t)bits;
 }
 
 template <typename element> union group {
@@ -68,8 +80,8 @@ __device__ static inline void update_one(float *master, float g, float *m, float
 }
 
 /* `param` may be `master`, so neither is __restrict__. */
-template <typename weight, typename gradient>
-__global__ static void adamw_update(weight *param, float *master, const gradient *grad, float *m, float *v, int64_t n,
+template <typename weight, typename kept, typename gradient>
+__global__ static void adamw_update(weight *param, kept *master, const gradient *grad, float *m, float *v, int64_t n,
                                     struct update u, const double *factor)
 {
 	const float scale = (float)*factor;
@@ -79,22 +91,33 @@ __global__ static void adamw_update(weight *param, float *master, const gradient
 	{
 		const int64_t first = at * GROUP;
 		const group<gradient> g = load(grad + first);
-		group<float> p = load(master + first), m_new = load(m + first), v_new = load(v + first);
-		group<weight> rounded = {};
+		group<weight> w = load(param + first);
+		group<kept> k = load(master + first);
+		group<float> m_new = load(m + first), v_new = load(v + first);
 		for (int i = 0; i < GROUP; i++) {
-			update_one(&p.values[i], to_float(g.values[i]) * scale, &m_new.values[i], &v_new.values[i], u);
-			round_to(&rounded.values[i], p.values[i]);
+			float p = join(w.values[i], k.values[i]);
+			update_one(&p, to_float(g.values[i]) * scale, &m_new.values[i], &v_new.values[i], u);
+			split(&w.values[i], &k.values[i], p);
 		}
 		store(m + first, m_new);
 		store(v + first, v_new);
-		store(master + first, p);
-		if ((const void *)param != master)
-			store(param + first, rounded);
+		store(master + first, k);
+		if ((const void *)param != (const void *)master)
+			store(param + first, w);
 	}
 	const int64_t i = n / GROUP * GROUP + (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
 	if (i < n) {
-		update_one(&master[i], to_float(grad[i]) * scale, &m[i], &v[i], u);
-		round_to(&param[i], master[i]);
+		float p = join(param[i], master[i]);
+		update_one(&p, to_float(grad[i]) * scale, &m[i], &v[i], u);
+		split(&param[i], &master[i], p);
+	}
+}
+
+__global__ static void join_masters(float *masters, const bfloat16 *param, const uint16_t *lower, int64_t n)
+{
+	WLB_FOR_ELEMENTS(i, n)
+	{
+		masters[i] = join(param[i], lower[i]);
 	}
 }
 
@@ -119,12 +142,12 @@ struct arrays {
 	const double *factor;
 };
 
-template <typename weight, typename gradient>
+template <typename weight, typename kept, typename gradient>
 static void launch(struct wlb_device *device, const struct arrays &a, const struct update &u)
 {
 	const unsigned blocks = wlb_element_blocks(a.n / GROUP + 1);
-	wlb_cuda_launch(device, "adamw", {blocks, WLB_BLOCK}, adamw_update<weight, gradient>, (weight *)a.param,
-	                (float *)a.master, (const gradient *)a.grad, (float *)a.m, (float *)a.v, a.n, u, a.factor);
+	wlb_cuda_launch(device, "adamw", {blocks, WLB_BLOCK}, adamw_update<weight, kept, gradient>, (weight *)a.param,
+	                (kept *)a.master, (const gradient *)a.grad, (float *)a.m, (float *)a.v, a.n, u, a.factor);
 }
 
 void wlb_cuda_adamw(struct wlb_device *device, void *param, void *master, const void *grad, void *m, void *v, int64_t n,
@@ -146,9 +169,16 @@ void wlb_cuda_adamw(struct wlb_device *device, void *param, void *master, const 
 	};
 	const struct arrays a = {param, master, grad, m, v, n, factor};
 	if (device->compute == WLB_FLOAT32)
-		launch<float, float>(device, a, u);
+		launch<float, float, float>(device, a, u);
 	else if (device->gradients == WLB_FLOAT32)
-		launch<bfloat16, float>(device, a, u);
+		launch<bfloat16, uint16_t, float>(device, a, u);
 	else
-		launch<bfloat16, bfloat16>(device, a, u);
+		launch<bfloat16, uint16_t, bfloat16>(device, a, u);
+}
+
+void wlb_cuda_join_masters(struct wlb_device *device, void *masters, const void *param, const void *lower, int64_t n)
+{
+	if (n > 0)
+		wlb_cuda_launch(device, "join_masters", {wlb_element_blocks(n), WLB_BLOCK}, join_masters,
+		                (float *)masters, (const bfloat16 *)param, (const uint16_t *)lower, n);
 }

@@ -288,11 +288,11 @@ double wlb_optimizer_s(const struct wlb_layer_cost *cost, double updated, double
 	if (is_worker(cost) && element >= 4.0)
 		return updated * (wlb_machine_op_element_s(machine, WLB_OP_SUM_SQUARES) +
 		                  wlb_machine_op_element_s(machine, WLB_OP_ADAMW));
-	/* The norm and the update read the gradient; master weight and both moments are read and written, the weight in
-	 * use is written. Megatron-LM sets gradients to 0 and multiplies them by 1 / replicas before they are summed.
-	 */
-	double before = is_worker(cost) ? 0.0 : held * 3.0 * gradient;
-	return stream_s(cost, updated * (2.0 * gradient + 6.0 * 4.0 + element) + before);
+	/* The norm and the update read the gradient; master weight and both moments are read and written. Megatron-LM
+	 * also writes the weight in use, which is a half of wlb-worker's master, sets gradients to 0, and multiplies
+	 * them by 1 / replicas before they are summed. */
+	double others = is_worker(cost) ? 0.0 : updated * element + held * 3.0 * gradient;
+	return stream_s(cost, updated * (2.0 * gradient + 6.0 * 4.0) + others);
 }
 
 double wlb_slowest_rank(const struct wlb_layer_cost *cost)

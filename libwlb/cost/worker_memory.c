@@ -154,8 +154,8 @@ struct wlb_memory wlb_worker_memory(const struct wlb_plan *plan, const struct wl
 	double parameters = 0.0, shards = (double)plan->layout.dp * plan->layout.cp;
 	for (int32_t chunk = 0; chunk < plan->interleave; chunk++)
 		parameters += wlb_plan_chunk_parameters(plan, model, stage, chunk);
-	/* Adam's two moments and, where the weights in use are of another type, masters. */
-	double states = s.main * (element_bytes < s.main ? 3.0 : 2.0);
+	/* Adam's two moments and, where the weights in use are smaller than the masters, what is left of these. */
+	double states = 2.0 * s.main + fmax(0.0, s.main - element_bytes);
 	double sums = shards > 1.0 ? gradient_bytes * parameters / shards
 	                           : 0.0; /* this rank's part of the reduced gradients */
 	return (struct wlb_memory){

@@ -6,13 +6,31 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kernels/bfloat16.h"
 #include "kernels/ops.h"
 
 int wlb_check_masters(struct wlb_device *device);
 
 enum { COUNT = 4099, STEPS = 3 }; /* not a multiple of what a thread takes at a time */
+enum { UPPERS = 1 << 16 };        /* the values of an upper half; there is room for as many masters */
+enum { SPOILED = 0x3f80 };        /* the upper half whose master an update makes NaN */
 
-enum { PARAM, MASTER, GRADIENT, FIRST, SECOND, FACTOR, ARRAYS };
+enum { PARAM, LOWER, GRADIENT, FIRST, SECOND, FACTOR, MASTERS, ARRAYS };
+
+/* Masters, and the halves that a device has of them. */
+struct masters {
+	float whole[UPPERS];
+	uint16_t weight[UPPERS], lower[UPPERS];
+};
+
+static void split_all(struct masters *s, int count)
+{
+	for (int i = 0; i < count; i++) {
+		const struct wlb_halves halves = wlb_split_master(s->whole[i]);
+		s->weight[i] = halves.weight;
+		s->lower[i] = halves.lower;
+	}
+}
 
 static double number(int i)
 {
@@ -32,45 +50,94 @@ static struct wlb_adamw settings(int step)
 	return (struct wlb_adamw){0.01, 0.9, 0.95, 1e-8, 0.1, step};
 }
 
-/* Returns how many weights are wrong after STEPS updates with gradients of `gradients`, times `factor`. */
-static int count_wrong(const float *master, const uint16_t *param, double factor)
+/* Puts masters, gradients and the factor on the device, and moments of 0. */
+static void send(struct wlb_device *d, void **a, struct masters *s, const void *gradient, double factor, int count)
+{
+	split_all(s, count);
+	d->ops->to_device(d, NULL, a[PARAM], s->weight, (size_t)count * sizeof(*s->weight));
+	d->ops->to_device(d, NULL, a[LOWER], s->lower, (size_t)count * sizeof(*s->lower));
+	d->ops->to_device(d, NULL, a[GRADIENT], gradient, (size_t)count * wlb_dtype_bytes(d->gradients));
+	d->ops->to_device(d, NULL, a[FACTOR], &factor, sizeof(factor));
+	d->ops->zero(d, a[FIRST], (size_t)count * sizeof(float));
+	d->ops->zero(d, a[SECOND], (size_t)count * sizeof(float));
+}
+
+/* Reads the halves, and the masters as the device joins them. */
+static int receive(struct wlb_device *d, void **a, struct masters *s, int count, struct wlb_error *error)
+{
+	d->ops->join_masters(d, a[MASTERS], a[PARAM], a[LOWER], count);
+	d->ops->to_host(d, s->whole, a[MASTERS], (size_t)count * sizeof(*s->whole));
+	d->ops->to_host(d, s->weight, a[PARAM], (size_t)count * sizeof(*s->weight));
+	d->ops->to_host(d, s->lower, a[LOWER], (size_t)count * sizeof(*s->lower));
+	return d->ops->synchronize(d, error);
+}
+
+/* Whether the halves are those of the master. */
+static int is_split(const struct masters *s, int i)
+{
+	const struct wlb_halves halves = wlb_split_master(s->whole[i]);
+	return s->weight[i] == halves.weight && s->lower[i] == halves.lower;
+}
+
+/* Returns how many masters are wrong after STEPS updates with gradients of `gradients`, times `factor`. */
+static int count_wrong(const struct masters *s, double factor)
 {
 	int wrong = 0;
 	for (int i = 0; i < COUNT; i++) {
 		double want = number(i + 1), m = 0, v = 0;
-		uint16_t rounded;
 		/* The gradients are multiples of 1/8 below 2: exact in bfloat16. */
 		for (int step = 1; factor != 0 && step <= STEPS; step++) {
 			struct wlb_adamw adamw = settings(step);
 			reference(&want, &m, &v, factor * (i % 31 - 15) / 8.0, &adamw);
 		}
-		wlb_dtype_store(WLB_BFLOAT16, &rounded, 0, factor != 0 ? (double)master[i] : 0.0);
-		wrong += !(fabs(master[i] - want) <= 1e-5) || param[i] != rounded;
+		wrong += !(fabs(s->whole[i] - want) <= 1e-5) || !is_split(s, i);
 	}
 	return wrong;
 }
 
 static int check_update(struct wlb_device *d, void **a, double factor, struct wlb_error *error)
 {
-	static float master[COUNT], gradient[COUNT];
-	static uint16_t param[COUNT];
+	static struct masters s;
+	static float gradient[COUNT];
 	for (int i = 0; i < COUNT; i++) {
-		master[i] = (float)number(i + 1);
+		s.whole[i] = (float)number(i + 1);
 		wlb_dtype_store(d->gradients, gradient, i, (i % 31 - 15) / 8.0);
 	}
-	d->ops->to_device(d, NULL, a[MASTER], master, sizeof(master));
-	d->ops->to_device(d, NULL, a[GRADIENT], gradient, COUNT * wlb_dtype_bytes(d->gradients));
-	d->ops->to_device(d, NULL, a[FACTOR], &factor, sizeof(factor));
-	d->ops->zero(d, a[PARAM], sizeof(param));
-	d->ops->zero(d, a[FIRST], sizeof(master));
-	d->ops->zero(d, a[SECOND], sizeof(master));
+	send(d, a, &s, gradient, factor, COUNT);
 	for (int step = 1; step <= STEPS; step++) {
 		struct wlb_adamw adamw = settings(step);
-		d->ops->adamw(d, a[PARAM], a[MASTER], a[GRADIENT], a[FIRST], a[SECOND], COUNT, &adamw, a[FACTOR]);
+		d->ops->adamw(d, a[PARAM], a[LOWER], a[GRADIENT], a[FIRST], a[SECOND], COUNT, &adamw, a[FACTOR]);
 	}
-	d->ops->to_host(d, master, a[MASTER], sizeof(master));
-	d->ops->to_host(d, param, a[PARAM], sizeof(param));
-	return d->ops->synchronize(d, error) == 0 && count_wrong(master, param, factor) == 0;
+	return receive(d, a, &s, COUNT, error) == 0 && count_wrong(&s, factor) == 0;
+}
+
+/* Whether an update by 0 leaves masters of every upper half as they are, with infinities, and the weight of one that is
+ * NaN is NaN, too: also of the one that a GPU makes, whose bits are all ones after the sign, so that rounding them up
+ * would leave -0. `lower` is their lower half. */
+static int check_halves(struct wlb_device *d, void **a, uint32_t lower, struct wlb_error *error)
+{
+	static struct masters s;
+	static uint32_t gradient[UPPERS];
+	const struct wlb_adamw still = {0, 0.9, 0.95, 1e-8, 0, 1};
+	int same = 1;
+	for (uint32_t i = 0; i < UPPERS; i++) {
+		const uint32_t bits = i << 16 | lower;
+		memcpy(&s.whole[i], &bits, sizeof(bits));
+	}
+	gradient[SPOILED] = d->gradients == WLB_FLOAT32 ? 0x7fffffff : 0;
+	send(d, a, &s, gradient, 1, UPPERS);
+	d->ops->adamw(d, a[PARAM], a[LOWER], a[GRADIENT], a[FIRST], a[SECOND], UPPERS, &still, a[FACTOR]);
+	if (receive(d, a, &s, UPPERS, error) != 0)
+		return 0;
+	for (uint32_t i = 0; i < UPPERS; i++) {
+		const uint32_t want = (i << 16 | lower) | (i == SPOILED ? gradient[i] : 0);
+		const int is_nan = want << 1 > 0xff000000u;
+		uint32_t bits;
+		memcpy(&bits, &s.whole[i], sizeof(bits));
+		same &= is_nan ? isnan(wlb_float_of_bfloat16(s.weight[i])) != 0 : bits == want;
+		same &= is_split(&s, (int)i);
+	}
+	return same;
 }
 
 /* The factor that the device finds for a sum of squares, a loss and a largest norm. */
@@ -100,13 +167,14 @@ int wlb_check_masters(struct wlb_device *device)
 	void *arrays[ARRAYS];
 	int passed = 1;
 	for (int i = 0; i < ARRAYS; i++) {
-		arrays[i] = device->ops->alloc(device, COUNT * sizeof(float), &error);
+		arrays[i] = device->ops->alloc(device, UPPERS * sizeof(float), &error);
 		passed = passed && arrays[i] != NULL;
 	}
 	device->compute = WLB_BFLOAT16;
 	for (int smaller = 0; smaller < 2 && passed; smaller++) {
 		device->gradients = smaller ? WLB_BFLOAT16 : WLB_FLOAT32;
-		passed = check_update(device, arrays, 0.5, &error) && check_update(device, arrays, 0, &error);
+		passed = check_update(device, arrays, 0.5, &error) && check_update(device, arrays, 0, &error) &&
+		         check_halves(device, arrays, 0x7fff, &error) && check_halves(device, arrays, 0x8000, &error);
 	}
 	passed = passed && check_factor(device, arrays[FACTOR]) && device->ops->synchronize(device, &error) == 0;
 	device->compute = compute;

@@ -17,8 +17,8 @@ enum { FEW = 32, MANY = 2048 };
 
 struct elementwise {
 	void *vectors[VECTORS]; /* [ROWS, WIDTH] of type compute */
-	/* Of AdamW, as many: of type main, gradients, main and main. Where a device has one type the first three are
-	 * vectors. The second moments are not negative. */
+	/* Of AdamW, as many: of type compute, gradients, main and main. Where a device has one type the first three are
+	 * vectors; else the masters are their lower halves. The second moments are not negative. */
 	void *masters, *gradients, *first_moments, *second_moments;
 	void *weight;     /* [WIDTH] */
 	void *d_weight;   /* gradients; [WIDTH] */
@@ -71,8 +71,8 @@ OPERATION(cross_entropy_gradient, e->sum, PART(3), e->numbers, 1, e->indices, e-
 OPERATION(gather_rows, PART(0), WIDTH, e->vectors[1], WIDTH, e->indices, e->rows, WIDTH)
 OPERATION(add, PART(0), PART(1), e->n)
 OPERATION(sum_squares, e->sum, GRADIENTS, e->n)
-OPERATION(adamw, PART(0), MAIN_PART(masters), GRADIENTS, MAIN_PART(first_moments), MAIN_PART(second_moments), e->n,
-          &adamw_settings, e->factor)
+OPERATION(adamw, PART(0), part(e, e->masters, device->compute), GRADIENTS, MAIN_PART(first_moments),
+          MAIN_PART(second_moments), e->n, &adamw_settings, e->factor)
 OPERATION(zero, PART(0), (size_t)e->n *wlb_dtype_bytes(device->compute))
 OPERATION(copy, PART(0), PART(1), (size_t)e->n *wlb_dtype_bytes(device->compute))
 
@@ -127,7 +127,7 @@ static int allocate_adamw(struct wlb_device *device, struct elementwise *e, stru
 		e->gradients = e->vectors[1];
 		e->first_moments = e->vectors[2];
 	} else {
-		e->masters = wlb_calibrate_alloc(device, device->main, COUNT, error);
+		e->masters = wlb_calibrate_alloc(device, device->compute, COUNT, error);
 		e->gradients = e->masters != NULL ? wlb_calibrate_alloc(device, device->gradients, COUNT, error) : NULL;
 		e->first_moments =
 			e->gradients != NULL ? wlb_calibrate_alloc(device, device->main, COUNT, error) : NULL;
@@ -179,13 +179,12 @@ static void release(struct wlb_device *device, struct elementwise *e)
 		device->ops->release(device, others[i]);
 }
 
-/* Returns the bytes that the operation reads and writes of an element. AdamW reads and writes masters and moments,
- * reads a gradient, and writes the weight where that is not the master. */
+/* Returns the bytes that the operation reads and writes of an element. AdamW reads and writes masters, of which the
+ * weight may be a half, and moments, and reads a gradient. */
 static double element_traffic(const struct wlb_device *device, enum wlb_op op)
 {
 	if (op == WLB_OP_ADAMW && device->compute != device->main)
-		return (double)(6 * wlb_dtype_bytes(device->main) + wlb_dtype_bytes(device->gradients) +
-		                wlb_dtype_bytes(device->compute));
+		return (double)(6 * wlb_dtype_bytes(device->main) + wlb_dtype_bytes(device->gradients));
 	return wlb_op_traffic(op) * (double)wlb_dtype_bytes(device->compute);
 }
 

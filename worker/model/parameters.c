@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "kernels/bfloat16.h"
 #include "worker/model/partition.h"
 #include "worker/model/philox.h"
 
@@ -136,12 +137,12 @@ int wlb_weight_set_rows(const struct wlb_parameters *p, int tensor, int64_t row,
 		device->ops->to_device(device, NULL, weights, values_host, bytes);
 		return 0;
 	}
-	void *rounded = malloc(bytes);
+	uint16_t *rounded = malloc(bytes);
 	if (rounded == NULL)
 		return wlb_fail(error, "out of memory: %zu bytes to round %s", bytes, p->tensors[tensor].name);
 #pragma omp parallel for schedule(static) num_threads(threads)
 	for (int64_t i = 0; i < elements; i++)
-		wlb_dtype_store(device->compute, rounded, i, wlb_dtype_load(device->main, values_host, i));
+		rounded[i] = wlb_split_master(((const float *)values_host)[i]).weight;
 	device->ops->to_device(device, NULL, weights, rounded, bytes);
 	free(rounded);
 	return 0;

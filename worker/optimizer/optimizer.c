@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "kernels/bfloat16.h"
 #include "worker/model/gathered_weights.h"
 #include "worker/model/gradients.h"
 #include "worker/optimizer/reduce.h"
@@ -12,7 +13,8 @@ struct wlb_optimizer {
 	struct wlb_optimizer_options options;
 	struct wlb_reduction reduction;
 	int padding_is_lost; /* 1: the buffer of gradients has held a state, whose padding is elsewhere */
-	/* Of this rank's parts, laid out as the sums of the reduction; no masters where the weights are the masters. */
+	/* Of this rank's parts, laid out as the sums of the reduction; of the masters their lower halves, and nothing
+	 * where the weights are the masters. */
 	void *states[WLB_STATES];
 };
 
@@ -44,13 +46,19 @@ static int weights_are_masters(const struct wlb_optimizer *o)
 	return o->parameters->device->compute == o->parameters->device->main;
 }
 
-/* Returns that state of a part, on the device. */
+/* A lower half of a master has the size of the weight, which is the other half. */
+static enum wlb_dtype dtype_of(const struct wlb_optimizer *o, enum wlb_state state)
+{
+	const struct wlb_device *device = o->parameters->device;
+	return state == WLB_STATE_MASTERS ? device->compute : device->main;
+}
+
+/* Returns that state of a part, on the device; of the masters their lower halves. */
 static void *state_of(const struct wlb_optimizer *o, enum wlb_state state, const struct part *part)
 {
-	const struct wlb_parameters *p = o->parameters;
 	if (o->states[state] == NULL)
-		return at(p->weights, part->first, p->device->main);
-	return at(o->states[state], part->in_parts, p->device->main);
+		return at(o->parameters->weights, part->first, dtype_of(o, state));
+	return at(o->states[state], part->in_parts, dtype_of(o, state));
 }
 
 static int allocate(struct wlb_optimizer *o, struct wlb_error *error)
@@ -59,7 +67,7 @@ static int allocate(struct wlb_optimizer *o, struct wlb_error *error)
 	struct wlb_device *device = o->parameters->device;
 	size_t elements = o->parameters->elements / (size_t)o->parameters->shards;
 	for (int state = weights_are_masters(o) ? WLB_STATE_FIRST_MOMENTS : 0; state < WLB_STATES; state++) {
-		o->states[state] = device->ops->alloc(device, elements * wlb_dtype_bytes(device->main), error);
+		o->states[state] = device->ops->alloc(device, elements * wlb_dtype_bytes(dtype_of(o, state)), error);
 		if (o->states[state] == NULL)
 			return wlb_fail_in(error, "%s of the optimizer", names[state]);
 	}
@@ -181,6 +189,16 @@ int wlb_optimizer_step(struct wlb_optimizer *o, int64_t step, double lr, double 
 	return update_weights(o, &settings, sums + WLB_CLIP_FACTOR, error);
 }
 
+/* Returns the masters of this rank's part, where they are gathered. */
+static const void *join_part(const struct wlb_optimizer *o, const struct part *part)
+{
+	const struct wlb_parameters *p = o->parameters;
+	void *masters = at(p->gradients, (size_t)wlb_comm_rank(o->groups->data) * part->elements, p->device->main);
+	p->device->ops->join_masters(p->device, masters, at(p->weights, part->first, p->device->compute),
+	                             state_of(o, WLB_STATE_MASTERS, part), (int64_t)part->elements);
+	return masters;
+}
+
 const void *wlb_optimizer_gather(struct wlb_optimizer *o, enum wlb_state state, int bucket, struct wlb_error *error)
 {
 	const struct wlb_parameters *p = o->parameters;
@@ -190,25 +208,39 @@ const void *wlb_optimizer_gather(struct wlb_optimizer *o, enum wlb_state state, 
 	if (o->states[state] == NULL) /* all ranks have all weights */
 		return at(p->weights, p->buckets[bucket].offset, p->device->main);
 	o->padding_is_lost = 1;
-	if (wlb_comm_all_gather(o->groups->data, p->gradients, state_of(o, state, &part), part.elements,
-	                        p->device->main, error) < 0)
+	const void *own = state == WLB_STATE_MASTERS ? join_part(o, &part) : state_of(o, state, &part);
+	if (wlb_comm_all_gather(o->groups->data, p->gradients, own, part.elements, p->device->main, error) < 0)
 		return NULL;
 	return p->gradients;
 }
 
 /* Copies what the elements of the flat buffers from `begin` to `end`, which are of one bucket, and this rank's part of
- * the bucket have in common. */
+ * the bucket have in common; of the masters values_host has the lower halves. */
 static void store_part(const struct wlb_optimizer *o, enum wlb_state state, int bucket, size_t begin, size_t end,
                        const void *values_host)
 {
 	struct wlb_device *device = o->parameters->device;
 	struct part part = part_of(o, &o->parameters->buckets[bucket]);
-	size_t bytes = wlb_dtype_bytes(device->main), part_end = part.first + part.elements;
+	enum wlb_dtype dtype = dtype_of(o, state);
+	size_t bytes = wlb_dtype_bytes(dtype), part_end = part.first + part.elements;
 	size_t first = begin > part.first ? begin : part.first;
 	size_t last = end < part_end ? end : part_end;
 	if (first < last)
-		device->ops->to_device(device, NULL, at(state_of(o, state, &part), first - part.first, device->main),
+		device->ops->to_device(device, NULL, at(state_of(o, state, &part), first - part.first, dtype),
 		                       (const char *)values_host + (first - begin) * bytes, (last - first) * bytes);
+}
+
+static int store_lower_halves(const struct wlb_optimizer *o, int bucket, size_t begin, size_t end,
+                              const float *masters_host, struct wlb_error *error)
+{
+	uint16_t *lower = malloc((end - begin) * sizeof(*lower) + 1);
+	if (lower == NULL)
+		return wlb_fail(error, "out of memory for the masters of %zu parameters", end - begin);
+	for (size_t i = 0; i < end - begin; i++)
+		lower[i] = wlb_split_master(masters_host[i]).lower;
+	store_part(o, WLB_STATE_MASTERS, bucket, begin, end, lower);
+	free(lower);
+	return 0;
 }
 
 int wlb_optimizer_store(struct wlb_optimizer *o, enum wlb_state state, int tensor, const void *values_host,
@@ -228,8 +260,11 @@ int wlb_optimizer_store_rows(struct wlb_optimizer *o, enum wlb_state state, int 
 		return -1;
 	if (state == WLB_STATE_MASTERS && wlb_weight_set_rows(p, tensor, row, rows, values_host, error) < 0)
 		return -1;
-	if (o->states[state] != NULL)
-		store_part(o, state, t->bucket, begin, begin + elements, values_host);
+	if (o->states[state] == NULL)
+		return 0;
+	if (state == WLB_STATE_MASTERS)
+		return store_lower_halves(o, t->bucket, begin, begin + elements, values_host, error);
+	store_part(o, state, t->bucket, begin, begin + elements, values_host);
 	return 0;
 }
 

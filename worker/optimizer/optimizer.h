@@ -6,7 +6,8 @@
  *
  * Masters are the weights in the device's type `main`, which AdamW updates (Micikevicius et al. 2018); those in use are
  * the masters rounded to `compute`. Where the two types are equal, the weights in use are the masters and no memory is
- * taken for others.
+ * taken for others; where they are float32 and bfloat16, only the lower half of each master is kept beside the weight
+ * (kernels/bfloat16.h).
  */
 #ifndef WORKER_OPTIMIZER_OPTIMIZER_H
 #define WORKER_OPTIMIZER_OPTIMIZER_H

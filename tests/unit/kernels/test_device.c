@@ -1,4 +1,5 @@
 /* Opening devices, their memory and their errors. */
+#include "kernels/bfloat16.h"
 #include "tests/unit/kernels/support.h"
 
 #include <math.h>
@@ -65,6 +66,32 @@ static void test_bfloat16_is_rounded_once(void **state)
 	uint16_t nan = 0;
 	wlb_dtype_store(WLB_BFLOAT16, &nan, 0, NAN);
 	assert_true((nan & 0x7f80) == 0x7f80 && (nan & 0x7f) != 0);
+}
+
+/* Of every upper half, with lower halves at which rounding changes. */
+static void test_halves_of_masters(void **state)
+{
+	(void)state;
+	static const uint32_t lower[] = {0, 1, 0x7fff, 0x8000, 0x8001, 0xffff};
+	for (uint32_t upper = 0; upper <= 0xffff; upper++)
+		for (size_t i = 0; i < sizeof(lower) / sizeof(lower[0]); i++) {
+			const uint32_t bits = upper << 16 | lower[i];
+			float master, joined;
+			memcpy(&master, &bits, sizeof(master));
+			const struct wlb_halves halves = wlb_split_master(master);
+			const float weight = wlb_float_of_bfloat16(halves.weight);
+			joined = wlb_join_master(halves);
+			if (isnan(master)) {
+				assert_true(isnan(joined) && isnan(weight));
+				continue;
+			}
+			assert_memory_equal(&joined, &master, sizeof(master));
+			/* Ties, whose lower half is 0x8000, are rounded away from 0. */
+			if (lower[i] != 0x8000)
+				assert_int_equal(halves.weight, wlb_bfloat16_of_float(master));
+			else
+				assert_int_equal(halves.weight, upper + 1);
+		}
 }
 
 static void test_open(void **state)
@@ -263,6 +290,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_dtype),
 		cmocka_unit_test(test_bfloat16_is_rounded_once),
+		cmocka_unit_test(test_halves_of_masters),
 		cmocka_unit_test(test_open),
 		cmocka_unit_test(test_open_refused),
 		cmocka_unit_test(test_open_cuda_refused),
