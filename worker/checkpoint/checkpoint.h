@@ -80,10 +80,10 @@ int wlb_checkpoint_newest(const char *dir, char path[4096], struct wlb_error *er
 int wlb_checkpoint_newest_before(const char *dir, int64_t step, char path[4096], struct wlb_error *error);
 /* Skips a checkpoint: prints the line that says why. */
 void wlb_checkpoint_skip(const char *path, const char *why);
-/* Reads one of `shares` parts of the tensors. Returns 0 where their data are those that were saved; -1 where they are
- * damaged, WLB_UNREADABLE where that cannot be known now. Tensors of which earlier versions kept no digest are not
- * read.
- */
+/* Reads one of `shares` parts of the tensors. Returns 0 where their data are those that were saved; WLB_DAMAGED
+ * (safetensors.h) where they are others. Where that cannot be known it returns -1, if a file is not there or is another
+ * than the manifest says, as on a node that does not see it, or WLB_UNREADABLE. Tensors of which earlier versions kept
+ * no digest are not read. */
 int wlb_checkpoint_verify(const char *path, int share, int shares, struct wlb_error *error);
 /* Returns the step of the newest checkpoint in dir, complete or not: 0 when dir has none or does not exist; -1 and
  * WLB_UNREADABLE as wlb_checkpoint_newest. */

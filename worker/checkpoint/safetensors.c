@@ -369,8 +369,9 @@ int wlb_safetensors_verify(const struct wlb_safetensors *f, const struct wlb_sto
 	}
 	if (wlb_word_digest_value(&found) == digest)
 		return 0;
-	return wlb_fail(error,
-	                "%s: tensor %.200s: its data have the digest %016" PRIx64 ", those that were saved have "
-	                "%016" PRIx64 ": they are damaged",
-	                f->path, t->name, wlb_word_digest_value(&found), digest);
+	wlb_fail(error,
+	         "%s: tensor %.200s: its data have the digest %016" PRIx64 ", those that were saved have %016" PRIx64
+	         ": they are damaged",
+	         f->path, t->name, wlb_word_digest_value(&found), digest);
+	return WLB_DAMAGED;
 }

@@ -55,8 +55,10 @@ int wlb_safetensors_read(const struct wlb_safetensors *file, const struct wlb_st
                          const struct wlb_stored_range *range, enum wlb_dtype dtype, void *out, int64_t stride,
                          struct wlb_error *error);
 
-/* Reads all data of the tensor. Returns 0 where they have this digest (common/word_digest.h), -1 where they have
- * another or the file ends before, WLB_UNREADABLE (input.h) where it cannot be read now. */
+enum { WLB_DAMAGED = 1 };
+
+/* Reads all data of the tensor. Returns 0 where they have this digest (common/word_digest.h), WLB_DAMAGED where they
+ * have another, -1 where the file ends before, WLB_UNREADABLE (input.h) where it cannot be read now. */
 int wlb_safetensors_verify(const struct wlb_safetensors *file, const struct wlb_stored_tensor *tensor, uint64_t digest,
                            struct wlb_error *error);
 

@@ -45,7 +45,8 @@ int wlb_weights_finish(struct wlb_weights *weights, struct wlb_error *error);
  * says; -1 where one does not, WLB_UNREADABLE (input.h) where that cannot be known now. No tensor is read. */
 int wlb_weights_check_files(struct wlb_weights *weights, struct wlb_error *error);
 /* Reads the data of one of `shares` parts of the weights, of about equal size. Returns 0 where they have the digests in
- * the manifest, -1 where not, WLB_UNREADABLE (input.h) where that cannot be known now. */
+ * the manifest, WLB_DAMAGED (safetensors.h) where not, -1 where a file is not there or another, WLB_UNREADABLE
+ * (input.h) where it cannot be read now. */
 int wlb_weights_verify(struct wlb_weights *weights, int share, int shares, struct wlb_error *error);
 
 /* Fills the parts from all blocks that overlap them. One file is open at a time: there may be more of them than a

@@ -173,7 +173,8 @@ static int check_digest(const char *part, uint64_t was, uint64_t is, struct wlb_
 	                part, was, part, is);
 }
 
-int wlb_schedule_restore(struct wlb_schedule *s, const struct wlb_schedule_state *state, struct wlb_error *error)
+int wlb_schedule_check_state(const struct wlb_schedule *s, const struct wlb_schedule_state *state,
+                             struct wlb_error *error)
 {
 	if (state->seed != s->at.seed)
 		return wlb_fail(error,
@@ -201,6 +202,13 @@ int wlb_schedule_restore(struct wlb_schedule *s, const struct wlb_schedule_state
 			"position at most %lld",
 			(long long)state->epoch, (long long)state->position, (long long)state->step,
 			(long long)state->spans);
+	return 0;
+}
+
+int wlb_schedule_restore(struct wlb_schedule *s, const struct wlb_schedule_state *state, struct wlb_error *error)
+{
+	if (wlb_schedule_check_state(s, state, error) < 0)
+		return -1;
 	uint64_t index_digest = s->at.index_digest, token_digest = s->at.token_digest;
 	begin_epoch(s, state->epoch);
 	s->at = *state;

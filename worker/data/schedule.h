@@ -44,6 +44,9 @@ struct wlb_schedule_state {
 	int64_t step;     /* steps returned so far */
 };
 void wlb_schedule_save(const struct wlb_schedule *schedule, struct wlb_schedule_state *state);
+/* Returns -1 where the state is of another dataset, seed or sequence length. */
+int wlb_schedule_check_state(const struct wlb_schedule *schedule, const struct wlb_schedule_state *state,
+                             struct wlb_error *error);
 int wlb_schedule_restore(struct wlb_schedule *schedule, const struct wlb_schedule_state *state,
                          struct wlb_error *error);
 

@@ -131,6 +131,12 @@ void wlb_loader_free(struct wlb_loader *l)
 	free(l);
 }
 
+int wlb_loader_check_state(const struct wlb_loader *l, const struct wlb_schedule_state *schedule,
+                           struct wlb_error *error)
+{
+	return wlb_schedule_check_state(l->preparer.schedule, schedule, error);
+}
+
 int wlb_loader_restore(struct wlb_loader *l, const struct wlb_schedule_state *schedule, const void *packer_state,
                        size_t packer_state_bytes, struct wlb_error *error)
 {

@@ -29,6 +29,9 @@ struct wlb_loader *wlb_loader_new(const struct wlb_dataset *dataset, const struc
 /* NULL allowed. Ends the thread: waits, without a bound, for the file call in progress. */
 void wlb_loader_free(struct wlb_loader *loader);
 
+/* Returns -1 where the state is of another dataset, seed or sequence length. */
+int wlb_loader_check_state(const struct wlb_loader *loader, const struct wlb_schedule_state *schedule,
+                           struct wlb_error *error);
 /* Continues from the state of an earlier run; to be called before the first wlb_loader_next. States made with other
  * options are refused. */
 int wlb_loader_restore(struct wlb_loader *loader, const struct wlb_schedule_state *schedule, const void *packer_state,

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "worker/checkpoint/checkpoint.h"
+#include "worker/checkpoint/safetensors.h"
 #include "worker/data/input.h"
 
 /* The data that the file functions below use. They are on the heap, since a thread that makes no progress keeps using
@@ -14,16 +15,17 @@ struct search {
 	struct wlb_error why; /* where it is damaged */
 };
 
-/* A wlb_file_function. That the part is damaged is no failure. */
+/* A wlb_file_function. That the part is damaged is no failure. A file that rank 0 has seen and this rank does not, or
+ * not whole, is no damage: an older checkpoint would cost steps that are not lost. */
 static int verify(void *context, struct wlb_error *error)
 {
 	struct search *s = context;
 	const struct wlb_launch *launch = s->trainer->launch;
 	int rc = wlb_checkpoint_verify(s->trainer->plan->checkpoint, launch->rank, launch->size, &s->why);
-	s->is_damaged = rc == -1;
-	if (rc == WLB_UNREADABLE)
+	s->is_damaged = rc == WLB_DAMAGED;
+	if (rc < 0)
 		*error = s->why;
-	return rc == WLB_UNREADABLE ? rc : 0;
+	return rc < 0 ? WLB_UNREADABLE : 0;
 }
 
 /* A wlb_file_function of rank 0. */

@@ -57,14 +57,26 @@ static int read_tensors(struct wlb_trainer *t, struct resume *r, struct wlb_erro
 }
 
 /* Collective. Another dataset than that of the checkpoint is refused by each later try too. */
-static int restore_loader(struct wlb_trainer *t, const struct resume *r, struct wlb_error *error)
+/* Collective. Ends the attempt where the loader of a rank does not take the checkpoint's state. */
+static int judge_loader(struct wlb_trainer *t, int failed, struct wlb_error *error)
 {
-	int failed = wlb_loader_restore(t->loader, &t->plan->facts.schedule, r->packer_state, r->packer_state_bytes,
-	                                error) < 0;
 	if (failed)
 		wlb_fail_in(error, "%.1000s", t->plan->checkpoint);
 	int rc = wlb_agree(t->world, failed ? -1 : 0, error);
 	return rc == WLB_FAILED_EVERYWHERE ? wlb_trainer_judge_failure(t, failed, error) : rc;
+}
+
+/* Before tensors are read, which may take long. */
+static int check_loader(struct wlb_trainer *t, struct wlb_error *error)
+{
+	return judge_loader(t, wlb_loader_check_state(t->loader, &t->plan->facts.schedule, error) < 0, error);
+}
+
+static int restore_loader(struct wlb_trainer *t, const struct resume *r, struct wlb_error *error)
+{
+	int failed = wlb_loader_restore(t->loader, &t->plan->facts.schedule, r->packer_state, r->packer_state_bytes,
+	                                error) < 0;
+	return judge_loader(t, failed, error);
 }
 
 int wlb_trainer_resume(struct wlb_trainer *t, struct wlb_error *error)
@@ -73,6 +85,8 @@ int wlb_trainer_resume(struct wlb_trainer *t, struct wlb_error *error)
 	int rc = wlb_agree(t->world, r != NULL ? 0 : wlb_fail(error, "out of memory to resume"), error);
 	if (r != NULL)
 		r->checkpoint = t->plan->checkpoint;
+	if (rc == 0)
+		rc = check_loader(t, error);
 	if (rc == 0)
 		rc = wlb_trainer_find_intact(t, error);
 	if (rc == 0)

@@ -95,7 +95,10 @@ void wlb_doctor_gpus(struct wlb_doctor *doctor)
 	int code = run_worker("gpus", "--json", output, sizeof(output));
 	json_t *found = code == 0 ? json_loads(output, 0, NULL) : NULL, *gpus = json_object_get(found, "gpus");
 	json_unpack(found, "{s?s}", "reason", &reason);
-	if (json_array_size(gpus) > 0)
+	if (json_array_size(gpus) > 0 && *reason != '\0')
+		wlb_doctor_note(doctor, WLB_FINDING_WARN, "gpus", "correct that, or leave the GPU out of gres.conf",
+		                "%zu GPUs can be used, and the next one cannot: %s", json_array_size(gpus), reason);
+	else if (json_array_size(gpus) > 0)
 		note_gpus(doctor, gpus);
 	else if (files == 0)
 		wlb_doctor_note(doctor, WLB_FINDING_INFO, "gpus", "",
