@@ -206,6 +206,28 @@ class History(ClusterTest):
         self.assertEqual(run.announce(1, 0, first), f"{run.job}")  # its own first reply was lost
         self.assertEqual(run.announce(1, 1, first), f"{run.job}")  # the launcher of the start before is not killed yet
 
+    def start(self, name, uuid):
+        self.cluster.sql(f"select wlb_attempt_start((select id from runs where name = '{name}'), '{uuid}', "
+                         "'{\"tasks_per_node\": 1, \"nodes\": [\"n1\"], \"spares\": []}', '{}', 1)")
+
+    def test_two_runs_that_begin_again_in_another_order(self):
+        """The second has begun, is about to begin, or is over when the first begins again."""
+        run = self.run_of(75)
+        first, second = self.cluster.sql(f"select {run.id}")[0][0], f"{run.job}.2"
+        self.assertEqual(run.announce(2, 0, first), second)
+        self.assertEqual(run.announce(2, 1), second)
+        self.start(second, run.uuid(8))
+        working = self.cluster.sql(f"select id from runs where name = '{second}'")[0][0]
+        self.assertEqual(run.announce(1, 1, working), f"{run.job}")
+        self.assertFalse(self.open_run(second)["not_reached"])
+        self.assertEqual(run.announce(2, 2), second)
+        self.assertEqual(run.announce(1, 2), f"{run.job}")
+        self.start(second, run.uuid(9))
+        self.assertFalse(self.open_run(second)["not_reached"])
+        self.assertEqual(run.announce(2, 3), second)
+        self.cluster.sql(f"select wlb_run_end({working}, 'complete', '', 'launcher')")
+        self.assertEqual(run.announce(1, 3), f"{run.job}")
+
     def test_a_second_run_that_began_while_wlbd_was_away(self):
         """Its first record says when the job was submitted, by then a second time; it is the same job's all the same."""
         run = self.run_of(0)
