@@ -80,11 +80,11 @@ static bool means_away(const char *sqlstate)
 	return false;
 }
 
-/* Of these, those of a server that answers and cannot store what it is sent, whatever that is: without space or memory
- * (class 53), with errors of its files (58), or read-only. */
+/* Of these, those of a server that answers and can store nothing, whatever it is sent: without space on its disk
+ * (53100), or read-only. Others may be of one statement alone, which must not count for all runs. */
 static bool means_not_stored(const char *sqlstate)
 {
-	return strncmp(sqlstate, "53", 2) == 0 || strncmp(sqlstate, "58", 2) == 0 || strcmp(sqlstate, read_only) == 0;
+	return strcmp(sqlstate, "53100") == 0 || strcmp(sqlstate, read_only) == 0;
 }
 
 /* Cancelled by statement_timeout (57014), by lock_timeout (55P03) or to end a deadlock (class 40). */
@@ -100,10 +100,10 @@ static bool means_wrong_data(const char *sqlstate)
 	return strncmp(sqlstate, "21", 2) == 0 || strncmp(sqlstate, "22", 2) == 0 || strncmp(sqlstate, "23", 2) == 0;
 }
 
-/* Of the data (XX001) or of an index (XX002). */
+/* Of the data (XX001), of an index (XX002), or of the files below them (class 58). */
 static bool means_damaged(const char *sqlstate)
 {
-	return strcmp(sqlstate, "XX001") == 0 || strcmp(sqlstate, "XX002") == 0;
+	return strcmp(sqlstate, "XX001") == 0 || strcmp(sqlstate, "XX002") == 0 || strncmp(sqlstate, "58", 2) == 0;
 }
 
 /* Without an SQLSTATE the connection has ended, which the hook `away` tells. */

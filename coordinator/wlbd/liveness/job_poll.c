@@ -29,6 +29,7 @@ struct wlbd_job_poll {
 	int count;         /* of soon */
 	bool is_of_all;    /* the poll that is under way, or that the timer waits for */
 	bool is_under_way; /* `poll` was called, and wlbd_job_poll_done was not */
+	bool all_again;    /* all jobs are to be looked at after the poll that is under way */
 };
 
 static void forget(struct wlbd_job_poll *poll, struct soon_job *job)
@@ -102,7 +103,8 @@ void wlbd_job_poll_done(struct wlbd_job_poll *poll)
 {
 	poll->is_under_way = false;
 	if (poll->is_of_all)
-		poll->all_due_ms = wlb_clock_ms() + poll->interval_ms;
+		poll->all_due_ms = wlb_clock_ms() + (poll->all_again ? SOON_INTERVAL_MS : poll->interval_ms);
+	poll->all_again = false;
 	set_timer(poll);
 }
 
@@ -157,6 +159,7 @@ void wlbd_job_poll_all(struct wlbd_job_poll *poll)
 	int64_t due_ms = wlb_clock_ms() + SOON_INTERVAL_MS;
 	if (due_ms < poll->all_due_ms)
 		poll->all_due_ms = due_ms;
+	poll->all_again = poll->is_under_way;
 	if (!poll->is_under_way)
 		set_timer(poll);
 }

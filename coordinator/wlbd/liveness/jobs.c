@@ -310,7 +310,7 @@ static void watch_lost_nodes(const struct open_run *open)
 		const struct wlbd_node *node = text != NULL ? wlbd_nodes_find(wlbd->nodes, text) : NULL;
 		const struct wlbd_lost_node lost = {
 			.name = text, .run = open->run, .job_id = open->job_id, .uid = open->uid, .had_node = true};
-		if (node != NULL && !node->down)
+		if (node != NULL && !node->down && !node->saves_power)
 			wlbd_lost_nodes_add_stored(wlbd->lost_nodes, &lost);
 	}
 }

@@ -238,21 +238,26 @@ static void begin_watch(struct wlbd_lost_nodes *lost, const struct wlbd_lost_nod
 	TAILQ_INSERT_TAIL(&lost->list, watch, link);
 	lost->count++;
 	retry_in(watch, 0);
-	remember(lost, node);
+	if (node->had_node)
+		remember(lost, node);
 }
 
 void wlbd_lost_nodes_add(struct wlbd_lost_nodes *lost, const struct wlbd_lost_node *node)
 {
 	struct watch *watch = find_watch(lost, node);
+	if (watch != NULL && node->had_node) {
+		watch->had_node = true;
+		remember(lost, node);
+	}
 	if (watch != NULL)
-		watch->had_node = watch->had_node || node->had_node;
-	else if (lost->wlbd->config.node_down)
+		return;
+	if (lost->wlbd->config.node_down)
 		begin_watch(lost, node);
 }
 
 void wlbd_lost_nodes_add_stored(struct wlbd_lost_nodes *lost, const struct wlbd_lost_node *node)
 {
-	if (!was_watched(lost, node))
+	if (find_watch(lost, node) != NULL || !was_watched(lost, node))
 		wlbd_lost_nodes_add(lost, node);
 }
 

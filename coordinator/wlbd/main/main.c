@@ -212,7 +212,7 @@ static void store_rest(struct wlbd *wlbd)
 /* What is under way is answered first. The attempts are freed before the connections, whose end would be a symptom. */
 static void close_parts(struct wlbd *wlbd)
 {
-	bool may_store = wlbd->exit_code == WLB_EXIT_DONE && wlbd->outbox != NULL && wlbd_database_stores(wlbd);
+	bool may_store = wlbd->exit_code == WLB_EXIT_DONE && wlbd->outbox != NULL && wlbd_db_ready(wlbd->writes);
 	wlbd->stopping = true;
 	wlbd_thread_pool_free(wlbd->auth);
 	wlbd_thread_pool_free(wlbd->bodies);

@@ -33,13 +33,14 @@ struct search {
 	TAILQ_HEAD(, waiter) waiters;
 };
 
-enum { RELOAD_AGAIN_S = 1 };
+enum { RELOAD_AGAIN_S = 1, RELOAD_TRIES_MOST = 5 };
 
 /* After wlbd was started, the open attempts are loaded one by one: a statement for all of them would take too long. */
 struct reload {
 	int64_t began_ms;
 	json_t *ids;  /* NULL: not known yet */
 	size_t next;  /* of these */
+	int tries;    /* of it that failed */
 	size_t found; /* attempts that are in memory since then, and have not ended */
 	struct event *again;
 };
@@ -374,10 +375,15 @@ static void load_card(struct wlbd *wlbd, const char *text)
 static void on_open_attempt(void *context, const struct wlbd_db_result *result)
 {
 	struct wlbd *wlbd = context;
+	struct reload *reload = &wlbd->searches->reload;
+	bool is_tried = result->status != WLBD_DB_BUSY && wlbd_db_ready(wlbd->writes);
 	if (result->status == WLBD_DB_OK)
 		load_card(wlbd, result->value);
-	if (result->status == WLBD_DB_OK || result->status == WLBD_DB_REFUSED) {
-		wlbd->searches->reload.next++;
+	reload->tries += is_tried;
+	if (result->status == WLBD_DB_OK || result->status == WLBD_DB_REFUSED || result->status == WLBD_DB_DAMAGED ||
+	    reload->tries >= RELOAD_TRIES_MOST) {
+		reload->tries = 0;
+		reload->next++;
 		load_next(wlbd);
 	} else {
 		reload_later(wlbd, result);
