@@ -230,7 +230,7 @@ static int list_leftovers(const char *dir, int timeout_ms, struct leftovers *all
 	struct stat about;
 	const char *name;
 	*all = (struct leftovers){0};
-	if (!scan_open(&scan, dir, timeout_ms > SCAN_MS ? timeout_ms : SCAN_MS))
+	if (!scan_open(&scan, dir, timeout_ms / 2 > SCAN_MS ? timeout_ms / 2 : SCAN_MS))
 		return errno == ENOENT
 		               ? 0
 		               : wlb_fail(error, "spool directory %s: cannot be read: %s", dir, strerror(errno));

@@ -62,9 +62,9 @@ static int divide(const struct wlb_run_job *job, int tasks, int *per_node, struc
 	*per_node = leading_number(list_name);
 	if (!is_unequal())
 		return 0;
-	if (job->gpus_per_node == 0 || job->node_count < 1 || tasks % job->node_count != 0)
+	if (job->gpus_per_node == 0 || job->first_node_count < 1 || tasks % job->first_node_count != 0)
 		return refuse_unequal(error);
-	*per_node = tasks / job->node_count;
+	*per_node = tasks / job->first_node_count;
 	return 0;
 }
 
@@ -104,7 +104,7 @@ static int divide_as_before(const struct wlb_run *run, int tasks, int *per_node,
 		return 0;
 	if (divide(&run->job, tasks, per_node, error) != 0)
 		return -1;
-	if (run->job.restart_count == 0 && run->job.node_count > 1 && *per_node > 0)
+	if (run->job.restart_count == 0 && run->job.first_node_count > 1 && *per_node > 0)
 		keep(run, *per_node);
 	return 0;
 }
@@ -115,7 +115,7 @@ static int choose(const struct wlb_run_job *job, int *per_node, struct wlb_error
 	*per_node = job->gpus_per_node;
 	if (*per_node > 0)
 		return 0;
-	if (is_unequal())
+	if (is_unequal() && !job->off)
 		return refuse_unequal(error);
 	*per_node = leading_number(list_name);
 	return 0;

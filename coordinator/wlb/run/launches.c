@@ -15,8 +15,6 @@ enum {
 	RUNS_MOST = 1024, /* of a job, whose commands are kept; the others are numbered in the order of the starts */
 	LINE_BYTES = 64,
 	TEXT_BYTES = LINE_BYTES * (RUNS_MOST + 1),
-	UNCOUNTED_FIRST = 100000, /* of the numbers that are made from a command, six digits at most as wlbd takes */
-	UNCOUNTED_COUNT = 900000,
 };
 
 struct launches {
@@ -142,30 +140,25 @@ static int count_launch(const struct wlb_run_job *job, int fd, uint64_t command,
 	text[length] = '\0';
 	parse(text, &all);
 	begin_start(job, &all);
-	int number = take(&all, command);
-	if (rewrite(fd, &all) != 0)
-		return -1;
-	*launch = number;
-	return 0;
+	*launch = take(&all, command);
+	return rewrite(fd, &all);
 }
 
 int wlb_run_launches_count(const struct wlb_run_job *job, char *const *command, int *launch, struct wlb_error *error)
 {
 	char path[PATH_MAX + 32];
-	uint64_t digest = digest_of(command);
-	*launch = UNCOUNTED_FIRST + (int)(digest % UNCOUNTED_COUNT);
+	*launch = 1;
 	snprintf(path, sizeof(path), "%s/%u.launches", job->spool_dir, job->job_id);
 	/* Root's job may run in a folder of a user, who knows its name before it starts: no link is followed. */
 	int fd = wlb_dir_make(job->spool_dir, 0700, NULL) == 0
 	                 ? open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)
 	                 : -1;
-	int rc = fd >= 0 ? count_launch(job, fd, digest, launch) : -1;
+	int rc = fd >= 0 ? count_launch(job, fd, digest_of(command), launch) : -1;
 	if (rc != 0)
 		wlb_fail(error,
-		         "file %s: cannot be written: %s; this run is named %u.%d, after its command: set "
-		         "WLB_SPOOL_DIR to "
-		         "a directory where it can be written",
-		         path, strerror(errno), job->job_id, *launch);
+		         "file %s: cannot be written: %s; a later `wlb run` of this job may be taken for this one: set "
+		         "WLB_SPOOL_DIR to a directory where it can be written",
+		         path, strerror(errno));
 	if (fd >= 0)
 		close(fd);
 	return rc;

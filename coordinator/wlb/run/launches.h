@@ -21,7 +21,7 @@
 /* Sets *launch to the number that this command had in an earlier start of the job; equal commands get theirs in order.
  * A command that none had, as one whose words differ in each start, gets the number of its place among the `wlb run` of
  * this start where that is unused, else a new one. Returns -1 with the reason and the remedy where the file cannot be
- * written: *launch is then made from the command, so that no other command of the job gets it. */
+ * written: the next `wlb run` then finds what the file has, and 1 where it cannot be read either. */
 int wlb_run_launches_count(const struct wlb_run_job *job, char *const *command, int *launch, struct wlb_error *error);
 
 #endif

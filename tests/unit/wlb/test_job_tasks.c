@@ -34,7 +34,8 @@ static void set(const char *name, const char *value)
 
 static struct wlb_run run_with(const struct environment *environment, int nodes)
 {
-	struct wlb_run run = {.job = {.job_id = 12, .submit_time = 1000, .node_count = nodes}};
+	struct wlb_run run = {
+		.job = {.job_id = 12, .submit_time = 1000, .node_count = nodes, .first_node_count = nodes}};
 	snprintf(run.job.spool_dir, sizeof(run.job.spool_dir), "%s", dir);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		unsetenv(names[i]);
@@ -97,6 +98,18 @@ static void a_job_has_as_many_tasks_for_each_gpu_as_it_was_submitted_with(void *
 	}
 }
 
+/* A second `wlb run` of a job that has lost a node since. */
+static void a_lost_node_does_not_change_the_number_of_each(void **state)
+{
+	const struct environment gpus = {"24", "21,1(x3)", NULL, "8"};
+	struct wlb_error error;
+	(void)state;
+	struct wlb_run run = run_with(&gpus, 4);
+	run.job.node_count = 3;
+	assert_int_equal(wlb_run_job_tasks(&run, &error), 0);
+	assert_int_equal(run.job.tasks_per_node, 6);
+}
+
 static void different_numbers_are_refused(void **state)
 {
 	static const struct {
@@ -122,7 +135,7 @@ static void different_numbers_are_refused(void **state)
 static void off_is_an_ordinary_job(void **state)
 {
 	const struct environment unequal = {"5", "3,2", NULL, NULL}, gpus = {"2", "1(x2)", NULL, "8"},
-				 unnamed = {NULL, "64(x2)", NULL, NULL};
+				 unnamed = {NULL, "64(x2),32", NULL, NULL};
 	struct wlb_error error;
 	(void)state;
 	struct wlb_run run = run_with(&unequal, 2);
@@ -197,6 +210,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_job_has_the_tasks_of_its_submission),
 		TEST(a_job_has_as_many_tasks_for_each_gpu_as_it_was_submitted_with),
+		TEST(a_lost_node_does_not_change_the_number_of_each),
 		TEST(different_numbers_are_refused),
 		TEST(off_is_an_ordinary_job),
 		TEST(a_requeue_on_fewer_nodes_keeps_the_number_of_each),
