@@ -108,7 +108,7 @@ class Schema(ClusterTest):
         first = self.begin("psql", "-X", "-q", "-d", self.name)
         first.stdin.write("select pg_advisory_lock(x'574c42'::int);\n")
         first.stdin.flush()
-        held = "select count(*) from pg_locks where locktype = 'advisory' and granted"
+        held = "select count(*) from pg_locks where locktype = 'advisory' and objid = x'574c42'::int::oid and granted"
         harness.wait_for("the lock", lambda: self.sql(held) == ["1"], 10)
         second = self.begin(harness.BUILD / "bin/wlb", "db", "migrate", "--database",
                             self.database(options="'-cstatement_timeout=300 -clock_timeout=300'"))

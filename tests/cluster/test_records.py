@@ -439,12 +439,13 @@ class Lanes(RecordsTest):
 
     def hold(self, sql, for_s=60):
         """Another session holds what the statement locks until the test ends or that time is over."""
+        name = f"hold-{uuid.uuid4()}"  # the server goes on sleeping for one whose psql was killed
         session = subprocess.Popen(["psql", "-X", "-q", "-c", f"begin; {sql}; select pg_sleep({for_s}); commit"],
-                                   env=self.cluster.env, stdout=subprocess.DEVNULL)
+                                   env={**self.cluster.env, "PGAPPNAME": name}, stdout=subprocess.DEVNULL)
         self.addCleanup(session.wait)
-        self.addCleanup(session.kill)
+        self.addCleanup(self.cluster.sql, f"select pg_terminate_backend(pid) from pg_stat_activity where application_name = '{name}'")
         wait_for("the lock", lambda: self.cluster.sql(
-            f"select pid from pg_stat_activity where query like '%pg_sleep({for_s})%' and wait_event = 'PgSleep'"), 5)
+            f"select pid from pg_stat_activity where application_name = '{name}' and wait_event = 'PgSleep'"), 5)
 
     def test_slow_deliveries(self):
         run, pk = self.stored_run()
