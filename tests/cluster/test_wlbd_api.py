@@ -770,19 +770,22 @@ class Attempts(RunningJobs):
         self.assertNotIn("not recorded", log)
 
     def test_what_meets_damaged_data_is_set_aside(self):
-        """What is found of the run after it is stored."""
-        run, lose = self.lose_a_rank()
-        self.cluster.sql("create function damaged() returns trigger language plpgsql as $$ begin raise exception 'invalid page' "
-                         "using errcode = 'data_corrupted'; end $$")
-        self.cluster.sql("create trigger damaged before insert on faults for each row execute function damaged()")
-        try:
-            lose()
-            wait_for("the attempt's end", lambda: self.show(run)["attempts"][0]["state"] == "failed", 20)
-        finally:
-            self.cluster.sql("drop function damaged cascade")
-        self.assertEqual(self.show(run)["faults"], [])
-        self.assertRegex((self.cluster.dir / "log/wlbd.out").read_text(encoding="utf-8"),
-                         r"error: not recorded: select wlb_fault_found\(.* \(invalid page\)")
+        """What is found of the run after it is stored, and other runs are not said to be unrecorded for it."""
+        for code, why in (("data_corrupted", "invalid page"), ("undefined_file", "could not access status of transaction")):
+            with self.subTest(code=code):
+                run, lose = self.lose_a_rank()
+                self.cluster.sql(f"create function damaged() returns trigger language plpgsql as $$ begin raise exception '{why}' "
+                                 f"using errcode = '{code}'; end $$")
+                self.cluster.sql("create trigger damaged before insert on faults for each row execute function damaged()")
+                try:
+                    lose()
+                    wait_for("the attempt's end", lambda run=run: self.show(run)["attempts"][0]["state"] == "failed", 20)
+                finally:
+                    self.cluster.sql("drop function damaged cascade")
+                self.assertEqual(self.api.send("GET", "/healthz")[0], 200)
+                self.assertEqual(self.show(run)["faults"], [])
+                self.assertRegex((self.cluster.dir / "log/wlbd.out").read_text(encoding="utf-8"),
+                                 rf"error: not recorded: select wlb_fault_found\(.* \({why}\)")
 
     def test_what_is_lost_at_the_end_is_named(self):
         run, lose = self.lose_a_rank()

@@ -12,7 +12,7 @@
 int wlb_check_masters(struct wlb_device *device);
 
 enum { COUNT = 4099, STEPS = 3 }; /* not a multiple of what a thread takes at a time */
-enum { UPPERS = 1 << 16 };        /* the values of an upper half; there is room for as many masters */
+enum { UPPERS = 1 << 16 };        /* the values of an upper half; as many masters fit in memory */
 enum { SPOILED = 0x3f80 };        /* the upper half whose master an update makes NaN */
 
 enum { PARAM, LOWER, GRADIENT, FIRST, SECOND, FACTOR, MASTERS, ARRAYS };

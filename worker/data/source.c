@@ -78,7 +78,7 @@ static const char *name_line(const struct wlb_source *s, char line[40])
 	return line;
 }
 
-/* Makes room for a byte after `used`. */
+/* Reserves memory for a byte after `used`. */
 static enum wlb_source_result reserve(struct wlb_source *s, int64_t used, struct wlb_error *error)
 {
 	char line[40];
