@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""Situations that users met in Slurm jobs, a row each: the sentence says what must happen.
+
+A new report is one more row. What a row cannot say (a fault at a certain time, a second user, a restart of a daemon) is its `meanwhile`,
+a function of the test case and the job's id, which runs while the job does."""
+import dataclasses
+import re
+import typing
+
+from harness import ClusterTest, main
+
+
+@dataclasses.dataclass(frozen=True)
+class Situation:
+    sentence: str
+    script: str  # lines of the batch script
+    name: str  # of the test
+    options: tuple = ("--wlb-layout=auto", "--no-kill")  # of sbatch
+    nodes: int = 1
+    slurm_conf: str = ""  # lines that replace those of the same key
+    meanwhile: typing.Optional[typing.Callable] = None
+    state: str = "COMPLETED"  # of the job at its end
+    runs: typing.Optional[dict] = None  # state and number of attempts of each run at the end, by its name after the job id: "", ".2"
+    output: tuple = ()  # regular expressions, each of which matches in the job's output
+    not_output: tuple = ()  # and those of which none does
+    faults: typing.Optional[list] = None  # kind and node (None: any) of each cause in the record
+    after: typing.Optional[typing.Callable] = None  # further checks, by a function of the test case and the job's id
+
+
+SITUATIONS = (
+    Situation("One run of a script is recorded as complete.", "wlb run -- true", "a_run", runs={"": ("complete", 1)}),
+)
+
+
+class Reports(ClusterTest):
+    nodes = 4
+
+    def setUp(self):
+        self.slurm_conf = self.cluster.dir / "etc/slurm.conf"
+        self.addCleanup(self.configure, self.slurm_conf.read_text(encoding="utf-8"))
+
+    def configure(self, text):
+        if text != self.slurm_conf.read_text(encoding="utf-8"):
+            self.slurm_conf.write_text(text, encoding="utf-8")
+            self.cluster.run("scontrol", "reconfigure")
+
+    def with_lines(self, lines):
+        """The present slurm.conf, in which each of these lines replaces that of its key."""
+        text = self.slurm_conf.read_text(encoding="utf-8")
+        for line in lines.splitlines():
+            text = re.sub(rf"^\s*{line.split('=')[0]}=.*\n", "", text, flags=re.MULTILINE) + line + "\n"
+        return text
+
+    def check_runs(self, situation, job):
+        ended = {name: (run["state"], len(run["attempts"])) for name in situation.runs
+                 for run in [self.cluster.show(f"{job}{name}")]}
+        self.assertEqual(ended, situation.runs, self.cluster.output(job))
+        names = {row[0] for row in self.cluster.sql(f"select name from runs where job_id = {job}")}
+        self.assertEqual(names, {f"{job}{name}" for name in situation.runs})
+
+    def check_faults(self, situation, job):
+        found = self.cluster.sql(f"""select f.kind, f.node from faults f join runs r on r.id = f.run_id
+            where r.job_id = {job} and f.cause order by f.detected_at, f.id""")
+        expected = [[kind, node or got[1]] for (kind, node), got in zip(situation.faults, found)]
+        self.assertEqual((found, len(found)), (expected, len(situation.faults)))
+
+    def check(self, situation):
+        self.configure(self.with_lines(situation.slurm_conf))
+        job = self.cluster.sbatch(situation.script, *situation.options, nodes=situation.nodes)
+        if situation.meanwhile:
+            situation.meanwhile(self, job)
+        self.assertEqual(self.cluster.wait_job(job), situation.state, self.cluster.output(job))
+        output = self.cluster.output(job)
+        for pattern in situation.output:
+            self.assertRegex(output, pattern)
+        for pattern in situation.not_output:
+            self.assertNotRegex(output, pattern)
+        if situation.runs is not None:
+            self.check_runs(situation, job)
+        if situation.faults is not None:
+            self.check_faults(situation, job)
+        if situation.after:
+            situation.after(self, job)
+
+
+def test_of(situation):
+    def test(self):
+        self.check(situation)
+
+    test.__doc__ = situation.sentence
+    return test
+
+
+for row in SITUATIONS:
+    setattr(Reports, f"test_{row.name}", test_of(row))
+
+if __name__ == "__main__":
+    main()
