@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "worker/data/find.h"
@@ -58,8 +59,18 @@ static void add_unreadable(struct build *b, const struct wlb_error *why)
 		b->result->first_unreadable = *why;
 }
 
+/* Whether the user has named this file, and not a directory in which it was found. */
+static int is_named(const struct build *b, const char *path)
+{
+	for (char *const *input = b->options->inputs; *input != NULL; input++)
+		if (strcmp(*input, path) == 0)
+			return 1;
+	return 0;
+}
+
 /* Adds all documents of one file. One that cannot be read is left out, unless some of its documents have been added:
- * the dataset would then lack the others, and nobody could tell which. */
+ * the dataset would then lack the others, and nobody could tell which. One that is not text is left out, unless the
+ * user has named it. */
 static int add_file(struct build *b, const char *path, struct wlb_error *error)
 {
 	struct wlb_error why;
@@ -77,12 +88,14 @@ static int add_file(struct build *b, const char *path, struct wlb_error *error)
 			rc = add_document(b, text, length, error);
 			continue;
 		}
-		if (result == WLB_SOURCE_NOT_TEXT && b->result->not_text++ == 0)
+		int is_text = result != WLB_SOURCE_NOT_TEXT;
+		if (!is_text && b->result->not_text++ == 0)
 			b->result->first_not_text = why;
 		if (result == WLB_SOURCE_UNREADABLE && wlb_index_writer_documents(b->writer) == before) {
 			add_unreadable(b, &why);
-		} else if (result == WLB_SOURCE_UNREADABLE || result == WLB_SOURCE_MALFORMED) {
-			b->bad_input = result == WLB_SOURCE_MALFORMED;
+		} else if (result == WLB_SOURCE_UNREADABLE || result == WLB_SOURCE_MALFORMED ||
+		           (!is_text && is_named(b, path))) {
+			b->bad_input = result != WLB_SOURCE_UNREADABLE;
 			rc = wlb_fail(error, "%s", why.message);
 		}
 		break;

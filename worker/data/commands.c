@@ -63,16 +63,17 @@ static int build(void *values, struct wlb_error *error)
 
 static const struct wlb_option build_options[] = {
 	{WLB_OPTION(LIST, "input", FIELD(inputs), "PATH",
-                    "files and directories (searched whole); gzip is decompressed; a text file is one document, a "
-                    "*.jsonl file has one a line; may be given several times"),
+                    "files and directories (searched whole); gzip is decompressed; a text file is one document, JSON "
+                    "has one in each object, told by the content; may be given several times"),
          .required = true},
 	{WLB_OPTION(LIST, NULL, FIELD(inputs), "PATH...", "more inputs")},
 	{WLB_OPTION(TEXT, "output-prefix", FIELD(options.output_prefix), "PREFIX",
                     "where the dataset goes; an old one is replaced"),
          .required = true},
-	{WLB_OPTION(TEXT, "json-key", FIELD(options.source.json_key), "KEY",
-                    "field of a JSONL line that holds the text; a line that is not a JSON object with such a text is "
-                    "an error"),
+	{WLB_OPTION(
+		 TEXT, "json-key", FIELD(options.source.json_key), "KEY",
+		 "field of a JSON object that holds the text; a line of JSONL that is not an object with such a text "
+		 "is an error"),
          .initial = "text"},
 	{WLB_OPTION(INT64, "min-bytes", FIELD(options.min_bytes), "N", "leave out documents of fewer bytes"),
          .max = WLB_OPTION_UNBOUNDED, .initial = "1"},

@@ -1,34 +1,57 @@
 #include "worker/data/source.h"
 
-#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
-#include <zlib.h>
 
+#include "worker/data/gunzip.h"
 #include "worker/data/input.h"
 #include "worker/data/json_line.h"
 
+#define BLANKS " \t\r\n"
+
 enum { READ_BYTES = 1 << 16 }; /* at once, and the first capacity of the buffer */
+
+/* What a file holds. A name tells it only where it promises JSON: then a file that holds something else is refused. */
+enum kind {
+	KIND_UNKNOWN, /* before the first document */
+	KIND_TEXT,    /* one document */
+	KIND_LINES,   /* a JSON object a line */
+	KIND_VALUES,  /* JSON objects of any number of lines, and arrays of objects */
+};
 
 struct wlb_source {
 	char *path;
 	struct wlb_source_options options;
-	gzFile file;
-	char *buffer;
+	struct wlb_gunzip *file;
+	char *buffer;       /* [capacity + 1] */
+	int64_t begin, end; /* what has been read and not returned */
 	int64_t capacity;
-	int64_t line;
-	int is_jsonl;
-	int at_end;
-	json_t *document; /* of the last line */
+	enum kind promised; /* by the name: of KIND_VALUES either kind of JSON */
+	enum kind kind;
+	int64_t count;     /* lines or values that were read */
+	int has_documents; /* one was returned */
+	json_t *document;  /* of the last line */
+	json_t *values;    /* an array */
 };
 
-static int ends_with(const char *text, const char *end)
+static int ends_with(const char *text, size_t n, const char *end)
 {
-	size_t n = strlen(text), m = strlen(end);
-	return n >= m && strcmp(text + n - m, end) == 0;
+	size_t m = strlen(end);
+	return n >= m && strncasecmp(text + n - m, end, m) == 0;
+}
+
+static enum kind promise_of(const char *path)
+{
+	size_t n = strlen(path);
+	if (ends_with(path, n, ".gz"))
+		n -= 3;
+	if (ends_with(path, n, ".jsonl") || ends_with(path, n, ".ndjson"))
+		return KIND_LINES;
+	return ends_with(path, n, ".json") ? KIND_VALUES : KIND_UNKNOWN;
 }
 
 struct wlb_source *wlb_source_open(const char *path, const struct wlb_source_options *options, struct wlb_error *error)
@@ -40,11 +63,11 @@ struct wlb_source *wlb_source_open(const char *path, const struct wlb_source_opt
 	struct wlb_source *s = calloc(1, sizeof(*s));
 	if (s != NULL) {
 		s->options = *options;
-		s->is_jsonl = ends_with(path, ".jsonl") || ends_with(path, ".jsonl.gz");
+		s->promised = promise_of(path);
 		s->path = strdup(path);
 		s->capacity = READ_BYTES;
-		s->buffer = malloc(READ_BYTES);
-		s->file = gzdopen(fd, "r"); /* reads what is not gzip as it is */
+		s->buffer = malloc(READ_BYTES + 1);
+		s->file = wlb_gunzip_open(fd);
 	}
 	if (s == NULL || s->path == NULL || s->buffer == NULL || s->file == NULL) {
 		wlb_fail(error, "%s: out of memory", path);
@@ -53,7 +76,6 @@ struct wlb_source *wlb_source_open(const char *path, const struct wlb_source_opt
 		wlb_source_close(s);
 		return NULL;
 	}
-	gzbuffer(s->file, READ_BYTES);
 	return s;
 }
 
@@ -61,38 +83,39 @@ void wlb_source_close(struct wlb_source *s)
 {
 	if (s == NULL)
 		return;
-	if (s->file != NULL)
-		gzclose(s->file);
+	wlb_gunzip_close(s->file);
 	json_decref(s->document);
+	json_decref(s->values);
 	free(s->buffer);
 	free(s->path);
 	free(s);
 }
 
-/* Writes where in the file the reader is: the line of JSONL, else nothing. */
-static const char *name_line(const struct wlb_source *s, char line[40])
+/* Writes where in the file the reader is: the line or value of JSON, else nothing. */
+static const char *name_place(const struct wlb_source *s, int64_t number, char place[40])
 {
-	line[0] = '\0';
-	if (s->is_jsonl)
-		snprintf(line, 40, " line %lld:", (long long)s->line + 1);
-	return line;
+	int has_lines = s->kind == KIND_LINES || (s->kind == KIND_UNKNOWN && s->promised == KIND_LINES);
+	place[0] = '\0';
+	if (has_lines || s->kind == KIND_VALUES)
+		snprintf(place, 40, " %s %lld:", has_lines ? "line" : "value", (long long)number);
+	return place;
 }
 
-/* Reserves memory for a byte after `used`. */
-static enum wlb_source_result reserve(struct wlb_source *s, int64_t used, struct wlb_error *error)
+/* Reserves memory for a byte after those that were read. */
+static enum wlb_source_result reserve(struct wlb_source *s, struct wlb_error *error)
 {
-	char line[40];
-	if (used < s->capacity)
+	char place[40];
+	if (s->end < s->capacity)
 		return WLB_SOURCE_DOCUMENT;
 	if (s->capacity >= s->options.largest_bytes) {
 		wlb_fail(error, "%s:%s a document must have less than %lld bytes: split it", s->path,
-		         name_line(s, line), (long long)s->options.largest_bytes);
+		         name_place(s, s->count + 1, place), (long long)s->options.largest_bytes);
 		return WLB_SOURCE_MALFORMED;
 	}
 	int64_t capacity = 2 * s->capacity < s->options.largest_bytes ? 2 * s->capacity : s->options.largest_bytes;
-	char *buffer = realloc(s->buffer, (size_t)capacity);
+	char *buffer = realloc(s->buffer, (size_t)capacity + 1);
 	if (buffer == NULL) {
-		wlb_fail(error, "%s: out of memory for a document of %lld bytes", s->path, (long long)used);
+		wlb_fail(error, "%s: out of memory for a document of %lld bytes", s->path, (long long)s->end);
 		return WLB_SOURCE_UNREADABLE;
 	}
 	s->buffer = buffer;
@@ -100,145 +123,271 @@ static enum wlb_source_result reserve(struct wlb_source *s, int64_t used, struct
 	return WLB_SOURCE_DOCUMENT;
 }
 
-/* How many bytes the next read may take: a call of zlib does not return early where a signal arrives. */
-static unsigned free_bytes(const struct wlb_source *s, int64_t used)
+/* Reads more of the file, at most READ_BYTES, so that a signal is soon noticed. Returns WLB_SOURCE_END at its end. */
+static enum wlb_source_result fill(struct wlb_source *s, struct wlb_error *error)
 {
-	int64_t left = s->capacity - used;
-	return left < READ_BYTES ? (unsigned)left : READ_BYTES;
+	char place[40];
+	struct wlb_error why;
+	if (*s->options.interrupted)
+		return WLB_SOURCE_INTERRUPTED;
+	memmove(s->buffer, s->buffer + s->begin, (size_t)(s->end - s->begin));
+	s->end -= s->begin;
+	s->begin = 0;
+	enum wlb_source_result result = reserve(s, error);
+	if (result != WLB_SOURCE_DOCUMENT)
+		return result;
+	int64_t room = s->capacity - s->end;
+	int64_t got = wlb_gunzip_read(s->file, s->buffer + s->end, room < READ_BYTES ? room : READ_BYTES, &why);
+	if (got < 0) {
+		wlb_fail(error, "%s:%s cannot be read: %s%s", s->path, name_place(s, s->count + 1, place), why.message,
+		         got == WLB_UNREADABLE ? "" : ": repair the file, or remove it");
+		return got == WLB_UNREADABLE ? WLB_SOURCE_UNREADABLE : WLB_SOURCE_MALFORMED;
+	}
+	s->end += got;
+	return got > 0 ? WLB_SOURCE_DOCUMENT : WLB_SOURCE_END;
 }
 
-/* Returns WLB_SOURCE_END where the file was read to its end; else what is wrong: the system, or the file. */
-static enum wlb_source_result check_stream(const struct wlb_source *s, struct wlb_error *error)
-{
-	int code;
-	char line[40];
-	const char *why = gzerror(s->file, &code);
-	if (code == Z_OK || code == Z_STREAM_END)
-		return WLB_SOURCE_END;
-	if (code == Z_ERRNO)
-		why = strerror(errno);
-	else if (code == Z_BUF_ERROR)
-		why = "the compressed data end too early";
-	else if (strstr(why, ": ") !=
-	         NULL) /* zlib's message has the descriptor instead of the path: "<fd:4>: reason" */
-		why = strstr(why, ": ") + 2;
-	enum wlb_source_result result =
-		code == Z_ERRNO || code == Z_MEM_ERROR ? WLB_SOURCE_UNREADABLE : WLB_SOURCE_MALFORMED;
-	wlb_fail(error, "%s:%s cannot be read: %s%s", s->path, name_line(s, line), why,
-	         result == WLB_SOURCE_MALFORMED ? ": repair the file, or remove it" : "");
-	return result;
-}
-
-/* Returns the name of the format of a file that begins with these bytes, or NULL. A short file of it has no NUL. */
-static const char *format_of(const char *data, int64_t bytes)
+/* Returns 1 with the reason where what the file begins with is known and is not text. A short file of it has no NUL. */
+static int has_other_format(const struct wlb_source *s, struct wlb_error *error)
 {
 	static const struct {
 		const char *name;
 		int64_t offset;
 		const char *magic;
+		const char *remedy;
 	} formats[] = {
-		{"Zstandard", 0, "\x28\xb5\x2f\xfd"},
-		{"xz", 0, "\xfd\x37zXZ"},
-		{"bzip2", 4, "1AY&SY"},
-		{"LZ4", 0, "\x04\x22\x4d\x18"},
-		{"zip", 0, "PK\x03\x04"},
-		{"Parquet", 0, "PAR1\x15"},
-		{"tar", 257, "ustar"},
+		{"Zstandard", 0, "\x28\xb5\x2f\xfd", "decompress it with zstd -d"},
+		{"Zstandard or LZ4", 1, "\x2a\x4d\x18", "decompress it with zstd -d or lz4 -d"},
+		{"xz", 0, "\xfd\x37zXZ", "decompress it with xz -d"},
+		{"bzip2", 4, "1AY&SY", "decompress it with bzip2 -d"},
+		{"LZ4", 0, "\x04\x22\x4d\x18", "decompress it with lz4 -d"},
+		{"gzip inside of gzip", 0, "\x1f\x8b\x08", "decompress it once with gzip -d"},
+		{"compress", 0, "\x1f\x9d", "decompress it with gzip -d"},
+		{"zip", 0, "PK\x03\x04", "unpack it with unzip"},
+		{"7z", 0, "7z\xbc\xaf\x27\x1c", "unpack it with 7z"},
+		{"tar", 257, "ustar", "unpack it with tar -x"},
+		{"Parquet", 0, "PAR1", "write its rows as JSONL, as pandas does with read_parquet and to_json"},
+		{"Arrow", 0, "ARROW1", "write its rows as JSONL, as datasets does with to_json"},
+		{"Avro", 0, "Obj\x01", "write its records as JSONL"},
+		{"PDF", 0, "%PDF-", "write its text with pdftotext"},
+		{"UTF-16", 0, "\xff\xfe", "convert it to UTF-8 with iconv"},
+		{"UTF-16", 0, "\xfe\xff", "convert it to UTF-8 with iconv"},
 	};
 	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
 		int64_t magic_bytes = (int64_t)strlen(formats[i].magic);
-		if (bytes >= formats[i].offset + magic_bytes &&
-		    memcmp(data + formats[i].offset, formats[i].magic, (size_t)magic_bytes) == 0)
-			return formats[i].name;
+		if (s->end >= formats[i].offset + magic_bytes &&
+		    memcmp(s->buffer + formats[i].offset, formats[i].magic, (size_t)magic_bytes) == 0) {
+			wlb_fail(error,
+			         "%s: has the format %s: %s; only text and JSON are read, also compressed by gzip",
+			         s->path, formats[i].name, formats[i].remedy);
+			return 1;
+		}
 	}
-	return NULL;
+	return 0;
 }
 
-/* Returns 1 with the reason where what was read last, the `got` bytes before `used`, shows that the file is not text.
- */
-static int is_not_text(const struct wlb_source *s, int64_t used, int got, struct wlb_error *error)
+/* Reads the rest of the file, which must be text. Returns WLB_SOURCE_END when it is in the buffer. */
+static enum wlb_source_result read_rest(struct wlb_source *s, struct wlb_error *error)
 {
-	const char *format = format_of(s->buffer, used);
-	if (format != NULL)
-		wlb_fail(error, "%s: has the format %s: convert it to text or JSONL; only gzip is decompressed",
-		         s->path, format);
-	else if (memchr(s->buffer + used - got, '\0', (size_t)got) != NULL)
-		wlb_fail(error, "%s: has NUL bytes: text must have none", s->path);
-	else
-		return 0;
+	enum wlb_source_result result = WLB_SOURCE_DOCUMENT;
+	for (int64_t checked = 0; result == WLB_SOURCE_DOCUMENT; result = fill(s, error)) {
+		const char *begin = s->buffer + s->begin;
+		if (memchr(begin + checked, '\0', (size_t)(s->end - s->begin - checked)) != NULL) {
+			wlb_fail(error, "%s: has NUL bytes: text must have none", s->path);
+			return WLB_SOURCE_NOT_TEXT;
+		}
+		checked = s->end - s->begin;
+	}
+	return result;
+}
+
+/* Finds the end of the line that begins `from` bytes behind s->begin. *length counts from s->begin, without the end of
+ * the line. Returns WLB_SOURCE_END for the last line where it has none. */
+static enum wlb_source_result find_line(struct wlb_source *s, int64_t from, int64_t *length, struct wlb_error *error)
+{
+	enum wlb_source_result result = WLB_SOURCE_DOCUMENT;
+	for (; result == WLB_SOURCE_DOCUMENT; result = fill(s, error)) {
+		const char *begin = s->buffer + s->begin;
+		const char *end = memchr(begin + from, '\n', (size_t)(s->end - s->begin - from));
+		from = *length = end != NULL ? end - begin : s->end - s->begin;
+		if (end != NULL)
+			return WLB_SOURCE_DOCUMENT;
+	}
+	return result;
+}
+
+/* Parses a value of `text`, which is repaired and has a NUL behind its bytes. Numbers are not used: as reals, integers
+ * of 64 bits without a sign are taken too. */
+static json_t *parse(const char *text, int64_t bytes, size_t flags, json_error_t *at)
+{
+	return json_loadb(text, (size_t)bytes, flags | JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, at);
+}
+
+/* Returns a repaired copy of these bytes of the buffer, from s->begin on, which may turn out to be no JSON. */
+static char *repaired_copy(const struct wlb_source *s, int64_t bytes, struct wlb_error *error)
+{
+	char *copy = malloc((size_t)bytes + 1);
+	if (copy == NULL) {
+		wlb_fail(error, "%s: out of memory for %lld bytes of JSON", s->path, (long long)bytes);
+		return NULL;
+	}
+	memcpy(copy, s->buffer + s->begin, (size_t)bytes);
+	copy[bytes] = '\0';
+	wlb_json_line_repair(copy, bytes);
+	return copy;
+}
+
+/* Parses all that is in the buffer as values one behind the other. Returns 1 with s->values, the members of an array as
+ * values of their own; 0 with the reason where it is no JSON; -1 where memory is short. */
+static int parse_values(struct wlb_source *s, struct wlb_error *error)
+{
+	int64_t bytes = s->end - s->begin, from = 0;
+	char *copy = repaired_copy(s, bytes, error);
+	s->values = json_array();
+	if (copy == NULL || s->values == NULL) {
+		free(copy);
+		return -1;
+	}
+	for (; (from += (int64_t)strspn(copy + from, BLANKS)) < bytes;) {
+		json_error_t at;
+		json_t *value = parse(copy + from, bytes - from, JSON_DISABLE_EOF_CHECK, &at);
+		if (value == NULL) {
+			wlb_fail(error, "%s: is named as JSON, but is none: %s", s->path, at.text);
+			free(copy);
+			return 0;
+		}
+		if (json_is_array(value))
+			json_array_extend(s->values, value);
+		else
+			json_array_append(s->values, value);
+		json_decref(value);
+		from += at.position;
+	}
+	free(copy);
 	return 1;
 }
 
+/* Whether the first line that is not blank, `blanks` bytes behind s->begin, is a JSON object by itself: 1 or 0, or -1
+ * with *result where that cannot be found out. */
+static int begins_with_object_line(struct wlb_source *s, int64_t blanks, enum wlb_source_result *result,
+                                   struct wlb_error *error)
+{
+	int64_t length;
+	json_error_t at;
+	*result = find_line(s, blanks, &length, error);
+	if (*result != WLB_SOURCE_DOCUMENT && *result != WLB_SOURCE_END)
+		return -1;
+	char *copy = repaired_copy(s, length, error);
+	*result = WLB_SOURCE_UNREADABLE;
+	if (copy == NULL)
+		return -1;
+	json_t *object = parse(copy + blanks, length - blanks, 0, &at);
+	int found = json_is_object(object);
+	json_decref(object);
+	free(copy);
+	return found;
+}
+
+/* Finds out whether what begins with a brace or a bracket, `blanks` bytes behind s->begin, is JSON. */
+static enum wlb_source_result judge_brackets(struct wlb_source *s, int64_t blanks, struct wlb_error *error)
+{
+	enum wlb_source_result result;
+	int found = s->buffer[s->begin + blanks] == '{' ? begins_with_object_line(s, blanks, &result, error) : 0;
+	if (found < 0)
+		return result;
+	if (found) {
+		s->kind = KIND_LINES;
+		return WLB_SOURCE_DOCUMENT;
+	}
+	result = read_rest(s, error);
+	if (result != WLB_SOURCE_END)
+		return result;
+	found = parse_values(s, error);
+	if (found < 0)
+		return WLB_SOURCE_UNREADABLE;
+	s->kind = found ? KIND_VALUES : KIND_TEXT;
+	return !found && s->promised == KIND_VALUES ? WLB_SOURCE_NOT_TEXT : WLB_SOURCE_DOCUMENT;
+}
+
+/* Sets what the file holds by how it begins. Returns WLB_SOURCE_DOCUMENT where documents can be read. */
+static enum wlb_source_result judge(struct wlb_source *s, struct wlb_error *error)
+{
+	enum wlb_source_result result = fill(s, error);
+	if (result != WLB_SOURCE_DOCUMENT && result != WLB_SOURCE_END)
+		return result;
+	if (has_other_format(s, error))
+		return s->promised == KIND_LINES ? WLB_SOURCE_MALFORMED : WLB_SOURCE_NOT_TEXT;
+	s->begin = s->end >= 3 && memcmp(s->buffer, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+	s->buffer[s->end] = '\0';
+	int64_t blanks = (int64_t)strspn(s->buffer + s->begin, BLANKS);
+	char first = s->buffer[s->begin + blanks];
+	s->kind = s->promised == KIND_LINES ? KIND_LINES : KIND_TEXT;
+	if (s->kind == KIND_LINES)
+		return WLB_SOURCE_DOCUMENT;
+	if (first == '{' || first == '[')
+		return judge_brackets(s, blanks, error);
+	if (s->promised == KIND_UNKNOWN || first == '\0')
+		return WLB_SOURCE_DOCUMENT;
+	wlb_fail(error, "%s: is named as JSON, but begins with neither an object nor an array", s->path);
+	return WLB_SOURCE_NOT_TEXT;
+}
+
+/* The whole file is one document. */
 static enum wlb_source_result next_file(struct wlb_source *s, const char **text, int64_t *length,
                                         struct wlb_error *error)
 {
-	enum wlb_source_result result;
-	int64_t used = 0;
-	if (s->at_end)
+	if (s->has_documents)
 		return WLB_SOURCE_END;
-	for (;;) {
-		if (*s->options.interrupted)
-			return WLB_SOURCE_INTERRUPTED;
-		result = reserve(s, used, error);
-		if (result != WLB_SOURCE_DOCUMENT)
-			return result;
-		int got = gzread(s->file, s->buffer + used, free_bytes(s, used));
-		if (got <= 0)
-			break;
-		used += got;
-		if (is_not_text(s, used, got, error))
-			return WLB_SOURCE_NOT_TEXT;
-	}
-	result = check_stream(s, error);
+	enum wlb_source_result result = read_rest(s, error);
 	if (result != WLB_SOURCE_END)
 		return result;
-	s->at_end = 1;
-	*text = s->buffer;
-	*length = used;
+	*text = s->buffer + s->begin;
+	*length = s->end - s->begin;
 	return WLB_SOURCE_DOCUMENT;
 }
 
-/* Reads a line without its end. */
-static enum wlb_source_result read_line(struct wlb_source *s, int64_t *length, struct wlb_error *error)
+/* Takes the text of an object; `why_none` says why `object` is NULL. JSON whose first object has no such text is not
+ * meant to be trained, unless the file's name says otherwise. */
+static enum wlb_source_result take_text(const struct wlb_source *s, const json_t *object, const char *why_none,
+                                        const char **text, int64_t *length, struct wlb_error *error)
 {
-	enum wlb_source_result result;
-	int64_t used = 0;
-	for (;;) {
-		if (*s->options.interrupted)
-			return WLB_SOURCE_INTERRUPTED;
-		result = reserve(s, used + 1, error);
-		if (result != WLB_SOURCE_DOCUMENT)
-			return result;
-		int64_t from = gztell(s->file);
-		if (gzgets(s->file, s->buffer + used, (int)free_bytes(s, used)) == NULL)
-			break;
-		/* A line may hold NULs, at which strlen stops; JSON allows none, and the parser reports them. */
-		used += gztell(s->file) - from;
-		if (used > 0 && s->buffer[used - 1] == '\n') {
-			*length = used - 1;
-			return WLB_SOURCE_DOCUMENT;
-		}
+	char place[40];
+	enum wlb_source_result refusal =
+		s->has_documents || s->promised == KIND_LINES ? WLB_SOURCE_MALFORMED : WLB_SOURCE_NOT_TEXT;
+	name_place(s, s->count, place);
+	if (!json_is_object(object)) {
+		wlb_fail(error, "%s:%s %s: each %s must be a JSON object in UTF-8", s->path, place,
+		         json_is_array(object) ? "an array"
+		         : object != NULL      ? "no object"
+		                               : why_none,
+		         s->kind == KIND_LINES ? "line" : "value");
+		return refusal;
 	}
-	*length = used;
-	result = check_stream(s, error);
-	return result == WLB_SOURCE_END && used > 0 ? WLB_SOURCE_DOCUMENT : result;
+	const json_t *value = json_object_get(object, s->options.json_key);
+	if (!json_is_string(value)) {
+		const char *is = value == NULL ? "missing" : json_is_null(value) ? "null" : "not a string";
+		wlb_fail(error, "%s:%s field '%s' is %s: it must be a string (see --json-key)", s->path, place,
+		         s->options.json_key, is);
+		return refusal;
+	}
+	*text = json_string_value(value);
+	*length = (int64_t)json_string_length(value);
+	return WLB_SOURCE_DOCUMENT;
 }
 
-/* Reads up to a line that is not empty. *line is in the buffer, without a byte order mark. */
+/* Reads up to a line that is not blank. *line is in the buffer, with a NUL behind it. */
 static enum wlb_source_result skip_to_line(struct wlb_source *s, char **line, int64_t *length, struct wlb_error *error)
 {
 	for (;;) {
-		enum wlb_source_result result = read_line(s, length, error);
-		s->line++;
-		if (result != WLB_SOURCE_DOCUMENT)
+		enum wlb_source_result result = find_line(s, 0, length, error);
+		if (result != WLB_SOURCE_DOCUMENT && (result != WLB_SOURCE_END || *length == 0))
 			return result;
-		*line = s->buffer;
-		if (s->line == 1 && *length >= 3 && memcmp(*line, "\xef\xbb\xbf", 3) == 0) {
-			*line += 3;
-			*length -= 3;
-		}
-		if (strspn(*line, " \t\r\n") < (size_t)*length)
-			return result;
+		s->count++;
+		*line = s->buffer + s->begin;
+		(*line)[*length] = '\0';
+		s->begin += *length + (result == WLB_SOURCE_DOCUMENT);
+		if (strspn(*line, BLANKS) < (size_t)*length)
+			return WLB_SOURCE_DOCUMENT;
 	}
 }
 
@@ -247,33 +396,35 @@ static enum wlb_source_result next_line(struct wlb_source *s, const char **text,
 {
 	char *line;
 	int64_t bytes;
+	json_error_t at;
 	enum wlb_source_result result = skip_to_line(s, &line, &bytes, error);
 	if (result != WLB_SOURCE_DOCUMENT)
 		return result;
-	json_error_t at;
 	json_decref(s->document);
 	wlb_json_line_repair(line, bytes);
-	/* No number is read: as reals, integers of 64 bits without a sign are taken too. */
-	s->document = json_loadb(line, (size_t)bytes, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, &at);
-	if (!json_is_object(s->document)) {
-		wlb_fail(error, "%s: line %lld: %s: each line must be a JSON object in UTF-8", s->path,
-		         (long long)s->line, s->document ? "an array" : at.text);
-		return WLB_SOURCE_MALFORMED;
-	}
-	const json_t *value = json_object_get(s->document, s->options.json_key);
-	if (!json_is_string(value)) {
-		const char *is = value == NULL ? "missing" : json_is_null(value) ? "null" : "not a string";
-		wlb_fail(error, "%s: line %lld: field '%s' is %s: it must be a string (see --json-key)", s->path,
-		         (long long)s->line, s->options.json_key, is);
-		return WLB_SOURCE_MALFORMED;
-	}
-	*text = json_string_value(value);
-	*length = (int64_t)json_string_length(value);
-	return WLB_SOURCE_DOCUMENT;
+	s->document = parse(line, bytes, 0, &at);
+	return take_text(s, s->document, at.text, text, length, error);
+}
+
+static enum wlb_source_result next_value(struct wlb_source *s, const char **text, int64_t *length,
+                                         struct wlb_error *error)
+{
+	if ((size_t)s->count == json_array_size(s->values))
+		return WLB_SOURCE_END;
+	return take_text(s, json_array_get(s->values, (size_t)s->count++), "", text, length, error);
 }
 
 enum wlb_source_result wlb_source_next(struct wlb_source *s, const char **text, int64_t *length,
                                        struct wlb_error *error)
 {
-	return s->is_jsonl ? next_line(s, text, length, error) : next_file(s, text, length, error);
+	if (*s->options.interrupted)
+		return WLB_SOURCE_INTERRUPTED;
+	enum wlb_source_result result = s->kind == KIND_UNKNOWN ? judge(s, error) : WLB_SOURCE_DOCUMENT;
+	if (result != WLB_SOURCE_DOCUMENT)
+		return result;
+	result = s->kind == KIND_LINES    ? next_line(s, text, length, error)
+	         : s->kind == KIND_VALUES ? next_value(s, text, length, error)
+	                                  : next_file(s, text, length, error);
+	s->has_documents |= result == WLB_SOURCE_DOCUMENT;
+	return result;
 }

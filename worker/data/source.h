@@ -1,6 +1,7 @@
 /*
- * Reads the documents of one input file and decompresses gzip: a text file is one document, a file named *.jsonl or
- * *.jsonl.gz holds one in each line.
+ * Reads the documents of one input file and decompresses gzip. What the file holds is told by its content: JSON lines,
+ * or JSON values such as one array of objects, hold one document in each object, and any other text is one document. A
+ * name that promises JSON (*.jsonl, *.ndjson, *.json, also with .gz) whose content is none is refused.
  */
 #ifndef WORKER_DATA_SOURCE_H
 #define WORKER_DATA_SOURCE_H
@@ -13,7 +14,8 @@
 enum wlb_source_result {
 	WLB_SOURCE_DOCUMENT, /* *text and *length are the next document; valid until the next call */
 	WLB_SOURCE_END,
-	WLB_SOURCE_NOT_TEXT,   /* error: the file has NUL bytes, or a known format: an image, an archive, ... */
+	WLB_SOURCE_NOT_TEXT,   /* error: the file has NUL bytes, or a known format: an image, an archive, ...; or it is
+	                        * JSON   whose first object has no such text, or is named as JSON and is none */
 	WLB_SOURCE_UNREADABLE, /* error: permissions, I/O, memory */
 	WLB_SOURCE_MALFORMED,  /* error: a document is too large, its gzip is damaged, or a line of JSONL is invalid */
 	WLB_SOURCE_INTERRUPTED,
@@ -22,7 +24,7 @@ enum wlb_source_result {
 struct wlb_source;
 
 struct wlb_source_options {
-	const char *json_key;  /* the field of a JSONL line that holds the text */
+	const char *json_key;  /* the field of a JSON object that holds the text */
 	int64_t largest_bytes; /* a file or line must be smaller, since it is held in memory; at least 2^16 */
 	/* Read before each 64 KiB and each line: a file of a slow file system takes hours. */
 	const volatile sig_atomic_t *interrupted;

@@ -12,6 +12,7 @@
 #include "tests/unit/data/fixture.h"
 #include "worker/data/build.h"
 #include "worker/data/dataset.h"
+#include "worker/data/gunzip.h"
 #include "worker/data/index_writer.h"
 #include "worker/data/info.h"
 #include "worker/data/input.h"
@@ -20,21 +21,13 @@
 static volatile sig_atomic_t interrupted; /* set during the read that makes reads_left 0 */
 static int reads_left;
 
-int __real_gzread(gzFile file, void *to, unsigned bytes);
-char *__real_gzgets(gzFile file, char *to, int bytes);
-int __wrap_gzread(gzFile file, void *to, unsigned bytes);
-char *__wrap_gzgets(gzFile file, char *to, int bytes);
+int64_t __real_wlb_gunzip_read(struct wlb_gunzip *g, char *to, int64_t bytes, struct wlb_error *error);
+int64_t __wrap_wlb_gunzip_read(struct wlb_gunzip *g, char *to, int64_t bytes, struct wlb_error *error);
 
-int __wrap_gzread(gzFile file, void *to, unsigned bytes)
+int64_t __wrap_wlb_gunzip_read(struct wlb_gunzip *g, char *to, int64_t bytes, struct wlb_error *error)
 {
 	interrupted = --reads_left == 0 ? 1 : interrupted;
-	return __real_gzread(file, to, bytes);
-}
-
-char *__wrap_gzgets(gzFile file, char *to, int bytes)
-{
-	interrupted = --reads_left == 0 ? 1 : interrupted;
-	return __real_gzgets(file, to, bytes);
+	return __real_wlb_gunzip_read(g, to, bytes, error);
 }
 
 static const char *refused = ""; /* the file of this name cannot be opened */
@@ -186,6 +179,7 @@ static void test_long_lines_and_files(void **state)
 	memset(text + at, 'x', LENGTH);
 	strcpy(text + at + LENGTH, "\"}\n");
 	fixture_write_text(state, "in/a.jsonl", text);
+	text[0] = '(';
 	fixture_write_text(state, "in/b", text);
 	build_good(state, &r);
 	assert_int_equal(r.documents, 2);
@@ -316,6 +310,172 @@ static void test_largest_document(void **state)
 	free(text);
 }
 
+/* What a file holds is told by its content, and its name only refuses what contradicts it. `documents` are the texts,
+ * in order, each followed by a line end; NULL: the build of the file, found in a folder, fails with `why`. */
+static const struct content {
+	const char *name;
+	const char *content;
+	const char *documents;
+	const char *why;
+} contents[] = {
+	{"c4.json", "{\"text\":\"one\",\"url\":\"u\"}\n{\"text\":\"two\"}\n", "one\ntwo\n", NULL},
+	{"dolma", "{\"id\":1,\"text\":\"one\"}", "one\n", NULL},
+	{"x.txt", "\n {\"text\":\"one\"}\r\n\r\n{\"text\":\"two\"}", "one\ntwo\n", NULL},
+	{"x.ndjson", "{\"text\":\"one\"}\n", "one\n", NULL},
+	{"x.JSONL", "{\"text\":\"one\"}\n", "one\n", NULL},
+	{"bom.json", "\xef\xbb\xbf{\"text\":\"one\"}\n", "one\n", NULL},
+	{"bom.txt", "\xef\xbb\xbfplain", "plain\n", NULL},
+	{"array.json", "[{\"text\":\"one\"},\n {\"text\":\"two\",\"n\":NaN}]\n", "one\ntwo\n", NULL},
+	{"array", "\xef\xbb\xbf [\n{\"text\":\"one\"}\n]", "one\n", NULL},
+	{"array.txt", "[{\"text\":\"half \\ud83d\"}]", "half \xef\xbf\xbd\n", NULL},
+	{"pretty.json", "{\n \"text\": \"one\"\n}\n{\n \"text\": \"two\"\n}", "one\ntwo\n", NULL},
+	{"joined.json", "{\"text\":\"one\"}{\"text\":\"two\"}", "one\ntwo\n", NULL},
+	{"arrays.json", "[{\"text\":\"one\"}]\n[]\n[{\"text\":\"two\"}]", "one\ntwo\n", NULL},
+	{"link.md", "[a](b) is a link", "[a](b) is a link\n", NULL},
+	{"foot.txt", "[1] Smith, 2020", "[1] Smith, 2020\n", NULL},
+	{"tex", "{\\bf NaN} \\ud83d [1e999]", "{\\bf NaN} \\ud83d [1e999]\n", NULL},
+	{"open", "{ \"text\": \"", "{ \"text\": \"\n", NULL},
+	{"long.c", "{\"text\":\"one\"", "{\"text\":\"one\"\n", NULL},
+	/* Records whose text has another key would train as raw JSON; in a folder of sources they are settings. */
+	{"lines.json", "{\"content\":\"one\"}\n{\"content\":\"two\"}\n", NULL,
+         "1 not text, 0 too short, 0 symbolic links, 0 unreadable: "},
+	{"lines.json", "{\"content\":\"one\"}\n", NULL, "lines.json: line 1: field 'text' is missing"},
+	{"array.json", "[{\"content\":\"one\"}]", NULL, "array.json: value 1: field 'text' is missing"},
+	{"pretty", "{\n\"name\": \"one\"\n}", NULL, "pretty: value 1: field 'text' is missing"},
+	{"numbers.json", "[1, 2]", NULL, "numbers.json: value 1: no object: each value must be a JSON object"},
+	{"nested.json", "[[{\"text\":\"one\"}]]", NULL, "nested.json: value 1: an array: each value must be"},
+	{"cut.json", "[{\"text\":\"one\"},", NULL, "cut.json: is named as JSON, but is none: "},
+	{"prose.json", "plain", NULL, "prose.json: is named as JSON, but begins with neither"},
+	{"prose.jsonl", "plain", NULL, "prose.jsonl: line 1: "},
+	{"array.jsonl", "[{\"text\":\"one\"}]", NULL, "array.jsonl: line 1: an array"},
+	/* Where records have begun, each that follows is one. */
+	{"late.json", "{\"text\":\"one\"}\n{\"content\":\"two\"}\n", NULL, "late.json: line 2: field 'text' is"},
+	{"late.txt", "{\"text\":\"one\"}\nplain\n", NULL, "late.txt: line 2: "},
+	{"late", "[{\"text\":\"one\"},{\"text\":null}]", NULL, "late: value 2: field 'text' is null"},
+};
+
+static void expect_content(void **state, const char *name, const struct content *content)
+{
+	struct wlb_build_result r;
+	if (content->documents == NULL) {
+		expect_bad_input(state, content->why);
+	} else {
+		int64_t documents = 0;
+		build_good(state, &r);
+		for (const char *at = content->documents; *at != '\0'; at += strcspn(at, "\n") + 1)
+			expect_document(state, (int)documents++, at, strcspn(at, "\n"));
+		if (r.documents != documents)
+			fail_msg("%s: %lld documents, not %lld", name, (long long)r.documents, (long long)documents);
+		assert_int_equal(unlink(fixture_path(state, "out.bin")), 0);
+		assert_int_equal(unlink(fixture_path(state, "out.idx")), 0);
+	}
+	assert_int_equal(unlink(fixture_path(state, name)), 0);
+}
+
+static void test_content(void **state)
+{
+	for (size_t i = 0; i < sizeof(contents) / sizeof(contents[0]); i++) {
+		static const char *const ends[] = {"", ".gz"};
+		char name[64];
+		snprintf(name, sizeof(name), "in/%s", contents[i].name);
+		fixture_write_text(state, name, contents[i].content);
+		expect_content(state, name, &contents[i]);
+		write_gzip(state, name, contents[i].content); /* without the end .gz */
+		expect_content(state, name, &contents[i]);
+		for (size_t e = 0; contents[i].why == NULL && e < 2; e++) {
+			snprintf(name, sizeof(name), "in/%s%s", contents[i].name, ends[e]);
+			write_gzip(state, name, contents[i].content);
+			expect_content(state, name, &contents[i]);
+		}
+	}
+	fixture_write_text(state, "in/plain.gz", "not compressed");
+	expect_content(state, "in/plain.gz", &(const struct content){.documents = "not compressed\n"});
+}
+
+/* A file that the user has named is used, or the build fails; one that is found in a folder is left out. */
+static void test_named_files(void **state)
+{
+	struct wlb_build_result r;
+	struct wlb_error error;
+	int bad_input = 0;
+	char *inputs[] = {strdup(fixture_path(state, "in")), strdup(fixture_path(state, "in/c4.json")), NULL};
+	struct wlb_build_options options = {.inputs = inputs,
+	                                    .output_prefix = fixture_path(state, "out"),
+	                                    .source = {"text", LARGEST_DOCUMENT_BYTES, &interrupted},
+	                                    .min_bytes = 1};
+	fixture_write_text(state, "in/a", "text");
+	fixture_write_text(state, "in/c4.json", "{\"content\":\"one\"}\n");
+	build_good(state, &r);
+	assert_int_equal(r.documents, 1);
+	assert_int_equal(r.not_text, 1);
+	assert_says(r.first_not_text.message, "c4.json: line 1: field 'text' is missing");
+	assert_int_equal(wlb_build(&options, &r, &bad_input, &error), -1);
+	assert_true(bad_input);
+	assert_says(error.message, "c4.json: line 1: field 'text' is missing: it must be a string (see --json-key)");
+	free(inputs[0]);
+	free(inputs[1]);
+}
+
+/* Appends a member of gzip with this text; returns its bytes. */
+static long append_member(void **state, const char *name, const char *text)
+{
+	const char *path = fixture_path(state, name);
+	gzFile file = gzopen(path, "a");
+	assert_non_null(file);
+	assert_int_equal(gzputs(file, text), strlen(text));
+	assert_int_equal(gzclose(file), Z_OK);
+	FILE *whole = fopen(path, "r");
+	assert_int_equal(fseek(whole, 0, SEEK_END), 0);
+	long bytes = ftell(whole);
+	fclose(whole);
+	return bytes;
+}
+
+/* Members one behind the other are one file; a cut anywhere but between them is found, and what is appended too. */
+static void test_members(void **state)
+{
+	struct wlb_build_result r;
+	long first = append_member(state, "in/a.json.gz", "{\"text\":\"one\"}\n{\"text\":");
+	long both = append_member(state, "in/a.json.gz", "\"two\"}\n{\"text\":\"three\"}\n");
+	build_good(state, &r);
+	assert_int_equal(r.documents, 3);
+	expect_document(state, 1, "two", 3);
+	expect_document(state, 2, "three", 5);
+	assert_int_equal(unlink(fixture_path(state, "out.bin")), 0);
+	assert_int_equal(unlink(fixture_path(state, "out.idx")), 0);
+	for (long bytes = both - 1; bytes > first; bytes--) {
+		assert_int_equal(truncate(fixture_path(state, "in/a.json.gz"), bytes), 0);
+		expect_bad_input(state, "a.json.gz: ");
+	}
+	for (long bytes = first - 1; bytes > 2; bytes--) {
+		assert_int_equal(truncate(fixture_path(state, "in/a.json.gz"), bytes), 0);
+		expect_bad_input(state, "a.json.gz: ");
+	}
+	assert_int_equal(unlink(fixture_path(state, "in/a.json.gz")), 0);
+	append_member(state, "in/b.gz", "text");
+	FILE *file = fopen(fixture_path(state, "in/b.gz"), "a");
+	fputs("more text", file);
+	fclose(file);
+	expect_bad_input(state, "b.gz: cannot be read: what follows its compressed data is not compressed: repair");
+}
+
+/* bgzip writes members that say their sizes, the last one without data. */
+static void test_bgzip(void **state)
+{
+	static const char block[] =
+		"\x1f\x8b\x08\x04\0\0\0\0\0\xff\x06\0BC\x02\0\x1d\0\x4b\x4c\x02\0\x6d\x48\x83\x9e\x02\0\0\0";
+	static const char last[] = "\x1f\x8b\x08\x04\0\0\0\0\0\xff\x06\0BC\x02\0\x1b\0\x03\0\0\0\0\0\0\0\0\0";
+	struct wlb_build_result r;
+	char whole[sizeof(block) + sizeof(last)];
+	memcpy(whole, block, sizeof(block) - 1);
+	memcpy(whole + sizeof(block) - 1, last, sizeof(last) - 1);
+	fixture_write(state, "in/a.gz", whole, sizeof(block) - 1);
+	expect_bad_input(state, "a.gz: cannot be read: it ends without the empty block that bgzip writes last");
+	fixture_write(state, "in/a.gz", whole, sizeof(block) + sizeof(last) - 2);
+	build_good(state, &r);
+	expect_document(state, 0, "ab", 2);
+}
+
 /* Files that other tools read; the shortest of them have no NUL byte. */
 static void test_other_formats(void **state)
 {
@@ -325,7 +485,7 @@ static void test_other_formats(void **state)
 	char tar[512] = "name";
 	fixture_write(state, "in/a.jsonl.zst", zstd, sizeof(zstd) - 1);
 	expect_bad_input(state, "0 unreadable: ");
-	expect_bad_input(state, "in/a.jsonl.zst: has the format Zstandard: convert it to text or JSONL; only gzip");
+	expect_bad_input(state, "in/a.jsonl.zst: has the format Zstandard: decompress it with zstd -d; only text");
 	assert_int_equal(unlink(fixture_path(state, "in/a.jsonl.zst")), 0);
 	fixture_write(state, "in/a", bzip2, sizeof(bzip2) - 1);
 	expect_bad_input(state, "in/a: has the format bzip2");
@@ -334,6 +494,16 @@ static void test_other_formats(void **state)
 	memcpy(tar + 257, "ustar", 5);
 	fixture_write(state, "in/a", tar, sizeof(tar));
 	expect_bad_input(state, "in/a: has the format tar");
+	fixture_write_text(state, "in/a", "text");
+	write_gzip(state, "in/b.gz", "\x1f\x8b\x08 inside");
+	struct wlb_build_result r;
+	build_good(state, &r);
+	assert_int_equal(r.documents, 1);
+	assert_says(r.first_not_text.message, "b.gz: has the format gzip inside of gzip: decompress it once");
+	assert_int_equal(unlink(fixture_path(state, "out.bin")), 0);
+	assert_int_equal(unlink(fixture_path(state, "out.idx")), 0);
+	fixture_write(state, "in/c.jsonl", parquet, sizeof(parquet) - 1);
+	expect_bad_input(state, "in/c.jsonl: has the format Parquet: write its rows as JSONL");
 }
 
 static void test_old_dataset_is_replaced(void **state)
@@ -462,6 +632,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_unreadable_files_are_left_out, setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_damaged_text, setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_largest_document, setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_content, setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_named_files, setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_members, setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_bgzip, setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_other_formats, setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_old_dataset_is_replaced, setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_interrupted, setup, fixture_teardown),
