@@ -27,8 +27,32 @@ class Situation:
     after: typing.Optional[typing.Callable] = None  # further checks, by a function of the test case and the job's id
 
 
+TRAIN = """test -e corpus.idx || wlb data build --input /usr/share/common-licenses --output-prefix corpus
+echo '{"hidden_size": 64, "intermediate_size": 160, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 257}' > model.json
+wlb run -- wlb-worker train --model model.json --data-path corpus --seq-length 128 --global-batch-size 4 --threads 1 --min-lr 1e-4 \
+    --save extended --load extended """
+
+
+def extend(test, _job):
+    """The run is complete; jobs that extend it with another learning rate, as a user resubmits them."""
+    def ended(options):
+        job = test.cluster.sbatch(TRAIN + options, "--wlb-layout=auto")
+        return test.cluster.wait_job(job), test.cluster.show(job)["state"], test.cluster.output(job)
+
+    state, run, output = ended("--train-iters 12 --lr 5e-4")
+    test.assertEqual((state, run), ("FAILED", "failed"), output)
+    test.assertRegex(output, r"--lr was 0\.001, is 0\.0005; --lr-decay-iters \(by default --train-iters\) was 6, is 12: give the same, "
+                             r"or --override-opt_param-scheduler .*, or --use-checkpoint-opt_param-scheduler ")
+    test.assertNotIn("attempt 2", output)
+    state, run, output = ended("--train-iters 12 --lr 5e-4 --override-opt_param-scheduler")
+    test.assertEqual((state, run), ("COMPLETED", "complete"), output)
+    test.assertIn("resuming after step 6", output)
+
+
 SITUATIONS = (
     Situation("One run of a script is recorded as complete.", "wlb run -- true", "a_run", runs={"": ("complete", 1)}),
+    Situation("A finished run that a resubmitted job extends with another learning rate is refused, unless the job says which to take.",
+              TRAIN + "--train-iters 6 --lr 1e-3", "an_extended_run", runs={"": ("complete", 1)}, after=extend),
 )
 
 

@@ -134,8 +134,9 @@ class TakeOver(harness.ClusterTest):
         folder.mkdir()
         unpack("checkpoint.tar.gz", folder)
         told = json.loads((folder / "losses.json").read_text())
-        self.cluster.run(harness.BUILD / "bin/wlb-worker", *told["arguments"], "--load", "ck", "--metrics-file", "m.jsonl",
-                         cwd=folder, timeout_s=120)
+        went_on = self.cluster.run(harness.BUILD / "bin/wlb-worker", *told["arguments"], "--load", "ck", "--metrics-file", "m.jsonl",
+                                   cwd=folder, timeout_s=120)
+        self.assertIn("is of an earlier version, which did not record learning rate", went_on.stderr)
         losses = {str(record["step"]): record["loss"]
                   for record in map(json.loads, (folder / "m.jsonl").read_text().splitlines())}
         self.assertEqual(sorted(map(int, losses)), list(range(11, 21)))

@@ -43,7 +43,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		write_shards();
 	scratch_write("c/" WLB_MANIFEST_NAME, data, bytes);
 	if (wlb_checkpoint_read_facts(scratch_path("c"), &facts, &error) == 0)
-		must(facts.step >= 0 && facts.seq_length >= 1 && wlb_model_check(&facts.model, &error) == 0);
+		must((!facts.has_hyper || facts.hyper.lr > 0) && facts.step >= 0 && facts.seq_length >= 1 &&
+		     wlb_model_check(&facts.model, &error) == 0);
 	for (int i = 0; i < 3; i++)
 		(void)wlb_checkpoint_read(scratch_path("c"), &parts[i], 1, &error);
 	if (wlb_checkpoint_read_packer(scratch_path("c"), &packer, &packer_bytes, &error) == 0) {

@@ -183,6 +183,8 @@ static void seed_checkpoint(void)
 	const struct wlb_checkpoint_facts facts = {.step = 3,
 	                                           .seq_length = 8,
 	                                           .global_batch_size = 2,
+	                                           .hyper = {.lr = 1e-3, .adam_eps = 1e-8},
+	                                           .has_hyper = 1,
 	                                           .model = {.hidden_size = 64,
 	                                                     .intermediate_size = 128,
 	                                                     .num_hidden_layers = 2,

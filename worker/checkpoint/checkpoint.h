@@ -15,6 +15,7 @@
 
 #include "kernels/ops.h"
 #include "libwlb/wlb.h"
+#include "worker/checkpoint/hyperparameters.h"
 #include "worker/data/schedule.h"
 #include "worker/model/tensor_block.h"
 
@@ -35,6 +36,8 @@ struct wlb_checkpoint_facts {
 	uint64_t seed;
 	enum wlb_strategy packing;
 	double train_loss; /* of that step */
+	struct wlb_hyperparameters hyper;
+	int has_hyper; /* 0: saved by an earlier version, which did not record them */
 };
 
 /* Where a run saves. */

@@ -95,12 +95,13 @@ int wlb_manifest_write(const char *folder, const struct wlb_checkpoint_facts *fa
 	if (snprintf(path, sizeof(path), "%s/" WLB_MANIFEST_NAME, folder) >= (int)sizeof(path))
 		return wlb_fail(error, "%.100s...: the path is too long", folder);
 	json_t *manifest = json_pack(
-		"{s:s, s:i, s:I, s:f, s:I, s:I, s:o, s:s, s:o, s:o, s:o, s:o, s:o}", "format", "wlb-checkpoint",
+		"{s:s, s:i, s:I, s:f, s:I, s:I, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o*}", "format", "wlb-checkpoint",
 		"version", VERSION, "step", (json_int_t)facts->step, "train_loss", facts->train_loss, "seq_length",
 		(json_int_t)facts->seq_length, "global_batch_size", (json_int_t)facts->global_batch_size, "seed",
 		json_sprintf("%" PRIu64, facts->seed), "packing", wlb_strategy_name(facts->packing), "schedule",
 		format_schedule(&facts->schedule), "model", format_model(&facts->model), "packer",
-		format_packer(packer_bytes), "shards", format_shards(weights), "tensors", format_tensors(weights));
+		format_packer(packer_bytes), "shards", format_shards(weights), "tensors", format_tensors(weights),
+		"hyperparameters", facts->has_hyper ? wlb_hyperparameters_format(&facts->hyper) : NULL);
 	char *text = manifest ? json_dumps(manifest, JSON_INDENT(1)) : NULL;
 	json_decref(manifest);
 	if (text == NULL)
@@ -171,10 +172,11 @@ static int parse_facts(json_t *json, struct wlb_checkpoint_facts *f, struct wlb_
 	json_error_t at;
 	json_int_t step, seq_length, global_batch_size;
 	const char *seed, *packing;
-	json_t *schedule, *model;
-	if (json_unpack_ex(json, &at, 0, "{s:I, s:F, s:I, s:I, s:s, s:s, s:o, s:o}", "step", &step, "train_loss",
+	json_t *schedule, *model, *hyper = NULL; /* earlier versions wrote no hyperparameters */
+	if (json_unpack_ex(json, &at, 0, "{s:I, s:F, s:I, s:I, s:s, s:s, s:o, s:o, s?o}", "step", &step, "train_loss",
 	                   &f->train_loss, "seq_length", &seq_length, "global_batch_size", &global_batch_size, "seed",
-	                   &seed, "packing", &packing, "schedule", &schedule, "model", &model) < 0)
+	                   &seed, "packing", &packing, "schedule", &schedule, "model", &model, "hyperparameters",
+	                   &hyper) < 0)
 		return wlb_fail(error, "%s", at.text);
 	if (step < 0 || seq_length < 1 || global_batch_size < 1)
 		return wlb_fail(error,
@@ -183,6 +185,9 @@ static int parse_facts(json_t *json, struct wlb_checkpoint_facts *f, struct wlb_
 	f->step = step;
 	f->seq_length = seq_length;
 	f->global_batch_size = global_batch_size;
+	f->has_hyper = hyper != NULL;
+	if (f->has_hyper && wlb_hyperparameters_parse(hyper, &f->hyper, error) < 0)
+		return wlb_fail_in(error, "hyperparameters");
 	if (wlb_strategy_parse(packing, &f->packing, error) < 0)
 		return wlb_fail_in(error, "packing");
 	if (parse_u64("seed", seed, &f->seed, error) < 0 || parse_schedule(schedule, &f->schedule, error) < 0)

@@ -238,16 +238,50 @@ static int check_same_packing(enum wlb_strategy was, enum wlb_strategy is, struc
 	                wlb_strategy_name(was), wlb_strategy_name(is));
 }
 
+/* Sets what the optimizer computes with: the values of the command line, or the checkpoint's where that was asked for.
+ * A run whose values change without a word would not be the run that was planned. */
+static int choose_hyperparameters(const struct wlb_train_options *options, struct wlb_train_plan *plan,
+                                  struct wlb_error *error)
+{
+	char changes[640];
+	const struct wlb_checkpoint_facts *facts = &plan->facts;
+	plan->hyper = options->hyper;
+	if (!facts->has_hyper && options->use_checkpoint_hyper)
+		return wlb_fail(error,
+		                "it is of an earlier version, which did not record learning rate and optimizer: leave "
+		                "out --use-checkpoint-opt_param-scheduler");
+	if (!facts->has_hyper) {
+		fprintf(stderr,
+		        "wlb-worker: checkpoint %s is of an earlier version, which did not record learning rate, "
+		        "schedule "
+		        "and optimizer: those of the command line are taken\n",
+		        plan->checkpoint);
+		return 0;
+	}
+	if (wlb_hyperparameters_compare(&facts->hyper, &options->hyper, changes, sizeof(changes)) == 0)
+		return 0;
+	if (!options->override_hyper && !options->use_checkpoint_hyper)
+		return wlb_fail(error,
+		                "%s: give the same, or --override-opt_param-scheduler to change them, or "
+		                "--use-checkpoint-opt_param-scheduler to keep the checkpoint's",
+		                changes);
+	fprintf(stderr, "wlb-worker: checkpoint %s: %s: those of the %s are taken\n", plan->checkpoint, changes,
+	        options->override_hyper ? "command line" : "checkpoint");
+	if (options->use_checkpoint_hyper)
+		plan->hyper = facts->hyper;
+	return 0;
+}
+
 /* Another batch, packing or seed would select other documents: the run would not be a continuation. */
-static int check_resume(const struct wlb_train_options *options, const struct wlb_train_plan *plan,
-                        struct wlb_error *error)
+static int check_resume(const struct wlb_train_options *options, struct wlb_train_plan *plan, struct wlb_error *error)
 {
 	const struct wlb_checkpoint_facts *facts = &plan->facts;
 	if (check_same_model(&facts->model, &plan->model, error) < 0 ||
 	    check_same("--seq-length", facts->seq_length, options->seq_length, error) < 0 ||
 	    check_same("--global-batch-size", facts->global_batch_size, options->global_batch_size, error) < 0 ||
 	    check_same("--seed", (long long)facts->seed, options->seed, error) < 0 ||
-	    check_same_packing(facts->packing, (enum wlb_strategy)options->packing, error) < 0)
+	    check_same_packing(facts->packing, (enum wlb_strategy)options->packing, error) < 0 ||
+	    choose_hyperparameters(options, plan, error) < 0)
 		return wlb_fail_in(error, "checkpoint %.1000s", plan->checkpoint);
 	return 0;
 }
@@ -354,6 +388,7 @@ int wlb_train_plan_make(const struct wlb_launch *launch, const struct wlb_train_
                         struct wlb_train_plan *plan, struct wlb_error *error)
 {
 	memset(plan, 0, sizeof(*plan));
+	plan->hyper = options->hyper;
 	wlb_file_report("reading", options->model);
 	if (wlb_model_config_read(options->model, WLB_MODEL_TO_TRAIN, &plan->model, error) < 0 ||
 	    check_sequence(options, &plan->model, error) < 0 || choose_split(launch, options, plan, error) < 0 ||

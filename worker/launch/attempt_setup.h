@@ -29,6 +29,7 @@ struct wlb_train_plan {
 	char save_id[64];                  /* of this start of the run, in what it saves */
 	char checkpoint[4096];             /* "": start from initial weights */
 	struct wlb_checkpoint_facts facts; /* of the checkpoint */
+	struct wlb_hyperparameters hyper;  /* of the optimizer and its learning rate */
 	char why[8192];                    /* a record of type "plan" where the planner chose the layout, else "" */
 };
 

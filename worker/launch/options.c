@@ -27,26 +27,27 @@ static const struct wlb_option rows[] = {
                     "standard deviation of initial weights; projections that add to the residual stream have it "
                     "divided by the square root of twice the layers"),
          .max = 10, .initial = "0.02"},
-	{WLB_OPTION(REAL, "lr", FIELD(lr), "X", "highest learning rate"), .required = true, .min = DBL_MIN, .max = 1e3,
-         .rule = "a number above 0, such as 3e-4", .heading = "Learning rate"},
-	{WLB_OPTION(REAL, "min-lr", FIELD(min_lr), "X", "learning rate after decay"), .max = 1e3, .initial = "0"},
-	{WLB_OPTION(INT64, "lr-warmup-iters", FIELD(lr_warmup_iters), "N", "steps of linear warm-up"),
+	{WLB_OPTION(REAL, "lr", FIELD(hyper.lr), "X", "highest learning rate"), .required = true, .min = DBL_MIN,
+         .max = 1e3, .rule = "a number above 0, such as 3e-4", .heading = "Learning rate"},
+	{WLB_OPTION(REAL, "min-lr", FIELD(hyper.min_lr), "X", "learning rate after decay"), .max = 1e3, .initial = "0"},
+	{WLB_OPTION(INT64, "lr-warmup-iters", FIELD(hyper.lr_warmup_iters), "N", "steps of linear warm-up"),
          .max = WLB_OPTION_UNBOUNDED, .initial = "0"},
-	{WLB_OPTION(INT64, "lr-decay-iters", FIELD(lr_decay_iters), "N",
+	{WLB_OPTION(INT64, "lr-decay-iters", FIELD(hyper.lr_decay_iters), "N",
                     "step at which --min-lr is reached; 0: --train-iters"),
          .max = WLB_OPTION_UNBOUNDED, .initial = "0"},
-	{WLB_OPTION(CHOICE, "lr-decay-style", FIELD(lr_decay_style), NULL, "how the learning rate falls"),
+	{WLB_OPTION(CHOICE, "lr-decay-style", FIELD(hyper.lr_decay_style), NULL, "how the learning rate falls"),
          .choices = "constant|linear|cosine", .initial = "cosine"},
-	{WLB_OPTION(REAL, "weight-decay", FIELD(weight_decay), "X",
+	{WLB_OPTION(REAL, "weight-decay", FIELD(hyper.weight_decay), "X",
                     "decoupled weight decay of matrices; norms have none"),
          .max = 1e3, .initial = "0.01", .heading = "Optimizer: AdamW"},
-	{WLB_OPTION(REAL, "adam-beta1", FIELD(adam_beta1), "X", "decay of the first moment"), .max = 1 - DBL_EPSILON,
-         .rule = "a number from 0 to below 1", .initial = "0.9"},
-	{WLB_OPTION(REAL, "adam-beta2", FIELD(adam_beta2), "X", "decay of the second moment"), .max = 1 - DBL_EPSILON,
-         .rule = "a number from 0 to below 1", .initial = "0.999"},
-	{WLB_OPTION(REAL, "adam-eps", FIELD(adam_eps), "X", "epsilon of AdamW, which is computed in float32"),
+	{WLB_OPTION(REAL, "adam-beta1", FIELD(hyper.adam_beta1), "X", "decay of the first moment"),
+         .max = 1 - DBL_EPSILON, .rule = "a number from 0 to below 1", .initial = "0.9"},
+	{WLB_OPTION(REAL, "adam-beta2", FIELD(hyper.adam_beta2), "X", "decay of the second moment"),
+         .max = 1 - DBL_EPSILON, .rule = "a number from 0 to below 1", .initial = "0.999"},
+	{WLB_OPTION(REAL, "adam-eps", FIELD(hyper.adam_eps), "X", "epsilon of AdamW, which is computed in float32"),
          .min = FLT_MIN, .max = 1, .rule = "a number from 1.2e-38 to 1", .initial = "1e-8"},
-	{WLB_OPTION(REAL, "clip-grad", FIELD(clip_grad), "X", "largest global norm of the gradients; 0: no clipping"),
+	{WLB_OPTION(REAL, "clip-grad", FIELD(hyper.clip_grad), "X",
+                    "largest global norm of the gradients; 0: no clipping"),
          .max = 1e9, .initial = "1.0"},
 	{WLB_OPTION(TEXT, "save", FIELD(save), "DIR",
                     "where checkpoints go: one every --save-interval steps, and one after the last step"),
@@ -59,7 +60,16 @@ static const struct wlb_option rows[] = {
 		TEXT, "load", FIELD(load), "DIR",
 		"continue from the newest complete checkpoint there, on any number of ranks; where there is none "
 		"the run starts from the beginning; model, dataset, sequence length, global batch, packing and seed "
-		"must be those of the checkpoint")},
+		"must be those of the checkpoint, and, unless one of the next two options is given, learning rate, its "
+		"schedule and AdamW's values too")},
+	{WLB_OPTION(
+		FLAG, "override-opt_param-scheduler", FIELD(override_hyper), NULL,
+		"continue with the learning rate, schedule and AdamW's values of the command line where those of the "
+		"checkpoint are others")},
+	{WLB_OPTION(
+		FLAG, "use-checkpoint-opt_param-scheduler", FIELD(use_checkpoint_hyper), NULL,
+		"continue with the learning rate, schedule and AdamW's values of the checkpoint, whatever the command "
+		"line says")},
 	{WLB_OPTION(CHOICE, "dtype", FIELD(dtype), NULL,
                     "element type of the weights in use and of activations; with bfloat16, master weights, moments and "
                     "statistics are float32; a CPU computes in float32 and float64, a GPU in bfloat16 and float32; "
@@ -191,14 +201,17 @@ static int check_together(struct wlb_train_options *o, struct wlb_error *error)
 {
 	if (choose_dtypes(o, error) < 0)
 		return -1;
-	if (o->min_lr > o->lr)
-		return wlb_fail(error, "--min-lr %g: it must not exceed --lr %g", o->min_lr, o->lr);
-	if (o->lr_decay_iters == 0)
-		o->lr_decay_iters = o->train_iters;
-	if (o->lr_warmup_iters >= o->lr_decay_iters && o->lr_warmup_iters > 0)
+	if (o->hyper.min_lr > o->hyper.lr)
+		return wlb_fail(error, "--min-lr %g: it must not exceed --lr %g", o->hyper.min_lr, o->hyper.lr);
+	if (o->hyper.lr_decay_iters == 0)
+		o->hyper.lr_decay_iters = o->train_iters;
+	if (o->hyper.lr_warmup_iters >= o->hyper.lr_decay_iters && o->hyper.lr_warmup_iters > 0)
 		return wlb_fail(error,
 		                "--lr-warmup-iters %lld: it must be below --lr-decay-iters %lld (or --train-iters)",
-		                (long long)o->lr_warmup_iters, (long long)o->lr_decay_iters);
+		                (long long)o->hyper.lr_warmup_iters, (long long)o->hyper.lr_decay_iters);
+	if (o->override_hyper && o->use_checkpoint_hyper)
+		return wlb_fail(error, "--override-opt_param-scheduler and --use-checkpoint-opt_param-scheduler: give "
+		                       "one of them");
 	if (o->recompute_layers > 0 && o->recompute != WLB_RECOMPUTE_FULL)
 		return wlb_fail(error, "--recompute-num-layers %d: it needs --recompute-granularity full",
 		                o->recompute_layers);

@@ -8,7 +8,7 @@
 #include "common/options.h"
 #include "kernels/ops.h"
 #include "libwlb/wlb.h"
-#include "worker/optimizer/learning_rate.h"
+#include "worker/checkpoint/hyperparameters.h"
 
 enum { WLB_RECOMPUTE_AUTO = WLB_RECOMPUTE_FULL + 1 };
 enum wlb_device_kind { WLB_DEVICE_CPU, WLB_DEVICE_CUDA };
@@ -28,28 +28,19 @@ struct wlb_train_options {
 	int64_t seq_length;
 	int64_t global_batch_size;
 	int64_t train_iters;
-	int64_t lr_warmup_iters;
-	int64_t lr_decay_iters; /* 0: train_iters */
-	int64_t save_interval;  /* 0: only after the last step */
-	int64_t keep;           /* checkpoints; 0: all */
+	int64_t save_interval; /* 0: only after the last step */
+	int64_t keep;          /* checkpoints; 0: all */
 	int64_t log_interval;
 	int64_t sdc_check_interval; /* 0: no checks */
 	int64_t micro_batch_size;   /* windows of seq_length; 0: not given */
 	int64_t max_tokens;         /* of a micro-batch; 0: derived from micro_batch_size */
 	int64_t virtual_stages;     /* chunks of layers on each pipeline stage; 0: not given */
 	int64_t seed;
-	int64_t threads; /* 0: this node's CPUs / its ranks */
-	double lr;
-	double min_lr;
-	double weight_decay;
-	double adam_beta1;
-	double adam_beta2;
-	double adam_eps;
-	double clip_grad;
+	int64_t threads;                  /* 0: this node's CPUs / its ranks */
+	struct wlb_hyperparameters hyper; /* of the command line; a run that continues may take the checkpoint's */
 	double init_method_std;
 	double timeout_minutes;         /* of one collective */
 	double storage_timeout_minutes; /* that files may make no progress; below timeout_minutes */
-	int lr_decay_style;             /* enum wlb_lr_decay */
 	int dtype;                      /* enum wlb_dtype, of weights in use and activations; set by choose_dtypes */
 	int main_grads;                 /* enum wlb_main_grads */
 	int packing;                    /* enum wlb_strategy */
@@ -61,7 +52,9 @@ struct wlb_train_options {
 	int transport;                  /* enum wlb_transport_choice */
 	bool account_for_embedding;     /* as a layer of the pipeline; see struct wlb_plan */
 	bool account_for_loss;
-	bool bf16; /* --dtype bfloat16 */
+	bool bf16;                 /* --dtype bfloat16 */
+	bool override_hyper;       /* where the checkpoint's are others, those of the command line are taken */
+	bool use_checkpoint_hyper; /* the checkpoint's are taken */
 };
 
 extern const struct wlb_option_table wlb_train_option_table;

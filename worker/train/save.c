@@ -137,6 +137,8 @@ static int commit(void *context, struct wlb_error *error)
 		.seed = (uint64_t)o->seed,
 		.packing = (enum wlb_strategy)o->packing,
 		.train_loss = save->loss,
+		.hyper = t->plan->hyper,
+		.has_hyper = 1,
 	};
 	if (wlb_checkpoint_write_packer(&save->place, t->step, loaded->packer_state, loaded->packer_state_bytes,
 	                                error) < 0)

@@ -3,14 +3,14 @@
 #include "common/seconds.h"
 #include "worker/train/trainer.h"
 
-static double learning_rate(const struct wlb_train_options *o, int64_t step)
+static double learning_rate(const struct wlb_hyperparameters *h, int64_t step)
 {
 	struct wlb_lr_schedule schedule = {
-		.max_lr = o->lr,
-		.min_lr = o->min_lr,
-		.warmup_iters = o->lr_warmup_iters,
-		.decay_iters = o->lr_decay_iters,
-		.decay = (enum wlb_lr_decay)o->lr_decay_style,
+		.max_lr = h->lr,
+		.min_lr = h->min_lr,
+		.warmup_iters = h->lr_warmup_iters,
+		.decay_iters = h->lr_decay_iters,
+		.decay = (enum wlb_lr_decay)h->lr_decay_style,
 	};
 	return wlb_learning_rate(&schedule, step);
 }
@@ -94,7 +94,7 @@ static int load(struct wlb_trainer *t, struct wlb_unread_step *step, struct wlb_
 	note_loaded(t, step, wlb_loader_read_s(t->loader) - read_before_s);
 	step->facts = (struct wlb_step_facts){
 		.step = t->loaded->step,
-		.lr = learning_rate(t->options, t->loaded->step),
+		.lr = learning_rate(&t->plan->hyper, t->loaded->step),
 		.tokens = t->loaded->tokens,
 		.documents = t->loaded->documents,
 		.held_tokens = t->loaded->held_tokens,

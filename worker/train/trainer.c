@@ -207,15 +207,15 @@ static int store_masters(void *optimizer, int tensor, const void *values_host, s
 
 static int make_model(struct wlb_trainer *t, struct wlb_error *error)
 {
-	const struct wlb_train_options *o = t->options;
+	const struct wlb_hyperparameters *h = &t->plan->hyper;
 	const struct wlb_plan *split = &t->plan->split;
 	struct wlb_loader_options load = loader_options(t);
 	struct wlb_optimizer_options optimizer = {
-		.beta1 = o->adam_beta1,
-		.beta2 = o->adam_beta2,
-		.epsilon = o->adam_eps,
-		.weight_decay = o->weight_decay,
-		.clip_grad = o->clip_grad,
+		.beta1 = h->adam_beta1,
+		.beta2 = h->adam_beta2,
+		.epsilon = h->adam_eps,
+		.weight_decay = h->weight_decay,
+		.clip_grad = h->clip_grad,
 	};
 	t->parameters = wlb_parameters_new(&t->plan->model, split, &t->groups->at, t->device, error);
 	if (t->parameters == NULL)
@@ -237,8 +237,8 @@ static int make_model(struct wlb_trainer *t, struct wlb_error *error)
 		return wlb_fail(error, "out of memory for the times of %d ranks", t->launch->size);
 	if (t->plan->checkpoint[0] != '\0')
 		return 0;
-	return wlb_parameters_init(t->parameters, (uint64_t)o->seed, o->init_method_std, store_masters, t->optimizer,
-	                           error);
+	return wlb_parameters_init(t->parameters, (uint64_t)t->options->seed, t->options->init_method_std,
+	                           store_masters, t->optimizer, error);
 }
 
 static int open_check(struct wlb_trainer *t, struct wlb_error *error)

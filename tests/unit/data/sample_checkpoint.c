@@ -87,6 +87,17 @@ const struct wlb_checkpoint_facts sample_facts = {
 	.seed = UINT64_MAX,
 	.packing = WLB_STRATEGY_FIXED,
 	.train_loss = 2.1000000000000001,
+	.hyper = {.lr = 3e-4,
+                  .min_lr = 3e-5,
+                  .lr_warmup_iters = 100,
+                  .lr_decay_iters = 1000,
+                  .lr_decay_style = WLB_LR_LINEAR,
+                  .weight_decay = 0.1,
+                  .adam_beta1 = 0.9,
+                  .adam_beta2 = 0.95,
+                  .adam_eps = 1e-8,
+                  .clip_grad = 1.0},
+	.has_hyper = 1,
 };
 
 const char sample_packer_state[24] = "the state of the packer";

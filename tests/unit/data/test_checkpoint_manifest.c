@@ -32,7 +32,62 @@ static void test_facts(void **state)
 	assert_int_equal(facts.global_batch_size, 16);
 	assert_true(facts.seed == UINT64_MAX && facts.train_loss == sample_facts.train_loss);
 	assert_int_equal(facts.packing, WLB_STRATEGY_FIXED);
+	assert_true(facts.has_hyper);
+	assert_memory_equal(&facts.hyper, &sample_facts.hyper, sizeof(facts.hyper));
 	assert_int_equal(fixture_entries(dir), 1);
+}
+
+static void expect_changes(const struct wlb_hyperparameters *is, int count, const char *expected)
+{
+	char text[640];
+	assert_int_equal(wlb_hyperparameters_compare(&sample_facts.hyper, is, text, sizeof(text)), count);
+	assert_string_equal(text, expected);
+}
+
+/* Every value that changes what a step computes is named, with what it was and is. */
+static void test_changed_hyperparameters(void **state)
+{
+	struct wlb_hyperparameters is = sample_facts.hyper, was;
+	char text[640];
+	(void)state;
+	expect_changes(&is, 0, "");
+	is.lr = 0.1 + 0.2;
+	expect_changes(&is, 1, "--lr was 0.0003, is 0.30000000000000004");
+	is = sample_facts.hyper;
+	is.lr_decay_style = WLB_LR_CONSTANT;
+	is.lr_decay_iters = 2000;
+	expect_changes(&is, 2,
+	               "--lr-decay-iters (by default --train-iters) was 1000, is 2000; --lr-decay-style was linear, is "
+	               "constant");
+	is = (struct wlb_hyperparameters){1, 0.5, 2, 3, WLB_LR_COSINE, 4, 0.5, 0.25, 1e-3, 0};
+	expect_changes(&is, 10,
+	               "--lr was 0.0003, is 1; --min-lr was 3e-05, is 0.5; --lr-warmup-iters was 100, is 2; "
+	               "--lr-decay-iters (by default --train-iters) was 1000, is 3; --lr-decay-style was linear, is "
+	               "cosine; --weight-decay was 0.1, is 4; --adam-beta1 was 0.9, is 0.5; --adam-beta2 was 0.95, is "
+	               "0.25; --adam-eps was 1e-08, is 0.001; --clip-grad was 1, is 0");
+	assert_int_equal(wlb_hyperparameters_compare(&sample_facts.hyper, &is, text, 10), 10);
+	assert_string_equal(text, "--lr was ");
+	/* A constant learning rate does not fall: a run of it may go on for longer. */
+	was = is;
+	was.lr_decay_style = is.lr_decay_style = WLB_LR_CONSTANT;
+	is.lr_decay_iters = 6;
+	is.min_lr = 0;
+	assert_int_equal(wlb_hyperparameters_compare(&was, &is, text, sizeof(text)), 0);
+}
+
+/* As earlier versions saved. */
+static void test_no_hyperparameters(void **state)
+{
+	struct wlb_checkpoint_facts facts = sample_facts;
+	struct sample_values values;
+	struct wlb_error error;
+	char path[4096];
+	facts.has_hyper = 0;
+	sample_fill(&values, 1);
+	assert_int_equal(sample_write(*state, &facts, &values, (struct sample_grid){1, 1}, 0, path, &error), 0);
+	facts.has_hyper = 1;
+	assert_int_equal(wlb_checkpoint_read_facts(path, &facts, &error), 0);
+	assert_false(facts.has_hyper);
 }
 
 static void test_packer(void **state)
@@ -266,6 +321,14 @@ static void test_damaged_manifests(void **state)
 		{"\"packing\": \"fixed\"", "\"packing\": 2", "Expected string"},
 		{"\"epoch\"", "\"epoche\"", "schedule: "},
 		{"\"hidden_size\": 64", "\"hidden_size\": 0", "model: hidden_size is 0"},
+		{"\"lr\": ", "\"lr\": 0.0, \"x\": ", "hyperparameters: lr is missing, or no value"},
+		{"\"lr\": ", "\"lr\": \"0.0003\", \"x\": ", "hyperparameters: lr is missing, or no value"},
+		{"\"lr_warmup_iters\": 100", "\"lr_warmup_iters\": -1", "hyperparameters: lr_warmup_iters is missing"},
+		{"\"lr_decay_iters\": 1000", "\"lr_decay_iters\": 1e3", "hyperparameters: lr_decay_iters is missing"},
+		{"\"linear\"", "\"square\"", "hyperparameters: lr_decay_style is missing"},
+		{"\"adam_beta1\": ", "\"adam_beta1\": 1.0, \"x\": ", "hyperparameters: adam_beta1 is missing"},
+		{"\"clip_grad\"", "\"clip\"", "hyperparameters: clip_grad is missing"},
+		{"\"hyperparameters\": {", "\"hyperparameters\": 3, \"x\": {", "hyperparameters: lr is missing"},
 		{"\"packer\"", "\"packers\"", "packer"},
 		{"\"packer.bin\"", "\"../packer.bin\"", "packer is '../packer.bin'"},
 		{"\"bytes\": 24", "\"bytes\": -24", "packer is 'packer.bin' of -24 bytes"},
@@ -328,6 +391,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_facts, fixture_setup, fixture_teardown),
+		cmocka_unit_test(test_changed_hyperparameters),
+		cmocka_unit_test_setup_teardown(test_no_hyperparameters, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_packer, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_no_packer, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_empty_packer, fixture_setup, fixture_teardown),

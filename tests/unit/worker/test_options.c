@@ -46,11 +46,12 @@ static void defaults_are_megatrons(void **state)
 	assert_int_equal(o.packing, WLB_STRATEGY_BALANCED);
 	assert_int_equal(o.cp_sharding, WLB_SHARDING_ADAPTIVE);
 	assert_int_equal(o.recompute, WLB_RECOMPUTE_AUTO);
-	assert_int_equal(o.lr_decay_iters, 50);
+	assert_int_equal(o.hyper.lr_decay_iters, 50);
 	assert_true(o.timeout_minutes == 10.0 && o.storage_timeout_minutes == 5.0);
 	assert_int_equal(o.seed, 1234);
-	assert_true(o.adam_beta1 == 0.9 && o.adam_beta2 == 0.999 && o.adam_eps == 1e-8 && o.clip_grad == 1.0);
-	assert_int_equal(o.lr_decay_style, WLB_LR_COSINE);
+	assert_true(o.hyper.adam_beta1 == 0.9 && o.hyper.adam_beta2 == 0.999 && o.hyper.adam_eps == 1e-8 &&
+	            o.hyper.clip_grad == 1.0);
+	assert_int_equal(o.hyper.lr_decay_style, WLB_LR_COSINE);
 	assert_int_equal(o.dtype, WLB_FLOAT32);
 	assert_null(o.save);
 	(void)state;
@@ -75,10 +76,10 @@ static void values_are_taken(void **state)
 	assert_int_equal(
 		parse("--dtype float64 --lr-decay-style=linear --save s --save-interval 20 --lr 0.5", &o, &error), 0);
 	assert_int_equal(o.dtype, WLB_FLOAT64);
-	assert_int_equal(o.lr_decay_style, WLB_LR_LINEAR);
+	assert_int_equal(o.hyper.lr_decay_style, WLB_LR_LINEAR);
 	assert_string_equal(o.save, "s");
 	assert_int_equal(o.save_interval, 20);
-	assert_true(o.lr == 0.5);
+	assert_true(o.hyper.lr == 0.5);
 	(void)state;
 }
 
@@ -131,6 +132,8 @@ static void unknown_words_are_named(void **state)
 
 static void rules_between_options_are_checked(void **state)
 {
+	assert_refused("--override-opt_param-scheduler --use-checkpoint-opt_param-scheduler",
+	               "--override-opt_param-scheduler and --use-checkpoint-opt_param-scheduler: give one of them");
 	assert_refused("--min-lr 0.1", "--min-lr 0.1: it must not exceed --lr 0.001");
 	assert_refused("--lr-warmup-iters 50",
 	               "--lr-warmup-iters 50: it must be below --lr-decay-iters 50 (or --train-iters)");
