@@ -79,6 +79,71 @@ static void test_transformers_5(void **state)
 	assert_true(m.rope_theta == 500000.0);
 }
 
+/* Files as they are published, small: what each kind of model is refused by, or NULL where it trains as it is. */
+static void test_published_files(void **state)
+{
+	static const struct {
+		const char *name;
+		const char *fields;
+		const char *reason;
+	} files[] = {
+		{"Llama 2",
+	         "\"_name_or_path\":\"x\",\"architectures\":[\"LlamaForCausalLM\"],\"bos_token_id\":1,\"eos_token_id\":"
+	         "2,"
+	         "\"hidden_act\":\"silu\",\"initializer_range\":0.02,\"max_position_embeddings\":4096,"
+	         "\"model_type\":\"llama\",\"num_key_value_heads\":4,\"pretraining_tp\":1,\"rms_norm_eps\":1e-05,"
+	         "\"rope_scaling\":null,\"tie_word_embeddings\":false,\"torch_dtype\":\"float16\","
+	         "\"transformers_version\":\"4.31.0.dev0\",\"use_cache\":true",
+	         NULL},
+		{"SmolLM 2",
+	         "\"architectures\":[\"LlamaForCausalLM\"],\"attention_bias\":false,\"attention_dropout\":0.0,"
+	         "\"is_llama_config\":true,\"mlp_bias\":false,\"model_type\":\"llama\",\"rope_interleaved\":false,"
+	         "\"rope_theta\":100000,\"_attn_implementation_autoset\":true,\"tie_word_embeddings\":true",
+	         NULL},
+		{"Llama, written by Transformers 5",
+	         "\"architectures\":[\"LlamaForCausalLM\"],\"dtype\":\"bfloat16\",\"model_type\":\"llama\","
+	         "\"pad_token_id\":null,\"rope_parameters\":{\"rope_theta\":10000.0,\"rope_type\":\"default\"}",
+	         NULL},
+		{"Llama 3.1",
+	         "\"architectures\":[\"LlamaForCausalLM\"],\"model_type\":\"llama\",\"rope_scaling\":{\"factor\":8.0,"
+	         "\"low_freq_factor\":1.0,\"original_max_position_embeddings\":8192,\"rope_type\":\"llama3\"}",
+	         "rope_scaling: rope_type is \"llama3\""},
+		{"Mistral 0.1",
+	         "\"architectures\":[\"MistralForCausalLM\"],\"model_type\":\"mistral\",\"sliding_window\":4096",
+	         "model_type is \"mistral\": only \"llama\" can be trained"},
+		{"Qwen 2.5",
+	         "\"architectures\":[\"Qwen2ForCausalLM\"],\"model_type\":\"qwen2\",\"use_sliding_window\":false",
+	         "model_type is \"qwen2\""},
+		{"Phi 3",
+	         "\"architectures\":[\"Phi3ForCausalLM\"],\"model_type\":\"phi3\",\"partial_rotary_factor\":1.0",
+	         "model_type is \"phi3\""},
+		{"Gemma", "\"architectures\":[\"GemmaForCausalLM\"],\"hidden_activation\":\"gelu_pytorch_tanh\"",
+	         "architectures is [\"GemmaForCausalLM\"]"},
+		{"Gemma without its name", "\"hidden_activation\":\"gelu_pytorch_tanh\"",
+	         "hidden_activation is \"gelu_pytorch_tanh\": only \"silu\""},
+		{"Granite without its name",
+	         "\"attention_multiplier\":0.015625,\"embedding_multiplier\":12,\"logits_scaling\":8,"
+	         "\"residual_multiplier\":0.22",
+	         "embedding_multiplier is 12"},
+		{"DeepSeek V3 without its name", "\"kv_lora_rank\":512,\"q_lora_rank\":1536,\"v_head_dim\":128",
+	         "q_lora_rank is 1536"},
+		{"OLMo without its name", "\"clip_qkv\":8.0", "clip_qkv is 8.0"},
+		{"Mixtral without its name", "\"num_experts_per_tok\":2,\"num_local_experts\":8",
+	         "num_local_experts is 8"},
+		{"SmolLM 3 without its name", "\"no_rope_layers\":[1,1,1,0]", "no_rope_layers is [1,1,1,0]"},
+	};
+	struct wlb_model m;
+	struct wlb_error error;
+	char text[2048];
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		snprintf(text, sizeof(text), "{" REQUIRED ",%s}", files[i].fields);
+		if (files[i].reason != NULL)
+			expect_refused(state, text, files[i].reason);
+		else if (read_config(state, text, &m, &error) < 0)
+			fail_msg("%s: %s", files[i].name, error.message);
+	}
+}
+
 static void test_each_required_field(void **state)
 {
 	static const char *const fields[] = {"hidden_size", "intermediate_size", "num_hidden_layers",
@@ -105,7 +170,41 @@ static void test_refused_fields(void **state)
 		{"\"mlp_bias\":true", "mlp_bias is true"},
 		{"\"mlp_bias\":0", "mlp_bias is an integer: it must be true or false"},
 		{"\"attention_dropout\":0.1", "attention_dropout is 0.1"},
-		{"\"rope_scaling\":{\"type\":\"linear\",\"factor\":2}", "rope_scaling is an object"},
+		{"\"rope_scaling\":{\"type\":\"linear\",\"factor\":2}",
+	         "rope_scaling: type is \"linear\": only \"default\" can be trained"},
+		{"\"rope_scaling\":{\"factor\":8.0}", "rope_scaling: factor is 8.0: only 1 can be trained"},
+		{"\"rope_scaling\":\"linear\"", "rope_scaling is a string: it must be an object"},
+		{"\"rope_parameters\":{\"type\":\"linear\",\"factor\":4}", "rope_parameters: type is \"linear\""},
+		{"\"rope_parameters\":{\"rope_type\":\"default\",\"type\":\"yarn\"}",
+	         "rope_parameters: type is \"yarn\""},
+		{"\"rope_parameters\":{\"rope_type\":\"default\",\"partial_rotary_factor\":0.5}",
+	         "rope_parameters: partial_rotary_factor is 0.5: only 1 can be trained"},
+		{"\"rope_parameters\":{\"full_attention\":{\"rope_type\":\"default\"}}",
+	         "rope_parameters: full_attention is {\"rope_type\":\"default\"}: this key is not known"},
+		{"\"rope_parameters\":{\"mrope_section\":[16,24,24]}", "rope_parameters: mrope_section is [16,24,24]"},
+		{"\"rope_theta\":5e5,\"rope_parameters\":{\"rope_theta\":1e6}",
+	         "rope_theta is 500000, and 1e+06 in rope_parameters: they must be equal"},
+		{"\"partial_rotary_factor\":0.5", "partial_rotary_factor is 0.5: only 1 can be trained"},
+		{"\"rotary_pct\":0.25", "rotary_pct is 0.25"},
+		{"\"architectures\":[\"Phi3ForCausalLM\"]",
+	         "architectures is [\"Phi3ForCausalLM\"]: only [\"LlamaForCausalLM\"] can be trained"},
+		{"\"model_type\":\"llama\",\"architectures\":[\"Phi3ForCausalLM\"]", "architectures is ["},
+		{"\"architectures\":[\"LlamaForCausalLM\",\"Other\"]", "architectures is ["},
+		{"\"architectures\":\"LlamaForCausalLM\"", "architectures is \"LlamaForCausalLM\""},
+		{"\"sliding_window\":4096", "sliding_window is 4096: it must be null"},
+		{"\"layer_types\":[\"full_attention\",\"sliding_attention\"]", "layer_types is ["},
+		{"\"layer_types\":\"full_attention\"", "layer_types is \"full_attention\""},
+		{"\"embedding_multiplier\":12.0", "embedding_multiplier is 12.0: only 1 can be trained"},
+		{"\"attention_multiplier\":0.0078125", "attention_multiplier is 0.0078125: it must be null"},
+		{"\"final_logit_softcapping\":30.0", "final_logit_softcapping is 30.0"},
+		{"\"kv_lora_rank\":512", "kv_lora_rank is 512"},
+		{"\"num_experts\":128", "num_experts is 128: only dense models are known"},
+		{"\"num_experts\":1.5", "num_experts is 1.5"},
+		{"\"quantization_config\":{\"bits\":4}", "quantization_config is {\"bits\":4}"},
+		{"\"swiglu_limit\":7.0", "swiglu_limit is 7.0: this key is not known, and may change what the model "
+	                                 "computes: remove it where it does not"},
+		{"\"swiglu_limit\":false", "swiglu_limit is false: this key is not known"},
+		{"\"a\\u001b[31m\":\"\\u202e\"", "config.json: a\\u001B[31m is \"\\u202E\": this key"},
 		{"\"rope_parameters\":{\"rope_type\":\"llama3\"}", "rope_parameters: rope_type is \"llama3\""},
 		{"\"rope_parameters\":[]", "rope_parameters is an array"},
 		{"\"rope_theta\":\"x\"", "rope_theta is a string: it must be a number"},
@@ -150,7 +249,7 @@ static void test_llama_3_2_is_planned(void **state)
 	struct wlb_error error;
 	assert_int_equal(read_shape(state, text, &m, &error), 0);
 	assert_int_equal(wlb_model_parameters(&m), INT64_C(1235814400));
-	expect_refused(state, text, "rope_scaling is an object");
+	expect_refused(state, text, "rope_scaling: rope_type is \"llama3\": only \"default\" can be trained");
 }
 
 static void test_shapes(void **state)
@@ -159,10 +258,17 @@ static void test_shapes(void **state)
 	                                   "\"model_type\":\"qwen2\",\"use_sliding_window\":false",
 	                                   "\"model_type\":\"qwen3\",\"attention_bias\":false",
 	                                   "\"attention_bias\":true,\"attention_dropout\":0.1",
-	                                   "\"num_local_experts\":1,\"rope_parameters\":{\"rope_type\":\"llama3\"}"};
-	static const char *const other[] = {"\"model_type\":\"mixtral\"", "\"model_type\":3",
-	                                    "\"hidden_act\":\"gelu\"",    "\"num_local_experts\":8",
-	                                    "\"num_experts\":128",        "\"n_routed_experts\":256"};
+	                                   "\"num_local_experts\":1,\"rope_parameters\":{\"rope_type\":\"llama3\"}",
+	                                   "\"architectures\":[\"Qwen3ForCausalLM\"],\"anything\":1"};
+	static const char *const other[] = {"\"model_type\":\"mixtral\"",
+	                                    "\"model_type\":3",
+	                                    "\"hidden_act\":\"gelu\"",
+	                                    "\"num_local_experts\":8",
+	                                    "\"num_experts\":128",
+	                                    "\"n_routed_experts\":256",
+	                                    "\"kv_lora_rank\":512",
+	                                    "\"num_nextn_predict_layers\":1",
+	                                    "\"architectures\":[\"Phi3ForCausalLM\"]"};
 	struct wlb_model m;
 	struct wlb_error error;
 	char text[1024];
@@ -234,6 +340,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_defaults, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_llama_3, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_transformers_5, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_published_files, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_each_required_field, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_refused_fields, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_llama_3_2_is_planned, fixture_setup, fixture_teardown),
