@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "coordinator/db/conninfo.h"
 #include "coordinator/db/migrate.h"
 #include "coordinator/wlb/commands.h"
 #include "coordinator/wlbd/config.h"
@@ -48,6 +49,19 @@ struct request {
 	const char *file;
 };
 
+/* Checks the option --database. */
+static int check_database(const char *conninfo, struct wlb_error *error)
+{
+	if (wlb_conninfo_check(conninfo, error) != 0)
+		return wlb_fail_in(error, "--database");
+	if (wlb_conninfo_has_secret(conninfo))
+		fputs("wlb db: warning: every user of this host can read a password of a command line while the "
+		      "command "
+		      "runs; keep it in wlbd.conf or ~/.pgpass\n",
+		      stderr);
+	return 0;
+}
+
 static int db(void *values, struct wlb_error *error)
 {
 	const struct request *request = values;
@@ -57,6 +71,8 @@ static int db(void *values, struct wlb_error *error)
 	if (database == NULL) {
 		rc = wlbd_config_load(request->file != NULL ? request->file : wlbd_config_path(), &config, error);
 		database = config.database;
+	} else if (check_database(database, error) != 0) {
+		return WLB_EXIT_USAGE;
 	}
 	if (rc == 0)
 		rc = request->verb == MIGRATE ? migrate(database, error) : status(database, error);
@@ -70,7 +86,7 @@ static int db(void *values, struct wlb_error *error)
 static const struct wlb_option options[] = {
 	{WLB_OPTION(CHOICE, NULL, FIELD(verb), NULL, "what to do"), .required = true, .choices = "migrate|status"},
 	{WLB_OPTION(TEXT, "database", FIELD(database), "CONNINFO",
-                    "the database, as libpq names it (default: that of wlbd.conf)")},
+                    "the database, as libpq names it, without a password (default: that of wlbd.conf)")},
 	{WLB_OPTION(TEXT, "config", FIELD(file), "FILE",
                     "the wlbd.conf to read (default: WLBD_CONF, else /etc/wlb/wlbd.conf)")},
 };

@@ -5,14 +5,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "common/file.h"
+#include "coordinator/db/conninfo.h"
 #include "coordinator/wlbd/log.h"
 
 enum { CONFIG_LIMIT_BYTES = 1 << 20 };
 
 enum kind {
-	TEXT,
+	LISTEN,
+	CONNINFO,
+	SOCKET_PATH,
 	YES_NO,
 	MILLISECONDS, /* of type int */
 	LEVEL,
@@ -23,7 +27,7 @@ struct key {
 	const char *name;
 	enum kind kind;
 	size_t offset;
-	size_t size; /* TEXT: of the field */
+	size_t size; /* of the field */
 	int least;   /* MILLISECONDS */
 	int most;
 	const char *by_default; /* NULL: the field's type has defaults */
@@ -31,9 +35,9 @@ struct key {
 
 #define FIELD(name) offsetof(struct wlbd_config, name), sizeof(((struct wlbd_config *)0)->name)
 static const struct key keys[] = {
-	{"listen", TEXT, FIELD(listen), 0, 0, "127.0.0.1:8642"},
-	{"database", TEXT, FIELD(database), 0, 0, "dbname=wlb"},
-	{"munge_socket", TEXT, FIELD(munge_socket), 0, 0, ""},
+	{"listen", LISTEN, FIELD(listen), 0, 0, "127.0.0.1:8642"},
+	{"database", CONNINFO, FIELD(database), 0, 0, "dbname=wlb"},
+	{"munge_socket", SOCKET_PATH, FIELD(munge_socket), 0, 0, ""},
 	{"private_data", YES_NO, FIELD(private_data), 0, 0, "no"},
 	{"avoid_nodes", YES_NO, FIELD(avoid_nodes), 0, 0, "yes"},
 	{"node_down", YES_NO, FIELD(node_down), 0, 0, "yes"},
@@ -50,14 +54,55 @@ static const struct key keys[] = {
 };
 enum { KEY_COUNT = sizeof(keys) / sizeof(keys[0]) };
 
+static const char blanks[] = " \t\r";
+
 /* ---- values ---------------------------------------------------------------------------------- */
 
 static int set_text(const struct key *key, const char *value, char *field, struct wlb_error *error)
 {
 	if (strlen(value) >= key->size)
-		return wlb_fail(error, "%s = '%.60s...': at most %zu characters", key->name, value, key->size - 1);
+		return wlb_fail(error, "%s has %zu characters: at most %zu", key->name, strlen(value), key->size - 1);
 	strcpy(field, value);
 	return 0;
+}
+
+/* HOST:PORT and [V6]:PORT. */
+static int split_listen(struct wlbd_config *config, struct wlb_error *error)
+{
+	const char *colon = strrchr(config->listen, ':'), *host = config->listen;
+	size_t length = colon != NULL ? (size_t)(colon - host) : 0;
+	long port = -1;
+	if (colon != NULL && colon[1] != '\0' && colon[1 + strspn(colon + 1, "0123456789")] == '\0')
+		port = strtol(colon + 1, NULL, 10);
+
+	if (length > 2 && host[0] == '[' && host[length - 1] == ']') {
+		host++;
+		length -= 2;
+	} else if (length > 0 && memchr(host, ':', length) != NULL) {
+		length = 0;
+	}
+	if (length == 0 || length >= sizeof(config->listen_host) || strcspn(host, blanks) < length || port < 0 ||
+	    port > 65535)
+		return wlb_fail(error, "listen = '%.100s': must be HOST:PORT, such as 127.0.0.1:8642 or [::1]:8642",
+		                config->listen);
+	memcpy(config->listen_host, host, length);
+	config->listen_host[length] = '\0';
+	config->listen_port = (int)port;
+	return 0;
+}
+
+static int set_conninfo(const struct key *key, const char *value, char *field, struct wlb_error *error)
+{
+	if (wlb_conninfo_check(value, error) != 0)
+		return wlb_fail_in(error, "%s", key->name);
+	return set_text(key, value, field, error);
+}
+
+static int set_socket_path(const struct key *key, const char *value, char *field, struct wlb_error *error)
+{
+	if (*value != '\0' && (*value != '/' || strpbrk(value, blanks) != NULL))
+		return wlb_fail(error, "%s = '%.100s': must be an absolute path without blanks", key->name, value);
+	return set_text(key, value, field, error);
 }
 
 static int set_yes_no(const struct key *key, const char *value, bool *field, struct wlb_error *error)
@@ -102,8 +147,12 @@ static int set(const struct key *key, const char *value, struct wlbd_config *con
 {
 	void *field = (char *)config + key->offset;
 	switch (key->kind) {
-	case TEXT:
-		return set_text(key, value, field, error);
+	case LISTEN:
+		return set_text(key, value, field, error) == 0 ? split_listen(config, error) : -1;
+	case CONNINFO:
+		return set_conninfo(key, value, field, error);
+	case SOCKET_PATH:
+		return set_socket_path(key, value, field, error);
 	case YES_NO:
 		return set_yes_no(key, value, field, error);
 	case MILLISECONDS:
@@ -114,31 +163,6 @@ static int set(const struct key *key, const char *value, struct wlbd_config *con
 		return wlb_on_fault_parse(value, field, error) == 0 ? 0 : wlb_fail_in(error, "%s", key->name);
 	}
 	return -1;
-}
-
-/* HOST:PORT and [V6]:PORT. */
-static int split_listen(struct wlbd_config *config, struct wlb_error *error)
-{
-	char *colon = strrchr(config->listen, ':');
-	char *host = config->listen;
-	size_t length = colon != NULL ? (size_t)(colon - host) : 0;
-	char *end = NULL;
-	long port = colon != NULL ? strtol(colon + 1, &end, 10) : -1;
-
-	if (length > 2 && host[0] == '[' && host[length - 1] == ']') {
-		host++;
-		length -= 2;
-	} else if (length > 0 && memchr(host, ':', length) != NULL) {
-		length = 0;
-	}
-	if (length == 0 || length >= sizeof(config->listen_host) || end == colon + 1 || *end != '\0' || port < 0 ||
-	    port > 65535)
-		return wlb_fail(error, "listen = '%.100s': must be HOST:PORT, such as 127.0.0.1:8642 or [::1]:8642",
-		                config->listen);
-	memcpy(config->listen_host, host, length);
-	config->listen_host[length] = '\0';
-	config->listen_port = (int)port;
-	return 0;
 }
 
 /* ---- lines ----------------------------------------------------------------------------------- */
@@ -163,12 +187,16 @@ static int refuse_key(const char *name, struct wlb_error *error)
 
 static char *trim(char *text)
 {
-	static const char blank[] = " \t\r";
-	text += strspn(text, blank);
+	text += strspn(text, blanks);
 	size_t length = strlen(text);
-	while (length > 0 && strchr(blank, text[length - 1]) != NULL)
+	while (length > 0 && strchr(blanks, text[length - 1]) != NULL)
 		text[--length] = '\0';
 	return text;
+}
+
+static bool is_word(const char *text)
+{
+	return text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")] == '\0';
 }
 
 /* `seen` has a bit for each key: two lines with one key are refused, since one of them is a mistake. */
@@ -178,10 +206,12 @@ static int apply_line(char *line, struct wlbd_config *config, uint64_t *seen, st
 	if (*line == '\0' || *line == '#')
 		return 0;
 	char *equals = strchr(line, '=');
-	if (equals == NULL)
-		return wlb_fail(error, "'%.100s': a line is key = value, such as listen = 127.0.0.1:8642", line);
-	*equals = '\0';
+	if (equals != NULL)
+		*equals = '\0';
 	const char *name = trim(line);
+	if (equals == NULL || !is_word(name))
+		return wlb_fail(error, "a line is key = value, such as listen = 127.0.0.1:8642; this one, which is not "
+		                       "shown since it may have a part of a password, is not");
 	const struct key *key = find_key(name);
 	if (key == NULL)
 		return refuse_key(name, error);
@@ -211,8 +241,6 @@ int wlbd_config_parse(const char *name, const char *text, struct wlbd_config *co
 			rc = wlb_fail_in(error, "%s, line %d", name, number);
 	}
 	free(copy);
-	if (rc == 0 && split_listen(config, error) != 0)
-		rc = wlb_fail_in(error, "%s", name);
 	return rc;
 }
 
@@ -225,9 +253,25 @@ const char *wlbd_config_path(void)
 int wlbd_config_load(const char *path, struct wlbd_config *config, struct wlb_error *error)
 {
 	char *text;
-	if (wlb_file_read(path, CONFIG_LIMIT_BYTES, &text, NULL, error) != 0)
+	size_t length;
+	if (wlb_file_read(path, CONFIG_LIMIT_BYTES, &text, &length, error) != 0)
 		return -1;
-	int rc = wlbd_config_parse(path, text, config, error);
+	int rc = strlen(text) == length ? wlbd_config_parse(path, text, config, error)
+	                                : wlb_fail(error, "%s: has a byte 0 and must be a text", path);
 	free(text);
 	return rc;
+}
+
+int wlbd_config_check_readers(const char *path, const struct wlbd_config *config, uid_t account,
+                              struct wlb_error *warning)
+{
+	struct stat file;
+	if (!wlb_conninfo_has_secret(config->database) || stat(path, &file) != 0 ||
+	    ((file.st_mode & (S_IRWXG | S_IRWXO)) == 0 && (file.st_uid == 0 || file.st_uid == account)))
+		return 0;
+	return wlb_fail(
+		warning,
+		"%s has the database's password, and others than root and wlbd's account may read it (owner uid "
+		"%u, mode %04o): chown it to wlbd's account, chmod 600, and change the password",
+		path, file.st_uid, file.st_mode & 07777U);
 }

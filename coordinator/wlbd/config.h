@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "common/on_fault.h"
 #include "libwlb/wlb.h"
@@ -35,10 +36,16 @@ struct wlbd_config {
 /* Returns the file that is read where no other is named: $WLBD_CONF, else /etc/wlb/wlbd.conf. */
 const char *wlbd_config_path(void);
 
-/* Reads `path`; absent keys get their defaults. Returns -1 with file, line, key, value and rule. */
+/* Reads `path`; absent keys get their defaults. Returns -1 with file, line, key, value and rule, but without any part
+ * of a connection string, or of a line that may be one. */
 int wlbd_config_load(const char *path, struct wlbd_config *config, struct wlb_error *error);
 
 /* The same from text; messages call it `name`. */
 int wlbd_config_parse(const char *name, const char *text, struct wlbd_config *config, struct wlb_error *error);
+
+/* Returns -1, and what to do, where the settings have a password and others than root and `account`, that of wlbd, may
+ * read or write their file. */
+int wlbd_config_check_readers(const char *path, const struct wlbd_config *config, uid_t account,
+                              struct wlb_error *warning);
 
 #endif

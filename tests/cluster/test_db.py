@@ -60,6 +60,20 @@ class Schema(ClusterTest):
         self.assertEqual((code, text), (0, f"the database has schema {self.newest}, this version needs {self.newest}\n"))
         self.assertEqual(self.db("migrate")[1], f"schema {self.newest} is up to date\n")
 
+    def test_a_connection_string_that_does_not_parse(self):
+        for verb in ("status", "migrate"):
+            code, _, message = self.db(verb, password="two SECRET")
+            self.assertEqual(code, 2, message)
+            self.assertIn("--database: ", message)
+            self.assertNotIn("SECRET", message)
+
+    def test_a_password_in_the_command_line(self):
+        self.db("migrate")
+        code, text, warning = self.db("status", password="SECRET")
+        self.assertEqual(code, 0, warning)
+        self.assertIn("every user of this host can read a password of a command line", warning)
+        self.assertNotIn("SECRET", text + warning)
+
     def test_a_newer_schema_is_left_alone(self):
         self.db("migrate")
         self.sql("insert into schema_version (version, file) values (9999, 'later.sql')")

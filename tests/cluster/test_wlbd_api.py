@@ -423,7 +423,8 @@ class Database(ApiTest):
                          "using errcode = 'disk_full'; end $$")
         self.cluster.sql("create trigger disk_full before insert on sources for each row execute function disk_full()")
         try:
-            self.assertEqual(self.deliver(run, attempt, [step(1, 1)]), (503, {"error": "could not extend file"}))
+            self.assertEqual(self.deliver(run, attempt, [step(1, 1)]),
+                             (503, {"error": "the database is unavailable (its disk is full); try again"}))
             self.check_away(self.api, "cannot store")
             self.assertIn("warning: database: 53100: could not extend file",
                           (self.cluster.dir / "log/wlbd.out").read_text(encoding="utf-8"))
@@ -469,6 +470,60 @@ class Database(ApiTest):
         values |= {"listen": "127.0.0.1:0"} | changed
         path.write_text("".join(f"{key} = {value}\n" for key, value in values.items()), encoding="utf-8")
         return path, values
+
+    def test_a_connection_string_that_does_not_parse(self):
+        """wlbd ends at once, and shows no part of it."""
+        for database in ("host=db dbname=wlb password=two SECRET", "postgresql://wlb:a@SECRET@db/wlb", "SECRET SECRET"):
+            conf, _ = self.settings("unquoted.conf", database=database)
+            for words in ((harness.BUILD / "bin/wlbd", "--config", conf), (harness.BUILD / "bin/wlbd", "--check", "--config", conf),
+                          ("wlb", "db", "status", "--config", conf)):
+                result = self.cluster.run(*words, check=False, timeout_s=20)
+                self.assertEqual(result.returncode, 1 if words[0] == "wlb" else 2, result.stderr)
+                self.assertRegex(result.stderr, r"unquoted.conf, line \d+: database: .*password='two words'")
+                self.assertNotIn("SECRET", result.stdout + result.stderr)
+
+    def test_clients_are_told_of_the_database_in_own_words(self):
+        """What libpq and the server say, with names of hosts, users and files, is for the log."""
+        _, values = self.settings("own.conf")
+        cases = {"user=SECRET": "its server refuses wlbd's login", "dbname=SECRET": "its server has no such database",
+                 "host=/SECRET": "no connection", "host=SECRET.invalid": "its host's name cannot be resolved",
+                 "sslmode=SECRET": "no connection", "passfile=/SECRET sslrootcert=/SECRET sslmode=verify-full host=127.0.0.1": "no connection"}
+        for changed, words in cases.items():
+            with self.subTest(changed):
+                conf, _ = self.settings("own.conf", database=f"{values['database']} {changed}")
+                with subprocess.Popen([harness.BUILD / "bin/wlbd", "--config", conf], env=self.cluster.env, text=True,
+                                      stderr=subprocess.PIPE) as late:
+                    other = Api(self.cluster)
+                    other.address = late.stderr.readline().split()[-1]
+                    wait_for("a try", lambda other=other: "not connected yet" not in other.send("GET", "/healthz")[1], 10)
+                    self.assertEqual(json.loads(other.send("GET", "/healthz")[1])["database"], words)
+                    replies = [str(other.call("GET", path)) for path in ("/v1/runs", "/v1/runs/1", "/v1/faults", "/v1/nodes")]
+                    replies += [other.send("GET", path)[1] for path in ("/healthz", "/metrics")]
+                    late.terminate()
+                    log = late.stderr.read()
+                self.assertIn(f"the database is unavailable ({words}); try again", replies[0])
+                self.assertNotIn("SECRET", "".join(replies))
+                self.assertIn("SECRET" if changed.find("127") < 0 else "no connection", log)
+
+    def test_others_may_read_the_password(self):
+        _, values = self.settings("readable.conf")
+        database = f"{values['database']} password=SECRET"
+        for mode, database, warns in ((0o644, database, True), (0o640, database, True), (0o600, database, False),
+                                      (0o644, values["database"], False)):
+            conf, _ = self.settings("readable.conf", database=database)
+            conf.chmod(mode)
+            with subprocess.Popen([harness.BUILD / "bin/wlbd", "--config", conf], env=self.cluster.env, text=True,
+                                  stderr=subprocess.PIPE) as wlbd:
+                lines = [wlbd.stderr.readline()]
+                while "listens on" not in lines[-1]:
+                    lines.append(wlbd.stderr.readline())
+                wlbd.terminate()
+            check = self.cluster.run(harness.BUILD / "bin/wlbd", "--check", "--config", conf)
+            found = self.cluster.run("wlb", "doctor", check=False, env={"WLBD_CONF": str(conf)}).stdout
+            for text in ("".join(lines), check.stderr, found):
+                self.assertEqual("chmod 600" in text, warns, text)
+                self.assertNotIn("SECRET", text)
+            self.assertIn(f"{'warn' if warns else 'ok  '}  wlbd.conf ", found)
 
     def test_another_schema_is_refused(self):
         conf, _ = self.settings("other.conf")

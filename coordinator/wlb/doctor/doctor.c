@@ -18,9 +18,9 @@ struct check {
 static const struct check checks[] = {
 	{wlb_doctor_munge, false},     {wlb_doctor_slurm, false},       {wlb_doctor_plugin, true},
 	{wlb_doctor_pmix, true},       {wlb_doctor_fence, true},        {wlb_doctor_two_nodes, false},
-	{wlb_doctor_lost_nodes, true}, {wlb_doctor_coordinator, false}, {wlb_doctor_worker, false},
-	{wlb_doctor_mpi, false},       {wlb_doctor_gpus, false},        {wlb_doctor_machine, false},
-	{wlb_doctor_save_dir, false},
+	{wlb_doctor_lost_nodes, true}, {wlb_doctor_coordinator, false}, {wlb_doctor_settings, false},
+	{wlb_doctor_worker, false},    {wlb_doctor_mpi, false},         {wlb_doctor_gpus, false},
+	{wlb_doctor_machine, false},   {wlb_doctor_save_dir, false},
 };
 
 static void print_findings(const struct wlb_doctor *doctor)
@@ -68,8 +68,9 @@ static const struct wlb_option options[] = {
 static const struct wlb_option_table table = {
 	.command = "wlb doctor",
 	.about = "Checks on this host what a run needs: MUNGE, Slurm and the plugin, PMIx and its fence, whether Slurm "
-		 "uses lost nodes again, the coordinator and its database, the worker, Open MPI, GPUs, the machine "
-		 "that a job is planned with, and the directory for checkpoints. Each finding comes with its remedy.",
+		 "uses lost nodes again, the coordinator, its settings and its database, the worker, Open MPI, GPUs, "
+		 "the machine that a job is planned with, and the directory for checkpoints. Each finding comes with "
+		 "its remedy.",
 	.notes = "Exit code: 1 when something would stop a run.",
 	.options = options,
 	.count = sizeof(options) / sizeof(options[0]),

@@ -14,6 +14,7 @@
 #include "coordinator/client/credential.h"
 #include "coordinator/wlb/api.h"
 #include "coordinator/wlb/doctor/run_program.h"
+#include "coordinator/wlbd/config.h"
 
 /* Returns the socket of MUNGE, also if no coordinator is configured. */
 static const char *munge_socket(struct wlb_client_config *config)
@@ -113,6 +114,25 @@ void wlb_doctor_coordinator(struct wlb_doctor *doctor)
 		                "%s", error.message);
 	json_decref(runs);
 	wlb_connection_free(connection);
+}
+
+/* On a host that has wlbd.conf; who may not read it can say nothing about it. */
+void wlb_doctor_settings(struct wlb_doctor *doctor)
+{
+	const char *path = wlbd_config_path();
+	struct wlb_client_config client;
+	struct wlbd_config config;
+	struct wlb_error error;
+	if (access(path, R_OK) != 0)
+		return;
+	uid_t account = wlb_client_config_load(&client, NULL) == 0 ? client.coordinator_uid : 0;
+	if (wlbd_config_load(path, &config, &error) != 0)
+		wlb_doctor_note(doctor, WLB_FINDING_FAIL, "wlbd.conf", "correct it; wlbd does not start with it", "%s",
+		                error.message);
+	else if (wlbd_config_check_readers(path, &config, account, &error) != 0)
+		wlb_doctor_note(doctor, WLB_FINDING_WARN, "wlbd.conf", "", "%s", error.message);
+	else
+		wlb_doctor_note(doctor, WLB_FINDING_OK, "wlbd.conf", "", "%s: the settings are valid", path);
 }
 
 void wlb_doctor_mpi(struct wlb_doctor *doctor)

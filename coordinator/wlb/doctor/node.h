@@ -6,6 +6,7 @@
 
 void wlb_doctor_munge(struct wlb_doctor *doctor);
 void wlb_doctor_coordinator(struct wlb_doctor *doctor);
+void wlb_doctor_settings(struct wlb_doctor *doctor);
 void wlb_doctor_mpi(struct wlb_doctor *doctor);
 void wlb_doctor_save_dir(struct wlb_doctor *doctor);
 

@@ -8,6 +8,7 @@
 
 #include "common/clock.h"
 #include "coordinator/db/migrate.h"
+#include "coordinator/wlbd/database/db_words.h"
 #include "coordinator/wlbd/log.h"
 
 enum {
@@ -26,7 +27,8 @@ struct call {
 	int64_t deadline_ms;
 	struct wlbd_db_result result;
 	char *value; /* owned; result.value */
-	char message[512];
+	char message[256];
+	char detail[512];
 };
 TAILQ_HEAD(call_list, call);
 
@@ -54,13 +56,14 @@ struct wlbd_db {
 	bool no_schema;         /* the database has none */
 	struct call_list calls; /* sent, in order */
 	int count;              /* of calls */
-	char reason[512];
+	char reason[512];       /* for clients */
 };
 
 static const char read_only[] = "25006"; /* the SQLSTATE of a statement that cannot be carried out for that */
 
 static void on_io(evutil_socket_t fd, short what, void *context);
-static void close_connection(struct wlbd_db *db, const char *reason);
+static void close_connection(struct wlbd_db *db, const char *reason, const char *detail);
+static void close_failed(struct wlbd_db *db);
 
 /* ---- the outcome of a call ----------------------------------------------------------------- */
 
@@ -68,6 +71,11 @@ static void copy_line(char *to, size_t size, const char *text)
 {
 	snprintf(to, size, "%s", text != NULL && *text != '\0' ? text : "no reason given");
 	to[strcspn(to, "\n")] = '\0';
+}
+
+static void write_away(char *message, size_t size, const char *reason)
+{
+	snprintf(message, size, "the database is unavailable (%.200s); try again", reason);
 }
 
 /* SQLSTATE classes of a server that cannot serve now; the statement may be right. */
@@ -116,27 +124,34 @@ static void note_away(struct wlbd_db *db, const char *sqlstate, const char *mess
 		db->hooks.not_stored(db->hooks.context);
 }
 
+/* The messages of the schema's own functions are for clients; those of the server are for the log. */
 static void store_error(struct wlbd_db *db, struct call *call, const PGresult *result)
 {
 	const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
 	const char *primary = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
-	copy_line(call->message, sizeof(call->message), primary != NULL ? primary : PQresultErrorMessage(result));
-	call->result.message = call->message;
+	char *message = call->message;
+	copy_line(call->detail, sizeof(call->detail), primary != NULL ? primary : PQresultErrorMessage(result));
+	call->result.message = message;
+	call->result.detail = call->detail;
 	call->result.status = WLBD_DB_REFUSED;
 	if (sqlstate != NULL && means_slow(sqlstate)) {
 		call->result.status = WLBD_DB_SLOW;
 		call->result.http_status = 503;
-		snprintf(call->message, sizeof(call->message), "the database took too long (%.200s); try again",
-		         primary);
+		snprintf(message, sizeof(call->message), "the database took too long; try again");
+		snprintf(call->detail, sizeof(call->detail), "the database took too long (%.200s)", primary);
 	} else if (sqlstate == NULL || means_away(sqlstate)) {
 		call->result.status = sqlstate != NULL && means_damaged(sqlstate) ? WLBD_DB_DAMAGED : WLBD_DB_AWAY;
 		call->result.http_status = 503;
-		note_away(db, sqlstate, call->message);
+		write_away(message, sizeof(call->message), wlbd_db_words(sqlstate));
+		note_away(db, sqlstate, call->detail);
 	} else if (strncmp(sqlstate, "WL", 2) == 0) {
 		call->result.http_status = atoi(sqlstate + 2);
+		call->result.message = call->detail;
 	} else {
 		call->result.http_status = means_wrong_data(sqlstate) ? 400 : 500;
-		wlbd_log_limited(WLBD_LOG_ERROR, WLBD_LIMIT_DATABASE, "database: %s: %s", sqlstate, call->message);
+		snprintf(message, sizeof(call->message),
+		         "the database refuses what was sent to it (SQLSTATE %.5s); wlbd's log says why", sqlstate);
+		wlbd_log_limited(WLBD_LOG_ERROR, WLBD_LIMIT_DATABASE, "database: %s: %s", sqlstate, call->detail);
 	}
 }
 
@@ -164,16 +179,18 @@ static void answer_busy(const struct wlbd_db *db, wlbd_db_done *done, void *cont
 {
 	char message[128];
 	snprintf(message, sizeof(message), "%d statements wait for the database; try again", db->count);
-	struct wlbd_db_result result = {.status = WLBD_DB_BUSY, .http_status = 503, .message = message};
+	struct wlbd_db_result result = {
+		.status = WLBD_DB_BUSY, .http_status = 503, .message = message, .detail = message};
 	if (done != NULL)
 		done(context, &result);
 }
 
 static void answer_away(const char *reason, wlbd_db_done *done, void *context)
 {
-	char message[600];
-	snprintf(message, sizeof(message), "the database is unavailable (%s); try again", reason);
-	struct wlbd_db_result result = {.status = WLBD_DB_AWAY, .http_status = 503, .message = message};
+	char message[256];
+	write_away(message, sizeof(message), reason);
+	struct wlbd_db_result result = {
+		.status = WLBD_DB_AWAY, .http_status = 503, .message = message, .detail = message};
 	if (done != NULL)
 		done(context, &result);
 }
@@ -214,9 +231,10 @@ static void begin_connecting(struct wlbd_db *db, const struct wlbd_db_hosts *hos
 	db->state = CONNECTING;
 	db->connection = PQconnectStartParams(keys, values, 1);
 	if (PQstatus(db->connection) == CONNECTION_BAD) {
-		close_connection(db, PQerrorMessage(db->connection));
+		close_failed(db);
 		return;
 	}
+	PQsetErrorVerbosity(db->connection, PQERRORS_VERBOSE); /* with the SQLSTATE */
 	watch(db, EV_WRITE);
 	set_timer(db, WATCH_MS);
 }
@@ -227,7 +245,7 @@ static void on_hosts(void *context, const struct wlbd_db_hosts *hosts, const str
 	if (hosts != NULL)
 		begin_connecting(db, hosts);
 	else
-		close_connection(db, error->message);
+		close_connection(db, "its host's name cannot be resolved", error->message);
 }
 
 static void begin_resolving(struct wlbd_db *db)
@@ -253,7 +271,7 @@ static void ask_schema(struct wlbd_db *db)
 	         "select coalesce(max(version), 0) from schema_version",
 	         db->timeout_ms, db->timeout_ms / 2);
 	if (PQsetnonblocking(db->connection, 1) != 0 || PQsendQuery(db->connection, sql) != 1) {
-		close_connection(db, PQerrorMessage(db->connection));
+		close_failed(db);
 		return;
 	}
 	db->version = -1;
@@ -269,7 +287,7 @@ static void poll_connection(struct wlbd_db *db)
 	if (next == PGRES_POLLING_OK)
 		ask_schema(db);
 	else if (next == PGRES_POLLING_FAILED)
-		close_connection(db, PQerrorMessage(db->connection));
+		close_failed(db);
 	else
 		watch(db, next == PGRES_POLLING_READING ? EV_READ : EV_WRITE);
 }
@@ -278,12 +296,12 @@ static void begin_serving(struct wlbd_db *db)
 {
 	struct wlb_error error;
 	if (wlb_schema_check(db->no_schema ? 0 : db->version, &error) != 0) {
-		close_connection(db, error.message);
+		close_connection(db, error.message, error.message);
 		db->hooks.wrong_schema(db->hooks.context, &error);
 		return;
 	}
 	if (PQenterPipelineMode(db->connection) != 1) {
-		close_connection(db, PQerrorMessage(db->connection));
+		close_failed(db);
 		return;
 	}
 	db->state = READY;
@@ -302,7 +320,7 @@ static void read_schema(struct wlbd_db *db)
 		if (result == NULL && (db->version >= 0 || db->no_schema))
 			begin_serving(db);
 		else if (result == NULL)
-			close_connection(db, PQerrorMessage(db->connection));
+			close_failed(db);
 		if (result == NULL)
 			return;
 		const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
@@ -313,13 +331,27 @@ static void read_schema(struct wlbd_db *db)
 	}
 }
 
-static void close_connection(struct wlbd_db *db, const char *reason)
+/* For a reason of wlbd's own. */
+static void close_own(struct wlbd_db *db, const char *reason)
 {
-	char line[sizeof(db->reason)];
-	copy_line(line, sizeof(line), reason); /* before PQfinish, which may free `reason` */
+	close_connection(db, reason, reason);
+}
+
+/* For a reason that libpq has. */
+static void close_failed(struct wlbd_db *db)
+{
+	const char *message = PQerrorMessage(db->connection);
+	close_connection(db, wlbd_db_words_of_message(message), message);
+}
+
+/* `reason` is for clients and `detail` for the log. */
+static void close_connection(struct wlbd_db *db, const char *reason, const char *detail)
+{
+	char line[512];
+	copy_line(line, sizeof(line), detail); /* before PQfinish, which may free it */
 	bool was_ready = db->state == READY;
 	db->state = CLOSED;
-	memcpy(db->reason, line, sizeof(line));
+	copy_line(db->reason, sizeof(db->reason), reason);
 	if (db->io != NULL)
 		event_free(db->io);
 	db->io = NULL;
@@ -336,7 +368,7 @@ static void close_connection(struct wlbd_db *db, const char *reason)
 	db->count = 0;
 	for (struct call *call = TAILQ_FIRST(&lost); call != NULL; call = TAILQ_FIRST(&lost)) {
 		TAILQ_REMOVE(&lost, call, link);
-		answer_away(line, call->done, call->context);
+		answer_away(db->reason, call->done, call->context);
 		free(call->value);
 		free(call);
 	}
@@ -373,7 +405,7 @@ static bool means_read_only(const PGresult *result)
 static void leave_read_only(struct wlbd_db *db)
 {
 	db->state = CHECKING;
-	close_connection(db, "it is read-only");
+	close_own(db, wlbd_db_words(read_only));
 }
 
 static void read_results(struct wlbd_db *db)
@@ -394,7 +426,7 @@ static void flush(struct wlbd_db *db)
 {
 	int left = PQflush(db->connection);
 	if (left < 0) {
-		close_connection(db, PQerrorMessage(db->connection));
+		close_failed(db);
 		return;
 	}
 	watch(db, left > 0 ? EV_READ | EV_WRITE | EV_PERSIST : EV_READ | EV_PERSIST);
@@ -413,7 +445,7 @@ static void on_io(evutil_socket_t fd, short what, void *context)
 		if (db->state == READY)
 			read_results(db);
 		if (db->state != CLOSED)
-			close_connection(db, PQerrorMessage(db->connection));
+			close_failed(db);
 		return;
 	}
 	flush(db);
@@ -425,10 +457,10 @@ static void on_io(evutil_socket_t fd, short what, void *context)
 
 static void close_unresolved(struct wlbd_db *db)
 {
-	char reason[sizeof(db->reason)];
-	snprintf(reason, sizeof(reason), "the name server does not answer in time for the database's host '%.300s'",
+	char detail[512];
+	snprintf(detail, sizeof(detail), "the name server does not answer in time for the database's host '%.300s'",
 	         wlbd_db_server_asked(db->server));
-	close_connection(db, reason);
+	close_connection(db, "the name server does not answer in time", detail);
 }
 
 /* The deadline is that of the connection while it is made, then that of the oldest call. */
@@ -444,11 +476,11 @@ static void on_timer(evutil_socket_t fd, short what, void *context)
 		return;
 	}
 	if (db->state == READY && oldest != NULL && now >= oldest->deadline_ms)
-		close_connection(db, "no answer in time");
+		close_own(db, "no answer in time");
 	else if (db->state == RESOLVING && now >= db->connect_deadline_ms)
 		close_unresolved(db);
 	else if (db->state != READY && now >= db->connect_deadline_ms)
-		close_connection(db, "no connection in time");
+		close_own(db, "no connection in time");
 	else
 		set_timer(db, WATCH_MS);
 }
@@ -479,7 +511,7 @@ struct wlbd_db *wlbd_db_new(struct event_base *base, struct wlbd_db_server *serv
 void wlbd_db_stop(struct wlbd_db *db)
 {
 	if (db != NULL && db->state != CLOSED)
-		close_connection(db, "wlbd is stopping");
+		close_own(db, "wlbd is stopping");
 }
 
 void wlbd_db_free(struct wlbd_db *db)
@@ -501,7 +533,7 @@ void wlbd_db_free(struct wlbd_db *db)
 
 void wlbd_db_renew(struct wlbd_db *db)
 {
-	close_connection(db, "the connection is made again");
+	close_own(db, "the connection is made again");
 }
 
 bool wlbd_db_ready(const struct wlbd_db *db)
@@ -538,7 +570,7 @@ static void send_call(struct wlbd_db *db, int most, const char *sql, const struc
 	/* A sync after each statement makes each its own transaction. */
 	if (PQsendQueryParams(db->connection, sql, params->count, NULL, params->list, NULL, NULL, 0) != 1 ||
 	    PQpipelineSync(db->connection) != 1) {
-		answer_away(PQerrorMessage(db->connection), done, context);
+		answer_away(wlbd_db_words_of_message(PQerrorMessage(db->connection)), done, context);
 		free(call);
 		return;
 	}

@@ -29,7 +29,8 @@ struct wlbd_db_result {
 	enum wlbd_db_status status;
 	const char *value;   /* OK: the first column of the first row; NULL: SQL's null, or no row */
 	int http_status;     /* else: 503, 500, or the status that the schema's functions raise (WL403, ...) */
-	const char *message; /* else: one line */
+	const char *message; /* else: one line, of wlbd's and the schema's own words, which clients may see */
+	const char *detail;  /* else: the same for wlbd's log, with the words of the server */
 };
 
 /* The result is valid during the call only. */
@@ -37,8 +38,9 @@ typedef void wlbd_db_done(void *context, const struct wlbd_db_result *result);
 
 /* Called from the event loop; all but `wrong_schema` may be NULL. */
 struct wlbd_db_hooks {
-	void (*ready)(void *context);                    /* connected, and the schema is the right one */
-	void (*away)(void *context, const char *reason); /* the connection was lost, or could not be made */
+	void (*ready)(void *context); /* connected, and the schema is the right one */
+	/* The connection was lost, or could not be made. `detail` is for the log: it has libpq's words. */
+	void (*away)(void *context, const char *detail);
 	void (*wrong_schema)(void *context, const struct wlb_error *error); /* the connection is not used */
 	void (*not_stored)(void *context); /* the server answers, and could not carry out a statement: its disk is full,
 	                                      it is read-only, ... */
@@ -59,7 +61,7 @@ void wlbd_db_free(struct wlbd_db *db); /* `done` of calls under way is not calle
 void wlbd_db_renew(struct wlbd_db *db);
 
 bool wlbd_db_ready(const struct wlbd_db *db);
-const char *wlbd_db_reason(const struct wlbd_db *db); /* why it is not ready; "": it is */
+const char *wlbd_db_reason(const struct wlbd_db *db); /* why it is not ready, in words for clients; "": it is */
 /* As wlb_encoding_check, of the database of a connection that is ready. */
 int wlbd_db_encoding_check(const struct wlbd_db *db, struct wlb_error *error);
 

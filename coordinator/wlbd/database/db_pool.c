@@ -98,7 +98,8 @@ static void refuse(int waiting, wlbd_db_done *done, void *context)
 {
 	char message[128];
 	snprintf(message, sizeof(message), "%d requests wait for the database; try again", waiting);
-	struct wlbd_db_result result = {.status = WLBD_DB_BUSY, .http_status = 503, .message = message};
+	struct wlbd_db_result result = {
+		.status = WLBD_DB_BUSY, .http_status = 503, .message = message, .detail = message};
 	if (done != NULL)
 		done(context, &result);
 }
@@ -313,9 +314,9 @@ static void on_ready(void *context)
 	dispatch(context);
 }
 
-static void on_away(void *context, const char *reason)
+static void on_away(void *context, const char *detail)
 {
-	(void)reason; /* wlbd->writes logs it */
+	(void)detail; /* wlbd->writes logs it */
 	struct wlbd_db_pool *pool = context;
 	answer_away(pool);
 	if (pool->hooks.not_stored != NULL && !wlbd_db_pool_ready(pool))

@@ -81,18 +81,18 @@ static void on_sent(void *context, const struct wlbd_db_result *result)
 		statement_free(outbox, statement);
 		break;
 	case WLBD_DB_REFUSED:
-		drop(outbox, statement, result->message);
+		drop(outbox, statement, result->detail);
 		break;
 	case WLBD_DB_SLOW:
 	case WLBD_DB_DAMAGED:
 		statement->retry_at_ms = wlb_clock_ms() + RETRY_MS;
 		if (++statement->tries >= TRIES_MOST)
-			drop(outbox, statement, result->message);
+			drop(outbox, statement, result->detail);
 		break;
 	case WLBD_DB_AWAY:
 		if (!wlbd_db_ready(outbox->db))
 			return; /* wlbd_outbox_resume sends again */
-		delay(statement, result->message);
+		delay(statement, result->detail);
 		break;
 	case WLBD_DB_BUSY: /* it was not tried */
 		set_timer(outbox);

@@ -530,7 +530,7 @@ static void on_open_runs(void *context, const struct wlbd_db_result *result)
 	if (result->status != WLBD_DB_OK && wlbd_db_ready(jobs->wlbd->polls)) /* a lost connection was logged */
 		wlbd_log_limited(WLBD_LOG_WARNING, WLBD_LIMIT_DATABASE,
 		                 "open runs cannot be read, and none is ended or requeued until the next poll: %s",
-		                 result->message);
+		                 result->detail);
 	json_t *answer = result->status == WLBD_DB_OK ? json_loads(result->value, 0, NULL) : NULL;
 	look_at_runs(jobs, json_object_get(answer, "open"), json_object_get(answer, "provisional"));
 	check_left_jobs(jobs, json_object_get(answer, "left"));

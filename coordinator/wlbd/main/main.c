@@ -100,13 +100,13 @@ static void on_database_ready(void *context)
 	wlbd_outbox_resume(wlbd->outbox);
 }
 
-static void on_database_away(void *context, const char *reason)
+static void on_database_away(void *context, const char *detail)
 {
 	struct wlbd *wlbd = context;
 	if (wlbd->stopping)
 		return;
 	if (wlbd->counters.database_losses++ == 0 || wlbd->database_was_up)
-		wlbd_log(WLBD_LOG_WARNING, "database: no connection: %s", reason);
+		wlbd_log(WLBD_LOG_WARNING, "database: no connection: %s", detail);
 	wlbd->database_was_up = false;
 }
 
@@ -300,10 +300,14 @@ static int run(void *values, struct wlb_error *error)
 	const struct wlbd_options *options = values;
 	const char *path = options->config != NULL ? options->config : wlbd_config_path();
 	struct wlbd wlbd = {.started_unix_ms = (int64_t)(1e3 * wlb_clock_unix_s())};
+	struct wlb_error warning;
 
 	if (wlbd_config_load(path, &wlbd.config, error) != 0)
 		return WLB_EXIT_USAGE;
+	bool is_private = wlbd_config_check_readers(path, &wlbd.config, geteuid(), &warning) == 0;
 	if (options->check) {
+		if (!is_private)
+			fprintf(stderr, "wlbd: warning: %s\n", warning.message);
 		printf("%s: the settings are valid\n", path);
 		return WLB_EXIT_DONE;
 	}
@@ -311,6 +315,8 @@ static int run(void *values, struct wlb_error *error)
 	raise_descriptor_limit();
 	wlbd_memory_configure();
 	wlbd_log_open((enum wlbd_log_level)wlbd.config.log_level);
+	if (!is_private)
+		wlbd_log(WLBD_LOG_WARNING, "%s", warning.message);
 	wlbd_body_memory_open();
 	/* Clients choose the keys of objects; a random seed prevents that they choose keys that collide. */
 	json_object_seed(0);

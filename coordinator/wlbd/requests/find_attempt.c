@@ -334,7 +334,7 @@ static void reload_later(struct wlbd *wlbd, const struct wlbd_db_result *result)
 		return;
 	wlbd_log_limited(WLBD_LOG_WARNING, WLBD_LIMIT_DATABASE,
 	                 "open attempts are not all in memory yet, and wlbd asks for them again in %d s: %s",
-	                 RELOAD_AGAIN_S, result->status != WLBD_DB_OK ? result->message : "out of memory");
+	                 RELOAD_AGAIN_S, result->status != WLBD_DB_OK ? result->detail : "out of memory");
 	event_add(wlbd->searches->reload.again, &later);
 }
 

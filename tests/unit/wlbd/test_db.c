@@ -95,7 +95,7 @@ struct fixture {
 	struct event *ticker, *accepting;
 	int listener, port;
 	int ticks, accepted, losses;
-	char reason[512]; /* of the last loss */
+	char detail[512]; /* of the last loss */
 	struct wlbd_db_server *server;
 	struct wlbd_db *db;
 };
@@ -136,11 +136,48 @@ static void on_accept_by_standby(evutil_socket_t fd, short what, void *context)
 	                 (ssize_t)sizeof(standby_greeting) - 1);
 }
 
-static void on_away(void *context, const char *reason)
+static const struct refusal {
+	const char *sqlstate, *message, *reason;
+} refusals[] = {
+	{"28P01", "password authentication failed for user \"SECRET\"", "its server refuses wlbd's login"},
+	{"28000", "no pg_hba.conf entry for host \"SECRET\"", "its server refuses wlbd's login"},
+	{"3D000", "database \"SECRET\" does not exist", "its server has no such database"},
+	{"53300", "SECRET: sorry, too many clients already", "its server has too many connections"},
+	{"57P03", "the SECRET system is starting up", "its server is starting, or in recovery"},
+	{"58P01", "could not open file \"SECRET\"", "its data are damaged"},
+	{"XX001", "invalid page in SECRET", "its data are damaged"},
+	{"42P17", "SECRET:  28P01 is no SQLSTATE", "no connection"},
+};
+enum { REFUSALS = sizeof(refusals) / sizeof(refusals[0]) };
+
+/* A server that refuses its clients, each for the next reason. */
+struct refusing_server {
+	int connections[REFUSALS], count;
+};
+
+static void on_accept_to_refuse(evutil_socket_t fd, short what, void *context)
+{
+	struct refusing_server *server = context;
+	char answer[256] = "E";
+	(void)what;
+	int connection = accept(fd, NULL, NULL);
+	if (server->count == REFUSALS) {
+		close(connection);
+		return;
+	}
+	const struct refusal *refusal = &refusals[server->count];
+	int length = 5 + snprintf(answer + 5, sizeof(answer) - 5, "SFATAL%cVFATAL%cC%s%cM%s%c%c", 0, 0,
+	                          refusal->sqlstate, 0, refusal->message, 0, 0);
+	answer[4] = (char)(length - 1);
+	assert_int_equal(write(connection, answer, (size_t)length), length);
+	server->connections[server->count++] = connection;
+}
+
+static void on_away(void *context, const char *detail)
 {
 	struct fixture *f = context;
 	f->losses++;
-	snprintf(f->reason, sizeof(f->reason), "%s", reason);
+	snprintf(f->detail, sizeof(f->detail), "%s", detail);
 }
 
 static int listen_on_any_port(int *port)
@@ -252,8 +289,9 @@ static void a_name_that_is_not_known_is_the_reason(void **state)
 	(void)state;
 	begin(&f, host, false, false);
 	await(&f, &f.losses, 2);
-	assert_non_null(strstr(f.reason, host));
-	assert_non_null(strstr(f.reason, gai_strerror(EAI_NONAME)));
+	assert_non_null(strstr(f.detail, host));
+	assert_non_null(strstr(f.detail, gai_strerror(EAI_NONAME)));
+	assert_string_equal(wlbd_db_reason(f.db), "its host's name cannot be resolved");
 	assert_int_equal(f.accepted, 0);
 	/* Once it is known the next try succeeds. */
 	pthread_mutex_lock(&names.lock);
@@ -274,9 +312,9 @@ static void a_name_server_that_hangs_stops_nothing(void **state)
 	await(&f, &f.losses, 1);
 	assert_true(wlb_clock_ms() - begin_ms >= TIMEOUT_MS);
 	assert_true(f.ticks >= TIMEOUT_MS / TICK_MS / 4);
-	assert_non_null(strstr(f.reason, host));
-	assert_non_null(strstr(f.reason, "in time"));
-	assert_string_equal(wlbd_db_reason(f.db), f.reason);
+	assert_non_null(strstr(f.detail, host));
+	assert_non_null(strstr(f.detail, "in time"));
+	assert_string_equal(wlbd_db_reason(f.db), "the name server does not answer in time");
 	await(&f, &f.losses, 3);
 	wlbd_db_free(f.db);
 	f.db = NULL;
@@ -310,7 +348,7 @@ static void stopping_waits_for_no_name_server(void **state)
 		event_base_loop(f.base, EVLOOP_ONCE);
 	wlbd_db_stop(f.db);
 	assert_int_equal(f.losses, 1);
-	assert_string_equal(f.reason, "wlbd is stopping");
+	assert_string_equal(f.detail, "wlbd is stopping");
 	close_database(&f); /* would not return if it waited */
 	await_answers(1);
 	event_base_loop(f.base, EVLOOP_NONBLOCK);
@@ -357,6 +395,42 @@ static void a_standby_is_passed_over(void **state)
 	close(standby);
 }
 
+static void note_answer(void *context, const struct wlbd_db_result *result)
+{
+	snprintf(context, 256, "%s", result->message);
+}
+
+/* What the server says is for the log. */
+static void clients_are_told_of_a_refusal_in_own_words(void **state)
+{
+	static const struct wlbd_params none;
+	struct fixture f;
+	struct refusing_server server = {.count = 0};
+	char port[16], answer[256], expected[256];
+	int number;
+	(void)state;
+	begin(&f, "127.0.0.1", false, true);
+	close_database(&f);
+	f.losses = 0;
+	int listener = listen_on_any_port(&number);
+	struct event *accepting = event_new(f.base, listener, EV_READ | EV_PERSIST, on_accept_to_refuse, &server);
+	event_add(accepting, NULL);
+	snprintf(port, sizeof(port), "%d", number);
+	open_database(&f, "127.0.0.1", port);
+	for (int i = 0; i < REFUSALS; i++) {
+		await(&f, &f.losses, i + 1);
+		assert_non_null(strstr(f.detail, refusals[i].message));
+		assert_string_equal(wlbd_db_reason(f.db), refusals[i].reason);
+		wlbd_db_call(f.db, "select 1", &none, note_answer, answer);
+		snprintf(expected, sizeof(expected), "the database is unavailable (%s); try again", refusals[i].reason);
+		assert_string_equal(answer, expected);
+		close(server.connections[i]);
+	}
+	end(&f);
+	event_free(accepting);
+	close(listener);
+}
+
 /* The answer has arrived, and the event loop has not seen it. */
 static void an_answer_may_wait_while_all_is_freed(void **state)
 {
@@ -381,6 +455,7 @@ int main(void)
 		cmocka_unit_test(stopping_waits_for_no_name_server),
 		cmocka_unit_test(connections_share_a_look_up),
 		cmocka_unit_test(a_standby_is_passed_over),
+		cmocka_unit_test(clients_are_told_of_a_refusal_in_own_words),
 		cmocka_unit_test(an_answer_may_wait_while_all_is_freed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,8 +29,10 @@ void wlbd_db_call_reserved(struct wlbd_db *db, const char *sql, const struct wlb
 {
 	(void)params;
 	bool fails = db->count > 0 && (db->only == NULL || strcmp(sql, db->only) == 0);
-	struct wlbd_db_result result = {
-		.status = fails ? db->status : WLBD_DB_OK, .http_status = 503, .message = "try again"};
+	struct wlbd_db_result result = {.status = fails ? db->status : WLBD_DB_OK,
+	                                .http_status = 503,
+	                                .message = "try again",
+	                                .detail = "try again"};
 	db->calls++;
 	db->count -= fails;
 	done(context, &result);

@@ -1,0 +1,15 @@
+/*
+ * What clients are told of the database: words of wlbd's own. Those of libpq and of the server have names of hosts,
+ * users and files, and a part of a password where a setting is wrong: they are for wlbd's log.
+ */
+#ifndef COORDINATOR_WLBD_DATABASE_DB_WORDS_H
+#define COORDINATOR_WLBD_DATABASE_DB_WORDS_H
+
+/* Returns why the database is unavailable, by its SQLSTATE; NULL: it has told none. */
+const char *wlbd_db_words(const char *sqlstate);
+
+/* The same of libpq's message about a connection, which was made with PQERRORS_VERBOSE: libpq tells the SQLSTATE only
+ * there. */
+const char *wlbd_db_words_of_message(const char *message);
+
+#endif
