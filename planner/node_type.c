@@ -29,12 +29,19 @@ static int read_value(const char *line, const char *key, char value[NAME_BYTES])
 
 void wlb_node_type_of_cpu(FILE *cpuinfo, int processors, char *type, size_t size)
 {
-	char name[NAME_BYTES] = "", *line = NULL;
+	char name[NAME_BYTES] = "", maker[NAME_BYTES] = "", part[NAME_BYTES] = "", *line = NULL;
 	size_t capacity = 0;
-	while (cpuinfo != NULL && getline(&line, &capacity, cpuinfo) > 0 && !read_value(line, "model name", name))
-		;
+	while (cpuinfo != NULL && getline(&line, &capacity, cpuinfo) > 0 && !read_value(line, "model name", name)) {
+		read_value(line, "CPU implementer", maker);
+		read_value(line, "CPU part", part);
+	}
 	free(line);
-	snprintf(type, size, "%s x %d", name[0] != '\0' ? name : "processor", processors);
+	if (name[0] != '\0')
+		snprintf(type, size, "%s x %d", name, processors);
+	else if (maker[0] != '\0' && part[0] != '\0')
+		snprintf(type, size, "CPU %s part %s x %d", maker, part, processors);
+	else
+		snprintf(type, size, WLB_NODE_TYPE_UNKNOWN "%d", processors);
 }
 
 int wlb_gpu_type(char *type, size_t size)

@@ -6,8 +6,10 @@
 #include <stdio.h>
 
 /* Writes the processor of a node and how many of them it has online, from its /proc/cpuinfo (NULL allowed): "AMD EPYC
- * 7763 64-Core Processor x 128"; without a name "processor x 128". A name is cut after 47 bytes, and characters other
- * than printable ASCII become spaces. */
+ * 7763 64-Core Processor x 128"; without a name, as on ARM, "CPU 0x41 part 0xd4f x 128", and without that either
+ * WLB_NODE_TYPE_UNKNOWN and the number. A name is cut after 47 bytes, and characters other than printable ASCII become
+ * spaces. */
+#define WLB_NODE_TYPE_UNKNOWN "processor x "
 void wlb_node_type_of_cpu(FILE *cpuinfo, int processors, char *type, size_t size);
 
 /* Writes the type of the GPUs that the user asked Slurm for, such as "h100" of --gpus-per-node=h100:8, from the

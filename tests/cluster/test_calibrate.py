@@ -154,6 +154,7 @@ class Kept(test_wlbd_api.ApiTest):
             self.assertIsNone(self.get(1009)["machine"], "three others are needed")
         self.put(1004, 1.02)
         self.assertEqual(self.get(1009)["source"], "agreement")
+        self.assertEqual((self.get(1009)["users"], self.get(1009)["machine"]), (4, {**self.machine, "peak_flops": self.machine["peak_flops"] * 1.01}))
         self.put(1005, 10)  # absurd: outvoted even for himself
         self.assertEqual((self.get(1005)["source"], self.get(1005)["outvoted"]), ("agreement", 1))
         self.put_measured(1006, {**self.machine, "slowest_rank": 2.0})  # all computation takes twice as long
@@ -169,9 +170,11 @@ class Kept(test_wlbd_api.ApiTest):
         own, his = (int(row[0]) for row in self.cluster.sql("select id from calibrations order by id"))
         self.assertEqual((self.get(1001)["id"], self.get(1001)["before"]["id"]), (his, own))
         self.assertIsNone(self.get(1009)["before"], "it has not served this user")
-        for uid in (1002, 1003, 1004):
-            self.put(uid)
         self.put(0, 3, admin=True)
+        for uid in (1002, 1003):
+            self.put(uid)
+            self.assertEqual(self.get(1009)["source"], "administrator", "an administrator's word counts as that of two users")
+        self.put(1004)
         self.assertEqual((self.get(1009)["source"], self.get(1009)["outvoted"]), ("agreement", 1))
 
     def measured(self, rope_s=1e-9, **changed):
@@ -234,8 +237,93 @@ class Kept(test_wlbd_api.ApiTest):
             self.put_measured(uid, usual)
         self.put_measured(1004, strange)
         self.assertEqual((self.get(1004)["machine"], self.get(1004)["source"]), (strange, "own"))
-        self.assertEqual((self.get(1009)["uid"], self.get(1009)["machine"], self.get(1009)["outvoted_parts"]),
-                         (1004, usual, ["node_calls"]))
+        self.assertEqual((self.get(1009)["source"], self.get(1009)["machine"]), ("agreement", usual))
+
+    def full(self, factor=1.0, nodes=2, **changed):
+        """A machine with all that can be measured, each speed times `factor`."""
+        def link(rate):
+            return {"bytes_per_s": rate * factor, "latency_s": 1e-6 / factor}
+
+        machine = self.measured(
+            gemm={"rows": [64, 128], "depth": [64], "columns": [64], "flops_per_s": [[[1.9e12 * factor]], [[2e12 * factor]]]},
+            attention={"q_tokens": [64], "k_tokens": [64, 128], "forward_flops_per_s": [[1e12 * factor, 1.1e12 * factor]],
+                       "backward_flops_per_s": [[0.8e12 * factor, 0.9e12 * factor]]},
+            node_link=link(2e10), network_link=link(6e9), slowest_rank=1.1,
+            measured={"at": "", "host": f"n{factor}", "device": "cpu", "dtype": "float32", "wlb": "", "threads": 1, "ranks": 2, "nodes": nodes})
+        for name in ("gather_s", "reduce_s", "send_s"):
+            machine["node_calls"][name] = [1e-5 / factor, 2e-5 / factor]
+        for operation in machine["operations"].values():
+            operation.update({name: value / factor for name, value in operation.items()})
+        machine.update({name: machine[name] * factor for name in ("peak_flops", "memory_bytes_per_s")}, **changed)
+        return machine
+
+    def numbers(self, value, path=""):
+        """{path: number} of all numbers of a machine."""
+        members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        own = {path: value} if isinstance(value, (int, float)) else {}
+        return own | {place: number for key, member in members for place, number in self.numbers(member, f"{path}/{key}").items()}
+
+    def check_serves_honest_numbers(self, honest):
+        """Each number that others get is between those of the honest users, and the whole is a machine that can be stored."""
+        served = self.get(1009)
+        self.assertEqual(served["source"], "agreement")
+        found, theirs = self.numbers(served["machine"]), [self.numbers(machine) for machine in honest]
+        self.assertEqual(found.keys(), theirs[0].keys())
+        for path, number in found.items():
+            self.assertLessEqual(min(each[path] for each in theirs), number, path)
+            self.assertLessEqual(number, max(each[path] for each in theirs), path)
+        status, reply = self.api.call("POST", "/v1/calibrations", self.body(machine=served["machine"], node_type="another type"))
+        self.assertEqual(status, 200, reply)
+
+    def test_what_serves_others_is_nobodys_alone(self):
+        """Each number is a median: not that of the newest who agrees in the speeds that calibrations are compared by, nor that of one
+        whose speeds are exactly those of others and whose other numbers are not."""
+        honest = [self.full(factor) for factor in (1.0, 1.02, 1.04)]
+        for uid, machine in enumerate(honest, 1001):
+            self.put_measured(uid, machine)
+        usual = honest[1]
+        slow = {"bytes_per_s": 0.26 * 6e9, "latency_s": 4e-6}
+        strange = self.full(1.02)
+        strange["node_calls"] = {"bytes": [4096, 65537], **{name: [4e-5, 8e-5] for name in ("gather_s", "reduce_s", "send_s")}}
+        strange["gemm"]["rows"] = [64, 129]
+        without = self.full(1.02)
+        del without["operations"]["rope"], without["node_calls"]
+        for attack in (self.full(0.81, network_link=slow, node_link=slow), self.full(1.24), strange, without,
+                       {**usual, "memory_bytes": 1e9}, {**usual, "memory_bytes": 1e15}, {**usual, "gpus_per_node": 64},
+                       {**usual, "network_link": slow}, {**usual, "switch_link": slow}, {**usual, "operation_s": 1.0},
+                       {**usual, "attention_overhead_keys": 5000}, {**usual, "attention_tile_tokens": 1 << 20},
+                       {**usual, "switch_taper": 0.01}, {**usual, "collective_processors": 100}, {**usual, "element_bytes": 8},
+                       {**usual, "measured": {**usual["measured"], "threads": 512, "nodes": 1}}, {**usual, "name": "x", "sources": {}},
+                       {**usual, "operations": {**usual["operations"], "silu": {"call_s": 0.1, "element_s": 1e-9}}}):
+            with self.subTest({key: value for key, value in attack.items() if value != usual.get(key)}):
+                self.put_measured(1004, attack)
+                self.check_serves_honest_numbers(honest)
+        for uid in (1004, 1005):  # two of five
+            self.put_measured(uid, self.full(0.81, network_link=slow))
+        self.check_serves_honest_numbers([*honest, self.full(0.81, network_link=honest[0]["network_link"])])
+        self.assertEqual(self.get(1009)["machine"]["network_link"]["bytes_per_s"], honest[0]["network_link"]["bytes_per_s"])
+
+    def test_a_user_has_one_voice(self):
+        """However many calibrations of whichever nodes he stores: that of the newest."""
+        for nodes in ('["n1"]', '["n1","n2"]', '["n2"]', '["n1","n2","n3"]', '["n3"]'):
+            for uid in (1001, 1002):
+                self.cluster.sql(f"""select wlb_calibration_put({uid}, false, 1, '{self.TYPE}', 2, '{nodes}', $json${json.dumps(self.machine)}$json$)""")
+        self.assertEqual((self.get(1009)["machine"], self.get(1009)["calibrations"]), (None, 2))
+        self.put(1003, 3)
+        self.assertEqual((self.get(1003)["source"], self.get(1003)["outvoted"]), ("own", 0))
+        for uid in (1003, 1004):
+            self.put(uid, 0.9)
+        for _ in range(10):
+            self.put(1001, 1.2)
+        self.assertEqual(self.get(1009)["machine"]["peak_flops"], self.machine["peak_flops"] * 0.9)
+
+    def test_nodes_without_a_type_store_none(self):
+        for changed, word in (({"node_type": "gpu"}, "n1 has no type of GPU in Slurm's GRES"), ({"node_type": "gpu:h100"}, "n1 has no type"),
+                              ({"node_type": "gpu:h100", "nodes": ["n9"]}, "n9 has no type"), ({"node_type": "gpu", "nodes": []}, "'nodes'"),
+                              ({"nodes": []}, "'nodes'"), ({"node_type": "processor x 8"}, "names no processor")):
+            status, reply = self.api.call("POST", "/v1/calibrations", self.body(**changed))
+            self.assertEqual((status, word in reply.get("error", "")), (400, True), f"{changed}: {reply}")
+        self.assertEqual(self.cluster.sql("select count(*) from calibrations"), [["0"]])
 
     def test_what_others_contradict_is_refused(self):
         for uid in (1001, 1002, 1003):

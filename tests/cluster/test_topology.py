@@ -143,6 +143,9 @@ class Topology(training.TrainingTest):
 
         status, reply = post(nodes=["n1", "n3"])
         self.assertEqual((status, "n1 has GPUs of type h100 and n3 of type a100" in str(reply)), (400, True), reply)
+        for nodes in (["n1", "n5"], ["n5", "n1"], ["n5"]):
+            status, reply = post(nodes=nodes)
+            self.assertEqual((status, "n5 has no type of GPU" in str(reply)), (400, True), reply)
         status, reply = post(node_type="gpu:a100")
         self.assertEqual((status, "node n1 has GPUs of type h100" in str(reply)), (400, True), reply)
         status, reply = post()

@@ -169,10 +169,16 @@ static void print_calibration(const json_t *calibration)
 	char slowest[64] = "";
 	if (types > 1)
 		snprintf(slowest, sizeof(slowest), ", the slowest of %lld types", types);
-	printf("    calibration %lld, measured by %s%s, %s, of nodes of type '%s'%s, used as %s\n",
+	long long users = (long long)json_integer_value(json_object_get(calibration, "users"));
+	char median[96] = "";
+	if (users > 0)
+		snprintf(median, sizeof(median),
+		         ": the median of %lld users' calibrations, to which this is the nearest", users);
+	printf("    calibration %lld, measured by %s%s, %s, of nodes of type '%s'%s, used as %s%s\n",
 	       (long long)json_integer_value(json_object_get(calibration, "id")),
 	       user != NULL ? user->pw_name : "a user whom this host does not know", job, when,
-	       wlb_field_text(calibration, "node_type", "?"), slowest, wlb_field_text(calibration, "source", "?"));
+	       wlb_field_text(calibration, "node_type", "?"), slowest, wlb_field_text(calibration, "source", "?"),
+	       median);
 	print_differences(calibration);
 	char names[WLB_OUTVOTED_NAMES_SIZE];
 	if (wlb_calibration_outvoted(calibration, names, sizeof(names)) > 0)

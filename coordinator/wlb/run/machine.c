@@ -57,8 +57,8 @@ static void compare(const struct wlb_machine *machine, const char *gpu_type, con
  * differs from the one before it. */
 static json_t *describe(const json_t *reply, const char *gpu_type, const struct wlb_machine *machine)
 {
-	static const char *const copied[] = {"id",    "node_type",           "source",        "uid", "at", "job_id",
-	                                     "types", "outvoted_operations", "outvoted_parts"};
+	static const char *const copied[] = {"id",    "node_type",           "source",         "uid",  "at", "job_id",
+	                                     "types", "outvoted_operations", "outvoted_parts", "users"};
 	json_t *calibration = json_object();
 	for (size_t i = 0; calibration != NULL && i < sizeof(copied) / sizeof(copied[0]); i++)
 		if (json_object_get(reply, copied[i]) != NULL)

@@ -5,6 +5,7 @@
 
 #include "coordinator/wlbd/http/fields.h"
 #include "planner/machine.h"
+#include "planner/node_type.h"
 
 enum { MACHINE_MOST_BYTES = 256 << 10 };
 
@@ -26,7 +27,17 @@ static int check_type(const char *type, struct wlb_error *error)
 	for (const char *c = type; *c != '\0'; c++)
 		if ((unsigned char)*c < ' ' || (unsigned char)*c > '~')
 			return wlb_fail(error, "field 'node_type' must be printable ASCII");
-	return *type != '\0' ? 0 : wlb_fail(error, "field 'node_type' must not be empty");
+	if (*type == '\0' || strncmp(type, WLB_NODE_TYPE_UNKNOWN, strlen(WLB_NODE_TYPE_UNKNOWN)) == 0)
+		return wlb_fail(error,
+		                "field 'node_type': '%s' names no processor: nodes whose type is not known share no "
+		                "calibration; name the file with WLB_MACHINE",
+		                type);
+	return 0;
+}
+
+static int check_nodes(const json_t *nodes, struct wlb_error *error)
+{
+	return json_array_size(nodes) > 0 ? 0 : wlb_fail(error, "field 'nodes' must name the nodes that were measured");
 }
 
 int wlbd_calibration_read(const json_t *body, struct wlbd_calibration *c, struct wlb_error *error)
@@ -38,6 +49,7 @@ int wlbd_calibration_read(const json_t *body, struct wlbd_calibration *c, struct
 	                       error) != 0 ||
 	    wlbd_field_integer(body, "job_id", WLBD_OPTIONAL, 1, UINT32_MAX, &c->job_id, error) != 0 ||
 	    wlbd_field_names(body, "nodes", WLBD_REQUIRED, WLBD_NODES_MOST, &c->nodes, error) != 0 ||
+	    check_nodes(c->nodes, error) != 0 ||
 	    wlbd_field_object(body, "machine", WLBD_REQUIRED, &c->machine, error) != 0 ||
 	    wlbd_field_bounded(body, "machine", MACHINE_MOST_BYTES, error) != 0)
 		return -1;

@@ -78,8 +78,10 @@ void wlbd_post_calibration(struct wlbd_call *call)
 		wlbd_call_fail_memory(call);
 		return;
 	}
-	if (wlbd_calibration_read(call->body, c, &error) != 0 ||
-	    wlbd_calibration_set_type(c, call->wlbd->nodes, &error) != 0)
+	if (wlbd_nodes_count(call->wlbd->nodes) == 0) /* with their types */
+		wlbd_call_fail(call, 503, "Slurm has not listed its nodes yet; store it again later");
+	else if (wlbd_calibration_read(call->body, c, &error) != 0 ||
+	         wlbd_calibration_set_type(c, call->wlbd->nodes, &error) != 0)
 		wlbd_call_fail(call, 400, "%s", error.message);
 	else if (c->job_id == 0 && !wlbd_call_privileged(call))
 		wlbd_call_fail(call, 403,

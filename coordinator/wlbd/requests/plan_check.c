@@ -149,6 +149,7 @@ static int check_origin(const json_t *data, struct wlb_error *error)
 	    (wlbd_field_integer(calibration, "id", WLBD_OPTIONAL, 1, INT64_MAX, &count, error) != 0 ||
 	     wlbd_field_integer(calibration, "uid", WLBD_OPTIONAL, 0, UINT32_MAX, &count, error) != 0 ||
 	     wlbd_field_integer(calibration, "job_id", WLBD_OPTIONAL, 1, UINT32_MAX, &count, error) != 0 ||
+	     wlbd_field_integer(calibration, "users", WLBD_OPTIONAL, 1, UINT32_MAX, &count, error) != 0 ||
 	     wlbd_field_integer(calibration, "types", WLBD_OPTIONAL, 1, WLBD_RANKS_MOST, &count, error) != 0 ||
 	     wlbd_field_number(calibration, "at", WLBD_OPTIONAL, 0, TIME_MOST_S, &number, error) != 0 ||
 	     wlbd_field_text(calibration, "node_type", WLBD_OPTIONAL, WLBD_TEXT_MOST, &text, error) != 0 ||

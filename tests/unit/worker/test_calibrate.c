@@ -249,6 +249,7 @@ static void a_node_has_the_type_of_its_processor(void **state)
 	char text[] = "processor\t: 0\nmodel\t\t: 2\nmodel name\t: AMD EPYC 7763 \x01 \nmodel name\t: other\n",
 	     type[64];
 	char unnamed[] = "processor\t: 0\nmodel name\n";
+	char arm[] = "processor\t: 0\nCPU implementer\t: 0x41\nCPU variant\t: 0x0\nCPU part\t: 0xd4f\n";
 	(void)state;
 	FILE *file = fmemopen(text, sizeof(text) - 1, "r");
 	wlb_node_type_of_cpu(file, 128, type, sizeof(type));
@@ -258,6 +259,10 @@ static void a_node_has_the_type_of_its_processor(void **state)
 	wlb_node_type_of_cpu(file, 4, type, sizeof(type));
 	fclose(file);
 	assert_string_equal(type, "processor x 4");
+	file = fmemopen(arm, sizeof(arm) - 1, "r");
+	wlb_node_type_of_cpu(file, 72, type, sizeof(type));
+	fclose(file);
+	assert_string_equal(type, "CPU 0x41 part 0xd4f x 72");
 	wlb_node_type_of_cpu(NULL, 4, type, sizeof(type));
 	assert_string_equal(type, "processor x 4");
 	assert_true(wlb_node_memory_bytes() > 1e8);
