@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,10 +88,23 @@ static void *ask_ras(void *argument)
 	return NULL;
 }
 
+/* Whether Slurm gave it GPUs, or its user chose some: without GPUs there is no NCCL. */
+static bool has_gpus(pid_t pid)
+{
+	static const char *const variables[] = {"SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE",
+	                                        "CUDA_VISIBLE_DEVICES"};
+	char value[4096];
+	bool has = false;
+	for (size_t i = 0; !has && i < sizeof(variables) / sizeof(variables[0]); i++)
+		has = wlb_process_variable(pid, variables[i], value, sizeof(value)) == 0 && *value != '\0' &&
+		      strcmp(value, "NoDevFiles") != 0 && strcmp(value, "-1") != 0;
+	return has;
+}
+
 /* Returns NULL where it cannot be asked. */
 static struct ras *begin_ras(const struct ranks *ranks, int64_t until_ms)
 {
-	struct ras *ras = ranks->count > 0 ? calloc(1, sizeof(*ras)) : NULL;
+	struct ras *ras = ranks->count > 0 && has_gpus(ranks->pids[0]) ? calloc(1, sizeof(*ras)) : NULL;
 	if (ras == NULL)
 		return NULL;
 	ras->pid = ranks->pids[0];

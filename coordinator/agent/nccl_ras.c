@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <netdb.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "coordinator/agent/listener.h"
 
 enum {
 	TRIES = 3,
@@ -33,17 +35,22 @@ static int await(int fd, short events, int64_t until_ms)
 	return got > 0;
 }
 
-/* Returns a socket that is connected, -1 where nobody listens or answers by then. */
+/* Returns a socket that is connected, -1 where nobody of our user listens, or nobody answers by then. Who listens is
+ * looked at again once it is connected: meanwhile ours may have ended, and another user's process have taken its port.
+ */
 static int connect_to(const struct addrinfo *to, int64_t until_ms)
 {
 	int failure = 0;
 	socklen_t size = sizeof(failure);
-	int fd = socket(to->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int fd = wlb_listener_is_of(to->ai_addr, geteuid())
+	                 ? socket(to->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)
+	                 : -1;
 	if (fd < 0)
 		return -1;
-	if (connect(fd, to->ai_addr, to->ai_addrlen) == 0 ||
-	    (errno == EINPROGRESS && await(fd, POLLOUT, until_ms) &&
-	     getsockopt(fd, SOL_SOCKET, SO_ERROR, &failure, &size) == 0 && failure == 0))
+	bool is_connected = connect(fd, to->ai_addr, to->ai_addrlen) == 0 ||
+	                    (errno == EINPROGRESS && await(fd, POLLOUT, until_ms) &&
+	                     getsockopt(fd, SOL_SOCKET, SO_ERROR, &failure, &size) == 0 && failure == 0);
+	if (is_connected && wlb_listener_is_of(to->ai_addr, geteuid()))
 		return fd;
 	close(fd);
 	return -1;

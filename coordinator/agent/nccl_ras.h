@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 /* Copies the report to `text` and returns its length, at most `size`; what has arrived by until_ms of wlb_clock_ms()
- * counts. 0 where nobody listens, or who does is not NCCL. `address` is NCCL_RAS_ADDR, ADDRESS:PORT with a numeric
- * address or localhost; NULL: NCCL's default. Names are not resolved. */
+ * counts. 0 where nobody listens, or who does is not NCCL or another user's. `address` is NCCL_RAS_ADDR, ADDRESS:PORT
+ * with a numeric address or localhost; NULL: NCCL's default. Names are not resolved. */
 size_t wlb_nccl_ras_ask(const char *address, int64_t until_ms, char *text, size_t size);
 
 enum {

@@ -3,11 +3,15 @@
 
 A new report is one more row. What a row cannot say (a fault at a certain time, a second user, a restart of a daemon) is its `meanwhile`,
 a function of the test case and the job's id, which runs while the job does."""
+import contextlib
 import dataclasses
 import re
+import subprocess
+import time
 import typing
 
-from harness import ClusterTest, main
+from harness import ClusterTest, main, wait_for
+from test_wlbd_api import NOBODY
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,10 +53,52 @@ def extend(test, _job):
     test.assertIn("resuming after step 6", output)
 
 
+# Answers as NCCL's RAS service does, and prints each line that it is asked.
+RAS = """
+import socketserver
+class Ras(socketserver.StreamRequestHandler):
+    def handle(self):
+        for answer in ("SERVER PROTOCOL 2", "OK", "NCCL version 2.27.3"):
+            print("asked", self.rfile.readline(), flush=True)
+            self.wfile.write((answer + "\\n").encode())
+server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Ras)
+print(server.server_address[1], flush=True)
+server.serve_forever()
+"""
+RAS_RUN = ("rm -f started go; while ! [[ -s ras ]]; do sleep 0.1; done; export NCCL_RAS_ADDR=127.0.0.1:$(< ras); rm ras; "
+           "wlb run -- env {} bash -c 'touch started; while ! [[ -e go ]]; do sleep 0.1; done'")
+
+
+def with_ras(user, is_asked):
+    """With a server of RAS of that user at the address that the job names; the stacks of the job's ranks are asked for."""
+    def meanwhile(case, job):
+        folder = case.cluster.work
+        with subprocess.Popen(["/usr/bin/python3", "-c", RAS], user=user, cwd="/", stdout=subprocess.PIPE, text=True) as server, \
+                contextlib.ExitStack() as end:
+            end.callback(server.terminate)
+            end.callback(lambda: (folder / "go").touch())
+            (folder / "port").write_text(server.stdout.readline(), encoding="utf-8")
+            (folder / "port").rename(folder / "ras")
+            wait_for("its rank", (folder / "started").exists, 30)
+            time.sleep(2)  # until its agent has reported
+            text = case.cluster.run("wlb", "stacks", str(job)).stdout
+            case.assertIn("stacks of 1 of 1 ranks", text)
+            case.assertEqual("NCCL version 2.27.3" in text, is_asked, text)
+            server.terminate()
+            case.assertEqual(server.stdout.read().count("asked"), 3 * is_asked)
+    return meanwhile
+
+
 SITUATIONS = (
     Situation("One run of a script is recorded as complete.", "wlb run -- true", "a_run", runs={"": ("complete", 1)}),
     Situation("A finished run that a resubmitted job extends with another learning rate is refused, unless the job says which to take.",
               TRAIN + "--train-iters 6 --lr 1e-3", "an_extended_run", runs={"": ("complete", 1)}, after=extend),
+    Situation("NCCL's RAS service of a job with GPUs is asked, at the address that the job names.", RAS_RUN.format("CUDA_VISIBLE_DEVICES=0"),
+              "ras_of_the_job", meanwhile=with_ras(0, True)),
+    Situation("Another user's process that has the port of NCCL's RAS service on a shared node is not asked.",
+              RAS_RUN.format("CUDA_VISIBLE_DEVICES=0"), "ras_of_another_user", meanwhile=with_ras(NOBODY, False)),
+    Situation("A job without GPUs has no RAS service of NCCL, and none is asked.", RAS_RUN.format(""), "ras_without_gpus",
+              meanwhile=with_ras(0, False)),
 )
 
 

@@ -67,7 +67,7 @@ class Runs(TrainingTest):
     def test_a_stopped_rank_differs_and_stays_stopped(self):
         ras = self.start_ras()
         job = self.submit("--wlb-on-fault=report", nodes=2, tasks_per_node=2, layout="tp=1,cp=1,pp=1,dp=4",
-                          before=f"export NCCL_RAS_ADDR=127.0.0.1:{ras.server_address[1]}")
+                          before=f"export SLURM_JOB_GPUS=0 NCCL_RAS_ADDR=127.0.0.1:{ras.server_address[1]}")
         self.wait_step(job, 20)
         pid = self.stop_in_computation(2)
         time.sleep(3)  # until the others wait for it

@@ -492,7 +492,8 @@ class Database(ApiTest):
             with self.subTest(changed):
                 conf, _ = self.settings("own.conf", database=f"{values['database']} {changed}")
                 with subprocess.Popen([harness.BUILD / "bin/wlbd", "--config", conf], env=self.cluster.env, text=True,
-                                      stderr=subprocess.PIPE) as late:
+                                      stderr=subprocess.PIPE) as late, contextlib.ExitStack() as end:
+                    end.callback(late.terminate)
                     other = Api(self.cluster)
                     other.address = late.stderr.readline().split()[-1]
                     wait_for("a try", lambda other=other: "not connected yet" not in other.send("GET", "/healthz")[1], 10)
@@ -513,11 +514,11 @@ class Database(ApiTest):
             conf, _ = self.settings("readable.conf", database=database)
             conf.chmod(mode)
             with subprocess.Popen([harness.BUILD / "bin/wlbd", "--config", conf], env=self.cluster.env, text=True,
-                                  stderr=subprocess.PIPE) as wlbd:
+                                  stderr=subprocess.PIPE) as wlbd, contextlib.ExitStack() as end:
+                end.callback(wlbd.terminate)
                 lines = [wlbd.stderr.readline()]
-                while "listens on" not in lines[-1]:
+                while lines[-1] and "listens on" not in lines[-1]:
                     lines.append(wlbd.stderr.readline())
-                wlbd.terminate()
             check = self.cluster.run(harness.BUILD / "bin/wlbd", "--check", "--config", conf)
             found = self.cluster.run("wlb", "doctor", check=False, env={"WLBD_CONF": str(conf)}).stdout
             for text in ("".join(lines), check.stderr, found):

@@ -2,15 +2,21 @@
  * (src/ras/client.cc); no NCCL has answered here. */
 #include "coordinator/agent/nccl_ras.h"
 
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -95,16 +101,41 @@ static void *serve(void *server)
 	return NULL;
 }
 
+enum at { LOOPBACK_4, LOOPBACK_6, ALL_4, ALL_6, MAPPED };
+
+/* Port 0: any. Returns a socket that listens; what is not there at the end of the process is closed by the kernel. */
+static int listen_at(enum at at, int *port)
+{
+	struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)*port)};
+	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)*port)};
+	int is_4 = at == LOOPBACK_4 || at == ALL_4, only_6 = at == LOOPBACK_6;
+	int fd = socket(is_4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	v4.sin_addr.s_addr = htonl(at == LOOPBACK_4 ? INADDR_LOOPBACK : INADDR_ANY);
+	if (at == LOOPBACK_6)
+		v6.sin6_addr = in6addr_loopback;
+	if (at == MAPPED)
+		inet_pton(AF_INET6, "::ffff:127.0.0.1", &v6.sin6_addr);
+	if (!is_4)
+		assert_int_equal(setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only_6, sizeof(only_6)), 0);
+	struct sockaddr *address = is_4 ? (struct sockaddr *)&v4 : (struct sockaddr *)&v6;
+	socklen_t size = is_4 ? sizeof(v4) : sizeof(v6);
+	assert_int_equal(bind(fd, address, size), 0);
+	assert_int_equal(listen(fd, 8), 0);
+	assert_int_equal(getsockname(fd, address, &size), 0);
+	*port = ntohs(is_4 ? v4.sin_port : v6.sin6_port);
+	return fd;
+}
+
+static void begin_at(struct server *s, enum kind kind, enum at at, int port)
+{
+	*s = (struct server){.kind = kind, .port = port};
+	s->fd = listen_at(at, &s->port);
+	assert_int_equal(pthread_create(&s->thread, NULL, serve, s), 0);
+}
+
 static void begin(struct server *s, enum kind kind)
 {
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t size = sizeof(address);
-	*s = (struct server){.kind = kind, .fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-	assert_int_equal(bind(s->fd, (struct sockaddr *)&address, sizeof(address)), 0);
-	assert_int_equal(listen(s->fd, 8), 0);
-	assert_int_equal(getsockname(s->fd, (struct sockaddr *)&address, &size), 0);
-	s->port = ntohs(address.sin_port);
-	assert_int_equal(pthread_create(&s->thread, NULL, serve, s), 0);
+	begin_at(s, kind, LOOPBACK_4, 0);
 }
 
 static void end(struct server *s)
@@ -158,6 +189,85 @@ static void other_servers_say_nothing(void **state)
 		assert_int_equal(ask("127.0.0.1", s.port, text), 0);
 		end(&s);
 		assert_int_equal(ask("127.0.0.1", s.port, text), 0); /* nobody listens there any more */
+	}
+}
+
+/* Another user's server, which would report. Its first client ends it with code 1. Port 0: any. */
+static pid_t begin_of_another_user(enum at at, int *port)
+{
+	int ends[2];
+	assert_int_equal(pipe(ends), 0);
+	pid_t child = fork();
+	if (child == 0) {
+		struct server s = {.kind = HEALTHY, .port = *port};
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (syscall(SYS_setresuid, 65534, 65534, 65534) != 0)
+			_exit(2);
+		s.fd = listen_at(at, &s.port);
+		if (write(ends[1], &s.port, sizeof(s.port)) != sizeof(s.port))
+			_exit(2);
+		int fd = accept(s.fd, NULL, NULL);
+		talk(&s, fd);
+		_exit(1);
+	}
+	assert_int_equal(read(ends[0], port, sizeof(*port)), sizeof(*port));
+	close(ends[0]);
+	close(ends[1]);
+	return child;
+}
+
+/* Returns whether nobody has connected to it. */
+static int end_of_another_user(pid_t child)
+{
+	int status;
+	wlb_clock_sleep_ms(20);
+	kill(child, SIGKILL);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return WIFSIGNALED(status);
+}
+
+/* It may have the port of a rank's service that has ended, or that is at the other address of localhost. */
+static void another_users_server_is_not_asked(void **state)
+{
+	static const enum at places[] = {LOOPBACK_4, LOOPBACK_6, ALL_4, ALL_6, MAPPED};
+	static const char *const hosts[] = {"127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]"};
+	char text[SIZE];
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		int port = 0;
+		pid_t child = begin_of_another_user(places[i], &port);
+		for (size_t k = 0; k < sizeof(hosts) / sizeof(hosts[0]); k++)
+			assert_int_equal(ask(hosts[k], port, text), 0);
+		assert_true(end_of_another_user(child));
+	}
+	for (size_t i = 0; i < 2; i++) {
+		struct server s;
+		begin_at(&s, HEALTHY, i == 0 ? LOOPBACK_6 : LOOPBACK_4, 0);
+		pid_t child = begin_of_another_user(i == 0 ? LOOPBACK_4 : LOOPBACK_6, &s.port);
+		size_t length = ask("localhost", s.port, text);
+		end(&s);
+		assert_true(end_of_another_user(child));
+		expect_report(text, length);
+	}
+}
+
+static void our_server_is_asked_wherever_it_listens(void **state)
+{
+	static const struct {
+		enum at at;
+		const char *host;
+	} cases[] = {{ALL_4, "127.0.0.1"},  {ALL_6, "127.0.0.1"},      {ALL_6, "[::1]"},
+	             {MAPPED, "localhost"}, {LOOPBACK_6, "localhost"}, {LOOPBACK_4, "[::ffff:127.0.0.1]"}};
+	char text[SIZE];
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct server s;
+		begin_at(&s, HEALTHY, cases[i].at, 0);
+		size_t length = ask(cases[i].host, s.port, text);
+		end(&s);
+		expect_report(text, length);
 	}
 }
 
@@ -218,9 +328,13 @@ static void lines_are_printable_and_few(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_report_is_read_to_its_end),    cmocka_unit_test(other_servers_say_nothing),
-		cmocka_unit_test(a_report_without_an_end_is_cut), cmocka_unit_test(addresses_that_are_none),
+		cmocka_unit_test(a_report_is_read_to_its_end),
+		cmocka_unit_test(other_servers_say_nothing),
+		cmocka_unit_test(a_report_without_an_end_is_cut),
+		cmocka_unit_test(addresses_that_are_none),
 		cmocka_unit_test(lines_are_printable_and_few),
+		cmocka_unit_test(another_users_server_is_not_asked),
+		cmocka_unit_test(our_server_is_asked_wherever_it_listens),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
