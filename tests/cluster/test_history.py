@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """What the database tells wlbd of a run's earlier attempts when it decides about the next one."""
+import concurrent.futures
 import itertools
 import json
 
 import harness
-from harness import ClusterTest
+from harness import ClusterTest, wait_for
 
 
 class Run:
@@ -12,17 +13,22 @@ class Run:
 
     jobs = itertools.count(7000)
 
-    def __init__(self, sql, launch=1):
+    def __init__(self, sql):
         self.sql = sql
         self.job = next(self.jobs)
         self.id = f"(select id from runs where job_id = {self.job} order by id limit 1)"
-        self.announce(launch, 0)
+        self.announce(1, 0)
 
-    def announce(self, launch, restarts, working=""):
-        """Returns the name of the run that the job's launcher continues, while the launchers of runs `working` work. Slurm
-        submits a job anew that it requeues."""
-        return self.sql(f"select name from wlb_run_announce({self.job}, {launch}, 0, 'root', 'c', 'job', "
-                        f"to_timestamp({self.job + restarts}), {restarts}, '{{}}', '{{{working}}}')")[0][0]
+    def announcement(self, launch, restarts, launcher=None, start=None):
+        """The call by which the job's launcher, which began in a start of the job, gets its run. Slurm submits a job anew that it
+        requeues. A launcher of an earlier version does not say which one it is."""
+        launcher = f"'{launcher}'" if launcher else "null"
+        return (f"wlb_run_announce({self.job}, {launch}, {launcher}, {restarts if start is None else start}, 0, 'root', 'c', 'job', "
+                f"to_timestamp({self.job + restarts}), {restarts}, '{{}}')")
+
+    def announce(self, *launcher):
+        """Returns the name of its run."""
+        return self.sql(f"select name from {self.announcement(*launcher)}")[0][0]
 
     def uuid(self, number):
         return f"00000000-0000-4000-8000-{self.job:08d}{number:04d}"
@@ -161,19 +167,19 @@ class History(ClusterTest):
         self.assertEqual(run.announce(2, 2), f"{run.job}.2")
 
     def test_a_second_run_of_another_time_of_submission(self):
-        """As earlier versions stored it."""
+        """As earlier versions stored it: the first does not go on with it."""
         run = self.run_of(0)
         self.cluster.sql(f"select wlb_run_end({run.id}, 'complete', '', 'launcher')")
         run.announce(2, 0)
         self.cluster.sql(f"update runs set submitted_at = now() where name = '{run.job}.2'")
-        self.assertEqual(run.announce(1, 1), f"{run.job}.2")
+        self.assertEqual(run.announce(1, 1), f"{run.job}")
 
     def test_a_launcher_with_a_wrong_count(self):
-        """It says that it is the first, whose run is over; the job has not started again."""
+        """It says that it is the first, whose run is over; the job has not started again. Another one has the second."""
         run = self.run_of(0)
         self.cluster.sql(f"select wlb_run_end({run.id}, 'complete', '', 'launcher')")
         run.announce(2, 0)
-        self.assertEqual(run.announce(1, 0), f"{run.job}.2")
+        self.assertEqual(run.announce(1, 0), f"{run.job}.3")
 
     def test_a_run_that_its_script_has_not_reached(self):
         """The launcher of the start before has not been killed in this one, in which the script may end without this run."""
@@ -195,16 +201,98 @@ class History(ClusterTest):
         self.assertEqual(known(), [True, True, False])
 
     def test_two_launchers_of_one_job(self):
-        """A second `wlb run` has a run of its own while the first works, and continues the run of one that was killed."""
+        """Each has the run of its number, whether the others work or not, and in whatever order they come."""
         run = self.run_of()
-        first = self.cluster.sql(f"select {run.id}")[0][0]
-        self.assertEqual(run.announce(2, 0), f"{run.job}")
-        self.assertEqual(run.announce(2, 0, f"1,{first}"), f"{run.job}.2")
-        self.assertEqual(run.announce(3, 0, first), f"{run.job}.2")
+        self.assertEqual(run.announce(2, 0), f"{run.job}.2")
+        self.assertEqual(run.announce(4, 0), f"{run.job}.4")
+        self.assertEqual(run.announce(3, 0), f"{run.job}.3")
+        self.assertEqual(run.announce(1, 0), f"{run.job}")  # its own first reply was lost
+        self.assertEqual(run.announce(1, 1), f"{run.job}")
+
+    def test_launchers_that_count_the_same_number(self):
+        """They count in folders of their own, or cannot."""
         run = self.run_of()
-        first = self.cluster.sql(f"select {run.id}")[0][0]
-        self.assertEqual(run.announce(1, 0, first), f"{run.job}")  # its own first reply was lost
-        self.assertEqual(run.announce(1, 1, first), f"{run.job}")  # the launcher of the start before is not killed yet
+        first, second, third, other = (run.uuid(number) for number in range(1, 5))
+        self.assertEqual(run.announce(1, 0, first), f"{run.job}")
+        self.assertEqual(run.announce(1, 0, second), f"{run.job}.2")
+        for _ in range(2):  # the reply is lost
+            self.assertEqual(run.announce(1, 0, first), f"{run.job}")
+            self.assertEqual(run.announce(1, 0, second), f"{run.job}.2")
+        self.assertEqual(run.announce(2, 0, third), f"{run.job}.3")
+        self.cluster.sql(f"select wlb_run_end({run.id}, 'complete', '', 'launcher')")
+        self.assertEqual(run.announce(1, 0, other), f"{run.job}.4")
+
+    def test_launchers_of_the_next_start(self):
+        """Of one number, the first that comes continues its run; a launcher of the start before, which was not killed, takes it from none."""
+        run = self.run_of()
+        before, first, second = (run.uuid(number) for number in range(1, 4))
+        run.announce(1, 0, before)
+        self.cluster.sql(f"select wlb_run_end({run.id}, 'failed', '', 'coordinator')")
+        self.assertEqual(run.announce(1, 1, first), f"{run.job}")
+        self.assertEqual(self.cluster.sql(f"select state from runs where id = {run.id}"), [["restarting"]])
+        self.assertEqual(run.announce(1, 1, before, 0), f"{run.job}")
+        self.assertEqual(run.announce(1, 1, second), f"{run.job}.2")
+        self.assertEqual(run.announce(1, 1, first), f"{run.job}")
+
+    def record(self, run, number, restarts):
+        """The launcher's record of an attempt that it began while wlbd was away."""
+        data = json.dumps({"layout": {"tp": 1, "cp": 1, "pp": 1, "dp": 1}, "world_size": 1, "restart_count": restarts,
+                           "rank_map": [{"rank": 0, "node": "n1", "local_rank": 0}]})
+        self.cluster.sql(f"select wlb_record_attempt(a, 'run', '{data}', now()) from attempts a where uuid = '{run.uuid(number)}'")
+
+    def test_a_launcher_that_began_while_wlbd_was_away(self):
+        """Its first attempt tells it from others, whatever comes first: its announcement, its report, its record, or another's."""
+        run = self.run_of()
+        run.start_alone(1)
+        self.assertEqual(run.announce(1, 0, run.uuid(9)), f"{run.job}.2")
+        self.assertEqual(run.announce(1, 0, run.uuid(1)), f"{run.job}")
+        run = self.run_of()
+        run.start_alone(1)
+        self.record(run, 1, 0)
+        self.assertEqual(run.announce(1, 0, run.uuid(9)), f"{run.job}.2")
+        self.assertEqual(run.announce(1, 1, run.uuid(8)), f"{run.job}")
+        run = self.run_of()
+        self.assertEqual(run.announce(1, 0, run.uuid(9)), f"{run.job}")
+        run.start_alone(1)
+        self.record(run, 1, 0)
+        self.assertEqual(run.announce(1, 0, run.uuid(9)), f"{run.job}")
+        self.assertEqual(run.announce(1, 0, run.uuid(1)), f"{run.job}.2")
+
+    def test_a_late_record_of_the_start_before(self):
+        run = self.run_of()
+        run.start_alone(1)
+        self.assertEqual(run.announce(1, 1, run.uuid(9)), f"{run.job}")
+        self.record(run, 1, 0)
+        self.assertEqual(run.announce(1, 1, run.uuid(9)), f"{run.job}")
+        self.assertEqual(run.announce(1, 1, run.uuid(8)), f"{run.job}.2")
+
+    def test_a_job_whose_id_was_used_before(self):
+        """The numbers of the earlier job's runs are free."""
+        run = self.run_of()
+        run.announce(2, 0, run.uuid(1))
+        self.cluster.sql(f"update runs set submitted_at = to_timestamp(1) where job_id = {run.job}")
+        for launch in (2, 1):
+            name = f"{run.job}.2" if launch == 2 else f"{run.job}"
+            self.assertEqual(run.announce(launch, 0, run.uuid(launch + 1)), name)
+        self.assertEqual(self.cluster.sql(f"select count(*) from runs where job_id = {run.job}"), [["4"]])
+        self.assertEqual(run.announce(2, 1, run.uuid(9)), f"{run.job}.2")
+
+    def test_statements_of_one_job_at_the_same_time(self):
+        """As over two connections: the second waits for the first."""
+        job = next(Run.jobs)
+        run = Run.__new__(Run)
+        run.job = job
+        ensure = (f"wlb_attempt_ensure('{job}', '{run.uuid(3)}', {job}, 0, 'root', 'c', 'job', to_timestamp({job}), 0, false)")
+        with concurrent.futures.ThreadPoolExecutor(3) as pool:
+            first = pool.submit(self.cluster.sql, f"select name from {run.announcement(1, 0, run.uuid(1))}; select pg_sleep(2)")
+            wait_for("the first", lambda: self.cluster.sql("select pid from pg_stat_activity where query like '%pg_sleep(2)' and "
+                                                           "pid <> pg_backend_pid()") != [], 10, 0.05)
+            second = pool.submit(self.cluster.sql, f"select name from {run.announcement(1, 0, run.uuid(2))}")
+            third = pool.submit(self.cluster.sql, f"select {ensure}")
+            names = [future.result()[0][0] for future in (first, second)]
+            third.result()
+        self.assertEqual(names, [f"{job}", f"{job}.2"])
+        self.assertEqual(self.cluster.sql(f"select name from runs where job_id = {job} order by id"), [[f"{job}"], [f"{job}.2"]])
 
     def start(self, name, uuid):
         self.cluster.sql(f"select wlb_attempt_start((select id from runs where name = '{name}'), '{uuid}', "
@@ -213,20 +301,27 @@ class History(ClusterTest):
     def test_two_runs_that_begin_again_in_another_order(self):
         """The second has begun, is about to begin, or is over when the first begins again."""
         run = self.run_of(75)
-        first, second = self.cluster.sql(f"select {run.id}")[0][0], f"{run.job}.2"
-        self.assertEqual(run.announce(2, 0, first), second)
-        self.assertEqual(run.announce(2, 1), second)
+        second = f"{run.job}.2"
+        first_id, second_id = (itertools.count(100 * number) for number in (1, 2))
+
+        def announce(launch, restarts):
+            return run.announce(launch, restarts, run.uuid(next((first_id, second_id)[launch - 1])))
+
+        self.assertEqual(announce(2, 0), second)
+        self.assertEqual(announce(2, 1), second)
         self.start(second, run.uuid(8))
-        working = self.cluster.sql(f"select id from runs where name = '{second}'")[0][0]
-        self.assertEqual(run.announce(1, 1, working), f"{run.job}")
+        self.assertEqual(announce(1, 1), f"{run.job}")
         self.assertFalse(self.open_run(second)["not_reached"])
-        self.assertEqual(run.announce(2, 2), second)
-        self.assertEqual(run.announce(1, 2), f"{run.job}")
+        self.assertEqual(announce(2, 2), second)
+        self.assertEqual(announce(1, 2), f"{run.job}")
+        self.assertFalse(self.open_run(second)["not_reached"])
         self.start(second, run.uuid(9))
+        self.assertEqual(announce(1, 3), f"{run.job}")
+        self.assertTrue(self.open_run(second)["not_reached"])
+        self.assertEqual(announce(2, 3), second)
         self.assertFalse(self.open_run(second)["not_reached"])
-        self.assertEqual(run.announce(2, 3), second)
-        self.cluster.sql(f"select wlb_run_end({working}, 'complete', '', 'launcher')")
-        self.assertEqual(run.announce(1, 3), f"{run.job}")
+        self.cluster.sql(f"select wlb_run_end((select id from runs where name = '{second}'), 'complete', '', 'launcher')")
+        self.assertEqual(announce(1, 4), f"{run.job}")
 
     def test_a_second_run_that_began_while_wlbd_was_away(self):
         """Its first record says when the job was submitted, by then a second time; it is the same job's all the same."""

@@ -5,7 +5,9 @@ A new report is one more row. What a row cannot say (a fault at a certain time, 
 a function of the test case and the job's id, which runs while the job does."""
 import contextlib
 import dataclasses
+import os
 import re
+import signal
 import subprocess
 import time
 import typing
@@ -22,6 +24,7 @@ class Situation:
     options: tuple = ("--wlb-layout=auto", "--no-kill")  # of sbatch
     nodes: int = 1
     slurm_conf: str = ""  # lines that replace those of the same key
+    wlbd_conf: str = ""  # the same of wlbd.conf
     meanwhile: typing.Optional[typing.Callable] = None
     state: str = "COMPLETED"  # of the job at its end
     runs: typing.Optional[dict] = None  # state and number of attempts of each run at the end, by its name after the job id: "", ".2"
@@ -89,6 +92,76 @@ def with_ras(user, is_asked):
     return meanwhile
 
 
+# ---- several `wlb run` of one job ----------------------------------------------------------------------------------
+
+SIDE_BY_SIDE = {"": ("complete", 1), ".2": ("complete", 1)}
+ONE_RUN = ("--wlb-layout=auto", "--no-kill", "-n1")
+
+
+def ran(*names):
+    """What commands `echo NAME $WLB_RUN_ID $WLB_ATTEMPT` printed: each in one attempt."""
+    return tuple(rf"(?m)^{name} \d+(\.\d)? 1$" for name in names)
+
+
+def go(test, job):
+    (test.cluster.work / f"go-{job}").touch()
+
+
+def wait_output(test, job, text):
+    wait_for(f"'{text}' in the output of job {job}", lambda: text in test.cluster.output(job), 30)
+
+
+def restart_wlbd(test, job):
+    """The second `wlb run` begins before the first has reported to the new wlbd."""
+    wait_output(test, job, "first began")
+    test.cluster.verb("kill-wlbd")
+    test.cluster.verb("start-wlbd")
+    go(test, job)
+
+
+def begin_without_wlbd(test, job):
+    """The first `wlb run` works, and the second begins while wlbd is away."""
+    wait_output(test, job, "first began")
+    test.cluster.verb("kill-wlbd")
+    go(test, job)
+    wait_output(test, job, "continuing without the coordinator")
+    test.cluster.verb("start-wlbd")
+
+
+def requeue(test, job):
+    for name in "ab":
+        wait_output(test, job, f"{name} of start 0")
+    test.cluster.run("scontrol", "requeue", job)
+    wait_for(f"second start of job {job}", lambda: test.cluster.job(job)["Restarts"] == "1", 20)
+    # A job that is requeued is held for up to two minutes.
+    wait_for("the job to run", lambda: test.cluster.run("scontrol", "release", job, check=False)
+             and test.cluster.run("scontrol", "update", f"jobid={job}", "starttime=now", check=False)
+             and test.cluster.job(job)["JobState"] in ("RUNNING", "COMPLETED"), 60, 1)
+
+
+def have_their_names(test, job):
+    """Each command has the run that it had before the requeue."""
+    names = dict(re.findall(r"(?m)^([ab]) of start 0: (\S+)$", test.cluster.output(job)))
+    test.assertEqual(dict(re.findall(r"(?m)^([ab]) of start 1: (\S+)$", test.cluster.output(job))), names)
+    test.assertEqual(sorted(names.values()), [str(job), f"{job}.2"])
+
+
+def kill_launcher(test, job):
+    wait_output(test, job, "first began")
+    launchers = [pid for pid in test.cluster.processes("wlb run") if os.readlink(f"/proc/{pid}/exe").endswith("/wlb")]
+    os.kill(launchers[0], signal.SIGKILL)
+
+
+def no_attempts(test, job):
+    test.assertEqual(test.cluster.sql(f"select count(*) from attempts a join runs r on r.id = a.run_id where r.job_id = {job}"), [["0"]])
+
+
+REQUEUED = """export START=${{SLURM_RESTART_COUNT:-0}}
+begin() {{ {spool}wlb run -- sh -c 'echo $0 of start $START: $WLB_RUN_ID; [ $START = 1 ] || sleep 60' $1 & }}
+set -- a b; [ $START = 0 ] || set -- b a
+begin $1; until grep -q "$1 of start $START" $SLURM_JOB_ID.out; do sleep 0.1; done; begin $2; wait"""
+
+
 SITUATIONS = (
     Situation("One run of a script is recorded as complete.", "wlb run -- true", "a_run", runs={"": ("complete", 1)}),
     Situation("A finished run that a resubmitted job extends with another learning rate is refused, unless the job says which to take.",
@@ -99,7 +172,77 @@ SITUATIONS = (
               RAS_RUN.format("CUDA_VISIBLE_DEVICES=0"), "ras_of_another_user", meanwhile=with_ras(NOBODY, False)),
     Situation("A job without GPUs has no RAS service of NCCL, and none is asked.", RAS_RUN.format(""), "ras_without_gpus",
               meanwhile=with_ras(0, False)),
+    Situation("Two `wlb run` that start in the same second train both, each with a run of its own.",
+              "wlb run -- sh -c 'sleep 1; echo first $WLB_RUN_ID $WLB_ATTEMPT' &\n"
+              "wlb run -- sh -c 'sleep 1; echo second $WLB_RUN_ID $WLB_ATTEMPT' &\nwait",
+              "two_at_once", ONE_RUN, runs=SIDE_BY_SIDE, output=ran("first", "second"), faults=[]),
+    Situation("Three at once, of which each fails once, are three runs.",
+              "for i in 1 2 3; do wlb run -- sh -c \"[ \\$WLB_ATTEMPT != 1 ] || exit 9; echo run$i \\$WLB_RUN_ID\" & done; wait",
+              "three_at_once", ONE_RUN, runs={name: ("complete", 2) for name in ("", ".2", ".3")},
+              output=(r"(?m)^run1 ", r"(?m)^run2 ", r"(?m)^run3 ")),
+    Situation("Equal commands that differ in their environment alone are runs of their own.",
+              "for i in 1 2 3; do NAME=run$i wlb run -- sh -c 'sleep 1; echo $NAME $WLB_RUN_ID $WLB_ATTEMPT' & done; wait",
+              "equal_commands", ONE_RUN, runs={name: ("complete", 1) for name in ("", ".2", ".3")},
+              output=ran("run1", "run2", "run3"), faults=[]),
+    Situation("So are those that keep their records in folders of their own, where neither counts the other.",
+              "for i in 1 2 3; do WLB_SPOOL_DIR=$PWD/spool-$SLURM_JOB_ID-$i NAME=run$i wlb run -- "
+              "sh -c 'sleep 1; echo $NAME $WLB_RUN_ID $WLB_ATTEMPT' & done; wait",
+              "folders_of_their_own", ONE_RUN, runs={name: ("complete", 1) for name in ("", ".2", ".3")},
+              output=ran("run1", "run2", "run3"), faults=[]),
+    Situation("So are those that cannot count, since their file cannot be written.",
+              "mkdir -p .wlb/$SLURM_JOB_ID.launches\n"
+              "for i in 1 2 3; do NAME=run$i wlb run -- sh -c 'sleep 1; echo $NAME $WLB_RUN_ID $WLB_ATTEMPT' & done; wait",
+              "no_count", ONE_RUN, runs={name: ("complete", 1) for name in ("", ".2", ".3")},
+              output=(r"\.launches: cannot be written: Is a directory", *ran("run1", "run2", "run3")), faults=[]),
+    Situation("A second `wlb run` that starts while the first waits before its next attempt leaves it its run.",
+              "wlb run -- sh -c '[ $WLB_ATTEMPT != 1 ] || exit 9; echo first $WLB_RUN_ID $WLB_ATTEMPT' &\n"
+              "until grep -q 'attempt 1: ' $SLURM_JOB_ID.out; do sleep 0.1; done; sleep 3\n"
+              "wlb run -- sh -c 'echo second $WLB_RUN_ID $WLB_ATTEMPT'; wait",
+              "in_back_off", ONE_RUN, wlbd_conf="back_off_ms = 8000\n", runs={"": ("complete", 2), ".2": ("complete", 1)},
+              output=(r"(?m)^first \d+ 2$", r"(?m)^second \d+\.2 1$")),
+    Situation("So does one that starts just after wlbd was started again.",
+              "wlb run -- sh -c 'echo first began; sleep 4; echo first $WLB_RUN_ID $WLB_ATTEMPT' &\n"
+              "until [ -e go-$SLURM_JOB_ID ]; do sleep 0.01; done\n"
+              "wlb run -- sh -c 'sleep 4; echo second $WLB_RUN_ID $WLB_ATTEMPT'; wait",
+              "wlbd_started_again", ONE_RUN, meanwhile=restart_wlbd, runs=SIDE_BY_SIDE, output=ran("first", "second"), faults=[]),
+    Situation("So does one that starts while wlbd is away, and fails once wlbd is back.",
+              "wlb run -- sh -c 'echo first began; sleep 8; echo first $WLB_RUN_ID $WLB_ATTEMPT' &\n"
+              "until [ -e go-$SLURM_JOB_ID ]; do sleep 0.1; done\n"
+              "wlb run -- sh -c '[ $WLB_ATTEMPT != 1 ] || { sleep 3; exit 9; }; echo second $WLB_RUN_ID $WLB_ATTEMPT'; wait",
+              "wlbd_away", ONE_RUN, meanwhile=begin_without_wlbd, runs={"": ("complete", 1), ".2": ("complete", 2)},
+              output=(r"(?m)^first \d+ 1$", r"(?m)^second \d+\.2 2$")),
+    Situation("Two `wlb run` that start in another order after a requeue each go on with their own run.",
+              REQUEUED.format(spool=""), "requeued_in_another_order", (*ONE_RUN, "--requeue", "--open-mode=append"), meanwhile=requeue,
+              runs={"": ("complete", 2), ".2": ("complete", 2)}, after=have_their_names),
+    Situation("So do those with folders of their own.",
+              REQUEUED.format(spool="WLB_SPOOL_DIR=$PWD/spool-$SLURM_JOB_ID-$1 "), "requeued_with_folders_of_their_own",
+              (*ONE_RUN, "--requeue", "--open-mode=append"), meanwhile=requeue,
+              runs={"": ("complete", 2), ".2": ("complete", 2)}, after=have_their_names),
+    Situation("A `wlb run` that was killed leaves a run that failed; the next one of the script has a run of its own.",
+              "wlb run -- sh -c 'echo first began; sleep 60'\nwlb run -- sh -c 'sleep 1; echo second $WLB_RUN_ID $WLB_ATTEMPT'",
+              "killed_launcher", (*ONE_RUN, "--no-requeue"), meanwhile=kill_launcher, runs={"": ("failed", 1), ".2": ("complete", 1)},
+              output=(r"(?m)^second \d+\.2 1$",)),
+    Situation("`srun wlb run` is refused before anything is started.",
+              "srun -n4 wlb run -- echo trained; echo code $?; srun -n2 bash -c 'wlb run -- echo trained'; echo code $?",
+              "started_by_srun", ("--wlb-layout=auto", "-n4"), after=no_attempts,
+              output=(r"step \d+\.0 has 4 tasks, .* write `wlb run -- COMMAND` without srun", r"step \d+\.1 has 2 tasks",
+                      r"(?s)code 2\n.*code 2\n"), not_output=(r"(?m)^trained",)),
+    Situation("As the only task of a step `wlb run` works.",
+              "srun -n1 wlb run -- echo trained; srun --overlap -n1 bash -c 'wlb run -- echo trained'",
+              "the_only_task", ONE_RUN, runs=SIDE_BY_SIDE, output=(r"(?s)\ntrained\n.*\ntrained\n",)),
+    Situation("A script that a task of a step has submitted has the step's variables, and is no step.",
+              "echo '#!/bin/bash\nwlb run -- echo trained' > inner-$SLURM_JOB_ID.sh\n"
+              "srun -n2 bash -c '[ $SLURM_PROCID = 0 ] || sbatch --wait --wlb-layout=auto -N1 -n1 -o $SLURM_JOB_ID.out --open-mode=append "
+              "inner-$SLURM_JOB_ID.sh'", "submitted_in_a_step", ("--wlb-layout=auto", "-n2"), nodes=2,
+              output=(r"(?m)^trained$",), not_output=("has 2 tasks",)),
 )
+
+
+def with_lines(text, lines):
+    """A configuration file in which each of these lines replaces that of its key."""
+    for line in lines.splitlines():
+        text = re.sub(rf"^\s*{line.split('=')[0].strip()}\s*=.*\n", "", text, flags=re.MULTILINE) + line + "\n"
+    return text
 
 
 class Reports(ClusterTest):
@@ -114,14 +257,13 @@ class Reports(ClusterTest):
             self.slurm_conf.write_text(text, encoding="utf-8")
             self.cluster.run("scontrol", "reconfigure")
 
-    def with_lines(self, lines):
-        """The present slurm.conf, in which each of these lines replaces that of its key."""
-        text = self.slurm_conf.read_text(encoding="utf-8")
-        for line in lines.splitlines():
-            text = re.sub(rf"^\s*{line.split('=')[0]}=.*\n", "", text, flags=re.MULTILINE) + line + "\n"
-        return text
+    def configure_wlbd(self, text):
+        (self.cluster.dir / "etc/wlbd.conf").write_text(text, encoding="utf-8")
+        self.cluster.restart_wlbd()
 
     def check_runs(self, situation, job):
+        wait_for(f"the ends of the runs of job {job}", lambda: self.cluster.sql(
+            f"select name from runs where job_id = {job} and state in ('starting', 'running', 'restarting')") == [], 30)
         ended = {name: (run["state"], len(run["attempts"])) for name in situation.runs
                  for run in [self.cluster.show(f"{job}{name}")]}
         self.assertEqual(ended, situation.runs, self.cluster.output(job))
@@ -135,7 +277,12 @@ class Reports(ClusterTest):
         self.assertEqual((found, len(found)), (expected, len(situation.faults)))
 
     def check(self, situation):
-        self.configure(self.with_lines(situation.slurm_conf))
+        self.configure(with_lines(self.slurm_conf.read_text(encoding="utf-8"), situation.slurm_conf))
+        if situation.wlbd_conf:
+            path = self.cluster.dir / "etc/wlbd.conf"
+            before = path.read_text(encoding="utf-8")
+            self.addCleanup(self.configure_wlbd, before)
+            self.configure_wlbd(with_lines(before, situation.wlbd_conf))
         job = self.cluster.sbatch(situation.script, *situation.options, nodes=situation.nodes)
         if situation.meanwhile:
             situation.meanwhile(self, job)

@@ -10,6 +10,7 @@
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/api.h"
 #include "coordinator/wlb/run/deliver_records.h"
+#include "coordinator/wlb/run/launches.h"
 #include "coordinator/wlb/run/links.h"
 #include "coordinator/wlb/run/placement.h"
 #include "coordinator/wlb/run/print.h"
@@ -25,23 +26,34 @@ enum {
 		300, /* for a decision of a coordinator that answers, however short a one that is away is waited for */
 };
 
+/* The coordinator names the run as it was counted, or as one that no other `wlb run` of this start of the job has. */
+static void take_name(struct wlb_run *run, const char *name)
+{
+	const char *number = strchr(name, '.');
+	int given = number != NULL ? atoi(number + 1) : 1;
+	if (given > 0 && given != run->launch &&
+	    wlb_run_launches_move(&run->job, run->options.command, run->launch, given, NULL) == 0)
+		run->launch = given;
+	snprintf(run->id, sizeof(run->id), "%s", name);
+}
+
 /* Announces the run and stores its name; -1 if the coordinator does not answer or refuses. */
 static int announce(struct wlb_run *run, struct wlb_error *error)
 {
 	const struct wlb_run_job *job = &run->job;
 	const char *name = NULL;
 	char *nodes = wlb_hostlist_fold(job->nodes, job->node_count, NULL);
-	json_t *body = json_pack("{s:s, s:I, s:I, s:s, s:s, s:s*, s:i, s:O}", "run_id", run->id, "job_id",
+	json_t *body = json_pack("{s:s, s:I, s:I, s:s, s:s, s:s*, s:i, s:s, s:O}", "run_id", run->id, "job_id",
 	                         (json_int_t)job->job_id, "restart_count", (json_int_t)job->restart_count, "cluster",
-	                         job->cluster, "job_name", job->name, "nodes", nodes, "launch", run->launch, "policy",
-	                         job->policy);
+	                         job->cluster, "job_name", job->name, "nodes", nodes, "launch", run->launch, "launcher",
+	                         run->launcher_id, "policy", job->policy);
 	free(nodes);
 	json_t *reply = wlb_api_call(run->connection, "POST", "/v1/runs", body, ASK_MS, NULL, error);
 	json_decref(body);
 	if (reply == NULL)
 		return -1;
 	if (json_unpack(reply, "{s:s}", "run_id", &name) == 0 && strlen(name) < sizeof(run->id))
-		snprintf(run->id, sizeof(run->id), "%s", name);
+		take_name(run, name);
 	json_decref(reply);
 	run->announced = true;
 	return 0;

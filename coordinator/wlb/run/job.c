@@ -9,6 +9,7 @@
 
 #include "common/on_fault.h"
 #include "coordinator/slurm/slurm_api.h"
+#include "coordinator/wlb/run/own_step.h"
 
 enum { NODES_MOST = INT32_MAX, GROW_MOST_S = 7 * 24 * 3600 };
 
@@ -108,7 +109,7 @@ int wlb_run_job_load(struct wlb_run_job *job, const struct wlb_run_options *opti
 		return wlb_fail(error,
 		                "there is no Slurm job here (SLURM_JOB_ID is not set); put this line into a batch "
 		                "script and submit it: sbatch --wlb-layout=auto SCRIPT");
-	if (wlb_slurm_open(error) != 0)
+	if (wlb_run_own_step_check(error) != 0 || wlb_slurm_open(error) != 0)
 		return -1;
 	job->job_id = (uint32_t)strtoul(id, NULL, 10);
 	if (restarts != NULL)
@@ -140,6 +141,10 @@ static void take_answer(struct wlb_run_job *job, const struct wlb_slurm_job *now
 	int count;
 	job->submit_time = now->submit_time;
 	job->clock_ahead_s = now->clock_ahead_s;
+	/* A script that was submitted in a job that had been requeued has that job's number until it is requeued
+	 * itself. */
+	if (now->restart_count < job->restart_count)
+		job->restart_count = now->restart_count;
 	bool is_running = now->running && now->restart_count == job->restart_count;
 	if (is_running)
 		job->end_time = now->end_time;

@@ -15,6 +15,7 @@ enum {
 	RUNS_MOST = 1024, /* of a job, whose commands are kept; the others are numbered in the order of the starts */
 	LINE_BYTES = 64,
 	TEXT_BYTES = LINE_BYTES * (RUNS_MOST + 1),
+	ELSEWHERE = 1, /* in place of a command: another directory has this number of the job, in each start */
 };
 
 struct launches {
@@ -43,7 +44,7 @@ static uint64_t digest_of(char *const *command)
 	uint64_t digest = add_text(UINT64_C(0xcbf29ce484222325), getcwd(here, sizeof(here)) != NULL ? here : "");
 	for (int i = 0; command[i] != NULL; i++)
 		digest = add_text(digest, command[i]);
-	return digest != 0 ? digest : 1;
+	return digest > ELSEWHERE ? digest : ELSEWHERE + 1;
 }
 
 static void parse(const char *text, struct launches *all)
@@ -80,7 +81,7 @@ static void begin_start(const struct wlb_run_job *job, struct launches *all)
 	if (!is_same && (job->restart_count == 0 || all->restart_count > job->restart_count))
 		all->count = 0;
 	for (int i = 0; !is_same && i < all->count; i++)
-		all->runs[i].is_used = false;
+		all->runs[i].is_used = all->runs[i].command == ELSEWHERE;
 	if (!is_same)
 		all->highest = 0;
 	if (!is_same || job->submit_time != 0)
@@ -116,6 +117,25 @@ static int take(struct launches *all, uint64_t command)
 	return index + 1;
 }
 
+/* The run that took the number `counted` has the number `given`, unless another of this directory has it. */
+static void move(struct launches *all, uint64_t command, int counted, int given)
+{
+	if (given <= all->count && all->runs[given - 1].is_used)
+		return;
+	while (all->count < given && all->count < RUNS_MOST) {
+		all->runs[all->count].command = ELSEWHERE;
+		all->runs[all->count++].is_used = true;
+	}
+	if (counted <= all->count && all->runs[counted - 1].command == command)
+		all->runs[counted - 1].command = ELSEWHERE;
+	if (given <= all->count) {
+		all->runs[given - 1].command = command;
+		all->runs[given - 1].is_used = true;
+	}
+	if (all->highest < given)
+		all->highest = given;
+}
+
 /* The old content is replaced before the file is cut: a full disk leaves the numbers that are in use. */
 static int rewrite(int fd, const struct launches *all)
 {
@@ -128,7 +148,7 @@ static int rewrite(int fd, const struct launches *all)
 	return wlb_pwrite_all(fd, text, (size_t)used, 0) == 0 ? ftruncate(fd, used) : -1;
 }
 
-static int count_launch(const struct wlb_run_job *job, int fd, uint64_t command, int *launch)
+static int count_launch(const struct wlb_run_job *job, int fd, uint64_t command, int given, int *launch)
 {
 	char text[TEXT_BYTES];
 	struct launches all;
@@ -140,26 +160,43 @@ static int count_launch(const struct wlb_run_job *job, int fd, uint64_t command,
 	text[length] = '\0';
 	parse(text, &all);
 	begin_start(job, &all);
-	*launch = take(&all, command);
+	if (given == 0)
+		*launch = take(&all, command);
+	else
+		move(&all, command, *launch, given);
 	return rewrite(fd, &all);
 }
 
-int wlb_run_launches_count(const struct wlb_run_job *job, char *const *command, int *launch, struct wlb_error *error)
+/* `given`: the number that the run is to have; 0: it is counted. */
+static int change_file(const struct wlb_run_job *job, char *const *command, int given, int *launch,
+                       struct wlb_error *error)
 {
 	char path[PATH_MAX + 32];
-	*launch = 1;
 	snprintf(path, sizeof(path), "%s/%u.launches", job->spool_dir, job->job_id);
 	/* Root's job may run in a folder of a user, who knows its name before it starts: no link is followed. */
 	int fd = wlb_dir_make(job->spool_dir, 0700, NULL) == 0
 	                 ? open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)
 	                 : -1;
-	int rc = fd >= 0 ? count_launch(job, fd, digest_of(command), launch) : -1;
+	int rc = fd >= 0 ? count_launch(job, fd, digest_of(command), given, launch) : -1;
 	if (rc != 0)
 		wlb_fail(error,
-		         "file %s: cannot be written: %s; a later `wlb run` of this job may be taken for this one: set "
-		         "WLB_SPOOL_DIR to a directory where it can be written",
+		         "file %s: cannot be written: %s; where the job is requeued and has several `wlb run`, this "
+		         "one may "
+		         "begin a new run: set WLB_SPOOL_DIR to a directory where it can be written",
 		         path, strerror(errno));
 	if (fd >= 0)
 		close(fd);
 	return rc;
+}
+
+int wlb_run_launches_count(const struct wlb_run_job *job, char *const *command, int *launch, struct wlb_error *error)
+{
+	*launch = 1;
+	return change_file(job, command, 0, launch, error);
+}
+
+int wlb_run_launches_move(const struct wlb_run_job *job, char *const *command, int counted, int given,
+                          struct wlb_error *error)
+{
+	return change_file(job, command, given, &counted, error);
 }

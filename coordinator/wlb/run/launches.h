@@ -9,7 +9,8 @@
  *
  *     COMMAND IS_USED
  *
- * with a digest of the command's words and directory, and whether a `wlb run` of this start has the number. Files of
+ * with a digest of the command's words and directory, and whether a `wlb run` of this start has the number. The
+ * coordinator gives another number where a `wlb run` with another spool directory has it already. Files of
  * earlier versions have the first line alone: their numbers are in the order of the starts.
  */
 #ifndef COORDINATOR_WLB_RUN_LAUNCHES_H
@@ -21,7 +22,12 @@
 /* Sets *launch to the number that this command had in an earlier start of the job; equal commands get theirs in order.
  * A command that none had, as one whose words differ in each start, gets the number of its place among the `wlb run` of
  * this start where that is unused, else a new one. Returns -1 with the reason and the remedy where the file cannot be
- * written: the next `wlb run` then finds what the file has, and 1 where it cannot be read either. */
+ * written: the next `wlb run` then finds what the file has, and 1 where it cannot be read either, and the coordinator
+ * finds that the number is in use. */
 int wlb_run_launches_count(const struct wlb_run_job *job, char *const *command, int *launch, struct wlb_error *error);
+/* The run has another number than was counted: it gets that after a requeue, and no other does here. Returns as above.
+ */
+int wlb_run_launches_move(const struct wlb_run_job *job, char *const *command, int counted, int given,
+                          struct wlb_error *error);
 
 #endif

@@ -17,12 +17,13 @@ static json_t *rank_map(const struct wlb_attempt *attempt)
 	return map;
 }
 
-void wlb_run_record_attempt(struct wlb_reporter *reporter, const struct wlb_attempt *attempt)
+void wlb_run_record_attempt(struct wlb_reporter *reporter, const struct wlb_attempt *attempt, uint32_t restart_count)
 {
 	const struct wlb_layout *l = &attempt->layout;
 	struct wlb_error error;
-	json_t *data = json_pack("{s:{s:i, s:i, s:i, s:i}, s:i, s:o}", "layout", "tp", l->tp, "cp", l->cp, "pp", l->pp,
-	                         "dp", l->dp, "world_size", wlb_attempt_tasks(attempt), "rank_map", rank_map(attempt));
+	json_t *data = json_pack("{s:{s:i, s:i, s:i, s:i}, s:i, s:o, s:I}", "layout", "tp", l->tp, "cp", l->cp, "pp",
+	                         l->pp, "dp", l->dp, "world_size", wlb_attempt_tasks(attempt), "rank_map",
+	                         rank_map(attempt), "restart_count", (json_int_t)restart_count);
 	char *text = data != NULL ? json_dumps(data, JSON_COMPACT) : NULL;
 	if (text != NULL && reporter != NULL && wlb_reporter_record(reporter, "attempt", text, &error) != 0)
 		wlb_run_print("the nodes of attempt %d are not recorded: %s", attempt->number, error.message);

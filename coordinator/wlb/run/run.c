@@ -223,7 +223,7 @@ static int run_attempt(struct wlb_run *run, struct wlb_attempt *attempt, struct 
 	pid_t srun = 1;
 	if (planned == 0) {
 		if (attempt->is_decided_here)
-			wlb_run_record_attempt(reporter, attempt);
+			wlb_run_record_attempt(reporter, attempt, run->job.restart_count);
 		wlb_run_record_placement(attempt);
 		record_plan(reporter, attempt);
 		srun = run_step(run, attempt, reporter, error);
@@ -348,6 +348,8 @@ static int run_attempts(struct wlb_run *run)
 		struct wlb_attempt attempt = {.number = done + 1};
 		if (new_attempt_id(attempt.id, &error) != 0)
 			return finish_run(run, "failed", WLB_EXIT_FAILED, done, error.message);
+		if (done == 0)
+			memcpy(run->launcher_id, attempt.id, sizeof(run->launcher_id));
 		enum wlb_decision decision = decide(run, done > 0 ? &previous : NULL, &attempt, state);
 		wlb_run_end_orphaned_step(run);
 		if (run->abandoned)

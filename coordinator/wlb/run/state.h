@@ -196,6 +196,7 @@ struct wlb_run {
 	struct wlb_connection *connection; /* NULL: no coordinator is configured */
 	char id[64];                       /* WLB_RUN_ID */
 	int launch;                        /* number of this `wlb run` in the job, launches.h */
+	char launcher_id[37];              /* of its first attempt, by which the coordinator knows this `wlb run` */
 	bool announced;
 	bool is_distribution_told;                    /* that the user's distribution on a node is not kept */
 	bool machine_is_ours;                         /* WLB_MACHINE was set here, for one attempt */

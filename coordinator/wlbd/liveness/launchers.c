@@ -1,7 +1,5 @@
 #include "coordinator/wlbd/liveness/launchers.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/queue.h>
 
@@ -99,15 +97,4 @@ bool wlbd_launchers_has(const struct wlbd *wlbd, uint32_t job_id, uid_t uid)
 	if (attempt->job_id == job_id && attempt->uid == uid && reports(attempt))
 		return true;
 	return false;
-}
-
-void wlbd_launchers_working(const struct wlbd *wlbd, uint32_t job_id, char list[WLBD_WORKING_RUNS_BYTES])
-{
-	enum { NUMBER_BYTES = 24 };
-	const struct wlbd_attempt *attempt;
-	int used = snprintf(list, WLBD_WORKING_RUNS_BYTES, "{");
-	TAILQ_FOREACH(attempt, &wlbd->attempts->list, link)
-	if (attempt->job_id == job_id && used < WLBD_WORKING_RUNS_BYTES - NUMBER_BYTES && reports(attempt))
-		used += snprintf(list + used, NUMBER_BYTES, "%s%" PRId64, used > 1 ? "," : "", attempt->run_pk);
-	snprintf(list + used, 2, "}");
 }

@@ -1,5 +1,5 @@
 /*
- * Which jobs and runs have a launcher that works: it reports for an attempt, or asks for the next one, as it does every
+ * Which jobs have a launcher that works: it reports for an attempt, or asks for the next one, as it does every
  * few seconds while none runs.
  */
 #ifndef COORDINATOR_WLBD_LIVENESS_LAUNCHERS_H
@@ -23,12 +23,5 @@ void wlbd_launchers_asked(struct wlbd_launchers *launchers, uint32_t job_id, uid
  * attempt. Any of its runs counts: a script has several runs, and each launcher proves that the script's node works.
  */
 bool wlbd_launchers_has(const struct wlbd *wlbd, uint32_t job_id, uid_t uid);
-
-enum { WLBD_WORKING_RUNS_BYTES = 1024 };
-
-/* Writes the runs of the job whose launchers are connected and have reported within silence_ms as an array of SQL,
- * "{12,13}": those that fit. A launcher that has only asked for an attempt is not among them: it may have been killed
- * since. */
-void wlbd_launchers_working(const struct wlbd *wlbd, uint32_t job_id, char list[WLBD_WORKING_RUNS_BYTES]);
 
 #endif

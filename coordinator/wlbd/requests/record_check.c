@@ -79,6 +79,7 @@ static int check_attempt(const json_t *data, struct wlb_error *error)
 	    wlbd_field_integer(data, "seq_length", WLBD_OPTIONAL, 1, COUNT_MOST, &number, error) != 0 ||
 	    wlbd_field_integer(data, "global_batch_size", WLBD_OPTIONAL, 1, COUNT_MOST, &number, error) != 0 ||
 	    wlbd_field_integer(data, "train_iters", WLBD_OPTIONAL, 0, COUNT_MOST, &number, error) != 0 ||
+	    wlbd_field_integer(data, "restart_count", WLBD_OPTIONAL, 0, INT32_MAX, &number, error) != 0 ||
 	    wlbd_field_integer(data, "resumed_step", WLBD_OPTIONAL, 0, COUNT_MOST, &number, error) != 0 ||
 	    wlbd_field_text(data, "checkpoint", WLBD_OPTIONAL, WLBD_TEXT_MOST, &text, error) != 0 ||
 	    wlbd_field_text(data, "dtype", WLBD_OPTIONAL, WLBD_NAME_MOST, &text, error) != 0 ||

@@ -7,7 +7,6 @@
 #include "coordinator/wlbd/http/long_reply.h"
 #include "coordinator/wlbd/http/question_share.h"
 #include "coordinator/wlbd/http/reply.h"
-#include "coordinator/wlbd/liveness/launchers.h"
 #include "coordinator/wlbd/liveness/requeued.h"
 #include "coordinator/wlbd/liveness/symptoms.h"
 #include "coordinator/wlbd/log.h"
@@ -24,7 +23,8 @@
 struct announcement {
 	struct wlbd_call *call;
 	int64_t job_id;
-	int64_t launch; /* of `wlb run`, from 1; 0: the plugin announces the job */
+	int64_t launch;       /* of `wlb run`, from 1; 0: the plugin announces the job */
+	const char *launcher; /* the first attempt_id of that `wlb run`; NULL: not known */
 	int64_t restart_count;
 	const char *job_name;
 	const char *cluster;
@@ -38,10 +38,12 @@ static int read_announcement(struct announcement *a, struct wlb_error *error)
 	if (wlbd_field_text(body, "run_id", WLBD_OPTIONAL, WLBD_NAME_MOST, &run, error) != 0 ||
 	    wlbd_field_integer(body, "job_id", WLBD_REQUIRED, 1, UINT32_MAX, &a->job_id, error) != 0 ||
 	    wlbd_field_integer(body, "launch", WLBD_OPTIONAL, 1, 999999, &a->launch, error) != 0 ||
-	    wlbd_field_integer(body, "restart_count", WLBD_OPTIONAL, 0, UINT32_MAX, &a->restart_count, error) != 0 ||
+	    wlbd_field_integer(body, "restart_count", WLBD_OPTIONAL, 0, INT32_MAX, &a->restart_count, error) != 0 ||
 	    wlbd_field_text(body, "job_name", WLBD_OPTIONAL, WLBD_TEXT_MOST, &a->job_name, error) != 0 ||
 	    wlbd_field_text(body, "cluster", WLBD_OPTIONAL, WLBD_NAME_MOST, &a->cluster, error) != 0 ||
 	    wlbd_field_object(body, "policy", WLBD_OPTIONAL, &a->policy, error) != 0)
+		return -1;
+	if (json_object_get(body, "launcher") != NULL && wlbd_field_uuid(body, "launcher", &a->launcher, error) != 0)
 		return -1;
 	if (run != NULL && (!wlbd_run_name_valid(run) || wlbd_run_job_id(run) != a->job_id))
 		return wlb_fail(error, "field 'run_id': '%.60s' must be the job's id, %lld, or %lld.N", run,
@@ -53,11 +55,13 @@ static void announce(struct announcement *a, const struct wlbd_job_facts *facts)
 {
 	struct wlbd *wlbd = a->call->wlbd;
 	struct wlbd_params params = {0};
-	char *policy = wlbd_policy_text(a->policy), working[WLBD_WORKING_RUNS_BYTES];
+	char *policy = wlbd_policy_text(a->policy);
 	bool known = facts->found == 1;
 
 	wlbd_params_add_integer(&params, a->job_id);
 	wlbd_params_add_integer_if(&params, a->launch > 0, a->launch);
+	wlbd_params_add_text(&params, a->launcher);
+	wlbd_params_add_integer(&params, a->restart_count);
 	wlbd_params_add_integer(&params, facts->uid);
 	wlbd_params_add_text(&params, facts->user);
 	wlbd_params_add_text(&params, wlbd->cluster[0] != '\0' ? wlbd->cluster : a->cluster);
@@ -65,13 +69,11 @@ static void announce(struct announcement *a, const struct wlbd_job_facts *facts)
 	wlbd_params_add_integer_if(&params, known, facts->job.submit_time);
 	wlbd_params_add_integer(&params, known ? facts->job.restart_count : a->restart_count);
 	wlbd_params_add_text(&params, policy != NULL ? policy : "{}");
-	wlbd_launchers_working(wlbd, (uint32_t)a->job_id, working);
-	wlbd_params_add_text(&params, working);
-	wlbd_run_change(
-		wlbd, a->call->uid, (uint32_t)a->job_id,
-		"select json_build_object('run_id', name, 'state', state) from wlb_run_announce($1, $2::integer, $3, "
-		"$4, $5, $6, to_timestamp($7::float8), $8::integer, $9::jsonb, $10::bigint[])",
-		&params, wlbd_call_reply_db, a->call);
+	wlbd_run_change(wlbd, a->call->uid, (uint32_t)a->job_id,
+	                "select json_build_object('run_id', name, 'state', state) from wlb_run_announce($1, "
+	                "$2::integer, $3::uuid, "
+	                "$4::integer, $5, $6, $7, $8, to_timestamp($9::float8), $10::integer, $11::jsonb)",
+	                &params, wlbd_call_reply_db, a->call);
 	free(policy);
 }
 

@@ -17,7 +17,9 @@
 static char dir[] = "/tmp/wlb-launches-XXXXXX";
 static char path[64];
 
-static int count(int64_t submit_time, uint32_t restart_count, const char *words, int *launch, struct wlb_error *error)
+/* given: not 0: the number to which *launch is moved. */
+static int number(int64_t submit_time, uint32_t restart_count, const char *words, int given, int *launch,
+                  struct wlb_error *error)
 {
 	struct wlb_run_job job = {.job_id = 12, .submit_time = submit_time, .restart_count = restart_count};
 	char text[64], *command[8] = {NULL}, *rest;
@@ -26,7 +28,19 @@ static int count(int64_t submit_time, uint32_t restart_count, const char *words,
 	for (char *word = strtok_r(text, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
 		command[used++] = word;
 	snprintf(job.spool_dir, sizeof(job.spool_dir), "%s", dir);
-	return wlb_run_launches_count(&job, command, launch, error);
+	return given != 0 ? wlb_run_launches_move(&job, command, *launch, given, error)
+	                  : wlb_run_launches_count(&job, command, launch, error);
+}
+
+static int count(int64_t submit_time, uint32_t restart_count, const char *words, int *launch, struct wlb_error *error)
+{
+	return number(submit_time, restart_count, words, 0, launch, error);
+}
+
+static void move(const char *words, int launch, int given)
+{
+	struct wlb_error error;
+	assert_int_equal(number(1000, 0, words, given, &launch, &error), 0);
 }
 
 static int launch_of(int64_t submit_time, uint32_t restart_count, const char *words)
@@ -127,6 +141,41 @@ static void a_file_of_an_earlier_version_counts_in_order(void **state)
 	assert_int_equal(launch_of(2000, 1, "train c"), 3);
 }
 
+/* Another `wlb run` of the job has its records elsewhere, and the numbers from 1 to 3. */
+static void a_number_that_the_coordinator_gave_is_kept(void **state)
+{
+	(void)state;
+	assert_int_equal(launch_of(1000, 0, "train a"), 1);
+	move("train a", 1, 4);
+	assert_int_equal(launch_of(1000, 0, "train b"), 5);
+	move("train b", 5, 7);
+	for (uint32_t start = 1; start <= 2; start++) {
+		assert_int_equal(launch_of(1000 + start, start, "train b"), 7);
+		assert_int_equal(launch_of(1000 + start, start, "train a"), 4);
+		assert_int_equal(launch_of(1000 + start, start, "train a"), 8);
+	}
+	assert_int_equal(launch_of(9000, 0, "train c"), 1); /* another job of the same id */
+}
+
+/* An earlier wlbd may say so. */
+static void a_number_that_is_in_use_here_is_not_taken(void **state)
+{
+	(void)state;
+	assert_int_equal(launch_of(1000, 0, "train a"), 1);
+	assert_int_equal(launch_of(1000, 0, "train b"), 2);
+	move("train b", 2, 1);
+	assert_int_equal(launch_of(2000, 1, "train b"), 2);
+	assert_int_equal(launch_of(2000, 1, "train a"), 1);
+}
+
+static void a_number_above_those_that_are_kept(void **state)
+{
+	(void)state;
+	assert_int_equal(launch_of(1000, 0, "train a"), 1);
+	move("train a", 1, 5000);
+	assert_int_equal(launch_of(1000, 0, "train b"), 5001);
+}
+
 static void a_damaged_file_is_ignored(void **state)
 {
 	static const char *const texts[] = {"", "x", "1000 0", "1000 0 -3\n"};
@@ -168,7 +217,8 @@ static void the_count_survives_a_write_that_fails(void **state)
 	count(1000, 1, "train a", &other, &error);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
 	assert_int_equal(rc, -1);
-	assert_non_null(strstr(error.message, "12.launches: cannot be written: File too large; a later `wlb run`"));
+	assert_non_null(
+		strstr(error.message, "12.launches: cannot be written: File too large; where the job is requeued"));
 	assert_non_null(strstr(error.message, "set WLB_SPOOL_DIR to"));
 	assert_int_equal(first, 3);
 	assert_int_equal(again, 2);
@@ -210,6 +260,9 @@ int main(void)
 		TEST(a_command_in_another_directory_is_another_one),
 		TEST(a_command_whose_words_change_keeps_its_place),
 		TEST(a_file_of_an_earlier_version_counts_in_order),
+		TEST(a_number_that_the_coordinator_gave_is_kept),
+		TEST(a_number_that_is_in_use_here_is_not_taken),
+		TEST(a_number_above_those_that_are_kept),
 		TEST(a_damaged_file_is_ignored),
 		TEST(many_launches_are_counted),
 		TEST(the_count_survives_a_write_that_fails),

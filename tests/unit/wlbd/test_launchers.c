@@ -87,48 +87,6 @@ static void any_run_of_the_job_counts(void **state)
 	wlbd_launchers_free(f.wlbd.launchers);
 }
 
-static void the_runs_whose_launchers_work(void **state)
-{
-	struct fixture f = {0};
-	char list[WLBD_WORKING_RUNS_BYTES];
-	(void)state;
-	begin(&f);
-	wlbd_launchers_working(&f.wlbd, JOB, list);
-	assert_string_equal(list, "{7}");
-	wlbd_launchers_working(&f.wlbd, JOB + 1, list);
-	assert_string_equal(list, "{}");
-	f.launcher.connection = NULL; /* it was killed, after it had asked for an attempt */
-	wlbd_launchers_asked(f.wlbd.launchers, JOB, USER);
-	wlbd_launchers_working(&f.wlbd, JOB, list);
-	assert_string_equal(list, "{}");
-	wlbd_launchers_free(f.wlbd.launchers);
-}
-
-static void the_list_of_working_runs_is_bounded(void **state)
-{
-	enum { ATTEMPTS = 200 };
-	struct fixture f = {0};
-	char list[WLBD_WORKING_RUNS_BYTES];
-	struct wlbd_attempt *attempts = calloc(ATTEMPTS, sizeof(*attempts));
-	struct wlbd_reporter *launchers = calloc(ATTEMPTS, sizeof(*launchers));
-	(void)state;
-	begin(&f);
-	for (int i = 0; i < ATTEMPTS; i++) {
-		attempts[i] = (struct wlbd_attempt){.wlbd = &f.wlbd, .job_id = JOB, .run_pk = INT64_MAX - i};
-		launchers[i] = f.launcher;
-		TAILQ_INIT(&attempts[i].reporters);
-		TAILQ_INSERT_TAIL(&attempts[i].reporters, &launchers[i], link);
-		TAILQ_INSERT_TAIL(&f.attempts.list, &attempts[i], link);
-	}
-	wlbd_launchers_working(&f.wlbd, JOB, list);
-	assert_memory_equal(list, "{7,9223372036854775807,", 23);
-	assert_in_range(strlen(list), WLBD_WORKING_RUNS_BYTES - 30, WLBD_WORKING_RUNS_BYTES - 1);
-	assert_int_equal(list[strlen(list) - 1], '}');
-	wlbd_launchers_free(f.wlbd.launchers);
-	free(launchers);
-	free(attempts);
-}
-
 static void a_launcher_that_asks_for_an_attempt(void **state)
 {
 	struct fixture f = {0};
@@ -160,8 +118,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_launcher_that_reports),
 		cmocka_unit_test(any_run_of_the_job_counts),
-		cmocka_unit_test(the_runs_whose_launchers_work),
-		cmocka_unit_test(the_list_of_working_runs_is_bounded),
 		cmocka_unit_test(a_launcher_that_asks_for_an_attempt),
 		cmocka_unit_test(only_the_newest_are_kept),
 	};

@@ -1,0 +1,165 @@
+-- Which `wlb run` a run is of is decided by the number that the launcher has counted, and by the id of its first attempt, which no
+-- other has. A launcher that did not report, such as in its pause between two attempts, was taken for one that was killed, and a
+-- second `wlb run` of the job continued its run.
+--
+-- Replaces: functions wlb_run_announce (which takes the launcher and its start of the job, and not the runs whose launchers work),
+-- wlb_run_create, wlb_record_attempt.
+
+alter table runs add column launcher uuid; -- the first attempt_id of the `wlb run` that the run is of; null: none has said
+alter table runs add column launcher_start integer; -- how often the job had been requeued when that `wlb run` began
+
+-- Statements of one job that find or make its runs wait for each other, whoever sends them.
+create function wlb_job_lock(p_job_id bigint) returns void language sql as $$
+	select pg_advisory_xact_lock((x'574c'::bigint << 48) + p_job_id)
+$$;
+
+-- Two statements that both found no such run make one.
+create or replace function wlb_run_create(p_job_id bigint, p_launch integer, p_uid bigint, p_user text, p_cluster text,
+	p_job_name text, p_submitted timestamptz, p_restart_count integer, p_policy jsonb)
+returns runs language plpgsql as $$
+declare
+	r runs;
+	provisional_most constant bigint := 1000;
+begin
+	perform wlb_job_lock(p_job_id);
+	select * into r from runs where job_id = p_job_id and launch = p_launch and uid = p_uid
+		and submitted_at is not distinct from p_submitted order by id desc limit 1;
+	if r.id is not null then
+		return r;
+	end if;
+	perform wlb_open_runs_check(p_job_id, p_uid, p_user);
+	if p_submitted is null and (select count(*) from runs where uid = p_uid and not confirmed
+			and state in ('starting', 'running', 'restarting')) >= provisional_most then
+		raise exception using errcode = 'WL503', message = format(
+			'job %s: user %s has %s open runs of jobs that Slurm has not confirmed, the most there can be; try again when '
+			'slurmctld answers', p_job_id, p_user, provisional_most);
+	end if;
+	insert into runs (name, job_id, launch, uid, user_name, cluster, job_name, submitted_at, restart_count, policy,
+		confirmed)
+	values (p_job_id || case when p_launch > 1 then '.' || p_launch else '' end, p_job_id, p_launch, p_uid, p_user,
+		p_cluster, p_job_name, p_submitted, p_restart_count, p_policy, p_submitted is not null)
+	returning * into r;
+	return r;
+end $$;
+
+-- The runs of the job of `r`; an earlier job may have had its id. Slurm gives a job that is requeued another time of submission;
+-- its runs have the first, or none until Slurm was asked.
+create function wlb_runs_of_job(r runs) returns setof runs language sql stable as $$
+	select * from runs where job_id = r.job_id and uid = r.uid
+		and (submitted_at is not distinct from r.submitted_at or submitted_at is null)
+$$;
+
+-- Whether the job has started again since the launcher of `r` began. What earlier versions announce has no launcher.
+create function wlb_launch_is_later(r runs, p_launcher uuid, p_start integer, p_restart_count integer)
+returns boolean language sql immutable as $$
+	select case when r.launcher is null or p_launcher is null then p_restart_count > r.restart_count
+		else p_start > r.launcher_start end
+$$;
+
+-- Whether `r`, which has the launcher's number, is another launcher's of the same start of the job, or is over in it. Attempts of a
+-- run without a launcher are those of a plain srun, or of a launcher that records what it began while wlbd was away.
+create function wlb_run_is_of_another(r runs, p_launcher uuid, p_start integer, p_restart_count integer)
+returns boolean language sql stable as $$
+	select not wlb_launch_is_later(r, p_launcher, p_start, p_restart_count) and case
+		when p_launcher is null then wlb_run_is_over(r.state)
+		when r.launcher is null then wlb_run_is_over(r.state)
+			or (p_restart_count = 0 and exists (select from attempts where run_id = r.id))
+		else p_start = r.launcher_start
+	end
+$$;
+
+-- The run, of the job of `newest`, that the launcher's is, or which it continues after a requeue; null: it has none yet.
+create function wlb_run_of_launch(newest runs, p_launch integer, p_launcher uuid, p_start integer, p_restart_count integer)
+returns runs language plpgsql stable as $$
+declare
+	r runs;
+begin
+	select * into r from wlb_runs_of_job(newest) o where o.launcher = p_launcher
+		or (o.launcher is null and exists (select from attempts where run_id = o.id and uuid = p_launcher)) order by o.id desc limit 1;
+	if r.id is null then
+		select * into r from wlb_runs_of_job(newest) o where o.launch = p_launch
+			and not wlb_run_is_of_another(o, p_launcher, p_start, p_restart_count) order by o.id desc limit 1;
+	end if;
+	return r;
+end $$;
+
+-- Finds or makes the run that a job announces. p_launch is null when the plugin asks, else the number that the launcher has counted.
+-- Where the run of that number is another launcher's (they count in several folders, or cannot write there), it gets a new one.
+-- p_start: how often the job had been requeued when the launcher began; p_restart_count: how often it has been by now.
+drop function wlb_run_announce(bigint, integer, bigint, text, text, text, timestamptz, integer, jsonb, bigint[]);
+create function wlb_run_announce(p_job_id bigint, p_launch integer, p_launcher uuid, p_start integer, p_uid bigint, p_user text,
+	p_cluster text, p_job_name text, p_submitted timestamptz, p_restart_count integer, p_policy jsonb)
+returns runs language plpgsql as $$
+declare
+	newest runs;
+	r runs;
+	number integer := coalesce(p_launch, 1);
+	submitted timestamptz := p_submitted;
+	start integer := least(p_start, p_restart_count);
+	is_later boolean;
+	again boolean;
+begin
+	perform wlb_job_lock(p_job_id);
+	select * into newest from runs where job_id = p_job_id and (uid = p_uid or (confirmed and p_submitted is not null))
+	order by id desc limit 1;
+	if newest.id is not null and not wlb_job_is_another(newest, p_uid, p_submitted, p_restart_count) then
+		r := newest;
+		submitted := coalesce(newest.submitted_at, p_submitted);
+		if p_launch is not null then
+			r := wlb_run_of_launch(newest, p_launch, p_launcher, start, p_restart_count);
+			select case when bool_or(launch = p_launch) then max(launch) + 1 else p_launch end into number
+			from wlb_runs_of_job(newest);
+		end if;
+	end if;
+	if r.id is null then
+		r := wlb_run_create(p_job_id, number, p_uid, p_user, p_cluster, p_job_name, submitted, p_restart_count, p_policy);
+	end if;
+	is_later := p_launch is not null and wlb_launch_is_later(r, p_launcher, start, p_restart_count);
+	again := is_later and wlb_run_is_over(r.state);
+	-- The script, which has begun again, has not come to its later runs.
+	update runs set is_not_reached = true where p_launch is not null and launch > r.launch and not wlb_run_is_over(state)
+		and id in (select id from wlb_runs_of_job(r))
+		and case when launcher is null then is_later else launcher_start < start end;
+	update runs set
+		confirmed = runs.confirmed or p_submitted is not null,
+		submitted_at = coalesce(runs.submitted_at, submitted),
+		launcher = case when is_later or runs.launcher is null then coalesce(p_launcher, runs.launcher) else runs.launcher end,
+		launcher_start = case when p_launcher is not null and (is_later or runs.launcher is null) then start
+			else runs.launcher_start end,
+		-- When a requeued job begins the plugin announces it first; the requeue must still be visible when `wlb run` asks.
+		restart_count = case when wlb_run_is_over(runs.state) and p_launch is null then runs.restart_count
+			else greatest(runs.restart_count, p_restart_count) end,
+		is_not_reached = runs.is_not_reached and p_launch is null,
+		job_name = case when p_job_name <> '' then p_job_name else runs.job_name end,
+		cluster = case when p_cluster <> '' then p_cluster else runs.cluster end,
+		policy = runs.policy || p_policy,
+		state = case when again then 'restarting' else runs.state end,
+		ended_by = case when again then null else runs.ended_by end,
+		ended_at = case when again then null else runs.ended_at end
+	where id = r.id returning * into r;
+	return r;
+end $$;
+
+-- The launcher's record, of source 'run', says whose the run is where no launcher of that start of the job has announced it. It says
+-- nothing else that is new where wlbd decided, or where rank 0 has recorded more (world_size is set then), which may have happened
+-- since `a` was read.
+create or replace function wlb_record_attempt(a attempts, p_source text, d jsonb, p_time timestamptz)
+returns void language plpgsql as $$
+begin
+	if p_source = 'run' then
+		perform wlb_attempt_place(b, d) from attempts b where b.id = a.id and b.decision is null and b.world_size is null;
+		update runs set launcher = a.uuid, launcher_start = (d->>'restart_count')::integer
+		where id = a.run_id and d ? 'restart_count' and coalesce(launcher_start < (d->>'restart_count')::integer, true);
+		return;
+	end if;
+	perform wlb_attempt_begun(a, p_time);
+	perform wlb_attempt_place(a, d);
+	update attempts set
+		world_size = (d->>'world_size')::integer, dtype = d->>'dtype', device = d->>'device',
+		resumed_step = (d->>'resumed_step')::bigint, checkpoint_path = d->>'checkpoint',
+		reported_at = coalesce(reported_at, p_time)
+	where id = a.id;
+	update runs set model = d->'model', seq_length_tokens = (d->>'seq_length')::bigint,
+		global_batch_size = (d->>'global_batch_size')::bigint, train_iters = (d->>'train_iters')::bigint
+	where id = a.run_id;
+end $$;
