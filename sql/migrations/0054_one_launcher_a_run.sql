@@ -46,7 +46,7 @@ end $$;
 -- its runs have the first, or none until Slurm was asked.
 create function wlb_runs_of_job(r runs) returns setof runs language sql stable as $$
 	select * from runs where job_id = r.job_id and uid = r.uid
-		and (submitted_at is not distinct from r.submitted_at or submitted_at is null)
+		and (submitted_at = r.submitted_at or submitted_at is null or r.submitted_at is null)
 $$;
 
 -- Whether the job has started again since the launcher of `r` began. What earlier versions announce has no launcher.
@@ -96,6 +96,7 @@ declare
 	number integer := coalesce(p_launch, 1);
 	submitted timestamptz := p_submitted;
 	start integer := least(p_start, p_restart_count);
+	number_most constant integer := 999999;
 	is_later boolean;
 	again boolean;
 begin
@@ -109,6 +110,10 @@ begin
 			r := wlb_run_of_launch(newest, p_launch, p_launcher, start, p_restart_count);
 			select case when bool_or(launch = p_launch) then max(launch) + 1 else p_launch end into number
 			from wlb_runs_of_job(newest);
+		end if;
+		if r.id is null and number > number_most then
+			raise exception using errcode = 'WL409', message = format(
+				'job %s: has a run of number %s, the greatest there can be; submit a new job', p_job_id, number_most);
 		end if;
 	end if;
 	if r.id is null then

@@ -277,6 +277,20 @@ class History(ClusterTest):
         self.assertEqual(self.cluster.sql(f"select count(*) from runs where job_id = {run.job}"), [["4"]])
         self.assertEqual(run.announce(2, 1, run.uuid(9)), f"{run.job}.2")
 
+    def test_runs_of_a_job_that_slurm_confirms_one_by_one(self):
+        run = self.run_of()
+        run.announce(2, 0, run.uuid(2))
+        self.cluster.sql(f"update runs set submitted_at = null where name = '{run.job}.2'")
+        self.assertEqual(run.announce(1, 1, run.uuid(1)), f"{run.job}")
+        self.assertEqual(run.announce(2, 1, run.uuid(3)), f"{run.job}.2")
+        self.assertEqual(self.cluster.sql(f"select count(*) from runs where job_id = {run.job}"), [["2"]])
+
+    def test_the_greatest_number(self):
+        run = self.run_of()
+        self.assertEqual(run.announce(999999, 0, run.uuid(1)), f"{run.job}.999999")
+        self.assertRaisesRegex(harness.Failed, "has a run of number 999999", run.announce, 999999, 0, run.uuid(2))
+        self.assertEqual(run.announce(2, 0, run.uuid(3)), f"{run.job}.2")
+
     def test_statements_of_one_job_at_the_same_time(self):
         """As over two connections: the second waits for the first."""
         job = next(Run.jobs)

@@ -156,7 +156,7 @@ def no_attempts(test, job):
     test.assertEqual(test.cluster.sql(f"select count(*) from attempts a join runs r on r.id = a.run_id where r.job_id = {job}"), [["0"]])
 
 
-REQUEUED = """export START=${{SLURM_RESTART_COUNT:-0}}
+REQUEUED = """export START=${{SLURM_RESTART_COUNT:-0}}; [ $START != 5 ] || START=0
 begin() {{ {spool}wlb run -- sh -c 'echo $0 of start $START: $WLB_RUN_ID; [ $START = 1 ] || sleep 60' $1 & }}
 set -- a b; [ $START = 0 ] || set -- b a
 begin $1; until grep -q "$1 of start $START" $SLURM_JOB_ID.out; do sleep 0.1; done; begin $2; wait"""
@@ -217,6 +217,10 @@ SITUATIONS = (
     Situation("So do those with folders of their own.",
               REQUEUED.format(spool="WLB_SPOOL_DIR=$PWD/spool-$SLURM_JOB_ID-$1 "), "requeued_with_folders_of_their_own",
               (*ONE_RUN, "--requeue", "--open-mode=append"), meanwhile=requeue,
+              runs={"": ("complete", 2), ".2": ("complete", 2)}, after=have_their_names),
+    Situation("So do those of a script that was submitted in a job that had been requeued, and has its count at first.",
+              REQUEUED.format(spool=""), "requeued_with_another_count",
+              (*ONE_RUN, "--requeue", "--open-mode=append", "--export=ALL,SLURM_RESTART_COUNT=5"), meanwhile=requeue,
               runs={"": ("complete", 2), ".2": ("complete", 2)}, after=have_their_names),
     Situation("A `wlb run` that was killed leaves a run that failed; the next one of the script has a run of its own.",
               "wlb run -- sh -c 'echo first began; sleep 60'\nwlb run -- sh -c 'sleep 1; echo second $WLB_RUN_ID $WLB_ATTEMPT'",

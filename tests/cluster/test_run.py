@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import signal
 import time
 import urllib.request
@@ -130,6 +131,15 @@ class Plain(RunTest):
         result = self.cluster.run("salloc", "--wlb-layout=auto", "-N2", "--ntasks-per-node=1", "wlb", "run", "--", "sh",
                                   "-c", LINE)
         self.assertEqual(result.stdout.count("task "), 2, result.stdout + result.stderr)
+
+    def test_salloc_from_two_shells(self):
+        """At the same time."""
+        (self.cluster.work / "one.sh").write_text(f"wlb run -- sh -c '{LINE}; sleep 2'\n", encoding="utf-8")
+        result = self.cluster.run("salloc", "--wlb-layout=auto", "-N1", "-n1", "sh", "-c", "sh one.sh & sh one.sh & wait")
+        names = re.findall(r"(?m)^task (\S+) 1 ", result.stdout)
+        self.assertEqual(len(names), 2, result.stdout + result.stderr)
+        self.assertEqual([self.cluster.show(name)["state"] for name in names], ["complete"] * 2)
+        self.assertEqual(len(set(names)), 2, names)
 
     def test_a_hang_up_that_is_ignored(self):
         """As by nohup, so that the run outlives the terminal from which it was started."""
