@@ -129,6 +129,90 @@ class BeforeProof(HttpTest):
         self.assertEqual(status, 413, text)
 
 
+def request(target="/healthz", method="GET", version="HTTP/1.1", headers=("Host: x",), body=b""):
+    return "\r\n".join([f"{method} {target} {version}", *headers, "", ""]).encode() + body
+
+
+def arguments(count):
+    return "&".join(f"a{number}=1" for number in range(count))
+
+
+def filler(most_bytes, count):
+    return [f"X-{number}: {'f' * (most_bytes // count)}" for number in range(count)]
+
+
+# Statuses that a request may be answered with; None: or its connection ends without an answer.
+REQUESTS = (
+    (request("/v1/runs?" + arguments(64)), {401}),
+    (request("/v1/runs?" + arguments(65)), {414}),
+    (request("/v1/runs?" + arguments(245)), {414}),
+    (request("/v1/runs?" + arguments(3000)), {414}),
+    (request("/healthz?" + "&" * 5000), {414}),
+    (request("/healthz?" + "a" * 8000 + arguments(60)), {414}),
+    (request("/" + "a" * 9000), {414}),
+    (request("/" + "a" * 9000, "POST", headers=("Host: x", "Content-Length: 2"), body=b"{}"), {414}),
+    (request("/" + "a" * 16200, headers=("Host: x", *filler(500, 50))), {414}),
+    (request("/" + "a" * 100000), {414, 431, None}),
+    (request("/v1/runs?&&&&"), {400}),
+    (request("/v1/runs?"), {401}),
+    (request("/v1/runs?limit=%zz&%%%=1"), {400, 401}),
+    (request("/%zz%00"), {400, 404}),
+    (request("http://x/healthz"), {200}),
+    (request("http://[::1:bad/healthz"), {400}),
+    (request("*", "OPTIONS"), {405}),
+    (request("healthz"), {400, 404}),
+    (request(headers=("Host: x", *filler(15000, 1))), {200}),
+    (request(headers=("Host: x", *filler(17000, 1))), {431}),
+    (request(headers=("Host: x", *filler(20000, 400))), {431}),
+    (request(headers=("Host: x", *filler(10, 1000))), {431}),
+    (request(headers=("Host: x", "Cookie: " + "; ".join(f"c{number}=1" for number in range(1000)))), {431, None}),
+    (request(headers=("Host: x", "no colon")), {400}),
+    (request(headers=("Host: x", ": no name")), {200, 400}),
+    (request(headers=("Host: x", " folded: header")), {200, 400}),
+    (request(headers=()), {400}),
+    (request(version="HTTP/1.0", headers=()), {200}),
+    (request(version="HTTP/9.9"), {400, 505}),
+    (b"GET /healthz\r\n\r\n", {400}),
+    (b"GET\r\n\r\n", {400, None}),
+    (b"GET  /healthz  x y HTTP/1.1\r\nHost: x\r\n\r\n", {400, None}),
+    *((request(method=method), {405}) for method in ("HEAD", "OPTIONS", "PUT", "DELETE", "PATCH", "TRACE", "get", "A" * 5000)),
+    (request("/v1/runs", "POST", headers=("Host: x", "Content-Length: 2", "Expect: 100-continue"), body=b"{}"), {100, 401}),
+    (request("/v1/runs", "POST", headers=("Host: x", "Transfer-Encoding: chunked"), body=b"2\r\n{}\r\n0\r\n\r\n"), {400}),
+    *((request("/v1/runs", "POST", headers=("Host: x", f"Content-Length: {length}"), body=b"{}"), {400, 413})
+      for length in ("-1", "", "x", "0x2", "2, 2", "9" * 30)),
+)
+
+
+class Answers(HttpTest):
+    def test_each_request_is_answered_or_its_connection_ends_at_once(self):
+        for data, statuses in REQUESTS:
+            with self.subTest(data=data[:80]):
+                self.assertIn(self.ask(data)[0], statuses)
+
+    def test_the_refusal_of_a_long_query_says_why(self):
+        text = self.ask(request("/v1/runs?" + arguments(245)))[1]
+        body = text.split(b"\r\n\r\n", 1)[1]
+        self.assertEqual(json.loads(body)["error"],
+                         "the query has 245 parameters, and may have 64: docs/api.md lists those of each path")
+
+    def test_heads_about_as_long_as_may_be(self):
+        """Whatever its parts are, a head that just does not fit into the memory of a connection is refused."""
+        for target in (10, 4000, 8000):
+            for count in (1, 50):
+                for length in range(15800, 16600, 40):
+                    data = request("/healthz?" + "a" * target, headers=("Host: x", *filler(length - target - 9 * count, count)))
+                    with self.subTest(target=target, count=count, length=length):
+                        self.assertIn(self.ask(data)[0], {400, 431, None})
+
+    def test_requests_in_one_go(self):
+        """A refusal follows the answers to those before it, and nothing comes after it."""
+        link = self.connect(request() * 3 + request("/healthz?" + arguments(245)) + request())
+        text = b""
+        while more := link.recv(65536):
+            text += more
+        self.assertEqual([int(line.split()[1]) for line in text.splitlines() if line.startswith(b"HTTP/1.1 ")], [200] * 3 + [414])
+
+
 class AfterProof(HttpTest):
     def test_object_of_many_values_stalls_nobody(self):
         body = ("{" + ",".join(f'"k{i:07}":1' for i in range(8 * MIB // 14)) + "}").encode()

@@ -2,6 +2,7 @@
 
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
 
@@ -40,6 +41,13 @@ static void cut_off(struct wlbd_connection *connection)
 {
 	connection->given_up = true;
 	shutdown(connection->fd, SHUT_RDWR);
+}
+
+void wlbd_connection_refuse(struct wlbd_connection *connection, const char *reply)
+{
+	ssize_t sent = send(connection->fd, reply, strlen(reply), MSG_NOSIGNAL | MSG_DONTWAIT);
+	(void)sent; /* the client sees the end of the connection in any case */
+	cut_off(connection);
 }
 
 static void sweep_list(const struct wlbd_connections *all, const struct list *list)

@@ -32,6 +32,9 @@ enum wlbd_budget_answer wlbd_connection_proved(struct wlbd_connection *connectio
 /* Whether wlbd itself closes it, since its client has completed no request for too long, or for a new connection. */
 bool wlbd_connection_was_given_up(const struct wlbd_connection *connection);
 
+/* Sends the whole text of a reply, as far as the kernel takes it at once, and closes the connection. */
+void wlbd_connection_refuse(struct wlbd_connection *connection, const char *reply);
+
 /* Reads the address of the client. Returns -1 where it is not known. */
 int wlbd_connection_peer(const struct wlbd_connection *connection, struct sockaddr_storage *peer);
 

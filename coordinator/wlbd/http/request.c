@@ -1,5 +1,6 @@
 #include "coordinator/wlbd/http/request.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,9 +18,53 @@ enum {
 	IGNORED_UNPROVED_MOST_BYTES = 1 << 20,
 };
 
+/* The target of a request: its path and its query. */
+enum {
+	TARGET_MOST_BYTES = 8 << 10,
+	ARGUMENTS_MOST = 64,
+};
+
+/* Returns -1 where the target is too long, with the reason. */
+static int check_target(const char *target, struct wlb_error *error)
+{
+	size_t length = strlen(target);
+	int arguments = 1;
+	for (const char *c = strchr(target, '&'); c != NULL; c = strchr(c + 1, '&'))
+		arguments++;
+	if (length > TARGET_MOST_BYTES)
+		return wlb_fail(error, "path and query have %zu bytes, and may have %d: docs/api.md lists the paths",
+		                length, TARGET_MOST_BYTES);
+	if (arguments > ARGUMENTS_MOST)
+		return wlb_fail(error,
+		                "the query has %d parameters, and may have %d: docs/api.md lists those of each path",
+		                arguments, ARGUMENTS_MOST);
+	return 0;
+}
+
+/* Target and parameters are in the memory that the library has for a connection. Where they leave too little of it, the
+ * library neither answers nor closes, so that these requests are answered before it reads on. */
+static void refuse_target(struct wlbd *wlbd, struct MHD_Connection *mhd, const struct wlb_error *why)
+{
+	char body[sizeof(why->message) + 32], reply[sizeof(body) + 128];
+	const union MHD_ConnectionInfo *about = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	snprintf(body, sizeof(body), "{\"error\":\"%s\"}\n", why->message);
+	snprintf(reply, sizeof(reply),
+	         "HTTP/1.1 414 URI Too Long\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"
+	         "Connection: close\r\n\r\n%s",
+	         strlen(body), body);
+	wlbd->counters.requests[4]++;
+	if (about != NULL && about->socket_context != NULL)
+		wlbd_connection_refuse(about->socket_context, reply);
+}
+
 void *wlbd_request_begin(void *context, const char *uri, struct MHD_Connection *mhd)
 {
 	struct wlbd *wlbd = context;
+	struct wlb_error error;
+	if (check_target(uri, &error) != 0) {
+		refuse_target(wlbd, mhd, &error);
+		return NULL;
+	}
 	struct wlbd_exchange *exchange = calloc(1, sizeof(*exchange));
 	if (exchange == NULL || (exchange->call = wlbd_call_new(wlbd, uri)) == NULL) {
 		free(exchange);
@@ -134,7 +179,7 @@ enum MHD_Result wlbd_request_on_data(void *wlbd, struct MHD_Connection *mhd, con
 	(void)path;
 	(void)version;
 	if (exchange == NULL || about == NULL || about->socket_context == NULL)
-		return MHD_NO; /* out of memory: the connection is closed */
+		return MHD_NO; /* its target was refused, or out of memory: the connection is closed */
 	exchange->call->connection = about->socket_context;
 	if (!exchange->is_head_checked && check_head(exchange, method))
 		return MHD_YES;
