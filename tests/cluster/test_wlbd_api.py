@@ -371,6 +371,66 @@ class Records(ApiTest):
         self.assertEqual(shown["steps_repeated"], 0)
 
 
+class EndedRuns(ApiTest):
+    """A run that is over gets no further attempt, and what still arrives of it stays in no memory."""
+
+    def ended(self, how):
+        """A run that its launcher has ended, or that Slurm ended, or a job that ended without a run; its name."""
+        if how == "launcher":
+            run = self.new_run()
+            self.assertEqual(self.api.call("POST", f"/v1/runs/{run}/end", {"state": "complete"})[0], 200)
+            return run
+        job = self.cluster.sbatch("true", *(["--wlb-layout=auto"] if how == "slurm" else []), nodes=1)
+        self.assertEqual(self.cluster.wait_job(job), "COMPLETED")
+        if how == "slurm":
+            wait_for("the end of the run", lambda: self.show(str(job))["state"] == "complete", 30)
+        return str(job)
+
+    def metrics(self):
+        return dict(line.rsplit(" ", 1) for line in self.api.send("GET", "/metrics")[1].splitlines() if not line.startswith("#"))
+
+    def report(self, run, attempt):
+        return self.api.call("POST", f"/v1/runs/{run}/report", {
+            "attempt_id": attempt, "source": "node", "node": "n1", "rank": 0, "ranks": [0], "step": 1})
+
+    def check_memory(self, attempts=0):
+        metrics = self.metrics()
+        self.assertEqual((int(metrics["wlbd_attempts"]), [name for name in metrics if name.startswith("wlbd_run_step{")]),
+                         (attempts, []))
+
+    def test_reports(self):
+        for how in ("launcher", "slurm", "none"):
+            with self.subTest(how=how):
+                run = self.ended(how)
+                for _ in range(5):
+                    status, reply = self.report(run, str(uuid.uuid4()))
+                    self.assertEqual(status, 409, reply)
+                    self.assertIn("has ended", reply["error"])
+                self.check_memory()
+                if how != "none":
+                    story = self.show(run)
+                    self.assertEqual((story["state"], story["attempts"]), ("complete", []))
+
+    def test_late_records(self):
+        """They are stored; the attempt has ended with its run, and its own record says how."""
+        for how in ("launcher", "slurm"):
+            with self.subTest(how=how):
+                run, attempts = self.ended(how), [str(uuid.uuid4()) for _ in range(5)]
+                for attempt in attempts:
+                    status, reply = self.deliver(run, attempt, [step(1, 1)])
+                    self.assertEqual((status, reply), (200, {"acked_seq": 1}))
+                    self.assertEqual(self.report(run, attempt)[0], 409)
+                self.check_memory()
+                end = {"seq": 2, "time": 1790000000.0, "type": "attempt_end", "data": {"state": "complete", "exit_code": 0}}
+                self.assertEqual(self.deliver(run, attempts[-1], [end])[0], 200)
+                story = self.show(run)
+                why = "its run was over when its first record arrived"
+                self.assertEqual((story["state"], [(each["state"], each["reason"]) for each in story["attempts"]]),
+                                 ("complete", [("lost", why)] * 4 + [("complete", "")]))
+                wait_for("nothing in memory", lambda: self.metrics()["wlbd_attempts"] == "0", 5)
+                self.check_memory()
+
+
 class Database(ApiTest):
     def test_away_is_said_at_once(self):
         run, attempt = self.new_run(), str(uuid.uuid4())

@@ -118,6 +118,7 @@ struct wlbd_attempt {
 	int64_t requeue_asked_ms; /* when Slurm was last asked for that; 0: never */
 	bool has_reported;        /* a node has, to this wlbd or to one before it */
 	struct wlbd_quiet quiet;
+	bool is_run_over;      /* it was taken into memory for a late record, and leaves it once that is judged */
 	bool is_exit_recorded; /* its exit code was given to the outbox */
 	bool is_outdated;      /* a program of it is older than wlbd, and that was recorded */
 };

@@ -74,8 +74,12 @@ static bool has_recorded_for(const struct wlbd *wlbd, int64_t now_ms, int64_t ms
 static bool may_be_removed(const struct wlbd_attempt *attempt, int64_t now_ms)
 {
 	const struct wlbd_reporter *reporter;
-	if (!wlbd_attempt_ended_long_ago(&attempt->incident.life, now_ms) || !TAILQ_EMPTY(&attempt->questions) ||
-	    wlbd_attempt_end_is_pending(attempt) || !has_recorded_for(attempt->wlbd, now_ms, WLBD_ENDED_KEPT_MS))
+	if (!TAILQ_EMPTY(&attempt->questions) || wlbd_attempt_end_is_pending(attempt))
+		return false;
+	if (attempt->is_run_over)
+		return true;
+	if (!wlbd_attempt_ended_long_ago(&attempt->incident.life, now_ms) ||
+	    !has_recorded_for(attempt->wlbd, now_ms, WLBD_ENDED_KEPT_MS))
 		return false;
 	TAILQ_FOREACH(reporter, &attempt->reporters, link)
 	if (reporter->connection != NULL)

@@ -8,6 +8,7 @@
 #include "coordinator/wlbd/database/db_pool.h"
 #include "coordinator/wlbd/http/question_share.h"
 #include "coordinator/wlbd/http/reply.h"
+#include "coordinator/wlbd/liveness/attempt_end.h"
 #include "coordinator/wlbd/liveness/job_poll.h"
 #include "coordinator/wlbd/liveness/older_attempts.h"
 #include "coordinator/wlbd/log.h"
@@ -28,6 +29,7 @@ struct search {
 	char attempt_id[37];
 	char run[WLBD_RUN_NAME_SIZE];
 	uid_t uid;      /* of the clients that wait */
+	bool is_live;   /* they are processes of the attempt, and store no records */
 	bool job_known; /* Slurm knows the job, which is this: */
 	struct wlb_slurm_job job;
 	TAILQ_HEAD(, waiter) waiters;
@@ -155,8 +157,34 @@ static int check_card(const struct search *search, const json_t *card, struct wl
 	int status = 0;
 	if (json_is_integer(owner) && run != NULL)
 		status = check_client(call, search->attempt_id, json_integer_value(owner), run, error);
+	if (status == 0 && search->is_live && json_is_true(json_object_get(card, "is_run_over"))) {
+		wlb_fail(error, "run %s has ended, and nothing of it is watched any more", search->run);
+		return 409;
+	}
 	/* Searches that were begun together each found space for one. */
 	return status != 0 ? status : check_space(call, search->attempt_id, error);
+}
+
+/* Nothing of it is watched. What its late records say is judged first. */
+static void leave_memory(struct wlbd_attempt *attempt)
+{
+	attempt->is_run_over = true;
+	if (TAILQ_EMPTY(&attempt->questions) && !wlbd_attempt_end_is_pending(attempt))
+		wlbd_attempts_remove(attempt->wlbd, attempt);
+}
+
+static void use_attempt(struct search *search, struct wlbd_attempt *attempt, const json_t *card)
+{
+	bool is_run_over = json_is_true(json_object_get(card, "is_run_over"));
+	note_state(attempt, card);
+	wlbd_older_attempts_end(search->wlbd, attempt);
+	if (search->job_known)
+		wlbd_attempts_confirm(search->wlbd, attempt->run_pk, &search->job);
+	else if (!attempt->nodes.allocation_known)
+		wlbd_job_poll_soon(search->wlbd->job_poll, attempt->job_id, false);
+	succeed(search, attempt);
+	if (is_run_over)
+		leave_memory(attempt);
 }
 
 static void use_card(struct search *search, const char *text)
@@ -168,13 +196,7 @@ static void use_card(struct search *search, const char *text)
 	if (status != 0) {
 		fail(search, status, error.message);
 	} else if (attempt != NULL) {
-		note_state(attempt, card);
-		wlbd_older_attempts_end(search->wlbd, attempt);
-		if (search->job_known)
-			wlbd_attempts_confirm(search->wlbd, attempt->run_pk, &search->job);
-		else if (!attempt->nodes.allocation_known)
-			wlbd_job_poll_soon(search->wlbd->job_poll, attempt->job_id, false);
-		succeed(search, attempt);
+		use_attempt(search, attempt, card);
 	} else {
 		fail(search, 500, "the attempt cannot be read from the database; see wlbd's log");
 	}
@@ -218,9 +240,11 @@ static void on_job(void *context, const struct wlbd_job_facts *facts)
 	wlbd_params_add_integer_if(&params, known, facts->job.submit_time);
 	wlbd_params_add_integer(&params, known ? facts->job.restart_count : 0);
 	wlbd_params_add_boolean(&params, known && strcmp(facts->job.state, "PENDING") == 0);
+	wlbd_params_add_boolean(&params, facts->found == 0 || (known && facts->job.finished));
+	wlbd_params_add_boolean(&params, search->is_live);
 	wlbd_run_change(wlbd, search->uid, wlbd_run_job_id(search->run),
 	                "select wlb_attempt_ensure($1, $2, $3, $4, $5, $6, $7, to_timestamp($8::float8), $9::integer, "
-	                "$10::boolean)",
+	                "$10::boolean, $11::boolean, $12::boolean)",
 	                &params, on_ensured, search);
 }
 
@@ -235,23 +259,24 @@ static void on_found(void *context, const struct wlbd_db_result *result)
 		wlbd_slurm_job(search->wlbd, wlbd_run_job_id(search->run), search->uid, on_job, search);
 }
 
-static struct search *find_same(struct wlbd_call *call, const char *attempt_id)
+static struct search *find_same(struct wlbd_call *call, const char *attempt_id, bool is_live)
 {
 	struct search *search;
 	TAILQ_FOREACH(search, &call->wlbd->searches->list, link)
-	if (search->uid == call->uid && strcmp(search->run, call->run) == 0 &&
+	if (search->uid == call->uid && search->is_live == is_live && strcmp(search->run, call->run) == 0 &&
 	    strcasecmp(search->attempt_id, attempt_id) == 0)
 		return search;
 	return NULL;
 }
 
-static struct search *begin(struct wlbd_call *call, const char *attempt_id)
+static struct search *begin(struct wlbd_call *call, const char *attempt_id, bool is_live)
 {
 	struct search *search = calloc(1, sizeof(*search));
 	if (search == NULL)
 		return NULL;
 	search->wlbd = call->wlbd;
 	search->uid = call->uid;
+	search->is_live = is_live;
 	snprintf(search->attempt_id, sizeof(search->attempt_id), "%s", attempt_id);
 	snprintf(search->run, sizeof(search->run), "%s", call->run);
 	TAILQ_INIT(&search->waiters);
@@ -259,8 +284,8 @@ static struct search *begin(struct wlbd_call *call, const char *attempt_id)
 	return search;
 }
 
-void wlbd_find_attempt(struct wlbd_call *call, const char *attempt_id,
-                       void (*then)(struct wlbd_call *call, struct wlbd_attempt *attempt))
+static void find(struct wlbd_call *call, const char *attempt_id, bool is_live,
+                 void (*then)(struct wlbd_call *call, struct wlbd_attempt *attempt))
 {
 	struct wlb_error error = {0};
 	struct wlbd_attempt *attempt = wlbd_attempts_find(call->wlbd->attempts, attempt_id);
@@ -273,13 +298,13 @@ void wlbd_find_attempt(struct wlbd_call *call, const char *attempt_id,
 		wlbd_call_fail(call, status, "%s", error.message);
 		return;
 	}
-	struct search *search = find_same(call, attempt_id);
+	struct search *search = find_same(call, attempt_id, is_live);
 	bool is_new = search == NULL;
 	if (is_new && wlbd_question_share_take(call) != 0)
 		return;
 	struct waiter *waiter = calloc(1, sizeof(*waiter));
 	if (is_new && waiter != NULL)
-		search = begin(call, attempt_id);
+		search = begin(call, attempt_id, is_live);
 	if (waiter == NULL || search == NULL) {
 		free(waiter);
 		wlbd_call_fail_memory(call);
@@ -293,6 +318,18 @@ void wlbd_find_attempt(struct wlbd_call *call, const char *attempt_id,
 	if (is_new)
 		wlbd_db_pool_call(call->wlbd->questions, call->uid, 0, "select wlb_attempt_find($1)", &params, on_found,
 		                  search);
+}
+
+void wlbd_find_attempt(struct wlbd_call *call, const char *attempt_id,
+                       void (*then)(struct wlbd_call *call, struct wlbd_attempt *attempt))
+{
+	find(call, attempt_id, false, then);
+}
+
+void wlbd_find_live_attempt(struct wlbd_call *call, const char *attempt_id,
+                            void (*then)(struct wlbd_call *call, struct wlbd_attempt *attempt))
+{
+	find(call, attempt_id, true, then);
 }
 
 struct wlbd_attempt_searches *wlbd_attempt_searches_new(void)

@@ -170,5 +170,5 @@ void wlbd_post_report(struct wlbd_call *call)
 	else if (wlbd_report_read(call->body, report, &error) != 0)
 		wlbd_call_fail(call, 400, "%s", error.message);
 	else
-		wlbd_find_attempt(call, report->attempt_id, handle);
+		wlbd_find_live_attempt(call, report->attempt_id, handle);
 }

@@ -108,7 +108,7 @@ void wlbd_post_stacks(struct wlbd_call *call)
 	else if (wlbd_stacks_read(call->body, stacks, &error) != 0)
 		wlbd_call_fail(call, 400, "%s", error.message);
 	else
-		wlbd_find_attempt(call, stacks->attempt_id, take);
+		wlbd_find_live_attempt(call, stacks->attempt_id, take);
 }
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
