@@ -41,6 +41,15 @@ static int keep_nodes(struct wlb_slurm_job *job, const char *nodes, struct wlb_e
 	                                     job->job_id, strlen(nodes));
 }
 
+static void put_alias(const slurm_job_info_t *from, char *alias, size_t size)
+{
+	alias[0] = '\0';
+	if (from->array_job_id != 0 && from->array_task_id != NO_VAL)
+		snprintf(alias, size, "%u_%u", from->array_job_id, from->array_task_id);
+	else if (from->het_job_id != 0 && from->het_job_offset != NO_VAL)
+		snprintf(alias, size, "%u+%u", from->het_job_id, from->het_job_offset);
+}
+
 /* Slurm gives a job without a time limit, in a partition without one, this limit. INFINITE and NO_VAL are larger. */
 enum { UNLIMITED_MIN = 365 * 24 * 60 };
 
@@ -68,6 +77,7 @@ static int fill_job(const slurm_job_info_t *from, struct wlb_slurm_job *job, str
 		.exit_code = WIFEXITED(from->exit_code) ? WEXITSTATUS(from->exit_code) : 0,
 		.exit_signal = WIFSIGNALED(from->exit_code) ? WTERMSIG(from->exit_code) : 0,
 	};
+	put_alias(from, job->alias, sizeof(job->alias));
 	snprintf(job->name, sizeof(job->name), "%s", from->name ?: "");
 	snprintf(job->state, sizeof(job->state), "%s", base_state_name(base));
 	snprintf(job->partition, sizeof(job->partition), "%s", from->partition ?: "");

@@ -18,6 +18,9 @@ void wlb_slurm_close(void);
 
 struct wlb_slurm_job {
 	uint32_t job_id;
+	/* As users know it: "15_2" for task 2 of array 15, "15+1" for component 1 of the heterogeneous job 15; "": by
+	 * its id. */
+	char alias[32];
 	uid_t uid;
 	char name[256];
 	char state[32]; /* "RUNNING", "PENDING", "COMPLETED", ... base state without flags */

@@ -162,6 +162,34 @@ set -- a b; [ $START = 0 ] || set -- b a
 begin $1; until grep -q "$1 of start $START" $SLURM_JOB_ID.out; do sleep 0.1; done; begin $2; wait"""
 
 
+def array_tasks(test, job):
+    """All of the array's tasks have ended: their runs are found by the names that Slurm shows, and by their job ids."""
+    wait_for("the end of the array", lambda: not test.cluster.run("squeue", "-h", "-j", str(job), check=False).stdout.strip(), 60)
+    listed = test.cluster.run("wlb", "runs").stdout
+    for task in ("0", "2"):
+        for launch in ("", ".2"):
+            name = f"{job}_{task}{launch}"
+            story = test.cluster.show(name)
+            test.assertEqual((story["alias"], story["state"], story), (name, "complete", test.cluster.show(story["run_id"])))
+            test.assertEqual(story["run_id"], f"{story['job_id']}{launch}")
+            test.assertIn(f"{story['run_id']} ({name})", listed)
+            test.assertIn(f"Run {story['run_id']} ({name}): complete", test.cluster.run("wlb", "show", name).stdout)
+            for words in (("faults",), ("faults", "--json"), ("top", "--once")):
+                test.cluster.run("wlb", *words, name)
+            for words in (("set", name, "on-fault=report"), ("stacks", name)):
+                refusal = test.cluster.run("wlb", *words, check=False).stderr
+                test.assertRegex(refusal, f"run {re.escape(name)} has ended|run {story['run_id']}: its attempt 1 has ended")
+    refused = test.cluster.run("wlb", "show", f"{job}_1", check=False)
+    test.assertEqual((refused.returncode, refused.stderr), (1, f"wlb show: no run {job}_1; wlb runs lists them\n"))
+
+
+def components(test, job):
+    test.assertEqual(test.cluster.show(f"{job}+0"), test.cluster.show(job))
+    refused = test.cluster.run("wlb", "show", f"{job}+1", check=False)
+    test.assertEqual((refused.returncode, refused.stderr),
+                     (1, f"wlb show: no run {job}+1: the runs of heterogeneous job {job} are on its component 0; see run {job}\n"))
+
+
 SITUATIONS = (
     Situation("One run of a script is recorded as complete.", "wlb run -- true", "a_run", runs={"": ("complete", 1)}),
     Situation("A finished run that a resubmitted job extends with another learning rate is refused, unless the job says which to take.",
@@ -239,6 +267,13 @@ SITUATIONS = (
               "srun -n2 bash -c '[ $SLURM_PROCID = 0 ] || sbatch --wait --wlb-layout=auto -N1 -n1 -o $SLURM_JOB_ID.out --open-mode=append "
               "inner-$SLURM_JOB_ID.sh'", "submitted_in_a_step", ("--wlb-layout=auto", "-n2"), nodes=2,
               output=(r"(?m)^trained$",), not_output=("has 2 tasks",)),
+    Situation("The runs of an array's tasks have the names that Slurm shows, 15_2 and 15_2.2.", "wlb run -- true; wlb run -- true",
+              "an_array", options=("--wlb-layout=auto", "--array=0,2"), after=array_tasks),
+    Situation("In a heterogeneous job wlb run uses component 0, says so, and refuses another one.",
+              "wlb run -- true\nwlb run --srun-args=--het-group=1 -- true\necho refused: $?", "a_heterogeneous_job",
+              options=("--wlb-layout=auto", "-N1", ":", "-N2"), after=components, runs={"": ("complete", 1)},
+              output=(r"wlb: this job is heterogeneous: the run is on the nodes of its component 0, n\d\n", r"refused: 2\n",
+                      r"wlb run: --srun-args '--het-group=1': wlb run trains on the nodes of component 0 of a heterogeneous job: ")),
 )
 
 

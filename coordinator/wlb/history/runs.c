@@ -37,17 +37,17 @@ static void format_times(const json_t *run, char *started, char *elapsed, size_t
 
 static void add_run(struct wlb_table *table, const json_t *run)
 {
-	char nodes[256], layout[64], step[72], loss[32], attempts[32], started[32], elapsed[32];
+	char name[80], nodes[256], layout[64], step[72], loss[32], attempts[32], started[32], elapsed[32];
+	wlb_field_run(run, name, sizeof(name));
 	wlb_field_nodes(run, nodes, sizeof(nodes));
 	wlb_field_layout(run, layout, sizeof(layout));
 	format_step(run, step, sizeof(step));
 	wlb_field_real(run, "last_loss", 4, loss, sizeof(loss));
 	wlb_field_number(run, "attempts", attempts, sizeof(attempts));
 	format_times(run, started, elapsed, sizeof(started));
-	wlb_table_add(table,
-	              (const char *const[]){wlb_field_text(run, "run_id", "?"), wlb_field_text(run, "job_name", "-"),
-	                                    wlb_field_text(run, "user", "-"), wlb_field_text(run, "state", "-"), nodes,
-	                                    layout, step, loss, attempts, started, elapsed});
+	wlb_table_add(table, (const char *const[]){name, wlb_field_text(run, "job_name", "-"),
+	                                           wlb_field_text(run, "user", "-"), wlb_field_text(run, "state", "-"),
+	                                           nodes, layout, step, loss, attempts, started, elapsed});
 }
 
 static int print_runs(const json_t *reply, size_t limit)

@@ -73,13 +73,13 @@ static void print_dropped(const json_t *run)
 
 int wlb_show_summary(const json_t *run)
 {
-	char nodes[512], layout[64];
+	char name[80], nodes[512], layout[64];
 	const char *reason = wlb_field_text(run, "reason", "");
 	const char *on_fault = wlb_field_text(run, "on_fault", NULL);
 	wlb_field_nodes(run, nodes, sizeof(nodes));
 	wlb_field_layout(run, layout, sizeof(layout));
-	printf("Run %s: %s%s%s\n", wlb_field_text(run, "run_id", "?"), wlb_field_text(run, "state", "?"),
-	       *reason ? ": " : "", reason);
+	wlb_field_run(run, name, sizeof(name));
+	printf("Run %s: %s%s%s\n", name, wlb_field_text(run, "state", "?"), *reason ? ": " : "", reason);
 	printf("  job '%s' of %s, layout asked for: %s\n", wlb_field_text(run, "job_name", ""),
 	       wlb_field_text(run, "user", "?"), wlb_field_text(json_object_get(run, "policy"), "layout", "-"));
 	print_times(run);

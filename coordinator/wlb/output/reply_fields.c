@@ -13,6 +13,16 @@ const char *wlb_field_text(const json_t *object, const char *key, const char *ot
 	return text != NULL ? text : otherwise;
 }
 
+void wlb_field_run(const json_t *object, char *text, size_t size)
+{
+	const char *run = wlb_field_text(object, "run_id", "?");
+	const char *alias = wlb_field_text(object, "alias", NULL);
+	if (alias != NULL)
+		snprintf(text, size, "%s (%s)", run, alias);
+	else
+		snprintf(text, size, "%s", run);
+}
+
 void wlb_field_number(const json_t *object, const char *key, char *text, size_t size)
 {
 	const json_t *value = json_object_get(object, key);

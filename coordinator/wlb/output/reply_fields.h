@@ -9,6 +9,8 @@
 /* The object's text, or `otherwise`; lives as long as the object. */
 const char *wlb_field_text(const json_t *object, const char *key, const char *otherwise);
 
+/* "run_id" and, where Slurm shows its job by another name, that: "17 (15_2)". */
+void wlb_field_run(const json_t *object, char *text, size_t size);
 void wlb_field_number(const json_t *object, const char *key, char *text, size_t size);
 void wlb_field_real(const json_t *object, const char *key, int digits, char *text, size_t size);
 /* "nodes": ["n1","n2"] as "n[1-2]"; where that is too long, as "n[1,3,...] (80 nodes)". */

@@ -10,6 +10,7 @@
 #include "common/on_fault.h"
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/run/own_step.h"
+#include "coordinator/wlb/run/print.h"
 
 enum { NODES_MOST = INT32_MAX, GROW_MOST_S = 7 * 24 * 3600 };
 
@@ -98,6 +99,29 @@ static void copy_setting(char *to, size_t size, const char *name, const char *fa
 	snprintf(to, size, "%s", value != NULL ? value : fallback);
 }
 
+/* Of a heterogeneous job srun starts a step on the nodes of component 0, which are the nodes that wlbd and the launcher
+ * know, where nothing else is said. */
+static int check_component(const struct wlb_run_options *options, struct wlb_error *error)
+{
+	static const char *const names[] = {"--het-group", "--pack-group"};
+	for (int i = 0; i < options->srun_arg_count; i++)
+		for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++) {
+			size_t length = strlen(names[k]);
+			const char *value = options->srun_args[i] + length;
+			if (strncmp(options->srun_args[i], names[k], length) == 0 && strcmp(value, "=0") != 0)
+				return wlb_fail(
+					error,
+					"--srun-args '%.60s': wlb run trains on the nodes of component 0 of a "
+					"heterogeneous job: name the component that trains first in sbatch, or submit "
+					"it as a job of its own",
+					options->srun_args[i]);
+		}
+	if (setting("SLURM_HET_SIZE") != NULL)
+		wlb_run_print("this job is heterogeneous: the run is on the nodes of its component 0, %s",
+		              setting("SLURM_JOB_NODELIST"));
+	return 0;
+}
+
 int wlb_run_job_load(struct wlb_run_job *job, const struct wlb_run_options *options, struct wlb_error *error)
 {
 	char host[256] = "localhost";
@@ -109,7 +133,7 @@ int wlb_run_job_load(struct wlb_run_job *job, const struct wlb_run_options *opti
 		return wlb_fail(error,
 		                "there is no Slurm job here (SLURM_JOB_ID is not set); put this line into a batch "
 		                "script and submit it: sbatch --wlb-layout=auto SCRIPT");
-	if (wlb_run_own_step_check(error) != 0 || wlb_slurm_open(error) != 0)
+	if (wlb_run_own_step_check(error) != 0 || check_component(options, error) != 0 || wlb_slurm_open(error) != 0)
 		return -1;
 	job->job_id = (uint32_t)strtoul(id, NULL, 10);
 	if (restarts != NULL)

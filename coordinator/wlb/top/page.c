@@ -49,14 +49,14 @@ static void put_reports(struct wlb_top_frame *frame, const struct wlb_top_ranks 
 
 static void put_run(struct wlb_top_frame *frame, const struct wlb_top_view *view)
 {
-	char attempt[32], layout[64], nodes[512], progress[256];
+	char name[80], attempt[32], layout[64], nodes[512], progress[256];
 	const char *reason = wlb_field_text(view->run, "reason", "");
+	wlb_field_run(view->run, name, sizeof(name));
 	wlb_field_number(view->run, "attempt", attempt, sizeof(attempt));
 	wlb_field_layout(view->run, layout, sizeof(layout));
 	wlb_field_nodes(view->run, nodes, sizeof(nodes));
 	wlb_progress_format(view->run, view->steps, progress, sizeof(progress));
-	wlb_top_put(frame, WLB_TOP_STRONG, "Run %s: %s", wlb_field_text(view->run, "run_id", "?"),
-	            wlb_field_text(view->run, "state", "?"));
+	wlb_top_put(frame, WLB_TOP_STRONG, "Run %s: %s", name, wlb_field_text(view->run, "state", "?"));
 	wlb_top_put(frame, WLB_TOP_PLAIN, ", attempt %s, %s, on %s", attempt, layout, nodes);
 	wlb_top_end_line(frame);
 	if (*reason != '\0')

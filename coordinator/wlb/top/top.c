@@ -168,7 +168,9 @@ static int top(void *values, struct wlb_error *error)
 
 static const struct wlb_option options[] = {
 	{WLB_OPTION(TEXT, NULL, FIELD(name), "RUN",
-                    "a job's id, or ID.2 for the second 'wlb run' of a job; 'wlb runs' lists them"),
+                    "a job's id, as Slurm shows it (15_2 of an array), or ID.2 for the second 'wlb run' of a job; 'wlb "
+                    "runs' lists "
+                    "them"),
          .required = true},
 	{WLB_OPTION(CHOICE, "by", FIELD(by), NULL,
                     "put the ranks of a node side by side, or those that are one group of that parallelism"),

@@ -104,7 +104,9 @@ int wlbd_head_check_route(struct wlbd_exchange *exchange)
 		wlbd_call_fail(call, 405, "%s is not possible on '%.100s'", call->method, call->uri);
 		break;
 	case WLBD_MATCH_BAD_RUN:
-		wlbd_call_fail(call, 400, "path '%.100s': a run is JOBID or JOBID.N, such as 12 or 12.2", call->uri);
+		wlbd_call_fail(call, 400,
+		               "path '%.100s': must have the name of a run, such as 12, 12.2 or, to read it, 12_1",
+		               call->uri);
 		break;
 	}
 	return -1;

@@ -10,16 +10,28 @@ static size_t number_length(const char *text, size_t most)
 	return text[0] != '0' && length <= most ? length : 0;
 }
 
+/* Whether `text` is "", or ".N". */
+static bool is_launch(const char *text)
+{
+	size_t length = text[0] == '.' ? number_length(text + 1, 6) : 0;
+	return text[0] == '\0' || (length > 0 && text[1 + length] == '\0');
+}
+
 bool wlbd_run_name_valid(const char *name)
 {
 	size_t job = number_length(name, 10);
-	if (job == 0)
-		return false;
-	if (name[job] == '\0')
-		return true;
-	const char *launch = name + job + 1;
-	size_t length = number_length(launch, 6);
-	return name[job] == '.' && length > 0 && launch[length] == '\0';
+	return job > 0 && is_launch(name + job);
+}
+
+/* Tasks and components are counted from 0. */
+bool wlbd_run_alias_valid(const char *name)
+{
+	size_t job = number_length(name, 10);
+	if (job == 0 || (name[job] != '_' && name[job] != '+'))
+		return wlbd_run_name_valid(name);
+	const char *part = name + job + 1;
+	size_t length = part[0] == '0' ? 1 : number_length(part, 10);
+	return length > 0 && is_launch(part + length);
 }
 
 uint32_t wlbd_run_job_id(const char *run)
@@ -29,8 +41,9 @@ uint32_t wlbd_run_job_id(const char *run)
 }
 
 /* Compares segment by segment; copies what matches the '*' to run. */
-static bool matches(const char *pattern, const char *path, char run[WLBD_RUN_NAME_SIZE], bool *run_valid)
+static bool matches(const struct wlbd_route *route, const char *path, char run[WLBD_RUN_NAME_SIZE], bool *run_valid)
 {
+	const char *pattern = route->pattern;
 	run[0] = '\0';
 	*run_valid = true;
 	const char *star = strchr(pattern, '*');
@@ -47,7 +60,7 @@ static bool matches(const char *pattern, const char *path, char run[WLBD_RUN_NAM
 	if (length < WLBD_RUN_NAME_SIZE) {
 		memcpy(run, name, length);
 		run[length] = '\0';
-		*run_valid = wlbd_run_name_valid(run);
+		*run_valid = route->takes_alias ? wlbd_run_alias_valid(run) : wlbd_run_name_valid(run);
 	}
 	return true;
 }
@@ -58,7 +71,7 @@ enum wlbd_match wlbd_route_match(const struct wlbd_route *routes, size_t count, 
 	enum wlbd_match result = WLBD_MATCH_NO_PATH;
 	bool run_valid;
 	for (size_t i = 0; i < count; i++) {
-		if (!matches(routes[i].pattern, path, run, &run_valid))
+		if (!matches(&routes[i], path, run, &run_valid))
 			continue;
 		if (strcmp(routes[i].method, method) != 0) {
 			result = WLBD_MATCH_NO_METHOD;

@@ -113,9 +113,9 @@ void wlbd_get_steps(struct wlbd_call *call)
 /* Answers 400 and returns -1 where the parameter is no run's name. */
 static int check_run_parameter(struct wlbd_call *call, const char *run)
 {
-	if (run == NULL || wlbd_run_name_valid(run))
+	if (run == NULL || wlbd_run_alias_valid(run))
 		return 0;
-	wlbd_call_fail(call, 400, "parameter 'run': '%.60s' must be a job's id, or JOBID.N, such as 12 or 12.2", run);
+	wlbd_call_fail(call, 400, "parameter 'run': '%.60s' must be a run's name, such as 12, 12.2 or 12_1", run);
 	return -1;
 }
 
@@ -183,7 +183,8 @@ void wlbd_get_ranks(struct wlbd_call *call)
 	wlbd_params_add_integer(&params, call->uid);
 	wlbd_db_pool_call(
 		call->wlbd->reads, call->uid, 0,
-		"select json_build_object('run_id', r.name, 'state', r.state, 'reason', r.reason, 'train_iters', "
+		"select json_build_object('run_id', r.name, 'alias', r.alias, 'state', r.state, 'reason', r.reason, "
+	        "'train_iters', "
 		"r.train_iters, 'last_step', r.last_step, 'last_loss', wlb_real(r.last_loss), 'attempt', a.number, "
 		"'attempt_id', a.uuid, 'layout', wlb_layout_json(a.tp, a.cp, a.pp, a.dp), 'world_size', "
 		"coalesce(a.world_size, cardinality(a.nodes) * (a.decision->>'tasks_per_node')::integer), 'nodes', "

@@ -69,10 +69,12 @@ static void announce(struct announcement *a, const struct wlbd_job_facts *facts)
 	wlbd_params_add_integer_if(&params, known, facts->job.submit_time);
 	wlbd_params_add_integer(&params, known ? facts->job.restart_count : a->restart_count);
 	wlbd_params_add_text(&params, policy != NULL ? policy : "{}");
+	wlbd_params_add_text(&params, known ? facts->job.alias : "");
 	wlbd_run_change(wlbd, a->call->uid, (uint32_t)a->job_id,
-	                "select json_build_object('run_id', name, 'state', state) from wlb_run_announce($1, "
-	                "$2::integer, $3::uuid, "
-	                "$4::integer, $5, $6, $7, $8, to_timestamp($9::float8), $10::integer, $11::jsonb)",
+	                "select json_build_object('run_id', name, 'state', state) from (select r.*, "
+	                "wlb_run_alias_note(r.id, $12) "
+	                "from wlb_run_announce($1, $2::integer, $3::uuid, $4::integer, $5, $6, $7, $8, "
+	                "to_timestamp($9::float8), $10::integer, $11::jsonb) r) as announced",
 	                &params, wlbd_call_reply_db, a->call);
 	free(policy);
 }

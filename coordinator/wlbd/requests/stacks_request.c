@@ -1,5 +1,6 @@
 /* POST /v1/runs/RUN/stacks/gather, which asks for the stacks of a run's ranks; POST /v1/runs/RUN/stacks, which stores
  * those of a node; and GET, which returns them. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,15 +31,20 @@ static void ask(struct wlbd_call *call, struct wlbd_attempt *attempt)
 		                          (json_int_t)attempt->number, "nodes_asked", attempt->stacks.nodes));
 }
 
+/* The answer has the attempt's id and the run's own name. */
 static void on_newest_attempt(void *context, const struct wlbd_db_result *result)
 {
 	struct wlbd_call *call = context;
-	if (result->status != WLBD_DB_OK)
+	char attempt_id[37];
+	if (result->status != WLBD_DB_OK) {
 		wlbd_call_fail_db(call, result);
-	else if (result->value == NULL)
+	} else if (result->value == NULL) {
 		wlbd_call_fail(call, 409, "run %s has no attempt yet", call->run);
-	else
-		wlbd_find_attempt(call, result->value, ask);
+	} else {
+		snprintf(attempt_id, sizeof(attempt_id), "%s", result->value);
+		snprintf(call->run, sizeof(call->run), "%s", strrchr(result->value, ' ') + 1);
+		wlbd_find_attempt(call, attempt_id, ask);
+	}
 }
 
 void wlbd_post_stacks_gather(struct wlbd_call *call)
@@ -46,7 +52,8 @@ void wlbd_post_stacks_gather(struct wlbd_call *call)
 	struct wlbd_params params = {0};
 	wlbd_params_add_text(&params, call->run);
 	wlbd_params_add_integer_if(&params, !wlbd_call_privileged(call), call->uid);
-	wlbd_db_pool_call(call->wlbd->reads, call->uid, 0, "select wlb_run_newest_attempt($1, $2)", &params,
+	wlbd_db_pool_call(call->wlbd->reads, call->uid, 0,
+	                  "select wlb_run_newest_attempt($1, $2) || ' ' || (wlb_run_actable($1, $2)).name", &params,
 	                  on_newest_attempt, call);
 }
 
