@@ -9,6 +9,7 @@ import os
 import re
 import signal
 import subprocess
+import threading
 import time
 import typing
 
@@ -190,6 +191,47 @@ def components(test, job):
                      (1, f"wlb show: no run {job}+1: the runs of heterogeneous job {job} are on its component 0; see run {job}\n"))
 
 
+def kill_nodes(*after):
+    """Kills n4 and those before it, after so many seconds each, once the ranks of the run work on all nodes."""
+
+    def meanwhile(test, job):
+        wait_for("ranks on all nodes", lambda: test.cluster.output(job).count("working") == 4, 30)
+        killers = [threading.Timer(after_s, test.cluster.kill_node, (4 - number,)) for number, after_s in enumerate(after)]
+        for killer in killers:
+            killer.start()
+        test.addCleanup(bring_back, test, len(after))
+        for killer in killers:
+            killer.join()
+
+    return meanwhile
+
+
+def bring_back(test, count):
+    for number in range(4 - count + 1, 5):
+        test.cluster.restore_node(number)
+        test.cluster.run("scontrol", "update", f"nodename=n{number}", "state=resume", check=False)
+    wait_for("idle nodes", lambda: set(test.cluster.run("sinfo", "-h", "-N", "-o", "%t").stdout.split()) == {"idle"}, 60)
+
+
+def lost_nodes(*nodes):
+    """Each of them is a fault of the run, one of them a cause in each attempt that lost some, which is its reason."""
+
+    def after(test, job):
+        story = test.cluster.show(job)
+        found = [fault for fault in story["faults"] if fault["kind"] == "node_lost"]
+        test.assertEqual({fault["node"] for fault in found}, set(nodes))
+        for attempt in story["attempts"][:-1]:
+            causes = [fault["node"] for fault in found if fault["attempt"] == attempt["attempt"] and fault["cause"]]
+            test.assertEqual([f"node {node} is lost" for node in causes], [attempt["reason"]])
+
+    return after
+
+
+# Ranks that end at once when they are asked to, as those of wlb-worker do.
+LOSING = "wlb run -- bash -c 'echo working; for ((i = 0; i < 60; i++)); do sleep 0.1; done'"
+LOSING_OPTIONS = ("--wlb-layout=auto", "--no-kill", "--requeue")
+
+
 SITUATIONS = (
     Situation("One run of a script is recorded as complete.", "wlb run -- true", "a_run", runs={"": ("complete", 1)}),
     Situation("A finished run that a resubmitted job extends with another learning rate is refused, unless the job says which to take.",
@@ -274,6 +316,14 @@ SITUATIONS = (
               options=("--wlb-layout=auto", "-N1", ":", "-N2"), after=components, runs={"": ("complete", 1)},
               output=(r"wlb: this job is heterogeneous: the run is on the nodes of its component 0, n\d\n", r"refused: 2\n",
                       r"wlb run: --srun-args '--het-group=1': wlb run trains on the nodes of component 0 of a heterogeneous job: ")),
+    Situation("Two nodes that are lost within 0.2 s are both faults of the run.", LOSING, "two_nodes_at_once", options=LOSING_OPTIONS, nodes=4,
+              meanwhile=kill_nodes(0, 0.2), after=lost_nodes("n3", "n4")),
+    Situation("Two nodes that are lost 1.5 s apart are both faults of the run.", LOSING, "two_nodes_soon", options=LOSING_OPTIONS, nodes=4,
+              meanwhile=kill_nodes(0, 1.5), after=lost_nodes("n3", "n4")),
+    Situation("A node that is lost while the next attempt starts is a fault, too.", LOSING, "two_nodes_later", options=LOSING_OPTIONS, nodes=4,
+              meanwhile=kill_nodes(0, 4), after=lost_nodes("n3", "n4")),
+    Situation("Three nodes that are lost one after the other are three faults of the run.", LOSING, "three_nodes", options=LOSING_OPTIONS, nodes=4,
+              meanwhile=kill_nodes(0, 0.7, 1.5), after=lost_nodes("n2", "n3", "n4")),
 )
 
 

@@ -1055,6 +1055,46 @@ class Losses(RunningJobs):
         self.assertEqual((reply["decision"], reply["nodes"]), ("start", ["n1"]))
         self.assertIn("n2 is lost", reply["reason"])
 
+    def check_lost_after_the_end(self, run, attempt, end):
+        """The next attempt begins without n2, and the record has both: what ended the attempt, and the node."""
+        _, reply = self.ask(run, ["n1", "n2"], previous={"attempt_id": attempt, "exit_code": 1} | end)
+        self.assertEqual((reply["decision"], reply["nodes"]), ("start", ["n1"]))
+        lost = wait_for("the lost node", lambda: [f for f in self.show(run)["faults"] if f["kind"] == "node_lost"], 5)
+        self.assertEqual([(fault["attempt"], fault["node"], fault["cause"]) for fault in lost], [(1, "n2", False)])
+        wait_for("n2 DOWN in Slurm", lambda: self.node_state(2) == "DOWN", 5)
+        return [(fault["kind"], fault["rank"], fault["node"]) for fault in self.show(run)["faults"] if fault["cause"]]
+
+    def test_node_lost_between_two_attempts(self):
+        """It has sent its last report when it dies, and does not answer when the next attempt is decided."""
+        run = self.new_run()
+        attempt, _ = self.ask(run, ["n1", "n2"])
+        report, links = self.open_reporters(run, attempt)
+        report("n1")
+        report("n2")
+        report("n1", exits=[{"rank": 0, "time": 1790000000, "code": 1}])
+        wait_for("the order to end", lambda: report("n2")["order"] == "end", 5)
+        for node in ("n1", "n2"):
+            report(node, goodbye=True)
+            links[node].close()
+        self.kill_slurmd(2)
+        cause = self.check_lost_after_the_end(run, attempt, {"first_exit": {"rank": 0, "node": "n1", "exit_code": 1}})
+        self.assertEqual(cause, [("rank_lost", 0, "n1")])
+        self.assertEqual(self.show(run)["attempts"][0]["reason"], "rank 0 on n1 ended with exit code 1")
+
+    def test_node_lost_while_its_step_ends(self):
+        """The launcher has reported the end of the step; what is left of it on n2 is gone with its node."""
+        run = self.new_run()
+        attempt, _ = self.ask(run, ["n1", "n2"])
+        report, links = self.open_reporters(run, attempt)
+        report("n1")
+        report("n2")
+        self.deliver(run, attempt, [{"seq": 1, "time": 1790000000, "type": "attempt_end", "data": {
+            "state": "failed", "exit_code": 1, "reason": ""}}], source="run")
+        report("n1", goodbye=True)
+        self.kill_slurmd(2)
+        links["n2"].close()
+        self.assertEqual(self.check_lost_after_the_end(run, attempt, {}), [("step_failed", None, None)])
+
     def test_node_that_never_reported_is_the_cause(self):
         """n2 is lost while its step starts, so Slurm kills the ranks on n1: they are not the cause."""
         run = self.new_run()

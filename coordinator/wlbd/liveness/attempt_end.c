@@ -55,31 +55,6 @@ static bool is_recorded(struct wlbd_attempt *attempt, const struct wlbd_finding 
 	return is_known;
 }
 
-static void settle(struct wlbd_attempt *attempt, const struct wlbd_finding *findings, int count)
-{
-	bool launcher_lost = findings[count - 1].what == WLBD_FOUND_LAUNCHER || findings[0].what == WLBD_FOUND_LAUNCHER;
-	char reason[sizeof(attempt->reason)];
-	wlbd_fault_text(&findings[0], reason, sizeof(reason));
-	for (int i = 0; i < count; i++)
-		if (!is_recorded(attempt, &findings[i]))
-			wlbd_fault_record(attempt, &findings[i], i == 0);
-	if (!attempt->incident.settled)
-		wlbd_fault_record_reason(attempt, reason);
-	/* A lost node explains what was found before it: reports from now on are answered with it. */
-	else if (wlbd_attempt_is_ordered(&attempt->incident.life) && findings[0].what == WLBD_FOUND_NODE)
-		snprintf(attempt->reason, sizeof(attempt->reason), "%s", reason);
-	attempt->incident.settled = true;
-	order_end(attempt, reason);
-	for (int i = 0; i < count; i++)
-		if (findings[i].what == WLBD_FOUND_NODE)
-			act_on_lost_node(attempt, findings[i].symptom->node);
-	wlbd_incident_clear(&attempt->incident);
-	if (launcher_lost) {
-		wlbd_job_poll_soon(attempt->wlbd->job_poll, attempt->job_id, false);
-		wlbd_symptom_silent_nodes(attempt);
-	}
-}
-
 /* The Slurm step failed, and no rank or node explains it: its end alone is recorded. */
 static void settle_unexplained(struct wlbd_attempt *attempt)
 {
@@ -98,6 +73,44 @@ static void settle_unexplained(struct wlbd_attempt *attempt)
 	wlbd_fault_record_step_failed(attempt, NULL, detail, life->srun_signal != 0, wlb_clock_unix_s());
 	attempt->incident.settled = true;
 	wlbd_fault_record_failed(attempt, detail);
+}
+
+/* Records why the attempt ends, and orders it to end. */
+static void explain(struct wlbd_attempt *attempt, const struct wlbd_finding *cause)
+{
+	struct wlbd_incident *incident = &attempt->incident;
+	char reason[sizeof(attempt->reason)];
+	wlbd_fault_text(cause, reason, sizeof(reason));
+	if (!incident->settled)
+		wlbd_fault_record_reason(attempt, reason);
+	/* A lost node explains what was found before it, but for another lost node: reports from now on are answered
+	 * with it. */
+	else if (wlbd_attempt_is_ordered(&incident->life) && cause->what == WLBD_FOUND_NODE && !incident->is_node_lost)
+		snprintf(attempt->reason, sizeof(attempt->reason), "%s", reason);
+	incident->settled = true;
+	incident->is_node_lost = incident->is_node_lost || cause->what == WLBD_FOUND_NODE;
+	order_end(attempt, reason);
+}
+
+static void settle(struct wlbd_attempt *attempt, const struct wlbd_finding *findings, int count)
+{
+	bool is_explained = !findings[0].symptom->after_end, launcher_lost = false;
+	for (int i = 0; i < count; i++) {
+		launcher_lost = launcher_lost || findings[i].what == WLBD_FOUND_LAUNCHER;
+		if (!is_recorded(attempt, &findings[i]))
+			wlbd_fault_record(attempt, &findings[i], is_explained && i == 0);
+	}
+	if (is_explained)
+		explain(attempt, &findings[0]);
+	for (int i = 0; i < count; i++)
+		if (findings[i].what == WLBD_FOUND_NODE)
+			act_on_lost_node(attempt, findings[i].symptom->node);
+	wlbd_incident_clear(&attempt->incident);
+	settle_unexplained(attempt);
+	if (launcher_lost) {
+		wlbd_job_poll_soon(attempt->wlbd->job_poll, attempt->job_id, false);
+		wlbd_symptom_silent_nodes(attempt);
+	}
 }
 
 static void settle_broken_step(struct wlbd_attempt *attempt, const char *node, const char *detail, double time_s)

@@ -95,14 +95,17 @@ static bool is_silence(const struct wlbd_reporter *reporter, bool is_given_up)
 static void note_closed(struct wlbd_reporter *reporter, bool is_given_up)
 {
 	struct wlbd_attempt *attempt = reporter->attempt;
-	if (reporter->goodbye || (wlbd_attempt_has_ended(&attempt->incident.life) && reporter->rank != WLBD_LAUNCHER))
+	bool after_end = wlbd_attempt_has_ended(&attempt->incident.life) && reporter->rank != WLBD_LAUNCHER;
+	if (reporter->goodbye || (after_end && attempt->incident.life.exit_code == 0))
 		return;
 	wlbd_log(WLBD_LOG_DEBUG, "run %s: %s of %s closed its connection", attempt->run,
 	         reporter->rank == WLBD_LAUNCHER ? "the launcher" : "the reporter", reporter->node);
 	struct wlbd_symptom *s = raise_symptom(attempt, is_silence(reporter, is_given_up) ? WLBD_SILENT : WLBD_CLOSED,
 	                                       reporter->node, reporter->rank, reporter->step);
-	if (s != NULL)
-		s->cut_off = was_cut_off(reporter);
+	if (s == NULL)
+		return;
+	s->cut_off = was_cut_off(reporter);
+	s->after_end = after_end && !is_given_up;
 }
 
 static void on_closed(struct wlbd_connection *connection, void *context)
@@ -210,18 +213,46 @@ void wlbd_symptom_silent(struct wlbd_reporter *reporter)
 	raise_symptom(reporter->attempt, WLBD_SILENT, reporter->node, reporter->rank, reporter->step);
 }
 
+/* Returns the reporter for the ranks of the node; NULL: none has reported. */
+static const struct wlbd_reporter *find_reporter(const struct wlbd_attempt *attempt, const char *node)
+{
+	const struct wlbd_reporter *reporter;
+	TAILQ_FOREACH(reporter, &attempt->reporters, link)
+	if (reporter->rank != WLBD_LAUNCHER && strcmp(reporter->node, node) == 0)
+		return reporter;
+	return NULL;
+}
+
 int wlbd_symptom_node_silent(struct wlbd_attempt *attempt, const char *node)
 {
-	return raise_symptom(attempt, WLBD_SILENT, node, WLBD_LAUNCHER, -1) != NULL ? 0 : -1;
+	const struct wlbd_attempt_life *life = &attempt->incident.life;
+	const struct wlbd_reporter *reporter = find_reporter(attempt, node);
+	struct wlbd_symptom *s = raise_symptom(attempt, WLBD_SILENT, node, WLBD_LAUNCHER, -1);
+	if (s != NULL && reporter != NULL && reporter->goodbye)
+		s->after_end = wlbd_attempt_has_ended(life) || wlbd_attempt_is_ordered(life);
+	return s != NULL ? 0 : -1;
+}
+
+static bool is_suspected(const struct wlbd_incident *incident, const char *node)
+{
+	for (int i = 0; i < incident->count; i++)
+		if (strcmp(incident->symptoms[i].node, node) == 0)
+			return true;
+	return false;
+}
+
+void wlbd_symptom_node_silent_after_end(struct wlbd_attempt *attempt, const char *node)
+{
+	const struct wlbd_reporter *reporter = find_reporter(attempt, node);
+	if (reporter != NULL && !reporter->node_is_lost && attempt->incident.life.exit_code != 0 &&
+	    !is_suspected(&attempt->incident, node))
+		wlbd_symptom_node_silent(attempt, node);
 }
 
 static bool is_connected(const struct wlbd_attempt *attempt, const char *node)
 {
-	const struct wlbd_reporter *reporter;
-	TAILQ_FOREACH(reporter, &attempt->reporters, link)
-	if (reporter->rank != WLBD_LAUNCHER && reporter->connection != NULL && strcmp(reporter->node, node) == 0)
-		return true;
-	return false;
+	const struct wlbd_reporter *reporter = find_reporter(attempt, node);
+	return reporter != NULL && reporter->connection != NULL;
 }
 
 void wlbd_symptom_silent_nodes(struct wlbd_attempt *attempt)

@@ -28,6 +28,10 @@ void wlbd_symptom_silent(struct wlbd_reporter *reporter);
  * are too many symptoms. */
 int wlbd_symptom_node_silent(struct wlbd_attempt *attempt, const char *node);
 
+/* The same of a node of an attempt that has ended, and not well: of each node that had reported, until it is found
+ * lost. */
+void wlbd_symptom_node_silent_after_end(struct wlbd_attempt *attempt, const char *node);
+
 /* Probes the nodes of the attempt from which no process reports, 64 of them at most. The end of the launcher ends the
  * reporters too, or comes before they have reported: a node that was lost at the same moment closes no connection
  * then. The same holds for a node that is lost while a step starts, whose ranks on other nodes Slurm kills. */

@@ -388,9 +388,13 @@ static bool is_previous_judged_later(struct attempt_request *request)
 		previous = wlbd_attempts_find(request->call->wlbd->attempts, previous_body->attempt_id);
 	if (previous == NULL || previous->run_pk != request->run_pk)
 		return false;
-	for (int i = 0; i < request->candidates.count && !wlbd_attempt_has_ended(&previous->incident.life); i++) {
+	for (int i = 0; i < request->candidates.count; i++) {
 		const struct wlbd_candidate_node *node = &request->candidates.list[i];
-		if (node->silent && wlbd_attempt_nodes_have(&previous->nodes, node->name))
+		if (!node->silent || !wlbd_attempt_nodes_have(&previous->nodes, node->name))
+			continue;
+		if (wlbd_attempt_has_ended(&previous->incident.life))
+			wlbd_symptom_node_silent_after_end(previous, node->name);
+		else
 			wlbd_symptom_node_silent(previous, node->name);
 	}
 	wlbd_symptom_step_ended(previous, (int)previous_body->exit_code, &previous_body->first_exit);

@@ -41,7 +41,7 @@ static bool node_is_lost(const struct wlbd_incident *incident, const char *node)
 {
 	for (int i = 0; i < incident->count; i++) {
 		const struct wlbd_symptom *s = &incident->symptoms[i];
-		if (s->node_state == WLBD_NODE_LOST && !s->withdrawn && strcmp(s->node, node) == 0)
+		if (s->node_state == WLBD_NODE_LOST && !s->withdrawn && !s->after_end && strcmp(s->node, node) == 0)
 			return true;
 	}
 	return false;
@@ -147,16 +147,19 @@ static bool must_wait(const struct wlbd_incident *incident, int64_t now_ms, int6
 	return false;
 }
 
-static int find_lost_nodes(const struct wlbd_incident *incident, struct wlbd_finding *findings)
+/* Returns how many findings there are with these, each node once. */
+static int find_lost_nodes(const struct wlbd_incident *incident, bool after_end, struct wlbd_finding *findings,
+                           int before)
 {
-	int count = 0;
+	int count = before;
 	for (int i = 0; i < incident->count; i++) {
 		const struct wlbd_symptom *s = &incident->symptoms[i];
 		bool known = false;
-		if (s->withdrawn || s->node_state != WLBD_NODE_LOST)
+		if (s->withdrawn || s->node_state != WLBD_NODE_LOST || s->after_end != after_end)
 			continue;
 		for (int k = 0; k < count; k++)
-			known = known || strcmp(findings[k].symptom->node, s->node) == 0;
+			known = known || (findings[k].what == WLBD_FOUND_NODE &&
+			                  strcmp(findings[k].symptom->node, s->node) == 0);
 		if (!known)
 			findings[count++] = (struct wlbd_finding){.what = WLBD_FOUND_NODE, .symptom = s};
 	}
@@ -269,12 +272,13 @@ enum wlbd_judgement wlbd_incident_judge(const struct wlbd_incident *incident, in
 		return WLBD_JUDGE_NOTHING;
 	if (must_wait(incident, now_ms, grace_ms))
 		return WLBD_JUDGE_LATER;
-	int nodes = find_lost_nodes(incident, findings);
+	int nodes = find_lost_nodes(incident, false, findings, 0);
 	*count = nodes;
 	if (!incident->settled && !ended_without_loss(incident)) {
 		*count = find_lost_ranks(incident, findings, nodes);
 		*count = insert_launcher(incident, findings, nodes, *count);
 		put_cause_first(findings, nodes, *count);
 	}
+	*count = find_lost_nodes(incident, true, findings, *count);
 	return *count > 0 ? WLBD_JUDGE_FAULTS : WLBD_JUDGE_NOTHING;
 }

@@ -52,6 +52,7 @@ struct wlbd_symptom {
 	bool cut_off;   /* it could not report for some seconds before, so that it may pause before it connects again */
 	bool withdrawn; /* the process connected again, or has sent its last report */
 	bool first;     /* srun saw it end before all other ranks */
+	bool after_end; /* SILENT: its node lived when the tasks there had ended, and so did not end the attempt */
 };
 
 struct wlbd_incident {
@@ -69,6 +70,7 @@ struct wlbd_incident {
 	} launch_failure;
 	bool is_job_asked; /* Slurm is asked whether the job was requeued, which ends its ranks and its launcher */
 	bool settled;      /* the cause was found: from now on only lost nodes are looked for */
+	bool is_node_lost; /* and is a lost node */
 };
 
 /* A node did not launch its tasks, as srun says. */
@@ -106,9 +108,10 @@ struct wlbd_finding {
 	const struct wlbd_symptom *symptom;
 };
 
-/* findings[0] is the cause, the others are its consequences; `findings` has WLBD_SYMPTOMS_MOST + WLBD_CONSEQUENCES_MOST
- * elements. A process on a live node has grace_ms to connect again, and one that was cut off at least
- * WLBD_CUT_OFF_GRACE_MS. */
+/* findings[0] is the cause, unless its node was lost after the end; nodes that were come last, and the others are
+ * consequences of the cause, or nodes that were lost after it. `findings` has WLBD_SYMPTOMS_MOST +
+ * WLBD_CONSEQUENCES_MOST elements. A process on a live node has grace_ms to connect again, and one that was cut off at
+ * least WLBD_CUT_OFF_GRACE_MS. */
 enum wlbd_judgement wlbd_incident_judge(const struct wlbd_incident *incident, int64_t now_ms, int64_t grace_ms,
                                         struct wlbd_finding *findings, int *count);
 

@@ -333,6 +333,30 @@ static void test_settled_incident_has_news_of_nodes_only(void **state)
 	wlbd_incident_clear(&incident);
 }
 
+/* Whatever is noticed first. */
+static void test_node_lost_after_the_end_is_not_the_cause(void **state)
+{
+	struct wlbd_incident incident = {.life = {WLBD_ATTEMPT_ENDED, .exit_code = 1}};
+	int count;
+	(void)state;
+	add(&incident, WLBD_SILENT, "n4", 6, 1000, WLBD_NODE_LOST)->after_end = true;
+	assert_int_equal(judge(&incident, 1000, &count), WLBD_JUDGE_FAULTS);
+	assert_int_equal(count, 1);
+	assert_true(findings[0].symptom->after_end);
+	add(&incident, WLBD_RANK_GONE, "n4", 7, 1010, WLBD_NODE_LOST)->exit_code = 1;
+	incident.symptoms[1].node_state = WLBD_NODE_ALIVE;
+	assert_int_equal(judge(&incident, 1010, &count), WLBD_JUDGE_FAULTS);
+	assert_int_equal(count, 2);
+	assert_int_equal(findings[0].what, WLBD_FOUND_RANK);
+	assert_string_equal(findings[1].symptom->node, "n4");
+	add(&incident, WLBD_SILENT, "n3", 4, 1020, WLBD_NODE_LOST);
+	assert_int_equal(judge(&incident, 1020, &count), WLBD_JUDGE_FAULTS);
+	assert_int_equal(count, 3);
+	assert_string_equal(findings[0].symptom->node, "n3");
+	assert_string_equal(findings[2].symptom->node, "n4");
+	wlbd_incident_clear(&incident);
+}
+
 static void test_same_symptom_once_and_not_too_many(void **state)
 {
 	struct wlbd_incident incident = {0};
@@ -371,6 +395,7 @@ int main(void)
 		cmocka_unit_test(test_broken_pipe_waits_for_its_cause),
 		cmocka_unit_test(test_lost_node_explains_the_rank_that_srun_saw_first),
 		cmocka_unit_test(test_settled_incident_has_news_of_nodes_only),
+		cmocka_unit_test(test_node_lost_after_the_end_is_not_the_cause),
 		cmocka_unit_test(test_same_symptom_once_and_not_too_many),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -262,6 +262,26 @@ static void ranks_that_end_after_the_record_of_the_end_are_not_lost(void **state
 	assert_int_equal(only_symptom(f)->kind, WLBD_SILENT);
 }
 
+/* A node may be lost after the end of a step that failed, with what is left of it or after its last report. */
+static void nodes_of_a_step_that_failed_are_watched_after_its_end(void **state)
+{
+	struct fixture *f = *state;
+	struct wlbd_reporter *reporter = reporting(f, 1);
+	wlbd_symptom_step_ended(f->attempt, 1, NULL);
+	close_connection(f);
+	assert_int_equal(only_symptom(f)->kind, WLBD_SILENT);
+	assert_true(only_symptom(f)->after_end);
+	wlbd_incident_clear(&f->attempt->incident);
+	reporter->goodbye = true;
+	wlbd_symptom_node_silent_after_end(f->attempt, "n1");
+	assert_true(only_symptom(f)->after_end);
+	wlbd_incident_clear(&f->attempt->incident);
+	wlbd_symptom_node_silent_after_end(f->attempt, "n3"); /* has never reported */
+	reporter->node_is_lost = true;
+	wlbd_symptom_node_silent_after_end(f->attempt, "n1"); /* that is recorded */
+	assert_int_equal(f->attempt->incident.count, 0);
+}
+
 static void without_a_launcher_the_record_of_rank_0_ends_the_attempt(void **state)
 {
 	struct fixture *f = *state;
@@ -287,6 +307,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_process_that_was_silent_for_long_is_not_dead, begin, end),
 		cmocka_unit_test_setup_teardown(nor_is_one_whose_connection_wlbd_itself_closes, begin, end),
 		cmocka_unit_test_setup_teardown(nodes_are_watched_until_the_launcher_reports_the_end, begin, end),
+		cmocka_unit_test_setup_teardown(nodes_of_a_step_that_failed_are_watched_after_its_end, begin, end),
 		cmocka_unit_test_setup_teardown(ranks_that_end_after_the_record_of_the_end_are_not_lost, begin, end),
 		cmocka_unit_test_setup_teardown(without_a_launcher_the_record_of_rank_0_ends_the_attempt, begin, end),
 	};
