@@ -337,11 +337,17 @@ int64_t wlb_reporter_stop(struct wlb_reporter *reporter, int flush_ms)
 
 int wlb_reporter_record(struct wlb_reporter *reporter, const char *type, const char *data, struct wlb_error *error)
 {
+	return wlb_reporter_record_of(reporter, type, data, wlb_clock_unix_s(), error);
+}
+
+int wlb_reporter_record_of(struct wlb_reporter *reporter, const char *type, const char *data, double time_s,
+                           struct wlb_error *error)
+{
 	if (reporter->owner != getpid())
 		return wlb_fail(error, "record '%.40s': a forked child cannot record", type);
 	if (reporter->spool == NULL)
 		return wlb_fail(error, "record '%.40s': this reporter was started without a source", type);
-	if (wlb_spool_append(reporter->spool, type, data, error) != 0)
+	if (wlb_spool_append_of(reporter->spool, type, data, time_s, error) != 0)
 		return -1;
 	return take_sync_error(reporter, error);
 }

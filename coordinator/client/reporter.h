@@ -44,6 +44,9 @@ struct wlb_reporter *wlb_reporter_start(const struct wlb_client_config *config,
  * written (disk full, ...), or when earlier records could not be synced since the last call: some network file systems
  * report a full disk only then. Callable from any thread. */
 int wlb_reporter_record(struct wlb_reporter *reporter, const char *type, const char *data, struct wlb_error *error);
+/* The same for what happened at an earlier time, in seconds since 1970. */
+int wlb_reporter_record_of(struct wlb_reporter *reporter, const char *type, const char *data, double time_s,
+                           struct wlb_error *error);
 
 /* Sets the step of this process for the next report. */
 void wlb_reporter_progress(struct wlb_reporter *reporter, int64_t step);

@@ -331,7 +331,8 @@ bool wlb_spool_close(struct wlb_spool *spool, bool remove_delivered)
 
 /* ---- writing ---------------------------------------------------------------------------------------------- */
 
-static char *record_line(int64_t seq, const char *type, const char *data, size_t *length, struct wlb_error *error)
+static char *record_line(int64_t seq, const char *type, const char *data, double time_s, size_t *length,
+                         struct wlb_error *error)
 {
 	json_error_t why;
 	json_t *object = json_loads(data, JSON_REJECT_DUPLICATES, &why);
@@ -341,8 +342,8 @@ static char *record_line(int64_t seq, const char *type, const char *data, size_t
 		json_decref(object);
 		return NULL;
 	}
-	json_t *record = json_pack("{s:I, s:f, s:s, s:o}", "seq", (json_int_t)seq, "time", wlb_clock_unix_s(), "type",
-	                           type, "data", object);
+	json_t *record =
+		json_pack("{s:I, s:f, s:s, s:o}", "seq", (json_int_t)seq, "time", time_s, "type", type, "data", object);
 	char *line = record != NULL ? json_dumps(record, JSON_COMPACT) : NULL;
 	json_decref(record);
 	if (line == NULL) {
@@ -354,11 +355,12 @@ static char *record_line(int64_t seq, const char *type, const char *data, size_t
 	return line;
 }
 
-int wlb_spool_append(struct wlb_spool *spool, const char *type, const char *data, struct wlb_error *error)
+int wlb_spool_append_of(struct wlb_spool *spool, const char *type, const char *data, double time_s,
+                        struct wlb_error *error)
 {
 	size_t length;
 	pthread_mutex_lock(&spool->lock);
-	char *line = record_line(spool->last_seq + 1, type, data, &length, error);
+	char *line = record_line(spool->last_seq + 1, type, data, time_s, &length, error);
 	int rc = line != NULL ? wlb_pwrite_all(spool->fd, line, length, spool->end) : -1;
 	if (rc == 0) {
 		spool->end += (off_t)length;
@@ -372,6 +374,11 @@ int wlb_spool_append(struct wlb_spool *spool, const char *type, const char *data
 	pthread_mutex_unlock(&spool->lock);
 	free(line);
 	return rc;
+}
+
+int wlb_spool_append(struct wlb_spool *spool, const char *type, const char *data, struct wlb_error *error)
+{
+	return wlb_spool_append_of(spool, type, data, wlb_clock_unix_s(), error);
 }
 
 int wlb_spool_sync(struct wlb_spool *spool, struct wlb_error *error)

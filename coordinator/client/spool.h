@@ -53,6 +53,9 @@ bool wlb_spool_close(struct wlb_spool *spool, bool remove_delivered);
 
 /* Appends a record with the current time; `data` is a JSON object. On -1 the spool is unchanged. */
 int wlb_spool_append(struct wlb_spool *spool, const char *type, const char *data, struct wlb_error *error);
+/* The same for what happened at an earlier time, in seconds since 1970. */
+int wlb_spool_append_of(struct wlb_spool *spool, const char *type, const char *data, double time_s,
+                        struct wlb_error *error);
 
 /* fdatasync, if something was appended since the last one that succeeded; the first one also syncs the folder of a new
  * spool. */

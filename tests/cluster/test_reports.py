@@ -232,6 +232,13 @@ LOSING = "wlb run -- bash -c 'echo working; for ((i = 0; i < 60; i++)); do sleep
 LOSING_OPTIONS = ("--wlb-layout=auto", "--no-kill", "--requeue")
 
 
+def check_times(test, job):
+    test.assertEqual(test.cluster.sql(f"""select r.started_at <= r.ended_at, r.ended_at - r.started_at < interval '20 s',
+        bool_and(a.started_at between r.started_at and a.ended_at) from runs r join attempts a on a.run_id = r.id
+        where r.job_id = {job} group by r.id"""), [["t", "t", "t"]])
+    test.assertRegex(test.cluster.run("wlb", "show", job).stdout, "started .*, ended .*, took ")
+
+
 SITUATIONS = (
     Situation("One run of a script is recorded as complete.", "wlb run -- true", "a_run", runs={"": ("complete", 1)}),
     Situation("A finished run that a resubmitted job extends with another learning rate is refused, unless the job says which to take.",
@@ -324,6 +331,11 @@ SITUATIONS = (
               meanwhile=kill_nodes(0, 4), after=lost_nodes("n3", "n4")),
     Situation("Three nodes that are lost one after the other are three faults of the run.", LOSING, "three_nodes", options=LOSING_OPTIONS, nodes=4,
               meanwhile=kill_nodes(0, 0.7, 1.5), after=lost_nodes("n2", "n3", "n4")),
+    # ---- times
+    Situation("A run that is shorter than a second has times.", "wlb run -- true", "times", runs={"": ("complete", 1)},
+              after=check_times),
+    Situation("A run whose ranks fail at once has times.", "wlb run --max-restarts 0 -- bash -c 'exit 3'", "times_of_a_failed_run",
+              state="FAILED", runs={"": ("failed", 1)}, after=check_times),
 )
 
 
@@ -378,9 +390,9 @@ class Reports(ClusterTest):
         self.assertEqual(self.cluster.wait_job(job), situation.state, self.cluster.output(job))
         output = self.cluster.output(job)
         for pattern in situation.output:
-            self.assertRegex(output, pattern)
+            self.assertRegex(output, re.compile(pattern, re.MULTILINE))
         for pattern in situation.not_output:
-            self.assertNotRegex(output, pattern)
+            self.assertNotRegex(output, re.compile(pattern, re.MULTILINE))
         if situation.runs is not None:
             self.check_runs(situation, job)
         if situation.faults is not None:

@@ -6,5 +6,7 @@
 
 /* Records an event of the attempt (docs/api.md has the kinds). Nothing happens without a reporter, NULL. */
 void wlb_run_record_event(struct wlb_reporter *reporter, const char *kind, const char *detail);
+/* The same for one that happened at an earlier time, in seconds since 1970. */
+void wlb_run_record_event_of(struct wlb_reporter *reporter, const char *kind, const char *detail, double time_s);
 
 #endif

@@ -40,6 +40,7 @@ struct watch {
 	struct wlb_attempt *attempt;
 	struct wlb_reporter *reporter;
 	pid_t srun;
+	double begin_s; /* since 1970 */
 	bool has_step;
 	uint32_t step_id;
 	int64_t started_ms;     /* when its tasks may be asked to stop */
@@ -310,6 +311,13 @@ static const char *find_failed_node(const struct wlb_attempt *attempt, const str
 	return node < attempt->node_count ? attempt->nodes[node] : NULL;
 }
 
+/* A step that ended before Slurm was asked for it has run all the same where its tasks have ended. */
+static void note_short_step(const struct watch *w)
+{
+	if (!w->has_step && (w->attempt->exit_code == 0 || w->scan.first.known))
+		wlb_run_record_event_of(w->reporter, "step_started", "", w->begin_s);
+}
+
 static void note_launch_failure(struct watch *w)
 {
 	struct wlb_attempt *attempt = w->attempt;
@@ -328,7 +336,12 @@ static void note_launch_failure(struct watch *w)
 void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun, int srun_stderr,
                    struct wlb_reporter *reporter)
 {
-	struct watch w = {.run = run, .attempt = attempt, .reporter = reporter, .srun = srun, .stderr_fd = srun_stderr};
+	struct watch w = {.run = run,
+	                  .attempt = attempt,
+	                  .reporter = reporter,
+	                  .srun = srun,
+	                  .begin_s = wlb_clock_unix_s(),
+	                  .stderr_fd = srun_stderr};
 	run->first_exit = (struct wlb_first_exit){0};
 	run->launch_failure = (struct wlb_run_launch_failure){0};
 	run->srun_signal = 0;
@@ -358,6 +371,7 @@ void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun,
 	drain(&w);
 	attempt->no_step = w.scan.no_step && attempt->exit_code != 0 && w.ending == ENDING_NOT;
 	attempt->is_slurmctld_away = attempt->no_step && w.scan.is_slurmctld_away;
+	note_short_step(&w);
 	note_fence_timeout(&w);
 	note_launch_failure(&w);
 	note_first_exit(&w);
