@@ -215,6 +215,7 @@ static int run_attempt(struct wlb_run *run, struct wlb_attempt *attempt, struct 
 		wlb_run_place_nodes(attempt);
 	int planned = wlb_run_plan(run, attempt, &reason);
 	run->layout_before = attempt->layout;
+	run->attempts = attempt->number;
 	announce_attempt(run, attempt, planned == 0);
 	memcpy(run->attempt_id, attempt->id, sizeof(run->attempt_id));
 	struct wlb_reporter *reporter = start_reporter(run, attempt);
@@ -281,14 +282,17 @@ static enum wlb_decision decide(struct wlb_run *run, const struct wlb_attempt *p
 }
 
 /* Prints and records how the run ended; returns the exit code. */
-static int finish_run(struct wlb_run *run, const char *state, int exit_code, int attempts, const char *reason)
+static int finish_run(struct wlb_run *run, const char *state, int exit_code, const char *reason)
 {
+	char count[32] = "";
+	/* How many a job had before it was requeued is known with the next one. */
+	if (run->attempts > 0 || run->job.restart_count == 0)
+		snprintf(count, sizeof(count), " after %d attempt%s", run->attempts, run->attempts == 1 ? "" : "s");
 	if (run->end_until_ms == 0)
 		run->end_until_ms = wlb_clock_ms() + END_MS;
 	wlb_run_deliver_last(run);
 	wlb_run_end(run, state, exit_code, reason);
-	wlb_run_print("run %s %s after %d attempt%s%s%s", run->id, state, attempts, attempts == 1 ? "" : "s",
-	              *reason ? ": " : "", reason);
+	wlb_run_print("run %s %s%s%s%s", run->id, state, count, *reason ? ": " : "", reason);
 	return exit_code;
 }
 
@@ -298,7 +302,7 @@ static int nonzero(int exit_code, int otherwise)
 }
 
 /* There is no time for another attempt: the job is requeued and continues, or the run ends with the remedy. */
-static int stop_run(struct wlb_run *run, const struct wlb_attempt *attempt, int attempts)
+static int stop_run(struct wlb_run *run, const struct wlb_attempt *attempt)
 {
 	char reason[sizeof(attempt->end_reason) + 2 + sizeof(((struct wlb_error *)0)->message)];
 	struct wlb_error error;
@@ -308,7 +312,7 @@ static int stop_run(struct wlb_run *run, const struct wlb_attempt *attempt, int 
 	if (run->abandoned)
 		return WLB_EXIT_FAILED;
 	snprintf(reason, sizeof(reason), "%s; %s", attempt->end_reason, error.message);
-	return finish_run(run, attempt->stopped ? "cancelled" : "failed", exit_code, attempts, reason);
+	return finish_run(run, attempt->stopped ? "cancelled" : "failed", exit_code, reason);
 }
 
 /* Whether the next attempt would be asked to stop as soon as it starts. The first one of a `wlb run` starts all the
@@ -345,9 +349,9 @@ static int run_attempts(struct wlb_run *run)
 	char state[32];
 	int restarts = 0;
 	for (int done = 0;; done++) {
-		struct wlb_attempt attempt = {.number = done + 1};
+		struct wlb_attempt attempt = {.number = run->attempts + 1};
 		if (new_attempt_id(attempt.id, &error) != 0)
-			return finish_run(run, "failed", WLB_EXIT_FAILED, done, error.message);
+			return finish_run(run, "failed", WLB_EXIT_FAILED, error.message);
 		if (done == 0)
 			memcpy(run->launcher_id, attempt.id, sizeof(run->launcher_id));
 		enum wlb_decision decision = decide(run, done > 0 ? &previous : NULL, &attempt, state);
@@ -356,30 +360,30 @@ static int run_attempts(struct wlb_run *run)
 			return WLB_EXIT_FAILED;
 		if (decision == WLB_DECISION_NO_TIME || (decision == WLB_DECISION_START && is_late(run, done))) {
 			attempt_free(&attempt);
-			return stop_run(run, &previous, done);
+			return stop_run(run, &previous);
 		}
 		if (decision == WLB_DECISION_STOP)
-			return run->cancelled ? finish_run(run, "cancelled", 128 + SIGTERM, done, "")
+			return run->cancelled ? finish_run(run, "cancelled", 128 + SIGTERM, "")
 			                      : finish_run(run, state, nonzero(previous.exit_code, WLB_EXIT_FAILED),
-			                                   done, attempt.reason);
+			                                   attempt.reason);
 		int rc = run_attempt(run, &attempt, &error);
 		attempt_free(&attempt);
 		if (run->abandoned)
 			return WLB_EXIT_FAILED;
 		if (rc != 0)
-			return finish_run(run, "failed", WLB_EXIT_FAILED, done + 1, error.message);
+			return finish_run(run, "failed", WLB_EXIT_FAILED, error.message);
 		if (run->cancelled)
-			return finish_run(run, "cancelled", nonzero(attempt.exit_code, 128 + SIGTERM), done + 1,
+			return finish_run(run, "cancelled", nonzero(attempt.exit_code, 128 + SIGTERM),
 			                  attempt.end_reason);
 		if (wlb_run_stop_is_last(run, &attempt))
-			return stop_run(run, &attempt, done + 1);
+			return stop_run(run, &attempt);
 		if (is_requeued_to_grow(run, &attempt))
 			return nonzero(attempt.exit_code, WLB_EXIT_SAVED);
 		if (attempt.exit_code == 0 && !attempt.stopped)
-			return finish_run(run, "complete", 0, done + 1, "");
+			return finish_run(run, "complete", 0, "");
 		wlb_run_print("attempt %d: %s", attempt.number, attempt.end_reason);
 		if (!may_restart(run, &attempt, &restarts))
-			return finish_run(run, "failed", attempt.exit_code, done + 1,
+			return finish_run(run, "failed", attempt.exit_code,
 			                  "no restart is left: --max-restarts allows no more");
 		previous = attempt;
 	}

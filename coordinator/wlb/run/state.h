@@ -202,6 +202,7 @@ struct wlb_run {
 	bool machine_is_ours;                         /* WLB_MACHINE was set here, for one attempt */
 	json_t *calibration;                          /* that WLB_MACHINE was written from, docs/api.md; NULL: none */
 	struct wlb_layout layout_before;              /* of the attempt before; tp 0: there is none */
+	int attempts;                                 /* number of the last attempt, 0 before the first */
 	char attempt_id[37];                          /* of the last attempt, "" before the first */
 	struct wlb_first_exit first_exit;             /* of the last attempt */
 	struct wlb_run_launch_failure launch_failure; /* of the last attempt */
