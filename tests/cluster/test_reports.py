@@ -230,6 +230,13 @@ def lost_nodes(*nodes):
 # Ranks that end at once when they are asked to, as those of wlb-worker do.
 LOSING = "wlb run -- bash -c 'echo working; for ((i = 0; i < 60; i++)); do sleep 0.1; done'"
 LOSING_OPTIONS = ("--wlb-layout=auto", "--no-kill", "--requeue")
+FAILS_ONCE = "[ $WLB_ATTEMPT -gt 1 ] || exit 3"  # a rank of the first attempt
+
+
+def requeue_once(test, job):
+    """Once its first attempt runs."""
+    wait_for("a step", lambda: f"{job}.0" in test.cluster.run("squeue", "-h", "-s", "-j", job).stdout, 30)
+    test.cluster.run("scontrol", "requeue", job)
 
 
 def check_times(test, job):
@@ -331,6 +338,19 @@ SITUATIONS = (
               meanwhile=kill_nodes(0, 4), after=lost_nodes("n3", "n4")),
     Situation("Three nodes that are lost one after the other are three faults of the run.", LOSING, "three_nodes", options=LOSING_OPTIONS, nodes=4,
               meanwhile=kill_nodes(0, 0.7, 1.5), after=lost_nodes("n2", "n3", "n4")),
+    Situation("What the ranks of an attempt wrote to files of srun is there after the next.", f"""
+wlb run --srun-args --output=$SLURM_JOB_ID-%t.log -- bash -c 'echo "written in attempt $WLB_ATTEMPT"; {FAILS_ONCE}'
+cat $SLURM_JOB_ID-0.log""", "output_files", runs={"": ("complete", 2)},
+              output=("^written in attempt 1$", "^written in attempt 2$")),
+    Situation("Files of srun are truncated where the user says so.", f"""
+wlb run --srun-args "--output=$SLURM_JOB_ID.log --open-mode=truncate" -- bash -c 'echo "written in attempt $WLB_ATTEMPT"; {FAILS_ONCE}'
+cat $SLURM_JOB_ID.log""", "output_files_truncated", runs={"": ("complete", 2)}, output=("^written in attempt 2$",),
+              not_output=("^written in attempt 1$",)),
+    Situation("After a requeue, files of srun have what was written before it, and attempts are counted over the whole run.", """
+wlb run --srun-args "-o $SLURM_JOB_ID.log" -- bash -c 'echo "written in attempt $WLB_ATTEMPT"; [ $WLB_ATTEMPT -gt 1 ] || sleep 60'
+cat $SLURM_JOB_ID.log""", "requeued", options=("--wlb-layout=auto", "--no-kill", "--requeue"), meanwhile=requeue_once,
+              runs={"": ("complete", 2)},
+              output=("^written in attempt 1$", "^written in attempt 2$", "complete after 2 attempts")),
     # ---- times
     Situation("A run that is shorter than a second has times.", "wlb run -- true", "times", runs={"": ("complete", 1)},
               after=check_times),

@@ -186,6 +186,9 @@ static int build_command(struct wlb_run *run, const struct wlb_attempt *attempt,
 	a[at++] = "--kill-on-bad-exit=1";
 	/* The job's CPUs that a dead node still holds must not delay the next attempt. */
 	a[at++] = "--overlap";
+	/* What the attempt before wrote to files of srun's --output and --error says why it failed. */
+	if (!run->job.off && (attempt->number > 1 || run->job.restart_count > 0) && getenv("SLURM_OPEN_MODE") == NULL)
+		a[at++] = "--open-mode=append";
 	a[at++] = line->nodelist;
 	for (int i = 0; i < counts; i++)
 		a[at++] = line->counts[i];

@@ -148,6 +148,38 @@ static void an_attempt_is_told_its_own_layout_and_settings(void **state)
 	free(second);
 }
 
+/* Where neither the user nor sbatch has said otherwise, and what srun writes was not begun by this attempt. */
+static void files_of_srun_keep_what_attempts_before_wrote(void **state)
+{
+	char truncate[] = "--open-mode=truncate", *words[] = {truncate};
+	struct wlb_run run = run_with_tasks(0), off = run_with_tasks(5), again = run_with_tasks(0),
+		       named = run_with_tasks(0);
+	struct wlb_attempt second = two_nodes;
+	(void)state;
+	second.number = 2;
+	again.job.restart_count = off.job.restart_count = 1;
+	named.options.srun_args = words;
+	named.options.srun_arg_count = 1;
+	const struct {
+		struct wlb_run *run;
+		const struct wlb_attempt *attempt;
+		const char *mode; /* SLURM_OPEN_MODE */
+		bool is_kept;
+	} cases[] = {{&run, &two_nodes, NULL, false}, {&run, &second, NULL, true}, {&again, &two_nodes, NULL, true},
+	             {&off, &two_nodes, NULL, false}, {&run, &second, "t", false}, {&named, &second, NULL, true}};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		if (cases[i].mode != NULL)
+			setenv("SLURM_OPEN_MODE", cases[i].mode, 1);
+		char *text = launch(cases[i].run, cases[i].attempt);
+		unsetenv("SLURM_OPEN_MODE");
+		assert_int_equal(has_line(text, "--open-mode=append"), cases[i].is_kept);
+		/* The last one counts. */
+		if (cases[i].run == &named)
+			assert_true(strstr(text, truncate) > strstr(text, "--open-mode=append"));
+		free(text);
+	}
+}
+
 static int make_srun(void **state)
 {
 	char path[4096];
@@ -180,6 +212,7 @@ int main(void)
 		cmocka_unit_test(slurm_distributes_the_tasks_of_an_ordinary_job),
 		cmocka_unit_test(srun_gets_one_number_of_tasks),
 		cmocka_unit_test(an_attempt_is_told_its_own_layout_and_settings),
+		cmocka_unit_test(files_of_srun_keep_what_attempts_before_wrote),
 	};
 	return cmocka_run_group_tests(tests, make_srun, remove_srun);
 }
