@@ -338,6 +338,49 @@ SITUATIONS = (
               meanwhile=kill_nodes(0, 4), after=lost_nodes("n3", "n4")),
     Situation("Three nodes that are lost one after the other are three faults of the run.", LOSING, "three_nodes", options=LOSING_OPTIONS, nodes=4,
               meanwhile=kill_nodes(0, 0.7, 1.5), after=lost_nodes("n2", "n3", "n4")),
+    # ---- what an attempt has consumed
+    Situation("A here-document is given to each attempt.", f"""wlb run -- bash -s <<'END'
+{FAILS_ONCE}
+echo "read to its end in attempt $WLB_ATTEMPT"
+END
+""", "input_of_a_here_document", runs={"": ("complete", 2)}, output=("^read to its end in attempt 2$",)),
+    Situation("A file is given to each attempt from where the script had read it.", f"""seq 9 > $SLURM_JOB_ID.list
+{{ read first; wlb run -- bash -c 'echo "attempt $WLB_ATTEMPT:" $(cat); {FAILS_ONCE}'; }} < $SLURM_JOB_ID.list
+""", "input_of_a_file", runs={"": ("complete", 2)},
+              output=("^attempt 1: 2 3 4 5 6 7 8 9$", "^attempt 2: 2 3 4 5 6 7 8 9$")),
+    Situation("A file that has been removed, as that of a long here-document is, is given to each attempt.",
+              f"""seq 50000 > $SLURM_JOB_ID.gone; exec < $SLURM_JOB_ID.gone; rm $SLURM_JOB_ID.gone
+wlb run -- bash -c 'echo "attempt $WLB_ATTEMPT:" $(wc -l); {FAILS_ONCE}'
+""", "input_of_a_removed_file", runs={"": ("complete", 2)}, output=("^attempt 1: 50000$", "^attempt 2: 50000$")),
+    Situation("A loop over the lines of a file starts a run for each.", """seq 3 > $SLURM_JOB_ID.list
+while read -r line; do wlb run -- echo "line $line"; done < $SLURM_JOB_ID.list
+""", "input_of_a_loop", runs={"": ("complete", 1), ".2": ("complete", 1), ".3": ("complete", 1)},
+              output=("^line 1$", "^line 2$", "^line 3$")),
+    Situation("What a pipe brings that ends is given to each attempt.",
+              f"seq 100000 | wlb run -- bash -c 'echo \"attempt $WLB_ATTEMPT:\" $(wc -l); {FAILS_ONCE}'",
+              "input_of_a_pipe", runs={"": ("complete", 2)}, output=("^attempt 1: 100000$", "^attempt 2: 100000$")),
+    Situation("What a pipe brings that is too long to be kept, or slow, reaches the first attempt complete and in order.", """
+seq 400000 | wlb run -- bash -c 'cmp - <(seq 400000) && echo long: the same'
+{ seq 9; sleep 1.3; seq 10 20; } | wlb run -- bash -c 'cmp - <(seq 20) && echo slow: the same'
+""", "input_of_long_pipes", runs={"": ("complete", 1), ".2": ("complete", 1)},
+              output=("^long: the same$", "^slow: the same$")),
+    Situation("No further attempt lacks what one before consumed of a pipe that does not end.",
+              "wlb run -- bash -c 'read line; echo \"attempt $WLB_ATTEMPT: $line\"; exit 3' < <(echo first; sleep 60)",
+              "input_of_a_pipe_that_goes_on", state="FAILED", runs={"": ("failed", 1)},
+              output=("^attempt 1: first$", r"failed after 1 attempt: rank 0 on n\d ended with exit code 3, and there is no next "
+                      r"attempt: 6 bytes of its standard input, a pipe, were consumed .* `wlb run ... < FILE`")),
+    Situation("No further attempt lacks what one before consumed of a long pipe.",
+              "head -c 3000000 /dev/zero | wlb run -- bash -c 'head -c 2000000 | wc -c; exit 3'",
+              "input_of_a_long_pipe", state="FAILED", runs={"": ("failed", 1)},
+              output=("^2000000$", r"no next attempt: \d{7} bytes of its standard input, a pipe, were consumed")),
+    Situation("Words of srun that a task writes start no srun that lacks what the first consumed.", """
+wlb run -- bash -c 'read line || exit 0; echo "srun: error: Unable to create step for job $SLURM_JOB_ID: Requested nodes are busy" >&2
+exit 3' < <(echo first; sleep 60)""", "input_and_words_of_srun", state="FAILED", runs={"": ("failed", 1)},
+              output=("6 bytes of its standard input, a pipe, were consumed",)),
+    Situation("A pipe that stays open and brings nothing holds no run, and no restart.",
+              f"wlb run -- bash -c '{FAILS_ONCE}' < <(sleep 60)", "input_of_an_idle_pipe", runs={"": ("complete", 2)}),
+    Situation("A closed standard input is an empty one.", f"wlb run -- bash -c 'cat; {FAILS_ONCE}' <&-", "input_closed",
+              runs={"": ("complete", 2)}),
     Situation("What the ranks of an attempt wrote to files of srun is there after the next.", f"""
 wlb run --srun-args --output=$SLURM_JOB_ID-%t.log -- bash -c 'echo "written in attempt $WLB_ATTEMPT"; {FAILS_ONCE}'
 cat $SLURM_JOB_ID-0.log""", "output_files", runs={"": ("complete", 2)},

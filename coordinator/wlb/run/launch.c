@@ -12,6 +12,7 @@
 #include "common/node_order.h"
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/run/host_list.h"
+#include "coordinator/wlb/run/input.h"
 #include "coordinator/wlb/run/print.h"
 
 enum { ARGUMENTS_OF_OURS = 16, COUNTS = 3, COUNT_BYTES = 64 };
@@ -214,12 +215,7 @@ static void exec_srun(const struct wlb_run *run, const struct command_line *line
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	if (getppid() != parent)
 		_exit(1);
-	/* A process group in the background must not read from the terminal. */
-	if (isatty(STDIN_FILENO)) {
-		int null = open("/dev/null", O_RDONLY);
-		dup2(null, STDIN_FILENO);
-		close(null);
-	}
+	wlb_run_input_take(&run->input);
 	dup2(stderr_fd, STDERR_FILENO);
 	signal(SIGPIPE, SIG_DFL);
 	sigprocmask(SIG_SETMASK, &run->signals_before, NULL);
@@ -235,7 +231,7 @@ pid_t wlb_run_launch(struct wlb_run *run, const struct wlb_attempt *attempt, int
 	pid_t child = -1, parent = getpid();
 	if (pipe2(ends, O_CLOEXEC) != 0) {
 		wlb_fail(error, "srun cannot be started: no pipe for its stderr: %s", strerror(errno));
-	} else if (build_command(run, attempt, &line, error) == 0) {
+	} else if (build_command(run, attempt, &line, error) == 0 && wlb_run_input_begin(&run->input, error) == 0) {
 		set_environment(run, attempt, line.hosts.order);
 		child = fork();
 		if (child == 0)
@@ -252,6 +248,8 @@ pid_t wlb_run_launch(struct wlb_run *run, const struct wlb_attempt *attempt, int
 		close(ends[1]);
 	if (child < 0 && ends[0] >= 0)
 		close(ends[0]);
+	if (child < 0)
+		wlb_run_input_end(&run->input);
 	*srun_stderr = ends[0];
 	return child;
 }

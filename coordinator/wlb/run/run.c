@@ -14,6 +14,7 @@
 #include "coordinator/wlb/run/ask_attempt.h"
 #include "coordinator/wlb/run/deliver_records.h"
 #include "coordinator/wlb/run/grow.h"
+#include "coordinator/wlb/run/input.h"
 #include "coordinator/wlb/run/job.h"
 #include "coordinator/wlb/run/job_tasks.h"
 #include "coordinator/wlb/run/launch.h"
@@ -165,11 +166,10 @@ static void announce_attempt(const struct wlb_run *run, const struct wlb_attempt
 }
 
 /* Returns whether srun, which got no step, may be started again; a run that is cancelled meanwhile is no failure of
- * srun.
- */
+ * srun. Where it has consumed input it had a step, and a task has written what srun writes without one. */
 static bool wait_for_step(struct wlb_run *run, struct wlb_attempt *attempt, int64_t until_ms, int pause_ms)
 {
-	if (wlb_clock_left_ms(until_ms) == 0)
+	if (wlb_clock_left_ms(until_ms) == 0 || wlb_run_input_check(&run->input, NULL) != 0)
 		return false;
 	if (wlb_run_pause(run, pause_ms))
 		return true;
@@ -334,12 +334,19 @@ static bool is_requeued_to_grow(struct wlb_run *run, const struct wlb_attempt *a
 	return false;
 }
 
-/* Whether a next attempt is allowed. One that has stopped so that the run can grow has not failed. */
-static bool may_restart(const struct wlb_run *run, const struct wlb_attempt *attempt, int *restarts)
+/* Returns -1, with the reason, where no next attempt is allowed. One that has stopped so that the run can grow has not
+ * failed. */
+static int check_restart(const struct wlb_run *run, const struct wlb_attempt *attempt, int *restarts,
+                         struct wlb_error *error)
 {
+	struct wlb_error why;
 	if (!attempt->stopped)
 		++*restarts;
-	return *restarts <= run->options.max_restarts;
+	if (*restarts > run->options.max_restarts)
+		return wlb_fail(error, "no restart is left: --max-restarts allows no more");
+	if (wlb_run_input_check(&run->input, &why) != 0)
+		return wlb_fail(error, "%.200s, and there is no next attempt: %s", attempt->end_reason, why.message);
+	return 0;
 }
 
 static int run_attempts(struct wlb_run *run)
@@ -382,9 +389,8 @@ static int run_attempts(struct wlb_run *run)
 		if (attempt.exit_code == 0 && !attempt.stopped)
 			return finish_run(run, "complete", 0, "");
 		wlb_run_print("attempt %d: %s", attempt.number, attempt.end_reason);
-		if (!may_restart(run, &attempt, &restarts))
-			return finish_run(run, "failed", attempt.exit_code,
-			                  "no restart is left: --max-restarts allows no more");
+		if (check_restart(run, &attempt, &restarts, &error) != 0)
+			return finish_run(run, "failed", nonzero(attempt.exit_code, WLB_EXIT_FAILED), error.message);
 		previous = attempt;
 	}
 }
@@ -458,6 +464,7 @@ static int start(struct wlb_run *run)
 	wlb_run_grow_open(run, wlb_run_stop_will_continue(run));
 	open_coordinator(run);
 	wlb_run_deliver_others(run);
+	wlb_run_input_open(run);
 	return run_attempts(run);
 }
 
@@ -483,6 +490,7 @@ static int run_command(void *values, struct wlb_error *error)
 	                      .progress = {.fd = -1, .saved_step = -1},
 	                      .options = *(struct wlb_run_options *)values};
 	int code;
+	wlb_run_input_reserve();
 	wlb_run_parent_open(&run);
 	if (wlb_run_signals_block(&run, error) != 0 || split_srun_args(&run.options, error) != 0)
 		code = WLB_EXIT_FAILED;
@@ -492,6 +500,7 @@ static int run_command(void *values, struct wlb_error *error)
 	else
 		code = start(&run);
 	wlb_run_parent_close(&run);
+	wlb_run_input_close(&run.input);
 	wlb_connection_free(run.connection);
 	json_decref(run.calibration);
 	wlb_run_job_free(&run.job);

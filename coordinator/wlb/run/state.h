@@ -189,6 +189,23 @@ static inline int wlb_attempt_tasks(const struct wlb_attempt *attempt)
 	return attempt->node_count * attempt->tasks_per_node - attempt->fewer_on_last;
 }
 
+enum wlb_run_input_kind { WLB_RUN_INPUT_INHERITED, WLB_RUN_INPUT_FILE, WLB_RUN_INPUT_STREAM };
+
+/* The command's standard input, input.h. */
+struct wlb_run_input {
+	enum wlb_run_input_kind kind;
+	int64_t offset; /* FILE: where every attempt begins to read */
+	int fd;         /* STREAM: of the pipe or socket */
+	char *bytes;    /* read from it, as long as it may be needed; owned */
+	size_t count;
+	size_t passed;    /* of these, to the srun under way */
+	bool has_ended;   /* nothing follows `bytes` */
+	bool is_kept;     /* `bytes` are all of it, for every attempt */
+	int ends[2];      /* of the pipe to srun; -1: closed */
+	int64_t dropped;  /* bytes that were passed to the srun under way before `bytes` */
+	int64_t consumed; /* bytes, by the sruns before */
+};
+
 struct wlb_run {
 	struct wlb_run_options options;
 	struct wlb_run_job job;
@@ -217,6 +234,7 @@ struct wlb_run {
 	struct wlb_run_grow grow;
 	struct wlb_run_suspects suspects;
 	struct wlb_run_progress progress;
+	struct wlb_run_input input;
 	bool away;            /* the coordinator, or its database, did not answer the last request */
 	int64_t end_until_ms; /* deadline for the last reports and records */
 

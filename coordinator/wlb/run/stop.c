@@ -13,6 +13,7 @@
 #include "coordinator/wlb/run/command_words.h"
 #include "coordinator/wlb/run/deliver_records.h"
 #include "coordinator/wlb/run/grow.h"
+#include "coordinator/wlb/run/input.h"
 #include "coordinator/wlb/run/other_runs.h"
 #include "coordinator/wlb/run/print.h"
 #include "coordinator/wlb/run/progress.h"
@@ -70,10 +71,13 @@ static void record_asked(const struct wlb_run *run, const struct wlb_attempt *at
 	wlb_run_record_event(reporter, "stop_asked", detail);
 }
 
-/* While the coordinator does not answer, nobody says how a run goes on whose attempt has ended. */
+/* While the coordinator does not answer, nobody says how a run goes on whose attempt has ended; it does not go on where
+ * the next attempt would lack input. */
 static bool can_grow(struct wlb_run *run, const struct wlb_attempt *attempt, const struct wlb_reporter *reporter)
 {
 	if (run->connection != NULL && (reporter == NULL || wlb_reporter_away(reporter)))
+		return false;
+	if (wlb_run_input_check(&run->input, NULL) != 0)
 		return false;
 	return wlb_run_grow_check(run, attempt);
 }

@@ -13,6 +13,7 @@
 
 #include "common/clock.h"
 #include "coordinator/slurm/slurm_api.h"
+#include "coordinator/wlb/run/input.h"
 #include "coordinator/wlb/run/parent.h"
 #include "coordinator/wlb/run/print.h"
 #include "coordinator/wlb/run/record_event.h"
@@ -348,7 +349,8 @@ void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun,
 	while (!has_ended(&w)) {
 		struct pollfd ready[] = {stderr_side(&w),
 		                         {.fd = run->signal_fd, .events = POLLIN},
-		                         {.fd = run->parent_fd, .events = POLLIN}};
+		                         {.fd = run->parent_fd, .events = POLLIN},
+		                         wlb_run_input_side(&run->input)};
 		check_job(&w);
 		find_step(&w);
 		end_by_order(&w);
@@ -358,13 +360,16 @@ void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun,
 			wlb_run_suspects_check(run, attempt);
 		if (w.ending != ENDING_NOT && wlb_clock_left_ms(w.next_ending_ms) == 0)
 			escalate(&w);
-		if (poll(ready, 3, POLL_MS) <= 0)
+		if (poll(ready, 4, POLL_MS) <= 0)
 			continue;
 		if (ready[0].revents != 0)
 			pass_on(&w);
 		if (ready[1].revents != 0)
 			pass_signal(&w);
+		if (ready[3].revents != 0)
+			wlb_run_input_pass(&run->input);
 	}
+	wlb_run_input_end(&run->input);
 	/* Slurm knew of the job's end before srun did. */
 	if (attempt->exit_code != 0)
 		wlb_run_check_parent(run, true);
