@@ -381,6 +381,9 @@ exit 3' < <(echo first; sleep 60)""", "input_and_words_of_srun", state="FAILED",
               f"wlb run -- bash -c '{FAILS_ONCE}' < <(sleep 60)", "input_of_an_idle_pipe", runs={"": ("complete", 2)}),
     Situation("A closed standard input is an empty one.", f"wlb run -- bash -c 'cat; {FAILS_ONCE}' <&-", "input_closed",
               runs={"": ("complete", 2)}),
+    Situation("A pipe of the shell, which no rank can open, is refused before the run begins.",
+              "wlb run -- cat <(echo text); echo code $?", "input_of_a_process_substitution",
+              output=(r"/dev/fd/\d+: a pipe of the shell", "^code 2$"), not_output=("attempt 1",)),
     Situation("What the ranks of an attempt wrote to files of srun is there after the next.", f"""
 wlb run --srun-args --output=$SLURM_JOB_ID-%t.log -- bash -c 'echo "written in attempt $WLB_ATTEMPT"; {FAILS_ONCE}'
 cat $SLURM_JOB_ID-0.log""", "output_files", runs={"": ("complete", 2)},
@@ -394,6 +397,16 @@ wlb run --srun-args "-o $SLURM_JOB_ID.log" -- bash -c 'echo "written in attempt 
 cat $SLURM_JOB_ID.log""", "requeued", options=("--wlb-layout=auto", "--no-kill", "--requeue"), meanwhile=requeue_once,
               runs={"": ("complete", 2)},
               output=("^written in attempt 1$", "^written in attempt 2$", "complete after 2 attempts")),
+    # ---- commands that start the ranks themselves
+    Situation("A command that would start all ranks in each task is refused before a step starts, with what to write.", """
+for launcher in "mpirun -n 4" "env A=1 /usr/bin/mpiexec.hydra" "srun -n 4"; do
+	wlb run -- $launcher touch $SLURM_JOB_ID.started; echo code $?
+done
+ls $SLURM_JOB_ID.started""", "launcher_in_each_task", nodes=2, state="FAILED",
+              output=("^wlb run: mpirun: .* 2 tasks .* `wlb run -- PROGRAM ARGUMENTS`", "(?s)(^code 2$.*){3}", "cannot access"),
+              not_output=("attempt 1",)),
+    Situation("A launcher that is the only task of the job runs.", "wlb run -- env -u A srun --overlap echo started by srun",
+              "launcher_alone", runs={"": ("complete", 1)}, output=("^started by srun$",)),
     # ---- times
     Situation("A run that is shorter than a second has times.", "wlb run -- true", "times", runs={"": ("complete", 1)},
               after=check_times),

@@ -12,6 +12,7 @@
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/commands.h"
 #include "coordinator/wlb/run/ask_attempt.h"
+#include "coordinator/wlb/run/check_command.h"
 #include "coordinator/wlb/run/deliver_records.h"
 #include "coordinator/wlb/run/grow.h"
 #include "coordinator/wlb/run/input.h"
@@ -495,7 +496,7 @@ static int run_command(void *values, struct wlb_error *error)
 	if (wlb_run_signals_block(&run, error) != 0 || split_srun_args(&run.options, error) != 0)
 		code = WLB_EXIT_FAILED;
 	else if (wlb_run_limit_read_option(&run, error) != 0 || wlb_run_job_load(&run.job, &run.options, error) != 0 ||
-	         wlb_run_job_tasks(&run, error) != 0)
+	         wlb_run_job_tasks(&run, error) != 0 || wlb_run_check_command(&run, error) != 0)
 		code = WLB_EXIT_USAGE;
 	else
 		code = start(&run);

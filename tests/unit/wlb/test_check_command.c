@@ -1,0 +1,116 @@
+/* Which commands are refused since each task would start all ranks. */
+#include "coordinator/wlb/run/check_command.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { WORDS_MOST = 16 };
+
+/* Whether the command, words separated by blanks, may run in so many tasks of two nodes. */
+static bool may_run(const char *text, int tasks_per_node, char *srun_arg)
+{
+	char copy[256], *words[WORDS_MOST + 1], *srun_args[] = {srun_arg};
+	int count = 0;
+	snprintf(copy, sizeof(copy), "%s", text);
+	for (char *word = strtok(copy, " "); word != NULL && count < WORDS_MOST; word = strtok(NULL, " "))
+		words[count++] = word;
+	words[count] = NULL;
+	const struct wlb_run run = {
+		.options = {.command = words, .srun_args = srun_args, .srun_arg_count = srun_arg != NULL},
+		.job = {.node_count = 2, .tasks_per_node = tasks_per_node}};
+	return wlb_run_check_command(&run, NULL) == 0;
+}
+
+static void launchers_are_refused(void **state)
+{
+	static const char *const commands[] = {
+		"mpirun -np 4 train",
+		"/opt/openmpi/bin/mpiexec train",
+		"mpiexec.hydra train",
+		"mpirun_rsh train",
+		"orterun train",
+		"prterun train",
+		"srun train",
+		"env A=1 B=2 mpirun train",
+		"/usr/bin/env -i -u A mpirun train",
+		"numactl --interleave=all -m 0 mpirun train",
+		"nice -n 5 timeout 60s mpirun train",
+		"nohup stdbuf -o L env A=1 /usr/bin/mpirun train",
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+		if (may_run(commands[i], 1, NULL))
+			fail_msg("%s", commands[i]);
+}
+
+static void programs_are_not(void **state)
+{
+	static const char *const commands[] = {
+		"train mpirun",
+		"env -i train mpirun",
+		"bash -c mpirun",
+		"torchrun --nnodes 2 train.py",
+		"mpirunner",
+		"mpi/srun-like train",
+		"/opt/mpirun/bin/train",
+		"env -u mpirun train",
+		"env",
+		"numactl -m 0 train srun",
+		"python mpirun.py",
+		"env A=mpirun train",
+		"timeout -k 5 9",
+		"/srun/",
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+		if (!may_run(commands[i], 1, NULL))
+			fail_msg("%s", commands[i]);
+}
+
+static void a_single_task_may_be_a_launcher(void **state)
+{
+	char one[] = "--ntasks=1", short_one[] = "-n1", two[] = "--ntasks=2";
+	(void)state;
+	assert_true(may_run("mpirun train", 4, one));
+	assert_true(may_run("mpirun train", 4, short_one));
+	assert_false(may_run("mpirun train", 4, two));
+}
+
+static void a_pipe_of_the_shell_is_refused(void **state)
+{
+	char option[64], word[64];
+	int ends[2];
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	snprintf(word, sizeof(word), "train --data=/dev/fd/%d", ends[0]);
+	assert_false(may_run(word, 1, NULL));
+	snprintf(word, sizeof(word), "train /proc/self/fd/%d", ends[0]);
+	assert_false(may_run(word, 1, NULL));
+	snprintf(option, sizeof(option), "--input=/dev/fd/%d", ends[0]);
+	assert_false(may_run("train", 1, option));
+	snprintf(word, sizeof(word), "train /dev/fd/%d/x", ends[0]);
+	assert_true(may_run(word, 1, NULL));
+	assert_true(may_run("train /dev/fd/0 /dev/stdin", 1, NULL));
+	close(ends[0]);
+	close(ends[1]);
+	snprintf(word, sizeof(word), "train /dev/fd/%d", ends[0]);
+	assert_true(may_run(word, 1, NULL));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(launchers_are_refused),
+		cmocka_unit_test(programs_are_not),
+		cmocka_unit_test(a_single_task_may_be_a_launcher),
+		cmocka_unit_test(a_pipe_of_the_shell_is_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
