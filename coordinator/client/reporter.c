@@ -52,7 +52,10 @@ struct wlb_reporter {
 	atomic_bool survivors_ended;
 	char end_reason[512]; /* written once, before must_end */
 	pthread_mutex_t lock;
-	char step_id[32];            /* under the lock, as the next two */
+	char step_id[32];    /* under the lock, as the next five */
+	char slurm_end[192]; /* why Slurm ends the tasks; "": it does not */
+	double slurm_end_s;  /* since 1970 */
+	bool is_slurm_end_certain;
 	bool sync_failed;            /* since the last record */
 	struct wlb_error sync_error; /* why */
 
@@ -90,6 +93,10 @@ static char *report_body(struct wlb_reporter *r, bool goodbye)
 	pthread_mutex_lock(&r->lock);
 	if (r->step_id[0] != '\0')
 		json_object_set_new(report, "step_id", json_string(r->step_id));
+	if (r->slurm_end[0] != '\0')
+		json_object_set_new(report, "slurm_end",
+		                    json_pack("{s:s, s:f, s:b}", "why", r->slurm_end, "time", r->slurm_end_s, "certain",
+		                              r->is_slurm_end_certain));
 	pthread_mutex_unlock(&r->lock);
 	char *body = json_dumps(report, JSON_COMPACT);
 	json_decref(report);
@@ -177,15 +184,16 @@ static void tick(struct wlb_reporter *r, int64_t next_ms)
 		send_records(r, next_ms, RECORDS_MS);
 }
 
-/* Sleeps until `next_ms`; returns true earlier, as soon as a peer is lost or stop is requested. */
+/* Sleeps until `next_ms`; returns true earlier, as soon as there is something to send or stop is requested. */
 static bool pause_until(struct wlb_reporter *r, int64_t next_ms)
 {
+	eventfd_t wakes;
 	while (!atomic_load(&r->stopping)) {
 		int left_ms = wlb_clock_left_ms(next_ms);
 		r->polls[0] = (struct pollfd){.fd = r->wake_fd, .events = POLLIN};
 		int count = 1 + wlb_peers_poll(&r->peers, r->polls + 1);
 		poll(r->polls, (nfds_t)count, left_ms);
-		if (wlb_peers_check(&r->peers))
+		if (wlb_peers_check(&r->peers) || eventfd_read(r->wake_fd, &wakes) == 0)
 			return true;
 		if (left_ms == 0)
 			return false;
@@ -227,7 +235,7 @@ static void *reporter_thread(void *argument)
 			next_ms = wlb_clock_ms() + PERIOD_MS; /* a request took long: no burst to catch up */
 		tick(r, next_ms);
 		if (pause_until(r, next_ms) && !atomic_load(&r->stopping))
-			r->reports.until_ms = 0; /* a lost rank is reported without a pause */
+			r->reports.until_ms = 0; /* what is new is reported without a pause */
 	}
 	wlb_peers_close(&r->peers);
 	finish(r);
@@ -362,6 +370,16 @@ void wlb_reporter_step_id(struct wlb_reporter *reporter, const char *step_id)
 	pthread_mutex_lock(&reporter->lock);
 	snprintf(reporter->step_id, sizeof(reporter->step_id), "%s", step_id);
 	pthread_mutex_unlock(&reporter->lock);
+}
+
+void wlb_reporter_slurm_end(struct wlb_reporter *reporter, const char *why, double time_s, bool is_certain)
+{
+	pthread_mutex_lock(&reporter->lock);
+	snprintf(reporter->slurm_end, sizeof(reporter->slurm_end), "%s", why);
+	reporter->slurm_end_s = time_s;
+	reporter->is_slurm_end_certain = is_certain;
+	pthread_mutex_unlock(&reporter->lock);
+	eventfd_write(reporter->wake_fd, 1);
 }
 
 int wlb_reporter_must_end(const struct wlb_reporter *reporter, const char **reason)

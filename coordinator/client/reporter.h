@@ -54,6 +54,10 @@ void wlb_reporter_progress(struct wlb_reporter *reporter, int64_t step);
 /* Sets the Slurm step of the attempt, "12.0", for the reports of `wlb run`; copied. */
 void wlb_reporter_step_id(struct wlb_reporter *reporter, const char *step_id);
 
+/* Has `wlb run` report at once that Slurm itself ends the tasks, why (copied), and since when (seconds since 1970);
+ * where it is certain, no task can be why it does. */
+void wlb_reporter_slurm_end(struct wlb_reporter *reporter, const char *why, double time_s, bool is_certain);
+
 /* Nonzero once the coordinator has ordered the attempt to end; *reason is then a static-lifetime text owned by the
  * reporter. */
 int wlb_reporter_must_end(const struct wlb_reporter *reporter, const char **reason);

@@ -1,4 +1,5 @@
-/* Is this a working MPI world? Prints its size and the node of each rank from rank 0; 1 when a sum is wrong. */
+/* Is this a working MPI world? Prints its size and the node of each rank from rank 0; 1 when a sum is wrong. With an
+ * argument the last rank aborts all of them with code 7. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +29,8 @@ int main(int argc, char **argv)
 		printf("\n");
 	}
 	free(nodes);
+	if (argc > 1 && rank == size - 1)
+		MPI_Abort(MPI_COMM_WORLD, 7);
 	MPI_Finalize();
 	return sum == size * (size - 1) / 2 ? 0 : 1;
 }

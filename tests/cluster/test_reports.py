@@ -5,6 +5,7 @@ A new report is one more row. What a row cannot say (a fault at a certain time, 
 a function of the test case and the job's id, which runs while the job does."""
 import contextlib
 import dataclasses
+import harness
 import os
 import re
 import signal
@@ -246,6 +247,32 @@ def check_times(test, job):
     test.assertRegex(test.cluster.run("wlb", "show", job).stdout, "started .*, ended .*, took ")
 
 
+def wait_step(test, job, step=0):
+    wait_for(f"step {step} of job {job}", lambda: f"{job}.{step} " in test.cluster.run("squeue", "-h", "-s", "-o", "%i ").stdout, 60)
+
+
+def cancel_step(test, job):
+    wait_step(test, job)
+    test.cluster.run("scancel", f"{job}.0")
+
+
+def end_srun(test, job):
+    wait_step(test, job)
+    for pid in test.cluster.processes("srun", f"sleep 3{job}"):
+        os.kill(pid, signal.SIGTERM)
+
+
+def no_rank_is_blamed(test, job):
+    """Neither as the cause of a fault nor beside it."""
+    blamed = test.cluster.sql(f"""select f.kind, f.rank, f.node from faults f join runs r on r.id = f.run_id
+        where r.job_id = {job} and (f.rank is not null or f.node is not null)""")
+    test.assertEqual(blamed, [])
+
+
+ONE_ENDS_FIRST = 'bash -c "((SLURM_PROCID == 0)) || sleep 4"'
+SLEEPS_ONCE = 'bash -c "((WLB_ATTEMPT == 2)) || sleep 3$SLURM_JOB_ID"'
+
+
 SITUATIONS = (
     Situation("One run of a script is recorded as complete.", "wlb run -- true", "a_run", runs={"": ("complete", 1)}),
     Situation("A finished run that a resubmitted job extends with another learning rate is refused, unless the job says which to take.",
@@ -412,6 +439,28 @@ ls $SLURM_JOB_ID.started""", "launcher_in_each_task", nodes=2, state="FAILED",
               after=check_times),
     Situation("A run whose ranks fail at once has times.", "wlb run --max-restarts 0 -- bash -c 'exit 3'", "times_of_a_failed_run",
               state="FAILED", runs={"": ("failed", 1)}, after=check_times),
+    Situation("A site's WaitTime ends no rank that works longer than the first.", f"wlb run -- {ONE_ENDS_FIRST}", "wait_time",
+              nodes=2, slurm_conf="WaitTime=1", runs={"": ("complete", 1)}, faults=[]),
+    Situation("srun's --wait, where the user gives it, is the reason of the attempt, and no rank is blamed.",
+              f"wlb run --max-restarts=0 --srun-args --wait=1 -- {ONE_ENDS_FIRST}", "wait", nodes=2, state="FAILED",
+              runs={"": ("failed", 1)}, output=("wlb: attempt 1: srun ended the tasks that were left 1 s after the first had ended",),
+              faults=[("step_failed", None)], after=no_rank_is_blamed),
+    Situation("SLURM_WAIT, where the user sets it, is kept.",
+              f"export SLURM_WAIT=1\nwlb run --max-restarts=0 -- {ONE_ENDS_FIRST}", "slurm_wait", nodes=2, state="FAILED",
+              runs={"": ("failed", 1)}, faults=[("step_failed", None)], after=no_rank_is_blamed),
+    Situation("A step that the user cancels is no crash of its ranks.", f"wlb run -- {SLEEPS_ONCE}", "cancelled_step", nodes=2,
+              meanwhile=cancel_step, runs={"": ("complete", 2)}, output=("wlb: attempt 1: Slurm cancelled the step",),
+              faults=[("step_failed", None)], after=no_rank_is_blamed),
+    Situation("A step whose ranks Slurm has to kill after a while, since they ignore SIGTERM, is no crash either.",
+              'wlb run -- bash -c "((WLB_ATTEMPT == 2)) || { ((SLURM_PROCID)) && trap : TERM; while sleep 0.2; do :; done; }"',
+              "cancelled_slowly", nodes=2, meanwhile=cancel_step, runs={"": ("complete", 2)}, faults=[("step_failed", None)],
+              after=no_rank_is_blamed),
+    Situation("A rank that calls MPI_Abort is the cause, although Slurm then cancels the step.",
+              f"wlb run --max-restarts=0 -- {harness.mpi_check()} abort", "mpi_abort", nodes=2, options=("--wlb-layout=auto", "--no-kill", "--ntasks-per-node=1"),
+              state="FAILED", runs={"": ("failed", 1)}, faults=[("rank_lost", "n2")]),
+    Situation("A signal to srun is no crash of its ranks.", f"wlb run -- {SLEEPS_ONCE}", "ended_srun", nodes=2, meanwhile=end_srun,
+              runs={"": ("complete", 2)}, output=("wlb: attempt 1: srun was told by a signal to end its tasks",),
+              faults=[("step_failed", None)], after=no_rank_is_blamed),
 )
 
 

@@ -72,6 +72,10 @@ void wlb_run_put_first_exit(const struct wlb_run *run, json_t *object)
 		json_object_set_new(object, "launch_failure",
 		                    json_pack("{s:s, s:s, s:f}", "node", failure->node, "why", failure->why, "time",
 		                              failure->time_s));
+	/* A job that is over ends its steps: that is no fault. */
+	if (run->slurm_end.why[0] != '\0' && !run->cancelled)
+		json_object_set_new(object, "slurm_end",
+		                    json_pack("{s:s, s:f}", "why", run->slurm_end.why, "time", run->slurm_end.time_s));
 	if (run->srun_signal != 0)
 		json_object_set_new(object, "srun_signal", json_integer(run->srun_signal));
 }

@@ -56,4 +56,5 @@ void wlb_check_environment_set(void)
 	forget_attempt();
 	forget_shares();
 	forget_output();
+	setenv("SLURM_WAIT", "0", 1); /* the tasks of a check end one after the other */
 }

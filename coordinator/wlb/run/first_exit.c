@@ -136,30 +136,12 @@ static bool is_broken_pipe(const struct wlb_first_exit_scan *scan)
 	return scan->first.known && scan->first.signal == SIGPIPE;
 }
 
-/* slurmstepd: error: *** STEP 12.0 ON n1 CANCELLED AT 2026-11-20T12:00:00 DUE TO TIME LIMIT ***
- * slurmstepd-n1: error: *** JOB 12 ON n1 CANCELLED AT 2026-11-20T12:00:00 ***
- * [2026-11-20T12:00:00.123] error: *** STEP 12.0 ON n1 CANCELLED AT 2026-11-20T12:00:00 DUE to SIGNAL Killed ***
- * The last is that of newer releases. */
-static bool is_cancelled(const char *line)
-{
-	static const char *const begins[] = {" error: *** STEP ", " error: *** JOB "};
-	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++) {
-		const char *at = strstr(line, begins[i]);
-		if (at == NULL || !skip(&at, begins[i]) || *at < '0' || *at > '9')
-			continue;
-		at += strcspn(at, " ");
-		if (skip(&at, " ON ") && strstr(at, " CANCELLED ") != NULL)
-			return true;
-	}
-	return false;
-}
-
 /* The words alone mean nothing: a task may log such an error of its own. Like all lines of Slurm these may follow what
  * a task has written of a line, such as a progress bar. */
 static bool is_ended_by_others(const char *line)
 {
 	static const char *const of_srun[] = {"srun: error: Node failure on ", "srun: Force Terminated "};
-	return is_cancelled(line) || has_any(line, of_srun, sizeof(of_srun) / sizeof(of_srun[0]));
+	return wlb_slurm_end_is_cancelled(line) || has_any(line, of_srun, sizeof(of_srun) / sizeof(of_srun[0]));
 }
 
 static void read_line(struct wlb_first_exit_scan *scan)
@@ -173,14 +155,20 @@ static void read_line(struct wlb_first_exit_scan *scan)
 		scan->ignore_rest = true;
 	/* Not only at the beginning of the line: a task may have died before it ended its own line. */
 	const char *at = strstr(scan->line, "srun: error: ");
+	if (!has_ended && !scan->ignore_rest && wlb_slurm_end_read(&scan->slurm_end, scan->line))
+		scan->ignore_rest = true;
 	scan->ignore_rest = scan->ignore_rest || is_ended_by_others(scan->line);
 	scan->step_aborted = scan->step_aborted || strstr(scan->line, "srun: Job step aborted: ") != NULL;
-	scan->step_signals += !scan->step_aborted && !scan->first.known && is_cancelled(scan->line);
+	scan->step_signals += !scan->step_aborted && !scan->first.known && wlb_slurm_end_is_cancelled(scan->line);
 	if (!scan->ignore_rest)
 		read_no_step(scan);
 	bool are_ended = scan->ignore_rest || scan->step_aborted;
-	if ((are_ended && !is_broken_pipe(scan)) || at == NULL || !skip(&at, "srun: error: ") ||
-	    !take_node(&at, first.node, sizeof(first.node)) || !take_ranks(&at, &first.rank) || !take_end(at, &first))
+	if (at == NULL || !skip(&at, "srun: error: ") || !take_node(&at, first.node, sizeof(first.node)) ||
+	    !take_ranks(&at, &first.rank) || !take_end(at, &first))
+		return;
+	if (!scan->slurm_end.is_certain && first.signal != SIGTERM && first.signal != SIGKILL)
+		scan->slurm_end.known = false;
+	if (are_ended && !is_broken_pipe(scan))
 		return;
 	if (is_broken_pipe(scan) && !explains_broken_pipe(&first, are_ended))
 		return;

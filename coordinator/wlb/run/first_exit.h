@@ -19,6 +19,7 @@
 
 #include "coordinator/wlb/run/fence_timeout.h"
 #include "coordinator/wlb/run/launch_failure.h"
+#include "coordinator/wlb/run/slurm_end.h"
 
 struct wlb_first_exit {
 	bool known; /* false: the other fields have no meaning */
@@ -33,6 +34,7 @@ struct wlb_first_exit_scan {
 	struct wlb_first_exit first;
 	struct wlb_fence_timeout fence;   /* known only where it ended before any task */
 	struct wlb_launch_failure launch; /* known only where it failed before any task ended */
+	struct wlb_slurm_end slurm_end;   /* known only where Slurm ended the tasks before any had failed */
 	bool ignore_rest;      /* tasks that end from now on were ended from outside, by the fence or with the launch */
 	bool step_aborted;     /* srun ends the tasks; why it does may follow, if the launch failed */
 	unsigned step_signals; /* how often slurmstepd has said that Slurm sent the step SIGTERM or SIGKILL */

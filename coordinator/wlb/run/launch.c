@@ -190,6 +190,9 @@ static int build_command(struct wlb_run *run, const struct wlb_attempt *attempt,
 	/* What the attempt before wrote to files of srun's --output and --error says why it failed. */
 	if (!run->job.off && (attempt->number > 1 || run->job.restart_count > 0) && getenv("SLURM_OPEN_MODE") == NULL)
 		a[at++] = "--open-mode=append";
+	/* A site's WaitTime would end ranks that save for longer than the first one. */
+	if (getenv("SLURM_WAIT") == NULL)
+		a[at++] = "--wait=0";
 	a[at++] = line->nodelist;
 	for (int i = 0; i < counts; i++)
 		a[at++] = line->counts[i];

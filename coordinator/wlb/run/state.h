@@ -138,6 +138,12 @@ struct wlb_run_launch_failure {
 	double time_s;  /* since 1970 */
 };
 
+/* Slurm itself ended the tasks of a step, slurm_end.h. */
+struct wlb_run_slurm_end {
+	char why[192]; /* "": it did not */
+	double time_s; /* since 1970 */
+};
+
 /* Why the command was asked to save and stop. */
 enum wlb_run_stop { WLB_RUN_STOP_NONE, WLB_RUN_STOP_LIMIT, WLB_RUN_STOP_PREEMPTED, WLB_RUN_STOP_GROW };
 
@@ -223,6 +229,7 @@ struct wlb_run {
 	char attempt_id[37];                          /* of the last attempt, "" before the first */
 	struct wlb_first_exit first_exit;             /* of the last attempt */
 	struct wlb_run_launch_failure launch_failure; /* of the last attempt */
+	struct wlb_run_slurm_end slurm_end;           /* of the last attempt */
 	int srun_signal;                              /* that killed the srun of the last attempt; 0: none did */
 	pid_t killed_srun;                            /* the same srun, while its step may run on; 0: there is none */
 	sigset_t signals;                             /* blocked here and read from signal_fd */

@@ -55,6 +55,7 @@ struct watch {
 	size_t byte_count;
 	struct wlb_first_exit_scan scan;
 	double launch_failed_s; /* since 1970; 0: the launch has not failed */
+	double slurm_end_s;     /* the same of Slurm's end of the tasks */
 };
 
 static void find_step(struct watch *w)
@@ -218,6 +219,17 @@ static void pass_bytes(struct watch *w)
 	memmove(w->bytes, w->bytes + n, w->byte_count);
 }
 
+/* The coordinator is told at once, since the ranks may end before srun does. */
+static void tell_slurm_end(struct watch *w)
+{
+	if (!w->scan.slurm_end.known || w->slurm_end_s != 0)
+		return;
+	w->slurm_end_s = wlb_clock_unix_s();
+	if (w->reporter != NULL)
+		wlb_reporter_slurm_end(w->reporter, w->scan.slurm_end.why, w->slurm_end_s,
+		                       w->scan.slurm_end.is_certain);
+}
+
 static void take_bytes(struct watch *w)
 {
 	ssize_t n = read(w->stderr_fd, w->bytes, sizeof(w->bytes));
@@ -226,6 +238,7 @@ static void take_bytes(struct watch *w)
 		wlb_first_exit_feed(&w->scan, w->bytes, w->byte_count);
 		if (w->scan.launch.known && w->launch_failed_s == 0)
 			w->launch_failed_s = wlb_clock_unix_s();
+		tell_slurm_end(w);
 	} else {
 		close(w->stderr_fd);
 		w->stderr_fd = -1;
@@ -334,6 +347,19 @@ static void note_launch_failure(struct watch *w)
 		         failure->node, failure->why);
 }
 
+static void note_slurm_end(struct watch *w)
+{
+	struct wlb_attempt *attempt = w->attempt;
+	struct wlb_run_slurm_end *end = &w->run->slurm_end;
+	if (!w->scan.slurm_end.known || attempt->exit_code == 0 || attempt->cancelled || attempt->stopped ||
+	    attempt->ended_by_order)
+		return;
+	end->time_s = w->slurm_end_s;
+	snprintf(end->why, sizeof(end->why), "%s", w->scan.slurm_end.why);
+	if (attempt->end_reason[0] == '\0')
+		snprintf(attempt->end_reason, sizeof(attempt->end_reason), "%s", end->why);
+}
+
 void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun, int srun_stderr,
                    struct wlb_reporter *reporter)
 {
@@ -345,6 +371,7 @@ void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun,
 	                  .stderr_fd = srun_stderr};
 	run->first_exit = (struct wlb_first_exit){0};
 	run->launch_failure = (struct wlb_run_launch_failure){0};
+	run->slurm_end = (struct wlb_run_slurm_end){0};
 	run->srun_signal = 0;
 	while (!has_ended(&w)) {
 		struct pollfd ready[] = {stderr_side(&w),
@@ -381,6 +408,7 @@ void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun,
 	note_launch_failure(&w);
 	note_first_exit(&w);
 	wlb_run_stop_note(run, attempt);
+	note_slurm_end(&w);
 }
 
 void wlb_run_end_orphaned_step(struct wlb_run *run)

@@ -124,18 +124,25 @@ static void settle_broken_step(struct wlbd_attempt *attempt, const char *node, c
 
 /* Also where ranks were found lost before, which depends on whether their nodes or the launcher reported first: the
  * database chooses the cause by the times. The time of a launcher whose clock differs much is not used. */
-static void settle_failed_launch(struct wlbd_attempt *attempt)
+static void settle_break(struct wlbd_attempt *attempt, struct wlbd_step_break *why, const char *detail)
+{
+	double now_s = wlb_clock_unix_s(), time_s = why->time_s;
+	if (why->why[0] == '\0' || why->recorded)
+		return;
+	why->recorded = true;
+	settle_broken_step(attempt, why->node[0] != '\0' ? why->node : NULL, detail,
+	                   time_s <= now_s && time_s > now_s - LAUNCHER_LATE_MOST_S ? time_s : now_s);
+}
+
+static void settle_told_breaks(struct wlbd_attempt *attempt)
 {
 	struct wlbd_incident *incident = &attempt->incident;
 	char detail[640];
-	double now_s = wlb_clock_unix_s(), time_s = incident->launch_failure.time_s;
-	if (incident->launch_failure.node[0] == '\0' || incident->launch_failure.recorded)
-		return;
-	incident->launch_failure.recorded = true;
 	snprintf(detail, sizeof(detail), "the Slurm step was not launched on %s: %s", incident->launch_failure.node,
 	         incident->launch_failure.why);
-	settle_broken_step(attempt, incident->launch_failure.node, detail,
-	                   time_s <= now_s && time_s > now_s - LAUNCHER_LATE_MOST_S ? time_s : now_s);
+	settle_break(attempt, &incident->launch_failure, detail);
+	if (incident->has_slurm_ended)
+		settle_break(attempt, &incident->slurm_end, incident->slurm_end.why);
 }
 
 void wlbd_attempt_end_stepd_gone(struct wlbd_attempt *attempt, const char *node)
@@ -175,7 +182,7 @@ static void judge(struct wlbd_attempt *attempt)
 	struct wlbd_finding *findings = calloc(WLBD_SYMPTOMS_MOST + WLBD_CONSEQUENCES_MOST, sizeof(*findings));
 	int count = 0;
 	enum wlbd_judgement judgement = WLBD_JUDGE_LATER;
-	settle_failed_launch(attempt);
+	settle_told_breaks(attempt);
 	if (findings != NULL)
 		judgement = wlbd_incident_judge(&attempt->incident, wlb_clock_ms(),
 		                                attempt->wlbd->config.reconnect_grace_ms, findings, &count);

@@ -293,17 +293,32 @@ static void note_first_exit(struct wlbd_attempt *attempt, const struct wlbd_firs
 		wlbd_symptom_silent_nodes(attempt);
 }
 
+/* The first that is told counts. */
+static void take_break(struct wlbd_step_break *kept, const struct wlbd_told_break *told)
+{
+	if (kept->why[0] != '\0' || told->why == NULL)
+		return;
+	snprintf(kept->node, sizeof(kept->node), "%s", told->node != NULL ? told->node : "");
+	snprintf(kept->why, sizeof(kept->why), "%s", told->why);
+	kept->time_s = told->time_s;
+	kept->is_certain = told->is_certain;
+}
+
 /* Ignored where the node is not the attempt's. */
-static void note_launch_failure(struct wlbd_attempt *attempt, const struct wlbd_launch_failure *failure)
+static void note_launch_failure(struct wlbd_attempt *attempt, const struct wlbd_told_break *failure)
+{
+	if (failure->node == NULL || !wlbd_attempt_nodes_have(&attempt->nodes, failure->node))
+		return;
+	take_break(&attempt->incident.launch_failure, failure);
+	wlbd_attempt_judge_soon(attempt);
+}
+
+void wlbd_symptom_slurm_ends(struct wlbd_attempt *attempt, const struct wlbd_told_break *end)
 {
 	struct wlbd_incident *incident = &attempt->incident;
-	if (failure->node == NULL || incident->launch_failure.node[0] != '\0' ||
-	    !wlbd_attempt_nodes_have(&attempt->nodes, failure->node))
-		return;
-	snprintf(incident->launch_failure.node, sizeof(incident->launch_failure.node), "%s", failure->node);
-	snprintf(incident->launch_failure.why, sizeof(incident->launch_failure.why), "%s", failure->why);
-	incident->launch_failure.time_s = failure->time_s;
-	wlbd_attempt_judge_soon(attempt);
+	take_break(&incident->slurm_end, end);
+	if (incident->slurm_end.why[0] != '\0' && incident->slurm_end_ms == 0)
+		incident->slurm_end_ms = wlb_clock_ms();
 }
 
 void wlbd_symptom_step_ended(struct wlbd_attempt *attempt, int exit_code, const struct wlbd_first_exit *first)
@@ -311,6 +326,8 @@ void wlbd_symptom_step_ended(struct wlbd_attempt *attempt, int exit_code, const 
 	if (first != NULL) {
 		note_first_exit(attempt, first);
 		note_launch_failure(attempt, &first->launch_failure);
+		wlbd_symptom_slurm_ends(attempt, &first->slurm_end);
+		attempt->incident.has_slurm_ended = attempt->incident.has_slurm_ended || first->slurm_end.why != NULL;
 	}
 	int srun_signal = first != NULL ? (int)first->srun_signal : 0;
 	if (wlbd_attempt_end(&attempt->incident.life, exit_code, srun_signal, wlb_clock_ms()) ||

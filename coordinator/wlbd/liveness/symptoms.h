@@ -39,6 +39,9 @@ void wlbd_symptom_silent_nodes(struct wlbd_attempt *attempt);
 
 /* The launcher reports that the attempt's step has ended, and perhaps which rank's exit ended it. `first` may be NULL.
  */
+/* Slurm itself ends the tasks of the step, as the launcher reports; nothing where end->why is NULL. How the step ends
+ * is reported later. */
+void wlbd_symptom_slurm_ends(struct wlbd_attempt *attempt, const struct wlbd_told_break *end);
 void wlbd_symptom_step_ended(struct wlbd_attempt *attempt, int exit_code, const struct wlbd_first_exit *first);
 
 /* Rank 0 has recorded that the attempt has ended. Its step ends later, as its launcher will report: until then nodes

@@ -90,8 +90,10 @@ static void apply(struct wlbd_attempt *attempt, struct wlbd_reporter *reporter, 
 {
 	if (report->step > reporter->step)
 		reporter->step = report->step;
-	if (report->launcher)
+	if (report->launcher) {
 		note_slurm_step(attempt, report->step_id);
+		wlbd_symptom_slurm_ends(attempt, &report->slurm_end);
+	}
 	reporter->agent = report->agent;
 	wlbd_symptom_alive(reporter, call->connection, call->began_ms);
 	/* Before its ranks, which ended because of it. */

@@ -5,8 +5,8 @@
 #include "coordinator/wlbd/http/fields.h"
 #include "coordinator/wlbd/requests/activity_read.h"
 #include "coordinator/wlbd/requests/call_read.h"
+#include "coordinator/wlbd/requests/first_exit.h"
 #include "coordinator/wlbd/requests/step_read.h"
-#include "coordinator/wlbd/rules/incident.h"
 
 #define LOST_STEPS_MOST INT64_C(1000000000000)
 
@@ -75,7 +75,7 @@ int wlbd_report_read(const json_t *body, struct wlbd_report *report, struct wlb_
 	    wlbd_field_choice(body, "stepd", WLBD_OPTIONAL, stepd_states, &stepd, error) != 0 ||
 	    wlbd_field_boolean(body, "goodbye", WLBD_OPTIONAL, &report->goodbye, error) != 0 ||
 	    wlbd_field_boolean(body, "agent", WLBD_OPTIONAL, &report->agent, error) != 0 ||
-	    read_arrays(body, report, error) != 0)
+	    wlbd_slurm_end_read(body, &report->slurm_end, error) != 0 || read_arrays(body, report, error) != 0)
 		return -1;
 	report->launcher = strcmp(source, "run") == 0;
 	report->stepd_gone = stepd != NULL && !report->launcher;

@@ -76,7 +76,12 @@ static bool is_consequence(const struct wlbd_incident *incident, const struct wl
 {
 	const struct wlbd_symptom *launcher = find_lost_launcher(incident);
 	bool deliberate = incident->deliberate_ms != 0 && s->at_ms > incident->deliberate_ms - WLBD_FOLLOW_MS;
-	if (incident->life.srun_signal != 0 || incident->launch_failure.node[0] != '\0' || deliberate)
+	/* The ends of ranks and the launcher's report of why they end arrive in any order. */
+	if (incident->slurm_end_ms != 0 &&
+	    (is_ended_by_slurm(s) ||
+	     (incident->slurm_end.is_certain && s->at_ms > incident->slurm_end_ms - WLBD_GATHER_MS)))
+		return true;
+	if (incident->life.srun_signal != 0 || incident->launch_failure.why[0] != '\0' || deliberate)
 		return is_ended_by_slurm(s);
 	if (launcher == NULL)
 		return false;

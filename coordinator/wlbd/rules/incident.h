@@ -55,38 +55,47 @@ struct wlbd_symptom {
 	bool after_end; /* SILENT: its node lived when the tasks there had ended, and so did not end the attempt */
 };
 
+/* Why a step ended that no rank has broken. */
+struct wlbd_step_break {
+	char node[256]; /* "": of no node */
+	char why[256];  /* "": there is none */
+	double time_s;  /* since 1970, by the launcher's clock */
+	bool is_certain;
+	bool recorded;
+};
+
 struct wlbd_incident {
 	struct wlbd_symptom *symptoms; /* in order of arrival */
 	int count;
 	int64_t opened_ms;
-	struct wlbd_attempt_life life; /* of the attempt */
-	int64_t deliberate_ms;         /* when a rank ended deliberately, decision.h; 0: none did */
-	bool first_exit_known;         /* the launcher reported which rank ended first */
-	struct {
-		char node[256]; /* that did not launch its tasks, so that srun ended the others; "": there is none */
-		char why[256];
-		double time_s; /* since 1970, by the launcher's clock */
-		bool recorded;
-	} launch_failure;
+	struct wlbd_attempt_life life;         /* of the attempt */
+	int64_t deliberate_ms;                 /* when a rank ended deliberately, decision.h; 0: none did */
+	bool first_exit_known;                 /* the launcher reported which rank ended first */
+	struct wlbd_step_break launch_failure; /* of a node, after which srun ended the other tasks */
+	struct wlbd_step_break slurm_end;      /* Slurm itself ended the tasks: no rank was lost */
+	int64_t slurm_end_ms;                  /* when the launcher said so; 0: it has not */
+	bool has_slurm_ended;                  /* that is how the step ended */
 	bool is_job_asked; /* Slurm is asked whether the job was requeued, which ends its ranks and its launcher */
 	bool settled;      /* the cause was found: from now on only lost nodes are looked for */
 	bool is_node_lost; /* and is a lost node */
 };
 
-/* A node did not launch its tasks, as srun says. */
-struct wlbd_launch_failure {
-	const char *node; /* points into the body of the request, as `why`; NULL: there is none */
-	const char *why;  /* in Slurm's words */
+/* What a launcher reports of such a reason. */
+struct wlbd_told_break {
+	const char *node; /* points into the body of the request, as `why`; NULL: of no node */
+	const char *why;  /* NULL: there is none */
 	double time_s;    /* since 1970, by the launcher's clock */
+	bool is_certain;  /* no rank can be the reason */
 };
 
 /* What ended a step, as its launcher reports it: the rank that srun saw end first. */
 struct wlbd_first_exit {
 	const char *node; /* points into the body of the request; NULL: srun saw no such rank */
 	int64_t rank;
-	int64_t exit_code;   /* 128 + signal where it was killed */
-	int64_t srun_signal; /* that killed srun itself; 0: none did */
-	struct wlbd_launch_failure launch_failure;
+	int64_t exit_code;                     /* 128 + signal where it was killed */
+	int64_t srun_signal;                   /* that killed srun itself; 0: none did */
+	struct wlbd_told_break launch_failure; /* a node did not launch its tasks, in Slurm's words */
+	struct wlbd_told_break slurm_end;      /* Slurm itself ended the tasks */
 };
 
 /* Returns the symptom of this kind, node and rank, which is made where there is none; NULL if out of memory, or where

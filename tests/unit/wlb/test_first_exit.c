@@ -307,6 +307,60 @@ static void a_launch_that_failed_in_the_order_of_srun(void **state)
 	assert_true(!other.launch.known && other.step_signals == 1);
 }
 
+static struct wlb_first_exit_scan scan_all(const char *text)
+{
+	struct wlb_first_exit_scan scan = {0};
+	wlb_first_exit_feed(&scan, text, strlen(text));
+	return scan;
+}
+
+#define CANCELLED "slurmstepd-n1: error: *** STEP 1.0 ON n1 CANCELLED AT 2026-11-25T21:58:44 "
+
+static void tasks_that_slurm_ended(void **state)
+{
+	static const struct {
+		const char *lines, *why;
+	} known[] = {
+		{"srun: First task exited 3s ago\nsrun: StepId=1.0 task 1: running\nsrun: error: n2: task 1: Exited "
+	         "with exit code 3\n",
+	         "were left 3 s after the first had ended"},
+		{"a bar 40%\rsrun: First task exited 60s ago\nsrun: error: n2: task 1: Killed\n",
+	         "were left 60 s after"},
+		{"srun: forcing job termination\nsrun: error: n2: task 1: Exited with exit code 3\n", "by a signal"},
+		{CANCELLED "***\nsrun: error: n2: task 1: Terminated\n", "Slurm cancelled the step"},
+		{"srun: Job step aborted: Waiting up to 4 seconds for job step to finish.\n" CANCELLED "***\n",
+	         "cancelled the step"},
+		{CANCELLED "DUE TO TIME LIMIT ***\nsrun: error: n2: task 1: Exited with exit code 3\n",
+	         "cancelled the step: time limit"},
+		{CANCELLED "DUE TO JOB REQUEUE ***\n", "cancelled the step: job requeue"},
+		{CANCELLED "DUE to SIGNAL Killed ***\nsrun: error: n2: task 1: Killed\n",
+	         "cancelled the step: signal killed"},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		struct wlb_first_exit_scan found = scan_all(known[i].lines);
+		assert_true(found.slurm_end.known && !found.first.known);
+		assert_non_null(strstr(found.slurm_end.why, known[i].why));
+	}
+}
+
+static void a_step_that_slurm_ended_for_the_sake_of_a_task_or_node(void **state)
+{
+	static const char *const others[] = {
+		"srun: error: n2: task 1: Killed\n" CANCELLED "***\n",
+		/* MPI_Abort: PMIx has Slurm cancel the step before the task ends. */
+		CANCELLED "***\nsrun: error: n2: task 1: Exited with exit code 7\nsrun: error: n1: task 0: Killed\n",
+		CANCELLED "DUE to SIGNAL Killed ***\nsrun: error: n2: task 1: Aborted\n",
+		CANCELLED "DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS ***\n",
+		CANCELLED "DUE TO TASK FAILURE ***\n",
+		"srun: error: task 2 launch failed: Unspecified error\n" CANCELLED "***\n",
+		"srun: First task exited before\nFirst task exited 3s ago\n",
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		assert_false(scan_all(others[i]).slurm_end.known);
+}
+
 static void bytes_cut_anywhere_and_long_lines(void **state)
 {
 	static const char line[] = "srun: error: n3: task 5: Killed\n";
@@ -336,6 +390,8 @@ int main(void)
 		cmocka_unit_test(a_fence_that_pmix_gave_up),
 		cmocka_unit_test(a_launch_that_failed),
 		cmocka_unit_test(a_launch_that_failed_in_the_order_of_srun),
+		cmocka_unit_test(tasks_that_slurm_ended),
+		cmocka_unit_test(a_step_that_slurm_ended_for_the_sake_of_a_task_or_node),
 		cmocka_unit_test(bytes_cut_anywhere_and_long_lines),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,6 +64,15 @@ static void every_field_is_read(void **state)
 	assert_string_equal(out.previous.first_exit.launch_failure.node, "n3");
 	assert_string_equal(out.previous.first_exit.launch_failure.why, "Unspecified error");
 	assert_true(out.previous.first_exit.launch_failure.time_s == 1790000000.5);
+	assert_null(out.previous.first_exit.slurm_end.why);
+	json_decref(body);
+	body = read_body("{\"attempt_id\":\"" ID "\",\"nodes\":[\"n1\"],\"previous\":{\"attempt_id\":\"" ID
+	                 "\",\"exit_code\":137,\"step_id\":\"12.3\",\"slurm_end\":{\"node\":\"n3\","
+	                 "\"why\":\"time limit\",\"time\":1790000000.5,\"certain\":true}}}",
+	                 &out, 0, &error);
+	assert_string_equal(out.previous.first_exit.slurm_end.why, "time limit");
+	assert_true(out.previous.first_exit.slurm_end.is_certain);
+	assert_null(out.previous.first_exit.slurm_end.node);
 	json_decref(body);
 	body = read_body("{\"attempt_id\":\"" ID "\",\"nodes\":[],\"previous\":{\"attempt_id\":\"" ID
 	                 "\",\"exit_code\":1,\"step_id\":\"\"}}",
@@ -95,6 +104,9 @@ static void refusals_name_the_field(void **state)
 		{"{\"attempt_id\":\"" ID "\",\"nodes\":[],\"previous\":{\"attempt_id\":\"" ID
 	         "\",\"exit_code\":1,\"step_id\":\"\",\"launch_failure\":{\"node\":\"n1\",\"why\":\"x\",\"time\":-1}}}",
 	         {"launch_failure", "time"}},
+		{"{\"attempt_id\":\"" ID "\",\"nodes\":[],\"previous\":{\"attempt_id\":\"" ID
+	         "\",\"exit_code\":1,\"step_id\":\"\",\"slurm_end\":{\"time\":1}}}",
+	         {"slurm_end", "why"}},
 		{"{\"attempt_id\":\"" ID "\",\"nodes\":[],\"previous\":{\"attempt_id\":\"" ID "\"}}",
 	         {"previous", "exit_code"}},
 		{"{\"attempt_id\":\"" ID "\",\"nodes\":[],\"previous\":{\"attempt_id\":\"" ID

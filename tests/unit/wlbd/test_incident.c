@@ -163,7 +163,7 @@ static void test_ranks_of_a_killed_srun_followed_it(void **state)
 
 static void test_ranks_of_a_failed_launch_followed_it(void **state)
 {
-	struct wlbd_incident incident = {.launch_failure = {.node = "n3"}};
+	struct wlbd_incident incident = {.launch_failure = {.node = "n3", .why = "no credential"}};
 	int count;
 	(void)state;
 	add(&incident, WLBD_RANK_GONE, "n2", 2, 1000, WLBD_NODE_ALIVE)->exit_code = 137;
@@ -172,6 +172,29 @@ static void test_ranks_of_a_failed_launch_followed_it(void **state)
 	assert_int_equal(judge(&incident, 9000, &count), WLBD_JUDGE_FAULTS);
 	assert_int_equal(findings[0].symptom->rank, 0);
 	wlbd_incident_clear(&incident);
+}
+
+/* A rank that fails in its own code is the cause, unless it is certain that no rank can be. */
+static void test_ranks_that_slurm_ended(void **state)
+{
+	(void)state;
+	for (int certain = 0; certain < 2; certain++) {
+		struct wlbd_incident incident = {.slurm_end_ms = 1100,
+		                                 .slurm_end = {.why = "cancelled", .is_certain = certain}};
+		int count;
+		add(&incident, WLBD_RANK_GONE, "n2", 2, 1000, WLBD_NODE_ALIVE)->exit_code = 137;
+		add(&incident, WLBD_RANK_GONE, "n2", 3, 9000, WLBD_NODE_ALIVE)->exit_code = 143;
+		assert_int_equal(judge(&incident, 19000, &count), WLBD_JUDGE_NOTHING);
+		add(&incident, WLBD_RANK_GONE, "n1", 0, 1000, WLBD_NODE_ALIVE)->exit_code = 7;
+		assert_int_equal(judge(&incident, 19000, &count), certain ? WLBD_JUDGE_NOTHING : WLBD_JUDGE_FAULTS);
+		add(&incident, WLBD_RANK_GONE, "n1", 1, 100, WLBD_NODE_ALIVE)->exit_code = 139;
+		assert_int_equal(judge(&incident, 19000, &count), WLBD_JUDGE_FAULTS);
+		assert_int_equal(count, certain ? 1 : 2);
+		add(&incident, WLBD_SILENT, "n3", 4, 1200, WLBD_NODE_LOST);
+		assert_int_equal(judge(&incident, 19000, &count), WLBD_JUDGE_FAULTS);
+		assert_int_equal(findings[0].what, WLBD_FOUND_NODE);
+		wlbd_incident_clear(&incident);
+	}
 }
 
 static void test_told_exits(void **state)
@@ -385,6 +408,7 @@ int main(void)
 		cmocka_unit_test(test_launcher_killed_after_a_rank_is_not_the_cause),
 		cmocka_unit_test(test_ranks_of_a_killed_srun_followed_it),
 		cmocka_unit_test(test_ranks_of_a_failed_launch_followed_it),
+		cmocka_unit_test(test_ranks_that_slurm_ended),
 		cmocka_unit_test(test_told_exits),
 		cmocka_unit_test(test_sigterm_waits_for_the_word_of_the_launcher),
 		cmocka_unit_test(test_rank_then_node),
