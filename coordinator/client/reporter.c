@@ -53,7 +53,7 @@ struct wlb_reporter {
 	char end_reason[512]; /* written once, before must_end */
 	pthread_mutex_t lock;
 	char step_id[32];    /* under the lock, as the next five */
-	char slurm_end[192]; /* why Slurm ends the tasks; "": it does not */
+	char slurm_end[512]; /* why Slurm ends the tasks; "": it does not */
 	double slurm_end_s;  /* since 1970 */
 	bool is_slurm_end_certain;
 	bool sync_failed;            /* since the last record */

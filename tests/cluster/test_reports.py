@@ -269,6 +269,27 @@ def no_rank_is_blamed(test, job):
     test.assertEqual(blamed, [])
 
 
+def refused(sentence, name, words, reason, remedy, nodes=1, **more):
+    """A row: what srun refuses for good is tried once, and no rank or node is blamed."""
+    return Situation(sentence, f"wlb run {words}", name, nodes=nodes, state="FAILED", runs={"": ("failed", 1)},
+                     output=(f"wlb: run .* failed after 1 attempt: {reason}.*; .*{remedy}",), faults=[("step_failed", None)],
+                     after=is_the_reason_of_the_record(reason, remedy), **more)
+
+
+def is_the_reason_of_the_record(reason, remedy):
+    def check(test, job):
+        run = test.cluster.show(job)
+        for text in (run["reason"], run["attempts"][0]["reason"], test.cluster.run("wlb", "show", job).stdout):
+            test.assertRegex(" ".join(text.split()), f"{reason}.*; .*{remedy}")
+        no_rank_is_blamed(test, job)
+
+    return check
+
+
+def tasks_of_gpus(test, job):
+    test.assertEqual(test.cluster.output(job).count("a rank of 8"), 8)
+
+
 ONE_ENDS_FIRST = 'bash -c "((SLURM_PROCID == 0)) || sleep 4"'
 SLEEPS_ONCE = 'bash -c "((WLB_ATTEMPT == 2)) || sleep 3$SLURM_JOB_ID"'
 
@@ -461,6 +482,31 @@ ls $SLURM_JOB_ID.started""", "launcher_in_each_task", nodes=2, state="FAILED",
     Situation("A signal to srun is no crash of its ranks.", f"wlb run -- {SLEEPS_ONCE}", "ended_srun", nodes=2, meanwhile=end_srun,
               runs={"": ("complete", 2)}, output=("wlb: attempt 1: srun was told by a signal to end its tasks",),
               faults=[("step_failed", None)], after=no_rank_is_blamed),
+    refused("More tasks than the job has CPUs are refused once.", "refused_cpus", "--tasks-per-node=9 -- true",
+            "Unable to create step for job [0-9]+: More processors requested than permitted", "--cpus-per-task", nodes=2),
+    refused("So is an option that srun does not know.", "refused_option", "--srun-args --frobnicate -- true",
+            "unrecognized option .*--frobnicate", "--srun-args"),
+    refused("So is a value that srun does not take.", "refused_value", "--srun-args --exclusive=foo -- true",
+            "Invalid --exclusive specification", "--srun-args"),
+    refused("So are GPUs that the job does not have.", "refused_gres", "--srun-args --gpus-per-node=9 -- true",
+            "Unable to create step for job [0-9]+: Invalid generic resource .gres. specification", "sbatch --gpus-per-node"),
+    refused("So is a node that the job does not have.", "refused_node", "--srun-args --nodelist=n4 -- true",
+            "Unable to create step for job [0-9]+: Requested node configuration is not available", "--nodelist"),
+    refused("So is an MPI plugin that is not installed.", "refused_mpi", "--srun-args --mpi=nosuch -- true", "Invalid MPI type 'nosuch'",
+            "wlb doctor"),
+    refused("So is a file for the output that cannot be made.", "refused_output", "--srun-args --output=/no/such/file -- true",
+            "Could not open stdout file: No such file or directory", "--srun-args"),
+    refused("So is a command that does not exist.", "refused_command", "-- /no/such/program",
+            "execve.*: /no/such/program: No such file or directory", "full path", nodes=2),
+    refused("So is one that may not be executed.", "refused_permission", "-- /etc/passwd", "execve.*: /etc/passwd: Permission denied",
+            "chmod", nodes=2),
+    Situation("A job that asks for GPUs alone runs a rank for each, which share its CPUs.",
+              "wlb run -- bash -c 'echo a rank of $SLURM_NTASKS'", "gpus_alone", nodes=2,
+              options=("--wlb-layout=auto", "--no-kill", "--gpus-per-node=4"), runs={"": ("complete", 1)}, faults=[],
+              output=("wlb: the job has 1 CPU on a node, which the tasks of 4 GPUs share; .* --ntasks-per-node=4",), after=tasks_of_gpus),
+    Situation("Where the partition gives CPUs with each GPU, they are enough.", "wlb run -- bash -c 'echo a rank of $SLURM_NTASKS'",
+              "gpus_with_cpus", nodes=2, options=("--wlb-layout=auto", "--no-kill", "--gpus-per-node=4", "--cpus-per-gpu=2"),
+              runs={"": ("complete", 1)}, faults=[], not_output=("share",), after=tasks_of_gpus),
 )
 
 

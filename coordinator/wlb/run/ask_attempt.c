@@ -75,7 +75,8 @@ void wlb_run_put_first_exit(const struct wlb_run *run, json_t *object)
 	/* A job that is over ends its steps: that is no fault. */
 	if (run->slurm_end.why[0] != '\0' && !run->cancelled)
 		json_object_set_new(object, "slurm_end",
-		                    json_pack("{s:s, s:f}", "why", run->slurm_end.why, "time", run->slurm_end.time_s));
+		                    json_pack("{s:s, s:f, s:b}", "why", run->slurm_end.why, "time",
+		                              run->slurm_end.time_s, "certain", run->slurm_end.is_certain));
 	if (run->srun_signal != 0)
 		json_object_set_new(object, "srun_signal", json_integer(run->srun_signal));
 }

@@ -1,6 +1,7 @@
 #include "coordinator/wlb/run/first_exit.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -144,6 +145,14 @@ static bool is_ended_by_others(const char *line)
 	return wlb_slurm_end_is_cancelled(line) || has_any(line, of_srun, sizeof(of_srun) / sizeof(of_srun[0]));
 }
 
+static void keep_error(struct wlb_first_exit_scan *scan)
+{
+	static const char *const begins[] = {"srun: error: ", "srun: fatal: "};
+	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
+		if (strncmp(scan->line, begins[i], strlen(begins[i])) == 0)
+			snprintf(scan->last_error, sizeof(scan->last_error), "%.255s", scan->line + strlen(begins[i]));
+}
+
 static void read_line(struct wlb_first_exit_scan *scan)
 {
 	struct wlb_first_exit first = {.known = true};
@@ -162,6 +171,10 @@ static void read_line(struct wlb_first_exit_scan *scan)
 	scan->step_signals += !scan->step_aborted && !scan->first.known && wlb_slurm_end_is_cancelled(scan->line);
 	if (!scan->ignore_rest)
 		read_no_step(scan);
+	/* Of tasks that cannot execute the command the first may have been reported. */
+	wlb_refusal_read(&scan->refusal, scan->line);
+	if (!has_ended)
+		keep_error(scan);
 	bool are_ended = scan->ignore_rest || scan->step_aborted;
 	if (at == NULL || !skip(&at, "srun: error: ") || !take_node(&at, first.node, sizeof(first.node)) ||
 	    !take_ranks(&at, &first.rank) || !take_end(at, &first))

@@ -19,6 +19,7 @@
 
 #include "coordinator/wlb/run/fence_timeout.h"
 #include "coordinator/wlb/run/launch_failure.h"
+#include "coordinator/wlb/run/refusal.h"
 #include "coordinator/wlb/run/slurm_end.h"
 
 struct wlb_first_exit {
@@ -35,6 +36,8 @@ struct wlb_first_exit_scan {
 	struct wlb_fence_timeout fence;   /* known only where it ended before any task */
 	struct wlb_launch_failure launch; /* known only where it failed before any task ended */
 	struct wlb_slurm_end slurm_end;   /* known only where Slurm ended the tasks before any had failed */
+	struct wlb_refusal refusal;       /* of srun, or of tasks that could not execute the command */
+	char last_error[256];             /* of srun before a task had ended; "": there is none */
 	bool ignore_rest;      /* tasks that end from now on were ended from outside, by the fence or with the launch */
 	bool step_aborted;     /* srun ends the tasks; why it does may follow, if the launch failed */
 	unsigned step_signals; /* how often slurmstepd has said that Slurm sent the step SIGTERM or SIGKILL */

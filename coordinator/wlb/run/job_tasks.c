@@ -109,12 +109,40 @@ static int divide_as_before(const struct wlb_run *run, int tasks, int *per_node,
 	return 0;
 }
 
+/* The CPUs of the node that has the fewest, of "8(x2),4"; 0: not known. */
+static int fewest_cpus(void)
+{
+	const char *at = getenv("SLURM_JOB_CPUS_PER_NODE");
+	long fewest = 0;
+	for (; at != NULL; at = strchr(at, ',') != NULL ? strchr(at, ',') + 1 : NULL) {
+		long cpus = strtol(at, NULL, 10);
+		fewest = cpus > 0 && (fewest == 0 || cpus < fewest) ? cpus : fewest;
+	}
+	return fewest <= INT_MAX ? (int)fewest : INT_MAX;
+}
+
+/* A job that asks for GPUs and for no tasks gets the CPUs of one task on each node, unless the partition gives some
+ * with each GPU (DefCpuPerGPU). srun refuses more tasks there unless they may share CPUs. */
+static void share_cpus(struct wlb_run_job *job)
+{
+	int cpus = fewest_cpus(), each = leading_number("SLURM_CPUS_PER_TASK");
+	if (cpus == 0 || cpus / (each > 0 ? each : 1) >= job->gpus_per_node)
+		return;
+	job->shares_cpus = true;
+	wlb_run_print("the job has %d CPU%s on a node, which the tasks of %d GPUs share; to give each its own, submit "
+	              "it with "
+	              "--ntasks-per-node=%d, or with --cpus-per-gpu",
+	              cpus, cpus == 1 ? "" : "s", job->gpus_per_node, job->gpus_per_node);
+}
+
 /* Where the user named no number. */
-static int choose(const struct wlb_run_job *job, int *per_node, struct wlb_error *error)
+static int choose(struct wlb_run_job *job, int *per_node, struct wlb_error *error)
 {
 	*per_node = job->gpus_per_node;
-	if (*per_node > 0)
+	if (*per_node > 0) {
+		share_cpus(job);
 		return 0;
+	}
 	if (is_unequal() && !job->off)
 		return refuse_unequal(error);
 	*per_node = leading_number(list_name);

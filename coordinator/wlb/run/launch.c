@@ -193,6 +193,8 @@ static int build_command(struct wlb_run *run, const struct wlb_attempt *attempt,
 	/* A site's WaitTime would end ranks that save for longer than the first one. */
 	if (getenv("SLURM_WAIT") == NULL)
 		a[at++] = "--wait=0";
+	if (run->job.shares_cpus)
+		a[at++] = "--overcommit";
 	a[at++] = line->nodelist;
 	for (int i = 0; i < counts; i++)
 		a[at++] = line->counts[i];

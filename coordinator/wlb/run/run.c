@@ -142,6 +142,7 @@ static void record_lost_nodes(struct wlb_run *run, struct wlb_reporter *reporter
 		if (has_node(run->job.nodes, run->job.node_count, node))
 			continue;
 		snprintf(attempt->end_reason, sizeof(attempt->end_reason), "node %s is lost", node);
+		attempt->is_refused = false; /* the next one asks for other nodes */
 		json_t *data = json_pack("{s:s, s:s, s:s}", "kind", "node_lost", "node", node, "detail",
 		                         "Slurm took the node from the job");
 		char *text = data != NULL ? json_dumps(data, JSON_COMPACT) : NULL;
@@ -389,6 +390,8 @@ static int run_attempts(struct wlb_run *run)
 			return nonzero(attempt.exit_code, WLB_EXIT_SAVED);
 		if (attempt.exit_code == 0 && !attempt.stopped)
 			return finish_run(run, "complete", 0, "");
+		if (attempt.is_refused)
+			return finish_run(run, "failed", attempt.exit_code, attempt.end_reason);
 		wlb_run_print("attempt %d: %s", attempt.number, attempt.end_reason);
 		if (check_restart(run, &attempt, &restarts, &error) != 0)
 			return finish_run(run, "failed", nonzero(attempt.exit_code, WLB_EXIT_FAILED), error.message);
@@ -445,6 +448,8 @@ static int run_plain(struct wlb_run *run)
 	if (srun > 0) {
 		wlb_run_watch(run, &attempt, srun, srun_stderr, NULL);
 		code = attempt.exit_code;
+		if (attempt.is_refused)
+			wlb_run_print("%s", attempt.end_reason);
 	} else {
 		wlb_run_print("%s", error.message);
 	}

@@ -48,8 +48,9 @@ struct wlb_run_job {
 	int tasks_per_node;
 	int tasks; /* off: of all nodes, as the job was submitted; 0: tasks_per_node on each */
 	int gpus_per_node;
-	json_t *policy; /* what the user asked for, as the API has it */
-	bool off;       /* --wlb-layout=off or not given: run the command and nothing else */
+	json_t *policy;   /* what the user asked for, as the API has it */
+	bool shares_cpus; /* the tasks, of which each GPU has one, need more CPUs than the job has */
+	bool off;         /* --wlb-layout=off or not given: run the command and nothing else */
 };
 
 /* Values beside the layout that the planner chose; micro_batch_size 0: it chose none. */
@@ -140,8 +141,9 @@ struct wlb_run_launch_failure {
 
 /* Slurm itself ended the tasks of a step, slurm_end.h. */
 struct wlb_run_slurm_end {
-	char why[192]; /* "": it did not */
-	double time_s; /* since 1970 */
+	char why[512];   /* "": it did not */
+	double time_s;   /* since 1970 */
+	bool is_certain; /* no rank can be the reason */
 };
 
 /* Why the command was asked to save and stop. */
@@ -176,6 +178,7 @@ struct wlb_attempt {
 	int exit_code;          /* of the task that failed first, else srun's; 128 + signal when it was killed */
 	bool no_step;           /* srun could not create its step, for a temporary reason: no task has run */
 	bool is_slurmctld_away; /* that reason is that slurmctld did not answer */
+	bool is_refused;        /* srun or Slurm would refuse it again, as end_reason says */
 	bool ended_by_order;
 	bool cancelled;
 	enum wlb_run_stop stop; /* it was asked to save and stop */

@@ -55,7 +55,7 @@ struct watch {
 	size_t byte_count;
 	struct wlb_first_exit_scan scan;
 	double launch_failed_s; /* since 1970; 0: the launch has not failed */
-	double slurm_end_s;     /* the same of Slurm's end of the tasks */
+	struct wlb_run_slurm_end slurm_end;
 };
 
 static void find_step(struct watch *w)
@@ -219,15 +219,28 @@ static void pass_bytes(struct watch *w)
 	memmove(w->bytes, w->bytes + n, w->byte_count);
 }
 
-/* The coordinator is told at once, since the ranks may end before srun does. */
+/* Whether none of the tasks could execute the command. */
+static bool has_refused_tasks(const struct watch *w)
+{
+	int tasks = w->run->job.tasks > 0 ? w->run->job.tasks : wlb_attempt_tasks(w->attempt);
+	return w->scan.refusal.failed_tasks >= tasks;
+}
+
+/* The coordinator is told at once that no rank is the cause, since the ranks may end before srun does. */
 static void tell_slurm_end(struct watch *w)
 {
-	if (!w->scan.slurm_end.known || w->slurm_end_s != 0)
+	const struct wlb_slurm_end *found = &w->scan.slurm_end;
+	const struct wlb_refusal *refusal = &w->scan.refusal;
+	struct wlb_run_slurm_end *end = &w->slurm_end;
+	bool is_refused = has_refused_tasks(w);
+	if ((!found->known && !is_refused) || end->why[0] != '\0')
 		return;
-	w->slurm_end_s = wlb_clock_unix_s();
+	end->time_s = wlb_clock_unix_s();
+	end->is_certain = is_refused || found->is_certain;
+	snprintf(end->why, sizeof(end->why), "%s%s%s", is_refused ? refusal->why : found->why, is_refused ? "; " : "",
+	         is_refused ? refusal->remedy : "");
 	if (w->reporter != NULL)
-		wlb_reporter_slurm_end(w->reporter, w->scan.slurm_end.why, w->slurm_end_s,
-		                       w->scan.slurm_end.is_certain);
+		wlb_reporter_slurm_end(w->reporter, end->why, end->time_s, end->is_certain);
 }
 
 static void take_bytes(struct watch *w)
@@ -307,7 +320,7 @@ static void note_first_exit(struct watch *w)
 {
 	struct wlb_attempt *attempt = w->attempt;
 	const struct wlb_first_exit *first = &w->scan.first;
-	if (!first->known || attempt->exit_code == 0 || attempt->cancelled)
+	if (!first->known || attempt->exit_code == 0 || attempt->cancelled || attempt->is_refused)
 		return;
 	w->run->first_exit = *first;
 	attempt->exit_code = first->exit_code;
@@ -347,17 +360,40 @@ static void note_launch_failure(struct watch *w)
 		         failure->node, failure->why);
 }
 
+/* Ends the attempt for good where no later one would do better. Ranks that could not execute the command have not
+ * crashed. */
+static void note_refusal(struct watch *w)
+{
+	struct wlb_attempt *attempt = w->attempt;
+	const struct wlb_refusal *refusal = &w->scan.refusal;
+	bool is_of_tasks = has_refused_tasks(w);
+	bool has_step = w->scan.first.known || w->scan.launch.known || w->scan.fence.known || w->scan.slurm_end.known;
+	if (!refusal->known || attempt->exit_code == 0 || attempt->cancelled || w->ending != ENDING_NOT ||
+	    attempt->no_step || (!is_of_tasks && (has_step || refusal->failed_tasks > 0)))
+		return;
+	attempt->is_refused = true;
+	snprintf(attempt->end_reason, sizeof(attempt->end_reason), "%s; %s", refusal->why, refusal->remedy);
+}
+
+static void note_last_error(struct watch *w)
+{
+	struct wlb_attempt *attempt = w->attempt;
+	if (attempt->exit_code != 0 && attempt->end_reason[0] == '\0' && w->scan.last_error[0] != '\0' &&
+	    !w->scan.first.known)
+		snprintf(attempt->end_reason, sizeof(attempt->end_reason), "srun ended with exit code %d: %s",
+		         attempt->exit_code, w->scan.last_error);
+}
+
+/* A task that then ended in its own way may be the cause after all. */
 static void note_slurm_end(struct watch *w)
 {
 	struct wlb_attempt *attempt = w->attempt;
-	struct wlb_run_slurm_end *end = &w->run->slurm_end;
-	if (!w->scan.slurm_end.known || attempt->exit_code == 0 || attempt->cancelled || attempt->stopped ||
-	    attempt->ended_by_order)
+	if ((!w->scan.slurm_end.known && !attempt->is_refused) || attempt->exit_code == 0 || attempt->cancelled ||
+	    attempt->stopped || attempt->ended_by_order)
 		return;
-	end->time_s = w->slurm_end_s;
-	snprintf(end->why, sizeof(end->why), "%s", w->scan.slurm_end.why);
+	w->run->slurm_end = w->slurm_end;
 	if (attempt->end_reason[0] == '\0')
-		snprintf(attempt->end_reason, sizeof(attempt->end_reason), "%s", end->why);
+		snprintf(attempt->end_reason, sizeof(attempt->end_reason), "%s", w->slurm_end.why);
 }
 
 void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun, int srun_stderr,
@@ -406,9 +442,11 @@ void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun,
 	note_short_step(&w);
 	note_fence_timeout(&w);
 	note_launch_failure(&w);
+	note_refusal(&w);
 	note_first_exit(&w);
 	wlb_run_stop_note(run, attempt);
 	note_slurm_end(&w);
+	note_last_error(&w);
 }
 
 void wlb_run_end_orphaned_step(struct wlb_run *run)

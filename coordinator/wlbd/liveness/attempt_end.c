@@ -137,7 +137,7 @@ static void settle_break(struct wlbd_attempt *attempt, struct wlbd_step_break *w
 static void settle_told_breaks(struct wlbd_attempt *attempt)
 {
 	struct wlbd_incident *incident = &attempt->incident;
-	char detail[640];
+	char detail[832];
 	snprintf(detail, sizeof(detail), "the Slurm step was not launched on %s: %s", incident->launch_failure.node,
 	         incident->launch_failure.why);
 	settle_break(attempt, &incident->launch_failure, detail);

@@ -5,7 +5,7 @@
 #include "coordinator/wlbd/http/fields.h"
 
 /* More is no message of Slurm. */
-enum { WHY_MOST = 255 };
+enum { WHY_MOST = 511 };
 
 /* Only the launch fails on a node. */
 static int read_break(const json_t *object, const char *name, struct wlbd_told_break *told, struct wlb_error *error)

@@ -58,7 +58,7 @@ struct wlbd_symptom {
 /* Why a step ended that no rank has broken. */
 struct wlbd_step_break {
 	char node[256]; /* "": of no node */
-	char why[256];  /* "": there is none */
+	char why[512];  /* "": there is none */
 	double time_s;  /* since 1970, by the launcher's clock */
 	bool is_certain;
 	bool recorded;

@@ -361,6 +361,89 @@ static void a_step_that_slurm_ended_for_the_sake_of_a_task_or_node(void **state)
 		assert_false(scan_all(others[i]).slurm_end.known);
 }
 
+static void what_would_be_refused_again(void **state)
+{
+	static const struct {
+		const char *line, *why, *remedy;
+	} known[] = {
+		{"srun: error: Unable to create step for job 12: More processors requested than permitted\n",
+	         "Unable to create step for job 12: More processors requested than permitted", "--ntasks-per-node"},
+		{"srun: error: Step requested GRES but job doesn't have GRES\n"
+	         "srun: error: Unable to create step for job 12: Invalid generic resource (gres) specification\n",
+	         "Unable to create step for job 12: Invalid generic resource (gres) specification",
+	         "sbatch --gpus-per-node"},
+		{"srun: unrecognized option '--frobnicate'\n", "unrecognized option '--frobnicate'", "--srun-args"},
+		{"srun: invalid option -- 'y'\n", "invalid option -- 'y'", "--srun-args"},
+		{"srun: option '--nodes' requires an argument\n", "option '--nodes' requires an argument",
+	         "--srun-args"},
+		{"srun: error: Invalid --exclusive specification\n", "Invalid --exclusive specification",
+	         "--srun-args"},
+		{"srun: error: Invalid MPI type 'pmix', --mpi=list for acceptable types\n", "Invalid MPI type 'pmix'",
+	         "wlb doctor"},
+		{"srun: fatal: --mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive.\n",
+	         "--mem, --mem-per-cpu", "--srun-args"},
+		{"srun: error: wlb: tp 8 does not fit\nsrun: error: Failure in local plugin stack\n",
+	         "wlb: tp 8 does not fit", "--wlb-layout"},
+		{"slurmstepd: error: execve(): ./train: Permission denied\n", "execve(): ./train: Permission denied",
+	         "chmod"},
+		{"wlb: srun cannot be run: No such file or directory\n", "srun cannot be run: No such file", "PATH"},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		struct wlb_first_exit_scan found = scan_all(known[i].line);
+		assert_true(found.refusal.known && !found.no_step);
+		assert_int_equal(strncmp(found.refusal.why, known[i].why, strlen(known[i].why)), 0);
+		assert_non_null(strstr(found.refusal.remedy, known[i].remedy));
+	}
+}
+
+static void what_may_pass(void **state)
+{
+	static const char *const lines[] = {
+		"srun: error: Unable to create step for job 12: Requested nodes are busy\n",
+		"srun: error: Unable to create step for job 12: Memory required by task is not available\n",
+		"srun: error: Unable to create step for job 12: Required node not available (down, drained or "
+		"reserved)\n",
+		"srun: error: Unable to create step for job 12: Error generating job credential\n",
+		"srun: error: Unable to create step for job 12: Job/step already completing or completed\n",
+		"srun: error: Unable to create step for job 12: Job credential expired\n",
+		"srun: error: Unable to create step for job 12: Slurm backup controller in standby mode\n",
+		"srun: error: Unable to confirm allocation for job 12: Unable to contact slurm controller (connect "
+		"failure)\n",
+		"srun: error: Task launch for StepId=12.0 failed on node n1: Communication connection failure\n",
+		"srun: fatal: Could not establish a configuration source\n",
+		"srun: error: wlb: --wlb-grow has no effect without --wlb-layout; add --wlb-layout=auto\n",
+		"srun: error: Failure in local plugin stack\n",
+		"trainer: srun: error: Invalid --exclusive specification\n",
+		"execve(): ./train: Permission denied\n",
+		"slurmstepd: error: execve(): ./train: Stale file handle\n",
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+		assert_false(scan_all(lines[i]).refusal.known);
+}
+
+static void tasks_that_cannot_execute_the_command(void **state)
+{
+	struct wlb_first_exit_scan found =
+		scan_all("slurmstepd-n1: error: execve(): x: No such file or directory\n"
+	                 "srun: error: n1: task 0: Exited with exit code 2\n"
+	                 "slurmstepd-n2: error: execve(): x: No such file or directory\n"
+	                 "3: slurmstepd: error: execve(): x: No such file or directory\n"
+	                 "[2026-11-20T12:00:00.1] error: execve(): x: No such file or directory\n");
+	(void)state;
+	assert_int_equal(found.refusal.failed_tasks, 4);
+}
+
+/* The last error of srun's own, whatever it is. */
+static void the_error_of_a_step_that_was_not_made(void **state)
+{
+	(void)state;
+	assert_string_equal(scan_all("srun: error: A\nsrun: error: B: c\nsrun: Check it\n").last_error, "B: c");
+	assert_string_equal(scan_all("srun: error: n1: task 0: Killed\nsrun: error: B\n").last_error,
+	                    "n1: task 0: Killed");
+}
+
 static void bytes_cut_anywhere_and_long_lines(void **state)
 {
 	static const char line[] = "srun: error: n3: task 5: Killed\n";
@@ -392,6 +475,10 @@ int main(void)
 		cmocka_unit_test(a_launch_that_failed_in_the_order_of_srun),
 		cmocka_unit_test(tasks_that_slurm_ended),
 		cmocka_unit_test(a_step_that_slurm_ended_for_the_sake_of_a_task_or_node),
+		cmocka_unit_test(what_would_be_refused_again),
+		cmocka_unit_test(what_may_pass),
+		cmocka_unit_test(tasks_that_cannot_execute_the_command),
+		cmocka_unit_test(the_error_of_a_step_that_was_not_made),
 		cmocka_unit_test(bytes_cut_anywhere_and_long_lines),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
