@@ -1,16 +1,26 @@
 #include "common/json_text.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-enum { CHARACTER_BYTES_MAX = 4 };
+#include "libwlb/wlb.h"
 
-json_t *wlb_json_text(const char *text, size_t most)
+json_t *wlb_json_text_cut(const char *text, size_t most)
 {
-	size_t length = strnlen(text, most);
-	for (size_t cut = 0; cut < CHARACTER_BYTES_MAX && cut <= length; cut++) {
-		json_t *string = json_stringn(text, length - cut);
-		if (string != NULL)
-			return string;
-	}
-	return json_string("");
+	size_t length = strlen(text);
+	json_t *string = length <= most ? json_stringn(text, length) : NULL; /* NULL, too, where it is not UTF-8 */
+	if (string != NULL)
+		return string;
+	size_t longest = length * strlen(WLB_TEXT_REPLACEMENT), size = (longest < most ? longest : most) + 1;
+	char *stored = malloc(size);
+	if (stored == NULL)
+		return NULL;
+	string = json_stringn(stored, wlb_text_store(stored, size, text));
+	free(stored);
+	return string;
+}
+
+json_t *wlb_json_text(const char *text)
+{
+	return wlb_json_text_cut(text, WLB_JSON_TEXT_MOST);
 }

@@ -2,7 +2,6 @@
 #include "libwlb/wlb.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 int wlb_fail(struct wlb_error *error, const char *format, ...)
@@ -11,7 +10,7 @@ int wlb_fail(struct wlb_error *error, const char *format, ...)
 		return -1;
 	va_list args;
 	va_start(args, format);
-	vsnprintf(error->message, sizeof(error->message), format, args);
+	wlb_text_vformat(error->message, sizeof(error->message), format, args);
 	va_end(args);
 	return -1;
 }
@@ -23,16 +22,15 @@ int wlb_fail_in(struct wlb_error *error, const char *format, ...)
 	char context[sizeof(error->message)];
 	va_list args;
 	va_start(args, format);
-	int length = vsnprintf(context, sizeof(context), format, args);
+	size_t length = wlb_text_vformat(context, sizeof(context), format, args);
 	va_end(args);
-	if (length < 0 || (size_t)length + 3 > sizeof(context))
+	if (length + 3 > sizeof(context))
 		return -1;
 	/* Moves the cause to the right; its end is cut off where both do not fit. */
-	size_t space = sizeof(error->message) - (size_t)length - 3;
-	size_t cause = strnlen(error->message, space);
+	size_t cause = wlb_text_cut(error->message, sizeof(error->message) - length - 3);
 	memmove(error->message + length + 2, error->message, cause);
-	error->message[(size_t)length + 2 + cause] = '\0';
-	memcpy(error->message, context, (size_t)length);
+	error->message[length + 2 + cause] = '\0';
+	memcpy(error->message, context, length);
 	memcpy(error->message + length, ": ", 2);
 	return -1;
 }

@@ -12,6 +12,7 @@
 #ifndef WLB_H
 #define WLB_H
 
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,6 +23,37 @@ extern "C" {
 /* The library is compiled with hidden visibility; only the declarations below are exported. */
 #pragma GCC visibility push(default)
 
+/* ---- texts ----------------------------------------------------------------------------- */
+
+/* Names, paths and messages come from users, Slurm and files as any bytes. What is opened, compared or executed stays
+ * as it is; what is stored or shown is made UTF-8 (RFC 3629) by these functions. */
+
+#define WLB_TEXT_REPLACEMENT "\xef\xbf\xbd" /* U+FFFD, in the place of each byte that is not UTF-8 */
+#define WLB_TEXT_INVALID UINT32_MAX         /* no character */
+
+/* Returns the bytes of the first character of `length` > 0 bytes, and sets *code to its number in Unicode; 1 and
+ * WLB_TEXT_INVALID where the first byte begins none. */
+size_t wlb_text_first(const char *text, size_t length, uint32_t *code);
+
+/* Whether a terminal would act on the character, or it changes how others are drawn: control characters (C0, DEL, C1),
+ * U+2028 and U+2029, those of direction and those without a width, U+FFFE and U+FFFF. */
+int wlb_text_is_control(uint32_t code);
+
+/* Copies a text that will be stored: as many characters as fit into `size` > 0 bytes with the NUL, with
+ * WLB_TEXT_REPLACEMENT for each byte that is not UTF-8. Returns the bytes before the NUL. */
+size_t wlb_text_store(char *to, size_t size, const char *from);
+
+/* The same for a text that will be shown, as a line or a part of one: with a space for each control character, and
+ * without those at the end. */
+size_t wlb_text_show(char *to, size_t size, const char *from);
+
+/* Like snprintf, for a text that will be shown; of at most 4,095 bytes, whatever `size` is. */
+size_t wlb_text_format(char *to, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+size_t wlb_text_vformat(char *to, size_t size, const char *format, va_list args) __attribute__((format(printf, 3, 0)));
+
+/* Returns the bytes of the whole characters at the beginning of `text` that `most` bytes have room for. */
+size_t wlb_text_cut(const char *text, size_t most);
+
 /* ---- errors ---------------------------------------------------------------------------- */
 
 /* One message: the value that was wrong, the rule that it broke, the remedy. */
@@ -29,7 +61,7 @@ struct wlb_error {
 	char message[1024];
 };
 
-/* Formats the message; always returns -1, so that a check reads `return wlb_fail(e, ...)`.
+/* Formats the message as wlb_text_format does; always returns -1, so that a check reads `return wlb_fail(e, ...)`.
  * `error` may be NULL. */
 int wlb_fail(struct wlb_error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

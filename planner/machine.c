@@ -3,7 +3,6 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "common/control.h"
 #include "planner/machine_rates.h"
 
 /* The member that a field of the file fills. */
@@ -123,8 +122,11 @@ static bool is_absent(const json_t *root, const struct member *member)
 static bool has_control(const char *text)
 {
 	bool found = false;
-	for (; *text != '\0'; text++)
-		found |= wlb_control_bytes(text) > 0;
+	for (size_t left = strlen(text), bytes; left > 0; text += bytes, left -= bytes) {
+		uint32_t code;
+		bytes = wlb_text_first(text, left, &code);
+		found |= wlb_text_is_control(code);
+	}
 	return found;
 }
 

@@ -155,7 +155,7 @@ int wlb_refused_add(struct wlb_refused *refused, const char *line, const char *w
 		json_decref(record);
 		return 0;
 	}
-	json_object_set_new(record, "refused", wlb_json_text(why, WHY_MAX));
+	json_object_set_new(record, "refused", wlb_json_text_cut(why, WHY_MAX));
 	char *text = json_dumps(record, JSON_COMPACT);
 	json_decref(record);
 	if (text == NULL)
@@ -225,12 +225,13 @@ void wlb_refused_leave_notice(const char *spool_path, const char *line)
 	struct stat about;
 	if (path_beside(path, spool_path, "notice", "", NULL) != 0)
 		return;
-	int length = snprintf(text, sizeof(text), "%.1000s\n", line);
+	size_t length = wlb_text_show(text, sizeof(text) - 1, line);
+	text[length++] = '\n';
 	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return;
-	if (fstat(fd, &about) == 0 && about.st_size + length <= NOTICE_BYTES_MAX)
-		(void)!write(fd, text, (size_t)length);
+	if (fstat(fd, &about) == 0 && about.st_size + (off_t)length <= NOTICE_BYTES_MAX)
+		(void)!write(fd, text, length);
 	close(fd);
 }
 

@@ -467,7 +467,7 @@ static const struct refusal *find_refusal(const struct wlb_spool *spool, int64_t
 static int put_event(FILE *body, int64_t seq, const char *kind, const char *detail)
 {
 	json_t *event = json_pack("{s:I, s:f, s:s, s:{s:s, s:o}}", "seq", (json_int_t)seq, "time", wlb_clock_unix_s(),
-	                          "type", "event", "data", "kind", kind, "detail", wlb_json_text(detail, DETAIL_MAX));
+	                          "type", "event", "data", "kind", kind, "detail", wlb_json_text(detail));
 	int rc = event != NULL ? json_dumpf(event, body, JSON_COMPACT) : -1;
 	json_decref(event);
 	return rc;
@@ -483,8 +483,8 @@ static int put_record(struct wlb_spool *spool, FILE *body, off_t offset, ssize_t
 		return -1;
 	int rc = 0;
 	if (refusal != NULL) {
-		snprintf(detail, sizeof(detail), "record %" PRId64 " was refused and is kept in refused/: %s", seq,
-		         refusal->why);
+		wlb_text_format(detail, sizeof(detail), "record %" PRId64 " was refused and is kept in refused/: %s",
+		                seq, refusal->why);
 		rc = put_event(body, seq, "record_refused", detail);
 	} else if (kind_of_line(line, seq) != LINE_DAMAGED) {
 		fputs(line, body);
@@ -657,7 +657,7 @@ int wlb_spool_refuse(struct wlb_spool *spool, const char *why, struct wlb_error 
 		return -1;
 	struct refusal *refusal = &spool->refusals[spool->refusal_count++];
 	refusal->seq = seq;
-	snprintf(refusal->why, sizeof(refusal->why), "%s", why);
+	wlb_text_show(refusal->why, sizeof(refusal->why), why);
 	return 0;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "coordinator/client/reply.h"
+#include "coordinator/wlb/output/printable.h"
 
 enum { CALL_MS = 30000 };
 
@@ -15,8 +16,13 @@ json_t *wlb_api_call(struct wlb_connection *connection, const char *method, cons
 {
 	struct wlb_reply reply;
 	char *text = body != NULL ? json_dumps(body, JSON_COMPACT) : NULL;
+	bool can_send = text != NULL || strcmp(method, "GET") == 0;
 	if (status != NULL)
-		*status = 0;
+		*status = can_send ? 0 : WLB_API_NOT_SENT;
+	if (!can_send) {
+		wlb_fail(error, "%s %s is not sent: its body could not be made, for want of memory", method, path);
+		return NULL;
+	}
 	int rc = wlb_connection_call(connection, method, path, text, timeout_ms, &reply, error);
 	free(text);
 	if (rc != 0)
@@ -88,9 +94,10 @@ void wlb_api_query(char *path, size_t size, const char *key, const char *value)
 
 int wlb_api_print(const json_t *reply)
 {
-	int rc = json_dumpf(reply, stdout, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
-	putchar('\n');
-	return rc;
+	char *text = wlb_printable_json(reply, JSON_INDENT(2));
+	int rc = text != NULL ? puts(text) : EOF;
+	free(text);
+	return rc == EOF ? -1 : 0;
 }
 
 int wlb_api_print_report(json_t *report, struct wlb_error *error)

@@ -6,9 +6,12 @@
 
 #include "coordinator/client/client.h"
 
+enum { WLB_API_NOT_SENT = -1 };
+
 /* Sends the request and returns the reply's JSON; the caller releases it. Returns NULL if there was no reply (*status
- * 0) or it is not a success (*status as answered); the message then says why, in the coordinator's words if it sent
- * any. `body` may be NULL, `status` may be NULL. */
+ * 0), it is not a success (*status as answered), or a POST has no body because it could not be made (*status
+ * WLB_API_NOT_SENT); the message then says why, in the coordinator's words if it sent any. `body` is NULL for a GET,
+ * `status` may be NULL. */
 json_t *wlb_api_call(struct wlb_connection *connection, const char *method, const char *path, const json_t *body,
                      int timeout_ms, int *status, struct wlb_error *error);
 

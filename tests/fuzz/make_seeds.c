@@ -122,6 +122,7 @@ static const struct {
          "{\"node_type\":\"some processor x 8\",\"ranks_per_node\":2,\"job_id\":12,\"nodes\":[\"n1\",\"n2\"],"
          "\"machine\":" MEASURED "}"},
 	{"json_string/text", "n\xc3\xb6\"\\\n\xff"},
+	{"text/some", "n\xc3\xb6\xe2\x80\xae\xf0\x9f\x98\x80\n\x1b\xed\xa0\x80\xff"},
 	{"records/some",
          "{\"attempt_id\":\"01234567-89ab-cdef-0123-456789abcdef\",\"source\":\"rank0\",\"job_id\":12,\"first_seq\":1,"
          "\"records\":[{\"seq\":1,\"time\":1790000000.5,\"type\":\"attempt\",\"data\":{\"layout\":{\"tp\":1,\"cp\":1,"
@@ -222,7 +223,7 @@ int main(int argc, char **argv)
 		"index",      "safetensors", "manifest", "model_config", "jsonl",      "policy",     "http",
 		"records",    "spool",       "settings", "json_string",  "lengths",    "machine",    "topology",
 		"first_exit", "calibration", "hostlist", "plan_places",  "verdict",    "activities", "on_fault",
-		"steps",      "stacks",      "calls",    "links",        "node_check", "kernel_log"};
+		"steps",      "stacks",      "calls",    "links",        "node_check", "kernel_log", "text"};
 	if (argc != 2)
 		return 2;
 	check(wlb_dir_make(argv[1], 0755, &error));

@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/json_text.h"
+#include "common/show.h"
 #include "coordinator/wlb/api.h"
 #include "coordinator/wlb/commands.h"
 #include "coordinator/wlb/delivery/pending.h"
@@ -130,7 +132,7 @@ static int print_nodes(json_t *reply, const struct request *request, struct wlb_
 
 static int clear_node(const struct request *request, struct wlb_error *error)
 {
-	json_t *body = json_pack("{s:s, s:b, s:b}", "node", request->clear, "healthy", 1, "clears", 1);
+	json_t *body = json_pack("{s:o, s:b, s:b}", "node", wlb_json_text(request->clear), "healthy", 1, "clears", 1);
 	json_t *reply = wlb_api_post("/v1/node_checks", body, error);
 	json_decref(body);
 	if (reply == NULL)
@@ -138,7 +140,7 @@ static int clear_node(const struct request *request, struct wlb_error *error)
 	if (request->json)
 		return wlb_api_print_report(reply, error) == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
 	json_decref(reply);
-	printf("%s is cleared: what was known of it before counts no more\n", request->clear);
+	wlb_show_line(stdout, "%s is cleared: what was known of it before counts no more", request->clear);
 	return WLB_EXIT_DONE;
 }
 
@@ -185,7 +187,7 @@ static const struct wlb_option_table table = {
 		 "has checked. A node failure that the coordinator itself has observed weighs 1, once for each run, "
 		 "and a failed check 2, until the same kind of check is ok; after 3 days half of a weight remains. The "
 		 "next attempts of all runs avoid a node of weight 1.5 or more, as far as they have enough others. A "
-                 "node that a run "
+		 "node that a run "
 		 "lost or excluded, or that failed a check, is suspected until a later report of root or SlurmUser has "
 		 "exact products and passes every check that had failed. Times are local; those of --json are in UTC.",
 	.options = options,

@@ -35,7 +35,10 @@ static int print_steps_json(const json_t *steps, void *context)
 	{
 		fputs(printed->any ? ",\n    " : "\n    ", stdout);
 		printed->any = true;
-		if (json_dumpf(step, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER) != 0)
+		char *text = wlb_printable_json(step, JSON_COMPACT);
+		int rc = text != NULL ? fputs(text, stdout) : EOF;
+		free(text);
+		if (rc == EOF)
 			return -1;
 	}
 	return 0;
@@ -46,7 +49,7 @@ static int print_json(const char *name, json_t *run, struct wlb_error *error)
 {
 	struct printed printed = {false};
 	json_object_del(run, "steps");
-	char *text = json_dumps(run, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+	char *text = wlb_printable_json(run, JSON_INDENT(2));
 	char *end = text != NULL ? strrchr(text, '\n') : NULL;
 	if (end == NULL) {
 		free(text);

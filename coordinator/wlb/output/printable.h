@@ -2,11 +2,16 @@
 #ifndef COORDINATOR_WLB_OUTPUT_PRINTABLE_H
 #define COORDINATOR_WLB_OUTPUT_PRINTABLE_H
 
+#include <stddef.h>
+
 #include <jansson.h>
 
-/* Replaces each control character in the texts of `value`, at any depth, by a space (ISO 6429: 0 to 31, 127 and 128 to
- * 159): some of them come from the records of other users, and a terminal would execute them. Returns -1 if out of
- * memory. */
+/* Replaces each control character (wlb_text_is_control) in the texts of `value`, at any depth, by a space: some of them
+ * come from the records of other users, and a terminal would execute them. Returns -1 if out of memory. */
 int wlb_make_printable(json_t *value);
+
+/* Returns `value` as JSON that a terminal may print: with the flags of json_dumps, its members in their order, and the
+ * same characters escaped. The caller frees it. Returns NULL if `value` is NULL or out of memory. */
+char *wlb_printable_json(const json_t *value, size_t flags);
 
 #endif

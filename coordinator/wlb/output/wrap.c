@@ -5,6 +5,8 @@
 #include <string.h>
 #include <wchar.h>
 
+#include "libwlb/wlb.h"
+
 enum { WIDTH_LEAST = 20, BYTES_MOST = 4 /* of a character */ };
 
 struct character {
@@ -15,14 +17,9 @@ struct character {
 /* Returns the first character of a text that is not empty. One that the locale does not know takes one column. */
 static struct character first_character(const char *text)
 {
-	size_t bytes = 1;
-	while (bytes < BYTES_MOST && ((unsigned char)text[bytes] & 0xc0) == 0x80)
-		bytes++;
-	/* The first byte has a bit for each byte, and a 0 behind them, where there is more than one. */
-	wchar_t code = (unsigned char)text[0] & (bytes > 1 ? 0x7f >> bytes : 0x7f);
-	for (size_t i = 1; i < bytes; i++)
-		code = (wchar_t)((unsigned)code << 6 | ((unsigned char)text[i] & 0x3f));
-	int columns = wcwidth(code);
+	uint32_t code;
+	size_t bytes = wlb_text_first(text, strnlen(text, BYTES_MOST), &code);
+	int columns = wcwidth((wchar_t)code);
 	return (struct character){bytes, columns >= 0 ? columns : 1};
 }
 
