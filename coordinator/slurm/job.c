@@ -78,7 +78,7 @@ static int fill_job(const slurm_job_info_t *from, struct wlb_slurm_job *job, str
 		.exit_signal = WIFSIGNALED(from->exit_code) ? WTERMSIG(from->exit_code) : 0,
 	};
 	put_alias(from, job->alias, sizeof(job->alias));
-	snprintf(job->name, sizeof(job->name), "%s", from->name ?: "");
+	wlb_text_store(job->name, sizeof(job->name), from->name ?: "");
 	snprintf(job->state, sizeof(job->state), "%s", base_state_name(base));
 	snprintf(job->partition, sizeof(job->partition), "%s", from->partition ?: "");
 	snprintf(job->batch_host, sizeof(job->batch_host), "%s", from->batch_host ?: "");

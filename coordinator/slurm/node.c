@@ -27,7 +27,7 @@ static void fill_node(const node_info_t *from, struct wlb_slurm_node *node)
 	snprintf(node->name, sizeof(node->name), "%s", from->name ?: "");
 	snprintf(node->address, sizeof(node->address), "%s", from->node_addr ?: "");
 	snprintf(node->state, sizeof(node->state), "%s", slurm_node_state_string(from->node_state));
-	snprintf(node->reason, sizeof(node->reason), "%s", from->reason ?: "");
+	wlb_text_store(node->reason, sizeof(node->reason), from->reason ?: "");
 }
 
 int wlb_slurm_nodes(struct wlb_slurm_node **nodes, int *count, struct wlb_error *error)

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "common/clock.h"
+#include "libwlb/wlb.h"
 
 enum { PERIOD_MS = 10000, LINES_MOST = 10 };
 
@@ -40,19 +41,9 @@ static void prefix(enum wlbd_log_level level, char *text, size_t size)
 	snprintf(text, size, "%s.%03ld %s: ", moment, now.tv_nsec / 1000000, names[level]);
 }
 
-/* What clients send shall neither look like another line nor control a terminal. */
-static void replace_controls(char *text)
-{
-	for (; *text != '\0'; text++)
-		if ((unsigned char)*text < ' ' || *text == 0x7f)
-			*text = ' ';
-}
-
-/* `text` is changed. */
-static void write_line(enum wlbd_log_level level, char *text, unsigned left_out)
+static void write_line(enum wlbd_log_level level, const char *text, unsigned left_out)
 {
 	char start[64], more[64] = "";
-	replace_controls(text);
 	prefix(level, start, sizeof(start));
 	if (left_out > 0)
 		snprintf(more, sizeof(more), " (%u lines like this were left out before it)", left_out);
@@ -68,7 +59,7 @@ void wlbd_log(enum wlbd_log_level level, const char *format, ...)
 	if (level > highest)
 		return;
 	va_start(args, format);
-	vsnprintf(line, sizeof(line), format, args);
+	wlb_text_vformat(line, sizeof(line), format, args); /* what clients send shall not look like another line */
 	va_end(args);
 	write_line(level, line, 0);
 }
@@ -107,7 +98,7 @@ void wlbd_log_limited(enum wlbd_log_level level, enum wlbd_log_limit kind, const
 	if (level > highest || !allow(kind, &left_out))
 		return;
 	va_start(args, format);
-	vsnprintf(line, sizeof(line), format, args);
+	wlb_text_vformat(line, sizeof(line), format, args);
 	va_end(args);
 	write_line(level, line, left_out);
 }

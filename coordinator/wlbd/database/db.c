@@ -69,7 +69,7 @@ static void close_failed(struct wlbd_db *db);
 
 static void copy_line(char *to, size_t size, const char *text)
 {
-	snprintf(to, size, "%s", text != NULL && *text != '\0' ? text : "no reason given");
+	wlb_text_show(to, size, text != NULL && *text != '\0' ? text : "no reason given");
 	to[strcspn(to, "\n")] = '\0';
 }
 
@@ -138,7 +138,7 @@ static void store_error(struct wlbd_db *db, struct call *call, const PGresult *r
 		call->result.status = WLBD_DB_SLOW;
 		call->result.http_status = 503;
 		snprintf(message, sizeof(call->message), "the database took too long; try again");
-		snprintf(call->detail, sizeof(call->detail), "the database took too long (%.200s)", primary);
+		wlb_text_format(call->detail, sizeof(call->detail), "the database took too long (%.200s)", primary);
 	} else if (sqlstate == NULL || means_away(sqlstate)) {
 		call->result.status = sqlstate != NULL && means_damaged(sqlstate) ? WLBD_DB_DAMAGED : WLBD_DB_AWAY;
 		call->result.http_status = 503;
@@ -458,8 +458,9 @@ static void on_io(evutil_socket_t fd, short what, void *context)
 static void close_unresolved(struct wlbd_db *db)
 {
 	char detail[512];
-	snprintf(detail, sizeof(detail), "the name server does not answer in time for the database's host '%.300s'",
-	         wlbd_db_server_asked(db->server));
+	wlb_text_format(detail, sizeof(detail),
+	                "the name server does not answer in time for the database's host '%.300s'",
+	                wlbd_db_server_asked(db->server));
 	close_connection(db, "the name server does not answer in time", detail);
 }
 
@@ -555,7 +556,13 @@ const char *wlbd_db_reason(const struct wlbd_db *db)
 static void send_call(struct wlbd_db *db, int most, const char *sql, const struct wlbd_params *params,
                       wlbd_db_done *done, void *context)
 {
+	const char *texts[WLBD_PARAMS_MAX];
+	char *memory = NULL;
 	struct call *call = db->state == READY && db->count < most ? calloc(1, sizeof(*call)) : NULL;
+	if (call != NULL && wlbd_params_texts(params, texts, &memory) != 0) {
+		free(call);
+		call = NULL;
+	}
 	if (call == NULL && db->count >= most) {
 		answer_busy(db, done, context);
 		return;
@@ -568,8 +575,9 @@ static void send_call(struct wlbd_db *db, int most, const char *sql, const struc
 	call->context = context;
 	call->deadline_ms = wlb_clock_ms() + db->timeout_ms + BACKSTOP_MS;
 	/* A sync after each statement makes each its own transaction. */
-	if (PQsendQueryParams(db->connection, sql, params->count, NULL, params->list, NULL, NULL, 0) != 1 ||
-	    PQpipelineSync(db->connection) != 1) {
+	int sent = PQsendQueryParams(db->connection, sql, params->count, NULL, texts, NULL, NULL, 0);
+	free(memory);
+	if (sent != 1 || PQpipelineSync(db->connection) != 1) {
 		answer_away(wlbd_db_words_of_message(PQerrorMessage(db->connection)), done, context);
 		free(call);
 		return;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libwlb/wlb.h"
+
 /* A statement with more parameters is an error of this program, also in a build without assert(). */
 static void check_space(const struct wlbd_params *params)
 {
@@ -44,6 +46,40 @@ void wlbd_params_add_seconds(struct wlbd_params *params, double value_s)
 void wlbd_params_add_boolean(struct wlbd_params *params, bool value)
 {
 	wlbd_params_add_text(params, value ? "t" : "f");
+}
+
+/* Returns how many bytes the text has when it is stored, with its NUL; 0 where it is UTF-8 already. */
+static size_t stored_bytes(const char *text)
+{
+	size_t length = strlen(text), invalid = 0;
+	for (size_t at = 0; at < length;) {
+		uint32_t code;
+		at += wlb_text_first(text + at, length - at, &code);
+		invalid += code == WLB_TEXT_INVALID;
+	}
+	return invalid > 0 ? length + invalid * strlen(WLB_TEXT_REPLACEMENT) + 1 : 0;
+}
+
+int wlbd_params_texts(const struct wlbd_params *params, const char *texts[WLBD_PARAMS_MAX], char **memory)
+{
+	size_t sizes[WLBD_PARAMS_MAX] = {0}, total = 0;
+	*memory = NULL;
+	for (int i = 0; i < params->count; i++) {
+		texts[i] = params->list[i];
+		sizes[i] = texts[i] != NULL ? stored_bytes(texts[i]) : 0;
+		total += sizes[i];
+	}
+	if (total > 0 && (*memory = malloc(total)) == NULL)
+		return -1;
+	char *end = *memory;
+	for (int i = 0; i < params->count; i++) {
+		if (sizes[i] == 0)
+			continue;
+		wlb_text_store(end, sizes[i], params->list[i]);
+		texts[i] = end;
+		end += sizes[i];
+	}
+	return 0;
 }
 
 struct wlbd_params *wlbd_params_copy(const struct wlbd_params *params, size_t *bytes)

@@ -29,6 +29,10 @@ void wlbd_params_add_integer_if(struct wlbd_params *params, bool is_known, int64
 void wlbd_params_add_seconds(struct wlbd_params *params, double value_s);
 void wlbd_params_add_boolean(struct wlbd_params *params, bool value);
 
+/* Sets `texts` to those of the parameters as PostgreSQL takes them, in UTF-8, of any origin though they are. They are
+ * valid until the caller frees *memory, which may be NULL. Returns -1 if out of memory. */
+int wlbd_params_texts(const struct wlbd_params *params, const char *texts[WLBD_PARAMS_MAX], char **memory);
+
 /* Returns a copy with its texts, which one call of free() releases, or NULL if out of memory. *bytes, unless NULL,
  * receives the size of the texts, each with its NUL. */
 struct wlbd_params *wlbd_params_copy(const struct wlbd_params *params, size_t *bytes);

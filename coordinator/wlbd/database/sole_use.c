@@ -40,7 +40,7 @@ static void note_alone(struct wlbd_sole_use *use)
 
 static void note_other(struct wlbd_sole_use *use, const char *other)
 {
-	snprintf(use->other, sizeof(use->other), "%s", other);
+	wlb_text_format(use->other, sizeof(use->other), "%s", other);
 	wlbd_log(WLBD_LOG_WARNING,
 	         "database: another wlbd, connected %s, uses it too: each judges the other's runs without their "
 	         "reports; stop one, or give it a database of its own",

@@ -106,12 +106,9 @@ void wlbd_call_fail(struct wlbd_call *call, int status, const char *format, ...)
 	char message[2048];
 	va_list args;
 	va_start(args, format);
-	vsnprintf(message, sizeof(message), format, args);
+	wlb_text_vformat(message, sizeof(message), format, args);
 	va_end(args);
-	json_t *text = json_string(message);
-	if (text == NULL) /* a value of the request that is not UTF-8 */
-		text = json_string("the request has bytes that are not UTF-8");
-	wlbd_call_reply(call, status, json_pack("{s:o}", "error", text));
+	wlbd_call_reply(call, status, json_pack("{s:s}", "error", message));
 }
 
 void wlbd_call_fail_memory(struct wlbd_call *call)

@@ -21,7 +21,7 @@ enum {
 static void order_end(struct wlbd_attempt *attempt, const char *reason)
 {
 	if (wlbd_attempt_order(&attempt->incident.life, wlb_clock_ms()))
-		snprintf(attempt->reason, sizeof(attempt->reason), "%s", reason);
+		wlb_text_format(attempt->reason, sizeof(attempt->reason), "%s", reason);
 }
 
 /* ---- settling -------------------------------------------------------------------------------------- */
@@ -86,7 +86,7 @@ static void explain(struct wlbd_attempt *attempt, const struct wlbd_finding *cau
 	/* A lost node explains what was found before it, but for another lost node: reports from now on are answered
 	 * with it. */
 	else if (wlbd_attempt_is_ordered(&incident->life) && cause->what == WLBD_FOUND_NODE && !incident->is_node_lost)
-		snprintf(attempt->reason, sizeof(attempt->reason), "%s", reason);
+		wlb_text_format(attempt->reason, sizeof(attempt->reason), "%s", reason);
 	incident->settled = true;
 	incident->is_node_lost = incident->is_node_lost || cause->what == WLBD_FOUND_NODE;
 	order_end(attempt, reason);
@@ -138,8 +138,8 @@ static void settle_told_breaks(struct wlbd_attempt *attempt)
 {
 	struct wlbd_incident *incident = &attempt->incident;
 	char detail[832];
-	snprintf(detail, sizeof(detail), "the Slurm step was not launched on %s: %s", incident->launch_failure.node,
-	         incident->launch_failure.why);
+	wlb_text_format(detail, sizeof(detail), "the Slurm step was not launched on %s: %s",
+	                incident->launch_failure.node, incident->launch_failure.why);
 	settle_break(attempt, &incident->launch_failure, detail);
 	if (incident->has_slurm_ended)
 		settle_break(attempt, &incident->slurm_end, incident->slurm_end.why);

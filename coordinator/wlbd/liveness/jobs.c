@@ -190,7 +190,7 @@ static void requeue(const struct open_run *from, const struct wlbd_job_end *end,
 	*open = *from;
 	open->lost_lately = NULL;
 	open->ended_at = ended_at;
-	snprintf(open->why, sizeof(open->why), "%s", end->reason);
+	wlb_text_format(open->why, sizeof(open->why), "%s", end->reason);
 	wlbd_params_add_integer(&params, open->run_pk);
 	wlbd_params_add_integer(&params, open->attempt_pk);
 	wlbd_params_add_text(&params, open->why);
@@ -348,7 +348,7 @@ static bool is_over(const struct open_run *open, const struct wlbd_job_facts *fa
 static void close_foreign(struct open_run *open, const struct wlbd_job_facts *facts)
 {
 	char reason[384];
-	snprintf(reason, sizeof(reason), "job %u belongs to %s, as Slurm reports", open->job_id, facts->user);
+	wlb_text_format(reason, sizeof(reason), "job %u belongs to %s, as Slurm reports", open->job_id, facts->user);
 	close_run(open, "failed", reason, time(NULL));
 }
 

@@ -299,7 +299,7 @@ static void take_break(struct wlbd_step_break *kept, const struct wlbd_told_brea
 	if (kept->why[0] != '\0' || told->why == NULL)
 		return;
 	snprintf(kept->node, sizeof(kept->node), "%s", told->node != NULL ? told->node : "");
-	snprintf(kept->why, sizeof(kept->why), "%s", told->why);
+	wlb_text_format(kept->why, sizeof(kept->why), "%s", told->why);
 	kept->time_s = told->time_s;
 	kept->is_certain = told->is_certain;
 }

@@ -37,11 +37,12 @@ void wlbd_symptom_node_silent_after_end(struct wlbd_attempt *attempt, const char
  * then. The same holds for a node that is lost while a step starts, whose ranks on other nodes Slurm kills. */
 void wlbd_symptom_silent_nodes(struct wlbd_attempt *attempt);
 
-/* The launcher reports that the attempt's step has ended, and perhaps which rank's exit ended it. `first` may be NULL.
- */
 /* Slurm itself ends the tasks of the step, as the launcher reports; nothing where end->why is NULL. How the step ends
  * is reported later. */
 void wlbd_symptom_slurm_ends(struct wlbd_attempt *attempt, const struct wlbd_told_break *end);
+
+/* The launcher reports that the attempt's step has ended, and perhaps which rank's exit ended it. `first` may be NULL.
+ */
 void wlbd_symptom_step_ended(struct wlbd_attempt *attempt, int exit_code, const struct wlbd_first_exit *first);
 
 /* Rank 0 has recorded that the attempt has ended. Its step ends later, as its launcher will report: until then nodes

@@ -3,11 +3,13 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "common/json_text.h"
+
 enum { TYPES_MOST = 64 };
 
 static void add_switch(json_t *list, const char *leaf, int nodes)
 {
-	json_array_append_new(list, json_pack("{s:s, s:i}", "name", leaf, "nodes", nodes));
+	json_array_append_new(list, json_pack("{s:o, s:i}", "name", wlb_json_text(leaf), "nodes", nodes));
 }
 
 json_t *wlbd_switches_json(const struct wlbd_candidate_nodes *candidates, const struct wlbd_decision *decision)
@@ -46,7 +48,8 @@ json_t *wlbd_gpu_types_json(const struct wlbd_nodes *nodes, const struct wlbd_ca
 		const struct wlbd_node *node = wlbd_nodes_find(nodes, candidates->list[decision->use[i]].name);
 		json_t *entry = NULL;
 		if (node != NULL && node->gpu_type[0] != '\0' && !has_type(list, node->gpu_type))
-			entry = json_pack("{s:s, s:s}", "type", node->gpu_type, "node", node->name);
+			entry = json_pack("{s:o, s:o}", "type", wlb_json_text(node->gpu_type), "node",
+			                  wlb_json_text(node->name));
 		if (entry != NULL)
 			json_array_append_new(list, entry);
 	}

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/json_text.h"
 #include "common/on_fault.h"
 #include "coordinator/wlbd/database/db_pool.h"
 #include "coordinator/wlbd/database/outbox.h"
@@ -86,8 +87,8 @@ static void finish(struct attempt_request *request, json_t *reply)
 /* The launcher asks again. */
 static void reply_wait(struct attempt_request *request, double retry_after_s, const char *reason)
 {
-	finish(request,
-	       json_pack("{s:s, s:f, s:s}", "decision", "wait", "retry_after_s", retry_after_s, "reason", reason));
+	finish(request, json_pack("{s:s, s:f, s:o}", "decision", "wait", "retry_after_s", retry_after_s, "reason",
+	                          wlb_json_text(reason)));
 }
 
 /* Returns whether wlbd is stopping; the request is answered then. */
@@ -457,12 +458,12 @@ static void start(struct attempt_request *request, const struct wlbd_decision *d
 	const struct wlb_layout *layout = &decision->layout;
 	struct wlbd_params params = {0};
 	json_t *reply =
-		json_pack("{s:s, s:o, s:I, s:{s:i, s:i, s:i, s:i}, s:o, s:O, s:s}", "decision", "start", "nodes",
+		json_pack("{s:s, s:o, s:I, s:{s:i, s:i, s:i, s:i}, s:o, s:O, s:o}", "decision", "start", "nodes",
 	                  names_of(request, decision->use, decision->use_count), "tasks_per_node",
 	                  (json_int_t)request->body.tasks_per_node, "layout", "tp", layout->tp, "cp", layout->cp, "pp",
 	                  layout->pp, "dp", layout->dp, "spares",
 	                  names_of(request, decision->use + decision->use_count, decision->spare_count), "checkpoint",
-	                  json_object_get(request->history, "checkpoint"), "reason", decision->reason);
+	                  json_object_get(request->history, "checkpoint"), "reason", wlb_json_text(decision->reason));
 	json_object_set_new(reply, "of_job", json_boolean(request->job_nodes_known));
 	json_object_set_new(reply, "missing", missing_names(request));
 	json_object_set_new(reply, "suspects", suspect_names(request, decision));
@@ -494,7 +495,8 @@ static void stop(struct attempt_request *request, const char *state, const char 
 	wlbd_log(WLBD_LOG_INFO, "run %s: %s: %s", request->call->run, state, reason);
 	wlbd_outbox_put(request->call->wlbd->outbox, owner_of(request), request->run_pk,
 	                "select wlb_run_end($1, $2, $3, 'coordinator')", &params);
-	finish(request, json_pack("{s:s, s:s, s:s}", "decision", "stop", "state", state, "reason", reason));
+	finish(request,
+	       json_pack("{s:s, s:s, s:o}", "decision", "stop", "state", state, "reason", wlb_json_text(reason)));
 }
 
 /* Those of the attempt's nodes that are the job's still, and answer: others have no part in what happened to it. */

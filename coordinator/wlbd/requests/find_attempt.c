@@ -143,8 +143,8 @@ static void note_state(struct wlbd_attempt *attempt, const json_t *card)
 	if (is_failed)
 		wlbd_attempt_order(&attempt->incident.life, wlb_clock_ms());
 	attempt->incident.settled = !is_failed || json_is_true(json_object_get(card, "is_explained"));
-	snprintf(attempt->reason, sizeof(attempt->reason), "%s",
-	         reason != NULL && *reason != '\0' ? reason : "it failed");
+	wlb_text_format(attempt->reason, sizeof(attempt->reason), "%s",
+	                reason != NULL && *reason != '\0' ? reason : "it failed");
 }
 
 /* What any client may name, but not act on, must not be taken into memory: there it would count as its owner's. Returns

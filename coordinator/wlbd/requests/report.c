@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "common/clock.h"
+#include "common/json_text.h"
 #include "coordinator/wlbd/database/outbox.h"
 #include "coordinator/wlbd/detection/detection.h"
 #include "coordinator/wlbd/http/reply.h"
@@ -127,7 +128,7 @@ static void reply_continue(struct wlbd_call *call, struct wlbd_reporter *reporte
 /* The launcher is told when its srun waits for lost nodes alone. */
 static void reply_end(struct wlbd_call *call, const struct wlbd_attempt *attempt, const struct wlbd_report *report)
 {
-	json_t *reply = json_pack("{s:s, s:s}", "order", "end", "reason", attempt->reason);
+	json_t *reply = json_pack("{s:s, s:o}", "order", "end", "reason", wlb_json_text(attempt->reason));
 	if (report->launcher && wlbd_attempt_survivors_ended(attempt))
 		json_object_set_new(reply, "survivors_ended", json_true());
 	wlbd_call_reply(call, 200, reply);

@@ -12,7 +12,7 @@ static int set_decision(struct wlbd_decision *decision, enum wlbd_verb verb, con
 {
 	va_list args;
 	va_start(args, format);
-	vsnprintf(decision->reason, sizeof(decision->reason), format, args);
+	wlb_text_vformat(decision->reason, sizeof(decision->reason), format, args);
 	va_end(args);
 	decision->verb = verb;
 	return 0;
@@ -214,7 +214,7 @@ static int choose_nodes(const struct wlbd_decision_facts *facts, struct left_out
 	decision->verb = WLBD_START;
 	decision->use_count = nodes;
 	decision->spare_count = left - nodes;
-	snprintf(decision->reason, sizeof(decision->reason), "%s", left_text);
+	wlb_text_format(decision->reason, sizeof(decision->reason), "%s", left_text);
 	return 0;
 }
 

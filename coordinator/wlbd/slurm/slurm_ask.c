@@ -185,7 +185,7 @@ void wlbd_slurm_node_down(struct wlbd *wlbd, const char *node, const char *reaso
 	if (order == NULL)
 		return;
 	snprintf(order->node, sizeof(order->node), "%s", node);
-	snprintf(order->text, sizeof(order->text), "%s", reason);
+	wlb_text_format(order->text, sizeof(order->text), "%s", reason);
 	wlbd_thread_pool_submit(wlbd->slurm_orders, &order->task);
 }
 
@@ -229,7 +229,7 @@ void wlbd_slurm_step_kill(struct wlbd *wlbd, uint32_t job_id, uid_t owner, const
 	order->context = context;
 	order->owner = owner;
 	order->number = step;
-	snprintf(order->text, sizeof(order->text), "kill step %u.%u, since %s", job_id, step, why);
+	wlb_text_format(order->text, sizeof(order->text), "kill step %u.%u, since %s", job_id, step, why);
 	wlbd_thread_pool_submit(wlbd->slurm_orders, &order->task);
 }
 
@@ -263,7 +263,7 @@ static void order_job(struct wlbd *wlbd, int (*carry_out)(struct order *order), 
 	}
 	order->done = done;
 	order->context = context;
-	snprintf(order->text, sizeof(order->text), "%s job %u, since %s", verb, job_id, why);
+	wlb_text_format(order->text, sizeof(order->text), "%s job %u, since %s", verb, job_id, why);
 	wlbd_thread_pool_submit(wlbd->slurm_orders, &order->task);
 }
 

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "common/clock.h"
+#include "libwlb/wlb.h"
 
 enum {
 	ENTRIES_MOST = 256,
@@ -69,7 +70,7 @@ static void look_up(uid_t uid, char name[NAME_SIZE])
 	struct passwd *found = NULL;
 	char text[RECORD_BYTES];
 	if (getpwuid_r(uid, &entry, text, sizeof(text), &found) == 0 && found != NULL)
-		snprintf(name, NAME_SIZE, "%s", entry.pw_name);
+		wlb_text_store(name, NAME_SIZE, entry.pw_name);
 	else
 		write_number(uid, name, NAME_SIZE);
 }

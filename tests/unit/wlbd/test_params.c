@@ -58,11 +58,38 @@ static void a_copy_outlives_what_it_was_made_from(void **state)
 	free(copy);
 }
 
+/* PostgreSQL refuses a statement whose texts are not in UTF-8. */
+static void texts_are_utf8(void **state)
+{
+	struct wlbd_params params = {0};
+	const char *texts[WLBD_PARAMS_MAX];
+	char *memory;
+	(void)state;
+	wlbd_params_add_text(&params, "caf\xe9");
+	wlbd_params_add_text(&params, "caf\xc3\xa9\n");
+	wlbd_params_add_text(&params, NULL);
+	wlbd_params_add_integer(&params, 42);
+	wlbd_params_add_text(&params, "\xff\xfe");
+	assert_int_equal(wlbd_params_texts(&params, texts, &memory), 0);
+	assert_string_equal(texts[0], "caf\xef\xbf\xbd");
+	assert_ptr_equal(texts[1], params.list[1]);
+	assert_null(texts[2]);
+	assert_ptr_equal(texts[3], params.list[3]);
+	assert_string_equal(texts[4], "\xef\xbf\xbd\xef\xbf\xbd");
+	free(memory);
+	params = (struct wlbd_params){0};
+	wlbd_params_add_text(&params, "");
+	assert_int_equal(wlbd_params_texts(&params, texts, &memory), 0);
+	assert_ptr_equal(texts[0], params.list[0]);
+	assert_null(memory);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_type_is_written_as_libpq_sends_it),
 		cmocka_unit_test(a_copy_outlives_what_it_was_made_from),
+		cmocka_unit_test(texts_are_utf8),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
