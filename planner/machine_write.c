@@ -2,6 +2,8 @@
 
 #include <jansson.h>
 
+#include "common/json_text.h"
+
 /* Digits of a double that a speed has: more would only be noise of the measurement. */
 enum { DIGITS = 9 };
 
@@ -84,8 +86,8 @@ static json_t *link_to_json(const struct wlb_link *link)
 /* The fields that every file has. */
 static json_t *fields_to_json(const struct wlb_machine *m)
 {
-	return json_pack("{s:s, s:i, s:f, s:f, s:f, s:f, s:i, s:f, s:f, s:f, s:o, s:o, s:f, s:f, s:i, s:f}", "name",
-	                 m->name, "gpus_per_node", (int)m->gpus_per_node, "peak_flops", m->peak_flops,
+	return json_pack("{s:o, s:i, s:f, s:f, s:f, s:f, s:i, s:f, s:f, s:f, s:o, s:o, s:f, s:f, s:i, s:f}", "name",
+	                 wlb_json_text(m->name), "gpus_per_node", (int)m->gpus_per_node, "peak_flops", m->peak_flops,
 	                 "gemm_efficiency", m->gemm_efficiency, "attention_efficiency", m->attention_efficiency,
 	                 "attention_backward_efficiency", m->attention_backward_efficiency, "attention_tile_tokens",
 	                 (int)m->attention_tile_tokens, "attention_overhead_keys", m->attention_overhead_keys,
@@ -97,8 +99,9 @@ static json_t *fields_to_json(const struct wlb_machine *m)
 
 static json_t *measured_to_json(const struct wlb_measured *m, int threads)
 {
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i}", "at", m->at, "host", m->host, "device", m->device,
-	                 "dtype", m->dtype, "wlb", m->wlb, "threads", threads, "ranks", m->ranks, "nodes", m->nodes);
+	return json_pack("{s:s, s:o, s:o, s:s, s:s, s:i, s:i, s:i}", "at", m->at, "host", wlb_json_text(m->host),
+	                 "device", wlb_json_text(m->device), "dtype", m->dtype, "wlb", m->wlb, "threads", threads,
+	                 "ranks", m->ranks, "nodes", m->nodes);
 }
 
 static json_t *machine_to_json(const struct wlb_machine *machine, const struct wlb_measured *measured)
@@ -135,6 +138,6 @@ char *wlb_machine_text(const struct wlb_machine *machine, const struct wlb_measu
 	char *text = root != NULL ? json_dumps(root, JSON_INDENT(1) | JSON_REAL_PRECISION(DIGITS)) : NULL;
 	json_decref(root);
 	if (text == NULL)
-		wlb_fail(error, "machine '%s': out of memory for its file, or its name is not UTF-8", machine->name);
+		wlb_fail(error, "machine '%s': out of memory for its file", machine->name);
 	return text;
 }

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "common/json_text.h"
+
 static const char *recompute_name(enum wlb_recompute recompute)
 {
 	static const char *const names[] = {
@@ -56,13 +58,13 @@ json_t *wlb_plan_record(const struct wlb_auto_request *request, const struct wlb
 {
 	const struct wlb_search_result *r = found->result;
 	json_t *record = wlb_plan_record_candidate(request, &r->ranked[0]);
-	json_t *rest =
-		json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:I, s:I, s:i, s:o, s:o}", "reason", found->reason, "machine",
-	                  found->machine.name, "machine_from", found->machine_from, "memory_limit_bytes",
-	                  found->machine.memory_bytes, "memory_margin_bytes", r->ranked[0].memory.margin, "utilization",
-	                  found->utilization, "tried", (json_int_t)r->tried, "no_memory", (json_int_t)r->no_memory,
-	                  "idle_ranks", (int)r->idle, "next", others_json(request, r->ranked, 1, r->ranked_count),
-	                  "misfits", others_json(request, r->misfits, 0, r->misfit_count));
+	json_t *rest = json_pack(
+		"{s:o, s:o, s:o, s:f, s:f, s:f, s:I, s:I, s:i, s:o, s:o}", "reason", wlb_json_text(found->reason),
+		"machine", wlb_json_text(found->machine.name), "machine_from", wlb_json_text(found->machine_from),
+		"memory_limit_bytes", found->machine.memory_bytes, "memory_margin_bytes", r->ranked[0].memory.margin,
+		"utilization", found->utilization, "tried", (json_int_t)r->tried, "no_memory", (json_int_t)r->no_memory,
+		"idle_ranks", (int)r->idle, "next", others_json(request, r->ranked, 1, r->ranked_count), "misfits",
+		others_json(request, r->misfits, 0, r->misfit_count));
 	if (record != NULL && rest != NULL && json_object_update(record, rest) == 0) {
 		json_decref(rest);
 		return record;

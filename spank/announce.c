@@ -12,12 +12,18 @@
 #include "spank/child.h"
 #include "spank/json.h"
 
-static void write_member(FILE *out, const char *key, const char *value)
+/* The coordinator takes at most so many bytes of a text, and of a name. */
+enum { TEXT_MOST = 4096, NAME_MOST = 255 };
+
+/* Writes as many characters of the value as have room in `most` bytes. */
+static void write_member(FILE *out, const char *key, const char *value, size_t most)
 {
+	char stored[TEXT_MOST + 1];
 	if (value[0] == '\0')
 		return;
+	wlb_text_store(stored, most + 1, value);
 	fprintf(out, ",\"%s\":", key);
-	wlb_json_string(out, value);
+	wlb_json_string(out, stored);
 }
 
 static void write_number(FILE *out, const char *key, const char *value)
@@ -36,16 +42,16 @@ char *wlb_announce_body(const struct wlb_announcement *announcement)
 	fputs("{\"run_id\":", out);
 	wlb_json_string(out, announcement->run_id);
 	fprintf(out, ",\"job_id\":%u,\"restart_count\":%u", announcement->job_id, announcement->restart_count);
-	write_member(out, "cluster", announcement->cluster);
-	write_member(out, "job_name", announcement->job_name);
-	write_member(out, "nodes", announcement->nodes);
+	write_member(out, "cluster", announcement->cluster, NAME_MOST);
+	write_member(out, "job_name", announcement->job_name, TEXT_MOST);
+	write_member(out, "nodes", announcement->nodes, TEXT_MOST);
 	fputs(",\"policy\":{\"layout\":", out);
 	wlb_json_string(out, options->text[WLB_OPTION_LAYOUT]);
-	write_member(out, "model", options->text[WLB_OPTION_MODEL]);
+	write_member(out, "model", options->text[WLB_OPTION_MODEL], TEXT_MOST);
 	write_number(out, "seq_length", options->text[WLB_OPTION_SEQ_LENGTH]);
 	write_number(out, "min_nodes", options->text[WLB_OPTION_MIN_NODES]);
 	write_number(out, "spares", options->text[WLB_OPTION_SPARES]);
-	write_member(out, "on_fault", options->text[WLB_OPTION_ON_FAULT]);
+	write_member(out, "on_fault", options->text[WLB_OPTION_ON_FAULT], TEXT_MOST);
 	if (options->text[WLB_OPTION_GROW][0] != '\0')
 		write_number(out, "grow_s", options->text[WLB_OPTION_GROW]);
 	fputs("}}", out);

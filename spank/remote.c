@@ -42,6 +42,13 @@ static void restore_options(spank_t sp, struct wlb_spank_options *options)
 }
 
 /* Makes the path of the model absolute; it was typed relative to where the job was submitted. */
+static void tell_long_model(const char *model, size_t most)
+{
+	struct wlb_error error;
+	wlb_fail(&error, "the absolute path of %.200s has more than %zu bytes", model, most);
+	slurm_error("wlb: %s", error.message);
+}
+
 static void resolve_model(spank_t sp, char *model)
 {
 	char known[PATH_MAX], submit_dir[PATH_MAX], path[PATH_MAX];
@@ -52,7 +59,7 @@ static void resolve_model(spank_t sp, char *model)
 	if (wlb_model_path_resolve(model, known, submit_dir, path, sizeof(path)) == 0)
 		strcpy(model, path);
 	else
-		slurm_error("wlb: the absolute path of %.200s has more than %zu bytes", model, sizeof(path) - 1);
+		tell_long_model(model, sizeof(path) - 1);
 }
 
 static void set_policy(spank_t sp, const struct wlb_spank_options *options)

@@ -2,6 +2,7 @@
 
 #include <jansson.h>
 
+#include "common/json_text.h"
 #include "coordinator/agent/activities.h"
 
 /* Whether it is reported as an exit: how it ended is known. */
@@ -38,10 +39,10 @@ static json_t *report_object(const struct wlb_agent_report *report, const struct
 		if (has_loss(task))
 			json_array_append_new(lost, json_pack("{s:i, s:f}", "rank", task->rank, "time", task->gone_s));
 	}
-	json_t *body = json_pack("{s:s, s:s, s:s, s:i, s:o, s:I, s:o, s:o, s:b, s:b}", "attempt_id", report->attempt_id,
-	                         "source", "node", "node", report->node, "rank", lowest_rank(tasks), "ranks", ranks,
-	                         "step", (json_int_t)wlb_node_page_step(report->page), "lost_ranks", lost, "exits",
-	                         exits, "goodbye", report->goodbye, "agent", true);
+	json_t *body = json_pack("{s:s, s:s, s:o, s:i, s:o, s:I, s:o, s:o, s:b, s:b}", "attempt_id", report->attempt_id,
+	                         "source", "node", "node", wlb_json_text(report->node), "rank", lowest_rank(tasks),
+	                         "ranks", ranks, "step", (json_int_t)wlb_node_page_step(report->page), "lost_ranks",
+	                         lost, "exits", exits, "goodbye", report->goodbye, "agent", true);
 	json_t *activities = wlb_agent_activities(report->page, tasks, report->next_area);
 	if (json_array_size(activities) > 0)
 		json_object_set(body, "activities", activities);

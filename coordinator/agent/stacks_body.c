@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/json_text.h"
 #include "common/seconds.h"
 #include "coordinator/stacks/thread_state.h"
 
@@ -137,8 +138,8 @@ json_t *wlb_stacks_rank(const json_t *printed, const struct wlb_agent_task *task
 
 char *wlb_stacks_body(const char *attempt_id, const char *node, json_int_t stacks_id, json_t *entries)
 {
-	json_t *body = json_pack("{s:s, s:s, s:I, s:o}", "attempt_id", attempt_id, "node", node, "stacks_id", stacks_id,
-	                         "ranks", entries);
+	json_t *body = json_pack("{s:s, s:o, s:I, s:o}", "attempt_id", attempt_id, "node", wlb_json_text(node),
+	                         "stacks_id", stacks_id, "ranks", entries);
 	char *text = body != NULL ? json_dumps(body, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
 	json_decref(body);
 	return text;

@@ -74,10 +74,10 @@ static enum outcome accept_reply(struct wlb_spool *spool, const struct wlb_reply
 static void leave_notice(const struct wlb_spool *spool, long long records, const char *why)
 {
 	char line[1000];
-	snprintf(line, sizeof(line),
-	         "%lld record%s of %s refused and moved into refused/ beside it ('wlb flush --refused' tries again): "
-	         "%.400s",
-	         records, records == 1 ? "" : "s", wlb_spool_path(spool), why);
+	wlb_text_format(line, sizeof(line),
+	                "%lld record%s of %s refused and moved into refused/ beside it ('wlb flush --refused' tries "
+	                "again): %.*s",
+	                records, records == 1 ? "" : "s", wlb_spool_path(spool), (int)wlb_text_cut(why, 400), why);
 	wlb_refused_leave_notice(wlb_spool_path(spool), line);
 }
 

@@ -1,9 +1,10 @@
 #include "coordinator/client/end_order.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include <jansson.h>
+
+#include "libwlb/wlb.h"
 
 bool wlb_reply_orders_end(const struct wlb_reply *reply, char *reason, size_t size)
 {
@@ -12,7 +13,7 @@ bool wlb_reply_orders_end(const struct wlb_reply *reply, char *reason, size_t si
 	json_unpack(root, "{s:s, s?s}", "order", &order, "reason", &why);
 	bool end = order != NULL && strcmp(order, "end") == 0;
 	if (end)
-		snprintf(reason, size, "%s", why);
+		wlb_text_show(reason, size, why);
 	json_decref(root);
 	return end;
 }

@@ -15,6 +15,7 @@
 #include <jansson.h>
 
 #include "common/clock.h"
+#include "common/json_text.h"
 #include "coordinator/client/backoff.h"
 #include "coordinator/client/client.h"
 #include "coordinator/client/deliver.h"
@@ -86,17 +87,17 @@ static char *report_body(struct wlb_reporter *r, bool goodbye)
 		json_array_append_new(ranks, json_integer(r->rank));
 	for (int i = 0; i < r->peers.count; i++)
 		json_array_append_new(ranks, json_integer(r->peers.list[i].rank));
-	json_t *report =
-		json_pack("{s:s, s:s, s:s, s:i, s:o, s:I, s:o, s:b}", "attempt_id", r->identity.attempt_id, "source",
-	                  r->rank >= 0 ? "node" : "run", "node", r->node, "rank", r->rank, "ranks", ranks, "step",
-	                  (json_int_t)atomic_load(&r->step), "lost_ranks", lost_ranks(&r->peers), "goodbye", goodbye);
+	json_t *report = json_pack("{s:s, s:s, s:o, s:i, s:o, s:I, s:o, s:b}", "attempt_id", r->identity.attempt_id,
+	                           "source", r->rank >= 0 ? "node" : "run", "node", wlb_json_text(r->node), "rank",
+	                           r->rank, "ranks", ranks, "step", (json_int_t)atomic_load(&r->step), "lost_ranks",
+	                           lost_ranks(&r->peers), "goodbye", goodbye);
 	pthread_mutex_lock(&r->lock);
 	if (r->step_id[0] != '\0')
-		json_object_set_new(report, "step_id", json_string(r->step_id));
+		json_object_set_new(report, "step_id", wlb_json_text(r->step_id));
 	if (r->slurm_end[0] != '\0')
 		json_object_set_new(report, "slurm_end",
-		                    json_pack("{s:s, s:f, s:b}", "why", r->slurm_end, "time", r->slurm_end_s, "certain",
-		                              r->is_slurm_end_certain));
+		                    json_pack("{s:o, s:f, s:b}", "why", wlb_json_text(r->slurm_end), "time",
+		                              r->slurm_end_s, "certain", r->is_slurm_end_certain));
 	pthread_mutex_unlock(&r->lock);
 	char *body = json_dumps(report, JSON_COMPACT);
 	json_decref(report);

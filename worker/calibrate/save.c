@@ -7,6 +7,7 @@
 
 #include "common/atomic_file.h"
 #include "common/file.h"
+#include "common/show.h"
 #include "planner/machine.h"
 #include "planner/machine_write.h"
 #include "planner/node_type.h"
@@ -108,7 +109,7 @@ static void print_machine(const struct wlb_machine *m, const struct wlb_calibrat
 	const struct wlb_gemm_rates *g = &m->gemm;
 	const struct wlb_attention_rates *a = &m->attention;
 	int longest = a->q_count * a->k_count - 1;
-	printf("%s: %s, %d ranks on %d nodes\n", output, m->name, launch->size, launch->node_count);
+	wlb_show_line(stdout, "%s: %s, %d ranks on %d nodes", output, m->name, launch->size, launch->node_count);
 	printf("products      %.4g GFLOP/s at %g x %g x %g, %.4g at %g x %g x %g\n", 1e-9 * g->flops_per_s[0],
 	       g->rows[0], g->depth[0], g->columns[0], 1e-9 * m->peak_flops * m->gemm_efficiency,
 	       g->rows[g->rows_count - 1], g->depth[g->depth_count - 1], g->columns[g->columns_count - 1]);

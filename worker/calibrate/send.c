@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/json_text.h"
 #include "common/number.h"
 #include "coordinator/client/call_once.h"
 #include "planner/node_type.h"
@@ -15,7 +16,7 @@ static json_t *names_of(const struct wlb_launch *launch)
 {
 	json_t *names = json_array();
 	for (int node = 0; names != NULL && node < launch->node_count; node++)
-		json_array_append_new(names, json_string(launch->nodes[node]));
+		json_array_append_new(names, wlb_json_text(launch->nodes[node]));
 	return names;
 }
 
@@ -26,8 +27,8 @@ static char *body_of(const char *text, const struct wlb_launch *launch, const st
 	int64_t job_id = 0;
 	const char *job = getenv("SLURM_JOB_ID");
 	wlb_node_type(options->device == WLB_DEVICE_CUDA, type, sizeof(type));
-	json_t *body = json_pack("{s:s, s:i, s:o, s:o}", "node_type", type, "ranks_per_node", launch->local_size,
-	                         "nodes", names_of(launch), "machine", json_loads(text, 0, NULL));
+	json_t *body = json_pack("{s:o, s:i, s:o, s:o}", "node_type", wlb_json_text(type), "ranks_per_node",
+	                         launch->local_size, "nodes", names_of(launch), "machine", json_loads(text, 0, NULL));
 	if (job != NULL && wlb_number_parse("SLURM_JOB_ID", job, 1, UINT32_MAX, &job_id, NULL) == 0)
 		json_object_set_new(body, "job_id", json_integer(job_id));
 	char *made = body != NULL ? json_dumps(body, JSON_COMPACT) : NULL;

@@ -55,7 +55,7 @@ void wlb_finding_limit(struct wlb_finding *finding, const char *format, ...)
 {
 	va_list arguments;
 	va_start(arguments, format);
-	vsnprintf(finding->limit, sizeof(finding->limit), format, arguments);
+	wlb_text_vformat(finding->limit, sizeof(finding->limit), format, arguments);
 	va_end(arguments);
 }
 

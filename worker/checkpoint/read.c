@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "common/file.h"
+#include "common/show.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/checkpoint/folder.h"
 #include "worker/checkpoint/manifest.h"
@@ -71,7 +72,7 @@ static int check_no_weights(const char *dir, struct wlb_error *error)
 
 void wlb_checkpoint_skip(const char *path, const char *why)
 {
-	fprintf(stderr, "wlb: checkpoint %s is skipped: %s\n", path, why);
+	wlb_show_line(stderr, "wlb: checkpoint %s is skipped: %s", path, why);
 }
 
 int wlb_checkpoint_newest(const char *dir, char path[4096], struct wlb_error *error)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/seconds.h"
+#include "common/show.h"
 #include "worker/data/file_progress.h"
 
 static const long TRY_EVERY_NS = 200000000;
@@ -81,8 +82,8 @@ static int judge(const char *dir, const struct wlb_save_claim *claim, const char
 		                "--save %.500s: %s saves into it; end that run or give another directory. Where it "
 		                "has ended and its node is lost, remove %.500s/.lock",
 		                dir, owner, dir);
-	fprintf(stderr, "wlb-worker: %s/.lock: %s, an attempt of this run that is over, still has it: going on\n", dir,
-	        owner);
+	wlb_show_line(stderr, "wlb-worker: %s/.lock: %s, an attempt of this run that is over, still has it: going on",
+	              dir, owner);
 	return 0;
 }
 
@@ -112,10 +113,11 @@ int wlb_save_lock_take(struct wlb_save_lock *lock, const char *dir, const struct
 		if (cause == 0)
 			return 0;
 		if (cause != EWOULDBLOCK) {
-			fprintf(stderr,
-			        "wlb-worker: %s: cannot be locked: %s: see to it that no other run saves into its "
-			        "directory\n",
-			        lock->path, strerror(cause));
+			wlb_show_line(
+				stderr,
+				"wlb-worker: %s: cannot be locked: %s: see to it that no other run saves into its "
+				"directory",
+				lock->path, strerror(cause));
 			return 0;
 		}
 		read_owner(lock, owner, sizeof(owner));
@@ -125,7 +127,8 @@ int wlb_save_lock_take(struct wlb_save_lock *lock, const char *dir, const struct
 			return rc;
 		if (!is_told && waited_s > TELL_AFTER_S) {
 			is_told = 1;
-			fprintf(stderr, "wlb-worker: %s: waiting: %s saves into its directory\n", lock->path, owner);
+			wlb_show_line(stderr, "wlb-worker: %s: waiting: %s saves into its directory", lock->path,
+			              owner);
 		}
 		nanosleep(&(struct timespec){.tv_nsec = TRY_EVERY_NS}, NULL);
 	}

@@ -3,6 +3,8 @@
 #include <jansson.h>
 #include <stdlib.h>
 
+#include "common/show.h"
+
 enum { BAR_COLUMNS = 40 };
 
 const int wlb_info_permille[WLB_INFO_QUANTILES] = {100, 500, 900, 950, 990, 999};
@@ -90,7 +92,8 @@ static void print_histogram(const struct wlb_info *info, FILE *to)
 
 void wlb_info_print(const struct wlb_info *info, const char *prefix, FILE *to)
 {
-	fprintf(to, "%s: %lld documents, %lld tokens\n", prefix, (long long)info->documents, (long long)info->tokens);
+	wlb_show_line(to, "%s: %lld documents, %lld tokens", prefix, (long long)info->documents,
+	              (long long)info->tokens);
 	if (info->documents == 0)
 		return;
 	fprintf(to, "length in tokens: mean %.1f, longest %lld\n", info->mean, (long long)info->longest);

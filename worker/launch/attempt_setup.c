@@ -302,12 +302,13 @@ static int64_t await_step(const char *dir, int64_t step, struct wlb_error *error
  * start of its job another directory. */
 static int is_saved_in(const char *dir)
 {
+	char stored[4096 * 3]; /* the path has been stored, too */
 	const char *path = getenv("WLB_CHECKPOINT_PATH");
-	size_t length = strlen(dir);
-	while (length > 1 && dir[length - 1] == '/')
+	size_t length = wlb_text_store(stored, sizeof(stored), dir);
+	while (length > 1 && stored[length - 1] == '/')
 		length--;
 	return path == NULL ||
-	       (strncmp(path, dir, length) == 0 && path[length] == '/' && strstr(path + length, "/step_") != NULL);
+	       (strncmp(path, stored, length) == 0 && path[length] == '/' && strstr(path + length, "/step_") != NULL);
 }
 
 /* Fails where the run has saved a later step in --load than rank 0 finds there: a file system that is not mounted on

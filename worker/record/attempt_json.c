@@ -2,14 +2,16 @@
 
 #include <stdlib.h>
 
+#include "common/json_text.h"
+
 static json_t *rank_map(const struct wlb_launch *launch)
 {
 	json_t *map = json_array();
 	int *seen = calloc((size_t)launch->node_count, sizeof(*seen)); /* ranks of each node so far */
 	for (int rank = 0; seen != NULL && rank < launch->size; rank++)
-		json_array_append_new(map,
-		                      json_pack("{s:i, s:s, s:i}", "rank", rank, "node", wlb_launch_node(launch, rank),
-		                                "local_rank", seen[launch->node_of[rank]]++));
+		json_array_append_new(map, json_pack("{s:i, s:o, s:i}", "rank", rank, "node",
+		                                     wlb_json_text(wlb_launch_node(launch, rank)), "local_rank",
+		                                     seen[launch->node_of[rank]]++));
 	free(seen);
 	return map;
 }
@@ -32,11 +34,12 @@ json_t *wlb_attempt_json(const struct wlb_launch *launch, const struct wlb_train
 	int resumed = plan->checkpoint[0] != '\0';
 	json_t *layout = json_pack("{s:i, s:i, s:i, s:i}", "tp", plan->split.layout.tp, "cp", plan->split.layout.cp,
 	                           "pp", plan->split.layout.pp, "dp", plan->split.layout.dp);
-	return json_pack("{s:o, s:i, s:o, s:o, s:I, s:I, s:I, s:s, s:s, s:I, s:s?}", "layout", layout, "world_size",
+	return json_pack("{s:o, s:i, s:o, s:o, s:I, s:I, s:I, s:s, s:s, s:I, s:o?}", "layout", layout, "world_size",
 	                 launch->size, "rank_map", rank_map(launch), "model", model_json(&plan->model), "seq_length",
 	                 (json_int_t)options->seq_length, "global_batch_size", (json_int_t)options->global_batch_size,
 	                 "train_iters", (json_int_t)options->train_iters, "dtype",
 	                 wlb_dtype_name((enum wlb_dtype)options->dtype), "device",
 	                 options->device == WLB_DEVICE_CUDA ? "cuda" : "cpu", "resumed_step",
-	                 (json_int_t)(resumed ? plan->facts.step : 0), "checkpoint", resumed ? plan->checkpoint : NULL);
+	                 (json_int_t)(resumed ? plan->facts.step : 0), "checkpoint",
+	                 resumed ? wlb_json_text(plan->checkpoint) : NULL);
 }

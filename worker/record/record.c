@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/json_text.h"
+#include "common/show.h"
 #include "coordinator/client/node_page.h"
 #include "coordinator/client/reporter.h"
 #include "worker/data/file_thread.h"
@@ -65,7 +67,7 @@ static struct wlb_reporter *start_reporter(struct wlb_recorder *recorder, struct
 	find_spool(recorder->spool, sizeof(recorder->spool));
 	int configured = wlb_client_config_load(&config, error) == 0;
 	if (!configured && launch->rank == 0)
-		fprintf(stderr, "wlb-worker: %s; what is recorded waits in %s\n", error->message, recorder->spool);
+		wlb_show_line(stderr, "wlb-worker: %s; what is recorded waits in %s", error->message, recorder->spool);
 	options->run_id = getenv("WLB_RUN_ID");
 	options->source = launch->rank == 0 ? "rank0" : NULL;
 	options->spool_dir = recorder->spool;
@@ -219,7 +221,7 @@ void wlb_record_checkpoint(struct wlb_recorder *recorder, int64_t step, const ch
 {
 	if (!records_nothing(recorder))
 		record(recorder, "checkpoint",
-		       json_pack("{s:I, s:s, s:I, s:f}", "step", (json_int_t)step, "path", path, "bytes",
+		       json_pack("{s:I, s:o, s:I, s:f}", "step", (json_int_t)step, "path", wlb_json_text(path), "bytes",
 		                 (json_int_t)bytes, "duration_s", duration_s));
 }
 
@@ -249,8 +251,8 @@ static void write_last(void *argument)
 		}
 	}
 	record(recorder, "attempt_end",
-	       json_pack("{s:s, s:i, s:s}", "state", last->state, "exit_code", last->exit_code, "reason",
-	                 last->reason));
+	       json_pack("{s:s, s:i, s:o}", "state", last->state, "exit_code", last->exit_code, "reason",
+	                 wlb_json_text(last->reason)));
 	if (last->of_refusal)
 		wlb_reporter_stop(recorder->reporter, FLUSH_MS);
 }
@@ -279,7 +281,7 @@ static struct last_record *new_last_record(const char *state, int exit_code, con
 	if (last == NULL)
 		return NULL;
 	snprintf(last->state, sizeof(last->state), "%s", state);
-	snprintf(last->reason, sizeof(last->reason), "%s", reason);
+	wlb_text_store(last->reason, sizeof(last->reason), reason);
 	last->exit_code = exit_code;
 	return last;
 }

@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include "common/json_text.h"
+
 /* CUDA's numbers of versions: 13010 is 13.1. */
 static json_t *version_json(int version)
 {
@@ -10,8 +12,8 @@ static json_t *version_json(int version)
 
 json_t *wlb_gpu_json(const struct wlb_gpu *gpu)
 {
-	return json_pack("{s:s, s:I, s:s, s:o, s:o}", "model", gpu->model, "memory_bytes",
-	                 (json_int_t)gpu->memory_bytes, "driver", gpu->driver, "driver_cuda",
+	return json_pack("{s:o, s:I, s:o, s:o, s:o}", "model", wlb_json_text(gpu->model), "memory_bytes",
+	                 (json_int_t)gpu->memory_bytes, "driver", wlb_json_text(gpu->driver), "driver_cuda",
 	                 version_json(gpu->driver_cuda), "cuda", version_json(gpu->cuda));
 }
 

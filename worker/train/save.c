@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "common/seconds.h"
+#include "common/show.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/checkpoint/safetensors.h"
 #include "worker/data/file_progress.h"
@@ -166,8 +167,8 @@ static int write_all(struct wlb_trainer *t, struct save *save, struct wlb_error 
 static void report_checkpoint(struct wlb_trainer *t, const struct save *save, double duration_s)
 {
 	wlb_record_checkpoint(t->recorder, t->step, save->path, save->bytes, duration_s);
-	printf("step %lld | checkpoint %s | %.1f MB | %.2f s\n", (long long)t->step, save->path,
-	       1e-6 * (double)save->bytes, duration_s);
+	wlb_show_line(stdout, "step %lld | checkpoint %s | %.1f MB | %.2f s", (long long)t->step, save->path,
+	              1e-6 * (double)save->bytes, duration_s);
 	fflush(stdout);
 }
 

@@ -5,6 +5,7 @@
 #include <sysexits.h>
 
 #include "common/exit_saved.h"
+#include "common/show.h"
 #include "worker/data/file_thread.h"
 #include "worker/data/input.h"
 #include "worker/launch/plan_agree.h"
@@ -22,10 +23,10 @@ static void print_reason(const struct wlb_launch *launch, const char *message, i
 	if (message[0] == '\0')
 		return;
 	if (for_all)
-		fprintf(stderr, "wlb-worker: %s\n", message);
+		wlb_show_line(stderr, "wlb-worker: %s", message);
 	else
-		fprintf(stderr, "wlb-worker: rank %d on %s: %s\n", launch->rank, wlb_launch_node(launch, launch->rank),
-		        message);
+		wlb_show_line(stderr, "wlb-worker: rank %d on %s: %s", launch->rank,
+		              wlb_launch_node(launch, launch->rank), message);
 }
 
 /* Must be called before ranks that fail together end: srun --kill-on-bad-exit kills ranks that end later, and the
@@ -62,12 +63,12 @@ static void print_start(const struct wlb_trainer *t)
 	       (long long)wlb_dataset_tokens(t->dataset));
 	int is_rounded = t->checkpoint_bytes > (int)wlb_dtype_bytes(t->device->main);
 	if (t->step > 0)
-		printf("resuming after step %lld from %s%s%s%s\n", (long long)t->step, t->plan->checkpoint,
-		       is_rounded ? ": its float64 values are rounded to " : "",
-		       is_rounded ? wlb_dtype_name(t->device->main) : "",
-		       t->step < t->options->train_iters ? "" : ": nothing is left of --train-iters");
+		wlb_show_line(stdout, "resuming after step %lld from %s%s%s%s", (long long)t->step, t->plan->checkpoint,
+		              is_rounded ? ": its float64 values are rounded to " : "",
+		              is_rounded ? wlb_dtype_name(t->device->main) : "",
+		              t->step < t->options->train_iters ? "" : ": nothing is left of --train-iters");
 	else if (t->options->load != NULL)
-		printf("no checkpoint in %s: starting at step 1 with initial weights\n", t->options->load);
+		wlb_show_line(stdout, "no checkpoint in %s: starting at step 1 with initial weights", t->options->load);
 	fflush(stdout);
 }
 

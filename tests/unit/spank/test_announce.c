@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <jansson.h>
 
 #include "spank/announce.h"
 
@@ -47,6 +48,33 @@ static void writes_the_body(void **state)
 	assert_non_null(strstr(body, "\"cluster\":\"c\""));
 	assert_non_null(strstr(body, "\"model\":\"/m.json\",\"seq_length\":4096"));
 	assert_non_null(strstr(body, "\"spares\":1,\"on_fault\":\"hang=report\",\"grow_s\":600}}"));
+	free(body);
+}
+
+/* The coordinator refuses an announcement with a longer name or text, and what is no UTF-8. */
+static void writes_what_the_coordinator_takes(void **state)
+{
+	(void)state;
+	static char cluster[256], model[sizeof(options.text[0])];
+	const char *name, *path;
+	memset(&options, 0, sizeof(options));
+	strcpy(options.text[WLB_OPTION_LAYOUT], "auto");
+	memset(cluster, 0xe9, sizeof(cluster) - 1);
+	memset(model, 0xe9, sizeof(model) - 1);
+	strcpy(options.text[WLB_OPTION_MODEL], model);
+	struct wlb_announcement announcement = {.run_id = "12",
+	                                        .job_id = 12,
+	                                        .cluster = cluster,
+	                                        .job_name = "caf\xe9",
+	                                        .nodes = "",
+	                                        .options = &options};
+	char *body = wlb_announce_body(&announcement);
+	json_t *read = json_loads(body, 0, NULL);
+	assert_int_equal(json_unpack(read, "{s:s, s:{s:s}}", "cluster", &name, "policy", "model", &path), 0);
+	assert_in_range(strlen(name), 253, 255);
+	assert_in_range(strlen(path), 4094, 4096);
+	assert_string_equal(json_string_value(json_object_get(read, "job_name")), "caf\xef\xbf\xbd");
+	json_decref(read);
 	free(body);
 }
 
@@ -141,6 +169,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(writes_the_body),
+		cmocka_unit_test(writes_what_the_coordinator_takes),
 		cmocka_unit_test(outlives_a_munged_that_hangs),
 		cmocka_unit_test(says_when_munged_is_away),
 		cmocka_unit_test(says_when_the_coordinator_is_away),
