@@ -179,7 +179,7 @@ class Cluster:
         """A command on the cluster, in its work folder; returns the CompletedProcess."""
         result = subprocess.run([str(word) for word in command], cwd=options.pop("cwd", self.work),
                                 env={**self.env, **(env or {})}, stdin=subprocess.DEVNULL, capture_output=True,
-                                text=True, timeout=timeout_s, check=False, **options)
+                                text=True, errors="surrogateescape", timeout=timeout_s, check=False, **options)
         if check and result.returncode != 0:
             raise Failed(f"{' '.join(map(str, command))} exited with {result.returncode}:\n"
                          f"{result.stdout}{result.stderr}")

@@ -6,6 +6,7 @@ a function of the test case and the job's id, which runs while the job does."""
 import contextlib
 import dataclasses
 import harness
+import json
 import os
 import re
 import signal
@@ -294,6 +295,75 @@ ONE_ENDS_FIRST = 'bash -c "((SLURM_PROCID == 0)) || sleep 4"'
 SLEEPS_ONCE = 'bash -c "((WLB_ATTEMPT == 2)) || sleep 3$SLURM_JOB_ID"'
 
 
+# ---- texts of any bytes: those that are not UTF-8 are surrogates here, as Python has them on a command line ------------
+
+AUTO = ("--wlb-layout=auto", "--no-kill")
+EVERY_BYTE = bytes(range(1, 256)).decode(errors="surrogateescape")
+CUT = b" ".join((b"\xc3", b"\xe2\x82", b"\xf0\x9f\x98", b"\xc0\xaf", b"\xed\xa0\x80", b"\xf8\x88\x80\x80\x80", b"\xff")).decode(
+    errors="surrogateescape")
+CONTROLS = "a\x1b[31mb\x7f\x9bc\u2028d\u202ee\u2066f\u200bg\ufeffh"
+TRAIN = r"""
+mkdir -p $'d\xe9'
+wlb-data build --input /usr/share/common-licenses --output-prefix $'d\xe9/c\xe9' > /dev/null
+echo '{"model_type": "llama", "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2,
+  "num_key_value_heads": 2, "vocab_size": 257, "max_position_embeddings": 64, "tie_word_embeddings": true}' > $'d\xe9/m.json'
+wlb run --tasks-per-node 1 -- wlb-worker train --model $'d\xe9/m.json' --data-path $'d\xe9/c\xe9' --seq-length 64 \
+  --global-batch-size 2 --train-iters 4 --save-interval 2 --save $'d\xe9/ck' --load $'d\xe9/ck' --lr 1e-3"""
+
+
+def no_control(test, text):
+    found = [hex(ord(c)) for c in text if c != "\n" and (c < " " or "\x7f" <= c <= "\x9f" or c in "\u2028\u202e\u2066\u200b\ufeff")]
+    test.assertEqual(found, [], text)
+
+
+def is_shown(test, job):
+    """Each command shows the run in characters that a terminal draws, and no log has others."""
+    for words in (("runs",), ("runs", "--json"), ("show", str(job)), ("show", str(job), "--json"), ("faults", str(job)), ("nodes",)):
+        no_control(test, test.cluster.run("wlb", *words).stdout.encode(errors="surrogateescape").decode())
+    for log in ("wlbd.out", "wlbd.log"):
+        path = test.cluster.dir / "log" / log
+        if path.exists():
+            no_control(test, path.read_text(encoding="utf-8"))
+    test.assertFalse((test.cluster.work / ".wlb/refused").exists())
+
+
+def is_named(name):
+    """The run is listed under this name, and nothing of it was refused."""
+
+    def check(test, job):
+        test.assertEqual(test.cluster.show(job)["job_name"], name)
+        listed = json.loads(test.cluster.run("wlb", "runs", "--json").stdout)["runs"]
+        test.assertEqual([run["job_name"] for run in listed if run["job_id"] == job], [name])
+        is_shown(test, job)
+
+    return check
+
+
+def stored(text):
+    """What is stored of a text: U+FFFD for each byte that is not UTF-8."""
+    return re.sub("[\udc80-\udcff]", "\ufffd", text)
+
+
+def has_reason(pattern):
+    def check(test, job):
+        test.assertRegex(test.cluster.show(job)["attempts"][-1]["reason"], pattern)
+        is_shown(test, job)
+
+    return check
+
+
+def has_checkpoints(test, job):
+    run = test.cluster.show(job)
+    test.assertEqual([c["step"] for c in run["checkpoints"]], [2, 4])
+    for checkpoint in run["checkpoints"]:
+        test.assertIn("/d\ufffd/ck/step_", "/" + checkpoint["path"])
+    test.assertTrue((test.cluster.work / "d\udce9/ck/step_00000004").is_dir())
+    is_shown(test, job)
+
+
+CRASH_ONCE = "wlb run -- bash -c 'test -e again-$SLURM_JOB_ID || { touch again-$SLURM_JOB_ID; kill -9 $$; }'"
+
+
 SITUATIONS = (
     Situation("One run of a script is recorded as complete.", "wlb run -- true", "a_run", runs={"": ("complete", 1)}),
     Situation("A finished run that a resubmitted job extends with another learning rate is refused, unless the job says which to take.",
@@ -507,6 +577,46 @@ ls $SLURM_JOB_ID.started""", "launcher_in_each_task", nodes=2, state="FAILED",
     Situation("Where the partition gives CPUs with each GPU, they are enough.", "wlb run -- bash -c 'echo a rank of $SLURM_NTASKS'",
               "gpus_with_cpus", nodes=2, options=("--wlb-layout=auto", "--no-kill", "--gpus-per-node=4", "--cpus-per-gpu=2"),
               runs={"": ("complete", 1)}, faults=[], not_output=("share",), after=tasks_of_gpus),
+    Situation("A run whose job's name is not UTF-8 is recorded, and its name is listed with U+FFFD.", "wlb run -- true",
+              "latin1_name", options=(*AUTO, "-J", "caf\udce9"), runs={"": ("complete", 1)}, not_output=("coordinator",),
+              after=is_named("caf\ufffd")),
+    Situation("A name of bytes 1 to 255.", "wlb run -- true", "name_of_every_byte", options=(*AUTO, "-J", EVERY_BYTE[:-1]),
+              runs={"": ("complete", 1)}, not_output=("coordinator",), after=is_shown),
+    Situation("A name of cut and forbidden sequences.", "wlb run -- true", "name_of_cut_sequences", options=(*AUTO, "-J", CUT),
+              runs={"": ("complete", 1)}, not_output=("coordinator",), after=is_named(stored(CUT))),
+    Situation("A name too long for its place is cut between two characters.", "wlb run -- true", "long_name",
+              options=(*AUTO, "-J", "\u00e9" * 130), runs={"": ("complete", 1)}, not_output=("coordinator",),
+              after=is_named("\u00e9" * 127)),
+    Situation("A name of control characters reaches no terminal and no log.", "wlb run -- true", "name_of_controls",
+              options=(*AUTO, "-J", CONTROLS), runs={"": ("complete", 1)}, after=is_named(CONTROLS)),
+    Situation("After a crash in a job of such a name the next attempt starts.", CRASH_ONCE, "latin1_name_and_crash",
+              options=(*AUTO, "-J", "caf\udce9"), runs={"": ("complete", 2)}, not_output=("waiting for the coordinator",),
+              after=is_named("caf\ufffd")),
+    Situation("A model's path that is not UTF-8, and does not exist, is the reason of the failure.",
+              r"wlb run -- wlb-worker train --model $'/no/caf\xe9.json' --data-path none --seq-length 64 --global-batch-size 1 --train-iters 1 --lr 1",
+              "latin1_model", state="FAILED", runs={"": ("failed", 1)}, output=("/no/caf\ufffd.json",),
+              not_output=("waiting for the coordinator", "no next attempt"), after=has_reason("/no/caf\ufffd.json")),
+    Situation("The same where each rank finds it.",
+              r"wlb run -- wlb-worker train --model $'/no/caf\xe9.json' --data-path none --seq-length 64 --global-batch-size 1 --train-iters 1 --lr 1",
+              "latin1_model_of_ranks", options=("--wlb-layout=dp=1", "--no-kill", "--ntasks-per-node=1"), state="FAILED",
+              runs={"": ("failed", 1)}, output=("/no/caf\ufffd.json",), after=has_reason("/no/caf\ufffd.json")),
+    Situation("Datasets and checkpoints in a folder whose name is not UTF-8 are read and written there.", TRAIN, "latin1_folder",
+              runs={"": ("complete", 1)}, not_output=("coordinator",), after=has_checkpoints),
+    Situation("A spool folder whose name is not UTF-8 is used.", r"wlb run --spool-dir $'sp\xe9' -- true", "latin1_spool",
+              runs={"": ("complete", 1)}, not_output=("coordinator",), after=is_shown),
+    Situation("A work folder whose name is not UTF-8.", "mkdir -p $'w\\xe9'; cd $'w\\xe9'; " + CRASH_ONCE, "latin1_work_folder",
+              runs={"": ("complete", 2)}, after=is_shown),
+    Situation("A comment and settings that are not UTF-8.", r"export WLB_MODEL=$'/m\xe9.json' SLURM_CLUSTER_NAME=$'c\xe9'; wlb run -- true",
+              "latin1_settings", options=(*AUTO, "--comment=caf\udce9"), runs={"": ("complete", 1)}, not_output=("coordinator",),
+              after=is_shown),
+    Situation("A coordinator that refuses a run is not unavailable: the run goes on, ends at once after a crash, and says why.",
+              "export WLB_RUN_ID=999999; wlb run -- bash -c 'kill -9 $$'", "refused_run", state="FAILED",
+              output=("the coordinator refuses this run, which continues without it: field 'run_id': '999999' must be",
+                      "no next attempt: field 'run_id': '999999' must be"), not_output=("waiting for the coordinator",)),
+    Situation("A line that looks like srun's and names a node that is not UTF-8 costs no attempt.",
+              r"wlb run -- bash -c 'test -e again-$SLURM_JOB_ID && exit; touch again-$SLURM_JOB_ID; "
+              r'printf "srun: error: caf\xe9: task 0: Exited with exit code 3\n" >&2; exit 3' + "'", "latin1_line_of_srun",
+              runs={"": ("complete", 2)}, not_output=("waiting for the coordinator",), after=is_shown),
 )
 
 

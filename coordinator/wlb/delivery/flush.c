@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/show.h"
 #include "coordinator/client/deliver.h"
 #include "coordinator/client/refused.h"
 #include "coordinator/slurm/slurm_api.h"
@@ -69,7 +70,7 @@ static void print_notice(const struct flush *flush, const char *dir)
 	char *rest;
 	for (char *line = notice != NULL ? strtok_r(notice, "\n", &rest) : NULL; line != NULL;
 	     line = strtok_r(NULL, "\n", &rest))
-		fprintf(stderr, "wlb flush: %s\n", line);
+		wlb_show_line(stderr, "wlb flush: %s", line);
 	free(notice);
 }
 
@@ -86,8 +87,8 @@ static void list_or_remove(const char *dir, bool stays)
 
 static void print_delivered(const char *dir, const struct wlb_deliver_result *result)
 {
-	printf("everything in %s is delivered%s\n", dir,
-	       result->busy > 0 ? " but what a running job still writes" : "");
+	wlb_show_line(stdout, "everything in %s is delivered%s", dir,
+	              result->busy > 0 ? " but what a running job still writes" : "");
 	if (result->kept > 0)
 		printf("%d spool%s may have a writer on another host: removed once nothing was added for %d minutes\n",
 		       result->kept, result->kept == 1 ? "" : "s", WLB_SPOOL_IDLE_S / 60);
@@ -111,8 +112,8 @@ static int flush_once(struct flush *flush, struct folder *folder)
 	}
 	print_notice(flush, folder->path);
 	if (result.foreign > 0 && !flush->quiet)
-		fprintf(stderr, "wlb flush: %d file%s left alone in %s: %s\n", result.foreign,
-		        result.foreign == 1 ? " is" : "s are", folder->path, result.foreign_why.message);
+		wlb_show_line(stderr, "wlb flush: %d file%s left alone in %s: %s", result.foreign,
+		              result.foreign == 1 ? " is" : "s are", folder->path, result.foreign_why.message);
 	if (result.left > 0)
 		return wlb_fail_in(&flush->error, "%lld records are left in %s", (long long)result.left, folder->path);
 	if (result.busy == 0 || result.kept > 0)

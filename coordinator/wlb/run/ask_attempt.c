@@ -7,6 +7,7 @@
 
 #include "common/clock.h"
 #include "common/exit_saved.h"
+#include "common/json_text.h"
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/api.h"
 #include "coordinator/wlb/run/deliver_records.h"
@@ -37,18 +38,19 @@ static void take_name(struct wlb_run *run, const char *name)
 	snprintf(run->id, sizeof(run->id), "%s", name);
 }
 
-/* Announces the run and stores its name; -1 if the coordinator does not answer or refuses. */
-static int announce(struct wlb_run *run, struct wlb_error *error)
+/* Announces the run and stores its name; -1 if the coordinator does not answer (*status 0) or refuses. */
+static int announce(struct wlb_run *run, int *status, struct wlb_error *error)
 {
 	const struct wlb_run_job *job = &run->job;
 	const char *name = NULL;
 	char *nodes = wlb_hostlist_fold(job->nodes, job->node_count, NULL);
-	json_t *body = json_pack("{s:s, s:I, s:I, s:s, s:s, s:s*, s:i, s:s, s:O}", "run_id", run->id, "job_id",
+	json_t *body = json_pack("{s:s, s:I, s:I, s:s, s:s, s:o*, s:i, s:s, s:O}", "run_id", run->id, "job_id",
 	                         (json_int_t)job->job_id, "restart_count", (json_int_t)job->restart_count, "cluster",
-	                         job->cluster, "job_name", job->name, "nodes", nodes, "launch", run->launch, "launcher",
+	                         job->cluster, "job_name", job->name, "nodes",
+	                         nodes != NULL ? wlb_json_text(nodes) : NULL, "launch", run->launch, "launcher",
 	                         run->launcher_id, "policy", job->policy);
 	free(nodes);
-	json_t *reply = wlb_api_call(run->connection, "POST", "/v1/runs", body, ASK_MS, NULL, error);
+	json_t *reply = wlb_api_call(run->connection, "POST", "/v1/runs", body, ASK_MS, status, error);
 	json_decref(body);
 	if (reply == NULL)
 		return -1;
@@ -64,18 +66,18 @@ void wlb_run_put_first_exit(const struct wlb_run *run, json_t *object)
 	const struct wlb_first_exit *first = &run->first_exit;
 	if (first->known)
 		json_object_set_new(object, "first_exit",
-		                    json_pack("{s:i, s:s, s:i}", "rank", first->rank, "node", first->node,
-		                              first->signal != 0 ? "signal" : "exit_code",
+		                    json_pack("{s:i, s:o, s:i}", "rank", first->rank, "node",
+		                              wlb_json_text(first->node), first->signal != 0 ? "signal" : "exit_code",
 		                              first->signal != 0 ? first->signal : first->exit_code));
 	const struct wlb_run_launch_failure *failure = &run->launch_failure;
 	if (failure->node[0] != '\0')
 		json_object_set_new(object, "launch_failure",
-		                    json_pack("{s:s, s:s, s:f}", "node", failure->node, "why", failure->why, "time",
-		                              failure->time_s));
+		                    json_pack("{s:o, s:o, s:f}", "node", wlb_json_text(failure->node), "why",
+		                              wlb_json_text(failure->why), "time", failure->time_s));
 	/* A job that is over ends its steps: that is no fault. */
 	if (run->slurm_end.why[0] != '\0' && !run->cancelled)
 		json_object_set_new(object, "slurm_end",
-		                    json_pack("{s:s, s:f, s:b}", "why", run->slurm_end.why, "time",
+		                    json_pack("{s:o, s:f, s:b}", "why", wlb_json_text(run->slurm_end.why), "time",
 		                              run->slurm_end.time_s, "certain", run->slurm_end.is_certain));
 	if (run->srun_signal != 0)
 		json_object_set_new(object, "srun_signal", json_integer(run->srun_signal));
@@ -88,7 +90,7 @@ static json_t *ask_body(const struct wlb_run *run, const struct wlb_attempt *pre
 	json_t *nodes = json_array();
 	json_t *before = json_null();
 	for (int i = 0; i < job->node_count; i++)
-		json_array_append_new(nodes, json_string(job->nodes[i]));
+		json_array_append_new(nodes, wlb_json_text(job->nodes[i]));
 	if (previous != NULL) {
 		json_decref(before);
 		/* Another trainer than wlb-worker may also end with 0 when it is asked to save and stop. */
@@ -198,11 +200,16 @@ struct deadlines {
 	bool printed; /* that it does not answer, or wants to wait */
 };
 
+/* A refusal does not change when the request is repeated, nor does one that cannot be made. */
+static bool is_refusal(int status)
+{
+	return status == WLB_API_NOT_SENT || (status >= 400 && status < 500);
+}
+
 /* Whether the request may be repeated after a pause; sets the deadlines anew. */
 static bool may_repeat(struct deadlines *deadlines, int status, int again_ms, const struct wlb_error *why)
 {
-	/* 401, 403 and 409 do not change when the request is repeated; after a 404 the run is announced again. */
-	if (status >= 400 && status < 500 && status != 404)
+	if (is_refusal(status))
 		return false;
 	if (wlb_clock_left_ms(status == 200 ? deadlines->wait_until_ms : deadlines->away_until_ms) == 0)
 		return false;
@@ -247,10 +254,11 @@ enum wlb_decision wlb_run_ask(struct wlb_run *run, const struct wlb_attempt *pre
 	                              .wait_until_ms = now_ms + decide_s * INT64_C(1000)};
 	enum wlb_decision decision = WLB_DECISION_AWAY;
 	json_t *body = ask_body(run, previous, attempt);
+	bool is_refused = false;
 	for (;;) {
 		int status = 0, again_ms = AGAIN_MS;
 		json_t *reply = NULL;
-		bool announced = run->announced || announce(run, error) == 0;
+		bool announced = run->announced || announce(run, &status, error) == 0;
 		if (announced && (previous != NULL || run->job.restart_count > 0))
 			wlb_run_deliver(run, DELIVER_MS, NULL);
 		/* The announcement may have given the run another name. */
@@ -264,14 +272,17 @@ enum wlb_decision wlb_run_ask(struct wlb_run *run, const struct wlb_attempt *pre
 			deadlines.away_until_ms = wlb_clock_ms() + deadlines.away_ms;
 			continue;
 		}
-		if (status == 404)
+		if (announced && status == 404) { /* it does not know the run any more: it is announced again */
 			run->announced = false;
+			status = 0;
+		}
+		is_refused = is_refusal(status);
 		if (done || !may_repeat(&deadlines, status, again_ms, error) ||
 		    !pause_in_time(run, previous, again_ms, &decision))
 			break;
 	}
 	json_decref(body);
-	return decision;
+	return decision == WLB_DECISION_AWAY && is_refused ? WLB_DECISION_REFUSED : decision;
 }
 
 /* The model is not known here: the trainer checks heads and layers. */
@@ -304,7 +315,8 @@ void wlb_run_end(struct wlb_run *run, const char *state, int exit_code, const ch
 	if (run->connection == NULL || !run->announced || run->away)
 		return;
 	snprintf(path, sizeof(path), "/v1/runs/%s/end", run->id);
-	json_t *body = json_pack("{s:s, s:i, s:s}", "state", state, "exit_code", exit_code, "reason", reason);
+	json_t *body =
+		json_pack("{s:s, s:i, s:o}", "state", state, "exit_code", exit_code, "reason", wlb_json_text(reason));
 	wlb_run_put_first_exit(run, body);
 	if (run->attempt_id[0] != '\0')
 		json_object_set_new(body, "attempt_id", json_string(run->attempt_id));

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/json_text.h"
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/run/print.h"
 
@@ -17,11 +18,8 @@ __attribute__((format(printf, 2, 3))) static void append(struct line *line, cons
 {
 	va_list args;
 	va_start(args, format);
-	int n = vsnprintf(line->text + line->used, sizeof(line->text) - line->used, format, args);
+	line->used += wlb_text_vformat(line->text + line->used, sizeof(line->text) - line->used, format, args);
 	va_end(args);
-	line->used += n > 0 ? (size_t)n : 0;
-	if (line->used >= sizeof(line->text))
-		line->used = sizeof(line->text) - 1;
 }
 
 /* Adds the nodes from `first` on, all of whose tasks are idle. */
@@ -29,7 +27,7 @@ static void add_nodes(const struct wlb_attempt *attempt, int first, int count, j
 {
 	char *nodes = count > 0 ? wlb_hostlist_fold(attempt->nodes + first, count, NULL) : NULL;
 	if (nodes != NULL) {
-		json_object_set_new(record, "idle", json_string(nodes));
+		json_object_set_new(record, "idle", wlb_json_text(nodes));
 		append(line, ", all of %s", nodes);
 	}
 	free(nodes);
@@ -43,7 +41,8 @@ static void add_local_ranks(const struct wlb_attempt *attempt, int first, int co
 	char *nodes = count > 0 && local <= last ? wlb_hostlist_fold(attempt->nodes + first, count, NULL) : NULL;
 	if (nodes == NULL)
 		return;
-	json_array_append_new(list, json_pack("{s:s, s:i, s:i}", "nodes", nodes, "first", local, "last", last));
+	json_array_append_new(
+		list, json_pack("{s:o, s:i, s:i}", "nodes", wlb_json_text(nodes), "first", local, "last", last));
 	if (local == last)
 		append(line, ", local rank %d of %s", local, nodes);
 	else

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/json_text.h"
 #include "common/on_fault.h"
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/run/own_step.h"
@@ -65,7 +66,7 @@ static int load_policy(struct wlb_run_job *job, struct wlb_error *error)
 	job->off = policy.kind == WLB_POLICY_OFF;
 	job->policy = json_pack("{s:s}", "layout", layout);
 	if (model != NULL)
-		json_object_set_new(job->policy, "model", json_string(model));
+		json_object_set_new(job->policy, "model", wlb_json_text(model));
 	if (put_policy_number(job->policy, "seq_length", "WLB_SEQ_LENGTH", INT64_MAX, error) != 0 ||
 	    put_policy_number(job->policy, "min_nodes", "WLB_MIN_NODES", NODES_MOST, error) != 0 ||
 	    put_policy_number(job->policy, "spares", "WLB_SPARES", NODES_MOST, error) != 0 ||
@@ -93,10 +94,11 @@ static int load_spool_dir(struct wlb_run_job *job, const char *option, struct wl
 	return 0;
 }
 
-static void copy_setting(char *to, size_t size, const char *name, const char *fallback)
+/* For a text that is stored and shown only. */
+static void store_setting(char *to, size_t size, const char *name)
 {
 	const char *value = setting(name);
-	snprintf(to, size, "%s", value != NULL ? value : fallback);
+	wlb_text_store(to, size, value != NULL ? value : "");
 }
 
 /* Of a heterogeneous job srun starts a step on the nodes of component 0, which are the nodes that wlbd and the launcher
@@ -140,9 +142,10 @@ int wlb_run_job_load(struct wlb_run_job *job, const struct wlb_run_options *opti
 		job->restart_count = (uint32_t)strtoul(restarts, NULL, 10);
 	gethostname(host, sizeof(host) - 1);
 	host[strcspn(host, ".")] = '\0';
-	copy_setting(job->cluster, sizeof(job->cluster), "SLURM_CLUSTER_NAME", "");
-	copy_setting(job->name, sizeof(job->name), "SLURM_JOB_NAME", "");
-	copy_setting(job->this_node, sizeof(job->this_node), "SLURMD_NODENAME", host);
+	store_setting(job->cluster, sizeof(job->cluster), "SLURM_CLUSTER_NAME");
+	store_setting(job->name, sizeof(job->name), "SLURM_JOB_NAME");
+	const char *this_node = setting("SLURMD_NODENAME");
+	snprintf(job->this_node, sizeof(job->this_node), "%s", this_node != NULL ? this_node : host);
 	if (load_policy(job, error) != 0 || load_spool_dir(job, options->spool_dir, error) != 0)
 		return -1;
 	if (wlb_hostlist_expand(nodes, &job->nodes, &job->node_count, error) != 0)

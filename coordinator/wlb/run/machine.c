@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/file.h"
+#include "common/json_text.h"
 #include "coordinator/wlb/calibration.h"
 #include "coordinator/wlb/run/print.h"
 #include "coordinator/wlb/run/processors.h"
@@ -48,7 +49,7 @@ static void compare(const struct wlb_machine *machine, const char *gpu_type, con
 		}
 		snprintf(name, sizeof(name), "the machine %s", other->name);
 	}
-	json_object_set_new(calibration, "compared_with", json_string(name));
+	json_object_set_new(calibration, "compared_with", wlb_json_text(name));
 	json_object_set_new(calibration, "times_as_fast", wlb_machine_compare(machine, other));
 	free(other);
 }

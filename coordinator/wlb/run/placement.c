@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/json_text.h"
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/slurm/topology.h"
 #include "coordinator/slurm/topology_order.h"
@@ -107,8 +108,9 @@ static json_t *switch_json(const struct wlb_attempt *attempt, const char *name, 
 	int ranks = 0;
 	for (int i = first; i < first + count; i++)
 		ranks += wlb_attempt_tasks_on(attempt, i);
-	json_t *object = json_pack("{s:s, s:s, s:i, s:i}", "switch", name, "nodes", nodes != NULL ? nodes : "?",
-	                           "first_rank", first * attempt->tasks_per_node, "ranks", ranks);
+	json_t *object = json_pack("{s:o, s:o, s:i, s:i}", "switch", wlb_json_text(name), "nodes",
+	                           wlb_json_text(nodes != NULL ? nodes : "?"), "first_rank",
+	                           first * attempt->tasks_per_node, "ranks", ranks);
 	free(nodes);
 	return object;
 }

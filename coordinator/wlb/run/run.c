@@ -8,6 +8,7 @@
 
 #include "common/clock.h"
 #include "common/exit_saved.h"
+#include "common/json_text.h"
 #include "coordinator/client/reporter.h"
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/commands.h"
@@ -27,6 +28,7 @@
 #include "coordinator/wlb/run/plan.h"
 #include "coordinator/wlb/run/print.h"
 #include "coordinator/wlb/run/record_attempt.h"
+#include "coordinator/wlb/run/record_event.h"
 #include "coordinator/wlb/run/signals.h"
 #include "coordinator/wlb/run/state.h"
 #include "coordinator/wlb/run/stop.h"
@@ -104,24 +106,10 @@ static const char *end_state(const struct wlb_attempt *attempt)
 
 static void record_end(const struct wlb_run *run, struct wlb_reporter *reporter, const struct wlb_attempt *attempt)
 {
-	struct wlb_error error;
-	json_t *data = json_pack("{s:s, s:i, s:s}", "state", end_state(attempt), "exit_code", attempt->exit_code,
-	                         "reason", attempt->end_reason);
+	json_t *data = json_pack("{s:s, s:i, s:o}", "state", end_state(attempt), "exit_code", attempt->exit_code,
+	                         "reason", wlb_json_text(attempt->end_reason));
 	wlb_run_put_first_exit(run, data);
-	char *text = data != NULL ? json_dumps(data, JSON_COMPACT) : NULL;
-	if (text != NULL && wlb_reporter_record(reporter, "attempt_end", text, &error) != 0)
-		wlb_run_print("the end of attempt %d is not recorded: %s", attempt->number, error.message);
-	free(text);
-	json_decref(data);
-}
-
-static void record_plan(struct wlb_reporter *reporter, const struct wlb_attempt *attempt)
-{
-	struct wlb_error error;
-	char *text = attempt->plan != NULL ? json_dumps(attempt->plan, JSON_COMPACT) : NULL;
-	if (text != NULL && reporter != NULL && wlb_reporter_record(reporter, "plan", text, &error) != 0)
-		wlb_run_print("the plan of attempt %d is not recorded: %s", attempt->number, error.message);
-	free(text);
+	wlb_run_record(reporter, "attempt_end", data);
 }
 
 static bool has_node(char *const *nodes, int count, const char *name)
@@ -141,15 +129,11 @@ static void record_lost_nodes(struct wlb_run *run, struct wlb_reporter *reporter
 		const char *node = attempt->nodes[i];
 		if (has_node(run->job.nodes, run->job.node_count, node))
 			continue;
-		snprintf(attempt->end_reason, sizeof(attempt->end_reason), "node %s is lost", node);
+		wlb_text_format(attempt->end_reason, sizeof(attempt->end_reason), "node %s is lost", node);
 		attempt->is_refused = false; /* the next one asks for other nodes */
-		json_t *data = json_pack("{s:s, s:s, s:s}", "kind", "node_lost", "node", node, "detail",
-		                         "Slurm took the node from the job");
-		char *text = data != NULL ? json_dumps(data, JSON_COMPACT) : NULL;
-		if (text != NULL && reporter != NULL)
-			wlb_reporter_record(reporter, "fault", text, NULL);
-		free(text);
-		json_decref(data);
+		wlb_run_record(reporter, "fault",
+		               json_pack("{s:s, s:o, s:s}", "kind", "node_lost", "node", wlb_json_text(node), "detail",
+		                         "Slurm took the node from the job"));
 	}
 }
 
@@ -228,11 +212,12 @@ static int run_attempt(struct wlb_run *run, struct wlb_attempt *attempt, struct 
 		if (attempt->is_decided_here)
 			wlb_run_record_attempt(reporter, attempt, run->job.restart_count);
 		wlb_run_record_placement(attempt);
-		record_plan(reporter, attempt);
+		if (attempt->plan != NULL)
+			wlb_run_record(reporter, "plan", json_incref(attempt->plan));
 		srun = run_step(run, attempt, reporter, error);
 	} else {
 		attempt->exit_code = WLB_EXIT_USAGE;
-		snprintf(attempt->end_reason, sizeof(attempt->end_reason), "%s", reason.message);
+		wlb_text_format(attempt->end_reason, sizeof(attempt->end_reason), "%s", reason.message);
 	}
 	wlb_run_suspects_end(run, attempt);
 	if (attempt->exit_code > 128 && !run->cancelled && !run->abandoned)
@@ -264,21 +249,26 @@ static enum wlb_decision decide(struct wlb_run *run, const struct wlb_attempt *p
 	snprintf(state, 32, "failed");
 	if (run->connection != NULL)
 		decision = wlb_run_ask(run, previous, away_s, attempt, state, &error);
-	if (decision != WLB_DECISION_AWAY)
+	if (decision != WLB_DECISION_AWAY && decision != WLB_DECISION_REFUSED)
 		return decision;
 	if (previous == NULL || (run->connection == NULL && previous->stopped)) {
-		if (run->connection != NULL)
+		if (decision == WLB_DECISION_REFUSED)
+			wlb_run_print("the coordinator refuses this run, which continues without it: %s",
+			              error.message);
+		else if (run->connection != NULL)
 			wlb_run_print("continuing without the coordinator, records wait in %s: %s", run->job.spool_dir,
 			              error.message);
 		if (wlb_run_decide_alone(run, attempt, &error) == 0)
 			return WLB_DECISION_START;
-		snprintf(attempt->reason, sizeof(attempt->reason), "%s", error.message);
+		wlb_text_format(attempt->reason, sizeof(attempt->reason), "%s", error.message);
 	} else if (run->connection != NULL) {
-		snprintf(attempt->reason, sizeof(attempt->reason), "%.200s, and there is no next attempt: %.700s",
-		         previous->end_reason, error.message);
+		wlb_text_format(attempt->reason, sizeof(attempt->reason), "%.*s, and there is no next attempt: %.*s",
+		                (int)wlb_text_cut(previous->end_reason, 200), previous->end_reason,
+		                (int)wlb_text_cut(error.message, 700), error.message);
 	} else {
-		snprintf(attempt->reason, sizeof(attempt->reason),
-		         "%.200s, and without a coordinator there is no next attempt", previous->end_reason);
+		wlb_text_format(attempt->reason, sizeof(attempt->reason),
+		                "%.*s, and without a coordinator there is no next attempt",
+		                (int)wlb_text_cut(previous->end_reason, 200), previous->end_reason);
 	}
 	return WLB_DECISION_STOP;
 }
@@ -313,7 +303,7 @@ static int stop_run(struct wlb_run *run, const struct wlb_attempt *attempt)
 		return exit_code;
 	if (run->abandoned)
 		return WLB_EXIT_FAILED;
-	snprintf(reason, sizeof(reason), "%s; %s", attempt->end_reason, error.message);
+	wlb_text_format(reason, sizeof(reason), "%s; %s", attempt->end_reason, error.message);
 	return finish_run(run, attempt->stopped ? "cancelled" : "failed", exit_code, reason);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/json_text.h"
 #include "coordinator/wlb/api.h"
 #include "coordinator/wlb/run/checked_products.h"
 #include "coordinator/wlb/run/gpu_types.h"
@@ -72,7 +73,7 @@ static void tell_not_checked(const struct wlb_run *run, const char *node, const 
 {
 	char detail[640];
 	wlb_run_print("%s, which this attempt excludes, could not be checked: %s", node, why);
-	snprintf(detail, sizeof(detail), "%.240s could not be checked: %.370s", node, why);
+	wlb_text_format(detail, sizeof(detail), "%s could not be checked: %s", node, why);
 	wlb_run_record_event(run->suspects.reporter, "node_not_checked", detail);
 }
 
@@ -133,7 +134,7 @@ static void start_link_check(struct wlb_run *run, const struct wlb_attempt *atte
 	suspects->linked = json_pack("[s]", first_name(suspects));
 	for (int i = 0; i < count; i++)
 		json_array_append_new(suspects->linked,
-		                      json_string(attempt->nodes[(int64_t)i * attempt->node_count / count]));
+		                      wlb_json_text(attempt->nodes[(int64_t)i * attempt->node_count / count]));
 	start_step(run, suspects->linked, "pmix", words, LINKS_MS);
 }
 
@@ -311,9 +312,9 @@ static bool take_link_times(struct wlb_run *run, const char *text)
 	struct wlb_link_times times;
 	char measured[320], limit[64];
 	if (wlb_run_read_link_times(text, suspects->linked, first_name(suspects), &times)) {
-		snprintf(measured, sizeof(measured),
-		         "exchanges %d KiB with %.128s in %.1f ms, other pairs take %.1f ms", times.bytes >> 10,
-		         times.other, 1e3 * times.own_s, 1e3 * times.others_s);
+		wlb_text_format(measured, sizeof(measured),
+		                "exchanges %d KiB with %.128s in %.1f ms, other pairs take %.1f ms", times.bytes >> 10,
+		                times.other, 1e3 * times.own_s, 1e3 * times.others_s);
 		snprintf(limit, sizeof(limit), "%d times as long, and %g ms longer", WLB_LINK_SLOWER,
 		         1e3 * WLB_LINK_SLOWER_S);
 		add_link_finding(suspects->found, !wlb_run_link_is_slow(&times), measured, limit);
@@ -335,7 +336,7 @@ static void take_link_check(struct wlb_run *run, struct wlb_attempt *attempt, ch
 		state = wlb_run_link_state(lines, suspects->linked, first_name(suspects), names, sizeof(names));
 	free(lines);
 	if (state == WLB_LINK_UNREACHED) {
-		snprintf(measured, sizeof(measured), "exchanges no messages with %s", names);
+		wlb_text_format(measured, sizeof(measured), "exchanges no messages with %s", names);
 		add_link_finding(suspects->found, false, measured, NULL);
 	}
 	if (state == WLB_LINK_UNREACHED || (state == WLB_LINK_REACHED && take_link_times(run, text)))

@@ -107,7 +107,7 @@ static void end_by_order(struct watch *w)
 		return;
 	w->attempt->ended_by_order = true;
 	w->scan.ignore_rest = true;
-	snprintf(w->attempt->end_reason, sizeof(w->attempt->end_reason), "%s", reason);
+	wlb_text_format(w->attempt->end_reason, sizeof(w->attempt->end_reason), "%s", reason);
 	wlb_run_print("ending attempt %d: %s", w->attempt->number, reason);
 	w->ending = ENDING_GRACE;
 	w->next_ending_ms = wlb_clock_ms() + ORDER_GRACE_MS;
@@ -149,7 +149,7 @@ static void end_cancelled(struct watch *w, const char *why)
 {
 	w->attempt->cancelled = true;
 	w->scan.ignore_rest = true;
-	snprintf(w->attempt->end_reason, sizeof(w->attempt->end_reason), "%s", why);
+	wlb_text_format(w->attempt->end_reason, sizeof(w->attempt->end_reason), "%s", why);
 	w->ending = ENDING_TERMINATED;
 	w->next_ending_ms = wlb_clock_ms() + CANCEL_GRACE_MS;
 }
@@ -309,9 +309,9 @@ static void note_fence_timeout(struct watch *w)
 	if (!fence->known || attempt->exit_code == 0 || attempt->cancelled || attempt->end_reason[0] != '\0')
 		return;
 	char *nodes = fold_names(fence->nodes);
-	snprintf(attempt->end_reason, sizeof(attempt->end_reason),
-	         "the Slurm step did not start: a PMIx fence was ended by PMIxTimeout on %.800s%s",
-	         nodes != NULL ? nodes : fence->nodes, fence->has_more ? " and more nodes" : "");
+	wlb_text_format(attempt->end_reason, sizeof(attempt->end_reason),
+	                "the Slurm step did not start: a PMIx fence was ended by PMIxTimeout on %.800s%s",
+	                nodes != NULL ? nodes : fence->nodes, fence->has_more ? " and more nodes" : "");
 	attempt->exit_code = EX_TEMPFAIL; /* which the coordinator takes for no fault of a rank */
 	free(nodes);
 }
@@ -325,8 +325,8 @@ static void note_first_exit(struct watch *w)
 	w->run->first_exit = *first;
 	attempt->exit_code = first->exit_code;
 	if (attempt->end_reason[0] == '\0')
-		snprintf(attempt->end_reason, sizeof(attempt->end_reason), "rank %d on %s ended with exit code %d",
-		         first->rank, first->node, first->exit_code);
+		wlb_text_format(attempt->end_reason, sizeof(attempt->end_reason),
+		                "rank %d on %s ended with exit code %d", first->rank, first->node, first->exit_code);
 }
 
 /* Returns the node that did not launch its tasks; NULL: the attempt has no such rank. */
@@ -342,7 +342,8 @@ static const char *find_failed_node(const struct wlb_attempt *attempt, const str
 static void note_short_step(const struct watch *w)
 {
 	if (!w->has_step && (w->attempt->exit_code == 0 || w->scan.first.known))
-		wlb_run_record_event_of(w->reporter, "step_started", "", w->begin_s);
+		wlb_run_record_of(w->reporter, "event",
+		                  json_pack("{s:s, s:s}", "kind", "step_started", "detail", ""), w->begin_s);
 }
 
 static void note_launch_failure(struct watch *w)
@@ -353,11 +354,11 @@ static void note_launch_failure(struct watch *w)
 	if (node == NULL || attempt->exit_code == 0 || attempt->cancelled)
 		return;
 	snprintf(failure->node, sizeof(failure->node), "%s", node);
-	snprintf(failure->why, sizeof(failure->why), "%s", w->scan.launch.why);
+	wlb_text_show(failure->why, sizeof(failure->why), w->scan.launch.why);
 	failure->time_s = w->launch_failed_s;
 	if (attempt->end_reason[0] == '\0')
-		snprintf(attempt->end_reason, sizeof(attempt->end_reason), "the Slurm step was not launched on %s: %s",
-		         failure->node, failure->why);
+		wlb_text_format(attempt->end_reason, sizeof(attempt->end_reason),
+		                "the Slurm step was not launched on %s: %s", failure->node, failure->why);
 }
 
 /* Ends the attempt for good where no later one would do better. Ranks that could not execute the command have not

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "common/json_text.h"
 #include "coordinator/wlb/calculators/plan/certainty.h"
 #include "coordinator/wlb/calculators/plan/time.h"
 
@@ -88,8 +89,9 @@ static json_t *gpus_to_json(const struct wlb_plan_input *input, const int32_t *n
 	json_t *list = json_array();
 	char text[16];
 	for (int32_t i = 0; list != NULL && i < count; i++) {
-		json_t *gpu = json_pack("{s:s, s:i}", "node", wlb_plan_node_name(input, nodes[i], text, sizeof(text)),
-		                        "gpu", (int)gpus[i]);
+		json_t *gpu = json_pack("{s:o, s:i}", "node",
+		                        wlb_json_text(wlb_plan_node_name(input, nodes[i], text, sizeof(text))), "gpu",
+		                        (int)gpus[i]);
 		if (json_array_append_new(list, gpu) < 0) {
 			json_decref(list);
 			list = NULL;
