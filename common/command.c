@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/show.h"
+
 static const struct wlb_command *find_command(const struct wlb_program *program, const char *name)
 {
 	for (int i = 0; i < program->count; i++)
@@ -68,8 +70,8 @@ static int run_named(const struct wlb_program *program, int argc, char **argv)
 	bool option = argv[0][0] == '-';
 	if (program->external != NULL && !option && strlen(argv[0]) < NAME_MAX - 8 && strchr(argv[0], '/') == NULL)
 		program->external(argv);
-	fprintf(stderr, "%s: %s '%.60s' is unknown; see '%s --help'\n", program->name, option ? "option" : "command",
-	        argv[0], program->name);
+	wlb_show_line(stderr, "%s: %s '%.60s' is unknown; see '%s --help'", program->name,
+	              option ? "option" : "command", argv[0], program->name);
 	return WLB_EXIT_USAGE;
 }
 

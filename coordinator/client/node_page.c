@@ -177,7 +177,7 @@ void wlb_node_page_order_end(struct wlb_node_page *page, const char *reason)
 {
 	if (atomic_load(&page->shared->must_end) != 0)
 		return;
-	snprintf(page->shared->reason, sizeof(page->shared->reason), "%s", reason);
+	wlb_text_show(page->shared->reason, sizeof(page->shared->reason), reason);
 	atomic_store(&page->shared->must_end, 1);
 }
 

@@ -92,6 +92,6 @@ int wlb_choose_nccl(struct wlb_mpi_group *all, struct wlb_device *device, enum w
 		return found < 0 ? -1 : 1;
 	if (choice == WLB_TRANSPORT_NCCL)
 		return wlb_fail(error, "--transport nccl: %s; use --transport mpi", reason.message);
-	snprintf(why, size, "%s", reason.message);
+	wlb_text_show(why, size, reason.message);
 	return 0;
 }

@@ -24,7 +24,7 @@ struct plan_work {
 static void end_without(struct wlb_train_plan *plan, enum wlb_plan_state state, const char *reason)
 {
 	*plan = (struct wlb_train_plan){.state = state};
-	snprintf(plan->reason, sizeof(plan->reason), "%s", reason);
+	wlb_text_show(plan->reason, sizeof(plan->reason), reason);
 }
 
 static void make(void *argument)

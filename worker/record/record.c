@@ -30,8 +30,8 @@ struct wlb_recorder {
 	char spool[4096];              /* the folder of the records */
 	int records;                   /* 1 on rank 0 */
 	atomic_flag ended;
-	atomic_flag printed;
-	atomic_bool stuck; /* a thread still writes the last record */
+	atomic_int failures; /* to make, write or sync a record */
+	atomic_bool stuck;   /* a thread still writes the last record */
 };
 
 /* Lists the other ranks of this node, for the reporter to watch. Returns their number, or -1. */
@@ -103,10 +103,10 @@ static struct wlb_reporter *start_node_reporter(struct wlb_recorder *recorder, s
 	return reporter;
 }
 
-/* Prints the first failure of recording; the run continues. */
-static void print_once(struct wlb_recorder *recorder, const struct wlb_error *error)
+/* Prints the first failure of recording, and counts them; the run continues. */
+static void note_failure(struct wlb_recorder *recorder, const struct wlb_error *error)
 {
-	if (!atomic_flag_test_and_set(&recorder->printed))
+	if (atomic_fetch_add(&recorder->failures, 1) == 0)
 		fprintf(stderr, "wlb-worker: rank %d on %s: not everything is recorded: %s\n", recorder->launch->rank,
 		        wlb_launch_node(recorder->launch, recorder->launch->rank), error->message);
 }
@@ -118,7 +118,7 @@ static void record_text(struct wlb_recorder *recorder, const char *type, const c
 	int rc = wlb_reporter_record(recorder->reporter, type, text, &error);
 	wlb_file_report_end();
 	if (rc < 0)
-		print_once(recorder, &error);
+		note_failure(recorder, &error);
 }
 
 /* Records and releases `data`; NULL: out of memory. */
@@ -131,7 +131,7 @@ static void record(struct wlb_recorder *recorder, const char *type, json_t *data
 		record_text(recorder, type, text);
 	} else {
 		wlb_fail(&error, "out of memory for a record of type %s", type);
-		print_once(recorder, &error);
+		note_failure(recorder, &error);
 	}
 	free(text);
 }
@@ -173,7 +173,6 @@ struct wlb_recorder *wlb_recorder_start(struct wlb_launch *launch, const struct 
 	recorder->launch = launch;
 	recorder->records = launch->rank == 0;
 	atomic_flag_clear(&recorder->ended);
-	atomic_flag_clear(&recorder->printed);
 	if (plan->attempt_id[0] == '\0')
 		return recorder;
 	find_page(recorder, plan->attempt_id);
@@ -182,7 +181,7 @@ struct wlb_recorder *wlb_recorder_start(struct wlb_launch *launch, const struct 
 	struct wlb_error reason = {0};
 	recorder->reporter = start_own_reporter(recorder, launch, plan, &reason);
 	if (recorder->reporter == NULL)
-		print_once(recorder, &reason);
+		note_failure(recorder, &reason);
 	wlb_record_attempt(recorder, plan, options);
 	if (!records_nothing(recorder) && plan->why[0] != '\0')
 		record(recorder, "plan", json_loads(plan->why, 0, NULL));
@@ -246,7 +245,7 @@ static void write_last(void *argument)
 		struct wlb_error error = {0};
 		recorder->reporter = start_reporter(recorder, &options, &error);
 		if (recorder->reporter == NULL) {
-			print_once(recorder, &error);
+			note_failure(recorder, &error);
 			return;
 		}
 	}
@@ -264,12 +263,12 @@ static void write_last_within_limit(struct last_record *last)
 	struct wlb_error error;
 	struct wlb_recorder *recorder = last->recorder;
 	if (wlb_file_thread_start(&last->thread, "the last record", write_last, last, &error) < 0) {
-		print_once(recorder, &error);
+		note_failure(recorder, &error);
 	} else if (!wlb_file_thread_join_within(&last->thread, LAST_RECORD_S)) {
 		atomic_store(&recorder->stuck, true);
 		wlb_fail(&error, "%.500s: the last record has made no progress for %d s: check its file system",
 		         recorder->spool, LAST_RECORD_S);
-		print_once(recorder, &error);
+		note_failure(recorder, &error);
 		return;
 	}
 	free(last);
@@ -326,6 +325,10 @@ void wlb_recorder_stop(struct wlb_recorder *recorder)
 {
 	if (recorder == NULL || atomic_load(&recorder->stuck))
 		return;
+	int failures = atomic_load(&recorder->failures);
+	if (failures > 1)
+		fprintf(stderr, "wlb-worker: rank %d: recording has failed %d times\n", recorder->launch->rank,
+		        failures);
 	if (recorder->reporter != NULL)
 		wlb_reporter_stop(recorder->reporter, FLUSH_MS);
 	wlb_node_page_close(recorder->page);

@@ -142,7 +142,7 @@ static int read_start(const struct wlb_run *run, json_t *reply, struct wlb_attem
 	struct wlb_layout *l = &attempt->layout;
 	attempt->has_layout = json_unpack(layout, "{s:i, s:i, s:i, s:i}", "tp", &l->tp, "cp", &l->cp, "pp", &l->pp,
 	                                  "dp", &l->dp) == 0;
-	snprintf(attempt->reason, sizeof(attempt->reason), "%s", reason != NULL ? reason : "");
+	wlb_text_show(attempt->reason, sizeof(attempt->reason), reason != NULL ? reason : "");
 	if (read_nodes(nodes, &attempt->nodes, &attempt->node_count, error) < 0 ||
 	    read_nodes(json_object_get(reply, "missing"), &attempt->missing, &attempt->missing_count, error) < 0)
 		return -1;
@@ -167,7 +167,7 @@ static bool decided(struct wlb_run *run, json_t *reply, struct wlb_attempt *atte
 	}
 	if (strcmp(word, "stop") == 0) {
 		*decision = WLB_DECISION_STOP;
-		snprintf(attempt->reason, sizeof(attempt->reason), "%s", reason);
+		wlb_text_show(attempt->reason, sizeof(attempt->reason), reason);
 		snprintf(state, 32, "%s", end_state);
 		return true;
 	}

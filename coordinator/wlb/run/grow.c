@@ -91,8 +91,8 @@ static void judge_growth(struct wlb_run *run, struct wlb_attempt *attempt)
 		snprintf(grow->outcome, sizeof(grow->outcome),
 		         "the run has not grown: %d nodes, %d before; it is not stopped to grow for %" PRId64 " s", now,
 		         before, wlb_grow_wait_s(grow->least_s, grow->growths_without_nodes));
-	snprintf(attempt->reason + length, sizeof(attempt->reason) - length, "%s%s", length > 0 ? "; " : "",
-	         grow->outcome);
+	wlb_text_format(attempt->reason + length, sizeof(attempt->reason) - length, "%s%s", length > 0 ? "; " : "",
+	                grow->outcome);
 }
 
 static void set_next_query(struct wlb_run_grow *grow, int64_t in_ms)

@@ -180,9 +180,9 @@ void wlb_plan_input_model_words(const struct wlb_plan_request *request, const st
 	const struct wlb_model_class *known = wlb_model_class(request->model);
 	double parameters = (double)wlb_model_parameters(&input->model);
 	int is_small = parameters < 1e9;
-	snprintf(text, size, "%s, %.2f %s parameters%s%s", known != NULL ? known->name : request->model,
-	         parameters / (is_small ? 1e6 : 1e9), is_small ? "million" : "billion", known != NULL ? ": " : "",
-	         known != NULL ? known->source : "");
+	wlb_text_format(text, size, "%s, %.2f %s parameters%s%s", known != NULL ? known->name : request->model,
+	                parameters / (is_small ? 1e6 : 1e9), is_small ? "million" : "billion",
+	                known != NULL ? ": " : "", known != NULL ? known->source : "");
 }
 
 const char *wlb_plan_node_name(const struct wlb_plan_input *input, int32_t node, char *text, size_t size)
