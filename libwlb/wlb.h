@@ -822,6 +822,8 @@ int64_t wlb_plan_held(const struct wlb_plan *plan, int32_t stage);
  * a layer: Llama 3 405B (Dubey et al., 2024) has 126 layers in 16 x 8 chunks. */
 int64_t wlb_plan_layers(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage, int32_t chunk);
 int64_t wlb_plan_first_layer(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage, int32_t chunk);
+/* The number of layers of all chunks of a stage. */
+int64_t wlb_plan_stage_layers(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage);
 
 /* ---- simulator --------------------------------------------------------------------------- */
 
@@ -957,8 +959,7 @@ struct wlb_search_options {
 	                                  for each number of micro-batches */
 	size_t samples;                /* number of entries in sample */
 	double memory_margin;          /* see wlb_memory_stage */
-	int32_t max_interleave;
-	int32_t zero_stage; /* 0 to 3, see wlb_plan */
+	int32_t zero_stage;            /* 0 to 3, see wlb_plan */
 	struct wlb_cost_options cost;
 	enum wlb_sharding sharding;
 	int dynamic; /* see wlb_sim_options */
@@ -974,7 +975,7 @@ struct wlb_search_options {
 	int32_t most_simulated; /* at most this many plans are simulated */
 };
 
-/* Sets the defaults: batches filled, ratio 1.25, margin 0.1, interleave up to 4, ZeRO stage 1, those of
+/* Sets the defaults: batches filled, ratio 1.25, margin 0.1, ZeRO stage 1, those of
  * wlb_cost_options_init, adaptive sharding, plans equal within 1 %, nothing fixed (neither the embedding nor the loss
  * counts as a layer), 10 candidates kept, at most 256 simulated; all else is zero. */
 void wlb_search_options_init(struct wlb_search_options *options, int32_t nodes, int64_t seq_length,

@@ -105,10 +105,8 @@ static double logit_bytes(const struct stage_memory *w, int32_t stage, double ra
 static struct wlb_memory megatron_memory(const struct stage_memory *w, int32_t stage, int64_t tokens, int64_t longest)
 {
 	const struct wlb_plan *plan = w->plan;
-	double parameters = 0.0, shards = (double)plan->layout.dp * plan->layout.cp;
-	double rank_tokens = (double)tokens / plan->layout.cp;
-	for (int32_t chunk = 0; chunk < plan->interleave; chunk++)
-		parameters += wlb_plan_chunk_parameters(plan, w->model, stage, chunk);
+	double parameters = wlb_plan_stage_parameters(plan, w->model, stage);
+	double shards = (double)plan->layout.dp * plan->layout.cp, rank_tokens = (double)tokens / plan->layout.cp;
 	return (struct wlb_memory){
 		.weights = w->element_bytes * parameters / (plan->zero_stage >= 3 ? shards : 1.0),
 		.gradients = w->options->gradient_bytes * parameters / (plan->zero_stage >= 2 ? shards : 1.0),

@@ -27,24 +27,36 @@ double wlb_plan_kv_width(const struct wlb_plan *plan, const struct wlb_model *m)
 	return (double)((m->num_key_value_heads + tp - 1) / tp * m->head_dim);
 }
 
-double wlb_plan_chunk_parameters(const struct wlb_plan *plan, const struct wlb_model *m, int32_t stage, int32_t chunk)
+/* Parameters of so many layers of a stage, with those of its first chunk and of its last. */
+static double parameters_of(const struct wlb_plan *plan, const struct wlb_model *m, int32_t stage, double layers,
+                            int has_first, int has_last)
 {
 	double tp = (double)plan->layout.tp, hidden = (double)m->hidden_size;
-	double layers = (double)wlb_plan_layers(plan, m, stage, chunk);
 	/* Fewer heads than ranks: see wlb_plan_kv_width. */
 	double kv_copies = wlb_plan_kv_width(plan, m) - (double)(m->num_key_value_heads * m->head_dim) / tp;
 	double matrices = wlb_plan_layer_matrix_parameters(m) / tp + 2.0 * hidden * kv_copies;
 	double parameters = layers * (matrices + 2.0 * hidden);
-	int is_last = stage == plan->layout.pp - 1 && chunk == plan->interleave - 1;
-	int has_head = is_last || (plan->shared_head && chunk == plan->interleave - 1);
+	int is_last = has_last && stage == plan->layout.pp - 1;
+	int has_head = is_last || (plan->shared_head && has_last);
 	double table = (double)m->vocab_size * hidden / tp;
-	if (stage == 0 && chunk == 0)
+	if (stage == 0 && has_first)
 		parameters += table;
 	if (is_last)
 		parameters += hidden;
 	if (has_head && !(stage == 0 && m->tie_word_embeddings))
 		parameters += table;
 	return parameters;
+}
+
+double wlb_plan_chunk_parameters(const struct wlb_plan *plan, const struct wlb_model *m, int32_t stage, int32_t chunk)
+{
+	double layers = (double)wlb_plan_layers(plan, m, stage, chunk);
+	return parameters_of(plan, m, stage, layers, chunk == 0, chunk == plan->interleave - 1);
+}
+
+double wlb_plan_stage_parameters(const struct wlb_plan *plan, const struct wlb_model *m, int32_t stage)
+{
+	return parameters_of(plan, m, stage, (double)wlb_plan_stage_layers(plan, m, stage), 1, 1);
 }
 
 int32_t wlb_plan_largest_chunk(const struct wlb_plan *plan, const struct wlb_model *m, int32_t stage)

@@ -21,6 +21,9 @@ double wlb_plan_kv_width(const struct wlb_plan *plan, const struct wlb_model *mo
 double wlb_plan_chunk_parameters(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage,
                                  int32_t chunk);
 
+/* The same of all chunks of a stage. */
+double wlb_plan_stage_parameters(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage);
+
 /* Returns the stage's chunk with the most layers. Where the embedding counts as a layer, its chunk has fewer. */
 int32_t wlb_plan_largest_chunk(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage);
 

@@ -151,9 +151,8 @@ struct wlb_memory wlb_worker_memory(const struct wlb_plan *plan, const struct wl
                                     double gradient_bytes, int32_t stage, int64_t tokens)
 {
 	const struct sizes s = sizes_of(plan, model, element_bytes, stage, tokens);
-	double parameters = 0.0, shards = (double)plan->layout.dp * plan->layout.cp;
-	for (int32_t chunk = 0; chunk < plan->interleave; chunk++)
-		parameters += wlb_plan_chunk_parameters(plan, model, stage, chunk);
+	double parameters = wlb_plan_stage_parameters(plan, model, stage);
+	double shards = (double)plan->layout.dp * plan->layout.cp;
 	/* Adam's two moments and, where the weights in use are smaller than the masters, what is left of these. */
 	double states = 2.0 * s.main + fmax(0.0, s.main - element_bytes);
 	double sums = shards > 1.0 ? gradient_bytes * parameters / shards

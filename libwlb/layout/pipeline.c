@@ -33,6 +33,15 @@ int64_t wlb_plan_layers(const struct wlb_plan *plan, const struct wlb_model *mod
 	return layers_before(plan, model, place + 1) - layers_before(plan, model, place);
 }
 
+int64_t wlb_plan_stage_layers(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage)
+{
+	int64_t slots = model->num_hidden_layers + plan->account_for_embedding + plan->account_for_loss;
+	int64_t places = places_of(plan), pp = plan->layout.pp, rest = slots % places;
+	int64_t larger = rest > stage ? (rest - stage + pp - 1) / pp : 0; /* chunks with one slot more */
+	return slots / places * plan->interleave + larger - (stage == 0 ? plan->account_for_embedding : 0) -
+	       (stage == pp - 1 ? plan->account_for_loss : 0);
+}
+
 int64_t wlb_plan_first_layer(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage, int32_t chunk)
 {
 	return layers_before(plan, model, place_of(plan, stage, chunk));

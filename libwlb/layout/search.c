@@ -17,7 +17,6 @@ void wlb_search_options_init(struct wlb_search_options *options, int32_t nodes, 
 		.max_length_ratio = 1.25,
 		.memory_margin = 0.1,
 		.near_equal = 0.01,
-		.max_interleave = 4,
 		.zero_stage = 1,
 		.sharding = WLB_SHARDING_ADAPTIVE,
 		.fixed.recompute = -1,
@@ -41,7 +40,6 @@ static int check(const struct wlb_search_options *o, const struct wlb_machine *m
 	    check_count("seq_length", o->seq_length, 1, 1 << 30, error) < 0 ||
 	    check_count("global_batch", o->global_batch, 1, 1 << 20, error) < 0 ||
 	    check_count("least_micro_batches", o->least_micro_batches, 0, 1 << 21, error) < 0 ||
-	    check_count("max_interleave", o->max_interleave, 1, 64, error) < 0 ||
 	    check_count("zero_stage", o->zero_stage, 0, 3, error) < 0 ||
 	    check_count("keep", o->keep, 1, 1 << 16, error) < 0 ||
 	    check_count("most_simulated", o->most_simulated, 1, 1 << 24, error) < 0)

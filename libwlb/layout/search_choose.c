@@ -115,8 +115,8 @@ static int try_plans(struct choice *choice, struct wlb_error *error)
 		if (plan->candidate.step_s > 0.0)
 			limit_s = fmin(limit_s, plan->candidate.step_s * (1.0 + options->near_equal));
 	}
-	result->tried = (int64_t)choice->search->count;
-	result->no_memory = (int64_t)choice->misfit_count;
+	result->tried = (int64_t)(choice->search->count + choice->search->dropped);
+	result->no_memory = (int64_t)(choice->misfit_count + choice->search->dropped);
 	return 0;
 }
 
@@ -132,9 +132,10 @@ static int fail_to_fit(const struct wlb_search *search, const struct wlb_candida
 		"none of %zu layouts fits: %s misses least, stage %d needs %.1f GB (weights, gradients and "
 		"optimizer %.1f, activations and logits %.1f, buffers and margin %.1f) and a rank has %.1f GB; use "
 		"more nodes%s a shorter --seq-length%s",
-		search->count, layout, c->stage, m->total / 1e9, (m->weights + m->gradients + m->optimizer) / 1e9,
-		(m->activations + m->logits) / 1e9, (m->buffers + m->margin) / 1e9, search->machine.memory_bytes / 1e9,
-		can_shard_more ? "," : " or", can_shard_more ? ", or a higher stage of ZeRO" : "");
+		search->count + search->dropped, layout, c->stage, m->total / 1e9,
+		(m->weights + m->gradients + m->optimizer) / 1e9, (m->activations + m->logits) / 1e9,
+		(m->buffers + m->margin) / 1e9, search->machine.memory_bytes / 1e9, can_shard_more ? "," : " or",
+		can_shard_more ? ", or a higher stage of ZeRO" : "");
 }
 
 /* Copies the first of `count` plans, at most `keep`; *kept receives their number. NULL if out of memory. */

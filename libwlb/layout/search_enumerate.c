@@ -1,5 +1,7 @@
 #include "libwlb/layout/search_enumerate.h"
 
+#include <stdlib.h>
+
 #include "libwlb/capacity.h"
 #include "libwlb/layout/search_bound.h"
 #include "libwlb/layout/search_pack.h"
@@ -136,14 +138,54 @@ static int add_heads(struct wlb_search *search, struct wlb_plan plan, struct wlb
 	return 0;
 }
 
+/* The most chunks of a stage: the embedding and the head with its loss may count as layers too. */
+static int64_t most_chunks(const struct wlb_search *search, int32_t pp)
+{
+	return pp > 1 ? (search->model.num_hidden_layers + 2) / pp : 1;
+}
+
 /* The interleaved pipelines of one layout. */
 static int add_chunks(struct wlb_search *search, struct wlb_plan plan, struct wlb_error *error)
 {
 	const struct wlb_search_fixed *fixed = &search->options.fixed;
-	int32_t most = held(fixed->interleave, plan.layout.pp > 1 ? search->options.max_interleave : 1);
+	int32_t most = held(fixed->interleave, most_chunks(search, plan.layout.pp));
 	for (plan.interleave = held(fixed->interleave, 1); plan.interleave <= most; plan.interleave++)
 		if (add_heads(search, plan, error) < 0)
 			return -1;
+	return 0;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+/* Of the plans from `first` on, which have one layout, drops those that do not fit beyond the ones that miss least: a
+ * result has no more of them. Without it interleaving makes them a million. */
+static int drop_misfits(struct wlb_search *search, size_t first, struct wlb_error *error)
+{
+	size_t count = search->count - first, misfits = 0, keep = (size_t)search->options.keep, kept = first;
+	double *missing = calloc(count + 1, sizeof(*missing));
+	if (missing == NULL)
+		return wlb_fail(error, "out of memory for %zu plans", count);
+	for (size_t i = first; i < search->count; i++)
+		if (search->plans[i].candidate.missing_bytes > 0.0)
+			missing[misfits++] = search->plans[i].candidate.missing_bytes;
+	if (misfits > keep) {
+		qsort(missing, misfits, sizeof(*missing), by_value);
+		size_t less = 0, equal = 0;
+		while (missing[less] < missing[keep - 1])
+			less++;
+		for (size_t i = first; i < search->count; i++) {
+			double bytes = search->plans[i].candidate.missing_bytes;
+			if (bytes < missing[keep - 1] || (bytes == missing[keep - 1] && equal++ < keep - less))
+				search->plans[kept++] = search->plans[i];
+		}
+		search->dropped += search->count - kept;
+		search->count = kept;
+	}
+	free(missing);
 	return 0;
 }
 
@@ -156,7 +198,9 @@ static int add_pipelines(struct wlb_search *search, int32_t tp, int32_t cp, int6
 		plan.layout.dp = replicas_of(search, tp, (int64_t)cp * pp, slots);
 		if (pp > 1 && plan.zero_stage > 1)
 			plan.zero_stage = 1;
-		if (plan.layout.dp > 0 && add_chunks(search, plan, error) < 0)
+		size_t first = search->count;
+		if (plan.layout.dp > 0 &&
+		    (add_chunks(search, plan, error) < 0 || drop_misfits(search, first, error) < 0))
 			return -1;
 	}
 	return 0;

@@ -4,23 +4,15 @@
 
 #include "libwlb/cost/plan_sizes.h"
 
-static int64_t stage_layers(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage)
-{
-	int64_t layers = 0;
-	for (int32_t chunk = 0; chunk < plan->interleave; chunk++)
-		layers += wlb_plan_layers(plan, model, stage, chunk);
-	return layers;
-}
-
 /* Sets the layers of the longest stage and of the last. The first stages have the layers that remain; the first of all
  * has the embedding. */
 static void count_layers(const struct wlb_model *model, struct wlb_search_plan *found)
 {
 	const struct wlb_plan *plan = &found->candidate.plan;
 	int32_t last = plan->layout.pp - 1;
-	found->last_layers = stage_layers(plan, model, last);
-	found->most_layers = stage_layers(plan, model, 0);
-	int64_t second = last > 1 ? stage_layers(plan, model, 1) : 0;
+	found->last_layers = wlb_plan_stage_layers(plan, model, last);
+	found->most_layers = wlb_plan_stage_layers(plan, model, 0);
+	int64_t second = last > 1 ? wlb_plan_stage_layers(plan, model, 1) : 0;
 	found->most_layers = second > found->most_layers ? second : found->most_layers;
 }
 

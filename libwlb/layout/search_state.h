@@ -69,6 +69,7 @@ struct wlb_search {
 	int32_t gpus;                  /* usable, of all nodes */
 	struct wlb_search_plan *plans; /* those with the same tp, cp and pp follow each other */
 	size_t count, capacity;
+	size_t dropped; /* plans that do not fit, beyond those of their layout that a result can have */
 };
 
 #endif

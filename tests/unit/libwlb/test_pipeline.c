@@ -214,6 +214,17 @@ static void orders_are_the_published_ones(void **state)
 	assert_string_equal(text, "F0.0 F0.1 F1.0 B1.0 F1.1 B1.1 F0.2 B0.0 F0.3 B0.1 F1.2 B1.2 F1.3 B1.3 B0.2 B0.3");
 }
 
+/* What wlb_plan_stage_layers returns are the layers of the stage's chunks. */
+static void check_stage_layers(const struct wlb_plan *plan, const struct wlb_model *model)
+{
+	for (int32_t stage = 0; stage < plan->layout.pp; stage++) {
+		int64_t sum = 0;
+		for (int32_t chunk = 0; chunk < plan->interleave; chunk++)
+			sum += wlb_plan_layers(plan, model, stage, chunk);
+		assert_int_equal(wlb_plan_stage_layers(plan, model, stage), sum);
+	}
+}
+
 /* Chunk after chunk along the places, with sizes that differ by one layer at most, the first the larger. */
 static void layers_follow_each_other(void **state)
 {
@@ -231,6 +242,7 @@ static void layers_follow_each_other(void **state)
 				next += here;
 			}
 			assert_int_equal(next, layers);
+			check_stage_layers(&plan, &model);
 		}
 }
 
@@ -265,6 +277,7 @@ static void embedding_and_head_count_as_layers(void **state)
 			next += expected;
 		}
 		assert_int_equal(next, cases[i].layers);
+		check_stage_layers(&plan, &model);
 	}
 }
 

@@ -136,11 +136,11 @@ struct brute {
 static struct brute try_all(const struct wlb_model *model, const struct wlb_machine *machine, int nodes, int all_fit)
 {
 	struct brute brute = {0, INFINITY};
-	int gpus = machine->gpus_per_node, batch = BATCH, most_interleave = 4;
+	int gpus = machine->gpus_per_node, batch = BATCH;
 	for (int tp = 1; tp <= gpus; tp++)
 		for (int cp = 1; model->num_attention_heads % tp == 0 && cp <= nodes * (gpus / tp); cp++)
 			for (int pp = 1; pp <= model->num_hidden_layers && cp * pp <= nodes * (gpus / tp); pp++)
-				for (int v = 1; v <= most_interleave; v++) {
+				for (int v = 1; v <= model->num_hidden_layers; v++) {
 					int aligned = cp == 1 || gpus % (tp * cp) == 0 || tp * cp % gpus == 0;
 					if (!aligned || (cp > 1 && 8192 % (2 * cp) != 0) ||
 					    (cp > 1 && cp * 256 > 8192) || (v > 1 && pp == 1) ||
@@ -617,6 +617,34 @@ static void usual_layouts_come_first_among_near_equals(void **state)
 	free_step(&sample);
 }
 
+/* Fewer candidates are the first of more, and all plans are counted, also those that were not kept. */
+static void fewer_candidates_are_the_first_of_more(void **state)
+{
+	(void)state;
+	struct wlb_model model = small_model();
+	struct wlb_machine machine = h100();
+	machine.memory_bytes = 4.5e9;
+	struct wlb_step sample = equal_step(1, lengths, LENGTHS);
+	struct wlb_search_options options = small_options(4, &sample);
+	struct wlb_error error = {""};
+	options.keep = 1 << 16;
+	struct wlb_search_result *all = wlb_search(&model, &machine, &options, &error);
+	assert_string_equal(error.message, "");
+	assert_int_equal(all->misfit_count, all->no_memory);
+	for (options.keep = 1; options.keep <= 40; options.keep++) {
+		struct wlb_search_result *r = wlb_search(&model, &machine, &options, &error);
+		assert_int_equal(r->tried, all->tried);
+		assert_int_equal(r->no_memory, all->no_memory);
+		assert_true(r->misfit_count == all->misfit_count || r->misfit_count == (size_t)options.keep);
+		for (size_t k = 0; k < r->misfit_count; k++)
+			assert_memory_equal(&r->misfits[k], &all->misfits[k], sizeof(r->misfits[k]));
+		assert_memory_equal(&r->ranked[0], &all->ranked[0], sizeof(r->ranked[0]));
+		wlb_search_free(r);
+	}
+	wlb_search_free(all);
+	free_step(&sample);
+}
+
 /* With 6 layers, 8 chunks exist only where the embedding and the head count; left to the search they count where that
  * is no slower. */
 static void embedding_and_head_count_where_that_helps(void **state)
@@ -812,6 +840,7 @@ int main(void)
 		cmocka_unit_test(what_cannot_be_held_is_refused),
 		cmocka_unit_test(memory_is_charged_for_the_longest_micro_batch),
 		cmocka_unit_test(usual_layouts_come_first_among_near_equals),
+		cmocka_unit_test(fewer_candidates_are_the_first_of_more),
 		cmocka_unit_test(embedding_and_head_count_where_that_helps),
 		cmocka_unit_test(rates_belong_to_the_step_time),
 		cmocka_unit_test(a_bad_tree_is_refused),

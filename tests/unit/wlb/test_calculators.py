@@ -359,16 +359,19 @@ class Plan(unittest.TestCase):
             self.assertEqual(wlb(*words).returncode, 0)
             refused = wlb(*words, "--trainer", "worker")
         self.assertEqual(refused.returncode, 2)
-        self.assertIn("rope_scaling is an object", refused.stderr)
+        self.assertIn("rope_scaling: ", refused.stderr)
 
-    def test_certainty_is_told_where_steps_were_compared(self):
-        words = ("plan", "--model", "7B", "--nodes", 2, "--global-batch-size", 16)
-        known, unknown = "9 of 10 published steps are predicted within 21%", "no published step of such a machine or window was compared"
-        for gpu, window, certainty in (("A100", 8192, 0.21), ("h100", 131072, 0.21), ("CPU", 8192, None), ("B200", 8192, None),
-                                       ("A100", 131072, None)):
-            job = (*words, "--gpu", gpu, "--seq-length", window)
-            self.assertIn(known if certainty else unknown, wlb(*job).stdout, job)
-            self.assertEqual(self.calculate(*job)["step_certainty"], certainty, job)
+    def test_interleaving_has_no_bound_but_the_layers(self):
+        job = ("plan", "--model", "Llama-3-405B", "--nodes", 2048, "--seq-length", 8192, "--global-batch-size", 2048, "--gpu", "H100")
+        plan = self.calculate(*job)
+        self.assertGreater(plan["interleave"], 4)  # such as 16 x 8 chunks of 126 layers, with the embedding and the head
+        fixed = self.calculate(*job, "--interleave", 4)
+        self.assertLess(plan["step_s"], fixed["step_s"])
+
+    def test_no_accuracy_is_claimed(self):
+        job = ("plan", "--model", "7B", "--nodes", 2, "--global-batch-size", 16, "--gpu", "H100", "--seq-length", 8192)
+        self.assertNotRegex(wlb(*job).stdout, "predicted|published|within")
+        self.assertNotIn("step_certainty", self.calculate(*job))
 
     def test_what_became_of_the_plans(self):
         text = wlb("plan", "--model", "7B", "--nodes", 2, "--seq-length", 8192, "--global-batch-size", 16).stdout
@@ -383,7 +386,7 @@ class Plan(unittest.TestCase):
                          r"tp=4,cp=1,pp=1,dp=2 on 8 GPUs takes 0\.\d% less time")
 
     def test_numbers_are_shown_as_they_are(self):
-        text = wlb("plan", "--model", "7B", "--nodes", 3, "--gpus-per-node", 5, "--seq-length", 32768, "--global-batch-size", 30,
+        text = wlb("plan", "--model", "7B", "--nodes", 2, "--gpus-per-node", 6, "--seq-length", 8192, "--global-batch-size", 30,
                    "--trainer", "worker").stdout
         self.assertRegex(text, r"chosen as the most usual of nearly equal layouts(.|\n)* -0\.\d%")  # one is faster
         self.assertNotIn("+-", text)
@@ -500,7 +503,7 @@ class Text(unittest.TestCase):
                                    f"for each replica, up to {report['micro_batch_tokens']} tokens in one")
         head = "\n".join(lines[:lines.index("")])
         self.assertIn(f"step {report['step_s']:.3f} s, {report['tokens_per_s']:.0f} tokens/s, MFU {100 * report['mfu']:.1f}% "
-                      "(causal attention); 9 of 10 published steps are predicted within 21%", head)
+                      "(causal attention)", head)
         self.assertIn(f"{report['tried']} plans: {report['no_memory']} do not fit", head)
         self.assertIn("a size class of the WLB-LLM paper", head)
         parts = self.section(lines, "Where the step's time goes")

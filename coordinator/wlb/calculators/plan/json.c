@@ -3,7 +3,6 @@
 #include <stdio.h>
 
 #include "common/json_text.h"
-#include "coordinator/wlb/calculators/plan/certainty.h"
 #include "coordinator/wlb/calculators/plan/time.h"
 
 const char *wlb_recompute_name(enum wlb_recompute recompute)
@@ -141,8 +140,6 @@ json_t *wlb_search_to_json(const struct wlb_plan_request *request, const struct 
 	rc |= json_object_set_new(object, "mfu_counts",
 	                          json_string(request->trainer.full_attention ? "full" : "causal"));
 	rc |= json_object_set_new(object, "step_s", json_real(best->step_s));
-	double certainty = wlb_step_certainty(request->gpu, request->seq_length);
-	rc |= json_object_set_new(object, "step_certainty", certainty > 0.0 ? json_real(certainty) : json_null());
 	rc |= json_object_set_new(object, "fastest_s", json_real(result->fastest_s));
 	rc |= json_object_set_new(object, "preferred", json_boolean(result->preferred));
 	rc |= json_object_set_new(object, "next_best",

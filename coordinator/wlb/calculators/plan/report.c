@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "coordinator/slurm/slurm_api.h"
-#include "coordinator/wlb/calculators/plan/certainty.h"
 #include "coordinator/wlb/calculators/plan/json.h"
 #include "coordinator/wlb/calculators/plan/time.h"
 #include "coordinator/wlb/output/chart.h"
@@ -51,15 +50,6 @@ static void print_preference(const struct wlb_search_result *result)
 		       less_percent);
 }
 
-static void print_certainty(const struct wlb_plan_request *request)
-{
-	double certainty = wlb_step_certainty(request->gpu, request->seq_length);
-	if (certainty > 0.0)
-		printf("9 of 10 published steps are predicted within %.0f%%\n", 100.0 * certainty);
-	else
-		puts("no published step of such a machine or window was compared");
-}
-
 static void print_best(const struct wlb_plan_request *request, const struct wlb_plan_input *input,
                        const struct wlb_search_result *result)
 {
@@ -76,10 +66,9 @@ static void print_best(const struct wlb_plan_request *request, const struct wlb_
 	if (best->plan.shared_head)
 		puts("  the output head is computed by all pipeline stages, each an equal share of the rows");
 	printf("  %s\n", model);
-	printf("  step %.*f s, %.0f tokens/s, MFU %.1f%% (%s attention); ", wlb_time_decimals(best->step_s),
+	printf("  step %.*f s, %.0f tokens/s, MFU %.1f%% (%s attention)\n", wlb_time_decimals(best->step_s),
 	       best->step_s, best->tokens_per_s, 100.0 * best->utilization,
 	       request->trainer.full_attention ? "full" : "causal");
-	print_certainty(request);
 	print_preference(result);
 	printf("  %" PRId64 " plans: %" PRId64 " do not fit, %" PRId64 " pruned by their lower bound, %" PRId64
 	       " simulated",
