@@ -3,8 +3,6 @@
 #include <libpq-fe.h>
 #include <string.h>
 
-static const char blanks[] = " \t\n\v\f\r";
-
 static bool begins(const char *text, const char *with)
 {
 	return strncmp(text, with, strlen(with)) == 0;
@@ -15,10 +13,10 @@ static bool is_uri(const char *conninfo)
 	return begins(conninfo, "postgresql://") || begins(conninfo, "postgres://");
 }
 
-/* What libpq takes for the name of a database. */
+/* libpq takes all that is neither pairs nor a URI for the name of a database, also USER:PASSWORD@HOST. */
 static bool is_name(const char *conninfo)
 {
-	return !is_uri(conninfo) && strpbrk(conninfo, blanks) == NULL && strchr(conninfo, '=') == NULL;
+	return strpbrk(conninfo, " \t\n\v\f\r=:/@") == NULL;
 }
 
 /* Returns NULL where libpq refuses it, or out of memory. libpq's message quotes the string. */
@@ -51,6 +49,20 @@ static bool is_host_list(const char *list)
 	}
 }
 
+static bool is_secret(const PQconninfoOption *option)
+{
+	return option->dispchar[0] == '*' && option->val != NULL && option->val[0] != '\0';
+}
+
+/* As in host=db,user=wlb,password=..., which is a host to libpq. */
+static bool has_hidden_password(const PQconninfoOption *options)
+{
+	for (; options->keyword != NULL; options++)
+		if (options->val != NULL && !is_secret(options) && strcasestr(options->val, "password=") != NULL)
+			return true;
+	return false;
+}
+
 static bool is_port_list(const char *list)
 {
 	return list[strspn(list, "0123456789,")] == '\0';
@@ -59,9 +71,11 @@ static bool is_port_list(const char *list)
 /* A '@' that is not the end of the user and the password is of a password: USER:P@SS@HOST, USER:P/SS@HOST. */
 static bool is_complete(const char *conninfo, const PQconninfoOption *options)
 {
+	const char *name = value_of(options, "dbname");
 	bool is_without_user = is_uri(conninfo) && *value_of(options, "user") == '\0';
 	return is_host_list(value_of(options, "host")) && is_port_list(value_of(options, "port")) &&
-	       !(is_without_user && strchr(value_of(options, "dbname"), '@') != NULL);
+	       !(is_without_user && strchr(name, '@') != NULL) && strstr(name, "://") == NULL &&
+	       !has_hidden_password(options);
 }
 
 int wlb_conninfo_check(const char *conninfo, struct wlb_error *error)
@@ -84,7 +98,7 @@ bool wlb_conninfo_has_secret(const char *conninfo)
 	PQconninfoOption *options = is_name(conninfo) ? NULL : parse(conninfo);
 	bool has = false;
 	for (const PQconninfoOption *option = options; option != NULL && option->keyword != NULL; option++)
-		has = has || (option->dispchar[0] == '*' && option->val != NULL && option->val[0] != '\0');
+		has = has || is_secret(option);
 	PQconninfoFree(options);
 	return has;
 }

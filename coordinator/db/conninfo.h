@@ -9,8 +9,9 @@
 
 #include "libwlb/wlb.h"
 
-/* Returns -1 with the rule where libpq does not take the string for KEY=VALUE pairs, a URI or the name of a database;
- * and where a part of a URI's password, not written with %, would be taken for its host, port or database. */
+/* Returns -1 with the rule where the string is neither KEY=VALUE pairs, nor a URI, nor the name of a database; and
+ * where libpq would take a password, or a part of one, for a host, a port or a name, which messages have:
+ * USER:P@SS@HOST, host=db,password=... */
 int wlb_conninfo_check(const char *conninfo, struct wlb_error *error);
 
 /* Returns whether a valid string has a password, or another value that libpq calls secret. */
