@@ -5,10 +5,12 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/child.h"
 #include "common/clock.h"
+
+enum { END_MS = 500 }; /* for a child that has closed its pipe, or was killed */
 
 /* The kernel spares slurmstepd where memory is short (oom_score_adj -1000), and no process of a user. The file belongs
  * to root while only the effective user is the job's. */
@@ -80,9 +82,10 @@ int wlb_child_finish(struct wlb_child *child, int timeout_ms, const char *who, c
 	/* The child has reported everything, or is no longer waited for. */
 	if (result != 0 || text[0] != '\0')
 		kill(child->pid, SIGKILL);
-	*status = 0;
-	while (waitpid(child->pid, status, 0) < 0 && errno == EINTR)
-		;
+	if (wlb_child_wait(child->pid, END_MS, status) == 0) {
+		kill(child->pid, SIGKILL);
+		wlb_child_wait(child->pid, END_MS, status);
+	}
 	close(child->report);
 	return result;
 }

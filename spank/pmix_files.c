@@ -9,16 +9,14 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/clock.h"
+#include "common/child.h"
 
 enum {
 	DESCRIPTORS_MOST = 256, /* slurmstepd has a few when the plugins are loaded; its socket is among the first */
 	REMOVE_MS = 10000,
 	KILL_MS = 500, /* of REMOVE_MS */
-	POLL_MS = 2,
 };
 
 /* Writes the path of a bound socket; "" for any other descriptor. */
@@ -68,16 +66,12 @@ bool wlb_pmix_socket_is_stale(const char *socket_path)
  * its work. */
 static bool wait_for_child(pid_t pid)
 {
-	int64_t until_ms = wlb_clock_ms() + REMOVE_MS;
-	int status = 0;
-	pid_t ended;
-	while ((ended = waitpid(pid, &status, WNOHANG)) == 0 && wlb_clock_left_ms(until_ms) > KILL_MS)
-		usleep(POLL_MS * 1000);
-	if (ended == 0)
+	int status;
+	if (wlb_child_wait(pid, REMOVE_MS - KILL_MS, &status) == 0) {
 		kill(pid, SIGKILL);
-	while (ended == 0 && (ended = waitpid(pid, &status, WNOHANG)) == 0 && wlb_clock_left_ms(until_ms) > 0)
-		usleep(POLL_MS * 1000);
-	return ended == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+		wlb_child_wait(pid, KILL_MS, &status);
+	}
+	return wlb_child_code(status) == 0;
 }
 
 /* rm follows no link, also while somebody replaces a directory by one. It has no descriptor of slurmstepd: a process of

@@ -33,6 +33,7 @@ enum {
 	KILL_AGAIN_MS = 1000,        /* a process may have been started meanwhile */
 	KILL_MOST_MS = 30000,        /* a process that the kernel does not end by then is left */
 	ORPHANS_MOST_MS = 60000,     /* ranks without slurmstepd, while no coordinator knows of them */
+	MESSAGES_MOST = 4096,        /* of the plugin that are read before the other work */
 	TELL_MOST_MS =
 		600000 /* that slurmstepd is gone: while this is reported again to a coordinator that is unavailable */
 };
@@ -190,7 +191,7 @@ static bool listen_to_plugin(struct agent *a)
 {
 	char text[WLB_AGENT_MESSAGE_SIZE];
 	bool changed = false;
-	while (!a->ended && !a->stepd_gone) {
+	for (int i = 0; i < MESSAGES_MOST && !a->ended && !a->stepd_gone; i++) {
 		ssize_t length = recv(a->options->control_fd, text, sizeof(text) - 1, MSG_DONTWAIT);
 		if (length < 0 && errno == EINTR)
 			continue;

@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <syslog.h>
 #include <unistd.h>
 
 #include <jansson.h>
 
+#include "common/child.h"
 #include "common/clock.h"
 #include "coordinator/agent/nccl_ras.h"
 #include "coordinator/agent/process.h"
@@ -214,11 +214,12 @@ void wlb_agent_gathering_begin(struct wlb_agent_gathering *gathering, const stru
 
 void wlb_agent_gathering_check(struct wlb_agent_gathering *gathering)
 {
+	int status;
 	if (gathering->child == 0)
 		return;
 	if (wlb_clock_left_ms(gathering->deadline_ms) == 0)
 		kill(gathering->child, SIGKILL);
-	if (waitpid(gathering->child, NULL, WNOHANG) != 0)
+	if (wlb_child_wait(gathering->child, 0, &status) != 0)
 		gathering->child = 0;
 }
 

@@ -80,6 +80,13 @@ static int fail_at(const struct call *call, const char *what, const char *why)
 	return wlb_fail(call->error, "coordinator %s:%s: %s: %s", config->host, config->port, what, why);
 }
 
+static int fail_late(const struct call *call, const char *what)
+{
+	char why[64];
+	snprintf(why, sizeof(why), "no answer within %d ms", call->timeout_ms);
+	return fail_at(call, what, why);
+}
+
 /* Waits until the socket is ready for `events`, until `until_ms` at most. */
 static int wait_until(const struct call *call, int fd, short events, const char *what, int64_t until_ms)
 {
@@ -92,11 +99,7 @@ static int wait_until(const struct call *call, int fd, short events, const char 
 			return fail_at(call, what, strerror(errno));
 		if (ready[1].revents != 0)
 			return fail_at(call, what, "the request was cancelled, because the program is exiting");
-		if (n > 0)
-			return 0;
-		char why[64];
-		snprintf(why, sizeof(why), "no answer within %d ms", call->timeout_ms);
-		return fail_at(call, what, why);
+		return n > 0 ? 0 : fail_late(call, what);
 	}
 }
 
@@ -173,6 +176,9 @@ static int send_all(const struct call *call, const char *data, size_t length)
 /* At least one byte, or 0 at the end of the stream, or -1. */
 static ssize_t receive_some(struct call *call, char *data, size_t size)
 {
+	/* One that sends without end has no more time than any other. */
+	if (call->answered && wlb_clock_left_ms(call->deadline_ms) == 0)
+		return fail_late(call, "receive");
 	for (;;) {
 		ssize_t n = recv(call->connection->fd, data, size, 0);
 		if (n >= 0) {

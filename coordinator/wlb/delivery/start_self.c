@@ -3,8 +3,11 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
+
+#include "common/child.h"
+
+enum { FORK_MS = 1000 }; /* for a child that forks and ends; takes a millisecond */
 
 static const char self[] = "/proc/self/exe";
 
@@ -37,8 +40,9 @@ void wlb_start_detached(const char *const *argv)
 		redirect_to_null(STDIN_FILENO, STDERR_FILENO);
 		exec_self(argv);
 	}
+	int status;
 	if (child > 0)
-		waitpid(child, NULL, 0);
+		wlb_child_wait(child, FORK_MS, &status);
 }
 
 pid_t wlb_start_child(const char *const *argv)

@@ -8,20 +8,24 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/child.h"
 #include "common/clock.h"
 
-enum { PROGRAM_MS = 10000 };
+enum {
+	PROGRAM_MS = 10000,
+	KILLED_MS = 500, /* one that hangs in the kernel cannot end */
+};
 
-/* Reads until end of file or deadline; what does not fit is discarded. */
-static bool read_output(int fd, char *output, size_t size)
+/* Reads until end of file or deadline, also from a program that writes without end; what does not fit is discarded. */
+static bool read_output(int fd, char *output, size_t size, int64_t deadline_ms)
 {
 	char spare[4096];
 	size_t have = 0;
-	int64_t deadline_ms = wlb_clock_ms() + PROGRAM_MS;
-	for (;;) {
-		struct pollfd ready = {.fd = fd, .events = POLLIN};
-		if (poll(&ready, 1, wlb_clock_left_ms(deadline_ms)) == 0)
-			return false;
+	struct pollfd ready = {.fd = fd, .events = POLLIN};
+	int left_ms;
+	while ((left_ms = wlb_clock_left_ms(deadline_ms)) > 0) {
+		if (poll(&ready, 1, left_ms) <= 0)
+			continue;
 		bool full = have + 1 >= size;
 		ssize_t n = read(fd, full ? spare : output + have, full ? sizeof(spare) : size - 1 - have);
 		if (n < 0 && errno == EINTR)
@@ -31,6 +35,7 @@ static bool read_output(int fd, char *output, size_t size)
 		have += full ? 0 : (size_t)n;
 		output[have] = '\0';
 	}
+	return false;
 }
 
 /* Forks; in the child, which gets 0, the two streams go into the pipe, whose reading end *pipe_fd is in the parent. */
@@ -55,12 +60,16 @@ static pid_t start_child(int *pipe_fd)
 static int finish_child(pid_t child, int pipe_fd, char *output, size_t size)
 {
 	int status;
+	int64_t deadline_ms = wlb_clock_ms() + PROGRAM_MS;
 	output[0] = '\0';
-	bool whole = read_output(pipe_fd, output, size);
+	bool whole = read_output(pipe_fd, output, size, deadline_ms);
 	close(pipe_fd);
-	if (!whole)
+	int ended = wlb_child_wait(child, whole ? wlb_clock_left_ms(deadline_ms) : 0, &status);
+	if (ended == 0) {
 		kill(child, SIGKILL);
-	return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+		ended = wlb_child_wait(child, KILLED_MS, &status);
+	}
+	return ended == 1 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 int wlb_doctor_run_program(char *const argv[], char *output, size_t size)

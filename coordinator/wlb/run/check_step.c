@@ -7,17 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/child.h"
 #include "common/clock.h"
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/run/check_environment.h"
 
 enum {
-	END_MS = 2000, /* for srun to end its step after SIGTERM */
-	PAUSE_MS = 50,
-	OUTPUT_MOST = 4 << 20, /* bytes of output */
+	END_MS = 2000,         /* for srun to end its step after SIGTERM, or after the end of its output */
+	KILLED_MS = 500,       /* for srun to end after SIGKILL; one that hangs in the kernel cannot */
+	OUTPUT_MOST = 4 << 20, /* bytes of output that are kept */
+	TURN_MOST = 1 << 18,   /* bytes that are read before the caller goes on */
 	ARGUMENTS_MOST = 32,
 };
 
@@ -140,11 +141,15 @@ int wlb_check_step_start(const sigset_t *signals, const struct wlb_check_command
 enum wlb_check_progress wlb_check_step_poll(struct wlb_check_step *step)
 {
 	char buffer[4096];
-	ssize_t n;
-	while ((n = read(step->output_fd, buffer, sizeof(buffer))) > 0)
-		if ((step->bytes += (size_t)n) <= OUTPUT_MOST)
+	ssize_t n = 1;
+	for (int turn = 0; turn < TURN_MOST && n > 0; turn += (int)n) {
+		n = read(step->output_fd, buffer, sizeof(buffer));
+		if (n > 0 && (step->bytes += (size_t)n) <= OUTPUT_MOST)
 			fwrite(buffer, 1, (size_t)n, step->stream);
-	if (n == 0 || (errno != EAGAIN && errno != EINTR))
+		if (n < 0)
+			break;
+	}
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
 		return WLB_CHECK_STEP_ENDED;
 	return wlb_clock_left_ms(step->until_ms) == 0 ? WLB_CHECK_STEP_LATE : WLB_CHECK_STEP_RUNS;
 }
@@ -152,18 +157,14 @@ enum wlb_check_progress wlb_check_step_poll(struct wlb_check_step *step)
 /* Its output has ended, or it is late. */
 static int reap(pid_t srun, bool is_late)
 {
-	int64_t until_ms = wlb_clock_ms() + END_MS;
-	int status = 0;
-	bool is_ended = false;
-	while (waitpid(srun, &status, WNOHANG) == 0) {
-		if (is_late && !is_ended)
-			kill(-srun, SIGTERM);
-		is_ended = is_late;
-		if (wlb_clock_left_ms(until_ms) == 0)
-			kill(-srun, SIGKILL);
-		usleep(1000 * PAUSE_MS);
+	int status;
+	if (is_late)
+		kill(-srun, SIGTERM);
+	if (wlb_child_wait(srun, END_MS, &status) == 0) {
+		kill(-srun, SIGKILL);
+		wlb_child_wait(srun, KILLED_MS, &status);
 	}
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+	return wlb_child_code(status);
 }
 
 int wlb_check_step_end(struct wlb_check_step *step, char **text)

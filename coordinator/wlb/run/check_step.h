@@ -38,11 +38,12 @@ enum wlb_check_progress { WLB_CHECK_STEP_RUNS, WLB_CHECK_STEP_ENDED, WLB_CHECK_S
 int wlb_check_step_start(const sigset_t *signals, const struct wlb_check_command *command, struct wlb_check_step *step,
                          struct wlb_error *error);
 
-/* Reads what the tasks have written since. Does not block. */
+/* Reads what the tasks have written since, 256 KiB at most. Does not block. A step that writes without end is late as
+ * any other. */
 enum wlb_check_progress wlb_check_step_poll(struct wlb_check_step *step);
 
-/* Ends srun and its step, within 2 s. Returns its exit code, 128 + signal where one killed it; *text is what the tasks
- * have written, 4 MiB at most, which the caller frees. */
+/* Ends srun and its step, within 2.5 s. Returns its exit code, 128 + signal where one killed it, 255 where its end is
+ * not known; *text is what the tasks have written, 4 MiB at most, which the caller frees. */
 int wlb_check_step_end(struct wlb_check_step *step, char **text);
 
 #endif

@@ -11,6 +11,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "common/child.h"
 #include "common/clock.h"
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/run/input.h"
@@ -195,13 +196,16 @@ static bool has_ended(struct watch *w)
 {
 	siginfo_t info = {0};
 	int status;
-	if (waitid(P_PID, (id_t)w->srun, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0)
+	bool is_known = waitid(P_PID, (id_t)w->srun, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+	if (is_known && info.si_pid == 0)
 		return false;
 	/* srun's helper process is in its group too; until srun is reaped no other group can have its number. */
-	kill(-w->srun, SIGKILL);
-	if (waitpid(w->srun, &status, 0) != w->srun)
-		return false;
-	w->attempt->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+	if (is_known)
+		kill(-w->srun, SIGKILL);
+	if (wlb_child_wait(w->srun, 0, &status) != 1)
+		snprintf(w->attempt->end_reason, sizeof(w->attempt->end_reason), "how srun ended is not known: %s",
+		         strerror(errno));
+	w->attempt->exit_code = wlb_child_code(status);
 	if (WIFSIGNALED(status) && w->ending == ENDING_NOT)
 		note_srun_killed(w, WTERMSIG(status));
 	return true;

@@ -163,6 +163,48 @@ static void the_deadline_holds(void **state)
 	end(&f);
 }
 
+/* Whether another byte of a reply that has begun is always there, and how many were taken. */
+static _Thread_local bool is_endless, has_begun;
+static int taken;
+
+enum { TAKEN_MOST = 2000, BYTE_US = 1000 };
+
+ssize_t __real_recv(int fd, void *data, size_t size, int flags);
+ssize_t __wrap_recv(int fd, void *data, size_t size, int flags);
+ssize_t __wrap_recv(int fd, void *data, size_t size, int flags)
+{
+	ssize_t n = __real_recv(fd, data, size, flags);
+	has_begun = has_begun || n > 0;
+	if (!is_endless || !has_begun || n >= 0)
+		return n;
+	assert_true(++taken < TAKEN_MOST);
+	usleep(BYTE_US);
+	*(char *)data = 'x';
+	return 1;
+}
+
+static bool begin_reply(void *context, int fd, const struct request *request)
+{
+	(void)context;
+	(void)request;
+	server_write(fd, "HTTP/1.0 200 OK\r\n\r\n");
+	return true;
+}
+
+static void the_deadline_holds_for_a_reply_without_end(void **state)
+{
+	struct fixture f;
+	(void)state;
+	begin(&f, begin_reply);
+	has_begun = false;
+	is_endless = true;
+	int rc = call(&f, "1", 100);
+	is_endless = false;
+	assert_int_equal(rc, -1);
+	assert_non_null(strstr(f.error.message, "no answer within 100 ms"));
+	end(&f);
+}
+
 static void a_readable_fd_ends_the_call(void **state)
 {
 	struct fixture f;
@@ -452,6 +494,7 @@ int main(void)
 		cmocka_unit_test(a_large_body_goes_both_ways),
 		cmocka_unit_test(a_closed_connection_is_opened_again),
 		cmocka_unit_test(the_deadline_holds),
+		cmocka_unit_test(the_deadline_holds_for_a_reply_without_end),
 		cmocka_unit_test(a_readable_fd_ends_the_call),
 		cmocka_unit_test(broken_replies_are_errors),
 		cmocka_unit_test(a_body_may_end_with_the_connection),

@@ -40,6 +40,23 @@ enum { SHARES = sizeof(shares) / sizeof(shares[0]) };
 
 static char folder[] = "/tmp/test_check_step-XXXXXX";
 
+/* Whether what srun writes has no end, and how often it was read. */
+static bool is_chatty;
+static int reads;
+
+enum { READS_MOST = 100000 };
+
+ssize_t __real_read(int fd, void *buffer, size_t size);
+ssize_t __wrap_read(int fd, void *buffer, size_t size);
+ssize_t __wrap_read(int fd, void *buffer, size_t size)
+{
+	if (!is_chatty)
+		return __real_read(fd, buffer, size);
+	assert_true(++reads < READS_MOST);
+	memset(buffer, 'x', size);
+	return (ssize_t)size;
+}
+
 static int make_srun(void **state)
 {
 	char path[64], paths[4096];
@@ -171,6 +188,27 @@ static void test_a_step_that_hangs_is_ended(void **state)
 	assert_int_equal(exit_code, 128 + SIGTERM);
 }
 
+/* It is read no faster than the caller looks at its other work, and is late as any other. */
+static void test_a_step_that_writes_without_end_is_ended(void **state)
+{
+	int exit_code;
+	(void)state;
+	is_chatty = true;
+	assert_null(run("hang", 0, SHORT_MS, &exit_code));
+	is_chatty = false;
+	assert_int_equal(exit_code, 128 + SIGTERM);
+}
+
+static void test_an_end_that_is_not_known_is_no_success(void **state)
+{
+	int exit_code;
+	(void)state;
+	signal(SIGCHLD, SIG_IGN);
+	free(run("--json", 0, LIMIT_MS, &exit_code));
+	signal(SIGCHLD, SIG_DFL);
+	assert_int_equal(exit_code, 255);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -179,6 +217,8 @@ int main(void)
 		cmocka_unit_test(test_the_task_gets_all_gpus),
 		cmocka_unit_test(test_the_step_is_of_no_attempt),
 		cmocka_unit_test(test_a_step_that_hangs_is_ended),
+		cmocka_unit_test(test_a_step_that_writes_without_end_is_ended),
+		cmocka_unit_test(test_an_end_that_is_not_known_is_no_success),
 	};
 	return cmocka_run_group_tests(tests, make_srun, remove_srun);
 }
