@@ -87,7 +87,7 @@ int wlb_parent_sync(const char *path, struct wlb_error *error)
 
 static int sync_path(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return -1;
 	int rc = fsync(fd);

@@ -17,6 +17,7 @@
 
 #include <slurm/slurm.h> /* SLURM_BATCH_SCRIPT */
 
+#include "coordinator/client/spool_dir.h"
 #include "spank/environment.h"
 #include "spank/state_dir.h"
 
@@ -57,37 +58,39 @@ static void append_folder(int fd, const char *folder)
 		(void)!write(fd, line, (size_t)length);
 }
 
-/* Finds the folder where `wlb run` and the workers of this step keep their records, as far as the environment names
- * it. */
-static void find_folder(spank_t sp, char *folder, size_t size)
+/* Notes the folders of which `wlb run` and the workers of this step keep their records in one, as far as the
+ * environment names them. Nothing is looked at there: this is root, and a file system may not answer. */
+static void append_folders(spank_t sp, int fd, uid_t owner)
 {
-	char submitted[PATH_MAX];
-	wlb_environment_get(sp, "WLB_SPOOL_DIR", folder, size);
-	if (folder[0] == '\0')
-		wlb_environment_get(sp, "SLURM_WLB_SPOOL_DIR", folder, size);
+	char named[PATH_MAX], submitted[PATH_MAX], folders[WLB_SPOOL_DIRS][PATH_MAX];
+	wlb_environment_get(sp, "WLB_SPOOL_DIR", named, sizeof(named));
+	if (named[0] == '\0')
+		wlb_environment_get(sp, "SLURM_WLB_SPOOL_DIR", named, sizeof(named));
 	wlb_environment_get(sp, "SLURM_SUBMIT_DIR", submitted, sizeof(submitted));
-	if (folder[0] == '\0' && submitted[0] != '\0' && snprintf(folder, size, "%s/.wlb", submitted) >= (int)size)
-		folder[0] = '\0';
+	int count = wlb_spool_dir_names(named, submitted, owner, folders);
+	for (int i = 0; i < count; i++)
+		append_folder(fd, folders[i]);
 }
 
 void wlb_delivery_note(spank_t sp, const struct wlb_spank_args *args)
 {
-	char folder[PATH_MAX], name[NAME_MAX + 1];
+	char name[NAME_MAX + 1];
 	uint32_t job_id = 0, step_id = 0;
+	uid_t owner = 0;
 	if (spank_get_item(sp, S_JOB_ID, &job_id) != ESPANK_SUCCESS ||
+	    spank_get_item(sp, S_JOB_UID, &owner) != ESPANK_SUCCESS ||
 	    spank_get_item(sp, S_JOB_STEPID, &step_id) != ESPANK_SUCCESS)
 		return;
 	bool batch = step_id == SLURM_BATCH_SCRIPT;
 	if (!wlb_state_dir_name(job_id, "", name, sizeof(name)))
 		return;
-	find_folder(sp, folder, sizeof(folder));
 	int state = wlb_state_dir_open(args, batch);
 	/* A step on another host than the batch script's finds no note, and makes none. */
 	int fd = state >= 0 ? openat(state, name,
 	                             O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC | (batch ? O_CREAT | O_TRUNC : 0), 0600)
 	                    : -1;
 	if (fd >= 0)
-		append_folder(fd, folder);
+		append_folders(sp, fd, owner);
 	else if (batch)
 		slurm_debug("wlb: %s: cannot be written: records that wait at the job's end wait for the user's next "
 		            "wlb command: %s",

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 
 #include "common/file.h"
 #include "common/json_text.h"
+#include "common/own_file.h"
 
 enum {
 	REFUSED_BYTES_MAX = 64 * 1024 * 1024, /* of one file */
@@ -133,12 +133,11 @@ struct wlb_refused *wlb_refused_open(const char *spool_path, const struct wlb_sp
 		free(refused);
 		return NULL;
 	}
-	refused->fd = open(refused->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (refused->fd < 0)
-		fail_io(refused->path, "opened", error);
-	else if ((flock(refused->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) || is_removed(refused->fd))
+	refused->fd = wlb_own_file_open(refused->path, O_RDWR | O_CREAT, error);
+	if (refused->fd >= 0 && (!wlb_own_file_lock(refused->fd, 0) || is_removed(refused->fd)))
 		wlb_fail(error, "file %s: is in use by another process", refused->path);
-	else if (cut_torn_line(refused, error) == 0 && (refused->end > 0 || put_header(refused, identity, error) == 0))
+	else if (refused->fd >= 0 && cut_torn_line(refused, error) == 0 &&
+	         (refused->end > 0 || put_header(refused, identity, error) == 0))
 		return refused;
 	if (refused->fd >= 0)
 		close(refused->fd);
@@ -227,7 +226,7 @@ void wlb_refused_leave_notice(const char *spool_path, const char *line)
 		return;
 	size_t length = wlb_text_show(text, sizeof(text) - 1, line);
 	text[length++] = '\n';
-	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int fd = wlb_own_file_open(path, O_WRONLY | O_CREAT | O_APPEND, NULL);
 	if (fd < 0)
 		return;
 	if (fstat(fd, &about) == 0 && about.st_size + (off_t)length <= NOTICE_BYTES_MAX)

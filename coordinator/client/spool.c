@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,6 +17,7 @@
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/json_text.h"
+#include "common/own_file.h"
 #include "coordinator/client/refused.h"
 
 enum {
@@ -196,10 +196,10 @@ static int cut_rest(struct wlb_spool *spool, struct wlb_error *error)
 static int open_locked(struct wlb_spool *spool, int flags, struct wlb_error *error)
 {
 	struct stat about;
-	spool->fd = open(spool->path, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
+	spool->fd = wlb_own_file_open(spool->path, flags, error);
 	if (spool->fd < 0)
-		return errno == ENOENT ? 0 : fail_io(spool, "opened", error);
-	bool busy = flock(spool->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+		return errno == ENOENT ? 0 : wlb_fail_in(error, "spool");
+	bool busy = !wlb_own_file_lock(spool->fd, 0);
 	if (!busy && (fstat(spool->fd, &about) != 0 || about.st_nlink == 0))
 		busy = true;
 	if (!busy)
@@ -265,20 +265,14 @@ struct wlb_spool *wlb_spool_open(const char *dir, const struct wlb_spool_identit
 	return spool;
 }
 
-/* A file that another account put into the folder would be delivered with this account's credential. */
-static bool is_own(const struct wlb_spool *spool)
-{
-	struct stat about;
-	return fstat(spool->fd, &about) == 0 && S_ISREG(about.st_mode) && about.st_uid == geteuid();
-}
-
-/* The header is read before anything else: files of other programs may have such names. */
+/* A file that another account put into the folder would be delivered with this account's credential. The header is read
+ * before anything else: files of other programs may have such names. */
 static enum wlb_spool_adoption take_over(struct wlb_spool *spool, struct wlb_error *error)
 {
 	int locked = open_locked(spool, O_RDWR, error);
 	if (locked < 0)
-		return WLB_SPOOL_FAILED;
-	if (locked == 0 || !is_own(spool))
+		return errno == EINVAL ? WLB_SPOOL_BUSY : WLB_SPOOL_FAILED;
+	if (locked == 0)
 		return WLB_SPOOL_BUSY;
 	switch (read_header(spool, &spool->identity, error)) {
 	case WLB_SPOOL_BEGINS:

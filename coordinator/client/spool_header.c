@@ -14,6 +14,7 @@
 #include <jansson.h>
 
 #include "common/file.h"
+#include "common/own_file.h"
 
 enum {
 	FORMAT_FROM_1 = 1, /* the first record has number 1 */
@@ -112,11 +113,9 @@ enum wlb_spool_beginning wlb_spool_peek(const char *path, struct wlb_spool_ident
                                         struct wlb_error *error)
 {
 	int length;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-	if (fd < 0) {
-		wlb_fail(error, "spool %s: cannot be opened: %s", path, strerror(errno));
+	int fd = wlb_own_file_open(path, O_RDONLY, error);
+	if (fd < 0)
 		return WLB_SPOOL_UNREADABLE;
-	}
 	enum wlb_spool_beginning beginning = wlb_spool_header_read(fd, path, identity, first_seq, &length, error);
 	close(fd);
 	return beginning;

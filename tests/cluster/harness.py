@@ -185,15 +185,15 @@ class Cluster:
                          f"{result.stdout}{result.stderr}")
         return result
 
-    def sbatch(self, script, *options, nodes=1, env=None):
+    def sbatch(self, script, *options, nodes=1, env=None, **more):
         """Submits `script` (the lines of a shell script); its output is in work/JOBID.out. Returns the job id. Ranks that wait
-        for a message sleep, so that those of other tests have the processors."""
+        for a message sleep, so that those of other tests have the processors. `more` are arguments of run()."""
         path = self.work / f"job-{time.monotonic_ns()}.sh"
         sleep = f'export LD_PRELOAD="{BUILD}/tests/yield.so${{LD_PRELOAD:+:$LD_PRELOAD}}"\n'
         # sbatch reads no option after the first command.
         own, commands = re.fullmatch(r"((?:#SBATCH.*\n)*)(.*)", script, re.DOTALL).groups()
         path.write_text(f"#!/bin/bash\n{own}{sleep}{commands}\n", encoding="utf-8")
-        result = self.run("sbatch", "--parsable", f"-N{nodes}", "-o", "%j.out", *options, path, env=env)
+        result = self.run("sbatch", "--parsable", f"-N{nodes}", "-o", "%j.out", *options, path, env=env, **more)
         return int(result.stdout.strip().split(";")[0])
 
     def job(self, job_id):

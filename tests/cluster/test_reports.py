@@ -5,16 +5,18 @@ A new report is one more row. What a row cannot say (a fault at a certain time, 
 a function of the test case and the job's id, which runs while the job does."""
 import contextlib
 import dataclasses
-import harness
 import json
 import os
+import pathlib
 import re
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 import typing
 
+import harness
 from harness import ClusterTest, main, wait_for
 from test_wlbd_api import NOBODY
 
@@ -35,6 +37,8 @@ class Situation:
     not_output: tuple = ()  # and those of which none does
     faults: typing.Optional[list] = None  # kind and node (None: any) of each cause in the record
     after: typing.Optional[typing.Callable] = None  # further checks, by a function of the test case and the job's id
+    user: typing.Optional[int] = None  # who submits it, from a new directory where every account may write; None: root alone
+    before: typing.Optional[typing.Callable] = None  # what happens between its submission and its start, as `meanwhile`
 
 
 TRAIN = """test -e corpus.idx || wlb data build --input /usr/share/common-licenses --output-prefix corpus
@@ -364,6 +368,83 @@ def has_checkpoints(test, job):
 CRASH_ONCE = "wlb run -- bash -c 'test -e again-$SLURM_JOB_ID || { touch again-$SLURM_JOB_ID; kill -9 $$; }'"
 
 
+DAEMON, BIN = 1, 2  # accounts without rights
+
+
+# ---- a directory that others prepare -------------------------------------------------------------------------------------
+
+def prepared(*parts):
+    """Runs shell commands as an account each, whose shell waits until the test ends, in the submit directory: $own is what the
+    user of the job has beside .wlb, $count where the job's runs are counted."""
+
+    def prepare(case, job):
+        for account, commands in parts:
+            process = subprocess.Popen(["bash", "-ec", f"umask 0; {commands}; echo ready; exec sleep 600"], cwd=case.cluster.work, user=account,
+                                       group=account, extra_groups=[], stdout=subprocess.PIPE, text=True,
+                                       env={"PATH": "/usr/bin:/bin", "own": f".wlb-{case.user}", "count": f".wlb/{job}.launches"})
+            for end in (process.stdout.close, process.wait, process.kill):
+                case.addCleanup(end)
+            case.assertEqual(process.stdout.readline(), "ready\n")
+
+    return prepare
+
+
+def run_of_root(case, _job):
+    job = case.cluster.sbatch("wlb run -- true", "--wlb-layout=auto")
+    case.assertEqual(case.cluster.wait_job(job), "COMPLETED", case.cluster.output(job))
+    case.assertEqual(case.cluster.show(job)["state"], "complete")
+
+
+def files_in(name, mode=0o700):
+    """The job's files are in this folder of the submit directory, which is its user's, and no record waits there."""
+
+    def check(case, job):
+        folder = case.cluster.work / name.format(user=case.user)
+        about = folder.stat()
+        case.assertEqual((about.st_uid, about.st_mode & 0o7777), (case.user, mode))
+        case.assertTrue((folder / f"{job}.launches").is_file() or (folder / f"{job}.launches").is_fifo())
+        wait_for("records that are delivered", lambda: not list(folder.glob("*.jsonl")), 20)
+
+    return check
+
+
+def without_wlbd(prepare):
+    def before(case, job):
+        prepare(case, job)
+        case.cluster.verb("kill-wlbd")
+        case.addCleanup(case.cluster.verb, "start-wlbd")
+
+    return before
+
+
+def with_wlbd_again(check):
+    def after(case, job):
+        case.assertTrue(list(case.cluster.work.glob(".wlb-*/*.jsonl")), "records that wait")
+        case.cluster.verb("start-wlbd")
+        check(case, job)
+        case.assertEqual(case.cluster.show(job)["state"], "complete")
+
+    return after
+
+
+def replaced(case, job):
+    """Another account renames the folder while the run works, and puts its own in its place."""
+    wait_for("the command", lambda: (case.cluster.work / "begun").exists(), 30)
+    prepared((BIN, "mv .wlb gone; mkdir .wlb; mkfifo $count"))(case, job)
+
+
+def exit_code(code):
+    def check(case, job):
+        case.assertEqual(case.cluster.job(job)["ExitCode"], f"{code}:0")
+
+    return check
+
+
+COMPLETE = {"": ("complete", 1)}
+OF_ANOTHER = prepared((BIN, "mkdir .wlb"))
+BOTH_OF_ANOTHER = prepared((BIN, "mkdir .wlb $own"))
+
+
 SITUATIONS = (
     Situation("One run of a script is recorded as complete.", "wlb run -- true", "a_run", runs={"": ("complete", 1)}),
     Situation("A finished run that a resubmitted job extends with another learning rate is refused, unless the job says which to take.",
@@ -617,6 +698,49 @@ ls $SLURM_JOB_ID.started""", "launcher_in_each_task", nodes=2, state="FAILED",
               r"wlb run -- bash -c 'test -e again-$SLURM_JOB_ID && exit; touch again-$SLURM_JOB_ID; "
               r'printf "srun: error: caf\xe9: task 0: Exited with exit code 3\n" >&2; exit 3' + "'", "latin1_line_of_srun",
               runs={"": ("complete", 2)}, not_output=("waiting for the coordinator",), after=is_shown),
+    Situation("Of two users who submit from one directory, each has the record of his run.", "wlb run -- true", "two_users",
+              user=DAEMON, before=run_of_root, runs=COMPLETE, after=files_in(".wlb-{user}")),
+    Situation("A FIFO in another's .wlb does not hold the run.", "wlb run -- true", "a_pipe_of_another", user=DAEMON,
+              before=prepared((BIN, "mkdir .wlb; mkfifo $count")), runs=COMPLETE, after=files_in(".wlb-{user}")),
+    Situation("A lock in another's .wlb does not hold the run.", "wlb run -- true", "a_lock_of_another", user=DAEMON,
+              before=prepared((BIN, "mkdir .wlb; exec 9> $count; flock 9")), runs=COMPLETE,
+              after=files_in(".wlb-{user}")),
+    Situation("A directory in the place of a file of another's .wlb does not cost the record.", "wlb run -- true",
+              "a_directory_of_another", user=DAEMON, before=prepared((BIN, "mkdir -p $count")), runs=COMPLETE,
+              after=files_in(".wlb-{user}")),
+    Situation("A .wlb that is a link of another leads the run nowhere.", "wlb run -- true", "a_link_of_another", user=DAEMON,
+              before=prepared((BIN, "mkdir there; ln -s there .wlb")), runs=COMPLETE,
+              after=files_in(".wlb-{user}")),
+    Situation("A .wlb that is a file does not cost the record.", "wlb run -- true", "a_file", user=DAEMON,
+              before=prepared((BIN, "touch .wlb")), runs=COMPLETE, after=files_in(".wlb-{user}")),
+    Situation("A .wlb that is a FIFO does not hold the run.", "wlb run -- true", "a_pipe", user=DAEMON,
+              before=prepared((BIN, "mkfifo .wlb")), runs=COMPLETE, after=files_in(".wlb-{user}")),
+    Situation("A user's own .wlb to which others could write is used, and closed to them; what they have put there is named.",
+              "wlb run -- true", "a_directory_that_was_open", user=DAEMON,
+              before=prepared((DAEMON, "mkdir .wlb"), (BIN, "mkfifo $count")), runs=COMPLETE,
+              output=(r"\.launches: must be a regular file of user 1.*move it away",), after=files_in(".wlb")),
+    Situation("Root's job in a directory of a user has its own folder there.", "wlb run -- true", "root_among_users", user=0,
+              before=prepared((DAEMON, "mkdir .wlb; mkfifo $count")), runs=COMPLETE, after=files_in(".wlb-{user}")),
+    Situation("Where others have both directories, the run is refused before its step, with the owners and the remedy.",
+              "wlb run -- touch begun", "no_directory", user=DAEMON, before=BOTH_OF_ANOTHER, state="FAILED",
+              output=(r"/\.wlb: belongs to bin \(2\); directory \S*/\.wlb-1: belongs to bin \(2\); .*WLB_SPOOL_DIR.*--spool-dir",),
+              not_output=("attempt 1",), after=exit_code(2)),
+    Situation("The remedy helps: a directory of the user's, by its name.", "mkdir -m 700 mine\nWLB_SPOOL_DIR=mine wlb run -- true",
+              "a_named_directory", user=DAEMON, before=BOTH_OF_ANOTHER, runs=COMPLETE, after=files_in("mine")),
+    Situation("A named directory that users share has a folder for each.", "wlb run --spool-dir common -- true", "a_shared_directory",
+              user=DAEMON, before=prepared((BIN, "mkdir common")), runs=COMPLETE, after=files_in("common/.wlb-{user}")),
+    Situation("A command without --wlb-layout needs no directory.", "wlb run -- true", "off_needs_none", options=(), user=DAEMON,
+              before=BOTH_OF_ANOTHER, output=("neither recorded",)),
+    Situation("Records that wait in a user's folder beside that of another are delivered after the job.", "wlb run -- true",
+              "delivered_from_beside", user=DAEMON, before=without_wlbd(OF_ANOTHER), after=with_wlbd_again(files_in(".wlb-{user}"))),
+    Situation("Who replaces the folder while the run works does not hold it.", "wlb run -- sh -c 'touch begun; sleep 2'",
+              "a_folder_that_is_replaced", user=DAEMON, meanwhile=replaced, runs=COMPLETE),
+    Situation("A lock that another process of the user keeps does not hold the run.",
+              "mkdir -pm 700 .wlb\nflock .wlb/$SLURM_JOB_ID.launches sleep 60 &\nsleep 0.3\nwlb run -- true\nkill %1", "a_lock_of_the_user",
+              runs=COMPLETE, output=(r"\.launches: cannot be written: another process locks it",)),
+    Situation("The mode of the folder that the user changes while the run works costs no record.",
+              "wlb run -- sh -c 'chmod -R 777 .wlb; [ $WLB_ATTEMPT = 2 ]'", "a_folder_that_is_opened", runs={"": ("complete", 2)},
+              after=files_in(".wlb", 0o777)),
 )
 
 
@@ -627,8 +751,11 @@ def with_lines(text, lines):
     return text
 
 
-class Reports(ClusterTest):
+class Checks(ClusterTest):
+    """Each row is a test of one of the two classes below."""
+
     nodes = 4
+    user = 0
 
     def setUp(self):
         self.slurm_conf = self.cluster.dir / "etc/slurm.conf"
@@ -658,6 +785,16 @@ class Reports(ClusterTest):
         expected = [[kind, node or got[1]] for (kind, node), got in zip(situation.faults, found)]
         self.assertEqual((found, len(found)), (expected, len(situation.faults)))
 
+    def submit(self, situation):
+        self.user = situation.user or 0
+        account = {"user": self.user, "group": self.user, "extra_groups": []} if self.user else {}
+        hold = ("--hold",) if situation.before else ()
+        job = self.cluster.sbatch(situation.script, *situation.options, *hold, nodes=situation.nodes, **account)
+        if situation.before:
+            situation.before(self, job)
+            self.cluster.run("scontrol", "release", job)
+        return job
+
     def check(self, situation):
         self.configure(with_lines(self.slurm_conf.read_text(encoding="utf-8"), situation.slurm_conf))
         if situation.wlbd_conf:
@@ -665,7 +802,7 @@ class Reports(ClusterTest):
             before = path.read_text(encoding="utf-8")
             self.addCleanup(self.configure_wlbd, before)
             self.configure_wlbd(with_lines(before, situation.wlbd_conf))
-        job = self.cluster.sbatch(situation.script, *situation.options, nodes=situation.nodes)
+        job = self.submit(situation)
         if situation.meanwhile:
             situation.meanwhile(self, job)
         self.assertEqual(self.cluster.wait_job(job), situation.state, self.cluster.output(job))
@@ -682,6 +819,19 @@ class Reports(ClusterTest):
             situation.after(self, job)
 
 
+class Reports(Checks):
+    pass
+
+
+class OtherUsers(Checks):
+    for_others = True
+
+    def setUp(self):
+        super().setUp()
+        self.cluster.work = pathlib.Path(tempfile.mkdtemp(dir=self.cluster.home))
+        self.cluster.work.chmod(0o777)
+
+
 def test_of(situation):
     def test(self):
         self.check(situation)
@@ -691,7 +841,7 @@ def test_of(situation):
 
 
 for row in SITUATIONS:
-    setattr(Reports, f"test_{row.name}", test_of(row))
+    setattr(Reports if row.user is None else OtherUsers, f"test_{row.name}", test_of(row))
 
 if __name__ == "__main__":
     main()

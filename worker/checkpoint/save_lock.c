@@ -31,7 +31,7 @@ static int lock_file(int fd)
 static int try_lock(struct wlb_save_lock *lock)
 {
 	wlb_file_report("locking", lock->path);
-	int fd = open(lock->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+	int fd = open(lock->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
 	if (fd < 0)
 		return errno;
 	int cause = lock_file(fd);
@@ -49,7 +49,7 @@ static int try_lock(struct wlb_save_lock *lock)
 /* Reads who has the lock. */
 static void read_owner(const struct wlb_save_lock *lock, char *owner, size_t size)
 {
-	int fd = open(lock->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	int fd = open(lock->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	ssize_t length = fd >= 0 ? read(fd, owner, size - 1) : -1;
 	if (fd >= 0)
 		close(fd);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include "common/show.h"
 #include "coordinator/client/node_page.h"
 #include "coordinator/client/reporter.h"
+#include "coordinator/client/spool_dir.h"
 #include "worker/data/file_thread.h"
 #include "worker/launch/attempt_id.h"
 #include "worker/launch/attempt_setup.h"
@@ -27,7 +29,7 @@ struct wlb_recorder {
 	const struct wlb_launch *launch;
 	struct wlb_reporter *reporter; /* NULL: this rank reports nothing */
 	struct wlb_node_page *page;    /* of this node's agent, which reports; NULL: there is none */
-	char spool[4096];              /* the folder of the records */
+	char spool[PATH_MAX];          /* the folder of the records; "": this rank writes none */
 	int records;                   /* 1 on rank 0 */
 	atomic_flag ended;
 	atomic_int failures; /* to make, write or sync a record */
@@ -49,13 +51,16 @@ static int find_peers(struct wlb_launch *launch, int *ranks, pid_t *pids, struct
 	return count;
 }
 
-static void find_spool(char *dir, size_t size)
+/* `wlb run`, which names the attempt, has chosen it. */
+static int choose_spool(char dir[PATH_MAX], struct wlb_error *error)
 {
-	const char *given = getenv("WLB_SPOOL_DIR"), *submitted = getenv("SLURM_SUBMIT_DIR");
-	if (given != NULL)
-		snprintf(dir, size, "%s", given);
-	else
-		snprintf(dir, size, "%s/.wlb", submitted != NULL ? submitted : ".");
+	const char *given = getenv("WLB_ATTEMPT_ID") != NULL ? getenv("WLB_SPOOL_DIR") : NULL;
+	if (given != NULL && snprintf(dir, PATH_MAX, "%s", given) < PATH_MAX)
+		return 0;
+	wlb_file_report("opening", "the directory of the records");
+	int rc = wlb_spool_dir_choose(NULL, dir, error);
+	wlb_file_report_end();
+	return rc;
 }
 
 /* Sets what all reporters have in common, and starts one. */
@@ -64,7 +69,8 @@ static struct wlb_reporter *start_reporter(struct wlb_recorder *recorder, struct
 {
 	const struct wlb_launch *launch = recorder->launch;
 	struct wlb_client_config config;
-	find_spool(recorder->spool, sizeof(recorder->spool));
+	if (launch->rank == 0 && choose_spool(recorder->spool, error) != 0)
+		return NULL;
 	int configured = wlb_client_config_load(&config, error) == 0;
 	if (!configured && launch->rank == 0)
 		wlb_show_line(stderr, "wlb-worker: %s; what is recorded waits in %s", error->message, recorder->spool);

@@ -333,7 +333,8 @@ static int flush_folders(void *values, struct wlb_error *error)
 
 static const struct wlb_option options[] = {
 	{WLB_OPTION(LIST, NULL, FIELD(dirs), "DIR...",
-                    "a job's .wlb directory (default: the directories where records of yours are known to wait)")},
+                    "a job's directory .wlb or .wlb-UID (default: the directories where records of yours are known to "
+                    "wait)")},
 	{WLB_OPTION(INT, "timeout", FIELD(timeout_s), "SECONDS", "stop after this long"), .min = 1, .max = 86400,
          .initial = "60"},
 	{WLB_OPTION(INT, "wait", FIELD(wait_s), "SECONDS",

@@ -1,15 +1,15 @@
 #include "coordinator/wlb/delivery/folder_lock.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "common/own_file.h"
 
 static const char of_flush[] = "flush.lock", of_next[] = "flush.next";
 
@@ -22,7 +22,7 @@ static int open_file(const char *dir, const char *name, int flags)
 {
 	char path[PATH_BYTES];
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	return open(path, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
+	return wlb_own_file_open(path, flags, NULL);
 }
 
 /* Returns false where another process has the lock; *fd is -1 then, and where the file cannot be made. */
@@ -32,9 +32,8 @@ static bool take(const char *dir, const char *name, int *fd)
 	*fd = open_file(dir, name, O_RDWR | O_CREAT);
 	if (*fd < 0)
 		return true;
-	bool is_locked = flock(*fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
 	/* One that was removed meanwhile locks nothing. */
-	if (is_locked && fstat(*fd, &about) == 0 && about.st_nlink > 0)
+	if (wlb_own_file_lock(*fd, 0) && fstat(*fd, &about) == 0 && about.st_nlink > 0)
 		return true;
 	close(*fd);
 	*fd = -1;

@@ -1,23 +1,25 @@
 #include "coordinator/wlb/delivery/pending.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/clock.h"
 #include "common/file.h"
+#include "common/own_file.h"
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/delivery/start_self.h"
 
-enum { FOLDERS_MAX = 256, LIST_BYTES_MAX = FOLDERS_MAX * PATH_MAX, LOCK_MS = 200 };
+enum {
+	FOLDERS_MAX = 256,
+	LIST_BYTES_MAX = FOLDERS_MAX * PATH_MAX,
+	LOCK_MS = 200 /* longer than a small write takes */
+};
 
 static int list_path(char path[PATH_MAX], const char *name)
 {
@@ -80,20 +82,6 @@ static bool contains(char *const *list, int count, const char *dir)
 	return false;
 }
 
-/* Returns false if another process holds the lock for longer than a small write takes. */
-static bool lock(int fd)
-{
-	int64_t until_ms = wlb_clock_ms() + LOCK_MS;
-	while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-		if (errno != EWOULDBLOCK)
-			return true; /* a file system without locks */
-		if (wlb_clock_left_ms(until_ms) == 0)
-			return false;
-		wlb_clock_sleep_ms(10);
-	}
-	return true;
-}
-
 static void set_listed(const char *dir, bool present)
 {
 	char path[PATH_MAX], lock_path[PATH_MAX], folder[PATH_MAX];
@@ -106,10 +94,10 @@ static void set_listed(const char *dir, bool present)
 		return;
 	if (wlb_dir_make(folder, 0700, NULL) != 0)
 		return;
-	int fd = open(lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	int fd = wlb_own_file_open(lock_path, O_RDWR | O_CREAT, NULL);
 	if (fd < 0)
 		return;
-	if (lock(fd)) {
+	if (wlb_own_file_lock(fd, LOCK_MS)) {
 		char **list = read_list(path, &count);
 		if (contains(list, count, dir) != present)
 			write_list(path, list, count, dir, present);

@@ -1,7 +1,5 @@
 #include "coordinator/wlb/run/job.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +7,7 @@
 
 #include "common/json_text.h"
 #include "common/on_fault.h"
+#include "coordinator/client/spool_dir.h"
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/run/own_step.h"
 #include "coordinator/wlb/run/print.h"
@@ -76,24 +75,6 @@ static int load_policy(struct wlb_run_job *job, struct wlb_error *error)
 	return 0;
 }
 
-static int load_spool_dir(struct wlb_run_job *job, const char *option, struct wlb_error *error)
-{
-	char here[PATH_MAX];
-	const char *named = option != NULL ? option : setting("WLB_SPOOL_DIR");
-	const char *base = setting("SLURM_SUBMIT_DIR");
-	if (getcwd(here, sizeof(here)) == NULL)
-		return wlb_fail(error, "the current directory cannot be named: %s", strerror(errno));
-	int n;
-	if (named == NULL)
-		n = snprintf(job->spool_dir, sizeof(job->spool_dir), "%s/.wlb", base != NULL ? base : here);
-	else
-		n = snprintf(job->spool_dir, sizeof(job->spool_dir), "%s%s%s", named[0] == '/' ? "" : here,
-		             named[0] == '/' ? "" : "/", named);
-	if (n >= (int)sizeof(job->spool_dir))
-		return wlb_fail(error, "spool directory '%.80s...': the path is too long", job->spool_dir);
-	return 0;
-}
-
 /* For a text that is stored and shown only. */
 static void store_setting(char *to, size_t size, const char *name)
 {
@@ -146,7 +127,8 @@ int wlb_run_job_load(struct wlb_run_job *job, const struct wlb_run_options *opti
 	store_setting(job->name, sizeof(job->name), "SLURM_JOB_NAME");
 	const char *this_node = setting("SLURMD_NODENAME");
 	snprintf(job->this_node, sizeof(job->this_node), "%s", this_node != NULL ? this_node : host);
-	if (load_policy(job, error) != 0 || load_spool_dir(job, options->spool_dir, error) != 0)
+	if (load_policy(job, error) != 0 ||
+	    (!job->off && wlb_spool_dir_choose(options->spool_dir, job->spool_dir, error) != 0))
 		return -1;
 	if (wlb_hostlist_expand(nodes, &job->nodes, &job->node_count, error) != 0)
 		return wlb_fail_in(error, "SLURM_JOB_NODELIST");

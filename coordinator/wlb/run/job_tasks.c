@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/file.h"
 #include "coordinator/wlb/run/job_file.h"
 #include "coordinator/wlb/run/print.h"
 
@@ -90,7 +89,7 @@ static void keep(const struct wlb_run *run, int per_node)
 	struct wlb_error error;
 	name_file(&run->job, name);
 	snprintf(text, sizeof(text), "%d", per_node);
-	if (wlb_dir_make(run->job.spool_dir, 0700, &error) != 0 || wlb_run_job_file_write(run, name, text, &error) != 0)
+	if (wlb_run_job_file_write(run, name, text, &error) != 0)
 		wlb_run_print("requeued on fewer nodes, this job will not know how many tasks each has: %s",
 		              error.message);
 }

@@ -89,7 +89,8 @@ static void set_environment(const struct wlb_run *run, const struct wlb_attempt 
 		export_variable("WLB_RUN_ID", run->id);
 	export_variable("WLB_ATTEMPT_ID", attempt->id);
 	export_number("WLB_ATTEMPT", attempt->number);
-	export_variable("WLB_SPOOL_DIR", run->job.spool_dir);
+	if (run->job.spool_dir[0] != '\0')
+		export_variable("WLB_SPOOL_DIR", run->job.spool_dir);
 	export_checkpoint(attempt);
 	export_layout(attempt);
 	if (run->limit.may_be_preempted)

@@ -6,14 +6,15 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include "common/file.h"
+#include "common/own_file.h"
 
 enum {
 	RUNS_MOST = 1024, /* of a job, whose commands are kept; the others are numbered in the order of the starts */
 	LINE_BYTES = 64,
+	LOCK_MS = 5000, /* for other `wlb run` of the job that count themselves, or one that is stopped meanwhile */
 	TEXT_BYTES = LINE_BYTES * (RUNS_MOST + 1),
 	ELSEWHERE = 1, /* in place of a command: another directory has this number of the job, in each start */
 };
@@ -148,15 +149,22 @@ static int rewrite(int fd, const struct launches *all)
 	return wlb_pwrite_all(fd, text, (size_t)used, 0) == 0 ? ftruncate(fd, used) : -1;
 }
 
-static int count_launch(const struct wlb_run_job *job, int fd, uint64_t command, int given, int *launch)
+static int fail_io(const char *path, const char *why, struct wlb_error *error)
+{
+	return wlb_fail(error, "file %s: cannot be written: %s", path, why);
+}
+
+/* `given`: the number that the run is to have; 0: it is counted. */
+static int count_launch(const struct wlb_run_job *job, const char *path, int fd, uint64_t command, int given,
+                        int *launch, struct wlb_error *error)
 {
 	char text[TEXT_BYTES];
 	struct launches all;
-	if (flock(fd, LOCK_EX) != 0 && errno == EINTR)
-		return -1;
+	if (!wlb_own_file_lock(fd, LOCK_MS))
+		return fail_io(path, "another process locks it for seconds", error);
 	ssize_t length = pread(fd, text, sizeof(text) - 1, 0);
 	if (length < 0)
-		return -1;
+		return fail_io(path, strerror(errno), error);
 	text[length] = '\0';
 	parse(text, &all);
 	begin_start(job, &all);
@@ -164,7 +172,7 @@ static int count_launch(const struct wlb_run_job *job, int fd, uint64_t command,
 		*launch = take(&all, command);
 	else
 		move(&all, command, *launch, given);
-	return rewrite(fd, &all);
+	return rewrite(fd, &all) == 0 ? 0 : fail_io(path, strerror(errno), error);
 }
 
 /* `given`: the number that the run is to have; 0: it is counted. */
@@ -172,18 +180,15 @@ static int change_file(const struct wlb_run_job *job, char *const *command, int 
                        struct wlb_error *error)
 {
 	char path[PATH_MAX + 32];
+	struct wlb_error cause;
 	snprintf(path, sizeof(path), "%s/%u.launches", job->spool_dir, job->job_id);
-	/* Root's job may run in a folder of a user, who knows its name before it starts: no link is followed. */
-	int fd = wlb_dir_make(job->spool_dir, 0700, NULL) == 0
-	                 ? open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)
-	                 : -1;
-	int rc = fd >= 0 ? count_launch(job, fd, digest_of(command), given, launch) : -1;
+	int fd = wlb_own_file_open(path, O_RDWR | O_CREAT, &cause);
+	int rc = fd >= 0 ? count_launch(job, path, fd, digest_of(command), given, launch, &cause) : -1;
 	if (rc != 0)
 		wlb_fail(error,
-		         "file %s: cannot be written: %s; where the job is requeued and has several `wlb run`, this "
-		         "one may "
-		         "begin a new run: set WLB_SPOOL_DIR to a directory where it can be written",
-		         path, strerror(errno));
+		         "%.700s; where the job is requeued and has several `wlb run`, this one may begin a new run: "
+		         "set WLB_SPOOL_DIR to a directory where it can be written",
+		         cause.message);
 	if (fd >= 0)
 		close(fd);
 	return rc;

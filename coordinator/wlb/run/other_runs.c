@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/own_file.h"
+
 enum { PATH_BYTES = PATH_MAX + 32 };
 
 /* Locks of the open file, which a look at them leaves as they are: flock() cannot look without taking. */
@@ -21,13 +23,11 @@ int wlb_run_others_open(const char *spool_dir, uint32_t job_id, struct wlb_error
 	char path[PATH_BYTES];
 	struct flock lock = whole_file(F_RDLCK);
 	snprintf(path, sizeof(path), "%s/%" PRIu32 ".running", spool_dir, job_id);
-	/* Root's job may run in a folder of a user, who knows its name before it starts: no link is followed. */
-	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd >= 0 && fcntl(fd, F_OFD_SETLK, &lock) == 0)
+	int fd = wlb_own_file_open(path, O_RDWR | O_CREAT, error);
+	if (fd < 0 || fcntl(fd, F_OFD_SETLK, &lock) == 0)
 		return fd;
 	wlb_fail(error, "file %s: cannot be locked: %s", path, strerror(errno));
-	if (fd >= 0)
-		close(fd);
+	close(fd);
 	return -1;
 }
 

@@ -9,6 +9,8 @@
 
 #include <jansson.h>
 
+#include "common/own_file.h"
+
 enum { READ_BYTES = 64 * 1024, READS_MOST = 64 };
 
 /* The longest of the newest 4 to 8 saves counts, and that of the newest 100 to 200 steps: a file system that was slow
@@ -107,7 +109,7 @@ void wlb_run_progress_read(struct wlb_run_progress *progress, const char *spool_
 	note_standstill(progress, now_ms);
 	if (progress->fd < 0) {
 		snprintf(path, sizeof(path), "%s/%s.rank0.jsonl", spool_dir, attempt_id);
-		progress->fd = open(path, O_RDONLY | O_CLOEXEC);
+		progress->fd = wlb_own_file_open(path, O_RDONLY, NULL);
 	}
 	for (int i = 0; progress->fd >= 0 && i < READS_MOST && count > 0; i++) {
 		count = read(progress->fd, bytes, sizeof(bytes));

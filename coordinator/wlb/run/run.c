@@ -519,9 +519,11 @@ static const struct wlb_option options[] = {
 		 "tasks on each node (default: as the job was submitted; else one for each GPU; else as many as fit, "
 		 "SLURM_TASKS_PER_NODE)"),
          .min = 1, .max = 4096},
-	{WLB_OPTION(TEXT, "spool-dir", FIELD(spool_dir), "DIR",
-                    "where records wait for the coordinator, on a file system that all nodes share (default: "
-                    "WLB_SPOOL_DIR, else .wlb in the submit directory, SLURM_SUBMIT_DIR)")},
+	{WLB_OPTION(
+		TEXT, "spool-dir", FIELD(spool_dir), "DIR",
+		"where records wait for the coordinator, on a file system that all nodes share (default: "
+		"WLB_SPOOL_DIR, else .wlb in the submit directory, SLURM_SUBMIT_DIR); where DIR is another's or others "
+		"may write to it, they wait in .wlb-UID of the job's user in DIR, and beside .wlb")},
 	{WLB_OPTION(
 		 INT, "max-restarts", FIELD(max_restarts), "N",
 		 "end the run after N restarts; those of attempts that saved and stopped when asked to do not count"),

@@ -2,6 +2,7 @@
 #ifndef COORDINATOR_WLB_RUN_STATE_H
 #define COORDINATOR_WLB_RUN_STATE_H
 
+#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -41,8 +42,8 @@ struct wlb_run_job {
 	char cluster[64];
 	char name[256];
 	char this_node[256];
-	char spool_dir[4096];
-	char **nodes; /* of the allocation, as far as we know; wlb_strings_free */
+	char spool_dir[PATH_MAX]; /* coordinator/client/spool_dir.h; off: "" */
+	char **nodes;             /* of the allocation, as far as we know; wlb_strings_free */
 	int node_count;
 	int first_node_count; /* that the job was started on */
 	int tasks_per_node;

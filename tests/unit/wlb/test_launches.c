@@ -4,12 +4,14 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -226,6 +228,43 @@ static void the_count_survives_a_write_that_fails(void **state)
 	assert_int_equal(launch_of(1000, 0, "train c"), 3);
 }
 
+static bool is_locked_by_another;
+
+bool __real_wlb_own_file_lock(int fd, int limit_ms);
+bool __wrap_wlb_own_file_lock(int fd, int limit_ms);
+bool __wrap_wlb_own_file_lock(int fd, int limit_ms)
+{
+	assert_true(limit_ms <= 10000);
+	return !is_locked_by_another && __real_wlb_own_file_lock(fd, limit_ms);
+}
+
+static void another_process_that_keeps_the_lock_is_said(void **state)
+{
+	struct wlb_error error;
+	int launch;
+	(void)state;
+	is_locked_by_another = true;
+	assert_int_equal(count(1000, 0, "train", &launch, &error), -1);
+	is_locked_by_another = false;
+	assert_non_null(strstr(error.message, "12.launches: cannot be written: another process locks it"));
+	assert_non_null(strstr(error.message, "set WLB_SPOOL_DIR to"));
+}
+
+static void what_is_no_file_of_ours_is_said(void **state)
+{
+	struct wlb_error error;
+	int launch;
+	(void)state;
+	assert_int_equal(mkfifo(path, 0666), 0);
+	assert_int_equal(count(1000, 0, "train", &launch, &error), -1);
+	assert_non_null(strstr(error.message, "12.launches: must be a regular file of user"));
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_int_equal(count(1000, 0, "train", &launch, &error), -1);
+	assert_non_null(strstr(error.message, "12.launches: cannot be opened: Is a directory"));
+	assert_int_equal(rmdir(path), 0);
+}
+
 static int make_dir(void **state)
 {
 	(void)state;
@@ -266,6 +305,8 @@ int main(void)
 		TEST(a_damaged_file_is_ignored),
 		TEST(many_launches_are_counted),
 		TEST(the_count_survives_a_write_that_fails),
+		TEST(another_process_that_keeps_the_lock_is_said),
+		TEST(what_is_no_file_of_ours_is_said),
 	};
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }

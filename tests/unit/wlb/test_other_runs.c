@@ -49,7 +49,7 @@ static void a_file_that_cannot_be_locked(void **state)
 	unlink(path);
 	assert_int_equal(symlink("/etc/passwd", path), 0);
 	assert_int_equal(wlb_run_others_open(dir, 12, &error), -1);
-	assert_non_null(strstr(error.message, "12.running: cannot be locked: "));
+	assert_non_null(strstr(error.message, "12.running: cannot be opened: "));
 	assert_false(wlb_run_others_work(-1));
 	wlb_run_others_leave(-1);
 }

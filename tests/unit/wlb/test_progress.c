@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -108,11 +109,22 @@ static void what_was_long_once_is_forgotten(void **state)
 	wlb_run_progress_reset(&progress);
 }
 
+static void a_pipe_in_the_place_of_the_spool_makes_nobody_wait(void **state)
+{
+	struct wlb_run_progress progress = {.fd = -1, .saved_step = -1};
+	(void)state;
+	assert_int_equal(mkfifo(path, 0600), 0);
+	wlb_run_progress_read(&progress, dir, "a", now_ms += 1000);
+	assert_int_equal(progress.fd, -1);
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(reads_while_the_spool_grows),
 	                                   cmocka_unit_test(leaves_out_suspensions),
-	                                   cmocka_unit_test(what_was_long_once_is_forgotten)};
+	                                   cmocka_unit_test(what_was_long_once_is_forgotten),
+	                                   cmocka_unit_test(a_pipe_in_the_place_of_the_spool_makes_nobody_wait)};
 	if (mkdtemp(dir) == NULL)
 		return 1;
 	snprintf(path, sizeof(path), "%s/a.rank0.jsonl", dir);
