@@ -11,7 +11,7 @@
 
 enum { ANCESTORS_MOST = 1000, TITLE_BYTES = 128 };
 
-static const char TITLE[] = "slurmstepd: [";
+static const char stepd_title[] = "slurmstepd: [";
 
 /* Reads how a process calls itself, "" where it cannot be read; a slurmstepd is "slurmstepd: [12.0]", or [12.batch]. */
 static void read_title(pid_t pid, char title[TITLE_BYTES])
@@ -40,10 +40,10 @@ static bool is_in_step(const char *job, const char *step)
 	pid_t pid = getppid();
 	for (int i = 0; i < ANCESTORS_MOST && pid > 1; i++, pid = parent_of(pid)) {
 		read_title(pid, title);
-		if (strncmp(title, TITLE, strlen(TITLE)) == 0)
+		if (strncmp(title, stepd_title, strlen(stepd_title)) == 0)
 			break;
 	}
-	int length = snprintf(wanted, sizeof(wanted), "%s%.20s.%.20s", TITLE, job, step);
+	int length = snprintf(wanted, sizeof(wanted), "%s%.20s.%.20s", stepd_title, job, step);
 	/* The component of a heterogeneous job follows after '+'. */
 	return strncmp(title, wanted, (size_t)length) == 0 && (title[length] == ']' || title[length] == '+');
 }
