@@ -45,6 +45,8 @@ static const struct {
          "\"rope_scaling\":null,\"attention_bias\":false,\"tie_word_embeddings\":true,"
          "\"rope_parameters\":{\"rope_type\":\"default\",\"rope_theta\":5e5}}"},
 	{"jsonl/two.jsonl", "{\"text\":\"one\"}\n\n{\"id\":1,\"text\":\"t\\u00e4\\u0000\"}\r\n"},
+	{"jsonl/array", "[{\"text\":\"one\"},\n{\"text\":\"two\"}]"},
+	{"jsonl/pretty", "{\n\"text\":\"one\"\n}\n{\"text\":\"two\"}"},
 	{"jsonl/python", "\xef\xbb\xbf{\"a\":NaN,\"b\":[-Infinity,1e999,18446744073709551615],\"text\":\"\\ud83d x "
                          "\\ud83d\\ude00\"}\n"},
 	{"policy/auto", "auto"},
