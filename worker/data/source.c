@@ -166,7 +166,7 @@ static int has_other_format(const struct wlb_source *s, struct wlb_error *error)
 		{"zip", 0, "PK\x03\x04", "unpack it with unzip"},
 		{"7z", 0, "7z\xbc\xaf\x27\x1c", "unpack it with 7z"},
 		{"tar", 257, "ustar", "unpack it with tar -x"},
-		{"Parquet", 0, "PAR1", "write its rows as JSONL, as pandas does with read_parquet and to_json"},
+		{"Parquet", 0, "PAR1\x15", "write its rows as JSONL, as pandas does with read_parquet and to_json"},
 		{"Arrow", 0, "ARROW1", "write its rows as JSONL, as datasets does with to_json"},
 		{"Avro", 0, "Obj\x01", "write its records as JSONL"},
 		{"PDF", 0, "%PDF-", "write its text with pdftotext"},
@@ -223,14 +223,13 @@ static json_t *parse(const char *text, int64_t bytes, size_t flags, json_error_t
 	return json_loadb(text, (size_t)bytes, flags | JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, at);
 }
 
-/* Returns a repaired copy of these bytes of the buffer, from s->begin on, which may turn out to be no JSON. */
-static char *repaired_copy(const struct wlb_source *s, int64_t bytes, struct wlb_error *error)
+/* Returns a repaired copy of these bytes of the buffer, from s->begin on, which may turn out to be no JSON; NULL where
+ * memory is short. */
+static char *repaired_copy(const struct wlb_source *s, int64_t bytes)
 {
 	char *copy = malloc((size_t)bytes + 1);
-	if (copy == NULL) {
-		wlb_fail(error, "%s: out of memory for %lld bytes of JSON", s->path, (long long)bytes);
+	if (copy == NULL)
 		return NULL;
-	}
 	memcpy(copy, s->buffer + s->begin, (size_t)bytes);
 	copy[bytes] = '\0';
 	wlb_json_line_repair(copy, bytes);
@@ -242,9 +241,10 @@ static char *repaired_copy(const struct wlb_source *s, int64_t bytes, struct wlb
 static int parse_values(struct wlb_source *s, struct wlb_error *error)
 {
 	int64_t bytes = s->end - s->begin, from = 0;
-	char *copy = repaired_copy(s, bytes, error);
+	char *copy = repaired_copy(s, bytes);
 	s->values = json_array();
 	if (copy == NULL || s->values == NULL) {
+		wlb_fail(error, "%s: out of memory for %lld bytes of JSON", s->path, (long long)bytes);
 		free(copy);
 		return -1;
 	}
@@ -277,10 +277,10 @@ static int begins_with_object_line(struct wlb_source *s, int64_t blanks, enum wl
 	*result = find_line(s, blanks, &length, error);
 	if (*result != WLB_SOURCE_DOCUMENT && *result != WLB_SOURCE_END)
 		return -1;
-	char *copy = repaired_copy(s, length, error);
+	char *copy = repaired_copy(s, length);
 	*result = WLB_SOURCE_UNREADABLE;
 	if (copy == NULL)
-		return -1;
+		return wlb_fail(error, "%s: out of memory for %lld bytes of JSON", s->path, (long long)length);
 	json_t *object = parse(copy + blanks, length - blanks, 0, &at);
 	int found = json_is_object(object);
 	json_decref(object);
