@@ -20,7 +20,8 @@
 enum {
 	VARIABLES_MOST = 16,
 	MESSAGES_BUFFER_BYTES = 4 * 1024 * 1024, /* the kernel reduces it to its own limit */
-	END_MOST_MS = 1000, /* the agent needs 600 ms for its last report where wlbd does not answer */
+	END_MOST_MS = 3500, /* the agent needs 600 ms for its last report where wlbd does not answer, 2.5 s for
+	                       processes that ranks have left */
 };
 
 /* ---- starting it ------------------------------------------------------------------------------------------------ */
@@ -109,11 +110,13 @@ int wlb_spank_agent_start(struct wlb_spank_agent *agent, spank_t sp, const struc
 	for (int i = 0; i < VARIABLES_MOST && variables[i] != NULL; i++)
 		free(variables[i]);
 	close(ends[1]);
-	if (rc == 0)
+	if (rc == 0) {
 		*agent = (struct wlb_spank_agent){
 			.fd = ends[0], .process_fd = open_process(page), .tasks_left = step->tasks};
-	else
+		snprintf(agent->node, sizeof(agent->node), "%s", step->node);
+	} else {
 		close(ends[0]);
+	}
 	return rc;
 }
 
@@ -134,14 +137,27 @@ void wlb_spank_agent_task(const struct wlb_spank_agent *agent, int rank, pid_t p
 	send_message(agent, message);
 }
 
-/* Its process descriptor also tells that the kernel lists it in no cgroup any more. The socket, which no agent writes
- * to, closes a moment before. */
+/* Its process descriptor also tells that the kernel lists it in no cgroup any more. The socket closes a moment
+ * before. */
 static void wait_for_end(const struct wlb_spank_agent *agent)
 {
 	int64_t deadline_ms = wlb_clock_ms() + END_MOST_MS;
-	struct pollfd ended = {.fd = agent->process_fd >= 0 ? agent->process_fd : agent->fd, .events = POLLIN};
+	struct pollfd ended = {.fd = agent->process_fd >= 0 ? agent->process_fd : agent->fd,
+	                       .events = agent->process_fd >= 0 ? POLLIN : 0}; /* that a socket closes is always told */
 	while (poll(&ended, 1, wlb_clock_left_ms(deadline_ms)) < 0 && errno == EINTR)
 		;
+}
+
+/* `wlb run` reads this line in srun's stderr. */
+static void tell_ended_processes(const struct wlb_spank_agent *agent)
+{
+	char text[WLB_AGENT_MESSAGE_SIZE];
+	int count;
+	ssize_t length = recv(agent->fd, text, sizeof(text) - 1, MSG_DONTWAIT);
+	text[length > 0 ? length : 0] = '\0';
+	if (sscanf(text, "ended %6d", &count) == 1 && count > 0)
+		slurm_error("wlb: ended %d process%s that ranks had left on %s", count, count == 1 ? "" : "es",
+		            agent->node);
 }
 
 void wlb_spank_agent_exit(struct wlb_spank_agent *agent, int rank, int status)
@@ -162,6 +178,7 @@ void wlb_spank_agent_end(struct wlb_spank_agent *agent)
 	send_message(agent, "end");
 	shutdown(agent->fd, SHUT_WR);
 	wait_for_end(agent);
+	tell_ended_processes(agent);
 	if (agent->process_fd >= 0)
 		close(agent->process_fd);
 	close(agent->fd);

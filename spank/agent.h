@@ -16,6 +16,7 @@ struct wlb_spank_agent {
 	int fd;         /* the socket to the agent; -1: there is none */
 	int process_fd; /* of the agent's process; -1: the kernel has no such descriptors */
 	int tasks_left; /* that have not ended */
+	char node[256];
 };
 
 /* What the agent is started with. */
@@ -38,9 +39,10 @@ int wlb_spank_agent_start(struct wlb_spank_agent *agent, spank_t sp, const struc
 void wlb_spank_agent_task(const struct wlb_spank_agent *agent, int rank, pid_t pid);
 void wlb_spank_agent_exit(struct wlb_spank_agent *agent, int rank, int status);
 
-/* Ends the agent, and waits until it has ended, for a second at most: with proctrack/cgroup and cgroup/v2 it is in a
- * cgroup of the step. Once the tasks have ended Slurm 22.05 to 24.11 kills it; Slurm 25.05 and later waits for it up to
- * UnkillableStepTimeout, and then drains the node. Only after that does Slurm call slurm_spank_exit. */
+/* Ends the agent, and waits until it has ended, for 3.5 s at most, which only processes that ranks have left take: with
+ * proctrack/cgroup and cgroup/v2 it is in a cgroup of the step. Once the tasks have ended Slurm 22.05 to 24.11 kills
+ * it; Slurm 25.05 and later waits for it up to UnkillableStepTimeout, and then drains the node. Only after that does
+ * Slurm call slurm_spank_exit. */
 void wlb_spank_agent_end(struct wlb_spank_agent *agent);
 
 #endif

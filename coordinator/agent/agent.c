@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@
 #include "coordinator/agent/message.h"
 #include "coordinator/agent/process.h"
 #include "coordinator/agent/report.h"
+#include "coordinator/agent/strays.h"
 #include "coordinator/agent/tasks.h"
 #include "coordinator/client/backoff.h"
 #include "coordinator/client/client.h"
@@ -51,6 +53,7 @@ struct agent {
 	int next_area; /* of the node page, with which the next report begins */
 	struct wlb_agent_steps steps;
 	struct wlb_agent_calls calls;
+	struct wlb_agent_strays strays;
 
 	bool ended;            /* the plugin reported that the step is over */
 	bool stepd_gone;       /* the plugin did not report it, and cannot any more */
@@ -243,14 +246,11 @@ static void end_orphans(struct agent *a)
 
 static int kill_all(struct agent *a)
 {
-	char attempt[128], node[320];
-	const char *marks[] = {attempt, node, NULL};
 	int killed = wlb_peers_kill(&a->tasks.peers);
-	snprintf(attempt, sizeof(attempt), "WLB_ATTEMPT_ID=%s", a->options->attempt_id);
-	snprintf(node, sizeof(node), "SLURMD_NODENAME=%s", a->options->node);
-	/* While slurmstepd runs it ends the processes that the ranks started. */
+	/* While slurmstepd runs it ends the processes that the ranks started; what it does not find is ended after
+	 * that. */
 	if (a->stepd_gone)
-		killed += wlb_process_kill_marked(marks);
+		killed += wlb_agent_strays_signal(&a->strays, SIGKILL);
 	return killed;
 }
 
@@ -353,14 +353,17 @@ static void send_last_report(struct agent *a)
 	}
 }
 
-/* Whether nothing is left to do: the coordinator knows how each rank ended, and slurmstepd ends the processes that they
- * started. */
-static bool is_done(const struct agent *a)
+/* slurmstepd has ended what it found of the step, and the user's epilogs of tasks are over. */
+static void end_strays(const struct agent *a)
 {
-	for (int i = 0; i < a->tasks.count; i++)
-		if (a->tasks.list[i].code < 0)
-			return false;
-	return a->goodbye_accepted && !a->stepd_gone;
+	char text[WLB_AGENT_MESSAGE_SIZE];
+	if (a->strays.count == 0)
+		return;
+	wlb_agent_strays_end(&a->strays);
+	snprintf(text, sizeof(text), "ended %d", a->strays.count);
+	(void)!send(a->options->control_fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL);
+	syslog(LOG_NOTICE, "run %s on %s: %d processes that ranks had left were ended", a->options->run_id,
+	       a->options->node, a->strays.count);
 }
 
 static void watch_step(struct agent *a)
@@ -377,11 +380,15 @@ static void watch_step(struct agent *a)
 		report_when_due(a);
 		wlb_agent_gathering_check(&a->gathering);
 		end_orphans(a);
-		over = kill_when_due(a) || is_done(a) || is_given_up(a);
+		over = kill_when_due(a) || is_given_up(a);
 		if (!over)
 			wait_for_event(a, earlier(announced_due(a), earlier(report_due(a), kill_due(a))));
 	}
+	if (a->ended)
+		wlb_agent_strays_ask(&a->strays);
 	send_last_report(a);
+	if (a->ended)
+		end_strays(a);
 }
 
 /* ---- start and end ---------------------------------------------------------------------------------------------- */
@@ -413,7 +420,9 @@ static int open_parts(struct agent *a, const struct wlb_client_config *config, s
 int wlb_agent_run(const struct wlb_agent_options *options, const struct wlb_client_config *config,
                   struct wlb_error *error)
 {
-	struct agent a = {.options = options, .hangup_fd = -1};
+	struct agent a = {.options = options,
+	                  .hangup_fd = -1,
+	                  .strays = {.attempt_id = options->attempt_id, .node = options->node}};
 	a.gathering = (struct wlb_agent_gathering){.program = options->stacks_program,
 	                                           .run_id = options->run_id,
 	                                           .attempt_id = options->attempt_id,

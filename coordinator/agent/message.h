@@ -5,6 +5,10 @@
  *   exit RANK CODE   the rank has ended, with this exit code as in a shell: 128 + signal if it was killed
  *   end              the step is over, and slurmstepd ends too
  *
+ * The agent sends one back before it ends where there is something to say:
+ *
+ *   ended COUNT      so many processes that ranks had left on the node were ended
+ *
  * The socket closes without `end` when slurmstepd dies.
  */
 #ifndef COORDINATOR_AGENT_MESSAGE_H

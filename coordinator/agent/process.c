@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -160,33 +161,42 @@ static bool is_marked(pid_t pid, const char *const *marks)
 	return marked;
 }
 
+/* root could signal those of all users. */
+static bool is_ours(pid_t pid)
+{
+	char path[64];
+	struct stat about;
+	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	return stat(path, &about) == 0 && about.st_uid == geteuid();
+}
+
 /* Checks the process while the descriptor refers to it, so that no other process that is given the number later is
- * killed. */
-static bool kill_if_marked(pid_t pid, const char *const *marks)
+ * signalled. */
+static bool signal_if_marked(pid_t pid, const char *const *marks, int number)
 {
 	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	if (pidfd < 0 && errno != ENOSYS)
 		return false;
-	bool marked = is_marked(pid, marks);
+	bool marked = is_ours(pid) && is_marked(pid, marks);
 	if (marked && pidfd >= 0)
-		syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
+		syscall(SYS_pidfd_send_signal, pidfd, number, NULL, 0);
 	else if (marked)
-		kill(pid, SIGKILL);
+		kill(pid, number);
 	if (pidfd >= 0)
 		close(pidfd);
 	return marked;
 }
 
-int wlb_process_kill_marked(const char *const *marks)
+int wlb_process_signal_marked(const char *const *marks, int number)
 {
-	int killed = 0;
+	int count = 0;
 	DIR *folder = opendir("/proc");
 	for (struct dirent *entry; folder != NULL && (entry = readdir(folder)) != NULL;) {
 		pid_t pid = (pid_t)atoi(entry->d_name);
 		if (pid > 0 && pid != getpid())
-			killed += kill_if_marked(pid, marks);
+			count += signal_if_marked(pid, marks, number);
 	}
 	if (folder != NULL)
 		closedir(folder);
-	return killed;
+	return count;
 }

@@ -25,8 +25,9 @@ bool wlb_process_stopped(pid_t pid);
  * none of that name, it does not fit, or it cannot be read. */
 int wlb_process_variable(pid_t pid, const char *name, char *value, size_t size);
 
-/* Sends SIGKILL to every other process of our user whose environment holds all of the "NAME=VALUE" in `marks`
- * (NULL-terminated). Returns how many there were; processes that these start meanwhile are found by the next call. */
-int wlb_process_kill_marked(const char *const *marks);
+/* Sends the signal (0: none) to every other process of our user whose environment holds all of the "NAME=VALUE" in
+ * `marks` (NULL-terminated). Returns how many there were; processes that these start meanwhile are found by the next
+ * call. */
+int wlb_process_signal_marked(const char *const *marks, int number);
 
 #endif

@@ -5,6 +5,7 @@ A new report is one more row. What a row cannot say (a fault at a certain time, 
 a function of the test case and the job's id, which runs while the job does."""
 import contextlib
 import dataclasses
+import harness
 import json
 import os
 import pathlib
@@ -16,7 +17,6 @@ import threading
 import time
 import typing
 
-import harness
 from harness import ClusterTest, main, wait_for
 from test_wlbd_api import NOBODY
 
@@ -294,6 +294,31 @@ def is_the_reason_of_the_record(reason, remedy):
 def tasks_of_gpus(test, job):
     test.assertEqual(test.cluster.output(job).count("a rank of 8"), 8)
 
+
+def none_is_left(test, job):
+    test.assertEqual(test.cluster.processes(f"sleep 7{job}"), [])
+    events = test.cluster.sql(f"""select e.detail from events e join runs r on r.id = e.run_id
+        where r.job_id = {job} and e.kind = 'processes_ended' order by e.id""")
+    test.assertEqual(events, [["4 processes that ranks had left on 2 nodes"], ["4 processes that ranks had left on 2 nodes"]])
+
+
+# Each rank leaves two processes that are in a session of their own, of which one ignores SIGTERM; the script has one, too.
+LEAVES_PROCESSES = """setsid sleep 8$SLURM_JOB_ID &
+cat > leaves-$SLURM_JOB_ID <<'END'
+((WLB_ATTEMPT == 2)) && pgrep -f "^sleep 7$SLURM_JOB_ID.1" && echo "a process is left"
+for_s=7$SLURM_JOB_ID.$WLB_ATTEMPT$SLURM_PROCID
+setsid --fork sleep $for_s
+setsid --fork bash -c "trap '' TERM; exec sleep $for_s"
+until (($(pgrep -cf "^sleep $for_s") == 2)); do sleep 0.1; done
+touch left-$for_s
+until [[ -e left-${for_s%?}0 && -e left-${for_s%?}1 ]]; do sleep 0.1; done
+((WLB_ATTEMPT == 2)) || exit 7
+END
+wlb run -- bash leaves-$SLURM_JOB_ID
+pgrep -f "^sleep 7$SLURM_JOB_ID" && echo "a process is left"
+pgrep -f "sleep 8$SLURM_JOB_ID" > /dev/null && echo "that of the script works on"
+pkill -f "sleep 8$SLURM_JOB_ID"
+"""
 
 ONE_ENDS_FIRST = 'bash -c "((SLURM_PROCID == 0)) || sleep 4"'
 SLEEPS_ONCE = 'bash -c "((WLB_ATTEMPT == 2)) || sleep 3$SLURM_JOB_ID"'
@@ -741,6 +766,11 @@ ls $SLURM_JOB_ID.started""", "launcher_in_each_task", nodes=2, state="FAILED",
     Situation("The mode of the folder that the user changes while the run works costs no record.",
               "wlb run -- sh -c 'chmod -R 777 .wlb; [ $WLB_ATTEMPT = 2 ]'", "a_folder_that_is_opened", runs={"": ("complete", 2)},
               after=files_in(".wlb", 0o777)),
+    Situation("What ranks have left in sessions of their own is gone before the next attempt, and after the run.", LEAVES_PROCESSES,
+              "left_processes", nodes=2, runs={"": ("complete", 2)},
+              output=("error: .*wlb: ended 2 processes that ranks had left on n1", "wlb: ended 2 processes that ranks had left on n2",
+                      "that of the script works on"),
+              not_output=("a process is left",), after=none_is_left),
 )
 
 

@@ -153,6 +153,19 @@ static void keep_error(struct wlb_first_exit_scan *scan)
 			snprintf(scan->last_error, sizeof(scan->last_error), "%.255s", scan->line + strlen(begins[i]));
 }
 
+/* slurmstepd-n1: error: wlb: ended 2 processes that ranks had left on n1
+ * spank/agent.c writes it. */
+static void read_ended_processes(struct wlb_first_exit_scan *scan)
+{
+	static const char begin[] = " error: wlb: ended ";
+	const char *at = strstr(scan->line, begin);
+	int count;
+	if (at == NULL || sscanf(at + strlen(begin), "%6d process", &count) != 1 || count < 1)
+		return;
+	scan->ended_processes += count;
+	scan->ended_on_nodes++;
+}
+
 static void read_line(struct wlb_first_exit_scan *scan)
 {
 	struct wlb_first_exit first = {.known = true};
@@ -173,6 +186,7 @@ static void read_line(struct wlb_first_exit_scan *scan)
 		read_no_step(scan);
 	/* Of tasks that cannot execute the command the first may have been reported. */
 	wlb_refusal_read(&scan->refusal, scan->line);
+	read_ended_processes(scan);
 	if (!has_ended)
 		keep_error(scan);
 	bool are_ended = scan->ignore_rest || scan->step_aborted;

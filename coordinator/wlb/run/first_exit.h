@@ -33,11 +33,12 @@ struct wlb_first_exit {
 /* All zero before the first byte. */
 struct wlb_first_exit_scan {
 	struct wlb_first_exit first;
-	struct wlb_fence_timeout fence;   /* known only where it ended before any task */
-	struct wlb_launch_failure launch; /* known only where it failed before any task ended */
-	struct wlb_slurm_end slurm_end;   /* known only where Slurm ended the tasks before any had failed */
-	struct wlb_refusal refusal;       /* of srun, or of tasks that could not execute the command */
-	char last_error[256];             /* of srun before a task had ended; "": there is none */
+	struct wlb_fence_timeout fence;      /* known only where it ended before any task */
+	struct wlb_launch_failure launch;    /* known only where it failed before any task ended */
+	struct wlb_slurm_end slurm_end;      /* known only where Slurm ended the tasks before any had failed */
+	struct wlb_refusal refusal;          /* of srun, or of tasks that could not execute the command */
+	char last_error[256];                /* of srun before a task had ended; "": there is none */
+	int ended_processes, ended_on_nodes; /* that ranks had left, as wlb-agent has found */
 	bool ignore_rest;      /* tasks that end from now on were ended from outside, by the fence or with the launch */
 	bool step_aborted;     /* srun ends the tasks; why it does may follow, if the launch failed */
 	unsigned step_signals; /* how often slurmstepd has said that Slurm sent the step SIGTERM or SIGKILL */

@@ -401,6 +401,17 @@ static void note_slurm_end(struct watch *w)
 		snprintf(attempt->end_reason, sizeof(attempt->end_reason), "%s", w->slurm_end.why);
 }
 
+static void record_ended_processes(const struct watch *w)
+{
+	char detail[128];
+	if (w->scan.ended_processes == 0)
+		return;
+	snprintf(detail, sizeof(detail), "%d process%s that ranks had left on %d node%s", w->scan.ended_processes,
+	         w->scan.ended_processes == 1 ? "" : "es", w->scan.ended_on_nodes,
+	         w->scan.ended_on_nodes == 1 ? "" : "s");
+	wlb_run_record_event(w->reporter, "processes_ended", detail);
+}
+
 void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun, int srun_stderr,
                    struct wlb_reporter *reporter)
 {
@@ -452,6 +463,7 @@ void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun,
 	wlb_run_stop_note(run, attempt);
 	note_slurm_end(&w);
 	note_last_error(&w);
+	record_ended_processes(&w);
 }
 
 void wlb_run_end_orphaned_step(struct wlb_run *run)

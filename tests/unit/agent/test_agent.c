@@ -377,6 +377,9 @@ static void tells_how_ranks_ended(void **state)
 	WAIT_FOR(told_code(s, 5, &times) == 137, 300);
 	tell(s, "exit %d %d", 4, 0);
 	WAIT_FOR(told_code(s, 4, &times) == 0, 300);
+	wlb_clock_sleep_ms(300);
+	assert_false(agent_ended(s)); /* epilogs of the tasks may run, whose environment is that of the ranks */
+	tell(s, "end", 0, 0);
 	WAIT_FOR(agent_ended(s), 1000);
 	assert_true(last_has(s, "goodbye", json_true()));
 	assert_int_equal(json_array_size(json_object_get(s->last, "lost_ranks")), 0);
@@ -431,6 +434,7 @@ static void obeys_with_force(void **state)
 	assert_int_equal(waitpid(s->ranks[0], NULL, WNOHANG), 0);
 	size_t times;
 	WAIT_FOR(told_code(s, 4, &times) == 137 && told_code(s, 5, &times) == 137, 3000);
+	tell(s, "end", 0, 0);
 	WAIT_FOR(agent_ended(s), 1000);
 }
 
@@ -451,18 +455,66 @@ static void outlives_slurmstepd(void **state)
 	assert_true(last_has(s, "goodbye", json_true()));
 }
 
-/* A process of the attempt on the node, as the kernel shows it to the agent. */
-static pid_t start_marked(void)
+/* Runs bash with these commands, in that environment, and waits until it has it. */
+static pid_t start_bash(const char *commands, char *attempt, char *node)
 {
-	char *words[] = {"/bin/sleep", "60", NULL};
-	char *variables[] = {"WLB_ATTEMPT_ID=" ATTEMPT, "SLURMD_NODENAME=n3", NULL};
+	char *words[] = {"/bin/bash", "-c", (char *)commands, NULL};
+	char *variables[] = {attempt, node, NULL}, value[64] = "";
 	pid_t pid = fork();
 	if (pid == 0) {
 		execve(words[0], words, variables);
 		_exit(127);
 	}
 	assert_true(pid > 0);
+	WAIT_FOR(wlb_process_variable(pid, "SLURMD_NODENAME", value, sizeof(value)) == 0, 2000);
 	return pid;
+}
+
+/* A process of the attempt on the node, as the kernel shows it to the agent. */
+static pid_t start_marked(void)
+{
+	return start_bash("exec sleep 60", "WLB_ATTEMPT_ID=" ATTEMPT, "SLURMD_NODENAME=n3");
+}
+
+/* Returns the signal that has ended it; 0: it ran on until now. */
+static int end_process(pid_t pid)
+{
+	int status = 0;
+	if (waitpid(pid, &status, WNOHANG) == pid)
+		return WIFSIGNALED(status) ? WTERMSIG(status) : -1;
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return 0;
+}
+
+static void ends_what_ranks_have_left(void **state)
+{
+	struct fixture *s = *state;
+	char text[64] = "";
+	const pid_t left = start_marked();
+	const pid_t stubborn = start_bash("trap '' TERM; while :; do sleep 0.1; done", "WLB_ATTEMPT_ID=" ATTEMPT,
+	                                  "SLURMD_NODENAME=n3");
+	const pid_t others[] = {
+		start_bash("exec sleep 60", "WLB_ATTEMPT_ID=00000000-0000-4000-8000-000000000000",
+	                   "SLURMD_NODENAME=n3"),
+		start_bash("exec sleep 60", "WLB_ATTEMPT_ID=" ATTEMPT "0", "SLURMD_NODENAME=n3"),
+		start_bash("exec sleep 60", "WLB_ATTEMPT_ID=" ATTEMPT, "SLURMD_NODENAME=n4"),
+		start_bash("exec sleep 60", "LAST_WLB_ATTEMPT_ID=" ATTEMPT, "SLURMD_NODENAME=n3"),
+	};
+	WAIT_FOR(reports(s) > 0, 5000);
+	wlb_clock_sleep_ms(200); /* bash has set its trap */
+	tell(s, "end", 0, 0);
+	wlb_clock_sleep_ms(1000);
+	assert_int_equal(end_process(left), SIGTERM);
+	assert_int_equal(waitpid(stubborn, NULL, WNOHANG), 0);
+	WAIT_FOR(agent_ended(s), 2500);
+	assert_int_equal(end_process(stubborn), SIGKILL);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		assert_int_equal(end_process(others[i]), 0);
+	assert_true(recv(s->socket, text, sizeof(text) - 1, MSG_DONTWAIT) > 0);
+	int count = 0;
+	assert_int_equal(sscanf(text, "ended %d", &count), 1);
+	assert_in_range(count, 2, 3); /* with the sleep of the one that ignores SIGTERM */
 }
 
 /* The plugin waits for the agent for a fraction of a second, and the step runs on without it. */
@@ -470,7 +522,6 @@ static void one_that_was_given_up_harms_no_rank(void **state)
 {
 	struct fixture *s = *state;
 	pid_t rank = start_marked();
-	wlb_clock_sleep_ms(200); /* it has its environment */
 	close(s->socket);
 	s->socket = -1;
 	WAIT_FOR(agent_ended(s), 2000);
@@ -582,7 +633,8 @@ static void reports_while_stacks_do_not_come(void **state)
 	before = reports(s);
 	WAIT_FOR(reports(s) >= before + 2, 3000);
 	for (int i = 0; i < 2; i++)
-		tell(s, "exit %d %d", 4 + i, 0); /* the agent does not wait for the child */
+		tell(s, "exit %d %d", 4 + i, 0);
+	tell(s, "end", 0, 0); /* the agent does not wait for the child */
 	WAIT_FOR(agent_ended(s), 1000);
 	assert_int_equal(sent(s), 1);
 }
@@ -598,6 +650,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(does_not_wait_at_the_end, begin, end),
 		cmocka_unit_test_setup_teardown(obeys_with_force, begin, end),
 		cmocka_unit_test_setup_teardown(outlives_slurmstepd, begin, end),
+		cmocka_unit_test_setup_teardown(ends_what_ranks_have_left, begin, end),
 		cmocka_unit_test_setup_teardown(one_that_was_given_up_harms_no_rank, begin_unannounced, end),
 		cmocka_unit_test_setup_teardown(one_whose_ranks_never_start_ends, begin_unannounced_and_childless, end),
 		cmocka_unit_test_setup_teardown(one_whose_ranks_start_late_stays, begin_unannounced, end),

@@ -82,7 +82,7 @@ static void kills_those_that_are_marked(void **state)
 	const char *marks[] = {"A=1", "WLB_TEST_MARK=yes", NULL};
 	pid_t ours = start_marked("WLB_TEST_MARK=yes"), other = start_marked("WLB_TEST_MARK=yes2");
 	wlb_clock_sleep_ms(200); /* until both have their environment */
-	assert_int_equal(wlb_process_kill_marked(marks), 1);
+	assert_int_equal(wlb_process_signal_marked(marks, SIGKILL), 1);
 	wait_dead(ours);
 	assert_int_equal(wlb_process_exit_code(ours), 128 + SIGKILL);
 	assert_int_equal(kill(other, 0), 0);
