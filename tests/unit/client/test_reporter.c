@@ -40,6 +40,8 @@ struct coordinator {
 	int lost_rank;
 	int64_t step;
 	char step_id[32];
+	char slurm_end[64];
+	bool is_slurm_end_certain;
 	int away_status; /* answers everything with it; 0: not away */
 	bool order_end;
 	bool impostor; /* somebody else listens on the port, who cannot prove anything */
@@ -79,10 +81,14 @@ static bool store(struct coordinator *c, int fd, const struct request *request, 
 
 static bool take_report(struct coordinator *c, int fd, const struct request *request, json_t *body)
 {
-	const char *step_id = NULL;
+	const char *step_id = NULL, *why = "";
 	json_int_t step = 0;
-	int goodbye = 0;
-	json_unpack(body, "{s:I, s:b, s?s}", "step", &step, "goodbye", &goodbye, "step_id", &step_id);
+	int goodbye = 0, certain = 0;
+	double time_s = 0;
+	json_unpack(body, "{s:I, s:b, s?s, s?{s:s, s:f, s:b}}", "step", &step, "goodbye", &goodbye, "step_id", &step_id,
+	            "slurm_end", "why", &why, "time", &time_s, "certain", &certain);
+	snprintf(c->slurm_end, sizeof(c->slurm_end), "%.40s %.1f", why, time_s);
+	c->is_slurm_end_certain = certain;
 	json_t *lost = json_array_get(json_object_get(body, "lost_ranks"), 0);
 	c->reports++;
 	c->goodbyes += goodbye;
@@ -349,6 +355,22 @@ static void reports_carry_progress_and_bring_orders(void **state)
 	assert_int_equal(NOW(c, goodbyes), 1);
 }
 
+/* In less time than passes between two reports, and in each report from then on, the last one too. */
+static void reports_at_once_that_slurm_ends_the_tasks(void **state)
+{
+	struct coordinator *c = *state;
+	struct wlb_reporter *reporter = started(c, &(struct wlb_reporter_options){.node = "n1", .rank = -1});
+	WAIT_UNTIL(NOW(c, reports) == 2, 5000);
+	wlb_reporter_slurm_end(reporter, "time limit", 1790000000.5, true);
+	WAIT_UNTIL(NOW(c, reports) == 3, 500);
+	assert_string_equal(c->slurm_end, "time limit 1790000000.5");
+	assert_true(c->is_slurm_end_certain);
+	wlb_clock_sleep_ms(500);
+	assert_in_range(NOW(c, reports), 3, 4); /* once */
+	wlb_reporter_stop(reporter, 1000);
+	assert_string_equal(c->slurm_end, "time limit 1790000000.5");
+}
+
 static void a_peer_that_dies_is_reported_at_once(void **state)
 {
 	struct coordinator *c = *state;
@@ -462,6 +484,7 @@ int main(void)
 		TEST(a_database_that_lost_records_gets_them_again),
 		TEST(a_silent_coordinator_holds_nobody_up),
 		TEST(reports_carry_progress_and_bring_orders),
+		TEST(reports_at_once_that_slurm_ends_the_tasks),
 		TEST(a_peer_that_dies_is_reported_at_once),
 		TEST(an_impostor_is_not_obeyed),
 		TEST(a_forked_child_does_nothing),

@@ -435,6 +435,19 @@ static void tasks_that_cannot_execute_the_command(void **state)
 	assert_int_equal(found.refusal.failed_tasks, 4);
 }
 
+static void processes_that_ranks_have_left(void **state)
+{
+	struct wlb_first_exit_scan found =
+		scan_all("slurmstepd-n1: error: wlb: ended 2 processes that ranks had left on n1\n"
+	                 "srun: error: n1: task 0: Killed\n"
+	                 "0: slurmstepd: error: wlb: ended 1 process that ranks had left on n2\n"
+	                 "slurmstepd: error: wlb: ended -1 processes that ranks had left on n3\n"
+	                 "trainer: wlb: ended 5 processes that ranks had left on n3\n");
+	(void)state;
+	assert_int_equal(found.ended_processes, 3);
+	assert_int_equal(found.ended_on_nodes, 2);
+}
+
 /* The last error of srun's own, whatever it is. */
 static void the_error_of_a_step_that_was_not_made(void **state)
 {
@@ -478,6 +491,7 @@ int main(void)
 		cmocka_unit_test(what_would_be_refused_again),
 		cmocka_unit_test(what_may_pass),
 		cmocka_unit_test(tasks_that_cannot_execute_the_command),
+		cmocka_unit_test(processes_that_ranks_have_left),
 		cmocka_unit_test(the_error_of_a_step_that_was_not_made),
 		cmocka_unit_test(bytes_cut_anywhere_and_long_lines),
 	};
