@@ -20,6 +20,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	must(!launch->known || (launch->why[0] != '\0' && !first->known));
 	must(!launch->known || (launch->rank >= 0) == (launch->node[0] == '\0'));
 	must(!whole.fence.known || (whole.fence.nodes[0] != '\0' && !first->known));
+	const struct wlb_refusal *refusal = &whole.refusal;
+	must(refusal->known == cut.refusal.known && strcmp(refusal->why, cut.refusal.why) == 0);
+	must(!refusal->known || (refusal->why[0] != '\0' && refusal->remedy != NULL));
+	must(refusal->failed_tasks == cut.refusal.failed_tasks && (refusal->failed_tasks == 0 || refusal->known));
+	must(whole.slurm_end.known == cut.slurm_end.known && strcmp(whole.slurm_end.why, cut.slurm_end.why) == 0);
+	must(!whole.slurm_end.known || (whole.slurm_end.why[0] != '\0' && !launch->known));
+	must(strcmp(whole.last_error, cut.last_error) == 0 && whole.ended_processes == cut.ended_processes);
 	if (first->known) {
 		must(first->rank >= 0 && first->node[0] != '\0');
 		must(first->exit_code > 0 && first->exit_code <= 255);

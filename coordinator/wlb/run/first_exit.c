@@ -207,8 +207,9 @@ void wlb_first_exit_feed(struct wlb_first_exit_scan *scan, const char *bytes, si
 {
 	for (size_t i = 0; i < count; i++) {
 		if (bytes[i] != '\n') {
+			/* Words of it are printed and recorded as text. */
 			if (scan->length < sizeof(scan->line))
-				scan->line[scan->length++] = bytes[i];
+				scan->line[scan->length++] = bytes[i] >= ' ' && bytes[i] <= '~' ? bytes[i] : '?';
 			continue;
 		}
 		if (scan->length < sizeof(scan->line)) {

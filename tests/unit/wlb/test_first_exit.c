@@ -397,6 +397,14 @@ static void what_would_be_refused_again(void **state)
 	}
 }
 
+static void bytes_that_are_no_text(void **state)
+{
+	struct wlb_first_exit_scan found =
+		scan_all("slurmstepd: error: execve(): ./caf\xe9\x1b[31m\xc2\x9b: No such file or directory\n");
+	(void)state;
+	assert_string_equal(found.refusal.why, "execve(): ./caf??[31m??: No such file or directory");
+}
+
 static void what_may_pass(void **state)
 {
 	static const char *const lines[] = {
@@ -489,6 +497,7 @@ int main(void)
 		cmocka_unit_test(tasks_that_slurm_ended),
 		cmocka_unit_test(a_step_that_slurm_ended_for_the_sake_of_a_task_or_node),
 		cmocka_unit_test(what_would_be_refused_again),
+		cmocka_unit_test(bytes_that_are_no_text),
 		cmocka_unit_test(what_may_pass),
 		cmocka_unit_test(tasks_that_cannot_execute_the_command),
 		cmocka_unit_test(processes_that_ranks_have_left),
