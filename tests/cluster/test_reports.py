@@ -233,6 +233,19 @@ def lost_nodes(*nodes):
     return after
 
 
+def kill_batch_stepd(test, job):
+    """Once the run is complete; Slurm finds out when slurmd tells it which jobs it has, and requeues the job."""
+    wait_for("the end of the run", lambda: test.cluster.processes(f"sleep {job}999"), 30)
+    for pid in test.cluster.processes(f"slurmstepd: [{job}.batch]") + test.cluster.processes(f"sleep {job}999"):
+        os.kill(pid, signal.SIGKILL)
+
+    def has_begun_again():
+        test.cluster.run("scontrol", "reconfigure")
+        return test.cluster.job(job)["Restarts"] == "1"
+
+    wait_for("the job's second start", has_begun_again, 60, 2)
+
+
 # Ranks that end at once when they are asked to, as those of wlb-worker do.
 LOSING = "wlb run -- bash -c 'echo working; for ((i = 0; i < 60; i++)); do sleep 0.1; done'"
 LOSING_OPTIONS = ("--wlb-layout=auto", "--no-kill", "--requeue")
@@ -554,6 +567,9 @@ SITUATIONS = (
               options=("--wlb-layout=auto", "-N1", ":", "-N2"), after=components, runs={"": ("complete", 1)},
               output=(r"wlb: this job is heterogeneous: the run is on the nodes of its component 0, n\d\n", r"refused: 2\n",
                       r"wlb run: --srun-args '--het-group=1': wlb run trains on the nodes of component 0 of a heterogeneous job: ")),
+    Situation("A complete run whose batch slurmstepd was killed says why it has a second attempt.",
+              "wlb run -- true\n[ -e again ] || { touch again; sleep ${SLURM_JOB_ID}999; sleep 60; }", "a_killed_batch_slurmstepd",
+              options=("--wlb-layout=auto", "--requeue"), meanwhile=kill_batch_stepd, runs={"": ("complete", 2)}),
     Situation("Two nodes that are lost within 0.2 s are both faults of the run.", LOSING, "two_nodes_at_once", options=LOSING_OPTIONS, nodes=4,
               meanwhile=kill_nodes(0, 0.2), after=lost_nodes("n3", "n4")),
     Situation("Two nodes that are lost 1.5 s apart are both faults of the run.", LOSING, "two_nodes_soon", options=LOSING_OPTIONS, nodes=4,
@@ -815,6 +831,16 @@ class Checks(ClusterTest):
         expected = [[kind, node or got[1]] for (kind, node), got in zip(situation.faults, found)]
         self.assertEqual((found, len(found)), (expected, len(situation.faults)))
 
+    def check_reasons(self, job):
+        """Each attempt that has ended and is not complete says why, and only a requeue makes one after a complete one."""
+        for name, in self.cluster.sql(f"select name from runs where job_id = {job}"):
+            story = self.cluster.show(name)
+            for before, attempt in zip([None, *story["attempts"]], story["attempts"]):
+                if attempt["state"] not in ("starting", "running", "complete"):
+                    self.assertNotEqual(attempt["reason"], "", attempt)
+                if before and before["state"] == "complete":
+                    self.assertIn((attempt["attempt"], "begun_again"), [(event["attempt"], event["kind"]) for event in story["events"]])
+
     def submit(self, situation):
         self.user = situation.user or 0
         account = {"user": self.user, "group": self.user, "extra_groups": []} if self.user else {}
@@ -841,6 +867,7 @@ class Checks(ClusterTest):
             self.assertRegex(output, re.compile(pattern, re.MULTILINE))
         for pattern in situation.not_output:
             self.assertNotRegex(output, re.compile(pattern, re.MULTILINE))
+        self.check_reasons(job)
         if situation.runs is not None:
             self.check_runs(situation, job)
         if situation.faults is not None:

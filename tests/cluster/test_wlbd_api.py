@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import http.client
+import itertools
 import json
 import os
 import random
@@ -429,6 +430,56 @@ class EndedRuns(ApiTest):
                                  ("complete", [("lost", why)] * 4 + [("complete", "")]))
                 wait_for("nothing in memory", lambda: self.metrics()["wlbd_attempts"] == "0", 5)
                 self.check_memory()
+
+
+class Reasons(ApiTest):
+    """Each attempt that has ended and is not complete says why, in whatever way it ended."""
+
+    def end_record(self, run, source="rank0", **data):
+        attempt = str(uuid.uuid4())
+        self.deliver(run, attempt, [event(1)], source)
+        self.deliver(run, attempt, [{"seq": 2, "time": 1790000000.0, "type": "attempt_end", "data": data}], source)
+
+    def test_ways_to_end(self):
+        ways = (
+            ("failed", "the Slurm step ended with exit code 1", lambda run: self.end_record(run, state="failed")),
+            ("ended", "it was ended by order", lambda run: self.end_record(run, state="ended", exit_code=75)),
+            ("ended", "it saved and stopped as it was asked to", lambda run: self.end_record(run, state="ended", exit_code=85)),
+            ("failed", "the Slurm step ended with exit code 3", lambda run: self.end_record(run, "run", state="failed", exit_code=3)),
+            ("failed", "why", lambda run: self.end_record(run, "run", state="failed", exit_code=3, reason="why")),
+            ("lost", "its end was not reported", lambda run: (
+                self.deliver(run, str(uuid.uuid4()), [event(1)]), self.api.call("POST", f"/v1/runs/{run}/end", {"state": "failed"}))),
+        )
+        for state, reason, way in ways:
+            with self.subTest(state=state, reason=reason):
+                run = self.new_run()
+                way(run)
+                wait_for("the reason", lambda: [(each["state"], each["reason"]) for each in self.show(run)["attempts"]] ==
+                         [(state, reason)], 5)
+
+    def test_every_state(self):
+        for state, exit_code in itertools.product(("failed", "ended", "lost"), ("null", "-255", "0", "1", "75", "85", "137")):
+            self.assertNotEqual(self.cluster.sql(f"select wlb_attempt_reason('{state}', '', {exit_code})"), [[""]])
+
+
+class MissingSteps(ApiTest):
+    def test_steps_that_were_reported_and_are_not_recorded(self):
+        run, attempt = self.new_run(), str(uuid.uuid4())
+        self.deliver(run, attempt, [places(["n1", "n2"])])
+        self.deliver(run, attempt, [step(number + 1, number) for number in range(1, 4)])
+        body = {"attempt_id": attempt, "source": "node", "node": "n2", "rank": 1, "step": 6}
+        self.assertEqual(self.api.call("POST", f"/v1/runs/{run}/report", body)[0], 200)
+        self.assertEqual(self.show(run)["steps_missing"], [])  # it goes on
+        self.api.call("POST", f"/v1/runs/{run}/end", {"state": "complete", "attempt_id": attempt})
+        missing = [{"attempt": 1, "first_step": 4, "last_step": 6, "node": "n1"}]
+        wait_for("the missing steps", lambda: self.show(run)["steps_missing"] == missing, 5)
+        self.assertEqual(next(each["steps_missing"] for each in self.api.call("GET", "/v1/runs")[1]["runs"] if each["run_id"] == run), 3)
+        self.assertRegex(self.cluster.run("wlb", "runs").stdout, rf"(?m)^{run} .* 3 \(3 missing\) ")
+        self.assertIn("steps 4 to 6 of attempt 1 are not recorded: its rank 0 on n1 had not delivered them.",
+                      self.cluster.run("wlb", "show", run).stdout)
+        self.deliver(run, attempt, [step(number + 1, number) for number in range(4, 7)])
+        self.assertEqual(self.show(run)["steps_missing"], [])
+        self.assertNotIn("missing", self.cluster.run("wlb", "runs").stdout)
 
 
 class Database(ApiTest):
@@ -1076,6 +1127,8 @@ class Losses(RunningJobs):
         for node in ("n1", "n2"):
             report(node, goodbye=True)
             links[node].close()
+        self.deliver(run, attempt, [{"seq": 1, "time": 1790000000, "type": "attempt_end", "data": {
+            "state": "failed", "exit_code": 1, "reason": "", "first_exit": {"rank": 0, "node": "n1", "exit_code": 1}}}], source="run")
         self.kill_slurmd(2)
         cause = self.check_lost_after_the_end(run, attempt, {"first_exit": {"rank": 0, "node": "n1", "exit_code": 1}})
         self.assertEqual(cause, [("rank_lost", 0, "n1")])

@@ -16,13 +16,16 @@ enum { LIMIT_MOST = 10000 }; /* of the coordinator, too */
 
 static void format_step(const json_t *run, char *text, size_t size)
 {
-	char step[32], all[32];
+	char step[32], all[32], missing_text[40] = "";
+	json_int_t missing = json_integer_value(json_object_get(run, "steps_missing"));
 	wlb_field_number(run, "last_step", step, sizeof(step));
 	wlb_field_number(run, "train_iters", all, sizeof(all));
+	if (missing > 0)
+		snprintf(missing_text, sizeof(missing_text), " (%lld missing)", (long long)missing);
 	if (strcmp(all, "-") == 0)
-		snprintf(text, size, "%s", step);
+		snprintf(text, size, "%s%s", step, missing_text);
 	else
-		snprintf(text, size, "%s/%s", step, all);
+		snprintf(text, size, "%s/%s%s", step, all, missing_text);
 }
 
 static void format_times(const json_t *run, char *started, char *elapsed, size_t size)
@@ -37,7 +40,7 @@ static void format_times(const json_t *run, char *started, char *elapsed, size_t
 
 static void add_run(struct wlb_table *table, const json_t *run)
 {
-	char name[80], nodes[256], layout[64], step[72], loss[32], attempts[32], started[32], elapsed[32];
+	char name[80], nodes[256], layout[64], step[112], loss[32], attempts[32], started[32], elapsed[32];
 	wlb_field_run(run, name, sizeof(name));
 	wlb_field_nodes(run, nodes, sizeof(nodes));
 	wlb_field_layout(run, layout, sizeof(layout));

@@ -71,6 +71,26 @@ static void print_dropped(const json_t *run)
 	}
 }
 
+/* Rank 0 spools its records in a directory that the coordinator does not know. */
+static void print_missing(const json_t *run)
+{
+	const json_t *missing = json_object_get(run, "steps_missing"), *entry;
+	size_t i;
+	json_array_foreach(missing, i, entry)
+	{
+		char attempt[32], first[32], last[32];
+		wlb_field_number(entry, "attempt", attempt, sizeof(attempt));
+		wlb_field_number(entry, "first_step", first, sizeof(first));
+		wlb_field_number(entry, "last_step", last, sizeof(last));
+		printf("  steps %s to %s of attempt %s are not recorded: its rank 0 on %s had not delivered them. What "
+		       "it "
+		       "left in the job's spool directory, .wlb, is delivered by 'wlb flush' of the job's epilog "
+		       "there, or "
+		       "by the user's next wlb command\n",
+		       first, last, attempt, wlb_field_text(entry, "node", "an unknown node"));
+	}
+}
+
 int wlb_show_summary(const json_t *run)
 {
 	char name[80], nodes[512], layout[64];
@@ -87,6 +107,7 @@ int wlb_show_summary(const json_t *run)
 	print_training(run);
 	if (on_fault != NULL)
 		printf("  on fault: %s\n", on_fault);
+	print_missing(run);
 	print_dropped(run);
 	return 0;
 }

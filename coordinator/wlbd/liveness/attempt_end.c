@@ -20,8 +20,10 @@ enum {
 
 static void order_end(struct wlbd_attempt *attempt, const char *reason)
 {
-	if (wlbd_attempt_order(&attempt->incident.life, wlb_clock_ms()))
-		wlb_text_format(attempt->reason, sizeof(attempt->reason), "%s", reason);
+	if (!wlbd_attempt_order(&attempt->incident.life, wlb_clock_ms()))
+		return;
+	wlb_text_format(attempt->reason, sizeof(attempt->reason), "%s", reason);
+	wlbd_fault_record_reported_step(attempt);
 }
 
 /* ---- settling -------------------------------------------------------------------------------------- */

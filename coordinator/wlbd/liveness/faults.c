@@ -172,6 +172,21 @@ void wlbd_fault_record_evicted(struct wlbd_attempt *attempt, const struct wlbd_e
 
 /* ---- reason and end of the attempt ------------------------------------------------------------------- */
 
+void wlbd_fault_record_reported_step(const struct wlbd_attempt *attempt)
+{
+	struct wlbd_params params = {0};
+	const struct wlbd_reporter *reporter;
+	int64_t step = 0;
+	TAILQ_FOREACH(reporter, &attempt->reporters, link)
+	step = reporter->step > step ? reporter->step : step;
+	if (step == 0)
+		return;
+	wlbd_params_add_integer(&params, attempt->attempt_pk);
+	wlbd_params_add_integer(&params, step);
+	wlbd_outbox_put(attempt->wlbd->outbox, attempt->uid, attempt->run_pk, "select wlb_attempt_reported($1, $2)",
+	                &params);
+}
+
 void wlbd_fault_record_reason(struct wlbd_attempt *attempt, const char *reason)
 {
 	struct wlbd_params params = {0};

@@ -34,6 +34,10 @@ void wlbd_fault_record_evicted(struct wlbd_attempt *attempt, const struct wlbd_e
 void wlbd_fault_record_killed(struct wlbd *wlbd, uid_t uid, int64_t run_pk, int64_t attempt_pk, const char *kind,
                               const char *node, const char *detail, double time_s);
 
+/* The highest step that a node of the attempt, which ends, has reported: it tells of steps that are not recorded yet.
+ */
+void wlbd_fault_record_reported_step(const struct wlbd_attempt *attempt);
+
 /* The reason why the attempt is ordered to end. */
 void wlbd_fault_record_reason(struct wlbd_attempt *attempt, const char *reason);
 

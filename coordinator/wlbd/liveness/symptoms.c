@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "coordinator/wlbd/liveness/faults.h"
 #include "coordinator/wlbd/liveness/node_question.h"
 #include "coordinator/wlbd/liveness/requeued.h"
 #include "coordinator/wlbd/log.h"
@@ -330,8 +331,10 @@ void wlbd_symptom_step_ended(struct wlbd_attempt *attempt, int exit_code, const 
 		attempt->incident.has_slurm_ended = attempt->incident.has_slurm_ended || first->slurm_end.why != NULL;
 	}
 	int srun_signal = first != NULL ? (int)first->srun_signal : 0;
-	if (wlbd_attempt_end(&attempt->incident.life, exit_code, srun_signal, wlb_clock_ms()) ||
-	    wlbd_attempt_explain_end(&attempt->incident.life, exit_code, srun_signal))
+	bool ends = wlbd_attempt_end(&attempt->incident.life, exit_code, srun_signal, wlb_clock_ms());
+	if (ends)
+		wlbd_fault_record_reported_step(attempt);
+	if (ends || wlbd_attempt_explain_end(&attempt->incident.life, exit_code, srun_signal))
 		wlbd_attempt_judge_soon(attempt);
 }
 
