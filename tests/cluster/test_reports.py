@@ -17,6 +17,7 @@ import threading
 import time
 import typing
 
+import training
 from harness import ClusterTest, main, wait_for
 from test_wlbd_api import NOBODY
 
@@ -244,6 +245,36 @@ def kill_batch_stepd(test, job):
         return test.cluster.job(job)["Restarts"] == "1"
 
     wait_for("the job's second start", has_begun_again, 60, 2)
+
+
+def freeze_batch_node(test, job):
+    """While the database is away, so that steps that ranks have reported are not recorded when the node stops."""
+
+    def last_step():
+        path = test.cluster.work / f"m-{job}.jsonl"
+        return path.read_text(encoding="utf-8").count("\n") if path.exists() else 0
+
+    test.addCleanup(bring_back, test, 4)
+    wait_for("some steps", lambda: last_step() > 5, 60)
+    test.cluster.verb("stop-db")
+    before = last_step()
+    wait_for("steps without a database", lambda: last_step() > before + 3, 30)
+    time.sleep(2)  # two reports
+    test.cluster.verb("freeze-node", test.cluster.job(job)["BatchHost"][1:])
+    test.cluster.verb("start-db")
+
+
+def missing_steps(test, job):
+    """They are said to be missing, and from which node, until that goes on and they are delivered."""
+    story = test.cluster.show(job)
+    missing, = story["steps_missing"]
+    test.assertEqual((story["state"], missing["attempt"], missing["node"]), ("complete", 1, story["attempts"][0]["nodes"][0]))
+    count = missing["last_step"] - missing["first_step"] + 1
+    test.assertRegex(test.cluster.run("wlb", "runs").stdout, rf"(?m)^{job} .* \({count} missing\) ")
+    test.assertIn(f"steps {missing['first_step']} to {missing['last_step']} of attempt 1 are not recorded: its rank 0 on {missing['node']} ",
+                  test.cluster.run("wlb", "show", job).stdout)
+    test.cluster.verb("thaw-node", missing["node"][1:])
+    wait_for("their delivery", lambda: test.cluster.show(job)["steps_missing"] == [], 60, 1)
 
 
 # Ranks that end at once when they are asked to, as those of wlb-worker do.
@@ -570,6 +601,11 @@ SITUATIONS = (
     Situation("A complete run whose batch slurmstepd was killed says why it has a second attempt.",
               "wlb run -- true\n[ -e again ] || { touch again; sleep ${SLURM_JOB_ID}999; sleep 60; }", "a_killed_batch_slurmstepd",
               options=("--wlb-layout=auto", "--requeue"), meanwhile=kill_batch_stepd, runs={"": ("complete", 2)}),
+    Situation("A run that is complete says which steps of it wait on a frozen batch node.",
+              f"wlb run -- wlb-worker {' '.join(training.arguments(iterations=60))} --save ck-$SLURM_JOB_ID --load ck-$SLURM_JOB_ID "
+              "--save-interval 10 --metrics-file m-$SLURM_JOB_ID.jsonl --log-interval 1", "a_frozen_batch_node",
+              options=("--wlb-layout=auto", "--no-kill", "--requeue", "--open-mode=append"), nodes=2, meanwhile=freeze_batch_node,
+              after=missing_steps),
     Situation("Two nodes that are lost within 0.2 s are both faults of the run.", LOSING, "two_nodes_at_once", options=LOSING_OPTIONS, nodes=4,
               meanwhile=kill_nodes(0, 0.2), after=lost_nodes("n3", "n4")),
     Situation("Two nodes that are lost 1.5 s apart are both faults of the run.", LOSING, "two_nodes_soon", options=LOSING_OPTIONS, nodes=4,
@@ -802,6 +838,11 @@ class Checks(ClusterTest):
 
     nodes = 4
     user = 0
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        training.make_input(cls.cluster.work)
 
     def setUp(self):
         self.slurm_conf = self.cluster.dir / "etc/slurm.conf"

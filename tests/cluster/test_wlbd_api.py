@@ -454,8 +454,8 @@ class Reasons(ApiTest):
             with self.subTest(state=state, reason=reason):
                 run = self.new_run()
                 way(run)
-                wait_for("the reason", lambda: [(each["state"], each["reason"]) for each in self.show(run)["attempts"]] ==
-                         [(state, reason)], 5)
+                wait_for(f"{(state, reason)}", lambda: [(each["state"], each["reason"]) for each in self.show(run)["attempts"]] ==
+                         [(state, reason)], 15)
 
     def test_every_state(self):
         for state, exit_code in itertools.product(("failed", "ended", "lost"), ("null", "-255", "0", "1", "75", "85", "137")):

@@ -150,9 +150,7 @@ static int show(void *values, struct wlb_error *error)
 
 static const struct wlb_option options[] = {
 	{WLB_OPTION(TEXT, NULL, FIELD(name), "RUN",
-                    "a job's id, as Slurm shows it (15_2 of an array), or ID.2 for the second 'wlb run' of a job; 'wlb "
-                    "runs' lists "
-                    "them"),
+                    "a job's id, 15_2 of an array, or ID.2 for a job's second 'wlb run'; 'wlb runs' lists them"),
          .required = true},
 	{WLB_OPTION(FLAG, "json", FIELD(json), NULL, "everything the coordinator knows, every step included")},
 	{WLB_OPTION(FLAG, "steps", FIELD(steps), NULL, "a line for each step as well")},

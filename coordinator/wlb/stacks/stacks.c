@@ -136,9 +136,7 @@ static int stacks(void *values, struct wlb_error *error)
 
 static const struct wlb_option options[] = {
 	{WLB_OPTION(TEXT, NULL, FIELD(name), "RUN",
-                    "a job's id, as Slurm shows it (15_2 of an array), or ID.2 for the second 'wlb run' of a job; 'wlb "
-                    "runs' lists "
-                    "them"),
+                    "a job's id, 15_2 of an array, or ID.2 for a job's second 'wlb run'; 'wlb runs' lists them"),
          .required = true},
 	{WLB_OPTION(TEXT, "rank", FIELD(rank), "N", "all threads of this rank instead of the clusters")},
 	{WLB_OPTION(FLAG, "last", FIELD(last), NULL, "the newest stacks that are kept; ask for no new ones")},

@@ -168,9 +168,7 @@ static int top(void *values, struct wlb_error *error)
 
 static const struct wlb_option options[] = {
 	{WLB_OPTION(TEXT, NULL, FIELD(name), "RUN",
-                    "a job's id, as Slurm shows it (15_2 of an array), or ID.2 for the second 'wlb run' of a job; 'wlb "
-                    "runs' lists "
-                    "them"),
+                    "a job's id, 15_2 of an array, or ID.2 for a job's second 'wlb run'; 'wlb runs' lists them"),
          .required = true},
 	{WLB_OPTION(CHOICE, "by", FIELD(by), NULL,
                     "put the ranks of a node side by side, or those that are one group of that parallelism"),
