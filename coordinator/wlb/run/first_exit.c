@@ -160,7 +160,8 @@ static void read_ended_processes(struct wlb_first_exit_scan *scan)
 	static const char begin[] = " error: wlb: ended ";
 	const char *at = strstr(scan->line, begin);
 	int count;
-	if (at == NULL || sscanf(at + strlen(begin), "%6d process", &count) != 1 || count < 1)
+	if (at == NULL || sscanf(at + strlen(begin), "%6d process", &count) != 1 || count < 1 ||
+	    scan->ended_processes > 1000000)
 		return;
 	scan->ended_processes += count;
 	scan->ended_on_nodes++;
