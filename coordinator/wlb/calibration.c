@@ -48,7 +48,8 @@ const char *wlb_calibration_source(const json_t *reply)
 		return NULL;
 	if (strcmp(source, "administrator") == 0)
 		return "an administrator's calibration";
-	return strcmp(source, "own") == 0 ? "your own calibration" : "the median of calibrations on which several users agree";
+	return strcmp(source, "own") == 0 ? "your own calibration"
+	                                  : "the median of calibrations on which several users agree";
 }
 
 /* Appends the names of a list. Returns how many there are. */

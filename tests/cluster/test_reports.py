@@ -42,7 +42,7 @@ class Situation:
     before: typing.Optional[typing.Callable] = None  # what happens between its submission and its start, as `meanwhile`
 
 
-TRAIN = """test -e corpus.idx || wlb data build --input /usr/share/common-licenses --output-prefix corpus
+EXTENDED = """test -e corpus.idx || wlb data build --input /usr/share/common-licenses --output-prefix corpus
 echo '{"hidden_size": 64, "intermediate_size": 160, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 257}' > model.json
 wlb run -- wlb-worker train --model model.json --data-path corpus --seq-length 128 --global-batch-size 4 --threads 1 --min-lr 1e-4 \
     --save extended --load extended """
@@ -51,7 +51,7 @@ wlb run -- wlb-worker train --model model.json --data-path corpus --seq-length 1
 def extend(test, _job):
     """The run is complete; jobs that extend it with another learning rate, as a user resubmits them."""
     def ended(options):
-        job = test.cluster.sbatch(TRAIN + options, "--wlb-layout=auto")
+        job = test.cluster.sbatch(EXTENDED + options, "--wlb-layout=auto")
         return test.cluster.wait_job(job), test.cluster.show(job)["state"], test.cluster.output(job)
 
     state, run, output = ended("--train-iters 12 --lr 5e-4")
@@ -517,7 +517,7 @@ BOTH_OF_ANOTHER = prepared((BIN, "mkdir .wlb $own"))
 SITUATIONS = (
     Situation("One run of a script is recorded as complete.", "wlb run -- true", "a_run", runs={"": ("complete", 1)}),
     Situation("A finished run that a resubmitted job extends with another learning rate is refused, unless the job says which to take.",
-              TRAIN + "--train-iters 6 --lr 1e-3", "an_extended_run", runs={"": ("complete", 1)}, after=extend),
+              EXTENDED + "--train-iters 6 --lr 1e-3", "an_extended_run", runs={"": ("complete", 1)}, after=extend),
     Situation("NCCL's RAS service of a job with GPUs is asked, at the address that the job names.", RAS_RUN.format("CUDA_VISIBLE_DEVICES=0"),
               "ras_of_the_job", meanwhile=with_ras(0, True)),
     Situation("Another user's process that has the port of NCCL's RAS service on a shared node is not asked.",
@@ -545,7 +545,7 @@ SITUATIONS = (
               "mkdir -p .wlb/$SLURM_JOB_ID.launches\n"
               "for i in 1 2 3; do NAME=run$i wlb run -- sh -c 'sleep 1; echo $NAME $WLB_RUN_ID $WLB_ATTEMPT' & done; wait",
               "no_count", ONE_RUN, runs={name: ("complete", 1) for name in ("", ".2", ".3")},
-              output=(r"\.launches: cannot be written: Is a directory", *ran("run1", "run2", "run3")), faults=[]),
+              output=(r"\.launches: cannot be opened: Is a directory", *ran("run1", "run2", "run3")), faults=[]),
     Situation("A second `wlb run` that starts while the first waits before its next attempt leaves it its run.",
               "wlb run -- sh -c '[ $WLB_ATTEMPT != 1 ] || exit 9; echo first $WLB_RUN_ID $WLB_ATTEMPT' &\n"
               "until grep -q 'attempt 1: ' $SLURM_JOB_ID.out; do sleep 0.1; done; sleep 3\n"

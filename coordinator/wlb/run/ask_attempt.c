@@ -44,11 +44,11 @@ static int announce(struct wlb_run *run, int *status, struct wlb_error *error)
 	const struct wlb_run_job *job = &run->job;
 	const char *name = NULL;
 	char *nodes = wlb_hostlist_fold(job->nodes, job->node_count, NULL);
-	json_t *body = json_pack("{s:s, s:I, s:I, s:s, s:s, s:o*, s:i, s:s, s:O}", "run_id", run->id, "job_id",
-	                         (json_int_t)job->job_id, "restart_count", (json_int_t)job->restart_count, "cluster",
-	                         job->cluster, "job_name", job->name, "nodes",
-	                         nodes != NULL ? wlb_json_text(nodes) : NULL, "launch", run->launch, "launcher",
-	                         run->launcher_id, "policy", job->policy);
+	json_t *body =
+		json_pack("{s:s, s:I, s:I, s:s, s:s, s:o*, s:i, s:s, s:O}", "run_id", run->id, "job_id",
+	                  (json_int_t)job->job_id, "restart_count", (json_int_t)job->restart_count, "cluster",
+	                  job->cluster, "job_name", job->name, "nodes", nodes != NULL ? wlb_json_text(nodes) : NULL,
+	                  "launch", run->launch, "launcher", run->launcher_id, "policy", job->policy);
 	free(nodes);
 	json_t *reply = wlb_api_call(run->connection, "POST", "/v1/runs", body, ASK_MS, status, error);
 	json_decref(body);

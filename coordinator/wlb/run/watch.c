@@ -346,8 +346,8 @@ static const char *find_failed_node(const struct wlb_attempt *attempt, const str
 static void note_short_step(const struct watch *w)
 {
 	if (!w->has_step && (w->attempt->exit_code == 0 || w->scan.first.known))
-		wlb_run_record_of(w->reporter, "event",
-		                  json_pack("{s:s, s:s}", "kind", "step_started", "detail", ""), w->begin_s);
+		wlb_run_record_of(w->reporter, "event", json_pack("{s:s, s:s}", "kind", "step_started", "detail", ""),
+		                  w->begin_s);
 }
 
 static void note_launch_failure(struct watch *w)

@@ -121,8 +121,7 @@ static void on_read(void *context, const struct wlbd_db_result *result)
 		return;
 	if (result->status != WLBD_DB_OK) {
 		if (result->status == WLBD_DB_REFUSED)
-			wlbd_log(WLBD_LOG_ERROR, "run %s: its stacks cannot be read: %s", attempt->run,
-			         result->detail);
+			wlbd_log(WLBD_LOG_ERROR, "run %s: its stacks cannot be read: %s", attempt->run, result->detail);
 		else
 			outliers->read_id = 0; /* they are read again */
 		return;

@@ -5,8 +5,8 @@
 #include "coordinator/wlbd/requests/calibration_read.h"
 #include "coordinator/wlbd/slurm/nodes.h"
 
-/* Sets a node_type of "gpu" to "gpu:h100", the type that the nodes have in Slurm's GRES. Returns -1 with the node and the
- * rule where one has no type, they have several, or another than node_type names. */
+/* Sets a node_type of "gpu" to "gpu:h100", the type that the nodes have in Slurm's GRES. Returns -1 with the node and
+ * the rule where one has no type, they have several, or another than node_type names. */
 int wlbd_calibration_set_type(struct wlbd_calibration *calibration, const struct wlbd_nodes *nodes,
                               struct wlb_error *error);
 

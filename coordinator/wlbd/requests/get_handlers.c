@@ -184,7 +184,7 @@ void wlbd_get_ranks(struct wlbd_call *call)
 	wlbd_db_pool_call(
 		call->wlbd->reads, call->uid, 0,
 		"select json_build_object('run_id', r.name, 'alias', r.alias, 'state', r.state, 'reason', r.reason, "
-	        "'train_iters', "
+		"'train_iters', "
 		"r.train_iters, 'last_step', r.last_step, 'last_loss', wlb_real(r.last_loss), 'attempt', a.number, "
 		"'attempt_id', a.uuid, 'layout', wlb_layout_json(a.tp, a.cp, a.pp, a.dp), 'world_size', "
 		"coalesce(a.world_size, cardinality(a.nodes) * (a.decision->>'tasks_per_node')::integer), 'nodes', "

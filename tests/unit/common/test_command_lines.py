@@ -14,7 +14,7 @@ SINGLE = {"wlbd": BIN / "wlbd", "wlb calibrate": BIN / "wlb-calibrate", "wlb che
           "wlb check-node": BIN / "wlb-check-node", "wlb-agent": BUILD / "libexec/wlb/wlb-agent",
           "wlb-stacks": BUILD / "libexec/wlb/wlb-stacks"}  # programs without commands
 PAGES = {"wlb": "wlb.1", "wlb top": "wlb-top.1", "wlb stacks": "wlb-stacks.1", "wlb data": "wlb-data.1", "wlb-worker": "wlb-worker.1", "wlb calibrate": "wlb-calibrate.1", "wlb check-links": "wlb-check-links.1", "wlb check-node": "wlb-check-node.1", "wlbd": "wlbd.8", "wlb-agent": "wlb-agent.8", "wlb-stacks": "wlb-stacks.8"}
-HELP_ROW = re.compile(r"^  (?:-\w, )?(--[a-z0-9-]+)", re.M)
+HELP_ROW = re.compile(r"^  (?:-\w, )?(--[a-z0-9_-]+)", re.M)
 MANUAL_ROW = re.compile(r"^\.TP\n(?:\\fB\\-\w\\fR, )?\\fB(\\-\\-\S+?)\\fR", re.M)
 
 
