@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libwlb/wlb.h"
+
 /* Moves *at past `text` if it is at that place. */
 static bool skip(const char **at, const char *text)
 {
@@ -150,7 +152,7 @@ static void keep_error(struct wlb_first_exit_scan *scan)
 	static const char *const begins[] = {"srun: error: ", "srun: fatal: "};
 	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
 		if (strncmp(scan->line, begins[i], strlen(begins[i])) == 0)
-			snprintf(scan->last_error, sizeof(scan->last_error), "%.255s", scan->line + strlen(begins[i]));
+			wlb_text_show(scan->last_error, sizeof(scan->last_error), scan->line + strlen(begins[i]));
 }
 
 /* slurmstepd-n1: error: wlb: ended 2 processes that ranks had left on n1
@@ -208,9 +210,8 @@ void wlb_first_exit_feed(struct wlb_first_exit_scan *scan, const char *bytes, si
 {
 	for (size_t i = 0; i < count; i++) {
 		if (bytes[i] != '\n') {
-			/* Words of it are printed and recorded as text. */
-			if (scan->length < sizeof(scan->line))
-				scan->line[scan->length++] = bytes[i] >= ' ' && bytes[i] <= '~' ? bytes[i] : '?';
+			if (scan->length < sizeof(scan->line)) /* a byte 0 would hide the words that follow it */
+				scan->line[scan->length++] = bytes[i] != '\0' ? bytes[i] : ' ';
 			continue;
 		}
 		if (scan->length < sizeof(scan->line)) {

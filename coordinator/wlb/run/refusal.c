@@ -1,7 +1,8 @@
 #include "coordinator/wlb/run/refusal.h"
 
-#include <stdio.h>
 #include <string.h>
+
+#include "libwlb/wlb.h"
 
 static const char other_option[] =
 	"correct that option in --srun-args, or the variable of srun's (SLURM_...) that sets it";
@@ -98,7 +99,7 @@ static void take(struct wlb_refusal *refusal, const char *words, const char *rem
 		}
 	refusal->known = true;
 	refusal->remedy = remedy;
-	snprintf(refusal->why, sizeof(refusal->why), "%s", words);
+	wlb_text_show(refusal->why, sizeof(refusal->why), words);
 }
 
 /* slurmstepd writes such a line for each task; its name may have that of the node, or be a time in brackets, and the
@@ -122,7 +123,7 @@ void wlb_refusal_read(struct wlb_refusal *refusal, const char *line)
 	if (read_of_task(refusal, line))
 		return;
 	if (strncmp(line, of_plugin, strlen(of_plugin)) == 0)
-		snprintf(refusal->plugin, sizeof(refusal->plugin), "%s", line);
+		wlb_text_show(refusal->plugin, sizeof(refusal->plugin), line);
 	if (refusal->plugin[0] != '\0' && strncmp(line, plugin_failed, strlen(plugin_failed)) == 0)
 		take(refusal, refusal->plugin, "correct --wlb-layout, or the options of srun that change the tasks");
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)

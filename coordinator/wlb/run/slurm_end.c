@@ -5,6 +5,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "libwlb/wlb.h"
+
 /* slurmstepd: error: *** STEP 12.0 ON n1 CANCELLED AT 2026-11-20T12:00:00 DUE TO TIME LIMIT ***
  * slurmstepd-n1: error: *** JOB 12 ON n1 CANCELLED AT 2026-11-20T12:00:00 ***
  * [2026-11-20T12:00:00.123] error: *** STEP 12.0 ON n1 CANCELLED AT 2026-11-20T12:00:00 DUE to SIGNAL Killed ***
@@ -52,7 +54,8 @@ static bool read_cancelled(struct wlb_slurm_end *end, const char *line)
 		return false;
 	*end = (struct wlb_slurm_end){.known = true,
 	                              .is_certain = cause[0] != '\0' && strncmp(cause, "signal ", 7) != 0};
-	snprintf(end->why, sizeof(end->why), "Slurm cancelled the step%s%s", cause[0] != '\0' ? ": " : "", cause);
+	wlb_text_format(end->why, sizeof(end->why), "Slurm cancelled the step%s%s", cause[0] != '\0' ? ": " : "",
+	                cause);
 	return true;
 }
 

@@ -189,7 +189,7 @@ static void note_srun_killed(struct watch *w, int number)
 	w->run->srun_signal = number;
 	w->run->killed_srun = w->srun;
 	w->scan.ignore_rest = true;
-	snprintf(w->attempt->end_reason, sizeof(w->attempt->end_reason), "srun was killed by signal %d", number);
+	wlb_text_format(w->attempt->end_reason, sizeof(w->attempt->end_reason), "srun was killed by signal %d", number);
 }
 
 static bool has_ended(struct watch *w)
@@ -203,8 +203,8 @@ static bool has_ended(struct watch *w)
 	if (is_known)
 		kill(-w->srun, SIGKILL);
 	if (wlb_child_wait(w->srun, 0, &status) != 1)
-		snprintf(w->attempt->end_reason, sizeof(w->attempt->end_reason), "how srun ended is not known: %s",
-		         strerror(errno));
+		wlb_text_format(w->attempt->end_reason, sizeof(w->attempt->end_reason),
+		                "how srun ended is not known: %s", strerror(errno));
 	w->attempt->exit_code = wlb_child_code(status);
 	if (WIFSIGNALED(status) && w->ending == ENDING_NOT)
 		note_srun_killed(w, WTERMSIG(status));
@@ -241,8 +241,8 @@ static void tell_slurm_end(struct watch *w)
 		return;
 	end->time_s = wlb_clock_unix_s();
 	end->is_certain = is_refused || found->is_certain;
-	snprintf(end->why, sizeof(end->why), "%s%s%s", is_refused ? refusal->why : found->why, is_refused ? "; " : "",
-	         is_refused ? refusal->remedy : "");
+	wlb_text_format(end->why, sizeof(end->why), "%s%s%s", is_refused ? refusal->why : found->why,
+	                is_refused ? "; " : "", is_refused ? refusal->remedy : "");
 	if (w->reporter != NULL)
 		wlb_reporter_slurm_end(w->reporter, end->why, end->time_s, end->is_certain);
 }
@@ -377,7 +377,7 @@ static void note_refusal(struct watch *w)
 	    attempt->no_step || (!is_of_tasks && (has_step || refusal->failed_tasks > 0)))
 		return;
 	attempt->is_refused = true;
-	snprintf(attempt->end_reason, sizeof(attempt->end_reason), "%s; %s", refusal->why, refusal->remedy);
+	wlb_text_format(attempt->end_reason, sizeof(attempt->end_reason), "%s; %s", refusal->why, refusal->remedy);
 }
 
 static void note_last_error(struct watch *w)
@@ -385,8 +385,8 @@ static void note_last_error(struct watch *w)
 	struct wlb_attempt *attempt = w->attempt;
 	if (attempt->exit_code != 0 && attempt->end_reason[0] == '\0' && w->scan.last_error[0] != '\0' &&
 	    !w->scan.first.known)
-		snprintf(attempt->end_reason, sizeof(attempt->end_reason), "srun ended with exit code %d: %s",
-		         attempt->exit_code, w->scan.last_error);
+		wlb_text_format(attempt->end_reason, sizeof(attempt->end_reason), "srun ended with exit code %d: %s",
+		                attempt->exit_code, w->scan.last_error);
 }
 
 /* A task that then ended in its own way may be the cause after all. */
@@ -398,7 +398,7 @@ static void note_slurm_end(struct watch *w)
 		return;
 	w->run->slurm_end = w->slurm_end;
 	if (attempt->end_reason[0] == '\0')
-		snprintf(attempt->end_reason, sizeof(attempt->end_reason), "%s", w->slurm_end.why);
+		wlb_text_format(attempt->end_reason, sizeof(attempt->end_reason), "%s", w->slurm_end.why);
 }
 
 static void record_ended_processes(const struct watch *w)
