@@ -23,8 +23,8 @@ static void each_type_is_written_as_libpq_sends_it(void **state)
 	wlbd_params_add_integer_if(&params, true, 7);
 	wlbd_params_add_integer_if(&params, false, 7);
 	wlbd_params_add_integer(&params, 0);
-	wlbd_params_add_text(&params, "");
-	assert_int_equal(params.count, WLBD_PARAMS_MAX);
+	while (params.count < WLBD_PARAMS_MAX)
+		wlbd_params_add_text(&params, "");
 	assert_string_equal(params.list[0], "-9223372036854775808");
 	assert_string_equal(params.list[1], "9223372036854775807");
 	assert_string_equal(params.list[2], "it's");
@@ -35,7 +35,7 @@ static void each_type_is_written_as_libpq_sends_it(void **state)
 	assert_string_equal(params.list[7], "7");
 	assert_null(params.list[8]);
 	assert_string_equal(params.list[9], "0");
-	assert_string_equal(params.list[10], "");
+	assert_string_equal(params.list[WLBD_PARAMS_MAX - 1], "");
 }
 
 static void a_copy_outlives_what_it_was_made_from(void **state)
