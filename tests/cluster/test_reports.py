@@ -514,6 +514,11 @@ OF_ANOTHER = prepared((BIN, "mkdir .wlb"))
 BOTH_OF_ANOTHER = prepared((BIN, "mkdir .wlb $own"))
 
 
+def is_evaluated(test, _job):
+    wait_for("the end of the job that the rank has submitted", lambda: "evaluated" in
+             (test.cluster.work / "evaluation.out").read_text(encoding="utf-8"), 20)
+
+
 SITUATIONS = (
     Situation("One run of a script is recorded as complete.", "wlb run -- true", "a_run", runs={"": ("complete", 1)}),
     Situation("A finished run that a resubmitted job extends with another learning rate is refused, unless the job says which to take.",
@@ -818,6 +823,10 @@ ls $SLURM_JOB_ID.started""", "launcher_in_each_task", nodes=2, state="FAILED",
     Situation("The mode of the folder that the user changes while the run works costs no record.",
               "wlb run -- sh -c 'chmod -R 777 .wlb; [ $WLB_ATTEMPT = 2 ]'", "a_folder_that_is_opened", runs={"": ("complete", 2)},
               after=files_in(".wlb", 0o777)),
+    Situation("A job that a rank has submitted is none of the processes that it has left, and runs on.",
+              "rm -f evaluation-begun; wlb run -- bash -c 'sbatch -w $SLURMD_NODENAME -n1 -o evaluation.out --wrap "
+              "\"touch evaluation-begun; sleep 4; echo evaluated\"; while ! [[ -e evaluation-begun ]]; do sleep 0.1; done'",
+              "a_job_of_a_rank", options=("--wlb-layout=auto", "--no-kill", "-n1"), runs=COMPLETE, after=is_evaluated),
     Situation("What ranks have left in sessions of their own is gone before the next attempt, and after the run.", LEAVES_PROCESSES,
               "left_processes", nodes=2, runs={"": ("complete", 2)},
               output=("error: .*wlb: ended 2 processes that ranks had left on n1", "wlb: ended 2 processes that ranks had left on n2",
