@@ -332,19 +332,25 @@ static int check_keys(const json_t *object, const struct keys *table, enum wlb_m
 	return use == WLB_MODEL_TO_TRAIN ? refuse_unknown(object, table, error) : 0;
 }
 
-/* rope_theta is a field of its own, or of rope_parameters since Transformers 5. */
+/* rope_theta is a field of its own, or since Transformers 5 of rope_parameters, whose other name is rope_scaling. */
 static int read_rope(const json_t *config, double *theta, struct wlb_error *error)
 {
+	static const char *const names[] = {"rope_parameters", "rope_scaling"};
+	int is_known = field(config, "rope_theta") != NULL;
 	if (read_number(config, "rope_theta", theta, error) < 0)
 		return -1;
-	double own = *theta;
-	const json_t *parameters = field(config, "rope_parameters");
-	if (parameters == NULL)
-		return 0;
-	if (read_number(parameters, "rope_theta", theta, error) < 0)
-		return wlb_fail_in(error, "rope_parameters");
-	if (field(config, "rope_theta") != NULL && *theta != own)
-		return wlb_fail(error, "rope_theta is %g, and %g in rope_parameters: they must be equal", own, *theta);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const json_t *parameters = field(config, names[i]);
+		double own = *theta;
+		if (parameters == NULL || field(parameters, "rope_theta") == NULL)
+			continue;
+		if (read_number(parameters, "rope_theta", theta, error) < 0)
+			return wlb_fail_in(error, "%s", names[i]);
+		if (is_known && *theta != own)
+			return wlb_fail(error, "rope_theta is %g, and %g in %s: they must be equal", own, *theta,
+			                names[i]);
+		is_known = 1;
+	}
 	return 0;
 }
 

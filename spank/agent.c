@@ -20,7 +20,7 @@
 enum {
 	VARIABLES_MOST = 16,
 	MESSAGES_BUFFER_BYTES = 4 * 1024 * 1024, /* the kernel reduces it to its own limit */
-	END_MOST_MS = 3500, /* the agent needs 600 ms for its last report where wlbd does not answer, 2.5 s for
+	END_MOST_MS = 3800, /* the agent needs 600 ms for its last report where wlbd does not answer, 2.8 s for
 	                       processes that ranks have left */
 };
 

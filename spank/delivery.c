@@ -22,7 +22,7 @@
 #include "spank/state_dir.h"
 
 enum {
-	FOLDERS_MAX = 16,
+	FOLDERS_MAX = 32,
 	WORDS = 7,     /* of the command before the folders */
 	WAIT_WORD = 4, /* the place of the time for which it waits */
 	NOTE_BYTES_MAX = FOLDERS_MAX * PATH_MAX,

@@ -420,9 +420,10 @@ static int open_parts(struct agent *a, const struct wlb_client_config *config, s
 int wlb_agent_run(const struct wlb_agent_options *options, const struct wlb_client_config *config,
                   struct wlb_error *error)
 {
-	struct agent a = {.options = options,
-	                  .hangup_fd = -1,
-	                  .strays = {.attempt_id = options->attempt_id, .node = options->node}};
+	struct agent a = {
+		.options = options,
+		.hangup_fd = -1,
+		.strays = {.run_id = options->run_id, .attempt_id = options->attempt_id, .node = options->node}};
 	a.gathering = (struct wlb_agent_gathering){.program = options->stacks_program,
 	                                           .run_id = options->run_id,
 	                                           .attempt_id = options->attempt_id,

@@ -73,12 +73,12 @@ static void name_user(uid_t uid, char text[64])
 		snprintf(text, 64, "user %u", (unsigned)uid);
 }
 
-/* Another directory is needed where permissions are the cause, and not where a disk is full, say. */
-static enum state fail_to(const char *what, char why[WHY_BYTES])
+/* Another directory is needed where one that is there is kept from this user. */
+static enum state fail_to_examine(char why[WHY_BYTES])
 {
 	int cause = errno;
-	snprintf(why, WHY_BYTES, "cannot be %s: %s", what, strerror(cause));
-	return cause == EACCES || cause == EPERM || cause == EROFS || cause == ELOOP ? NOT_OWN : UNKNOWN;
+	snprintf(why, WHY_BYTES, "cannot be examined: %s", strerror(cause));
+	return cause == EACCES || cause == EPERM || cause == ELOOP ? NOT_OWN : UNKNOWN;
 }
 
 /* Takes from others what they may do with a directory of the effective user. A file system without modes keeps none. */
@@ -107,9 +107,9 @@ static enum state examine(const char *path, bool is_named, char why[WHY_BYTES])
 		return NOT_OWN;
 	}
 	if (fd < 0)
-		return fail_to("examined", why);
+		return fail_to_examine(why);
 	if (fstat(fd, &about) != 0) {
-		enum state state = fail_to("examined", why);
+		enum state state = fail_to_examine(why);
 		close(fd);
 		return state;
 	}
@@ -124,7 +124,8 @@ static enum state examine(const char *path, bool is_named, char why[WHY_BYTES])
 	return about.st_uid == geteuid() && (about.st_mode & OTHERS_MAY_WRITE) == 0 ? OWN : NOT_OWN;
 }
 
-/* The same for one that is made where it is missing. */
+/* The same for one that is made where it is missing. Nobody holds the run by one that cannot be made, as in a submit
+ * directory that this user may not write to: what is not recorded is said later. */
 static enum state make(const char *path, bool is_named, char why[WHY_BYTES])
 {
 	enum state state = examine(path, is_named, why);
@@ -132,7 +133,8 @@ static enum state make(const char *path, bool is_named, char why[WHY_BYTES])
 		return state;
 	if (wlb_dir_make(path, 0700, NULL) == 0)
 		return examine(path, is_named, why);
-	return fail_to("made", why);
+	snprintf(why, WHY_BYTES, "cannot be made: %s", strerror(errno));
+	return UNKNOWN;
 }
 
 /* ---- the directory of a job ---------------------------------------------------------------------------------------

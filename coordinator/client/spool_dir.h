@@ -26,9 +26,9 @@ enum { WLB_SPOOL_DIRS = 2 };
 int wlb_spool_dir_names(const char *named, const char *submitted, uid_t owner, char names[WLB_SPOOL_DIRS][PATH_MAX]);
 
 /* Finds or makes that of the effective user: of `named`, or where that is NULL of WLB_SPOOL_DIR, SLURM_SUBMIT_DIR and
- * the current directory. Returns 0 with its absolute path; -1 with the reason and the remedy where there is none. Where
- * it cannot be made for another reason than a permission (a full disk), 0 too: what is written to it fails then. It is
- * asked once for each start of a job: who opens files later takes the path, whatever has become of the directory. */
+ * the current directory. Returns 0 with its absolute path; -1 with the reason and the remedy where others have both.
+ * Where it cannot be made (no permission, a full disk), 0 too: what is written to it fails then. It is asked once for
+ * each start of a job: who opens files later takes the path, whatever has become of the directory. */
 int wlb_spool_dir_choose(const char *named, char dir[PATH_MAX], struct wlb_error *error);
 
 #endif

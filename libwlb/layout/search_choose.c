@@ -11,6 +11,7 @@
 /* The values that plans are sorted by; small, since there may be many. */
 struct key {
 	double missing_bytes, estimate_s;
+	int is_between; /* its interleaving is between two powers of two */
 	struct wlb_search_plan *plan;
 };
 
@@ -28,11 +29,14 @@ struct choice {
 };
 
 /* Orders plans that fit first, by ascending estimate, then the others, by missing bytes; equal ones as they were found,
- * so that equal inputs give equal results. */
+ * so that equal inputs give equal results. Of the interleavings of a layout, which differ less than layouts do, 1, 2,
+ * 4, 8, ... come first: else those of few layouts would be all that are simulated. */
 static int by_estimate(const void *a, const void *b)
 {
 	const struct key *x = a, *y = b;
 	double p = x->missing_bytes, q = y->missing_bytes;
+	if (p == q && x->is_between != y->is_between)
+		return x->is_between - y->is_between;
 	if (p == q) {
 		p = x->estimate_s;
 		q = y->estimate_s;
@@ -58,7 +62,9 @@ static int order_plans(struct choice *choice)
 		return -1;
 	for (size_t i = 0; i < search->count; i++) {
 		struct wlb_search_plan *plan = &search->plans[i];
-		choice->keys[i] = (struct key){plan->candidate.missing_bytes, plan->estimate_s, plan};
+		int32_t chunks = plan->candidate.plan.interleave;
+		choice->keys[i] = (struct key){plan->candidate.missing_bytes, plan->estimate_s,
+		                               (chunks & (chunks - 1)) != 0, plan};
 	}
 	qsort(choice->keys, search->count, sizeof(*choice->keys), by_estimate);
 	while (choice->fitting < search->count && choice->keys[choice->fitting].missing_bytes == 0.0)

@@ -42,17 +42,21 @@ create function wlb_calibration_points(p_path text[], p_member jsonb) returns js
 		forward_flops_per_s,backward_flops_per_s,gather_s,reduce_s,send_s}'::text[] else 'null' end
 $$;
 
--- Returns the lower median of numbers, and of lists and objects of one structure the medians of their members; of texts the first.
-create function wlb_json_median(p_values jsonb[]) returns jsonb language plpgsql immutable as $$
+-- Returns the lower median of numbers, and of lists and objects of one structure the medians of their members; of texts, and of what
+-- is nested more deeply than in a machine, the first.
+create function wlb_json_median(p_values jsonb[], p_depth integer default 8) returns jsonb language plpgsql immutable as $$
 begin
+	if p_depth = 0 then
+		return p_values[1];
+	end if;
 	case jsonb_typeof(p_values[1])
 	when 'number' then
 		return (select percentile_disc(0.5) within group (order by v) from unnest(p_values) v);
 	when 'object' then
-		return (select jsonb_object_agg(key, wlb_json_median(array(select v->key from unnest(p_values) v where v ? key)))
+		return (select jsonb_object_agg(key, wlb_json_median(array(select v->key from unnest(p_values) v where v ? key), p_depth - 1))
 			from jsonb_object_keys(p_values[1]) key);
 	when 'array' then
-		return (select jsonb_agg(wlb_json_median(array(select v->i from unnest(p_values) v where v->i is not null)) order by i)
+		return (select jsonb_agg(wlb_json_median(array(select v->i from unnest(p_values) v where v->i is not null), p_depth - 1) order by i)
 			from generate_series(0, jsonb_array_length(p_values[1]) - 1) i);
 	else
 		return p_values[1];

@@ -145,7 +145,8 @@ begin
 	return r;
 end $$;
 
--- The launcher's record, of source 'run', says whose the run is where no launcher of that start of the job has announced it. It says
+-- The launcher's record, of source 'run', says whose the run is where no launcher of that start of the job has announced it; where the
+-- run was over before that start, it goes on. It says
 -- nothing else that is new where wlbd decided, or where rank 0 has recorded more (world_size is set then), which may have happened
 -- since `a` was read.
 create or replace function wlb_record_attempt(a attempts, p_source text, d jsonb, p_time timestamptz)
@@ -153,6 +154,11 @@ returns void language plpgsql as $$
 begin
 	if p_source = 'run' then
 		perform wlb_attempt_place(b, d) from attempts b where b.id = a.id and b.decision is null and b.world_size is null;
+		update runs set state = 'restarting', reason = '', ended_by = null, ended_at = null
+		where id = a.run_id and wlb_run_is_over(state) and (d->>'restart_count')::integer > coalesce(launcher_start, restart_count);
+		if found then
+			perform wlb_attempt_begun_again(a);
+		end if;
 		update runs set launcher = a.uuid, launcher_start = (d->>'restart_count')::integer
 		where id = a.run_id and d ? 'restart_count' and coalesce(launcher_start < (d->>'restart_count')::integer, true);
 		return;

@@ -69,7 +69,9 @@ begin
 			update runs set restart_count = p_restart_count where id = r.id and restart_count < p_restart_count;
 		end if;
 	end if;
-	is_late := wlb_run_is_over(r.state) and (p_is_job_over or coalesce(r.ended_by = 'launcher', false));
+	-- A launcher of a later start of the job may have begun it while wlbd was away.
+	is_late := wlb_run_is_over(r.state) and (p_is_job_over or (coalesce(r.ended_by = 'launcher', false)
+		and not coalesce(p_submitted is not null and p_restart_count > coalesce(r.launcher_start, r.restart_count), false)));
 	if is_late and p_is_report then
 		raise exception using errcode = 'WL409', message = format('run %s has ended (%s), and gets no further attempt', r.name, r.state);
 	end if;

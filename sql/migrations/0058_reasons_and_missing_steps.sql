@@ -25,6 +25,15 @@ select r.name as run, r.id as run_id, a.id as attempt_id, a.number as attempt, a
 	a.created_at, a.started_at, a.ended_at, a.plan, a.memory_bytes, a.gpus, a.nodes_bytes
 from attempts a join runs r on r.id = a.run_id;
 
+-- Notes why an attempt follows a complete one, once.
+create function wlb_attempt_begun_again(a attempts) returns void language sql as $$
+	select wlb_event_add(a.run_id, a.id, 'begun_again', format('job %s was requeued after attempt %s was complete: its script '
+		'began again, and came to this run', r.job_id, a.number - 1), now())
+	from runs r where r.id = a.run_id
+		and exists (select from attempts where run_id = a.run_id and number = a.number - 1 and state = 'complete')
+		and not exists (select from events where attempt_id = a.id and kind = 'begun_again')
+$$;
+
 create or replace function wlb_attempt_create(p_run bigint, p_uuid uuid, p_is_late boolean default false) returns attempts language plpgsql as $$
 declare
 	r runs;
@@ -51,9 +60,8 @@ begin
 	update runs set state = case when a.number = 1 then 'starting' else 'restarting' end, reason = '',
 		ended_by = null, ended_at = null
 	where id = p_run and ended_by is distinct from 'launcher';
-	if r.restart_count > 0 and exists (select from attempts where run_id = p_run and number = newest and state = 'complete') then
-		perform wlb_event_add(p_run, a.id, 'begun_again', format('job %s was requeued after attempt %s was complete: its script '
-			'began again, and came to this run', r.job_id, newest), now());
+	if r.restart_count > 0 then
+		perform wlb_attempt_begun_again(a);
 	end if;
 	return a;
 end $$;

@@ -303,6 +303,10 @@ class Kept(test_wlbd_api.ApiTest):
         self.check_serves_honest_numbers([*honest, self.full(0.81, network_link=honest[0]["network_link"])])
         self.assertEqual(self.get(1009)["machine"]["network_link"]["bytes_per_s"], honest[0]["network_link"]["bytes_per_s"])
 
+    def test_what_is_nested_deeply_costs_nobody_the_median(self):
+        deep = "(repeat('{\"a\":', 2000) || '1' || repeat('}', 2000))::jsonb"
+        self.assertEqual(len(self.cluster.sql(f"select wlb_json_median(array[{deep}, {deep}, {deep}])")), 1)
+
     def test_a_user_has_one_voice(self):
         """However many calibrations of whichever nodes he stores: that of the newest."""
         for nodes in ('["n1"]', '["n1","n2"]', '["n2"]', '["n1","n2","n3"]', '["n3"]'):

@@ -139,6 +139,10 @@ def begin_without_wlbd(test, job):
 def requeue(test, job):
     for name in "ab":
         wait_output(test, job, f"{name} of start 0")
+    start_again(test, job)
+
+
+def start_again(test, job):
     test.cluster.run("scontrol", "requeue", job)
     wait_for(f"second start of job {job}", lambda: test.cluster.job(job)["Restarts"] == "1", 20)
     # A job that is requeued is held for up to two minutes.
@@ -519,6 +523,22 @@ def is_evaluated(test, _job):
              (test.cluster.work / "evaluation.out").read_text(encoding="utf-8"), 20)
 
 
+# The run is complete; in the second start of the job its first attempt waits, and fails.
+REQUEUED_AFTER_ITS_END = """wlb run -- sh -c '[ ${SLURM_RESTART_COUNT:-0} = 0 ] && exit; echo again $WLB_ATTEMPT $WLB_RUN_ID
+    test -e waited && exit; touch waited; while ! [ -e go ]; do sleep 0.1; done; exit 3'
+[ ${SLURM_RESTART_COUNT:-0} != 0 ] || sleep 60"""
+
+
+def requeue_without_wlbd(test, job):
+    wait_output(test, job, "complete after 1 attempt")
+    test.cluster.verb("kill-wlbd")
+    start_again(test, job)
+    wait_output(test, job, "again")
+    test.cluster.verb("start-wlbd")
+    wait_for("the record of attempt 2", lambda: len(test.cluster.show(job)["attempts"]) == 2, 30)
+    (test.cluster.work / "go").touch()
+
+
 SITUATIONS = (
     Situation("One run of a script is recorded as complete.", "wlb run -- true", "a_run", runs={"": ("complete", 1)}),
     Situation("A finished run that a resubmitted job extends with another learning rate is refused, unless the job says which to take.",
@@ -823,8 +843,13 @@ ls $SLURM_JOB_ID.started""", "launcher_in_each_task", nodes=2, state="FAILED",
     Situation("The mode of the folder that the user changes while the run works costs no record.",
               "wlb run -- sh -c 'chmod -R 777 .wlb; [ $WLB_ATTEMPT = 2 ]'", "a_folder_that_is_opened", runs={"": ("complete", 2)},
               after=files_in(".wlb", 0o777)),
+    Situation("A complete run whose job starts again while wlbd is away goes on with that start: it is watched, and tried again.",
+              REQUEUED_AFTER_ITS_END, "requeued_after_its_end", ONE_RUN, meanwhile=requeue_without_wlbd, runs={"": ("complete", 3)}),
+    Situation("Where the user may not write to the submit directory, the run trains and says what is not recorded.",
+              "wlb run -- echo trained", "submit_directory_of_another", user=DAEMON, options=("--wlb-layout=auto", "-o/dev/null"),
+              before=lambda test, _job: test.cluster.work.chmod(0o755), runs=COMPLETE),
     Situation("A job that a rank has submitted is none of the processes that it has left, and runs on.",
-              "rm -f evaluation-begun; wlb run -- bash -c 'sbatch -w $SLURMD_NODENAME -n1 -o evaluation.out --wrap "
+              "rm -f evaluation-begun; wlb run -- bash -c 'env -u SLURM_WLB_LAYOUT sbatch -w $SLURMD_NODENAME -n1 -o evaluation.out --wrap "
               "\"touch evaluation-begun; sleep 4; echo evaluated\"; while ! [[ -e evaluation-begun ]]; do sleep 0.1; done'",
               "a_job_of_a_rank", options=("--wlb-layout=auto", "--no-kill", "-n1"), runs=COMPLETE, after=is_evaluated),
     Situation("What ranks have left in sessions of their own is gone before the next attempt, and after the run.", LEAVES_PROCESSES,

@@ -79,9 +79,24 @@ static int lacks_last_block(const struct wlb_gunzip *g)
 	return g->header.extra_len >= 6 && memcmp(g->extra, "BC\2\0", 4) == 0 && g->member_bytes > 0;
 }
 
+/* Passes over zero bytes behind a member, which gzip(1) takes for the padding of a tape or a block. */
+static int skip_padding(struct wlb_gunzip *g, struct wlb_error *error)
+{
+	int rc = 0;
+	while (rc == 0 && g->stream.avail_in > 0 && g->stream.next_in[0] == 0) {
+		g->stream.next_in++;
+		g->stream.avail_in--;
+		rc = fill(g, 2, error);
+	}
+	return rc;
+}
+
 /* Begins the next member. Returns 1; 0 at the end of the file; -1 where something else follows. */
 static int begin_member(struct wlb_gunzip *g, struct wlb_error *error)
 {
+	int rc = skip_padding(g, error);
+	if (rc < 0)
+		return rc;
 	if (g->stream.avail_in == 0)
 		return lacks_last_block(g)
 		               ? wlb_fail(error, "it ends without the empty block that bgzip writes last: it was cut")

@@ -288,6 +288,19 @@ static int begins_with_object_line(struct wlb_source *s, int64_t blanks, enum wl
 	return found;
 }
 
+/* Whether the second line of the file, which is in the buffer, is a JSON object by itself: 1 or 0, or -1 as above. */
+static int has_second_object_line(struct wlb_source *s, int64_t blanks, enum wlb_source_result *result,
+                                  struct wlb_error *error)
+{
+	int64_t length;
+	*result = find_line(s, blanks, &length, error);
+	if (*result != WLB_SOURCE_DOCUMENT)
+		return *result == WLB_SOURCE_END ? 0 : -1;
+	s->buffer[s->end] = '\0';
+	int64_t from = length + (int64_t)strspn(s->buffer + s->begin + length, BLANKS);
+	return s->buffer[s->begin + from] == '{' ? begins_with_object_line(s, from, result, error) : 0;
+}
+
 /* Finds out whether what begins with a brace or a bracket, `blanks` bytes behind s->begin, is JSON. */
 static enum wlb_source_result judge_brackets(struct wlb_source *s, int64_t blanks, struct wlb_error *error)
 {
@@ -306,7 +319,31 @@ static enum wlb_source_result judge_brackets(struct wlb_source *s, int64_t blank
 	if (found < 0)
 		return WLB_SOURCE_UNREADABLE;
 	s->kind = found ? KIND_VALUES : KIND_TEXT;
+	if (!found && s->buffer[s->begin + blanks] == '{') {
+		int has_lines = has_second_object_line(s, blanks, &result, error);
+		if (has_lines < 0)
+			return result;
+		if (has_lines) { /* of which the first is damaged, as its reader will say */
+			s->kind = s->promised = KIND_LINES;
+			return WLB_SOURCE_DOCUMENT;
+		}
+	}
 	return !found && s->promised == KIND_VALUES ? WLB_SOURCE_NOT_TEXT : WLB_SOURCE_DOCUMENT;
+}
+
+/* Counts those behind s->begin before the first other byte, for which more is read. */
+static enum wlb_source_result count_blanks(struct wlb_source *s, int64_t *blanks, struct wlb_error *error)
+{
+	enum wlb_source_result result = WLB_SOURCE_DOCUMENT;
+	while (result == WLB_SOURCE_DOCUMENT) {
+		s->buffer[s->end] = '\0';
+		*blanks = (int64_t)strspn(s->buffer + s->begin, BLANKS);
+		if (s->begin + *blanks < s->end)
+			return WLB_SOURCE_DOCUMENT;
+		result = fill(s, error);
+	}
+	s->buffer[s->end] = '\0';
+	return result == WLB_SOURCE_END ? WLB_SOURCE_DOCUMENT : result;
 }
 
 /* Sets what the file holds by how it begins. Returns WLB_SOURCE_DOCUMENT where documents can be read. */
@@ -318,8 +355,10 @@ static enum wlb_source_result judge(struct wlb_source *s, struct wlb_error *erro
 	if (has_other_format(s, error))
 		return s->promised == KIND_LINES ? WLB_SOURCE_MALFORMED : WLB_SOURCE_NOT_TEXT;
 	s->begin = s->end >= 3 && memcmp(s->buffer, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
-	s->buffer[s->end] = '\0';
-	int64_t blanks = (int64_t)strspn(s->buffer + s->begin, BLANKS);
+	int64_t blanks;
+	result = count_blanks(s, &blanks, error);
+	if (result != WLB_SOURCE_DOCUMENT)
+		return result;
 	char first = s->buffer[s->begin + blanks];
 	s->kind = s->promised == KIND_LINES ? KIND_LINES : KIND_TEXT;
 	if (s->kind == KIND_LINES)

@@ -8,6 +8,7 @@
 #include "common/model_config.h"
 #include "common/number.h"
 #include "common/seconds.h"
+#include "common/show.h"
 #include "planner/machine_choose.h"
 #include "planner/node_type.h"
 #include "planner/plan_record.h"
@@ -251,11 +252,10 @@ static int choose_hyperparameters(const struct wlb_train_options *options, struc
 		                "it is of an earlier version, which did not record learning rate and optimizer: leave "
 		                "out --use-checkpoint-opt_param-scheduler");
 	if (!facts->has_hyper) {
-		fprintf(stderr,
-		        "wlb-worker: checkpoint %s is of an earlier version, which did not record learning rate, "
-		        "schedule "
-		        "and optimizer: those of the command line are taken\n",
-		        plan->checkpoint);
+		wlb_show_line(stderr,
+		              "wlb-worker: checkpoint %s is of an earlier version, which did not record learning rate, "
+		              "schedule and optimizer: those of the command line are taken",
+		              plan->checkpoint);
 		return 0;
 	}
 	if (wlb_hyperparameters_compare(&facts->hyper, &options->hyper, changes, sizeof(changes)) == 0)
@@ -265,8 +265,8 @@ static int choose_hyperparameters(const struct wlb_train_options *options, struc
 		                "%s: give the same, or --override-opt_param-scheduler to change them, or "
 		                "--use-checkpoint-opt_param-scheduler to keep the checkpoint's",
 		                changes);
-	fprintf(stderr, "wlb-worker: checkpoint %s: %s: those of the %s are taken\n", plan->checkpoint, changes,
-	        options->override_hyper ? "command line" : "checkpoint");
+	wlb_show_line(stderr, "wlb-worker: checkpoint %s: %s: those of the %s are taken", plan->checkpoint, changes,
+	              options->override_hyper ? "command line" : "checkpoint");
 	if (options->use_checkpoint_hyper)
 		plan->hyper = facts->hyper;
 	return 0;

@@ -11,9 +11,11 @@
 
 /* ---- programs that start the ranks ------------------------------------------------------------------------------- */
 
-/* Each starts ranks on all nodes of the job; what follows '.' or '_' is an implementation: mpiexec.hydra, mpirun_rsh.
- * torchrun and others start those of one node, and are started once on each. */
-static const char *const launchers[] = {"mpirun", "mpiexec", "orterun", "prterun", "oshrun", "horovodrun", "srun"};
+/* Each starts ranks on all nodes of the job. torchrun and others start those of one node, and are started once on each.
+ * The names of implementations are written out: mpirun.sh is a script of the user's. */
+static const char *const launchers[] = {"mpirun",        "mpirun.openmpi",  "mpirun.mpich",  "mpirun_rsh", "mpiexec",
+                                        "mpiexec.hydra", "mpiexec.openmpi", "mpiexec.mpich", "orterun",    "prterun",
+                                        "oshrun",        "horovodrun",      "srun"};
 
 /* Programs that run the command after their own options, and the letters of those whose value is a word of its own. */
 static const struct {
@@ -30,10 +32,8 @@ static const char *base_of(const char *word)
 
 static bool is_launcher(const char *word)
 {
-	const char *base = base_of(word);
-	size_t length = strcspn(base, "._");
 	for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++)
-		if (strlen(launchers[i]) == length && strncmp(base, launchers[i], length) == 0)
+		if (strcmp(base_of(word), launchers[i]) == 0)
 			return true;
 	return false;
 }

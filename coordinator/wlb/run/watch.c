@@ -223,11 +223,11 @@ static void pass_bytes(struct watch *w)
 	memmove(w->bytes, w->bytes + n, w->byte_count);
 }
 
-/* Whether none of the tasks could execute the command. */
+/* Whether none of the tasks could execute the command. On a single node of several this may be the node's fault. */
 static bool has_refused_tasks(const struct watch *w)
 {
 	int tasks = w->run->job.tasks > 0 ? w->run->job.tasks : wlb_attempt_tasks(w->attempt);
-	return w->scan.refusal.failed_tasks >= tasks;
+	return w->scan.refusal.failed_tasks >= tasks && (w->attempt->node_count > 1 || w->run->job.node_count == 1);
 }
 
 /* The coordinator is told at once that no rank is the cause, since the ranks may end before srun does. */
@@ -365,7 +365,7 @@ static void note_launch_failure(struct watch *w)
 		                "the Slurm step was not launched on %s: %s", failure->node, failure->why);
 }
 
-/* Ends the attempt for good where no later one would do better. Ranks that could not execute the command have not
+/* Ends the attempt for good where no later one would do better: Ranks that could not execute the command have not
  * crashed. */
 static void note_refusal(struct watch *w)
 {

@@ -157,7 +157,10 @@ static int check_card(const struct search *search, const json_t *card, struct wl
 	int status = 0;
 	if (json_is_integer(owner) && run != NULL)
 		status = check_client(call, search->attempt_id, json_integer_value(owner), run, error);
-	if (status == 0 && search->is_live && json_is_true(json_object_get(card, "is_run_over"))) {
+	const char *state = json_string_value(json_object_get(card, "state"));
+	/* Processes of one that failed, on a node that was frozen, are still to be ordered to end. */
+	bool is_failed = state != NULL && strcmp(state, "failed") == 0;
+	if (status == 0 && search->is_live && !is_failed && json_is_true(json_object_get(card, "is_run_over"))) {
 		wlb_fail(error, "run %s has ended, and nothing of it is watched any more", search->run);
 		return 409;
 	}

@@ -456,10 +456,10 @@ static void outlives_slurmstepd(void **state)
 }
 
 /* Runs bash with these commands, in that environment, and waits until it has it. */
-static pid_t start_bash(const char *commands, char *attempt, char *node)
+static pid_t start_bash(const char *commands, char *attempt, char *node, char *job)
 {
 	char *words[] = {"/bin/bash", "-c", (char *)commands, NULL};
-	char *variables[] = {attempt, node, NULL}, value[64] = "";
+	char *variables[] = {attempt, node, job, NULL}, value[64] = "";
 	pid_t pid = fork();
 	if (pid == 0) {
 		execve(words[0], words, variables);
@@ -473,7 +473,7 @@ static pid_t start_bash(const char *commands, char *attempt, char *node)
 /* A process of the attempt on the node, as the kernel shows it to the agent. */
 static pid_t start_marked(void)
 {
-	return start_bash("exec sleep 60", "WLB_ATTEMPT_ID=" ATTEMPT, "SLURMD_NODENAME=n3");
+	return start_bash("exec sleep 60", "WLB_ATTEMPT_ID=" ATTEMPT, "SLURMD_NODENAME=n3", "SLURM_JOB_ID=12");
 }
 
 /* Returns the signal that has ended it; 0: it ran on until now. */
@@ -493,18 +493,19 @@ static void ends_what_ranks_have_left(void **state)
 	char text[64] = "";
 	const pid_t left = start_marked();
 	const pid_t stubborn = start_bash("trap '' TERM; while :; do sleep 0.1; done", "WLB_ATTEMPT_ID=" ATTEMPT,
-	                                  "SLURMD_NODENAME=n3");
+	                                  "SLURMD_NODENAME=n3", "SLURM_JOB_ID=12");
 	const pid_t others[] = {
-		start_bash("exec sleep 60", "WLB_ATTEMPT_ID=00000000-0000-4000-8000-000000000000",
-	                   "SLURMD_NODENAME=n3"),
-		start_bash("exec sleep 60", "WLB_ATTEMPT_ID=" ATTEMPT "0", "SLURMD_NODENAME=n3"),
-		start_bash("exec sleep 60", "WLB_ATTEMPT_ID=" ATTEMPT, "SLURMD_NODENAME=n4"),
-		start_bash("exec sleep 60", "LAST_WLB_ATTEMPT_ID=" ATTEMPT, "SLURMD_NODENAME=n3"),
+		start_bash("exec sleep 60", "WLB_ATTEMPT_ID=00000000-0000-4000-8000-000000000000", "SLURMD_NODENAME=n3",
+	                   "SLURM_JOB_ID=12"),
+		start_bash("exec sleep 60", "WLB_ATTEMPT_ID=" ATTEMPT "0", "SLURMD_NODENAME=n3", "SLURM_JOB_ID=12"),
+		start_bash("exec sleep 60", "WLB_ATTEMPT_ID=" ATTEMPT, "SLURMD_NODENAME=n4", "SLURM_JOB_ID=12"),
+		start_bash("exec sleep 60", "LAST_WLB_ATTEMPT_ID=" ATTEMPT, "SLURMD_NODENAME=n3", "SLURM_JOB_ID=12"),
+		start_bash("exec sleep 60", "WLB_ATTEMPT_ID=" ATTEMPT, "SLURMD_NODENAME=n3", "SLURM_JOB_ID=13"),
 	};
 	WAIT_FOR(reports(s) > 0, 5000);
 	wlb_clock_sleep_ms(200); /* bash has set its trap */
 	tell(s, "end", 0, 0);
-	wlb_clock_sleep_ms(1000);
+	wlb_clock_sleep_ms(1300);
 	assert_int_equal(end_process(left), SIGTERM);
 	assert_int_equal(waitpid(stubborn, NULL, WNOHANG), 0);
 	WAIT_FOR(agent_ended(s), 2500);

@@ -351,6 +351,8 @@ static const struct content {
 	/* Where records have begun, each that follows is one. */
 	{"late.json", "{\"text\":\"one\"}\n{\"content\":\"two\"}\n", NULL, "late.json: line 2: field 'text' is"},
 	{"late.txt", "{\"text\":\"one\"}\nplain\n", NULL, "late.txt: line 2: "},
+	{"first", "{\"text\":\"caf\xe9\"}\n{\"text\":\"two\"}\n", NULL, "first: line 1: "},
+	{"first.json", "{\"text\":\"one\n{\"text\":\"two\"}\n", NULL, "first.json: line 1: "},
 	{"late", "[{\"text\":\"one\"},{\"text\":null}]", NULL, "late: value 2: field 'text' is null"},
 };
 

@@ -103,8 +103,9 @@ static const struct wlb_option options[] = {
 static const struct wlb_option_table table = {
 	.command = "wlb plan",
 	.about = "Finds how to split a model and its data over GPUs: tensor, context, pipeline and data parallelism, "
-		 "micro-batches, interleaving and recomputation with the least simulated step time among all that fit "
-		 "in memory. Of plans within 1 % of the least the one is chosen that leaves no GPU idle, and whose tp, "
+		 "micro-batches, interleaving and recomputation with the least step time of those that fit in memory "
+		 "and are simulated, 256 at most. Of plans within 1 % of the least the one is chosen that leaves no "
+                 "GPU idle, and whose tp, "
 		 "cp and pp are most usual: powers of two.",
 	.options = options,
 	.count = sizeof(options) / sizeof(options[0]),
