@@ -118,5 +118,6 @@ returns void language sql as $$
 	select wlb_attempt_settle(p_attempt)
 $$;
 
-update attempts a set state = 'lost', reason = 'its run was over when its first record arrived', ended_at = now()
+update attempts a set state = 'lost', ended_at = now(),
+	reason = case when a.reason = '' then 'its run was over when its first record arrived' else a.reason end
 from runs r where r.id = a.run_id and wlb_run_is_over(r.state) and a.state in ('starting', 'running');

@@ -298,7 +298,7 @@ class Ends(JobEndTest):
         self.assertRegex(run["attempts"][0]["reason"], rf"^slurmstepd (of step {job}\.0 )?on n[12] is gone$")
 
     def test_slurmstepd_is_killed_after_its_ranks_ended(self):
-        """Its agent has ended, and srun was not told: it waits without a bound. So also where wlbd was started again since. A
+        """Its agent was killed too, and srun was not told: it waits without a bound. So also where wlbd was started again since. A
         step whose agents were killed has its slurmstepds and goes on."""
         first, second, without_agents = (self.submit(nodes=2) for _ in range(3))
         for job in (first, second, without_agents):
@@ -309,7 +309,9 @@ class Ends(JobEndTest):
             stepd = self.cluster.processes(f"slurmstepd: [{job}.0]")[0]
             os.kill(stepd, signal.SIGSTOP)
             self.end(job)
-            wait_for("the agents' end", lambda job=job: not self.agents(job), 30)
+            wait_for("the ranks' end", lambda job=job: not self.pids(job, "count-", begins="bash"), 30)
+            for agent in self.agents(job):
+                os.kill(agent, signal.SIGKILL)
             os.kill(stepd, signal.SIGKILL)
             if job == second:
                 self.cluster.verb("kill-wlbd")
@@ -322,6 +324,18 @@ class Ends(JobEndTest):
         self.assertEqual((run["state"], run["faults"]), ("running", []))
         self.end(without_agents)
         self.assertEqual(len(self.wait_state(without_agents, "complete")["attempts"]), 1)
+
+    def test_slurmstepd_is_killed_before_it_has_told_of_the_end(self):
+        """Its ranks have ended, and the agent, which waits for its word, tells that it is gone."""
+        job = self.submit(nodes=2)
+        self.wait_running(job)
+        stepd = self.cluster.processes(f"slurmstepd: [{job}.0]")[0]
+        os.kill(stepd, signal.SIGSTOP)
+        self.end(job)
+        wait_for("the ranks' end", lambda: not self.pids(job, "count-", begins="bash"), 30)
+        os.kill(stepd, signal.SIGKILL)
+        run = self.wait_state(job, "complete", timeout_s=60)
+        self.assertRegex(run["attempts"][0]["reason"], rf"^slurmstepd (of step {job}\.0 )?on n[12] is gone$")
 
     def agents(self, job):
         return self.cluster.processes(f"wlb-agent --run {job} ")
