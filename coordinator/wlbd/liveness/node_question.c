@@ -34,7 +34,8 @@ static bool is_slurmd_alone(const struct wlbd_attempt *attempt, const char *node
 	const struct wlbd_reporter *reporter;
 	if (!wlbd_node_silence(wlbd->node_probes, node).is_accepted)
 		return false;
-	if (attempt->nodes_due_ms != 0) /* after a restart of wlbd its processes have still time to report */
+	/* After a restart of wlbd its processes have still time to report; after the attempt's end none reports. */
+	if (attempt->nodes_due_ms != 0 || wlbd_attempt_has_ended(&attempt->incident.life))
 		return true;
 	TAILQ_FOREACH(reporter, &attempt->reporters, link)
 	if (strcmp(reporter->node, node) == 0 && reporter->reported_ms > 0 &&
