@@ -256,13 +256,15 @@ class Nodes(TrustTest):
         self.cluster.sql("insert into runs (name, job_id, uid, user_name, state, ended_by, ended_at) "
                          f"values (99994, 99994, {SYNC}, 'sync', 'failed', 'coordinator', now())")
         self.addCleanup(self.cluster.sql, f"delete from runs where uid = {SYNC}")
-        attempt = str(uuid.uuid4())
-        for send in (lambda: self.announce(99995, SYNC), lambda: self.report("99994", attempt, SYNC)):
-            status, reply = send()
-            self.assertEqual((status, "4096 open runs" in reply.get("error", "")), (503, True), reply)
+        status, reply = self.announce(99995, SYNC)
+        self.assertEqual((status, "4096 open runs" in reply.get("error", "")), (503, True), reply)
+        begin = ("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-c",
+                 f"select wlb_attempt_create(id, '{uuid.uuid4()}') from runs where name = '99994'")
+        self.assertIn("4096 open runs", self.cluster.run(*begin, check=False).stderr)
         self.assertEqual(self.announce(99995, DAEMON)[0], 200)
         self.cluster.sql("update runs set state = 'complete', ended_at = now() where job_id = 804096")
-        self.assertEqual(self.report("99994", attempt, SYNC)[0], 200)
+        self.cluster.run(*begin)
+        self.assertEqual(self.report("99994", str(uuid.uuid4()), SYNC)[0], 200)
 
     def test_attempts_that_others_name_do_not_count_against_their_owner(self):
         """64 attempts of one user have ended and left wlbd's memory; another user names them all in reports."""
