@@ -168,7 +168,7 @@ class Requests(ApiTest):
         attempt = str(uuid.uuid4())
         for method, path, body, status, word in (
             ("GET", "/nothing", b"", 404, "path"),
-            ("GET", "/v1/runs/x", b"", 400, "JOBID"),
+            ("GET", "/v1/runs/x", b"", 400, "the name of a run"),
             ("GET", "/v1/runs/999999", b"", 404, "999999"),
             ("GET", "/v1/runs?limit=many", b"", 400, "limit"),
             ("GET", f"/v1/runs/{run}?steps=some", b"", 400, "steps"),
