@@ -1,7 +1,7 @@
 -- Runs of array tasks and of components of heterogeneous jobs are found by the names that Slurm shows: 15_2, 15+1.
 --
--- Replaces: functions wlb_run_meant (which finds them), wlb_run_found (which says on which component runs are), wlb_run_json and wlb_runs_json (which say them), wlb_attempt_ensure (which
--- notes it for a run that it makes).
+-- Replaces: functions wlb_run_meant (which finds them), wlb_run_found (which says on which component runs are), wlb_attempt_ensure (which
+-- notes it for a run that it makes, and knows whether the job is over, and whether a report or a record asks).
 
 -- The run's name with the job as Slurm shows it in place of its id, "15_2.2"; null: as its name is.
 alter table runs add column alias text;
@@ -32,7 +32,9 @@ begin
 	return r;
 end $$;
 
-drop function wlb_attempt_ensure(text, uuid, bigint, bigint, text, text, text, timestamptz, integer, boolean, boolean, boolean);
+-- p_is_job_over: Slurm says that the job has ended, or does not know it any more. p_is_report: a process reports that it lives, and no
+-- record of it is to be stored.
+drop function wlb_attempt_ensure(text, uuid, bigint, bigint, text, text, text, timestamptz, integer, boolean);
 create function wlb_attempt_ensure(p_name text, p_uuid uuid, p_job_id bigint, p_uid bigint, p_user text, p_cluster text,
 	p_job_name text, p_submitted timestamptz, p_restart_count integer, p_is_queued boolean,
 	p_is_job_over boolean default false, p_is_report boolean default false, p_job text default '')
@@ -82,64 +84,4 @@ begin
 	update attempts set state = 'lost', reason = format('attempt %s has begun', a.number), ended_at = now()
 	where run_id = r.id and number <= a.number - 64 and state in ('starting', 'running');
 	return wlb_attempt_card(a.id);
-end $$;
-
-create or replace function wlb_run_json(p_name text, p_uid bigint, p_steps boolean, p_asker bigint default null)
-returns json language plpgsql stable as $$
-declare
-	r runs := wlb_run_readable(p_name, p_uid, p_asker);
-	last attempts;
-	story json;
-begin
-	select * into last from attempts where run_id = r.id order by number desc limit 1;
-	story := json_build_object('run_id', r.name, 'alias', r.alias, 'id', r.id, 'job_id', r.job_id, 'job_name', r.job_name,
-		'user', r.user_name, 'cluster', r.cluster, 'state', r.state, 'reason', r.reason,
-		'restart_count', r.restart_count, 'submitted_at', wlb_time(r.submitted_at),
-		'started_at', wlb_time(r.started_at), 'ended_at', wlb_time(r.ended_at),
-		'policy', wlb_plain_within(r.policy, 65536), 'model', wlb_plain_within(r.model, 65536),
-		'seq_length', r.seq_length_tokens, 'global_batch_size', r.global_batch_size, 'train_iters', r.train_iters,
-		'nodes', coalesce(last.nodes, '{}'), 'layout', wlb_layout_json(last.tp, last.cp, last.pp, last.dp),
-		'rank_map', wlb_rank_map_json(last.id),
-		'steps_done', r.steps, 'first_step', r.first_step, 'last_step', r.last_step,
-		'first_loss', wlb_real(r.first_loss), 'last_loss', wlb_real(r.last_loss), 'steps_repeated', r.steps_repeated,
-		'tokens', wlb_whole(r.tokens), 'attempts', wlb_attempts_json(r.id), 'faults', wlb_faults_json(r.id),
-		'verdicts', wlb_verdicts_json(r.id),
-		'checkpoints', wlb_checkpoints_json(r.id), 'events', wlb_events_json(r.id),
-		'left_out', wlb_left_out_json(r),
-		'dropped', json_build_object('events', r.dropped_events, 'faults', r.dropped_faults,
-			'checkpoints', r.dropped_checkpoints, 'evidence', r.dropped_evidence,
-			'verdicts', r.dropped_verdicts));
-	if p_steps then
-		select json_object_agg(key, value) into story from (
-			select key, value from json_each(story)
-			union all select 'steps', wlb_steps_newest(r.id)) as fields;
-	end if;
-	return story;
-end $$;
-
-create or replace function wlb_runs_json(p_uid bigint, p_user text, p_state text, p_limit bigint)
-returns json language plpgsql stable set plan_cache_mode to force_custom_plan as $$
-begin
-	return (with page as (
-		select id, alias from runs where (p_uid is null or uid = p_uid) and (p_user is null or user_name = p_user)
-			and (p_state is null or state = p_state) order by id desc limit least(p_limit, 10000)
-	), listed as (
-		select s.*, page.alias, sum(node_count) over newer as names, sum(s.nodes_bytes) over newer as names_bytes
-		from page join run_summary s on s.run_id = page.id window newer as (order by s.run_id desc)
-	), told as (
-		select s.run_id, json_build_object('run_id', s.run, 'alias', s.alias, 'id', s.run_id,
-			'job_id', s.job_id, 'job_name', s.job_name, 'user', s.user_name, 'state', s.state, 'reason', s.reason,
-			'submitted_at', wlb_time(s.submitted_at), 'started_at', wlb_time(s.started_at), 'ended_at', wlb_time(s.ended_at),
-			'attempts', coalesce(s.attempts, 0),
-			'nodes', case when s.names <= 1000000 and s.names_bytes <= 16 << 20 then coalesce(s.nodes, '{}') else '{}' end,
-			'node_count', coalesce(s.node_count, 0), 'world_size', s.world_size,
-			'layout', wlb_layout_json(s.tp, s.cp, s.pp, s.dp), 'steps_done', s.steps, 'last_step', s.last_step,
-			'train_iters', s.train_iters, 'last_loss', wlb_real(s.last_loss), 'tokens_per_s', s.tokens_per_s,
-			'faults', s.faults) as entry
-		from listed s
-	), sized as (
-		select run_id, entry, sum(octet_length(entry::text)) over (order by run_id desc) as bytes from told
-	)
-	select json_build_object('runs', coalesce(json_agg(entry order by run_id desc) filter (where bytes <= 24 << 20), '[]'),
-		'left_out', count(*) filter (where bytes > 24 << 20)) from sized);
 end $$;

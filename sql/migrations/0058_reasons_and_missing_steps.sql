@@ -34,7 +34,9 @@ create function wlb_attempt_begun_again(a attempts) returns void language sql as
 		and not exists (select from events where attempt_id = a.id and kind = 'begun_again')
 $$;
 
-create or replace function wlb_attempt_create(p_run bigint, p_uuid uuid, p_is_late boolean default false) returns attempts language plpgsql as $$
+-- p_is_late: the run is over; its attempt has ended.
+drop function wlb_attempt_create(bigint, uuid);
+create function wlb_attempt_create(p_run bigint, p_uuid uuid, p_is_late boolean default false) returns attempts language plpgsql as $$
 declare
 	r runs;
 	a attempts;
