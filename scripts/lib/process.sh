@@ -64,7 +64,7 @@ daemon_stop() {
 	rm -f "$CLUSTER_DIR/run/$1.pid"
 }
 
-# Pids whose environment holds every NAME=VALUE given. Only those we may read, which are all of ours.
+# processes_with LINES...: pids whose environment holds one NAME=VALUE of each LINES. Only those we may read, which are all of ours.
 processes_with() {
 	local pattern files=(/proc/[0-9]*/environ)
 	for pattern in "$@"; do

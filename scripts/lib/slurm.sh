@@ -214,38 +214,30 @@ slurm_ready() {
 	idle=$(slurm_command sinfo -h -t idle -o %D 2> /dev/null) && [[ $idle == "$NODES" ]]
 }
 
-# Pids of everything that runs on node nN, or on any node when no N is given: the slurmstepds, their tasks, and
+# slurm_node_processes [N...]: pids of everything that runs on these nodes, by default on all: the slurmstepds, their tasks, and
 # tasks that have lost their slurmstepd. A user's shell on the cluster is not included: it lacks SLURMD_NODENAME.
 slurm_node_processes() {
-	if (($#)); then
-		{
-			daemon_pid "slurmd-n$1" || true
-			slurm_node_stepds "$1"
-			processes_with "SLURM_CONF=$CLUSTER_DIR/etc/slurm.conf" "SLURMD_NODENAME=n$1"
-		} | with_descendants | sort -un
-	else
-		local i
-		for ((i = 1; i <= NODES; i++)); do
-			slurm_node_processes "$i"
-		done | sort -un
-	fi
+	local node nodes=("$@")
+	(($#)) || mapfile -t nodes < <(seq "$NODES")
+	{
+		for node in "${nodes[@]}"; do
+			daemon_pid "slurmd-n$node" || true
+		done
+		slurm_node_stepds "${nodes[@]}"
+		processes_with "SLURM_CONF=$CLUSTER_DIR/etc/slurm.conf" "$(printf 'SLURMD_NODENAME=n%s\n' "${nodes[@]}")"
+	} | with_descendants | sort -un
 }
 
-# The slurmstepds of node nN, which outlive their slurmd. Their environment is overwritten by their title, but they
-# write to the log of their slurmd.
+# slurm_node_stepds N...: the slurmstepds of these nodes, which outlive their slurmd. Their environment is overwritten by their
+# title, but they write to the log of their slurmd.
 slurm_node_stepds() {
-	local comm name pid fd
-	for comm in /proc/[0-9]*/comm; do
-		{ read -r name < "$comm"; } 2> /dev/null || continue # it has just ended
-		[[ $name == slurmstepd ]] || continue
-		pid=${comm//[^0-9]/}
-		for fd in /proc/"$pid"/fd/*; do
-			if [[ $fd -ef $CLUSTER_DIR/log/slurmd-n$1.log ]]; then
-				printf '%s\n' "$pid"
-				break
-			fi
-		done
+	local comms logs=() node
+	mapfile -t comms < <(grep -lsx slurmstepd /proc/[0-9]*/comm)
+	for node in "$@"; do
+		[[ ! -e $CLUSTER_DIR/log/slurmd-n$node.log ]] || logs+=(-o -samefile "$CLUSTER_DIR/log/slurmd-n$node.log")
 	done
+	((${#comms[@]} && ${#logs[@]})) || return 0
+	find -L "${comms[@]/%comm/fd}" -maxdepth 1 "${logs[@]:1}" 2> /dev/null | cut -d / -f 3 | sort -u
 }
 
 # slurm_node_kill N: everything of the node at once, as when its power fails. A slurmstepd that slurmd is just starting
