@@ -266,8 +266,9 @@ static void ask_schema(struct wlbd_db *db)
 {
 	char sql[256];
 	PQsetNoticeReceiver(db->connection, ignore_notice, NULL);
+	/* jit: where the statistics of the tables are old, PostgreSQL compiles statements for longer than they run. */
 	snprintf(sql, sizeof(sql),
-	         "set statement_timeout = %d; set lock_timeout = %d; "
+	         "set statement_timeout = %d; set lock_timeout = %d; set jit = off; "
 	         "select coalesce(max(version), 0) from schema_version",
 	         db->timeout_ms, db->timeout_ms / 2);
 	if (PQsetnonblocking(db->connection, 1) != 0 || PQsendQuery(db->connection, sql) != 1) {
