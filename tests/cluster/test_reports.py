@@ -268,6 +268,7 @@ def freeze_batch_node(test, job):
     time.sleep(2)  # two reports
     test.cluster.verb("freeze-node", test.cluster.job(job)["BatchHost"][1:])
     test.cluster.verb("start-db")
+    wait_for("wlbd's connection", lambda: test.cluster.run("wlb", "show", job, check=False).returncode == 0, 30)
 
 
 def missing_steps(test, job):

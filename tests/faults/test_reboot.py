@@ -94,7 +94,7 @@ class Compute(RebootTest):
         stepd, = [pid for pid, title in stepds(self.cluster, "n3").items() if f"[{job}.0]" in title]
         os.kill(stepd, signal.SIGSTOP)
         (self.cluster.work / f"end-{job}").touch()
-        wait_for("the agents' end", lambda: not self.cluster.processes(f"wlb-agent --run {job} "), 30)
+        wait_for("the ranks' end", lambda: not self.cluster.processes("/bin/bash ./late"), 30)
         self.cluster.verb("reboot-node", "3")
         run = self.finish(job, 120)
         self.assertEqual(run["state"], "complete")
