@@ -68,8 +68,11 @@ static int run_named(const struct wlb_program *program, int argc, char **argv)
 	if (command != NULL)
 		return run_command(command, argc, argv);
 	bool option = argv[0][0] == '-';
+	int code = -1;
 	if (program->external != NULL && !option && strlen(argv[0]) < NAME_MAX - 8 && strchr(argv[0], '/') == NULL)
-		program->external(argv);
+		code = program->external(argv);
+	if (code >= 0)
+		return code;
 	wlb_show_line(stderr, "%s: %s '%.60s' is unknown; see '%s --help'", program->name,
 	              option ? "option" : "command", argv[0], program->name);
 	return WLB_EXIT_USAGE;

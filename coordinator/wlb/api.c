@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "coordinator/client/reply.h"
-#include "coordinator/wlb/output/printable.h"
 
 enum { CALL_MS = 30000 };
 
@@ -90,21 +89,4 @@ void wlb_api_query(char *path, size_t size, const char *key, const char *value)
 		bool plain = isalnum((unsigned char)*c) || strchr("-._~", *c) != NULL;
 		at += (size_t)snprintf(path + at, size - at, plain ? "%c" : "%%%02X", (unsigned char)*c);
 	}
-}
-
-int wlb_api_print(const json_t *reply)
-{
-	char *text = wlb_printable_json(reply, JSON_INDENT(2));
-	int rc = text != NULL ? puts(text) : EOF;
-	free(text);
-	return rc == EOF ? -1 : 0;
-}
-
-int wlb_api_print_report(json_t *report, struct wlb_error *error)
-{
-	if (report == NULL)
-		return wlb_fail(error, "out of memory for the report");
-	int rc = wlb_api_print(report);
-	json_decref(report);
-	return rc == 0 ? 0 : wlb_fail(error, "the report cannot be written to standard output");
 }

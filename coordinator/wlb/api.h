@@ -30,11 +30,4 @@ json_t *wlb_api_post(const char *path, const json_t *body, struct wlb_error *err
 /* Appends "KEY=VALUE" to a path's query, VALUE escaped; the first after '?', the next after '&'. */
 void wlb_api_query(char *path, size_t size, const char *key, const char *value);
 
-/* Writes a reply to stdout as indented JSON; -1 when it cannot be written. */
-int wlb_api_print(const json_t *reply);
-
-/* Prints a command's report in the same way, and releases it. Returns -1 if it is NULL (out of memory) or cannot be
- * written. */
-int wlb_api_print_report(json_t *report, struct wlb_error *error);
-
 #endif

@@ -15,9 +15,5 @@ extern const struct wlb_command wlb_command_stacks;
 extern const struct wlb_command wlb_command_flush;
 extern const struct wlb_command wlb_command_db;
 extern const struct wlb_command wlb_command_doctor;
-extern const struct wlb_command wlb_command_pack;
-extern const struct wlb_command wlb_command_shard;
-extern const struct wlb_command wlb_command_plan;
-extern const struct wlb_command wlb_command_sim;
 
 #endif

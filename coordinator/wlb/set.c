@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "common/on_fault.h"
+#include "common/output/printable.h"
 #include "coordinator/wlb/api.h"
 #include "coordinator/wlb/commands.h"
-#include "coordinator/wlb/output/printable.h"
 
 struct request {
 	struct wlb_option_list words; /* RUN and then the settings */
@@ -65,7 +65,7 @@ static int set(void *values, struct wlb_error *error)
 	if (reply == NULL)
 		return WLB_EXIT_FAILED;
 	if (request->json)
-		return wlb_api_print_report(reply, error) == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
+		return wlb_json_print_report(reply, error) == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
 	int rc = print_reply(reply, error);
 	json_decref(reply);
 	return rc == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;

@@ -171,7 +171,6 @@ static int calibrate(int argc, char **argv)
 
 const struct wlb_command wlb_command_calibrate = {
 	.name = "calibrate",
-	.summary = "Measure the nodes of a job",
 	.options = &wlb_calibrate_option_table,
 	.values_bytes = sizeof(struct wlb_calibrate_options),
 	.main = calibrate,

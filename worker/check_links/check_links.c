@@ -190,7 +190,6 @@ static int check_links(int argc, char **argv)
 
 const struct wlb_command wlb_command_check_links = {
 	.name = "check-links",
-	.summary = "Check which nodes of a job reach each other",
 	.options = &table,
 	.values_bytes = sizeof(struct check_links_options),
 	.main = check_links,

@@ -273,7 +273,6 @@ static int check_node(void *values, struct wlb_error *error)
 
 const struct wlb_command wlb_command_check_node = {
 	.name = "check-node",
-	.summary = "Check whether a node is healthy",
 	.options = &wlb_check_option_table,
 	.values_bytes = sizeof(struct wlb_check_options),
 	.run = check_node,

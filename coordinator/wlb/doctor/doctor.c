@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "common/clock.h"
-#include "coordinator/wlb/api.h"
+#include "common/output/printable.h"
 #include "coordinator/wlb/commands.h"
 #include "coordinator/wlb/doctor/finding.h"
 #include "coordinator/wlb/doctor/machine.h"
@@ -51,7 +51,7 @@ static int run_checks(void *values, struct wlb_error *error)
 	int code = doctor.failed ? WLB_EXIT_FAILED : WLB_EXIT_DONE;
 	if (!request->json)
 		print_findings(&doctor);
-	else if (wlb_api_print(doctor.findings) != 0)
+	else if (wlb_json_print(doctor.findings) != 0)
 		code = WLB_EXIT_FAILED;
 	json_decref(doctor.findings);
 	(void)error; /* the findings state the errors */

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/output/table.h"
 #include "coordinator/wlb/output/fault_text.h"
 #include "coordinator/wlb/output/reply_fields.h"
-#include "coordinator/wlb/output/table.h"
 #include "coordinator/wlb/output/time_format.h"
 
 enum { WHERE_SIZE = 128 };

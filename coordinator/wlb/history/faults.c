@@ -2,13 +2,13 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "common/output/printable.h"
+#include "common/output/terminal.h"
 #include "coordinator/wlb/api.h"
 #include "coordinator/wlb/commands.h"
 #include "coordinator/wlb/delivery/pending.h"
 #include "coordinator/wlb/history/fault_table.h"
 #include "coordinator/wlb/history/since.h"
-#include "coordinator/wlb/output/printable.h"
-#include "coordinator/wlb/output/terminal.h"
 
 enum { LIMIT = 50, RUN_LIMIT = 1000 }; /* where --limit is not given */
 
@@ -70,7 +70,7 @@ static int list_faults(void *values, struct wlb_error *error)
 	if (reply == NULL)
 		return WLB_EXIT_FAILED;
 	if (request->json)
-		return wlb_api_print_report(reply, error) == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
+		return wlb_json_print_report(reply, error) == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
 	int rc = print_faults(reply, request, error);
 	json_decref(reply);
 	return rc == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;

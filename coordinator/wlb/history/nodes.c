@@ -3,14 +3,14 @@
 #include <string.h>
 
 #include "common/json_text.h"
+#include "common/output/printable.h"
+#include "common/output/table.h"
+#include "common/output/terminal.h"
 #include "common/show.h"
 #include "coordinator/wlb/api.h"
 #include "coordinator/wlb/commands.h"
 #include "coordinator/wlb/delivery/pending.h"
-#include "coordinator/wlb/output/printable.h"
 #include "coordinator/wlb/output/reply_fields.h"
-#include "coordinator/wlb/output/table.h"
-#include "coordinator/wlb/output/terminal.h"
 #include "coordinator/wlb/output/time_format.h"
 
 struct request {
@@ -138,7 +138,7 @@ static int clear_node(const struct request *request, struct wlb_error *error)
 	if (reply == NULL)
 		return WLB_EXIT_FAILED;
 	if (request->json)
-		return wlb_api_print_report(reply, error) == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
+		return wlb_json_print_report(reply, error) == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
 	json_decref(reply);
 	wlb_show_line(stdout, "%s is cleared: what was known of it before counts no more", request->clear);
 	return WLB_EXIT_DONE;
@@ -163,7 +163,7 @@ static int list_nodes(void *values, struct wlb_error *error)
 	if (reply == NULL)
 		return WLB_EXIT_FAILED;
 	if (request->json)
-		return wlb_api_print_report(reply, error) == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
+		return wlb_json_print_report(reply, error) == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
 	int rc = print_nodes(reply, request, error);
 	json_decref(reply);
 	return rc == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;

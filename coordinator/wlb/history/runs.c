@@ -4,12 +4,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/output/printable.h"
+#include "common/output/table.h"
 #include "coordinator/wlb/api.h"
 #include "coordinator/wlb/commands.h"
 #include "coordinator/wlb/delivery/pending.h"
-#include "coordinator/wlb/output/printable.h"
 #include "coordinator/wlb/output/reply_fields.h"
-#include "coordinator/wlb/output/table.h"
 #include "coordinator/wlb/output/time_format.h"
 
 enum { LIMIT_MOST = 10000 }; /* of the coordinator, too */
@@ -92,7 +92,7 @@ static int list_runs(void *values, struct wlb_error *error)
 	if (reply == NULL)
 		return WLB_EXIT_FAILED;
 	if (request->json)
-		return wlb_api_print_report(reply, error) == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
+		return wlb_json_print_report(reply, error) == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
 	int rc = wlb_make_printable(reply);
 	if (rc == 0)
 		rc = print_runs(reply, (size_t)request->limit);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/output/printable.h"
+#include "common/output/terminal.h"
 #include "coordinator/wlb/api.h"
 #include "coordinator/wlb/commands.h"
 #include "coordinator/wlb/delivery/pending.h"
@@ -13,9 +15,7 @@
 #include "coordinator/wlb/history/steps.h"
 #include "coordinator/wlb/history/time_lost.h"
 #include "coordinator/wlb/history/why_layout.h"
-#include "coordinator/wlb/output/printable.h"
 #include "coordinator/wlb/output/reply_fields.h"
-#include "coordinator/wlb/output/terminal.h"
 #include "coordinator/wlb/output/time_format.h"
 
 enum { STEPS_PER_COLUMN = 4 }; /* of the loss curve: each column shows their mean */

@@ -7,11 +7,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/output/plot.h"
+#include "common/output/table.h"
+#include "common/output/terminal.h"
 #include "coordinator/wlb/history/fault_table.h"
-#include "coordinator/wlb/output/plot.h"
 #include "coordinator/wlb/output/reply_fields.h"
-#include "coordinator/wlb/output/table.h"
-#include "coordinator/wlb/output/terminal.h"
 #include "coordinator/wlb/output/time_format.h"
 
 enum { PLOT_ROWS = 6, PLOT_MARGIN = 12, EVENTS_SHOWN = 20, VERDICTS_SHOWN = 20, CHECKPOINTS_SHOWN = 5 };

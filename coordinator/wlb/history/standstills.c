@@ -2,13 +2,13 @@
 
 #include <string.h>
 
+#include "common/output/printable.h"
+#include "common/output/terminal.h"
+#include "common/output/wrap.h"
 #include "coordinator/stack_clusters/gathered.h"
 #include "coordinator/wlb/api.h"
-#include "coordinator/wlb/output/printable.h"
 #include "coordinator/wlb/output/rank_text.h"
 #include "coordinator/wlb/output/reply_fields.h"
-#include "coordinator/wlb/output/terminal.h"
-#include "coordinator/wlb/output/wrap.h"
 
 enum { CLUSTERS_SHOWN = 4, RANKS_COLUMNS = 24, LINE_SIZE = 512 };
 

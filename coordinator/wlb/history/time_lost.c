@@ -2,9 +2,9 @@
 
 #include <string.h>
 
+#include "common/output/table.h"
 #include "coordinator/wlb/output/reply_fields.h"
 #include "coordinator/wlb/output/seconds_text.h"
-#include "coordinator/wlb/output/table.h"
 
 static const double shown_least_s = 0.05; /* less is printed as 0.0 s */
 

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/output/table.h"
 #include "coordinator/wlb/calibration.h"
 #include "coordinator/wlb/output/reply_fields.h"
-#include "coordinator/wlb/output/table.h"
 #include "coordinator/wlb/output/time_format.h"
 
 enum { ATTEMPTS_SHOWN = 4 };

@@ -7,11 +7,11 @@
 
 #include "common/clock.h"
 #include "common/number.h"
+#include "common/output/printable.h"
+#include "common/output/terminal.h"
 #include "coordinator/wlb/api.h"
 #include "coordinator/wlb/commands.h"
 #include "coordinator/wlb/delivery/pending.h"
-#include "coordinator/wlb/output/printable.h"
-#include "coordinator/wlb/output/terminal.h"
 #include "coordinator/wlb/stacks/page.h"
 
 enum {
@@ -89,7 +89,7 @@ static int print(const struct request *request, json_t *reply, struct wlb_error 
 	struct wlb_gathered gathered;
 	int columns = isatty(STDOUT_FILENO) ? wlb_terminal_columns() : COLUMNS_LEAST, rc = 0;
 	if (request->json)
-		return wlb_api_print(reply) == 0 ? 0 : wlb_fail(error, "the reply cannot be written");
+		return wlb_json_print(reply) == 0 ? 0 : wlb_fail(error, "the reply cannot be written");
 	if (json_array_size(json_object_get(reply, "gatherings")) == 0)
 		return wlb_fail(error, "run %s: no stacks of it are kept; 'wlb stacks %s' gathers them while it runs",
 		                request->name, request->name);

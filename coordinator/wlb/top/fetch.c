@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/output/printable.h"
 #include "coordinator/wlb/api.h"
-#include "coordinator/wlb/output/printable.h"
 #include "coordinator/wlb/output/reply_fields.h"
 #include "coordinator/wlb/top/progress.h"
 

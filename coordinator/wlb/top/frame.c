@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "coordinator/wlb/output/wrap.h"
+#include "common/output/wrap.h"
 
 /* ECMA-48: select graphic rendition. */
 static const char *const codes[] = {

@@ -2,10 +2,10 @@
 
 #include <string.h>
 
+#include "common/output/wrap.h"
 #include "coordinator/wlb/output/fault_text.h"
 #include "coordinator/wlb/output/reply_fields.h"
 #include "coordinator/wlb/output/seconds_text.h"
-#include "coordinator/wlb/output/wrap.h"
 
 enum { SHOWN = 3, LINES_OF_ONE = 2, INDENT = 3 };
 

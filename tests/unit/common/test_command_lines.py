@@ -2,8 +2,10 @@
 """test_command_lines.py BUILD: every command's --help, manual page and completion name the same options, and the command takes
 each of them."""
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -33,7 +35,7 @@ def commands():
     for file, name in PROGRAMS.items():
         listed = run(BIN / file, "--help").stdout.split("Commands:\n")[1].split("\n\n")[0]
         for command in re.findall(r"^  (\S+)", listed, re.M):
-            if command not in ("data", "calibrate", "check-links", "check-node"):  # programs of their own
+            if command not in ("data", "calibrate", "check-links", "check-node"):  # in PROGRAMS, or in SINGLE
                 yield [BIN / file, command], f"{name} {command}", PAGES.get(f"{name} {command}", PAGES[name])
     for name, path in SINGLE.items():
         yield [path], name, PAGES[name]
@@ -104,6 +106,25 @@ class CommandLines(unittest.TestCase):
         self.assertIn("/tmp", complete("wlb", "run", "--spool-dir", "/tm"))
         self.assertEqual(complete("wlb", "pack", "--svg", ""), [])  # then bash offers files
         self.assertEqual(complete("wlbd", "-c", ""), [])
+
+    def test_wlb_finds_its_programs(self):
+        """Beside itself, also where it is called through a link. One that is not there is named, with its path."""
+        helped = run(BIN / "wlb-plan", "--help")
+        self.assertIn("Usage: wlb plan ", helped.stdout)
+        with tempfile.TemporaryDirectory() as folder:
+            linked, copied = Path(folder, "linked"), Path(folder, "wlb")
+            linked.symlink_to(BIN / "wlb")
+            shutil.copy(BIN / "wlb", copied)
+            for words in ([BIN / "wlb", "plan", "--help"], [linked, "plan", "--help"], [linked, "help", "plan"]):
+                done = run(*words)
+                self.assertEqual((done.returncode, done.stdout, done.stderr), (0, helped.stdout, ""))
+            for words in (["plan", "--help"], ["help", "plan"], ["check-node"]):
+                done = run(copied, *words)
+                program = Path(folder).resolve() / f"wlb-{words[-1] if words[0] == 'help' else words[0]}"
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertRegex(done.stderr, rf"^wlb: {program}: No such file or directory; install it from the release of this wlb, [0-9.]+\n$")
+            done = run(copied, "bogus")
+            self.assertEqual((done.returncode, done.stderr), (2, "wlb: command 'bogus' is unknown; see 'wlb --help'\n"))
 
     def test_nothing_is_left_of_the_templates(self):
         for path in (COMPLETION, *(DOCS / page for page in PAGES.values())):

@@ -12,10 +12,11 @@
 #include "coordinator/agent/agent.h"
 #include "coordinator/agent/options.h"
 #include "coordinator/stacks/options.h"
-#include "coordinator/wlb/calculators/plan/json.h"
 #include "coordinator/wlb/commands.h"
 #include "coordinator/wlb/program.h"
 #include "coordinator/wlbd/main/options.h"
+#include "planner/cli/commands.h"
+#include "planner/cli/plan/json.h"
 #include "worker/calibrate/calibrate.h"
 #include "worker/check_links/check_links.h"
 #include "worker/check_node/check_node.h"
@@ -46,6 +47,10 @@ static int list_commands(void **state)
 	(void)state;
 	add_commands_of(&wlb_command_program);
 	add_commands_of(&wlb_data_program);
+	commands[command_count++] = &wlb_command_pack;
+	commands[command_count++] = &wlb_command_shard;
+	commands[command_count++] = &wlb_command_plan;
+	commands[command_count++] = &wlb_command_sim;
 	commands[command_count++] = &wlb_command_calibrate;
 	commands[command_count++] = &wlb_command_check_links;
 	commands[command_count++] = &wlb_command_check_node;

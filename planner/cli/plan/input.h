@@ -1,0 +1,86 @@
+/* Reads the input of `wlb plan` and `wlb sim`: the model, the machine, the nodes and the documents' lengths. */
+#ifndef PLANNER_CLI_PLAN_INPUT_H
+#define PLANNER_CLI_PLAN_INPUT_H
+
+#include <stddef.h>
+
+#include "coordinator/slurm/topology_text.h"
+#include "planner/cli/plan/trainer.h"
+#include "planner/lengths_file.h"
+#include "planner/machine.h"
+#include "planner/model_file.h"
+
+struct wlb_plan_request {
+	const char *model, *gpu, *lengths, *topology, *down;
+	int nodes, gpus_per_node, seq_length, global_batch, zero_stage;
+	struct wlb_trainer_request trainer;
+	double max_length_ratio;
+};
+
+enum { WLB_PLAN_NODES_MAX = 1 << 20, WLB_PLAN_GPUS_PER_NODE_MAX = 1024 };
+
+/* Rows of a table of options; the values must begin with a struct wlb_plan_request. */
+#define WLB_PLAN_FIELD(name) offsetof(struct wlb_plan_request, name)
+#define WLB_PLAN_INPUT_OPTIONS                                                                                         \
+	{WLB_MODEL_OPTION(WLB_PLAN_FIELD(model))},                                                                     \
+		{WLB_OPTION(INT, "nodes", WLB_PLAN_FIELD(nodes), "N", "how many nodes, such as 32"), .required = true, \
+	         .min = 1, .max = WLB_PLAN_NODES_MAX},                                                                 \
+		{WLB_OPTION(INT, "gpus-per-node", WLB_PLAN_FIELD(gpus_per_node), "N",                                  \
+	                    "GPUs of each (default: what the kind of GPU comes with)"),                                \
+	         .min = 1, .max = WLB_PLAN_GPUS_PER_NODE_MAX},                                                         \
+		{WLB_MACHINE_OPTION(WLB_PLAN_FIELD(gpu))},                                                             \
+		{WLB_OPTION(INT, "seq-length", WLB_PLAN_FIELD(seq_length), "N",                                        \
+	                    "the window, in tokens, such as 131072"),                                                  \
+	         .required = true, .min = 1, .max = 1 << 30},                                                          \
+		{WLB_OPTION(INT, "global-batch-size", WLB_PLAN_FIELD(global_batch), "N",                               \
+	                    "windows in a step, such as 64"),                                                          \
+	         .required = true, .min = 1, .max = 1 << 20},                                                          \
+		{WLB_LENGTHS_OPTION(WLB_PLAN_FIELD(lengths)) "; it starts over where it ends",                         \
+	         .initial = "gen:skewed"},                                                                             \
+		{WLB_OPTION(TEXT, "topology", WLB_PLAN_FIELD(topology), "FILE",                                        \
+	                    "Slurm's topology.conf; the nodes are the first that it names")},                          \
+		{WLB_OPTION(                                                                                           \
+			TEXT, "down", WLB_PLAN_FIELD(down), "LIST",                                                    \
+			"nodes not to use, by number from 0, or with --topology by name: 3,n[7-8]; 5:6 means that "    \
+			"node 5 has 6 usable GPUs")},                                                                  \
+		{WLB_OPTION(REAL, "max-length-ratio", WLB_PLAN_FIELD(max_length_ratio), "X",                           \
+	                    "a micro-batch holds at most X times its share"),                                          \
+	         .min = 1, .max = 64, .initial = "1.25"},                                                              \
+		{WLB_OPTION(INT, "zero-stage", WLB_PLAN_FIELD(zero_stage), "N",                                        \
+	                    "sharding of optimizer states, gradients and weights"),                                    \
+	         .max = 3, .initial = "1"},                                                                            \
+		WLB_TRAINER_OPTIONS(WLB_PLAN_FIELD(trainer))
+
+/* The content of the files that the options name. Starts zeroed; free it in any case. */
+struct wlb_plan_input {
+	struct wlb_model model;
+	struct wlb_machine machine; /* with the GPUs per node asked for */
+	struct wlb_length_list list;
+	struct wlb_length_stream stream;
+	struct wlb_topology_file topology;
+	int32_t nodes;
+	int32_t *gpus_of_node;
+	int32_t gpus;  /* usable, all */
+	int32_t *leaf; /* the switch of each node that has GPUs, nodes in the topology's order; NULL without one */
+};
+
+int wlb_plan_input_read(const struct wlb_plan_request *request, struct wlb_plan_input *input, struct wlb_error *error);
+void wlb_plan_input_free(struct wlb_plan_input *input);
+
+/* Returns the values with which the search fixes nothing; the embedding and the loss may count as layers. */
+struct wlb_search_fixed wlb_plan_nothing_fixed(void);
+
+/* Searches the plan with what is fixed, and keeps `keep` candidates of each kind. Returns NULL with a message; free the
+ * result with wlb_search_free. */
+struct wlb_search_result *wlb_plan_input_search(const struct wlb_plan_request *request, struct wlb_plan_input *input,
+                                                const struct wlb_search_fixed *fixed, int keep,
+                                                struct wlb_error *error);
+
+/* Formats the model's description: its name, its number of parameters and where its shape is from. */
+void wlb_plan_input_model_words(const struct wlb_plan_request *request, const struct wlb_plan_input *input, char *text,
+                                size_t size);
+
+/* Returns the name of a node from the topology, else its number, written to `text`. */
+const char *wlb_plan_node_name(const struct wlb_plan_input *input, int32_t node, char *text, size_t size);
+
+#endif

@@ -1,0 +1,158 @@
+#include "planner/cli/plan/json.h"
+
+#include <stdio.h>
+
+#include "common/json_text.h"
+#include "planner/cli/plan/time.h"
+
+const char *wlb_recompute_name(enum wlb_recompute recompute)
+{
+	static const char *const names[] = {
+		[WLB_RECOMPUTE_NONE] = "none",
+		[WLB_RECOMPUTE_SELECTIVE] = "selective",
+		[WLB_RECOMPUTE_FULL] = "full",
+	};
+	return names[recompute];
+}
+
+const char *wlb_head_stages_name(const struct wlb_plan *plan)
+{
+	return plan->shared_head ? "all" : "last";
+}
+
+void wlb_recompute_format(const struct wlb_plan *plan, char *text, size_t size)
+{
+	const char *name = wlb_recompute_name(plan->recompute);
+	if (plan->recompute == WLB_RECOMPUTE_FULL && plan->recompute_layers > 0)
+		snprintf(text, size, "%s of %d layer%s a chunk", name, plan->recompute_layers,
+		         plan->recompute_layers == 1 ? "" : "s");
+	else
+		snprintf(text, size, "%s", name);
+}
+
+json_t *wlb_plan_to_json(const struct wlb_plan *plan)
+{
+	return json_pack("{s:{s:i, s:i, s:i, s:i}, s:i, s:i, s:i, s:s, s:i, s:b, s:b, s:s}", "layout", "tp",
+	                 plan->layout.tp, "cp", plan->layout.cp, "pp", plan->layout.pp, "dp", plan->layout.dp,
+	                 "micro_batches", (int)plan->micro_batches, "interleave", (int)plan->interleave, "zero_stage",
+	                 (int)plan->zero_stage, "recompute", wlb_recompute_name(plan->recompute), "recompute_layers",
+	                 (int)plan->recompute_layers, "account_for_embedding", plan->account_for_embedding,
+	                 "account_for_loss", plan->account_for_loss, "head_stages", wlb_head_stages_name(plan));
+}
+
+json_t *wlb_memory_to_json(const struct wlb_memory *m)
+{
+	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "weights", m->weights, "gradients", m->gradients,
+	                 "optimizer", m->optimizer, "activations", m->activations, "logits", m->logits, "buffers",
+	                 m->buffers, "margin", m->margin, "total", m->total);
+}
+
+/* Includes the time if it was simulated, and the missing memory if it does not fit. */
+static json_t *candidate_to_json(const struct wlb_candidate *candidate)
+{
+	json_t *object = wlb_plan_to_json(&candidate->plan);
+	if (object == NULL)
+		return NULL;
+	int rc = json_object_set_new(object, "gpus", json_integer(candidate->gpus));
+	rc |= json_object_set_new(object, "micro_batch_tokens", json_integer(candidate->micro_batch_tokens));
+	rc |= json_object_set_new(object, "memory_bytes", wlb_memory_to_json(&candidate->memory));
+	rc |= json_object_set_new(object, "fullest_stage", json_integer(candidate->stage));
+	if (candidate->step_s > 0.0) {
+		rc |= json_object_set_new(object, "time", wlb_time_to_json(&candidate->time));
+		rc |= json_object_set_new(object, "tokens_per_s", json_real(candidate->tokens_per_s));
+		rc |= json_object_set_new(object, "mfu", json_real(candidate->utilization));
+	}
+	if (candidate->missing_bytes > 0.0)
+		rc |= json_object_set_new(object, "missing_bytes", json_real(candidate->missing_bytes));
+	if (rc == 0)
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
+static json_t *candidates_to_json(const struct wlb_candidate *candidates, size_t count)
+{
+	json_t *list = json_array();
+	for (size_t i = 0; list != NULL && i < count; i++)
+		if (json_array_append_new(list, candidate_to_json(&candidates[i])) < 0) {
+			json_decref(list);
+			list = NULL;
+		}
+	return list;
+}
+
+/* [{"node": name, "gpu": number}, ...] */
+static json_t *gpus_to_json(const struct wlb_plan_input *input, const int32_t *nodes, const int32_t *gpus,
+                            int32_t count)
+{
+	json_t *list = json_array();
+	char text[16];
+	for (int32_t i = 0; list != NULL && i < count; i++) {
+		json_t *gpu = json_pack("{s:o, s:i}", "node",
+		                        wlb_json_text(wlb_plan_node_name(input, nodes[i], text, sizeof(text))), "gpu",
+		                        (int)gpus[i]);
+		if (json_array_append_new(list, gpu) < 0) {
+			json_decref(list);
+			list = NULL;
+		}
+	}
+	return list;
+}
+
+static json_t *explanation_to_json(const struct wlb_explanation *why)
+{
+	const struct wlb_layout *l = &why->asked;
+	json_t *object = json_pack("{s:{s:i, s:i, s:i, s:i}, s:b}", "asked", "tp", l->tp, "cp", l->cp, "pp", l->pp,
+	                           "dp", l->dp, "runs", why->can_run);
+	int rc = object == NULL ? -1
+	         : why->can_run ? json_object_set_new(object, "plan", candidate_to_json(&why->candidate))
+	                        : json_object_set_new(object, "reason", json_string(why->reason));
+	if (rc == 0)
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
+/* Adds how many plans the search tried, discarded and simulated. */
+static int set_counts(json_t *object, const struct wlb_search_result *result)
+{
+	const struct {
+		const char *name;
+		int64_t count;
+	} counts[] = {{"gpus_usable", result->gpus},    {"tried", result->tried},
+	              {"no_memory", result->no_memory}, {"pruned", result->pruned},
+	              {"simulated", result->simulated}, {"unexplored", result->unexplored}};
+	int rc = 0;
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+		rc |= json_object_set_new(object, counts[i].name, json_integer(counts[i].count));
+	return rc;
+}
+
+json_t *wlb_search_to_json(const struct wlb_plan_request *request, const struct wlb_plan_input *input,
+                           const struct wlb_search_result *result, const struct wlb_explanation *why)
+{
+	const struct wlb_candidate *best = &result->ranked[0];
+	json_t *object = candidate_to_json(best);
+	if (object == NULL)
+		return NULL;
+	int rc = set_counts(object, result);
+	rc |= json_object_set_new(object, "gpu", json_string(input->machine.name));
+	rc |= json_object_set_new(object, "mfu_counts",
+	                          json_string(request->trainer.full_attention ? "full" : "causal"));
+	rc |= json_object_set_new(object, "step_s", json_real(best->step_s));
+	rc |= json_object_set_new(object, "fastest_s", json_real(result->fastest_s));
+	rc |= json_object_set_new(object, "preferred", json_boolean(result->preferred));
+	rc |= json_object_set_new(object, "next_best",
+	                          candidates_to_json(result->ranked + 1, result->ranked_count - 1));
+	rc |= json_object_set_new(object, "misfits", candidates_to_json(result->misfits, result->misfit_count));
+	rc |= json_object_set_new(object, "idle",
+	                          gpus_to_json(input, result->idle_node, result->idle_gpu, result->idle));
+	rc |= json_object_set_new(object, "ranks",
+	                          gpus_to_json(input, result->rank_node, result->rank_gpu, result->ranks));
+	if (why != NULL)
+		rc |= json_object_set_new(object, "explain", explanation_to_json(why));
+	if (rc == 0)
+		return object;
+	json_decref(object);
+	return NULL;
+}

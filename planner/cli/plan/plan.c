@@ -1,0 +1,119 @@
+/* wlb plan: the layout for a number of nodes, and why. */
+#include "common/output/printable.h"
+#include "planner/cli/commands.h"
+#include "planner/cli/plan/csv.h"
+#include "planner/cli/plan/explain.h"
+#include "planner/cli/plan/json.h"
+#include "planner/cli/plan/report.h"
+
+struct request {
+	struct wlb_plan_request input; /* first: WLB_PLAN_INPUT_OPTIONS fills it */
+	struct wlb_search_fixed fixed;
+	int recompute;                                       /* in the order of the choices of --recompute */
+	enum { HEAD_AUTO, HEAD_LAST, HEAD_ALL } head_stages; /* 1 more than shared_head of wlb_search_fixed */
+	const char *explain;
+	int top;
+	bool json, csv;
+};
+
+static int report(const struct request *request, const struct wlb_plan_input *input,
+                  const struct wlb_search_result *result, const struct wlb_explanation *why, struct wlb_error *error)
+{
+	if (request->json)
+		return wlb_json_print_report(wlb_search_to_json(&request->input, input, result, why), error);
+	int rc = 0;
+	if (request->csv)
+		wlb_search_print_csv(result);
+	else
+		rc = wlb_search_print(&request->input, input, result, why);
+	return rc == 0 ? 0 : wlb_fail(error, "out of memory for the report");
+}
+
+static int run(const struct request *request, struct wlb_plan_input *input, struct wlb_error *error)
+{
+	struct wlb_search_fixed fixed = wlb_plan_nothing_fixed();
+	fixed.tp = request->fixed.tp;
+	fixed.cp = request->fixed.cp;
+	fixed.pp = request->fixed.pp;
+	fixed.dp = request->fixed.dp;
+	fixed.interleave = request->fixed.interleave;
+	fixed.micro_batch_windows = request->fixed.micro_batch_windows;
+	fixed.recompute = request->recompute - 1;
+	fixed.shared_head = (int)request->head_stages - 1;
+	struct wlb_explanation why = {0};
+	struct wlb_search_result *result =
+		wlb_plan_input_search(&request->input, input, &fixed, request->top + 1, error);
+	int code = WLB_EXIT_USAGE;
+	if (result != NULL && (request->explain == NULL ||
+	                       wlb_explain(&request->input, input, &fixed, request->explain, result, &why, error) == 0))
+		code = report(request, input, result, request->explain != NULL ? &why : NULL, error) == 0
+		               ? WLB_EXIT_DONE
+		               : WLB_EXIT_FAILED;
+	wlb_search_free(result);
+	return code;
+}
+
+static int plan(void *values, struct wlb_error *error)
+{
+	const struct request *request = values;
+	struct wlb_plan_input input = {0};
+	int code = WLB_EXIT_USAGE;
+	if (request->json && request->csv)
+		wlb_fail(error, "--json and --csv: choose one of them");
+	else if (request->head_stages == HEAD_ALL && request->input.trainer.trainer != WLB_COST_WORKER)
+		wlb_fail(error,
+		         "--head-stages all: only wlb-worker shares the head over all stages; add --trainer worker");
+	else if (wlb_plan_input_read(&request->input, &input, error) == 0)
+		code = run(request, &input, error);
+	wlb_plan_input_free(&input);
+	return code;
+}
+
+#define FIELD(name) offsetof(struct request, name)
+
+static const struct wlb_option options[] = {
+	WLB_PLAN_INPUT_OPTIONS,
+	{WLB_OPTION(INT, "tp", FIELD(fixed.tp), "N", "tensor parallelism"), .min = 1, .max = WLB_PLAN_GPUS_PER_NODE_MAX,
+         .heading = "Values that are fixed in the search (default: searched)"},
+	{WLB_OPTION(INT, "cp", FIELD(fixed.cp), "N", "context parallelism"), .min = 1, .max = 1 << 20},
+	{WLB_OPTION(INT, "pp", FIELD(fixed.pp), "N", "pipeline parallelism"), .min = 1, .max = 1 << 12},
+	{WLB_OPTION(INT, "dp", FIELD(fixed.dp), "N", "data parallelism"), .min = 1, .max = 1 << 20},
+	{WLB_OPTION(INT, "interleave", FIELD(fixed.interleave), "N", "chunks of layers on each pipeline stage"),
+         .min = 1, .max = 1024},
+	{WLB_OPTION(INT, "micro-batch-size", FIELD(fixed.micro_batch_windows), "N", "windows in a micro-batch"),
+         .min = 1, .max = 1 << 20},
+	{WLB_OPTION(CHOICE, "recompute", FIELD(recompute), NULL,
+                    "what is computed again in the backward pass; auto: full where a plan does not fit otherwise"),
+         .choices = "auto|none|selective|full", .initial = "auto"},
+	{WLB_OPTION(CHOICE, "head-stages", FIELD(head_stages), NULL,
+                    "pipeline stages that compute the output head; all: each an equal share of the rows, as wlb-worker "
+                    "can"),
+         .choices = "auto|last|all", .initial = "auto"},
+	{WLB_OPTION(TEXT, "explain", FIELD(explain), "LAYOUT",
+                    "say why this layout, such as tp=8,cp=1,pp=4[,dp=2], is not the one chosen: what its step takes "
+                    "longer for, what memory it lacks, or which rule it breaks"),
+         .heading = "Output"},
+	{WLB_OPTION(INT, "top", FIELD(top), "N", "how many of the next best, and of what does not fit, are shown"),
+         .max = 1000, .initial = "5"},
+	{WLB_OPTION(FLAG, "json", FIELD(json), NULL, "all of it as a JSON object")},
+	{WLB_OPTION(FLAG, "csv", FIELD(csv), NULL,
+                    "the plans as lines of comma-separated values, with a line of names; those that do not fit last")},
+};
+
+static const struct wlb_option_table table = {
+	.command = "wlb plan",
+	.about = "Finds how to split a model and its data over GPUs: tensor, context, pipeline and data parallelism, "
+		 "micro-batches, interleaving and recomputation with the least step time of those that fit in memory "
+		 "and are simulated, 256 at most. Of plans within 1 % of the least the one is chosen that leaves no "
+		 "GPU idle, and whose tp, "
+		 "cp and pp are most usual: powers of two.",
+	.options = options,
+	.count = sizeof(options) / sizeof(options[0]),
+};
+
+const struct wlb_command wlb_command_plan = {
+	.name = "plan",
+	.options = &table,
+	.values_bytes = sizeof(struct request),
+	.run = plan,
+};

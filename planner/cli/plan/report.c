@@ -1,0 +1,259 @@
+#include "planner/cli/plan/report.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/output/table.h"
+#include "common/output/terminal.h"
+#include "coordinator/slurm/slurm_api.h"
+#include "planner/cli/chart.h"
+#include "planner/cli/plan/json.h"
+#include "planner/cli/plan/time.h"
+
+/* "71.30 GiB", "55.21 MiB". */
+static void format_memory(double bytes, char text[32])
+{
+	const double mib = 1024.0 * 1024.0, gib = 1024.0 * mib;
+	snprintf(text, 32, "%.2f %s", bytes / (bytes < gib ? mib : gib), bytes < gib ? "MiB" : "GiB");
+}
+
+/* Prints which of embedding and loss count as layers of the pipeline: Megatron-LM has options for both. */
+static void print_accounts(const struct wlb_plan *plan)
+{
+	if (plan->account_for_embedding || plan->account_for_loss)
+		printf("  counted as layers of the pipeline: %s%s%s\n",
+		       plan->account_for_embedding ? "the embedding" : "",
+		       plan->account_for_embedding && plan->account_for_loss ? ", " : "",
+		       plan->account_for_loss ? "the head with its loss" : "");
+}
+
+static void print_preference(const struct wlb_search_result *result)
+{
+	const struct wlb_candidate *best = &result->ranked[0], *fastest = &result->ranked[1];
+	char layout[64];
+	if (!result->preferred)
+		return;
+	double less_percent = 100.0 * (1.0 - result->fastest_s / best->step_s);
+	if (result->ranked_count < 2) {
+		printf("  chosen as the most usual of nearly equal layouts: the fastest takes %.1f%% less time\n",
+		       less_percent);
+		return;
+	}
+	wlb_layout_format(&fastest->plan.layout, layout, sizeof(layout));
+	if (fastest->gpus < result->gpus && best->gpus == result->gpus)
+		printf("  chosen of nearly equal plans as one that leaves no GPU idle: %s on %d GPUs takes %.1f%% less "
+		       "time\n",
+		       layout, fastest->gpus, less_percent);
+	else
+		printf("  chosen as the most usual of nearly equal layouts: %s takes %.1f%% less time\n", layout,
+		       less_percent);
+}
+
+static void print_best(const struct wlb_plan_request *request, const struct wlb_plan_input *input,
+                       const struct wlb_search_result *result)
+{
+	const struct wlb_candidate *best = &result->ranked[0];
+	char layout[64], model[256], recompute[64];
+	wlb_layout_format(&best->plan.layout, layout, sizeof(layout));
+	wlb_plan_input_model_words(request, input, model, sizeof(model));
+	printf("%s: %d of %d GPUs, %d micro-batches for each replica, up to %" PRId64 " tokens in one\n", layout,
+	       best->gpus, result->gpus, best->plan.micro_batches, best->micro_batch_tokens);
+	wlb_recompute_format(&best->plan, recompute, sizeof(recompute));
+	printf("  interleave %d, recomputation %s, ZeRO stage %d, %s\n", best->plan.interleave, recompute,
+	       best->plan.zero_stage, input->machine.name);
+	print_accounts(&best->plan);
+	if (best->plan.shared_head)
+		puts("  the output head is computed by all pipeline stages, each an equal share of the rows");
+	printf("  %s\n", model);
+	printf("  step %.*f s, %.0f tokens/s, MFU %.1f%% (%s attention)\n", wlb_time_decimals(best->step_s),
+	       best->step_s, best->tokens_per_s, 100.0 * best->utilization,
+	       request->trainer.full_attention ? "full" : "causal");
+	print_preference(result);
+	printf("  %" PRId64 " plans: %" PRId64 " do not fit, %" PRId64 " pruned by their lower bound, %" PRId64
+	       " simulated",
+	       result->tried, result->no_memory, result->pruned, result->simulated);
+	if (result->unexplored > 0)
+		printf(", %" PRId64 " not simulated (at most %" PRId64 " are)", result->unexplored, result->simulated);
+	puts("");
+	puts("\nWhere the step's time goes");
+	wlb_time_print(&best->time);
+}
+
+static void print_memory(const struct wlb_plan_input *input, const struct wlb_candidate *best)
+{
+	const struct {
+		const char *label;
+		double bytes;
+	} parts[] = {{"weights", best->memory.weights},     {"gradients", best->memory.gradients},
+	             {"optimizer", best->memory.optimizer}, {"activations", best->memory.activations},
+	             {"logits", best->memory.logits},       {"communication", best->memory.buffers},
+	             {"fragmentation", best->memory.margin}};
+	struct wlb_bar bars[sizeof(parts) / sizeof(parts[0])];
+	char total[32], limit[32];
+	int count = 0;
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		if (parts[i].bytes <= 0.0)
+			continue;
+		struct wlb_bar *bar = &bars[count++];
+		snprintf(bar->label, sizeof(bar->label), "%s", parts[i].label);
+		format_memory(parts[i].bytes, bar->note);
+		bar->value = parts[i].bytes;
+	}
+	format_memory(best->memory.total, total);
+	format_memory(input->machine.memory_bytes, limit);
+	printf("\nMemory of a GPU of stage %d, which needs the most: %s of %s\n", best->stage, total, limit);
+	wlb_bars(stdout, bars, count, wlb_terminal_columns(), wlb_terminal_unicode());
+}
+
+/* What follows the recomputation of a plan. */
+static const char *head_words(const struct wlb_plan *plan)
+{
+	return plan->shared_head ? ", head on all stages" : "";
+}
+
+static void format_plan(const struct wlb_candidate *candidate, char layout[64], char rest[128])
+{
+	char recompute[64];
+	wlb_layout_format(&candidate->plan.layout, layout, 64);
+	wlb_recompute_format(&candidate->plan, recompute, sizeof(recompute));
+	snprintf(rest, 128, "%d x %d, %s%s", candidate->plan.micro_batches, candidate->plan.interleave, recompute,
+	         head_words(&candidate->plan));
+}
+
+/* The part of the step that is longest compared with the best: why it is slower. */
+static int grown_part(const struct wlb_sim_time *time, const struct wlb_sim_time *best)
+{
+	int most = 0;
+	for (int i = 1; i < WLB_TIME_PARTS; i++)
+		if (wlb_time_part(time, i) - wlb_time_part(best, i) >
+		    wlb_time_part(time, most) - wlb_time_part(best, most))
+			most = i;
+	return most;
+}
+
+static int print_next(const struct wlb_search_result *result)
+{
+	struct wlb_table table = {.columns = 6, .right = "llrrrl"};
+	const struct wlb_candidate *best = &result->ranked[0];
+	const int decimals = wlb_time_decimals(best->step_s);
+	if (result->ranked_count < 2)
+		return 0;
+	puts("\nThe next best");
+	wlb_table_add(&table, (const char *const[]){"LAYOUT", "MICRO-BATCHES x INTERLEAVE, RECOMPUTATION", "STEP", "",
+	                                            "MEMORY", "MOST OF IT"});
+	for (size_t i = 1; i < result->ranked_count; i++) {
+		const struct wlb_candidate *next = &result->ranked[i];
+		char layout[64], rest[128], step[32], more[32], memory[32], why[96];
+		int part = grown_part(&next->time, &best->time);
+		format_plan(next, layout, rest);
+		snprintf(step, sizeof(step), "%.*f s", decimals, next->step_s);
+		snprintf(more, sizeof(more), "%+.1f%%", 100.0 * (next->step_s / best->step_s - 1.0));
+		format_memory(next->memory.total, memory);
+		snprintf(why, sizeof(why), "%s %+.*f s", wlb_time_words(part), decimals,
+		         wlb_time_part(&next->time, part) - wlb_time_part(&best->time, part));
+		wlb_table_add(&table, (const char *const[]){layout, rest, step, more, memory, why});
+	}
+	return wlb_table_print(&table, "  ", stdout);
+}
+
+static int print_misfits(const struct wlb_search_result *result)
+{
+	struct wlb_table table = {.columns = 4, .right = "llrr"};
+	if (result->misfit_count == 0)
+		return 0;
+	puts("\nWhat would not fit, and by how much");
+	wlb_table_add(&table, (const char *const[]){"LAYOUT", "MICRO-BATCHES x INTERLEAVE, RECOMPUTATION", "MEMORY",
+	                                            "MISSING"});
+	for (size_t i = 0; i < result->misfit_count; i++) {
+		const struct wlb_candidate *misfit = &result->misfits[i];
+		char layout[64], rest[128], memory[32], missing[32];
+		format_plan(misfit, layout, rest);
+		format_memory(misfit->memory.total, memory);
+		format_memory(misfit->missing_bytes, missing);
+		wlb_table_add(&table, (const char *const[]){layout, rest, memory, missing});
+	}
+	return wlb_table_print(&table, "  ", stdout);
+}
+
+/* Returns the nodes of a list of GPUs, each once, as a hostlist in their order; the caller frees it. */
+static char *fold_nodes(const struct wlb_plan_input *input, const int32_t *node, int32_t count)
+{
+	char **names = calloc((size_t)count + 1, sizeof(*names)), text[16];
+	int used = 0;
+	for (int32_t i = 0; names != NULL && i < count; i++)
+		if (i == 0 || node[i] != node[i - 1])
+			names[used++] = strdup(wlb_plan_node_name(input, node[i], text, sizeof(text)));
+	struct wlb_error error;
+	char *folded = names != NULL ? wlb_hostlist_fold(names, used, &error) : NULL;
+	wlb_strings_free(names, used);
+	return folded;
+}
+
+static int print_places(const struct wlb_plan_input *input, const struct wlb_search_result *result)
+{
+	const struct wlb_layout *layout = &result->ranked[0].plan.layout;
+	char *nodes = fold_nodes(input, result->rank_node, result->ranks);
+	if (nodes == NULL)
+		return -1;
+	printf("\nRanks 0 to %d on nodes %s in this order: tp fastest (%d neighbours), then cp, pp, dp\n",
+	       result->ranks - 1, nodes, layout->tp);
+	free(nodes);
+	if (result->idle == 0)
+		return 0;
+	char *idle = fold_nodes(input, result->idle_node, result->idle);
+	if (idle == NULL)
+		return -1;
+	printf("Idle: %d GPUs, on %s\n", result->idle, idle);
+	free(idle);
+	return 0;
+}
+
+/* The parts of the step in which the two differ by a hundredth of the step or more. */
+static void print_differences(const struct wlb_sim_time *this, const struct wlb_sim_time *best)
+{
+	for (int i = 0; i < WLB_TIME_PARTS; i++) {
+		double more_s = wlb_time_part(this, i) - wlb_time_part(best, i);
+		if (more_s >= 0.01 * best->step_s || more_s <= -0.01 * best->step_s)
+			printf("  %-40s %+9.*f s\n", wlb_time_words(i), wlb_time_decimals(best->step_s), more_s);
+	}
+}
+
+static void print_explanation(const struct wlb_explanation *why, const struct wlb_search_result *result)
+{
+	const struct wlb_candidate *best = &result->ranked[0], *this = &why->candidate;
+	const struct wlb_policy asked = {WLB_POLICY_FIXED, why->can_run ? this->plan.layout : why->asked};
+	char layout[64], recompute[64], memory[32];
+	wlb_policy_format(&asked, layout, sizeof(layout));
+	wlb_recompute_format(&this->plan, recompute, sizeof(recompute));
+	printf("\nWhy not %s\n", layout);
+	if (!why->can_run) {
+		printf("  %s\n", why->reason);
+		return;
+	}
+	if (memcmp(&best->plan, &this->plan, sizeof(best->plan)) == 0) {
+		puts("  it is the layout chosen");
+		return;
+	}
+	format_memory(this->memory.total, memory);
+	printf("  it runs, with %d x %d micro-batches and recomputation %s%s: step %.*f s, %+.1f%%, on %d GPUs; "
+	       "it needs %s of memory\n",
+	       this->plan.micro_batches, this->plan.interleave, recompute, head_words(&this->plan),
+	       wlb_time_decimals(best->step_s), this->step_s, 100.0 * (this->step_s / best->step_s - 1.0), this->gpus,
+	       memory);
+	if (this->step_s <= best->step_s)
+		puts("  it is nearly equal to the layout chosen, which is more usual");
+	print_differences(&this->time, &best->time);
+}
+
+int wlb_search_print(const struct wlb_plan_request *request, const struct wlb_plan_input *input,
+                     const struct wlb_search_result *result, const struct wlb_explanation *why)
+{
+	print_best(request, input, result);
+	print_memory(input, &result->ranked[0]);
+	if (print_next(result) < 0 || print_misfits(result) < 0)
+		return -1;
+	if (why != NULL)
+		print_explanation(why, result);
+	return print_places(input, result);
+}

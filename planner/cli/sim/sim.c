@@ -1,0 +1,244 @@
+/* wlb sim: simulates each way to pack and shard on a cluster that need not exist. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/output/printable.h"
+#include "planner/cli/commands.h"
+#include "planner/cli/plan/json.h"
+#include "planner/cli/sim/draw.h"
+#include "planner/cli/sim/report.h"
+#include "planner/cli/sim/run.h"
+
+struct request {
+	struct wlb_plan_request input; /* first: WLB_PLAN_INPUT_OPTIONS fills it */
+	const char *layout, *strategies, *svg, *slow;
+	int interleave, steps;
+	int recompute; /* auto, then as enum wlb_recompute */
+	int recompute_layers;
+	double node_mtbf_h, checkpoint_s, restart_s;
+	enum { HEAD_LAST, HEAD_ALL } head_stages;
+	bool account_for_embedding, account_for_loss, json, csv;
+};
+
+/* Reads the names of --strategies into the report's runs. */
+static int read_strategies(const char *list, struct wlb_sim_report *report, struct wlb_error *error)
+{
+	char *words = strdup(list), *rest = words;
+	int rc = words != NULL ? 0 : wlb_fail(error, "out of memory for --strategies");
+	for (const char *word; rc == 0 && (word = strsep(&rest, ",")) != NULL;) {
+		const struct wlb_sim_strategy *strategy = wlb_sim_strategy_find(word);
+		if (strategy == NULL)
+			rc = wlb_fail(error,
+			              "--strategies '%.60s': use some of plain, fixed, greedy, balanced and dynamic",
+			              word);
+		else if (report->count == WLB_SIM_RUNS_MAX)
+			rc = wlb_fail(error, "--strategies: more than %d", WLB_SIM_RUNS_MAX);
+		else if (strcmp(word, "plain") == 0)
+			report->base = report->count;
+		if (rc == 0)
+			report->runs[report->count++].strategy = strategy;
+	}
+	free(words);
+	return rc;
+}
+
+/* Returns what the trainer recomputes where it is given a layout and nothing else, unless --recompute says it. */
+static enum wlb_recompute recompute_of(const struct request *request)
+{
+	if (request->recompute > 0)
+		return (enum wlb_recompute)(request->recompute - 1);
+	return request->input.trainer.trainer == WLB_COST_WORKER ? WLB_RECOMPUTE_NONE : WLB_RECOMPUTE_SELECTIVE;
+}
+
+/* Sets the requested layout, with as many micro-batches as there are windows. */
+static int read_plan(const struct request *request, const struct wlb_plan_input *input, struct wlb_plan *plan,
+                     struct wlb_error *error)
+{
+	struct wlb_policy policy;
+	int batch = request->input.global_batch;
+	if (wlb_policy_parse(request->layout, &policy, error) < 0)
+		return -1;
+	if (policy.kind != WLB_POLICY_FIXED)
+		return wlb_fail(error, "--layout '%.60s': must be a layout, such as tp=8,cp=2,pp=4", request->layout);
+	/* Here tp may span nodes, and the simulation accounts for it; for the check all GPUs are on one node. */
+	const struct wlb_nodes gpus = {.count = 1, .ranks_per_node = input->gpus};
+	struct wlb_layout layout;
+	if (wlb_layout_choose(&policy, &gpus, &input->model, &layout, error) < 0)
+		return -1;
+	if (batch % layout.dp != 0)
+		return wlb_fail(error, "'%.60s': --global-batch-size %d must be a multiple of dp %d", request->layout,
+		                batch, layout.dp);
+	*plan = (struct wlb_plan){
+		.layout = layout,
+		.interleave = request->interleave,
+		.micro_batches = batch / layout.dp,
+		.zero_stage = request->input.zero_stage,
+		.recompute = recompute_of(request),
+		.recompute_layers = request->recompute_layers,
+		.account_for_embedding = request->account_for_embedding,
+		.account_for_loss = request->account_for_loss,
+		.shared_head = layout.pp > 1 && request->head_stages == HEAD_ALL,
+	};
+	return wlb_plan_check(plan, &input->model, error);
+}
+
+/* Searches for the best layout whose micro-batches are one window each, as the packers make them. */
+static int find_plan(const struct request *request, struct wlb_plan_input *input, struct wlb_plan *plan,
+                     struct wlb_error *error)
+{
+	enum { CANDIDATES = 1000 };
+	const struct wlb_search_fixed fixed = wlb_plan_nothing_fixed();
+	struct wlb_search_result *result = wlb_plan_input_search(&request->input, input, &fixed, CANDIDATES, error);
+	if (result == NULL)
+		return -1;
+	int rc = -1;
+	for (size_t i = 0; rc < 0 && i < result->ranked_count; i++) {
+		*plan = result->ranked[i].plan;
+		if (plan->layout.dp * plan->micro_batches == request->input.global_batch)
+			rc = 0;
+	}
+	wlb_search_free(result);
+	if (rc < 0)
+		wlb_fail(error, "no layout that was simulated has one window in a micro-batch: name one with --layout");
+	return rc;
+}
+
+static int compute_goodput(const struct request *request, const struct wlb_plan_input *input,
+                           struct wlb_sim_failures *failures, struct wlb_error *error)
+{
+	failures->given = (struct wlb_failures){
+		.mtbf_s = 3600.0 * request->node_mtbf_h,
+		.nodes = input->nodes,
+		.checkpoint_s = request->checkpoint_s,
+		.restart_s = request->restart_s,
+	};
+	return request->node_mtbf_h > 0.0 ? wlb_goodput(&failures->given, &failures->found, error) : 0;
+}
+
+static int run_all(const struct request *request, struct wlb_plan_input *input, const double *slowdown,
+                   struct wlb_sim_report *report, struct wlb_error *error)
+{
+	struct wlb_sim_options options;
+	wlb_sim_options_init(&options, &report->plan);
+	options.cost = wlb_trainer_cost(&request->input.trainer, &input->machine);
+	options.leaf = input->leaf;
+	options.slowdown = slowdown;
+	report->steps = request->steps;
+	for (int i = 0; i < report->count; i++)
+		if (wlb_sim_run_strategy(&request->input, input, &options, request->steps, &report->runs[i], error) < 0)
+			return -1;
+	return compute_goodput(request, input, &report->failures, error);
+}
+
+/* Runs the simulation; the caller frees *slowdown. */
+static int simulate(const struct request *request, struct wlb_plan_input *input, double **slowdown,
+                    struct wlb_sim_report *report, struct wlb_error *error)
+{
+	int ranks = wlb_layout_ranks(&report->plan.layout);
+	if (request->slow != NULL) {
+		*slowdown = calloc((size_t)ranks, sizeof(**slowdown));
+		if (*slowdown == NULL)
+			return wlb_fail(error, "out of memory for %d ranks", ranks);
+		if (wlb_sim_parse_slow(request->slow, ranks, *slowdown, error) < 0)
+			return wlb_fail_in(error, "--slow");
+	}
+	return run_all(request, input, *slowdown, report, error);
+}
+
+static int show(const struct request *request, const struct wlb_plan_input *input, const struct wlb_sim_report *report,
+                struct wlb_error *error)
+{
+	if (request->svg != NULL && wlb_sim_draw(request->svg, report, error) < 0)
+		return -1;
+	if (request->json)
+		return wlb_json_print_report(wlb_sim_to_json(&request->input, input, report), error);
+	if (request->csv) {
+		wlb_sim_print_csv(report);
+		return 0;
+	}
+	return wlb_sim_print(&request->input, input, report) == 0 ? 0 : wlb_fail(error, "out of memory for the report");
+}
+
+static int sim(void *values, struct wlb_error *error)
+{
+	const struct request *request = values;
+	struct wlb_plan_input input = {0};
+	struct wlb_sim_report report = {0};
+	double *slowdown = NULL;
+	int code = WLB_EXIT_USAGE;
+	int rc = request->json && request->csv ? wlb_fail(error, "--json and --csv: choose one of them")
+	                                       : read_strategies(request->strategies, &report, error);
+	if (rc == 0)
+		rc = wlb_plan_input_read(&request->input, &input, error);
+	if (rc == 0 && request->layout != NULL && (rc = read_plan(request, &input, &report.plan, error)) < 0)
+		wlb_fail_in(error, "--layout");
+	if (rc == 0 && request->layout == NULL)
+		rc = find_plan(request, &input, &report.plan, error);
+	if (rc == 0)
+		rc = simulate(request, &input, &slowdown, &report, error);
+	if (rc == 0)
+		code = show(request, &input, &report, error) == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
+	free(slowdown);
+	wlb_sim_report_free(&report);
+	wlb_plan_input_free(&input);
+	return code;
+}
+
+#define FIELD(name) offsetof(struct request, name)
+
+static const struct wlb_option options[] = {
+	WLB_PLAN_INPUT_OPTIONS,
+	{WLB_OPTION(TEXT, "layout", FIELD(layout), "LAYOUT",
+                    "such as tp=8,cp=2,pp=4[,dp=4]: the product must be the number of GPUs (default: the "
+                    "best of 'wlb plan' with one window in a micro-batch)")},
+	{WLB_OPTION(INT, "interleave", FIELD(interleave), "N",
+                    "chunks of layers on each pipeline stage, with --layout"),
+         .min = 1, .max = 1024, .initial = "1"},
+	{WLB_OPTION(CHOICE, "recompute", FIELD(recompute), NULL,
+                    "what is computed again in the backward pass, with --layout; auto: what the trainer does without "
+                    "such an option, none with --trainer worker, else selective"),
+         .choices = "auto|none|selective|full", .initial = "auto"},
+	{WLB_OPTION(INT, "recompute-num-layers", FIELD(recompute_layers), "N",
+                    "with --recompute full: the first N layers of each chunk (default: all)"),
+         .min = 1, .max = 1024},
+	{WLB_OPTION(FLAG, "account-for-embedding-in-pipeline-split", FIELD(account_for_embedding), NULL,
+                    "count the embedding as a layer where layers are divided among stages, with --layout")},
+	{WLB_OPTION(FLAG, "account-for-loss-in-pipeline-split", FIELD(account_for_loss), NULL,
+                    "count the output head with its loss as a layer there, with --layout")},
+	{WLB_OPTION(CHOICE, "head-stages", FIELD(head_stages), NULL,
+                    "pipeline stages that compute the output head, with --layout; all: each an equal share of the "
+                    "rows, as wlb-worker can"),
+         .choices = "last|all", .initial = "last"},
+	{WLB_OPTION(TEXT, "strategies", FIELD(strategies), "LIST", "of plain, fixed, greedy, balanced and dynamic"),
+         .initial = "plain,greedy,balanced"},
+	{WLB_OPTION(INT, "steps", FIELD(steps), "N", "steps to simulate"), .min = 1, .max = 100000, .initial = "100"},
+	{WLB_OPTION(TEXT, "slow", FIELD(slow), "LIST",
+                    "RANK:FACTOR,...: the computation of each RANK takes FACTOR times as long")},
+	{WLB_OPTION(REAL, "node-mtbf", FIELD(node_mtbf_h), "HOURS",
+                    "mean time between failures of a node: says what they cost the run, with checkpoints at the best "
+                    "interval"),
+         .min = 1e-3, .max = 1e9},
+	{WLB_OPTION(REAL, "checkpoint-time", FIELD(checkpoint_s), "SECONDS", "how long a checkpoint stops training"),
+         .max = 1e6, .initial = "60"},
+	{WLB_OPTION(REAL, "restart-time", FIELD(restart_s), "SECONDS", "from a failure to training again"), .max = 1e6,
+         .initial = "300"},
+	{WLB_OPTION(FLAG, "json", FIELD(json), NULL, "all of it as a JSON object")},
+	{WLB_OPTION(FLAG, "csv", FIELD(csv), NULL,
+                    "the strategies as lines of comma-separated values, with a line of names")},
+	{WLB_OPTION(TEXT, "svg", FIELD(svg), "FILE", "a picture of the pipelines")},
+};
+
+static const struct wlb_option_table table = {
+	.command = "wlb sim",
+	.about = "Simulates training steps and prints how much faster each way to pack and shard documents is than the "
+		 "plain one, and where that comes from.",
+	.options = options,
+	.count = sizeof(options) / sizeof(options[0]),
+};
+
+const struct wlb_command wlb_command_sim = {
+	.name = "sim",
+	.options = &table,
+	.values_bytes = sizeof(struct request),
+	.run = sim,
+};
