@@ -16,7 +16,7 @@ LIMIT_MINUTES, NEEDED_S, STEP_S = 2, 300, 0.24
 LIMIT_STEPS = int(NEEDED_S / STEP_S)
 HEALTHY_RUNS, CHECK_S = 100, 2
 CALIBRATION_S = 30
-PLANTED = {  # cases of tests/unit/worker/check_node_test
+PLANTED = {  # cases of tests/unit/checks/check_node_test
     "wrong": "one core computes a wrong product, a wrong sum, reads back a wrong word of memory, or crashes",
     "hang": "one core does not come back",
     "slow": "products and copies that take longer than calibrated, on all cores and on one",
@@ -54,7 +54,7 @@ requeue the job.
 
 ## Checks of nodes
 `wlb check-node` on this machine, which was calibrated before ({calibration} s). Healthy: `--seconds {check} --machine FILE`,
-{runs} times. Faults: the cases of tests/unit/worker/check_node_test, each of which fails unless the check names what was planted;
+{runs} times. Faults: the cases of tests/unit/checks/check_node_test, each of which fails unless the check names what was planted;
 and two nodes of a cluster whose data links carry {mbit} Mbit/s, one of them then {slow_mbit}, with `--link-gbit-per-s {least_gbit}`.
 
 | planted | found and named |
@@ -111,7 +111,7 @@ def shrink_and_grow(test):
 
 
 def found_by_case(build, case):
-    tests = ROOT / "tests/unit/worker/check_node_test"
+    tests = ROOT / "tests/unit/checks/check_node_test"
     done = subprocess.run([tests, case, build / "bin", build / "tests", ROOT / "libwlb/machines"], capture_output=True, text=True, check=False,
                           timeout=600)
     return {0: "yes", 77: "not measured: this account may not"}.get(done.returncode, f"**no**: {done.stderr.strip()}")
@@ -120,7 +120,7 @@ def found_by_case(build, case):
 def healthy_runs(build, folder):
     from bench_train import calibrate
     file, _ = calibrate(build, folder, os.cpu_count(), CALIBRATION_S, 64)
-    done = subprocess.run([ROOT / "tests/unit/worker/check_node_test", "healthy_runs", str(HEALTHY_RUNS), build / "bin", "--seconds",
+    done = subprocess.run([ROOT / "tests/unit/checks/check_node_test", "healthy_runs", str(HEALTHY_RUNS), build / "bin", "--seconds",
                            str(CHECK_S), "--machine", file], capture_output=True, text=True, check=False, cwd=folder)
     lines = done.stdout.strip().splitlines()
     return done.returncode == 0, lines[-1], lines[:-1]

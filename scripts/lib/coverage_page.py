@@ -12,8 +12,8 @@ import sys
 from bench_host import compiler, verdict
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-GOALS = {"libverdict": 90, "libwlb": 90, "coordinator": 90, "worker": 90}
-TOP = ("common", "coordinator", "kernels", "libverdict", "libwlb", "planner", "spank", "worker")
+GOALS = {"checks": 90, "libverdict": 90, "libwlb": 90, "coordinator": 90, "planner": 90, "worker": 90}
+TOP = ("checks", "common", "coordinator", "kernels", "libverdict", "libwlb", "planner", "spank", "worker")
 FILES_BELOW = 80
 OBJECTS_PER_CALL = 50
 

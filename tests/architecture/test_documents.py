@@ -51,7 +51,7 @@ class Advice(unittest.TestCase):
         """`wlb calibrate` by itself is one rank, and on CPUs a calibration counts only for runs with as many ranks on a node."""
         told = re.compile(r"\b(?:run|[Mm]easure(?: again)?)\b[^.;|(\"\n]*?\bwlb calibrate\b")
         pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs/man").iterdir()]
-        sources = [*(ROOT / "coordinator").rglob("*.c"), *(ROOT / "worker").rglob("*.c")]
+        sources = [path for folder in ("checks", "coordinator", "planner", "worker") for path in (ROOT / folder).rglob("*.c")]
         texts = {path: path.read_text(encoding="utf-8").replace("\\-", "-") for path in pages}
         for path in sources:  # the strings of C, joined where one follows the other
             joined = re.sub(r'"\s*"', "", path.read_text(encoding="utf-8"))

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "checks/node/kernel_log.h"
 #include "common/seconds.h"
-#include "worker/check_node/kernel_log.h"
 
 enum { PIPE_BYTES = 1 << 20 };
 

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "checks/node/kernel_log.h"
+#include "checks/node/xid_list.h"
 #include "tests/fuzz/scratch.h"
-#include "worker/check_node/kernel_log.h"
-#include "worker/check_node/xid_list.h"
 
 static void check_line(const char *line)
 {

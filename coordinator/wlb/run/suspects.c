@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "checks/links/bounds.h"
+#include "checks/node/bounds.h"
 #include "common/clock.h"
 #include "common/json_text.h"
 #include "coordinator/wlb/api.h"
@@ -14,8 +16,6 @@
 #include "coordinator/wlb/run/machine_dtype.h"
 #include "coordinator/wlb/run/print.h"
 #include "coordinator/wlb/run/record_event.h"
-#include "worker/check_links/bounds.h"
-#include "worker/check_node/bounds.h"
 
 enum {
 	AFTER_MS = 5000, /* from the start of the attempt: its own start is not disturbed */

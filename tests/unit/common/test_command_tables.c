@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 
+#include "checks/links/check_links.h"
+#include "checks/node/check_node.h"
 #include "coordinator/agent/agent.h"
 #include "coordinator/agent/options.h"
 #include "coordinator/stacks/options.h"
@@ -18,8 +20,6 @@
 #include "planner/cli/commands.h"
 #include "planner/cli/plan/json.h"
 #include "worker/calibrate/calibrate.h"
-#include "worker/check_links/check_links.h"
-#include "worker/check_node/check_node.h"
 #include "worker/data/commands.h"
 #include "worker/launch/options.h"
 
