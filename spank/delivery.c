@@ -74,7 +74,6 @@ static void append_folders(spank_t sp, int fd, uid_t owner)
 
 void wlb_delivery_note(spank_t sp, const struct wlb_spank_args *args)
 {
-	char name[NAME_MAX + 1];
 	uint32_t job_id = 0, step_id = 0;
 	uid_t owner = 0;
 	if (spank_get_item(sp, S_JOB_ID, &job_id) != ESPANK_SUCCESS ||
@@ -82,13 +81,8 @@ void wlb_delivery_note(spank_t sp, const struct wlb_spank_args *args)
 	    spank_get_item(sp, S_JOB_STEPID, &step_id) != ESPANK_SUCCESS)
 		return;
 	bool batch = step_id == SLURM_BATCH_SCRIPT;
-	if (!wlb_state_dir_name(job_id, "", name, sizeof(name)))
-		return;
-	int state = wlb_state_dir_open(args, batch);
 	/* A step on another host than the batch script's finds no note, and makes none. */
-	int fd = state >= 0 ? openat(state, name,
-	                             O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC | (batch ? O_CREAT | O_TRUNC : 0), 0600)
-	                    : -1;
+	int fd = wlb_state_note_open(args, job_id, "", O_RDWR | O_APPEND | (batch ? O_CREAT | O_TRUNC : 0));
 	if (fd >= 0)
 		append_folders(sp, fd, owner);
 	else if (batch)
@@ -97,8 +91,6 @@ void wlb_delivery_note(spank_t sp, const struct wlb_spank_args *args)
 		            args->state_dir, strerror(errno));
 	if (fd >= 0)
 		close(fd);
-	if (state >= 0)
-		close(state);
 }
 
 /* ---- the process ---------------------------------------------------------------------------------------------- */
@@ -232,23 +224,18 @@ static _Noreturn void run_delivery(struct delivery *delivery)
 	_exit(127);
 }
 
-/* Reads the note and removes it: the job is over, or starts again with another note. */
-static int read_note(struct delivery *delivery, const char *name)
+/* Reads the note and removes it. */
+static int read_note(struct delivery *delivery)
 {
 	char *rest;
-	int state = wlb_state_dir_open(delivery->args, false);
-	int fd = state >= 0 ? openat(state, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1;
-	delivery->note = fd >= 0 ? calloc(1, NOTE_BYTES_MAX + 1) : NULL;
-	if (delivery->note != NULL && read(fd, delivery->note, NOTE_BYTES_MAX) > 0)
+	FILE *note = wlb_state_note_take(delivery->args, delivery->job_id, "");
+	delivery->note = note != NULL ? calloc(1, NOTE_BYTES_MAX + 1) : NULL;
+	if (delivery->note != NULL && fread(delivery->note, 1, NOTE_BYTES_MAX, note) > 0)
 		for (char *line = strtok_r(delivery->note, "\n", &rest); line != NULL && delivery->count < FOLDERS_MAX;
 		     line = strtok_r(NULL, "\n", &rest))
 			delivery->folders[delivery->count++] = line;
-	if (fd >= 0) {
-		unlinkat(state, name, 0);
-		close(fd);
-	}
-	if (state >= 0)
-		close(state);
+	if (note != NULL)
+		fclose(note);
 	return delivery->count;
 }
 
@@ -275,12 +262,10 @@ static void start_process(struct delivery *delivery)
 void wlb_delivery_start(spank_t sp, const struct wlb_spank_args *args)
 {
 	struct delivery delivery = {.args = args};
-	char name[NAME_MAX + 1];
 	if (spank_get_item(sp, S_JOB_ID, &delivery.job_id) != ESPANK_SUCCESS ||
-	    spank_get_item(sp, S_JOB_UID, &delivery.uid) != ESPANK_SUCCESS ||
-	    !wlb_state_dir_name(delivery.job_id, "", name, sizeof(name)))
+	    spank_get_item(sp, S_JOB_UID, &delivery.uid) != ESPANK_SUCCESS)
 		return;
-	if (read_note(&delivery, name) > 0)
+	if (read_note(&delivery) > 0)
 		start_process(&delivery);
 	free(delivery.note);
 }

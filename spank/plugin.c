@@ -1,15 +1,16 @@
 /*
  * spank_wlb: options in, environment out. This file only dispatches by where the plugin was loaded: sbatch and
  * salloc (allocator.c, submit.c), srun (submit.c, local.c), slurmstepd (remote.c), the job's epilog (delivery.c,
- * stuck_stepd.c).
+ * workarounds/stuck_stepd.c).
  */
 #include "spank/allocator.h"
 #include "spank/delivery.h"
 #include "spank/local.h"
 #include "spank/remote.h"
 #include "spank/state.h"
-#include "spank/stuck_stepd.h"
+#include "spank/state_dir.h"
 #include "spank/submit.h"
+#include "spank/workarounds/stuck_stepd.h"
 
 SPANK_PLUGIN(wlb, 1);
 
@@ -106,11 +107,25 @@ int slurm_spank_exit(spank_t sp, int argc, char **argv)
 	return 0;
 }
 
+/* Ends slurmstepds of the job that are stuck. */
+static void end_stuck_stepds(spank_t sp)
+{
+	uint32_t job_id = 0;
+	FILE *note = spank_get_item(sp, S_JOB_ID, &job_id) == ESPANK_SUCCESS
+	                     ? wlb_state_note_take(&plugin.args, job_id, WLB_STATE_STEPDS)
+	                     : NULL;
+	if (note == NULL)
+		return;
+	if (plugin.args.end_stuck_stepd)
+		wlb_stuck_stepd_end(job_id, note);
+	fclose(note);
+}
+
 /* Always returns 0: an epilog that fails drains the node. Slurm does not call slurm_spank_init before. */
 int slurm_spank_job_epilog(spank_t sp, int argc, char **argv)
 {
 	wlb_spank_args_parse(argc, argv, &plugin.args);
 	wlb_delivery_start(sp, &plugin.args);
-	wlb_stuck_stepd_end(sp, &plugin.args);
+	end_stuck_stepds(sp);
 	return 0;
 }

@@ -1,22 +1,25 @@
 /* slurmstepd: the environment of the batch script and of every task, and the announcement of the run. */
 #include "spank/remote.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <slurm/slurm.h> /* SLURM_BATCH_SCRIPT */
+#include <slurm/slurm.h> /* SLURM_BATCH_SCRIPT, SLURM_MAX_NORMAL_STEP_ID */
 
 #include "spank/agent.h"
 #include "spank/announce.h"
 #include "spank/delivery.h"
 #include "spank/environment.h"
 #include "spank/model_path.h"
-#include "spank/stale_pmix.h"
+#include "spank/state_dir.h"
 #include "spank/step_layout.h"
-#include "spank/stuck_stepd.h"
+#include "spank/workarounds/stale_pmix.h"
+#include "spank/workarounds/stuck_stepd.h"
 
 /* Finds the name that `wlb run` set (JOBID.2 and so on) if it is of this job, else the job's id. */
 static void find_run_id(spank_t sp, uint32_t job_id, char *run_id, size_t size)
@@ -97,6 +100,24 @@ static void announce(spank_t sp, const struct wlb_spank *plugin, struct wlb_anno
 		            announcement->run_id, error.message);
 }
 
+/* Notes this slurmstepd for the epilog, where it is of a numbered step. */
+static void note_stepd(spank_t sp, const struct wlb_spank_args *args)
+{
+	uint32_t job_id = 0, step_id = 0;
+	if (spank_get_item(sp, S_JOB_ID, &job_id) != ESPANK_SUCCESS ||
+	    spank_get_item(sp, S_JOB_STEPID, &step_id) != ESPANK_SUCCESS || step_id > SLURM_MAX_NORMAL_STEP_ID)
+		return;
+	int note = wlb_state_note_open(args, job_id, WLB_STATE_STEPDS, O_WRONLY | O_APPEND | O_CREAT);
+	if (note < 0) {
+		slurm_debug("wlb: %s: cannot be written: slurmstepd %d is not ended if it does not end after step "
+		            "%u.%u: %s",
+		            args->state_dir, (int)getpid(), job_id, step_id, strerror(errno));
+		return;
+	}
+	wlb_stuck_stepd_note(job_id, step_id, note);
+	close(note);
+}
+
 int wlb_remote_init(spank_t sp, struct wlb_spank *plugin)
 {
 	plugin->stepd = getpid();
@@ -104,7 +125,7 @@ int wlb_remote_init(spank_t sp, struct wlb_spank *plugin)
 	if (!wlb_spank_options_active(&plugin->options))
 		return 0;
 	wlb_delivery_note(sp, &plugin->args);
-	wlb_stuck_stepd_note(sp, &plugin->args);
+	note_stepd(sp, &plugin->args);
 	wlb_stale_pmix_clear(sp);
 	return 0;
 }

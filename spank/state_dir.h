@@ -3,16 +3,23 @@
 #define SPANK_STATE_DIR_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "spank/args.h"
 
 /* Opens the folder, which no other user may write; makes it first if so wished. Returns -1 if there is none. */
 int wlb_state_dir_open(const struct wlb_spank_args *args, bool make);
 
-/* Writes NODE.JOBID, the node being that of SLURMD_NODENAME, and `end`. Returns false if the node is not known, or the
- * name does not fit. */
-bool wlb_state_dir_name(uint32_t job_id, const char *end, char *name, size_t size);
+/* The end of the name of the note that has the slurmstepds of a job; "" is that of the folders of its records. */
+#define WLB_STATE_STEPDS ".steps"
+
+/* Opens the note of a job on this node, a file of the folder: NODE.JOBID, the node being that of SLURMD_NODENAME, and
+ * `end`. O_CREAT in `flags` makes both. Returns -1 with errno. */
+int wlb_state_note_open(const struct wlb_spank_args *args, uint32_t job_id, const char *end, int flags);
+
+/* Opens the note for reading and removes it: the job is over, or starts again with another note. The caller closes it.
+ * Returns NULL if there is none. */
+FILE *wlb_state_note_take(const struct wlb_spank_args *args, uint32_t job_id, const char *end);
 
 #endif

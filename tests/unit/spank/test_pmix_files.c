@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "spank/pmix_files.h"
+#include "spank/workarounds/pmix_files.h"
 
 enum { NOBODY = 65534 };
 

@@ -18,7 +18,7 @@
 #include <cmocka.h>
 
 #include "common/clock.h"
-#include "spank/stepd.h"
+#include "spank/workarounds/stepd.h"
 
 enum {
 	STUCK_MS = 300,

@@ -1,4 +1,4 @@
-#include "spank/stale_pmix.h"
+#include "spank/workarounds/stale_pmix.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -7,8 +7,7 @@
 #include <slurm/slurm.h>
 
 #include "coordinator/slurm/compat.h"
-#include "spank/environment.h"
-#include "spank/pmix_files.h"
+#include "spank/workarounds/pmix_files.h"
 
 /* Replaces %n by the node's name and %h by the host's, as slurmd does. Returns false if it does not fit. */
 static bool expand(const char *pattern, const char *node, char *path, size_t size)
@@ -54,8 +53,7 @@ static const char *find_mpi_value(const slurm_conf_t *conf, const char *key)
 static bool find_tasks_base(spank_t sp, const char *node, char *base, size_t size)
 {
 	slurm_conf_t *conf = NULL;
-	wlb_environment_get(sp, "SLURM_PMIX_TMPDIR", base, size);
-	if (base[0] == '/')
+	if (spank_getenv(sp, "SLURM_PMIX_TMPDIR", base, (int)size) == ESPANK_SUCCESS && base[0] == '/')
 		return true;
 	if (slurm_load_ctl_conf(0, &conf) != SLURM_SUCCESS)
 		return false;

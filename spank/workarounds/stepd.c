@@ -1,4 +1,4 @@
-#include "spank/stepd.h"
+#include "spank/workarounds/stepd.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -14,7 +14,7 @@
 
 #include "common/clock.h"
 #include "common/proc_stat.h"
-#include "spank/pmix_files.h"
+#include "spank/workarounds/pmix_files.h"
 
 /* Returns when the process was started; 0 if there is none. */
 static uint64_t read_start(pid_t pid)

@@ -1,19 +1,15 @@
-#include "spank/stuck_stepd.h"
+#include "spank/workarounds/stuck_stepd.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <slurm/slurm.h> /* SLURM_MAX_NORMAL_STEP_ID */
+#include <slurm/spank.h>
 
 #include "common/clock.h"
-#include "spank/state_dir.h"
-#include "spank/stepd.h"
+#include "spank/workarounds/stepd.h"
 
 enum {
 	NOTE_BYTES_MOST = 1024 * 1024, /* some 10,000 steps */
@@ -23,50 +19,14 @@ enum {
 	POLL_MS = 100,
 };
 
-static void append(int fd, const struct wlb_stepd *stepd)
-{
-	char line[WLB_STEPD_LINE];
-	struct stat about;
-	if (wlb_stepd_format(stepd, line) && fstat(fd, &about) == 0 && about.st_size < NOTE_BYTES_MOST)
-		(void)!write(fd, line, strlen(line));
-}
-
-void wlb_stuck_stepd_note(spank_t sp, const struct wlb_spank_args *args)
+void wlb_stuck_stepd_note(uint32_t job_id, uint32_t step_id, int note)
 {
 	struct wlb_stepd stepd;
-	char name[NAME_MAX + 1];
-	uint32_t job_id = 0, step_id = 0;
-	if (spank_get_item(sp, S_JOB_ID, &job_id) != ESPANK_SUCCESS ||
-	    spank_get_item(sp, S_JOB_STEPID, &step_id) != ESPANK_SUCCESS || step_id > SLURM_MAX_NORMAL_STEP_ID ||
-	    !wlb_state_dir_name(job_id, ".steps", name, sizeof(name)) || !wlb_stepd_self(job_id, step_id, &stepd))
-		return;
-	int state = wlb_state_dir_open(args, true);
-	int fd = state >= 0 ? openat(state, name, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600) : -1;
-	if (fd >= 0)
-		append(fd, &stepd);
-	else
-		slurm_debug("wlb: %s: cannot be written: slurmstepd %d is not ended if it does not end after step "
-		            "%u.%u: %s",
-		            args->state_dir, (int)stepd.pid, job_id, step_id, strerror(errno));
-	if (fd >= 0)
-		close(fd);
-	if (state >= 0)
-		close(state);
-}
-
-/* Opens the note and removes it: the job is over, or starts again with another note. */
-static FILE *take_note(const struct wlb_spank_args *args, const char *name)
-{
-	int state = wlb_state_dir_open(args, false);
-	int fd = state >= 0 ? openat(state, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1;
-	FILE *note = fd >= 0 ? fdopen(fd, "r") : NULL;
-	if (fd >= 0)
-		unlinkat(state, name, 0);
-	if (fd >= 0 && note == NULL)
-		close(fd);
-	if (state >= 0)
-		close(state);
-	return note;
+	char line[WLB_STEPD_LINE];
+	struct stat about;
+	if (wlb_stepd_self(job_id, step_id, &stepd) && wlb_stepd_format(&stepd, line) && fstat(note, &about) == 0 &&
+	    about.st_size < NOTE_BYTES_MOST)
+		(void)!write(note, line, strlen(line));
 }
 
 /* Watches the slurmstepds in the note that are still there. */
@@ -111,16 +71,10 @@ static void end_if_stuck(struct wlb_stepd_watch *watch, uint32_t job_id)
 		            (int)watch->stepd.pid, job_id, watch->stepd.step_id, strerror(errno));
 }
 
-void wlb_stuck_stepd_end(spank_t sp, const struct wlb_spank_args *args)
+void wlb_stuck_stepd_end(uint32_t job_id, FILE *note)
 {
 	struct wlb_stepd_watch watches[STEPDS_MOST];
-	char name[NAME_MAX + 1];
-	uint32_t job_id = 0;
-	if (spank_get_item(sp, S_JOB_ID, &job_id) != ESPANK_SUCCESS ||
-	    !wlb_state_dir_name(job_id, ".steps", name, sizeof(name)))
-		return;
-	FILE *note = take_note(args, name);
-	int count = note != NULL && args->end_stuck_stepd ? watch_noted(note, watches) : 0;
+	int count = watch_noted(note, watches);
 	for (int64_t until_ms = wlb_clock_ms() + WAIT_MS; count > 0 && wlb_clock_left_ms(until_ms) > 0;) {
 		for (int i = 0; i < count; i++)
 			end_if_stuck(&watches[i], job_id);
@@ -133,6 +87,4 @@ void wlb_stuck_stepd_end(spank_t sp, const struct wlb_spank_args *args)
 		            STUCK_MS / 1000);
 		close(watches[i].pidfd);
 	}
-	if (note != NULL)
-		fclose(note);
 }

@@ -1,4 +1,4 @@
-#include "spank/pmix_files.h"
+#include "spank/workarounds/pmix_files.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,9 +1,11 @@
 /*
  * A slurmstepd that has noted itself, and whether it is stuck after its step: nothing of the step is left to it, and it
  * waits for something that does not come. Nothing here calls Slurm.
+ *
+ * For the defect that stuck_stepd.h names, in Slurm 22.05 to 26.05; not ended as of 26.05.
  */
-#ifndef SPANK_STEPD_H
-#define SPANK_STEPD_H
+#ifndef SPANK_WORKAROUNDS_STEPD_H
+#define SPANK_WORKAROUNDS_STEPD_H
 
 #include <stdbool.h>
 #include <stddef.h>

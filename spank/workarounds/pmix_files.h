@@ -1,9 +1,11 @@
 /*
  * The files that Slurm's PMIx plugin has on a node for a step: its socket in the spool directory of slurmd, the
  * directory of the PMIx server beside it, and the directory of the tasks, under TmpFS. Nothing here calls Slurm.
+ *
+ * For the defect that stale_pmix.h names, in Slurm 22.05 to 26.05; not ended as of 26.05.
  */
-#ifndef SPANK_PMIX_FILES_H
-#define SPANK_PMIX_FILES_H
+#ifndef SPANK_WORKAROUNDS_PMIX_FILES_H
+#define SPANK_WORKAROUNDS_PMIX_FILES_H
 
 #include <limits.h>
 #include <stdbool.h>
