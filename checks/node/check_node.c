@@ -1,26 +1,29 @@
 #include "checks/node/check_node.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <jansson.h>
+
 #include "checks/node/calibrated.h"
+#include "checks/node/children.h"
 #include "checks/node/disk.h"
 #include "checks/node/exact.h"
 #include "checks/node/gpu_watch.h"
-#include "checks/node/gpus.h"
 #include "checks/node/link_measure.h"
 #include "checks/node/link_serve.h"
 #include "checks/node/options.h"
 #include "checks/node/pattern.h"
 #include "checks/node/place.h"
 #include "checks/node/report.h"
-#include "checks/node/send.h"
 #include "checks/node/speed.h"
-#include "checks/node/suspected.h"
 #include "checks/node/xid_check.h"
+#include "coordinator/client/call_once.h"
+#include "kernels/ops.h"
 #include "worker/launch/options.h"
 
 /* Shares of --seconds; what is not checked leaves its share to the others. */
@@ -105,13 +108,63 @@ static int check_speed(const struct wlb_check_options *options, const struct wlb
 	return wlb_check_speed(options, devices, &calibrated, seconds_of(options, WLB_CHECK_SPEED), report, error);
 }
 
+struct gpu_count {
+	int count, is_unusable;
+	struct wlb_gpu first;
+};
+
+static int count_gpus(int index, const void *context, void *memory, struct wlb_error *error)
+{
+	struct gpu_count *result = memory;
+	(void)index, (void)context;
+	result->count = wlb_cuda_device_count();
+	result->is_unusable = wlb_cuda_is_unusable();
+	return wlb_cuda_describe(0, &result->first, error);
+}
+
+static int judge_gpus(const struct wlb_children *children, const struct wlb_check_options *options,
+                      struct wlb_check_report *report, struct wlb_error *error)
+{
+	const struct gpu_count *result = wlb_child_result(children, 0);
+	char text[WLB_FINDING_BYTES];
+	int is_refused = children->list[0].end == WLB_CHILD_REFUSED;
+	if (is_refused && (options->gpus == 0 || result->is_unusable))
+		return wlb_fail(error, "--device cuda: %s", children->list[0].error.message);
+	if (children->list[0].end != WLB_CHILD_DONE) {
+		wlb_child_describe(children, 0, text, sizeof(text));
+		wlb_report_add(report, "gpus", WLB_CHECK_FAILED, "%s", text);
+		report->hangs = children->list[0].end == WLB_CHILD_LATE;
+		return 0;
+	}
+	int failed = result->count < options->gpus;
+	struct wlb_finding *finding = wlb_report_add(report, "gpus", failed ? WLB_CHECK_FAILED : WLB_CHECK_OK,
+	                                             "this process sees %d (%s)", result->count, result->first.model);
+	if (options->gpus > 0)
+		wlb_finding_limit(finding, "%d", options->gpus);
+	return result->count;
+}
+
+/* Counts the GPUs in a process of its own, since a process that has opened the driver cannot start others that use it.
+ * Adds the finding. Returns how many are to be checked; -1 with the reason where there is none and --gpus asks for
+ * none, or where this program can use no GPU (wlb_cuda_is_unusable): neither says anything of the node. */
+static int check_gpus(const struct wlb_check_options *options, struct wlb_check_report *report, struct wlb_error *error)
+{
+	struct wlb_children children = {0};
+	int count =
+		wlb_children_run(&children, 1, sizeof(struct gpu_count), count_gpus, NULL, options->answer_s, error);
+	if (count == 0)
+		count = judge_gpus(&children, options, report, error);
+	wlb_children_free(&children);
+	return count;
+}
+
 /* Finds the devices; their number is 0 where a failure in the report says why none can be checked. */
 static int find_devices(const struct wlb_check_options *options, struct wlb_places *devices,
                         struct wlb_check_report *report, struct wlb_error *error)
 {
 	if (options->device == WLB_DEVICE_CPU)
 		return wlb_places_of_cpus(1, devices, error);
-	int gpus = wlb_check_gpus(options, report, error);
+	int gpus = check_gpus(options, report, error);
 	if (gpus <= 0)
 		return gpus;
 	return wlb_places_of_gpus(gpus, options->answer_s, devices, error);
@@ -205,11 +258,27 @@ static int end_output(struct wlb_error *error)
 	return WLB_EXIT_USAGE;
 }
 
+enum { CALL_MS = 10000 }; /* of the coordinator */
+
+static int post_report(const struct wlb_check_report *report, struct wlb_error *error)
+{
+	struct wlb_client_config config;
+	if (wlb_client_config_load(&config, error) < 0)
+		return -1;
+	char *body = wlb_report_json(report, false, error);
+	char *reply =
+		body != NULL ? wlb_client_call_once(&config, "POST", "/v1/node_checks", body, CALL_MS, error) : NULL;
+	int rc = reply != NULL ? 0 : -1;
+	free(body);
+	free(reply);
+	return rc;
+}
+
 /* Where the report is not stored it says so itself: standard error has the first reason alone. */
 static void send_report(struct wlb_check_report *report)
 {
 	struct wlb_error why;
-	if (wlb_check_report_send(report, &why) < 0)
+	if (post_report(report, &why) < 0)
 		wlb_report_add(report, "report", WLB_CHECK_NOT_CHECKED, "the coordinator has not stored it: %.250s",
 		               why.message);
 }
@@ -252,6 +321,38 @@ static int check(const struct wlb_check_options *options, struct wlb_error *erro
 	return code;
 }
 
+static const char in_path[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+
+/* A node of which nothing is known is not listed. */
+static int is_suspected(const char *reply, struct wlb_error *error)
+{
+	json_t *json = json_loads(reply, 0, NULL);
+	const json_t *nodes = json_object_get(json, "nodes");
+	int suspected = json_is_true(json_object_get(json_array_get(nodes, 0), "suspected"));
+	if (!json_is_array(nodes))
+		suspected = wlb_fail(error, "the coordinator's reply is no list of nodes");
+	json_decref(json);
+	return suspected;
+}
+
+/* Asks the coordinator. Returns 1 where a run lost the node, excluded it, or saw it fail a check, and root or SlurmUser
+ * has not found it healthy since; 0 where not; -1 with the reason where the coordinator does not say. */
+static int ask_suspected(struct wlb_error *error)
+{
+	struct wlb_client_config config;
+	char node[HOST_NAME_MAX + 1] = "", path[HOST_NAME_MAX + 32];
+	wlb_report_node_name(node, sizeof(node));
+	if (*node == '\0' || node[strspn(node, in_path)] != '\0')
+		return wlb_fail(error, "SLURMD_NODENAME '%.60s': must be the name of a node", node);
+	if (wlb_client_config_load(&config, error) < 0)
+		return -1;
+	snprintf(path, sizeof(path), "/v1/nodes?node=%s", node);
+	char *reply = wlb_client_call_once(&config, "GET", path, NULL, CALL_MS, error);
+	int suspected = reply != NULL ? is_suspected(reply, error) : -1;
+	free(reply);
+	return suspected;
+}
+
 static int check_node(void *values, struct wlb_error *error)
 {
 	struct wlb_check_options *options = values;
@@ -261,7 +362,7 @@ static int check_node(void *values, struct wlb_error *error)
 		int code = wlb_link_serve(options, error);
 		return code == WLB_EXIT_DONE ? end_output(error) : code;
 	}
-	int suspected = options->if_suspected ? wlb_check_suspected(error) : 1;
+	int suspected = options->if_suspected ? ask_suspected(error) : 1;
 	if (suspected < 0)
 		return WLB_EXIT_USAGE;
 	if (suspected > 0)

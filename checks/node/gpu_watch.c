@@ -7,10 +7,9 @@
 #include "checks/node/gpu_state.h"
 #include "checks/node/nvml.h"
 #include "checks/node/place_children.h"
-#include "checks/node/xid_events.h"
 #include "common/seconds.h"
 
-enum { POLL_NS = 5000000 };
+enum { POLL_NS = 5000000, WAIT_MS = 20, EVENTS_MOST = 1000 };
 
 /* What the process does: it asks for the state when it is told to. */
 enum { STARTS, WATCHES, ASKS };
@@ -42,18 +41,79 @@ static int open_nvml(struct wlb_nvml *nvml, int *loaded, unsigned *count, struct
 	return 0;
 }
 
+/* Xid errors that NVML reports. */
+struct xid_events {
+	struct wlb_nvml_events *set;
+	int count; /* of the GPUs on which NVML reports */
+	struct wlb_nvml_gpu *gpus[WLB_NVML_GPUS_MOST];
+	struct wlb_pci_address addresses[WLB_NVML_GPUS_MOST];
+};
+
+/* Adds the GPU where NVML tells of its errors. Returns -1 where the set of events cannot be used any more. */
+static int watch_gpu(struct xid_events *events, const struct wlb_nvml *nvml, unsigned index)
+{
+	struct wlb_nvml_gpu *gpu;
+	struct wlb_nvml_pci pci;
+	if (nvml->nvmlDeviceGetHandleByIndex_v2(index, &gpu) != WLB_NVML_DONE ||
+	    nvml->nvmlDeviceGetPciInfo_v3(gpu, &pci) != WLB_NVML_DONE)
+		return 0;
+	int rc = nvml->nvmlDeviceRegisterEvents(gpu, WLB_NVML_XID, events->set);
+	if (rc == WLB_NVML_DONE) {
+		events->gpus[events->count] = gpu;
+		events->addresses[events->count++] = (struct wlb_pci_address){pci.domain, pci.bus, pci.device};
+	}
+	return rc == WLB_NVML_UNKNOWN ? -1 : 0;
+}
+
+/* Asks NVML to report the errors of `count` GPUs, WLB_NVML_GPUS_MOST at most, from now on. Those for which it does not
+ * are left out. */
+static void begin_events(struct xid_events *events, const struct wlb_nvml *nvml, unsigned count)
+{
+	*events = (struct xid_events){0};
+	if (nvml->nvmlEventSetCreate(&events->set) != WLB_NVML_DONE)
+		return;
+	for (unsigned index = 0; index < count; index++)
+		if (watch_gpu(events, nvml, index) < 0) {
+			events->count = 0;
+			return;
+		}
+}
+
+static void add_event(const struct xid_events *events, const struct wlb_nvml_event *event, struct wlb_xid_list *list)
+{
+	for (int i = 0; i < events->count; i++)
+		if (events->gpus[i] == event->gpu) {
+			int number = (int)event->xid;
+			struct wlb_xid xid = {events->addresses[i], number,
+			                      wlb_xid_fault(number) != NULL ? WLB_XID_FAULT : WLB_XID_NO_FAULT};
+			wlb_xid_list_add(list, &xid, wlb_now_s());
+		}
+}
+
+/* Adds the errors since then to the list, with the present as their time; waits 20 ms at most for one more. */
+static void take_events(struct xid_events *events, const struct wlb_nvml *nvml, struct wlb_xid_list *list)
+{
+	struct wlb_nvml_event event;
+	for (int i = 0; i < EVENTS_MOST && events->count > 0; i++) {
+		if (nvml->nvmlEventSetWait_v2(events->set, &event, WAIT_MS) != WLB_NVML_DONE)
+			return;
+		if (event.kind == WLB_NVML_XID)
+			add_event(events, &event, list);
+	}
+}
+
 static int watch_gpus(int index, const void *context, void *memory, struct wlb_error *error)
 {
 	struct shared *shared = memory;
 	const struct wlb_check_options *options = context;
-	struct wlb_xid_events events;
+	struct xid_events events;
 	struct wlb_nvml nvml;
 	unsigned count = 0;
 	const pid_t parent = getppid();
 	(void)index;
 	if (open_nvml(&nvml, &shared->loaded, &count, error) < 0)
 		return -1;
-	wlb_xid_events_begin(&events, &nvml, count);
+	begin_events(&events, &nvml, count);
 	shared->xids.gpus = events.count;
 	atomic_store(&shared->stage, WATCHES);
 	while (atomic_load(&shared->stage) != ASKS) {
@@ -62,7 +122,7 @@ static int watch_gpus(int index, const void *context, void *memory, struct wlb_e
 		pause_briefly();
 	}
 	wlb_gpu_states_read(&nvml, count, options->nvlinks, &shared->states);
-	wlb_xid_events_take(&events, &nvml, &shared->xids.list);
+	take_events(&events, &nvml, &shared->xids.list);
 	return 0;
 }
 

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "checks/node/virtual_machine.h"
 #include "worker/launch/options.h"
 
 #define FIELD(name) offsetof(struct wlb_check_options, name)
@@ -140,6 +139,33 @@ static int check_list(const char *option, const struct wlb_option_list *list, st
 		return 0;
 	return wlb_fail(error, "%s is given %d times: %d at most; call the command again for the others", option,
 	                list->count, WLB_CHECK_LIST_MOST);
+}
+
+static bool has_word(char *line, const char *word)
+{
+	char *rest;
+	for (char *each = strtok_r(line, " \t\n", &rest); each != NULL; each = strtok_r(NULL, " \t\n", &rest))
+		if (strcmp(each, word) == 0)
+			return true;
+	return false;
+}
+
+bool wlb_is_virtual_machine(const char *cpuinfo)
+{
+	char *line = NULL;
+	size_t size = 0;
+	bool found = false;
+	FILE *file = fopen(cpuinfo, "re");
+	if (file == NULL)
+		return false;
+	while (getline(&line, &size, file) > 0)
+		if (strncmp(line, "flags", 5) == 0) {
+			found = has_word(line, "hypervisor");
+			break;
+		}
+	free(line);
+	fclose(file);
+	return found;
 }
 
 /* See docs/architecture.md, "Inside wlb-check-node". */

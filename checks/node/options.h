@@ -48,4 +48,9 @@ extern const struct wlb_option_table wlb_check_option_table;
 /* Checks the values together, and sets `checks` and `dtype`. Returns -1 with the value, the rule and the remedy. */
 int wlb_check_options_complete(struct wlb_check_options *options, struct wlb_error *error);
 
+/* Whether the node is a virtual machine, whose memory bandwidth other guests of its host use as well. Reads the flags
+ * of the first processor of `cpuinfo`, which is /proc/cpuinfo but in tests: on x86 a hypervisor sets the flag of that
+ * name. Returns false on other processors, and where the file cannot be read. */
+bool wlb_is_virtual_machine(const char *cpuinfo);
+
 #endif

@@ -24,7 +24,6 @@
 #include "checks/node/place.h"
 #include "checks/node/place_children.h"
 #include "checks/node/report.h"
-#include "checks/node/virtual_machine.h"
 #include "common/seconds.h"
 
 static double at(const struct wlb_host_matrix *matrix, int64_t row, int64_t column)
