@@ -1,11 +1,8 @@
 /*
- * spank_wlb: options in, environment out. This file only dispatches by where the plugin was loaded: sbatch and
- * salloc (allocator.c, submit.c), srun (submit.c, local.c), slurmstepd (remote.c), the job's epilog (delivery.c,
- * workarounds/stuck_stepd.c).
+ * spank_wlb: options in, environment out. This file only dispatches by where the plugin was loaded: sbatch, salloc and
+ * srun (submit.c), slurmstepd (remote.c), the job's epilog (delivery.c, workarounds/stuck_stepd.c).
  */
-#include "spank/allocator.h"
 #include "spank/delivery.h"
-#include "spank/local.h"
 #include "spank/remote.h"
 #include "spank/state.h"
 #include "spank/state_dir.h"

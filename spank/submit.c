@@ -1,7 +1,7 @@
 /*
- * sbatch, salloc and srun, after all options are read: messages to the user, and the transfer of the options into the
- * job. Slurm passes options to slurmstepd itself, but before 23.11 not to the script of sbatch --export=NONE;
- * variables that begin with SLURM_ are passed on every release.
+ * sbatch, salloc and srun: the transfer of the options into the job, and messages to the user. Slurm passes options to
+ * slurmstepd itself, but before 23.11 not to the script of sbatch --export=NONE; variables that begin with SLURM_ are
+ * passed on every release.
  */
 #include "spank/submit.h"
 
@@ -10,6 +10,43 @@
 #include <unistd.h>
 
 #include "spank/model_path.h"
+#include "spank/step_layout.h"
+
+/* Slurm stores a job's options under this prefix for the srun of its script. */
+static const char inherited_options[] = "SLURM_SPANK__SLURM_SPANK_OPTION_wlb_";
+static const char run_prefix[] = "SLURM_WLB_";
+
+static int starts_with(const char *text, const char *prefix)
+{
+	return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+/* Unsets the variable of an "NAME=value" entry, and with SLURM_WLB_X also WLB_X. */
+static void drop_entry(const char *entry)
+{
+	char *name = strndup(entry, strcspn(entry, "="));
+	if (name == NULL)
+		return;
+	if (starts_with(name, run_prefix))
+		unsetenv(name + strlen("SLURM_"));
+	unsetenv(name);
+	free(name);
+}
+
+/* A job submitted from within a run is a separate job: it inherits neither the run's name nor its options. */
+void wlb_allocator_clear_environment(void)
+{
+	if (getenv(wlb_spank_option_variable(WLB_OPTION_LAYOUT)) == NULL)
+		return;
+	for (char **entry = environ; *entry != NULL;) {
+		if (starts_with(*entry, run_prefix) || starts_with(*entry, inherited_options)) {
+			drop_entry(*entry);
+			entry = environ; /* unsetenv moved the entries */
+		} else {
+			entry++;
+		}
+	}
+}
 
 static int resolve_model(const char *typed, const char *known, char *path, size_t size, struct wlb_error *error)
 {
@@ -54,4 +91,27 @@ int wlb_submit_options(const struct wlb_spank *plugin)
 		return 0;
 	slurm_error("%s", error.message);
 	return -1;
+}
+
+int wlb_local_user_init(spank_t sp, const struct wlb_spank *plugin)
+{
+	uint32_t tasks = 0;
+	struct wlb_layout layout;
+	struct wlb_error error;
+	int *tasks_on;
+	if (!wlb_spank_options_active(&plugin->options) ||
+	    spank_get_item(sp, S_JOB_TOTAL_TASK_COUNT, &tasks) != ESPANK_SUCCESS ||
+	    !wlb_step_layout(environ, (int)tasks, &layout))
+		return 0;
+	/* srun has set it to the step's value; with --preserve-env it is the job's, and slurmstepd has the right
+	 * one. */
+	int count = wlb_step_nodes(environ, "SLURM_TASKS_PER_NODE", (int)tasks, &tasks_on, NULL);
+	if (count < 0)
+		return 0;
+	const struct wlb_nodes nodes = {.count = count, .ranks_on = tasks_on};
+	int rc = wlb_layout_check(&layout, &nodes, NULL, &error);
+	free(tasks_on);
+	if (rc != 0)
+		slurm_error("wlb: %s", error.message);
+	return rc;
 }
