@@ -1,10 +1,13 @@
 /* wlb plan: the layout for a number of nodes, and why. */
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "common/output/printable.h"
 #include "planner/cli/commands.h"
-#include "planner/cli/plan/csv.h"
 #include "planner/cli/plan/explain.h"
 #include "planner/cli/plan/json.h"
 #include "planner/cli/plan/report.h"
+#include "planner/cli/plan/time.h"
 
 struct request {
 	struct wlb_plan_request input; /* first: WLB_PLAN_INPUT_OPTIONS fills it */
@@ -16,6 +19,45 @@ struct request {
 	bool json, csv;
 };
 
+static void print_csv_line(const struct wlb_candidate *c, int rank)
+{
+	const struct wlb_plan *plan = &c->plan;
+	const struct wlb_layout *l = &plan->layout;
+	if (rank > 0)
+		printf("%d", rank);
+	printf(",%d,%d,%d,%d,%d,%d,%d,%s,%d,%d,%d,%s,%d,%" PRId64, l->tp, l->cp, l->pp, l->dp, plan->micro_batches,
+	       plan->interleave, plan->zero_stage, wlb_recompute_name(plan->recompute), plan->recompute_layers,
+	       plan->account_for_embedding, plan->account_for_loss, wlb_head_stages_name(plan), c->gpus,
+	       c->micro_batch_tokens);
+	printf(",%.0f,%.0f,%d", c->memory.total, c->missing_bytes, c->stage);
+	if (rank > 0)
+		printf(",%.9g,%.9g,%.9g", c->step_s, c->tokens_per_s, c->utilization);
+	else
+		printf(",,,");
+	for (int i = 0; i < WLB_TIME_PARTS; i++) {
+		putchar(',');
+		if (rank > 0)
+			printf("%.9g", wlb_time_part(&c->time, i));
+	}
+	putchar('\n');
+}
+
+/* Prints a line of names, then a line for each plan: the chosen one, the next best, those that do not fit. What a plan
+ * that was not simulated has no value for is empty. */
+static void print_csv(const struct wlb_search_result *result)
+{
+	printf("rank,tp,cp,pp,dp,micro_batches,interleave,zero_stage,recompute,recompute_layers,account_for_embedding,"
+	       "account_for_loss,head_stages,"
+	       "gpus,micro_batch_tokens,memory_bytes,missing_bytes,fullest_stage,step_s,tokens_per_s,mfu");
+	for (int i = 0; i < WLB_TIME_PARTS; i++)
+		printf(",%s_s", wlb_time_name(i));
+	putchar('\n');
+	for (size_t i = 0; i < result->ranked_count; i++)
+		print_csv_line(&result->ranked[i], (int)i + 1);
+	for (size_t i = 0; i < result->misfit_count; i++)
+		print_csv_line(&result->misfits[i], 0);
+}
+
 static int report(const struct request *request, const struct wlb_plan_input *input,
                   const struct wlb_search_result *result, const struct wlb_explanation *why, struct wlb_error *error)
 {
@@ -23,7 +65,7 @@ static int report(const struct request *request, const struct wlb_plan_input *in
 		return wlb_json_print_report(wlb_search_to_json(&request->input, input, result, why), error);
 	int rc = 0;
 	if (request->csv)
-		wlb_search_print_csv(result);
+		print_csv(result);
 	else
 		rc = wlb_search_print(&request->input, input, result, why);
 	return rc == 0 ? 0 : wlb_fail(error, "out of memory for the report");
