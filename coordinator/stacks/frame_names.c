@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libwlb/hash.h"
+
 enum {
 	BUCKETS = 4096,
 	FUNCTION_MOST = 140, /* of a C++ name, the beginning */
@@ -22,13 +24,10 @@ struct wlb_frame_names {
 	struct entry *buckets[BUCKETS];
 };
 
-/* FNV-1a, 64 bits. */
 static size_t bucket_of(const struct wlb_frame *frame)
 {
-	uint64_t hash = 0xcbf29ce484222325u;
-	for (const char *c = frame->module != NULL ? frame->module : ""; *c != '\0'; c++)
-		hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
-	hash = (hash ^ frame->offset) * 0x100000001b3u;
+	uint64_t hash = wlb_hash_text(WLB_HASH_OF_NOTHING, frame->module != NULL ? frame->module : "");
+	hash = wlb_hash_number(hash, frame->offset);
 	return (hash ^ hash >> 32) % BUCKETS;
 }
 

@@ -2,15 +2,13 @@
 
 #include <string.h>
 
+#include "libwlb/hash.h"
+
 _Static_assert(sizeof(struct wlb_cuda_product) == 4 * 32 + 16, "a key that is compared as bytes has no padding");
 
-/* FNV-1a. */
 static uint64_t hash_of(const struct wlb_cuda_product *product)
 {
-	const unsigned char *bytes = (const unsigned char *)product;
-	uint64_t hash = 0xcbf29ce484222325U;
-	for (size_t i = 0; i < sizeof(*product); i++)
-		hash = (hash ^ bytes[i]) * 0x100000001b3U;
+	uint64_t hash = wlb_hash_bytes(WLB_HASH_OF_NOTHING, product, sizeof(*product));
 	return hash ^ hash >> 32;
 }
 

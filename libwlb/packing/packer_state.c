@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "libwlb/hash.h"
 #include "libwlb/packing/packer_spans.h"
 
 enum {
@@ -50,15 +51,6 @@ static uint64_t get(const unsigned char **at)
 	return word;
 }
 
-/* FNV-1a. */
-static uint64_t checksum(const unsigned char *bytes, size_t count)
-{
-	uint64_t hash = UINT64_C(0xcbf29ce484222325);
-	for (size_t i = 0; i < count; i++)
-		hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
-	return hash;
-}
-
 /* Writes the options that must be equal where the state is restored; two values of `work` represent it. */
 static void put_options(const struct wlb_packer *packer, unsigned char **at)
 {
@@ -100,7 +92,7 @@ void wlb_packer_save(const struct wlb_packer *packer, void *state)
 		put(&at, (uint64_t)assigned->span.tokens);
 		put(&at, (uint64_t)assigned->arrival_step | (uint64_t)assigned->is_part << PART_BIT);
 	}
-	put(&at, checksum(state, (size_t)(at - (unsigned char *)state)));
+	put(&at, wlb_hash_bytes(WLB_HASH_OF_NOTHING, state, (size_t)(at - (unsigned char *)state)));
 }
 
 /* Checks that the bytes are a complete state of a packer with equal options; sets *position from them. */
@@ -111,7 +103,7 @@ static int check_state(const struct wlb_packer *packer, const unsigned char *sta
 		return wlb_fail(error, "%zu bytes are no packer state of version %c: it begins with %.8s", bytes,
 		                magic[WORD_BYTES - 1], magic);
 	const unsigned char *at = state + bytes - WORD_BYTES;
-	if (get(&at) != checksum(state, bytes - WORD_BYTES))
+	if (get(&at) != wlb_hash_bytes(WLB_HASH_OF_NOTHING, state, bytes - WORD_BYTES))
 		return wlb_fail(error, "the packer state of %zu bytes is damaged: its checksum differs", bytes);
 	unsigned char own[OPTION_WORDS * WORD_BYTES], *end = own;
 	put_options(packer, &end);

@@ -3,12 +3,12 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* FNV-1a of 64 bits, folded to the 48 that a double holds exactly. */
+#include "libwlb/hash.h"
+
+/* Folded to the 48 bits that a double holds exactly. */
 double wlb_name_hash(const char *name, int length)
 {
-	uint64_t hash = 0xcbf29ce484222325u;
-	for (int i = 0; i < length; i++)
-		hash = (hash ^ (unsigned char)name[i]) * 0x100000001b3u;
+	uint64_t hash = wlb_hash_bytes(WLB_HASH_OF_NOTHING, name, (size_t)length);
 	return 1.0 + (double)((hash ^ (hash >> 48)) & 0xffffffffffffu);
 }
 

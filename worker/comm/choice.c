@@ -6,20 +6,18 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "libwlb/hash.h"
 #include "worker/comm/mpi_error.h"
 #include "worker/comm/transport.h"
 
-/* A hash of the node's name and the GPU's address (FNV-1a, 64 bits): equal on two ranks that share a GPU. */
+/* A hash of the node's name and the GPU's address: equal on two ranks that share a GPU. */
 static uint64_t gpu_of(const struct wlb_device *device)
 {
 	char text[512] = "";
 	gethostname(text, 256);
 	text[255] = '\0';
 	snprintf(text + strlen(text), 200, "/%s", device->hardware);
-	uint64_t hash = UINT64_C(0xcbf29ce484222325);
-	for (const char *c = text; *c != '\0'; c++)
-		hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
-	return hash;
+	return wlb_hash_text(WLB_HASH_OF_NOTHING, text);
 }
 
 struct place {

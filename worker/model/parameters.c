@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "kernels/bfloat16.h"
+#include "libwlb/hash.h"
 #include "worker/model/partition.h"
 #include "worker/model/philox.h"
 
@@ -77,13 +78,10 @@ void *wlb_gradient(const struct wlb_parameters *p, int tensor)
 	return at(p, p->gradients, p->device->gradients, tensor);
 }
 
-/* FNV-1a, 64 bit: the number of a tensor's stream of random numbers. */
+/* The number of a tensor's stream of random numbers. */
 static uint64_t stream_of(const char *name)
 {
-	uint64_t hash = UINT64_C(0xcbf29ce484222325);
-	for (; *name != '\0'; name++)
-		hash = (hash ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
-	return hash;
+	return wlb_hash_text(WLB_HASH_OF_NOTHING, name);
 }
 
 /* How the weights of one tensor are drawn. */

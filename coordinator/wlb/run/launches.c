@@ -10,6 +10,7 @@
 
 #include "common/file.h"
 #include "common/own_file.h"
+#include "libwlb/hash.h"
 
 enum {
 	RUNS_MOST = 1024, /* of a job, whose commands are kept; the others are numbered in the order of the starts */
@@ -30,19 +31,16 @@ struct launches {
 	} runs[RUNS_MOST];
 };
 
-/* FNV-1a, of the text and its end. */
+/* With its NUL: the words of two commands can be the same text when they are joined. */
 static uint64_t add_text(uint64_t digest, const char *text)
 {
-	do
-		digest = (digest ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-	while (*text++ != '\0');
-	return digest;
+	return wlb_hash_bytes(digest, text, strlen(text) + 1);
 }
 
 static uint64_t digest_of(char *const *command)
 {
 	char here[PATH_MAX];
-	uint64_t digest = add_text(UINT64_C(0xcbf29ce484222325), getcwd(here, sizeof(here)) != NULL ? here : "");
+	uint64_t digest = add_text(WLB_HASH_OF_NOTHING, getcwd(here, sizeof(here)) != NULL ? here : "");
 	for (int i = 0; command[i] != NULL; i++)
 		digest = add_text(digest, command[i]);
 	return digest > ELSEWHERE ? digest : ELSEWHERE + 1;

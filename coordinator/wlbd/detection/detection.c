@@ -7,9 +7,9 @@
 
 #include "common/rank_trace.h"
 #include "coordinator/wlbd/detection/calls.h"
-#include "coordinator/wlbd/detection/hash.h"
 #include "coordinator/wlbd/detection/transfers.h"
 #include "coordinator/wlbd/http/budget.h"
+#include "libwlb/hash.h"
 
 enum {
 	/* Communicators are opened at the start; a rank that reports others again and again is not followed. */
@@ -111,9 +111,9 @@ void wlbd_detection_free(struct wlbd_detection *detection)
 /* A hash of the names and sizes of the communicators that a rank reports; 0: it has not reported. */
 static uint64_t hash_groups(const struct wlbd_kept_activity *kept)
 {
-	uint64_t hash = WLBD_HASH_OF_NOTHING;
+	uint64_t hash = WLB_HASH_OF_NOTHING;
 	for (int i = 0; kept != NULL && i < kept->activity.group_count; i++)
-		hash = wlbd_hash_text(wlbd_hash_number(hash, (uint64_t)kept->groups[i].ranks), kept->groups[i].name);
+		hash = wlb_hash_text(wlb_hash_number(hash, (uint64_t)kept->groups[i].ranks), kept->groups[i].name);
 	return kept != NULL ? hash : 0;
 }
 
@@ -121,11 +121,11 @@ static uint64_t hash_groups(const struct wlbd_kept_activity *kept)
  * user's and may differ. */
 static uint64_t hash_nodes(const struct wlbd_attempt_ranks *ranks)
 {
-	uint64_t hash = WLBD_HASH_OF_NOTHING;
+	uint64_t hash = WLB_HASH_OF_NOTHING;
 	for (int node = 0; node < ranks->nodes; node++)
-		hash = wlbd_hash_number(wlbd_hash_text(hash, ranks->node_names[node]), UINT64_C(1) << 32);
+		hash = wlb_hash_number(wlb_hash_text(hash, ranks->node_names[node]), UINT64_C(1) << 32);
 	for (int rank = 0; rank < ranks->count; rank++)
-		hash = wlbd_hash_number(hash, (uint64_t)ranks->node_of[rank]);
+		hash = wlb_hash_number(hash, (uint64_t)ranks->node_of[rank]);
 	return hash;
 }
 

@@ -1,7 +1,7 @@
 #include "coordinator/wlbd/detection/standstill.h"
 
 #include "common/rank_trace.h"
-#include "coordinator/wlbd/detection/hash.h"
+#include "libwlb/hash.h"
 
 enum { MOVES_LEAST = 3 }; /* the first steps take longer */
 static const double times_longest = 3, aside_s = 1800;
@@ -16,16 +16,16 @@ static bool is_aside(const struct wlbd_activity *activity)
 static uint64_t hash_rank(uint64_t hash, const struct wlbd_kept_activity *kept)
 {
 	const struct wlbd_activity *activity = &kept->activity;
-	hash = wlbd_hash_number(wlbd_hash_number(hash, (uint64_t)activity->step), (uint64_t)activity->kind);
+	hash = wlb_hash_number(wlb_hash_number(hash, (uint64_t)activity->step), (uint64_t)activity->kind);
 	for (int i = 0; i < activity->group_count; i++)
-		hash = wlbd_hash_number(wlbd_hash_number(hash, (uint64_t)kept->groups[i].entered),
-		                        (uint64_t)kept->groups[i].left);
+		hash = wlb_hash_number(wlb_hash_number(hash, (uint64_t)kept->groups[i].entered),
+		                       (uint64_t)kept->groups[i].left);
 	return hash;
 }
 
 static uint64_t hash_progress(const struct wlbd_progress *progress, bool *someone_is_aside)
 {
-	uint64_t hash = wlbd_hash_number(WLBD_HASH_OF_NOTHING, progress->steps);
+	uint64_t hash = wlb_hash_number(WLB_HASH_OF_NOTHING, progress->steps);
 	*someone_is_aside = false;
 	for (int rank = 0; rank < progress->activities->size; rank++) {
 		const struct wlbd_kept_activity *kept = wlbd_activities_of(progress->activities, rank);
