@@ -26,14 +26,29 @@ static void write_member(FILE *out, const char *key, const char *value, size_t m
 	wlb_json_string(out, stored);
 }
 
-static void write_number(FILE *out, const char *key, const char *value)
+/* A number that was not given is 0, but for one that has a default: without the option it is none. */
+static void write_number(FILE *out, const struct wlb_job_option *option, const char *value)
 {
-	fprintf(out, ",\"%s\":%s", key, value[0] ? value : "0");
+	if (value[0] != '\0' || option->default_value == NULL)
+		fprintf(out, ",\"%s\":%s", option->key, value[0] != '\0' ? value : "0");
+}
+
+static void write_policy(FILE *out, const struct wlb_spank_options *options)
+{
+	fprintf(out, ",\"policy\":{\"%s\":", wlb_job_options[WLB_JOB_LAYOUT].key);
+	wlb_json_string(out, options->text[WLB_JOB_LAYOUT]);
+	for (int i = WLB_JOB_LAYOUT + 1; i < WLB_JOB_OPTION_COUNT; i++) {
+		const struct wlb_job_option *option = &wlb_job_options[i];
+		if (option->kind == WLB_JOB_NUMBER)
+			write_number(out, option, options->text[i]);
+		else
+			write_member(out, option->key, options->text[i], TEXT_MOST);
+	}
+	fputc('}', out);
 }
 
 char *wlb_announce_body(const struct wlb_announcement *announcement)
 {
-	const struct wlb_spank_options *options = announcement->options;
 	char *body = NULL;
 	size_t size = 0;
 	FILE *out = open_memstream(&body, &size);
@@ -45,16 +60,8 @@ char *wlb_announce_body(const struct wlb_announcement *announcement)
 	write_member(out, "cluster", announcement->cluster, NAME_MOST);
 	write_member(out, "job_name", announcement->job_name, TEXT_MOST);
 	write_member(out, "nodes", announcement->nodes, TEXT_MOST);
-	fputs(",\"policy\":{\"layout\":", out);
-	wlb_json_string(out, options->text[WLB_OPTION_LAYOUT]);
-	write_member(out, "model", options->text[WLB_OPTION_MODEL], TEXT_MOST);
-	write_number(out, "seq_length", options->text[WLB_OPTION_SEQ_LENGTH]);
-	write_number(out, "min_nodes", options->text[WLB_OPTION_MIN_NODES]);
-	write_number(out, "spares", options->text[WLB_OPTION_SPARES]);
-	write_member(out, "on_fault", options->text[WLB_OPTION_ON_FAULT], TEXT_MOST);
-	if (options->text[WLB_OPTION_GROW][0] != '\0')
-		write_number(out, "grow_s", options->text[WLB_OPTION_GROW]);
-	fputs("}}", out);
+	write_policy(out, announcement->options);
+	fputc('}', out);
 	if (fclose(out) != 0) {
 		free(body);
 		return NULL;

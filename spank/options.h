@@ -8,38 +8,21 @@
 
 #include <slurm/spank.h>
 
-#include "libwlb/wlb.h"
-
-enum wlb_spank_option {
-	WLB_OPTION_LAYOUT,
-	WLB_OPTION_MODEL,
-	WLB_OPTION_SEQ_LENGTH,
-	WLB_OPTION_MIN_NODES,
-	WLB_OPTION_SPARES,
-	WLB_OPTION_ON_FAULT,
-	WLB_OPTION_GROW,
-	WLB_OPTION_COUNT,
-};
+#include "common/job_options.h"
 
 /* Checked values in a canonical form; "" if the option was not given. */
 struct wlb_spank_options {
-	char text[WLB_OPTION_COUNT][PATH_MAX];
+	char text[WLB_JOB_OPTION_COUNT][PATH_MAX];
 };
 
-/* "--wlb-layout" and so on. */
-const char *wlb_spank_option_flag(enum wlb_spank_option which);
-
-/* The variable that carries the option into the job: "SLURM_WLB_LAYOUT" and so on. */
-const char *wlb_spank_option_variable(enum wlb_spank_option which);
-
 /* Registers all options with the program that loads the plugin; `take` is then called for each one given, with its enum
- * wlb_spank_option. */
+ * wlb_job_option_id. */
 void wlb_spank_options_register(spank_t sp, spank_opt_cb_f take);
 
 /* Stores one value; the last one is used. Slurm passes NULL, "" or "(null)" where an option that needs no value was
  * given none. Returns -1 if it is unusable: the message holds value, rule and example. With `submitting` it also checks
  * the model's file, as the user. */
-int wlb_spank_options_take(struct wlb_spank_options *options, enum wlb_spank_option which, const char *value,
+int wlb_spank_options_take(struct wlb_spank_options *options, enum wlb_job_option_id which, const char *value,
                            bool submitting, struct wlb_error *error);
 
 /* Whether the job is to be a WLB run: --wlb-layout was given and is not off. */

@@ -35,10 +35,10 @@ static void find_run_id(spank_t sp, uint32_t job_id, char *run_id, size_t size)
 static void restore_options(spank_t sp, struct wlb_spank_options *options)
 {
 	char value[PATH_MAX];
-	if (options->text[WLB_OPTION_LAYOUT][0] != '\0')
+	if (options->text[WLB_JOB_LAYOUT][0] != '\0')
 		return;
-	for (int i = 0; i < WLB_OPTION_COUNT; i++) {
-		wlb_environment_get(sp, wlb_spank_option_variable(i), value, sizeof(value));
+	for (int i = 0; i < WLB_JOB_OPTION_COUNT; i++) {
+		wlb_environment_get(sp, wlb_job_options[i].variable, value, sizeof(value));
 		if (value[0] != '\0')
 			wlb_spank_options_take(options, i, value, false, NULL);
 	}
@@ -57,7 +57,7 @@ static void resolve_model(spank_t sp, char *model)
 	char known[PATH_MAX], submit_dir[PATH_MAX], path[PATH_MAX];
 	if (model[0] == '\0')
 		return;
-	wlb_environment_get(sp, wlb_spank_option_variable(WLB_OPTION_MODEL), known, sizeof(known));
+	wlb_environment_get(sp, wlb_job_options[WLB_JOB_MODEL].variable, known, sizeof(known));
 	wlb_environment_get(sp, "SLURM_SUBMIT_DIR", submit_dir, sizeof(submit_dir));
 	if (wlb_model_path_resolve(model, known, submit_dir, path, sizeof(path)) == 0)
 		strcpy(model, path);
@@ -67,9 +67,9 @@ static void resolve_model(spank_t sp, char *model)
 
 static void set_policy(spank_t sp, const struct wlb_spank_options *options)
 {
-	for (int i = 0; i < WLB_OPTION_COUNT; i++)
+	for (int i = 0; i < WLB_JOB_OPTION_COUNT; i++)
 		if (options->text[i][0] != '\0')
-			wlb_environment_set(sp, wlb_spank_option_variable(i) + strlen("SLURM_WLB_"), options->text[i]);
+			wlb_environment_set(sp, wlb_job_options[i].variable + strlen("SLURM_WLB_"), options->text[i]);
 }
 
 static void set_coordinator(spank_t sp, const struct wlb_spank_args *args)
@@ -218,7 +218,7 @@ int wlb_remote_user_init(spank_t sp, struct wlb_spank *plugin)
 	find_run_id(sp, announcement.job_id, run_id, sizeof(run_id));
 	wlb_environment_restore(sp);
 	wlb_environment_set(sp, "RUN_ID", run_id);
-	resolve_model(sp, options->text[WLB_OPTION_MODEL]);
+	resolve_model(sp, options->text[WLB_JOB_MODEL]);
 	set_policy(sp, options);
 	set_coordinator(sp, &plugin->args);
 	if (step_id == SLURM_BATCH_SCRIPT && plugin->args.announce) {

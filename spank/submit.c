@@ -6,7 +6,6 @@
 #include "spank/submit.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "spank/model_path.h"
@@ -36,7 +35,7 @@ static void drop_entry(const char *entry)
 /* A job submitted from within a run is a separate job: it inherits neither the run's name nor its options. */
 void wlb_allocator_clear_environment(void)
 {
-	if (getenv(wlb_spank_option_variable(WLB_OPTION_LAYOUT)) == NULL)
+	if (getenv(wlb_job_options[WLB_JOB_LAYOUT].variable) == NULL)
 		return;
 	for (char **entry = environ; *entry != NULL;) {
 		if (starts_with(*entry, run_prefix) || starts_with(*entry, inherited_options)) {
@@ -62,18 +61,18 @@ static int resolve_model(const char *typed, const char *known, char *path, size_
 static int export_options(const struct wlb_spank_options *options, struct wlb_error *error)
 {
 	char path[PATH_MAX];
-	for (int i = 0; i < WLB_OPTION_COUNT; i++) {
-		const char *variable = wlb_spank_option_variable(i);
+	for (int i = 0; i < WLB_JOB_OPTION_COUNT; i++) {
+		const struct wlb_job_option *option = &wlb_job_options[i];
 		const char *value = options->text[i];
 		if (value[0] == '\0')
 			continue;
-		if (i == WLB_OPTION_MODEL) {
-			if (resolve_model(value, getenv(variable), path, sizeof(path), error) != 0)
+		if (option->kind == WLB_JOB_FILE) {
+			if (resolve_model(value, getenv(option->variable), path, sizeof(path), error) != 0)
 				return -1;
 			value = path;
 		}
-		if (setenv(variable, value, 1) != 0 || setenv(variable + strlen("SLURM_"), value, 1) != 0)
-			return wlb_fail(error, "out of memory for %s", wlb_spank_option_flag(i));
+		if (setenv(option->variable, value, 1) != 0 || setenv(wlb_job_option_variable(option), value, 1) != 0)
+			return wlb_fail(error, "out of memory for %s", option->flag);
 	}
 	return 0;
 }

@@ -46,6 +46,16 @@ class Administration(unittest.TestCase):
         self.assertEqual({path: commands for path, commands in found.items() if commands}, {})
 
 
+class JobOptions(unittest.TestCase):
+    def test_the_manual_page_has_every_option_with_its_variable(self):
+        table, page = read("common/job_options.c"), read("docs/man/spank_wlb.8").replace("\\-", "-")
+        flags, variables = re.findall(r'\.flag = "(--wlb-[a-z-]+)"', table), re.findall(r'\.variable = "SLURM_(WLB_[A-Z_]+)"', table)
+        self.assertGreaterEqual(len(flags), 7)
+        self.assertEqual(len(variables), len(flags))
+        self.assertEqual([flag for flag in flags if not re.search(rf"^\.B {flag}(?:=|\\fR)", page, re.MULTILINE)], [])
+        self.assertEqual([name for name in variables if not re.search(rf"^\.B WLB_LAYOUT .*\b{name}\b|^\.B {name} ", page, re.MULTILINE)], [])
+
+
 class Advice(unittest.TestCase):
     def test_who_is_told_to_calibrate_is_told_how_many_ranks(self):
         """`wlb calibrate` by itself is one rank, and on CPUs a calibration counts only for runs with as many ranks on a node."""

@@ -1,18 +1,17 @@
 #include "coordinator/wlb/run/job.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "common/job_options.h"
 #include "common/json_text.h"
-#include "common/on_fault.h"
 #include "coordinator/client/spool_dir.h"
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/run/own_step.h"
 #include "coordinator/wlb/run/print.h"
-
-enum { NODES_MOST = INT32_MAX, GROW_MOST_S = 7 * 24 * 3600 };
 
 static const char *setting(const char *name)
 {
@@ -20,58 +19,44 @@ static const char *setting(const char *name)
 	return value != NULL && *value != '\0' ? value : NULL;
 }
 
-/* Returns the value of a variable of the plugin: under salloc only the SLURM_ variable is set. */
-static const char *plugin_setting(const char *name)
+/* Returns what the plugin has set: under salloc only the SLURM_ variable is set. */
+static const char *plugin_setting(const struct wlb_job_option *option)
 {
-	char slurm_name[64];
-	const char *value = setting(name);
-	snprintf(slurm_name, sizeof(slurm_name), "SLURM_%s", name);
-	return value != NULL ? value : setting(slurm_name);
+	const char *value = setting(wlb_job_option_variable(option));
+	return value != NULL ? value : setting(option->variable);
 }
 
-static int put_policy_number(json_t *policy, const char *key, const char *variable, long long most,
-                             struct wlb_error *error)
+static int put_number(json_t *policy, const struct wlb_job_option *option, const char *value, struct wlb_error *error)
 {
-	const char *value = plugin_setting(variable);
 	char *end;
-	if (value == NULL)
-		return 0;
 	long long number = strtoll(value, &end, 10);
-	if (*end != '\0' || number < 0 || number > most)
-		return wlb_fail(error, "%s '%.40s': must be a whole number from 0 to %lld", variable, value, most);
-	return json_object_set_new(policy, key, json_integer(number));
+	if (*end != '\0' || number < 0 || number > option->most)
+		return wlb_fail(error, "%s '%.40s': must be a whole number from 0 to %ld",
+		                wlb_job_option_variable(option), value, option->most);
+	return json_object_set_new(policy, option->key, json_integer(number));
 }
 
-static int put_policy_on_fault(json_t *policy, struct wlb_error *error)
+static int put_option(json_t *policy, const struct wlb_job_option *option, struct wlb_error *error)
 {
-	char items[WLB_ON_FAULT_SIZE];
-	const char *value = plugin_setting("WLB_ON_FAULT");
+	char text[PATH_MAX];
+	const char *value = plugin_setting(option);
 	if (value == NULL)
 		return 0;
-	if (wlb_on_fault_items(value, items, sizeof(items), error) != 0)
-		return wlb_fail_in(error, "WLB_ON_FAULT");
-	return json_object_set_new(policy, "on_fault", json_string(items));
+	if (option->kind == WLB_JOB_NUMBER)
+		return put_number(policy, option, value, error);
+	if (wlb_job_option_text(option, value, text, sizeof(text), error) != 0)
+		return wlb_fail_in(error, "%s", wlb_job_option_variable(option));
+	return json_object_set_new(policy, option->key, wlb_json_text(text));
 }
 
 static int load_policy(struct wlb_run_job *job, struct wlb_error *error)
 {
-	struct wlb_policy policy;
-	const char *layout = plugin_setting("WLB_LAYOUT");
-	const char *model = plugin_setting("WLB_MODEL");
-	if (layout == NULL)
-		layout = "off"; /* for which the plugin exports no value either */
-	if (wlb_policy_parse(layout, &policy, error) != 0)
-		return wlb_fail_in(error, "WLB_LAYOUT");
-	job->off = policy.kind == WLB_POLICY_OFF;
-	job->policy = json_pack("{s:s}", "layout", layout);
-	if (model != NULL)
-		json_object_set_new(job->policy, "model", wlb_json_text(model));
-	if (put_policy_number(job->policy, "seq_length", "WLB_SEQ_LENGTH", INT64_MAX, error) != 0 ||
-	    put_policy_number(job->policy, "min_nodes", "WLB_MIN_NODES", NODES_MOST, error) != 0 ||
-	    put_policy_number(job->policy, "spares", "WLB_SPARES", NODES_MOST, error) != 0 ||
-	    put_policy_number(job->policy, "grow_s", "WLB_GROW", GROW_MOST_S, error) != 0 ||
-	    put_policy_on_fault(job->policy, error) != 0)
-		return -1;
+	const char *layout_key = wlb_job_options[WLB_JOB_LAYOUT].key;
+	job->policy = json_pack("{s:s}", layout_key, "off"); /* for which the plugin exports no value either */
+	for (int i = 0; i < WLB_JOB_OPTION_COUNT; i++)
+		if (put_option(job->policy, &wlb_job_options[i], error) != 0)
+			return -1;
+	job->off = strcmp(json_string_value(json_object_get(job->policy, layout_key)), "off") == 0;
 	return 0;
 }
 

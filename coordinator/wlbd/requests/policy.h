@@ -1,4 +1,5 @@
-/* Checks the options of a run that its user chose, which are in POST /v1/runs and POST /v1/runs/RUN/attempts. */
+/* The options of a run that its user chose (common/job_options.h), which are in POST /v1/runs and POST
+ * /v1/runs/RUN/attempts. */
 #ifndef COORDINATOR_WLBD_REQUESTS_POLICY_H
 #define COORDINATOR_WLBD_REQUESTS_POLICY_H
 
@@ -9,8 +10,9 @@
 /* Returns -1 with the option that is wrong. */
 int wlbd_policy_check(const json_t *policy, struct wlb_error *error);
 
-/* Returns the known options as JSON text, which the caller frees; other fields are left out, and `on_fault` is written
- * as items KEY=VALUE, as the schema merges them. `policy` NULL is an empty one. Returns NULL if out of memory. */
+/* Returns the options of common/job_options.h in their canonical form as JSON text, which the caller frees; other
+ * fields are left out. The schema merges the items of `on_fault` by their keys. `policy` NULL is an empty one. Returns
+ * NULL if out of memory. */
 char *wlbd_policy_text(const json_t *policy);
 
 #endif

@@ -25,8 +25,8 @@ static void writes_the_body(void **state)
 {
 	(void)state;
 	memset(&options, 0, sizeof(options));
-	strcpy(options.text[WLB_OPTION_LAYOUT], "auto");
-	strcpy(options.text[WLB_OPTION_SPARES], "1");
+	strcpy(options.text[WLB_JOB_LAYOUT], "auto");
+	strcpy(options.text[WLB_JOB_SPARES], "1");
 	struct wlb_announcement announcement = {.run_id = "12",
 	                                        .job_id = 12,
 	                                        .restart_count = 1,
@@ -39,10 +39,10 @@ static void writes_the_body(void **state)
 	                          "\"nodes\":\"n[1-4]\",\"policy\":{\"layout\":\"auto\",\"seq_length\":0,"
 	                          "\"min_nodes\":0,\"spares\":1}}");
 	free(body);
-	strcpy(options.text[WLB_OPTION_MODEL], "/m.json");
-	strcpy(options.text[WLB_OPTION_SEQ_LENGTH], "4096");
-	strcpy(options.text[WLB_OPTION_ON_FAULT], "hang=report");
-	strcpy(options.text[WLB_OPTION_GROW], "600");
+	strcpy(options.text[WLB_JOB_MODEL], "/m.json");
+	strcpy(options.text[WLB_JOB_SEQ_LENGTH], "4096");
+	strcpy(options.text[WLB_JOB_ON_FAULT], "hang=report");
+	strcpy(options.text[WLB_JOB_GROW], "600");
 	announcement.cluster = "c";
 	body = wlb_announce_body(&announcement);
 	assert_non_null(strstr(body, "\"cluster\":\"c\""));
@@ -58,10 +58,10 @@ static void writes_what_the_coordinator_takes(void **state)
 	static char cluster[256], model[sizeof(options.text[0])];
 	const char *name, *path;
 	memset(&options, 0, sizeof(options));
-	strcpy(options.text[WLB_OPTION_LAYOUT], "auto");
+	strcpy(options.text[WLB_JOB_LAYOUT], "auto");
 	memset(cluster, 0xe9, sizeof(cluster) - 1);
 	memset(model, 0xe9, sizeof(model) - 1);
-	strcpy(options.text[WLB_OPTION_MODEL], model);
+	strcpy(options.text[WLB_JOB_MODEL], model);
 	struct wlb_announcement announcement = {.run_id = "12",
 	                                        .job_id = 12,
 	                                        .cluster = cluster,

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "common/job_options.h"
 #include "coordinator/wlbd/requests/policy.h"
 
 /* What is stored of a policy. */
@@ -30,6 +31,29 @@ static void known_options_are_stored(void **state)
 	(void)state;
 }
 
+/* An option that the table has must not be accepted and dropped. */
+static void every_option_is_stored(void **state)
+{
+	struct wlb_error error;
+	json_t *policy = json_object();
+	for (int i = 0; i < WLB_JOB_OPTION_COUNT; i++) {
+		const struct wlb_job_option *option = &wlb_job_options[i];
+		static const char *const texts[] = {
+			[WLB_JOB_FILE] = "/m.json", [WLB_JOB_POLICY] = "auto", [WLB_JOB_ITEMS] = "hang=report"};
+		json_object_set_new(policy, option->key,
+		                    option->kind == WLB_JOB_NUMBER ? json_integer(option->most)
+		                                                   : json_string(texts[option->kind]));
+	}
+	assert_int_equal(wlbd_policy_check(policy, &error), 0);
+	char *text = wlbd_policy_text(policy);
+	json_t *stored = json_loads(text, 0, NULL);
+	assert_true(json_equal(stored, policy));
+	json_decref(stored);
+	json_decref(policy);
+	free(text);
+	(void)state;
+}
+
 /* The schema merges them by their keys. */
 static void on_fault_is_stored_as_items(void **state)
 {
@@ -43,6 +67,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(known_options_are_stored),
+		cmocka_unit_test(every_option_is_stored),
 		cmocka_unit_test(on_fault_is_stored_as_items),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
