@@ -23,6 +23,7 @@ enum {
 	PAUSE_MIN_MS = 500,     /* between tries while the coordinator is unavailable */
 	PAUSE_MAX_MS = 5000,    /* everything is stored a few seconds after the coordinator answers again */
 	PAUSE_STUCK_MS = 60000, /* the same where the coordinator answers, and nothing is delivered all the same */
+	OTHER_MS = 10000,       /* for another flush of the folder: longer than its pause between two rounds */
 	IN_USE_MS = 3000,       /* for a spool that another process is delivering */
 	IN_USE_WAIT_MS = 30000, /* for a spool whose job is about to end; the end of another job starts another flush */
 	AWAY_MS = 2000,         /* for a coordinator that was started a moment ago and connects to its database */
@@ -31,7 +32,7 @@ enum {
 
 struct folder {
 	char path[PATH_MAX];
-	struct wlb_folder_lock lock; /* --wait: one flush for each folder */
+	struct wlb_folder_lock lock; /* --wait */
 	bool done;
 	bool listed;
 	int64_t in_use_since_ms; /* 0: no spool is in use */
@@ -136,29 +137,25 @@ static void finish_folder(struct folder *folder)
  */
 static bool may_deliver(struct flush *flush, struct folder *folder)
 {
-	const struct wlb_folder_waiter waiter = {.waited_ms = wlb_clock_ms() - flush->began_ms,
-	                                         .wait_s = flush->wait_s,
-	                                         .is_last = flush->ended_job != 0};
 	if (folder->lock.fd < 0 && access(folder->path, W_OK) != 0) {
 		folder->done = true;
 		return false;
 	}
-	if (folder->lock.fd >= 0 || wlb_folder_lock(folder->path, flush->began_s + flush->wait_s, &folder->lock))
+	if (folder->lock.fd >= 0 || wlb_folder_lock(folder->path, &folder->lock))
 		return true;
 	flush->is_blocked = true;
-	folder->done = wlb_folder_lock_is_left(folder->path, &waiter, &folder->lock);
+	folder->done = wlb_clock_ms() - flush->began_ms > OTHER_MS;
 	return false;
 }
 
 /* A flush that only waits for a spool in use ends soon: another that begins meanwhile must not leave the folder to it.
  */
-static void note_in_use(const struct flush *flush, struct folder *folder, bool is_in_use)
+static void note_in_use(struct folder *folder, bool is_in_use)
 {
-	if (is_in_use == (folder->in_use_since_ms != 0))
-		return;
-	folder->in_use_since_ms = is_in_use ? wlb_clock_ms() : 0;
-	wlb_folder_lock_set_until(&folder->lock, is_in_use ? (int64_t)wlb_clock_unix_s() + IN_USE_WAIT_MS / 1000
-	                                                   : flush->began_s + flush->wait_s);
+	if (is_in_use)
+		wlb_folder_unlock(folder->path, &folder->lock);
+	if (is_in_use != (folder->in_use_since_ms != 0))
+		folder->in_use_since_ms = is_in_use ? wlb_clock_ms() : 0;
 }
 
 /* One round over a folder. The folder is done once a round finds nothing to do, so that a flush that waits for the lock
@@ -179,7 +176,7 @@ static void deliver_round(struct flush *flush, struct folder *folder)
 		wlb_pending_add(folder->path); /* remains listed if this process ends early */
 		folder->listed = true;
 	}
-	note_in_use(flush, folder, result.busy > 0 && result.left == 0);
+	note_in_use(folder, result.busy > 0 && result.left == 0);
 	bool waited = folder->in_use_since_ms != 0 && wlb_clock_ms() - folder->in_use_since_ms > IN_USE_WAIT_MS;
 	bool empty = result.spools == 0 && result.busy == 0;
 	bool stays = result.kept > 0 || (result.busy > 0 && flush->ended_job != 0);
@@ -195,6 +192,15 @@ static bool all_done(const struct flush *flush)
 		if (!flush->folders[i].done)
 			return false;
 	return true;
+}
+
+/* Whether the flush of another job's end leaves a folder to this one, which then goes on for as long as that would. */
+static bool is_asked_to_go_on(struct flush *flush)
+{
+	bool is_asked = false;
+	for (int i = 0; i < flush->count; i++)
+		is_asked = wlb_folder_lock_is_asked(&flush->folders[i].lock) || is_asked;
+	return is_asked;
 }
 
 /* Whether coordinator and database answer: a cheaper check than reading the spools for each attempt. */
@@ -231,6 +237,8 @@ static int flush_waiting(struct flush *flush)
 		if (all_done(flush))
 			break;
 		wlb_clock_sleep_ms(pause_ms);
+		if (is_asked_to_go_on(flush))
+			until_ms = wlb_clock_ms() + flush->wait_s * INT64_C(1000);
 		int most_ms = is_stuck ? PAUSE_STUCK_MS : PAUSE_MAX_MS;
 		if (waits || is_stuck)
 			pause_ms = 2 * pause_ms < most_ms ? 2 * pause_ms : most_ms;
@@ -248,7 +256,7 @@ static int flush_waiting(struct flush *flush)
 static int add_folder(struct flush *flush, const char *path, struct wlb_error *error)
 {
 	struct folder *folder = &flush->folders[flush->count];
-	*folder = (struct folder){.lock = WLB_FOLDER_UNLOCKED};
+	*folder = (struct folder){.lock = WLB_FOLDER_UNLOCKED(flush->ended_job != 0)};
 	if (realpath(path, folder->path) == NULL || access(folder->path, R_OK | X_OK) != 0)
 		return wlb_fail(error, "directory %s: cannot be read", path);
 	flush->count++;
@@ -340,8 +348,8 @@ static const struct wlb_option options[] = {
 	{WLB_OPTION(INT, "wait", FIELD(wait_s), "SECONDS",
                     "while the coordinator is unavailable, try again for this long, in pauses of 0.5 to 5 seconds; "
                     "only one such process delivers a directory, and ends when the directory is empty; another ends "
-                    "after 10 seconds, or with --ended-job waits for it, unless another already waits or the first "
-                    "goes on for at least half of this time"),
+                    "after 10 seconds. Of those with --ended-job there is one beside it, which goes on for its time "
+                    "again whenever another one has ended for it"),
          .min = 1, .max = 7 * 86400},
 	{WLB_OPTION(INT64, "ended-job", FIELD(ended_job), "JOBID",
                     "this job has ended, as its epilog knows: its spools that nobody has written since are removed as "

@@ -9,116 +9,88 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-static const int day_s = 86400;
-
 static char dir[] = "/tmp/wlb-lock-XXXXXX";
-static char path[64];
-
-static bool is_left(int64_t waited_ms, bool is_last)
-{
-	const struct wlb_folder_waiter waiter = {.waited_ms = waited_ms, .wait_s = day_s, .is_last = is_last};
-	struct wlb_folder_lock lock = WLB_FOLDER_UNLOCKED;
-	bool is_left = wlb_folder_lock_is_left(dir, &waiter, &lock);
-	wlb_folder_unlock(dir, &lock);
-	return is_left;
-}
+static char path[64], last_path[64];
 
 static void one_flush_has_a_folder(void **state)
 {
-	struct wlb_folder_lock first = WLB_FOLDER_UNLOCKED, second = WLB_FOLDER_UNLOCKED;
 	(void)state;
-	assert_true(wlb_folder_lock(dir, time(NULL) + 60, &first));
-	assert_true(first.fd >= 0);
-	assert_false(wlb_folder_lock(dir, time(NULL) + 60, &second));
-	assert_int_equal(second.fd, -1);
-	wlb_folder_unlock(dir, &first);
-	assert_int_equal(first.fd, -1);
-	assert_int_equal(access(path, F_OK), -1);
-	assert_true(wlb_folder_lock(dir, time(NULL) + 60, &second));
-	wlb_folder_unlock(dir, &second);
+	for (int is_last = 0; is_last < 2; is_last++) {
+		struct wlb_folder_lock first = WLB_FOLDER_UNLOCKED(is_last), second = WLB_FOLDER_UNLOCKED(is_last);
+		const char *file = is_last ? last_path : path;
+		assert_true(wlb_folder_lock(dir, &first));
+		assert_true(first.fd >= 0);
+		assert_false(wlb_folder_lock(dir, &second));
+		assert_int_equal(second.fd, -1);
+		assert_int_equal(access(file, F_OK), 0);
+		wlb_folder_unlock(dir, &first);
+		assert_int_equal(first.fd, -1);
+		assert_int_equal(access(file, F_OK), -1);
+		assert_true(wlb_folder_lock(dir, &second));
+		wlb_folder_unlock(dir, &second);
+	}
 }
 
-/* A user's own flush may leave the folder to any other. */
-static void the_last_flush_waits_for_a_short_one(void **state)
+/* However long that goes on. */
+static void the_last_flush_depends_on_no_other(void **state)
 {
-	struct wlb_folder_lock other = WLB_FOLDER_UNLOCKED;
+	struct wlb_folder_lock other = WLB_FOLDER_UNLOCKED(false), last = WLB_FOLDER_UNLOCKED(true);
 	(void)state;
-	assert_true(wlb_folder_lock(dir, time(NULL) + 60, &other));
-	assert_false(is_left(9000, false));
-	assert_true(is_left(11000, false));
-	assert_false(is_left(11000, true));
-	assert_false(is_left(3600 * 1000, true));
-	wlb_folder_unlock(dir, &other);
-}
-
-static void the_last_flush_leaves_the_folder_to_a_long_one(void **state)
-{
-	struct wlb_folder_lock other = WLB_FOLDER_UNLOCKED;
-	(void)state;
-	assert_true(wlb_folder_lock(dir, time(NULL) + day_s, &other));
-	assert_false(is_left(9000, true));
-	assert_true(is_left(11000, true));
-	wlb_folder_unlock(dir, &other);
-	assert_true(wlb_folder_lock(dir, time(NULL) + day_s / 2 - 60, &other)); /* its day is half over */
-	assert_false(is_left(11000, true));
+	assert_true(wlb_folder_lock(dir, &other));
+	assert_true(wlb_folder_lock(dir, &last));
+	assert_true(last.fd >= 0);
+	wlb_folder_unlock(dir, &last);
 	wlb_folder_unlock(dir, &other);
 }
 
 /* A cluster ends many jobs while the coordinator is unavailable. */
-static void one_flush_waits_for_the_folder(void **state)
+static void the_last_flush_learns_that_another_has_left_the_folder_to_it(void **state)
 {
-	const struct wlb_folder_waiter waiter = {.waited_ms = 11000, .wait_s = day_s, .is_last = true};
-	struct wlb_folder_lock other = WLB_FOLDER_UNLOCKED, waits = WLB_FOLDER_UNLOCKED;
+	struct wlb_folder_lock first = WLB_FOLDER_UNLOCKED(true), second = WLB_FOLDER_UNLOCKED(true);
 	(void)state;
-	assert_true(wlb_folder_lock(dir, time(NULL) + 60, &other));
-	assert_false(wlb_folder_lock_is_left(dir, &waiter, &waits));
-	assert_false(wlb_folder_lock_is_left(dir, &waiter, &waits));
-	assert_true(is_left(11000, true));
-	wlb_folder_unlock(dir, &other);
-	assert_true(wlb_folder_lock(dir, time(NULL) + 60, &waits)); /* and another may wait for it */
-	assert_false(is_left(11000, true));
-	wlb_folder_unlock(dir, &waits);
+	assert_false(wlb_folder_lock_is_asked(&first)); /* without a lock nobody can ask */
+	assert_true(wlb_folder_lock(dir, &first));
+	assert_false(wlb_folder_lock_is_asked(&first));
+	for (int times = 0; times < 2; times++) {
+		usleep(20000); /* longer than a tick, within which two times of a file are the same */
+		assert_false(wlb_folder_lock(dir, &second));
+		assert_true(wlb_folder_lock_is_asked(&first));
+		assert_false(wlb_folder_lock_is_asked(&first));
+	}
+	wlb_folder_unlock(dir, &first);
+	assert_true(wlb_folder_lock(dir, &second));
+	assert_false(wlb_folder_lock_is_asked(&second));
+	wlb_folder_unlock(dir, &second);
 }
 
-/* It has found that it only waits for a spool that is in use. */
-static void the_last_flush_waits_for_one_that_ends_earlier(void **state)
+/* Its user waits for the end of the time that he gave it. */
+static void a_users_flush_is_not_asked_to_go_on(void **state)
 {
-	struct wlb_folder_lock other = WLB_FOLDER_UNLOCKED;
+	struct wlb_folder_lock first = WLB_FOLDER_UNLOCKED(false), second = WLB_FOLDER_UNLOCKED(false);
+	struct wlb_folder_lock last = WLB_FOLDER_UNLOCKED(true);
 	(void)state;
-	wlb_folder_lock_set_until(&other, 1); /* has no effect without a lock */
-	assert_true(wlb_folder_lock(dir, time(NULL) + day_s, &other));
-	wlb_folder_lock_set_until(&other, time(NULL) + 30);
-	assert_false(is_left(11000, true));
-	wlb_folder_lock_set_until(&other, time(NULL) + day_s);
-	assert_true(is_left(11000, true));
-	wlb_folder_unlock(dir, &other);
-}
-
-/* A flush of an earlier release writes nothing into the file. */
-static void the_last_flush_waits_for_one_that_does_not_say(void **state)
-{
-	struct wlb_folder_lock other = WLB_FOLDER_UNLOCKED;
-	(void)state;
-	assert_true(wlb_folder_lock(dir, time(NULL) + day_s, &other));
-	assert_int_equal(ftruncate(other.fd, 0), 0);
-	assert_false(is_left(11000, true));
-	wlb_folder_unlock(dir, &other);
+	assert_true(wlb_folder_lock(dir, &first));
+	usleep(20000);
+	assert_false(wlb_folder_lock(dir, &second));
+	assert_true(wlb_folder_lock(dir, &last));
+	assert_false(wlb_folder_lock_is_asked(&first));
+	wlb_folder_unlock(dir, &last);
+	wlb_folder_unlock(dir, &first);
 }
 
 /* Runs in a child with a file system of its own, which has an inode for its root alone. Returns 0 when all was well, 77
  * when it may not mount one. */
 static int lock_on_full_disk(void)
 {
-	struct wlb_folder_lock lock = WLB_FOLDER_UNLOCKED;
+	struct wlb_folder_lock lock = WLB_FOLDER_UNLOCKED(true);
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
 	    mount("tmpfs", dir, "tmpfs", 0, "nr_inodes=1") < 0)
 		return 77;
-	bool is_locked = wlb_folder_lock(dir, time(NULL) + 60, &lock);
+	bool is_locked = wlb_folder_lock(dir, &lock);
 	wlb_folder_unlock(dir, &lock);
 	return is_locked && lock.fd == -1 ? 0 : 1;
 }
@@ -144,6 +116,7 @@ static int make_dir(void **state)
 	if (mkdtemp(dir) == NULL)
 		return -1;
 	snprintf(path, sizeof(path), "%s/flush.lock", dir);
+	snprintf(last_path, sizeof(last_path), "%s/flush.last", dir);
 	return 0;
 }
 
@@ -151,6 +124,7 @@ static int remove_dir(void **state)
 {
 	(void)state;
 	unlink(path);
+	unlink(last_path);
 	return rmdir(dir);
 }
 
@@ -158,11 +132,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_flush_has_a_folder),
-		cmocka_unit_test(the_last_flush_waits_for_a_short_one),
-		cmocka_unit_test(the_last_flush_leaves_the_folder_to_a_long_one),
-		cmocka_unit_test(the_last_flush_waits_for_one_that_does_not_say),
-		cmocka_unit_test(the_last_flush_waits_for_one_that_ends_earlier),
-		cmocka_unit_test(one_flush_waits_for_the_folder),
+		cmocka_unit_test(the_last_flush_depends_on_no_other),
+		cmocka_unit_test(the_last_flush_learns_that_another_has_left_the_folder_to_it),
+		cmocka_unit_test(a_users_flush_is_not_asked_to_go_on),
 		cmocka_unit_test(a_full_disk_is_delivered_without_a_lock),
 	};
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
