@@ -1,6 +1,5 @@
 /* "n[1-3]" and {"n1","n2","n3"}, as Slurm reads and writes them. */
 #include "coordinator/slurm/compat.h"
-#include "coordinator/slurm/hostlist_size.h"
 #include "coordinator/slurm/slurm_api.h"
 
 #include <stdlib.h>
@@ -37,22 +36,6 @@ int wlb_hostlist_expand(const char *expression, char ***names, int *count, struc
 	if (list == NULL)
 		return wlb_fail(error, "node list '%.200s': Slurm cannot read it; write it as in n[1-3,5]", expression);
 	return take_names(list, names, count, error);
-}
-
-int wlb_hostlist_expand_most(const char *expression, int most, char ***names, int *count, struct wlb_error *error)
-{
-	int size = wlb_hostlist_size(expression, most, error);
-	*names = NULL;
-	*count = 0;
-	if (size < 0 || wlb_hostlist_expand(expression, names, count, error) < 0)
-		return -1;
-	if (*count == size)
-		return 0;
-	wlb_strings_free(*names, *count);
-	*names = NULL;
-	*count = 0;
-	return wlb_fail(error, "node list '%.200s': Slurm does not read its %d names; write them one by one",
-	                expression, size);
 }
 
 int wlb_hostlist_sort(char *const *names, int count, char ***sorted, int *sorted_count, struct wlb_error *error)

@@ -80,8 +80,6 @@ int wlb_slurm_nodes(struct wlb_slurm_node **nodes, int *count, struct wlb_error 
 
 /* "n[1-3,5]" -> {"n1","n2","n3","n5"}, in the expression's order; wlb_strings_free releases them. */
 int wlb_hostlist_expand(const char *expression, char ***names, int *count, struct wlb_error *error);
-/* The same for a list that a client wrote: one of at most `most` names, as wlb_hostlist_size counts them. */
-int wlb_hostlist_expand_most(const char *expression, int most, char ***names, int *count, struct wlb_error *error);
 /* The names without repeats, in the order that Slurm gives the nodes of a step with an arbitrary distribution. */
 int wlb_hostlist_sort(char *const *names, int count, char ***sorted, int *sorted_count, struct wlb_error *error);
 /* The reverse of expand; the caller frees the result; NULL on error. */

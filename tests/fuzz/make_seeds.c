@@ -20,6 +20,12 @@ static void check(int rc)
 	exit(1);
 }
 
+/* A body of POST .../records with one plan between them. */
+#define PLAN_HEAD                                                                                                      \
+	"{\"attempt_id\":\"01234567-89ab-cdef-0123-456789abcdef\",\"source\":\"run\",\"job_id\":12,\"first_seq\":1,"   \
+	"\"records\":[{\"seq\":1,\"time\":1790000000.5,\"type\":\"plan\",\"data\":"
+#define PLAN_TAIL "}]}"
+
 /* A machine file with measured rates. */
 #define MEASURED                                                                                                       \
 	"{\"name\":\"box\",\"gpus_per_node\":8,\"peak_flops\":1e15,\"gemm_efficiency\":0.7,"                           \
@@ -102,16 +108,17 @@ static const struct {
 	{"lengths/generator", "skewed,seed=7,tail=0.5,count=20"},
 	{"topology/two", "# leaves\nSwitchName=s1 Nodes=n[1-4]\nSwitchName=s2 Nodes=n[5-8] \\\n LinkSpeed=100\n"
                          "SwitchName=s0 Switches=s[1-2]\n"},
-	{"hostlist/ranges", "rack[01-2]n[1-3,5],login"},
-	{"plan_places/switches",
-         "{\"layout\":{\"tp\":2,\"cp\":1,\"pp\":1,\"dp\":3},\"idle_ranks\":2,\"idle\":\"n4\",\"placement\":["
-         "{\"switch\":\"s1\",\"nodes\":\"n[1,3]\",\"first_rank\":0,\"ranks\":4},"
-         "{\"switch\":\"s2\",\"nodes\":\"n2\",\"first_rank\":4,\"ranks\":2}]}"},
-	{"plan_places/local", "{\"layout\":{\"tp\":2,\"cp\":1,\"pp\":1,\"dp\":2},\"idle_ranks\":5,\"idle\":\"n3\","
-                              "\"idle_local_ranks\":[{\"nodes\":\"n[1-2]\",\"first\":2,\"last\":2}],"
-                              "\"placement\":[{\"switch\":\"\",\"nodes\":\"n[1-2]\",\"first_rank\":0,\"ranks\":4}]}"},
-	{"plan_places/recorded", "{\"layout\":{\"tp\":1,\"cp\":1,\"pp\":1,\"dp\":3},\"placement\":["
-                                 "{\"switch\":\"s1\",\"nodes\":\"n[1-2]\",\"first_rank\":0,\"ranks\":3}]}"},
+	{"records/plan_switches",
+         PLAN_HEAD "{\"layout\":{\"tp\":2,\"cp\":1,\"pp\":1,\"dp\":3},\"idle_ranks\":2,\"idle\":\"n4\",\"placement\":["
+                   "{\"switch\":\"s1\",\"nodes\":\"n[1,3]\",\"first_rank\":0,\"ranks\":4},"
+                   "{\"switch\":\"s2\",\"nodes\":\"n2\",\"first_rank\":4,\"ranks\":2}]}" PLAN_TAIL},
+	{"records/plan_local",
+         PLAN_HEAD "{\"layout\":{\"tp\":2,\"cp\":1,\"pp\":1,\"dp\":2},\"idle_ranks\":5,\"idle\":\"n3\","
+                   "\"idle_local_ranks\":[{\"nodes\":\"n[1-2]\",\"first\":2,\"last\":2}],"
+                   "\"placement\":[{\"switch\":\"\",\"nodes\":\"n[1-2]\",\"first_rank\":0,\"ranks\":4}]}" PLAN_TAIL},
+	{"records/plan_recorded",
+         PLAN_HEAD "{\"layout\":{\"tp\":1,\"cp\":1,\"pp\":1,\"dp\":3},\"placement\":["
+                   "{\"switch\":\"s1\",\"nodes\":\"n[1-2]\",\"first_rank\":0,\"ranks\":3}]}" PLAN_TAIL},
 	{"machine/box", "{\"name\":\"box\",\"gpus_per_node\":8,\"peak_flops\":1e15,\"gemm_efficiency\":0.7,"
                         "\"attention_efficiency\":0.6,\"attention_backward_efficiency\":0.5,"
                         "\"attention_tile_tokens\":128,\"attention_overhead_keys\":200,\"memory_bytes\":8e10,"
@@ -222,10 +229,10 @@ static void seed_checkpoint(void)
 int main(int argc, char **argv)
 {
 	static const char *const targets[] = {
-		"index",      "safetensors", "manifest", "model_config", "jsonl",      "policy",     "http",
-		"records",    "spool",       "settings", "json_string",  "lengths",    "machine",    "topology",
-		"first_exit", "calibration", "hostlist", "plan_places",  "verdict",    "activities", "on_fault",
-		"steps",      "stacks",      "calls",    "links",        "node_check", "kernel_log", "text"};
+		"index",      "safetensors", "manifest",   "model_config", "jsonl",    "policy",  "http",
+		"records",    "spool",       "settings",   "json_string",  "lengths",  "machine", "topology",
+		"first_exit", "calibration", "verdict",    "activities",   "on_fault", "steps",   "stacks",
+		"calls",      "links",       "node_check", "kernel_log",   "text"};
 	if (argc != 2)
 		return 2;
 	check(wlb_dir_make(argv[1], 0755, &error));

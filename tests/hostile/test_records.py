@@ -115,7 +115,7 @@ def deliver_json(place, run, attempt):
 
 
 def deliver_plans(place, run, attempt, count):
-    """Requests full of plans whose node lists are huge, endless or no names: neither stored nor refused as wrong."""
+    """Requests full of plans whose node lists are huge, endless or no names: texts that nobody expands, or refused as too long."""
     caller, strange, unknown = Caller(place), [], str(uuid.uuid4())
     lists = ("n[1-1000000000]", "n[1-60000][1-60000]", "n[1-8192]", ",".join(f"n{n}" for n in range(700)), "n[" * 2000,
              "n1," * 1300, "n[0-999999999999999999]", "\u00e9[1-2]", "n[1", "-", "n" * 4096)
@@ -125,7 +125,7 @@ def deliver_plans(place, run, attempt, count):
             "layout": {"tp": 1, "cp": 1, "pp": 1, "dp": 1}, "idle": nodes,
             "placement": [{"switch": "s", "nodes": nodes, "first_rank": 0, "ranks": 1}]}} for seq in range(1, 101)]
         status, text = caller.post(f"/v1/runs/{run}/records", delivery(run, unknown if number % 2 else attempt, records))
-        if status not in (400, 413, 429):
+        if status not in (200, 400, 413, 429):
             strange.append((status, text[:150], nodes[:40]))
     return strange
 
@@ -180,7 +180,7 @@ class Plans(HostileTest):
     def test_node_lists(self):
         run, attempt = self.own_run()
         self.assertEqual(self.attack(deliver_plans, run, attempt, 110, processes=2), [[], []])
-        self.assertIsNone(self.shown(run)["attempts"][0]["plan"])
+        self.assertLess(len(json.dumps(self.shown(run)["attempts"][0]["plan"])), 20000)
 
 
 class Amounts(HostileTest):

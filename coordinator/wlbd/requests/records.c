@@ -11,7 +11,6 @@
 #include "coordinator/wlbd/requests/find_attempt.h"
 #include "coordinator/wlbd/requests/handlers.h"
 #include "coordinator/wlbd/requests/outdated.h"
-#include "coordinator/wlbd/requests/plan_places.h"
 #include "coordinator/wlbd/requests/record_check.h"
 #include "coordinator/wlbd/rules/decision.h"
 #include "coordinator/wlbd/wlbd.h"
@@ -154,70 +153,9 @@ static void store(struct wlbd_call *call, struct wlbd_attempt *attempt)
 	                  on_delivered, call);
 }
 
-/* ---- plans, which are checked against the nodes and tasks of their attempt -------------------------------- */
-
-/* Returns the data of the first plan among the records from *at on, and moves *at behind it; NULL: there is none. */
-static const json_t *next_plan(const struct wlbd_delivery *delivery, size_t *at)
-{
-	while (*at < json_array_size(delivery->records)) {
-		const json_t *record = json_array_get(delivery->records, (*at)++);
-		if (strcmp(json_string_value(json_object_get(record, "type")), "plan") == 0)
-			return json_object_get(record, "data");
-	}
-	return NULL;
-}
-
-static int check_plans(const struct wlbd_delivery *delivery, const struct wlbd_attempt_places *places,
-                       struct wlb_error *error)
-{
-	int names_left = wlbd_plan_names_most(places);
-	const json_t *plan;
-	size_t at = 0;
-	while ((plan = next_plan(delivery, &at)) != NULL)
-		if (wlbd_plan_places_check(plan, places, &names_left, error) != 0)
-			return wlb_fail_in(error, "records[%zu]: plan", at - 1);
-	return 0;
-}
-
-/* The attempt is looked for again: it may have left the memory meanwhile. */
-static void on_places(void *context, const struct wlbd_db_result *result)
-{
-	struct wlbd_call *call = context;
-	const struct wlbd_delivery *delivery = call->parsed;
-	struct wlbd_attempt_places places = {0};
-	struct wlb_error error = {0};
-	if (result->status != WLBD_DB_OK) {
-		wlbd_call_fail_db(call, result);
-		return;
-	}
-	json_t *stored = json_loads(result->value, 0, NULL);
-	if (wlbd_attempt_places_read(stored, &places, &error) != 0) {
-		wlbd_log(WLBD_LOG_ERROR, "attempt %s: its nodes in the database cannot be read: %s",
-		         delivery->attempt_id, error.message);
-		wlbd_call_fail(call, 500, "the attempt's nodes cannot be read from the database; see wlbd's log");
-	} else if (check_plans(delivery, &places, &error) != 0) {
-		wlbd_call_fail(call, 400, "%s", error.message);
-	} else {
-		wlbd_find_attempt(call, delivery->attempt_id, store);
-	}
-	wlbd_attempt_places_free(&places);
-	json_decref(stored);
-}
-
-static void ask_places(struct wlbd_call *call, struct wlbd_attempt *attempt)
-{
-	struct wlbd_params params = {0};
-	wlbd_params_add_integer(&params, attempt->attempt_pk);
-	wlbd_db_pool_call(call->wlbd->deliveries, call->uid, 0, "select wlb_attempt_places($1)", &params, on_places,
-	                  call);
-}
-
-/* ---- the request, from its body on -------------------------------------------------------------------------- */
-
 void wlbd_post_records(struct wlbd_call *call)
 {
 	struct wlb_error error = {0};
-	size_t at = 0;
 	struct wlbd_delivery *delivery = call->parsed = malloc(sizeof(*delivery));
 	if (delivery == NULL)
 		wlbd_call_fail_memory(call);
@@ -227,5 +165,5 @@ void wlbd_post_records(struct wlbd_call *call)
 		wlbd_call_fail(call, 400, "field 'job_id': %lld must be the job of run %s", (long long)delivery->job_id,
 		               call->run);
 	else
-		wlbd_find_attempt(call, delivery->attempt_id, next_plan(delivery, &at) != NULL ? ask_places : store);
+		wlbd_find_attempt(call, delivery->attempt_id, store);
 }
