@@ -16,8 +16,8 @@ static void print_outvoted(const struct wlb_launch *launch, const char *what, co
 			        rank, wlb_launch_node(launch, rank), what, factor[rank]);
 }
 
-/* What the ranks are asked about. */
-struct question {
+/* What each rank has measured. */
+struct measurement {
 	const char *what;
 	int count;     /* values */
 	int judged;    /* a rank is judged by so many of them, the first ones */
@@ -46,10 +46,10 @@ static int take_medians(const struct wlb_launch *launch, const struct wlb_votes 
 
 /* Replaces values[count], 0 where this rank has not measured, by what the ranks agree on. */
 static int agree(const struct wlb_launch *launch, struct wlb_comm *world, double deviation,
-                 const struct question *question, double *values, struct wlb_error *error)
+                 const struct measurement *measurement, double *values, struct wlb_error *error)
 {
-	const char *what = question->what;
-	int count = question->count;
+	const char *what = measurement->what;
+	int count = measurement->count;
 	size_t all_count = (size_t)launch->size * (size_t)count;
 	double *all = calloc(all_count, sizeof(*all)), *factor = calloc((size_t)launch->size, sizeof(*factor));
 	int rc = all != NULL && factor != NULL ? 0 : wlb_fail(error, "out of memory for the values of all ranks");
@@ -57,9 +57,9 @@ static int agree(const struct wlb_launch *launch, struct wlb_comm *world, double
 		memcpy(all + (size_t)launch->rank * (size_t)count, values, (size_t)count * sizeof(*values));
 		rc = wlb_comm_all_reduce_double(world, all, all_count, WLB_SUM, error);
 	}
-	const struct wlb_votes votes = {what, all, launch->size, count, question->judged};
+	const struct wlb_votes votes = {what, all, launch->size, count, measurement->judged};
 	int outvoted = rc == 0 ? wlb_vote(&votes, deviation, factor, error) : 0;
-	if (rc == 0 && outvoted < 0 && question->is_single)
+	if (rc == 0 && outvoted < 0 && measurement->is_single)
 		take_least(launch, &votes, deviation, values);
 	else if (rc == 0 && outvoted < 0)
 		rc = 1;
@@ -74,9 +74,9 @@ static int agree(const struct wlb_launch *launch, struct wlb_comm *world, double
 static int agree_on_link(const struct wlb_launch *launch, struct wlb_comm *world, double deviation,
                          enum wlb_link_kind kind, struct wlb_link *link, struct wlb_error *error)
 {
-	const struct question question = {wlb_link_name(kind), 2, 1, 0};
+	const struct measurement measurement = {wlb_link_name(kind), 2, 1, 0};
 	double values[] = {link->bytes_per_s, link->latency_s};
-	int rc = agree(launch, world, deviation, &question, values, error);
+	int rc = agree(launch, world, deviation, &measurement, values, error);
 	*link = (struct wlb_link){.bytes_per_s = values[0], .latency_s = values[1]};
 	return rc;
 }
@@ -94,8 +94,8 @@ static int agree_on_calls(const struct wlb_launch *launch, struct wlb_comm *worl
 	             {"time of messages in a node", calls->send_s}};
 	int rc = 0;
 	for (int i = 0; rc == 0 && i < 3; i++) {
-		const struct question question = {lists[i].what, WLB_LINK_POINTS, WLB_LINK_POINTS, 1};
-		rc = agree(launch, world, deviation, &question, lists[i].seconds, error);
+		const struct measurement measurement = {lists[i].what, WLB_LINK_POINTS, WLB_LINK_POINTS, 1};
+		rc = agree(launch, world, deviation, &measurement, lists[i].seconds, error);
 	}
 	return rc;
 }
@@ -105,7 +105,7 @@ static int agree_on_calls(const struct wlb_launch *launch, struct wlb_comm *worl
 static int agree_on_operations(const struct wlb_launch *launch, struct wlb_comm *world, double deviation,
                                struct wlb_elementwise *elementwise, struct wlb_error *error)
 {
-	const struct question memory = {"memory", 2, 1, 0};
+	const struct measurement memory = {"memory", 2, 1, 0};
 	double of_all[] = {elementwise->memory_bytes_per_s, elementwise->operation_s};
 	int rc = agree(launch, world, deviation, &memory, of_all, error);
 	elementwise->memory_bytes_per_s = of_all[0];
@@ -115,8 +115,8 @@ static int agree_on_operations(const struct wlb_launch *launch, struct wlb_comm 
 		double values[] = {time->element_s, time->call_s};
 		char what[64];
 		snprintf(what, sizeof(what), "time of %s", wlb_op_name((enum wlb_op)op));
-		const struct question question = {what, 2, 1, 1};
-		rc = agree(launch, world, deviation, &question, values, error);
+		const struct measurement measurement = {what, 2, 1, 1};
+		rc = agree(launch, world, deviation, &measurement, values, error);
 		*time = (struct wlb_op_time){.call_s = values[1], .element_s = values[0]};
 	}
 	return rc;
@@ -127,9 +127,9 @@ int wlb_calibration_agree(const struct wlb_launch *launch, struct wlb_comm *worl
 {
 	int products = c->gemm.rows_count * c->gemm.depth_count * c->gemm.columns_count;
 	int points = c->attention.q_count * c->attention.k_count;
-	const struct question of_products = {"matrix products", products, products, 0};
-	const struct question forward = {"attention, forward,", points, points, 0};
-	const struct question backward = {"attention, backward,", points, points, 0};
+	const struct measurement of_products = {"matrix products", products, products, 0};
+	const struct measurement forward = {"attention, forward,", points, points, 0};
+	const struct measurement backward = {"attention, backward,", points, points, 0};
 	int rc = agree(launch, world, deviation, &of_products, c->gemm.flops_per_s, error);
 	if (rc == 0)
 		rc = agree(launch, world, deviation, &forward, c->attention.forward_flops_per_s, error);

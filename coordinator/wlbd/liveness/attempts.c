@@ -69,6 +69,18 @@ struct wlbd_attempt *wlbd_attempts_find(const struct wlbd_attempts *attempts, co
 	return found != NULL ? *found : NULL;
 }
 
+struct wlbd_attempt_ref wlbd_attempt_ref(const struct wlbd_attempt *attempt)
+{
+	struct wlbd_attempt_ref ref = {.wlbd = attempt->wlbd};
+	memcpy(ref.uuid, attempt->uuid, sizeof(ref.uuid));
+	return ref;
+}
+
+struct wlbd_attempt *wlbd_attempt_ref_find(const struct wlbd_attempt_ref *ref)
+{
+	return ref->wlbd->stopping ? NULL : wlbd_attempts_find(ref->wlbd->attempts, ref->uuid);
+}
+
 /* The memory that a user's requests can take is bounded. */
 bool wlbd_attempts_full(const struct wlbd_attempts *attempts, uid_t uid, bool is_claim)
 {

@@ -141,6 +141,17 @@ void wlbd_attempts_free(struct wlbd_attempts *attempts);
 
 struct wlbd_attempt *wlbd_attempts_find(const struct wlbd_attempts *attempts, const char *uuid);
 
+/* The attempt that a question to Slurm, a node or the database is about: it may have been removed when the answer
+ * arrives. */
+struct wlbd_attempt_ref {
+	struct wlbd *wlbd;
+	char uuid[37];
+};
+
+struct wlbd_attempt_ref wlbd_attempt_ref(const struct wlbd_attempt *attempt);
+/* Returns NULL where it was removed, or wlbd ends. */
+struct wlbd_attempt *wlbd_attempt_ref_find(const struct wlbd_attempt_ref *ref);
+
 /* Of the nodes, ranks and reporters of attempts. The largest attempt, of 8,192 nodes and 65,536 ranks, holds 5 MiB. */
 enum { WLBD_ATTEMPT_USER_BYTES = 64 << 20, WLBD_ATTEMPT_ALL_BYTES = 512 << 20 };
 

@@ -25,8 +25,8 @@ enum {
 };
 
 /* A node that one job lost: it is probed until it is silent for long enough, then Slurm is asked about the job. */
-struct watch {
-	TAILQ_ENTRY(watch) link;
+struct lost_watch {
+	TAILQ_ENTRY(lost_watch) link;
 	struct wlbd_lost_nodes *lost;
 	char node[256];
 	char run[WLBD_RUN_NAME_SIZE];
@@ -46,13 +46,13 @@ struct past_watch {
 
 struct wlbd_lost_nodes {
 	struct wlbd *wlbd;
-	TAILQ_HEAD(, watch) list;
+	TAILQ_HEAD(, lost_watch) list;
 	int count;
 	TAILQ_HEAD(, past_watch) past;
 	int past_count;
 };
 
-static void watch_free(struct watch *watch)
+static void watch_free(struct lost_watch *watch)
 {
 	TAILQ_REMOVE(&watch->lost->list, watch, link);
 	watch->lost->count--;
@@ -60,19 +60,19 @@ static void watch_free(struct watch *watch)
 	free(watch);
 }
 
-static void cancel_watch(struct watch *watch, const char *why)
+static void cancel_watch(struct lost_watch *watch, const char *why)
 {
 	wlbd_log(WLBD_LOG_INFO, "run %s: node %s is not set DOWN: %s", watch->run, watch->node, why);
 	watch_free(watch);
 }
 
-static void retry_in(struct watch *watch, int ms)
+static void retry_in(struct lost_watch *watch, int ms)
 {
 	struct timeval later = {ms / 1000, ms % 1000 * 1000};
 	event_add(watch->timer, &later);
 }
 
-static void set_down_now(struct watch *watch)
+static void set_down_now(struct lost_watch *watch)
 {
 	char reason[384];
 	snprintf(reason, sizeof(reason), "wlb: run %s: node %s lost", watch->run, watch->node);
@@ -83,7 +83,7 @@ static void set_down_now(struct watch *watch)
 
 static void on_probed_again(void *context, bool alive)
 {
-	struct watch *watch = context;
+	struct lost_watch *watch = context;
 	if (alive)
 		cancel_watch(watch, "it answers, or the network of this host may be away");
 	else
@@ -91,7 +91,7 @@ static void on_probed_again(void *context, bool alive)
 }
 
 /* Slurm may have answered so late that the node is back meanwhile. */
-static void set_down(struct watch *watch)
+static void set_down(struct lost_watch *watch)
 {
 	struct wlbd *wlbd = watch->lost->wlbd;
 	if (wlbd_node_is_silent(wlbd->node_probes, watch->node, watch->uid))
@@ -110,7 +110,7 @@ static bool has_node(const struct wlb_slurm_job *job, const char *node)
 
 static void on_nodes(void *context, const struct wlb_error *error)
 {
-	struct watch *watch = context;
+	struct lost_watch *watch = context;
 	struct wlbd *wlbd = watch->lost->wlbd;
 	if (wlbd->stopping)
 		return;
@@ -125,7 +125,7 @@ static void on_nodes(void *context, const struct wlb_error *error)
 
 /* A requeued job has no nodes, but would start on a lost one as long as Slurm does not know that it is
  * lost. A user may name any node for a job that has never run, and one that it had may be another user's now. */
-static void decide_queued(struct watch *watch)
+static void decide_queued(struct lost_watch *watch)
 {
 	if (watch->had_node)
 		wlbd_nodes_refresh(watch->lost->wlbd, 0, on_nodes, watch);
@@ -133,7 +133,7 @@ static void decide_queued(struct watch *watch)
 		cancel_watch(watch, "the run's job is in the queue, and Slurm has not said that it had this node");
 }
 
-static void decide(struct watch *watch, const struct wlb_slurm_job *job)
+static void decide(struct lost_watch *watch, const struct wlb_slurm_job *job)
 {
 	if (!job->finished && !job->running && !job->suspended)
 		decide_queued(watch);
@@ -149,7 +149,7 @@ static void decide(struct watch *watch, const struct wlb_slurm_job *job)
 
 static void on_job(void *context, const struct wlbd_job_facts *facts)
 {
-	struct watch *watch = context;
+	struct lost_watch *watch = context;
 	if (facts->found < 0)
 		retry_in(watch, ASK_AGAIN_MS);
 	else if (facts->found == 0 || facts->job.uid != watch->uid)
@@ -160,7 +160,7 @@ static void on_job(void *context, const struct wlbd_job_facts *facts)
 
 static void on_probed(void *context, bool alive)
 {
-	struct watch *watch = context;
+	struct lost_watch *watch = context;
 	struct wlbd *wlbd = watch->lost->wlbd;
 	if (alive)
 		cancel_watch(watch, "it answers, or the network of this host may be away");
@@ -174,16 +174,16 @@ static void on_probed(void *context, bool alive)
 
 static void on_timer(evutil_socket_t fd, short what, void *context)
 {
-	struct watch *watch = context;
+	struct lost_watch *watch = context;
 	(void)fd;
 	(void)what;
 	wlbd_node_probe(watch->lost->wlbd->node_probes, watch->node, watch->uid, on_probed, watch);
 }
 
 /* Returns NULL where there is none. */
-static struct watch *find_watch(const struct wlbd_lost_nodes *lost, const struct wlbd_lost_node *node)
+static struct lost_watch *find_watch(const struct wlbd_lost_nodes *lost, const struct wlbd_lost_node *node)
 {
-	struct watch *watch;
+	struct lost_watch *watch;
 	TAILQ_FOREACH(watch, &lost->list, link)
 	if (watch->job_id == node->job_id && watch->uid == node->uid && strcmp(watch->node, node->name) == 0)
 		return watch;
@@ -219,7 +219,7 @@ static void remember(struct wlbd_lost_nodes *lost, const struct wlbd_lost_node *
 
 static void begin_watch(struct wlbd_lost_nodes *lost, const struct wlbd_lost_node *node)
 {
-	struct watch *watch = lost->count < WATCHED_MOST ? calloc(1, sizeof(*watch)) : NULL;
+	struct lost_watch *watch = lost->count < WATCHED_MOST ? calloc(1, sizeof(*watch)) : NULL;
 	if (watch != NULL)
 		watch->timer = evtimer_new(lost->wlbd->base, on_timer, watch);
 	if (watch == NULL || watch->timer == NULL) {
@@ -244,7 +244,7 @@ static void begin_watch(struct wlbd_lost_nodes *lost, const struct wlbd_lost_nod
 
 void wlbd_lost_nodes_add(struct wlbd_lost_nodes *lost, const struct wlbd_lost_node *node)
 {
-	struct watch *watch = find_watch(lost, node);
+	struct lost_watch *watch = find_watch(lost, node);
 	if (watch != NULL && node->had_node) {
 		watch->had_node = true;
 		remember(lost, node);

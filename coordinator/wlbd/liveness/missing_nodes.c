@@ -2,7 +2,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "coordinator/wlbd/liveness/attempts.h"
 #include "coordinator/wlbd/liveness/node_probe.h"
@@ -15,11 +14,9 @@ enum {
 	PROBE_AGAIN_MS = 5000, /* all of them, of which those are left that have not answered */
 };
 
-/* The attempt may have been removed when the node answers. */
-struct question {
-	struct wlbd *wlbd;
-	char attempt[sizeof(((struct wlbd_attempt *)NULL)->uuid)];
-	char node[256];
+struct asked_node {
+	struct wlbd_attempt_ref attempt;
+	char name[256];
 };
 
 /* A node also counts as alive where nothing is known of it, because the network of this host may be away. */
@@ -30,26 +27,24 @@ static bool has_answered(const struct wlbd *wlbd, const char *node)
 
 static void on_probed(void *context, bool alive)
 {
-	struct question *question = context;
-	struct wlbd *wlbd = question->wlbd;
-	struct wlbd_attempt *attempt = wlbd->stopping ? NULL : wlbd_attempts_find(wlbd->attempts, question->attempt);
-	int at = attempt != NULL ? wlbd_names_find(&attempt->missing.nodes, question->node) : -1;
-	if (at >= 0 && alive && has_answered(wlbd, question->node))
+	struct asked_node *node = context;
+	struct wlbd_attempt *attempt = wlbd_attempt_ref_find(&node->attempt);
+	int at = attempt != NULL ? wlbd_names_find(&attempt->missing.nodes, node->name) : -1;
+	if (at >= 0 && alive && has_answered(attempt->wlbd, node->name))
 		wlbd_names_remove(&attempt->missing.nodes, at);
-	else if (at >= 0 && !alive && wlbd_symptom_node_silent(attempt, question->node) == 0)
+	else if (at >= 0 && !alive && wlbd_symptom_node_silent(attempt, node->name) == 0)
 		wlbd_names_remove(&attempt->missing.nodes, at); /* what follows is the symptom's */
-	free(question);
+	free(node);
 }
 
-static void ask(const struct wlbd_attempt *attempt, const char *node)
+static void ask(const struct wlbd_attempt *attempt, const char *name)
 {
-	struct question *question = malloc(sizeof(*question));
-	if (question == NULL)
+	struct asked_node *node = malloc(sizeof(*node));
+	if (node == NULL)
 		return; /* it is asked again */
-	question->wlbd = attempt->wlbd;
-	memcpy(question->attempt, attempt->uuid, sizeof(question->attempt));
-	snprintf(question->node, sizeof(question->node), "%s", node);
-	wlbd_node_probe(attempt->wlbd->node_probes, node, attempt->uid, on_probed, question);
+	node->attempt = wlbd_attempt_ref(attempt);
+	snprintf(node->name, sizeof(node->name), "%s", name);
+	wlbd_node_probe(attempt->wlbd->node_probes, name, attempt->uid, on_probed, node);
 }
 
 /* Without Slurm's table nodes have no address. */

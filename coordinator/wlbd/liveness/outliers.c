@@ -103,15 +103,14 @@ static void take(struct wlbd_attempt *attempt, struct wlbd_outliers *outliers, c
 /* ---- stacks from the database ------------------------------------------------------------------------------------ */
 
 struct reading {
-	struct wlbd *wlbd;
-	char attempt[37];
+	struct wlbd_attempt_ref attempt;
 	int64_t since_ms; /* of the hang */
 };
 
 static void on_read(void *context, const struct wlbd_db_result *result)
 {
 	struct reading *reading = context;
-	struct wlbd_attempt *attempt = wlbd_attempts_find(reading->wlbd->attempts, reading->attempt);
+	struct wlbd_attempt *attempt = wlbd_attempt_ref_find(&reading->attempt);
 	struct wlbd_outliers *outliers = attempt != NULL ? attempt->outliers : NULL;
 	struct wlb_gathered gathered;
 	struct wlb_error error = {""};
@@ -141,8 +140,7 @@ static void read_stacks(struct wlbd_attempt *attempt, struct wlbd_outliers *outl
 	struct reading *reading = malloc(sizeof(*reading));
 	if (reading == NULL)
 		return;
-	*reading = (struct reading){.wlbd = attempt->wlbd, .since_ms = outliers->still.since_ms};
-	memcpy(reading->attempt, attempt->uuid, sizeof(reading->attempt));
+	*reading = (struct reading){.attempt = wlbd_attempt_ref(attempt), .since_ms = outliers->still.since_ms};
 	outliers->read_id = attempt->stacks.id;
 	wlbd_params_add_integer(&params, attempt->attempt_pk);
 	wlbd_params_add_integer(&params, attempt->stacks.id);

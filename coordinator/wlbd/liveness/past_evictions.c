@@ -1,17 +1,10 @@
 #include "coordinator/wlbd/liveness/past_evictions.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "coordinator/wlbd/database/db.h"
 #include "coordinator/wlbd/wlbd.h"
-
-/* The attempt may be gone when the answer arrives. */
-struct question {
-	struct wlbd *wlbd;
-	char uuid[37];
-};
 
 int wlbd_past_evictions_read(const json_t *list, struct wlbd_past_eviction evictions[WLBD_EVICTIONS_MOST])
 {
@@ -55,8 +48,7 @@ void wlbd_past_evictions_set(struct wlbd_attempt *attempt, const json_t *list)
 
 static void on_answer(void *context, const struct wlbd_db_result *result)
 {
-	struct question *question = context;
-	struct wlbd_attempt *attempt = wlbd_attempts_find(question->wlbd->attempts, question->uuid);
+	struct wlbd_attempt *attempt = wlbd_attempt_ref_find(context);
 	json_t *list =
 		result->status == WLBD_DB_OK && result->value != NULL ? json_loads(result->value, 0, NULL) : NULL;
 	if (attempt != NULL && list == NULL)
@@ -64,21 +56,20 @@ static void on_answer(void *context, const struct wlbd_db_result *result)
 	else if (attempt != NULL)
 		wlbd_past_evictions_set(attempt, list);
 	json_decref(list);
-	free(question);
+	free(context);
 }
 
 void wlbd_past_evictions_ask(struct wlbd_attempt *attempt)
 {
 	struct wlbd_params params = {0};
-	struct question *question = attempt->left_out.is_asked ? NULL : malloc(sizeof(*question));
-	if (question == NULL)
+	struct wlbd_attempt_ref *ref = attempt->left_out.is_asked ? NULL : malloc(sizeof(*ref));
+	if (ref == NULL)
 		return;
-	question->wlbd = attempt->wlbd;
-	snprintf(question->uuid, sizeof(question->uuid), "%s", attempt->uuid);
+	*ref = wlbd_attempt_ref(attempt);
 	attempt->left_out.is_asked = true;
 	wlbd_params_add_integer(&params, attempt->run_pk);
 	wlbd_params_add_integer(&params, WLBD_EVICTIONS_MOST);
-	wlbd_db_call(attempt->wlbd->writes, "select wlb_run_evictions($1, $2)", &params, on_answer, question);
+	wlbd_db_call(attempt->wlbd->writes, "select wlb_run_evictions($1, $2)", &params, on_answer, ref);
 }
 
 bool wlbd_past_evictions_are_most(const struct wlbd_attempt *attempt)

@@ -63,18 +63,10 @@ static void note(struct wlbd_attempt *attempt, const struct wlb_slurm_job *job)
 	                "select wlb_attempt_requeued($1, $2::integer, $3, to_timestamp($4::float8))", &params);
 }
 
-/* The attempt may have been removed when Slurm answers. */
-struct question {
-	struct wlbd *wlbd;
-	char attempt[sizeof(((struct wlbd_attempt *)NULL)->uuid)];
-};
-
 static void on_job(void *context, const struct wlbd_job_facts *facts)
 {
-	struct question *question = context;
-	struct wlbd *wlbd = question->wlbd;
-	struct wlbd_attempt *attempt = wlbd->stopping ? NULL : wlbd_attempts_find(wlbd->attempts, question->attempt);
-	free(question);
+	struct wlbd_attempt *attempt = wlbd_attempt_ref_find(context);
+	free(context);
 	if (attempt == NULL)
 		return;
 	attempt->incident.is_job_asked = false;
@@ -90,14 +82,13 @@ void wlbd_requeued_ask(struct wlbd_attempt *attempt)
 	if (attempt->requeued_ms != 0 || attempt->incident.is_job_asked ||
 	    now_ms - attempt->requeue_asked_ms < ASK_AGAIN_MS)
 		return;
-	struct question *question = malloc(sizeof(*question));
-	if (question == NULL)
+	struct wlbd_attempt_ref *ref = malloc(sizeof(*ref));
+	if (ref == NULL)
 		return; /* the next poll of the jobs finds the same */
-	question->wlbd = attempt->wlbd;
-	memcpy(question->attempt, attempt->uuid, sizeof(question->attempt));
+	*ref = wlbd_attempt_ref(attempt);
 	attempt->incident.is_job_asked = true;
 	attempt->requeue_asked_ms = now_ms;
-	wlbd_slurm_job(attempt->wlbd, attempt->job_id, 0, on_job, question);
+	wlbd_slurm_job(attempt->wlbd, attempt->job_id, 0, on_job, ref);
 }
 
 void wlbd_requeued_note(struct wlbd *wlbd, int64_t run_pk, const struct wlb_slurm_job *job, int64_t asked_ms)

@@ -1,7 +1,6 @@
 #include "coordinator/wlbd/liveness/step_end.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/clock.h"
 #include "coordinator/wlbd/database/outbox.h"
@@ -14,12 +13,6 @@ enum {
 	ASK_AGAIN_MOST_MS = 320000,
 	QUESTIONS_MOST = 2,       /* at the same time, of all attempts: they use threads that other questions need */
 	LAUNCHER_FRESH_MS = 5000, /* a launcher that has reported this long ago still waits for its srun */
-};
-
-/* The attempt may have been removed when the answer arrives. */
-struct question {
-	struct wlbd *wlbd;
-	char attempt[sizeof(((struct wlbd_attempt *)NULL)->uuid)];
 };
 
 void wlbd_step_end_note_report(struct wlbd_attempt *attempt)
@@ -55,10 +48,10 @@ static int64_t last_node_report_ms(const struct wlbd_attempt *attempt)
 
 static void on_answer(void *context, int has_stepd)
 {
-	struct question *question = context;
-	struct wlbd *wlbd = question->wlbd;
-	wlbd->step_questions--;
-	struct wlbd_attempt *attempt = wlbd->stopping ? NULL : wlbd_attempts_find(wlbd->attempts, question->attempt);
+	struct wlbd_attempt_ref *ref = context;
+	struct wlbd_attempt *attempt = wlbd_attempt_ref_find(ref);
+	ref->wlbd->step_questions--;
+	free(ref);
 	if (attempt != NULL) {
 		struct wlbd_quiet *quiet = &attempt->quiet;
 		quiet->is_asked = false;
@@ -68,19 +61,17 @@ static void on_answer(void *context, int has_stepd)
 		    last_node_report_ms(attempt) <= quiet->since_ms && is_launcher_waiting(attempt, wlb_clock_ms()))
 			wlbd_attempt_end_no_stepd(attempt);
 	}
-	free(question);
 }
 
 static void ask(struct wlbd_attempt *attempt)
 {
-	struct question *question = malloc(sizeof(*question));
-	if (question == NULL)
+	struct wlbd_attempt_ref *ref = malloc(sizeof(*ref));
+	if (ref == NULL)
 		return;
-	question->wlbd = attempt->wlbd;
-	memcpy(question->attempt, attempt->uuid, sizeof(question->attempt));
+	*ref = wlbd_attempt_ref(attempt);
 	attempt->quiet.is_asked = true;
 	attempt->wlbd->step_questions++;
-	wlbd_slurm_step_has_stepd(attempt->wlbd, attempt->job_id, attempt->slurm_step, on_answer, question);
+	wlbd_slurm_step_has_stepd(attempt->wlbd, attempt->job_id, attempt->slurm_step, on_answer, ref);
 }
 
 /* The launcher is on the node of its job's script: where that is silent, other rules apply. */

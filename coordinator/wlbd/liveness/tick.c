@@ -1,7 +1,6 @@
 #include "coordinator/wlbd/liveness/tick.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/clock.h"
 #include "coordinator/wlbd/liveness/attempt_end.h"
@@ -32,37 +31,26 @@ static void probe_silent(struct wlbd_attempt *attempt, int64_t now_ms)
 	}
 }
 
-/* The attempt may have been removed when Slurm answers. */
-struct step_kill {
-	struct wlbd *wlbd;
-	char attempt[sizeof(((struct wlbd_attempt *)NULL)->uuid)];
-};
-
 static void on_step_killed(void *context, const char *failure)
 {
-	struct step_kill *kill = context;
-	struct wlbd *wlbd = kill->wlbd;
-	struct wlbd_attempt *attempt =
-		wlbd->stopping || failure == NULL ? NULL : wlbd_attempts_find(wlbd->attempts, kill->attempt);
-	if (attempt != NULL)
+	struct wlbd_attempt *attempt = wlbd_attempt_ref_find(context);
+	if (attempt != NULL && failure != NULL)
 		wlbd_attempt_kill_failed(&attempt->incident.life, wlb_clock_ms());
-	free(kill);
+	free(context);
 }
 
 static void kill_overdue_step(struct wlbd_attempt *attempt, int64_t now_ms)
 {
-	struct step_kill *kill = NULL;
 	if (attempt->slurm_step[0] == '\0' || !wlbd_attempt_kill(&attempt->incident.life, now_ms))
 		return;
-	kill = malloc(sizeof(*kill));
-	if (kill == NULL) {
+	struct wlbd_attempt_ref *ref = malloc(sizeof(*ref));
+	if (ref == NULL) {
 		wlbd_attempt_kill_failed(&attempt->incident.life, now_ms);
 		return;
 	}
-	kill->wlbd = attempt->wlbd;
-	memcpy(kill->attempt, attempt->uuid, sizeof(kill->attempt));
+	*ref = wlbd_attempt_ref(attempt);
 	wlbd_slurm_step_kill(attempt->wlbd, attempt->job_id, attempt->uid, attempt->slurm_step, attempt->reason,
-	                     on_step_killed, kill);
+	                     on_step_killed, ref);
 }
 
 /* While the database does not answer, the launcher's report of the end is stored in this memory alone. */
