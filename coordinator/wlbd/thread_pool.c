@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "coordinator/wlbd/budget.h"
 #include "coordinator/wlbd/log.h"
 
 enum {
@@ -29,7 +30,7 @@ struct wlbd_thread_pool {
 	struct queue waiting;
 	struct wlbd_task *running[THREADS_MAX]; /* NULL: none */
 	int owner_most;                         /* of one owner, that run */
-	int waiting_count;
+	struct wlbd_budget *places;             /* of the owners of tasks that wait, under the lock */
 	int waiting_most;
 	char name[32];
 	int64_t refused_log_ms; /* when it was last logged that too many tasks wait */
@@ -106,7 +107,7 @@ static struct wlbd_task *take_next(struct wlbd_thread_pool *pool)
 	if (at == NULL)
 		return NULL;
 	struct wlbd_task *task = queue_take(&pool->waiting, at);
-	pool->waiting_count--;
+	wlbd_budget_leave(pool->places, task->owner);
 	pool->running[find_place(pool->running, NULL)] = task;
 	return task;
 }
@@ -122,6 +123,7 @@ static void release(struct wlbd_thread_pool *pool)
 		return;
 	if (pool->event_fd >= 0)
 		close(pool->event_fd);
+	wlbd_budget_free(pool->places);
 	pthread_cond_destroy(&pool->wake);
 	pthread_mutex_destroy(&pool->lock);
 	free(pool);
@@ -203,9 +205,14 @@ static int start_threads(struct wlbd_thread_pool *pool, int threads)
 struct wlbd_thread_pool *wlbd_thread_pool_new(struct event_base *base, const char *name, int threads, int most,
                                               struct wlb_error *error)
 {
+	const struct wlbd_budget_limits limits = {
+		.user_count = (size_t)most, .all_count = (size_t)most, .reserved_count = (size_t)most / 8};
 	struct wlbd_thread_pool *pool = calloc(1, sizeof(*pool));
-	if (pool == NULL) {
+	if (pool != NULL)
+		pool->places = wlbd_budget_new(&limits);
+	if (pool == NULL || pool->places == NULL) {
 		wlb_fail(error, "out of memory");
+		free(pool);
 		return NULL;
 	}
 	pthread_mutex_init(&pool->lock, NULL);
@@ -273,76 +280,26 @@ void wlbd_thread_pool_abandon(struct wlbd_thread_pool *pool)
 
 /* ---- tasks that are too many ------------------------------------------------------------------------------ */
 
-static int by_owner(const void *a, const void *b)
-{
-	uid_t x = *(const uid_t *)a, y = *(const uid_t *)b;
-	return (x > y) - (x < y);
-}
-
-/* Returns the owner that occurs most often, and 0 only where there is no other; sorts them. */
-static uid_t most_frequent(uid_t *owners, int count)
-{
-	uid_t most = 0;
-	int most_count = 0;
-	qsort(owners, (size_t)count, sizeof(*owners), by_owner);
-	for (int first = 0, end; first < count; first = end) {
-		for (end = first + 1; end < count && owners[end] == owners[first]; end++)
-			;
-		if (owners[first] != 0 && end - first > most_count) {
-			most = owners[first];
-			most_count = end - first;
-		}
-	}
-	return most;
-}
-
-/* Under the lock. */
-static uid_t owner_with_most(const struct wlbd_thread_pool *pool)
-{
-	uid_t *owners = malloc((size_t)pool->waiting_count * sizeof(*owners));
-	int count = 0;
-	if (owners == NULL)
-		return 0;
-	for (const struct wlbd_task *task = pool->waiting.first; task != NULL; task = task->next)
-		owners[count++] = task->owner;
-	uid_t most = most_frequent(owners, count);
-	free(owners);
-	return most;
-}
-
-/* Takes the task that is refused so that the others may wait, under the lock. */
-static struct wlbd_task *take_refused(struct wlbd_thread_pool *pool)
-{
-	uid_t owner = owner_with_most(pool);
-	struct wlbd_task **newest = NULL;
-	for (struct wlbd_task **at = &pool->waiting.first; *at != NULL; at = &(*at)->next)
-		if ((*at)->owner == owner || newest == NULL)
-			newest = at;
-	pool->waiting_count--;
-	return queue_take(&pool->waiting, newest);
-}
-
 static void refuse(struct wlbd_thread_pool *pool, struct wlbd_task *task)
 {
 	int64_t now_ms = wlb_clock_ms();
 	if (pool->refused_log_ms == 0 || now_ms - pool->refused_log_ms > REFUSED_LOG_MS) {
 		pool->refused_log_ms = now_ms;
-		wlbd_log(WLBD_LOG_WARNING, "%s: %d tasks wait, the most that may; more are refused", pool->name,
-		         pool->waiting_most);
+		wlbd_log(WLBD_LOG_WARNING,
+		         "%s: a task is refused, since too many wait, of its owner or in all, of which %d may",
+		         pool->name, pool->waiting_most);
 	}
 	task->discard(task);
 }
 
 void wlbd_thread_pool_submit(struct wlbd_thread_pool *pool, struct wlbd_task *task)
 {
-	struct wlbd_task *refused = NULL;
 	pthread_mutex_lock(&pool->lock);
-	queue_put(&pool->waiting, task);
-	pool->waiting_count++;
-	if (pool->waiting_count > pool->waiting_most)
-		refused = take_refused(pool);
+	bool has_place = wlbd_budget_enter(pool->places, task->owner) == WLBD_BUDGET_TAKEN;
+	if (has_place)
+		queue_put(&pool->waiting, task);
 	pthread_cond_signal(&pool->wake);
 	pthread_mutex_unlock(&pool->lock);
-	if (refused != NULL)
-		refuse(pool, refused);
+	if (!has_place)
+		refuse(pool, task);
 }

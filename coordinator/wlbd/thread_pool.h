@@ -24,8 +24,9 @@ struct wlbd_task {
 	struct wlbd_task *next;
 };
 
-/* `name` is for the log. At most `most` tasks wait for a thread: of more the newest is discarded of the owner with the
- * most that wait, of owner 0 only where no other has any. Returns NULL if out of memory or of threads. */
+/* `name` is for the log. At most `most` tasks wait for a thread, of each owner as coordinator/wlbd/budget.h says, where
+ * an eighth of them is for owner 0 alone: what is submitted beyond that is discarded. Returns NULL if out of memory or
+ * of threads. */
 struct wlbd_thread_pool *wlbd_thread_pool_new(struct event_base *base, const char *name, int threads, int most,
                                               struct wlb_error *error);
 

@@ -6,11 +6,14 @@
 #include <sys/queue.h>
 
 #include "common/clock.h"
+#include "coordinator/wlbd/budget.h"
 
 enum {
 	OWNER_MOST = WLBD_DB_POOL_CONNECTIONS - 1, /* under way */
 	WAITING_MOST = 1024,
+	WAITING_OWNER_MOST = WAITING_MOST / 8 * 7,
 	WAITING_BYTES_MOST = 32 * 1024 * 1024,
+	WAITING_OWNER_BYTES_MOST = WAITING_BYTES_MOST / 8 * 7,
 	LARGE_BYTES = 1024 * 1024, /* of an answer, after which its connection is made again */
 	WAIT_MOST_MS = 10000,      /* checked when a statement ends, which its own limit bounds */
 };
@@ -38,22 +41,13 @@ struct slot {
 	void *context;
 };
 
-/* The statements of one owner that wait. */
-struct share {
-	uid_t owner;
-	int count;
-	size_t bytes;
-};
-
 struct wlbd_db_pool {
 	struct slot slots[WLBD_DB_POOL_CONNECTIONS];
 	bool is_over_one; /* all slots have the same connection, which is not the pool's */
 	struct wlbd_db_hooks hooks;
 	TAILQ_HEAD(waiting_list, waiting_statement) waiting; /* the oldest first */
+	struct wlbd_budget *places;                          /* of the owners of statements that wait */
 	int count;
-	size_t bytes;
-	struct share shares[WAITING_MOST + 1]; /* of owners with statements that wait */
-	int share_count;
 };
 
 static void waiting_statement_free(struct waiting_statement *entry)
@@ -62,34 +56,23 @@ static void waiting_statement_free(struct waiting_statement *entry)
 	free(entry);
 }
 
-static struct share *share_of(struct wlbd_db_pool *pool, uid_t owner)
+/* Whatever one owner sends, places stay for others, and bytes. */
+static bool take_place(struct wlbd_db_pool *pool, uid_t owner, size_t bytes)
 {
-	for (int i = 0; i < pool->share_count; i++)
-		if (pool->shares[i].owner == owner)
-			return &pool->shares[i];
-	pool->shares[pool->share_count] = (struct share){.owner = owner};
-	return &pool->shares[pool->share_count++];
-}
-
-static void insert_waiting(struct wlbd_db_pool *pool, struct waiting_statement *entry)
-{
-	struct share *share = share_of(pool, entry->owner);
-	TAILQ_INSERT_TAIL(&pool->waiting, entry, link);
-	pool->count++;
-	pool->bytes += entry->bytes;
-	share->count++;
-	share->bytes += entry->bytes;
+	if (wlbd_budget_enter(pool->places, owner) != WLBD_BUDGET_TAKEN)
+		return false;
+	if (wlbd_budget_take(pool->places, owner, bytes) == WLBD_BUDGET_TAKEN)
+		return true;
+	wlbd_budget_leave(pool->places, owner);
+	return false;
 }
 
 static void remove_waiting(struct wlbd_db_pool *pool, struct waiting_statement *entry)
 {
-	struct share *share = share_of(pool, entry->owner);
 	TAILQ_REMOVE(&pool->waiting, entry, link);
 	pool->count--;
-	pool->bytes -= entry->bytes;
-	share->bytes -= entry->bytes;
-	if (--share->count == 0)
-		*share = pool->shares[--pool->share_count];
+	wlbd_budget_leave(pool->places, entry->owner);
+	wlbd_budget_give(pool->places, entry->owner, entry->bytes);
 }
 
 /* ---- statements that wait too long, or are too many -------------------------------------------------- */
@@ -118,33 +101,6 @@ static void refuse_overdue(struct wlbd_db_pool *pool)
 	struct waiting_statement *oldest;
 	while ((oldest = TAILQ_FIRST(&pool->waiting)) != NULL && now_ms - oldest->since_ms > WAIT_MOST_MS)
 		refuse_waiting(pool, oldest);
-}
-
-static bool is_full(const struct wlbd_db_pool *pool)
-{
-	return pool->count > WAITING_MOST || pool->bytes > WAITING_BYTES_MOST;
-}
-
-/* The share of what may wait in all, in number or in bytes, whichever is more. */
-static double used_fraction(const struct share *share)
-{
-	double count = (double)share->count / WAITING_MOST, bytes = (double)share->bytes / WAITING_BYTES_MOST;
-	return count > bytes ? count : bytes;
-}
-
-/* Refuses the newest statement of the owner with the most waiting, so that others are served whatever that owner sends.
- */
-static void refuse_one(struct wlbd_db_pool *pool)
-{
-	const struct share *most = &pool->shares[0];
-	struct waiting_statement *entry;
-	for (int i = 1; i < pool->share_count; i++)
-		if (used_fraction(&pool->shares[i]) > used_fraction(most))
-			most = &pool->shares[i];
-	TAILQ_FOREACH_REVERSE(entry, &pool->waiting, waiting_list, link)
-	if (entry->owner == most->owner)
-		break;
-	refuse_waiting(pool, entry);
 }
 
 /* ---- which statement is next ---------------------------------------------------------------------- */
@@ -292,7 +248,9 @@ void wlbd_db_pool_call(struct wlbd_db_pool *pool, uid_t owner, uint64_t key, con
                        const struct wlbd_params *params, wlbd_db_done *done, void *context)
 {
 	struct waiting_statement *entry = waiting_statement_new(sql, params);
-	if (entry == NULL) {
+	if (entry == NULL || !take_place(pool, owner, entry->bytes)) {
+		if (entry != NULL)
+			waiting_statement_free(entry);
 		refuse(pool->count, done, context);
 		return;
 	}
@@ -301,10 +259,9 @@ void wlbd_db_pool_call(struct wlbd_db_pool *pool, uid_t owner, uint64_t key, con
 	entry->since_ms = wlb_clock_ms();
 	entry->done = done;
 	entry->context = context;
-	insert_waiting(pool, entry);
+	TAILQ_INSERT_TAIL(&pool->waiting, entry, link);
+	pool->count++;
 	dispatch(pool);
-	while (is_full(pool))
-		refuse_one(pool);
 }
 
 /* ---- connections ----------------------------------------------------------------------------- */
@@ -336,21 +293,36 @@ static void on_wrong_schema(void *context, const struct wlb_error *error)
 	pool->hooks.wrong_schema(pool->hooks.context, error);
 }
 
+static struct wlbd_db_pool *pool_new(struct wlb_error *error)
+{
+	static const struct wlbd_budget_limits limits = {.user_count = WAITING_OWNER_MOST,
+	                                                 .all_count = WAITING_MOST,
+	                                                 .user_bytes = WAITING_OWNER_BYTES_MOST,
+	                                                 .all_bytes = WAITING_BYTES_MOST};
+	struct wlbd_db_pool *pool = calloc(1, sizeof(*pool));
+	if (pool != NULL)
+		pool->places = wlbd_budget_new(&limits);
+	if (pool == NULL || pool->places == NULL) {
+		wlb_fail(error, "out of memory");
+		free(pool);
+		return NULL;
+	}
+	TAILQ_INIT(&pool->waiting);
+	return pool;
+}
+
 struct wlbd_db_pool *wlbd_db_pool_new(struct event_base *base, struct wlbd_db_server *server, int timeout_ms,
                                       const struct wlbd_db_hooks *hooks, struct wlb_error *error)
 {
-	struct wlbd_db_pool *pool = calloc(1, sizeof(*pool));
-	if (pool == NULL) {
-		wlb_fail(error, "out of memory");
+	struct wlbd_db_pool *pool = pool_new(error);
+	if (pool == NULL)
 		return NULL;
-	}
 	struct wlbd_db_hooks own = {.ready = on_ready,
 	                            .away = on_away,
 	                            .wrong_schema = on_wrong_schema,
 	                            .not_stored = on_not_stored,
 	                            .context = pool};
 	pool->hooks = *hooks;
-	TAILQ_INIT(&pool->waiting);
 	for (int i = 0; i < WLBD_DB_POOL_CONNECTIONS; i++) {
 		pool->slots[i].pool = pool;
 		pool->slots[i].db = wlbd_db_new(base, server, timeout_ms, &own, error);
@@ -364,13 +336,10 @@ struct wlbd_db_pool *wlbd_db_pool_new(struct event_base *base, struct wlbd_db_se
 
 struct wlbd_db_pool *wlbd_db_pool_new_over(struct wlbd_db *db, struct wlb_error *error)
 {
-	struct wlbd_db_pool *pool = calloc(1, sizeof(*pool));
-	if (pool == NULL) {
-		wlb_fail(error, "out of memory");
+	struct wlbd_db_pool *pool = pool_new(error);
+	if (pool == NULL)
 		return NULL;
-	}
 	pool->is_over_one = true;
-	TAILQ_INIT(&pool->waiting);
 	for (int i = 0; i < WLBD_DB_POOL_CONNECTIONS; i++)
 		pool->slots[i] = (struct slot){.pool = pool, .db = db};
 	return pool;
@@ -393,6 +362,7 @@ void wlbd_db_pool_free(struct wlbd_db_pool *pool)
 		remove_waiting(pool, entry);
 		waiting_statement_free(entry);
 	}
+	wlbd_budget_free(pool->places);
 	free(pool);
 }
 

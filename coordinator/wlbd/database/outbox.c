@@ -4,6 +4,7 @@
 #include <sys/queue.h>
 
 #include "common/clock.h"
+#include "coordinator/wlbd/budget.h"
 #include "coordinator/wlbd/log.h"
 
 enum {
@@ -32,6 +33,7 @@ struct wlbd_outbox {
 	struct event *timer;
 	uint64_t *dropped; /* the number of statements that were dropped; the caller's */
 	TAILQ_HEAD(, queued_statement) statements;
+	struct wlbd_budget *places; /* of the owners of runs */
 	int count;
 	bool is_sending; /* a statement is under way */
 };
@@ -42,6 +44,7 @@ static void statement_free(struct wlbd_outbox *outbox, struct queued_statement *
 {
 	TAILQ_REMOVE(&outbox->statements, statement, link);
 	outbox->count--;
+	wlbd_budget_leave(outbox->places, statement->uid);
 	free(statement->params);
 	free(statement);
 }
@@ -151,18 +154,21 @@ static void on_timer(evutil_socket_t fd, short what, void *context)
 
 struct wlbd_outbox *wlbd_outbox_new(struct event_base *base, struct wlbd_db *db, uint64_t *dropped)
 {
+	/* One user's runs, however many, leave places for the runs of others. */
+	static const struct wlbd_budget_limits limits = {.user_count = STATEMENTS_MOST / 2,
+	                                                 .all_count = STATEMENTS_MOST};
 	struct wlbd_outbox *outbox = calloc(1, sizeof(*outbox));
 	if (outbox == NULL)
 		return NULL;
 	outbox->db = db;
 	outbox->dropped = dropped;
 	TAILQ_INIT(&outbox->statements);
+	outbox->places = wlbd_budget_new(&limits);
 	outbox->timer = evtimer_new(base, on_timer, outbox);
-	if (outbox->timer == NULL) {
-		free(outbox);
-		return NULL;
-	}
-	return outbox;
+	if (outbox->places != NULL && outbox->timer != NULL)
+		return outbox;
+	wlbd_outbox_free(outbox);
+	return NULL;
 }
 
 void wlbd_outbox_free(struct wlbd_outbox *outbox)
@@ -175,7 +181,9 @@ void wlbd_outbox_free(struct wlbd_outbox *outbox)
 		wlbd_log(WLBD_LOG_ERROR, "not recorded: %d statements more, since wlbd ends", outbox->count);
 	while (!TAILQ_EMPTY(&outbox->statements))
 		statement_free(outbox, TAILQ_FIRST(&outbox->statements));
-	event_free(outbox->timer);
+	if (outbox->timer != NULL)
+		event_free(outbox->timer);
+	wlbd_budget_free(outbox->places);
 	free(outbox);
 }
 
@@ -185,15 +193,6 @@ static int count_of(const struct wlbd_outbox *outbox, int64_t run_pk)
 	int count = 0;
 	TAILQ_FOREACH(statement, &outbox->statements, link)
 	count += statement->run_pk == run_pk;
-	return count;
-}
-
-static int count_of_user(const struct wlbd_outbox *outbox, uid_t uid)
-{
-	const struct queued_statement *statement;
-	int count = 0;
-	TAILQ_FOREACH(statement, &outbox->statements, link)
-	count += statement->uid == uid;
 	return count;
 }
 
@@ -211,20 +210,21 @@ static struct queued_statement *statement_new(const char *sql, const struct wlbd
 	return statement;
 }
 
-/* One user's runs, however many, leave places for the runs of others. */
-static bool has_place(const struct wlbd_outbox *outbox, uid_t uid, int64_t run_pk)
+static bool take_place(struct wlbd_outbox *outbox, uid_t uid, int64_t run_pk)
 {
-	if (outbox->count < STATEMENTS_OF_RUN_MOST)
-		return true;
-	int of_user = count_of_user(outbox, uid), of_others = outbox->count - of_user;
-	return of_user < (STATEMENTS_MOST - of_others) / 2 && count_of(outbox, run_pk) < STATEMENTS_OF_RUN_MOST;
+	bool is_run_full =
+		outbox->count >= STATEMENTS_OF_RUN_MOST && count_of(outbox, run_pk) >= STATEMENTS_OF_RUN_MOST;
+	return !is_run_full && wlbd_budget_enter(outbox->places, uid) == WLBD_BUDGET_TAKEN;
 }
 
 void wlbd_outbox_put(struct wlbd_outbox *outbox, uid_t uid, int64_t run_pk, const char *sql,
                      const struct wlbd_params *params)
 {
-	struct queued_statement *statement = has_place(outbox, uid, run_pk) ? statement_new(sql, params) : NULL;
+	bool has_place = take_place(outbox, uid, run_pk);
+	struct queued_statement *statement = has_place ? statement_new(sql, params) : NULL;
 	if (statement == NULL) {
+		if (has_place)
+			wlbd_budget_leave(outbox->places, uid);
 		(*outbox->dropped)++;
 		wlbd_log(WLBD_LOG_ERROR,
 		         "not recorded: %s, of the run with id %lld of uid %u (too many statements wait for the "

@@ -20,8 +20,8 @@ struct wlbd_outbox *wlbd_outbox_new(struct event_base *base, struct wlbd_db *db,
 void wlbd_outbox_free(struct wlbd_outbox *outbox); /* logs what is not stored; NULL is allowed */
 
 /* `params` are copied; `sql` has static lifetime; `uid` is the run's owner. A statement is dropped for which there is
- * no memory, or where too many wait: of all, of the run, or of the owner, who has half of the places that others leave.
- */
+ * no memory, or where too many wait: of all, of the run, or of the owner (coordinator/wlbd/budget.h), who has half of
+ * all at most. */
 void wlbd_outbox_put(struct wlbd_outbox *outbox, uid_t uid, int64_t run_pk, const char *sql,
                      const struct wlbd_params *params);
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/wlbd/http/budget.h"
+#include "coordinator/wlbd/budget.h"
 
 /* A report that arrives late was sent over a connection that has been closed since, and takes no longer. After that
  * time smaller numbers are believed: the process of the rank was started again. */

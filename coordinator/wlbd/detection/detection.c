@@ -8,7 +8,7 @@
 #include "common/rank_trace.h"
 #include "coordinator/wlbd/detection/calls.h"
 #include "coordinator/wlbd/detection/transfers.h"
-#include "coordinator/wlbd/http/budget.h"
+#include "coordinator/wlbd/budget.h"
 #include "libwlb/hash.h"
 
 enum {

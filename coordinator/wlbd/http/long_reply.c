@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "coordinator/wlbd/http/budget.h"
+#include "coordinator/wlbd/budget.h"
 #include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/wlbd.h"
 

@@ -1,6 +1,6 @@
 #include "coordinator/wlbd/http/question_share.h"
 
-#include "coordinator/wlbd/http/budget.h"
+#include "coordinator/wlbd/budget.h"
 #include "coordinator/wlbd/http/call.h"
 #include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/wlbd.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "coordinator/slurm/slurm_api.h"
-#include "coordinator/wlbd/http/budget.h"
+#include "coordinator/wlbd/budget.h"
 #include "coordinator/wlbd/http/fields.h"
 
 /* They are indexes into started_on, and so are forgotten with it. */

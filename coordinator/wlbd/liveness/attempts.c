@@ -9,7 +9,7 @@
 #include "common/clock.h"
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlbd/detection/detection.h"
-#include "coordinator/wlbd/http/budget.h"
+#include "coordinator/wlbd/budget.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/slurm/nodes.h"
 #include "coordinator/wlbd/wlbd.h"

@@ -10,6 +10,7 @@
 #include "common/clock.h"
 #include "common/command.h"
 #include "coordinator/slurm/slurm_api.h"
+#include "coordinator/wlbd/budget.h"
 #include "coordinator/wlbd/database/db.h"
 #include "coordinator/wlbd/database/db_pool.h"
 #include "coordinator/wlbd/database/db_server.h"
@@ -17,7 +18,6 @@
 #include "coordinator/wlbd/database/sole_use.h"
 #include "coordinator/wlbd/detection/activities.h"
 #include "coordinator/wlbd/http/body_memory.h"
-#include "coordinator/wlbd/http/budget.h"
 #include "coordinator/wlbd/http/fields.h"
 #include "coordinator/wlbd/http/http.h"
 #include "coordinator/wlbd/liveness/attempt_end.h"
@@ -44,7 +44,7 @@
 enum {
 	AUTH_THREADS = 2,
 	SLURM_THREADS = 3,
-	WAITING_MOST = 8192,     /* for a thread pool: more than the nodes that reconnect at once after a restart */
+	WAITING_MOST = 12288,    /* for a thread pool: of one user more than the nodes that reconnect after a restart */
 	READ_TIMEOUT_FACTOR = 5, /* of GET requests over short statements */
 	TICK_S = 1,
 	SUSPECTED_TICK_MS = 250,

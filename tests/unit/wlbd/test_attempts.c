@@ -11,7 +11,7 @@
 #include "common/rank_trace.h"
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlbd/detection/detection.h"
-#include "coordinator/wlbd/http/budget.h"
+#include "coordinator/wlbd/budget.h"
 #include "coordinator/wlbd/liveness/detect.h"
 #include "coordinator/wlbd/liveness/older_attempts.h"
 #include "coordinator/wlbd/wlbd.h"

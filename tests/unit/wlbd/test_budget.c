@@ -1,4 +1,4 @@
-#include "coordinator/wlbd/http/budget.h"
+#include "coordinator/wlbd/budget.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -13,7 +13,7 @@
 #include <math.h>
 
 #include "common/rank_trace.h"
-#include "coordinator/wlbd/http/budget.h"
+#include "coordinator/wlbd/budget.h"
 
 enum { UID = 7, LIMIT_BYTES = 1 << 24, RANKS = 4, NODES = 4, CALLS = 8, MESSAGE_BYTES = 65536, ONSET = 40, STEPS = 90 };
 

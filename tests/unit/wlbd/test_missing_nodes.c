@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "coordinator/wlbd/http/budget.h"
+#include "coordinator/wlbd/budget.h"
 #include "coordinator/wlbd/liveness/attempts.h"
 #include "coordinator/wlbd/liveness/node_probe.h"
 #include "coordinator/wlbd/slurm/nodes.h"

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "common/rank_trace.h"
-#include "coordinator/wlbd/http/budget.h"
+#include "coordinator/wlbd/budget.h"
 
 enum { UID = 7, LIMIT_BYTES = 1 << 24, MOST_RANKS = 64 };
 

@@ -82,8 +82,9 @@ static void a_run_has_its_share(void **state)
 	end(&f);
 }
 
-/* Nor do many runs of one user. */
-static void a_user_has_half_of_the_places_that_others_leave(void **state)
+/* Nor do many runs of one user: the first may have half of all, the next leaves an eighth, of which a third may have
+ * half. */
+static void a_user_leaves_places_to_others(void **state)
 {
 	struct fixture f;
 	(void)state;
@@ -94,9 +95,13 @@ static void a_user_has_half_of_the_places_that_others_leave(void **state)
 	f.set_aside = 0;
 	put_of(&f, 2, 99, 1);
 	assert_true(wlbd_outbox_holds(f.outbox, 99));
-	for (int run = 100; run < 106; run++)
+	for (int run = 100; run < 108; run++)
 		put_of(&f, 2, run, OF_A_RUN);
-	assert_int_equal(f.set_aside, 6 * OF_A_RUN + 1 - IN_ALL / 4);
+	assert_int_equal(f.set_aside, 8 * OF_A_RUN + 1 - (IN_ALL / 2 - IN_ALL / 8));
+	f.set_aside = 0;
+	for (int run = 200; run < 202; run++)
+		put_of(&f, 3, run, OF_A_RUN);
+	assert_int_equal(f.set_aside, 2 * OF_A_RUN - IN_ALL / 16);
 	end(&f);
 }
 
@@ -119,7 +124,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(statements_wait_for_the_database),
 		cmocka_unit_test(a_run_has_its_share),
-		cmocka_unit_test(a_user_has_half_of_the_places_that_others_leave),
+		cmocka_unit_test(a_user_leaves_places_to_others),
 		cmocka_unit_test(all_users_have_a_bound),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

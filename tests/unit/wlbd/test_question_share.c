@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "coordinator/wlbd/http/budget.h"
+#include "coordinator/wlbd/budget.h"
 #include "coordinator/wlbd/http/call.h"
 #include "coordinator/wlbd/http/exchange.h"
 #include "coordinator/wlbd/wlbd.h"

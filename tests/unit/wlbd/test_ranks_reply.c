@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "coordinator/wlbd/http/budget.h"
+#include "coordinator/wlbd/budget.h"
 
 enum { MUCH = 1 << 30 };
 

@@ -13,7 +13,7 @@
 #include "common/clock.h"
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlbd/database/outbox.h"
-#include "coordinator/wlbd/http/budget.h"
+#include "coordinator/wlbd/budget.h"
 #include "coordinator/wlbd/liveness/attempts.h"
 #include "coordinator/wlbd/wlbd.h"
 

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "common/clock.h"
-#include "coordinator/wlbd/http/budget.h"
+#include "coordinator/wlbd/budget.h"
 #include "coordinator/wlbd/wlbd.h"
 
 enum { GRACE_MS = 2000, SILENCE_MS = 10000, REQUEST_MS = 300, CLIENT_PAUSE_MOST_MS = 7000, UID = 1000 };

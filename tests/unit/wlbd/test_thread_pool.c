@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-enum { TASKS_MOST = 9 };
+enum { TASKS_MOST = 78 };
 
 struct numbered {
 	struct wlbd_task task;
@@ -121,33 +121,36 @@ static void tasks_beyond_the_bound_are_refused(void **state)
 	event_base_free(base);
 }
 
-/* One task runs, and four may wait: of more the newest is refused of the owner with the most, but none of owner 0. */
-static void the_owner_with_the_most_is_refused(void **state)
+/* One task runs, and 64 may wait: 49 of one owner, which leaves an eighth of what is not reserved, of that half for the
+ * next, and all that is left for owner 0. */
+static void owners_leave_places_to_others(void **state)
 {
-	static const uid_t owners[] = {9, 1, 2, 1, 0, 0, 0, 2, 3};
+	static const struct {
+		uid_t owner;
+		int tasks, accepted;
+	} owners[] = {{1, 60, 49}, {2, 4, 3}, {0, 13, 12}};
 	struct event_base *base;
-	struct wlbd_thread_pool *pool = begin(&base, 1, 4);
-	struct numbered tasks[9];
+	struct wlbd_thread_pool *pool = begin(&base, 1, 64);
+	static struct numbered tasks[TASKS_MOST];
 	sem_t begun, may_end;
+	int count = 1;
 	(void)state;
 	sem_init(&begun, 0, 0);
 	sem_init(&may_end, 0, 0);
-	for (int i = 0; i < 9; i++) {
-		tasks[i] = i == 0 ? numbered_of(1, owners[i], &begun, &may_end)
-		                  : numbered_of(i + 1, owners[i], NULL, NULL);
-		wlbd_thread_pool_submit(pool, &tasks[i].task);
-		if (i == 0)
-			sem_wait(&begun);
+	tasks[0] = numbered_of(1, 9, &begun, &may_end);
+	wlbd_thread_pool_submit(pool, &tasks[0].task);
+	sem_wait(&begun);
+	for (size_t i = 0; i < sizeof(owners) / sizeof(owners[0]); i++) {
+		int first = count, before = ended_count;
+		for (; count < first + owners[i].tasks; count++) {
+			tasks[count] = numbered_of(count + 1, owners[i].owner, NULL, NULL);
+			wlbd_thread_pool_submit(pool, &tasks[count].task);
+		}
+		assert_int_equal(ended_count - before, owners[i].tasks - owners[i].accepted);
+		assert_int_equal(ended[ended_count - 1], -count); /* the newest was refused */
 	}
-	/* 2 3 4 5 wait; 6: 4 is refused; 7: 2 or 3, of which each owner has one, so the first by number; 8: itself;
-	 * 9: 3. */
-	assert_int_equal(ended_count, 4);
-	assert_int_equal(ended[0], -4);
-	assert_int_equal(ended[1], -2);
-	assert_int_equal(ended[2], -8);
-	assert_int_equal(ended[3], -3);
 	sem_post(&may_end);
-	while (ended_count < 9)
+	while (ended_count < count)
 		event_base_loop(base, EVLOOP_ONCE);
 	wlbd_thread_pool_free(pool);
 	event_base_free(base);
@@ -298,7 +301,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_thread_runs_tasks_in_order),
 		cmocka_unit_test(tasks_beyond_the_bound_are_refused),
-		cmocka_unit_test(the_owner_with_the_most_is_refused),
+		cmocka_unit_test(owners_leave_places_to_others),
 		cmocka_unit_test(freeing_ends_every_task),
 		cmocka_unit_test(abandoning_waits_for_no_task),
 		cmocka_unit_test(an_owner_never_has_all_threads),

@@ -1,20 +1,20 @@
 /*
- * How many things (connections, or requests) and bytes one user, and all users together, hold of wlbd. Only counts; a
- * user who holds nothing takes no memory.
+ * How many things (connections, requests, statements or tasks that wait) and bytes one user, and all users together,
+ * hold of wlbd. Only counts; a user who holds nothing takes no memory.
  *
  * A user may hold no more than what stays free. So the first may have half of all, a second half of the rest, and so
  * on: whatever other users hold, there is something left for one who holds nothing. root and SlurmUser may take all
  * that is free, up to the limit of one user, and have a reserve that nobody else can take.
  */
-#ifndef COORDINATOR_WLBD_HTTP_BUDGET_H
-#define COORDINATOR_WLBD_HTTP_BUDGET_H
+#ifndef COORDINATOR_WLBD_BUDGET_H
+#define COORDINATOR_WLBD_BUDGET_H
 
 #include <stddef.h>
 #include <sys/types.h>
 
 /* A limit that is 0 lets nothing be taken; the reserves are part of what all may hold. */
 struct wlbd_budget_limits {
-	size_t user_count; /* of one user: connections, or requests */
+	size_t user_count; /* of one user */
 	size_t all_count;
 	size_t reserved_count;
 	size_t user_bytes;

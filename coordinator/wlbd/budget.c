@@ -1,4 +1,4 @@
-#include "coordinator/wlbd/http/budget.h"
+#include "coordinator/wlbd/budget.h"
 
 #include <search.h>
 #include <stdbool.h>
