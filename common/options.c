@@ -270,7 +270,7 @@ static int read_words(const struct parser *parser, char **argv, const struct opt
 int wlb_options_parse(const struct wlb_option_table *table, int argc, char **argv, void *values,
                       struct wlb_error *error)
 {
-	struct option known[2 * table->count + 2];
+	struct option known[table->count + 2];
 	bool given[table->count + 1];
 	struct parser parser = {.table = table, .values = values, .argc = argc, .given = given, .error = error};
 	int count = 0;
@@ -280,8 +280,6 @@ int wlb_options_parse(const struct wlb_option_table *table, int argc, char **arg
 		int takes = has_value(row) ? required_argument : no_argument;
 		if (row->name != NULL)
 			known[count++] = (struct option){row->name, takes, NULL, ROW + i};
-		if (row->alias != NULL)
-			known[count++] = (struct option){row->alias, takes, NULL, ROW + i};
 	}
 	known[count++] = (struct option){"help", optional_argument, NULL, ROW + table->count};
 	known[count] = (struct option){0};

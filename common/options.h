@@ -31,9 +31,8 @@ struct wlb_option_list {
 #define WLB_OPTION_UNBOUNDED 1e12
 
 struct wlb_option {
-	const char *name;  /* without "--"; NULL: the row describes the arguments. At most one such row. */
-	char letter;       /* of the short form, 'c' for "-c"; 0: there is none */
-	const char *alias; /* an earlier name, which is taken too; NULL: there is none */
+	const char *name; /* without "--"; NULL: the row describes the arguments. At most one such row. */
+	char letter;      /* of the short form, 'c' for "-c"; 0: there is none */
 	enum wlb_option_kind kind;
 	size_t offset; /* of the field in the values */
 	bool required;

@@ -38,15 +38,13 @@ static const char *value_of(const struct wlb_option *row)
 	return row->value != NULL ? row->value : row->choices;
 }
 
-/* Writes the help text, followed by the default or by "(required)", and by the alias. */
+/* Writes the help text, followed by the default or by "(required)". */
 static const char *describe(const struct wlb_option *row, char text[TEXT_BYTES])
 {
-	const char *alias = row->alias != NULL ? row->alias : "", *also = row->alias != NULL ? "; also --" : "";
 	if (row->initial != NULL)
-		snprintf(text, TEXT_BYTES, "%s (default %s)%s%s", row->help, row->initial, also, alias);
+		snprintf(text, TEXT_BYTES, "%s (default %s)", row->help, row->initial);
 	else
-		snprintf(text, TEXT_BYTES, "%s%s%s%s", row->help,
-		         row->required && row->name != NULL ? " (required)" : "", also, alias);
+		snprintf(text, TEXT_BYTES, "%s%s", row->help, row->required && row->name != NULL ? " (required)" : "");
 	return text;
 }
 

@@ -10,7 +10,7 @@
 
 /* The row of --machine in a table of options; `field` is the offset of a const char *. */
 #define WLB_MACHINE_OPTION(field)                                                                                      \
-	.name = "machine", .alias = "gpu", .kind = WLB_OPTION_TEXT, .offset = (field), .initial = "H100",              \
+	.name = "machine", .kind = WLB_OPTION_TEXT, .offset = (field), .initial = "H100",                              \
 	.choices = "A100|B200|CPU|H100|H200|MI300X", .open = true, .value = "NAME|FILE",                               \
 	.help = "kind of GPU and node: H100, H200, B200, A100, MI300X, CPU, or a file like those of "                  \
 		"share/wlb/machines"

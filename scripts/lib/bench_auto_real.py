@@ -130,7 +130,7 @@ class Pair:
         if layout:
             held += ["--interleave", str(interleave), "--micro-batch-size", str(windows), "--recompute", recompute]
         command = [self.build / "bin/wlb", "plan", "--trainer", "worker", *self.trained(), "--lengths", "documents",
-                   "--gpu", self.machine_file, "--nodes", "1", "--gpus-per-node", str(RANKS), "--json", *held]
+                   "--machine", self.machine_file, "--nodes", "1", "--gpus-per-node", str(RANKS), "--json", *held]
         answer = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False)
         if answer.returncode != 0:
             sys.exit(f"bench_auto_real.py: {' '.join(map(str, command))}: {answer.stderr}")
@@ -178,7 +178,7 @@ files, differ by more than {agree:.0%}, one more decides: {again} layouts were r
 ```
 
 The measured step is the mean over the steps, without the first {warm}, of the median of the rounds, which train the same
-documents. Predicted is the answer of `wlb plan --trainer worker --gpu FILE`, the median over the files of the rounds, for this
+documents. Predicted is the answer of `wlb plan --trainer worker --machine FILE`, the median over the files of the rounds, for this
 layout with micro-batches of one window; *auto* is what it answers with the first file where nothing is held (with a row of its
 own where that has other settings). No constant was
 set by these rows; but earlier runs of these pairs showed which times the model and the calibration lacked: those of rotary

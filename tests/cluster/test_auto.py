@@ -61,7 +61,7 @@ def headings(text):
 def least_memory(folder, machine):
     """Returns the bytes that a rank needs at least without pipeline parallelism."""
     plan = json.loads(subprocess.run(
-        [harness.BUILD / "bin/wlb", "plan", "--trainer", "worker", "--model", folder / "model.json", "--gpu", machine,
+        [harness.BUILD / "bin/wlb", "plan", "--trainer", "worker", "--model", folder / "model.json", "--machine", machine,
          "--nodes", str(NODES), "--gpus-per-node", str(TASKS), "--seq-length", str(SEQ_LENGTH), "--global-batch-size",
          str(WINDOWS), "--lengths", folder / "corpus", "--pp", "1", "--recompute", "full", "--top", "1000", "--json"],
         check=True, capture_output=True, text=True, timeout=60).stdout)

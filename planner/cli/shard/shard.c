@@ -198,7 +198,7 @@ static const struct wlb_option options[] = {
 	{WLB_OPTION(TEXT, "cp-sharding", FIELD(strategy), NULL,
                     "adaptive: for each micro-batch the one whose attention takes less time on --machine; dynamic: "
                     "each document on 1, 2, 4 ... of cp x dp ranks"),
-         .alias = "strategy", .choices = "per-document|per-sequence|adaptive|dynamic", .initial = "per-document"},
+         .choices = "per-document|per-sequence|adaptive|dynamic", .initial = "per-document"},
 	{WLB_OPTION(INT, "dp", FIELD(dp), "D", "with dynamic: groups of cp ranks, each with a window of its own"),
          .min = 1, .max = RANKS_MAX, .initial = "1"},
 	{WLB_MODEL_OPTION(FIELD(model))},

@@ -25,7 +25,7 @@ struct values {
 static const struct wlb_option rows[] = {
 	{WLB_OPTION(FLAG, "drain", FIELD(drain), NULL, "to the end")},
 	{WLB_OPTION(TEXT, "file", FIELD(file), "FILE", "of input"), .letter = 'f'},
-	{WLB_OPTION(TEXT, "mode", FIELD(mode), NULL, "how"), .alias = "way", .choices = "slow|fast"},
+	{WLB_OPTION(TEXT, "mode", FIELD(mode), NULL, "how"), .choices = "slow|fast"},
 	{WLB_OPTION(TEXT, "kind", FIELD(kind), "KIND", "which"), .choices = "A|B", .open = true, .initial = "A"},
 	{WLB_OPTION(CHOICE, "colour", FIELD(colour), NULL, "of the line"), .choices = "red|green|blue",
          .initial = "green"},
@@ -125,10 +125,10 @@ static void a_letter_stands_for_its_option(void **state)
 static void an_earlier_name_is_taken_too(void **state)
 {
 	struct values v;
-	char line[] = "--nodes 1 --way fast";
+	char line[] = "--nodes 1 --mode fast";
 	assert_int_equal(parse(&table, line, &v, NULL), WLB_OPTIONS_READ);
 	assert_string_equal(v.mode, "fast");
-	assert_refused(&table, "--nodes 1 --way no", "--mode 'no': must be slow or fast");
+	assert_refused(&table, "--nodes 1 --mode no", "--mode 'no': must be slow or fast");
 	(void)state;
 }
 
@@ -222,7 +222,7 @@ static void help_has_usage_values_and_defaults(void **state)
 	assert_prints(&table, WLB_OPTIONS_HELP,
 	              "\n  --colour red|green|blue\n                          of the line (default green)\n");
 	assert_prints(&table, WLB_OPTIONS_HELP, "\n  --nodes N               how many, such as 4 (required)\n");
-	assert_prints(&table, WLB_OPTIONS_HELP, "\n  --mode slow|fast        how; also --way\n");
+	assert_prints(&table, WLB_OPTIONS_HELP, "\n  --mode slow|fast        how\n");
 	assert_prints(&table, WLB_OPTIONS_HELP, "\n  DIR...                  more data\n");
 	assert_prints(&table, WLB_OPTIONS_HELP, "\n  -f, --file FILE         of input\n");
 	assert_prints(&table, WLB_OPTIONS_HELP, "\n  --version               print the version\n");

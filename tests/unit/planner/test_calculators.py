@@ -128,7 +128,7 @@ class Pack(Calculator):
 
     def check(self, strategy, ratio, *more, lengths):
         report, rows = self.calculate("pack", "--seq-length", self.window, "--micro-batches", self.micro_batches,
-                                    "--lengths", self.lengths_file(lengths), "--strategy", strategy,
+                                    "--lengths", self.lengths_file(lengths), "--packing", strategy,
                                     "--max-length-ratio", ratio, *more)
         packed = self.check_tokens(rows, lengths)
         self.assertEqual(report["tokens_in"], sum(lengths))
@@ -210,7 +210,7 @@ class Shard(Calculator):
 
     def check(self, strategy, ranks, lengths, window, groups=1):
         report, rows = self.calculate("shard", "--cp", ranks // groups, "--dp", groups, "--seq-length", window,
-                                    "--strategy", strategy, "--lengths", self.lengths_file(lengths))
+                                    "--cp-sharding", strategy, "--lengths", self.lengths_file(lengths))
         self.assertEqual(self.check_tokens(rows, lengths), sum(lengths))
         self.assertEqual(report["tokens"], sum(lengths))
         self.measure(report, rows, lengths, window, ranks, groups)
@@ -362,14 +362,14 @@ class Plan(unittest.TestCase):
         self.assertIn("rope_scaling: ", refused.stderr)
 
     def test_interleaving_has_no_bound_but_the_layers(self):
-        job = ("plan", "--model", "Llama-3-405B", "--nodes", 2048, "--seq-length", 8192, "--global-batch-size", 2048, "--gpu", "H100")
+        job = ("plan", "--model", "Llama-3-405B", "--nodes", 2048, "--seq-length", 8192, "--global-batch-size", 2048, "--machine", "H100")
         plan = self.calculate(*job)
         self.assertGreater(plan["interleave"], 4)  # such as 16 x 8 chunks of 126 layers, with the embedding and the head
         fixed = self.calculate(*job, "--interleave", 4)
         self.assertLess(plan["step_s"], fixed["step_s"])
 
     def test_no_accuracy_is_claimed(self):
-        job = ("plan", "--model", "7B", "--nodes", 2, "--global-batch-size", 16, "--gpu", "H100", "--seq-length", 8192)
+        job = ("plan", "--model", "7B", "--nodes", 2, "--global-batch-size", 16, "--machine", "H100", "--seq-length", 8192)
         self.assertNotRegex(wlb(*job).stdout, "predicted|published|within")
         self.assertNotIn("step_certainty", self.calculate(*job))
 
@@ -394,7 +394,7 @@ class Plan(unittest.TestCase):
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
             json.dump(config, file)
             file.flush()
-            text = wlb("plan", "--model", file.name, "--nodes", 1, "--seq-length", 1024, "--global-batch-size", 16, "--gpu", "CPU").stdout
+            text = wlb("plan", "--model", file.name, "--nodes", 1, "--seq-length", 1024, "--global-batch-size", 16, "--machine", "CPU").stdout
         self.assertIn("0.12 million parameters", text)
 
     def test_explanations(self):
@@ -643,7 +643,7 @@ class Refusals(unittest.TestCase):
         self.refused("sim", "--nodes", 4, "--gpus-per-node", 6, "--seq-length", 4096, "--global-batch-size", 8,
                      "--layout", "tp=6", names=("tp=6", "num_attention_heads"))
         self.refused(*sim, "--layout", "tp=8,dp=4", "--strategies", "plain,magic", names=("'magic'", "balanced"))
-        self.refused(*sim, "--gpu", "abacus", names=("--machine", "'abacus'", "H100"))
+        self.refused(*sim, "--machine", "abacus", names=("--machine", "'abacus'", "H100"))
         self.refused(*sim, "--json", "--csv", names=("--json and --csv",))
         plan = ("plan", *sim[1:])
         self.refused(*plan, "--json", "--csv", names=("--json and --csv",))
