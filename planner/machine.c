@@ -140,7 +140,7 @@ static int read_name(const json_t *root, struct wlb_machine *machine, struct wlb
 	return 0;
 }
 
-/* Files of earlier versions have 0, or none, where nobody named the threads. */
+/* Files have 0, or none, where nobody named the threads. */
 static int32_t measured_threads(const json_t *root)
 {
 	json_int_t threads = json_integer_value(json_object_get(json_object_get(root, "measured"), "threads"));

@@ -206,10 +206,10 @@ static char *request_head(struct call *call, size_t length)
 	bool v6 = strchr(config->host, ':') != NULL;
 	int n = asprintf(&head,
 	                 "%s %s HTTP/1.1\r\nHost: %s%s%s:%s\r\nUser-Agent: wlb/" WLB_VERSION "\r\n"
-	                 "WLB-Protocol: %d\r\nAuthorization: MUNGE %s\r\nContent-Type: application/json\r\n"
+	                 "Authorization: MUNGE %s\r\nContent-Type: application/json\r\n"
 	                 "Content-Length: %zu\r\n\r\n",
 	                 call->method, call->path, v6 ? "[" : "", config->host, v6 ? "]" : "", config->port,
-	                 WLB_PROTOCOL, call->credential, length);
+	                 call->credential, length);
 	if (n < 0) {
 		wlb_fail(call->error, "out of memory for a request");
 		return NULL;

@@ -11,9 +11,6 @@
 #include "coordinator/client/reply.h"
 #include "libwlb/wlb.h"
 
-/* Sent as WLB-Protocol, so that wlbd can say who must be upgraded. From 2 on, replies are proved. */
-enum { WLB_PROTOCOL = 2 };
-
 struct wlb_connection; /* kept alive between requests, reconnects by itself */
 
 /* Does not connect yet. Returns NULL if out of memory. */

@@ -116,7 +116,7 @@ class TrainingRun:
                               check=True).stdout.strip()
         connection = http.client.HTTPConnection(settings["coordinator"], timeout=10)
         try:
-            connection.request("GET", path, headers={"Authorization": f"MUNGE {made}", "WLB-Protocol": "2"})
+            connection.request("GET", path, headers={"Authorization": f"MUNGE {made}"})
             return json.loads(connection.getresponse().read())
         finally:
             connection.close()

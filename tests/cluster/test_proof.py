@@ -198,30 +198,6 @@ class Replies(test_wlbd_api.RunningJobs):
         status, text, proof = self.exchange("POST", f"/v1/runs/{run}/report", body)
         self.assertEqual((status, json.loads(text), proof), (200, {"order": "continue"}, None))
 
-    def test_older_program_is_served_and_told(self):
-        run = self.new_run()
-        attempt = str(uuid.uuid4())
-        path = f"/v1/runs/{run}/attempts"
-        body = json.dumps({"attempt_id": attempt, "nodes": ["n1", "n2"], "tasks_per_node": 2}).encode()
-        older = {"User-Agent": "wlb/0.1.0"}
-
-        def decided():
-            status, text, _ = self.exchange("POST", path, body, **older)
-            self.assertEqual(status, 200, text)
-            reply = json.loads(text)
-            return reply if reply["decision"] != "wait" else time.sleep(reply["retry_after_s"])
-
-        reply = wait_for("a decision", decided, 20)
-        self.assertEqual(reply["decision"], "start")
-        self.assertIn("this wlb is older than the coordinator: upgrade it", reply["reason"])
-        _, text, _ = self.exchange("POST", path, body, **older | {"WLB-Protocol": "2"})
-        self.assertNotIn("older", json.loads(text)["reason"])
-        records = {"attempt_id": attempt, "source": "rank0", "first_seq": 1, "records": [test_wlbd_api.event(1)]}
-        for _ in range(2):
-            self.exchange("POST", f"/v1/runs/{run}/records", json.dumps(records).encode(), **older)
-        events = wait_for("the event", lambda: [e for e in self.show(run)["events"] if e["kind"] == "client_outdated"], 5)
-        self.assertEqual(len(events), 1)
-
 
 if __name__ == "__main__":
     harness.main()

@@ -65,7 +65,7 @@ static int print_json(const char *name, json_t *run, struct wlb_error *error)
 
 /* ---- text -------------------------------------------------------------------------------------------------------- */
 
-/* A coordinator of an earlier release keeps none. */
+/* A line where the coordinator keeps some. */
 static void print_stacks(const char *name)
 {
 	char path[128], when[32];

@@ -140,7 +140,7 @@ void wlb_show_standstills(const json_t *run)
 	char path[128];
 	size_t i;
 	snprintf(path, sizeof(path), "/v1/runs/%s/stacks?ranks=none", name);
-	json_t *kept = wlb_api_get(path, NULL); /* a coordinator of an earlier release keeps none */
+	json_t *kept = wlb_api_get(path, NULL);
 	const json_t *gatherings = json_object_get(kept, "gatherings");
 	json_array_foreach(json_object_get(run, "attempts"), i, attempt)
 	{

@@ -14,7 +14,7 @@
 void wlb_run_place_nodes(struct wlb_attempt *attempt);
 
 /* Reads the switches of the coordinator's reply: [{"name": "s1", "nodes": 2}, ...] for the nodes of the attempt in
- * their order; "" names no switch. NULL, of an earlier coordinator, and a list that does not cover the nodes leave them
+ * their order; "" names no switch. NULL, and a list that does not cover the nodes, leave them
  * unknown. */
 void wlb_run_read_switches(const json_t *list, struct wlb_attempt *attempt);
 

@@ -54,9 +54,8 @@ struct wlbd_call {
 	size_t held_bytes;              /* of the user's budget */
 	size_t reply_bytes;             /* of the user's budget of replies */
 	bool has_question;              /* counted in the user's budget of questions */
-	void *parsed;     /* the handler's, freed with the call: what it has read of the body; NULL: none */
-	bool is_outdated; /* the client is a wlb that does not know proofs */
-	bool is_plain;    /* set by the handler: nothing depends on the reply, so it carries no proof */
+	void *parsed;  /* the handler's, freed with the call: what it has read of the body; NULL: none */
+	bool is_plain; /* set by the handler: nothing depends on the reply, so it carries no proof */
 	int64_t began_ms;
 	struct wlbd_answer answer;
 };

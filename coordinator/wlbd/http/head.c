@@ -15,8 +15,6 @@ struct headers {
 	int credentials;
 	const char *length;
 	const char *credential;
-	const char *agent;
-	const char *protocol;
 };
 
 static enum MHD_Result read_header(void *context, enum MHD_ValueKind kind, const char *name, const char *value)
@@ -31,10 +29,6 @@ static enum MHD_Result read_header(void *context, enum MHD_ValueKind kind, const
 	} else if (strcasecmp(name, "Authorization") == 0) {
 		headers->credentials++;
 		headers->credential = value;
-	} else if (strcasecmp(name, "User-Agent") == 0) {
-		headers->agent = value;
-	} else if (strcasecmp(name, "WLB-Protocol") == 0) {
-		headers->protocol = value;
 	}
 	return MHD_YES;
 }
@@ -72,7 +66,6 @@ int wlbd_head_read(struct wlbd_exchange *exchange, const char *method, const cha
 	struct headers headers = {0};
 	MHD_get_connection_values(exchange->mhd, MHD_HEADER_KIND, read_header, &headers);
 	*credential = headers.credential;
-	call->is_outdated = headers.agent != NULL && strncmp(headers.agent, "wlb/", 4) == 0 && headers.protocol == NULL;
 	call->method = method_name(method);
 	if (call->method == NULL) {
 		call->method = "-";

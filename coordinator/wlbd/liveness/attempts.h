@@ -120,7 +120,6 @@ struct wlbd_attempt {
 	struct wlbd_quiet quiet;
 	bool is_run_over;      /* it was taken into memory for a late record, and leaves it once that is judged */
 	bool is_exit_recorded; /* its exit code was given to the outbox */
-	bool is_outdated;      /* a program of it is older than wlbd, and that was recorded */
 };
 
 enum { WLBD_LAST_REPORTS_MS = 15 * 60 * 1000 };

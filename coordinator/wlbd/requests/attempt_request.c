@@ -27,7 +27,6 @@
 #include "coordinator/wlbd/requests/attempt_facts.h"
 #include "coordinator/wlbd/requests/candidate_nodes.h"
 #include "coordinator/wlbd/requests/handlers.h"
-#include "coordinator/wlbd/requests/outdated.h"
 #include "coordinator/wlbd/requests/policy.h"
 #include "coordinator/wlbd/requests/run_change.h"
 #include "coordinator/wlbd/slurm/nodes.h"
@@ -79,7 +78,6 @@ static void fail_memory(struct attempt_request *request)
 
 static void finish(struct attempt_request *request, json_t *reply)
 {
-	wlbd_outdated_add_to_reason(request->call, reply);
 	wlbd_call_reply(request->call, 200, reply);
 	request_free(request);
 }
@@ -627,7 +625,6 @@ static void on_started(void *context, const struct wlbd_db_result *result)
 	struct wlbd_attempt *attempt = wlbd_attempts_put(wlbd, json_object_get(stored, "card"));
 	json_t *reply = json_incref(json_object_get(stored, "decision"));
 	if (attempt != NULL) {
-		wlbd_outdated_record(request->call, attempt);
 		if (request->job_known)
 			wlbd_attempts_confirm(wlbd, attempt->run_pk, &request->job);
 		supersede_older(wlbd, attempt);

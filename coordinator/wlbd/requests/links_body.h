@@ -14,7 +14,7 @@ enum {
 };
 
 struct wlbd_links_body {
-	bool can_check;          /* a launcher of an earlier release cannot */
+	bool can_check;          /* a client that starts no step of its own cannot */
 	bool checked;            /* it has */
 	const json_t *unreached; /* for a node the names of those that it does not reach; NULL: nothing was found */
 };

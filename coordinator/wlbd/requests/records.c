@@ -10,7 +10,6 @@
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/requests/find_attempt.h"
 #include "coordinator/wlbd/requests/handlers.h"
-#include "coordinator/wlbd/requests/outdated.h"
 #include "coordinator/wlbd/requests/record_check.h"
 #include "coordinator/wlbd/rules/decision.h"
 #include "coordinator/wlbd/wlbd.h"
@@ -142,7 +141,6 @@ static void store(struct wlbd_call *call, struct wlbd_attempt *attempt)
 		wlbd_call_fail(call, 400, "%s", error.message);
 		return;
 	}
-	wlbd_outdated_record(call, attempt);
 	note_records(attempt, delivery);
 	wlbd_params_add_integer(&params, attempt->attempt_pk);
 	wlbd_params_add_text(&params, delivery->source);
