@@ -8,6 +8,7 @@
 
 #include "common/clock.h"
 #include "common/exit_saved.h"
+#include "common/fault_kinds.h"
 #include "common/json_text.h"
 #include "coordinator/client/reporter.h"
 #include "coordinator/slurm/slurm_api.h"
@@ -132,8 +133,8 @@ static void record_lost_nodes(struct wlb_run *run, struct wlb_reporter *reporter
 		wlb_text_format(attempt->end_reason, sizeof(attempt->end_reason), "node %s is lost", node);
 		attempt->is_refused = false; /* the next one asks for other nodes */
 		wlb_run_record(reporter, "fault",
-		               json_pack("{s:s, s:o, s:s}", "kind", "node_lost", "node", wlb_json_text(node), "detail",
-		                         "Slurm took the node from the job"));
+		               json_pack("{s:s, s:o, s:s}", "kind", wlb_faults[WLB_FAULT_NODE_LOST].name, "node",
+		                         wlb_json_text(node), "detail", "Slurm took the node from the job"));
 	}
 }
 

@@ -2,7 +2,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/clock.h"
 #include "coordinator/wlbd/database/outbox.h"
@@ -10,7 +9,7 @@
 #include "coordinator/wlbd/wlbd.h"
 
 struct fault {
-	const char *kind;
+	enum wlb_fault_kind kind;
 	int rank;         /* -1: of none */
 	const char *node; /* NULL: of none */
 	int64_t step;     /* -1: not known */
@@ -24,7 +23,7 @@ static void record(struct wlbd *wlbd, uid_t uid, int64_t run_pk, int64_t attempt
 	struct wlbd_params params = {0};
 	char *evidence = fault->evidence != NULL ? json_dumps(fault->evidence, JSON_COMPACT) : NULL;
 	wlbd_params_add_integer(&params, attempt_pk);
-	wlbd_params_add_text(&params, fault->kind);
+	wlbd_params_add_text(&params, wlb_faults[fault->kind].name);
 	wlbd_params_add_integer_if(&params, fault->rank >= 0, fault->rank);
 	wlbd_params_add_text(&params, fault->node);
 	wlbd_params_add_integer_if(&params, fault->step >= 0, fault->step);
@@ -94,21 +93,11 @@ static json_t *evidence_of(const struct wlbd_attempt *attempt, const struct wlbd
 	return s->exit_code != 0 ? json_pack("{s:i, s:b}", "exit_code", s->exit_code, "first", is_cause) : NULL;
 }
 
-static void count(struct wlbd_counters *counters, enum wlbd_found what)
-{
-	if (what == WLBD_FOUND_NODE)
-		counters->faults_node_lost++;
-	else if (what == WLBD_FOUND_RANK)
-		counters->faults_rank_lost++;
-	else
-		counters->faults_launcher_lost++;
-}
-
 void wlbd_fault_record(struct wlbd_attempt *attempt, const struct wlbd_finding *finding, bool is_cause)
 {
-	static const char *const kinds[] = {[WLBD_FOUND_NODE] = "node_lost",
-	                                    [WLBD_FOUND_RANK] = "rank_lost",
-	                                    [WLBD_FOUND_LAUNCHER] = "launcher_lost"};
+	static const enum wlb_fault_kind kinds[] = {[WLBD_FOUND_NODE] = WLB_FAULT_NODE_LOST,
+	                                            [WLBD_FOUND_RANK] = WLB_FAULT_RANK_LOST,
+	                                            [WLBD_FOUND_LAUNCHER] = WLB_FAULT_LAUNCHER_LOST};
 	char text[512];
 	const struct wlbd_symptom *s = finding->symptom;
 	wlbd_fault_text(finding, text, sizeof(text));
@@ -122,7 +111,7 @@ void wlbd_fault_record(struct wlbd_attempt *attempt, const struct wlbd_finding *
 	                      .evidence = evidence_of(attempt, finding, is_cause),
 	                      .time_s = wlb_clock_unix_at_s(s->at_ms)};
 	record(attempt->wlbd, attempt->uid, attempt->run_pk, attempt->attempt_pk, &fault);
-	count(&attempt->wlbd->counters, finding->what);
+	attempt->wlbd->counters.faults[fault.kind]++;
 }
 
 /* ---- faults that need no judgement ------------------------------------------------------------------- */
@@ -130,7 +119,7 @@ void wlbd_fault_record(struct wlbd_attempt *attempt, const struct wlbd_finding *
 void wlbd_fault_record_step_failed(struct wlbd_attempt *attempt, const char *node, const char *detail, bool is_broken,
                                    double time_s)
 {
-	struct fault fault = {.kind = "step_failed",
+	struct fault fault = {.kind = WLB_FAULT_STEP_FAILED,
 	                      .rank = -1,
 	                      .node = node,
 	                      .step = -1,
@@ -138,11 +127,11 @@ void wlbd_fault_record_step_failed(struct wlbd_attempt *attempt, const char *nod
 	                      .evidence = is_broken ? json_pack("{s:b}", "step_broken", 1) : NULL,
 	                      .time_s = time_s};
 	record(attempt->wlbd, attempt->uid, attempt->run_pk, attempt->attempt_pk, &fault);
-	attempt->wlbd->counters.faults_step_failed++;
+	attempt->wlbd->counters.faults[fault.kind]++;
 }
 
-void wlbd_fault_record_killed(struct wlbd *wlbd, uid_t uid, int64_t run_pk, int64_t attempt_pk, const char *kind,
-                              const char *node, const char *detail, double time_s)
+void wlbd_fault_record_killed(struct wlbd *wlbd, uid_t uid, int64_t run_pk, int64_t attempt_pk,
+                              enum wlb_fault_kind kind, const char *node, const char *detail, double time_s)
 {
 	struct fault fault = {.kind = kind,
 	                      .rank = -1,
@@ -152,10 +141,7 @@ void wlbd_fault_record_killed(struct wlbd *wlbd, uid_t uid, int64_t run_pk, int6
 	                      .evidence = time_s > 0 ? json_pack("{s:f}", "during", time_s) : NULL,
 	                      .time_s = time_s > 0 ? time_s : wlb_clock_unix_s()};
 	record(wlbd, uid, run_pk, attempt_pk, &fault);
-	if (strcmp(kind, "script_lost") == 0)
-		wlbd->counters.faults_script_lost++;
-	else
-		wlbd->counters.faults_launcher_lost++;
+	wlbd->counters.faults[kind]++;
 }
 
 void wlbd_fault_record_evicted(struct wlbd_attempt *attempt, const struct wlbd_eviction *eviction)

@@ -5,6 +5,7 @@
 #ifndef COORDINATOR_WLBD_LIVENESS_FAULTS_H
 #define COORDINATOR_WLBD_LIVENESS_FAULTS_H
 
+#include "common/fault_kinds.h"
 #include "coordinator/wlbd/liveness/attempts.h"
 #include "coordinator/wlbd/rules/incident.h"
 
@@ -20,7 +21,7 @@ void wlbd_fault_record_step_failed(struct wlbd_attempt *attempt, const char *nod
 
 /* A fault that was found from the timings of ranks, for which wlbd ends the attempt. */
 struct wlbd_eviction {
-	const char *kind;     /* of the schema's faults */
+	enum wlb_fault_kind kind;
 	int rank;             /* -1: of none */
 	const char *node;     /* that the next attempt excludes; NULL: none is named */
 	int64_t step;         /* -1: not known */
@@ -29,10 +30,10 @@ struct wlbd_eviction {
 };
 void wlbd_fault_record_evicted(struct wlbd_attempt *attempt, const struct wlbd_eviction *eviction);
 
-/* The job is over and `kind` of its processes, "launcher_lost" or "script_lost", was killed: `time_s` since 1970, 0
- * where that is not known. `node` may be ""; `uid` is the run's owner. */
-void wlbd_fault_record_killed(struct wlbd *wlbd, uid_t uid, int64_t run_pk, int64_t attempt_pk, const char *kind,
-                              const char *node, const char *detail, double time_s);
+/* The job is over and one of its processes, WLB_FAULT_LAUNCHER_LOST or WLB_FAULT_SCRIPT_LOST, was killed: `time_s`
+ * since 1970, 0 where that is not known. `node` may be ""; `uid` is the run's owner. */
+void wlbd_fault_record_killed(struct wlbd *wlbd, uid_t uid, int64_t run_pk, int64_t attempt_pk,
+                              enum wlb_fault_kind kind, const char *node, const char *detail, double time_s);
 
 /* The highest step that a node of the attempt, which ends, has reported: it tells of steps that are not recorded yet.
  */

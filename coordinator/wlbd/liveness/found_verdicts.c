@@ -18,45 +18,48 @@ enum { STORED_IN_A_MINUTE = 120, MINUTE_MS = 60000 };
 /* ---- kinds ------------------------------------------------------------------------------------------------------- */
 
 struct kind {
-	const char *name;  /* in the schema */
-	const char *fault; /* the kind of fault that ends an attempt */
-	const char *does;  /* what the ranks do, after their names */
+	const char *name;          /* in the schema */
+	enum wlb_fault_kind fault; /* that ends an attempt */
+	const char *does;          /* what the ranks do, after their names */
+	size_t action;             /* the offset in struct wlb_on_fault of what is done about it */
+	bool stands_still;
 };
+
+#define ACTION(name) offsetof(struct wlb_on_fault, name)
 
 static const struct kind *kind_of(enum wlb_verdict_kind kind)
 {
 	static const struct kind kinds[] = {
-		[WLB_VERDICT_CRASH] = {"crash", "rank_lost", "crashed"},
-		[WLB_VERDICT_HANG] = {"hang", "hang", "hangs"},
-		[WLB_VERDICT_HANG_COMMUNICATION] = {"hang_in_communication", "hang", "hangs in communication"},
-		[WLB_VERDICT_DEADLOCK] = {"deadlock", "hang", "waits in a deadlock"},
-		[WLB_VERDICT_SLOW_COMPUTE] = {"slow_compute", "slow_rank", "computes slowly"},
-		[WLB_VERDICT_SLOW_NODE] = {"slow_node", "slow_node", "computes slowly"},
-		[WLB_VERDICT_SLOW_LINK] = {"slow_link", "slow_link", "has a slow link"},
-		[WLB_VERDICT_SLOW_NIC] = {"slow_nic", "slow_link", "has a slow network interface"},
-		[WLB_VERDICT_SLOW_LOADER] = {"slow_loader", "slow_loader", "waits for its loader"},
-		[WLB_VERDICT_SLOW_STORAGE] = {"slow_storage", "slow_loader", "waits for its files"},
-		[WLB_VERDICT_BAD_VALUES] = {"bad_values", "bad_values", "computes values unlike its peers'"},
-		[WLB_VERDICT_OUTLIERS] = {"stack_outliers", "hang", "is in a different function from most ranks"},
+		[WLB_VERDICT_CRASH] = {"crash", WLB_FAULT_RANK_LOST, "crashed", ACTION(crash)},
+		[WLB_VERDICT_HANG] = {"hang", WLB_FAULT_HANG, "hangs", ACTION(hang), true},
+		[WLB_VERDICT_HANG_COMMUNICATION] = {"hang_in_communication", WLB_FAULT_HANG, "hangs in communication",
+	                                            ACTION(hang), true},
+		[WLB_VERDICT_DEADLOCK] = {"deadlock", WLB_FAULT_HANG, "waits in a deadlock", ACTION(hang), true},
+		[WLB_VERDICT_SLOW_COMPUTE] = {"slow_compute", WLB_FAULT_SLOW_RANK, "computes slowly", ACTION(slow)},
+		[WLB_VERDICT_SLOW_NODE] = {"slow_node", WLB_FAULT_SLOW_NODE, "computes slowly", ACTION(slow)},
+		[WLB_VERDICT_SLOW_LINK] = {"slow_link", WLB_FAULT_SLOW_LINK, "has a slow link", ACTION(slow)},
+		[WLB_VERDICT_SLOW_NIC] = {"slow_nic", WLB_FAULT_SLOW_LINK, "has a slow network interface",
+	                                  ACTION(slow)},
+		[WLB_VERDICT_SLOW_LOADER] = {"slow_loader", WLB_FAULT_SLOW_LOADER, "waits for its loader",
+	                                     ACTION(slow)},
+		[WLB_VERDICT_SLOW_STORAGE] = {"slow_storage", WLB_FAULT_SLOW_LOADER, "waits for its files",
+	                                      ACTION(slow)},
+		[WLB_VERDICT_BAD_VALUES] = {"bad_values", WLB_FAULT_BAD_VALUES, "computes values unlike its peers'",
+	                                    ACTION(corrupt)},
+		[WLB_VERDICT_OUTLIERS] = {"stack_outliers", WLB_FAULT_HANG,
+	                                  "is in a different function from most ranks", ACTION(outliers), true},
 	};
 	return &kinds[kind];
 }
 
 bool wlbd_verdict_stands_still(enum wlb_verdict_kind kind)
 {
-	return kind == WLB_VERDICT_HANG || kind == WLB_VERDICT_HANG_COMMUNICATION || kind == WLB_VERDICT_DEADLOCK ||
-	       kind == WLB_VERDICT_OUTLIERS;
+	return kind_of(kind)->stands_still;
 }
 
 static enum wlb_fault_action wanted_action(const struct wlbd_attempt *attempt, enum wlb_verdict_kind kind)
 {
-	if (kind == WLB_VERDICT_CRASH)
-		return attempt->on_fault.crash;
-	if (kind == WLB_VERDICT_OUTLIERS)
-		return attempt->on_fault.outliers;
-	if (wlbd_verdict_stands_still(kind))
-		return attempt->on_fault.hang;
-	return kind == WLB_VERDICT_BAD_VALUES ? attempt->on_fault.corrupt : attempt->on_fault.slow;
+	return *(const enum wlb_fault_action *)((const char *)&attempt->on_fault + kind_of(kind)->action);
 }
 
 /* A run that makes progress is not ended for a node where another would be used again for it, which may be as bad. */

@@ -134,13 +134,13 @@ static void record_killed(const struct open_run *open, const struct wlb_slurm_jo
 	if (end->script_lost) {
 		snprintf(detail, sizeof(detail), "the script of job %u was killed by signal %d", job->job_id,
 		         job->exit_signal);
-		wlbd_fault_record_killed(open->jobs->wlbd, open->uid, open->run_pk, open->attempt_pk, "script_lost",
-		                         job->batch_host, detail, (double)job->end_time);
+		wlbd_fault_record_killed(open->jobs->wlbd, open->uid, open->run_pk, open->attempt_pk,
+		                         WLB_FAULT_SCRIPT_LOST, job->batch_host, detail, (double)job->end_time);
 	} else if (end->launcher_lost) {
 		snprintf(detail, sizeof(detail), "job %u is over, and wlb run did not report how the run ended",
 		         job->job_id);
-		wlbd_fault_record_killed(open->jobs->wlbd, open->uid, open->run_pk, open->attempt_pk, "launcher_lost",
-		                         job->batch_host, detail, 0);
+		wlbd_fault_record_killed(open->jobs->wlbd, open->uid, open->run_pk, open->attempt_pk,
+		                         WLB_FAULT_LAUNCHER_LOST, job->batch_host, detail, 0);
 	}
 }
 

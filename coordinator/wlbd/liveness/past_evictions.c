@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/fault_kinds.h"
 #include "coordinator/wlbd/database/db.h"
 #include "coordinator/wlbd/wlbd.h"
 
@@ -14,7 +15,7 @@ int wlbd_past_evictions_read(const json_t *list, struct wlbd_past_eviction evict
 		const char *kind = json_string_value(json_object_get(entry, "kind"));
 		evictions[count++] = (struct wlbd_past_eviction){
 			.node = json_string_value(json_object_get(entry, "node")),
-			.stood_still = kind != NULL && strcmp(kind, "hang") == 0,
+			.stood_still = kind != NULL && strcmp(kind, wlb_faults[WLB_FAULT_HANG].name) == 0,
 			.step = json_integer_value(json_object_get(entry, "step")),
 			.age_s = json_number_value(json_object_get(entry, "age_s")),
 		};

@@ -40,16 +40,10 @@ static void write_requests(const struct wlbd_counters *m, struct evbuffer *out)
 static void write_faults(const struct wlbd_counters *m, struct evbuffer *out)
 {
 	write_header(out, "wlbd_faults_total", "counter", "Faults found since wlbd was started.");
-	evbuffer_add_printf(out, "wlbd_faults_total{kind=\"node_lost\"} %llu\n",
-	                    (unsigned long long)m->faults_node_lost);
-	evbuffer_add_printf(out, "wlbd_faults_total{kind=\"rank_lost\"} %llu\n",
-	                    (unsigned long long)m->faults_rank_lost);
-	evbuffer_add_printf(out, "wlbd_faults_total{kind=\"step_failed\"} %llu\n",
-	                    (unsigned long long)m->faults_step_failed);
-	evbuffer_add_printf(out, "wlbd_faults_total{kind=\"launcher_lost\"} %llu\n",
-	                    (unsigned long long)m->faults_launcher_lost);
-	evbuffer_add_printf(out, "wlbd_faults_total{kind=\"script_lost\"} %llu\n",
-	                    (unsigned long long)m->faults_script_lost);
+	for (int kind = 0; kind < WLB_FAULT_KIND_COUNT; kind++)
+		if (wlb_faults[kind].is_loss)
+			evbuffer_add_printf(out, "wlbd_faults_total{kind=\"%s\"} %llu\n", wlb_faults[kind].name,
+			                    (unsigned long long)m->faults[kind]);
 }
 
 /* The highest step that a process of a running attempt has reported. */

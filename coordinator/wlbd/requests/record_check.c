@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "common/fault_kinds.h"
 #include "coordinator/wlbd/http/fields.h"
 #include "coordinator/wlbd/requests/first_exit.h"
 #include "coordinator/wlbd/requests/gpus_check.h"
@@ -157,10 +158,13 @@ static int check_checkpoint(const json_t *data, struct wlb_error *error)
 
 static int check_fault(const json_t *data, struct wlb_error *error)
 {
-	static const char *const kinds[] = {"rank_lost", "node_lost", "step_failed", "hang",
-	                                    "slow_rank", "slow_link", NULL};
-	const char *text;
+	const char *kinds[WLB_FAULT_KIND_COUNT + 1], *text;
 	int64_t count;
+	int kind_count = 0;
+	for (int kind = 0; kind < WLB_FAULT_KIND_COUNT; kind++)
+		if (wlb_faults[kind].may_record)
+			kinds[kind_count++] = wlb_faults[kind].name;
+	kinds[kind_count] = NULL;
 	if (wlbd_field_choice(data, "kind", WLBD_REQUIRED, kinds, &text, error) != 0 ||
 	    wlbd_field_integer(data, "rank", WLBD_OPTIONAL, 0, WLBD_RANKS_MOST, &count, error) != 0 ||
 	    wlbd_field_text(data, "node", WLBD_OPTIONAL, WLBD_NAME_MOST, &text, error) != 0 ||
