@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/rank_end.h"
 #include "libwlb/wlb.h"
 
 /* Moves *at past `text` if it is at that place. */
@@ -127,16 +128,15 @@ static void read_no_step(struct wlb_first_exit_scan *scan)
  * follow. Once srun ends the tasks, one may exit for that reason, but not fail in its own code. */
 static bool explains_broken_pipe(const struct wlb_first_exit *end, bool are_ended)
 {
-	static const int crashes[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE};
-	for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
-		if (end->signal == crashes[i])
-			return true;
-	return !are_ended && end->signal != SIGPIPE && end->signal != SIGTERM && end->signal != SIGKILL;
+	if (wlb_rank_end_is_own(end->exit_code))
+		return true;
+	return !are_ended && wlb_rank_end_strength(end->exit_code) != WLB_END_BROKEN_PIPE &&
+	       !wlb_rank_end_may_be_slurms(end->exit_code);
 }
 
 static bool is_broken_pipe(const struct wlb_first_exit_scan *scan)
 {
-	return scan->first.known && scan->first.signal == SIGPIPE;
+	return scan->first.known && wlb_rank_end_strength(scan->first.exit_code) == WLB_END_BROKEN_PIPE;
 }
 
 /* The words alone mean nothing: a task may log such an error of its own. Like all lines of Slurm these may follow what
@@ -196,14 +196,14 @@ static void read_line(struct wlb_first_exit_scan *scan)
 	if (at == NULL || !skip(&at, "srun: error: ") || !take_node(&at, first.node, sizeof(first.node)) ||
 	    !take_ranks(&at, &first.rank) || !take_end(at, &first))
 		return;
-	if (!scan->slurm_end.is_certain && first.signal != SIGTERM && first.signal != SIGKILL)
+	if (!scan->slurm_end.is_certain && !wlb_rank_end_may_be_slurms(first.exit_code))
 		scan->slurm_end.known = false;
 	if (are_ended && !is_broken_pipe(scan))
 		return;
 	if (is_broken_pipe(scan) && !explains_broken_pipe(&first, are_ended))
 		return;
 	scan->first = first;
-	scan->ignore_rest = scan->ignore_rest || first.signal != SIGPIPE;
+	scan->ignore_rest = scan->ignore_rest || !is_broken_pipe(scan);
 }
 
 void wlb_first_exit_feed(struct wlb_first_exit_scan *scan, const char *bytes, size_t count)

@@ -13,6 +13,7 @@
 
 #include "common/child.h"
 #include "common/clock.h"
+#include "common/rank_end.h"
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/run/input.h"
 #include "coordinator/wlb/run/parent.h"
@@ -329,8 +330,8 @@ static void note_first_exit(struct watch *w)
 	w->run->first_exit = *first;
 	attempt->exit_code = first->exit_code;
 	if (attempt->end_reason[0] == '\0')
-		wlb_text_format(attempt->end_reason, sizeof(attempt->end_reason),
-		                "rank %d on %s ended with exit code %d", first->rank, first->node, first->exit_code);
+		wlb_rank_end_text(attempt->end_reason, sizeof(attempt->end_reason), first->rank, first->node,
+		                  first->exit_code);
 }
 
 /* Returns the node that did not launch its tasks; NULL: the attempt has no such rank. */

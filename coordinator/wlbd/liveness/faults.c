@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "common/clock.h"
+#include "common/rank_end.h"
 #include "coordinator/wlbd/database/outbox.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/wlbd.h"
@@ -47,12 +48,8 @@ void wlbd_fault_text(const struct wlbd_finding *finding, char *text, size_t size
 		snprintf(text, size, "node %s is lost", s->node);
 	else if (finding->what == WLBD_FOUND_LAUNCHER)
 		snprintf(text, size, "wlb run on %s was killed", s->node);
-	else if (s->exit_code > 128)
-		snprintf(text, size, "rank %d on %s was killed by signal %d", s->rank, s->node, s->exit_code - 128);
-	else if (s->exit_code != 0)
-		snprintf(text, size, "rank %d on %s ended with exit code %d", s->rank, s->node, s->exit_code);
 	else
-		snprintf(text, size, "rank %d on %s is lost", s->rank, s->node);
+		wlb_rank_end_text(text, size, s->rank, s->node, s->exit_code);
 }
 
 static const char *detail_of(const struct wlbd_finding *finding)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/rank_end.h"
 #include "coordinator/wlbd/rules/decision.h"
 
 struct wlbd_symptom *wlbd_incident_add(struct wlbd_incident *incident, enum wlbd_symptom_kind kind, const char *node,
@@ -68,7 +69,7 @@ static bool was_killed_by(const struct wlbd_symptom *s, int signal)
 /* With these signals Slurm ends the ranks of a step whose srun or launcher was killed. */
 static bool is_ended_by_slurm(const struct wlbd_symptom *s)
 {
-	return s->exit_code == 0 || was_killed_by(s, SIGTERM) || was_killed_by(s, SIGKILL);
+	return s->exit_code == 0 || wlb_rank_end_may_be_slurms(s->exit_code);
 }
 
 /* Whether the rank ended because another process of the run had ended. */
@@ -179,25 +180,16 @@ static bool has_rank(const struct wlbd_finding *findings, int count, int rank)
 	return false;
 }
 
-/* How surely a rank did not end because of another one: 0 where it wrote to a process that had ended, 1 where it exited
- * or aborted, 2 where it was killed or failed in its own code. */
-static int strength_of(const struct wlbd_symptom *s)
-{
-	static const int crashes[] = {SIGKILL, SIGSEGV, SIGBUS, SIGILL, SIGFPE};
-	for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
-		if (was_killed_by(s, crashes[i]))
-			return 2;
-	return was_killed_by(s, SIGPIPE) ? 0 : 1;
-}
-
 /* Whether `s` ended before `other`, against the order in which they are known. A rank that failed in its own code ended
  * before one with a broken pipe however late its end is reported. SIGTERM and SIGKILL may be Slurm's, which follow. */
 static bool ended_before(const struct wlbd_symptom *s, const struct wlbd_symptom *other)
 {
-	bool is_broken_pipe = strength_of(other) == 0;
-	if (strength_of(s) <= strength_of(other) || (other->first && !is_broken_pipe) || was_killed_by(s, SIGTERM))
+	enum wlb_end_strength strength = wlb_rank_end_strength(s->exit_code);
+	enum wlb_end_strength of_other = wlb_rank_end_strength(other->exit_code);
+	bool is_broken_pipe = of_other == WLB_END_BROKEN_PIPE;
+	if (strength <= of_other || (other->first && !is_broken_pipe) || was_killed_by(s, SIGTERM))
 		return false;
-	if (is_broken_pipe && strength_of(s) == 2 && !was_killed_by(s, SIGKILL))
+	if (is_broken_pipe && wlb_rank_end_is_own(s->exit_code))
 		return true;
 	return s->at_ms <= other->at_ms + WLBD_SAME_MOMENT_MS;
 }

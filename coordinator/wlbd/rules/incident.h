@@ -3,8 +3,8 @@
  *
  * The first symptom opens an incident of the attempt. For WLBD_GATHER_MS more symptoms are gathered: the process whose
  * death is noticed first need not be the one that died first, a lost node explains the end of everything on it, and a
- * killed launcher the end of its ranks. wlb_attempt_cause of the schema has the same rule, and its answer is the one
- * that counts.
+ * killed launcher the end of its ranks. How strongly a rank's end speaks is common/rank_end.h's rule. wlb_attempt_cause of
+ * the schema orders the faults that are stored, and its answer is the one that counts.
  */
 #ifndef COORDINATOR_WLBD_RULES_INCIDENT_H
 #define COORDINATOR_WLBD_RULES_INCIDENT_H
