@@ -5,6 +5,7 @@
 #include <sysexits.h>
 
 #include "common/exit_saved.h"
+#include "common/seconds.h"
 #include "common/show.h"
 #include "worker/data/file_thread.h"
 #include "worker/data/input.h"
@@ -130,6 +131,21 @@ static void refuse_stop(struct wlb_trainer *t)
 		fprintf(stderr, "wlb-worker: SIGUSR1: without --save DIR nothing can be saved: the run goes on\n");
 }
 
+/* Returns 1 where the last step is one that a check for silent data corruption follows. */
+static int check_is_due(const struct wlb_trainer *t)
+{
+	return t->sdc_check != NULL && t->step % t->options->sdc_check_interval == 0;
+}
+
+/* Runs that check. The step must have been read. Collective. Returns 0 or WLB_FAILED_HERE. */
+static int check(struct wlb_trainer *t, struct wlb_error *error)
+{
+	double started_s = wlb_now_s();
+	int rc = wlb_sdc_check_run(t->sdc_check, t->step, t->loaded->check, error);
+	t->aside_s += wlb_now_s() - started_s;
+	return rc < 0 ? WLB_FAILED_HERE : 0;
+}
+
 /* Trains until --train-iters, or until the ranks must stop. All steps before a checkpoint are read first, so that it is
  * never one of a step whose loss or norm is not finite, and before a check, so that its time is in none. Returns 0 or
  * one of the failures of a step. */
@@ -138,14 +154,14 @@ static int run_steps(struct wlb_trainer *t, struct wlb_error *error)
 	double loss = 0.0;
 	while (t->step < t->options->train_iters && !must_stop(t)) {
 		int rc = wlb_trainer_step(t, error);
-		int check = wlb_trainer_check_is_due(t);
-		int read_all = save_is_due(t) || check || t->step == t->options->train_iters;
+		int is_checked = check_is_due(t);
+		int read_all = save_is_due(t) || is_checked || t->step == t->options->train_iters;
 		if (rc == 0)
 			rc = report_steps(t, read_all ? 0 : t->queue_depth, &loss, error);
 		if (rc == 0 && must_stop(t))
 			rc = report_steps(t, 0, &loss, error);
-		if (rc == 0 && check)
-			rc = wlb_trainer_check(t, error);
+		if (rc == 0 && is_checked)
+			rc = check(t, error);
 		if (rc == 0 && (save_is_due(t) || must_stop(t)))
 			rc = wlb_trainer_save(t, loss, error);
 		refuse_stop(t);

@@ -19,9 +19,7 @@
 #include "worker/train/file_work.h"
 #include "worker/train/pipeline.h"
 #include "worker/train/sdc_check.h"
-#include "worker/train/step_stride.h"
 #include "worker/train/step_times.h"
-#include "worker/train/step_transfers.h"
 
 enum {
 	WLB_EXIT_FAILED = 1,
@@ -114,20 +112,11 @@ int wlb_trainer_step(struct wlb_trainer *trainer, struct wlb_error *error);
  * the step's loss or norm is not finite, it has changed neither weights nor moments, and the run must end. */
 int wlb_trainer_read_step(struct wlb_trainer *trainer, struct wlb_step_facts *facts, struct wlb_error *error);
 
-/* Returns 1 where the last step is one that a check for silent data corruption follows. */
-int wlb_trainer_check_is_due(const struct wlb_trainer *trainer);
-/* Runs that check. The step must have been read. Collective. Returns 0 or WLB_FAILED_HERE. */
-int wlb_trainer_check(struct wlb_trainer *trainer, struct wlb_error *error);
-
 /* The length of wlb_trainer.report. */
 static inline size_t wlb_trainer_report_count(int ranks)
 {
 	return WLB_STEP_PARTS + 3 * (size_t)ranks + 3;
 }
-
-/* Reports to wlb-agent what this rank spent in a step that has just been read, where it is one of those that are
- * reported; the last step of a run that ends with it always is. */
-void wlb_trainer_trace_step(struct wlb_trainer *trainer, const struct wlb_unread_step *step, int is_last);
 
 /* Writes a checkpoint of the last step, which must have been read. Collective. Returns 0 or one of the failures, with
  * exit_code set. */

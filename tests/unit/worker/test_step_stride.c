@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "worker/train/step_stride.h"
+#include "worker/train/step_times.h"
 
 /* Steps of this length, until the stride stays. */
 static void run(struct wlb_step_stride *stride, double step_s, int steps)
