@@ -1,10 +1,47 @@
 /* Checks the description of a machine, and computes the time of its collectives. */
-#include "libwlb/cost/link_calls.h"
+#include <math.h>
+#include <stddef.h>
+
+#include "libwlb/cost/interpolate.h"
 #include "libwlb/cost/rates.h"
 #include "libwlb/wlb.h"
 
-#include <math.h>
-#include <stddef.h>
+static int check_seconds(const char *name, const double *seconds, int32_t count, struct wlb_error *error)
+{
+	for (int32_t i = 0; i < count; i++)
+		if (!(seconds[i] > 0.0 && seconds[i] <= 1e3))
+			return wlb_fail(error, "%s: value %d is %g: it must be seconds, above 0 and at most 1000", name,
+			                i, seconds[i]);
+	return 0;
+}
+
+/* Returns 0, or -1 with the value and the rule that it breaks. */
+static int check_link_calls(const struct wlb_link_calls *calls, struct wlb_error *error)
+{
+	if (calls->count < 0 || calls->count > WLB_LINK_POINTS)
+		return wlb_fail(error, "bytes has %d points: it must have at most %d", calls->count, WLB_LINK_POINTS);
+	for (int32_t i = 0; i < calls->count; i++)
+		if (!(calls->bytes[i] >= 1.0 && calls->bytes[i] <= 0x1p40) ||
+		    (i > 0 && calls->bytes[i] <= calls->bytes[i - 1]))
+			return wlb_fail(error, "bytes: point %d is %g: points must rise, from 1 to 2^40", i,
+			                calls->bytes[i]);
+	if (check_seconds("gather_s", calls->gather_s, calls->count, error) < 0 ||
+	    check_seconds("reduce_s", calls->reduce_s, calls->count, error) < 0)
+		return -1;
+	return check_seconds("send_s", calls->send_s, calls->count, error);
+}
+
+/* Returns the seconds of a call in which each rank sends `bytes`; `seconds` is one of the lists of `calls`, whose count
+ * is above 0. */
+static double link_call_s(const struct wlb_link_calls *calls, const double *seconds, double bytes)
+{
+	int32_t last = calls->count - 1;
+	if (bytes >= calls->bytes[last])
+		return seconds[last] * bytes / calls->bytes[last];
+	struct wlb_position at = wlb_position_find(calls->bytes, (size_t)calls->count, bytes, wlb_log_share);
+	double low = seconds[at.low];
+	return at.share > 0.0 ? low * pow(seconds[at.low + 1] / low, at.share) : low;
+}
 
 struct range {
 	const char *field;
@@ -87,7 +124,7 @@ int wlb_machine_check(const struct wlb_machine *machine, struct wlb_error *error
 		return wlb_fail(error, "slowest_rank is %g: it must be 0, or 1 at least", machine->slowest_rank);
 	if (wlb_operations_check(machine->operations, error) < 0)
 		return wlb_fail_in(error, "operations");
-	if (wlb_link_calls_check(&machine->node_calls, error) < 0)
+	if (check_link_calls(&machine->node_calls, error) < 0)
 		return wlb_fail_in(error, "node_calls");
 	if (wlb_gemm_rates_check(&machine->gemm, error) < 0)
 		return wlb_fail_in(error, "gemm");
@@ -123,7 +160,7 @@ static double collective_s(const struct wlb_machine *machine, const double *call
 	const struct wlb_link *inside = &machine->node_link;
 	const struct wlb_link network = wlb_machine_network(machine, crosses_switch);
 	if (ranks <= ranks_per_node && machine->node_calls.count > 0)
-		return (double)(ranks - 1) * wlb_link_call_s(&machine->node_calls, calls, bytes / (double)ranks);
+		return (double)(ranks - 1) * link_call_s(&machine->node_calls, calls, bytes / (double)ranks);
 	if (ranks <= ranks_per_node)
 		return (double)(ranks - 1) * inside->latency_s + sent / inside->bytes_per_s;
 	double nodes = ceil((double)ranks / (double)ranks_per_node);
@@ -150,6 +187,6 @@ double wlb_machine_reduce_s(const struct wlb_machine *machine, int ranks, int ra
 double wlb_machine_node_send_s(const struct wlb_machine *machine, double bytes)
 {
 	if (machine->node_calls.count > 0)
-		return wlb_link_call_s(&machine->node_calls, machine->node_calls.send_s, bytes);
+		return link_call_s(&machine->node_calls, machine->node_calls.send_s, bytes);
 	return machine->node_link.latency_s + bytes / machine->node_link.bytes_per_s;
 }

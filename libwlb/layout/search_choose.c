@@ -3,10 +3,29 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "libwlb/layout/search_place.h"
 #include "libwlb/layout/search_prefer.h"
 #include "libwlb/layout/search_recompute.h"
 #include "libwlb/layout/search_simulate.h"
+
+/* Writes where the plan's ranks run and which GPUs stay idle; each array has one element for each usable GPU. */
+static void place_ranks(const struct wlb_search *search, const struct wlb_plan *plan, struct wlb_search_result *result,
+                        int32_t *rank_node, int32_t *rank_gpu, int32_t *idle_node, int32_t *idle_gpu)
+{
+	int ranks = wlb_layout_ranks(&plan->layout), tp = plan->layout.tp;
+	for (int32_t place = 0; place < search->options.nodes; place++) {
+		int32_t node = search->order[place], whole = search->usable[node] / tp * tp;
+		for (int32_t gpu = 0; gpu < search->usable[node]; gpu++) {
+			int used = gpu < whole && result->ranks < ranks;
+			int32_t *at = used ? &result->ranks : &result->idle;
+			(used ? rank_node : idle_node)[*at] = node;
+			(used ? rank_gpu : idle_gpu)[(*at)++] = gpu;
+		}
+	}
+	result->rank_node = rank_node;
+	result->rank_gpu = rank_gpu;
+	result->idle_node = idle_node;
+	result->idle_gpu = idle_gpu;
+}
 
 /* The values that plans are sorted by; small, since there may be many. */
 struct key {
@@ -172,7 +191,7 @@ static int fill_result(struct choice *choice, struct wlb_search_found *found, st
 	int32_t *places = found->places = calloc(4 * gpus, sizeof(*found->places));
 	if (r->ranked == NULL || r->misfits == NULL || places == NULL)
 		return wlb_fail(error, "out of memory for the places of %d GPUs", r->gpus);
-	wlb_search_place(search, &r->ranked[0].plan, r, places, places + gpus, places + 2 * gpus, places + 3 * gpus);
+	place_ranks(search, &r->ranked[0].plan, r, places, places + gpus, places + 2 * gpus, places + 3 * gpus);
 	return 0;
 }
 

@@ -2,7 +2,32 @@
 
 #include <math.h>
 
-#include "libwlb/layout/search_memory.h"
+
+/* Charges the stage where it needs more than those before. */
+static void set_stage_memory(const struct wlb_search *search, struct wlb_candidate *c, int32_t stage)
+{
+	const struct wlb_search_options *o = &search->options;
+	struct wlb_memory memory = wlb_memory_stage_of(&c->plan, &search->model, &search->machine, &o->cost, stage,
+	                                               c->micro_batch_tokens, search->longest, o->memory_margin);
+	if (stage > 0 && memory.total <= c->memory.total)
+		return;
+	c->memory = memory;
+	c->stage = stage;
+}
+
+/* Sets the candidate's memory, that of the stage that needs most, and what it misses, from its plan and its
+ * micro_batch_tokens. The stage is the first, with the most micro-batches in flight, or the last, with the logits. */
+static void set_memory(const struct wlb_search *search, struct wlb_candidate *c)
+{
+	int32_t last = c->plan.layout.pp - 1;
+	set_stage_memory(search, c, 0);
+	/* Where the embedding counts as a layer, the second stage has a layer more than the first. */
+	if (c->plan.account_for_embedding && last > 1)
+		set_stage_memory(search, c, 1);
+	if (last > 0)
+		set_stage_memory(search, c, last);
+	c->missing_bytes = fmax(0.0, c->memory.total - search->machine.memory_bytes);
+}
 
 /* NONE stores the scores of attention, which no fused kernel does; under wlb-worker, NONE too has a fused kernel. */
 static int least_recompute(const struct wlb_search_options *options)
@@ -27,7 +52,7 @@ static void recompute_fewest(const struct wlb_search *search, struct wlb_candida
 	while (fits - misses > 1) {
 		int32_t layers = misses + (fits - misses) / 2;
 		c->plan.recompute_layers = layers;
-		wlb_search_set_memory(search, c);
+		set_memory(search, c);
 		if (c->missing_bytes > 0.0) {
 			misses = layers;
 		} else {
@@ -45,7 +70,7 @@ void wlb_search_recompute(const struct wlb_search *search, struct wlb_candidate 
 	c->plan.recompute_layers = options->fixed.recompute_layers;
 	for (int r = fixed >= 0 ? fixed : least_recompute(options); r <= most; r++) {
 		c->plan.recompute = (enum wlb_recompute)r;
-		wlb_search_set_memory(search, c);
+		set_memory(search, c);
 		if (c->missing_bytes == 0.0)
 			break;
 	}

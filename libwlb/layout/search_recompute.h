@@ -5,8 +5,8 @@
 #include "libwlb/layout/search_state.h"
 
 /* Sets the candidate's recompute and recompute_layers to the least with which it fits in memory, or to the most where
- * it does not fit; what the caller holds is held. Sets its memory as wlb_search_set_memory does. The candidate's
- * micro_batch_tokens must be set. */
+ * it does not fit; values that the caller has fixed stay. Sets the candidate's memory, that of the stage that needs
+ * most. The candidate's micro_batch_tokens must be set. */
 void wlb_search_recompute(const struct wlb_search *search, struct wlb_candidate *candidate);
 
 /* The share of a chunk's layers that the plan recomputes as a whole, 0 to 1: of the chunk with the most layers, so that

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 
 #include "worker/calibrate/attention.h"
+#include "worker/calibrate/axis.h"
 #include "worker/calibrate/calibration.h"
 #include "worker/calibrate/links.h"
 #include "worker/calibrate/products.h"
-#include "worker/calibrate/products_grid.h"
 #include "worker/calibrate/rank_memory.h"
 #include "worker/calibrate/slowest_rank.h"
 #include "worker/calibrate/stopwatch.h"
@@ -19,6 +19,33 @@ static const double WARM_UP = 0.03, PRODUCTS = 0.33, ATTENTION = 0.33, ELEMENTWI
 /* All operations are measured so many times, and the median is taken: a time in which the processor is slower, because
  * it was idle before or because of its neighbours, does not change some operations alone. */
 enum { ROUNDS = 3 };
+
+/* Rows are tokens. A micro-batch of packed documents has any number of them, which the blocks of a kernel do not
+ * divide: so many fewer than a power of two. */
+enum { UNEVEN_ROWS = 3 };
+
+/* Of a point in a round: the run that is not measured and one that is. */
+static const double RUNS = 2.0;
+
+/* Collective over `world`: sets the axes of the grid, as long as `limit_s` of elapsed time for `rounds` measurements
+ * allows the slowest rank. Depth and columns are powers of two, as widths of models are multiples of; rows, which are
+ * tokens of packed documents, are not. */
+static int choose_products(struct wlb_device *device, struct wlb_comm *world, double limit_s, int rounds,
+                           struct wlb_gemm_rates *rates, struct wlb_error *error)
+{
+	double elapsed_s, flops;
+	if (wlb_probe_products(device, &elapsed_s, &flops, error) < 0 ||
+	    wlb_comm_all_reduce_double(world, &elapsed_s, 1, WLB_MAX, error) < 0)
+		return -1;
+	int most = wlb_axis_most(wlb_axis_product_flops, RUNS * rounds, flops / elapsed_s, limit_s);
+	*rates = (struct wlb_gemm_rates){0};
+	rates->rows_count = wlb_axis(WLB_AXIS_LEAST_SIDE, most, rates->rows);
+	for (int i = 0; i < rates->rows_count; i++)
+		rates->rows[i] -= UNEVEN_ROWS;
+	rates->depth_count = wlb_axis(WLB_AXIS_LEAST_SIDE, most, rates->depth);
+	rates->columns_count = wlb_axis(WLB_AXIS_LEAST_SIDE, most, rates->columns);
+	return 0;
+}
 
 static int measure_links(const struct wlb_launch *launch, struct wlb_device *device, struct wlb_comm *world,
                          double limit_s, struct wlb_calibration *calibration, struct wlb_error *error)
@@ -78,7 +105,7 @@ static int measure_rounds(struct wlb_device *device, struct wlb_comm *world,
                           struct wlb_error *error)
 {
 	if (wlb_warm_up(device, WARM_UP * limit_s, error) < 0 ||
-	    wlb_choose_products(device, world, PRODUCTS * limit_s, ROUNDS, &rounds[0].gemm, error) < 0 ||
+	    choose_products(device, world, PRODUCTS * limit_s, ROUNDS, &rounds[0].gemm, error) < 0 ||
 	    wlb_choose_attention(device, world, options->head_dim, ATTENTION * limit_s, ROUNDS, &rounds[0].attention,
 	                         error) < 0)
 		return -1;

@@ -6,13 +6,39 @@
 #include "worker/comm/mpi_bfloat16.h"
 #include "worker/comm/mpi_error.h"
 #include "worker/comm/mpi_group.h"
-#include "worker/comm/staging.h"
 #include "worker/comm/transport.h"
 
 /* MPI counts are int: longer buffers go in pieces of this many elements. */
 #define PIECE_ELEMENTS ((size_t)1 << 30)
 
 enum { TAG = 1 };
+
+/* The host copy of a buffer in device memory that MPI cannot access, in pinned memory. It grows to the largest size
+ * used and is kept. */
+struct staging {
+	void *memory;
+	size_t capacity_bytes;
+};
+
+static void free_staging(struct wlb_device *device, struct staging *staging)
+{
+	device->ops->release_host(device, staging->memory);
+	*staging = (struct staging){0};
+}
+
+/* Reserves `bytes`; what was in it is lost. No copy from or to it may be in progress. Returns -1 if out of
+ * memory. */
+static int reserve_staging(struct wlb_device *device, struct staging *staging, size_t bytes, struct wlb_error *error)
+{
+	if (bytes <= staging->capacity_bytes)
+		return 0;
+	free_staging(device, staging);
+	staging->memory = device->ops->alloc_host(device, bytes, error);
+	if (staging->memory == NULL)
+		return wlb_fail_in(error, "staging on the host");
+	staging->capacity_bytes = bytes;
+	return 0;
+}
 
 struct handle {
 	struct wlb_mpi_group *group;
@@ -21,7 +47,7 @@ struct handle {
 	size_t capacity;
 	const void *in_host; /* where MPI reads and writes: the buffers of the call, or `in` and `out` */
 	void *out_host;
-	struct wlb_staging in, out;
+	struct staging in, out;
 	struct wlb_event *copied; /* behind the last copy from or to them */
 };
 
@@ -45,8 +71,8 @@ static void handle_free(void *object)
 	if (h == NULL)
 		return;
 	struct wlb_device *device = h->group->device;
-	wlb_staging_free(device, &h->in);
-	wlb_staging_free(device, &h->out);
+	free_staging(device, &h->in);
+	free_staging(device, &h->out);
 	device->ops->event_free(device, h->copied);
 	free(h->pieces);
 	free(h);
@@ -117,9 +143,9 @@ static int stage(struct handle *h, const struct wlb_call *call, struct wlb_error
 	MPI_Comm_rank(h->group->comm, &rank);
 	if (device->ops->event_wait(device, h->copied, error) < 0)
 		return -1;
-	if (call->in != NULL && !in_out && wlb_staging_reserve(device, &h->in, bytes.in, error) < 0)
+	if (call->in != NULL && !in_out && reserve_staging(device, &h->in, bytes.in, error) < 0)
 		return -1;
-	if (call->out != NULL && wlb_staging_reserve(device, &h->out, bytes.out, error) < 0)
+	if (call->out != NULL && reserve_staging(device, &h->out, bytes.out, error) < 0)
 		return -1;
 	h->out_host = h->out.memory;
 	if (call->in == NULL)

@@ -7,7 +7,6 @@
 
 #include "worker/data/find.h"
 #include "worker/data/index_writer.h"
-#include "worker/data/tokenize.h"
 
 struct build {
 	const struct wlb_build_options *options;
@@ -36,6 +35,15 @@ static void show_progress(struct build *b, int64_t done, int64_t files)
 	        1e-6 * (double)wlb_index_writer_tokens(b->writer));
 }
 
+/* Writes the length + 1 tokens of a document; returns their number. */
+static int64_t tokenize_bytes(const char *text, int64_t length, uint16_t *tokens)
+{
+	for (int64_t i = 0; i < length; i++)
+		tokens[i] = (unsigned char)text[i];
+	tokens[length] = WLB_BYTES_END_OF_DOCUMENT;
+	return length + 1;
+}
+
 static int add_document(struct build *b, const char *text, int64_t length, struct wlb_error *error)
 {
 	if (length < b->options->min_bytes) {
@@ -49,7 +57,7 @@ static int add_document(struct build *b, const char *text, int64_t length, struc
 		b->tokens = tokens;
 		b->capacity = 2 * (length + 1);
 	}
-	return wlb_index_writer_add(b->writer, b->tokens, wlb_tokenize_bytes(text, length, b->tokens), error);
+	return wlb_index_writer_add(b->writer, b->tokens, tokenize_bytes(text, length, b->tokens), error);
 }
 
 /* Counts a file that cannot be read and is skipped, and keeps the first reason. */

@@ -7,6 +7,9 @@
 #include "libwlb/wlb.h"
 #include "worker/data/source.h"
 
+/* Each byte of a text is a token, and this token of its own ends each document. */
+enum { WLB_BYTES_END_OF_DOCUMENT = 256 };
+
 struct wlb_build_options {
 	char *const *inputs; /* NULL-terminated */
 	const char *output_prefix;

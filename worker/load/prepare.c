@@ -1,9 +1,11 @@
 #include "worker/load/prepare.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "libwlb/capacity.h"
-#include "worker/load/read.h"
+#include "worker/data/dataset.h"
+#include "worker/load/rows.h"
 
 static int set_time(struct wlb_preparer *p, struct wlb_error *error)
 {
@@ -66,6 +68,60 @@ static const struct wlb_step *pack(struct wlb_preparer *p, struct wlb_error *err
 	return step;
 }
 
+/* The documents held by a packer from a checkpoint may belong to another dataset. */
+static int check_span(const struct wlb_dataset *dataset, const struct wlb_span *span, struct wlb_error *error)
+{
+	if (span->document < 0 || span->document >= wlb_dataset_documents(dataset))
+		return wlb_fail(error,
+		                "%s: document %lld is to be trained, but it has %lld: use the dataset of the run",
+		                wlb_dataset_path(dataset), (long long)span->document,
+		                (long long)wlb_dataset_documents(dataset));
+	int64_t tokens = wlb_dataset_length(dataset, span->document);
+	if (span->start < 0 || span->start + span->tokens >= tokens)
+		return wlb_fail(error,
+		                "%s: tokens %lld to %lld of document %lld are to be trained, but it has %lld: use the "
+		                "dataset of the run",
+		                wlb_dataset_path(dataset), (long long)span->start,
+		                (long long)(span->start + span->tokens), (long long)span->document, (long long)tokens);
+	return 0;
+}
+
+/* Ids beyond the vocabulary would read beyond the embedding. */
+static int check_ids(const struct wlb_dataset *dataset, int64_t document, const int32_t *ids, int32_t count,
+                     int64_t vocab_size, struct wlb_error *error)
+{
+	for (int32_t i = 0; i < count; i++)
+		if (ids[i] >= vocab_size)
+			return wlb_fail(error,
+			                "%.500s: document %lld holds token id %d, ids must be below vocab_size %lld: "
+			                "build it with the model's tokenizer",
+			                wlb_dataset_path(dataset), (long long)document, ids[i], (long long)vocab_size);
+	return 0;
+}
+
+/* Fills ids and targets of micro-batch `number`, as laid out from `shards` for rank `rank`; document d of the shards is
+ * spans[d]. A target is the token after the input, also where a document was cut. Returns -1 where the dataset cannot
+ * be read, lacks a span, or has a token id that is not below vocab_size. */
+static int read_rows(struct wlb_rows *rows, int32_t number, const struct wlb_shards *shards, int32_t rank,
+                     const struct wlb_span *spans, const struct wlb_dataset *dataset, int64_t vocab_size,
+                     struct wlb_error *error)
+{
+	int32_t *ids = rows->host + rows->arrays[number].ids, *targets = rows->host + rows->arrays[number].targets;
+	for (size_t s = shards->first_shard[rank]; s < shards->first_shard[rank + 1]; s++) {
+		const struct wlb_shard *shard = &shards->shards[s];
+		const struct wlb_span *span = &spans[shard->document];
+		int32_t *own = ids + shard->q_start, count = shard->q_count;
+		if (check_span(dataset, span, error) < 0 ||
+		    wlb_dataset_read(dataset, span->document, span->start + shard->q_offset, (int64_t)count + 1, own,
+		                     error) < 0 ||
+		    check_ids(dataset, span->document, own, count + 1, vocab_size, error) < 0)
+			return -1;
+		memcpy(targets + shard->q_start, own + 1, (size_t)count * sizeof(*targets));
+	}
+	ids[rows->list[number].own_rows] = 0; /* the last target, where the padding begins */
+	return 0;
+}
+
 /* Fills one micro-batch: shards it over the context-parallel ranks, lays out its rows, and reads this rank's tokens.
  * Adds to *predicted_s the time of this rank's passes over it. */
 static int fill(struct wlb_preparer *p, struct wlb_rows *rows, int32_t number, double *predicted_s,
@@ -87,7 +143,7 @@ static int fill(struct wlb_preparer *p, struct wlb_rows *rows, int32_t number, d
 		return -1;
 	*predicted_s += wlb_shards_time_s(&p->time, &p->shards, o->at.cp, rows->list[number].rows, o->layout.pp,
 	                                  o->at.pp == o->layout.pp - 1);
-	return wlb_read_rows(rows, number, &p->shards, o->at.cp, spans, p->dataset, p->model.vocab_size, error);
+	return read_rows(rows, number, &p->shards, o->at.cp, spans, p->dataset, p->model.vocab_size, error);
 }
 
 /* Fills the micro-batch of a check, behind those that the rank trains. */

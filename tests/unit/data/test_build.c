@@ -16,7 +16,6 @@
 #include "worker/data/index_writer.h"
 #include "worker/data/info.h"
 #include "worker/data/input.h"
-#include "worker/data/tokenize.h"
 
 static volatile sig_atomic_t interrupted; /* set during the read that makes reads_left 0 */
 static int reads_left;
