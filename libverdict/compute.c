@@ -1,11 +1,11 @@
-#include "libverdict/compute.h"
-
+/* Verdicts of ranks and nodes that compute longer than their predicted work explains. */
 #include <math.h>
 #include <stdio.h>
 
 #include "libverdict/cost.h"
 #include "libverdict/fixed_time.h"
 #include "libverdict/history.h"
+#include "libverdict/kinds.h"
 #include "libverdict/verdicts.h"
 
 /* A node is slow where at least this share of its ranks is, and it has two at least. */

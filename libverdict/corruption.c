@@ -1,8 +1,8 @@
-#include "libverdict/corruption.h"
-
+/* Verdicts of ranks that computed other bits than their peers, or than themselves. */
 #include <stdio.h>
 
 #include "libverdict/error.h"
+#include "libverdict/kinds.h"
 #include "libverdict/verdicts.h"
 
 /* Of one rank alone: bits that differ are no noise, but which of the checks was wrong is the trainer's word. */

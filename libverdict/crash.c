@@ -1,9 +1,9 @@
-#include "libverdict/crash.h"
-
+/* Verdicts of processes that are gone and of nodes that report no more. */
 #include <math.h>
 #include <stdio.h>
 
 #include "libverdict/bounds.h"
+#include "libverdict/kinds.h"
 #include "libverdict/verdicts.h"
 #include "libverdict/wait_for.h"
 

@@ -7,7 +7,7 @@
 #include "libverdict/delays.h"
 #include "libverdict/error.h"
 #include "libverdict/fixed_time.h"
-#include "libverdict/links.h"
+#include "libverdict/kinds.h"
 #include "libverdict/parts.h"
 #include "libverdict/steps.h"
 

@@ -1,8 +1,8 @@
-#include "libverdict/hang.h"
-
+/* Verdicts of a rank outside communication for which the others wait, and of ranks that wait for each other. */
 #include <stdio.h>
 
 #include "libverdict/bounds.h"
+#include "libverdict/kinds.h"
 #include "libverdict/verdicts.h"
 #include "libverdict/wait_for.h"
 

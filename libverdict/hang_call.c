@@ -1,9 +1,9 @@
-#include "libverdict/hang_call.h"
-
+/* Verdicts of calls that all members have entered and that some or all members do not leave: hangs in communication. */
 #include <math.h>
 #include <stdio.h>
 
 #include "libverdict/bounds.h"
+#include "libverdict/kinds.h"
 #include "libverdict/verdicts.h"
 #include "libverdict/wait_for.h"
 

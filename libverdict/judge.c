@@ -1,15 +1,8 @@
 /* A judgement: every kind of verdict in turn. */
 #include <math.h>
 
-#include "libverdict/compute.h"
-#include "libverdict/corruption.h"
-#include "libverdict/crash.h"
-#include "libverdict/hang.h"
-#include "libverdict/hang_call.h"
 #include "libverdict/job_time.h"
-#include "libverdict/links.h"
-#include "libverdict/loader.h"
-#include "libverdict/values.h"
+#include "libverdict/kinds.h"
 #include "libverdict/verdicts.h"
 #include "libverdict/wait_for.h"
 

@@ -1,11 +1,10 @@
-#include "libverdict/links.h"
-
+/* Verdicts of slow messages: slow NICs (nics.c), and links where no NIC explains them. */
 #include <math.h>
 #include <stdio.h>
 
 #include "libverdict/delays.h"
 #include "libverdict/history.h"
-#include "libverdict/nics.h"
+#include "libverdict/kinds.h"
 #include "libverdict/streams.h"
 #include "libverdict/verdicts.h"
 

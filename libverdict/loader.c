@@ -1,9 +1,9 @@
-#include "libverdict/loader.h"
-
+/* Verdicts of ranks that wait for their loader, and whether the loader waits for the file system. */
 #include <math.h>
 #include <stdio.h>
 
 #include "libverdict/history.h"
+#include "libverdict/kinds.h"
 #include "libverdict/verdicts.h"
 
 static const double share_gain = 0.3;

@@ -1,7 +1,11 @@
-#include "libverdict/nics.h"
-
+/*
+ * Which NICs are slow: the fewest that explain the slow streams of messages. In the matrix of delays (row: source node,
+ * column: destination node) a NIC is the row and the column of its node, so that rows and columns are found first, and
+ * only cells that none of them explains are links.
+ */
 #include <math.h>
 
+#include "libverdict/kinds.h"
 #include "libverdict/streams.h"
 
 /* A NIC is slow where at least this share of what it carries is, and it carries two at least. */

@@ -153,7 +153,7 @@ struct verdict_values {
 
 enum verdict_nic_state { VERDICT_NIC_FINE, VERDICT_NIC_CANDIDATE, VERDICT_NIC_SLOW };
 
-/* The NIC of a node; see nics.h. */
+/* The NIC of a node; see nics.c. */
 struct verdict_nic {
 	enum verdict_nic_state state;
 	int32_t carried;     /* streams of messages that go through it */

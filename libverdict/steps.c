@@ -5,13 +5,10 @@
 #include <string.h>
 
 #include "libverdict/bounds.h"
-#include "libverdict/compute.h"
 #include "libverdict/error.h"
 #include "libverdict/history.h"
-#include "libverdict/links.h"
-#include "libverdict/loader.h"
+#include "libverdict/kinds.h"
 #include "libverdict/streams.h"
-#include "libverdict/values.h"
 
 /* A step has ended where half of the ranks have reported one so many collected steps later: ranks that report about
  * each second report several steps at once, and others of the same time a second later. */

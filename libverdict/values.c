@@ -1,8 +1,8 @@
-#include "libverdict/values.h"
-
+/* Verdicts of ranks whose loss or gradient is not finite, or far off that of their peers. */
 #include <math.h>
 #include <stdio.h>
 
+#include "libverdict/kinds.h"
 #include "libverdict/select.h"
 #include "libverdict/verdicts.h"
 
