@@ -1,9 +1,6 @@
 /* Searches the best plan: checks and reads the input, then enumerates the plans and chooses among them. */
 #include <stdlib.h>
 
-#include "libwlb/layout/search_choose.h"
-#include "libwlb/layout/search_enumerate.h"
-#include "libwlb/layout/search_fixed.h"
 #include "libwlb/layout/search_pack.h"
 
 void wlb_search_options_init(struct wlb_search_options *options, int32_t nodes, int64_t seq_length,

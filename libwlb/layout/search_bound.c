@@ -1,11 +1,11 @@
-#include "libwlb/layout/search_bound.h"
-
+/* Computes a lower bound of a plan's step time, and an estimate of it. */
 #include <math.h>
 
 #include "libwlb/cost/layer.h"
 #include "libwlb/cost/plan_sizes.h"
 #include "libwlb/layout/search_recompute.h"
 #include "libwlb/layout/search_split.h"
+#include "libwlb/layout/search_state.h"
 
 /* Returns the part of a collective's seconds that is proportional to its bytes: its time without latency. */
 static double transfer_s(const struct wlb_machine *machine, int ranks, int on_node, double bytes)

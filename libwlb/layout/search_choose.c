@@ -1,11 +1,9 @@
-#include "libwlb/layout/search_choose.h"
-
+/* Chooses the best of the plans that were found, by simulation. */
 #include <math.h>
 #include <stdlib.h>
 
-#include "libwlb/layout/search_prefer.h"
 #include "libwlb/layout/search_recompute.h"
-#include "libwlb/layout/search_simulate.h"
+#include "libwlb/layout/search_state.h"
 
 /* Writes where the plan's ranks run and which GPUs stay idle; each array has one element for each usable GPU. */
 static void place_ranks(const struct wlb_search *search, const struct wlb_plan *plan, struct wlb_search_result *result,

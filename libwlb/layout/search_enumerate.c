@@ -1,12 +1,11 @@
-#include "libwlb/layout/search_enumerate.h"
-
+/* Enumerates every plan that the machine and the model allow. */
 #include <stdlib.h>
 
 #include "libwlb/capacity.h"
-#include "libwlb/layout/search_bound.h"
 #include "libwlb/layout/search_pack.h"
 #include "libwlb/layout/search_recompute.h"
 #include "libwlb/layout/search_split.h"
+#include "libwlb/layout/search_state.h"
 
 /* Groups of tp GPUs that fit inside the nodes. */
 static int64_t slots_of(const struct wlb_search *search, int32_t tp)

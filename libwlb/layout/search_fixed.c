@@ -1,6 +1,7 @@
-#include "libwlb/layout/search_fixed.h"
-
+/* Checks the values that the caller of a search holds fixed. */
 #include <stdio.h>
+
+#include "libwlb/layout/search_state.h"
 
 /* Appends "name=value" where the value is fixed. */
 static void append(char *text, size_t size, const char *name, long long value)

@@ -1,7 +1,8 @@
-#include "libwlb/layout/search_prefer.h"
-
+/* Orders plans that are nearly equally fast, and plans that do not fit, by how usual their layout is. */
 #include <stdlib.h>
 #include <string.h>
+
+#include "libwlb/layout/search_state.h"
 
 enum { MORE_THAN_PRIMES = 64, IDLE_GPUS = 2 * MORE_THAN_PRIMES };
 

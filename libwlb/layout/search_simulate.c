@@ -1,5 +1,5 @@
 /* A candidate's step time, from the documents of the samples assigned again to its micro-batches. */
-#include "libwlb/layout/search_simulate.h"
+#include "libwlb/layout/search_state.h"
 
 #include <stdlib.h>
 

@@ -1,4 +1,5 @@
-/* The input of the layout search and the plans that it has found so far. */
+/* The state of the layout search, its input and the plans that it has found so far, and the stages that use it: which
+ * values are fixed, every plan with its bound, and the choice among them by simulation. Internal. */
 #ifndef LIBWLB_LAYOUT_SEARCH_STATE_H
 #define LIBWLB_LAYOUT_SEARCH_STATE_H
 
@@ -71,5 +72,56 @@ struct wlb_search {
 	size_t count, capacity;
 	size_t dropped; /* plans that do not fit, beyond those of their layout that a result can have */
 };
+
+/* -- search_fixed.c -- */
+/* Returns 0, or -1 with the value and the rule where no plan can have what is fixed. The nodes must have been read. */
+int wlb_search_check_fixed(const struct wlb_search *search, struct wlb_error *error);
+
+/* Fails because no plan has all that is fixed together, or a rank on every GPU: the message names it. `most` is the
+ * most GPUs that a plan uses where some may be idle, 0: none has a plan, or it was not asked. Returns -1. */
+int wlb_search_fail_fixed(const struct wlb_search *search, int32_t most, struct wlb_error *error);
+
+/* -- search_enumerate.c -- */
+/* Fills `plans` with every plan that the machine and the model allow, each with its memory and bound. */
+int wlb_search_enumerate(struct wlb_search *search, struct wlb_error *error);
+
+/* -- search_bound.c -- */
+/* Sets the candidate's bound_s and the plan's estimate_s from its plan, its micro_batch_tokens and the layers of its
+ * stages. */
+void wlb_search_bound(const struct wlb_search *search, struct wlb_search_plan *plan);
+
+/* -- search_simulate.c -- */
+/* Simulates a candidate and sets its times, and its micro_batch_tokens to the longest of the simulated micro-batches
+ * (unless the limit is charged). Returns -1 if out of memory. */
+int wlb_search_simulate(struct wlb_search *search, struct wlb_candidate *candidate, struct wlb_error *error);
+
+/* -- search_prefer.c -- */
+/* Returns how unusual a layout is: 0 where tp, cp and pp are powers of two; the number of other primes that
+ * divide cp x pp; more than any such number where tp is not a power of two. */
+int wlb_search_unusual(const struct wlb_layout *layout);
+
+/* Moves the least unusual of the plans that are at most near_equal slower than the first to the front, with
+ * prefer_every_gpu one without idle GPUs before all others; the fastest of equals. The plans are by ascending step
+ * time, `count` of them simulated. Returns 1 where that changes the first. */
+int wlb_search_prefer(const struct wlb_search *search, const struct wlb_search_plan **plans, size_t count);
+
+/* Sets misfit_group of all plans. */
+void wlb_search_group_misfits(struct wlb_search *search);
+
+/* Orders plans that do not fit by group, and those of a group by ascending missing bytes. Returns -1 if out of memory.
+ */
+int wlb_search_order_misfits(const struct wlb_search_plan **plans, size_t count);
+
+/* -- search_choose.c -- */
+/* The result and the memory it points into. */
+struct wlb_search_found {
+	struct wlb_search_result result;
+	struct wlb_candidate *ranked, *misfits;
+	int32_t *places; /* rank_node, rank_gpu, idle_node, idle_gpu, each of `gpus` entries */
+};
+
+/* Simulates the plans of the search that can be the best and fills the result, whose memory the caller frees also after
+ * an error. Returns -1 where no plan fits, or if out of memory. */
+int wlb_search_choose(struct wlb_search *search, struct wlb_search_found *found, struct wlb_error *error);
 
 #endif

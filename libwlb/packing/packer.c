@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libwlb/packing/packer_balanced.h"
-#include "libwlb/packing/packer_baselines.h"
 #include "libwlb/packing/packer_spans.h"
 
 static const struct {

@@ -7,7 +7,7 @@
  * some level of work. The cost of a candidate is the imbalance of its micro-batches plus the price of the documents
  * that it leaves; the cheapest candidate is released. The price is adjusted to the target of the mean wait.
  */
-#include "libwlb/packing/packer_balanced.h"
+#include "libwlb/packing/packer_spans.h"
 
 #include <float.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* The baselines of the balanced strategy. */
-#include "libwlb/packing/packer_baselines.h"
+#include "libwlb/packing/packer_spans.h"
 
 /* Concatenates the batch and cuts it at every multiple of the window, where one micro-batch ends and the next begins.
  */

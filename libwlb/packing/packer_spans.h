@@ -1,4 +1,5 @@
-/* Declares the packer's state, and the functions with which strategies cut its spans into bins; internal. */
+/* Declares the packer's state, its strategies, and the functions with which strategies cut its spans into bins;
+ * internal. */
 #ifndef LIBWLB_PACKING_PACKER_SPANS_H
 #define LIBWLB_PACKING_PACKER_SPANS_H
 
@@ -44,5 +45,12 @@ void wlb_packer_cut(struct wlb_packer *packer, size_t span, int64_t tokens, int3
 /* Cuts the added spans that arrived by step `arrived_by` and are in no bin into the space left in the bins, the largest
  * spans first, until no space is left. */
 void wlb_packer_cut_rest(struct wlb_packer *packer, int64_t arrived_by);
+
+/* The strategies, in packer_balanced.c and, for those with which "balanced" is compared, packer_baselines.c: each sets
+ * the bin of the spans of this step; spans that wait keep bin -1. */
+void wlb_packer_balanced(struct wlb_packer *packer);
+void wlb_packer_greedy(struct wlb_packer *packer);
+void wlb_packer_fixed(struct wlb_packer *packer);
+void wlb_packer_plain(struct wlb_packer *packer);
 
 #endif
