@@ -21,7 +21,9 @@ static int odd_primes(int64_t n)
 	return count;
 }
 
-int wlb_search_unusual(const struct wlb_layout *layout)
+/* Returns how unusual a layout is: 0 where tp, cp and pp are powers of two; the number of other primes that
+ * divide cp x pp; more than any such number where tp is not a power of two. */
+static int unusual(const struct wlb_layout *layout)
 {
 	int power = (layout->tp & (layout->tp - 1)) == 0;
 	return odd_primes((int64_t)layout->cp * layout->pp) + (power ? 0 : MORE_THAN_PRIMES);
@@ -31,7 +33,7 @@ int wlb_search_unusual(const struct wlb_layout *layout)
 static int reluctance(const struct wlb_search *search, const struct wlb_candidate *c)
 {
 	int idle = search->options.prefer_every_gpu && c->gpus < search->gpus;
-	return wlb_search_unusual(&c->plan.layout) + (idle ? IDLE_GPUS : 0);
+	return unusual(&c->plan.layout) + (idle ? IDLE_GPUS : 0);
 }
 
 int wlb_search_prefer(const struct wlb_search *search, const struct wlb_search_plan **plans, size_t count)
@@ -65,7 +67,7 @@ void wlb_search_group_misfits(struct wlb_search *search)
 				least = &search->plans[end];
 		}
 		if (least->candidate.missing_bytes > 0.0)
-			least->misfit_group = wlb_search_unusual(&least->candidate.plan.layout) > 0;
+			least->misfit_group = unusual(&least->candidate.plan.layout) > 0;
 	}
 }
 

@@ -96,10 +96,6 @@ void wlb_search_bound(const struct wlb_search *search, struct wlb_search_plan *p
 int wlb_search_simulate(struct wlb_search *search, struct wlb_candidate *candidate, struct wlb_error *error);
 
 /* -- search_prefer.c -- */
-/* Returns how unusual a layout is: 0 where tp, cp and pp are powers of two; the number of other primes that
- * divide cp x pp; more than any such number where tp is not a power of two. */
-int wlb_search_unusual(const struct wlb_layout *layout);
-
 /* Moves the least unusual of the plans that are at most near_equal slower than the first to the front, with
  * prefer_every_gpu one without idle GPUs before all others; the fastest of equals. The plans are by ascending step
  * time, `count` of them simulated. Returns 1 where that changes the first. */
