@@ -13,8 +13,10 @@
 
 #include <cblas.h>
 
-#include "kernels/cpu/isa.h"
 #include "kernels/ops.h"
+
+/* The instruction sets that the operations are compiled for. */
+enum wlb_cpu_isa { WLB_CPU_BASELINE, WLB_CPU_AVX2, WLB_CPU_AVX512, WLB_CPU_ISA_COUNT };
 
 /* The functions of OpenBLAS that the device uses. */
 struct wlb_cpu_blas {
@@ -69,8 +71,6 @@ void wlb_cpu_queue_wait(struct wlb_device *device, struct wlb_queue *queue, stru
 int wlb_cpu_event_wait(struct wlb_device *device, struct wlb_event *event, struct wlb_error *error);
 int wlb_cpu_event_done(struct wlb_device *device, struct wlb_event *event);
 double wlb_cpu_event_elapsed_s(struct wlb_device *device, struct wlb_event *from, struct wlb_event *to);
-
-/* -- clock.c -- */
 double wlb_cpu_busy_s(struct wlb_device *device);
 
 /* -- blas.c -- returns 0, or -1 with the reason */
@@ -85,6 +85,8 @@ int wlb_cpu_key_groups(int32_t *starts, const struct wlb_segment *segments, int 
 int wlb_cpu_attention_tile_rows(const struct wlb_device *device, int head_dim, struct wlb_error *error);
 
 /* -- device.c -- */
+/* Returns 1 where this build has the variant and this processor can run it, else 0. */
+int wlb_cpu_isa_usable(enum wlb_cpu_isa isa);
 /* Like wlb_device_open_cpu, with a given instruction set instead of the best one; for tests. */
 struct wlb_device *wlb_cpu_open_isa(enum wlb_dtype dtype, int threads, enum wlb_cpu_isa isa, struct wlb_error *error);
 

@@ -8,7 +8,7 @@
 #define WLB_CUDA_ATTENTION_CUH
 
 #include "kernels/cuda/attention.h"
-#include "kernels/cuda/attention_products.cuh"
+#include "kernels/cuda/attention_tile.cuh"
 #include "kernels/cuda/launch.cuh"
 
 /* Sizes, so that shared memory of a block is at most the 99 KiB of compute capability 8.6 and 8.9. */

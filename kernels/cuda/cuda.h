@@ -71,8 +71,6 @@ void *wlb_cuda_scratch(struct wlb_device *device, size_t bytes, const char *oper
 /* Keeps a status that is an error, for wlb_cuda_is_in_use. */
 void wlb_cuda_note_error(cudaError_t status);
 
-/* -- reserve.c -- */
-int wlb_cuda_reserve(struct wlb_device *device, const struct wlb_largest_pass *largest, struct wlb_error *error);
 /* The scratch memory that an operation needs for at most so many rows of this width, or in any case. */
 size_t wlb_cuda_embedding_scratch_bytes(int64_t rows, int64_t width);
 size_t wlb_cuda_rmsnorm_scratch_bytes(int64_t rows, int64_t width);
@@ -114,7 +112,7 @@ int wlb_cuda_event_wait(struct wlb_device *device, struct wlb_event *event, stru
 int wlb_cuda_event_done(struct wlb_device *device, struct wlb_event *event);
 double wlb_cuda_event_elapsed_s(struct wlb_device *device, struct wlb_event *from, struct wlb_event *to);
 
-/* -- products.c: linear.h with the device's types -- */
+/* -- linear.c: linear.h with the device's types -- */
 void wlb_cuda_linear_op(struct wlb_device *device, void *y, int64_t y_stride, const void *x, int64_t x_stride,
                         const struct wlb_weight *w, const void *residual, int64_t n);
 void wlb_cuda_linear_d_x_op(struct wlb_device *device, void *d_x, int64_t d_x_stride, const void *d_y,

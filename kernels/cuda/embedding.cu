@@ -1,12 +1,67 @@
 /*
- * Gathers rows of the embedding, and adds to their gradients.
+ * Gathers rows of the embedding or of a matrix, by units of 16 bytes or of one element, and adds to the gradients of
+ * the embedding.
  *
  * Backward sorts the tokens by row, so that the tokens of a row are neighbours in the order of the tokens, and adds
  * each run of equal rows. Tiles of tokens are sorted in shared memory, then merged two by two. The sums are divided by
  * position, not by row, so that a row of many tokens takes no longer than many rows: a block sums the runs of CHUNK
  * positions; what a run has in further chunks is stored, and added by the block of the chunk in which it begins.
  */
-#include "kernels/cuda/copy_rows.cuh"
+#include "kernels/cuda/element.cuh"
+
+/* -- rows -- */
+
+/* Where the rows come from: row i of out is the row rows[i] - first of x, or 0 where that is not in [0, count). rows
+ * NULL: row i. */
+struct row_source {
+	const int32_t *rows;
+	int64_t first, count;
+};
+
+/* Strides and width are in units. */
+template <typename unit>
+__global__ static void copy_rows_kernel(unit *out, int64_t out_stride, const unit *x, int64_t x_stride,
+                                        int64_t out_rows, int64_t width, struct row_source source)
+{
+	const int64_t i = wlb_row_of_thread();
+	if (i >= out_rows)
+		return;
+	const int64_t row = source.rows == nullptr ? i : source.rows[i] - source.first;
+	const bool there = row >= 0 && row < source.count;
+	unit *to = out + i * out_stride;
+	const unit *from = x + row * x_stride;
+	for (int64_t u = threadIdx.x; u < width; u += blockDim.x)
+		to[u] = there ? from[u] : unit();
+}
+
+/* Queues out[i] = the row that `source` says, for `rows` rows of `width` elements of the device's compute type. */
+static void copy_rows(struct wlb_device *device, const char *name, void *out, int64_t out_stride, const void *x,
+                      int64_t x_stride, int64_t rows, int64_t width, const struct row_source &source)
+{
+	if (rows == 0 || width == 0)
+		return;
+	wlb_choose_kind(device->compute, {out_stride, x_stride, width}, {out, x}, [&](auto kind) {
+		typedef typename decltype(kind)::element element;
+		typedef typename wlb_pack<element, kind.count>::type unit;
+		const int64_t units = width / kind.count;
+		wlb_cuda_launch(device, name, wlb_rows_grid(rows, units), copy_rows_kernel<unit>, (unit *)out,
+		                out_stride / kind.count, (const unit *)x, x_stride / kind.count, rows, units, source);
+	});
+}
+
+void wlb_cuda_embedding_forward(struct wlb_device *device, void *out, const void *table, const int32_t *ids,
+                                int64_t tokens, int64_t width, int64_t first, int64_t count)
+{
+	copy_rows(device, "embedding_forward", out, width, table, width, tokens, width, {ids, first, count});
+}
+
+void wlb_cuda_gather_rows(struct wlb_device *device, void *out, int64_t out_stride, const void *x, int64_t x_stride,
+                          const int32_t *rows, int64_t count, int64_t width)
+{
+	copy_rows(device, "gather_rows", out, out_stride, x, x_stride, count, width, {rows, 0, INT64_MAX});
+}
+
+/* -- the sorted order -- */
 
 /* A token by its row, then its number: no two are equal, so that there is one sorted order. */
 typedef unsigned long long sort_key;
@@ -16,14 +71,6 @@ static constexpr int CHUNK = 32;
 
 /* The row of keys that are not to be added: of ids that other ranks have. */
 static constexpr uint32_t NO_ROW = 0xffffffffu;
-
-void wlb_cuda_embedding_forward(struct wlb_device *device, void *out, const void *table, const int32_t *ids,
-                                int64_t tokens, int64_t width, int64_t first, int64_t count)
-{
-	wlb_copy_rows(device, "embedding_forward", out, width, table, width, tokens, width, {ids, first, count});
-}
-
-/* -- the sorted order -- */
 
 __device__ static inline sort_key key_of(const int32_t *ids, int64_t token, int64_t first, int64_t count)
 {
