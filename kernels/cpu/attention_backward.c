@@ -5,9 +5,9 @@
 
 /* The memory of one thread. */
 struct backward_tile {
-	real *weights; /* [TILE_QUERIES, TILE_KEYS] softmax */
-	real *scores;  /* [TILE_QUERIES, TILE_KEYS] gradient of the scores */
-	real *delta;   /* [TILE_QUERIES] d_out . out */
+	real *probabilities; /* [TILE_QUERIES, TILE_KEYS] softmax */
+	real *scores;        /* [TILE_QUERIES, TILE_KEYS] gradient of the scores */
+	real *delta;         /* [TILE_QUERIES] d_out . out */
 };
 
 static const size_t BACKWARD_TILE_REALS = 2 * TILE_SCORES + TILE_QUERIES;
@@ -28,16 +28,16 @@ static real dot(const real *a, const real *b, int n)
 	return sum;
 }
 
-/* weights = exp(weights - lse), scores = weights (scores - delta); both 0 where masked. */
-static void row_gradient(real *weights, real *scores, int visible, int keys, real lse, real delta)
+/* probabilities = exp(probabilities - lse), scores = probabilities (scores - delta); both 0 where masked. */
+static void row_gradient(real *probabilities, real *scores, int visible, int keys, real lse, real delta)
 {
 	visible = visible < 0 ? 0 : visible;
 #pragma omp simd
 	for (int j = 0; j < visible; j++) {
-		weights[j] = wlb_exp(weights[j] - lse);
-		scores[j] = weights[j] * (scores[j] - delta);
+		probabilities[j] = wlb_exp(probabilities[j] - lse);
+		scores[j] = probabilities[j] * (scores[j] - delta);
 	}
-	memset(weights + visible, 0, (size_t)(keys - visible) * sizeof(real));
+	memset(probabilities + visible, 0, (size_t)(keys - visible) * sizeof(real));
 	memset(scores + visible, 0, (size_t)(keys - visible) * sizeof(real));
 }
 
@@ -63,15 +63,15 @@ static void backward_queries(const struct backward *b, const struct wlb_segment 
 		int64_t k_at =
 			(segment->k_start + (int64_t)start) * g->kv_stride + (int64_t)(head / g->group) * g->head_dim;
 		multiply(g, NOT_TRANSPOSED, TRANSPOSED, queries, keys, g->head_dim, g->scale, q, g->q_stride,
-		         b->k + k_at, g->kv_stride, 0, tile->weights, TILE_KEYS);
+		         b->k + k_at, g->kv_stride, 0, tile->probabilities, TILE_KEYS);
 		multiply(g, NOT_TRANSPOSED, TRANSPOSED, queries, keys, g->head_dim, 1, d_out, g->out_stride,
 		         b->v + k_at, g->kv_stride, 0, tile->scores, TILE_KEYS);
 		for (int i = 0; i < queries; i++)
-			row_gradient(tile->weights + i * TILE_KEYS, tile->scores + i * TILE_KEYS,
+			row_gradient(tile->probabilities + i * TILE_KEYS, tile->scores + i * TILE_KEYS,
 			             least(visible_keys(segment, first + i) - start, keys), keys,
 			             lse[i * g->lse_stride], tile->delta[i]);
-		multiply(g, TRANSPOSED, NOT_TRANSPOSED, keys, g->head_dim, queries, 1, tile->weights, TILE_KEYS, d_out,
-		         g->out_stride, 1, b->d_v + k_at, g->kv_stride);
+		multiply(g, TRANSPOSED, NOT_TRANSPOSED, keys, g->head_dim, queries, 1, tile->probabilities, TILE_KEYS,
+		         d_out, g->out_stride, 1, b->d_v + k_at, g->kv_stride);
 		multiply(g, NOT_TRANSPOSED, NOT_TRANSPOSED, queries, g->head_dim, keys, g->scale, tile->scores,
 		         TILE_KEYS, b->k + k_at, g->kv_stride, 1, d_q, g->q_stride);
 		multiply(g, TRANSPOSED, NOT_TRANSPOSED, keys, g->head_dim, queries, g->scale, tile->scores, TILE_KEYS,

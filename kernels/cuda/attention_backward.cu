@@ -139,11 +139,11 @@ __global__ static void __launch_bounds__(wlb_attention_sizes<element, dim>::rows
 		memory::row_tile(0), wlb_head_at<const element, dim>(a.q, token, head), a.q.stride, valid);
 	wlb_tile_copy<element, dim, rows, threads>(
 		memory::row_tile(1), wlb_head_at<const element, dim>(a.d_out, token, head), a.d_out.stride, valid);
-	wlb_copy_async_commit();
+	wlb_cp_async_commit();
 	float d_q[1][dim / 8][4], lse_log2[2], delta[2];
 	clear(d_q);
 	for (int first = -columns, stage = 1; first < end; first += columns, stage ^= 1) {
-		wlb_copy_async_wait<0>();
+		wlb_cp_async_wait<0>();
 		__syncthreads(); /* this stage has arrived, and no thread needs the other */
 		if (first + columns < end) {
 			const int next = first + columns, left = segment.k_count - next;
@@ -152,7 +152,7 @@ __global__ static void __launch_bounds__(wlb_attention_sizes<element, dim>::rows
 			wlb_tile_copy<element, dim, columns, threads>(memory::column_tile(stage ^ 1, 1),
 			                                              v + next * a.v.stride, a.v.stride, left);
 		}
-		wlb_copy_async_commit();
+		wlb_cp_async_commit();
 		if (first < 0)
 			read_statistics<element, dim>(lse_log2, delta, a, token, head, row, valid);
 		else if (first < warp_end)
@@ -243,18 +243,18 @@ __global__ static void __launch_bounds__(wlb_attention_sizes<element, dim>::rows
 		                                           a.v.stride, tile.k_count);
 		wlb_enter_reader(next, a, tile);
 		statistic = fetch<element, dim, threads>(next, a, kv_head, 0);
-		wlb_copy_async_commit();
+		wlb_cp_async_commit();
 	}
 	for (int stage = 0; more; stage ^= 1) {
 		if (threadIdx.x < 2 * columns)
 			memory::statistics(stage)[threadIdx.x] = statistic;
 		now = next;
-		wlb_copy_async_wait<0>();
+		wlb_cp_async_wait<0>();
 		__syncthreads(); /* this stage has arrived, and no thread needs the other */
 		more = wlb_advance(next, a, tile, columns);
 		if (more)
 			statistic = fetch<element, dim, threads>(next, a, kv_head, stage ^ 1);
-		wlb_copy_async_commit();
+		wlb_cp_async_commit();
 		add_queries<element, dim, width>(d_k, d_v, stage, row, column, now, tile.k_start + row);
 	}
 	__syncthreads(); /* no thread needs the keys and values any more */

@@ -11,8 +11,8 @@
 /* What a lane has of its rows: lane / 4 + 8 half of each 16. */
 template <int row_tiles, int dim> struct running {
 	float out[row_tiles][dim / 8][4]; /* not yet divided by sum */
-	float most[row_tiles][2];         /* largest score so far */
-	float sum[row_tiles][2];          /* of exp(score - most) over this lane's columns */
+	float row_max[row_tiles][2];      /* largest score so far */
+	float sum[row_tiles][2];          /* of exp(score - row_max) over this lane's columns */
 };
 
 template <int row_tiles, int dim> __device__ static inline void start(struct running<row_tiles, dim> &state)
@@ -21,7 +21,7 @@ template <int row_tiles, int dim> __device__ static inline void start(struct run
 	for (int m = 0; m < row_tiles; m++) {
 #pragma unroll
 		for (int half = 0; half < 2; half++) {
-			state.most[m][half] = -INFINITY;
+			state.row_max[m][half] = -INFINITY;
 			state.sum[m][half] = 0;
 		}
 #pragma unroll
@@ -33,17 +33,17 @@ template <int row_tiles, int dim> __device__ static inline void start(struct run
 /* One row of 16: scores become exp(score - largest so far), and what was gathered is rescaled to it. A row that has
  * seen no key yet has no largest score; 0 stands for it, so that exp is 0 and not undefined. */
 template <int columns, int dim_tiles>
-__device__ static inline void soften_row(float (&scores)[columns][4], int half, float (&out)[dim_tiles][4], float &most,
-                                         float &sum, float scale_log2)
+__device__ static inline void online_softmax_row(float (&scores)[columns][4], int half, float (&out)[dim_tiles][4],
+                                                 float &row_max, float &sum, float scale_log2)
 {
-	float peak = most;
+	float peak = row_max;
 #pragma unroll
 	for (int n = 0; n < columns; n++)
 		peak = fmaxf(peak, fmaxf(scores[n][2 * half], scores[n][2 * half + 1]));
 	peak = wlb_row_max(peak);
 	const float base = peak == -INFINITY ? 0.0f : peak * scale_log2;
-	const float shrink = exp2f(fmaf(most, scale_log2, -base));
-	most = peak;
+	const float shrink = exp2f(fmaf(row_max, scale_log2, -base));
+	row_max = peak;
 	if (__any_sync(0xffffffffu, shrink != 1)) { /* seldom after the first blocks */
 		sum *= shrink;
 #pragma unroll
@@ -63,8 +63,9 @@ __device__ static inline void soften_row(float (&scores)[columns][4], int half, 
 
 /* The scores of the columns from `first` on; `row` is the warp's first query, counted in the segment. */
 template <int row_tiles, int columns, int dim>
-__device__ static inline void soften(struct running<row_tiles, dim> &state, float (&scores)[row_tiles][columns][4],
-                                     const struct wlb_segment &segment, int row, int first)
+__device__ static inline void online_softmax(struct running<row_tiles, dim> &state,
+                                             float (&scores)[row_tiles][columns][4], const struct wlb_segment &segment,
+                                             int row, int first)
 {
 	const float scale_log2 = wlb_attention_scale<dim>() * WLB_LOG2_E;
 	const bool all_seen = wlb_keys_seen(segment, row) >= first + 8 * columns;
@@ -78,11 +79,12 @@ __device__ static inline void soften(struct running<row_tiles, dim> &state, floa
 		}
 #pragma unroll
 		for (int half = 0; half < 2; half++)
-			soften_row(scores[m], half, state.out[m], state.most[m][half], state.sum[m][half], scale_log2);
+			online_softmax_row(scores[m], half, state.out[m], state.row_max[m][half], state.sum[m][half],
+			                   scale_log2);
 	}
 }
 
-/* Puts out = gathered / sum into the warp's rows of the tile, and stores lse = most + log(sum). A sum that is not a
+/* Puts out = gathered / sum into the warp's rows of the tile, and stores lse = row_max + log(sum). A sum that is not a
  * number stays one. */
 template <typename element, int dim, int row_tiles>
 __device__ static inline void finish(struct running<row_tiles, dim> &state, element *tile, int row, float *lse,
@@ -99,7 +101,7 @@ __device__ static inline void finish(struct running<row_tiles, dim> &state, elem
 			inverse[half] = sum > 0 ? 1 / sum : sum;
 			if (lane % 4 == 0 && at < rows)
 				lse[(int64_t)at * lse_stride] =
-					fmaf(state.most[m][half], wlb_attention_scale<dim>(), logf(sum));
+					fmaf(state.row_max[m][half], wlb_attention_scale<dim>(), logf(sum));
 		}
 		wlb_tile_put<element, dim>(tile, row + 16 * m, 0, state.out[m], inverse);
 	}
@@ -128,27 +130,27 @@ __global__ static void __launch_bounds__(wlb_attention_sizes<element, dim>::forw
 		wlb_tile_copy<element, dim, rows, threads>(q_tile, wlb_head_at<const element, dim>(a.q, token, head),
 		                                           a.q.stride, valid);
 		wlb_tile_copy<element, dim, columns, threads>(k_tile, k, a.k.stride, segment.k_count);
-		wlb_copy_async_commit();
+		wlb_cp_async_commit();
 	}
 	struct running<row_tiles, dim> state;
 	start(state);
 	for (int first = 0; first < end; first += columns) {
-		wlb_copy_async_wait<0>();
+		wlb_cp_async_wait<0>();
 		__syncthreads(); /* the keys have arrived, and no thread needs the values before them */
 		wlb_tile_copy<element, dim, columns, threads>(v_tile, v + first * a.v.stride, a.v.stride,
 		                                              segment.k_count - first);
-		wlb_copy_async_commit();
+		wlb_cp_async_commit();
 		float scores[row_tiles][columns / 8][4];
 		if (first < warp_end)
 			wlb_multiply_rows<dim>(scores, q_tile, row, k_tile);
-		wlb_copy_async_wait<0>();
+		wlb_cp_async_wait<0>();
 		__syncthreads(); /* the values have arrived, and no thread needs the keys */
 		if (first + columns < end)
 			wlb_tile_copy<element, dim, columns, threads>(k_tile, k + (first + columns) * a.k.stride,
 			                                              a.k.stride, segment.k_count - first - columns);
-		wlb_copy_async_commit();
+		wlb_cp_async_commit();
 		if (first < warp_end) {
-			soften(state, scores, segment, tile.first + row, first);
+			online_softmax(state, scores, segment, tile.first + row, first);
 			wlb_multiply_columns<dim>(state.out, scores, v_tile, 0);
 		}
 	}

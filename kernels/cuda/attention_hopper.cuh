@@ -85,8 +85,8 @@ __device__ static inline void wlb_load_rows(unsigned char *to, const struct wlb_
 	for (int slab = 0; slab < dim / WLB_BOX_COLUMNS; slab++)
 #pragma unroll
 		for (int first = 0; first < rows; first += WLB_BOX_ROWS)
-			wlb_box_load(to + slab * wlb_slab_bytes<rows> + first * WLB_ROW_BYTES, map,
-			             column + slab * WLB_BOX_COLUMNS, (int)row + first, barrier);
+			wlb_tma_load_2d(to + slab * wlb_slab_bytes<rows> + first * WLB_ROW_BYTES, map,
+			                column + slab * WLB_BOX_COLUMNS, (int)row + first, barrier);
 }
 
 /* One thread of each warp of consumers arrives once its warp needs the stage no more. */
@@ -100,31 +100,31 @@ __device__ static inline void wlb_release(wlb_mbarrier *empty)
 /* d = a b^T over all columns of a head: 64 rows of a matrix of `a_rows` rows, and as many rows of a matrix of `b_rows`
  * rows as d has columns; both descriptors name the first of them. */
 template <int dim, int a_rows, int b_rows, int columns>
-__device__ static inline void wlb_products_of_rows(float (&d)[columns][4], uint64_t a, uint64_t b)
+__device__ static inline void wlb_wgmma_rows(float (&d)[columns][4], uint64_t a, uint64_t b)
 {
 #pragma unroll
 	for (int k = 0; k < dim / 16; k++)
-		wlb_product(d, a + wlb_descriptor_step(k / 4 * wlb_slab_bytes<a_rows> + k % 4 * 32),
-		            b + wlb_descriptor_step(k / 4 * wlb_slab_bytes<b_rows> + k % 4 * 32), k > 0);
+		wlb_wgmma(d, a + wlb_wgmma_descriptor_step(k / 4 * wlb_slab_bytes<a_rows> + k % 4 * 32),
+		          b + wlb_wgmma_descriptor_step(k / 4 * wlb_slab_bytes<b_rows> + k % 4 * 32), k > 0);
 }
 
 /* The same with the rows of a in registers. */
 template <int dim, int b_rows, int columns>
-__device__ static inline void wlb_products_of_rows(float (&d)[columns][4], const uint32_t (&a)[dim / 16][4], uint64_t b)
+__device__ static inline void wlb_wgmma_rows(float (&d)[columns][4], const uint32_t (&a)[dim / 16][4], uint64_t b)
 {
 #pragma unroll
 	for (int k = 0; k < dim / 16; k++)
-		wlb_product<1>(d, a[k], b + wlb_descriptor_step(k / 4 * wlb_slab_bytes<b_rows> + k % 4 * 32), k > 0);
+		wlb_wgmma<1>(d, a[k], b + wlb_wgmma_descriptor_step(k / 4 * wlb_slab_bytes<b_rows> + k % 4 * 32),
+		             k > 0);
 }
 
 /* d += a b: a is the fragments of 64 rows and 16 `depth` columns, b as many rows of a matrix. */
 template <int depth, int columns>
-__device__ static inline void wlb_add_products_of_columns(float (&d)[columns][4], const uint32_t (&a)[depth][4],
-                                                          uint64_t b)
+__device__ static inline void wlb_wgmma_add_columns(float (&d)[columns][4], const uint32_t (&a)[depth][4], uint64_t b)
 {
 #pragma unroll
 	for (int k = 0; k < depth; k++)
-		wlb_product<0>(d, a[k], b + wlb_descriptor_step(k * 16 * WLB_ROW_BYTES), 1);
+		wlb_wgmma<0>(d, a[k], b + wlb_wgmma_descriptor_step(k * 16 * WLB_ROW_BYTES), 1);
 }
 
 /* Values become the fragments of a left operand, rounded to bfloat16. */
@@ -153,7 +153,7 @@ template <int dim, int rows> __device__ static inline void wlb_clear_rows(unsign
 /* After wlb_clear_rows: products that the warpgroup begins now see the zeros of all its threads. */
 __device__ static inline void wlb_rows_cleared(int consumer)
 {
-	wlb_products_see_writes();
+	wlb_fence_proxy_async();
 	wlb_named_barrier_sync<WLB_WARPGROUP>(WLB_OWN_BARRIER + consumer);
 }
 

@@ -66,7 +66,7 @@ __device__ static inline void load_tile(const struct wlb_tensor_map *first, cons
 {
 	typedef memory<dim> m;
 	wlb_mbarrier *const full = m::barrier(TILE_FULL);
-	wlb_mbarrier_arrive_expect(full, 2 * m::tile_bytes);
+	wlb_mbarrier_arrive_expect_tx(full, 2 * m::tile_bytes);
 	wlb_load_rows<dim, WLB_HOPPER_ROWS>(m::tile(0), first, column, row, full);
 	wlb_load_rows<dim, WLB_HOPPER_ROWS>(m::tile(1), second, column, row, full);
 }
@@ -77,7 +77,7 @@ __device__ static inline void load_block(int stage, const struct wlb_tensor_map 
 {
 	typedef memory<dim> m;
 	wlb_mbarrier *const full = m::barrier(FULL + stage);
-	wlb_mbarrier_arrive_expect(full, 2 * m::block_bytes);
+	wlb_mbarrier_arrive_expect_tx(full, 2 * m::block_bytes);
 	wlb_load_rows<dim, m::columns>(m::block(stage, 0), first, column, row, full);
 	wlb_load_rows<dim, m::columns>(m::block(stage, 1), second, column, row, full);
 }
@@ -133,8 +133,8 @@ __device__ static inline void load_fragments(uint32_t (&to)[dim / 16][4], const 
 #pragma unroll
 	for (int k = 0; k < dim / 16; k++) {
 		const int piece = (2 * k + lane / 16) % 8;
-		wlb_load_matrices(to[k], matrix + k / 4 * wlb_slab_bytes<WLB_HOPPER_ROWS> + row * WLB_ROW_BYTES +
-		                                 (piece ^ (row & 7)) * 16);
+		wlb_ldmatrix_x4(to[k], matrix + k / 4 * wlb_slab_bytes<WLB_HOPPER_ROWS> + row * WLB_ROW_BYTES +
+		                               (piece ^ (row & 7)) * 16);
 	}
 }
 
@@ -221,21 +221,21 @@ template <> struct rows<64> {
 
 	__device__ void load(int consumer, int)
 	{
-		queries = wlb_descriptor(memory<64>::tile(0) + consumer * 64 * WLB_ROW_BYTES, 0);
-		d_out = wlb_descriptor(memory<64>::tile(1) + consumer * 64 * WLB_ROW_BYTES, 0);
+		queries = wlb_wgmma_descriptor(memory<64>::tile(0) + consumer * 64 * WLB_ROW_BYTES, 0);
+		d_out = wlb_wgmma_descriptor(memory<64>::tile(1) + consumer * 64 * WLB_ROW_BYTES, 0);
 	}
 };
 
 template <int dim, int tiles>
 __device__ static inline void multiply_keys(float (&d)[tiles][4], const uint32_t (&a)[dim / 16][4], uint64_t keys)
 {
-	wlb_products_of_rows<dim, 8 * tiles>(d, a, keys);
+	wlb_wgmma_rows<dim, 8 * tiles>(d, a, keys);
 }
 
 template <int dim, int tiles>
 __device__ static inline void multiply_keys(float (&d)[tiles][4], uint64_t a, uint64_t keys)
 {
-	wlb_products_of_rows<dim, WLB_HOPPER_ROWS, 8 * tiles>(d, a, keys);
+	wlb_wgmma_rows<dim, WLB_HOPPER_ROWS, 8 * tiles>(d, a, keys);
 }
 
 /* Computes d_q of a warpgroup; `row` is the warp's first row in the tile. */
@@ -258,28 +258,28 @@ __device__ static inline void consume_keys(float (&d_q)[dim / 8][4], const struc
 			continue;
 		}
 		await_block<dim>(stage, tile.segment.k_count - first, consumer);
-		wlb_products_begin();
-		multiply_keys<dim>(scores, rows.queries, wlb_descriptor(m::block(stage.index, 0), 0));
-		wlb_products_commit();
-		multiply_keys<dim>(products, rows.d_out, wlb_descriptor(m::block(stage.index, 1), 0));
-		wlb_products_commit();
-		wlb_products_wait<1>(); /* the scores, and d_q of the block before */
+		wlb_wgmma_fence();
+		multiply_keys<dim>(scores, rows.queries, wlb_wgmma_descriptor(m::block(stage.index, 0), 0));
+		wlb_wgmma_commit();
+		multiply_keys<dim>(products, rows.d_out, wlb_wgmma_descriptor(m::block(stage.index, 1), 0));
+		wlb_wgmma_commit();
+		wlb_wgmma_wait<1>(); /* the scores, and d_q of the block before */
 		if (before >= 0)
 			wlb_release(m::barrier(EMPTY + before));
 		wlb_operands_free(d_scores);
 		mask_keys(scores, tile, row, first);
 		make_probabilities<dim>(scores, s);
 		wlb_compute_now(scores);
-		wlb_products_wait<0>();
+		wlb_wgmma_wait<0>();
 		make_d_scores(scores, products, s);
 		wlb_pack_fragments(d_scores, scores);
-		wlb_products_begin();
-		wlb_add_products_of_columns(d_q, d_scores,
-		                            wlb_descriptor(m::block(stage.index, 0), wlb_slab_bytes<columns_of<dim>>));
-		wlb_products_commit();
+		wlb_wgmma_fence();
+		wlb_wgmma_add_columns(d_q, d_scores,
+		                      wlb_wgmma_descriptor(m::block(stage.index, 0), wlb_slab_bytes<columns_of<dim>>));
+		wlb_wgmma_commit();
 		before = stage.index;
 	}
-	wlb_products_wait<0>();
+	wlb_wgmma_wait<0>();
 	wlb_operands_free(d_scores);
 }
 
@@ -310,11 +310,11 @@ __global__ static void __launch_bounds__(WLB_HOPPER_THREADS, 1)
 	make_barriers<dim>(1);
 	const struct wlb_head_tile tile = wlb_head_tile_of<columns_of<dim>>(p.a, blockIdx.x);
 	if (threadIdx.x < WLB_WARPGROUP) {
-		wlb_registers_give<WLB_PRODUCER_REGISTERS>();
+		wlb_setmaxnreg_dec<WLB_PRODUCER_REGISTERS>();
 		if (threadIdx.x == 0)
 			produce_keys<dim>(p, tile);
 	} else {
-		wlb_registers_take<WLB_CONSUMER_REGISTERS>();
+		wlb_setmaxnreg_inc<WLB_CONSUMER_REGISTERS>();
 		make_d_q<dim>(p, tile, threadIdx.x / WLB_WARPGROUP - 1, threadIdx.x / 32 * 16 - 64);
 	}
 }
@@ -399,30 +399,31 @@ __device__ static inline void add_queries(struct gradients<dim> &gradients, cons
 {
 	typedef memory<dim> m;
 	float scores[columns_of<dim> / 8][4], products[columns_of<dim> / 8][4];
-	uint32_t weights[columns_of<dim> / 16][4], d_scores[columns_of<dim> / 16][4];
+	uint32_t probabilities[columns_of<dim> / 16][4], d_scores[columns_of<dim> / 16][4];
 	const int rows_at = consumer * 64 * WLB_ROW_BYTES;
 	const unsigned char *const queries = m::block(stage, 0), *const d_out = m::block(stage, 1);
-	wlb_products_begin();
-	wlb_products_of_rows<dim, WLB_HOPPER_ROWS, columns_of<dim>>(scores, wlb_descriptor(m::tile(0) + rows_at, 0),
-	                                                            wlb_descriptor(queries, 0));
-	wlb_products_commit();
-	wlb_products_of_rows<dim, WLB_HOPPER_ROWS, columns_of<dim>>(products, wlb_descriptor(m::tile(1) + rows_at, 0),
-	                                                            wlb_descriptor(d_out, 0));
-	wlb_products_commit();
-	wlb_products_wait<1>(); /* the scores */
+	wlb_wgmma_fence();
+	wlb_wgmma_rows<dim, WLB_HOPPER_ROWS, columns_of<dim>>(scores, wlb_wgmma_descriptor(m::tile(0) + rows_at, 0),
+	                                                      wlb_wgmma_descriptor(queries, 0));
+	wlb_wgmma_commit();
+	wlb_wgmma_rows<dim, WLB_HOPPER_ROWS, columns_of<dim>>(products, wlb_wgmma_descriptor(m::tile(1) + rows_at, 0),
+	                                                      wlb_wgmma_descriptor(d_out, 0));
+	wlb_wgmma_commit();
+	wlb_wgmma_wait<1>(); /* the scores */
 	wlb_mask_queries<columns_of<dim>>(scores, place, tile.k_start + row);
 	make_probabilities<dim>(scores, m::statistics(stage));
 	wlb_compute_now(scores);
-	wlb_products_wait<0>(); /* the products of d_out and v */
+	wlb_wgmma_wait<0>(); /* the products of d_out and v */
 	make_d_scores(scores, products, m::statistics(stage) + columns_of<dim>);
-	wlb_pack_fragments(weights, scores);
+	wlb_pack_fragments(probabilities, scores);
 	wlb_pack_fragments(d_scores, products);
-	wlb_products_begin();
-	wlb_add_products_of_columns(gradients.d_v, weights, wlb_descriptor(d_out, wlb_slab_bytes<columns_of<dim>>));
-	wlb_add_products_of_columns(gradients.d_k, d_scores, wlb_descriptor(queries, wlb_slab_bytes<columns_of<dim>>));
-	wlb_products_commit();
-	wlb_products_wait<0>();
-	wlb_operands_free(weights);
+	wlb_wgmma_fence();
+	wlb_wgmma_add_columns(gradients.d_v, probabilities,
+	                      wlb_wgmma_descriptor(d_out, wlb_slab_bytes<columns_of<dim>>));
+	wlb_wgmma_add_columns(gradients.d_k, d_scores, wlb_wgmma_descriptor(queries, wlb_slab_bytes<columns_of<dim>>));
+	wlb_wgmma_commit();
+	wlb_wgmma_wait<0>();
+	wlb_operands_free(probabilities);
 	wlb_operands_free(d_scores);
 	wlb_release(m::barrier(EMPTY + stage));
 }
@@ -480,11 +481,11 @@ __global__ static void __launch_bounds__(WLB_HOPPER_THREADS, 1)
 	const int kv_head = blockIdx.x / p.a.key_tile_count;
 	const struct wlb_key_tile tile = p.a.key_tiles[blockIdx.x % p.a.key_tile_count];
 	if (threadIdx.x < WLB_WARPGROUP) {
-		wlb_registers_give<WLB_PRODUCER_REGISTERS + 16>(); /* it also reads statistics */
+		wlb_setmaxnreg_dec<WLB_PRODUCER_REGISTERS + 16>(); /* it also reads statistics */
 		if (threadIdx.x < 32 && tile.readers > 0)
 			produce_queries<dim>(p, tile, kv_head);
 	} else {
-		wlb_registers_take<WLB_CONSUMER_REGISTERS - 8>();
+		wlb_setmaxnreg_inc<WLB_CONSUMER_REGISTERS - 8>();
 		make_d_k_d_v<dim>(p.a, tile, kv_head, threadIdx.x / WLB_WARPGROUP - 1, threadIdx.x / 32 * 16 - 64);
 	}
 }

@@ -63,11 +63,11 @@ __device__ static inline void load_blocks(const struct wlb_hopper_attention &p, 
 		const int64_t row = (int64_t)tile.segment.k_start + block * KEYS;
 		wlb_mbarrier *full = m::barrier(KEYS_FULL + stage.index);
 		wlb_mbarrier_wait(m::barrier(KEYS_EMPTY + stage.index), stage.parity ^ 1);
-		wlb_mbarrier_arrive_expect(full, m::block_bytes);
+		wlb_mbarrier_arrive_expect_tx(full, m::block_bytes);
 		wlb_load_rows<dim, KEYS>(m::keys(stage.index), &p.k, tile.kv_head * dim, row, full);
 		full = m::barrier(VALUES_FULL + stage.index);
 		wlb_mbarrier_wait(m::barrier(VALUES_EMPTY + stage.index), stage.parity ^ 1);
-		wlb_mbarrier_arrive_expect(full, m::block_bytes);
+		wlb_mbarrier_arrive_expect_tx(full, m::block_bytes);
 		wlb_load_rows<dim, KEYS>(m::values(stage.index), &p.v, tile.kv_head * dim, row, full);
 	}
 }
@@ -87,7 +87,7 @@ template <int dim> __device__ static inline void produce(const struct wlb_hopper
 		if (tile.blocks == 0) {
 			wlb_mbarrier_arrive(m::barrier(QUERIES_FULL));
 		} else {
-			wlb_mbarrier_arrive_expect(m::barrier(QUERIES_FULL), m::tile_bytes);
+			wlb_mbarrier_arrive_expect_tx(m::barrier(QUERIES_FULL), m::tile_bytes);
 			wlb_load_rows<dim, WLB_HOPPER_ROWS>(m::queries(), &p.q, tile.head * dim,
 			                                    (int64_t)tile.segment.q_start + tile.first,
 			                                    m::barrier(QUERIES_FULL));
@@ -103,16 +103,16 @@ template <int dim> __device__ static inline void produce(const struct wlb_hopper
 /* What a lane has of its rows: lane / 4 + 8 half of the warp's 16. */
 template <int dim> struct running {
 	float out[dim / 8][4]; /* not yet divided by sum */
-	float most[2];         /* largest score so far */
-	float sum[2];          /* of exp(score - most) over this lane's columns */
+	float row_max[2];      /* largest score so far */
+	float sum[2];          /* of exp(score - row_max) over this lane's columns */
 };
 
 /* Scores become exp(score - largest so far); returns by what the sums before them are multiplied. A row that has seen
  * no key yet has no largest score; 0 stands for it, so that exp is 0 and not undefined. */
-__device__ static inline float soften_row(float (&scores)[KEYS / 8][4], int half, float &most, float &sum,
-                                          float scale_log2)
+__device__ static inline float online_softmax_row(float (&scores)[KEYS / 8][4], int half, float &row_max, float &sum,
+                                                  float scale_log2)
 {
-	float peaks[2] = {most, -INFINITY}, sums[2] = {0, 0};
+	float peaks[2] = {row_max, -INFINITY}, sums[2] = {0, 0};
 #pragma unroll
 	for (int n = 0; n < KEYS / 8; n++)
 #pragma unroll
@@ -120,8 +120,8 @@ __device__ static inline float soften_row(float (&scores)[KEYS / 8][4], int half
 			peaks[i] = fmaxf(peaks[i], scores[n][2 * half + i]);
 	const float peak = wlb_row_max(fmaxf(peaks[0], peaks[1]));
 	const float base = peak == -INFINITY ? 0.0f : peak * scale_log2;
-	const float shrink = wlb_exp2(fmaf(most, scale_log2, -base));
-	most = peak;
+	const float shrink = wlb_exp2(fmaf(row_max, scale_log2, -base));
+	row_max = peak;
 #pragma unroll
 	for (int n = 0; n < KEYS / 8; n++)
 #pragma unroll
@@ -134,10 +134,11 @@ __device__ static inline float soften_row(float (&scores)[KEYS / 8][4], int half
 	return shrink;
 }
 
-/* Masks the scores of a block of keys, where a row of the warpgroup does not see all of them, and softens them. */
+/* Masks the scores of a block of keys, where a row of the warpgroup does not see all of them, and adds them to the
+ * online softmax. */
 template <int dim>
-__device__ static inline void soften(struct running<dim> &state, float (&scores)[KEYS / 8][4], float (&shrink)[2],
-                                     const struct wlb_head_tile &tile, int row, int block)
+__device__ static inline void online_softmax(struct running<dim> &state, float (&scores)[KEYS / 8][4],
+                                             float (&shrink)[2], const struct wlb_head_tile &tile, int row, int block)
 {
 	const int first = block * KEYS, group_row = tile.first + row / 64 * 64;
 	if (wlb_keys_seen(tile.segment, group_row) < first + KEYS) {
@@ -149,7 +150,7 @@ __device__ static inline void soften(struct running<dim> &state, float (&scores)
 	const float scale_log2 = wlb_attention_scale<dim>() * WLB_LOG2_E;
 #pragma unroll
 	for (int half = 0; half < 2; half++)
-		shrink[half] = soften_row(scores, half, state.most[half], state.sum[half], scale_log2);
+		shrink[half] = online_softmax_row(scores, half, state.row_max[half], state.sum[half], scale_log2);
 }
 
 template <int dim> __device__ static inline void rescale(struct running<dim> &state, const float (&shrink)[2])
@@ -183,50 +184,51 @@ __device__ static inline void consume(struct running<dim> &state, struct wlb_sta
                                       const struct wlb_head_tile &tile, int consumer, int row)
 {
 	typedef memory<dim> m;
-	const uint64_t queries = wlb_descriptor(m::queries() + consumer * 64 * WLB_ROW_BYTES, 0);
+	const uint64_t queries = wlb_wgmma_descriptor(m::queries() + consumer * 64 * WLB_ROW_BYTES, 0);
 	const int other = 1 - consumer;
 	float scores[KEYS / 8][4], shrink[2];
-	uint32_t weights[KEYS / 16][4];
+	uint32_t probabilities[KEYS / 16][4];
 	struct wlb_stage<STAGES> before = stage; /* of the block before */
 	wlb_mbarrier_wait(m::barrier(KEYS_FULL + stage.index), stage.parity);
-	wlb_products_begin();
-	wlb_products_of_rows<dim, WLB_HOPPER_ROWS, KEYS>(scores, queries, wlb_descriptor(m::keys(stage.index), 0));
-	wlb_products_commit();
-	wlb_products_wait<0>();
+	wlb_wgmma_fence();
+	wlb_wgmma_rows<dim, WLB_HOPPER_ROWS, KEYS>(scores, queries, wlb_wgmma_descriptor(m::keys(stage.index), 0));
+	wlb_wgmma_commit();
+	wlb_wgmma_wait<0>();
 	wlb_release(m::barrier(KEYS_EMPTY + stage.index));
-	soften<dim>(state, scores, shrink, tile, row, tile.blocks - 1);
-	wlb_pack_fragments(weights, scores);
+	online_softmax<dim>(state, scores, shrink, tile, row, tile.blocks - 1);
+	wlb_pack_fragments(probabilities, scores);
 	for (int block = tile.blocks - 2; block >= 0; block--) {
 		stage.advance();
 		wlb_mbarrier_wait(m::barrier(KEYS_FULL + stage.index), stage.parity);
 		await_values<dim>(before, tile, block + 1, consumer);
 		wlb_named_barrier_sync<2 * WLB_WARPGROUP>(WLB_TURN_BARRIER + consumer);
-		wlb_products_begin();
-		wlb_products_of_rows<dim, WLB_HOPPER_ROWS, KEYS>(scores, queries,
-		                                                 wlb_descriptor(m::keys(stage.index), 0));
-		wlb_products_commit();
-		wlb_add_products_of_columns(state.out, weights,
-		                            wlb_descriptor(m::values(before.index), wlb_slab_bytes<KEYS>));
-		wlb_products_commit();
+		wlb_wgmma_fence();
+		wlb_wgmma_rows<dim, WLB_HOPPER_ROWS, KEYS>(scores, queries,
+		                                           wlb_wgmma_descriptor(m::keys(stage.index), 0));
+		wlb_wgmma_commit();
+		wlb_wgmma_add_columns(state.out, probabilities,
+		                      wlb_wgmma_descriptor(m::values(before.index), wlb_slab_bytes<KEYS>));
+		wlb_wgmma_commit();
 		wlb_named_barrier_arrive<2 * WLB_WARPGROUP>(WLB_TURN_BARRIER + other);
-		wlb_products_wait<1>(); /* the scores */
+		wlb_wgmma_wait<1>(); /* the scores */
 		wlb_release(m::barrier(KEYS_EMPTY + stage.index));
-		soften<dim>(state, scores, shrink, tile, row, block);
+		online_softmax<dim>(state, scores, shrink, tile, row, block);
 		wlb_compute_now(scores);
-		wlb_products_wait<0>();
-		wlb_operands_free(weights);
+		wlb_wgmma_wait<0>();
+		wlb_operands_free(probabilities);
 		wlb_release(m::barrier(VALUES_EMPTY + before.index));
 		rescale(state, shrink);
-		wlb_pack_fragments(weights, scores);
+		wlb_pack_fragments(probabilities, scores);
 		before = stage;
 	}
 	wlb_release(m::barrier(QUERIES_EMPTY));
 	await_values<dim>(before, tile, 0, consumer);
-	wlb_products_begin();
-	wlb_add_products_of_columns(state.out, weights, wlb_descriptor(m::values(before.index), wlb_slab_bytes<KEYS>));
-	wlb_products_commit();
-	wlb_products_wait<0>();
-	wlb_operands_free(weights);
+	wlb_wgmma_fence();
+	wlb_wgmma_add_columns(state.out, probabilities,
+	                      wlb_wgmma_descriptor(m::values(before.index), wlb_slab_bytes<KEYS>));
+	wlb_wgmma_commit();
+	wlb_wgmma_wait<0>();
+	wlb_operands_free(probabilities);
 	wlb_release(m::barrier(VALUES_EMPTY + before.index));
 	stage.advance();
 }
@@ -235,7 +237,7 @@ template <int dim> __device__ static inline void start(struct running<dim> &stat
 {
 #pragma unroll
 	for (int half = 0; half < 2; half++) {
-		state.most[half] = -INFINITY;
+		state.row_max[half] = -INFINITY;
 		state.sum[half] = 0;
 	}
 #pragma unroll
@@ -243,7 +245,7 @@ template <int dim> __device__ static inline void start(struct running<dim> &stat
 		state.out[i / 4][i % 4] = 0;
 }
 
-/* Stores out = gathered / sum and lse = most + log(sum) of the warp's rows. A sum that is not a number stays one. */
+/* Stores out = gathered / sum and lse = row_max + log(sum) of the warp's rows. A sum that is not a number stays one. */
 template <int dim>
 __device__ static inline void finish(struct running<dim> &state, const struct wlb_cuda_attention &a,
                                      const struct wlb_head_tile &tile, int row)
@@ -257,7 +259,7 @@ __device__ static inline void finish(struct running<dim> &state, const struct wl
 		inverse[half] = sum > 0 ? 1 / sum : sum;
 		if (threadIdx.x % 4 == 0 && mine + 8 * half < rows)
 			a.lse[(token + 8 * half) * a.heads + tile.head] =
-				fmaf(state.most[half], wlb_attention_scale<dim>(), logf(sum));
+				fmaf(state.row_max[half], wlb_attention_scale<dim>(), logf(sum));
 	}
 	wlb_store_fragments(wlb_head_at<wlb_bf16, dim>(a.out, token, tile.head), a.out.stride, rows - row, state.out,
 	                    inverse);
@@ -305,11 +307,11 @@ __global__ static void __launch_bounds__(WLB_HOPPER_THREADS, 1)
 	}
 	__syncthreads();
 	if (threadIdx.x < WLB_WARPGROUP) {
-		wlb_registers_give<WLB_PRODUCER_REGISTERS + 16>();
+		wlb_setmaxnreg_dec<WLB_PRODUCER_REGISTERS + 16>();
 		if (threadIdx.x == 0)
 			produce<dim>(p);
 	} else {
-		wlb_registers_take<WLB_CONSUMER_REGISTERS - 8>();
+		wlb_setmaxnreg_inc<WLB_CONSUMER_REGISTERS - 8>();
 		consume_all<dim>(p);
 	}
 }

@@ -49,7 +49,7 @@ __device__ static inline void wlb_tile_copy(element *tile, const element *from, 
 		if (rows % rows_at_once == 0 || row + first < rows)
 #pragma unroll
 			for (int group = 0; group < dim; group += row_threads * size)
-				wlb_copy_async(to + first * dim + group, from + group, is_valid);
+				wlb_cp_async(to + first * dim + group, from + group, is_valid);
 		from += rows_at_once * stride;
 	}
 }
@@ -114,17 +114,17 @@ __device__ static inline void wlb_multiply_rows(float (&d)[row_tiles][columns][4
 		uint32_t left[row_tiles][4];
 #pragma unroll
 		for (int m = 0; m < row_tiles; m++)
-			wlb_load_matrices(left[m],
-			                  a + wlb_tile_at<wlb_bf16, dim>(row + 16 * m + lane % 16, k + lane / 16));
+			wlb_ldmatrix_x4(left[m],
+			                a + wlb_tile_at<wlb_bf16, dim>(row + 16 * m + lane % 16, k + lane / 16));
 #pragma unroll
 		for (int n = 0; n < columns; n += 2) {
 			uint32_t right[4];
-			wlb_load_matrices(right, b + wlb_tile_at<wlb_bf16, dim>(8 * n + lane / 16 * 8 + lane % 8,
-			                                                        k + lane / 8 % 2));
+			wlb_ldmatrix_x4(right, b + wlb_tile_at<wlb_bf16, dim>(8 * n + lane / 16 * 8 + lane % 8,
+			                                                      k + lane / 8 % 2));
 #pragma unroll
 			for (int m = 0; m < row_tiles; m++) {
-				wlb_multiply_bf16(d[m][n], left[m], right[0], right[1]);
-				wlb_multiply_bf16(d[m][n + 1], left[m], right[2], right[3]);
+				wlb_mma_bf16(d[m][n], left[m], right[0], right[1]);
+				wlb_mma_bf16(d[m][n + 1], left[m], right[2], right[3]);
 			}
 		}
 	}
@@ -147,12 +147,12 @@ __device__ static inline void wlb_multiply_columns(float (&d)[row_tiles][columns
 #pragma unroll
 		for (int n = 0; n < columns; n += 2) {
 			uint32_t right[4];
-			wlb_load_matrices_transposed(
-				right, b + wlb_tile_at<wlb_bf16, dim>(8 * k + lane % 16, first + n + lane / 16));
+			wlb_ldmatrix_x4_trans(right,
+			                      b + wlb_tile_at<wlb_bf16, dim>(8 * k + lane % 16, first + n + lane / 16));
 #pragma unroll
 			for (int m = 0; m < row_tiles; m++) {
-				wlb_multiply_bf16(d[m][n], left[m], right[0], right[1]);
-				wlb_multiply_bf16(d[m][n + 1], left[m], right[2], right[3]);
+				wlb_mma_bf16(d[m][n], left[m], right[0], right[1]);
+				wlb_mma_bf16(d[m][n + 1], left[m], right[2], right[3]);
 			}
 		}
 	}

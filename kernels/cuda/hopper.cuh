@@ -50,7 +50,7 @@ __device__ static inline void wlb_mbarrier_arrive(wlb_mbarrier *barrier)
 }
 
 /* Arrives, and makes the phase wait for so many bytes more. */
-__device__ static inline void wlb_mbarrier_arrive_expect(wlb_mbarrier *barrier, unsigned bytes)
+__device__ static inline void wlb_mbarrier_arrive_expect_tx(wlb_mbarrier *barrier, unsigned bytes)
 {
 	asm volatile(
 		"mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [%0], %1;" ::"r"(wlb_shared_address(barrier)),
@@ -87,8 +87,8 @@ template <int threads> __device__ static inline void wlb_named_barrier_arrive(in
 
 /* Starts the copy of the box whose first element is at (row, column) of the map's matrix, by one thread; its
  * WLB_BOX_BYTES count for the barrier. Elements beyond the matrix become 0. `map` is in the kernel's parameters. */
-__device__ static inline void wlb_box_load(void *to, const struct wlb_tensor_map *map, int column, int row,
-                                           wlb_mbarrier *barrier)
+__device__ static inline void wlb_tma_load_2d(void *to, const struct wlb_tensor_map *map, int column, int row,
+                                              wlb_mbarrier *barrier)
 {
 	asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, "
 	             "%3}], "
@@ -98,7 +98,7 @@ __device__ static inline void wlb_box_load(void *to, const struct wlb_tensor_map
 }
 
 /* Makes what the thread wrote to shared memory visible to products that begin later. */
-__device__ static inline void wlb_products_see_writes()
+__device__ static inline void wlb_fence_proxy_async()
 {
 	asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
@@ -106,45 +106,46 @@ __device__ static inline void wlb_products_see_writes()
 /* -- products -- */
 
 /* The warpgroup gives up registers, or takes them: `count` of each thread from now on. */
-template <int count> __device__ static inline void wlb_registers_give()
+template <int count> __device__ static inline void wlb_setmaxnreg_dec()
 {
 	asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count));
 }
 
-template <int count> __device__ static inline void wlb_registers_take()
+template <int count> __device__ static inline void wlb_setmaxnreg_inc()
 {
 	asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count));
 }
 
 /* Describes a matrix of boxes to a product, in which contiguous elements are along the product's inner dimension
  * (`next_columns_bytes` is not used then), or along its columns. Groups of 8 rows are 1024 bytes apart;
- * `next_columns_bytes` from the first 64 columns to the next. Adding wlb_descriptor_step(bytes) moves the beginning. */
-__device__ static inline uint64_t wlb_descriptor(const void *boxes, unsigned next_columns_bytes)
+ * `next_columns_bytes` from the first 64 columns to the next. Adding wlb_wgmma_descriptor_step(bytes) moves the
+ * beginning. */
+__device__ static inline uint64_t wlb_wgmma_descriptor(const void *boxes, unsigned next_columns_bytes)
 {
 	const uint64_t swizzle_128_bytes = (uint64_t)1 << 62;
 	return swizzle_128_bytes | (uint64_t)(1024 >> 4) << 32 | (uint64_t)(next_columns_bytes >> 4) << 16 |
 	       (wlb_shared_address(boxes) & 0x3ffff) >> 4;
 }
 
-__device__ static constexpr uint64_t wlb_descriptor_step(unsigned bytes)
+__device__ static constexpr uint64_t wlb_wgmma_descriptor_step(unsigned bytes)
 {
 	return bytes >> 4;
 }
 
 /* Before the first product, and where registers of a product were written since. */
-__device__ static inline void wlb_products_begin()
+__device__ static inline void wlb_wgmma_fence()
 {
 	asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
 
 /* Ends a group of products. */
-__device__ static inline void wlb_products_commit()
+__device__ static inline void wlb_wgmma_commit()
 {
 	asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 
 /* Waits until at most the `newest` newest groups are under way. */
-template <int newest> __device__ static inline void wlb_products_wait()
+template <int newest> __device__ static inline void wlb_wgmma_wait()
 {
 	asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(newest) : "memory");
 }
@@ -185,7 +186,7 @@ template <int depth> __device__ static inline void wlb_operands_free(uint32_t (&
 
 /* d = a b^T, or d += a b^T where `add` is not 0: a of 64 x 16 and b of `columns` x 16 bfloat16 in shared memory, both
  * with their 16 columns contiguous. d is undefined until its group has been waited for. */
-__device__ static inline void wlb_product(float (&d)[8][4], uint64_t a, uint64_t b, int add)
+__device__ static inline void wlb_wgmma(float (&d)[8][4], uint64_t a, uint64_t b, int add)
 {
 	asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %34, 0;\n"
 	             "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " WLB_D64_NAMES
@@ -194,7 +195,7 @@ __device__ static inline void wlb_product(float (&d)[8][4], uint64_t a, uint64_t
 	             : "l"(a), "l"(b), "r"(add));
 }
 
-__device__ static inline void wlb_product(float (&d)[16][4], uint64_t a, uint64_t b, int add)
+__device__ static inline void wlb_wgmma(float (&d)[16][4], uint64_t a, uint64_t b, int add)
 {
 	asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %66, 0;\n"
 	             "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 " WLB_D128_NAMES
@@ -203,11 +204,11 @@ __device__ static inline void wlb_product(float (&d)[16][4], uint64_t a, uint64_
 	             : "l"(a), "l"(b), "r"(add));
 }
 
-/* The same with a in registers: the fragments of each warp's 16 rows, in the order of wlb_multiply_bf16. They must not
+/* The same with a in registers: the fragments of each warp's 16 rows, in the order of wlb_mma_bf16. They must not
  * change until the product's group has been waited for. b_by_rows 1: b has its 16 columns contiguous, as above; 0: it
  * is transposed, 16 rows in which the `columns` are contiguous, and d = a b. */
 template <int b_by_rows>
-__device__ static inline void wlb_product(float (&d)[8][4], const uint32_t (&a)[4], uint64_t b, int add)
+__device__ static inline void wlb_wgmma(float (&d)[8][4], const uint32_t (&a)[4], uint64_t b, int add)
 {
 	asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %37, 0;\n"
 	             "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " WLB_D64_NAMES
@@ -217,7 +218,7 @@ __device__ static inline void wlb_product(float (&d)[8][4], const uint32_t (&a)[
 }
 
 template <int b_by_rows>
-__device__ static inline void wlb_product(float (&d)[16][4], const uint32_t (&a)[4], uint64_t b, int add)
+__device__ static inline void wlb_wgmma(float (&d)[16][4], const uint32_t (&a)[4], uint64_t b, int add)
 {
 	asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %69, 0;\n"
 	             "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 " WLB_D128_NAMES

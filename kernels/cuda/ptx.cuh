@@ -13,7 +13,7 @@
 
 /* Starts a copy of 16 bytes from device to shared memory, both 16-byte aligned; where `valid` is false, `from` is not
  * read and the 16 bytes become 0. `to` is undefined until the calling thread has waited for the copy's group. */
-__device__ static inline void wlb_copy_async(void *to, const void *from, bool valid)
+__device__ static inline void wlb_cp_async(void *to, const void *from, bool valid)
 {
 	const uint32_t shared = (uint32_t)__cvta_generic_to_shared(to);
 	asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(from), "r"(valid ? 16 : 0)
@@ -21,21 +21,21 @@ __device__ static inline void wlb_copy_async(void *to, const void *from, bool va
 }
 
 /* Ends a group: the calling thread's copies since the group before it, which may be none. */
-__device__ static inline void wlb_copy_async_commit()
+__device__ static inline void wlb_cp_async_commit()
 {
 	asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
 /* Waits until at most the `newest` newest groups of the calling thread are under way. Other threads see what has
  * arrived after a barrier. */
-template <int newest> __device__ static inline void wlb_copy_async_wait()
+template <int newest> __device__ static inline void wlb_cp_async_wait()
 {
 	asm volatile("cp.async.wait_group %0;" ::"n"(newest) : "memory");
 }
 
 /* Loads four matrices of 8 x 8 from shared memory; all lanes call it. Lane 8 i + r gives the address of row r of matrix
  * i: 8 values, 16-byte aligned. m[i] is the fragment of matrix i. */
-__device__ static inline void wlb_load_matrices(uint32_t (&m)[4], const void *row)
+__device__ static inline void wlb_ldmatrix_x4(uint32_t (&m)[4], const void *row)
 {
 	asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
 	             : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
@@ -44,7 +44,7 @@ __device__ static inline void wlb_load_matrices(uint32_t (&m)[4], const void *ro
 }
 
 /* The same, but m[i] is the fragment of the transpose of matrix i. */
-__device__ static inline void wlb_load_matrices_transposed(uint32_t (&m)[4], const void *row)
+__device__ static inline void wlb_ldmatrix_x4_trans(uint32_t (&m)[4], const void *row)
 {
 	asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
 	             : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
@@ -71,7 +71,7 @@ __device__ static inline float wlb_exp2(float x)
 /* d += a b^T for a of 16 x 16 and b of 8 x 16 bfloat16, summed in float32; all lanes call it. a: the fragments of rows
  * 0-7 and 8-15 of columns 0-7, then those of columns 8-15. b: columns 0-7, then 8-15. d of 16 x 8: lane 4 r + c has
  * the columns 2 c and 2 c + 1 of row r, then of row r + 8. */
-__device__ static inline void wlb_multiply_bf16(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
+__device__ static inline void wlb_mma_bf16(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
 {
 	asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
 	             "{%8, %9}, {%0, %1, %2, %3};"

@@ -142,11 +142,11 @@ __device__ static inline void fetch_row(element *slot, const gradients<element> 
 {
 	if (row < g.tokens)
 		for (int i = (int)threadIdx.x * count; i < g.width; i += (int)blockDim.x * count) {
-			wlb_copy_async(slot + i, g.x + row * g.width + i, true);
-			wlb_copy_async(slot + g.width + i, g.d_out + row * g.width + i, true);
-			wlb_copy_async(slot + 2 * g.width + i, g.d_x + row * g.width + i, true);
+			wlb_cp_async(slot + i, g.x + row * g.width + i, true);
+			wlb_cp_async(slot + g.width + i, g.d_out + row * g.width + i, true);
+			wlb_cp_async(slot + 2 * g.width + i, g.d_x + row * g.width + i, true);
 		}
-	wlb_copy_async_commit();
+	wlb_cp_async_commit();
 }
 
 /* Computes the row in `slot`: a thread reads only what it has copied there itself. */
@@ -196,7 +196,7 @@ __global__ static void __launch_bounds__(MOST_BACKWARD) rmsnorm_backward(gradien
 	for (int64_t t = blockIdx.x; t < g.tokens; t += gridDim.x, row++) {
 		element *slot = shared + row % slots * slot_size;
 		const float next = g.rstd[is_ahead ? min(t + gridDim.x, g.tokens - 1) : t];
-		wlb_copy_async_wait<slots - 1>();
+		wlb_cp_async_wait<slots - 1>();
 		backward_row<held, count>(sums, slot, weight, is_ahead ? r : next, g.d_x + t * g.width, g.width,
 		                          of_warp[row & 1]);
 		fetch_row<count>(slot, g, t + slots * (int64_t)gridDim.x);

@@ -225,7 +225,7 @@ void wlb_mbarrier_arrive(wlb_mbarrier *barrier)
 	arrive(barrier, 0);
 }
 
-void wlb_mbarrier_arrive_expect(wlb_mbarrier *barrier, unsigned bytes)
+void wlb_mbarrier_arrive_expect_tx(wlb_mbarrier *barrier, unsigned bytes)
 {
 	arrive(barrier, bytes);
 }
@@ -258,7 +258,7 @@ void cuda_host::named_barrier(int id, int threads, bool waits)
 	}
 }
 
-void wlb_box_load(void *to, const struct wlb_tensor_map *map, int column, int row, wlb_mbarrier *barrier)
+void wlb_tma_load_2d(void *to, const struct wlb_tensor_map *map, int column, int row, wlb_mbarrier *barrier)
 {
 	const box box = {static_cast<unsigned char *>(to), cuda_host::matrix_of_map(*map), column, row, &find(barrier)};
 	check_target(box.to);

@@ -309,7 +309,7 @@ void cuda_host::products_add(const product &product)
 	own.open.push_back(std::move(given));
 }
 
-void wlb_products_commit()
+void wlb_wgmma_commit()
 {
 	thread_products &own = own_products();
 	own.under_way.push_back(std::move(own.open));

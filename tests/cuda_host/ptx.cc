@@ -117,7 +117,7 @@ void multiply_all(void *const lanes[32])
 }
 } // namespace
 
-void wlb_copy_async(void *to, const void *from, bool valid)
+void wlb_cp_async(void *to, const void *from, bool valid)
 {
 	check_shared("cp.async writes", to);
 	check_alignment("cp.async reads", from);
@@ -131,14 +131,14 @@ void wlb_copy_async(void *to, const void *from, bool valid)
 	own.open.push_back({to, valid ? from : nullptr});
 }
 
-void wlb_copy_async_commit()
+void wlb_cp_async_commit()
 {
 	thread_copies &own = own_copies();
 	own.under_way.push_back(std::move(own.open));
 	own.open.clear();
 }
 
-void cuda_host::copy_async_wait(int newest)
+void cuda_host::cp_async_wait(int newest)
 {
 	std::deque<group> &under_way = own_copies().under_way;
 	while (under_way.size() > (size_t)newest) {
@@ -152,14 +152,14 @@ void cuda_host::copy_async_wait(int newest)
 	}
 }
 
-void wlb_load_matrices(uint32_t (&m)[4], const void *row)
+void wlb_ldmatrix_x4(uint32_t (&m)[4], const void *row)
 {
 	check_shared("ldmatrix reads", row);
 	matrices_lane mine = {row, m};
 	cuda_host::block_warp_operation("ldmatrix", 0xffffffffu, load_all<false>, &mine);
 }
 
-void wlb_load_matrices_transposed(uint32_t (&m)[4], const void *row)
+void wlb_ldmatrix_x4_trans(uint32_t (&m)[4], const void *row)
 {
 	check_shared("ldmatrix.trans reads", row);
 	matrices_lane mine = {row, m};
@@ -177,7 +177,7 @@ uint32_t wlb_pack_bf16(float low, float high)
 	return to_bf16(low) | to_bf16(high) << 16;
 }
 
-void wlb_multiply_bf16(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
+void wlb_mma_bf16(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
 {
 	multiply_lane mine = {d, a, {b0, b1}};
 	cuda_host::block_warp_operation("mma.sync", 0xffffffffu, multiply_all, &mine);

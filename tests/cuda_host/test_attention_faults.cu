@@ -52,7 +52,7 @@ template <int newest> void wait()
 {
 	waits.insert(met);
 	if (planted != fault::no_wait || planted_at != met)
-		wlb_copy_async_wait<newest>();
+		wlb_cp_async_wait<newest>();
 }
 
 int keys_seen(const struct wlb_segment &segment, int i)
@@ -83,7 +83,7 @@ template <typename element, int dim> element *head_at(const struct wlb_cuda_rows
 } // namespace
 
 #define __syncthreads() (at(__FILE__, __LINE__), barrier())
-#define wlb_copy_async_wait at(__FILE__, __LINE__), wait
+#define wlb_cp_async_wait at(__FILE__, __LINE__), wait
 #define wlb_keys_seen keys_seen
 #define wlb_tile_copy tile_copy
 #define wlb_tile_store tile_store

@@ -53,19 +53,19 @@ __device__ void load(uint8_t *to, const wlb_tensor_map *map, int first_row, int 
 {
 	for (int column = 0; column < SIDE; column += 64)
 		for (int row = 0; row < rows; row += 64, to += WLB_BOX_BYTES)
-			wlb_box_load(to, map, column, first_row + row, barrier);
+			wlb_tma_load_2d(to, map, column, first_row + row, barrier);
 }
 
 template <int fault>
 __device__ void produce(const shared_memory &shared, const wlb_tensor_map *a, const wlb_tensor_map *b)
 {
-	wlb_mbarrier_arrive_expect(shared.a_full, A_BYTES + (fault == TOO_MANY_BYTES ? 16 : 0));
+	wlb_mbarrier_arrive_expect_tx(shared.a_full, A_BYTES + (fault == TOO_MANY_BYTES ? 16 : 0));
 	load(shared.a, a, 0, ROWS, shared.a_full);
 	for (int tile = 0; tile < TILES + (fault == COPY_LEFT_UNDER_WAY); tile++) {
 		const int stage = tile % STAGES, round = tile / STAGES;
 		if (round > 0 && fault != NO_WAIT_FOR_STAGE)
 			wlb_mbarrier_wait(shared.empty + stage, (round - 1) & 1);
-		wlb_mbarrier_arrive_expect(shared.full + stage, TILE_BYTES);
+		wlb_mbarrier_arrive_expect_tx(shared.full + stage, TILE_BYTES);
 		load(shared.stages + stage * TILE_BYTES + (fault == UNALIGNED_TILE ? 512 : 0), b, tile * SIDE, SIDE,
 		     shared.full + stage);
 	}
@@ -85,18 +85,18 @@ __device__ void read_fragments(uint32_t (&fragments)[8][4], const uint16_t *a)
 template <int fault>
 __device__ void multiply_by_rows(float (&s)[16][4], uint32_t (&a)[8][4], const uint8_t *a_tile, const uint8_t *tile)
 {
-	wlb_products_begin();
+	wlb_wgmma_fence();
 	for (int k = 0; k < 8; k++) {
-		const unsigned step = wlb_descriptor_step(k % 4 * 32);
+		const unsigned step = wlb_wgmma_descriptor_step(k % 4 * 32);
 		const uint8_t *const b_boxes = tile + k / 4 * 2 * WLB_BOX_BYTES;
 		const unsigned row = fault == OTHER_DESCRIPTOR && threadIdx.x == 77 ? 1024 : 0;
 		if (fault == A_IN_REGISTERS || fault == REGISTERS_CHANGED)
-			wlb_product<1>(s, a[k], wlb_descriptor(b_boxes, 0) + step, k > 0);
+			wlb_wgmma<1>(s, a[k], wlb_wgmma_descriptor(b_boxes, 0) + step, k > 0);
 		else
-			wlb_product(s, wlb_descriptor(a_tile + k / 4 * WLB_BOX_BYTES + row, 0) + step,
-			            wlb_descriptor(b_boxes, 0) + step, k > 0);
+			wlb_wgmma(s, wlb_wgmma_descriptor(a_tile + k / 4 * WLB_BOX_BYTES + row, 0) + step,
+			          wlb_wgmma_descriptor(b_boxes, 0) + step, k > 0);
 	}
-	wlb_products_commit();
+	wlb_wgmma_commit();
 	if (fault == REGISTERS_CHANGED)
 		a[3][2] = 0;
 }
@@ -108,10 +108,11 @@ __device__ void multiply_by_columns(float (&d)[16][4], uint32_t (&fragments)[8][
 	for (int k = 0; k < 8; k++)
 		for (int i = 0; i < 4; i++)
 			fragments[k][i] = wlb_pack_bf16(s[2 * k + i / 2][i % 2 * 2], s[2 * k + i / 2][i % 2 * 2 + 1]);
-	wlb_products_begin();
+	wlb_wgmma_fence();
 	for (int k = 0; k < 8; k++)
-		wlb_product<0>(d, fragments[k], wlb_descriptor(tile + k * 16 * 128, 2 * WLB_BOX_BYTES), add || k > 0);
-	wlb_products_commit();
+		wlb_wgmma<0>(d, fragments[k], wlb_wgmma_descriptor(tile + k * 16 * 128, 2 * WLB_BOX_BYTES),
+		             add || k > 0);
+	wlb_wgmma_commit();
 }
 
 template <int fault> __device__ void consume(const shared_memory &shared, float *out, const uint16_t *a_elements)
@@ -128,12 +129,12 @@ template <int fault> __device__ void consume(const shared_memory &shared, float 
 			wlb_mbarrier_wait(shared.full + stage, fault == OTHER_PARITY ? 1 - parity : parity);
 		multiply_by_rows<fault>(s, a, shared.a, b);
 		if (fault != NO_WAIT_FOR_PRODUCTS)
-			wlb_products_wait<0>();
+			wlb_wgmma_wait<0>();
 		multiply_by_columns(d, fragments, s, b, tile > 0);
 		if (fault == STAGE_LEFT_TOO_EARLY)
 			wlb_mbarrier_arrive(shared.empty + stage);
 		if (fault != NO_WAIT_FOR_LAST_PRODUCTS)
-			wlb_products_wait<0>();
+			wlb_wgmma_wait<0>();
 		if (fault != STAGE_LEFT_TOO_EARLY && (fault != ONE_THREAD_LESS || threadIdx.x != 5))
 			wlb_mbarrier_arrive(shared.empty + stage);
 	}

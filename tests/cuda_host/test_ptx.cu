@@ -64,9 +64,9 @@ void test_unaligned_copy(void **)
 template <bool faulty> __global__ void copy_from_neighbour(int *out, const int *in)
 {
 	static __shared__ int4 values[32];
-	wlb_copy_async(&values[threadIdx.x], in + 4 * threadIdx.x, threadIdx.x != 7);
-	wlb_copy_async_commit();
-	wlb_copy_async_wait<0>();
+	wlb_cp_async(&values[threadIdx.x], in + 4 * threadIdx.x, threadIdx.x != 7);
+	wlb_cp_async_commit();
+	wlb_cp_async_wait<0>();
 	if (!faulty)
 		__syncwarp();
 	out[threadIdx.x] = values[(threadIdx.x + 1) % 32].z;
@@ -99,7 +99,7 @@ __global__ void half_a_warp(float *d)
 	const uint32_t a[4] = {};
 	float sums[4] = {};
 	if (threadIdx.x < 16)
-		wlb_multiply_bf16(sums, a, 0, 0);
+		wlb_mma_bf16(sums, a, 0, 0);
 	d[threadIdx.x] = sums[0];
 }
 

@@ -22,7 +22,7 @@ enum { PTX_SIDE = 16, PTX_STRIDE = 24 }; /* of tiles in shared memory; the paddi
 __device__ static inline void ptx_copy_tile(uint16_t (*tile)[PTX_STRIDE], const uint16_t *from, int stride)
 {
 	const int row = threadIdx.x / 2, column = threadIdx.x % 2 * 8;
-	wlb_copy_async(&tile[row][column], from + row * stride + column, true);
+	wlb_cp_async(&tile[row][column], from + row * stride + column, true);
 }
 
 /* d[16, 16] = a[16, k] b[16, k]^T, or a[16, k] b[k, 16] where b is `transposed`; k is a multiple of 16. One block of 32
@@ -41,24 +41,24 @@ __global__ static void ptx_product(float *d, const uint16_t *a, const uint16_t *
 			ptx_copy_tile(tiles[then][0], a + next * PTX_SIDE + (fault == PTX_UNALIGNED ? 1 : 0), k);
 			ptx_copy_tile(tiles[then][1], b + next * b_step, b_stride);
 		}
-		wlb_copy_async_commit();
+		wlb_cp_async_commit();
 		if (step < 0)
 			continue;
 		if (fault == PTX_WAIT_FOR_TOO_FEW)
-			wlb_copy_async_wait<2>();
+			wlb_cp_async_wait<2>();
 		else if (fault != PTX_NO_WAIT)
-			wlb_copy_async_wait<1>();
+			wlb_cp_async_wait<1>();
 		__syncwarp();
 		uint32_t left[4], right[4];
 		const int matrix = lane / 8, row = lane % 8;
-		wlb_load_matrices(left, &tiles[now][0][matrix % 2 * 8 + row][matrix / 2 * 8]);
+		wlb_ldmatrix_x4(left, &tiles[now][0][matrix % 2 * 8 + row][matrix / 2 * 8]);
 		if (transposed)
-			wlb_load_matrices_transposed(right, &tiles[now][1][matrix % 2 * 8 + row][matrix / 2 * 8]);
+			wlb_ldmatrix_x4_trans(right, &tiles[now][1][matrix % 2 * 8 + row][matrix / 2 * 8]);
 		else
-			wlb_load_matrices(right, &tiles[now][1][matrix / 2 * 8 + row][matrix % 2 * 8]);
+			wlb_ldmatrix_x4(right, &tiles[now][1][matrix / 2 * 8 + row][matrix % 2 * 8]);
 		__syncwarp(); /* all lanes have read the tiles that are copied to next */
-		wlb_multiply_bf16(sums[0], left, right[0], right[1]);
-		wlb_multiply_bf16(sums[1], left, right[2], right[3]);
+		wlb_mma_bf16(sums[0], left, right[0], right[1]);
+		wlb_mma_bf16(sums[1], left, right[2], right[3]);
 	}
 	for (int i = 0; i < 8; i++)
 		d[(lane / 4 + i % 4 / 2 * 8) * PTX_SIDE + i / 4 * 8 + lane % 4 * 2 + i % 2] = sums[i / 4][i % 4];

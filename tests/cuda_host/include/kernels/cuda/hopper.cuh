@@ -37,7 +37,7 @@ static inline void wlb_mbarrier_init_fence()
 {
 }
 void wlb_mbarrier_arrive(wlb_mbarrier *barrier);
-void wlb_mbarrier_arrive_expect(wlb_mbarrier *barrier, unsigned bytes);
+void wlb_mbarrier_arrive_expect_tx(wlb_mbarrier *barrier, unsigned bytes);
 void wlb_mbarrier_wait(wlb_mbarrier *barrier, unsigned parity);
 
 template <int threads> static inline void wlb_named_barrier_sync(int id)
@@ -53,49 +53,49 @@ template <int threads> static inline void wlb_named_barrier_arrive(int id)
 
 /* -- boxes -- */
 
-void wlb_box_load(void *to, const struct wlb_tensor_map *map, int column, int row, wlb_mbarrier *barrier);
-static inline void wlb_products_see_writes()
+void wlb_tma_load_2d(void *to, const struct wlb_tensor_map *map, int column, int row, wlb_mbarrier *barrier);
+static inline void wlb_fence_proxy_async()
 {
 }
 
 /* -- products -- */
 
-template <int count> static inline void wlb_registers_give()
+template <int count> static inline void wlb_setmaxnreg_dec()
 {
 	static_assert(count >= 24 && count <= 256 && count % 8 == 0, "setmaxnreg takes 24, 32, ... 256");
 }
-template <int count> static inline void wlb_registers_take()
+template <int count> static inline void wlb_setmaxnreg_inc()
 {
 	static_assert(count >= 24 && count <= 256 && count % 8 == 0, "setmaxnreg takes 24, 32, ... 256");
 }
 
-static inline uint64_t wlb_descriptor(const void *boxes, unsigned next_columns_bytes)
+static inline uint64_t wlb_wgmma_descriptor(const void *boxes, unsigned next_columns_bytes)
 {
 	const uint64_t swizzle_128_bytes = (uint64_t)1 << 62;
 	return swizzle_128_bytes | (uint64_t)(1024 >> 4) << 32 | (uint64_t)(next_columns_bytes >> 4) << 16 |
 	       (wlb_shared_address(boxes) & 0x3ffff) >> 4;
 }
-static constexpr uint64_t wlb_descriptor_step(unsigned bytes)
+static constexpr uint64_t wlb_wgmma_descriptor_step(unsigned bytes)
 {
 	return bytes >> 4;
 }
 
-static inline void wlb_products_begin()
+static inline void wlb_wgmma_fence()
 {
 }
-void wlb_products_commit();
-template <int newest> static inline void wlb_products_wait()
+void wlb_wgmma_commit();
+template <int newest> static inline void wlb_wgmma_wait()
 {
 	cuda_host::products_wait(newest);
 }
 
-template <int tiles> static inline void wlb_product(float (&d)[tiles][4], uint64_t a, uint64_t b, int add)
+template <int tiles> static inline void wlb_wgmma(float (&d)[tiles][4], uint64_t a, uint64_t b, int add)
 {
 	static_assert(tiles == 8 || tiles == 16, "a product has 64 or 128 columns");
 	cuda_host::products_add({&d[0][0], 8 * tiles, nullptr, a, b, true, add != 0});
 }
 template <int b_by_rows, int tiles>
-static inline void wlb_product(float (&d)[tiles][4], const uint32_t (&a)[4], uint64_t b, int add)
+static inline void wlb_wgmma(float (&d)[tiles][4], const uint32_t (&a)[4], uint64_t b, int add)
 {
 	static_assert(tiles == 8 || tiles == 16, "a product has 64 or 128 columns");
 	cuda_host::products_add({&d[0][0], 8 * tiles, a, 0, b, b_by_rows != 0, add != 0});
