@@ -43,9 +43,10 @@ int wlb_cuda_check_kernels(int index, struct wlb_error *error)
 	return -1;
 }
 
-struct wlb_device *wlb_device_open_cuda(int index, enum wlb_dtype compute, enum wlb_dtype main, struct wlb_error *error)
+struct wlb_device *wlb_device_open_cuda(int index, enum wlb_dtype compute, enum wlb_dtype master,
+                                        struct wlb_error *error)
 {
-	(void)compute, (void)main;
+	(void)compute, (void)master;
 	fail(index, error);
 	return NULL;
 }

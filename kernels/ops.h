@@ -8,11 +8,11 @@
  *  - Activations are row-major [tokens, features]; weights are [out, in] as Hugging Face stores them,
  *    so a linear layer is y = x W^T. A stride is that of rows, in elements: columns of a wider matrix can be an
  *    operand. Where an operation has no stride its rows follow each other.
- *  - A device has two element types: `compute`, of the weights in use and of activations, and `main`, of what sums
+ *  - A device has two element types: `compute`, of the weights in use and of activations, and `master`, of what sums
  *    over many values or steps (master weights, gradients of weights, moments, statistics). Gradients of weights, and
  *    of nothing else, may be of type `compute` instead: their type is `gradients`. On the CPU the two are
  *    the same, float or double; "real" is that type.
- *    Pointers are to elements of type `compute` unless they are said to be of type `main` or `gradients`.
+ *    Pointers are to elements of type `compute` unless they are said to be of type `master` or `gradients`.
  *  - Backward operations *add* to weight gradients (they accumulate over micro-batches) and
  *    *overwrite* activation gradients, unless said otherwise.
  *  - Operations are queued in order on the compute queue and may be asynchronous; synchronize() reports their errors.
@@ -200,9 +200,10 @@ struct wlb_ops {
 	void (*embedding_backward)(struct wlb_device *, void *d_table, const void *d_out, const int32_t *ids,
 	                           int64_t tokens, int64_t width, int64_t first, int64_t count);
 
-	/* -- RMSNorm (Zhang & Sennrich 2019) -- sum = x + residual, out = sum / rms(sum) * weight; rstd[tokens] (main)
-	 * is kept for backward. The norm is that of the sum as it is stored, so that the norm of the stored sum has the
-	 * same bits. residual NULL: the sum is x, and `sum` is neither read nor written. sum may be x or residual. */
+	/* -- RMSNorm (Zhang & Sennrich 2019) -- sum = x + residual, out = sum / rms(sum) * weight; rstd[tokens]
+	 * (master) is kept for backward. The norm is that of the sum as it is stored, so that the norm of the stored
+	 * sum has the same bits. residual NULL: the sum is x, and `sum` is neither read nor written. sum may be x or
+	 * residual. */
 	void (*rmsnorm_forward)(struct wlb_device *, void *out, void *rstd, void *sum, const void *x,
 	                        const void *residual, const void *weight, int64_t tokens, int64_t width,
 	                        double epsilon);
@@ -211,8 +212,9 @@ struct wlb_ops {
 	void (*rmsnorm_backward)(struct wlb_device *, void *d_x, void *d_weight, const void *d_out, const void *x,
 	                         const void *weight, const void *rstd, int64_t tokens, int64_t width);
 
-	/* -- RoPE (Su et al. 2021), Hugging Face's half-split form -- angles[tokens, head_dim] (main): of each row the
-	 * cosines of its position's head_dim / 2 angles, then the sines. They are the same for all layers and heads. */
+	/* -- RoPE (Su et al. 2021), Hugging Face's half-split form -- angles[tokens, head_dim] (master): of each row
+	 * the cosines of its position's head_dim / 2 angles, then the sines. They are the same for all layers and
+	 * heads. */
 	void (*rope_angles)(struct wlb_device *, void *angles, const int32_t *positions, int64_t tokens, int head_dim,
 	                    double theta);
 	/* In place on the first heads * head_dim columns of x[tokens, stride]: queries and keys that lie side by side
@@ -226,7 +228,7 @@ struct wlb_ops {
 	int (*attention_tile_rows)(const struct wlb_device *, int head_dim, struct wlb_error *);
 	/*
 	 * q, out: q_tokens rows of heads * head_dim; k, v: k_tokens rows of kv_heads * head_dim; lse [q_tokens, heads]
-	 * (main; log-sum-exp of the scaled scores). Rows that no segment covers are unchanged. */
+	 * (master; log-sum-exp of the scaled scores). Rows that no segment covers are unchanged. */
 	void (*attention_forward)(struct wlb_device *, void *out, void *lse, const void *q, const void *k,
 	                          const void *v, const struct wlb_segments *, const struct wlb_attention_shape *);
 	/* d_q is overwritten in the rows of the segments' queries, d_k and d_v in the rows of their keys, also where
@@ -244,8 +246,8 @@ struct wlb_ops {
 	/* -- loss -- of logits[tokens, count], the columns of the ids [first, first + count); targets int32, < 0: the
 	 * token has no target. It has two parts, so that tensor-parallel ranks that each hold a slice of the vocabulary
 	 * can combine their statistics between the two (vocabulary-parallel cross-entropy, Shoeybi et al. 2019):
-	 * statistics[tokens, 3] (main) = the row's largest logit, the sum of exp(logit - largest), and the logit of the
-	 * target, 0 where the target belongs to another rank; all 0 in a row without a target. */
+	 * statistics[tokens, 3] (master) = the row's largest logit, the sum of exp(logit - largest), and the logit of
+	 * the target, 0 where the target belongs to another rank; all 0 in a row without a target. */
 	void (*cross_entropy_statistics)(struct wlb_device *, void *statistics, const void *logits,
 	                                 const int32_t *targets, int64_t tokens, int64_t first, int64_t count);
 	/* statistics[parts, tokens, 3]: the statistics of every rank in rank order; parts is 1 for one rank. logits are
@@ -271,14 +273,14 @@ struct wlb_ops {
 	 * 0 (Megatron-LM's coefficient, with its guard against a norm of 0). */
 	void (*clip_factor)(struct wlb_device *, double *factor, const double *sum_squares, const double *loss_sum,
 	                    double clip);
-	/* Updates n masters. m, v (main) and param (compute) have n elements; grad (gradients) is multiplied by *factor
-	 * (double, device) first and is read only. Where *factor is 0 nothing changes. Where the types are equal,
-	 * `master` has the masters, which param becomes, and may be param. Where compute is bfloat16 and main float32,
-	 * the masters are in two halves (kernels/bfloat16.h): their rounded weights in param, and their lower 16 bits
-	 * in `master`. No other arrays overlap. Each begins at a multiple of 16 bytes. */
+	/* Updates n masters. m, v (master) and param (compute) have n elements; grad (gradients) is multiplied by
+	 * *factor (double, device) first and is read only. Where *factor is 0 nothing changes. Where the types are
+	 * equal, `master` has the masters, which param becomes, and may be param. Where compute is bfloat16 and master
+	 * float32, the masters are in two halves (kernels/bfloat16.h): their rounded weights in param, and their lower
+	 * 16 bits in `master`. No other arrays overlap. Each begins at a multiple of 16 bytes. */
 	void (*adamw)(struct wlb_device *, void *param, void *master, const void *grad, void *m, void *v, int64_t n,
 	              const struct wlb_adamw *, const double *factor);
-	/* masters[n] (main) = what the halves are of: param (compute) and the lower 16 bits. NULL where the types are
+	/* masters[n] (master) = what the halves are of: param (compute) and the lower 16 bits. NULL where the types are
 	 * equal. */
 	void (*join_masters)(struct wlb_device *, void *masters, const void *param, const void *lower, int64_t n);
 };
@@ -295,9 +297,9 @@ struct wlb_device {
 	const char *name;          /* "cpu", "cuda:0" */
 	char hardware[24];         /* the GPU's address on the node's bus; "" on the CPU */
 	enum wlb_dtype compute;
-	enum wlb_dtype main;
-	/* The type in which gradients of weights are summed: `main` by default. The caller may set it to `compute` on a
-	 * CUDA device before the first operation: this halves their memory, and each addition is rounded. */
+	enum wlb_dtype master;
+	/* The type in which gradients of weights are summed: `master` by default. The caller may set it to `compute` on
+	 * a CUDA device before the first operation: this halves their memory, and each addition is rounded. */
 	enum wlb_dtype gradients;
 	int host_threads;        /* that a rank may use for work of its own on the host; 0: one */
 	int host_memory;         /* 1: its memory is host memory (the CPU), so a transport need not stage; else 0 */
@@ -327,9 +329,9 @@ struct wlb_gpu {
 };
 /* Describes GPU `index`, of 0 to wlb_cuda_device_count() - 1. Returns -1 with the reason where there is none. */
 int wlb_cuda_describe(int index, struct wlb_gpu *gpu, struct wlb_error *error);
-/* compute: float32 or bfloat16; main: float32. In a CPU build this fails with the message that the build has no CUDA.
+/* compute: float32 or bfloat16; master: float32. In a CPU build this fails with the message that the build has no CUDA.
  */
-struct wlb_device *wlb_device_open_cuda(int index, enum wlb_dtype compute, enum wlb_dtype main,
+struct wlb_device *wlb_device_open_cuda(int index, enum wlb_dtype compute, enum wlb_dtype master,
                                         struct wlb_error *error);
 /* Returns 0, or -1 with the reason where this program has no kernels for GPU `index`, which becomes that of this
  * thread; 0 also where CUDA cannot use the GPU. A node whose GPU has none is not at fault: the program was built for

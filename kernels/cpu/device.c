@@ -61,7 +61,7 @@ struct wlb_device *wlb_cpu_open_isa(enum wlb_dtype dtype, int threads, enum wlb_
 	*device = (struct wlb_device){.ops = OPS[isa][dtype],
 	                              .name = "cpu",
 	                              .compute = dtype,
-	                              .main = dtype,
+	                              .master = dtype,
 	                              .gradients = dtype,
 	                              .host_threads = cpu->threads,
 	                              .host_memory = 1,

@@ -135,13 +135,13 @@ void wlb_cuda_embedding_forward(struct wlb_device *device, void *out, const void
 /* Only rows of d_table of which there is a token are written. It sorts the tokens, without the host. */
 void wlb_cuda_embedding_backward(struct wlb_device *device, void *d_table, const void *d_out, const int32_t *ids,
                                  int64_t tokens, int64_t width, int64_t first, int64_t count);
-/* sum = x + residual, out = sum / rms(sum) * weight, rstd main; residual NULL: the sum is x and is not written. `sum`
+/* sum = x + residual, out = sum / rms(sum) * weight, rstd master; residual NULL: the sum is x and is not written. `sum`
  * may be x or residual. */
 void wlb_cuda_rmsnorm_forward(struct wlb_device *device, void *out, void *rstd, void *sum, const void *x,
                               const void *residual, const void *weight, int64_t tokens, int64_t width, double epsilon);
 void wlb_cuda_rmsnorm_backward(struct wlb_device *device, void *d_x, void *d_weight, const void *d_out, const void *x,
                                const void *weight, const void *rstd, int64_t tokens, int64_t width);
-/* angles (main) [tokens, head_dim]: of each row the head_dim / 2 cosines of its position, then the sines */
+/* angles (master) [tokens, head_dim]: of each row the head_dim / 2 cosines of its position, then the sines */
 void wlb_cuda_rope_angles(struct wlb_device *device, void *angles, const int32_t *positions, int64_t tokens,
                           int head_dim, double theta);
 /* Rotates the first heads * head_dim columns of x[tokens, stride] in place; direction +1 or -1. */

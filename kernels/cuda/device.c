@@ -110,14 +110,14 @@ static int select_device(int index, struct wlb_error *error)
 	return 0;
 }
 
-static int check_types(int index, enum wlb_dtype compute, enum wlb_dtype main, struct wlb_error *error)
+static int check_types(int index, enum wlb_dtype compute, enum wlb_dtype master, struct wlb_error *error)
 {
 	if (compute != WLB_FLOAT32 && compute != WLB_BFLOAT16)
 		return wlb_fail(error, "device cuda:%d: element type %s: a CUDA device computes in float32 or bfloat16",
 		                index, wlb_dtype_name(compute));
-	if (main != WLB_FLOAT32)
+	if (master != WLB_FLOAT32)
 		return wlb_fail(error, "device cuda:%d: master weights of type %s: they are float32", index,
-		                wlb_dtype_name(main));
+		                wlb_dtype_name(master));
 	return 0;
 }
 
@@ -143,9 +143,10 @@ static int start(struct wlb_cuda *cuda, int index, struct wlb_error *error)
 	return cuda->linear != NULL ? 0 : -1;
 }
 
-struct wlb_device *wlb_device_open_cuda(int index, enum wlb_dtype compute, enum wlb_dtype main, struct wlb_error *error)
+struct wlb_device *wlb_device_open_cuda(int index, enum wlb_dtype compute, enum wlb_dtype master,
+                                        struct wlb_error *error)
 {
-	if (check_types(index, compute, main, error) != 0 || select_device(index, error) != 0 ||
+	if (check_types(index, compute, master, error) != 0 || select_device(index, error) != 0 ||
 	    wlb_cuda_check_kernels(index, error) != 0)
 		return NULL;
 	struct wlb_cuda *cuda = calloc(1, sizeof(*cuda));
@@ -155,8 +156,12 @@ struct wlb_device *wlb_device_open_cuda(int index, enum wlb_dtype compute, enum 
 	}
 	cuda->index = index;
 	snprintf(cuda->name, sizeof(cuda->name), "cuda:%d", index);
-	cuda->device = (struct wlb_device){
-		.ops = &OPS, .name = cuda->name, .compute = compute, .main = main, .gradients = main, .state = cuda};
+	cuda->device = (struct wlb_device){.ops = &OPS,
+	                                   .name = cuda->name,
+	                                   .compute = compute,
+	                                   .master = master,
+	                                   .gradients = master,
+	                                   .state = cuda};
 	if (start(cuda, index, error) == 0)
 		return &cuda->device;
 	close_device(&cuda->device);

@@ -21,7 +21,7 @@ struct sizes {
 	const struct wlb_model *model;
 	int32_t stage;
 	int is_last;
-	double element, main;       /* bytes of an element in use, and of a statistic or moment */
+	double element, master;     /* bytes of an element in use, and of a statistic or moment */
 	double tokens, rows, share; /* of a micro-batch, of a context-parallel rank, of a tensor-parallel rank of it */
 	double hidden, q, kv, mlp, vocab; /* widths on a tensor-parallel rank; hidden_size is whole */
 	double heads;
@@ -45,7 +45,7 @@ static struct sizes sizes_of(const struct wlb_plan *plan, const struct wlb_model
 		.stage = stage,
 		.is_last = stage == plan->layout.pp - 1,
 		.element = element_bytes,
-		.main = fmax(element_bytes, 4.0),
+		.master = fmax(element_bytes, 4.0),
 		.tokens = (double)tokens,
 		.rows = share * tp,
 		.share = share,
@@ -62,7 +62,7 @@ static struct sizes sizes_of(const struct wlb_plan *plan, const struct wlb_model
 static double kept_bytes(const struct sizes *s)
 {
 	return s->element * (s->rows * (2.0 * s->q + 2.0 * s->kv + 2.0 * s->mlp) + s->share * s->hidden) +
-	       s->main * (2.0 * s->share + s->rows * s->heads);
+	       s->master * (2.0 * s->share + s->rows * s->heads);
 }
 
 /* Bytes that each layer keeps only where nothing is computed again. */
@@ -90,7 +90,7 @@ static double layers_bytes(const struct sizes *s)
 static double slot_bytes(const struct sizes *s)
 {
 	double rows = s->element * s->share * s->hidden;
-	return s->plan->shared_head && s->is_last ? 3.0 * rows + s->main * s->share : 2.0 * rows;
+	return s->plan->shared_head && s->is_last ? 3.0 * rows + s->master * s->share : 2.0 * rows;
 }
 
 /* Of all chunks in flight, and of the layer that is computed again. Messages of a pipeline have one slot more. */
@@ -110,7 +110,7 @@ static double activation_bytes(const struct sizes *s)
 static double layer_bytes(const struct sizes *s)
 {
 	return s->element * s->rows * fmax(2.0 * s->q + 2.0 * s->kv, s->mlp) +
-	       s->main * s->rows * (double)s->model->head_dim;
+	       s->master * s->rows * (double)s->model->head_dim;
 }
 
 /* Rows of a tensor-parallel rank of which the stage computes the head, where stages share it. */
@@ -127,7 +127,7 @@ static double logit_bytes(const struct sizes *s)
 		return 0.0;
 	double rows = (double)wlb_logit_rows((int64_t)(s->plan->shared_head ? head_rows(s) : s->rows),
 	                                     s->model->vocab_size, tp, (int64_t)s->element);
-	double bytes = s->element * rows * s->vocab + s->main * tp * rows * STATISTICS;
+	double bytes = s->element * rows * s->vocab + s->master * tp * rows * STATISTICS;
 	return fmax(0.0, bytes - layer_bytes(s));
 }
 
@@ -144,7 +144,7 @@ static double buffer_bytes(const struct sizes *s)
 		elements += s->share * s->hidden;
 	if (s->plan->shared_head) /* rows of the head and their gradients */
 		elements += s->hidden * (s->is_last ? s->share : 2.0 * head_rows(s));
-	return s->element * elements + (s->is_last ? s->main * s->share : 0.0) + layer_bytes(s);
+	return s->element * elements + (s->is_last ? s->master * s->share : 0.0) + layer_bytes(s);
 }
 
 struct wlb_memory wlb_worker_memory(const struct wlb_plan *plan, const struct wlb_model *model, double element_bytes,
@@ -154,7 +154,7 @@ struct wlb_memory wlb_worker_memory(const struct wlb_plan *plan, const struct wl
 	double parameters = wlb_plan_stage_parameters(plan, model, stage);
 	double shards = (double)plan->layout.dp * plan->layout.cp;
 	/* Adam's two moments and, where the weights in use are smaller than the masters, what is left of these. */
-	double states = 2.0 * s.main + fmax(0.0, s.main - element_bytes);
+	double states = 2.0 * s.master + fmax(0.0, s.master - element_bytes);
 	double sums = shards > 1.0 ? gradient_bytes * parameters / shards
 	                           : 0.0; /* this rank's part of the reduced gradients */
 	return (struct wlb_memory){

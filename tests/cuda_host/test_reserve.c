@@ -13,18 +13,18 @@
 enum { ROWS = 300, WIDTH = 64 };
 
 struct arrays {
-	void *x, *y, *main, *sums;
+	void *x, *y, *master, *sums;
 	int32_t *ids;
 };
 
 static void run_operations(struct wlb_device *device, const struct arrays *a, int64_t rows)
 {
 	const struct wlb_ops *ops = device->ops;
-	ops->embedding_backward(device, a->main, a->x, a->ids, rows, WIDTH, 0, WIDTH);
-	ops->rmsnorm_backward(device, a->y, a->main, a->x, a->x, a->x, a->sums, rows, WIDTH);
+	ops->embedding_backward(device, a->master, a->x, a->ids, rows, WIDTH, 0, WIDTH);
+	ops->rmsnorm_backward(device, a->y, a->master, a->x, a->x, a->x, a->sums, rows, WIDTH);
 	ops->cross_entropy_statistics(device, a->sums, a->x, a->ids, rows, 0, WIDTH);
 	ops->cross_entropy_gradient(device, NULL, a->x, a->sums, 1, a->ids, rows, 0, WIDTH, 1.0);
-	ops->sum_squares(device, a->sums, a->main, rows * WIDTH);
+	ops->sum_squares(device, a->sums, a->master, rows * WIDTH);
 }
 
 /* Few rows may need more than many: a sum of RMSNorm has 256 parts of 256 rows, and 150 of 300. */
@@ -39,7 +39,7 @@ static void what_is_reserved_is_enough(void **state)
 	const size_t bytes = (size_t)ROWS * WIDTH * sizeof(float);
 	const struct arrays a = {.x = ops->alloc(device, bytes, &error),
 	                         .y = ops->alloc(device, bytes, &error),
-	                         .main = ops->alloc(device, bytes, &error),
+	                         .master = ops->alloc(device, bytes, &error),
 	                         .sums = ops->alloc(device, bytes, &error),
 	                         .ids = ops->alloc(device, ROWS * sizeof(int32_t), &error)};
 	const struct wlb_largest_pass largest = {.rows = ROWS, .width = WIDTH, .heads = 1};
@@ -49,7 +49,7 @@ static void what_is_reserved_is_enough(void **state)
 		run_operations(device, &a, rows[i]);
 	assert_int_equal(cuda_host_get_counts().memory, before);
 	assert_int_equal(ops->synchronize(device, &error), 0);
-	void *const all[] = {a.x, a.y, a.main, a.sums, a.ids};
+	void *const all[] = {a.x, a.y, a.master, a.sums, a.ids};
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		ops->release(device, all[i]);
 	wlb_device_close(device);

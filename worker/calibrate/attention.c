@@ -81,7 +81,7 @@ static int allocate(struct wlb_device *device, struct attention *a, int most, in
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		if ((*all[i].memory = wlb_calibrate_alloc(device, device->compute, all[i].count, error)) == NULL)
 			return -1;
-	a->lse = wlb_calibrate_alloc(device, device->main, q_rows * HEADS, error);
+	a->lse = wlb_calibrate_alloc(device, device->master, q_rows * HEADS, error);
 	return a->lse != NULL ? 0 : -1;
 }
 

@@ -17,15 +17,15 @@ enum { FEW = 32, MANY = 2048 };
 
 struct elementwise {
 	void *vectors[VECTORS]; /* [ROWS, WIDTH] of type compute */
-	/* Of AdamW, as many: of type compute, gradients, main and main. Where a device has one type the first three are
-	 * vectors; else the masters are their lower halves. The second moments are not negative. */
+	/* Of AdamW, as many: of type compute, gradients, master and master. Where a device has one type the first three
+	 * are vectors; else the masters are their lower halves. The second moments are not negative. */
 	void *masters, *gradients, *first_moments, *second_moments;
 	void *weight;     /* [WIDTH] */
 	void *d_weight;   /* gradients; [WIDTH] */
-	void *numbers;    /* main; [ROWS, 3]: of rows, for RMSNorm and cross-entropy */
+	void *numbers;    /* master; [ROWS, 3]: of rows, for RMSNorm and cross-entropy */
 	int32_t *indices; /* device memory; [ROWS], of rows */
 	double *sum;      /* device memory */
-	void *angles;     /* main; [MANY, head_dim] */
+	void *angles;     /* master; [MANY, head_dim] */
 	double *factor;   /* device memory; of AdamW, and the two sums that it is found from */
 	int head_dim;
 	int64_t rows, n; /* of a call; n = rows x WIDTH */
@@ -53,7 +53,7 @@ static const struct wlb_ops *next(struct wlb_device *device, struct elementwise 
 	}
 
 #define PART(vector) part(e, e->vectors[vector], device->compute)
-#define MAIN_PART(array) part(e, e->array, device->main)
+#define MASTER_PART(array) part(e, e->array, device->master)
 #define GRADIENTS part(e, e->gradients, device->gradients)
 
 static const struct wlb_adamw adamw_settings = {.lr = 1e-6, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .step = 1};
@@ -71,8 +71,8 @@ OPERATION(cross_entropy_gradient, e->sum, PART(3), e->numbers, 1, e->indices, e-
 OPERATION(gather_rows, PART(0), WIDTH, e->vectors[1], WIDTH, e->indices, e->rows, WIDTH)
 OPERATION(add, PART(0), PART(1), e->n)
 OPERATION(sum_squares, e->sum, GRADIENTS, e->n)
-OPERATION(adamw, PART(0), part(e, e->masters, device->compute), GRADIENTS, MAIN_PART(first_moments),
-          MAIN_PART(second_moments), e->n, &adamw_settings, e->factor)
+OPERATION(adamw, PART(0), part(e, e->masters, device->compute), GRADIENTS, MASTER_PART(first_moments),
+          MASTER_PART(second_moments), e->n, &adamw_settings, e->factor)
 OPERATION(zero, PART(0), (size_t)e->n *wlb_dtype_bytes(device->compute))
 OPERATION(copy, PART(0), PART(1), (size_t)e->n *wlb_dtype_bytes(device->compute))
 
@@ -122,7 +122,7 @@ static int fill_indices(struct wlb_device *device, struct elementwise *e, struct
 /* The arrays of AdamW. A device of one type updates the masters in place. */
 static int allocate_adamw(struct wlb_device *device, struct elementwise *e, struct wlb_error *error)
 {
-	if (device->compute == device->main) {
+	if (device->compute == device->master) {
 		e->masters = e->vectors[0];
 		e->gradients = e->vectors[1];
 		e->first_moments = e->vectors[2];
@@ -130,16 +130,16 @@ static int allocate_adamw(struct wlb_device *device, struct elementwise *e, stru
 		e->masters = wlb_calibrate_alloc(device, device->compute, COUNT, error);
 		e->gradients = e->masters != NULL ? wlb_calibrate_alloc(device, device->gradients, COUNT, error) : NULL;
 		e->first_moments =
-			e->gradients != NULL ? wlb_calibrate_alloc(device, device->main, COUNT, error) : NULL;
+			e->gradients != NULL ? wlb_calibrate_alloc(device, device->master, COUNT, error) : NULL;
 	}
 	e->second_moments = e->first_moments != NULL
-	                            ? device->ops->alloc(device, COUNT * wlb_dtype_bytes(device->main), error)
+	                            ? device->ops->alloc(device, COUNT * wlb_dtype_bytes(device->master), error)
 	                            : NULL;
 	e->factor = e->second_moments != NULL ? device->ops->alloc(device, 3 * sizeof(*e->factor), error) : NULL;
 	if (e->factor == NULL)
 		return -1;
-	device->ops->zero(device, e->second_moments, COUNT * wlb_dtype_bytes(device->main)); /* gives it its pages */
-	device->ops->clip_factor(device, e->factor, e->factor + 1, e->factor + 2, 0.0);      /* 1: the sums are 0 */
+	device->ops->zero(device, e->second_moments, COUNT * wlb_dtype_bytes(device->master)); /* gives it its pages */
+	device->ops->clip_factor(device, e->factor, e->factor + 1, e->factor + 2, 0.0);        /* 1: the sums are 0 */
 	return 0;
 }
 
@@ -150,11 +150,14 @@ static int allocate(struct wlb_device *device, struct elementwise *e, int head_d
 		void **memory;
 		enum wlb_dtype dtype;
 		int64_t count;
-	} all[] = {
-		{&e->vectors[0], device->compute, COUNT},       {&e->vectors[1], device->compute, COUNT},
-		{&e->vectors[2], device->compute, COUNT},       {&e->vectors[3], device->compute, COUNT},
-		{&e->weight, device->compute, WIDTH},           {&e->d_weight, device->gradients, WIDTH},
-		{&e->numbers, device->main, (int64_t)3 * ROWS}, {&e->angles, device->main, (int64_t)MANY * head_dim}};
+	} all[] = {{&e->vectors[0], device->compute, COUNT},
+	           {&e->vectors[1], device->compute, COUNT},
+	           {&e->vectors[2], device->compute, COUNT},
+	           {&e->vectors[3], device->compute, COUNT},
+	           {&e->weight, device->compute, WIDTH},
+	           {&e->d_weight, device->gradients, WIDTH},
+	           {&e->numbers, device->master, (int64_t)3 * ROWS},
+	           {&e->angles, device->master, (int64_t)MANY * head_dim}};
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		if ((*all[i].memory = wlb_calibrate_alloc(device, all[i].dtype, all[i].count, error)) == NULL)
 			return -1;
@@ -183,8 +186,8 @@ static void release(struct wlb_device *device, struct elementwise *e)
  * weight may be a half, and moments, and reads a gradient. */
 static double element_traffic(const struct wlb_device *device, enum wlb_op op)
 {
-	if (op == WLB_OP_ADAMW && device->compute != device->main)
-		return (double)(6 * wlb_dtype_bytes(device->main) + wlb_dtype_bytes(device->gradients));
+	if (op == WLB_OP_ADAMW && device->compute != device->master)
+		return (double)(6 * wlb_dtype_bytes(device->master) + wlb_dtype_bytes(device->gradients));
 	return wlb_op_traffic(op) * (double)wlb_dtype_bytes(device->compute);
 }
 

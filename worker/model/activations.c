@@ -8,7 +8,7 @@
 struct arena {
 	char *base;
 	size_t used;
-	enum wlb_dtype compute, main;
+	enum wlb_dtype compute, master;
 };
 
 /* The largest widths and numbers of rows. */
@@ -35,9 +35,9 @@ static void *take(struct arena *arena, int64_t rows, int64_t width)
 	return take_bytes(arena, wlb_bytes(arena->compute, rows * width));
 }
 
-static void *take_main(struct arena *arena, int64_t rows, int64_t width)
+static void *take_master(struct arena *arena, int64_t rows, int64_t width)
 {
-	return take_bytes(arena, wlb_bytes(arena->main, rows * width));
+	return take_bytes(arena, wlb_bytes(arena->master, rows * width));
 }
 
 static struct sizes sizes_of(const struct wlb_transformer *t)
@@ -59,12 +59,12 @@ static struct sizes sizes_of(const struct wlb_transformer *t)
 static void place_kept(const struct wlb_transformer *t, struct wlb_layer_activations *layer, const struct sizes *s,
                        struct arena *arena)
 {
-	layer->rstd = take_main(arena, s->share, 1);
+	layer->rstd = take_master(arena, s->share, 1);
 	layer->qkv = take(arena, s->rows, s->q + 2 * s->kv);
 	layer->attention = take(arena, s->rows, s->q);
-	layer->lse = take_main(arena, s->rows, t->parameters->heads);
+	layer->lse = take_master(arena, s->rows, t->parameters->heads);
 	layer->middle = take(arena, s->share, s->hidden);
-	layer->post_rstd = take_main(arena, s->share, 1);
+	layer->post_rstd = take_master(arena, s->share, 1);
 	layer->gate_up = take(arena, s->rows, 2 * s->intermediate);
 }
 
@@ -90,7 +90,7 @@ static void place_slot(const struct wlb_transformer *t, struct wlb_slot *slot, c
 	slot->output = take(arena, s->share, s->hidden);
 	if (t->shared_head && t->parameters->final_norm >= 0) {
 		slot->normed = take(arena, s->share, s->hidden);
-		slot->final_rstd = take_main(arena, s->share, 1);
+		slot->final_rstd = take_master(arena, s->share, 1);
 	}
 }
 
@@ -143,7 +143,7 @@ static void place_layer_or_head(struct wlb_transformer *t, const struct sizes *s
 {
 	struct wlb_scratch *scratch = &t->scratch;
 	size_t begin = arena->used, end = begin;
-	scratch->angles = take_main(arena, s->rows, s->head_dim);
+	scratch->angles = take_master(arena, s->rows, s->head_dim);
 	size_t gradients = arena->used;
 	scratch->d_qkv = take(arena, s->rows, s->q + 2 * s->kv);
 	scratch->d_attention = take(arena, s->rows, s->q);
@@ -152,7 +152,7 @@ static void place_layer_or_head(struct wlb_transformer *t, const struct sizes *s
 	place_again(arena, begin, &end);
 	if (t->parameters->head >= 0) {
 		scratch->logits = take(arena, t->logit_rows, t->parameters->vocab);
-		scratch->statistics = take_main(arena, t->tp_size * t->logit_rows, 3);
+		scratch->statistics = take_master(arena, t->tp_size * t->logit_rows, 3);
 	}
 	place_again(arena, begin, &end);
 	arena->used = end;
@@ -173,7 +173,7 @@ static void place_scratch(struct wlb_transformer *t, const struct sizes *s, stru
 	}
 	if (t->parameters->final_norm >= 0) {
 		scratch->final_norm = take(arena, s->share, s->hidden);
-		scratch->final_rstd = take_main(arena, s->share, 1);
+		scratch->final_rstd = take_master(arena, s->share, 1);
 	}
 }
 
@@ -247,7 +247,7 @@ static int reserve(const struct wlb_transformer *t, struct wlb_error *error)
 
 static int take_block(struct wlb_transformer *t, struct wlb_error *error)
 {
-	struct arena arena = {.compute = t->device->compute, .main = t->device->main};
+	struct arena arena = {.compute = t->device->compute, .master = t->device->master};
 	place(t, &arena);
 	t->bytes = arena.used;
 	t->block = t->device->ops->alloc(t->device, t->bytes, error);

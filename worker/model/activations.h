@@ -19,7 +19,7 @@ struct wlb_scratch {
 	void *kv_ranks; /* [cp, n, 2 kv] keys and values of all context-parallel ranks, or their gradients */
 	void *d_kv_all; /* [tokens or, if they are more, n rows of 2 kv] */
 	/* of the micro-batch */
-	void *angles; /* [n, head_dim], main */
+	void *angles; /* [n, head_dim], master */
 	/* of the MLP */
 	void *activated; /* [n, f] silu(gate) * up; in the backward pass first its gradient */
 	/* gradients, named after the activations */
@@ -28,10 +28,10 @@ struct wlb_scratch {
 	void *d_attention; /* [n, q] */
 	/* the last stage's; NULL on others */
 	void *final_norm; /* [n / tp, h]; then the gradient of its input */
-	void *final_rstd; /* [n / tp], main */
+	void *final_rstd; /* [n / tp], master */
 	/* head; NULL on a stage without it */
 	void *logits;     /* [logit_rows, this rank's vocabulary] of a part of the rows; then their gradient */
-	void *statistics; /* [tp, logit_rows, 3] of cross-entropy, main */
+	void *statistics; /* [tp, logit_rows, 3] of cross-entropy, master */
 };
 
 struct wlb_transformer {

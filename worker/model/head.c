@@ -40,10 +40,10 @@ static int cross_entropy(struct wlb_transformer *t, const int32_t *targets, int6
 	const struct wlb_ops *ops = t->device->ops;
 	void *logits = t->scratch.logits, *all = t->scratch.statistics;
 	int rank = wlb_comm_rank(t->tp);
-	void *own = wlb_element(t->device->main, all, rank * rows * 3);
+	void *own = wlb_element(t->device->master, all, rank * rows * 3);
 
 	ops->cross_entropy_statistics(t->device, own, logits, targets, rows, p->vocab_start, p->vocab);
-	if (t->tp_size > 1 && wlb_comm_all_gather(t->tp, all, own, (size_t)(rows * 3), t->device->main, error) < 0)
+	if (t->tp_size > 1 && wlb_comm_all_gather(t->tp, all, own, (size_t)(rows * 3), t->device->master, error) < 0)
 		return -1;
 	ops->cross_entropy_gradient(t->device, rank == 0 ? loss_sum : NULL, logits, all, t->tp_size, targets, rows,
 	                            p->vocab_start, p->vocab, scale);

@@ -160,7 +160,7 @@ static void attend(const struct layer *l)
 	const struct keys keys = all_keys(l, a->qkv, a->kv_all);
 	const struct wlb_attention_shape shape = attention_shape(l, &keys);
 	clear_padding(l, l->device->compute, a->attention, l->q_width);
-	clear_padding(l, l->device->main, a->lse, shape.heads);
+	clear_padding(l, l->device->master, a->lse, shape.heads);
 	l->device->ops->attention_forward(l->device, a->attention, a->lse, a->qkv, keys.k, keys.v, &l->batch->segments,
 	                                  &shape);
 }

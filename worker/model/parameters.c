@@ -13,7 +13,7 @@ static size_t gradient_bytes(const struct wlb_parameters *p)
 {
 	size_t bytes = p->elements * wlb_dtype_bytes(p->device->gradients);
 	for (int b = 0; b < p->bucket_count; b++) {
-		size_t bucket_bytes = p->buckets[b].elements * wlb_dtype_bytes(p->device->main);
+		size_t bucket_bytes = p->buckets[b].elements * wlb_dtype_bytes(p->device->master);
 		bytes = bucket_bytes > bytes ? bucket_bytes : bytes;
 	}
 	return bytes;
@@ -131,7 +131,7 @@ int wlb_weight_set_rows(const struct wlb_parameters *p, int tensor, int64_t row,
 	char *weights = (char *)wlb_weight(p, tensor) + (size_t)(row * cols) * wlb_dtype_bytes(device->compute);
 	int threads = device->host_threads > 1 ? device->host_threads : 1;
 	size_t bytes = (size_t)elements * wlb_dtype_bytes(device->compute);
-	if (device->compute == device->main) {
+	if (device->compute == device->master) {
 		device->ops->to_device(device, NULL, weights, values_host, bytes);
 		return 0;
 	}
@@ -155,7 +155,7 @@ static int store_weight(void *parameters, int tensor, const void *values_host, s
 int wlb_parameters_init(struct wlb_parameters *p, uint64_t seed, double init_std, wlb_tensor_store *store,
                         void *context, struct wlb_error *error)
 {
-	enum wlb_dtype dtype = p->device->main;
+	enum wlb_dtype dtype = p->device->master;
 	double output_std = init_std / sqrt(2.0 * (double)p->shape.num_hidden_layers);
 	if (wlb_dtype_check(dtype, error) < 0 || wlb_dtype_check(p->device->compute, error) < 0)
 		return -1;

@@ -19,14 +19,14 @@ struct wlb_layer_activations {
 	enum wlb_recompute recompute; /* of this layer */
 	void *input;                  /* [n / tp, h] the residual stream before the layer */
 	void *norm;                   /* [n / tp, h] */
-	void *rstd;                   /* [n / tp], main */
+	void *rstd;                   /* [n / tp], master */
 	void *qkv;                    /* [n, q + 2 kv] queries and keys after RoPE, then values */
 	void *kv_all;    /* [tokens, 2 kv] of all context-parallel ranks, in document order; NULL where cp is 1 */
 	void *attention; /* [n, q] */
-	void *lse;       /* [n, heads], main */
+	void *lse;       /* [n, heads], master */
 	void *middle;    /* [n / tp, h] the residual stream after attention */
 	void *post_norm; /* [n / tp, h] */
-	void *post_rstd; /* [n / tp], main */
+	void *post_rstd; /* [n / tp], master */
 	void *gate_up;   /* [n, 2 f] */
 };
 
@@ -37,7 +37,7 @@ struct wlb_slot {
 	void *output; /* [n / tp, h] after it; then its gradient; then the gradient of `input` */
 	/* On the last stage where the stages share the head, else NULL. Shares of it are sent, too. */
 	void *normed;     /* [n / tp, h] the last norm of `output` */
-	void *final_rstd; /* [n / tp], main */
+	void *final_rstd; /* [n / tp], master */
 	/* From the forward to the end of the backward pass, else NULL: [most layers of a chunk]. Recomputed activations
 	 * are in memory that all slots share. */
 	struct wlb_layer_activations *layers;

@@ -43,14 +43,14 @@ static void *at(void *buffer, size_t element, enum wlb_dtype dtype)
 
 static int weights_are_masters(const struct wlb_optimizer *o)
 {
-	return o->parameters->device->compute == o->parameters->device->main;
+	return o->parameters->device->compute == o->parameters->device->master;
 }
 
 /* A lower half of a master has the size of the weight, which is the other half. */
 static enum wlb_dtype dtype_of(const struct wlb_optimizer *o, enum wlb_state state)
 {
 	const struct wlb_device *device = o->parameters->device;
-	return state == WLB_STATE_MASTERS ? device->compute : device->main;
+	return state == WLB_STATE_MASTERS ? device->compute : device->master;
 }
 
 /* Returns that state of a part, on the device; of the masters their lower halves. */
@@ -193,7 +193,7 @@ int wlb_optimizer_step(struct wlb_optimizer *o, int64_t step, double lr, double 
 static const void *join_part(const struct wlb_optimizer *o, const struct part *part)
 {
 	const struct wlb_parameters *p = o->parameters;
-	void *masters = at(p->gradients, (size_t)wlb_comm_rank(o->groups->data) * part->elements, p->device->main);
+	void *masters = at(p->gradients, (size_t)wlb_comm_rank(o->groups->data) * part->elements, p->device->master);
 	p->device->ops->join_masters(p->device, masters, at(p->weights, part->first, p->device->compute),
 	                             state_of(o, WLB_STATE_MASTERS, part), (int64_t)part->elements);
 	return masters;
@@ -206,10 +206,10 @@ const void *wlb_optimizer_gather(struct wlb_optimizer *o, enum wlb_state state, 
 	if (wlb_weights_await_all(p, error) < 0)
 		return NULL;
 	if (o->states[state] == NULL) /* all ranks have all weights */
-		return at(p->weights, p->buckets[bucket].offset, p->device->main);
+		return at(p->weights, p->buckets[bucket].offset, p->device->master);
 	o->padding_is_lost = 1;
 	const void *own = state == WLB_STATE_MASTERS ? join_part(o, &part) : state_of(o, state, &part);
-	if (wlb_comm_all_gather(o->groups->data, p->gradients, own, part.elements, p->device->main, error) < 0)
+	if (wlb_comm_all_gather(o->groups->data, p->gradients, own, part.elements, p->device->master, error) < 0)
 		return NULL;
 	return p->gradients;
 }

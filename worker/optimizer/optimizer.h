@@ -4,10 +4,10 @@
  * completed the bucket), keeps the masters and the moments of that part only, updates it, and all ranks gather the
  * weights, which the model awaits where it reads them (worker/model/gathered_weights.h).
  *
- * Masters are the weights in the device's type `main`, which AdamW updates (Micikevicius et al. 2018); those in use are
- * the masters rounded to `compute`. Where the two types are equal, the weights in use are the masters and no memory is
- * taken for others; where they are float32 and bfloat16, only the lower half of each master is kept beside the weight
- * (kernels/bfloat16.h).
+ * Masters are the weights in the device's type `master`, which AdamW updates (Micikevicius et al. 2018); those in use
+ * are the masters rounded to `compute`. Where the two types are equal, the weights in use are the masters and no memory
+ * is taken for others; where they are float32 and bfloat16, only the lower half of each master is kept beside the
+ * weight (kernels/bfloat16.h).
  */
 #ifndef WORKER_OPTIMIZER_OPTIMIZER_H
 #define WORKER_OPTIMIZER_OPTIMIZER_H
@@ -60,12 +60,12 @@ int wlb_optimizer_chunk_done(struct wlb_optimizer *optimizer, int chunk, struct 
 int wlb_optimizer_step(struct wlb_optimizer *optimizer, int64_t step, double lr, double *sums, struct wlb_error *error);
 
 /* -- masters and moments, for initial weights and checkpoints -- */
-/* Collective over the data group. Returns that state of a bucket's elements (device, main), valid until the next call;
- * it may overwrite gradients. NULL when a collective failed. */
+/* Collective over the data group. Returns that state of a bucket's elements (device, master), valid until the next
+ * call; it may overwrite gradients. NULL when a collective failed. */
 const void *wlb_optimizer_gather(struct wlb_optimizer *optimizer, enum wlb_state state, int bucket,
                                  struct wlb_error *error);
-/* Sets that state of a tensor in this rank's part from values_host (main), this rank's whole block; with the masters it
- * sets the weights in use of the whole block. Returns -1 if out of memory. */
+/* Sets that state of a tensor in this rank's part from values_host (master), this rank's whole block; with the masters
+ * it sets the weights in use of the whole block. Returns -1 if out of memory. */
 int wlb_optimizer_store(struct wlb_optimizer *optimizer, enum wlb_state state, int tensor, const void *values_host,
                         struct wlb_error *error);
 /* The same from the rows [row, row + rows) of the block alone. Once it has been called for all rows with masters of

@@ -48,7 +48,7 @@ static void list_rows(struct wlb_parts *parts, enum wlb_state state, const struc
 	struct wlb_tensor_part *part = &parts->list[parts->count++];
 	*part = (struct wlb_tensor_part){
 		.name = source->name,
-		.dtype = parts->parameters->device->main,
+		.dtype = parts->parameters->device->master,
 		.block = t->block,
 	};
 	part->block.row_start += rows.first;
@@ -140,7 +140,7 @@ void wlb_parts_fetch(struct wlb_parts *parts, int first, int count, const void *
 		const struct wlb_tensor *t = parts->sources[i].tensor;
 		size_t skipped = t->offset - p->buckets[t->bucket].offset;
 		p->device->ops->to_host(p->device, parts->list[i].data_host,
-		                        (const char *)values + skipped * wlb_dtype_bytes(p->device->main),
+		                        (const char *)values + skipped * wlb_dtype_bytes(p->device->master),
 		                        part_bytes(&parts->list[i]));
 	}
 }

@@ -1,5 +1,5 @@
 /* The tensors of a rank with their names in a checkpoint, in host memory between the device and the files. All are of
- * the device's type `main`. */
+ * the device's type `master`. */
 #ifndef WORKER_TRAIN_CHECKPOINT_TENSORS_H
 #define WORKER_TRAIN_CHECKPOINT_TENSORS_H
 
@@ -36,8 +36,8 @@ void wlb_parts_close(struct wlb_parts *parts);
 /* Returns the index of the first of the parts of one state and bucket, which follow each other; *count: their number.
  */
 int wlb_parts_find(const struct wlb_parts *parts, enum wlb_state state, int bucket, int *count);
-/* Copies `count` parts of one state and bucket to the host from `values` (device, main), which begin with the bucket's
- * first element (wlb_optimizer_gather). They have arrived once the device is synchronized. */
+/* Copies `count` parts of one state and bucket to the host from `values` (device, master), which begin with the
+ * bucket's first element (wlb_optimizer_gather). They have arrived once the device is synchronized. */
 void wlb_parts_fetch(struct wlb_parts *parts, int first, int count, const void *values);
 
 /* Gives all parts to the optimizer: wlb_optimizer_store_rows. */

@@ -34,9 +34,9 @@ struct wlb_device *wlb_open_device(const struct wlb_launch *launch, enum wlb_dev
 	int host_threads = threads > 0 ? threads : default_threads(launch);
 	if (kind == WLB_DEVICE_CUDA && launch->size > 1)
 		load_kernels_at_start(); /* before CUDA is first called */
-	enum wlb_dtype main = dtype == WLB_BFLOAT16 ? WLB_FLOAT32 : dtype;
+	enum wlb_dtype master = dtype == WLB_BFLOAT16 ? WLB_FLOAT32 : dtype;
 	struct wlb_device *device = kind == WLB_DEVICE_CUDA
-	                                    ? wlb_device_open_cuda(wlb_own_gpu(launch), dtype, main, error)
+	                                    ? wlb_device_open_cuda(wlb_own_gpu(launch), dtype, master, error)
 	                                    : wlb_device_open_cpu(dtype, host_threads, error);
 	if (device != NULL && wlb_transformer_check_device(device, error) == 0) {
 		device->host_threads = host_threads;

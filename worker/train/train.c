@@ -57,16 +57,16 @@ static void print_start(const struct wlb_trainer *t)
 {
 	char layout[64];
 	wlb_layout_format(&t->plan->split.layout, layout, sizeof(layout));
-	const char *gradients = t->device->gradients == t->device->main ? "" : ", gradients in bfloat16";
+	const char *gradients = t->device->gradients == t->device->master ? "" : ", gradients in bfloat16";
 	printf("%lld parameters, %s, %s%s | %d ranks on %d nodes, %s | %lld documents, %lld tokens\n",
 	       (long long)wlb_model_parameters(&t->plan->model), t->device->name, wlb_dtype_name(t->device->compute),
 	       gradients, t->launch->size, t->launch->node_count, layout, (long long)wlb_dataset_documents(t->dataset),
 	       (long long)wlb_dataset_tokens(t->dataset));
-	int is_rounded = t->checkpoint_bytes > (int)wlb_dtype_bytes(t->device->main);
+	int is_rounded = t->checkpoint_bytes > (int)wlb_dtype_bytes(t->device->master);
 	if (t->step > 0)
 		wlb_show_line(stdout, "resuming after step %lld from %s%s%s%s", (long long)t->step, t->plan->checkpoint,
 		              is_rounded ? ": its float64 values are rounded to " : "",
-		              is_rounded ? wlb_dtype_name(t->device->main) : "",
+		              is_rounded ? wlb_dtype_name(t->device->master) : "",
 		              t->step < t->options->train_iters ? "" : ": nothing is left of --train-iters");
 	else if (t->options->load != NULL)
 		wlb_show_line(stdout, "no checkpoint in %s: starting at step 1 with initial weights", t->options->load);
