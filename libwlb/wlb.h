@@ -814,7 +814,7 @@ int64_t wlb_plan_warmup(const struct wlb_plan *plan, int32_t stage);
 
 /* Returns the most chunks of a stage whose forward pass is begun and whose backward pass is not done: those of its
  * warm-up and one more, or all. */
-int64_t wlb_plan_held(const struct wlb_plan *plan, int32_t stage);
+int64_t wlb_plan_in_flight(const struct wlb_plan *plan, int32_t stage);
 
 /* The number of layers of a chunk of a stage, and its first layer. Chunk c of stage s is number c x pp + s of
  * the model's chunks; the first has the embedding, the last the head. Layers, with what the plan accounts for, are

@@ -4,7 +4,7 @@
 
 /* Packs of a row that a thread keeps in registers from the sum over the row to the results; it loads further ones
  * again. */
-static constexpr int HELD_FORWARD = 8;
+static constexpr int FORWARD_PACKS = 8;
 
 static const unsigned MOST_FORWARD = 512, MOST_BACKWARD = 1024; /* threads of a block */
 
@@ -60,28 +60,28 @@ __global__ static void __launch_bounds__(MOST_FORWARD)
 	rmsnorm_forward(element *out, float *rstd, element *sum, const element *x, const element *residual,
                         const element *weight, int64_t width, float epsilon)
 {
-	const int64_t row = blockIdx.x * width, packs = width / count, next = HELD_FORWARD * blockDim.x + threadIdx.x;
+	const int64_t row = blockIdx.x * width, packs = width / count, next = FORWARD_PACKS * blockDim.x + threadIdx.x;
 	out += row;
 	x += row;
 	if (residual != nullptr) {
 		residual += row;
 		sum += row;
 	}
-	wlb_pack<element, count> held[HELD_FORWARD], other;
+	wlb_pack<element, count> kept[FORWARD_PACKS], other;
 	float squares = 0;
 #pragma unroll
-	for (int h = 0; h < HELD_FORWARD; h++)
+	for (int h = 0; h < FORWARD_PACKS; h++)
 		if (threadIdx.x + h * blockDim.x < packs)
-			squares += take_pack<count>(held[h], sum, x, residual, threadIdx.x + h * blockDim.x);
+			squares += take_pack<count>(kept[h], sum, x, residual, threadIdx.x + h * blockDim.x);
 	for (int64_t i = next; i < packs; i += blockDim.x)
 		squares += take_pack<count>(other, sum, x, residual, i);
 	const float r = 1.0f / sqrtf(wlb_block_sum(squares) / (float)width + epsilon);
 	if (threadIdx.x == 0)
 		rstd[blockIdx.x] = r;
 #pragma unroll
-	for (int h = 0; h < HELD_FORWARD; h++)
+	for (int h = 0; h < FORWARD_PACKS; h++)
 		if (threadIdx.x + h * blockDim.x < packs)
-			put_pack<count>(out, held[h], weight, r, threadIdx.x + h * blockDim.x);
+			put_pack<count>(out, kept[h], weight, r, threadIdx.x + h * blockDim.x);
 	for (int64_t i = next; i < packs; i += blockDim.x)
 		put_pack<count>(out, wlb_load<count>(residual != nullptr ? sum : x, i), weight, r, i);
 }
@@ -150,15 +150,15 @@ __device__ static inline void fetch_row(element *slot, const gradients<element> 
 }
 
 /* Computes the row in `slot`: a thread reads only what it has copied there itself. */
-template <int held, int count, typename element>
-__device__ static inline void backward_row(float (&sums)[held][count], const element *slot,
-                                           const wlb_pack<element, count> (&weight)[held], float r, element *d_x,
-                                           int width, float *of_warp)
+template <int thread_packs, int count, typename element>
+__device__ static inline void backward_row(float (&sums)[thread_packs][count], const element *slot,
+                                           const wlb_pack<element, count> (&weight)[thread_packs], float r,
+                                           element *d_x, int width, float *of_warp)
 {
 	const element *x = slot, *d_out = slot + width, *before = slot + 2 * width;
 	float products = 0;
 #pragma unroll
-	for (int h = 0; h < held; h++) {
+	for (int h = 0; h < thread_packs; h++) {
 		const int i = (int)(threadIdx.x + h * blockDim.x);
 		if (i < width / count)
 			products += add_weight_gradient<count>(sums[h], wlb_load<count>(x, i),
@@ -166,7 +166,7 @@ __device__ static inline void backward_row(float (&sums)[held][count], const ele
 	}
 	const float mean = r * r * wlb_block_sum_in(of_warp, products) / (float)width;
 #pragma unroll
-	for (int h = 0; h < held; h++) {
+	for (int h = 0; h < thread_packs; h++) {
 		const int i = (int)(threadIdx.x + h * blockDim.x);
 		if (i < width / count)
 			add_x_gradient<count>(d_x, i, wlb_load<count>(before, i), wlb_load<count>(x, i),
@@ -174,21 +174,22 @@ __device__ static inline void backward_row(float (&sums)[held][count], const ele
 	}
 }
 
-/* For rows of at most `held` packs a thread. The `slots` next rows are under way while one is computed: a block waits
- * at a barrier in every row, so that loads of the row alone would leave the memory idle. */
-template <typename element, int count, int slots, int held>
+/* For rows of at most `thread_packs` packs a thread. The `slots` next rows are under way while one is computed: a block
+ * waits at a barrier in every row, so that loads of the row alone would leave the memory idle. */
+template <typename element, int count, int slots, int thread_packs>
 __global__ static void __launch_bounds__(MOST_BACKWARD) rmsnorm_backward(gradients<element> g)
 {
 	static __shared__ float of_warp[2][MOST_BACKWARD / 32]; /* of even rows and of odd ones */
-	constexpr bool is_ahead = held == 1; /* two packs a thread leave no register for the rstd of the next row */
+	/* Two packs a thread leave no register for the rstd of the next row. */
+	constexpr bool is_ahead = thread_packs == 1;
 	const int packs = g.width / count, step = (int)blockDim.x, first = (int)threadIdx.x, slot_size = 3 * g.width;
 	element *shared = (element *)wlb_dynamic_shared;
-	float sums[held][count] = {};
-	wlb_pack<element, count> weight[held] = {};
+	float sums[thread_packs][count] = {};
+	wlb_pack<element, count> weight[thread_packs] = {};
 	for (int s = 0; s < slots; s++)
 		fetch_row<count>(shared + s * slot_size, g, blockIdx.x + s * (int64_t)gridDim.x);
 #pragma unroll
-	for (int h = 0; h < held; h++)
+	for (int h = 0; h < thread_packs; h++)
 		if (first + h * step < packs)
 			weight[h] = wlb_load<count>(g.weight, first + h * step);
 	float r = g.rstd[blockIdx.x];
@@ -197,14 +198,14 @@ __global__ static void __launch_bounds__(MOST_BACKWARD) rmsnorm_backward(gradien
 		element *slot = shared + row % slots * slot_size;
 		const float next = g.rstd[is_ahead ? min(t + gridDim.x, g.tokens - 1) : t];
 		wlb_cp_async_wait<slots - 1>();
-		backward_row<held, count>(sums, slot, weight, is_ahead ? r : next, g.d_x + t * g.width, g.width,
-		                          of_warp[row & 1]);
+		backward_row<thread_packs, count>(sums, slot, weight, is_ahead ? r : next, g.d_x + t * g.width, g.width,
+		                                  of_warp[row & 1]);
 		fetch_row<count>(slot, g, t + slots * (int64_t)gridDim.x);
 		r = next;
 	}
 	float *part = g.parts + (int64_t)blockIdx.x * g.width;
 #pragma unroll
-	for (int h = 0; h < held; h++)
+	for (int h = 0; h < thread_packs; h++)
 		if (first + h * step < packs)
 			wlb_store_floats<count>(part, first + h * step, sums[h]);
 }

@@ -60,19 +60,19 @@ static double activation_bytes(const struct stage_memory *w, int32_t stage, doub
 {
 	const struct wlb_plan *plan = w->plan;
 	double hidden = (double)w->model->hidden_size, share = rank_tokens / plan->layout.tp;
-	double chunks = (double)wlb_plan_held(plan, stage);
-	double held = chunks * share * chunk_token_bytes(w, stage, longest);
+	double in_flight = (double)wlb_plan_in_flight(plan, stage);
+	double bytes = in_flight * share * chunk_token_bytes(w, stage, longest);
 	if (plan->recompute == WLB_RECOMPUTE_FULL) /* the one layer that is being recomputed */
-		held += share * layer_token_bytes(w, WLB_RECOMPUTE_SELECTIVE, longest);
+		bytes += share * layer_token_bytes(w, WLB_RECOMPUTE_SELECTIVE, longest);
 	if (w->options->keep_outputs)
-		held += chunks * share * w->element_bytes * hidden;
+		bytes += in_flight * share * w->element_bytes * hidden;
 	if (stage == plan->layout.pp - 1)
-		held += 2.0 * share * w->element_bytes * hidden; /* of the last norm and the head */
+		bytes += 2.0 * share * w->element_bytes * hidden; /* of the last norm and the head */
 	/* Normed rows, kept until their gradient has arrived; on the other stages a share of them, and its gradient. */
 	if (plan->shared_head)
-		held += share * w->element_bytes * hidden *
-		        (stage == plan->layout.pp - 1 ? chunks + 1.0 : 2.0 / plan->layout.pp);
-	return held;
+		bytes += share * w->element_bytes * hidden *
+		         (stage == plan->layout.pp - 1 ? in_flight + 1.0 : 2.0 / plan->layout.pp);
+	return bytes;
 }
 
 static double buffer_bytes(const struct stage_memory *w, double tokens, double parameters)

@@ -96,8 +96,8 @@ static double slot_bytes(const struct sizes *s)
 /* Of all chunks in flight, and of the layer that is computed again. Messages of a pipeline have one slot more. */
 static double activation_bytes(const struct sizes *s)
 {
-	double held = (double)wlb_plan_held(s->plan, s->stage), slots = held + (s->plan->layout.pp > 1);
-	double bytes = held * layers_bytes(s) + slots * slot_bytes(s);
+	double in_flight = (double)wlb_plan_in_flight(s->plan, s->stage), slots = in_flight + (s->plan->layout.pp > 1);
+	double bytes = in_flight * layers_bytes(s) + slots * slot_bytes(s);
 	if (s->plan->recompute == WLB_RECOMPUTE_FULL)
 		bytes += kept_bytes(s);
 	if (s->plan->recompute != WLB_RECOMPUTE_NONE)

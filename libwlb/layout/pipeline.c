@@ -65,10 +65,10 @@ int64_t wlb_plan_warmup(const struct wlb_plan *plan, int32_t stage)
 	return passes < total ? passes : total;
 }
 
-int64_t wlb_plan_held(const struct wlb_plan *plan, int32_t stage)
+int64_t wlb_plan_in_flight(const struct wlb_plan *plan, int32_t stage)
 {
-	int64_t total = passes_forward(plan), held = wlb_plan_warmup(plan, stage) + 1;
-	return held < total ? held : total;
+	int64_t total = passes_forward(plan), in_flight = wlb_plan_warmup(plan, stage) + 1;
+	return in_flight < total ? in_flight : total;
 }
 
 /* The index-th forward (or backward) pass of any stage: pp micro-batches go through a chunk, then the next chunk. */

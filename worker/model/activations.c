@@ -110,9 +110,9 @@ static void place_layers(const struct wlb_transformer *t, struct wlb_layer_activ
 	}
 }
 
-static struct wlb_layer_activations *layers_of(const struct wlb_transformer *t, int held)
+static struct wlb_layer_activations *layers_of(const struct wlb_transformer *t, int number)
 {
-	return t->layers + (size_t)held * (size_t)t->slot_layers;
+	return t->layers + (size_t)number * (size_t)t->slot_layers;
 }
 
 static void place_slots(struct wlb_transformer *t, const struct sizes *s, struct arena *arena)
@@ -124,7 +124,7 @@ static void place_slots(struct wlb_transformer *t, const struct sizes *s, struct
 		place_recomputed(t, &shared, s, arena);
 	for (int i = 0; i < t->slot_count; i++)
 		place_slot(t, &t->slots[i], s, arena);
-	for (int i = 0; i < t->held_count; i++)
+	for (int i = 0; i < t->in_flight_count; i++)
 		place_layers(t, layers_of(t, i), &shared, s, arena);
 }
 
@@ -206,11 +206,11 @@ static int allocate_slots(struct wlb_transformer *t, struct wlb_error *error)
 		if (p->chunks[c].layers > t->slot_layers)
 			t->slot_layers = p->chunks[c].layers;
 	t->slots = calloc((size_t)t->slot_count, sizeof(*t->slots));
-	t->layers = calloc((size_t)t->held_count * (size_t)t->slot_layers, sizeof(*t->layers));
-	t->unused = calloc((size_t)t->held_count, sizeof(*t->unused));
+	t->layers = calloc((size_t)t->in_flight_count * (size_t)t->slot_layers, sizeof(*t->layers));
+	t->unused = calloc((size_t)t->in_flight_count, sizeof(*t->unused));
 	if (t->slots == NULL || t->layers == NULL || t->unused == NULL)
 		return wlb_fail(error, "out of memory for the table of activations");
-	for (int i = 0; i < t->held_count; i++)
+	for (int i = 0; i < t->in_flight_count; i++)
 		t->unused[t->unused_count++] = layers_of(t, i);
 	return 0;
 }
@@ -221,7 +221,7 @@ int wlb_slot_take_layers(struct wlb_transformer *t, struct wlb_slot *slot, struc
 		return 0;
 	if (t->unused_count == 0)
 		return wlb_fail(error, "a forward pass while %d micro-batches, the most, wait for their backward pass",
-		                t->held_count);
+		                t->in_flight_count);
 	slot->layers = t->unused[--t->unused_count];
 	if (t->slot_layers > 0)
 		slot->layers[0].input = slot->input;
@@ -252,7 +252,7 @@ static int take_block(struct wlb_transformer *t, struct wlb_error *error)
 	t->bytes = arena.used;
 	t->block = t->device->ops->alloc(t->device, t->bytes, error);
 	if (t->block == NULL)
-		return wlb_fail_in(error, "activations of %d micro-batches of up to %lld rows", t->held_count,
+		return wlb_fail_in(error, "activations of %d micro-batches of up to %lld rows", t->in_flight_count,
 		                   (long long)t->max_rows);
 	arena.base = t->block;
 	arena.used = 0;
@@ -261,7 +261,7 @@ static int take_block(struct wlb_transformer *t, struct wlb_error *error)
 }
 
 struct wlb_transformer *wlb_transformer_new(const struct wlb_parameters *parameters, const struct wlb_groups *groups,
-                                            const struct wlb_plan *split, int held, int slots, int64_t max_rows,
+                                            const struct wlb_plan *split, int in_flight, int slots, int64_t max_rows,
                                             int64_t max_tokens, struct wlb_error *error)
 {
 	struct wlb_transformer *t = calloc(1, sizeof(*t));
@@ -282,7 +282,7 @@ struct wlb_transformer *wlb_transformer_new(const struct wlb_parameters *paramet
 		.max_rows = max_rows,
 		.max_tokens = max_tokens,
 		.slot_count = slots,
-		.held_count = held,
+		.in_flight_count = in_flight,
 		.shared_head = split->shared_head,
 	};
 	/* The targets of a share of the rows are apart for each tensor-parallel rank, and so are the products. */

@@ -50,9 +50,9 @@ struct wlb_transformer {
 	struct wlb_slot *slots; /* [slot_count] */
 	int slot_count;
 	int slot_layers; /* most layers of a chunk */
-	int held_count;
-	struct wlb_layer_activations *layers;  /* [held_count, slot_layers] */
-	struct wlb_layer_activations **unused; /* [held_count]: those that no slot has, the first unused_count */
+	int in_flight_count;
+	struct wlb_layer_activations *layers;  /* [in_flight_count, slot_layers] */
+	struct wlb_layer_activations **unused; /* [in_flight_count]: those that no slot has, the first unused_count */
 	int unused_count;
 	struct wlb_scratch scratch;
 	int shared_head;

@@ -45,8 +45,8 @@ struct wlb_slot {
 
 struct wlb_transformer;
 
-/* `held`: the most chunks whose forward pass is begun and whose backward pass is not done; there are activations of
- * layers for so many. `slots`, at least as many: chunks of which a pass or a message uses the input or the output.
+/* `in_flight`: the most chunks whose forward pass is begun and whose backward pass is not done; there are activations
+ * of layers for so many. `slots`, at least as many: chunks of which a pass or a message uses the input or the output.
  * Buffers for micro-batches of up to max_rows rows (max_tokens on all context-parallel ranks) are allocated here, once;
  * a pass allocates nothing. Recomputation is that of `split`: NONE keeps everything above; SELECTIVE computes norm and
  * post_norm again and gathers kv_all again (attention's scores and the gated product are always computed again); FULL
@@ -54,7 +54,7 @@ struct wlb_transformer;
  * SELECTIVE. The caller owns parameters and groups, which must outlive it. Returns NULL with the number of bytes that
  * could not be allocated. */
 struct wlb_transformer *wlb_transformer_new(const struct wlb_parameters *parameters, const struct wlb_groups *groups,
-                                            const struct wlb_plan *split, int held, int slots, int64_t max_rows,
+                                            const struct wlb_plan *split, int in_flight, int slots, int64_t max_rows,
                                             int64_t max_tokens, struct wlb_error *error);
 void wlb_transformer_free(struct wlb_transformer *transformer); /* NULL allowed */
 

@@ -36,7 +36,7 @@ struct wlb_pipeline {
 
 int wlb_pipeline_slots(const struct wlb_plan *plan, int stage)
 {
-	return (int)wlb_plan_held(plan, stage) + (plan->layout.pp > 1);
+	return (int)wlb_plan_in_flight(plan, stage) + (plan->layout.pp > 1);
 }
 
 /* How many messages of an edge are under way at once depends on how fast the stages are: at most one for each slot, and

@@ -12,12 +12,12 @@
 
 struct wlb_pipeline;
 
-/* Slots that a stage needs: for the chunks that it holds (wlb_plan_held), and where there are several stages one more,
+/* Slots that a stage needs: for the chunks in flight (wlb_plan_in_flight), and where there are several stages one more,
  * whose gradient is still being sent, or whose input is received early. */
 int wlb_pipeline_slots(const struct wlb_plan *plan, int stage);
 
 /* The plan is copied; the caller owns all else, which must outlive the pipeline. The transformer must have
- * wlb_pipeline_slots() slots, and hold wlb_plan_held() chunks. */
+ * wlb_pipeline_slots() slots, and activations of wlb_plan_in_flight() chunks. */
 struct wlb_pipeline *wlb_pipeline_new(const struct wlb_plan *plan, const struct wlb_parameters *parameters,
                                       const struct wlb_groups *groups, struct wlb_transformer *transformer,
                                       struct wlb_optimizer *optimizer, struct wlb_error *error);

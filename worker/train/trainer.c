@@ -224,7 +224,7 @@ static int make_model(struct wlb_trainer *t, struct wlb_error *error)
 	if (t->optimizer == NULL)
 		return -1;
 	int stage = t->groups->at.pp;
-	t->transformer = wlb_transformer_new(t->parameters, t->groups, split, (int)wlb_plan_held(split, stage),
+	t->transformer = wlb_transformer_new(t->parameters, t->groups, split, (int)wlb_plan_in_flight(split, stage),
 	                                     wlb_pipeline_slots(split, stage), wlb_loader_max_rows(&load),
 	                                     t->plan->max_tokens, error);
 	if (t->transformer == NULL)

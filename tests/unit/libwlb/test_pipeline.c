@@ -53,7 +53,7 @@ static void every_pass_comes_once(void **state)
 		struct wlb_plan plan = plan_of(&shapes[i]);
 		for (int32_t stage = 0; stage < plan.layout.pp; stage++) {
 			char done[64][2] = {{0}}, shares[64] = {0};
-			int64_t held = 0, heads = plan.shared_head && !is_last_stage(&plan, stage);
+			int64_t in_flight = 0, heads = plan.shared_head && !is_last_stage(&plan, stage);
 			int64_t all = (2 * plan.interleave + heads) * plan.micro_batches;
 			assert_int_equal(wlb_plan_passes(&plan, stage), all);
 			for (int64_t n = 0; n < all; n++) {
@@ -71,10 +71,10 @@ static void every_pass_comes_once(void **state)
 					assert_int_equal(shares[pass.micro_batch], heads);
 				at[pass.backward] = 1;
 				assert_int_equal(at[0], 1);
-				held += pass.backward ? -1 : 1;
-				assert_true(held <= wlb_plan_warmup(&plan, stage) + 1);
+				in_flight += pass.backward ? -1 : 1;
+				assert_true(in_flight <= wlb_plan_warmup(&plan, stage) + 1);
 			}
-			assert_int_equal(held, 0);
+			assert_int_equal(in_flight, 0);
 		}
 	}
 }
