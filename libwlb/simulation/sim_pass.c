@@ -105,10 +105,10 @@ static double lost_s(const struct wlb_sim *sim, double bytes)
 	return bytes / machine->node_link.bytes_per_s * machine->collective_processors / machine->processors;
 }
 
-/* Returns the seconds that communication adds to computation: all of communication_s, or, where `overlap` is 1, what is
- * not hidden beside the computation_s of `layers` layers, and the computation that it slows down. */
-static double beside_s(const struct wlb_sim *sim, int overlap, double communication_s, double bytes,
-                       double computation_s, double layers)
+/* Returns the seconds that communication adds to computation: all of communication_s, or, where `overlap` is 1, what
+ * the computation_s of `layers` layers does not hide, and the computation that it slows down. */
+static double overlapped_s(const struct wlb_sim *sim, int overlap, double communication_s, double bytes,
+                           double computation_s, double layers)
 {
 	if (!overlap)
 		return communication_s;
@@ -128,15 +128,17 @@ static void add_zero_communication(const struct wlb_sim *sim, int32_t stage, int
 	double before_s = 0.0, after_s = 0.0, bytes = element * parameters;
 	if (plan->zero_stage == 3) {
 		double weights_s = wlb_sim_gather_weights_s(sim, stage, chunk), copy_s = 2.0 * bytes / memory;
-		before_s = copy_s + beside_s(sim, cost->overlap_parameters, weights_s, bytes, took->forward_s, layers);
-		after_s = copy_s + beside_s(sim, cost->overlap_parameters, weights_s, bytes, took->backward_s, layers);
+		before_s =
+			copy_s + overlapped_s(sim, cost->overlap_parameters, weights_s, bytes, took->forward_s, layers);
+		after_s = copy_s +
+		          overlapped_s(sim, cost->overlap_parameters, weights_s, bytes, took->backward_s, layers);
 	}
 	/* The computation that is left to hide the reduction of gradients after the gathering of weights. */
 	double left_s = fmax(0.0, took->backward_s -
 	                                  (plan->zero_stage == 3 ? wlb_sim_gather_weights_s(sim, stage, chunk) : 0.0));
 	after_s += (element + cost->gradient_bytes) * parameters / memory +
-	           beside_s(sim, cost->overlap_gradients, wlb_sim_reduce_s(sim, stage, chunk),
-	                    cost->gradient_bytes * parameters, left_s, layers);
+	           overlapped_s(sim, cost->overlap_gradients, wlb_sim_reduce_s(sim, stage, chunk),
+	                        cost->gradient_bytes * parameters, left_s, layers);
 	took->forward_s += before_s;
 	took->backward_s += after_s;
 	took->zero_s = before_s + after_s;

@@ -44,13 +44,13 @@ static void fill(enum wlb_dtype dtype, void *host, int count)
 }
 
 /* The two calls that run beside what follows, where a call can: `back` becomes the sum of every rank's `in`. */
-static void run_beside(struct wlb_comm *comm, enum wlb_dtype dtype, char *back, char *out, const char *in)
+static void run_overlapped(struct wlb_comm *comm, enum wlb_dtype dtype, char *back, char *out, const char *in)
 {
 	struct wlb_comm_request *request;
-	assert_int_equal(wlb_comm_reduce_scatter_beside(comm, out, in, COUNT, dtype, &request, &error), 0);
+	assert_int_equal(wlb_comm_reduce_scatter_overlapped(comm, out, in, COUNT, dtype, &request, &error), 0);
 	assert_true((request == NULL) == wlb_comm_blocks_host(comm));
 	assert_int_equal(wlb_comm_wait(request, &error), 0);
-	assert_int_equal(wlb_comm_all_gather_beside(comm, back, out, COUNT, dtype, &request, &error), 0);
+	assert_int_equal(wlb_comm_all_gather_overlapped(comm, back, out, COUNT, dtype, &request, &error), 0);
 	assert_true((request == NULL) == wlb_comm_blocks_host(comm));
 	assert_int_equal(wlb_comm_wait(request, &error), 0);
 }
@@ -77,7 +77,7 @@ static size_t run_calls(struct wlb_comm *comm, enum wlb_dtype dtype, char *all)
 	ops->copy(device, back + part * (size_t)rank, in, part);
 	assert_int_equal(wlb_comm_all_gather(comm, back, back + part * (size_t)rank, COUNT, dtype, &error), 0);
 	ops->to_host(device, all + at, back, whole), at += whole;
-	run_beside(comm, dtype, back, out, in);
+	run_overlapped(comm, dtype, back, out, in);
 	ops->to_host(device, all + at, back, whole), at += whole;
 	struct wlb_comm_request *message = rank % 2 == 0
 	                                           ? wlb_comm_send_start(comm, in, COUNT, dtype, rank + 1, &error)

@@ -79,8 +79,8 @@ static int run(struct wlb_comm *comm, struct wlb_call call, struct wlb_error *er
 }
 
 /* Starts the call; where its transport makes the host wait, awaits it at once. */
-static int run_beside(struct wlb_comm *comm, struct wlb_call call, struct wlb_comm_request **request,
-                      struct wlb_error *error)
+static int run_overlapped(struct wlb_comm *comm, struct wlb_call call, struct wlb_comm_request **request,
+                          struct wlb_error *error)
 {
 	*request = NULL;
 	if (wlb_comm_blocks_host(comm))
@@ -89,16 +89,16 @@ static int run_beside(struct wlb_comm *comm, struct wlb_call call, struct wlb_co
 	return *request != NULL ? 0 : -1;
 }
 
-int wlb_comm_reduce_scatter_beside(struct wlb_comm *comm, void *out, const void *in, size_t count, enum wlb_dtype dtype,
-                                   struct wlb_comm_request **request, struct wlb_error *error)
+int wlb_comm_reduce_scatter_overlapped(struct wlb_comm *comm, void *out, const void *in, size_t count,
+                                       enum wlb_dtype dtype, struct wlb_comm_request **request, struct wlb_error *error)
 {
-	return run_beside(comm, reduce_scatter(out, in, count, dtype), request, error);
+	return run_overlapped(comm, reduce_scatter(out, in, count, dtype), request, error);
 }
 
-int wlb_comm_all_gather_beside(struct wlb_comm *comm, void *out, const void *in, size_t count, enum wlb_dtype dtype,
-                               struct wlb_comm_request **request, struct wlb_error *error)
+int wlb_comm_all_gather_overlapped(struct wlb_comm *comm, void *out, const void *in, size_t count, enum wlb_dtype dtype,
+                                   struct wlb_comm_request **request, struct wlb_error *error)
 {
-	return run_beside(comm, all_gather(out, in, count, dtype), request, error);
+	return run_overlapped(comm, all_gather(out, in, count, dtype), request, error);
 }
 
 int wlb_comm_all_reduce(struct wlb_comm *comm, void *buffer, size_t count, enum wlb_dtype dtype, enum wlb_reduce op,

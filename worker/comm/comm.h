@@ -2,7 +2,7 @@
  * Communication between ranks, of two kinds:
  *  - Data calls: on buffers of the device that the communicator was opened with, of an element type that the call
  * names. A transport carries them, over MPI or NCCL. A call is started, and it is awaited before its buffers are used
- * again. Started, it waits for the work that is on the device's compute queue by then, and continues beside what
+ * again. Started, it waits for the work that is on the device's compute queue by then, and overlaps with what
  * follows. Awaited, it makes the compute queue wait for its end; the host itself waits only where the transport is MPI.
  * Each communicator has a queue of its own on the device, of high priority.
  *  - Host calls: on small arrays of doubles in host memory, over MPI. They block the host.
@@ -96,14 +96,15 @@ int wlb_comm_wait(struct wlb_comm_request *request, struct wlb_error *error);
  * no call is in progress. wlb_comm_wait returns the errors of calls that fail here. */
 void wlb_comm_progress(struct wlb_comm *comm);
 
-/* ---- data calls that run beside what follows where that is no slower ----
+/* ---- data calls that overlap with what follows where that is no slower ----
  * Over NCCL they are started; over MPI they have ended when they return: MPI's started collectives use slower
  * algorithms than its blocking ones, and advance only inside calls. *request is to be awaited; it is NULL where the
  * call has ended, and on failure. Return -1 on failure. */
-int wlb_comm_reduce_scatter_beside(struct wlb_comm *comm, void *out, const void *in, size_t count, enum wlb_dtype dtype,
+int wlb_comm_reduce_scatter_overlapped(struct wlb_comm *comm, void *out, const void *in, size_t count,
+                                       enum wlb_dtype dtype, struct wlb_comm_request **request,
+                                       struct wlb_error *error);
+int wlb_comm_all_gather_overlapped(struct wlb_comm *comm, void *out, const void *in, size_t count, enum wlb_dtype dtype,
                                    struct wlb_comm_request **request, struct wlb_error *error);
-int wlb_comm_all_gather_beside(struct wlb_comm *comm, void *out, const void *in, size_t count, enum wlb_dtype dtype,
-                               struct wlb_comm_request **request, struct wlb_error *error);
 
 /* ---- data calls, started and awaited at once ---- */
 int wlb_comm_all_reduce(struct wlb_comm *comm, void *buffer, size_t count, enum wlb_dtype dtype, enum wlb_reduce op,

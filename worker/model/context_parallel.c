@@ -11,7 +11,8 @@ int wlb_cp_all_gather_start(struct wlb_transformer *t, const void *kv, int64_t s
 	void *ranks = t->scratch.kv_ranks;
 	void *own = wlb_element(t->device->compute, ranks, wlb_comm_rank(t->cp) * n * width);
 	t->device->ops->gather_rows(t->device, own, width, kv, stride, NULL, n, width);
-	return wlb_comm_all_gather_beside(t->cp, ranks, own, (size_t)(n * width), t->device->compute, request, error);
+	return wlb_comm_all_gather_overlapped(t->cp, ranks, own, (size_t)(n * width), t->device->compute, request,
+	                                      error);
 }
 
 int wlb_cp_all_gather_await(struct wlb_transformer *t, void *kv_all, const struct wlb_micro_batch *batch,
@@ -35,8 +36,8 @@ int wlb_cp_reduce_scatter_start(struct wlb_transformer *t, void *d_kv_all, const
 	int64_t n = batch->rows, width = 2 * wlb_kv_width(t);
 	void *ranks = t->scratch.kv_ranks, *own = d_kv_all;
 	t->device->ops->gather_rows(t->device, ranks, width, d_kv_all, width, batch->to_ranks, t->cp_size * n, width);
-	return wlb_comm_reduce_scatter_beside(t->cp, own, ranks, (size_t)(n * width), t->device->compute, request,
-	                                      error);
+	return wlb_comm_reduce_scatter_overlapped(t->cp, own, ranks, (size_t)(n * width), t->device->compute, request,
+	                                          error);
 }
 
 int wlb_cp_reduce_scatter_await(struct wlb_transformer *t, void *d_kv, int64_t stride, const void *d_kv_all,

@@ -10,7 +10,7 @@ int wlb_weights_gather(const struct wlb_parameters *p, const struct wlb_groups *
 	if (p->shards == 1)
 		return 0;
 	size_t own_bytes = (size_t)wlb_comm_rank(groups->data) * elements * wlb_dtype_bytes(dtype);
-	return wlb_comm_all_gather_beside(groups->data, all, all + own_bytes, elements, dtype, &b->gather, error);
+	return wlb_comm_all_gather_overlapped(groups->data, all, all + own_bytes, elements, dtype, &b->gather, error);
 }
 
 static int await_bucket(struct wlb_bucket *bucket, struct wlb_error *error)

@@ -20,8 +20,8 @@ int wlb_tp_all_gather_start(struct wlb_transformer *t, void *out, const void *x,
 	*request = NULL;
 	if (t->tp_size == 1)
 		return 0;
-	return wlb_comm_all_gather_beside(t->tp, out, x, (size_t)wlb_share_elements(t, n), t->device->compute, request,
-	                                  error);
+	return wlb_comm_all_gather_overlapped(t->tp, out, x, (size_t)wlb_share_elements(t, n), t->device->compute,
+	                                      request, error);
 }
 
 int wlb_tp_reduce_scatter_start(struct wlb_transformer *t, void *out, const void *x, int64_t n,
@@ -30,6 +30,6 @@ int wlb_tp_reduce_scatter_start(struct wlb_transformer *t, void *out, const void
 	*request = NULL;
 	if (t->tp_size == 1)
 		return 0;
-	return wlb_comm_reduce_scatter_beside(t->tp, out, x, (size_t)wlb_share_elements(t, n), t->device->compute,
-	                                      request, error);
+	return wlb_comm_reduce_scatter_overlapped(t->tp, out, x, (size_t)wlb_share_elements(t, n), t->device->compute,
+	                                          request, error);
 }

@@ -154,7 +154,7 @@ static void every_overlap_is_an_option(void **state)
 }
 
 /* Communication that is longer than what runs beside it shows. */
-static void only_what_runs_beside_computation_is_hidden(void **state)
+static void only_what_overlaps_computation_is_hidden(void **state)
 {
 	(void)state;
 	struct wlb_machine machine = tiled();
@@ -166,7 +166,7 @@ static void only_what_runs_beside_computation_is_hidden(void **state)
 	assert_true(shown.time.tp_s - hidden.time.tp_s <= hidden.time.compute_s);
 }
 
-static void scatter_keys_beside(struct wlb_sim_options *options)
+static void scatter_keys_overlapped(struct wlb_sim_options *options)
 {
 	options->cost.trainer = WLB_COST_WORKER;
 	options->cost.cp_overlap.backward = 1.0;
@@ -189,7 +189,7 @@ static void the_worker_hides_gradients_of_keys_behind_one_product(void **state)
 		double bytes = 4096.0 * 2.0 * 4096.0 * 2.0;
 		double scatter_s = wlb_machine_reduce_s(&machine, 2, 2, 0, bytes);
 		double shown_s = simulate_7b(&machine, &plan, run_the_worker).time.cp_s;
-		double hidden_s = shown_s - simulate_7b(&machine, &plan, scatter_keys_beside).time.cp_s;
+		double hidden_s = shown_s - simulate_7b(&machine, &plan, scatter_keys_overlapped).time.cp_s;
 		assert_int_equal(scatter_s > product_s, slow);
 		assert_near(hidden_s, 32.0 * (slow ? product_s : scatter_s), 1e-6);
 	}
@@ -511,7 +511,7 @@ int main(void)
 		cmocka_unit_test(the_worker_orders_gathered_keys),
 		cmocka_unit_test(every_overlap_is_an_option),
 		cmocka_unit_test(the_worker_hides_gradients_of_keys_behind_one_product),
-		cmocka_unit_test(only_what_runs_beside_computation_is_hidden),
+		cmocka_unit_test(only_what_overlaps_computation_is_hidden),
 		cmocka_unit_test(no_part_is_negative_and_all_sum_to_the_step),
 		cmocka_unit_test(some_layers_are_recomputed),
 		cmocka_unit_test(activations_can_be_released),

@@ -234,7 +234,7 @@ static double share(int rank, int k, size_t i)
 
 /* Starts reductions, each with a blocking call of the same communicator behind it, and ends them in another
  * order. */
-static void reduce_beside_others(struct fixture *f, double *out, double *in, size_t part, int round)
+static void reduce_overlapped(struct fixture *f, double *out, double *in, size_t part, int round)
 {
 	struct wlb_error error = {0};
 	static const int order[REDUCTIONS] = {2, 0, 3, 1};
@@ -272,14 +272,14 @@ static void send_after_reductions(struct fixture *f, double *out, size_t count)
 		assert_true(out[i] == -1.0);
 }
 
-static void several_reductions_beside_others(void **state)
+static void several_reductions_overlapped(void **state)
 {
 	struct fixture *f = *state;
 	size_t part = LARGE / 8, all = part * (size_t)f->size;
 	double *in = malloc(REDUCTIONS * all * sizeof(*in)), *out = calloc(REDUCTIONS * part, sizeof(*out));
 	assert_true(in != NULL && out != NULL);
 	for (int round = 0; round < ROUNDS; round++) {
-		reduce_beside_others(f, out, in, part, round);
+		reduce_overlapped(f, out, in, part, round);
 		for (size_t i = 0; i < REDUCTIONS * part; i++) {
 			double sum = 0.0;
 			for (int rank = 0; rank < f->size; rank++)
@@ -459,7 +459,7 @@ static void the_same_with_staging(void **state)
 	gathered_in_place(state);
 	all_send_to_all_at_once(state);
 	sends_arrive_in_the_order_they_were_started(state);
-	several_reductions_beside_others(state);
+	several_reductions_overlapped(state);
 	started_collectives(state);
 	receives_are_posted_early(state);
 	sums_of_bfloat16(state);
@@ -643,7 +643,7 @@ int main(void)
 		cmocka_unit_test_prestate(gathered_in_place, &f),
 		cmocka_unit_test_prestate(all_send_to_all_at_once, &f),
 		cmocka_unit_test_prestate(sends_arrive_in_the_order_they_were_started, &f),
-		cmocka_unit_test_prestate(several_reductions_beside_others, &f),
+		cmocka_unit_test_prestate(several_reductions_overlapped, &f),
 		cmocka_unit_test_prestate(started_collectives, &f),
 		cmocka_unit_test_prestate(receives_are_posted_early, &f),
 		cmocka_unit_test_prestate(sums_of_bfloat16, &f),
