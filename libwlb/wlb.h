@@ -138,7 +138,7 @@ struct wlb_coordinates {
  * ranks are neighbours (one node) and data-parallel replicas are farthest apart. `place` is a logical rank;
  * wlb_nodes_place returns that of a rank. */
 struct wlb_coordinates wlb_layout_coordinates(const struct wlb_layout *layout, int place);
-int wlb_layout_place(const struct wlb_layout *layout, const struct wlb_coordinates *at);
+int wlb_layout_place(const struct wlb_layout *layout, const struct wlb_coordinates *coords);
 
 /* The nodes that ranks run on, in the launcher's order (Slurm's SLURM_NODEID), and the number of ranks on each. */
 struct wlb_nodes {

@@ -100,17 +100,17 @@ int wlb_layout_ranks(const struct wlb_layout *l)
 
 struct wlb_coordinates wlb_layout_coordinates(const struct wlb_layout *l, int place)
 {
-	struct wlb_coordinates at;
-	at.tp = place % l->tp;
+	struct wlb_coordinates coords;
+	coords.tp = place % l->tp;
 	place /= l->tp;
-	at.cp = place % l->cp;
+	coords.cp = place % l->cp;
 	place /= l->cp;
-	at.pp = place % l->pp;
-	at.dp = place / l->pp;
-	return at;
+	coords.pp = place % l->pp;
+	coords.dp = place / l->pp;
+	return coords;
 }
 
-int wlb_layout_place(const struct wlb_layout *l, const struct wlb_coordinates *at)
+int wlb_layout_place(const struct wlb_layout *l, const struct wlb_coordinates *coords)
 {
-	return ((at->dp * l->pp + at->pp) * l->cp + at->cp) * l->tp + at->tp;
+	return ((coords->dp * l->pp + coords->pp) * l->cp + coords->cp) * l->tp + coords->tp;
 }

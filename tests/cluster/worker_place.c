@@ -27,10 +27,10 @@ int main(void)
 		fprintf(stderr, "worker_place: %s\n", error.message);
 		return 1;
 	}
-	struct wlb_coordinates at = wlb_layout_coordinates(&layout, wlb_launch_place(launch));
-	printf("place %d %s %d %d %d %d %s %s %s %s\n", launch->rank, wlb_launch_node(launch, launch->rank), at.tp,
-	       at.cp, at.pp, at.dp, variable("WLB_RANK_TP"), variable("WLB_RANK_CP"), variable("WLB_RANK_PP"),
-	       variable("WLB_RANK_DP"));
+	struct wlb_coordinates coords = wlb_layout_coordinates(&layout, wlb_launch_place(launch));
+	printf("place %d %s %d %d %d %d %s %s %s %s\n", launch->rank, wlb_launch_node(launch, launch->rank), coords.tp,
+	       coords.cp, coords.pp, coords.dp, variable("WLB_RANK_TP"), variable("WLB_RANK_CP"),
+	       variable("WLB_RANK_PP"), variable("WLB_RANK_DP"));
 	wlb_launch_close(launch);
 	return 0;
 }

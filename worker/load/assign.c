@@ -148,13 +148,13 @@ static void sort_spans(struct wlb_assigner *a, const struct wlb_step *step)
 	size_t *first = a->first, count = (size_t)a->options.micro_batches;
 	memset(first, 0, (count + 1) * sizeof(*first));
 	for (size_t i = 0; i < step->count; i++)
-		if (a->replica_of[a->bin_of[i]] == a->options.at.dp)
+		if (a->replica_of[a->bin_of[i]] == a->options.coords.dp)
 			first[a->slot_of[a->bin_of[i]] + 1]++;
 	for (size_t m = 0; m < count; m++)
 		first[m + 1] += first[m];
 	/* Each entry advances to the beginning of the next; then all are moved back by one place. */
 	for (size_t i = 0; i < step->count; i++)
-		if (a->replica_of[a->bin_of[i]] == a->options.at.dp)
+		if (a->replica_of[a->bin_of[i]] == a->options.coords.dp)
 			a->spans[first[a->slot_of[a->bin_of[i]]]++] = step->spans[i].span;
 	memmove(first + 1, first, count * sizeof(*first));
 	first[0] = 0;

@@ -19,7 +19,7 @@ struct wlb_loader_options {
 	int32_t micro_batches;
 	int64_t max_tokens;
 	struct wlb_layout layout;
-	struct wlb_coordinates at;
+	struct wlb_coordinates coords;
 	int64_t last_step; /* of the run: no later step is prepared; 0: no limit */
 	/* Each step whose number is a multiple of it has one micro-batch more, the same on all replicas; 0: none has.
 	 */

@@ -141,9 +141,9 @@ static int fill(struct wlb_preparer *p, struct wlb_rows *rows, int32_t number, d
 	if (wlb_shard(sharding, &p->time.kernels, p->tokens, count, o->layout.cp, &p->shards, error) < 0 ||
 	    wlb_rows_add(rows, number, &p->shards, o, &p->model, p->tile_rows, error) < 0)
 		return -1;
-	*predicted_s += wlb_shards_time_s(&p->time, &p->shards, o->at.cp, rows->list[number].rows, o->layout.pp,
-	                                  o->at.pp == o->layout.pp - 1);
-	return read_rows(rows, number, &p->shards, o->at.cp, spans, p->dataset, p->model.vocab_size, error);
+	*predicted_s += wlb_shards_time_s(&p->time, &p->shards, o->coords.cp, rows->list[number].rows, o->layout.pp,
+	                                  o->coords.pp == o->layout.pp - 1);
+	return read_rows(rows, number, &p->shards, o->coords.cp, spans, p->dataset, p->model.vocab_size, error);
 }
 
 /* Fills the micro-batch of a check, behind those that the rank trains. */

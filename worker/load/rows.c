@@ -195,7 +195,7 @@ int wlb_rows_add(struct wlb_rows *rows, int32_t number, const struct wlb_shards 
                  const struct wlb_loader_options *options, const struct wlb_model *model, int tile_rows,
                  struct wlb_error *error)
 {
-	int32_t rank = options->at.cp;
+	int32_t rank = options->coords.cp;
 	size_t segments = shards->first_shard[rank + 1] - shards->first_shard[rank];
 	struct wlb_micro_batch *batch = &rows->list[number];
 	*batch = (struct wlb_micro_batch){

@@ -125,7 +125,7 @@ static void bucket_one(struct wlb_parameters *p, int tensor, enum wlb_bucket_kin
 }
 
 /* Makes all buckets, in the order of the backward pass. */
-int wlb_parameters_bucket(struct wlb_parameters *p, const struct wlb_plan *plan, const struct wlb_coordinates *at,
+int wlb_parameters_bucket(struct wlb_parameters *p, const struct wlb_plan *plan, const struct wlb_coordinates *coords,
                           struct wlb_error *error)
 {
 	const struct wlb_layout *layout = &plan->layout;
@@ -139,12 +139,12 @@ int wlb_parameters_bucket(struct wlb_parameters *p, const struct wlb_plan *plan,
 	if (p->buckets == NULL)
 		return wlb_fail(error, "out of memory for the table of buckets");
 	if (p->head >= 0 && p->head != p->embedding)
-		bucket_one(p, p->head, head, !tied && at->pp == layout->pp - 1, last, p->chunks[last].layers);
+		bucket_one(p, p->head, head, !tied && coords->pp == layout->pp - 1, last, p->chunks[last].layers);
 	for (int chunk = last; chunk >= 0; chunk--)
 		bucket_layers(p, chunk, sharing > 1);
-	bucket_norms(p, at->tp == 0);
+	bucket_norms(p, coords->tp == 0);
 	if (sharing > 1)
-		bucket_shared_kv(p, at->tp % sharing == 0);
+		bucket_shared_kv(p, coords->tp % sharing == 0);
 	if (p->embedding >= 0)
 		bucket_one(p, p->embedding, embedding, 1, 0, -1);
 	return 0;

@@ -142,7 +142,7 @@ int wlb_head_own_share(struct wlb_transformer *t, struct wlb_slot *slot, const s
 {
 	int64_t hidden = t->parameters->shape.hidden_size;
 	enum wlb_dtype compute = t->device->compute;
-	const struct wlb_head_rows own = wlb_head_rows_of(t, batch, t->groups->at.pp);
+	const struct wlb_head_rows own = wlb_head_rows_of(t, batch, t->groups->coords.pp);
 	if (own.count == 0)
 		return 0;
 	return wlb_head_share(t, own, wlb_element(compute, slot->normed, own.first * hidden),

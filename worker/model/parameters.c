@@ -32,7 +32,7 @@ static int allocate_buffers(struct wlb_parameters *p, struct wlb_error *error)
 }
 
 struct wlb_parameters *wlb_parameters_new(const struct wlb_model *shape, const struct wlb_plan *plan,
-                                          const struct wlb_coordinates *at, struct wlb_device *device,
+                                          const struct wlb_coordinates *coords, struct wlb_device *device,
                                           struct wlb_error *error)
 {
 	struct wlb_parameters *p = calloc(1, sizeof(*p));
@@ -42,7 +42,7 @@ struct wlb_parameters *wlb_parameters_new(const struct wlb_model *shape, const s
 	}
 	p->shape = *shape;
 	p->device = device;
-	if (wlb_parameters_list(p, plan, at, error) == 0 && wlb_parameters_bucket(p, plan, at, error) == 0 &&
+	if (wlb_parameters_list(p, plan, coords, error) == 0 && wlb_parameters_bucket(p, plan, coords, error) == 0 &&
 	    allocate_buffers(p, error) == 0)
 		return p;
 	wlb_parameters_free(p);
@@ -63,19 +63,19 @@ void wlb_parameters_free(struct wlb_parameters *p)
 	free(p);
 }
 
-static void *at(const struct wlb_parameters *p, void *buffer, enum wlb_dtype dtype, int tensor)
+static void *block_of(const struct wlb_parameters *p, void *buffer, enum wlb_dtype dtype, int tensor)
 {
 	return (char *)buffer + p->tensors[tensor].offset * wlb_dtype_bytes(dtype);
 }
 
 void *wlb_weight(const struct wlb_parameters *p, int tensor)
 {
-	return at(p, p->weights, p->device->compute, tensor);
+	return block_of(p, p->weights, p->device->compute, tensor);
 }
 
 void *wlb_gradient(const struct wlb_parameters *p, int tensor)
 {
-	return at(p, p->gradients, p->device->gradients, tensor);
+	return block_of(p, p->gradients, p->device->gradients, tensor);
 }
 
 /* The number of a tensor's stream of random numbers. */

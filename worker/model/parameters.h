@@ -20,10 +20,10 @@
 #include "libwlb/wlb.h"
 #include "worker/model/parameter_table.h"
 
-/* The parameters of the rank at `at` under `plan`, which must have passed wlb_plan_check. Allocates both buffers,
- * zeroed. Returns NULL with the reason if out of memory. */
+/* The parameters of the rank with coordinates `coords` under `plan`, which must have passed wlb_plan_check. Allocates
+ * both buffers, zeroed. Returns NULL with the reason if out of memory. */
 struct wlb_parameters *wlb_parameters_new(const struct wlb_model *shape, const struct wlb_plan *plan,
-                                          const struct wlb_coordinates *at, struct wlb_device *device,
+                                          const struct wlb_coordinates *coords, struct wlb_device *device,
                                           struct wlb_error *error);
 void wlb_parameters_free(struct wlb_parameters *parameters); /* NULL allowed */
 

@@ -169,21 +169,21 @@ static int allocate_tables(struct wlb_parameters *p, int layers, struct wlb_erro
 	return 0;
 }
 
-int wlb_parameters_list(struct wlb_parameters *p, const struct wlb_plan *plan, const struct wlb_coordinates *at,
+int wlb_parameters_list(struct wlb_parameters *p, const struct wlb_plan *plan, const struct wlb_coordinates *coords,
                         struct wlb_error *error)
 {
-	struct cut cut = cut_for(&p->shape, plan->layout.tp, at->tp);
+	struct cut cut = cut_for(&p->shape, plan->layout.tp, coords->tp);
 	p->chunk_count = plan->interleave;
 	p->chunks = calloc((size_t)p->chunk_count, sizeof(*p->chunks));
 	if (p->chunks == NULL)
 		return wlb_fail(error, "out of memory for the table of parameters");
-	if (allocate_tables(p, make_chunks(p, plan, at->pp), error) < 0)
+	if (allocate_tables(p, make_chunks(p, plan, coords->pp), error) < 0)
 		return -1;
 	p->heads = (int)(cut.q.count / p->shape.head_dim);
 	p->kv_heads = (int)(cut.kv.count / p->shape.head_dim);
 	p->intermediate = cut.intermediate.count;
 	p->vocab_start = cut.vocab.start;
 	p->vocab = cut.vocab.count;
-	make_table(p, &cut, at->pp == plan->layout.pp - 1);
+	make_table(p, &cut, coords->pp == plan->layout.pp - 1);
 	return 0;
 }

@@ -14,9 +14,9 @@ static int key_head_holders(int tp, const struct wlb_model *model)
 static int open_groups(struct wlb_groups *g, int shared_head, const struct wlb_model *model, struct wlb_error *error)
 {
 	const struct wlb_layout *layout = &g->layout;
-	const struct wlb_coordinates at = g->at;
+	const struct wlb_coordinates coords = g->coords;
 	int holders = key_head_holders(layout->tp, model);
-	int is_end = model->tie_word_embeddings && (at.pp == 0 || at.pp == layout->pp - 1);
+	int is_end = model->tie_word_embeddings && (coords.pp == 0 || coords.pp == layout->pp - 1);
 	int is_tied = is_end || shared_head;
 	const struct {
 		struct wlb_comm **group;
@@ -24,11 +24,11 @@ static int open_groups(struct wlb_groups *g, int shared_head, const struct wlb_m
 		struct wlb_coordinates first;
 		int key;
 	} splits[] = {
-		{&g->tp, "tp", {.tp = 0, at.cp, at.pp, at.dp}, at.tp},
-		{&g->cp, "cp", {at.tp, .cp = 0, at.pp, at.dp}, at.cp},
-		{&g->data, "data", {at.tp, .cp = 0, at.pp, .dp = 0}, at.dp * layout->cp + at.cp},
-		{&g->kv, "kv", {.tp = at.tp - at.tp % holders, at.cp, at.pp, at.dp}, at.tp},
-		{&g->tied, "tied", {at.tp, at.cp, .pp = is_tied ? 0 : at.pp, at.dp}, at.pp},
+		{&g->tp, "tp", {.tp = 0, coords.cp, coords.pp, coords.dp}, coords.tp},
+		{&g->cp, "cp", {coords.tp, .cp = 0, coords.pp, coords.dp}, coords.cp},
+		{&g->data, "data", {coords.tp, .cp = 0, coords.pp, .dp = 0}, coords.dp * layout->cp + coords.cp},
+		{&g->kv, "kv", {.tp = coords.tp - coords.tp % holders, coords.cp, coords.pp, coords.dp}, coords.tp},
+		{&g->tied, "tied", {coords.tp, coords.cp, .pp = is_tied ? 0 : coords.pp, coords.dp}, coords.pp},
 	};
 	for (size_t i = 0; i < sizeof(splits) / sizeof(splits[0]); i++) {
 		int color = wlb_layout_place(layout, &splits[i].first);
@@ -52,11 +52,11 @@ static int edge_is_in(int edge, int stages, enum edges edges)
  * closes that communicator. */
 static int open_edges(struct wlb_groups *g, enum edges edges, int backward, struct wlb_error *error)
 {
-	int stages = g->layout.pp, own = g->at.pp, edge = (own + stages - 1) % stages;
+	int stages = g->layout.pp, own = g->coords.pp, edge = (own + stages - 1) % stages;
 	if (edge_is_in(own, stages, edges))
 		edge = own;
 	int has_edge = edge_is_in(edge, stages, edges), is_sender = (edge == own) != backward;
-	struct wlb_coordinates first = g->at;
+	struct wlb_coordinates first = g->coords;
 	first.pp = has_edge ? edge : own;
 	char name[32];
 	int before = edge, after = (edge + 1) % stages;
@@ -101,8 +101,8 @@ static int open_pipeline(struct wlb_groups *g, struct wlb_error *error)
 /* Splits off the communicator of one stage and the last. Returns -1 on failure; *comm stays NULL on other stages. */
 static int open_head_edge(struct wlb_groups *g, int stage, int to_last, struct wlb_comm **comm, struct wlb_error *error)
 {
-	int last = g->layout.pp - 1, own = g->at.pp, is_in = own == stage || own == last;
-	struct wlb_coordinates first = g->at;
+	int last = g->layout.pp - 1, own = g->coords.pp, is_in = own == stage || own == last;
+	struct wlb_coordinates first = g->coords;
 	first.pp = is_in ? stage : own;
 	char name[32];
 	snprintf(name, sizeof(name), "head %d>%d", to_last ? stage : last, to_last ? last : stage);
@@ -141,7 +141,7 @@ struct wlb_groups *wlb_groups_open(struct wlb_comm *world, const struct wlb_plan
 	}
 	groups->layout = plan->layout;
 	groups->place = place;
-	groups->at = wlb_layout_coordinates(&plan->layout, place);
+	groups->coords = wlb_layout_coordinates(&plan->layout, place);
 	groups->world = world;
 	if (open_groups(groups, plan->shared_head, model, error) == 0 && open_pipeline(groups, error) == 0 &&
 	    (!plan->shared_head || open_shared_head(groups, error) == 0))

@@ -7,7 +7,7 @@
 
 struct wlb_groups {
 	struct wlb_layout layout;
-	struct wlb_coordinates at;
+	struct wlb_coordinates coords;
 	int place;              /* of this rank in the layout */
 	struct wlb_comm *world; /* the caller's */
 	struct wlb_comm *tp;    /* the ranks that share every layer's matrices */

@@ -56,7 +56,7 @@ struct wlb_pipeline *wlb_pipeline_new(const struct wlb_plan *plan, const struct 
                                       struct wlb_optimizer *optimizer, struct wlb_error *error)
 {
 	struct wlb_pipeline *p = calloc(1, sizeof(*p));
-	int slots = wlb_pipeline_slots(plan, groups->at.pp);
+	int slots = wlb_pipeline_slots(plan, groups->coords.pp);
 	if (p != NULL) {
 		*p = (struct wlb_pipeline){
 			.plan = *plan,
@@ -112,7 +112,7 @@ void wlb_pipeline_free(struct wlb_pipeline *p)
  * negative; -1 where there is none. */
 static int neighbour(const struct wlb_pipeline *p, int chunk, int steps)
 {
-	int pp = p->plan.layout.pp, place = chunk * pp + p->groups->at.pp + steps;
+	int pp = p->plan.layout.pp, place = chunk * pp + p->groups->coords.pp + steps;
 	return place < 0 || place >= pp * p->plan.interleave ? -1 : place % pp;
 }
 
@@ -172,7 +172,7 @@ static int receive(struct wlb_pipeline *p, struct wlb_pass pass, int number, str
 
 static int64_t pass_count(const struct wlb_pipeline *p)
 {
-	return wlb_plan_passes(&p->plan, p->groups->at.pp);
+	return wlb_plan_passes(&p->plan, p->groups->coords.pp);
 }
 
 /* Before pass n computes, starts the receive of the next pass over layers that has tokens, where its memory is free by
@@ -187,7 +187,7 @@ static int receive_next(struct wlb_pipeline *p, int64_t n, struct wlb_error *err
 	do {
 		if (++n == pass_count(p))
 			return 0;
-		pass = wlb_plan_pass(&p->plan, p->groups->at.pp, n);
+		pass = wlb_plan_pass(&p->plan, p->groups->coords.pp, n);
 	} while (pass.head || p->step->list[pass.micro_batch].tokens == 0);
 	if (!receives(p, pass) || (pass.backward ? *slot_of(p, pass) < 0 : p->free_count == 0))
 		return 0;
@@ -289,7 +289,7 @@ static int backward(struct wlb_pipeline *p, struct wlb_pass pass, int64_t n, str
 static int run_pass(struct wlb_pipeline *p, int64_t n, struct wlb_error *error)
 {
 	const struct wlb_pass_watch *watch = p->watch;
-	struct wlb_pass pass = wlb_plan_pass(&p->plan, p->groups->at.pp, n);
+	struct wlb_pass pass = wlb_plan_pass(&p->plan, p->groups->coords.pp, n);
 	const struct wlb_micro_batch *batch = &p->step->list[pass.micro_batch];
 	if (batch->tokens == 0) /* of the same micro-batch on all stages */
 		return p->reduces && pass.backward && is_last(p, pass)

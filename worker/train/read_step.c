@@ -81,7 +81,7 @@ static int exchange_report(struct wlb_trainer *t, const struct wlb_unread_step *
 /* Of ranks that share a head by tensor parallelism the first one sums the loss. */
 static int has_own_loss(const struct wlb_trainer *t, const struct wlb_unread_step *step)
 {
-	return t->groups->at.tp == 0 && step->own_tokens > 0;
+	return t->groups->coords.tp == 0 && step->own_tokens > 0;
 }
 
 static struct wlb_trace_step traced_facts(const struct wlb_trainer *t, const struct wlb_unread_step *step,

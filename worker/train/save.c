@@ -42,7 +42,7 @@ static int create_shard(void *context, struct wlb_error *error)
 {
 	struct save *save = context;
 	const struct wlb_trainer *t = save->trainer;
-	int shard = t->groups->at.pp * t->groups->layout.tp + t->groups->at.tp;
+	int shard = t->groups->coords.pp * t->groups->layout.tp + t->groups->coords.tp;
 	return wlb_checkpoint_create_shard(&save->place, t->step, shard, save->parts.list, save->parts.count,
 	                                   &save->shard, error);
 }

@@ -21,7 +21,7 @@ enum { SENDER = 0, RECEIVER = 1 };
  * of an edge one is under way at a time. */
 static int reserve_messages(const struct wlb_groups *groups, int slots, struct wlb_error *error)
 {
-	int most = groups->at.pp == groups->layout.pp - 1 ? slots : 1;
+	int most = groups->coords.pp == groups->layout.pp - 1 ? slots : 1;
 	for (int stage = 0; stage < groups->layout.pp - 1; stage++)
 		if (groups->head_rows[stage] != NULL && (wlb_comm_reserve(groups->head_rows[stage], most, error) < 0 ||
 		                                         wlb_comm_reserve(groups->head_gradients[stage], 1, error) < 0))
@@ -117,7 +117,7 @@ static int receive_start(struct wlb_shared_head *head, int number, struct wlb_co
 /* Starts to receive this stage's rows of a micro-batch, unless that was started before. */
 static int receive_rows(struct wlb_shared_head *head, const struct wlb_micro_batch *batch, struct wlb_error *error)
 {
-	int stage = head->groups->at.pp;
+	int stage = head->groups->coords.pp;
 	if (batch == NULL || head->received == batch)
 		return 0;
 	head->received = batch;
@@ -146,7 +146,7 @@ int wlb_shared_head_compute(struct wlb_shared_head *head, const struct wlb_micro
                             const struct wlb_micro_batch *next, const struct wlb_head_loss *loss,
                             struct wlb_error *error)
 {
-	int stage = head->groups->at.pp;
+	int stage = head->groups->coords.pp;
 	const struct wlb_head_buffers buffers = wlb_transformer_head_buffers(head->transformer);
 	const struct wlb_head_rows rows = wlb_head_rows_of(head->transformer, batch, stage);
 	if (receive_rows(head, batch, error) < 0 || wait_for(&head->receiving[0], error) < 0)

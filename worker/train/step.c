@@ -61,7 +61,7 @@ static int await_loaders(struct wlb_trainer *t, struct wlb_error *error)
 /* Returns the tokens of a micro-batch whose loss this rank computes. */
 static int64_t head_tokens(const struct wlb_trainer *t, const struct wlb_micro_batch *batch)
 {
-	int stage = t->groups->at.pp, is_last = stage == t->groups->layout.pp - 1;
+	int stage = t->groups->coords.pp, is_last = stage == t->groups->layout.pp - 1;
 	struct wlb_head_rows rows = {.count = is_last ? batch->rows / t->groups->layout.tp : 0};
 	if (t->groups->head_rows != NULL)
 		rows = wlb_head_rows_of(t->transformer, batch, stage);

@@ -20,7 +20,7 @@ static int head_edges(const struct wlb_groups *g)
 {
 	if (g->head_rows == NULL)
 		return 0;
-	return g->at.pp == g->layout.pp - 1 ? g->at.pp : 1;
+	return g->coords.pp == g->layout.pp - 1 ? g->coords.pp : 1;
 }
 
 /* Of a shared head the last stage has two communicators with each other stage; else there are ten. */
@@ -31,7 +31,7 @@ static int comms_count(const struct wlb_groups *g)
 
 static struct step_comm of_head(const struct wlb_groups *g, int i)
 {
-	int stage = g->at.pp == g->layout.pp - 1 ? i / 2 : g->at.pp;
+	int stage = g->coords.pp == g->layout.pp - 1 ? i / 2 : g->coords.pp;
 	return (struct step_comm){i % 2 == 0 ? g->head_rows[stage] : g->head_gradients[stage], WLB_TIME_PP};
 }
 

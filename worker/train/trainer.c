@@ -107,7 +107,7 @@ static struct wlb_loader_options loader_options(const struct wlb_trainer *t)
 		.micro_batches = t->plan->split.micro_batches,
 		.max_tokens = t->plan->max_tokens,
 		.layout = t->plan->split.layout,
-		.at = t->groups->at,
+		.coords = t->groups->coords,
 		.last_step = o->train_iters,
 		.check_interval = o->sdc_check_interval,
 		.speeds = &t->plan->speeds,
@@ -164,7 +164,7 @@ static int open_outputs(void *trainer, struct wlb_error *error)
 /* The parts of a step that are timed: its passes, and twice the optimizer. */
 static int open_events(struct wlb_trainer *t, int number, struct wlb_error *error)
 {
-	int most = (int)wlb_plan_passes(&t->plan->split, t->groups->at.pp) + 2;
+	int most = (int)wlb_plan_passes(&t->plan->split, t->groups->coords.pp) + 2;
 	t->unread[number].events = wlb_step_events_new(t->device, t->groups, number, most, error);
 	return t->unread[number].events != NULL ? 0 : -1;
 }
@@ -217,13 +217,13 @@ static int make_model(struct wlb_trainer *t, struct wlb_error *error)
 		.weight_decay = h->weight_decay,
 		.clip_grad = h->clip_grad,
 	};
-	t->parameters = wlb_parameters_new(&t->plan->model, split, &t->groups->at, t->device, error);
+	t->parameters = wlb_parameters_new(&t->plan->model, split, &t->groups->coords, t->device, error);
 	if (t->parameters == NULL)
 		return -1;
 	t->optimizer = wlb_optimizer_new(t->parameters, t->groups, &optimizer, error);
 	if (t->optimizer == NULL)
 		return -1;
-	int stage = t->groups->at.pp;
+	int stage = t->groups->coords.pp;
 	t->transformer = wlb_transformer_new(t->parameters, t->groups, split, (int)wlb_plan_in_flight(split, stage),
 	                                     wlb_pipeline_slots(split, stage), wlb_loader_max_rows(&load),
 	                                     t->plan->max_tokens, error);

@@ -75,17 +75,17 @@ static void test_every_rank_has_its_place(void **state)
 	char seen[2][3][4][5] = {0};
 	assert_int_equal(wlb_layout_ranks(&layout), 120);
 	for (int rank = 0; rank < 120; rank++) {
-		struct wlb_coordinates at = wlb_layout_coordinates(&layout, rank);
-		assert_in_range(at.tp, 0, 1);
-		assert_in_range(at.cp, 0, 2);
-		assert_in_range(at.pp, 0, 3);
-		assert_in_range(at.dp, 0, 4);
-		assert_int_equal(seen[at.tp][at.cp][at.pp][at.dp]++, 0);
-		assert_int_equal(wlb_layout_place(&layout, &at), rank);
+		struct wlb_coordinates coords = wlb_layout_coordinates(&layout, rank);
+		assert_in_range(coords.tp, 0, 1);
+		assert_in_range(coords.cp, 0, 2);
+		assert_in_range(coords.pp, 0, 3);
+		assert_in_range(coords.dp, 0, 4);
+		assert_int_equal(seen[coords.tp][coords.cp][coords.pp][coords.dp]++, 0);
+		assert_int_equal(wlb_layout_place(&layout, &coords), rank);
 	}
 	/* tp next to each other, then cp, pp, dp outermost. */
-	struct wlb_coordinates at = wlb_layout_coordinates(&layout, 1 + 2 * (2 + 3 * (3 + 4 * 4)));
-	assert_true(at.tp == 1 && at.cp == 2 && at.pp == 3 && at.dp == 4);
+	struct wlb_coordinates coords = wlb_layout_coordinates(&layout, 1 + 2 * (2 + 3 * (3 + 4 * 4)));
+	assert_true(coords.tp == 1 && coords.cp == 2 && coords.pp == 3 && coords.dp == 4);
 }
 
 /* "462": ranks of the nodes "a", "b" and "c". */

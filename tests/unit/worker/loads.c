@@ -129,7 +129,7 @@ void loads_group_open(struct loads_group *g, const struct loads_dataset *d, cons
 	assert_true(g->loaders != NULL && g->steps != NULL && g->batches != NULL);
 	for (int r = 0; r < g->ranks; r++) {
 		struct wlb_loader_options own = *options;
-		own.at = (struct wlb_coordinates){.cp = r % cp, .dp = r / cp};
+		own.coords = (struct wlb_coordinates){.cp = r % cp, .dp = r / cp};
 		g->loaders[r] = loads_new(d, &own);
 	}
 }

@@ -28,9 +28,9 @@ static struct wlb_parameters *open_parameters(struct wlb_device *device)
 		.rms_norm_eps = 1e-5,
 	};
 	const struct wlb_plan plan = {.layout = {1, 1, 1, 1}, .interleave = 1, .micro_batches = 1, .zero_stage = 1};
-	const struct wlb_coordinates at = {0};
+	const struct wlb_coordinates coords = {0};
 	struct wlb_error error = {0};
-	struct wlb_parameters *p = wlb_parameters_new(&shape, &plan, &at, device, &error);
+	struct wlb_parameters *p = wlb_parameters_new(&shape, &plan, &coords, device, &error);
 	assert_non_null(p);
 	for (size_t i = 0; i < p->elements; i++)
 		((double *)p->gradients)[i] = NAN;

@@ -91,11 +91,11 @@ static void check_edge(struct wlb_groups *g, struct wlb_comm *edge, int from_sta
 		assert_int_equal(wlb_comm_size(edge), 1);
 		return;
 	}
-	struct wlb_coordinates from = g->at, to = g->at;
+	struct wlb_coordinates from = g->coords, to = g->coords;
 	from.pp = (from_stage + stages) % stages;
 	to.pp = (to_stage + stages) % stages;
 	assert_int_equal(wlb_comm_size(edge), 2);
-	assert_int_equal(wlb_comm_rank(edge), from.pp == g->at.pp ? 0 : 1);
+	assert_int_equal(wlb_comm_rank(edge), from.pp == g->coords.pp ? 0 : 1);
 	assert_int_equal(wlb_comm_all_gather(edge, members, &own, 1, WLB_FLOAT64, &error), 0);
 	assert_true(members[0] == rank_at[wlb_layout_place(&g->layout, &from)]);
 	assert_true(members[1] == rank_at[wlb_layout_place(&g->layout, &to)]);
@@ -105,7 +105,7 @@ static void check_edge(struct wlb_groups *g, struct wlb_comm *edge, int from_sta
  * meet. */
 static void check_edges(struct wlb_groups *g, const int *rank_at)
 {
-	int own = g->at.pp;
+	int own = g->coords.pp;
 	struct wlb_comm *const edges[] = {g->activations_in, g->activations_out, g->gradients_in, g->gradients_out};
 	for (int i = 0; i < 4; i++)
 		for (int j = 0; j < i; j++)
@@ -128,7 +128,7 @@ static void check_edges(struct wlb_groups *g, const int *rank_at)
 /* Where the head is shared: an edge from the last stage to each other one, and one back. */
 static void check_head_edges(struct wlb_groups *g, int shared, const int *rank_at)
 {
-	int last = g->layout.pp - 1, own = g->at.pp;
+	int last = g->layout.pp - 1, own = g->coords.pp;
 	assert_int_equal(g->head_rows != NULL, shared);
 	assert_int_equal(g->head_gradients != NULL, shared);
 	for (int stage = 0; shared && stage < last; stage++) {
@@ -152,7 +152,7 @@ static void check_layout(const struct expected *expected, const int *place_of)
 	struct wlb_groups *g = wlb_groups_open(world, &plan, place_of[own], &model, &error);
 	assert_non_null(g);
 	assert_int_equal(g->place, place_of[own]);
-	assert_int_equal(wlb_layout_place(&g->layout, &g->at), g->place);
+	assert_int_equal(wlb_layout_place(&g->layout, &g->coords), g->place);
 	assert_ptr_equal(g->world, world);
 	struct wlb_comm *const groups[GROUPS] = {g->tp, g->cp, g->data, g->kv, g->tied};
 	static const char *const names[GROUPS] = {"tp", "cp", "data", "kv", "tied"};

@@ -100,8 +100,8 @@ static void run_trial(struct trial *trial, struct tiny *part, struct tiny *whole
 	int count = micro_batches[trial->micro_batch].count;
 	const struct wlb_groups *g = part->groups;
 	struct wlb_error error = {0};
-	struct tiny_batch b =
-		tiny_batch_new(part->device, documents, count, trial->sharding, g->layout.tp, g->layout.cp, g->at.cp);
+	struct tiny_batch b = tiny_batch_new(part->device, documents, count, trial->sharding, g->layout.tp,
+	                                     g->layout.cp, g->coords.cp);
 	trial->bytes = part->parameters->elements * sizeof(double);
 	tiny_poison(part);
 	memset(part->parameters->gradients, 0, trial->bytes);

@@ -652,7 +652,7 @@ static void every_step_fits_where_memory_is_given(void **state)
 				struct wlb_loader_options o =
 					loads_options(WLB_STRATEGY_BALANCED, (enum wlb_sharding)sharding, SEQ_LENGTH,
 				                      WINDOWS, 1, 0, layouts[l]);
-				o.at.cp = layouts[l].cp - 1;
+				o.coords.cp = layouts[l].cp - 1;
 				assert_true(most_used(&mixed, &o, tile_rows) > 0);
 			}
 	loads_close(&mixed);

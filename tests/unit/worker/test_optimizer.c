@@ -83,7 +83,7 @@ static struct trained trained_open(struct wlb_comm *comm, const struct wlb_layou
 	struct trained t = {.groups = wlb_groups_open(comm, &plan, wlb_comm_rank(comm), &shape, &error)};
 	chosen.clip_grad = clip_grad;
 	assert_non_null(t.groups);
-	t.parameters = wlb_parameters_new(&shape, &plan, &t.groups->at, device, &error);
+	t.parameters = wlb_parameters_new(&shape, &plan, &t.groups->coords, device, &error);
 	assert_non_null(t.parameters);
 	assert_int_equal(wlb_parameters_init(t.parameters, 5, 0.5, NULL, NULL, &error), 0);
 	t.optimizer = wlb_optimizer_new(t.parameters, t.groups, &chosen, &error);
@@ -219,9 +219,9 @@ static int copies(const struct part_case *c, const char *name)
 }
 
 /* Which of them this rank is. */
-static int copy_of(const struct part_case *c, const struct wlb_coordinates *at, const char *name)
+static int copy_of(const struct part_case *c, const struct wlb_coordinates *coords, const char *name)
 {
-	return is_part_of(name, "embed_tokens") ? at->pp > 0 && copies(c, name) > 1 : at->tp % copies(c, name);
+	return is_part_of(name, "embed_tokens") ? coords->pp > 0 && copies(c, name) > 1 : coords->tp % copies(c, name);
 }
 
 /* What contributor `who` adds to the gradient of an element. */
@@ -249,7 +249,7 @@ static void contribute(const struct wlb_parameters *p, int tensor, int64_t step,
 static void backward_of_tensor(const struct trained *t, const struct part_case *c, int tensor, int64_t step)
 {
 	const char *name = t->parameters->tensors[tensor].name;
-	int who = wlb_comm_rank(t->groups->data) * copies(c, name) + copy_of(c, &t->groups->at, name);
+	int who = wlb_comm_rank(t->groups->data) * copies(c, name) + copy_of(c, &t->groups->coords, name);
 	contribute(t->parameters, tensor, step, who, who);
 }
 

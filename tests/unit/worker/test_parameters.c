@@ -70,7 +70,7 @@ struct replica {
 	struct wlb_model shape;
 	struct wlb_parameters *whole;
 	struct wlb_parameters *of[MOST_RANKS]; /* [pp x tp] */
-	struct wlb_coordinates at[MOST_RANKS];
+	struct wlb_coordinates coords[MOST_RANKS];
 	int ranks;
 };
 
@@ -86,9 +86,9 @@ static struct replica replica_open(const struct layout_case *c)
 	assert_int_equal(wlb_parameters_init(r.whole, SEED, 0.5, NULL, NULL, &error), 0);
 	for (int pp = 0; pp < c->plan.layout.pp; pp++)
 		for (int tp = 0; tp < c->plan.layout.tp; tp++) {
-			r.at[r.ranks] = (struct wlb_coordinates){.tp = tp, .pp = pp};
+			r.coords[r.ranks] = (struct wlb_coordinates){.tp = tp, .pp = pp};
 			struct wlb_parameters *p =
-				wlb_parameters_new(&r.shape, &c->plan, &r.at[r.ranks], r.device, &error);
+				wlb_parameters_new(&r.shape, &c->plan, &r.coords[r.ranks], r.device, &error);
 			assert_non_null(p);
 			assert_int_equal(wlb_parameters_init(p, SEED, 0.5, NULL, NULL, &error), 0);
 			r.of[r.ranks++] = p;
@@ -381,7 +381,7 @@ static void check_stages(const struct replica *r)
 	const struct wlb_layout *l = &r->layout_case->plan.layout;
 	for (int rank = 0; rank < r->ranks; rank++) {
 		const struct wlb_parameters *p = r->of[rank];
-		int first = r->at[rank].pp == 0, last = r->at[rank].pp == l->pp - 1;
+		int first = r->coords[rank].pp == 0, last = r->coords[rank].pp == l->pp - 1;
 		int has_head = last || r->layout_case->plan.shared_head;
 		assert_int_equal(p->chunk_count, r->layout_case->plan.interleave);
 		assert_int_equal(p->embedding >= 0, first);

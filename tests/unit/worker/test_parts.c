@@ -56,9 +56,9 @@ static struct wlb_parameters *open_rank(const struct layout_case *c, int tied, i
 	struct wlb_plan plan = {.layout = {.tp = c->tp, .cp = 1, .pp = c->pp, .dp = c->dp},
 	                        .interleave = c->interleave,
 	                        .micro_batches = 6};
-	struct wlb_coordinates at = {.tp = tp, .pp = pp};
+	struct wlb_coordinates coords = {.tp = tp, .pp = pp};
 	model.tie_word_embeddings = tied;
-	struct wlb_parameters *p = wlb_parameters_new(&model, &plan, &at, device, &error);
+	struct wlb_parameters *p = wlb_parameters_new(&model, &plan, &coords, device, &error);
 	check(p != NULL ? 0 : -1, &error);
 	return p;
 }

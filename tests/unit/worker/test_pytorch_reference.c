@@ -124,7 +124,7 @@ static struct reference_model open_model(const char *name, enum wlb_dtype dtype)
 	assert_success((o.device = wlb_device_open_cpu(dtype, 1, &error)) != NULL);
 	assert_success((o.world = wlb_comm_open_world(o.device, 0, 1, &error)) != NULL);
 	assert_success((o.groups = wlb_groups_open(o.world, &plan, 0, &model, &error)) != NULL);
-	assert_success((o.parameters = wlb_parameters_new(&model, &plan, &o.groups->at, o.device, &error)) != NULL);
+	assert_success((o.parameters = wlb_parameters_new(&model, &plan, &o.groups->coords, o.device, &error)) != NULL);
 	o.transformer = wlb_transformer_new(o.parameters, o.groups, &plan, 1, 1, TOKENS, TOKENS, &error);
 	assert_success(o.transformer != NULL);
 	o.loss_sum = to_device(&o, &zero, sizeof(zero));

@@ -75,10 +75,10 @@ struct tiny tiny_open(const struct tiny_setup *setup)
 	                        .micro_batches = 4,
 	                        .recompute = setup->recompute,
 	                        .recompute_layers = setup->recompute_layers};
-	struct wlb_coordinates at = tiny.groups->at;
+	struct wlb_coordinates coords = tiny.groups->coords;
 	plan.layout.pp = at_least_one(setup->pp);
-	at.pp = setup->stage;
-	tiny.parameters = wlb_parameters_new(&shape, &plan, &at, tiny.device, &error);
+	coords.pp = setup->stage;
+	tiny.parameters = wlb_parameters_new(&shape, &plan, &coords, tiny.device, &error);
 	assert_non_null(tiny.parameters);
 	/* Weights so large that every part of the model affects the loss. */
 	assert_int_equal(wlb_parameters_init(tiny.parameters, 7, 0.5, NULL, NULL, &error), 0);
@@ -123,7 +123,7 @@ double tiny_pass_documents(struct tiny *tiny, const struct tiny_document *docume
 {
 	struct wlb_groups *g = tiny->groups;
 	struct tiny_batch b = tiny_batch_new(tiny->device, documents, count, WLB_SHARDING_SEQUENCE, g->layout.tp,
-	                                     g->layout.cp, g->at.cp);
+	                                     g->layout.cp, g->coords.cp);
 	double sum = tiny_pass(tiny, &b.batch, scale);
 	tiny_batch_free(&b);
 	return sum;
