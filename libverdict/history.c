@@ -28,10 +28,10 @@ static void keep_waits(const struct wlb_verdict_detector *detector, const struct
 		if (!slot->has[r] || !(slot->loader_s[r] <= slot->seconds[r]) ||
 		    !(seconds > wait[VERDICT_WAITS - 1].seconds))
 			continue;
-		int at = VERDICT_WAITS - 1;
-		for (; at > 0 && wait[at - 1].seconds < seconds; at--)
-			wait[at] = wait[at - 1];
-		wait[at] = (struct verdict_wait){r, seconds};
+		int place = VERDICT_WAITS - 1;
+		for (; place > 0 && wait[place - 1].seconds < seconds; place--)
+			wait[place] = wait[place - 1];
+		wait[place] = (struct verdict_wait){r, seconds};
 	}
 }
 

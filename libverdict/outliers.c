@@ -40,26 +40,26 @@ static void name_ranks(const struct wlb_verdict_clusters *clusters, struct wlb_v
 	verdict->rank_count = count;
 }
 
-__attribute__((format(printf, 3, 4))) static size_t append(struct wlb_verdict *verdict, size_t at, const char *format,
+__attribute__((format(printf, 3, 4))) static size_t append(struct wlb_verdict *verdict, size_t used, const char *format,
                                                            ...)
 {
 	va_list arguments;
-	if (at >= sizeof(verdict->evidence))
-		return at;
+	if (used >= sizeof(verdict->evidence))
+		return used;
 	va_start(arguments, format);
-	int length = vsnprintf(verdict->evidence + at, sizeof(verdict->evidence) - at, format, arguments);
+	int length = vsnprintf(verdict->evidence + used, sizeof(verdict->evidence) - used, format, arguments);
 	va_end(arguments);
-	return length > 0 ? at + (size_t)length : at;
+	return length > 0 ? used + (size_t)length : used;
 }
 
-static size_t append_place(struct wlb_verdict *verdict, size_t at, const struct wlb_verdict_cluster *cluster,
+static size_t append_place(struct wlb_verdict *verdict, size_t used, const struct wlb_verdict_cluster *cluster,
                            const struct wlb_verdict_stack *stacks)
 {
 	const struct wlb_verdict_stack *stack = &stacks[cluster->stack];
 	char place[128] = "no function that is known";
 	if (cluster->innermost < stack->frame_count)
 		verdict_frame_write(stack->frames[cluster->innermost], place, sizeof(place));
-	return append(verdict, at, "%s", place);
+	return append(verdict, used, "%s", place);
 }
 
 /* "6 of 8 ranks are in PMPI_Allreduce (libmpi.so.40), 2 in wait_for_ever (train); all others are of node n2" */
@@ -69,16 +69,16 @@ static void tell(const struct wlb_verdict_clusters *clusters, const struct wlb_v
 	int32_t all = 0;
 	for (int32_t i = 0; i < clusters->count; i++)
 		all += clusters->list[i].count;
-	size_t at = append(verdict, 0, "%d of %d ranks are in ", (int)clusters->list[0].count, (int)all);
-	at = append_place(verdict, at, &clusters->list[0], stacks);
+	size_t used = append(verdict, 0, "%d of %d ranks are in ", (int)clusters->list[0].count, (int)all);
+	used = append_place(verdict, used, &clusters->list[0], stacks);
 	for (int32_t i = 1; i < clusters->count && i <= CLUSTERS_TOLD; i++) {
-		at = append(verdict, at, ", %d in ", (int)clusters->list[i].count);
-		at = append_place(verdict, at, &clusters->list[i], stacks);
+		used = append(verdict, used, ", %d in ", (int)clusters->list[i].count);
+		used = append_place(verdict, used, &clusters->list[i], stacks);
 	}
 	if (clusters->count > CLUSTERS_TOLD + 1)
-		at = append(verdict, at, ", others in %d more", (int)(clusters->count - CLUSTERS_TOLD - 1));
+		used = append(verdict, used, ", others in %d more", (int)(clusters->count - CLUSTERS_TOLD - 1));
 	if (clusters->group >= 0)
-		append(verdict, at, "; all that are not with most ranks are of %s", groups[clusters->group].name);
+		append(verdict, used, "; all that are not with most ranks are of %s", groups[clusters->group].name);
 }
 
 int wlb_verdict_of_clusters(const struct wlb_verdict_clusters *clusters, const struct wlb_verdict_stack *stacks,

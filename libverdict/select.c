@@ -21,10 +21,10 @@ static double pivot_of(const double *values, int32_t count, int32_t wanted)
 		return middle_of(values[0], values[(count - 1) / 2], values[count - 1]);
 	for (int32_t i = 0; i < SAMPLES; i++)
 		sample[i] = values[(int64_t)i * count / SAMPLES];
-	int32_t at = (int32_t)((int64_t)wanted * SAMPLES / count);
-	at = at < SAMPLES / 2 ? at + MARGIN : at - MARGIN;
-	place(sample, SAMPLES, at);
-	return sample[at];
+	int32_t position = (int32_t)((int64_t)wanted * SAMPLES / count);
+	position = position < SAMPLES / 2 ? position + MARGIN : position - MARGIN;
+	place(sample, SAMPLES, position);
+	return sample[position];
 }
 
 /* Moves the values below a bound to the front of those from `low` to `high`, without a branch on a value, which no
@@ -62,14 +62,14 @@ static void place(double *values, int32_t count, int32_t wanted)
 
 double verdict_quantile(double *values, int32_t count, double share)
 {
-	double at = share * (count - 1);
-	int32_t below = (int32_t)at;
+	double position = share * (count - 1);
+	int32_t below = (int32_t)position;
 	place(values, count, below);
-	if (below == count - 1 || at == below)
+	if (below == count - 1 || position == below)
 		return values[below];
 	/* The next greater value is the least of those behind. */
 	double next = values[below + 1];
 	for (int32_t i = below + 2; i < count; i++)
 		next = values[i] < next ? values[i] : next;
-	return values[below] + (at - below) * (next - values[below]);
+	return values[below] + (position - below) * (next - values[below]);
 }

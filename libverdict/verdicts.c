@@ -132,9 +132,9 @@ int32_t verdict_settle(struct wlb_verdict_detector *detector, struct wlb_verdict
 	detector->standstill = 0;
 	for (int32_t i = 0; i < found->count; i++) {
 		struct wlb_verdict *verdict = &found->verdict[i];
-		int32_t at = find(open, verdict);
-		if (at >= 0)
-			continue_verdict(verdict, &open->verdict[at]);
+		int32_t index = find(open, verdict);
+		if (index >= 0)
+			continue_verdict(verdict, &open->verdict[index]);
 		else
 			verdict->id = ++detector->last_id;
 		detector->standstill |= verdict_is_standstill(verdict->kind) && verdict->stage == WLB_VERDICT_CONFIRMED;

@@ -85,9 +85,9 @@ static void clear_keys(const struct backward *b, const struct wlb_segment *segme
 	const struct geometry *g = &b->g;
 	for (const struct wlb_segment *segment = segments; segment < segments + count; segment++)
 		for (int64_t key = segment->k_start; key < (int64_t)segment->k_start + segment->k_count; key++) {
-			int64_t at = key * g->kv_stride + (int64_t)kv_head * g->head_dim;
-			memset(b->d_k + at, 0, (size_t)g->head_dim * sizeof(real));
-			memset(b->d_v + at, 0, (size_t)g->head_dim * sizeof(real));
+			int64_t offset = key * g->kv_stride + (int64_t)kv_head * g->head_dim;
+			memset(b->d_k + offset, 0, (size_t)g->head_dim * sizeof(real));
+			memset(b->d_v + offset, 0, (size_t)g->head_dim * sizeof(real));
 		}
 }
 

@@ -56,16 +56,16 @@ static void multiply_tile(const struct product *p, gemm_function gemm, struct wl
 {
 	if (row.begin == row.end || column.begin == column.end)
 		return;
-	int64_t at = row.begin * p->ldc + column.begin;
+	int64_t offset = row.begin * p->ldc + column.begin;
 	if (p->added != NULL && p->added != p->c)
 		for (int64_t i = 0; i < row.end - row.begin; i++)
-			memcpy(p->c + at + i * p->ldc, p->added + at + i * p->ldc,
+			memcpy(p->c + offset + i * p->ldc, p->added + offset + i * p->ldc,
 			       (size_t)(column.end - column.begin) * sizeof(real));
 	gemm(CblasRowMajor, p->trans_a ? CblasTrans : CblasNoTrans, p->trans_b ? CblasTrans : CblasNoTrans,
 	     (int)(row.end - row.begin), (int)(column.end - column.begin), (int)p->k, 1,
 	     p->a + (p->trans_a ? row.begin : row.begin * p->lda), stride_of(p->lda),
-	     p->b + (p->trans_b ? column.begin * p->ldb : column.begin), stride_of(p->ldb), p->added != NULL, p->c + at,
-	     stride_of(p->ldc));
+	     p->b + (p->trans_b ? column.begin * p->ldb : column.begin), stride_of(p->ldb), p->added != NULL,
+	     p->c + offset, stride_of(p->ldc));
 }
 
 static void multiply(struct wlb_device *device, const struct product *p)

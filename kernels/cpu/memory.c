@@ -65,8 +65,8 @@ static void stream_zeros(char *to, size_t bytes)
 	size_t middle = bytes > head ? (bytes - head) / ALIGNMENT * ALIGNMENT : 0;
 	if (middle > 0) {
 		memset(to, 0, head);
-		for (size_t at = head; at < head + middle; at += sizeof(zeros))
-			_mm_stream_si128((__m128i *)(to + at), zeros);
+		for (size_t offset = head; offset < head + middle; offset += sizeof(zeros))
+			_mm_stream_si128((__m128i *)(to + offset), zeros);
 		_mm_sfence();
 		to += head + middle;
 		bytes -= head + middle;

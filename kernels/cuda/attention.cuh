@@ -80,7 +80,7 @@ __device__ static inline float wlb_row_max(float value)
 template <typename element, int dim>
 __device__ static inline element *wlb_head_at(const struct wlb_cuda_rows &matrix, int64_t row, int head)
 {
-	return (element *)matrix.at + row * matrix.stride + head * dim;
+	return (element *)matrix.data + row * matrix.stride + head * dim;
 }
 
 /* Calls function<element, dim>(arguments...) for the element type and head_dim of an attention that was checked. */

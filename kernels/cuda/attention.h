@@ -15,7 +15,7 @@ extern "C" {
 /* A matrix whose rows are tokens. Rows are `stride` elements apart, so that it may be some columns of a wider one: q, k
  * and v of one product. The first row begins at a multiple of 16 bytes, and the stride is one. */
 struct wlb_cuda_rows {
-	void *at; /* device memory */
+	void *data; /* device memory */
 	int64_t stride;
 };
 

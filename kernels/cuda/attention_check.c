@@ -26,11 +26,11 @@ static int check_rows(const char *name, const struct wlb_cuda_rows *rows, int64_
 	if (rows->stride < columns)
 		return wlb_fail(error, "attention: %s has rows of %lld elements and a stride of %lld", name,
 		                (long long)columns, (long long)rows->stride);
-	if (rows->stride % piece != 0 || (uintptr_t)rows->at % 16 != 0)
+	if (rows->stride % piece != 0 || (uintptr_t)rows->data % 16 != 0)
 		return wlb_fail(error,
 		                "attention: %s at %p with a stride of %lld elements; both must be a multiple of 16 "
 		                "bytes",
-		                name, rows->at, (long long)rows->stride);
+		                name, rows->data, (long long)rows->stride);
 	return 0;
 }
 

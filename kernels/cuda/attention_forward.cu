@@ -96,11 +96,11 @@ __device__ static inline void finish(struct running<row_tiles, dim> &state, elem
 		float inverse[2];
 #pragma unroll
 		for (int half = 0; half < 2; half++) {
-			const int at = row + 16 * m + 8 * half + lane / 4;
+			const int query = row + 16 * m + 8 * half + lane / 4;
 			const float sum = wlb_row_sum(state.sum[m][half]);
 			inverse[half] = sum > 0 ? 1 / sum : sum;
-			if (lane % 4 == 0 && at < rows)
-				lse[(int64_t)at * lse_stride] =
+			if (lane % 4 == 0 && query < rows)
+				lse[(int64_t)query * lse_stride] =
 					fmaf(state.row_max[m][half], wlb_attention_scale<dim>(), logf(sum));
 		}
 		wlb_tile_put<element, dim>(tile, row + 16 * m, 0, state.out[m], inverse);

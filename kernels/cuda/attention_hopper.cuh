@@ -145,8 +145,8 @@ template <int dim, int rows> __device__ static inline void wlb_clear_rows(unsign
 	constexpr int row_pieces = WLB_ROW_BYTES / 16;
 	const int pieces = (rows - valid) * row_pieces;
 	for (int i = threadIdx.x % WLB_WARPGROUP; i < pieces * (dim / WLB_BOX_COLUMNS); i += WLB_WARPGROUP) {
-		const int slab = i / pieces, at = valid * row_pieces + i % pieces;
-		*(uint4 *)(matrix + slab * wlb_slab_bytes<rows> + at * 16) = make_uint4(0, 0, 0, 0);
+		const int slab = i / pieces, piece = valid * row_pieces + i % pieces;
+		*(uint4 *)(matrix + slab * wlb_slab_bytes<rows> + piece * 16) = make_uint4(0, 0, 0, 0);
 	}
 }
 
@@ -203,13 +203,13 @@ static inline int wlb_hopper_map(struct wlb_hopper_attention *p, const struct wl
 	const int64_t q_columns = (int64_t)a->heads * a->head_dim, k_columns = (int64_t)a->kv_heads * a->head_dim;
 	*p = {};
 	p->a = *a;
-	if (wlb_cuda_map_matrix(&p->q, a->q.at, a->q_rows, q_columns, a->q.stride, error) != 0 ||
-	    wlb_cuda_map_matrix(&p->k, a->k.at, a->k_rows, k_columns, a->k.stride, error) != 0 ||
-	    wlb_cuda_map_matrix(&p->v, a->v.at, a->k_rows, k_columns, a->v.stride, error) != 0)
+	if (wlb_cuda_map_matrix(&p->q, a->q.data, a->q_rows, q_columns, a->q.stride, error) != 0 ||
+	    wlb_cuda_map_matrix(&p->k, a->k.data, a->k_rows, k_columns, a->k.stride, error) != 0 ||
+	    wlb_cuda_map_matrix(&p->v, a->v.data, a->k_rows, k_columns, a->v.stride, error) != 0)
 		return -1;
-	if (a->d_out.at == NULL) /* forward */
+	if (a->d_out.data == NULL) /* forward */
 		return 0;
-	return wlb_cuda_map_matrix(&p->d_out, a->d_out.at, a->q_rows, q_columns, a->d_out.stride, error);
+	return wlb_cuda_map_matrix(&p->d_out, a->d_out.data, a->q_rows, q_columns, a->d_out.stride, error);
 }
 
 /* Queues a kernel of this file's kind. */

@@ -16,9 +16,9 @@ int wlb_cuda_attention_tiles(const struct wlb_device *device, int head_dim, stru
 	                head_dim, device->name);
 }
 
-static struct wlb_cuda_rows rows_of(const void *at, int64_t stride)
+static struct wlb_cuda_rows rows_of(const void *data, int64_t stride)
 {
-	return (struct wlb_cuda_rows){(void *)at, stride};
+	return (struct wlb_cuda_rows){(void *)data, stride};
 }
 
 static struct wlb_cuda_attention arguments(const struct wlb_device *device, const struct wlb_segments *segments,

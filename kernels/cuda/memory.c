@@ -87,12 +87,12 @@ void *wlb_cuda_take(struct wlb_device *device, size_t bytes, struct wlb_error *e
 
 cudaError_t wlb_cuda_give(struct wlb_device *device, void *memory)
 {
-	struct wlb_cuda_block **at = &wlb_cuda_of(device)->blocks;
-	while (*at != NULL && (*at)->memory != memory)
-		at = &(*at)->next;
-	struct wlb_cuda_block *block = *at;
+	struct wlb_cuda_block **link = &wlb_cuda_of(device)->blocks;
+	while (*link != NULL && (*link)->memory != memory)
+		link = &(*link)->next;
+	struct wlb_cuda_block *block = *link;
 	if (block != NULL) {
-		*at = block->next;
+		*link = block->next;
 		device->allocated_bytes -= (int64_t)block->bytes;
 		free(block);
 	}

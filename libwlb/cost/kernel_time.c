@@ -195,9 +195,9 @@ double wlb_gemm_seconds(const struct wlb_kernel_time *time, int64_t tokens)
 	const struct wlb_gemm_curve *curve = &time->gemm;
 	if (curve->count == 0)
 		return tiled_tokens(time, tokens) * time->gemm_token_s;
-	struct wlb_position at = find_position(curve->tokens, curve->count, (double)tokens);
-	double seconds = token_seconds_at(time, at.low);
-	if (at.share > 0.0)
-		seconds = wlb_interpolate(seconds, token_seconds_at(time, at.low + 1), at.share);
+	struct wlb_position position = find_position(curve->tokens, curve->count, (double)tokens);
+	double seconds = token_seconds_at(time, position.low);
+	if (position.share > 0.0)
+		seconds = wlb_interpolate(seconds, token_seconds_at(time, position.low + 1), position.share);
 	return tiled_tokens(time, tokens) * seconds;
 }

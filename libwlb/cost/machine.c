@@ -38,9 +38,9 @@ static double link_call_s(const struct wlb_link_calls *calls, const double *seco
 	int32_t last = calls->count - 1;
 	if (bytes >= calls->bytes[last])
 		return seconds[last] * bytes / calls->bytes[last];
-	struct wlb_position at = wlb_position_find(calls->bytes, (size_t)calls->count, bytes, wlb_log_share);
-	double low = seconds[at.low];
-	return at.share > 0.0 ? low * pow(seconds[at.low + 1] / low, at.share) : low;
+	struct wlb_position position = wlb_position_find(calls->bytes, (size_t)calls->count, bytes, wlb_log_share);
+	double low = seconds[position.low];
+	return position.share > 0.0 ? low * pow(seconds[position.low + 1] / low, position.share) : low;
 }
 
 struct range {

@@ -22,10 +22,10 @@ int64_t wlb_nodes_place(const struct wlb_nodes *nodes, int node, int local_rank)
 		return -1;
 	int64_t before = 0;
 	for (int i = 0; i < nodes->count; i++) {
-		int at = nodes->order != NULL ? nodes->order[i] : i;
-		if (at == node)
+		int current = nodes->order != NULL ? nodes->order[i] : i;
+		if (current == node)
 			return before + local_rank;
-		before += wlb_nodes_ranks_on(nodes, at);
+		before += wlb_nodes_ranks_on(nodes, current);
 	}
 	return -1;
 }

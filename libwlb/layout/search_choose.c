@@ -14,9 +14,9 @@ static void place_ranks(const struct wlb_search *search, const struct wlb_plan *
 		int32_t node = search->order[place], whole = search->usable[node] / tp * tp;
 		for (int32_t gpu = 0; gpu < search->usable[node]; gpu++) {
 			int used = gpu < whole && result->ranks < ranks;
-			int32_t *at = used ? &result->ranks : &result->idle;
-			(used ? rank_node : idle_node)[*at] = node;
-			(used ? rank_gpu : idle_gpu)[(*at)++] = gpu;
+			int32_t *count = used ? &result->ranks : &result->idle;
+			(used ? rank_node : idle_node)[*count] = node;
+			(used ? rank_gpu : idle_gpu)[(*count)++] = gpu;
 		}
 	}
 	result->rank_node = rank_node;

@@ -37,42 +37,42 @@ static int before(const struct wlb_bins *bins, int32_t x, int32_t y)
 	return a < b;
 }
 
-static void sift_down(struct wlb_bins *bins, int32_t at)
+static void sift_down(struct wlb_bins *bins, int32_t index)
 {
 	for (;;) {
-		int32_t least = at;
-		for (int32_t child = 2 * at + 1; child <= 2 * at + 2 && child < bins->count; child++)
+		int32_t least = index;
+		for (int32_t child = 2 * index + 1; child <= 2 * index + 2 && child < bins->count; child++)
 			if (before(bins, child, least))
 				least = child;
-		if (least == at)
+		if (least == index)
 			return;
-		int32_t bin = bins->heap[at];
-		bins->heap[at] = bins->heap[least];
+		int32_t bin = bins->heap[index];
+		bins->heap[index] = bins->heap[least];
 		bins->heap[least] = bin;
-		at = least;
+		index = least;
 	}
 }
 
 /* Place in the heap, at or below `at`, of the lightest bin with space, if lighter than `best`; a bin with space
  * hides all below it. */
-static int32_t find_space(const struct wlb_bins *bins, int32_t at, int64_t tokens, int32_t best)
+static int32_t find_space(const struct wlb_bins *bins, int32_t index, int64_t tokens, int32_t best)
 {
-	if (at >= bins->count || (best >= 0 && !before(bins, at, best)))
+	if (index >= bins->count || (best >= 0 && !before(bins, index, best)))
 		return best;
-	if (tokens <= bins->max_tokens - bins->loads[bins->heap[at]].tokens)
-		return at;
-	best = find_space(bins, 2 * at + 1, tokens, best);
-	return find_space(bins, 2 * at + 2, tokens, best);
+	if (tokens <= bins->max_tokens - bins->loads[bins->heap[index]].tokens)
+		return index;
+	best = find_space(bins, 2 * index + 1, tokens, best);
+	return find_space(bins, 2 * index + 2, tokens, best);
 }
 
 int32_t wlb_bins_put(struct wlb_bins *bins, int64_t tokens, double work)
 {
-	int32_t at = find_space(bins, 0, tokens, -1);
-	if (at < 0)
+	int32_t index = find_space(bins, 0, tokens, -1);
+	if (index < 0)
 		return -1;
-	int32_t bin = bins->heap[at];
+	int32_t bin = bins->heap[index];
 	wlb_bins_add(bins, bin, tokens, work);
-	sift_down(bins, at);
+	sift_down(bins, index);
 	return bin;
 }
 
@@ -84,6 +84,6 @@ void wlb_bins_add(struct wlb_bins *bins, int32_t bin, int64_t tokens, double wor
 
 void wlb_bins_heapify(struct wlb_bins *bins)
 {
-	for (int32_t at = bins->count / 2; at >= 0; at--)
-		sift_down(bins, at);
+	for (int32_t index = bins->count / 2; index >= 0; index--)
+		sift_down(bins, index);
 }

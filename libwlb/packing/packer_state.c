@@ -37,32 +37,32 @@ static double of_bits(uint64_t bits)
 	return value;
 }
 
-static void put(unsigned char **at, uint64_t word)
+static void put(unsigned char **cursor, uint64_t word)
 {
 	for (int byte = 0; byte < WORD_BYTES; byte++)
-		*(*at)++ = (unsigned char)(word >> (8 * byte));
+		*(*cursor)++ = (unsigned char)(word >> (8 * byte));
 }
 
-static uint64_t get(const unsigned char **at)
+static uint64_t get(const unsigned char **cursor)
 {
 	uint64_t word = 0;
 	for (int byte = 0; byte < WORD_BYTES; byte++)
-		word |= (uint64_t) * (*at)++ << (8 * byte);
+		word |= (uint64_t) * (*cursor)++ << (8 * byte);
 	return word;
 }
 
 /* Writes the options that must be equal where the state is restored; two values of `work` represent it. */
-static void put_options(const struct wlb_packer *packer, unsigned char **at)
+static void put_options(const struct wlb_packer *packer, unsigned char **cursor)
 {
 	const struct wlb_packer_options *o = &packer->options;
-	put(at, (uint64_t)o->strategy);
-	put(at, (uint64_t)o->seq_length);
-	put(at, (uint64_t)o->micro_batches);
-	put(at, bits_of(o->max_length_ratio));
-	put(at, (uint64_t)o->max_delay_steps);
-	put(at, bits_of(o->target_delay_steps));
-	put(at, bits_of(wlb_packer_work(packer, 1)));
-	put(at, bits_of(wlb_packer_work(packer, o->seq_length)));
+	put(cursor, (uint64_t)o->strategy);
+	put(cursor, (uint64_t)o->seq_length);
+	put(cursor, (uint64_t)o->micro_batches);
+	put(cursor, bits_of(o->max_length_ratio));
+	put(cursor, (uint64_t)o->max_delay_steps);
+	put(cursor, bits_of(o->target_delay_steps));
+	put(cursor, bits_of(wlb_packer_work(packer, 1)));
+	put(cursor, bits_of(wlb_packer_work(packer, o->seq_length)));
 }
 
 static size_t state_bytes(size_t spans)
@@ -77,22 +77,22 @@ size_t wlb_packer_state_bytes(const struct wlb_packer *packer)
 
 void wlb_packer_save(const struct wlb_packer *packer, void *state)
 {
-	unsigned char *at = state;
-	memcpy(at, magic, sizeof(magic));
-	at += sizeof(magic);
-	put_options(packer, &at);
-	put(&at, (uint64_t)packer->step);
-	put(&at, (uint64_t)packer->arrived_tokens);
-	put(&at, bits_of(packer->price));
-	put(&at, (uint64_t)packer->assignment.count);
+	unsigned char *cursor = state;
+	memcpy(cursor, magic, sizeof(magic));
+	cursor += sizeof(magic);
+	put_options(packer, &cursor);
+	put(&cursor, (uint64_t)packer->step);
+	put(&cursor, (uint64_t)packer->arrived_tokens);
+	put(&cursor, bits_of(packer->price));
+	put(&cursor, (uint64_t)packer->assignment.count);
 	for (size_t i = 0; i < packer->assignment.count; i++) {
 		const struct wlb_assigned_span *assigned = &packer->assignment.spans[i];
-		put(&at, (uint64_t)assigned->span.document);
-		put(&at, (uint64_t)assigned->span.start);
-		put(&at, (uint64_t)assigned->span.tokens);
-		put(&at, (uint64_t)assigned->arrival_step | (uint64_t)assigned->is_part << PART_BIT);
+		put(&cursor, (uint64_t)assigned->span.document);
+		put(&cursor, (uint64_t)assigned->span.start);
+		put(&cursor, (uint64_t)assigned->span.tokens);
+		put(&cursor, (uint64_t)assigned->arrival_step | (uint64_t)assigned->is_part << PART_BIT);
 	}
-	put(&at, wlb_hash_bytes(WLB_HASH_OF_NOTHING, state, (size_t)(at - (unsigned char *)state)));
+	put(&cursor, wlb_hash_bytes(WLB_HASH_OF_NOTHING, state, (size_t)(cursor - (unsigned char *)state)));
 }
 
 /* Checks that the bytes are a complete state of a packer with equal options; sets *position from them. */
@@ -103,31 +103,31 @@ static int check_state(const struct wlb_packer *packer, const unsigned char *sta
 		return wlb_fail(error, "%zu bytes are no packer state of version %c: it begins with %.8s", bytes,
 		                magic[WORD_BYTES - 1], magic);
 	const unsigned char *at = state + bytes - WORD_BYTES;
-	if (get(&at) != wlb_hash_bytes(WLB_HASH_OF_NOTHING, state, bytes - WORD_BYTES))
+	if (get(&cursor) != wlb_hash_bytes(WLB_HASH_OF_NOTHING, state, bytes - WORD_BYTES))
 		return wlb_fail(error, "the packer state of %zu bytes is damaged: its checksum differs", bytes);
 	unsigned char own[OPTION_WORDS * WORD_BYTES], *end = own;
 	put_options(packer, &end);
 	if (memcmp(state + WORD_BYTES, own, sizeof(own)) != 0)
 		return wlb_fail(error, "the packer state was saved with other options or another model: "
 		                       "go on with those it was saved with");
-	at = state + WORD_BYTES + sizeof(own);
-	position->step = (int64_t)get(&at);
-	position->arrived_tokens = (int64_t)get(&at);
-	position->price = of_bits(get(&at));
-	position->spans = get(&at);
+	cursor = state + WORD_BYTES + sizeof(own);
+	position->step = (int64_t)get(&cursor);
+	position->arrived_tokens = (int64_t)get(&cursor);
+	position->price = of_bits(get(&cursor));
+	position->spans = get(&cursor);
 	if (position->spans > bytes || bytes != state_bytes((size_t)position->spans))
 		return wlb_fail(error, "the packer state of %zu bytes names %llu documents: its length differs", bytes,
 		                (unsigned long long)position->spans);
 	return 0;
 }
 
-static struct wlb_assigned_span get_span(const unsigned char **at)
+static struct wlb_assigned_span get_span(const unsigned char **cursor)
 {
 	struct wlb_assigned_span assigned = {.bin = -1};
-	assigned.span.document = (int64_t)get(at);
-	assigned.span.start = (int64_t)get(at);
-	assigned.span.tokens = (int64_t)get(at);
-	uint64_t arrival = get(at);
+	assigned.span.document = (int64_t)get(cursor);
+	assigned.span.start = (int64_t)get(cursor);
+	assigned.span.tokens = (int64_t)get(cursor);
+	uint64_t arrival = get(cursor);
 	assigned.is_part = (int32_t)(arrival >> PART_BIT);
 	assigned.arrival_step = (int64_t)(arrival & INT64_MAX);
 	return assigned;
@@ -137,11 +137,11 @@ static struct wlb_assigned_span get_span(const unsigned char **at)
 static int check_items(const struct wlb_packer *packer, const unsigned char *state, const struct position *position,
                        struct wlb_error *error)
 {
-	const unsigned char *at = state + HEADER_WORDS * WORD_BYTES;
+	const unsigned char *cursor = state + HEADER_WORDS * WORD_BYTES;
 	int sane = position->step >= 0 && position->arrived_tokens >= 0 && position->price > 0.0 &&
 	           isfinite(position->price);
 	for (uint64_t i = 0; i < position->spans && sane; i++) {
-		struct wlb_assigned_span assigned = get_span(&at);
+		struct wlb_assigned_span assigned = get_span(&cursor);
 		sane = assigned.span.tokens >= 1 && assigned.span.tokens <= packer->options.seq_length &&
 		       assigned.span.start >= 0 && assigned.span.start <= INT64_MAX - assigned.span.tokens &&
 		       assigned.arrival_step >= 0 && assigned.arrival_step < position->step;
@@ -165,9 +165,9 @@ int wlb_packer_restore(struct wlb_packer *packer, const void *state, size_t byte
 	packer->arrived_tokens = position.arrived_tokens;
 	packer->price = position.price;
 	packer->assignment.count = (size_t)position.spans;
-	const unsigned char *at = (const unsigned char *)state + HEADER_WORDS * WORD_BYTES;
+	const unsigned char *cursor = (const unsigned char *)state + HEADER_WORDS * WORD_BYTES;
 	for (size_t i = 0; i < packer->assignment.count; i++) {
-		struct wlb_assigned_span assigned = get_span(&at);
+		struct wlb_assigned_span assigned = get_span(&cursor);
 		assigned.work = wlb_packer_work(packer, assigned.span.tokens);
 		packer->assignment.spans[i] = assigned;
 	}

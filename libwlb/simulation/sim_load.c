@@ -41,17 +41,17 @@ static struct wlb_seconds attention_share_s(const struct wlb_sim *sim, double to
 static void shard_sequence(struct wlb_sim *sim, size_t count, double tokens)
 {
 	int32_t cp = sim->options.plan.layout.cp, chunks = 2 * cp, chunk = 0;
-	double at = 0.0;
+	double begin = 0.0;
 	memset(sim->rank_s, 0, (size_t)cp * sizeof(*sim->rank_s));
 	for (size_t i = 0; i < count; i++) {
-		double start = at, end = at + (double)sim->tokens[i];
-		while (at < end) {
+		double start = begin, end = begin + (double)sim->tokens[i];
+		while (begin < end) {
 			double limit = chunk == chunks - 1 ? tokens : floor(tokens * (chunk + 1) / chunks);
 			double to = limit < end ? limit : end;
 			int32_t rank = chunk < cp ? chunk : chunks - 1 - chunk;
-			if (to > at)
-				add(&sim->rank_s[rank], attention_s(sim, at - start, to - start));
-			at = to;
+			if (to > begin)
+				add(&sim->rank_s[rank], attention_s(sim, begin - start, to - start));
+			begin = to;
 			if (to == limit && chunk < chunks - 1)
 				chunk++;
 		}

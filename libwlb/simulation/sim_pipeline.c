@@ -103,11 +103,11 @@ static void record(struct wlb_sim_pipeline *p, int32_t stage, int64_t n, struct 
 static double end_pass(struct wlb_sim_pipeline *p, int32_t stage, struct wlb_pass pass, double start_s)
 {
 	size_t m = (size_t)p->plan.micro_batches, row = (size_t)(pass.chunk * p->plan.layout.pp + stage);
-	size_t at = (pass.head ? (size_t)stage : row) * m + (size_t)pass.micro_batch;
+	size_t index = (pass.head ? (size_t)stage : row) * m + (size_t)pass.micro_batch;
 	const double *takes_s = pass.head ? p->head_s : pass.backward ? p->backward_s : p->forward_s;
 	double *ends_s = pass.head ? p->head_end_s : pass.backward ? p->backward_end_s : p->forward_end_s;
-	ends_s[at] = start_s + takes_s[at];
-	return ends_s[at];
+	ends_s[index] = start_s + takes_s[index];
+	return ends_s[index];
 }
 
 /* Runs the stage's passes up to the first that must wait for another stage; returns how many it ran. */

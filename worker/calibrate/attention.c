@@ -49,11 +49,11 @@ static void release(struct wlb_device *device, struct attention *a)
 /* Sets the most rows of queries and of keys that a point of the grid needs. */
 static void most_rows(int most, int64_t *q_rows, int64_t *k_rows)
 {
-	double at[WLB_AXIS_POINTS];
-	int count = wlb_axis(WLB_AXIS_LEAST_TOKENS, most, at);
+	double points[WLB_AXIS_POINTS];
+	int count = wlb_axis(WLB_AXIS_LEAST_TOKENS, most, points);
 	*q_rows = *k_rows = 0;
 	for (int i = 0; i < count; i++) {
-		int64_t segments = wlb_axis_segments(at[i]), q = segments * (int64_t)at[i], k = segments * most;
+		int64_t segments = wlb_axis_segments(points[i]), q = segments * (int64_t)points[i], k = segments * most;
 		*q_rows = q > *q_rows ? q : *q_rows;
 		*k_rows = k > *k_rows ? k : *k_rows;
 	}

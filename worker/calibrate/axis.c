@@ -3,21 +3,21 @@
 /* Rows of the queries of one launch: half a usual micro-batch. */
 enum { LAUNCH_ROWS = 2048, SEGMENTS_MOST = 16 };
 
-int wlb_axis(int least, int most, double at[WLB_AXIS_POINTS])
+int wlb_axis(int least, int most, double points[WLB_AXIS_POINTS])
 {
 	int count = 0;
 	for (int value = least; value < most; value *= value < WLB_AXIS_FINE ? 2 : 4)
-		at[count++] = value;
-	at[count++] = most;
+		points[count++] = value;
+	points[count++] = most;
 	return count;
 }
 
 double wlb_axis_product_flops(int most, double scale)
 {
-	double at[WLB_AXIS_POINTS], sum = 0.0;
-	int count = wlb_axis(WLB_AXIS_LEAST_SIDE, most, at);
+	double points[WLB_AXIS_POINTS], sum = 0.0;
+	int count = wlb_axis(WLB_AXIS_LEAST_SIDE, most, points);
 	for (int i = 0; i < count; i++)
-		sum += at[i];
+		sum += points[i];
 	return scale * 2.0 * sum * sum * sum;
 }
 
@@ -36,11 +36,11 @@ int wlb_axis_segments(double q_tokens)
 
 double wlb_axis_attention_flops(int most, double scale)
 {
-	double at[WLB_AXIS_POINTS], pairs = 0.0;
-	int count = wlb_axis(WLB_AXIS_LEAST_TOKENS, most, at);
+	double points[WLB_AXIS_POINTS], pairs = 0.0;
+	int count = wlb_axis(WLB_AXIS_LEAST_TOKENS, most, points);
 	for (int q = 0; q < count; q++)
 		for (int k = q; k < count; k++)
-			pairs += wlb_axis_segments(at[q]) * wlb_causal_pairs(at[q], at[k]);
+			pairs += wlb_axis_segments(points[q]) * wlb_causal_pairs(points[q], points[k]);
 	return scale * 3.5 * 4.0 * pairs;
 }
 

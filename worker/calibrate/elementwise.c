@@ -29,18 +29,18 @@ struct elementwise {
 	double *factor;   /* device memory; of AdamW, and the two sums that it is found from */
 	int head_dim;
 	int64_t rows, n; /* of a call; n = rows x WIDTH */
-	int64_t at;      /* the first element of it */
+	int64_t cursor;  /* the first element of it */
 };
 
 /* Returns the elements of an array that this call works on. */
 static void *part(const struct elementwise *e, void *array, enum wlb_dtype dtype)
 {
-	return (char *)array + (size_t)e->at * wlb_dtype_bytes(dtype);
+	return (char *)array + (size_t)e->cursor * wlb_dtype_bytes(dtype);
 }
 
 static const struct wlb_ops *next(struct wlb_device *device, struct elementwise *e)
 {
-	e->at = e->at + 2 * e->n <= COUNT ? e->at + e->n : 0;
+	e->cursor = e->cursor + 2 * e->n <= COUNT ? e->cursor + e->n : 0;
 	return device->ops;
 }
 

@@ -92,11 +92,11 @@ static void take_medians(const struct wlb_calibration *rounds, struct wlb_calibr
 	for (int r = 0; r < ROUNDS; r++)
 		calibration->slowest_product_s += rounds[r].slowest_product_s / ROUNDS;
 	for (size_t v = 0; v < sizeof(values) / sizeof(values[0]); v++)
-		for (size_t at = 0; at < values[v].bytes; at += sizeof(double)) {
+		for (size_t offset = 0; offset < values[v].bytes; offset += sizeof(double)) {
 			double of_rounds[ROUNDS];
 			for (int r = 0; r < ROUNDS; r++)
-				of_rounds[r] = *(const double *)((const char *)&rounds[r] + values[v].offset + at);
-			*(double *)((char *)calibration + values[v].offset + at) = wlb_median(of_rounds, ROUNDS);
+				of_rounds[r] = *(const double *)((const char *)&rounds[r] + values[v].offset + offset);
+			*(double *)((char *)calibration + values[v].offset + offset) = wlb_median(of_rounds, ROUNDS);
 		}
 }
 

@@ -7,9 +7,10 @@ enum { PATTERN = 1 << 16 };
 
 static void fill(struct wlb_device *device, size_t bytes, char *memory, int64_t count, const void *pattern_host)
 {
-	for (int64_t at = 0; at < count; at += PATTERN) {
-		int64_t part = count - at < PATTERN ? count - at : PATTERN;
-		device->ops->to_device(device, NULL, memory + (size_t)at * bytes, pattern_host, (size_t)part * bytes);
+	for (int64_t first = 0; first < count; first += PATTERN) {
+		int64_t part = count - first < PATTERN ? count - first : PATTERN;
+		device->ops->to_device(device, NULL, memory + (size_t)first * bytes, pattern_host,
+		                       (size_t)part * bytes);
 	}
 }
 

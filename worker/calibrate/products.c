@@ -21,11 +21,11 @@ struct wlb_products {
 
 /* Returns the place of a matrix of `count` reals after `at`, from which the next one begins. */
 static void *advance(const struct wlb_device *device, const struct wlb_products *p, void *memory, int64_t count,
-                     int64_t *at)
+                     int64_t *cursor)
 {
 	enum { LINE = 64 }; /* reals, at least a cache line */
-	int64_t begin = *at + count <= p->capacity ? *at : 0;
-	*at = begin + (count + LINE - 1) / LINE * LINE;
+	int64_t begin = *cursor + count <= p->capacity ? *cursor : 0;
+	*cursor = begin + (count + LINE - 1) / LINE * LINE;
 	return (char *)memory + (size_t)begin * wlb_dtype_bytes(device->compute);
 }
 

@@ -127,13 +127,13 @@ static int parse_u64(const char *name, const char *text, uint64_t *value, struct
 
 static int parse_schedule(json_t *json, struct wlb_schedule_state *s, struct wlb_error *error)
 {
-	json_error_t at;
+	json_error_t json_error;
 	const char *seed, *index_digest = "0", *token_digest = "0"; /* earlier versions wrote none */
 	json_int_t documents, tokens, epoch, position, spans, step;
-	if (json_unpack_ex(json, &at, 0, "{s:s, s:I, s:I, s?s, s?s, s:I, s:I, s:I, s:I}", "seed", &seed, "documents",
-	                   &documents, "tokens", &tokens, "index_digest", &index_digest, "token_digest", &token_digest,
-	                   "epoch", &epoch, "position", &position, "pieces", &spans, "step", &step) < 0)
-		return wlb_fail(error, "schedule: %s", at.text);
+	if (json_unpack_ex(json, &json_error, 0, "{s:s, s:I, s:I, s?s, s?s, s:I, s:I, s:I, s:I}", "seed", &seed,
+	                   "documents", &documents, "tokens", &tokens, "index_digest", &index_digest, "token_digest",
+	                   &token_digest, "epoch", &epoch, "position", &position, "pieces", &spans, "step", &step) < 0)
+		return wlb_fail(error, "schedule: %s", json_error.text);
 	*s = (struct wlb_schedule_state){.documents = documents,
 	                                 .tokens = tokens,
 	                                 .epoch = epoch,
@@ -148,14 +148,14 @@ static int parse_schedule(json_t *json, struct wlb_schedule_state *s, struct wlb
 
 static int parse_model(json_t *json, struct wlb_model *m, struct wlb_error *error)
 {
-	json_error_t at;
+	json_error_t json_error;
 	json_int_t hidden, intermediate, layers, heads, kv_heads, head_dim, vocab, positions;
-	if (json_unpack_ex(json, &at, 0, "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:F, s:F, s:b}", "hidden_size",
-	                   &hidden, "intermediate_size", &intermediate, "num_hidden_layers", &layers,
+	if (json_unpack_ex(json, &json_error, 0, "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:F, s:F, s:b}",
+	                   "hidden_size", &hidden, "intermediate_size", &intermediate, "num_hidden_layers", &layers,
 	                   "num_attention_heads", &heads, "num_key_value_heads", &kv_heads, "head_dim", &head_dim,
 	                   "vocab_size", &vocab, "max_position_embeddings", &positions, "rope_theta", &m->rope_theta,
 	                   "rms_norm_eps", &m->rms_norm_eps, "tie_word_embeddings", &m->tie_word_embeddings) < 0)
-		return wlb_fail(error, "model: %s", at.text);
+		return wlb_fail(error, "model: %s", json_error.text);
 	m->hidden_size = hidden;
 	m->intermediate_size = intermediate;
 	m->num_hidden_layers = layers;
@@ -169,15 +169,15 @@ static int parse_model(json_t *json, struct wlb_model *m, struct wlb_error *erro
 
 static int parse_facts(json_t *json, struct wlb_checkpoint_facts *f, struct wlb_error *error)
 {
-	json_error_t at;
+	json_error_t json_error;
 	json_int_t step, seq_length, global_batch_size;
 	const char *seed, *packing;
 	json_t *schedule, *model, *hyper = NULL; /* earlier versions wrote no hyperparameters */
-	if (json_unpack_ex(json, &at, 0, "{s:I, s:F, s:I, s:I, s:s, s:s, s:o, s:o, s?o}", "step", &step, "train_loss",
-	                   &f->train_loss, "seq_length", &seq_length, "global_batch_size", &global_batch_size, "seed",
-	                   &seed, "packing", &packing, "schedule", &schedule, "model", &model, "hyperparameters",
-	                   &hyper) < 0)
-		return wlb_fail(error, "%s", at.text);
+	if (json_unpack_ex(json, &json_error, 0, "{s:I, s:F, s:I, s:I, s:s, s:s, s:o, s:o, s?o}", "step", &step,
+	                   "train_loss", &f->train_loss, "seq_length", &seq_length, "global_batch_size",
+	                   &global_batch_size, "seed", &seed, "packing", &packing, "schedule", &schedule, "model",
+	                   &model, "hyperparameters", &hyper) < 0)
+		return wlb_fail(error, "%s", json_error.text);
 	if (step < 0 || seq_length < 1 || global_batch_size < 1)
 		return wlb_fail(error,
 		                "step is %lld, seq_length %lld, global_batch_size %lld: they must be at least 0, 1, 1",
@@ -198,13 +198,14 @@ static int parse_facts(json_t *json, struct wlb_checkpoint_facts *f, struct wlb_
 static int parse_shards(const char *folder, json_t *shards, struct wlb_weights *w, struct wlb_error *error)
 {
 	for (size_t i = 0; i < json_array_size(shards); i++) {
-		json_error_t at;
+		json_error_t json_error;
 		const char *file;
 		json_int_t bytes;
 		char expected[32];
 		wlb_manifest_shard_name((int)i, expected);
-		if (json_unpack_ex(json_array_get(shards, i), &at, 0, "{s:s, s:I}", "file", &file, "bytes", &bytes) < 0)
-			return wlb_fail(error, "shards[%zu]: %s", i, at.text);
+		if (json_unpack_ex(json_array_get(shards, i), &json_error, 0, "{s:s, s:I}", "file", &file, "bytes",
+		                   &bytes) < 0)
+			return wlb_fail(error, "shards[%zu]: %s", i, json_error.text);
 		/* The name is checked, not followed: a manifest cannot point out of its folder. */
 		if (strcmp(file, expected) != 0 || bytes < 0)
 			return wlb_fail(error, "shards[%zu] is '%.100s' of %lld bytes: it must be %s", i, file,
@@ -217,17 +218,17 @@ static int parse_shards(const char *folder, json_t *shards, struct wlb_weights *
 
 static int parse_packer(json_t *json, int64_t *bytes, struct wlb_error *error)
 {
-	json_error_t at;
+	json_error_t json_error;
 	const char *file;
 	json_int_t count;
 	json_t *packer;
 	*bytes = -1;
-	if (json_unpack_ex(json, &at, 0, "{s:o}", "packer", &packer) < 0)
-		return wlb_fail(error, "%s", at.text);
+	if (json_unpack_ex(json, &json_error, 0, "{s:o}", "packer", &packer) < 0)
+		return wlb_fail(error, "%s", json_error.text);
 	if (json_is_null(packer))
 		return 0;
-	if (json_unpack_ex(packer, &at, 0, "{s:s, s:I}", "file", &file, "bytes", &count) < 0)
-		return wlb_fail(error, "packer: %s", at.text);
+	if (json_unpack_ex(packer, &json_error, 0, "{s:s, s:I}", "file", &file, "bytes", &count) < 0)
+		return wlb_fail(error, "packer: %s", json_error.text);
 	if (strcmp(file, WLB_PACKER_NAME) != 0 || count < 0)
 		return wlb_fail(error, "packer is '%.100s' of %lld bytes: it must be " WLB_PACKER_NAME, file,
 		                (long long)count);
@@ -255,10 +256,10 @@ static int lies_within(int64_t start, int64_t count, int64_t whole)
 
 static int parse_block(json_t *json, int file_count, struct wlb_stored_block *b, struct wlb_error *error)
 {
-	json_error_t at;
+	json_error_t json_error;
 	json_int_t row_start, rows, col_start, cols;
-	if (json_unpack_ex(json, &at, 0, "[i,I,I,I,I!]", &b->file, &row_start, &rows, &col_start, &cols) < 0)
-		return wlb_fail(error, "%s", at.text);
+	if (json_unpack_ex(json, &json_error, 0, "[i,I,I,I,I!]", &b->file, &row_start, &rows, &col_start, &cols) < 0)
+		return wlb_fail(error, "%s", json_error.text);
 	if (b->file < 0 || b->file >= file_count)
 		return wlb_fail(error, "shard is %d: it must be one of the %d shards", b->file, file_count);
 	if (!lies_within(row_start, rows, b->block.global_rows) || !lies_within(col_start, cols, b->block.global_cols))
@@ -285,12 +286,12 @@ static int parse_block_digest(json_t *digests, size_t i, struct wlb_stored_block
 
 static int parse_tensor(const char *name, json_t *json, struct wlb_weights *w, struct wlb_error *error)
 {
-	json_error_t at;
+	json_error_t json_error;
 	json_t *shape, *blocks, *digests = NULL;
 	struct wlb_stored_block b = {.name = (char *)name};
-	if (json_unpack_ex(json, &at, 0, "{s:o, s:o, s?o}", "shape", &shape, "blocks", &blocks, "digests", &digests) <
-	    0)
-		return wlb_fail(error, "%s", at.text);
+	if (json_unpack_ex(json, &json_error, 0, "{s:o, s:o, s?o}", "shape", &shape, "blocks", &blocks, "digests",
+	                   &digests) < 0)
+		return wlb_fail(error, "%s", json_error.text);
 	if (parse_shape(shape, &b, error) < 0)
 		return -1;
 	if (json_array_size(blocks) == 0)
@@ -307,11 +308,11 @@ static int parse_tensor(const char *name, json_t *json, struct wlb_weights *w, s
 
 static int parse_weights(const char *folder, json_t *json, struct wlb_weights *w, struct wlb_error *error)
 {
-	json_error_t at;
+	json_error_t json_error;
 	json_t *shards, *tensors, *tensor;
 	const char *name;
-	if (json_unpack_ex(json, &at, 0, "{s:o, s:o}", "shards", &shards, "tensors", &tensors) < 0)
-		return wlb_fail(error, "%s", at.text);
+	if (json_unpack_ex(json, &json_error, 0, "{s:o, s:o}", "shards", &shards, "tensors", &tensors) < 0)
+		return wlb_fail(error, "%s", json_error.text);
 	if (parse_shards(folder, shards, w, error) < 0)
 		return -1;
 	json_object_foreach(tensors, name, tensor)
@@ -325,11 +326,11 @@ static int parse_weights(const char *folder, json_t *json, struct wlb_weights *w
 static int parse_manifest(const char *folder, json_t *json, struct wlb_checkpoint_facts *facts,
                           struct wlb_weights *weights, int64_t *packer_bytes, struct wlb_error *error)
 {
-	json_error_t at;
+	json_error_t json_error;
 	const char *format;
 	int version;
-	if (json_unpack_ex(json, &at, 0, "{s:s, s:i}", "format", &format, "version", &version) < 0)
-		return wlb_fail(error, "%s", at.text);
+	if (json_unpack_ex(json, &json_error, 0, "{s:s, s:i}", "format", &format, "version", &version) < 0)
+		return wlb_fail(error, "%s", json_error.text);
 	if (strcmp(format, "wlb-checkpoint") != 0 || version != VERSION)
 		return wlb_fail(error, "format is '%.40s', version %d: they must be wlb-checkpoint, %d", format,
 		                version, VERSION);
@@ -369,16 +370,16 @@ int wlb_manifest_read(const char *folder, struct wlb_checkpoint_facts *facts, st
 	char path[PATH_MAX];
 	char *text;
 	size_t length;
-	json_error_t at;
+	json_error_t json_error;
 	if (snprintf(path, sizeof(path), "%s/" WLB_MANIFEST_NAME, folder) >= (int)sizeof(path))
 		return wlb_fail(error, "%.100s...: the path is too long", folder);
 	int rc = read_text(path, &text, &length, error);
 	if (rc < 0)
 		return rc;
-	json_t *json = json_loadb(text, length, JSON_REJECT_DUPLICATES, &at);
+	json_t *json = json_loadb(text, length, JSON_REJECT_DUPLICATES, &json_error);
 	free(text);
 	if (json == NULL)
-		return wlb_fail(error, "%s: line %d: %s: it must be JSON", path, at.line, at.text);
+		return wlb_fail(error, "%s: line %d: %s: it must be JSON", path, json_error.line, json_error.text);
 	rc = parse_manifest(folder, json, facts, weights, packer_bytes, error);
 	json_decref(json);
 	return rc < 0 ? wlb_fail_in(error, "%s", path) : 0;

@@ -174,13 +174,14 @@ static int open_indexed(const char *folder, const char *path, struct wlb_weights
 {
 	char *text;
 	size_t length;
-	json_error_t at;
+	json_error_t json_error;
 	wlb_file_report("reading", path);
 	if (wlb_file_read(path, LARGEST_INDEX_BYTES, &text, &length, error) < 0)
 		return -1;
-	json_t *index = json_loadb(text, length, JSON_REJECT_DUPLICATES, &at);
+	json_t *index = json_loadb(text, length, JSON_REJECT_DUPLICATES, &json_error);
 	free(text);
-	int rc = index ? add_indexed(folder, index, weights, error) : wlb_fail(error, "line %d: %s", at.line, at.text);
+	int rc = index ? add_indexed(folder, index, weights, error)
+	               : wlb_fail(error, "line %d: %s", json_error.line, json_error.text);
 	json_decref(index);
 	return rc < 0 ? wlb_fail_in(error, "%s", path) : 0;
 }

@@ -183,21 +183,21 @@ static int by_name(const void *a, const void *b)
 /* Checks that the tensors follow each other and fill the data, then sorts them by name. */
 static int check_places(struct wlb_safetensors *f, struct wlb_error *error)
 {
-	int64_t at = 0;
+	int64_t offset = 0;
 	qsort(f->tensors, (size_t)f->count, sizeof(*f->tensors), by_place);
 	for (int i = 0; i < f->count; i++) {
-		if (f->tensors[i].begin != at)
+		if (f->tensors[i].begin != offset)
 			return wlb_fail(
 				error,
 				"tensor %.200s: its data begin at byte %lld, where the one before ends at %lld: "
 				"gaps and overlaps are not allowed",
-				f->tensors[i].name, (long long)f->tensors[i].begin, (long long)at);
-		at = f->tensors[i].end;
+				f->tensors[i].name, (long long)f->tensors[i].begin, (long long)offset);
+		offset = f->tensors[i].end;
 	}
-	if (at != f->bytes - f->data_start)
+	if (offset != f->bytes - f->data_start)
 		return wlb_fail(error,
 		                "the tensors end at byte %lld of %lld bytes of data: all must belong to a tensor",
-		                (long long)at, (long long)(f->bytes - f->data_start));
+		                (long long)offset, (long long)(f->bytes - f->data_start));
 	qsort(f->tensors, (size_t)f->count, sizeof(*f->tensors), by_name);
 	return 0;
 }
@@ -242,12 +242,12 @@ static int read_header(struct wlb_safetensors *f, struct wlb_error *error)
 		return WLB_UNREADABLE;
 	}
 	rc = wlb_input_read(f->fd, f->path, text, length, LENGTH_BYTES, error);
-	json_error_t at = {0};
+	json_error_t json_error = {0};
 	if (rc == 0) {
-		f->header = json_loadb(text, length, JSON_REJECT_DUPLICATES, &at);
+		f->header = json_loadb(text, length, JSON_REJECT_DUPLICATES, &json_error);
 		if (!json_is_object(f->header))
 			rc = wlb_fail(error, "header: %s: it must be one JSON object",
-			              f->header ? "an array" : at.text);
+			              f->header ? "an array" : json_error.text);
 	}
 	free(text);
 	return rc;
@@ -360,9 +360,9 @@ int wlb_safetensors_verify(const struct wlb_safetensors *f, const struct wlb_sto
 {
 	char chunk[CHUNK_BYTES]; /* a multiple of the digest's stride */
 	struct wlb_word_digest found = {0};
-	for (int64_t at = t->begin; at < t->end; at += CHUNK_BYTES) {
-		size_t bytes = (size_t)(t->end - at < CHUNK_BYTES ? t->end - at : CHUNK_BYTES);
-		int rc = wlb_input_read(f->fd, f->path, chunk, bytes, f->data_start + at, error);
+	for (int64_t offset = t->begin; offset < t->end; offset += CHUNK_BYTES) {
+		size_t bytes = (size_t)(t->end - offset < CHUNK_BYTES ? t->end - offset : CHUNK_BYTES);
+		int rc = wlb_input_read(f->fd, f->path, chunk, bytes, f->data_start + offset, error);
 		if (rc < 0)
 			return rc;
 		wlb_word_digest_add(&found, chunk, bytes);

@@ -137,13 +137,13 @@ struct wlb_safetensors_output {
  */
 static int append(struct wlb_safetensors_output *out, const void *data, size_t bytes)
 {
-	const char *at = data;
+	const char *cursor = data;
 	while (bytes > 0) {
 		size_t piece = bytes < WRITE_BYTES ? bytes : WRITE_BYTES;
 		wlb_file_report("writing", out->path);
-		if (wlb_write_all(out->fd, at, piece) < 0)
+		if (wlb_write_all(out->fd, cursor, piece) < 0)
 			return -1;
-		at += piece;
+		cursor += piece;
 		bytes -= piece;
 		out->unsynced_bytes += piece;
 		if (out->unsynced_bytes < SYNC_BYTES)

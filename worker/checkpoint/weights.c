@@ -218,11 +218,11 @@ int wlb_weights_check_files(struct wlb_weights *w, struct wlb_error *error)
 	int *order = order_by_file(w, error), rc = 0;
 	if (order == NULL)
 		return WLB_UNREADABLE;
-	for (int i = 0, at = 0; rc == 0 && i < w->file_count; i++) {
-		int first = at;
-		while (at < w->block_count && w->blocks[order[at]].file == i)
-			at++;
-		rc = check_file(w, &w->files[i], &order[first], at - first, error);
+	for (int i = 0, index = 0; rc == 0 && i < w->file_count; i++) {
+		int first = index;
+		while (index < w->block_count && w->blocks[order[index]].file == i)
+			index++;
+		rc = check_file(w, &w->files[i], &order[first], index - first, error);
 	}
 	free(order);
 	return rc;
@@ -295,23 +295,23 @@ static int find_part(const struct wlb_weights *w, const struct wlb_tensor_part *
 {
 	if (wlb_tensor_part_check(part, error) < 0)
 		return -1;
-	int at = find_first(w, part->name);
-	if (at == w->block_count)
+	int index = find_first(w, part->name);
+	if (index == w->block_count)
 		return wlb_fail(error, "tensor %.200s is missing", part->name);
-	const struct wlb_tensor_block *b = &w->blocks[at].block;
+	const struct wlb_tensor_block *b = &w->blocks[index].block;
 	if (!wlb_tensor_block_same_whole(b, &part->block))
 		return wlb_fail(error, "tensor %.200s has shape %lld x %lld, the model needs %lld x %lld", part->name,
 		                (long long)b->global_rows, (long long)b->global_cols,
 		                (long long)part->block.global_rows, (long long)part->block.global_cols);
-	return at;
+	return index;
 }
 
 /* Copies what the file has of a part, whose first block has the index `first`. */
 static int read_from_file(struct wlb_weights *w, int file, int first, const struct wlb_tensor_part *part,
                           struct wlb_error *error)
 {
-	int at = first;
-	for (const struct wlb_stored_block *b = &w->blocks[first]; b != NULL; b = next_block(w, at++))
+	int index = first;
+	for (const struct wlb_stored_block *b = &w->blocks[first]; b != NULL; b = next_block(w, index++))
 		if (b->file == file && read_overlap(w, b, part, error) < 0)
 			return -1;
 	return 0;

@@ -243,10 +243,10 @@ static void digest_index(struct wlb_dataset *d)
 {
 	const int64_t end = d->document_starts + 8 * (d->documents + 1) - d->idx;
 	uint64_t digest = 0;
-	for (int64_t at = TYPE_OFFSET, i = 0; at < end; at += 8, i++) {
+	for (int64_t offset = TYPE_OFFSET, i = 0; offset < end; offset += 8, i++) {
 		uint64_t word = 0;
 		report_progress(d, i);
-		memcpy(&word, d->idx + at, (size_t)(end - at < 8 ? end - at : 8));
+		memcpy(&word, d->idx + offset, (size_t)(end - offset < 8 ? end - offset : 8));
 		digest = wlb_word_digest_mix(digest, le64toh(word));
 	}
 	d->index_digest = digest != 0 ? digest : 1;

@@ -5,41 +5,41 @@
 #include <string.h>
 
 /* The code of the escape \uXXXX at `at`, or -1 where there is none. The text ends with a NUL. */
-static long escaped_code(const char *at)
+static long escaped_code(const char *cursor)
 {
-	if (at[0] != '\\' || at[1] != 'u' || strspn(at + 2, "0123456789abcdefABCDEF") < 4)
+	if (cursor[0] != '\\' || cursor[1] != 'u' || strspn(cursor + 2, "0123456789abcdefABCDEF") < 4)
 		return -1;
-	const char digits[] = {at[2], at[3], at[4], at[5], '\0'};
+	const char digits[] = {cursor[2], cursor[3], cursor[4], cursor[5], '\0'};
 	return strtol(digits, NULL, 16);
 }
 
 /* Returns the bytes of the escape at `at`. */
-static int64_t repair_escape(char *at, int64_t left)
+static int64_t repair_escape(char *cursor, int64_t left)
 {
-	long code = escaped_code(at);
+	long code = escaped_code(cursor);
 	if (code < 0)
 		return left < 2 ? left : 2;
 	if (code >= 0xd800 && code <= 0xdbff) {
-		long next = escaped_code(at + 6);
+		long next = escaped_code(cursor + 6);
 		if (next >= 0xdc00 && next <= 0xdfff)
 			return 12;
 	}
 	if (code >= 0xd800 && code <= 0xdfff)
-		memcpy(at, "\\ufffd", 6);
+		memcpy(cursor, "\\ufffd", 6);
 	return 6;
 }
 
 /* Returns the bytes of what begins at `at` outside of a string: a number or a word, or one other character. */
-static int64_t repair_word(char *at)
+static int64_t repair_word(char *cursor)
 {
-	size_t bytes = strcspn(at, "\"{}[],: \t\r\n");
+	size_t bytes = strcspn(cursor, "\"{}[],: \t\r\n");
 	if (bytes == 0)
 		return 1;
 	char *end;
-	double value = strtod(at, &end);
-	if (end == at + bytes && !isfinite(value)) {
-		memset(at, ' ', bytes);
-		at[0] = '0';
+	double value = strtod(cursor, &end);
+	if (end == cursor + bytes && !isfinite(value)) {
+		memset(cursor, ' ', bytes);
+		cursor[0] = '0';
 	}
 	return (int64_t)bytes;
 }

@@ -10,8 +10,8 @@ struct wlb_schedule {
 	int64_t seq_length;
 	int64_t step_inputs; /* what a step may hold */
 	int64_t *first_span; /* [documents + 1]: spans of all documents before this one */
-	struct wlb_schedule_state at;
-	struct wlb_shuffle order; /* of epoch at.epoch */
+	struct wlb_schedule_state cursor;
+	struct wlb_shuffle order; /* of the cursor's epoch */
 	struct wlb_span *spans;   /* of the last step given */
 	int count;
 	int capacity;
@@ -19,9 +19,9 @@ struct wlb_schedule {
 
 static void begin_epoch(struct wlb_schedule *s, int64_t epoch)
 {
-	s->at.epoch = epoch;
-	s->at.position = 0;
-	wlb_shuffle_init(&s->order, s->at.seed, (uint64_t)epoch, s->at.spans);
+	s->cursor.epoch = epoch;
+	s->cursor.position = 0;
+	wlb_shuffle_init(&s->order, s->cursor.seed, (uint64_t)epoch, s->cursor.spans);
 }
 
 /* A document of 0 or 1 tokens has no span: nothing in it is predicted from anything. */
@@ -79,12 +79,12 @@ struct wlb_schedule *wlb_schedule_new(const struct wlb_dataset *dataset, int64_t
 		wlb_schedule_free(s);
 		return NULL;
 	}
-	s->at = (struct wlb_schedule_state){.seed = seed,
-	                                    .documents = wlb_dataset_documents(dataset),
-	                                    .tokens = wlb_dataset_tokens(dataset),
-	                                    .index_digest = wlb_dataset_index_digest(dataset),
-	                                    .token_digest = wlb_dataset_token_digest(dataset),
-	                                    .spans = s->first_span[wlb_dataset_documents(dataset)]};
+	s->cursor = (struct wlb_schedule_state){.seed = seed,
+	                                        .documents = wlb_dataset_documents(dataset),
+	                                        .tokens = wlb_dataset_tokens(dataset),
+	                                        .index_digest = wlb_dataset_index_digest(dataset),
+	                                        .token_digest = wlb_dataset_token_digest(dataset),
+	                                        .spans = s->first_span[wlb_dataset_documents(dataset)]};
 	begin_epoch(s, 0);
 	return s;
 }
@@ -101,7 +101,7 @@ void wlb_schedule_free(struct wlb_schedule *s)
 /* The document that holds this span: the last one with first_span[document] <= span. */
 static int64_t find_document(const struct wlb_schedule *s, int64_t span)
 {
-	int64_t low = 0, high = s->at.documents;
+	int64_t low = 0, high = s->cursor.documents;
 	while (high - low > 1) {
 		int64_t middle = low + (high - low) / 2;
 		if (s->first_span[middle] <= span)
@@ -115,9 +115,9 @@ static int64_t find_document(const struct wlb_schedule *s, int64_t span)
 /* The span that comes next, without taking it. */
 static struct wlb_span peek(struct wlb_schedule *s)
 {
-	if (s->at.position == s->at.spans)
-		begin_epoch(s, s->at.epoch + 1);
-	int64_t span = wlb_shuffle_at(&s->order, s->at.position);
+	if (s->cursor.position == s->cursor.spans)
+		begin_epoch(s, s->cursor.epoch + 1);
+	int64_t span = wlb_shuffle_at(&s->order, s->cursor.position);
 	int64_t document = find_document(s, span);
 	int64_t start = (span - s->first_span[document]) * s->seq_length;
 	int64_t left = wlb_dataset_length(s->dataset, document) - 1 - start;
@@ -149,17 +149,17 @@ int wlb_schedule_next(struct wlb_schedule *s, const struct wlb_span **spans, str
 			break;
 		if (append(s, &span, error) < 0)
 			return -1;
-		s->at.position++;
+		s->cursor.position++;
 		inputs += span.tokens;
 	}
-	s->at.step++;
+	s->cursor.step++;
 	*spans = s->spans;
 	return s->count;
 }
 
 void wlb_schedule_save(const struct wlb_schedule *s, struct wlb_schedule_state *state)
 {
-	*state = s->at;
+	*state = s->cursor;
 }
 
 /* A digest of 0 is not known. */
@@ -176,25 +176,25 @@ static int check_digest(const char *part, uint64_t was, uint64_t is, struct wlb_
 int wlb_schedule_check_state(const struct wlb_schedule *s, const struct wlb_schedule_state *state,
                              struct wlb_error *error)
 {
-	if (state->seed != s->at.seed)
+	if (state->seed != s->cursor.seed)
 		return wlb_fail(error,
 		                "the schedule was saved with seed %llu, this run has %llu: both must be the same",
-		                (unsigned long long)state->seed, (unsigned long long)s->at.seed);
-	if (state->documents != s->at.documents || state->tokens != s->at.tokens)
+		                (unsigned long long)state->seed, (unsigned long long)s->cursor.seed);
+	if (state->documents != s->cursor.documents || state->tokens != s->cursor.tokens)
 		return wlb_fail(error,
 		                "the schedule was saved for a dataset of %lld documents and %lld tokens, this one has "
 		                "%lld and %lld: use the dataset of the run",
-		                (long long)state->documents, (long long)state->tokens, (long long)s->at.documents,
-		                (long long)s->at.tokens);
-	if (check_digest("index", state->index_digest, s->at.index_digest, error) < 0 ||
-	    check_digest(".bin", state->token_digest, s->at.token_digest, error) < 0)
+		                (long long)state->documents, (long long)state->tokens, (long long)s->cursor.documents,
+		                (long long)s->cursor.tokens);
+	if (check_digest("index", state->index_digest, s->cursor.index_digest, error) < 0 ||
+	    check_digest(".bin", state->token_digest, s->cursor.token_digest, error) < 0)
 		return -1;
-	if (state->spans != s->at.spans)
+	if (state->spans != s->cursor.spans)
 		return wlb_fail(
 			error,
 			"the schedule was saved with %lld spans an epoch, this one has %lld: use the seq_length "
 			"of the run",
-			(long long)state->spans, (long long)s->at.spans);
+			(long long)state->spans, (long long)s->cursor.spans);
 	if (state->epoch < 0 || state->step < 0 || state->position < 0 || state->position > state->spans)
 		return wlb_fail(
 			error,
@@ -209,10 +209,10 @@ int wlb_schedule_restore(struct wlb_schedule *s, const struct wlb_schedule_state
 {
 	if (wlb_schedule_check_state(s, state, error) < 0)
 		return -1;
-	uint64_t index_digest = s->at.index_digest, token_digest = s->at.token_digest;
+	uint64_t index_digest = s->cursor.index_digest, token_digest = s->cursor.token_digest;
 	begin_epoch(s, state->epoch);
-	s->at = *state;
-	s->at.index_digest = index_digest;
-	s->at.token_digest = token_digest;
+	s->cursor = *state;
+	s->cursor.index_digest = index_digest;
+	s->cursor.token_digest = token_digest;
 	return 0;
 }

@@ -218,9 +218,9 @@ static enum wlb_source_result find_line(struct wlb_source *s, int64_t from, int6
 
 /* Parses a value of `text`, which is repaired and has a NUL behind its bytes. Numbers are not used: as reals, integers
  * of 64 bits without a sign are taken too. */
-static json_t *parse(const char *text, int64_t bytes, size_t flags, json_error_t *at)
+static json_t *parse(const char *text, int64_t bytes, size_t flags, json_error_t *json_error)
 {
-	return json_loadb(text, (size_t)bytes, flags | JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, at);
+	return json_loadb(text, (size_t)bytes, flags | JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, json_error);
 }
 
 /* Returns a repaired copy of these bytes of the buffer, from s->begin on, which may turn out to be no JSON; NULL where
@@ -249,10 +249,10 @@ static int parse_values(struct wlb_source *s, struct wlb_error *error)
 		return -1;
 	}
 	for (; (from += (int64_t)strspn(copy + from, BLANKS)) < bytes;) {
-		json_error_t at;
-		json_t *value = parse(copy + from, bytes - from, JSON_DISABLE_EOF_CHECK, &at);
+		json_error_t json_error;
+		json_t *value = parse(copy + from, bytes - from, JSON_DISABLE_EOF_CHECK, &json_error);
 		if (value == NULL) {
-			wlb_fail(error, "%s: is named as JSON, but is none: %s", s->path, at.text);
+			wlb_fail(error, "%s: is named as JSON, but is none: %s", s->path, json_error.text);
 			free(copy);
 			return 0;
 		}
@@ -261,7 +261,7 @@ static int parse_values(struct wlb_source *s, struct wlb_error *error)
 		else
 			json_array_append(s->values, value);
 		json_decref(value);
-		from += at.position;
+		from += json_error.position;
 	}
 	free(copy);
 	return 1;
@@ -273,7 +273,7 @@ static int begins_with_object_line(struct wlb_source *s, int64_t blanks, enum wl
                                    struct wlb_error *error)
 {
 	int64_t length;
-	json_error_t at;
+	json_error_t json_error;
 	*result = find_line(s, blanks, &length, error);
 	if (*result != WLB_SOURCE_DOCUMENT && *result != WLB_SOURCE_END)
 		return -1;
@@ -281,7 +281,7 @@ static int begins_with_object_line(struct wlb_source *s, int64_t blanks, enum wl
 	*result = WLB_SOURCE_UNREADABLE;
 	if (copy == NULL)
 		return wlb_fail(error, "%s: out of memory for %lld bytes of JSON", s->path, (long long)length);
-	json_t *object = parse(copy + blanks, length - blanks, 0, &at);
+	json_t *object = parse(copy + blanks, length - blanks, 0, &json_error);
 	int found = json_is_object(object);
 	json_decref(object);
 	free(copy);
@@ -435,14 +435,14 @@ static enum wlb_source_result next_line(struct wlb_source *s, const char **text,
 {
 	char *line;
 	int64_t bytes;
-	json_error_t at;
+	json_error_t json_error;
 	enum wlb_source_result result = skip_to_line(s, &line, &bytes, error);
 	if (result != WLB_SOURCE_DOCUMENT)
 		return result;
 	json_decref(s->document);
 	wlb_json_line_repair(line, bytes);
-	s->document = parse(line, bytes, 0, &at);
-	return take_text(s, s->document, at.text, text, length, error);
+	s->document = parse(line, bytes, 0, &json_error);
+	return take_text(s, s->document, json_error.text, text, length, error);
 }
 
 static enum wlb_source_result next_value(struct wlb_source *s, const char **text, int64_t *length,

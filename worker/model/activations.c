@@ -25,9 +25,9 @@ struct sizes {
 
 static void *take_bytes(struct arena *arena, size_t bytes)
 {
-	void *at = arena->base != NULL ? arena->base + arena->used : NULL;
+	void *memory = arena->base != NULL ? arena->base + arena->used : NULL;
 	arena->used += (bytes + 63) / 64 * 64;
-	return at;
+	return memory;
 }
 
 static void *take(struct arena *arena, int64_t rows, int64_t width)

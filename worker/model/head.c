@@ -81,8 +81,8 @@ int wlb_head_share(struct wlb_transformer *t, struct wlb_head_rows rows, void *x
 	if (wlb_tp_all_gather(t, all, x, n, error) < 0)
 		return -1;
 	for (int64_t b = 0; b < blocks; b++) {
-		int64_t at = b * block * t->parameters->shape.hidden_size;
-		if (rows_loss(t, wlb_element(compute, all, at), wlb_element(compute, d_all, at),
+		int64_t offset = b * block * t->parameters->shape.hidden_size;
+		if (rows_loss(t, wlb_element(compute, all, offset), wlb_element(compute, d_all, offset),
 		              batch->targets + b * share + rows.first, block, loss_sum, scale, error) < 0)
 			return -1;
 	}

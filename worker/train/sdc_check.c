@@ -95,9 +95,9 @@ static uint64_t add_bytes(uint64_t digest, const char *bytes, size_t count)
 /* Adds device memory, a piece at a time. */
 static uint64_t add_memory(struct wlb_sdc_check *c, uint64_t digest, const void *memory, size_t bytes)
 {
-	for (size_t at = 0; at < bytes; at += PIECE_BYTES) {
-		size_t count = bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES;
-		c->uses.device->ops->to_host(c->uses.device, c->piece_host, (const char *)memory + at, count);
+	for (size_t offset = 0; offset < bytes; offset += PIECE_BYTES) {
+		size_t count = bytes - offset < PIECE_BYTES ? bytes - offset : PIECE_BYTES;
+		c->uses.device->ops->to_host(c->uses.device, c->piece_host, (const char *)memory + offset, count);
 		digest = add_bytes(digest, c->piece_host, count);
 	}
 	return digest;
@@ -190,10 +190,10 @@ static void name_suspects(const struct wlb_sdc_check *c, int first, char *text, 
 static void print(const struct wlb_sdc_check *c, int64_t step, int first)
 {
 	char names[1024], other[256] = "the second time";
-	int at = c->suspects[first].other;
+	int other_place = c->suspects[first].other;
 	name_suspects(c, first, names, sizeof(names));
-	if (at != first)
-		snprintf(other, sizeof(other), "rank %d on %s", rank_at(c, at), node_at(c, at));
+	if (other_place != first)
+		snprintf(other, sizeof(other), "rank %d on %s", rank_at(c, other_place), node_at(c, other_place));
 	fprintf(stderr,
 	        "wlb-worker: step %lld: silent data corruption: %s computed other bits of a micro-batch than %s\n",
 	        (long long)step, names, other);

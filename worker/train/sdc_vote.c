@@ -40,10 +40,10 @@ static int stage_of(const struct wlb_sdc_shape *shape, int place)
 static int order_of(const struct wlb_sdc_shape *shape, int stage, int digest)
 {
 	int chunks = shape->chunks, all = chunks_of_model(shape);
-	int at = digest % chunks * shape->layout.pp + stage;
+	int position = digest % chunks * shape->layout.pp + stage;
 	if (digest == 2 * chunks)
 		return 2 * all;
-	return digest < chunks ? at : 2 * all - 1 - at;
+	return digest < chunks ? position : 2 * all - 1 - position;
 }
 
 /* Returns when the first digest of a rank differs, by its number in the replica; after all where none does. */
