@@ -5,7 +5,7 @@
 
 #include "libwlb/capacity.h"
 
-static const int32_t MOST_ROW = 1 << 29; /* sums of two are int32 */
+static const int32_t ROW_MAX = 1 << 29; /* sums of two are int32 */
 
 /* A tile while the lists are made: what is sorted. */
 struct wlb_sized_query_tile {
@@ -35,17 +35,17 @@ struct work {
 
 static int check_segments(const struct wlb_segment *segments, int count, int rows, struct wlb_error *error)
 {
-	if (rows < 1 || rows > MOST_ROW)
+	if (rows < 1 || rows > ROW_MAX)
 		return wlb_fail(error, "tiles of attention: %d rows; a tile has from 1 to 2^29", rows);
 	for (int s = 0; s < count; s++) {
 		const struct wlb_segment *segment = &segments[s];
 		const int32_t numbers[] = {segment->q_start, segment->q_count, segment->k_start, segment->k_count};
 		for (int i = 0; i < 4; i++)
-			if (numbers[i] < 0 || numbers[i] > MOST_ROW)
+			if (numbers[i] < 0 || numbers[i] > ROW_MAX)
 				return wlb_fail(error,
 				                "segment %d: %d is no row or number of rows; they are from 0 to 2^29",
 				                s, (int)numbers[i]);
-		if (segment->q_offset < -MOST_ROW || segment->q_offset > MOST_ROW)
+		if (segment->q_offset < -ROW_MAX || segment->q_offset > ROW_MAX)
 			return wlb_fail(error, "segment %d: q_offset %d; it is from -2^29 to 2^29", s,
 			                (int)segment->q_offset);
 	}
@@ -181,7 +181,7 @@ static int reserve(struct wlb_attention_tiles *tiles, struct work *work)
 	int64_t readers = 0;
 	for (int s = 0; s < work->count; s++)
 		readers += (work->segments[s].k_count + work->rows - 1) / work->rows + 1;
-	if (queries > MOST_ROW || readers > MOST_ROW ||
+	if (queries > ROW_MAX || readers > ROW_MAX ||
 	    wlb_grow((void **)&tiles->queries, &tiles->query_capacity, (size_t)queries + 1, sizeof(*tiles->queries)) ||
 	    wlb_grow((void **)&tiles->keys, &tiles->key_capacity, (size_t)readers + 1, sizeof(*tiles->keys)) ||
 	    wlb_grow((void **)&tiles->readers, &tiles->reader_capacity, (size_t)readers + 1, sizeof(*tiles->readers)) ||

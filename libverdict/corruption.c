@@ -72,7 +72,7 @@ static void write_evidence(const struct wlb_verdict_detector *detector, const st
 void verdict_corruption_find(struct wlb_verdict_detector *detector)
 {
 	int32_t found = 0;
-	for (int32_t r = 0; r < detector->world.ranks && found < VERDICT_MOST; r++) {
+	for (int32_t r = 0; r < detector->world.ranks && found < VERDICT_OPEN_MAX; r++) {
 		const struct wlb_verdict_corruption *first = &detector->corruption[r];
 		if (first->suspects == 0 || first->first != r)
 			continue;

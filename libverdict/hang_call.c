@@ -8,11 +8,11 @@
 #include "libverdict/wait_for.h"
 
 static const double fresh_s = 2.5;
-enum { MOST_STUCK = 4096 };
+enum { STUCK_CALLS_MAX = 4096 };
 
 /* Calls that hang at the moment. */
 struct stuck_calls {
-	int32_t group[MOST_STUCK];
+	int32_t group[STUCK_CALLS_MAX];
 	int32_t count;
 };
 
@@ -43,7 +43,7 @@ static double bound_s(const struct wlb_verdict_detector *detector, int32_t g, do
 static void find_stuck(const struct wlb_verdict_detector *detector, struct stuck_calls *calls)
 {
 	calls->count = 0;
-	for (int32_t g = 0; g < detector->world.groups && calls->count < MOST_STUCK; g++) {
+	for (int32_t g = 0; g < detector->world.groups && calls->count < STUCK_CALLS_MAX; g++) {
 		if (detector->waits.oldest[g] == 0 || detector->waits.oldest_behind[g] > 0)
 			continue;
 		if (call_stuck_s(detector, g) >= bound_s(detector, g, detector->options.suspect_s))
@@ -61,11 +61,11 @@ static int touches(const struct verdict_world *world, int32_t g, int32_t node)
 }
 
 /* The nodes that all stuck calls have in common, where there are several calls: the fewer, the more that tells. */
-enum { MOST_COMMON = 2 };
+enum { COMMON_NODES_MAX = 2 };
 
 struct common_nodes {
-	int32_t node[MOST_COMMON];
-	int32_t count; /* 0: none, or more than MOST_COMMON */
+	int32_t node[COMMON_NODES_MAX];
+	int32_t count; /* 0: none, or more than COMMON_NODES_MAX */
 };
 
 static int is_common(const struct common_nodes *common, int32_t node)
@@ -84,7 +84,7 @@ static struct common_nodes find_common(const struct verdict_world *world, const 
 		int32_t node = world->node_of[world->membership[m].rank], in_all = !is_common(&common, node);
 		for (int32_t i = 1; i < calls->count && in_all; i++)
 			in_all = touches(world, calls->group[i], node);
-		if (in_all && common.count == MOST_COMMON)
+		if (in_all && common.count == COMMON_NODES_MAX)
 			return (struct common_nodes){.count = 0};
 		if (in_all)
 			common.node[common.count++] = node;
@@ -188,7 +188,7 @@ static enum named_by name_ranks(const struct wlb_verdict_detector *detector, int
 	if (name_pair(detector, g, verdict))
 		return BY_BYTES;
 	add_members(&detector->world, g, common, verdict);
-	return common->count == MOST_COMMON ? BY_PAIR_OF_NODES : BY_NOTHING;
+	return common->count == COMMON_NODES_MAX ? BY_PAIR_OF_NODES : BY_NOTHING;
 }
 
 void verdict_hang_call_find(struct wlb_verdict_detector *detector)

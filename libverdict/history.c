@@ -6,7 +6,7 @@
 #include "libverdict/select.h"
 
 /* Of the healthy steps before a fault, the newest; fewer than LEAST tell nothing. */
-enum { MOST_BEFORE = 96, LEAST_BEFORE = 8, LEAST_SINCE = 4 };
+enum { BEFORE_MAX = 96, BEFORE_MIN = 8, SINCE_MIN = 4 };
 
 /* Returns the logarithm of what the computation of the ranks explains of the step's length; 0 where none is known. */
 static double explained(struct wlb_verdict_detector *detector, const struct verdict_slot *slot)
@@ -71,17 +71,17 @@ static double middle_mean(double *values, int32_t count)
 double verdict_history_cost_percent(const struct wlb_verdict_detector *detector, int64_t since_step)
 {
 	const struct verdict_history *history = &detector->history;
-	double before[MOST_BEFORE], since[VERDICT_HISTORY];
+	double before[BEFORE_MAX], since[VERDICT_HISTORY];
 	int32_t before_count = 0, since_count = 0;
 	int64_t oldest = history->count > VERDICT_HISTORY ? history->count - VERDICT_HISTORY : 0;
 	for (int64_t i = history->count - 1; i >= oldest; i--) {
 		const struct verdict_past *past = &history->past[i % VERDICT_HISTORY];
 		if (past->step >= since_step)
 			since[since_count++] = past->ratio;
-		else if (!past->disturbed && before_count < MOST_BEFORE)
+		else if (!past->disturbed && before_count < BEFORE_MAX)
 			before[before_count++] = past->ratio;
 	}
-	if (before_count < LEAST_BEFORE || since_count < LEAST_SINCE)
+	if (before_count < BEFORE_MIN || since_count < SINCE_MIN)
 		return -1.0;
 	double longer = middle_mean(since, since_count) - middle_mean(before, before_count);
 	return longer > 0.0 ? 100.0 * expm1(longer) : 0.0;
@@ -113,7 +113,7 @@ double verdict_history_loader_percent(const struct wlb_verdict_detector *detecto
 		stepped_s += past->seconds;
 		steps++;
 	}
-	return steps >= LEAST_SINCE && stepped_s > lost_s ? 100.0 * lost_s / (stepped_s - lost_s) : -1.0;
+	return steps >= SINCE_MIN && stepped_s > lost_s ? 100.0 * lost_s / (stepped_s - lost_s) : -1.0;
 }
 
 double verdict_history_began_s(const struct wlb_verdict_detector *detector, int64_t step)

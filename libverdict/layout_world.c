@@ -4,7 +4,7 @@
 
 #include "libverdict/error.h"
 
-enum { MOST_LAYOUT_RANKS = 1 << 20, DIMENSIONS = 4 };
+enum { LAYOUT_RANKS_MAX = 1 << 20, DIMENSIONS = 4 };
 
 /* What wlb_verdict_world_of_layout returns: the public part first, and the arrays that it points to. */
 struct owned_world {
@@ -58,10 +58,10 @@ static int64_t count_ranks(const struct wlb_verdict_layout *layout)
 	const int32_t degrees[DIMENSIONS] = {layout->tp, layout->cp, layout->pp, layout->dp};
 	int64_t ranks = 1;
 	for (int i = 0; i < DIMENSIONS; i++) {
-		if (degrees[i] < 1 || degrees[i] > MOST_LAYOUT_RANKS)
+		if (degrees[i] < 1 || degrees[i] > LAYOUT_RANKS_MAX)
 			return -1;
 		ranks *= degrees[i];
-		if (ranks > MOST_LAYOUT_RANKS)
+		if (ranks > LAYOUT_RANKS_MAX)
 			return -1;
 	}
 	return ranks;
@@ -101,7 +101,7 @@ struct wlb_verdict_world *wlb_verdict_world_of_layout(const struct wlb_verdict_l
 		verdict_fail(error,
 		             "tp=%d,cp=%d,pp=%d,dp=%d with %d ranks on a node: each must be at least 1, with at most "
 		             "%d ranks",
-		             layout->tp, layout->cp, layout->pp, layout->dp, layout->ranks_per_node, MOST_LAYOUT_RANKS);
+		             layout->tp, layout->cp, layout->pp, layout->dp, layout->ranks_per_node, LAYOUT_RANKS_MAX);
 		return NULL;
 	}
 	struct owned_world *world = calloc(1, sizeof(*world));

@@ -13,7 +13,7 @@ enum {
 	VERDICT_HISTORY = 256,   /* steps whose length is remembered */
 	VERDICT_WAITS = 16,      /* ranks of each of them whose wait for the loader is remembered */
 	VERDICT_COST_STEPS = 64, /* steps that the cost of slow ranks is found from */
-	VERDICT_MOST = 256,      /* verdicts that are open at a time */
+	VERDICT_OPEN_MAX = 256,  /* verdicts that are open at a time */
 };
 
 /* What is known of a rank from its states. Times of the job are explained in job_time.h. */
@@ -175,7 +175,7 @@ struct verdict_clock {
 };
 
 struct verdict_found {
-	struct wlb_verdict verdict[VERDICT_MOST];
+	struct wlb_verdict verdict[VERDICT_OPEN_MAX];
 	int32_t count;
 };
 

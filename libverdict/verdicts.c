@@ -65,7 +65,7 @@ int verdict_is_open(const struct wlb_verdict_detector *detector, enum wlb_verdic
 void verdict_found(struct wlb_verdict_detector *detector, const struct wlb_verdict *verdict)
 {
 	struct verdict_found *found = &detector->found;
-	if (found->count < VERDICT_MOST && find(found, verdict) < 0)
+	if (found->count < VERDICT_OPEN_MAX && find(found, verdict) < 0)
 		found->verdict[found->count++] = *verdict;
 }
 
@@ -119,7 +119,7 @@ static void write_over(const struct verdict_found *found, struct verdict_found *
 /* Notes those that were found as open, beside those whose end is still to be told, as far as there is space. */
 static void keep_open(const struct verdict_found *found, struct verdict_found *open)
 {
-	int32_t space = VERDICT_MOST - found->count, left = open->count < space ? open->count : space;
+	int32_t space = VERDICT_OPEN_MAX - found->count, left = open->count < space ? open->count : space;
 	memmove(open->verdict + found->count, open->verdict, (size_t)left * sizeof(*open->verdict));
 	memcpy(open->verdict, found->verdict, (size_t)found->count * sizeof(*found->verdict));
 	open->count = found->count + left;

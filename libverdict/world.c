@@ -6,7 +6,7 @@
 
 #include "libverdict/error.h"
 
-enum { MOST_RANKS = 1 << 20 };
+enum { RANKS_MAX = 1 << 20 };
 
 static const char *const kind_names[] = {"tp", "cp", "pp", "dp", "world", "other"};
 
@@ -44,8 +44,8 @@ static int check_keys(const char *field, const int32_t *keys, int32_t ranks, int
 
 static int check_world(const struct wlb_verdict_world *given, struct wlb_verdict_error *error)
 {
-	if (given->ranks < 1 || given->ranks > MOST_RANKS)
-		return verdict_fail(error, "ranks is %d: it must be 1 to %d", given->ranks, MOST_RANKS);
+	if (given->ranks < 1 || given->ranks > RANKS_MAX)
+		return verdict_fail(error, "ranks is %d: it must be 1 to %d", given->ranks, RANKS_MAX);
 	if (given->nodes < 1 || given->nodes > given->ranks)
 		return verdict_fail(error, "nodes is %d: it must be 1 to the %d ranks", given->nodes, given->ranks);
 	if (given->node_of == NULL || (given->groups == NULL && given->group_count > 0) || given->group_count < 0)

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FORMATTED_MOST = 4096 };
+enum { FORMATTED_MAX = 4096 };
 
 /* Bytes of the character at the beginning; 0 where they are none: only the shortest form, no surrogates, at most
  * U+10FFFF. */
@@ -99,11 +99,11 @@ size_t wlb_text_show(char *to, size_t size, const char *from)
 
 size_t wlb_text_cut(const char *text, size_t most)
 {
-	enum { CHARACTER_BYTES_MOST = 4 };
+	enum { CHARACTER_BYTES_MAX = 4 };
 	size_t used = 0;
 	while (used < most && text[used] != '\0') {
 		uint32_t code;
-		size_t bytes = wlb_text_first(text + used, strnlen(text + used, CHARACTER_BYTES_MOST), &code);
+		size_t bytes = wlb_text_first(text + used, strnlen(text + used, CHARACTER_BYTES_MAX), &code);
 		if (used + bytes > most)
 			break;
 		used += bytes;
@@ -113,7 +113,7 @@ size_t wlb_text_cut(const char *text, size_t most)
 
 size_t wlb_text_vformat(char *to, size_t size, const char *format, va_list args)
 {
-	char raw[FORMATTED_MOST];
+	char raw[FORMATTED_MAX];
 	vsnprintf(raw, sizeof(raw), format, args);
 	return wlb_text_show(to, size, raw);
 }

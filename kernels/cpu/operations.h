@@ -24,8 +24,8 @@ typedef __typeof__(cblas_dgemm) *gemm_function;
 #define EXP_MAGIC 0x1.8p52
 #define EXP_ONE_BITS 0x3ff0000000000000U
 #define EXP_MANTISSA_BITS 52
-#define EXP_LEAST (-708.0)
-#define EXP_MOST 709.0
+#define EXP_MIN (-708.0)
+#define EXP_MAX 709.0
 #define EXP_LN2_HIGH 0x1.62e42fee00000p-1
 #define EXP_LN2_LOW 0x1.a39ef35793c76p-33
 #else
@@ -38,8 +38,8 @@ typedef __typeof__(cblas_sgemm) *gemm_function;
 #define EXP_MAGIC 0x1.8p23f
 #define EXP_ONE_BITS 0x3f800000U
 #define EXP_MANTISSA_BITS 23
-#define EXP_LEAST (-87.0f)
-#define EXP_MOST 88.0f
+#define EXP_MIN (-87.0f)
+#define EXP_MAX 88.0f
 #define EXP_LN2_HIGH 0x1.62e400p-1f
 #define EXP_LN2_LOW 0x1.7f7d1cp-20f
 #endif
@@ -72,20 +72,20 @@ static inline real wlb_exp_series(real r)
 }
 
 /* exp(x) = 2^n exp(r). Adding EXP_MAGIC leaves the nearest integer n in the low bits of the mantissa; a shift turns
- * them into the exponent of 2^n. The result is 0 below EXP_LEAST and exp(EXP_MOST) above EXP_MOST; NaN stays NaN. */
+ * them into the exponent of 2^n. The result is 0 below EXP_MIN and exp(EXP_MAX) above EXP_MAX; NaN stays NaN. */
 static inline real wlb_exp(real x)
 {
 	union {
 		real value;
 		real_bits bits;
 	} n, power;
-	real in = x < EXP_LEAST ? EXP_LEAST : x > EXP_MOST ? EXP_MOST : x;
+	real in = x < EXP_MIN ? EXP_MIN : x > EXP_MAX ? EXP_MAX : x;
 	n.value = in * (real)1.44269504088896340736 + EXP_MAGIC;
 	real whole = n.value - EXP_MAGIC;
 	real r = (in - whole * EXP_LN2_HIGH) - whole * EXP_LN2_LOW;
 	power.bits = (n.bits << EXP_MANTISSA_BITS) + EXP_ONE_BITS;
 	real y = wlb_exp_series(r) * power.value;
-	return x < EXP_LEAST ? 0 : y;
+	return x < EXP_MIN ? 0 : y;
 }
 
 /* Maps the bits of a number to an integer with the same order as the numbers (NaN above all others). The function is

@@ -2,7 +2,7 @@
 #include "kernels/cuda/element.cuh"
 #include "kernels/cuda/reduce.cuh"
 
-static const unsigned MOST_THREADS = 512;
+static const unsigned THREADS_MAX = 512;
 
 /* Packs that a thread loads at a time for the statistics. */
 static constexpr int GROUP = 4;
@@ -112,7 +112,7 @@ __device__ static inline running join_block(running r)
 
 /* Computes one token in each block. */
 template <typename element>
-__global__ static void __launch_bounds__(MOST_THREADS)
+__global__ static void __launch_bounds__(THREADS_MAX)
 	cross_entropy_statistics(row_statistics *statistics, const element *logits, const int32_t *targets,
                                  int64_t first, int64_t count)
 {
@@ -222,7 +222,7 @@ template <typename element> __device__ static inline void clear_row(element *row
 
 /* Computes one token in each block; losses[tokens]. */
 template <typename element>
-__global__ static void __launch_bounds__(MOST_THREADS)
+__global__ static void __launch_bounds__(THREADS_MAX)
 	cross_entropy_gradient(double *losses, element *logits, const row_statistics *statistics, int parts,
                                const int32_t *targets, int64_t tokens, int64_t first, int64_t count, double scale)
 {
@@ -243,7 +243,7 @@ __global__ static void __launch_bounds__(MOST_THREADS)
 static unsigned threads_of_row(const struct wlb_device *device, int64_t count)
 {
 	const int64_t of_pack = 16 / (int64_t)wlb_dtype_bytes(device->compute);
-	return wlb_row_threads((count + of_pack - 1) / of_pack, 1, MOST_THREADS);
+	return wlb_row_threads((count + of_pack - 1) / of_pack, 1, THREADS_MAX);
 }
 
 void wlb_cuda_cross_entropy_statistics(struct wlb_device *device, void *statistics, const void *logits,

@@ -6,15 +6,15 @@
  * again. */
 static constexpr int FORWARD_PACKS = 8;
 
-static const unsigned MOST_FORWARD = 512, MOST_BACKWARD = 1024; /* threads of a block */
+static const unsigned FORWARD_THREADS_MAX = 512, BACKWARD_THREADS_MAX = 1024; /* threads of a block */
 
 /* Sums of the weight's gradient, each over a part of the tokens. */
-static const int64_t MOST_PARTS = 256;
+static const int64_t PARTS_MAX = 256;
 
 /* The packs of a row times the rows of which a block has x, d_out and d_x in shared memory: 96 KB at most, so that two
  * blocks fit a multiprocessor of Hopper, and one fits those that have least. */
-static constexpr int MOST_SHARED_PACKS = 2048;
-static const size_t MOST_SHARED_BYTES = 3 * 16 * MOST_SHARED_PACKS;
+static constexpr int SHARED_PACKS_MAX = 2048;
+static const size_t SHARED_BYTES_MAX = 3 * 16 * SHARED_PACKS_MAX;
 
 /* -- forward -- */
 
@@ -56,7 +56,7 @@ __device__ static inline void put_pack(element *out, const wlb_pack<element, cou
 
 /* Computes one token in each block. `sum` may be x or residual: a thread has read what it writes. */
 template <typename element, int count>
-__global__ static void __launch_bounds__(MOST_FORWARD)
+__global__ static void __launch_bounds__(FORWARD_THREADS_MAX)
 	rmsnorm_forward(element *out, float *rstd, element *sum, const element *x, const element *residual,
                         const element *weight, int64_t width, float epsilon)
 {
@@ -177,9 +177,9 @@ __device__ static inline void backward_row(float (&sums)[thread_packs][count], c
 /* For rows of at most `thread_packs` packs a thread. The `slots` next rows are under way while one is computed: a block
  * waits at a barrier in every row, so that loads of the row alone would leave the memory idle. */
 template <typename element, int count, int slots, int thread_packs>
-__global__ static void __launch_bounds__(MOST_BACKWARD) rmsnorm_backward(gradients<element> g)
+__global__ static void __launch_bounds__(BACKWARD_THREADS_MAX) rmsnorm_backward(gradients<element> g)
 {
-	static __shared__ float of_warp[2][MOST_BACKWARD / 32]; /* of even rows and of odd ones */
+	static __shared__ float of_warp[2][BACKWARD_THREADS_MAX / 32]; /* of even rows and of odd ones */
 	/* Two packs a thread leave no register for the rstd of the next row. */
 	constexpr bool is_ahead = thread_packs == 1;
 	const int packs = g.width / count, step = (int)blockDim.x, first = (int)threadIdx.x, slot_size = 3 * g.width;
@@ -213,7 +213,7 @@ __global__ static void __launch_bounds__(MOST_BACKWARD) rmsnorm_backward(gradien
 /* For rows of any width and address: the sums are in device memory, and rows are loaded twice. The compiler is told of
  * one block on a multiprocessor, since for two it would not keep everything in registers. */
 template <typename element, int count>
-__global__ static void __launch_bounds__(MOST_BACKWARD, 1) rmsnorm_backward_of_any(gradients<element> g)
+__global__ static void __launch_bounds__(BACKWARD_THREADS_MAX, 1) rmsnorm_backward_of_any(gradients<element> g)
 {
 	const int packs = g.width / count, step = (int)blockDim.x, first = (int)threadIdx.x;
 	float *part = g.parts + (int64_t)blockIdx.x * g.width, sums[count] = {};
@@ -271,7 +271,7 @@ void wlb_cuda_rmsnorm_forward(struct wlb_device *device, void *out, void *rstd, 
 	const void *written = residual != NULL ? sum : NULL;
 	wlb_choose_kind(device->compute, {width}, {out, written, x, residual, weight}, [=](auto kind) {
 		typedef typename decltype(kind)::element element;
-		const unsigned threads = wlb_row_threads(width / kind.count, 2, MOST_FORWARD);
+		const unsigned threads = wlb_row_threads(width / kind.count, 2, FORWARD_THREADS_MAX);
 		wlb_cuda_launch(device, "rmsnorm_forward", {(unsigned)tokens, threads},
 		                rmsnorm_forward<element, kind.count>, (element *)out, (float *)rstd, (element *)sum,
 		                (const element *)x, (const element *)residual, (const element *)weight, width,
@@ -279,17 +279,17 @@ void wlb_cuda_rmsnorm_forward(struct wlb_device *device, void *out, void *rstd, 
 	});
 }
 
-/* How many parts the tokens have: the fewest of which the largest is as small as with MOST_PARTS. */
+/* How many parts the tokens have: the fewest of which the largest is as small as with PARTS_MAX. */
 static int64_t count_parts(int64_t tokens)
 {
-	const int64_t tokens_of_part = (tokens + MOST_PARTS - 1) / MOST_PARTS;
+	const int64_t tokens_of_part = (tokens + PARTS_MAX - 1) / PARTS_MAX;
 	return (tokens + tokens_of_part - 1) / tokens_of_part;
 }
 
 /* A row of sums for each part; few tokens may have more parts than more of them. */
 size_t wlb_cuda_rmsnorm_scratch_bytes(int64_t rows, int64_t width)
 {
-	return (size_t)((rows < MOST_PARTS ? rows : MOST_PARTS) * width) * sizeof(float);
+	return (size_t)((rows < PARTS_MAX ? rows : PARTS_MAX) * width) * sizeof(float);
 }
 
 /* Queues the kernel that computes rows of such a width at such addresses. */
@@ -299,18 +299,18 @@ static void queue_backward(struct wlb_device *device, const char *name, const gr
 {
 	typedef typename kind::element element;
 	const int packs = g.width / kind::count;
-	struct wlb_cuda_grid grid = {(unsigned)parts, wlb_row_threads(packs, 1, MOST_BACKWARD)};
+	struct wlb_cuda_grid grid = {(unsigned)parts, wlb_row_threads(packs, 1, BACKWARD_THREADS_MAX)};
 	void (*kernel)(gradients<element>) = rmsnorm_backward_of_any<element, kind::count>;
 	if constexpr (kind::count > 1) {
-		const int slots = packs <= MOST_SHARED_PACKS / 4 ? 4 : packs <= MOST_SHARED_PACKS / 2 ? 2 : 1;
-		if (packs <= MOST_SHARED_PACKS) {
+		const int slots = packs <= SHARED_PACKS_MAX / 4 ? 4 : packs <= SHARED_PACKS_MAX / 2 ? 2 : 1;
+		if (packs <= SHARED_PACKS_MAX) {
 			kernel = slots == 4   ? rmsnorm_backward<element, kind::count, 4, 1>
 			         : slots == 2 ? rmsnorm_backward<element, kind::count, 2, 1>
 			                      : rmsnorm_backward<element, kind::count, 1, 2>;
 			grid.shared_bytes = (size_t)(slots * packs) * 3 * 16;
 			if (!wlb_cuda_check(device,
 			                    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-			                                         (int)MOST_SHARED_BYTES),
+			                                         (int)SHARED_BYTES_MAX),
 			                    name))
 				return;
 		}

@@ -3,7 +3,7 @@
 #include "kernels/cuda/reduce.cuh"
 
 /* The most blocks of the first step of a sum; their number depends on n only. */
-static const unsigned MOST_PARTS = 1024;
+static const unsigned PARTS_MAX = 1024;
 
 /* The elements after the last pack are added by the first threads. */
 template <typename element, int count> __global__ static void add(element *y, const element *x, int64_t n)
@@ -79,7 +79,7 @@ void wlb_cuda_add(struct wlb_device *device, void *y, const void *x, int64_t n)
 
 size_t wlb_cuda_sum_squares_scratch_bytes(void)
 {
-	return MOST_PARTS * sizeof(double);
+	return PARTS_MAX * sizeof(double);
 }
 
 void wlb_cuda_sum_squares(struct wlb_device *device, double *sum, const void *x, int64_t n)
@@ -90,7 +90,7 @@ void wlb_cuda_sum_squares(struct wlb_device *device, double *sum, const void *x,
 	wlb_choose_kind(device->gradients, {}, {x}, [=](auto kind) {
 		typedef typename decltype(kind)::element element;
 		const unsigned blocks = wlb_element_blocks((n + kind.count - 1) / kind.count);
-		const unsigned count = blocks < MOST_PARTS ? blocks : MOST_PARTS;
+		const unsigned count = blocks < PARTS_MAX ? blocks : PARTS_MAX;
 		double *parts = (double *)wlb_cuda_scratch(device, count * sizeof(double), name);
 		if (parts == NULL)
 			return;

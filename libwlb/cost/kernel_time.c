@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-enum { DEFAULT_TILE = 128, MOST_TILE = 65536 };
+enum { DEFAULT_TILE = 128, TILE_MAX = 65536 };
 
 void wlb_kernel_time_init(struct wlb_kernel_time *time, const struct wlb_model *model, int32_t tp,
                           double attention_flops_per_s, double gemm_flops_per_s)
@@ -28,9 +28,9 @@ void wlb_kernel_time_init(struct wlb_kernel_time *time, const struct wlb_model *
 
 static int check_tile(const char *name, int32_t tile, struct wlb_error *error)
 {
-	if (tile >= 1 && tile <= MOST_TILE)
+	if (tile >= 1 && tile <= TILE_MAX)
 		return 0;
-	return wlb_fail(error, "%s is %d: it must be between 1 and %d tokens", name, tile, MOST_TILE);
+	return wlb_fail(error, "%s is %d: it must be between 1 and %d tokens", name, tile, TILE_MAX);
 }
 
 static int check_seconds(const char *name, double seconds, int zero_allowed, struct wlb_error *error)

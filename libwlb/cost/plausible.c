@@ -9,7 +9,7 @@ static const double TIMES_MEMORY = 10.0;
 
 /* Attention is measured by other kernels than the products that the peak is known from. */
 static const double TIMES_PEAK = 2.0;
-static const double SLOWEST_RANK_MOST = 3.0;
+static const double SLOWEST_RANK_MAX = 3.0;
 
 static int check(double rate, double smaller, struct wlb_error *error)
 {
@@ -126,12 +126,12 @@ static int check_calls(const struct wlb_machine *machine, struct wlb_error *erro
 /* A rank that is slower than that is sick, or was measured while something else ran: plans are not made for it. */
 static int check_slowest_rank(double slowest_rank, struct wlb_error *error)
 {
-	if (slowest_rank <= SLOWEST_RANK_MOST)
+	if (slowest_rank <= SLOWEST_RANK_MAX)
 		return 0;
 	return wlb_fail(
 		error,
 		"slowest_rank is %g: must be at most %g times the time of the median rank; measure on idle nodes",
-		slowest_rank, SLOWEST_RANK_MOST);
+		slowest_rank, SLOWEST_RANK_MAX);
 }
 
 int wlb_machine_plausible(const struct wlb_machine *machine, struct wlb_error *error)

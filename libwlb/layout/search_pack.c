@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* Micro-batches that are packed to find how long the longest is; the longest that a packer takes. */
-enum { MEASURED_MICRO_BATCHES = 64, MOST_PACKED_TOKENS = 1 << 30 };
+enum { MEASURED_MICRO_BATCHES = 64, PACKED_TOKENS_MAX = 1 << 30 };
 
 static double wanted_tokens(const struct wlb_search *search, const struct wlb_search_draw *draw)
 {
@@ -27,7 +27,7 @@ int32_t wlb_search_draws(const struct wlb_search *search, const struct wlb_searc
 	if (search->tokens[0] == search->tokens[search->documents - 1])
 		return 1;
 	double draws = ceil(WLB_SEARCH_DRAWN_DOCUMENTS / documents);
-	return draws < WLB_SEARCH_DRAWS_MOST ? (int32_t)draws : WLB_SEARCH_DRAWS_MOST;
+	return draws < WLB_SEARCH_DRAWS_MAX ? (int32_t)draws : WLB_SEARCH_DRAWS_MAX;
 }
 
 /* The root mean square of the lengths in part `part` of `parts` equal ones of the sorted documents. With it a few parts
@@ -69,7 +69,7 @@ static void scale_lengths(const struct wlb_search *search, double wanted, struct
 static int take_documents(const struct wlb_search *search, double wanted, struct wlb_search_packing *packing)
 {
 	int32_t draws = packing->of.draws;
-	double tokens[WLB_SEARCH_DRAWS_MOST] = {0.0};
+	double tokens[WLB_SEARCH_DRAWS_MAX] = {0.0};
 	size_t of_all = (size_t)fmax((double)draws, round(draws * wanted / mean_length(search)));
 	packing->tokens = calloc(of_all, sizeof(*packing->tokens));
 	packing->bin_of = calloc(of_all, sizeof(*packing->bin_of));
@@ -149,7 +149,7 @@ static int copy_step(const struct wlb_step *step, struct wlb_search_packing *pac
 static int pack_with_cuts(const struct wlb_search *search, int64_t limit, struct wlb_search_packing *packing)
 {
 	struct wlb_packer_options options;
-	limit = limit < MOST_PACKED_TOKENS ? limit : MOST_PACKED_TOKENS;
+	limit = limit < PACKED_TOKENS_MAX ? limit : PACKED_TOKENS_MAX;
 	wlb_packer_options_init(&options, limit, packing->of.bins);
 	options.strategy = WLB_STRATEGY_FIXED;
 	struct wlb_packer *packer = wlb_packer_new(&search->model, &options, NULL);

@@ -7,7 +7,7 @@
 /* Returns the number of draws from the samples over which a time is to be averaged, each of so many documents as `of`,
  * whose draws do not count: together they have WLB_SEARCH_DRAWN_DOCUMENTS documents, since how equally few documents
  * can be packed depends on which they are. */
-enum { WLB_SEARCH_DRAWN_DOCUMENTS = 128, WLB_SEARCH_DRAWS_MOST = 32 };
+enum { WLB_SEARCH_DRAWN_DOCUMENTS = 128, WLB_SEARCH_DRAWS_MAX = 32 };
 int32_t wlb_search_draws(const struct wlb_search *search, const struct wlb_search_draw *of);
 
 /* Packs the documents of a draw, with cuts where they do not fit as a whole. All draws together have the lengths of the

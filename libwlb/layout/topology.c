@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 /* The limit of the depth is above that of any fabric; it bounds the use of the stack. */
-enum { MOST_LEVELS = 64 };
+enum { LEVELS_MAX = 64 };
 
 /* The state of a depth-first traversal of the switch tree. */
 struct walk {
@@ -49,9 +49,9 @@ static int descend(struct walk *walk, int32_t index, int level)
 		return wlb_fail(walk->error,
 		                "switch %s is below two switches or below itself: name it once under one switch",
 		                name_of(s));
-	if (level == MOST_LEVELS)
+	if (level == LEVELS_MAX)
 		return wlb_fail(walk->error, "switch %s is on level %d: a tree has at most %d", name_of(s), level + 1,
-		                MOST_LEVELS);
+		                LEVELS_MAX);
 	walk->switch_seen[index] = 1;
 	for (size_t i = 0; i < s->switch_count; i++)
 		if (descend(walk, s->switches[i], level + 1) < 0)

@@ -9,7 +9,7 @@ struct wlb_balancer {
 	struct wlb_assignment assignment;
 };
 
-enum { DOES_NOT_FIT = 1, MOST_BINS = 1 << 24 };
+enum { DOES_NOT_FIT = 1, BINS_MAX = 1 << 24 };
 
 static int deal_whole(struct wlb_balancer *balancer, const int64_t *tokens, size_t count, struct wlb_error *error)
 {
@@ -68,8 +68,8 @@ void wlb_balancer_free(struct wlb_balancer *balancer)
 int wlb_balancer_pack(struct wlb_balancer *balancer, const int64_t *tokens, size_t count, int32_t bins,
                       int64_t max_tokens, int32_t *bin_of, struct wlb_error *error)
 {
-	if (bins < 1 || bins > MOST_BINS)
-		return wlb_fail(error, "%d micro-batches: it must be between 1 and %d", bins, MOST_BINS);
+	if (bins < 1 || bins > BINS_MAX)
+		return wlb_fail(error, "%d micro-batches: it must be between 1 and %d", bins, BINS_MAX);
 	if (wlb_max_tokens_check(max_tokens, error) < 0)
 		return -1;
 	if (reserve(balancer, count, bins, max_tokens) < 0)

@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* A document's part on one rank is at most this share of a rank's mean work, halved until the ranks are equal. */
-enum { MOST_HALVINGS = 4 };
+enum { HALVINGS_MAX = 4 };
 static const double equal_enough = 1.004;
 
 struct dynamic_cp {
@@ -173,7 +173,7 @@ static int search(struct dynamic_cp *s, struct wlb_place *places, struct wlb_loa
 	double mean = 0.0, best = -1.0, part = 1.0;
 	for (size_t i = 0; i < s->count; i++)
 		mean += s->assignment.spans[i].work / s->assignment.bins.count;
-	for (int halvings = 0; halvings <= MOST_HALVINGS; halvings++, part /= 2.0) {
+	for (int halvings = 0; halvings <= HALVINGS_MAX; halvings++, part /= 2.0) {
 		double fullest = assign_all(s, mean * part);
 		if (fullest < 0.0 || (best >= 0.0 && fullest >= best))
 			continue;

@@ -5,12 +5,12 @@
 
 #define NONE SIZE_MAX
 
-/* Exchanges end when the work of the heaviest bin is at most this share above the mean, or after MOST_EXCHANGES for
+/* Exchanges end when the work of the heaviest bin is at most this share above the mean, or after EXCHANGES_MAX for
  * each bin, or after STEPS_FOR_EACH steps through chains for each span and each bin: the time of a refinement must not
  * grow with the square of the bins. The bins that are tried are the lightest and, where it offers no exchange,
- * MOST_OTHERS more. */
+ * OTHERS_MAX more. */
 static const double close_enough = 1e-4;
-enum { MOST_EXCHANGES = 8, STEPS_FOR_EACH = 512, MOST_OTHERS = 64 };
+enum { EXCHANGES_MAX = 8, STEPS_FOR_EACH = 512, OTHERS_MAX = 64 };
 
 /* `out` moves from the heaviest bin to bin `to`, and `in`, if any, moves back. */
 struct exchange {
@@ -105,20 +105,20 @@ static int number_order(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Lists, by number, the MOST_OTHERS bins that are lightest after the lightest. */
+/* Lists, by number, the OTHERS_MAX bins that are lightest after the lightest. */
 static int list_next_lightest(struct wlb_assignment *assignment, int32_t lightest, int32_t *others)
 {
 	struct wlb_bin_tree *tree = &assignment->lightest;
 	wlb_bin_tree_take(tree, lightest);
-	for (int i = 0; i < MOST_OTHERS; i++) {
+	for (int i = 0; i < OTHERS_MAX; i++) {
 		others[i] = wlb_bin_tree_first(tree);
 		wlb_bin_tree_take(tree, others[i]);
 	}
-	for (int i = 0; i < MOST_OTHERS; i++)
+	for (int i = 0; i < OTHERS_MAX; i++)
 		wlb_bin_tree_put(tree, others[i]);
 	wlb_bin_tree_put(tree, lightest);
-	qsort(others, MOST_OTHERS, sizeof(*others), number_order);
-	return MOST_OTHERS;
+	qsort(others, OTHERS_MAX, sizeof(*others), number_order);
+	return OTHERS_MAX;
 }
 
 /* The order decides which exchange is found first: by number, few bins are packed as they were by versions that tried
@@ -126,7 +126,7 @@ static int list_next_lightest(struct wlb_assignment *assignment, int32_t lightes
 static int list_others(struct wlb_assignment *assignment, int32_t lightest, int32_t *others)
 {
 	int count = 0;
-	if (assignment->bins.count > MOST_OTHERS + 1)
+	if (assignment->bins.count > OTHERS_MAX + 1)
 		return list_next_lightest(assignment, lightest, others);
 	for (int32_t b = 0; b < assignment->bins.count; b++)
 		if (b != lightest)
@@ -139,7 +139,7 @@ static int list_others(struct wlb_assignment *assignment, int32_t lightest, int3
 static struct exchange find_exchange(struct wlb_assignment *assignment, int32_t heaviest, double least_gain)
 {
 	struct exchange best = {.gain = least_gain, .to = -1};
-	int32_t lightest = wlb_bin_tree_first(&assignment->lightest), others[MOST_OTHERS];
+	int32_t lightest = wlb_bin_tree_first(&assignment->lightest), others[OTHERS_MAX];
 	find_best_with(assignment, heaviest, lightest, &best);
 	if (best.to >= 0)
 		return best;
@@ -174,7 +174,7 @@ void wlb_assignment_refine(struct wlb_assignment *assignment)
 	wlb_bin_tree_build(&assignment->heaviest, loads, assignment->bins.count, wlb_more_work);
 	assignment->steps = 0;
 	int64_t most_steps = STEPS_FOR_EACH * ((int64_t)assignment->ordered + bins);
-	for (int64_t round = 0; round < MOST_EXCHANGES * bins && assignment->steps < most_steps; round++) {
+	for (int64_t round = 0; round < EXCHANGES_MAX * bins && assignment->steps < most_steps; round++) {
 		int32_t heaviest = wlb_bin_tree_first(&assignment->heaviest);
 		if (loads[heaviest].work <= mean * (1.0 + close_enough))
 			return;

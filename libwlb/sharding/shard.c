@@ -6,7 +6,7 @@
 #include "libwlb/sharding/shard_build.h"
 #include "libwlb/sharding/shard_cut.h"
 
-enum { MOST_RANKS = 65536 };
+enum { RANKS_MAX = 65536 };
 static const int64_t most_tokens = (int64_t)1 << 30; /* lengths and rows have 32 bits */
 static const char *const names[] = {"per-sequence", "per-document", "adaptive"};
 enum { SHARDINGS = sizeof(names) / sizeof(names[0]) };
@@ -29,8 +29,8 @@ int wlb_sharding_parse(const char *text, enum wlb_sharding *sharding, struct wlb
 static int check_batch(const struct wlb_shard_batch *batch, struct wlb_error *error)
 {
 	int64_t sum = 0;
-	if (batch->ranks < 1 || batch->ranks > MOST_RANKS)
-		return wlb_fail(error, "%d ranks share a micro-batch: it must be 1 to %d", batch->ranks, MOST_RANKS);
+	if (batch->ranks < 1 || batch->ranks > RANKS_MAX)
+		return wlb_fail(error, "%d ranks share a micro-batch: it must be 1 to %d", batch->ranks, RANKS_MAX);
 	if (batch->count > (size_t)most_tokens)
 		return wlb_fail(error, "%zu documents in a micro-batch: at most 2^30 are allowed", batch->count);
 	for (size_t i = 0; i < batch->count; i++) {

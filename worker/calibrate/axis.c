@@ -1,7 +1,7 @@
 #include "worker/calibrate/axis.h"
 
 /* Rows of the queries of one launch: half a usual micro-batch. */
-enum { LAUNCH_ROWS = 2048, SEGMENTS_MOST = 16 };
+enum { LAUNCH_ROWS = 2048, SEGMENTS_MAX = 16 };
 
 int wlb_axis(int least, int most, double points[WLB_AXIS_POINTS])
 {
@@ -15,7 +15,7 @@ int wlb_axis(int least, int most, double points[WLB_AXIS_POINTS])
 double wlb_axis_product_flops(int most, double scale)
 {
 	double points[WLB_AXIS_POINTS], sum = 0.0;
-	int count = wlb_axis(WLB_AXIS_LEAST_SIDE, most, points);
+	int count = wlb_axis(WLB_AXIS_SIDE_MIN, most, points);
 	for (int i = 0; i < count; i++)
 		sum += points[i];
 	return scale * 2.0 * sum * sum * sum;
@@ -31,22 +31,22 @@ int wlb_axis_segments(double q_tokens)
 	int segments = LAUNCH_ROWS / (int)q_tokens;
 	if (segments < 1)
 		return 1;
-	return segments > SEGMENTS_MOST ? SEGMENTS_MOST : segments;
+	return segments > SEGMENTS_MAX ? SEGMENTS_MAX : segments;
 }
 
 double wlb_axis_attention_flops(int most, double scale)
 {
 	double points[WLB_AXIS_POINTS], pairs = 0.0;
-	int count = wlb_axis(WLB_AXIS_LEAST_TOKENS, most, points);
+	int count = wlb_axis(WLB_AXIS_TOKENS_MIN, most, points);
 	for (int q = 0; q < count; q++)
 		for (int k = q; k < count; k++)
 			pairs += wlb_axis_segments(points[q]) * wlb_causal_pairs(points[q], points[k]);
 	return scale * 3.5 * 4.0 * pairs;
 }
 
-int wlb_axis_most(double (*flops)(int most, double scale), double scale, double flops_per_s, double seconds)
+int wlb_axis_max(double (*flops)(int most, double scale), double scale, double flops_per_s, double seconds)
 {
-	int most = WLB_AXIS_MOST;
+	int most = WLB_AXIS_MAX;
 	while (most > WLB_AXIS_FINE / 2 && flops(most, scale) > flops_per_s * seconds)
 		most /= 2;
 	return most;

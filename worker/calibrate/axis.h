@@ -3,14 +3,14 @@
 #ifndef WORKER_CALIBRATE_AXIS_H
 #define WORKER_CALIBRATE_AXIS_H
 
-enum { WLB_AXIS_POINTS = 8, WLB_AXIS_FINE = 512, WLB_AXIS_MOST = 8192 };
+enum { WLB_AXIS_POINTS = 8, WLB_AXIS_FINE = 512, WLB_AXIS_MAX = 8192 };
 
 /* The shortest side of a matrix, and the shortest document. */
-enum { WLB_AXIS_LEAST_SIDE = 64, WLB_AXIS_LEAST_TOKENS = 16 };
+enum { WLB_AXIS_SIDE_MIN = 64, WLB_AXIS_TOKENS_MIN = 16 };
 
 /* at[] = `least` and its multiples by 2 up to WLB_AXIS_FINE, by 4 from there, all below `most`, then `most`; returns
  * how many. Speeds change much between short lengths, little between long ones. `least` is one of the two above, `most`
- * from it to WLB_AXIS_MOST. */
+ * from it to WLB_AXIS_MAX. */
 int wlb_axis(int least, int most, double points[WLB_AXIS_POINTS]);
 
 /* Operations of one pass over a grid whose axes all end at `most`, and `scale` times that: of products [rows x depth]
@@ -26,8 +26,8 @@ double wlb_causal_pairs(double q_tokens, double k_tokens);
  * documents of a micro-batch do. */
 int wlb_axis_segments(double q_tokens);
 
-/* The largest power of two from WLB_AXIS_FINE / 2 to WLB_AXIS_MOST at which a grid of flops(most) takes at most
+/* The largest power of two from WLB_AXIS_FINE / 2 to WLB_AXIS_MAX at which a grid of flops(most) takes at most
  * `seconds` at `flops_per_s`; WLB_AXIS_FINE / 2 where none does. `flops` is one of the functions above. */
-int wlb_axis_most(double (*flops)(int most, double scale), double scale, double flops_per_s, double seconds);
+int wlb_axis_max(double (*flops)(int most, double scale), double scale, double flops_per_s, double seconds);
 
 #endif

@@ -6,12 +6,12 @@
 #include "worker/calibrate/stopwatch.h"
 
 /* Messages of up to SURE_BYTES are always measured, whatever the time limit: a bandwidth needs large messages. */
-enum { LEAST_BYTES = 4 << 10, SURE_BYTES = 1 << 20, MOST_BYTES = 16 << 20, STEP = 4, SAMPLES = 21 };
+enum { BYTES_MIN = 4 << 10, SURE_BYTES = 1 << 20, BYTES_MAX = 16 << 20, STEP = 4, SAMPLES = 21 };
 
 struct link_test {
 	struct wlb_device *device;
 	struct wlb_comm *pair; /* of one rank where it has no partner */
-	void *own, *all;       /* reals of MOST_BYTES, and of twice that */
+	void *own, *all;       /* reals of BYTES_MAX, and of twice that */
 	enum wlb_dtype dtype;  /* of the reals */
 	size_t count;          /* reals of a message */
 };
@@ -92,7 +92,7 @@ static int measure_sizes(struct wlb_device *device, struct wlb_comm *world, stru
                          struct wlb_link_calls *calls, struct wlb_error *error)
 {
 	*calls = (struct wlb_link_calls){0};
-	for (size_t bytes = LEAST_BYTES; bytes <= MOST_BYTES; bytes *= STEP) {
+	for (size_t bytes = BYTES_MIN; bytes <= BYTES_MAX; bytes *= STEP) {
 		double slowest_s, from_s = wlb_now_s();
 		test->count = bytes / wlb_dtype_bytes(device->compute);
 		calls->bytes[calls->count] = (double)bytes;
@@ -127,7 +127,7 @@ int wlb_measure_link(struct wlb_device *device, struct wlb_comm *world, const st
 {
 	int rank = wlb_comm_rank(world), partner = wlb_pair_partner(map, kind, rank);
 	int color = partner >= 0 && partner < rank ? partner : rank;
-	int64_t most = MOST_BYTES / (int64_t)wlb_dtype_bytes(device->compute);
+	int64_t most = BYTES_MAX / (int64_t)wlb_dtype_bytes(device->compute);
 	struct link_test test = {
 		.device = device, .pair = wlb_comm_split(world, color, rank, "pair", error), .dtype = device->compute};
 	if (test.pair == NULL)

@@ -5,7 +5,7 @@
 
 #include "common/seconds.h"
 
-enum { SAMPLES_LEAST = 1, SAMPLES_MOST = 9, BATCH_MOST = 1000 };
+enum { SAMPLES_MIN = 1, SAMPLES_MAX = 9, BATCH_MAX = 1000 };
 
 /* A sample takes about this long at least, so that reading the clock does not count. */
 static const double SAMPLE_S = 1e-3;
@@ -41,13 +41,13 @@ double wlb_busy_s(struct wlb_device *device, wlb_operation *operation, void *con
 int wlb_stopwatch(struct wlb_device *device, wlb_operation *operation, void *context, double limit_s, double *seconds,
                   struct wlb_error *error)
 {
-	double samples[SAMPLES_MOST], until_s = wlb_now_s() + limit_s;
+	double samples[SAMPLES_MAX], until_s = wlb_now_s() + limit_s;
 	double first_s = wlb_busy_s(device, operation, context, 1, error);
 	if (first_s < 0.0)
 		return -1;
-	int batch = first_s * BATCH_MOST > SAMPLE_S ? (int)ceil(SAMPLE_S / first_s) : BATCH_MOST;
+	int batch = first_s * BATCH_MAX > SAMPLE_S ? (int)ceil(SAMPLE_S / first_s) : BATCH_MAX;
 	int count = 0;
-	while (count < SAMPLES_LEAST || (count < SAMPLES_MOST && wlb_now_s() < until_s)) {
+	while (count < SAMPLES_MIN || (count < SAMPLES_MAX && wlb_now_s() < until_s)) {
 		double all_s = wlb_busy_s(device, operation, context, batch, error);
 		if (all_s < 0.0)
 			return -1;

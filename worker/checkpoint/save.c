@@ -14,7 +14,7 @@
 #include "worker/data/file_progress.h"
 
 enum {
-	HIDDEN_MOST = 100, /* folders of one step that could not be removed */
+	HIDDEN_MAX = 100, /* folders of one step that could not be removed */
 	HIDDEN_BYTES = 4096 + 16,
 };
 
@@ -24,7 +24,7 @@ static int hide(const char *path, const char *replaced, char hidden[HIDDEN_BYTES
 {
 	snprintf(hidden, HIDDEN_BYTES, "%s", replaced);
 	int rc = rename(path, hidden);
-	for (int i = 1; rc < 0 && (errno == EEXIST || errno == ENOTEMPTY) && i < HIDDEN_MOST; i++) {
+	for (int i = 1; rc < 0 && (errno == EEXIST || errno == ENOTEMPTY) && i < HIDDEN_MAX; i++) {
 		snprintf(hidden, HIDDEN_BYTES, "%s.%d", replaced, i);
 		rc = rename(path, hidden);
 	}

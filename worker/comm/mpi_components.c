@@ -4,10 +4,10 @@
 #include <link.h>
 #include <string.h>
 
-enum { COMPONENTS_MOST = 256 }; /* with all of Debian's packages there are about 60 */
+enum { COMPONENTS_MAX = 256 }; /* with all of Debian's packages there are about 60 */
 
 struct names {
-	const char *list[COMPONENTS_MOST]; /* owned by the loader; none is unloaded meanwhile */
+	const char *list[COMPONENTS_MAX]; /* owned by the loader; none is unloaded meanwhile */
 	int count;
 };
 
@@ -15,7 +15,7 @@ static int collect(struct dl_phdr_info *info, size_t size, void *names_out)
 {
 	(void)size;
 	struct names *names = names_out;
-	if (strstr(info->dlpi_name, "/mca_") != NULL && names->count < COMPONENTS_MOST)
+	if (strstr(info->dlpi_name, "/mca_") != NULL && names->count < COMPONENTS_MAX)
 		names->list[names->count++] = info->dlpi_name;
 	return 0;
 }

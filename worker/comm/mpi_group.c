@@ -25,9 +25,9 @@ static struct wlb_mpi_group *group_new(MPI_Comm comm, struct wlb_error *error)
  * system, and its pages are then zeroed again in every call, which takes several times as long as the messages. */
 static void keep_freed_memory(void)
 {
-	enum { MOST_KEPT = 32 << 20 }; /* the largest M_MMAP_THRESHOLD that malloc takes */
-	mallopt(M_MMAP_THRESHOLD, MOST_KEPT);
-	mallopt(M_TRIM_THRESHOLD, 4 * MOST_KEPT);
+	enum { KEPT_MAX = 32 << 20 }; /* the largest M_MMAP_THRESHOLD that malloc takes */
+	mallopt(M_MMAP_THRESHOLD, KEPT_MAX);
+	mallopt(M_TRIM_THRESHOLD, 4 * KEPT_MAX);
 }
 
 struct wlb_mpi_group *wlb_mpi_open_world(int rank, int size, struct wlb_error *error)

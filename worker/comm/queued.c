@@ -5,7 +5,7 @@
 
 #include "common/seconds.h"
 
-enum { MOST_MARKS = 64, MOST_WAITS = 65536 };
+enum { MARKS_MAX = 64, WAITS_MAX = 65536 };
 
 /* A call, and an event behind it on the queue. */
 struct mark {
@@ -29,9 +29,9 @@ struct wlb_queued {
 	struct wlb_queue *queue;
 	const struct wlb_transport *transport;
 	void *state;
-	/* A ring: number i is at i % MOST_MARKS. The training thread adds marks, and whoever looks at the trace takes
+	/* A ring: number i is at i % MARKS_MAX. The training thread adds marks, and whoever looks at the trace takes
 	 * them off, one thread at a time; neither waits for the other. */
-	struct mark marks[MOST_MARKS];
+	struct mark marks[MARKS_MAX];
 	_Atomic uint64_t marked, ended;
 	/* A wait that is measured is used again, so that a step with no more waits than those before allocates nothing.
 	 */
@@ -59,7 +59,7 @@ static int next(struct wlb_comm_source *source, struct wlb_trace_event *event)
 {
 	struct wlb_queued *q = (struct wlb_queued *)source;
 	uint64_t ended = atomic_load_explicit(&q->ended, memory_order_relaxed);
-	struct mark *oldest = &q->marks[ended % MOST_MARKS];
+	struct mark *oldest = &q->marks[ended % MARKS_MAX];
 	if (ended == atomic_load_explicit(&q->marked, memory_order_acquire) || !use(oldest))
 		return 0;
 	*event = oldest->call;
@@ -87,7 +87,7 @@ static void abort_calls(struct wlb_comm_source *source)
 static int make_events(struct wlb_queued *q, struct wlb_error *error)
 {
 	const struct wlb_ops *ops = q->device->ops;
-	for (int i = 0; i < MOST_MARKS; i++) {
+	for (int i = 0; i < MARKS_MAX; i++) {
 		q->marks[i].ended = ops->event_new(q->device, 0, error);
 		if (q->marks[i].ended == NULL)
 			return -1;
@@ -115,7 +115,7 @@ static struct wait *wait_new(struct wlb_queued *q)
 {
 	const struct wlb_ops *ops = q->device->ops;
 	struct wlb_error ignored; /* the wait is not measured then */
-	struct wait *wait = q->wait_count < MOST_WAITS ? calloc(1, sizeof(*wait)) : NULL;
+	struct wait *wait = q->wait_count < WAITS_MAX ? calloc(1, sizeof(*wait)) : NULL;
 	if (wait == NULL)
 		return NULL;
 	wait->from = ops->event_new(q->device, 1, &ignored);
@@ -156,7 +156,7 @@ void wlb_queued_free(struct wlb_queued *q)
 		return;
 	const struct wlb_ops *ops = q->device->ops;
 	wlb_comm_trace_remove_source(q->trace, &q->source);
-	for (int i = 0; i < MOST_MARKS; i++)
+	for (int i = 0; i < MARKS_MAX; i++)
 		ops->event_free(q->device, q->marks[i].ended);
 	free_waits(q, q->idle);
 	free_waits(q, q->oldest);
@@ -171,14 +171,14 @@ static void set_mark(const struct wlb_queued *q, struct mark *mark, const struct
 
 static int has_space(const struct wlb_queued *q, uint64_t marked)
 {
-	return marked - atomic_load_explicit(&q->ended, memory_order_acquire) < MOST_MARKS;
+	return marked - atomic_load_explicit(&q->ended, memory_order_acquire) < MARKS_MAX;
 }
 
 /* Where all marks are in the ring, moves the newest behind the call: then it is the end of both. Returns 0 where it is
  * being taken off, or was: then there is space. */
 static int move_newest(struct wlb_queued *q, uint64_t marked, const struct wlb_trace_event *event)
 {
-	struct mark *newest = &q->marks[(marked - 1) % MOST_MARKS];
+	struct mark *newest = &q->marks[(marked - 1) % MARKS_MAX];
 	if (!use(newest))
 		return 0;
 	int is_full = !has_space(q, marked);
@@ -194,7 +194,7 @@ void wlb_queued_add(struct wlb_queued *q, const struct wlb_trace_event *event)
 	uint64_t marked = atomic_load_explicit(&q->marked, memory_order_relaxed);
 	if (!has_space(q, marked) && move_newest(q, marked, event))
 		return;
-	set_mark(q, &q->marks[marked % MOST_MARKS], event);
+	set_mark(q, &q->marks[marked % MARKS_MAX], event);
 	atomic_store_explicit(&q->marked, marked + 1, memory_order_release);
 }
 
@@ -279,7 +279,7 @@ void wlb_queued_await(struct wlb_queued *q, struct wlb_event *done, enum wlb_com
 	const struct wlb_ops *ops = q->device->ops;
 	/* Of the other parts they are measured when the part is read: how many there are then does not depend on how
 	 * fast the device is. */
-	if (part == 0 || q->wait_count == MOST_WAITS)
+	if (part == 0 || q->wait_count == WAITS_MAX)
 		wlb_queued_waits(q);
 	struct wait *wait = take_idle(q);
 	if (wait != NULL)

@@ -7,7 +7,7 @@ enum { LEAST_TOKENS = 64, STEP = 4 };
 /* wlb_attention_seconds is linear in the logarithm of the length between points. A rate that rises by at most this
  * factor between two points, which are a factor of 4 apart, keeps the seconds of a document rising: the derivative of
  * n^2 x p(log n) is positive where p falls to 1 / (1 + 2 ln 4) = 1 / 3.77 of its value or to more. */
-static const double MOST_RISE = 3.5;
+static const double RISE_MAX = 3.5;
 
 /* A linear layer, forward, and the gradients of its input and of its weight. */
 static double linear_s(const struct wlb_machine *machine, double rows, double in, double out)
@@ -70,7 +70,7 @@ static void keep_rising(struct wlb_document_speeds *speeds)
 		double before = speeds->attention_s[(i - 1) * WLB_DOCUMENT_POINTS + i - 1];
 		double pairs = speeds->tokens[i] * (speeds->tokens[i] + 1.0);
 		double pairs_before = speeds->tokens[i - 1] * (speeds->tokens[i - 1] + 1.0);
-		double least = before / pairs_before * pairs / MOST_RISE;
+		double least = before / pairs_before * pairs / RISE_MAX;
 		double *seconds = &speeds->attention_s[i * WLB_DOCUMENT_POINTS + i];
 		*seconds = *seconds > least ? *seconds : least;
 	}

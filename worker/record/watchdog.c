@@ -11,7 +11,7 @@
 #include "common/seconds.h"
 #include "worker/data/file_progress.h"
 
-enum { CHECK_EVERY_MS = 50, ABORT_MOST_S = 2 };
+enum { CHECK_EVERY_MS = 50, ABORT_MAX_S = 2 };
 
 enum phase { CONNECTING, TRAINING, LEAVING };
 
@@ -71,7 +71,7 @@ static void end_calls(const struct wlb_watchdog *w)
 	if (w->phase != TRAINING || pthread_create(&thread, NULL, abort_calls, w->trace) != 0)
 		return;
 	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += ABORT_MOST_S;
+	until.tv_sec += ABORT_MAX_S;
 	pthread_timedjoin_np(thread, NULL, &until);
 }
 

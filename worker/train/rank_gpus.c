@@ -10,7 +10,7 @@
 enum {
 	BYTES_OF_DOUBLE = 6, /* that a double holds exactly, and a sum with zeros leaves as they are */
 	NUMBERS = (sizeof(struct wlb_gpu) + BYTES_OF_DOUBLE - 1) / BYTES_OF_DOUBLE + 1,
-	KINDS_MOST = 16,
+	KINDS_MAX = 16,
 };
 
 /* The GPU of a rank, as it sees it. */
@@ -91,7 +91,7 @@ static void count_kind(json_t *kinds, struct wlb_gpu *seen, const struct wlb_gpu
 	size_t count = json_array_size(kinds), i = 0;
 	while (i < count && !same_kind(&seen[i], gpu))
 		i++;
-	if (i == KINDS_MOST)
+	if (i == KINDS_MAX)
 		return;
 	if (i == count) {
 		seen[i] = *gpu;
@@ -104,7 +104,7 @@ static void count_kind(json_t *kinds, struct wlb_gpu *seen, const struct wlb_gpu
 /* Makes the record. `gpus` is sorted by place. */
 static char *record_of(struct rank_gpu *gpus, int ranks)
 {
-	struct wlb_gpu seen[KINDS_MOST] = {0};
+	struct wlb_gpu seen[KINDS_MAX] = {0};
 	json_t *kinds = json_array(), *devices = json_array();
 	int most = 0, sharing = 0;
 	for (int rank = 0; rank < ranks; rank++)

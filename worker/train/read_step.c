@@ -133,7 +133,7 @@ int wlb_trainer_read_step(struct wlb_trainer *t, struct wlb_step_facts *facts, s
 		return rc;
 	if (exchange_report(t, step, facts, error) < 0)
 		return WLB_FAILED_HERE;
-	t->first_unread = (t->first_unread + 1) % WLB_MOST_UNREAD;
+	t->first_unread = (t->first_unread + 1) % WLB_UNREAD_STEPS_MAX;
 	t->unread_count--;
 	trace_step(t, step, 0);
 	/* A step that is read late ended before: its time is the device's. */

@@ -11,7 +11,7 @@
 #include "worker/train/device.h"
 #include "worker/train/sdc_vote.h"
 
-enum { PIECE_BYTES = 1 << 20, NAMED_MOST = 8 };
+enum { PIECE_BYTES = 1 << 20, NAMED_MAX = 8 };
 
 struct wlb_sdc_check {
 	struct wlb_sdc_check_uses uses;
@@ -179,7 +179,7 @@ static void name_suspects(const struct wlb_sdc_check *c, int first, char *text, 
 {
 	int count = c->suspects[first].count, named = 0;
 	size_t length = (size_t)snprintf(text, size, "%s", count > 1 ? "one of " : "");
-	for (int p = first; p < c->places && named < NAMED_MOST && length < size; p++)
+	for (int p = first; p < c->places && named < NAMED_MAX && length < size; p++)
 		if (c->suspects[p].count > 0 && c->suspects[p].first == first)
 			length += (size_t)snprintf(text + length, size - length, "%srank %d on %s",
 			                           named++ > 0 ? ", " : "", rank_at(c, p), node_at(c, p));

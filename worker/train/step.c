@@ -148,7 +148,7 @@ static int update(struct wlb_trainer *t, const struct wlb_unread_step *step, str
 
 int wlb_trainer_step(struct wlb_trainer *t, struct wlb_error *error)
 {
-	struct wlb_unread_step *step = &t->unread[(t->first_unread + t->unread_count) % WLB_MOST_UNREAD];
+	struct wlb_unread_step *step = &t->unread[(t->first_unread + t->unread_count) % WLB_UNREAD_STEPS_MAX];
 	step->started_s = wlb_now_s();
 	tell_step(t, t->step + 1, 0.0);
 	t->device->ops->event_record(t->device, step->began, NULL);

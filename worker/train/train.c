@@ -16,7 +16,7 @@
 #include "worker/train/trainer.h"
 
 /* That an abort waits for the removal of a file. */
-static const double RELEASE_MOST_S = 1.0;
+static const double RELEASE_MAX_S = 1.0;
 
 /* Prints the one line that says why the run ends; where it is not for all ranks, it names this rank. */
 static void print_reason(const struct wlb_launch *launch, const char *message, int for_all)
@@ -191,7 +191,7 @@ static void release_lock(const struct wlb_save_lock *of_trainer)
 	static struct wlb_file_thread thread;
 	lock = *of_trainer;
 	if (wlb_file_thread_start(&thread, "removal of a lock", release, &lock, NULL) == 0)
-		wlb_file_thread_join_within(&thread, RELEASE_MOST_S);
+		wlb_file_thread_join_within(&thread, RELEASE_MAX_S);
 }
 
 /* Prints and records a failure, and ends every rank where the others do not know of it. Returns the exit code. */

@@ -176,7 +176,7 @@ static int allocate_sums(struct wlb_trainer *t, struct wlb_error *error)
 	t->sums = ops->alloc(t->device, WLB_STEP_SUMS * sizeof(double), error);
 	if (t->sums == NULL)
 		return wlb_fail_in(error, "loss and norm of a step");
-	for (int i = 0; i < WLB_MOST_UNREAD; i++) {
+	for (int i = 0; i < WLB_UNREAD_STEPS_MAX; i++) {
 		struct wlb_unread_step *step = &t->unread[i];
 		step->sums_host = ops->alloc_host(t->device, WLB_HOST_SUMS * sizeof(double), error);
 		step->began = step->sums_host != NULL ? ops->event_new(t->device, 1, error) : NULL;
@@ -190,7 +190,7 @@ static int allocate_sums(struct wlb_trainer *t, struct wlb_error *error)
 static void release_sums(struct wlb_trainer *t)
 {
 	const struct wlb_ops *ops = t->device->ops;
-	for (int i = 0; i < WLB_MOST_UNREAD; i++) {
+	for (int i = 0; i < WLB_UNREAD_STEPS_MAX; i++) {
 		wlb_step_events_free(t->unread[i].events);
 		ops->event_free(t->device, t->unread[i].began);
 		ops->event_free(t->device, t->unread[i].computed);

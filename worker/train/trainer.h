@@ -46,7 +46,7 @@ struct wlb_unread_step {
 };
 
 /* The most steps that are unread at once. */
-enum { WLB_MOST_UNREAD = 2 };
+enum { WLB_UNREAD_STEPS_MAX = 2 };
 
 struct wlb_trainer {
 	struct wlb_launch *launch;
@@ -76,7 +76,7 @@ struct wlb_trainer {
 	int next_is_loaded;              /* 1: every rank has loaded the next step */
 	int stop_asked;                  /* 1: a rank was asked to save and stop; the same on all ranks */
 	int stop_refused;                /* 1: it was said that nothing can be saved */
-	struct wlb_unread_step unread[WLB_MOST_UNREAD]; /* a ring */
+	struct wlb_unread_step unread[WLB_UNREAD_STEPS_MAX]; /* a ring */
 	int first_unread;
 	int unread_count;
 	int queue_depth; /* steps that may be unread when the next one begins */
@@ -103,8 +103,8 @@ int wlb_trainer_judge_failure(struct wlb_trainer *trainer, int is_input, struct 
 /* Tells wlb-agent what this rank does from now on. The ranks must be connected. */
 void wlb_trainer_set_activity(const struct wlb_trainer *trainer, enum wlb_activity activity);
 
-/* Trains the next step. Fewer than WLB_MOST_UNREAD steps must be unread. The device may still compute it afterwards,
- * and whether its loss and norm are finite is not known before it is read. Returns 0 or WLB_FAILED_HERE. */
+/* Trains the next step. Fewer than WLB_UNREAD_STEPS_MAX steps must be unread. The device may still compute it
+ * afterwards, and whether its loss and norm are finite is not known before it is read. Returns 0 or WLB_FAILED_HERE. */
 int wlb_trainer_step(struct wlb_trainer *trainer, struct wlb_error *error);
 
 /* Waits for the oldest unread step, of which there must be one, and reads its numbers. Collective. *facts is the same
