@@ -1,4 +1,4 @@
-/* The calls of comm.h: those on numbers of the host, and the data calls, each as a struct wlb_call. */
+/* The calls of comm.h: those on numbers of the host, and the data calls, each as a request to the transport. */
 #include "worker/comm/comm.h"
 #include "worker/comm/communicator.h"
 #include "worker/comm/mpi_group.h"
@@ -14,78 +14,82 @@ int wlb_comm_all_reduce_double(struct wlb_comm *comm, double *buffer_host, size_
 	return wlb_comm_leave(comm, wlb_mpi_all_reduce_double(comm->mpi, buffer_host, count, op, error), error);
 }
 
-static struct wlb_call all_reduce(void *buffer, size_t count, enum wlb_dtype dtype, enum wlb_reduce op)
+static struct wlb_transport_request all_reduce(void *buffer, size_t count, enum wlb_dtype dtype, enum wlb_reduce op)
 {
-	return (struct wlb_call){
+	return (struct wlb_transport_request){
 		.kind = WLB_COMM_ALL_REDUCE, .out = buffer, .in = buffer, .count = count, .dtype = dtype, .op = op};
 }
 
-static struct wlb_call reduce_scatter(void *out, const void *in, size_t count, enum wlb_dtype dtype)
+static struct wlb_transport_request reduce_scatter(void *out, const void *in, size_t count, enum wlb_dtype dtype)
 {
-	return (struct wlb_call){.kind = WLB_COMM_REDUCE_SCATTER, .out = out, .in = in, .count = count, .dtype = dtype};
+	return (struct wlb_transport_request){
+		.kind = WLB_COMM_REDUCE_SCATTER, .out = out, .in = in, .count = count, .dtype = dtype};
 }
 
-static struct wlb_call all_gather(void *out, const void *in, size_t count, enum wlb_dtype dtype)
+static struct wlb_transport_request all_gather(void *out, const void *in, size_t count, enum wlb_dtype dtype)
 {
-	return (struct wlb_call){.kind = WLB_COMM_ALL_GATHER, .out = out, .in = in, .count = count, .dtype = dtype};
+	return (struct wlb_transport_request){
+		.kind = WLB_COMM_ALL_GATHER, .out = out, .in = in, .count = count, .dtype = dtype};
 }
 
-static struct wlb_call receive(void *buffer, size_t count, enum wlb_dtype dtype, int from)
+static struct wlb_transport_request receive(void *buffer, size_t count, enum wlb_dtype dtype, int from)
 {
-	return (struct wlb_call){.kind = WLB_COMM_RECV, .out = buffer, .count = count, .dtype = dtype, .peer = from};
+	return (struct wlb_transport_request){
+		.kind = WLB_COMM_RECV, .out = buffer, .count = count, .dtype = dtype, .peer = from};
 }
 
 struct wlb_comm_request *wlb_comm_all_reduce_start(struct wlb_comm *comm, void *buffer, size_t count,
                                                    enum wlb_dtype dtype, enum wlb_reduce op, struct wlb_error *error)
 {
-	struct wlb_call call = all_reduce(buffer, count, dtype, op);
-	return wlb_comm_start(comm, &call, error);
+	struct wlb_transport_request wanted = all_reduce(buffer, count, dtype, op);
+	return wlb_comm_start(comm, &wanted, error);
 }
 
 struct wlb_comm_request *wlb_comm_reduce_scatter_start(struct wlb_comm *comm, void *out, const void *in, size_t count,
                                                        enum wlb_dtype dtype, struct wlb_error *error)
 {
-	struct wlb_call call = reduce_scatter(out, in, count, dtype);
-	return wlb_comm_start(comm, &call, error);
+	struct wlb_transport_request wanted = reduce_scatter(out, in, count, dtype);
+	return wlb_comm_start(comm, &wanted, error);
 }
 
 struct wlb_comm_request *wlb_comm_all_gather_start(struct wlb_comm *comm, void *out, const void *in, size_t count,
                                                    enum wlb_dtype dtype, struct wlb_error *error)
 {
-	struct wlb_call call = all_gather(out, in, count, dtype);
-	return wlb_comm_start(comm, &call, error);
+	struct wlb_transport_request wanted = all_gather(out, in, count, dtype);
+	return wlb_comm_start(comm, &wanted, error);
 }
 
 struct wlb_comm_request *wlb_comm_send_start(struct wlb_comm *comm, const void *buffer, size_t count,
                                              enum wlb_dtype dtype, int to, struct wlb_error *error)
 {
-	struct wlb_call call = {.kind = WLB_COMM_SEND, .in = buffer, .count = count, .dtype = dtype, .peer = to};
-	return wlb_comm_start(comm, &call, error);
+	struct wlb_transport_request wanted = {
+		.kind = WLB_COMM_SEND, .in = buffer, .count = count, .dtype = dtype, .peer = to};
+	return wlb_comm_start(comm, &wanted, error);
 }
 
 struct wlb_comm_request *wlb_comm_recv_start(struct wlb_comm *comm, void *buffer, size_t count, enum wlb_dtype dtype,
                                              int from, struct wlb_error *error)
 {
-	struct wlb_call call = receive(buffer, count, dtype, from);
-	return wlb_comm_start(comm, &call, error);
+	struct wlb_transport_request wanted = receive(buffer, count, dtype, from);
+	return wlb_comm_start(comm, &wanted, error);
 }
 
 /* Starts the call and awaits it at once. */
-static int run(struct wlb_comm *comm, struct wlb_call call, struct wlb_error *error)
+static int run(struct wlb_comm *comm, struct wlb_transport_request wanted, struct wlb_error *error)
 {
-	call.blocking = 1;
-	struct wlb_comm_request *request = wlb_comm_start(comm, &call, error);
+	wanted.blocking = 1;
+	struct wlb_comm_request *request = wlb_comm_start(comm, &wanted, error);
 	return request != NULL ? wlb_comm_wait(request, error) : -1;
 }
 
 /* Starts the call; where its transport makes the host wait, awaits it at once. */
-static int run_overlapped(struct wlb_comm *comm, struct wlb_call call, struct wlb_comm_request **request,
+static int run_overlapped(struct wlb_comm *comm, struct wlb_transport_request wanted, struct wlb_comm_request **request,
                           struct wlb_error *error)
 {
 	*request = NULL;
 	if (wlb_comm_blocks_host(comm))
-		return run(comm, call, error);
-	*request = wlb_comm_start(comm, &call, error);
+		return run(comm, wanted, error);
+	*request = wlb_comm_start(comm, &wanted, error);
 	return *request != NULL ? 0 : -1;
 }
 

@@ -63,9 +63,9 @@ int wlb_comm_all_reduce_double(struct wlb_comm *comm, double *buffer_host, size_
  * their order; they may be awaited in any order. wlb_comm_close drops calls that were not awaited: only a process that
  * ends may do that. A request is memory of the communicator, and is used again for later calls. */
 struct wlb_comm_request;
-/* Makes the memory of `calls` requests that are in use at once, so that starting so many allocates no other. To be
+/* Makes the memory of `count` requests that are in flight at once, so that starting so many allocates no other. To be
  * called before the first call. */
-int wlb_comm_reserve(struct wlb_comm *comm, int calls, struct wlb_error *error);
+int wlb_comm_reserve(struct wlb_comm *comm, int count, struct wlb_error *error);
 /* buffer[count], reduced in place. */
 struct wlb_comm_request *wlb_comm_all_reduce_start(struct wlb_comm *comm, void *buffer, size_t count,
                                                    enum wlb_dtype dtype, enum wlb_reduce op, struct wlb_error *error);

@@ -169,7 +169,7 @@ static int find_type(enum wlb_dtype dtype, ncclDataType_t *type, struct wlb_erro
 	return wlb_dtype_check(dtype, error);
 }
 
-static ncclResult_t queue_call(const struct group *g, const struct wlb_call *c, ncclDataType_t type)
+static ncclResult_t queue_request(const struct group *g, const struct wlb_transport_request *c, ncclDataType_t type)
 {
 	switch (c->kind) {
 	case WLB_COMM_ALL_REDUCE:
@@ -189,16 +189,16 @@ static ncclResult_t queue_call(const struct group *g, const struct wlb_call *c, 
 	return ncclInvalidArgument;
 }
 
-static int start(void *handle, const struct wlb_call *call, struct wlb_error *error)
+static int start(void *handle, const struct wlb_transport_request *request, struct wlb_error *error)
 {
 	struct group *g = handle;
 	ncclDataType_t type = ncclFloat32;
 	if (atomic_load(&g->aborted))
 		return wlb_fail(error, "NCCL was aborted, since its calls did not end");
-	if (find_type(call->dtype, &type, error) < 0)
+	if (find_type(request->dtype, &type, error) < 0)
 		return -1;
 	pthread_mutex_lock(&g->lock);
-	int rc = await(g, queue_call(g, call, type), "NCCL", error);
+	int rc = await(g, queue_request(g, request, type), "NCCL", error);
 	pthread_mutex_unlock(&g->lock);
 	return rc;
 }

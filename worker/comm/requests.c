@@ -11,7 +11,7 @@ enum state { FAILED = -1, IN_PROGRESS, DONE };
 struct wlb_comm_request {
 	struct wlb_comm *comm;
 	struct wlb_comm_request *next; /* of the idle or the started ones */
-	struct wlb_call call;
+	struct wlb_transport_request wanted;
 	struct wlb_trace_event event;
 	struct wlb_comm_clock began;
 	enum state state;
@@ -54,12 +54,12 @@ static struct wlb_comm_request *request_new(struct wlb_comm *comm, struct wlb_er
 	return NULL;
 }
 
-int wlb_comm_reserve(struct wlb_comm *comm, int calls, struct wlb_error *error)
+int wlb_comm_reserve(struct wlb_comm *comm, int count, struct wlb_error *error)
 {
-	for (int i = 0; i < calls; i++) {
+	for (int i = 0; i < count; i++) {
 		struct wlb_comm_request *request = request_new(comm, error);
 		if (request == NULL)
-			return wlb_fail_in(error, "%d calls of communicator %s", calls, comm->name);
+			return wlb_fail_in(error, "%d requests of communicator %s", count, comm->name);
 		request->next = comm->idle;
 		comm->idle = request;
 	}
@@ -67,17 +67,18 @@ int wlb_comm_reserve(struct wlb_comm *comm, int calls, struct wlb_error *error)
 }
 
 /* Returns the bytes of the call's local buffer: of what it sends, or of what it receives where it only receives. */
-static size_t bytes_of(const struct wlb_comm *comm, const struct wlb_call *call)
+static size_t bytes_of(const struct wlb_comm *comm, const struct wlb_transport_request *wanted)
 {
-	size_t part = call->count * wlb_dtype_bytes(call->dtype);
-	return call->kind == WLB_COMM_REDUCE_SCATTER ? part * (size_t)comm->size : part;
+	size_t part = wanted->count * wlb_dtype_bytes(wanted->dtype);
+	return wanted->kind == WLB_COMM_REDUCE_SCATTER ? part * (size_t)comm->size : part;
 }
 
 /* Returns a request for the call; the call is counted also on failure. Takes an idle request where there is one, so
  * that a step that needs no more requests than the step before allocates nothing. */
-static struct wlb_comm_request *take(struct wlb_comm *comm, const struct wlb_call *call, struct wlb_error *error)
+static struct wlb_comm_request *take(struct wlb_comm *comm, const struct wlb_transport_request *wanted,
+                                     struct wlb_error *error)
 {
-	struct wlb_trace_event event = wlb_comm_next_call(comm, call->kind, bytes_of(comm, call));
+	struct wlb_trace_event event = wlb_comm_next_call(comm, wanted->kind, bytes_of(comm, wanted));
 	struct wlb_comm_request *request = comm->idle;
 	if (request != NULL)
 		comm->idle = request->next;
@@ -87,20 +88,20 @@ static struct wlb_comm_request *take(struct wlb_comm *comm, const struct wlb_cal
 		wlb_comm_fail(comm, &event, error);
 		return NULL;
 	}
-	request->call = *call;
+	request->wanted = *wanted;
 	request->event = event;
 	request->state = IN_PROGRESS;
 	return request;
 }
 
 /* A call of a communicator of one rank. */
-static int run_alone(struct wlb_comm *comm, const struct wlb_call *call, struct wlb_error *error)
+static int run_alone(struct wlb_comm *comm, const struct wlb_transport_request *wanted, struct wlb_error *error)
 {
-	if (call->kind == WLB_COMM_SEND || call->kind == WLB_COMM_RECV)
-		return wlb_fail(error, "there is no rank %d to %s: this rank is alone", call->peer,
-		                call->kind == WLB_COMM_SEND ? "send to" : "receive from");
-	if (call->out != call->in)
-		comm->device->ops->copy(comm->device, call->out, call->in, bytes_of(comm, call));
+	if (wanted->kind == WLB_COMM_SEND || wanted->kind == WLB_COMM_RECV)
+		return wlb_fail(error, "there is no rank %d to %s: this rank is alone", wanted->peer,
+		                wanted->kind == WLB_COMM_SEND ? "send to" : "receive from");
+	if (wanted->out != wanted->in)
+		comm->device->ops->copy(comm->device, wanted->out, wanted->in, bytes_of(comm, wanted));
 	return 0;
 }
 
@@ -117,28 +118,29 @@ static int start_behind_compute(struct wlb_comm_request *request, struct wlb_err
 	if (comm->transport->prepare != NULL) {
 		request->event.blocked_s = wlb_now_s();
 		wlb_rank_trace_wait_device(trace, &request->event);
-		rc = comm->transport->prepare(request->handle, &request->call, error);
+		rc = comm->transport->prepare(request->handle, &request->wanted, error);
 		wlb_rank_trace_wait_device(trace, NULL);
 	}
 	request->began = wlb_comm_clock(comm);
 	request->event.entered_s = request->began.now_s;
 	wlb_rank_trace_started(trace, request->event.group, request->event.seq);
 	if (rc == 0)
-		rc = comm->transport->start(request->handle, &request->call, error);
+		rc = comm->transport->start(request->handle, &request->wanted, error);
 	if (rc == 0 && comm->queued != NULL) {
 		ops->event_record(comm->device, request->done, comm->queue);
 		wlb_queued_add(comm->queued, &request->event);
 	}
-	wlb_comm_add_blocked(comm, &request->began, request->call.kind == WLB_COMM_RECV);
+	wlb_comm_add_blocked(comm, &request->began, request->wanted.kind == WLB_COMM_RECV);
 	return rc;
 }
 
-struct wlb_comm_request *wlb_comm_start(struct wlb_comm *comm, const struct wlb_call *call, struct wlb_error *error)
+struct wlb_comm_request *wlb_comm_start(struct wlb_comm *comm, const struct wlb_transport_request *wanted,
+                                        struct wlb_error *error)
 {
-	struct wlb_comm_request *request = take(comm, call, error);
+	struct wlb_comm_request *request = take(comm, wanted, error);
 	if (request == NULL)
 		return NULL;
-	int rc = comm->size == 1 ? run_alone(comm, call, error) : start_behind_compute(request, error);
+	int rc = comm->size == 1 ? run_alone(comm, wanted, error) : start_behind_compute(request, error);
 	struct wlb_comm_request **list = rc == 0 ? &comm->started : &comm->idle;
 	request->next = *list;
 	*list = request;
@@ -185,7 +187,7 @@ static int finish(struct wlb_comm_request *request, struct wlb_error *error)
 	struct wlb_comm *comm = request->comm;
 	wlb_comm_enter(comm, &request->event);
 	int rc = request->state == FAILED ? wlb_fail(error, "%s", request->error.message)
-	                                  : comm->transport->finish(request->handle, &request->call, error);
+	                                  : comm->transport->finish(request->handle, &request->wanted, error);
 	if (rc == 0)
 		comm->device->ops->event_record(comm->device, request->done, comm->queue);
 	return wlb_comm_leave(comm, rc, error);
@@ -200,7 +202,7 @@ int wlb_comm_wait(struct wlb_comm_request *request, struct wlb_error *error)
 	if (comm->size == 1)
 		return 0;
 	if (comm->queued != NULL) {
-		wlb_queued_await(comm->queued, request->done, request->call.kind, comm->part);
+		wlb_queued_await(comm->queued, request->done, request->wanted.kind, comm->part);
 		return 0;
 	}
 	int rc = finish(request, error);

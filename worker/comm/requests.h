@@ -6,7 +6,8 @@
 #include "worker/comm/transport.h"
 
 /* Starts a data call. wlb_comm_wait (comm.h) awaits it. NULL on failure. */
-struct wlb_comm_request *wlb_comm_start(struct wlb_comm *comm, const struct wlb_call *call, struct wlb_error *error);
+struct wlb_comm_request *wlb_comm_start(struct wlb_comm *comm, const struct wlb_transport_request *wanted,
+                                        struct wlb_error *error);
 
 /* Frees all requests; calls still in progress are dropped. */
 void wlb_comm_requests_free(struct wlb_comm *comm);

@@ -19,8 +19,8 @@ struct wlb_transport_group {
 	char id[WLB_GROUP_ID_BYTES]; /* where the transport has make_id: that of the group, the same on all its ranks */
 };
 
-/* A data call, with the arguments that comm.h describes. */
-struct wlb_call {
+/* What a data call requests of the transport, with the arguments that comm.h describes. */
+struct wlb_transport_request {
 	enum wlb_comm_kind kind;
 	void *out;      /* device; NULL for a send */
 	const void *in; /* device; NULL for a receive; `out` for an all_reduce */
@@ -51,11 +51,11 @@ struct wlb_transport {
 	void *(*handle_new)(void *state, struct wlb_error *error); /* NULL on failure */
 	void (*handle_free)(void *handle);                         /* NULL allowed */
 	/* Makes the host wait until the data to send is where the transport reads it. NULL where it never does. */
-	int (*prepare)(void *handle, const struct wlb_call *call, struct wlb_error *error);
-	int (*start)(void *handle, const struct wlb_call *call, struct wlb_error *error);
+	int (*prepare)(void *handle, const struct wlb_transport_request *request, struct wlb_error *error);
+	int (*start)(void *handle, const struct wlb_transport_request *request, struct wlb_error *error);
 	int (*test)(void *handle, struct wlb_error *error); /* 1: ended, 0: not yet; NULL where on_queue is 1 */
 	/* Makes the host wait for the call; NULL where on_queue is 1. */
-	int (*finish)(void *handle, const struct wlb_call *call, struct wlb_error *error);
+	int (*finish)(void *handle, const struct wlb_transport_request *request, struct wlb_error *error);
 	/* Where on_queue is 1, for any thread. check: 0, or -1 where the transport has found a failure of the group.
 	 * abort: ends the calls that are on the queue; the group is unusable afterwards. */
 	int (*check)(void *state, struct wlb_error *error);

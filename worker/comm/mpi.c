@@ -100,11 +100,11 @@ struct type {
 	MPI_Op op;
 };
 
-static int find_type(const struct wlb_call *call, struct type *type, struct wlb_error *error)
+static int find_type(const struct wlb_transport_request *request, struct type *type, struct wlb_error *error)
 {
-	enum wlb_reduce op = call->kind == WLB_COMM_ALL_REDUCE ? call->op : WLB_SUM;
+	enum wlb_reduce op = request->kind == WLB_COMM_ALL_REDUCE ? request->op : WLB_SUM;
 	type->op = op == WLB_MAX ? MPI_MAX : MPI_SUM;
-	switch (call->dtype) {
+	switch (request->dtype) {
 	case WLB_FLOAT32:
 		type->type = MPI_FLOAT;
 		return 0;
@@ -115,7 +115,7 @@ static int find_type(const struct wlb_call *call, struct type *type, struct wlb_
 		*type = (struct type){.type = MPI_UINT16_T, .op = wlb_mpi_bfloat16_op(op)};
 		return 0;
 	}
-	return wlb_dtype_check(call->dtype, error);
+	return wlb_dtype_check(request->dtype, error);
 }
 
 /* Bytes of a rank's part, and of the call's input and output. */
@@ -123,56 +123,56 @@ struct sizes {
 	size_t part, in, out;
 };
 
-static struct sizes sizes_of(const struct handle *h, const struct wlb_call *call)
+static struct sizes sizes_of(const struct handle *h, const struct wlb_transport_request *request)
 {
 	int ranks = 1;
 	MPI_Comm_size(h->group->comm, &ranks);
-	size_t part = call->count * wlb_dtype_bytes(call->dtype), all = part * (size_t)ranks;
+	size_t part = request->count * wlb_dtype_bytes(request->dtype), all = part * (size_t)ranks;
 	return (struct sizes){.part = part,
-	                      .in = call->kind == WLB_COMM_REDUCE_SCATTER ? all : part,
-	                      .out = call->kind == WLB_COMM_ALL_GATHER ? all : part};
+	                      .in = request->kind == WLB_COMM_REDUCE_SCATTER ? all : part,
+	                      .out = request->kind == WLB_COMM_ALL_GATHER ? all : part};
 }
 
 /* Copies what is to be sent to the host. The host waits for that, and also for the last copy from `out` to the device,
  * which MPI would overwrite. */
-static int stage(struct handle *h, const struct wlb_call *call, struct wlb_error *error)
+static int stage(struct handle *h, const struct wlb_transport_request *request, struct wlb_error *error)
 {
 	struct wlb_device *device = h->group->device;
-	struct sizes bytes = sizes_of(h, call);
-	int rank = 0, in_out = call->kind == WLB_COMM_ALL_REDUCE || call->kind == WLB_COMM_ALL_GATHER;
+	struct sizes bytes = sizes_of(h, request);
+	int rank = 0, in_out = request->kind == WLB_COMM_ALL_REDUCE || request->kind == WLB_COMM_ALL_GATHER;
 	MPI_Comm_rank(h->group->comm, &rank);
 	if (device->ops->event_wait(device, h->copied, error) < 0)
 		return -1;
-	if (call->in != NULL && !in_out && reserve_staging(device, &h->in, bytes.in, error) < 0)
+	if (request->in != NULL && !in_out && reserve_staging(device, &h->in, bytes.in, error) < 0)
 		return -1;
-	if (call->out != NULL && reserve_staging(device, &h->out, bytes.out, error) < 0)
+	if (request->out != NULL && reserve_staging(device, &h->out, bytes.out, error) < 0)
 		return -1;
 	h->out_host = h->out.memory;
-	if (call->in == NULL)
+	if (request->in == NULL)
 		return 0;
 	char *to = in_out ? h->out.memory : h->in.memory;
-	if (call->kind == WLB_COMM_ALL_GATHER)
+	if (request->kind == WLB_COMM_ALL_GATHER)
 		to += bytes.part * (size_t)rank;
 	h->in_host = to;
-	device->ops->to_host_start(device, h->group->queue, to, call->in, bytes.in);
+	device->ops->to_host_start(device, h->group->queue, to, request->in, bytes.in);
 	device->ops->event_record(device, h->copied, h->group->queue);
 	return device->ops->event_wait(device, h->copied, error);
 }
 
-static int prepare(void *object, const struct wlb_call *call, struct wlb_error *error)
+static int prepare(void *object, const struct wlb_transport_request *request, struct wlb_error *error)
 {
 	struct handle *h = object;
 	struct wlb_device *device = h->group->device;
 	if (!device->host_memory)
-		return stage(h, call, error);
-	h->in_host = call->in;
-	h->out_host = call->out;
+		return stage(h, request, error);
+	h->in_host = request->in;
+	h->out_host = request->out;
 	return device->ops->synchronize(device, error);
 }
 
-static size_t pieces_of(const struct wlb_call *call)
+static size_t pieces_of(const struct wlb_transport_request *request)
 {
-	return (call->count + PIECE_ELEMENTS - 1) / PIECE_ELEMENTS;
+	return (request->count + PIECE_ELEMENTS - 1) / PIECE_ELEMENTS;
 }
 
 static int reserve_pieces(struct handle *h, size_t count, struct wlb_error *error)
@@ -189,31 +189,33 @@ struct piece {
 	size_t offset_bytes;
 };
 
-static struct piece piece_of(const struct wlb_call *call, size_t i)
+static struct piece piece_of(const struct wlb_transport_request *request, size_t i)
 {
-	size_t first = i * PIECE_ELEMENTS, left = call->count - first;
+	size_t first = i * PIECE_ELEMENTS, left = request->count - first;
 	return (struct piece){.count = (int)(left < PIECE_ELEMENTS ? left : PIECE_ELEMENTS),
-	                      .offset_bytes = first * wlb_dtype_bytes(call->dtype)};
+	                      .offset_bytes = first * wlb_dtype_bytes(request->dtype)};
 }
 
 /* Starts a send, a receive or an all_reduce, in pieces. */
-static int start_pieces(struct handle *h, const struct wlb_call *call, const struct type *type, struct wlb_error *error)
+static int start_pieces(struct handle *h, const struct wlb_transport_request *request, const struct type *type,
+                        struct wlb_error *error)
 {
-	if (reserve_pieces(h, pieces_of(call), error) < 0)
+	if (reserve_pieces(h, pieces_of(request), error) < 0)
 		return -1;
 	MPI_Comm comm = h->group->comm;
-	for (size_t i = 0; i < pieces_of(call); i++) {
-		struct piece piece = piece_of(call, i);
+	for (size_t i = 0; i < pieces_of(request); i++) {
+		struct piece piece = piece_of(request, i);
 		char *out = (char *)h->out_host + piece.offset_bytes;
 		const char *in = (const char *)h->in_host + piece.offset_bytes;
-		MPI_Request *request = &h->pieces[i];
+		MPI_Request *piece_request = &h->pieces[i];
 		int code = MPI_SUCCESS;
-		if (call->kind == WLB_COMM_SEND)
-			code = MPI_Isend(in, piece.count, type->type, call->peer, TAG, comm, request);
-		else if (call->kind == WLB_COMM_RECV)
-			code = MPI_Irecv(out, piece.count, type->type, call->peer, TAG, comm, request);
+		if (request->kind == WLB_COMM_SEND)
+			code = MPI_Isend(in, piece.count, type->type, request->peer, TAG, comm, piece_request);
+		else if (request->kind == WLB_COMM_RECV)
+			code = MPI_Irecv(out, piece.count, type->type, request->peer, TAG, comm, piece_request);
 		else
-			code = MPI_Iallreduce(MPI_IN_PLACE, out, piece.count, type->type, type->op, comm, request);
+			code = MPI_Iallreduce(MPI_IN_PLACE, out, piece.count, type->type, type->op, comm,
+			                      piece_request);
 		if (wlb_mpi_check(code, error) < 0)
 			return -1;
 		h->count++;
@@ -222,66 +224,66 @@ static int start_pieces(struct handle *h, const struct wlb_call *call, const str
 }
 
 /* Returns what an all_gather sends: MPI_IN_PLACE where this rank's part is already in the output. */
-static const void *gathered_from(const struct handle *h, const struct wlb_call *call)
+static const void *gathered_from(const struct handle *h, const struct wlb_transport_request *request)
 {
 	int rank = 0;
 	MPI_Comm_rank(h->group->comm, &rank);
-	const char *own = (const char *)h->out_host + sizes_of(h, call).part * (size_t)rank;
+	const char *own = (const char *)h->out_host + sizes_of(h, request).part * (size_t)rank;
 	return h->in_host == own ? MPI_IN_PLACE : h->in_host;
 }
 
-static int start_scatter_or_gather(struct handle *h, const struct wlb_call *call, const struct type *type,
-                                   struct wlb_error *error)
+static int start_scatter_or_gather(struct handle *h, const struct wlb_transport_request *request,
+                                   const struct type *type, struct wlb_error *error)
 {
-	int count = (int)call->count;
+	int count = (int)request->count;
 	if (reserve_pieces(h, 1, error) < 0)
 		return -1;
-	int code = call->kind == WLB_COMM_REDUCE_SCATTER
+	int code = request->kind == WLB_COMM_REDUCE_SCATTER
 	                   ? MPI_Ireduce_scatter_block(h->in_host, h->out_host, count, type->type, type->op,
 	                                               h->group->comm, h->pieces)
-	                   : MPI_Iallgather(gathered_from(h, call), count, type->type, h->out_host, count, type->type,
-	                                    h->group->comm, h->pieces);
+	                   : MPI_Iallgather(gathered_from(h, request), count, type->type, h->out_host, count,
+	                                    type->type, h->group->comm, h->pieces);
 	if (wlb_mpi_check(code, error) < 0)
 		return -1;
 	h->count = 1;
 	return 0;
 }
 
-static int is_message(const struct wlb_call *call)
+static int is_message(const struct wlb_transport_request *request)
 {
-	return call->kind == WLB_COMM_SEND || call->kind == WLB_COMM_RECV;
+	return request->kind == WLB_COMM_SEND || request->kind == WLB_COMM_RECV;
 }
 
 /* A collective that blocks is left to finish(): MPI's blocking functions choose better algorithms than the others. */
-static int start(void *object, const struct wlb_call *call, struct wlb_error *error)
+static int start(void *object, const struct wlb_transport_request *request, struct wlb_error *error)
 {
 	struct handle *h = object;
 	struct type type;
-	if (find_type(call, &type, error) < 0)
+	if (find_type(request, &type, error) < 0)
 		return -1;
-	if (is_message(call))
-		return start_pieces(h, call, &type, error);
-	if (call->kind != WLB_COMM_ALL_REDUCE && call->count > INT_MAX)
-		return wlb_fail(error, "%zu elements a rank: MPI takes at most %d", call->count, INT_MAX);
-	if (call->blocking)
+	if (is_message(request))
+		return start_pieces(h, request, &type, error);
+	if (request->kind != WLB_COMM_ALL_REDUCE && request->count > INT_MAX)
+		return wlb_fail(error, "%zu elements a rank: MPI takes at most %d", request->count, INT_MAX);
+	if (request->blocking)
 		return 0;
-	return call->kind == WLB_COMM_ALL_REDUCE ? start_pieces(h, call, &type, error)
-	                                         : start_scatter_or_gather(h, call, &type, error);
+	return request->kind == WLB_COMM_ALL_REDUCE ? start_pieces(h, request, &type, error)
+	                                            : start_scatter_or_gather(h, request, &type, error);
 }
 
-static int run_collective(struct handle *h, const struct wlb_call *call, struct wlb_error *error)
+static int run_collective(struct handle *h, const struct wlb_transport_request *request, struct wlb_error *error)
 {
 	struct type type;
-	if (find_type(call, &type, error) < 0)
+	if (find_type(request, &type, error) < 0)
 		return -1;
 	MPI_Comm comm = h->group->comm;
-	int count = (int)call->count, code = MPI_SUCCESS;
-	if (call->kind == WLB_COMM_REDUCE_SCATTER)
+	int count = (int)request->count, code = MPI_SUCCESS;
+	if (request->kind == WLB_COMM_REDUCE_SCATTER)
 		code = MPI_Reduce_scatter_block(h->in_host, h->out_host, count, type.type, type.op, comm);
-	else if (call->kind == WLB_COMM_ALL_GATHER)
-		code = MPI_Allgather(gathered_from(h, call), count, type.type, h->out_host, count, type.type, comm);
-	for (size_t i = 0; call->kind == WLB_COMM_ALL_REDUCE && i < pieces_of(call) && code == MPI_SUCCESS; i++) {
-		struct piece piece = piece_of(call, i);
+	else if (request->kind == WLB_COMM_ALL_GATHER)
+		code = MPI_Allgather(gathered_from(h, request), count, type.type, h->out_host, count, type.type, comm);
+	for (size_t i = 0; request->kind == WLB_COMM_ALL_REDUCE && i < pieces_of(request) && code == MPI_SUCCESS; i++) {
+		struct piece piece = piece_of(request, i);
 		code = MPI_Allreduce(MPI_IN_PLACE, (char *)h->out_host + piece.offset_bytes, piece.count, type.type,
 		                     type.op, comm);
 	}
@@ -301,11 +303,11 @@ static int test(void *object, struct wlb_error *error)
 	return done;
 }
 
-static int finish(void *object, const struct wlb_call *call, struct wlb_error *error)
+static int finish(void *object, const struct wlb_transport_request *request, struct wlb_error *error)
 {
 	struct handle *h = object;
-	if (call->blocking && !is_message(call)) {
-		if (run_collective(h, call, error) < 0)
+	if (request->blocking && !is_message(request)) {
+		if (run_collective(h, request, error) < 0)
 			return -1;
 	} else {
 		for (size_t i = 0; i < h->count; i++)
@@ -313,9 +315,9 @@ static int finish(void *object, const struct wlb_call *call, struct wlb_error *e
 				return -1;
 	}
 	struct wlb_device *device = h->group->device;
-	if (device->host_memory || call->out == NULL)
+	if (device->host_memory || request->out == NULL)
 		return 0;
-	device->ops->to_device(device, h->group->queue, call->out, h->out_host, sizes_of(h, call).out);
+	device->ops->to_device(device, h->group->queue, request->out, h->out_host, sizes_of(h, request).out);
 	device->ops->event_record(device, h->copied, h->group->queue);
 	return 0;
 }
