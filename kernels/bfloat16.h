@@ -55,7 +55,7 @@ static inline float wlb_join_master(struct wlb_halves halves)
 /* Returns the float that is nearest to the value on the side of 0, its last bit set where bits were lost ("round to
  * odd"): rounding it again to half as many bits or less gives what rounding the value once would (Boldo & Melquiond
  * 2008). */
-static inline float wlb_odd_float(double value)
+static inline float wlb_float_rounded_to_odd(double value)
 {
 	float toward_zero = (float)value;
 	uint32_t bits;
@@ -72,7 +72,7 @@ static inline float wlb_odd_float(double value)
 /* Rounds once. */
 static inline uint16_t wlb_bfloat16_of_double(double value)
 {
-	return wlb_bfloat16_of_float(wlb_odd_float(value));
+	return wlb_bfloat16_of_float(wlb_float_rounded_to_odd(value));
 }
 
 #endif

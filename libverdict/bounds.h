@@ -2,7 +2,7 @@
 #ifndef LIBVERDICT_BOUNDS_H
 #define LIBVERDICT_BOUNDS_H
 
-#include "libverdict/parts.h"
+#include "libverdict/detector_state.h"
 
 /* Takes what is known of the steps before the detector was made. */
 void verdict_bounds_init(struct wlb_verdict_detector *detector);

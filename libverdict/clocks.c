@@ -7,9 +7,9 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "libverdict/detector_state.h"
 #include "libverdict/error.h"
-#include "libverdict/parts.h"
-#include "libverdict/select.h"
+#include "libverdict/quantile.h"
 
 static const double offset_gain = 0.2, late_gain = 0.1;
 /* A clock that differs by more from what it was in the last sample was set, or the sample is wrong: then the next one

@@ -3,7 +3,7 @@
 #ifndef LIBVERDICT_COST_H
 #define LIBVERDICT_COST_H
 
-#include "libverdict/parts.h"
+#include "libverdict/detector_state.h"
 
 /* Returns -1 if out of memory; verdict_cost_free frees it in either case. */
 int verdict_cost_init(struct verdict_cost *cost, const struct verdict_step_model *model);

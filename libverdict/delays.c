@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "libverdict/error.h"
-#include "libverdict/select.h"
+#include "libverdict/quantile.h"
 #include "libverdict/streams.h"
 
 enum { DELAY_STEPS = 16 };

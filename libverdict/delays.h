@@ -3,7 +3,7 @@
 #ifndef LIBVERDICT_DELAYS_H
 #define LIBVERDICT_DELAYS_H
 
-#include "libverdict/parts.h"
+#include "libverdict/detector_state.h"
 
 /* Returns -1 if out of memory; verdict_delays_free frees it in either case. */
 int verdict_delays_init(struct verdict_delays *delays, const struct verdict_world *world, int32_t sets);

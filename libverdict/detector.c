@@ -5,10 +5,10 @@
 #include "libverdict/bounds.h"
 #include "libverdict/cost.h"
 #include "libverdict/delays.h"
+#include "libverdict/detector_state.h"
 #include "libverdict/error.h"
 #include "libverdict/fixed_time.h"
 #include "libverdict/kinds.h"
-#include "libverdict/parts.h"
 #include "libverdict/steps.h"
 
 /* The limits of the sequential tests; shares of time are logarithms where they are ratios. */

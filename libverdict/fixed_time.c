@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "libverdict/select.h"
+#include "libverdict/quantile.h"
 
 /* The share that is expected without evidence is 0, give or take this. */
 static const double usual_share = 0.3;

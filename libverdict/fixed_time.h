@@ -12,7 +12,7 @@
 #ifndef LIBVERDICT_FIXED_TIME_H
 #define LIBVERDICT_FIXED_TIME_H
 
-#include "libverdict/parts.h"
+#include "libverdict/detector_state.h"
 
 /* Returns -1 if out of memory; verdict_fixed_time_free frees it in either case. */
 int verdict_fixed_time_init(struct verdict_fixed_time *fixed, int32_t ranks, int32_t sets);

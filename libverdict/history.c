@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "libverdict/bounds.h"
-#include "libverdict/select.h"
+#include "libverdict/quantile.h"
 
 /* Of the healthy steps before a fault, the newest; fewer than LEAST tell nothing. */
 enum { BEFORE_MAX = 96, BEFORE_MIN = 8, SINCE_MIN = 4 };

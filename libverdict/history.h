@@ -4,7 +4,7 @@
 #ifndef LIBVERDICT_HISTORY_H
 #define LIBVERDICT_HISTORY_H
 
-#include "libverdict/parts.h"
+#include "libverdict/detector_state.h"
 
 void verdict_history_add(struct wlb_verdict_detector *detector, const struct verdict_slot *slot);
 

@@ -7,7 +7,7 @@
 #ifndef LIBVERDICT_JOB_TIME_H
 #define LIBVERDICT_JOB_TIME_H
 
-#include "libverdict/parts.h"
+#include "libverdict/detector_state.h"
 
 void verdict_time_advance(struct verdict_job_time *time, double now_s);
 

@@ -13,7 +13,7 @@ static void find_standstills(struct wlb_verdict_detector *detector)
 	verdict_waits_find(detector);
 	verdict_hang_find(detector);
 	if (crashed == 0)
-		verdict_hang_call_find(detector);
+		verdict_hang_collective_find(detector);
 }
 
 int32_t wlb_verdict_judge(struct wlb_verdict_detector *detector, double now_s, struct wlb_verdict *verdicts,
@@ -26,7 +26,7 @@ int32_t wlb_verdict_judge(struct wlb_verdict_detector *detector, double now_s, s
 		find_standstills(detector);
 	/* What spoils the model comes before what slows steps, which may be found of more ranks than there is space
 	 * for. */
-	verdict_values_find(detector);
+	verdict_loss_find(detector);
 	verdict_corruption_find(detector);
 	verdict_compute_find(detector);
 	verdict_links_find(detector);

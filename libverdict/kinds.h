@@ -3,7 +3,7 @@
 #ifndef LIBVERDICT_KINDS_H
 #define LIBVERDICT_KINDS_H
 
-#include "libverdict/parts.h"
+#include "libverdict/detector_state.h"
 
 /* -- crash.c: processes that are gone, and nodes that report no more -- */
 /* Returns the number of ranks and nodes that are gone, also where the first of them is not known yet. */
@@ -13,13 +13,13 @@ int32_t verdict_crash_find(struct wlb_verdict_detector *detector);
 /* verdict_waits_find must have run. */
 void verdict_hang_find(struct wlb_verdict_detector *detector);
 
-/* -- hang_call.c: calls that all members have entered and that some or all members do not leave -- */
+/* -- hang_collective.c: calls that all members have entered and that some or all members do not leave -- */
 /* verdict_waits_find must have run. */
-void verdict_hang_call_find(struct wlb_verdict_detector *detector);
+void verdict_hang_collective_find(struct wlb_verdict_detector *detector);
 
-/* -- values.c: ranks whose loss or gradient is not finite, or far off that of their peers -- */
-void verdict_values_step(struct wlb_verdict_detector *detector, const struct verdict_slot *slot);
-void verdict_values_find(struct wlb_verdict_detector *detector);
+/* -- loss.c: ranks whose loss or gradient is not finite, or far off that of their peers -- */
+void verdict_loss_step(struct wlb_verdict_detector *detector, const struct verdict_slot *slot);
+void verdict_loss_find(struct wlb_verdict_detector *detector);
 
 /* -- corruption.c: ranks that computed other bits than their peers, or than themselves -- */
 void verdict_corruption_find(struct wlb_verdict_detector *detector);

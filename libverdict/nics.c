@@ -12,33 +12,33 @@
 static const double nic_share = 0.75;
 
 /* Which streams of a node are not counted. */
-enum left_out {
+enum omission {
 	NONE,
-	TO_SLOW,       /* those from and to nodes whose NIC explains them */
-	TO_CANDIDATES, /* and to nodes whose NIC might explain them as well */
-	TO_STRONGER,   /* the first, and to candidates of which as many or more streams are slow */
+	TO_SLOW,       /* streams from and to nodes whose NIC is slow, which explains the streams */
+	TO_CANDIDATES, /* these, and streams from and to nodes whose NIC might be slow as well */
+	TO_STRONGER,   /* streams of slow NICs, and of candidates of which as many or more streams are slow */
 };
 
-static int is_left_out(const struct verdict_nic *mine, const struct verdict_nic *other, enum left_out left_out)
+static int is_omitted(const struct verdict_nic *mine, const struct verdict_nic *other, enum omission omission)
 {
-	if (left_out == NONE || other->state == VERDICT_NIC_FINE)
+	if (omission == NONE || other->state == VERDICT_NIC_FINE)
 		return 0;
-	if (other->state == VERDICT_NIC_SLOW || left_out == TO_CANDIDATES)
+	if (other->state == VERDICT_NIC_SLOW || omission == TO_CANDIDATES)
 		return 1;
-	return left_out == TO_STRONGER && other->unexplained >= mine->unexplained;
+	return omission == TO_STRONGER && other->unexplained >= mine->unexplained;
 }
 
-static int is_left_out_on(const struct wlb_verdict_detector *detector, const struct verdict_nic *mine, int32_t node,
-                          int32_t other_rank, enum left_out left_out)
+static int is_omitted_on(const struct wlb_verdict_detector *detector, const struct verdict_nic *mine, int32_t node,
+                         int32_t other_rank, enum omission omission)
 {
 	int32_t other = detector->world.node_of[other_rank];
-	return other != node && is_left_out(mine, &detector->nic[other], left_out);
+	return other != node && is_omitted(mine, &detector->nic[other], omission);
 }
 
 /* Whether a stream of a rank on the node is counted there. That of a group whose members have one stream together is
  * counted once on each of its nodes, and goes to all others. */
 static int is_counted(const struct wlb_verdict_detector *detector, const struct verdict_nic *mine, int32_t m,
-                      enum left_out left_out)
+                      enum omission omission)
 {
 	const struct verdict_world *world = &detector->world;
 	const struct verdict_group *group = &world->group[world->membership[m].group];
@@ -47,20 +47,20 @@ static int is_counted(const struct wlb_verdict_detector *detector, const struct 
 	if (!stream.crosses || isnan(detector->link.mean[stream.membership]))
 		return 0;
 	if (!verdict_stream_is_shared(world, m))
-		return !is_left_out_on(detector, mine, node, stream.source == r ? stream.destination : stream.source,
-		                       left_out);
+		return !is_omitted_on(detector, mine, node, stream.source == r ? stream.destination : stream.source,
+		                      omission);
 	for (int32_t i = group->first; i < m; i++)
 		if (world->node_of[world->membership[i].rank] == node)
 			return 0;
 	for (int32_t i = group->first; i < group->first + group->count; i++)
-		if (is_left_out_on(detector, mine, node, world->membership[i].rank, left_out))
+		if (is_omitted_on(detector, mine, node, world->membership[i].rank, omission))
 			return 0;
 	return 1;
 }
 
 /* Counts what the NIC of a node carries: row and column of the matrix of delays, and its ranks' part of collectives. */
 static struct verdict_nic count_streams(const struct wlb_verdict_detector *detector, int32_t node,
-                                        enum left_out left_out)
+                                        enum omission omission)
 {
 	const struct verdict_world *world = &detector->world;
 	const struct verdict_nic *mine = &detector->nic[node];
@@ -70,7 +70,7 @@ static struct verdict_nic count_streams(const struct wlb_verdict_detector *detec
 		int32_t r = world->on_node.list[i];
 		for (int32_t k = world->of_rank.first[r]; k < world->of_rank.first[r + 1]; k++) {
 			int32_t m = world->of_rank.list[k];
-			if (!is_counted(detector, mine, m, left_out))
+			if (!is_counted(detector, mine, m, omission))
 				continue;
 			counted.carried++;
 			counted.slow +=

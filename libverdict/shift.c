@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libverdict/select.h"
+#include "libverdict/quantile.h"
 
 /* Of the values of a step that is the common one: below the median, so that half of the ranks, which are slow, do not
  * move it. */

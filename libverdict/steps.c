@@ -159,7 +159,7 @@ static void judge_step(struct wlb_verdict_detector *detector, struct verdict_slo
 	verdict_compute_step(detector, slot);
 	verdict_links_step(detector, slot);
 	verdict_loader_step(detector, slot);
-	verdict_values_step(detector, slot);
+	verdict_loss_step(detector, slot);
 	verdict_history_add(detector, slot);
 }
 

@@ -2,7 +2,7 @@
 #ifndef LIBVERDICT_STEPS_H
 #define LIBVERDICT_STEPS_H
 
-#include "libverdict/parts.h"
+#include "libverdict/detector_state.h"
 
 /* Returns -1 if out of memory; verdict_steps_free frees them in either case. */
 int verdict_steps_init(struct verdict_steps *steps, const struct verdict_world *world);

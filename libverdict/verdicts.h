@@ -2,7 +2,7 @@
 #ifndef LIBVERDICT_VERDICTS_H
 #define LIBVERDICT_VERDICTS_H
 
-#include "libverdict/parts.h"
+#include "libverdict/detector_state.h"
 
 /* A verdict without node, ranks and group, found in this judgement; `evidence` is to be written. */
 struct wlb_verdict verdict_blank(enum wlb_verdict_kind kind, enum wlb_verdict_stage stage);

@@ -6,7 +6,7 @@
 #ifndef LIBVERDICT_WAIT_FOR_H
 #define LIBVERDICT_WAIT_FOR_H
 
-#include "libverdict/parts.h"
+#include "libverdict/detector_state.h"
 
 /* Finds it from the newest states. */
 void verdict_waits_find(struct wlb_verdict_detector *detector);

@@ -80,9 +80,9 @@ size_t wlb_cuda_sum_squares_scratch_bytes(void);
 
 /* -- memory.c -- */
 /* Allocates `bytes` of device memory, which is not cleared. Returns NULL on failure, which is no error of the device:
- * the caller reports it. wlb_cuda_give frees it and waits for everything that is queued; NULL allowed. */
-void *wlb_cuda_take(struct wlb_device *device, size_t bytes, struct wlb_error *error);
-cudaError_t wlb_cuda_give(struct wlb_device *device, void *memory);
+ * the caller reports it. wlb_cuda_free frees it and waits for everything that is queued; NULL allowed. */
+void *wlb_cuda_malloc(struct wlb_device *device, size_t bytes, struct wlb_error *error);
+cudaError_t wlb_cuda_free(struct wlb_device *device, void *memory);
 void *wlb_cuda_alloc(struct wlb_device *device, size_t bytes, struct wlb_error *error);
 void wlb_cuda_release(struct wlb_device *device, void *memory);
 void *wlb_cuda_alloc_host(struct wlb_device *device, size_t bytes, struct wlb_error *error);

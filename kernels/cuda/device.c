@@ -11,7 +11,7 @@ static void close_device(struct wlb_device *device)
 	struct wlb_cuda *cuda = wlb_cuda_of(device);
 	wlb_cuda_linear_close(cuda->linear);
 	while (cuda->blocks != NULL)
-		wlb_cuda_give(device, cuda->blocks->memory);
+		wlb_cuda_free(device, cuda->blocks->memory);
 	if (cuda->stream != NULL)
 		cudaStreamDestroy(cuda->stream);
 	free(cuda);

@@ -203,7 +203,7 @@ struct wlb_cuda_linear *wlb_cuda_linear_open(struct wlb_device *device, cudaStre
 	}
 	cublasStatus_t status = linear->cublas.cublasLtCreate(&linear->plans.handle);
 	note_status(status);
-	linear->workspace = wlb_cuda_take(device, WLB_CUDA_LINEAR_WORKSPACE_BYTES, error);
+	linear->workspace = wlb_cuda_malloc(device, WLB_CUDA_LINEAR_WORKSPACE_BYTES, error);
 	if (status == CUBLAS_STATUS_SUCCESS && linear->workspace != NULL)
 		return linear;
 	if (status != CUBLAS_STATUS_SUCCESS)
@@ -219,7 +219,7 @@ void wlb_cuda_linear_close(struct wlb_cuda_linear *linear)
 {
 	if (linear == NULL)
 		return;
-	wlb_cuda_check(linear->device, wlb_cuda_give(linear->device, linear->workspace), "linear_close");
+	wlb_cuda_check(linear->device, wlb_cuda_free(linear->device, linear->workspace), "linear_close");
 	if (linear->plans.handle != NULL)
 		linear->cublas.cublasLtDestroy(linear->plans.handle);
 	free(linear);

@@ -59,7 +59,7 @@ static void fail_for_memory(struct wlb_device *device, size_t bytes, struct wlb_
 	         1e-9 * (double)bytes, device->name, 1e-9 * (double)none->free_bytes, 1e-9 * (double)none->total_bytes);
 }
 
-void *wlb_cuda_take(struct wlb_device *device, size_t bytes, struct wlb_error *error)
+void *wlb_cuda_malloc(struct wlb_device *device, size_t bytes, struct wlb_error *error)
 {
 	struct wlb_cuda *cuda = wlb_cuda_of(device);
 	struct wlb_cuda_block *block = calloc(1, sizeof(*block));
@@ -85,7 +85,7 @@ void *wlb_cuda_take(struct wlb_device *device, size_t bytes, struct wlb_error *e
 	return NULL;
 }
 
-cudaError_t wlb_cuda_give(struct wlb_device *device, void *memory)
+cudaError_t wlb_cuda_free(struct wlb_device *device, void *memory)
 {
 	struct wlb_cuda_block **link = &wlb_cuda_of(device)->blocks;
 	while (*link != NULL && (*link)->memory != memory)
@@ -102,7 +102,7 @@ cudaError_t wlb_cuda_give(struct wlb_device *device, void *memory)
 /* Memory is cleared on the stream that will use it, since that does not wait for cudaMemset on the default stream. */
 void *wlb_cuda_alloc(struct wlb_device *device, size_t bytes, struct wlb_error *error)
 {
-	void *memory = wlb_cuda_take(device, bytes, error);
+	void *memory = wlb_cuda_malloc(device, bytes, error);
 	if (memory == NULL)
 		return NULL;
 	cudaError_t status = cudaMemsetAsync(memory, 0, bytes, wlb_cuda_of(device)->stream);
@@ -110,13 +110,13 @@ void *wlb_cuda_alloc(struct wlb_device *device, size_t bytes, struct wlb_error *
 		return memory;
 	wlb_cuda_note_error(status);
 	wlb_fail(error, "cannot clear %zu bytes on %s: %s", bytes, device->name, cudaGetErrorString(status));
-	wlb_cuda_give(device, memory);
+	wlb_cuda_free(device, memory);
 	return NULL;
 }
 
 void wlb_cuda_release(struct wlb_device *device, void *memory)
 {
-	wlb_cuda_check(device, wlb_cuda_give(device, memory), "release");
+	wlb_cuda_check(device, wlb_cuda_free(device, memory), "release");
 }
 
 void *wlb_cuda_alloc_host(struct wlb_device *device, size_t bytes, struct wlb_error *error)
@@ -180,9 +180,9 @@ void *wlb_cuda_scratch(struct wlb_device *device, size_t bytes, const char *oper
 	if (bytes <= cuda->scratch_bytes)
 		return cuda->scratch;
 	/* Kernels may still use the old one: giving it back waits for them. */
-	wlb_cuda_check(device, wlb_cuda_give(device, cuda->scratch), operation);
+	wlb_cuda_check(device, wlb_cuda_free(device, cuda->scratch), operation);
 	struct wlb_error error = {0};
-	cuda->scratch = wlb_cuda_take(device, bytes, &error);
+	cuda->scratch = wlb_cuda_malloc(device, bytes, &error);
 	cuda->scratch_bytes = cuda->scratch != NULL ? bytes : 0;
 	if (cuda->scratch == NULL)
 		wlb_cuda_fail(device, "scratch memory of %s: %s", operation, error.message);

@@ -50,7 +50,7 @@ static void release(struct wlb_device *device, struct attention *a)
 static void most_rows(int most, int64_t *q_rows, int64_t *k_rows)
 {
 	double points[WLB_AXIS_POINTS];
-	int count = wlb_axis(WLB_AXIS_TOKENS_MIN, most, points);
+	int count = wlb_axis_fill(WLB_AXIS_TOKENS_MIN, most, points);
 	*q_rows = *k_rows = 0;
 	for (int i = 0; i < count; i++) {
 		int64_t segments = wlb_axis_segments(points[i]), q = segments * (int64_t)points[i], k = segments * most;
@@ -147,8 +147,8 @@ int wlb_choose_attention(struct wlb_device *device, struct wlb_comm *world, int 
 	double flops_per_s = 4.0 * width * wlb_axis_segments(PROBE_TOKENS) * pairs / elapsed_s;
 	int most = wlb_axis_max(wlb_axis_attention_flops, RUNS * rounds * width, flops_per_s, limit_s);
 	*rates = (struct wlb_attention_rates){0};
-	rates->q_count = wlb_axis(WLB_AXIS_TOKENS_MIN, most, rates->q_tokens);
-	rates->k_count = wlb_axis(WLB_AXIS_TOKENS_MIN, most, rates->k_tokens);
+	rates->q_count = wlb_axis_fill(WLB_AXIS_TOKENS_MIN, most, rates->q_tokens);
+	rates->k_count = wlb_axis_fill(WLB_AXIS_TOKENS_MIN, most, rates->k_tokens);
 	return 0;
 }
 

@@ -3,7 +3,7 @@
 /* Rows of the queries of one launch: half a usual micro-batch. */
 enum { LAUNCH_ROWS = 2048, SEGMENTS_MAX = 16 };
 
-int wlb_axis(int least, int most, double points[WLB_AXIS_POINTS])
+int wlb_axis_fill(int least, int most, double points[WLB_AXIS_POINTS])
 {
 	int count = 0;
 	for (int value = least; value < most; value *= value < WLB_AXIS_FINE ? 2 : 4)
@@ -15,7 +15,7 @@ int wlb_axis(int least, int most, double points[WLB_AXIS_POINTS])
 double wlb_axis_product_flops(int most, double scale)
 {
 	double points[WLB_AXIS_POINTS], sum = 0.0;
-	int count = wlb_axis(WLB_AXIS_SIDE_MIN, most, points);
+	int count = wlb_axis_fill(WLB_AXIS_SIDE_MIN, most, points);
 	for (int i = 0; i < count; i++)
 		sum += points[i];
 	return scale * 2.0 * sum * sum * sum;
@@ -37,7 +37,7 @@ int wlb_axis_segments(double q_tokens)
 double wlb_axis_attention_flops(int most, double scale)
 {
 	double points[WLB_AXIS_POINTS], pairs = 0.0;
-	int count = wlb_axis(WLB_AXIS_TOKENS_MIN, most, points);
+	int count = wlb_axis_fill(WLB_AXIS_TOKENS_MIN, most, points);
 	for (int q = 0; q < count; q++)
 		for (int k = q; k < count; k++)
 			pairs += wlb_axis_segments(points[q]) * wlb_causal_pairs(points[q], points[k]);

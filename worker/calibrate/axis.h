@@ -11,7 +11,7 @@ enum { WLB_AXIS_SIDE_MIN = 64, WLB_AXIS_TOKENS_MIN = 16 };
 /* at[] = `least` and its multiples by 2 up to WLB_AXIS_FINE, by 4 from there, all below `most`, then `most`; returns
  * how many. Speeds change much between short lengths, little between long ones. `least` is one of the two above, `most`
  * from it to WLB_AXIS_MAX. */
-int wlb_axis(int least, int most, double points[WLB_AXIS_POINTS]);
+int wlb_axis_fill(int least, int most, double points[WLB_AXIS_POINTS]);
 
 /* Operations of one pass over a grid whose axes all end at `most`, and `scale` times that: of products [rows x depth]
  * x [depth x columns], for a scale of 1; of causal attention forward and backward of q last queries of k keys, q <= k,

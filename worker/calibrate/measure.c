@@ -39,11 +39,11 @@ static int choose_products(struct wlb_device *device, struct wlb_comm *world, do
 		return -1;
 	int most = wlb_axis_max(wlb_axis_product_flops, RUNS * rounds, flops / elapsed_s, limit_s);
 	*rates = (struct wlb_gemm_rates){0};
-	rates->rows_count = wlb_axis(WLB_AXIS_SIDE_MIN, most, rates->rows);
+	rates->rows_count = wlb_axis_fill(WLB_AXIS_SIDE_MIN, most, rates->rows);
 	for (int i = 0; i < rates->rows_count; i++)
 		rates->rows[i] -= UNEVEN_ROWS;
-	rates->depth_count = wlb_axis(WLB_AXIS_SIDE_MIN, most, rates->depth);
-	rates->columns_count = wlb_axis(WLB_AXIS_SIDE_MIN, most, rates->columns);
+	rates->depth_count = wlb_axis_fill(WLB_AXIS_SIDE_MIN, most, rates->depth);
+	rates->columns_count = wlb_axis_fill(WLB_AXIS_SIDE_MIN, most, rates->columns);
 	return 0;
 }
 

@@ -11,8 +11,8 @@
 #include "planner/machine.h"
 #include "planner/machine_write.h"
 #include "planner/node_type.h"
-#include "worker/calibrate/machine_of.h"
 #include "worker/calibrate/send.h"
+#include "worker/calibrate/to_machine.h"
 #include "worker/launch/options.h"
 
 static int check_name(const char *name, size_t size, struct wlb_error *error)

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "worker/comm/choice.h"
+#include "worker/comm/choose_nccl.h"
 #include "worker/comm/comm.h"
 #include "worker/comm/communicator.h"
 #include "worker/comm/group_id.h"

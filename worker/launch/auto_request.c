@@ -22,7 +22,7 @@ void wlb_train_auto_request(const struct wlb_train_options *options, const char 
 		.global_batch = (int32_t)options->global_batch_size,
 		.max_length_ratio = wlb_loader_length_ratio(&loading),
 		.max_tokens = options->max_tokens,
-		.least_micro_batches = has_limit ? (int32_t)wlb_loader_least_bins(&loading) : 0,
+		.least_micro_batches = has_limit ? (int32_t)wlb_loader_bins_min(&loading) : 0,
 		.sharding = (enum wlb_sharding)options->cp_sharding,
 		.is_worker = 1,
 		.element_bytes = options->dtype == WLB_FLOAT64    ? 8

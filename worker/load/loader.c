@@ -67,7 +67,7 @@ static int open_buffer(struct wlb_loader *l, struct buffer *buffer, struct wlb_e
 		return -1;
 	if (l->device->host_memory)
 		return 0;
-	size_t most = wlb_rows_most(options, l->preparer.tile_rows);
+	size_t most = wlb_rows_elements_max(options, l->preparer.tile_rows);
 	buffer->pinned = ops->alloc_host(l->device, most * sizeof(*buffer->pinned), error);
 	if (buffer->pinned == NULL || allocate_device(l, buffer, most, error) < 0)
 		return wlb_fail_in(error, "the rows of a step");

@@ -52,7 +52,7 @@ static int64_t divide_up(int64_t value, int64_t by)
  *    kind, and so at least 1/2. The full ones together already weigh the most that the packed ones can, and the span
  *    is in addition to them.
  */
-int64_t wlb_loader_least_bins(const struct wlb_loader_options *options)
+int64_t wlb_loader_bins_min(const struct wlb_loader_options *options)
 {
 	int64_t windows = options->global_batch_size, packed = wlb_loader_packed_tokens(options);
 	if (options->max_tokens < packed)
@@ -97,7 +97,7 @@ static int64_t choose_micro_batches(const struct wlb_loader_options *o, int64_t 
 {
 	int64_t dp = o->layout.dp, pp = o->layout.pp;
 	int64_t count = divide_up(divide_up(o->global_batch_size, windows_per_micro_batch), dp);
-	int64_t least = divide_up(wlb_loader_least_bins(o), dp);
+	int64_t least = divide_up(wlb_loader_bins_min(o), dp);
 	count = count > least ? count : least;
 	return interleave > 1 ? divide_up(count, pp) * pp : count;
 }
@@ -154,12 +154,12 @@ int wlb_loader_check(const struct wlb_loader_options *o, struct wlb_error *error
 		return -1;
 	if (!(o->storage_timeout_s > 0.0))
 		return wlb_fail(error, "storage_timeout_s is %g: it must be above 0", o->storage_timeout_s);
-	if (o->micro_batches < 1 || wlb_loader_bins(o) > INT32_MAX || wlb_loader_bins(o) < wlb_loader_least_bins(o))
+	if (o->micro_batches < 1 || wlb_loader_bins(o) > INT32_MAX || wlb_loader_bins(o) < wlb_loader_bins_min(o))
 		return wlb_fail(error,
 		                "%d micro-batches of at most %lld tokens on %d replicas: %lld windows of seq_length "
 		                "%lld need %lld together",
 		                o->micro_batches, (long long)o->max_tokens, o->layout.dp,
 		                (long long)o->global_batch_size, (long long)o->seq_length,
-		                (long long)wlb_loader_least_bins(o));
+		                (long long)wlb_loader_bins_min(o));
 	return 0;
 }

@@ -57,7 +57,7 @@ double wlb_loader_length_ratio(const struct wlb_loader_options *options);
 
 /* Returns the least number of micro-batches, of all replicas together, that holds every possible step. max_tokens must
  * be set. */
-int64_t wlb_loader_least_bins(const struct wlb_loader_options *options);
+int64_t wlb_loader_bins_min(const struct wlb_loader_options *options);
 
 /* The number of micro-batches of all replicas together. */
 int64_t wlb_loader_bins(const struct wlb_loader_options *options);

@@ -109,7 +109,7 @@ static int lay_out(struct wlb_rows *rows, int32_t number, size_t segments, int32
 /* A shard has at least one of the rank's rows, and a document at most two shards on a rank, whose keys begin at the
  * document's first. So n rows have at most n shards and tiles of queries; keys of T tokens are at most T / tile_rows +
  * n tiles, and shards meet at most 2 T / tile_rows + 2 n of them. */
-size_t wlb_rows_most(const struct wlb_loader_options *o, int tile_rows)
+size_t wlb_rows_elements_max(const struct wlb_loader_options *o, int tile_rows)
 {
 	size_t n = (size_t)wlb_loader_max_rows(o), tokens = (size_t)o->max_tokens, cp = (size_t)o->layout.cp;
 	size_t count = aligned(n + 1) + 2 * aligned(n) + aligned(n * SEGMENT_WORDS);

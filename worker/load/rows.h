@@ -40,7 +40,7 @@ struct wlb_rows {
 int wlb_rows_init(struct wlb_rows *rows, int32_t micro_batches, struct wlb_error *error);
 void wlb_rows_free(struct wlb_rows *rows);
 /* Returns the most elements that the block of a step has, with these options and these tiles. */
-size_t wlb_rows_most(const struct wlb_loader_options *options, int tile_rows);
+size_t wlb_rows_elements_max(const struct wlb_loader_options *options, int tile_rows);
 /* Makes the block that of the caller, who frees it after the rows; a step that needs more elements is then an error. To
  * be called before the first wlb_rows_add. */
 void wlb_rows_give(struct wlb_rows *rows, int32_t *host, size_t capacity);

@@ -2,7 +2,7 @@
 
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/train/checkpoint_tensors.h"
-#include "worker/train/intact.h"
+#include "worker/train/intact_checkpoint.h"
 #include "worker/train/trainer.h"
 
 /* The data that the file functions below read. They are on the heap, since a thread that makes no progress keeps using

@@ -11,7 +11,7 @@
 #include "worker/data/input.h"
 #include "worker/launch/plan_agree.h"
 #include "worker/train/device.h"
-#include "worker/train/no_memory.h"
+#include "worker/train/out_of_memory.h"
 #include "worker/train/stop_signals.h"
 #include "worker/train/trainer.h"
 
@@ -200,7 +200,7 @@ static int fail(struct wlb_trainer *t, struct wlb_error *error, int everywhere)
 	int code = everywhere ? t->exit_code : WLB_EXIT_FAILED;
 	int for_all = t->launch->rank == 0 && everywhere && !may_be_node(t);
 	keep_exit_code();
-	wlb_no_memory_explain(t, error);
+	wlb_out_of_memory_explain(t, error);
 	print_reason(t->launch, error->message, for_all);
 	wlb_record_end(t->recorder, "failed", code,
 	               error->message[0] != '\0' ? error->message : "a rank failed: the job's output says why");

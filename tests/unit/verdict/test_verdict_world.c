@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "libverdict/select.h"
+#include "libverdict/quantile.h"
 #include "tests/unit/verdict/run.h"
 
 static void refused(const struct wlb_verdict_world *world, const struct wlb_verdict_options *options,

@@ -15,22 +15,22 @@
 #include "planner/node_type.h"
 #include "worker/calibrate/axis.h"
 #include "worker/calibrate/link_fit.h"
-#include "worker/calibrate/machine_of.h"
 #include "worker/calibrate/slowest_rank.h"
 #include "worker/calibrate/stopwatch.h"
 #include "worker/calibrate/switches.h"
+#include "worker/calibrate/to_machine.h"
 #include "worker/calibrate/vote.h"
 
 static void axes_fit_into_the_time(void **state)
 {
 	double at[WLB_AXIS_POINTS];
 	(void)state;
-	assert_int_equal(wlb_axis(WLB_AXIS_SIDE_MIN, 4096, at), 6);
+	assert_int_equal(wlb_axis_fill(WLB_AXIS_SIDE_MIN, 4096, at), 6);
 	assert_true(at[0] == 64 && at[1] == 128 && at[3] == 512 && at[4] == 2048 && at[5] == 4096);
-	assert_int_equal(wlb_axis(WLB_AXIS_TOKENS_MIN, 256, at), 5);
+	assert_int_equal(wlb_axis_fill(WLB_AXIS_TOKENS_MIN, 256, at), 5);
 	assert_true(at[0] == 16 && at[1] == 32 && at[4] == 256);
-	assert_int_equal(wlb_axis(WLB_AXIS_SIDE_MIN, WLB_AXIS_MAX, at), 6);
-	assert_int_equal(wlb_axis(WLB_AXIS_TOKENS_MIN, WLB_AXIS_MAX, at), WLB_AXIS_POINTS);
+	assert_int_equal(wlb_axis_fill(WLB_AXIS_SIDE_MIN, WLB_AXIS_MAX, at), 6);
+	assert_int_equal(wlb_axis_fill(WLB_AXIS_TOKENS_MIN, WLB_AXIS_MAX, at), WLB_AXIS_POINTS);
 	assert_int_equal(wlb_axis_max(wlb_axis_product_flops, 4, 1e9, 1e-3), WLB_AXIS_FINE / 2);
 	assert_int_equal(wlb_axis_max(wlb_axis_product_flops, 4, 1e16, 100), WLB_AXIS_MAX);
 	int most = wlb_axis_max(wlb_axis_product_flops, 4, 1e11, 10);
@@ -127,13 +127,13 @@ static struct wlb_calibration calibration(void)
 	                                       .gather_s = {1e-5, 2e-5},
 	                                       .reduce_s = {2e-5, 5e-5},
 	                                       .send_s = {8e-6, 1e-5}};
-	c.gemm.rows_count = wlb_axis(WLB_AXIS_SIDE_MIN, 256, c.gemm.rows);
-	c.gemm.depth_count = wlb_axis(WLB_AXIS_SIDE_MIN, 128, c.gemm.depth);
-	c.gemm.columns_count = wlb_axis(WLB_AXIS_SIDE_MIN, 128, c.gemm.columns);
+	c.gemm.rows_count = wlb_axis_fill(WLB_AXIS_SIDE_MIN, 256, c.gemm.rows);
+	c.gemm.depth_count = wlb_axis_fill(WLB_AXIS_SIDE_MIN, 128, c.gemm.depth);
+	c.gemm.columns_count = wlb_axis_fill(WLB_AXIS_SIDE_MIN, 128, c.gemm.columns);
 	for (int i = 0; i < 3 * 2 * 2; i++)
 		c.gemm.flops_per_s[i] = 1e11 + 1e9 * i;
-	c.attention.q_count = wlb_axis(WLB_AXIS_TOKENS_MIN, 32, c.attention.q_tokens);
-	c.attention.k_count = wlb_axis(WLB_AXIS_TOKENS_MIN, 64, c.attention.k_tokens);
+	c.attention.q_count = wlb_axis_fill(WLB_AXIS_TOKENS_MIN, 32, c.attention.q_tokens);
+	c.attention.k_count = wlb_axis_fill(WLB_AXIS_TOKENS_MIN, 64, c.attention.k_tokens);
 	for (int i = 0; i < 6; i++)
 		if (i != 3) { /* 32 queries of 16 keys */
 			c.attention.forward_flops_per_s[i] = 5e10 + 1e9 * i;

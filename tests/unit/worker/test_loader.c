@@ -616,14 +616,14 @@ static void a_loader_without_a_bound_is_refused(void **state)
 	loads_close(&d);
 }
 
-/* Prepares steps of one rank in a block of wlb_rows_most elements; returns the most that one of them took. */
+/* Prepares steps of one rank in a block of wlb_rows_elements_max elements; returns the most that one of them took. */
 static size_t most_used(const struct loads_dataset *d, const struct wlb_loader_options *options, int tile_rows)
 {
 	struct wlb_preparer preparer;
 	struct wlb_prepared prepared = {0};
 	struct wlb_error error;
 	atomic_bool stopping = 0;
-	size_t most = wlb_rows_most(options, tile_rows), used = 0;
+	size_t most = wlb_rows_elements_max(options, tile_rows), used = 0;
 	int32_t *block = malloc(most * sizeof(*block));
 	assert_int_equal(wlb_preparer_init(&preparer, d->dataset, &d->model, options, tile_rows, &error), 0);
 	assert_int_equal(wlb_rows_init(&prepared.rows, options->micro_batches, &error), 0);
@@ -659,7 +659,7 @@ static void every_step_fits_where_memory_is_given(void **state)
 	loads_open(&shortest, state, lengths, 1000);
 	struct wlb_loader_options o =
 		loads_options(WLB_STRATEGY_BALANCED, WLB_SHARDING_ADAPTIVE, SEQ_LENGTH, WINDOWS, 1, 0, layouts[0]);
-	assert_true(most_used(&shortest, &o, 64) > wlb_rows_most(&o, 64) / 2);
+	assert_true(most_used(&shortest, &o, 64) > wlb_rows_elements_max(&o, 64) / 2);
 	loads_close(&shortest);
 }
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "libverdict/select.h"
+#include "libverdict/quantile.h"
 
 enum { MOST = 5000, TRIALS = 400 };
 

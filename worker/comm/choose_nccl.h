@@ -1,6 +1,6 @@
 /* Whether the ranks use NCCL. Private to worker/comm. */
-#ifndef WORKER_COMM_CHOICE_H
-#define WORKER_COMM_CHOICE_H
+#ifndef WORKER_COMM_CHOOSE_NCCL_H
+#define WORKER_COMM_CHOOSE_NCCL_H
 
 #include "worker/comm/comm.h"
 #include "worker/comm/mpi_group.h"

@@ -1,6 +1,6 @@
 /* Order statistics in linear time; internal. */
-#ifndef LIBVERDICT_SELECT_H
-#define LIBVERDICT_SELECT_H
+#ifndef LIBVERDICT_QUANTILE_H
+#define LIBVERDICT_QUANTILE_H
 
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-#include "worker/train/no_memory.h"
+#include "worker/train/out_of_memory.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -61,7 +61,7 @@ static void add_remedies(const struct wlb_trainer *t, struct wlb_error *error)
 	add(error, "greater tp, cp or pp in --layout, or a smaller --seq-length");
 }
 
-void wlb_no_memory_explain(const struct wlb_trainer *t, struct wlb_error *error)
+void wlb_out_of_memory_explain(const struct wlb_trainer *t, struct wlb_error *error)
 {
 	if (t->device->no_memory.asked_bytes == 0 || error->message[0] == '\0' || t->groups == NULL)
 		return;

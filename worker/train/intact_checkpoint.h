@@ -1,6 +1,6 @@
 /* Finds the checkpoint to resume from whose tensors are as they were saved. */
-#ifndef WORKER_TRAIN_INTACT_H
-#define WORKER_TRAIN_INTACT_H
+#ifndef WORKER_TRAIN_INTACT_CHECKPOINT_H
+#define WORKER_TRAIN_INTACT_CHECKPOINT_H
 
 #include "worker/train/trainer.h"
 

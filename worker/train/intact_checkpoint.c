@@ -1,4 +1,4 @@
-#include "worker/train/intact.h"
+#include "worker/train/intact_checkpoint.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "libverdict/select.h"
+#include "libverdict/quantile.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* A calibration as the machine that plans are made for. */
-#ifndef WORKER_CALIBRATE_MACHINE_OF_H
-#define WORKER_CALIBRATE_MACHINE_OF_H
+#ifndef WORKER_CALIBRATE_TO_MACHINE_H
+#define WORKER_CALIBRATE_TO_MACHINE_H
 
 #include "worker/calibrate/calibration.h"
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "libverdict/kinds.h"
-#include "libverdict/select.h"
+#include "libverdict/quantile.h"
 #include "libverdict/verdicts.h"
 
 enum { LOSS, GRADIENT, KINDS };
@@ -104,7 +104,7 @@ static double compare_peers(struct wlb_verdict_detector *detector, const struct 
 	return scale;
 }
 
-void verdict_values_step(struct wlb_verdict_detector *detector, const struct verdict_slot *slot)
+void verdict_loss_step(struct wlb_verdict_detector *detector, const struct verdict_slot *slot)
 {
 	for (int kind = LOSS; kind < KINDS; kind++) {
 		struct verdict_values *values = &detector->values[kind];
@@ -122,7 +122,7 @@ void verdict_values_step(struct wlb_verdict_detector *detector, const struct ver
 	}
 }
 
-void verdict_values_find(struct wlb_verdict_detector *detector)
+void verdict_loss_find(struct wlb_verdict_detector *detector)
 {
 	static const char *const names[KINDS] = {"loss", "gradient norm"};
 	for (int kind = LOSS; kind < KINDS; kind++) {

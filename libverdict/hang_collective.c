@@ -191,7 +191,7 @@ static enum named_by name_ranks(const struct wlb_verdict_detector *detector, int
 	return common->count == COMMON_NODES_MAX ? BY_PAIR_OF_NODES : BY_NOTHING;
 }
 
-void verdict_hang_call_find(struct wlb_verdict_detector *detector)
+void verdict_hang_collective_find(struct wlb_verdict_detector *detector)
 {
 	static const double certainty[] = {
 		[BY_NODE] = 0.9, [BY_EDGE] = 0.95, [BY_BYTES] = 0.95, [BY_PAIR_OF_NODES] = 0.8, [BY_NOTHING] = 0.6};

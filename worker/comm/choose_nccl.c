@@ -1,4 +1,4 @@
-#include "worker/comm/choice.h"
+#include "worker/comm/choose_nccl.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* The state of a detector, which its parts share; internal. */
-#ifndef LIBVERDICT_PARTS_H
-#define LIBVERDICT_PARTS_H
+#ifndef LIBVERDICT_DETECTOR_STATE_H
+#define LIBVERDICT_DETECTOR_STATE_H
 
 #include "libverdict/shift.h"
 #include "libverdict/step_model.h"

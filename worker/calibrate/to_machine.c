@@ -1,4 +1,4 @@
-#include "worker/calibrate/machine_of.h"
+#include "worker/calibrate/to_machine.h"
 
 #include <math.h>
 #include <string.h>
