@@ -7,8 +7,8 @@
 #include "libverdict/verdicts.h"
 #include "libverdict/wait_for.h"
 
-/* A launcher ends the other ranks after the first that is gone. Those that are gone within this time of it went of
- * their own. */
+/* A launcher ends the other ranks after the first that is gone. Ranks that are gone within this time of the first
+ * went of their own. */
 static const double at_once_s = 0.1;
 /* Until every reporter has told who is gone, which one was the first is not known. */
 static const double all_told_s = 1.5;

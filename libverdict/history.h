@@ -1,6 +1,6 @@
 /* How long steps took over what the computation of their ranks explains, and what a fault that is not of computation
- * costs: the steps since it began against those before it, or against what they would have been with the waits of the
- * other ranks. Internal. */
+ * costs: the steps since the fault began are compared with the steps before it, or with what the same steps would have
+ * been with the waits of the other ranks alone. Internal. */
 #ifndef LIBVERDICT_HISTORY_H
 #define LIBVERDICT_HISTORY_H
 

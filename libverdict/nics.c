@@ -35,8 +35,8 @@ static int is_omitted_on(const struct wlb_verdict_detector *detector, const stru
 	return other != node && is_omitted(mine, &detector->nic[other], omission);
 }
 
-/* Whether a stream of a rank on the node is counted there. That of a group whose members have one stream together is
- * counted once on each of its nodes, and goes to all others. */
+/* Whether a stream of a rank on the node is counted there. Where the members of a group have one stream together, it
+ * is counted once on each node of the group, and goes to all other nodes. */
 static int is_counted(const struct wlb_verdict_detector *detector, const struct verdict_nic *mine, int32_t m,
                       enum omission omission)
 {

@@ -10,8 +10,8 @@ enum { CLUSTERS_TOLD = 3 }; /* in the evidence, besides the largest */
  * for all. */
 static const double certainty = 0.5;
 
-/* Whether the verdict names the ranks of a cluster: those that are suspect, or, where a group is named, all that are
- * outside the largest. */
+/* Whether the verdict names the ranks of a cluster: of a suspect cluster, or, where the verdict names a group, of each
+ * cluster but the largest. */
 static int names(const struct wlb_verdict_clusters *clusters, int32_t cluster)
 {
 	return clusters->group >= 0 ? cluster > 0 : clusters->list[cluster].is_suspect;

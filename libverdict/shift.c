@@ -170,8 +170,8 @@ static int32_t subtract(struct verdict_shift *shift, const double *values, doubl
 	return found;
 }
 
-/* Returns the median of those that are not slow, which are in the scratch: where many are slow, what all seem to have
- * in common is less than what the others have. */
+/* Returns the median of the values that are not slow, which are in the scratch: where many are slow, what all seem to
+ * have in common is less than what the other values have. */
 static double centre_of(struct verdict_shift *shift, int32_t found)
 {
 	return shift->limits.common && found > 0 ? verdict_quantile(shift->scratch, found, 0.5) : 0.0;

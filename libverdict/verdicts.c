@@ -116,7 +116,8 @@ static void write_over(const struct verdict_found *found, struct verdict_found *
 	open->count = left;
 }
 
-/* Notes those that were found as open, beside those whose end is still to be told, as far as there is space. */
+/* Notes as open the verdicts that were found and, as far as there is space, the verdicts whose end is still to be
+ * reported. */
 static void keep_open(const struct verdict_found *found, struct verdict_found *open)
 {
 	int32_t space = VERDICT_OPEN_MAX - found->count, left = open->count < space ? open->count : space;

@@ -148,8 +148,8 @@ struct wlb_verdict_call {
 };
 
 /* The state of a rank, about each second and after each change that its reporter notices. It may be reported of some
- * ranks of each node alone, or of those of some nodes. A node of which none ever is, though most nodes report, is lost
- * where the others stand still from the start and have ended no step since. */
+ * ranks of each node alone, or of the ranks of some nodes. Where most nodes report, a node none of whose ranks ever
+ * does is lost once the other nodes stand still from the start and have ended no step since. */
 struct wlb_verdict_state {
 	int32_t rank;
 	uint64_t report;  /* rises with each report of this rank; late and repeated reports are thus known */
@@ -308,9 +308,9 @@ struct wlb_verdict {
 	char evidence[512];
 };
 
-/* Judges at `now_s`. Writes up to `most` verdicts that are open or have just ended, those of hangs first, then those
- * that have ended, and returns their number in all. That one has ended is reported later where there is no space for
- * it now. Call it about each second. */
+/* Judges at `now_s`. Writes up to `most` verdicts: hangs first, then other open verdicts, then verdicts that have just
+ * ended, and returns the number of all. The end of a verdict is reported later where there is no space for it now. Call
+ * it about each second. */
 int32_t wlb_verdict_judge(struct wlb_verdict_detector *detector, double now_s, struct wlb_verdict *verdicts,
                           int32_t most);
 
@@ -328,8 +328,8 @@ struct wlb_verdict_stack {
 struct wlb_verdict_cluster {
 	const int32_t *ranks; /* [count] ascending */
 	int32_t count;
-	int32_t stack;     /* that of the first of them, an index into those given */
-	int32_t innermost; /* of that stack: frames from this one on are those of all ranks of the cluster */
+	int32_t stack;     /* of the cluster's first rank: an index into the stacks that were given */
+	int32_t innermost; /* of that stack: all ranks of the cluster have the frames from this one on */
 	int is_suspect;
 };
 

@@ -36,7 +36,7 @@ extern "C" {
 size_t wlb_text_first(const char *text, size_t length, uint32_t *code);
 
 /* Whether a terminal would act on the character, or it changes how others are drawn: control characters (C0, DEL, C1),
- * U+2028 and U+2029, those of direction and those without a width, U+FFFE and U+FFFF. */
+ * U+2028 and U+2029, characters of direction and characters without a width, U+FFFE and U+FFFF. */
 int wlb_text_is_control(uint32_t code);
 
 /* Copies a text that will be stored: as many characters as fit into `size` > 0 bytes with the NUL, with
@@ -347,9 +347,9 @@ struct wlb_gemm_curve {
 
 /* Time of the kernels of one GPU for one layer forward. Kernels work in tiles, and a tile that is filled in part takes
  * as long as a full one: a short shard therefore costs more than its share (WLB-LLM, Wang et al., OSDI 2025). A time is
- * the number of tiles at a speed: the speed of a full tile, or, where there is a curve, the speed measured around these
- * lengths, which is linear in the logarithm of the length between points of the curve, and that of the nearest point
- * outside of them. Only basic arithmetic is used, so that all kinds of processors predict the same time. */
+ * the number of tiles at a speed: the speed of a full tile, or, where there is a curve, the speed of the curve at these
+ * lengths. Between two points a curve is linear in the logarithm of the length; outside of its points it has the speed
+ * of the nearest point. Only basic arithmetic is used, so that all kinds of processors predict the same time. */
 struct wlb_kernel_time {
 	int32_t q_tile; /* tokens of a tile of queries, of keys, of a matrix product: 1 to 65,536 */
 	int32_t k_tile;
@@ -493,8 +493,9 @@ struct wlb_link_calls {
 };
 
 /* Achieved FLOP/s of matrix products [rows x depth] x [depth x columns] on a grid of shapes, each axis ascending. A
- * rate contains the fixed time of a call. Between points it is linear in the logarithms of the three lengths, and
- * outside of them that of the nearest point. rows_count 0: not measured; else each count is at least 1. */
+ * rate contains the fixed time of a call. Between points a rate is linear in the logarithms of the three lengths,
+ * and outside of the grid it is the rate of the nearest point. rows_count 0: not measured; else each count is at
+ * least 1. */
 enum { WLB_GEMM_ROWS = 16, WLB_GEMM_POINTS = 8 };
 struct wlb_gemm_rates {
 	int32_t rows_count, depth_count, columns_count;

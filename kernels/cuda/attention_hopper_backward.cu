@@ -40,7 +40,8 @@ template <int dim> struct memory {
 	}
 };
 
-/* Numbers of barriers; those of stages are followed by those of further stages. */
+/* Numbers of barriers. A name that all stages share has the number of the first stage; the further
+ * stages have the numbers after it. */
 enum { TILE_FULL, FULL, EMPTY = FULL + STAGES, BARRIERS = EMPTY + STAGES };
 
 /* `full_arrivals`: of the threads that fill a stage. */

@@ -10,7 +10,8 @@
 /* Keys of a block, and stages of keys and of values. */
 enum { KEYS = 128, STAGES = 2 };
 
-/* Numbers of barriers; those of stages are followed by those of further stages. */
+/* Numbers of barriers. A name that all stages share has the number of the first stage; the further
+ * stages have the numbers after it. */
 enum {
 	QUERIES_FULL,
 	QUERIES_EMPTY,

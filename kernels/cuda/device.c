@@ -17,8 +17,8 @@ static void close_device(struct wlb_device *device)
 	free(cuda);
 }
 
-/* The time between two points at which the stream is empty. Of ranks that share a GPU it is also that of the others'
- * kernels: CUDA does not tell how long each had the GPU. */
+/* The time between two points at which the stream is empty. Where ranks share a GPU, the
+ * kernels of the other ranks are in it: CUDA does not tell how long each rank had the GPU. */
 static double busy_s(struct wlb_device *device)
 {
 	(void)device;

@@ -72,7 +72,8 @@ __device__ static inline void wlb_mbarrier_wait(wlb_mbarrier *barrier, unsigned 
 	             : "memory");
 }
 
-/* Barrier `id` (1 to 15) of the block, of `threads` threads: those that wait, and those that only arrive. */
+/* Barrier `id` (1 to 15) of the block, of `threads` threads. Threads that sync wait for all others; threads that arrive
+ * do not wait. */
 template <int threads> __device__ static inline void wlb_named_barrier_sync(int id)
 {
 	asm volatile("bar.sync %0, %1;" ::"r"(id), "n"(threads) : "memory");

@@ -25,7 +25,7 @@ struct wlb_layer_cost {
 
 /* Products and elementwise operations of one layer: without attention and communication. */
 struct wlb_seconds wlb_layer_products_s(const struct wlb_layer_cost *cost, double tokens);
-/* Of these the product of the backward pass that gives the gradient of the weights of attention's output. */
+/* One of these products: in the backward pass, the gradient of the weights of attention's output. */
 double wlb_layer_output_d_w_s(const struct wlb_layer_cost *cost, double tokens);
 struct wlb_seconds wlb_layer_elementwise_s(const struct wlb_layer_cost *cost, double tokens);
 

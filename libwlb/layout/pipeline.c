@@ -92,8 +92,8 @@ static struct wlb_pass pass_of(const struct wlb_plan *plan, int64_t index, int32
  * at the beginning of that backward pass, one step after the forward pass.
  *
  * One order of all passes of all stages has each of these orders in it, so that no stage waits for one that waits for
- * it: let step t of a stage happen at tick t + lead(d), and order a tick as all forward passes, those farther from the
- * last stage first, then all shares of the head, then all backward passes, those nearer to it first. Without
+ * it: let step t of a stage happen at tick t + lead(d), and order a tick as all forward passes, the stage farthest
+ * from the last one first, then all shares of the head, then all backward passes, the last stage first. Without
  * interleaving forward pass x is at tick x - d - 1 + lead(d) and backward pass x at x + lead(d); lead(d + 1) is lead(d)
  * or one more, so both are in the order of the stages, and the shares of the head of x are at tick x, after the forward
  * pass of the last stage at tick x - 1 and before its backward pass at tick x. With interleaving lead(d) is d, forward

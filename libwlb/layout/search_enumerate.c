@@ -160,8 +160,8 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Of the plans from `first` on, which have one layout, drops those that do not fit beyond the ones that miss least: a
- * result has no more of them. Without it interleaving makes them a million. */
+/* The plans from `first` on have one layout. Of the plans among them that do not fit, keeps the few that miss least, as
+ * many as a result can have, and drops the others, of which interleaving makes a million. */
 static int drop_misfits(struct wlb_search *search, size_t first, struct wlb_error *error)
 {
 	size_t count = search->count - first, misfits = 0, keep = (size_t)search->options.keep, kept = first;

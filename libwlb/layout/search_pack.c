@@ -30,8 +30,8 @@ int32_t wlb_search_draws(const struct wlb_search *search, const struct wlb_searc
 	return draws < WLB_SEARCH_DRAWS_MAX ? (int32_t)draws : WLB_SEARCH_DRAWS_MAX;
 }
 
-/* The root mean square of the lengths in part `part` of `parts` equal ones of the sorted documents. With it a few parts
- * have the attention of all documents, much of which is that of the few longest ones. */
+/* The root mean square of the lengths in part `part` of `parts` equal ones of the sorted documents. With this length
+ * a few parts have the attention of all documents, to which the few longest documents contribute much. */
 static int64_t length_of_part(const struct wlb_search *search, size_t part, size_t parts)
 {
 	size_t first = part * search->documents / parts, end = (part + 1) * search->documents / parts;

@@ -2,7 +2,6 @@
 
 #include <math.h>
 
-
 /* Charges the stage where it needs more than those before. */
 static void set_stage_memory(const struct wlb_search *search, struct wlb_candidate *c, int32_t stage)
 {
@@ -15,8 +14,9 @@ static void set_stage_memory(const struct wlb_search *search, struct wlb_candida
 	c->stage = stage;
 }
 
-/* Sets the candidate's memory, that of the stage that needs most, and what it misses, from its plan and its
- * micro_batch_tokens. The stage is the first, with the most micro-batches in flight, or the last, with the logits. */
+/* Sets the candidate's memory, which is the memory of the stage that needs most, and the bytes that are missing, from
+ * the candidate's plan and its micro_batch_tokens. The stage is the first, with the most micro-batches in flight, or
+ * the last, with the logits. */
 static void set_memory(const struct wlb_search *search, struct wlb_candidate *c)
 {
 	int32_t last = c->plan.layout.pp - 1;

@@ -66,7 +66,7 @@ static int check_options(const struct wlb_packer_options *o, struct wlb_error *e
 	return 0;
 }
 
-/* plain and fixed have micro-batches of equal length; those of the others may be longer than the window. */
+/* plain and fixed have micro-batches of equal length; the other strategies may make them longer than the window. */
 static int64_t max_tokens_of(const struct wlb_packer_options *o)
 {
 	if (o->strategy == WLB_STRATEGY_PLAIN || o->strategy == WLB_STRATEGY_FIXED)

@@ -77,8 +77,8 @@ static int64_t mean_pairs(const int64_t *pairs, int32_t ranks, int64_t tokens)
 	return sum / ranks;
 }
 
-/* Returns the greater of two distances from the mean: that of this rank, and that of each rank still to be cut where
- * those share the remaining pairs equally. */
+/* Returns the greater of two distances from the mean: this rank's, and the distance of each rank still to be cut if
+ * these ranks share the remaining pairs equally. */
 static int64_t unevenness(const struct cut *cut, int64_t pairs)
 {
 	int64_t own = llabs(pairs - cut->mean);

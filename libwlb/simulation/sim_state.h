@@ -7,7 +7,7 @@
 #include "libwlb/wlb.h"
 
 /* The load of one micro-batch, in seconds: of one layer, of the head and of the embedding. Computation of a layer has
- * two values: that of the slowest context-parallel rank, for which the others wait, and that of the mean one.
+ * two values: the slowest context-parallel rank's, for which the others wait, and the mean of these ranks.
  * Communication is what is not hidden. */
 struct wlb_sim_load {
 	struct wlb_seconds compute, mean;

@@ -17,8 +17,8 @@ static int reserve(struct wlb_sim *sim, size_t count, struct wlb_error *error)
 	return 0;
 }
 
-/* Sets the load of every micro-batch, in the order of the step. On error the number of replicas stays that of the step
- * before, of which the timeline is. */
+/* Sets the load of every micro-batch, in the order of the step. On error the number of replicas stays: it is
+ * the number of the step before, which the timeline shows. */
 static int load_step(struct wlb_sim *sim, const struct wlb_step *step, struct wlb_error *error)
 {
 	const struct wlb_plan *plan = &sim->options.plan;

@@ -35,7 +35,7 @@ static void bound(const struct wlb_calibrate_options *options)
 	alarm(SET_UP_S + LATE * (unsigned)options->seconds);
 }
 
-/* A failure of this rank, of which the others do not know: it ends them. */
+/* Ends all ranks after a failure of this rank, which the others do not know. */
 static void end_all(struct wlb_launch *launch, const struct wlb_error *error)
 {
 	fprintf(stderr, "wlb calibrate: rank %d on %s: %s\n", launch->rank, wlb_launch_node(launch, launch->rank),

@@ -25,9 +25,9 @@ int wlb_calibration_measure(const struct wlb_launch *launch, struct wlb_device *
                             const struct wlb_calibrate_options *options, struct wlb_calibration *calibration,
                             struct wlb_error *error);
 
-/* Collective over `world`: replaces each value by the median over the ranks, without those that are outvoted (vote.h),
- * which rank 0 names on standard error. Returns 0; 1 on all ranks, with the reason, where too many ranks differ; -1
- * where this rank failed. */
+/* Collective over `world`: replaces each value by the median over the ranks that are not outvoted (vote.h); rank 0
+ * names the outvoted ranks on standard error. Returns 0; 1 on all ranks, with the reason, where too many ranks differ;
+ * -1 where this rank failed. */
 int wlb_calibration_agree(const struct wlb_launch *launch, struct wlb_comm *world, double deviation,
                           struct wlb_calibration *calibration, struct wlb_error *error);
 

@@ -1,7 +1,8 @@
 /*
  * The trace of the calls of all communicators (common/rank_trace.h): the training thread writes it, the watchdog and
- * other processes read it. A call that makes the caller wait is an event from when it is waited for; one that a device
- * runs without that is an event when the device has ended it. A communicator of one rank is not traced.
+ * other processes read it. A call that makes the caller wait is an event from when it is waited for; a call that a
+ * device runs while the caller goes on is an event when the device has ended it. A communicator of one rank is not
+ * traced.
  */
 #ifndef WORKER_COMM_COMM_TRACE_H
 #define WORKER_COMM_COMM_TRACE_H

@@ -1,7 +1,7 @@
 /*
- * The id of a group of ranks, which its first rank makes and the others must have before they open a transport that
- * needs one: that of all ranks through the launcher, those of other groups through their parent. Neither needs MPI.
- * Private to worker/comm.
+ * The id of a group of ranks. The group's first rank makes the id, and the other ranks must have it before they open a
+ * transport that needs ids. The launcher carries the id of all ranks, the parent group that of a part of it. Neither
+ * way needs MPI. Private to worker/comm.
  */
 #ifndef WORKER_COMM_GROUP_ID_H
 #define WORKER_COMM_GROUP_ID_H

@@ -25,7 +25,7 @@ void wlb_queued_add(struct wlb_queued *queued, const struct wlb_trace_event *eve
 void wlb_queued_await(struct wlb_queued *queued, struct wlb_event *done, enum wlb_comm_kind kind, int part);
 /* Seconds that the compute queue waited, in all waits that have ended. */
 struct wlb_comm_waits wlb_queued_waits(struct wlb_queued *queued);
-/* Those of one part since the last call for it. */
+/* The waits of one part since the last call for this part. */
 struct wlb_comm_waits wlb_queued_take(struct wlb_queued *queued, int part);
 
 #endif

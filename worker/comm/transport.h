@@ -37,8 +37,8 @@ struct wlb_transport {
 	/* 1: start() queues the call on the group's queue, and it has ended when the queue reaches an event recorded
 	 * behind it. 0: it has ended when finish() has returned and the queue reaches an event recorded behind that. */
 	int on_queue;
-	/* Makes the id of a group, on its first rank, from which the others must have it before they open it. NULL
-	 * where the transport needs none. */
+	/* Makes the id of a group, on the group's first rank. The other ranks must have received the id before they
+	 * open the group. NULL where the transport needs none. */
 	int (*make_id)(char *id, struct wlb_error *error);
 	/* Opens the transport of a group; collective over the group. The group's calls use `queue`, which already waits
 	 * for what a call needs when it is started. The caller owns group->mpi, device and queue, which must outlive

@@ -47,10 +47,10 @@ static int64_t divide_up(int64_t value, int64_t by)
  * 1 - t, in spans of at least t.
  *  - t <= 3/8: all together hold more than 2 x 5/8 x windows, which is more than was packed.
  *  - t > 1/2: of such spans two go into a packed one at the most, so that one micro-batch is still empty.
- *  - else: let spans above 1 - t weigh 1/2 and others 1/3. A packed one holds two of the former, or one of each kind,
- *    or three of the latter, and so at most 1. A micro-batch that is full holds one of the former or two of either
- *    kind, and so at least 1/2. The full ones together already weigh the most that the packed ones can, and the span
- *    is in addition to them.
+ *  - else: call spans above 1 - t long, and let long spans weigh 1/2 and short spans 1/3. A packed micro-batch holds
+ * two long spans, or a long and a short one, or three short spans: it weighs at most 1. A full micro-batch holds one
+ * long span, or two spans: it weighs at least 1/2. The full micro-batches together already weigh the most that the
+ * packed ones can, and the span is in addition to them.
  */
 int64_t wlb_loader_bins_min(const struct wlb_loader_options *options)
 {

@@ -4,8 +4,8 @@
  * 3, Dubey et al. 2024). A row holds a token's keys, then its values. Where cp is 1 attention reads the rank's own rows
  * and writes their gradients, and these functions do nothing. They return -1 where the collective failed.
  *
- * A collective is started and awaited. It runs beside what is between the two, over a transport that advances by
- * itself; one of them at a time.
+ * A collective is started and awaited, one at a time. It overlaps with the operations between its start and its wait,
+ * over a transport that advances by itself.
  */
 #ifndef WORKER_MODEL_CONTEXT_PARALLEL_H
 #define WORKER_MODEL_CONTEXT_PARALLEL_H

@@ -9,10 +9,10 @@
  * the product before it; where tp is above 1 the ranks' products are summed first, and `input` is added by the norm
  * that follows. Progress is made with started communication between the halves.
  *
- * A collective that is started runs beside what stands between it and its wait, where the transport advances by itself.
- * In the backward pass the gradient of a matrix is computed while that of its input is summed, and rows that only the
- * former needs are gathered beside the latter (Korthikanti et al. 2022). In the forward pass what follows a collective
- * needs it.
+ * A collective that is started overlaps with the operations between its start and its wait, where the transport
+ * advances by itself. In the backward pass the gradient of a matrix is computed while the gradient of its input is
+ * summed, and the rows that only the matrix's gradient needs are gathered while the input's gradient is computed
+ * (Korthikanti et al. 2022). In the forward pass the operation after a collective needs its result.
  */
 #include "worker/model/layer.h"
 

@@ -6,15 +6,15 @@
  * n rows of the micro-batch, h hidden size. Where tp is 1, a rank's rows are all rows: both are one buffer
  * (wlb_tp_rows), and the collectives do nothing. They return -1 where the transport failed.
  *
- * Those that are started run beside what follows, over a transport that advances by itself; *request is to be awaited
- * (wlb_comm_wait) before the buffers are used again, and is NULL where there is nothing to await.
+ * A collective that is started overlaps with what follows, over a transport that advances by itself; *request is to be
+ * awaited (wlb_comm_wait) before the buffers are used again, and is NULL where there is nothing to await.
  */
 #ifndef WORKER_MODEL_TENSOR_PARALLEL_H
 #define WORKER_MODEL_TENSOR_PARALLEL_H
 
 #include "worker/model/activations.h"
 
-/* Returns the buffer for the rows of all ranks: `all`; where tp is 1, that of this rank's rows, `own`. */
+/* Returns the buffer for the rows of all ranks: `all`; where tp is 1, the buffer of this rank's rows, `own`. */
 static inline void *wlb_tp_rows(const struct wlb_transformer *t, void *all, void *own)
 {
 	return t->tp_size > 1 ? all : own;

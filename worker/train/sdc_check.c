@@ -199,7 +199,7 @@ static void print(const struct wlb_sdc_check *c, int64_t step, int first)
 	        (long long)step, names, other);
 }
 
-/* Returns the lowest rank of those that are suspected together, of which `first` has the lowest place. */
+/* Returns the lowest of the ranks that are suspected together; `first` is the lowest of their places. */
 static int lowest_rank(const struct wlb_sdc_check *c, int first)
 {
 	int lowest = rank_at(c, first);

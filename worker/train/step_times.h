@@ -71,8 +71,8 @@ void wlb_step_timer_stop(struct wlb_step_timer *timer);
 /* Ends the step: adds its communication to the parts of each communicator. */
 void wlb_step_timer_end(struct wlb_step_timer *timer);
 
-/* Which steps the ranks report to wlb-agent: those whose number is a multiple of a power of two, the stride, so that a
- * run of short steps reports no more of them than agent and coordinator take in a second. Rank 0 chooses the stride,
+/* Which steps the ranks report to wlb-agent: a step whose number is a multiple of the stride, a power of two. So a run
+ * of short steps reports no more steps than agent and coordinator take in a second. Rank 0 chooses the stride,
  * and all ranks learn it with the numbers that they exchange after each step: so all report the same steps. */
 struct wlb_step_stride {
 	double period_s; /* about the time between two steps that are reported, where steps are shorter */

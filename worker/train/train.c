@@ -146,9 +146,9 @@ static int check(struct wlb_trainer *t, struct wlb_error *error)
 	return rc < 0 ? WLB_FAILED_HERE : 0;
 }
 
-/* Trains until --train-iters, or until the ranks must stop. All steps before a checkpoint are read first, so that it is
- * never one of a step whose loss or norm is not finite, and before a check, so that its time is in none. Returns 0 or
- * one of the failures of a step. */
+/* Trains until --train-iters, or until the ranks must stop. All steps are read before a checkpoint, so that no
+ * checkpoint is of a step whose loss or norm is not finite, and before a check, so that no step has the time of a
+ * check. Returns 0 or one of the failures of a step. */
 static int run_steps(struct wlb_trainer *t, struct wlb_error *error)
 {
 	double loss = 0.0;
@@ -183,8 +183,8 @@ static void release(void *lock)
 	wlb_save_lock_release(lock);
 }
 
-/* An abort leaves the file of the lock there, which is harmless. Its file system may be the one that does not answer,
- * so a thread removes it, which uses a copy: another one may still work with the lock. */
+/* An abort leaves the file of the lock there, which is harmless. The file system may not answer, so a thread removes
+ * the file, with a copy of the lock: another thread may still work with the lock. */
 static void release_lock(const struct wlb_save_lock *of_trainer)
 {
 	static struct wlb_save_lock lock;
