@@ -36,7 +36,7 @@ static struct part part_of(const struct wlb_optimizer *o, const struct wlb_bucke
 	};
 }
 
-static void *at(void *buffer, size_t element, enum wlb_dtype dtype)
+static void *elements_at(void *buffer, size_t element, enum wlb_dtype dtype)
 {
 	return (char *)buffer + element * wlb_dtype_bytes(dtype);
 }
@@ -57,8 +57,8 @@ static enum wlb_dtype dtype_of(const struct wlb_optimizer *o, enum wlb_state sta
 static void *state_of(const struct wlb_optimizer *o, enum wlb_state state, const struct part *part)
 {
 	if (o->states[state] == NULL)
-		return at(o->parameters->weights, part->first, dtype_of(o, state));
-	return at(o->states[state], part->in_parts, dtype_of(o, state));
+		return elements_at(o->parameters->weights, part->first, dtype_of(o, state));
+	return elements_at(o->states[state], part->in_parts, dtype_of(o, state));
 }
 
 static int allocate(struct wlb_optimizer *o, struct wlb_error *error)
@@ -132,7 +132,7 @@ static void sum_squares(const struct wlb_optimizer *o, double *sum)
 		struct part part = part_of(o, &p->buckets[b]);
 		if (p->buckets[b].owned)
 			p->device->ops->sum_squares(p->device, sum,
-			                            at(o->reduction.sums, part.in_parts, p->device->gradients),
+			                            elements_at(o->reduction.sums, part.in_parts, p->device->gradients),
 			                            (int64_t)part.elements);
 	}
 }
@@ -144,10 +144,11 @@ static void update(const struct wlb_optimizer *o, int bucket, const struct wlb_a
 	struct wlb_adamw adamw = *settings;
 	if (p->buckets[bucket].kind == WLB_BUCKET_NORMS)
 		adamw.weight_decay = 0.0;
-	p->device->ops->adamw(
-		p->device, at(p->weights, part.first, p->device->compute), state_of(o, WLB_STATE_MASTERS, &part),
-		at(o->reduction.sums, part.in_parts, p->device->gradients), state_of(o, WLB_STATE_FIRST_MOMENTS, &part),
-		state_of(o, WLB_STATE_SECOND_MOMENTS, &part), (int64_t)part.elements, &adamw, factor);
+	p->device->ops->adamw(p->device, elements_at(p->weights, part.first, p->device->compute),
+	                      state_of(o, WLB_STATE_MASTERS, &part),
+	                      elements_at(o->reduction.sums, part.in_parts, p->device->gradients),
+	                      state_of(o, WLB_STATE_FIRST_MOMENTS, &part), state_of(o, WLB_STATE_SECOND_MOMENTS, &part),
+	                      (int64_t)part.elements, &adamw, factor);
 }
 
 /* Updates this rank's part of each bucket and gathers the weights of all ranks, the gather of a bucket beside the
@@ -193,8 +194,9 @@ int wlb_optimizer_step(struct wlb_optimizer *o, int64_t step, double lr, double 
 static const void *join_part(const struct wlb_optimizer *o, const struct part *part)
 {
 	const struct wlb_parameters *p = o->parameters;
-	void *masters = at(p->gradients, (size_t)wlb_comm_rank(o->groups->data) * part->elements, p->device->master);
-	p->device->ops->join_masters(p->device, masters, at(p->weights, part->first, p->device->compute),
+	void *masters =
+		elements_at(p->gradients, (size_t)wlb_comm_rank(o->groups->data) * part->elements, p->device->master);
+	p->device->ops->join_masters(p->device, masters, elements_at(p->weights, part->first, p->device->compute),
 	                             state_of(o, WLB_STATE_MASTERS, part), (int64_t)part->elements);
 	return masters;
 }
@@ -206,7 +208,7 @@ const void *wlb_optimizer_gather(struct wlb_optimizer *o, enum wlb_state state, 
 	if (wlb_weights_await_all(p, error) < 0)
 		return NULL;
 	if (o->states[state] == NULL) /* all ranks have all weights */
-		return at(p->weights, p->buckets[bucket].offset, p->device->master);
+		return elements_at(p->weights, p->buckets[bucket].offset, p->device->master);
 	o->padding_is_lost = 1;
 	const void *own = state == WLB_STATE_MASTERS ? join_part(o, &part) : state_of(o, state, &part);
 	if (wlb_comm_all_gather(o->groups->data, p->gradients, own, part.elements, p->device->master, error) < 0)
@@ -226,7 +228,7 @@ static void store_part(const struct wlb_optimizer *o, enum wlb_state state, int 
 	size_t first = begin > part.first ? begin : part.first;
 	size_t last = end < part_end ? end : part_end;
 	if (first < last)
-		device->ops->to_device(device, NULL, at(state_of(o, state, &part), first - part.first, dtype),
+		device->ops->to_device(device, NULL, elements_at(state_of(o, state, &part), first - part.first, dtype),
 		                       (const char *)values_host + (first - begin) * bytes, (last - first) * bytes);
 }
 
