@@ -62,7 +62,7 @@ static void name_rank(struct wlb_verdict_detector *detector, int32_t r)
 	         detector->world.on_node.first[detector->world.node_of[r] + 1] -
 	                 detector->world.on_node.first[detector->world.node_of[r]],
 	         slow_on_node(detector, detector->world.node_of[r]));
-	verdict_found(detector, &verdict);
+	verdict_add(detector, &verdict);
 }
 
 static void name_node(struct wlb_verdict_detector *detector, int32_t node, int32_t first_slow)
@@ -89,7 +89,7 @@ static void name_node(struct wlb_verdict_detector *detector, int32_t node, int32
 	         "by %.1f %% in the mean; ranks differ by %.1f %% in a step (standard deviation)",
 	         verdict.rank_count, on_node->first[node + 1] - on_node->first[node], detector->world.node_name[node],
 	         (long long)verdict.since_step, 100.0 * expm1(sum / verdict.rank_count), 100.0 * test->noise);
-	verdict_found(detector, &verdict);
+	verdict_add(detector, &verdict);
 }
 
 void verdict_compute_find(struct wlb_verdict_detector *detector)

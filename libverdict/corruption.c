@@ -84,7 +84,7 @@ void verdict_corruption_find(struct wlb_verdict_detector *detector)
 		verdict.since_s = detector->time.now_s;
 		verdict.certainty = certain / first->suspects;
 		write_evidence(detector, first, &verdict);
-		verdict_found(detector, &verdict);
+		verdict_add(detector, &verdict);
 		found++;
 	}
 }

@@ -47,7 +47,7 @@ static int32_t find_gone(struct wlb_verdict_detector *detector)
 		         "%d ranks are gone, the first of them %.1f s ago",
 		         r, detector->world.node_name[detector->world.node_of[r]], (long long)rank->step,
 		         detector->time.now_s - rank->gone_s, gone, detector->time.now_s - first_s);
-		verdict_found(detector, &verdict);
+		verdict_add(detector, &verdict);
 		named++;
 	}
 	return named;
@@ -138,7 +138,7 @@ static void name_node(struct wlb_verdict_detector *detector, int32_t node, const
 	         detector->world.node_name[node],
 	         silence->is_from_the_start ? "ever reported, others have waited" : "reported", silence->seconds,
 	         silence->limits.confirm_s, still_s);
-	verdict_found(detector, &verdict);
+	verdict_add(detector, &verdict);
 }
 
 /* A node that reports no more is lost where the job hangs; otherwise its reporter alone is. Where most nodes are

@@ -114,7 +114,7 @@ static void judge_rank(struct wlb_verdict_detector *detector, int32_t r)
 	double doubt = stay.confirm_s / (stay.confirm_s + stay.seconds * stay.seconds / stay.confirm_s);
 	verdict.certainty = confirmed ? 1.0 - 0.2 * doubt : 0.5;
 	describe(detector, r, &stay, &verdict);
-	verdict_found(detector, &verdict);
+	verdict_add(detector, &verdict);
 }
 
 /* Follows the chain from a rank on, and returns the least rank of the cycle in which it goes round; -1 where it ends. A
@@ -164,7 +164,7 @@ static void find_deadlock(struct wlb_verdict_detector *detector, int32_t longest
 	         "the chain of %d ranks leads back to it",
 	         stuck_s, confirm_s, first, (unsigned long long)verdict.sequence,
 	         detector->world.group[verdict.group].name, verdict_waits_for(detector, first), verdict.rank_count);
-	verdict_found(detector, &verdict);
+	verdict_add(detector, &verdict);
 }
 
 /* 1 where a rank may be at fault: others wait for it, or it is stopped. In a run that hangs already another may

@@ -209,6 +209,6 @@ void verdict_hang_collective_find(struct wlb_verdict_detector *detector)
 		if (verdict.stage == WLB_VERDICT_SUSPECTED)
 			verdict.certainty /= 2.0;
 		describe(detector, &calls, confirm_s, &common, named_by, &verdict);
-		verdict_found(detector, &verdict);
+		verdict_add(detector, &verdict);
 	}
 }

@@ -55,7 +55,7 @@ static int name_nic(struct wlb_verdict_detector *detector, int32_t m, int32_t no
 	         nic->carried, detector->world.node_name[node], nic->slow, (long long)verdict.since_step,
 	         verdict_delays_row_percent(detector, node), verdict_delays_column_percent(detector, node),
 	         100.0 * detector->link.noise);
-	verdict_found(detector, &verdict);
+	verdict_add(detector, &verdict);
 	return 1;
 }
 
@@ -93,7 +93,7 @@ static void name_link(struct wlb_verdict_detector *detector, int32_t m)
 	         "their kind since step %lld; they differ by %.1f %% in a step (standard deviation)",
 	         stream, 100.0 * expm1(detector->link.mean[m]), (long long)verdict.since_step,
 	         100.0 * detector->link.noise);
-	verdict_found(detector, &verdict);
+	verdict_add(detector, &verdict);
 }
 
 /* Names the nodes whose NIC explains a slow stream. Returns how many. */

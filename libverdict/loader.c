@@ -70,7 +70,7 @@ static void name(struct wlb_verdict_detector *detector, int32_t slow, int32_t no
 	         detector->world.node_name[detector->world.node_of[verdict.ranks[0]]],
 	         100.0 * waited / verdict.rank_count, (long long)verdict.since_step, 100.0 * test->constant[0],
 	         100.0 * storage);
-	verdict_found(detector, &verdict);
+	verdict_add(detector, &verdict);
 }
 
 static int32_t count_waiting(const struct wlb_verdict_detector *detector, const int32_t *ranks, int32_t count)

@@ -147,7 +147,7 @@ void verdict_loss_find(struct wlb_verdict_detector *detector)
 			else
 				snprintf(verdict.evidence + length, sizeof(verdict.evidence) - (size_t)length,
 				         "; those of most other ranks were finite");
-			verdict_found(detector, &verdict);
+			verdict_add(detector, &verdict);
 		}
 	}
 }

@@ -62,7 +62,7 @@ int verdict_is_open(const struct wlb_verdict_detector *detector, enum wlb_verdic
 	return find(&detector->open, &verdict) >= 0;
 }
 
-void verdict_found(struct wlb_verdict_detector *detector, const struct wlb_verdict *verdict)
+void verdict_add(struct wlb_verdict_detector *detector, const struct wlb_verdict *verdict)
 {
 	struct verdict_found *found = &detector->found;
 	if (found->count < VERDICT_OPEN_MAX && find(found, verdict) < 0)

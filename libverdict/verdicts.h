@@ -14,7 +14,7 @@ void verdict_add_rank(struct wlb_verdict *verdict, int32_t rank);
 int verdict_is_open(const struct wlb_verdict_detector *detector, enum wlb_verdict_kind kind, int32_t rank);
 
 /* Adds what was found to this judgement, unless it has been found already or there is no space. */
-void verdict_found(struct wlb_verdict_detector *detector, const struct wlb_verdict *verdict);
+void verdict_add(struct wlb_verdict_detector *detector, const struct wlb_verdict *verdict);
 
 /* Matches what was found with what is open, and writes both and what has ended; see wlb_verdict_judge. */
 int32_t verdict_settle(struct wlb_verdict_detector *detector, struct wlb_verdict *verdicts, int32_t most);

@@ -90,7 +90,7 @@ static inline real wlb_exp(real x)
 
 /* Maps the bits of a number to an integer with the same order as the numbers (NaN above all others). The function is
  * its own inverse. */
-static inline real_order wlb_order(real_order bits)
+static inline real_order wlb_ordered_bits(real_order bits)
 {
 	return bits ^ ((bits >> (8 * sizeof(real) - 1)) & REAL_ORDER_MAX);
 }
@@ -104,13 +104,13 @@ union wlb_real_bits {
  * compilers do not vectorise a maximum of numbers that may be NaN. */
 static inline real wlb_max(real floor, const real *x, int64_t n)
 {
-	real_order most = wlb_order((union wlb_real_bits){.value = floor}.bits);
+	real_order most = wlb_ordered_bits((union wlb_real_bits){.value = floor}.bits);
 #pragma omp simd reduction(max : most)
 	for (int64_t i = 0; i < n; i++) {
-		real_order at = wlb_order((union wlb_real_bits){.value = x[i]}.bits);
+		real_order at = wlb_ordered_bits((union wlb_real_bits){.value = x[i]}.bits);
 		most = at > most ? at : most;
 	}
-	return (union wlb_real_bits){.bits = wlb_order(most)}.value;
+	return (union wlb_real_bits){.bits = wlb_ordered_bits(most)}.value;
 }
 
 void VARIANT(linear)(struct wlb_device *, void *y, int64_t y_stride, const void *x, int64_t x_stride,

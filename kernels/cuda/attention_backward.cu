@@ -15,7 +15,7 @@
 #include "kernels/cuda/attention.cuh"
 #include "kernels/cuda/attention_check.h"
 #include "kernels/cuda/attention_hopper.h"
-#include "kernels/cuda/attention_readers.cuh"
+#include "kernels/cuda/attention_query_blocks.cuh"
 
 /* The shared memory of a block: [rows, dim] twice, then two stages of [columns, dim] twice, then two stages of the
  * columns' lse and delta (tiles of keys only). */
@@ -241,7 +241,7 @@ __global__ static void __launch_bounds__(wlb_attention_sizes<element, dim>::rows
 		wlb_tile_copy<element, dim, rows, threads>(memory::row_tile(1),
 		                                           wlb_head_at<const element, dim>(a.v, tile.k_start, kv_head),
 		                                           a.v.stride, tile.k_count);
-		wlb_enter_reader(next, a, tile);
+		wlb_enter_query_block(next, a, tile);
 		statistic = fetch<element, dim, threads>(next, a, kv_head, 0);
 		wlb_cp_async_commit();
 	}
@@ -251,7 +251,7 @@ __global__ static void __launch_bounds__(wlb_attention_sizes<element, dim>::rows
 		now = next;
 		wlb_cp_async_wait<0>();
 		__syncthreads(); /* this stage has arrived, and no thread needs the other */
-		more = wlb_advance(next, a, tile, columns);
+		more = wlb_next_query_block(next, a, tile, columns);
 		if (more)
 			statistic = fetch<element, dim, threads>(next, a, kv_head, stage ^ 1);
 		wlb_cp_async_commit();

@@ -90,7 +90,7 @@ __device__ static inline void wlb_load_rows(unsigned char *to, const struct wlb_
 }
 
 /* One thread of each warp of consumers arrives once its warp needs the stage no more. */
-__device__ static inline void wlb_release(wlb_mbarrier *empty)
+__device__ static inline void wlb_release_stage(wlb_mbarrier *empty)
 {
 	__syncwarp();
 	if (threadIdx.x % 32 == 0)

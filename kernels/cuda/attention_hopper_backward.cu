@@ -5,7 +5,7 @@
  * dS, are in the registers where the next product needs them.
  */
 #include "kernels/cuda/attention_hopper.cuh"
-#include "kernels/cuda/attention_readers.cuh"
+#include "kernels/cuda/attention_query_blocks.cuh"
 
 enum { STAGES = 4 };
 
@@ -255,7 +255,7 @@ __device__ static inline void consume_keys(float (&d_q)[dim / 8][4], const struc
 		const int first = block * columns_of<dim>;
 		if (first >= seen) { /* only the other warpgroup sees these keys */
 			wlb_mbarrier_wait(m::barrier(FULL + stage.index), stage.parity);
-			wlb_release(m::barrier(EMPTY + stage.index));
+			wlb_release_stage(m::barrier(EMPTY + stage.index));
 			continue;
 		}
 		await_block<dim>(stage, tile.segment.k_count - first, consumer);
@@ -266,11 +266,11 @@ __device__ static inline void consume_keys(float (&d_q)[dim / 8][4], const struc
 		wlb_wgmma_commit();
 		wlb_wgmma_wait<1>(); /* the scores, and d_q of the block before */
 		if (before >= 0)
-			wlb_release(m::barrier(EMPTY + before));
-		wlb_operands_free(d_scores);
+			wlb_release_stage(m::barrier(EMPTY + before));
+		wlb_wgmma_fence_operands(d_scores);
 		mask_keys(scores, tile, row, first);
 		make_probabilities<dim>(scores, s);
-		wlb_compute_now(scores);
+		wlb_fence_values(scores);
 		wlb_wgmma_wait<0>();
 		make_d_scores(scores, products, s);
 		wlb_pack_fragments(d_scores, scores);
@@ -281,7 +281,7 @@ __device__ static inline void consume_keys(float (&d_q)[dim / 8][4], const struc
 		before = stage.index;
 	}
 	wlb_wgmma_wait<0>();
-	wlb_operands_free(d_scores);
+	wlb_wgmma_fence_operands(d_scores);
 }
 
 template <int dim>
@@ -352,12 +352,12 @@ __device__ static inline void produce_queries(const struct wlb_hopper_attention 
 	struct wlb_query_block place = {};
 	if (threadIdx.x == 0)
 		load_tile<dim>(&p.k, &p.v, kv_head * dim, tile.k_start);
-	wlb_enter_reader(place, p.a, tile);
+	wlb_enter_query_block(place, p.a, tile);
 	do {
 		wlb_mbarrier_wait(memory<dim>::barrier(EMPTY + stage.index), stage.parity ^ 1);
 		load_queries<dim>(p, place, kv_head, stage.index);
 		stage.advance();
-	} while (wlb_advance(place, p.a, tile, columns_of<dim>));
+	} while (wlb_next_query_block(place, p.a, tile, columns_of<dim>));
 }
 
 /* Scores become probabilities. */
@@ -413,7 +413,7 @@ __device__ static inline void add_queries(struct gradients<dim> &gradients, cons
 	wlb_wgmma_wait<1>(); /* the scores */
 	wlb_mask_queries<columns_of<dim>>(scores, place, tile.k_start + row);
 	make_probabilities<dim>(scores, m::statistics(stage));
-	wlb_compute_now(scores);
+	wlb_fence_values(scores);
 	wlb_wgmma_wait<0>(); /* the products of d_out and v */
 	make_d_scores(scores, products, m::statistics(stage) + columns_of<dim>);
 	wlb_pack_fragments(probabilities, scores);
@@ -424,9 +424,9 @@ __device__ static inline void add_queries(struct gradients<dim> &gradients, cons
 	wlb_wgmma_add_columns(gradients.d_k, d_scores, wlb_wgmma_descriptor(queries, wlb_slab_bytes<columns_of<dim>>));
 	wlb_wgmma_commit();
 	wlb_wgmma_wait<0>();
-	wlb_operands_free(probabilities);
-	wlb_operands_free(d_scores);
-	wlb_release(m::barrier(EMPTY + stage));
+	wlb_wgmma_fence_operands(probabilities);
+	wlb_wgmma_fence_operands(d_scores);
+	wlb_release_stage(m::barrier(EMPTY + stage));
 }
 
 /* Whether no query of a place sees a key of the warpgroup, whose first key is `key`, counted in k. */
@@ -444,17 +444,17 @@ __device__ static inline void consume_queries(struct gradients<dim> &gradients, 
 	struct wlb_stage<STAGES> stage;
 	struct wlb_query_block place = {};
 	wlb_mbarrier_wait(m::barrier(TILE_FULL), 0);
-	wlb_enter_reader(place, a, tile);
+	wlb_enter_query_block(place, a, tile);
 	do {
 		if (sees_nothing<dim>(place, tile.k_start + consumer * 64)) {
 			wlb_mbarrier_wait(m::barrier(FULL + stage.index), stage.parity);
-			wlb_release(m::barrier(EMPTY + stage.index));
+			wlb_release_stage(m::barrier(EMPTY + stage.index));
 		} else {
 			await_block<dim>(stage, place.segment.q_count - place.first, consumer);
 			add_queries<dim>(gradients, place, stage.index, tile, consumer, row);
 		}
 		stage.advance();
-	} while (wlb_advance(place, a, tile, columns_of<dim>));
+	} while (wlb_next_query_block(place, a, tile, columns_of<dim>));
 }
 
 template <int dim>

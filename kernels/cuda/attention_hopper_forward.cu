@@ -195,7 +195,7 @@ __device__ static inline void consume(struct running<dim> &state, struct wlb_sta
 	wlb_wgmma_rows<dim, WLB_HOPPER_ROWS, KEYS>(scores, queries, wlb_wgmma_descriptor(m::keys(stage.index), 0));
 	wlb_wgmma_commit();
 	wlb_wgmma_wait<0>();
-	wlb_release(m::barrier(KEYS_EMPTY + stage.index));
+	wlb_release_stage(m::barrier(KEYS_EMPTY + stage.index));
 	online_softmax<dim>(state, scores, shrink, tile, row, tile.blocks - 1);
 	wlb_pack_fragments(probabilities, scores);
 	for (int block = tile.blocks - 2; block >= 0; block--) {
@@ -212,25 +212,25 @@ __device__ static inline void consume(struct running<dim> &state, struct wlb_sta
 		wlb_wgmma_commit();
 		wlb_named_barrier_arrive<2 * WLB_WARPGROUP>(WLB_TURN_BARRIER + other);
 		wlb_wgmma_wait<1>(); /* the scores */
-		wlb_release(m::barrier(KEYS_EMPTY + stage.index));
+		wlb_release_stage(m::barrier(KEYS_EMPTY + stage.index));
 		online_softmax<dim>(state, scores, shrink, tile, row, block);
-		wlb_compute_now(scores);
+		wlb_fence_values(scores);
 		wlb_wgmma_wait<0>();
-		wlb_operands_free(probabilities);
-		wlb_release(m::barrier(VALUES_EMPTY + before.index));
+		wlb_wgmma_fence_operands(probabilities);
+		wlb_release_stage(m::barrier(VALUES_EMPTY + before.index));
 		rescale(state, shrink);
 		wlb_pack_fragments(probabilities, scores);
 		before = stage;
 	}
-	wlb_release(m::barrier(QUERIES_EMPTY));
+	wlb_release_stage(m::barrier(QUERIES_EMPTY));
 	await_values<dim>(before, tile, 0, consumer);
 	wlb_wgmma_fence();
 	wlb_wgmma_add_columns(state.out, probabilities,
 	                      wlb_wgmma_descriptor(m::values(before.index), wlb_slab_bytes<KEYS>));
 	wlb_wgmma_commit();
 	wlb_wgmma_wait<0>();
-	wlb_operands_free(probabilities);
-	wlb_release(m::barrier(VALUES_EMPTY + before.index));
+	wlb_wgmma_fence_operands(probabilities);
+	wlb_release_stage(m::barrier(VALUES_EMPTY + before.index));
 	stage.advance();
 }
 
@@ -285,7 +285,7 @@ template <int dim> __device__ static inline void consume_all(const struct wlb_ho
 		if (tile.blocks > 0)
 			consume(state, stage, tile, consumer, row);
 		else
-			wlb_release(m::barrier(QUERIES_EMPTY));
+			wlb_release_stage(m::barrier(QUERIES_EMPTY));
 		finish(state, p.a, tile, row);
 	}
 }

@@ -153,7 +153,7 @@ template <int newest> __device__ static inline void wlb_wgmma_wait()
 
 /* Registers are computed before what follows, and not yet where the compiler sees their use: what a warpgroup computes
  * before it waits for products is computed beside them. */
-template <int columns> __device__ static inline void wlb_compute_now(float (&values)[columns][4])
+template <int columns> __device__ static inline void wlb_fence_values(float (&values)[columns][4])
 {
 #pragma unroll
 	for (int i = 0; i < columns * 4; i++)
@@ -162,7 +162,7 @@ template <int columns> __device__ static inline void wlb_compute_now(float (&val
 
 /* After a wait: the left operands of the products that were waited for had to stay in their registers until now, which
  * the compiler does not know. */
-template <int depth> __device__ static inline void wlb_operands_free(uint32_t (&a)[depth][4])
+template <int depth> __device__ static inline void wlb_wgmma_fence_operands(uint32_t (&a)[depth][4])
 {
 #pragma unroll
 	for (int i = 0; i < depth * 4; i++)

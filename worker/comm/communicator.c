@@ -86,7 +86,7 @@ struct wlb_comm_waits wlb_comm_take_waits(struct wlb_comm *comm, int part)
 {
 	struct wlb_comm_waits waits = comm->waits[part];
 	comm->waits[part] = (struct wlb_comm_waits){0};
-	return comm->queued != NULL ? wlb_queued_take(comm->queued, part) : waits;
+	return comm->queued != NULL ? wlb_queued_take_waits(comm->queued, part) : waits;
 }
 
 struct wlb_trace_event wlb_comm_next_call(struct wlb_comm *comm, enum wlb_comm_kind kind, size_t bytes)

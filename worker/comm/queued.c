@@ -244,7 +244,7 @@ static void reserve_waits(struct wlb_queued *q)
 	}
 }
 
-struct wlb_comm_waits wlb_queued_take(struct wlb_queued *q, int part)
+struct wlb_comm_waits wlb_queued_take_waits(struct wlb_queued *q, int part)
 {
 	wlb_queued_waits(q);
 	struct wlb_comm_waits waits = q->of_part[part];

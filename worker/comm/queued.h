@@ -26,6 +26,6 @@ void wlb_queued_await(struct wlb_queued *queued, struct wlb_event *done, enum wl
 /* Seconds that the compute queue waited, in all waits that have ended. */
 struct wlb_comm_waits wlb_queued_waits(struct wlb_queued *queued);
 /* The waits of one part since the last call for this part. */
-struct wlb_comm_waits wlb_queued_take(struct wlb_queued *queued, int part);
+struct wlb_comm_waits wlb_queued_take_waits(struct wlb_queued *queued, int part);
 
 #endif

@@ -365,7 +365,8 @@ static int find_checkpoint(const struct wlb_train_options *options, struct wlb_t
 	return take_found(options, found, plan, error);
 }
 
-int wlb_train_plan_older(const struct wlb_train_options *options, struct wlb_train_plan *plan, struct wlb_error *error)
+int wlb_train_plan_fall_back(const struct wlb_train_options *options, struct wlb_train_plan *plan,
+                             struct wlb_error *error)
 {
 	int found = wlb_checkpoint_newest_before(options->load, plan->facts.step, plan->checkpoint, error);
 	if (found == 0)

@@ -40,6 +40,7 @@ int wlb_train_plan_make(const struct wlb_launch *launch, const struct wlb_train_
                         struct wlb_train_plan *plan, struct wlb_error *error);
 /* Replaces the plan's checkpoint, which is damaged, by the newest complete one of an earlier step: for rank 0. Returns
  * as wlb_train_plan_make; -1 also where there is none. */
-int wlb_train_plan_older(const struct wlb_train_options *options, struct wlb_train_plan *plan, struct wlb_error *error);
+int wlb_train_plan_fall_back(const struct wlb_train_options *options, struct wlb_train_plan *plan,
+                             struct wlb_error *error);
 
 #endif

@@ -71,7 +71,7 @@ static int open_buffer(struct wlb_loader *l, struct buffer *buffer, struct wlb_e
 	buffer->pinned = ops->alloc_host(l->device, most * sizeof(*buffer->pinned), error);
 	if (buffer->pinned == NULL || allocate_device(l, buffer, most, error) < 0)
 		return wlb_fail_in(error, "the rows of a step");
-	wlb_rows_give(&buffer->prepared.rows, buffer->pinned, most);
+	wlb_rows_use_block(&buffer->prepared.rows, buffer->pinned, most);
 	return 0;
 }
 
@@ -255,7 +255,7 @@ static int upload(struct wlb_loader *l, struct buffer *buffer, struct wlb_error 
 		ops->to_device(l->device, l->copies, buffer->device, rows->host, rows->used * sizeof(*rows->host));
 	ops->event_record(l->device, buffer->copied, l->copies);
 	ops->queue_wait(l->device, NULL, buffer->copied);
-	wlb_rows_point(rows, buffer->device);
+	wlb_rows_set_pointers(rows, buffer->device);
 	return 0;
 }
 

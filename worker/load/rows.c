@@ -31,7 +31,7 @@ void wlb_rows_free(struct wlb_rows *rows)
 	*rows = (struct wlb_rows){0};
 }
 
-void wlb_rows_give(struct wlb_rows *rows, int32_t *host, size_t capacity)
+void wlb_rows_use_block(struct wlb_rows *rows, int32_t *host, size_t capacity)
 {
 	rows->host = host;
 	rows->capacity = capacity;
@@ -217,7 +217,7 @@ int wlb_rows_add(struct wlb_rows *rows, int32_t number, const struct wlb_shards 
 	return tile_rows > 0 ? add_tiles(rows, number, tile_rows, error) : 0;
 }
 
-void wlb_rows_point(struct wlb_rows *rows, const int32_t *block)
+void wlb_rows_set_pointers(struct wlb_rows *rows, const int32_t *block)
 {
 	for (int32_t m = 0; m < rows->micro_batches; m++) {
 		struct wlb_micro_batch *batch = &rows->list[m];

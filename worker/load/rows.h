@@ -43,7 +43,7 @@ void wlb_rows_free(struct wlb_rows *rows);
 size_t wlb_rows_elements_max(const struct wlb_loader_options *options, int tile_rows);
 /* Makes the block that of the caller, who frees it after the rows; a step that needs more elements is then an error. To
  * be called before the first wlb_rows_add. */
-void wlb_rows_give(struct wlb_rows *rows, int32_t *host, size_t capacity);
+void wlb_rows_use_block(struct wlb_rows *rows, int32_t *host, size_t capacity);
 /* Makes all micro-batches empty. */
 void wlb_rows_clear(struct wlb_rows *rows);
 
@@ -55,6 +55,6 @@ int wlb_rows_add(struct wlb_rows *rows, int32_t number, const struct wlb_shards 
                  struct wlb_error *error);
 
 /* Sets the pointers of the list to a copy of the block. */
-void wlb_rows_point(struct wlb_rows *rows, const int32_t *block);
+void wlb_rows_set_pointers(struct wlb_rows *rows, const int32_t *block);
 
 #endif

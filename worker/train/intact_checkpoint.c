@@ -32,7 +32,7 @@ static int verify(void *context, struct wlb_error *error)
 static int find_older(void *context, struct wlb_error *error)
 {
 	struct wlb_trainer *t = ((struct search *)context)->trainer;
-	t->file_failure = wlb_train_plan_older(t->options, t->plan, error);
+	t->file_failure = wlb_train_plan_fall_back(t->options, t->plan, error);
 	return t->file_failure;
 }
 

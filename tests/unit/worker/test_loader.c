@@ -627,7 +627,7 @@ static size_t most_used(const struct loads_dataset *d, const struct wlb_loader_o
 	int32_t *block = malloc(most * sizeof(*block));
 	assert_int_equal(wlb_preparer_init(&preparer, d->dataset, &d->model, options, tile_rows, &error), 0);
 	assert_int_equal(wlb_rows_init(&prepared.rows, options->micro_batches, &error), 0);
-	wlb_rows_give(&prepared.rows, block, most);
+	wlb_rows_use_block(&prepared.rows, block, most);
 	for (int step = 0; step < STEPS; step++) {
 		if (wlb_prepare(&preparer, &prepared, &stopping, &error) < 0)
 			fail_msg("%s", error.message);

@@ -102,11 +102,11 @@ static inline void wlb_wgmma(float (&d)[tiles][4], const uint32_t (&a)[4], uint6
 }
 
 /* For compilers of a GPU. */
-template <int columns> static inline void wlb_compute_now(float (&)[columns][4])
+template <int columns> static inline void wlb_fence_values(float (&)[columns][4])
 {
 }
 
-template <int depth> static inline void wlb_operands_free(uint32_t (&)[depth][4])
+template <int depth> static inline void wlb_wgmma_fence_operands(uint32_t (&)[depth][4])
 {
 }
 

@@ -2,8 +2,8 @@
  * How a block of threads iterates over the queries that attend to a tile of keys: segment by segment, each head of the
  * group, from the first query that sees a key of the tile.
  */
-#ifndef WLB_CUDA_ATTENTION_READERS_CUH
-#define WLB_CUDA_ATTENTION_READERS_CUH
+#ifndef WLB_CUDA_ATTENTION_QUERY_BLOCKS_CUH
+#define WLB_CUDA_ATTENTION_QUERY_BLOCKS_CUH
 
 #include "kernels/cuda/attention.cuh"
 
@@ -15,8 +15,8 @@ struct wlb_query_block {
 	int start, first; /* queries of the segment */
 };
 
-__device__ static inline void wlb_enter_reader(struct wlb_query_block &place, const struct wlb_cuda_attention &a,
-                                               const struct wlb_key_tile &tile)
+__device__ static inline void wlb_enter_query_block(struct wlb_query_block &place, const struct wlb_cuda_attention &a,
+                                                    const struct wlb_key_tile &tile)
 {
 	place.segment = a.segments[a.readers[tile.first_reader + place.reader]];
 	const int key = max(0, tile.k_start - place.segment.k_start);
@@ -24,8 +24,8 @@ __device__ static inline void wlb_enter_reader(struct wlb_query_block &place, co
 }
 
 /* Goes on by `columns` queries; returns whether there are any. */
-__device__ static inline bool wlb_advance(struct wlb_query_block &place, const struct wlb_cuda_attention &a,
-                                          const struct wlb_key_tile &tile, int columns)
+__device__ static inline bool wlb_next_query_block(struct wlb_query_block &place, const struct wlb_cuda_attention &a,
+                                                   const struct wlb_key_tile &tile, int columns)
 {
 	place.first += columns;
 	if (place.first < place.segment.q_count)
@@ -36,7 +36,7 @@ __device__ static inline bool wlb_advance(struct wlb_query_block &place, const s
 	place.head = 0;
 	if (++place.reader >= tile.readers)
 		return false;
-	wlb_enter_reader(place, a, tile);
+	wlb_enter_query_block(place, a, tile);
 	return true;
 }
 
