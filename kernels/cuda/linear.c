@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "kernels/cuda/plans.h"
+#include "kernels/cuda/product_plans.h"
 
 enum { KERNELS_BYTES = 512 << 20 }; /* cuBLASLt's own kernels take less */
 

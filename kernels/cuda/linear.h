@@ -12,7 +12,7 @@
  * has no effect.
  *
  * The products use one workspace, so all of them are queued on one stream. Once a product's shape, strides, types and
- * alignment have been used (plans.h), queuing it allocates nothing.
+ * alignment have been used (product_plans.h), queuing it allocates nothing.
  */
 #ifndef KERNELS_CUDA_LINEAR_H
 #define KERNELS_CUDA_LINEAR_H

@@ -2,7 +2,7 @@
 
 #include "kernels/attention_tiles.h"
 #include "worker/calibrate/axis.h"
-#include "worker/calibrate/memory.h"
+#include "worker/calibrate/filled_memory.h"
 #include "worker/calibrate/stopwatch.h"
 
 /* Four query heads share a key head, as in Llama 3. */
@@ -79,9 +79,9 @@ static int allocate(struct wlb_device *device, struct attention *a, int most, in
 	if (a->list == NULL)
 		return -1;
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-		if ((*all[i].memory = wlb_calibrate_alloc(device, device->compute, all[i].count, error)) == NULL)
+		if ((*all[i].memory = wlb_alloc_filled(device, device->compute, all[i].count, error)) == NULL)
 			return -1;
-	a->lse = wlb_calibrate_alloc(device, device->master, q_rows * HEADS, error);
+	a->lse = wlb_alloc_filled(device, device->master, q_rows * HEADS, error);
 	return a->lse != NULL ? 0 : -1;
 }
 

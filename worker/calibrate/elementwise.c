@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "worker/calibrate/memory.h"
+#include "worker/calibrate/filled_memory.h"
 #include "worker/calibrate/stopwatch.h"
 
 /* Vectors of 16 to 64 MiB each: together they are larger than a cache. */
@@ -127,10 +127,9 @@ static int allocate_adamw(struct wlb_device *device, struct elementwise *e, stru
 		e->gradients = e->vectors[1];
 		e->first_moments = e->vectors[2];
 	} else {
-		e->masters = wlb_calibrate_alloc(device, device->compute, COUNT, error);
-		e->gradients = e->masters != NULL ? wlb_calibrate_alloc(device, device->gradients, COUNT, error) : NULL;
-		e->first_moments =
-			e->gradients != NULL ? wlb_calibrate_alloc(device, device->master, COUNT, error) : NULL;
+		e->masters = wlb_alloc_filled(device, device->compute, COUNT, error);
+		e->gradients = e->masters != NULL ? wlb_alloc_filled(device, device->gradients, COUNT, error) : NULL;
+		e->first_moments = e->gradients != NULL ? wlb_alloc_filled(device, device->master, COUNT, error) : NULL;
 	}
 	e->second_moments = e->first_moments != NULL
 	                            ? device->ops->alloc(device, COUNT * wlb_dtype_bytes(device->master), error)
@@ -159,7 +158,7 @@ static int allocate(struct wlb_device *device, struct elementwise *e, int head_d
 	           {&e->numbers, device->master, (int64_t)3 * ROWS},
 	           {&e->angles, device->master, (int64_t)MANY * head_dim}};
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-		if ((*all[i].memory = wlb_calibrate_alloc(device, all[i].dtype, all[i].count, error)) == NULL)
+		if ((*all[i].memory = wlb_alloc_filled(device, all[i].dtype, all[i].count, error)) == NULL)
 			return -1;
 	e->indices = device->ops->alloc(device, ROWS * sizeof(*e->indices), error);
 	e->sum = e->indices != NULL ? device->ops->alloc(device, sizeof(*e->sum), error) : NULL;
@@ -274,7 +273,7 @@ struct wlb_traffic *wlb_traffic_new(struct wlb_device *device, struct wlb_error 
 	*e = (struct elementwise){.rows = MANY, .n = (int64_t)MANY * WIDTH};
 	_Static_assert(MANY * WIDTH == WLB_TRAFFIC_ELEMENTS, "the elements of a call");
 	for (int i = 0; i < 2; i++)
-		if ((e->vectors[i] = wlb_calibrate_alloc(device, device->compute, COUNT, error)) == NULL) {
+		if ((e->vectors[i] = wlb_alloc_filled(device, device->compute, COUNT, error)) == NULL) {
 			wlb_traffic_free(device, traffic);
 			return NULL;
 		}

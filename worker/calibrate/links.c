@@ -1,8 +1,8 @@
 #include "worker/calibrate/links.h"
 
 #include "common/seconds.h"
+#include "worker/calibrate/filled_memory.h"
 #include "worker/calibrate/link_fit.h"
-#include "worker/calibrate/memory.h"
 #include "worker/calibrate/stopwatch.h"
 
 /* Messages of up to SURE_BYTES are always measured, whatever the time limit: a bandwidth needs large messages. */
@@ -132,8 +132,8 @@ int wlb_measure_link(struct wlb_device *device, struct wlb_comm *world, const st
 		.device = device, .pair = wlb_comm_split(world, color, rank, "pair", error), .dtype = device->compute};
 	if (test.pair == NULL)
 		return -1;
-	test.own = wlb_calibrate_alloc(device, device->compute, most, error);
-	test.all = test.own != NULL ? wlb_calibrate_alloc(device, device->compute, 2 * most, error) : NULL;
+	test.own = wlb_alloc_filled(device, device->compute, most, error);
+	test.all = test.own != NULL ? wlb_alloc_filled(device, device->compute, 2 * most, error) : NULL;
 	int rc = test.all != NULL ? measure_sizes(device, world, &test, limit_s, calls, error) : -1;
 	*link = (struct wlb_link){0};
 	if (rc == 0 && wlb_comm_size(test.pair) == 2)

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "common/seconds.h"
-#include "worker/calibrate/memory.h"
+#include "worker/calibrate/filled_memory.h"
 #include "worker/calibrate/stopwatch.h"
 
 /* The product by which the length of the axes is chosen. */
@@ -41,11 +41,11 @@ static void multiply(struct wlb_device *device, void *context)
 static int allocate(struct wlb_device *device, struct wlb_products *product, int64_t most, struct wlb_error *error)
 {
 	product->capacity = most * most > COLD_REALS ? most * most : COLD_REALS;
-	product->x = wlb_calibrate_alloc(device, device->compute, most * most, error);
+	product->x = wlb_alloc_filled(device, device->compute, most * most, error);
 	product->weight =
-		product->x != NULL ? wlb_calibrate_alloc(device, device->compute, product->capacity, error) : NULL;
+		product->x != NULL ? wlb_alloc_filled(device, device->compute, product->capacity, error) : NULL;
 	product->y =
-		product->weight != NULL ? wlb_calibrate_alloc(device, device->compute, product->capacity, error) : NULL;
+		product->weight != NULL ? wlb_alloc_filled(device, device->compute, product->capacity, error) : NULL;
 	return product->y != NULL ? 0 : -1;
 }
 

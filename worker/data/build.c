@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "worker/data/find.h"
+#include "worker/data/find_files.h"
 #include "worker/data/index_writer.h"
 
 struct build {

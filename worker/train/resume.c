@@ -56,8 +56,8 @@ static int read_tensors(struct wlb_trainer *t, struct resume *r, struct wlb_erro
 	return rc;
 }
 
-/* Collective. Another dataset than that of the checkpoint is refused by each later try too. */
-/* Collective. Ends the attempt where the loader of a rank does not take the checkpoint's state. */
+/* Collective. Ends the attempt where the loader of a rank does not take the checkpoint's state: each later try would
+ * refuse another dataset than the checkpoint's, too. */
 static int judge_loader(struct wlb_trainer *t, int failed, struct wlb_error *error)
 {
 	if (failed)

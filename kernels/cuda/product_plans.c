@@ -1,4 +1,4 @@
-#include "kernels/cuda/plans.h"
+#include "kernels/cuda/product_plans.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* The files below some paths, in an order that depends on their names only. */
-#ifndef WORKER_DATA_FIND_H
-#define WORKER_DATA_FIND_H
+#ifndef WORKER_DATA_FIND_FILES_H
+#define WORKER_DATA_FIND_FILES_H
 
 #include <stdint.h>
 

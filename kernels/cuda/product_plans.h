@@ -9,8 +9,8 @@
  * promises the same bits in every run on GPUs of the same architecture and number of multiprocessors (cuBLAS
  * documentation, "Results reproducibility").
  */
-#ifndef KERNELS_CUDA_PLANS_H
-#define KERNELS_CUDA_PLANS_H
+#ifndef KERNELS_CUDA_PRODUCT_PLANS_H
+#define KERNELS_CUDA_PRODUCT_PLANS_H
 
 #include "kernels/cuda/cublas.h"
 #include "kernels/ops.h"

@@ -1,4 +1,4 @@
-#include "worker/calibrate/memory.h"
+#include "worker/calibrate/filled_memory.h"
 
 #include <stdlib.h>
 
@@ -14,7 +14,7 @@ static void fill(struct wlb_device *device, size_t bytes, char *memory, int64_t 
 	}
 }
 
-void *wlb_calibrate_alloc(struct wlb_device *device, enum wlb_dtype dtype, int64_t count, struct wlb_error *error)
+void *wlb_alloc_filled(struct wlb_device *device, enum wlb_dtype dtype, int64_t count, struct wlb_error *error)
 {
 	size_t bytes = wlb_dtype_bytes(dtype);
 	void *pattern_host = calloc(PATTERN, bytes);

@@ -1,3 +1,4 @@
+/* The verdict of a run that hangs, from its clusters of stacks. */
 #include <stdarg.h>
 #include <stdio.h>
 

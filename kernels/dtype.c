@@ -1,4 +1,4 @@
-/* Functions that are the same for every kind of device: element types, and closing a device. */
+/* Element types, which are the same for every kind of device, and closing a device of any kind. */
 #include <math.h>
 
 #include "kernels/bfloat16.h"

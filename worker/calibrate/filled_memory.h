@@ -1,6 +1,6 @@
-/* Allocates device memory for the operations that are measured. */
-#ifndef WORKER_CALIBRATE_MEMORY_H
-#define WORKER_CALIBRATE_MEMORY_H
+/* Device memory with values in it, for the operations that are measured. */
+#ifndef WORKER_CALIBRATE_FILLED_MEMORY_H
+#define WORKER_CALIBRATE_FILLED_MEMORY_H
 
 #include <stdint.h>
 
@@ -8,6 +8,6 @@
 
 /* Allocates `count` elements of that type on the device, filled with numbers in [-1, 1), because the time of an
  * operation on zeros differs. The device's release frees them. Returns NULL with the reason on failure. */
-void *wlb_calibrate_alloc(struct wlb_device *device, enum wlb_dtype dtype, int64_t count, struct wlb_error *error);
+void *wlb_alloc_filled(struct wlb_device *device, enum wlb_dtype dtype, int64_t count, struct wlb_error *error);
 
 #endif

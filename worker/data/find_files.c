@@ -1,4 +1,4 @@
-#include "worker/data/find.h"
+#include "worker/data/find_files.h"
 
 #include <errno.h>
 #include <fts.h>
