@@ -6,6 +6,10 @@
  * of faults, KIND=report and KIND=evict for one (crash, hang, slow, corrupt, outliers); hang-after=90, 90s or 5m is the
  * time after which a hang is confirmed, and slow-by=10 or 10% how much longer than its peers a slow rank takes. What a
  * text does not name keeps the value that it has.
+ *
+ * From the weakest to the strongest: the built-in defaults, wlbd.conf, the job's option, `wlb set`. The last two are
+ * stored as items KEY=VALUE, so that SQL can merge them by key without knowing the keys. A trigger keeps the items of
+ * `wlb set` above those of the job when the job is requeued.
  */
 #ifndef COMMON_ON_FAULT_H
 #define COMMON_ON_FAULT_H

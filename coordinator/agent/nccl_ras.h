@@ -1,7 +1,8 @@
 /*
  * Asks the RAS service of NCCL (2.24 and later) on this node what it knows of the job's communicators: each process
  * that uses NCCL listens for clients, by default at localhost:28028. The protocol is that of NCCL's client ncclras:
- * lines of text, and a report that ends with the connection.
+ * lines of text, and a report that ends with the connection. It was tested against a server that speaks this protocol,
+ * and not yet beside a GPU.
  */
 #ifndef COORDINATOR_AGENT_NCCL_RAS_H
 #define COORDINATOR_AGENT_NCCL_RAS_H

@@ -1,4 +1,9 @@
-/* The stacks of a rank: of all threads of its process and of those that it started. */
+/*
+ * The stacks of a rank: of all threads of its process and of those that it started.
+ *
+ * A thread in uninterruptible sleep (D) is not stopped: its state and the kernel's function are reported instead. A
+ * thread that falls asleep so between the look and the stop is released when it wakes, or when wlb-stacks ends.
+ */
 #ifndef COORDINATOR_STACKS_GATHER_H
 #define COORDINATOR_STACKS_GATHER_H
 

@@ -2,9 +2,10 @@
  * How many things (connections, requests, statements or tasks that wait) and bytes one user, and all users together,
  * hold of wlbd. Only counts; a user who holds nothing takes no memory.
  *
- * A user may hold no more than what stays free. So the first may have half of all, a second half of the rest, and so
- * on: whatever other users hold, there is something left for one who holds nothing. root and SlurmUser may take all
- * that is free, up to the limit of one user, and have a reserve that nobody else can take.
+ * A user may hold up to a limit of its own while an eighth of all stays free, and else no more than what stays free. Of
+ * the last eighth the first user may so have half, a second half of the rest, and so on: whatever other users hold,
+ * there is something left for one who holds nothing. root and SlurmUser may take all that is free, up to the limit of
+ * one user, and have a reserve that nobody else can take.
  */
 #ifndef COORDINATOR_WLBD_BUDGET_H
 #define COORDINATOR_WLBD_BUDGET_H

@@ -21,7 +21,8 @@ struct wlb_slurm_end {
 	char why[192];
 };
 
-/* Whether slurmstepd says that Slurm ends the step or its job, for whatever reason. */
+/* Whether slurmstepd says that Slurm ends the step or its job, for whatever reason. The word CANCELLED alone, which a
+ * command may log, does not say so. */
 bool wlb_slurm_end_is_cancelled(const char *line);
 
 /* Returns whether the line says so, and then sets *end, which is unchanged otherwise. A step that Slurm ends because a

@@ -1,4 +1,10 @@
-/* The collectives that ranks wait in: which are the oldest, and which members of their groups have not entered them. */
+/*
+ * The collectives that ranks wait in: which are the oldest, and which members of their groups have not entered them.
+ *
+ * Who is in a group follows from its name, its size and the layout (common/group_places.h). A member has not entered a
+ * call if its newest report says so and was sent after the call began: reports are up to a second apart, so an older
+ * one says nothing about that call.
+ */
 #ifndef COORDINATOR_WLB_TOP_CALLS_H
 #define COORDINATOR_WLB_TOP_CALLS_H
 

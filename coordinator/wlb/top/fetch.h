@@ -1,4 +1,5 @@
-/* What `wlb top` shows of a run, asked of the coordinator. */
+/* What `wlb top` shows of a run, asked of the coordinator. A key or a signal ends the request (wlb_connection_cancel_on
+ * of client.h), so that q works while the coordinator does not answer. */
 #ifndef COORDINATOR_WLB_TOP_FETCH_H
 #define COORDINATOR_WLB_TOP_FETCH_H
 

@@ -1,7 +1,8 @@
 /*
  * How many requests of a user may wait at a time for what all users share: the connection `writes` to the database,
- * which sends statements in order, a few of requests at a time (wlbd->questions), and the threads that ask Slurm. So
- * the requests of one user do not delay those of others.
+ * which sends statements in order, a few of requests at a time (wlbd->questions), and the threads that ask Slurm. A
+ * user may have thousands of connections, each with a request: without this bound one user could fill what waits, and
+ * delay the requests of all others.
  */
 #ifndef COORDINATOR_WLBD_HTTP_QUESTION_SHARE_H
 #define COORDINATOR_WLBD_HTTP_QUESTION_SHARE_H

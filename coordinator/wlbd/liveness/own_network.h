@@ -1,6 +1,7 @@
 /*
  * Whether the network of this host works. A node from which no packet comes may be without power, or this host may be
- * without network, and then all nodes seem to be lost. A packet of another node is the proof that the network works.
+ * without network, and then all nodes seem to be lost. A packet of another node is the proof that the network works:
+ * without it an outage of this host would end every run and set every node DOWN.
  */
 #ifndef COORDINATOR_WLBD_LIVENESS_OWN_NETWORK_H
 #define COORDINATOR_WLBD_LIVENESS_OWN_NETWORK_H
@@ -31,8 +32,8 @@ struct wlbd_own_network {
 	void *context;
 };
 
-/* Probes up to three other nodes that Slurm calls neither down nor booting, each chosen at random. Calls `done` once, perhaps
- * before it returns. */
+/* Probes up to three other nodes that Slurm calls neither down nor booting, each chosen at random. Calls `done` once,
+ * perhaps before it returns. */
 void wlbd_own_network_ask(struct wlbd_own_network *question, struct wlbd *wlbd, const char *silent,
                           void (*done)(void *context, enum wlbd_own_network_state state), void *context);
 

@@ -3,6 +3,10 @@
  *
  * Slurm's final state counts. A job whose launcher or script was killed is requeued if it was submitted with --requeue;
  * one that Slurm or its user ended (scancel, time limit, preemption, out of memory) is not.
+ *
+ * A launcher that did not report its end counts as killed only where the report could have been stored. The time for
+ * which that holds (wlbd->recording_since_ms) begins again whenever the database is connected, answers that it can
+ * store nothing, or accepts no connection for records.
  */
 #ifndef COORDINATOR_WLBD_RULES_JOB_END_H
 #define COORDINATOR_WLBD_RULES_JOB_END_H
