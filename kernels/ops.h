@@ -20,6 +20,19 @@
  *    different queues. Where a queue is an argument, NULL names the compute queue.
  *  - Results do not depend on anything but the inputs, the thread count and the kind of processor:
  *    reductions have a fixed order.
+ *
+ * Why the operations are these
+ *  - One operation is one pass over memory on a GPU, or one product that a library computes at its best speed.
+ *  - bfloat16 has 8 bits of precision: enough for `compute`, not for `main`. Gradients of weights of type `compute`
+ *    take half the memory, and half the bytes of their reduction. What adds to them sums a micro-batch in float32
+ *    and rounds once; reduce-scatter rounds each addition. A checkpoint has masters and moments alone, so it does not
+ *    depend on this type.
+ *  - A linear layer is three operations and not a general product, because they differ in what they add: the residual;
+ *    nothing or the gradient so far; always the gradient of the weights. A weight is a struct, where scales of 8-bit
+ *    values can be added without another argument.
+ *  - Queries, keys and values are one product, and so are gate and up: wider products run closer to the peak, and the
+ *    input is read once. Strides let attention and RoPE work on columns of the result in place.
+ *  - The angles of RoPE are made once in a pass, since sines in double precision take longer than the rotation.
  */
 #ifndef KERNELS_OPS_H
 #define KERNELS_OPS_H

@@ -1,4 +1,12 @@
-/* Texts of any origin, character by character of UTF-8 (RFC 3629). */
+/*
+ * Texts of any origin, character by character of UTF-8 (RFC 3629).
+ *
+ * A text that is stored or shown passes one function at its border: wlb_json_text (common) and wlb_json_string (spank)
+ * into JSON; wlbd_params_texts into parameters of SQL; wlb_fail, wlb_show_line, wlb_run_print and wlbd_log into errors,
+ * logs and lines on a terminal; wlb_make_printable into what `wlb` prints of a reply, or with --json
+ * wlb_printable_json, which escapes control characters. A program that compares a stored text with one of its own
+ * brings its own into the stored form first.
+ */
 #include "libwlb/wlb.h"
 
 #include <stdbool.h>

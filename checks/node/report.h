@@ -1,4 +1,5 @@
-/* What the checks of a node have found, as lines, as JSON and as one reason. */
+/* What the checks of a node have found, as lines, as JSON and as one reason. An error ends one check alone, so that a
+ * machine file that is missing does not hide a disk that fails. */
 #ifndef CHECKS_NODE_REPORT_H
 #define CHECKS_NODE_REPORT_H
 

@@ -104,6 +104,9 @@ static struct wlb_pass pass_of(const struct wlb_plan *plan, int64_t index, int32
  * period of the last stage began, and their gradient must be back f + h after the next one did; the stage reaches its
  * share d b + b + f after it began some period. Stages that are never idle are possible where the lead is from d b / T
  * to one more; b is about two thirds of T, three quarters where all is computed again.
+ *
+ * With messages that take no time a step of m micro-batches takes m (f + b + h) + (pp - 1) (f + b): what a pipeline
+ * without a head takes, and m h.
  */
 static int64_t head_lead(const struct wlb_plan *plan, int32_t stage)
 {

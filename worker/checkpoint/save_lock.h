@@ -1,6 +1,9 @@
 /*
  * The lock of the run that saves into a directory: the file .lock in it, locked, which names the run. The system
  * releases it when the process that has it ends, in whatever way.
+ *
+ * Correctness does not depend on the lock, since some file systems have none and the lock of a lost node may stay: the
+ * names of partial folders have the id of the start, so that a checkpoint has the shards of one start of the ranks.
  */
 #ifndef WORKER_CHECKPOINT_SAVE_LOCK_H
 #define WORKER_CHECKPOINT_SAVE_LOCK_H

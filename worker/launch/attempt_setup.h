@@ -1,6 +1,9 @@
 /*
  * The plan that rank 0 makes before any work and that every rank follows: the model, the layout, the checkpoint to
  * resume from, the id of the attempt. PMIx sends its bytes unchanged, so it holds no pointers.
+ *
+ * Without `wlb run` the layout is searched here, as if all nodes were under one switch: links across switches then cost
+ * as much as links between nodes, and ranks stay where srun has put them.
  */
 #ifndef WORKER_LAUNCH_ATTEMPT_SETUP_H
 #define WORKER_LAUNCH_ATTEMPT_SETUP_H

@@ -1,8 +1,9 @@
 /*
  * The collectives of context parallelism: before attention the keys and values of all ranks are gathered and put in
  * document order; after it the gradients are returned to the ranks of the keys and values, and are summed there (Llama
- * 3, Dubey et al. 2024). A row holds a token's keys, then its values. Where cp is 1 attention reads the rank's own rows
- * and writes their gradients, and these functions do nothing. They return -1 where the collective failed.
+ * 3, Dubey et al. 2024). A row holds a token's keys, then its values: one index for each token suffices, and half as
+ * many rows of twice the width are gathered. Where cp is 1 attention reads the rank's own rows and writes their
+ * gradients, and these functions do nothing. They return -1 where the collective failed.
  *
  * A collective is started and awaited, one at a time. It overlaps with the operations between its start and its wait,
  * over a transport that advances by itself.

@@ -13,6 +13,8 @@
  * advances by itself. In the backward pass the gradient of a matrix is computed while the gradient of its input is
  * summed, and the rows that only the matrix's gradient needs are gathered while the input's gradient is computed
  * (Korthikanti et al. 2022). In the forward pass the operation after a collective needs its result.
+ * Of the product for queries, keys and values the queries could be computed while the keys are gathered, but with two
+ * products instead of one.
  */
 #include "worker/model/layer.h"
 

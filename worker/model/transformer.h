@@ -85,10 +85,23 @@ int wlb_head_loss(struct wlb_transformer *transformer, int chunk, struct wlb_slo
                   const struct wlb_backward_watch *watch, struct wlb_error *error);
 
 /*
- * The head where the stages share it (libwlb's wlb_plan.shared_head). Its rows are divided, and not the vocabulary, as
- * Yeung et al. (MLSys 2025, "Balancing Pipeline Parallelism with Vocabulary Parallelism") do: docs/architecture.md
- * says why. The last stage normalises its rows and sends each other stage its part of them; every stage computes
- * product, loss and gradients of its part; the gradients of the normed rows go back to the last stage.
+ * The head where the stages share it (libwlb's wlb_plan.shared_head). The product with the vocabulary, the loss and
+ * their gradients are the work of 2.4 layers in a model of 8B parameters and 128K words, and would otherwise make the
+ * last stage the slowest. The last stage normalises its rows and sends each other stage its part of them; every stage
+ * computes product, loss and gradients of its part; the gradients of the normed rows go back to the last stage. When
+ * each stage runs its share is decided in libwlb/layout/pipeline.c.
+ *
+ * Rows are divided, and not the vocabulary, as Yeung et al. (MLSys 2025, "Balancing Pipeline Parallelism with
+ * Vocabulary Parallelism") do, where each stage has V / pp rows of the weight. Then every stage needs all rows, and
+ * every row needs statistics of all stages before its gradient: all stages meet in the middle of the head, or its
+ * logits are kept until the statistics have arrived. The gradients of all stages are then summed for each micro-batch,
+ * which is pp - 1 times the bytes in each direction, and a barrier. By rows each loss is computed in one place, its
+ * tensor-parallel group; a part is one message there and one back; and the arithmetic of a row is the same.
+ *
+ * Every stage then holds the head's weight, gradient and moments, which the first stage has already where the embedding
+ * is tied. The gradients of all copies are summed once a step, as those of a tied embedding are. The activations of one
+ * more micro-batch are held, with the last stage's normed rows. A checkpoint has one copy, the last stage's or the
+ * embedding.
  */
 
 /* Rows [first, first + count) of the n / tp rows of each tensor-parallel rank. */

@@ -1,5 +1,17 @@
-/* Reads the numbers of a step, exchanges those of the ranks, checks that loss and norm are finite, and tells wlb-agent
- * what this rank spent in the step. */
+/*
+ * Reads the numbers of a step, exchanges those of the ranks, checks that loss and norm are finite, and tells wlb-agent
+ * what this rank spent in the step.
+ *
+ * The numbers that the ranks exchange have how many ranks were asked to save and stop (stop_signals.h). So all ranks
+ * know of it after the same step, and save that step or, where the next has been queued, the next.
+ *
+ * The computation that wlb-agent is told of is that of the passes, and the work is the seconds that the loader predicts
+ * for them, so that their ratio is alike on the ranks of a stage. Of each communicator it is told the calls, their bytes
+ * and how long they blocked the rank. That includes the wait for members that enter later, since a rank does not know
+ * when the others enter. So of some calls a rank also tells when it entered and left them (common/call_choice.h): by
+ * these clocks are aligned and links judged. The norm of the rank's own gradients would need a pass over them, and is
+ * not told.
+ */
 #include <math.h>
 #include <string.h>
 

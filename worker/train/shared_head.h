@@ -4,6 +4,10 @@
  * all passes (libwlb/layout/pipeline.c) has the rows sent a period before their gradient is needed, and every wait here
  * is for something that is earlier in it: no stage waits for one that waits for it, also where a message is sent only
  * when it is received.
+ *
+ * Receives are started a pass early: the rows of the next micro-batch when a share has been computed, the gradients of
+ * the next one when the last stage has used those before. Started when they were needed, they made a step of two CPU
+ * ranks longer; the likely cause is that MPI advances a large message only in calls of the host.
  */
 #ifndef WORKER_TRAIN_SHARED_HEAD_H
 #define WORKER_TRAIN_SHARED_HEAD_H
