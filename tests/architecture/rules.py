@@ -16,13 +16,17 @@ class TableError(Exception):
 
 def read_table(text):
     """folder -> set of folders and files that its files may include beside their own folder's, from the table below HEADING:
-    | folder | subject | may include |, folders between backticks, "nothing" for none."""
+    | folder | subject | may include |, folders between backticks, "nothing" for none. A row | | | `more` | continues the one above."""
     section = text.partition(HEADING + "\n")[2].partition("\n## ")[0]
     rows = [[cell.strip() for cell in match.group(1).split("|")] for match in map(TABLE_ROW.match, section.splitlines()) if match]
     if [cell.lower() for cell in rows[0]] != ["folder", "subject", "may include"] if rows else True:
         raise TableError(f"no table | folder | subject | may include | below '{HEADING}'")
     table = {}
+    folder = None
     for row in rows[2:]:
+        if row[:-1] == ["", ""] and CODE.search(row[2]) and table.get(folder):
+            table[folder] |= {name.rstrip("/") for name in CODE.findall(row[2])}
+            continue
         if len(row) != 3 or len(CODE.findall(row[0])) != 1 or not row[1] or not (CODE.search(row[2]) or row[2] == "nothing"):
             raise TableError(f"a row has one folder, a subject, and folders or 'nothing': {' | '.join(row)}")
         folder = CODE.findall(row[0])[0].rstrip("/")

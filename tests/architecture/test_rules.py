@@ -51,10 +51,15 @@ class Table(unittest.TestCase):
     def test_rows_of_the_section_alone(self):
         self.assertEqual(rules.read_table(TABLE), {"low": set(), "high": {"low"}, "high/inner": {"low/public.h"}})
 
+    def test_a_row_without_a_folder_continues_the_one_above(self):
+        continued = TABLE.replace("| `high` | b | `low` |", "| `high` | b | `low` |\n| | | `low/a.h`, `lower` |\n| | | `lowest` |")
+        self.assertEqual(rules.read_table(continued)["high"], {"low", "low/a.h", "lower", "lowest"})
+
     def test_malformed_tables_are_refused(self):
         for wrong in ("", TABLE.replace("Folders, and", "Rooms, and"), TABLE.replace("| subject ", "| what "),
                       TABLE.replace("| a | nothing |", "| a | |"), TABLE.replace("| b |", "|  |"),
-                      TABLE.replace("`high/inner`", "`low`")):
+                      TABLE.replace("`high/inner`", "`low`"), TABLE.replace("| `low` | a |", "| | | `lower` |\n| `low` | a |"),
+                      TABLE.replace("| nothing |\n| `high`", "| nothing |\n| | | `lower` |\n| `high`")):
             with self.subTest(table=wrong), self.assertRaises(rules.TableError):
                 rules.read_table(wrong)
 

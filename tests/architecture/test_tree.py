@@ -51,7 +51,7 @@ class Tree(unittest.TestCase):
         self.expect_none(rules.check_folder_circles(self.tree))
 
     def test_functions_that_the_page_names_are_in_their_files(self):
-        rows = re.findall(r"^\| `([\w/]+\.c)` \| `(\w+)` \|", self.page, re.MULTILINE)
+        rows = re.findall(r"^\d+\. `([\w/]+\.c)` `(\w+)`:", self.page, re.MULTILINE)
         self.assertGreater(len(rows), 20)
         missing = []
         for path, function in rows:
