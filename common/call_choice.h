@@ -1,10 +1,11 @@
 /*
- * Which calls of a communicator a rank reports with their times, so that those of all members can be put together: all
- * members choose calls of the same numbers without asking each other.
+ * Which calls of a communicator a rank reports with their times. All members choose calls of the same numbers, without
+ * asking each other, so that the times of all members can be put together.
  *
- * Of 2^thin successive numbers about one is chosen: those of which the product with the golden ratio begins with `thin`
- * zero bits, which are spread evenly (Knuth, The Art of Computer Programming 3, 6.4). Those of a greater `thin` are
- * among those of a smaller one, so that members which have come to different ones still have calls in common.
+ * Of 2^thin successive numbers about one is chosen: a number whose product with the golden ratio begins with `thin`
+ * zero bits. Such numbers are spread evenly (Knuth, The Art of Computer Programming 3, 6.4). The numbers for a greater
+ * `thin` are among the numbers for a smaller `thin`, so that members that have come to different `thin` still have
+ * calls in common.
  */
 #ifndef COMMON_CALL_CHOICE_H
 #define COMMON_CALL_CHOICE_H

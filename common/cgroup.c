@@ -41,7 +41,7 @@ static int has_word(const char *list, const char *word)
 	return 0;
 }
 
-/* Visits the cgroup `path` of a hierarchy, and those above it. */
+/* Visits the cgroup `path` of a hierarchy, and the cgroups above it. */
 static void visit_upwards(const char *hierarchy, char *path, int unified, visitor *visit, double *sum)
 {
 	char folder[PATH_MAX + 128];
@@ -88,7 +88,8 @@ static void add_throttled(const char *folder, int unified, double *sum_s)
 		*sum_s += count * (unified ? 1e-6 : 1e-9);
 }
 
-/* Bytes of the pages of files, which the kernel drops where processes need memory, of the cgroup and those below it. */
+/* Bytes of the pages of files, which the kernel drops where processes need memory, of the cgroup and the cgroups below
+ * it. */
 static double file_bytes(const char *folder, int unified)
 {
 	double inactive = read_number(folder, "memory.stat", unified ? "inactive_file" : "total_inactive_file");

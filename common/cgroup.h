@@ -5,11 +5,12 @@
 /* Seconds for which the CPU quotas of this process's cgroups have stopped their processes so far. */
 double wlb_cgroup_throttled_s(void);
 
-/* Bytes that the cgroups of this process may still take, with those of files in the page cache, which the kernel drops
- * for them; INFINITY without a limit. */
+/* Bytes that the cgroups of this process may still take, with the bytes of files in the page cache, which the kernel
+ * drops when memory is needed; INFINITY without a limit. */
 double wlb_cgroup_free_bytes(void);
 
-/* The least limit of memory of this process's cgroups and those above them, in bytes; INFINITY without a limit. */
+/* The least limit of memory of this process's cgroups and the cgroups above them, in bytes; INFINITY without a limit.
+ */
 double wlb_cgroup_limit_bytes(void);
 
 #endif

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How many members differ in each coordinate; a member's coordinate is the first member's plus 0 to extent - 1, but
- * that of the stages of `tied` of two ranks, which are the first and the last. */
+/* How many members differ in each coordinate; a member's coordinate is the first member's plus 0 to extent - 1. The
+ * stages of `tied` of two ranks are an exception: they are the first and the last. */
 struct extents {
 	enum wlb_group_kind kind;
 	int tp, cp, pp, dp;

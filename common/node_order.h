@@ -1,11 +1,11 @@
 /*
- * The order in which ranks fill the nodes of a step, where it is not Slurm's: a variable that `wlb run` sets and plugin
- * and wlb-worker read, so that all of them give a rank the same place. It holds the numbers of the nodes in Slurm's
- * order (SLURM_NODEID), as "0,2,1,3".
+ * The order in which ranks fill the nodes of a step, where it is not Slurm's order. `wlb run` sets it as a variable,
+ * which the plugin and wlb-worker read, so that all three give a rank the same place. The variable holds the numbers of
+ * the nodes in Slurm's order (SLURM_NODEID), as "0,2,1,3".
  *
- * Neither of them can derive the order from Slurm: no item of SPANK names the ranks of other nodes, and a user may
- * override the distribution by --srun-args. Then tp and cp still stay together, and plugin and wlb-worker still agree,
- * though the ranks are numbered otherwise.
+ * Neither plugin nor wlb-worker can derive the order from Slurm: no item of SPANK names the ranks of other nodes, and a
+ * user may override the distribution by --srun-args. Then tp and cp still stay together, and plugin and wlb-worker
+ * still agree, though the ranks are numbered otherwise.
  */
 #ifndef COMMON_NODE_ORDER_H
 #define COMMON_NODE_ORDER_H

@@ -2,10 +2,10 @@
  * What is done about the faults of a run: the syntax of --wlb-on-fault, of `wlb set RUN on-fault=...` and of on_fault
  * in wlbd.conf.
  *
- * A text is a list of items with commas between them, of which later ones win. `report` and `evict` are for all kinds
- * of faults, KIND=report and KIND=evict for one (crash, hang, slow, corrupt, outliers); hang-after=90, 90s or 5m is the
- * time after which a hang is confirmed, and slow-by=10 or 10% how much longer than its peers a slow rank takes. What a
- * text does not name keeps the value that it has.
+ * A text is a list of items with commas between them; a later item wins over an earlier one. `report` and `evict` are
+ * for all kinds of faults, KIND=report and KIND=evict for one (crash, hang, slow, corrupt, outliers); hang-after=90,
+ * 90s or 5m is the time after which a hang is confirmed, and slow-by=10 or 10% how much longer than its peers a slow
+ * rank takes. What a text does not name keeps the value that it has.
  *
  * From the weakest to the strongest: the built-in defaults, wlbd.conf, the job's option, `wlb set`. The last two are
  * stored as items KEY=VALUE, so that SQL can merge them by key without knowing the keys. A trigger keeps the items of

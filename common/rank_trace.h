@@ -1,7 +1,7 @@
 /*
- * What one rank does, in memory that other processes can read while it runs, is stuck, or has ended: its activity, the
- * state of its communicators, a ring of its newest calls of them, a ring of those that are chosen to be reported with
- * their times (common/call_choice.h), and a ring of the newest steps that it has ended.
+ * What one rank does, in memory that other processes can read while the rank runs, is stuck, or has ended: its
+ * activity, the state of its communicators, a ring of its newest calls, a ring of the calls that are chosen to be
+ * reported with their times (common/call_choice.h), and a ring of the newest steps that the rank has ended.
  *
  * The threads of the rank write without locks, system calls or allocations; a reader never makes them wait. A reader in
  * another process must take what it reads for a claim of the rank: values are checked against the bounds here and
@@ -59,7 +59,7 @@ struct wlb_trace_event {
 /* What a check for silent data corruption has found: that this rank may have computed wrongly. */
 struct wlb_trace_corruption {
 	int64_t step; /* after which it was */
-	int suspects; /* ranks of which one is at fault, this one among them */
+	int suspects; /* suspected ranks, of which one is at fault; this rank is among them */
 	int first;    /* the first of them */
 	int other;    /* a rank that computed other bits; the rank itself: it did so the second time */
 };
@@ -86,8 +86,8 @@ void wlb_rank_trace_add_step(struct wlb_rank_trace *trace, const struct wlb_trac
 void wlb_rank_trace_set_corruption(struct wlb_rank_trace *trace, const struct wlb_trace_corruption *corruption);
 /* In each window of time up to WLB_CALLS_CHOSEN_MOST calls of a communicator are chosen, from now on. */
 void wlb_rank_trace_set_choice(struct wlb_rank_trace *trace, double window_s);
-/* A call begins to block the caller, and it ends; by one thread, which makes one such call at a time. An ended call
- * becomes an event of the ring, and may be chosen. */
+/* A call begins to block the caller, and the call ends. One thread calls these functions, for one blocking call at a
+ * time. An ended call becomes an event of the ring, and may be chosen. */
 void wlb_rank_trace_enter(struct wlb_rank_trace *trace, const struct wlb_trace_event *event);
 void wlb_rank_trace_leave(struct wlb_rank_trace *trace, const struct wlb_trace_event *event);
 /* The same thread waits, until it calls this with NULL, for the device to do the work that `event` needs before it can
@@ -115,8 +115,8 @@ struct wlb_trace_group {
 int wlb_rank_trace_groups(const struct wlb_rank_trace *trace, struct wlb_trace_group groups[WLB_TRACE_GROUPS]);
 /* Returns 1 and the call that blocks the rank, or that waits for the device, else 0. */
 int wlb_rank_trace_blocked(const struct wlb_rank_trace *trace, struct wlb_trace_event *event);
-/* Copies up to `max` calls in the order in which they ended, beginning with number *next (0: the first of all), of
- * those still in the ring; moves *next past them. Returns how many. */
+/* Copies up to `max` of the calls that are still in the ring, in the order in which they ended, beginning with number
+ * *next (0: the first of all); moves *next past them. Returns how many. */
 size_t wlb_rank_trace_read(const struct wlb_rank_trace *trace, uint64_t *next, struct wlb_trace_event *events,
                            size_t max);
 /* Copies calls that were chosen, in the same way. A *next that the ring has not reached is of an earlier rank in this

@@ -4,7 +4,7 @@
 
 enum { TRIES = 100 };
 
-/* A reader takes the words for those of the version that it finds before and after them. WRITING: they are being
+/* A reader accepts the words if it finds the same version before and after it reads them. WRITING: they are being
  * changed. 0: never written. */
 #define WRITING UINT64_MAX
 

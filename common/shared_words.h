@@ -14,8 +14,8 @@ int wlb_shared_words_claim(_Atomic uint64_t *version, uint64_t next_version);
 void wlb_shared_words_write(_Atomic uint64_t *version, _Atomic uint64_t *words, const uint64_t *from, int count,
                             uint64_t next_version);
 
-/* Copies the words. Returns their version, 0 where there are none: never written, or changed each time that they were
- * read, as where the writer was stopped or has died while it changed them. */
+/* Copies the words. Returns the version of the words, 0 where there is none: the words were never written, or changed
+ * during each try to read them, as where the writer was stopped or has died while it wrote. */
 uint64_t wlb_shared_words_read(const _Atomic uint64_t *version, const _Atomic uint64_t *words, uint64_t *to, int count);
 
 /* A word that has the bits of a number, and the number of such a word. */

@@ -75,7 +75,7 @@ size_t wlb_step_ring_read(const struct wlb_step_ring *ring, uint64_t *next, stru
 	for (; count < max && *next < end; (*next)++) {
 		uint64_t words[WLB_TRACE_STEP_WORDS];
 		uint64_t slot = *next % WLB_TRACE_STEPS;
-		/* Another version is that of a newer step, or of one that is being written over this one. */
+		/* Another version means that a newer step has replaced this one, or is being written over it. */
 		if (wlb_shared_words_read(&ring->slots[slot].version, ring->slots[slot].words, words,
 		                          WLB_TRACE_STEP_WORDS) == *next + 1)
 			steps[count++] = step_of(words);

@@ -20,8 +20,8 @@ struct wlb_trace_transfer {
 	int group; /* number of the communicator in the area */
 	uint64_t calls;
 	uint64_t bytes;   /* of the local buffers */
-	double blocked_s; /* in which the rank waited in them; of a call that was started before, from when it was
-	                     awaited. That of the member which enters last is the transfer alone. */
+	double blocked_s; /* in which the rank waited in the calls; of a call that was started before, from when it was
+	                     awaited. The wait of the member that enters last is the transfer alone. */
 };
 
 /* A step that has ended. Lengths of time and work that are not known are negative. */
@@ -50,9 +50,9 @@ struct wlb_step_ring {
 
 void wlb_step_ring_add(struct wlb_step_ring *ring, const struct wlb_trace_step *step);
 
-/* Copies up to `max` steps, the oldest first, beginning with number *next (0: the first of all); moves *next past them
- * and past those that the ring has lost. A *next that the ring has not reached is of an earlier rank in this memory:
- * then it begins with the oldest. Returns how many. */
+/* Copies up to `max` steps, the oldest first, beginning with number *next (0: the first of all); moves *next past these
+ * steps and past steps that the ring has lost. A *next that the ring has not reached is of an earlier rank in this
+ * memory: then it begins with the oldest. Returns how many. */
 size_t wlb_step_ring_read(const struct wlb_step_ring *ring, uint64_t *next, struct wlb_trace_step *steps, size_t max);
 
 #endif

@@ -27,8 +27,9 @@ void wlb_blend_free(struct wlb_blend *blend);
 /* Returns the first prefix whose index this process cannot read; NULL where there is none. */
 const char *wlb_blend_unreadable(const struct wlb_blend *blend);
 
-/* Appends lengths of documents of all parts in a seeded order, so many of each that its tokens have its share; those of
- * a small part repeat. Returns -1 with the file, the value and the rule where an index cannot be read. */
+/* Appends lengths of documents of all parts in a seeded order, so many of each part that its tokens have the part's
+ * share; the documents of a small part repeat. Returns -1 with the file, the value and the rule where an index cannot
+ * be read. */
 int wlb_blend_sample(const struct wlb_blend *blend, struct wlb_length_list *list, struct wlb_error *error);
 
 #endif

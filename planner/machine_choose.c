@@ -32,9 +32,9 @@ static double bytes_of_word(const char *word)
 	return gigabytes > 0 && strcasecmp(end, "gb") == 0 ? 1e9 * (double)gigabytes : INFINITY;
 }
 
-/* Reads the machine of a GPU type: of the whole type, else of its first word that names one, such as "h100" of
- * "nvidia_h100_80gb_hbm3", with at most the memory that another word names: the GPUs of a name may have less than those
- * of its file, as a100-sxm4-40gb has. */
+/* Reads the machine of a GPU type: of the whole type, else of the first word of the type that names a machine, such as
+ * "h100" of "nvidia_h100_80gb_hbm3". The machine gets at most the memory that another word of the type names: a GPU may
+ * have less than the machine file of its name says, as a100-sxm4-40gb has. */
 static int read_gpu_type(const char *type, struct wlb_machine *machine, struct wlb_error *error)
 {
 	static const char separators[] = "_- ";

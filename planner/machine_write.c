@@ -60,7 +60,7 @@ static json_t *calls_to_json(const struct wlb_link_calls *calls)
 	                 "send_s", numbers(calls->send_s, calls->count));
 }
 
-/* Sets the member "operations" to those that were measured; sets none where there is none. */
+/* Sets the member "operations" to the operations that were measured; sets no member where none was measured. */
 static int set_operations(json_t *root, const struct wlb_machine *machine)
 {
 	json_t *object = json_object();

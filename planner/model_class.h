@@ -18,7 +18,7 @@ struct wlb_model_class {
 /* The class of that name, in any case of letters; NULL where there is none. */
 const struct wlb_model_class *wlb_model_class(const char *name);
 
-/* All names, for help and completion: those of published models, then the sizes of the paper. */
+/* All names, for help and completion: the names of published models, then the sizes of the paper. */
 #define WLB_MODEL_CLASS_NAMES                                                                                          \
 	"Llama-3-8B|Llama-3-70B|Llama-3-405B|Qwen2.5-7B|Qwen2.5-32B|Qwen2.5-72B|Qwen3-8B|Qwen3-32B|Mistral-7B|550M|"   \
 	"7B|"                                                                                                          \

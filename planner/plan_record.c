@@ -33,7 +33,7 @@ json_t *wlb_plan_record_candidate(const struct wlb_auto_request *request, const 
 	return object;
 }
 
-/* Returns whether one of the first `count` candidates has the layout of the one after them. */
+/* Returns whether one of the first `count` candidates has the layout of candidate `count`. */
 static int is_repeated(const struct wlb_candidate *candidates, size_t count)
 {
 	const struct wlb_layout *layout = &candidates[count].plan.layout;

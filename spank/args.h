@@ -13,7 +13,7 @@ enum {
 };
 
 struct wlb_spank_args {
-	char coordinator[280]; /* as written, HOST:PORT; "": that of /etc/wlb/wlb.conf */
+	char coordinator[280]; /* as written, HOST:PORT; "": as /etc/wlb/wlb.conf has it */
 	struct wlb_client_config
 		client; /* the same, parsed; with munge_socket and coordinator_user, whose name is not looked up */
 	int timeout_ms; /* for announcing a run */

@@ -17,9 +17,9 @@ struct wlb_child {
 int wlb_child_start(struct wlb_child *child, int *report, struct wlb_error *error);
 
 /* Reads the child's report into `text` (size bytes with the NUL, "" if it closes the pipe without a report), for
- * timeout_ms at most; then ends the child, if it has not ended, and reaps it, so that slurmstepd never sees it; one
- * that the kernel cannot end is left after a second. *status is its wait status, that of exit code 255 where it is not
- * known. Returns -1 if it reported nothing in time; the message names it as `who`. */
+ * timeout_ms at most; then ends the child, if it has not ended, and reaps it, so that slurmstepd never sees it; a child
+ * that the kernel cannot end is left after a second. *status is its wait status, or the status of exit code 255 where
+ * it is not known. Returns -1 if it reported nothing in time; the message names it as `who`. */
 int wlb_child_finish(struct wlb_child *child, int timeout_ms, const char *who, char *text, size_t size, int *status,
                      struct wlb_error *error);
 

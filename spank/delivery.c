@@ -58,8 +58,8 @@ static void append_folder(int fd, const char *folder)
 		(void)!write(fd, line, (size_t)length);
 }
 
-/* Notes the folders of which `wlb run` and the workers of this step keep their records in one, as far as the
- * environment names them. Nothing is looked at there: this is root, and a file system may not answer. */
+/* Notes the folders in which `wlb run` and the workers of this step may keep their records, as far as the environment
+ * names such folders. Nothing is looked at there: this is root, and a file system may not answer. */
 static void append_folders(spank_t sp, int fd, uid_t owner)
 {
 	char named[PATH_MAX], submitted[PATH_MAX], folders[WLB_SPOOL_DIRS][PATH_MAX];

@@ -3,8 +3,8 @@
  * --wait`, on the batch host and as the job's user.
  *
  * The folders of these records are noted, as root, in STATE_DIR/NODE.JOBID: a folder in each line, first the default
- * one when the batch step starts, then those that steps name on the same host. Only root can access that file; what is
- * done as the user is done after all privileges were dropped.
+ * folder when the batch step starts, then the folders that steps name on the same host. Only root can access that file;
+ * what is done as the user is done after all privileges were dropped.
  */
 #ifndef SPANK_DELIVERY_H
 #define SPANK_DELIVERY_H

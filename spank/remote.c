@@ -252,8 +252,8 @@ static int64_t find_place(const struct wlb_layout *layout, char *const *entries,
 }
 
 /* Blocks SIGUSR1 in a task that is wlb-worker, which waits for it once it is loaded: a signal that comes before stays
- * pending, and would otherwise end it. Any other program gets the signals as Slurm leaves them, since it could not be
- * asked to stop by one that is blocked. */
+ * pending, and would otherwise end it. Any other program gets the signals as Slurm leaves them, since a blocked signal
+ * could not ask it to stop. */
 static void hold_stop_signal(spank_t sp)
 {
 	int argc = 0;

@@ -1,6 +1,6 @@
 /*
- * The layout of a step and the nodes that its tasks run on, from environment variables: those of the job in slurmstepd,
- * those of srun itself in srun. `entries` is such an environment: "NAME=value", ended by NULL.
+ * The layout of a step and the nodes that its tasks run on, from environment variables: the job's in slurmstepd, srun's
+ * own in srun. `entries` is such an environment: "NAME=value", ended by NULL.
  */
 #ifndef SPANK_STEP_LAYOUT_H
 #define SPANK_STEP_LAYOUT_H

@@ -1,8 +1,8 @@
 /*
  * Removes what a slurmstepd that was killed has left of Slurm's PMIx plugin.
  *
- * Defect of Slurm: its plugin accepts none of these files, so that a step of the same number, which a job has that was
- * requeued, fails with "launch failed" (pmixp_server.c, pmixp_client.c and pmixp_utils.c).
+ * Defect of Slurm: its plugin accepts none of these files. A job that was requeued has a step of the same number again,
+ * which fails with "launch failed" (pmixp_server.c, pmixp_client.c and pmixp_utils.c).
  * Releases: 22.05 to 26.05. Not ended as of 26.05.
  */
 #ifndef SPANK_WORKAROUNDS_STALE_PMIX_H

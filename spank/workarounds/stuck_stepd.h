@@ -9,8 +9,8 @@
  * of 26.05.
  *
  * Each slurmstepd of a numbered step notes itself, as root, in a file of the job's. The epilog of the job looks at
- * those and at no other process: Slurm runs it on a node once all steps of the job are over there, and starts no step
- * of the job there, also none of a job that is requeued, before it has ended.
+ * the noted processes and at no other. Slurm runs the epilog on a node once all steps of the job are over there, and
+ * before the epilog has ended it starts no step of the job there, not even of a job that is requeued.
  */
 #ifndef SPANK_WORKAROUNDS_STUCK_STEPD_H
 #define SPANK_WORKAROUNDS_STUCK_STEPD_H
