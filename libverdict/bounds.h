@@ -22,8 +22,8 @@ void verdict_bounds_learn_call(struct wlb_verdict_detector *detector, double end
 
 /* Learns from a call of group g that all members had entered at `since_job_s` and that the last of them left `seconds`
  * later, as verdict_bounds_learn_call does; at once in the last of the first steps. It teaches nothing where a signal
- * has stopped a member meanwhile, or a member is gone. It may have ended at any time between two reports of a member;
- * where these are more than some seconds apart, the time between them is not counted. */
+ * has stopped a member meanwhile, or a member is gone. The call may have ended at any time between two reports of a
+ * member. Where the two reports are more than some seconds apart, the time between them is not counted. */
 void verdict_bounds_learn_transfer(struct wlb_verdict_detector *detector, int32_t g, double since_job_s,
                                    double seconds);
 

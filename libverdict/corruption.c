@@ -36,8 +36,8 @@ static int32_t count_suspects(const struct wlb_verdict_detector *detector, const
 	return count;
 }
 
-/* Adds the ranks that are suspected together with this one, the first of them. Where not all have told the newest
- * check, what they told of those before counts: reports of nodes arrive in turn, and checks go on. */
+/* Adds the ranks that are suspected together with this rank, which is the first of them. Where not all ranks have told
+ * the newest check, what they told of earlier checks counts: reports of nodes arrive in turn, and checks go on. */
 static void add_suspects(const struct wlb_verdict_detector *detector, const struct wlb_verdict_corruption *first,
                          struct wlb_verdict *verdict)
 {

@@ -40,7 +40,7 @@ void verdict_cost_step(struct wlb_verdict_detector *detector, const struct verdi
 	cost->count++;
 }
 
-/* Returns the first step of those that slow ranks have lengthened. */
+/* Returns the first step that slow ranks have lengthened. */
 static int64_t first_step(const struct wlb_verdict_detector *detector)
 {
 	int64_t first = INT64_MAX;

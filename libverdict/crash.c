@@ -59,8 +59,8 @@ struct limits {
 	double confirm_s;
 };
 
-/* Returns the shortest time for which a rank of the node that is still at work, and has ever reported, has been silent;
- * 0 where there is none such, NaN where no rank of the node has ever reported. */
+/* Looks at the ranks of the node that are still at work and have ever reported. Returns the shortest time for which one
+ * of these ranks has been silent; 0 where there is no such rank, NaN where no rank of the node has ever reported. */
 static double node_silent_s(const struct wlb_verdict_detector *detector, int32_t node)
 {
 	const struct verdict_lists *on_node = &detector->world.on_node;

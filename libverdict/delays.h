@@ -12,9 +12,9 @@ void verdict_delays_free(struct verdict_delays *delays);
 /* Takes what the test of links has made of the newest step. */
 void verdict_delays_step(struct wlb_verdict_detector *detector);
 
-/* The row and the column of a node: by how many percent the streams that its ranks send and receive between nodes take
- * longer than others of their kind, the median of them; their part of collectives is in both. NaN: none was measured.
- */
+/* The row and the column of a node: by how many percent longer the streams take that its ranks send to, and receive
+ * from, other nodes, against other streams of their kind, as a median. The part of these ranks in collectives is in
+ * both. NaN: none was measured. */
 double verdict_delays_row_percent(const struct wlb_verdict_detector *detector, int32_t node);
 double verdict_delays_column_percent(const struct wlb_verdict_detector *detector, int32_t node);
 

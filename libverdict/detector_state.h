@@ -11,7 +11,7 @@ enum {
 	VERDICT_ACTIVITIES = WLB_VERDICT_ENDED + 1,
 	VERDICT_SLOTS = 16,      /* steps that are collected at a time */
 	VERDICT_HISTORY = 256,   /* steps whose length is remembered */
-	VERDICT_WAITS = 16,      /* ranks of each of them whose wait for the loader is remembered */
+	VERDICT_WAITS = 16,      /* ranks of each step whose wait for the loader is remembered */
 	VERDICT_COST_STEPS = 64, /* steps that the cost of slow ranks is found from */
 	VERDICT_OPEN_MAX = 256,  /* verdicts that are open at a time */
 };
@@ -70,7 +70,8 @@ struct verdict_waits {
 	int32_t *oldest_behind; /* [groups] members that have not entered it */
 	uint64_t *complete;     /* [groups] the oldest call, where all members were seen to have entered it; else 0 */
 	double *complete_job_s; /* [groups] since when, in the job's time */
-	int32_t *for_call; /* [ranks] the group whose call lacks this rank, that which has waited longest; -1: none */
+	int32_t *for_call; /* [ranks] of the groups whose calls lack this rank, the one that has waited longest; -1:
+	                      none */
 };
 
 /* A step that is being collected. */

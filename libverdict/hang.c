@@ -8,9 +8,9 @@
 
 /* A state older than this is not judged; the rank, or its node, may be lost. */
 static const double fresh_s = 2.5;
-/* The bounds of a rank whose process alone is stopped by a signal, as shares of suspect_s and confirm_s. No activity
- * makes that healthy, so that no healthy stay lengthens them; scontrol suspend, which stops all, reaches the last node
- * sooner. */
+/* The bounds of a rank whose process alone is stopped by a signal, as shares of suspect_s and confirm_s. A stop by a
+ * signal is healthy in no activity, so no healthy stay lengthens these bounds. scontrol suspend, which stops all
+ * processes, reaches the last node sooner. */
 static const double stopped_suspect = 0.6, stopped_confirm = 0.625;
 
 static const char *activity_name(enum wlb_verdict_activity activity)

@@ -92,8 +92,8 @@ static struct common_nodes find_common(const struct verdict_world *world, const 
 	return common;
 }
 
-/* Names the pair of a ring between which nothing moves: the member that has received least, and the one before it. What
- * the others have received is what was on its way behind the gap (Mycroft: Deng et al. 2025, tracing the state of
+/* Names the pair of a ring between which nothing moves: the member that has received least, and the member before it.
+ * What the others have received is what was on its way behind the gap (Mycroft: Deng et al. 2025, tracing the state of
  * collectives). Returns 0 where the members have not reported it, or equally much, or where some have left the call. */
 static int name_pair(const struct wlb_verdict_detector *detector, int32_t g, struct wlb_verdict *verdict)
 {

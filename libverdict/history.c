@@ -87,7 +87,7 @@ double verdict_history_cost_percent(const struct wlb_verdict_detector *detector,
 	return longer > 0.0 ? 100.0 * expm1(longer) : 0.0;
 }
 
-/* Returns the longest wait of a rank whose loader is not slow; -1 where it is not among those that are kept. */
+/* Returns the longest wait of a rank whose loader is not slow; -1 where that wait is not among the kept ones. */
 static double others_wait_s(const struct wlb_verdict_detector *detector, const struct verdict_past *past)
 {
 	for (int i = 0; i < VERDICT_WAITS; i++)

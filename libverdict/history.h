@@ -12,9 +12,9 @@ void verdict_history_add(struct wlb_verdict_detector *detector, const struct ver
  * explains; -1 where too few steps are known of either. */
 double verdict_history_cost_percent(const struct wlb_verdict_detector *detector, int64_t since_step);
 
-/* Returns by how many percent steps since `since_step` are longer than they would have been if no rank whose loader is
- * slow had waited for it, and the others as long as they did: a step is as much longer as the longest wait in it. -1
- * where that is not known: too few steps, or more such ranks than waits are remembered of. */
+/* Returns by how many percent steps since `since_step` are longer than they would have been if no rank with a slow
+ * loader had waited for its loader, and the other ranks as long as they did. A step is longer by the longest wait in
+ * it. -1 where that is not known: too few steps, or more ranks with slow loaders than waits are remembered of. */
 double verdict_history_loader_percent(const struct wlb_verdict_detector *detector, int64_t since_step);
 
 /* Returns when the step before `step` ended by the caller's clock, as far as reports show. */

@@ -59,7 +59,7 @@ static int name_nic(struct wlb_verdict_detector *detector, int32_t m, int32_t no
 	return 1;
 }
 
-/* Writes whose messages they are, and between which nodes. */
+/* Writes whose messages the stream has, and between which nodes. */
 static void describe_stream(const struct verdict_world *world, int32_t m, char *text, size_t size)
 {
 	const struct verdict_group *group = &world->group[world->membership[m].group];

@@ -43,8 +43,8 @@ static void mark(struct verdict_values *values, int32_t r, int bad, const struct
 	}
 }
 
-/* Marks the ranks whose value is not finite, where it is that of most others: where all are, the model diverges, and no
- * rank is at fault. Returns 0 where most are not finite. */
+/* Marks the ranks whose value is not finite while the values of most others are. Where no value is finite the model
+ * diverges, and no rank is at fault. Returns 0 where most are not finite. */
 static int mark_not_finite(struct wlb_verdict_detector *detector, const struct verdict_slot *slot, int kind)
 {
 	int32_t known = 0, not_finite = 0;

@@ -104,8 +104,8 @@ static int decide_by_own(struct wlb_verdict_detector *detector)
 	return decided;
 }
 
-/* Of candidates that explain the same streams, those explain them that explain more. Where two explain equally many,
- * and nothing else, neither is decided: the link between them is slow. */
+/* Where several candidates explain the same streams, the candidate that explains more streams is slow. Where two
+ * candidates explain equally many streams, and nothing else, neither is decided: the link between them is slow. */
 static int decide_by_number(struct wlb_verdict_detector *detector)
 {
 	for (int32_t n = 0; n < detector->world.nodes; n++) {

@@ -97,8 +97,8 @@ static double clamp(double value, double low, double high)
 	return value < low ? low : value > high ? high : value;
 }
 
-/* Puts the values, less the constants of their sets, into the scratch: those of sets whose constant is known, or, where
- * `known` is 0, of all. Returns how many these are. */
+/* Puts the values, less the constants of their sets, into the scratch: only values of sets whose constant is known, or,
+ * where `known` is 0, all values. Returns how many these are. */
 static int32_t gather(struct verdict_shift *shift, const double *values, int known)
 {
 	int32_t found = 0;
@@ -156,7 +156,7 @@ int verdict_shift_is_likely(const struct verdict_shift *shift, int32_t entity)
 	return is_above(shift, entity, likely_of_alarm);
 }
 
-/* Sets the rest of each value, and puts that of the entities which are not slow, and may be noise, into the scratch.
+/* Sets the rest of each value, and puts the rests that may be noise, of entities that are not slow, into the scratch.
  * Returns how many these are. */
 static int32_t subtract(struct verdict_shift *shift, const double *values, double common)
 {
@@ -197,8 +197,8 @@ int verdict_shift_is_undecided(const struct verdict_shift *shift, int32_t entity
 	return !verdict_shift_is_likely(shift, entity) && is_above(shift, entity, undecided_of_alarm);
 }
 
-/* Measures by what factor the variance of a mean of successive steps exceeds that of independent ones: from the means
- * of blocks of steps, whose scale shows the correlation over all distances. */
+/* Measures by what factor the variance of a mean of successive steps exceeds the variance of a mean of independent
+ * steps. The scale of the means of blocks of steps shows the correlation over all distances. */
 static void measure_stretch(struct verdict_shift *shift, const double *rest)
 {
 	double most = 3.0 * shift->noise;

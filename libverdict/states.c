@@ -71,8 +71,8 @@ static void take_blocked(struct wlb_verdict_detector *detector, const struct wlb
 		come->entered = state->sequence;
 }
 
-/* Takes how far the rank has come in its groups. Returns 1 where that has changed. Calls whose numbers begin anew are
- * others than those before. */
+/* Takes how far the rank has come in its groups. Returns 1 where that has changed. Where numbers of calls begin anew,
+ * the calls are new ones. */
 static int take_calls(struct wlb_verdict_detector *detector, const struct wlb_verdict_state *state)
 {
 	int changed = 0;

@@ -209,7 +209,7 @@ static struct verdict_slot *slot_of(struct wlb_verdict_detector *detector, int64
 	return free_slot;
 }
 
-/* The run goes on from a step that is none of those that follow. */
+/* The run goes on from a step that does not follow the collected steps. */
 static void begin_before(struct wlb_verdict_detector *detector, int64_t step)
 {
 	struct verdict_steps *steps = &detector->steps;

@@ -97,8 +97,8 @@ static void write_found(const struct verdict_found *list, int standstill, struct
 	}
 }
 
-/* Writes the open verdicts that were not found any more, as over. What there is no space for is left in the list of
- * those that are open, and told by a later judgement. */
+/* Writes the open verdicts that were not found any more, as over. A verdict for which there is no space stays in the
+ * list of open verdicts, and a later judgement reports it. */
 static void write_over(const struct verdict_found *found, struct verdict_found *open, struct output *output)
 {
 	int32_t left = 0;

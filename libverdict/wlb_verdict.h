@@ -49,7 +49,7 @@ struct wlb_verdict_group {
 	/* 1: the messages of a call have one time, common to all members, since members cannot time their own: the
 	 * shortest time that a member reports is used. Must be 0 for an edge of a pipeline. */
 	int32_t has_one_transfer;
-	/* The class of groups with which this one is compared, 1 to group_count: those of one class have the same
+	/* The class of groups with which this group is compared, 1 to group_count. All groups of a class have the same
 	 * number here, and their messages take equally long per byte where nothing is slow. 0: it is compared with all
 	 * groups of the same kind that have 0 here. */
 	int32_t alike;
@@ -63,7 +63,7 @@ struct wlb_verdict_world {
 	const char *const *node_names;
 	/* [ranks] the set of peers of each rank, from 0: ranks of one set run the same layers, so that their seconds
 	 * per predicted work are equal in the mean. NULL: all ranks are peers. A set of one or two ranks is compared
-	 * with its own first steps: one that is slow from the first step on is then not seen. */
+	 * with its own first steps: a rank that is slow from the first step on is then not seen. */
 	const int32_t *peers_of;
 	const struct wlb_verdict_group *groups;
 	int32_t group_count;
@@ -172,14 +172,15 @@ struct wlb_verdict_state {
 struct wlb_verdict_transfer {
 	int32_t group;
 	int64_t calls;
-	double transfer_s; /* in which its own messages of these calls were under way, after the last member arrived;
-	                      of an edge of a pipeline: the receiver's; of a group that has_one_transfer: that of all
-	                      members */
+	double transfer_s; /* in which the rank's own messages of these calls were under way, after the last member
+	                      arrived; of an edge of a pipeline: the receiver's time; of a group that has_one_transfer:
+	                      the time of all members */
 	double bytes;      /* that moved in them */
 };
 
-/* A step that a rank has ended. A value that is unknown is negative. Ranks report their steps in order; they may leave
- * some out, all the same ones, and report several at once: up to 8 before others report the first of them. */
+/* A step that a rank has ended. A value that is unknown is negative. Ranks report their steps in order. They may omit
+ * steps, if all ranks omit the same ones, and may report several at once: up to 8 before the other ranks report the
+ * first of these. */
 struct wlb_verdict_step {
 	int32_t rank;
 	int64_t step;
@@ -214,13 +215,13 @@ struct wlb_verdict_sample {
 struct wlb_verdict_corruption {
 	int32_t rank;
 	int64_t step;     /* of the check */
-	int32_t suspects; /* ranks of which one is at fault, this one among them; at least 1 */
+	int32_t suspects; /* suspected ranks, of which one is at fault, with this rank; at least 1 */
 	int32_t first;    /* the first of them */
 	int32_t other;    /* a rank that computed other bits; the rank itself: it did so the second time */
 };
 
-/* Each takes one report. Returns 0 where it was used or was late or repeated, -1 with a message where it makes no sense
- * (no such rank or group, a length of time that is not a number); such a report changes nothing. */
+/* Each takes one report. Returns 0 where the report was used, was late or was repeated; -1 with a message where it
+ * makes no sense (no such rank or group, a length of time that is not a number): such a report changes nothing. */
 int wlb_verdict_take_state(struct wlb_verdict_detector *detector, const struct wlb_verdict_state *state,
                            struct wlb_verdict_error *error);
 int wlb_verdict_take_step(struct wlb_verdict_detector *detector, const struct wlb_verdict_step *step,
@@ -240,9 +241,9 @@ double wlb_verdict_lateness_s(const struct wlb_verdict_detector *detector, int32
 /* ---- the matrix of delays ------------------------------------------------------------- */
 
 /* A cell of the matrix of delays: how long the messages from a source to a destination take in the last 16 steps
- * against others of their kind (the kind of their group, and whether it is on one node or on several). Streams of
- * messages are the edges of pipelines; of a collective each rank's own messages, or those of all where the group
- * has_one_transfer, which have the rank, and its node, as source and as destination. */
+ * against others of their kind (the kind of their group, and whether it is on one node or on several). A stream of
+ * messages is an edge of a pipeline, or of a collective each rank's own messages, or the messages of all ranks where
+ * the group has_one_transfer. A stream of a collective has the rank, and its node, as source and as destination. */
 struct wlb_verdict_delay {
 	int32_t streams;       /* from the source to the destination that were measured, at least 1 */
 	double measured_s;     /* for a gigabyte (10^9 bytes), median of the streams */
@@ -339,15 +340,15 @@ struct wlb_verdict_clusters {
 	int32_t group; /* an index into the groups given; -1: none is named */
 };
 
-/* Clusters the stacks of ranks, as in Wan et al., "ByteRobust", SOSP 2025: where ranks wait for each other most stand
- * at the same place, and one that does not is likely to be what they wait for.
+/* Clusters the stacks of ranks, as in Wan et al., "ByteRobust", SOSP 2025: where ranks wait for each other, most stand
+ * at the same place, and a rank elsewhere is likely to be the one for which they wait.
  *
  * Stacks are alike where they have the same functions from the outermost frame to the first that is inside a
- * communication library (MPI, NCCL, UCX, ...) or a library of the device; of the innermost frames that are all in the C
- * library, as those of a system call are, the outermost counts. Where one cluster has more than half of the ranks, the
- * clusters with the fewest ranks are suspect; otherwise none is. Then `group` is the smallest of `groups` that holds
- * all ranks outside the largest cluster, where these are at least two and the group has not all ranks. Groups may be
- * any sets, such as the ranks of a stage or of a node; they may be NULL.
+ * communication library (MPI, NCCL, UCX, ...) or a library of the device; where the innermost frames are all in the C
+ * library, as the frames of a system call are, the outermost of these counts. Where one cluster has more than half of
+ * the ranks, the clusters with the fewest ranks are suspect; otherwise none is. Then `group` is the smallest of
+ * `groups` that holds all ranks outside the largest cluster, where these are at least two and the group has not all
+ * ranks. Groups may be any sets, such as the ranks of a stage or of a node; they may be NULL.
  *
  * wlb_verdict_clusters_free frees the clusters, which outlive the stacks. Returns NULL with a message where a rank is
  * negative or listed twice, or if out of memory. */

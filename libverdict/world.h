@@ -4,7 +4,7 @@
 
 #include "libverdict/wlb_verdict.h"
 
-/* Lists by key: those of key k are list[first[k]] to list[first[k + 1] - 1], ascending. */
+/* Lists by key: the list of key k is list[first[k]] to list[first[k + 1] - 1], ascending. */
 struct verdict_lists {
 	int32_t *first;
 	int32_t *list;
