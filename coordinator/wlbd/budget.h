@@ -39,7 +39,7 @@ void wlbd_budget_free(struct wlbd_budget *budget);
 enum wlbd_budget_answer wlbd_budget_enter(struct wlbd_budget *budget, uid_t uid);
 void wlbd_budget_leave(struct wlbd_budget *budget, uid_t uid);
 
-/* Counts bytes of the user. Those that were TAKEN are given back once. */
+/* Counts bytes of the user. Bytes that were TAKEN are given back once. */
 enum wlbd_budget_answer wlbd_budget_take(struct wlbd_budget *budget, uid_t uid, size_t bytes);
 void wlbd_budget_give(struct wlbd_budget *budget, uid_t uid, size_t bytes);
 

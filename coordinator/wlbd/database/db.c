@@ -88,8 +88,8 @@ static bool means_away(const char *sqlstate)
 	return false;
 }
 
-/* Of these, those of a server that answers and can store nothing, whatever it is sent: without space on its disk
- * (53100), or read-only. Others may be of one statement alone, which must not count for all runs. */
+/* Whether the server answers and can store nothing, whatever it is sent: its disk has no space (53100), or it is
+ * read-only. Other errors of means_away may concern one statement alone, which must not count for all runs. */
 static bool means_not_stored(const char *sqlstate)
 {
 	return strcmp(sqlstate, "53100") == 0 || strcmp(sqlstate, read_only) == 0;
@@ -465,7 +465,7 @@ static void close_unresolved(struct wlbd_db *db)
 	close_connection(db, "the name server does not answer in time", detail);
 }
 
-/* The deadline is that of the connection while it is made, then that of the oldest call. */
+/* The deadline is the connection's while the connection is made, then the oldest call's. */
 static void on_timer(evutil_socket_t fd, short what, void *context)
 {
 	struct wlbd_db *db = context;

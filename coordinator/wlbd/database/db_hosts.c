@@ -30,8 +30,8 @@ static int take(const PQconninfoOption *option, struct wlbd_db_hosts *hosts)
 	return *to != NULL ? 0 : -1;
 }
 
-/* libpq tells the settings that result from the string, a service and the environment only of a connection. The value
- * that it refuses makes it end after it has put them together, before it looks up a name or connects. */
+/* libpq tells the settings that result from the string, a service and the environment only of a connection. The refused
+ * value makes libpq end after it has put the settings together, before it looks up a name or connects. */
 int wlbd_db_hosts_read(const char *conninfo, struct wlbd_db_hosts *hosts, struct wlb_error *error)
 {
 	static const char *const keys[] = {"dbname", "target_session_attrs", NULL};

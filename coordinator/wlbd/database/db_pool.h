@@ -25,8 +25,8 @@ struct wlbd_db_pool *wlbd_db_pool_new(struct event_base *base, struct wlbd_db_se
 void wlbd_db_pool_stop(struct wlbd_db_pool *pool); /* as wlbd_db_stop; NULL is allowed */
 void wlbd_db_pool_free(struct wlbd_db_pool *pool); /* as wlbd_db_free; NULL is allowed */
 
-/* A pool whose statements are sent over `db`, which must live longer: never more than WLBD_DB_POOL_CONNECTIONS at a
- * time, so that those which others send over it wait for few. Returns NULL if out of memory. */
+/* A pool whose statements are sent over `db`, which must live longer. The pool sends at most WLBD_DB_POOL_CONNECTIONS
+ * statements at a time, so that statements from elsewhere on `db` wait for few. Returns NULL if out of memory. */
 struct wlbd_db_pool *wlbd_db_pool_new_over(struct wlbd_db *db, struct wlb_error *error);
 
 bool wlbd_db_pool_ready(const struct wlbd_db_pool *pool); /* at least one connection is */

@@ -39,8 +39,8 @@ const char *wlbd_db_server_conninfo(const struct wlbd_db_server *server); /* liv
 /* The hosts that are being looked up, as a list with commas; "": none. Valid until the event loop goes on. */
 const char *wlbd_db_server_asked(const struct wlbd_db_server *server);
 
-/* Calls `done` once: before this returns where there is no name to look up, else later. One look-up is under way at
- * most, and its answer is that of all who wait then: so a thread that hangs has nothing queued behind it. */
+/* Calls `done` once: before this returns where there is no name to look up, else later. At most one look-up is under
+ * way, and all who wait when it ends get its answer: so a thread that hangs has nothing queued behind it. */
 void wlbd_db_server_find(struct wlbd_db_server *server, struct wlbd_db_waiter *waiter);
 
 /* `done` is not called any more. The waiter need not wait. */

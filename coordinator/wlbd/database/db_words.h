@@ -1,6 +1,6 @@
 /*
- * What clients are told of the database: words of wlbd's own. Those of libpq and of the server have names of hosts,
- * users and files, and a part of a password where a setting is wrong: they are for wlbd's log.
+ * What clients are told of the database: words of wlbd's own. The words of libpq and of the server name hosts, users
+ * and files, and a part of a password where a setting is wrong: they are for wlbd's log.
  */
 #ifndef COORDINATOR_WLBD_DATABASE_DB_WORDS_H
 #define COORDINATOR_WLBD_DATABASE_DB_WORDS_H

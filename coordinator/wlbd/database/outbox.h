@@ -1,9 +1,10 @@
 /*
  * Statements that store what wlbd found out (faults, ended attempts, events): each is sent at once, and again after the
- * database did not answer. So every statement may be repeated. Those of a run are stored in order. A statement that the
- * database refuses, or that fails three times because it takes too long or the database is damaged, is dropped: it is
- * logged and counted, and the next one is sent. That too many statements of others wait for the database is no try; nor
- * is that the server cannot do it now, for which other runs do not wait.
+ * database did not answer. So every statement may be repeated. The statements of a run are stored in order. A statement
+ * that the database refuses, or that fails three times because it takes too long or the database is damaged, is
+ * dropped: it is logged and counted, and the next one is sent. It is no failed try where too many other statements wait
+ * for the database. Nor is it one where the server cannot do the statement now; statements of other runs are sent
+ * meanwhile.
  */
 #ifndef COORDINATOR_WLBD_DATABASE_OUTBOX_H
 #define COORDINATOR_WLBD_DATABASE_OUTBOX_H

@@ -29,7 +29,7 @@ void wlbd_params_add_integer_if(struct wlbd_params *params, bool is_known, int64
 void wlbd_params_add_seconds(struct wlbd_params *params, double value_s);
 void wlbd_params_add_boolean(struct wlbd_params *params, bool value);
 
-/* Sets `texts` to those of the parameters as PostgreSQL takes them, in UTF-8, of any origin though they are. They are
+/* Sets `texts` to the texts of the parameters, whatever their origin, in UTF-8, as PostgreSQL takes them. The texts are
  * valid until the caller frees *memory, which may be NULL. Returns -1 if out of memory. */
 int wlbd_params_texts(const struct wlbd_params *params, const char *texts[WLBD_PARAMS_MAX], char **memory);
 

@@ -1,6 +1,6 @@
 /*
- * Whether this wlbd alone uses its database. Each holds an advisory lock on its connection; one that does not get it
- * warns, and serves all the same: the session of a host that died keeps the lock until the server notices.
+ * Whether this wlbd alone uses its database. Each wlbd holds an advisory lock on its connection. A wlbd that does not
+ * get the lock warns, and serves all the same: the session of a host that died keeps the lock until the server notices.
  */
 #ifndef COORDINATOR_WLBD_DATABASE_SOLE_USE_H
 #define COORDINATOR_WLBD_DATABASE_SOLE_USE_H

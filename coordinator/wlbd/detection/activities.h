@@ -80,8 +80,8 @@ struct wlbd_activities {
 	int size;
 };
 
-/* Keeps a copy of the activity and of its groups. One that was sent before the activity that is kept, as far as steps
- * and sequence numbers show it, changes nothing. Returns -1 where the user's memory, or all, is used up. */
+/* Keeps a copy of the activity and of its groups. An activity changes nothing if it was sent before the kept one, as
+ * far as steps and sequence numbers show that. Returns -1 where the user's memory, or all, is used up. */
 int wlbd_activities_keep(struct wlbd_activities *activities, const struct wlbd_activity *activity,
                          const struct wlbd_activity_group *groups, const char *node, int64_t now_ms);
 

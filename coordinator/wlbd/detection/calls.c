@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Calls of a group that are collected at a time: reports of nodes are up to two seconds apart, in which the members of
- * a small run tell up to 8 calls a second and those of a large one fewer (common/call_choice.h). */
+/* Calls of a group that are collected at a time. The reports of two nodes are up to two seconds apart, and in that time
+ * the members of a small run report up to 8 calls a second, the members of a large run fewer (common/call_choice.h). */
 enum { CALLS_OF_SMALL = 24, CALLS_OF_LARGE = 4, SMALL_MEMBERSHIPS = 4096 };
 
 /* A rank that waits at once does so within this, where it is not interrupted. */
@@ -15,7 +15,7 @@ struct collected {
 	uint64_t order; /* in which calls of the group began to be told */
 	double bytes;
 	int32_t told;   /* members; 0: the place is free */
-	int32_t usable; /* of them: those with times */
+	int32_t usable; /* of the members that told it: members with times */
 };
 
 struct wlbd_calls {
@@ -24,8 +24,8 @@ struct wlbd_calls {
 	uint64_t order;
 	struct collected *collected; /* [groups][most] */
 	size_t *first;               /* [groups] memberships of the groups before */
-	/* [memberships][most]: those of a call are side by side. NaN: not told, and entered_s and left_s also where
-	 * they tell nothing. */
+	/* [memberships][most]: the times of a call are side by side. NaN: not told; entered_s and left_s are NaN also
+	 * where they tell nothing. */
 	double *entered_s, *blocked_s, *left_s;
 };
 
@@ -122,8 +122,8 @@ static void give(const struct wlbd_calls *calls, int32_t group, size_t place, co
 		taker->take_collective(taker->context, &call);
 }
 
-/* Returns the place of the call, or the one that it takes: a free one, or that of the call which began first, which is
- * then given. */
+/* Returns the place of the call. A call without a place takes a free one, or else the place of the oldest call, which
+ * is given to the taker first. */
 static size_t place_of(struct wlbd_calls *calls, int32_t group, uint64_t seq, const struct wlbd_calls_taker *taker)
 {
 	struct collected *list = &calls->collected[(size_t)group * calls->most];

@@ -156,8 +156,8 @@ static size_t bytes_of(const struct wlbd_world *world)
 	       ranks * RANK_BYTES + members * MEMBER_BYTES;
 }
 
-/* Makes the world of the ranks, which takes a part of a second, only where there is memory for what is known of its
- * need: that of the ranks alone or, where it was made before, of all. */
+/* Makes the world of the ranks, which takes a part of a second, only where there is memory for it, as far as its need
+ * is known: the need of the ranks alone or, where the world was made before, its whole need. */
 static int make_world(struct wlbd_detection *detection, const struct wlbd_attempt_ranks *ranks)
 {
 	size_t least_bytes = (size_t)ranks->count * RANK_BYTES;
@@ -249,8 +249,8 @@ static enum wlb_verdict_process process_of(const struct wlbd_activity *activity)
 	return WLB_VERDICT_RUNNING;
 }
 
-/* A process that a signal has continued counts as stopped for one report more: it may still be inside the call in which
- * it was stopped, which then seems to hang although all its members run. */
+/* A process that a signal has continued counts as stopped for one report more: the process may still be inside the call
+ * in which it was stopped, and the call then seems to hang although all its members run. */
 static enum wlb_verdict_process continued_process(struct wlbd_detection *detection, int rank,
                                                   const struct wlbd_activity *activity)
 {
@@ -384,8 +384,8 @@ void wlbd_detection_take_step(struct wlbd_detection *detection, const struct wlb
 		struct wlb_verdict_transfer *transfer = &transfers[taken.transfer_count++];
 		*transfer = step->transfers[i].transfer;
 		transfer->group = part.group;
-		/* How long the calls of the step blocked the rank holds its wait for others: calls of which all members
-		 * have told the times show the transfer. */
+		/* The time for which the calls of a step blocked the rank includes its wait for other ranks. Calls of
+		 * which all members have told the times show the transfer alone. */
 		double byte_s = wlbd_transfers_take(detection->transfers, part.group, taken.step);
 		transfer->transfer_s = isnan(byte_s) ? -1.0 : byte_s * transfer->bytes;
 	}

@@ -42,8 +42,8 @@ struct wlbd_detection;
 struct wlbd_detection *wlbd_detection_new(const struct wlbd_activities *activities);
 void wlbd_detection_free(struct wlbd_detection *detection); /* NULL allowed */
 
-/* Takes a step that a rank has ended. One that makes no sense, or that is reported before the ranks are known, changes
- * nothing. `detection` may be NULL. */
+/* Takes a step that a rank has ended. A step that makes no sense, or that is reported before the ranks are known,
+ * changes nothing. `detection` may be NULL. */
 void wlbd_detection_take_step(struct wlbd_detection *detection, const struct wlbd_rank_step *step);
 /* The same of a call. */
 void wlbd_detection_take_call(struct wlbd_detection *detection, const struct wlbd_rank_call *call);

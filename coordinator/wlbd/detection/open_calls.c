@@ -91,7 +91,7 @@ static bool says_more(const struct tally *a, const struct tally *b)
 	return a->inside > b->inside;
 }
 
-/* Returns the best of those that are open and not told yet; NULL: there is none. */
+/* Returns the best call of those that are open and not told yet; NULL: there is none. */
 static struct tally *choose(struct tally *tallies, int32_t group_count)
 {
 	struct tally *best = NULL;

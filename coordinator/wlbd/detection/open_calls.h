@@ -1,6 +1,6 @@
 /*
- * The calls of an attempt's communicators that some of their members have entered and not left: who is in them, and who
- * has not entered them. They show what a run that hangs waits for. No I/O.
+ * The open calls of an attempt's communicators, which some members have entered and not left: who is in a call, and who
+ * has not entered it. Open calls show what a run that hangs waits for. No I/O.
  */
 #ifndef COORDINATOR_WLBD_DETECTION_OPEN_CALLS_H
 #define COORDINATOR_WLBD_DETECTION_OPEN_CALLS_H
@@ -22,8 +22,8 @@ struct wlbd_open_call {
 	struct wlbd_open_call_ranks missing; /* have not entered it */
 };
 
-/* Writes a call of each communicator that has an open one: the oldest in which a member is blocked, or else the newest;
- * those first that members are missing in. Returns how many; 0 if out of memory. */
+/* Writes one open call of each communicator that has any: the oldest call in which a member is blocked, or else the
+ * newest. Calls in which members are missing come first. Returns how many; 0 if out of memory. */
 int wlbd_open_calls_find(const struct wlbd_world *world, const struct wlbd_activities *activities,
                          struct wlbd_open_call calls[WLBD_OPEN_CALLS_MOST]);
 

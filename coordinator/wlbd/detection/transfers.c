@@ -107,8 +107,8 @@ void wlbd_transfers_free(struct wlbd_transfers *transfers)
 	free(transfers);
 }
 
-/* Returns the greatest of the groups that have told short messages: those of few ranks do not show how long others
- * wait. */
+/* Returns the greatest time of the groups that have told short messages, since groups of few ranks do not show how long
+ * other groups wait. */
 static double short_of_groups_s(const struct wlbd_transfers *transfers)
 {
 	double most_s = 0.0;

@@ -27,10 +27,10 @@ struct wlbd_transfers *wlbd_transfers_new(int32_t groups);  /* NULL if out of me
 size_t wlbd_transfers_bytes(int32_t groups);                /* of memory that it holds */
 void wlbd_transfers_free(struct wlbd_transfers *transfers); /* NULL allowed */
 
-/* Adds a transfer of so many bytes. One that is NaN changes nothing. The first that are shorter than 4 KiB show how
- * long processors take for a message, whatever the link; the others count from when that is known. The first eight of
- * each size, for the first 16 sizes of a group, show what is usual: a longer message takes less time for a byte, and
- * which ones are reported differs from time to time. Messages of further sizes are not judged. */
+/* Adds a transfer of so many bytes. A transfer that is NaN changes nothing. The first messages shorter than 4 KiB show
+ * how long processors take for a message, whatever the link; other messages count from when that is known. The first
+ * eight of each size, for the first 16 sizes of a group, show what is usual: a longer message takes less time for a
+ * byte, and which ones are reported differs from time to time. Messages of further sizes are not judged. */
 void wlbd_transfers_add(struct wlbd_transfers *transfers, int32_t group, double transfer_s, double bytes);
 /* Returns the seconds for a byte of the oldest transfer, once for each step, whichever member ends it first; NaN where
  * there is none. They are what is usual for a message of the size that was known first, times what this one took over

@@ -93,8 +93,9 @@ void wlbd_connections_free(struct wlbd_connections *connections)
 	free(connections);
 }
 
-/* Returns the oldest that waits for no answer of munged or of a handler, of those that were opened first; where all of
- * these wait, the first. So a client whose credential is being checked is not cut off by others that only connect. */
+/* Looks at the LOOKED_AT_MOST oldest connections, and returns the oldest that waits for no answer of munged or of a
+ * handler; where all of them wait, the oldest. So a client whose credential is being checked is not cut off by clients
+ * that only connect. */
 static struct wlbd_connection *oldest_idle(const struct wlbd_connections *all)
 {
 	struct wlbd_connection *connection;

@@ -1,6 +1,6 @@
 /*
- * Replies that may be long. Until the client has read such a reply it counts against the limits of its user, which are
- * other ones than those of requests: replies that nobody reads keep no request from being accepted.
+ * Replies that may be long. Until the client has read a long reply, the reply counts against limits of its user.
+ * Requests have limits of their own, so that replies that nobody reads keep no request from being accepted.
  */
 #ifndef COORDINATOR_WLBD_HTTP_LONG_REPLY_H
 #define COORDINATOR_WLBD_HTTP_LONG_REPLY_H

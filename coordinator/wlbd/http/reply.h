@@ -1,7 +1,7 @@
 /*
- * The reply to a call. Exactly one of these functions is called for each call, which is no longer the handler's after
- * that. The reply carries a proof that wlbd made it (docs/api.md): a credential made by munged, on a thread, so that
- * the event loop does not wait.
+ * The reply to a call. Exactly one of these functions is called for each call; afterwards the call is no longer the
+ * handler's. The reply carries a proof that wlbd made it (docs/api.md): a credential made by munged, on a thread, so
+ * that the event loop does not wait.
  */
 #ifndef COORDINATOR_WLBD_HTTP_REPLY_H
 #define COORDINATOR_WLBD_HTTP_REPLY_H

@@ -1,6 +1,6 @@
 /*
- * The nodes and ranks of an attempt: those that wlbd decided or rank 0 recorded, if the job's allocation, as Slurm says
- * it, has them. Other nodes that a client names are ignored.
+ * The nodes and ranks of an attempt, as wlbd decided or rank 0 recorded. A node counts only if the job's allocation, as
+ * Slurm says it, has the node; other nodes that a client names are ignored.
  */
 #ifndef COORDINATOR_WLBD_LIVENESS_ATTEMPT_NODES_H
 #define COORDINATOR_WLBD_LIVENESS_ATTEMPT_NODES_H
@@ -45,9 +45,9 @@ bool wlbd_attempt_nodes_have(const struct wlbd_attempt_nodes *nodes, const char 
 /* The same; true also where the nodes or the allocation are not known yet. */
 bool wlbd_attempt_nodes_may_have(const struct wlbd_attempt_nodes *nodes, const char *node);
 
-/* Whether a rank may be recorded on the node: one of the job, or one that the attempt was started on, which Slurm may
- * have taken from the job since then. True also where either is not known yet: a job that was requeued has other nodes
- * now than when an attempt began whose records arrive late. */
+/* Whether a rank may be recorded on the node: the job has the node, or the attempt was started on it, since Slurm may
+ * have taken the node from the job later. True also where either is not known yet. Records of an attempt may arrive
+ * when its job, which was requeued, has other nodes. */
 bool wlbd_attempt_nodes_may_record(const struct wlbd_attempt_nodes *nodes, const char *node);
 
 /* Whether Slurm has said that the job has the node, or had it. */

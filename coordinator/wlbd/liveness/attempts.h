@@ -154,8 +154,9 @@ struct wlbd_attempt *wlbd_attempt_ref_find(const struct wlbd_attempt_ref *ref);
 /* Of the nodes, ranks and reporters of attempts. The largest attempt, of 8,192 nodes and 65,536 ranks, holds 5 MiB. */
 enum { WLBD_ATTEMPT_USER_BYTES = 64 << 20, WLBD_ATTEMPT_ALL_BYTES = 512 << 20 };
 
-/* Whether a user has as many attempts in memory as a user may have: fewer, where the next is one that a client alone
- * claims, of those whose job's nodes Slurm has not said. */
+/* Whether a user has as many attempts in memory as a user may have. `is_claim`: a client alone claims the next attempt.
+ * Attempts for whose job Slurm has not said the nodes count as claims, and a user may have fewer claims than attempts.
+ */
 bool wlbd_attempts_full(const struct wlbd_attempts *attempts, uid_t uid, bool is_claim);
 
 /* Adds, or updates, the attempt that the JSON of wlb_attempt_card() of the schema describes. Returns NULL where that

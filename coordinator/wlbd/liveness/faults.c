@@ -73,7 +73,8 @@ static json_t *evidence_of_loss(const struct wlbd_attempt *attempt, const struct
 		json_object_set_new(evidence, "job_unknown", json_true());
 	if (s->after_end)
 		json_object_set_new(evidence, "after_end", json_true());
-	/* Its nodes are others' then; one that was lost with the job was so before Slurm said that it is over. */
+	/* After the job other jobs have its nodes. A node that was lost with the job was lost before Slurm said that
+	 * the job is over. */
 	if (attempt->job_over_ms != 0 && s->at_ms > attempt->job_over_ms)
 		json_object_set_new(evidence, "job_over", json_true());
 	return evidence;

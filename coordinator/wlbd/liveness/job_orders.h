@@ -1,6 +1,6 @@
 /*
- * Orders to Slurm to requeue a job or to end it. One at a time is under way for a job: a poll of the jobs that
- * finds the same as the one before, while the order waits for its turn, gives no second one.
+ * Orders to Slurm to requeue a job or to end it. At most one order is under way for a job: where a poll of the jobs
+ * finds the same as the poll before, while the order waits for its turn, it gives no second order.
  */
 #ifndef COORDINATOR_WLBD_LIVENESS_JOB_ORDERS_H
 #define COORDINATOR_WLBD_LIVENESS_JOB_ORDERS_H

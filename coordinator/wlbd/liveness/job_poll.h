@@ -1,5 +1,5 @@
 /*
- * When the Slurm jobs of open runs are looked at (jobs.h): all of them every job_poll_ms of the settings, and one to
+ * When the Slurm jobs of open runs are looked at (jobs.h): all jobs every job_poll_ms of the settings, and a job to
  * which something happened each second for half a minute.
  */
 #ifndef COORDINATOR_WLBD_LIVENESS_JOB_POLL_H

@@ -57,11 +57,11 @@ struct open_run {
 	uint32_t job_id;
 	int64_t asked_ms; /* when Slurm was asked for it, of wlb_clock_ms() */
 	int min_nodes;
-	int total_nodes; /* of the last attempt, spares included, and those of lost_nodes that it began without */
-	int lost_nodes;  /* of the last attempt: those that wlbd found lost, or those that are dead (dead_node.h) if
-	                    these are more; and those that attempts before it lost and that are still dead */
-	int resized_to;  /* the least nodes that its job was given since the last attempt; 0: it was not resized */
-	bool confirmed;  /* Slurm has confirmed that the job belongs to the run's owner */
+	int total_nodes; /* nodes of the last attempt, spares included, and the lost nodes that it began without */
+	int lost_nodes; /* nodes of the last attempt that wlbd found lost, or that are dead (dead_node.h), whichever are
+	                   more; and dead nodes that earlier attempts lost */
+	int resized_to; /* the least nodes that its job was given since the last attempt; 0: it was not resized */
+	bool confirmed; /* Slurm has confirmed that the job belongs to the run's owner */
 	uid_t uid;
 	json_int_t attempt_pk; /* of the last attempt; 0: there is none */
 	bool launched;         /* this and the following: as in job_end.h, from the database */
@@ -297,8 +297,8 @@ static void resize_pending(struct open_run *open, const struct wlb_slurm_job *jo
 	wlbd_slurm_resize(open->jobs->wlbd, open->job_id, least, on_resized, resize);
 }
 
-/* A wlbd that was started again does not know which nodes are to be set DOWN, without which the job waits in the queue
- * until Slurm itself finds them lost. */
+/* A wlbd that was started again does not know which nodes are to be set DOWN. Where nobody sets them DOWN, the job
+ * waits in the queue until Slurm itself finds them lost. */
 static void watch_lost_nodes(const struct open_run *open)
 {
 	struct wlbd *wlbd = open->jobs->wlbd;

@@ -1,7 +1,7 @@
 /*
- * The Slurm jobs of open runs, polled when job_poll.h says: a run whose job has ended, and whose launcher did not
- * report how, is closed; a job that runs without its script is requeued; a requeued job that lost nodes may start on
- * those that are left.
+ * The Slurm jobs of open runs, polled when job_poll.h says. A run is closed when its job has ended and its launcher did
+ * not report how. A job that runs without its script is requeued. A requeued job that lost nodes may start on the
+ * remaining nodes.
  */
 #ifndef COORDINATOR_WLBD_LIVENESS_JOBS_H
 #define COORDINATOR_WLBD_LIVENESS_JOBS_H

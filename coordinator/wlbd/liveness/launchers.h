@@ -1,6 +1,6 @@
 /*
- * Which jobs have a launcher that works: it reports for an attempt, or asks for the next one, as it does every
- * few seconds while none runs.
+ * Which jobs have a launcher that works: the launcher reports for an attempt or, every few seconds while no attempt
+ * runs, asks for the next.
  */
 #ifndef COORDINATOR_WLBD_LIVENESS_LAUNCHERS_H
 #define COORDINATOR_WLBD_LIVENESS_LAUNCHERS_H

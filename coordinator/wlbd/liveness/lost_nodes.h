@@ -1,7 +1,7 @@
 /*
  * Nodes that an attempt lost are set DOWN in Slurm, which then breaks the steps on them, of whatever user. So what a
- * client says is not enough: Slurm must say, at that moment, that the run's job has the node, or that the job, which
- * had it during the attempt, is requeued and no other job has the node. And wlbd itself must have found the node
+ * client says is not enough: Slurm must say, at that moment, that the run's job has the node; or that the job, which
+ * had the node during the attempt, is requeued, and no other job has the node. And wlbd itself must have found the node
  * silent for node_down_after_ms, in every probe, while no process on it reports.
  */
 #ifndef COORDINATOR_WLBD_LIVENESS_LOST_NODES_H

@@ -11,7 +11,7 @@
 
 enum {
 	PROBED_MOST = 256,     /* in one second */
-	PROBE_AGAIN_MS = 5000, /* all of them, of which those are left that have not answered */
+	PROBE_AGAIN_MS = 5000, /* all nodes that have not answered yet */
 };
 
 struct asked_node {

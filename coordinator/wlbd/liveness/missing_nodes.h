@@ -1,5 +1,5 @@
-/* The nodes of an attempt that have not reported in time after wlbd was started again. Nothing is known of them, so
- * that each is probed until its slurmd has answered, it is found dead, or a process on it reports. */
+/* The nodes of an attempt that have not reported in time after wlbd was started again. Nothing is known of these nodes,
+ * so each is probed until its slurmd has answered, the node is found dead, or a process on it reports. */
 #ifndef COORDINATOR_WLBD_LIVENESS_MISSING_NODES_H
 #define COORDINATOR_WLBD_LIVENESS_MISSING_NODES_H
 

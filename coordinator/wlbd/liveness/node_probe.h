@@ -18,12 +18,13 @@ struct wlbd_node_probes *wlbd_node_probes_new(struct wlbd *wlbd);
 void wlbd_node_probes_free(struct wlbd_node_probes *probes);
 
 /*
- * Calls `done` once, perhaps before it returns. A node is dead after two failed probes; where no packet came from it,
- * only once another node has shown that this host's network works (own_network.h), and has done so for 8 s after a
- * time when none did, since nodes do not all answer at once when a network is back. After 30 s without such a proof the
- * node counts as alive. A node that Slurm does not list, or whose name does not resolve, counts as alive, since nothing
- * is known about it. So does a node from which a process has just reported: one of the user `uid`, for whom is asked,
- * or one whose connection comes from the node's own address.
+ * Calls `done` once, perhaps before it returns. A node is dead after two failed probes. Where no packet came from the
+ * node, it is dead only once another node has shown that this host's network works (own_network.h). After a time in
+ * which no node showed that, the network must have worked for 8 s, since nodes do not all answer at once when a network
+ * is back. After 30 s without a proof of the network the node counts as alive. A node that Slurm does not list, or
+ * whose name does not resolve, counts as alive, since nothing is known about it. A node counts as alive, too, if a
+ * process on it has just reported that belongs to the user `uid`, for whom is asked, or whose connection comes from the
+ * node's own address.
  */
 void wlbd_node_probe(struct wlbd_node_probes *probes, const char *name, uid_t uid,
                      void (*done)(void *context, bool alive), void *context);

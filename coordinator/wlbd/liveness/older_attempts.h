@@ -7,8 +7,8 @@
 
 enum { WLBD_RUN_ATTEMPTS_MOST = 64 };
 
-/* Called after `added` was put into memory: ends the attempts of its run that are so much older than the newest, which
- * have ended in the database, and removes those of which nothing is under way. `added` stays. */
+/* Called after `added` was put into memory. Ends the attempts of its run beyond the newest WLBD_RUN_ATTEMPTS_MOST,
+ * which have ended in the database, and removes each of them of which nothing is under way. `added` stays. */
 void wlbd_older_attempts_end(struct wlbd *wlbd, const struct wlbd_attempt *added);
 
 #endif

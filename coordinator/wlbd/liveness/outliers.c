@@ -43,7 +43,7 @@ static struct wlbd_progress progress_of(const struct wlbd_attempt *attempt, int6
 
 /* ---- the verdict ------------------------------------------------------------------------------------------------- */
 
-/* Stacks of processes that are all stopped, or one of which is in a debugger, show what the user does. */
+/* Where all processes are stopped, or one is in a debugger, stacks show what the user does. */
 static bool is_stopped_on_purpose(const struct wlb_gathered *gathered)
 {
 	int32_t stopped = 0;
@@ -57,7 +57,7 @@ static bool is_stopped_on_purpose(const struct wlb_gathered *gathered)
 	return stopped == gathered->count;
 }
 
-/* Most ranks of the attempt must stand at one place, and not most of those whose stacks have arrived. */
+/* Most ranks of the attempt must stand at one place: most of the ranks whose stacks have arrived do not suffice. */
 static bool is_of_most(const struct wlb_gathered *gathered, const struct wlbd_attempt *attempt)
 {
 	return gathered->clusters->count > 0 && 2 * gathered->clusters->list[0].count > attempt->nodes.world_size;

@@ -1,7 +1,7 @@
 /*
- * The last resort of an attempt that hangs while nobody is named: the stacks of all ranks are gathered, and the
- * ranks whose stacks differ from those of most become a verdict. It needs no report of what ranks do, and so serves any
- * trainer of which steps are recorded or reported.
+ * The last resort of an attempt that hangs while nobody is named: the stacks of all ranks are gathered, and a verdict
+ * names the ranks whose stacks differ from the stacks of most ranks. It needs no report of what ranks do, and so serves
+ * any trainer of which steps are recorded or reported.
  */
 #ifndef COORDINATOR_WLBD_LIVENESS_OUTLIERS_H
 #define COORDINATOR_WLBD_LIVENESS_OUTLIERS_H

@@ -18,7 +18,7 @@ enum { WLBD_OWN_NETWORK_PROBES = 3 };
 enum wlbd_own_network_state {
 	WLBD_OWN_NETWORK_WORKS,  /* another node has answered or refused */
 	WLBD_OWN_NETWORK_ALONE,  /* there is no other node to ask */
-	WLBD_OWN_NETWORK_SILENT, /* nothing came from any of those that were asked */
+	WLBD_OWN_NETWORK_SILENT, /* nothing came from any node that was asked */
 };
 
 /* One question, which may be asked again when it is answered. All zero: none is asked. */

@@ -1,8 +1,8 @@
 /*
  * Attempts whose job was requeued, by its user, an administrator, a preemption or Slurm itself: Slurm then ends the
- * tasks and the script, and kills a launcher that has not reported that in time. Neither is a fault. The attempt ends
- * for that reason, and its run goes on when the job starts again. Its nodes are watched for a minute longer: one that
- * is lost would keep the job from starting.
+ * tasks and the script, and kills a launcher that has not reported the requeue in time. Neither end is a fault. The
+ * attempt ends for that reason, and its run goes on when the job starts again. Its nodes are watched for a minute
+ * longer: one that is lost would keep the job from starting.
  */
 #ifndef COORDINATOR_WLBD_LIVENESS_REQUEUED_H
 #define COORDINATOR_WLBD_LIVENESS_REQUEUED_H

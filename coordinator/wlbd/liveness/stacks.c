@@ -43,7 +43,7 @@ int64_t wlbd_stacks_ask(struct wlbd_attempt *attempt)
 	int nodes = count_agents(attempt);
 	if (nodes == 0)
 		return 0;
-	/* After a restart of wlbd too it is greater than those before, unless the clock was set back. */
+	/* Also after a restart of wlbd the id is greater than the ids before, unless the clock was set back. */
 	*stacks = (struct wlbd_stacks){
 		.id = now_s > stacks->id ? now_s : stacks->id + 1, .asked_ms = now_ms, .nodes = nodes};
 	attempt->wlbd->counters.stacks_asked++;

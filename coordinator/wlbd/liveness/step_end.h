@@ -1,8 +1,8 @@
 /*
- * A step whose processes are gone on every node while its srun still waits for them: a slurmstepd that dies after its
- * ranks have ended, and before it has reported that to srun, leaves srun waiting without a bound, and its node's agent
- * has ended by then. Once no node reports any more, Slurm is asked whether the step has a slurmstepd left; where it has
- * none, the attempt is ended.
+ * A step whose processes are gone on every node while its srun still waits. A slurmstepd may die after its ranks have
+ * ended and before it has reported that to srun: srun then waits without a bound, and the node's agent has ended
+ * already. Once no node reports any more, Slurm is asked whether the step has a slurmstepd left; where it has none, the
+ * attempt is ended.
  */
 #ifndef COORDINATOR_WLBD_LIVENESS_STEP_END_H
 #define COORDINATOR_WLBD_LIVENESS_STEP_END_H

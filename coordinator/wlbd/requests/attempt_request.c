@@ -433,8 +433,8 @@ static json_t *missing_names(const struct attempt_request *request)
 	return names;
 }
 
-/* The nodes that work and are left out for what ranks did on them: the launcher checks them. One that has passed before
- * is not asked again. Returns NULL if out of memory. */
+/* Returns the nodes that work and are left out for what ranks did on them: the launcher checks them. A node that has
+ * passed before is not checked again. Returns NULL if out of memory. */
 static json_t *suspect_names(const struct attempt_request *request, const struct wlbd_decision *decision)
 {
 	const json_t *given_back = json_object_get(request->history, "given_back");
@@ -497,7 +497,8 @@ static void stop(struct attempt_request *request, const char *state, const char 
 	       json_pack("{s:s, s:s, s:o}", "decision", "stop", "state", state, "reason", wlb_json_text(reason)));
 }
 
-/* Those of the attempt's nodes that are the job's still, and answer: others have no part in what happened to it. */
+/* Returns the nodes of the attempt that the job still has and that answer: other nodes have no part in what happened to
+ * the attempt. */
 static json_t *reachable_nodes(const struct attempt_request *request, const json_t *of_attempt)
 {
 	json_t *names = json_array(), *known = json_object();
@@ -531,9 +532,9 @@ static bool place_fault(struct attempt_request *request, const json_t *nodes)
 	return true;
 }
 
-/* The newest attempt was ended because ranks on several nodes hung: the launcher is asked which nodes do not
- * reach each other, and the node whose link is broken becomes that of the fault, which the next request finds in the
- * history. Returns whether the request is answered. */
+/* The newest attempt was ended because ranks on several nodes hung. The launcher is asked which nodes do not reach each
+ * other. The node whose link is broken becomes the node of the fault, which the next request finds in the history.
+ * Returns whether the request is answered. */
 static bool is_link_looked_for(struct attempt_request *request)
 {
 	const struct wlbd_links_body *links = &request->body.links;

@@ -34,7 +34,7 @@ static const char *why_failed(const struct wlbd_suspect *node)
 	return node->suspected ? "failed again and again" : NULL;
 }
 
-/* Of those that have failed the ones on which most failed, as many as may be left out. */
+/* Marks the failed nodes with the most failures, as many as may be excluded. */
 static int mark_heaviest(struct wlbd_candidate_nodes *candidates, const struct wlbd_suspect *nodes)
 {
 	struct wlbd_known_node *known = calloc((size_t)candidates->count + 1, sizeof(*known));

@@ -391,7 +391,8 @@ static void end_reload(struct wlbd *wlbd)
 	         wlbd->config.restart_grace_ms / 1000);
 }
 
-/* A report may have brought the attempt into memory meanwhile; one that was there before was known to this wlbd. */
+/* A report may have brought the attempt into memory meanwhile; an attempt that was there before was known to this wlbd.
+ */
 static void load_card(struct wlbd *wlbd, const char *text)
 {
 	struct reload *reload = &wlbd->searches->reload;
@@ -412,7 +413,7 @@ static void load_card(struct wlbd *wlbd, const char *text)
 	json_decref(card);
 }
 
-/* One that would fail again is left to the reports of its processes; the connection has logged why. */
+/* An attempt that would fail to load again is left to the reports of its processes; the connection has logged why. */
 static void on_open_attempt(void *context, const struct wlbd_db_result *result)
 {
 	struct wlbd *wlbd = context;

@@ -16,7 +16,7 @@ enum {
 struct wlbd_links_body {
 	bool can_check;          /* a client that starts no step of its own cannot */
 	bool checked;            /* it has */
-	const json_t *unreached; /* for a node the names of those that it does not reach; NULL: nothing was found */
+	const json_t *unreached; /* for a node the names of the nodes that it does not reach; NULL: nothing was found */
 };
 
 /* Every name must be one of `nodes`, an array of names. Returns -1 with the field that is wrong. */

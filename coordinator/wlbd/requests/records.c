@@ -39,7 +39,7 @@ static void note_nodes(struct wlbd_attempt *attempt, const json_t *data)
 	json_decref(nodes);
 }
 
-/* The launcher records the nodes where wlbd has not decided on them; those that wlbd knows are not changed. */
+/* The launcher records the nodes where wlbd has not decided on them; nodes that wlbd knows are not changed. */
 static void note_attempt(struct wlbd_attempt *attempt, const char *source, const json_t *data)
 {
 	if (strcmp(source, "run") == 0 && attempt->nodes.started_on.count > 0)

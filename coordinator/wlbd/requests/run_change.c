@@ -3,7 +3,7 @@
 #include "coordinator/wlbd/database/db_pool.h"
 #include "coordinator/wlbd/wlbd.h"
 
-/* Others may name the same job, which is not theirs: their statements have keys of their own. */
+/* Other users may name the same job, which is not theirs: their statements have keys of their own. */
 void wlbd_run_change(struct wlbd *wlbd, uid_t uid, uint32_t job_id, const char *sql, const struct wlbd_params *params,
                      wlbd_db_done *done, void *context)
 {

@@ -1,6 +1,7 @@
 /*
- * Statements by which requests change a run. They may wait for other statements of the run, such as deliveries that are
- * being stored: on the connection of wlbd's decisions they would keep those of all users waiting.
+ * Statements by which requests change a run. Such a statement may wait for other statements of the run, such as a
+ * delivery that is being stored. On the connection of wlbd's decisions it would keep the decisions of all users
+ * waiting.
  */
 #ifndef COORDINATOR_WLBD_REQUESTS_RUN_CHANGE_H
 #define COORDINATOR_WLBD_REQUESTS_RUN_CHANGE_H

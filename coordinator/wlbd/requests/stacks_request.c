@@ -1,5 +1,5 @@
 /* POST /v1/runs/RUN/stacks/gather, which asks for the stacks of a run's ranks; POST /v1/runs/RUN/stacks, which stores
- * those of a node; and GET, which returns them. */
+ * the stacks of a node; and GET, which returns the stacks of a run. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

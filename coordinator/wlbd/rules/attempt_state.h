@@ -1,13 +1,13 @@
 /*
  * The states of an attempt and the transitions between them: pure logic, no I/O.
  *
- *	RUNNING --order--> ORDERED --kill--> KILLED (and back where Slurm did not kill it)
- *	   |                  |                |
- *	  end                end              end
- *	   v                  v                |
- *	 ENDED --order--> ENDED_ORDERED <------+
+ * 	RUNNING --order--> ORDERED --kill--> KILLED (and back where Slurm did not kill it)
+ * 	   |                  |                |
+ * 	  end                end              end
+ * 	   v                  v                |
+ * 	 ENDED --order--> ENDED_ORDERED <------+
  *
- * An order is one to its processes to end. One that arrives after the step ended is for processes that still report.
+ * An order tells its processes to end. An order that arrives after the step ended is for processes that still report.
  *
  * Rank 0 records how its training ended while the step still runs: srun waits for the tasks of every node. What a
  * launcher reports ends the attempt where there is one.

@@ -23,7 +23,7 @@ struct wlbd_crash {
 	const char *node;
 	int64_t step; /* the last that was done, 0: none; -1: unknown */
 	double age_s;
-	bool in_row;            /* its attempt is one of those in a row, up to now, that ended without a new step */
+	bool in_row;            /* its attempt and all later ones ended without a new step */
 	int64_t later_progress; /* attempts after it that made new steps */
 };
 
@@ -34,13 +34,13 @@ struct wlbd_suspect {
 	bool suspected; /* out */
 };
 
-/* Marks the nodes, each of which has another name, with the most weight, if that is at least 1.5 deaths and more than
- * three times the mean of the other nodes: one of two to seven nodes, and at most a quarter of eight or more, of equals
- * the first. A single node is never marked. Returns -1 if out of memory. */
+/* Marks the nodes with the most weight, if the weight is at least 1.5 deaths and more than three times the mean of the
+ * other nodes. Of two to seven nodes one is marked, of eight or more at most a quarter, of equals the first. Each node
+ * has another name. A single node is never marked. Returns -1 if out of memory. */
 int wlbd_crashes_suspect(const struct wlbd_crash *crashes, int crash_count, struct wlbd_suspect *nodes, int node_count);
 
-/* Returns the step at which ranks died on several nodes in the attempts in a row that ended without a new step, of the
- * newest such death; -1: there is none. */
+/* Looks at the newest attempts in a row that ended without a new step. Returns the step at which ranks died on several
+ * nodes in them, by the newest such death; -1: there is none. */
 int64_t wlbd_crashes_program_step(const struct wlbd_crash *crashes, int count);
 
 #endif

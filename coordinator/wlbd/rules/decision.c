@@ -104,8 +104,8 @@ static int list_usable(const struct wlbd_decision_facts *facts, struct left_out 
 	return count;
 }
 
-/* Where a reason was given up for a layout that does not need all of its nodes, those that are not needed are left out
- * again, first those with the strongest reason. Returns how many nodes are left in use[]. */
+/* Where a reason to exclude nodes was given up for a layout that does not need all of these nodes, the surplus is
+ * excluded again, first the nodes with the strongest reason. Returns how many nodes are left in use[]. */
 static int leave_out_surplus(const struct wlbd_decision_facts *facts, int nodes, int left, int *use)
 {
 	const struct left_out strongest_first[] = {{.failed = true}, {.evicted = true}, {.avoided = true}};

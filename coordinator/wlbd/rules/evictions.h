@@ -26,8 +26,8 @@ struct wlbd_past_eviction {
 int wlbd_most_left_out(int node_count);
 
 /* Sets evicted[i] for each of the node_count nodes, each of which has another name; `evictions` begins with the newest.
- * is_out[i], unless is_out is NULL: the node is left out for another reason. With these at most wlbd_most_left_out are
- * left out, those that were evicted last. Returns -1 if out of memory. */
+ * is_out[i], unless is_out is NULL: the node is left out for another reason. At most wlbd_most_left_out nodes are left
+ * out for either reason: the nodes that were evicted last. Returns -1 if out of memory. */
 int wlbd_evictions_mark(const struct wlbd_past_eviction *evictions, int count, const char *const *nodes, int node_count,
                         const bool *is_out, bool *evicted);
 

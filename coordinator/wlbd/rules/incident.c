@@ -246,7 +246,8 @@ static int insert_launcher(const struct wlbd_incident *incident, struct wlbd_fin
 	return count + 1;
 }
 
-/* A rank whose exit code is known is the cause, and not the lost nodes, if each of these was alive after its end. */
+/* A rank whose exit code is known is the cause, and not the lost nodes, if each lost node was alive after the rank's
+ * end. */
 static void put_cause_first(struct wlbd_finding *findings, int nodes, int count)
 {
 	if (nodes == 0 || count == nodes)

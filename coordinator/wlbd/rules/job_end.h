@@ -1,8 +1,8 @@
 /*
  * Decides about a run whose job has ended and whose launcher has not reported how the run ended: pure logic, no I/O.
  *
- * Slurm's final state counts. A job whose launcher or script was killed is requeued if it was submitted with --requeue;
- * one that Slurm or its user ended (scancel, time limit, preemption, out of memory) is not.
+ * Slurm's final state counts. A job whose launcher or script was killed is requeued if it was submitted with --requeue.
+ * A job that Slurm or its user ended (scancel, time limit, preemption, out of memory) is not requeued.
  *
  * A launcher that did not report its end counts as killed only where the report could have been stored. The time for
  * which that holds (wlbd->recording_since_ms) begins again whenever the database is connected, answers that it can

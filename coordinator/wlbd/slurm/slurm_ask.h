@@ -22,8 +22,8 @@ struct wlbd_job_facts {
  * memory. `facts` are valid during that call. */
 void wlbd_slurm_job(struct wlbd *wlbd, uint32_t job_id, uid_t asker,
                     void (*done)(void *context, const struct wlbd_job_facts *facts), void *context);
-/* As wlbd_slurm_job, for the poll of all open runs, whose questions have a turn of their own: users can make them many.
- */
+/* As wlbd_slurm_job, for the poll of all open runs. Its questions have a turn of their own, since users can make many
+ * of them. */
 void wlbd_slurm_job_poll(struct wlbd *wlbd, uint32_t job_id,
                          void (*done)(void *context, const struct wlbd_job_facts *facts), void *context);
 
