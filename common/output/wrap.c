@@ -14,7 +14,8 @@ struct character {
 	int columns; /* 0: it is drawn over the one before */
 };
 
-/* Returns the first character of a text that is not empty. One that the locale does not know takes one column. */
+/* Returns the first character of a text that is not empty. A character that the locale does not know takes one column.
+ */
 static struct character first_character(const char *text)
 {
 	uint32_t code;

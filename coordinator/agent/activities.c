@@ -28,7 +28,8 @@ static const char *word_of(char state)
 	return state == 'T' || state == 't' ? "stopped" : "running";
 }
 
-/* Whether a communicator is reported: the first ones, and that of the call which blocks the rank (-1: none does). */
+/* Whether a communicator is reported. The first few are, and the communicator of the call that blocks the rank (-1: no
+ * call does). */
 static int is_reported(const struct wlb_trace_group *group, int number, int blocked_in, int reported)
 {
 	if (group->ranks <= 0)

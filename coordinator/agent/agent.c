@@ -270,8 +270,8 @@ static bool has_rank(const struct agent *a)
 }
 
 /* Whether slurmstepd failed to start the ranks: with cgroup/v2 it then waits for this process before it tells the
- * plugin that the step is over. Before it starts them another plugin may run a program, such as one that imports an
- * image of a container, for as long as that takes. */
+ * plugin that the step is over. Before slurmstepd starts the ranks another plugin may run a program of any length, such
+ * as the import of a container's image. */
 static bool is_start_overdue(struct agent *a)
 {
 	if (wlb_clock_ms() < announced_due(a))
@@ -286,9 +286,9 @@ static bool is_start_overdue(struct agent *a)
 	return true;
 }
 
-/* Whether no rank was ever announced, and none will be: the plugin gave this agent up, which was too slow to start, and
- * the step runs without it; or slurmstepd died before it let a rank run, since it announces all of them before
- * (exec_wait of its mgr.c). Neither leaves processes that nobody else ends. */
+/* Whether no rank was ever announced, and no rank will be. Either this agent was too slow to start: the plugin gave it
+ * up, and the step runs without an agent. Or slurmstepd died before it let a rank run, since it announces all ranks
+ * before the first one runs (exec_wait of its mgr.c). Neither leaves processes that nobody else ends. */
 static bool is_given_up(struct agent *a)
 {
 	return (a->stepd_gone && a->tasks.count == 0) || is_start_overdue(a);

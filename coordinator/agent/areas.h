@@ -10,8 +10,8 @@
 
 int wlb_agent_areas_count(const struct wlb_node_page *page);
 
-/* Returns the task whose area it is; NULL where it is that of no task of the step, or of one that has an area before
- * it. */
+/* Returns the task whose area it is; NULL where the rank of the area is no task of the step, or has an area before this
+ * one. */
 const struct wlb_agent_task *wlb_agent_area_task(const struct wlb_node_page *page, int area,
                                                  const struct wlb_agent_tasks *tasks);
 

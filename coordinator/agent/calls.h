@@ -1,5 +1,5 @@
-/* Calls of the node's ranks with their times, for a report (docs/api.md): those that ranks choose, of the same numbers
- * on all members of a communicator, read from the areas of the node page. */
+/* Calls of the node's ranks with their times, for a report (docs/api.md): the calls that ranks choose, of the same
+ * numbers on all members of a communicator, read from the areas of the node page. */
 #ifndef COORDINATOR_AGENT_CALLS_H
 #define COORDINATOR_AGENT_CALLS_H
 
@@ -17,8 +17,8 @@ struct wlb_agent_calls {
 	int areas;
 };
 
-/* Adds to a report's body the calls that have ended since the report before, as "calls". Those of a report that the
- * coordinator does not accept are not repeated: others say as much. */
+/* Adds to a report's body the calls that have ended since the report before, as "calls". Where the coordinator does not
+ * accept a report, its calls are not repeated: later calls say as much. */
 void wlb_agent_calls_report(struct wlb_agent_calls *calls, const struct wlb_node_page *page,
                             const struct wlb_agent_tasks *tasks, json_t *body);
 

@@ -78,7 +78,7 @@ static uint64_t report_area(struct wlb_agent_steps_place *place, const struct wl
 		appended++;
 		json_array_append_new(list, step_json(rank, &steps[i], groups, group_count));
 	}
-	/* Where another process of the rank has taken the area, nothing is known of those before. */
+	/* Where another process of the rank has taken the area, nothing is known of the steps before. */
 	uint64_t lost = place->reported >= place->accepted ? place->reported - place->accepted - appended : 0;
 	return lost < lost_most ? lost : lost_most;
 }

@@ -20,12 +20,13 @@ struct wlb_agent_steps_place {
 struct wlb_agent_steps {
 	struct wlb_agent_steps_place *places; /* [areas] */
 	int areas;
-	int first, next; /* the areas with which this report begins, and the one after it is accepted */
+	int first, next; /* the area with which this report begins; and the area of the next report, once this one is
+	                    accepted */
 };
 
 /* Adds to a report's body the steps that have ended since the newest accepted report, each of all ranks before the
- * next, as "steps", and as "lost_steps" the number of those that ranks have overwritten since, or that no rank can
- * have. Without memory it adds none, and they are in the next report. */
+ * next, as "steps", and as "lost_steps" the number of steps that ranks have overwritten since, or that no rank can
+ * have. Without memory it adds no steps, and they are in the next report. */
 void wlb_agent_steps_report(struct wlb_agent_steps *steps, const struct wlb_node_page *page,
                             const struct wlb_agent_tasks *tasks, json_t *body);
 /* The coordinator has accepted the newest report. */

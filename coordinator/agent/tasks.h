@@ -1,5 +1,5 @@
 /*
- * The ranks of a step on this node: which are running, which have ended, and what the coordinator knows of that.
+ * The ranks of a step on this node: which ranks run, which have ended, and what the coordinator knows of them.
  *
  * The kernel reports how a rank ended until its process is reaped; after that, only the plugin does. A rank that
  * is gone without either is lost: slurmstepd died or is stopped, and another process reaped it.

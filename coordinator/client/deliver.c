@@ -357,8 +357,8 @@ static int has_ended(const struct round *round, struct wlb_spool *spool, struct 
 	const struct wlb_deliver_options *options = round->options;
 	if (options->run_id != NULL)
 		return 1;
-	/* What is written later is of a job that was requeued, or of a process that ended after the job did: one that
-	 * was frozen with its node, and held its spool. */
+	/* What is written later is of a job that was requeued, or of a process that ended after the job did: a process
+	 * that was frozen with its node, and held its spool. */
 	if (options->ended_job != 0 && options->ended_job == wlb_spool_identity(spool)->job_id &&
 	    (wlb_spool_written_s(spool) <= options->ended_s || was_in_use(round, wlb_spool_path(spool))))
 		return 1;

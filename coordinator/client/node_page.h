@@ -34,8 +34,8 @@ void wlb_node_page_close(struct wlb_node_page *page); /* NULL allowed */
 void wlb_node_page_set_step(struct wlb_node_page *page, int64_t step);
 int64_t wlb_node_page_step(const struct wlb_node_page *page);
 
-/* Takes an area for a rank, which it has as long as the page is open: that of an earlier process of the same rank,
- * empty again, or a free one. NULL where none is left. */
+/* Takes an area for a rank, which has it as long as the page is open: the area of an earlier process of the same rank,
+ * empty again, or a free area. NULL where none is left. */
 struct wlb_rank_trace *wlb_node_page_take_area(struct wlb_node_page *page, int rank);
 /* Area i of those of the page, whether a rank has taken it or not; NULL where i is their number. */
 const struct wlb_rank_trace *wlb_node_page_area(const struct wlb_node_page *page, int i);

@@ -42,9 +42,9 @@ void wlb_refused_leave_notice(const char *spool_path, const char *line);
  * none. */
 char *wlb_refused_take_notice(const char *dir);
 
-/* Turns a refused file of `dir` into a spool again, with numbers from `first_seq` on, which must be the number after
- * the last one that the coordinator has of that source; a file that was numbered before keeps its numbers. Returns 1 if
- * done, 0 if a spool of that name is still being delivered, -1 on error. */
+/* Turns a refused file of `dir` into a spool again, with numbers from `first_seq` on: the number after the last record
+ * that the coordinator has of that source. A file that was numbered before keeps its numbers. Returns 1 if done, 0 if a
+ * spool of that name is still being delivered, -1 on error. */
 int wlb_refused_restore(const char *dir, const char *name, int64_t first_seq, struct wlb_error *error);
 
 #endif

@@ -1,11 +1,11 @@
 /*
  * The spool: a file of what one source of one attempt recorded, kept until the coordinator has it.
  *
- * `DIR/ATTEMPT_ID.SOURCE.jsonl`: line 0 states whose records these are, line n is record n of docs/api.md; a file whose
- * line 0 does not is never changed. A crash can leave a torn last line, which is kept, and cut off by the next writer.
- * A whole line that does not parse (a disk error) is replaced by an event `spool_damaged` in the delivery, so that the
- * sequence has no gap; a record that the coordinator refuses permanently is replaced by an event `record_refused`. What
- * was cut off, damaged or refused is kept in DIR/refused/ (refused.h).
+ * `DIR/ATTEMPT_ID.SOURCE.jsonl`: line 0 states whose records follow, and line n is record n of docs/api.md. A file
+ * whose line 0 states no owner of records is never changed. A crash can leave a torn last line, which is kept, and cut
+ * off by the next writer. A whole line that does not parse (a disk error) is replaced by an event `spool_damaged` in
+ * the delivery, so that the sequence has no gap; a record that the coordinator refuses permanently is replaced by an
+ * event `record_refused`. What was cut off, damaged or refused is kept in DIR/refused/ (refused.h).
  *
  * A process that has the file open holds its flock(); no other process touches a spool in use. On some file systems
  * locks fail, or other hosts do not see them. So only the writer of a spool cuts it, and others remove it only where it

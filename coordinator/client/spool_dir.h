@@ -4,9 +4,8 @@
  * it puts there, or take its record away.
  *
  * That is the directory that is named (WLB_SPOOL_DIR, --spool-dir), else .wlb in the submit directory. Where it is
- * another account's, or others may write to it, it is .wlb-UID instead: in the named directory, or beside .wlb. One
- * that is named may be a link; the two others are made here and are no links, and what others may do with them is taken
- * away.
+ * another account's, or others may write to it, it is .wlb-UID instead: in the named directory, or beside .wlb. A named
+ * directory may be a link. The two others are made here, are no links, and lose the permissions of other accounts.
  *
  * What is opened in it later is opened by its path. Who may write to a directory above it can rename it and put another
  * in its place: so each file is opened by common/own_file.h, too.

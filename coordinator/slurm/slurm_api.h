@@ -37,8 +37,8 @@ struct wlb_slurm_job {
 	bool is_restricted; /* not every node that is like its own can serve it: it names nodes, counts features, or has
 	                       a reservation */
 	char partition[256];
-	/* Of a pending job: how many nodes it had, where it was requeued, without those that Slurm took from it;
-	 * else how many it asks for. 0 as long as Slurm still ends its processes. */
+	/* Of a pending job that was requeued: how many nodes it had, without the nodes that Slurm took from it. Of
+	 * another pending job: how many nodes it asks for. 0 as long as Slurm still ends its processes. */
 	uint32_t node_count;
 	bool is_limited;     /* it has a time limit; the end of one without is a year after its start */
 	time_t end_time;     /* of a running job: by its time limit, or by the grace time of its preemption */

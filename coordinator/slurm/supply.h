@@ -8,7 +8,7 @@
 struct wlb_slurm_supply {
 	char **usable; /* nodes of the job that answer and are not drained; wlb_slurm_supply_free releases them */
 	int usable_count;
-	int idle; /* nodes of its partition that are idle and nothing else, and like one of these */
+	int idle; /* nodes of its partition that are idle and nothing else, and like one of the job's nodes */
 };
 
 /* Asks for a job that runs. A node that is reserved, planned for another job, drained, powered down or not responding

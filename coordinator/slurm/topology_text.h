@@ -19,8 +19,9 @@ struct wlb_topology_file {
  * Returns -1 with the line, the value and the rule. */
 int wlb_topology_file_parse(char *text, struct wlb_topology_file *file, struct wlb_error *error);
 
-/* Parses what slurmctld lists, as `scontrol show topology` prints it: the nodes of a line that has switches are those
- * below them and are ignored. Blocks of topology/block ("BlockName=b1 BlockIndex=0 Nodes=n[1-18]") are switches. */
+/* Parses what slurmctld lists, as `scontrol show topology` prints it: a line that has switches also lists all nodes
+ * below these switches, which are ignored. Blocks of topology/block ("BlockName=b1 BlockIndex=0 Nodes=n[1-18]") are
+ * switches. */
 int wlb_topology_listing_parse(char *text, struct wlb_topology_file *file, struct wlb_error *error);
 
 /* Expands "n[1-3,5]" into names, which the caller frees with wlb_strings_free(); brackets must be closed. */

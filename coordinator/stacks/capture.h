@@ -33,8 +33,8 @@ enum wlb_capture_result {
 
 enum wlb_capture_result wlb_capture_thread(pid_t pid, pid_t tid, struct wlb_capture *capture);
 
-/* Releases threads that stopped after WLB_CAPTURE_ASLEEP was returned for them. Those that have not yet are released by
- * the kernel when this process ends. */
+/* Releases threads that stopped after WLB_CAPTURE_ASLEEP was returned for them. The kernel releases the threads that
+ * have not stopped yet when this process ends. */
 void wlb_capture_release_late(void);
 
 /* The registers by their DWARF numbers from 0, as far as unwinding needs them, and the program counter. */

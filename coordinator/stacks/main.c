@@ -19,7 +19,7 @@ static int read_pids(const struct wlb_option_list *texts, int64_t pids[WLB_STACK
 	return 0;
 }
 
-/* Each line is written when it is known, so that a caller that waits no longer has those before. */
+/* Each line is written when it is known, so that a caller that stops waiting has the lines before. */
 static int print(json_t *rank, struct wlb_error *error)
 {
 	int rc = rank != NULL ? json_dumpf(rank, stdout, JSON_COMPACT | JSON_ENSURE_ASCII) : -1;

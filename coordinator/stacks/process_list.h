@@ -18,9 +18,9 @@ struct wlb_process_list {
 int wlb_process_list_read(struct wlb_process_list *all);
 void wlb_process_list_free(struct wlb_process_list *all);
 
-/* Writes the process and those below it, level by level. The first is the one that trains: where a process waits for
- * a child, as a shell does for its command, that is its first child. Returns their number, 0 where the process is gone.
- */
+/* Writes the process and the processes below it, level by level. The first is the process that trains: where a process
+ * waits for a child, as a shell does for its command, its first child comes first. Returns their number, 0 where the
+ * process is gone. */
 int wlb_process_list_of_rank(const struct wlb_process_list *all, pid_t pid, pid_t pids[WLB_STACKS_PROCESSES_MOST]);
 
 #endif

@@ -8,10 +8,10 @@
 
 enum { WLB_OUTVOTED_NAMES_SIZE = 512 }; /* of what wlb_calibration_outvoted writes */
 
-/* Asks for the machine of nodes like this one: with `gpus`, of the job's GPUs, of the type `gpu_type` in Slurm's GRES,
- * or of that which the job's environment names where it is NULL; else of its processor, with that many ranks on a node
- * (0: any). Returns the reply of GET /v1/calibrations (docs/api.md), which the caller releases; NULL
- * with the reason. */
+/* Asks for the machine of nodes like this one: with `gpus`, of the job's GPUs, of the type `gpu_type` in Slurm's GRES
+ * (NULL: the type that the job's environment names); else of this node's processor, with `ranks_per_node` ranks on a
+ * node (0: any number). Returns the reply of GET /v1/calibrations (docs/api.md), which the caller releases; NULL with
+ * the reason. */
 json_t *wlb_calibration_ask(struct wlb_connection *connection, int gpus, const char *gpu_type, int ranks_per_node,
                             int timeout_ms, struct wlb_error *error);
 

@@ -11,13 +11,15 @@
 
 /* ---- programs that start the ranks ------------------------------------------------------------------------------- */
 
-/* Each starts ranks on all nodes of the job. torchrun and others start those of one node, and are started once on each.
- * The names of implementations are written out: mpirun.sh is a script of the user's. */
+/* Each of these programs starts ranks on all nodes of the job. torchrun and others are no such programs: they start the
+ * ranks of one node, and are started once on each node. The names of implementations are written out: mpirun.sh is a
+ * script of the user's. */
 static const char *const launchers[] = {"mpirun",        "mpirun.openmpi",  "mpirun.mpich",  "mpirun_rsh", "mpiexec",
                                         "mpiexec.hydra", "mpiexec.openmpi", "mpiexec.mpich", "orterun",    "prterun",
                                         "oshrun",        "horovodrun",      "srun"};
 
-/* Programs that run the command after their own options, and the letters of those whose value is a word of its own. */
+/* Programs that run the command after their own options, and the letters of the options whose value is a word of its
+ * own. */
 static const struct {
 	const char *name, *valued;
 } wrappers[] = {{"env", "uCS"},        {"nice", "n"},   {"ionice", "cn"},  {"nohup", ""},

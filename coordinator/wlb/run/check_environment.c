@@ -18,9 +18,9 @@ static void forget_attempt(void)
 	setenv("SLURM_PMIX_FENCE", "ring", 1);
 }
 
-/* srun reads most of these as options, and sbatch sets them from those of the job. They say what each of the job's
- * tasks gets: with --cpus-per-task srun implies --exact, and the only task of a check would get the CPUs of one task,
- * not of the node. Not every release of Slurm has all of them. */
+/* srun reads most of these variables as options, and sbatch sets them from the options of the job. They say what each
+ * of the job's tasks gets: with --cpus-per-task srun implies --exact, and the only task of a check would get the CPUs
+ * of one task, not of the node. Not every release of Slurm has all of them. */
 static void forget_shares(void)
 {
 	static const char *const names[] = {
@@ -30,7 +30,7 @@ static void forget_shares(void)
 		"SLURM_CPUS_PER_TASK", "SRUN_CPUS_PER_TASK", "SLURM_CPUS_PER_GPU", "SLURM_EXACT", "SLURM_EXCLUSIVE",
 		"SLURM_CORE_SPEC", "SLURM_THREAD_SPEC", "SLURM_THREADS_PER_CORE", "SLURM_HINT", "SLURM_NTASKS_PER_CORE",
 		"SLURM_CPU_BIND",
-		/* GPUs: those of the node are an option of the command line. */
+		/* GPUs: an option of the command line gives the check all GPUs of the node. */
 		"SLURM_GPUS", "SLURM_GPUS_PER_NODE", "SLURM_GPUS_PER_SOCKET", "SLURM_GPUS_PER_TASK", "SLURM_GPU_BIND",
 		"SLURM_GRES", "SLURM_STEP_GRES", "SLURM_TRES_PER_TASK", "SLURM_TRES_BIND", "SLURM_NTASKS_PER_GPU",
 		"SLURM_NTASKS_PER_TRES",

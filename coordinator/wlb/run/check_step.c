@@ -56,7 +56,7 @@ static char *fold_nodes(const json_t *nodes, struct wlb_error *error)
 	return folded;
 }
 
-/* Sets the words of srun's command line, NULL-terminated; those that are made for it are in `options`. */
+/* Sets the words of srun's command line, NULL-terminated; words that are made here are in `options`. */
 static void build_command(const struct wlb_check_command *command, const char *nodelist, char options[4][64],
                           const char *self, const char *arguments[ARGUMENTS_MOST])
 {

@@ -1,6 +1,6 @@
 /*
- * A step of the job beside that of an attempt, which runs a command of wlb on some nodes, one task on each, and whose
- * output is read without waiting for it.
+ * A check: a step of the job that runs a command of wlb on some nodes, one task on each, beside the step of the
+ * attempt. The output of the check is read without waiting for it.
  */
 #ifndef COORDINATOR_WLB_RUN_CHECK_STEP_H
 #define COORDINATOR_WLB_RUN_CHECK_STEP_H

@@ -5,8 +5,8 @@
  *     slurmstepd: error:  mpi/pmix_v4: pmixp_coll_ring_reset_if_to: n2 [0]: pmixp_coll_ring.c:741: 0x7f1c: collective
  * timeout seq=1
  *
- * PMIx then fails in the ranks of the node, and they end; which of them ends first says nothing of the cause. Pure
- * parser, no I/O. As first_exit.h says, a task may write such a line too.
+ * PMIx then fails in the ranks of the node, and they end. Which rank ends first says nothing of the cause. Pure parser,
+ * no I/O. As first_exit.h says, a task may write such a line too.
  */
 #ifndef COORDINATOR_WLB_RUN_FENCE_TIMEOUT_H
 #define COORDINATOR_WLB_RUN_FENCE_TIMEOUT_H

@@ -6,8 +6,8 @@
  *     srun: error: n1: tasks 0-1: Segmentation fault (core dumped)
  *
  * while the exit code of srun is the highest of all tasks, including those that srun ended. wlbd may have noticed
- * another rank before, one that MPI aborted for it. A task that was killed by SIGPIPE wrote to one that had ended, whose
- * line may come after its own. Pure parser, no I/O.
+ * another rank before, one that MPI aborted for it. A task that was killed by SIGPIPE wrote to a task that had ended,
+ * whose line may come later. Pure parser, no I/O.
  *
  * The output of tasks on stderr is in the same stream. A line of this form that a task writes is accepted: it can
  * mislead only the run of its own user.

@@ -9,8 +9,9 @@
 
 enum { WLB_RUN_GPU_TYPES_BYTES = 4096 };
 
-/* Writes the types in Slurm's GRES of the attempt's nodes, each once, as "h100,a100" into `types`: those of the
- * coordinator's reply, else slurmctld's. "" where the job has no GPUs, no node has a type, or Slurm does not answer. */
+/* Writes the types in Slurm's GRES of the attempt's nodes, each once, as "h100,a100" into `types`: the types of the
+ * coordinator's reply, else of slurmctld's. "" where the job has no GPUs, no node has a type, or Slurm does not answer.
+ */
 void wlb_run_gpu_types(const struct wlb_run *run, const struct wlb_attempt *attempt,
                        char types[WLB_RUN_GPU_TYPES_BYTES]);
 

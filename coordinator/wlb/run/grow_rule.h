@@ -21,10 +21,10 @@ struct wlb_grow_facts {
 	int spares;
 	int first_nodes; /* nodes that the job began with, spares included */
 	int used;        /* nodes of the attempt */
-	int unused;      /* nodes that it could use and does not: spares, and those that its layout had no place for */
+	int unused;      /* nodes that it could use and does not: spares, and nodes for which its layout had no place */
 	int returned;    /* nodes of the job that it excluded since they did not answer, and that are usable again */
 	int allocated;   /* nodes of the job now */
-	int usable;      /* those of them that Slurm would give the job again */
+	int usable;      /* of the allocated nodes: nodes that Slurm would give the job again */
 	int idle;        /* idle nodes of the job's partition that Slurm could give it beside these */
 	bool may_requeue;
 };

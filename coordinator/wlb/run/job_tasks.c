@@ -94,8 +94,8 @@ static void keep(const struct wlb_run *run, int per_node)
 		              error.message);
 }
 
-/* A job that is requeued may start on fewer nodes, and SLURM_NTASKS is then still that of its submission: the number on
- * each node is that of its first start. */
+/* A job that is requeued may start on fewer nodes, and SLURM_NTASKS is then still the number of its submission. So each
+ * node gets as many tasks as in the first start of the job. */
 static int divide_as_before(const struct wlb_run *run, int tasks, int *per_node, struct wlb_error *error)
 {
 	*per_node = read_before(run, tasks);

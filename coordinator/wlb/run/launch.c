@@ -214,8 +214,8 @@ static int build_command(struct wlb_run *run, const struct wlb_attempt *attempt,
 static void exec_srun(const struct wlb_run *run, const struct command_line *line, pid_t parent, int stderr_fd)
 {
 	setpgid(0, 0);
-	/* Where slurmstepd is dead the agent of this node kills all processes of the attempt on it, which it knows by
-	 * their environment: srun is none of them. */
+	/* Where slurmstepd is dead the agent of this node kills all processes of the attempt on the node. The agent
+	 * knows them by their environment, which srun must not have. */
 	unsetenv("SLURMD_NODENAME");
 	/* SIGTERM, not SIGKILL: srun then ends its tasks too. */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);

@@ -1,6 +1,6 @@
 /*
- * Which `wlb run` of its job this is: its number is in the name of the run (12, then 12.2), under which a job that was
- * requeued goes on with it. The file JOB.launches in the spool directory has a line
+ * Which `wlb run` of its job this is. Its number is in the name of the run (12, then 12.2), and under this name a job
+ * that was requeued goes on with the run. The file JOB.launches in the spool directory has a line
  *
  *     SUBMIT_TIME RESTART_COUNT LAUNCHES
  *
@@ -20,13 +20,13 @@
 #include "libwlb/wlb.h"
 
 /* Sets *launch to the number that this command had in an earlier start of the job; equal commands get theirs in order.
- * A command that none had, as one whose words differ in each start, gets the number of its place among the `wlb run` of
- * this start where that is unused, else a new one. Returns -1 with the reason and the remedy where the file cannot be
- * written: the next `wlb run` then finds what the file has, and 1 where it cannot be read either, and the coordinator
- * finds that the number is in use. */
+ * A command that no earlier start had, such as a command whose words differ in each start, gets the number of its place
+ * among the `wlb run` of this start where that number is unused, else a new number. Returns -1 with the reason and the
+ * remedy where the file cannot be written. The next `wlb run` then finds the old numbers in the file, or takes 1 where
+ * the file cannot be read either, and the coordinator finds that the number is in use. */
 int wlb_run_launches_count(const struct wlb_run_job *job, char *const *command, int *launch, struct wlb_error *error);
-/* The run has another number than was counted: it gets that after a requeue, and no other does here. Returns as above.
- */
+/* The run has another number than was counted: this run gets the given number again after a requeue, and no other run
+ * of this directory gets it. Returns as above. */
 int wlb_run_launches_move(const struct wlb_run_job *job, char *const *command, int counted, int given,
                           struct wlb_error *error);
 

@@ -130,7 +130,7 @@ bool wlb_run_read_link_times(const char *text, const json_t *nodes, const char *
 	    reading->others.count > 0) {
 		sort(&reading->own);
 		sort(&reading->others);
-		/* Of two in the middle those with which fewer nodes fail. */
+		/* Where two times are in the middle, takes the one with which fewer nodes fail. */
 		const struct pair_time *own = &reading->own.list[(reading->own.count - 1) / 2];
 		*times = (struct wlb_link_times){reading->bytes, own->seconds, own->other,
 		                                 reading->others.list[reading->others.count / 2].seconds};

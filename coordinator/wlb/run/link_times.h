@@ -7,13 +7,14 @@
 
 #include <jansson.h>
 
-/* A node fails whose median pair takes more than so many times as long as that of the other nodes, and so much longer.
+/* A node fails if its median pair takes more than so many times as long as the median pair of the other nodes, and so
+ * much longer.
  *
- * The run goes on meanwhile. It uses the processors and links of both nodes of the other pairs, and of one node of the
- * node's own, so that it makes the other pairs the slower ones, if any. What is compared is the least of several times
- * of a pair. A process may still wait some milliseconds for a busy processor each time, hence the limit in seconds. A
- * switch between the nodes does not make a pair 4 times slower; a link that works at the next lower rate, 10 Gbit/s in
- * place of 100, or one that loses packets, does. */
+ * The run goes on meanwhile. In the other pairs it uses the processors and links of both nodes, in the pairs of the
+ * checked node those of the other node alone. So it slows the other pairs more, if any. The least of several times of a
+ * pair is compared. A process may still wait some milliseconds for a busy processor each time, hence the limit in
+ * seconds. A switch between the nodes does not make a pair 4 times slower; a link that works at the next lower rate, 10
+ * Gbit/s in place of 100, or one that loses packets, does. */
 enum { WLB_LINK_SLOWER = 4 };
 static const double WLB_LINK_SLOWER_S = 0.02;
 

@@ -10,9 +10,10 @@
 #include "coordinator/wlb/run/state.h"
 #include "libwlb/wlb.h"
 
-/* Runs wlb-check-links on these nodes, an array of names, for 30 s at most. Returns an object that has for each node
- * that does not reach all others the names of those, {} where all do; the caller decrefs it. Returns NULL with the
- * reason where the links could not be checked; run->cancelled or run->abandoned may be set then. */
+/* Runs wlb-check-links on these nodes, an array of names, for 30 s at most. Returns an object that has, for each node
+ * that does not reach all others, the names of the nodes that it does not reach; {} where every node reaches all. The
+ * caller decrefs it. Returns NULL with the reason where the links could not be checked; run->cancelled or
+ * run->abandoned may be set then. */
 json_t *wlb_run_check_links(struct wlb_run *run, const json_t *nodes, struct wlb_error *error);
 
 /* Returns what the lines of wlb-check-links say as such an object: lines and names of other nodes are ignored, and

@@ -171,7 +171,7 @@ static void find_each(struct wlb_run *run, const struct wlb_attempt *attempt, ch
 	set_calibration(run, NULL);
 }
 
-/* An attempt may have nodes of other types than the one before, which the machine of that one does not describe. */
+/* An attempt may have nodes of other types than the attempt before, whose machine does not describe them. */
 static void forget_machine(struct wlb_run *run)
 {
 	if (!run->machine_is_ours)

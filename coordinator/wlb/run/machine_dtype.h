@@ -5,8 +5,8 @@
 #include <stdbool.h>
 
 /* Returns the value of --dtype with which `wlb check-node` can compare speeds with the machine of WLB_MACHINE or
- * wlb.conf, on GPUs or on CPUs. Returns NULL where there is none that was measured on such devices, or where these do
- * not compute in its type. */
+ * wlb.conf, on GPUs or on CPUs. Returns NULL where no machine was measured on such devices, or where the devices do not
+ * compute in the type of the machine. */
 const char *wlb_run_machine_dtype(bool on_gpus);
 
 #endif

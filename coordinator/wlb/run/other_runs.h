@@ -1,7 +1,7 @@
 /*
- * Whether other `wlb run` work in the same job, as those that a script starts with `wlb run A & wlb run B & wait`: a
- * requeue ends them, too. Each holds a lock of the file JOB.running in the spool directory, which the kernel releases
- * where the process ends.
+ * Whether other `wlb run` work in the same job, as where a script has `wlb run A & wlb run B & wait`: a requeue ends
+ * all of them. Each `wlb run` holds a lock of the file JOB.running in the spool directory, which the kernel releases
+ * when the process ends.
  */
 #ifndef COORDINATOR_WLB_RUN_OTHER_RUNS_H
 #define COORDINATOR_WLB_RUN_OTHER_RUNS_H

@@ -13,8 +13,8 @@
 
 enum { READ_BYTES = 64 * 1024, READS_MOST = 64 };
 
-/* The longest of the newest 4 to 8 saves counts, and that of the newest 100 to 200 steps: a file system that was slow
- * once, or a step in which the network failed, says little of later ones. */
+/* The longest of the newest 4 to 8 saves counts, and the longest of the newest 100 to 200 steps: a file system that was
+ * slow once, or a network that failed in one step, says little of later saves and steps. */
 enum { SAVES_OF_BLOCK = 4, STEPS_OF_BLOCK = 100 };
 
 /* The caller comes each second, or some seconds later where it waited for an answer. */

@@ -102,8 +102,8 @@ static void take(struct wlb_refusal *refusal, const char *words, const char *rem
 	wlb_text_show(refusal->why, sizeof(refusal->why), words);
 }
 
-/* slurmstepd writes such a line for each task; its name may have that of the node, or be a time in brackets, and the
- * number of the task before it (srun --label). */
+/* slurmstepd writes such a line for each task. Its name may have the node's name, or be a time in brackets, and the
+ * number of the task may come before it (srun --label). */
 static bool read_of_task(struct wlb_refusal *refusal, const char *line)
 {
 	for (size_t i = 0; i < sizeof(of_tasks) / sizeof(of_tasks[0]); i++) {

@@ -327,8 +327,8 @@ static bool is_requeued_to_grow(struct wlb_run *run, const struct wlb_attempt *a
 	return false;
 }
 
-/* Returns -1, with the reason, where no next attempt is allowed. One that has stopped so that the run can grow has not
- * failed. */
+/* Returns -1, with the reason, where no next attempt is allowed. An attempt that has stopped so that the run can grow
+ * has not failed. */
 static int check_restart(const struct wlb_run *run, const struct wlb_attempt *attempt, int *restarts,
                          struct wlb_error *error)
 {

@@ -110,7 +110,7 @@ struct wlb_run_grow {
 	int first_nodes;           /* nodes that the job began with, before its nodes failed */
 	int growths_without_nodes; /* growths in a row that brought no more nodes */
 	int nodes_before;          /* of the attempt that was stopped to grow; 0: none was */
-	int used, unused;          /* nodes of the attempt under way, and those that it could use and does not */
+	int used, unused;          /* nodes of the attempt under way, and nodes that it could use and does not */
 	int64_t query_ms;          /* between two questions to Slurm */
 	int64_t next_query_ms;
 	enum wlb_grow_way way; /* for which the attempt was asked to stop */
@@ -156,7 +156,7 @@ struct wlb_attempt {
 	int number;
 	char **nodes; /* in the order in which ranks fill them; wlb_strings_free */
 	int node_count;
-	int unused_count; /* nodes that could be used and are not: spares, and those that no layout has a place for */
+	int unused_count; /* nodes that could be used and are not: spares, and nodes for which no layout has a place */
 	char **missing;   /* nodes of the job that are excluded since they do not answer; wlb_strings_free */
 	int missing_count;
 	int64_t checkpoint_step;         /* the newest that the coordinator knows of the run; 0: none */

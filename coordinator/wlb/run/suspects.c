@@ -207,7 +207,7 @@ static void tell_or_keep(struct wlb_run *run, struct wlb_attempt *attempt, json_
 		suspects->next_send_ms = wlb_clock_ms() + REPORT_AGAIN_MS;
 }
 
-/* Returns false with the reason where the first of those that were not taken is not taken now either. */
+/* Returns false with the reason where the first result that was not taken is not taken now either. */
 static bool send_first(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_error *error)
 {
 	const json_t *first = json_array_get(run->suspects.unsent, 0);
@@ -267,7 +267,7 @@ static json_t *read_report(const char *text)
 }
 
 /* Returns whether the node has passed, and its links are to be checked: its products have to be exact for that. `why`
- * is told where `text` has no whole report: one that is whole counts also where the step does not end, since a process
+ * is told where `text` has no whole report. A whole report counts also where the step does not end because a process
  * hangs in the kernel. */
 static bool take_node_check(struct wlb_run *run, struct wlb_attempt *attempt, const char *text, const char *why)
 {

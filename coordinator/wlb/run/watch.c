@@ -305,8 +305,8 @@ static char *fold_names(const char *list)
 	return folded;
 }
 
-/* Ranks that end because their fence did are not the cause. Such a fence is one of those in which the ranks of a step
- * find each other. */
+/* Ranks that end because their fence timed out are not the cause. The fence is one in which the ranks of a step find
+ * each other. */
 static void note_fence_timeout(struct watch *w)
 {
 	const struct wlb_fence_timeout *fence = &w->scan.fence;

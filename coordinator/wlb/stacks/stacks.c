@@ -1,4 +1,4 @@
-/* wlb stacks: what the ranks of a run that hangs do, and which of them differ from the others. */
+/* wlb stacks: what the ranks of a run that hangs do, and which ranks differ from the others. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

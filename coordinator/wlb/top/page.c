@@ -146,7 +146,7 @@ static void put_worst(struct wlb_top_frame *frame, const struct wlb_top_ranks *r
 		put_rank(frame, ranks, worst[i]);
 }
 
-/* Those that enter calls latest, where it is by a millisecond and more. */
+/* The ranks that enter calls latest, where they are late by a millisecond or more. */
 static void put_latest(struct wlb_top_frame *frame, const struct wlb_top_ranks *ranks)
 {
 	const struct wlb_top_rank *latest[LATEST_SHOWN] = {NULL};

@@ -1,4 +1,4 @@
-/* The page of `wlb top`: the run, its ranks, those that need attention, and the collectives in progress. */
+/* The page of `wlb top`: the run, its ranks, the ranks that need attention, and the collectives in progress. */
 #ifndef COORDINATOR_WLB_TOP_PAGE_H
 #define COORDINATOR_WLB_TOP_PAGE_H
 

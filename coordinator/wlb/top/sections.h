@@ -1,4 +1,4 @@
-/* Ranks in sections: those of a node, or those that are one group of tp, cp, pp or dp. */
+/* Ranks in sections: a section is the ranks of a node, or of one group of tp, cp, pp or dp. */
 #ifndef COORDINATOR_WLB_TOP_SECTIONS_H
 #define COORDINATOR_WLB_TOP_SECTIONS_H
 

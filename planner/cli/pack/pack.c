@@ -55,7 +55,8 @@ static int pack_batch(struct job *job, const struct wlb_span *batch, size_t coun
 	return 0;
 }
 
-/* Packs all documents that are left: those that fill no batch, then those that the packer holds. */
+/* Packs all documents that are left: first the documents that fill no batch, then the documents that the packer holds.
+ */
 static int drain(struct job *job, struct wlb_error *error)
 {
 	int rc = 0;

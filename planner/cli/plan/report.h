@@ -6,7 +6,7 @@
 #include "planner/cli/plan/explain.h"
 #include "planner/cli/plan/input.h"
 
-/* Prints the chosen layout with the reason, the next best, those that do not fit, the nodes of the ranks, and the
+/* Prints the chosen layout with the reason, the next best, layouts that do not fit, the nodes of the ranks, and the
  * explanation where `why` is not NULL. Returns -1 if out of memory. */
 int wlb_search_print(const struct wlb_plan_request *request, const struct wlb_plan_input *input,
                      const struct wlb_search_result *result, const struct wlb_explanation *why);

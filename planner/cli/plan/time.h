@@ -18,8 +18,8 @@ double wlb_time_part(const struct wlb_sim_time *time, int part);
  * a step of a millisecond or more has at least 4 digits. */
 int wlb_time_decimals(double step_s);
 
-/* The parts in seconds of so many decimals, whose sum is the step rounded to these: those with the largest remainders
- * are rounded up. */
+/* The parts in seconds, rounded to `decimals` so that their sum is the rounded step: the parts with the largest
+ * remainders are rounded up. */
 void wlb_time_round(const struct wlb_sim_time *time, int decimals, double seconds[WLB_TIME_PARTS]);
 
 /* Prints the parts of a step's time as bars, in seconds that sum to the step's; parts that round to 0 are left out. */

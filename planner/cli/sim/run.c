@@ -6,8 +6,8 @@
 #include "common/number.h"
 #include "planner/samples.h"
 
-/* Steps before those that are counted: in the first ones no documents have waited yet, and a document waits for up to
- * 32 steps by default. */
+/* Steps before the counted steps: in the first steps no documents have waited yet, and a document waits for up to 32
+ * steps by default. */
 enum { SKIPPED_STEPS = 50 };
 
 static const double memory_margin = 0.1; /* as that of wlb_search_options_init */
