@@ -9,6 +9,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = os.environ.get("WLB_BUILD_DIR")
+PAGES = [ROOT / "README.md", ROOT / "dashboards/README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def read(path):
@@ -39,10 +40,12 @@ class Administration(unittest.TestCase):
         self.assertEqual([setting for setting in sorted(settings) if setting not in listed], [])
 
     def test_commands_of_postgresql_name_their_account(self):
-        """As root they would ask for a role of that name. The demo has a PostgreSQL of its own, which its environment names."""
+        """As root they would ask for a role of that name. Commands in what the demo prints are for a PostgreSQL of its own, which
+        its environment names."""
         command = re.compile(r"(?<!-u postgres )\b(?:createuser|createdb|dropdb|dropuser|pg_dump|pg_restore|psql) -?\w.*")
-        demo = re.compile(r"^\$ sbatch .*?^```", re.MULTILINE | re.DOTALL)
-        found = {path: command.findall(demo.sub("", read(path))) for path in ("README.md", "docs/administration.md", "dashboards/README.md")}
+        pages = [path for path in PAGES if path.name != "demo.md"]
+        self.assertIn("sudo -u postgres createuser", read("docs/install.md"))
+        found = {str(path): command.findall(path.read_text(encoding="utf-8")) for path in pages}
         self.assertEqual({path: commands for path, commands in found.items() if commands}, {})
 
 
@@ -60,7 +63,7 @@ class Advice(unittest.TestCase):
     def test_who_is_told_to_calibrate_is_told_how_many_ranks(self):
         """`wlb calibrate` by itself is one rank, and on CPUs a calibration counts only for runs with as many ranks on a node."""
         told = re.compile(r"\b(?:run|[Mm]easure(?: again)?)\b[^.;|(\"\n]*?\bwlb calibrate\b")
-        pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs/man").iterdir()]
+        pages = [*PAGES, *(ROOT / "docs/man").iterdir()]
         sources = [path for folder in ("checks", "coordinator", "planner", "worker") for path in (ROOT / folder).rglob("*.c")]
         texts = {path: path.read_text(encoding="utf-8").replace("\\-", "-") for path in pages}
         for path in sources:  # the strings of C, joined where one follows the other

@@ -162,11 +162,11 @@ class Auto(training.TrainingTest):
         self.assertGreaterEqual(output.count("head on all stages\n"), len(shared), output)
         for words in ("Why this layout", "does not fit", "chosen", "before", "measured", f"n{NODES} is lost", "(from --machine)"):
             self.assertIn(words, output)
-        self.check_readme(output)
+        self.check_page(output)
 
-    def check_readme(self, output):
-        """README.md has what the demo prints of such a run: lines of the run, sections and columns."""
-        page = (harness.ROOT / "README.md").read_text(encoding="utf-8")
+    def check_page(self, output):
+        """docs/demo.md has what the demo prints of such a run: lines of the run, sections and columns."""
+        page = (harness.ROOT / "docs/demo.md").read_text(encoding="utf-8")
         printed = page[page.index("Run 1: complete\n"):page.index(" step | attempt ")]
         for what, found, shown in zip(("lines of the run", "sections", "columns"), headings(printed), headings(output)):
             self.assertGreater(len(found), 3, what)
