@@ -26,7 +26,7 @@ enum { AREAS_OFFSET = 4096 };
 _Static_assert(offsetof(struct shared, step) == 8 && offsetof(struct shared, must_end) == 16 &&
                        offsetof(struct shared, attempt_id) == 20 && offsetof(struct shared, reason) == 64 &&
                        offsetof(struct shared, area_bytes) == 576 && sizeof(struct shared) <= AREAS_OFFSET,
-               "docs/api.md has the layout, for other trainers");
+               "docs/trainers.md has the layout, for other trainers");
 
 /* Other processes can change the memory at any time: its size is this process's own. */
 struct wlb_node_page {

@@ -4,7 +4,7 @@
  * A rank writes the newest step that is done, and what it does in an area of its own (common/rank_trace.h); the agent
  * writes that the coordinator ordered the attempt to end. Neither waits for the other. The page is a memory file of the
  * agent, found as /proc/PID/fd/N (WLB_NODE_PAGE), so nothing of it remains, whichever process is killed. Any trainer
- * may use it; docs/api.md has its layout.
+ * may use it; docs/trainers.md has its layout.
  */
 #ifndef COORDINATOR_CLIENT_NODE_PAGE_H
 #define COORDINATOR_CLIENT_NODE_PAGE_H
