@@ -75,6 +75,34 @@ class Advice(unittest.TestCase):
         self.assertEqual(wrong, [])
 
 
+def prose(page):
+    """The text of a page without what programs and files say."""
+    return re.sub(r"^ *```.*?^ *```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors(page):
+    """What a link to a heading of the page ends with."""
+    headings = re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+class Pages(unittest.TestCase):
+    def test_the_readme_is_short(self):
+        self.assertLessEqual(len(read("README.md").encode()), 8192)
+        self.assertEqual([line for line in read("README.md").splitlines() if len(line) > 140], [])
+
+    def test_links_lead_to_files_and_headings(self):
+        dead, links = [], 0
+        for page in [*PAGES, ROOT / "CONTRIBUTING.md", *(ROOT / "docs/results").glob("*.md")]:
+            for path, heading in re.findall(r"\]\((?!https?:)([^)#\s]*)#?([^)\s]*)\)", prose(page)):
+                target = page.parent / path if path else page
+                links += 1
+                if not target.exists() or heading and heading not in anchors(target):
+                    dead.append(f"{page.relative_to(ROOT)}: {path}#{heading}")
+        self.assertEqual(dead, [])
+        self.assertGreater(links, 150)
+
+
 @unittest.skipUnless(BUILD, "WLB_BUILD_DIR names no build")
 class Installation(unittest.TestCase):
     def test_links_of_installed_pages_lead_to_installed_files(self):
