@@ -6,6 +6,7 @@
 #include "spank/submit.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "spank/model_path.h"

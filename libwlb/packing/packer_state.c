@@ -102,7 +102,7 @@ static int check_state(const struct wlb_packer *packer, const unsigned char *sta
 	if (bytes < state_bytes(0) || memcmp(state, magic, sizeof(magic)) != 0)
 		return wlb_fail(error, "%zu bytes are no packer state of version %c: it begins with %.8s", bytes,
 		                magic[WORD_BYTES - 1], magic);
-	const unsigned char *at = state + bytes - WORD_BYTES;
+	const unsigned char *cursor = state + bytes - WORD_BYTES;
 	if (get(&cursor) != wlb_hash_bytes(WLB_HASH_OF_NOTHING, state, bytes - WORD_BYTES))
 		return wlb_fail(error, "the packer state of %zu bytes is damaged: its checksum differs", bytes);
 	unsigned char own[OPTION_WORDS * WORD_BYTES], *end = own;
