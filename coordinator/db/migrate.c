@@ -1,10 +1,9 @@
 #include "coordinator/db/migrate.h"
 
-#include <dirent.h>
 #include <errno.h>
+#include <glob.h>
 #include <libpq-fe.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +12,8 @@
 #include "common/file.h"
 
 enum {
-	MIGRATION_LIMIT_BYTES = 4 << 20,
+	FILE_LIMIT_BYTES = 4 << 20,
+	LOCK_TIMEOUT_S = 10,
 	/* Any number that nothing else uses: "WLB" in ASCII. */
 	ADVISORY_LOCK = 0x574c42,
 };
@@ -31,11 +31,10 @@ int wlb_migrations_dir(char *path, size_t size, struct wlb_error *error)
 		char *slash = strrchr(program, '/');
 		if (slash != NULL)
 			*slash = '\0';
-		snprintf(path, size, "%s/../share/wlb/migrations", program);
+		snprintf(path, size, "%s/../share/wlb/sql", program);
 	}
 	if (access(path, R_OK | X_OK) != 0)
-		return wlb_fail(error,
-		                "migrations directory %s: %s; set WLB_MIGRATIONS to sql/migrations of the source", path,
+		return wlb_fail(error, "migrations directory %s: %s; set WLB_MIGRATIONS to sql of the source", path,
 		                strerror(errno));
 	return 0;
 }
@@ -51,27 +50,78 @@ int wlb_encoding_check(const char *encoding, struct wlb_error *error)
 	                encoding);
 }
 
-int wlb_schema_check(int version, struct wlb_error *error)
+int wlb_schema_of(const PGresult *result, struct wlb_schema *schema)
 {
-	if (version == WLB_SCHEMA_VERSION)
+	const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+	*schema = (struct wlb_schema){0};
+	if (sqlstate != NULL && strcmp(sqlstate, "42P01") == 0) /* there is no table schema_version */
 		return 0;
-	if (version > WLB_SCHEMA_VERSION)
+	if (PQresultStatus(result) != PGRES_TUPLES_OK || PQnfields(result) != 3)
+		return -1;
+	schema->version = atoi(PQgetvalue(result, 0, 0));
+	schema->is_unreleased = *PQgetvalue(result, 0, 1) == 't';
+	snprintf(schema->code, sizeof(schema->code), "%s", PQgetvalue(result, 0, 2));
+	return 0;
+}
+
+/* Whether the schema is one that wlb_migrate can change. */
+static int check_known(const struct wlb_schema *schema, struct wlb_error *error)
+{
+	if (schema->is_unreleased)
+		return wlb_fail(
+			error,
+			"the database was made before version 0.2.0 and is left as it is; keep it with pg_dump, "
+			"and give this version " WLB_VERSION " an empty database (createdb -E UTF8 -T template0)");
+	if (schema->version > WLB_SCHEMA_VERSION)
 		return wlb_fail(error,
 		                "the database has schema %d, newer than %d, the newest this version %s knows; upgrade "
 		                "WLB on this host",
-		                version, WLB_SCHEMA_VERSION, WLB_VERSION);
-	return wlb_fail(error, "the database has schema %d and this version %s needs %d; run wlb db migrate", version,
-	                WLB_VERSION, WLB_SCHEMA_VERSION);
+		                schema->version, WLB_SCHEMA_VERSION, WLB_VERSION);
+	return 0;
 }
 
-/* libpq's messages end in a newline and may have several lines; ours have one. */
-static int fail_pq(PGconn *connection, const char *what, struct wlb_error *error)
+int wlb_schema_check(const struct wlb_schema *schema, struct wlb_error *error)
 {
-	wlb_fail(error, "%s: %s", what, PQerrorMessage(connection));
+	if (check_known(schema, error) != 0)
+		return -1;
+	if (schema->version < WLB_SCHEMA_VERSION)
+		return wlb_fail(error, "the database has schema %d and this version %s needs %d; run wlb db migrate",
+		                schema->version, WLB_VERSION, WLB_SCHEMA_VERSION);
+	if (strcmp(schema->code, WLB_SCHEMA_CODE) != 0)
+		return wlb_fail(error,
+		                "the functions and views of the database are not those of this version %s; run wlb db "
+		                "migrate",
+		                WLB_VERSION);
+	return 0;
+}
+
+/* Messages of libpq and the server end in a newline and may have several lines; ours have one. */
+static int fail_line(struct wlb_error *error)
+{
 	for (char *c = error != NULL ? error->message : NULL; c != NULL && *c != '\0'; c++)
 		if (*c == '\n')
 			*c = c[1] == '\0' ? '\0' : ' ';
 	return -1;
+}
+
+static int fail_result(const PGresult *result, const char *what, struct wlb_error *error)
+{
+	const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+	const char *detail = PQresultErrorField(result, PG_DIAG_MESSAGE_DETAIL);
+	if (sqlstate != NULL && detail != NULL && strcmp(sqlstate, "2BP01") == 0)
+		wlb_fail(
+			error,
+			"nothing was changed, since functions and views of WLB are made anew, and not all that depends "
+			"on them is WLB's: %s; drop that, run wlb db migrate, and make it again",
+			detail);
+	else if (sqlstate != NULL && strcmp(sqlstate, "55P03") == 0)
+		wlb_fail(error,
+		         "%s: nothing was changed, since another session has used a table or a view for %d s; run wlb "
+		         "db migrate again when it has ended",
+		         what, LOCK_TIMEOUT_S);
+	else
+		wlb_fail(error, "%s: %s", what, PQresultErrorMessage(result));
+	return fail_line(error);
 }
 
 static PGconn *connect_to(const char *conninfo, struct wlb_error *error)
@@ -80,9 +130,11 @@ static PGconn *connect_to(const char *conninfo, struct wlb_error *error)
 	static const char *const keys[] = {"connect_timeout", "fallback_application_name", "dbname", NULL};
 	const char *const values[] = {"10", "wlb", conninfo, NULL};
 	PGconn *connection = PQconnectdbParams(keys, values, 1);
+	PQsetErrorContextVisibility(connection, PQSHOW_CONTEXT_NEVER); /* a line of SQL says more */
 	if (PQstatus(connection) == CONNECTION_OK)
 		return connection;
-	fail_pq(connection, "database", error);
+	wlb_fail(error, "database: %s", PQerrorMessage(connection));
+	fail_line(error);
 	PQfinish(connection);
 	return NULL;
 }
@@ -101,140 +153,170 @@ static int execute(PGconn *connection, const char *sql, const char *what, struct
 {
 	PGresult *result = PQexec(connection, sql);
 	ExecStatusType status = PQresultStatus(result);
+	bool is_done = status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
+	int rc = is_done ? 0 : fail_result(result, what, error);
 	PQclear(result);
-	if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK)
-		return 0;
-	return fail_pq(connection, what, error);
+	return rc;
 }
 
-static int read_version(PGconn *connection, struct wlb_error *error)
+/* ---- reading ------------------------------------------------------------------------------------- */
+
+static int read_schema(PGconn *connection, struct wlb_schema *schema, struct wlb_error *error)
 {
-	/* Two statements: the second does not parse where the table does not exist. */
-	PGresult *result = PQexec(connection, "select to_regclass('schema_version') is not null");
-	bool exists = PQresultStatus(result) == PGRES_TUPLES_OK && strcmp(PQgetvalue(result, 0, 0), "t") == 0;
-	bool asked = PQresultStatus(result) == PGRES_TUPLES_OK;
+	PGresult *result = PQexec(connection, WLB_SCHEMA_QUERY);
+	int rc = wlb_schema_of(result, schema);
+	if (rc != 0)
+		fail_result(result, "schema_version", error);
 	PQclear(result);
-	if (!asked)
-		return fail_pq(connection, "schema_version", error);
-	if (!exists)
-		return 0;
-	result = PQexec(connection, "select coalesce(max(version), 0) from schema_version");
-	int version = PQresultStatus(result) == PGRES_TUPLES_OK ? atoi(PQgetvalue(result, 0, 0)) : -1;
-	PQclear(result);
-	return version >= 0 ? version : fail_pq(connection, "schema_version", error);
+	return rc;
 }
 
-int wlb_schema_version(const char *conninfo, struct wlb_error *error)
+int wlb_schema_read(const char *conninfo, struct wlb_schema *schema, struct wlb_error *error)
 {
 	PGconn *connection = connect_to(conninfo, error);
 	if (connection == NULL)
 		return -1;
-	int version = read_version(connection, error);
+	int rc = read_schema(connection, schema, error);
 	PQfinish(connection);
-	return version;
+	return rc;
 }
 
-/* The file NNNN_*.sql of a version: its name within dir. */
-static int find_file(const char *dir, int version, char name[NAME_MAX + 1], struct wlb_error *error)
+/* Appends the text of a file to `out`. */
+static int append_file(FILE *out, const char *path, struct wlb_error *error)
 {
-	char prefix[16];
-	int length = snprintf(prefix, sizeof(prefix), "%04d_", version);
-	DIR *folder = opendir(dir);
-	if (folder == NULL)
-		return wlb_fail(error, "migrations directory %s: %s", dir, strerror(errno));
-	int found = 0;
-	for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
-		size_t end = strlen(entry->d_name);
-		if (strncmp(entry->d_name, prefix, (size_t)length) != 0 || end < 4 ||
-		    strcmp(entry->d_name + end - 4, ".sql") != 0)
-			continue;
-		snprintf(name, NAME_MAX + 1, "%s", entry->d_name);
-		found++;
-	}
-	closedir(folder);
-	if (found != 1)
-		return wlb_fail(error,
-		                "migrations directory %s: has %d files %s*.sql and must have one; is it of version %s?",
-		                dir, found, prefix, WLB_VERSION);
+	char *text;
+	if (wlb_file_read(path, FILE_LIMIT_BYTES, &text, NULL, error) != 0)
+		return -1;
+	fputs(text, out);
+	free(text);
 	return 0;
 }
 
-/* Applies one file and adds its row to schema_version, or does neither. */
-static int apply(PGconn *connection, const char *dir, const char *name, int version, struct wlb_error *error)
+/* Returns the files of functions and views, one after the other in the order of their names, which the caller frees;
+ * NULL on failure. */
+static char *read_code(const char *dir, struct wlb_error *error)
 {
-	char path[PATH_MAX];
-	char number[16];
-	char *sql;
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	if (wlb_file_read(path, MIGRATION_LIMIT_BYTES, &sql, NULL, error) != 0)
-		return -1;
-	int rc = execute(connection, "begin", name, error);
-	if (rc == 0)
-		rc = execute(connection, sql, name, error);
-	free(sql);
-	if (rc == 0) {
-		snprintf(number, sizeof(number), "%d", version);
-		const char *values[] = {number, name};
-		PGresult *result =
-			PQexecParams(connection, "insert into schema_version (version, file) values ($1, $2)", 2, NULL,
-		                     values, NULL, NULL, 0);
-		if (PQresultStatus(result) != PGRES_COMMAND_OK)
-			rc = fail_pq(connection, name, error);
-		PQclear(result);
-	}
-	if (rc == 0)
-		return execute(connection, "commit", name, error);
-	execute(connection, "rollback", name, NULL);
-	return -1;
+	char pattern[PATH_MAX];
+	char *code = NULL;
+	size_t length;
+	glob_t files;
+	snprintf(pattern, sizeof(pattern), "%s/functions/*.sql", dir);
+	int rc = glob(pattern, 0, NULL, &files);
+	snprintf(pattern, sizeof(pattern), "%s/views/*.sql", dir);
+	rc = rc == 0 ? glob(pattern, GLOB_APPEND, NULL, &files) : rc;
+	if (rc != 0)
+		wlb_fail(error, "migrations directory %s: has no functions/*.sql or views/*.sql; is it of version %s?",
+		         dir, WLB_VERSION);
+	FILE *out = rc == 0 ? open_memstream(&code, &length) : NULL;
+	if (rc == 0 && out == NULL)
+		rc = wlb_fail(error, "out of memory");
+	for (size_t i = 0; rc == 0 && i < files.gl_pathc; i++)
+		rc = append_file(out, files.gl_pathv[i], error);
+	globfree(&files);
+	if (out != NULL && fclose(out) == 0 && rc == 0)
+		return code;
+	free(code);
+	return NULL;
 }
 
-static int apply_missing(PGconn *connection, const char *dir, wlb_migrate_applied *applied, void *context,
-                         struct wlb_error *error)
+/* As CMake calculates WLB_SCHEMA_CODE. The server does it, since nothing else here needs SHA-256. */
+static int digest_of(PGconn *connection, const char *code, char digest[65], struct wlb_error *error)
 {
-	int version = read_version(connection, error);
-	if (version < 0)
+	PGresult *result = PQexecParams(connection, "select encode(sha256(convert_to($1, 'UTF8')), 'hex')", 1, NULL,
+	                                &code, NULL, NULL, 0);
+	int rc = PQresultStatus(result) == PGRES_TUPLES_OK ? 0 : fail_result(result, "digest", error);
+	if (rc == 0)
+		snprintf(digest, 65, "%s", PQgetvalue(result, 0, 0));
+	PQclear(result);
+	return rc;
+}
+
+/* ---- changing ------------------------------------------------------------------------------------ */
+
+static int execute_file(PGconn *connection, const char *dir, const char *name, struct wlb_error *error)
+{
+	char path[PATH_MAX];
+	char *sql;
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	if (wlb_file_read(path, FILE_LIMIT_BYTES, &sql, NULL, error) != 0)
 		return -1;
-	if (version > WLB_SCHEMA_VERSION)
-		return wlb_schema_check(version, error);
-	int count = 0;
-	while (version < WLB_SCHEMA_VERSION) {
-		char name[NAME_MAX + 1];
-		version++;
-		if (find_file(dir, version, name, error) != 0 || apply(connection, dir, name, version, error) != 0)
+	int rc = execute(connection, sql, name, error);
+	free(sql);
+	return rc;
+}
+
+/* Applies the files of tables after `version`, each with its row of schema_version. */
+static int apply_tables(PGconn *connection, const char *dir, int version, struct wlb_error *error)
+{
+	while (++version <= WLB_SCHEMA_VERSION) {
+		char name[32], note[128];
+		snprintf(name, sizeof(name), "tables/%04d.sql", version);
+		snprintf(note, sizeof(note), "insert into schema_version (version, file) values (%d, '%04d.sql')",
+		         version, version);
+		if (execute_file(connection, dir, name, error) != 0 || execute(connection, note, name, error) != 0)
 			return -1;
-		count++;
-		if (applied != NULL)
-			applied(context, version, name);
 	}
-	return count;
+	return 0;
+}
+
+/* Functions are made first without looking at their bodies, which may use what comes later. */
+static int make_code(PGconn *connection, const char *code, const char *digest, struct wlb_error *error)
+{
+	char note[256];
+	snprintf(
+		note, sizeof(note),
+		"comment on schema wlb_code is 'Functions and views of WLB, which wlb db migrate drops and makes anew: "
+		"nothing else belongs here. %s'",
+		digest);
+	static const char settings[] =
+		"set local check_function_bodies = off; "
+		"select set_config('search_path', 'wlb_code, ' || current_setting('search_path'), true)";
+	if (execute(connection, settings, "search_path", error) != 0 ||
+	    execute(connection, code, "functions and views", error) != 0)
+		return -1;
+	return execute(connection, note, "wlb_code", error);
+}
+
+/* Within a transaction, which the end of the connection undoes unless it is committed. */
+static int change(PGconn *connection, const char *dir, const char *code, int *changed, struct wlb_error *error)
+{
+	struct wlb_schema schema;
+	char digest[65];
+	if (read_schema(connection, &schema, error) != 0 || check_known(&schema, error) != 0 ||
+	    digest_of(connection, code, digest, error) != 0 || execute(connection, "begin", "begin", error) != 0 ||
+	    execute_file(connection, dir, "search_path.sql", error) != 0)
+		return -1;
+	*changed = schema.version < WLB_SCHEMA_VERSION || strcmp(schema.code, digest) != 0;
+	if (*changed && (execute_file(connection, dir, "drop_code.sql", error) != 0 ||
+	                 apply_tables(connection, dir, schema.version, error) != 0 ||
+	                 make_code(connection, code, digest, error) != 0 ||
+	                 execute_file(connection, dir, "finish_code.sql", error) != 0))
+		return -1;
+	return execute(connection, "commit", "commit", error);
 }
 
 /* Returns once no other migration is under way, which may take minutes; until the connection ends none begins. A
- * migration has as long as it needs, but it waits 60 s at most for a table that others use. */
+ * migration has as long as it needs, but those who use a view wait for one that waits for its lock. */
 static int wait_for_others(PGconn *connection, struct wlb_error *error)
 {
-	char lock[64];
+	char lock[64], timeout[64];
 	snprintf(lock, sizeof(lock), "select pg_advisory_lock(%d)", ADVISORY_LOCK);
+	snprintf(timeout, sizeof(timeout), "set lock_timeout = '%ds'", LOCK_TIMEOUT_S);
 	if (execute(connection, "set client_min_messages = warning; set statement_timeout = 0; set lock_timeout = 0",
 	            "database", error) != 0 ||
 	    execute(connection, lock, "waiting for another migration", error) != 0)
 		return -1;
-	return execute(connection, "set lock_timeout = '60s'", "database", error);
+	return execute(connection, timeout, "database", error);
 }
 
-int wlb_migrate(const char *conninfo, const char *dir, wlb_migrate_applied *applied, void *context,
-                struct wlb_error *error)
+int wlb_migrate(const char *conninfo, const char *dir, struct wlb_error *error)
 {
-	PGconn *connection = connect_to(conninfo, error);
-	if (connection == NULL)
-		return -1;
-	int count = -1;
-	if (wait_for_others(connection, error) == 0 &&
-	    execute(connection,
-	            "create table if not exists schema_version (version integer primary key, file text not null, "
-	            "applied_at timestamptz not null default now())",
-	            "schema_version", error) == 0)
-		count = apply_missing(connection, dir, applied, context, error);
+	int changed = 0, rc = -1;
+	char *code = read_code(dir, error);
+	PGconn *connection = code != NULL ? connect_to(conninfo, error) : NULL;
+	if (connection != NULL && wait_for_others(connection, error) == 0)
+		rc = change(connection, dir, code, &changed, error);
 	PQfinish(connection);
-	return count;
+	free(code);
+	return rc != 0 ? -1 : changed;
 }

@@ -7,13 +7,6 @@
 #include "coordinator/wlb/commands.h"
 #include "coordinator/wlbd/config.h"
 
-static void print_applied(void *context, int version, const char *file)
-{
-	(void)context;
-	printf("applied %s (schema %d)\n", file, version);
-	fflush(stdout);
-}
-
 static void warn_of_encoding(const char *conninfo)
 {
 	struct wlb_error warning;
@@ -26,19 +19,19 @@ static int migrate(const char *conninfo, struct wlb_error *error)
 	char dir[4096];
 	if (wlb_migrations_dir(dir, sizeof(dir), error) != 0)
 		return -1;
-	int applied = wlb_migrate(conninfo, dir, print_applied, NULL, error);
-	if (applied == 0)
-		printf("schema %d is up to date\n", WLB_SCHEMA_VERSION);
-	return applied < 0 ? -1 : 0;
+	int changed = wlb_migrate(conninfo, dir, error);
+	if (changed >= 0)
+		printf("schema %d is %s\n", WLB_SCHEMA_VERSION, changed ? "applied" : "up to date");
+	return changed < 0 ? -1 : 0;
 }
 
 static int status(const char *conninfo, struct wlb_error *error)
 {
-	int version = wlb_schema_version(conninfo, error);
-	if (version < 0)
+	struct wlb_schema schema;
+	if (wlb_schema_read(conninfo, &schema, error) != 0)
 		return -1;
-	printf("the database has schema %d, this version needs %d\n", version, WLB_SCHEMA_VERSION);
-	return wlb_schema_check(version, error);
+	printf("the database has schema %d, this version needs %d\n", schema.version, WLB_SCHEMA_VERSION);
+	return wlb_schema_check(&schema, error);
 }
 
 enum verb { MIGRATE, STATUS };
@@ -93,8 +86,8 @@ static const struct wlb_option options[] = {
 
 static const struct wlb_option_table table = {
 	.command = "wlb db",
-	.about = "For administrators. migrate brings the database to the schema of this version, forward only; a newer "
-		 "one is refused and not changed. status prints which schema the database has; the exit code is 1 "
+	.about = "For administrators. migrate brings the database to the schema of this version, forward only, or changes "
+		 "nothing; a newer one is refused. status prints which schema the database has; the exit code is 1 "
 		 "when this version needs another one.",
 	.options = options,
 	.count = sizeof(options) / sizeof(options[0]),

@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
-"""wlb db: migrations that cannot be applied change nothing, and the message says what to do."""
+"""wlb db: what cannot be applied changes nothing, and the message says what to do; functions and views are made anew."""
+import itertools
 import pathlib
 import re
 import shutil
 import subprocess
 import tempfile
+import threading
+import time
 
 import harness
+import test_wlbd_api
 from harness import ClusterTest, main
 
-MIGRATIONS = harness.ROOT / "sql/migrations"
+SQL = harness.ROOT / "sql"
 
 
 class Schema(ClusterTest):
@@ -20,7 +24,7 @@ class Schema(ClusterTest):
         self.name = f"db_{self._testMethodName}"[:60]
         self.cluster.sql(f"create database {self.name}")
         self.addCleanup(self.cluster.sql, f"drop database {self.name} with (force)")
-        self.newest = max(int(path.name[:4]) for path in MIGRATIONS.glob("*.sql"))
+        self.newest = max(int(path.stem) for path in SQL.glob("tables/*.sql"))
 
     def database(self, **changed):
         words = {"host": self.cluster.env["PGHOST"], "user": self.cluster.env["PGUSER"], "dbname": self.name} | changed
@@ -40,12 +44,19 @@ class Schema(ClusterTest):
     def versions(self):
         return [int(word) for word in self.sql("select version from schema_version order by 1")]
 
-    def migrations(self):
-        """A copy of the folder of migrations."""
-        folder = pathlib.Path(tempfile.mkdtemp(dir=self.cluster.work)) / "migrations"
-        shutil.copytree(MIGRATIONS, folder)
+    def folder(self, **appended):
+        """A copy of the folder of the schema, with text at the end of a file: functions_time="..." of functions/time.sql."""
+        folder = pathlib.Path(tempfile.mkdtemp(dir=self.cluster.work)) / "sql"
+        shutil.copytree(SQL, folder)
         self.addCleanup(shutil.rmtree, folder.parent)
+        for name, text in appended.items():
+            with open(folder / f"{name.replace('_', '/')}.sql", "a", encoding="utf-8") as file:
+                file.write(text)
         return folder
+
+    def dump(self):
+        text = self.cluster.run("pg_dump", "-d", self.name).stdout
+        return [line for line in text.splitlines() if not re.match(r"\\(un)?restrict ", line)]
 
     def refused(self, verb, *words, folder=None, **changed):
         code, _, message = self.db(verb, folder, **changed)
@@ -81,33 +92,135 @@ class Schema(ClusterTest):
             self.refused(verb, "has schema 9999, newer than", "upgrade WLB")
         self.assertEqual(self.versions(), [*range(1, self.newest + 1), 9999])
 
-    def test_a_migration_that_fails_is_undone(self):
-        """Those before it stay, and the next try goes on after them."""
-        folder = self.migrations()
-        last = next(folder.glob(f"{self.newest:04d}_*.sql"))
-        last.write_text("create table half (x integer); select 1 / 0;", encoding="utf-8")
-        self.refused("migrate", last.name, "division by zero", folder=folder)
-        self.assertEqual(self.versions(), [*range(1, self.newest)])
-        self.assertEqual(self.sql("select to_regclass('half') is null"), ["t"])
+    def test_a_file_that_fails_changes_nothing(self):
+        """Neither in a database without a schema, nor, of functions and views, in one that has it."""
+        folder = self.folder(tables_0001="create table half (x integer); select 1 / 0;")
+        self.refused("migrate", "tables/0001.sql", "division by zero", folder=folder)
+        self.assertEqual(self.sql("select nspname from pg_namespace where nspname = 'wlb_code' union "
+                                  "select relname from pg_class where relname in ('half', 'runs', 'schema_version')"), [])
         self.assertEqual(self.db("migrate")[0], 0)
+        before = self.dump()
+        self.refused("migrate", "functions and views", "no_such_column",
+                     folder=self.folder(views_time="create view broken as select no_such_column from runs;"))
+        body = "create function wlb_broken() returns bigint language sql as 'select no_such_column from runs';"
+        self.refused("migrate", "finish_code.sql", "no_such_column", folder=self.folder(functions_time=body))
+        self.assertEqual(self.dump(), before)
         self.assertEqual(self.versions(), [*range(1, self.newest + 1)])
 
     def test_a_migration_that_takes_its_own_row(self):
-        folder = self.migrations()
-        last = next(folder.glob(f"{self.newest:04d}_*.sql"))
-        last.write_text(f"insert into schema_version (version, file) values ({self.newest}, 'x');", encoding="utf-8")
-        self.refused("migrate", last.name, "duplicate key", folder=folder)
-        self.assertEqual(self.versions(), [*range(1, self.newest)])
+        text = f"insert into schema_version (version, file) values ({self.newest}, 'x');"
+        self.refused("migrate", f"tables/{self.newest:04d}.sql", "duplicate key",
+                     folder=self.folder(**{f"tables_{self.newest:04d}": text}))
+        self.refused("status", "has schema 0")
 
     def test_a_folder_that_is_not_this_versions(self):
         self.refused("migrate", "/nowhere", "set WLB_MIGRATIONS", folder="/nowhere")
-        folder = self.migrations()
-        shutil.copy(next(folder.glob("0001_*.sql")), folder / "0001_again.sql")
-        self.refused("migrate", str(folder), "2 files 0001_*.sql", "must have one", folder=folder)
-        for path in folder.glob("0001_*.sql"):
-            path.unlink()
-        self.refused("migrate", "0 files 0001_*.sql", folder=folder)
-        self.assertEqual(self.versions(), [])
+        folder = self.folder()
+        (folder / "tables/0001.sql").unlink()
+        self.refused("migrate", "tables/0001.sql", "No such file", folder=folder)
+        shutil.rmtree(folder / "views")
+        self.refused("migrate", str(folder), "no functions/*.sql or views/*.sql", folder=folder)
+        self.refused("status", "has schema 0")
+
+    def test_a_database_made_before_the_first_release(self):
+        self.sql("create table schema_version (version integer primary key, file text not null, "
+                 "applied_at timestamptz not null default now()); "
+                 "insert into schema_version (version, file) values (1, '0001_tables.sql'), (58, '0058_reasons.sql'); "
+                 "create table runs (id bigint primary key); insert into runs values (7)")
+        before = self.dump()
+        for verb in ("status", "migrate"):
+            self.refused(verb, "made before version 0.2.0", "pg_dump", "left as it is")
+        self.assertEqual(self.dump(), before)
+        self.assertEqual(self.sql("show search_path"), ['"$user",', "public"])
+
+    def test_functions_and_views_are_made_anew(self):
+        """Those of another version are dropped; this one's status asks for its own."""
+        self.db("migrate")
+        other = self.folder(
+            functions_time="create function wlb_other(p_one wlb_run_seconds) returns text language sql as $$ select 'x' $$;",
+            views_time="create view run_other as select wlb_other(wlb_run_time(id)) from runs;")
+        applied = (0, f"schema {self.newest} is applied\n", "")
+        self.assertEqual(self.db("migrate", other), applied)
+        self.assertEqual(self.sql("select count(*) from run_other"), ["0"])
+        self.refused("status", "functions and views", "not those of this version", "wlb db migrate")
+        self.assertEqual(self.db("migrate"), applied)
+        self.assertEqual(self.sql("select to_regclass('run_other'), to_regproc('wlb_other')"), ["|"])
+        self.assertEqual(self.db("migrate")[1], f"schema {self.newest} is up to date\n")
+
+    def test_what_else_depends_on_a_view_is_named(self):
+        self.db("migrate")
+        self.sql("create view mine as select run from run_summary; create view of_mine as select * from mine; "
+                 "create function my_rate(wlb_run_seconds) returns numeric language sql as 'select ($1).held_s'")
+        before = self.dump()
+        other = self.folder(functions_time="-- another version")
+        self.refused("migrate", "nothing was changed", "view mine depends on view run_summary", "view of_mine depends on view mine",
+                     "make it again", folder=other)
+        self.assertEqual(self.dump(), before)
+        self.sql("drop view of_mine, mine")
+        self.refused("migrate", "function my_rate(wlb_run_seconds) depends on type wlb_run_seconds", folder=other)
+        self.sql("drop function my_rate")
+        self.assertEqual(self.db("migrate", other)[0], 0)
+
+    def test_grants_stay(self):
+        self.db("migrate")
+        self.sql("create role reader")
+        self.addCleanup(self.cluster.sql, "drop role reader")
+        self.addCleanup(self.sql, "drop owned by reader")
+        self.sql("grant select on run_summary to reader with grant option; grant select (run) on run_steps to reader; "
+                 "revoke execute on function wlb_real from public; grant execute on function wlb_real to reader; "
+                 "alter default privileges in schema wlb_code grant select on tables to reader")
+        granted = ("select relacl from pg_class where relname = 'run_summary' union all "
+                   "select proacl from pg_proc where proname in ('wlb_real', 'wlb_rate') union all "
+                   "select attacl from pg_attribute where attrelid = 'run_steps'::regclass and attname in ('run', 'step')")
+        before = self.sql(granted)
+        self.assertEqual(len([acl for acl in before if "reader" in acl]), 3, before)
+        self.assertEqual(self.db("migrate", self.folder(views_time="create view run_other as select 1 as one;"))[0], 0)
+        self.assertEqual(self.sql("set role reader; select one from run_other"), ["1"])
+        self.assertEqual(self.db("migrate")[0], 0)
+        self.assertEqual(self.sql(granted), before)
+        self.assertEqual(self.sql("set role reader; select count(run) from run_steps; select wlb_real(1)"), ["0", "1"])
+
+    def test_another_session_uses_a_view(self):
+        """The wait has a bound, and changes nothing."""
+        self.db("migrate")
+        other = self.folder(functions_time="-- another version")
+        reader = self.begin("psql", "-X", "-q", "-d", self.name)
+        reader.stdin.write("begin; select count(*) from run_summary;\n")
+        reader.stdin.flush()
+        used = "select count(*) from pg_locks where relation = 'run_summary'::regclass and granted"
+        harness.wait_for("the lock", lambda: self.sql(used) == ["1"], 10)
+        before, began = self.dump(), time.monotonic()
+        self.refused("migrate", "another session has used a table or a view for 10 s", "again", folder=other)
+        self.assertLess(time.monotonic() - began, 20)
+        self.assertEqual(self.dump(), before)
+        reader.communicate(timeout=10)
+        self.assertEqual(self.db("migrate", other)[0], 0)
+
+    def test_names_are_found_without_their_schema(self):
+        """Beside an administrator's setting, and again in a database that was restored, which has lost its settings."""
+        self.sql(f"alter database {self.name} set search_path = \"$user\", public, pg_temp")
+        self.db("migrate")
+        self.assertEqual(self.sql("show search_path"), ['"$user",', "public,", "pg_temp,", "wlb_code"])
+        self.sql(f"alter database {self.name} reset search_path")
+        self.assertEqual(self.db("migrate")[1], f"schema {self.newest} is up to date\n")
+        self.assertEqual(self.sql("show search_path"), ['"$user",', "public,", "wlb_code"])
+        self.assertEqual(self.sql("select count(*) from run_summary"), ["0"])
+
+    def test_generated_pages_are_current(self):
+        def check():
+            done = self.cluster.run(harness.ROOT / "scripts/schema", "--check", check=False, env={"PGDATABASE": self.name})
+            self.assertEqual(done.stdout, "")
+            return done.returncode, done.stderr
+
+        self.db("migrate")
+        self.assertEqual(check(), (0, ""))
+        self.sql("comment on column run_ettr.ettr is null; alter table runs add column uncommented integer")
+        self.assertEqual(check(), (1, "run_ettr.ettr has no comment\nruns.uncommented has no comment\n"))
+        self.sql("comment on column run_ettr.ettr is 'another'; comment on column runs.uncommented is 'x'")
+        code, text = check()
+        self.assertEqual(code, 1)
+        for line in ("+    uncommented integer", "+| `uncommented` | integer | x |", "+| `ettr` | numeric | another |"):
+            self.assertIn(line, text)
 
     def begin(self, *command):
         """A process of the cluster, which ends with the test; returns its Popen."""
@@ -160,9 +273,51 @@ class Schema(ClusterTest):
         self.refused("migrate", "database: ", "does not exist", dbname="no_such_database")
         self.sql("create role stranger login")
         self.addCleanup(self.cluster.sql, "drop role stranger")
-        self.refused("migrate", "schema_version: ", "permission denied", user="stranger")
+        self.refused("migrate", "permission denied", f"alter database {self.name} set search_path",
+                     "create schema wlb_code authorization stranger", user="stranger")
         self.db("migrate")
         self.refused("status", "schema_version: ", "permission denied", user="stranger")
+
+
+class Serving(test_wlbd_api.ApiTest):
+    """A wlbd that serves while functions and views are made anew."""
+
+    def backends(self):
+        return self.cluster.sql("select pid from pg_stat_activity where application_name = 'wlbd' order by backend_start")
+
+    def ask(self, ended, problems):
+        """What is read and written uses functions and views that the connections have planned before."""
+        for number in itertools.count():
+            if ended.is_set():
+                return
+            check = {"node": "n1", "healthy": number % 2 == 0, "reason": "disk: bad" if number % 2 else "", "checks": []}
+            for method, path, body in (("GET", "/v1/runs", None), ("GET", "/v1/nodes", None), ("POST", "/v1/node_checks", check)):
+                status, reply = self.api.call(method, path, body)
+                if status not in (200, 503):
+                    problems.append((method, path, status, reply))
+
+    def test_it_goes_on(self):
+        folder = pathlib.Path(tempfile.mkdtemp(dir=self.cluster.work)) / "sql"
+        shutil.copytree(SQL, folder)
+        with open(folder / "functions/values.sql", "a", encoding="utf-8") as file:
+            file.write("-- another version")
+        ended, problems, before = threading.Event(), [], self.backends()
+        asking = [threading.Thread(target=self.ask, args=(ended, problems)) for _ in range(2)]
+        for thread in asking:
+            thread.start()
+        try:
+            for other in (folder, SQL) * 3:
+                done = self.cluster.run("wlb", "db", "migrate", env={"WLB_MIGRATIONS": str(other)})
+                self.assertIn("is applied", done.stdout)
+        finally:
+            ended.set()
+            for thread in asking:
+                thread.join()
+        self.assertEqual(problems, [])
+        for path in ("/v1/runs", "/v1/nodes"):
+            status, reply = self.api.call("GET", path)
+            self.assertEqual(status, 200, reply)
+        self.assertEqual(self.backends(), before)
 
 
 if __name__ == "__main__":

@@ -321,45 +321,6 @@ class Bounds(harness.ClusterTest):
         self.assertIn('"avoided" : false', self.cluster.sql(report.format("true", "", "true"))[0][0])
 
 
-class OldDatabase(harness.ClusterTest):
-    """Of the schema in which the newest check of a node was all that counted: what it said stays."""
-
-    nodes = 1
-    ROWS = f"""
-        insert into node_checks (node, healthy, reason, checks, uid, checked_at)
-        select node, healthy, reason, checks::json, 0, now() - hours * interval '1 hour' from (values
-            ('n1', false, '{SPEED}', '{json.dumps(entries(products="ok", speed="failed"))}', 3),
-            ('n1', true, '', '{json.dumps(entries(disk="ok"))}', 2),
-            ('n2', false, '{SPEED}', '{json.dumps(entries(products="ok", speed="failed"))}', 1),
-            ('n3', false, 'memory: 1 bit', '[]', 1)) as old (node, healthy, reason, checks, hours)"""
-
-    def psql(self, *words):
-        return self.cluster.run("psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", "old", *words).stdout
-
-    def known(self):
-        """node -> whether it is healthy and suspected."""
-        nodes = json.loads(self.psql("-c", "select wlb_nodes_list(null, null, 9, true)"))["nodes"]
-        return {node["node"]: (node["healthy"], node["suspected"]) for node in nodes}
-
-    def test_is_taken_over(self):
-        self.cluster.sql("create database old")
-        files = [file for file in sorted((self.cluster.build / "share/wlb/migrations").glob("*.sql")) if file.name < "0029"]
-        versions = ", ".join(f"({int(file.name[:4])}, '{file.name}')" for file in files)
-        self.psql(*(word for file in files for word in ("-f", file)),
-                  "-c", "create table schema_version (version integer primary key, file text not null, "
-                        "applied_at timestamptz not null default now())",
-                  "-c", f"insert into schema_version (version, file) values {versions}", "-c", self.ROWS)
-        before = self.known()
-        self.assertEqual(before, {"n1": (True, False), "n2": (False, True), "n3": (False, True)})
-        conf = (self.cluster.dir / "etc/wlbd.conf").read_text(encoding="utf-8").replace("dbname=wlb", "dbname=old")
-        (self.cluster.work / "old.conf").write_text(conf, encoding="utf-8")
-        self.cluster.run("wlb", "db", "migrate", env={"WLBD_CONF": str(self.cluster.work / "old.conf")})
-        self.assertEqual(self.known(), before)
-        for node, check in (("n2", "disk"), ("n3", "disk"), ("n2", "speed"), ("n3", "memory")):
-            self.psql("-c", f"select wlb_node_check_put('{node}', true, '', '{json.dumps(entries(**{check: 'ok'}))}', false, 0)")
-            self.assertEqual(self.known()[node][0], check != "disk")
-
-
 class OtherUsers(test_trust.TrustTest):
     """What root's checks have found counts for the runs of every user."""
 

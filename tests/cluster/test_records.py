@@ -51,7 +51,7 @@ class RecordsTest(ApiTest):
             self.check_numbers(reply)
         for command in (["runs"], ["runs", "--json"], ["show", run], ["show", "--steps", run], ["show", "--json", run]):
             self.cluster.run("wlb", *command)
-        for view, in self.cluster.sql("select table_name from information_schema.views where table_schema = 'public'"):
+        for view, in self.cluster.sql("select table_name from information_schema.views where table_schema = 'wlb_code'"):
             self.cluster.sql(f"select * from {view}")
         self.cluster.sql("select wlb_part(parts, 'forward_s') from steps")
 
@@ -202,51 +202,6 @@ class Totals(RecordsTest):
             list(pool.map(deliver, attempts))
         self.assertEqual(self.cluster.sql(f"{self.SUMS} '{run}'"), [["t"]])
         self.assertEqual(self.show(run)["steps_done"], 600)
-
-
-class OldDatabase(RecordsTest):
-    """A database of the schema before these bounds, with rows that they exclude."""
-
-    OLD_ROWS = """
-        insert into runs (name, job_id, uid, user_name, state)
-        select n, n, 0, 'root', 'complete' from generate_series(1, 3) n;
-        insert into attempts (run_id, number, uuid, new_steps)
-        select r.id, n, gen_random_uuid(), case when n = 1 then 99 - 33 * (r.id - 1) else 0 end
-        from runs r, generate_series(1, 2) n;
-        insert into steps (run_id, step, attempt_id, loss, tokens, step_time_s, recorded_at)
-        select a.run_id, n, a.id, 'NaN', 9223372036854775807, 1.7e308, now()
-        from attempts a, generate_series((a.run_id - 1) * 33 + 1, 99) n where a.number = 1;
-        update steps set step_time_s = 1e-300, loss = 1 where step % 3 = 0;
-        insert into steps_superseded select * from steps where step < 20;
-        insert into faults (run_id, attempt_id, kind, detected_at) select run_id, id, 'hang', now() from attempts;
-        insert into events (run_id, attempt_id, kind, detail, recorded_at)
-        select run_id, id, 'note', (n % 2)::text, '2026-01-01' from attempts, generate_series(1, 9) n;
-        update runs set reason = repeat('r', 100000);
-        update attempts set reason = repeat('r', 100000)"""
-
-    def psql(self, *words):
-        return self.cluster.run("psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", "old", *words).stdout
-
-    def test_is_taken_over(self):
-        self.cluster.sql("create database old")
-        files = sorted((self.cluster.build / "share/wlb/migrations").glob("000[123]_*.sql"))
-        versions = ", ".join(f"({int(file.name[:4])}, '{file.name}')" for file in files)
-        self.psql(*(word for file in files for word in ("-f", file)),
-                  "-c", "create table schema_version (version integer primary key, file text not null, "
-                        "applied_at timestamptz not null default now())",
-                  "-c", f"insert into schema_version (version, file) values {versions}", "-c", self.OLD_ROWS)
-        conf = (self.cluster.dir / "etc/wlbd.conf").read_text(encoding="utf-8").replace("dbname=wlb", "dbname=old")
-        path = self.cluster.work / "old.conf"
-        path.write_text(conf, encoding="utf-8")
-        self.cluster.run("wlb", "db", "migrate", env={"WLBD_CONF": str(path)})
-        for run in "123":
-            self.assertEqual(self.psql("-c", f"{Totals.SUMS} '{run}'"), "t\n")
-            self.assertEqual(json.loads(self.psql("-c", f"select wlb_run_json('{run}', null, true)"))["tokens"],
-                             2**63 - 1)
-        self.assertEqual(self.psql("-c", "select count(*), count(distinct (run_id, kind, detail)) from events"), "6|6\n")
-        for table in ("runs", "attempts"):
-            self.assertEqual(self.psql("-c", f"select max(length(reason)) from {table}"), "4096\n")
-        self.check_numbers(json.loads(self.psql("-c", "select wlb_runs_json(null, null, null, 9)")))
 
 
 class Bounds(RecordsTest):

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""What clusters of earlier commits left behind (tests/fixtures) is taken over: of schema 3 the database, a spool folder, a
-checkpoint and the requests of clients of that time; of schemas 7 and 8 databases with plans and calibrations."""
+"""What a cluster of each released version left behind (tests/fixtures) is taken over: the database, a spool folder, a checkpoint
+and the requests of clients of that version."""
 import gzip
 import hashlib
 import http.client
 import json
 import os
 import re
+import shutil
 import subprocess
 import tarfile
 import time
@@ -16,7 +17,7 @@ import uuid
 import harness
 from harness import wait_for
 
-FIXTURE = harness.ROOT / "tests/fixtures/schema-3"
+FIXTURE = harness.ROOT / "tests/fixtures/schema-0.2.0"
 NOT_ENDED = ("mid-flight", "half delivered")  # when the database was dumped
 TOLERANCE = 1e-9  # relative, of sums in another order
 
@@ -59,15 +60,15 @@ class TakeOver(harness.ClusterTest):
         conf = cls.cluster.dir / "etc/wlbd.conf"
         conf.write_text(conf.read_text() + "job_poll_ms = 500\nrestart_grace_ms = 1000\n")
         cls.cluster.sql("create database empty")
-        cls.load_database(FIXTURE)
+        cls.load_database()
         cls.cluster.verb("start-wlbd")  # after `wlb db migrate`
 
     @classmethod
-    def load_database(cls, fixture):
+    def load_database(cls):
         for statement in ("drop database wlb", "create database wlb"):
             cls.cluster.run("psql", "-X", "-q", "-d", "postgres", "-c", statement)
         path = cls.cluster.work / "database.sql"
-        with gzip.open(fixture / "database.sql.gz") as file:
+        with gzip.open(FIXTURE / "database.sql.gz") as file:
             path.write_bytes(file.read())
         cls.cluster.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", path)
 
@@ -79,9 +80,6 @@ class TakeOver(harness.ClusterTest):
             f"select s.step, s.loss from steps s join runs r on r.id = s.run_id where r.name = '{name}' order by s.step")]
 
     def test_1_schema_is_that_of_an_empty_database(self):
-        self.check_schema()
-
-    def check_schema(self):
         conf = self.cluster.work / "empty.conf"
         text = (self.cluster.dir / "etc/wlbd.conf").read_text()
         conf.write_text(text.replace("dbname=wlb", "dbname=empty"))
@@ -134,32 +132,34 @@ class TakeOver(harness.ClusterTest):
         folder.mkdir()
         unpack("checkpoint.tar.gz", folder)
         told = json.loads((folder / "losses.json").read_text())
+        manifest = next(folder.glob("ck/*/manifest.json"))
+        facts = json.loads(manifest.read_text())
+        self.assertIn("hyperparameters", facts)
+        self.assertNotIn("earlier version", self.go_on(folder, told))
+        del facts["hyperparameters"]
+        shutil.rmtree(folder / "ck")
+        unpack("checkpoint.tar.gz", folder)
+        manifest.write_text(json.dumps(facts))
+        self.assertIn("is of an earlier version, which did not record learning rate", self.go_on(folder, told))
+
+    def go_on(self, folder, told):
+        """Trains from the checkpoint as far as its run did, with the same losses; returns the standard error."""
         went_on = self.cluster.run(harness.BUILD / "bin/wlb-worker", *told["arguments"], "--load", "ck", "--metrics-file", "m.jsonl",
                                    cwd=folder, timeout_s=120)
-        self.assertIn("is of an earlier version, which did not record learning rate", went_on.stderr)
         losses = {str(record["step"]): record["loss"]
                   for record in map(json.loads, (folder / "m.jsonl").read_text().splitlines())}
+        (folder / "m.jsonl").unlink()
         self.assertEqual(sorted(map(int, losses)), list(range(11, 21)))
         for step, loss in losses.items():
             self.assertLess(abs(loss - told["losses"][step]), TOLERANCE * abs(loss), f"step {step}")
+        return went_on.stderr
 
-    def test_6_plans_and_calibrations_of_later_schemas(self):
-        for number in (7, 8):
-            fixture = FIXTURE.parent / f"schema-{number}"
-            before = read_json(fixture / "shown.json.gz")
-            self.cluster.verb("kill-wlbd")
-            self.load_database(fixture)
-            self.assertEqual(self.cluster.sql("select max(version) from schema_version"), [[str(number)]])
-            self.cluster.verb("start-wlbd")
-            with self.subTest(schema=number):
-                self.check_schema()
-                for name, old in before["show"].items():
-                    self.assertEqual(differences(old, self.cluster.show(name)), [])
-                shown = self.cluster.run("wlb", "show", str(before["jobs"]["lost node"])).stdout
-                self.assertIn("Why this layout", shown)
-                for uid, old in before["calibrations"].items():
-                    new = self.cluster.sql(f"select wlb_calibration_json('{old['node_type']}', 2, {uid})")[0][0]
-                    self.assertEqual(differences(old, json.loads(new)), [])
+    def test_6_plans_and_calibrations(self):
+        shown = self.cluster.run("wlb", "show", self.name("lost node")).stdout
+        self.assertIn("Why this layout", shown)
+        for uid, old in self.before["calibrations"].items():
+            new = self.cluster.sql(f"select wlb_calibration_json('{old['node_type']}', 2, {uid})")[0][0]
+            self.assertEqual(differences(old, json.loads(new)), [])
 
 
 class OldClients(harness.ClusterTest):

@@ -8,7 +8,6 @@ from decimal import Decimal
 import harness
 from harness import ClusterTest
 
-MIGRATIONS = harness.ROOT / "sql/migrations"
 BEGAN = 1767225600  # seconds since 1970 at which the runs of these tests were announced
 CAUSES = ["detect", "decide", "start", "load", "repeated", "checkpoint", "idle", "other"]
 
@@ -104,9 +103,8 @@ class TimeLostTest(ClusterTest):
         cls.make_database(cls.database)
 
     @classmethod
-    def make_database(cls, name, *options):
+    def make_database(cls, name):
         cls.cluster.sql(f"create database {name}")
-        cls.psql("-d", name, *options)
         cls.cluster.run("wlb", "db", "migrate", "--database", " ".join(
             [f"host={cls.cluster.env['PGHOST']}", f"user={cls.cluster.env['PGUSER']}", f"dbname={name}"]))
 
@@ -579,45 +577,6 @@ class Bounds(TimeLostTest):
                             "select seq_tup_read + idx_tup_fetch from pg_stat_xact_user_tables where relname = 'steps'")[-1][0])
         print(f"{read} rows of steps were read", end=" ")
         self.assertLess(read, 2000)
-
-
-class EarlierRuns(TimeLostTest):
-    """A database of the schema before this one: its runs have an answer."""
-
-    database = "earlier"
-    RUN = f"""
-        insert into runs (name, job_id, uid, user_name, state, submitted_at, created_at, started_at, ended_at)
-        values ('1', 1, 0, 'root', 'complete', {at(-9)}, {at(0)}, {at(4)}, {at(150)});
-        insert into attempts (run_id, number, uuid, state, launched, decision, nodes, world_size, resumed_step, created_at,
-            started_at, ended_at)
-        values (1, 1, gen_random_uuid(), 'failed', true, '{{"tasks_per_node": 2, "nodes": ["a", "b"]}}', '{{a,b}}', 4, 0,
-                {at(2)}, {at(4)}, {at(20)}),
-            (1, 2, gen_random_uuid(), 'complete', true, '{{"tasks_per_node": 2, "nodes": ["a", "b"]}}', '{{a}}', 2, 2,
-                {at(125)}, {at(127)}, {at(150)});
-        insert into steps (run_id, step, attempt_id, step_time_s, recorded_at)
-        values (1, 1, 1, 2, {at(8)}), (1, 2, 1, 2, {at(10)}), (1, 3, 2, 4, {at(134)}), (1, 4, 2, 4, {at(138)});
-        insert into steps_superseded (run_id, step, attempt_id, step_time_s, recorded_at) values (1, 3, 1, 2, {at(13)});
-        insert into checkpoints (run_id, attempt_id, step, path, duration_s, recorded_at)
-        values (1, 1, 2, 'ck', 1, {at(11)}), (1, 2, 4, 'ck', 1.5, {at(139.5)});
-        insert into faults (run_id, attempt_id, kind, detected_at, cause) values (1, 1, 'launcher_lost', {at(15)}, true);
-        insert into events (run_id, attempt_id, kind, recorded_at) values (1, 1, 'job_requeued', {at(22)})"""
-
-    @classmethod
-    def make_database(cls, name, *options):
-        files = [path for path in sorted(MIGRATIONS.glob("*.sql")) if path.name < "0020"]
-        versions = ", ".join(f"({int(path.name[:4])}, '{path.name}')" for path in files)
-        super().make_database(name, *(word for path in files for word in ("-f", path)),
-                              "-c", "create table schema_version (version integer primary key, file text not null, "
-                                    "applied_at timestamptz not null default now())",
-                              "-c", f"insert into schema_version (version, file) values {versions}", "-c", cls.RUN)
-
-    def test_its_runs_have_an_answer(self):
-        story = Story()
-        story.job = 1
-        times = self.times(story)
-        # The wait is taken to end with the next attempt, which uses one of its two nodes.
-        self.check(times, held=150 - 103, effective=4 + 4, idle=4, detect=5, decide=2, start=2 + 2, load=2 + 3,
-                   repeated=2 + 2, checkpoint=1 + 1.5, other=2 + 10.5)
 
 
 if __name__ == "__main__":

@@ -639,11 +639,15 @@ class Database(ApiTest):
 
     def test_another_schema_is_refused(self):
         conf, _ = self.settings("other.conf")
+        digest = self.cluster.sql("select obj_description('wlb_code'::regnamespace, 'pg_namespace')")[0][0]
         for change, undo, word in (
             ("insert into schema_version (version, file) values (9999, 'x')",
              "delete from schema_version where version = 9999", "upgrade WLB"),
             ("create table kept as select * from schema_version; delete from schema_version",
              "insert into schema_version select * from kept; drop table kept", "wlb db migrate"),
+            ("comment on schema wlb_code is 'of another version'", f"comment on schema wlb_code is '{digest}'", "functions and views"),
+            ("update schema_version set file = '0001_tables.sql' where version = 1",
+             "update schema_version set file = '0001.sql' where version = 1", "pg_dump"),
         ):
             self.cluster.sql(change)
             try:
@@ -715,7 +719,7 @@ class Database(ApiTest):
         rows = self.cluster.run("psql", "-X", "-q", "-A", "-t", "-d", "fresh", "-c",
                                 "select version from schema_version order by version").stdout.split()
         self.assertEqual(rows, [str(number + 1) for number in range(len(rows))])
-        self.assertEqual(len(rows), len(list((harness.ROOT / "sql/migrations").glob("*.sql"))))
+        self.assertEqual(len(rows), len(list((harness.ROOT / "sql/tables").glob("*.sql"))))
 
 
 class RunningJobs(ApiTest):

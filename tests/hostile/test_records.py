@@ -59,7 +59,7 @@ class Extremes(HostileTest):
     def test_numbers(self):
         run, attempt = self.own_run()
         self.assertEqual(self.attack(deliver_extremes, run, attempt), [[]])
-        for (view,) in self.cluster.sql("select viewname from pg_views where schemaname = 'public'"):
+        for (view,) in self.cluster.sql("select viewname from pg_views where schemaname = 'wlb_code'"):
             self.cluster.sql(f"select * from {view}")
         for words in (("runs",), ("runs", "--json"), ("show", run), ("show", run, "--json")):
             self.cluster.run("wlb", *words)

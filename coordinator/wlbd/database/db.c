@@ -52,8 +52,8 @@ struct wlbd_db {
 	struct event *timer; /* CLOSED: connects again; else: checks deadlines */
 	int retry_ms;
 	int64_t connect_deadline_ms;
-	int version;            /* of the schema, while it is checked; -1: not known yet */
-	bool no_schema;         /* the database has none */
+	bool has_schema; /* while it is checked: `schema` is known */
+	struct wlb_schema schema;
 	struct call_list calls; /* sent, in order */
 	int count;              /* of calls */
 	char reason[512];       /* for clients */
@@ -264,19 +264,18 @@ static void ignore_notice(void *context, const PGresult *result)
 
 static void ask_schema(struct wlbd_db *db)
 {
-	char sql[256];
+	char sql[640];
 	PQsetNoticeReceiver(db->connection, ignore_notice, NULL);
 	/* jit: where the statistics of the tables are old, PostgreSQL compiles statements for longer than they run. */
 	snprintf(sql, sizeof(sql),
 	         "set statement_timeout = %d; set lock_timeout = %d; set jit = off; "
-	         "select coalesce(max(version), 0) from schema_version",
-	         db->timeout_ms, db->timeout_ms / 2);
+	         "select set_config('search_path', current_setting('search_path') || ', wlb_code', false); %s",
+	         db->timeout_ms, db->timeout_ms / 2, WLB_SCHEMA_QUERY);
 	if (PQsetnonblocking(db->connection, 1) != 0 || PQsendQuery(db->connection, sql) != 1) {
 		close_failed(db);
 		return;
 	}
-	db->version = -1;
-	db->no_schema = false;
+	db->has_schema = false;
 	db->state = CHECKING;
 	watch(db, EV_READ | EV_WRITE | EV_PERSIST);
 	on_io(-1, EV_WRITE, db);
@@ -296,7 +295,7 @@ static void poll_connection(struct wlbd_db *db)
 static void begin_serving(struct wlbd_db *db)
 {
 	struct wlb_error error;
-	if (wlb_schema_check(db->no_schema ? 0 : db->version, &error) != 0) {
+	if (wlb_schema_check(&db->schema, &error) != 0) {
 		close_connection(db, error.message, error.message);
 		db->hooks.wrong_schema(db->hooks.context, &error);
 		return;
@@ -312,22 +311,18 @@ static void begin_serving(struct wlbd_db *db)
 		db->hooks.ready(db->hooks.context);
 }
 
-/* Reads the answers to ask_schema that have arrived. Without the table (42P01) the database has no schema: version 0.
- */
+/* Reads the answers to ask_schema that have arrived. The last one counts. */
 static void read_schema(struct wlbd_db *db)
 {
 	while (!PQisBusy(db->connection)) {
 		PGresult *result = PQgetResult(db->connection);
-		if (result == NULL && (db->version >= 0 || db->no_schema))
+		if (result == NULL && db->has_schema)
 			begin_serving(db);
 		else if (result == NULL)
 			close_failed(db);
 		if (result == NULL)
 			return;
-		const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
-		if (PQresultStatus(result) == PGRES_TUPLES_OK)
-			db->version = atoi(PQgetvalue(result, 0, 0));
-		db->no_schema = db->no_schema || (sqlstate != NULL && strcmp(sqlstate, "42P01") == 0);
+		db->has_schema = wlb_schema_of(result, &db->schema) == 0;
 		PQclear(result);
 	}
 }

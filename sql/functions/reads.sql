@@ -1,0 +1,249 @@
+-- The JSON that the API returns of runs. A reply has bounds: 65,536 ranks, 10,000 steps, 1,000 of each other list and 1,000,000 names of
+-- nodes; in bytes, 16 MiB of names of nodes and as much of rank maps, 8 MiB of steps, 24 MiB of a list of runs. The newest are kept, and
+-- what is left out is counted.
+
+create function wlb_layout_json(tp integer, cp integer, pp integer, dp integer)
+returns json language sql immutable as $$
+	select case when tp is not null then json_build_object('tp', tp, 'cp', cp, 'pp', pp, 'dp', dp) end
+$$;
+
+-- The length of wlb_rank_map_json, at most.
+create function wlb_rank_map_bytes(p_attempt bigint) returns bigint language sql stable as $$
+	select coalesce(sum(octet_length(to_json(node)::text) + 64), 0) from rank_map where attempt_id = p_attempt
+$$;
+
+create function wlb_rank_map_json(p_attempt bigint) returns json language sql stable as $$
+	select coalesce(json_agg(json_strip_nulls(json_build_object('rank', rank, 'node', node, 'local_rank', local_rank,
+		'device', device)) order by rank), '[]')
+	from (select * from rank_map where attempt_id = p_attempt order by rank limit 65536) as ranks
+$$;
+
+-- Returns the median step time over the newest 100 steps of the attempt. Its first step, in which memory is touched for
+-- the first time, counts only where it is the only one.
+create function wlb_attempt_step_s(p_attempt bigint) returns double precision language sql stable as $$
+	select wlb_real(percentile_cont(0.5) within group (order by step_time_s))
+	from (select step_time_s, step from steps where attempt_id = p_attempt and step_time_s is not null
+		order by step desc limit 100) as newest
+	where step > (select min(step) from steps where attempt_id = p_attempt)
+		or (select count(*) from (select from steps where attempt_id = p_attempt limit 2) as first) = 1
+$$;
+
+-- Only the newest 16 attempts are returned with their plans and GPUs.
+create function wlb_attempts_json(p_run bigint) returns json language sql stable as $$
+	with newest as (
+		select *, sum(node_count) over later as names, sum(nodes_bytes) over later as names_bytes,
+			sum(greatest(world_size::numeric, 1)) over later as ranks, row_number() over later as place
+		from (select * from run_attempts where run_id = p_run order by attempt desc limit 1000) as kept
+		window later as (order by attempt desc)
+	), sized as (
+		select *, sum(case when ranks <= 65536 then wlb_rank_map_bytes(attempt_id) end)
+			over (order by attempt desc) as map_bytes
+		from newest
+	)
+	select coalesce(json_agg(json_build_object('attempt', attempt, 'attempt_id', uuid, 'state', state, 'reason', reason,
+		'nodes', case when names <= 1000000 and names_bytes <= 16 << 20 then nodes else '{}' end,
+		'node_count', node_count, 'spares', spares, 'layout', wlb_layout_json(tp, cp, pp, dp),
+		'rank_map', case when ranks <= 65536 and map_bytes <= 16 << 20 then wlb_rank_map_json(attempt_id) end,
+		'world_size', world_size, 'device', device, 'dtype', dtype,
+		'created_at', wlb_time(created_at), 'started_at', wlb_time(started_at), 'ended_at', wlb_time(ended_at),
+		'first_step', first_step, 'last_step', last_step, 'resumed_step', resumed_step,
+		'checkpoint', checkpoint_path, 'exit_code', exit_code,
+		'plan', case when place <= 16 then wlb_plain_within(plan, 32768) end, 'memory_bytes', memory_bytes,
+		'gpus', case when place <= 16 then wlb_plain_within(gpus, 16384) end,
+		'step_s', case when place <= 16 then wlb_attempt_step_s(attempt_id) end) order by attempt), '[]')
+	from sized
+$$;
+
+create function wlb_faults_json(p_run bigint) returns json language sql stable as $$
+	select coalesce(json_agg(json_build_object('attempt', a.number, 'time', wlb_time(detected_at), 'kind', kind,
+		'rank', rank, 'node', node, 'peer_rank', peer_rank, 'collective', collective, 'step', step,
+		'cost_s', wlb_real(cost_s), 'detail', detail, 'cause', cause) order by a.number, not cause, detected_at), '[]')
+	from (select * from faults where run_id = p_run order by id desc limit 1000) as f
+	join attempts a on a.id = f.attempt_id
+$$;
+
+create function wlb_checkpoints_json(p_run bigint) returns json language sql stable as $$
+	select coalesce(json_agg(json_build_object('attempt', a.number, 'step', step, 'path', path, 'bytes', size_bytes,
+		'duration_s', wlb_real(duration_s), 'time', wlb_time(recorded_at)) order by recorded_at, step), '[]')
+	from (select * from checkpoints where run_id = p_run order by step desc, id desc limit 1000) as c
+	join attempts a on a.id = c.attempt_id
+$$;
+
+create function wlb_events_json(p_run bigint) returns json language sql stable as $$
+	select coalesce(json_agg(json_build_object('attempt', a.number, 'time', wlb_time(recorded_at), 'kind', kind,
+		'detail', detail) order by recorded_at, e.id), '[]')
+	from (select * from events where run_id = p_run order by id desc limit 1000) as e
+	left join attempts a on a.id = e.attempt_id
+$$;
+
+-- How many rows of each list a reply does not have.
+create function wlb_left_out_json(r runs) returns json language sql stable as $$
+	select json_build_object(
+		'attempts', greatest((select count(*) from attempts where run_id = r.id) - 1000, 0),
+		'faults', greatest((select count(*) from faults where run_id = r.id) - 1000, 0),
+		'checkpoints', greatest((select count(*) from checkpoints where run_id = r.id) - 1000, 0),
+		'events', greatest((select count(*) from events where run_id = r.id) - 1000, 0),
+		'verdicts', greatest((select count(*) from verdicts where run_id = r.id) - 200, 0))
+$$;
+
+create function wlb_step_json(s steps, p_attempt integer) returns json language sql stable as $$
+	select json_build_object('step', s.step, 'attempt', p_attempt, 'loss', wlb_real(s.loss),
+		'grad_norm', wlb_real(s.grad_norm), 'lr', wlb_real(s.learning_rate), 'tokens', s.tokens,
+		'documents', s.documents, 'step_time_s', wlb_real(s.step_time_s), 'tokens_per_s', wlb_real(s.tokens_per_s),
+		'held_tokens', s.held_tokens, 'predicted_imbalance', wlb_real(s.predicted_imbalance),
+		'imbalance', wlb_real(s.imbalance), 'parts', wlb_plain_within(s.parts, 16384),
+		'time', wlb_real(extract(epoch from s.recorded_at)::float8))
+$$;
+
+-- The newest 10,000 steps.
+create function wlb_steps_newest(p_run bigint) returns json language sql stable as $$
+	with page as (
+		select s.step, wlb_step_json(s::steps, a.number) as entry
+		from (select * from steps where run_id = p_run order by step desc limit 10000) as s join attempts a on a.id = s.attempt_id
+	), sized as (
+		select step, entry, sum(octet_length(entry::text)) over (order by step desc) as bytes from page
+	)
+	select coalesce(json_agg(entry order by step), '[]') from sized where bytes <= 8 << 20
+$$;
+
+-- A page: the steps from p_from on; `next` is the first step of the next page, null after the last page. A page has a step
+-- at least.
+create function wlb_steps_page(p_run bigint, p_from bigint, p_limit bigint) returns json language sql stable as $$
+	with page as (
+		select s.step, wlb_step_json(s::steps, a.number) as entry from (select * from steps
+			where run_id = p_run and step >= p_from order by step limit least(p_limit, 10000)) as s join attempts a on a.id = s.attempt_id
+	), sized as (
+		select step, entry, sum(octet_length(entry::text)) over (order by step) - octet_length(entry::text) as before from page
+	), kept as (
+		select step, entry from sized where before < 8 << 20
+	)
+	select json_build_object(
+		'steps', coalesce((select json_agg(entry order by step) from kept), '[]'),
+		'next', (select min(s.step) from steps s where s.run_id = p_run and s.step > (select max(step) from kept)))
+$$;
+
+-- About p_points steps, evenly spaced from the first to the last, each found by the primary key: as fast for a long run
+-- as for a short one. Several points may select the same step where steps are missing.
+create function wlb_sampled_steps(p_run bigint, p_points bigint) returns setof steps language sql stable rows 1000 as $$
+	with ends as (
+		select min(step) as first, max(step) as last from steps where run_id = p_run
+	), points as (
+		select first + (last::numeric - first) * n / greatest(p_points - 1, 1) as at
+		from ends, generate_series(0, p_points - 1) as n
+	)
+	select distinct on (s.step) s.* from points
+	cross join lateral (select * from steps
+		where run_id = p_run and step >= wlb_whole(floor(points.at)) order by step limit 1) as s
+	order by s.step
+$$;
+
+create function wlb_steps_sample(p_run bigint, p_points bigint) returns json language sql stable as $$
+	select json_build_object('steps', coalesce(json_agg(wlb_step_json(s, a.number) order by s.step), '[]'), 'next', null)
+	from wlb_sampled_steps(p_run, p_points) as s join attempts a on a.id = s.attempt_id
+$$;
+
+-- p_points is null for a page, else for a sample.
+create function wlb_run_steps_json(p_name text, p_uid bigint, p_from bigint, p_limit bigint, p_points bigint,
+	p_asker bigint default null)
+returns json language plpgsql stable as $$
+declare
+	r runs := wlb_run_readable(p_name, p_uid, p_asker);
+begin
+	if p_points is not null then
+		return wlb_steps_sample(r.id, p_points);
+	end if;
+	return wlb_steps_page(r.id, p_from, p_limit);
+end $$;
+
+-- Steps of the newest 16 attempts that were reported and are not recorded, where rank 0 records steps: its records are not delivered
+-- yet, or it ended before it had written them.
+create function wlb_steps_missing(p_run bigint)
+returns table (attempt integer, first_step bigint, last_step bigint, node text) language sql stable rows 1 as $$
+	select a.number, recorded.step + 1, a.reported_step, (select m.node from rank_map m where m.attempt_id = a.id and m.rank = 0)
+	from (select * from attempts where run_id = p_run and world_size is not null order by number desc limit 16) as a
+	cross join lateral (select greatest(coalesce(a.resumed_step, 0),
+		(select max(step) from steps where attempt_id = a.id),
+		(select max(step) from steps_superseded where attempt_id = a.id)) as step) as recorded
+	where a.reported_step > recorded.step
+$$;
+
+create function wlb_steps_missing_json(p_run bigint) returns json language sql stable as $$
+	select coalesce(json_agg(json_build_object('attempt', attempt, 'first_step', first_step, 'last_step', last_step, 'node', node)
+		order by attempt), '[]') from wlb_steps_missing(p_run)
+$$;
+
+-- Not jsonb, which would print a loss of 1e100 as an integer of 101 digits.
+create function wlb_run_json(p_name text, p_uid bigint, p_steps boolean, p_asker bigint default null)
+returns json language plpgsql stable as $$
+declare
+	r runs := wlb_run_readable(p_name, p_uid, p_asker);
+	last attempts;
+	story json;
+begin
+	select * into last from attempts where run_id = r.id order by number desc limit 1;
+	story := json_build_object('run_id', r.name, 'alias', r.alias, 'id', r.id, 'job_id', r.job_id, 'job_name', r.job_name,
+		'user', r.user_name, 'cluster', r.cluster, 'state', r.state, 'reason', r.reason,
+		'restart_count', r.restart_count, 'submitted_at', wlb_time(r.submitted_at),
+		'started_at', wlb_time(r.started_at), 'ended_at', wlb_time(r.ended_at),
+		'policy', wlb_plain_within(r.policy, 65536), 'model', wlb_plain_within(r.model, 65536),
+		'seq_length', r.seq_length_tokens, 'global_batch_size', r.global_batch_size, 'train_iters', r.train_iters,
+		'nodes', coalesce(last.nodes, '{}'), 'layout', wlb_layout_json(last.tp, last.cp, last.pp, last.dp),
+		'rank_map', wlb_rank_map_json(last.id),
+		'steps_done', r.steps, 'first_step', r.first_step, 'last_step', r.last_step,
+		'first_loss', wlb_real(r.first_loss), 'last_loss', wlb_real(r.last_loss), 'steps_repeated', r.steps_repeated,
+		'steps_missing', wlb_steps_missing_json(r.id),
+		'tokens', wlb_whole(r.tokens), 'attempts', wlb_attempts_json(r.id), 'faults', wlb_faults_json(r.id),
+		'verdicts', wlb_verdicts_json(r.id),
+		'checkpoints', wlb_checkpoints_json(r.id), 'events', wlb_events_json(r.id),
+		'left_out', wlb_left_out_json(r),
+		'dropped', json_build_object('events', r.dropped_events, 'faults', r.dropped_faults,
+			'checkpoints', r.dropped_checkpoints, 'evidence', r.dropped_evidence,
+			'verdicts', r.dropped_verdicts));
+	if p_steps then
+		select json_object_agg(key, value) into story from (
+			select key, value from json_each(story)
+			union all select 'steps', wlb_steps_newest(r.id)) as fields;
+	end if;
+	return story;
+end $$;
+
+-- The run as wlb_run_json has it, what is done about its faults, and the time that it lost.
+create function wlb_run_shown(p_name text, p_uid bigint, p_steps boolean, p_asker bigint, p_defaults text)
+returns json language plpgsql stable as $$
+declare
+	story json := wlb_run_json(p_name, p_uid, p_steps, p_asker);
+begin
+	return (select json_object_agg(key, value) from (
+		select key, value from json_each(story)
+		union all select 'on_fault', to_json(wlb_items_merge(p_defaults, story->'policy'->>'on_fault'))
+		union all select 'time_lost', wlb_time_lost_json((story->>'id')::bigint)) as fields);
+end $$;
+
+-- Planned for the values given: a generic plan would read every run when only the user's are requested.
+create function wlb_runs_json(p_uid bigint, p_user text, p_state text, p_limit bigint)
+returns json language plpgsql stable set plan_cache_mode to force_custom_plan as $$
+begin
+	return (with page as (
+		select id, alias from runs where (p_uid is null or uid = p_uid) and (p_user is null or user_name = p_user)
+			and (p_state is null or state = p_state) order by id desc limit least(p_limit, 10000)
+	), listed as (
+		select s.*, page.alias, sum(node_count) over newer as names, sum(s.nodes_bytes) over newer as names_bytes
+		from page join run_summary s on s.run_id = page.id window newer as (order by s.run_id desc)
+	), told as (
+		select s.run_id, json_build_object('run_id', s.run, 'alias', s.alias, 'id', s.run_id,
+			'job_id', s.job_id, 'job_name', s.job_name, 'user', s.user_name, 'state', s.state, 'reason', s.reason,
+			'submitted_at', wlb_time(s.submitted_at), 'started_at', wlb_time(s.started_at), 'ended_at', wlb_time(s.ended_at),
+			'attempts', coalesce(s.attempts, 0),
+			'nodes', case when s.names <= 1000000 and s.names_bytes <= 16 << 20 then coalesce(s.nodes, '{}') else '{}' end,
+			'node_count', coalesce(s.node_count, 0), 'world_size', s.world_size,
+			'layout', wlb_layout_json(s.tp, s.cp, s.pp, s.dp), 'steps_done', s.steps, 'last_step', s.last_step,
+			'train_iters', s.train_iters, 'last_loss', wlb_real(s.last_loss), 'tokens_per_s', s.tokens_per_s,
+			'faults', s.faults,
+			'steps_missing', (select coalesce(sum(m.last_step - m.first_step + 1), 0) from wlb_steps_missing(s.run_id) m)) as entry
+		from listed s
+	), sized as (
+		select run_id, entry, sum(octet_length(entry::text)) over (order by run_id desc) as bytes from told
+	)
+	select json_build_object('runs', coalesce(json_agg(entry order by run_id desc) filter (where bytes <= 24 << 20), '[]'),
+		'left_out', count(*) filter (where bytes > 24 << 20)) from sized);
+end $$;

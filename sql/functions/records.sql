@@ -1,0 +1,270 @@
+-- Records that clients deliver. A function is one statement and so one transaction.
+
+-- The changes that a record, or a whole delivery, makes to its run.
+create type wlb_added as (
+	steps bigint,
+	repeated bigint,
+	tokens numeric,
+	seconds numeric,
+	trimmed boolean -- something else that has a bound was added
+);
+
+-- Stores the records of one request that are not stored yet. The sequence number moves in the same transaction. Several
+-- connections deliver: the run's row is locked first, so that deliveries of a run are stored one after the other. Which
+-- fault is the cause is settled once, after the last: a delivery may bring 1,000.
+create function wlb_deliver(p_attempt bigint, p_source text, p_body jsonb)
+returns json language plpgsql as $$
+declare
+	a attempts;
+	stored bigint;
+	record jsonb;
+	one wlb_added;
+	added wlb_added := (0, 0, 0, 0, false);
+begin
+	select * into strict a from attempts where id = p_attempt;
+	perform from runs where id = a.run_id for no key update;
+	insert into sources (attempt_id, source) values (p_attempt, p_source) on conflict do nothing;
+	select last_seq into stored from sources where attempt_id = p_attempt and source = p_source for update;
+	if (p_body->>'first_seq')::bigint > stored + 1 then
+		return json_build_object('acked_seq', stored, 'gap', true);
+	end if;
+	for record in select value from jsonb_array_elements(p_body->'records') where (value->>'seq')::bigint > stored loop
+		one := wlb_record(a, p_source, record);
+		added := (added.steps + one.steps, added.repeated + one.repeated, added.tokens + one.tokens,
+			added.seconds + one.seconds, added.trimmed or one.trimmed)::wlb_added;
+		stored := (record->>'seq')::bigint;
+	end loop;
+	if added.steps + added.repeated > 0 then
+		perform wlb_run_total(a, added);
+	end if;
+	if p_body->'records' @> '[{"type": "fault"}]' then
+		perform wlb_attempt_settle(a.id);
+	end if;
+	if added.trimmed then
+		perform wlb_run_trim(a.run_id);
+	end if;
+	update sources set last_seq = stored, updated_at = now() where attempt_id = p_attempt and source = p_source;
+	return json_build_object('acked_seq', stored, 'gap', false);
+end $$;
+
+create function wlb_record(a attempts, p_source text, p_record jsonb) returns wlb_added language plpgsql as $$
+declare
+	d jsonb := p_record->'data';
+	at timestamptz := wlb_time_told(to_timestamp((p_record->>'time')::float8));
+begin
+	case p_record->>'type'
+	when 'attempt' then
+		perform wlb_record_attempt(a, p_source, d, at);
+	when 'plan' then
+		perform wlb_record_plan(a, d, at);
+	when 'gpus' then
+		perform wlb_record_gpus(a, d);
+	when 'step' then
+		if (d->>'memory_bytes')::bigint > coalesce(a.memory_bytes, 0) then
+			update attempts set memory_bytes = greatest(memory_bytes, (d->>'memory_bytes')::bigint) where id = a.id;
+		end if;
+		return wlb_record_step(a, d, at);
+	when 'checkpoint' then
+		insert into checkpoints (run_id, attempt_id, step, path, size_bytes, duration_s, recorded_at)
+		values (a.run_id, a.id, (d->>'step')::bigint, d->>'path', (d->>'bytes')::bigint, (d->>'duration_s')::float8, at);
+	when 'fault' then
+		perform wlb_fault_insert(a.id, d->>'kind', (d->>'rank')::integer, d->>'node', (d->>'step')::bigint,
+			coalesce(d->>'detail', ''), d->'evidence', null, at);
+	when 'event' then
+		if d->>'kind' = 'step_started' then
+			perform wlb_attempt_begun(a, at);
+		end if;
+		perform wlb_event_add(a.run_id, a.id, d->>'kind', coalesce(d->>'detail', ''), at);
+	when 'attempt_end' then
+		perform wlb_record_attempt_end(a, p_source, d, at);
+	end case;
+	return (0, 0, 0, 0, true)::wlb_added;
+end $$;
+
+-- The launcher's record, of source 'run', says whose the run is where no launcher of that start of the job has announced it; where the
+-- run was over before that start, it goes on. It says nothing else that is new where wlbd decided, or where rank 0 has recorded more
+-- (world_size is set then), which may have happened since `a` was read.
+create function wlb_record_attempt(a attempts, p_source text, d jsonb, p_time timestamptz)
+returns void language plpgsql as $$
+begin
+	if p_source = 'run' then
+		perform wlb_attempt_place(b, d) from attempts b where b.id = a.id and b.decision is null and b.world_size is null;
+		update runs set state = 'restarting', reason = '', ended_by = null, ended_at = null
+		where id = a.run_id and wlb_run_is_over(state) and (d->>'restart_count')::integer > coalesce(launcher_start, restart_count);
+		if found then
+			perform wlb_attempt_begun_again(a);
+		end if;
+		update runs set launcher = a.uuid, launcher_start = (d->>'restart_count')::integer
+		where id = a.run_id and d ? 'restart_count' and coalesce(launcher_start < (d->>'restart_count')::integer, true);
+		return;
+	end if;
+	perform wlb_attempt_begun(a, p_time);
+	perform wlb_attempt_place(a, d);
+	update attempts set
+		world_size = (d->>'world_size')::integer, dtype = d->>'dtype', device = d->>'device',
+		resumed_step = (d->>'resumed_step')::bigint, checkpoint_path = d->>'checkpoint',
+		reported_at = coalesce(reported_at, p_time)
+	where id = a.id;
+	update runs set model = d->'model', seq_length_tokens = (d->>'seq_length')::bigint,
+		global_batch_size = (d->>'global_batch_size')::bigint, train_iters = (d->>'train_iters')::bigint
+	where id = a.run_id;
+end $$;
+
+-- Stores the layout of an attempt and the nodes of its ranks. Of an attempt that wlbd itself started, rank 0 tells which of
+-- its nodes have ranks; it adds none.
+create function wlb_attempt_place(a attempts, d jsonb) returns void language plpgsql as $$
+declare
+	used text[] := (select array_agg(node order by first) from (
+		select m->>'node' as node, min((m->>'rank')::integer) as first
+		from jsonb_array_elements(d->'rank_map') m
+		where a.decision is null or m->>'node' in (select jsonb_array_elements_text(a.decision->'nodes'))
+		group by m->>'node') as named);
+begin
+	update attempts set
+		tp = (d->'layout'->>'tp')::integer, cp = (d->'layout'->>'cp')::integer,
+		pp = (d->'layout'->>'pp')::integer, dp = (d->'layout'->>'dp')::integer,
+		nodes = coalesce(used, nodes)
+	where id = a.id;
+	delete from rank_map where attempt_id = a.id and rank >= (d->>'world_size')::integer;
+	insert into rank_map (attempt_id, rank, node, local_rank)
+	select a.id, (m->>'rank')::integer, m->>'node', (m->>'local_rank')::integer
+	from jsonb_array_elements(d->'rank_map') m
+	on conflict (attempt_id, rank) do update set node = excluded.node, local_rank = excluded.local_rank;
+end $$;
+
+-- Stores a plan. The attempt has the plan's layout until rank 0 reports its own.
+create function wlb_record_plan(a attempts, d jsonb, p_time timestamptz) returns void language plpgsql as $$
+begin
+	update attempts set plan = wlb_plain(d) where id = a.id;
+	update attempts set tp = (d->'layout'->>'tp')::integer, cp = (d->'layout'->>'cp')::integer,
+		pp = (d->'layout'->>'pp')::integer, dp = (d->'layout'->>'dp')::integer
+	where id = a.id and world_size is null;
+end $$;
+
+create function wlb_record_gpus(a attempts, d jsonb) returns void language plpgsql as $$
+begin
+	update attempts set gpus = jsonb_build_object('kinds', wlb_plain(d->'kinds'), 'ranks_per_gpu', d->'ranks_per_gpu')
+	where id = a.id;
+	update rank_map set device = n.device
+	from (select place - 1 as rank, number::integer as device
+		from jsonb_array_elements_text(d->'devices') with ordinality as each (number, place)) n
+	where rank_map.attempt_id = a.id and rank_map.rank = n.rank;
+end $$;
+
+-- The newest attempt's row of a step is the one in `steps`; every other is kept in steps_superseded.
+create function wlb_record_step(a attempts, d jsonb, p_time timestamptz) returns wlb_added language plpgsql as $$
+declare
+	holder integer;
+	old steps;
+	new steps;
+begin
+	new := (a.run_id, (d->>'step')::bigint, a.id, (d->>'loss')::float8, (d->>'grad_norm')::float8, (d->>'lr')::float8,
+		(d->>'tokens')::bigint, (d->>'documents')::bigint, (d->>'step_time_s')::float8, (d->>'tokens_per_s')::float8,
+		(d->>'held_tokens')::bigint, (d->>'predicted_imbalance')::float8, (d->>'imbalance')::float8, d->'parts',
+		p_time)::steps;
+	select * into old from steps where run_id = a.run_id and step = new.step;
+	if old.run_id is null then
+		insert into steps select new.*;
+		return (1, 0, coalesce(new.tokens, 0), wlb_seconds(new.step_time_s), false)::wlb_added;
+	end if;
+	select number into holder from attempts where id = old.attempt_id;
+	if holder > a.number then
+		insert into steps_superseded select new.*;
+		update attempts set repeated_seconds = repeated_seconds + wlb_seconds(new.step_time_s) where id = a.id;
+		return (0, 1, 0, 0, false)::wlb_added;
+	end if;
+	insert into steps_superseded select old.*;
+	perform wlb_step_replaced(old.attempt_id, a.id, wlb_seconds(old.step_time_s));
+	update steps set attempt_id = new.attempt_id, loss = new.loss, grad_norm = new.grad_norm,
+		learning_rate = new.learning_rate, tokens = new.tokens, documents = new.documents,
+		step_time_s = new.step_time_s, tokens_per_s = new.tokens_per_s, held_tokens = new.held_tokens,
+		predicted_imbalance = new.predicted_imbalance, imbalance = new.imbalance, parts = new.parts,
+		recorded_at = new.recorded_at
+	where run_id = a.run_id and step = new.step;
+	return (0, 1, coalesce(new.tokens, 0)::numeric - coalesce(old.tokens, 0),
+		wlb_seconds(new.step_time_s) - wlb_seconds(old.step_time_s), false)::wlb_added;
+end $$;
+
+-- A step of p_old was done again by p_new, whose row is now the one in `steps`. wlb_run_total adds to p_new what the run
+-- gains by that, which is the new row's seconds without the old one's: so p_new gets the old one's here.
+create function wlb_step_replaced(p_old bigint, p_new bigint, p_old_s numeric) returns void language sql as $$
+	update attempts set
+		step_seconds = step_seconds + case when id = p_new then p_old_s else 0 end
+			- case when id = p_old then p_old_s else 0 end,
+		repeated_seconds = repeated_seconds + case when id = p_old then p_old_s else 0 end
+	where id in (p_old, p_new)
+$$;
+
+create function wlb_record_attempt_end(a attempts, p_source text, d jsonb, p_time timestamptz)
+returns void language plpgsql as $$
+declare
+	newest boolean := not exists (select from attempts where run_id = a.run_id and number > a.number);
+begin
+	perform wlb_attempt_end(a.id, d->>'state', (d->>'exit_code')::integer, coalesce(d->>'reason', ''), p_time);
+	update attempts set launcher_told = true where id = a.id and p_source = 'run';
+	if newest and wlb_has_saved_and_stopped(d->>'state', (d->>'exit_code')::integer) then
+		-- The run waits for its job to start again, unless its launcher says otherwise.
+		update runs set state = 'restarting' where id = a.run_id and state = 'running' and p_source = 'run';
+	elsif newest and (d->>'state') in ('complete', 'failed') then
+		-- Without `wlb run` nothing else reports how the run ended. With it, this corrects an inference: a job that
+		-- Slurm calls COMPLETED may be a script that ignores what its launcher returned.
+		update runs set state = d->>'state', ended_by = 'attempt', ended_at = coalesce(ended_at, p_time),
+			reason = case when (d->>'state') = 'complete' then '' else (select reason from attempts where id = a.id) end
+		where id = a.run_id and ended_by is distinct from 'launcher' and (not a.launched
+			or (ended_by in ('coordinator', 'slurm') and state = 'failed' and (d->>'state') = 'complete')
+			or (ended_by = 'slurm' and state = 'complete' and (d->>'state') = 'failed'));
+	end if;
+end $$;
+
+create function wlb_event_add(p_run bigint, p_attempt bigint, p_kind text, p_detail text, p_time timestamptz)
+returns void language sql as $$
+	insert into events (run_id, attempt_id, kind, detail, recorded_at)
+	values (p_run, p_attempt, p_kind, p_detail, p_time)
+	on conflict (run_id, kind, recorded_at, md5(detail)) do nothing
+$$;
+
+-- The first and the last step are looked up and not compared: the primary key gives them at once.
+create function wlb_run_total(a attempts, added wlb_added) returns void language plpgsql as $$
+declare
+	first steps;
+	last steps;
+begin
+	select * into first from steps where run_id = a.run_id order by step limit 1;
+	select * into last from steps where run_id = a.run_id order by step desc limit 1;
+	update runs set steps = steps + added.steps, steps_repeated = steps_repeated + added.repeated,
+		tokens = tokens + added.tokens, step_seconds = step_seconds + added.seconds,
+		first_step = first.step, first_loss = first.loss, last_step = last.step, last_loss = last.loss
+	where id = a.run_id;
+	update attempts set new_steps = new_steps + added.steps, step_seconds = step_seconds + added.seconds
+	where id = a.id;
+end $$;
+
+-- Removes the oldest records of each kind over its bound, and counts them.
+create function wlb_run_trim(p_run bigint) returns void language plpgsql as $$
+declare
+	events_gone bigint;
+	faults_gone bigint;
+	checkpoints_gone bigint;
+	evidence_gone bigint;
+begin
+	delete from events where id in (select id from events where run_id = p_run order by id desc offset 10000);
+	get diagnostics events_gone = row_count;
+	delete from faults where id in (select id from faults where run_id = p_run order by id desc offset 10000);
+	get diagnostics faults_gone = row_count;
+	delete from checkpoints where id in (
+		select id from checkpoints where run_id = p_run order by step desc, id desc offset 10000);
+	get diagnostics checkpoints_gone = row_count;
+	update faults set evidence = null where id in (
+		select id from (
+			select id, octet_length(evidence::text) as bytes,
+				sum(octet_length(evidence::text)) over (order by id desc) as total
+			from faults where run_id = p_run and evidence is not null) as told
+		where bytes > 16384 or total > 4194304);
+	get diagnostics evidence_gone = row_count;
+	if events_gone + faults_gone + checkpoints_gone + evidence_gone > 0 then
+		update runs set dropped_events = dropped_events + events_gone, dropped_faults = dropped_faults + faults_gone,
+			dropped_checkpoints = dropped_checkpoints + checkpoints_gone,
+			dropped_evidence = dropped_evidence + evidence_gone
+		where id = p_run;
+	end if;
+end $$;
