@@ -200,7 +200,9 @@ returns void language plpgsql as $$
 declare
 	newest boolean := not exists (select from attempts where run_id = a.run_id and number > a.number);
 begin
-	perform wlb_attempt_end(a.id, d->>'state', (d->>'exit_code')::integer, coalesce(d->>'reason', ''), p_time);
+	-- The launcher knows why it has stopped the ranks, whose own record may arrive after its.
+	perform wlb_attempt_end(a.id, d->>'state', (d->>'exit_code')::integer,
+		case when a.launcher_told and p_source <> 'run' then '' else coalesce(d->>'reason', '') end, p_time);
 	update attempts set launcher_told = true where id = a.id and p_source = 'run';
 	if newest and wlb_has_saved_and_stopped(d->>'state', (d->>'exit_code')::integer) then
 		-- The run waits for its job to start again, unless its launcher says otherwise.

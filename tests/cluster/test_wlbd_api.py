@@ -435,13 +435,20 @@ class EndedRuns(ApiTest):
 class Reasons(ApiTest):
     """Each attempt that has ended and is not complete says why, in whatever way it ended."""
 
-    def end_record(self, run, source="rank0", **data):
-        attempt = str(uuid.uuid4())
+    def end_record(self, run, source="rank0", attempt=None, **data):
+        attempt = attempt or str(uuid.uuid4())
         self.deliver(run, attempt, [event(1)], source)
         self.deliver(run, attempt, [{"seq": 2, "time": 1790000000.0, "type": "attempt_end", "data": data}], source)
 
+    def end_records(self, run):
+        """That of rank 0 arrives after the launcher's, which knows more."""
+        attempt = str(uuid.uuid4())
+        self.end_record(run, "run", attempt, state="ended", exit_code=85, reason="n3 is usable again: saved step 9 and stopped")
+        self.end_record(run, "rank0", attempt, state="ended", exit_code=85, reason="SIGUSR1: saved step 9 and stopped")
+
     def test_ways_to_end(self):
         ways = (
+            ("ended", "n3 is usable again: saved step 9 and stopped", self.end_records),
             ("failed", "the Slurm step ended with exit code 1", lambda run: self.end_record(run, state="failed")),
             ("ended", "it was ended by order", lambda run: self.end_record(run, state="ended", exit_code=75)),
             ("ended", "it saved and stopped as it was asked to", lambda run: self.end_record(run, state="ended", exit_code=85)),
