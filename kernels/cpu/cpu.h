@@ -84,10 +84,10 @@ int wlb_cpu_key_groups(int32_t *starts, const struct wlb_segment *segments, int 
 /* 0: attention needs no other division. */
 int wlb_cpu_attention_tile_rows(const struct wlb_device *device, int head_dim, struct wlb_error *error);
 
-/* -- device.c -- */
+/* -- isa.c -- */
 /* Returns 1 where this build has the variant and this processor can run it, else 0. */
 int wlb_cpu_isa_usable(enum wlb_cpu_isa isa);
-/* Like wlb_device_open_cpu, with a given instruction set instead of the best one; for tests. */
+/* -- device.c: like wlb_device_open_cpu, with a given instruction set instead of the best one; for tests -- */
 struct wlb_device *wlb_cpu_open_isa(enum wlb_dtype dtype, int threads, enum wlb_cpu_isa isa, struct wlb_error *error);
 
 /* The range [begin, end) of `part` when `count` elements are cut into `parts` ranges at multiples of `grain`. */
