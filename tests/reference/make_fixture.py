@@ -2,7 +2,9 @@
 """Asks Transformers and PyTorch what a small Llama computes, and writes it beside this script: tests/reference/untied and
 tests/reference/tied, each a folder as save_pretrained() makes them, and in expected/ what the model gave.
 
-    python3 -m venv ENV && ENV/bin/pip install torch transformers && ENV/bin/python tests/reference/make_fixture.py
+    python3 -m venv ENV && ENV/bin/pip install torch transformers && ENV/bin/python tests/reference/make_fixture.py --force
+
+--force: what is committed is overwritten; nothing is done without it.
 
 Not part of a test run: tests/unit/worker/test_pytorch_reference.c reads what is committed. Made with torch 2.15.0 and
 transformers 5.23.0.
@@ -82,6 +84,8 @@ def make(folder, module, differences, generator):
 
 
 def main():
+    if sys.argv[1:] != ["--force"]:
+        sys.exit(f"make_fixture.py: it overwrites {', '.join(sorted(MODELS))} in {pathlib.Path(__file__).parent}; --force does that")
     generator = torch.Generator().manual_seed(1)
     module = in_float64()
     for name, differences in MODELS.items():
