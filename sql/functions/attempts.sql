@@ -78,17 +78,6 @@ create function wlb_attempts_open() returns json language sql stable as $$
 			and not exists (select from faults f where f.attempt_id = a.id and f.cause)))
 $$;
 
--- Where an attempt was started, so that wlbd refuses plans whose ranks are elsewhere before it stores them: the nodes and tasks that wlbd
--- decided on (null where the attempt began while wlbd was away), and how many ranks rank 0 recorded on each node (null until all of them
--- are known, and where they are on more than 65,536 nodes).
-create function wlb_attempt_places(p_attempt bigint) returns json language sql stable as $$
-	select json_build_object('nodes', a.decision->'nodes', 'tasks_per_node', a.decision->'tasks_per_node',
-		'ranks_on', (select json_object_agg(node, ranks) from (
-			select node, count(*) as ranks from rank_map where attempt_id = a.id group by node) as counted
-			having sum(ranks) = a.world_size and count(*) <= 65536))
-	from attempts a where a.id = p_attempt
-$$;
-
 -- Every change of an attempt locks its run first, as deliveries do: otherwise two statements could deadlock.
 create function wlb_attempt_lock(p_attempt bigint) returns void language sql as $$
 	select from runs where id = (select run_id from attempts where id = p_attempt) for no key update;
