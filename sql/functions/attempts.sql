@@ -229,6 +229,12 @@ create function wlb_attempt_reported(p_attempt bigint, p_step bigint) returns vo
 	update attempts set reported_step = p_step where id = p_attempt and coalesce(reported_step, 0) < p_step
 $$;
 
+-- Whether all that is known of the end is that its step failed: the launcher says more, and its record may arrive later.
+create function wlb_has_reason_of_step(a attempts) returns boolean language sql stable as $$
+	select exists (select from faults where attempt_id = a.id and cause and kind = 'step_failed' and detail = a.reason
+		and not coalesce(proof ? 'step_broken', false))
+$$;
+
 -- The first final state of an attempt's end stays; `lost` and `ended` are replaced when more is known.
 create function wlb_attempt_end(p_attempt bigint, p_state text, p_exit_code integer, p_reason text, p_time timestamptz)
 returns void language sql as $$
@@ -236,7 +242,8 @@ returns void language sql as $$
 	update attempts set
 		state = case when state in ('complete', 'failed') then state else p_state end,
 		reason = case when p_state = 'complete' and state = 'lost' then p_reason
-			when p_reason = '' or (reason <> '' and state in ('complete', 'failed')) then reason
+			when p_reason = '' or (reason <> '' and state in ('complete', 'failed')
+				and not wlb_has_reason_of_step(attempts)) then reason
 			else p_reason end,
 		told = case when p_reason = '' then told else p_reason end,
 		exit_code = coalesce(p_exit_code, exit_code),

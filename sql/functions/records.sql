@@ -202,7 +202,7 @@ declare
 begin
 	-- The launcher knows why it has stopped the ranks, whose own record may arrive after its.
 	perform wlb_attempt_end(a.id, d->>'state', (d->>'exit_code')::integer,
-		case when a.launcher_told and p_source <> 'run' then '' else coalesce(d->>'reason', '') end, p_time);
+		case when a.launcher_told and a.told <> '' and p_source <> 'run' then '' else coalesce(d->>'reason', '') end, p_time);
 	update attempts set launcher_told = true where id = a.id and p_source = 'run';
 	if newest and wlb_has_saved_and_stopped(d->>'state', (d->>'exit_code')::integer) then
 		-- The run waits for its job to start again, unless its launcher says otherwise.

@@ -446,8 +446,17 @@ class Reasons(ApiTest):
         self.end_record(run, "run", attempt, state="ended", exit_code=85, reason="n3 is usable again: saved step 9 and stopped")
         self.end_record(run, "rank0", attempt, state="ended", exit_code=85, reason="SIGUSR1: saved step 9 and stopped")
 
+    def end_before_its_record(self, run):
+        """The end of the run is reported, and the failed step recorded as a fault, before the launcher's record arrives."""
+        attempt = str(uuid.uuid4())
+        self.deliver(run, attempt, [event(1)], "run")
+        self.api.call("POST", f"/v1/runs/{run}/end", {"state": "failed", "exit_code": 255, "attempt_id": attempt})
+        wait_for("the fault", lambda: [fault["kind"] for fault in self.show(run)["faults"]] == ["step_failed"], 15)
+        self.end_record(run, "run", attempt, state="failed", exit_code=255, reason="srun does not know an option")
+
     def test_ways_to_end(self):
         ways = (
+            ("failed", "srun does not know an option", self.end_before_its_record),
             ("ended", "n3 is usable again: saved step 9 and stopped", self.end_records),
             ("failed", "the Slurm step ended with exit code 1", lambda run: self.end_record(run, state="failed")),
             ("ended", "it was ended by order", lambda run: self.end_record(run, state="ended", exit_code=75)),
