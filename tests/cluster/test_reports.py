@@ -261,7 +261,8 @@ def freeze_batch_node(test, job):
         return path.read_text(encoding="utf-8").count("\n") if path.exists() else 0
 
     test.addCleanup(bring_back, test, 4)
-    wait_for("some steps", lambda: last_step() > 5, 60)
+    wait_for("recorded steps", lambda: test.cluster.sql(
+        f"select 1 from steps s join runs r on r.id = s.run_id where r.job_id = {job} limit 1"), 60)
     test.cluster.verb("stop-db")
     before = last_step()
     wait_for("steps without a database", lambda: last_step() > before + 3, 30)
@@ -630,7 +631,7 @@ SITUATIONS = (
               "wlb run -- true\n[ -e again ] || { touch again; sleep ${SLURM_JOB_ID}999; sleep 60; }", "a_killed_batch_slurmstepd",
               options=("--wlb-layout=auto", "--requeue"), meanwhile=kill_batch_stepd, runs={"": ("complete", 2)}),
     Situation("A run that is complete says which steps of it wait on a frozen batch node.",
-              f"wlb run -- wlb-worker {' '.join(training.arguments(iterations=60))} --save ck-$SLURM_JOB_ID --load ck-$SLURM_JOB_ID "
+              f"wlb run -- wlb-worker {' '.join(training.arguments(iterations=300))} --save ck-$SLURM_JOB_ID --load ck-$SLURM_JOB_ID "
               "--save-interval 10 --metrics-file m-$SLURM_JOB_ID.jsonl --log-interval 1", "a_frozen_batch_node",
               options=("--wlb-layout=auto", "--no-kill", "--requeue", "--open-mode=append"), nodes=2, meanwhile=freeze_batch_node,
               after=missing_steps),
