@@ -292,8 +292,9 @@ FAILS_ONCE = "[ $WLB_ATTEMPT -gt 1 ] || exit 3"  # a rank of the first attempt
 
 
 def requeue_once(test, job):
-    """Once its first attempt runs."""
-    wait_for("a step", lambda: f"{job}.0" in test.cluster.run("squeue", "-h", "-s", "-j", job).stdout, 30)
+    """Once its first attempt has written to the file of srun."""
+    written = test.cluster.work / f"{job}.log"
+    wait_for("what the rank writes", lambda: written.exists() and written.stat().st_size > 0, 30)
     test.cluster.run("scontrol", "requeue", job)
 
 
