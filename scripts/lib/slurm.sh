@@ -217,14 +217,14 @@ slurm_ready() {
 # slurm_node_processes [N...]: pids of everything that runs on these nodes, by default on all: the slurmstepds, their tasks, and
 # tasks that have lost their slurmstepd. A user's shell on the cluster is not included: it lacks SLURMD_NODENAME.
 slurm_node_processes() {
-	local node nodes=("$@")
-	(($#)) || mapfile -t nodes < <(seq "$NODES")
+	local node numbers=("$@")
+	(($#)) || mapfile -t numbers < <(seq "$NODES")
 	{
-		for node in "${nodes[@]}"; do
+		for node in "${numbers[@]}"; do
 			daemon_pid "slurmd-n$node" || true
 		done
-		slurm_node_stepds "${nodes[@]}"
-		processes_with "SLURM_CONF=$CLUSTER_DIR/etc/slurm.conf" "$(printf 'SLURMD_NODENAME=n%s\n' "${nodes[@]}")"
+		slurm_node_stepds "${numbers[@]}"
+		processes_with "SLURM_CONF=$CLUSTER_DIR/etc/slurm.conf" "$(printf 'SLURMD_NODENAME=n%s\n' "${numbers[@]}")"
 	} | with_descendants | sort -un
 }
 
