@@ -8,15 +8,26 @@ DIFFERENCES = "## libslurm: what compat.h hides"
 COMPAT = "coordinator/slurm/compat.h"
 TABLE_ROW = re.compile(r"^\|(.+)\|\s*$")
 CODE = re.compile(r"`([^`]+)`")
+BRACES = re.compile(r"^(.*)\{(.+)\}$")
 
 
 class TableError(Exception):
     pass
 
 
+def _names(cell):
+    """The names between backticks; `a/{b,c}` are two, a/b and a/c."""
+    names = set()
+    for name in CODE.findall(cell):
+        several = BRACES.match(name)
+        names |= {several.group(1) + part for part in several.group(2).split(",")} if several else {name.rstrip("/")}
+    return names
+
+
 def read_table(text):
     """folder -> set of folders and files that its files may include beside their own folder's, from the table below HEADING:
-    | folder | subject | may include |, folders between backticks, "nothing" for none. A row | | | `more` | continues the one above."""
+    | folder | subject | may include |, names between backticks (_names), "nothing" for none. A row | | | `more` | continues the one
+    above."""
     section = text.partition(HEADING + "\n")[2].partition("\n## ")[0]
     rows = [[cell.strip() for cell in match.group(1).split("|")] for match in map(TABLE_ROW.match, section.splitlines()) if match]
     if [cell.lower() for cell in rows[0]] != ["folder", "subject", "may include"] if rows else True:
@@ -25,14 +36,14 @@ def read_table(text):
     folder = None
     for row in rows[2:]:
         if row[:-1] == ["", ""] and CODE.search(row[2]) and table.get(folder):
-            table[folder] |= {name.rstrip("/") for name in CODE.findall(row[2])}
+            table[folder] |= _names(row[2])
             continue
         if len(row) != 3 or len(CODE.findall(row[0])) != 1 or not row[1] or not (CODE.search(row[2]) or row[2] == "nothing"):
             raise TableError(f"a row has one folder, a subject, and folders or 'nothing': {' | '.join(row)}")
         folder = CODE.findall(row[0])[0].rstrip("/")
         if folder in table:
             raise TableError(f"{folder} has two rows")
-        table[folder] = {name.rstrip("/") for name in CODE.findall(row[2])}
+        table[folder] = _names(row[2])
     return table
 
 

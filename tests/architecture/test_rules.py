@@ -55,6 +55,10 @@ class Table(unittest.TestCase):
         continued = TABLE.replace("| `high` | b | `low` |", "| `high` | b | `low` |\n| | | `low/a.h`, `lower` |\n| | | `lowest` |")
         self.assertEqual(rules.read_table(continued)["high"], {"low", "low/a.h", "lower", "lowest"})
 
+    def test_names_in_braces_are_several(self):
+        several = TABLE.replace("| `high` | b | `low` |", "| `high` | b | `low/{a.h,b}`, `lower` |")
+        self.assertEqual(rules.read_table(several)["high"], {"low/a.h", "low/b", "lower"})
+
     def test_malformed_tables_are_refused(self):
         for wrong in ("", TABLE.replace("Folders, and", "Rooms, and"), TABLE.replace("| subject ", "| what "),
                       TABLE.replace("| a | nothing |", "| a | |"), TABLE.replace("| b |", "|  |"),

@@ -1,8 +1,8 @@
 /* Any activities of a report: refused with a reason, or within all bounds and each rank once. */
 #include <string.h>
 
+#include "coordinator/wlbd/api/reports/activity_read.h"
 #include "coordinator/wlbd/http/fields.h"
-#include "coordinator/wlbd/requests/activity_read.h"
 #include "tests/fuzz/scratch.h"
 
 static void check_entry(const json_t *entry)

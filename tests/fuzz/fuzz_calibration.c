@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coordinator/wlbd/api/calibrations/calibration_read.h"
 #include "coordinator/wlbd/http/fields.h"
-#include "coordinator/wlbd/requests/calibration_read.h"
 #include "planner/machine.h"
 #include "tests/fuzz/scratch.h"
 

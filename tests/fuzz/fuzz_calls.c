@@ -1,8 +1,8 @@
 /* Any calls of a report: refused with a reason, or within all bounds and in the order of time. */
 #include <string.h>
 
+#include "coordinator/wlbd/api/reports/call_read.h"
 #include "coordinator/wlbd/http/fields.h"
-#include "coordinator/wlbd/requests/call_read.h"
 #include "tests/fuzz/scratch.h"
 
 static void check_entry(const json_t *entry)

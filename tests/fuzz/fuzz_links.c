@@ -1,8 +1,8 @@
 /* Any report of the links between nodes: refused with a reason, or the node that it leaves out is one of the job's. */
 #include <string.h>
 
+#include "coordinator/wlbd/api/attempts/links_body.h"
 #include "coordinator/wlbd/http/fields.h"
-#include "coordinator/wlbd/requests/links_body.h"
 #include "tests/fuzz/scratch.h"
 
 static int is_of_job(const json_t *nodes, const char *name)

@@ -1,8 +1,8 @@
 /* Any body of a check of a node: refused with a reason, or within its bounds and printable. */
 #include <string.h>
 
+#include "coordinator/wlbd/api/calibrations/node_check_read.h"
 #include "coordinator/wlbd/http/fields.h"
-#include "coordinator/wlbd/requests/node_check_read.h"
 #include "tests/fuzz/scratch.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)

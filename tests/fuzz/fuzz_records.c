@@ -1,6 +1,6 @@
 /* Any body of POST .../records: refused with a reason, or records that number on from first_seq. */
+#include "coordinator/wlbd/api/records/record_check.h"
 #include "coordinator/wlbd/http/fields.h"
-#include "coordinator/wlbd/requests/record_check.h"
 #include "tests/fuzz/scratch.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)

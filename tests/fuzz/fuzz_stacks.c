@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coordinator/wlbd/api/reports/stacks_read.h"
 #include "coordinator/wlbd/http/fields.h"
-#include "coordinator/wlbd/requests/stacks_read.h"
 #include "tests/fuzz/scratch.h"
 
 /* Decided by attempt_nodes.c, which is not linked. */

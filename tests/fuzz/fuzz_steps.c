@@ -2,8 +2,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "coordinator/wlbd/api/reports/step_read.h"
 #include "coordinator/wlbd/http/fields.h"
-#include "coordinator/wlbd/requests/step_read.h"
 #include "tests/fuzz/scratch.h"
 
 static void check_seconds(double value_s)

@@ -1,0 +1,207 @@
+/*
+ * The attempts in memory, and the processes that report for them: what liveness needs each second without a question to
+ * PostgreSQL, which holds the same for good. Looked up in O(log n).
+ */
+#ifndef COORDINATOR_WLBD_ATTEMPTS_ATTEMPTS_H
+#define COORDINATOR_WLBD_ATTEMPTS_ATTEMPTS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <sys/types.h>
+
+#include "common/on_fault.h"
+#include "coordinator/wlbd/attempts/attempt_nodes.h"
+#include "coordinator/wlbd/detection/activities.h"
+#include "coordinator/wlbd/http/connection.h"
+#include "coordinator/wlbd/http/route.h"
+#include "coordinator/wlbd/rules/incident.h"
+#include "libwlb/wlb.h"
+
+struct wlb_slurm_job;
+struct wlbd_detection;
+struct wlbd_node_question;
+struct wlbd_outliers;
+struct wlbd;
+struct wlbd_attempt;
+
+/* One process that reports: for the ranks of a node, or the launcher. */
+struct wlbd_reporter {
+	TAILQ_ENTRY(wlbd_reporter) link;
+	struct wlbd_attempt *attempt;
+	char node[256];
+	int rank;                           /* WLBD_LAUNCHER: `wlb run` */
+	struct wlbd_connection *connection; /* NULL: closed, or not seen since wlbd started */
+	int64_t reported_ms;                /* when it last reported */
+	int64_t late_ms;                    /* when it last did so late (symptoms.c); 0: it never has */
+	int64_t probed_ms;                  /* when its node was last probed because of its silence */
+	int64_t step;
+	int64_t stacks_id;        /* the newest gathering that it was asked for; 0: none */
+	int64_t stacks_stored_id; /* and the newest whose stacks it has sent */
+	bool goodbye;
+	bool agent;        /* it is wlb-agent: its end is no symptom of a loss of ranks */
+	bool node_is_lost; /* that was recorded, and it has not reported since */
+};
+
+/* The newest gathering of stacks of an attempt (stacks.h). */
+struct wlbd_stacks {
+	int64_t id;       /* 0: none; else seconds since 1970, or one more than the id before */
+	int64_t asked_ms; /* of wlb_clock_ms() */
+	int nodes;        /* that report through an agent, and so are asked */
+};
+
+/* Nodes of the job that an attempt excludes, since earlier ones were ended on their account (past_evictions.h). */
+struct wlbd_left_out {
+	bool is_asked, is_known; /* the database was, and has answered */
+	int count, most;         /* those nodes, and how many there may be */
+	int used;                /* nodes that earlier attempts evicted, and which this one needs */
+};
+
+/* Since when no node of an attempt reports (step_end.h). */
+struct wlbd_quiet {
+	int64_t since_ms; /* of wlb_clock_ms(); 0: not watched yet */
+	int64_t ask_ms;   /* when Slurm is asked, at the earliest */
+	int64_t pause_ms; /* until it is asked again */
+	bool is_asked;    /* a question is under way */
+};
+
+/* Nodes that have not reported since wlbd was started again (missing_nodes.h). */
+struct wlbd_missing {
+	struct wlbd_names nodes; /* that have not answered yet */
+	int left;                /* of these, from the first on, are to be probed in this round */
+	int64_t ask_ms;          /* when the round begins, of wlb_clock_ms() */
+};
+
+struct wlbd_attempt {
+	TAILQ_ENTRY(wlbd_attempt) link;
+	struct wlbd *wlbd;
+	char uuid[37]; /* lower case */
+	char run[WLBD_RUN_NAME_SIZE];
+	int64_t run_pk;
+	int64_t attempt_pk;
+	int64_t number;
+	uint32_t job_id;
+	uid_t uid;
+	bool confirmed; /* Slurm has confirmed that the run's job exists and belongs to this uid */
+	struct wlbd_attempt_nodes nodes;
+	struct wlbd_activities activities; /* what its ranks do */
+	struct wlbd_stacks stacks;         /* that were asked for */
+	struct wlb_layout layout;          /* all 0: not known yet */
+	struct wlbd_detection *detection;  /* finds faulty ranks; NULL: they are not watched yet, or no more */
+	struct wlbd_outliers *outliers;    /* finds ranks whose stacks differ: one allocation; NULL: as above */
+	bool is_standstill_suspected;      /* by the newest judgement of its ranks */
+	int64_t judged_ms, judging_ms;     /* when that was over, and how long it took */
+	uint64_t steps_recorded;           /* since wlbd started */
+	int64_t last_step;                 /* of these */
+	bool is_past_asked;                /* the database was asked for known_step_s */
+	double known_step_s;               /* the length of steps that had ended before; 0: not known (past_steps.h) */
+	struct wlbd_left_out left_out;
+	struct wlb_on_fault on_fault; /* what is done about them */
+	int min_nodes;                /* that the run needs; 0: one is enough */
+	int spares;                   /* nodes that it has besides those of the attempt */
+	int64_t stored_verdicts;      /* changes of verdicts that were stored since stored_since_ms */
+	int64_t stored_since_ms;
+	char slurm_step[32];                   /* "12.0", from the launcher */
+	TAILQ_HEAD(, wlbd_reporter) reporters; /* at most one for each node, and the launcher */
+	int reporter_count;
+	void *reporter_tree;
+	struct wlbd_incident incident; /* with the attempt's state: incident.life */
+	char reason[512];              /* of the order to end */
+	struct event *judge_timer;
+	TAILQ_HEAD(, wlbd_node_question) questions; /* about its nodes, under way */
+	int64_t nodes_due_ms; /* after a restart of wlbd: when nodes have to have reported; 0: that is past */
+	struct wlbd_missing missing;
+	int64_t made_ms;          /* when it was taken into memory, of wlb_clock_ms() */
+	int64_t requeued_ms;      /* when wlbd learned that its job was requeued; 0: it was not */
+	int64_t job_over_ms;      /* when Slurm said first that its job has ended, or is unknown; 0: it has not */
+	int64_t requeue_asked_ms; /* when Slurm was last asked for that; 0: never */
+	bool has_reported;        /* a node has, to this wlbd or to one before it */
+	struct wlbd_quiet quiet;
+	bool is_run_over;      /* it was taken into memory for a late record, and leaves it once that is judged */
+	bool is_exit_recorded; /* its exit code was given to the outbox */
+};
+
+enum { WLBD_LAST_REPORTS_MS = 15 * 60 * 1000 };
+
+struct wlbd_attempts {
+	TAILQ_HEAD(, wlbd_attempt) list;
+	void *tree;              /* by UUID */
+	void *connections;       /* reporters by their connection */
+	event_callback_fn judge; /* of each attempt's judge_timer */
+	int count;
+	int reporters;
+	int64_t making_ms; /* that this tick has taken to begin to watch the ranks of attempts */
+};
+
+/* `judge` is called with an attempt whose symptoms are to be judged. Returns NULL if out of memory. */
+struct wlbd_attempts *wlbd_attempts_new(event_callback_fn judge);
+void wlbd_attempts_free(struct wlbd_attempts *attempts);
+
+struct wlbd_attempt *wlbd_attempts_find(const struct wlbd_attempts *attempts, const char *uuid);
+
+/* The attempt that a question to Slurm, a node or the database is about: it may have been removed when the answer
+ * arrives. */
+struct wlbd_attempt_ref {
+	struct wlbd *wlbd;
+	char uuid[37];
+};
+
+struct wlbd_attempt_ref wlbd_attempt_ref(const struct wlbd_attempt *attempt);
+/* Returns NULL where it was removed, or wlbd ends. */
+struct wlbd_attempt *wlbd_attempt_ref_find(const struct wlbd_attempt_ref *ref);
+
+/* Of the nodes, ranks and reporters of attempts. The largest attempt, of 8,192 nodes and 65,536 ranks, holds 5 MiB. */
+enum { WLBD_ATTEMPT_USER_BYTES = 64 << 20, WLBD_ATTEMPT_ALL_BYTES = 512 << 20 };
+
+/* Whether a user has as many attempts in memory as a user may have. `is_claim`: a client alone claims the next attempt.
+ * Attempts for whose job Slurm has not said the nodes count as claims, and a user may have fewer claims than attempts.
+ */
+bool wlbd_attempts_full(const struct wlbd_attempts *attempts, uid_t uid, bool is_claim);
+
+/* Adds, or updates, the attempt that the JSON of wlb_attempt_card() of the schema describes. Returns NULL where that
+ * cannot be read, or if out of memory, and logs it. */
+struct wlbd_attempt *wlbd_attempts_put(struct wlbd *wlbd, const json_t *card);
+/* Takes the degrees of a layout, {"tp":..., ...}; another value, or one of more ranks than are watched, changes
+ * nothing.
+ */
+void wlbd_attempt_set_layout(struct wlbd_attempt *attempt, const json_t *object);
+/* The attempt must have no questions under way. */
+void wlbd_attempts_remove(struct wlbd *wlbd, struct wlbd_attempt *attempt);
+
+/* A symptom changed, or the step ended: the attempt is judged on the next turn of the event loop, and so never inside a
+ * callback of a connection that has just closed. */
+void wlbd_attempt_judge_soon(struct wlbd_attempt *attempt);
+
+/* Stores what Slurm reports of a run's job in the run's attempts: whether it is their user's, which nodes it has, and
+ * whether it is over. */
+void wlbd_attempts_confirm(struct wlbd *wlbd, int64_t run_pk, const struct wlb_slurm_job *job);
+
+/* Slurm says that the job of the run is unknown. */
+void wlbd_attempts_job_unknown(struct wlbd *wlbd, int64_t run_pk);
+
+/* Whether the last reports of the run may still arrive: a process of it is connected, and Slurm has not said for
+ * WLBD_LAST_REPORTS_MS that the job is over. */
+bool wlbd_attempts_run_reports(const struct wlbd_attempts *attempts, int64_t run_pk, int64_t now_ms);
+
+/* Sets what is done about the faults of a run's attempts. `text` names what is not as wlbd.conf has it. */
+void wlbd_attempts_set_on_fault(struct wlbd *wlbd, int64_t run_pk, const char *text);
+
+/* Returns when a process of the node last reported over a connection that is still open; 0: none does. Only attempts
+ * count whose job has that node as Slurm says, and of users other than `uid` only connections from the node's own
+ * address: a user who shares a node could otherwise hide its loss by reporting from elsewhere. */
+int64_t wlbd_attempts_last_report_ms(const struct wlbd_attempts *attempts, const char *node, uid_t uid);
+
+/* Returns the reporter of the node, which is made where there is none; NULL if out of memory, or where the attempt has
+ * as many as it can have. An attempt has one launcher, on whatever node. */
+struct wlbd_reporter *wlbd_attempt_reporter(struct wlbd_attempt *attempt, const char *node, int rank);
+
+/* Whether a process of the node has reported, its launcher included, as far as is known to this wlbd. */
+bool wlbd_attempt_hears(const struct wlbd_attempt *attempt, const char *node);
+
+/* The reporter reports over this connection from now on; a reporter that did so before has none. Returns -1 if out of
+ * memory; the reporter has no connection then, and its silence will be noticed instead. */
+int wlbd_reporter_attach(struct wlbd_reporter *reporter, struct wlbd_connection *connection);
+void wlbd_reporter_detach(struct wlbd_reporter *reporter);
+
+#endif

@@ -1,0 +1,92 @@
+#include "coordinator/wlbd/incident/step_end.h"
+
+#include <stdlib.h>
+
+#include "common/clock.h"
+#include "coordinator/wlbd/database/outbox.h"
+#include "coordinator/wlbd/incident/attempt_end.h"
+#include "coordinator/wlbd/slurm/step_ask.h"
+#include "coordinator/wlbd/wlbd.h"
+
+enum {
+	QUIET_MS = 20000, /* without a report of a node, until Slurm is asked */
+	ASK_AGAIN_MOST_MS = 320000,
+	QUESTIONS_MOST = 2,       /* at the same time, of all attempts: they use threads that other questions need */
+	LAUNCHER_FRESH_MS = 5000, /* a launcher that has reported this long ago still waits for its srun */
+};
+
+void wlbd_step_end_note_report(struct wlbd_attempt *attempt)
+{
+	struct wlbd_params params = {0};
+	if (attempt->has_reported)
+		return;
+	attempt->has_reported = true;
+	wlbd_params_add_integer(&params, attempt->attempt_pk);
+	wlbd_outbox_put(attempt->wlbd->outbox, attempt->uid, attempt->run_pk,
+	                "update attempts set node_reported = true where id = $1", &params);
+}
+
+static bool is_launcher_waiting(const struct wlbd_attempt *attempt, int64_t now_ms)
+{
+	const struct wlbd_reporter *reporter;
+	TAILQ_FOREACH(reporter, &attempt->reporters, link)
+	if (reporter->rank == WLBD_LAUNCHER)
+		return reporter->connection != NULL && !reporter->goodbye &&
+		       now_ms - reporter->reported_ms < LAUNCHER_FRESH_MS;
+	return false;
+}
+
+static int64_t last_node_report_ms(const struct wlbd_attempt *attempt)
+{
+	const struct wlbd_reporter *reporter;
+	int64_t last_ms = 0;
+	TAILQ_FOREACH(reporter, &attempt->reporters, link)
+	if (reporter->rank != WLBD_LAUNCHER && reporter->reported_ms > last_ms)
+		last_ms = reporter->reported_ms;
+	return last_ms;
+}
+
+static void on_answer(void *context, int has_stepd)
+{
+	struct wlbd_attempt_ref *ref = context;
+	struct wlbd_attempt *attempt = wlbd_attempt_ref_find(ref);
+	ref->wlbd->step_questions--;
+	free(ref);
+	if (attempt != NULL) {
+		struct wlbd_quiet *quiet = &attempt->quiet;
+		quiet->is_asked = false;
+		quiet->ask_ms = wlb_clock_ms() + quiet->pause_ms;
+		quiet->pause_ms = quiet->pause_ms < ASK_AGAIN_MOST_MS ? 2 * quiet->pause_ms : quiet->pause_ms;
+		if (has_stepd == 0 && !wlbd_attempt_is_ordered(&attempt->incident.life) &&
+		    last_node_report_ms(attempt) <= quiet->since_ms && is_launcher_waiting(attempt, wlb_clock_ms()))
+			wlbd_attempt_end_no_stepd(attempt);
+	}
+}
+
+static void ask(struct wlbd_attempt *attempt)
+{
+	struct wlbd_attempt_ref *ref = malloc(sizeof(*ref));
+	if (ref == NULL)
+		return;
+	*ref = wlbd_attempt_ref(attempt);
+	attempt->quiet.is_asked = true;
+	attempt->wlbd->step_questions++;
+	wlbd_slurm_step_has_stepd(attempt->wlbd, attempt->job_id, attempt->slurm_step, on_answer, ref);
+}
+
+/* The launcher is on the node of its job's script: where that is silent, other rules apply. */
+void wlbd_step_end_check(struct wlbd_attempt *attempt, int64_t now_ms)
+{
+	struct wlbd_quiet *quiet = &attempt->quiet;
+	int64_t last_ms = last_node_report_ms(attempt);
+	if (quiet->since_ms == 0 || last_ms > quiet->since_ms)
+		*quiet = (struct wlbd_quiet){.since_ms = last_ms != 0 ? last_ms : now_ms,
+		                             .ask_ms = (last_ms != 0 ? last_ms : now_ms) + QUIET_MS,
+		                             .pause_ms = QUIET_MS,
+		                             .is_asked = quiet->is_asked};
+	if (attempt->confirmed && attempt->has_reported && !quiet->is_asked && now_ms >= quiet->ask_ms &&
+	    attempt->slurm_step[0] != '\0' && attempt->wlbd->step_questions < QUESTIONS_MOST &&
+	    !attempt->wlbd->slurm_away && !wlbd_attempt_is_ordered(&attempt->incident.life) &&
+	    is_launcher_waiting(attempt, now_ms))
+		ask(attempt);
+}

@@ -1,9 +1,0 @@
-/* The table of docs/api.md's requests. */
-#ifndef COORDINATOR_WLBD_REQUESTS_ROUTES_H
-#define COORDINATOR_WLBD_REQUESTS_ROUTES_H
-
-#include "coordinator/wlbd/http/route.h"
-
-extern const struct wlbd_routes wlbd_routes;
-
-#endif

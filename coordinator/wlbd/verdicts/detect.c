@@ -1,0 +1,175 @@
+#include "coordinator/wlbd/verdicts/detect.h"
+
+#include <string.h>
+
+#include "common/clock.h"
+#include "coordinator/wlbd/detection/detection.h"
+#include "coordinator/wlbd/incident/attempt_end.h"
+#include "coordinator/wlbd/log.h"
+#include "coordinator/wlbd/verdicts/found_verdicts.h"
+#include "coordinator/wlbd/verdicts/outliers.h"
+#include "coordinator/wlbd/verdicts/past_evictions.h"
+#include "coordinator/wlbd/verdicts/past_steps.h"
+#include "coordinator/wlbd/verdicts/stacks.h"
+#include "coordinator/wlbd/wlbd.h"
+
+enum {
+	PAUSE_JUDGEMENTS = 4, /* between two of a suspected hang there are so many times the length of one */
+	MAKING_MOST_MS = 250, /* in a tick: ranks of other attempts are watched from the next one on */
+};
+
+/* Whether nodes are left for the run without the slow one. A run that hangs is ended in any case. */
+static bool can_do_without(const struct wlbd_attempt *attempt)
+{
+	int left = attempt->nodes.started_on.count - 1 + attempt->spares;
+	return left >= 1 && left >= attempt->min_nodes;
+}
+
+static bool is_to_end(const struct wlbd_attempt *attempt, const struct wlbd_found_verdict *found)
+{
+	const struct wlb_verdict *verdict = &found->verdict;
+	if (verdict->stage != WLB_VERDICT_CONFIRMED || wlbd_verdict_action(attempt, verdict->kind) != WLB_FAULT_EVICT)
+		return false;
+	return wlbd_verdict_stands_still(verdict->kind) ||
+	       (wlbd_verdict_node(attempt, found) != NULL && attempt->left_out.is_known && can_do_without(attempt));
+}
+
+/* The verdict is stored again where it was found while the run's settings said `report`. */
+static void evict(struct wlbd_attempt *attempt, const struct wlbd_found_verdict *found, int64_t now_ms)
+{
+	char text[WLBD_VERDICT_TEXT_SIZE];
+	wlbd_verdict_text(attempt, found, text);
+	if (!found->is_changed)
+		wlbd_verdict_store(attempt, found, now_ms);
+	wlbd_verdict_store_fault(attempt, found);
+	wlbd_attempt_end_evict(attempt, text);
+	attempt->wlbd->counters.evictions++;
+}
+
+/* Stacks show what the ranks of a run that hangs do. They are gathered once it is suspected, since its ranks end
+ * when that is confirmed. */
+static void gather_stacks(struct wlbd_attempt *attempt, const struct wlbd_found_verdict *found)
+{
+	if (wlbd_verdict_stands_still(found->verdict.kind) && found->verdict.stage != WLB_VERDICT_OVER)
+		wlbd_stacks_ask(attempt);
+}
+
+/* Processes that are gone are judged by their symptoms (attempt_end.h), which know how they ended. */
+static bool is_found_otherwise(const struct wlbd_found_verdict *found)
+{
+	return found->verdict.kind == WLB_VERDICT_CRASH;
+}
+
+static const struct wlbd_found_verdict *judge_reports(struct wlbd_attempt *attempt, int64_t now_ms, int *count)
+{
+	const struct wlbd_attempt_ranks ranks = {.layout = &attempt->layout,
+	                                         .count = attempt->nodes.mapped_ranks,
+	                                         .node_of = attempt->nodes.node_of_rank,
+	                                         .nodes = attempt->nodes.started_on.count,
+	                                         .node_names = attempt->nodes.started_on.list,
+	                                         .activities = &attempt->activities};
+	const struct wlbd_detection_limits limits = {.hang_after_s = attempt->on_fault.hang_after_s,
+	                                             .slow_share = attempt->on_fault.slow_by_percent / 100,
+	                                             .known_step_s = attempt->known_step_s};
+	const struct wlbd_found_verdict *found =
+		wlbd_detection_judge(attempt->detection, &ranks, &limits, now_ms, count);
+	const char *refusal = wlbd_detection_refusal(attempt->detection, now_ms);
+	if (refusal != NULL)
+		wlbd_log_limited(WLBD_LOG_WARNING, WLBD_LIMIT_ACTIVITIES,
+		                 "run %s of uid %u: its %d ranks are not watched for hangs and stragglers: %s",
+		                 attempt->run, attempt->uid, ranks.count, refusal);
+	return found;
+}
+
+static const struct wlbd_found_verdict *judge_in_time(struct wlbd_attempt *attempt, int64_t now_ms, int *count)
+{
+	struct wlbd_attempts *attempts = attempt->wlbd->attempts;
+	bool is_watched = wlbd_detection_watches(attempt->detection);
+	int64_t began_ms = wlb_clock_ms();
+	if (!is_watched && attempts->making_ms >= MAKING_MOST_MS)
+		return NULL;
+	const struct wlbd_found_verdict *found = judge_reports(attempt, now_ms, count);
+	if (!is_watched)
+		attempts->making_ms += wlb_clock_ms() - began_ms;
+	return found;
+}
+
+/* The activities of ranks come from wlb-worker; of other trainers there are none. */
+static bool can_judge(const struct wlbd_attempt *attempt)
+{
+	return attempt->layout.tp > 0 && attempt->nodes.mapped_ranks > 0 && attempt->activities.size > 0 &&
+	       attempt->nodes.mapped_ranks <= WLBD_ACTIVITY_RANKS_MOST;
+}
+
+static void store_change(struct wlbd_attempt *attempt, const struct wlbd_found_verdict *found, int64_t now_ms)
+{
+	if (!found->is_changed)
+		return;
+	wlbd_verdict_store(attempt, found, now_ms);
+	gather_stacks(attempt, found);
+}
+
+static bool is_suspected_standstill(const struct wlbd_found_verdict *found)
+{
+	return wlbd_verdict_stands_still(found->verdict.kind) && found->verdict.stage == WLB_VERDICT_SUSPECTED;
+}
+
+static void judge(struct wlbd_attempt *attempt, int64_t now_ms)
+{
+	int count = 0;
+	bool is_named = false;
+	const struct wlbd_found_verdict *found = NULL, *worst = NULL;
+	if (attempt->detection != NULL && can_judge(attempt))
+		found = judge_in_time(attempt, now_ms, &count);
+	attempt->is_standstill_suspected = false;
+	for (int i = 0; i < count; i++) {
+		if (is_found_otherwise(&found[i]))
+			continue;
+		store_change(attempt, &found[i], now_ms);
+		is_named = is_named || (wlbd_verdict_stands_still(found[i].verdict.kind) &&
+		                        found[i].verdict.stage != WLB_VERDICT_OVER);
+		attempt->is_standstill_suspected |= is_suspected_standstill(&found[i]);
+		if (worst == NULL && is_to_end(attempt, &found[i]))
+			worst = &found[i];
+	}
+	const struct wlbd_found_verdict *outliers = wlbd_outliers_judge(attempt, is_named, now_ms);
+	if (outliers != NULL)
+		store_change(attempt, outliers, now_ms);
+	if (outliers != NULL && worst == NULL && is_to_end(attempt, outliers))
+		worst = outliers;
+	/* A process that is gone, or a node that is lost, explains why the others hang. */
+	if (worst != NULL && !wlbd_attempt_end_is_pending(attempt))
+		evict(attempt, worst, now_ms);
+}
+
+static void ask_past(struct wlbd_attempt *attempt)
+{
+	wlbd_past_steps_ask(attempt);
+	wlbd_past_evictions_ask(attempt);
+}
+
+void wlbd_detect(struct wlbd_attempt *attempt, int64_t now_ms)
+{
+	const struct wlbd_attempt_life *life = &attempt->incident.life;
+	bool is_over = wlbd_attempt_end_is_known(life) || wlbd_attempt_is_ordered(life);
+	if (is_over) { /* the database ends its verdicts */
+		wlbd_detection_free(attempt->detection);
+		attempt->detection = NULL;
+		wlbd_outliers_forget(attempt);
+		attempt->is_standstill_suspected = false;
+		return;
+	}
+	if (attempt->detection == NULL && can_judge(attempt))
+		attempt->detection = wlbd_detection_new(&attempt->activities);
+	if (attempt->detection != NULL)
+		ask_past(attempt);
+	judge(attempt, now_ms);
+	attempt->judged_ms = wlb_clock_ms();
+	attempt->judging_ms = attempt->judged_ms - now_ms;
+}
+
+void wlbd_detect_suspected(struct wlbd_attempt *attempt, int64_t now_ms)
+{
+	if (attempt->is_standstill_suspected && now_ms >= attempt->judged_ms + PAUSE_JUDGEMENTS * attempt->judging_ms)
+		wlbd_detect(attempt, now_ms);
+}

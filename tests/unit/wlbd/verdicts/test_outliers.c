@@ -1,0 +1,29 @@
+#include "coordinator/wlbd/verdicts/outliers.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "coordinator/wlbd/attempts/attempts.h"
+
+static void only_a_step_after_the_last_one_is_progress(void **state)
+{
+	struct wlbd_attempt attempt = {0};
+	static const int64_t delivered[] = {0, 1, 2, 1, 2, 2, 3};
+	(void)state;
+	for (size_t i = 0; i < sizeof(delivered) / sizeof(delivered[0]); i++)
+		wlbd_outliers_note_step(&attempt, delivered[i]);
+	assert_int_equal(attempt.steps_recorded, 4);
+	assert_int_equal(attempt.last_step, 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(only_a_step_after_the_last_one_is_progress),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
