@@ -10,7 +10,7 @@
 #include "coordinator/wlbd/http/question_share.h"
 #include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/incident/attempt_end.h"
-#include "coordinator/wlbd/incident/older_attempts.h"
+#include "coordinator/wlbd/incident/unreported_nodes.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/rules/decision.h"
 #include "coordinator/wlbd/slurm/job_poll.h"
@@ -118,35 +118,6 @@ static void fail(struct search *search, int status, const char *message)
 	search_end(search);
 }
 
-/* Where the step may run on, the exit code is the one that rank 0 recorded; null: wlbd has found why it cannot go on.
- */
-static void note_end(struct wlbd_attempt *attempt, const json_t *card)
-{
-	struct wlbd_attempt_life *life = &attempt->incident.life;
-	const json_t *exit_code = json_object_get(card, "exit_code");
-	if (!json_is_true(json_object_get(card, "runs_on")))
-		wlbd_attempt_end(life, WLBD_EXIT_UNKNOWN, 0, wlb_clock_ms());
-	else if (json_is_integer(exit_code))
-		wlbd_attempt_record_end(life, (int)json_integer_value(exit_code));
-}
-
-/* An attempt that has ended is kept for its late records. Processes of one that failed are ordered to end. Where
- * its cause is not known, wlbd ended before it had judged it: the launcher's next request says how the step ended. */
-static void note_state(struct wlbd_attempt *attempt, const json_t *card)
-{
-	const char *state = json_string_value(json_object_get(card, "state"));
-	const char *reason = json_string_value(json_object_get(card, "reason"));
-	if (state == NULL || strcmp(state, "starting") == 0 || strcmp(state, "running") == 0)
-		return;
-	bool is_failed = strcmp(state, "failed") == 0;
-	note_end(attempt, card);
-	if (is_failed)
-		wlbd_attempt_order(&attempt->incident.life, wlb_clock_ms());
-	attempt->incident.settled = !is_failed || json_is_true(json_object_get(card, "is_explained"));
-	wlb_text_format(attempt->reason, sizeof(attempt->reason), "%s",
-	                reason != NULL && *reason != '\0' ? reason : "it failed");
-}
-
 /* What any client may name, but not act on, must not be taken into memory: there it would count as its owner's. Returns
  * as check_client. */
 static int check_card(const struct search *search, const json_t *card, struct wlb_error *error)
@@ -179,8 +150,8 @@ static void leave_memory(struct wlbd_attempt *attempt)
 static void use_attempt(struct search *search, struct wlbd_attempt *attempt, const json_t *card)
 {
 	bool is_run_over = json_is_true(json_object_get(card, "is_run_over"));
-	note_state(attempt, card);
-	wlbd_older_attempts_end(search->wlbd, attempt);
+	wlbd_attempt_end_restore(attempt, card);
+	wlbd_attempt_end_older(search->wlbd, attempt);
 	if (search->job_known)
 		wlbd_attempts_confirm(search->wlbd, attempt->run_pk, &search->job);
 	else if (!attempt->nodes.allocation_known)
@@ -402,11 +373,11 @@ static void load_card(struct wlbd *wlbd, const char *text)
 	if (uuid != NULL && attempt == NULL) {
 		attempt = wlbd_attempts_put(wlbd, card);
 		if (attempt != NULL)
-			note_state(attempt, card);
+			wlbd_attempt_end_restore(attempt, card);
 	}
 	if (attempt != NULL && attempt->made_ms >= reload->began_ms &&
 	    !wlbd_attempt_has_ended(&attempt->incident.life)) {
-		attempt->nodes_due_ms = wlb_clock_ms() + wlbd->config.restart_grace_ms;
+		wlbd_unreported_nodes_expect(attempt);
 		wlbd_job_poll_soon(wlbd->job_poll, attempt->job_id, false); /* to find which nodes it has */
 		reload->found++;
 	}

@@ -100,9 +100,9 @@ bool wlbd_attempts_full(const struct wlbd_attempts *attempts, uid_t uid, bool is
 static void reporter_free(struct wlbd_attempt *attempt, struct wlbd_reporter *reporter)
 {
 	wlbd_reporter_detach(reporter);
-	TAILQ_REMOVE(&attempt->reporters, reporter, link);
-	tdelete(reporter, &attempt->reporter_tree, by_place);
-	attempt->reporter_count--;
+	TAILQ_REMOVE(&attempt->reporters.list, reporter, link);
+	tdelete(reporter, &attempt->reporters.tree, by_place);
+	attempt->reporters.count--;
 	attempt->wlbd->attempts->reporters--;
 	wlbd_budget_give(attempt->nodes.budget, attempt->nodes.uid, REPORTER_BYTES);
 	free(reporter);
@@ -110,15 +110,15 @@ static void reporter_free(struct wlbd_attempt *attempt, struct wlbd_reporter *re
 
 static void attempt_free(struct wlbd_attempt *attempt)
 {
-	while (!TAILQ_EMPTY(&attempt->reporters))
-		reporter_free(attempt, TAILQ_FIRST(&attempt->reporters));
-	event_free(attempt->judge_timer);
-	wlbd_detection_free(attempt->detection);
+	while (!TAILQ_EMPTY(&attempt->reporters.list))
+		reporter_free(attempt, TAILQ_FIRST(&attempt->reporters.list));
+	event_free(attempt->ending.judge_timer);
+	wlbd_detection_free(attempt->watch.detection);
 	free(attempt->outliers);
 	wlbd_activities_free(&attempt->activities);
 	wlbd_incident_clear(&attempt->incident);
 	wlbd_attempt_nodes_free(&attempt->nodes);
-	wlbd_names_free(&attempt->missing.nodes);
+	wlbd_names_free(&attempt->unreported.nodes);
 	free(attempt);
 }
 
@@ -143,9 +143,9 @@ static int64_t job_over_ms(const struct wlbd_attempts *attempts, int64_t run_pk)
 	const struct wlbd_attempt *attempt;
 	int64_t earliest_ms = 0;
 	TAILQ_FOREACH(attempt, &attempts->list, link)
-	if (attempt->run_pk == run_pk && attempt->job_over_ms != 0 &&
-	    (earliest_ms == 0 || attempt->job_over_ms < earliest_ms))
-		earliest_ms = attempt->job_over_ms;
+	if (attempt->run_pk == run_pk && attempt->job.over_ms != 0 &&
+	    (earliest_ms == 0 || attempt->job.over_ms < earliest_ms))
+		earliest_ms = attempt->job.over_ms;
 	return earliest_ms;
 }
 
@@ -159,12 +159,12 @@ static struct wlbd_attempt *attempt_new(struct wlbd *wlbd, const char *uuid, uid
 	attempt->nodes = (struct wlbd_attempt_nodes){.budget = wlbd->attempt_budget, .uid = uid};
 	attempt->activities = (struct wlbd_activities){.budget = wlbd->activity_budget, .uid = uid};
 	copy_uuid(attempt->uuid, uuid);
-	TAILQ_INIT(&attempt->reporters);
+	TAILQ_INIT(&attempt->reporters.list);
 	TAILQ_INIT(&attempt->questions);
-	attempt->judge_timer = evtimer_new(wlbd->base, wlbd->attempts->judge, attempt);
-	if (attempt->judge_timer == NULL || tsearch(attempt, &wlbd->attempts->tree, by_uuid) == NULL) {
-		if (attempt->judge_timer != NULL)
-			event_free(attempt->judge_timer);
+	attempt->ending.judge_timer = evtimer_new(wlbd->base, wlbd->attempts->judge, attempt);
+	if (attempt->ending.judge_timer == NULL || tsearch(attempt, &wlbd->attempts->tree, by_uuid) == NULL) {
+		if (attempt->ending.judge_timer != NULL)
+			event_free(attempt->ending.judge_timer);
 		free(attempt);
 		return NULL;
 	}
@@ -187,8 +187,8 @@ static int set_nodes(struct wlbd_attempt *attempt, const json_t *card)
 static void set_on_fault(struct wlbd_attempt *attempt, const char *text)
 {
 	struct wlb_error error;
-	attempt->on_fault = attempt->wlbd->config.on_fault;
-	if (text != NULL && wlb_on_fault_parse(text, &attempt->on_fault, &error) != 0)
+	attempt->policy.on_fault = attempt->wlbd->config.on_fault;
+	if (text != NULL && wlb_on_fault_parse(text, &attempt->policy.on_fault, &error) != 0)
 		wlbd_log(WLBD_LOG_ERROR, "run %s: what is done about its faults cannot be read from the database: %s",
 		         attempt->run, error.message);
 }
@@ -240,20 +240,21 @@ struct wlbd_attempt *wlbd_attempts_put(struct wlbd *wlbd, const json_t *card)
 	}
 	snprintf(attempt->run, sizeof(attempt->run), "%s", run);
 	attempt->run_pk = run_pk;
-	attempt->job_over_ms = job_over_ms(wlbd->attempts, run_pk); /* a new attempt does not begin the time anew */
+	attempt->job.over_ms = job_over_ms(wlbd->attempts, run_pk); /* a new attempt does not begin the time anew */
 	attempt->attempt_pk = attempt_pk;
 	attempt->number = number;
 	attempt->job_id = (uint32_t)job_id;
 	attempt->uid = (uid_t)uid;
-	attempt->confirmed = attempt->confirmed || confirmed;
+	attempt->job.is_confirmed = attempt->job.is_confirmed || confirmed;
 	const char *slurm_step = json_string_value(json_object_get(card, "slurm_step"));
 	if (slurm_step != NULL)
-		snprintf(attempt->slurm_step, sizeof(attempt->slurm_step), "%s", slurm_step);
+		snprintf(attempt->slurm_step.id, sizeof(attempt->slurm_step.id), "%s", slurm_step);
 	wlbd_attempt_set_layout(attempt, json_object_get(card, "layout"));
-	attempt->has_reported = attempt->has_reported || json_is_true(json_object_get(card, "node_reported"));
+	attempt->slurm_step.has_reported =
+		attempt->slurm_step.has_reported || json_is_true(json_object_get(card, "node_reported"));
 	set_on_fault(attempt, json_string_value(json_object_get(card, "on_fault")));
-	attempt->min_nodes = (int)json_integer_value(json_object_get(card, "min_nodes"));
-	attempt->spares = (int)json_integer_value(json_object_get(card, "spares"));
+	attempt->policy.min_nodes = (int)json_integer_value(json_object_get(card, "min_nodes"));
+	attempt->policy.spares = (int)json_integer_value(json_object_get(card, "spares"));
 	if (set_nodes(attempt, card) != 0)
 		wlbd_log_limited(WLBD_LOG_ERROR, WLBD_LIMIT_ATTEMPTS,
 		                 "attempt %s: its nodes are more than its job has, or there is no memory for them: "
@@ -266,9 +267,9 @@ struct wlbd_attempt *wlbd_attempts_put(struct wlbd *wlbd, const json_t *card)
 static void note_job_over(struct wlbd_attempt *attempt, bool is_over)
 {
 	if (!is_over)
-		attempt->job_over_ms = 0;
-	else if (attempt->job_over_ms == 0)
-		attempt->job_over_ms = wlb_clock_ms();
+		attempt->job.over_ms = 0;
+	else if (attempt->job.over_ms == 0)
+		attempt->job.over_ms = wlb_clock_ms();
 }
 
 void wlbd_attempts_confirm(struct wlbd *wlbd, int64_t run_pk, const struct wlb_slurm_job *job)
@@ -278,7 +279,7 @@ void wlbd_attempts_confirm(struct wlbd *wlbd, int64_t run_pk, const struct wlb_s
 	{
 		if (attempt->run_pk != run_pk || attempt->uid != job->uid)
 			continue;
-		attempt->confirmed = true;
+		attempt->job.is_confirmed = true;
 		note_job_over(attempt, job->finished);
 		if (!attempt->nodes.allocation_known)
 			wlbd_attempt_nodes_set_allocation(&attempt->nodes, job);
@@ -296,7 +297,7 @@ void wlbd_attempts_job_unknown(struct wlbd *wlbd, int64_t run_pk)
 static bool has_connection(const struct wlbd_attempt *attempt)
 {
 	const struct wlbd_reporter *reporter;
-	TAILQ_FOREACH(reporter, &attempt->reporters, link)
+	TAILQ_FOREACH(reporter, &attempt->reporters.list, link)
 	if (reporter->connection != NULL)
 		return true;
 	return false;
@@ -307,7 +308,7 @@ bool wlbd_attempts_run_reports(const struct wlbd_attempts *attempts, int64_t run
 	const struct wlbd_attempt *attempt;
 	TAILQ_FOREACH(attempt, &attempts->list, link)
 	if (attempt->run_pk == run_pk && has_connection(attempt) &&
-	    (attempt->job_over_ms == 0 || now_ms - attempt->job_over_ms < WLBD_LAST_REPORTS_MS))
+	    (attempt->job.over_ms == 0 || now_ms - attempt->job.over_ms < WLBD_LAST_REPORTS_MS))
 		return true;
 	return false;
 }
@@ -315,7 +316,7 @@ bool wlbd_attempts_run_reports(const struct wlbd_attempts *attempts, int64_t run
 void wlbd_attempt_judge_soon(struct wlbd_attempt *attempt)
 {
 	static const struct timeval now;
-	event_add(attempt->judge_timer, &now);
+	event_add(attempt->ending.judge_timer, &now);
 }
 
 /* ---- reporters ----------------------------------------------------------------------------------- */
@@ -324,27 +325,27 @@ struct wlbd_reporter *wlbd_attempt_reporter(struct wlbd_attempt *attempt, const 
 {
 	struct wlbd_reporter key = {.rank = rank};
 	snprintf(key.node, sizeof(key.node), "%s", node);
-	struct wlbd_reporter **found = tfind(&key, &attempt->reporter_tree, by_place);
+	struct wlbd_reporter **found = tfind(&key, &attempt->reporters.tree, by_place);
 	if (found != NULL) {
 		if (rank == WLBD_LAUNCHER) /* of a requeued job, it may be on another node */
 			snprintf((*found)->node, sizeof((*found)->node), "%s", node);
 		return *found;
 	}
 	struct wlbd_budget *budget = attempt->nodes.budget;
-	if (attempt->reporter_count > wlbd_attempt_nodes_most(&attempt->nodes) ||
+	if (attempt->reporters.count > wlbd_attempt_nodes_most(&attempt->nodes) ||
 	    wlbd_budget_take(budget, attempt->nodes.uid, REPORTER_BYTES) != WLBD_BUDGET_TAKEN)
 		return NULL;
 	struct wlbd_reporter *reporter = calloc(1, sizeof(*reporter));
 	if (reporter != NULL)
 		*reporter = key;
-	if (reporter == NULL || tsearch(reporter, &attempt->reporter_tree, by_place) == NULL) {
+	if (reporter == NULL || tsearch(reporter, &attempt->reporters.tree, by_place) == NULL) {
 		wlbd_budget_give(budget, attempt->nodes.uid, REPORTER_BYTES);
 		free(reporter);
 		return NULL;
 	}
 	reporter->attempt = attempt;
-	TAILQ_INSERT_TAIL(&attempt->reporters, reporter, link);
-	attempt->reporter_count++;
+	TAILQ_INSERT_TAIL(&attempt->reporters.list, reporter, link);
+	attempt->reporters.count++;
 	attempt->wlbd->attempts->reporters++;
 	return reporter;
 }
@@ -354,9 +355,9 @@ bool wlbd_attempt_hears(const struct wlbd_attempt *attempt, const char *node)
 	struct wlbd_reporter launcher = {.rank = WLBD_LAUNCHER};
 	struct wlbd_reporter key = {.rank = 0};
 	snprintf(key.node, sizeof(key.node), "%s", node);
-	struct wlbd_reporter **found = tfind(&launcher, &attempt->reporter_tree, by_place);
+	struct wlbd_reporter **found = tfind(&launcher, &attempt->reporters.tree, by_place);
 	return (found != NULL && strcmp((*found)->node, node) == 0) ||
-	       tfind(&key, &attempt->reporter_tree, by_place) != NULL;
+	       tfind(&key, &attempt->reporters.tree, by_place) != NULL;
 }
 
 static bool is_from_node(const struct wlbd_reporter *reporter)
@@ -381,7 +382,7 @@ int64_t wlbd_attempts_last_report_ms(const struct wlbd_attempts *attempts, const
 	snprintf(key.node, sizeof(key.node), "%s", node);
 	TAILQ_FOREACH(attempt, &attempts->list, link)
 	{
-		struct wlbd_reporter **found = tfind(&key, &attempt->reporter_tree, by_place);
+		struct wlbd_reporter **found = tfind(&key, &attempt->reporters.tree, by_place);
 		if (found != NULL && (*found)->reported_ms > report_ms && is_trusted(attempt, *found, uid))
 			report_ms = (*found)->reported_ms;
 	}

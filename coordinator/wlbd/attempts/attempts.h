@@ -44,33 +44,102 @@ struct wlbd_reporter {
 	bool node_is_lost; /* that was recorded, and it has not reported since */
 };
 
-/* The newest gathering of stacks of an attempt (stacks.h). */
+/*
+ * The parts of an attempt. Each is changed by the one source that its comment names, or is told by a function of it;
+ * any may be read.
+ */
+
+/* What its run asks for, as the database has it (attempts.c). */
+struct wlbd_attempt_policy {
+	struct wlb_on_fault on_fault; /* what is done about faults */
+	int min_nodes;                /* that the run needs; 0: one is enough */
+	int spares;                   /* nodes that the run has besides those of the attempt */
+};
+
+/* What Slurm has said of its job (attempts.c). */
+struct wlbd_attempt_job {
+	bool is_confirmed; /* the job exists and belongs to the attempt's uid */
+	int64_t over_ms;   /* when Slurm said first that it has ended, or is unknown; 0: it has not */
+};
+
+/* The processes that report: at most one for each node, and the launcher (attempts.c). */
+struct wlbd_reporters {
+	TAILQ_HEAD(, wlbd_reporter) list;
+	int count;
+	void *tree;
+};
+
+/* How the attempt ends (incident/attempt_end.c, faults.c). */
+struct wlbd_ending {
+	struct event *judge_timer;
+	char reason[512];      /* of the order to end */
+	bool is_exit_recorded; /* its exit code was given to the outbox */
+};
+
+/* Nodes that have not reported since wlbd was started again (incident/unreported_nodes.c). */
+struct wlbd_unreported {
+	int64_t due_ms;          /* when nodes have to have reported; 0: that is past, or wlbd was not started again */
+	struct wlbd_names nodes; /* that have not answered yet */
+	int left;                /* of these, from the first on, are to be probed in this round */
+	int64_t ask_ms;          /* when the round begins, of wlb_clock_ms() */
+};
+
+/* Whether its job was requeued (incident/requeued.c). */
+struct wlbd_requeue {
+	int64_t noted_ms; /* when wlbd learned that it was; 0: it was not */
+	int64_t asked_ms; /* when Slurm was last asked; 0: never */
+};
+
+/* The step of Slurm (incident/step_end.c). */
+struct wlbd_slurm_step {
+	char id[32];       /* "12.0", from the launcher */
+	bool has_reported; /* a node has, to this wlbd or to one before it */
+	struct wlbd_quiet {
+		int64_t since_ms; /* no node has reported, of wlb_clock_ms(); 0: not watched yet */
+		int64_t ask_ms;   /* when Slurm is asked, at the earliest */
+		int64_t pause_ms; /* until it is asked again */
+		bool is_asked;    /* a question is under way */
+	} quiet;
+};
+
+/* The search for faulty ranks (verdicts/detect.c). */
+struct wlbd_watch {
+	struct wlbd_detection *detection; /* NULL: its ranks are not watched yet, or no more */
+	bool is_standstill_suspected;     /* by the newest judgement of its ranks */
+	int64_t judged_ms, judging_ms;    /* when that was over, and how long it took */
+};
+
+/* The steps that were recorded since wlbd started (verdicts/outliers.c). */
+struct wlbd_recorded_steps {
+	uint64_t count;
+	int64_t last;
+};
+
+/* The steps that had ended before (verdicts/past_steps.c). */
+struct wlbd_past_steps {
+	bool is_asked;   /* the database was asked for the length */
+	double length_s; /* of one; 0: not known */
+};
+
+/* Nodes of the job that the attempt excludes, since earlier ones were ended on their account
+ * (verdicts/past_evictions.c). */
+struct wlbd_excluded {
+	bool is_asked, is_known; /* the database was, and has answered */
+	int count, max;          /* those nodes, and how many there may be */
+	int used;                /* nodes that earlier attempts evicted, and which this one needs */
+};
+
+/* How many changes of verdicts were stored since then (verdicts/found_verdicts.c). */
+struct wlbd_stored_verdicts {
+	int64_t count;
+	int64_t since_ms;
+};
+
+/* The newest gathering of its stacks (verdicts/stacks.c). */
 struct wlbd_stacks {
 	int64_t id;       /* 0: none; else seconds since 1970, or one more than the id before */
 	int64_t asked_ms; /* of wlb_clock_ms() */
 	int nodes;        /* that report through an agent, and so are asked */
-};
-
-/* Nodes of the job that an attempt excludes, since earlier ones were ended on their account (past_evictions.h). */
-struct wlbd_left_out {
-	bool is_asked, is_known; /* the database was, and has answered */
-	int count, most;         /* those nodes, and how many there may be */
-	int used;                /* nodes that earlier attempts evicted, and which this one needs */
-};
-
-/* Since when no node of an attempt reports (step_end.h). */
-struct wlbd_quiet {
-	int64_t since_ms; /* of wlb_clock_ms(); 0: not watched yet */
-	int64_t ask_ms;   /* when Slurm is asked, at the earliest */
-	int64_t pause_ms; /* until it is asked again */
-	bool is_asked;    /* a question is under way */
-};
-
-/* Nodes that have not reported since wlbd was started again (missing_nodes.h). */
-struct wlbd_missing {
-	struct wlbd_names nodes; /* that have not answered yet */
-	int left;                /* of these, from the first on, are to be probed in this round */
-	int64_t ask_ms;          /* when the round begins, of wlb_clock_ms() */
 };
 
 struct wlbd_attempt {
@@ -83,43 +152,29 @@ struct wlbd_attempt {
 	int64_t number;
 	uint32_t job_id;
 	uid_t uid;
-	bool confirmed; /* Slurm has confirmed that the run's job exists and belongs to this uid */
+	int64_t made_ms;  /* when it was taken into memory, of wlb_clock_ms() */
+	bool is_run_over; /* it was taken into memory for a late record, and leaves it once that is judged */
+	struct wlbd_attempt_policy policy;
+	struct wlbd_attempt_job job;
+	struct wlb_layout layout; /* all 0: not known yet */
 	struct wlbd_attempt_nodes nodes;
+	struct wlbd_reporters reporters;
 	struct wlbd_activities activities; /* what its ranks do */
-	struct wlbd_stacks stacks;         /* that were asked for */
-	struct wlb_layout layout;          /* all 0: not known yet */
-	struct wlbd_detection *detection;  /* finds faulty ranks; NULL: they are not watched yet, or no more */
-	struct wlbd_outliers *outliers;    /* finds ranks whose stacks differ: one allocation; NULL: as above */
-	bool is_standstill_suspected;      /* by the newest judgement of its ranks */
-	int64_t judged_ms, judging_ms;     /* when that was over, and how long it took */
-	uint64_t steps_recorded;           /* since wlbd started */
-	int64_t last_step;                 /* of these */
-	bool is_past_asked;                /* the database was asked for known_step_s */
-	double known_step_s;               /* the length of steps that had ended before; 0: not known (past_steps.h) */
-	struct wlbd_left_out left_out;
-	struct wlb_on_fault on_fault; /* what is done about them */
-	int min_nodes;                /* that the run needs; 0: one is enough */
-	int spares;                   /* nodes that it has besides those of the attempt */
-	int64_t stored_verdicts;      /* changes of verdicts that were stored since stored_since_ms */
-	int64_t stored_since_ms;
-	char slurm_step[32];                   /* "12.0", from the launcher */
-	TAILQ_HEAD(, wlbd_reporter) reporters; /* at most one for each node, and the launcher */
-	int reporter_count;
-	void *reporter_tree;
+
 	struct wlbd_incident incident; /* with the attempt's state: incident.life */
-	char reason[512];              /* of the order to end */
-	struct event *judge_timer;
+	struct wlbd_ending ending;
 	TAILQ_HEAD(, wlbd_node_question) questions; /* about its nodes, under way */
-	int64_t nodes_due_ms; /* after a restart of wlbd: when nodes have to have reported; 0: that is past */
-	struct wlbd_missing missing;
-	int64_t made_ms;          /* when it was taken into memory, of wlb_clock_ms() */
-	int64_t requeued_ms;      /* when wlbd learned that its job was requeued; 0: it was not */
-	int64_t job_over_ms;      /* when Slurm said first that its job has ended, or is unknown; 0: it has not */
-	int64_t requeue_asked_ms; /* when Slurm was last asked for that; 0: never */
-	bool has_reported;        /* a node has, to this wlbd or to one before it */
-	struct wlbd_quiet quiet;
-	bool is_run_over;      /* it was taken into memory for a late record, and leaves it once that is judged */
-	bool is_exit_recorded; /* its exit code was given to the outbox */
+	struct wlbd_unreported unreported;
+	struct wlbd_requeue requeue;
+	struct wlbd_slurm_step slurm_step;
+
+	struct wlbd_watch watch;
+	struct wlbd_outliers *outliers; /* finds ranks whose stacks differ: one allocation; NULL: as watch.detection */
+	struct wlbd_recorded_steps steps;
+	struct wlbd_past_steps past_steps;
+	struct wlbd_excluded excluded;
+	struct wlbd_stored_verdicts stored_verdicts;
+	struct wlbd_stacks stacks;
 };
 
 enum { WLBD_LAST_REPORTS_MS = 15 * 60 * 1000 };

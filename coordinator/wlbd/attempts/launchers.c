@@ -80,7 +80,7 @@ void wlbd_launchers_asked(struct wlbd_launchers *launchers, uint32_t job_id, uid
 static bool reports(const struct wlbd_attempt *attempt)
 {
 	const struct wlbd_reporter *reporter;
-	TAILQ_FOREACH(reporter, &attempt->reporters, link)
+	TAILQ_FOREACH(reporter, &attempt->reporters.list, link)
 	if (reporter->rank == WLBD_LAUNCHER)
 		return reporter->connection != NULL && !reporter->goodbye &&
 		       wlb_clock_ms() - reporter->reported_ms < attempt->wlbd->config.silence_ms;

@@ -22,7 +22,7 @@ static void order_end(struct wlbd_attempt *attempt, const char *reason)
 {
 	if (!wlbd_attempt_order(&attempt->incident.life, wlb_clock_ms()))
 		return;
-	wlb_text_format(attempt->reason, sizeof(attempt->reason), "%s", reason);
+	wlb_text_format(attempt->ending.reason, sizeof(attempt->ending.reason), "%s", reason);
 	wlbd_fault_record_reported_step(attempt);
 }
 
@@ -47,7 +47,7 @@ static bool is_recorded(struct wlbd_attempt *attempt, const struct wlbd_finding 
 	bool is_known = false;
 	if (finding->what != WLBD_FOUND_NODE)
 		return false;
-	TAILQ_FOREACH(reporter, &attempt->reporters, link)
+	TAILQ_FOREACH(reporter, &attempt->reporters.list, link)
 	{
 		if (strcmp(reporter->node, finding->symptom->node) != 0)
 			continue;
@@ -70,7 +70,7 @@ static void settle_unexplained(struct wlbd_attempt *attempt)
 		snprintf(detail, sizeof(detail), "srun was killed by signal %d", life->srun_signal);
 	else
 		snprintf(detail, sizeof(detail), "%s%s ended with exit code %d",
-		         attempt->slurm_step[0] != '\0' ? "Slurm step " : "the Slurm step", attempt->slurm_step,
+		         attempt->slurm_step.id[0] != '\0' ? "Slurm step " : "the Slurm step", attempt->slurm_step.id,
 		         life->exit_code);
 	wlbd_fault_record_step_failed(attempt, NULL, detail, life->srun_signal != 0, wlb_clock_unix_s());
 	attempt->incident.settled = true;
@@ -81,14 +81,14 @@ static void settle_unexplained(struct wlbd_attempt *attempt)
 static void explain(struct wlbd_attempt *attempt, const struct wlbd_finding *cause)
 {
 	struct wlbd_incident *incident = &attempt->incident;
-	char reason[sizeof(attempt->reason)];
+	char reason[sizeof(attempt->ending.reason)];
 	wlbd_fault_text(cause, reason, sizeof(reason));
 	if (!incident->settled)
 		wlbd_fault_record_reason(attempt, reason);
 	/* A lost node explains what was found before it, but for another lost node: reports from now on are answered
 	 * with it. */
 	else if (wlbd_attempt_is_ordered(&incident->life) && cause->what == WLBD_FOUND_NODE && !incident->is_node_lost)
-		wlb_text_format(attempt->reason, sizeof(attempt->reason), "%s", reason);
+		wlb_text_format(attempt->ending.reason, sizeof(attempt->ending.reason), "%s", reason);
 	incident->settled = true;
 	incident->is_node_lost = incident->is_node_lost || cause->what == WLBD_FOUND_NODE;
 	order_end(attempt, reason);
@@ -152,9 +152,9 @@ void wlbd_attempt_end_stepd_gone(struct wlbd_attempt *attempt, const char *node)
 	char detail[384];
 	if (attempt->incident.settled || wlbd_attempt_end_is_known(&attempt->incident.life))
 		return;
-	bool known = attempt->slurm_step[0] != '\0';
-	snprintf(detail, sizeof(detail), "slurmstepd%s%s on %s is gone", known ? " of step " : "", attempt->slurm_step,
-	         node);
+	bool known = attempt->slurm_step.id[0] != '\0';
+	snprintf(detail, sizeof(detail), "slurmstepd%s%s on %s is gone", known ? " of step " : "",
+	         attempt->slurm_step.id, node);
 	settle_broken_step(attempt, node, detail, wlb_clock_unix_s());
 }
 
@@ -162,7 +162,7 @@ void wlbd_attempt_end_no_stepd(struct wlbd_attempt *attempt)
 {
 	char detail[128];
 	snprintf(detail, sizeof(detail), "no node has a slurmstepd of step %s any more, and srun still waits",
-	         attempt->slurm_step);
+	         attempt->slurm_step.id);
 	if (attempt->incident.settled) /* what broke it is known, and srun waits all the same */
 		order_end(attempt, detail);
 	else
@@ -190,7 +190,7 @@ static void judge(struct wlbd_attempt *attempt)
 		                                attempt->wlbd->config.reconnect_grace_ms, findings, &count);
 	switch (judgement) {
 	case WLBD_JUDGE_LATER:
-		event_add(attempt->judge_timer, &again);
+		event_add(attempt->ending.judge_timer, &again);
 		break;
 	case WLBD_JUDGE_NOTHING:
 		wlbd_incident_clear(&attempt->incident);
@@ -215,7 +215,7 @@ bool wlbd_attempt_survivors_ended(const struct wlbd_attempt *attempt)
 {
 	const struct wlbd_reporter *reporter;
 	int ended = 0, lost = 0;
-	TAILQ_FOREACH(reporter, &attempt->reporters, link)
+	TAILQ_FOREACH(reporter, &attempt->reporters.list, link)
 	{
 		if (!reporter->agent)
 			continue;
@@ -227,7 +227,7 @@ bool wlbd_attempt_survivors_ended(const struct wlbd_attempt *attempt)
 
 bool wlbd_attempt_end_is_pending(const struct wlbd_attempt *attempt)
 {
-	return attempt->incident.count > 0 || evtimer_pending(attempt->judge_timer, NULL);
+	return attempt->incident.count > 0 || evtimer_pending(attempt->ending.judge_timer, NULL);
 }
 
 /* ---- the end --------------------------------------------------------------------------------------- */
@@ -238,4 +238,65 @@ void wlbd_attempt_end_supersede(struct wlbd_attempt *attempt, int64_t newer)
 	snprintf(reason, sizeof(reason), "attempt %lld has begun", (long long)newer);
 	order_end(attempt, reason);
 	wlbd_symptom_step_ended(attempt, WLBD_EXIT_UNKNOWN, NULL);
+}
+
+static int64_t newest_number(const struct wlbd_attempts *attempts, int64_t run_pk)
+{
+	const struct wlbd_attempt *attempt;
+	int64_t newest = 0;
+	TAILQ_FOREACH(attempt, &attempts->list, link)
+	if (attempt->run_pk == run_pk && attempt->number > newest)
+		newest = attempt->number;
+	return newest;
+}
+
+/* As the database has ended it; how it ended is in records, should they arrive. */
+static void end_older(struct wlbd_attempt *attempt)
+{
+	wlbd_attempt_end(&attempt->incident.life, WLBD_EXIT_UNKNOWN, 0, wlb_clock_ms());
+	attempt->incident.settled = true;
+	if (TAILQ_EMPTY(&attempt->questions) && !wlbd_attempt_end_is_pending(attempt))
+		wlbd_attempts_remove(attempt->wlbd, attempt);
+}
+
+void wlbd_attempt_end_older(struct wlbd *wlbd, const struct wlbd_attempt *added)
+{
+	int64_t last = newest_number(wlbd->attempts, added->run_pk) - WLBD_RUN_ATTEMPTS_MAX;
+	struct wlbd_attempt *next;
+	for (struct wlbd_attempt *attempt = TAILQ_FIRST(&wlbd->attempts->list); attempt != NULL; attempt = next) {
+		next = TAILQ_NEXT(attempt, link);
+		if (attempt != added && attempt->run_pk == added->run_pk && attempt->number <= last)
+			end_older(attempt);
+	}
+}
+
+/* ---- taken into memory ---------------------------------------------------------------------------- */
+
+/* Where the step may run on, the exit code is the one that rank 0 recorded; null: wlbd has found why it cannot go on.
+ */
+static void restore_end(struct wlbd_attempt *attempt, const json_t *json)
+{
+	struct wlbd_attempt_life *life = &attempt->incident.life;
+	const json_t *exit_code = json_object_get(json, "exit_code");
+	if (!json_is_true(json_object_get(json, "runs_on")))
+		wlbd_attempt_end(life, WLBD_EXIT_UNKNOWN, 0, wlb_clock_ms());
+	else if (json_is_integer(exit_code))
+		wlbd_attempt_record_end(life, (int)json_integer_value(exit_code));
+}
+
+/* An attempt that has ended is kept for its late records. Processes of one that failed are ordered to end. Where
+ * its cause is not known, wlbd ended before it had judged it: the launcher's next request says how the step ended. */
+void wlbd_attempt_end_restore(struct wlbd_attempt *attempt, const json_t *json)
+{
+	const char *state = json_string_value(json_object_get(json, "state"));
+	const char *reason = json_string_value(json_object_get(json, "reason"));
+	if (state == NULL || strcmp(state, "starting") == 0 || strcmp(state, "running") == 0)
+		return;
+	bool is_failed = strcmp(state, "failed") == 0;
+	restore_end(attempt, json);
+	if (is_failed)
+		wlbd_attempt_order(&attempt->incident.life, wlb_clock_ms());
+	attempt->incident.settled = !is_failed || json_is_true(json_object_get(json, "is_explained"));
+	wlb_text_format(attempt->ending.reason, sizeof(attempt->ending.reason), "%s",
+	                reason != NULL && *reason != '\0' ? reason : "it failed");
 }

@@ -7,6 +7,7 @@
 #include "common/rank_end.h"
 #include "coordinator/wlbd/database/outbox.h"
 #include "coordinator/wlbd/log.h"
+#include "coordinator/wlbd/rules/decision.h"
 #include "coordinator/wlbd/wlbd.h"
 
 struct fault {
@@ -75,7 +76,7 @@ static json_t *evidence_of_loss(const struct wlbd_attempt *attempt, const struct
 		json_object_set_new(evidence, "after_end", json_true());
 	/* After the job other jobs have its nodes. A node that was lost with the job was lost before Slurm said that
 	 * the job is over. */
-	if (attempt->job_over_ms != 0 && s->at_ms > attempt->job_over_ms)
+	if (attempt->job.over_ms != 0 && s->at_ms > attempt->job.over_ms)
 		json_object_set_new(evidence, "job_over", json_true());
 	return evidence;
 }
@@ -161,7 +162,7 @@ void wlbd_fault_record_reported_step(const struct wlbd_attempt *attempt)
 	struct wlbd_params params = {0};
 	const struct wlbd_reporter *reporter;
 	int64_t step = 0;
-	TAILQ_FOREACH(reporter, &attempt->reporters, link)
+	TAILQ_FOREACH(reporter, &attempt->reporters.list, link)
 	step = reporter->step > step ? reporter->step : step;
 	if (step == 0)
 		return;
@@ -190,4 +191,20 @@ void wlbd_fault_record_failed(struct wlbd_attempt *attempt, const char *reason)
 	wlbd_params_add_seconds(&params, wlb_clock_unix_s());
 	wlbd_outbox_put(attempt->wlbd->outbox, attempt->uid, attempt->run_pk,
 	                "select wlb_attempt_end($1, 'failed', $2::integer, $3, to_timestamp($4::float8))", &params);
+}
+
+void wlbd_fault_record_exited(struct wlbd_attempt *attempt, int exit_code, const char *step_id)
+{
+	struct wlbd_params params = {0};
+	/* wlb_attempt_exited takes exit codes for failures; that one is in the launcher's record of the attempt's end.
+	 */
+	if (attempt->ending.is_exit_recorded || exit_code == WLBD_EXIT_SAVED)
+		return;
+	attempt->ending.is_exit_recorded = true;
+	wlbd_params_add_integer(&params, attempt->attempt_pk);
+	wlbd_params_add_integer(&params, exit_code);
+	wlbd_params_add_text(&params, step_id);
+	wlbd_params_add_seconds(&params, wlb_clock_unix_s());
+	wlbd_outbox_put(attempt->wlbd->outbox, attempt->uid, attempt->run_pk,
+	                "select wlb_attempt_exited($1, $2::integer, $3, to_timestamp($4::float8))", &params);
 }

@@ -45,4 +45,7 @@ void wlbd_fault_record_reason(struct wlbd_attempt *attempt, const char *reason);
 /* The attempt has ended with its exit code, and failed. */
 void wlbd_fault_record_failed(struct wlbd_attempt *attempt, const char *reason);
 
+/* The launcher has reported how the attempt's step ended; recorded once. `step_id` may be NULL. */
+void wlbd_fault_record_exited(struct wlbd_attempt *attempt, int exit_code, const char *step_id);
+
 #endif

@@ -35,9 +35,9 @@ static bool is_slurmd_alone(const struct wlbd_attempt *attempt, const char *node
 	if (!wlbd_node_silence(wlbd->node_probes, node).is_accepted)
 		return false;
 	/* After a restart of wlbd its processes have still time to report; after the attempt's end none reports. */
-	if (attempt->nodes_due_ms != 0 || wlbd_attempt_has_ended(&attempt->incident.life))
+	if (attempt->unreported.due_ms != 0 || wlbd_attempt_has_ended(&attempt->incident.life))
 		return true;
-	TAILQ_FOREACH(reporter, &attempt->reporters, link)
+	TAILQ_FOREACH(reporter, &attempt->reporters.list, link)
 	if (strcmp(reporter->node, node) == 0 && reporter->reported_ms > 0 &&
 	    wlb_clock_ms() - reporter->reported_ms < wlbd->config.silence_ms)
 		return true;

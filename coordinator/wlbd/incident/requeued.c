@@ -24,12 +24,12 @@ static bool is_queued(const struct wlb_slurm_job *job)
 static bool is_launchers_node_gone(const struct wlbd_attempt *attempt)
 {
 	const struct wlbd_reporter *launcher = NULL, *reporter;
-	TAILQ_FOREACH(reporter, &attempt->reporters, link)
+	TAILQ_FOREACH(reporter, &attempt->reporters.list, link)
 	if (reporter->rank == WLBD_LAUNCHER)
 		launcher = reporter;
 	if (launcher == NULL || launcher->connection != NULL || launcher->goodbye)
 		return false;
-	TAILQ_FOREACH(reporter, &attempt->reporters, link)
+	TAILQ_FOREACH(reporter, &attempt->reporters.list, link)
 	if (reporter->agent && strcmp(reporter->node, launcher->node) == 0)
 		return reporter->connection == NULL && !reporter->goodbye;
 	return false;
@@ -46,9 +46,9 @@ static void note(struct wlbd_attempt *attempt, const struct wlb_slurm_job *job)
 {
 	struct wlbd_params params = {0};
 	char reason[64];
-	if (attempt->requeued_ms != 0)
+	if (attempt->requeue.noted_ms != 0)
 		return;
-	attempt->requeued_ms = wlb_clock_ms();
+	attempt->requeue.noted_ms = wlb_clock_ms();
 	snprintf(reason, sizeof(reason), "job %u was requeued", job->job_id);
 	wlbd_log(WLBD_LOG_INFO, "run %s, attempt %lld: %s", attempt->run, (long long)attempt->number, reason);
 	if (!is_launchers_node_gone(attempt)) {
@@ -79,15 +79,15 @@ static void on_job(void *context, const struct wlbd_job_facts *facts)
 void wlbd_requeued_ask(struct wlbd_attempt *attempt)
 {
 	int64_t now_ms = wlb_clock_ms();
-	if (attempt->requeued_ms != 0 || attempt->incident.is_job_asked ||
-	    now_ms - attempt->requeue_asked_ms < ASK_AGAIN_MS)
+	if (attempt->requeue.noted_ms != 0 || attempt->incident.is_job_asked ||
+	    now_ms - attempt->requeue.asked_ms < ASK_AGAIN_MS)
 		return;
 	struct wlbd_attempt_ref *ref = malloc(sizeof(*ref));
 	if (ref == NULL)
 		return; /* the next poll of the jobs finds the same */
 	*ref = wlbd_attempt_ref(attempt);
 	attempt->incident.is_job_asked = true;
-	attempt->requeue_asked_ms = now_ms;
+	attempt->requeue.asked_ms = now_ms;
 	wlbd_slurm_job(attempt->wlbd, attempt->job_id, 0, on_job, ref);
 }
 
@@ -104,7 +104,7 @@ void wlbd_requeued_note(struct wlbd *wlbd, int64_t run_pk, const struct wlb_slur
 
 void wlbd_requeued_end(struct wlbd_attempt *attempt, int64_t now_ms)
 {
-	if (attempt->requeued_ms != 0 && now_ms - attempt->requeued_ms > WLBD_ENDED_KEPT_MS &&
+	if (attempt->requeue.noted_ms != 0 && now_ms - attempt->requeue.noted_ms > WLBD_ENDED_KEPT_MS &&
 	    wlbd_attempt_end(&attempt->incident.life, WLBD_EXIT_ORDERED, 0, now_ms))
 		wlbd_attempt_judge_soon(attempt);
 }

@@ -1,5 +1,6 @@
 #include "coordinator/wlbd/incident/step_end.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "common/clock.h"
@@ -15,12 +16,25 @@ enum {
 	LAUNCHER_FRESH_MS = 5000, /* a launcher that has reported this long ago still waits for its srun */
 };
 
+/* Stored in the database too, so that wlbd can kill the step after a restart. */
+void wlbd_step_end_note_id(struct wlbd_attempt *attempt, const char *id)
+{
+	struct wlbd_params params = {0};
+	if (id == NULL || attempt->slurm_step.id[0] != '\0') /* an attempt has one step */
+		return;
+	snprintf(attempt->slurm_step.id, sizeof(attempt->slurm_step.id), "%s", id);
+	wlbd_params_add_integer(&params, attempt->attempt_pk);
+	wlbd_params_add_text(&params, id);
+	wlbd_outbox_put(attempt->wlbd->outbox, attempt->uid, attempt->run_pk,
+	                "update attempts set slurm_step = $2 where id = $1", &params);
+}
+
 void wlbd_step_end_note_report(struct wlbd_attempt *attempt)
 {
 	struct wlbd_params params = {0};
-	if (attempt->has_reported)
+	if (attempt->slurm_step.has_reported)
 		return;
-	attempt->has_reported = true;
+	attempt->slurm_step.has_reported = true;
 	wlbd_params_add_integer(&params, attempt->attempt_pk);
 	wlbd_outbox_put(attempt->wlbd->outbox, attempt->uid, attempt->run_pk,
 	                "update attempts set node_reported = true where id = $1", &params);
@@ -29,7 +43,7 @@ void wlbd_step_end_note_report(struct wlbd_attempt *attempt)
 static bool is_launcher_waiting(const struct wlbd_attempt *attempt, int64_t now_ms)
 {
 	const struct wlbd_reporter *reporter;
-	TAILQ_FOREACH(reporter, &attempt->reporters, link)
+	TAILQ_FOREACH(reporter, &attempt->reporters.list, link)
 	if (reporter->rank == WLBD_LAUNCHER)
 		return reporter->connection != NULL && !reporter->goodbye &&
 		       now_ms - reporter->reported_ms < LAUNCHER_FRESH_MS;
@@ -40,7 +54,7 @@ static int64_t last_node_report_ms(const struct wlbd_attempt *attempt)
 {
 	const struct wlbd_reporter *reporter;
 	int64_t last_ms = 0;
-	TAILQ_FOREACH(reporter, &attempt->reporters, link)
+	TAILQ_FOREACH(reporter, &attempt->reporters.list, link)
 	if (reporter->rank != WLBD_LAUNCHER && reporter->reported_ms > last_ms)
 		last_ms = reporter->reported_ms;
 	return last_ms;
@@ -53,7 +67,7 @@ static void on_answer(void *context, int has_stepd)
 	ref->wlbd->step_questions--;
 	free(ref);
 	if (attempt != NULL) {
-		struct wlbd_quiet *quiet = &attempt->quiet;
+		struct wlbd_quiet *quiet = &attempt->slurm_step.quiet;
 		quiet->is_asked = false;
 		quiet->ask_ms = wlb_clock_ms() + quiet->pause_ms;
 		quiet->pause_ms = quiet->pause_ms < ASK_AGAIN_MOST_MS ? 2 * quiet->pause_ms : quiet->pause_ms;
@@ -69,24 +83,24 @@ static void ask(struct wlbd_attempt *attempt)
 	if (ref == NULL)
 		return;
 	*ref = wlbd_attempt_ref(attempt);
-	attempt->quiet.is_asked = true;
+	attempt->slurm_step.quiet.is_asked = true;
 	attempt->wlbd->step_questions++;
-	wlbd_slurm_step_has_stepd(attempt->wlbd, attempt->job_id, attempt->slurm_step, on_answer, ref);
+	wlbd_slurm_step_has_stepd(attempt->wlbd, attempt->job_id, attempt->slurm_step.id, on_answer, ref);
 }
 
 /* The launcher is on the node of its job's script: where that is silent, other rules apply. */
 void wlbd_step_end_check(struct wlbd_attempt *attempt, int64_t now_ms)
 {
-	struct wlbd_quiet *quiet = &attempt->quiet;
+	struct wlbd_quiet *quiet = &attempt->slurm_step.quiet;
 	int64_t last_ms = last_node_report_ms(attempt);
 	if (quiet->since_ms == 0 || last_ms > quiet->since_ms)
 		*quiet = (struct wlbd_quiet){.since_ms = last_ms != 0 ? last_ms : now_ms,
 		                             .ask_ms = (last_ms != 0 ? last_ms : now_ms) + QUIET_MS,
 		                             .pause_ms = QUIET_MS,
 		                             .is_asked = quiet->is_asked};
-	if (attempt->confirmed && attempt->has_reported && !quiet->is_asked && now_ms >= quiet->ask_ms &&
-	    attempt->slurm_step[0] != '\0' && attempt->wlbd->step_questions < QUESTIONS_MOST &&
-	    !attempt->wlbd->slurm_away && !wlbd_attempt_is_ordered(&attempt->incident.life) &&
-	    is_launcher_waiting(attempt, now_ms))
+	if (attempt->job.is_confirmed && attempt->slurm_step.has_reported && !quiet->is_asked &&
+	    now_ms >= quiet->ask_ms && attempt->slurm_step.id[0] != '\0' &&
+	    attempt->wlbd->step_questions < QUESTIONS_MOST && !attempt->wlbd->slurm_away &&
+	    !wlbd_attempt_is_ordered(&attempt->incident.life) && is_launcher_waiting(attempt, now_ms))
 		ask(attempt);
 }

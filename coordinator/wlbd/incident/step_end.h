@@ -9,6 +9,9 @@
 
 #include "coordinator/wlbd/attempts/attempts.h"
 
+/* The launcher reports the id of the step; NULL: it does not know it yet. An attempt has one step. */
+void wlbd_step_end_note_id(struct wlbd_attempt *attempt, const char *id);
+
 /* To be called when a process of a node has reported. The database keeps that one has: a step that is still being
  * launched has no slurmstepd either. */
 void wlbd_step_end_note_report(struct wlbd_attempt *attempt);

@@ -29,7 +29,7 @@ static int64_t last_sign_of_life(const struct wlbd_attempt *attempt, enum wlbd_s
 	int64_t latest_ms = 0;
 	if (kind != WLBD_SILENT)
 		return wlb_clock_ms();
-	TAILQ_FOREACH(reporter, &attempt->reporters, link)
+	TAILQ_FOREACH(reporter, &attempt->reporters.list, link)
 	if (strcmp(reporter->node, node) == 0 && reporter->reported_ms > latest_ms)
 		latest_ms = reporter->reported_ms;
 	return latest_ms;
@@ -123,7 +123,7 @@ static bool is_late(const struct wlbd_reporter *reporter, int64_t arrived_ms, in
 	if (now_ms - arrived_ms > WAITED_MS)
 		return true;
 	return reporter->reported_ms != 0 ? now_ms - reporter->reported_ms > GAP_MS
-	                                  : reporter->attempt->nodes_due_ms != 0;
+	                                  : reporter->attempt->unreported.due_ms != 0;
 }
 
 static void note_report(struct wlbd_reporter *reporter, int64_t arrived_ms)
@@ -186,7 +186,8 @@ static void note_deliberate_exit(struct wlbd_incident *incident, int rank)
  * until its reports are due. */
 static bool may_follow_from_lost_node(const struct wlbd_attempt *attempt, int code)
 {
-	return attempt->nodes_due_ms != 0 || code == 128 + SIGKILL || code == 128 + SIGTERM || code == 128 + SIGPIPE;
+	return attempt->unreported.due_ms != 0 || code == 128 + SIGKILL || code == 128 + SIGTERM ||
+	       code == 128 + SIGPIPE;
 }
 
 void wlbd_symptom_rank_exited(struct wlbd_reporter *reporter, int rank, int code)
@@ -218,7 +219,7 @@ void wlbd_symptom_silent(struct wlbd_reporter *reporter)
 static const struct wlbd_reporter *find_reporter(const struct wlbd_attempt *attempt, const char *node)
 {
 	const struct wlbd_reporter *reporter;
-	TAILQ_FOREACH(reporter, &attempt->reporters, link)
+	TAILQ_FOREACH(reporter, &attempt->reporters.list, link)
 	if (reporter->rank != WLBD_LAUNCHER && strcmp(reporter->node, node) == 0)
 		return reporter;
 	return NULL;
@@ -259,7 +260,8 @@ static bool is_connected(const struct wlbd_attempt *attempt, const char *node)
 void wlbd_symptom_silent_nodes(struct wlbd_attempt *attempt)
 {
 	const struct wlbd_names *names = &attempt->nodes.started_on;
-	int most = attempt->nodes_due_ms != 0 ? WLBD_SYMPTOMS_MOST : SILENT_NODES_MOST; /* none may have reported yet */
+	int most = attempt->unreported.due_ms != 0 ? WLBD_SYMPTOMS_MOST
+	                                           : SILENT_NODES_MOST; /* none may have reported yet */
 	int suspected = 0;
 	for (int i = 0; i < names->count && suspected < most; i++) {
 		if (is_connected(attempt, names->list[i]))
@@ -281,7 +283,7 @@ static void note_first_exit(struct wlbd_attempt *attempt, const struct wlbd_firs
 	    incident->settled || !wlbd_attempt_nodes_have(&attempt->nodes, first->node) ||
 	    !wlbd_attempt_nodes_may_run(&attempt->nodes, first->node, first->rank))
 		return;
-	TAILQ_FOREACH(reporter, &attempt->reporters, link)
+	TAILQ_FOREACH(reporter, &attempt->reporters.list, link)
 	if (strcmp(reporter->node, first->node) == 0 && reporter->rank != WLBD_LAUNCHER)
 		step = reporter->step;
 	incident->first_exit_known = true;
@@ -341,7 +343,7 @@ void wlbd_symptom_step_ended(struct wlbd_attempt *attempt, int exit_code, const 
 static bool has_launcher(const struct wlbd_attempt *attempt)
 {
 	const struct wlbd_reporter *reporter;
-	TAILQ_FOREACH(reporter, &attempt->reporters, link)
+	TAILQ_FOREACH(reporter, &attempt->reporters.list, link)
 	if (reporter->rank == WLBD_LAUNCHER)
 		return reporter->connection != NULL && !reporter->goodbye;
 	return false;

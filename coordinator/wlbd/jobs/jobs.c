@@ -123,7 +123,7 @@ static void add_facts_in_memory(const struct open_run *open, struct wlbd_job_end
 			continue;
 		facts->complete = facts->complete || (wlbd_attempt_end_is_known(&attempt->incident.life) &&
 		                                      attempt->incident.life.exit_code == 0);
-		TAILQ_FOREACH(reporter, &attempt->reporters, link)
+		TAILQ_FOREACH(reporter, &attempt->reporters.list, link)
 		facts->goodbye = facts->goodbye || (reporter->rank == WLBD_LAUNCHER && reporter->goodbye);
 	}
 }

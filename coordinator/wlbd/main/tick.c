@@ -5,10 +5,10 @@
 #include "common/clock.h"
 #include "coordinator/wlbd/attempts/attempts.h"
 #include "coordinator/wlbd/incident/attempt_end.h"
-#include "coordinator/wlbd/incident/missing_nodes.h"
 #include "coordinator/wlbd/incident/requeued.h"
 #include "coordinator/wlbd/incident/step_end.h"
 #include "coordinator/wlbd/incident/symptoms.h"
+#include "coordinator/wlbd/incident/unreported_nodes.h"
 #include "coordinator/wlbd/slurm/slurm_ask.h"
 #include "coordinator/wlbd/verdicts/detect.h"
 #include "coordinator/wlbd/wlbd.h"
@@ -20,7 +20,7 @@ enum { PROBE_AGAIN_MS = 5000 }; /* of a node that stays silent */
 static void probe_silent(struct wlbd_attempt *attempt, int64_t now_ms)
 {
 	struct wlbd_reporter *reporter;
-	TAILQ_FOREACH(reporter, &attempt->reporters, link)
+	TAILQ_FOREACH(reporter, &attempt->reporters.list, link)
 	{
 		if ((reporter->connection == NULL && !reporter->agent) || reporter->goodbye ||
 		    now_ms - reporter->reported_ms < attempt->wlbd->config.silence_ms ||
@@ -41,7 +41,7 @@ static void on_step_killed(void *context, const char *failure)
 
 static void kill_overdue_step(struct wlbd_attempt *attempt, int64_t now_ms)
 {
-	if (attempt->slurm_step[0] == '\0' || !wlbd_attempt_kill(&attempt->incident.life, now_ms))
+	if (attempt->slurm_step.id[0] == '\0' || !wlbd_attempt_kill(&attempt->incident.life, now_ms))
 		return;
 	struct wlbd_attempt_ref *ref = malloc(sizeof(*ref));
 	if (ref == NULL) {
@@ -49,8 +49,8 @@ static void kill_overdue_step(struct wlbd_attempt *attempt, int64_t now_ms)
 		return;
 	}
 	*ref = wlbd_attempt_ref(attempt);
-	wlbd_slurm_step_kill(attempt->wlbd, attempt->job_id, attempt->uid, attempt->slurm_step, attempt->reason,
-	                     on_step_killed, ref);
+	wlbd_slurm_step_kill(attempt->wlbd, attempt->job_id, attempt->uid, attempt->slurm_step.id,
+	                     attempt->ending.reason, on_step_killed, ref);
 }
 
 /* While the database does not answer, the launcher's report of the end is stored in this memory alone. */
@@ -69,7 +69,7 @@ static bool may_be_removed(const struct wlbd_attempt *attempt, int64_t now_ms)
 	if (!wlbd_attempt_ended_long_ago(&attempt->incident.life, now_ms) ||
 	    !has_recorded_for(attempt->wlbd, now_ms, WLBD_ENDED_KEPT_MS))
 		return false;
-	TAILQ_FOREACH(reporter, &attempt->reporters, link)
+	TAILQ_FOREACH(reporter, &attempt->reporters.list, link)
 	if (reporter->connection != NULL)
 		return false;
 	return true;
@@ -84,7 +84,7 @@ void wlbd_liveness_tick(struct wlbd *wlbd)
 		next = TAILQ_NEXT(attempt, link);
 		if (!wlbd_attempt_has_ended(&attempt->incident.life)) {
 			probe_silent(attempt, now_ms);
-			wlbd_missing_nodes_check(attempt, now_ms);
+			wlbd_unreported_nodes_check(attempt, now_ms);
 			kill_overdue_step(attempt, now_ms);
 			wlbd_requeued_end(attempt, now_ms);
 		}

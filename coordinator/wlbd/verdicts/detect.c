@@ -21,8 +21,8 @@ enum {
 /* Whether nodes are left for the run without the slow one. A run that hangs is ended in any case. */
 static bool can_do_without(const struct wlbd_attempt *attempt)
 {
-	int left = attempt->nodes.started_on.count - 1 + attempt->spares;
-	return left >= 1 && left >= attempt->min_nodes;
+	int left = attempt->nodes.started_on.count - 1 + attempt->policy.spares;
+	return left >= 1 && left >= attempt->policy.min_nodes;
 }
 
 static bool is_to_end(const struct wlbd_attempt *attempt, const struct wlbd_found_verdict *found)
@@ -31,7 +31,7 @@ static bool is_to_end(const struct wlbd_attempt *attempt, const struct wlbd_foun
 	if (verdict->stage != WLB_VERDICT_CONFIRMED || wlbd_verdict_action(attempt, verdict->kind) != WLB_FAULT_EVICT)
 		return false;
 	return wlbd_verdict_stands_still(verdict->kind) ||
-	       (wlbd_verdict_node(attempt, found) != NULL && attempt->left_out.is_known && can_do_without(attempt));
+	       (wlbd_verdict_node(attempt, found) != NULL && attempt->excluded.is_known && can_do_without(attempt));
 }
 
 /* The verdict is stored again where it was found while the run's settings said `report`. */
@@ -68,12 +68,12 @@ static const struct wlbd_found_verdict *judge_reports(struct wlbd_attempt *attem
 	                                         .nodes = attempt->nodes.started_on.count,
 	                                         .node_names = attempt->nodes.started_on.list,
 	                                         .activities = &attempt->activities};
-	const struct wlbd_detection_limits limits = {.hang_after_s = attempt->on_fault.hang_after_s,
-	                                             .slow_share = attempt->on_fault.slow_by_percent / 100,
-	                                             .known_step_s = attempt->known_step_s};
+	const struct wlbd_detection_limits limits = {.hang_after_s = attempt->policy.on_fault.hang_after_s,
+	                                             .slow_share = attempt->policy.on_fault.slow_by_percent / 100,
+	                                             .known_step_s = attempt->past_steps.length_s};
 	const struct wlbd_found_verdict *found =
-		wlbd_detection_judge(attempt->detection, &ranks, &limits, now_ms, count);
-	const char *refusal = wlbd_detection_refusal(attempt->detection, now_ms);
+		wlbd_detection_judge(attempt->watch.detection, &ranks, &limits, now_ms, count);
+	const char *refusal = wlbd_detection_refusal(attempt->watch.detection, now_ms);
 	if (refusal != NULL)
 		wlbd_log_limited(WLBD_LOG_WARNING, WLBD_LIMIT_ACTIVITIES,
 		                 "run %s of uid %u: its %d ranks are not watched for hangs and stragglers: %s",
@@ -84,7 +84,7 @@ static const struct wlbd_found_verdict *judge_reports(struct wlbd_attempt *attem
 static const struct wlbd_found_verdict *judge_in_time(struct wlbd_attempt *attempt, int64_t now_ms, int *count)
 {
 	struct wlbd_attempts *attempts = attempt->wlbd->attempts;
-	bool is_watched = wlbd_detection_watches(attempt->detection);
+	bool is_watched = wlbd_detection_watches(attempt->watch.detection);
 	int64_t began_ms = wlb_clock_ms();
 	if (!is_watched && attempts->making_ms >= MAKING_MOST_MS)
 		return NULL;
@@ -119,16 +119,16 @@ static void judge(struct wlbd_attempt *attempt, int64_t now_ms)
 	int count = 0;
 	bool is_named = false;
 	const struct wlbd_found_verdict *found = NULL, *worst = NULL;
-	if (attempt->detection != NULL && can_judge(attempt))
+	if (attempt->watch.detection != NULL && can_judge(attempt))
 		found = judge_in_time(attempt, now_ms, &count);
-	attempt->is_standstill_suspected = false;
+	attempt->watch.is_standstill_suspected = false;
 	for (int i = 0; i < count; i++) {
 		if (is_found_otherwise(&found[i]))
 			continue;
 		store_change(attempt, &found[i], now_ms);
 		is_named = is_named || (wlbd_verdict_stands_still(found[i].verdict.kind) &&
 		                        found[i].verdict.stage != WLB_VERDICT_OVER);
-		attempt->is_standstill_suspected |= is_suspected_standstill(&found[i]);
+		attempt->watch.is_standstill_suspected |= is_suspected_standstill(&found[i]);
 		if (worst == NULL && is_to_end(attempt, &found[i]))
 			worst = &found[i];
 	}
@@ -153,23 +153,24 @@ void wlbd_detect(struct wlbd_attempt *attempt, int64_t now_ms)
 	const struct wlbd_attempt_life *life = &attempt->incident.life;
 	bool is_over = wlbd_attempt_end_is_known(life) || wlbd_attempt_is_ordered(life);
 	if (is_over) { /* the database ends its verdicts */
-		wlbd_detection_free(attempt->detection);
-		attempt->detection = NULL;
+		wlbd_detection_free(attempt->watch.detection);
+		attempt->watch.detection = NULL;
 		wlbd_outliers_forget(attempt);
-		attempt->is_standstill_suspected = false;
+		attempt->watch.is_standstill_suspected = false;
 		return;
 	}
-	if (attempt->detection == NULL && can_judge(attempt))
-		attempt->detection = wlbd_detection_new(&attempt->activities);
-	if (attempt->detection != NULL)
+	if (attempt->watch.detection == NULL && can_judge(attempt))
+		attempt->watch.detection = wlbd_detection_new(&attempt->activities);
+	if (attempt->watch.detection != NULL)
 		ask_past(attempt);
 	judge(attempt, now_ms);
-	attempt->judged_ms = wlb_clock_ms();
-	attempt->judging_ms = attempt->judged_ms - now_ms;
+	attempt->watch.judged_ms = wlb_clock_ms();
+	attempt->watch.judging_ms = attempt->watch.judged_ms - now_ms;
 }
 
 void wlbd_detect_suspected(struct wlbd_attempt *attempt, int64_t now_ms)
 {
-	if (attempt->is_standstill_suspected && now_ms >= attempt->judged_ms + PAUSE_JUDGEMENTS * attempt->judging_ms)
+	if (attempt->watch.is_standstill_suspected &&
+	    now_ms >= attempt->watch.judged_ms + PAUSE_JUDGEMENTS * attempt->watch.judging_ms)
 		wlbd_detect(attempt, now_ms);
 }

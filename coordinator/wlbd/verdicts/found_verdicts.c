@@ -60,7 +60,7 @@ bool wlbd_verdict_stands_still(enum wlb_verdict_kind kind)
 
 static enum wlb_fault_action wanted_action(const struct wlbd_attempt *attempt, enum wlb_verdict_kind kind)
 {
-	return *(const enum wlb_fault_action *)((const char *)&attempt->on_fault + kind_of(kind)->action);
+	return *(const enum wlb_fault_action *)((const char *)&attempt->policy.on_fault + kind_of(kind)->action);
 }
 
 /* A run that makes progress is not ended for a node where another would be used again for it, which may be as bad. */
@@ -168,7 +168,7 @@ enum { EVIDENCE_SIZE = sizeof(((struct wlb_verdict *)NULL)->evidence) + 160 };
 static void write_evidence(const struct wlbd_attempt *attempt, const struct wlb_verdict *verdict,
                            char text[EVIDENCE_SIZE])
 {
-	const struct wlbd_left_out *out = &attempt->left_out;
+	const struct wlbd_excluded *out = &attempt->excluded;
 	int length = snprintf(text, EVIDENCE_SIZE, "%s", verdict->evidence);
 	if (!is_one_too_many(attempt, verdict->kind))
 		return;
@@ -220,7 +220,7 @@ json_t *wlbd_verdicts_json(const struct wlbd_attempt *attempt, int64_t now_ms)
 {
 	json_t *list = json_array();
 	int count;
-	const struct wlbd_found_verdict *found = wlbd_detection_open(attempt->detection, &count);
+	const struct wlbd_found_verdict *found = wlbd_detection_open(attempt->watch.detection, &count);
 	const struct wlbd_found_verdict *outliers = wlbd_outliers_open(attempt->outliers);
 	for (int i = 0; i < count; i++)
 		append_open(list, attempt, &found[i], now_ms);
@@ -242,7 +242,7 @@ static json_t *calls_json(const struct wlbd_attempt *attempt)
 {
 	struct wlbd_open_call calls[WLBD_OPEN_CALLS_MOST];
 	json_t *list = json_array();
-	int count = wlbd_detection_open_calls(attempt->detection, calls);
+	int count = wlbd_detection_open_calls(attempt->watch.detection, calls);
 	for (int i = 0; i < count; i++)
 		json_array_append_new(
 			list,
@@ -268,11 +268,11 @@ static void log_verdict(const struct wlbd_attempt *attempt, const struct wlbd_fo
 
 static bool may_store(struct wlbd_attempt *attempt, int64_t now_ms)
 {
-	if (now_ms - attempt->stored_since_ms > MINUTE_MS) {
-		attempt->stored_since_ms = now_ms;
-		attempt->stored_verdicts = 0;
+	if (now_ms - attempt->stored_verdicts.since_ms > MINUTE_MS) {
+		attempt->stored_verdicts.since_ms = now_ms;
+		attempt->stored_verdicts.count = 0;
 	}
-	return attempt->stored_verdicts++ < STORED_IN_A_MINUTE;
+	return attempt->stored_verdicts.count++ < STORED_IN_A_MINUTE;
 }
 
 void wlbd_verdict_store(struct wlbd_attempt *attempt, const struct wlbd_found_verdict *found, int64_t now_ms)

@@ -30,9 +30,9 @@ struct wlbd_outliers {
 static struct wlbd_progress progress_of(const struct wlbd_attempt *attempt, int64_t *step)
 {
 	const struct wlbd_reporter *reporter;
-	uint64_t steps = attempt->steps_recorded;
-	*step = attempt->steps_recorded > 0 ? attempt->last_step : -1;
-	TAILQ_FOREACH(reporter, &attempt->reporters, link)
+	uint64_t steps = attempt->steps.count;
+	*step = attempt->steps.count > 0 ? attempt->steps.last : -1;
+	TAILQ_FOREACH(reporter, &attempt->reporters.list, link)
 	{
 		steps += (uint64_t)reporter->step;
 		if (reporter->step > 0 && reporter->step > *step)
@@ -152,7 +152,7 @@ static void read_stacks(struct wlbd_attempt *attempt, struct wlbd_outliers *outl
 
 static void look(struct wlbd_attempt *attempt, struct wlbd_outliers *outliers, int64_t now_ms)
 {
-	if (!wlbd_standstill_is_long(&outliers->still, attempt->on_fault.hang_after_s, now_ms))
+	if (!wlbd_standstill_is_long(&outliers->still, attempt->policy.on_fault.hang_after_s, now_ms))
 		return;
 	/* Stacks from before the hang show nothing of it. */
 	if (attempt->stacks.id == 0 || attempt->stacks.asked_ms <= outliers->still.since_ms)
@@ -199,8 +199,8 @@ void wlbd_outliers_forget(struct wlbd_attempt *attempt)
 
 void wlbd_outliers_note_step(struct wlbd_attempt *attempt, int64_t step)
 {
-	if (attempt->steps_recorded > 0 && step <= attempt->last_step)
+	if (attempt->steps.count > 0 && step <= attempt->steps.last)
 		return;
-	attempt->steps_recorded++;
-	attempt->last_step = step;
+	attempt->steps.count++;
+	attempt->steps.last = step;
 }

@@ -36,13 +36,13 @@ void wlbd_past_evictions_set(struct wlbd_attempt *attempt, const json_t *list)
 	bool *evicted = calloc((size_t)nodes->count + 1, sizeof(*evicted));
 	if (evicted == NULL)
 		return;
-	attempt->left_out =
-		(struct wlbd_left_out){.is_asked = true, .is_known = true, .most = wlbd_most_left_out(nodes->count)};
+	attempt->excluded =
+		(struct wlbd_excluded){.is_asked = true, .is_known = true, .max = wlbd_most_left_out(nodes->count)};
 	wlbd_evictions_mark(evictions, count, (const char *const *)nodes->list, nodes->count, NULL, evicted);
 	for (int i = 0; i < nodes->count; i++) {
 		bool is_used = wlbd_names_find(&attempt->nodes.started_on, nodes->list[i]) >= 0;
-		attempt->left_out.count += evicted[i] && !is_used;
-		attempt->left_out.used += evicted[i] && is_used;
+		attempt->excluded.count += evicted[i] && !is_used;
+		attempt->excluded.used += evicted[i] && is_used;
 	}
 	free(evicted);
 }
@@ -53,7 +53,7 @@ static void on_answer(void *context, const struct wlbd_db_result *result)
 	json_t *list =
 		result->status == WLBD_DB_OK && result->value != NULL ? json_loads(result->value, 0, NULL) : NULL;
 	if (attempt != NULL && list == NULL)
-		attempt->left_out.is_asked = false;
+		attempt->excluded.is_asked = false;
 	else if (attempt != NULL)
 		wlbd_past_evictions_set(attempt, list);
 	json_decref(list);
@@ -63,11 +63,11 @@ static void on_answer(void *context, const struct wlbd_db_result *result)
 void wlbd_past_evictions_ask(struct wlbd_attempt *attempt)
 {
 	struct wlbd_params params = {0};
-	struct wlbd_attempt_ref *ref = attempt->left_out.is_asked ? NULL : malloc(sizeof(*ref));
+	struct wlbd_attempt_ref *ref = attempt->excluded.is_asked ? NULL : malloc(sizeof(*ref));
 	if (ref == NULL)
 		return;
 	*ref = wlbd_attempt_ref(attempt);
-	attempt->left_out.is_asked = true;
+	attempt->excluded.is_asked = true;
 	wlbd_params_add_integer(&params, attempt->run_pk);
 	wlbd_params_add_integer(&params, WLBD_EVICTIONS_MOST);
 	wlbd_db_call(attempt->wlbd->writes, "select wlb_run_evictions($1, $2)", &params, on_answer, ref);
@@ -75,6 +75,6 @@ void wlbd_past_evictions_ask(struct wlbd_attempt *attempt)
 
 bool wlbd_past_evictions_are_most(const struct wlbd_attempt *attempt)
 {
-	const struct wlbd_left_out *out = &attempt->left_out;
-	return out->used > 0 || (out->count > 0 && out->count >= out->most);
+	const struct wlbd_excluded *out = &attempt->excluded;
+	return out->used > 0 || (out->count > 0 && out->count >= out->max);
 }

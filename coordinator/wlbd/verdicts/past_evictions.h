@@ -12,10 +12,10 @@
  * `list`. */
 int wlbd_past_evictions_read(const json_t *list, struct wlbd_past_eviction evictions[WLBD_EVICTIONS_MOST]);
 
-/* Asks the database, once for each attempt; sets attempt->left_out when it answers. */
+/* Asks the database, once for each attempt; sets attempt->excluded when it answers. */
 void wlbd_past_evictions_ask(struct wlbd_attempt *attempt);
 
-/* Sets attempt->left_out from that list. */
+/* Sets attempt->excluded from that list. */
 void wlbd_past_evictions_set(struct wlbd_attempt *attempt, const json_t *list);
 
 /* Whether as many nodes are excluded as may be, or as the run can do without: it already uses an evicted node again. */

@@ -11,9 +11,9 @@ static void on_answer(void *context, const struct wlbd_db_result *result)
 	struct wlbd_attempt *attempt = wlbd_attempt_ref_find(context);
 	double known_s = result->status == WLBD_DB_OK && result->value != NULL ? strtod(result->value, NULL) : 0;
 	if (attempt != NULL && result->status != WLBD_DB_OK)
-		attempt->is_past_asked = false;
+		attempt->past_steps.is_asked = false;
 	else if (attempt != NULL && isfinite(known_s) && known_s > 0)
-		attempt->known_step_s = known_s;
+		attempt->past_steps.length_s = known_s;
 	free(context);
 }
 
@@ -21,11 +21,11 @@ static void on_answer(void *context, const struct wlbd_db_result *result)
 void wlbd_past_steps_ask(struct wlbd_attempt *attempt)
 {
 	struct wlbd_params params = {0};
-	struct wlbd_attempt_ref *ref = attempt->is_past_asked ? NULL : malloc(sizeof(*ref));
+	struct wlbd_attempt_ref *ref = attempt->past_steps.is_asked ? NULL : malloc(sizeof(*ref));
 	if (ref == NULL)
 		return;
 	*ref = wlbd_attempt_ref(attempt);
-	attempt->is_past_asked = true;
+	attempt->past_steps.is_asked = true;
 	wlbd_params_add_integer(&params, attempt->attempt_pk);
 	wlbd_db_call(attempt->wlbd->writes,
 	             "select percentile_disc(0.9) within group (order by step_time_s) from (select step_time_s from "

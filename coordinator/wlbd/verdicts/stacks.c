@@ -17,7 +17,7 @@ static int count_agents(const struct wlbd_attempt *attempt)
 {
 	const struct wlbd_reporter *reporter;
 	int count = 0;
-	TAILQ_FOREACH(reporter, &attempt->reporters, link)
+	TAILQ_FOREACH(reporter, &attempt->reporters.list, link)
 	count += can_gather(reporter);
 	return count;
 }
@@ -64,7 +64,7 @@ bool wlbd_stacks_ask_reporter(struct wlbd_reporter *reporter)
 void wlbd_stacks_note_stored(struct wlbd_attempt *attempt, const char *node, int64_t stacks_id)
 {
 	struct wlbd_reporter *reporter;
-	TAILQ_FOREACH(reporter, &attempt->reporters, link)
+	TAILQ_FOREACH(reporter, &attempt->reporters.list, link)
 	if (reporter->agent && strcmp(reporter->node, node) == 0)
 		reporter->stacks_stored_id = stacks_id;
 }
@@ -74,7 +74,7 @@ bool wlbd_stacks_are_complete(const struct wlbd_attempt *attempt, int64_t now_ms
 	const struct wlbd_reporter *reporter;
 	if (now_ms - attempt->stacks.asked_ms > WLBD_STACKS_ANSWER_MS)
 		return true;
-	TAILQ_FOREACH(reporter, &attempt->reporters, link)
+	TAILQ_FOREACH(reporter, &attempt->reporters.list, link)
 	if (can_gather(reporter) && reporter->stacks_stored_id != attempt->stacks.id)
 		return false;
 	return true;

@@ -24,7 +24,7 @@
 #include "coordinator/wlbd/http/question_share.h"
 #include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/incident/attempt_end.h"
-#include "coordinator/wlbd/incident/older_attempts.h"
+#include "coordinator/wlbd/incident/faults.h"
 #include "coordinator/wlbd/incident/symptoms.h"
 #include "coordinator/wlbd/jobs/confirm_run.h"
 #include "coordinator/wlbd/log.h"
@@ -361,22 +361,6 @@ static void on_nodes(void *context, const struct wlb_error *error)
 
 /* ---- 5: the previous attempt ------------------------------------------------------------------------- */
 
-static void record_exit(struct attempt_request *request, struct wlbd_attempt *previous)
-{
-	struct wlbd_params params = {0};
-	/* wlb_attempt_exited takes exit codes for failures; that one is in the launcher's record of the attempt's end.
-	 */
-	if (previous->is_exit_recorded || request->body.previous.exit_code == WLBD_EXIT_SAVED)
-		return;
-	previous->is_exit_recorded = true;
-	wlbd_params_add_integer(&params, previous->attempt_pk);
-	wlbd_params_add_integer(&params, request->body.previous.exit_code);
-	wlbd_params_add_text(&params, request->body.previous.step_id);
-	wlbd_params_add_seconds(&params, wlb_clock_unix_s());
-	wlbd_outbox_put(request->call->wlbd->outbox, previous->uid, previous->run_pk,
-	                "select wlb_attempt_exited($1, $2::integer, $3, to_timestamp($4::float8))", &params);
-}
-
 /* Returns whether what ended it is still to be judged. Nodes that did not answer are symptoms of that; they are
  * raised before its end, so that they are judged together with it. */
 static bool is_previous_judged_later(struct attempt_request *request)
@@ -397,7 +381,7 @@ static bool is_previous_judged_later(struct attempt_request *request)
 			wlbd_symptom_node_silent(previous, node->name);
 	}
 	wlbd_symptom_step_ended(previous, (int)previous_body->exit_code, &previous_body->first_exit);
-	record_exit(request, previous);
+	wlbd_fault_record_exited(previous, (int)previous_body->exit_code, previous_body->step_id);
 	return wlbd_attempt_end_is_pending(previous);
 }
 
@@ -629,7 +613,7 @@ static void on_started(void *context, const struct wlbd_db_result *result)
 		if (request->job_known)
 			wlbd_attempts_confirm(wlbd, attempt->run_pk, &request->job);
 		supersede_older(wlbd, attempt);
-		wlbd_older_attempts_end(wlbd, attempt);
+		wlbd_attempt_end_older(wlbd, attempt);
 		wlbd_log(WLBD_LOG_INFO, "run %s: attempt %lld on %d nodes: %s", attempt->run,
 		         (long long)attempt->number, attempt->nodes.started_on.count,
 		         json_string_value(json_object_get(reply, "reason")));

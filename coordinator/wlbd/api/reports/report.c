@@ -21,19 +21,6 @@
 #include "coordinator/wlbd/verdicts/stacks.h"
 #include "coordinator/wlbd/wlbd.h"
 
-/* Stored in the database too, so that wlbd can kill the step after a restart. */
-static void note_slurm_step(struct wlbd_attempt *attempt, const char *slurm_step)
-{
-	struct wlbd_params params = {0};
-	if (slurm_step == NULL || attempt->slurm_step[0] != '\0') /* an attempt has one step */
-		return;
-	snprintf(attempt->slurm_step, sizeof(attempt->slurm_step), "%s", slurm_step);
-	wlbd_params_add_integer(&params, attempt->attempt_pk);
-	wlbd_params_add_text(&params, slurm_step);
-	wlbd_outbox_put(attempt->wlbd->outbox, attempt->uid, attempt->run_pk,
-	                "update attempts set slurm_step = $2 where id = $1", &params);
-}
-
 static void apply_ranks(struct wlbd_reporter *reporter, const struct wlbd_report *report)
 {
 	size_t i;
@@ -71,7 +58,7 @@ static void take_steps(struct wlbd_attempt *attempt, const struct wlbd_report *r
 	struct wlbd_rank_step step;
 	for (size_t i = 0; i < json_array_size(report->steps); i++) {
 		wlbd_step_read(json_array_get(report->steps, i), &step, NULL);
-		wlbd_detection_take_step(attempt->detection, &step);
+		wlbd_detection_take_step(attempt->watch.detection, &step);
 	}
 	counters->rank_steps += json_array_size(report->steps);
 	counters->rank_steps_lost += (uint64_t)report->lost_steps;
@@ -82,7 +69,7 @@ static void take_calls(struct wlbd_attempt *attempt, const struct wlbd_report *r
 	struct wlbd_rank_call call;
 	for (size_t i = 0; i < json_array_size(report->calls); i++) {
 		wlbd_call_read(json_array_get(report->calls, i), &call, NULL);
-		wlbd_detection_take_call(attempt->detection, &call);
+		wlbd_detection_take_call(attempt->watch.detection, &call);
 	}
 }
 
@@ -92,7 +79,7 @@ static void apply(struct wlbd_attempt *attempt, struct wlbd_reporter *reporter, 
 	if (report->step > reporter->step)
 		reporter->step = report->step;
 	if (report->launcher) {
-		note_slurm_step(attempt, report->step_id);
+		wlbd_step_end_note_id(attempt, report->step_id);
 		wlbd_symptom_slurm_ends(attempt, &report->slurm_end);
 	}
 	reporter->agent = report->agent;
@@ -128,7 +115,7 @@ static void reply_continue(struct wlbd_call *call, struct wlbd_reporter *reporte
 /* The launcher is told when its srun waits for lost nodes alone. */
 static void reply_end(struct wlbd_call *call, const struct wlbd_attempt *attempt, const struct wlbd_report *report)
 {
-	json_t *reply = json_pack("{s:s, s:o}", "order", "end", "reason", wlb_json_text(attempt->reason));
+	json_t *reply = json_pack("{s:s, s:o}", "order", "end", "reason", wlb_json_text(attempt->ending.reason));
 	if (report->launcher && wlbd_attempt_survivors_ended(attempt))
 		json_object_set_new(reply, "survivors_ended", json_true());
 	wlbd_call_reply(call, 200, reply);
@@ -153,7 +140,7 @@ static void handle(struct wlbd_call *call, struct wlbd_attempt *attempt)
 	struct wlbd_reporter *reporter = wlbd_attempt_reporter(attempt, report->node, (int)report->rank);
 	if (reporter == NULL) {
 		wlbd_call_fail(call, 503, "attempt %s has %d reporters, the most it can have, or memory is short",
-		               attempt->uuid, attempt->reporter_count);
+		               attempt->uuid, attempt->reporters.count);
 		return;
 	}
 	apply(attempt, reporter, report, call);

@@ -150,7 +150,7 @@ static void reply_ranks(struct wlbd_call *call, json_t *facts)
 	char *text = json_dumps(facts, JSON_COMPACT);
 	char *reply = text != NULL ? wlbd_ranks_reply(text, facts, attempt != NULL ? &attempt->nodes : NULL,
 	                                              attempt != NULL ? &attempt->activities : NULL,
-	                                              attempt != NULL ? attempt->detection : NULL, now_ms)
+	                                              attempt != NULL ? attempt->watch.detection : NULL, now_ms)
 	                           : NULL;
 	free(text);
 	if (reply == NULL)

@@ -57,7 +57,7 @@ static void write_steps(const struct wlbd *wlbd, struct evbuffer *out)
 		int64_t step = 0;
 		if (wlbd_attempt_has_ended(&attempt->incident.life))
 			continue;
-		TAILQ_FOREACH(reporter, &attempt->reporters, link)
+		TAILQ_FOREACH(reporter, &attempt->reporters.list, link)
 		step = reporter->step > step ? reporter->step : step;
 		evbuffer_add_printf(out, "wlbd_run_step{run=\"%s\",attempt=\"%lld\"} %lld\n", attempt->run,
 		                    (long long)attempt->number, (long long)step);

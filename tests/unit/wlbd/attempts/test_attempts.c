@@ -12,7 +12,7 @@
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlbd/budget.h"
 #include "coordinator/wlbd/detection/detection.h"
-#include "coordinator/wlbd/incident/older_attempts.h"
+#include "coordinator/wlbd/incident/attempt_end.h"
 #include "coordinator/wlbd/verdicts/detect.h"
 #include "coordinator/wlbd/wlbd.h"
 
@@ -70,10 +70,10 @@ static void what_is_done_about_faults_is_that_of_the_run_over_that_of_the_cluste
 	struct wlbd *wlbd = *state;
 	const struct wlbd_attempt *plain = put(wlbd, "a", 1, NULL);
 	const struct wlbd_attempt *own = put(wlbd, "b", 2, "hang=report,hang-after=60");
-	assert_int_equal(plain->on_fault.hang, WLB_FAULT_EVICT);
-	assert_true(plain->on_fault.slow_by_percent == 25);
-	assert_int_equal(own->on_fault.hang, WLB_FAULT_REPORT);
-	assert_true(own->on_fault.hang_after_s == 60 && own->on_fault.slow_by_percent == 25);
+	assert_int_equal(plain->policy.on_fault.hang, WLB_FAULT_EVICT);
+	assert_true(plain->policy.on_fault.slow_by_percent == 25);
+	assert_int_equal(own->policy.on_fault.hang, WLB_FAULT_REPORT);
+	assert_true(own->policy.on_fault.hang_after_s == 60 && own->policy.on_fault.slow_by_percent == 25);
 }
 
 static void a_setting_changes_all_attempts_of_its_run(void **state)
@@ -83,17 +83,17 @@ static void a_setting_changes_all_attempts_of_its_run(void **state)
 	const struct wlbd_attempt *second = put(wlbd, "b", 1, "hang=report");
 	const struct wlbd_attempt *other = put(wlbd, "c", 2, "hang=report");
 	wlbd_attempts_set_on_fault(wlbd, 1, "hang=evict,slow=evict");
-	assert_int_equal(first->on_fault.hang, WLB_FAULT_EVICT);
-	assert_int_equal(second->on_fault.slow, WLB_FAULT_EVICT);
-	assert_int_equal(other->on_fault.hang, WLB_FAULT_REPORT);
+	assert_int_equal(first->policy.on_fault.hang, WLB_FAULT_EVICT);
+	assert_int_equal(second->policy.on_fault.slow, WLB_FAULT_EVICT);
+	assert_int_equal(other->policy.on_fault.hang, WLB_FAULT_REPORT);
 }
 
 static void a_text_that_cannot_be_read_leaves_the_defaults_of_the_cluster(void **state)
 {
 	struct wlbd *wlbd = *state;
 	const struct wlbd_attempt *attempt = put(wlbd, "a", 1, "hang=report,of-a-later-release=7");
-	assert_int_equal(attempt->on_fault.hang, WLB_FAULT_EVICT);
-	assert_true(attempt->on_fault.slow_by_percent == 25);
+	assert_int_equal(attempt->policy.on_fault.hang, WLB_FAULT_EVICT);
+	assert_true(attempt->policy.on_fault.slow_by_percent == 25);
 }
 
 /* Gives the attempt the nodes of its ranks as a card of the database has them. */
@@ -160,7 +160,7 @@ static void reporters_are_charged_to_the_user(void **state)
 		snprintf(node, sizeof(node), "n%d", count++);
 	while (wlbd_attempt_reporter(attempt, node, 0) != NULL);
 	assert_in_range(count, 2, LIMIT_BYTES / sizeof(struct wlbd_reporter) + 1);
-	assert_int_equal(attempt->reporter_count, count - 1);
+	assert_int_equal(attempt->reporters.count, count - 1);
 	assert_non_null(wlbd_attempt_reporter(attempt, "n0", 0)); /* that is there already */
 	json_t *map = two_on_each(2000);
 	assert_int_equal(wlbd_attempt_nodes_set_ranks(&attempt->nodes, map), -1);
@@ -180,7 +180,7 @@ static const struct wlbd_attempt *add_number(struct wlbd *wlbd, int number)
 	json_decref(card);
 	assert_non_null(attempt);
 	assert_non_null(wlbd_attempt_reporter(attempt, "n1", 0));
-	wlbd_older_attempts_end(wlbd, attempt);
+	wlbd_attempt_end_older(wlbd, attempt);
 	return attempt;
 }
 
@@ -188,19 +188,19 @@ static void the_newest_attempts_of_a_run_are_kept(void **state)
 {
 	struct wlbd *wlbd = *state;
 	const struct wlbd_attempt *other = put(wlbd, "other", 2, NULL);
-	for (int number = 1; number <= WLBD_RUN_ATTEMPTS_MOST + 6; number++)
+	for (int number = 1; number <= WLBD_RUN_ATTEMPTS_MAX + 6; number++)
 		add_number(wlbd, number);
-	assert_int_equal(wlbd->attempts->count, 1 + WLBD_RUN_ATTEMPTS_MOST);
+	assert_int_equal(wlbd->attempts->count, 1 + WLBD_RUN_ATTEMPTS_MAX);
 	assert_null(wlbd_attempts_find(wlbd->attempts, "run-1-6"));
 	assert_false(wlbd_attempt_has_ended(&wlbd_attempts_find(wlbd->attempts, "run-1-7")->incident.life));
 	assert_ptr_equal(wlbd_attempts_find(wlbd->attempts, "other"), other);
 	/* A record of an old one arrives late: it is there until the next is added. */
 	const struct wlbd_attempt *late = add_number(wlbd, 3);
 	assert_ptr_equal(wlbd_attempts_find(wlbd->attempts, "run-1-3"), late);
-	assert_int_equal(wlbd->attempts->count, 2 + WLBD_RUN_ATTEMPTS_MOST);
+	assert_int_equal(wlbd->attempts->count, 2 + WLBD_RUN_ATTEMPTS_MAX);
 	add_number(wlbd, 2);
 	assert_null(wlbd_attempts_find(wlbd->attempts, "run-1-3"));
-	assert_int_equal(wlbd->attempts->count, 2 + WLBD_RUN_ATTEMPTS_MOST);
+	assert_int_equal(wlbd->attempts->count, 2 + WLBD_RUN_ATTEMPTS_MAX);
 }
 
 static void ranks_are_watched_from_the_next_tick_on_where_this_one_has_taken_long(void **state)
@@ -210,18 +210,18 @@ static void ranks_are_watched_from_the_next_tick_on_where_this_one_has_taken_lon
 	struct wlbd_attempt *attempt = put(wlbd, "a", 1, NULL);
 	put_ranks(wlbd, "a", 1, json_pack("[s]", "n1"));
 	attempt->layout = (struct wlb_layout){1, 1, 1, 1};
-	attempt->is_past_asked = attempt->left_out.is_asked = true; /* there is no database */
+	attempt->past_steps.is_asked = attempt->excluded.is_asked = true; /* there is no database */
 	assert_int_equal(wlbd_activities_keep(&attempt->activities, &busy, NULL, "n1", 1000), 0);
 	wlbd->attempts->making_ms = 1000;
 	wlbd_detect(attempt, 1000);
-	assert_non_null(attempt->detection);
-	assert_false(wlbd_detection_watches(attempt->detection));
+	assert_non_null(attempt->watch.detection);
+	assert_false(wlbd_detection_watches(attempt->watch.detection));
 	wlbd->attempts->making_ms = 0;
 	wlbd_detect(attempt, 2000);
-	assert_true(wlbd_detection_watches(attempt->detection));
+	assert_true(wlbd_detection_watches(attempt->watch.detection));
 	wlbd->attempts->making_ms = 1000;
 	wlbd_detect(attempt, 3000);
-	assert_true(wlbd_detection_watches(attempt->detection));
+	assert_true(wlbd_detection_watches(attempt->watch.detection));
 }
 
 static void ranks_are_recorded_on_nodes_of_the_job_or_of_the_attempt(void **state)
@@ -256,11 +256,11 @@ static void a_run_whose_job_is_over_is_not_reported_for_ever(void **state)
 	connect_reporter(attempt, true);
 	assert_true(wlbd_attempts_run_reports(wlbd->attempts, 1, INT64_MAX));
 	wlbd_attempts_confirm(wlbd, 1, &ended);
-	int64_t over_ms = attempt->job_over_ms;
+	int64_t over_ms = attempt->job.over_ms;
 	assert_true(over_ms > 0);
-	attempt->job_over_ms = --over_ms;
+	attempt->job.over_ms = --over_ms;
 	wlbd_attempts_job_unknown(wlbd, 1);
-	assert_true(attempt->job_over_ms == over_ms);
+	assert_true(attempt->job.over_ms == over_ms);
 	assert_true(wlbd_attempts_run_reports(wlbd->attempts, 1, over_ms + WLBD_LAST_REPORTS_MS - 1));
 	connect_reporter(attempt, false);
 	struct wlbd_attempt *next = put(wlbd, "b", 1, NULL);

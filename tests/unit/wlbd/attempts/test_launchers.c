@@ -28,9 +28,9 @@ static struct fixture *begin(struct fixture *f)
 	wlbd_launchers_free(f->wlbd.launchers); /* of the one before */
 	memset(f, 0, sizeof(*f));
 	TAILQ_INIT(&f->attempts.list);
-	TAILQ_INIT(&f->attempt.reporters);
+	TAILQ_INIT(&f->attempt.reporters.list);
 	TAILQ_INSERT_TAIL(&f->attempts.list, &f->attempt, link);
-	TAILQ_INSERT_TAIL(&f->attempt.reporters, &f->launcher, link);
+	TAILQ_INSERT_TAIL(&f->attempt.reporters.list, &f->launcher, link);
 	f->wlbd.attempts = &f->attempts;
 	f->wlbd.config.silence_ms = SILENCE_MS;
 	f->wlbd.launchers = wlbd_launchers_new();
@@ -80,8 +80,8 @@ static void any_run_of_the_job_counts(void **state)
 	earlier = (struct wlbd_attempt){.wlbd = &f.wlbd, .run_pk = RUN - 1, .job_id = JOB, .uid = USER};
 	ended = f.launcher;
 	ended.goodbye = true;
-	TAILQ_INIT(&earlier.reporters);
-	TAILQ_INSERT_TAIL(&earlier.reporters, &ended, link);
+	TAILQ_INIT(&earlier.reporters.list);
+	TAILQ_INSERT_TAIL(&earlier.reporters.list, &ended, link);
 	TAILQ_INSERT_HEAD(&f.attempts.list, &earlier, link);
 	assert_true(has(&f));
 	wlbd_launchers_free(f.wlbd.launchers);

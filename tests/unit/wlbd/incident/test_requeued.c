@@ -89,7 +89,7 @@ static void the_attempt_ends_without_a_fault(void **state)
 {
 	struct fixture *f = *state;
 	note(f, "PENDING", UID, wlb_clock_ms());
-	assert_int_not_equal(f->attempt->requeued_ms, 0);
+	assert_int_not_equal(f->attempt->requeue.noted_ms, 0);
 	assert_true(f->attempt->incident.settled);
 	assert_true(wlbd_outbox_holds(f->wlbd.outbox, RUN));
 }
@@ -99,7 +99,7 @@ static void a_job_that_runs_or_is_of_another_user_was_not_queued_again(void **st
 	struct fixture *f = *state;
 	note(f, "RUNNING", UID, wlb_clock_ms());
 	note(f, "PENDING", UID + 1, wlb_clock_ms());
-	assert_int_equal(f->attempt->requeued_ms, 0);
+	assert_int_equal(f->attempt->requeue.noted_ms, 0);
 	assert_false(f->attempt->incident.settled);
 }
 
@@ -108,7 +108,7 @@ static void an_attempt_that_began_after_the_question_goes_on(void **state)
 {
 	struct fixture *f = *state;
 	note(f, "PENDING", UID, f->attempt->made_ms - 1);
-	assert_int_equal(f->attempt->requeued_ms, 0);
+	assert_int_equal(f->attempt->requeue.noted_ms, 0);
 }
 
 /* Slurm requeues the job because of that. */
@@ -118,7 +118,7 @@ static void the_loss_of_the_launchers_node_is_still_found(void **state)
 	gone(f, WLBD_LAUNCHER, false);
 	gone(f, 0, true);
 	note(f, "PENDING", UID, wlb_clock_ms());
-	assert_int_not_equal(f->attempt->requeued_ms, 0);
+	assert_int_not_equal(f->attempt->requeue.noted_ms, 0);
 	assert_false(f->attempt->incident.settled);
 }
 
@@ -148,7 +148,7 @@ static void it_leaves_the_memory_a_minute_later(void **state)
 	const int64_t now_ms = wlb_clock_ms();
 	wlbd_requeued_end(f->attempt, now_ms + 2 * WLBD_ENDED_KEPT_MS);
 	assert_false(wlbd_attempt_has_ended(life));
-	f->attempt->requeued_ms = now_ms;
+	f->attempt->requeue.noted_ms = now_ms;
 	wlbd_requeued_end(f->attempt, now_ms + WLBD_ENDED_KEPT_MS);
 	assert_false(wlbd_attempt_has_ended(life));
 	wlbd_requeued_end(f->attempt, now_ms + WLBD_ENDED_KEPT_MS + 1);

@@ -64,7 +64,7 @@ static int begin(void **state)
 	f->attempt = wlbd_attempts_put(&f->wlbd, card);
 	json_decref(card);
 	f->attempt->nodes.allocation_known = true; /* and has no node: none is probed */
-	f->attempt->requeue_asked_ms = INT64_MAX;  /* Slurm is not asked for the job */
+	f->attempt->requeue.asked_ms = INT64_MAX;  /* Slurm is not asked for the job */
 	open_connection(f);
 	*state = f;
 	return 0;
@@ -172,7 +172,7 @@ static void so_may_one_whose_report_waited_for_munged(void **state)
 static void so_may_one_after_a_restart_of_wlbd(void **state)
 {
 	struct fixture *f = *state;
-	f->attempt->nodes_due_ms = wlb_clock_ms() + 15000;
+	f->attempt->unreported.due_ms = wlb_clock_ms() + 15000;
 	reporting(f, WLBD_LAUNCHER);
 	close_connection(f);
 	assert_not_judged(f, CLIENT_PAUSE_MOST_MS);

@@ -16,8 +16,8 @@ static void only_a_step_after_the_last_one_is_progress(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(delivered) / sizeof(delivered[0]); i++)
 		wlbd_outliers_note_step(&attempt, delivered[i]);
-	assert_int_equal(attempt.steps_recorded, 4);
-	assert_int_equal(attempt.last_step, 3);
+	assert_int_equal(attempt.steps.count, 4);
+	assert_int_equal(attempt.steps.last, 3);
 }
 
 int main(void)

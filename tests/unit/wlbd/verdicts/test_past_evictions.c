@@ -65,8 +65,8 @@ static void as_many_as_may_be_are_left_out(void **state)
 	(void)state;
 	assert_int_equal(wlbd_verdict_action(attempt, WLB_VERDICT_SLOW_NODE), WLB_FAULT_EVICT);
 	set(attempt, "21");
-	assert_true(attempt->left_out.is_known);
-	assert_int_equal(attempt->left_out.count, 2);
+	assert_true(attempt->excluded.is_known);
+	assert_int_equal(attempt->excluded.count, 2);
 	assert_true(wlbd_past_evictions_are_most(attempt));
 	assert_int_equal(wlbd_verdict_action(attempt, WLB_VERDICT_SLOW_NODE), WLB_FAULT_REPORT);
 	assert_int_equal(wlbd_verdict_action(attempt, WLB_VERDICT_BAD_VALUES), WLB_FAULT_REPORT);
@@ -80,7 +80,7 @@ static void one_more_may_be_left_out(void **state)
 	struct wlbd_attempt *attempt = attempt_on(&wlbd, "n[2-8]");
 	(void)state;
 	set(attempt, "1");
-	assert_int_equal(attempt->left_out.count, 1);
+	assert_int_equal(attempt->excluded.count, 1);
 	assert_int_equal(wlbd_verdict_action(attempt, WLB_VERDICT_SLOW_NODE), WLB_FAULT_EVICT);
 	end(&wlbd);
 }
@@ -92,8 +92,8 @@ static void a_run_that_needs_an_evicted_node_is_not_ended_for_another(void **sta
 	struct wlbd_attempt *attempt = attempt_on(&wlbd, "n[1-8]");
 	(void)state;
 	set(attempt, "3");
-	assert_int_equal(attempt->left_out.count, 0);
-	assert_int_equal(attempt->left_out.used, 1);
+	assert_int_equal(attempt->excluded.count, 0);
+	assert_int_equal(attempt->excluded.used, 1);
 	assert_int_equal(wlbd_verdict_action(attempt, WLB_VERDICT_SLOW_NODE), WLB_FAULT_REPORT);
 	assert_int_equal(wlbd_verdict_action(attempt, WLB_VERDICT_HANG), WLB_FAULT_EVICT);
 	end(&wlbd);
@@ -106,14 +106,14 @@ static void a_node_that_the_attempt_uses_is_not_left_out(void **state)
 	struct wlbd_attempt *attempt = attempt_on(&wlbd, "n[2-8]");
 	(void)state;
 	set(attempt, "12");
-	assert_int_equal(attempt->left_out.count, 1);
-	assert_int_equal(attempt->left_out.used, 1);
+	assert_int_equal(attempt->excluded.count, 1);
+	assert_int_equal(attempt->excluded.used, 1);
 	set(attempt, "123");
-	assert_int_equal(attempt->left_out.count, 1);
+	assert_int_equal(attempt->excluded.count, 1);
 	set(attempt, "");
-	assert_int_equal(attempt->left_out.count, 0);
-	assert_int_equal(attempt->left_out.used, 0);
-	assert_true(attempt->left_out.is_known);
+	assert_int_equal(attempt->excluded.count, 0);
+	assert_int_equal(attempt->excluded.used, 0);
+	assert_true(attempt->excluded.is_known);
 	assert_false(wlbd_past_evictions_are_most(attempt));
 	end(&wlbd);
 }

@@ -1,8 +1,9 @@
-#include "coordinator/wlbd/incident/missing_nodes.h"
+#include "coordinator/wlbd/incident/unreported_nodes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/clock.h"
 #include "coordinator/wlbd/attempts/attempts.h"
 #include "coordinator/wlbd/incident/symptoms.h"
 #include "coordinator/wlbd/nodes/node_probe.h"
@@ -29,11 +30,11 @@ static void on_probed(void *context, bool alive)
 {
 	struct asked_node *node = context;
 	struct wlbd_attempt *attempt = wlbd_attempt_ref_find(&node->attempt);
-	int at = attempt != NULL ? wlbd_names_find(&attempt->missing.nodes, node->name) : -1;
+	int at = attempt != NULL ? wlbd_names_find(&attempt->unreported.nodes, node->name) : -1;
 	if (at >= 0 && alive && has_answered(attempt->wlbd, node->name))
-		wlbd_names_remove(&attempt->missing.nodes, at);
+		wlbd_names_remove(&attempt->unreported.nodes, at);
 	else if (at >= 0 && !alive && wlbd_symptom_node_silent(attempt, node->name) == 0)
-		wlbd_names_remove(&attempt->missing.nodes, at); /* what follows is the symptom's */
+		wlbd_names_remove(&attempt->unreported.nodes, at); /* what follows is the symptom's */
 	free(node);
 }
 
@@ -47,16 +48,21 @@ static void ask(const struct wlbd_attempt *attempt, const char *name)
 	wlbd_node_probe(attempt->wlbd->node_probes, name, attempt->uid, on_probed, node);
 }
 
+void wlbd_unreported_nodes_expect(struct wlbd_attempt *attempt)
+{
+	attempt->unreported.due_ms = wlb_clock_ms() + attempt->wlbd->config.restart_grace_ms;
+}
+
 /* Without Slurm's table nodes have no address. */
 static void begin(struct wlbd_attempt *attempt, int64_t now_ms)
 {
-	if (attempt->nodes_due_ms == 0 || now_ms < attempt->nodes_due_ms ||
+	if (attempt->unreported.due_ms == 0 || now_ms < attempt->unreported.due_ms ||
 	    wlbd_nodes_count(attempt->wlbd->nodes) == 0 ||
-	    wlbd_names_copy(&attempt->missing.nodes, &attempt->nodes.started_on) != 0)
+	    wlbd_names_copy(&attempt->unreported.nodes, &attempt->nodes.started_on) != 0)
 		return;
-	attempt->nodes_due_ms = 0;
-	attempt->missing.left = attempt->missing.nodes.count;
-	attempt->missing.ask_ms = now_ms;
+	attempt->unreported.due_ms = 0;
+	attempt->unreported.left = attempt->unreported.nodes.count;
+	attempt->unreported.ask_ms = now_ms;
 }
 
 static bool has_address(const struct wlbd *wlbd, const char *name)
@@ -65,32 +71,32 @@ static bool has_address(const struct wlbd *wlbd, const char *name)
 	return node != NULL && node->address_length > 0;
 }
 
-static bool is_missing(const struct wlbd_attempt *attempt, const char *node)
+static bool is_unreported(const struct wlbd_attempt *attempt, const char *node)
 {
 	return wlbd_names_find(&attempt->nodes.started_on, node) >= 0 && !wlbd_attempt_hears(attempt, node);
 }
 
 /* An answer may arrive at once and remove its node, so that the list is gone through from its end. */
-void wlbd_missing_nodes_check(struct wlbd_attempt *attempt, int64_t now_ms)
+void wlbd_unreported_nodes_check(struct wlbd_attempt *attempt, int64_t now_ms)
 {
-	struct wlbd_missing *missing = &attempt->missing;
+	struct wlbd_unreported *unreported = &attempt->unreported;
 	int asked = 0;
 	begin(attempt, now_ms);
-	if (now_ms < missing->ask_ms)
+	if (now_ms < unreported->ask_ms)
 		return;
-	for (; missing->left > 0 && asked < PROBED_MOST; missing->left--) {
-		int at = missing->left - 1;
-		if (at >= missing->nodes.count)
+	for (; unreported->left > 0 && asked < PROBED_MOST; unreported->left--) {
+		int at = unreported->left - 1;
+		if (at >= unreported->nodes.count)
 			continue;
-		if (!is_missing(attempt, missing->nodes.list[at])) {
-			wlbd_names_remove(&missing->nodes, at);
-		} else if (has_address(attempt->wlbd, missing->nodes.list[at])) {
-			ask(attempt, missing->nodes.list[at]);
+		if (!is_unreported(attempt, unreported->nodes.list[at])) {
+			wlbd_names_remove(&unreported->nodes, at);
+		} else if (has_address(attempt->wlbd, unreported->nodes.list[at])) {
+			ask(attempt, unreported->nodes.list[at]);
 			asked++;
 		}
 	}
-	if (missing->left == 0) {
-		missing->left = missing->nodes.count;
-		missing->ask_ms = now_ms + PROBE_AGAIN_MS;
+	if (unreported->left == 0) {
+		unreported->left = unreported->nodes.count;
+		unreported->ask_ms = now_ms + PROBE_AGAIN_MS;
 	}
 }

@@ -1,5 +1,5 @@
 /* Nodes that have not reported after a restart of wlbd. Slurm's table, the probes and the time are the test's. */
-#include "coordinator/wlbd/incident/missing_nodes.h"
+#include "coordinator/wlbd/incident/unreported_nodes.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -92,7 +92,7 @@ static int begin(void **state)
 	f->wlbd.attempts = wlbd_attempts_new(ignore);
 	f->attempt = wlbd_attempts_put(&f->wlbd, card);
 	json_decref(card);
-	f->attempt->nodes_due_ms = DUE_MS;
+	f->attempt->unreported.due_ms = DUE_MS;
 	listed = NODES;
 	network_is_away = false;
 	dead_node = "";
@@ -115,7 +115,7 @@ static int end(void **state)
 static void run_until(struct fixture *f, int64_t until_ms)
 {
 	for (; f->now_ms <= until_ms; f->now_ms += 1000)
-		wlbd_missing_nodes_check(f->attempt, f->now_ms);
+		wlbd_unreported_nodes_check(f->attempt, f->now_ms);
 }
 
 static void assert_found(const struct fixture *f, const char *node)
@@ -131,9 +131,9 @@ static void nodes_have_time_to_report(void **state)
 	struct fixture *f = *state;
 	run_until(f, DUE_MS - 1);
 	assert_int_equal(probes, 0);
-	assert_int_not_equal(f->attempt->nodes_due_ms, 0);
+	assert_int_not_equal(f->attempt->unreported.due_ms, 0);
 	run_until(f, DUE_MS);
-	assert_int_equal(f->attempt->nodes_due_ms, 0);
+	assert_int_equal(f->attempt->unreported.due_ms, 0);
 	assert_in_range(probes, 1, NODES - 1); /* not all at once */
 }
 
@@ -144,7 +144,7 @@ static void the_last_of_many_is_found(void **state)
 	static const char *const nodes[] = {"n0000", "n1099", "n0500"};
 	for (int i = 0; i < 3; i++) {
 		dead_node = nodes[i];
-		f->attempt->nodes_due_ms = f->now_ms + 1;
+		f->attempt->unreported.due_ms = f->now_ms + 1;
 		run_until(f, f->now_ms + 12000);
 		assert_found(f, nodes[i]);
 		wlbd_incident_clear(&f->attempt->incident);
@@ -156,7 +156,7 @@ static void one_that_answers_is_not_asked_again(void **state)
 	struct fixture *f = *state;
 	run_until(f, DUE_MS + 10 * ROUND_MS);
 	assert_int_equal(probes, NODES);
-	assert_int_equal(f->attempt->missing.nodes.count, 0);
+	assert_int_equal(f->attempt->unreported.nodes.count, 0);
 }
 
 /* slurmctld was started again, too. */
@@ -195,11 +195,11 @@ static void those_that_report_or_have_no_rank_are_not_missing(void **state)
 	json_decref(two);
 	assert_non_null(wlbd_attempt_reporter(f->attempt, "n0001", 0));
 	run_until(f, f->now_ms + 3 * ROUND_MS);
-	assert_int_equal(f->attempt->missing.nodes.count, 1);
-	assert_string_equal(f->attempt->missing.nodes.list[0], "n0002");
+	assert_int_equal(f->attempt->unreported.nodes.count, 1);
+	assert_string_equal(f->attempt->unreported.nodes.list[0], "n0002");
 	assert_non_null(wlbd_attempt_reporter(f->attempt, "n0002", WLBD_LAUNCHER));
 	run_until(f, f->now_ms + 2 * ROUND_MS);
-	assert_int_equal(f->attempt->missing.nodes.count, 0);
+	assert_int_equal(f->attempt->unreported.nodes.count, 0);
 }
 
 int main(void)
