@@ -18,7 +18,6 @@
 #include "coordinator/agent/message.h"
 #include "coordinator/agent/process.h"
 #include "coordinator/agent/report.h"
-#include "coordinator/agent/strays.h"
 #include "coordinator/agent/tasks.h"
 #include "coordinator/client/backoff.h"
 #include "coordinator/client/client.h"
@@ -37,10 +36,29 @@ enum {
 	ORPHANS_MOST_MS = 60000,     /* ranks without slurmstepd, while no coordinator knows of them */
 	MESSAGES_MOST = 4096,        /* of the plugin that are read before the other work */
 	TELL_MOST_MS =
-		600000 /* that slurmstepd is gone: while this is reported again to a coordinator that is unavailable */
+		600000, /* that slurmstepd is gone: while this is reported again to a coordinator that is unavailable */
+	STRAYS_ENDING_MS = 300, /* helpers of a rank end by themselves just after it, and were not left */
+	STRAYS_GRACE_MS = 2000, /* from SIGTERM until they are killed */
+	STRAYS_KILLED_MS = 500, /* for the kernel to end them; what is left of them then is left */
+	STRAYS_POLL_MS = 50,
 };
 
 static const int64_t never = INT64_MAX;
+
+/*
+ * Processes of an attempt that its ranks have left on a node: they left the process group or the session of their rank,
+ * and Slurm does not find them unless it tracks the processes of a step by cgroups. They would hold memory of GPUs in
+ * the next attempt and after the run. All that ranks have started has the attempt's WLB_ATTEMPT_ID in its environment,
+ * and the name of the node in SLURMD_NODENAME, which the attempt's srun lacks; what the job's script has started has no
+ * WLB_ATTEMPT_ID, and what a job that a rank has submitted has started has another SLURM_JOB_ID.
+ */
+struct strays {
+	const char *run_id; /* begins with the id of the job */
+	const char *attempt_id;
+	const char *node;
+	int count; /* that were there when they were asked to end */
+	int64_t until_ms;
+};
 
 struct agent {
 	const struct wlb_agent_options *options;
@@ -53,7 +71,7 @@ struct agent {
 	int next_area; /* of the node page, with which the next report begins */
 	struct wlb_agent_steps steps;
 	struct wlb_agent_calls calls;
-	struct wlb_agent_strays strays;
+	struct strays strays;
 
 	bool ended;            /* the plugin reported that the step is over */
 	bool stepd_gone;       /* the plugin did not report it, and cannot any more */
@@ -72,6 +90,41 @@ struct agent {
 static int64_t earlier(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
+}
+
+/* ---- processes that ranks have left ------------------------------------------------------------------------------ */
+
+/* Sends the signal to them; 0: to none, they are only counted. Returns how many there are. */
+static int signal_strays(const struct strays *strays, int number)
+{
+	char attempt[128], node[320], job[64];
+	const char *marks[] = {attempt, node, job, NULL};
+	snprintf(attempt, sizeof(attempt), "WLB_ATTEMPT_ID=%s", strays->attempt_id);
+	snprintf(node, sizeof(node), "SLURMD_NODENAME=%s", strays->node);
+	snprintf(job, sizeof(job), "SLURM_JOB_ID=%lld", strtoll(strays->run_id, NULL, 10));
+	return wlb_process_signal_marked(marks, number);
+}
+
+/* Asks those to end that have not ended by themselves a moment later. */
+static void ask_strays(struct strays *strays)
+{
+	int64_t ending_until_ms = wlb_clock_ms() + STRAYS_ENDING_MS;
+	while (signal_strays(strays, 0) > 0 && wlb_clock_left_ms(ending_until_ms) > 0)
+		wlb_clock_sleep_ms(STRAYS_POLL_MS);
+	strays->count = signal_strays(strays, SIGTERM);
+	strays->until_ms = wlb_clock_ms() + STRAYS_GRACE_MS;
+}
+
+/* Returns once they have ended, or are left. */
+static void end_strays(const struct strays *strays)
+{
+	int64_t killed_until_ms = strays->until_ms + STRAYS_KILLED_MS;
+	if (strays->count == 0)
+		return;
+	/* They may start others meanwhile. */
+	while (signal_strays(strays, wlb_clock_left_ms(strays->until_ms) > 0 ? 0 : SIGKILL) > 0 &&
+	       wlb_clock_left_ms(killed_until_ms) > 0)
+		wlb_clock_sleep_ms(STRAYS_POLL_MS);
 }
 
 /* ---- reports ---------------------------------------------------------------------------------------------------- */
@@ -250,7 +303,7 @@ static int kill_all(struct agent *a)
 	/* While slurmstepd runs it ends the processes that the ranks started; what it does not find is ended after
 	 * that. */
 	if (a->stepd_gone)
-		killed += wlb_agent_strays_signal(&a->strays, SIGKILL);
+		killed += signal_strays(&a->strays, SIGKILL);
 	return killed;
 }
 
@@ -354,12 +407,12 @@ static void send_last_report(struct agent *a)
 }
 
 /* slurmstepd has ended what it found of the step, and the user's epilogs of tasks are over. */
-static void end_strays(const struct agent *a)
+static void end_what_is_left(const struct agent *a)
 {
 	char text[WLB_AGENT_MESSAGE_SIZE];
 	if (a->strays.count == 0)
 		return;
-	wlb_agent_strays_end(&a->strays);
+	end_strays(&a->strays);
 	snprintf(text, sizeof(text), "ended %d", a->strays.count);
 	(void)!send(a->options->control_fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL);
 	syslog(LOG_NOTICE, "run %s on %s: %d processes that ranks had left were ended", a->options->run_id,
@@ -385,10 +438,10 @@ static void watch_step(struct agent *a)
 			wait_for_event(a, earlier(announced_due(a), earlier(report_due(a), kill_due(a))));
 	}
 	if (a->ended)
-		wlb_agent_strays_ask(&a->strays);
+		ask_strays(&a->strays);
 	send_last_report(a);
 	if (a->ended)
-		end_strays(a);
+		end_what_is_left(a);
 }
 
 /* ---- start and end ---------------------------------------------------------------------------------------------- */

@@ -115,7 +115,7 @@ struct wlbd_recorded_steps {
 	int64_t last;
 };
 
-/* The steps that had ended before (verdicts/past_steps.c). */
+/* The steps that had ended before (verdicts/detect.c). */
 struct wlbd_past_steps {
 	bool is_asked;   /* the database was asked for the length */
 	double length_s; /* of one; 0: not known */

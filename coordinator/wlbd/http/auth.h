@@ -5,9 +5,10 @@
 struct wlbd_call;
 
 /*
- * `header` is the value of Authorization; NULL: there is none. Sets call->uid, call->credential and call->claim and
- * calls wlbd_admit; or answers 401, or 503 where munged does not answer. Only the head of the request is needed: the
- * claim is compared with the body later.
+ * `header` is the value of Authorization; NULL: there is none. Sets call->uid, call->credential and call->claim,
+ * allocates the buffer of the body, and lets the library read the body; or answers 401, 404, 405 or 413, or 503 where
+ * munged does not answer or a budget is used up. Only the head of the request is needed: the claim is compared with the
+ * body later.
  */
 void wlbd_auth_check(struct wlbd_call *call, const char *header);
 

@@ -116,6 +116,70 @@ void wlbd_slurm_job_poll(struct wlbd *wlbd, uint32_t job_id,
 	ask_job(wlbd, job_id, 0, (uid_t)-1, done, context);
 }
 
+/* ---- a step --------------------------------------------------------------------------------------- */
+
+bool wlbd_slurm_step_number(uint32_t job_id, const char *slurm_step, uint32_t *step)
+{
+	char expected[32];
+	char *end = NULL;
+	size_t length = (size_t)snprintf(expected, sizeof(expected), "%u.", job_id);
+	if (strncmp(slurm_step, expected, length) != 0 || !isdigit((unsigned char)slurm_step[length]))
+		return false;
+	errno = 0;
+	unsigned long number = strtoul(slurm_step + length, &end, 10);
+	*step = (uint32_t)number;
+	return *end == '\0' && errno == 0 && number < UINT32_MAX;
+}
+
+struct step_ask {
+	struct wlbd_task task;
+	uint32_t job_id;
+	uint32_t step_id;
+	int has_stepd;
+	struct wlb_error error;
+	void (*done)(void *context, int has_stepd);
+	void *context;
+};
+
+static void run_step_ask(struct wlbd_task *task)
+{
+	struct step_ask *ask = (struct step_ask *)task;
+	ask->has_stepd = wlb_slurm_step_has_stepd(ask->job_id, ask->step_id, &ask->error);
+}
+
+static void finish_step_ask(struct wlbd_task *task)
+{
+	struct step_ask *ask = (struct step_ask *)task;
+	if (ask->has_stepd < 0)
+		wlbd_log_limited(WLBD_LOG_INFO, WLBD_LIMIT_SLURM, "%s", ask->error.message);
+	ask->done(ask->context, ask->has_stepd);
+	free(ask);
+}
+
+static void discard_step_ask(struct wlbd_task *task)
+{
+	struct step_ask *ask = (struct step_ask *)task;
+	ask->done(ask->context, -1);
+	free(ask);
+}
+
+void wlbd_slurm_step_has_stepd(struct wlbd *wlbd, uint32_t job_id, const char *slurm_step,
+                               void (*done)(void *context, int has_stepd), void *context)
+{
+	uint32_t step_id;
+	struct step_ask *ask = wlbd_slurm_step_number(job_id, slurm_step, &step_id) ? calloc(1, sizeof(*ask)) : NULL;
+	if (ask == NULL) {
+		done(context, -1);
+		return;
+	}
+	ask->task = (struct wlbd_task){.run = run_step_ask, .done = finish_step_ask, .discard = discard_step_ask};
+	ask->job_id = job_id;
+	ask->step_id = step_id;
+	ask->done = done;
+	ask->context = context;
+	wlbd_thread_pool_submit(wlbd->slurm_questions, &ask->task);
+}
+
 /* ---- orders ---------------------------------------------------------------------------------------- */
 
 struct order {
@@ -187,19 +251,6 @@ void wlbd_slurm_node_down(struct wlbd *wlbd, const char *node, const char *reaso
 	snprintf(order->node, sizeof(order->node), "%s", node);
 	wlb_text_format(order->text, sizeof(order->text), "%s", reason);
 	wlbd_thread_pool_submit(wlbd->slurm_orders, &order->task);
-}
-
-bool wlbd_slurm_step_number(uint32_t job_id, const char *slurm_step, uint32_t *step)
-{
-	char expected[32];
-	char *end = NULL;
-	size_t length = (size_t)snprintf(expected, sizeof(expected), "%u.", job_id);
-	if (strncmp(slurm_step, expected, length) != 0 || !isdigit((unsigned char)slurm_step[length]))
-		return false;
-	errno = 0;
-	unsigned long number = strtoul(slurm_step + length, &end, 10);
-	*step = (uint32_t)number;
-	return *end == '\0' && errno == 0 && number < UINT32_MAX;
 }
 
 static int carry_out_step_kill(struct order *order)

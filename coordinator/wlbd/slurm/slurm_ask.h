@@ -33,6 +33,12 @@ void wlbd_slurm_ping(struct wlbd *wlbd);
 /* Whether the text is the id of a step of the job, such as "12.0"; *step receives its number then. */
 bool wlbd_slurm_step_number(uint32_t job_id, const char *slurm_step, uint32_t *step);
 
+/* Whether a step has a slurmstepd left. Calls `done` once from the event loop, or at once if out of memory, with what
+ * wlb_slurm_step_has_stepd returned: 1, 0, or -1 where that is not known. `slurm_step` is an id such as "12.0"; an id
+ * that is not of the job is not known. */
+void wlbd_slurm_step_has_stepd(struct wlbd *wlbd, uint32_t job_id, const char *slurm_step,
+                               void (*done)(void *context, int has_stepd), void *context);
+
 /* Orders; the log says what became of each. */
 void wlbd_slurm_node_down(struct wlbd *wlbd, const char *node, const char *reason);
 /* Kills the step if it is one of the job, and if Slurm says that the job belongs to `owner`. */

@@ -1,15 +1,17 @@
 #include "coordinator/wlbd/verdicts/detect.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/clock.h"
+#include "coordinator/wlbd/database/db.h"
 #include "coordinator/wlbd/detection/detection.h"
 #include "coordinator/wlbd/incident/attempt_end.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/verdicts/found_verdicts.h"
 #include "coordinator/wlbd/verdicts/outliers.h"
 #include "coordinator/wlbd/verdicts/past_evictions.h"
-#include "coordinator/wlbd/verdicts/past_steps.h"
 #include "coordinator/wlbd/verdicts/stacks.h"
 #include "coordinator/wlbd/wlbd.h"
 
@@ -142,9 +144,41 @@ static void judge(struct wlbd_attempt *attempt, int64_t now_ms)
 		evict(attempt, worst, now_ms);
 }
 
+/*
+ * The steps that an attempt had ended before this start of wlbd watches it, as PostgreSQL has them. Their length bounds
+ * what is a healthy wait: after a restart of wlbd the waits that it saw before are forgotten.
+ */
+static void on_past_steps(void *context, const struct wlbd_db_result *result)
+{
+	struct wlbd_attempt *attempt = wlbd_attempt_ref_find(context);
+	double known_s = result->status == WLBD_DB_OK && result->value != NULL ? strtod(result->value, NULL) : 0;
+	if (attempt != NULL && result->status != WLBD_DB_OK)
+		attempt->past_steps.is_asked = false;
+	else if (attempt != NULL && isfinite(known_s) && known_s > 0)
+		attempt->past_steps.length_s = known_s;
+	free(context);
+}
+
+/* Asks the database, once for each attempt, how long nine of ten of its newest 256 steps were at most, since some may
+ * have hung; it answers where there are more steps than those of a warm-up. */
+static void ask_past_steps(struct wlbd_attempt *attempt)
+{
+	struct wlbd_params params = {0};
+	struct wlbd_attempt_ref *ref = attempt->past_steps.is_asked ? NULL : malloc(sizeof(*ref));
+	if (ref == NULL)
+		return;
+	*ref = wlbd_attempt_ref(attempt);
+	attempt->past_steps.is_asked = true;
+	wlbd_params_add_integer(&params, attempt->attempt_pk);
+	wlbd_db_call(attempt->wlbd->writes,
+	             "select percentile_disc(0.9) within group (order by step_time_s) from (select step_time_s from "
+	             "steps where attempt_id = $1 order by step desc limit 256) as newest having count(*) > 3",
+	             &params, on_past_steps, ref);
+}
+
 static void ask_past(struct wlbd_attempt *attempt)
 {
-	wlbd_past_steps_ask(attempt);
+	ask_past_steps(attempt);
 	wlbd_past_evictions_ask(attempt);
 }
 

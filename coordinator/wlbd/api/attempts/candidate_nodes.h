@@ -9,6 +9,7 @@
 
 #include "coordinator/slurm/topology_text.h"
 #include "coordinator/wlbd/rules/decision.h"
+#include "coordinator/wlbd/slurm/nodes.h"
 
 struct wlbd_candidate_nodes {
 	struct wlbd_candidate_node *list; /* in the order of the names, or of the switches; names point into these */
@@ -31,5 +32,13 @@ int wlbd_candidate_nodes_order(struct wlbd_candidate_nodes *candidates, const st
 /* Returns how many of them the job holds and could work, whether the next attempt uses them or not. */
 int wlbd_candidate_nodes_held(const struct wlbd_candidate_nodes *candidates);
 void wlbd_candidate_nodes_free(struct wlbd_candidate_nodes *candidates); /* leaves an empty list */
+
+/* The switches of the nodes that are used, in their order: [{"name": "s1", "nodes": 2}, ...]; "" names no switch. */
+json_t *wlbd_switches_json(const struct wlbd_candidate_nodes *candidates, const struct wlbd_decision *decision);
+
+/* The types of their GPUs in Slurm's GRES, each with its first node: [{"type": "h100", "node": "n1"}, ...], 64 at most.
+ */
+json_t *wlbd_gpu_types_json(const struct wlbd_nodes *nodes, const struct wlbd_candidate_nodes *candidates,
+                            const struct wlbd_decision *decision);
 
 #endif

@@ -1,17 +1,74 @@
 /* POST /v1/calibrations, which stores what `wlb calibrate` measured, and GET, the machine of a type of node. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "coordinator/wlbd/api/calibrations/calibration_read.h"
-#include "coordinator/wlbd/api/calibrations/calibration_type.h"
 #include "coordinator/wlbd/api/handlers.h"
 #include "coordinator/wlbd/database/db_pool.h"
 #include "coordinator/wlbd/http/fields.h"
 #include "coordinator/wlbd/http/long_reply.h"
 #include "coordinator/wlbd/http/question_share.h"
 #include "coordinator/wlbd/http/reply.h"
+#include "coordinator/wlbd/slurm/nodes.h"
 #include "coordinator/wlbd/slurm/slurm_ask.h"
 #include "coordinator/wlbd/wlbd.h"
+
+/* ---- the type of the GPUs that it was made of ------------------------------------------------------- */
+
+static const char gpu_prefix[] = "gpu";
+
+static bool has_type(const struct wlbd_node *node)
+{
+	return node != NULL && node->gpu_type[0] != '\0';
+}
+
+/* Returns the first node, if all have a type, and the same. */
+static const struct wlbd_node *find_typed(const struct wlbd_calibration *c, const struct wlbd_nodes *nodes,
+                                          struct wlb_error *error)
+{
+	const struct wlbd_node *first = NULL;
+	int rc = 0;
+	for (size_t i = 0; rc == 0 && i < json_array_size(c->nodes); i++) {
+		const char *name = json_string_value(json_array_get(c->nodes, i));
+		const struct wlbd_node *node = wlbd_nodes_find(nodes, name);
+		first = first != NULL ? first : node;
+		if (!has_type(node))
+			rc = wlb_fail(
+				error,
+				"field 'nodes': %.200s has no type of GPU in Slurm's GRES, so that its calibration "
+				"could serve nodes with other GPUs: name the type in gres.conf and slurm.conf "
+				"(gpu:h100:8), or name the file with WLB_MACHINE",
+				name);
+		else if (strcmp(first->gpu_type, node->gpu_type) != 0)
+			rc = wlb_fail(
+				error,
+				"field 'nodes': %.200s has GPUs of type %s and %.200s of type %s: measure nodes of "
+				"one type",
+				first->name, first->gpu_type, node->name, node->gpu_type);
+	}
+	return rc == 0 ? first : NULL;
+}
+
+/* Sets a node_type of "gpu" to "gpu:h100", the type that the nodes have in Slurm's GRES. Returns -1 with the node and
+ * the rule where one has no type, they have several, or another than node_type names. */
+static int set_type(struct wlbd_calibration *c, const struct wlbd_nodes *nodes, struct wlb_error *error)
+{
+	const char *after = c->node_type + strlen(gpu_prefix);
+	if (strncmp(c->node_type, gpu_prefix, strlen(gpu_prefix)) != 0 || (*after != '\0' && *after != ':'))
+		return 0;
+	const struct wlbd_node *typed = find_typed(c, nodes, error);
+	if (typed == NULL)
+		return -1;
+	if (*after == ':' && strcmp(after + 1, typed->gpu_type) != 0)
+		return wlb_fail(error, "field 'node_type': '%s', and node %.200s has GPUs of type %s in Slurm's GRES",
+		                c->node_type, typed->name, typed->gpu_type);
+	snprintf(c->gpu_type, sizeof(c->gpu_type), "%s:%s", gpu_prefix, typed->gpu_type);
+	c->node_type = c->gpu_type;
+	return 0;
+}
+
+/* ---- storing ---------------------------------------------------------------------------------------- */
 
 /* A calibration that the others of its type contradict is not stored, and the reason is the database's. */
 static void on_stored(void *context, const struct wlbd_db_result *result)
@@ -80,8 +137,7 @@ void wlbd_post_calibration(struct wlbd_call *call)
 	}
 	if (wlbd_nodes_count(call->wlbd->nodes) == 0) /* with their types */
 		wlbd_call_fail(call, 503, "Slurm has not listed its nodes yet; store it again later");
-	else if (wlbd_calibration_read(call->body, c, &error) != 0 ||
-	         wlbd_calibration_set_type(c, call->wlbd->nodes, &error) != 0)
+	else if (wlbd_calibration_read(call->body, c, &error) != 0 || set_type(c, call->wlbd->nodes, &error) != 0)
 		wlbd_call_fail(call, 400, "%s", error.message);
 	else if (c->job_id == 0 && !wlbd_call_privileged(call))
 		wlbd_call_fail(call, 403,
