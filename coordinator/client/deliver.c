@@ -37,7 +37,7 @@ static int64_t reply_acked(const struct wlb_reply *reply)
 	return acked;
 }
 
-enum outcome { OUTCOME_STORED, OUTCOME_AWAY, OUTCOME_REFUSED_RECORD, OUTCOME_REFUSED_ALL, OUTCOME_FAILED };
+enum outcome { OUTCOME_STORED, OUTCOME_UNAVAILABLE, OUTCOME_REFUSED_RECORD, OUTCOME_REFUSED_ALL, OUTCOME_FAILED };
 
 /* 400, 413 and 422 concern the records, 403, 404, 409 and 410 the run and the attempt. Any other status may be
  * temporary, as may 401, which concerns a credential. */
@@ -54,7 +54,7 @@ static enum outcome outcome_of_status(int status)
 	case 410:
 		return OUTCOME_REFUSED_ALL;
 	default:
-		return OUTCOME_AWAY;
+		return OUTCOME_UNAVAILABLE;
 	}
 }
 
@@ -65,7 +65,7 @@ static enum outcome accept_reply(struct wlb_spool *spool, const struct wlb_reply
 	/* A reply without a message of wlbd is from another program on that port, and is not a refusal. */
 	bool has_message = wlb_reply_failure(reply, error);
 	if (acked < 0)
-		return has_message ? outcome_of_status(reply->status) : OUTCOME_AWAY;
+		return has_message ? outcome_of_status(reply->status) : OUTCOME_UNAVAILABLE;
 	if (wlb_spool_acknowledge(spool, acked, error) != 0)
 		return OUTCOME_FAILED;
 	return wlb_spool_acked(spool) != before || wlb_spool_pending(spool) == 0 ? OUTCOME_STORED : OUTCOME_REFUSED_ALL;
@@ -94,7 +94,7 @@ static enum outcome send_batch(struct wlb_connection *connection, struct wlb_spo
 	int rc = wlb_connection_call(connection, "POST", path, body, timeout_ms, &reply, error);
 	free(body);
 	if (rc != 0)
-		return OUTCOME_AWAY;
+		return OUTCOME_UNAVAILABLE;
 	enum outcome outcome = accept_reply(spool, &reply, error);
 	free(reply.body);
 	return outcome;
@@ -117,8 +117,8 @@ enum wlb_delivery wlb_deliver_batch(struct wlb_connection *connection, struct wl
 		switch (send_batch(connection, spool, records, wlb_clock_left_ms(deadline_ms), error)) {
 		case OUTCOME_STORED:
 			return wlb_spool_pending(spool) == 0 ? WLB_DELIVERY_DONE : WLB_DELIVERY_MORE;
-		case OUTCOME_AWAY:
-			return WLB_DELIVERY_AWAY;
+		case OUTCOME_UNAVAILABLE:
+			return WLB_DELIVERY_UNAVAILABLE;
 		case OUTCOME_REFUSED_ALL:
 			return WLB_DELIVERY_REFUSED;
 		case OUTCOME_FAILED:
@@ -376,9 +376,9 @@ static enum wlb_delivery deliver_adopted(const struct round *round, struct wlb_s
 {
 	enum wlb_delivery outcome = WLB_DELIVERY_MORE;
 	int timeout_ms;
-	while (!round->result->away && outcome == WLB_DELIVERY_MORE && (timeout_ms = request_ms_left(round)) > 0)
+	while (!round->result->unavailable && outcome == WLB_DELIVERY_MORE && (timeout_ms = request_ms_left(round)) > 0)
 		outcome = wlb_deliver_batch(round->connection, spool, timeout_ms, error);
-	round->result->away = round->result->away || outcome == WLB_DELIVERY_AWAY;
+	round->result->unavailable = round->result->unavailable || outcome == WLB_DELIVERY_UNAVAILABLE;
 	return outcome;
 }
 
@@ -396,7 +396,7 @@ static void deliver_leftover(const struct round *round, const char *path)
 		wlb_spool_close(spool, false);
 		return;
 	}
-	if (ended == 0 && wlb_spool_pending(spool) > 0 && !result->away && request_ms_left(round) > 0)
+	if (ended == 0 && wlb_spool_pending(spool) > 0 && !result->unavailable && request_ms_left(round) > 0)
 		skip_stored(round, spool, request_ms_left(round));
 	enum wlb_delivery outcome = deliver_adopted(round, spool, &why);
 	bool refused = outcome == WLB_DELIVERY_REFUSED;

@@ -9,12 +9,13 @@
 #include "coordinator/client/spool.h"
 
 enum wlb_delivery {
-	WLB_DELIVERY_DONE,    /* nothing is pending */
-	WLB_DELIVERY_MORE,    /* some records were stored, others are pending: call again */
-	WLB_DELIVERY_AWAY,    /* the coordinator or its database does not answer: call later; the message says why */
-	WLB_DELIVERY_REFUSED, /* it refuses all pending records permanently; the message is the coordinator's */
-	WLB_DELIVERY_FAILED,  /* here: the spool cannot be read, or what is refused cannot be kept; the message says why
-	                       */
+	WLB_DELIVERY_DONE,        /* nothing is pending */
+	WLB_DELIVERY_MORE,        /* some records were stored, others are pending: call again */
+	WLB_DELIVERY_UNAVAILABLE, /* the coordinator or its database does not answer: call later; the message says why
+	                           */
+	WLB_DELIVERY_REFUSED,     /* it refuses all pending records permanently; the message is the coordinator's */
+	WLB_DELIVERY_FAILED, /* here: the spool cannot be read, or what is refused cannot be kept; the message says why
+	                      */
 };
 
 /* Sends one batch. A single record that is refused permanently is found by halving and replaced by an event
@@ -40,13 +41,13 @@ struct wlb_deliver_options {
 };
 
 struct wlb_deliver_result {
-	int64_t left;    /* records that are still undelivered */
-	int64_t refused; /* records that were moved into refused/ */
-	int busy;        /* spools that another process is using */
-	int spools;      /* the other spools */
-	int kept;        /* spools that stay since they may have a writer; what is in them is stored, or refused */
-	int foreign;     /* files with the name of a spool that are none, and are left alone */
-	bool away;       /* the coordinator or its database did not answer */
+	int64_t left;     /* records that are still undelivered */
+	int64_t refused;  /* records that were moved into refused/ */
+	int busy;         /* spools that another process is using */
+	int spools;       /* the other spools */
+	int kept;         /* spools that stay since they may have a writer; what is in them is stored, or refused */
+	int foreign;      /* files with the name of a spool that are none, and are left alone */
+	bool unavailable; /* the coordinator or its database did not answer */
 	struct wlb_error foreign_why; /* of the first of the foreign files; set where there are any */
 };
 

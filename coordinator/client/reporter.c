@@ -28,7 +28,7 @@ enum {
 	REPORT_MS = 2000,  /* one report, answered or not */
 	RECORDS_MS = 5000, /* one batch */
 	GOODBYE_MS = 500,
-	AWAY_MS = 100, /* for the last requests, if the one before was not answered */
+	UNAVAILABLE_MS = 100, /* for the last requests, if the one before was not answered */
 	FLUSH_RETRY_MS = 50,
 };
 
@@ -47,8 +47,8 @@ struct wlb_reporter {
 	_Atomic int64_t step;
 	atomic_bool stopping;
 	_Atomic int64_t stop_deadline_ms;
-	atomic_bool silent; /* stop sends nothing to the coordinator */
-	atomic_bool away;   /* the last request was not answered, or not by the database */
+	atomic_bool silent;      /* stop sends nothing to the coordinator */
+	atomic_bool unavailable; /* the last request was not answered, or not by the database */
 	atomic_bool must_end;
 	atomic_bool survivors_ended;
 	char end_reason[512]; /* written once, before must_end */
@@ -123,7 +123,7 @@ static void send_report(struct wlb_reporter *r, int timeout_ms, bool goodbye)
 	int rc = wlb_connection_call(r->connection, "POST", path, body, timeout_ms, &reply, NULL);
 	free(body);
 	wlb_backoff_note(&r->reports, rc != 0);
-	atomic_store(&r->away, rc != 0);
+	atomic_store(&r->unavailable, rc != 0);
 	if (rc != 0)
 		return;
 	if (reply.status == 200) {
@@ -144,7 +144,7 @@ static bool send_records(struct wlb_reporter *r, int64_t until_ms, int timeout_m
 	while (outcome == WLB_DELIVERY_MORE && wlb_clock_left_ms(until_ms) > 0)
 		outcome = wlb_deliver_batch(r->connection, r->spool, timeout_ms, NULL);
 	wlb_backoff_note(&r->records, outcome != WLB_DELIVERY_DONE && outcome != WLB_DELIVERY_MORE);
-	atomic_store(&r->away, outcome == WLB_DELIVERY_AWAY);
+	atomic_store(&r->unavailable, outcome == WLB_DELIVERY_UNAVAILABLE);
 	return outcome == WLB_DELIVERY_DONE;
 }
 
@@ -210,8 +210,8 @@ static void finish(struct wlb_reporter *r)
 	sync_spool(r);
 	if (r->connection == NULL || atomic_load(&r->silent))
 		return;
-	bool away = r->records.failures > 0 || r->reports.failures > 0;
-	int most_ms = away ? AWAY_MS : RECORDS_MS;
+	bool unavailable = r->records.failures > 0 || r->reports.failures > 0;
+	int most_ms = unavailable ? UNAVAILABLE_MS : RECORDS_MS;
 	while (r->spool != NULL && wlb_spool_pending(r->spool) > 0 && wlb_clock_left_ms(deadline_ms) > 0) {
 		int left_ms = wlb_clock_left_ms(deadline_ms);
 		if (send_records(r, deadline_ms, left_ms < most_ms ? left_ms : most_ms) || r->records.failures > 0)
@@ -223,7 +223,11 @@ static void finish(struct wlb_reporter *r)
 	 * death. */
 	int left_ms = r->reports.failures > 0 ? 0 : wlb_clock_left_ms(deadline_ms);
 	if (r->node != NULL)
-		send_report(r, left_ms < AWAY_MS ? AWAY_MS : left_ms < GOODBYE_MS ? left_ms : GOODBYE_MS, true);
+		send_report(r,
+		            left_ms < UNAVAILABLE_MS ? UNAVAILABLE_MS
+		            : left_ms < GOODBYE_MS   ? left_ms
+		                                     : GOODBYE_MS,
+		            true);
 }
 
 static void *reporter_thread(void *argument)
@@ -321,9 +325,9 @@ void wlb_reporter_abandon(struct wlb_reporter *reporter)
 	wlb_reporter_stop(reporter, 0);
 }
 
-bool wlb_reporter_away(const struct wlb_reporter *reporter)
+bool wlb_reporter_unavailable(const struct wlb_reporter *reporter)
 {
-	return atomic_load(&reporter->away);
+	return atomic_load(&reporter->unavailable);
 }
 
 int64_t wlb_reporter_stop(struct wlb_reporter *reporter, int flush_ms)

@@ -75,6 +75,6 @@ int64_t wlb_reporter_stop(struct wlb_reporter *reporter, int flush_ms);
 void wlb_reporter_abandon(struct wlb_reporter *reporter);
 
 /* Whether the coordinator, or its database, failed to answer the last request. */
-bool wlb_reporter_away(const struct wlb_reporter *reporter);
+bool wlb_reporter_unavailable(const struct wlb_reporter *reporter);
 
 #endif

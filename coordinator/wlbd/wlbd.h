@@ -64,9 +64,9 @@ struct wlbd {
 	struct wlbd_jobs *jobs;                   /* the Slurm jobs of open runs */
 	struct wlbd_job_poll *job_poll;           /* when these are looked at; owned by jobs */
 	struct wlbd_counters counters;
-	_Atomic bool slurm_away; /* Slurm did not answer the last question; set by the threads that ask */
-	bool slurm_tried;        /* a question is under way that finds out whether Slurm answers again */
-	uid_t slurm_uid;         /* SlurmUser; (uid_t)-1 until slurmctld has answered */
+	_Atomic bool slurm_unavailable; /* Slurm did not answer the last question; set by the threads that ask */
+	bool slurm_tried;               /* a question is under way that finds out whether Slurm answers again */
+	uid_t slurm_uid;                /* SlurmUser; (uid_t)-1 until slurmctld has answered */
 	char cluster[64];
 	bool database_was_up;
 	int64_t not_stored_ms;      /* when the database last could not store what it was sent; 0: not since it is

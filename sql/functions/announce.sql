@@ -32,7 +32,7 @@ create function wlb_runs_of_job(r runs) returns setof runs language sql stable a
 $$;
 
 -- Whether `r`, which has the launcher's number, is another launcher's of the same start of the job, or is over in it. Attempts of a
--- run without a launcher are those of a plain srun, or of a launcher that records what it began while wlbd was away.
+-- run without a launcher are those of a plain srun, or of a launcher that records what it began while wlbd was unavailable.
 create function wlb_run_is_of_another(r runs, p_launcher uuid, p_start integer, p_restart_count integer)
 returns boolean language sql stable as $$
 	select not wlb_launch_is_later(r, p_launcher, p_start, p_restart_count) and case

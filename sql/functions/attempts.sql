@@ -161,7 +161,7 @@ begin
 		(select decision from attempts where id = a.id));
 end $$;
 
--- An attempt that began while wlbd was away, known from its first record or report. The job is announced too; where it has
+-- An attempt that began while wlbd was unavailable, known from its first record or report. The job is announced too; where it has
 -- started again meanwhile, its count of restarts says so. p_is_queued: it is in the queue now, and the attempt is of the start before.
 -- Slurm gives a job that is requeued another time of submission; runs of one job have the first.
 create function wlb_attempt_ensure(p_name text, p_uuid uuid, p_job_id bigint, p_uid bigint, p_user text, p_cluster text,
@@ -200,7 +200,7 @@ begin
 			update runs set restart_count = p_restart_count where id = r.id and restart_count < p_restart_count;
 		end if;
 	end if;
-	-- A launcher of a later start of the job may have begun it while wlbd was away.
+	-- A launcher of a later start of the job may have begun it while wlbd was unavailable.
 	is_late := wlb_run_is_over(r.state) and (p_is_job_over or (coalesce(r.ended_by = 'launcher', false)
 		and not coalesce(p_submitted is not null and p_restart_count > coalesce(r.launcher_start, r.restart_count), false)));
 	if is_late and p_is_report then

@@ -25,7 +25,7 @@ create function wlb_fault_began(f faults) returns timestamptz language sql stabl
 		when f.kind in ('rank_lost', 'launcher_lost', 'script_lost') then f.detected_at end)
 $$;
 
--- When an attempt was asked for: where wlbd was away then, its first sign.
+-- When an attempt was asked for: where wlbd was unavailable then, its first sign.
 create function wlb_attempt_asked(a attempts) returns timestamptz language sql immutable as $$
 	select least(wlb_moment(a.created_at), wlb_moment(a.started_at), wlb_moment(a.reported_at))
 $$;
@@ -55,7 +55,7 @@ language sql stable rows 16 as $$
 	where a.run_id = p_run
 $$;
 
--- From when to when a run holds its nodes: from its announcement, or from what it recorded first where wlbd was away
+-- From when to when a run holds its nodes: from its announcement, or from what it recorded first where wlbd was unavailable
 -- then, to its end, or now.
 create function wlb_run_bounds(p_run bigint, out began timestamptz, out ended timestamptz) language sql stable as $$
 	with told as (

@@ -104,7 +104,7 @@ static int flush_once(struct flush *flush, struct folder *folder)
 		struct wlb_deliver_options options = deliver_options(flush, wlb_clock_left_ms(until_ms));
 		if (wlb_deliver_folder(&flush->config, folder->path, &options, &result, &flush->error) != 0)
 			return -1;
-		bool again = result.left > 0 ? result.away && wlb_clock_left_ms(away_until_ms) > 0 &&
+		bool again = result.left > 0 ? result.unavailable && wlb_clock_left_ms(away_until_ms) > 0 &&
 		                                       wlb_clock_left_ms(until_ms) > 0
 		                             : result.busy > 0 && wlb_clock_left_ms(in_use_until_ms) > 0;
 		if (!again)
@@ -170,7 +170,7 @@ static void deliver_round(struct flush *flush, struct folder *folder)
 		finish_folder(folder);
 		return;
 	}
-	flush->away = flush->away || result.away;
+	flush->away = flush->away || result.unavailable;
 	flush->left += result.left;
 	if (result.left > 0 && !folder->listed) {
 		wlb_pending_add(folder->path); /* remains listed if this process ends early */

@@ -29,8 +29,8 @@ int64_t wlb_run_deliver(struct wlb_run *run, int limit_ms, struct wlb_error *err
 		                                      .request_ms = run->away ? AWAY_MS : 0};
 		if (wlb_deliver_folder(&run->config, run->job.spool_dir, &options, &result, error) != 0)
 			return 0;
-		run->away = result.away;
-		if (result.busy == 0 || result.away || wlb_clock_left_ms(busy_until_ms) == 0)
+		run->away = result.unavailable;
+		if (result.busy == 0 || result.unavailable || wlb_clock_left_ms(busy_until_ms) == 0)
 			return result.left;
 		wlb_clock_sleep_ms(20);
 	}

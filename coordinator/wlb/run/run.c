@@ -235,7 +235,7 @@ static int run_attempt(struct wlb_run *run, struct wlb_attempt *attempt, struct 
 	run->end_until_ms = wlb_clock_ms() + END_MS;
 	if (reporter != NULL) {
 		record_end(run, reporter, attempt);
-		run->away = wlb_reporter_away(reporter);
+		run->away = wlb_reporter_unavailable(reporter);
 		wlb_reporter_stop(reporter, END_MS);
 	}
 	return srun > 0 ? 0 : -1;

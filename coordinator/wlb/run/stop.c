@@ -75,7 +75,7 @@ static void record_asked(const struct wlb_run *run, const struct wlb_attempt *at
  * the next attempt would lack input. */
 static bool can_grow(struct wlb_run *run, const struct wlb_attempt *attempt, const struct wlb_reporter *reporter)
 {
-	if (run->connection != NULL && (reporter == NULL || wlb_reporter_away(reporter)))
+	if (run->connection != NULL && (reporter == NULL || wlb_reporter_unavailable(reporter)))
 		return false;
 	if (wlb_run_input_check(&run->input, NULL) != 0)
 		return false;

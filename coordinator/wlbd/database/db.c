@@ -73,13 +73,13 @@ static void copy_line(char *to, size_t size, const char *text)
 	to[strcspn(to, "\n")] = '\0';
 }
 
-static void write_away(char *message, size_t size, const char *reason)
+static void write_unavailable(char *message, size_t size, const char *reason)
 {
 	snprintf(message, size, "the database is unavailable (%.200s); try again", reason);
 }
 
 /* SQLSTATE classes of a server that cannot serve now; the statement may be right. */
-static bool means_away(const char *sqlstate)
+static bool means_unavailable(const char *sqlstate)
 {
 	static const char *const classes[] = {"08", "53", "57", "58", "25006", "XX"};
 	for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++)
@@ -89,7 +89,7 @@ static bool means_away(const char *sqlstate)
 }
 
 /* Whether the server answers and can store nothing, whatever it is sent: its disk has no space (53100), or it is
- * read-only. Other errors of means_away may concern one statement alone, which must not count for all runs. */
+ * read-only. Other errors of means_unavailable may concern one statement alone, which must not count for all runs. */
 static bool means_not_stored(const char *sqlstate)
 {
 	return strcmp(sqlstate, "53100") == 0 || strcmp(sqlstate, read_only) == 0;
@@ -114,8 +114,8 @@ static bool means_damaged(const char *sqlstate)
 	return strcmp(sqlstate, "XX001") == 0 || strcmp(sqlstate, "XX002") == 0 || strncmp(sqlstate, "58", 2) == 0;
 }
 
-/* Without an SQLSTATE the connection has ended, which the hook `away` tells. */
-static void note_away(struct wlbd_db *db, const char *sqlstate, const char *message)
+/* Without an SQLSTATE the connection has ended, which the hook `unavailable` tells. */
+static void note_unavailable(struct wlbd_db *db, const char *sqlstate, const char *message)
 {
 	if (sqlstate == NULL)
 		return;
@@ -139,11 +139,12 @@ static void store_error(struct wlbd_db *db, struct call *call, const PGresult *r
 		call->result.http_status = 503;
 		snprintf(message, sizeof(call->message), "the database took too long; try again");
 		wlb_text_format(call->detail, sizeof(call->detail), "the database took too long (%.200s)", primary);
-	} else if (sqlstate == NULL || means_away(sqlstate)) {
-		call->result.status = sqlstate != NULL && means_damaged(sqlstate) ? WLBD_DB_DAMAGED : WLBD_DB_AWAY;
+	} else if (sqlstate == NULL || means_unavailable(sqlstate)) {
+		call->result.status =
+			sqlstate != NULL && means_damaged(sqlstate) ? WLBD_DB_DAMAGED : WLBD_DB_UNAVAILABLE;
 		call->result.http_status = 503;
-		write_away(message, sizeof(call->message), wlbd_db_words(sqlstate));
-		note_away(db, sqlstate, call->detail);
+		write_unavailable(message, sizeof(call->message), wlbd_db_words(sqlstate));
+		note_unavailable(db, sqlstate, call->detail);
 	} else if (strncmp(sqlstate, "WL", 2) == 0) {
 		call->result.http_status = atoi(sqlstate + 2);
 		call->result.message = call->detail;
@@ -185,12 +186,12 @@ static void answer_busy(const struct wlbd_db *db, wlbd_db_done *done, void *cont
 		done(context, &result);
 }
 
-static void answer_away(const char *reason, wlbd_db_done *done, void *context)
+static void answer_unavailable(const char *reason, wlbd_db_done *done, void *context)
 {
 	char message[256];
-	write_away(message, sizeof(message), reason);
+	write_unavailable(message, sizeof(message), reason);
 	struct wlbd_db_result result = {
-		.status = WLBD_DB_AWAY, .http_status = 503, .message = message, .detail = message};
+		.status = WLBD_DB_UNAVAILABLE, .http_status = 503, .message = message, .detail = message};
 	if (done != NULL)
 		done(context, &result);
 }
@@ -364,12 +365,12 @@ static void close_connection(struct wlbd_db *db, const char *reason, const char 
 	db->count = 0;
 	for (struct call *call = TAILQ_FIRST(&lost); call != NULL; call = TAILQ_FIRST(&lost)) {
 		TAILQ_REMOVE(&lost, call, link);
-		answer_away(db->reason, call->done, call->context);
+		answer_unavailable(db->reason, call->done, call->context);
 		free(call->value);
 		free(call);
 	}
-	if (db->hooks.away != NULL)
-		db->hooks.away(db->hooks.context, line);
+	if (db->hooks.unavailable != NULL)
+		db->hooks.unavailable(db->hooks.context, line);
 }
 
 /* ---- the pipeline -------------------------------------------------------------------------- */
@@ -564,7 +565,7 @@ static void send_call(struct wlbd_db *db, int most, const char *sql, const struc
 		return;
 	}
 	if (call == NULL) {
-		answer_away(db->reason, done, context);
+		answer_unavailable(db->reason, done, context);
 		return;
 	}
 	call->done = done;
@@ -574,7 +575,7 @@ static void send_call(struct wlbd_db *db, int most, const char *sql, const struc
 	int sent = PQsendQueryParams(db->connection, sql, params->count, NULL, texts, NULL, NULL, 0);
 	free(memory);
 	if (sent != 1 || PQpipelineSync(db->connection) != 1) {
-		answer_away(wlbd_db_words_of_message(PQerrorMessage(db->connection)), done, context);
+		answer_unavailable(wlbd_db_words_of_message(PQerrorMessage(db->connection)), done, context);
 		free(call);
 		return;
 	}

@@ -2,7 +2,7 @@
  * PostgreSQL without blocking: one connection in pipeline mode on the event loop.
  *
  * A call is one statement in a transaction of its own; `done` is called after the commit. Without a connection a call
- * is answered AWAY at once, and the connection is retried in the background.
+ * is answered UNAVAILABLE at once, and the connection is retried in the background.
  */
 #ifndef COORDINATOR_WLBD_DATABASE_DB_H
 #define COORDINATOR_WLBD_DATABASE_DB_H
@@ -18,11 +18,12 @@ struct wlbd_db;
 
 enum wlbd_db_status {
 	WLBD_DB_OK,
-	WLBD_DB_REFUSED, /* the statement failed, and would fail again */
-	WLBD_DB_AWAY,    /* there is no connection: not done, or not known to be done; or the server cannot do it now */
-	WLBD_DB_DAMAGED, /* not done: data or an index of the database is damaged */
-	WLBD_DB_SLOW,    /* not done: it took too long, or waited too long for a lock */
-	WLBD_DB_BUSY,    /* not sent: too many statements wait */
+	WLBD_DB_REFUSED,     /* the statement failed, and would fail again */
+	WLBD_DB_UNAVAILABLE, /* there is no connection: not done, or not known to be done; or the server cannot do it
+	                        now */
+	WLBD_DB_DAMAGED,     /* not done: data or an index of the database is damaged */
+	WLBD_DB_SLOW,        /* not done: it took too long, or waited too long for a lock */
+	WLBD_DB_BUSY,        /* not sent: too many statements wait */
 };
 
 struct wlbd_db_result {
@@ -40,7 +41,7 @@ typedef void wlbd_db_done(void *context, const struct wlbd_db_result *result);
 struct wlbd_db_hooks {
 	void (*ready)(void *context); /* connected, and the schema is the right one */
 	/* The connection was lost, or could not be made. `detail` is for the log: it has libpq's words. */
-	void (*away)(void *context, const char *detail);
+	void (*unavailable)(void *context, const char *detail);
 	void (*wrong_schema)(void *context, const struct wlb_error *error); /* the connection is not used */
 	void (*not_stored)(void *context); /* the server answers, and could not carry out a statement: its disk is full,
 	                                      it is read-only, ... */
@@ -53,7 +54,7 @@ struct wlbd_db_hooks {
  * memory. */
 struct wlbd_db *wlbd_db_new(struct event_base *base, struct wlbd_db_server *server, int timeout_ms,
                             const struct wlbd_db_hooks *hooks, struct wlb_error *error);
-/* Closes the connection: calls under way and later ones are answered AWAY. NULL is allowed. */
+/* Closes the connection: calls under way and later ones are answered UNAVAILABLE. NULL is allowed. */
 void wlbd_db_stop(struct wlbd_db *db);
 void wlbd_db_free(struct wlbd_db *db); /* `done` of calls under way is not called; NULL is allowed */
 

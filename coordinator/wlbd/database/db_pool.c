@@ -187,7 +187,7 @@ static void start(struct slot *slot, struct waiting_statement *entry)
 }
 
 /* Without a connection the answer of the first one says why. */
-static void answer_away(struct wlbd_db_pool *pool)
+static void answer_unavailable(struct wlbd_db_pool *pool)
 {
 	while (!TAILQ_EMPTY(&pool->waiting) && !wlbd_db_pool_ready(pool)) {
 		struct waiting_statement *entry = TAILQ_FIRST(&pool->waiting);
@@ -218,7 +218,7 @@ static void dispatch(struct wlbd_db_pool *pool)
 {
 	struct slot *slot;
 	struct waiting_statement *entry;
-	answer_away(pool);
+	answer_unavailable(pool);
 	refuse_overdue(pool);
 	while ((slot = free_slot(pool)) != NULL && (entry = next_waiting(pool)) != NULL) {
 		remove_waiting(pool, entry);
@@ -271,11 +271,11 @@ static void on_ready(void *context)
 	dispatch(context);
 }
 
-static void on_away(void *context, const char *detail)
+static void on_unavailable(void *context, const char *detail)
 {
 	(void)detail; /* wlbd->writes logs it */
 	struct wlbd_db_pool *pool = context;
-	answer_away(pool);
+	answer_unavailable(pool);
 	if (pool->hooks.not_stored != NULL && !wlbd_db_pool_ready(pool))
 		pool->hooks.not_stored(pool->hooks.context);
 }
@@ -318,7 +318,7 @@ struct wlbd_db_pool *wlbd_db_pool_new(struct event_base *base, struct wlbd_db_se
 	if (pool == NULL)
 		return NULL;
 	struct wlbd_db_hooks own = {.ready = on_ready,
-	                            .away = on_away,
+	                            .unavailable = on_unavailable,
 	                            .wrong_schema = on_wrong_schema,
 	                            .not_stored = on_not_stored,
 	                            .context = pool};

@@ -12,9 +12,9 @@ enum {
 	STATEMENTS_OF_RUN_MOST = 1000,
 	TRIES_MOST = 3,
 	RETRY_MS = 200,
-	AWAY_RETRY_MS = 1000, /* where the server answers and cannot do it now */
-	LOST_NAMED_MOST = 20, /* in the log, of those that are left at the end */
-	DELAYED_MOST = 64,    /* runs that wait for their next try while others are stored */
+	UNAVAILABLE_RETRY_MS = 1000, /* where the server answers and cannot do it now */
+	LOST_NAMED_MOST = 20,        /* in the log, of those that are left at the end */
+	DELAYED_MOST = 64,           /* runs that wait for their next try while others are stored */
 };
 
 struct queued_statement {
@@ -71,7 +71,7 @@ static void delay(struct queued_statement *statement, const char *why)
 		wlbd_log_limited(WLBD_LOG_WARNING, WLBD_LIMIT_DATABASE,
 		                 "not recorded yet: %s, of the run with id %lld (%s); it is tried again",
 		                 statement->sql, (long long)statement->run_pk, why);
-	statement->retry_at_ms = wlb_clock_ms() + AWAY_RETRY_MS;
+	statement->retry_at_ms = wlb_clock_ms() + UNAVAILABLE_RETRY_MS;
 }
 
 static void on_sent(void *context, const struct wlbd_db_result *result)
@@ -92,7 +92,7 @@ static void on_sent(void *context, const struct wlbd_db_result *result)
 		if (++statement->tries >= TRIES_MOST)
 			drop(outbox, statement, result->detail);
 		break;
-	case WLBD_DB_AWAY:
+	case WLBD_DB_UNAVAILABLE:
 		if (!wlbd_db_ready(outbox->db))
 			return; /* wlbd_outbox_resume sends again */
 		delay(statement, result->detail);

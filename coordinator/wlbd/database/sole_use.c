@@ -50,7 +50,7 @@ static void note_other(struct wlbd_sole_use *use, const char *other)
 static void on_answer(void *context, const struct wlbd_db_result *result)
 {
 	struct wlbd_sole_use *use = context;
-	if (result->status == WLBD_DB_AWAY && !wlbd_db_ready(use->db))
+	if (result->status == WLBD_DB_UNAVAILABLE && !wlbd_db_ready(use->db))
 		return; /* the next connection asks again */
 	if (result->status == WLBD_DB_OK && result->value == NULL) {
 		note_alone(use);

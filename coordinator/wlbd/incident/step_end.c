@@ -100,7 +100,7 @@ void wlbd_step_end_check(struct wlbd_attempt *attempt, int64_t now_ms)
 		                             .is_asked = quiet->is_asked};
 	if (attempt->job.is_confirmed && attempt->slurm_step.has_reported && !quiet->is_asked &&
 	    now_ms >= quiet->ask_ms && attempt->slurm_step.id[0] != '\0' &&
-	    attempt->wlbd->step_questions < QUESTIONS_MOST && !attempt->wlbd->slurm_away &&
+	    attempt->wlbd->step_questions < QUESTIONS_MOST && !attempt->wlbd->slurm_unavailable &&
 	    !wlbd_attempt_is_ordered(&attempt->incident.life) && is_launcher_waiting(attempt, now_ms))
 		ask(attempt);
 }

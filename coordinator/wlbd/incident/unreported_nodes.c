@@ -20,7 +20,7 @@ struct asked_node {
 	char name[256];
 };
 
-/* A node also counts as alive where nothing is known of it, because the network of this host may be away. */
+/* A node also counts as alive where nothing is known of it, because the network of this host may be unavailable. */
 static bool has_answered(const struct wlbd *wlbd, const char *node)
 {
 	return wlbd_node_silence(wlbd->node_probes, node).probes == 0;

@@ -455,9 +455,9 @@ static struct open_run *open_run_from(struct wlbd_jobs *jobs, const json_t *row)
 	if (dead > open->lost_nodes)
 		open->lost_nodes = dead;
 	/* Nodes of the job that are still lost, though the newest attempt began without them. */
-	int away = count_dead_nodes(open, json_object_get(row, "lost_before"));
-	open->total_nodes += away;
-	open->lost_nodes += away;
+	int lost_before = count_dead_nodes(open, json_object_get(row, "lost_before"));
+	open->total_nodes += lost_before;
+	open->lost_nodes += lost_before;
 	open->lost_lately = json_incref(json_object_get(row, "lost_lately"));
 	open->launched = json_is_true(json_object_get(row, "launched"));
 	open->complete = json_is_true(json_object_get(row, "complete"));

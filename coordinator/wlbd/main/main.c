@@ -100,7 +100,7 @@ static void on_database_ready(void *context)
 	wlbd_outbox_resume(wlbd->outbox);
 }
 
-static void on_database_away(void *context, const char *detail)
+static void on_database_unavailable(void *context, const char *detail)
 {
 	struct wlbd *wlbd = context;
 	if (wlbd->stopping)
@@ -134,7 +134,7 @@ static int open_database(struct wlbd *wlbd, struct wlb_error *error)
 	struct wlbd_db_hooks changes = {.wrong_schema = on_wrong_schema, .not_stored = on_not_stored, .context = wlbd};
 	struct wlbd_db_hooks writes = changes;
 	writes.ready = on_database_ready;
-	writes.away = on_database_away;
+	writes.unavailable = on_database_unavailable;
 	int timeout_ms = config->database_timeout_ms;
 	wlbd->database = wlbd_db_server_new(wlbd->base, config->database, error);
 	if (wlbd->database == NULL)

@@ -85,7 +85,7 @@ static void on_probed_again(void *context, bool alive)
 {
 	struct lost_watch *watch = context;
 	if (alive)
-		cancel_watch(watch, "it answers, or the network of this host may be away");
+		cancel_watch(watch, "it answers, or the network of this host may be unavailable");
 	else
 		set_down_now(watch);
 }
@@ -163,7 +163,7 @@ static void on_probed(void *context, bool alive)
 	struct lost_watch *watch = context;
 	struct wlbd *wlbd = watch->lost->wlbd;
 	if (alive)
-		cancel_watch(watch, "it answers, or the network of this host may be away");
+		cancel_watch(watch, "it answers, or the network of this host may be unavailable");
 	else if (wlb_clock_ms() - watch->began_ms > wlbd->config.node_down_after_ms + WATCH_MOST_MS)
 		cancel_watch(watch, "slurmctld did not answer for too long");
 	else if (!wlbd_node_is_silent(wlbd->node_probes, watch->node, watch->uid))

@@ -60,10 +60,10 @@ struct probed_node {
 struct wlbd_node_probes {
 	struct wlbd *wlbd;
 	TAILQ_HEAD(, probed_node) list;
-	void *tree;              /* by name */
-	int64_t network_seen_ms; /* when a probe last brought a packet of another host; 0: none did */
-	bool was_silent;         /* a question about the network brought nothing since then */
-	int64_t network_away_ms; /* when one more brought nothing, long after the last packet; 0: never */
+	void *tree;                     /* by name */
+	int64_t network_seen_ms;        /* when a probe last brought a packet of another host; 0: none did */
+	bool was_silent;                /* a question about the network brought nothing since then */
+	int64_t network_unavailable_ms; /* when one more brought nothing, long after the last packet; 0: never */
 };
 
 static int by_name(const void *a, const void *b)
@@ -148,7 +148,7 @@ static bool is_just_past(int64_t at_ms)
 
 static bool network_is_just_back(const struct probed_node *probed)
 {
-	return is_just_past(probed->silent_ms) || is_just_past(probed->probes->network_away_ms);
+	return is_just_past(probed->silent_ms) || is_just_past(probed->probes->network_unavailable_ms);
 }
 
 static void note_packet(struct wlbd_node_probes *probes)
@@ -169,11 +169,11 @@ static void note_network(struct probed_node *probed, enum wlbd_own_network_state
 		return;
 	probed->silent_ms = now_ms;
 	if (probes->was_silent && (probes->network_seen_ms == 0 || now_ms - probes->network_seen_ms > NETWORK_QUIET_MS))
-		probes->network_away_ms = now_ms;
+		probes->network_unavailable_ms = now_ms;
 	probes->was_silent = true;
 }
 
-/* As long as the network of this host may be away, and just after it, nobody is told that the node is dead. */
+/* As long as the network of this host may be unavailable, and just after it, nobody is told that the node is dead. */
 static void on_own_network(void *context, enum wlbd_own_network_state state)
 {
 	struct probed_node *probed = context;
@@ -303,11 +303,11 @@ struct wlbd_node_silence wlbd_node_silence(const struct wlbd_node_probes *probes
 	                                  .is_accepted = probed->is_accepted};
 }
 
-/* The time in which the network of this host was away does not count. */
+/* The time in which the network of this host was unavailable does not count. */
 static bool is_silent_since(const struct probed_node *probed, int64_t since_ms, int64_t least_ms, uid_t uid)
 {
-	int64_t network_away_ms = probed->probes->network_away_ms;
-	since_ms = network_away_ms > since_ms ? network_away_ms : since_ms;
+	int64_t network_unavailable_ms = probed->probes->network_unavailable_ms;
+	since_ms = network_unavailable_ms > since_ms ? network_unavailable_ms : since_ms;
 	return probed->unproved_since_ms == 0 && !network_is_just_back(probed) &&
 	       probed->silent_probes >= SILENT_PROBES_LEAST && probed->silent_until_ms - since_ms >= least_ms &&
 	       wlb_clock_ms() - probed->silent_until_ms < SILENCE_BROKEN_MS && !has_recent_report(probed, uid);

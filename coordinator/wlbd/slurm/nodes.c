@@ -118,12 +118,12 @@ static void run_refresh(struct wlbd_task *task)
 	struct refresh *refresh = (struct refresh *)task;
 	struct wlb_slurm_node *list;
 	int count;
-	if (refresh->wlbd->slurm_away) { /* wlbd_slurm_ping finds out when it answers again */
+	if (refresh->wlbd->slurm_unavailable) { /* wlbd_slurm_ping finds out when it answers again */
 		refresh->rc = wlb_fail(&refresh->error, "slurmctld does not answer");
 		return;
 	}
 	refresh->rc = wlb_slurm_nodes(&list, &count, &refresh->error);
-	refresh->wlbd->slurm_away = refresh->rc != 0;
+	refresh->wlbd->slurm_unavailable = refresh->rc != 0;
 	if (refresh->rc != 0) {
 		wlbd_log(WLBD_LOG_WARNING, "Slurm's nodes: %s", refresh->error.message);
 		return;

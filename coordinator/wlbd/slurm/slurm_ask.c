@@ -31,12 +31,12 @@ static void run_job_ask(struct wlbd_task *task)
 {
 	struct job_ask *ask = (struct job_ask *)task;
 	struct wlbd_job_facts *facts = &ask->facts;
-	if (ask->wlbd->slurm_away && !ask->finds_out) {
+	if (ask->wlbd->slurm_unavailable && !ask->finds_out) {
 		facts->found = wlb_fail(&facts->error, "slurmctld does not answer");
 	} else {
 		facts->found = wlb_slurm_job(ask->job_id, &facts->job, &facts->error);
 		/* A job that cannot be read is an answer. */
-		ask->wlbd->slurm_away = facts->found < 0 && facts->job.job_id == 0;
+		ask->wlbd->slurm_unavailable = facts->found < 0 && facts->job.job_id == 0;
 		if (facts->found < 0)
 			wlbd_log_limited(WLBD_LOG_WARNING, WLBD_LIMIT_SLURM, "%s", facts->error.message);
 	}
@@ -78,7 +78,7 @@ static struct job_ask *job_ask_new(struct wlbd *wlbd, uint32_t job_id, uid_t ask
 
 void wlbd_slurm_ping(struct wlbd *wlbd)
 {
-	bool needed = wlbd->slurm_away && !wlbd->slurm_tried;
+	bool needed = wlbd->slurm_unavailable && !wlbd->slurm_tried;
 	struct job_ask *ask =
 		needed ? job_ask_new(wlbd, 1, 0) : NULL; /* any job: only whether there is an answer matters */
 	if (ask == NULL)

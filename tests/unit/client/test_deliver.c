@@ -303,7 +303,7 @@ static void an_answer_that_is_no_refusal_changes_nothing(void **state)
 		c->text = answers[i].text;
 		struct wlb_deliver_result result = deliver_of(c, NULL, NULL);
 		assert_int_equal(result.left, 5);
-		assert_true(result.away);
+		assert_true(result.unavailable);
 	}
 	assert_int_equal(lines_kept(), -1);
 	c->status = 0;
@@ -503,7 +503,7 @@ static void a_spool_that_cannot_be_read_holds_no_other_up(void **state)
 		reads_before = reads;
 		struct wlb_deliver_result result = deliver_of(c, NULL, &error);
 		unreadable = 0;
-		assert_false(result.away);
+		assert_false(result.unavailable);
 		assert_int_equal(access(path, F_OK), -1);
 		assert_int_equal(c->stored, 5);
 		if (access(other, F_OK) != 0) { /* read to its end before */

@@ -42,7 +42,7 @@ struct coordinator {
 	char step_id[32];
 	char slurm_end[64];
 	bool is_slurm_end_certain;
-	int away_status; /* answers everything with it; 0: not away */
+	int unavailable_status; /* answers everything with it; 0: not unavailable */
 	bool order_end;
 	bool impostor; /* somebody else listens on the port, who cannot prove anything */
 	int lost_told;
@@ -108,8 +108,9 @@ static bool answer(void *context, int fd, const struct request *request)
 	json_t *body = json_loads(request->body, 0, NULL);
 	bool keep;
 	pthread_mutex_lock(&c->lock);
-	if (c->away_status != 0)
-		keep = answer_with(c, fd, request, c->away_status, "{\"error\":\"the database is unavailable\"}");
+	if (c->unavailable_status != 0)
+		keep = answer_with(c, fd, request, c->unavailable_status,
+		                   "{\"error\":\"the database is unavailable\"}");
 	else if (strcmp(request->path, "/v1/runs/12/records") == 0)
 		keep = store(c, fd, request, body);
 	else
@@ -226,14 +227,14 @@ static void what_is_left_is_delivered_later(void **state)
 	struct coordinator *c = *state;
 	struct wlb_client_config config = server_config(c->server);
 	struct wlb_error error;
-	SET(c, away_status, 503);
+	SET(c, unavailable_status, 503);
 	struct wlb_reporter *reporter = started(c, &(struct wlb_reporter_options){.source = "rank0"});
 	record_steps(reporter, 30);
 	assert_int_equal(deliver(&config, 1000, &error), 0); /* in use */
 	assert_int_equal(wlb_reporter_stop(reporter, 300), 30);
 	assert_int_equal(deliver(&config, 1000, &error), 30);
 	assert_non_null(strstr(error.message, "database is unavailable"));
-	SET(c, away_status, 0);
+	SET(c, unavailable_status, 0);
 	assert_int_equal(deliver(&config, 5000, &error), 0);
 	assert_each_once(c, 30);
 	assert_false(spool_is_there());
@@ -276,7 +277,7 @@ static void a_spool_shows_that_it_has_a_writer(void **state)
 	struct coordinator *c = *state;
 	char path[128];
 	const struct timespec hour_ago = {.tv_sec = time(NULL) - 3600};
-	SET(c, away_status, 503);
+	SET(c, unavailable_status, 503);
 	struct wlb_reporter *reporter = started(c, &(struct wlb_reporter_options){.source = "rank0"});
 	record_steps(reporter, 1);
 	assert_int_equal(wlb_reporter_stop(reporter, 100), 1);
@@ -284,7 +285,7 @@ static void a_spool_shows_that_it_has_a_writer(void **state)
 	assert_int_equal(utimensat(AT_FDCWD, path, (struct timespec[]){hour_ago, hour_ago}, 0), 0);
 	reporter = started(c, &(struct wlb_reporter_options){.source = "rank0"});
 	WAIT_UNTIL(spool_written_s() > hour_ago.tv_sec + 3000, 5000);
-	SET(c, away_status, 0);
+	SET(c, unavailable_status, 0);
 	wlb_reporter_stop(reporter, 0);
 	struct wlb_client_config config = server_config(c->server);
 	assert_int_equal(deliver(&config, 5000, NULL), 0);
@@ -392,7 +393,7 @@ static void a_peer_that_dies_is_reported_at_once(void **state)
 	wlb_reporter_stop(reporter, 1000);
 }
 
-/* Somebody binds the port while the coordinator is away, orders the end and acknowledges everything. */
+/* Somebody binds the port while the coordinator is unavailable, orders the end and acknowledges everything. */
 static void an_impostor_is_not_obeyed(void **state)
 {
 	struct coordinator *c = *state;

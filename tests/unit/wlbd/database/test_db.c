@@ -173,7 +173,7 @@ static void on_accept_to_refuse(evutil_socket_t fd, short what, void *context)
 	server->connections[server->count++] = connection;
 }
 
-static void on_away(void *context, const char *detail)
+static void on_unavailable(void *context, const char *detail)
 {
 	struct fixture *f = context;
 	f->losses++;
@@ -195,7 +195,7 @@ static int listen_on_any_port(int *port)
 /* `port`: one, or a list of as many as hosts. */
 static void open_database(struct fixture *f, const char *to, const char *port)
 {
-	struct wlbd_db_hooks hooks = {.away = on_away, .context = f};
+	struct wlbd_db_hooks hooks = {.unavailable = on_unavailable, .context = f};
 	char conninfo[256];
 	snprintf(conninfo, sizeof(conninfo), "host=%s port=%s user=wlb password=none sslmode=disable", to, port);
 	f->server = wlbd_db_server_new(f->base, conninfo, NULL);

@@ -1,4 +1,4 @@
-/* The bounds of the outbox while the database is away. */
+/* The bounds of the outbox while the database is unavailable. */
 #include "coordinator/wlbd/database/outbox.h"
 
 #include <setjmp.h>

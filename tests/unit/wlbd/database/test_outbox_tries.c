@@ -83,11 +83,11 @@ static void a_full_queue_is_no_try(void **state)
 	end(&f);
 }
 
-static void a_database_that_is_away_is_no_try(void **state)
+static void a_database_that_is_unavailable_is_no_try(void **state)
 {
 	struct fixture f;
 	(void)state;
-	begin(&f, WLBD_DB_AWAY, TRIES);
+	begin(&f, WLBD_DB_UNAVAILABLE, TRIES);
 	put_and_wait(&f);
 	assert_int_equal(f.db.calls, TRIES + 1);
 	assert_false(wlbd_outbox_holds(f.outbox, 7));
@@ -99,7 +99,7 @@ static void other_runs_do_not_wait_for_one_that_cannot_be_stored(void **state)
 {
 	struct fixture f;
 	(void)state;
-	begin(&f, WLBD_DB_AWAY, TRIES);
+	begin(&f, WLBD_DB_UNAVAILABLE, TRIES);
 	f.db.only = "select 1";
 	put(&f, 7, "select 1");
 	put(&f, 7, "select 2");
@@ -140,7 +140,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_full_queue_is_no_try),
-		cmocka_unit_test(a_database_that_is_away_is_no_try),
+		cmocka_unit_test(a_database_that_is_unavailable_is_no_try),
 		cmocka_unit_test(other_runs_do_not_wait_for_one_that_cannot_be_stored),
 		cmocka_unit_test(a_statement_that_takes_too_long_is_set_aside),
 		cmocka_unit_test(a_statement_that_meets_damaged_data_is_set_aside),

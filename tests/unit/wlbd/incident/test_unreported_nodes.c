@@ -25,9 +25,9 @@ struct fixture {
 	int64_t now_ms;
 };
 
-static int listed;            /* nodes in Slurm's table */
-static bool network_is_away;  /* so that every node counts as alive */
-static const char *dead_node; /* the others answer */
+static int listed;                  /* nodes in Slurm's table */
+static bool network_is_unavailable; /* so that every node counts as alive */
+static const char *dead_node;       /* the others answer */
 static int probes;
 
 int __wrap_wlbd_nodes_count(const struct wlbd_nodes *nodes);
@@ -52,7 +52,7 @@ const struct wlbd_node *__wrap_wlbd_nodes_find(const struct wlbd_nodes *nodes, c
 
 static bool is_silent(const char *name)
 {
-	return network_is_away || strcmp(name, dead_node) == 0;
+	return network_is_unavailable || strcmp(name, dead_node) == 0;
 }
 
 struct wlbd_node_silence __wrap_wlbd_node_silence(const struct wlbd_node_probes *all, const char *name)
@@ -67,7 +67,7 @@ void __wrap_wlbd_node_probe(struct wlbd_node_probes *all, const char *name, uid_
 	(void)all;
 	(void)uid;
 	probes++;
-	done(context, listed == 0 || network_is_away || !is_silent(name));
+	done(context, listed == 0 || network_is_unavailable || !is_silent(name));
 }
 
 static void ignore(evutil_socket_t fd, short what, void *context)
@@ -94,7 +94,7 @@ static int begin(void **state)
 	json_decref(card);
 	f->attempt->unreported.due_ms = DUE_MS;
 	listed = NODES;
-	network_is_away = false;
+	network_is_unavailable = false;
 	dead_node = "";
 	probes = 0;
 	*state = f;
@@ -175,11 +175,11 @@ static void nodes_are_probed_once_slurm_has_listed_them(void **state)
 static void and_again_once_the_network_of_this_host_is_back(void **state)
 {
 	struct fixture *f = *state;
-	network_is_away = true;
+	network_is_unavailable = true;
 	dead_node = "n0007";
 	run_until(f, DUE_MS + 40000);
 	assert_found(f, NULL);
-	network_is_away = false;
+	network_is_unavailable = false;
 	run_until(f, f->now_ms + ROUND_MS + 10000);
 	assert_found(f, "n0007");
 }
@@ -188,7 +188,7 @@ static void and_again_once_the_network_of_this_host_is_back(void **state)
 static void those_that_report_or_have_no_rank_are_not_missing(void **state)
 {
 	struct fixture *f = *state;
-	network_is_away = true;
+	network_is_unavailable = true;
 	run_until(f, DUE_MS + ROUND_MS);
 	json_t *two = json_pack("[s, s]", "n0001", "n0002");
 	assert_int_equal(wlbd_attempt_nodes_set(&f->attempt->nodes, two, 2), 0);

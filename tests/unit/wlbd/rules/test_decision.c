@@ -78,7 +78,7 @@ static void test_lost_nodes_are_left_out(void **state)
 }
 
 /* A node that did not answer at the first attempt is used once it does. */
-static void test_a_node_that_was_away_at_first(void **state)
+static void test_a_node_that_was_unavailable_at_first(void **state)
 {
 	struct wlbd_candidate_node nodes[] = {{.name = "n1"}, {.name = "n2"}, {.name = "n3"}, {.name = "n4"}};
 	struct wlbd_decision_facts facts = facts_of(nodes, 4);
@@ -521,7 +521,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_first_attempt_uses_all),
 		cmocka_unit_test(test_lost_nodes_are_left_out),
-		cmocka_unit_test(test_a_node_that_was_away_at_first),
+		cmocka_unit_test(test_a_node_that_was_unavailable_at_first),
 		cmocka_unit_test(test_nodes_that_may_return),
 		cmocka_unit_test(test_nodes_that_may_pass),
 		cmocka_unit_test(test_back_off),

@@ -127,7 +127,7 @@ static void test_late_ends_are_waited_for(void **state)
 	assert_waits_until(facts, WLBD_LATE_KILLED_S);
 }
 
-static void test_what_was_recorded_while_wlbd_was_away_is_waited_for(void **state)
+static void test_what_was_recorded_while_wlbd_was_unavailable_is_waited_for(void **state)
 {
 	struct wlbd_job_end_facts facts = facts_of("FAILED");
 	(void)state;
@@ -155,7 +155,7 @@ static void test_runs_without_a_launcher(void **state)
 	assert_closed(&facts, "failed", "Slurm no longer knows job 12");
 }
 
-/* wlbd and its database were away for longer than Slurm keeps the job. */
+/* wlbd and its database were unavailable for longer than Slurm keeps the job. */
 static void test_the_spool_of_a_forgotten_job_is_waited_for(void **state)
 {
 	struct wlbd_job_end_facts facts = facts_of("FAILED");
@@ -193,7 +193,7 @@ int main(void)
 		cmocka_unit_test(test_what_slurm_or_the_user_ended_is_not),
 		cmocka_unit_test(test_slurm_is_believed_where_nothing_could_be_told),
 		cmocka_unit_test(test_late_ends_are_waited_for),
-		cmocka_unit_test(test_what_was_recorded_while_wlbd_was_away_is_waited_for),
+		cmocka_unit_test(test_what_was_recorded_while_wlbd_was_unavailable_is_waited_for),
 		cmocka_unit_test(test_runs_without_a_launcher),
 		cmocka_unit_test(test_the_spool_of_a_forgotten_job_is_waited_for),
 		cmocka_unit_test(test_a_run_that_the_script_does_not_reach_again),

@@ -1,4 +1,4 @@
-/* Questions that are answered without Slurm: it is away, or too many wait. */
+/* Questions that are answered without Slurm: it is unavailable, or too many wait. */
 #include "coordinator/wlbd/slurm/slurm_ask.h"
 
 #include <arpa/inet.h>
@@ -67,12 +67,12 @@ static void wait_for_answer(struct fixture *f)
 }
 
 /* libslurm would try for as long as its timeout. Another question is finding out whether slurmctld answers again. */
-static void while_slurm_is_away(void **state)
+static void while_slurm_is_unavailable(void **state)
 {
 	struct fixture f;
 	(void)state;
 	begin(&f, 10);
-	f.wlbd.slurm_away = true;
+	f.wlbd.slurm_unavailable = true;
 	f.wlbd.slurm_tried = true;
 	wlbd_slurm_job(&f.wlbd, 12, 0, note_job, &f);
 	wait_for_answer(&f);
@@ -88,7 +88,7 @@ static void while_slurm_is_away(void **state)
 	wlbd_nodes_refresh(&f.wlbd, 0, note_nodes, &f);
 	wait_for_answer(&f);
 	assert_string_equal(f.error.message, "slurmctld does not answer");
-	assert_true(f.wlbd.slurm_away);
+	assert_true(f.wlbd.slurm_unavailable);
 	end(&f);
 }
 
@@ -117,7 +117,7 @@ static void finding_out_is_repeated(void **state)
 	struct fixture f;
 	(void)state;
 	begin(&f, 0);
-	f.wlbd.slurm_away = true;
+	f.wlbd.slurm_unavailable = true;
 	wlbd_slurm_ping(&f.wlbd);
 	assert_false(f.wlbd.slurm_tried);
 	end(&f);
@@ -170,7 +170,7 @@ static void a_nodes_address_on_any_port(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(while_slurm_is_away),         cmocka_unit_test(when_too_many_wait),
+		cmocka_unit_test(while_slurm_is_unavailable),  cmocka_unit_test(when_too_many_wait),
 		cmocka_unit_test(finding_out_is_repeated),     cmocka_unit_test(steps_of_the_job_alone),
 		cmocka_unit_test(a_nodes_address_on_any_port),
 	};

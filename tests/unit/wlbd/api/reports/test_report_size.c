@@ -136,7 +136,7 @@ static void reports_are_far_below_the_limits(void **state)
 	check(8, 10, 1, 8, 8, 12);
 	check(16, 16, 1, 16, 16, 8);
 	check(16, WLB_TRACE_GROUPS, 1, 16, 16, 8);
-	/* After a minute in which wlbd was away. */
+	/* After a minute in which wlbd was unavailable. */
 	check(8, 10, WLB_TRACE_STEPS, 8, WLBD_STEPS_MOST, 2);
 	check(16, WLB_TRACE_GROUPS, WLB_TRACE_STEPS, 16, WLBD_STEPS_MOST, 2);
 	/* As many ranks as a report tells of. */
