@@ -78,28 +78,28 @@ static size_t bytes_of(const json_t *value)
 	return json_dumpb(value, NULL, 0, JSON_COMPACT | JSON_ENSURE_ASCII);
 }
 
-static void leave_out_threads(json_t *rank, size_t most)
+static void omit_threads(json_t *rank, size_t most)
 {
 	json_t *threads = json_object_get(rank, "threads");
 	size_t bytes = bytes_of(rank);
-	json_int_t left_out = json_integer_value(json_object_get(rank, "left_out"));
+	json_int_t omitted = json_integer_value(json_object_get(rank, "left_out"));
 	while (bytes > most && json_array_size(threads) > 1) {
 		size_t last = json_array_size(threads) - 1;
 		bytes -= bytes_of(json_array_get(threads, last)) + 1;
 		json_array_remove(threads, last);
-		left_out++;
+		omitted++;
 	}
-	json_object_set_new(rank, "left_out", json_integer(left_out));
+	json_object_set_new(rank, "left_out", json_integer(omitted));
 }
 
-static void leave_out_calls(json_t *rank, size_t most)
+static void omit_calls(json_t *rank, size_t most)
 {
 	json_t *calls = json_object_get(rank, "calls");
 	while (json_array_size(calls) > CALLS_LEAST && bytes_of(rank) > most)
 		json_array_remove(calls, 0);
 }
 
-static void leave_out_frames(json_t *rank, size_t most)
+static void omit_frames(json_t *rank, size_t most)
 {
 	json_t *thread = json_array_get(json_object_get(rank, "threads"), 0);
 	json_t *frames = json_object_get(thread, "frames");
@@ -130,9 +130,9 @@ json_t *wlb_stacks_rank(const json_t *printed, const struct wlb_agent_task *task
 		return NULL;
 	json_object_set_new(rank, "rank", json_integer(task->rank));
 	json_object_set_new(rank, "calls", trace != NULL ? calls_json(trace) : json_array());
-	leave_out_threads(rank, most);
-	leave_out_calls(rank, most);
-	leave_out_frames(rank, most);
+	omit_threads(rank, most);
+	omit_calls(rank, most);
+	omit_frames(rank, most);
 	return rank;
 }
 

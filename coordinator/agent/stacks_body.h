@@ -15,7 +15,7 @@ enum {
 
 /* Returns the entry of a rank; the caller releases it. `printed` is the line of wlb-stacks for its process; where it is
  * NULL, wlb-stacks did not answer in time, and the entry has what the kernel says of the process. `ranks` is the number
- * that share the body, of which other_bytes are taken by what is not of ranks. What does not fit is left out: the last
+ * that share the body, of which other_bytes are taken by what is not of ranks. What does not fit is omitted: the last
  * threads, then older calls, then the innermost frames. NULL if out of memory. */
 json_t *wlb_stacks_rank(const json_t *printed, const struct wlb_agent_task *task, const struct wlb_node_page *page,
                         int ranks, size_t other_bytes);

@@ -94,12 +94,12 @@ static json_t *thread_json(struct reader *reader, struct wlb_thread *thread)
 }
 
 static json_t *gather_threads(struct reader *reader, struct wlb_thread *threads, int count, int64_t until_ms,
-                              int *left_out)
+                              int *omitted)
 {
 	json_t *list = json_array();
 	for (int i = 0; i < count; i++) {
 		if (wlb_clock_left_ms(until_ms) == 0) {
-			*left_out += count - i;
+			*omitted += count - i;
 			note(reader, "the time for gathering was over");
 			break;
 		}
@@ -114,17 +114,17 @@ json_t *wlb_stacks_gather(const struct wlb_process_list *all, pid_t pid, struct 
 {
 	pid_t pids[WLB_STACKS_PROCESSES_MOST];
 	struct wlb_thread threads[WLB_THREADS_MOST], first = {.pid = pid, .tid = pid};
-	int left_out = 0;
+	int omitted = 0;
 	struct reader *reader = calloc(1, sizeof(*reader));
 	if (reader == NULL)
 		return NULL;
 	reader->names = names;
 	int count = wlb_process_list_of_rank(all, pid, pids);
-	int listed = wlb_threads_list(pids, count, threads, &left_out);
+	int listed = wlb_threads_list(pids, count, threads, &omitted);
 	wlb_thread_look(&first);
-	json_t *list = gather_threads(reader, threads, listed, until_ms, &left_out);
+	json_t *list = gather_threads(reader, threads, listed, until_ms, &omitted);
 	json_t *rank = json_pack("{s:i, s:s%, s:s, s:o, s:i}", "pid", (int)pid, "state", &first.state, (size_t)1,
-	                         "note", reader->note, "threads", list, "left_out", left_out);
+	                         "note", reader->note, "threads", list, "left_out", omitted);
 	wlb_modules_close(reader->modules);
 	free(reader);
 	return rank;

@@ -46,7 +46,7 @@ long wlb_thread_system_call(pid_t pid, pid_t tid)
 	return end != text ? number : -1;
 }
 
-static void add_other_threads(pid_t pid, struct wlb_thread threads[WLB_THREADS_MOST], int *count, int *left_out)
+static void add_other_threads(pid_t pid, struct wlb_thread threads[WLB_THREADS_MOST], int *count, int *omitted)
 {
 	char path[64];
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
@@ -58,19 +58,19 @@ static void add_other_threads(pid_t pid, struct wlb_thread threads[WLB_THREADS_M
 		if (*count < WLB_THREADS_MOST)
 			threads[(*count)++] = (struct wlb_thread){.pid = pid, .tid = tid};
 		else
-			(*left_out)++;
+			(*omitted)++;
 	}
 	if (folder != NULL)
 		closedir(folder);
 }
 
-int wlb_threads_list(const pid_t *pids, int count, struct wlb_thread threads[WLB_THREADS_MOST], int *left_out)
+int wlb_threads_list(const pid_t *pids, int count, struct wlb_thread threads[WLB_THREADS_MOST], int *omitted)
 {
 	int listed = 0;
-	*left_out = 0;
+	*omitted = 0;
 	for (int i = 0; i < count; i++)
 		threads[listed++] = (struct wlb_thread){.pid = pids[i], .tid = pids[i]};
 	for (int i = 0; i < count; i++)
-		add_other_threads(pids[i], threads, &listed, left_out);
+		add_other_threads(pids[i], threads, &listed, omitted);
 	return listed;
 }

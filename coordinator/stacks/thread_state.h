@@ -16,9 +16,9 @@ struct wlb_thread {
 	char waits_in[WLB_THREAD_TEXT_SIZE]; /* the function of the kernel, "" where the kernel does not say it */
 };
 
-/* Writes the main threads of the processes, then the other threads of each process. Returns their number; *left_out is
+/* Writes the main threads of the processes, then the other threads of each process. Returns their number; *omitted is
  * the number of those beyond the bound. */
-int wlb_threads_list(const pid_t *pids, int count, struct wlb_thread threads[WLB_THREADS_MOST], int *left_out);
+int wlb_threads_list(const pid_t *pids, int count, struct wlb_thread threads[WLB_THREADS_MOST], int *omitted);
 
 /* Reads state, name and kernel function. */
 void wlb_thread_look(struct wlb_thread *thread);

@@ -41,12 +41,12 @@ static void prefix(enum wlbd_log_level level, char *text, size_t size)
 	snprintf(text, size, "%s.%03ld %s: ", moment, now.tv_nsec / 1000000, names[level]);
 }
 
-static void write_line(enum wlbd_log_level level, const char *text, unsigned left_out)
+static void write_line(enum wlbd_log_level level, const char *text, unsigned omitted)
 {
 	char start[64], more[64] = "";
 	prefix(level, start, sizeof(start));
-	if (left_out > 0)
-		snprintf(more, sizeof(more), " (%u lines like this were left out before it)", left_out);
+	if (omitted > 0)
+		snprintf(more, sizeof(more), " (%u lines like this were omitted before it)", omitted);
 	/* One call, so that lines of two threads do not mix. */
 	fprintf(stderr, "%s%s%s\n", start, text, more);
 }
@@ -64,14 +64,14 @@ void wlbd_log(enum wlbd_log_level level, const char *format, ...)
 	write_line(level, line, 0);
 }
 
-/* How many lines of a kind were written and left out in the current period. */
+/* How many lines of a kind were written and omitted in the current period. */
 struct allowance {
 	int64_t until_ms;
 	unsigned written;
-	unsigned left_out;
+	unsigned omitted;
 };
 
-static bool allow(enum wlbd_log_limit kind, unsigned *left_out)
+static bool allow(enum wlbd_log_limit kind, unsigned *omitted)
 {
 	static struct allowance allowances[WLBD_LIMIT_COUNT];
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -83,8 +83,8 @@ static bool allow(enum wlbd_log_limit kind, unsigned *left_out)
 	}
 	bool allowed = allowance->written < LINES_MOST;
 	allowance->written += allowed;
-	*left_out = allowed ? allowance->left_out : 0;
-	allowance->left_out = allowed ? 0 : allowance->left_out + 1;
+	*omitted = allowed ? allowance->omitted : 0;
+	allowance->omitted = allowed ? 0 : allowance->omitted + 1;
 	pthread_mutex_unlock(&lock);
 	return allowed;
 }
@@ -92,13 +92,13 @@ static bool allow(enum wlbd_log_limit kind, unsigned *left_out)
 void wlbd_log_limited(enum wlbd_log_level level, enum wlbd_log_limit kind, const char *format, ...)
 {
 	char line[2048];
-	unsigned left_out;
+	unsigned omitted;
 	va_list args;
 
-	if (level > highest || !allow(kind, &left_out))
+	if (level > highest || !allow(kind, &omitted))
 		return;
 	va_start(args, format);
 	wlb_text_vformat(line, sizeof(line), format, args);
 	va_end(args);
-	write_line(level, line, left_out);
+	write_line(level, line, omitted);
 }

@@ -46,7 +46,7 @@ create function wlb_attempt_runs_on(a attempts) returns boolean language sql sta
 $$;
 
 -- What wlbd keeps in memory of an attempt.
-create function wlb_attempt_card(p_attempt bigint) returns json language sql stable as $$
+create function wlb_attempt_json(p_attempt bigint) returns json language sql stable as $$
 	select json_build_object('run_pk', r.id, 'run', r.name, 'job_id', r.job_id, 'uid', r.uid,
 		'confirmed', r.confirmed, 'attempt_pk', a.id, 'attempt', a.number, 'attempt_id', a.uuid, 'state', a.state,
 		'runs_on', wlb_attempt_runs_on(a), 'is_run_over', wlb_run_is_over(r.state),
@@ -63,11 +63,11 @@ create function wlb_attempt_card(p_attempt bigint) returns json language sql sta
 $$;
 
 create function wlb_attempt_find(p_uuid uuid) returns json language sql stable as $$
-	select wlb_attempt_card(id) from attempts where uuid = p_uuid
+	select wlb_attempt_json(id) from attempts where uuid = p_uuid
 $$;
 
 -- The attempts under way, and the newest of a run where its step may run on, or where it has failed and no cause is recorded. wlbd
--- loads their cards one by one: the nodes and ranks of all of them in one statement can take longer than a statement may.
+-- loads their JSON one by one: the nodes and ranks of all of them in one statement can take longer than a statement may.
 create function wlb_attempts_open() returns json language sql stable as $$
 	select coalesce(json_agg(a.id order by a.id), '[]')
 	from attempts a join runs r on r.id = a.run_id
@@ -157,7 +157,7 @@ begin
 		perform wlb_attempt_end(id, 'lost', null, format('attempt %s has begun', a.number), now())
 		from attempts where run_id = p_run and number < a.number and state in ('starting', 'running');
 	end if;
-	return json_build_object('card', wlb_attempt_card(a.id), 'decision',
+	return json_build_object('card', wlb_attempt_json(a.id), 'decision',
 		(select decision from attempts where id = a.id));
 end $$;
 
@@ -176,7 +176,7 @@ declare
 begin
 	select * into a from attempts where uuid = p_uuid;
 	if a.id is not null then
-		return wlb_attempt_card(a.id);
+		return wlb_attempt_json(a.id);
 	end if;
 	select * into r from runs where name = p_name and (uid = p_uid or (confirmed and p_submitted is not null))
 	order by id desc limit 1;
@@ -212,7 +212,7 @@ begin
 	-- Beyond this number of attempts without an end, the oldest are ended: the number of open attempts bounds memory.
 	update attempts set state = 'lost', reason = format('attempt %s has begun', a.number), ended_at = now()
 	where run_id = r.id and number <= a.number - 64 and state in ('starting', 'running');
-	return wlb_attempt_card(a.id);
+	return wlb_attempt_json(a.id);
 end $$;
 
 -- Its processes are there: rank 0 tells it, and the launcher, for commands that record nothing themselves.

@@ -1261,7 +1261,7 @@ class Restarts(RunningJobs):
         self.cluster.verb("kill-wlbd")
         self.kill_slurmd(2)
         self.slow_down_once("wlb_attempts_open")
-        self.slow_down_once("wlb_attempt_card", "bigint")
+        self.slow_down_once("wlb_attempt_json", "bigint")
         self.slow_down_once("wlb_runs_open")
         log = self.cluster.dir / "log/wlbd.out"
         before = len(log.read_text(encoding="utf-8"))

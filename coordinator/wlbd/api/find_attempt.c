@@ -120,18 +120,19 @@ static void fail(struct search *search, int status, const char *message)
 
 /* What any client may name, but not act on, must not be taken into memory: there it would count as its owner's. Returns
  * as check_client. */
-static int check_card(const struct search *search, const json_t *card, struct wlb_error *error)
+static int check_attempt_json(const struct search *search, const json_t *attempt_json, struct wlb_error *error)
 {
 	const struct wlbd_call *call = TAILQ_FIRST(&search->waiters)->call; /* all are of one user and for one run */
-	const json_t *owner = json_object_get(card, "uid");
-	const char *run = json_string_value(json_object_get(card, "run"));
+	const json_t *owner = json_object_get(attempt_json, "uid");
+	const char *run = json_string_value(json_object_get(attempt_json, "run"));
 	int status = 0;
 	if (json_is_integer(owner) && run != NULL)
 		status = check_client(call, search->attempt_id, json_integer_value(owner), run, error);
-	const char *state = json_string_value(json_object_get(card, "state"));
+	const char *state = json_string_value(json_object_get(attempt_json, "state"));
 	/* Processes of one that failed, on a node that was frozen, are still to be ordered to end. */
 	bool is_failed = state != NULL && strcmp(state, "failed") == 0;
-	if (status == 0 && search->is_live && !is_failed && json_is_true(json_object_get(card, "is_run_over"))) {
+	if (status == 0 && search->is_live && !is_failed &&
+	    json_is_true(json_object_get(attempt_json, "is_run_over"))) {
 		wlb_fail(error, "run %s has ended, and nothing of it is watched any more", search->run);
 		return 409;
 	}
@@ -147,10 +148,10 @@ static void leave_memory(struct wlbd_attempt *attempt)
 		wlbd_attempts_remove(attempt->wlbd, attempt);
 }
 
-static void use_attempt(struct search *search, struct wlbd_attempt *attempt, const json_t *card)
+static void use_attempt(struct search *search, struct wlbd_attempt *attempt, const json_t *attempt_json)
 {
-	bool is_run_over = json_is_true(json_object_get(card, "is_run_over"));
-	wlbd_attempt_end_restore(attempt, card);
+	bool is_run_over = json_is_true(json_object_get(attempt_json, "is_run_over"));
+	wlbd_attempt_end_restore(attempt, attempt_json);
 	wlbd_attempt_end_older(search->wlbd, attempt);
 	if (search->job_known)
 		wlbd_attempts_confirm(search->wlbd, attempt->run_pk, &search->job);
@@ -161,20 +162,20 @@ static void use_attempt(struct search *search, struct wlbd_attempt *attempt, con
 		leave_memory(attempt);
 }
 
-static void use_card(struct search *search, const char *text)
+static void use_attempt_json(struct search *search, const char *text)
 {
 	struct wlb_error error = {0};
-	json_t *card = json_loads(text, 0, NULL);
-	int status = check_card(search, card, &error);
-	struct wlbd_attempt *attempt = status == 0 ? wlbd_attempts_put(search->wlbd, card) : NULL;
+	json_t *attempt_json = json_loads(text, 0, NULL);
+	int status = check_attempt_json(search, attempt_json, &error);
+	struct wlbd_attempt *attempt = status == 0 ? wlbd_attempts_put(search->wlbd, attempt_json) : NULL;
 	if (status != 0) {
 		fail(search, status, error.message);
 	} else if (attempt != NULL) {
-		use_attempt(search, attempt, card);
+		use_attempt(search, attempt, attempt_json);
 	} else {
 		fail(search, 500, "the attempt cannot be read from the database; see wlbd's log");
 	}
-	json_decref(card);
+	json_decref(attempt_json);
 }
 
 /* ---- the search: the database, Slurm, the database -------------------------------------------------- */
@@ -183,7 +184,7 @@ static void on_ensured(void *context, const struct wlbd_db_result *result)
 {
 	struct search *search = context;
 	if (result->status == WLBD_DB_OK)
-		use_card(search, result->value);
+		use_attempt_json(search, result->value);
 	else
 		fail(search, result->http_status, result->message);
 }
@@ -229,7 +230,7 @@ static void on_found(void *context, const struct wlbd_db_result *result)
 	if (result->status != WLBD_DB_OK)
 		fail(search, result->http_status, result->message);
 	else if (result->value != NULL)
-		use_card(search, result->value);
+		use_attempt_json(search, result->value);
 	else
 		wlbd_slurm_job(search->wlbd, wlbd_run_job_id(search->run), search->uid, on_job, search);
 }
@@ -364,16 +365,16 @@ static void end_reload(struct wlbd *wlbd)
 
 /* A report may have brought the attempt into memory meanwhile; an attempt that was there before was known to this wlbd.
  */
-static void load_card(struct wlbd *wlbd, const char *text)
+static void load_attempt_json(struct wlbd *wlbd, const char *text)
 {
 	struct reload *reload = &wlbd->searches->reload;
-	json_t *card = text != NULL ? json_loads(text, 0, NULL) : NULL;
-	const char *uuid = json_string_value(json_object_get(card, "attempt_id"));
+	json_t *attempt_json = text != NULL ? json_loads(text, 0, NULL) : NULL;
+	const char *uuid = json_string_value(json_object_get(attempt_json, "attempt_id"));
 	struct wlbd_attempt *attempt = uuid != NULL ? wlbd_attempts_find(wlbd->attempts, uuid) : NULL;
 	if (uuid != NULL && attempt == NULL) {
-		attempt = wlbd_attempts_put(wlbd, card);
+		attempt = wlbd_attempts_put(wlbd, attempt_json);
 		if (attempt != NULL)
-			wlbd_attempt_end_restore(attempt, card);
+			wlbd_attempt_end_restore(attempt, attempt_json);
 	}
 	if (attempt != NULL && attempt->made_ms >= reload->began_ms &&
 	    !wlbd_attempt_has_ended(&attempt->incident.life)) {
@@ -381,7 +382,7 @@ static void load_card(struct wlbd *wlbd, const char *text)
 		wlbd_job_poll_soon(wlbd->job_poll, attempt->job_id, false); /* to find which nodes it has */
 		reload->found++;
 	}
-	json_decref(card);
+	json_decref(attempt_json);
 }
 
 /* An attempt that would fail to load again is left to the reports of its processes; the connection has logged why. */
@@ -391,7 +392,7 @@ static void on_open_attempt(void *context, const struct wlbd_db_result *result)
 	struct reload *reload = &wlbd->searches->reload;
 	bool is_tried = result->status != WLBD_DB_BUSY && wlbd_db_ready(wlbd->writes);
 	if (result->status == WLBD_DB_OK)
-		load_card(wlbd, result->value);
+		load_attempt_json(wlbd, result->value);
 	reload->tries += is_tried;
 	if (result->status == WLBD_DB_OK || result->status == WLBD_DB_REFUSED || result->status == WLBD_DB_DAMAGED ||
 	    reload->tries >= RELOAD_TRIES_MOST) {
@@ -422,7 +423,7 @@ static void load_next(struct wlbd *wlbd)
 		wlbd_db_call(wlbd->writes, "select wlb_attempts_open()", &params, on_open_ids, wlbd);
 	} else if (reload->next < json_array_size(reload->ids)) {
 		wlbd_params_add_integer(&params, json_integer_value(json_array_get(reload->ids, reload->next)));
-		wlbd_db_call(wlbd->writes, "select wlb_attempt_card($1)", &params, on_open_attempt, wlbd);
+		wlbd_db_call(wlbd->writes, "select wlb_attempt_json($1)", &params, on_open_attempt, wlbd);
 	} else {
 		end_reload(wlbd);
 	}

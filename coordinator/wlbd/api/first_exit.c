@@ -8,24 +8,25 @@
 enum { WHY_MOST = 511 };
 
 /* Only the launch fails on a node. */
-static int read_break(const json_t *object, const char *name, struct wlbd_told_break *told, struct wlb_error *error)
+static int read_break(const json_t *object, const char *name, struct wlbd_reported_reason *reported,
+                      struct wlb_error *error)
 {
 	const json_t *field = NULL;
 	bool has_node = strcmp(name, "launch_failure") == 0;
-	*told = (struct wlbd_told_break){0};
+	*reported = (struct wlbd_reported_reason){0};
 	if (wlbd_field_object(object, name, WLBD_OPTIONAL, &field, error) != 0)
 		return -1;
 	if (field == NULL)
 		return 0;
-	if ((has_node && wlbd_field_text(field, "node", WLBD_REQUIRED, WLBD_NAME_MOST, &told->node, error) != 0) ||
-	    wlbd_field_text(field, "why", WLBD_REQUIRED, WHY_MOST, &told->why, error) != 0 ||
-	    wlbd_field_number(field, "time", WLBD_REQUIRED, 0, 1e11, &told->time_s, error) != 0 ||
-	    wlbd_field_boolean(field, "certain", WLBD_OPTIONAL, &told->is_certain, error) != 0)
+	if ((has_node && wlbd_field_text(field, "node", WLBD_REQUIRED, WLBD_NAME_MOST, &reported->node, error) != 0) ||
+	    wlbd_field_text(field, "why", WLBD_REQUIRED, WHY_MOST, &reported->why, error) != 0 ||
+	    wlbd_field_number(field, "time", WLBD_REQUIRED, 0, 1e11, &reported->time_s, error) != 0 ||
+	    wlbd_field_boolean(field, "certain", WLBD_OPTIONAL, &reported->is_certain, error) != 0)
 		return wlb_fail_in(error, "%s", name);
 	return 0;
 }
 
-int wlbd_slurm_end_read(const json_t *object, struct wlbd_told_break *end, struct wlb_error *error)
+int wlbd_slurm_end_read(const json_t *object, struct wlbd_reported_reason *end, struct wlb_error *error)
 {
 	return read_break(object, "slurm_end", end, error);
 }

@@ -11,6 +11,6 @@
 int wlbd_first_exit_read(const json_t *object, struct wlbd_first_exit *first, struct wlb_error *error);
 
 /* Reads object.slurm_end alone, which may be absent. */
-int wlbd_slurm_end_read(const json_t *object, struct wlbd_told_break *end, struct wlb_error *error);
+int wlbd_slurm_end_read(const json_t *object, struct wlbd_reported_reason *end, struct wlb_error *error);
 
 #endif

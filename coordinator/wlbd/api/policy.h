@@ -11,7 +11,7 @@
 int wlbd_policy_check(const json_t *policy, struct wlb_error *error);
 
 /* Returns the options of common/job_options.h in their canonical form as JSON text, which the caller frees; other
- * fields are left out. The schema merges the items of `on_fault` by their keys. `policy` NULL is an empty one. Returns
+ * fields are omitted. The schema merges the items of `on_fault` by their keys. `policy` NULL is an empty one. Returns
  * NULL if out of memory. */
 char *wlbd_policy_text(const json_t *policy);
 

@@ -118,14 +118,14 @@ const char *wlbd_attempt_nodes_of_rank(const struct wlbd_attempt_nodes *nodes, i
 	return rank >= 0 && rank < nodes->mapped_ranks ? nodes->started_on.list[nodes->node_of_rank[rank]] : NULL;
 }
 
-bool wlbd_attempt_nodes_named(const struct wlbd_attempt_nodes *nodes, const char *node)
+bool wlbd_attempt_nodes_confirmed(const struct wlbd_attempt_nodes *nodes, const char *node)
 {
 	return nodes->allocation_known && wlbd_names_find(&nodes->allocation, node) >= 0;
 }
 
 bool wlbd_attempt_nodes_allocated(const struct wlbd_attempt_nodes *nodes, const char *node)
 {
-	return !nodes->allocation_known || wlbd_attempt_nodes_named(nodes, node);
+	return !nodes->allocation_known || wlbd_attempt_nodes_confirmed(nodes, node);
 }
 
 bool wlbd_attempt_nodes_have(const struct wlbd_attempt_nodes *nodes, const char *node)

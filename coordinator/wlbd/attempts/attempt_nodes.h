@@ -51,7 +51,7 @@ bool wlbd_attempt_nodes_may_have(const struct wlbd_attempt_nodes *nodes, const c
 bool wlbd_attempt_nodes_may_record(const struct wlbd_attempt_nodes *nodes, const char *node);
 
 /* Whether Slurm has said that the job has the node, or had it. */
-bool wlbd_attempt_nodes_named(const struct wlbd_attempt_nodes *nodes, const char *node);
+bool wlbd_attempt_nodes_confirmed(const struct wlbd_attempt_nodes *nodes, const char *node);
 
 /* Whether the job has the node; true also where its allocation is not known yet. */
 bool wlbd_attempt_nodes_allocated(const struct wlbd_attempt_nodes *nodes, const char *node);

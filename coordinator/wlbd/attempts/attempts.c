@@ -173,14 +173,14 @@ static struct wlbd_attempt *attempt_new(struct wlbd *wlbd, const char *uuid, uid
 	return attempt;
 }
 
-/* Nodes and ranks, as far as the card has them. Returns -1 if out of memory, or where the nodes are too many. */
-static int set_nodes(struct wlbd_attempt *attempt, const json_t *card)
+/* Nodes and ranks, as far as the JSON has them. Returns -1 if out of memory, or where the nodes are too many. */
+static int set_nodes(struct wlbd_attempt *attempt, const json_t *attempt_json)
 {
-	const json_t *ranks = json_object_get(card, "rank_nodes");
+	const json_t *ranks = json_object_get(attempt_json, "rank_nodes");
 	if (json_array_size(ranks) > 0)
 		return wlbd_attempt_nodes_set_ranks(&attempt->nodes, ranks);
-	return wlbd_attempt_nodes_set(&attempt->nodes, json_object_get(card, "nodes"),
-	                              (int)json_integer_value(json_object_get(card, "world_size")));
+	return wlbd_attempt_nodes_set(&attempt->nodes, json_object_get(attempt_json, "nodes"),
+	                              (int)json_integer_value(json_object_get(attempt_json, "world_size")));
 }
 
 /* A text that cannot be read, of a later release, leaves what wlbd.conf says. */
@@ -217,7 +217,7 @@ void wlbd_attempt_set_layout(struct wlbd_attempt *attempt, const json_t *object)
 	attempt->layout = layout;
 }
 
-struct wlbd_attempt *wlbd_attempts_put(struct wlbd *wlbd, const json_t *card)
+struct wlbd_attempt *wlbd_attempts_put(struct wlbd *wlbd, const json_t *attempt_json)
 {
 	const char *uuid;
 	const char *run;
@@ -225,9 +225,9 @@ struct wlbd_attempt *wlbd_attempts_put(struct wlbd *wlbd, const json_t *card)
 	int confirmed;
 	json_error_t error;
 
-	if (json_unpack_ex((json_t *)card, &error, 0, "{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:b}", "attempt_id", &uuid,
-	                   "run", &run, "run_pk", &run_pk, "attempt_pk", &attempt_pk, "attempt", &number, "job_id",
-	                   &job_id, "uid", &uid, "confirmed", &confirmed) != 0) {
+	if (json_unpack_ex((json_t *)attempt_json, &error, 0, "{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:b}", "attempt_id",
+	                   &uuid, "run", &run, "run_pk", &run_pk, "attempt_pk", &attempt_pk, "attempt", &number,
+	                   "job_id", &job_id, "uid", &uid, "confirmed", &confirmed) != 0) {
 		wlbd_log(WLBD_LOG_ERROR, "an attempt from the database cannot be read: %s", error.text);
 		return NULL;
 	}
@@ -246,16 +246,16 @@ struct wlbd_attempt *wlbd_attempts_put(struct wlbd *wlbd, const json_t *card)
 	attempt->job_id = (uint32_t)job_id;
 	attempt->uid = (uid_t)uid;
 	attempt->job.is_confirmed = attempt->job.is_confirmed || confirmed;
-	const char *slurm_step = json_string_value(json_object_get(card, "slurm_step"));
+	const char *slurm_step = json_string_value(json_object_get(attempt_json, "slurm_step"));
 	if (slurm_step != NULL)
 		snprintf(attempt->slurm_step.id, sizeof(attempt->slurm_step.id), "%s", slurm_step);
-	wlbd_attempt_set_layout(attempt, json_object_get(card, "layout"));
+	wlbd_attempt_set_layout(attempt, json_object_get(attempt_json, "layout"));
 	attempt->slurm_step.has_reported =
-		attempt->slurm_step.has_reported || json_is_true(json_object_get(card, "node_reported"));
-	set_on_fault(attempt, json_string_value(json_object_get(card, "on_fault")));
-	attempt->policy.min_nodes = (int)json_integer_value(json_object_get(card, "min_nodes"));
-	attempt->policy.spares = (int)json_integer_value(json_object_get(card, "spares"));
-	if (set_nodes(attempt, card) != 0)
+		attempt->slurm_step.has_reported || json_is_true(json_object_get(attempt_json, "node_reported"));
+	set_on_fault(attempt, json_string_value(json_object_get(attempt_json, "on_fault")));
+	attempt->policy.min_nodes = (int)json_integer_value(json_object_get(attempt_json, "min_nodes"));
+	attempt->policy.spares = (int)json_integer_value(json_object_get(attempt_json, "spares"));
+	if (set_nodes(attempt, attempt_json) != 0)
 		wlbd_log_limited(WLBD_LOG_ERROR, WLBD_LIMIT_ATTEMPTS,
 		                 "attempt %s: its nodes are more than its job has, or there is no memory for them: "
 		                 "the attempts of uid %u, or of all users, hold as much as they may",

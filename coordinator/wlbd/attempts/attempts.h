@@ -45,8 +45,8 @@ struct wlbd_reporter {
 };
 
 /*
- * The parts of an attempt. Each is changed by the one source that its comment names, or is told by a function of it;
- * any may be read.
+ * The parts of an attempt. Only the source that its comment names changes a part, but for what attempts.c takes from
+ * the database; every source may read it.
  */
 
 /* What its run asks for, as the database has it (attempts.c). */
@@ -214,9 +214,9 @@ enum { WLBD_ATTEMPT_USER_BYTES = 64 << 20, WLBD_ATTEMPT_ALL_BYTES = 512 << 20 };
  */
 bool wlbd_attempts_full(const struct wlbd_attempts *attempts, uid_t uid, bool is_claim);
 
-/* Adds, or updates, the attempt that the JSON of wlb_attempt_card() of the schema describes. Returns NULL where that
+/* Adds, or updates, the attempt that the JSON of wlb_attempt_json() of the schema describes. Returns NULL where that
  * cannot be read, or if out of memory, and logs it. */
-struct wlbd_attempt *wlbd_attempts_put(struct wlbd *wlbd, const json_t *card);
+struct wlbd_attempt *wlbd_attempts_put(struct wlbd *wlbd, const json_t *attempt_json);
 /* Takes the degrees of a layout, {"tp":..., ...}; another value, or one of more ranks than are watched, changes
  * nothing.
  */

@@ -139,7 +139,7 @@ static int write_addresses(struct writer *writer, const char *host, const char *
 	return count > 0 ? 0 : wlb_fail(error, "the database's host '%s' has no address", host);
 }
 
-/* Returns -1 if out of memory. A name that cannot be resolved is only left out, with the reason in `error`. */
+/* Returns -1 if out of memory. A name that cannot be resolved is only omitted, with the reason in `error`. */
 static int write_host(struct writer *writer, const struct wlbd_db_hosts *hosts, int index, struct wlb_error *error)
 {
 	char *host = copy_element(hosts->host, index);

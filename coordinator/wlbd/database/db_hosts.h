@@ -33,7 +33,7 @@ int wlbd_db_hosts_read(const char *conninfo, struct wlbd_db_hosts *hosts, struct
 bool wlbd_db_hosts_have_name(const struct wlbd_db_hosts *hosts);
 
 /* Blocks while names are looked up. Each host with a name becomes one entry for each of its addresses, in the order of
- * the resolver; one whose name cannot be resolved is left out, as libpq goes on to the next. `resolved` is the
+ * the resolver; one whose name cannot be resolved is omitted, as libpq goes on to the next. `resolved` is the
  * caller's to clear. Returns -1, with nothing to clear, if no entry is left (the error names the last host that could
  * not be resolved, and says why), if there are more than WLBD_DB_HOSTS_MOST hosts, or if out of memory. For lists for
  * which wlbd_db_hosts_have_name is true. */

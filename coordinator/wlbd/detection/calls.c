@@ -12,10 +12,10 @@ static const double at_once_s = 1e-3;
 
 struct collected {
 	uint64_t seq;
-	uint64_t order; /* in which calls of the group began to be told */
+	uint64_t order; /* in which calls of the group began to be reported */
 	double bytes;
-	int32_t told;   /* members; 0: the place is free */
-	int32_t usable; /* of the members that told it: members with times */
+	int32_t reported; /* members; 0: the place is free */
+	int32_t usable;   /* of the members that reported it: members with times */
 };
 
 struct wlbd_calls {
@@ -24,8 +24,8 @@ struct wlbd_calls {
 	uint64_t order;
 	struct collected *collected; /* [groups][most] */
 	size_t *first;               /* [groups] memberships of the groups before */
-	/* [memberships][most]: the times of a call are side by side. NaN: not told; entered_s and left_s are NaN also
-	 * where they tell nothing. */
+	/* [memberships][most]: the times of a call are side by side. NaN: not reported; entered_s and left_s are NaN
+	 * also where they tell nothing. */
 	double *entered_s, *blocked_s, *left_s;
 };
 
@@ -108,7 +108,7 @@ static void give(const struct wlbd_calls *calls, int32_t group, size_t place, co
 	size_t at = times_at(calls, group, place);
 	const struct collected *collected = &calls->collected[(size_t)group * calls->most + place];
 	if (of->kind == WLB_VERDICT_PP) {
-		if (collected->told == of->count)
+		if (collected->reported == of->count)
 			give_message(calls, group, at, collected->bytes, taker);
 		return;
 	}
@@ -129,12 +129,12 @@ static size_t place_of(struct wlbd_calls *calls, int32_t group, uint64_t seq, co
 	struct collected *list = &calls->collected[(size_t)group * calls->most];
 	size_t best = 0;
 	for (size_t i = 0; i < calls->most; i++) {
-		if (list[i].told > 0 && list[i].seq == seq)
+		if (list[i].reported > 0 && list[i].seq == seq)
 			return i;
-		if ((list[i].told > 0 ? list[i].order : 0) < (list[best].told > 0 ? list[best].order : 0))
+		if ((list[i].reported > 0 ? list[i].order : 0) < (list[best].reported > 0 ? list[best].order : 0))
 			best = i;
 	}
-	if (list[best].told > 0)
+	if (list[best].reported > 0)
 		give(calls, group, best, taker);
 	list[best] = (struct collected){.seq = seq, .order = ++calls->order};
 	size_t at = times_at(calls, group, best);
@@ -157,7 +157,7 @@ void wlbd_calls_add(struct wlbd_calls *calls, int32_t group, int32_t member, con
 	struct collected *collected = &calls->collected[(size_t)group * calls->most + place];
 	if (!isnan(calls->blocked_s[at]))
 		return;
-	collected->told++;
+	collected->reported++;
 	collected->bytes = (double)call->bytes;
 	calls->blocked_s[at] = call->blocked_s;
 	if (of->kind == WLB_VERDICT_PP || wlbd_call_is_awaited_at_once(call->entered_s, call->blocked_s)) {
@@ -165,8 +165,8 @@ void wlbd_calls_add(struct wlbd_calls *calls, int32_t group, int32_t member, con
 		calls->entered_s[at] = call->entered_s;
 		calls->left_s[at] = call->left_s;
 	}
-	if (collected->told < of->count)
+	if (collected->reported < of->count)
 		return;
 	give(calls, group, place, taker);
-	collected->told = 0;
+	collected->reported = 0;
 }

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "common/rank_trace.h"
+#include "coordinator/wlbd/budget.h"
 #include "coordinator/wlbd/detection/calls.h"
 #include "coordinator/wlbd/detection/transfers.h"
-#include "coordinator/wlbd/budget.h"
 #include "libwlb/hash.h"
 
 enum {
@@ -117,7 +117,7 @@ static uint64_t hash_groups(const struct wlbd_kept_activity *kept)
 	return kept != NULL ? hash : 0;
 }
 
-/* The nodes of the ranks are known from the attempt's card, and again from the record of its rank 0, which is the
+/* The nodes of the ranks are known from the attempt's JSON, and again from the record of its rank 0, which is the
  * user's and may differ. */
 static uint64_t hash_nodes(const struct wlbd_attempt_ranks *ranks)
 {
@@ -385,7 +385,7 @@ void wlbd_detection_take_step(struct wlbd_detection *detection, const struct wlb
 		*transfer = step->transfers[i].transfer;
 		transfer->group = part.group;
 		/* The time for which the calls of a step blocked the rank includes its wait for other ranks. Calls of
-		 * which all members have told the times show the transfer alone. */
+		 * which all members have reported the times show the transfer alone. */
 		double byte_s = wlbd_transfers_take(detection->transfers, part.group, taken.step);
 		transfer->transfer_s = isnan(byte_s) ? -1.0 : byte_s * transfer->bytes;
 	}
@@ -397,7 +397,7 @@ void wlbd_detection_take_step(struct wlbd_detection *detection, const struct wlb
 static struct wlbd_found_verdict *find_verdict(struct wlbd_detection *detection, uint64_t id)
 {
 	for (int i = 0; i < detection->count; i++)
-		if (detection->list[i].verdict.id == id && detection->list[i].told.world == detection->worlds)
+		if (detection->list[i].verdict.id == id && detection->list[i].reported.world == detection->worlds)
 			return &detection->list[i];
 	return NULL;
 }
@@ -407,7 +407,7 @@ static struct wlbd_found_verdict *add_verdict(struct wlbd_detection *detection)
 	if (detection->count == 2 * WLBD_VERDICTS_MOST)
 		return NULL;
 	struct wlbd_found_verdict *found = &detection->list[detection->count++];
-	*found = (struct wlbd_found_verdict){.number = ++detection->last_number, .told.world = detection->worlds};
+	*found = (struct wlbd_found_verdict){.number = ++detection->last_number, .reported.world = detection->worlds};
 	return found;
 }
 
@@ -429,26 +429,26 @@ static void describe(const struct wlbd_detection *detection, const struct wlb_ve
 		found->node_of[i] = given_node(detection, world->node_of[verdict->ranks[i]]);
 }
 
-static bool is_other_cost(double told, double now)
+static bool is_other_cost(double reported, double now)
 {
-	if (told < 0 || now < 0)
-		return (told < 0) != (now < 0);
-	return fabs(now - told) > cost_change * fmax(now, told);
+	if (reported < 0 || now < 0)
+		return (reported < 0) != (now < 0);
+	return fabs(now - reported) > cost_change * fmax(now, reported);
 }
 
 static void note_change(struct wlbd_found_verdict *found, bool is_new, int64_t now_ms)
 {
 	const struct wlb_verdict *verdict = &found->verdict;
-	found->is_changed = is_new || verdict->stage != found->told.stage ||
-	                    verdict->rank_count != found->told.rank_count ||
-	                    now_ms - found->told.at_ms > TELL_AGAIN_MS ||
-	                    is_other_cost(found->told.cost_percent, verdict->cost_percent);
+	found->is_changed = is_new || verdict->stage != found->reported.stage ||
+	                    verdict->rank_count != found->reported.rank_count ||
+	                    now_ms - found->reported.at_ms > TELL_AGAIN_MS ||
+	                    is_other_cost(found->reported.cost_percent, verdict->cost_percent);
 	if (!found->is_changed)
 		return;
-	found->told.at_ms = now_ms;
-	found->told.stage = verdict->stage;
-	found->told.rank_count = verdict->rank_count;
-	found->told.cost_percent = verdict->cost_percent;
+	found->reported.at_ms = now_ms;
+	found->reported.stage = verdict->stage;
+	found->reported.rank_count = verdict->rank_count;
+	found->reported.cost_percent = verdict->cost_percent;
 }
 
 static void take_verdict(struct wlbd_detection *detection, const struct wlb_verdict *verdict, int64_t now_ms)

@@ -27,7 +27,7 @@ struct wlbd_found_verdict {
 		enum wlb_verdict_stage stage;
 		int32_t rank_count;
 		double cost_percent;
-	} told; /* what it was when is_changed was last set */
+	} reported; /* what it was when is_changed was last set */
 };
 
 struct wlbd_detection_limits {

@@ -4,14 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is known of the call of a communicator that is told: the oldest in which a member is blocked, or the newest. */
+/* What is known of the call of a communicator that is reported: the oldest in which a member is blocked, or the newest.
+ */
 struct tally {
 	int32_t group;
 	int64_t sequence;
 	int64_t newest, blocked; /* 0: none */
 	int inside, missing;
 	int kind;
-	struct wlbd_open_call *call; /* where it is told; NULL: it is not */
+	struct wlbd_open_call *call; /* where it is reported; NULL: it is not */
 };
 
 /* One communicator of a rank, as it was last reported. */
@@ -91,7 +92,7 @@ static bool says_more(const struct tally *a, const struct tally *b)
 	return a->inside > b->inside;
 }
 
-/* Returns the best call of those that are open and not told yet; NULL: there is none. */
+/* Returns the best call of those that are open and not reported yet; NULL: there is none. */
 static struct tally *choose(struct tally *tallies, int32_t group_count)
 {
 	struct tally *best = NULL;

@@ -11,11 +11,12 @@ enum { KEPT_MOST = 8 };
 /* How long shorter messages take is a matter of processors, and not of links. */
 static const double bytes_least = 4096;
 
-/* The first short messages of a group tell how long processors take; they are known once one group has told ENOUGH. */
+/* The first short messages of a group tell how long processors take; they are known once one group has reported ENOUGH.
+ */
 enum { SHORT_LEAST = 8, SHORT_ENOUGH = 32 };
 /* Where processors are shared, the time of a message changes by several times what a short one takes in the mean. */
 static const double times_short = 10.0;
-/* What is added where a run tells no short messages, once it has told so many others. */
+/* What is added where a run reports no short messages, once it has reported so many others. */
 static const double added_without_s = 0.02;
 enum { OTHERS_ENOUGH = 256 };
 
@@ -107,8 +108,8 @@ void wlbd_transfers_free(struct wlbd_transfers *transfers)
 	free(transfers);
 }
 
-/* Returns the greatest time of the groups that have told short messages, since groups of few ranks do not show how long
- * other groups wait. */
+/* Returns the greatest time of the groups that have reported short messages, since groups of few ranks do not show how
+ * long other groups wait. */
 static double short_of_groups_s(const struct wlbd_transfers *transfers)
 {
 	double most_s = 0.0;

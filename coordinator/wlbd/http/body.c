@@ -21,7 +21,7 @@ int wlbd_body_hold(struct wlbd_call *call, size_t bytes)
 		return 0;
 	switch (wlbd_budget_take(call->wlbd->budget, call->uid, bytes)) {
 	case WLBD_BUDGET_TAKEN:
-		call->held_bytes += bytes;
+		call->in_flight_bytes += bytes;
 		return 0;
 	case WLBD_BUDGET_USER_FULL:
 		wlbd_call_fail(call, 503, "uid %u has too many long requests under way; try again when some are done",

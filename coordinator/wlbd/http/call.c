@@ -23,7 +23,7 @@ struct wlbd_call *wlbd_call_new(struct wlbd *wlbd, const char *uri)
 
 void wlbd_call_free(struct wlbd_call *call)
 {
-	wlbd_budget_give(call->wlbd->budget, call->uid, call->held_bytes);
+	wlbd_budget_give(call->wlbd->budget, call->uid, call->in_flight_bytes);
 	wlbd_budget_give(call->wlbd->reply_budget, call->uid, call->reply_bytes);
 	if (call->has_question)
 		wlbd_budget_leave(call->wlbd->question_budget, call->uid);

@@ -51,7 +51,7 @@ struct wlbd_call {
 	char *text;                     /* the same as it was sent, with a NUL after it */
 	size_t text_length;             /* that has arrived */
 	size_t values;                  /* an upper bound of those in the body */
-	size_t held_bytes;              /* of the user's budget */
+	size_t in_flight_bytes;         /* of the user's budget */
 	size_t reply_bytes;             /* of the user's budget of replies */
 	bool has_question;              /* counted in the user's budget of questions */
 	void *parsed;  /* the handler's, freed with the call: what it has read of the body; NULL: none */

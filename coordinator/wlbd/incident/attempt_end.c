@@ -35,7 +35,7 @@ static void act_on_lost_node(struct wlbd_attempt *attempt, const char *node)
 	                                    .run = attempt->run,
 	                                    .job_id = attempt->job_id,
 	                                    .uid = attempt->uid,
-	                                    .had_node = wlbd_attempt_nodes_named(&attempt->nodes, node)};
+	                                    .node_confirmed = wlbd_attempt_nodes_confirmed(&attempt->nodes, node)};
 	wlbd_lost_nodes_add(attempt->wlbd->lost_nodes, &lost);
 	wlbd_job_poll_soon(attempt->wlbd->job_poll, attempt->job_id, true);
 }
@@ -136,7 +136,7 @@ static void settle_break(struct wlbd_attempt *attempt, struct wlbd_step_break *w
 	                   time_s <= now_s && time_s > now_s - LAUNCHER_LATE_MOST_S ? time_s : now_s);
 }
 
-static void settle_told_breaks(struct wlbd_attempt *attempt)
+static void settle_reported_reasons(struct wlbd_attempt *attempt)
 {
 	struct wlbd_incident *incident = &attempt->incident;
 	char detail[832];
@@ -184,7 +184,7 @@ static void judge(struct wlbd_attempt *attempt)
 	struct wlbd_finding *findings = calloc(WLBD_SYMPTOMS_MOST + WLBD_CONSEQUENCES_MOST, sizeof(*findings));
 	int count = 0;
 	enum wlbd_judgement judgement = WLBD_JUDGE_LATER;
-	settle_told_breaks(attempt);
+	settle_reported_reasons(attempt);
 	if (findings != NULL)
 		judgement = wlbd_incident_judge(&attempt->incident, wlb_clock_ms(),
 		                                attempt->wlbd->config.reconnect_grace_ms, findings, &count);

@@ -296,19 +296,19 @@ static void note_first_exit(struct wlbd_attempt *attempt, const struct wlbd_firs
 		wlbd_symptom_silent_nodes(attempt);
 }
 
-/* The first that is told counts. */
-static void take_break(struct wlbd_step_break *kept, const struct wlbd_told_break *told)
+/* The first that is reported counts. */
+static void take_break(struct wlbd_step_break *kept, const struct wlbd_reported_reason *reported)
 {
-	if (kept->why[0] != '\0' || told->why == NULL)
+	if (kept->why[0] != '\0' || reported->why == NULL)
 		return;
-	snprintf(kept->node, sizeof(kept->node), "%s", told->node != NULL ? told->node : "");
-	wlb_text_format(kept->why, sizeof(kept->why), "%s", told->why);
-	kept->time_s = told->time_s;
-	kept->is_certain = told->is_certain;
+	snprintf(kept->node, sizeof(kept->node), "%s", reported->node != NULL ? reported->node : "");
+	wlb_text_format(kept->why, sizeof(kept->why), "%s", reported->why);
+	kept->time_s = reported->time_s;
+	kept->is_certain = reported->is_certain;
 }
 
 /* Ignored where the node is not the attempt's. */
-static void note_launch_failure(struct wlbd_attempt *attempt, const struct wlbd_told_break *failure)
+static void note_launch_failure(struct wlbd_attempt *attempt, const struct wlbd_reported_reason *failure)
 {
 	if (failure->node == NULL || !wlbd_attempt_nodes_have(&attempt->nodes, failure->node))
 		return;
@@ -316,7 +316,7 @@ static void note_launch_failure(struct wlbd_attempt *attempt, const struct wlbd_
 	wlbd_attempt_judge_soon(attempt);
 }
 
-void wlbd_symptom_slurm_ends(struct wlbd_attempt *attempt, const struct wlbd_told_break *end)
+void wlbd_symptom_slurm_ends(struct wlbd_attempt *attempt, const struct wlbd_reported_reason *end)
 {
 	struct wlbd_incident *incident = &attempt->incident;
 	take_break(&incident->slurm_end, end);

@@ -39,7 +39,7 @@ void wlbd_symptom_silent_nodes(struct wlbd_attempt *attempt);
 
 /* Slurm itself ends the tasks of the step, as the launcher reports; nothing where end->why is NULL. How the step ends
  * is reported later. */
-void wlbd_symptom_slurm_ends(struct wlbd_attempt *attempt, const struct wlbd_told_break *end);
+void wlbd_symptom_slurm_ends(struct wlbd_attempt *attempt, const struct wlbd_reported_reason *end);
 
 /* The launcher reports that the attempt's step has ended, and perhaps which rank's exit ended it. `first` may be NULL.
  */

@@ -307,8 +307,11 @@ static void watch_lost_nodes(const struct open_run *open)
 	{
 		const char *text = json_string_value(name);
 		const struct wlbd_node *node = text != NULL ? wlbd_nodes_find(wlbd->nodes, text) : NULL;
-		const struct wlbd_lost_node lost = {
-			.name = text, .run = open->run, .job_id = open->job_id, .uid = open->uid, .had_node = true};
+		const struct wlbd_lost_node lost = {.name = text,
+		                                    .run = open->run,
+		                                    .job_id = open->job_id,
+		                                    .uid = open->uid,
+		                                    .node_confirmed = true};
 		if (node != NULL && !node->down && !node->saves_power)
 			wlbd_lost_nodes_add_stored(wlbd->lost_nodes, &lost);
 	}

@@ -32,7 +32,7 @@ struct lost_watch {
 	char run[WLBD_RUN_NAME_SIZE];
 	uint32_t job_id;
 	uid_t uid;
-	bool had_node; /* Slurm has said that the job had it during an attempt */
+	bool node_confirmed; /* Slurm has said that the job had it during an attempt */
 	int64_t began_ms;
 	struct event *timer;
 };
@@ -127,7 +127,7 @@ static void on_nodes(void *context, const struct wlb_error *error)
  * lost. A user may name any node for a job that has never run, and one that it had may be another user's now. */
 static void decide_queued(struct lost_watch *watch)
 {
-	if (watch->had_node)
+	if (watch->node_confirmed)
 		wlbd_nodes_refresh(watch->lost->wlbd, 0, on_nodes, watch);
 	else
 		cancel_watch(watch, "the run's job is in the queue, and Slurm has not said that it had this node");
@@ -233,20 +233,20 @@ static void begin_watch(struct wlbd_lost_nodes *lost, const struct wlbd_lost_nod
 	snprintf(watch->run, sizeof(watch->run), "%s", node->run);
 	watch->job_id = node->job_id;
 	watch->uid = node->uid;
-	watch->had_node = node->had_node;
+	watch->node_confirmed = node->node_confirmed;
 	watch->began_ms = wlb_clock_ms();
 	TAILQ_INSERT_TAIL(&lost->list, watch, link);
 	lost->count++;
 	retry_in(watch, 0);
-	if (node->had_node)
+	if (node->node_confirmed)
 		remember(lost, node);
 }
 
 void wlbd_lost_nodes_add(struct wlbd_lost_nodes *lost, const struct wlbd_lost_node *node)
 {
 	struct lost_watch *watch = find_watch(lost, node);
-	if (watch != NULL && node->had_node) {
-		watch->had_node = true;
+	if (watch != NULL && node->node_confirmed) {
+		watch->node_confirmed = true;
 		remember(lost, node);
 	}
 	if (watch != NULL)

@@ -23,8 +23,8 @@ struct wlbd_lost_node {
 	const char *name;
 	const char *run;
 	uint32_t job_id;
-	uid_t uid;     /* of the run's owner */
-	bool had_node; /* Slurm has said that the job had the node during an attempt */
+	uid_t uid;           /* of the run's owner */
+	bool node_confirmed; /* Slurm has said that the job had the node during an attempt */
 };
 
 /* An attempt lost the node, which is watched until it answers or is set DOWN. */

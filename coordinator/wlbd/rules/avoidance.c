@@ -15,7 +15,7 @@ static int by_weight(const void *a, const void *b)
 int wlbd_avoidance_mark(struct wlbd_known_node *nodes, int count)
 {
 	struct wlbd_known_node **lightest = calloc((size_t)count + 1, sizeof(*lightest));
-	int marked = 0, most = wlbd_most_left_out(count);
+	int marked = 0, most = wlbd_excluded_max(count);
 	if (lightest == NULL)
 		return -1;
 	for (int i = 0; i < count; i++)

@@ -11,11 +11,11 @@ struct wlbd_known_node {
 	const char
 		*why; /* "was lost in 2 runs"; NULL: nothing is known against it. Set to NULL where it is not avoided */
 	double weight;
-	bool is_out; /* it is left out for another reason: it stays avoided, and counts among the nodes that may be left
-	                out */
+	bool is_out; /* it is excluded for another reason: it stays avoided, and counts among the nodes that may be
+	                excluded */
 };
 
-/* At most half of the nodes are left out, of eight and more a quarter: of the nodes that are still in, the nodes with
+/* At most half of the nodes are excluded, of eight and more a quarter: of the nodes that are still in, the nodes with
  * the most weight, of equals the last. Returns -1 if out of memory. */
 int wlbd_avoidance_mark(struct wlbd_known_node *nodes, int count);
 

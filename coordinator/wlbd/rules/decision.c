@@ -45,33 +45,31 @@ static int least_nodes(const struct wlbd_decision_facts *facts)
 	return facts->min_nodes > 0 ? facts->min_nodes : 1;
 }
 
-/* Which nodes that work are excluded. */
-struct left_out {
+/* For which reasons nodes that work are excluded. */
+struct reasons {
 	bool failed, evicted, avoided;
 };
 
-static const struct left_out all_reasons = {true, true, true};
+static const struct reasons all_reasons = {true, true, true};
 
 /* Returns why a node is not used; NULL: it is. */
-static const char *why_left_out(const struct wlbd_candidate_node *node, struct left_out left_out)
+static const char *why_excluded(const struct wlbd_candidate_node *node, struct reasons reasons)
 {
 	const char *why = why_unusable(node);
-	if (why == NULL && left_out.failed)
+	if (why == NULL && reasons.failed)
 		why = node->failed;
-	if (why == NULL && left_out.evicted && node->evicted)
+	if (why == NULL && reasons.evicted && node->evicted)
 		why = "was evicted";
-	return why == NULL && left_out.avoided ? node->avoided : why;
+	return why == NULL && reasons.avoided ? node->avoided : why;
 }
 
-/* Gives up the weakest reason to leave nodes out. Returns false where none is left. */
-static bool give_up_weakest(struct left_out *left_out)
+/* Gives up the weakest reason to exclude nodes. Returns false where none is left. */
+static bool give_up_weakest(struct reasons *reasons)
 {
-	bool *weakest = left_out->avoided   ? &left_out->avoided
-	                : left_out->evicted ? &left_out->evicted
-	                                    : &left_out->failed;
-	bool was_left_out = *weakest;
+	bool *weakest = reasons->avoided ? &reasons->avoided : reasons->evicted ? &reasons->evicted : &reasons->failed;
+	bool was_given = *weakest;
 	*weakest = false;
-	return was_left_out;
+	return was_given;
 }
 
 /* "n3 is lost, n7 is down; 6 nodes remain", cut where it grows too long; "8 nodes" when none is missing. */
@@ -82,7 +80,7 @@ static void describe_missing_nodes(const struct wlbd_decision_facts *facts, cons
 	text[0] = '\0';
 	for (int i = 0, used = 0; i < facts->node_count; i++) {
 		bool is_used = used < left && use[used] == i;
-		const char *why = why_left_out(&facts->nodes[i], all_reasons);
+		const char *why = why_excluded(&facts->nodes[i], all_reasons);
 		used += is_used;
 		if (is_used || why == NULL || length > size / 2)
 			continue;
@@ -95,24 +93,24 @@ static void describe_missing_nodes(const struct wlbd_decision_facts *facts, cons
 		snprintf(text + length, size - length, "; %d node%s", left, left == 1 ? " remains" : "s remain");
 }
 
-static int list_usable(const struct wlbd_decision_facts *facts, struct left_out left_out, int *use)
+static int list_usable(const struct wlbd_decision_facts *facts, struct reasons reasons, int *use)
 {
 	int count = 0;
 	for (int i = 0; i < facts->node_count; i++)
-		if (why_left_out(&facts->nodes[i], left_out) == NULL)
+		if (why_excluded(&facts->nodes[i], reasons) == NULL)
 			use[count++] = i;
 	return count;
 }
 
 /* Where a reason to exclude nodes was given up for a layout that does not need all of these nodes, the surplus is
  * excluded again, first the nodes with the strongest reason. Returns how many nodes are left in use[]. */
-static int leave_out_surplus(const struct wlbd_decision_facts *facts, int nodes, int left, int *use)
+static int exclude_surplus(const struct wlbd_decision_facts *facts, int nodes, int left, int *use)
 {
-	const struct left_out strongest_first[] = {{.failed = true}, {.evicted = true}, {.avoided = true}};
+	const struct reasons strongest_first[] = {{.failed = true}, {.evicted = true}, {.avoided = true}};
 	for (size_t reason = 0; reason < sizeof(strongest_first) / sizeof(strongest_first[0]); reason++) {
 		int surplus = left - nodes, kept = 0;
 		for (int i = 0; i < left; i++)
-			if (surplus > 0 && why_left_out(&facts->nodes[use[i]], strongest_first[reason]) != NULL)
+			if (surplus > 0 && why_excluded(&facts->nodes[use[i]], strongest_first[reason]) != NULL)
 				surplus--;
 			else
 				use[kept++] = use[i];
@@ -180,12 +178,11 @@ static int fit_nodes(const struct wlbd_decision_facts *facts, int most, int leas
 	return 0;
 }
 
-static int choose_nodes(const struct wlbd_decision_facts *facts, struct left_out left_out,
-                        struct wlbd_decision *decision)
+static int choose_nodes(const struct wlbd_decision_facts *facts, struct reasons reasons, struct wlbd_decision *decision)
 {
 	char left_text[384];
 	struct wlb_error error;
-	int least = least_nodes(facts), left = list_usable(facts, left_out, decision->use);
+	int least = least_nodes(facts), left = list_usable(facts, reasons, decision->use);
 	/* Of nodes that the job has lost, or that did not answer when the run began, one of the two numbers knows. */
 	int total = facts->first_total > facts->node_count ? facts->first_total : facts->node_count;
 	int most = total - facts->spares;
@@ -207,7 +204,7 @@ static int choose_nodes(const struct wlbd_decision_facts *facts, struct left_out
 	if (nodes == 0)
 		return set_decision(decision, facts->first_total == 0 ? WLBD_STOP_FAILED : WLBD_STOP_OUT_OF_NODES,
 		                    "%s; %s", left_text, error.message);
-	left = leave_out_surplus(facts, nodes, left, decision->use);
+	left = exclude_surplus(facts, nodes, left, decision->use);
 	describe_missing_nodes(facts, decision->use, left, left_text, sizeof(left_text));
 	if (prefer_few_switches(facts, nodes, left, decision->use) != 0)
 		return -1;
@@ -276,11 +273,11 @@ int wlbd_decide(const struct wlbd_decision_facts *facts, struct wlbd_decision *d
 	decision->use = calloc((size_t)facts->node_count + 1, sizeof(*decision->use));
 	if (decision->use == NULL)
 		return -1;
-	struct left_out left_out = all_reasons;
+	struct reasons reasons = all_reasons;
 	do {
-		if (choose_nodes(facts, left_out, decision) != 0)
+		if (choose_nodes(facts, reasons, decision) != 0)
 			return -1;
-	} while (decision->verb != WLBD_START && give_up_weakest(&left_out));
+	} while (decision->verb != WLBD_START && give_up_weakest(&reasons));
 	return 0;
 }
 

@@ -27,7 +27,7 @@ struct wlbd_candidate_node {
 	bool down;   /* in Slurm, or the job no longer has it */
 	bool silent; /* its slurmd does not answer */
 
-	/* Why it is left out although it works, from the strongest reason to the weakest: what is known of several
+	/* Why it is excluded although it works, from the strongest reason to the weakest: what is known of several
 	 * faults in this run, of one, and of other runs. It is used where the others are too few, or fit no layout. */
 	const char *failed;  /* "was lost twice", or "failed again and again": crashes.h; NULL: neither */
 	bool evicted;        /* an attempt was ended because of it: evictions.h */

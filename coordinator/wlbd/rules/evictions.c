@@ -17,7 +17,7 @@ static bool is_of_program(const struct wlbd_past_eviction *evictions, int count,
 	return false;
 }
 
-int wlbd_most_left_out(int node_count)
+int wlbd_excluded_max(int node_count)
 {
 	return node_count >= MANY_NODES ? node_count / 4 : node_count / 2;
 }
@@ -26,7 +26,7 @@ int wlbd_evictions_mark(const struct wlbd_past_eviction *evictions, int count, c
                         const bool *is_out, bool *evicted)
 {
 	struct wlbd_name_index index;
-	int out = 0, most = wlbd_most_left_out(node_count);
+	int out = 0, most = wlbd_excluded_max(node_count);
 	if (wlbd_name_index_make(&index, nodes, node_count) != 0)
 		return -1;
 	for (int i = 0; i < node_count; i++) {

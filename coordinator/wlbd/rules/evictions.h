@@ -23,11 +23,11 @@ struct wlbd_past_eviction {
 };
 
 /* Returns how many of so many nodes may be excluded although they work: half, of eight or more a quarter. */
-int wlbd_most_left_out(int node_count);
+int wlbd_excluded_max(int node_count);
 
 /* Sets evicted[i] for each of the node_count nodes, each of which has another name; `evictions` begins with the newest.
- * is_out[i], unless is_out is NULL: the node is left out for another reason. At most wlbd_most_left_out nodes are left
- * out for either reason: the nodes that were evicted last. Returns -1 if out of memory. */
+ * is_out[i], unless is_out is NULL: the node is excluded for another reason. At most wlbd_excluded_max nodes are
+ * excluded for either reason: the nodes that were evicted last. Returns -1 if out of memory. */
 int wlbd_evictions_mark(const struct wlbd_past_eviction *evictions, int count, const char *const *nodes, int node_count,
                         const bool *is_out, bool *evicted);
 

@@ -3,8 +3,8 @@
  *
  * The first symptom opens an incident of the attempt. For WLBD_GATHER_MS more symptoms are gathered: the process whose
  * death is noticed first need not be the one that died first, a lost node explains the end of everything on it, and a
- * killed launcher the end of its ranks. How strongly a rank's end speaks is common/rank_end.h's rule. wlb_attempt_cause of
- * the schema orders the faults that are stored, and its answer is the one that counts.
+ * killed launcher the end of its ranks. How strongly a rank's end speaks is common/rank_end.h's rule. wlb_attempt_cause
+ * of the schema orders the faults that are stored, and its answer is the one that counts.
  */
 #ifndef COORDINATOR_WLBD_RULES_INCIDENT_H
 #define COORDINATOR_WLBD_RULES_INCIDENT_H
@@ -81,7 +81,7 @@ struct wlbd_incident {
 };
 
 /* What a launcher reports of such a reason. */
-struct wlbd_told_break {
+struct wlbd_reported_reason {
 	const char *node; /* points into the body of the request, as `why`; NULL: of no node */
 	const char *why;  /* NULL: there is none */
 	double time_s;    /* since 1970, by the launcher's clock */
@@ -92,10 +92,10 @@ struct wlbd_told_break {
 struct wlbd_first_exit {
 	const char *node; /* points into the body of the request; NULL: srun saw no such rank */
 	int64_t rank;
-	int64_t exit_code;                     /* 128 + signal where it was killed */
-	int64_t srun_signal;                   /* that killed srun itself; 0: none did */
-	struct wlbd_told_break launch_failure; /* a node did not launch its tasks, in Slurm's words */
-	struct wlbd_told_break slurm_end;      /* Slurm itself ended the tasks */
+	int64_t exit_code;                          /* 128 + signal where it was killed */
+	int64_t srun_signal;                        /* that killed srun itself; 0: none did */
+	struct wlbd_reported_reason launch_failure; /* a node did not launch its tasks, in Slurm's words */
+	struct wlbd_reported_reason slurm_end;      /* Slurm itself ended the tasks */
 };
 
 /* Returns the symptom of this kind, node and rank, which is made where there is none; NULL if out of memory, or where

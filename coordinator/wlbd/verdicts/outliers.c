@@ -19,7 +19,7 @@ enum { FIRST_NUMBER = 1 << 30 };
 struct wlbd_outliers {
 	struct wlbd_standstill still;
 	int64_t read_id; /* the gathering that was last read from the database; 0: none */
-	int told;        /* verdicts */
+	int reported;    /* verdicts */
 	bool is_open, is_new;
 	struct wlbd_found_verdict found;
 };
@@ -94,7 +94,8 @@ static void take(struct wlbd_attempt *attempt, struct wlbd_outliers *outliers, c
 	verdict.group = -1; /* of the sets, and no communicator */
 	verdict.since_s = 1e-3 * (double)outliers->still.since_ms;
 	progress_of(attempt, &verdict.since_step);
-	outliers->found = (struct wlbd_found_verdict){.number = FIRST_NUMBER + outliers->told++, .verdict = verdict};
+	outliers->found =
+		(struct wlbd_found_verdict){.number = FIRST_NUMBER + outliers->reported++, .verdict = verdict};
 	for (int i = 0; i < verdict.rank_count && i < WLB_VERDICT_RANKS; i++)
 		outliers->found.node_of[i] = node_of(gathered, attempt, verdict.ranks[i]);
 	outliers->is_open = outliers->is_new = true;

@@ -37,7 +37,7 @@ void wlbd_past_evictions_set(struct wlbd_attempt *attempt, const json_t *list)
 	if (evicted == NULL)
 		return;
 	attempt->excluded =
-		(struct wlbd_excluded){.is_asked = true, .is_known = true, .max = wlbd_most_left_out(nodes->count)};
+		(struct wlbd_excluded){.is_asked = true, .is_known = true, .max = wlbd_excluded_max(nodes->count)};
 	wlbd_evictions_mark(evictions, count, (const char *const *)nodes->list, nodes->count, NULL, evicted);
 	for (int i = 0; i < nodes->count; i++) {
 		bool is_used = wlbd_names_find(&attempt->nodes.started_on, nodes->list[i]) >= 0;

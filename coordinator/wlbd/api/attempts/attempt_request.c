@@ -195,7 +195,7 @@ static bool has_too_many_nodes(const struct attempt_request *request)
 }
 
 /* A setting that cannot be read, of a later release, is as wlbd.conf says. */
-static bool leaves_crashed_out(const struct attempt_request *request)
+static bool excludes_crashed(const struct attempt_request *request)
 {
 	struct wlb_on_fault on_fault = request->call->wlbd->config.on_fault;
 	const char *text = json_string_value(json_object_get(request->history, "on_fault"));
@@ -206,7 +206,7 @@ static bool leaves_crashed_out(const struct attempt_request *request)
 
 static struct wlbd_nodes_rules rules_of(const struct attempt_request *request)
 {
-	return (struct wlbd_nodes_rules){.leaves_crashed_out = leaves_crashed_out(request),
+	return (struct wlbd_nodes_rules){.excludes_crashed = excludes_crashed(request),
 	                                 .avoids_nodes = request->call->wlbd->config.avoid_nodes};
 }
 
@@ -416,7 +416,7 @@ static json_t *missing_names(const struct attempt_request *request)
 	return names;
 }
 
-/* Returns the nodes that work and are left out for what ranks did on them: the launcher checks them. A node that has
+/* Returns the nodes that work and are excluded for what ranks did on them: the launcher checks them. A node that has
  * passed before is not checked again. Returns NULL if out of memory. */
 static json_t *suspect_names(const struct attempt_request *request, const struct wlbd_decision *decision)
 {

@@ -52,7 +52,7 @@ static int mark_heaviest(struct wlbd_candidate_nodes *candidates, const struct w
 	return rc;
 }
 
-static int mark_failed(struct wlbd_candidate_nodes *candidates, const json_t *history, bool leaves_crashed_out)
+static int mark_failed(struct wlbd_candidate_nodes *candidates, const json_t *history, bool excludes_crashed)
 {
 	struct wlbd_crash crashes[WLBD_CRASHES_MOST];
 	const json_t *losses = json_object_get(history, "node_losses");
@@ -65,7 +65,7 @@ static int mark_failed(struct wlbd_candidate_nodes *candidates, const json_t *hi
 		nodes[i].losses = (int)json_integer_value(json_object_get(losses, nodes[i].node));
 	}
 	int rc = wlbd_crashes_suspect(crashes, count, nodes, candidates->count);
-	if (rc == 0 && leaves_crashed_out)
+	if (rc == 0 && excludes_crashed)
 		rc = mark_heaviest(candidates, nodes);
 	candidates->program_step = wlbd_crashes_program_step(crashes, count);
 	free(nodes);
@@ -123,8 +123,8 @@ int wlbd_candidate_nodes_make(const json_t *names, const json_t *history, struct
 		return -1;
 	for (int i = 0; i < candidates->count; i++)
 		candidates->list[i].name = json_string_value(json_array_get(names, (size_t)i));
-	/* From the strongest reason to the weakest, since all of them together may leave out so many nodes. */
-	if (mark_failed(candidates, history, rules.leaves_crashed_out) == 0 && mark_evicted(candidates, history) == 0 &&
+	/* From the strongest reason to the weakest, since all of them together may exclude so many nodes. */
+	if (mark_failed(candidates, history, rules.excludes_crashed) == 0 && mark_evicted(candidates, history) == 0 &&
 	    (!rules.avoids_nodes || mark_avoided(candidates, history) == 0))
 		return 0;
 	wlbd_candidate_nodes_free(candidates);

@@ -18,8 +18,8 @@ struct wlbd_candidate_nodes {
 };
 
 struct wlbd_nodes_rules {
-	bool leaves_crashed_out; /* else no node has failed, by crashes or losses */
-	bool avoids_nodes;       /* else no node is avoided */
+	bool excludes_crashed; /* else no node has failed, by crashes or losses */
+	bool avoids_nodes;     /* else no node is avoided */
 };
 
 /* `names` is the array of the body, each once, `history` what wlb_run_past() of the schema returns, of which texts are

@@ -17,16 +17,16 @@ struct wlbd_report {
 	bool launcher; /* from `wlb run`; else from a process that reports for all ranks of the node */
 	int64_t rank;  /* WLBD_LAUNCHER for the launcher */
 	int64_t step;
-	const json_t *ranks;              /* of the node */
-	const json_t *lost_ranks;         /* {"rank", "time"}: vanished, it is not known how */
-	const json_t *exits;              /* {"rank", "time", "code"}: ended with this exit code */
-	const json_t *activities;         /* what each rank does: activity_read.h */
-	const json_t *steps;              /* that ranks have ended: step_read.h */
-	const json_t *calls;              /* with their times: call_read.h */
-	int64_t lost_steps;               /* that ranks have ended and the node could not report */
-	const char *step_id;              /* of the launcher; NULL: not known yet */
-	struct wlbd_told_break slurm_end; /* of the launcher */
-	bool stepd_gone;                  /* the slurmstepd of the step on that node is dead */
+	const json_t *ranks;                   /* of the node */
+	const json_t *lost_ranks;              /* {"rank", "time"}: vanished, it is not known how */
+	const json_t *exits;                   /* {"rank", "time", "code"}: ended with this exit code */
+	const json_t *activities;              /* what each rank does: activity_read.h */
+	const json_t *steps;                   /* that ranks have ended: step_read.h */
+	const json_t *calls;                   /* with their times: call_read.h */
+	int64_t lost_steps;                    /* that ranks have ended and the node could not report */
+	const char *step_id;                   /* of the launcher; NULL: not known yet */
+	struct wlbd_reported_reason slurm_end; /* of the launcher */
+	bool stepd_gone;                       /* the slurmstepd of the step on that node is dead */
 	bool goodbye;
 	bool agent;
 };

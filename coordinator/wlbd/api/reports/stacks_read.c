@@ -14,7 +14,7 @@
 enum {
 	NAME_MOST = 63,  /* bytes of a thread's name, or a function of the kernel */
 	NOTE_MOST = 255, /* bytes */
-	LEFT_OUT_MOST = 1 << 20,
+	OMITTED_MOST = 1 << 20,
 	CALL_FIELDS = 6,
 };
 
@@ -161,7 +161,7 @@ static int check_rank(const json_t *ranks, size_t i, struct wlb_error *error)
 		if (rank_of(ranks, before) == number)
 			return wlb_fail(error, "rank %lld is listed twice; list each rank once", (long long)number);
 	if (wlbd_field_integer(rank, "pid", WLBD_REQUIRED, 1, INT_MAX, &number, error) != 0 ||
-	    wlbd_field_integer(rank, "left_out", WLBD_OPTIONAL, 0, LEFT_OUT_MOST, &number, error) != 0 ||
+	    wlbd_field_integer(rank, "left_out", WLBD_OPTIONAL, 0, OMITTED_MOST, &number, error) != 0 ||
 	    check_text(rank, "note", WLBD_OPTIONAL, NOTE_MOST, error) != 0 || check_state(rank, error) != 0 ||
 	    check_threads(rank, error) != 0 ||
 	    check_texts(rank, "nccl_ras", WLBD_OPTIONAL, WLBD_STACKS_RAS_LINES_MOST, error) != 0)

@@ -53,14 +53,15 @@ static int end(void **state)
 	return 0;
 }
 
-/* The attempt of a card, of run `run_pk`; on_fault NULL: the run's user said nothing. */
+/* The attempt of a JSON, of run `run_pk`; on_fault NULL: the run's user said nothing. */
 static struct wlbd_attempt *put(struct wlbd *wlbd, const char *uuid, int run_pk, const char *on_fault)
 {
-	json_t *card = json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:b, s:i, s:[s], s:s?}", "attempt_id", uuid,
-	                         "run", "12", "run_pk", run_pk, "attempt_pk", 1, "attempt", 1, "job_id", 12, "uid",
-	                         1000, "confirmed", 1, "world_size", 2, "nodes", "n1", "on_fault", on_fault);
-	struct wlbd_attempt *attempt = wlbd_attempts_put(wlbd, card);
-	json_decref(card);
+	json_t *attempt_json =
+		json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:b, s:i, s:[s], s:s?}", "attempt_id", uuid, "run", "12",
+	                  "run_pk", run_pk, "attempt_pk", 1, "attempt", 1, "job_id", 12, "uid", 1000, "confirmed", 1,
+	                  "world_size", 2, "nodes", "n1", "on_fault", on_fault);
+	struct wlbd_attempt *attempt = wlbd_attempts_put(wlbd, attempt_json);
+	json_decref(attempt_json);
 	assert_non_null(attempt);
 	return attempt;
 }
@@ -96,14 +97,14 @@ static void a_text_that_cannot_be_read_leaves_the_defaults_of_the_cluster(void *
 	assert_true(attempt->policy.on_fault.slow_by_percent == 25);
 }
 
-/* Gives the attempt the nodes of its ranks as a card of the database has them. */
+/* Gives the attempt the nodes of its ranks as the database has them. */
 static void put_ranks(struct wlbd *wlbd, const char *uuid, int world_size, json_t *rank_nodes)
 {
-	json_t *card = json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:b, s:i, s:o}", "attempt_id", uuid, "run", "12",
-	                         "run_pk", 1, "attempt_pk", 1, "attempt", 1, "job_id", 12, "uid", 1000, "confirmed", 1,
-	                         "world_size", world_size, "rank_nodes", rank_nodes);
-	assert_non_null(wlbd_attempts_put(wlbd, card));
-	json_decref(card);
+	json_t *attempt_json = json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:b, s:i, s:o}", "attempt_id", uuid,
+	                                 "run", "12", "run_pk", 1, "attempt_pk", 1, "attempt", 1, "job_id", 12, "uid",
+	                                 1000, "confirmed", 1, "world_size", world_size, "rank_nodes", rank_nodes);
+	assert_non_null(wlbd_attempts_put(wlbd, attempt_json));
+	json_decref(attempt_json);
 }
 
 static void a_map_of_more_nodes_than_the_job_has_leaves_the_ranks_as_they_were(void **state)
@@ -173,11 +174,11 @@ static const struct wlbd_attempt *add_number(struct wlbd *wlbd, int number)
 {
 	char uuid[16];
 	snprintf(uuid, sizeof(uuid), "run-1-%d", number);
-	json_t *card = json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:b, s:i, s:[s]}", "attempt_id", uuid, "run",
-	                         "12", "run_pk", 1, "attempt_pk", number, "attempt", number, "job_id", 12, "uid", UID,
-	                         "confirmed", 1, "world_size", 2, "nodes", "n1");
-	struct wlbd_attempt *attempt = wlbd_attempts_put(wlbd, card);
-	json_decref(card);
+	json_t *attempt_json = json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:b, s:i, s:[s]}", "attempt_id", uuid,
+	                                 "run", "12", "run_pk", 1, "attempt_pk", number, "attempt", number, "job_id",
+	                                 12, "uid", UID, "confirmed", 1, "world_size", 2, "nodes", "n1");
+	struct wlbd_attempt *attempt = wlbd_attempts_put(wlbd, attempt_json);
+	json_decref(attempt_json);
 	assert_non_null(attempt);
 	assert_non_null(wlbd_attempt_reporter(attempt, "n1", 0));
 	wlbd_attempt_end_older(wlbd, attempt);

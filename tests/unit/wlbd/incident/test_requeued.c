@@ -45,11 +45,11 @@ static int begin(void **state)
 	f->server = wlbd_db_server_new(f->wlbd.base, "host=/nowhere dbname=none", NULL);
 	f->db = wlbd_db_new(f->wlbd.base, f->server, 1000, &none, NULL);
 	f->wlbd.outbox = wlbd_outbox_new(f->wlbd.base, f->db, &f->dropped);
-	json_t *card = json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:b, s:i, s:[s, s]}", "attempt_id", "a", "run",
-	                         "12", "run_pk", RUN, "attempt_pk", 1, "attempt", 1, "job_id", JOB, "uid", UID,
-	                         "confirmed", 1, "world_size", 2, "nodes", "n1", "n2");
-	f->attempt = wlbd_attempts_put(&f->wlbd, card);
-	json_decref(card);
+	json_t *attempt_json = json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:b, s:i, s:[s, s]}", "attempt_id", "a",
+	                                 "run", "12", "run_pk", RUN, "attempt_pk", 1, "attempt", 1, "job_id", JOB,
+	                                 "uid", UID, "confirmed", 1, "world_size", 2, "nodes", "n1", "n2");
+	f->attempt = wlbd_attempts_put(&f->wlbd, attempt_json);
+	json_decref(attempt_json);
 	assert_non_null(f->attempt);
 	*state = f;
 	return 0;

@@ -58,11 +58,11 @@ static int begin(void **state)
 	f->wlbd.attempts = wlbd_attempts_new(ignore);
 	f->wlbd.config.silence_ms = SILENCE_MS;
 	f->connections = wlbd_connections_new(f->wlbd.base, f->wlbd.budget, REQUEST_MS, 9);
-	json_t *card = json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:b, s:i, s:[s]}", "attempt_id", "a", "run", "12",
-	                         "run_pk", 1, "attempt_pk", 1, "attempt", 1, "job_id", 12, "uid", UID, "confirmed", 1,
-	                         "world_size", 2, "nodes", "n1");
-	f->attempt = wlbd_attempts_put(&f->wlbd, card);
-	json_decref(card);
+	json_t *attempt_json = json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:b, s:i, s:[s]}", "attempt_id", "a",
+	                                 "run", "12", "run_pk", 1, "attempt_pk", 1, "attempt", 1, "job_id", 12, "uid",
+	                                 UID, "confirmed", 1, "world_size", 2, "nodes", "n1");
+	f->attempt = wlbd_attempts_put(&f->wlbd, attempt_json);
+	json_decref(attempt_json);
 	f->attempt->nodes.allocation_known = true; /* and has no node: none is probed */
 	f->attempt->requeue.asked_ms = INT64_MAX;  /* Slurm is not asked for the job */
 	open_connection(f);

@@ -84,14 +84,14 @@ static int begin(void **state)
 	json_t *nodes = json_array();
 	for (int i = 0; i < NODES; i++)
 		json_array_append_new(nodes, json_sprintf("n%04d", i));
-	json_t *card = json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:b, s:i, s:o}", "attempt_id", "a", "run", "12",
-	                         "run_pk", 1, "attempt_pk", 1, "attempt", 1, "job_id", 12, "uid", 1000, "confirmed", 1,
-	                         "world_size", NODES, "nodes", nodes);
+	json_t *attempt_json = json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:b, s:i, s:o}", "attempt_id", "a", "run",
+	                                 "12", "run_pk", 1, "attempt_pk", 1, "attempt", 1, "job_id", 12, "uid", 1000,
+	                                 "confirmed", 1, "world_size", NODES, "nodes", nodes);
 	f->wlbd.base = event_base_new();
 	f->wlbd.attempt_budget = wlbd_budget_new(&limits);
 	f->wlbd.attempts = wlbd_attempts_new(ignore);
-	f->attempt = wlbd_attempts_put(&f->wlbd, card);
-	json_decref(card);
+	f->attempt = wlbd_attempts_put(&f->wlbd, attempt_json);
+	json_decref(attempt_json);
 	f->attempt->unreported.due_ms = DUE_MS;
 	listed = NODES;
 	network_is_unavailable = false;

@@ -11,7 +11,7 @@
 enum { NODES_MOST = 12 };
 
 /* Returns the nodes that are avoided as bits, the first the lowest; nothing is known against those of weight 0. Those
- * of `out` are left out for another reason. */
+ * of `out` are excluded for another reason. */
 static unsigned avoided_beside(unsigned out, int count, const double weights[])
 {
 	struct wlbd_known_node nodes[NODES_MOST] = {{0}};

@@ -304,7 +304,7 @@ static void test_an_avoided_node(void **state)
 	assert_string_equal(d.reason, "4 nodes");
 	wlbd_decision_free(&d);
 
-	/* Two of the others have been evicted, which is known of this run: they are left out, and the avoided one is
+	/* Two of the others have been evicted, which is known of this run: they are excluded, and the avoided one is
 	 * not. */
 	facts.min_nodes = 2;
 	nodes[0].evicted = nodes[1].evicted = true;
@@ -372,7 +372,7 @@ static void test_a_node_that_is_needed(void **state)
 		}
 }
 
-/* Of several nodes that are left out those with the weakest reason are used, and no more than the layout needs. */
+/* Of several nodes that are excluded those with the weakest reason are used, and no more than the layout needs. */
 static void test_the_weakest_reason_is_given_up_first(void **state)
 {
 	static const struct {
@@ -424,7 +424,7 @@ static void test_no_more_than_are_needed(void **state)
 	}
 }
 
-/* With the avoided node two are left, one too few: an evicted one is used, too, and the other still left out. */
+/* With the avoided node two are left, one too few: an evicted one is used, too, and the other still excluded. */
 static void test_a_stronger_reason_stays(void **state)
 {
 	struct wlbd_candidate_node nodes[] = {{.name = "n1", .avoided = "was lost in 2 runs"},

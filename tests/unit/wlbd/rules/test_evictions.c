@@ -57,7 +57,7 @@ static void test_half_of_the_nodes_at_most(void **state)
 	assert_int_equal(marked(all, 4, 8), 1 << 3 | 1 << 0);
 }
 
-/* Nodes that are left out for another reason are among the half. */
+/* Nodes that are excluded for another reason are among the half. */
 static void test_beside_nodes_that_are_out(void **state)
 {
 	const struct wlbd_past_eviction all[] = {{"n4", false, 50, 1}, {"n1", false, 30, 3}, {"n3", false, 20, 4}};

@@ -1,4 +1,4 @@
-/* Links between nodes that a launcher has checked: the body that reports them, and the node that is left out. */
+/* Links between nodes that a launcher has checked: the body that reports them, and the node that is excluded. */
 #include "coordinator/wlbd/api/attempts/links_body.h"
 
 #include <setjmp.h>

@@ -18,7 +18,7 @@ static void ignore(evutil_socket_t fd, short what, void *context)
 	(void)context;
 }
 
-/* An attempt on these nodes of a job of eight, of which two may be left out; what is slow is to be left out. */
+/* An attempt on these nodes of a job of eight, of which two may be excluded; what is slow is to be excluded. */
 static struct wlbd_attempt *attempt_on(struct wlbd *wlbd, const char *nodes)
 {
 	struct wlbd_names names = {0};
@@ -28,12 +28,12 @@ static struct wlbd_attempt *attempt_on(struct wlbd *wlbd, const char *nodes)
 	assert_int_equal(wlbd_names_from_hostlist(&names, nodes), 0);
 	for (int i = 0; i < names.count; i++)
 		json_array_append_new(list, json_string(names.list[i]));
-	json_t *card =
+	json_t *attempt_json =
 		json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:b, s:i, s:o, s:s}", "attempt_id", "a", "run", "12",
 	                  "run_pk", 1, "attempt_pk", 1, "attempt", 1, "job_id", 12, "uid", 1000, "confirmed", 1,
 	                  "world_size", names.count, "nodes", list, "on_fault", "hang=evict,slow=evict,corrupt=evict");
-	struct wlbd_attempt *attempt = wlbd_attempts_put(wlbd, card);
-	json_decref(card);
+	struct wlbd_attempt *attempt = wlbd_attempts_put(wlbd, attempt_json);
+	json_decref(attempt_json);
 	wlbd_names_free(&names);
 	assert_non_null(attempt);
 	assert_int_equal(wlbd_names_from_hostlist(&attempt->nodes.allocation, "n[1-8]"), 0);

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-static const struct wlbd_nodes_rules all_rules = {.leaves_crashed_out = true, .avoids_nodes = true};
+static const struct wlbd_nodes_rules all_rules = {.excludes_crashed = true, .avoids_nodes = true};
 
 static struct wlbd_candidate_nodes make(const char *names_text, const char *history_text, json_t **names)
 {
@@ -71,7 +71,7 @@ static void crashes_that_are_reported_leave_no_node_out(void **state)
 	(void)state;
 	for (int leaves_out = 0; leaves_out <= 1; leaves_out++) {
 		assert_int_equal(wlbd_candidate_nodes_make(names, history,
-		                                           (struct wlbd_nodes_rules){.leaves_crashed_out = leaves_out},
+		                                           (struct wlbd_nodes_rules){.excludes_crashed = leaves_out},
 		                                           &candidates),
 		                 0);
 		for (int i = 0; i < candidates.count; i++)
@@ -121,7 +121,7 @@ static void nodes_that_are_known_from_other_runs_are_avoided(void **state)
 	json_decref(names);
 }
 
-/* Of four nodes two are left out, whatever the reasons are: those with the strongest. */
+/* Of four nodes two are excluded, whatever the reasons are: those with the strongest. */
 static void all_reasons_together_leave_half_out(void **state)
 {
 	static const char lost[] = "\"node_losses\":{\"n1\":2}",
