@@ -7,7 +7,7 @@
 #include "coordinator/agent/process.h"
 
 /* Of a report: 64 ranks take some 30 KB, of the 1 MiB that the coordinator accepts. */
-enum { GROUPS_MOST = 16, RANKS_MOST = 64 };
+enum { GROUPS_MAX = 16, RANKS_MAX = 64 };
 
 /* The coordinator refuses a report with numbers above these, which no rank has but any process of the user can write.
  */
@@ -34,7 +34,7 @@ static int is_reported(const struct wlb_trace_group *group, int number, int bloc
 {
 	if (group->ranks <= 0)
 		return 0;
-	int left = GROUPS_MOST - reported - (blocked_in > number);
+	int left = GROUPS_MAX - reported - (blocked_in > number);
 	return number == blocked_in || left > 0;
 }
 
@@ -104,7 +104,7 @@ json_t *wlb_agent_activities(const struct wlb_node_page *page, const struct wlb_
 {
 	json_t *list = json_array();
 	int areas = wlb_agent_areas_count(page);
-	int count = areas < RANKS_MOST ? areas : RANKS_MOST;
+	int count = areas < RANKS_MAX ? areas : RANKS_MAX;
 	for (int i = 0; i < count; i++) {
 		int area = (*next + i) % areas;
 		const struct wlb_agent_task *task = wlb_agent_area_task(page, area, tasks);

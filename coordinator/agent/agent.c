@@ -28,14 +28,14 @@ enum {
 	REPORT_MS = 2000,   /* one report, answered or not */
 	GOODBYE_MS = 500,   /* the last one: nothing of a step remains a second after it */
 	NODES_IN_1_MS = 10, /* reports of one event get a random delay, up to 1 ms for this many nodes of the step */
-	GOODBYE_DELAY_MOST_MS = 100, /* of the last report, for which the plugin waits */
-	ANNOUNCED_MOST_MS = 20000,   /* from the start until all ranks are announced, while slurmstepd runs nothing */
-	ORDER_GRACE_MS = 5000,       /* from the order to end until ranks are killed */
-	KILL_AGAIN_MS = 1000,        /* a process may have been started meanwhile */
-	KILL_MOST_MS = 30000,        /* a process that the kernel does not end by then is left */
-	ORPHANS_MOST_MS = 60000,     /* ranks without slurmstepd, while no coordinator knows of them */
-	MESSAGES_MOST = 4096,        /* of the plugin that are read before the other work */
-	TELL_MOST_MS =
+	GOODBYE_DELAY_MAX_MS = 100, /* of the last report, for which the plugin waits */
+	ANNOUNCED_MAX_MS = 20000,   /* from the start until all ranks are announced, while slurmstepd runs nothing */
+	ORDER_GRACE_MS = 5000,      /* from the order to end until ranks are killed */
+	KILL_AGAIN_MS = 1000,       /* a process may have been started meanwhile */
+	KILL_MAX_MS = 30000,        /* a process that the kernel does not end by then is left */
+	ORPHANS_MAX_MS = 60000,     /* ranks without slurmstepd, while no coordinator knows of them */
+	MESSAGES_MAX = 4096,        /* of the plugin that are read before the other work */
+	TELL_MAX_MS =
 		600000, /* that slurmstepd is gone: while this is reported again to a coordinator that is unavailable */
 	STRAYS_ENDING_MS = 300, /* helpers of a rank end by themselves just after it, and were not left */
 	STRAYS_GRACE_MS = 2000, /* from SIGTERM until they are killed */
@@ -247,7 +247,7 @@ static bool listen_to_plugin(struct agent *a)
 {
 	char text[WLB_AGENT_MESSAGE_SIZE];
 	bool changed = false;
-	for (int i = 0; i < MESSAGES_MOST && !a->ended && !a->stepd_gone; i++) {
+	for (int i = 0; i < MESSAGES_MAX && !a->ended && !a->stepd_gone; i++) {
 		ssize_t length = recv(a->options->control_fd, text, sizeof(text) - 1, MSG_DONTWAIT);
 		if (length < 0 && errno == EINTR)
 			continue;
@@ -293,7 +293,7 @@ static void wait_for_event(struct agent *a, int64_t until_ms)
 /* Ends ranks that neither Slurm, without slurmstepd, nor the coordinator can end. */
 static void end_orphans(struct agent *a)
 {
-	if (a->stepd_gone && wlb_clock_ms() - a->answered_ms >= ORPHANS_MOST_MS)
+	if (a->stepd_gone && wlb_clock_ms() - a->answered_ms >= ORPHANS_MAX_MS)
 		order_end(a, "slurmstepd is gone, and the coordinator does not answer");
 }
 
@@ -310,7 +310,7 @@ static int kill_all(struct agent *a)
 /* When slurmstepd must have announced all ranks. */
 static int64_t announced_due(const struct agent *a)
 {
-	return wlb_agent_tasks_complete(&a->tasks) || a->stepd_gone ? never : a->started_ms + ANNOUNCED_MOST_MS;
+	return wlb_agent_tasks_complete(&a->tasks) || a->stepd_gone ? never : a->started_ms + ANNOUNCED_MAX_MS;
 }
 
 /* Whether one of the ranks that were announced runs. */
@@ -335,7 +335,7 @@ static bool is_start_overdue(struct agent *a)
 	}
 	syslog(LOG_WARNING,
 	       "run %s on %s: slurmstepd has not announced all ranks, and runs nothing, for %d s: not watched any more",
-	       a->options->run_id, a->options->node, ANNOUNCED_MOST_MS / 1000);
+	       a->options->run_id, a->options->node, ANNOUNCED_MAX_MS / 1000);
 	return true;
 }
 
@@ -379,7 +379,7 @@ static bool kill_when_due(struct agent *a)
 		       killed, a->stepd_gone ? "their slurmstepd is gone" : "they did not end by order");
 	}
 	a->killed_ms = now_ms;
-	bool given_up = a->first_kill_ms != 0 && now_ms - a->first_kill_ms > KILL_MOST_MS;
+	bool given_up = a->first_kill_ms != 0 && now_ms - a->first_kill_ms > KILL_MAX_MS;
 	return a->stepd_gone && ((killed == 0 && is_abandoned(a)) || given_up);
 }
 
@@ -394,9 +394,9 @@ static bool has_to_tell(const struct agent *a)
  * other nodes would wait for ever; so the report is repeated until it is accepted. */
 static void send_last_report(struct agent *a)
 {
-	int64_t until_ms = wlb_clock_ms() + (a->stepd_gone ? TELL_MOST_MS : 0);
+	int64_t until_ms = wlb_clock_ms() + (a->stepd_gone ? TELL_MAX_MS : 0);
 	if (has_to_tell(a)) {
-		poll(NULL, 0, (int)random_delay_ms(a, GOODBYE_DELAY_MOST_MS));
+		poll(NULL, 0, (int)random_delay_ms(a, GOODBYE_DELAY_MAX_MS));
 		send_report(a);
 	}
 	while (has_to_tell(a) && wlb_clock_left_ms(until_ms) > 0) {

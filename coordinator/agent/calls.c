@@ -56,9 +56,9 @@ void wlb_agent_calls_report(struct wlb_agent_calls *calls, const struct wlb_node
 {
 	json_t *list = json_array();
 	int rc = find_areas(calls, page);
-	int share = calls->areas > 0 ? WLB_AGENT_CALLS_MOST / calls->areas : 0;
+	int share = calls->areas > 0 ? WLB_AGENT_CALLS_MAX / calls->areas : 0;
 	size_t most = share < 1 ? 1 : share < WLB_TRACE_CHOSEN ? (size_t)share : WLB_TRACE_CHOSEN;
-	for (int area = 0; rc == 0 && area < calls->areas && json_array_size(list) < WLB_AGENT_CALLS_MOST; area++) {
+	for (int area = 0; rc == 0 && area < calls->areas && json_array_size(list) < WLB_AGENT_CALLS_MAX; area++) {
 		const struct wlb_agent_task *task = wlb_agent_area_task(page, area, tasks);
 		if (task != NULL)
 			report_area(wlb_node_page_area(page, area), task->rank, &calls->next[area], most, list);

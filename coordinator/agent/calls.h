@@ -9,7 +9,7 @@
 #include "coordinator/client/node_page.h"
 
 /* Of a report, in equal parts for its ranks: 60 KB at most. */
-enum { WLB_AGENT_CALLS_MOST = 512 };
+enum { WLB_AGENT_CALLS_MAX = 512 };
 
 /* Begins as zeros. */
 struct wlb_agent_calls {

@@ -6,9 +6,9 @@
 #include <string.h>
 
 enum {
-	SOCKETS_MOST = 65536, /* that are looked at; the kernel lists those that listen first */
-	LISTENS = 0x0A,       /* TCP_LISTEN, as the kernel writes it */
-	WORDS = 4,            /* of an IPv6 address */
+	SOCKETS_MAX = 65536, /* that are looked at; the kernel lists those that listen first */
+	LISTENS = 0x0A,      /* TCP_LISTEN, as the kernel writes it */
+	WORDS = 4,           /* of an IPv6 address */
 };
 
 /* Words of 32 bits, as they are in memory: so the kernel writes them. */
@@ -80,7 +80,7 @@ static bool count_listeners(const char *path, int count, const struct place *add
 	unsigned state, owner;
 	FILE *file = fopen(path, "re");
 	int sockets = 0;
-	while (file != NULL && sockets < SOCKETS_MOST && fgets(line, sizeof(line), file) != NULL) {
+	while (file != NULL && sockets < SOCKETS_MAX && fgets(line, sizeof(line), file) != NULL) {
 		sockets++;
 		if (!read_socket(line, count, &at, &state, &owner) || state != LISTENS || !accepts(&at, address))
 			continue;
@@ -89,7 +89,7 @@ static bool count_listeners(const char *path, int count, const struct place *add
 	}
 	if (file != NULL)
 		fclose(file);
-	return sockets < SOCKETS_MOST;
+	return sockets < SOCKETS_MAX;
 }
 
 bool wlb_listener_is_of(const struct sockaddr *address, uid_t uid)

@@ -20,13 +20,13 @@
 #include "coordinator/agent/options.h"
 #include "coordinator/client/spool.h"
 
-enum { NAME_MOST = 255 };
+enum { NODE_NAME_MAX = 255 };
 
 static int check(const struct wlb_agent_options *o, struct wlb_error *error)
 {
 	struct wlb_spool_identity identity;
-	if (strlen(o->node) > NAME_MOST)
-		return wlb_fail(error, "--node '%.40s': must be a name of 1 to %d characters", o->node, NAME_MOST);
+	if (strlen(o->node) > NODE_NAME_MAX)
+		return wlb_fail(error, "--node '%.40s': must be a name of 1 to %d characters", o->node, NODE_NAME_MAX);
 	return wlb_spool_identify(&identity, o->run_id, o->attempt_id, "node", error);
 }
 

@@ -16,7 +16,7 @@
 
 enum {
 	WLB_AGENT_MESSAGE_SIZE = 64,
-	WLB_AGENT_TASKS_MOST = 4096, /* of a step on one node; a report holds no more */
+	WLB_AGENT_TASKS_MAX = 4096, /* of a step on one node; a report holds no more */
 };
 
 enum wlb_agent_message_kind {

@@ -3,7 +3,7 @@
 #include "coordinator/agent/agent.h"
 #include "coordinator/agent/message.h"
 
-enum { NODES_MOST = 65533 };
+enum { NODES_MAX = 65533 };
 
 #define FIELD(name) offsetof(struct wlb_agent_options, name)
 
@@ -14,9 +14,9 @@ static const struct wlb_option options[] = {
 	{WLB_OPTION(INT, "nodes", FIELD(nodes), "N",
                     "nodes of the step; when one event makes all of them report, the reports are distributed over one "
                     "millisecond for every 10 nodes"),
-         .required = true, .min = 1, .max = NODES_MOST},
+         .required = true, .min = 1, .max = NODES_MAX},
 	{WLB_OPTION(INT, "tasks", FIELD(tasks), "N", "tasks of the step on this node"), .required = true, .min = 1,
-         .max = WLB_AGENT_TASKS_MOST},
+         .max = WLB_AGENT_TASKS_MAX},
 	{WLB_OPTION(VERSION, "version", 0, NULL, "print the version and exit")},
 };
 

@@ -14,7 +14,7 @@
 #include "common/proc_stat.h"
 
 enum {
-	ENVIRON_MOST_BYTES = 4 * 1024 * 1024, /* the kernel allows a process 6 MiB of arguments and environment */
+	ENVIRON_MAX_BYTES = 4 * 1024 * 1024, /* the kernel allows a process 6 MiB of arguments and environment */
 };
 
 static const char *stat_field(pid_t pid, int field, char line[WLB_PROC_STAT_SIZE])
@@ -115,7 +115,7 @@ static char *read_environment(pid_t pid, size_t *length)
 	char *text = NULL;
 	size_t size = 0;
 	*length = 0;
-	while (file != NULL && *length < ENVIRON_MOST_BYTES) {
+	while (file != NULL && *length < ENVIRON_MAX_BYTES) {
 		if (*length + 1 >= size) {
 			size = size * 2 + 8192;
 			char *larger = realloc(text, size);

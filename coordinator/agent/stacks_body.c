@@ -9,7 +9,7 @@
 #include "coordinator/stacks/thread_state.h"
 
 enum {
-	CALLS_MOST = 32,
+	CALLS_MAX = 32,
 	CALLS_LEAST = 8,
 	HEAD_BYTES = 1024, /* of the body, beside the ranks */
 };
@@ -52,7 +52,7 @@ static json_t *calls_json(const struct wlb_rank_trace *trace)
 	json_t *list = json_array();
 	wlb_rank_trace_groups(trace, groups);
 	size_t count = events != NULL ? wlb_rank_trace_read(trace, &next, events, WLB_TRACE_EVENTS) : 0;
-	size_t ended_most = CALLS_MOST - 1;
+	size_t ended_most = CALLS_MAX - 1;
 	double now_s = wlb_now_s();
 	for (size_t i = count > ended_most ? count - ended_most : 0; i < count; i++)
 		json_array_append_new(list, call_json(&events[i], groups[events[i].group].name, now_s));

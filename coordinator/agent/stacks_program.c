@@ -14,7 +14,7 @@
 #include "common/clock.h"
 
 enum {
-	PIDS_MOST = 64,
+	PIDS_MAX = 64,
 	LINE_BYTES = 2 * 1024 * 1024, /* 64 threads of 64 frames of 200 bytes, and what is around them */
 };
 
@@ -32,7 +32,7 @@ struct reader {
 
 static void run(const char *path, const pid_t *pids, int count, int output)
 {
-	char numbers[PIDS_MOST][16], *words[PIDS_MOST + 2] = {(char *)path};
+	char numbers[PIDS_MAX][16], *words[PIDS_MAX + 2] = {(char *)path};
 	for (int i = 0; i < count; i++) {
 		snprintf(numbers[i], sizeof(numbers[i]), "%d", (int)pids[i]);
 		words[i + 1] = numbers[i];
@@ -111,7 +111,7 @@ void wlb_stacks_program_run(const char *path, const pid_t *pids, int count, int6
                             void (*take)(int place, const json_t *printed, void *context), void *context)
 {
 	struct reader reader = {.pids = pids,
-	                        .count = count < PIDS_MOST ? count : PIDS_MOST,
+	                        .count = count < PIDS_MAX ? count : PIDS_MAX,
 	                        .text = malloc(LINE_BYTES),
 	                        .take = take,
 	                        .context = context};

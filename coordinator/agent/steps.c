@@ -105,7 +105,7 @@ static int by_step(const void *a, const void *b)
 /* Returns a list of the same entries, each step of all ranks before the next, which the caller releases. */
 static json_t *in_order(const json_t *list)
 {
-	json_t *entries[WLB_AGENT_STEPS_MOST];
+	json_t *entries[WLB_AGENT_STEPS_MAX];
 	size_t count = json_array_size(list);
 	json_t *ordered = json_array();
 	for (size_t i = 0; i < count; i++)
@@ -125,12 +125,12 @@ void wlb_agent_steps_report(struct wlb_agent_steps *steps, const struct wlb_node
 		json_decref(list);
 		return;
 	}
-	int ranks = steps->areas > 0 && steps->areas < WLB_AGENT_STEPS_MOST ? steps->areas : WLB_AGENT_STEPS_MOST;
-	size_t share = WLB_AGENT_STEPS_MOST / (size_t)ranks;
+	int ranks = steps->areas > 0 && steps->areas < WLB_AGENT_STEPS_MAX ? steps->areas : WLB_AGENT_STEPS_MAX;
+	size_t share = WLB_AGENT_STEPS_MAX / (size_t)ranks;
 	int i = 0;
 	for (int area = 0; area < steps->areas; area++)
 		steps->places[area].reported = steps->places[area].accepted;
-	for (; i < steps->areas && json_array_size(list) < WLB_AGENT_STEPS_MOST; i++) {
+	for (; i < steps->areas && json_array_size(list) < WLB_AGENT_STEPS_MAX; i++) {
 		int area = (steps->first + i) % steps->areas;
 		const struct wlb_agent_task *task = wlb_agent_area_task(page, area, tasks);
 		if (task != NULL)

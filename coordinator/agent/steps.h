@@ -8,7 +8,7 @@
 #include "coordinator/client/node_page.h"
 
 /* Of a report, in equal parts for its ranks: 330 KB at most of the 1 MiB that the coordinator accepts. */
-enum { WLB_AGENT_STEPS_MOST = 256 };
+enum { WLB_AGENT_STEPS_MAX = 256 };
 
 /* How far the reports have come in the steps of an area: numbers of steps in its ring. */
 struct wlb_agent_steps_place {

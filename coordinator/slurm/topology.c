@@ -10,7 +10,7 @@
 #include "coordinator/slurm/slurm_api.h"
 
 /* A listing of 100,000 nodes on 4,000 switches has less than a megabyte. */
-enum { LISTING_BYTES_MOST = 16 << 20 };
+enum { LISTING_BYTES_MAX = 16 << 20 };
 
 /* The records of 23.11 and later are opaque, so that their printed form is parsed, on all releases. Returns NULL with
  * the reason. */
@@ -29,11 +29,11 @@ static char *print_topology(struct wlb_error *error)
 		fclose(out);
 	}
 	slurm_free_topo_info_msg(reply);
-	if (text != NULL && bytes <= LISTING_BYTES_MOST)
+	if (text != NULL && bytes <= LISTING_BYTES_MAX)
 		return text;
 	free(text);
 	wlb_fail(error, text == NULL ? "out of memory for the topology" : "Slurm's topology has more than %d bytes",
-	         LISTING_BYTES_MOST);
+	         LISTING_BYTES_MAX);
 	return NULL;
 }
 

@@ -8,8 +8,8 @@
 
 enum {
 	BUCKETS = 4096,
-	FUNCTION_MOST = 140, /* of a C++ name, the beginning */
-	FILE_MOST = 40,
+	FUNCTION_MAX = 140, /* of a C++ name, the beginning */
+	FILE_MAX = 40,
 	TEXT_SIZE = 201,
 };
 
@@ -71,10 +71,10 @@ static void write_text(const struct wlb_frame *frame, char text[TEXT_SIZE])
 	if (strncmp(file, "[vdso", 5) == 0) /* libdw adds the process */
 		file = "[vdso]";
 	if (frame->function != NULL)
-		snprintf(text, TEXT_SIZE, "%.*s+0x%llx (%.*s)", FUNCTION_MOST, frame->function,
-		         (unsigned long long)frame->function_offset, FILE_MOST, file);
+		snprintf(text, TEXT_SIZE, "%.*s+0x%llx (%.*s)", FUNCTION_MAX, frame->function,
+		         (unsigned long long)frame->function_offset, FILE_MAX, file);
 	else
-		snprintf(text, TEXT_SIZE, "0x%llx (%.*s)", (unsigned long long)frame->offset, FILE_MOST, file);
+		snprintf(text, TEXT_SIZE, "0x%llx (%.*s)", (unsigned long long)frame->offset, FILE_MAX, file);
 	for (char *c = text; *c != '\0'; c++)
 		if (*c < ' ' || *c > '~')
 			*c = '?';

@@ -48,7 +48,7 @@ static void note(struct reader *reader, const char *text)
 }
 
 /* Returns the number of frames. */
-static int read_frames(struct reader *reader, struct wlb_thread *thread, const char *frames[WLB_FRAMES_MOST])
+static int read_frames(struct reader *reader, struct wlb_thread *thread, const char *frames[WLB_FRAMES_MAX])
 {
 	char refusal[WLB_REFUSAL_SIZE];
 	if (thread->state == '?' || thread->state == 'Z' || thread->state == 'X')
@@ -81,7 +81,7 @@ static int read_frames(struct reader *reader, struct wlb_thread *thread, const c
 
 static json_t *thread_json(struct reader *reader, struct wlb_thread *thread)
 {
-	const char *frames[WLB_FRAMES_MOST];
+	const char *frames[WLB_FRAMES_MAX];
 	char state[2] = "";
 	wlb_thread_look(thread);
 	int count = read_frames(reader, thread, frames);
@@ -112,8 +112,8 @@ static json_t *gather_threads(struct reader *reader, struct wlb_thread *threads,
 json_t *wlb_stacks_gather(const struct wlb_process_list *all, pid_t pid, struct wlb_frame_names *names,
                           int64_t until_ms)
 {
-	pid_t pids[WLB_STACKS_PROCESSES_MOST];
-	struct wlb_thread threads[WLB_THREADS_MOST], first = {.pid = pid, .tid = pid};
+	pid_t pids[WLB_STACKS_PROCESSES_MAX];
+	struct wlb_thread threads[WLB_THREADS_MAX], first = {.pid = pid, .tid = pid};
 	int omitted = 0;
 	struct reader *reader = calloc(1, sizeof(*reader));
 	if (reader == NULL)

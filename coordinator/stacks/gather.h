@@ -14,7 +14,7 @@
 #include "coordinator/stacks/frame_names.h"
 #include "coordinator/stacks/process_list.h"
 
-enum { WLB_STACKS_RANKS_MOST = 64 };
+enum { WLB_STACKS_RANKS_MAX = 64 };
 
 /* Returns what wlb-stacks(1) describes; the caller releases it. No thread is begun after until_ms of wlb_clock_ms();
  * those left are counted in "left_out". NULL if out of memory. */

@@ -9,10 +9,10 @@
 #include "coordinator/stacks/gather.h"
 #include "coordinator/stacks/options.h"
 
-static int read_pids(const struct wlb_option_list *texts, int64_t pids[WLB_STACKS_RANKS_MOST], struct wlb_error *error)
+static int read_pids(const struct wlb_option_list *texts, int64_t pids[WLB_STACKS_RANKS_MAX], struct wlb_error *error)
 {
-	if (texts->count > WLB_STACKS_RANKS_MOST)
-		return wlb_fail(error, "%d PIDs: give at most %d", texts->count, WLB_STACKS_RANKS_MOST);
+	if (texts->count > WLB_STACKS_RANKS_MAX)
+		return wlb_fail(error, "%d PIDs: give at most %d", texts->count, WLB_STACKS_RANKS_MAX);
 	for (int i = 0; i < texts->count; i++)
 		if (wlb_number_parse("PID", texts->texts[i], 1, INT_MAX, &pids[i], error) != 0)
 			return -1;
@@ -48,7 +48,7 @@ static int gather(const int64_t *pids, int count, int64_t wait_ms, struct wlb_er
 static int run(void *values, struct wlb_error *error)
 {
 	const struct wlb_stacks_options *options = values;
-	int64_t pids[WLB_STACKS_RANKS_MOST];
+	int64_t pids[WLB_STACKS_RANKS_MAX];
 	if (read_pids(&options->pids, pids, error) != 0)
 		return WLB_EXIT_USAGE;
 	int rc = gather(pids, options->pids.count, (int64_t)(options->seconds * 1000), error);

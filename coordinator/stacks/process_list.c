@@ -81,14 +81,14 @@ static int find_trainer(const struct wlb_process_list *all, const pid_t *pids, i
 	return trainer;
 }
 
-int wlb_process_list_of_rank(const struct wlb_process_list *all, pid_t pid, pid_t pids[WLB_STACKS_PROCESSES_MOST])
+int wlb_process_list_of_rank(const struct wlb_process_list *all, pid_t pid, pid_t pids[WLB_STACKS_PROCESSES_MAX])
 {
 	int count = 0;
 	if (!contains(all, pid))
 		return 0;
 	pids[count++] = pid;
 	for (int of = 0; of < count; of++)
-		for (int i = 0; i < all->count && count < WLB_STACKS_PROCESSES_MOST; i++)
+		for (int i = 0; i < all->count && count < WLB_STACKS_PROCESSES_MAX; i++)
 			if (all->list[i].parent == pids[of])
 				pids[count++] = all->list[i].pid;
 	int trainer = find_trainer(all, pids, count);

@@ -46,7 +46,7 @@ long wlb_thread_system_call(pid_t pid, pid_t tid)
 	return end != text ? number : -1;
 }
 
-static void add_other_threads(pid_t pid, struct wlb_thread threads[WLB_THREADS_MOST], int *count, int *omitted)
+static void add_other_threads(pid_t pid, struct wlb_thread threads[WLB_THREADS_MAX], int *count, int *omitted)
 {
 	char path[64];
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
@@ -55,7 +55,7 @@ static void add_other_threads(pid_t pid, struct wlb_thread threads[WLB_THREADS_M
 		pid_t tid = (pid_t)atoi(entry->d_name);
 		if (tid <= 0 || tid == pid)
 			continue;
-		if (*count < WLB_THREADS_MOST)
+		if (*count < WLB_THREADS_MAX)
 			threads[(*count)++] = (struct wlb_thread){.pid = pid, .tid = tid};
 		else
 			(*omitted)++;
@@ -64,7 +64,7 @@ static void add_other_threads(pid_t pid, struct wlb_thread threads[WLB_THREADS_M
 		closedir(folder);
 }
 
-int wlb_threads_list(const pid_t *pids, int count, struct wlb_thread threads[WLB_THREADS_MOST], int *omitted)
+int wlb_threads_list(const pid_t *pids, int count, struct wlb_thread threads[WLB_THREADS_MAX], int *omitted)
 {
 	int listed = 0;
 	*omitted = 0;

@@ -5,7 +5,7 @@
 #include <sys/types.h>
 
 enum {
-	WLB_THREADS_MOST = 64,     /* of a rank */
+	WLB_THREADS_MAX = 64,      /* of a rank */
 	WLB_THREAD_TEXT_SIZE = 64, /* of a name, and of a function of the kernel */
 };
 
@@ -18,7 +18,7 @@ struct wlb_thread {
 
 /* Writes the main threads of the processes, then the other threads of each process. Returns their number; *omitted is
  * the number of those beyond the bound. */
-int wlb_threads_list(const pid_t *pids, int count, struct wlb_thread threads[WLB_THREADS_MOST], int *omitted);
+int wlb_threads_list(const pid_t *pids, int count, struct wlb_thread threads[WLB_THREADS_MAX], int *omitted);
 
 /* Reads state, name and kernel function. */
 void wlb_thread_look(struct wlb_thread *thread);

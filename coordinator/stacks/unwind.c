@@ -179,11 +179,11 @@ static int take_frame(Dwfl_Frame *state, void *context)
 	if (name == NULL)
 		return DWARF_CB_ABORT;
 	frames->list[frames->count++] = name;
-	return frames->count < WLB_FRAMES_MOST ? DWARF_CB_OK : DWARF_CB_ABORT;
+	return frames->count < WLB_FRAMES_MAX ? DWARF_CB_OK : DWARF_CB_ABORT;
 }
 
 int wlb_modules_unwind(struct wlb_modules *modules, const struct wlb_capture *capture, struct wlb_frame_names *names,
-                       const char *frames[WLB_FRAMES_MOST])
+                       const char *frames[WLB_FRAMES_MAX])
 {
 	struct frames taken = {modules, names, frames, 0};
 	modules->capture = capture;

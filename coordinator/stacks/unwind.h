@@ -10,7 +10,7 @@
 #include "coordinator/stacks/capture.h"
 #include "coordinator/stacks/frame_names.h"
 
-enum { WLB_FRAMES_MOST = 64 };
+enum { WLB_FRAMES_MAX = 64 };
 
 /* The files that a process has mapped. */
 struct wlb_modules;
@@ -22,6 +22,6 @@ void wlb_modules_close(struct wlb_modules *modules); /* NULL allowed */
 /* Writes the frames, the innermost first, as texts such as "fn+0x12 (libmpi.so.40)", which belong to `names`. Returns
  * their number. */
 int wlb_modules_unwind(struct wlb_modules *modules, const struct wlb_capture *capture, struct wlb_frame_names *names,
-                       const char *frames[WLB_FRAMES_MOST]);
+                       const char *frames[WLB_FRAMES_MAX]);
 
 #endif

@@ -11,7 +11,7 @@
 #include "common/clock.h"
 #include "libwlb/wlb.h"
 
-enum { PERIOD_MS = 10000, LINES_MOST = 10 };
+enum { PERIOD_MS = 10000, LINES_MAX = 10 };
 
 /* Set once, before the first thread is started. */
 static enum wlbd_log_level highest = WLBD_LOG_INFO;
@@ -81,7 +81,7 @@ static bool allow(enum wlbd_log_limit kind, unsigned *omitted)
 		allowance->until_ms = wlb_clock_ms() + PERIOD_MS;
 		allowance->written = 0;
 	}
-	bool allowed = allowance->written < LINES_MOST;
+	bool allowed = allowance->written < LINES_MAX;
 	allowance->written += allowed;
 	*omitted = allowed ? allowance->omitted : 0;
 	allowance->omitted = allowed ? 0 : allowance->omitted + 1;

@@ -8,17 +8,17 @@
 static void check_entry(const json_t *entry)
 {
 	struct wlbd_activity activity;
-	struct wlbd_activity_group groups[WLBD_ACTIVITY_GROUPS_MOST];
+	struct wlbd_activity_group groups[WLBD_ACTIVITY_GROUPS_MAX];
 	must(wlbd_activity_read(entry, &activity, groups, NULL) == 0);
-	must(activity.rank >= 0 && activity.rank <= WLBD_RANKS_MOST && activity.step >= 0);
+	must(activity.rank >= 0 && activity.rank <= WLBD_RANKS_MAX && activity.step >= 0);
 	must(activity.for_s >= 0 && activity.for_s <= 1e7);
-	must(activity.group_count >= 0 && activity.group_count <= WLBD_ACTIVITY_GROUPS_MOST);
+	must(activity.group_count >= 0 && activity.group_count <= WLBD_ACTIVITY_GROUPS_MAX);
 	for (int i = 0; i < activity.group_count; i++) {
 		size_t length = strnlen(groups[i].name, sizeof(groups[i].name));
 		must(length > 0 && length < sizeof(groups[i].name));
 		must(groups[i].ranks >= 1 && groups[i].left >= 0 && groups[i].left <= groups[i].entered);
 	}
-	must(activity.corruption.suspects >= 0 && activity.corruption.suspects <= WLBD_RANKS_MOST);
+	must(activity.corruption.suspects >= 0 && activity.corruption.suspects <= WLBD_RANKS_MAX);
 	must(activity.corruption.first >= 0 && activity.corruption.other >= 0 && activity.corruption.step >= 0);
 	must(wlbd_activity_names[activity.kind] != NULL);
 	must(wlbd_activity_process_names[activity.process] != NULL);

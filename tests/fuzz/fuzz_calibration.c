@@ -36,7 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	struct wlb_error error = {0};
 	json_t *body = wlbd_body_parse((const char *)data, bytes, &error);
 	if (body != NULL && wlbd_calibration_read(body, &calibration, &error) == 0) {
-		must(*calibration.node_type != '\0' && strlen(calibration.node_type) <= WLBD_NODE_TYPE_MOST);
+		must(*calibration.node_type != '\0' && strlen(calibration.node_type) <= WLBD_NODE_TYPE_MAX);
 		must(calibration.ranks_per_node >= 1 && calibration.job_id >= 0);
 		check_machine(calibration.machine);
 		check_job(&calibration);

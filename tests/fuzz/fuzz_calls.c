@@ -9,7 +9,7 @@ static void check_entry(const json_t *entry)
 {
 	struct wlbd_rank_call call;
 	must(wlbd_call_read(entry, &call, NULL) == 0);
-	must(call.rank >= 0 && call.rank <= WLBD_RANKS_MOST && call.seq >= 0 && call.bytes >= 0);
+	must(call.rank >= 0 && call.rank <= WLBD_RANKS_MAX && call.seq >= 0 && call.bytes >= 0);
 	size_t length = strnlen(call.group, sizeof(call.group));
 	must(length > 0 && length < sizeof(call.group));
 	must(call.entered_s >= 0.0 && call.entered_s <= call.blocked_s && call.blocked_s <= call.left_s);

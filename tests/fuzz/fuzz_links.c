@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	const json_t *nodes = NULL;
 	char why[WLBD_LINKS_WHY_SIZE] = "";
 	json_t *body = wlbd_body_parse((const char *)data, bytes, &error);
-	if (body != NULL && wlbd_field_names(body, "nodes", WLBD_REQUIRED, WLBD_NODES_MOST, &nodes, &error) == 0 &&
+	if (body != NULL && wlbd_field_names(body, "nodes", WLBD_REQUIRED, WLBD_NODES_MAX, &nodes, &error) == 0 &&
 	    wlbd_links_body_read(body, nodes, &links, &error) == 0) {
 		const char *worst = wlbd_links_body_worst(&links, nodes, why);
 		must(worst == NULL ||

@@ -11,10 +11,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	struct wlbd_node_check check;
 	json_t *body = wlbd_body_parse((const char *)data, bytes, &error);
 	if (body != NULL && wlbd_node_check_read(body, &check, &error) == 0) {
-		must(strlen(check.node) > 0 && strlen(check.node) <= WLBD_NAME_MOST);
-		must(strlen(check.reason) <= WLBD_NODE_CHECK_TEXT_MOST && strpbrk(check.reason, "\n\t\033") == NULL);
+		must(strlen(check.node) > 0 && strlen(check.node) <= WLBD_NAME_MAX);
+		must(strlen(check.reason) <= WLBD_NODE_CHECK_TEXT_MAX && strpbrk(check.reason, "\n\t\033") == NULL);
 		must(check.healthy == (check.reason[0] == '\0') && (check.healthy || !check.clears));
-		must(json_array_size(check.checks) <= WLBD_NODE_CHECKS_MOST);
+		must(json_array_size(check.checks) <= WLBD_NODE_CHECKS_MAX);
 	} else {
 		must(error.message[0] != '\0');
 	}

@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		return 0;
 	}
 	if (wlbd_delivery_check(body, &delivery, &error) == 0) {
-		must(json_array_size(delivery.records) <= WLBD_RECORDS_MOST);
+		must(json_array_size(delivery.records) <= WLBD_RECORDS_MAX);
 		for (size_t i = 0; i < json_array_size(delivery.records); i++) {
 			const json_t *seq = json_object_get(json_array_get(delivery.records, i), "seq");
 			must(json_integer_value(seq) == delivery.first_seq + (int64_t)i);

@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	struct wlbd_attempt_nodes nodes = {0};
 	json_t *body = wlbd_body_parse((const char *)data, bytes, &error);
 	if (body != NULL && wlbd_stacks_read(body, &stacks, &error) == 0) {
-		must(json_array_size(stacks.ranks) <= WLBD_STACKS_RANKS_MOST && stacks.stacks_id > 0);
+		must(json_array_size(stacks.ranks) <= WLBD_STACKS_RANKS_MAX && stacks.stacks_id > 0);
 		wlbd_stacks_belong(&stacks, &nodes, &error);
 		char *text = wlbd_stacks_text(&stacks);
 		must(text != NULL);

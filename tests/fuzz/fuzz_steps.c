@@ -15,14 +15,14 @@ static void check_entry(const json_t *entry)
 {
 	struct wlbd_rank_step step;
 	must(wlbd_step_read(entry, &step, NULL) == 0);
-	must(step.ended.rank >= 0 && step.ended.rank <= WLBD_RANKS_MOST && step.ended.step >= 0);
+	must(step.ended.rank >= 0 && step.ended.rank <= WLBD_RANKS_MAX && step.ended.step >= 0);
 	const double lengths[] = {step.ended.seconds, step.ended.aside_s, step.ended.computed_s, step.ended.loader_s,
 	                          step.ended.storage_s};
 	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
 		check_seconds(lengths[i]);
 	must(step.ended.work == -1.0 || (step.ended.work >= 0.0 && step.ended.work <= 1e30));
 	must(!step.ended.has_gradient_norm || !(step.ended.gradient_norm < 0.0));
-	must(step.transfer_count >= 0 && step.transfer_count <= WLBD_ACTIVITY_GROUPS_MOST);
+	must(step.transfer_count >= 0 && step.transfer_count <= WLBD_ACTIVITY_GROUPS_MAX);
 	for (int i = 0; i < step.transfer_count; i++) {
 		const struct wlbd_rank_transfer *transfer = &step.transfers[i];
 		size_t length = strnlen(transfer->group, sizeof(transfer->group));

@@ -35,7 +35,7 @@ struct search {
 	TAILQ_HEAD(, waiter) waiters;
 };
 
-enum { RELOAD_AGAIN_S = 1, RELOAD_TRIES_MOST = 5 };
+enum { RELOAD_AGAIN_S = 1, RELOAD_TRIES_MAX = 5 };
 
 /* After wlbd was started, the open attempts are loaded one by one: a statement for all of them would take too long. */
 struct reload {
@@ -395,7 +395,7 @@ static void on_open_attempt(void *context, const struct wlbd_db_result *result)
 		load_attempt_json(wlbd, result->value);
 	reload->tries += is_tried;
 	if (result->status == WLBD_DB_OK || result->status == WLBD_DB_REFUSED || result->status == WLBD_DB_DAMAGED ||
-	    reload->tries >= RELOAD_TRIES_MOST) {
+	    reload->tries >= RELOAD_TRIES_MAX) {
 		reload->tries = 0;
 		reload->next++;
 		load_next(wlbd);

@@ -7,12 +7,12 @@
 
 static int check_option(const json_t *policy, const struct wlb_job_option *option, struct wlb_error *error)
 {
-	char text[WLBD_TEXT_MOST + 1];
+	char text[WLBD_TEXT_MAX + 1];
 	const char *value = NULL;
 	int64_t number;
 	if (option->kind == WLB_JOB_NUMBER)
 		return wlbd_field_integer(policy, option->key, WLBD_OPTIONAL, 0, option->most, &number, error);
-	if (wlbd_field_text(policy, option->key, WLBD_OPTIONAL, WLBD_TEXT_MOST, &value, error) != 0)
+	if (wlbd_field_text(policy, option->key, WLBD_OPTIONAL, WLBD_TEXT_MAX, &value, error) != 0)
 		return -1;
 	if (value != NULL && wlb_job_option_text(option, value, text, sizeof(text), error) != 0)
 		return wlb_fail_in(error, "%s", option->key);
@@ -31,7 +31,7 @@ char *wlbd_policy_text(const json_t *policy)
 {
 	json_t *kept = json_object();
 	for (int i = 0; i < WLB_JOB_OPTION_COUNT; i++) {
-		char text[WLBD_TEXT_MOST + 1];
+		char text[WLBD_TEXT_MAX + 1];
 		const struct wlb_job_option *option = &wlb_job_options[i];
 		json_t *value = json_object_get(policy, option->key);
 		if (json_is_integer(value))

@@ -37,7 +37,7 @@ static int charge(struct wlbd_attempt_nodes *nodes, size_t bytes)
 
 static bool are_too_many(const struct wlbd_attempt_nodes *nodes, const struct wlbd_names *names)
 {
-	return names->count > (nodes->allocation_known ? nodes->allocation.count : WLBD_CLAIMED_NODES_MOST);
+	return names->count > (nodes->allocation_known ? nodes->allocation.count : WLBD_CLAIMED_NODES_MAX);
 }
 
 /* Takes `names` with as many ranks on them. */
@@ -139,20 +139,20 @@ bool wlbd_attempt_nodes_may_have(const struct wlbd_attempt_nodes *nodes, const c
 	       wlbd_attempt_nodes_allocated(nodes, node);
 }
 
-int wlbd_attempt_nodes_most(const struct wlbd_attempt_nodes *nodes)
+int wlbd_attempt_nodes_max(const struct wlbd_attempt_nodes *nodes)
 {
 	if (nodes->started_on.count > 0)
 		return nodes->started_on.count;
-	return nodes->allocation_known ? nodes->allocation.count : WLBD_CLAIMED_NODES_MOST;
+	return nodes->allocation_known ? nodes->allocation.count : WLBD_CLAIMED_NODES_MAX;
 }
 
-int wlbd_attempt_nodes_ranks_most(const struct wlbd_attempt_nodes *nodes, const char *node)
+int wlbd_attempt_nodes_ranks_max(const struct wlbd_attempt_nodes *nodes, const char *node)
 {
 	int place = wlbd_names_find(&nodes->started_on, node);
 	if (nodes->ranks_of_node != NULL && place >= 0)
 		return nodes->ranks_of_node[place];
-	bool few = nodes->world_size > 0 && nodes->world_size < WLBD_NODE_RANKS_MOST;
-	return few ? nodes->world_size : WLBD_NODE_RANKS_MOST;
+	bool few = nodes->world_size > 0 && nodes->world_size < WLBD_NODE_RANKS_MAX;
+	return few ? nodes->world_size : WLBD_NODE_RANKS_MAX;
 }
 
 bool wlbd_attempt_nodes_may_run_at(const struct wlbd_attempt_nodes *nodes, int place, int64_t rank)

@@ -60,8 +60,8 @@ bool wlbd_attempt_nodes_allocated(const struct wlbd_attempt_nodes *nodes, const 
 const char *wlbd_attempt_nodes_of_rank(const struct wlbd_attempt_nodes *nodes, int rank);
 
 /* Return how many nodes the attempt has at most, and how many ranks on one node. */
-int wlbd_attempt_nodes_most(const struct wlbd_attempt_nodes *nodes);
-int wlbd_attempt_nodes_ranks_most(const struct wlbd_attempt_nodes *nodes, const char *node);
+int wlbd_attempt_nodes_max(const struct wlbd_attempt_nodes *nodes);
+int wlbd_attempt_nodes_ranks_max(const struct wlbd_attempt_nodes *nodes, const char *node);
 
 /* Whether the attempt can have the rank on that node, by what is known. */
 bool wlbd_attempt_nodes_may_run(const struct wlbd_attempt_nodes *nodes, const char *node, int64_t rank);

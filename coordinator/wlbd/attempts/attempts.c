@@ -15,8 +15,8 @@
 #include "coordinator/wlbd/wlbd.h"
 
 enum {
-	USER_ATTEMPTS_MOST = 4096,
-	USER_CLAIMED_MOST = 64,
+	USER_ATTEMPTS_MAX = 4096,
+	USER_CLAIMED_MAX = 64,
 	REPORTER_BYTES = sizeof(struct wlbd_reporter) + 64, /* with its places in two trees */
 };
 
@@ -92,7 +92,7 @@ bool wlbd_attempts_full(const struct wlbd_attempts *attempts, uid_t uid, bool is
 		count += attempt->uid == uid;
 		claimed += attempt->uid == uid && !attempt->nodes.allocation_known;
 	}
-	return count >= USER_ATTEMPTS_MOST || (is_claim && claimed >= USER_CLAIMED_MOST);
+	return count >= USER_ATTEMPTS_MAX || (is_claim && claimed >= USER_CLAIMED_MAX);
 }
 
 /* ---- life of an attempt ------------------------------------------------------------------------ */
@@ -207,12 +207,12 @@ void wlbd_attempt_set_layout(struct wlbd_attempt *attempt, const json_t *object)
 	int64_t ranks;
 	if (json_unpack((json_t *)object, "{s:i, s:i, s:i, s:i}", "tp", &layout.tp, "cp", &layout.cp, "pp", &layout.pp,
 	                "dp", &layout.dp) != 0 ||
-	    layout.tp < 1 || layout.cp < 1 || layout.pp < 1 || layout.dp < 1 || layout.tp > WLBD_ACTIVITY_RANKS_MOST ||
-	    layout.cp > WLBD_ACTIVITY_RANKS_MOST || layout.pp > WLBD_ACTIVITY_RANKS_MOST)
+	    layout.tp < 1 || layout.cp < 1 || layout.pp < 1 || layout.dp < 1 || layout.tp > WLBD_ACTIVITY_RANKS_MAX ||
+	    layout.cp > WLBD_ACTIVITY_RANKS_MAX || layout.pp > WLBD_ACTIVITY_RANKS_MAX)
 		return;
 	ranks = (int64_t)layout.tp * layout.cp;
-	if (ranks > WLBD_ACTIVITY_RANKS_MOST || ranks * layout.pp > WLBD_ACTIVITY_RANKS_MOST ||
-	    ranks * layout.pp * layout.dp > WLBD_ACTIVITY_RANKS_MOST)
+	if (ranks > WLBD_ACTIVITY_RANKS_MAX || ranks * layout.pp > WLBD_ACTIVITY_RANKS_MAX ||
+	    ranks * layout.pp * layout.dp > WLBD_ACTIVITY_RANKS_MAX)
 		return;
 	attempt->layout = layout;
 }
@@ -332,7 +332,7 @@ struct wlbd_reporter *wlbd_attempt_reporter(struct wlbd_attempt *attempt, const 
 		return *found;
 	}
 	struct wlbd_budget *budget = attempt->nodes.budget;
-	if (attempt->reporters.count > wlbd_attempt_nodes_most(&attempt->nodes) ||
+	if (attempt->reporters.count > wlbd_attempt_nodes_max(&attempt->nodes) ||
 	    wlbd_budget_take(budget, attempt->nodes.uid, REPORTER_BYTES) != WLBD_BUDGET_TAKEN)
 		return NULL;
 	struct wlbd_reporter *reporter = calloc(1, sizeof(*reporter));

@@ -8,8 +8,8 @@
 #include "coordinator/wlbd/wlbd.h"
 
 enum {
-	ASKED_MS = 10000,  /* a launcher that waits asks again within 5 s */
-	ASKED_MOST = 4096, /* the newest are kept */
+	ASKED_MS = 10000, /* a launcher that waits asks again within 5 s */
+	ASKED_MAX = 4096, /* the newest are kept */
 };
 
 struct asked {
@@ -59,7 +59,7 @@ static void drop_old(struct wlbd_launchers *launchers)
 {
 	struct asked *oldest;
 	while ((oldest = TAILQ_FIRST(&launchers->list)) != NULL &&
-	       (launchers->count > ASKED_MOST || wlb_clock_ms() - oldest->at_ms >= ASKED_MS))
+	       (launchers->count > ASKED_MAX || wlb_clock_ms() - oldest->at_ms >= ASKED_MS))
 		drop(launchers, oldest);
 }
 

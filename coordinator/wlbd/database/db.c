@@ -13,10 +13,10 @@
 
 enum {
 	RETRY_FIRST_MS = 100,
-	RETRY_MOST_MS = 2000,
+	RETRY_MAX_MS = 2000,
 	WATCH_MS = 100,
 	BACKSTOP_MS = 1000, /* for the answer after the server's limit */
-	CALLS_MOST = 4000,
+	CALLS_MAX = 4000,
 	RESERVED_CALLS = 16, /* over that */
 };
 
@@ -356,7 +356,7 @@ static void close_connection(struct wlbd_db *db, const char *reason, const char 
 	PQfinish(db->connection);
 	db->connection = NULL;
 	set_timer(db, was_ready ? 0 : db->retry_ms);
-	if (!was_ready && db->retry_ms < RETRY_MOST_MS)
+	if (!was_ready && db->retry_ms < RETRY_MAX_MS)
 		db->retry_ms *= 2;
 	/* `done` may make new calls: the state is CLOSED already, so that they are answered at once. */
 	struct call_list lost;
@@ -587,11 +587,11 @@ static void send_call(struct wlbd_db *db, int most, const char *sql, const struc
 void wlbd_db_call(struct wlbd_db *db, const char *sql, const struct wlbd_params *params, wlbd_db_done *done,
                   void *context)
 {
-	send_call(db, CALLS_MOST, sql, params, done, context);
+	send_call(db, CALLS_MAX, sql, params, done, context);
 }
 
 void wlbd_db_call_reserved(struct wlbd_db *db, const char *sql, const struct wlbd_params *params, wlbd_db_done *done,
                            void *context)
 {
-	send_call(db, CALLS_MOST + RESERVED_CALLS, sql, params, done, context);
+	send_call(db, CALLS_MAX + RESERVED_CALLS, sql, params, done, context);
 }

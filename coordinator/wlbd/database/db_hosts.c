@@ -129,7 +129,7 @@ static int write_addresses(struct writer *writer, const char *host, const char *
 	if (rc != 0)
 		return wlb_fail(error, "the database's host '%s' cannot be resolved: %s", host,
 		                rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc));
-	for (const struct addrinfo *a = found; a != NULL && count < WLBD_DB_ADDRESSES_MOST; a = a->ai_next) {
+	for (const struct addrinfo *a = found; a != NULL && count < WLBD_DB_ADDRESSES_MAX; a = a->ai_next) {
 		if (getnameinfo(a->ai_addr, a->ai_addrlen, address, sizeof(address), NULL, 0, NI_NUMERICHOST) != 0)
 			continue;
 		write_entry(writer, host, address, port);
@@ -167,9 +167,9 @@ int wlbd_db_hosts_resolve(const struct wlbd_db_hosts *hosts, struct wlbd_db_host
 	size_t sizes[3];
 	int rc = 0, count = count_elements(hosts->host);
 	*resolved = (struct wlbd_db_hosts){0};
-	if (count > WLBD_DB_HOSTS_MOST)
+	if (count > WLBD_DB_HOSTS_MAX)
 		return wlb_fail(error, "the connection to the database has %d hosts; at most %d are possible", count,
-		                WLBD_DB_HOSTS_MOST);
+		                WLBD_DB_HOSTS_MAX);
 	struct writer writer = {.host = open_memstream(&resolved->host, &sizes[0]),
 	                        .hostaddr = open_memstream(&resolved->hostaddr, &sizes[1]),
 	                        .port = open_memstream(&resolved->port, &sizes[2]),

@@ -12,8 +12,8 @@
 #include "libwlb/wlb.h"
 
 enum {
-	WLBD_DB_HOSTS_MOST = 32,
-	WLBD_DB_ADDRESSES_MOST = 16, /* of a host; the rest is not tried */
+	WLBD_DB_HOSTS_MAX = 32,
+	WLBD_DB_ADDRESSES_MAX = 16, /* of a host; the rest is not tried */
 };
 
 /* Owned strings. NULL or "": not given. */
@@ -35,7 +35,7 @@ bool wlbd_db_hosts_have_name(const struct wlbd_db_hosts *hosts);
 /* Blocks while names are looked up. Each host with a name becomes one entry for each of its addresses, in the order of
  * the resolver; one whose name cannot be resolved is omitted, as libpq goes on to the next. `resolved` is the
  * caller's to clear. Returns -1, with nothing to clear, if no entry is left (the error names the last host that could
- * not be resolved, and says why), if there are more than WLBD_DB_HOSTS_MOST hosts, or if out of memory. For lists for
+ * not be resolved, and says why), if there are more than WLBD_DB_HOSTS_MAX hosts, or if out of memory. For lists for
  * which wlbd_db_hosts_have_name is true. */
 int wlbd_db_hosts_resolve(const struct wlbd_db_hosts *hosts, struct wlbd_db_hosts *resolved, struct wlb_error *error);
 

@@ -9,13 +9,13 @@
 #include "coordinator/wlbd/budget.h"
 
 enum {
-	OWNER_MOST = WLBD_DB_POOL_CONNECTIONS - 1, /* under way */
-	WAITING_MOST = 1024,
-	WAITING_OWNER_MOST = WAITING_MOST / 8 * 7,
-	WAITING_BYTES_MOST = 32 * 1024 * 1024,
-	WAITING_OWNER_BYTES_MOST = WAITING_BYTES_MOST / 8 * 7,
+	OWNER_MAX = WLBD_DB_POOL_CONNECTIONS - 1, /* under way */
+	WAITING_MAX = 1024,
+	WAITING_OWNER_MAX = WAITING_MAX / 8 * 7,
+	WAITING_BYTES_MAX = 32 * 1024 * 1024,
+	WAITING_OWNER_BYTES_MAX = WAITING_BYTES_MAX / 8 * 7,
 	LARGE_BYTES = 1024 * 1024, /* of an answer, after which its connection is made again */
-	WAIT_MOST_MS = 10000,      /* checked when a statement ends, which its own limit bounds */
+	WAIT_MAX_MS = 10000,       /* checked when a statement ends, which its own limit bounds */
 };
 
 struct waiting_statement {
@@ -99,7 +99,7 @@ static void refuse_overdue(struct wlbd_db_pool *pool)
 {
 	int64_t now_ms = wlb_clock_ms();
 	struct waiting_statement *oldest;
-	while ((oldest = TAILQ_FIRST(&pool->waiting)) != NULL && now_ms - oldest->since_ms > WAIT_MOST_MS)
+	while ((oldest = TAILQ_FIRST(&pool->waiting)) != NULL && now_ms - oldest->since_ms > WAIT_MAX_MS)
 		refuse_waiting(pool, oldest);
 }
 
@@ -138,7 +138,7 @@ static bool key_waits_before(const struct wlbd_db_pool *pool, const struct waiti
 static struct waiting_statement *next_waiting(struct wlbd_db_pool *pool)
 {
 	struct waiting_statement *entry, *best = NULL;
-	int fewest = OWNER_MOST;
+	int fewest = OWNER_MAX;
 	TAILQ_FOREACH(entry, &pool->waiting, link)
 	{
 		int count = running_count(pool, entry->owner);
@@ -295,10 +295,10 @@ static void on_wrong_schema(void *context, const struct wlb_error *error)
 
 static struct wlbd_db_pool *pool_new(struct wlb_error *error)
 {
-	static const struct wlbd_budget_limits limits = {.user_count = WAITING_OWNER_MOST,
-	                                                 .all_count = WAITING_MOST,
-	                                                 .user_bytes = WAITING_OWNER_BYTES_MOST,
-	                                                 .all_bytes = WAITING_BYTES_MOST};
+	static const struct wlbd_budget_limits limits = {.user_count = WAITING_OWNER_MAX,
+	                                                 .all_count = WAITING_MAX,
+	                                                 .user_bytes = WAITING_OWNER_BYTES_MAX,
+	                                                 .all_bytes = WAITING_BYTES_MAX};
 	struct wlbd_db_pool *pool = calloc(1, sizeof(*pool));
 	if (pool != NULL)
 		pool->places = wlbd_budget_new(&limits);

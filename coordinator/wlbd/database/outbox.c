@@ -8,13 +8,13 @@
 #include "coordinator/wlbd/log.h"
 
 enum {
-	STATEMENTS_MOST = 20000,
-	STATEMENTS_OF_RUN_MOST = 1000,
-	TRIES_MOST = 3,
+	STATEMENTS_MAX = 20000,
+	STATEMENTS_OF_RUN_MAX = 1000,
+	TRIES_MAX = 3,
 	RETRY_MS = 200,
 	UNAVAILABLE_RETRY_MS = 1000, /* where the server answers and cannot do it now */
-	LOST_NAMED_MOST = 20,        /* in the log, of those that are left at the end */
-	DELAYED_MOST = 64,           /* runs that wait for their next try while others are stored */
+	LOST_NAMED_MAX = 20,         /* in the log, of those that are left at the end */
+	DELAYED_MAX = 64,            /* runs that wait for their next try while others are stored */
 };
 
 struct queued_statement {
@@ -89,7 +89,7 @@ static void on_sent(void *context, const struct wlbd_db_result *result)
 	case WLBD_DB_SLOW:
 	case WLBD_DB_DAMAGED:
 		statement->retry_at_ms = wlb_clock_ms() + RETRY_MS;
-		if (++statement->tries >= TRIES_MOST)
+		if (++statement->tries >= TRIES_MAX)
 			drop(outbox, statement, result->detail);
 		break;
 	case WLBD_DB_UNAVAILABLE:
@@ -116,7 +116,7 @@ static bool is_in(int64_t run_pk, const int64_t *runs, int count)
 static struct queued_statement *next_statement(struct wlbd_outbox *outbox)
 {
 	struct queued_statement *statement;
-	int64_t delayed[DELAYED_MOST];
+	int64_t delayed[DELAYED_MAX];
 	int count = 0;
 	int64_t now_ms = wlb_clock_ms();
 	TAILQ_FOREACH(statement, &outbox->statements, link)
@@ -125,7 +125,7 @@ static struct queued_statement *next_statement(struct wlbd_outbox *outbox)
 			continue;
 		if (statement->retry_at_ms <= now_ms)
 			return statement;
-		if (count == DELAYED_MOST)
+		if (count == DELAYED_MAX)
 			return NULL;
 		delayed[count++] = statement->run_pk;
 	}
@@ -155,8 +155,7 @@ static void on_timer(evutil_socket_t fd, short what, void *context)
 struct wlbd_outbox *wlbd_outbox_new(struct event_base *base, struct wlbd_db *db, uint64_t *dropped)
 {
 	/* One user's runs, however many, leave places for the runs of others. */
-	static const struct wlbd_budget_limits limits = {.user_count = STATEMENTS_MOST / 2,
-	                                                 .all_count = STATEMENTS_MOST};
+	static const struct wlbd_budget_limits limits = {.user_count = STATEMENTS_MAX / 2, .all_count = STATEMENTS_MAX};
 	struct wlbd_outbox *outbox = calloc(1, sizeof(*outbox));
 	if (outbox == NULL)
 		return NULL;
@@ -175,7 +174,7 @@ void wlbd_outbox_free(struct wlbd_outbox *outbox)
 {
 	if (outbox == NULL)
 		return;
-	for (int i = 0; i < LOST_NAMED_MOST && outbox->count > 0; i++)
+	for (int i = 0; i < LOST_NAMED_MAX && outbox->count > 0; i++)
 		drop(outbox, TAILQ_FIRST(&outbox->statements), "wlbd ends, and the database did not store it before");
 	if (outbox->count > 0)
 		wlbd_log(WLBD_LOG_ERROR, "not recorded: %d statements more, since wlbd ends", outbox->count);
@@ -212,8 +211,7 @@ static struct queued_statement *statement_new(const char *sql, const struct wlbd
 
 static bool take_place(struct wlbd_outbox *outbox, uid_t uid, int64_t run_pk)
 {
-	bool is_run_full =
-		outbox->count >= STATEMENTS_OF_RUN_MOST && count_of(outbox, run_pk) >= STATEMENTS_OF_RUN_MOST;
+	bool is_run_full = outbox->count >= STATEMENTS_OF_RUN_MAX && count_of(outbox, run_pk) >= STATEMENTS_OF_RUN_MAX;
 	return !is_run_full && wlbd_budget_enter(outbox->places, uid) == WLBD_BUDGET_TAKEN;
 }
 

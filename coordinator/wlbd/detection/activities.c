@@ -7,7 +7,7 @@
 
 /* A report that arrives late was sent over a connection that has been closed since, and takes no longer. After that
  * time smaller numbers are believed: the process of the rank was started again. */
-enum { LATE_MOST_MS = 10000 };
+enum { LATE_MAX_MS = 10000 };
 
 static size_t bytes_of(int group_count)
 {
@@ -33,7 +33,7 @@ static bool is_older(const struct wlbd_activity *activity, const struct wlbd_act
 {
 	bool is_gone = activity->process == WLBD_PROCESS_GONE;
 	bool was_gone = kept->activity.process == WLBD_PROCESS_GONE;
-	if (now_ms - kept->arrived_ms > LATE_MOST_MS)
+	if (now_ms - kept->arrived_ms > LATE_MAX_MS)
 		return false;
 	if (is_gone != was_gone)
 		return was_gone;
@@ -104,7 +104,7 @@ int wlbd_activities_keep(struct wlbd_activities *activities, const struct wlbd_a
                          const struct wlbd_activity_group *groups, const char *node, int64_t now_ms)
 {
 	int rank = activity->rank;
-	if (rank >= WLBD_ACTIVITY_RANKS_MOST)
+	if (rank >= WLBD_ACTIVITY_RANKS_MAX)
 		return 0;
 	const struct wlbd_kept_activity *before = wlbd_activities_of(activities, rank);
 	if (before != NULL && is_older(activity, groups, before, now_ms))

@@ -12,9 +12,9 @@
 struct wlbd_budget;
 
 enum {
-	WLBD_ACTIVITY_GROUPS_MOST = 16,
+	WLBD_ACTIVITY_GROUPS_MAX = 16,
 	WLBD_ACTIVITY_GROUP_NAME_SIZE = 16,
-	WLBD_ACTIVITY_RANKS_MOST = 65536, /* of an attempt: of ranks above, nothing is kept */
+	WLBD_ACTIVITY_RANKS_MAX = 65536, /* of an attempt: of ranks above, nothing is kept */
 	/* Of activities and of what is found from them. 16,384 ranks with eight communicators each hold 90 MiB. */
 	WLBD_ACTIVITY_USER_BYTES = 192 << 20,
 	WLBD_ACTIVITY_ALL_BYTES = 512 << 20,

@@ -13,7 +13,7 @@
 
 enum {
 	/* Communicators are opened at the start; a rank that reports others again and again is not followed. */
-	WORLDS_MOST = 256,
+	WORLDS_MAX = 256,
 	TELL_AGAIN_MS = 30000,
 	/* Where the ranks could not be watched: making their world takes a part of a second. */
 	MAKE_AGAIN_MS = 30000,
@@ -45,7 +45,7 @@ struct wlbd_detection {
 	/* What a detector of so many ranks was found to need; 0: none was made yet. */
 	size_t needed_bytes;
 	int needed_ranks;
-	struct wlbd_found_verdict list[2 * WLBD_VERDICTS_MOST];
+	struct wlbd_found_verdict list[2 * WLBD_VERDICTS_MAX];
 	int count;
 };
 
@@ -137,7 +137,7 @@ static bool is_current(const struct wlbd_detection *detection, const struct wlbd
 	    memcmp(&detection->layout, ranks->layout, sizeof(detection->layout)) != 0 ||
 	    memcmp(&detection->limits, limits, sizeof(*limits)) != 0)
 		return false;
-	if (detection->worlds >= WORLDS_MOST)
+	if (detection->worlds >= WORLDS_MAX)
 		return true;
 	if (hash_nodes(ranks) != detection->nodes)
 		return false;
@@ -264,7 +264,7 @@ static void feed(struct wlbd_detection *detection, int rank, const struct wlbd_k
 {
 	const struct wlbd_activity *activity = &kept->activity;
 	const struct wlbd_world *world = &detection->world;
-	struct wlb_verdict_call calls[WLBD_ACTIVITY_GROUPS_MOST];
+	struct wlb_verdict_call calls[WLBD_ACTIVITY_GROUPS_MAX];
 	struct wlb_verdict_state state = {.rank = rank,
 	                                  .report = (uint64_t)kept->arrived_ms,
 	                                  .arrived_s = 1e-3 * (double)kept->arrived_ms,
@@ -371,7 +371,7 @@ double wlbd_detection_late_s(const struct wlbd_detection *detection, int rank)
 
 void wlbd_detection_take_step(struct wlbd_detection *detection, const struct wlbd_rank_step *step)
 {
-	struct wlb_verdict_transfer transfers[WLBD_ACTIVITY_GROUPS_MOST];
+	struct wlb_verdict_transfer transfers[WLBD_ACTIVITY_GROUPS_MAX];
 	struct wlb_verdict_step taken = step->ended;
 	if (detection == NULL || detection->detector == NULL || taken.rank >= detection->world.verdict.ranks)
 		return;
@@ -404,7 +404,7 @@ static struct wlbd_found_verdict *find_verdict(struct wlbd_detection *detection,
 
 static struct wlbd_found_verdict *add_verdict(struct wlbd_detection *detection)
 {
-	if (detection->count == 2 * WLBD_VERDICTS_MOST)
+	if (detection->count == 2 * WLBD_VERDICTS_MAX)
 		return NULL;
 	struct wlbd_found_verdict *found = &detection->list[detection->count++];
 	*found = (struct wlbd_found_verdict){.number = ++detection->last_number, .reported.world = detection->worlds};
@@ -486,15 +486,15 @@ const struct wlbd_found_verdict *wlbd_detection_judge(struct wlbd_detection *det
                                                       const struct wlbd_detection_limits *limits, int64_t now_ms,
                                                       int *count)
 {
-	struct wlb_verdict verdicts[WLBD_VERDICTS_MOST];
+	struct wlb_verdict verdicts[WLBD_VERDICTS_MAX];
 	forget_over(detection);
 	if (!is_current(detection, ranks, limits))
 		end_all(detection);
 	if (make_current(detection, ranks, limits, now_ms) == 0) {
 		feed_all(detection, ranks);
 		int32_t found =
-			wlb_verdict_judge(detection->detector, 1e-3 * (double)now_ms, verdicts, WLBD_VERDICTS_MOST);
-		for (int32_t i = 0; i < found && i < WLBD_VERDICTS_MOST; i++)
+			wlb_verdict_judge(detection->detector, 1e-3 * (double)now_ms, verdicts, WLBD_VERDICTS_MAX);
+		for (int32_t i = 0; i < found && i < WLBD_VERDICTS_MAX; i++)
 			take_verdict(detection, &verdicts[i], now_ms);
 	}
 	*count = detection->count;
@@ -517,7 +517,7 @@ const struct wlbd_found_verdict *wlbd_detection_open(const struct wlbd_detection
 	return detection != NULL ? detection->list : NULL;
 }
 
-int wlbd_detection_open_calls(const struct wlbd_detection *detection, struct wlbd_open_call calls[WLBD_OPEN_CALLS_MOST])
+int wlbd_detection_open_calls(const struct wlbd_detection *detection, struct wlbd_open_call calls[WLBD_OPEN_CALLS_MAX])
 {
 	if (detection == NULL || detection->detector == NULL)
 		return 0;

@@ -12,7 +12,7 @@
 #include "coordinator/wlbd/detection/rank_step.h"
 #include "coordinator/wlbd/detection/world.h"
 
-enum { WLBD_VERDICTS_MOST = 64 }; /* that are open at a time, of an attempt */
+enum { WLBD_VERDICTS_MAX = 64 }; /* that are open at a time, of an attempt */
 
 struct wlbd_found_verdict {
 	int64_t number;             /* from 1, of the attempt; the same while the verdict lasts */
@@ -61,8 +61,7 @@ const struct wlbd_found_verdict *wlbd_detection_judge(struct wlbd_detection *det
                                                       int *count);
 
 /* The calls that are open, as wlbd_open_calls_find has them. `detection` may be NULL: there are none. */
-int wlbd_detection_open_calls(const struct wlbd_detection *detection,
-                              struct wlbd_open_call calls[WLBD_OPEN_CALLS_MOST]);
+int wlbd_detection_open_calls(const struct wlbd_detection *detection, struct wlbd_open_call calls[WLBD_OPEN_CALLS_MAX]);
 
 /* Whether the ranks are watched: else the next judgement first makes their world, which takes a part of a second where
  * there are many. */

@@ -103,7 +103,7 @@ static struct tally *choose(struct tally *tallies, int32_t group_count)
 }
 
 int wlbd_open_calls_find(const struct wlbd_world *world, const struct wlbd_activities *activities,
-                         struct wlbd_open_call calls[WLBD_OPEN_CALLS_MOST])
+                         struct wlbd_open_call calls[WLBD_OPEN_CALLS_MAX])
 {
 	int32_t group_count = world->verdict.group_count;
 	struct tally *tallies = calloc((size_t)group_count + 1, sizeof(*tallies)), *chosen;
@@ -114,7 +114,7 @@ int wlbd_open_calls_find(const struct wlbd_world *world, const struct wlbd_activ
 		tallies[g] = (struct tally){.group = g, .kind = -1};
 	visit_all(world, activities, tallies, find_call);
 	visit_all(world, activities, tallies, count);
-	while (found < WLBD_OPEN_CALLS_MOST && (chosen = choose(tallies, group_count)) != NULL) {
+	while (found < WLBD_OPEN_CALLS_MAX && (chosen = choose(tallies, group_count)) != NULL) {
 		chosen->call = &calls[found++];
 		*chosen->call = (struct wlbd_open_call){.kind = chosen->kind, .sequence = chosen->sequence};
 		memcpy(chosen->call->communicator, world->names[chosen->group], sizeof(chosen->call->communicator));

@@ -7,7 +7,7 @@
 
 #include "coordinator/wlbd/detection/world.h"
 
-enum { WLBD_OPEN_CALLS_MOST = 8, WLBD_OPEN_CALL_RANKS = 16 };
+enum { WLBD_OPEN_CALLS_MAX = 8, WLBD_OPEN_CALL_RANKS = 16 };
 
 struct wlbd_open_call_ranks {
 	int list[WLBD_OPEN_CALL_RANKS]; /* the first of them, ascending */
@@ -25,6 +25,6 @@ struct wlbd_open_call {
 /* Writes one open call of each communicator that has any: the oldest call in which a member is blocked, or else the
  * newest. Calls in which members are missing come first. Returns how many; 0 if out of memory. */
 int wlbd_open_calls_find(const struct wlbd_world *world, const struct wlbd_activities *activities,
-                         struct wlbd_open_call calls[WLBD_OPEN_CALLS_MOST]);
+                         struct wlbd_open_call calls[WLBD_OPEN_CALLS_MAX]);
 
 #endif

@@ -14,7 +14,7 @@ struct wlbd_rank_transfer {
 struct wlbd_rank_step {
 	struct wlb_verdict_step ended; /* whose transfers are not set */
 	int transfer_count;
-	struct wlbd_rank_transfer transfers[WLBD_ACTIVITY_GROUPS_MOST];
+	struct wlbd_rank_transfer transfers[WLBD_ACTIVITY_GROUPS_MAX];
 };
 
 #endif

@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* Of a group: about those of a second, in which a report of some steps arrives. */
-enum { KEPT_MOST = 8 };
+enum { KEPT_MAX = 8 };
 
 /* How long shorter messages take is a matter of processors, and not of links. */
 static const double bytes_least = 4096;
@@ -21,7 +21,7 @@ static const double added_without_s = 0.02;
 enum { OTHERS_ENOUGH = 256 };
 
 /* The sizes of a group's messages that are judged, and how many messages of a size tell what is usual. */
-enum { SIZES_MOST = 16, SIZE_LEARN = 8 };
+enum { SIZES_MAX = 16, SIZE_LEARN = 8 };
 /* Messages whose bytes differ by less than a fifth are of one size. */
 static const double sizes_of_octave = 4.0;
 
@@ -32,14 +32,14 @@ struct size {
 };
 
 struct kept {
-	double byte_s[KEPT_MOST]; /* the oldest first */
+	double byte_s[KEPT_MAX]; /* the oldest first */
 	int count;
 	int64_t step;        /* for which the last was taken */
 	double short_s;      /* mean of the first short messages, */
 	int shorts;          /* of which there are so many */
 	double usual_byte_s; /* of the size that was known first; 0: none is known yet */
 	int sizes;
-	struct size size[SIZES_MOST];
+	struct size size[SIZES_MAX];
 };
 
 struct wlbd_transfers {
@@ -137,7 +137,7 @@ static struct size *find_size(struct kept *kept, double bytes)
 	for (int i = 0; i < kept->sizes; i++)
 		if (kept->size[i].number == number)
 			return &kept->size[i];
-	if (kept->sizes == SIZES_MOST)
+	if (kept->sizes == SIZES_MAX)
 		return NULL;
 	kept->size[kept->sizes] = (struct size){.number = number};
 	return &kept->size[kept->sizes++];
@@ -167,7 +167,7 @@ static void add_long(struct kept *kept, double seconds, double bytes)
 		learn_size(kept, size, seconds, bytes);
 		return;
 	}
-	if (kept->count == KEPT_MOST)
+	if (kept->count == KEPT_MAX)
 		remove_oldest(kept);
 	kept->byte_s[kept->count++] = seconds / size->mean_s * kept->usual_byte_s;
 }

@@ -71,7 +71,7 @@ static int allocate_body(struct wlbd_exchange *exchange)
 {
 	struct wlbd_call *call = exchange->call;
 	size_t bytes = exchange->expected_bytes;
-	size_t most_bytes = call->route->body_most_bytes;
+	size_t most_bytes = call->route->body_max_bytes;
 	if (bytes > most_bytes) {
 		wlbd_call_fail(call, 413, "body: %zu bytes; at most %zu are accepted there", bytes, most_bytes);
 		return -1;

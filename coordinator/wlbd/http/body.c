@@ -10,7 +10,7 @@
 
 enum {
 	SHORT_BYTES = 16 << 10, /* a body up to this size is read at once, and bounded by the number of connections */
-	VALUES_MOST = 400000,   /* ranks of 100,000 processes in one record; freeing them takes 30 ms */
+	VALUES_MAX = 400000,    /* ranks of 100,000 processes in one record; freeing them takes 30 ms */
 	VALUE_BYTES = 96,       /* of jansson: a value, its key, its place in the object */
 	USUAL_BYTES = 56,       /* of a value in a report */
 };
@@ -101,10 +101,10 @@ static void run_check(struct wlbd_task *task)
 		call->refusal_status = 401;
 		wlb_fail(&call->refusal, "credential: was made for another request; its payload must be the SHA-256 of "
 		                         "METHOD, path with query, and body");
-	} else if (call->values > VALUES_MOST) {
+	} else if (call->values > VALUES_MAX) {
 		call->refusal_status = 413;
 		wlb_fail(&call->refusal, "body: %zu values; at most %d are accepted in one request", call->values,
-		         VALUES_MOST);
+		         VALUES_MAX);
 	}
 }
 

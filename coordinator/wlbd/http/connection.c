@@ -8,7 +8,7 @@
 
 #include "common/clock.h"
 
-enum { SWEEP_MS = 1000, LOOKED_AT_MOST = 64 };
+enum { SWEEP_MS = 1000, LOOKED_AT_MAX = 64 };
 
 TAILQ_HEAD(list, wlbd_connection);
 
@@ -93,7 +93,7 @@ void wlbd_connections_free(struct wlbd_connections *connections)
 	free(connections);
 }
 
-/* Looks at the LOOKED_AT_MOST oldest connections, and returns the oldest that waits for no answer of munged or of a
+/* Looks at the LOOKED_AT_MAX oldest connections, and returns the oldest that waits for no answer of munged or of a
  * handler; where all of them wait, the oldest. So a client whose credential is being checked is not cut off by clients
  * that only connect. */
 static struct wlbd_connection *oldest_idle(const struct wlbd_connections *all)
@@ -104,7 +104,7 @@ static struct wlbd_connection *oldest_idle(const struct wlbd_connections *all)
 	{
 		if (!connection->checking && !connection->busy)
 			return connection;
-		if (++looked_at == LOOKED_AT_MOST)
+		if (++looked_at == LOOKED_AT_MAX)
 			break;
 	}
 	return TAILQ_FIRST(&all->unproved);

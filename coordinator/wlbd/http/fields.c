@@ -10,13 +10,13 @@
 #include "coordinator/wlbd/http/body_size.h"
 
 /* jansson's own limit is 2,048, at which a function that recurses through the result may exhaust its stack. */
-enum { DEPTH_MOST = 32 };
+enum { DEPTH_MAX = 32 };
 
 json_t *wlbd_body_parse(const char *text, size_t length, struct wlb_error *error)
 {
 	json_error_t at;
-	if (wlbd_body_size(text, length).depth > DEPTH_MOST) {
-		wlb_fail(error, "body: nested deeper than %d; no request needs that", DEPTH_MOST);
+	if (wlbd_body_size(text, length).depth > DEPTH_MAX) {
+		wlb_fail(error, "body: nested deeper than %d; no request needs that", DEPTH_MAX);
 		return NULL;
 	}
 	json_t *body = json_loadb(text, length, JSON_REJECT_DUPLICATES, &at);
@@ -163,8 +163,8 @@ int wlbd_field_names(const json_t *object, const char *name, enum wlbd_need need
 	for (size_t i = 0; i < json_array_size(field); i++) {
 		const json_t *entry = json_array_get(field, i);
 		if (!json_is_string(entry) || json_string_length(entry) < 1 ||
-		    json_string_length(entry) > WLBD_NAME_MOST)
-			return refuse(name, entry, WLBD_REQUIRED, error, "a name of 1 to %d bytes", WLBD_NAME_MOST);
+		    json_string_length(entry) > WLBD_NAME_MAX)
+			return refuse(name, entry, WLBD_REQUIRED, error, "a name of 1 to %d bytes", WLBD_NAME_MAX);
 	}
 	if (field != NULL)
 		*value = field;
@@ -186,7 +186,7 @@ static bool is_uuid(const char *text)
 int wlbd_field_uuid(const json_t *object, const char *name, const char **value, struct wlb_error *error)
 {
 	const char *text = NULL;
-	if (wlbd_field_text(object, name, WLBD_REQUIRED, WLBD_NAME_MOST, &text, error) != 0)
+	if (wlbd_field_text(object, name, WLBD_REQUIRED, WLBD_NAME_MAX, &text, error) != 0)
 		return -1;
 	if (!is_uuid(text))
 		return refuse(name, find(object, name), WLBD_REQUIRED, error,
@@ -200,7 +200,7 @@ int wlbd_field_choice(const json_t *object, const char *name, enum wlbd_need nee
 {
 	const char *text = NULL;
 	char rule[256] = "one of";
-	if (wlbd_field_text(object, name, need, WLBD_NAME_MOST, &text, error) != 0)
+	if (wlbd_field_text(object, name, need, WLBD_NAME_MAX, &text, error) != 0)
 		return -1;
 	if (text == NULL)
 		return 0;

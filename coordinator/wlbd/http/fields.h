@@ -13,12 +13,12 @@
 #include "libwlb/wlb.h"
 
 enum {
-	WLBD_TEXT_MOST = 4096, /* details, reasons, paths */
-	WLBD_NAME_MOST = 255,  /* nodes, jobs, users */
-	WLBD_NODES_MOST = 65536,
-	WLBD_CLAIMED_NODES_MOST = 8192, /* of a job whose nodes Slurm has not said */
-	WLBD_RANKS_MOST = 1 << 20,
-	WLBD_NODE_RANKS_MOST = 4096,
+	WLBD_TEXT_MAX = 4096, /* details, reasons, paths */
+	WLBD_NAME_MAX = 255,  /* nodes, jobs, users */
+	WLBD_NODES_MAX = 65536,
+	WLBD_CLAIMED_NODES_MAX = 8192, /* of a job whose nodes Slurm has not said */
+	WLBD_RANKS_MAX = 1 << 20,
+	WLBD_NODE_RANKS_MAX = 4096,
 };
 
 enum wlbd_need {

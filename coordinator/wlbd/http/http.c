@@ -17,18 +17,18 @@
 
 enum {
 	BACKLOG = 4096, /* after a restart every node connects at once */
-	UNPROVED_MOST = 1024,
+	UNPROVED_MAX = 1024,
 	RESERVED_CONNECTIONS = 256, /* for root and SlurmUser */
 	SHARED_CONNECTIONS = 8192,  /* among all other users, of which one may have half: the nodes of a large run */
-	CONNECTIONS_MOST = UNPROVED_MOST + RESERVED_CONNECTIONS + SHARED_CONNECTIONS,
+	CONNECTIONS_MAX = UNPROVED_MAX + RESERVED_CONNECTIONS + SHARED_CONNECTIONS,
 	DESCRIPTORS_KEPT = 256,      /* for probes of nodes, PostgreSQL, Slurm, munged */
 	CONNECTION_BYTES = 16 << 10, /* of a connection without a body: its head, and that of the reply */
 	USER_BYTES = 64 << 20,       /* of bodies, as text and as values */
 	SHARED_BYTES = 128 << 20,    /* among all users but root and SlurmUser, who have USER_BYTES more */
 	REPLY_USER_BYTES = 32 << 20, /* of long replies, of which a list has 24 MiB at most */
 	REPLY_SHARED_BYTES = 256 << 20,
-	QUESTIONS_USER_MOST = 512,
-	QUESTIONS_MOST = 3584, /* of all users */
+	QUESTIONS_USER_MAX = 512,
+	QUESTIONS_MAX = 3584, /* of all users */
 };
 
 struct wlbd_http {
@@ -154,15 +154,15 @@ static int most_connections(void)
 {
 	struct rlimit limit;
 	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
-		return CONNECTIONS_MOST;
+		return CONNECTIONS_MAX;
 	rlim_t left = limit.rlim_cur > 2 * DESCRIPTORS_KEPT ? limit.rlim_cur - DESCRIPTORS_KEPT : limit.rlim_cur / 2;
-	return left < CONNECTIONS_MOST ? (int)left : CONNECTIONS_MOST;
+	return left < CONNECTIONS_MAX ? (int)left : CONNECTIONS_MAX;
 }
 
 /* Of few connections the same parts as of the most. */
 static struct wlbd_budget_limits limits_of(const struct wlbd *wlbd, size_t connections_most, size_t unproved_most)
 {
-	size_t reserved = connections_most * RESERVED_CONNECTIONS / CONNECTIONS_MOST;
+	size_t reserved = connections_most * RESERVED_CONNECTIONS / CONNECTIONS_MAX;
 	size_t proved_most = connections_most - unproved_most;
 	return (struct wlbd_budget_limits){.user_count = (proved_most - reserved) / 2,
 	                                   .all_count = proved_most,
@@ -175,14 +175,14 @@ static struct wlbd_budget_limits limits_of(const struct wlbd *wlbd, size_t conne
 
 static int make_parts(struct wlbd *wlbd, struct wlbd_http *http)
 {
-	int unproved_most = http->connections_most / 2 < UNPROVED_MOST ? http->connections_most / 2 : UNPROVED_MOST;
+	int unproved_most = http->connections_most / 2 < UNPROVED_MAX ? http->connections_most / 2 : UNPROVED_MAX;
 	const struct wlbd_budget_limits limits = limits_of(wlbd, (size_t)http->connections_most, (size_t)unproved_most);
 	const struct wlbd_budget_limits reply_limits = {.user_bytes = REPLY_USER_BYTES,
 	                                                .all_bytes = REPLY_SHARED_BYTES + REPLY_USER_BYTES,
 	                                                .reserved_bytes = REPLY_USER_BYTES,
 	                                                .slurm_user = &wlbd->slurm_uid};
-	const struct wlbd_budget_limits question_limits = {.user_count = QUESTIONS_USER_MOST,
-	                                                   .all_count = QUESTIONS_MOST};
+	const struct wlbd_budget_limits question_limits = {.user_count = QUESTIONS_USER_MAX,
+	                                                   .all_count = QUESTIONS_MAX};
 	wlbd->budget = wlbd_budget_new(&limits);
 	wlbd->reply_budget = wlbd_budget_new(&reply_limits);
 	wlbd->question_budget = wlbd_budget_new(&question_limits);

@@ -14,14 +14,14 @@
 
 /* A body that is refused is read and ignored up to this size, so that the client then reads the reply. */
 enum {
-	IGNORED_MOST_BYTES = 64 << 20,
-	IGNORED_UNPROVED_MOST_BYTES = 1 << 20,
+	IGNORED_MAX_BYTES = 64 << 20,
+	IGNORED_UNPROVED_MAX_BYTES = 1 << 20,
 };
 
 /* The target of a request: its path and its query. */
 enum {
-	TARGET_MOST_BYTES = 8 << 10,
-	ARGUMENTS_MOST = 64,
+	TARGET_MAX_BYTES = 8 << 10,
+	ARGUMENTS_MAX = 64,
 };
 
 /* Returns -1 where the target is too long, with the reason. */
@@ -31,13 +31,13 @@ static int check_target(const char *target, struct wlb_error *error)
 	int arguments = 1;
 	for (const char *c = strchr(target, '&'); c != NULL; c = strchr(c + 1, '&'))
 		arguments++;
-	if (length > TARGET_MOST_BYTES)
+	if (length > TARGET_MAX_BYTES)
 		return wlb_fail(error, "path and query have %zu bytes, and may have %d: docs/api.md lists the paths",
-		                length, TARGET_MOST_BYTES);
-	if (arguments > ARGUMENTS_MOST)
+		                length, TARGET_MAX_BYTES);
+	if (arguments > ARGUMENTS_MAX)
 		return wlb_fail(error,
 		                "the query has %d parameters, and may have %d: docs/api.md lists those of each path",
-		                arguments, ARGUMENTS_MOST);
+		                arguments, ARGUMENTS_MAX);
 	return 0;
 }
 
@@ -149,7 +149,7 @@ static enum MHD_Result queue(struct wlbd_exchange *exchange)
 /* The answer is complete; the body may still be arriving. */
 static enum MHD_Result send_answer(struct wlbd_exchange *exchange, size_t *size)
 {
-	size_t most = exchange->call->credential != NULL ? IGNORED_MOST_BYTES : IGNORED_UNPROVED_MOST_BYTES;
+	size_t most = exchange->call->credential != NULL ? IGNORED_MAX_BYTES : IGNORED_UNPROVED_MAX_BYTES;
 	if (*size > 0) {
 		*size = 0;
 		return MHD_YES;

@@ -12,10 +12,10 @@ enum { WLBD_RUN_NAME_SIZE = 32 }; /* "4294967295_4294967294.999999" */
 
 struct wlbd_route {
 	const char *method;
-	const char *pattern;    /* "*" matches a run's name */
-	bool is_open;           /* needs no credential */
-	bool is_read_only;      /* its handler neither changes nor keeps any value of the body */
-	size_t body_most_bytes; /* of a POST */
+	const char *pattern;   /* "*" matches a run's name */
+	bool is_open;          /* needs no credential */
+	bool is_read_only;     /* its handler neither changes nor keeps any value of the body */
+	size_t body_max_bytes; /* of a POST */
 	void (*handle)(struct wlbd_call *call);
 	bool takes_alias; /* its handler has the database find the run, which may be named as users know the job */
 };

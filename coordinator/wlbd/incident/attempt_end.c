@@ -15,7 +15,7 @@
 
 enum {
 	JUDGE_AGAIN_MS = 50,
-	LAUNCHER_LATE_MOST_S = 3600, /* its report was spooled while wlbd was down */
+	LAUNCHER_LATE_MAX_S = 3600, /* its report was spooled while wlbd was down */
 };
 
 static void order_end(struct wlbd_attempt *attempt, const char *reason)
@@ -133,7 +133,7 @@ static void settle_break(struct wlbd_attempt *attempt, struct wlbd_step_break *w
 		return;
 	why->recorded = true;
 	settle_broken_step(attempt, why->node[0] != '\0' ? why->node : NULL, detail,
-	                   time_s <= now_s && time_s > now_s - LAUNCHER_LATE_MOST_S ? time_s : now_s);
+	                   time_s <= now_s && time_s > now_s - LAUNCHER_LATE_MAX_S ? time_s : now_s);
 }
 
 static void settle_reported_reasons(struct wlbd_attempt *attempt)
@@ -181,7 +181,7 @@ void wlbd_attempt_end_evict(struct wlbd_attempt *attempt, const char *reason)
 static void judge(struct wlbd_attempt *attempt)
 {
 	static const struct timeval again = {0, JUDGE_AGAIN_MS * 1000};
-	struct wlbd_finding *findings = calloc(WLBD_SYMPTOMS_MOST + WLBD_CONSEQUENCES_MOST, sizeof(*findings));
+	struct wlbd_finding *findings = calloc(WLBD_SYMPTOMS_MAX + WLBD_CONSEQUENCES_MAX, sizeof(*findings));
 	int count = 0;
 	enum wlbd_judgement judgement = WLBD_JUDGE_LATER;
 	settle_reported_reasons(attempt);

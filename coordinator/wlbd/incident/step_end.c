@@ -11,8 +11,8 @@
 
 enum {
 	QUIET_MS = 20000, /* without a report of a node, until Slurm is asked */
-	ASK_AGAIN_MOST_MS = 320000,
-	QUESTIONS_MOST = 2,       /* at the same time, of all attempts: they use threads that other questions need */
+	ASK_AGAIN_MAX_MS = 320000,
+	QUESTIONS_MAX = 2,        /* at the same time, of all attempts: they use threads that other questions need */
 	LAUNCHER_FRESH_MS = 5000, /* a launcher that has reported this long ago still waits for its srun */
 };
 
@@ -70,7 +70,7 @@ static void on_answer(void *context, int has_stepd)
 		struct wlbd_quiet *quiet = &attempt->slurm_step.quiet;
 		quiet->is_asked = false;
 		quiet->ask_ms = wlb_clock_ms() + quiet->pause_ms;
-		quiet->pause_ms = quiet->pause_ms < ASK_AGAIN_MOST_MS ? 2 * quiet->pause_ms : quiet->pause_ms;
+		quiet->pause_ms = quiet->pause_ms < ASK_AGAIN_MAX_MS ? 2 * quiet->pause_ms : quiet->pause_ms;
 		if (has_stepd == 0 && !wlbd_attempt_is_ordered(&attempt->incident.life) &&
 		    last_node_report_ms(attempt) <= quiet->since_ms && is_launcher_waiting(attempt, wlb_clock_ms()))
 			wlbd_attempt_end_no_stepd(attempt);
@@ -100,7 +100,7 @@ void wlbd_step_end_check(struct wlbd_attempt *attempt, int64_t now_ms)
 		                             .is_asked = quiet->is_asked};
 	if (attempt->job.is_confirmed && attempt->slurm_step.has_reported && !quiet->is_asked &&
 	    now_ms >= quiet->ask_ms && attempt->slurm_step.id[0] != '\0' &&
-	    attempt->wlbd->step_questions < QUESTIONS_MOST && !attempt->wlbd->slurm_unavailable &&
+	    attempt->wlbd->step_questions < QUESTIONS_MAX && !attempt->wlbd->slurm_unavailable &&
 	    !wlbd_attempt_is_ordered(&attempt->incident.life) && is_launcher_waiting(attempt, now_ms))
 		ask(attempt);
 }

@@ -13,7 +13,7 @@
 #include "coordinator/wlbd/wlbd.h"
 
 enum {
-	SILENT_NODES_MOST = 64,
+	SILENT_NODES_MAX = 64,
 	GAP_MS = 3000,    /* between two reports, of which one is due each second */
 	WAITED_MS = 1000, /* a request that has waited so long, for munged as a rule, may find that its client left */
 	LATE_MS = 10000,  /* so long after a gap a reporter may still pause between its requests */
@@ -260,8 +260,8 @@ static bool is_connected(const struct wlbd_attempt *attempt, const char *node)
 void wlbd_symptom_silent_nodes(struct wlbd_attempt *attempt)
 {
 	const struct wlbd_names *names = &attempt->nodes.started_on;
-	int most = attempt->unreported.due_ms != 0 ? WLBD_SYMPTOMS_MOST
-	                                           : SILENT_NODES_MOST; /* none may have reported yet */
+	int most =
+		attempt->unreported.due_ms != 0 ? WLBD_SYMPTOMS_MAX : SILENT_NODES_MAX; /* none may have reported yet */
 	int suspected = 0;
 	for (int i = 0; i < names->count && suspected < most; i++) {
 		if (is_connected(attempt, names->list[i]))

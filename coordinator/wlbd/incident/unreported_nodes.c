@@ -11,7 +11,7 @@
 #include "coordinator/wlbd/wlbd.h"
 
 enum {
-	PROBED_MOST = 256,     /* in one second */
+	PROBED_MAX = 256,      /* in one second */
 	PROBE_AGAIN_MS = 5000, /* all nodes that have not answered yet */
 };
 
@@ -84,7 +84,7 @@ void wlbd_unreported_nodes_check(struct wlbd_attempt *attempt, int64_t now_ms)
 	begin(attempt, now_ms);
 	if (now_ms < unreported->ask_ms)
 		return;
-	for (; unreported->left > 0 && asked < PROBED_MOST; unreported->left--) {
+	for (; unreported->left > 0 && asked < PROBED_MAX; unreported->left--) {
 		int at = unreported->left - 1;
 		if (at >= unreported->nodes.count)
 			continue;

@@ -164,7 +164,7 @@ static void on_requeue_allowed(void *context, const struct wlbd_db_result *resul
 	char reason[512];
 	if (time > 0) {
 		wlbd_log(WLBD_LOG_WARNING, "run %s: %s; its job is requeued, %d of at most %d times", open->run,
-		         open->why, time, WLBD_REQUEUES_MOST);
+		         open->why, time, WLBD_REQUEUES_MAX);
 		end_attempts(open);
 		wlbd_job_orders_give(open->jobs->wlbd, WLBD_JOB_REQUEUE, open->job_id, open->why, on_requeued, open);
 		return;
@@ -172,7 +172,7 @@ static void on_requeue_allowed(void *context, const struct wlbd_db_result *resul
 	if (time == 0) {
 		snprintf(reason, sizeof(reason),
 		         "job %u is not requeued: it was requeued %d times, the maximum of a run; submit it again",
-		         open->job_id, WLBD_REQUEUES_MOST);
+		         open->job_id, WLBD_REQUEUES_MAX);
 		close_run(open, "failed", reason, open->ended_at);
 	}
 	free(open);
@@ -193,7 +193,7 @@ static void requeue(const struct open_run *from, const struct wlbd_job_end *end,
 	wlbd_params_add_integer(&params, open->run_pk);
 	wlbd_params_add_integer(&params, open->attempt_pk);
 	wlbd_params_add_text(&params, open->why);
-	wlbd_params_add_integer(&params, WLBD_REQUEUES_MOST);
+	wlbd_params_add_integer(&params, WLBD_REQUEUES_MAX);
 	wlbd_params_add_integer_if(&params, ended_at != 0, ended_at);
 	wlbd_job_poll_soon(open->jobs->wlbd->job_poll, open->job_id, true);
 	wlbd_db_call(open->jobs->wlbd->writes,

@@ -44,7 +44,7 @@
 enum {
 	AUTH_THREADS = 2,
 	SLURM_THREADS = 3,
-	WAITING_MOST = 12288,    /* for a thread pool: of one user more than the nodes that reconnect after a restart */
+	WAITING_MAX = 12288,     /* for a thread pool: of one user more than the nodes that reconnect after a restart */
 	READ_TIMEOUT_FACTOR = 5, /* of GET requests over short statements */
 	TICK_S = 1,
 	SUSPECTED_TICK_MS = 250,
@@ -170,12 +170,12 @@ static int open_parts(struct wlbd *wlbd, char *address, size_t size, struct wlb_
 		return wlb_fail(error, "out of memory");
 	if (wlb_slurm_open(error) != 0)
 		return -1;
-	wlbd->auth = wlbd_thread_pool_new(wlbd->base, "credentials", AUTH_THREADS, WAITING_MOST, error);
-	wlbd->bodies = wlbd_thread_pool_new(wlbd->base, "long requests", 1, WAITING_MOST, error);
+	wlbd->auth = wlbd_thread_pool_new(wlbd->base, "credentials", AUTH_THREADS, WAITING_MAX, error);
+	wlbd->bodies = wlbd_thread_pool_new(wlbd->base, "long requests", 1, WAITING_MAX, error);
 	wlbd->slurm_questions =
-		wlbd_thread_pool_new(wlbd->base, "questions to Slurm", SLURM_THREADS, WAITING_MOST, error);
-	wlbd->slurm_orders = wlbd_thread_pool_new(wlbd->base, "orders to Slurm", 1, WAITING_MOST, error);
-	wlbd->resolver = wlbd_thread_pool_new(wlbd->base, "names of nodes", 1, WLBD_NODES_MOST, error);
+		wlbd_thread_pool_new(wlbd->base, "questions to Slurm", SLURM_THREADS, WAITING_MAX, error);
+	wlbd->slurm_orders = wlbd_thread_pool_new(wlbd->base, "orders to Slurm", 1, WAITING_MAX, error);
+	wlbd->resolver = wlbd_thread_pool_new(wlbd->base, "names of nodes", 1, WLBD_NODES_MAX, error);
 	wlbd->user_names = wlbd_user_names_new(error);
 	if (wlbd->user_names == NULL || wlbd->auth == NULL || wlbd->bodies == NULL || wlbd->slurm_questions == NULL ||
 	    wlbd->slurm_orders == NULL || wlbd->resolver == NULL || open_database(wlbd, error) != 0)

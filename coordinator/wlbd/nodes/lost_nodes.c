@@ -19,9 +19,9 @@
 enum {
 	PROBE_EVERY_MS = 300,
 	ASK_AGAIN_MS = 2000,       /* where slurmctld does not answer, or the job has ended */
-	WATCH_MOST_MS = 120000,    /* beyond node_down_after_ms; after that Slurm finds out by itself */
+	WATCH_MAX_MS = 120000,     /* beyond node_down_after_ms; after that Slurm finds out by itself */
 	REQUEUE_WITHIN_MS = 15000, /* how long a job that ended may take until it is requeued */
-	WATCHED_MOST = 4096,
+	WATCHED_MAX = 4096,
 };
 
 /* A node that one job lost: it is probed until it is silent for long enough, then Slurm is asked about the job. */
@@ -164,7 +164,7 @@ static void on_probed(void *context, bool alive)
 	struct wlbd *wlbd = watch->lost->wlbd;
 	if (alive)
 		cancel_watch(watch, "it answers, or the network of this host may be unavailable");
-	else if (wlb_clock_ms() - watch->began_ms > wlbd->config.node_down_after_ms + WATCH_MOST_MS)
+	else if (wlb_clock_ms() - watch->began_ms > wlbd->config.node_down_after_ms + WATCH_MAX_MS)
 		cancel_watch(watch, "slurmctld did not answer for too long");
 	else if (!wlbd_node_is_silent(wlbd->node_probes, watch->node, watch->uid))
 		retry_in(watch, PROBE_EVERY_MS);
@@ -204,7 +204,7 @@ static void remember(struct wlbd_lost_nodes *lost, const struct wlbd_lost_node *
 	struct past_watch *past = TAILQ_FIRST(&lost->past);
 	if (was_watched(lost, node))
 		return;
-	if (lost->past_count < WATCHED_MOST) {
+	if (lost->past_count < WATCHED_MAX) {
 		past = calloc(1, sizeof(*past));
 		lost->past_count += past != NULL;
 	} else {
@@ -219,7 +219,7 @@ static void remember(struct wlbd_lost_nodes *lost, const struct wlbd_lost_node *
 
 static void begin_watch(struct wlbd_lost_nodes *lost, const struct wlbd_lost_node *node)
 {
-	struct lost_watch *watch = lost->count < WATCHED_MOST ? calloc(1, sizeof(*watch)) : NULL;
+	struct lost_watch *watch = lost->count < WATCHED_MAX ? calloc(1, sizeof(*watch)) : NULL;
 	if (watch != NULL)
 		watch->timer = evtimer_new(lost->wlbd->base, on_timer, watch);
 	if (watch == NULL || watch->timer == NULL) {

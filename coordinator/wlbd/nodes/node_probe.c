@@ -22,10 +22,10 @@ enum {
 	SILENCE_BROKEN_MS = 5000, /* failed probes further apart than this prove nothing about the time between them */
 	SILENT_PROBES_LEAST = 4,
 	UNPROVED_PAUSE_MS = 1000,
-	UNPROVED_MOST_MS = 30000, /* then the answer is that nothing is known of the node */
-	HOST_SILENT_MS = 60000,   /* longer than a switch or a network takes to start again */
-	NETWORK_QUIET_MS = 6000,  /* longer than the 4.2 s from one question about the network to the next */
-	NETWORK_BACK_MS = 8000,   /* of two questions: nodes do not all answer at once when a network is back */
+	UNPROVED_MAX_MS = 30000, /* then the answer is that nothing is known of the node */
+	HOST_SILENT_MS = 60000,  /* longer than a switch or a network takes to start again */
+	NETWORK_QUIET_MS = 6000, /* longer than the 4.2 s from one question about the network to the next */
+	NETWORK_BACK_MS = 8000,  /* of two questions: nodes do not all answer at once when a network is back */
 };
 
 /* One caller that waits for the answer. */
@@ -186,7 +186,7 @@ static void on_own_network(void *context, enum wlbd_own_network_state state)
 		return;
 	}
 	note_unproved(probed);
-	if (wlb_clock_ms() - probed->unproved_since_ms > UNPROVED_MOST_MS) {
+	if (wlb_clock_ms() - probed->unproved_since_ms > UNPROVED_MAX_MS) {
 		answer(probed, true);
 		return;
 	}

@@ -15,7 +15,7 @@ enum {
 	/* A death counts half after this time. A broken device fails again within hours; what happens once a day can
 	 * happen on any node. */
 	WLBD_CRASH_HALF_LIFE_S = 4 * 3600,
-	WLBD_CRASHES_MOST = 256, /* the newest of a run are read */
+	WLBD_CRASHES_MAX = 256, /* the newest of a run are read */
 };
 
 /* A rank whose death broke an attempt. */

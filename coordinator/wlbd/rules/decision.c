@@ -265,7 +265,7 @@ int wlbd_decide(const struct wlbd_decision_facts *facts, struct wlbd_decision *d
 		return set_decision(
 			decision, WLBD_STOP_FAILED,
 			"the last attempt ended with exit code 2, bad input: the same again would fail the same way");
-	if (facts->attempts_without_progress >= WLBD_WITHOUT_PROGRESS_MOST)
+	if (facts->attempts_without_progress >= WLBD_WITHOUT_PROGRESS_MAX)
 		return stop_without_progress(facts, decision);
 	double wait_s = back_off_s(facts);
 	if (wait_s > 0)

@@ -8,9 +8,9 @@
 #include "libwlb/wlb.h"
 
 enum {
-	WLBD_WITHOUT_PROGRESS_MOST = 3, /* attempts in a row without one new step and without a lost node */
-	WLBD_NODE_LOSSES_MOST = 1,      /* a node that the run lost more often has failed */
-	WLBD_EXIT_BAD_INPUT = 2,        /* exit codes of docs/trainers.md */
+	WLBD_WITHOUT_PROGRESS_MAX = 3, /* attempts in a row without one new step and without a lost node */
+	WLBD_NODE_LOSSES_MAX = 1,      /* a node that the run lost more often has failed */
+	WLBD_EXIT_BAD_INPUT = 2,       /* exit codes of docs/trainers.md */
 	WLBD_EXIT_ORDERED = 75,
 	WLBD_EXIT_SAVED = 85, /* asked to save and stop, and has */
 	WLBD_EXIT_UNKNOWN = -1000,

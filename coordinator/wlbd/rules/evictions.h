@@ -12,7 +12,7 @@
 
 enum {
 	WLBD_EVICTION_LASTS_S = 24 * 3600, /* a node is used again after that */
-	WLBD_EVICTIONS_MOST = 256,         /* the newest of a run are read */
+	WLBD_EVICTIONS_MAX = 256,          /* the newest of a run are read */
 };
 
 struct wlbd_past_eviction {

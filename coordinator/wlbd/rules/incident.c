@@ -16,7 +16,7 @@ struct wlbd_symptom *wlbd_incident_add(struct wlbd_incident *incident, enum wlbd
 		if (old->kind == kind && old->rank == rank && strcmp(old->node, node) == 0)
 			return old;
 	}
-	if (incident->count == WLBD_SYMPTOMS_MOST)
+	if (incident->count == WLBD_SYMPTOMS_MAX)
 		return NULL;
 	size_t size = sizeof(*incident->symptoms);
 	struct wlbd_symptom *more = realloc(incident->symptoms, size * (size_t)(incident->count + 1));
@@ -223,7 +223,7 @@ static int find_lost_ranks(const struct wlbd_incident *incident, struct wlbd_fin
 		return count;
 	if (before == 0 || first->kind == WLBD_RANK_GONE)
 		findings[count++] = (struct wlbd_finding){.what = WLBD_FOUND_RANK, .symptom = first};
-	for (int i = 0; i < incident->count && count < before + WLBD_CONSEQUENCES_MOST; i++) {
+	for (int i = 0; i < incident->count && count < before + WLBD_CONSEQUENCES_MAX; i++) {
 		const struct wlbd_symptom *s = &incident->symptoms[i];
 		if (!is_rank_loss(incident, s) || has_rank(findings, count, s->rank))
 			continue;

@@ -23,9 +23,9 @@ enum {
 	WLBD_CUT_OFF_GRACE_MS =
 		8000, /* a client that was not answered pauses for up to 5 s, and its request may take 2 s */
 	WLBD_JOB_ANSWER_MS = 5000, /* Slurm has this long to say whether the job was requeued */
-	WLBD_SYMPTOMS_MOST = 1024,
-	WLBD_CONSEQUENCES_MOST = 16, /* ranks that ended because of the cause; more are not recorded */
-	WLBD_LAUNCHER = -1,          /* as a rank: `wlb run` */
+	WLBD_SYMPTOMS_MAX = 1024,
+	WLBD_CONSEQUENCES_MAX = 16, /* ranks that ended because of the cause; more are not recorded */
+	WLBD_LAUNCHER = -1,         /* as a rank: `wlb run` */
 };
 
 enum wlbd_symptom_kind {
@@ -99,7 +99,7 @@ struct wlbd_first_exit {
 };
 
 /* Returns the symptom of this kind, node and rank, which is made where there is none; NULL if out of memory, or where
- * there are WLBD_SYMPTOMS_MOST. The caller sets the other fields. */
+ * there are WLBD_SYMPTOMS_MAX. The caller sets the other fields. */
 struct wlbd_symptom *wlbd_incident_add(struct wlbd_incident *incident, enum wlbd_symptom_kind kind, const char *node,
                                        int rank, int64_t now_ms);
 void wlbd_incident_clear(struct wlbd_incident *incident); /* frees the symptoms; keeps the rest */
@@ -118,8 +118,8 @@ struct wlbd_finding {
 };
 
 /* findings[0] is the cause, unless its node was lost after the end; nodes that were come last, and the others are
- * consequences of the cause, or nodes that were lost after it. `findings` has WLBD_SYMPTOMS_MOST +
- * WLBD_CONSEQUENCES_MOST elements. A process on a live node has grace_ms to connect again, and one that was cut off at
+ * consequences of the cause, or nodes that were lost after it. `findings` has WLBD_SYMPTOMS_MAX +
+ * WLBD_CONSEQUENCES_MAX elements. A process on a live node has grace_ms to connect again, and one that was cut off at
  * least WLBD_CUT_OFF_GRACE_MS. */
 enum wlbd_judgement wlbd_incident_judge(const struct wlbd_incident *incident, int64_t now_ms, int64_t grace_ms,
                                         struct wlbd_finding *findings, int *count);

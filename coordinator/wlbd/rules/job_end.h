@@ -17,7 +17,7 @@
 #include "coordinator/slurm/slurm_api.h"
 
 enum {
-	WLBD_REQUEUES_MOST = 3, /* of a run */
+	WLBD_REQUEUES_MAX = 3, /* of a run */
 	/* After the job's end, and while wlbd and its database answer, late records are waited for: */
 	WLBD_LATE_KILLED_S = 3,        /* of ranks alone, where the launcher or the script was killed */
 	WLBD_LATE_END_S = 10,          /* where something else is known of the end */

@@ -8,7 +8,7 @@
 enum {
 	SOON_INTERVAL_MS = 1000,
 	SOON_FOR_MS = 30000,
-	SOON_MOST = 4096, /* of more jobs the next ones wait for the poll of all */
+	SOON_MAX = 4096, /* of more jobs the next ones wait for the poll of all */
 };
 
 /* A job that is looked at each second. */
@@ -131,7 +131,7 @@ static struct soon_job *find(const struct wlbd_job_poll *poll, uint32_t job_id)
 /* Returns NULL where there are too many, or if out of memory. */
 static struct soon_job *add(struct wlbd_job_poll *poll, uint32_t job_id)
 {
-	struct soon_job *job = poll->count < SOON_MOST ? calloc(1, sizeof(*job)) : NULL;
+	struct soon_job *job = poll->count < SOON_MAX ? calloc(1, sizeof(*job)) : NULL;
 	if (job == NULL)
 		return NULL;
 	job->job_id = job_id;

@@ -13,9 +13,9 @@
 #include "libwlb/wlb.h"
 
 enum {
-	ENTRIES_MOST = 256,
+	ENTRIES_MAX = 256,
 	NAME_SIZE = 256,
-	WAIT_MOST_MS = 500,
+	WAIT_MAX_MS = 500,
 	FRESH_MS = 60000,
 	RECORD_BYTES = 16 << 10, /* of an account's entry in the directory */
 };
@@ -38,7 +38,7 @@ struct wlbd_user_names {
 	bool is_abandoned;     /* the thread frees this */
 	int64_t busy_since_ms; /* of the look-up under way; 0: there is none */
 	int count;
-	struct entry entries[ENTRIES_MOST];
+	struct entry entries[ENTRIES_MAX];
 };
 
 static void free_names(struct wlbd_user_names *names)
@@ -179,13 +179,13 @@ void wlbd_user_names_free(struct wlbd_user_names *names)
 /* Returns a place for the account; NULL where all names are being looked up. */
 static struct entry *add(struct wlbd_user_names *names, uid_t uid)
 {
-	struct entry *oldest = names->count < ENTRIES_MOST ? &names->entries[names->count] : NULL;
-	for (int i = 0; names->count == ENTRIES_MOST && i < ENTRIES_MOST; i++) {
+	struct entry *oldest = names->count < ENTRIES_MAX ? &names->entries[names->count] : NULL;
+	for (int i = 0; names->count == ENTRIES_MAX && i < ENTRIES_MAX; i++) {
 		struct entry *entry = &names->entries[i];
 		if (!entry->is_asked && (oldest == NULL || entry->found_ms < oldest->found_ms))
 			oldest = entry;
 	}
-	names->count += names->count < ENTRIES_MOST;
+	names->count += names->count < ENTRIES_MAX;
 	if (oldest != NULL)
 		*oldest = (struct entry){.uid = uid};
 	return oldest;
@@ -207,7 +207,7 @@ static int64_t wait_until_ms(const struct wlbd_user_names *names, const struct e
 	int64_t since_ms = entry->asked_ms;
 	if (names->busy_since_ms != 0 && names->busy_since_ms < since_ms)
 		since_ms = names->busy_since_ms;
-	return since_ms + WAIT_MOST_MS;
+	return since_ms + WAIT_MAX_MS;
 }
 
 void wlbd_user_name(struct wlbd_user_names *names, uid_t uid, char *name, size_t size)

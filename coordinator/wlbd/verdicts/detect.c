@@ -17,7 +17,7 @@
 
 enum {
 	PAUSE_JUDGEMENTS = 4, /* between two of a suspected hang there are so many times the length of one */
-	MAKING_MOST_MS = 250, /* in a tick: ranks of other attempts are watched from the next one on */
+	MAKING_MAX_MS = 250,  /* in a tick: ranks of other attempts are watched from the next one on */
 };
 
 /* Whether nodes are left for the run without the slow one. A run that hangs is ended in any case. */
@@ -88,7 +88,7 @@ static const struct wlbd_found_verdict *judge_in_time(struct wlbd_attempt *attem
 	struct wlbd_attempts *attempts = attempt->wlbd->attempts;
 	bool is_watched = wlbd_detection_watches(attempt->watch.detection);
 	int64_t began_ms = wlb_clock_ms();
-	if (!is_watched && attempts->making_ms >= MAKING_MOST_MS)
+	if (!is_watched && attempts->making_ms >= MAKING_MAX_MS)
 		return NULL;
 	const struct wlbd_found_verdict *found = judge_reports(attempt, now_ms, count);
 	if (!is_watched)
@@ -100,7 +100,7 @@ static const struct wlbd_found_verdict *judge_in_time(struct wlbd_attempt *attem
 static bool can_judge(const struct wlbd_attempt *attempt)
 {
 	return attempt->layout.tp > 0 && attempt->nodes.mapped_ranks > 0 && attempt->activities.size > 0 &&
-	       attempt->nodes.mapped_ranks <= WLBD_ACTIVITY_RANKS_MOST;
+	       attempt->nodes.mapped_ranks <= WLBD_ACTIVITY_RANKS_MAX;
 }
 
 static void store_change(struct wlbd_attempt *attempt, const struct wlbd_found_verdict *found, int64_t now_ms)

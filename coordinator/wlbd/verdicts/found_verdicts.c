@@ -104,7 +104,7 @@ const char *wlbd_verdict_node(const struct wlbd_attempt *attempt, const struct w
 static void name_ranks(const struct wlbd_attempt *attempt, const struct wlbd_found_verdict *found, char *text,
                        size_t size)
 {
-	enum { NAMED_MOST = 2 };
+	enum { NAMED_MAX = 2 };
 	const struct wlb_verdict *verdict = &found->verdict;
 	size_t length = 0;
 	text[0] = '\0';
@@ -113,13 +113,13 @@ static void name_ranks(const struct wlbd_attempt *attempt, const struct wlbd_fou
 		snprintf(text, size, "node %s", node != NULL ? node : "?");
 		return;
 	}
-	for (int i = 0; i < verdict->rank_count && i < NAMED_MOST && length < size; i++) {
+	for (int i = 0; i < verdict->rank_count && i < NAMED_MAX && length < size; i++) {
 		const char *node = node_name(attempt, found->node_of[i]);
 		length += (size_t)snprintf(text + length, size - length, "%srank %d on %.64s", i > 0 ? ", " : "",
 		                           verdict->ranks[i], node != NULL ? node : "?");
 	}
-	if (verdict->rank_count > NAMED_MOST && length < size)
-		snprintf(text + length, size - length, " and %d more", verdict->rank_count - NAMED_MOST);
+	if (verdict->rank_count > NAMED_MAX && length < size)
+		snprintf(text + length, size - length, " and %d more", verdict->rank_count - NAMED_MAX);
 }
 
 void wlbd_verdict_text(const struct wlbd_attempt *attempt, const struct wlbd_found_verdict *found,
@@ -240,7 +240,7 @@ static json_t *ranks_json(const struct wlbd_open_call_ranks *ranks)
 /* The collectives that were in progress when the verdict was found: what the run waits for. */
 static json_t *calls_json(const struct wlbd_attempt *attempt)
 {
-	struct wlbd_open_call calls[WLBD_OPEN_CALLS_MOST];
+	struct wlbd_open_call calls[WLBD_OPEN_CALLS_MAX];
 	json_t *list = json_array();
 	int count = wlbd_detection_open_calls(attempt->watch.detection, calls);
 	for (int i = 0; i < count; i++)

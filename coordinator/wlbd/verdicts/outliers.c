@@ -75,7 +75,7 @@ static int node_of(const struct wlb_gathered *gathered, const struct wlbd_attemp
 static int node_of_group(const struct wlb_gathered *gathered, const struct wlbd_attempt *attempt, int32_t group)
 {
 	const struct wlb_verdict_group *ranks = group >= 0 ? &gathered->sets.list[group] : NULL;
-	if (ranks == NULL || ranks->count > WLBD_NODE_RANKS_MOST)
+	if (ranks == NULL || ranks->count > WLBD_NODE_RANKS_MAX)
 		return -1;
 	int node = node_of(gathered, attempt, ranks->members[0]);
 	for (int32_t i = 1; i < ranks->count; i++)

@@ -7,10 +7,10 @@
 #include "coordinator/wlbd/database/db.h"
 #include "coordinator/wlbd/wlbd.h"
 
-int wlbd_past_evictions_read(const json_t *list, struct wlbd_past_eviction evictions[WLBD_EVICTIONS_MOST])
+int wlbd_past_evictions_read(const json_t *list, struct wlbd_past_eviction evictions[WLBD_EVICTIONS_MAX])
 {
 	int count = 0;
-	for (size_t i = 0; i < json_array_size(list) && count < WLBD_EVICTIONS_MOST; i++) {
+	for (size_t i = 0; i < json_array_size(list) && count < WLBD_EVICTIONS_MAX; i++) {
 		const json_t *entry = json_array_get(list, i);
 		const char *kind = json_string_value(json_object_get(entry, "kind"));
 		evictions[count++] = (struct wlbd_past_eviction){
@@ -30,7 +30,7 @@ static const struct wlbd_names *job_nodes(const struct wlbd_attempt *attempt)
 
 void wlbd_past_evictions_set(struct wlbd_attempt *attempt, const json_t *list)
 {
-	struct wlbd_past_eviction evictions[WLBD_EVICTIONS_MOST];
+	struct wlbd_past_eviction evictions[WLBD_EVICTIONS_MAX];
 	const struct wlbd_names *nodes = job_nodes(attempt);
 	int count = wlbd_past_evictions_read(list, evictions);
 	bool *evicted = calloc((size_t)nodes->count + 1, sizeof(*evicted));
@@ -69,7 +69,7 @@ void wlbd_past_evictions_ask(struct wlbd_attempt *attempt)
 	*ref = wlbd_attempt_ref(attempt);
 	attempt->excluded.is_asked = true;
 	wlbd_params_add_integer(&params, attempt->run_pk);
-	wlbd_params_add_integer(&params, WLBD_EVICTIONS_MOST);
+	wlbd_params_add_integer(&params, WLBD_EVICTIONS_MAX);
 	wlbd_db_call(attempt->wlbd->writes, "select wlb_run_evictions($1, $2)", &params, on_answer, ref);
 }
 

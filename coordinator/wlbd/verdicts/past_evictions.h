@@ -10,7 +10,7 @@
 
 /* Reads what wlb_run_evictions of the schema returns, the newest first. Returns their number; the names live as long as
  * `list`. */
-int wlbd_past_evictions_read(const json_t *list, struct wlbd_past_eviction evictions[WLBD_EVICTIONS_MOST]);
+int wlbd_past_evictions_read(const json_t *list, struct wlbd_past_eviction evictions[WLBD_EVICTIONS_MAX]);
 
 /* Asks the database, once for each attempt; sets attempt->excluded when it answers. */
 void wlbd_past_evictions_ask(struct wlbd_attempt *attempt);

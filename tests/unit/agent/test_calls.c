@@ -109,12 +109,12 @@ static void what_no_rank_can_have_is_left_out(void **state)
 static void a_report_has_a_bound(void **state)
 {
 	(void)state;
-	struct fixture *f = open_node(TRACED_RANKS_MOST);
-	for (int area = 0; area < TRACED_RANKS_MOST; area++)
+	struct fixture *f = open_node(TRACED_RANKS_MAX);
+	for (int area = 0; area < TRACED_RANKS_MAX; area++)
 		for (uint64_t seq = 1; seq <= 8; seq++)
 			end_call(f, area, seq, 10.0 * (double)seq);
 	json_t *body = report(f);
-	assert_int_equal(json_array_size(json_object_get(body, "calls")), WLB_AGENT_CALLS_MOST);
+	assert_int_equal(json_array_size(json_object_get(body, "calls")), WLB_AGENT_CALLS_MAX);
 	json_decref(body);
 	close_node(f);
 }

@@ -7,16 +7,16 @@
 #include "coordinator/agent/tasks.h"
 #include "coordinator/client/node_page.h"
 
-enum { TRACED_RANKS_MOST = 600, TRACED_FIRST_RANK = 4 };
+enum { TRACED_RANKS_MAX = 600, TRACED_FIRST_RANK = 4 };
 
 struct traced_node {
 	struct wlb_node_page *page;
 	int page_fd;
-	struct wlb_rank_trace *areas[TRACED_RANKS_MOST];
+	struct wlb_rank_trace *areas[TRACED_RANKS_MAX];
 	struct wlb_agent_tasks tasks;
 };
 
-/* Opens a node with `ranks` ranks, at most TRACED_RANKS_MOST, from TRACED_FIRST_RANK on, without groups. A failure
+/* Opens a node with `ranks` ranks, at most TRACED_RANKS_MAX, from TRACED_FIRST_RANK on, without groups. A failure
  * fails the test. Close it with traced_node_close. */
 void traced_node_open(struct traced_node *node, int ranks);
 void traced_node_close(struct traced_node *node);

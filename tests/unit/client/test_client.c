@@ -167,7 +167,7 @@ static void the_deadline_holds(void **state)
 static _Thread_local bool is_endless, has_begun;
 static int taken;
 
-enum { TAKEN_MOST = 2000, BYTE_US = 1000 };
+enum { TAKEN_MAX = 2000, BYTE_US = 1000 };
 
 ssize_t __real_recv(int fd, void *data, size_t size, int flags);
 ssize_t __wrap_recv(int fd, void *data, size_t size, int flags);
@@ -177,7 +177,7 @@ ssize_t __wrap_recv(int fd, void *data, size_t size, int flags)
 	has_begun = has_begun || n > 0;
 	if (!is_endless || !has_begun || n >= 0)
 		return n;
-	assert_true(++taken < TAKEN_MOST);
+	assert_true(++taken < TAKEN_MAX);
 	usleep(BYTE_US);
 	*(char *)data = 'x';
 	return 1;

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-enum { TASKS_MOST = 78 };
+enum { TASKS_MAX = 78 };
 
 struct numbered {
 	struct wlbd_task task;
@@ -19,7 +19,7 @@ struct numbered {
 };
 
 /* The numbers of the tasks in the order of their ends; negative for those that were discarded. */
-static int ended[TASKS_MOST];
+static int ended[TASKS_MAX];
 static int ended_count;
 
 static void run(struct wlbd_task *task)
@@ -34,7 +34,7 @@ static void run(struct wlbd_task *task)
 
 static void note(int number)
 {
-	assert_true(ended_count < TASKS_MOST);
+	assert_true(ended_count < TASKS_MAX);
 	ended[ended_count++] = number;
 }
 
@@ -75,7 +75,7 @@ static struct wlbd_thread_pool *begin(struct event_base **base, int threads, int
 static void one_thread_runs_tasks_in_order(void **state)
 {
 	struct event_base *base;
-	struct wlbd_thread_pool *pool = begin(&base, 1, TASKS_MOST);
+	struct wlbd_thread_pool *pool = begin(&base, 1, TASKS_MAX);
 	struct numbered tasks[5];
 	(void)state;
 	for (int i = 0; i < 5; i++) {
@@ -131,7 +131,7 @@ static void owners_leave_places_to_others(void **state)
 	} owners[] = {{1, 60, 49}, {2, 4, 3}, {0, 13, 12}};
 	struct event_base *base;
 	struct wlbd_thread_pool *pool = begin(&base, 1, 64);
-	static struct numbered tasks[TASKS_MOST];
+	static struct numbered tasks[TASKS_MAX];
 	sem_t begun, may_end;
 	int count = 1;
 	(void)state;
@@ -166,7 +166,7 @@ static void *let_it_end(void *may_end)
 static void freeing_ends_every_task(void **state)
 {
 	struct event_base *base;
-	struct wlbd_thread_pool *pool = begin(&base, 1, TASKS_MOST);
+	struct wlbd_thread_pool *pool = begin(&base, 1, TASKS_MAX);
 	struct numbered tasks[3];
 	sem_t begun, may_end;
 	pthread_t other;
@@ -196,7 +196,7 @@ static void freeing_ends_every_task(void **state)
 static void an_owner_never_has_all_threads(void **state)
 {
 	struct event_base *base;
-	struct wlbd_thread_pool *pool = begin(&base, 3, TASKS_MOST);
+	struct wlbd_thread_pool *pool = begin(&base, 3, TASKS_MAX);
 	struct numbered tasks[5], other = numbered_of(9, 2, NULL, NULL);
 	sem_t begun, may_end;
 	(void)state;
@@ -226,7 +226,7 @@ static void an_owner_never_has_all_threads(void **state)
 static void the_next_task_is_of_who_has_fewest(void **state)
 {
 	struct event_base *base;
-	struct wlbd_thread_pool *pool = begin(&base, 2, TASKS_MOST);
+	struct wlbd_thread_pool *pool = begin(&base, 2, TASKS_MAX);
 	sem_t begun, first_may_end, second_may_end, third_may_end;
 	(void)state;
 	sem_init(&begun, 0, 0);
@@ -271,7 +271,7 @@ static void discard_on_the_thread(struct wlbd_task *task)
 static void abandoning_waits_for_no_task(void **state)
 {
 	struct event_base *base;
-	struct wlbd_thread_pool *pool = begin(&base, 1, TASKS_MOST);
+	struct wlbd_thread_pool *pool = begin(&base, 1, TASKS_MAX);
 	struct numbered tasks[2];
 	sem_t begun, may_end;
 	(void)state;

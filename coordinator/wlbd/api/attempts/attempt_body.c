@@ -8,17 +8,17 @@
 #include "coordinator/wlbd/rules/decision.h"
 #include "coordinator/wlbd/rules/name_index.h"
 
-enum { TASKS_PER_NODE_MOST = 4096, STEP_ID_MOST = 31, EXIT_CODE_MOST = 255 };
+enum { TASKS_PER_NODE_MAX = 4096, STEP_ID_MAX = 31, EXIT_CODE_MAX = 255 };
 
 static int read_policy(struct wlbd_attempt_body *out, struct wlb_error *error)
 {
 	const char *layout = "auto";
 	if (out->policy != NULL &&
 	    (wlbd_policy_check(out->policy, error) != 0 ||
-	     wlbd_field_text(out->policy, "layout", WLBD_OPTIONAL, WLBD_NAME_MOST, &layout, error) != 0 ||
-	     wlbd_field_integer(out->policy, "min_nodes", WLBD_OPTIONAL, 0, WLBD_NODES_MOST, &out->min_nodes, error) !=
+	     wlbd_field_text(out->policy, "layout", WLBD_OPTIONAL, WLBD_NAME_MAX, &layout, error) != 0 ||
+	     wlbd_field_integer(out->policy, "min_nodes", WLBD_OPTIONAL, 0, WLBD_NODES_MAX, &out->min_nodes, error) !=
 	             0 ||
-	     wlbd_field_integer(out->policy, "spares", WLBD_OPTIONAL, 0, WLBD_NODES_MOST, &out->spares, error) != 0))
+	     wlbd_field_integer(out->policy, "spares", WLBD_OPTIONAL, 0, WLBD_NODES_MAX, &out->spares, error) != 0))
 		return -1;
 	return wlb_policy_parse(layout, &out->layout, error);
 }
@@ -32,9 +32,9 @@ static int read_previous(const char *run, const json_t *body, struct wlbd_previo
 	if (previous == NULL)
 		return 0;
 	if (wlbd_field_uuid(previous, "attempt_id", &out->attempt_id, error) != 0 ||
-	    wlbd_field_integer(previous, "exit_code", WLBD_REQUIRED, -EXIT_CODE_MOST, EXIT_CODE_MOST, &out->exit_code,
+	    wlbd_field_integer(previous, "exit_code", WLBD_REQUIRED, -EXIT_CODE_MAX, EXIT_CODE_MAX, &out->exit_code,
 	                       error) != 0 ||
-	    wlbd_field_text(previous, "step_id", WLBD_OPTIONAL, STEP_ID_MOST, &out->step_id, error) != 0 ||
+	    wlbd_field_text(previous, "step_id", WLBD_OPTIONAL, STEP_ID_MAX, &out->step_id, error) != 0 ||
 	    wlbd_first_exit_read(previous, &out->first_exit, error) != 0)
 		return wlb_fail_in(error, "previous");
 	/* Empty: the step ended before its launcher knew its number. */
@@ -67,9 +67,9 @@ int wlbd_attempt_body_read(const char *run, const json_t *body, struct wlbd_atte
 {
 	*out = (struct wlbd_attempt_body){.tasks_per_node = 1, .previous = {.exit_code = WLBD_EXIT_UNKNOWN}};
 	if (wlbd_field_uuid(body, "attempt_id", &out->attempt_id, error) != 0 ||
-	    wlbd_field_names(body, "nodes", WLBD_REQUIRED, WLBD_NODES_MOST, &out->nodes, error) != 0 ||
+	    wlbd_field_names(body, "nodes", WLBD_REQUIRED, WLBD_NODES_MAX, &out->nodes, error) != 0 ||
 	    check_once(out->nodes, error) != 0 ||
-	    wlbd_field_integer(body, "tasks_per_node", WLBD_OPTIONAL, 1, TASKS_PER_NODE_MOST, &out->tasks_per_node,
+	    wlbd_field_integer(body, "tasks_per_node", WLBD_OPTIONAL, 1, TASKS_PER_NODE_MAX, &out->tasks_per_node,
 	                       error) != 0 ||
 	    wlbd_field_object(body, "policy", WLBD_OPTIONAL, &out->policy, error) != 0 ||
 	    read_policy(out, error) != 0 || wlbd_links_body_read(body, out->nodes, &out->links, error) != 0)

@@ -176,12 +176,12 @@ static bool has_too_many_attempts(const struct attempt_request *request)
 }
 
 /* Returns whether the request names more nodes than Slurm has; the call is answered then. Until Slurm has listed its
- * nodes, a job of more than WLBD_CLAIMED_NODES_MOST waits. */
+ * nodes, a job of more than WLBD_CLAIMED_NODES_MAX waits. */
 static bool has_too_many_nodes(const struct attempt_request *request)
 {
 	struct wlbd_call *call = request->call;
 	int count = (int)json_array_size(request->body.nodes), known = wlbd_nodes_count(call->wlbd->nodes);
-	if (count <= WLBD_CLAIMED_NODES_MOST || count <= known)
+	if (count <= WLBD_CLAIMED_NODES_MAX || count <= known)
 		return false;
 	if (known == 0)
 		wlbd_call_fail(call, 503, "field 'nodes': %d names, and Slurm has not listed its nodes yet; try again",
@@ -190,7 +190,7 @@ static bool has_too_many_nodes(const struct attempt_request *request)
 		wlbd_call_fail(call, 400,
 		               "field 'nodes': %d names; the cluster has %d nodes, and a request at most %d, or as "
 		               "many as the cluster has: name the nodes of the job",
-		               count, known, WLBD_CLAIMED_NODES_MOST);
+		               count, known, WLBD_CLAIMED_NODES_MAX);
 	return true;
 }
 

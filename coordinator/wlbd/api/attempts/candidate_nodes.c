@@ -13,11 +13,11 @@
 enum { TYPES_MAX = 64 };
 
 /* Fills crashes[] with the newest first. Returns their number. */
-static int read_crashes(const json_t *history, struct wlbd_crash crashes[WLBD_CRASHES_MOST])
+static int read_crashes(const json_t *history, struct wlbd_crash crashes[WLBD_CRASHES_MAX])
 {
 	const json_t *list = json_object_get(history, "crashes");
 	int count = 0;
-	for (size_t i = 0; i < json_array_size(list) && count < WLBD_CRASHES_MOST; i++) {
+	for (size_t i = 0; i < json_array_size(list) && count < WLBD_CRASHES_MAX; i++) {
 		const json_t *entry = json_array_get(list, i);
 		crashes[count++] = (struct wlbd_crash){
 			.node = json_string_value(json_object_get(entry, "node")),
@@ -32,7 +32,7 @@ static int read_crashes(const json_t *history, struct wlbd_crash crashes[WLBD_CR
 
 static const char *why_failed(const struct wlbd_suspect *node)
 {
-	if (node->losses > WLBD_NODE_LOSSES_MOST)
+	if (node->losses > WLBD_NODE_LOSSES_MAX)
 		return "was lost twice";
 	return node->suspected ? "failed again and again" : NULL;
 }
@@ -54,7 +54,7 @@ static int mark_heaviest(struct wlbd_candidate_nodes *candidates, const struct w
 
 static int mark_failed(struct wlbd_candidate_nodes *candidates, const json_t *history, bool excludes_crashed)
 {
-	struct wlbd_crash crashes[WLBD_CRASHES_MOST];
+	struct wlbd_crash crashes[WLBD_CRASHES_MAX];
 	const json_t *losses = json_object_get(history, "node_losses");
 	int count = read_crashes(history, crashes);
 	struct wlbd_suspect *nodes = calloc((size_t)candidates->count + 1, sizeof(*nodes));
@@ -74,7 +74,7 @@ static int mark_failed(struct wlbd_candidate_nodes *candidates, const json_t *hi
 
 static int mark_evicted(struct wlbd_candidate_nodes *candidates, const json_t *history)
 {
-	struct wlbd_past_eviction evictions[WLBD_EVICTIONS_MOST];
+	struct wlbd_past_eviction evictions[WLBD_EVICTIONS_MAX];
 	int count = wlbd_past_evictions_read(json_object_get(history, "evictions"), evictions);
 	const char **names = calloc((size_t)candidates->count + 1, sizeof(*names));
 	bool *is_out = calloc((size_t)candidates->count + 1, sizeof(*is_out));

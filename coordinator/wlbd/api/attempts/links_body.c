@@ -6,7 +6,7 @@
 #include "coordinator/wlbd/http/fields.h"
 #include "coordinator/wlbd/rules/links.h"
 
-enum { NAMED_MOST = 4 };
+enum { NAMED_MAX = 4 };
 
 /* Returns an object with the index of each name; NULL if out of memory. */
 static json_t *index_names(const json_t *nodes)
@@ -35,11 +35,11 @@ static int check_unreached(const json_t *unreached, const json_t *nodes, struct 
 	{
 		const json_t *checked;
 		if ((rc = check_known(known, name, error)) != 0 ||
-		    (rc = wlbd_field_names(unreached, name, WLBD_REQUIRED, WLBD_UNREACHED_MOST, &checked, error)) != 0)
+		    (rc = wlbd_field_names(unreached, name, WLBD_REQUIRED, WLBD_UNREACHED_MAX, &checked, error)) != 0)
 			break;
 		names += json_array_size(list);
-		if (names > WLBD_UNREACHED_MOST)
-			rc = wlb_fail(error, "%zu names: %d at most", names, WLBD_UNREACHED_MOST);
+		if (names > WLBD_UNREACHED_MAX)
+			rc = wlb_fail(error, "%zu names: %d at most", names, WLBD_UNREACHED_MAX);
 		for (size_t i = 0; rc == 0 && i < json_array_size(list); i++)
 			rc = check_known(known, json_string_value(json_array_get(list, i)), error);
 		if (rc != 0)
@@ -102,7 +102,7 @@ static void describe(const char *name, const json_t *missing, char *text, size_t
 {
 	size_t count = json_array_size(missing);
 	int length = snprintf(text, size, "%.64s does not reach ", name);
-	if (count > NAMED_MOST) {
+	if (count > NAMED_MAX) {
 		snprintf(text + length, size - (size_t)length, "%zu nodes", count);
 		return;
 	}
@@ -117,7 +117,7 @@ static void describe(const char *name, const json_t *missing, char *text, size_t
 const char *wlbd_links_body_worst(const struct wlbd_links_body *links, const json_t *nodes,
                                   char why[WLBD_LINKS_WHY_SIZE])
 {
-	struct wlbd_broken_link *list = calloc(WLBD_UNREACHED_MOST, sizeof(*list));
+	struct wlbd_broken_link *list = calloc(WLBD_UNREACHED_MAX, sizeof(*list));
 	json_t *known = index_names(nodes);
 	const char *name = NULL;
 	if (list != NULL && known != NULL && links->unreached != NULL) {

@@ -9,7 +9,7 @@
 #include "libwlb/wlb.h"
 
 enum {
-	WLBD_UNREACHED_MOST = 4096, /* names in all lists together: more says that all links are broken */
+	WLBD_UNREACHED_MAX = 4096, /* names in all lists together: more says that all links are broken */
 	WLBD_LINKS_WHY_SIZE = 512,
 };
 

@@ -7,7 +7,7 @@
 #include "planner/machine.h"
 #include "planner/node_type.h"
 
-enum { MACHINE_MOST_BYTES = 256 << 10 };
+enum { MACHINE_MAX_BYTES = 256 << 10 };
 
 static int check_machine(const json_t *object, struct wlb_error *error)
 {
@@ -43,15 +43,15 @@ static int check_nodes(const json_t *nodes, struct wlb_error *error)
 int wlbd_calibration_read(const json_t *body, struct wlbd_calibration *c, struct wlb_error *error)
 {
 	*c = (struct wlbd_calibration){0};
-	if (wlbd_field_text(body, "node_type", WLBD_REQUIRED, WLBD_NODE_TYPE_MOST, &c->node_type, error) != 0 ||
+	if (wlbd_field_text(body, "node_type", WLBD_REQUIRED, WLBD_NODE_TYPE_MAX, &c->node_type, error) != 0 ||
 	    check_type(c->node_type, error) != 0 ||
-	    wlbd_field_integer(body, "ranks_per_node", WLBD_REQUIRED, 1, WLBD_NODE_RANKS_MOST, &c->ranks_per_node,
+	    wlbd_field_integer(body, "ranks_per_node", WLBD_REQUIRED, 1, WLBD_NODE_RANKS_MAX, &c->ranks_per_node,
 	                       error) != 0 ||
 	    wlbd_field_integer(body, "job_id", WLBD_OPTIONAL, 1, UINT32_MAX, &c->job_id, error) != 0 ||
-	    wlbd_field_names(body, "nodes", WLBD_REQUIRED, WLBD_NODES_MOST, &c->nodes, error) != 0 ||
+	    wlbd_field_names(body, "nodes", WLBD_REQUIRED, WLBD_NODES_MAX, &c->nodes, error) != 0 ||
 	    check_nodes(c->nodes, error) != 0 ||
 	    wlbd_field_object(body, "machine", WLBD_REQUIRED, &c->machine, error) != 0 ||
-	    wlbd_field_bounded(body, "machine", MACHINE_MOST_BYTES, error) != 0)
+	    wlbd_field_bounded(body, "machine", MACHINE_MAX_BYTES, error) != 0)
 		return -1;
 	return check_machine(c->machine, error);
 }

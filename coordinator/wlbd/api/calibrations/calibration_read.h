@@ -8,7 +8,7 @@
 #include "coordinator/wlbd/slurm/slurm_ask.h"
 #include "libwlb/wlb.h"
 
-enum { WLBD_NODE_TYPE_MOST = 128 };
+enum { WLBD_NODE_TYPE_MAX = 128 };
 
 /* Points into the body, but for gpu_type. */
 struct wlbd_calibration {

@@ -178,14 +178,14 @@ void wlbd_get_calibration(struct wlbd_call *call)
 	const char *type = wlbd_call_parameter(call, "node_type"), *ranks = wlbd_call_parameter(call, "ranks_per_node");
 	char *end = NULL;
 	long count = ranks != NULL ? strtol(ranks, &end, 10) : 1;
-	if (type == NULL || strlen(type) > WLBD_NODE_TYPE_MOST) {
+	if (type == NULL || strlen(type) > WLBD_NODE_TYPE_MAX) {
 		wlbd_call_fail(call, 400, "parameter 'node_type' must be the type of a node, of at most %d bytes",
-		               WLBD_NODE_TYPE_MOST);
+		               WLBD_NODE_TYPE_MAX);
 		return;
 	}
-	if ((end != NULL && *end != '\0') || count < 1 || count > WLBD_NODE_RANKS_MOST) {
+	if ((end != NULL && *end != '\0') || count < 1 || count > WLBD_NODE_RANKS_MAX) {
 		wlbd_call_fail(call, 400, "parameter 'ranks_per_node': '%.60s' must be a whole number from 1 to %d",
-		               ranks, WLBD_NODE_RANKS_MOST);
+		               ranks, WLBD_NODE_RANKS_MAX);
 		return;
 	}
 	wlbd_params_add_text(&params, type);

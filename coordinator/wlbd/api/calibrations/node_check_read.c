@@ -15,7 +15,7 @@ static int check_printable(const char *name, const char *text, struct wlb_error 
 static int read_text(const json_t *object, const char *name, enum wlbd_need need, const char **value,
                      struct wlb_error *error)
 {
-	if (wlbd_field_text(object, name, need, WLBD_NODE_CHECK_TEXT_MOST, value, error) != 0)
+	if (wlbd_field_text(object, name, need, WLBD_NODE_CHECK_TEXT_MAX, value, error) != 0)
 		return -1;
 	return *value != NULL ? check_printable(name, *value, error) : 0;
 }
@@ -47,10 +47,10 @@ static int read_entries(const json_t *checks, struct wlb_error *error)
 int wlbd_node_check_read(const json_t *body, struct wlbd_node_check *check, struct wlb_error *error)
 {
 	*check = (struct wlbd_node_check){.reason = ""};
-	if (wlbd_field_text(body, "node", WLBD_REQUIRED, WLBD_NAME_MOST, &check->node, error) != 0 ||
+	if (wlbd_field_text(body, "node", WLBD_REQUIRED, WLBD_NAME_MAX, &check->node, error) != 0 ||
 	    wlbd_field_boolean(body, "healthy", WLBD_REQUIRED, &check->healthy, error) != 0 ||
 	    read_text(body, "reason", WLBD_OPTIONAL, &check->reason, error) != 0 ||
-	    wlbd_field_array(body, "checks", WLBD_OPTIONAL, WLBD_NODE_CHECKS_MOST, &check->checks, error) != 0 ||
+	    wlbd_field_array(body, "checks", WLBD_OPTIONAL, WLBD_NODE_CHECKS_MAX, &check->checks, error) != 0 ||
 	    read_entries(check->checks, error) != 0 ||
 	    wlbd_field_boolean(body, "clears", WLBD_OPTIONAL, &check->clears, error) != 0)
 		return -1;

@@ -7,7 +7,7 @@
 
 #include "libwlb/wlb.h"
 
-enum { WLBD_NODE_CHECKS_MOST = 256, WLBD_NODE_CHECK_TEXT_MOST = 512 };
+enum { WLBD_NODE_CHECKS_MAX = 256, WLBD_NODE_CHECK_TEXT_MAX = 512 };
 
 struct wlbd_node_check {
 	const char *node;

@@ -15,7 +15,7 @@
 #include "coordinator/wlbd/slurm/nodes.h"
 #include "coordinator/wlbd/wlbd.h"
 
-enum { NODES_LIMIT = 100, NODES_MOST = 4096 };
+enum { NODES_LIMIT = 100, NODES_MAX = 4096 };
 
 static void store(struct wlbd_call *call, const struct wlbd_node_check *check)
 {
@@ -116,7 +116,7 @@ void wlbd_get_nodes(struct wlbd_call *call)
 {
 	struct wlbd_params params = {0};
 	int64_t limit = NODES_LIMIT;
-	if (wlbd_parameter_number(call, "limit", 1, NODES_MOST, &limit) != 0)
+	if (wlbd_parameter_number(call, "limit", 1, NODES_MAX, &limit) != 0)
 		return;
 	wlbd_parameter_add_reader(&params, call);
 	wlbd_params_add_text(&params, wlbd_call_parameter(call, "node"));

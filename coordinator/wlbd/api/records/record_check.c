@@ -12,13 +12,13 @@
  * Bounds far above the values of any run, so that no sum and no quotient of stored values leaves the range of its type.
  * docs/api.md lists them.
  */
-#define COUNT_MOST INT64_C(1000000000000)       /* steps, tokens, documents, lengths */
-#define BYTES_MOST INT64_C(1000000000000000000) /* of a checkpoint */
-#define SECONDS_MOST 1e7
-#define TIME_MOST_S 1e11 /* since 1970 */
-#define RATIO_MOST 1e9
-#define RATE_MOST 1e15       /* of tokens each second */
-#define MAGNITUDE_MOST 1e100 /* of losses and norms, which are large in a run that diverges */
+#define COUNT_MAX INT64_C(1000000000000)       /* steps, tokens, documents, lengths */
+#define BYTES_MAX INT64_C(1000000000000000000) /* of a checkpoint */
+#define SECONDS_MAX 1e7
+#define TIME_MAX_S 1e11 /* since 1970 */
+#define RATIO_MAX 1e9
+#define RATE_MAX 1e15       /* of tokens each second */
+#define MAGNITUDE_MAX 1e100 /* of losses and norms, which are large in a run that diverges */
 
 static int check_layout(const json_t *data, struct wlb_error *error)
 {
@@ -28,7 +28,7 @@ static int check_layout(const json_t *data, struct wlb_error *error)
 	if (wlbd_field_object(data, "layout", WLBD_OPTIONAL, &layout, error) != 0)
 		return -1;
 	for (int i = 0; layout != NULL && i < 4; i++)
-		if (wlbd_field_integer(layout, ways[i], WLBD_REQUIRED, 1, WLBD_RANKS_MOST, &way, error) != 0)
+		if (wlbd_field_integer(layout, ways[i], WLBD_REQUIRED, 1, WLBD_RANKS_MAX, &way, error) != 0)
 			return wlb_fail_in(error, "layout");
 	return 0;
 }
@@ -36,7 +36,7 @@ static int check_layout(const json_t *data, struct wlb_error *error)
 /* Each rank of the map, which is below `world_size`, once. */
 static int check_ranks_once(const json_t *map, int64_t world_size, struct wlb_error *error)
 {
-	uint64_t is_listed[WLBD_RANKS_MOST / 64]; /* bits */
+	uint64_t is_listed[WLBD_RANKS_MAX / 64]; /* bits */
 	memset(is_listed, 0, ((size_t)world_size + 63) / 64 * sizeof(*is_listed));
 	for (size_t i = 0; i < json_array_size(map); i++) {
 		json_int_t rank = json_integer_value(json_object_get(json_array_get(map, i), "rank"));
@@ -55,7 +55,7 @@ static int check_rank_map(const json_t *data, struct wlb_error *error)
 	const json_t *map = NULL;
 	const char *node;
 	int64_t world_size, number;
-	if (wlbd_field_integer(data, "world_size", WLBD_REQUIRED, 1, WLBD_RANKS_MOST, &world_size, error) != 0 ||
+	if (wlbd_field_integer(data, "world_size", WLBD_REQUIRED, 1, WLBD_RANKS_MAX, &world_size, error) != 0 ||
 	    wlbd_field_array(data, "rank_map", WLBD_REQUIRED, (size_t)world_size, &map, error) != 0)
 		return -1;
 	for (size_t i = 0; i < json_array_size(map); i++) {
@@ -63,7 +63,7 @@ static int check_rank_map(const json_t *data, struct wlb_error *error)
 		if (!json_is_object(entry) ||
 		    wlbd_field_integer(entry, "rank", WLBD_REQUIRED, 0, world_size - 1, &number, error) != 0 ||
 		    wlbd_field_integer(entry, "local_rank", WLBD_REQUIRED, 0, world_size - 1, &number, error) != 0 ||
-		    wlbd_field_text(entry, "node", WLBD_REQUIRED, WLBD_NAME_MOST, &node, error) != 0)
+		    wlbd_field_text(entry, "node", WLBD_REQUIRED, WLBD_NAME_MAX, &node, error) != 0)
 			return wlb_fail_in(error, "rank_map[%zu]", i);
 	}
 	return check_ranks_once(map, world_size, error);
@@ -76,15 +76,15 @@ static int check_attempt(const json_t *data, struct wlb_error *error)
 	int64_t number;
 	if (check_layout(data, error) != 0 || check_rank_map(data, error) != 0 ||
 	    wlbd_field_object(data, "model", WLBD_OPTIONAL, &model, error) != 0 ||
-	    wlbd_field_bounded(data, "model", WLBD_MODEL_BYTES_MOST, error) != 0 ||
-	    wlbd_field_integer(data, "seq_length", WLBD_OPTIONAL, 1, COUNT_MOST, &number, error) != 0 ||
-	    wlbd_field_integer(data, "global_batch_size", WLBD_OPTIONAL, 1, COUNT_MOST, &number, error) != 0 ||
-	    wlbd_field_integer(data, "train_iters", WLBD_OPTIONAL, 0, COUNT_MOST, &number, error) != 0 ||
+	    wlbd_field_bounded(data, "model", WLBD_MODEL_BYTES_MAX, error) != 0 ||
+	    wlbd_field_integer(data, "seq_length", WLBD_OPTIONAL, 1, COUNT_MAX, &number, error) != 0 ||
+	    wlbd_field_integer(data, "global_batch_size", WLBD_OPTIONAL, 1, COUNT_MAX, &number, error) != 0 ||
+	    wlbd_field_integer(data, "train_iters", WLBD_OPTIONAL, 0, COUNT_MAX, &number, error) != 0 ||
 	    wlbd_field_integer(data, "restart_count", WLBD_OPTIONAL, 0, INT32_MAX, &number, error) != 0 ||
-	    wlbd_field_integer(data, "resumed_step", WLBD_OPTIONAL, 0, COUNT_MOST, &number, error) != 0 ||
-	    wlbd_field_text(data, "checkpoint", WLBD_OPTIONAL, WLBD_TEXT_MOST, &text, error) != 0 ||
-	    wlbd_field_text(data, "dtype", WLBD_OPTIONAL, WLBD_NAME_MOST, &text, error) != 0 ||
-	    wlbd_field_text(data, "device", WLBD_OPTIONAL, WLBD_NAME_MOST, &text, error) != 0)
+	    wlbd_field_integer(data, "resumed_step", WLBD_OPTIONAL, 0, COUNT_MAX, &number, error) != 0 ||
+	    wlbd_field_text(data, "checkpoint", WLBD_OPTIONAL, WLBD_TEXT_MAX, &text, error) != 0 ||
+	    wlbd_field_text(data, "dtype", WLBD_OPTIONAL, WLBD_NAME_MAX, &text, error) != 0 ||
+	    wlbd_field_text(data, "device", WLBD_OPTIONAL, WLBD_NAME_MAX, &text, error) != 0)
 		return -1;
 	return 0;
 }
@@ -98,15 +98,15 @@ static int check_parts(const json_t *data, struct wlb_error *error)
 	double seconds;
 	if (wlbd_field_object(data, "parts", WLBD_OPTIONAL, &parts, error) != 0)
 		return -1;
-	if (json_object_size(parts) > WLBD_PARTS_MOST)
+	if (json_object_size(parts) > WLBD_PARTS_MAX)
 		return wlb_fail(error, "field 'parts': %zu names; it may have %d", json_object_size(parts),
-		                WLBD_PARTS_MOST);
+		                WLBD_PARTS_MAX);
 	json_object_foreach((json_t *)parts, name, part)
 	{
-		if (strlen(name) > WLBD_PART_NAME_BYTES_MOST)
+		if (strlen(name) > WLBD_PART_NAME_BYTES_MAX)
 			return wlb_fail(error, "field 'parts': the name '%.20s...' must have at most %d bytes", name,
-			                WLBD_PART_NAME_BYTES_MOST);
-		if (wlbd_field_number(parts, name, WLBD_OPTIONAL, -SECONDS_MOST, SECONDS_MOST, &seconds, error) != 0)
+			                WLBD_PART_NAME_BYTES_MAX);
+		if (wlbd_field_number(parts, name, WLBD_OPTIONAL, -SECONDS_MAX, SECONDS_MAX, &seconds, error) != 0)
 			return wlb_fail_in(error, "parts");
 	}
 	return 0;
@@ -118,19 +118,19 @@ static int check_step(const json_t *data, struct wlb_error *error)
 		const char *name;
 		double least, most;
 	} numbers[] = {
-		{"loss", -MAGNITUDE_MOST, MAGNITUDE_MOST},
-		{"grad_norm", 0, MAGNITUDE_MOST},
-		{"lr", -MAGNITUDE_MOST, MAGNITUDE_MOST},
-		{"step_time_s", 0, SECONDS_MOST},
-		{"tokens_per_s", 0, RATE_MOST},
-		{"predicted_imbalance", 0, RATIO_MOST},
-		{"imbalance", 0, RATIO_MOST},
+		{"loss", -MAGNITUDE_MAX, MAGNITUDE_MAX},
+		{"grad_norm", 0, MAGNITUDE_MAX},
+		{"lr", -MAGNITUDE_MAX, MAGNITUDE_MAX},
+		{"step_time_s", 0, SECONDS_MAX},
+		{"tokens_per_s", 0, RATE_MAX},
+		{"predicted_imbalance", 0, RATIO_MAX},
+		{"imbalance", 0, RATIO_MAX},
 	};
 	static const char *const counts[] = {"tokens", "documents", "held_tokens"};
 	int64_t count;
 	double number;
-	if (wlbd_field_integer(data, "step", WLBD_REQUIRED, 0, COUNT_MOST, &count, error) != 0 ||
-	    wlbd_field_integer(data, "memory_bytes", WLBD_OPTIONAL, 0, BYTES_MOST, &count, error) != 0 ||
+	if (wlbd_field_integer(data, "step", WLBD_REQUIRED, 0, COUNT_MAX, &count, error) != 0 ||
+	    wlbd_field_integer(data, "memory_bytes", WLBD_OPTIONAL, 0, BYTES_MAX, &count, error) != 0 ||
 	    check_parts(data, error) != 0)
 		return -1;
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
@@ -138,7 +138,7 @@ static int check_step(const json_t *data, struct wlb_error *error)
 		                      error) != 0)
 			return -1;
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
-		if (wlbd_field_integer(data, counts[i], WLBD_OPTIONAL, 0, COUNT_MOST, &count, error) != 0)
+		if (wlbd_field_integer(data, counts[i], WLBD_OPTIONAL, 0, COUNT_MAX, &count, error) != 0)
 			return -1;
 	return 0;
 }
@@ -148,10 +148,10 @@ static int check_checkpoint(const json_t *data, struct wlb_error *error)
 	const char *path;
 	int64_t count;
 	double number;
-	if (wlbd_field_integer(data, "step", WLBD_REQUIRED, 0, COUNT_MOST, &count, error) != 0 ||
-	    wlbd_field_text(data, "path", WLBD_REQUIRED, WLBD_TEXT_MOST, &path, error) != 0 ||
-	    wlbd_field_integer(data, "bytes", WLBD_OPTIONAL, 0, BYTES_MOST, &count, error) != 0 ||
-	    wlbd_field_number(data, "duration_s", WLBD_OPTIONAL, 0, SECONDS_MOST, &number, error) != 0)
+	if (wlbd_field_integer(data, "step", WLBD_REQUIRED, 0, COUNT_MAX, &count, error) != 0 ||
+	    wlbd_field_text(data, "path", WLBD_REQUIRED, WLBD_TEXT_MAX, &path, error) != 0 ||
+	    wlbd_field_integer(data, "bytes", WLBD_OPTIONAL, 0, BYTES_MAX, &count, error) != 0 ||
+	    wlbd_field_number(data, "duration_s", WLBD_OPTIONAL, 0, SECONDS_MAX, &number, error) != 0)
 		return -1;
 	return 0;
 }
@@ -166,11 +166,11 @@ static int check_fault(const json_t *data, struct wlb_error *error)
 			kinds[kind_count++] = wlb_faults[kind].name;
 	kinds[kind_count] = NULL;
 	if (wlbd_field_choice(data, "kind", WLBD_REQUIRED, kinds, &text, error) != 0 ||
-	    wlbd_field_integer(data, "rank", WLBD_OPTIONAL, 0, WLBD_RANKS_MOST, &count, error) != 0 ||
-	    wlbd_field_text(data, "node", WLBD_OPTIONAL, WLBD_NAME_MOST, &text, error) != 0 ||
-	    wlbd_field_integer(data, "step", WLBD_OPTIONAL, 0, COUNT_MOST, &count, error) != 0 ||
-	    wlbd_field_text(data, "detail", WLBD_OPTIONAL, WLBD_TEXT_MOST, &text, error) != 0 ||
-	    wlbd_field_bounded(data, "evidence", WLBD_EVIDENCE_BYTES_MOST, error) != 0)
+	    wlbd_field_integer(data, "rank", WLBD_OPTIONAL, 0, WLBD_RANKS_MAX, &count, error) != 0 ||
+	    wlbd_field_text(data, "node", WLBD_OPTIONAL, WLBD_NAME_MAX, &text, error) != 0 ||
+	    wlbd_field_integer(data, "step", WLBD_OPTIONAL, 0, COUNT_MAX, &count, error) != 0 ||
+	    wlbd_field_text(data, "detail", WLBD_OPTIONAL, WLBD_TEXT_MAX, &text, error) != 0 ||
+	    wlbd_field_bounded(data, "evidence", WLBD_EVIDENCE_BYTES_MAX, error) != 0)
 		return -1;
 	return 0;
 }
@@ -178,24 +178,24 @@ static int check_fault(const json_t *data, struct wlb_error *error)
 static int check_event(const json_t *data, struct wlb_error *error)
 {
 	const char *text;
-	if (wlbd_field_text(data, "kind", WLBD_REQUIRED, WLBD_NAME_MOST, &text, error) != 0)
+	if (wlbd_field_text(data, "kind", WLBD_REQUIRED, WLBD_NAME_MAX, &text, error) != 0)
 		return -1;
-	return wlbd_field_text(data, "detail", WLBD_OPTIONAL, WLBD_TEXT_MOST, &text, error);
+	return wlbd_field_text(data, "detail", WLBD_OPTIONAL, WLBD_TEXT_MAX, &text, error);
 }
 
 static int read_attempt_end(const json_t *data, struct wlbd_attempt_end *end, struct wlb_error *error)
 {
 	static const char *const states[] = {"complete", "failed", "ended", NULL};
-	enum { NO_CODE = 256, CODE_MOST = 255 };
+	enum { NO_CODE = 256, CODE_MAX = 255 };
 	const char *text;
 	int64_t code = NO_CODE;
 	if (wlbd_field_choice(data, "state", WLBD_REQUIRED, states, &end->state, error) != 0 ||
-	    wlbd_field_integer(data, "exit_code", WLBD_OPTIONAL, -CODE_MOST, CODE_MOST, &code, error) != 0 ||
+	    wlbd_field_integer(data, "exit_code", WLBD_OPTIONAL, -CODE_MAX, CODE_MAX, &code, error) != 0 ||
 	    wlbd_first_exit_read(data, &end->first_exit, error) != 0)
 		return -1;
 	end->has_exit_code = code != NO_CODE;
 	end->exit_code = (int)code;
-	return wlbd_field_text(data, "reason", WLBD_OPTIONAL, WLBD_TEXT_MOST, &text, error);
+	return wlbd_field_text(data, "reason", WLBD_OPTIONAL, WLBD_TEXT_MAX, &text, error);
 }
 
 static int check_data(const char *type, const json_t *data, struct wlbd_attempt_end *end, struct wlb_error *error)
@@ -229,8 +229,8 @@ static int check_record(const json_t *record, int64_t expected_seq, struct wlbd_
 	if (!json_is_object(record))
 		return wlb_fail(error, "must be an object");
 	if (wlbd_field_integer(record, "seq", WLBD_REQUIRED, 1, INT64_MAX, &seq, error) != 0 ||
-	    wlbd_field_number(record, "time", WLBD_REQUIRED, 0, TIME_MOST_S, &time_s, error) != 0 ||
-	    wlbd_field_text(record, "type", WLBD_REQUIRED, WLBD_NAME_MOST, &type, error) != 0 ||
+	    wlbd_field_number(record, "time", WLBD_REQUIRED, 0, TIME_MAX_S, &time_s, error) != 0 ||
+	    wlbd_field_text(record, "type", WLBD_REQUIRED, WLBD_NAME_MAX, &type, error) != 0 ||
 	    wlbd_field_object(record, "data", WLBD_REQUIRED, &data, error) != 0)
 		return -1;
 	if (seq != expected_seq)
@@ -246,9 +246,9 @@ int wlbd_delivery_check(const json_t *body, struct wlbd_delivery *delivery, stru
 	if (wlbd_field_uuid(body, "attempt_id", &delivery->attempt_id, error) != 0 ||
 	    wlbd_field_choice(body, "source", WLBD_REQUIRED, sources, &delivery->source, error) != 0 ||
 	    wlbd_field_integer(body, "job_id", WLBD_OPTIONAL, 1, UINT32_MAX, &delivery->job_id, error) != 0 ||
-	    wlbd_field_integer(body, "first_seq", WLBD_REQUIRED, 1, INT64_MAX - WLBD_RECORDS_MOST, &delivery->first_seq,
+	    wlbd_field_integer(body, "first_seq", WLBD_REQUIRED, 1, INT64_MAX - WLBD_RECORDS_MAX, &delivery->first_seq,
 	                       error) != 0 ||
-	    wlbd_field_array(body, "records", WLBD_REQUIRED, WLBD_RECORDS_MOST, &delivery->records, error) != 0)
+	    wlbd_field_array(body, "records", WLBD_REQUIRED, WLBD_RECORDS_MAX, &delivery->records, error) != 0)
 		return -1;
 	for (size_t i = 0; i < json_array_size(delivery->records); i++) {
 		struct wlbd_attempt_end end = {0};

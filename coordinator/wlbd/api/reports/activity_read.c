@@ -6,11 +6,11 @@
 #include "coordinator/wlbd/api/reports/entry_values.h"
 #include "coordinator/wlbd/http/fields.h"
 
-#define SECONDS_MOST 1e7
-#define WORK_MOST 1e30
-#define STEP_MOST INT64_C(1000000000000)
-#define SEQ_MOST INT64_C(1000000000000000)
-#define BYTES_MOST INT64_C(1000000000000000000)
+#define SECONDS_MAX 1e7
+#define WORK_MAX 1e30
+#define STEP_MAX INT64_C(1000000000000)
+#define SEQ_MAX INT64_C(1000000000000000)
+#define BYTES_MAX INT64_C(1000000000000000000)
 
 const char *const wlbd_activity_names[] = {"starting", "loading", "computing", "saving", "evaluating", "ending", NULL};
 const char *const wlbd_activity_process_names[] = {"running", "stopped", "gone", NULL};
@@ -38,8 +38,8 @@ static int read_group(const json_t *entry, struct wlbd_activity_group *group, st
 		return wlbd_value_refuse("group", entry,
 		                         "an array of name, ranks, last sequence number entered and last left", error);
 	if (wlbd_value_name("name", json_array_get(entry, 0), group->name, sizeof(group->name), error) != 0 ||
-	    wlbd_value_integer("ranks", json_array_get(entry, 1), 1, WLBD_RANKS_MOST, &ranks, error) != 0 ||
-	    wlbd_value_integer("entered", json_array_get(entry, 2), 0, SEQ_MOST, &group->entered, error) != 0 ||
+	    wlbd_value_integer("ranks", json_array_get(entry, 1), 1, WLBD_RANKS_MAX, &ranks, error) != 0 ||
+	    wlbd_value_integer("entered", json_array_get(entry, 2), 0, SEQ_MAX, &group->entered, error) != 0 ||
 	    wlbd_value_integer("left", json_array_get(entry, 3), 0, group->entered, &group->left, error) != 0)
 		return -1;
 	group->ranks = (int)ranks;
@@ -50,7 +50,7 @@ static int read_groups(const json_t *entry, struct wlbd_activity *activity, stru
                        struct wlb_error *error)
 {
 	const json_t *list = NULL;
-	if (wlbd_field_array(entry, "groups", WLBD_OPTIONAL, WLBD_ACTIVITY_GROUPS_MOST, &list, error) != 0)
+	if (wlbd_field_array(entry, "groups", WLBD_OPTIONAL, WLBD_ACTIVITY_GROUPS_MAX, &list, error) != 0)
 		return -1;
 	activity->group_count = (int)json_array_size(list);
 	for (int i = 0; i < activity->group_count; i++)
@@ -69,9 +69,9 @@ static int read_call(const json_t *object, struct wlbd_activity *activity, struc
 		return wlb_fail(error, "field 'group': the rank has no groups; list the one of the call in 'groups'");
 	if (read_choice(object, "kind", wlbd_call_kind_names, &call->kind, error) != 0 ||
 	    wlbd_field_integer(object, "group", WLBD_REQUIRED, 0, activity->group_count - 1, &group, error) != 0 ||
-	    wlbd_field_integer(object, "seq", WLBD_REQUIRED, 0, SEQ_MOST, &call->seq, error) != 0 ||
-	    wlbd_field_integer(object, "bytes", WLBD_REQUIRED, 0, BYTES_MOST, &call->bytes, error) != 0 ||
-	    wlbd_field_number(object, "for_s", WLBD_REQUIRED, 0, SECONDS_MOST, &call->for_s, error) != 0)
+	    wlbd_field_integer(object, "seq", WLBD_REQUIRED, 0, SEQ_MAX, &call->seq, error) != 0 ||
+	    wlbd_field_integer(object, "bytes", WLBD_REQUIRED, 0, BYTES_MAX, &call->bytes, error) != 0 ||
+	    wlbd_field_number(object, "for_s", WLBD_REQUIRED, 0, SECONDS_MAX, &call->for_s, error) != 0)
 		return -1;
 	call->group = (int)group;
 	activity->is_in_call = true;
@@ -81,10 +81,10 @@ static int read_call(const json_t *object, struct wlbd_activity *activity, struc
 static int read_corruption(const json_t *object, struct wlbd_corruption *corruption, struct wlb_error *error)
 {
 	int64_t suspects = 0, first = 0, other = 0;
-	if (wlbd_field_integer(object, "step", WLBD_REQUIRED, 0, STEP_MOST, &corruption->step, error) != 0 ||
-	    wlbd_field_integer(object, "suspects", WLBD_REQUIRED, 1, WLBD_RANKS_MOST, &suspects, error) != 0 ||
-	    wlbd_field_integer(object, "first", WLBD_REQUIRED, 0, WLBD_RANKS_MOST, &first, error) != 0 ||
-	    wlbd_field_integer(object, "other", WLBD_REQUIRED, 0, WLBD_RANKS_MOST, &other, error) != 0)
+	if (wlbd_field_integer(object, "step", WLBD_REQUIRED, 0, STEP_MAX, &corruption->step, error) != 0 ||
+	    wlbd_field_integer(object, "suspects", WLBD_REQUIRED, 1, WLBD_RANKS_MAX, &suspects, error) != 0 ||
+	    wlbd_field_integer(object, "first", WLBD_REQUIRED, 0, WLBD_RANKS_MAX, &first, error) != 0 ||
+	    wlbd_field_integer(object, "other", WLBD_REQUIRED, 0, WLBD_RANKS_MAX, &other, error) != 0)
 		return -1;
 	corruption->suspects = (int)suspects;
 	corruption->first = (int)first;
@@ -93,7 +93,7 @@ static int read_corruption(const json_t *object, struct wlbd_corruption *corrupt
 }
 
 int wlbd_activity_read(const json_t *entry, struct wlbd_activity *activity,
-                       struct wlbd_activity_group groups[WLBD_ACTIVITY_GROUPS_MOST], struct wlb_error *error)
+                       struct wlbd_activity_group groups[WLBD_ACTIVITY_GROUPS_MAX], struct wlb_error *error)
 {
 	const json_t *call = NULL, *corruption = NULL;
 	int64_t rank = 0;
@@ -102,11 +102,11 @@ int wlbd_activity_read(const json_t *entry, struct wlbd_activity *activity,
 	*activity = (struct wlbd_activity){0};
 	if (!json_is_object(entry))
 		return wlbd_value_refuse("entry", entry, "an object", error);
-	if (wlbd_field_integer(entry, "rank", WLBD_REQUIRED, 0, WLBD_RANKS_MOST, &rank, error) != 0 ||
-	    wlbd_field_integer(entry, "step", WLBD_REQUIRED, 0, STEP_MOST, &activity->step, error) != 0 ||
+	if (wlbd_field_integer(entry, "rank", WLBD_REQUIRED, 0, WLBD_RANKS_MAX, &rank, error) != 0 ||
+	    wlbd_field_integer(entry, "step", WLBD_REQUIRED, 0, STEP_MAX, &activity->step, error) != 0 ||
 	    read_choice(entry, "activity", wlbd_activity_names, &activity->kind, error) != 0 ||
-	    wlbd_field_number(entry, "for_s", WLBD_REQUIRED, 0, SECONDS_MOST, &activity->for_s, error) != 0 ||
-	    wlbd_field_number(entry, "work", WLBD_OPTIONAL, 0, WORK_MOST, &activity->work, error) != 0 ||
+	    wlbd_field_number(entry, "for_s", WLBD_REQUIRED, 0, SECONDS_MAX, &activity->for_s, error) != 0 ||
+	    wlbd_field_number(entry, "work", WLBD_OPTIONAL, 0, WORK_MAX, &activity->work, error) != 0 ||
 	    read_choice(entry, "process", wlbd_activity_process_names, &process, error) != 0 ||
 	    wlbd_field_boolean(entry, "traced", WLBD_OPTIONAL, &is_traced, error) != 0 ||
 	    read_groups(entry, activity, groups, error) != 0 ||
@@ -144,9 +144,9 @@ static int check_each_once(int *ranks, size_t count, struct wlb_error *error)
 int wlbd_activities_check(const json_t *body, const json_t **activities, struct wlb_error *error)
 {
 	struct wlbd_activity activity;
-	struct wlbd_activity_group groups[WLBD_ACTIVITY_GROUPS_MOST];
-	int ranks[WLBD_NODE_RANKS_MOST];
-	if (wlbd_field_array(body, "activities", WLBD_OPTIONAL, WLBD_NODE_RANKS_MOST, activities, error) != 0)
+	struct wlbd_activity_group groups[WLBD_ACTIVITY_GROUPS_MAX];
+	int ranks[WLBD_NODE_RANKS_MAX];
+	if (wlbd_field_array(body, "activities", WLBD_OPTIONAL, WLBD_NODE_RANKS_MAX, activities, error) != 0)
 		return -1;
 	size_t count = json_array_size(*activities);
 	for (size_t i = 0; i < count; i++) {

@@ -18,6 +18,6 @@ int wlbd_activities_check(const json_t *body, const json_t **activities, struct 
 
 /* Reads one entry. Returns -1 with the member that is wrong. */
 int wlbd_activity_read(const json_t *entry, struct wlbd_activity *activity,
-                       struct wlbd_activity_group groups[WLBD_ACTIVITY_GROUPS_MOST], struct wlb_error *error);
+                       struct wlbd_activity_group groups[WLBD_ACTIVITY_GROUPS_MAX], struct wlb_error *error);
 
 #endif

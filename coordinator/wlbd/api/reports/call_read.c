@@ -3,9 +3,9 @@
 #include "coordinator/wlbd/api/reports/entry_values.h"
 #include "coordinator/wlbd/http/fields.h"
 
-#define MICROSECONDS_MOST INT64_C(1000000000000000)
-#define SEQ_MOST INT64_C(1000000000000000)
-#define BYTES_MOST INT64_C(1000000000000000000)
+#define MICROSECONDS_MAX INT64_C(1000000000000000)
+#define SEQ_MAX INT64_C(1000000000000000)
+#define BYTES_MAX INT64_C(1000000000000000000)
 
 /* The places of the values in an entry. */
 enum place { RANK, GROUP, SEQ, BYTES, ENTERED, BLOCKED, LEFT, VALUES };
@@ -14,7 +14,7 @@ enum place { RANK, GROUP, SEQ, BYTES, ENTERED, BLOCKED, LEFT, VALUES };
 static int read_time(const char *what, const json_t *value, int64_t least, int64_t *microseconds, double *time_s,
                      struct wlb_error *error)
 {
-	if (wlbd_value_integer(what, value, least, MICROSECONDS_MOST, microseconds, error) != 0)
+	if (wlbd_value_integer(what, value, least, MICROSECONDS_MAX, microseconds, error) != 0)
 		return -1;
 	*time_s = 1e-6 * (double)*microseconds;
 	return 0;
@@ -29,10 +29,10 @@ int wlbd_call_read(const json_t *entry, struct wlbd_rank_call *call, struct wlb_
 		return wlbd_value_refuse("entry", entry, "an array of 7 values", error);
 	for (size_t i = 0; i < VALUES; i++)
 		value[i] = json_array_get(entry, i);
-	if (wlbd_value_integer("rank", value[RANK], 0, WLBD_RANKS_MOST, &rank, error) != 0 ||
+	if (wlbd_value_integer("rank", value[RANK], 0, WLBD_RANKS_MAX, &rank, error) != 0 ||
 	    wlbd_value_name("group", value[GROUP], call->group, sizeof(call->group), error) != 0 ||
-	    wlbd_value_integer("seq", value[SEQ], 0, SEQ_MOST, &call->seq, error) != 0 ||
-	    wlbd_value_integer("bytes", value[BYTES], 0, BYTES_MOST, &call->bytes, error) != 0 ||
+	    wlbd_value_integer("seq", value[SEQ], 0, SEQ_MAX, &call->seq, error) != 0 ||
+	    wlbd_value_integer("bytes", value[BYTES], 0, BYTES_MAX, &call->bytes, error) != 0 ||
 	    read_time("time entered", value[ENTERED], 0, &entered, &call->entered_s, error) != 0 ||
 	    read_time("time blocked", value[BLOCKED], entered, &blocked, &call->blocked_s, error) != 0 ||
 	    read_time("time left", value[LEFT], blocked, &left, &call->left_s, error) != 0)
@@ -44,7 +44,7 @@ int wlbd_call_read(const json_t *entry, struct wlbd_rank_call *call, struct wlb_
 int wlbd_calls_check(const json_t *body, const json_t **calls, struct wlb_error *error)
 {
 	struct wlbd_rank_call call;
-	if (wlbd_field_array(body, "calls", WLBD_OPTIONAL, WLBD_CALLS_MOST, calls, error) != 0)
+	if (wlbd_field_array(body, "calls", WLBD_OPTIONAL, WLBD_CALLS_MAX, calls, error) != 0)
 		return -1;
 	for (size_t i = 0; i < json_array_size(*calls); i++)
 		if (wlbd_call_read(json_array_get(*calls, i), &call, error) != 0)

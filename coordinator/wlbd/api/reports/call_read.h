@@ -8,7 +8,7 @@
 #include "coordinator/wlbd/detection/rank_call.h"
 #include "libwlb/wlb.h"
 
-enum { WLBD_CALLS_MOST = 1024 };
+enum { WLBD_CALLS_MAX = 1024 };
 
 /* Sets *calls to the field 'calls' of a report, which stays the body's; it is unchanged where the field is absent.
  * Returns -1 with the value that is wrong. Whether a rank is the node's is not checked. */

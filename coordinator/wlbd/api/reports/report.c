@@ -37,7 +37,7 @@ static void keep_activities(struct wlbd_attempt *attempt, const struct wlbd_repo
                             const struct wlbd_report *report)
 {
 	struct wlbd_activity activity;
-	struct wlbd_activity_group groups[WLBD_ACTIVITY_GROUPS_MOST];
+	struct wlbd_activity_group groups[WLBD_ACTIVITY_GROUPS_MAX];
 	int64_t now_ms = wlb_clock_ms();
 	for (size_t i = 0; i < json_array_size(report->activities); i++) {
 		wlbd_activity_read(json_array_get(report->activities, i), &activity, groups, NULL);

@@ -8,7 +8,7 @@
 #include "coordinator/wlbd/api/reports/step_read.h"
 #include "coordinator/wlbd/http/fields.h"
 
-#define LOST_STEPS_MOST INT64_C(1000000000000)
+#define LOST_STEPS_MAX INT64_C(1000000000000)
 
 /* ---- the body alone ------------------------------------------------------------------------------ */
 
@@ -20,7 +20,7 @@ static int check_entries(const json_t *entries, const char *name, bool coded, st
 		const json_t *entry = json_array_get(entries, i);
 		if (!json_is_object(entry))
 			return wlb_fail(error, "%s[%zu]: must be an object", name, i);
-		if (wlbd_field_integer(entry, "rank", WLBD_REQUIRED, 0, WLBD_RANKS_MOST, &number, error) != 0 ||
+		if (wlbd_field_integer(entry, "rank", WLBD_REQUIRED, 0, WLBD_RANKS_MAX, &number, error) != 0 ||
 		    (coded && wlbd_field_integer(entry, "code", WLBD_REQUIRED, 0, 255, &number, error) != 0))
 			return wlb_fail_in(error, "%s[%zu]", name, i);
 	}
@@ -31,19 +31,17 @@ static int check_ranks(const json_t *ranks, struct wlb_error *error)
 {
 	for (size_t i = 0; i < json_array_size(ranks); i++) {
 		const json_t *rank = json_array_get(ranks, i);
-		if (!json_is_integer(rank) || json_integer_value(rank) < 0 ||
-		    json_integer_value(rank) > WLBD_RANKS_MOST)
-			return wlb_fail(error, "ranks[%zu]: must be a whole number from 0 to %d", i, WLBD_RANKS_MOST);
+		if (!json_is_integer(rank) || json_integer_value(rank) < 0 || json_integer_value(rank) > WLBD_RANKS_MAX)
+			return wlb_fail(error, "ranks[%zu]: must be a whole number from 0 to %d", i, WLBD_RANKS_MAX);
 	}
 	return 0;
 }
 
 static int read_arrays(const json_t *body, struct wlbd_report *report, struct wlb_error *error)
 {
-	if (wlbd_field_array(body, "ranks", WLBD_OPTIONAL, WLBD_NODE_RANKS_MOST, &report->ranks, error) != 0 ||
-	    wlbd_field_array(body, "lost_ranks", WLBD_OPTIONAL, WLBD_NODE_RANKS_MOST, &report->lost_ranks, error) !=
-	            0 ||
-	    wlbd_field_array(body, "exits", WLBD_OPTIONAL, WLBD_NODE_RANKS_MOST, &report->exits, error) != 0)
+	if (wlbd_field_array(body, "ranks", WLBD_OPTIONAL, WLBD_NODE_RANKS_MAX, &report->ranks, error) != 0 ||
+	    wlbd_field_array(body, "lost_ranks", WLBD_OPTIONAL, WLBD_NODE_RANKS_MAX, &report->lost_ranks, error) != 0 ||
+	    wlbd_field_array(body, "exits", WLBD_OPTIONAL, WLBD_NODE_RANKS_MAX, &report->exits, error) != 0)
 		return -1;
 	if (check_ranks(report->ranks, error) != 0 ||
 	    check_entries(report->lost_ranks, "lost_ranks", false, error) != 0)
@@ -65,12 +63,10 @@ int wlbd_report_read(const json_t *body, struct wlbd_report *report, struct wlb_
 	*report = (struct wlbd_report){.rank = WLBD_LAUNCHER};
 	if (wlbd_field_uuid(body, "attempt_id", &report->attempt_id, error) != 0 ||
 	    wlbd_field_choice(body, "source", WLBD_REQUIRED, sources, &source, error) != 0 ||
-	    wlbd_field_text(body, "node", WLBD_REQUIRED, WLBD_NAME_MOST, &report->node, error) != 0 ||
-	    wlbd_field_integer(body, "rank", WLBD_OPTIONAL, WLBD_LAUNCHER, WLBD_RANKS_MOST, &report->rank, error) !=
-	            0 ||
+	    wlbd_field_text(body, "node", WLBD_REQUIRED, WLBD_NAME_MAX, &report->node, error) != 0 ||
+	    wlbd_field_integer(body, "rank", WLBD_OPTIONAL, WLBD_LAUNCHER, WLBD_RANKS_MAX, &report->rank, error) != 0 ||
 	    wlbd_field_integer(body, "step", WLBD_OPTIONAL, 0, INT64_MAX, &report->step, error) != 0 ||
-	    wlbd_field_integer(body, "lost_steps", WLBD_OPTIONAL, 0, LOST_STEPS_MOST, &report->lost_steps, error) !=
-	            0 ||
+	    wlbd_field_integer(body, "lost_steps", WLBD_OPTIONAL, 0, LOST_STEPS_MAX, &report->lost_steps, error) != 0 ||
 	    wlbd_field_text(body, "step_id", WLBD_OPTIONAL, 31, &report->step_id, error) != 0 ||
 	    wlbd_field_choice(body, "stepd", WLBD_OPTIONAL, stepd_states, &stepd, error) != 0 ||
 	    wlbd_field_boolean(body, "goodbye", WLBD_OPTIONAL, &report->goodbye, error) != 0 ||
@@ -119,7 +115,7 @@ static int check_ranks_of(const json_t *array, const char *name, const struct cl
 /* An entry for each rank at most. */
 static int check_array(const json_t *array, const char *name, const struct claim *claim, struct wlb_error *error)
 {
-	int most = wlbd_attempt_nodes_ranks_most(claim->nodes, claim->node);
+	int most = wlbd_attempt_nodes_ranks_max(claim->nodes, claim->node);
 	if (json_array_size(array) > (size_t)most)
 		return wlb_fail(error, "field '%s': %zu entries; the attempt has at most %d ranks on node %s", name,
 		                json_array_size(array), most, claim->node);

@@ -31,7 +31,7 @@ struct wlbd_report {
 	bool agent;
 };
 
-/* Returns -1 with the field that is wrong. An array has at most WLBD_NODE_RANKS_MOST entries. */
+/* Returns -1 with the field that is wrong. An array has at most WLBD_NODE_RANKS_MAX entries. */
 int wlbd_report_read(const json_t *body, struct wlbd_report *report, struct wlb_error *error);
 
 /* Returns -1 where the report has a node or a rank that is not the attempt's, or more ranks than the attempt has there.

@@ -8,13 +8,13 @@
 #include "coordinator/wlbd/api/reports/activity_read.h"
 #include "coordinator/wlbd/http/fields.h"
 
-#define NUMBER_MOST INT64_C(1000000000000000)
-#define SECONDS_MOST 1e7
+#define NUMBER_MAX INT64_C(1000000000000000)
+#define SECONDS_MAX 1e7
 
 enum {
-	NAME_MOST = 63,  /* bytes of a thread's name, or a function of the kernel */
-	NOTE_MOST = 255, /* bytes */
-	OMITTED_MOST = 1 << 20,
+	THREAD_NAME_MAX = 63, /* bytes of a thread's name, or a function of the kernel */
+	NOTE_MAX = 255,       /* bytes */
+	OMITTED_MAX = 1 << 20,
 	CALL_FIELDS = 6,
 };
 
@@ -63,9 +63,9 @@ static int check_texts(const json_t *object, const char *name, enum wlbd_need ne
 		return -1;
 	for (size_t i = 0; i < json_array_size(texts); i++) {
 		const json_t *text = json_array_get(texts, i);
-		if (!json_is_string(text) || json_string_length(text) > WLBD_STACKS_FRAME_MOST)
+		if (!json_is_string(text) || json_string_length(text) > WLBD_STACKS_FRAME_MAX)
 			return wlb_fail(error, "%s[%zu]: must be a string of at most %d bytes", name, i,
-			                WLBD_STACKS_FRAME_MOST);
+			                WLBD_STACKS_FRAME_MAX);
 		if (check_printable("text", json_string_value(text), error) != 0)
 			return wlb_fail_in(error, "%s[%zu]", name, i);
 	}
@@ -79,16 +79,16 @@ static int check_thread(const json_t *thread, struct wlb_error *error)
 		return wlb_fail(error, "must be an object");
 	if (wlbd_field_integer(thread, "pid", WLBD_REQUIRED, 1, INT_MAX, &number, error) != 0 ||
 	    wlbd_field_integer(thread, "tid", WLBD_REQUIRED, 1, INT_MAX, &number, error) != 0 ||
-	    check_text(thread, "name", WLBD_REQUIRED, NAME_MOST, error) != 0 || check_state(thread, error) != 0 ||
-	    check_text(thread, "waits_in", WLBD_OPTIONAL, NAME_MOST, error) != 0)
+	    check_text(thread, "name", WLBD_REQUIRED, THREAD_NAME_MAX, error) != 0 || check_state(thread, error) != 0 ||
+	    check_text(thread, "waits_in", WLBD_OPTIONAL, THREAD_NAME_MAX, error) != 0)
 		return -1;
-	return check_texts(thread, "frames", WLBD_REQUIRED, WLBD_STACKS_FRAMES_MOST, error);
+	return check_texts(thread, "frames", WLBD_REQUIRED, WLBD_STACKS_FRAMES_MAX, error);
 }
 
 static int check_threads(const json_t *rank, struct wlb_error *error)
 {
 	const json_t *threads = NULL;
-	if (wlbd_field_array(rank, "threads", WLBD_REQUIRED, WLBD_STACKS_THREADS_MOST, &threads, error) != 0)
+	if (wlbd_field_array(rank, "threads", WLBD_REQUIRED, WLBD_STACKS_THREADS_MAX, &threads, error) != 0)
 		return -1;
 	for (size_t i = 0; i < json_array_size(threads); i++)
 		if (check_thread(json_array_get(threads, i), error) != 0)
@@ -108,12 +108,12 @@ static bool is_kind(const char *text)
 
 static bool is_whole(const json_t *value)
 {
-	return json_is_integer(value) && json_integer_value(value) >= 0 && json_integer_value(value) <= NUMBER_MOST;
+	return json_is_integer(value) && json_integer_value(value) >= 0 && json_integer_value(value) <= NUMBER_MAX;
 }
 
 static bool is_seconds(const json_t *value)
 {
-	return json_is_number(value) && json_number_value(value) >= 0 && json_number_value(value) <= SECONDS_MOST;
+	return json_is_number(value) && json_number_value(value) >= 0 && json_number_value(value) <= SECONDS_MAX;
 }
 
 /* [kind, group, sequence number, bytes, seconds that it took, seconds since it ended or null] */
@@ -134,7 +134,7 @@ static int check_call(const json_t *call, struct wlb_error *error)
 static int check_calls(const json_t *rank, struct wlb_error *error)
 {
 	const json_t *calls = NULL;
-	if (wlbd_field_array(rank, "calls", WLBD_OPTIONAL, WLBD_STACKS_CALLS_MOST, &calls, error) != 0)
+	if (wlbd_field_array(rank, "calls", WLBD_OPTIONAL, WLBD_STACKS_CALLS_MAX, &calls, error) != 0)
 		return -1;
 	for (size_t i = 0; i < json_array_size(calls); i++)
 		if (check_call(json_array_get(calls, i), error) != 0)
@@ -155,16 +155,16 @@ static int check_rank(const json_t *ranks, size_t i, struct wlb_error *error)
 	int64_t number;
 	if (!json_is_object(rank))
 		return wlb_fail(error, "must be an object");
-	if (wlbd_field_integer(rank, "rank", WLBD_REQUIRED, 0, WLBD_RANKS_MOST, &number, error) != 0)
+	if (wlbd_field_integer(rank, "rank", WLBD_REQUIRED, 0, WLBD_RANKS_MAX, &number, error) != 0)
 		return -1;
 	for (size_t before = 0; before < i; before++)
 		if (rank_of(ranks, before) == number)
 			return wlb_fail(error, "rank %lld is listed twice; list each rank once", (long long)number);
 	if (wlbd_field_integer(rank, "pid", WLBD_REQUIRED, 1, INT_MAX, &number, error) != 0 ||
-	    wlbd_field_integer(rank, "left_out", WLBD_OPTIONAL, 0, OMITTED_MOST, &number, error) != 0 ||
-	    check_text(rank, "note", WLBD_OPTIONAL, NOTE_MOST, error) != 0 || check_state(rank, error) != 0 ||
+	    wlbd_field_integer(rank, "left_out", WLBD_OPTIONAL, 0, OMITTED_MAX, &number, error) != 0 ||
+	    check_text(rank, "note", WLBD_OPTIONAL, NOTE_MAX, error) != 0 || check_state(rank, error) != 0 ||
 	    check_threads(rank, error) != 0 ||
-	    check_texts(rank, "nccl_ras", WLBD_OPTIONAL, WLBD_STACKS_RAS_LINES_MOST, error) != 0)
+	    check_texts(rank, "nccl_ras", WLBD_OPTIONAL, WLBD_STACKS_RAS_LINES_MAX, error) != 0)
 		return -1;
 	return check_calls(rank, error);
 }
@@ -173,9 +173,9 @@ int wlbd_stacks_read(const json_t *body, struct wlbd_stacks_body *stacks, struct
 {
 	*stacks = (struct wlbd_stacks_body){0};
 	if (wlbd_field_uuid(body, "attempt_id", &stacks->attempt_id, error) != 0 ||
-	    wlbd_field_text(body, "node", WLBD_REQUIRED, WLBD_NAME_MOST, &stacks->node, error) != 0 ||
+	    wlbd_field_text(body, "node", WLBD_REQUIRED, WLBD_NAME_MAX, &stacks->node, error) != 0 ||
 	    wlbd_field_integer(body, "stacks_id", WLBD_REQUIRED, 1, INT64_MAX, &stacks->stacks_id, error) != 0 ||
-	    wlbd_field_array(body, "ranks", WLBD_REQUIRED, WLBD_STACKS_RANKS_MOST, &stacks->ranks, error) != 0)
+	    wlbd_field_array(body, "ranks", WLBD_REQUIRED, WLBD_STACKS_RANKS_MAX, &stacks->ranks, error) != 0)
 		return -1;
 	for (size_t i = 0; i < json_array_size(stacks->ranks); i++)
 		if (check_rank(stacks->ranks, i, error) != 0)

@@ -9,12 +9,12 @@
 #include "libwlb/wlb.h"
 
 enum {
-	WLBD_STACKS_RANKS_MOST = 64, /* of a node */
-	WLBD_STACKS_THREADS_MOST = 64,
-	WLBD_STACKS_FRAMES_MOST = 64,
-	WLBD_STACKS_FRAME_MOST = 200, /* bytes */
-	WLBD_STACKS_CALLS_MOST = 32,
-	WLBD_STACKS_RAS_LINES_MOST = 1024,
+	WLBD_STACKS_RANKS_MAX = 64, /* of a node */
+	WLBD_STACKS_THREADS_MAX = 64,
+	WLBD_STACKS_FRAMES_MAX = 64,
+	WLBD_STACKS_FRAME_MAX = 200, /* bytes */
+	WLBD_STACKS_CALLS_MAX = 32,
+	WLBD_STACKS_RAS_LINES_MAX = 1024,
 };
 
 /* Texts and the array point into the body. */

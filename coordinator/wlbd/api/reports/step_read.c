@@ -8,10 +8,10 @@
 #include "coordinator/wlbd/api/reports/entry_values.h"
 #include "coordinator/wlbd/http/fields.h"
 
-#define MICROSECONDS_MOST INT64_C(10000000000000)
-#define STEP_MOST INT64_C(1000000000000)
-#define CALLS_MOST INT64_C(1000000000000000)
-#define BYTES_MOST INT64_C(1000000000000000000)
+#define MICROSECONDS_MAX INT64_C(10000000000000)
+#define STEP_MAX INT64_C(1000000000000)
+#define CALLS_MAX INT64_C(1000000000000000)
+#define BYTES_MAX INT64_C(1000000000000000000)
 
 static const double work_most = 1e30, value_most = 1e100;
 
@@ -25,7 +25,7 @@ static int read_seconds(const char *what, const json_t *value, double *value_s, 
 	*value_s = -1.0;
 	if (json_is_null(value))
 		return 0;
-	if (wlbd_value_integer(what, value, 0, MICROSECONDS_MOST, &microseconds, error) != 0)
+	if (wlbd_value_integer(what, value, 0, MICROSECONDS_MAX, &microseconds, error) != 0)
 		return -1;
 	*value_s = 1e-6 * (double)microseconds;
 	return 0;
@@ -69,10 +69,10 @@ static int read_transfer(const json_t *entry, struct wlbd_rank_transfer *transfe
 	if (json_array_size(entry) != 4)
 		return wlbd_value_refuse("transfer", entry, "an array of group, calls, microseconds and bytes", error);
 	if (wlbd_value_name("group", json_array_get(entry, 0), transfer->group, sizeof(transfer->group), error) != 0 ||
-	    wlbd_value_integer("calls", json_array_get(entry, 1), 0, CALLS_MOST, &transfer->transfer.calls, error) !=
+	    wlbd_value_integer("calls", json_array_get(entry, 1), 0, CALLS_MAX, &transfer->transfer.calls, error) !=
 	            0 ||
 	    read_seconds("time", json_array_get(entry, 2), &transfer->transfer.transfer_s, error) != 0 ||
-	    wlbd_value_integer("bytes", json_array_get(entry, 3), 0, BYTES_MOST, &bytes, error) != 0)
+	    wlbd_value_integer("bytes", json_array_get(entry, 3), 0, BYTES_MAX, &bytes, error) != 0)
 		return -1;
 	transfer->transfer.bytes = (double)bytes;
 	return 0;
@@ -80,7 +80,7 @@ static int read_transfer(const json_t *entry, struct wlbd_rank_transfer *transfe
 
 static int read_transfers(const json_t *list, struct wlbd_rank_step *step, struct wlb_error *error)
 {
-	if (!json_is_array(list) || json_array_size(list) > WLBD_ACTIVITY_GROUPS_MOST)
+	if (!json_is_array(list) || json_array_size(list) > WLBD_ACTIVITY_GROUPS_MAX)
 		return wlbd_value_refuse("transfers", list, "an array of at most 16 entries", error);
 	step->transfer_count = (int)json_array_size(list);
 	for (int i = 0; i < step->transfer_count; i++)
@@ -99,8 +99,8 @@ int wlbd_step_read(const json_t *entry, struct wlbd_rank_step *step, struct wlb_
 		return wlbd_value_refuse("entry", entry, "an array of 11 values", error);
 	for (size_t i = 0; i < VALUES; i++)
 		value[i] = json_array_get(entry, i);
-	if (wlbd_value_integer("rank", value[RANK], 0, WLBD_RANKS_MOST, &rank, error) != 0 ||
-	    wlbd_value_integer("step", value[STEP], 0, STEP_MOST, &ended->step, error) != 0 ||
+	if (wlbd_value_integer("rank", value[RANK], 0, WLBD_RANKS_MAX, &rank, error) != 0 ||
+	    wlbd_value_integer("step", value[STEP], 0, STEP_MAX, &ended->step, error) != 0 ||
 	    read_seconds("seconds", value[SECONDS], &ended->seconds, error) != 0 ||
 	    read_seconds("time aside", value[ASIDE], &ended->aside_s, error) != 0 ||
 	    read_seconds("time computed", value[COMPUTED], &ended->computed_s, error) != 0 ||
@@ -146,8 +146,8 @@ static int check_each_once(struct place_of_step *places, size_t count, struct wl
 int wlbd_steps_check(const json_t *body, const json_t **steps, struct wlb_error *error)
 {
 	struct wlbd_rank_step step;
-	struct place_of_step places[WLBD_STEPS_MOST];
-	if (wlbd_field_array(body, "steps", WLBD_OPTIONAL, WLBD_STEPS_MOST, steps, error) != 0)
+	struct place_of_step places[WLBD_STEPS_MAX];
+	if (wlbd_field_array(body, "steps", WLBD_OPTIONAL, WLBD_STEPS_MAX, steps, error) != 0)
 		return -1;
 	size_t count = json_array_size(*steps);
 	for (size_t i = 0; i < count; i++) {

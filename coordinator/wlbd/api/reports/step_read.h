@@ -8,7 +8,7 @@
 #include "coordinator/wlbd/detection/rank_step.h"
 #include "libwlb/wlb.h"
 
-enum { WLBD_STEPS_MOST = 256 };
+enum { WLBD_STEPS_MAX = 256 };
 
 /* Sets *steps to the field 'steps' of a report, which stays the body's; it is unchanged where the field is absent.
  * Returns -1 with the value that is wrong. A rank has a step once; whether it is the node's is not checked. */

@@ -22,9 +22,9 @@ enum {
 	RUNS_LIMIT = 100, /* without the parameter */
 	STEPS_LIMIT = 1000,
 	FAULTS_LIMIT = 50,
-	ROWS_MOST = 100000, /* of the parameter; the schema returns at most 10,000 */
-	POINTS_MOST = 2000,
-	FAULTS_MOST = 1000,
+	ROWS_MAX = 100000, /* of the parameter; the schema returns at most 10,000 */
+	POINTS_MAX = 2000,
+	FAULTS_MAX = 1000,
 };
 
 static const int64_t since_most_s = INT64_C(100000000000); /* since 1970, as of a record */
@@ -63,7 +63,7 @@ void wlbd_get_runs(struct wlbd_call *call)
 {
 	struct wlbd_params params = {0};
 	int64_t limit = RUNS_LIMIT;
-	if (wlbd_parameter_number(call, "limit", 0, ROWS_MOST, &limit) != 0)
+	if (wlbd_parameter_number(call, "limit", 0, ROWS_MAX, &limit) != 0)
 		return;
 	wlbd_parameter_add_reader(&params, call);
 	wlbd_params_add_text(&params, wlbd_call_parameter(call, "user"));
@@ -98,8 +98,8 @@ void wlbd_get_steps(struct wlbd_call *call)
 	int64_t limit = STEPS_LIMIT;
 	int64_t points = 0; /* all */
 	if (wlbd_parameter_number(call, "from", 0, INT64_MAX, &from) != 0 ||
-	    wlbd_parameter_number(call, "limit", 0, ROWS_MOST, &limit) != 0 ||
-	    wlbd_parameter_number(call, "points", 1, POINTS_MOST, &points) != 0)
+	    wlbd_parameter_number(call, "limit", 0, ROWS_MAX, &limit) != 0 ||
+	    wlbd_parameter_number(call, "points", 1, POINTS_MAX, &points) != 0)
 		return;
 	wlbd_params_add_text(&params, call->run);
 	wlbd_parameter_add_reader(&params, call);
@@ -123,11 +123,11 @@ void wlbd_get_faults(struct wlbd_call *call)
 {
 	struct wlbd_params params = {0};
 	const char *run = wlbd_call_parameter(call, "run");
-	int64_t limit = run != NULL ? FAULTS_MOST : FAULTS_LIMIT;
+	int64_t limit = run != NULL ? FAULTS_MAX : FAULTS_LIMIT;
 	int64_t since_s = 0;
 	if (check_run_parameter(call, run) != 0 ||
 	    wlbd_parameter_number(call, "since", 0, since_most_s, &since_s) != 0 ||
-	    wlbd_parameter_number(call, "limit", 1, FAULTS_MOST, &limit) != 0)
+	    wlbd_parameter_number(call, "limit", 1, FAULTS_MAX, &limit) != 0)
 		return;
 	wlbd_params_add_text(&params, run);
 	wlbd_parameter_add_reader(&params, call);

@@ -206,7 +206,7 @@ static void put_ranks(struct output *output, struct node_indexes *indexes, int c
 {
 	int rank = 0;
 	output->bytes = 0;
-	for (; rank < count && rank < WLBD_ACTIVITY_RANKS_MOST && output->bytes < WLBD_RANKS_REPLY_MOST_BYTES; rank++) {
+	for (; rank < count && rank < WLBD_ACTIVITY_RANKS_MAX && output->bytes < WLBD_RANKS_REPLY_MAX_BYTES; rank++) {
 		const struct wlbd_kept_activity *kept =
 			known->activities != NULL ? wlbd_activities_of(known->activities, rank) : NULL;
 		put_rank(output, rank, index_of(indexes, node_of(rank, kept, known->nodes)), kept, known);

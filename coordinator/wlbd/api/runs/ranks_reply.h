@@ -10,7 +10,7 @@
 #include "coordinator/wlbd/detection/detection.h"
 
 /* Of the array 'ranks'; ranks that do not fit are counted in 'left_out'. 16,384 ranks with eight groups take 5 MB. */
-enum { WLBD_RANKS_REPLY_MOST_BYTES = 16 << 20 };
+enum { WLBD_RANKS_REPLY_MAX_BYTES = 16 << 20 };
 
 /* `text` is a JSON object with 'nodes' and 'world_size', and `facts` the same, parsed; the members of the ranks are
  * added to it. `nodes` and `activities` are NULL where the attempt is not in memory, and `detection` where nothing is

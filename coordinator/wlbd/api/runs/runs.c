@@ -35,12 +35,12 @@ static int read_announcement(struct announcement *a, struct wlb_error *error)
 {
 	const json_t *body = a->call->body;
 	const char *run = NULL;
-	if (wlbd_field_text(body, "run_id", WLBD_OPTIONAL, WLBD_NAME_MOST, &run, error) != 0 ||
+	if (wlbd_field_text(body, "run_id", WLBD_OPTIONAL, WLBD_NAME_MAX, &run, error) != 0 ||
 	    wlbd_field_integer(body, "job_id", WLBD_REQUIRED, 1, UINT32_MAX, &a->job_id, error) != 0 ||
 	    wlbd_field_integer(body, "launch", WLBD_OPTIONAL, 1, 999999, &a->launch, error) != 0 ||
 	    wlbd_field_integer(body, "restart_count", WLBD_OPTIONAL, 0, INT32_MAX, &a->restart_count, error) != 0 ||
-	    wlbd_field_text(body, "job_name", WLBD_OPTIONAL, WLBD_TEXT_MOST, &a->job_name, error) != 0 ||
-	    wlbd_field_text(body, "cluster", WLBD_OPTIONAL, WLBD_NAME_MOST, &a->cluster, error) != 0 ||
+	    wlbd_field_text(body, "job_name", WLBD_OPTIONAL, WLBD_TEXT_MAX, &a->job_name, error) != 0 ||
+	    wlbd_field_text(body, "cluster", WLBD_OPTIONAL, WLBD_NAME_MAX, &a->cluster, error) != 0 ||
 	    wlbd_field_object(body, "policy", WLBD_OPTIONAL, &a->policy, error) != 0)
 		return -1;
 	if (json_object_get(body, "launcher") != NULL && wlbd_field_uuid(body, "launcher", &a->launcher, error) != 0)
@@ -136,7 +136,7 @@ static int read_end(const json_t *body, struct run_end *end, struct wlb_error *e
 		return -1;
 	if (wlbd_field_choice(body, "state", WLBD_REQUIRED, states, &end->state, error) != 0 ||
 	    wlbd_field_integer(body, "exit_code", WLBD_OPTIONAL, -255, 255, &end->exit_code, error) != 0 ||
-	    wlbd_field_text(body, "reason", WLBD_OPTIONAL, WLBD_TEXT_MOST, &end->reason, error) != 0)
+	    wlbd_field_text(body, "reason", WLBD_OPTIONAL, WLBD_TEXT_MAX, &end->reason, error) != 0)
 		return -1;
 	return wlbd_first_exit_read(body, &end->first, error);
 }

@@ -23,7 +23,7 @@
 enum {
 	TIMEOUT_MS = 300,
 	TICK_MS = 10,
-	WAIT_MOST_MS = 20000, /* on a busy machine */
+	WAIT_MAX_MS = 20000, /* on a busy machine */
 };
 
 static const char *const host = "db.test";
@@ -244,7 +244,7 @@ static void end(struct fixture *f)
 /* Runs the loop until `*count` is that. */
 static void await(struct fixture *f, const int *count, int most)
 {
-	int64_t deadline_ms = wlb_clock_ms() + WAIT_MOST_MS;
+	int64_t deadline_ms = wlb_clock_ms() + WAIT_MAX_MS;
 	while (*count < most && wlb_clock_ms() < deadline_ms)
 		event_base_loop(f->base, EVLOOP_ONCE);
 	assert_true(*count >= most);

@@ -59,7 +59,7 @@ int getaddrinfo(const char *host, const char *service, const struct addrinfo *hi
 		add(found, "fd00::2");
 		add(found, "10.0.0.2");
 	} else if (strcmp(host, "many") == 0) {
-		for (int i = 0; i < 2 * WLBD_DB_ADDRESSES_MOST; i++) {
+		for (int i = 0; i < 2 * WLBD_DB_ADDRESSES_MAX; i++) {
 			snprintf(address, sizeof(address), "10.0.1.%d", i);
 			add(found, address);
 		}
@@ -202,10 +202,10 @@ static void hosts_and_addresses_have_a_bound(void **state)
 	assert_int_equal(wlbd_db_hosts_resolve(&hosts, &resolved, &error), 0);
 	for (const char *c = resolved.hostaddr; *c != '\0'; c++)
 		commas += *c == ',';
-	assert_int_equal(commas, WLBD_DB_ADDRESSES_MOST - 1);
+	assert_int_equal(commas, WLBD_DB_ADDRESSES_MAX - 1);
 	wlbd_db_hosts_clear(&hosts);
 	wlbd_db_hosts_clear(&resolved);
-	for (int i = 0; i < WLBD_DB_HOSTS_MOST; i++)
+	for (int i = 0; i < WLBD_DB_HOSTS_MAX; i++)
 		strcat(conninfo, ",one");
 	assert_refused(conninfo, "33 hosts", "32");
 	assert_int_equal(questions, 0);

@@ -61,7 +61,7 @@ static void test_newest_of_each_rank(void **state)
 	assert_int_equal(keep(&world, &first, groups, 1100), 0);
 	assert_null(wlbd_activities_of(&world.activities, 0));
 	assert_null(wlbd_activities_of(&world.activities, 4));
-	assert_null(wlbd_activities_of(&world.activities, WLBD_ACTIVITY_RANKS_MOST));
+	assert_null(wlbd_activities_of(&world.activities, WLBD_ACTIVITY_RANKS_MAX));
 	const struct wlbd_kept_activity *kept = wlbd_activities_of(&world.activities, 3);
 	assert_int_equal(kept->arrived_ms, 1000);
 	assert_string_equal(kept->node, "n1");
@@ -126,19 +126,19 @@ static void test_a_process_stays_gone(void **state)
 
 static void test_memory_is_bounded(void **state)
 {
-	static const struct wlbd_activity_group groups[WLBD_ACTIVITY_GROUPS_MOST] = {{"tp", 2, 5, 4}};
+	static const struct wlbd_activity_group groups[WLBD_ACTIVITY_GROUPS_MAX] = {{"tp", 2, 5, 4}};
 	struct world world;
 	int rank = 0, refused = 0;
 	(void)state;
 	open_world(&world);
 	for (; rank < 10000 && !refused; rank++) {
-		struct wlbd_activity activity = at_step(rank, 1, WLBD_ACTIVITY_GROUPS_MOST);
+		struct wlbd_activity activity = at_step(rank, 1, WLBD_ACTIVITY_GROUPS_MAX);
 		refused = keep(&world, &activity, groups, 1000) != 0;
 	}
 	assert_true(refused);
 	assert_in_range(rank, LIMIT_BYTES / 1000, LIMIT_BYTES / 700);
 	assert_int_equal(step_of(&world, 0), 1);
-	struct wlbd_activity again = at_step(0, 2, WLBD_ACTIVITY_GROUPS_MOST);
+	struct wlbd_activity again = at_step(0, 2, WLBD_ACTIVITY_GROUPS_MAX);
 	assert_int_equal(keep(&world, &again, groups, 2000), 0); /* it takes no more memory */
 	close_world(&world);
 }
@@ -148,12 +148,12 @@ static void test_ranks_are_bounded(void **state)
 	struct world world;
 	(void)state;
 	open_world(&world);
-	struct wlbd_activity last = at_step(WLBD_ACTIVITY_RANKS_MOST - 1, 1, 0);
-	struct wlbd_activity above = at_step(WLBD_ACTIVITY_RANKS_MOST, 1, 0);
+	struct wlbd_activity last = at_step(WLBD_ACTIVITY_RANKS_MAX - 1, 1, 0);
+	struct wlbd_activity above = at_step(WLBD_ACTIVITY_RANKS_MAX, 1, 0);
 	assert_int_equal(keep(&world, &last, NULL, 1000), 0);
 	assert_int_equal(keep(&world, &above, NULL, 1000), 0);
-	assert_non_null(wlbd_activities_of(&world.activities, WLBD_ACTIVITY_RANKS_MOST - 1));
-	assert_null(wlbd_activities_of(&world.activities, WLBD_ACTIVITY_RANKS_MOST));
+	assert_non_null(wlbd_activities_of(&world.activities, WLBD_ACTIVITY_RANKS_MAX - 1));
+	assert_null(wlbd_activities_of(&world.activities, WLBD_ACTIVITY_RANKS_MAX));
 	close_world(&world);
 }
 

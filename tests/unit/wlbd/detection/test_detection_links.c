@@ -230,7 +230,7 @@ static void report(struct run *run, int rank)
 {
 	struct wlbd_activity activity = {
 		.rank = rank, .step = run->step, .kind = WLB_ACTIVITY_COMPUTING, .for_s = 0.1, .group_count = 0};
-	struct wlbd_activity_group groups[WLBD_ACTIVITY_GROUPS_MOST];
+	struct wlbd_activity_group groups[WLBD_ACTIVITY_GROUPS_MAX];
 	for (int g = 0; g < run->group_count; g++) {
 		const struct group *group = &run->groups[g];
 		if (!has_rank(group, rank))

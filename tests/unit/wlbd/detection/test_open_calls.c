@@ -21,7 +21,7 @@ struct job {
 	struct wlb_layout layout;
 	int ranks;
 	int node_of[MOST_RANKS];
-	struct wlbd_open_call calls[WLBD_OPEN_CALLS_MOST];
+	struct wlbd_open_call calls[WLBD_OPEN_CALLS_MAX];
 	int count;
 };
 
@@ -161,7 +161,7 @@ static void test_the_number_of_calls_has_a_bound(void **state)
 	for (int rank = 0; rank < job.ranks; rank++)
 		report(&job, rank, 6 + rank % 2, 4, rank % 2 == 1 ? 0 : -1);
 	find(&job);
-	assert_int_equal(job.count, WLBD_OPEN_CALLS_MOST);
+	assert_int_equal(job.count, WLBD_OPEN_CALLS_MAX);
 	close_job(&job);
 }
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-enum { UNPROVED_MOST = 2, MOST_MS = 300 };
+enum { UNPROVED_MAX = 2, MOST_MS = 300 };
 
 struct fixture {
 	struct event_base *base;
@@ -23,7 +23,7 @@ struct fixture {
 static void begin_with(struct fixture *f, const struct wlbd_budget_limits *limits)
 {
 	*f = (struct fixture){.base = event_base_new(), .budget = wlbd_budget_new(limits)};
-	f->all = wlbd_connections_new(f->base, f->budget, MOST_MS, UNPROVED_MOST);
+	f->all = wlbd_connections_new(f->base, f->budget, MOST_MS, UNPROVED_MAX);
 }
 
 static void begin(struct fixture *f)

@@ -13,7 +13,7 @@
 #include "coordinator/wlbd/http/exchange.h"
 #include "coordinator/wlbd/wlbd.h"
 
-enum { USER = 1000, OTHER = 1001, SLURM_USER = 64030, USER_MOST = 2 };
+enum { USER = 1000, OTHER = 1001, SLURM_USER = 64030, USER_MAX = 2 };
 
 struct fixture {
 	struct wlbd wlbd;
@@ -28,7 +28,7 @@ static void begin_with(struct fixture *f, const struct wlbd_budget_limits *limit
 
 static void begin(struct fixture *f)
 {
-	static const struct wlbd_budget_limits limits = {.user_count = USER_MOST, .all_count = 4 * USER_MOST};
+	static const struct wlbd_budget_limits limits = {.user_count = USER_MAX, .all_count = 4 * USER_MAX};
 	begin_with(f, &limits);
 }
 
@@ -85,7 +85,7 @@ static void a_request_is_counted_once(void **state)
 	begin(&f);
 	for (int round = 0; round < 3; round++) {
 		struct wlbd_call *call = call_of(&f, USER);
-		for (int i = 0; i < 2 * USER_MOST; i++)
+		for (int i = 0; i < 2 * USER_MAX; i++)
 			assert_int_equal(wlbd_question_share_take(call), 0);
 		struct wlbd_call *beside = call_of(&f, USER);
 		assert_int_equal(wlbd_question_share_take(beside), 0);
@@ -99,11 +99,11 @@ static void root_and_slurm_user_are_not_counted(void **state)
 {
 	static const uid_t trusted[] = {0, SLURM_USER};
 	struct fixture f;
-	struct wlbd_call *calls[2][USER_MOST + 1];
+	struct wlbd_call *calls[2][USER_MAX + 1];
 	(void)state;
 	begin(&f);
 	for (int user = 0; user < 2; user++) {
-		for (int i = 0; i <= USER_MOST; i++) {
+		for (int i = 0; i <= USER_MAX; i++) {
 			calls[user][i] = call_of(&f, trusted[user]);
 			assert_int_equal(wlbd_question_share_take(calls[user][i]), 0);
 		}
@@ -111,7 +111,7 @@ static void root_and_slurm_user_are_not_counted(void **state)
 	/* SlurmUser is known only when slurmctld has answered, which may be while its requests are under way. */
 	f.wlbd.slurm_uid = (uid_t)-1;
 	for (int user = 0; user < 2; user++)
-		for (int i = 0; i <= USER_MOST; i++)
+		for (int i = 0; i <= USER_MAX; i++)
 			wlbd_call_free(calls[user][i]);
 	end(&f);
 }

@@ -15,7 +15,7 @@
 #include "coordinator/wlbd/budget.h"
 #include "coordinator/wlbd/wlbd.h"
 
-enum { GRACE_MS = 2000, SILENCE_MS = 10000, REQUEST_MS = 300, CLIENT_PAUSE_MOST_MS = 7000, UID = 1000 };
+enum { GRACE_MS = 2000, SILENCE_MS = 10000, REQUEST_MS = 300, CLIENT_PAUSE_MAX_MS = 7000, UID = 1000 };
 
 struct fixture {
 	struct wlbd wlbd;
@@ -96,7 +96,7 @@ static struct wlbd_reporter *reporting(struct fixture *f, int rank)
 /* What is found `later_ms` from now. */
 static enum wlbd_judgement judge(struct fixture *f, int later_ms, struct wlbd_finding *first)
 {
-	static struct wlbd_finding findings[WLBD_SYMPTOMS_MOST + WLBD_CONSEQUENCES_MOST];
+	static struct wlbd_finding findings[WLBD_SYMPTOMS_MAX + WLBD_CONSEQUENCES_MAX];
 	int count;
 	enum wlbd_judgement judgement =
 		wlbd_incident_judge(&f->attempt->incident, wlb_clock_ms() + later_ms, GRACE_MS, findings, &count);
@@ -133,7 +133,7 @@ static void one_that_was_cut_off_may_pause_first(void **state)
 	struct fixture *f = *state;
 	reporting(f, WLBD_LAUNCHER)->reported_ms -= 8000;
 	close_connection(f);
-	assert_not_judged(f, CLIENT_PAUSE_MOST_MS);
+	assert_not_judged(f, CLIENT_PAUSE_MAX_MS);
 	assert_lost(f, WLBD_CUT_OFF_GRACE_MS, WLBD_FOUND_LAUNCHER);
 }
 
@@ -145,7 +145,7 @@ static void so_may_one_whose_old_report_arrives_late(void **state)
 	launcher->reported_ms -= 20000;
 	wlbd_symptom_alive(launcher, f->connection, wlb_clock_ms());
 	close_connection(f);
-	assert_not_judged(f, CLIENT_PAUSE_MOST_MS);
+	assert_not_judged(f, CLIENT_PAUSE_MAX_MS);
 }
 
 static void so_may_one_whose_connection_had_ended_before_its_report_was_read(void **state)
@@ -154,7 +154,7 @@ static void so_may_one_whose_connection_had_ended_before_its_report_was_read(voi
 	struct wlbd_reporter *launcher = reporting(f, WLBD_LAUNCHER);
 	launcher->reported_ms -= 20000;
 	wlbd_symptom_alive(launcher, NULL, wlb_clock_ms());
-	assert_not_judged(f, CLIENT_PAUSE_MOST_MS);
+	assert_not_judged(f, CLIENT_PAUSE_MAX_MS);
 }
 
 /* munged was stopped when it arrived: its client has given up waiting for the answer. */
@@ -164,7 +164,7 @@ static void so_may_one_whose_report_waited_for_munged(void **state)
 	struct wlbd_reporter *launcher = wlbd_attempt_reporter(f->attempt, "n1", WLBD_LAUNCHER);
 	wlbd_symptom_alive(launcher, f->connection, wlb_clock_ms() - 1500);
 	close_connection(f);
-	assert_not_judged(f, CLIENT_PAUSE_MOST_MS);
+	assert_not_judged(f, CLIENT_PAUSE_MAX_MS);
 	assert_lost(f, WLBD_CUT_OFF_GRACE_MS, WLBD_FOUND_LAUNCHER);
 }
 
@@ -175,7 +175,7 @@ static void so_may_one_after_a_restart_of_wlbd(void **state)
 	f->attempt->unreported.due_ms = wlb_clock_ms() + 15000;
 	reporting(f, WLBD_LAUNCHER);
 	close_connection(f);
-	assert_not_judged(f, CLIENT_PAUSE_MOST_MS);
+	assert_not_judged(f, CLIENT_PAUSE_MAX_MS);
 }
 
 static void a_trainers_own_reporter_may_pause_too(void **state)
@@ -183,7 +183,7 @@ static void a_trainers_own_reporter_may_pause_too(void **state)
 	struct fixture *f = *state;
 	reporting(f, 1)->reported_ms -= 8000;
 	close_connection(f);
-	assert_not_judged(f, CLIENT_PAUSE_MOST_MS);
+	assert_not_judged(f, CLIENT_PAUSE_MAX_MS);
 	assert_lost(f, WLBD_CUT_OFF_GRACE_MS, WLBD_FOUND_RANK);
 }
 

@@ -8,13 +8,13 @@
 
 #include <cmocka.h>
 
-enum { NODES_MOST = 12 };
+enum { NODES_MAX = 12 };
 
 /* Returns the nodes that are avoided as bits, the first the lowest; nothing is known against those of weight 0. Those
  * of `out` are excluded for another reason. */
 static unsigned avoided_beside(unsigned out, int count, const double weights[])
 {
-	struct wlbd_known_node nodes[NODES_MOST] = {{0}};
+	struct wlbd_known_node nodes[NODES_MAX] = {{0}};
 	unsigned bits = 0;
 	for (int i = 0; i < count; i++)
 		nodes[i] = (struct wlbd_known_node){weights[i] > 0.0 ? "failed a check" : NULL, weights[i],

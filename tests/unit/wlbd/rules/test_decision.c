@@ -463,7 +463,7 @@ static void test_when_not_to_start(void **state)
 	wlbd_decision_free(&d);
 
 	facts.previous_exit_code = 1;
-	facts.attempts_without_progress = WLBD_WITHOUT_PROGRESS_MOST;
+	facts.attempts_without_progress = WLBD_WITHOUT_PROGRESS_MAX;
 	d = decide(&facts);
 	assert_int_equal(d.verb, WLBD_STOP_FAILED);
 	assert_says(&d, "3 attempts");
@@ -482,7 +482,7 @@ static void test_when_not_to_start(void **state)
 	assert_says(&d, "correct the program or its arguments");
 	wlbd_decision_free(&d);
 
-	facts.attempts_without_progress = WLBD_WITHOUT_PROGRESS_MOST - 1;
+	facts.attempts_without_progress = WLBD_WITHOUT_PROGRESS_MAX - 1;
 	d = decide(&facts);
 	assert_int_equal(d.verb, WLBD_START);
 	wlbd_decision_free(&d);

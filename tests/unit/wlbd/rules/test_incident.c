@@ -11,7 +11,7 @@
 
 enum { GRACE_MS = 2000 };
 
-static struct wlbd_finding findings[WLBD_SYMPTOMS_MOST + WLBD_CONSEQUENCES_MOST];
+static struct wlbd_finding findings[WLBD_SYMPTOMS_MAX + WLBD_CONSEQUENCES_MAX];
 
 static struct wlbd_symptom *add(struct wlbd_incident *incident, enum wlbd_symptom_kind kind, const char *node, int rank,
                                 int64_t at_ms, enum wlbd_node_state node_state)
@@ -388,9 +388,9 @@ static void test_same_symptom_once_and_not_too_many(void **state)
 	assert_non_null(first);
 	assert_ptr_equal(wlbd_incident_add(&incident, WLBD_SILENT, "n1", 0, 2), first);
 	assert_int_equal(incident.count, 1);
-	for (int rank = 1; rank < WLBD_SYMPTOMS_MOST; rank++)
+	for (int rank = 1; rank < WLBD_SYMPTOMS_MAX; rank++)
 		assert_non_null(wlbd_incident_add(&incident, WLBD_SILENT, "n1", rank, 3));
-	assert_null(wlbd_incident_add(&incident, WLBD_SILENT, "n1", WLBD_SYMPTOMS_MOST, 3));
+	assert_null(wlbd_incident_add(&incident, WLBD_SILENT, "n1", WLBD_SYMPTOMS_MAX, 3));
 	assert_int_equal(incident.opened_ms, 1);
 	wlbd_incident_clear(&incident);
 }

@@ -108,7 +108,7 @@ static void test_more_names_than_a_list_may_have(void **state)
 	struct wlb_error error = {0};
 	(void)state;
 	json_t *list = json_array(), *nodes = json_pack("[s]", "n1");
-	for (int i = 0; i <= WLBD_UNREACHED_MOST; i++)
+	for (int i = 0; i <= WLBD_UNREACHED_MAX; i++)
 		json_array_append_new(list, json_string("n1"));
 	json_t *body = json_pack("{s:{s:b, s:{s:o}}}", "links", "checked", 1, "unreached", "n1", list);
 	assert_int_equal(wlbd_links_body_read(body, nodes, &links, &error), -1);

@@ -22,7 +22,7 @@
 static void test_an_entry(void **state)
 {
 	struct wlbd_activity activity;
-	struct wlbd_activity_group groups[WLBD_ACTIVITY_GROUPS_MOST];
+	struct wlbd_activity_group groups[WLBD_ACTIVITY_GROUPS_MAX];
 	struct wlb_error error;
 	json_t *entry = entry_parse(ENTRY);
 	(void)state;
@@ -51,7 +51,7 @@ static void test_an_entry(void **state)
 static int read_one(const json_t *entry, struct wlb_error *error)
 {
 	struct wlbd_activity activity;
-	struct wlbd_activity_group groups[WLBD_ACTIVITY_GROUPS_MOST];
+	struct wlbd_activity_group groups[WLBD_ACTIVITY_GROUPS_MAX];
 	return wlbd_activity_read(entry, &activity, groups, error);
 }
 
@@ -161,7 +161,7 @@ static void test_bounds_of_a_call(void **state)
 static void test_corruption(void **state)
 {
 	struct wlbd_activity activity;
-	struct wlbd_activity_group groups[WLBD_ACTIVITY_GROUPS_MOST];
+	struct wlbd_activity_group groups[WLBD_ACTIVITY_GROUPS_MAX];
 	static const struct bound bounds[] = {
 		{"corruption", "null", NULL},
 		{"corruption", "{\"step\":1000000000000,\"suspects\":1048576,\"first\":1048576,\"other\":0}", NULL},
@@ -219,10 +219,10 @@ static void test_bounds_of_groups(void **state)
 static void test_number_of_groups(void **state)
 {
 	(void)state;
-	for (int count = WLBD_ACTIVITY_GROUPS_MOST; count <= WLBD_ACTIVITY_GROUPS_MOST + 1; count++) {
+	for (int count = WLBD_ACTIVITY_GROUPS_MAX; count <= WLBD_ACTIVITY_GROUPS_MAX + 1; count++) {
 		char text[512];
 		entry_write_groups(text, sizeof(text), count, "2,3,3");
-		expect("groups", text, count == WLBD_ACTIVITY_GROUPS_MOST ? NULL : "'groups'");
+		expect("groups", text, count == WLBD_ACTIVITY_GROUPS_MAX ? NULL : "'groups'");
 	}
 }
 
@@ -258,7 +258,7 @@ static void test_the_list(void **state)
 static void test_length_of_the_list(void **state)
 {
 	(void)state;
-	entries_expect_most(wlbd_activities_check, "activities", entry_of, WLBD_NODE_RANKS_MOST);
+	entries_expect_most(wlbd_activities_check, "activities", entry_of, WLBD_NODE_RANKS_MAX);
 }
 
 int main(void)

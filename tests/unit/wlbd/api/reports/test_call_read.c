@@ -72,11 +72,11 @@ static void test_the_list(void **state)
 	(void)state;
 	assert_int_equal(wlbd_calls_check(none, &calls, &error), 0);
 	assert_null(calls);
-	for (int i = 0; i < WLBD_CALLS_MOST; i++)
+	for (int i = 0; i < WLBD_CALLS_MAX; i++)
 		json_array_append_new(list, parse("[3,\"tp\",1,1,1,1,1]"));
 	json_object_set(body, "calls", list);
 	assert_int_equal(wlbd_calls_check(body, &calls, &error), 0);
-	assert_int_equal(json_array_size(calls), WLBD_CALLS_MOST);
+	assert_int_equal(json_array_size(calls), WLBD_CALLS_MAX);
 	json_array_append_new(list, parse("[3,\"tp\",1,1,1,1,1]"));
 	assert_int_equal(wlbd_calls_check(body, &calls, &error), -1);
 	json_decref(list);

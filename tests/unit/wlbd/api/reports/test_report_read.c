@@ -73,7 +73,7 @@ static void test_arrays_are_bounded(void **state)
 	for (int i = 0; i < 3; i++) {
 		json_t *body = body_of("node", "n1", "\"rank\":0");
 		json_t *many = json_array();
-		for (int k = 0; k <= WLBD_NODE_RANKS_MOST; k++)
+		for (int k = 0; k <= WLBD_NODE_RANKS_MAX; k++)
 			json_array_append_new(many, json_null());
 		json_object_set_new(body, names[i], many);
 		assert_int_equal(wlbd_report_read(body, &report, &error), -1);
@@ -129,8 +129,8 @@ static void test_ranks(void **state)
 	json_t *names = json_pack("[s,s,s,s]", "n2", "n1", "n2", "n1"); /* dealt out in turn */
 	assert_int_equal(wlbd_attempt_nodes_set_ranks(&nodes, names), 0);
 	json_decref(names);
-	assert_int_equal(wlbd_attempt_nodes_most(&nodes), 2);
-	assert_int_equal(wlbd_attempt_nodes_ranks_most(&nodes, "n2"), 2);
+	assert_int_equal(wlbd_attempt_nodes_max(&nodes), 2);
+	assert_int_equal(wlbd_attempt_nodes_ranks_max(&nodes, "n2"), 2);
 	assert_true(belongs(&nodes, "node", "n2", "\"rank\":0,\"ranks\":[0,2],\"lost_ranks\":[{\"rank\":2}]"));
 	assert_false(belongs(&nodes, "node", "n1", "\"rank\":0"));
 	assert_false(belongs(&nodes, "node", "n2", "\"rank\":0,\"ranks\":[0,1]"));

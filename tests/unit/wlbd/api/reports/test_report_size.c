@@ -19,7 +19,7 @@
 
 #define ATTEMPT "6e1b0f3c-3c1e-4c39-9ad5-0d6a3d0c1f11"
 
-enum { RANKS_MOST = 128, VALUES_MOST = 400000 /* of a request: docs/api.md */ };
+enum { RANKS_MAX = 128, VALUES_MAX = 400000 /* of a request: docs/api.md */ };
 
 /* As many calls as are kept for reports, of the greatest numbers and times. */
 static void fill_calls(struct wlb_rank_trace *area, struct wlb_trace_event call)
@@ -71,7 +71,7 @@ static void fill_rank(struct wlb_rank_trace *area, int groups, int steps)
 /* Returns the report of a node with these ranks; the caller frees it. */
 static char *make_report(int ranks, int groups, int steps)
 {
-	struct wlb_agent_task tasks[RANKS_MOST];
+	struct wlb_agent_task tasks[RANKS_MAX];
 	const struct wlb_agent_tasks all = {.list = tasks, .expected = ranks, .count = ranks};
 	struct wlb_agent_steps told = {0};
 	struct wlb_agent_calls told_calls = {0};
@@ -105,7 +105,7 @@ static size_t bytes_most(void)
 	assert_int_equal(
 		wlbd_route_match(wlbd_routes.list, wlbd_routes.count, "POST", "/v1/runs/12/report", &route, run),
 		WLBD_MATCH);
-	return route->body_most_bytes;
+	return route->body_max_bytes;
 }
 
 /* The report is read, and is `times` below the limits. */
@@ -125,7 +125,7 @@ static void check(int ranks, int groups, int steps, size_t told_ranks, size_t to
 	print_message("%d ranks, %d communicators, %d steps of each: %zu bytes, %zu values\n", ranks, groups, steps,
 	              length, values);
 	assert_true(times * length < bytes_most());
-	assert_true(times * values < VALUES_MOST);
+	assert_true(times * values < VALUES_MAX);
 	json_decref(body);
 	free(text);
 }
@@ -137,10 +137,10 @@ static void reports_are_far_below_the_limits(void **state)
 	check(16, 16, 1, 16, 16, 8);
 	check(16, WLB_TRACE_GROUPS, 1, 16, 16, 8);
 	/* After a minute in which wlbd was unavailable. */
-	check(8, 10, WLB_TRACE_STEPS, 8, WLBD_STEPS_MOST, 2);
-	check(16, WLB_TRACE_GROUPS, WLB_TRACE_STEPS, 16, WLBD_STEPS_MOST, 2);
+	check(8, 10, WLB_TRACE_STEPS, 8, WLBD_STEPS_MAX, 2);
+	check(16, WLB_TRACE_GROUPS, WLB_TRACE_STEPS, 16, WLBD_STEPS_MAX, 2);
 	/* As many ranks as a report tells of. */
-	check(RANKS_MOST, WLB_TRACE_GROUPS, WLB_TRACE_STEPS, 64, WLBD_STEPS_MOST, 2);
+	check(RANKS_MAX, WLB_TRACE_GROUPS, WLB_TRACE_STEPS, 64, WLBD_STEPS_MAX, 2);
 }
 
 int main(void)

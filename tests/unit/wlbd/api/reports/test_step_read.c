@@ -155,10 +155,10 @@ static void test_bounds_of_transfers(void **state)
 static void test_number_of_transfers(void **state)
 {
 	(void)state;
-	for (int count = WLBD_ACTIVITY_GROUPS_MOST; count <= WLBD_ACTIVITY_GROUPS_MOST + 1; count++) {
+	for (int count = WLBD_ACTIVITY_GROUPS_MAX; count <= WLBD_ACTIVITY_GROUPS_MAX + 1; count++) {
 		char text[512];
 		entry_write_groups(text, sizeof(text), count, "2,3,3");
-		expect(&(struct bound){10, text, count == WLBD_ACTIVITY_GROUPS_MOST ? NULL : "transfers: "});
+		expect(&(struct bound){10, text, count == WLBD_ACTIVITY_GROUPS_MAX ? NULL : "transfers: "});
 	}
 }
 
@@ -201,7 +201,7 @@ static json_t *entry_of_step(int step)
 static void test_length_of_the_list(void **state)
 {
 	(void)state;
-	entries_expect_most(wlbd_steps_check, "steps", entry_of_step, WLBD_STEPS_MOST);
+	entries_expect_most(wlbd_steps_check, "steps", entry_of_step, WLBD_STEPS_MAX);
 }
 
 int main(void)

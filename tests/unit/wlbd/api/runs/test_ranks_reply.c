@@ -94,8 +94,8 @@ static void test_rows_are_bounded(void **state)
 {
 	(void)state;
 	json_t *reply = reply_of("{\"nodes\":[],\"world_size\":1000000}", NULL, NULL);
-	assert_int_equal(json_array_size(json_object_get(reply, "ranks")), WLBD_ACTIVITY_RANKS_MOST);
-	assert_int_equal(json_integer_value(json_object_get(reply, "left_out")), 1000000 - WLBD_ACTIVITY_RANKS_MOST);
+	assert_int_equal(json_array_size(json_object_get(reply, "ranks")), WLBD_ACTIVITY_RANKS_MAX);
+	assert_int_equal(json_integer_value(json_object_get(reply, "left_out")), 1000000 - WLBD_ACTIVITY_RANKS_MAX);
 	json_decref(reply);
 }
 
@@ -103,7 +103,7 @@ static void test_rows_are_bounded(void **state)
 static size_t length_of(int ranks, int group_count, int64_t seq, int *left_out)
 {
 	struct wlbd_activities activities = open_activities();
-	struct wlbd_activity_group groups[WLBD_ACTIVITY_GROUPS_MOST];
+	struct wlbd_activity_group groups[WLBD_ACTIVITY_GROUPS_MAX];
 	for (int i = 0; i < group_count; i++)
 		groups[i] = (struct wlbd_activity_group){"pp_back.100-101", 1024, seq, seq};
 	for (int rank = 0; rank < ranks; rank++) {
@@ -127,10 +127,10 @@ static void test_bytes_are_bounded(void **state)
 	(void)state;
 	size_t length = length_of(16384, 8, 10000000, &left_out);
 	assert_int_equal(left_out, 0);
-	assert_true(length < WLBD_RANKS_REPLY_MOST_BYTES);
-	length = length_of(WLBD_ACTIVITY_RANKS_MOST, WLBD_ACTIVITY_GROUPS_MOST, INT64_C(1000000000000000), &left_out);
-	assert_in_range(left_out, 1, WLBD_ACTIVITY_RANKS_MOST - 1);
-	assert_in_range(length, WLBD_RANKS_REPLY_MOST_BYTES, WLBD_RANKS_REPLY_MOST_BYTES + 4096);
+	assert_true(length < WLBD_RANKS_REPLY_MAX_BYTES);
+	length = length_of(WLBD_ACTIVITY_RANKS_MAX, WLBD_ACTIVITY_GROUPS_MAX, INT64_C(1000000000000000), &left_out);
+	assert_in_range(left_out, 1, WLBD_ACTIVITY_RANKS_MAX - 1);
+	assert_in_range(length, WLBD_RANKS_REPLY_MAX_BYTES, WLBD_RANKS_REPLY_MAX_BYTES + 4096);
 }
 
 int main(void)
