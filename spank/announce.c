@@ -94,7 +94,7 @@ static int send_request(const struct wlb_spank_args *args, const char *body, str
 	struct wlb_connection *connection = wlb_connection_new(&config);
 	if (connection == NULL)
 		return wlb_fail(error, "no memory");
-	if (wlb_connection_call(connection, "POST", "/v1/runs", body, args->timeout_ms, &reply, error) != 0)
+	if (wlb_connection_request(connection, "POST", "/v1/runs", body, args->timeout_ms, &reply, error) != 0)
 		return -1;
 	if (reply.status != 200)
 		return wlb_fail(error, "coordinator %s:%s: answers %d: %.300s", config.host, config.port, reply.status,

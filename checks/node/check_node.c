@@ -22,7 +22,7 @@
 #include "checks/node/report.h"
 #include "checks/node/speed.h"
 #include "checks/node/xid_check.h"
-#include "coordinator/client/call_once.h"
+#include "coordinator/client/request_once.h"
 #include "kernels/ops.h"
 #include "worker/launch/options.h"
 
@@ -267,7 +267,7 @@ static int post_report(const struct wlb_check_report *report, struct wlb_error *
 		return -1;
 	char *body = wlb_report_json(report, false, error);
 	char *reply =
-		body != NULL ? wlb_client_call_once(&config, "POST", "/v1/node_checks", body, CALL_MS, error) : NULL;
+		body != NULL ? wlb_client_request_once(&config, "POST", "/v1/node_checks", body, CALL_MS, error) : NULL;
 	int rc = reply != NULL ? 0 : -1;
 	free(body);
 	free(reply);
@@ -347,7 +347,7 @@ static int ask_suspected(struct wlb_error *error)
 	if (wlb_client_config_load(&config, error) < 0)
 		return -1;
 	snprintf(path, sizeof(path), "/v1/nodes?node=%s", node);
-	char *reply = wlb_client_call_once(&config, "GET", path, NULL, CALL_MS, error);
+	char *reply = wlb_client_request_once(&config, "GET", path, NULL, CALL_MS, error);
 	int suspected = reply != NULL ? is_suspected(reply, error) : -1;
 	free(reply);
 	return suspected;

@@ -192,8 +192,8 @@ static void send_report(struct agent *a)
 		return;
 	snprintf(path, sizeof(path), "/v1/runs/%s/report", a->options->run_id);
 	wlb_connection_cancel_on(a->connection, report.goodbye || a->stepd_gone ? -1 : a->hangup_fd);
-	int rc = wlb_connection_call(a->connection, "POST", path, body, report.goodbye ? GOODBYE_MS : REPORT_MS, &reply,
-	                             NULL);
+	int rc = wlb_connection_request(a->connection, "POST", path, body, report.goodbye ? GOODBYE_MS : REPORT_MS,
+	                                &reply, NULL);
 	free(body);
 	wlb_backoff_note(&a->backoff, rc != 0);
 	if (rc == 0)

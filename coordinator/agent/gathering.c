@@ -140,7 +140,7 @@ static void send_body(const struct wlb_agent_gathering *gathering, const char *b
 		struct wlb_reply reply;
 		if (i > 0)
 			wlb_clock_sleep_ms(AGAIN_MS);
-		if (wlb_connection_call(connection, "POST", path, body, SEND_MS, &reply, NULL) != 0)
+		if (wlb_connection_request(connection, "POST", path, body, SEND_MS, &reply, NULL) != 0)
 			continue;
 		free(reply.body);
 		if (reply.status < 500)

@@ -29,7 +29,7 @@ struct wlb_connection {
 };
 
 /* One request in progress; `answered` says whether it may be sent again on a new connection. */
-struct call {
+struct request {
 	struct wlb_connection *connection;
 	const char *method;
 	const char *path;
@@ -73,49 +73,50 @@ void wlb_connection_cancel_on(struct wlb_connection *connection, int fd)
 	connection->cancel_fd = fd;
 }
 
-static int fail_at(const struct call *call, const char *what, const char *why)
+static int fail_at(const struct request *request, const char *what, const char *why)
 {
-	const struct wlb_client_config *config = &call->connection->config;
-	return wlb_fail(call->error, "coordinator %s:%s: %s: %s", config->host, config->port, what, why);
+	const struct wlb_client_config *config = &request->connection->config;
+	return wlb_fail(request->error, "coordinator %s:%s: %s: %s", config->host, config->port, what, why);
 }
 
-static int fail_late(const struct call *call, const char *what)
+static int fail_late(const struct request *request, const char *what)
 {
 	char why[64];
-	snprintf(why, sizeof(why), "no answer within %d ms", call->timeout_ms);
-	return fail_at(call, what, why);
+	snprintf(why, sizeof(why), "no answer within %d ms", request->timeout_ms);
+	return fail_at(request, what, why);
 }
 
 /* Waits until the socket is ready for `events`, until `until_ms` at most. */
-static int wait_until(const struct call *call, int fd, short events, const char *what, int64_t until_ms)
+static int wait_until(const struct request *request, int fd, short events, const char *what, int64_t until_ms)
 {
-	struct pollfd ready[2] = {{.fd = fd, .events = events}, {.fd = call->connection->cancel_fd, .events = POLLIN}};
+	struct pollfd ready[2] = {{.fd = fd, .events = events},
+	                          {.fd = request->connection->cancel_fd, .events = POLLIN}};
 	for (;;) {
 		int n = poll(ready, 2, wlb_clock_left_ms(until_ms));
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return fail_at(call, what, strerror(errno));
+			return fail_at(request, what, strerror(errno));
 		if (ready[1].revents != 0)
-			return fail_at(call, what, "the request was cancelled, because the program is exiting");
-		return n > 0 ? 0 : fail_late(call, what);
+			return fail_at(request, what, "the request was cancelled, because the program is exiting");
+		return n > 0 ? 0 : fail_late(request, what);
 	}
 }
 
-static int wait_for(const struct call *call, int fd, short events, const char *what)
+static int wait_for(const struct request *request, int fd, short events, const char *what)
 {
-	return wait_until(call, fd, events, what, call->deadline_ms);
+	return wait_until(request, fd, events, what, request->deadline_ms);
 }
 
-static int connect_address(const struct call *call, const struct addrinfo *address, int64_t until_ms)
+static int connect_address(const struct request *request, const struct addrinfo *address, int64_t until_ms)
 {
 	int fd = socket(address->ai_family, address->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, address->ai_protocol);
 	if (fd < 0)
-		return fail_at(call, "connect", strerror(errno));
+		return fail_at(request, "connect", strerror(errno));
 	int why = connect(fd, address->ai_addr, address->ai_addrlen) == 0 ? 0 : errno;
 	if (why == EINPROGRESS) {
 		socklen_t size = sizeof(why);
-		if (wait_until(call, fd, POLLOUT, "connect", until_ms) != 0) {
+		if (wait_until(request, fd, POLLOUT, "connect", until_ms) != 0) {
 			close(fd);
 			return -1;
 		}
@@ -124,7 +125,7 @@ static int connect_address(const struct call *call, const struct addrinfo *addre
 	}
 	if (why != 0) {
 		close(fd);
-		return fail_at(call, "connect", strerror(why));
+		return fail_at(request, "connect", strerror(why));
 	}
 	int on = 1;
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -132,40 +133,40 @@ static int connect_address(const struct call *call, const struct addrinfo *addre
 }
 
 /* A network that drops what is sent to one address must not take the time of the others. */
-static int64_t until_of(const struct call *call, const struct addrinfo *address)
+static int64_t until_of(const struct request *request, const struct addrinfo *address)
 {
 	int addresses = 0;
 	for (const struct addrinfo *at = address; at != NULL; at = at->ai_next)
 		addresses++;
-	return wlb_clock_ms() + wlb_clock_left_ms(call->deadline_ms) / addresses;
+	return wlb_clock_ms() + wlb_clock_left_ms(request->deadline_ms) / addresses;
 }
 
-static int connect_any(const struct call *call)
+static int connect_any(const struct request *request)
 {
-	struct wlb_connection *connection = call->connection;
+	struct wlb_connection *connection = request->connection;
 	struct addrinfo *addresses;
-	if (wlb_resolve(connection->config.host, connection->config.port, call->deadline_ms, &addresses, call->error) !=
-	    0)
-		return wlb_fail_in(call->error, "coordinator");
+	if (wlb_resolve(connection->config.host, connection->config.port, request->deadline_ms, &addresses,
+	                request->error) != 0)
+		return wlb_fail_in(request->error, "coordinator");
 	for (const struct addrinfo *at = addresses; at != NULL && connection->fd < 0; at = at->ai_next)
-		connection->fd = connect_address(call, at, until_of(call, at));
+		connection->fd = connect_address(request, at, until_of(request, at));
 	freeaddrinfo(addresses);
 	return connection->fd >= 0 ? 0 : -1;
 }
 
-static int send_all(const struct call *call, const char *data, size_t length)
+static int send_all(const struct request *request, const char *data, size_t length)
 {
 	while (length > 0) {
-		ssize_t n = send(call->connection->fd, data, length, MSG_NOSIGNAL);
+		ssize_t n = send(request->connection->fd, data, length, MSG_NOSIGNAL);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == EAGAIN) {
-			if (wait_for(call, call->connection->fd, POLLOUT, "send") != 0)
+			if (wait_for(request, request->connection->fd, POLLOUT, "send") != 0)
 				return -1;
 			continue;
 		}
 		if (n < 0)
-			return fail_at(call, "send", strerror(errno));
+			return fail_at(request, "send", strerror(errno));
 		data += n;
 		length -= (size_t)n;
 	}
@@ -173,44 +174,44 @@ static int send_all(const struct call *call, const char *data, size_t length)
 }
 
 /* At least one byte, or 0 at the end of the stream, or -1. */
-static ssize_t receive_some(struct call *call, char *data, size_t size)
+static ssize_t receive_some(struct request *request, char *data, size_t size)
 {
 	/* One that sends without end has no more time than any other. */
-	if (call->answered && wlb_clock_left_ms(call->deadline_ms) == 0)
-		return fail_late(call, "receive");
+	if (request->answered && wlb_clock_left_ms(request->deadline_ms) == 0)
+		return fail_late(request, "receive");
 	for (;;) {
-		ssize_t n = recv(call->connection->fd, data, size, 0);
+		ssize_t n = recv(request->connection->fd, data, size, 0);
 		if (n >= 0) {
-			call->answered = call->answered || n > 0;
+			request->answered = request->answered || n > 0;
 			return n;
 		}
 		if (errno != EAGAIN && errno != EINTR)
-			return fail_at(call, "receive", strerror(errno));
-		if (errno == EAGAIN && wait_for(call, call->connection->fd, POLLIN, "receive") != 0)
+			return fail_at(request, "receive", strerror(errno));
+		if (errno == EAGAIN && wait_for(request, request->connection->fd, POLLIN, "receive") != 0)
 			return -1;
 	}
 }
 
-static char *request_head(struct call *call, size_t length)
+static char *request_head(struct request *request, size_t length)
 {
-	const struct wlb_client_config *config = &call->connection->config;
+	const struct wlb_client_config *config = &request->connection->config;
 	char digest[WLB_DIGEST_SIZE];
 	char *head = NULL;
 
-	wlb_digest_request(call->method, call->path, call->body, length, digest);
-	free(call->credential);
-	call->credential = wlb_credential_make(config->munge_socket, digest, WLB_DIGEST_SIZE - 1, call->error);
-	if (call->credential == NULL)
+	wlb_digest_request(request->method, request->path, request->body, length, digest);
+	free(request->credential);
+	request->credential = wlb_credential_make(config->munge_socket, digest, WLB_DIGEST_SIZE - 1, request->error);
+	if (request->credential == NULL)
 		return NULL;
 	bool v6 = strchr(config->host, ':') != NULL;
 	int n = asprintf(&head,
 	                 "%s %s HTTP/1.1\r\nHost: %s%s%s:%s\r\nUser-Agent: wlb/" WLB_VERSION "\r\n"
 	                 "Authorization: MUNGE %s\r\nContent-Type: application/json\r\n"
 	                 "Content-Length: %zu\r\n\r\n",
-	                 call->method, call->path, v6 ? "[" : "", config->host, v6 ? "]" : "", config->port,
-	                 call->credential, length);
+	                 request->method, request->path, v6 ? "[" : "", config->host, v6 ? "]" : "", config->port,
+	                 request->credential, length);
 	if (n < 0) {
-		wlb_fail(call->error, "out of memory for a request");
+		wlb_fail(request->error, "out of memory for a request");
 		return NULL;
 	}
 	return head;
@@ -218,17 +219,17 @@ static char *request_head(struct call *call, size_t length)
 
 /* Reads up to the blank line. `head` also holds the part of the body that came with it: *have bytes in all, the body
  * beginning at the returned offset, 0 on error. */
-static size_t receive_head(struct call *call, char *head, size_t size, size_t *have)
+static size_t receive_head(struct request *request, char *head, size_t size, size_t *have)
 {
 	*have = 0;
 	for (;;) {
 		if (*have == size - 1) {
-			fail_at(call, "receive", "the reply's header has no end");
+			fail_at(request, "receive", "the reply's header has no end");
 			return 0;
 		}
-		ssize_t n = receive_some(call, head + *have, size - 1 - *have);
+		ssize_t n = receive_some(request, head + *have, size - 1 - *have);
 		if (n == 0)
-			fail_at(call, "receive", "the connection was closed before the reply was whole");
+			fail_at(request, "receive", "the connection was closed before the reply was whole");
 		if (n <= 0)
 			return 0;
 		*have += (size_t)n;
@@ -242,12 +243,12 @@ static size_t receive_head(struct call *call, char *head, size_t size, size_t *h
 }
 
 /* Body of known length: `have` bytes of it are in `body` already. */
-static int receive_body(struct call *call, char *body, size_t have, size_t length)
+static int receive_body(struct request *request, char *body, size_t have, size_t length)
 {
 	while (have < length) {
-		ssize_t n = receive_some(call, body + have, length - have);
+		ssize_t n = receive_some(request, body + have, length - have);
 		if (n == 0)
-			return fail_at(call, "receive", "the connection was closed before the reply was whole");
+			return fail_at(request, "receive", "the connection was closed before the reply was whole");
 		if (n < 0)
 			return -1;
 		have += (size_t)n;
@@ -255,7 +256,7 @@ static int receive_body(struct call *call, char *body, size_t have, size_t lengt
 	return 0;
 }
 
-static int receive_until_close(struct call *call, char **body, size_t have, size_t *length)
+static int receive_until_close(struct request *request, char **body, size_t have, size_t *length)
 {
 	size_t size = have + 1;
 	for (;;) {
@@ -263,10 +264,10 @@ static int receive_until_close(struct call *call, char **body, size_t have, size
 			size = size * 2 + 4096;
 			char *larger = size > BODY_LIMIT_BYTES ? NULL : realloc(*body, size);
 			if (larger == NULL)
-				return fail_at(call, "receive", "the reply is too long");
+				return fail_at(request, "receive", "the reply is too long");
 			*body = larger;
 		}
-		ssize_t n = receive_some(call, *body + have, size - 1 - have);
+		ssize_t n = receive_some(request, *body + have, size - 1 - have);
 		if (n < 0)
 			return -1;
 		have += (size_t)n;
@@ -277,27 +278,27 @@ static int receive_until_close(struct call *call, char **body, size_t have, size
 	}
 }
 
-static int receive_reply(struct call *call, struct wlb_reply *reply)
+static int receive_reply(struct request *request, struct wlb_reply *reply)
 {
 	char text[HEAD_LIMIT_BYTES];
 	size_t have;
-	struct wlb_http_head *head = &call->head;
-	size_t begin = receive_head(call, text, sizeof(text), &have);
+	struct wlb_http_head *head = &request->head;
+	size_t begin = receive_head(request, text, sizeof(text), &have);
 	if (begin == 0)
 		return -1;
-	if (wlb_http_head_parse(text, BODY_LIMIT_BYTES, head, call->error) != 0)
-		return wlb_fail_in(call->error, "coordinator %s:%s", call->connection->config.host,
-		                   call->connection->config.port);
+	if (wlb_http_head_parse(text, BODY_LIMIT_BYTES, head, request->error) != 0)
+		return wlb_fail_in(request->error, "coordinator %s:%s", request->connection->config.host,
+		                   request->connection->config.port);
 	size_t early = have - begin;
 	if (!head->until_close && early > head->body_bytes)
-		return fail_at(call, "receive", "more bytes came than the reply announced");
+		return fail_at(request, "receive", "more bytes came than the reply announced");
 	size_t length = head->until_close ? early : head->body_bytes;
 	char *body = malloc(length + 1);
 	if (body == NULL)
-		return fail_at(call, "receive", "out of memory for the reply");
+		return fail_at(request, "receive", "out of memory for the reply");
 	memcpy(body, text + begin, early);
-	int rc = head->until_close ? receive_until_close(call, &body, early, &length)
-	                           : receive_body(call, body, early, length);
+	int rc = head->until_close ? receive_until_close(request, &body, early, &length)
+	                           : receive_body(request, body, early, length);
 	if (rc != 0) {
 		free(body);
 		return -1;
@@ -305,26 +306,26 @@ static int receive_reply(struct call *call, struct wlb_reply *reply)
 	body[length] = '\0';
 	*reply = (struct wlb_reply){.status = head->status, .body = body, .length = length};
 	if (!head->keep_alive || head->until_close)
-		disconnect(call->connection);
+		disconnect(request->connection);
 	return 0;
 }
 
-static int exchange(struct call *call, struct wlb_reply *reply)
+static int exchange(struct request *request, struct wlb_reply *reply)
 {
-	size_t length = call->body != NULL ? strlen(call->body) : 0;
-	if (call->connection->fd < 0 && connect_any(call) != 0)
+	size_t length = request->body != NULL ? strlen(request->body) : 0;
+	if (request->connection->fd < 0 && connect_any(request) != 0)
 		return -1;
-	char *head = request_head(call, length);
+	char *head = request_head(request, length);
 	if (head == NULL)
 		return -1;
-	int rc = send_all(call, head, strlen(head));
+	int rc = send_all(request, head, strlen(head));
 	free(head);
 	if (rc == 0)
-		rc = send_all(call, call->body, length);
+		rc = send_all(request, request->body, length);
 	if (rc == 0)
-		rc = receive_reply(call, reply);
+		rc = receive_reply(request, reply);
 	if (rc != 0)
-		disconnect(call->connection);
+		disconnect(request->connection);
 	return rc;
 }
 
@@ -336,11 +337,11 @@ static int exchange(struct call *call, struct wlb_reply *reply)
 
 /* Whether the reply orders nothing but to continue, and therefore needs no proof: each node receives one each second.
  */
-static bool needs_no_proof(const struct call *call, const struct wlb_reply *reply)
+static bool needs_no_proof(const struct request *request, const struct wlb_reply *reply)
 {
 	static const char plain[] = "{\"order\":\"continue\"}";
-	size_t path = strlen(call->path), bytes = sizeof(plain) - 1;
-	return path > 7 && strcmp(call->path + path - 7, "/report") == 0 && reply->status == 200 &&
+	size_t path = strlen(request->path), bytes = sizeof(plain) - 1;
+	return path > 7 && strcmp(request->path + path - 7, "/report") == 0 && reply->status == 200 &&
 	       reply->length >= bytes && memcmp(reply->body, plain, bytes) == 0 &&
 	       strspn(reply->body + bytes, "\r\n") == reply->length - bytes;
 }
@@ -361,61 +362,63 @@ static int refuse_unproved(const struct wlb_client_config *config, const struct 
 }
 
 /* Sets reply->proved. Returns -1 if the reply decides something and is not proved; the message says why. */
-static int check_proof(const struct call *call, struct wlb_reply *reply)
+static int check_proof(const struct request *request, struct wlb_reply *reply)
 {
-	const struct wlb_client_config *config = &call->connection->config;
+	const struct wlb_client_config *config = &request->connection->config;
 	char digest[WLB_DIGEST_SIZE];
 	uid_t uid;
 	reply->proved = false;
-	if (strncmp(call->path, "/v1/", 4) != 0 || (call->head.proof[0] == '\0' && needs_no_proof(call, reply)))
+	if (strncmp(request->path, "/v1/", 4) != 0 ||
+	    (request->head.proof[0] == '\0' && needs_no_proof(request, reply)))
 		return 0;
-	if (call->head.proof[0] == '\0')
-		return refuse_unproved(config, reply, call->error);
-	wlb_digest_reply(call->credential, reply->status, call->method, call->path, reply->body, reply->length, digest);
-	if (wlb_credential_check(config->munge_socket, call->head.proof, digest, WLB_DIGEST_SIZE - 1, &uid,
-	                         call->error) != 0)
-		return refuse(config, call->error);
+	if (request->head.proof[0] == '\0')
+		return refuse_unproved(config, reply, request->error);
+	wlb_digest_reply(request->credential, reply->status, request->method, request->path, reply->body, reply->length,
+	                 digest);
+	if (wlb_credential_check(config->munge_socket, request->head.proof, digest, WLB_DIGEST_SIZE - 1, &uid,
+	                         request->error) != 0)
+		return refuse(config, request->error);
 	if (uid != config->coordinator_uid) {
-		wlb_fail(call->error,
+		wlb_fail(request->error,
 		         "it runs as uid %u, trusted is %s; set coordinator_user in wlb.conf, or somebody else "
 		         "listens there",
 		         uid, config->coordinator_user[0] != '\0' ? config->coordinator_user : "root");
-		return refuse(config, call->error);
+		return refuse(config, request->error);
 	}
 	reply->proved = true;
 	return 0;
 }
 
 /* A reply that is not proved to be wlbd's counts as none. */
-static int take_proved(struct call *call, struct wlb_reply *reply)
+static int take_proved(struct request *request, struct wlb_reply *reply)
 {
-	if (check_proof(call, reply) == 0)
+	if (check_proof(request, reply) == 0)
 		return 0;
-	disconnect(call->connection);
+	disconnect(request->connection);
 	free(reply->body);
 	*reply = (struct wlb_reply){0};
 	return -1;
 }
 
-int wlb_connection_call(struct wlb_connection *connection, const char *method, const char *path, const char *body,
-                        int timeout_ms, struct wlb_reply *reply, struct wlb_error *error)
+int wlb_connection_request(struct wlb_connection *connection, const char *method, const char *path, const char *body,
+                           int timeout_ms, struct wlb_reply *reply, struct wlb_error *error)
 {
-	struct call call = {.connection = connection,
-	                    .method = method,
-	                    .path = path,
-	                    .body = body,
-	                    .deadline_ms = wlb_clock_ms() + timeout_ms,
-	                    .timeout_ms = timeout_ms,
-	                    .error = error};
+	struct request request = {.connection = connection,
+	                          .method = method,
+	                          .path = path,
+	                          .body = body,
+	                          .deadline_ms = wlb_clock_ms() + timeout_ms,
+	                          .timeout_ms = timeout_ms,
+	                          .error = error};
 	*reply = (struct wlb_reply){0};
 	bool reused = connection->fd >= 0;
-	int rc = exchange(&call, reply);
+	int rc = exchange(&request, reply);
 	/* A connection kept open may have been closed by the other end meanwhile: that is no failure. The
 	 * credential is made anew, so a request that did arrive is not mistaken for a replay. */
-	if (rc != 0 && reused && !call.answered && wlb_clock_left_ms(call.deadline_ms) > 0)
-		rc = exchange(&call, reply);
+	if (rc != 0 && reused && !request.answered && wlb_clock_left_ms(request.deadline_ms) > 0)
+		rc = exchange(&request, reply);
 	if (rc == 0)
-		rc = take_proved(&call, reply);
-	free(call.credential);
+		rc = take_proved(&request, reply);
+	free(request.credential);
 	return rc;
 }

@@ -25,7 +25,7 @@ void wlb_connection_cancel_on(struct wlb_connection *connection, int fd);
  * next call opens a new one. A reply to a request below /v1 that is not proved counts as none. The exception is
  * {"order":"continue"} to a report: that reply has `proved` false and acknowledges nothing. A request that failed after
  * it was sent may or may not have been carried out; every POST of the API is idempotent for that reason. */
-int wlb_connection_call(struct wlb_connection *connection, const char *method, const char *path, const char *body,
-                        int timeout_ms, struct wlb_reply *reply, struct wlb_error *error);
+int wlb_connection_request(struct wlb_connection *connection, const char *method, const char *path, const char *body,
+                           int timeout_ms, struct wlb_reply *reply, struct wlb_error *error);
 
 #endif

@@ -91,7 +91,7 @@ static enum outcome send_batch(struct wlb_connection *connection, struct wlb_spo
 	char *body = wlb_spool_batch(spool, records, error);
 	if (body == NULL)
 		return OUTCOME_FAILED; /* out of memory, or a disk error */
-	int rc = wlb_connection_call(connection, "POST", path, body, timeout_ms, &reply, error);
+	int rc = wlb_connection_request(connection, "POST", path, body, timeout_ms, &reply, error);
 	free(body);
 	if (rc != 0)
 		return OUTCOME_UNAVAILABLE;
@@ -272,7 +272,7 @@ static int64_t ask_next_seq(struct wlb_connection *connection, const struct wlb_
 	snprintf(path, sizeof(path), "/v1/runs/%s/records", identity->run_id);
 	snprintf(body, sizeof(body), "{\"attempt_id\":\"%s\",\"source\":\"%s\",\"first_seq\":%lld,\"records\":[]}",
 	         identity->attempt_id, identity->source, (long long)INT64_MAX / 4);
-	if (wlb_connection_call(connection, "POST", path, body, timeout_ms, &reply, error) != 0)
+	if (wlb_connection_request(connection, "POST", path, body, timeout_ms, &reply, error) != 0)
 		return -1;
 	int64_t acked = reply.status == 409 ? reply_acked(&reply) : -1;
 	if (acked < 0)

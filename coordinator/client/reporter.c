@@ -120,7 +120,7 @@ static void send_report(struct wlb_reporter *r, int timeout_ms, bool goodbye)
 	if (body == NULL)
 		return;
 	snprintf(path, sizeof(path), "/v1/runs/%s/report", r->identity.run_id);
-	int rc = wlb_connection_call(r->connection, "POST", path, body, timeout_ms, &reply, NULL);
+	int rc = wlb_connection_request(r->connection, "POST", path, body, timeout_ms, &reply, NULL);
 	free(body);
 	wlb_backoff_note(&r->reports, rc != 0);
 	atomic_store(&r->unavailable, rc != 0);

@@ -22,7 +22,7 @@ json_t *wlb_api_call(struct wlb_connection *connection, const char *method, cons
 		wlb_fail(error, "%s %s is not sent: its body could not be made, for want of memory", method, path);
 		return NULL;
 	}
-	int rc = wlb_connection_call(connection, method, path, text, timeout_ms, &reply, error);
+	int rc = wlb_connection_request(connection, method, path, text, timeout_ms, &reply, error);
 	free(text);
 	if (rc != 0)
 		return NULL;

@@ -6,7 +6,7 @@
 
 #include "common/json_text.h"
 #include "common/number.h"
-#include "coordinator/client/call_once.h"
+#include "coordinator/client/request_once.h"
 #include "planner/node_type.h"
 #include "worker/launch/options.h"
 
@@ -49,7 +49,7 @@ static int send(const struct wlb_client_config *config, const char *body, struct
 {
 	if (body == NULL)
 		return wlb_fail(error, "out of memory for the request");
-	char *reply = wlb_client_call_once(config, "POST", "/v1/calibrations", body, SEND_MS, error);
+	char *reply = wlb_client_request_once(config, "POST", "/v1/calibrations", body, SEND_MS, error);
 	if (reply == NULL)
 		return -1;
 	print_stored(reply);

@@ -208,7 +208,7 @@ static bool is_coordinator_up(struct wlb_connection *connection)
 {
 	struct wlb_reply reply;
 	if (connection == NULL ||
-	    wlb_connection_call(connection, "GET", "/healthz", NULL, HEALTH_MS, &reply, NULL) != 0)
+	    wlb_connection_request(connection, "GET", "/healthz", NULL, HEALTH_MS, &reply, NULL) != 0)
 		return false;
 	free(reply.body);
 	return reply.status == 200;

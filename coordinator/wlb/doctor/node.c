@@ -64,7 +64,7 @@ static void check_health(struct wlb_doctor *doctor, struct wlb_connection *conne
 {
 	struct wlb_error error;
 	struct wlb_reply reply;
-	if (wlb_connection_call(connection, "GET", "/healthz", NULL, 5000, &reply, &error) != 0) {
+	if (wlb_connection_request(connection, "GET", "/healthz", NULL, 5000, &reply, &error) != 0) {
 		wlb_doctor_note(doctor, WLB_FINDING_FAIL, "coordinator",
 		                "start it: systemctl start wlbd, or correct WLB_COORDINATOR", "%s", error.message);
 		return;

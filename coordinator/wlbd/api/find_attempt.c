@@ -16,11 +16,11 @@
 #include "coordinator/wlbd/slurm/job_poll.h"
 #include "coordinator/wlbd/wlbd.h"
 
-/* A call that waits for a search. */
+/* A request that waits for a search. */
 struct waiter {
 	TAILQ_ENTRY(waiter) link;
-	struct wlbd_call *call;
-	void (*then)(struct wlbd_call *call, struct wlbd_attempt *attempt);
+	struct wlbd_request *request;
+	void (*then)(struct wlbd_request *request, struct wlbd_attempt *attempt);
 };
 
 struct search {
@@ -55,38 +55,38 @@ struct wlbd_attempt_searches {
 /* ---- results --------------------------------------------------------------------------------------- */
 
 /* Returns 0 where the client may act on an attempt of that owner and run; else the status, with the reason. */
-static int check_client(const struct wlbd_call *call, const char *attempt_id, json_int_t owner, const char *run,
+static int check_client(const struct wlbd_request *request, const char *attempt_id, json_int_t owner, const char *run,
                         struct wlb_error *error)
 {
 	int status = 0;
-	if ((json_int_t)call->uid != owner && !wlbd_call_privileged(call)) {
+	if ((json_int_t)request->uid != owner && !wlbd_request_privileged(request)) {
 		status = 403;
 		wlb_fail(error, "run %s belongs to another user", run);
-	} else if (strcmp(call->run, run) != 0) {
+	} else if (strcmp(request->run, run) != 0) {
 		status = 400;
-		wlb_fail(error, "attempt %s belongs to run %s, not to run %s", attempt_id, run, call->run);
+		wlb_fail(error, "attempt %s belongs to run %s, not to run %s", attempt_id, run, request->run);
 	}
 	return status;
 }
 
 /* Returns 0 where one more attempt of the client may be in memory; else the status, with the reason. */
-static int check_space(const struct wlbd_call *call, const char *attempt_id, struct wlb_error *error)
+static int check_space(const struct wlbd_request *request, const char *attempt_id, struct wlb_error *error)
 {
-	if (wlbd_call_privileged(call) || !wlbd_attempts_full(call->wlbd->attempts, call->uid, true))
+	if (wlbd_request_privileged(request) || !wlbd_attempts_full(request->wlbd->attempts, request->uid, true))
 		return 0;
 	wlb_fail(error, "attempt %s: its user has the most attempts that can be watched; try again later", attempt_id);
 	return 503;
 }
 
-static void pass_attempt(struct wlbd_call *call, struct wlbd_attempt *attempt,
-                         void (*then)(struct wlbd_call *call, struct wlbd_attempt *attempt))
+static void pass_attempt(struct wlbd_request *request, struct wlbd_attempt *attempt,
+                         void (*then)(struct wlbd_request *request, struct wlbd_attempt *attempt))
 {
 	struct wlb_error error = {0};
-	int status = check_client(call, attempt->uuid, attempt->uid, attempt->run, &error);
+	int status = check_client(request, attempt->uuid, attempt->uid, attempt->run, &error);
 	if (status != 0)
-		wlbd_call_fail(call, status, "%s", error.message);
+		wlbd_request_fail(request, status, "%s", error.message);
 	else
-		then(call, attempt);
+		then(request, attempt);
 }
 
 static void search_end(struct search *search)
@@ -101,7 +101,7 @@ static void succeed(struct search *search, struct wlbd_attempt *attempt)
 	struct waiter *waiter;
 	while ((waiter = TAILQ_FIRST(&search->waiters)) != NULL) {
 		TAILQ_REMOVE(&search->waiters, waiter, link);
-		pass_attempt(waiter->call, attempt, waiter->then);
+		pass_attempt(waiter->request, attempt, waiter->then);
 		free(waiter);
 	}
 	search_end(search);
@@ -112,7 +112,7 @@ static void fail(struct search *search, int status, const char *message)
 	struct waiter *waiter;
 	while ((waiter = TAILQ_FIRST(&search->waiters)) != NULL) {
 		TAILQ_REMOVE(&search->waiters, waiter, link);
-		wlbd_call_fail(waiter->call, status, "%s", message);
+		wlbd_request_fail(waiter->request, status, "%s", message);
 		free(waiter);
 	}
 	search_end(search);
@@ -122,12 +122,13 @@ static void fail(struct search *search, int status, const char *message)
  * as check_client. */
 static int check_attempt_json(const struct search *search, const json_t *attempt_json, struct wlb_error *error)
 {
-	const struct wlbd_call *call = TAILQ_FIRST(&search->waiters)->call; /* all are of one user and for one run */
+	const struct wlbd_request *request =
+		TAILQ_FIRST(&search->waiters)->request; /* all are of one user and for one run */
 	const json_t *owner = json_object_get(attempt_json, "uid");
 	const char *run = json_string_value(json_object_get(attempt_json, "run"));
 	int status = 0;
 	if (json_is_integer(owner) && run != NULL)
-		status = check_client(call, search->attempt_id, json_integer_value(owner), run, error);
+		status = check_client(request, search->attempt_id, json_integer_value(owner), run, error);
 	const char *state = json_string_value(json_object_get(attempt_json, "state"));
 	/* Processes of one that failed, on a node that was frozen, are still to be ordered to end. */
 	bool is_failed = state != NULL && strcmp(state, "failed") == 0;
@@ -137,7 +138,7 @@ static int check_attempt_json(const struct search *search, const json_t *attempt
 		return 409;
 	}
 	/* Searches that were begun together each found space for one. */
-	return status != 0 ? status : check_space(call, search->attempt_id, error);
+	return status != 0 ? status : check_space(request, search->attempt_id, error);
 }
 
 /* Nothing of it is watched. What its late records say is judged first. */
@@ -235,77 +236,77 @@ static void on_found(void *context, const struct wlbd_db_result *result)
 		wlbd_slurm_job(search->wlbd, wlbd_run_job_id(search->run), search->uid, on_job, search);
 }
 
-static struct search *find_same(struct wlbd_call *call, const char *attempt_id, bool is_live)
+static struct search *find_same(struct wlbd_request *request, const char *attempt_id, bool is_live)
 {
 	struct search *search;
-	TAILQ_FOREACH(search, &call->wlbd->searches->list, link)
-	if (search->uid == call->uid && search->is_live == is_live && strcmp(search->run, call->run) == 0 &&
+	TAILQ_FOREACH(search, &request->wlbd->searches->list, link)
+	if (search->uid == request->uid && search->is_live == is_live && strcmp(search->run, request->run) == 0 &&
 	    strcasecmp(search->attempt_id, attempt_id) == 0)
 		return search;
 	return NULL;
 }
 
-static struct search *begin(struct wlbd_call *call, const char *attempt_id, bool is_live)
+static struct search *begin(struct wlbd_request *request, const char *attempt_id, bool is_live)
 {
 	struct search *search = calloc(1, sizeof(*search));
 	if (search == NULL)
 		return NULL;
-	search->wlbd = call->wlbd;
-	search->uid = call->uid;
+	search->wlbd = request->wlbd;
+	search->uid = request->uid;
 	search->is_live = is_live;
 	snprintf(search->attempt_id, sizeof(search->attempt_id), "%s", attempt_id);
-	snprintf(search->run, sizeof(search->run), "%s", call->run);
+	snprintf(search->run, sizeof(search->run), "%s", request->run);
 	TAILQ_INIT(&search->waiters);
-	TAILQ_INSERT_TAIL(&call->wlbd->searches->list, search, link);
+	TAILQ_INSERT_TAIL(&request->wlbd->searches->list, search, link);
 	return search;
 }
 
-static void find(struct wlbd_call *call, const char *attempt_id, bool is_live,
-                 void (*then)(struct wlbd_call *call, struct wlbd_attempt *attempt))
+static void find(struct wlbd_request *request, const char *attempt_id, bool is_live,
+                 void (*then)(struct wlbd_request *request, struct wlbd_attempt *attempt))
 {
 	struct wlb_error error = {0};
-	struct wlbd_attempt *attempt = wlbd_attempts_find(call->wlbd->attempts, attempt_id);
+	struct wlbd_attempt *attempt = wlbd_attempts_find(request->wlbd->attempts, attempt_id);
 	if (attempt != NULL) {
-		pass_attempt(call, attempt, then);
+		pass_attempt(request, attempt, then);
 		return;
 	}
-	int status = check_space(call, attempt_id, &error);
+	int status = check_space(request, attempt_id, &error);
 	if (status != 0) {
-		wlbd_call_fail(call, status, "%s", error.message);
+		wlbd_request_fail(request, status, "%s", error.message);
 		return;
 	}
-	struct search *search = find_same(call, attempt_id, is_live);
+	struct search *search = find_same(request, attempt_id, is_live);
 	bool is_new = search == NULL;
-	if (is_new && wlbd_question_share_take(call) != 0)
+	if (is_new && wlbd_question_share_take(request) != 0)
 		return;
 	struct waiter *waiter = calloc(1, sizeof(*waiter));
 	if (is_new && waiter != NULL)
-		search = begin(call, attempt_id, is_live);
+		search = begin(request, attempt_id, is_live);
 	if (waiter == NULL || search == NULL) {
 		free(waiter);
-		wlbd_call_fail_memory(call);
+		wlbd_request_fail_memory(request);
 		return;
 	}
-	waiter->call = call;
+	waiter->request = request;
 	waiter->then = then;
 	TAILQ_INSERT_TAIL(&search->waiters, waiter, link);
 	struct wlbd_params params = {0};
 	wlbd_params_add_text(&params, attempt_id);
 	if (is_new)
-		wlbd_db_pool_call(call->wlbd->questions, call->uid, 0, "select wlb_attempt_find($1)", &params, on_found,
-		                  search);
+		wlbd_db_pool_call(request->wlbd->questions, request->uid, 0, "select wlb_attempt_find($1)", &params,
+		                  on_found, search);
 }
 
-void wlbd_find_attempt(struct wlbd_call *call, const char *attempt_id,
-                       void (*then)(struct wlbd_call *call, struct wlbd_attempt *attempt))
+void wlbd_find_attempt(struct wlbd_request *request, const char *attempt_id,
+                       void (*then)(struct wlbd_request *request, struct wlbd_attempt *attempt))
 {
-	find(call, attempt_id, false, then);
+	find(request, attempt_id, false, then);
 }
 
-void wlbd_find_live_attempt(struct wlbd_call *call, const char *attempt_id,
-                            void (*then)(struct wlbd_call *call, struct wlbd_attempt *attempt))
+void wlbd_find_live_attempt(struct wlbd_request *request, const char *attempt_id,
+                            void (*then)(struct wlbd_request *request, struct wlbd_attempt *attempt))
 {
-	find(call, attempt_id, true, then);
+	find(request, attempt_id, true, then);
 }
 
 struct wlbd_attempt_searches *wlbd_attempt_searches_new(void)

@@ -5,22 +5,22 @@
 #include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/wlbd.h"
 
-void wlbd_parameter_add_reader(struct wlbd_params *params, const struct wlbd_call *call)
+void wlbd_parameter_add_reader(struct wlbd_params *params, const struct wlbd_request *request)
 {
-	bool is_restricted = call->wlbd->config.private_data && !wlbd_call_privileged(call);
-	wlbd_params_add_integer_if(params, is_restricted, call->uid);
+	bool is_restricted = request->wlbd->config.private_data && !wlbd_request_privileged(request);
+	wlbd_params_add_integer_if(params, is_restricted, request->uid);
 }
 
-int wlbd_parameter_number(struct wlbd_call *call, const char *name, int64_t least, int64_t most, int64_t *number)
+int wlbd_parameter_number(struct wlbd_request *request, const char *name, int64_t least, int64_t most, int64_t *number)
 {
-	const char *value = wlbd_call_parameter(call, name);
+	const char *value = wlbd_request_parameter(request, name);
 	char *end;
 	if (value == NULL)
 		return 0;
 	long long parsed = strtoll(value, &end, 10);
 	if (*end != '\0' || parsed < least || parsed > most) {
-		wlbd_call_fail(call, 400, "parameter '%s': '%.60s' must be a whole number from %lld to %lld", name,
-		               value, (long long)least, (long long)most);
+		wlbd_request_fail(request, 400, "parameter '%s': '%.60s' must be a whole number from %lld to %lld",
+		                  name, value, (long long)least, (long long)most);
 		return -1;
 	}
 	*number = parsed;

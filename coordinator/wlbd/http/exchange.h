@@ -13,7 +13,7 @@
 
 #include "coordinator/wlbd/http/route.h"
 
-struct wlbd_call;
+struct wlbd_request;
 
 struct wlbd_exchanges {
 	TAILQ_HEAD(, wlbd_exchange) list;
@@ -24,20 +24,20 @@ struct wlbd_exchange {
 	TAILQ_ENTRY(wlbd_exchange) link;
 	struct wlbd_exchanges *all;
 	struct MHD_Connection *mhd;
-	struct wlbd_call *call; /* owned by the exchange */
-	size_t expected_bytes;  /* of the body */
+	struct wlbd_request *request; /* owned by the exchange */
+	size_t expected_bytes;        /* of the body */
 	enum wlbd_match match;
 	bool is_head_checked;
 	bool is_body_next; /* the head was handled: data that arrives is the body */
 	bool is_suspended;
-	bool is_answered;    /* call->answer is complete */
+	bool is_answered;    /* request->answer is complete */
 	bool is_closed_next; /* the connection is closed after the reply */
 };
 
 void wlbd_exchange_suspend(struct wlbd_exchange *exchange);
 void wlbd_exchange_resume(struct wlbd_exchange *exchange);
 
-/* call->answer is complete: the library sends it. */
+/* request->answer is complete: the library sends it. */
 void wlbd_exchange_answered(struct wlbd_exchange *exchange);
 
 /* Resumes every exchange, which the library requires before it is stopped. */

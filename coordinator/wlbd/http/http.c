@@ -11,7 +11,7 @@
 
 #include "coordinator/wlbd/http/connection.h"
 #include "coordinator/wlbd/http/exchange.h"
-#include "coordinator/wlbd/http/request.h"
+#include "coordinator/wlbd/http/receive.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/wlbd.h"
 
@@ -139,11 +139,11 @@ static void on_connection(void *context, struct MHD_Connection *mhd, void **sock
 static struct MHD_Daemon *start_daemon(struct wlbd *wlbd, struct wlbd_http *http, int fd)
 {
 	return MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL,
-	                        wlbd_request_on_data, wlbd, MHD_OPTION_EXTERNAL_LOGGER, on_message, NULL,
+	                        wlbd_receive_on_data, wlbd, MHD_OPTION_EXTERNAL_LOGGER, on_message, NULL,
 	                        MHD_OPTION_LISTEN_SOCKET, (MHD_socket)fd, MHD_OPTION_CONNECTION_LIMIT,
 	                        (unsigned int)http->connections_most, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
 	                        (size_t)CONNECTION_BYTES, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_URI_LOG_CALLBACK,
-	                        wlbd_request_begin, wlbd, MHD_OPTION_NOTIFY_COMPLETED, wlbd_request_end, wlbd,
+	                        wlbd_receive_begin, wlbd, MHD_OPTION_NOTIFY_COMPLETED, wlbd_receive_end, wlbd,
 	                        MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_END);
 }
 

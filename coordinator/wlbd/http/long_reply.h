@@ -6,13 +6,13 @@
 #define COORDINATOR_WLBD_HTTP_LONG_REPLY_H
 
 #include "coordinator/wlbd/database/db.h"
-#include "coordinator/wlbd/http/call.h"
+#include "coordinator/wlbd/http/request.h"
 
 /* Replies with 200, or with 503 where the user, or all users together, have not read too many bytes. */
-void wlbd_call_reply_long(struct wlbd_call *call, const char *json);
+void wlbd_request_reply_long(struct wlbd_request *request, const char *json);
 
-/* For wlbd_db_call, whose context is the call: replies with the JSON that the statement has returned, or as
- * wlbd_call_fail_db. */
-void wlbd_call_reply_db(void *call, const struct wlbd_db_result *result);
+/* For wlbd_db_call, whose context is the request: replies with the JSON that the statement has returned, or as
+ * wlbd_request_fail_db. */
+void wlbd_request_reply_db(void *request, const struct wlbd_db_result *result);
 
 #endif

@@ -7,11 +7,11 @@
 #ifndef COORDINATOR_WLBD_HTTP_QUESTION_SHARE_H
 #define COORDINATOR_WLBD_HTTP_QUESTION_SHARE_H
 
-struct wlbd_call;
+struct wlbd_request;
 
 /* Before the request's first such statement or question; later ones are not counted. What is taken is given back with
- * the call. Returns -1 where its user has too many requests that wait; the call is answered 503 then. Requests of root
- * and SlurmUser are not counted: the nodes of a whole cluster may report as one of them at the same time. */
-int wlbd_question_share_take(struct wlbd_call *call);
+ * the request. Returns -1 where its user has too many requests that wait; the request is answered 503 then. Requests of
+ * root and SlurmUser are not counted: the nodes of a whole cluster may report as one of them at the same time. */
+int wlbd_question_share_take(struct wlbd_request *request);
 
 #endif

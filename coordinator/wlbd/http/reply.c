@@ -13,30 +13,30 @@
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/wlbd.h"
 
-static void finish(struct wlbd_call *call)
+static void finish(struct wlbd_request *request)
 {
-	struct wlbd_counters *counters = &call->wlbd->counters;
-	int64_t took_ms = wlb_clock_ms() - call->began_ms;
-	int status = call->answer.status;
+	struct wlbd_counters *counters = &request->wlbd->counters;
+	int64_t took_ms = wlb_clock_ms() - request->began_ms;
+	int status = request->answer.status;
 
 	counters->requests[status / 100 % 6]++;
 	counters->request_seconds += (double)took_ms / 1000;
-	wlbd_log(WLBD_LOG_DEBUG, "%s %s -> %d, %lld ms, uid %ld", call->method, call->uri, status, (long long)took_ms,
-	         (long)call->uid);
-	wlbd_exchange_answered(call->exchange);
+	wlbd_log(WLBD_LOG_DEBUG, "%s %s -> %d, %lld ms, uid %ld", request->method, request->uri, status,
+	         (long long)took_ms, (long)request->uid);
+	wlbd_exchange_answered(request->exchange);
 }
 
 /* ---- proof ----------------------------------------------------------------------------------------- */
 
 static void run_proof(struct wlbd_task *task)
 {
-	struct wlbd_call *call = (struct wlbd_call *)task;
-	struct wlbd_answer *answer = &call->answer;
+	struct wlbd_request *request = (struct wlbd_request *)task;
+	struct wlbd_answer *answer = &request->answer;
 	char digest[WLB_DIGEST_SIZE];
-	wlb_digest_reply(call->credential, answer->status, call->method, call->uri, answer->body, answer->length,
-	                 digest);
-	char *credential = wlb_credential_make_for(call->wlbd->config.munge_socket, call->uid, digest,
-	                                           WLB_DIGEST_SIZE - 1, &call->refusal);
+	wlb_digest_reply(request->credential, answer->status, request->method, request->uri, answer->body,
+	                 answer->length, digest);
+	char *credential = wlb_credential_make_for(request->wlbd->config.munge_socket, request->uid, digest,
+	                                           WLB_DIGEST_SIZE - 1, &request->refusal);
 	if (credential != NULL && asprintf(&answer->proof, "MUNGE %s", credential) < 0)
 		answer->proof = NULL;
 	free(credential);
@@ -44,45 +44,46 @@ static void run_proof(struct wlbd_task *task)
 
 static void finish_proof(struct wlbd_task *task)
 {
-	struct wlbd_call *call = (struct wlbd_call *)task;
-	if (call->answer.proof == NULL) /* the client ignores the reply, and asks again */
-		wlbd_log_limited(WLBD_LOG_WARNING, WLBD_LIMIT_MUNGE, "a reply has no proof: %s", call->refusal.message);
-	finish(call);
+	struct wlbd_request *request = (struct wlbd_request *)task;
+	if (request->answer.proof == NULL) /* the client ignores the reply, and asks again */
+		wlbd_log_limited(WLBD_LOG_WARNING, WLBD_LIMIT_MUNGE, "a reply has no proof: %s",
+		                 request->refusal.message);
+	finish(request);
 }
 
 static void discard_proof(struct wlbd_task *task)
 {
-	wlb_fail(&((struct wlbd_call *)task)->refusal, "too many requests wait for munged, or wlbd is stopping");
+	wlb_fail(&((struct wlbd_request *)task)->refusal, "too many requests wait for munged, or wlbd is stopping");
 	finish_proof(task);
 }
 
 /* ---- replies --------------------------------------------------------------------------------------- */
 
 /* Takes `body`; NULL: out of memory. */
-static void reply(struct wlbd_call *call, int status, const char *type, char *body, size_t length)
+static void reply(struct wlbd_request *request, int status, const char *type, char *body, size_t length)
 {
-	call->answer = (struct wlbd_answer){.status = status, .type = type, .body = body, .length = length};
+	request->answer = (struct wlbd_answer){.status = status, .type = type, .body = body, .length = length};
 	if (body == NULL)
-		call->answer = (struct wlbd_answer){.status = 503, .type = type};
-	if (call->credential == NULL || call->is_plain || call->wlbd->stopping) {
-		finish(call);
+		request->answer = (struct wlbd_answer){.status = 503, .type = type};
+	if (request->credential == NULL || request->is_plain || request->wlbd->stopping) {
+		finish(request);
 		return;
 	}
-	call->task = (struct wlbd_task){.run = run_proof, .done = finish_proof, .discard = discard_proof};
-	wlbd_thread_pool_submit(call->wlbd->auth, &call->task);
+	request->task = (struct wlbd_task){.run = run_proof, .done = finish_proof, .discard = discard_proof};
+	wlbd_thread_pool_submit(request->wlbd->auth, &request->task);
 }
 
-void wlbd_call_reply_buffer(struct wlbd_call *call, const char *type, struct evbuffer *out)
+void wlbd_request_reply_buffer(struct wlbd_request *request, const char *type, struct evbuffer *out)
 {
 	size_t length = evbuffer_get_length(out);
 	char *body = malloc(length + 1);
 	if (body != NULL)
 		evbuffer_remove(out, body, length);
 	evbuffer_free(out);
-	reply(call, 200, type, body, length);
+	reply(request, 200, type, body, length);
 }
 
-void wlbd_call_reply_text(struct wlbd_call *call, int status, const char *json)
+void wlbd_request_reply_text(struct wlbd_request *request, int status, const char *json)
 {
 	size_t length = strlen(json) + 1;
 	char *body = malloc(length + 1);
@@ -90,38 +91,39 @@ void wlbd_call_reply_text(struct wlbd_call *call, int status, const char *json)
 		memcpy(body, json, length - 1);
 		memcpy(body + length - 1, "\n", 2);
 	}
-	reply(call, status, "application/json", body, length);
+	reply(request, status, "application/json", body, length);
 }
 
-void wlbd_call_reply(struct wlbd_call *call, int status, json_t *json)
+void wlbd_request_reply(struct wlbd_request *request, int status, json_t *json)
 {
 	char *text = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(17));
 	json_decref(json);
-	wlbd_call_reply_text(call, text != NULL ? status : 500, text != NULL ? text : "{\"error\":\"out of memory\"}");
+	wlbd_request_reply_text(request, text != NULL ? status : 500,
+	                        text != NULL ? text : "{\"error\":\"out of memory\"}");
 	free(text);
 }
 
-void wlbd_call_fail(struct wlbd_call *call, int status, const char *format, ...)
+void wlbd_request_fail(struct wlbd_request *request, int status, const char *format, ...)
 {
 	char message[2048];
 	va_list args;
 	va_start(args, format);
 	wlb_text_vformat(message, sizeof(message), format, args);
 	va_end(args);
-	wlbd_call_reply(call, status, json_pack("{s:s}", "error", message));
+	wlbd_request_reply(request, status, json_pack("{s:s}", "error", message));
 }
 
-void wlbd_call_fail_memory(struct wlbd_call *call)
+void wlbd_request_fail_memory(struct wlbd_request *request)
 {
-	wlbd_call_fail(call, 503, "out of memory; try again");
+	wlbd_request_fail(request, 503, "out of memory; try again");
 }
 
-void wlbd_call_fail_stopping(struct wlbd_call *call)
+void wlbd_request_fail_stopping(struct wlbd_request *request)
 {
-	wlbd_call_fail(call, 503, "wlbd is stopping; try again");
+	wlbd_request_fail(request, 503, "wlbd is stopping; try again");
 }
 
-void wlbd_call_fail_db(struct wlbd_call *call, const struct wlbd_db_result *result)
+void wlbd_request_fail_db(struct wlbd_request *request, const struct wlbd_db_result *result)
 {
-	wlbd_call_fail(call, result->http_status, "%s", result->message);
+	wlbd_request_fail(request, result->http_status, "%s", result->message);
 }

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct wlbd_call;
+struct wlbd_request;
 
 enum { WLBD_RUN_NAME_SIZE = 32 }; /* "4294967295_4294967294.999999" */
 
@@ -16,7 +16,7 @@ struct wlbd_route {
 	bool is_open;          /* needs no credential */
 	bool is_read_only;     /* its handler neither changes nor keeps any value of the body */
 	size_t body_max_bytes; /* of a POST */
-	void (*handle)(struct wlbd_call *call);
+	void (*handle)(struct wlbd_request *request);
 	bool takes_alias; /* its handler has the database find the run, which may be named as users know the job */
 };
 

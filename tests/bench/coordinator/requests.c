@@ -29,7 +29,7 @@ int requests_post(struct requests *requests, struct wlb_connection *connection, 
 	static atomic_flag is_told = ATOMIC_FLAG_INIT; /* the first request without an answer */
 	double began_s = wlb_now_s();
 	snprintf(path, sizeof(path), "/v1/runs/%s/%s", run, what);
-	int rc = wlb_connection_call(connection, "POST", path, body, timeout_ms, &reply, &error);
+	int rc = wlb_connection_request(connection, "POST", path, body, timeout_ms, &reply, &error);
 	note(requests, 1e3 * (wlb_now_s() - began_s));
 	if (rc != 0) {
 		requests->unanswered++;

@@ -51,7 +51,7 @@ static void end(struct fixture *f)
 static int call(struct fixture *f, const char *body, int timeout_ms)
 {
 	free(f->reply.body);
-	return wlb_connection_call(f->connection, "POST", f->path, body, timeout_ms, &f->reply, &f->error);
+	return wlb_connection_request(f->connection, "POST", f->path, body, timeout_ms, &f->reply, &f->error);
 }
 
 static bool echo(void *context, int fd, const struct request *request)
@@ -292,7 +292,7 @@ static void a_name_that_is_none(void **state)
 	assert_int_equal(wlb_client_config_address(&config, "no-such-host.invalid:80", &error), 0);
 	struct wlb_connection *connection = wlb_connection_new(&config);
 	int64_t before_ms = wlb_clock_ms();
-	assert_int_equal(wlb_connection_call(connection, "GET", "/", NULL, 300, &reply, &error), -1);
+	assert_int_equal(wlb_connection_request(connection, "GET", "/", NULL, 300, &reply, &error), -1);
 	assert_true(wlb_clock_ms() - before_ms < 1500);
 	assert_non_null(strstr(error.message, "no-such-host.invalid"));
 	wlb_connection_free(connection);

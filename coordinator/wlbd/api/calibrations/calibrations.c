@@ -73,34 +73,34 @@ static int set_type(struct wlbd_calibration *c, const struct wlbd_nodes *nodes, 
 /* A calibration that the others of its type contradict is not stored, and the reason is the database's. */
 static void on_stored(void *context, const struct wlbd_db_result *result)
 {
-	struct wlbd_call *call = context;
+	struct wlbd_request *request = context;
 	json_t *reply = result->status == WLBD_DB_OK ? json_loads(result->value, 0, NULL) : NULL;
 	const char *refused = json_string_value(json_object_get(reply, "refused"));
 	if (refused != NULL)
-		wlbd_call_fail(call, 400, "field 'machine': %s", refused);
+		wlbd_request_fail(request, 400, "field 'machine': %s", refused);
 	else
-		wlbd_call_reply_db(call, result);
+		wlbd_request_reply_db(request, result);
 	json_decref(reply);
 }
 
-static void store(struct wlbd_call *call)
+static void store(struct wlbd_request *request)
 {
-	const struct wlbd_calibration *c = call->parsed;
+	const struct wlbd_calibration *c = request->parsed;
 	struct wlbd_params params = {0};
 	char *nodes = json_dumps(c->nodes, JSON_COMPACT), *machine = json_dumps(c->machine, JSON_COMPACT);
 	if (nodes == NULL || machine == NULL) {
-		wlbd_call_fail_memory(call);
+		wlbd_request_fail_memory(request);
 	} else {
-		wlbd_params_add_integer(&params, call->uid);
-		wlbd_params_add_boolean(&params, wlbd_call_privileged(call));
+		wlbd_params_add_integer(&params, request->uid);
+		wlbd_params_add_boolean(&params, wlbd_request_privileged(request));
 		wlbd_params_add_integer_if(&params, c->job_id > 0, c->job_id);
 		wlbd_params_add_text(&params, c->node_type);
 		wlbd_params_add_integer(&params, c->ranks_per_node);
 		wlbd_params_add_text(&params, nodes);
 		wlbd_params_add_text(&params, machine);
-		wlbd_db_pool_call(call->wlbd->questions, call->uid, 0,
+		wlbd_db_pool_call(request->wlbd->questions, request->uid, 0,
 		                  "select wlb_calibration_put($1, $2::boolean, $3, $4, $5::integer, $6, $7)", &params,
-		                  on_stored, call);
+		                  on_stored, request);
 	}
 	free(nodes);
 	free(machine);
@@ -109,88 +109,92 @@ static void store(struct wlbd_call *call)
 /* Only the owner of a job can have measured in it, and only on its nodes. */
 static void on_job(void *context, const struct wlbd_job_facts *facts)
 {
-	struct wlbd_call *call = context;
-	const struct wlbd_calibration *c = call->parsed;
+	struct wlbd_request *request = context;
+	const struct wlbd_calibration *c = request->parsed;
 	struct wlb_error error;
-	if (call->wlbd->stopping)
-		wlbd_call_fail_stopping(call);
-	else if (wlbd_call_privileged(call))
-		store(call);
+	if (request->wlbd->stopping)
+		wlbd_request_fail_stopping(request);
+	else if (wlbd_request_privileged(request))
+		store(request);
 	else if (facts->found != 1)
-		wlbd_call_fail(call, 409, "job %lld: Slurm does not confirm that it is yours; measure again later",
-		               (long long)c->job_id);
-	else if (facts->uid != call->uid)
-		wlbd_call_fail(call, 403, "job %lld belongs to %s", (long long)c->job_id, facts->user);
+		wlbd_request_fail(request, 409,
+		                  "job %lld: Slurm does not confirm that it is yours; measure again later",
+		                  (long long)c->job_id);
+	else if (facts->uid != request->uid)
+		wlbd_request_fail(request, 403, "job %lld belongs to %s", (long long)c->job_id, facts->user);
 	else if (wlbd_calibration_check_job(c, &facts->job, &error) != 0)
-		wlbd_call_fail(call, 403, "%s", error.message);
+		wlbd_request_fail(request, 403, "%s", error.message);
 	else
-		store(call);
+		store(request);
 }
 
-void wlbd_post_calibration(struct wlbd_call *call)
+void wlbd_post_calibration(struct wlbd_request *request)
 {
 	struct wlb_error error = {0};
-	struct wlbd_calibration *c = call->parsed = malloc(sizeof(*c));
+	struct wlbd_calibration *c = request->parsed = malloc(sizeof(*c));
 	if (c == NULL) {
-		wlbd_call_fail_memory(call);
+		wlbd_request_fail_memory(request);
 		return;
 	}
-	if (wlbd_nodes_count(call->wlbd->nodes) == 0) /* with their types */
-		wlbd_call_fail(call, 503, "Slurm has not listed its nodes yet; store it again later");
-	else if (wlbd_calibration_read(call->body, c, &error) != 0 || set_type(c, call->wlbd->nodes, &error) != 0)
-		wlbd_call_fail(call, 400, "%s", error.message);
-	else if (c->job_id == 0 && !wlbd_call_privileged(call))
-		wlbd_call_fail(call, 403,
-		               "field 'job_id' is missing: only root and SlurmUser store a calibration made outside a "
-		               "job of Slurm");
+	if (wlbd_nodes_count(request->wlbd->nodes) == 0) /* with their types */
+		wlbd_request_fail(request, 503, "Slurm has not listed its nodes yet; store it again later");
+	else if (wlbd_calibration_read(request->body, c, &error) != 0 || set_type(c, request->wlbd->nodes, &error) != 0)
+		wlbd_request_fail(request, 400, "%s", error.message);
+	else if (c->job_id == 0 && !wlbd_request_privileged(request))
+		wlbd_request_fail(
+			request, 403,
+			"field 'job_id' is missing: only root and SlurmUser store a calibration made outside a "
+			"job of Slurm");
 	else if (c->job_id == 0)
-		store(call);
-	else if (wlbd_question_share_take(call) == 0)
-		wlbd_slurm_job(call->wlbd, (uint32_t)c->job_id, call->uid, on_job, call);
+		store(request);
+	else if (wlbd_question_share_take(request) == 0)
+		wlbd_slurm_job(request->wlbd, (uint32_t)c->job_id, request->uid, on_job, request);
 }
 
 /* Answers with the types of the nodes of an attempt, which its user may ask for. */
-static void get_node_types(struct wlbd_call *call, const char *attempt_id)
+static void get_node_types(struct wlbd_request *request, const char *attempt_id)
 {
 	struct wlbd_params params = {0};
 	struct wlb_error error;
 	const char *uuid;
 	json_t *object = json_pack("{s:s}", "attempt_id", attempt_id);
 	if (wlbd_field_uuid(object, "attempt_id", &uuid, &error) != 0) {
-		wlbd_call_fail(call, 400, "%s", error.message);
+		wlbd_request_fail(request, 400, "%s", error.message);
 	} else {
 		wlbd_params_add_text(&params, uuid);
-		wlbd_params_add_integer_if(&params, !wlbd_call_privileged(call), call->uid);
-		wlbd_db_pool_call(call->wlbd->reads, call->uid, 0, "select wlb_attempt_node_types($1::uuid, $2)",
-		                  &params, wlbd_call_reply_db, call);
+		wlbd_params_add_integer_if(&params, !wlbd_request_privileged(request), request->uid);
+		wlbd_db_pool_call(request->wlbd->reads, request->uid, 0, "select wlb_attempt_node_types($1::uuid, $2)",
+		                  &params, wlbd_request_reply_db, request);
 	}
 	json_decref(object);
 }
 
-void wlbd_get_calibration(struct wlbd_call *call)
+void wlbd_get_calibration(struct wlbd_request *request)
 {
 	struct wlbd_params params = {0};
-	const char *attempt_id = wlbd_call_parameter(call, "attempt_id");
+	const char *attempt_id = wlbd_request_parameter(request, "attempt_id");
 	if (attempt_id != NULL) {
-		get_node_types(call, attempt_id);
+		get_node_types(request, attempt_id);
 		return;
 	}
-	const char *type = wlbd_call_parameter(call, "node_type"), *ranks = wlbd_call_parameter(call, "ranks_per_node");
+	const char *type = wlbd_request_parameter(request, "node_type"),
+		   *ranks = wlbd_request_parameter(request, "ranks_per_node");
 	char *end = NULL;
 	long count = ranks != NULL ? strtol(ranks, &end, 10) : 1;
 	if (type == NULL || strlen(type) > WLBD_NODE_TYPE_MAX) {
-		wlbd_call_fail(call, 400, "parameter 'node_type' must be the type of a node, of at most %d bytes",
-		               WLBD_NODE_TYPE_MAX);
+		wlbd_request_fail(request, 400, "parameter 'node_type' must be the type of a node, of at most %d bytes",
+		                  WLBD_NODE_TYPE_MAX);
 		return;
 	}
 	if ((end != NULL && *end != '\0') || count < 1 || count > WLBD_NODE_RANKS_MAX) {
-		wlbd_call_fail(call, 400, "parameter 'ranks_per_node': '%.60s' must be a whole number from 1 to %d",
-		               ranks, WLBD_NODE_RANKS_MAX);
+		wlbd_request_fail(request, 400,
+		                  "parameter 'ranks_per_node': '%.60s' must be a whole number from 1 to %d", ranks,
+		                  WLBD_NODE_RANKS_MAX);
 		return;
 	}
 	wlbd_params_add_text(&params, type);
 	wlbd_params_add_integer_if(&params, ranks != NULL, count);
-	wlbd_params_add_integer(&params, call->uid);
-	wlbd_db_pool_call(call->wlbd->reads, call->uid, 0, "select wlb_calibration_json($1, $2::integer, $3)", &params,
-	                  wlbd_call_reply_db, call);
+	wlbd_params_add_integer(&params, request->uid);
+	wlbd_db_pool_call(request->wlbd->reads, request->uid, 0, "select wlb_calibration_json($1, $2::integer, $3)",
+	                  &params, wlbd_request_reply_db, request);
 }

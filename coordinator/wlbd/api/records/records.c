@@ -112,56 +112,56 @@ static int check_rank_maps(const struct wlbd_attempt *attempt, const json_t *rec
 
 static void on_delivered(void *context, const struct wlbd_db_result *result)
 {
-	struct wlbd_call *call = context;
+	struct wlbd_request *request = context;
 	json_t *reply = result->status == WLBD_DB_OK ? json_loads(result->value, 0, NULL) : NULL;
 	json_int_t acked = json_integer_value(json_object_get(reply, "acked_seq"));
 	if (result->status != WLBD_DB_OK) {
-		wlbd_call_fail_db(call, result);
+		wlbd_request_fail_db(request, result);
 	} else if (json_is_true(json_object_get(reply, "gap"))) {
-		wlbd_call_reply(call, 409,
-		                json_pack("{s:o, s:I}", "error",
-		                          json_sprintf("field 'first_seq': must be %lld, the next after what is "
-		                                       "stored; send from there",
-		                                       (long long)acked + 1),
-		                          "acked_seq", acked));
+		wlbd_request_reply(request, 409,
+		                   json_pack("{s:o, s:I}", "error",
+		                             json_sprintf("field 'first_seq': must be %lld, the next after what is "
+		                                          "stored; send from there",
+		                                          (long long)acked + 1),
+		                             "acked_seq", acked));
 	} else {
-		call->wlbd->counters.records_stored +=
-			json_array_size(((const struct wlbd_delivery *)call->parsed)->records);
-		wlbd_call_reply(call, 200, json_pack("{s:I}", "acked_seq", acked));
+		request->wlbd->counters.records_stored +=
+			json_array_size(((const struct wlbd_delivery *)request->parsed)->records);
+		wlbd_request_reply(request, 200, json_pack("{s:I}", "acked_seq", acked));
 	}
 	json_decref(reply);
 }
 
-static void store(struct wlbd_call *call, struct wlbd_attempt *attempt)
+static void store(struct wlbd_request *request, struct wlbd_attempt *attempt)
 {
-	const struct wlbd_delivery *delivery = call->parsed;
+	const struct wlbd_delivery *delivery = request->parsed;
 	struct wlbd_params params = {0};
 	struct wlb_error error = {0};
 	if (check_rank_maps(attempt, delivery->records, &error) != 0) {
-		wlbd_call_fail(call, 400, "%s", error.message);
+		wlbd_request_fail(request, 400, "%s", error.message);
 		return;
 	}
 	note_records(attempt, delivery);
 	wlbd_params_add_integer(&params, attempt->attempt_pk);
 	wlbd_params_add_text(&params, delivery->source);
-	wlbd_params_add_text(&params, call->text);
+	wlbd_params_add_text(&params, request->text);
 	/* The records of a source are stored in the order in which they arrive. */
 	uint64_t key = (uint64_t)attempt->attempt_pk * 2 + (strcmp(delivery->source, "run") == 0);
-	wlbd_db_pool_call(call->wlbd->deliveries, call->uid, key, "select wlb_deliver($1, $2, $3::jsonb)", &params,
-	                  on_delivered, call);
+	wlbd_db_pool_call(request->wlbd->deliveries, request->uid, key, "select wlb_deliver($1, $2, $3::jsonb)",
+	                  &params, on_delivered, request);
 }
 
-void wlbd_post_records(struct wlbd_call *call)
+void wlbd_post_records(struct wlbd_request *request)
 {
 	struct wlb_error error = {0};
-	struct wlbd_delivery *delivery = call->parsed = malloc(sizeof(*delivery));
+	struct wlbd_delivery *delivery = request->parsed = malloc(sizeof(*delivery));
 	if (delivery == NULL)
-		wlbd_call_fail_memory(call);
-	else if (wlbd_delivery_check(call->body, delivery, &error) != 0)
-		wlbd_call_fail(call, 400, "%s", error.message);
-	else if (delivery->job_id != 0 && delivery->job_id != wlbd_run_job_id(call->run))
-		wlbd_call_fail(call, 400, "field 'job_id': %lld must be the job of run %s", (long long)delivery->job_id,
-		               call->run);
+		wlbd_request_fail_memory(request);
+	else if (wlbd_delivery_check(request->body, delivery, &error) != 0)
+		wlbd_request_fail(request, 400, "%s", error.message);
+	else if (delivery->job_id != 0 && delivery->job_id != wlbd_run_job_id(request->run))
+		wlbd_request_fail(request, 400, "field 'job_id': %lld must be the job of run %s",
+		                  (long long)delivery->job_id, request->run);
 	else
-		wlbd_find_attempt(call, delivery->attempt_id, store);
+		wlbd_find_attempt(request, delivery->attempt_id, store);
 }

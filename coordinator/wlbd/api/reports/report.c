@@ -74,7 +74,7 @@ static void take_calls(struct wlbd_attempt *attempt, const struct wlbd_report *r
 }
 
 static void apply(struct wlbd_attempt *attempt, struct wlbd_reporter *reporter, const struct wlbd_report *report,
-                  const struct wlbd_call *call)
+                  const struct wlbd_request *request)
 {
 	if (report->step > reporter->step)
 		reporter->step = report->step;
@@ -83,7 +83,7 @@ static void apply(struct wlbd_attempt *attempt, struct wlbd_reporter *reporter, 
 		wlbd_symptom_slurm_ends(attempt, &report->slurm_end);
 	}
 	reporter->agent = report->agent;
-	wlbd_symptom_alive(reporter, call->connection, call->began_ms);
+	wlbd_symptom_alive(reporter, request->connection, request->began_ms);
 	/* Before its ranks, which ended because of it. */
 	if (report->stepd_gone)
 		wlbd_attempt_end_stepd_gone(attempt, reporter->node);
@@ -100,25 +100,27 @@ static void apply(struct wlbd_attempt *attempt, struct wlbd_reporter *reporter, 
 
 /* The reply has a proof only where it is a receipt, so that the reporter does not repeat what it has reported, or asks
  * for something. */
-static void reply_continue(struct wlbd_call *call, struct wlbd_reporter *reporter, const struct wlbd_report *report)
+static void reply_continue(struct wlbd_request *request, struct wlbd_reporter *reporter,
+                           const struct wlbd_report *report)
 {
 	bool asks = wlbd_stacks_ask_reporter(reporter);
 	json_t *reply = json_pack("{s:s}", "order", "continue");
 	if (asks)
 		json_object_update_new(
 			reply, json_pack("{s:s, s:I}", "want", "stacks", "stacks_id", (json_int_t)reporter->stacks_id));
-	call->is_plain = !asks && json_array_size(report->lost_ranks) == 0 && json_array_size(report->exits) == 0 &&
-	                 !report->goodbye;
-	wlbd_call_reply(call, 200, reply);
+	request->is_plain = !asks && json_array_size(report->lost_ranks) == 0 && json_array_size(report->exits) == 0 &&
+	                    !report->goodbye;
+	wlbd_request_reply(request, 200, reply);
 }
 
 /* The launcher is told when its srun waits for lost nodes alone. */
-static void reply_end(struct wlbd_call *call, const struct wlbd_attempt *attempt, const struct wlbd_report *report)
+static void reply_end(struct wlbd_request *request, const struct wlbd_attempt *attempt,
+                      const struct wlbd_report *report)
 {
 	json_t *reply = json_pack("{s:s, s:o}", "order", "end", "reason", wlb_json_text(attempt->ending.reason));
 	if (report->launcher && wlbd_attempt_survivors_ended(attempt))
 		json_object_set_new(reply, "survivors_ended", json_true());
-	wlbd_call_reply(call, 200, reply);
+	wlbd_request_reply(request, 200, reply);
 }
 
 static int check(const struct wlbd_attempt *attempt, const struct wlbd_report *report, struct wlb_error *error)
@@ -128,37 +130,37 @@ static int check(const struct wlbd_attempt *attempt, const struct wlbd_report *r
 	return wlbd_report_belongs(report, &attempt->nodes, error);
 }
 
-static void handle(struct wlbd_call *call, struct wlbd_attempt *attempt)
+static void handle(struct wlbd_request *request, struct wlbd_attempt *attempt)
 {
-	const struct wlbd_report *report = call->parsed;
+	const struct wlbd_report *report = request->parsed;
 	struct wlb_error error = {0};
 	if (check(attempt, report, &error) != 0) {
-		wlbd_call_fail(call, 403, "run %s, attempt %lld: %s", attempt->run, (long long)attempt->number,
-		               error.message);
+		wlbd_request_fail(request, 403, "run %s, attempt %lld: %s", attempt->run, (long long)attempt->number,
+		                  error.message);
 		return;
 	}
 	struct wlbd_reporter *reporter = wlbd_attempt_reporter(attempt, report->node, (int)report->rank);
 	if (reporter == NULL) {
-		wlbd_call_fail(call, 503, "attempt %s has %d reporters, the most it can have, or memory is short",
-		               attempt->uuid, attempt->reporters.count);
+		wlbd_request_fail(request, 503, "attempt %s has %d reporters, the most it can have, or memory is short",
+		                  attempt->uuid, attempt->reporters.count);
 		return;
 	}
-	apply(attempt, reporter, report, call);
-	call->wlbd->counters.reports++;
+	apply(attempt, reporter, report, request);
+	request->wlbd->counters.reports++;
 	if (wlbd_attempt_is_ordered(&attempt->incident.life))
-		reply_end(call, attempt, report);
+		reply_end(request, attempt, report);
 	else
-		reply_continue(call, reporter, report);
+		reply_continue(request, reporter, report);
 }
 
-void wlbd_post_report(struct wlbd_call *call)
+void wlbd_post_report(struct wlbd_request *request)
 {
 	struct wlb_error error = {0};
-	struct wlbd_report *report = call->parsed = malloc(sizeof(*report));
+	struct wlbd_report *report = request->parsed = malloc(sizeof(*report));
 	if (report == NULL)
-		wlbd_call_fail_memory(call);
-	else if (wlbd_report_read(call->body, report, &error) != 0)
-		wlbd_call_fail(call, 400, "%s", error.message);
+		wlbd_request_fail_memory(request);
+	else if (wlbd_report_read(request->body, report, &error) != 0)
+		wlbd_request_fail(request, 400, "%s", error.message);
 	else
-		wlbd_find_live_attempt(call, report->attempt_id, handle);
+		wlbd_find_live_attempt(request, report->attempt_id, handle);
 }

@@ -29,9 +29,9 @@ enum {
 
 static const int64_t since_most_s = INT64_C(100000000000); /* since 1970, as of a record */
 
-void wlbd_get_health(struct wlbd_call *call)
+void wlbd_get_health(struct wlbd_request *request)
 {
-	const struct wlbd *wlbd = call->wlbd;
+	const struct wlbd *wlbd = request->wlbd;
 	bool connected = wlbd_db_ready(wlbd->writes) && wlbd_db_pool_ready(wlbd->changes) &&
 	                 wlbd_db_pool_ready(wlbd->deliveries) && wlbd_db_pool_ready(wlbd->reads);
 	bool ok = connected && wlbd_database_stores(wlbd);
@@ -44,107 +44,107 @@ void wlbd_get_health(struct wlbd_call *call)
 	                                    : "not connected yet");
 	if (*other != '\0')
 		json_object_set_new(reply, "other_wlbd", json_string(other));
-	wlbd_call_reply(call, ok ? 200 : 503, reply);
+	wlbd_request_reply(request, ok ? 200 : 503, reply);
 }
 
-void wlbd_get_metrics(struct wlbd_call *call)
+void wlbd_get_metrics(struct wlbd_request *request)
 {
 	struct evbuffer *out = evbuffer_new();
-	wlbd_metrics_write(call->wlbd, out);
-	wlbd_call_reply_buffer(call, "text/plain; version=0.0.4", out);
+	wlbd_metrics_write(request->wlbd, out);
+	wlbd_request_reply_buffer(request, "text/plain; version=0.0.4", out);
 }
 
-static void ask(struct wlbd_call *call, const char *sql, const struct wlbd_params *params)
+static void ask(struct wlbd_request *request, const char *sql, const struct wlbd_params *params)
 {
-	wlbd_db_pool_call(call->wlbd->reads, call->uid, 0, sql, params, wlbd_call_reply_db, call);
+	wlbd_db_pool_call(request->wlbd->reads, request->uid, 0, sql, params, wlbd_request_reply_db, request);
 }
 
-void wlbd_get_runs(struct wlbd_call *call)
+void wlbd_get_runs(struct wlbd_request *request)
 {
 	struct wlbd_params params = {0};
 	int64_t limit = RUNS_LIMIT;
-	if (wlbd_parameter_number(call, "limit", 0, ROWS_MAX, &limit) != 0)
+	if (wlbd_parameter_number(request, "limit", 0, ROWS_MAX, &limit) != 0)
 		return;
-	wlbd_parameter_add_reader(&params, call);
-	wlbd_params_add_text(&params, wlbd_call_parameter(call, "user"));
-	wlbd_params_add_text(&params, wlbd_call_parameter(call, "state"));
+	wlbd_parameter_add_reader(&params, request);
+	wlbd_params_add_text(&params, wlbd_request_parameter(request, "user"));
+	wlbd_params_add_text(&params, wlbd_request_parameter(request, "state"));
 	wlbd_params_add_integer(&params, limit);
-	ask(call, "select wlb_runs_json($1, $2, $3, $4)", &params);
+	ask(request, "select wlb_runs_json($1, $2, $3, $4)", &params);
 }
 
-void wlbd_get_run(struct wlbd_call *call)
+void wlbd_get_run(struct wlbd_request *request)
 {
 	struct wlbd_params params = {0};
 	char on_fault[WLB_ON_FAULT_SIZE];
-	const char *steps = wlbd_call_parameter(call, "steps");
+	const char *steps = wlbd_request_parameter(request, "steps");
 	if (steps != NULL && strcmp(steps, "all") != 0) {
-		wlbd_call_fail(call, 400, "parameter 'steps': '%.60s' must be all; without it the steps are left out",
-		               steps);
+		wlbd_request_fail(request, 400,
+		                  "parameter 'steps': '%.60s' must be all; without it the steps are left out", steps);
 		return;
 	}
-	wlbd_params_add_text(&params, call->run);
-	wlbd_parameter_add_reader(&params, call);
+	wlbd_params_add_text(&params, request->run);
+	wlbd_parameter_add_reader(&params, request);
 	wlbd_params_add_boolean(&params, steps != NULL);
-	wlbd_params_add_integer(&params, call->uid);
-	wlb_on_fault_text(&call->wlbd->config.on_fault, on_fault, sizeof(on_fault));
+	wlbd_params_add_integer(&params, request->uid);
+	wlb_on_fault_text(&request->wlbd->config.on_fault, on_fault, sizeof(on_fault));
 	wlbd_params_add_text(&params, on_fault);
-	ask(call, "select wlb_run_shown($1, $2, $3, $4, $5)", &params);
+	ask(request, "select wlb_run_shown($1, $2, $3, $4, $5)", &params);
 }
 
-void wlbd_get_steps(struct wlbd_call *call)
+void wlbd_get_steps(struct wlbd_request *request)
 {
 	struct wlbd_params params = {0};
 	int64_t from = 0;
 	int64_t limit = STEPS_LIMIT;
 	int64_t points = 0; /* all */
-	if (wlbd_parameter_number(call, "from", 0, INT64_MAX, &from) != 0 ||
-	    wlbd_parameter_number(call, "limit", 0, ROWS_MAX, &limit) != 0 ||
-	    wlbd_parameter_number(call, "points", 1, POINTS_MAX, &points) != 0)
+	if (wlbd_parameter_number(request, "from", 0, INT64_MAX, &from) != 0 ||
+	    wlbd_parameter_number(request, "limit", 0, ROWS_MAX, &limit) != 0 ||
+	    wlbd_parameter_number(request, "points", 1, POINTS_MAX, &points) != 0)
 		return;
-	wlbd_params_add_text(&params, call->run);
-	wlbd_parameter_add_reader(&params, call);
+	wlbd_params_add_text(&params, request->run);
+	wlbd_parameter_add_reader(&params, request);
 	wlbd_params_add_integer(&params, from);
 	wlbd_params_add_integer(&params, limit);
 	wlbd_params_add_integer_if(&params, points > 0, points);
-	wlbd_params_add_integer(&params, call->uid);
-	ask(call, "select wlb_run_steps_json($1, $2, $3, $4, $5, $6)", &params);
+	wlbd_params_add_integer(&params, request->uid);
+	ask(request, "select wlb_run_steps_json($1, $2, $3, $4, $5, $6)", &params);
 }
 
 /* Answers 400 and returns -1 where the parameter is no run's name. */
-static int check_run_parameter(struct wlbd_call *call, const char *run)
+static int check_run_parameter(struct wlbd_request *request, const char *run)
 {
 	if (run == NULL || wlbd_run_alias_valid(run))
 		return 0;
-	wlbd_call_fail(call, 400, "parameter 'run': '%.60s' must be a run's name, such as 12, 12.2 or 12_1", run);
+	wlbd_request_fail(request, 400, "parameter 'run': '%.60s' must be a run's name, such as 12, 12.2 or 12_1", run);
 	return -1;
 }
 
-void wlbd_get_faults(struct wlbd_call *call)
+void wlbd_get_faults(struct wlbd_request *request)
 {
 	struct wlbd_params params = {0};
-	const char *run = wlbd_call_parameter(call, "run");
+	const char *run = wlbd_request_parameter(request, "run");
 	int64_t limit = run != NULL ? FAULTS_MAX : FAULTS_LIMIT;
 	int64_t since_s = 0;
-	if (check_run_parameter(call, run) != 0 ||
-	    wlbd_parameter_number(call, "since", 0, since_most_s, &since_s) != 0 ||
-	    wlbd_parameter_number(call, "limit", 1, FAULTS_MAX, &limit) != 0)
+	if (check_run_parameter(request, run) != 0 ||
+	    wlbd_parameter_number(request, "since", 0, since_most_s, &since_s) != 0 ||
+	    wlbd_parameter_number(request, "limit", 1, FAULTS_MAX, &limit) != 0)
 		return;
 	wlbd_params_add_text(&params, run);
-	wlbd_parameter_add_reader(&params, call);
-	wlbd_params_add_integer(&params, call->uid);
-	wlbd_params_add_text(&params, wlbd_call_parameter(call, "node"));
+	wlbd_parameter_add_reader(&params, request);
+	wlbd_params_add_integer(&params, request->uid);
+	wlbd_params_add_text(&params, wlbd_request_parameter(request, "node"));
 	wlbd_params_add_integer_if(&params, since_s > 0, since_s);
 	wlbd_params_add_integer(&params, limit);
-	ask(call, "select wlb_faults_list($1, $2, $3, $4, to_timestamp($5::float8), $6)", &params);
+	ask(request, "select wlb_faults_list($1, $2, $3, $4, to_timestamp($5::float8), $6)", &params);
 }
 
 /* ---- ranks ------------------------------------------------------------------------------------------------------- */
 
 /* `facts` is the run and its newest attempt, which may have none; the verdicts that are open are added to it. */
-static void reply_ranks(struct wlbd_call *call, json_t *facts)
+static void reply_ranks(struct wlbd_request *request, json_t *facts)
 {
 	const char *uuid = json_string_value(json_object_get(facts, "attempt_id"));
-	const struct wlbd_attempt *attempt = uuid != NULL ? wlbd_attempts_find(call->wlbd->attempts, uuid) : NULL;
+	const struct wlbd_attempt *attempt = uuid != NULL ? wlbd_attempts_find(request->wlbd->attempts, uuid) : NULL;
 	int64_t now_ms = wlb_clock_ms();
 	json_object_set_new(facts, "verdicts", attempt != NULL ? wlbd_verdicts_json(attempt, now_ms) : json_array());
 	char *text = json_dumps(facts, JSON_COMPACT);
@@ -154,35 +154,35 @@ static void reply_ranks(struct wlbd_call *call, json_t *facts)
 	                           : NULL;
 	free(text);
 	if (reply == NULL)
-		wlbd_call_fail_memory(call);
+		wlbd_request_fail_memory(request);
 	else
-		wlbd_call_reply_long(call, reply);
+		wlbd_request_reply_long(request, reply);
 	free(reply);
 }
 
 static void on_ranks(void *context, const struct wlbd_db_result *result)
 {
-	struct wlbd_call *call = context;
+	struct wlbd_request *request = context;
 	if (result->status != WLBD_DB_OK) {
-		wlbd_call_fail_db(call, result);
+		wlbd_request_fail_db(request, result);
 		return;
 	}
 	json_t *facts = json_loads(result->value, 0, NULL);
 	if (facts != NULL)
-		reply_ranks(call, facts);
+		reply_ranks(request, facts);
 	else
-		wlbd_call_fail_memory(call);
+		wlbd_request_fail_memory(request);
 	json_decref(facts);
 }
 
-void wlbd_get_ranks(struct wlbd_call *call)
+void wlbd_get_ranks(struct wlbd_request *request)
 {
 	struct wlbd_params params = {0};
-	wlbd_params_add_text(&params, call->run);
-	wlbd_parameter_add_reader(&params, call);
-	wlbd_params_add_integer(&params, call->uid);
+	wlbd_params_add_text(&params, request->run);
+	wlbd_parameter_add_reader(&params, request);
+	wlbd_params_add_integer(&params, request->uid);
 	wlbd_db_pool_call(
-		call->wlbd->reads, call->uid, 0,
+		request->wlbd->reads, request->uid, 0,
 		"select json_build_object('run_id', r.name, 'alias', r.alias, 'state', r.state, 'reason', r.reason, "
 		"'train_iters', "
 		"r.train_iters, 'last_step', r.last_step, 'last_loss', wlb_real(r.last_loss), 'attempt', a.number, "
@@ -191,5 +191,5 @@ void wlbd_get_ranks(struct wlbd_call *call)
 		"coalesce(a.nodes, '{}')) from wlb_run_readable($1, $2, $3) r left join lateral (select * from "
 		"attempts "
 		"where run_id = r.id order by number desc limit 1) a on true",
-		&params, on_ranks, call);
+		&params, on_ranks, request);
 }

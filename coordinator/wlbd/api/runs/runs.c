@@ -21,7 +21,7 @@
 /* ---- POST /v1/runs ----------------------------------------------------------------------------- */
 
 struct announcement {
-	struct wlbd_call *call;
+	struct wlbd_request *request;
 	int64_t job_id;
 	int64_t launch;       /* of `wlb run`, from 1; 0: the plugin announces the job */
 	const char *launcher; /* the first attempt_id of that `wlb run`; NULL: not known */
@@ -33,7 +33,7 @@ struct announcement {
 
 static int read_announcement(struct announcement *a, struct wlb_error *error)
 {
-	const json_t *body = a->call->body;
+	const json_t *body = a->request->body;
 	const char *run = NULL;
 	if (wlbd_field_text(body, "run_id", WLBD_OPTIONAL, WLBD_NAME_MAX, &run, error) != 0 ||
 	    wlbd_field_integer(body, "job_id", WLBD_REQUIRED, 1, UINT32_MAX, &a->job_id, error) != 0 ||
@@ -53,7 +53,7 @@ static int read_announcement(struct announcement *a, struct wlb_error *error)
 
 static void announce(struct announcement *a, const struct wlbd_job_facts *facts)
 {
-	struct wlbd *wlbd = a->call->wlbd;
+	struct wlbd *wlbd = a->request->wlbd;
 	struct wlbd_params params = {0};
 	char *policy = wlbd_policy_text(a->policy);
 	bool known = facts->found == 1;
@@ -70,49 +70,49 @@ static void announce(struct announcement *a, const struct wlbd_job_facts *facts)
 	wlbd_params_add_integer(&params, known ? facts->job.restart_count : a->restart_count);
 	wlbd_params_add_text(&params, policy != NULL ? policy : "{}");
 	wlbd_params_add_text(&params, known ? facts->job.alias : "");
-	wlbd_run_change(wlbd, a->call->uid, (uint32_t)a->job_id,
+	wlbd_run_change(wlbd, a->request->uid, (uint32_t)a->job_id,
 	                "select json_build_object('run_id', name, 'state', state) from (select r.*, "
 	                "wlb_run_alias_note(r.id, $12) "
 	                "from wlb_run_announce($1, $2::integer, $3::uuid, $4::integer, $5, $6, $7, $8, "
 	                "to_timestamp($9::float8), $10::integer, $11::jsonb) r) as announced",
-	                &params, wlbd_call_reply_db, a->call);
+	                &params, wlbd_request_reply_db, a->request);
 	free(policy);
 }
 
 static void on_job(void *context, const struct wlbd_job_facts *facts)
 {
 	struct announcement *a = context;
-	if (a->call->wlbd->stopping)
-		wlbd_call_fail_stopping(a->call);
-	else if (a->call->uid != facts->uid && !wlbd_call_privileged(a->call))
-		wlbd_call_fail(a->call, 403, "job %lld belongs to %s", (long long)a->job_id, facts->user);
+	if (a->request->wlbd->stopping)
+		wlbd_request_fail_stopping(a->request);
+	else if (a->request->uid != facts->uid && !wlbd_request_privileged(a->request))
+		wlbd_request_fail(a->request, 403, "job %lld belongs to %s", (long long)a->job_id, facts->user);
 	else
 		announce(a, facts);
 	free(a);
 }
 
-void wlbd_post_run(struct wlbd_call *call)
+void wlbd_post_run(struct wlbd_request *request)
 {
 	struct wlb_error error = {0};
 	struct announcement *a = calloc(1, sizeof(*a));
 	if (a == NULL) {
-		wlbd_call_fail_memory(call);
+		wlbd_request_fail_memory(request);
 		return;
 	}
-	*a = (struct announcement){.call = call, .job_name = "", .cluster = ""};
+	*a = (struct announcement){.request = request, .job_name = "", .cluster = ""};
 	if (read_announcement(a, &error) != 0) {
-		wlbd_call_fail(call, 400, "%s", error.message);
+		wlbd_request_fail(request, 400, "%s", error.message);
 		free(a);
 		return;
 	}
-	if (!wlbd_db_ready(call->wlbd->writes)) { /* else the same reply would come only after Slurm's answer */
-		wlbd_call_fail(call, 503, "the database is unavailable (%s); try again",
-		               wlbd_db_reason(call->wlbd->writes));
+	if (!wlbd_db_ready(request->wlbd->writes)) { /* else the same reply would come only after Slurm's answer */
+		wlbd_request_fail(request, 503, "the database is unavailable (%s); try again",
+		                  wlbd_db_reason(request->wlbd->writes));
 		free(a);
 		return;
 	}
-	if (wlbd_question_share_take(call) == 0)
-		wlbd_slurm_job(call->wlbd, (uint32_t)a->job_id, call->uid, on_job, a);
+	if (wlbd_question_share_take(request) == 0)
+		wlbd_slurm_job(request->wlbd, (uint32_t)a->job_id, request->uid, on_job, a);
 	else
 		free(a);
 }
@@ -159,39 +159,39 @@ static void end_attempts(struct wlbd *wlbd, int64_t run_pk, const struct run_end
 
 static void on_ended(void *context, const struct wlbd_db_result *result)
 {
-	struct wlbd_call *call = context;
+	struct wlbd_request *request = context;
 	if (result->status != WLBD_DB_OK) {
-		wlbd_call_fail_db(call, result);
+		wlbd_request_fail_db(request, result);
 		return;
 	}
 	json_t *ended = json_loads(result->value, 0, NULL);
 	const char *state = json_string_value(json_object_get(ended, "state"));
-	end_attempts(call->wlbd, json_integer_value(json_object_get(ended, "run_pk")), call->parsed);
-	wlbd_log_limited(WLBD_LOG_INFO, WLBD_LIMIT_END, "run %s: %s", call->run, state);
-	wlbd_call_reply(call, 200, json_pack("{s:s, s:s}", "run_id", call->run, "state", state));
+	end_attempts(request->wlbd, json_integer_value(json_object_get(ended, "run_pk")), request->parsed);
+	wlbd_log_limited(WLBD_LOG_INFO, WLBD_LIMIT_END, "run %s: %s", request->run, state);
+	wlbd_request_reply(request, 200, json_pack("{s:s, s:s}", "run_id", request->run, "state", state));
 	json_decref(ended);
 }
 
-void wlbd_post_end(struct wlbd_call *call)
+void wlbd_post_end(struct wlbd_request *request)
 {
 	struct wlb_error error = {0};
 	struct wlbd_params params = {0};
-	struct run_end *end = call->parsed = malloc(sizeof(*end));
+	struct run_end *end = request->parsed = malloc(sizeof(*end));
 	if (end == NULL) {
-		wlbd_call_fail_memory(call);
+		wlbd_request_fail_memory(request);
 		return;
 	}
-	if (read_end(call->body, end, &error) != 0) {
-		wlbd_call_fail(call, 400, "%s", error.message);
+	if (read_end(request->body, end, &error) != 0) {
+		wlbd_request_fail(request, 400, "%s", error.message);
 		return;
 	}
-	wlbd_params_add_text(&params, call->run);
-	wlbd_params_add_integer_if(&params, !wlbd_call_privileged(call), call->uid);
+	wlbd_params_add_text(&params, request->run);
+	wlbd_params_add_integer_if(&params, !wlbd_request_privileged(request), request->uid);
 	wlbd_params_add_text(&params, end->attempt_id);
 	wlbd_params_add_text(&params, end->state);
 	wlbd_params_add_text(&params, end->reason);
-	wlbd_run_change(call->wlbd, call->uid, wlbd_run_job_id(call->run),
+	wlbd_run_change(request->wlbd, request->uid, wlbd_run_job_id(request->run),
 	                "select json_build_object('run_pk', (wlb_run_actable($1, $2)).id, "
 	                "'state', wlb_run_end_by($1, $2, $3, $4, $5))",
-	                &params, on_ended, call);
+	                &params, on_ended, request);
 }

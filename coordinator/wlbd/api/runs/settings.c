@@ -38,40 +38,41 @@ static int read_settings(json_t *body, char items[WLB_ON_FAULT_SIZE], struct wlb
 /* It is stored; the attempts in memory follow it. */
 static void on_set(void *context, const struct wlbd_db_result *result)
 {
-	struct wlbd_call *call = context;
+	struct wlbd_request *request = context;
 	if (result->status != WLBD_DB_OK) {
-		wlbd_call_fail_db(call, result);
+		wlbd_request_fail_db(request, result);
 		return;
 	}
 	json_t *stored = json_loads(result->value, 0, NULL);
 	const char *on_fault = json_string_value(json_object_get(stored, "on_fault"));
 	if (on_fault == NULL) {
-		wlbd_call_fail_memory(call);
+		wlbd_request_fail_memory(request);
 	} else {
-		wlbd_attempts_set_on_fault(call->wlbd, json_integer_value(json_object_get(stored, "run_pk")), on_fault);
-		wlbd_log_limited(WLBD_LOG_INFO, WLBD_LIMIT_SETTING, "run %s: on-fault is %s, by uid %u", call->run,
-		                 on_fault, (unsigned)call->uid);
+		wlbd_attempts_set_on_fault(request->wlbd, json_integer_value(json_object_get(stored, "run_pk")),
+		                           on_fault);
+		wlbd_log_limited(WLBD_LOG_INFO, WLBD_LIMIT_SETTING, "run %s: on-fault is %s, by uid %u", request->run,
+		                 on_fault, (unsigned)request->uid);
 		json_object_del(stored, "run_pk");
-		wlbd_call_reply(call, 200, json_incref(stored));
+		wlbd_request_reply(request, 200, json_incref(stored));
 	}
 	json_decref(stored);
 }
 
-void wlbd_post_settings(struct wlbd_call *call)
+void wlbd_post_settings(struct wlbd_request *request)
 {
 	struct wlb_error error = {0};
 	struct wlbd_params params = {0};
 	char items[WLB_ON_FAULT_SIZE], defaults[WLB_ON_FAULT_SIZE];
-	if (read_settings(call->body, items, &error) != 0) {
-		wlbd_call_fail(call, 400, "%s", error.message);
+	if (read_settings(request->body, items, &error) != 0) {
+		wlbd_request_fail(request, 400, "%s", error.message);
 		return;
 	}
-	wlb_on_fault_text(&call->wlbd->config.on_fault, defaults, sizeof(defaults));
-	wlbd_params_add_text(&params, call->run);
-	wlbd_params_add_integer_if(&params, !wlbd_call_privileged(call), call->uid);
-	wlbd_params_add_integer(&params, call->uid);
+	wlb_on_fault_text(&request->wlbd->config.on_fault, defaults, sizeof(defaults));
+	wlbd_params_add_text(&params, request->run);
+	wlbd_params_add_integer_if(&params, !wlbd_request_privileged(request), request->uid);
+	wlbd_params_add_integer(&params, request->uid);
 	wlbd_params_add_text(&params, items);
 	wlbd_params_add_text(&params, defaults);
-	wlbd_run_change(call->wlbd, call->uid, wlbd_run_job_id(call->run), "select wlb_run_set($1, $2, $3, $4, $5)",
-	                &params, on_set, call);
+	wlbd_run_change(request->wlbd, request->uid, wlbd_run_job_id(request->run),
+	                "select wlb_run_set($1, $2, $3, $4, $5)", &params, on_set, request);
 }
