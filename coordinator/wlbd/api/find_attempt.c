@@ -12,7 +12,6 @@
 #include "coordinator/wlbd/incident/attempt_end.h"
 #include "coordinator/wlbd/incident/unreported_nodes.h"
 #include "coordinator/wlbd/log.h"
-#include "coordinator/wlbd/rules/decision.h"
 #include "coordinator/wlbd/slurm/job_poll.h"
 #include "coordinator/wlbd/wlbd.h"
 

@@ -5,7 +5,7 @@
 
 struct wlbd_request;
 
-/* get_handlers.c */
+/* reads.c */
 void wlbd_get_health(struct wlbd_request *request);
 void wlbd_get_metrics(struct wlbd_request *request);
 void wlbd_get_runs(struct wlbd_request *request);

@@ -1,5 +1,5 @@
 /*
- * The attempts in memory, and the processes that report for them: what liveness needs each second without a question to
+ * The attempts in memory, and the processes that report for them: what is needed each second without a question to
  * PostgreSQL, which holds the same for good. Looked up in O(log n).
  */
 #ifndef COORDINATOR_WLBD_ATTEMPTS_ATTEMPTS_H

@@ -73,8 +73,8 @@ static bool give_up_weakest(struct reasons *reasons)
 }
 
 /* "n3 is lost, n7 is down; 6 nodes remain", cut where it grows too long; "8 nodes" when none is missing. */
-static void describe_missing_nodes(const struct wlbd_decision_facts *facts, const int *use, int left, char *text,
-                                   size_t size)
+static void describe_unused_nodes(const struct wlbd_decision_facts *facts, const int *use, int left, char *text,
+                                  size_t size)
 {
 	size_t length = 0;
 	text[0] = '\0';
@@ -188,7 +188,7 @@ static int choose_nodes(const struct wlbd_decision_facts *facts, struct reasons 
 	int most = total - facts->spares;
 	const char *why_least = facts->min_nodes > 0 ? " (--wlb-min-nodes)" : "";
 
-	describe_missing_nodes(facts, decision->use, left, left_text, sizeof(left_text));
+	describe_unused_nodes(facts, decision->use, left, left_text, sizeof(left_text));
 	if (left < least && left == facts->node_count && total > left) /* Slurm has taken the others from the job */
 		return set_decision(decision, WLBD_STOP_OUT_OF_NODES,
 		                    "%d of %d nodes remain, and the run needs at least %d%s", left, total, least,
@@ -205,7 +205,7 @@ static int choose_nodes(const struct wlbd_decision_facts *facts, struct reasons 
 		return set_decision(decision, facts->first_total == 0 ? WLBD_STOP_FAILED : WLBD_STOP_OUT_OF_NODES,
 		                    "%s; %s", left_text, error.message);
 	left = exclude_surplus(facts, nodes, left, decision->use);
-	describe_missing_nodes(facts, decision->use, left, left_text, sizeof(left_text));
+	describe_unused_nodes(facts, decision->use, left, left_text, sizeof(left_text));
 	if (prefer_few_switches(facts, nodes, left, decision->use) != 0)
 		return -1;
 	decision->verb = WLBD_START;

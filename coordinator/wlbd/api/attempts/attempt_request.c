@@ -1,7 +1,7 @@
 /*
  * POST /v1/runs/RUN/attempts. Its stages, in the order of this file: read the body, ask the database for the run's
- * history, ask Slurm for the job, probe the nodes, have liveness judge what ended the previous attempt, decide by
- * decision.h, store and reply. Each stage ends with the question that the next one waits for, or with the reply.
+ * history, ask Slurm for the job, probe the nodes, judge what ended the previous attempt, decide by decision.h, store
+ * and reply. Each stage ends with the question that the next one waits for, or with the reply.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -402,7 +402,7 @@ static json_t *names_of(const struct next_attempt *next, const int *use, int cou
 }
 
 /* A client may name what it likes: only nodes of Slurm, where these are known, are stored with the decision. */
-static json_t *missing_names(const struct next_attempt *next)
+static json_t *unresponsive_names(const struct next_attempt *next)
 {
 	const struct wlbd_nodes *nodes = next->request->wlbd->nodes;
 	bool are_known = wlbd_nodes_count(nodes) > 0;
@@ -444,7 +444,7 @@ static void start(struct next_attempt *next, const struct wlbd_decision *decisio
 		"dp", layout->dp, "spares", names_of(next, decision->use + decision->use_count, decision->spare_count),
 		"checkpoint", json_object_get(next->history, "checkpoint"), "reason", wlb_json_text(decision->reason));
 	json_object_set_new(reply, "of_job", json_boolean(next->job_nodes_known));
-	json_object_set_new(reply, "missing", missing_names(next));
+	json_object_set_new(reply, "missing", unresponsive_names(next));
 	json_object_set_new(reply, "suspects", suspect_names(next, decision));
 	if (next->switches_known)
 		json_object_set_new(reply, "switches", wlbd_switches_json(&next->candidates, decision));

@@ -1,5 +1,4 @@
 /* POST /v1/runs/RUN/report: each node sends one each second, so nothing here waits for the database. */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "common/clock.h"
@@ -11,7 +10,6 @@
 #include "coordinator/wlbd/api/reports/report_read.h"
 #include "coordinator/wlbd/api/reports/step_read.h"
 #include "coordinator/wlbd/api/step_id.h"
-#include "coordinator/wlbd/database/outbox.h"
 #include "coordinator/wlbd/detection/detection.h"
 #include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/incident/attempt_end.h"
