@@ -13,10 +13,10 @@
 #include "coordinator/wlb/run/deliver_records.h"
 #include "coordinator/wlb/run/launches.h"
 #include "coordinator/wlb/run/links.h"
+#include "coordinator/wlb/run/next.h"
 #include "coordinator/wlb/run/placement.h"
 #include "coordinator/wlb/run/print.h"
 #include "coordinator/wlb/run/signals.h"
-#include "coordinator/wlb/run/stop.h"
 
 enum {
 	ASK_MS = 5000,
@@ -155,18 +155,20 @@ static int read_start(const struct wlb_run *run, json_t *reply, struct wlb_attem
 
 /* Sends one request. Returns false if it is to be sent again after *again_ms. */
 static bool decided(struct wlb_run *run, json_t *reply, struct wlb_attempt *attempt, char state[32],
-                    enum wlb_decision *decision, int *again_ms, struct wlb_error *error)
+                    enum wlb_answer *answer, int *again_ms, struct wlb_error *error)
 {
 	const char *word = "", *reason = "", *end_state = "failed";
 	double after_s = 1;
 	json_unpack(reply, "{s:s, s?s, s?s, s?F}", "decision", &word, "reason", &reason, "state", &end_state,
 	            "retry_after_s", &after_s);
 	if (strcmp(word, "start") == 0) {
-		*decision = WLB_DECISION_START;
-		return read_start(run, reply, attempt, error) == 0;
+		bool is_read = read_start(run, reply, attempt, error) == 0;
+		if (is_read)
+			*answer = WLB_ANSWER_START;
+		return is_read;
 	}
 	if (strcmp(word, "stop") == 0) {
-		*decision = WLB_DECISION_STOP;
+		*answer = WLB_ANSWER_STOP;
 		wlb_text_show(attempt->reason, sizeof(attempt->reason), reason);
 		snprintf(state, 32, "%s", end_state);
 		return true;
@@ -225,26 +227,22 @@ static bool may_repeat(struct deadlines *deadlines, int status, int again_ms, co
 	return true;
 }
 
-/* Pauses before the request is repeated. Returns false when it must not be repeated: the run has to end, or the job's
- * end is near and the decision would come too late. Only a job that still runs can be requeued. */
-static bool pause_in_time(struct wlb_run *run, const struct wlb_attempt *previous, int pause_ms,
-                          enum wlb_decision *decision)
+/* Pauses before the request is repeated. Returns false where the run does not wait any longer: it has to end, or the
+ * job's end is near and the decision would come too late. Only a job that still runs can be requeued. */
+static bool pause_in_time(struct wlb_run *run, const struct wlb_attempt *previous, int pause_ms)
 {
 	int64_t until_ms = wlb_clock_ms() + pause_ms;
 	int left_ms;
 	while ((left_ms = wlb_clock_left_ms(until_ms)) > 0) {
-		if (previous != NULL && wlb_run_stop_is_last(run, previous)) {
-			*decision = WLB_DECISION_NO_TIME;
-			return false;
-		}
-		if (!wlb_run_pause(run, left_ms < AGAIN_MS ? left_ms : AGAIN_MS))
+		if (wlb_run_next(run, previous, WLB_ANSWER_WAIT).step != WLB_NEXT_WAIT ||
+		    !wlb_run_pause(run, left_ms < AGAIN_MS ? left_ms : AGAIN_MS))
 			return false;
 	}
 	return true;
 }
 
-enum wlb_decision wlb_run_ask(struct wlb_run *run, const struct wlb_attempt *previous, int away_s,
-                              struct wlb_attempt *attempt, char state[32], struct wlb_error *error)
+enum wlb_answer wlb_run_ask(struct wlb_run *run, const struct wlb_attempt *previous, int away_s,
+                            struct wlb_attempt *attempt, char state[32], struct wlb_error *error)
 {
 	char path[128];
 	int decide_s = run->options.wait_s > DECIDE_LEAST_S ? run->options.wait_s : DECIDE_LEAST_S;
@@ -252,7 +250,7 @@ enum wlb_decision wlb_run_ask(struct wlb_run *run, const struct wlb_attempt *pre
 	struct deadlines deadlines = {.away_until_ms = now_ms + away_ms,
 	                              .away_ms = away_ms,
 	                              .wait_until_ms = now_ms + decide_s * INT64_C(1000)};
-	enum wlb_decision decision = WLB_DECISION_AWAY;
+	enum wlb_answer answer = WLB_ANSWER_AWAY;
 	json_t *body = ask_body(run, previous, attempt);
 	bool is_refused = false;
 	for (;;) {
@@ -266,7 +264,7 @@ enum wlb_decision wlb_run_ask(struct wlb_run *run, const struct wlb_attempt *pre
 		if (announced)
 			reply = wlb_api_call(run->connection, "POST", path, body, ASK_MS, &status, error);
 		bool is_asked_again = reply != NULL && check_links(run, reply, body);
-		bool done = reply != NULL && decided(run, reply, attempt, state, &decision, &again_ms, error);
+		bool done = reply != NULL && decided(run, reply, attempt, state, &answer, &again_ms, error);
 		json_decref(reply);
 		if (is_asked_again) { /* the check has taken its time since the coordinator answered */
 			deadlines.away_until_ms = wlb_clock_ms() + deadlines.away_ms;
@@ -277,12 +275,15 @@ enum wlb_decision wlb_run_ask(struct wlb_run *run, const struct wlb_attempt *pre
 			status = 0;
 		}
 		is_refused = is_refusal(status);
-		if (done || !may_repeat(&deadlines, status, again_ms, error) ||
-		    !pause_in_time(run, previous, again_ms, &decision))
+		if (done || !may_repeat(&deadlines, status, again_ms, error))
 			break;
+		if (!pause_in_time(run, previous, again_ms)) {
+			answer = WLB_ANSWER_WAIT;
+			break;
+		}
 	}
 	json_decref(body);
-	return decision == WLB_DECISION_AWAY && is_refused ? WLB_DECISION_REFUSED : decision;
+	return answer == WLB_ANSWER_AWAY && is_refused ? WLB_ANSWER_REFUSED : answer;
 }
 
 /* The model is not known here: the trainer checks heads and layers. */

@@ -22,6 +22,7 @@
 #include "coordinator/wlb/run/job_tasks.h"
 #include "coordinator/wlb/run/launch.h"
 #include "coordinator/wlb/run/launches.h"
+#include "coordinator/wlb/run/next.h"
 #include "coordinator/wlb/run/old_files.h"
 #include "coordinator/wlb/run/other_runs.h"
 #include "coordinator/wlb/run/parent.h"
@@ -72,6 +73,7 @@ static void attempt_free(struct wlb_attempt *attempt)
 	attempt->missing_count = 0;
 	free(attempt->switches);
 	free(attempt->checkpoint_path);
+	attempt->checkpoint_path = NULL;
 	attempt->switches = NULL;
 	attempt->switch_count = 0;
 	json_decref(attempt->gpu_types);
@@ -241,153 +243,172 @@ static int run_attempt(struct wlb_run *run, struct wlb_attempt *attempt, struct 
 	return srun > 0 ? 0 : -1;
 }
 
-static enum wlb_decision decide(struct wlb_run *run, const struct wlb_attempt *previous, struct wlb_attempt *attempt,
-                                char state[32])
+/* ---- from attempt to attempt ------------------------------------------------------------------------------------- */
+
+struct turn {
+	struct wlb_attempt last; /* id "": none has ended in this start of the job */
+	struct wlb_attempt next; /* that is being decided */
+	enum wlb_answer answer;  /* since the last one ended */
+	char state[32];          /* of the run, by the coordinator's decision */
+	struct wlb_error error;  /* of what was tried last */
+};
+
+static const struct wlb_attempt *last_of(const struct turn *turn)
 {
-	struct wlb_error error = {0};
-	enum wlb_decision decision = WLB_DECISION_AWAY;
-	int away_s = previous != NULL && previous->exit_code != WLB_EXIT_USAGE ? run->options.wait_s : 0;
-	snprintf(state, 32, "failed");
-	if (run->connection != NULL)
-		decision = wlb_run_ask(run, previous, away_s, attempt, state, &error);
-	if (decision != WLB_DECISION_AWAY && decision != WLB_DECISION_REFUSED)
-		return decision;
-	if (previous == NULL || (run->connection == NULL && previous->stopped)) {
-		if (decision == WLB_DECISION_REFUSED)
-			wlb_run_print("the coordinator refuses this run, which continues without it: %s",
-			              error.message);
-		else if (run->connection != NULL)
-			wlb_run_print("continuing without the coordinator, records wait in %s: %s", run->job.spool_dir,
-			              error.message);
-		if (wlb_run_decide_alone(run, attempt, &error) == 0)
-			return WLB_DECISION_START;
-		wlb_text_format(attempt->reason, sizeof(attempt->reason), "%s", error.message);
-	} else if (run->connection != NULL) {
-		wlb_text_format(attempt->reason, sizeof(attempt->reason), "%.*s, and there is no next attempt: %.*s",
-		                (int)wlb_text_cut(previous->end_reason, 200), previous->end_reason,
-		                (int)wlb_text_cut(error.message, 700), error.message);
-	} else {
-		wlb_text_format(attempt->reason, sizeof(attempt->reason),
-		                "%.*s, and without a coordinator there is no next attempt",
-		                (int)wlb_text_cut(previous->end_reason, 200), previous->end_reason);
-	}
-	return WLB_DECISION_STOP;
+	return turn->last.id[0] != '\0' ? &turn->last : NULL;
 }
 
-/* Prints and records how the run ended; returns the exit code. */
-static int finish_run(struct wlb_run *run, const char *state, int exit_code, const char *reason)
+static void ask(struct wlb_run *run, struct turn *turn)
 {
-	char count[32] = "";
+	const struct wlb_attempt *last = last_of(turn);
+	int away_s = last != NULL && last->exit_code != WLB_EXIT_USAGE ? run->options.wait_s : 0;
+	if (last != NULL && turn->answer == WLB_ANSWER_NONE)
+		wlb_run_print("attempt %d: %s", last->number, last->end_reason);
+	attempt_free(&turn->next);
+	turn->next = (struct wlb_attempt){.number = run->attempts + 1};
+	if (new_attempt_id(turn->next.id, &turn->error) != 0) {
+		run->is_not_started = true;
+		return;
+	}
+	if (run->launcher_id[0] == '\0')
+		memcpy(run->launcher_id, turn->next.id, sizeof(run->launcher_id));
+	turn->answer = WLB_ANSWER_AWAY;
+	if (run->connection != NULL)
+		turn->answer = wlb_run_ask(run, last, away_s, &turn->next, turn->state, &turn->error);
+	wlb_run_end_orphaned_step(run);
+}
+
+static void start_next(struct wlb_run *run, struct turn *turn)
+{
+	run->growth_failed = false;
+	run->is_not_started = run_attempt(run, &turn->next, &turn->error) != 0;
+	attempt_free(&turn->next);
+	run->failures += !turn->next.stopped;
+	turn->last = turn->next;
+	turn->answer = WLB_ANSWER_NONE;
+}
+
+static void start_alone(struct wlb_run *run, struct turn *turn)
+{
+	if (turn->answer == WLB_ANSWER_REFUSED)
+		wlb_run_print("the coordinator refuses this run, which continues without it: %s", turn->error.message);
+	else if (run->connection != NULL)
+		wlb_run_print("continuing without the coordinator, records wait in %s: %s", run->job.spool_dir,
+		              turn->error.message);
+	run->is_not_started = wlb_run_decide_alone(run, &turn->next, &turn->error) != 0;
+	if (!run->is_not_started)
+		start_next(run, turn);
+}
+
+/* Where Slurm does not requeue the job, the run goes on with the nodes that it has. Returns whether it does. */
+static bool is_requeued_to_grow(struct wlb_run *run, struct turn *turn)
+{
+	bool is_wanted = wlb_run_grow_needs_requeue(run, &turn->last);
+	if (is_wanted && wlb_run_stop_requeue(run, &turn->last, &turn->error) == 0)
+		return true;
+	if (is_wanted)
+		wlb_run_print("attempt %d: the job is not requeued to grow: %s", turn->last.number,
+		              turn->error.message);
+	run->growth_failed = true;
+	return false;
+}
+
+static void say_end(const struct wlb_run *run, const struct turn *turn, enum wlb_run_end end, char *reason, size_t size)
+{
+	const char *last = turn->last.end_reason, *error = turn->error.message;
+	struct wlb_error why = {0};
+	int part = (int)wlb_text_cut(last, 200);
+	reason[0] = '\0';
+	switch (end) {
+	case WLB_END_COMPLETE:
+		return;
+	case WLB_END_CANCELLED:
+		if (turn->answer == WLB_ANSWER_NONE)
+			wlb_text_format(reason, size, "%s", last);
+		return;
+	case WLB_END_NOT_STARTED:
+		wlb_text_format(reason, size, "%s", error);
+		return;
+	case WLB_END_NOT_REQUEUED:
+		wlb_text_format(reason, size, "%s; %s", last, error);
+		return;
+	case WLB_END_COMMAND:
+		wlb_text_format(reason, size, "%s", last);
+		return;
+	case WLB_END_RESTARTS:
+		wlb_text_format(reason, size, "no restart is left: --max-restarts allows no more");
+		return;
+	case WLB_END_INPUT:
+		wlb_run_input_check(&run->input, &why);
+		wlb_text_format(reason, size, "%.*s, and there is no next attempt: %s", part, last, why.message);
+		return;
+	case WLB_END_COORDINATOR:
+		wlb_text_format(reason, size, "%s", turn->next.reason);
+		return;
+	case WLB_END_AWAY:
+		if (run->connection != NULL)
+			wlb_text_format(reason, size, "%.*s, and there is no next attempt: %.*s", part, last,
+			                (int)wlb_text_cut(error, 700), error);
+		else
+			wlb_text_format(reason, size, "%.*s, and without a coordinator there is no next attempt", part,
+			                last);
+		return;
+	}
+}
+
+/* Prints and records how the run ended. */
+static void finish(struct wlb_run *run, const struct turn *turn, const struct wlb_next *next)
+{
+	char reason[sizeof(turn->last.end_reason) + 2 + sizeof(turn->error.message)], count[32] = "";
+	const char *state = next->end == WLB_END_COORDINATOR ? turn->state : next->state;
+	if (next->end == WLB_END_RESTARTS || next->end == WLB_END_INPUT)
+		wlb_run_print("attempt %d: %s", turn->last.number, turn->last.end_reason);
+	say_end(run, turn, next->end, reason, sizeof(reason));
 	/* How many a job had before it was requeued is known with the next one. */
 	if (run->attempts > 0 || run->job.restart_count == 0)
 		snprintf(count, sizeof(count), " after %d attempt%s", run->attempts, run->attempts == 1 ? "" : "s");
 	if (run->end_until_ms == 0)
 		run->end_until_ms = wlb_clock_ms() + END_MS;
 	wlb_run_deliver_last(run);
-	wlb_run_end(run, state, exit_code, reason);
+	wlb_run_end(run, state, next->exit_code, reason);
 	wlb_run_print("run %s %s%s%s%s", run->id, state, count, *reason ? ": " : "", reason);
-	return exit_code;
-}
-
-static int nonzero(int exit_code, int otherwise)
-{
-	return exit_code != 0 ? exit_code : otherwise;
-}
-
-/* There is no time for another attempt: the job is requeued and continues, or the run ends with the remedy. */
-static int stop_run(struct wlb_run *run, const struct wlb_attempt *attempt)
-{
-	char reason[sizeof(attempt->end_reason) + 2 + sizeof(((struct wlb_error *)0)->message)];
-	struct wlb_error error;
-	int exit_code = nonzero(attempt->exit_code, WLB_EXIT_SAVED);
-	if (wlb_run_stop_requeue(run, attempt, &error) == 0)
-		return exit_code;
-	if (run->abandoned)
-		return WLB_EXIT_FAILED;
-	wlb_text_format(reason, sizeof(reason), "%s; %s", attempt->end_reason, error.message);
-	return finish_run(run, attempt->stopped ? "cancelled" : "failed", exit_code, reason);
-}
-
-/* Whether the next attempt would be asked to stop as soon as it starts. The first one of a `wlb run` starts all the
- * same: a requeue would not change how much time is left then. */
-static bool is_late(struct wlb_run *run, int done)
-{
-	return done > 0 && wlb_run_limit_check(run) != WLB_RUN_STOP_NONE;
-}
-
-/* Where Slurm does not requeue the job, the run goes on with the nodes that it has. */
-static bool is_requeued_to_grow(struct wlb_run *run, const struct wlb_attempt *attempt)
-{
-	struct wlb_error error;
-	if (!wlb_run_grow_needs_requeue(run, attempt))
-		return false;
-	if (wlb_run_stop_requeue(run, attempt, &error) == 0)
-		return true;
-	wlb_run_print("attempt %d: the job is not requeued to grow: %s", attempt->number, error.message);
-	return false;
-}
-
-/* Returns -1, with the reason, where no next attempt is allowed. An attempt that has stopped so that the run can grow
- * has not failed. */
-static int check_restart(const struct wlb_run *run, const struct wlb_attempt *attempt, int *restarts,
-                         struct wlb_error *error)
-{
-	struct wlb_error why;
-	if (!attempt->stopped)
-		++*restarts;
-	if (*restarts > run->options.max_restarts)
-		return wlb_fail(error, "no restart is left: --max-restarts allows no more");
-	if (wlb_run_input_check(&run->input, &why) != 0)
-		return wlb_fail(error, "%.200s, and there is no next attempt: %s", attempt->end_reason, why.message);
-	return 0;
 }
 
 static int run_attempts(struct wlb_run *run)
 {
-	struct wlb_attempt previous = {0};
-	struct wlb_error error;
-	char state[32];
-	int restarts = 0;
-	for (int done = 0;; done++) {
-		struct wlb_attempt attempt = {.number = run->attempts + 1};
-		if (new_attempt_id(attempt.id, &error) != 0)
-			return finish_run(run, "failed", WLB_EXIT_FAILED, error.message);
-		if (done == 0)
-			memcpy(run->launcher_id, attempt.id, sizeof(run->launcher_id));
-		enum wlb_decision decision = decide(run, done > 0 ? &previous : NULL, &attempt, state);
-		wlb_run_end_orphaned_step(run);
-		if (run->abandoned)
-			return WLB_EXIT_FAILED;
-		if (decision == WLB_DECISION_NO_TIME || (decision == WLB_DECISION_START && is_late(run, done))) {
-			attempt_free(&attempt);
-			return stop_run(run, &previous);
+	struct turn turn = {.state = "failed"};
+	struct wlb_next next;
+	bool is_over = false;
+	while (!is_over) {
+		next = wlb_run_next(run, last_of(&turn), turn.answer);
+		switch (next.step) {
+		case WLB_NEXT_WAIT:
+			ask(run, &turn);
+			break;
+		case WLB_NEXT_START:
+			start_next(run, &turn);
+			break;
+		case WLB_NEXT_START_ALONE:
+			start_alone(run, &turn);
+			break;
+		case WLB_NEXT_REQUEUE:
+			run->requeue_failed = wlb_run_stop_requeue(run, &turn.last, &turn.error) != 0;
+			is_over = !run->requeue_failed;
+			break;
+		case WLB_NEXT_REQUEUE_TO_GROW:
+			is_over = is_requeued_to_grow(run, &turn);
+			break;
+		case WLB_NEXT_FINISH:
+			finish(run, &turn, &next);
+			is_over = true;
+			break;
+		case WLB_NEXT_LEAVE:
+			is_over = true;
+			break;
 		}
-		if (decision == WLB_DECISION_STOP)
-			return run->cancelled ? finish_run(run, "cancelled", 128 + SIGTERM, "")
-			                      : finish_run(run, state, nonzero(previous.exit_code, WLB_EXIT_FAILED),
-			                                   attempt.reason);
-		int rc = run_attempt(run, &attempt, &error);
-		attempt_free(&attempt);
-		if (run->abandoned)
-			return WLB_EXIT_FAILED;
-		if (rc != 0)
-			return finish_run(run, "failed", WLB_EXIT_FAILED, error.message);
-		if (run->cancelled)
-			return finish_run(run, "cancelled", nonzero(attempt.exit_code, 128 + SIGTERM),
-			                  attempt.end_reason);
-		if (wlb_run_stop_is_last(run, &attempt))
-			return stop_run(run, &attempt);
-		if (is_requeued_to_grow(run, &attempt))
-			return nonzero(attempt.exit_code, WLB_EXIT_SAVED);
-		if (attempt.exit_code == 0 && !attempt.stopped)
-			return finish_run(run, "complete", 0, "");
-		if (attempt.is_refused)
-			return finish_run(run, "failed", attempt.exit_code, attempt.end_reason);
-		wlb_run_print("attempt %d: %s", attempt.number, attempt.end_reason);
-		if (check_restart(run, &attempt, &restarts, &error) != 0)
-			return finish_run(run, "failed", nonzero(attempt.exit_code, WLB_EXIT_FAILED), error.message);
-		previous = attempt;
 	}
+	attempt_free(&turn.next);
+	return next.exit_code;
 }
 
 /* ---- the command ---------------------------------------------------------------------------------------------- */

@@ -15,6 +15,7 @@
 #include "coordinator/wlb/run/check_step.h"
 #include "coordinator/wlb/run/first_exit.h"
 #include "coordinator/wlb/run/grow_rule.h"
+#include "coordinator/wlb/run/next_rule.h"
 #include "libwlb/wlb.h"
 
 struct wlb_reporter;
@@ -147,9 +148,6 @@ struct wlb_run_slurm_end {
 	bool is_certain; /* no rank can be the reason */
 };
 
-/* Why the command was asked to save and stop. */
-enum wlb_run_stop { WLB_RUN_STOP_NONE, WLB_RUN_STOP_LIMIT, WLB_RUN_STOP_PREEMPTED, WLB_RUN_STOP_GROW };
-
 /* One launch. */
 struct wlb_attempt {
 	char id[37];
@@ -231,6 +229,9 @@ struct wlb_run {
 	struct wlb_layout layout_before;              /* of the attempt before; tp 0: there is none */
 	int attempts;                                 /* number of the last attempt, 0 before the first */
 	char attempt_id[37];                          /* of the last attempt, "" before the first */
+	int failures;                                 /* attempts that have failed, in this start of the job */
+	bool is_not_started;                          /* the attempt that was decided */
+	bool requeue_failed, growth_failed;           /* next_rule.h */
 	struct wlb_first_exit first_exit;             /* of the last attempt */
 	struct wlb_run_launch_failure launch_failure; /* of the last attempt */
 	struct wlb_run_slurm_end slurm_end;           /* of the last attempt */

@@ -30,7 +30,6 @@ enum {
 	AWAY_MS = 30 * 60000, /* how long Slurm is asked while it does not answer */
 	RETRY_MS = 2000,
 	OTHERS_MS = 1000,  /* between two looks at the other runs of the job */
-	ASK_S = 20,        /* before the job's end, until when the coordinator may decide on a failed attempt */
 	LAST_S = 10,       /* before the job's end, to deliver the records and have it requeued */
 	FAILURES_MOST = 3, /* of requests to requeue the job, which it may be */
 };
@@ -127,16 +126,6 @@ void wlb_run_stop_note(struct wlb_run *run, struct wlb_attempt *attempt)
 	else
 		snprintf(attempt->end_reason, sizeof(attempt->end_reason), "%s: saved step %" PRId64 " and stopped",
 		         why(run, attempt), step);
-}
-
-bool wlb_run_stop_is_last(struct wlb_run *run, const struct wlb_attempt *attempt)
-{
-	if (attempt->stopped && attempt->stop != WLB_RUN_STOP_GROW)
-		return true;
-	if ((!attempt->stopped && attempt->exit_code == WLB_EXIT_DONE) || attempt->exit_code == WLB_EXIT_USAGE)
-		return false;
-	bool is_late = wlb_run_limit_check(run) != WLB_RUN_STOP_NONE;
-	return is_late && (attempt->stopped || attempt->has_saved || wlb_run_limit_left_s(run) <= ASK_S);
 }
 
 bool wlb_run_stop_will_continue(const struct wlb_run *run)

@@ -27,11 +27,6 @@ void wlb_run_stop_ask(struct wlb_run *run, struct wlb_attempt *attempt, struct w
 /* Finds out how the attempt, whose srun has ended, took the request: sets attempt->stopped, and then the reason. */
 void wlb_run_stop_note(struct wlb_run *run, struct wlb_attempt *attempt);
 
-/* Whether this job has no time for a next attempt, so that the coordinator need not decide on one. An attempt that has
- * failed and saved nothing may fail as often as the job is requeued. The coordinator counts such attempts, so it is
- * asked as long as there is time. */
-bool wlb_run_stop_is_last(struct wlb_run *run, const struct wlb_attempt *attempt);
-
 /* Has Slurm requeue the job, with all records delivered before. Returns -1 where Slurm does not: the message has
  * the remedy. On 0 this process must end: Slurm is ending the job's processes. */
 int wlb_run_stop_requeue(struct wlb_run *run, const struct wlb_attempt *attempt, struct wlb_error *error);

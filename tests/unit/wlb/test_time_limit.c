@@ -16,6 +16,7 @@
 #include "common/clock.h"
 #include "common/exit_saved.h"
 #include "coordinator/slurm/slurm_api.h"
+#include "coordinator/wlb/run/next.h"
 #include "coordinator/wlb/run/progress.h"
 #include "coordinator/wlb/run/stop.h"
 
@@ -214,6 +215,11 @@ static void a_long_save_is_forgotten_after_some_starts(void **state)
 	assert_int_equal(check_with(run, 3 * 20 - 5), WLB_RUN_STOP_LIMIT);
 }
 
+static enum wlb_next_step step_after(struct wlb_run *run, const struct wlb_attempt *attempt)
+{
+	return wlb_run_next(run, attempt, WLB_ANSWER_WAIT).step;
+}
+
 static void the_coordinator_decides_on_an_attempt_that_has_saved_nothing(void **state)
 {
 	const struct wlb_attempt failed = {.exit_code = 1}, has_saved = {.exit_code = 1, .has_saved = true},
@@ -221,14 +227,14 @@ static void the_coordinator_decides_on_an_attempt_that_has_saved_nothing(void **
 	(void)state;
 	struct wlb_run *run = start_of(600, 0);
 	run->job.end_time = time(NULL) + 40;
-	assert_false(wlb_run_stop_is_last(run, &failed)); /* 30 s before the end the command is asked */
-	assert_false(wlb_run_stop_is_last(run, &has_saved));
+	assert_int_equal(step_after(run, &failed), WLB_NEXT_WAIT); /* 30 s before the end the command is asked */
+	assert_int_equal(step_after(run, &has_saved), WLB_NEXT_WAIT);
 	run->job.end_time = time(NULL) + 25;
-	assert_false(wlb_run_stop_is_last(run, &failed));
-	assert_true(wlb_run_stop_is_last(run, &has_saved));
-	assert_true(wlb_run_stop_is_last(run, &stopped));
+	assert_int_equal(step_after(run, &failed), WLB_NEXT_WAIT);
+	assert_int_equal(step_after(run, &has_saved), WLB_NEXT_REQUEUE);
+	assert_int_equal(step_after(run, &stopped), WLB_NEXT_REQUEUE);
 	run->job.end_time = time(NULL) + 15; /* later there is no time to requeue the job */
-	assert_true(wlb_run_stop_is_last(run, &failed));
+	assert_int_equal(step_after(run, &failed), WLB_NEXT_REQUEUE);
 }
 
 static void times_that_cannot_be_believed_are_ignored(void **state)
