@@ -207,13 +207,13 @@ class ManyJobs(DeliveryTest):
         """Slurm does not know the job, and nobody has written to them for long."""
         folder = self.folder("old")
         folder.mkdir()
-        for name, days in (("900000.launches", 31), ("900000.running", 1)):
+        for name, days in (("900000.json", 31), ("900001.json", 1)):
             (folder / name).touch()
             os.utime(folder / name, (time.time() - days * 24 * 3600,) * 2)
         job = self.submit("wlb run --spool-dir old -- true")
         self.complete(job)
-        self.assertEqual(sorted(path.name for path in folder.iterdir() if path.suffix in (".launches", ".running")),
-                         sorted(["900000.running", f"{job}.launches", f"{job}.running"]))
+        self.assertEqual(sorted(path.name for path in folder.iterdir() if path.suffix == ".json"),
+                         sorted(["900001.json", f"{job}.json"]))
 
 
 class WriterElsewhere(DeliveryTest):

@@ -459,7 +459,7 @@ def prepared(*parts):
         for account, commands in parts:
             process = subprocess.Popen(["bash", "-ec", f"umask 0; {commands}; echo ready; exec sleep 600"], cwd=case.cluster.work, user=account,
                                        group=account, extra_groups=[], stdout=subprocess.PIPE, text=True,
-                                       env={"PATH": "/usr/bin:/bin", "own": f".wlb-{case.user}", "count": f".wlb/{job}.launches"})
+                                       env={"PATH": "/usr/bin:/bin", "own": f".wlb-{case.user}", "count": f".wlb/{job}.json"})
             for end in (process.stdout.close, process.wait, process.kill):
                 case.addCleanup(end)
             case.assertEqual(process.stdout.readline(), "ready\n")
@@ -480,7 +480,7 @@ def files_in(name, mode=0o700):
         folder = case.cluster.work / name.format(user=case.user)
         about = folder.stat()
         case.assertEqual((about.st_uid, about.st_mode & 0o7777), (case.user, mode))
-        case.assertTrue((folder / f"{job}.launches").is_file() or (folder / f"{job}.launches").is_fifo())
+        case.assertTrue((folder / f"{job}.json").is_file() or (folder / f"{job}.json").is_fifo())
         wait_for("records that are delivered", lambda: not list(folder.glob("*.jsonl")), 20)
 
     return check
@@ -519,6 +519,8 @@ def exit_code(code):
 
 
 COMPLETE = {"": ("complete", 1)}
+# Locks the first byte of the file that a shell has open as 9 until the shell ends (F_OFD_SETLK).
+LOCK_9 = """python3 -c 'import fcntl, struct; fcntl.fcntl(9, 37, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 1, 0))'"""
 OF_ANOTHER = prepared((BIN, "mkdir .wlb"))
 BOTH_OF_ANOTHER = prepared((BIN, "mkdir .wlb $own"))
 
@@ -572,10 +574,10 @@ SITUATIONS = (
               "folders_of_their_own", ONE_RUN, runs={name: ("complete", 1) for name in ("", ".2", ".3")},
               output=ran("run1", "run2", "run3"), faults=[]),
     Situation("So are those that cannot count, since their file cannot be written.",
-              "mkdir -p .wlb/$SLURM_JOB_ID.launches\n"
+              "mkdir -p .wlb/$SLURM_JOB_ID.json\n"
               "for i in 1 2 3; do NAME=run$i wlb run -- sh -c 'sleep 1; echo $NAME $WLB_RUN_ID $WLB_ATTEMPT' & done; wait",
               "no_count", ONE_RUN, runs={name: ("complete", 1) for name in ("", ".2", ".3")},
-              output=(r"\.launches: cannot be opened: Is a directory", *ran("run1", "run2", "run3")), faults=[]),
+              output=(r"\.json: cannot be opened: Is a directory", *ran("run1", "run2", "run3")), faults=[]),
     Situation("A second `wlb run` that starts while the first waits before its next attempt leaves it its run.",
               "wlb run -- sh -c '[ $WLB_ATTEMPT != 1 ] || exit 9; echo first $WLB_RUN_ID $WLB_ATTEMPT' &\n"
               "until grep -q 'attempt 1: ' $SLURM_JOB_ID.out; do sleep 0.1; done; sleep 3\n"
@@ -810,7 +812,7 @@ ls $SLURM_JOB_ID.started""", "launcher_in_each_task", nodes=2, state="FAILED",
     Situation("A FIFO in another's .wlb does not hold the run.", "wlb run -- true", "a_pipe_of_another", user=DAEMON,
               before=prepared((BIN, "mkdir .wlb; mkfifo $count")), runs=COMPLETE, after=files_in(".wlb-{user}")),
     Situation("A lock in another's .wlb does not hold the run.", "wlb run -- true", "a_lock_of_another", user=DAEMON,
-              before=prepared((BIN, "mkdir .wlb; exec 9> $count; flock 9")), runs=COMPLETE,
+              before=prepared((BIN, "mkdir .wlb; exec 9> $count; " + LOCK_9)), runs=COMPLETE,
               after=files_in(".wlb-{user}")),
     Situation("A directory in the place of a file of another's .wlb does not cost the record.", "wlb run -- true",
               "a_directory_of_another", user=DAEMON, before=prepared((BIN, "mkdir -p $count")), runs=COMPLETE,
@@ -825,7 +827,7 @@ ls $SLURM_JOB_ID.started""", "launcher_in_each_task", nodes=2, state="FAILED",
     Situation("A user's own .wlb to which others could write is used, and closed to them; what they have put there is named.",
               "wlb run -- true", "a_directory_that_was_open", user=DAEMON,
               before=prepared((DAEMON, "mkdir .wlb"), (BIN, "mkfifo $count")), runs=COMPLETE,
-              output=(r"\.launches: must be a regular file of user 1.*move it away",), after=files_in(".wlb")),
+              output=(r"\.json: must be a regular file of user 1.*move it away",), after=files_in(".wlb")),
     Situation("Root's job in a directory of a user has its own folder there.", "wlb run -- true", "root_among_users", user=0,
               before=prepared((DAEMON, "mkdir .wlb; mkfifo $count")), runs=COMPLETE, after=files_in(".wlb-{user}")),
     Situation("Where others have both directories, the run is refused before its step, with the owners and the remedy.",
@@ -843,8 +845,8 @@ ls $SLURM_JOB_ID.started""", "launcher_in_each_task", nodes=2, state="FAILED",
     Situation("Who replaces the folder while the run works does not hold it.", "wlb run -- sh -c 'touch begun; sleep 2'",
               "a_folder_that_is_replaced", user=DAEMON, meanwhile=replaced, runs=COMPLETE),
     Situation("A lock that another process of the user keeps does not hold the run.",
-              "mkdir -pm 700 .wlb\nflock .wlb/$SLURM_JOB_ID.launches sleep 60 &\nsleep 0.3\nwlb run -- true\nkill %1", "a_lock_of_the_user",
-              runs=COMPLETE, output=(r"\.launches: cannot be written: another process locks it",)),
+              f"mkdir -pm 700 .wlb\nexec 9<> .wlb/$SLURM_JOB_ID.json\n{LOCK_9}\nwlb run -- true", "a_lock_of_the_user",
+              runs=COMPLETE, output=(r"\.json: cannot be written: another process locks it",)),
     Situation("The mode of the folder that the user changes while the run works costs no record.",
               "wlb run -- sh -c 'chmod -R 777 .wlb; [ $WLB_ATTEMPT = 2 ]'", "a_folder_that_is_opened", runs={"": ("complete", 2)},
               after=files_in(".wlb", 0o777)),

@@ -230,7 +230,7 @@ class Spool(HostileTest):
         folder.chmod(0o777)
         attempt = str(uuid.uuid4())
         self.attack(plant, folder, str(self.victim), attempt)
-        self.attack(plant_launches, folder, self.victim)
+        self.attack(plant_journals, folder, self.victim)
         script = folder / "job.sh"
         script.write_text("#!/bin/bash\nwlb run -- true\n")
         job = int(self.cluster.run("sbatch", "--parsable", "--wlb-layout=auto", "-o", "%j.out", script, cwd=folder).stdout)
@@ -240,10 +240,10 @@ class Spool(HostileTest):
         self.assertEqual(os.lstat(folder / ".wlb/precious").st_size, 4, "root's process wrote through a link")
 
 
-def plant_launches(place, folder, job):
+def plant_journals(place, folder, job):
     """Links where root's next jobs count how often they were started."""
     for number in range(1, 20):
-        (folder / f".wlb/{job + number}.launches").symlink_to(folder / ".wlb/precious")
+        (folder / f".wlb/{job + number}.json").symlink_to(folder / ".wlb/precious")
 
 
 def plant(place, folder, run, attempt):

@@ -11,11 +11,11 @@
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/api.h"
 #include "coordinator/wlb/run/deliver_records.h"
-#include "coordinator/wlb/run/launches.h"
 #include "coordinator/wlb/run/links.h"
 #include "coordinator/wlb/run/next.h"
 #include "coordinator/wlb/run/placement.h"
 #include "coordinator/wlb/run/print.h"
+#include "coordinator/wlb/run/run_identity.h"
 #include "coordinator/wlb/run/signals.h"
 
 enum {
@@ -32,9 +32,8 @@ static void take_name(struct wlb_run *run, const char *name)
 {
 	const char *number = strchr(name, '.');
 	int given = number != NULL ? atoi(number + 1) : 1;
-	if (given > 0 && given != run->launch &&
-	    wlb_run_launches_move(&run->job, run->options.command, run->launch, given, NULL) == 0)
-		run->launch = given;
+	if (given > 0 && given != run->launch)
+		wlb_run_identity_move(run, given, NULL);
 	snprintf(run->id, sizeof(run->id), "%s", name);
 }
 

@@ -9,9 +9,8 @@
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/slurm/supply.h"
 #include "coordinator/wlb/run/command_words.h"
-#include "coordinator/wlb/run/growth_history.h"
 #include "coordinator/wlb/run/job.h"
-#include "coordinator/wlb/run/other_runs.h"
+#include "coordinator/wlb/run/journal.h"
 #include "coordinator/wlb/run/print.h"
 #include "coordinator/wlb/run/record_event.h"
 
@@ -66,7 +65,7 @@ void wlb_run_grow_open(struct wlb_run *run, bool will_continue)
 	}
 	grow->is_on = true;
 	grow->first_nodes = run->job.first_node_count;
-	wlb_run_growth_read(run);
+	wlb_run_journal_read_growth(run);
 	obstacle = why_no_requeue(run);
 	grow->may_requeue = obstacle == NULL;
 	if (obstacle != NULL)
@@ -106,7 +105,7 @@ void wlb_run_grow_begin(struct wlb_run *run, struct wlb_attempt *attempt)
 	if (!grow->is_on)
 		return;
 	judge_growth(run, attempt);
-	wlb_run_growth_write(run);
+	wlb_run_journal_write_growth(run);
 	grow->used = attempt->node_count;
 	grow->unused = attempt->unused_count;
 	grow->way = WLB_GROW_NOT;
@@ -155,7 +154,7 @@ static int number_in_policy(const struct wlb_run *run, const char *key)
 static bool may_requeue_now(struct wlb_run *run)
 {
 	struct wlb_run_grow *grow = &run->grow;
-	if (!grow->may_requeue || !wlb_run_others_work(run->others_fd))
+	if (!grow->may_requeue || !wlb_run_journal_others_work(run))
 		return grow->may_requeue;
 	if (!grow->others_told)
 		wlb_run_print("lost nodes are not replaced while another wlb run of this job works, since a requeue "
@@ -242,7 +241,7 @@ bool wlb_run_grow_check(struct wlb_run *run, const struct wlb_attempt *attempt)
 	if (!may_grow(run, attempt) || ask_and_decide(run, attempt) == WLB_GROW_NOT)
 		return false;
 	grow->nodes_before = grow->used;
-	wlb_run_growth_write(run);
+	wlb_run_journal_write_growth(run);
 	return true;
 }
 

@@ -1,12 +1,11 @@
 #include "coordinator/wlb/run/job_tasks.h"
 
-#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/wlb/run/job_file.h"
+#include "coordinator/wlb/run/journal.h"
 #include "coordinator/wlb/run/print.h"
 
 static const char list_name[] = "SLURM_TASKS_PER_NODE";
@@ -67,36 +66,16 @@ static int divide(const struct wlb_run_job *job, int tasks, int *per_node, struc
 	return 0;
 }
 
-static void name_file(const struct wlb_run_job *job, char name[32])
-{
-	snprintf(name, 32, "%" PRIu32 ".tasks", job->job_id);
-}
-
 /* Returns the number on each node that an earlier start of the job had, or 0. */
-static int read_before(const struct wlb_run *run, int tasks)
+static int read_before(struct wlb_run *run, int tasks)
 {
-	char name[32], text[WLB_RUN_JOB_FILE_BYTES];
-	name_file(&run->job, name);
-	if (run->job.restart_count == 0 || !wlb_run_job_file_read(run, name, text))
-		return 0;
-	long before = strtol(text, NULL, 10);
-	return before > 0 && before <= tasks ? (int)before : 0;
-}
-
-static void keep(const struct wlb_run *run, int per_node)
-{
-	char name[32], text[16];
-	struct wlb_error error;
-	name_file(&run->job, name);
-	snprintf(text, sizeof(text), "%d", per_node);
-	if (wlb_run_job_file_write(run, name, text, &error) != 0)
-		wlb_run_print("requeued on fewer nodes, this job will not know how many tasks each has: %s",
-		              error.message);
+	int before = run->job.restart_count > 0 ? wlb_run_journal_read_tasks(run) : 0;
+	return before <= tasks ? before : 0;
 }
 
 /* A job that is requeued may start on fewer nodes, and SLURM_NTASKS is then still the number of its submission. So each
  * node gets as many tasks as in the first start of the job. */
-static int divide_as_before(const struct wlb_run *run, int tasks, int *per_node, struct wlb_error *error)
+static int divide_as_before(struct wlb_run *run, int tasks, int *per_node, struct wlb_error *error)
 {
 	*per_node = read_before(run, tasks);
 	if (*per_node > 0)
@@ -104,7 +83,7 @@ static int divide_as_before(const struct wlb_run *run, int tasks, int *per_node,
 	if (divide(&run->job, tasks, per_node, error) != 0)
 		return -1;
 	if (run->job.restart_count == 0 && run->job.first_node_count > 1 && *per_node > 0)
-		keep(run, *per_node);
+		wlb_run_journal_write_tasks(run, *per_node);
 	return 0;
 }
 

@@ -30,30 +30,24 @@ struct files {
 	} list[FILES_MOST];
 };
 
-static bool is_one_of_ours(const char *end, bool is_machine)
-{
-	static const char *const ends[] = {".launches", ".running", ".tasks", ".growth", ".growth-outcome", ".times"};
-	size_t length = strlen(end);
-	if (is_machine)
-		return length >= 5 && strcmp(end + length - 5, ".json") == 0 && (length == 5 || end[0] == '-');
-	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
-		if (strcmp(end, ends[i]) == 0)
-			return true;
-	return false;
-}
-
-/* Returns the job of a file as "12.launches", "12.2.times" or "machine-12-h100.json"; 0: it is no such file. */
+/* Returns the job of a file as "12.json", "machine-12.2.json" or "machine-12-h100.json"; 0: it is no such file. */
 static uint32_t job_of(const char *name)
 {
-	static const char digits[] = "0123456789", machine[] = "machine-";
+	static const char digits[] = "0123456789", machine[] = "machine-", json[] = ".json";
 	bool is_machine = strncmp(name, machine, strlen(machine)) == 0;
 	const char *at = is_machine ? name + strlen(machine) : name;
 	unsigned long long job_id = strtoull(at, NULL, 10);
 	const char *end = at + strspn(at, digits);
 	if (end == at || job_id > UINT32_MAX)
 		return 0;
-	size_t launch = end[0] == '.' ? strspn(end + 1, digits) : 0;
-	return is_one_of_ours(launch > 0 ? end + 1 + launch : end, is_machine) ? (uint32_t)job_id : 0;
+	size_t launch = is_machine && end[0] == '.' ? strspn(end + 1, digits) : 0;
+	if (launch > 0)
+		end += 1 + launch;
+	size_t length = strlen(end);
+	bool is_ours = is_machine && end[0] == '-'
+	                       ? length > strlen(json) && strcmp(end + length - strlen(json), json) == 0
+	                       : strcmp(end, json) == 0;
+	return is_ours ? (uint32_t)job_id : 0;
 }
 
 static void keep_lowest(struct files *files, uint32_t job_id, const char *name)

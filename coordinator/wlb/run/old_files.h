@@ -1,7 +1,6 @@
 /*
- * Removes what old jobs have left in the spool directory beside their records: JOB.launches, JOB.running, JOB.tasks,
- * JOB.growth, RUN.growth-outcome, RUN.times and machine-RUN*.json. The job itself cannot: it may be requeued as long as
- * Slurm knows it.
+ * Removes what old jobs have left in the spool directory beside their records: JOB.json (journal.h) and
+ * machine-RUN*.json. The job itself cannot: it may be requeued as long as Slurm knows it.
  */
 #ifndef COORDINATOR_WLB_RUN_OLD_FILES_H
 #define COORDINATOR_WLB_RUN_OLD_FILES_H

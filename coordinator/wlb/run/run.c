@@ -20,17 +20,17 @@
 #include "coordinator/wlb/run/input.h"
 #include "coordinator/wlb/run/job.h"
 #include "coordinator/wlb/run/job_tasks.h"
+#include "coordinator/wlb/run/journal.h"
 #include "coordinator/wlb/run/launch.h"
-#include "coordinator/wlb/run/launches.h"
 #include "coordinator/wlb/run/next.h"
 #include "coordinator/wlb/run/old_files.h"
-#include "coordinator/wlb/run/other_runs.h"
 #include "coordinator/wlb/run/parent.h"
 #include "coordinator/wlb/run/placement.h"
 #include "coordinator/wlb/run/plan.h"
 #include "coordinator/wlb/run/print.h"
 #include "coordinator/wlb/run/record_attempt.h"
 #include "coordinator/wlb/run/record_event.h"
+#include "coordinator/wlb/run/run_identity.h"
 #include "coordinator/wlb/run/signals.h"
 #include "coordinator/wlb/run/state.h"
 #include "coordinator/wlb/run/stop.h"
@@ -426,7 +426,7 @@ static void name_run(struct wlb_run *run)
 {
 	struct wlb_error error;
 	const char *id = getenv("WLB_RUN_ID");
-	if (wlb_run_launches_count(&run->job, run->options.command, &run->launch, &error) != 0)
+	if (wlb_run_identify(run, &error) != 0)
 		wlb_run_print("%s", error.message);
 	if (id != NULL && *id != '\0' && run->launch == 1)
 		snprintf(run->id, sizeof(run->id), "%s", id);
@@ -434,15 +434,6 @@ static void name_run(struct wlb_run *run)
 		snprintf(run->id, sizeof(run->id), "%u", run->job.job_id);
 	else
 		snprintf(run->id, sizeof(run->id), "%u.%d", run->job.job_id, run->launch);
-}
-
-static void open_others(struct wlb_run *run)
-{
-	struct wlb_error error;
-	run->others_fd = wlb_run_others_open(run->job.spool_dir, run->job.job_id, &error);
-	if (run->others_fd < 0)
-		wlb_run_print("this run does not know of others in the same job, which a requeue would end: %s",
-		              error.message);
 }
 
 /* --wlb-layout=off: runs srun and nothing else. */
@@ -476,7 +467,6 @@ static int start(struct wlb_run *run)
 	name_run(run);
 	if (run->launch == 1)
 		wlb_run_old_files_remove(&run->job);
-	open_others(run);
 	wlb_run_limit_open(run);
 	wlb_run_stop_tell_obstacle(run);
 	wlb_run_grow_open(run, wlb_run_stop_will_continue(run));
@@ -500,11 +490,27 @@ static int split_srun_args(struct wlb_run_options *o, struct wlb_error *error)
 	return 0;
 }
 
+static void open_journal(struct wlb_run *run)
+{
+	struct wlb_error error;
+	if (!run->job.off && wlb_run_journal_open(run, &error) != 0)
+		wlb_run_print("%s", error.message);
+}
+
+/* What the job and the command are. Returns -1 with what is wrong about them. */
+static int load_job(struct wlb_run *run, struct wlb_error *error)
+{
+	if (wlb_run_limit_read_option(run, error) != 0 || wlb_run_job_load(&run->job, &run->options, error) != 0)
+		return -1;
+	open_journal(run);
+	return wlb_run_job_tasks(run, error) != 0 || wlb_run_check_command(run, error) != 0 ? -1 : 0;
+}
+
 static int run_command(void *values, struct wlb_error *error)
 {
 	struct wlb_run run = {.signal_fd = -1,
 	                      .parent_fd = -1,
-	                      .others_fd = -1,
+	                      .journal.fd = -1,
 	                      .progress = {.fd = -1, .saved_step = -1},
 	                      .options = *(struct wlb_run_options *)values};
 	int code;
@@ -512,8 +518,7 @@ static int run_command(void *values, struct wlb_error *error)
 	wlb_run_parent_open(&run);
 	if (wlb_run_signals_block(&run, error) != 0 || split_srun_args(&run.options, error) != 0)
 		code = WLB_EXIT_FAILED;
-	else if (wlb_run_limit_read_option(&run, error) != 0 || wlb_run_job_load(&run.job, &run.options, error) != 0 ||
-	         wlb_run_job_tasks(&run, error) != 0 || wlb_run_check_command(&run, error) != 0)
+	else if (load_job(&run, error) != 0)
 		code = WLB_EXIT_USAGE;
 	else
 		code = start(&run);
@@ -525,8 +530,7 @@ static int run_command(void *values, struct wlb_error *error)
 	free(run.options.srun_args);
 	if (run.signal_fd >= 0)
 		close(run.signal_fd);
-	if (run.others_fd >= 0)
-		close(run.others_fd);
+	wlb_run_journal_close(&run);
 	wlb_slurm_close();
 	return code;
 }

@@ -78,7 +78,7 @@ struct wlb_run_longest {
 
 /* What wlb-worker has recorded of its steps and checkpoints, progress.h. */
 struct wlb_run_progress {
-	struct wlb_run_longest saves, steps; /* of all attempts, without suspensions; longest_times.h */
+	struct wlb_run_longest saves, steps; /* of all attempts, without suspensions; kept in the journal */
 	int64_t read_ms;                     /* when the spool was read last; 0: never */
 	double stood_still_s; /* this process did, and with it its job, in the step that will be recorded next */
 	int64_t saved_step;   /* the last checkpoint of the attempt; -1: none */
@@ -100,6 +100,14 @@ struct wlb_run_limit {
 	bool may_be_preempted;    /* the cluster preempts jobs, or it is not known */
 	bool preemption_is_known; /* slurmctld has answered */
 	int64_t next_query_ms, next_read_ms;
+};
+
+/* The journal of the job, journal.h. */
+struct wlb_run_journal {
+	int fd;                   /* -1: it is not open */
+	int number;               /* of this run in it; 0: it has none yet */
+	bool is_held;             /* another process has kept the lock for so long that it is not waited for again */
+	char path[PATH_MAX + 16]; /* for messages */
 };
 
 /* How the run takes in nodes again (--wlb-grow), grow.h. */
@@ -220,8 +228,9 @@ struct wlb_run {
 	struct wlb_client_config config;
 	struct wlb_connection *connection; /* NULL: no coordinator is configured */
 	char id[64];                       /* WLB_RUN_ID */
-	int launch;                        /* number of this `wlb run` in the job, launches.h */
-	char launcher_id[37];              /* of its first attempt, by which the coordinator knows this `wlb run` */
+	int launch;                        /* number of this `wlb run` in the job, run_identity.h */
+	struct wlb_run_journal journal;
+	char launcher_id[37]; /* of its first attempt, by which the coordinator knows this `wlb run` */
 	bool announced;
 	bool is_distribution_told;                    /* that the user's distribution on a node is not kept */
 	bool machine_is_ours;                         /* WLB_MACHINE was set here, for one attempt */
@@ -240,7 +249,6 @@ struct wlb_run {
 	sigset_t signals;                             /* blocked here and read from signal_fd */
 	sigset_t signals_before;                      /* the mask that is restored for the command */
 	int signal_fd;
-	int others_fd;  /* other_runs.h; -1: other runs of the job are not known */
 	bool cancelled; /* SIGTERM or SIGINT came, or Slurm reports it */
 	struct wlb_run_limit limit;
 	struct wlb_run_grow grow;

@@ -14,7 +14,7 @@
 #include "coordinator/wlb/run/deliver_records.h"
 #include "coordinator/wlb/run/grow.h"
 #include "coordinator/wlb/run/input.h"
-#include "coordinator/wlb/run/other_runs.h"
+#include "coordinator/wlb/run/journal.h"
 #include "coordinator/wlb/run/print.h"
 #include "coordinator/wlb/run/progress.h"
 #include "coordinator/wlb/run/record_event.h"
@@ -206,13 +206,13 @@ static enum requeue ask_slurm(struct wlb_run *run, bool to_requeue, struct wlb_e
  * shorter, and shall have the time that it counts on. Returns false where this run has to end before. */
 static bool wait_for_others(struct wlb_run *run, const struct wlb_attempt *attempt)
 {
-	if (!wlb_run_others_work(run->others_fd))
+	if (!wlb_run_journal_others_work(run))
 		return true;
-	wlb_run_others_leave(run->others_fd);
+	wlb_run_journal_leave(run);
 	wlb_run_print("attempt %d: %s; the job is requeued once the other wlb run of the job has ended or saved, or %d "
 	              "s before the job's end",
 	              attempt->number, attempt->end_reason, LAST_S);
-	while (wlb_run_others_work(run->others_fd) && wlb_run_limit_left_s(run) > LAST_S) {
+	while (wlb_run_journal_others_work(run) && wlb_run_limit_left_s(run) > LAST_S) {
 		wlb_run_limit_check(run); /* it asks for the job's end again */
 		if (!wlb_run_pause(run, OTHERS_MS))
 			return false;

@@ -10,7 +10,7 @@
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/run/command_words.h"
 #include "coordinator/wlb/run/job.h"
-#include "coordinator/wlb/run/longest_times.h"
+#include "coordinator/wlb/run/journal.h"
 #include "coordinator/wlb/run/print.h"
 #include "coordinator/wlb/run/progress.h"
 
@@ -106,7 +106,7 @@ int wlb_run_limit_read_option(struct wlb_run *run, struct wlb_error *error)
 
 void wlb_run_limit_open(struct wlb_run *run)
 {
-	wlb_run_longest_times_read(run);
+	wlb_run_journal_read_times(run);
 	run->limit.first_save_s = fmin(wlb_run_limit_left_s(run) / FIRST_PART, FIRST_MOST_S);
 	set_next_query(run);
 	tell_bound(run);
@@ -125,7 +125,7 @@ void wlb_run_limit_read(struct wlb_run *run, const char *attempt_id)
 	wlb_run_progress_read(&run->progress, run->job.spool_dir, attempt_id, wlb_clock_ms());
 	double step_s = wlb_run_longest_s(&run->progress.steps);
 	if (run->progress.saves.count != saves || step_s > LONGER * before_s || LONGER * step_s < before_s) {
-		wlb_run_longest_times_write(run);
+		wlb_run_journal_write_times(run);
 		tell_bound(run);
 	}
 	run->limit.next_read_ms = wlb_clock_ms() + READ_MS;

@@ -157,7 +157,7 @@ struct dirent *__wrap_readdir(DIR *dir)
 	static struct dirent other;
 	if (other_files == 0)
 		return __real_readdir(dir);
-	snprintf(other.d_name, sizeof(other.d_name), "%d.launches", other_files--);
+	snprintf(other.d_name, sizeof(other.d_name), "%d.json", other_files--);
 	return &other;
 }
 

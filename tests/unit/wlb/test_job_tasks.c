@@ -12,6 +12,8 @@
 
 #include <cmocka.h>
 
+#include "coordinator/wlb/run/journal.h"
+
 static char dir[] = "/tmp/wlb-job-tasks-XXXXXX";
 static char kept[64];
 
@@ -37,6 +39,7 @@ static struct wlb_run run_with(const struct environment *environment, int nodes)
 	struct wlb_run run = {
 		.job = {.job_id = 12, .submit_time = 1000, .node_count = nodes, .first_node_count = nodes}};
 	snprintf(run.job.spool_dir, sizeof(run.job.spool_dir), "%s", dir);
+	run.journal.fd = -1;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		unsetenv(names[i]);
 	set("SLURM_NTASKS", environment->ntasks);
@@ -151,7 +154,14 @@ static void off_is_an_ordinary_job(void **state)
 	assert_int_equal(wlb_run_job_tasks(&run, &error), 0);
 	assert_int_equal(run.job.tasks, 0);
 	assert_int_equal(run.job.tasks_per_node, 64);
-	assert_int_equal(access(kept, F_OK), -1); /* such a run leaves no file */
+}
+
+static void load_tasks(struct wlb_run *run)
+{
+	struct wlb_error error;
+	assert_int_equal(wlb_run_journal_open(run, &error), 0);
+	assert_int_equal(wlb_run_job_tasks(run, &error), 0);
+	wlb_run_journal_close(run);
 }
 
 static void a_requeue_on_fewer_nodes_keeps_the_number_of_each(void **state)
@@ -166,18 +176,16 @@ static void a_requeue_on_fewer_nodes_keeps_the_number_of_each(void **state)
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct wlb_error error = {0};
 		struct wlb_run run = run_with(&cases[i].first, 4);
-		assert_int_equal(wlb_run_job_tasks(&run, &error), 0);
+		load_tasks(&run);
 		run = run_with(&cases[i].second, 2);
 		run.job.restart_count = 1;
 		run.job.submit_time = 2000;
-		assert_int_equal(wlb_run_job_tasks(&run, &error), 0);
+		load_tasks(&run);
 		assert_int_equal(run.job.tasks_per_node, cases[i].tasks_per_node);
 	}
-	struct wlb_error error;
 	struct wlb_run other = run_with(&cases[0].second, 2); /* another job of the same id */
-	assert_int_equal(wlb_run_job_tasks(&other, &error), 0);
+	load_tasks(&other);
 	assert_int_equal(other.job.tasks_per_node, 2);
 }
 
@@ -193,7 +201,7 @@ static int make_dir(void **state)
 	(void)state;
 	if (mkdtemp(dir) == NULL)
 		return -1;
-	snprintf(kept, sizeof(kept), "%s/12.tasks", dir);
+	snprintf(kept, sizeof(kept), "%s/12.json", dir);
 	return 0;
 }
 

@@ -64,9 +64,8 @@ static void start_job(uint32_t job_id)
 
 static void files_of_old_jobs_are_removed(void **state)
 {
-	static const char *const names[] = {
-		"5.launches", "5.running",      "5.growth",         "5.growth-outcome", "5.2.times",
-		"5.times",    "machine-5.json", "machine-5.3.json", "machine-5-a.json", "machine-5.3-a100-sxm.json"};
+	static const char *const names[] = {"5.json", "machine-5.json", "machine-5.3.json", "machine-5-a.json",
+	                                    "machine-5.3-a100-sxm.json"};
 	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		make(names[i], 31);
@@ -81,20 +80,32 @@ static void others_stay(void **state)
 	static const struct {
 		const char *name;
 		int age_days;
-	} files[] = {{"6.launches", 29},   /* may be requeued after a long time in the queue */
-	             {"7.launches", 31},   /* Slurm knows the job */
-	             {"100.launches", 31}, /* of this job */
-	             {"100.2.times", 31},        {"5", 31},         {"5.txt", 31},     {"x5.times", 31},
-	             {"a-1.rank0.jsonl", 31},    {"5.2.jsonl", 31}, {".launches", 31}, {"machine-a.json", 31},
-	             {"machine-5.json.txt", 31}, {"5.a.times", 31}, {"machine-5", 31}, {"99999999999.times", 31}};
+	} files[] = {{"6.json", 29},   /* may be requeued after a long time in the queue */
+	             {"7.json", 31},   /* Slurm knows the job */
+	             {"100.json", 31}, /* of this job */
+	             {"machine-100.2.json", 31},
+	             {"5", 31},
+	             {"5.txt", 31},
+	             {"x5.json", 31},
+	             {"5.2.json", 31},
+	             {"5-a.json", 31},
+	             {"5.json.txt", 31},
+	             {"a-1.rank0.jsonl", 31},
+	             {"5.2.jsonl", 31},
+	             {".json", 31},
+	             {"machine-a.json", 31},
+	             {"machine-5.json.txt", 31},
+	             {"machine-5.a.json", 31},
+	             {"machine-5", 31},
+	             {"99999999999.json", 31}};
 	(void)state;
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
 		make(files[i].name, files[i].age_days);
 	const struct timespec old[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = time(NULL) - 31 * DAY_S}};
-	assert_int_equal(symlink("5", path_of("8.launches")), 0);
-	assert_int_equal(utimensat(AT_FDCWD, path_of("8.launches"), old, AT_SYMLINK_NOFOLLOW), 0);
+	assert_int_equal(symlink("5", path_of("8.json")), 0);
+	assert_int_equal(utimensat(AT_FDCWD, path_of("8.json"), old, AT_SYMLINK_NOFOLLOW), 0);
 	start_job(100);
-	assert_int_equal(unlink(path_of("8.launches")), 0);
+	assert_int_equal(unlink(path_of("8.json")), 0);
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
 		assert_true(is_there(files[i].name));
 		unlink(path_of(files[i].name));
@@ -107,18 +118,18 @@ static void the_oldest_are_removed_first_and_a_few_at_a_time(void **state)
 	int left = 0;
 	(void)state;
 	for (int job = 1000; job > 900; job--) {
-		snprintf(name, sizeof(name), "%d.launches", job);
+		snprintf(name, sizeof(name), "%d.json", job);
 		make(name, 40);
 	}
 	start_job(2000);
 	for (int job = 901; job <= 1000; job++) {
-		snprintf(name, sizeof(name), "%d.launches", job);
+		snprintf(name, sizeof(name), "%d.json", job);
 		assert_int_equal(is_there(name), job > 916);
 	}
 	for (int starts = 0; starts < 6; starts++)
 		start_job(2000);
 	for (int job = 901; job <= 1000; job++) {
-		snprintf(name, sizeof(name), "%d.launches", job);
+		snprintf(name, sizeof(name), "%d.json", job);
 		left += is_there(name);
 	}
 	assert_int_equal(left, 0);
@@ -128,15 +139,15 @@ static void the_oldest_are_removed_first_and_a_few_at_a_time(void **state)
 static void nothing_is_removed_where_slurm_does_not_answer(void **state)
 {
 	(void)state;
-	make("5.launches", 31);
-	make("6.launches", 31);
+	make("5.json", 31);
+	make("6.json", 31);
 	slurm_answers = false;
 	start_job(100);
-	assert_true(is_there("5.launches") && is_there("6.launches"));
+	assert_true(is_there("5.json") && is_there("6.json"));
 	assert_int_equal(questions, 1);
 	slurm_answers = true;
 	start_job(100);
-	assert_false(is_there("5.launches") || is_there("6.launches"));
+	assert_false(is_there("5.json") || is_there("6.json"));
 }
 
 static int make_dir(void **state)

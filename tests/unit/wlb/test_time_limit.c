@@ -16,8 +16,10 @@
 #include "common/clock.h"
 #include "common/exit_saved.h"
 #include "coordinator/slurm/slurm_api.h"
+#include "coordinator/wlb/run/journal.h"
 #include "coordinator/wlb/run/next.h"
 #include "coordinator/wlb/run/progress.h"
+#include "coordinator/wlb/run/run_identity.h"
 #include "coordinator/wlb/run/stop.h"
 
 static char dir[] = "/tmp/wlb-time-limit-XXXXXX";
@@ -83,8 +85,10 @@ static void the_command_is_asked_in_time(void **state)
 /* A run of wlb-worker in a start of job 12 that ends in so many seconds. */
 static struct wlb_run *start_of(int64_t left_s, uint32_t restart_count)
 {
-	static struct wlb_run run;
+	static struct wlb_run run = {.journal.fd = -1};
 	static char *command[] = {"wlb-worker", "train", NULL};
+	struct wlb_error error;
+	wlb_run_journal_close(&run);
 	run = (struct wlb_run){.id = "12",
 	                       .options.command = command,
 	                       .progress.fd = -1,
@@ -93,6 +97,8 @@ static struct wlb_run *start_of(int64_t left_s, uint32_t restart_count)
 	                               .restart_count = restart_count,
 	                               .end_time = time(NULL) + left_s}};
 	snprintf(run.job.spool_dir, sizeof(run.job.spool_dir), "%s", dir);
+	assert_int_equal(wlb_run_journal_open(&run, &error), 0);
+	assert_int_equal(wlb_run_identify(&run, &error), 0);
 	wlb_run_limit_open(&run);
 	run.limit.next_query_ms = wlb_clock_ms() + 3600000;
 	return &run;
@@ -126,11 +132,12 @@ static void record(const char *attempt, const char *line)
 	fclose(file);
 }
 
-static void write_times(const char *text)
+/* Of the first start of a job that was submitted at 1000. */
+static void write_times(const char *times_of_run)
 {
 	FILE *file = fopen(times, "w");
 	assert_non_null(file);
-	fputs(text, file);
+	fprintf(file, "{\"submit_time\":1000,\"runs\":[{\"key\":\"command 1\"%s}]}", times_of_run);
 	fclose(file);
 }
 
@@ -149,16 +156,17 @@ static void a_start_that_has_not_saved_knows_how_long_it_takes(void **state)
 	run = start_of(600, 1);
 	assert_int_equal(check_with(run, 3 * 45 + 10 + 5), WLB_RUN_STOP_NONE);
 	assert_int_equal(check_with(run, 3 * 45 + 10 - 5), WLB_RUN_STOP_LIMIT);
-	write_times("999 45 10\n"); /* of another job of the same id */
-	run = start_of(600, 0);
+	run = start_of(600, 0); /* another job of the same id */
 	assert_int_equal(check_with(run, 40), WLB_RUN_STOP_NONE);
 }
+
+#define LONG_SAVE ",\"save_before_s\":1205.0,\"save_block_s\":0.0,\"save_count\":0,\"step_s\":3.0"
 
 /* Otherwise each start of the job would stop at once, and the job be requeued again and again. */
 static void half_of_the_job_at_least_is_left_to_the_command(void **state)
 {
 	(void)state;
-	write_times("1000 1205.0 3.0\n");
+	write_times(LONG_SAVE);
 	struct wlb_run *run = start_of(3600, 0);
 	assert_int_equal(check_with(run, 3595), WLB_RUN_STOP_NONE);
 	assert_int_equal(check_with(run, 1805), WLB_RUN_STOP_NONE);
@@ -179,7 +187,7 @@ static void half_of_the_job_at_least_is_left_to_the_command(void **state)
 static void half_of_a_longer_job_is_more(void **state)
 {
 	(void)state;
-	write_times("1000 1205.0 3.0\n");
+	write_times(LONG_SAVE);
 	struct wlb_run *run = start_of(600, 0);
 	assert_int_equal(check_with(run, 305), WLB_RUN_STOP_NONE);
 	job_is_known = true; /* it ends in 3600 s */
@@ -239,7 +247,14 @@ static void the_coordinator_decides_on_an_attempt_that_has_saved_nothing(void **
 
 static void times_that_cannot_be_believed_are_ignored(void **state)
 {
-	static const char *const lines[] = {"", "1000", "1000 45", "1000 nan 1", "1000 -45 1", "1000 1e9 1", "x 45 1"};
+	static const char *const lines[] = {
+		"",
+		",\"save_before_s\":45",
+		",\"save_before_s\":45,\"save_block_s\":0,\"save_count\":0",
+		",\"save_before_s\":\"nan\",\"save_block_s\":0,\"save_count\":0,\"step_s\":1",
+		",\"save_before_s\":-45,\"save_block_s\":0,\"save_count\":0,\"step_s\":1",
+		",\"save_before_s\":1e9,\"save_block_s\":0,\"save_count\":0,\"step_s\":1",
+		",\"save_before_s\":45,\"save_block_s\":0,\"save_count\":-1,\"step_s\":1"};
 	(void)state;
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
 		write_times(lines[i]);
@@ -269,7 +284,8 @@ static void a_job_that_might_be_preempted_is_treated_as_one_that_may(void **stat
 		assert_int_equal(run->limit.may_be_preempted, cases[i].may_be);
 		assert_int_equal(start_of(3600, 0)->limit.may_be_preempted, cases[i].may_be);
 	}
-	struct wlb_run other = {.job = {.end_time = time(NULL) + 3600}, .options.command = (char *[]){"train", NULL}};
+	struct wlb_run other = {
+		.journal.fd = -1, .job = {.end_time = time(NULL) + 3600}, .options.command = (char *[]){"train", NULL}};
 	preempt_type = "preempt/qos";
 	wlb_run_limit_open(&other); /* its program is not asked at all */
 	assert_false(other.limit.may_be_preempted);
@@ -287,7 +303,7 @@ static int make_dir(void **state)
 	(void)state;
 	if (mkdtemp(dir) == NULL)
 		return -1;
-	snprintf(times, sizeof(times), "%s/12.times", dir);
+	snprintf(times, sizeof(times), "%s/12.json", dir);
 	return 0;
 }
 

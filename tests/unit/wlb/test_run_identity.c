@@ -1,5 +1,5 @@
 /* Which `wlb run` of a job this is, also where Slurm does not say when the job was submitted, and after a requeue. */
-#include "coordinator/wlb/run/launches.h"
+#include "coordinator/wlb/run/run_identity.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -16,33 +16,61 @@
 
 #include <cmocka.h>
 
-static char dir[] = "/tmp/wlb-launches-XXXXXX";
+#include "common/clock.h"
+#include "coordinator/wlb/run/journal.h"
+
+/* A thousand writes to a disk would take long. */
+int __wrap_fdatasync(int fd);
+int __wrap_fdatasync(int fd)
+{
+	(void)fd;
+	return 0;
+}
+
+static char dir[] = "/tmp/wlb-run-identity-XXXXXX";
 static char path[64];
 
-/* given: not 0: the number to which *launch is moved. */
-static int number(int64_t submit_time, uint32_t restart_count, const char *words, int given, int *launch,
-                  struct wlb_error *error)
+/* A `wlb run` of job 12. */
+struct process {
+	struct wlb_run run;
+	char text[64];
+	char *command[8];
+};
+
+static void begin(struct process *p, int64_t submit_time, uint32_t restart_count, const char *words)
 {
-	struct wlb_run_job job = {.job_id = 12, .submit_time = submit_time, .restart_count = restart_count};
-	char text[64], *command[8] = {NULL}, *rest;
+	char *rest;
 	int used = 0;
-	snprintf(text, sizeof(text), "%s", words);
-	for (char *word = strtok_r(text, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
-		command[used++] = word;
-	snprintf(job.spool_dir, sizeof(job.spool_dir), "%s", dir);
-	return given != 0 ? wlb_run_launches_move(&job, command, *launch, given, error)
-	                  : wlb_run_launches_count(&job, command, launch, error);
+	struct wlb_error error;
+	*p = (struct process){.run.job = {.job_id = 12, .submit_time = submit_time, .restart_count = restart_count}};
+	snprintf(p->text, sizeof(p->text), "%s", words);
+	for (char *word = strtok_r(p->text, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
+		p->command[used++] = word;
+	p->run.options.command = p->command;
+	snprintf(p->run.job.spool_dir, sizeof(p->run.job.spool_dir), "%s", dir);
+	assert_int_equal(wlb_run_journal_open(&p->run, &error), 0);
 }
 
 static int count(int64_t submit_time, uint32_t restart_count, const char *words, int *launch, struct wlb_error *error)
 {
-	return number(submit_time, restart_count, words, 0, launch, error);
+	struct process p;
+	begin(&p, submit_time, restart_count, words);
+	int rc = wlb_run_identify(&p.run, error);
+	*launch = p.run.launch;
+	wlb_run_journal_close(&p.run);
+	return rc;
 }
 
+/* The coordinator gives a new run with this command the number `given`, where `launch` was counted. */
 static void move(const char *words, int launch, int given)
 {
+	struct process p;
 	struct wlb_error error;
-	assert_int_equal(number(1000, 0, words, given, &launch, &error), 0);
+	begin(&p, 1000, 0, words);
+	p.run.launch = p.run.journal.number = launch;
+	assert_int_equal(wlb_run_identity_move(&p.run, given, &error), 0);
+	assert_int_equal(p.run.launch, given);
+	wlb_run_journal_close(&p.run);
 }
 
 static int launch_of(int64_t submit_time, uint32_t restart_count, const char *words)
@@ -132,17 +160,6 @@ static void a_command_whose_words_change_keeps_its_place(void **state)
 	assert_int_equal(launch_of(2000, 1, "test"), 2);
 }
 
-static void a_file_of_an_earlier_version_counts_in_order(void **state)
-{
-	(void)state;
-	write_file("1000 0 2\n");
-	assert_int_equal(launch_of(1000, 0, "train a"), 3);
-	write_file("1000 0 2\n");
-	assert_int_equal(launch_of(2000, 1, "train a"), 1);
-	assert_int_equal(launch_of(2000, 1, "train b"), 2);
-	assert_int_equal(launch_of(2000, 1, "train c"), 3);
-}
-
 /* Another `wlb run` of the job has its records elsewhere, and the numbers from 1 to 3. */
 static void a_number_that_the_coordinator_gave_is_kept(void **state)
 {
@@ -159,7 +176,7 @@ static void a_number_that_the_coordinator_gave_is_kept(void **state)
 	assert_int_equal(launch_of(9000, 0, "train c"), 1); /* another job of the same id */
 }
 
-/* An earlier wlbd may say so. */
+/* Where the coordinator knows of another journal only. */
 static void a_number_that_is_in_use_here_is_not_taken(void **state)
 {
 	(void)state;
@@ -180,7 +197,16 @@ static void a_number_above_those_that_are_kept(void **state)
 
 static void a_damaged_file_is_ignored(void **state)
 {
-	static const char *const texts[] = {"", "x", "1000 0", "1000 0 -3\n"};
+	static const char *const texts[] = {"",
+	                                    "x",
+	                                    "[]",
+	                                    "{\"submit_time\":1000",
+	                                    "{\"highest\":-3}",
+	                                    "{\"highest\":7,\"runs\":[]}",
+	                                    "{\"submit_time\":\"x\"}",
+	                                    "{\"runs\":7}",
+	                                    "{\"runs\":[7]}",
+	                                    "{\"runs\":[{\"key\":7}]}"};
 	(void)state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		write_file(texts[i]);
@@ -219,8 +245,7 @@ static void the_count_survives_a_write_that_fails(void **state)
 	count(1000, 1, "train a", &other, &error);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
 	assert_int_equal(rc, -1);
-	assert_non_null(
-		strstr(error.message, "12.launches: cannot be written: File too large; where the job is requeued"));
+	assert_non_null(strstr(error.message, "12.json: cannot be written: File too large; where the job is requeued"));
 	assert_non_null(strstr(error.message, "set WLB_SPOOL_DIR to"));
 	assert_int_equal(first, 3);
 	assert_int_equal(again, 2);
@@ -228,41 +253,30 @@ static void the_count_survives_a_write_that_fails(void **state)
 	assert_int_equal(launch_of(1000, 0, "train c"), 3);
 }
 
-static bool is_locked_by_another;
-
-bool __real_wlb_own_file_lock(int fd, int limit_ms);
-bool __wrap_wlb_own_file_lock(int fd, int limit_ms);
-bool __wrap_wlb_own_file_lock(int fd, int limit_ms)
+/* The waiting time is over at once. */
+int __wrap_wlb_clock_left_ms(int64_t until_ms);
+int __wrap_wlb_clock_left_ms(int64_t until_ms)
 {
-	assert_true(limit_ms <= 10000);
-	return !is_locked_by_another && __real_wlb_own_file_lock(fd, limit_ms);
+	assert_true(until_ms <= wlb_clock_ms() + 10000);
+	return 0;
 }
 
 static void another_process_that_keeps_the_lock_is_said(void **state)
 {
+	struct process other;
 	struct wlb_error error;
 	int launch;
 	(void)state;
-	is_locked_by_another = true;
+	begin(&other, 1000, 0, "train");
+	json_t *content = wlb_run_journal_begin(&other.run, &error);
+	assert_non_null(content);
 	assert_int_equal(count(1000, 0, "train", &launch, &error), -1);
-	is_locked_by_another = false;
-	assert_non_null(strstr(error.message, "12.launches: cannot be written: another process locks it"));
+	assert_non_null(strstr(error.message, "12.json: cannot be written: another process locks it"));
 	assert_non_null(strstr(error.message, "set WLB_SPOOL_DIR to"));
-}
-
-static void what_is_no_file_of_ours_is_said(void **state)
-{
-	struct wlb_error error;
-	int launch;
-	(void)state;
-	assert_int_equal(mkfifo(path, 0666), 0);
-	assert_int_equal(count(1000, 0, "train", &launch, &error), -1);
-	assert_non_null(strstr(error.message, "12.launches: must be a regular file of user"));
-	assert_int_equal(unlink(path), 0);
-	assert_int_equal(mkdir(path, 0700), 0);
-	assert_int_equal(count(1000, 0, "train", &launch, &error), -1);
-	assert_non_null(strstr(error.message, "12.launches: cannot be opened: Is a directory"));
-	assert_int_equal(rmdir(path), 0);
+	assert_int_equal(launch, 1);
+	wlb_run_journal_release(&other.run, content);
+	assert_int_equal(count(1000, 0, "train", &launch, &error), 0);
+	wlb_run_journal_close(&other.run);
 }
 
 static int make_dir(void **state)
@@ -270,7 +284,7 @@ static int make_dir(void **state)
 	(void)state;
 	if (mkdtemp(dir) == NULL || chdir("/") != 0)
 		return -1;
-	snprintf(path, sizeof(path), "%s/12.launches", dir);
+	snprintf(path, sizeof(path), "%s/12.json", dir);
 	return 0;
 }
 
@@ -298,7 +312,6 @@ int main(void)
 		TEST(equal_commands_keep_their_order),
 		TEST(a_command_in_another_directory_is_another_one),
 		TEST(a_command_whose_words_change_keeps_its_place),
-		TEST(a_file_of_an_earlier_version_counts_in_order),
 		TEST(a_number_that_the_coordinator_gave_is_kept),
 		TEST(a_number_that_is_in_use_here_is_not_taken),
 		TEST(a_number_above_those_that_are_kept),
@@ -306,7 +319,6 @@ int main(void)
 		TEST(many_launches_are_counted),
 		TEST(the_count_survives_a_write_that_fails),
 		TEST(another_process_that_keeps_the_lock_is_said),
-		TEST(what_is_no_file_of_ours_is_said),
 	};
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }
