@@ -185,6 +185,7 @@ class Plain(RunTest):
         for words, text in ((["run", "--", "true"], "SLURM_JOB_ID is not set"), (["run"], "COMMAND [ARGUMENTS] is needed"),
                             (["run", "--bogus"], "--bogus"), (["run", "--max-restarts", "x", "--", "true"], "'x'"),
                             (["run", "--stop-before-end", "1x", "--", "true"], "--stop-before-end '1x'"),
+                            (["run", "--name", "a b", "--", "true"], "--name 'a b': must have"),
                             (["show"], "RUN is needed"), (["show", "a/b"], "'a/b'"), (["runs", "--state", "odd"], "'odd'"),
                             (["bogus"], "'bogus'"), (["db", "bogus"], "'bogus': must be migrate or status"), ([], "a command is needed")):
             result = self.cluster.run("wlb", *words, check=False)

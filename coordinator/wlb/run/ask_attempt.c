@@ -33,7 +33,7 @@ static void take_name(struct wlb_run *run, const char *name)
 	const char *number = strchr(name, '.');
 	int given = number != NULL ? atoi(number + 1) : 1;
 	if (given > 0 && given != run->launch)
-		wlb_run_identity_move(run, given, NULL);
+		wlb_run_identity_move(run, given);
 	snprintf(run->id, sizeof(run->id), "%s", name);
 }
 

@@ -4,7 +4,7 @@
  *
  *     {"submit_time":1790000000, "restart_count":1, "highest":2,    the present start of the job; numbers in use in it
  *      "tasks_per_node":8, "first_nodes":4,                         of the job's first start
- *      "runs":[{"key":"command 8a3f...", "is_used":true,            of the number 1 (run_identity.h), and so on
+ *      "runs":[{"key":"command 8a3f...", "is_used":true,            of number 1 (run_identity.h), and so on
  *               "growths_without_nodes":1, "nodes_before":3,        --wlb-grow, grow.h
  *               "save_before_s":7.5, "save_block_s":6.1, "save_count":2, "step_s":1.5}]}   time_limit.h
  *
@@ -22,7 +22,10 @@
 #include "coordinator/wlb/run/state.h"
 #include "libwlb/wlb.h"
 
-enum { WLB_RUN_JOURNAL_RUNS_MAX = 1024 }; /* runs of a job that are kept */
+enum {
+	WLB_RUN_JOURNAL_RUNS_MAX = 1024, /* runs of a job that are kept */
+	WLB_RUN_JOURNAL_NO_ENTRY,        /* the number of a run of which nothing is kept */
+};
 
 /* The key of a number that a run with another journal has, in each start of the job. */
 #define WLB_RUN_JOURNAL_ELSEWHERE "elsewhere"

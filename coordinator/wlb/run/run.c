@@ -422,18 +422,19 @@ static void open_coordinator(struct wlb_run *run)
 		wlb_run_print("this run is neither recorded nor restarted: %s", error.message);
 }
 
-static void name_run(struct wlb_run *run)
+/* Returns -1 with the reason where another `wlb run` of the job has its name. */
+static int name_run(struct wlb_run *run, struct wlb_error *error)
 {
-	struct wlb_error error;
 	const char *id = getenv("WLB_RUN_ID");
-	if (wlb_run_identify(run, &error) != 0)
-		wlb_run_print("%s", error.message);
+	if (wlb_run_identify(run, error) != 0)
+		return -1;
 	if (id != NULL && *id != '\0' && run->launch == 1)
 		snprintf(run->id, sizeof(run->id), "%s", id);
 	else if (run->launch == 1)
 		snprintf(run->id, sizeof(run->id), "%u", run->job.job_id);
 	else
 		snprintf(run->id, sizeof(run->id), "%u.%d", run->job.job_id, run->launch);
+	return 0;
 }
 
 /* --wlb-layout=off: runs srun and nothing else. */
@@ -460,11 +461,12 @@ static int run_plain(struct wlb_run *run)
 	return code;
 }
 
-static int start(struct wlb_run *run)
+static int start(struct wlb_run *run, struct wlb_error *error)
 {
 	if (run->job.off)
 		return run_plain(run);
-	name_run(run);
+	if (name_run(run, error) != 0)
+		return WLB_EXIT_USAGE;
 	if (run->launch == 1)
 		wlb_run_old_files_remove(&run->job);
 	wlb_run_limit_open(run);
@@ -500,6 +502,8 @@ static void open_journal(struct wlb_run *run)
 /* What the job and the command are. Returns -1 with what is wrong about them. */
 static int load_job(struct wlb_run *run, struct wlb_error *error)
 {
+	if (run->options.name != NULL && wlb_run_identity_check_name(run->options.name, error) != 0)
+		return -1;
 	if (wlb_run_limit_read_option(run, error) != 0 || wlb_run_job_load(&run->job, &run->options, error) != 0)
 		return -1;
 	open_journal(run);
@@ -521,7 +525,7 @@ static int run_command(void *values, struct wlb_error *error)
 	else if (load_job(&run, error) != 0)
 		code = WLB_EXIT_USAGE;
 	else
-		code = start(&run);
+		code = start(&run, error);
 	wlb_run_parent_close(&run);
 	wlb_run_input_close(&run.input);
 	wlb_connection_free(run.connection);
@@ -567,6 +571,11 @@ static const struct wlb_option options[] = {
 		"of the newest 4 to 8 saves and 100 to 200 steps, at least 30 and at most half of that time, and "
 		"before its first save a twentieth of it, 300 at most; for other commands 0, because SIGUSR1 kills a "
 		"command that does not handle it)")},
+	{WLB_OPTION(TEXT, "name", FIELD(name), "NAME",
+                    "which run of its script this is, for a script with several: a job that is requeued continues it "
+                    "by this name, whatever the words of COMMAND are; 1 to 63 letters, digits, dots, underscores and "
+                    "hyphens (default: by the words and the directory of COMMAND, and by their order among equal "
+                    "ones)")},
 	{WLB_OPTION(LIST, "srun-args", FIELD(srun_words), "ARGS",
                     "more options for srun, separated by spaces, which override those of wlb run; may be given several "
                     "times")},

@@ -21,6 +21,7 @@
 struct wlb_reporter;
 
 struct wlb_run_options {
+	const char *name;   /* by which the run is told from others of the job; NULL: by the command */
 	int tasks_per_node; /* 0: as the job was submitted */
 	int max_restarts;
 	int wait_s;                        /* after a fault: how long to wait for a coordinator that does not answer */

@@ -30,6 +30,17 @@ int __wrap_fdatasync(int fd)
 static char dir[] = "/tmp/wlb-run-identity-XXXXXX";
 static char path[64];
 
+static char printed[1024];
+
+void __wrap_wlb_run_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void __wrap_wlb_run_print(const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	vsnprintf(printed, sizeof(printed), format, args);
+	va_end(args);
+}
+
 /* A `wlb run` of job 12. */
 struct process {
 	struct wlb_run run;
@@ -47,10 +58,16 @@ static void begin(struct process *p, int64_t submit_time, uint32_t restart_count
 	for (char *word = strtok_r(p->text, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
 		p->command[used++] = word;
 	p->run.options.command = p->command;
+	if (strncmp(p->text, "name:", 5) == 0) {
+		p->run.options.name = p->text + 5;
+		p->run.options.command++;
+	}
+	printed[0] = '\0';
 	snprintf(p->run.job.spool_dir, sizeof(p->run.job.spool_dir), "%s", dir);
 	assert_int_equal(wlb_run_journal_open(&p->run, &error), 0);
 }
 
+/* Sets `printed`. A first word `name:NAME` is the option. */
 static int count(int64_t submit_time, uint32_t restart_count, const char *words, int *launch, struct wlb_error *error)
 {
 	struct process p;
@@ -65,10 +82,9 @@ static int count(int64_t submit_time, uint32_t restart_count, const char *words,
 static void move(const char *words, int launch, int given)
 {
 	struct process p;
-	struct wlb_error error;
 	begin(&p, 1000, 0, words);
 	p.run.launch = p.run.journal.number = launch;
-	assert_int_equal(wlb_run_identity_move(&p.run, given, &error), 0);
+	wlb_run_identity_move(&p.run, given);
 	assert_int_equal(p.run.launch, given);
 	wlb_run_journal_close(&p.run);
 }
@@ -151,13 +167,85 @@ static void a_command_in_another_directory_is_another_one(void **state)
 }
 
 /* Such as the address of its first node, which is another one in each start. */
-static void a_command_whose_words_change_keeps_its_place(void **state)
+static void the_only_command_may_change_its_words(void **state)
+{
+	(void)state;
+	assert_int_equal(launch_of(1000, 0, "train --master n1"), 1);
+	assert_int_equal(launch_of(2000, 1, "train --master n7"), 1);
+	assert_string_equal(printed, "");
+	assert_int_equal(launch_of(3000, 2, "train --master n2"), 1);
+}
+
+/* Which of the two it is, nobody knows. */
+static void no_run_of_several_continues_another(void **state)
 {
 	(void)state;
 	assert_int_equal(launch_of(1000, 0, "train --master n1"), 1);
 	assert_int_equal(launch_of(1000, 0, "test"), 2);
-	assert_int_equal(launch_of(2000, 1, "train --master n7"), 1);
+	assert_string_equal(printed, "");
+	assert_int_equal(launch_of(2000, 1, "train --master n7"), 3);
+	assert_non_null(strstr(printed, "begins a run of its own; name it"));
 	assert_int_equal(launch_of(2000, 1, "test"), 2);
+	assert_string_equal(printed, "");
+}
+
+static void a_name_is_kept_whatever_the_words_are(void **state)
+{
+	(void)state;
+	assert_int_equal(launch_of(1000, 0, "name:train train --master n1"), 1);
+	assert_int_equal(launch_of(1000, 0, "name:test train --master n1"), 2);
+	assert_int_equal(launch_of(1000, 0, "train --master n1"), 3);
+	assert_int_equal(launch_of(2000, 1, "name:test train --master n7"), 2);
+	assert_int_equal(launch_of(2000, 1, "train --master n1"), 3);
+	assert_int_equal(launch_of(2000, 1, "name:train train --master n7"), 1);
+	assert_string_equal(printed, "");
+	/* One after the other, as in a loop. */
+	assert_int_equal(launch_of(2000, 1, "name:test train --master n7"), 4);
+	/* The only run of a job that has a name is no other's. */
+	assert_int_equal(launch_of(9000, 0, "name:train train"), 1);
+	assert_int_equal(launch_of(9500, 1, "train"), 2);
+	assert_int_equal(launch_of(9500, 1, "name:other train"), 3);
+}
+
+static void equal_ones_at_once_are_told_to_take_names(void **state)
+{
+	struct process first, second;
+	struct wlb_error error;
+	(void)state;
+	begin(&first, 1000, 0, "train");
+	assert_int_equal(wlb_run_identify(&first.run, &error), 0);
+	assert_int_equal(launch_of(1000, 0, "test"), 2);
+	assert_string_equal(printed, "");
+	assert_int_equal(launch_of(1000, 0, "train"), 3);
+	assert_non_null(strstr(printed, "tell them apart by `wlb run --name NAME`"));
+	begin(&second, 1000, 0, "name:train train");
+	assert_int_equal(wlb_run_identify(&second.run, &error), 0);
+	assert_int_equal(second.run.launch, 4);
+	assert_string_equal(printed, "");
+	int launch;
+	assert_int_equal(count(1000, 0, "name:train train", &launch, &error), -1);
+	assert_string_equal(error.message,
+	                    "--name 'train': another `wlb run` of this job works under this name: give each "
+	                    "a name of its own");
+	assert_int_equal(launch_of(1000, 0, "test"), 5); /* the refused one has taken no number */
+	wlb_run_journal_close(&first.run);
+	wlb_run_journal_close(&second.run);
+}
+
+static void a_name_has_letters_and_digits(void **state)
+{
+	static const char *const good[] = {"a", "train-7b_v1.2",
+	                                   "123456789012345678901234567890123456789012345678901234567890123"};
+	static const char *const bad[] = {"", "a b", "a/b", "\xe9",
+	                                  "1234567890123456789012345678901234567890123456789012345678901234"};
+	struct wlb_error error;
+	(void)state;
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+		assert_int_equal(wlb_run_identity_check_name(good[i], &error), 0);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_int_equal(wlb_run_identity_check_name(bad[i], &error), -1);
+		assert_non_null(strstr(error.message, ": must have 1 to 63 letters, digits, '.', '_' and '-'"));
+	}
 }
 
 /* Another `wlb run` of the job has its records elsewhere, and the numbers from 1 to 3. */
@@ -240,13 +328,14 @@ static void the_count_survives_a_write_that_fails(void **state)
 	none = before;
 	none.rlim_cur = 0;
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
-	int rc = count(1000, 0, "train c", &first, &error);
+	count(1000, 0, "train c", &first, &error);
+	char told[sizeof(printed)];
+	memcpy(told, printed, sizeof(told));
 	count(1000, 1, "train b", &again, &error);
 	count(1000, 1, "train a", &other, &error);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
-	assert_int_equal(rc, -1);
-	assert_non_null(strstr(error.message, "12.json: cannot be written: File too large; where the job is requeued"));
-	assert_non_null(strstr(error.message, "set WLB_SPOOL_DIR to"));
+	assert_non_null(strstr(told, "12.json: cannot be written: File too large; where the job is requeued"));
+	assert_non_null(strstr(told, "set WLB_SPOOL_DIR to"));
 	assert_int_equal(first, 3);
 	assert_int_equal(again, 2);
 	assert_int_equal(other, 1);
@@ -270,9 +359,9 @@ static void another_process_that_keeps_the_lock_is_said(void **state)
 	begin(&other, 1000, 0, "train");
 	json_t *content = wlb_run_journal_begin(&other.run, &error);
 	assert_non_null(content);
-	assert_int_equal(count(1000, 0, "train", &launch, &error), -1);
-	assert_non_null(strstr(error.message, "12.json: cannot be written: another process locks it"));
-	assert_non_null(strstr(error.message, "set WLB_SPOOL_DIR to"));
+	assert_int_equal(count(1000, 0, "train", &launch, &error), 0);
+	assert_non_null(strstr(printed, "12.json: cannot be written: another process locks it"));
+	assert_non_null(strstr(printed, "set WLB_SPOOL_DIR to"));
 	assert_int_equal(launch, 1);
 	wlb_run_journal_release(&other.run, content);
 	assert_int_equal(count(1000, 0, "train", &launch, &error), 0);
@@ -311,7 +400,11 @@ int main(void)
 		TEST(a_command_keeps_its_number_over_a_requeue),
 		TEST(equal_commands_keep_their_order),
 		TEST(a_command_in_another_directory_is_another_one),
-		TEST(a_command_whose_words_change_keeps_its_place),
+		TEST(the_only_command_may_change_its_words),
+		TEST(no_run_of_several_continues_another),
+		TEST(a_name_is_kept_whatever_the_words_are),
+		TEST(equal_ones_at_once_are_told_to_take_names),
+		TEST(a_name_has_letters_and_digits),
 		TEST(a_number_that_the_coordinator_gave_is_kept),
 		TEST(a_number_that_is_in_use_here_is_not_taken),
 		TEST(a_number_above_those_that_are_kept),
