@@ -18,12 +18,12 @@ static int last_code(const struct wlb_next_facts *facts)
 	return facts->has_attempt ? facts->exit_code : 0;
 }
 
-static struct wlb_next finish(enum wlb_run_end end, const char *state, int exit_code)
+static struct wlb_next finish(enum wlb_outcome end, const char *state, int exit_code)
 {
 	return (struct wlb_next){.step = WLB_NEXT_FINISH, .end = end, .state = state, .exit_code = exit_code};
 }
 
-static struct wlb_next fail(const struct wlb_next_facts *facts, enum wlb_run_end end)
+static struct wlb_next fail(const struct wlb_next_facts *facts, enum wlb_outcome end)
 {
 	return finish(end, "failed", nonzero(last_code(facts), WLB_EXIT_FAILED));
 }
@@ -37,7 +37,7 @@ static struct wlb_next requeue(const struct wlb_next_facts *facts, enum wlb_next
 static struct wlb_next cancel(const struct wlb_next_facts *facts)
 {
 	int exit_code = facts->answer == WLB_ANSWER_NONE ? last_code(facts) : 0;
-	return finish(WLB_END_CANCELLED, "cancelled", nonzero(exit_code, 128 + SIGTERM));
+	return finish(WLB_OUTCOME_CANCELLED, "cancelled", nonzero(exit_code, 128 + SIGTERM));
 }
 
 /* The first attempt starts however late it is: a requeue would not change how much time is left then. */
@@ -53,7 +53,7 @@ static struct wlb_next without_coordinator(const struct wlb_next_facts *facts)
 {
 	if (!facts->has_attempt || (!facts->has_coordinator && facts->stopped))
 		return start(facts, WLB_NEXT_START_ALONE);
-	return fail(facts, WLB_END_AWAY);
+	return fail(facts, WLB_OUTCOME_AWAY);
 }
 
 /* Whether this job has no time for a next attempt, so that the coordinator need not decide on one. An attempt that has
@@ -81,13 +81,13 @@ static struct wlb_next after_attempt(const struct wlb_next_facts *facts)
 	if (grows_by_requeue(facts))
 		return requeue(facts, WLB_NEXT_REQUEUE_TO_GROW);
 	if (facts->exit_code == 0 && !facts->stopped)
-		return finish(WLB_END_COMPLETE, "complete", 0);
+		return finish(WLB_OUTCOME_COMPLETE, "complete", 0);
 	if (facts->is_refused)
-		return fail(facts, WLB_END_COMMAND);
+		return fail(facts, WLB_OUTCOME_COMMAND);
 	if (facts->failures > facts->max_restarts)
-		return fail(facts, WLB_END_RESTARTS);
+		return fail(facts, WLB_OUTCOME_RESTARTS);
 	if (!facts->has_input)
-		return fail(facts, WLB_END_INPUT);
+		return fail(facts, WLB_OUTCOME_INPUT);
 	return (struct wlb_next){.step = WLB_NEXT_WAIT};
 }
 
@@ -96,17 +96,17 @@ struct wlb_next wlb_next_decide(const struct wlb_next_facts *facts)
 	if (facts->is_abandoned)
 		return (struct wlb_next){.step = WLB_NEXT_LEAVE, .exit_code = WLB_EXIT_FAILED};
 	if (facts->requeue_failed)
-		return finish(WLB_END_NOT_REQUEUED, facts->stopped ? "cancelled" : "failed",
+		return finish(WLB_OUTCOME_NOT_REQUEUED, facts->stopped ? "cancelled" : "failed",
 		              nonzero(last_code(facts), WLB_EXIT_SAVED));
 	if (facts->is_cancelled)
 		return cancel(facts);
 	if (facts->is_not_started)
-		return fail(facts, WLB_END_NOT_STARTED);
+		return fail(facts, WLB_OUTCOME_NOT_STARTED);
 	switch (facts->answer) {
 	case WLB_ANSWER_START:
 		return start(facts, WLB_NEXT_START);
 	case WLB_ANSWER_STOP:
-		return fail(facts, WLB_END_COORDINATOR);
+		return fail(facts, WLB_OUTCOME_COORDINATOR);
 	case WLB_ANSWER_AWAY:
 	case WLB_ANSWER_REFUSED:
 		return without_coordinator(facts);

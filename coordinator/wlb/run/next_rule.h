@@ -53,21 +53,21 @@ enum wlb_next_step {
 };
 
 /* Why the run is finished. */
-enum wlb_run_end {
-	WLB_END_COMPLETE,
-	WLB_END_CANCELLED,
-	WLB_END_NOT_STARTED,
-	WLB_END_NOT_REQUEUED, /* the job has no time for a next attempt, and is not requeued */
-	WLB_END_COMMAND,      /* the command would be refused again */
-	WLB_END_RESTARTS,     /* --max-restarts allows no more */
-	WLB_END_INPUT,        /* the next attempt would lack input */
-	WLB_END_COORDINATOR,  /* it has decided so, and has named the run's state */
-	WLB_END_AWAY,         /* nobody decides on a next attempt */
+enum wlb_outcome {
+	WLB_OUTCOME_COMPLETE,
+	WLB_OUTCOME_CANCELLED,
+	WLB_OUTCOME_NOT_STARTED,
+	WLB_OUTCOME_NOT_REQUEUED, /* the job has no time for a next attempt, and is not requeued */
+	WLB_OUTCOME_COMMAND,      /* the command would be refused again */
+	WLB_OUTCOME_RESTARTS,     /* --max-restarts allows no more */
+	WLB_OUTCOME_INPUT,        /* the next attempt would lack input */
+	WLB_OUTCOME_COORDINATOR,  /* it has decided so, and has named the run's state */
+	WLB_OUTCOME_AWAY,         /* nobody decides on a next attempt */
 };
 
 struct wlb_next {
 	enum wlb_next_step step;
-	enum wlb_run_end end; /* FINISH */
+	enum wlb_outcome end; /* FINISH */
 	const char *state;    /* of the run: FINISH; not owned */
 	int exit_code;        /* of `wlb run`: FINISH, REQUEUE, REQUEUE_TO_GROW, LEAVE */
 };

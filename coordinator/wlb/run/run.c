@@ -313,39 +313,39 @@ static bool is_requeued_to_grow(struct wlb_run *run, struct turn *turn)
 	return false;
 }
 
-static void say_end(const struct wlb_run *run, const struct turn *turn, enum wlb_run_end end, char *reason, size_t size)
+static void say_end(const struct wlb_run *run, const struct turn *turn, enum wlb_outcome end, char *reason, size_t size)
 {
 	const char *last = turn->last.end_reason, *error = turn->error.message;
 	struct wlb_error why = {0};
 	int part = (int)wlb_text_cut(last, 200);
 	reason[0] = '\0';
 	switch (end) {
-	case WLB_END_COMPLETE:
+	case WLB_OUTCOME_COMPLETE:
 		return;
-	case WLB_END_CANCELLED:
+	case WLB_OUTCOME_CANCELLED:
 		if (turn->answer == WLB_ANSWER_NONE)
 			wlb_text_format(reason, size, "%s", last);
 		return;
-	case WLB_END_NOT_STARTED:
+	case WLB_OUTCOME_NOT_STARTED:
 		wlb_text_format(reason, size, "%s", error);
 		return;
-	case WLB_END_NOT_REQUEUED:
+	case WLB_OUTCOME_NOT_REQUEUED:
 		wlb_text_format(reason, size, "%s; %s", last, error);
 		return;
-	case WLB_END_COMMAND:
+	case WLB_OUTCOME_COMMAND:
 		wlb_text_format(reason, size, "%s", last);
 		return;
-	case WLB_END_RESTARTS:
+	case WLB_OUTCOME_RESTARTS:
 		wlb_text_format(reason, size, "no restart is left: --max-restarts allows no more");
 		return;
-	case WLB_END_INPUT:
+	case WLB_OUTCOME_INPUT:
 		wlb_run_input_check(&run->input, &why);
 		wlb_text_format(reason, size, "%.*s, and there is no next attempt: %s", part, last, why.message);
 		return;
-	case WLB_END_COORDINATOR:
+	case WLB_OUTCOME_COORDINATOR:
 		wlb_text_format(reason, size, "%s", turn->next.reason);
 		return;
-	case WLB_END_AWAY:
+	case WLB_OUTCOME_AWAY:
 		if (run->connection != NULL)
 			wlb_text_format(reason, size, "%.*s, and there is no next attempt: %.*s", part, last,
 			                (int)wlb_text_cut(error, 700), error);
@@ -360,8 +360,8 @@ static void say_end(const struct wlb_run *run, const struct turn *turn, enum wlb
 static void finish(struct wlb_run *run, const struct turn *turn, const struct wlb_next *next)
 {
 	char reason[sizeof(turn->last.end_reason) + 2 + sizeof(turn->error.message)], count[32] = "";
-	const char *state = next->end == WLB_END_COORDINATOR ? turn->state : next->state;
-	if (next->end == WLB_END_RESTARTS || next->end == WLB_END_INPUT)
+	const char *state = next->end == WLB_OUTCOME_COORDINATOR ? turn->state : next->state;
+	if (next->end == WLB_OUTCOME_RESTARTS || next->end == WLB_OUTCOME_INPUT)
 		wlb_run_print("attempt %d: %s", turn->last.number, turn->last.end_reason);
 	say_end(run, turn, next->end, reason, sizeof(reason));
 	/* How many a job had before it was requeued is known with the next one. */

@@ -5,16 +5,14 @@
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <sysexits.h>
 #include <unistd.h>
 
 #include "common/child.h"
 #include "common/clock.h"
-#include "common/rank_end.h"
 #include "coordinator/slurm/slurm_api.h"
+#include "coordinator/wlb/run/attempt_end.h"
 #include "coordinator/wlb/run/input.h"
 #include "coordinator/wlb/run/parent.h"
 #include "coordinator/wlb/run/print.h"
@@ -224,20 +222,13 @@ static void pass_bytes(struct watch *w)
 	memmove(w->bytes, w->bytes + n, w->byte_count);
 }
 
-/* Whether none of the tasks could execute the command. On a single node of several this may be the node's fault. */
-static bool has_refused_tasks(const struct watch *w)
-{
-	int tasks = w->run->job.tasks > 0 ? w->run->job.tasks : wlb_attempt_tasks(w->attempt);
-	return w->scan.refusal.failed_tasks >= tasks && (w->attempt->node_count > 1 || w->run->job.node_count == 1);
-}
-
 /* The coordinator is told at once that no rank is the cause, since the ranks may end before srun does. */
 static void tell_slurm_end(struct watch *w)
 {
 	const struct wlb_slurm_end *found = &w->scan.slurm_end;
 	const struct wlb_refusal *refusal = &w->scan.refusal;
 	struct wlb_run_slurm_end *end = &w->slurm_end;
-	bool is_refused = has_refused_tasks(w);
+	bool is_refused = wlb_attempt_end_is_refused(w->run, w->attempt, &w->scan);
 	if ((!found->known && !is_refused) || end->why[0] != '\0')
 		return;
 	end->time_s = wlb_clock_unix_s();
@@ -292,114 +283,12 @@ static void drain(struct watch *w)
 		close(w->stderr_fd);
 }
 
-/* Returns the names, "n4,n2", as "n[2,4]"; NULL where that fails. The caller frees it. */
-static char *fold_names(const char *list)
-{
-	char **names = NULL, **sorted = NULL, *folded = NULL;
-	int count = 0, sorted_count = 0;
-	if (wlb_hostlist_expand(list, &names, &count, NULL) == 0 &&
-	    wlb_hostlist_sort(names, count, &sorted, &sorted_count, NULL) == 0)
-		folded = wlb_hostlist_fold(sorted, sorted_count, NULL);
-	wlb_strings_free(sorted, sorted_count);
-	wlb_strings_free(names, count);
-	return folded;
-}
-
-/* Ranks that end because their fence timed out are not the cause. The fence is one in which the ranks of a step find
- * each other. */
-static void note_fence_timeout(struct watch *w)
-{
-	const struct wlb_fence_timeout *fence = &w->scan.fence;
-	struct wlb_attempt *attempt = w->attempt;
-	if (!fence->known || attempt->exit_code == 0 || attempt->cancelled || attempt->end_reason[0] != '\0')
-		return;
-	char *nodes = fold_names(fence->nodes);
-	wlb_text_format(attempt->end_reason, sizeof(attempt->end_reason),
-	                "the Slurm step did not start: a PMIx fence was ended by PMIxTimeout on %.800s%s",
-	                nodes != NULL ? nodes : fence->nodes, fence->has_more ? " and more nodes" : "");
-	attempt->exit_code = EX_TEMPFAIL; /* which the coordinator takes for no fault of a rank */
-	free(nodes);
-}
-
-static void note_first_exit(struct watch *w)
-{
-	struct wlb_attempt *attempt = w->attempt;
-	const struct wlb_first_exit *first = &w->scan.first;
-	if (!first->known || attempt->exit_code == 0 || attempt->cancelled || attempt->is_refused)
-		return;
-	w->run->first_exit = *first;
-	attempt->exit_code = first->exit_code;
-	if (attempt->end_reason[0] == '\0')
-		wlb_rank_end_text(attempt->end_reason, sizeof(attempt->end_reason), first->rank, first->node,
-		                  first->exit_code);
-}
-
-/* Returns the node that did not launch its tasks; NULL: the attempt has no such rank. */
-static const char *find_failed_node(const struct wlb_attempt *attempt, const struct wlb_launch_failure *failure)
-{
-	if (failure->rank < 0)
-		return failure->node;
-	int node = attempt->tasks_per_node > 0 ? failure->rank / attempt->tasks_per_node : 0;
-	return node < attempt->node_count ? attempt->nodes[node] : NULL;
-}
-
 /* A step that ended before Slurm was asked for it has run all the same where its tasks have ended. */
 static void note_short_step(const struct watch *w)
 {
 	if (!w->has_step && (w->attempt->exit_code == 0 || w->scan.first.known))
 		wlb_run_record_of(w->reporter, "event", json_pack("{s:s, s:s}", "kind", "step_started", "detail", ""),
 		                  w->begin_s);
-}
-
-static void note_launch_failure(struct watch *w)
-{
-	struct wlb_attempt *attempt = w->attempt;
-	struct wlb_run_launch_failure *failure = &w->run->launch_failure;
-	const char *node = w->scan.launch.known ? find_failed_node(attempt, &w->scan.launch) : NULL;
-	if (node == NULL || attempt->exit_code == 0 || attempt->cancelled)
-		return;
-	snprintf(failure->node, sizeof(failure->node), "%s", node);
-	wlb_text_show(failure->why, sizeof(failure->why), w->scan.launch.why);
-	failure->time_s = w->launch_failed_s;
-	if (attempt->end_reason[0] == '\0')
-		wlb_text_format(attempt->end_reason, sizeof(attempt->end_reason),
-		                "the Slurm step was not launched on %s: %s", failure->node, failure->why);
-}
-
-/* Ends the attempt for good where no later one would do better: Ranks that could not execute the command have not
- * crashed. */
-static void note_refusal(struct watch *w)
-{
-	struct wlb_attempt *attempt = w->attempt;
-	const struct wlb_refusal *refusal = &w->scan.refusal;
-	bool is_of_tasks = has_refused_tasks(w);
-	bool has_step = w->scan.first.known || w->scan.launch.known || w->scan.fence.known || w->scan.slurm_end.known;
-	if (!refusal->known || attempt->exit_code == 0 || attempt->cancelled || w->ending != ENDING_NOT ||
-	    attempt->no_step || (!is_of_tasks && (has_step || refusal->failed_tasks > 0)))
-		return;
-	attempt->is_refused = true;
-	wlb_text_format(attempt->end_reason, sizeof(attempt->end_reason), "%s; %s", refusal->why, refusal->remedy);
-}
-
-static void note_last_error(struct watch *w)
-{
-	struct wlb_attempt *attempt = w->attempt;
-	if (attempt->exit_code != 0 && attempt->end_reason[0] == '\0' && w->scan.last_error[0] != '\0' &&
-	    !w->scan.first.known)
-		wlb_text_format(attempt->end_reason, sizeof(attempt->end_reason), "srun ended with exit code %d: %s",
-		                attempt->exit_code, w->scan.last_error);
-}
-
-/* A task that then ended in its own way may be the cause after all. */
-static void note_slurm_end(struct watch *w)
-{
-	struct wlb_attempt *attempt = w->attempt;
-	if ((!w->scan.slurm_end.known && !attempt->is_refused) || attempt->exit_code == 0 || attempt->cancelled ||
-	    attempt->stopped || attempt->ended_by_order)
-		return;
-	w->run->slurm_end = w->slurm_end;
-	if (attempt->end_reason[0] == '\0')
-		wlb_text_format(attempt->end_reason, sizeof(attempt->end_reason), "%s", w->slurm_end.why);
 }
 
 static void record_ended_processes(const struct watch *w)
@@ -454,16 +343,14 @@ void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun,
 	if (attempt->exit_code != 0)
 		wlb_run_check_parent(run, true);
 	drain(&w);
-	attempt->no_step = w.scan.no_step && attempt->exit_code != 0 && w.ending == ENDING_NOT;
-	attempt->is_slurmctld_away = attempt->no_step && w.scan.is_slurmctld_away;
+	const struct wlb_attempt_end_facts facts = {.scan = &w.scan,
+	                                            .was_ended = w.ending != ENDING_NOT,
+	                                            .launch_failed_s = w.launch_failed_s,
+	                                            .slurm_end = &w.slurm_end};
 	note_short_step(&w);
-	note_fence_timeout(&w);
-	note_launch_failure(&w);
-	note_refusal(&w);
-	note_first_exit(&w);
+	wlb_attempt_end_find(run, attempt, &facts);
 	wlb_run_stop_note(run, attempt);
-	note_slurm_end(&w);
-	note_last_error(&w);
+	wlb_attempt_end_explain(run, attempt, &facts);
 	record_ended_processes(&w);
 }
 

@@ -57,7 +57,7 @@ static void expect_requeue(struct wlb_next_facts facts, enum wlb_next_step step,
 	assert_int_equal(next.exit_code, exit_code);
 }
 
-static void expect_end(struct wlb_next_facts facts, enum wlb_run_end end, const char *state, int exit_code)
+static void expect_end(struct wlb_next_facts facts, enum wlb_outcome end, const char *state, int exit_code)
 {
 	struct wlb_next next = wlb_next_decide(&facts);
 	assert_int_equal(next.step, WLB_NEXT_FINISH);
@@ -75,25 +75,25 @@ static void the_first_attempt_starts_with_any_coordinator(void **state)
 	expect_step(answered(begun, WLB_ANSWER_START), WLB_NEXT_START);
 	expect_step(answered(begun, WLB_ANSWER_AWAY), WLB_NEXT_START_ALONE);
 	expect_step(answered(begun, WLB_ANSWER_REFUSED), WLB_NEXT_START_ALONE);
-	expect_end(answered(begun, WLB_ANSWER_STOP), WLB_END_COORDINATOR, "failed", WLB_EXIT_FAILED);
+	expect_end(answered(begun, WLB_ANSWER_STOP), WLB_OUTCOME_COORDINATOR, "failed", WLB_EXIT_FAILED);
 	late.is_late = true; /* a requeue would not change that */
 	late.left_s = 1.0;
 	expect_step(answered(late, WLB_ANSWER_START), WLB_NEXT_START);
 	expect_step(answered(late, WLB_ANSWER_AWAY), WLB_NEXT_START_ALONE);
 	late.is_not_started = true;
-	expect_end(late, WLB_END_NOT_STARTED, "failed", WLB_EXIT_FAILED);
+	expect_end(late, WLB_OUTCOME_NOT_STARTED, "failed", WLB_EXIT_FAILED);
 }
 
 static void a_command_that_succeeds_ends_the_run(void **state)
 {
 	struct wlb_next_facts facts = ended(0);
 	(void)state;
-	expect_end(facts, WLB_END_COMPLETE, "complete", 0);
+	expect_end(facts, WLB_OUTCOME_COMPLETE, "complete", 0);
 	facts.is_late = true;
 	facts.left_s = 1.0;
 	facts.max_restarts = 0;
 	facts.has_input = false;
-	expect_end(facts, WLB_END_COMPLETE, "complete", 0);
+	expect_end(facts, WLB_OUTCOME_COMPLETE, "complete", 0);
 }
 
 static void a_command_that_fails_is_started_again(void **state)
@@ -103,9 +103,9 @@ static void a_command_that_fails_is_started_again(void **state)
 	expect_step(facts, WLB_NEXT_WAIT);
 	expect_step(answered(facts, WLB_ANSWER_WAIT), WLB_NEXT_WAIT);
 	expect_step(answered(facts, WLB_ANSWER_START), WLB_NEXT_START);
-	expect_end(answered(facts, WLB_ANSWER_STOP), WLB_END_COORDINATOR, "failed", KILLED);
-	expect_end(answered(facts, WLB_ANSWER_AWAY), WLB_END_AWAY, "failed", KILLED);
-	expect_end(answered(facts, WLB_ANSWER_REFUSED), WLB_END_AWAY, "failed", KILLED);
+	expect_end(answered(facts, WLB_ANSWER_STOP), WLB_OUTCOME_COORDINATOR, "failed", KILLED);
+	expect_end(answered(facts, WLB_ANSWER_AWAY), WLB_OUTCOME_AWAY, "failed", KILLED);
+	expect_end(answered(facts, WLB_ANSWER_REFUSED), WLB_OUTCOME_AWAY, "failed", KILLED);
 }
 
 static void what_no_next_attempt_helps_ends_the_run(void **state)
@@ -113,13 +113,13 @@ static void what_no_next_attempt_helps_ends_the_run(void **state)
 	struct wlb_next_facts refused = ended(1), restarts = ended(1), input = ended(1);
 	(void)state;
 	refused.is_refused = true;
-	expect_end(refused, WLB_END_COMMAND, "failed", 1);
+	expect_end(refused, WLB_OUTCOME_COMMAND, "failed", 1);
 	restarts.max_restarts = 0;
-	expect_end(restarts, WLB_END_RESTARTS, "failed", 1);
+	expect_end(restarts, WLB_OUTCOME_RESTARTS, "failed", 1);
 	restarts.max_restarts = 1;
 	expect_step(restarts, WLB_NEXT_WAIT);
 	input.has_input = false;
-	expect_end(input, WLB_END_INPUT, "failed", 1);
+	expect_end(input, WLB_OUTCOME_INPUT, "failed", 1);
 }
 
 /* An attempt that saved and stopped when it was asked to is no restart. */
@@ -141,7 +141,7 @@ static void an_attempt_that_has_stopped_for_the_jobs_end_is_its_last(void **stat
 		facts.exit_code = 0; /* of another trainer */
 		expect_requeue(facts, WLB_NEXT_REQUEUE, WLB_EXIT_SAVED);
 		facts.requeue_failed = true;
-		expect_end(facts, WLB_END_NOT_REQUEUED, "cancelled", WLB_EXIT_SAVED);
+		expect_end(facts, WLB_OUTCOME_NOT_REQUEUED, "cancelled", WLB_EXIT_SAVED);
 	}
 }
 
@@ -158,12 +158,12 @@ static void near_the_jobs_end_a_failed_attempt_is_its_last(void **state)
 	expect_requeue(answered(has_saved, WLB_ANSWER_WAIT), WLB_NEXT_REQUEUE, 1);
 	expect_step(usage, WLB_NEXT_WAIT); /* it would fail again */
 	/* What the coordinator has decided by then counts. */
-	expect_end(answered(has_saved, WLB_ANSWER_STOP), WLB_END_COORDINATOR, "failed", 1);
+	expect_end(answered(has_saved, WLB_ANSWER_STOP), WLB_OUTCOME_COORDINATOR, "failed", 1);
 	expect_requeue(answered(failed, WLB_ANSWER_START), WLB_NEXT_REQUEUE, 1);
 	failed.left_s = 15.0;
 	expect_requeue(failed, WLB_NEXT_REQUEUE, 1);
 	failed.requeue_failed = true;
-	expect_end(failed, WLB_END_NOT_REQUEUED, "failed", 1);
+	expect_end(failed, WLB_OUTCOME_NOT_REQUEUED, "failed", 1);
 }
 
 static void a_run_grows_in_its_job_or_by_a_requeue(void **state)
@@ -189,12 +189,12 @@ static void without_a_coordinator_a_fault_ends_the_run(void **state)
 	struct wlb_next_facts failed = ended(1), grown = stopped(WLB_RUN_STOP_GROW);
 	(void)state;
 	failed.has_coordinator = grown.has_coordinator = false;
-	expect_end(answered(failed, WLB_ANSWER_AWAY), WLB_END_AWAY, "failed", 1);
+	expect_end(answered(failed, WLB_ANSWER_AWAY), WLB_OUTCOME_AWAY, "failed", 1);
 	expect_step(answered(grown, WLB_ANSWER_AWAY), WLB_NEXT_START_ALONE);
 	grown.is_late = true;
 	expect_requeue(answered(grown, WLB_ANSWER_AWAY), WLB_NEXT_REQUEUE, WLB_EXIT_SAVED);
 	grown.has_coordinator = true; /* its nodes are not known here */
-	expect_end(answered(grown, WLB_ANSWER_AWAY), WLB_END_AWAY, "failed", WLB_EXIT_SAVED);
+	expect_end(answered(grown, WLB_ANSWER_AWAY), WLB_OUTCOME_AWAY, "failed", WLB_EXIT_SAVED);
 }
 
 static void a_run_that_is_cancelled_ends_whatever_the_answer(void **state)
@@ -202,13 +202,13 @@ static void a_run_that_is_cancelled_ends_whatever_the_answer(void **state)
 	struct wlb_next_facts facts = ended(KILLED), first = begun;
 	(void)state;
 	facts.is_cancelled = first.is_cancelled = true;
-	expect_end(facts, WLB_END_CANCELLED, "cancelled", KILLED);
+	expect_end(facts, WLB_OUTCOME_CANCELLED, "cancelled", KILLED);
 	for (int answer = WLB_ANSWER_WAIT; answer <= WLB_ANSWER_REFUSED; answer++) {
-		expect_end(answered(facts, answer), WLB_END_CANCELLED, "cancelled", 128 + SIGTERM);
-		expect_end(answered(first, answer), WLB_END_CANCELLED, "cancelled", 128 + SIGTERM);
+		expect_end(answered(facts, answer), WLB_OUTCOME_CANCELLED, "cancelled", 128 + SIGTERM);
+		expect_end(answered(first, answer), WLB_OUTCOME_CANCELLED, "cancelled", 128 + SIGTERM);
 	}
 	facts.exit_code = 0;
-	expect_end(facts, WLB_END_CANCELLED, "cancelled", 128 + SIGTERM);
+	expect_end(facts, WLB_OUTCOME_CANCELLED, "cancelled", 128 + SIGTERM);
 }
 
 static void a_run_that_is_abandoned_reports_nothing(void **state)
