@@ -18,10 +18,44 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "coordinator/wlb/run/fence_timeout.h"
-#include "coordinator/wlb/run/launch_failure.h"
 #include "coordinator/wlb/run/refusal.h"
 #include "coordinator/wlb/run/slurm_end.h"
+
+/*
+ * A fence of PMIx has ended without all ranks, since PMIxTimeout (mpi.conf) was over. Slurm's plugin writes a line for
+ * it on each such node, which srun passes on:
+ *
+ *     slurmstepd: error:  mpi/pmix_v4: pmixp_coll_ring_reset_if_to: n2 [0]: pmixp_coll_ring.c:741: 0x7f1c: collective
+ * timeout seq=1
+ *
+ * PMIx then fails in the ranks of the node, and they end. Which rank ends first says nothing of the cause. All zero
+ * before the first line.
+ */
+struct wlb_fence_timeout {
+	bool known;       /* false: no fence has ended so */
+	char nodes[1024]; /* "n2,n4", each once */
+	bool has_more;    /* more nodes than fit into `nodes` */
+};
+
+/* Returns whether the line is of this form, and then adds its node. */
+bool wlb_fence_timeout_read(struct wlb_fence_timeout *timeout, const char *line);
+
+/*
+ * A node failed to launch tasks of a step. srun's stderr then has one of these lines, for each task of the node or for
+ * the node, and srun ends the other tasks:
+ *
+ *     srun: error: task 4 launch failed: Unspecified error
+ *     srun: error: Task launch for StepId=12.0 failed on node n3: Communication connection failure
+ */
+struct wlb_launch_failure {
+	bool known;     /* false: the other fields have no meaning */
+	int rank;       /* -1: the line names the node */
+	char node[256]; /* "": the line names the rank */
+	char why[128];  /* in Slurm's words, cut where they are longer */
+};
+
+/* Returns whether the line is of this form, and then sets *failure, which is unchanged otherwise. */
+bool wlb_launch_failure_read(struct wlb_launch_failure *failure, const char *line);
 
 struct wlb_first_exit {
 	bool known; /* false: the other fields have no meaning */

@@ -12,7 +12,7 @@
 #include "coordinator/wlb/run/job.h"
 #include "coordinator/wlb/run/journal.h"
 #include "coordinator/wlb/run/print.h"
-#include "coordinator/wlb/run/record_event.h"
+#include "coordinator/wlb/run/record.h"
 
 enum {
 	QUERY_LEAST_MS = 1000,

@@ -12,8 +12,8 @@
 #include "coordinator/wlb/run/idle_ranks.h"
 #include "coordinator/wlb/run/machine.h"
 #include "coordinator/wlb/run/placement.h"
-#include "coordinator/wlb/run/plan_before.h"
 #include "coordinator/wlb/run/print.h"
+#include "planner/automatic.h"
 #include "planner/plan_record.h"
 #include "worker/launch/auto_request.h"
 
@@ -100,6 +100,37 @@ static json_t *record_of(const struct wlb_run *run, const struct wlb_auto_reques
 	return record;
 }
 
+static bool is_same_split(const struct wlb_layout *before, const json_t *layout)
+{
+	return json_integer_value(json_object_get(layout, "tp")) == before->tp &&
+	       json_integer_value(json_object_get(layout, "cp")) == before->cp &&
+	       json_integer_value(json_object_get(layout, "pp")) == before->pp;
+}
+
+/* Adds to the record of a plan what the layout of the attempt before would have cost on the remaining nodes: searches
+ * with tp, cp and pp of `before` fixed and dp as large as `request` allows. Sets record.before to the best plan as in
+ * wlb_plan_record, or, where there is none, to {"layout", "reason"} with dp as it was. Does nothing where the record
+ * has the same tp, cp and pp, or `before` has tp 0. */
+static void add_plan_before(const struct wlb_layout *before, const struct wlb_auto_request *request, json_t *record)
+{
+	struct wlb_auto_request as_before = *request;
+	struct wlb_auto found = {0};
+	struct wlb_error error;
+	if (before->tp == 0 || is_same_split(before, json_object_get(record, "layout")))
+		return;
+	as_before.fixed.tp = before->tp;
+	as_before.fixed.cp = before->cp;
+	as_before.fixed.pp = before->pp;
+	as_before.every_rank = 0;
+	json_t *plan = wlb_auto_find(&as_before, &found, &error) == 0
+	                       ? wlb_plan_record_candidate(&as_before, &found.result->ranked[0])
+	                       : json_pack("{s:{s:i, s:i, s:i, s:i}, s:s}", "layout", "tp", before->tp, "cp",
+	                                   before->cp, "pp", before->pp, "dp", before->dp, "reason", error.message);
+	if (plan != NULL)
+		json_object_set_new(record, "before", plan);
+	wlb_auto_free(&found);
+}
+
 /* Ranks stay idle where the step is shorter so. */
 static int plan_auto(const struct wlb_run *run, struct wlb_auto_request *request, struct wlb_attempt *attempt,
                      struct wlb_error *error)
@@ -108,7 +139,7 @@ static int plan_auto(const struct wlb_run *run, struct wlb_auto_request *request
 	int rc = wlb_auto_find(request, &found, error);
 	json_t *record = rc == 0 ? record_of(run, request, &found) : NULL;
 	if (record != NULL)
-		wlb_run_plan_before(&run->layout_before, request, record);
+		add_plan_before(&run->layout_before, request, record);
 	if (rc == 0)
 		rc = wlb_run_leave_idle(&found.result->ranked[0].plan.layout, attempt, record, error);
 	if (rc == 0) {

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/exit_saved.h"
 #include "common/fault_kinds.h"
 #include "common/json_text.h"
 #include "coordinator/client/reporter.h"
@@ -28,8 +27,7 @@
 #include "coordinator/wlb/run/placement.h"
 #include "coordinator/wlb/run/plan.h"
 #include "coordinator/wlb/run/print.h"
-#include "coordinator/wlb/run/record_attempt.h"
-#include "coordinator/wlb/run/record_event.h"
+#include "coordinator/wlb/run/record.h"
 #include "coordinator/wlb/run/run_identity.h"
 #include "coordinator/wlb/run/signals.h"
 #include "coordinator/wlb/run/state.h"

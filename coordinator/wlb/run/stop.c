@@ -17,7 +17,7 @@
 #include "coordinator/wlb/run/journal.h"
 #include "coordinator/wlb/run/print.h"
 #include "coordinator/wlb/run/progress.h"
-#include "coordinator/wlb/run/record_event.h"
+#include "coordinator/wlb/run/record.h"
 #include "coordinator/wlb/run/same_dir.h"
 #include "coordinator/wlb/run/signals.h"
 #include "coordinator/wlb/run/time_limit.h"

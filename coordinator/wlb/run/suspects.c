@@ -15,7 +15,7 @@
 #include "coordinator/wlb/run/links.h"
 #include "coordinator/wlb/run/machine_dtype.h"
 #include "coordinator/wlb/run/print.h"
-#include "coordinator/wlb/run/record_event.h"
+#include "coordinator/wlb/run/record.h"
 
 enum {
 	AFTER_MS = 5000, /* from the start of the attempt: its own start is not disturbed */

@@ -16,7 +16,7 @@
 #include "coordinator/wlb/run/input.h"
 #include "coordinator/wlb/run/parent.h"
 #include "coordinator/wlb/run/print.h"
-#include "coordinator/wlb/run/record_event.h"
+#include "coordinator/wlb/run/record.h"
 #include "coordinator/wlb/run/signals.h"
 #include "coordinator/wlb/run/stop.h"
 #include "coordinator/wlb/run/suspects.h"

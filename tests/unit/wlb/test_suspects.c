@@ -14,7 +14,7 @@
 #include "common/clock.h"
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/api.h"
-#include "coordinator/wlb/run/record_event.h"
+#include "coordinator/wlb/run/record.h"
 
 static int answer;      /* status of the coordinator's next replies; 0: it does not answer */
 static int requests;    /* that were sent */
