@@ -22,9 +22,9 @@ enum {
 	ASK_MS = 5000,
 	AGAIN_MS = 1000,
 	DELIVER_MS = 5000,  /* before each request: the records that the coordinator decides on should be stored */
-	END_LEAST_MS = 100, /* for the run's end, however late it is */
-	DECIDE_LEAST_S =
-		300, /* for a decision of a coordinator that answers, however short a one that is away is waited for */
+	END_MIN_MS = 100,   /* for the run's end, however late it is */
+	DECIDE_MIN_S = 300, /* for a decision of a coordinator that answers, however short one that is unavailable is
+	                       waited for */
 };
 
 /* The coordinator names the run as it was counted, or as one that no other `wlb run` of this start of the job has. */
@@ -143,7 +143,8 @@ static int read_start(const struct wlb_run *run, json_t *reply, struct wlb_attem
 	                                  "dp", &l->dp) == 0;
 	wlb_text_show(attempt->reason, sizeof(attempt->reason), reason != NULL ? reason : "");
 	if (read_nodes(nodes, &attempt->nodes, &attempt->node_count, error) < 0 ||
-	    read_nodes(json_object_get(reply, "missing"), &attempt->missing, &attempt->missing_count, error) < 0)
+	    read_nodes(json_object_get(reply, "missing"), &attempt->unresponsive, &attempt->unresponsive_count, error) <
+	            0)
 		return -1;
 	attempt->unused_count = (int)json_array_size(json_object_get(reply, "spares"));
 	wlb_run_read_switches(switches, attempt);
@@ -196,7 +197,7 @@ static bool check_links(struct wlb_run *run, const json_t *reply, json_t *body)
 
 /* Until when the request is repeated: while the coordinator does not answer, and while its decision is "wait". */
 struct deadlines {
-	int64_t away_until_ms, away_ms; /* from its last answer on */
+	int64_t unavailable_until_ms, unavailable_ms; /* from its last answer on */
 	int64_t wait_until_ms;
 	bool printed; /* that it does not answer, or wants to wait */
 };
@@ -212,17 +213,17 @@ static bool may_repeat(struct deadlines *deadlines, int status, int again_ms, co
 {
 	if (is_refusal(status))
 		return false;
-	if (wlb_clock_left_ms(status == 200 ? deadlines->wait_until_ms : deadlines->away_until_ms) == 0)
+	if (wlb_clock_left_ms(status == 200 ? deadlines->wait_until_ms : deadlines->unavailable_until_ms) == 0)
 		return false;
 	if (status == 200)
-		deadlines->away_until_ms = wlb_clock_ms() + again_ms + deadlines->away_ms;
+		deadlines->unavailable_until_ms = wlb_clock_ms() + again_ms + deadlines->unavailable_ms;
 	/* A pause that the coordinator wants is no decision that does not come. */
 	if (status == 200 && again_ms > AGAIN_MS)
 		deadlines->wait_until_ms += again_ms;
-	bool is_told = status != 200 || again_ms > AGAIN_MS;
-	if (!deadlines->printed && is_told)
+	bool is_news = status != 200 || again_ms > AGAIN_MS;
+	if (!deadlines->printed && is_news)
 		wlb_run_print("%s%s", status != 200 ? "waiting for the coordinator: " : "", why->message);
-	deadlines->printed = deadlines->printed || is_told;
+	deadlines->printed = deadlines->printed || is_news;
 	return true;
 }
 
@@ -240,16 +241,16 @@ static bool pause_in_time(struct wlb_run *run, const struct wlb_attempt *previou
 	return true;
 }
 
-enum wlb_answer wlb_run_ask(struct wlb_run *run, const struct wlb_attempt *previous, int away_s,
+enum wlb_answer wlb_run_ask(struct wlb_run *run, const struct wlb_attempt *previous, int unavailable_s,
                             struct wlb_attempt *attempt, char state[32], struct wlb_error *error)
 {
 	char path[128];
-	int decide_s = run->options.wait_s > DECIDE_LEAST_S ? run->options.wait_s : DECIDE_LEAST_S;
-	int64_t now_ms = wlb_clock_ms(), away_ms = away_s * INT64_C(1000);
-	struct deadlines deadlines = {.away_until_ms = now_ms + away_ms,
-	                              .away_ms = away_ms,
+	int decide_s = run->options.wait_s > DECIDE_MIN_S ? run->options.wait_s : DECIDE_MIN_S;
+	int64_t now_ms = wlb_clock_ms(), unavailable_ms = unavailable_s * INT64_C(1000);
+	struct deadlines deadlines = {.unavailable_until_ms = now_ms + unavailable_ms,
+	                              .unavailable_ms = unavailable_ms,
 	                              .wait_until_ms = now_ms + decide_s * INT64_C(1000)};
-	enum wlb_answer answer = WLB_ANSWER_AWAY;
+	enum wlb_answer answer = WLB_ANSWER_UNAVAILABLE;
 	json_t *body = ask_body(run, previous, attempt);
 	bool is_refused = false;
 	for (;;) {
@@ -266,7 +267,7 @@ enum wlb_answer wlb_run_ask(struct wlb_run *run, const struct wlb_attempt *previ
 		bool done = reply != NULL && decided(run, reply, attempt, state, &answer, &again_ms, error);
 		json_decref(reply);
 		if (is_asked_again) { /* the check has taken its time since the coordinator answered */
-			deadlines.away_until_ms = wlb_clock_ms() + deadlines.away_ms;
+			deadlines.unavailable_until_ms = wlb_clock_ms() + deadlines.unavailable_ms;
 			continue;
 		}
 		if (announced && status == 404) { /* it does not know the run any more: it is announced again */
@@ -282,7 +283,7 @@ enum wlb_answer wlb_run_ask(struct wlb_run *run, const struct wlb_attempt *previ
 		}
 	}
 	json_decref(body);
-	return answer == WLB_ANSWER_AWAY && is_refused ? WLB_ANSWER_REFUSED : answer;
+	return answer == WLB_ANSWER_UNAVAILABLE && is_refused ? WLB_ANSWER_REFUSED : answer;
 }
 
 /* The model is not known here: the trainer checks heads and layers. */
@@ -312,7 +313,7 @@ void wlb_run_end(struct wlb_run *run, const char *state, int exit_code, const ch
 {
 	char path[128];
 	int left_ms = wlb_clock_left_ms(run->end_until_ms);
-	if (run->connection == NULL || !run->announced || run->away)
+	if (run->connection == NULL || !run->announced || run->is_unavailable)
 		return;
 	snprintf(path, sizeof(path), "/v1/runs/%s/end", run->id);
 	json_t *body =
@@ -320,7 +321,7 @@ void wlb_run_end(struct wlb_run *run, const char *state, int exit_code, const ch
 	wlb_run_put_first_exit(run, body);
 	if (run->attempt_id[0] != '\0')
 		json_object_set_new(body, "attempt_id", json_string(run->attempt_id));
-	json_decref(wlb_api_call(run->connection, "POST", path, body, left_ms > END_LEAST_MS ? left_ms : END_LEAST_MS,
-	                         NULL, NULL));
+	json_decref(wlb_api_call(run->connection, "POST", path, body, left_ms > END_MIN_MS ? left_ms : END_MIN_MS, NULL,
+	                         NULL));
 	json_decref(body);
 }

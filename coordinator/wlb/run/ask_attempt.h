@@ -7,12 +7,12 @@
 #include "coordinator/wlb/run/state.h"
 #include "libwlb/wlb.h"
 
-/* Asks for the next attempt until there is a decision, and for up to `away_s` while the coordinator does not answer.
- * `attempt` holds the id already and receives the rest; `previous` is NULL for the first. On STOP, attempt->reason and
- * *state are the coordinator's; on AWAY the message says what failed; on REFUSED it has the words of a coordinator that
- * takes no such request (400 to 499), and nothing was waited for; on WAIT the run does not wait any longer, as
- * wlb_run_next() says. */
-enum wlb_answer wlb_run_ask(struct wlb_run *run, const struct wlb_attempt *previous, int away_s,
+/* Asks for the next attempt until there is a decision, and for up to `unavailable_s` while the coordinator does not
+ * answer. `attempt` holds the id already and receives the rest; `previous` is NULL for the first. On STOP,
+ * attempt->reason and *state are the coordinator's; on UNAVAILABLE the message says what failed; on REFUSED it has the
+ * words of a coordinator that takes no such request (400 to 499), and nothing was waited for; on WAIT the run does not
+ * wait any longer, as wlb_run_next() says. */
+enum wlb_answer wlb_run_ask(struct wlb_run *run, const struct wlb_attempt *previous, int unavailable_s,
                             struct wlb_attempt *attempt, char state[32], struct wlb_error *error);
 /* Fills in an attempt on all nodes of the job, with a layout computed here. */
 int wlb_run_decide_alone(const struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_error *error);

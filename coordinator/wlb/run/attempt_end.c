@@ -116,7 +116,7 @@ static void note_slurm_end(struct wlb_run *run, struct wlb_attempt *attempt, con
 void wlb_attempt_end_find(struct wlb_run *run, struct wlb_attempt *attempt, const struct wlb_attempt_end_facts *facts)
 {
 	attempt->no_step = facts->scan->no_step && attempt->exit_code != 0 && !facts->was_ended;
-	attempt->is_slurmctld_away = attempt->no_step && facts->scan->is_slurmctld_away;
+	attempt->is_slurmctld_unavailable = attempt->no_step && facts->scan->is_slurmctld_unavailable;
 	note_fence_timeout(attempt, facts);
 	note_launch_failure(run, attempt, facts);
 	note_refusal(run, attempt, facts);

@@ -19,7 +19,7 @@ bool wlb_attempt_end_is_refused(const struct wlb_run *run, const struct wlb_atte
                                 const struct wlb_first_exit_scan *scan);
 
 /* Finds what ended the attempt first: sets its exit_code, which is srun's before, its end_reason where it has none, and
- * no_step, is_slurmctld_away and is_refused; and first_exit and launch_failure of the run. */
+ * no_step, is_slurmctld_unavailable and is_refused; and first_exit and launch_failure of the run. */
 void wlb_attempt_end_find(struct wlb_run *run, struct wlb_attempt *attempt, const struct wlb_attempt_end_facts *facts);
 
 /* Gives the attempt a reason where it still has none, once it is known whether it has saved and stopped: Slurm, with

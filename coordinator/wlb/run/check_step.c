@@ -15,11 +15,11 @@
 #include "coordinator/wlb/run/check_environment.h"
 
 enum {
-	END_MS = 2000,         /* for srun to end its step after SIGTERM, or after the end of its output */
-	KILLED_MS = 500,       /* for srun to end after SIGKILL; one that hangs in the kernel cannot */
-	OUTPUT_MOST = 4 << 20, /* bytes of output that are kept */
-	TURN_MOST = 1 << 18,   /* bytes that are read before the caller goes on */
-	ARGUMENTS_MOST = 32,
+	END_MS = 2000,        /* for srun to end its step after SIGTERM, or after the end of its output */
+	KILLED_MS = 500,      /* for srun to end after SIGKILL; one that hangs in the kernel cannot */
+	OUTPUT_MAX = 4 << 20, /* bytes of output that are kept */
+	TURN_MAX = 1 << 18,   /* bytes that are read before the caller goes on */
+	ARGUMENTS_MAX = 32,
 };
 
 /* ---- srun -------------------------------------------------------------------------------------------------------- */
@@ -58,7 +58,7 @@ static char *fold_nodes(const json_t *nodes, struct wlb_error *error)
 
 /* Sets the words of srun's command line, NULL-terminated; words that are made here are in `options`. */
 static void build_command(const struct wlb_check_command *command, const char *nodelist, char options[4][64],
-                          const char *self, const char *arguments[ARGUMENTS_MOST])
+                          const char *self, const char *arguments[ARGUMENTS_MAX])
 {
 	size_t count = json_array_size(command->nodes);
 	int at = 0;
@@ -79,7 +79,7 @@ static void build_command(const struct wlb_check_command *command, const char *n
 		arguments[at++] = options[3];
 	}
 	arguments[at++] = self;
-	for (int i = 0; command->words[i] != NULL && at < ARGUMENTS_MOST - 1; i++)
+	for (int i = 0; command->words[i] != NULL && at < ARGUMENTS_MAX - 1; i++)
 		arguments[at++] = command->words[i];
 	arguments[at] = NULL;
 }
@@ -87,7 +87,7 @@ static void build_command(const struct wlb_check_command *command, const char *n
 static pid_t start_srun(const sigset_t *signals, const struct wlb_check_command *command, int output,
                         struct wlb_error *error)
 {
-	const char *arguments[ARGUMENTS_MOST];
+	const char *arguments[ARGUMENTS_MAX];
 	char options[4][64], self[PATH_MAX] = "wlb";
 	char *folded = fold_nodes(command->nodes, error), *list = NULL;
 	pid_t parent = getpid(), child = -1;
@@ -142,9 +142,9 @@ enum wlb_check_progress wlb_check_step_poll(struct wlb_check_step *step)
 {
 	char buffer[4096];
 	ssize_t n = 1;
-	for (int turn = 0; turn < TURN_MOST && n > 0; turn += (int)n) {
+	for (int turn = 0; turn < TURN_MAX && n > 0; turn += (int)n) {
 		n = read(step->output_fd, buffer, sizeof(buffer));
-		if (n > 0 && (step->bytes += (size_t)n) <= OUTPUT_MOST)
+		if (n > 0 && (step->bytes += (size_t)n) <= OUTPUT_MAX)
 			fwrite(buffer, 1, (size_t)n, step->stream);
 		if (n < 0)
 			break;

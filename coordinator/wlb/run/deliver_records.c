@@ -12,8 +12,8 @@
 #include "coordinator/wlb/run/print.h"
 
 enum {
-	AWAY_MS = 200,  /* a request to a coordinator that did not answer the last one */
-	BUSY_MS = 1000, /* for a spool that another process is delivering */
+	UNAVAILABLE_MS = 200, /* a request to a coordinator that did not answer the last one */
+	BUSY_MS = 1000,       /* for a spool that another process is delivering */
 };
 
 int64_t wlb_run_deliver(struct wlb_run *run, int limit_ms, struct wlb_error *error)
@@ -26,10 +26,10 @@ int64_t wlb_run_deliver(struct wlb_run *run, int limit_ms, struct wlb_error *err
 	for (;;) {
 		struct wlb_deliver_options options = {.run_id = run->id,
 		                                      .timeout_ms = wlb_clock_left_ms(until_ms),
-		                                      .request_ms = run->away ? AWAY_MS : 0};
+		                                      .request_ms = run->is_unavailable ? UNAVAILABLE_MS : 0};
 		if (wlb_deliver_folder(&run->config, run->job.spool_dir, &options, &result, error) != 0)
 			return 0;
-		run->away = result.unavailable;
+		run->is_unavailable = result.unavailable;
 		if (result.busy == 0 || result.unavailable || wlb_clock_left_ms(busy_until_ms) == 0)
 			return result.left;
 		wlb_clock_sleep_ms(20);
@@ -59,7 +59,7 @@ void wlb_run_deliver_last(struct wlb_run *run)
 {
 	struct wlb_error error = {0};
 	bool left = run->connection != NULL;
-	if (left && !run->away)
+	if (left && !run->is_unavailable)
 		left = wlb_run_deliver(run, wlb_clock_left_ms(run->end_until_ms), &error) > 0;
 	else
 		left = left && wlb_deliver_pending(run->job.spool_dir);

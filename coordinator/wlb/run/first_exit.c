@@ -159,21 +159,21 @@ static void read_no_step(struct wlb_first_exit_scan *scan)
 	static const char *const passing[] = {": Memory required by task is not available",
 	                                      ": Requested nodes are busy"};
 	/* Also where a munged does not answer that slurmctld needs, or srun. */
-	static const char *const away[] = {": Unable to contact slurm controller",
-	                                   ": Socket timed out",
-	                                   ": Zero Bytes were transmitted or received",
-	                                   " in standby mode",
-	                                   ": Unexpected missing socket error",
-	                                   ": Protocol authentication error",
-	                                   ": Communication connection failure",
-	                                   ": Communication shutdown failure",
-	                                   ": Message send failure",
-	                                   ": Message receive failure"};
+	static const char *const unavailable[] = {": Unable to contact slurm controller",
+	                                          ": Socket timed out",
+	                                          ": Zero Bytes were transmitted or received",
+	                                          " in standby mode",
+	                                          ": Unexpected missing socket error",
+	                                          ": Protocol authentication error",
+	                                          ": Communication connection failure",
+	                                          ": Communication shutdown failure",
+	                                          ": Message send failure",
+	                                          ": Message receive failure"};
 	bool is_create = strncmp(scan->line, create, strlen(create)) == 0;
 	if (!is_create && strncmp(scan->line, confirm, strlen(confirm)) != 0)
 		return;
-	if (has_any(scan->line, away, sizeof(away) / sizeof(away[0])))
-		scan->no_step = scan->is_slurmctld_away = true;
+	if (has_any(scan->line, unavailable, sizeof(unavailable) / sizeof(unavailable[0])))
+		scan->no_step = scan->is_slurmctld_unavailable = true;
 	else if (is_create && has_any(scan->line, passing, sizeof(passing) / sizeof(passing[0])))
 		scan->no_step = true;
 }

@@ -78,7 +78,7 @@ struct wlb_first_exit_scan {
 	bool step_aborted;     /* srun ends the tasks; why it does may follow, if the launch failed */
 	unsigned step_signals; /* how often slurmstepd has said that Slurm sent the step SIGTERM or SIGKILL */
 	bool no_step;          /* srun could not create its step, for a temporary reason: no task was started */
-	bool is_slurmctld_away; /* the reason is that slurmctld did not answer */
+	bool is_slurmctld_unavailable; /* the reason is that slurmctld did not answer */
 	char line[4096];
 	size_t length; /* sizeof(line): too long to be a line of srun's */
 };

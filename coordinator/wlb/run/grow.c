@@ -15,8 +15,8 @@
 #include "coordinator/wlb/run/record.h"
 
 enum {
-	QUERY_LEAST_MS = 1000,
-	QUERY_MOST_MS = 30000,
+	QUERY_MIN_MS = 1000,
+	QUERY_MAX_MS = 30000,
 	QUERIES_IN_WAIT = 10, /* as many within the least time of an attempt */
 };
 
@@ -111,10 +111,10 @@ void wlb_run_grow_begin(struct wlb_run *run, struct wlb_attempt *attempt)
 	grow->way = WLB_GROW_NOT;
 	int64_t wait_ms = 1000 * wlb_grow_wait_s(grow->least_s, grow->growths_without_nodes);
 	grow->query_ms = wait_ms / QUERIES_IN_WAIT;
-	if (grow->query_ms < QUERY_LEAST_MS)
-		grow->query_ms = QUERY_LEAST_MS;
-	if (grow->query_ms > QUERY_MOST_MS)
-		grow->query_ms = QUERY_MOST_MS;
+	if (grow->query_ms < QUERY_MIN_MS)
+		grow->query_ms = QUERY_MIN_MS;
+	if (grow->query_ms > QUERY_MAX_MS)
+		grow->query_ms = QUERY_MAX_MS;
 	set_next_query(grow, wait_ms);
 }
 
@@ -139,9 +139,9 @@ static bool is_among(const char *name, char *const *names, int count)
 static int list_returned(const struct wlb_attempt *attempt, const struct wlb_slurm_supply *supply, char **returned)
 {
 	int count = 0;
-	for (int i = 0; i < attempt->missing_count; i++)
-		if (is_among(attempt->missing[i], supply->usable, supply->usable_count))
-			returned[count++] = attempt->missing[i];
+	for (int i = 0; i < attempt->unresponsive_count; i++)
+		if (is_among(attempt->unresponsive[i], supply->usable, supply->usable_count))
+			returned[count++] = attempt->unresponsive[i];
 	return count;
 }
 
@@ -156,10 +156,10 @@ static bool may_requeue_now(struct wlb_run *run)
 	struct wlb_run_grow *grow = &run->grow;
 	if (!grow->may_requeue || !wlb_run_journal_others_work(run))
 		return grow->may_requeue;
-	if (!grow->others_told)
+	if (!grow->are_others_printed)
 		wlb_run_print("lost nodes are not replaced while another wlb run of this job works, since a requeue "
 		              "would end it");
-	grow->others_told = true;
+	grow->are_others_printed = true;
 	return false;
 }
 
@@ -216,7 +216,7 @@ static enum wlb_grow_way ask_and_decide(struct wlb_run *run, const struct wlb_at
 	wlb_run_job_refresh(&run->job);
 	if (ask_supply(run->job.job_id, &supply) != 0)
 		return WLB_GROW_NOT;
-	char **returned = calloc((size_t)attempt->missing_count + 1, sizeof(*returned));
+	char **returned = calloc((size_t)attempt->unresponsive_count + 1, sizeof(*returned));
 	int count = returned != NULL ? list_returned(attempt, &supply, returned) : 0;
 	grow->way = decide(run, &supply, count);
 	if (grow->way != WLB_GROW_NOT)
@@ -229,7 +229,8 @@ static enum wlb_grow_way ask_and_decide(struct wlb_run *run, const struct wlb_at
 /* A run that has all its nodes asks nothing. */
 static bool may_grow(const struct wlb_run *run, const struct wlb_attempt *attempt)
 {
-	return attempt->missing_count > 0 || (run->grow.may_requeue && run->job.node_count < run->grow.first_nodes);
+	return attempt->unresponsive_count > 0 ||
+	       (run->grow.may_requeue && run->job.node_count < run->grow.first_nodes);
 }
 
 bool wlb_run_grow_check(struct wlb_run *run, const struct wlb_attempt *attempt)

@@ -1,11 +1,11 @@
 /*
  * Takes in nodes again after a node failure (--wlb-grow): nodes of the job that did not answer and are usable again,
- * or, where Slurm took nodes from the job, others that are idle. The attempt is then asked to save and stop (stop.h),
- * and the next one begins in the same job, or Slurm requeues the job. Growths that bring nothing become rarer; what is
- * known of them is in the journal, since a job that is requeued starts another `wlb run`.
+ * or, where Slurm took nodes from the job, others that are idle. The attempt is then asked to save and stop
+ * (save_and_requeue.h), and the next one begins in the same job, or Slurm requeues the job. Growths that bring nothing
+ * become rarer; what is known of them is in the journal, since a job that is requeued starts another `wlb run`.
  *
  * Only the coordinator knows whether a node was lost twice or evicted, so its answer to the attempt names the nodes
- * that may be used again (attempt->missing). A job is requeued because it cannot be given more nodes safely
+ * that may be used again (attempt->unresponsive). A job is requeued because it cannot be given more nodes safely
  * (docs/slurm-versions.md). Slurm is asked once more before that: where the nodes are gone, or Slurm refuses, the run
  * goes on in its job. No run is stopped for a requeue while another run of the job works.
  */

@@ -15,9 +15,9 @@
 #include "coordinator/wlb/run/command_words.h"
 
 enum {
-	END_MS = 1000,         /* within which the end of a pipe that is kept must come */
-	KEPT_MOST = 1 << 20,   /* bytes of it */
-	BYTES = KEPT_MOST + 1, /* one more shows that there are more; more than the pipe to srun takes */
+	END_MS = 1000,        /* within which the end of a pipe that is kept must come */
+	KEPT_MAX = 1 << 20,   /* bytes of it */
+	BYTES = KEPT_MAX + 1, /* one more shows that there are more; more than the pipe to srun takes */
 };
 
 static const char self_stdin[] = "/proc/self/fd/0";
@@ -73,7 +73,7 @@ static void open_stream(struct wlb_run_input *input)
 		if (poll(&ready, 1, left_ms) > 0)
 			fill(input);
 	}
-	input->is_kept = input->has_ended && input->count <= KEPT_MOST;
+	input->is_kept = input->has_ended && input->count <= KEPT_MAX;
 }
 
 void wlb_run_input_open(struct wlb_run *run)
@@ -194,5 +194,5 @@ int wlb_run_input_check(const struct wlb_run_input *input, struct wlb_error *err
 		"%" PRId64 " bytes of its standard input, a pipe, were consumed and cannot be given to another "
 		"attempt; what is kept ends within %d s and has at most %d bytes: write it to a file, and start "
 		"`wlb run ... < FILE`, or `< /dev/null` if the command reads nothing",
-		consumed(input), END_MS / 1000, KEPT_MOST);
+		consumed(input), END_MS / 1000, KEPT_MAX);
 }

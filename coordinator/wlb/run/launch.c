@@ -132,9 +132,9 @@ static void set_distribution(struct wlb_run *run, const struct wlb_host_list *ho
 	bool is_kept = hosts->order == NULL && on_node != NULL;
 	snprintf(option, size, "--distribution=%s%s", hosts->order != NULL ? "arbitrary" : "block",
 	         is_kept ? on_node : "");
-	if (is_kept || on_node == NULL || run->is_distribution_told)
+	if (is_kept || on_node == NULL || run->is_distribution_printed)
 		return;
-	run->is_distribution_told = true;
+	run->is_distribution_printed = true;
 	wlb_run_print("--distribution=%.100s: the part from ':' on is ignored, since srun accepts it only where ranks "
 	              "fill all nodes in Slurm's order; add --cpu-bind to --srun-args to place the tasks of a node",
 	              asked);

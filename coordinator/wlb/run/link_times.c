@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAIRS_MOST = 4096 };
+enum { PAIRS_MAX = 4096 };
 
 static const char words[] = " exchanges ";
 static const char with[] = " bytes with ";
@@ -17,7 +17,7 @@ struct pair_time {
 
 struct pair_times {
 	int count;
-	struct pair_time list[PAIRS_MOST];
+	struct pair_time list[PAIRS_MAX];
 };
 
 struct reading {
@@ -41,7 +41,7 @@ static const char *read_node(const json_t *nodes, const char *text, const char *
 
 static void add(struct pair_times *times, double seconds, const char *other)
 {
-	if (times->count < PAIRS_MOST && seconds > 0.0)
+	if (times->count < PAIRS_MAX && seconds > 0.0)
 		times->list[times->count++] = (struct pair_time){seconds, other};
 }
 

@@ -12,7 +12,7 @@ enum {
 	CHECK_MS = 30000, /* for the whole check */
 	AGAIN_MS = 1000,  /* until it is started again where Slurm has created no step */
 	PAUSE_MS = 50,    /* between two looks at its output */
-	NAMES_MOST = 4096,
+	NAMES_MAX = 4096,
 };
 
 static const char unreached_words[] = " does not reach ";
@@ -60,7 +60,7 @@ static bool is_line_of_any(const json_t *nodes, const char *line)
 json_t *wlb_run_read_links(char *text, const json_t *nodes)
 {
 	json_t *unreached = json_object();
-	int left = NAMES_MOST;
+	int left = NAMES_MAX;
 	bool is_known = false;
 	char *rest;
 	for (char *line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {

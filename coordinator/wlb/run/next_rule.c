@@ -53,7 +53,7 @@ static struct wlb_next without_coordinator(const struct wlb_next_facts *facts)
 {
 	if (!facts->has_attempt || (!facts->has_coordinator && facts->stopped))
 		return start(facts, WLB_NEXT_START_ALONE);
-	return fail(facts, WLB_OUTCOME_AWAY);
+	return fail(facts, WLB_OUTCOME_UNAVAILABLE);
 }
 
 /* Whether this job has no time for a next attempt, so that the coordinator need not decide on one. An attempt that has
@@ -107,7 +107,7 @@ struct wlb_next wlb_next_decide(const struct wlb_next_facts *facts)
 		return start(facts, WLB_NEXT_START);
 	case WLB_ANSWER_STOP:
 		return fail(facts, WLB_OUTCOME_COORDINATOR);
-	case WLB_ANSWER_AWAY:
+	case WLB_ANSWER_UNAVAILABLE:
 	case WLB_ANSWER_REFUSED:
 		return without_coordinator(facts);
 	case WLB_ANSWER_NONE:

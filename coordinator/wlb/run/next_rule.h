@@ -6,12 +6,12 @@
 
 /* What the coordinator has said of the next attempt. */
 enum wlb_answer {
-	WLB_ANSWER_NONE,    /* it was not asked yet */
-	WLB_ANSWER_WAIT,    /* it is asked again and again, and has not decided */
-	WLB_ANSWER_START,   /* it has named the nodes of the attempt */
-	WLB_ANSWER_STOP,    /* the run is over */
-	WLB_ANSWER_AWAY,    /* it does not answer, or none is configured */
-	WLB_ANSWER_REFUSED, /* it takes no such request */
+	WLB_ANSWER_NONE,        /* it was not asked yet */
+	WLB_ANSWER_WAIT,        /* it is asked again and again, and has not decided */
+	WLB_ANSWER_START,       /* it has named the nodes of the attempt */
+	WLB_ANSWER_STOP,        /* the run is over */
+	WLB_ANSWER_UNAVAILABLE, /* it does not answer, or none is configured */
+	WLB_ANSWER_REFUSED,     /* it takes no such request */
 };
 
 /* Why the command was asked to save and stop. */
@@ -62,7 +62,7 @@ enum wlb_outcome {
 	WLB_OUTCOME_RESTARTS,     /* --max-restarts allows no more */
 	WLB_OUTCOME_INPUT,        /* the next attempt would lack input */
 	WLB_OUTCOME_COORDINATOR,  /* it has decided so, and has named the run's state */
-	WLB_OUTCOME_AWAY,         /* nobody decides on a next attempt */
+	WLB_OUTCOME_UNAVAILABLE,  /* nobody decides on a next attempt */
 };
 
 struct wlb_next {

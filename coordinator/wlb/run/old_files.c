@@ -15,9 +15,9 @@
 #include "coordinator/slurm/slurm_api.h"
 
 enum {
-	FILES_MOST = 64,   /* that are looked at */
-	REMOVED_MOST = 16, /* of them; more than a job leaves */
-	SCAN_MS = 500,     /* for the names of a folder with many files */
+	FILES_MAX = 64,   /* that are looked at */
+	REMOVED_MAX = 16, /* of them; more than a job leaves */
+	SCAN_MS = 500,    /* for the names of a folder with many files */
 	UNTOUCHED_S = 30 * 24 * 3600,
 };
 
@@ -27,7 +27,7 @@ struct files {
 	struct {
 		uint32_t job_id;
 		char name[NAME_MAX + 1];
-	} list[FILES_MOST];
+	} list[FILES_MAX];
 };
 
 /* Returns the job of a file as "12.json", "machine-12.2.json" or "machine-12-h100.json"; 0: it is no such file. */
@@ -53,13 +53,13 @@ static uint32_t job_of(const char *name)
 static void keep_lowest(struct files *files, uint32_t job_id, const char *name)
 {
 	int at = files->count;
-	if (at == FILES_MOST && files->list[--at].job_id <= job_id)
+	if (at == FILES_MAX && files->list[--at].job_id <= job_id)
 		return;
 	for (; at > 0 && files->list[at - 1].job_id > job_id; at--)
 		files->list[at] = files->list[at - 1];
 	files->list[at].job_id = job_id;
 	snprintf(files->list[at].name, sizeof(files->list[at].name), "%s", name);
-	files->count += files->count < FILES_MOST;
+	files->count += files->count < FILES_MAX;
 }
 
 static void list_files(DIR *folder, uint32_t own_job_id, struct files *files)
@@ -86,7 +86,7 @@ static void remove_files(int folder, const struct files *files)
 	struct wlb_slurm_job job;
 	uint32_t asked = 0;
 	int found = -1, removed = 0;
-	for (int i = 0; i < files->count && removed < REMOVED_MOST; i++) {
+	for (int i = 0; i < files->count && removed < REMOVED_MAX; i++) {
 		uint32_t job_id = files->list[i].job_id;
 		if (!is_untouched(folder, files->list[i].name))
 			continue;

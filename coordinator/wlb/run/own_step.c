@@ -9,7 +9,7 @@
 
 #include "common/proc_stat.h"
 
-enum { ANCESTORS_MOST = 1000, TITLE_BYTES = 128 };
+enum { ANCESTORS_MAX = 1000, TITLE_BYTES = 128 };
 
 static const char stepd_title[] = "slurmstepd: [";
 
@@ -38,7 +38,7 @@ static bool is_in_step(const char *job, const char *step)
 {
 	char wanted[TITLE_BYTES], title[TITLE_BYTES] = "";
 	pid_t pid = getppid();
-	for (int i = 0; i < ANCESTORS_MOST && pid > 1; i++, pid = parent_of(pid)) {
+	for (int i = 0; i < ANCESTORS_MAX && pid > 1; i++, pid = parent_of(pid)) {
 		read_title(pid, title);
 		if (strncmp(title, stepd_title, strlen(stepd_title)) == 0)
 			break;

@@ -6,7 +6,7 @@
 #include "coordinator/wlb/calibration.h"
 #include "planner/node_type.h"
 
-enum { TYPES_MOST = 16 };
+enum { TYPES_MAX = 16 };
 
 /* The slowest calibration so far. */
 struct slowest {
@@ -53,7 +53,7 @@ json_t *wlb_run_ask_processors(const struct wlb_run *run, const struct wlb_attem
 	if (add_type(run, own, until_ms, &slowest) < 0)
 		return NULL;
 	json_t *types = wlb_calibration_node_types(run->connection, attempt->id, wlb_clock_left_ms(until_ms));
-	for (size_t i = 0; i < json_array_size(types) && i < TYPES_MOST; i++) {
+	for (size_t i = 0; i < json_array_size(types) && i < TYPES_MAX; i++) {
 		const char *type = json_string_value(json_array_get(types, i));
 		if (type != NULL && strcmp(type, own) != 0 && add_type(run, type, until_ms, &slowest) < 0)
 			break;

@@ -11,7 +11,7 @@
 
 #include "common/own_file.h"
 
-enum { READ_BYTES = 64 * 1024, READS_MOST = 64 };
+enum { READ_BYTES = 64 * 1024, READS_MAX = 64 };
 
 /* The longest of the newest 4 to 8 saves counts, and the longest of the newest 100 to 200 steps: a file system that was
  * slow once, or a network that failed in one step, says little of later saves and steps. */
@@ -111,7 +111,7 @@ void wlb_run_progress_read(struct wlb_run_progress *progress, const char *spool_
 		snprintf(path, sizeof(path), "%s/%s.rank0.jsonl", spool_dir, attempt_id);
 		progress->fd = wlb_own_file_open(path, O_RDONLY, NULL);
 	}
-	for (int i = 0; progress->fd >= 0 && i < READS_MOST && count > 0; i++) {
+	for (int i = 0; progress->fd >= 0 && i < READS_MAX && count > 0; i++) {
 		count = read(progress->fd, bytes, sizeof(bytes));
 		if (count > 0)
 			take_bytes(progress, bytes, (size_t)count);

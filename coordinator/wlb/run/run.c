@@ -29,9 +29,9 @@
 #include "coordinator/wlb/run/print.h"
 #include "coordinator/wlb/run/record.h"
 #include "coordinator/wlb/run/run_identity.h"
+#include "coordinator/wlb/run/save_and_requeue.h"
 #include "coordinator/wlb/run/signals.h"
 #include "coordinator/wlb/run/state.h"
-#include "coordinator/wlb/run/stop.h"
 #include "coordinator/wlb/run/suspects.h"
 #include "coordinator/wlb/run/time_limit.h"
 #include "coordinator/wlb/run/watch.h"
@@ -41,11 +41,11 @@
 enum { END_MS = 600 };
 
 /* How long to restart srun while Slurm creates no step for it, and the pauses between. */
-enum { STEP_TRIES_MS = 60000, STEP_PAUSE_MS = 1000, STEP_PAUSE_MOST_MS = 8000 };
+enum { STEP_TRIES_MS = 60000, STEP_PAUSE_MS = 1000, STEP_PAUSE_MAX_MS = 8000 };
 
 /* The same while slurmctld does not answer: an upgrade or a failover takes minutes, and no other attempt would do
  * better. */
-enum { AWAY_TRIES_MS = 30 * 60000 };
+enum { UNAVAILABLE_TRIES_MS = 30 * 60000 };
 
 /* ---- attempts ------------------------------------------------------------------------------------------------- */
 
@@ -66,9 +66,9 @@ static void attempt_free(struct wlb_attempt *attempt)
 	wlb_strings_free(attempt->nodes, attempt->node_count);
 	attempt->nodes = NULL;
 	attempt->node_count = 0;
-	wlb_strings_free(attempt->missing, attempt->missing_count);
-	attempt->missing = NULL;
-	attempt->missing_count = 0;
+	wlb_strings_free(attempt->unresponsive, attempt->unresponsive_count);
+	attempt->unresponsive = NULL;
+	attempt->unresponsive_count = 0;
 	free(attempt->switches);
 	free(attempt->checkpoint_path);
 	attempt->checkpoint_path = NULL;
@@ -174,7 +174,7 @@ static bool wait_for_step(struct wlb_run *run, struct wlb_attempt *attempt, int6
 static pid_t run_step(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_reporter *reporter,
                       struct wlb_error *error)
 {
-	int64_t until_ms = wlb_clock_ms() + STEP_TRIES_MS, away_until_ms = wlb_clock_ms() + AWAY_TRIES_MS;
+	int64_t until_ms = wlb_clock_ms() + STEP_TRIES_MS, unavailable_until_ms = wlb_clock_ms() + UNAVAILABLE_TRIES_MS;
 	int pause_ms = STEP_PAUSE_MS;
 	int srun_stderr;
 	for (;;) {
@@ -185,11 +185,11 @@ static pid_t run_step(struct wlb_run *run, struct wlb_attempt *attempt, struct w
 		}
 		wlb_run_watch(run, attempt, srun, srun_stderr, reporter);
 		/* Once it answers again it has the step before to clean up. */
-		if (attempt->is_slurmctld_away && wlb_clock_left_ms(away_until_ms) > 0)
+		if (attempt->is_slurmctld_unavailable && wlb_clock_left_ms(unavailable_until_ms) > 0)
 			until_ms = wlb_clock_ms() + STEP_TRIES_MS;
 		if (!attempt->no_step || !wait_for_step(run, attempt, until_ms, pause_ms))
 			return srun;
-		pause_ms = pause_ms < STEP_PAUSE_MOST_MS ? 2 * pause_ms : pause_ms;
+		pause_ms = pause_ms < STEP_PAUSE_MAX_MS ? 2 * pause_ms : pause_ms;
 	}
 }
 
@@ -235,7 +235,7 @@ static int run_attempt(struct wlb_run *run, struct wlb_attempt *attempt, struct 
 	run->end_until_ms = wlb_clock_ms() + END_MS;
 	if (reporter != NULL) {
 		record_end(run, reporter, attempt);
-		run->away = wlb_reporter_unavailable(reporter);
+		run->is_unavailable = wlb_reporter_unavailable(reporter);
 		wlb_reporter_stop(reporter, END_MS);
 	}
 	return srun > 0 ? 0 : -1;
@@ -259,7 +259,7 @@ static const struct wlb_attempt *last_of(const struct turn *turn)
 static void ask(struct wlb_run *run, struct turn *turn)
 {
 	const struct wlb_attempt *last = last_of(turn);
-	int away_s = last != NULL && last->exit_code != WLB_EXIT_USAGE ? run->options.wait_s : 0;
+	int unavailable_s = last != NULL && last->exit_code != WLB_EXIT_USAGE ? run->options.wait_s : 0;
 	if (last != NULL && turn->answer == WLB_ANSWER_NONE)
 		wlb_run_print("attempt %d: %s", last->number, last->end_reason);
 	attempt_free(&turn->next);
@@ -270,9 +270,9 @@ static void ask(struct wlb_run *run, struct turn *turn)
 	}
 	if (run->launcher_id[0] == '\0')
 		memcpy(run->launcher_id, turn->next.id, sizeof(run->launcher_id));
-	turn->answer = WLB_ANSWER_AWAY;
+	turn->answer = WLB_ANSWER_UNAVAILABLE;
 	if (run->connection != NULL)
-		turn->answer = wlb_run_ask(run, last, away_s, &turn->next, turn->state, &turn->error);
+		turn->answer = wlb_run_ask(run, last, unavailable_s, &turn->next, turn->state, &turn->error);
 	wlb_run_end_orphaned_step(run);
 }
 
@@ -302,7 +302,7 @@ static void start_alone(struct wlb_run *run, struct turn *turn)
 static bool is_requeued_to_grow(struct wlb_run *run, struct turn *turn)
 {
 	bool is_wanted = wlb_run_grow_needs_requeue(run, &turn->last);
-	if (is_wanted && wlb_run_stop_requeue(run, &turn->last, &turn->error) == 0)
+	if (is_wanted && wlb_run_requeue(run, &turn->last, &turn->error) == 0)
 		return true;
 	if (is_wanted)
 		wlb_run_print("attempt %d: the job is not requeued to grow: %s", turn->last.number,
@@ -343,7 +343,7 @@ static void say_end(const struct wlb_run *run, const struct turn *turn, enum wlb
 	case WLB_OUTCOME_COORDINATOR:
 		wlb_text_format(reason, size, "%s", turn->next.reason);
 		return;
-	case WLB_OUTCOME_AWAY:
+	case WLB_OUTCOME_UNAVAILABLE:
 		if (run->connection != NULL)
 			wlb_text_format(reason, size, "%.*s, and there is no next attempt: %.*s", part, last,
 			                (int)wlb_text_cut(error, 700), error);
@@ -390,7 +390,7 @@ static int run_attempts(struct wlb_run *run)
 			start_alone(run, &turn);
 			break;
 		case WLB_NEXT_REQUEUE:
-			run->requeue_failed = wlb_run_stop_requeue(run, &turn.last, &turn.error) != 0;
+			run->requeue_failed = wlb_run_requeue(run, &turn.last, &turn.error) != 0;
 			is_over = !run->requeue_failed;
 			break;
 		case WLB_NEXT_REQUEUE_TO_GROW:
@@ -468,8 +468,8 @@ static int start(struct wlb_run *run, struct wlb_error *error)
 	if (run->launch == 1)
 		wlb_run_old_files_remove(&run->job);
 	wlb_run_limit_open(run);
-	wlb_run_stop_tell_obstacle(run);
-	wlb_run_grow_open(run, wlb_run_stop_will_continue(run));
+	wlb_run_print_obstacle(run);
+	wlb_run_grow_open(run, wlb_run_continues_from_save(run));
 	open_coordinator(run);
 	wlb_run_deliver_others(run);
 	wlb_run_input_open(run);

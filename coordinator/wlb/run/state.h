@@ -97,7 +97,7 @@ struct wlb_run_limit {
 	int64_t given_s;
 	double first_save_s;      /* for the save of a run that has not saved yet */
 	double total_s;           /* that the job had when `wlb run` started, or had its limit changed; 0: not known */
-	bool is_bound_told;       /* that the command is asked later than wanted */
+	bool is_bound_printed;    /* that the command is asked later than wanted */
 	bool may_be_preempted;    /* the cluster preempts jobs, or it is not known */
 	bool preemption_is_known; /* slurmctld has answered */
 	int64_t next_query_ms, next_read_ms;
@@ -115,7 +115,7 @@ struct wlb_run_journal {
 struct wlb_run_grow {
 	bool is_on;
 	bool may_requeue;
-	bool others_told;          /* that other runs of the job keep this one from a requeue */
+	bool are_others_printed;   /* that other runs of the job keep this one from a requeue */
 	int64_t least_s;           /* that an attempt runs before it is stopped to grow */
 	int first_nodes;           /* nodes that the job began with, before its nodes failed */
 	int growths_without_nodes; /* growths in a row that brought no more nodes */
@@ -164,8 +164,8 @@ struct wlb_attempt {
 	char **nodes; /* in the order in which ranks fill them; wlb_strings_free */
 	int node_count;
 	int unused_count; /* nodes that could be used and are not: spares, and nodes for which no layout has a place */
-	char **missing;   /* nodes of the job that are excluded since they do not answer; wlb_strings_free */
-	int missing_count;
+	char **unresponsive; /* nodes of the job that are excluded since they do not answer; wlb_strings_free */
+	int unresponsive_count;
 	int64_t checkpoint_step;         /* the newest that the coordinator knows of the run; 0: none */
 	char *checkpoint_path;           /* of that step; NULL: not known; owned */
 	json_t *suspects;                /* names of nodes that are excluded and can be checked; NULL: none */
@@ -182,11 +182,11 @@ struct wlb_attempt {
 	char reason[1024]; /* why it has these nodes and this layout; "" for no reason to print */
 
 	/* How it ended. */
-	char step_id[32];       /* "12.0"; "" if there was no step */
-	int exit_code;          /* of the task that failed first, else srun's; 128 + signal when it was killed */
-	bool no_step;           /* srun could not create its step, for a temporary reason: no task has run */
-	bool is_slurmctld_away; /* that reason is that slurmctld did not answer */
-	bool is_refused;        /* srun or Slurm would refuse it again, as end_reason says */
+	char step_id[32];              /* "12.0"; "" if there was no step */
+	int exit_code;                 /* of the task that failed first, else srun's; 128 + signal when it was killed */
+	bool no_step;                  /* srun could not create its step, for a temporary reason: no task has run */
+	bool is_slurmctld_unavailable; /* that reason is that slurmctld did not answer */
+	bool is_refused;               /* srun or Slurm would refuse it again, as end_reason says */
 	bool ended_by_order;
 	bool cancelled;
 	enum wlb_run_stop stop; /* it was asked to save and stop */
@@ -233,7 +233,7 @@ struct wlb_run {
 	struct wlb_run_journal journal;
 	char launcher_id[37]; /* of its first attempt, by which the coordinator knows this `wlb run` */
 	bool announced;
-	bool is_distribution_told;                    /* that the user's distribution on a node is not kept */
+	bool is_distribution_printed;                 /* that the user's distribution on a node is not kept */
 	bool machine_is_ours;                         /* WLB_MACHINE was set here, for one attempt */
 	json_t *calibration;                          /* that WLB_MACHINE was written from, docs/api.md; NULL: none */
 	struct wlb_layout layout_before;              /* of the attempt before; tp 0: there is none */
@@ -256,7 +256,7 @@ struct wlb_run {
 	struct wlb_run_suspects suspects;
 	struct wlb_run_progress progress;
 	struct wlb_run_input input;
-	bool away;            /* the coordinator, or its database, did not answer the last request */
+	bool is_unavailable;  /* the coordinator, or its database, did not answer the last request */
 	int64_t end_until_ms; /* deadline for the last reports and records */
 
 	/* The script that started this process, parent.h. */

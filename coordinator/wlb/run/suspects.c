@@ -23,9 +23,9 @@ enum {
 	/* With that step. A device that hangs is found by the check, which therefore must not be ended before. */
 	NODE_MS = STEP_MS + 1000 * WLB_CHECK_NODE_MOST_S,
 	LINKS_MS = STEP_MS + 1000 * WLB_CHECK_LINKS_MOST_S,
-	NEIGHBOURS_MOST = 8,
+	NEIGHBOURS_MAX = 8,
 	REPORT_MS = 2000,
-	REPORT_AGAIN_MS = 5000, /* between two tries, so that a coordinator that is away seldom delays the run */
+	REPORT_AGAIN_MS = 5000, /* between two tries, so that a coordinator that is unavailable seldom delays the run */
 	/* The caller comes many times a second. The deadlines of a check allow for less than this, and go on while its
 	 * job is suspended. */
 	SUSPENDED_MS = 3000,
@@ -130,7 +130,7 @@ static void start_link_check(struct wlb_run *run, const struct wlb_attempt *atte
 {
 	static const char *const words[] = {"check-links", "--times", NULL};
 	struct wlb_run_suspects *suspects = &run->suspects;
-	int count = attempt->node_count < NEIGHBOURS_MOST ? attempt->node_count : NEIGHBOURS_MOST;
+	int count = attempt->node_count < NEIGHBOURS_MAX ? attempt->node_count : NEIGHBOURS_MAX;
 	suspects->linked = json_pack("[s]", first_name(suspects));
 	for (int i = 0; i < count; i++)
 		json_array_append_new(suspects->linked,
@@ -143,12 +143,12 @@ static void start_link_check(struct wlb_run *run, const struct wlb_attempt *atte
 /* The run may grow to a node that passed, as to one that answers again. */
 static void give_back(struct wlb_attempt *attempt, const char *node)
 {
-	char **grown = reallocarray(attempt->missing, (size_t)attempt->missing_count + 2, sizeof(*grown));
+	char **grown = reallocarray(attempt->unresponsive, (size_t)attempt->unresponsive_count + 2, sizeof(*grown));
 	if (grown == NULL)
 		return;
-	attempt->missing = grown;
-	grown[attempt->missing_count] = strdup(node);
-	attempt->missing_count += grown[attempt->missing_count] != NULL;
+	attempt->unresponsive = grown;
+	grown[attempt->unresponsive_count] = strdup(node);
+	attempt->unresponsive_count += grown[attempt->unresponsive_count] != NULL;
 }
 
 /* Returns whether the coordinator has taken it, or refuses it for good; else the same may be sent again: a coordinator
@@ -169,7 +169,7 @@ static bool report(struct wlb_run *run, const struct wlb_attempt *attempt, const
 	return *is_taken || (status != 0 && status < 500);
 }
 
-/* Returns false with the reason where it is to be told again. */
+/* Returns false with the reason where it is to be sent again. */
 static bool tell(struct wlb_run *run, struct wlb_attempt *attempt, const char *node, const json_t *found,
                  struct wlb_error *error)
 {
@@ -242,7 +242,7 @@ static void tell_result(struct wlb_run *run, struct wlb_attempt *attempt, json_t
 static void tell_at_last(struct wlb_run *run, struct wlb_attempt *attempt)
 {
 	bool is_last = run->cancelled || (attempt->exit_code == 0 && !attempt->stopped);
-	struct wlb_error error = {.message = "the coordinator is away"};
+	struct wlb_error error = {.message = "the coordinator is unavailable"};
 	const json_t *unsent;
 	size_t i;
 	while (!run->abandoned && !is_last && json_array_size(run->suspects.unsent) > 0)

@@ -12,9 +12,9 @@
 /* The nodes of an attempt are decided; its reporter, which may be NULL, records the nodes that cannot be checked. */
 void wlb_run_suspects_begin(struct wlb_run *run, const struct wlb_attempt *attempt, struct wlb_reporter *reporter);
 
-/* Starts the next check, or takes what a check has found: a node that passed is added to attempt->missing, for which a
- * run that may grow stops. What the coordinator does not take, since it is away, is sent again. To be called each
- * moment while the attempt runs; it does not block longer than a request to the coordinator. */
+/* Starts the next check, or takes what a check has found: a node that passed is added to attempt->unresponsive, for
+ * which a run that may grow stops. What the coordinator does not take, since it is unavailable, is sent again. To be
+ * called each moment while the attempt runs; it does not block longer than a request to the coordinator. */
 void wlb_run_suspects_check(struct wlb_run *run, struct wlb_attempt *attempt);
 
 /* The attempt has ended: a check that still runs is ended, too, and what the coordinator has not taken is sent for the

@@ -19,16 +19,16 @@ enum {
 	QUERY_SOON_MS = 5000, /* the same where the command may have to be asked soon */
 	SOON_S = 300,
 	READ_MS = 1000, /* between two looks at what was recorded */
-	LEAST_S = 30,
-	FIRST_PART = 20,    /* of the time until the limit when `wlb run` starts: before the first save ... */
-	FIRST_MOST_S = 300, /* ... which takes a time that is not known, but seldom longer than this */
-	GIVEN_MOST_S = 30 * 24 * 3600,
+	MIN_S = 30,
+	FIRST_PART = 20,   /* of the time until the limit when `wlb run` starts: before the first save ... */
+	FIRST_MAX_S = 300, /* ... which takes a time that is not known, but seldom longer than this */
+	GIVEN_MAX_S = 30 * 24 * 3600,
 };
 
 /* A longest save may be followed by one that takes longer; ranks that begin a step when they are asked end it first. */
 static const double SAVES = 3.0;
 /* A margin that takes all the time of a job would have each of its starts stop at once: it takes half at most. */
-static const double MOST_PART = 0.5;
+static const double PART_MAX = 0.5;
 /* A step that is longer by less is not written: the first steps of a start get longer one after the other. */
 static const double LONGER = 1.25;
 
@@ -43,7 +43,7 @@ static double wanted_seconds_before(const struct wlb_run *run)
 	if (wlb_run_train_word(run->options.command) < 0)
 		return 0.0;
 	double save_s = wlb_run_longest_s(&run->progress.saves), step_s = wlb_run_longest_s(&run->progress.steps);
-	return fmax(LEAST_S, (save_s > 0.0 ? SAVES * save_s : run->limit.first_save_s) + step_s);
+	return fmax(MIN_S, (save_s > 0.0 ? SAVES * save_s : run->limit.first_save_s) + step_s);
 }
 
 /* How long before the job's end the command is asked. What the user gave counts where it leaves any time to the job. */
@@ -52,15 +52,15 @@ static double seconds_before(const struct wlb_run *run)
 	double wanted_s = wanted_seconds_before(run), total_s = run->limit.total_s;
 	if (total_s == 0.0 || (run->limit.is_given && wanted_s < total_s))
 		return wanted_s;
-	return fmin(wanted_s, fmax(MOST_PART * total_s, run->limit.is_given ? 0.0 : LEAST_S));
+	return fmin(wanted_s, fmax(PART_MAX * total_s, run->limit.is_given ? 0.0 : MIN_S));
 }
 
 static void tell_bound(struct wlb_run *run)
 {
 	double wanted_s = wanted_seconds_before(run), before_s = seconds_before(run);
-	if (run->limit.is_bound_told || before_s >= wanted_s)
+	if (run->limit.is_bound_printed || before_s >= wanted_s)
 		return;
-	run->limit.is_bound_told = true;
+	run->limit.is_bound_printed = true;
 	wlb_run_print("the command is asked to save %.0f s before the end of the job, and not %.0f s (%s), which would "
 	              "leave too little of the %.0f s that it had: submit it with a longer --time",
 	              before_s, wanted_s,
@@ -101,13 +101,13 @@ int wlb_run_limit_read_option(struct wlb_run *run, struct wlb_error *error)
 	const char *text = run->options.stop_before_end;
 	run->limit.is_given = text != NULL;
 	return text == NULL ? 0
-	                    : wlb_number_parse("--stop-before-end", text, 0, GIVEN_MOST_S, &run->limit.given_s, error);
+	                    : wlb_number_parse("--stop-before-end", text, 0, GIVEN_MAX_S, &run->limit.given_s, error);
 }
 
 void wlb_run_limit_open(struct wlb_run *run)
 {
 	wlb_run_journal_read_times(run);
-	run->limit.first_save_s = fmin(wlb_run_limit_left_s(run) / FIRST_PART, FIRST_MOST_S);
+	run->limit.first_save_s = fmin(wlb_run_limit_left_s(run) / FIRST_PART, FIRST_MAX_S);
 	set_next_query(run);
 	tell_bound(run);
 	run->limit.may_be_preempted = seconds_before(run) > 0.0;

@@ -17,8 +17,8 @@
 #include "coordinator/wlb/run/parent.h"
 #include "coordinator/wlb/run/print.h"
 #include "coordinator/wlb/run/record.h"
+#include "coordinator/wlb/run/save_and_requeue.h"
 #include "coordinator/wlb/run/signals.h"
-#include "coordinator/wlb/run/stop.h"
 #include "coordinator/wlb/run/suspects.h"
 #include "coordinator/wlb/run/time_limit.h"
 
@@ -142,7 +142,7 @@ static void ask_to_stop(struct watch *w)
 		w->noted_signals = w->scan.step_signals;
 		wlb_run_limit_is_preempted(w->run);
 	}
-	wlb_run_stop_ask(w->run, w->attempt, w->reporter, w->srun);
+	wlb_run_ask_to_save(w->run, w->attempt, w->reporter, w->srun);
 }
 
 static void end_cancelled(struct watch *w, const char *why)
@@ -349,7 +349,7 @@ void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun,
 	                                            .slurm_end = &w.slurm_end};
 	note_short_step(&w);
 	wlb_attempt_end_find(run, attempt, &facts);
-	wlb_run_stop_note(run, attempt);
+	wlb_run_note_save(run, attempt);
 	wlb_attempt_end_explain(run, attempt, &facts);
 	record_ended_processes(&w);
 }

@@ -167,7 +167,7 @@ static void a_step_that_is_not_created_is_tried_again(void **state)
 	(void)state;
 	read_lines(busy);
 	wlb_attempt_end_find(&run, &attempt, &facts);
-	assert_true(attempt.no_step && !attempt.is_slurmctld_away && !attempt.is_refused);
+	assert_true(attempt.no_step && !attempt.is_slurmctld_unavailable && !attempt.is_refused);
 	begin(NULL);
 	facts.was_ended = true;
 	read_lines(busy);

@@ -83,7 +83,7 @@ static void a_step_that_slurm_refused_for_now(void **state)
 {
 	static const struct {
 		const char *line;
-		bool no_step, is_slurmctld_away;
+		bool no_step, is_slurmctld_unavailable;
 	} lines[] = {
 		{"srun: error: Unable to create step for job 12: Requested nodes are busy\n", true, false},
 		{"srun: error: Unable to create step for job 12: Memory required by task is not available\n", true,
@@ -111,7 +111,7 @@ static void a_step_that_slurm_refused_for_now(void **state)
 		struct wlb_first_exit_scan scan = {0};
 		wlb_first_exit_feed(&scan, lines[i].line, strlen(lines[i].line));
 		assert_int_equal(scan.no_step, lines[i].no_step);
-		assert_int_equal(scan.is_slurmctld_away, lines[i].is_slurmctld_away);
+		assert_int_equal(scan.is_slurmctld_unavailable, lines[i].is_slurmctld_unavailable);
 	}
 }
 

@@ -73,13 +73,13 @@ static void the_first_attempt_starts_with_any_coordinator(void **state)
 	expect_step(begun, WLB_NEXT_WAIT);
 	expect_step(answered(begun, WLB_ANSWER_WAIT), WLB_NEXT_WAIT);
 	expect_step(answered(begun, WLB_ANSWER_START), WLB_NEXT_START);
-	expect_step(answered(begun, WLB_ANSWER_AWAY), WLB_NEXT_START_ALONE);
+	expect_step(answered(begun, WLB_ANSWER_UNAVAILABLE), WLB_NEXT_START_ALONE);
 	expect_step(answered(begun, WLB_ANSWER_REFUSED), WLB_NEXT_START_ALONE);
 	expect_end(answered(begun, WLB_ANSWER_STOP), WLB_OUTCOME_COORDINATOR, "failed", WLB_EXIT_FAILED);
 	late.is_late = true; /* a requeue would not change that */
 	late.left_s = 1.0;
 	expect_step(answered(late, WLB_ANSWER_START), WLB_NEXT_START);
-	expect_step(answered(late, WLB_ANSWER_AWAY), WLB_NEXT_START_ALONE);
+	expect_step(answered(late, WLB_ANSWER_UNAVAILABLE), WLB_NEXT_START_ALONE);
 	late.is_not_started = true;
 	expect_end(late, WLB_OUTCOME_NOT_STARTED, "failed", WLB_EXIT_FAILED);
 }
@@ -104,8 +104,8 @@ static void a_command_that_fails_is_started_again(void **state)
 	expect_step(answered(facts, WLB_ANSWER_WAIT), WLB_NEXT_WAIT);
 	expect_step(answered(facts, WLB_ANSWER_START), WLB_NEXT_START);
 	expect_end(answered(facts, WLB_ANSWER_STOP), WLB_OUTCOME_COORDINATOR, "failed", KILLED);
-	expect_end(answered(facts, WLB_ANSWER_AWAY), WLB_OUTCOME_AWAY, "failed", KILLED);
-	expect_end(answered(facts, WLB_ANSWER_REFUSED), WLB_OUTCOME_AWAY, "failed", KILLED);
+	expect_end(answered(facts, WLB_ANSWER_UNAVAILABLE), WLB_OUTCOME_UNAVAILABLE, "failed", KILLED);
+	expect_end(answered(facts, WLB_ANSWER_REFUSED), WLB_OUTCOME_UNAVAILABLE, "failed", KILLED);
 }
 
 static void what_no_next_attempt_helps_ends_the_run(void **state)
@@ -189,12 +189,12 @@ static void without_a_coordinator_a_fault_ends_the_run(void **state)
 	struct wlb_next_facts failed = ended(1), grown = stopped(WLB_RUN_STOP_GROW);
 	(void)state;
 	failed.has_coordinator = grown.has_coordinator = false;
-	expect_end(answered(failed, WLB_ANSWER_AWAY), WLB_OUTCOME_AWAY, "failed", 1);
-	expect_step(answered(grown, WLB_ANSWER_AWAY), WLB_NEXT_START_ALONE);
+	expect_end(answered(failed, WLB_ANSWER_UNAVAILABLE), WLB_OUTCOME_UNAVAILABLE, "failed", 1);
+	expect_step(answered(grown, WLB_ANSWER_UNAVAILABLE), WLB_NEXT_START_ALONE);
 	grown.is_late = true;
-	expect_requeue(answered(grown, WLB_ANSWER_AWAY), WLB_NEXT_REQUEUE, WLB_EXIT_SAVED);
+	expect_requeue(answered(grown, WLB_ANSWER_UNAVAILABLE), WLB_NEXT_REQUEUE, WLB_EXIT_SAVED);
 	grown.has_coordinator = true; /* its nodes are not known here */
-	expect_end(answered(grown, WLB_ANSWER_AWAY), WLB_OUTCOME_AWAY, "failed", WLB_EXIT_SAVED);
+	expect_end(answered(grown, WLB_ANSWER_UNAVAILABLE), WLB_OUTCOME_UNAVAILABLE, "failed", WLB_EXIT_SAVED);
 }
 
 static void a_run_that_is_cancelled_ends_whatever_the_answer(void **state)

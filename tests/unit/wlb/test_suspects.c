@@ -1,4 +1,4 @@
-/* What the check of a node found reaches the coordinator, also one that is away as the check ends. */
+/* What the check of a node found reaches the coordinator, also one that is unavailable as the check ends. */
 #include "coordinator/wlb/run/suspects.h"
 
 #include <setjmp.h>
@@ -199,10 +199,10 @@ static void the_last_try_is_before_the_next_attempt(void **state)
 	         "node_not_checked n3 could not be checked: what its check found is not recorded: status 503\n"},
 		{0, 200, 1, false, false,
 	         "node_not_checked n3 could not be checked: what its check found is not recorded: the coordinator is "
-	         "away\n"},
+	         "unavailable\n"},
 		{143, 200, 1, false, true,
 	         "node_not_checked n3 could not be checked: what its check found is not recorded: the coordinator is "
-	         "away\n"},
+	         "unavailable\n"},
 	};
 	struct wlb_run run;
 	struct wlb_attempt attempt;

@@ -20,7 +20,7 @@
 #include "coordinator/wlb/run/next.h"
 #include "coordinator/wlb/run/progress.h"
 #include "coordinator/wlb/run/run_identity.h"
-#include "coordinator/wlb/run/stop.h"
+#include "coordinator/wlb/run/save_and_requeue.h"
 
 static char dir[] = "/tmp/wlb-time-limit-XXXXXX";
 static char times[64], spool[128];
@@ -203,7 +203,7 @@ static void save_once(struct wlb_run *run, int duration_s)
 	snprintf(line, sizeof(line), "{\"type\":\"checkpoint\",\"data\":{\"step\":1,\"duration_s\":%d}}\n", duration_s);
 	record("a", line);
 	run->limit.next_read_ms = wlb_clock_ms() + 3600000; /* it was read just before */
-	wlb_run_stop_note(run, &attempt);
+	wlb_run_note_save(run, &attempt);
 	assert_true(attempt.has_saved);
 	unlink(spool);
 }

@@ -1,4 +1,4 @@
-#include "coordinator/wlb/run/stop.h"
+#include "coordinator/wlb/run/save_and_requeue.h"
 
 #include <inttypes.h>
 #include <poll.h>
@@ -24,14 +24,14 @@
 
 enum {
 	AGAIN_MS = 10000,
-	DELIVER_MS = 5000,    /* for the records, before the job is requeued */
-	REQUEUED_MS = 10000,  /* for Slurm to end this process */
-	SCRIPT_MS = 500,      /* for its signal to reach the script too */
-	AWAY_MS = 30 * 60000, /* how long Slurm is asked while it does not answer */
+	DELIVER_MS = 5000,           /* for the records, before the job is requeued */
+	REQUEUED_MS = 10000,         /* for Slurm to end this process */
+	SCRIPT_MS = 500,             /* for its signal to reach the script too */
+	UNAVAILABLE_MS = 30 * 60000, /* how long Slurm is asked while it does not answer */
 	RETRY_MS = 2000,
-	OTHERS_MS = 1000,  /* between two looks at the other runs of the job */
-	LAST_S = 10,       /* before the job's end, to deliver the records and have it requeued */
-	FAILURES_MOST = 3, /* of requests to requeue the job, which it may be */
+	OTHERS_MS = 1000, /* between two looks at the other runs of the job */
+	LAST_S = 10,      /* before the job's end, to deliver the records and have it requeued */
+	FAILURES_MAX = 3, /* of requests to requeue the job, which it may be */
 };
 
 static const char not_continued[] =
@@ -81,7 +81,7 @@ static bool can_grow(struct wlb_run *run, const struct wlb_attempt *attempt, con
 	return wlb_run_grow_check(run, attempt);
 }
 
-void wlb_run_stop_ask(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_reporter *reporter, pid_t srun)
+void wlb_run_ask_to_save(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_reporter *reporter, pid_t srun)
 {
 	if (attempt->stop == WLB_RUN_STOP_NONE) {
 		attempt->stop = wlb_run_limit_check(run);
@@ -107,7 +107,7 @@ static bool has_stopped(const struct wlb_run *run, const struct wlb_attempt *att
 	       (attempt->exit_code == 0 && attempt->stop != WLB_RUN_STOP_NONE && !is_worker(run));
 }
 
-void wlb_run_stop_note(struct wlb_run *run, struct wlb_attempt *attempt)
+void wlb_run_note_save(struct wlb_run *run, struct wlb_attempt *attempt)
 {
 	struct wlb_run_progress *progress = &run->progress;
 	run->limit.next_read_ms = 0; /* the last save may have been recorded just now */
@@ -128,7 +128,7 @@ void wlb_run_stop_note(struct wlb_run *run, struct wlb_attempt *attempt)
 		         why(run, attempt), step);
 }
 
-bool wlb_run_stop_will_continue(const struct wlb_run *run)
+bool wlb_run_continues_from_save(const struct wlb_run *run)
 {
 	char *const *words = run->options.command;
 	const char *save = wlb_run_word_value(words, "--save"), *load = wlb_run_word_value(words, "--load");
@@ -145,11 +145,11 @@ static bool is_requeued_at_limit(const struct wlb_run *run)
 	return job.batch && job.requeue && job.is_limited;
 }
 
-void wlb_run_stop_tell_obstacle(const struct wlb_run *run)
+void wlb_run_print_obstacle(const struct wlb_run *run)
 {
 	const struct wlb_run_limit *limit = &run->limit;
 	bool is_never_asked = limit->is_given && limit->given_s == 0, is_unknown = !is_worker(run) && !limit->is_given;
-	if (is_never_asked || (!is_unknown && wlb_run_stop_will_continue(run)) || !is_requeued_at_limit(run))
+	if (is_never_asked || (!is_unknown && wlb_run_continues_from_save(run)) || !is_requeued_at_limit(run))
 		return;
 	if (is_unknown)
 		wlb_run_print("%s is not asked to save before the job's time limit; if it saves and stops at SIGUSR1, "
@@ -188,7 +188,7 @@ static enum requeue check_requeue(const struct wlb_run *run, struct wlb_error *e
 /* Has Slurm requeue the job, or say that it may be, for which it is asked until it answers. */
 static enum requeue ask_slurm(struct wlb_run *run, bool to_requeue, struct wlb_error *error)
 {
-	int64_t until_ms = wlb_clock_ms() + AWAY_MS;
+	int64_t until_ms = wlb_clock_ms() + UNAVAILABLE_MS;
 	int failures = 0;
 	for (;;) {
 		enum requeue state = check_requeue(run, error);
@@ -197,7 +197,7 @@ static enum requeue ask_slurm(struct wlb_run *run, bool to_requeue, struct wlb_e
 		failures += state == REQUEUE_POSSIBLE;
 		if (state == REQUEUE_REFUSED || state == REQUEUE_DONE || (state == REQUEUE_POSSIBLE && !to_requeue))
 			return state;
-		if (failures == FAILURES_MOST || wlb_clock_left_ms(until_ms) == 0 || !wlb_run_pause(run, RETRY_MS))
+		if (failures == FAILURES_MAX || wlb_clock_left_ms(until_ms) == 0 || !wlb_run_pause(run, RETRY_MS))
 			return REQUEUE_NO_ANSWER;
 	}
 }
@@ -220,10 +220,10 @@ static bool wait_for_others(struct wlb_run *run, const struct wlb_attempt *attem
 	return true;
 }
 
-int wlb_run_stop_requeue(struct wlb_run *run, const struct wlb_attempt *attempt, struct wlb_error *error)
+int wlb_run_requeue(struct wlb_run *run, const struct wlb_attempt *attempt, struct wlb_error *error)
 {
 	uint32_t job_id = run->job.job_id;
-	if (!wlb_run_stop_will_continue(run))
+	if (!wlb_run_continues_from_save(run))
 		return wlb_fail(error, "%s, and submit the job again", not_continued);
 	enum requeue state = ask_slurm(run, false, error);
 	if (state != REQUEUE_POSSIBLE && state != REQUEUE_DONE)

@@ -1,5 +1,5 @@
 /* Whether a run that is stopped before the job's end continues, and what it says of that at its start. */
-#include "coordinator/wlb/run/stop.h"
+#include "coordinator/wlb/run/save_and_requeue.h"
 
 #include <limits.h>
 #include <setjmp.h>
@@ -16,7 +16,7 @@
 
 #include "coordinator/slurm/slurm_api.h"
 
-static char dir[] = "/tmp/wlb-stop-XXXXXX";
+static char dir[] = "/tmp/wlb-save-XXXXXX";
 static struct wlb_slurm_job slurm_job; /* slurmctld's answer */
 static int questions;
 static char printed[1024];
@@ -49,7 +49,7 @@ static bool continues(const char *save, const char *load)
 	snprintf(load_path, sizeof(load_path), "%s", load);
 	char *command[] = {"wlb-worker", "train", save_path, "--load", load_path, NULL};
 	const struct wlb_run run = {.options.command = command};
-	return wlb_run_stop_will_continue(&run);
+	return wlb_run_continues_from_save(&run);
 }
 
 static void check_names(void)
@@ -83,9 +83,9 @@ static void without_a_directory_nothing_continues(void **state)
 	char *saves[] = {"wlb-worker", "train", "--save", "ck", NULL}, *other[] = {"train", NULL};
 	struct wlb_run run = {.options.command = saves};
 	(void)state;
-	assert_false(wlb_run_stop_will_continue(&run));
+	assert_false(wlb_run_continues_from_save(&run));
 	run.options.command = other; /* its user says that it saves when it is asked */
-	assert_true(wlb_run_stop_will_continue(&run));
+	assert_true(wlb_run_continues_from_save(&run));
 }
 
 static const struct wlb_slurm_job requeued = {.batch = true, .requeue = true, .is_limited = true};
@@ -95,7 +95,7 @@ static const char *told(char **command, struct wlb_slurm_job job, struct wlb_run
 	const struct wlb_run run = {.options.command = command, .limit = limit, .job.end_time = end_time};
 	printed[0] = '\0';
 	slurm_job = job;
-	wlb_run_stop_tell_obstacle(&run);
+	wlb_run_print_obstacle(&run);
 	return printed;
 }
 
