@@ -1,7 +1,7 @@
 /* Any bytes on srun's stderr: what is recognised is within its limits, and the same however the bytes are cut. */
 #include <string.h>
 
-#include "coordinator/wlb/run/first_exit.h"
+#include "coordinator/wlb/run/rules/first_exit.h"
 #include "tests/fuzz/scratch.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)

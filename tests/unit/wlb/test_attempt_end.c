@@ -1,5 +1,5 @@
 /* What an attempt ended of, by what its srun has written. */
-#include "coordinator/wlb/run/attempt_end.h"
+#include "coordinator/wlb/run/attempt/attempt_end.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* Which commands are refused since each task would start all ranks. */
-#include "coordinator/wlb/run/check_command.h"
+#include "coordinator/wlb/run/command/check_command.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

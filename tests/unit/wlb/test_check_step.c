@@ -1,6 +1,6 @@
 /* The srun that starts a check: its arguments and its environment, and its end. A program that prints both is the first
  * srun in PATH. */
-#include "coordinator/wlb/run/check_step.h"
+#include "coordinator/wlb/run/check/check_step.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* What `wlb run` concludes from the report of a node's check that has no failure. */
-#include "coordinator/wlb/run/checked_products.h"
+#include "coordinator/wlb/run/check/checked_products.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* Which machine each attempt of a run is planned with, where earlier ones have left their files. */
-#include "coordinator/wlb/run/machine.h"
+#include "coordinator/wlb/run/plan/machine.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

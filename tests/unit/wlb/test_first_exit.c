@@ -1,4 +1,4 @@
-#include "coordinator/wlb/run/first_exit.h"
+#include "coordinator/wlb/run/rules/first_exit.h"
 
 #include <setjmp.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-#include "coordinator/wlb/run/grow_rule.h"
+#include "coordinator/wlb/run/rules/grow_rule.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* What each attempt reads from its standard input, and after which there is no next one. */
-#include "coordinator/wlb/run/input.h"
+#include "coordinator/wlb/run/command/input.h"
 
 #include <fcntl.h>
 #include <pty.h>

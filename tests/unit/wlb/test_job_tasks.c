@@ -1,5 +1,5 @@
 /* How many tasks `wlb run` starts on each node, from what Slurm says of the submission. */
-#include "coordinator/wlb/run/job_tasks.h"
+#include "coordinator/wlb/run/state/job_tasks.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "coordinator/wlb/run/journal.h"
+#include "coordinator/wlb/run/state/journal.h"
 
 static char dir[] = "/tmp/wlb-job-tasks-XXXXXX";
 static char kept[64];

@@ -1,6 +1,6 @@
 /* What the starts and the runs of a job know of each other. The locks are of the open file, so that one process can
  * take the part of several. */
-#include "coordinator/wlb/run/journal.h"
+#include "coordinator/wlb/run/state/journal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "coordinator/wlb/run/progress.h"
+#include "coordinator/wlb/run/state/progress.h"
 
 static char dir[] = "/tmp/wlb-journal-XXXXXX";
 static char path[64], other_path[64]; /* of the jobs 12 and 13 */

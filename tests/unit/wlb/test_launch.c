@@ -1,5 +1,5 @@
 /* The command line and the environment that srun gets. */
-#include "coordinator/wlb/run/launch.h"
+#include "coordinator/wlb/run/attempt/launch.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

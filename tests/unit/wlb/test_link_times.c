@@ -1,5 +1,5 @@
 /* What `wlb run` concludes from the times that wlb-check-links prints. */
-#include "coordinator/wlb/run/link_times.h"
+#include "coordinator/wlb/run/check/link_times.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* What `wlb run` reads from the output of wlb-check-links. */
-#include "coordinator/wlb/run/links.h"
+#include "coordinator/wlb/run/check/links.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* The element type in which `wlb run` has nodes checked. */
-#include "coordinator/wlb/run/machine_dtype.h"
+#include "coordinator/wlb/run/check/machine_dtype.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

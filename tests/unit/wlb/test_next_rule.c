@@ -1,5 +1,5 @@
 /* What `wlb run` does after each way in which an attempt ends, and with each answer of the coordinator. */
-#include "coordinator/wlb/run/next_rule.h"
+#include "coordinator/wlb/run/rules/next_rule.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* What old jobs have left in the spool directory, and what may still be needed. */
-#include "coordinator/wlb/run/old_files.h"
+#include "coordinator/wlb/run/state/old_files.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

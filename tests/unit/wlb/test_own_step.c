@@ -1,6 +1,6 @@
 /* Whether `wlb run` is one of several tasks of a step: variables of the step, and a parent that is called as slurmstepd
  * is. */
-#include "coordinator/wlb/run/own_step.h"
+#include "coordinator/wlb/run/state/own_step.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* The layout of an attempt whose command names a part of it, where no plan fits. */
-#include "coordinator/wlb/run/plan.h"
+#include "coordinator/wlb/run/plan/plan.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-#include "coordinator/wlb/run/progress.h"
+#include "coordinator/wlb/run/state/progress.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* Which `wlb run` of a job this is, also where Slurm does not say when the job was submitted, and after a requeue. */
-#include "coordinator/wlb/run/run_identity.h"
+#include "coordinator/wlb/run/state/run_identity.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "common/clock.h"
-#include "coordinator/wlb/run/journal.h"
+#include "coordinator/wlb/run/state/journal.h"
 
 /* A thousand writes to a disk would take long. */
 int __wrap_fdatasync(int fd);

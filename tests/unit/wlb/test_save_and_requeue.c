@@ -1,5 +1,5 @@
 /* Whether a run that is stopped before the job's end continues, and what it says of that at its start. */
-#include "coordinator/wlb/run/save_and_requeue.h"
+#include "coordinator/wlb/run/stop/save_and_requeue.h"
 
 #include <limits.h>
 #include <setjmp.h>

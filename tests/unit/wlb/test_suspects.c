@@ -1,5 +1,5 @@
 /* What the check of a node found reaches the coordinator, also one that is unavailable as the check ends. */
-#include "coordinator/wlb/run/suspects.h"
+#include "coordinator/wlb/run/check/suspects.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 #include "common/clock.h"
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/api.h"
-#include "coordinator/wlb/run/record.h"
+#include "coordinator/wlb/run/state/record.h"
 
 static int answer;      /* status of the coordinator's next replies; 0: it does not answer */
 static int requests;    /* that were sent */
@@ -25,6 +25,7 @@ static const char *type_of_n3;
 static const char failed[] = "{\"healthy\":false,\"reason\":\"memory: 1 bit\",\"checks\":[]}";
 static const char *printed = failed; /* by each step */
 static char events[2048];
+static struct wlb_run_suspects checks;
 
 json_t *__wrap_wlb_api_call(struct wlb_connection *connection, const char *method, const char *path, const json_t *body,
                             int timeout_ms, int *status, struct wlb_error *error);
@@ -104,13 +105,13 @@ int __wrap_wlb_slurm_nodes(struct wlb_slurm_node **nodes, int *count, struct wlb
 /* An attempt that leaves n3 and n4 out; the check of n3 has ended. */
 static void begin(struct wlb_run *run, struct wlb_attempt *attempt, int first_answer)
 {
-	*run = (struct wlb_run){.id = "12"};
+	*run = (struct wlb_run){.id = "12", .suspects = &checks};
 	*attempt = (struct wlb_attempt){.id = "a", .suspects = json_pack("[s, s]", "n3", "n4"), .exit_code = 75};
 	answer = first_answer;
 	requests = steps = 0;
 	events[0] = '\0';
 	wlb_run_suspects_begin(run, attempt, NULL);
-	run->suspects.begin_ms = wlb_clock_ms();
+	run->suspects->begin_ms = wlb_clock_ms();
 	wlb_run_suspects_check(run, attempt);
 	assert_int_equal(steps, 1);
 	wlb_run_suspects_check(run, attempt);
@@ -122,8 +123,8 @@ static void begin(struct wlb_run *run, struct wlb_attempt *attempt, int first_an
 static void end(struct wlb_run *run, struct wlb_attempt *attempt)
 {
 	wlb_run_suspects_end(run, attempt);
-	assert_null(run->suspects.nodes);
-	assert_null(run->suspects.unsent);
+	assert_null(run->suspects->nodes);
+	assert_null(run->suspects->unsent);
 	json_decref(attempt->suspects);
 }
 
@@ -142,7 +143,7 @@ static void what_is_not_taken_is_sent_again(void **state)
 		assert_int_equal(steps, 2);
 		for (int try = 2; try <= 4; try++) {
 			answer = try < 4 ? failures[i] : 200;
-			run.suspects.next_send_ms = wlb_clock_ms();
+			run.suspects->next_send_ms = wlb_clock_ms();
 			wlb_run_suspects_check(&run, &attempt);
 			assert_int_equal(requests, try);
 			assert_string_equal(sent, first);
@@ -231,13 +232,13 @@ static void the_speed_of_other_gpus_is_not_compared(void **state)
 	char *names[] = {"n1", "n2"};
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct wlb_run run = {.id = "12", .job.gpus_per_node = 8};
+		struct wlb_run run = {.id = "12", .suspects = &checks, .job.gpus_per_node = 8};
 		struct wlb_attempt attempt = {
 			.id = "a", .suspects = json_pack("[s]", "n3"), .nodes = names, .node_count = 2};
 		type_of_n3 = cases[i].type;
 		answer = 200;
 		wlb_run_suspects_begin(&run, &attempt, NULL);
-		run.suspects.begin_ms = wlb_clock_ms();
+		run.suspects->begin_ms = wlb_clock_ms();
 		wlb_run_suspects_check(&run, &attempt);
 		assert_string_equal(words, cases[i].is_compared ? CHECK "--device cuda --gpus 8 "
 		                                                : CHECK "--device cuda --gpus 8 --only "
@@ -249,16 +250,16 @@ static void the_speed_of_other_gpus_is_not_compared(void **state)
 /* All deadlines of a check are over when a suspended job goes on. */
 static void a_failure_during_a_suspension_is_none(void **state)
 {
-	struct wlb_run run = {.id = "12"};
+	struct wlb_run run = {.id = "12", .suspects = &checks};
 	struct wlb_attempt attempt = {.id = "a", .suspects = json_pack("[s, s]", "n3", "n4")};
 	(void)state;
 	answer = 200;
 	requests = 0;
 	events[0] = '\0';
 	wlb_run_suspects_begin(&run, &attempt, NULL);
-	run.suspects.begin_ms = wlb_clock_ms();
+	run.suspects->begin_ms = wlb_clock_ms();
 	wlb_run_suspects_check(&run, &attempt);
-	run.suspects.seen_ms -= 4000;
+	run.suspects->seen_ms -= 4000;
 	wlb_run_suspects_check(&run, &attempt);
 	assert_int_equal(requests, 0);
 	assert_string_equal(events,

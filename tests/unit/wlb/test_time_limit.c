@@ -1,4 +1,4 @@
-#include "coordinator/wlb/run/time_limit.h"
+#include "coordinator/wlb/run/stop/time_limit.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -16,11 +16,11 @@
 #include "common/clock.h"
 #include "common/exit_saved.h"
 #include "coordinator/slurm/slurm_api.h"
-#include "coordinator/wlb/run/journal.h"
-#include "coordinator/wlb/run/next.h"
-#include "coordinator/wlb/run/progress.h"
-#include "coordinator/wlb/run/run_identity.h"
-#include "coordinator/wlb/run/save_and_requeue.h"
+#include "coordinator/wlb/run/loop/next.h"
+#include "coordinator/wlb/run/state/journal.h"
+#include "coordinator/wlb/run/state/progress.h"
+#include "coordinator/wlb/run/state/run_identity.h"
+#include "coordinator/wlb/run/stop/save_and_requeue.h"
 
 static char dir[] = "/tmp/wlb-time-limit-XXXXXX";
 static char times[64], spool[128];

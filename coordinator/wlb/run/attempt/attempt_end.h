@@ -1,0 +1,30 @@
+/* How an attempt ended: from what its srun has written, which first_exit.h reads, and from who has ended it. No I/O. */
+#ifndef COORDINATOR_WLB_RUN_ATTEMPT_ATTEMPT_END_H
+#define COORDINATOR_WLB_RUN_ATTEMPT_ATTEMPT_END_H
+
+#include <stdbool.h>
+
+#include "coordinator/wlb/run/rules/first_exit.h"
+#include "coordinator/wlb/run/state/state.h"
+
+struct wlb_attempt_end_facts {
+	const struct wlb_first_exit_scan *scan;
+	bool was_ended;                            /* by an order of the coordinator, or since the run was cancelled */
+	double launch_failed_s;                    /* since 1970, of scan->launch */
+	const struct wlb_run_slurm_end *slurm_end; /* that was sent to the coordinator */
+};
+
+/* Whether none of the tasks could execute the command. On a single node of several this may be the node's fault. */
+bool wlb_attempt_end_is_refused(const struct wlb_run *run, const struct wlb_attempt *attempt,
+                                const struct wlb_first_exit_scan *scan);
+
+/* Finds what ended the attempt first: sets its exit_code, which is srun's before, its end_reason where it has none, and
+ * no_step, is_slurmctld_unavailable and is_refused; and first_exit and launch_failure of the run. */
+void wlb_attempt_end_find(struct wlb_run *run, struct wlb_attempt *attempt, const struct wlb_attempt_end_facts *facts);
+
+/* Gives the attempt a reason where it still has none, once it is known whether it has saved and stopped: Slurm, with
+ * run->slurm_end, else the last error of srun. */
+void wlb_attempt_end_explain(struct wlb_run *run, struct wlb_attempt *attempt,
+                             const struct wlb_attempt_end_facts *facts);
+
+#endif

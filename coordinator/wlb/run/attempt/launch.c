@@ -1,0 +1,261 @@
+#include "coordinator/wlb/run/attempt/launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "common/node_order.h"
+#include "coordinator/slurm/slurm_api.h"
+#include "coordinator/wlb/run/attempt/host_list.h"
+#include "coordinator/wlb/run/command/input.h"
+#include "coordinator/wlb/run/state/print.h"
+
+enum { ARGUMENTS_OF_OURS = 16, COUNTS = 3, COUNT_BYTES = 64 };
+
+/* Sets NAME, and SLURM_NAME, which srun passes on also with --export=NONE; the plugin then restores NAME. */
+static void export_variable(const char *name, const char *value)
+{
+	char slurm_name[64];
+	snprintf(slurm_name, sizeof(slurm_name), "SLURM_%s", name);
+	setenv(name, value, 1);
+	setenv(slurm_name, value, 1);
+}
+
+static void export_number(const char *name, int64_t value)
+{
+	char text[24];
+	snprintf(text, sizeof(text), "%" PRId64, value);
+	export_variable(name, text);
+}
+
+/* An earlier attempt may have set them, and this one has fewer. */
+static void forget_attempt(void)
+{
+	static const char *const names[] = {"WLB_CHECKPOINT_STEP",
+	                                    "WLB_CHECKPOINT_PATH",
+	                                    "WLB_TP",
+	                                    "WLB_CP",
+	                                    "WLB_PP",
+	                                    "WLB_DP",
+	                                    "WLB_MICRO_BATCH_SIZE",
+	                                    "WLB_INTERLEAVE",
+	                                    "WLB_RECOMPUTE",
+	                                    "WLB_RECOMPUTE_LAYERS",
+	                                    "WLB_HEAD_STAGES"};
+	char slurm_name[64];
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(slurm_name, sizeof(slurm_name), "SLURM_%s", names[i]);
+		unsetenv(names[i]);
+		unsetenv(slurm_name);
+	}
+}
+
+static void export_checkpoint(const struct wlb_attempt *attempt)
+{
+	if (attempt->checkpoint_step > 0)
+		export_number("WLB_CHECKPOINT_STEP", attempt->checkpoint_step);
+	if (attempt->checkpoint_step > 0 && attempt->checkpoint_path != NULL)
+		export_variable("WLB_CHECKPOINT_PATH", attempt->checkpoint_path);
+}
+
+static void export_layout(const struct wlb_attempt *attempt)
+{
+	if (attempt->has_layout) {
+		export_number("WLB_TP", attempt->layout.tp);
+		export_number("WLB_CP", attempt->layout.cp);
+		export_number("WLB_PP", attempt->layout.pp);
+		export_number("WLB_DP", attempt->layout.dp);
+	}
+	if (attempt->settings.micro_batch_size > 0) {
+		export_number("WLB_MICRO_BATCH_SIZE", attempt->settings.micro_batch_size);
+		export_number("WLB_INTERLEAVE", attempt->settings.interleave);
+		export_variable("WLB_RECOMPUTE", attempt->settings.recompute);
+		export_number("WLB_RECOMPUTE_LAYERS", attempt->settings.recompute_layers);
+		export_variable("WLB_HEAD_STAGES", attempt->settings.shared_head ? "all" : "last");
+	}
+}
+
+static void set_environment(const struct wlb_run *run, const struct wlb_attempt *attempt, const char *node_order)
+{
+	const char *cpus = getenv("SLURM_CPUS_PER_TASK");
+	if (!run->job.off)
+		forget_attempt();
+	if (run->id[0] != '\0')
+		export_variable("WLB_RUN_ID", run->id);
+	export_variable("WLB_ATTEMPT_ID", attempt->id);
+	export_number("WLB_ATTEMPT", attempt->number);
+	if (run->job.spool_dir[0] != '\0')
+		export_variable("WLB_SPOOL_DIR", run->job.spool_dir);
+	export_checkpoint(attempt);
+	export_layout(attempt);
+	if (run->limit.may_be_preempted)
+		export_number("WLB_TERM_HOLD_S", WLB_RUN_TERM_HOLD_S);
+	unsetenv(WLB_NODE_ORDER);
+	if (node_order != NULL)
+		setenv(WLB_NODE_ORDER, node_order, 1);
+	/* Slurm's tree fence returns early on few nodes, on every release: docs/slurm-versions.md. */
+	setenv("SLURM_PMIX_FENCE", "ring", 1);
+	/* Where it is the job's, two nodes may wait for each other in their first fences. srun sets it to the step's.
+	 */
+	unsetenv("SLURM_JOB_NODELIST");
+	/* srun takes them for options, which it refuses beside --ntasks-per-node. */
+	if (run->job.tasks == 0) {
+		unsetenv("SLURM_NTASKS_PER_GPU");
+		unsetenv("SLURM_NTASKS_PER_TRES");
+	}
+	/* Between 22.05 and 24.11 srun does not take this from sbatch by itself. */
+	if (cpus != NULL)
+		setenv("SRUN_CPUS_PER_TASK", cpus, 0);
+}
+
+/* The command line of srun; `made` holds the strings that are made for it, one of each kind. */
+struct command_line {
+	const char **arguments;
+	struct wlb_host_list hosts;
+	char *nodelist;
+	char counts[COUNTS][COUNT_BYTES];
+	char distribution[128];
+};
+
+/* Ranks fill one node after the other, so that neighbours share a node, however the job was submitted; the distribution
+ * over the sockets and cores of a node ("cyclic:fcyclic") stays as the user set it. srun takes none with a list of
+ * nodes. */
+static void set_distribution(struct wlb_run *run, const struct wlb_host_list *hosts, char *option, size_t size)
+{
+	const char *asked = getenv("SLURM_DISTRIBUTION");
+	const char *on_node = asked != NULL ? strchr(asked, ':') : NULL;
+	bool is_kept = hosts->order == NULL && on_node != NULL;
+	snprintf(option, size, "--distribution=%s%s", hosts->order != NULL ? "arbitrary" : "block",
+	         is_kept ? on_node : "");
+	if (is_kept || on_node == NULL || run->is_distribution_printed)
+		return;
+	run->is_distribution_printed = true;
+	wlb_run_print("--distribution=%.100s: the part from ':' on is ignored, since srun accepts it only where ranks "
+	              "fill all nodes in Slurm's order; add --cpu-bind to --srun-args to place the tasks of a node",
+	              asked);
+}
+
+/* Sets the nodes of srun: by name, or by a file with a line for each rank where ranks fill them in another order. */
+static int set_nodes(const struct wlb_run *run, const struct wlb_attempt *attempt, struct command_line *line,
+                     struct wlb_error *error)
+{
+	int n;
+	if (!run->job.off && wlb_run_host_list(attempt, &line->hosts, error) < 0)
+		return -1;
+	if (line->hosts.order != NULL) {
+		n = asprintf(&line->nodelist, "--nodelist=/proc/self/fd/%d", line->hosts.fd);
+	} else {
+		char *nodes = wlb_hostlist_fold(attempt->nodes, attempt->node_count, error);
+		if (nodes == NULL)
+			return -1;
+		n = asprintf(&line->nodelist, "--nodelist=%s", nodes);
+		free(nodes);
+	}
+	return n >= 0 ? 0 : wlb_fail(error, "out of memory for a command line");
+}
+
+/* Returns how many options it wrote. With --wlb-layout=off Slurm distributes the job's tasks over its nodes as any
+ * job's. */
+static int write_counts(const struct wlb_run *run, const struct wlb_attempt *attempt, char counts[COUNTS][COUNT_BYTES])
+{
+	int tasks = run->job.tasks > 0 ? run->job.tasks : wlb_attempt_tasks(attempt);
+	snprintf(counts[0], COUNT_BYTES, "--nodes=%d", attempt->node_count);
+	snprintf(counts[1], COUNT_BYTES, "--ntasks=%d", tasks);
+	snprintf(counts[2], COUNT_BYTES, "--ntasks-per-node=%d", attempt->tasks_per_node);
+	return run->job.tasks > 0 ? COUNTS - 1 : COUNTS;
+}
+
+static int build_command(struct wlb_run *run, const struct wlb_attempt *attempt, struct command_line *line,
+                         struct wlb_error *error)
+{
+	int words = 0, at = 0;
+	while (run->options.command[words] != NULL)
+		words++;
+	if (set_nodes(run, attempt, line, error) < 0)
+		return -1;
+	line->arguments = calloc((size_t)(ARGUMENTS_OF_OURS + run->options.srun_arg_count + words), sizeof(char *));
+	if (line->arguments == NULL)
+		return wlb_fail(error, "out of memory for a command line");
+	int counts = write_counts(run, attempt, line->counts);
+	const char **a = line->arguments;
+	a[at++] = "srun";
+	a[at++] = "--mpi=pmix";
+	a[at++] = "--kill-on-bad-exit=1";
+	/* The job's CPUs that a dead node still holds must not delay the next attempt. */
+	a[at++] = "--overlap";
+	/* What the attempt before wrote to files of srun's --output and --error says why it failed. */
+	if (!run->job.off && (attempt->number > 1 || run->job.restart_count > 0) && getenv("SLURM_OPEN_MODE") == NULL)
+		a[at++] = "--open-mode=append";
+	/* A site's WaitTime would end ranks that save for longer than the first one. */
+	if (getenv("SLURM_WAIT") == NULL)
+		a[at++] = "--wait=0";
+	if (run->job.shares_cpus)
+		a[at++] = "--overcommit";
+	a[at++] = line->nodelist;
+	for (int i = 0; i < counts; i++)
+		a[at++] = line->counts[i];
+	if (!run->job.off) {
+		set_distribution(run, &line->hosts, line->distribution, sizeof(line->distribution));
+		a[at++] = line->distribution;
+	}
+	for (int i = 0; i < run->options.srun_arg_count; i++)
+		a[at++] = run->options.srun_args[i];
+	for (int i = 0; i < words; i++)
+		a[at++] = run->options.command[i];
+	return 0;
+}
+
+/* Runs in the child: makes a process group of its own, which ends when `wlb run` is gone. Does not return. */
+static void exec_srun(const struct wlb_run *run, const struct command_line *line, pid_t parent, int stderr_fd)
+{
+	setpgid(0, 0);
+	/* Where slurmstepd is dead the agent of this node kills all processes of the attempt on the node. The agent
+	 * knows them by their environment, which srun must not have. */
+	unsetenv("SLURMD_NODENAME");
+	/* SIGTERM, not SIGKILL: srun then ends its tasks too. */
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (getppid() != parent)
+		_exit(1);
+	wlb_run_input_take(&run->input);
+	dup2(stderr_fd, STDERR_FILENO);
+	signal(SIGPIPE, SIG_DFL);
+	sigprocmask(SIG_SETMASK, &run->signals_before, NULL);
+	execvp("srun", (char *const *)line->arguments);
+	fprintf(stderr, "wlb: srun cannot be run: %s\n", strerror(errno));
+	_exit(127);
+}
+
+pid_t wlb_run_launch(struct wlb_run *run, const struct wlb_attempt *attempt, int *srun_stderr, struct wlb_error *error)
+{
+	struct command_line line = {.hosts.fd = -1};
+	int ends[2] = {-1, -1};
+	pid_t child = -1, parent = getpid();
+	if (pipe2(ends, O_CLOEXEC) != 0) {
+		wlb_fail(error, "srun cannot be started: no pipe for its stderr: %s", strerror(errno));
+	} else if (build_command(run, attempt, &line, error) == 0 && wlb_run_input_begin(&run->input, error) == 0) {
+		set_environment(run, attempt, line.hosts.order);
+		child = fork();
+		if (child == 0)
+			exec_srun(run, &line, parent, ends[1]);
+		if (child < 0)
+			wlb_fail(error, "srun cannot be started: %s", strerror(errno));
+		else
+			setpgid(child, child);
+	}
+	wlb_run_host_list_free(&line.hosts);
+	free(line.nodelist);
+	free(line.arguments);
+	if (ends[1] >= 0)
+		close(ends[1]);
+	if (child < 0 && ends[0] >= 0)
+		close(ends[0]);
+	if (child < 0)
+		wlb_run_input_end(&run->input);
+	*srun_stderr = ends[0];
+	return child;
+}

@@ -1,0 +1,131 @@
+#include "coordinator/wlb/run/command/check_command.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "coordinator/wlb/run/command/command_words.h"
+
+/* ---- programs that start the ranks ------------------------------------------------------------------------------- */
+
+/* Each of these programs starts ranks on all nodes of the job. torchrun and others are no such programs: they start the
+ * ranks of one node, and are started once on each node. The names of implementations are written out: mpirun.sh is a
+ * script of the user's. */
+static const char *const launchers[] = {"mpirun",        "mpirun.openmpi",  "mpirun.mpich",  "mpirun_rsh", "mpiexec",
+                                        "mpiexec.hydra", "mpiexec.openmpi", "mpiexec.mpich", "orterun",    "prterun",
+                                        "oshrun",        "horovodrun",      "srun"};
+
+/* Programs that run the command after their own options, and the letters of the options whose value is a word of its
+ * own. */
+static const struct {
+	const char *name, *valued;
+} wrappers[] = {{"env", "uCS"},        {"nice", "n"},   {"ionice", "cn"},  {"nohup", ""},
+                {"setsid", ""},        {"time", "fo"},  {"timeout", "ks"}, {"stdbuf", "ioe"},
+                {"numactl", "ipPCNm"}, {"taskset", ""}, {"chrt", "TPD"},   {"exec", "a"}};
+
+static const char *base_of(const char *word)
+{
+	const char *slash = strrchr(word, '/');
+	return slash != NULL ? slash + 1 : word;
+}
+
+static bool is_launcher(const char *word)
+{
+	for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++)
+		if (strcmp(base_of(word), launchers[i]) == 0)
+			return true;
+	return false;
+}
+
+/* Returns NULL where it is no wrapper. */
+static const char *valued_letters(const char *word)
+{
+	for (size_t i = 0; i < sizeof(wrappers) / sizeof(wrappers[0]); i++)
+		if (strcmp(base_of(word), wrappers[i].name) == 0)
+			return wrappers[i].valued;
+	return NULL;
+}
+
+/* A name of a program begins with no digit: such a word is a time, a priority or a mask. */
+static bool is_of_wrapper(const char *word)
+{
+	return word[0] == '-' || isdigit((unsigned char)word[0]) || strchr(word, '=') != NULL;
+}
+
+/* Returns the word of the program that runs behind wrappers: `env NAME=VALUE numactl -m 0 PROGRAM`; a text for a shell
+ * is not read. */
+static const char *program_of(char *const *words)
+{
+	const char *valued;
+	while (words[0] != NULL && (valued = valued_letters(words[0])) != NULL) {
+		for (words++; words[0] != NULL && is_of_wrapper(words[0]); words++)
+			if (words[0][0] == '-' && words[0][1] != '\0' && words[0][2] == '\0' &&
+			    strchr(valued, words[0][1]) != NULL && words[1] != NULL)
+				words++;
+	}
+	return words[0];
+}
+
+/* The user may have srun start fewer. */
+static int task_count(const struct wlb_run *run)
+{
+	const struct wlb_run_job *job = &run->job;
+	const char *named = wlb_run_srun_value(&run->options, 'n', "--ntasks");
+	if (named != NULL)
+		return atoi(named);
+	return job->tasks > 0 ? job->tasks : job->node_count * job->tasks_per_node;
+}
+
+static int check_launcher(const struct wlb_run *run, struct wlb_error *error)
+{
+	const char *program = program_of(run->options.command);
+	int tasks = task_count(run);
+	if (program == NULL || tasks <= 1 || !is_launcher(program))
+		return 0;
+	return wlb_fail(
+		error,
+		"%.200s: `wlb run` starts the %d tasks of the job itself, and each of them would start a job of its "
+		"own by %.64s; give the program alone: `wlb run -- PROGRAM ARGUMENTS`, with options for srun in "
+		"--srun-args",
+		program, tasks, base_of(program));
+}
+
+/* ---- pipes of the shell ------------------------------------------------------------------------------------------ */
+
+/* Returns whether the word is a file of this process, or an option with one, that is a pipe; not its standard files. */
+static bool is_pipe_of_shell(const char *word)
+{
+	const char *equals = strchr(word, '='), *path = word[0] == '-' && equals != NULL ? equals + 1 : word;
+	struct stat status;
+	int fd, length = 0;
+	if ((sscanf(path, "/dev/fd/%9d%n", &fd, &length) != 1 &&
+	     sscanf(path, "/proc/self/fd/%9d%n", &fd, &length) != 1) ||
+	    path[length] != '\0')
+		return false;
+	return fd > STDERR_FILENO && fstat(fd, &status) == 0 && S_ISFIFO(status.st_mode);
+}
+
+static int check_pipe(const char *word, struct wlb_error *error)
+{
+	if (!is_pipe_of_shell(word))
+		return 0;
+	return wlb_fail(
+		error,
+		"%.200s: a pipe of the shell, such as <(...), which no rank can open and no second attempt can read "
+		"again; write it to a file that the nodes share, and give the name of the file",
+		word);
+}
+
+int wlb_run_check_command(const struct wlb_run *run, struct wlb_error *error)
+{
+	const struct wlb_run_options *options = &run->options;
+	int rc = check_launcher(run, error);
+	for (int i = 0; rc == 0 && !run->job.off && options->command[i] != NULL; i++)
+		rc = check_pipe(options->command[i], error);
+	for (int i = 0; rc == 0 && !run->job.off && i < options->srun_arg_count; i++)
+		rc = check_pipe(options->srun_args[i], error);
+	return rc;
+}
