@@ -225,7 +225,9 @@ static void a_long_save_is_forgotten_after_some_starts(void **state)
 
 static enum wlb_next_step step_after(struct wlb_run *run, const struct wlb_attempt *attempt)
 {
-	return wlb_run_next(run, attempt, WLB_ANSWER_WAIT).step;
+	struct wlb_turn turn = {.last = *attempt, .answer = WLB_ANSWER_WAIT};
+	snprintf(turn.last.id, sizeof(turn.last.id), "a");
+	return wlb_run_next(run, &turn).step;
 }
 
 static void the_coordinator_decides_on_an_attempt_that_has_saved_nothing(void **state)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sysexits.h>
 
+#include "common/json_text.h"
 #include "common/rank_end.h"
 #include "coordinator/slurm/slurm_api.h"
 
@@ -128,4 +129,26 @@ void wlb_attempt_end_explain(struct wlb_run *run, struct wlb_attempt *attempt,
 {
 	note_slurm_end(run, attempt, facts);
 	note_last_error(attempt, facts);
+}
+
+void wlb_attempt_end_put(const struct wlb_run *run, json_t *object)
+{
+	const struct wlb_first_exit *first = &run->first_exit;
+	if (first->known)
+		json_object_set_new(object, "first_exit",
+		                    json_pack("{s:i, s:o, s:i}", "rank", first->rank, "node",
+		                              wlb_json_text(first->node), first->signal != 0 ? "signal" : "exit_code",
+		                              first->signal != 0 ? first->signal : first->exit_code));
+	const struct wlb_run_launch_failure *failure = &run->launch_failure;
+	if (failure->node[0] != '\0')
+		json_object_set_new(object, "launch_failure",
+		                    json_pack("{s:o, s:o, s:f}", "node", wlb_json_text(failure->node), "why",
+		                              wlb_json_text(failure->why), "time", failure->time_s));
+	/* A job that is over ends its steps: that is no fault. */
+	if (run->slurm_end.why[0] != '\0' && !run->cancelled)
+		json_object_set_new(object, "slurm_end",
+		                    json_pack("{s:o, s:f, s:b}", "why", wlb_json_text(run->slurm_end.why), "time",
+		                              run->slurm_end.time_s, "certain", run->slurm_end.is_certain));
+	if (run->srun_signal != 0)
+		json_object_set_new(object, "srun_signal", json_integer(run->srun_signal));
 }

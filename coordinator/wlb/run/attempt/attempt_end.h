@@ -4,6 +4,8 @@
 
 #include <stdbool.h>
 
+#include <jansson.h>
+
 #include "coordinator/wlb/run/rules/first_exit.h"
 #include "coordinator/wlb/run/state/state.h"
 
@@ -26,5 +28,10 @@ void wlb_attempt_end_find(struct wlb_run *run, struct wlb_attempt *attempt, cons
  * run->slurm_end, else the last error of srun. */
 void wlb_attempt_end_explain(struct wlb_run *run, struct wlb_attempt *attempt,
                              const struct wlb_attempt_end_facts *facts);
+
+/* Adds to `object` what ended the last attempt, as far as it is known: "first_exit" {"rank":5,"node":"n3","signal":9}
+ * when a task was killed, "launch_failure" {"node":"n3","why":"...","time":...} when a node did not launch its tasks,
+ * "srun_signal" when srun was killed. */
+void wlb_attempt_end_put(const struct wlb_run *run, json_t *object);
 
 #endif

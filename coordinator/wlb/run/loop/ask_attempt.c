@@ -10,8 +10,8 @@
 #include "common/json_text.h"
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/api.h"
+#include "coordinator/wlb/run/attempt/attempt_end.h"
 #include "coordinator/wlb/run/check/links.h"
-#include "coordinator/wlb/run/loop/next.h"
 #include "coordinator/wlb/run/plan/placement.h"
 #include "coordinator/wlb/run/state/deliver_records.h"
 #include "coordinator/wlb/run/state/print.h"
@@ -60,28 +60,6 @@ static int announce(struct wlb_run *run, int *status, struct wlb_error *error)
 	return 0;
 }
 
-void wlb_run_put_first_exit(const struct wlb_run *run, json_t *object)
-{
-	const struct wlb_first_exit *first = &run->first_exit;
-	if (first->known)
-		json_object_set_new(object, "first_exit",
-		                    json_pack("{s:i, s:o, s:i}", "rank", first->rank, "node",
-		                              wlb_json_text(first->node), first->signal != 0 ? "signal" : "exit_code",
-		                              first->signal != 0 ? first->signal : first->exit_code));
-	const struct wlb_run_launch_failure *failure = &run->launch_failure;
-	if (failure->node[0] != '\0')
-		json_object_set_new(object, "launch_failure",
-		                    json_pack("{s:o, s:o, s:f}", "node", wlb_json_text(failure->node), "why",
-		                              wlb_json_text(failure->why), "time", failure->time_s));
-	/* A job that is over ends its steps: that is no fault. */
-	if (run->slurm_end.why[0] != '\0' && !run->cancelled)
-		json_object_set_new(object, "slurm_end",
-		                    json_pack("{s:o, s:f, s:b}", "why", wlb_json_text(run->slurm_end.why), "time",
-		                              run->slurm_end.time_s, "certain", run->slurm_end.is_certain));
-	if (run->srun_signal != 0)
-		json_object_set_new(object, "srun_signal", json_integer(run->srun_signal));
-}
-
 static json_t *ask_body(const struct wlb_run *run, const struct wlb_attempt *previous,
                         const struct wlb_attempt *attempt)
 {
@@ -96,7 +74,7 @@ static json_t *ask_body(const struct wlb_run *run, const struct wlb_attempt *pre
 		int exit_code = previous->stopped ? WLB_EXIT_SAVED : previous->exit_code;
 		before = json_pack("{s:s, s:i, s:s}", "attempt_id", previous->id, "exit_code", exit_code, "step_id",
 		                   previous->step_id);
-		wlb_run_put_first_exit(run, before);
+		wlb_attempt_end_put(run, before);
 	}
 	return json_pack("{s:s, s:I, s:o, s:i, s:i, s:O, s:o, s:{s:b}}", "attempt_id", attempt->id, "job_id",
 	                 (json_int_t)job->job_id, "nodes", nodes, "tasks_per_node", job->tasks_per_node,
@@ -188,11 +166,11 @@ static bool check_links(struct wlb_run *run, const json_t *reply, json_t *body)
 	if (word == NULL || strcmp(word, "check_links") != 0 || json_is_true(json_object_get(links, "checked")))
 		return false;
 	json_t *unreached = wlb_run_check_links(run, json_object_get(reply, "nodes"), &error);
-	if (unreached == NULL && !run->cancelled && !run->abandoned)
+	if (unreached == NULL && !wlb_run_must_end(run))
 		wlb_run_print("the links between the nodes are not known: %s", error.message);
 	json_object_set_new(links, "checked", json_true());
 	json_object_set_new(links, "unreached", unreached != NULL ? unreached : json_object());
-	return !run->cancelled && !run->abandoned;
+	return !wlb_run_must_end(run);
 }
 
 /* Until when the request is repeated: while the coordinator does not answer, and while its decision is "wait". */
@@ -229,21 +207,22 @@ static bool may_repeat(struct deadlines *deadlines, int status, int again_ms, co
 
 /* Pauses before the request is repeated. Returns false where the run does not wait any longer: it has to end, or the
  * job's end is near and the decision would come too late. Only a job that still runs can be requeued. */
-static bool pause_in_time(struct wlb_run *run, const struct wlb_attempt *previous, int pause_ms)
+static bool pause_in_time(struct wlb_run *run, const struct wlb_turn *turn, int pause_ms)
 {
 	int64_t until_ms = wlb_clock_ms() + pause_ms;
 	int left_ms;
 	while ((left_ms = wlb_clock_left_ms(until_ms)) > 0) {
-		if (wlb_run_next(run, previous, WLB_ANSWER_WAIT).step != WLB_NEXT_WAIT ||
+		if (wlb_run_next(run, turn).step != WLB_NEXT_WAIT ||
 		    !wlb_run_pause(run, left_ms < AGAIN_MS ? left_ms : AGAIN_MS))
 			return false;
 	}
 	return true;
 }
 
-enum wlb_answer wlb_run_ask(struct wlb_run *run, const struct wlb_attempt *previous, int unavailable_s,
-                            struct wlb_attempt *attempt, char state[32], struct wlb_error *error)
+void wlb_run_ask(struct wlb_run *run, struct wlb_turn *turn, int unavailable_s)
 {
+	const struct wlb_attempt *previous = wlb_turn_last(turn);
+	struct wlb_error *error = &turn->error;
 	char path[128];
 	int decide_s = run->options.wait_s > DECIDE_MIN_S ? run->options.wait_s : DECIDE_MIN_S;
 	int64_t now_ms = wlb_clock_ms(), unavailable_ms = unavailable_s * INT64_C(1000);
@@ -251,8 +230,9 @@ enum wlb_answer wlb_run_ask(struct wlb_run *run, const struct wlb_attempt *previ
 	                              .unavailable_ms = unavailable_ms,
 	                              .wait_until_ms = now_ms + decide_s * INT64_C(1000)};
 	enum wlb_answer answer = WLB_ANSWER_UNAVAILABLE;
-	json_t *body = ask_body(run, previous, attempt);
+	json_t *body = ask_body(run, previous, &turn->next);
 	bool is_refused = false;
+	turn->answer = WLB_ANSWER_WAIT;
 	for (;;) {
 		int status = 0, again_ms = AGAIN_MS;
 		json_t *reply = NULL;
@@ -264,7 +244,7 @@ enum wlb_answer wlb_run_ask(struct wlb_run *run, const struct wlb_attempt *previ
 		if (announced)
 			reply = wlb_api_call(run->connection, "POST", path, body, ASK_MS, &status, error);
 		bool is_asked_again = reply != NULL && check_links(run, reply, body);
-		bool done = reply != NULL && decided(run, reply, attempt, state, &answer, &again_ms, error);
+		bool done = reply != NULL && decided(run, reply, &turn->next, turn->state, &answer, &again_ms, error);
 		json_decref(reply);
 		if (is_asked_again) { /* the check has taken its time since the coordinator answered */
 			deadlines.unavailable_until_ms = wlb_clock_ms() + deadlines.unavailable_ms;
@@ -277,36 +257,13 @@ enum wlb_answer wlb_run_ask(struct wlb_run *run, const struct wlb_attempt *previ
 		is_refused = is_refusal(status);
 		if (done || !may_repeat(&deadlines, status, again_ms, error))
 			break;
-		if (!pause_in_time(run, previous, again_ms)) {
+		if (!pause_in_time(run, turn, again_ms)) {
 			answer = WLB_ANSWER_WAIT;
 			break;
 		}
 	}
 	json_decref(body);
-	return answer == WLB_ANSWER_UNAVAILABLE && is_refused ? WLB_ANSWER_REFUSED : answer;
-}
-
-/* The model is not known here: the trainer checks heads and layers. */
-int wlb_run_decide_alone(const struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_error *error)
-{
-	const struct wlb_run_job *job = &run->job;
-	struct wlb_policy policy;
-	const char *text = json_string_value(json_object_get(job->policy, "layout"));
-	if (wlb_policy_parse(text, &policy, error) != 0)
-		return -1;
-	const struct wlb_nodes nodes = {
-		.count = job->node_count, .ranks_per_node = job->tasks_per_node, .names = job->nodes};
-	attempt->tasks_per_node = job->tasks_per_node;
-	attempt->is_decided_here = true;
-	attempt->has_layout = policy.kind != WLB_POLICY_OFF;
-	if (attempt->has_layout && wlb_layout_choose(&policy, &nodes, NULL, &attempt->layout, error) != 0)
-		return -1;
-	attempt->nodes = calloc((size_t)job->node_count + 1, sizeof(*attempt->nodes));
-	for (int i = 0; attempt->nodes != NULL && i < job->node_count; i++) {
-		attempt->nodes[i] = strdup(job->nodes[i]);
-		attempt->node_count = i + 1;
-	}
-	return attempt->nodes != NULL ? 0 : wlb_fail(error, "out of memory for %d nodes", job->node_count);
+	turn->answer = answer == WLB_ANSWER_UNAVAILABLE && is_refused ? WLB_ANSWER_REFUSED : answer;
 }
 
 void wlb_run_end(struct wlb_run *run, const char *state, int exit_code, const char *reason)
@@ -318,7 +275,7 @@ void wlb_run_end(struct wlb_run *run, const char *state, int exit_code, const ch
 	snprintf(path, sizeof(path), "/v1/runs/%s/end", run->id);
 	json_t *body =
 		json_pack("{s:s, s:i, s:o}", "state", state, "exit_code", exit_code, "reason", wlb_json_text(reason));
-	wlb_run_put_first_exit(run, body);
+	wlb_attempt_end_put(run, body);
 	if (run->attempt_id[0] != '\0')
 		json_object_set_new(body, "attempt_id", json_string(run->attempt_id));
 	json_decref(wlb_api_call(run->connection, "POST", path, body, left_ms > END_MIN_MS ? left_ms : END_MIN_MS, NULL,

@@ -20,19 +20,20 @@ static bool may_go_on(const struct wlb_next_facts *facts)
 	       (facts->exit_code != 0 || facts->stopped);
 }
 
-struct wlb_next wlb_run_next(struct wlb_run *run, const struct wlb_attempt *last, enum wlb_answer answer)
+struct wlb_next wlb_run_next(struct wlb_run *run, const struct wlb_turn *turn)
 {
+	const struct wlb_attempt *last = wlb_turn_last(turn);
 	struct wlb_next_facts facts = {.is_abandoned = run->abandoned,
 	                               .is_cancelled = run->cancelled,
 	                               .has_coordinator = run->connection != NULL,
-	                               .answer = answer,
-	                               .is_not_started = run->is_not_started,
-	                               .failures = run->failures,
+	                               .answer = turn->answer,
+	                               .is_not_started = turn->is_not_started,
+	                               .failures = turn->failures,
 	                               .max_restarts = run->options.max_restarts,
 	                               .has_input = wlb_run_input_check(&run->input, NULL) == 0,
 	                               .is_grown_by_job = run->grow.way == WLB_GROW_REQUEUE,
-	                               .requeue_failed = run->requeue_failed,
-	                               .growth_failed = run->growth_failed};
+	                               .requeue_failed = turn->requeue_failed,
+	                               .growth_failed = turn->growth_failed};
 	if (last != NULL)
 		add_attempt(&facts, last);
 	if (may_go_on(&facts)) {

@@ -225,9 +225,6 @@ struct wlb_run {
 	struct wlb_layout layout_before;              /* of the attempt before; tp 0: there is none */
 	int attempts;                                 /* number of the last attempt, 0 before the first */
 	char attempt_id[37];                          /* of the last attempt, "" before the first */
-	int failures;                                 /* attempts that have failed, in this start of the job */
-	bool is_not_started;                          /* the attempt that was decided */
-	bool requeue_failed, growth_failed;           /* next_rule.h */
 	struct wlb_first_exit first_exit;             /* of the last attempt */
 	struct wlb_run_launch_failure launch_failure; /* of the last attempt */
 	struct wlb_run_slurm_end slurm_end;           /* of the last attempt */
@@ -252,5 +249,10 @@ struct wlb_run {
 	int64_t parent_next_ms;
 	bool abandoned; /* it was killed and the job is over: the run ends and reports nothing */
 };
+
+static inline bool wlb_run_must_end(const struct wlb_run *run)
+{
+	return run->cancelled || run->abandoned;
+}
 
 #endif

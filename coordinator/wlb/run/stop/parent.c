@@ -82,10 +82,9 @@ void wlb_run_check_job(struct wlb_run *run, struct wlb_attempt *attempt)
 
 bool wlb_run_check_parent(struct wlb_run *run, bool at_once)
 {
-	if (!run->cancelled && !run->abandoned && is_gone(run) &&
-	    (at_once || wlb_clock_left_ms(run->parent_next_ms) == 0))
+	if (!wlb_run_must_end(run) && is_gone(run) && (at_once || wlb_clock_left_ms(run->parent_next_ms) == 0))
 		ask_slurm(run);
-	return run->cancelled || run->abandoned;
+	return wlb_run_must_end(run);
 }
 
 void wlb_run_note_term(struct wlb_run *run)

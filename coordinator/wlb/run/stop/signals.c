@@ -73,5 +73,5 @@ bool wlb_run_pause(struct wlb_run *run, int ms)
 		if (poll(&ready, 1, left_ms < POLL_MS ? left_ms : POLL_MS) > 0)
 			wlb_run_signal_read(run, &number);
 	}
-	return !run->cancelled && !run->abandoned;
+	return !wlb_run_must_end(run);
 }
