@@ -14,7 +14,6 @@
 #include "common/command.h"
 #include "common/exit_saved.h"
 #include "coordinator/wlb/run/attempt/attempt.h"
-#include "coordinator/wlb/run/attempt/watch.h"
 #include "coordinator/wlb/run/loop/ask_attempt.h"
 #include "coordinator/wlb/run/loop/finish.h"
 #include "coordinator/wlb/run/stop/grow.h"

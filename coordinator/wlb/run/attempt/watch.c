@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +12,8 @@
 #include "common/clock.h"
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/run/attempt/attempt_end.h"
+#include "coordinator/wlb/run/attempt/srun_output.h"
+#include "coordinator/wlb/run/attempt/step_end.h"
 #include "coordinator/wlb/run/check/suspects.h"
 #include "coordinator/wlb/run/command/input.h"
 #include "coordinator/wlb/run/state/print.h"
@@ -25,34 +26,24 @@
 enum {
 	POLL_MS = 200,           /* between two checks of the reporter's orders */
 	ORDER_GRACE_MS = 2000,   /* for workers to end by themselves */
-	SRUN_GRACE_MS = 5000,    /* for srun to notice that its step is gone */
 	SRUN_LOST_MS = 1000,     /* for slurmctld to tell srun of lost nodes, where all other tasks have ended */
 	CANCEL_GRACE_MS = 35000, /* KillWait is 30 s by default */
 	DRAIN_MS = 1000,         /* for the last output of srun, if no process reads our stderr */
-	STEP_GONE_MS = 15000,    /* for the end of a step whose srun was killed */
 	STARTED_MS = 3000,       /* from the step's creation until its tasks take a signal in their own way */
 };
-
-/* The measures already taken to end a step. */
-enum ending { ENDING_NOT, ENDING_GRACE, ENDING_KILLED, ENDING_TERMINATED, ENDING_FORCED };
 
 struct watch {
 	struct wlb_run *run;
 	struct wlb_attempt *attempt;
 	struct wlb_reporter *reporter;
-	pid_t srun;
-	double begin_s; /* since 1970 */
-	bool has_step;
-	uint32_t step_id;
+	struct wlb_srun srun;
+	double begin_s;         /* since 1970 */
 	int64_t started_ms;     /* when its tasks may be asked to stop */
 	unsigned noted_signals; /* of scan.step_signals: Slurm was asked why it has sent them */
 	int64_t next_query_ms;  /* of the step id */
-	enum ending ending;
-	int64_t next_ending_ms;
+	struct wlb_step_end ending;
 	int64_t lost_alone_ms; /* when tasks of lost nodes alone have been left for SRUN_LOST_MS; 0: others are left */
-	int stderr_fd;         /* srun's; -1 once it is closed */
-	char bytes[PIPE_BUF];  /* its output, not passed on yet; a pipe that is ready takes as many without blocking */
-	size_t byte_count;
+	struct wlb_srun_output output;
 	struct wlb_first_exit_scan scan;
 	double launch_failed_s; /* since 1970; 0: the launch has not failed */
 	struct wlb_run_slurm_end slurm_end;
@@ -60,15 +51,15 @@ struct watch {
 
 static void find_step(struct watch *w)
 {
-	if (w->has_step || wlb_clock_left_ms(w->next_query_ms) > 0)
+	if (w->srun.has_step || wlb_clock_left_ms(w->next_query_ms) > 0)
 		return;
 	w->next_query_ms = wlb_clock_ms() + 1000;
-	if (wlb_slurm_step_of(w->run->job.job_id, w->srun, &w->step_id, NULL) != 1)
+	if (wlb_slurm_step_of(w->run->job.job_id, w->srun.pid, &w->srun.step_id, NULL) != 1)
 		return;
-	w->has_step = true;
+	w->srun.has_step = true;
 	w->started_ms = wlb_clock_ms() + STARTED_MS;
 	snprintf(w->attempt->step_id, sizeof(w->attempt->step_id), "%" PRIu32 ".%" PRIu32, w->run->job.job_id,
-	         w->step_id);
+	         w->srun.step_id);
 	if (w->reporter == NULL)
 		return;
 	wlb_reporter_step_id(w->reporter, w->attempt->step_id);
@@ -76,59 +67,34 @@ static void find_step(struct watch *w)
 	wlb_run_record_event(w->reporter, "step_started", w->attempt->step_id);
 }
 
-/* Takes the next, harder measure: wait, kill the step, ask srun to end, kill srun. */
-static void escalate(struct watch *w)
-{
-	switch (w->ending) {
-	case ENDING_NOT:
-	case ENDING_FORCED:
-		return;
-	case ENDING_GRACE:
-		if (w->has_step)
-			wlb_slurm_step_kill(w->run->job.job_id, w->step_id, SIGKILL, NULL);
-		w->ending = ENDING_KILLED;
-		break;
-	case ENDING_KILLED:
-		kill(-w->srun, SIGTERM);
-		w->ending = ENDING_TERMINATED;
-		break;
-	case ENDING_TERMINATED:
-		kill(-w->srun, SIGKILL);
-		w->ending = ENDING_FORCED;
-		break;
-	}
-	w->next_ending_ms = wlb_clock_ms() + SRUN_GRACE_MS;
-}
-
 static void end_by_order(struct watch *w)
 {
 	const char *reason = "";
-	if (w->ending != ENDING_NOT || w->reporter == NULL || !wlb_reporter_must_end(w->reporter, &reason))
+	if (w->ending.measure != WLB_STEP_END_NOT || w->reporter == NULL ||
+	    !wlb_reporter_must_end(w->reporter, &reason))
 		return;
 	w->attempt->ended_by_order = true;
 	w->scan.ignore_rest = true;
 	wlb_text_format(w->attempt->end_reason, sizeof(w->attempt->end_reason), "%s", reason);
 	wlb_run_print("ending attempt %d: %s", w->attempt->number, reason);
-	w->ending = ENDING_GRACE;
-	w->next_ending_ms = wlb_clock_ms() + ORDER_GRACE_MS;
+	wlb_step_end_note(&w->ending, WLB_STEP_END_GRACE, ORDER_GRACE_MS);
 }
 
 /* srun waits for the tasks of a lost node until slurmctld tells it of the loss by a message to the node that it is on,
  * which a network may not let through. Slurm kills the step where the lost node runs again. */
 static void end_waiting_srun(struct watch *w)
 {
-	if (w->ending == ENDING_NOT || w->ending == ENDING_FORCED || !w->attempt->ended_by_order ||
-	    !wlb_reporter_survivors_ended(w->reporter))
+	if (w->ending.measure == WLB_STEP_END_NOT || w->ending.measure == WLB_STEP_END_FORCED ||
+	    !w->attempt->ended_by_order || !wlb_reporter_survivors_ended(w->reporter))
 		return;
 	if (w->lost_alone_ms == 0)
 		w->lost_alone_ms = wlb_clock_ms() + SRUN_LOST_MS;
 	if (wlb_clock_left_ms(w->lost_alone_ms) > 0)
 		return;
-	if (w->has_step && w->ending == ENDING_GRACE)
-		wlb_slurm_step_kill(w->run->job.job_id, w->step_id, SIGKILL, NULL);
+	if (w->ending.measure == WLB_STEP_END_GRACE)
+		wlb_step_end_escalate(&w->ending, w->run->job.job_id, &w->srun);
 	wlb_run_print("attempt %d: srun is ended, since it waits for tasks of lost nodes alone", w->attempt->number);
-	kill(-w->srun, SIGKILL);
-	w->ending = ENDING_FORCED;
+	wlb_step_end_force(&w->ending, &w->srun);
 }
 
 /* Slurm sends the tasks SIGTERM when the grace time of a preemption begins, and wlb-worker then waits for what follows.
@@ -136,13 +102,13 @@ static void end_waiting_srun(struct watch *w)
 static void ask_to_stop(struct watch *w)
 {
 	wlb_run_limit_read(w->run, w->attempt->id);
-	if (w->ending != ENDING_NOT || !w->has_step || wlb_clock_left_ms(w->started_ms) > 0)
+	if (w->ending.measure != WLB_STEP_END_NOT || !w->srun.has_step || wlb_clock_left_ms(w->started_ms) > 0)
 		return;
 	if (w->scan.step_signals != w->noted_signals) {
 		w->noted_signals = w->scan.step_signals;
 		wlb_run_limit_is_preempted(w->run);
 	}
-	wlb_run_ask_to_save(w->run, w->attempt, w->reporter, w->srun);
+	wlb_run_ask_to_save(w->run, w->attempt, w->reporter, w->srun.pid);
 }
 
 static void end_cancelled(struct watch *w, const char *why)
@@ -150,8 +116,7 @@ static void end_cancelled(struct watch *w, const char *why)
 	w->attempt->cancelled = true;
 	w->scan.ignore_rest = true;
 	wlb_text_format(w->attempt->end_reason, sizeof(w->attempt->end_reason), "%s", why);
-	w->ending = ENDING_TERMINATED;
-	w->next_ending_ms = wlb_clock_ms() + CANCEL_GRACE_MS;
+	wlb_step_end_note(&w->ending, WLB_STEP_END_TERMINATED, CANCEL_GRACE_MS);
 }
 
 /* If the job is over, Slurm ends its steps: srun then only has to end. */
@@ -160,10 +125,9 @@ static void check_job(struct watch *w)
 	if (!wlb_run_check_parent(w->run, false))
 		return;
 	if (w->run->abandoned) {
-		kill(-w->srun, SIGKILL);
-		w->ending = ENDING_FORCED;
-	} else if (w->ending == ENDING_NOT) {
-		kill(-w->srun, SIGTERM);
+		wlb_step_end_force(&w->ending, &w->srun);
+	} else if (w->ending.measure == WLB_STEP_END_NOT) {
+		kill(-w->srun.pid, SIGTERM);
 		end_cancelled(w, "cancelled by Slurm");
 	}
 }
@@ -175,8 +139,8 @@ static void pass_signal(struct watch *w)
 	bool ends = wlb_run_signal_read(w->run, &number);
 	if (number == 0 || number == SIGCHLD || w->run->abandoned)
 		return;
-	kill(-w->srun, ends ? SIGTERM : number);
-	if (!ends || w->ending != ENDING_NOT)
+	kill(-w->srun.pid, ends ? SIGTERM : number);
+	if (!ends || w->ending.measure != WLB_STEP_END_NOT)
 		return;
 	snprintf(why, sizeof(why), "cancelled by signal %s", sigabbrev_np(number));
 	end_cancelled(w, why);
@@ -186,7 +150,7 @@ static void pass_signal(struct watch *w)
 static void note_srun_killed(struct watch *w, int number)
 {
 	w->run->srun_signal = number;
-	w->run->killed_srun = w->srun;
+	w->run->killed_srun = w->srun.pid;
 	w->scan.ignore_rest = true;
 	wlb_text_format(w->attempt->end_reason, sizeof(w->attempt->end_reason), "srun was killed by signal %d", number);
 }
@@ -195,31 +159,19 @@ static bool has_ended(struct watch *w)
 {
 	siginfo_t info = {0};
 	int status;
-	bool is_known = waitid(P_PID, (id_t)w->srun, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+	bool is_known = waitid(P_PID, (id_t)w->srun.pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 	if (is_known && info.si_pid == 0)
 		return false;
 	/* srun's helper process is in its group too; until srun is reaped no other group can have its number. */
 	if (is_known)
-		kill(-w->srun, SIGKILL);
-	if (wlb_child_wait(w->srun, 0, &status) != 1)
+		kill(-w->srun.pid, SIGKILL);
+	if (wlb_child_wait(w->srun.pid, 0, &status) != 1)
 		wlb_text_format(w->attempt->end_reason, sizeof(w->attempt->end_reason),
 		                "how srun ended is not known: %s", strerror(errno));
 	w->attempt->exit_code = wlb_child_code(status);
-	if (WIFSIGNALED(status) && w->ending == ENDING_NOT)
+	if (WIFSIGNALED(status) && w->ending.measure == WLB_STEP_END_NOT)
 		note_srun_killed(w, WTERMSIG(status));
 	return true;
-}
-
-/* If no process reads our stderr any more, srun's output is lost, but the run continues. */
-static void pass_bytes(struct watch *w)
-{
-	ssize_t n = write(STDERR_FILENO, w->bytes, w->byte_count);
-	if (n < 0 && errno == EAGAIN)
-		return;
-	if (n < 0)
-		n = (ssize_t)w->byte_count;
-	w->byte_count -= (size_t)n;
-	memmove(w->bytes, w->bytes + n, w->byte_count);
 }
 
 /* The coordinator is told at once that no rank is the cause, since the ranks may end before srun does. */
@@ -239,34 +191,15 @@ static void tell_slurm_end(struct watch *w)
 		wlb_reporter_slurm_end(w->reporter, end->why, end->time_s, end->is_certain);
 }
 
-static void take_bytes(struct watch *w)
-{
-	ssize_t n = read(w->stderr_fd, w->bytes, sizeof(w->bytes));
-	if (n > 0) {
-		w->byte_count = (size_t)n;
-		wlb_first_exit_feed(&w->scan, w->bytes, w->byte_count);
-		if (w->scan.launch.known && w->launch_failed_s == 0)
-			w->launch_failed_s = wlb_clock_unix_s();
-		tell_slurm_end(w);
-	} else {
-		close(w->stderr_fd);
-		w->stderr_fd = -1;
-	}
-}
-
-/* What to poll: srun's stderr, or ours while it has not taken srun's output. */
-static struct pollfd stderr_side(const struct watch *w)
-{
-	return w->byte_count > 0 ? (struct pollfd){.fd = STDERR_FILENO, .events = POLLOUT}
-	                         : (struct pollfd){.fd = w->stderr_fd, .events = POLLIN};
-}
-
 static void pass_on(struct watch *w)
 {
-	if (w->byte_count == 0)
-		take_bytes(w);
-	else
-		pass_bytes(w);
+	size_t count = wlb_srun_output_pass(&w->output);
+	if (count == 0)
+		return;
+	wlb_first_exit_feed(&w->scan, w->output.bytes, count);
+	if (w->scan.launch.known && w->launch_failed_s == 0)
+		w->launch_failed_s = wlb_clock_unix_s();
+	tell_slurm_end(w);
 }
 
 /* All output of srun is in the pipe by now; the run does not wait for a stray process that still holds the pipe. */
@@ -274,19 +207,19 @@ static void drain(struct watch *w)
 {
 	int64_t until_ms = wlb_clock_ms() + DRAIN_MS;
 	while (wlb_clock_left_ms(until_ms) > 0) {
-		struct pollfd ready = stderr_side(w);
-		if (poll(&ready, 1, w->byte_count > 0 ? wlb_clock_left_ms(until_ms) : 0) <= 0)
+		struct pollfd ready = wlb_srun_output_side(&w->output);
+		if (poll(&ready, 1, w->output.count > 0 ? wlb_clock_left_ms(until_ms) : 0) <= 0)
 			break;
 		pass_on(w);
 	}
-	if (w->stderr_fd >= 0)
-		close(w->stderr_fd);
+	if (w->output.fd >= 0)
+		close(w->output.fd);
 }
 
 /* A step that ended before Slurm was asked for it has run all the same where its tasks have ended. */
 static void note_short_step(const struct watch *w)
 {
-	if (!w->has_step && (w->attempt->exit_code == 0 || w->scan.first.known))
+	if (!w->srun.has_step && (w->attempt->exit_code == 0 || w->scan.first.known))
 		wlb_run_record_of(w->reporter, "event", json_pack("{s:s, s:s}", "kind", "step_started", "detail", ""),
 		                  w->begin_s);
 }
@@ -308,15 +241,15 @@ void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun,
 	struct watch w = {.run = run,
 	                  .attempt = attempt,
 	                  .reporter = reporter,
-	                  .srun = srun,
+	                  .srun.pid = srun,
 	                  .begin_s = wlb_clock_unix_s(),
-	                  .stderr_fd = srun_stderr};
+	                  .output.fd = srun_stderr};
 	run->first_exit = (struct wlb_first_exit){0};
 	run->launch_failure = (struct wlb_run_launch_failure){0};
 	run->slurm_end = (struct wlb_run_slurm_end){0};
 	run->srun_signal = 0;
 	while (!has_ended(&w)) {
-		struct pollfd ready[] = {stderr_side(&w),
+		struct pollfd ready[] = {wlb_srun_output_side(&w.output),
 		                         {.fd = run->signal_fd, .events = POLLIN},
 		                         {.fd = run->parent_fd, .events = POLLIN},
 		                         wlb_run_input_side(&run->input)};
@@ -325,10 +258,10 @@ void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun,
 		end_by_order(&w);
 		end_waiting_srun(&w);
 		ask_to_stop(&w);
-		if (w.has_step && w.ending == ENDING_NOT)
+		if (w.srun.has_step && w.ending.measure == WLB_STEP_END_NOT)
 			wlb_run_suspects_check(run, attempt);
-		if (w.ending != ENDING_NOT && wlb_clock_left_ms(w.next_ending_ms) == 0)
-			escalate(&w);
+		if (wlb_clock_left_ms(w.ending.next_ms) == 0)
+			wlb_step_end_escalate(&w.ending, run->job.job_id, &w.srun);
 		if (poll(ready, 4, POLL_MS) <= 0)
 			continue;
 		if (ready[0].revents != 0)
@@ -344,7 +277,7 @@ void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun,
 		wlb_run_check_parent(run, true);
 	drain(&w);
 	const struct wlb_attempt_end_facts facts = {.scan = &w.scan,
-	                                            .was_ended = w.ending != ENDING_NOT,
+	                                            .was_ended = w.ending.measure != WLB_STEP_END_NOT,
 	                                            .launch_failed_s = w.launch_failed_s,
 	                                            .slurm_end = &w.slurm_end};
 	note_short_step(&w);
@@ -352,19 +285,4 @@ void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun,
 	wlb_run_note_save(run, attempt);
 	wlb_attempt_end_explain(run, attempt, &facts);
 	record_ended_processes(&w);
-}
-
-void wlb_run_end_orphaned_step(struct wlb_run *run)
-{
-	int64_t until_ms = wlb_clock_ms() + STEP_GONE_MS;
-	uint32_t step_id;
-	int found = -1;
-	while (run->killed_srun != 0 && wlb_clock_left_ms(until_ms) > 0 &&
-	       (found = wlb_slurm_step_of(run->job.job_id, run->killed_srun, &step_id, NULL)) != 0) {
-		if (found == 1)
-			wlb_slurm_step_kill(run->job.job_id, step_id, SIGKILL, NULL);
-		if (!wlb_run_pause(run, POLL_MS))
-			break;
-	}
-	run->killed_srun = 0;
 }

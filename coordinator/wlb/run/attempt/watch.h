@@ -11,9 +11,5 @@
  * how the attempt went, and run->first_exit. */
 void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun, int srun_stderr,
                    struct wlb_reporter *reporter);
-/* Ends the step of an srun that was killed, and waits, 15 s at most, until Slurm reports that it is gone: otherwise its
- * ranks would run on beside those of the next attempt. The kill is reported to the coordinator first, so that it does
- * not take the ranks that end here for the cause. */
-void wlb_run_end_orphaned_step(struct wlb_run *run);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "common/command.h"
 #include "coordinator/wlb/run/attempt/attempt.h"
-#include "coordinator/wlb/run/attempt/watch.h"
+#include "coordinator/wlb/run/attempt/step_end.h"
 #include "coordinator/wlb/run/loop/ask_attempt.h"
 #include "coordinator/wlb/run/loop/finish.h"
 #include "coordinator/wlb/run/loop/next.h"
