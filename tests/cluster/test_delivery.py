@@ -14,6 +14,7 @@ import uuid
 from harness import clock_s, ClusterTest, main, wait_for
 
 MINUTE = 60
+CLUSTER = "local"  # by slurm.conf
 NOBODY = ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups")
 PROCESSES_MOST = 16  # of a user that the epilogs on a node have started
 RETURN_S = 10  # everything is stored so soon after coordinator and database are back
@@ -168,12 +169,17 @@ class Away(DeliveryTest):
         listed = home / ".local/state/wlb/pending"
         result = self.cluster.run("wlb", "flush", "--wait", "1", "given-up", check=False, env=env)
         self.assertEqual(result.returncode, 1)
-        self.assertEqual(listed.read_text(encoding="utf-8"), f"{self.folder('given-up')}\n")
+        self.assertEqual(listed.read_text(encoding="utf-8"), f"{CLUSTER}:{self.folder('given-up')}\n")
+        # Another cluster with the same home has a job of this number, too.
+        self.write_spool(job, [("event", {"kind": "late", "detail": "y"})], "elsewhere")
+        elsewhere = f"elsewhere:{self.folder('elsewhere')}\n"
+        listed.write_text(elsewhere + listed.read_text(encoding="utf-8"), encoding="utf-8")
         self.cluster.verb("start-wlbd")
         wait_for("the coordinator", lambda: self.show(job), 10)
         self.cluster.run("wlb", "runs", env=env)
         wait_for("an empty folder", lambda: self.spools("given-up") == [], 5)
-        wait_for("an empty list", lambda: not listed.exists(), 5)
+        wait_for("the other cluster's line alone", lambda: listed.read_text(encoding="utf-8") == elsewhere, 5)
+        self.assertEqual(len(self.spools("elsewhere")), 1)
 
 
 class ManyJobs(DeliveryTest):

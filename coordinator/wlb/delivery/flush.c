@@ -263,7 +263,7 @@ static int add_folder(struct flush *flush, const char *path, struct wlb_error *e
 	return 0;
 }
 
-/* Adds the folders of the user's list; a folder that no longer exists is removed from the list. */
+/* Adds the folders of the user's list; one that does not exist any more is removed from the list. */
 static int add_listed(struct flush *flush)
 {
 	int count;
@@ -327,7 +327,7 @@ static int flush_folders(void *values, struct wlb_error *error)
 	flush->began_s = time(NULL);
 	int rc = find_folders(flush, &flush->error);
 	if (rc == 0 && flush->count == 0 && !flush->quiet)
-		puts("no directory is known where records wait");
+		puts("no directory is known where records of this cluster wait");
 	else if (rc == 0 && flush->count > 0)
 		rc = deliver(flush);
 	free(flush->folders);
@@ -341,8 +341,8 @@ static int flush_folders(void *values, struct wlb_error *error)
 
 static const struct wlb_option options[] = {
 	{WLB_OPTION(LIST, NULL, FIELD(dirs), "DIR...",
-                    "a job's directory .wlb or .wlb-UID (default: the directories where records of yours are known to "
-                    "wait)")},
+                    "a job's directory .wlb or .wlb-UID (default: the directories where records of yours on this "
+                    "cluster are known to wait)")},
 	{WLB_OPTION(INT, "timeout", FIELD(timeout_s), "SECONDS", "stop after this long"), .min = 1, .max = 86400,
          .initial = "60"},
 	{WLB_OPTION(INT, "wait", FIELD(wait_s), "SECONDS",
