@@ -10,8 +10,8 @@
 
 enum { CALL_MS = 30000 };
 
-json_t *wlb_api_call(struct wlb_connection *connection, const char *method, const char *path, const json_t *body,
-                     int timeout_ms, int *status, struct wlb_error *error)
+json_t *wlb_api_request(struct wlb_connection *connection, const char *method, const char *path, const json_t *body,
+                        int timeout_ms, int *status, struct wlb_error *error)
 {
 	struct wlb_reply reply;
 	char *text = body != NULL ? json_dumps(body, JSON_COMPACT) : NULL;
@@ -61,24 +61,24 @@ struct wlb_connection *wlb_api_open(struct wlb_error *error)
 }
 
 /* On a connection of its own. */
-static json_t *call_once(const char *method, const char *path, const json_t *body, struct wlb_error *error)
+static json_t *request_once(const char *method, const char *path, const json_t *body, struct wlb_error *error)
 {
 	struct wlb_connection *connection = wlb_api_open(error);
 	if (connection == NULL)
 		return NULL;
-	json_t *root = wlb_api_call(connection, method, path, body, CALL_MS, NULL, error);
+	json_t *root = wlb_api_request(connection, method, path, body, CALL_MS, NULL, error);
 	wlb_connection_free(connection);
 	return root;
 }
 
 json_t *wlb_api_get(const char *path, struct wlb_error *error)
 {
-	return call_once("GET", path, NULL, error);
+	return request_once("GET", path, NULL, error);
 }
 
 json_t *wlb_api_post(const char *path, const json_t *body, struct wlb_error *error)
 {
-	return call_once("POST", path, body, error);
+	return request_once("POST", path, body, error);
 }
 
 void wlb_api_query(char *path, size_t size, const char *key, const char *value)

@@ -12,8 +12,8 @@ enum { WLB_API_NOT_SENT = -1 };
  * 0), it is not a success (*status as answered), or a POST has no body because it could not be made (*status
  * WLB_API_NOT_SENT); the message then says why, in the coordinator's words if it sent any. `body` is NULL for a GET,
  * `status` may be NULL. */
-json_t *wlb_api_call(struct wlb_connection *connection, const char *method, const char *path, const json_t *body,
-                     int timeout_ms, int *status, struct wlb_error *error);
+json_t *wlb_api_request(struct wlb_connection *connection, const char *method, const char *path, const json_t *body,
+                        int timeout_ms, int *status, struct wlb_error *error);
 
 /* Returns -1 where the argument of a subcommand can be no run's name, and must not be put into the path of a request.
  */

@@ -25,14 +25,14 @@ json_t *wlb_calibration_of_type(struct wlb_connection *connection, const char *n
 	snprintf(ranks, sizeof(ranks), "%d", ranks_per_node);
 	if (ranks_per_node > 0)
 		wlb_api_query(path, sizeof(path), "ranks_per_node", ranks);
-	return wlb_api_call(connection, "GET", path, NULL, timeout_ms, NULL, error);
+	return wlb_api_request(connection, "GET", path, NULL, timeout_ms, NULL, error);
 }
 
 json_t *wlb_calibration_node_types(struct wlb_connection *connection, const char *attempt_id, int timeout_ms)
 {
 	char path[128] = "/v1/calibrations";
 	wlb_api_query(path, sizeof(path), "attempt_id", attempt_id);
-	json_t *reply = wlb_api_call(connection, "GET", path, NULL, timeout_ms, NULL, NULL);
+	json_t *reply = wlb_api_request(connection, "GET", path, NULL, timeout_ms, NULL, NULL);
 	json_t *types = reply != NULL ? json_array() : NULL;
 	const json_t *list = json_object_get(reply, "node_types");
 	for (size_t i = 0; i < json_array_size(list); i++)

@@ -19,8 +19,8 @@ json_t *wlb_calibration_ask(struct wlb_connection *connection, int gpus, const c
 json_t *wlb_calibration_of_type(struct wlb_connection *connection, const char *node_type, int ranks_per_node,
                                 int timeout_ms, struct wlb_error *error);
 
-/* Returns the types of the attempt's nodes without GPUs, an array of their names, by what was measured of these nodes;
- * the caller releases it. NULL where the coordinator does not answer. */
+/* Returns the names of the types that the attempt's nodes without GPUs have, by what was measured of these nodes, as an
+ * array; the caller releases it. NULL where the coordinator does not answer. */
 json_t *wlb_calibration_node_types(struct wlb_connection *connection, const char *attempt_id, int timeout_ms);
 
 /* Whose calibration the reply holds, such as "your own calibration"; NULL where it holds none. */

@@ -87,7 +87,7 @@ static const struct wlb_option options[] = {
 static const struct wlb_option_table table = {
 	.command = "wlb db",
 	.about = "For administrators. migrate brings the database to the schema of this version, forward only, or "
-                 "changes "
+		 "changes "
 		 "nothing; a newer one is refused. status prints which schema the database has; the exit code is 1 "
 		 "when this version needs another one.",
 	.options = options,

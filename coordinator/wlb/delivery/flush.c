@@ -26,7 +26,7 @@ enum {
 	OTHER_MS = 10000,       /* for another flush of the folder: longer than its pause between two rounds */
 	IN_USE_MS = 3000,       /* for a spool that another process is delivering */
 	IN_USE_WAIT_MS = 30000, /* for a spool whose job is about to end; the end of another job starts another flush */
-	AWAY_MS = 2000,         /* for a coordinator that was started a moment ago and connects to its database */
+	UNAVAILABLE_MS = 2000,  /* for a coordinator that was started a moment ago and connects to its database */
 	HEALTH_MS = 2000,
 };
 
@@ -52,7 +52,7 @@ struct flush {
 	int64_t began_s; /* Unix time */
 	struct wlb_deliver_in_use in_use;
 	int64_t left;
-	bool away;
+	bool is_unavailable;
 	bool is_blocked;        /* another flush has a folder */
 	struct wlb_error error; /* why something is left */
 };
@@ -99,12 +99,12 @@ static int flush_once(struct flush *flush, struct folder *folder)
 {
 	struct wlb_deliver_result result;
 	int64_t until_ms = flush->began_ms + flush->timeout_s * INT64_C(1000);
-	int64_t in_use_until_ms = wlb_clock_ms() + IN_USE_MS, away_until_ms = wlb_clock_ms() + AWAY_MS;
+	int64_t in_use_until_ms = wlb_clock_ms() + IN_USE_MS, unavailable_until_ms = wlb_clock_ms() + UNAVAILABLE_MS;
 	for (;;) {
 		struct wlb_deliver_options options = deliver_options(flush, wlb_clock_left_ms(until_ms));
 		if (wlb_deliver_folder(&flush->config, folder->path, &options, &result, &flush->error) != 0)
 			return -1;
-		bool again = result.left > 0 ? result.unavailable && wlb_clock_left_ms(away_until_ms) > 0 &&
+		bool again = result.left > 0 ? result.unavailable && wlb_clock_left_ms(unavailable_until_ms) > 0 &&
 		                                       wlb_clock_left_ms(until_ms) > 0
 		                             : result.busy > 0 && wlb_clock_left_ms(in_use_until_ms) > 0;
 		if (!again)
@@ -148,8 +148,8 @@ static bool may_deliver(struct flush *flush, struct folder *folder)
 	return false;
 }
 
-/* A flush that only waits for a spool in use ends soon: another that begins meanwhile must not leave the folder to it.
- */
+/* A flush that only waits for a spool in use ends soon, and gives up the lock: a flush that begins meanwhile must not
+ * leave the folder to it. */
 static void note_in_use(struct folder *folder, bool is_in_use)
 {
 	if (is_in_use)
@@ -170,7 +170,7 @@ static void deliver_round(struct flush *flush, struct folder *folder)
 		finish_folder(folder);
 		return;
 	}
-	flush->away = flush->away || result.unavailable;
+	flush->is_unavailable = flush->is_unavailable || result.unavailable;
 	flush->left += result.left;
 	if (result.left > 0 && !folder->listed) {
 		wlb_pending_add(folder->path); /* remains listed if this process ends early */
@@ -221,14 +221,14 @@ static int flush_waiting(struct flush *flush)
 	int64_t left_before = 0;
 	struct wlb_connection *connection = wlb_connection_new(&flush->config);
 	while (!all_done(flush) && wlb_clock_left_ms(until_ms) > 0) {
-		if (!flush->away || is_coordinator_up(connection)) {
-			flush->away = flush->is_blocked = false;
+		if (!flush->is_unavailable || is_coordinator_up(connection)) {
+			flush->is_unavailable = flush->is_blocked = false;
 			flush->left = 0;
 			for (int i = 0; i < flush->count; i++)
 				if (!flush->folders[i].done)
 					deliver_round(flush, &flush->folders[i]);
 		}
-		bool waits = flush->away || flush->is_blocked;
+		bool waits = flush->is_unavailable || flush->is_blocked;
 		/* Such as a spool that cannot be read, or refused records for which there is no space. */
 		bool is_stuck = !waits && flush->left > 0 && flush->left >= left_before && left_before > 0;
 		left_before = flush->left;

@@ -13,6 +13,7 @@
 #include "common/file.h"
 #include "common/own_file.h"
 #include "coordinator/slurm/slurm_api.h"
+#include "coordinator/wlb/child_output.h"
 #include "coordinator/wlb/delivery/start_self.h"
 
 enum {
@@ -37,6 +38,15 @@ static int list_path(char path[PATH_MAX], const char *name)
 	return n < PATH_MAX && path[0] == '/' ? 0 : -1;
 }
 
+static int print_cluster(void)
+{
+	char name[CLUSTER_BYTES];
+	if (wlb_slurm_open(NULL) != 0 || !wlb_slurm_config("ClusterName", name, sizeof(name)))
+		return 1;
+	printf("%s\n", name);
+	return fflush(stdout);
+}
+
 /* The cluster of this process: in a job Slurm names it, elsewhere slurmctld is asked, once. "": not known. */
 static const char *own_cluster(void)
 {
@@ -45,8 +55,9 @@ static const char *own_cluster(void)
 	const char *of_job = getenv("SLURM_CLUSTER_NAME");
 	if (of_job != NULL && *of_job != '\0')
 		return of_job;
-	if (!is_asked && wlb_slurm_open(NULL) == 0 && !wlb_slurm_config("ClusterName", name, sizeof(name)))
+	if (!is_asked && wlb_output_of_function(print_cluster, name, sizeof(name)) != 0)
 		name[0] = '\0';
+	name[strcspn(name, "\n")] = '\0';
 	is_asked = true;
 	return name;
 }

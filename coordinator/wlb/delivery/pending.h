@@ -11,8 +11,8 @@
 void wlb_pending_add(const char *dir);
 void wlb_pending_remove(const char *dir);
 
-/* The listed folders of this cluster, which wlb_strings_free releases. Those of other clusters are among them only
- * where neither then nor now anything told the cluster. NULL where there is no list. */
+/* The listed folders of this cluster, which wlb_strings_free releases. A folder whose cluster was not known when it was
+ * listed is a folder of every cluster. NULL where there is no list. */
 char **wlb_pending_list(int *count);
 
 /* Starts a separate process that delivers the listed folders of this cluster, if there is a list, and does not wait for

@@ -33,7 +33,7 @@ void wlb_start_detached(const char *const *argv)
 {
 	pid_t child = fork();
 	if (child == 0) {
-		/* Forks twice: a program that waits for its children does not see this one. */
+		/* Forks twice, so that a program that waits for its children does not see the new process. */
 		if (fork() != 0)
 			_exit(0);
 		setsid();

@@ -13,7 +13,7 @@
 #include "coordinator/client/config.h"
 #include "coordinator/client/credential.h"
 #include "coordinator/wlb/api.h"
-#include "coordinator/wlb/doctor/run_program.h"
+#include "coordinator/wlb/child_output.h"
 #include "coordinator/wlbd/config.h"
 
 /* Returns the socket of MUNGE, also if no coordinator is configured. */
@@ -102,7 +102,7 @@ void wlb_doctor_coordinator(struct wlb_doctor *doctor)
 	if (connection == NULL)
 		return;
 	check_health(doctor, connection);
-	json_t *runs = wlb_api_call(connection, "GET", "/v1/runs?limit=1", NULL, 5000, &status, &error);
+	json_t *runs = wlb_api_request(connection, "GET", "/v1/runs?limit=1", NULL, 5000, &status, &error);
 	if (runs != NULL)
 		wlb_doctor_note(doctor, WLB_FINDING_OK, "credential", "",
 		                "the coordinator accepts it, and proves that it runs as uid %u",
@@ -138,7 +138,7 @@ void wlb_doctor_settings(struct wlb_doctor *doctor)
 void wlb_doctor_mpi(struct wlb_doctor *doctor)
 {
 	char output[1024];
-	int code = wlb_doctor_run_program((char *[]){"ompi_info", "--version", NULL}, output, sizeof(output));
+	int code = wlb_output_of_program((char *[]){"ompi_info", "--version", NULL}, output, sizeof(output));
 	output[strcspn(output, "\n")] = '\0';
 	if (code == 0)
 		wlb_doctor_note(doctor, WLB_FINDING_OK, "mpi", "", "%s", output);

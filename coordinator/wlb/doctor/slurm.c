@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "coordinator/slurm/slurm_api.h"
-#include "coordinator/wlb/doctor/run_program.h"
+#include "coordinator/wlb/child_output.h"
 
 /* Writes "25.11" for "25.11.7". */
 static void format_series(const char *version, char *text, size_t size)
@@ -19,7 +19,7 @@ static void format_series(const char *version, char *text, size_t size)
 static void check_version(struct wlb_doctor *doctor)
 {
 	char output[256], running[16], built[16];
-	if (wlb_doctor_run_program((char *[]){"sinfo", "--version", NULL}, output, sizeof(output)) != 0) {
+	if (wlb_output_of_program((char *[]){"sinfo", "--version", NULL}, output, sizeof(output)) != 0) {
 		wlb_doctor_note(doctor, WLB_FINDING_FAIL, "version", "install Slurm's client commands or correct PATH",
 		                "sinfo cannot be run");
 		return;
@@ -65,11 +65,11 @@ static int open_slurm(void)
 	return SAYS_REMEDY;
 }
 
-/* libslurm ends the process that calls it where it cannot read its configuration: tried apart first. */
+/* libslurm ends the process where it cannot read its configuration, so another process tries first. */
 static bool can_open_slurm(struct wlb_doctor *doctor)
 {
 	char output[4096];
-	int code = wlb_doctor_run_apart(open_slurm, output, sizeof(output));
+	int code = wlb_output_of_function(open_slurm, output, sizeof(output));
 	for (char *end = output; (end = strchr(end, '\n')) != NULL;)
 		*end = end[1] != '\0' ? ' ' : '\0';
 	if (code != 0)
@@ -99,7 +99,7 @@ void wlb_doctor_plugin(struct wlb_doctor *doctor)
 	static const char remedy[] =
 		"add 'optional spank_wlb.so coordinator=HOST:PORT' to plugstack.conf beside slurm.conf";
 	static char output[65536];
-	int code = wlb_doctor_run_program((char *[]){"srun", "--help", NULL}, output, sizeof(output));
+	int code = wlb_output_of_program((char *[]){"srun", "--help", NULL}, output, sizeof(output));
 	const char *line = strstr(output, "spank_wlb");
 	if (strstr(output, "--wlb-layout") != NULL)
 		wlb_doctor_note(doctor, WLB_FINDING_OK, "plugin", "", "srun knows --wlb-layout");
@@ -115,7 +115,7 @@ void wlb_doctor_plugin(struct wlb_doctor *doctor)
 void wlb_doctor_pmix(struct wlb_doctor *doctor)
 {
 	char output[4096];
-	wlb_doctor_run_program((char *[]){"srun", "--mpi=list", NULL}, output, sizeof(output));
+	wlb_output_of_program((char *[]){"srun", "--mpi=list", NULL}, output, sizeof(output));
 	if (strstr(output, "pmix") != NULL)
 		wlb_doctor_note(doctor, WLB_FINDING_OK, "pmix", "", "srun has the PMIx plugin");
 	else
@@ -127,7 +127,7 @@ void wlb_doctor_pmix(struct wlb_doctor *doctor)
 /* Reads what slurmctld and its plugins are configured as. Returns -1 with a finding on `what` where that fails. */
 static int read_config(struct wlb_doctor *doctor, const char *what, char *output, size_t size)
 {
-	if (wlb_doctor_run_program((char *[]){"scontrol", "show", "config", NULL}, output, size) == 0)
+	if (wlb_output_of_program((char *[]){"scontrol", "show", "config", NULL}, output, size) == 0)
 		return 0;
 	wlb_doctor_note(doctor, WLB_FINDING_WARN, what, "check 'scontrol show config'",
 	                "the cluster's configuration cannot be read");

@@ -7,19 +7,19 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "coordinator/wlb/doctor/run_program.h"
+#include "coordinator/wlb/child_output.h"
 
 /* Runs wlb-worker of PATH, else that beside this program, with one argument or two. Returns its exit code, or -1. */
 static int run_worker(char *first, char *second, char *output, size_t size)
 {
 	char path[PATH_MAX];
 	ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - sizeof("/wlb-worker"));
-	int code = wlb_doctor_run_program((char *[]){"wlb-worker", first, second, NULL}, output, size);
+	int code = wlb_output_of_program((char *[]){"wlb-worker", first, second, NULL}, output, size);
 	if (code >= 0 || length <= 0)
 		return code;
 	path[length] = '\0';
 	snprintf(strrchr(path, '/'), sizeof("/wlb-worker"), "/wlb-worker");
-	return wlb_doctor_run_program((char *[]){path, first, second, NULL}, output, size);
+	return wlb_output_of_program((char *[]){path, first, second, NULL}, output, size);
 }
 
 void wlb_doctor_worker(struct wlb_doctor *doctor)

@@ -12,7 +12,7 @@
 #include "coordinator/wlb/output/reply_fields.h"
 #include "coordinator/wlb/output/time_format.h"
 
-enum { LIMIT_MOST = 10000 }; /* of the coordinator, too */
+enum { LIMIT_MAX = 10000 }; /* of the coordinator, too */
 
 static void format_step(const json_t *run, char *text, size_t size)
 {
@@ -82,7 +82,7 @@ static int list_runs(void *values, struct wlb_error *error)
 	wlb_pending_deliver();
 	/* The table asks for one run more than it prints, to know whether there are more. */
 	snprintf(limit, sizeof(limit), "%d",
-	         request->json || request->limit == LIMIT_MOST ? request->limit : request->limit + 1);
+	         request->json || request->limit == LIMIT_MAX ? request->limit : request->limit + 1);
 	wlb_api_query(path, sizeof(path), "limit", limit);
 	if (request->user != NULL)
 		wlb_api_query(path, sizeof(path), "user", request->user);
@@ -108,7 +108,7 @@ static const struct wlb_option options[] = {
 	{WLB_OPTION(TEXT, "user", FIELD(user), "NAME", "only this user's runs")},
 	{WLB_OPTION(TEXT, "state", FIELD(state), NULL, "only runs in this state"),
          .choices = "starting|running|restarting|complete|failed|out_of_nodes|cancelled"},
-	{WLB_OPTION(INT, "limit", FIELD(limit), "N", "at most N runs"), .min = 1, .max = LIMIT_MOST, .initial = "50"},
+	{WLB_OPTION(INT, "limit", FIELD(limit), "N", "at most N runs"), .min = 1, .max = LIMIT_MAX, .initial = "50"},
 	{WLB_OPTION(FLAG, "json", FIELD(json), NULL, "the coordinator's reply as it is")},
 };
 

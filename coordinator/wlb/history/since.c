@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DIGITS_MOST = 9 }; /* of how long ago, so that no product overflows */
+enum { DIGITS_MAX = 9 }; /* of how long ago, so that no product overflows */
 
 /* Returns the seconds of "90s" and so on; -1: it is no such text. */
 static long long ago_s(const char *text)
@@ -15,7 +15,7 @@ static long long ago_s(const char *text)
 		long long seconds;
 	} units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
 	size_t digits = strspn(text, "0123456789");
-	if (digits == 0 || digits > DIGITS_MOST || strlen(text) != digits + 1)
+	if (digits == 0 || digits > DIGITS_MAX || strlen(text) != digits + 1)
 		return -1;
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
 		if (units[i].letter == text[digits])

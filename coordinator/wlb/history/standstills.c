@@ -58,11 +58,11 @@ int wlb_standstill_clusters(const json_t *stacks, int columns, FILE *out, struct
 /* Writes "0-1,3" or "0-15,... (64 in all)"; "no rank". */
 static void name_ranks(const json_t *call, const char *list_name, const char *count_name, char *text, size_t size)
 {
-	enum { LISTED_MOST = 16 };
+	enum { LISTED_MAX = 16 };
 	const json_t *list = json_object_get(call, list_name);
 	json_int_t count = json_integer_value(json_object_get(call, count_name));
-	int ranks[LISTED_MOST], listed = 0;
-	for (; listed < LISTED_MOST && (size_t)listed < json_array_size(list); listed++)
+	int ranks[LISTED_MAX], listed = 0;
+	for (; listed < LISTED_MAX && (size_t)listed < json_array_size(list); listed++)
 		ranks[listed] = (int)json_integer_value(json_array_get(list, (size_t)listed));
 	if (listed == 0) {
 		snprintf(text, size, "no rank");

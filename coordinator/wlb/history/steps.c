@@ -4,7 +4,7 @@
 
 #include "coordinator/wlb/api.h"
 
-enum { PAGE_STEPS = 10000, PAGE_MS = 30000, POINTS_MOST = 2000 };
+enum { PAGE_STEPS = 10000, PAGE_MS = 30000, POINTS_MAX = 2000 };
 
 /* The first step of the next page; -1 if this was the last. Coordinators before 0004_records send no `next`. */
 static json_int_t next_of(const json_t *reply)
@@ -25,7 +25,7 @@ static int each_page(struct wlb_connection *connection, const char *run, wlb_ste
 	json_int_t from = 0;
 	while (from >= 0) {
 		snprintf(path, sizeof(path), "/v1/runs/%s/steps?from=%lld&limit=%d", run, (long long)from, PAGE_STEPS);
-		json_t *reply = wlb_api_call(connection, "GET", path, NULL, PAGE_MS, NULL, error);
+		json_t *reply = wlb_api_request(connection, "GET", path, NULL, PAGE_MS, NULL, error);
 		if (reply == NULL)
 			return -1;
 		json_int_t next = next_of(reply);
@@ -57,7 +57,7 @@ int wlb_steps_each_page(const char *run, wlb_steps_page *page, void *context, st
 json_t *wlb_steps_sample(const char *run, int points, struct wlb_error *error)
 {
 	char path[160];
-	snprintf(path, sizeof(path), "/v1/runs/%s/steps?points=%d", run, points < POINTS_MOST ? points : POINTS_MOST);
+	snprintf(path, sizeof(path), "/v1/runs/%s/steps?points=%d", run, points < POINTS_MAX ? points : POINTS_MAX);
 	json_t *reply = wlb_api_get(path, error);
 	json_t *steps = json_incref(json_object_get(reply, "steps"));
 	if (reply != NULL && steps == NULL)

@@ -11,7 +11,7 @@
 #include "coordinator/wlb/output/time_format.h"
 
 enum { ATTEMPTS_SHOWN = 4 };
-static const double ERROR_MOST = 0.2;  /* of a prediction; above it the user is asked to calibrate */
+static const double ERROR_MAX = 0.2;   /* of a prediction; above it the user is asked to calibrate */
 static const double DIFFERENCE = 0.05; /* of a speed; below it speeds are called equal */
 
 static double number(const json_t *object, const char *key)
@@ -120,7 +120,7 @@ static void print_measured(const json_t *attempt, const json_t *plan)
 	if (used > 0.0)
 		printf(" (%+.0f %%)", 100.0 * memory_error);
 	puts("");
-	if (fabs(step_error) > ERROR_MOST || fabs(memory_error) > ERROR_MOST)
+	if (fabs(step_error) > ERROR_MAX || fabs(memory_error) > ERROR_MAX)
 		print_calibrate(attempt, plan);
 }
 

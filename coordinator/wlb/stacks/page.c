@@ -120,12 +120,12 @@ static void put_thread(const struct page *page, const json_t *thread, size_t mos
 		put(page, "    and %zu outer frames", count - most);
 }
 
-static void put_rank(const struct page *page, const json_t *rank, size_t threads_most, size_t frames_most,
+static void put_rank(const struct page *page, const json_t *rank, size_t threads_max, size_t frames_max,
                      size_t calls_most)
 {
 	const json_t *threads = json_object_get(rank, "threads");
 	const char *note = wlb_field_text(rank, "note", "");
-	size_t count = json_array_size(threads), shown = count < threads_most ? count : threads_most;
+	size_t count = json_array_size(threads), shown = count < threads_max ? count : threads_max;
 	long long more = (long long)(count - shown) + json_integer_value(json_object_get(rank, "left_out"));
 	put(page, "Rank %lld on %s, process %lld: %s", (long long)json_integer_value(json_object_get(rank, "rank")),
 	    wlb_field_text(rank, "node", "?"), (long long)json_integer_value(json_object_get(rank, "pid")),
@@ -133,7 +133,7 @@ static void put_rank(const struct page *page, const json_t *rank, size_t threads
 	if (*note != '\0')
 		fprintf(page->out, "  Note: %s.\n", note);
 	for (size_t i = 0; i < shown; i++)
-		put_thread(page, json_array_get(threads, i), frames_most);
+		put_thread(page, json_array_get(threads, i), frames_max);
 	if (more > 0)
 		put(page, "  and %lld more threads", more);
 	put_calls(page, rank, calls_most);

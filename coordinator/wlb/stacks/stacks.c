@@ -19,7 +19,7 @@ enum {
 	ANSWERS_MS = 15000, /* for the nodes: an agent reports each second and has 12 s then */
 	PERIOD_MS = 500,
 	COLUMNS_LEAST = 80,
-	RANK_MOST = (1 << 20) - 1,
+	RANK_MAX = (1 << 20) - 1,
 };
 
 struct request {
@@ -51,7 +51,7 @@ static int wait_for_nodes(struct wlb_connection *connection, const struct reques
 	int64_t until_ms = wlb_clock_ms() + ANSWERS_MS;
 	snprintf(path, sizeof(path), "/v1/runs/%s/stacks?ranks=none", request->name);
 	for (bool done = false; !done;) {
-		json_t *reply = wlb_api_call(connection, "GET", path, NULL, CALL_MS, NULL, error);
+		json_t *reply = wlb_api_request(connection, "GET", path, NULL, CALL_MS, NULL, error);
 		if (reply == NULL)
 			return -1;
 		done = has_all(reply, stacks_id) || wlb_clock_left_ms(until_ms) == 0;
@@ -69,7 +69,7 @@ static int gather(struct wlb_connection *connection, const struct request *reque
 	int status = 0;
 	json_t *body = json_object();
 	snprintf(path, sizeof(path), "/v1/runs/%s/stacks/gather", request->name);
-	json_t *reply = wlb_api_call(connection, "POST", path, body, CALL_MS, &status, error);
+	json_t *reply = wlb_api_request(connection, "POST", path, body, CALL_MS, &status, error);
 	json_decref(body);
 	if (reply == NULL && status == 409) {
 		fprintf(stderr, "wlb stacks: %s; the newest that are kept follow\n", error->message);
@@ -110,7 +110,7 @@ static int show(struct wlb_connection *connection, const struct request *request
 	if (!request->last && gather(connection, request, error) != 0)
 		return -1;
 	snprintf(path, sizeof(path), "/v1/runs/%s/stacks", request->name);
-	json_t *reply = wlb_api_call(connection, "GET", path, NULL, CALL_MS, NULL, error);
+	json_t *reply = wlb_api_request(connection, "GET", path, NULL, CALL_MS, NULL, error);
 	int rc = reply != NULL ? print(request, reply, error) : -1;
 	json_decref(reply);
 	return rc;
@@ -121,7 +121,7 @@ static int stacks(void *values, struct wlb_error *error)
 	const struct request *request = values;
 	int64_t rank;
 	if (wlb_api_check_run(request->name, error) != 0 ||
-	    (request->rank != NULL && wlb_number_parse("--rank", request->rank, 0, RANK_MOST, &rank, error) != 0))
+	    (request->rank != NULL && wlb_number_parse("--rank", request->rank, 0, RANK_MAX, &rank, error) != 0))
 		return WLB_EXIT_USAGE;
 	wlb_pending_deliver();
 	struct wlb_connection *connection = wlb_api_open(error);

@@ -74,7 +74,7 @@ static bool is_wanted(const struct wlb_top_ranks *ranks, const struct wlb_top_ra
 	return of_kind < CALLS_OF_KIND;
 }
 
-int wlb_top_calls_find(const struct wlb_top_ranks *ranks, const struct wlb_top_rank *callers[WLB_TOP_CALLS_MOST])
+int wlb_top_calls_find(const struct wlb_top_ranks *ranks, const struct wlb_top_rank *callers[WLB_TOP_CALLS_MAX])
 {
 	const struct wlb_top_rank **waiting = calloc((size_t)ranks->count + 1, sizeof(const struct wlb_top_rank *));
 	int waiting_count = 0, count = 0;
@@ -84,7 +84,7 @@ int wlb_top_calls_find(const struct wlb_top_ranks *ranks, const struct wlb_top_r
 		if (ranks->list[i].call != NULL && strcmp(ranks->list[i].process, "gone") != 0)
 			waiting[waiting_count++] = &ranks->list[i];
 	qsort(waiting, (size_t)waiting_count, sizeof(*waiting), by_time);
-	for (int i = 0; i < waiting_count && count < WLB_TOP_CALLS_MOST; i++)
+	for (int i = 0; i < waiting_count && count < WLB_TOP_CALLS_MAX; i++)
 		if (is_wanted(ranks, waiting[i], callers, count))
 			callers[count++] = waiting[i];
 	free(waiting);
@@ -103,7 +103,7 @@ static void add_member(const struct wlb_top_rank *caller, const struct wlb_top_r
 	else if (entered >= caller->call_seq) /* it has left the call */
 		return;
 	else if (rank->is_reported && rank->age_s < caller->call_for_s)
-		members->missing[members->missing_count++] = rank->rank;
+		members->outside[members->outside_count++] = rank->rank;
 	else
 		members->unknown_count++;
 }
@@ -112,8 +112,8 @@ int wlb_top_members_find(const struct wlb_top_ranks *ranks, const struct wlb_top
                          struct wlb_top_members *members)
 {
 	size_t size = (size_t)ranks->count + 1;
-	*members = (struct wlb_top_members){.inside = calloc(size, sizeof(int)), .missing = calloc(size, sizeof(int))};
-	if (members->inside == NULL || members->missing == NULL)
+	*members = (struct wlb_top_members){.inside = calloc(size, sizeof(int)), .outside = calloc(size, sizeof(int))};
+	if (members->inside == NULL || members->outside == NULL)
 		return -1;
 	for (int i = 0; i < ranks->count; i++)
 		if (are_together(ranks, caller, &ranks->list[i], caller->call_group))
@@ -124,6 +124,6 @@ int wlb_top_members_find(const struct wlb_top_ranks *ranks, const struct wlb_top
 void wlb_top_members_free(struct wlb_top_members *members)
 {
 	free(members->inside);
-	free(members->missing);
+	free(members->outside);
 	*members = (struct wlb_top_members){0};
 }

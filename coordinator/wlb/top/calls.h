@@ -10,18 +10,18 @@
 
 #include "coordinator/wlb/top/ranks.h"
 
-enum { WLB_TOP_CALLS_MOST = 16 };
+enum { WLB_TOP_CALLS_MAX = 16 };
 
 /* Finds the ranks that have waited longest, each in another call, and the oldest first: at most two for each kind of
  * group, since ranks that wait there usually wait for one another. Returns how many; -1 if out of memory. */
-int wlb_top_calls_find(const struct wlb_top_ranks *ranks, const struct wlb_top_rank *callers[WLB_TOP_CALLS_MOST]);
+int wlb_top_calls_find(const struct wlb_top_ranks *ranks, const struct wlb_top_rank *callers[WLB_TOP_CALLS_MAX]);
 
 /* Lists are of ranks, in their order. */
 struct wlb_top_members {
 	int *inside;
 	int inside_count;
-	int *missing; /* their newest report, sent after the call began, says that they have not entered it */
-	int missing_count;
+	int *outside; /* not in the call, by a report that was sent after the call began */
+	int outside_count;
 	int unknown_count; /* not reported since the call began */
 };
 

@@ -39,22 +39,22 @@ static const struct wlb_top_rank *worst_of(const struct wlb_top_ranks *ranks, co
 	return worst;
 }
 
-static void put_missing(struct wlb_top_frame *frame, const struct wlb_top_ranks *ranks,
+static void put_outside(struct wlb_top_frame *frame, const struct wlb_top_ranks *ranks,
                         const struct wlb_top_members *members)
 {
 	char time[32], first[512] = "", unknown[64] = "";
-	if (members->missing_count == 0 && members->unknown_count == 0)
+	if (members->outside_count == 0 && members->unknown_count == 0)
 		return;
 	if (members->unknown_count > 0)
 		snprintf(unknown, sizeof(unknown), "  %d not reported since it began", members->unknown_count);
-	if (members->missing_count > 0) {
-		const struct wlb_top_rank *rank = worst_of(ranks, members->missing, members->missing_count);
+	if (members->outside_count > 0) {
+		const struct wlb_top_rank *rank = worst_of(ranks, members->outside, members->outside_count);
 		wlb_seconds_format(rank->for_s, time, sizeof(time));
 		snprintf(first, sizeof(first), "; %d on %s: %s for %s", rank->rank, wlb_top_rank_node(ranks, rank),
 		         rank->activity, time);
 		wlb_top_put(frame, WLB_TOP_RED, "   not entered: ");
 		int columns_left = frame->columns - frame->column - (int)strlen(first) - (int)strlen(unknown);
-		put_ranges(frame, members->missing, members->missing_count, columns_left > 16 ? columns_left : 16);
+		put_ranges(frame, members->outside, members->outside_count, columns_left > 16 ? columns_left : 16);
 	}
 	wlb_top_put(frame, WLB_TOP_PLAIN, "%s%s", first, unknown);
 	wlb_top_end_line(frame);
@@ -62,7 +62,7 @@ static void put_missing(struct wlb_top_frame *frame, const struct wlb_top_ranks 
 
 int wlb_top_calls_put(struct wlb_top_frame *frame, const struct wlb_top_ranks *ranks)
 {
-	const struct wlb_top_rank *callers[WLB_TOP_CALLS_MOST];
+	const struct wlb_top_rank *callers[WLB_TOP_CALLS_MAX];
 	struct wlb_top_members members;
 	int count = wlb_top_calls_find(ranks, callers), rc = count < 0 ? -1 : 0;
 	if (count > 0) {
@@ -74,7 +74,7 @@ int wlb_top_calls_put(struct wlb_top_frame *frame, const struct wlb_top_ranks *r
 		rc = wlb_top_members_find(ranks, callers[i], &members);
 		if (rc == 0) {
 			put_call(frame, callers[i], &members);
-			put_missing(frame, ranks, &members);
+			put_outside(frame, ranks, &members);
 		}
 		wlb_top_members_free(&members);
 	}

@@ -21,7 +21,7 @@ static int fetch_steps(struct wlb_connection *connection, const char *name, int 
 		return 0;
 	snprintf(path, sizeof(path), "/v1/runs/%s/steps?from=%lld&limit=%d", name, from > 0 ? (long long)from : 0LL,
 	         WLB_PROGRESS_STEPS);
-	json_t *reply = wlb_api_call(connection, "GET", path, NULL, timeout_ms, status, error);
+	json_t *reply = wlb_api_request(connection, "GET", path, NULL, timeout_ms, status, error);
 	if (reply == NULL)
 		return -1;
 	*steps = json_incref(json_object_get(reply, "steps"));
@@ -35,7 +35,7 @@ int wlb_top_fetch(struct wlb_connection *connection, const char *run, int timeou
 	char path[128];
 	struct wlb_top_view fetched = {.fetched_ms = wlb_clock_ms()};
 	snprintf(path, sizeof(path), "/v1/runs/%s/ranks", run);
-	fetched.run = wlb_api_call(connection, "GET", path, NULL, timeout_ms, status, error);
+	fetched.run = wlb_api_request(connection, "GET", path, NULL, timeout_ms, status, error);
 	if (fetched.run == NULL ||
 	    fetch_steps(connection, run, timeout_ms, fetched.run, &fetched.steps, status, error) != 0) {
 		json_decref(fetched.run);

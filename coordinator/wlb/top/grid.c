@@ -4,7 +4,7 @@
 
 #include "coordinator/wlb/top/state.h"
 
-enum { LABEL_MOST = 20, CELL_COLUMNS = 2, GAP_COLUMNS = 2 };
+enum { LABEL_MAX = 20, CELL_COLUMNS = 2, GAP_COLUMNS = 2 };
 
 struct grid {
 	struct wlb_top_frame *frame;
@@ -112,11 +112,11 @@ static void put_rest(const struct grid *grid, int first)
 	wlb_top_end_line(grid->frame);
 }
 
-static void draw_sections(const struct grid *grid, int lines_most)
+static void draw_sections(const struct grid *grid, int lines_max)
 {
 	int count = grid->sections->count;
-	bool all_fit = divide_up(count, grid->cells_in_line) <= lines_most;
-	int shown = all_fit ? count : (lines_most - 1) * grid->cells_in_line;
+	bool all_fit = divide_up(count, grid->cells_in_line) <= lines_max;
+	int shown = all_fit ? count : (lines_max - 1) * grid->cells_in_line;
 	for (int i = 0; i < shown; i++) {
 		if (i % grid->cells_in_line == 0)
 			put_label(grid, grid->sections->list[i].label);
@@ -131,23 +131,23 @@ static void draw_sections(const struct grid *grid, int lines_most)
 /* ---- the grid ---------------------------------------------------------------------------------------------------- */
 
 void wlb_top_grid_draw(struct wlb_top_frame *frame, const struct wlb_top_ranks *ranks,
-                       const struct wlb_top_sections *sections, int lines_most)
+                       const struct wlb_top_sections *sections, int lines_max)
 {
 	struct grid grid = {.frame = frame, .ranks = ranks, .sections = sections, .label_columns = 1};
-	lines_most = lines_most < 2 ? 2 : lines_most;
+	lines_max = lines_max < 2 ? 2 : lines_max;
 	for (int i = 0; i < sections->count; i++) {
 		int length = (int)strlen(sections->list[i].label);
 		grid.label_columns = length > grid.label_columns ? length : grid.label_columns;
 	}
-	if (grid.label_columns > LABEL_MOST)
-		grid.label_columns = LABEL_MOST;
+	if (grid.label_columns > LABEL_MAX)
+		grid.label_columns = LABEL_MAX;
 	int cells = (frame->columns - grid.label_columns - 1) / CELL_COLUMNS;
 	grid.cells_in_line = cells > 1 ? cells : 1;
-	if (ranks->count <= WLB_TOP_CELLS_MOST && rank_lines(&grid) <= lines_most) {
+	if (ranks->count <= WLB_TOP_CELLS_MAX && rank_lines(&grid) <= lines_max) {
 		draw_ranks(&grid);
 		return;
 	}
 	wlb_top_put(frame, WLB_TOP_FAINT, "a cell is the worst rank of a group; a line begins with its first group");
 	wlb_top_end_line(frame);
-	draw_sections(&grid, lines_most - 1 < 2 ? 2 : lines_most - 1);
+	draw_sections(&grid, lines_max - 1 < 2 ? 2 : lines_max - 1);
 }

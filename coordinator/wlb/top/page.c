@@ -42,8 +42,8 @@ static void put_reports(struct wlb_top_frame *frame, const struct wlb_top_ranks 
 	else
 		wlb_top_put(frame, WLB_TOP_PLAIN, "%d of %d ranks reported, %.1f to %.1f s ago", ranks->reported,
 		            ranks->count, newest_s, oldest_s);
-	if (ranks->left_out > 0)
-		wlb_top_put(frame, WLB_TOP_PLAIN, "; %d more are not listed", ranks->left_out);
+	if (ranks->omitted > 0)
+		wlb_top_put(frame, WLB_TOP_PLAIN, "; %d more are not listed", ranks->omitted);
 	wlb_top_end_line(frame);
 }
 
@@ -86,11 +86,11 @@ static int put_grid(struct wlb_top_frame *frame, const struct wlb_top_ranks *ran
 		put_line(frame, WLB_TOP_FAINT, wlb_top_legend[i]);
 	if (ranks->verdicts.count > 0)
 		put_line(frame, WLB_TOP_FAINT, wlb_top_legend_named);
-	int lines_most = wlb_top_lines_left(frame);
+	int lines_max = wlb_top_lines_left(frame);
 	if (frame->rows > 0)
-		lines_most -= BELOW_GRID_LINES + wlb_top_verdicts_lines(&ranks->verdicts) + has_late(ranks);
+		lines_max -= BELOW_GRID_LINES + wlb_top_verdicts_lines(&ranks->verdicts) + has_late(ranks);
 	if (rc == 0)
-		wlb_top_grid_draw(frame, ranks, &sections, lines_most);
+		wlb_top_grid_draw(frame, ranks, &sections, lines_max);
 	wlb_top_sections_free(&sections);
 	return rc;
 }
@@ -117,8 +117,8 @@ static void put_rank(struct wlb_top_frame *frame, const struct wlb_top_ranks *ra
 }
 
 /* Inserts the rank among the worst, the worst first. Returns how many there are. */
-static int insert(const struct wlb_top_ranks *ranks, const struct wlb_top_rank *rank,
-                  const struct wlb_top_rank *worst[WORST_SHOWN], int count)
+static int insert_worst(const struct wlb_top_ranks *ranks, const struct wlb_top_rank *rank,
+                        const struct wlb_top_rank *worst[WORST_SHOWN], int count)
 {
 	int at = count;
 	while (at > 0 && wlb_top_is_worse(ranks, rank, worst[at - 1]))
@@ -138,7 +138,7 @@ static void put_worst(struct wlb_top_frame *frame, const struct wlb_top_ranks *r
 	int count = 0;
 	for (int i = 0; i < ranks->count; i++)
 		if (wlb_top_state_of(ranks, &ranks->list[i]).level >= WLB_TOP_LATE)
-			count = insert(ranks, &ranks->list[i], worst, count);
+			count = insert_worst(ranks, &ranks->list[i], worst, count);
 	if (count == 0)
 		return;
 	put_line(frame, WLB_TOP_STRONG, "Ranks that need attention");

@@ -13,7 +13,7 @@
 #define ENTER "\033[?1049h\033[?25l\033[2J"
 #define LEAVE "\033[?25h\033[?1049l"
 
-static void show(const char *codes)
+static void print_codes(const char *codes)
 {
 	fputs(codes, stdout);
 	fflush(stdout);
@@ -30,19 +30,19 @@ static void enter(const struct wlb_screen *screen)
 	modes.c_cc[VTIME] = 0;
 	if (screen->has_keys)
 		tcsetattr(STDIN_FILENO, TCSADRAIN, &modes);
-	show(ENTER);
+	print_codes(ENTER);
 }
 
 static void leave(const struct wlb_screen *screen)
 {
-	show(LEAVE);
+	print_codes(LEAVE);
 	if (screen->has_keys)
 		tcsetattr(STDIN_FILENO, TCSADRAIN, &screen->modes_before);
 }
 
 /* ---- open and close ---------------------------------------------------------------------------------------------- */
 
-static int watch(int events_fd, int fd)
+static int add_source(int events_fd, int fd)
 {
 	struct epoll_event readable = {.events = EPOLLIN, .data.fd = fd};
 	return epoll_ctl(events_fd, EPOLL_CTL_ADD, fd, &readable);
@@ -69,8 +69,8 @@ int wlb_screen_open(struct wlb_screen *screen, struct wlb_error *error)
 	sigprocmask(SIG_BLOCK, &signals, &screen->signals_before);
 	screen->events_fd = epoll_create1(EPOLL_CLOEXEC);
 	screen->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (screen->events_fd < 0 || screen->signal_fd < 0 || watch(screen->events_fd, screen->signal_fd) != 0 ||
-	    (screen->has_keys && watch(screen->events_fd, STDIN_FILENO) != 0)) {
+	if (screen->events_fd < 0 || screen->signal_fd < 0 || add_source(screen->events_fd, screen->signal_fd) != 0 ||
+	    (screen->has_keys && add_source(screen->events_fd, STDIN_FILENO) != 0)) {
 		wlb_fail(error, "the terminal's events cannot be read: %s", strerror(errno));
 		close_events(screen);
 		return -1;

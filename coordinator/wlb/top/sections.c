@@ -64,8 +64,8 @@ static void label_group(const struct wlb_layout *layout, const struct wlb_coordi
 		snprintf(label, WLB_TOP_LABEL_SIZE, "all");
 }
 
-static void label(const struct wlb_top_ranks *ranks, const struct wlb_top_rank *rank, enum wlb_top_by by,
-                  char label[WLB_TOP_LABEL_SIZE])
+static void label_section(const struct wlb_top_ranks *ranks, const struct wlb_top_rank *rank, enum wlb_top_by by,
+                          char label[WLB_TOP_LABEL_SIZE])
 {
 	if (by == WLB_TOP_BY_NODE)
 		snprintf(label, WLB_TOP_LABEL_SIZE, "%s", wlb_top_rank_node(ranks, rank));
@@ -77,15 +77,15 @@ static void label(const struct wlb_top_ranks *ranks, const struct wlb_top_rank *
 
 /* ---- sections ---------------------------------------------------------------------------------------------------- */
 
-static void cut(const struct wlb_top_ranks *ranks, const struct keyed *keys, enum wlb_top_by by,
-                struct wlb_top_sections *sections)
+static void cut_into_sections(const struct wlb_top_ranks *ranks, const struct keyed *keys, enum wlb_top_by by,
+                              struct wlb_top_sections *sections)
 {
 	for (int i = 0; i < ranks->count; i++) {
 		sections->members[i] = keys[i].index;
 		if (i == 0 || keys[i].key != keys[i - 1].key) {
 			struct wlb_top_section *section = &sections->list[sections->count++];
 			*section = (struct wlb_top_section){.first = i};
-			label(ranks, &ranks->list[keys[i].index], by, section->label);
+			label_section(ranks, &ranks->list[keys[i].index], by, section->label);
 		}
 		sections->list[sections->count - 1].count++;
 	}
@@ -104,7 +104,7 @@ int wlb_top_sections_make(const struct wlb_top_ranks *ranks, enum wlb_top_by by,
 		for (int i = 0; i < ranks->count; i++)
 			keys[i] = key_of(ranks, i, by);
 		qsort(keys, (size_t)ranks->count, sizeof(*keys), by_key);
-		cut(ranks, keys, by, sections);
+		cut_into_sections(ranks, keys, by, sections);
 	}
 	free(keys);
 	return rc;

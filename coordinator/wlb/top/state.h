@@ -22,8 +22,8 @@ struct wlb_top_state wlb_top_state_of(const struct wlb_top_ranks *ranks, const s
 /* Returns for how long the rank has been in its call or, where it waits in none, in its activity. */
 double wlb_top_time_s(const struct wlb_top_rank *rank);
 
-/* Whether `a` needs more attention than `b`: its level is higher; or, of one level, it does not wait for others as `b`
- * does; or it has been in what it does for longer. */
+/* Whether `a` needs more attention than `b`. The order is: the higher level, then a rank that waits for no other rank,
+ * then the longer time in its call or activity. */
 bool wlb_top_is_worse(const struct wlb_top_ranks *ranks, const struct wlb_top_rank *a, const struct wlb_top_rank *b);
 
 /* The lines that explain letters and marks, ended by NULL; of at most 80 columns. */

@@ -5,12 +5,12 @@
 
 #include "coordinator/wlb/output/reply_fields.h"
 
-enum { VERDICTS_MOST = 256 };
+enum { VERDICTS_MAX = 256 };
 
 int wlb_top_verdicts_read(const json_t *reply, struct wlb_top_verdicts *verdicts)
 {
 	const json_t *entries = json_object_get(reply, "verdicts");
-	size_t count = json_array_size(entries) < VERDICTS_MOST ? json_array_size(entries) : VERDICTS_MOST;
+	size_t count = json_array_size(entries) < VERDICTS_MAX ? json_array_size(entries) : VERDICTS_MAX;
 	*verdicts = (struct wlb_top_verdicts){.list = calloc(count + 1, sizeof(*verdicts->list))};
 	if (verdicts->list == NULL)
 		return -1;

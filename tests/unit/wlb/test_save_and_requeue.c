@@ -95,7 +95,7 @@ static const char *told(char **command, struct wlb_slurm_job job, struct wlb_run
 	const struct wlb_run run = {.options.command = command, .limit = limit, .job.end_time = end_time};
 	printed[0] = '\0';
 	slurm_job = job;
-	wlb_run_print_obstacle(&run);
+	wlb_run_print_why_not_requeued(&run);
 	return printed;
 }
 

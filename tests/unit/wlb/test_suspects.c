@@ -27,8 +27,8 @@ static const char *printed = failed; /* by each step */
 static char events[2048];
 static struct wlb_run_suspects checks;
 
-json_t *__wrap_wlb_api_call(struct wlb_connection *connection, const char *method, const char *path, const json_t *body,
-                            int timeout_ms, int *status, struct wlb_error *error);
+json_t *__wrap_wlb_api_request(struct wlb_connection *connection, const char *method, const char *path,
+                               const json_t *body, int timeout_ms, int *status, struct wlb_error *error);
 int __wrap_wlb_check_step_start(const sigset_t *signals, const struct wlb_check_command *command,
                                 struct wlb_check_step *step, struct wlb_error *error);
 enum wlb_check_progress __wrap_wlb_check_step_poll(struct wlb_check_step *step);
@@ -36,8 +36,8 @@ int __wrap_wlb_check_step_end(struct wlb_check_step *step, char **text);
 void __wrap_wlb_run_record_event(struct wlb_reporter *reporter, const char *kind, const char *detail);
 int __wrap_wlb_slurm_nodes(struct wlb_slurm_node **nodes, int *count, struct wlb_error *error);
 
-json_t *__wrap_wlb_api_call(struct wlb_connection *connection, const char *method, const char *path, const json_t *body,
-                            int timeout_ms, int *status, struct wlb_error *error)
+json_t *__wrap_wlb_api_request(struct wlb_connection *connection, const char *method, const char *path,
+                               const json_t *body, int timeout_ms, int *status, struct wlb_error *error)
 {
 	char *text = json_dumps(body, JSON_COMPACT | JSON_SORT_KEYS);
 	(void)connection;

@@ -148,7 +148,7 @@ static void a_start_that_has_not_saved_knows_how_long_it_takes(void **state)
 	struct wlb_run *run = start_of(3600, 0);
 	record("a", "{\"type\":\"step\",\"data\":{\"step\":1,\"step_time_s\":10}}\n"
 	            "{\"type\":\"checkpoint\",\"data\":{\"step\":1,\"duration_s\":45}}\n");
-	wlb_run_limit_read(run, "a");
+	wlb_run_limit_read_times(run, "a");
 	assert_int_equal(check_with(run, 3 * 45 + 10 + 5), WLB_RUN_STOP_NONE);
 	assert_int_equal(check_with(run, 3 * 45 + 10 - 5), WLB_RUN_STOP_LIMIT);
 	close(run->progress.fd);
@@ -203,7 +203,7 @@ static void save_once(struct wlb_run *run, int duration_s)
 	snprintf(line, sizeof(line), "{\"type\":\"checkpoint\",\"data\":{\"step\":1,\"duration_s\":%d}}\n", duration_s);
 	record("a", line);
 	run->limit.next_read_ms = wlb_clock_ms() + 3600000; /* it was read just before */
-	wlb_run_note_save(run, &attempt);
+	wlb_run_note_stop(run, &attempt);
 	assert_true(attempt.has_saved);
 	unlink(spool);
 }

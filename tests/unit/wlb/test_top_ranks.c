@@ -198,7 +198,7 @@ static void expect_members(const struct wlb_top_ranks *ranks, const struct wlb_t
 	struct wlb_top_members members;
 	assert_int_equal(wlb_top_members_find(ranks, caller, &members), 0);
 	expect_list(members.inside, members.inside_count, inside);
-	expect_list(members.missing, members.missing_count, missing);
+	expect_list(members.outside, members.outside_count, missing);
 	assert_int_equal(members.unknown_count, unknown);
 	wlb_top_members_free(&members);
 }
@@ -206,7 +206,7 @@ static void expect_members(const struct wlb_top_ranks *ranks, const struct wlb_t
 static void test_oldest_calls(void **state)
 {
 	const struct wlb_layout wide = {.tp = 2, .cp = 1, .pp = 1, .dp = 4};
-	const struct wlb_top_rank *callers[WLB_TOP_CALLS_MOST];
+	const struct wlb_top_rank *callers[WLB_TOP_CALLS_MAX];
 	(void)state;
 	json_t *reply = top_reply_new(&wide, 8);
 	for (int rank = 0; rank < 6; rank += 2)
@@ -227,7 +227,7 @@ static void test_oldest_calls(void **state)
 static void test_members_that_have_not_entered(void **state)
 {
 	const struct wlb_layout wide = {.tp = 2, .cp = 1, .pp = 1, .dp = 8};
-	const struct wlb_top_rank *callers[WLB_TOP_CALLS_MOST];
+	const struct wlb_top_rank *callers[WLB_TOP_CALLS_MAX];
 	(void)state;
 	json_t *reply = top_reply_new(&wide, 8);
 	top_reply_wait(reply, 0, "dp", 51, 3000);
@@ -268,7 +268,7 @@ static void test_groups_that_are_a_part(void **state)
 	              {"cp", 2, "4"},     {"data", 4, "4,16,20"}, {"dp", 2, "16"},    {"dp", 4, "4,16,20"},
 	              {"unknown", 2, ""}, {"tied", 2, "8"},       {"tpx", 4, ""}};
 	const struct wlb_layout all = {.tp = 4, .cp = 2, .pp = 2, .dp = 2};
-	const struct wlb_top_rank *callers[WLB_TOP_CALLS_MOST];
+	const struct wlb_top_rank *callers[WLB_TOP_CALLS_MAX];
 	(void)state;
 	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
 		json_t *reply = top_reply_new(&all, 8);
@@ -285,7 +285,7 @@ static void test_groups_that_are_a_part(void **state)
 static void test_an_edge_has_two_ranks(void **state)
 {
 	const struct wlb_layout stages = {.tp = 1, .cp = 1, .pp = 4, .dp = 1};
-	const struct wlb_top_rank *callers[WLB_TOP_CALLS_MOST];
+	const struct wlb_top_rank *callers[WLB_TOP_CALLS_MAX];
 	(void)state;
 	json_t *reply = top_reply_new(&stages, 4);
 	set_group(reply, 1, "pp 1>2", 2, 7, 7);

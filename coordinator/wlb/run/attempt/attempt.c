@@ -145,7 +145,8 @@ static void record_lost_nodes(struct wlb_run *run, struct wlb_reporter *reporter
 	}
 }
 
-/* The layout is that of the coordinator, or of the plan where one was made; where planning failed, it says nothing. */
+/* Names the layout of the plan, or of the coordinator where nothing was planned. Where planning failed there is no
+ * layout to name. */
 static void announce_attempt(const struct wlb_run *run, const struct wlb_attempt *attempt, bool is_planned)
 {
 	char layout[64] = "no layout";
@@ -228,7 +229,7 @@ int wlb_attempt_run(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb
 	}
 	wlb_run_suspects_end(run, attempt);
 	if (attempt->exit_code > 128 && !wlb_run_must_end(run))
-		wlb_run_check_job(run, attempt);
+		wlb_run_note_job_end(run, attempt);
 	if (run->abandoned) {
 		wlb_reporter_abandon(reporter);
 		return 0;

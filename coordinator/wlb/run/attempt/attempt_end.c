@@ -28,8 +28,7 @@ static char *fold_names(const char *list)
 	return folded;
 }
 
-/* Ranks that end because their fence timed out are not the cause. The fence is one in which the ranks of a step find
- * each other. */
+/* Ranks that end because their fence timed out are not the cause. In this fence the ranks of a step find each other. */
 static void note_fence_timeout(struct wlb_attempt *attempt, const struct wlb_attempt_end_facts *facts)
 {
 	const struct wlb_fence_timeout *fence = &facts->scan->fence;

@@ -1,10 +1,10 @@
 /*
- * The nodes of an attempt as srun takes them where ranks do not fill them in Slurm's order, or one has fewer ranks than
- * the others.
+ * The list of an attempt's nodes for srun, where ranks do not fill the nodes in Slurm's order, or the last node has
+ * fewer ranks.
  *
- * Slurm numbers the nodes of a step by name, whatever the switches are. Where the order of the switches is another one,
- * srun gets --distribution=arbitrary and a list of the node of each rank, a memory file that srun inherits. So the rank
- * that Slurm and PMIx give a process is its place in the layout, also in a trainer that reads SLURM_PROCID or PMIX_RANK
+ * Slurm numbers the nodes of a step by name, whatever the switches are. Where the order by switches differs, srun
+ * gets --distribution=arbitrary and a list of the node of each rank, a memory file that srun inherits. So the rank that
+ * Slurm and PMIx give a process is its place in the layout, also in a trainer that reads SLURM_PROCID or PMIX_RANK
  * alone. With a list srun accepts no distribution over sockets and cores, so the user's is dropped.
  */
 #ifndef COORDINATOR_WLB_RUN_ATTEMPT_HOST_LIST_H

@@ -100,20 +100,20 @@ static void set_environment(const struct wlb_run *run, const struct wlb_attempt 
 		setenv(WLB_NODE_ORDER, node_order, 1);
 	/* Slurm's tree fence returns early on few nodes, on every release: docs/slurm-versions.md. */
 	setenv("SLURM_PMIX_FENCE", "ring", 1);
-	/* Where it is the job's, two nodes may wait for each other in their first fences. srun sets it to the step's.
-	 */
+	/* With the list of the job, two nodes may wait for each other in their first fences. srun sets that of
+	 * the step. */
 	unsetenv("SLURM_JOB_NODELIST");
-	/* srun takes them for options, which it refuses beside --ntasks-per-node. */
+	/* srun reads these two as options, and refuses such options beside --ntasks-per-node. */
 	if (run->job.tasks == 0) {
 		unsetenv("SLURM_NTASKS_PER_GPU");
 		unsetenv("SLURM_NTASKS_PER_TRES");
 	}
-	/* Between 22.05 and 24.11 srun does not take this from sbatch by itself. */
+	/* From 22.05 to 24.11 srun does not read SLURM_CPUS_PER_TASK. */
 	if (cpus != NULL)
 		setenv("SRUN_CPUS_PER_TASK", cpus, 0);
 }
 
-/* The command line of srun; `made` holds the strings that are made for it, one of each kind. */
+/* The command line of srun, with the strings that are made for it. */
 struct command_line {
 	const char **arguments;
 	struct wlb_host_list hosts;

@@ -101,7 +101,7 @@ static void end_waiting_srun(struct watch *w)
  */
 static void ask_to_stop(struct watch *w)
 {
-	wlb_run_limit_read(w->run, w->attempt->id);
+	wlb_run_limit_read_times(w->run, w->attempt->id);
 	if (w->ending.measure != WLB_STEP_END_NOT || !w->srun.has_step || wlb_clock_left_ms(w->started_ms) > 0)
 		return;
 	if (w->scan.step_signals != w->noted_signals) {
@@ -282,7 +282,7 @@ void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun,
 	                                            .slurm_end = &w.slurm_end};
 	note_short_step(&w);
 	wlb_attempt_end_find(run, attempt, &facts);
-	wlb_run_note_save(run, attempt);
+	wlb_run_note_stop(run, attempt);
 	wlb_attempt_end_explain(run, attempt, &facts);
 	record_ended_processes(&w);
 }

@@ -10,11 +10,11 @@
 /* A node fails if its median pair takes more than so many times as long as the median pair of the other nodes, and so
  * much longer.
  *
- * The run goes on meanwhile. In the other pairs it uses the processors and links of both nodes, in the pairs of the
- * checked node those of the other node alone. So it slows the other pairs more, if any. The least of several times of a
- * pair is compared. A process may still wait some milliseconds for a busy processor each time, hence the limit in
- * seconds. A switch between the nodes does not make a pair 4 times slower; a link that works at the next lower rate, 10
- * Gbit/s in place of 100, or one that loses packets, does. */
+ * The run goes on during the check. A pair without the checked node shares the processors and links of both nodes
+ * with the run, a pair with the checked node those of one node. So the run slows the pairs without the checked node
+ * more, if any. The least of several times of a pair is compared. A process may still wait some milliseconds for a busy
+ * processor each time, hence the limit in seconds. A switch between the nodes does not make a pair 4 times slower; a
+ * link that works at the next lower rate, 10 Gbit/s in place of 100, or one that loses packets, does. */
 enum { WLB_LINK_SLOWER = 4 };
 static const double WLB_LINK_SLOWER_S = 0.02;
 

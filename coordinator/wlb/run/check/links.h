@@ -10,10 +10,10 @@
 #include "coordinator/wlb/run/state/state.h"
 #include "libwlb/wlb.h"
 
-/* Runs wlb-check-links on these nodes, an array of names, for 30 s at most. Returns an object that has, for each node
- * that does not reach all others, the names of the nodes that it does not reach; {} where every node reaches all. The
- * caller decrefs it. Returns NULL with the reason where the links could not be checked; run->cancelled or
- * run->abandoned may be set then. */
+/* Runs wlb-check-links on these nodes, an array of names, for 30 s at most. Returns an object with the names of the
+ * unreached nodes for each node that does not reach all; {} where every node reaches all. The caller decrefs it.
+ * Returns NULL with the reason where the links could not be checked; run->cancelled or run->abandoned may be set then.
+ */
 json_t *wlb_run_check_links(struct wlb_run *run, const json_t *nodes, struct wlb_error *error);
 
 /* Returns what the lines of wlb-check-links say as such an object: lines and names of other nodes are ignored, and
@@ -23,9 +23,9 @@ json_t *wlb_run_read_links(char *text, const json_t *nodes);
 
 /* How the ranks of wlb-check-links, which print `text`, reach one node. */
 enum wlb_link_state {
-	WLB_LINK_REACHED,   /* all others, as it says itself and no other denies */
-	WLB_LINK_UNREACHED, /* not all of them */
-	WLB_LINK_UNKNOWN,   /* it says nothing */
+	WLB_LINK_REACHED,   /* the node reaches all others: it says so, and no other node denies it */
+	WLB_LINK_UNREACHED, /* the node does not reach all others */
+	WLB_LINK_UNKNOWN,   /* the node says nothing */
 };
 
 /* `nodes` are all nodes of the check. The names that the node does not reach, or that do not reach it, are written to

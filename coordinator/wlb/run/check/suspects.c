@@ -125,7 +125,8 @@ static void start_node_check(struct wlb_run *run, const struct wlb_attempt *atte
 	json_decref(node);
 }
 
-/* To some nodes of the attempt, evenly spread over it: a message for each, beside those of the run. */
+/* Checks the links to some nodes, evenly spread over the attempt, by one message each beside the messages of the run.
+ */
 static void start_link_check(struct wlb_run *run, const struct wlb_attempt *attempt)
 {
 	static const char *const words[] = {"check-links", "--times", NULL};
@@ -162,7 +163,7 @@ static bool report(struct wlb_run *run, const struct wlb_attempt *attempt, const
 	snprintf(path, sizeof(path), "/v1/runs/%s/node_checks", run->id);
 	json_object_set_new(body, "attempt_id", json_string(attempt->id));
 	json_object_set_new(body, "node", json_string(node));
-	json_t *reply = wlb_api_call(run->connection, "POST", path, body, REPORT_MS, &status, error);
+	json_t *reply = wlb_api_request(run->connection, "POST", path, body, REPORT_MS, &status, error);
 	*is_taken = reply != NULL;
 	json_decref(body);
 	json_decref(reply);

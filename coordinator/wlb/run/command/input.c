@@ -31,8 +31,8 @@ void wlb_run_input_reserve(void)
 			open("/dev/null", O_RDWR); /* takes the lowest number that is free */
 }
 
-/* Whether srun reads its standard input: it reads another file, or none, where its option says so. The number is that
- * of the task that gets the input. */
+/* Whether srun reads its standard input. By --input srun may read a file instead, or nothing; a number is the task that
+ * gets the standard input. */
 static bool is_read_by_srun(const struct wlb_run_options *options)
 {
 	const char *source = wlb_run_srun_value(options, 'i', "--input");
@@ -55,7 +55,8 @@ static void fill(struct wlb_run_input *input)
 		input->has_ended = true;
 }
 
-/* Others may read the same pipe: it is opened again, so that no read blocks here and none of theirs returns early. */
+/* Other processes may read the same pipe, and must go on to block. So the pipe is opened again without blocking, for
+ * this process alone. */
 static void open_stream(struct wlb_run_input *input)
 {
 	input->bytes = malloc(BYTES);
@@ -134,7 +135,8 @@ void wlb_run_input_take(const struct wlb_run_input *input)
 		fd = input->ends[0];
 	} else if (input->kind == WLB_RUN_INPUT_FILE) {
 		fd = open(self_stdin, O_RDONLY | O_CLOEXEC);
-		/* Where its permissions do not let it be opened again, this attempt has it alone. */
+		/* Where the permissions of the file do not let this process open it again, only this attempt can read
+		 * the file. */
 		lseek(fd >= 0 ? fd : STDIN_FILENO, input->offset, SEEK_SET);
 	} else if (isatty(STDIN_FILENO)) {
 		fd = open("/dev/null", O_RDONLY | O_CLOEXEC);

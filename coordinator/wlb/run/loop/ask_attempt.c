@@ -49,7 +49,7 @@ static int announce(struct wlb_run *run, int *status, struct wlb_error *error)
 	                  job->cluster, "job_name", job->name, "nodes", nodes != NULL ? wlb_json_text(nodes) : NULL,
 	                  "launch", run->launch, "launcher", run->launcher_id, "policy", job->policy);
 	free(nodes);
-	json_t *reply = wlb_api_call(run->connection, "POST", "/v1/runs", body, ASK_MS, status, error);
+	json_t *reply = wlb_api_request(run->connection, "POST", "/v1/runs", body, ASK_MS, status, error);
 	json_decref(body);
 	if (reply == NULL)
 		return -1;
@@ -242,7 +242,7 @@ void wlb_run_ask(struct wlb_run *run, struct wlb_turn *turn, int unavailable_s)
 		/* The announcement may have given the run another name. */
 		snprintf(path, sizeof(path), "/v1/runs/%s/attempts", run->id);
 		if (announced)
-			reply = wlb_api_call(run->connection, "POST", path, body, ASK_MS, &status, error);
+			reply = wlb_api_request(run->connection, "POST", path, body, ASK_MS, &status, error);
 		bool is_asked_again = reply != NULL && check_links(run, reply, body);
 		bool done = reply != NULL && decided(run, reply, &turn->next, turn->state, &answer, &again_ms, error);
 		json_decref(reply);
@@ -278,7 +278,7 @@ void wlb_run_end(struct wlb_run *run, const char *state, int exit_code, const ch
 	wlb_attempt_end_put(run, body);
 	if (run->attempt_id[0] != '\0')
 		json_object_set_new(body, "attempt_id", json_string(run->attempt_id));
-	json_decref(wlb_api_call(run->connection, "POST", path, body, left_ms > END_MIN_MS ? left_ms : END_MIN_MS, NULL,
-	                         NULL));
+	json_decref(wlb_api_request(run->connection, "POST", path, body, left_ms > END_MIN_MS ? left_ms : END_MIN_MS,
+	                            NULL, NULL));
 	json_decref(body);
 }

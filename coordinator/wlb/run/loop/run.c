@@ -84,7 +84,7 @@ static int start(struct wlb_run *run, struct wlb_error *error)
 	if (run->launch == 1)
 		wlb_run_old_files_remove(&run->job);
 	wlb_run_limit_open(run);
-	wlb_run_print_obstacle(run);
+	wlb_run_print_why_not_requeued(run);
 	wlb_run_grow_open(run, wlb_run_continues_from_save(run));
 	open_coordinator(run);
 	wlb_run_deliver_others(run);

@@ -9,7 +9,7 @@
 #include "common/file.h"
 #include "common/json_text.h"
 #include "coordinator/wlb/calibration.h"
-#include "coordinator/wlb/run/plan/processors.h"
+#include "coordinator/wlb/run/plan/cpu_calibration.h"
 #include "coordinator/wlb/run/state/print.h"
 #include "planner/machine.h"
 #include "planner/machine_choose.h"
@@ -115,7 +115,7 @@ static int ask(struct wlb_run *run, const struct wlb_attempt *attempt, const cha
 	bool gpus = run->job.gpus_per_node > 0;
 	json_t *reply =
 		gpus ? wlb_calibration_ask(run->connection, 1, gpu_type, run->job.tasks_per_node, ASK_MS, &error)
-		     : wlb_run_ask_processors(run, attempt, ASK_MS);
+		     : wlb_run_ask_cpu_calibration(run, attempt, ASK_MS);
 	const char *source = wlb_calibration_source(reply);
 	const char *known = gpu_type != NULL ? gpu_type : gpus ? "" : NULL;
 	if (source != NULL && write_machine(reply, known, path, &calibration, &error) == 0) {
@@ -155,8 +155,8 @@ static bool find_file(struct wlb_run *run, const struct wlb_attempt *attempt, co
 	        (attempt->number == 1 && run->connection != NULL && ask(run, attempt, gpu_type, path) == 0));
 }
 
-/* Replaces the types that were measured by their files; those together have to fit. The record names no calibration:
- * each type has its own. */
+/* Replaces each type that was measured by its file, as long as the list fits. The record names no calibration: each
+ * type has its own. */
 static void find_each(struct wlb_run *run, const struct wlb_attempt *attempt, char types[WLB_RUN_GPU_TYPES_BYTES])
 {
 	char text[WLB_RUN_GPU_TYPES_BYTES], path[PATH_MAX], *rest = memcpy(text, types, sizeof(text));

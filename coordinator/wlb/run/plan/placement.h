@@ -8,9 +8,9 @@
 #include "coordinator/wlb/run/state/state.h"
 #include "libwlb/wlb.h"
 
-/* Orders the attempt's nodes so that those of a switch are neighbours, and sets its switches, by what slurmctld says;
- * unless the coordinator has done so. Where slurmctld does not answer, the nodes keep their order and one line says so.
- */
+/* Unless the coordinator has done so: orders the attempt's nodes so that the nodes of a switch are neighbours, and sets
+ * the attempt's switches, by what slurmctld says. Where slurmctld does not answer, the nodes keep their order and one
+ * line says so. */
 void wlb_run_place_nodes(struct wlb_attempt *attempt);
 
 /* Reads the switches of the coordinator's reply: [{"name": "s1", "nodes": 2}, ...] for the nodes of the attempt in

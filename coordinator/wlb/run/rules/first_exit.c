@@ -178,8 +178,9 @@ static void read_no_step(struct wlb_first_exit_scan *scan)
 		scan->no_step = true;
 }
 
-/* A task that wrote to one that had ended may be reported before that one. SIGTERM and SIGKILL are Slurm's, which
- * follow. Once srun ends the tasks, one may exit for that reason, but not fail in its own code. */
+/* A task gets SIGPIPE when it writes to a task that has ended, and its end may be reported before the end of that task.
+ * SIGTERM and SIGKILL come from Slurm afterwards. Once srun ends the tasks, one may exit for that reason, but not fail
+ * in its own code. */
 static bool explains_broken_pipe(const struct wlb_first_exit *end, bool are_ended)
 {
 	if (wlb_rank_end_is_own(end->exit_code))
@@ -193,8 +194,8 @@ static bool is_broken_pipe(const struct wlb_first_exit_scan *scan)
 	return scan->first.known && wlb_rank_end_strength(scan->first.exit_code) == WLB_END_BROKEN_PIPE;
 }
 
-/* The words alone mean nothing: a task may log such an error of its own. Like all lines of Slurm these may follow what
- * a task has written of a line, such as a progress bar. */
+/* The words alone mean nothing: a task may log such an error of its own. A line of Slurm may follow the beginning of a
+ * task's line, such as a progress bar. */
 static bool is_ended_by_others(const char *line)
 {
 	static const char *const of_srun[] = {"srun: error: Node failure on ", "srun: Force Terminated "};

@@ -21,17 +21,16 @@ struct wlb_grow_facts {
 	int spares;
 	int first_nodes; /* nodes that the job began with, spares included */
 	int used;        /* nodes of the attempt */
-	int unused;      /* nodes that it could use and does not: spares, and nodes for which its layout had no place */
-	int returned;    /* nodes of the job that it excluded since they did not answer, and that are usable again */
-	int allocated;   /* nodes of the job now */
-	int usable;      /* of the allocated nodes: nodes that Slurm would give the job again */
-	int idle;        /* idle nodes of the job's partition that Slurm could give it beside these */
+	int unused; /* usable nodes that the attempt does not use: spares, and nodes that its layout had no place for */
+	int returned;  /* nodes of the job that did not answer when the attempt was decided, and are usable again */
+	int allocated; /* nodes of the job now */
+	int usable;    /* of the allocated nodes: nodes that Slurm would give the job again */
+	int idle;      /* idle nodes of the job's partition that Slurm could give it beside these */
 	bool may_requeue;
 };
 
-/* Returns how the run can go on with more nodes than its attempt has, if it can; *nodes is how many these are. The job
- * is requeued only where all the nodes that it asks for are there: with fewer it would wait for them without any.
- */
+/* Returns how the run can go on with more nodes than its attempt has, if it can; *nodes is the number of nodes then.
+ * The job is requeued only where as many nodes as it asks for are free: with fewer the job would wait and have none. */
 enum wlb_grow_way wlb_grow_decide(const struct wlb_grow_facts *facts, int *nodes);
 
 /* Returns for how long an attempt runs at least before it is stopped to grow. It is twice as long after each growth in

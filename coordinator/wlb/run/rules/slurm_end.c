@@ -10,7 +10,7 @@
 /* slurmstepd: error: *** STEP 12.0 ON n1 CANCELLED AT 2026-11-20T12:00:00 DUE TO TIME LIMIT ***
  * slurmstepd-n1: error: *** JOB 12 ON n1 CANCELLED AT 2026-11-20T12:00:00 ***
  * [2026-11-20T12:00:00.123] error: *** STEP 12.0 ON n1 CANCELLED AT 2026-11-20T12:00:00 DUE to SIGNAL Killed ***
- * The last is that of newer releases. Returns where " CANCELLED " begins, or NULL. */
+ * The last form is that of newer releases. Returns where " CANCELLED " begins, or NULL. */
 static const char *find_cancelled(const char *line)
 {
 	static const char *const begins[] = {" error: *** STEP ", " error: *** JOB "};
@@ -59,7 +59,7 @@ static bool read_cancelled(struct wlb_slurm_end *end, const char *line)
 	return true;
 }
 
-/* Like all lines of Slurm these may follow what a task has written of a line, such as a progress bar. */
+/* A line of Slurm may follow the beginning of a task's line, such as a progress bar. */
 bool wlb_slurm_end_read(struct wlb_slurm_end *end, const char *line)
 {
 	static const char waited[] = "srun: First task exited ";

@@ -16,8 +16,7 @@
 
 struct wlb_slurm_end {
 	bool known;      /* false: the other fields have no meaning */
-	bool is_certain; /* false: so ends, too, the step of a rank that calls MPI_Abort, for which PMIx has Slurm
-	                    cancel it */
+	bool is_certain; /* false: a rank may have called MPI_Abort, upon which PMIx has Slurm cancel the step */
 	char why[192];
 };
 

@@ -1,5 +1,5 @@
-/* Delivery of the records in the spool folder: this run's are delivered before the coordinator decides on them and, for
- * a limited time, at the end; all others are delivered during the run. */
+/* Delivery of the records in the spool folder: the records of this run are delivered before the coordinator decides on
+ * them and, for a limited time, at the end; the records of other runs are delivered during the run. */
 #ifndef COORDINATOR_WLB_RUN_STATE_DELIVER_RECORDS_H
 #define COORDINATOR_WLB_RUN_STATE_DELIVER_RECORDS_H
 

@@ -17,9 +17,9 @@
 
 enum {
 	BYTES_MAX = 1024 * 1024,
-	LOCK_MS = 5000, /* for other `wlb run` of the job that change the journal, or one that is stopped meanwhile */
+	LOCK_MS = 5000, /* for another `wlb run` of the job that changes the journal, and may be stopped meanwhile */
 	LOCK_PAUSE_MS = 10,
-	CHANGE_BYTE = 0,       /* the bytes after it are those of the runs, by their numbers */
+	CHANGE_BYTE = 0,       /* byte N is that of run number N */
 	NUMBER_MAX = 1 << 20,  /* of nodes, tasks and growths, in a journal that can be believed */
 	TIME_MAX_S = 24 * 3600 /* the same of a save or a step */
 };

@@ -35,10 +35,10 @@ enum {
 int wlb_run_journal_open(struct wlb_run *run, struct wlb_error *error);
 void wlb_run_journal_close(struct wlb_run *run);
 
-/* Locks the journal and returns its content, as far as it is of this start of the job: {} where it is empty, damaged or
- * that of another job of the same id. Returns NULL with the reason where it is not open, cannot be read, or another
- * process has the lock for seconds; one that keeps it is waited for once. The caller gives the content to one of the
- * two functions that follow. */
+/* Locks the journal and returns its content, without what belongs to earlier starts of the job alone: {} where the file
+ * is empty, damaged or of an earlier job with the same id. Returns NULL with the reason where it is not open, cannot be
+ * read, or another process has the lock for seconds; one that keeps it is waited for once. The caller gives the content
+ * to one of the two functions that follow. */
 json_t *wlb_run_journal_begin(struct wlb_run *run, struct wlb_error *error);
 /* Writes the content and unlocks the journal. On -1 the old content is unchanged. */
 int wlb_run_journal_end(struct wlb_run *run, json_t *content, struct wlb_error *error);

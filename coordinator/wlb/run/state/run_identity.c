@@ -157,7 +157,7 @@ int wlb_run_identity_check_name(const char *name, struct wlb_error *error)
 	                NAME_BYTES_MAX);
 }
 
-/* Gives the run its number in the content, which is written, and says that it works. */
+/* Gives the run its number, writes the content, and says that the run works. */
 static int take_number(struct wlb_run *run, json_t *content, const char *key, struct wlb_error *error)
 {
 	run->launch = take(content, key);

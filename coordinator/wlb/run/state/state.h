@@ -65,13 +65,13 @@ struct wlb_run_settings {
 	bool shared_head;      /* by all stages */
 };
 
-/* A switch of the topology, with the next `node_count` nodes of an attempt; name "": these are under none. */
+/* A switch of the topology, with the next `node_count` nodes of an attempt; name "": the nodes are under no switch. */
 struct wlb_run_switch {
 	char name[256];
 	int node_count;
 };
 
-/* The longest of the newest times: of a block of them that is being filled, and the block before it. */
+/* The longest of the newest times. They are counted in blocks: the block that is being filled, and the block before. */
 struct wlb_run_longest {
 	double block_s, before_s;
 	int count; /* in the block */
@@ -81,14 +81,14 @@ struct wlb_run_longest {
 struct wlb_run_progress {
 	struct wlb_run_longest saves, steps; /* of all attempts, without suspensions; kept in the journal */
 	int64_t read_ms;                     /* when the spool was read last; 0: never */
-	double stood_still_s; /* this process did, and with it its job, in the step that will be recorded next */
+	double stood_still_s; /* the job, and this process with it, in the step that will be recorded next */
 	int64_t saved_step;   /* the last checkpoint of the attempt; -1: none */
 	int fd;               /* the spool of rank 0 in the attempt; -1: not open */
 	char line[4096];
 	size_t line_bytes; /* sizeof(line): too long to be the record of a step or a checkpoint */
 };
 
-/* For so long wlb-worker goes on after SIGTERM where jobs may be preempted, so that it can be asked to save instead. */
+/* Where jobs may be preempted, wlb-worker goes on for so long after SIGTERM: it may be asked to save instead. */
 enum { WLB_RUN_TERM_HOLD_S = 2 };
 
 /* When the command is asked to save and stop, time_limit.h. */
@@ -107,7 +107,7 @@ struct wlb_run_limit {
 struct wlb_run_journal {
 	int fd;                   /* -1: it is not open */
 	int number;               /* of this run in it; 0: it has none yet */
-	bool is_held;             /* another process has kept the lock for so long that it is not waited for again */
+	bool is_held;             /* another process has kept the lock for too long, and is not waited for again */
 	char path[PATH_MAX + 16]; /* for messages */
 };
 

@@ -64,7 +64,7 @@ static void ask_slurm(struct wlb_run *run)
 		run->abandoned = true;
 }
 
-void wlb_run_check_job(struct wlb_run *run, struct wlb_attempt *attempt)
+void wlb_run_note_job_end(struct wlb_run *run, struct wlb_attempt *attempt)
 {
 	struct wlb_slurm_job job;
 	int found = wlb_slurm_job(run->job.job_id, &job, NULL);
@@ -87,7 +87,7 @@ bool wlb_run_check_parent(struct wlb_run *run, bool at_once)
 	return wlb_run_must_end(run);
 }
 
-void wlb_run_note_term(struct wlb_run *run)
+void wlb_run_note_sigterm(struct wlb_run *run)
 {
 	if (is_gone(run) && !run->abandoned)
 		ask_slurm(run);

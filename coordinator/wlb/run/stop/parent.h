@@ -16,8 +16,8 @@ bool wlb_run_check_parent(struct wlb_run *run, bool at_once);
 /* Sets cancelled if the job was ended by an order or a limit: Slurm does not signal the command of salloc then. The
  * same if the job was requeued: Slurm does not signal a process whose slurmstepd was killed before, and has ended
  * the tasks of the attempt, of which none is the cause. */
-void wlb_run_check_job(struct wlb_run *run, struct wlb_attempt *attempt);
+void wlb_run_note_job_end(struct wlb_run *run, struct wlb_attempt *attempt);
 /* Handles SIGTERM: sets cancelled, or abandoned if Slurm ends the job because its script was killed. */
-void wlb_run_note_term(struct wlb_run *run);
+void wlb_run_note_sigterm(struct wlb_run *run);
 
 #endif

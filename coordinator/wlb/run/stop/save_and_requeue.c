@@ -107,11 +107,11 @@ static bool has_stopped(const struct wlb_run *run, const struct wlb_attempt *att
 	       (attempt->exit_code == 0 && attempt->stop != WLB_RUN_STOP_NONE && !is_worker(run));
 }
 
-void wlb_run_note_save(struct wlb_run *run, struct wlb_attempt *attempt)
+void wlb_run_note_stop(struct wlb_run *run, struct wlb_attempt *attempt)
 {
 	struct wlb_run_progress *progress = &run->progress;
 	run->limit.next_read_ms = 0; /* the last save may have been recorded just now */
-	wlb_run_limit_read(run, attempt->id);
+	wlb_run_limit_read_times(run, attempt->id);
 	int64_t step = progress->saved_step;
 	attempt->has_saved = step >= 0;
 	wlb_run_progress_reset(progress);
@@ -145,7 +145,7 @@ static bool is_requeued_at_limit(const struct wlb_run *run)
 	return job.batch && job.requeue && job.is_limited;
 }
 
-void wlb_run_print_obstacle(const struct wlb_run *run)
+void wlb_run_print_why_not_requeued(const struct wlb_run *run)
 {
 	const struct wlb_run_limit *limit = &run->limit;
 	bool is_never_asked = limit->is_given && limit->given_s == 0, is_unknown = !is_worker(run) && !limit->is_given;
@@ -185,7 +185,7 @@ static enum requeue check_requeue(const struct wlb_run *run, struct wlb_error *e
 	return REQUEUE_REFUSED;
 }
 
-/* Has Slurm requeue the job, or say that it may be, for which it is asked until it answers. */
+/* Has Slurm requeue the job, or say whether Slurm would. Slurm is asked until slurmctld answers. */
 static enum requeue ask_slurm(struct wlb_run *run, bool to_requeue, struct wlb_error *error)
 {
 	int64_t until_ms = wlb_clock_ms() + UNAVAILABLE_MS;
@@ -202,8 +202,8 @@ static enum requeue ask_slurm(struct wlb_run *run, bool to_requeue, struct wlb_e
 	}
 }
 
-/* Slurm ends all processes of the job. Another run of it may be asked to save later than this one, since its saves are
- * shorter, and shall have the time that it counts on. Returns false where this run has to end before. */
+/* A requeue ends all processes of the job. Another run of the job may save faster, and be asked to save later: it keeps
+ * the time until then. Returns false where this run has to end before. */
 static bool wait_for_others(struct wlb_run *run, const struct wlb_attempt *attempt)
 {
 	if (!wlb_run_journal_others_work(run))

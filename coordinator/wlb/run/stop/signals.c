@@ -21,7 +21,7 @@ int wlb_run_signals_block(struct wlb_run *run, struct wlb_error *error)
 	sigemptyset(&run->signals);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		sigaddset(&run->signals, numbers[i]);
-	/* A signal that is blocked is read even where it is ignored, as nohup does with this one. */
+	/* A blocked signal is read even where it is ignored, as SIGHUP is under nohup. */
 	if (sigaction(SIGHUP, NULL, &hang_up) != 0 || hang_up.sa_handler != SIG_IGN)
 		sigaddset(&run->signals, SIGHUP);
 	sigprocmask(SIG_BLOCK, &run->signals, &run->signals_before);
@@ -30,9 +30,9 @@ int wlb_run_signals_block(struct wlb_run *run, struct wlb_error *error)
 	return run->signal_fd >= 0 ? 0 : wlb_fail(error, "signals cannot be read: %s", strerror(errno));
 }
 
-/* The kernel sends SIGHUP where a terminal hangs up, and also to a group of stopped processes, as those of a suspended
- * job, whose last parent outside it is gone. A job without a terminal is not cancelled by the latter: its script is
- * lost. */
+/* The kernel sends SIGHUP where a terminal hangs up. It sends SIGHUP also to a group of stopped processes, such as a
+ * suspended job, once the last parent outside the group has ended. So without a terminal SIGHUP says that the script is
+ * lost, and does not cancel the run. */
 static bool is_of_lost_script(const struct signalfd_siginfo *info)
 {
 	if (info->ssi_signo != SIGHUP || info->ssi_code != SI_KERNEL)
@@ -57,7 +57,7 @@ bool wlb_run_signal_read(struct wlb_run *run, int *number)
 		return false;
 	}
 	if (*number == SIGTERM)
-		wlb_run_note_term(run);
+		wlb_run_note_sigterm(run);
 	else
 		run->cancelled = true;
 	return true;

@@ -27,13 +27,14 @@ enum {
 
 /* A longest save may be followed by one that takes longer; ranks that begin a step when they are asked end it first. */
 static const double SAVES = 3.0;
-/* A margin that takes all the time of a job would have each of its starts stop at once: it takes half at most. */
+/* With a margin of all the time of a job each start of the job would stop at once: the margin is half of that time at
+ * most. */
 static const double PART_MAX = 0.5;
 /* A step that is longer by less is not written: the first steps of a start get longer one after the other. */
 static const double LONGER = 1.25;
 
-/* How long before the job's end the command should be asked; 0: never. SIGUSR1 ends another trainer that does not
- * expect it, so that its user must say that it does. */
+/* How long before the job's end the command should be asked; 0: never. A trainer other than wlb-worker may not expect
+ * SIGUSR1, which then kills the trainer: so its user must say that the trainer saves. */
 static double wanted_seconds_before(const struct wlb_run *run)
 {
 	if (run->job.off)
@@ -116,7 +117,7 @@ void wlb_run_limit_open(struct wlb_run *run)
 		ask_for_preemption(run);
 }
 
-void wlb_run_limit_read(struct wlb_run *run, const char *attempt_id)
+void wlb_run_limit_read_times(struct wlb_run *run, const char *attempt_id)
 {
 	if (wlb_clock_left_ms(run->limit.next_read_ms) > 0)
 		return;

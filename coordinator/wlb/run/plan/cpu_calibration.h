@@ -1,6 +1,6 @@
 /* The calibration of nodes without GPUs that an attempt is planned with. */
-#ifndef COORDINATOR_WLB_RUN_PLAN_PROCESSORS_H
-#define COORDINATOR_WLB_RUN_PLAN_PROCESSORS_H
+#ifndef COORDINATOR_WLB_RUN_PLAN_CPU_CALIBRATION_H
+#define COORDINATOR_WLB_RUN_PLAN_CPU_CALIBRATION_H
 
 #include <jansson.h>
 
@@ -10,6 +10,6 @@
  * knows the attempt's other nodes. Returns the reply of the slowest type, with the memory of the type that has least
  * and, where there are several types, their number as "types". The caller releases it; NULL where nothing was measured
  * or the coordinator does not answer. */
-json_t *wlb_run_ask_processors(const struct wlb_run *run, const struct wlb_attempt *attempt, int timeout_ms);
+json_t *wlb_run_ask_cpu_calibration(const struct wlb_run *run, const struct wlb_attempt *attempt, int timeout_ms);
 
 #endif

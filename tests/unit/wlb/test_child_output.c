@@ -1,6 +1,6 @@
 /* A program that `wlb doctor` runs holds it no longer than it may, whatever it writes. The time passes with the looks
  * at the clock. */
-#include "coordinator/wlb/doctor/run_program.h"
+#include "coordinator/wlb/child_output.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -29,7 +29,7 @@ static int run(const char *script, int until_looks, char *output, size_t size)
 	char *argv[] = {"sh", "-c", (char *)script, NULL};
 	looks = until_looks;
 	looked = 0;
-	return wlb_doctor_run_program(argv, output, size);
+	return wlb_output_of_program(argv, output, size);
 }
 
 static void the_output_is_read(void **state)

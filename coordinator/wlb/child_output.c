@@ -1,10 +1,11 @@
-#include "coordinator/wlb/doctor/run_program.h"
+#include "coordinator/wlb/child_output.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -72,7 +73,7 @@ static int finish_child(pid_t child, int pipe_fd, char *output, size_t size)
 	return ended == 1 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-int wlb_doctor_run_program(char *const argv[], char *output, size_t size)
+int wlb_output_of_program(char *const argv[], char *output, size_t size)
 {
 	int pipe_fd = -1;
 	pid_t child = start_child(&pipe_fd);
@@ -84,9 +85,10 @@ int wlb_doctor_run_program(char *const argv[], char *output, size_t size)
 	return code == 127 ? -1 : code;
 }
 
-int wlb_doctor_run_apart(int (*function)(void), char *output, size_t size)
+int wlb_output_of_function(int (*function)(void), char *output, size_t size)
 {
 	int pipe_fd = -1;
+	fflush(stdout); /* else the function may print it once more */
 	pid_t child = start_child(&pipe_fd);
 	if (child == 0)
 		_exit(function());

@@ -1,4 +1,4 @@
-#include "coordinator/wlb/run/plan/processors.h"
+#include "coordinator/wlb/run/plan/cpu_calibration.h"
 
 #include <string.h>
 
@@ -44,7 +44,7 @@ static int add_type(const struct wlb_run *run, const char *type, int64_t until_m
 	return 0;
 }
 
-json_t *wlb_run_ask_processors(const struct wlb_run *run, const struct wlb_attempt *attempt, int timeout_ms)
+json_t *wlb_run_ask_cpu_calibration(const struct wlb_run *run, const struct wlb_attempt *attempt, int timeout_ms)
 {
 	int64_t until_ms = wlb_clock_ms() + timeout_ms;
 	struct slowest slowest = {0};
