@@ -235,6 +235,52 @@ static void record_ended_processes(const struct watch *w)
 	wlb_run_record_event(w->reporter, "processes_ended", detail);
 }
 
+/* Carries out what is due without a look at srun's output or signals. */
+static void act(struct watch *w)
+{
+	check_job(w);
+	find_step(w);
+	end_by_order(w);
+	end_waiting_srun(w);
+	ask_to_stop(w);
+	if (w->srun.has_step && w->ending.measure == WLB_STEP_END_NOT)
+		wlb_run_suspects_check(w->run, w->attempt);
+	if (wlb_clock_left_ms(w->ending.next_ms) == 0)
+		wlb_step_end_escalate(&w->ending, w->run->job.job_id, &w->srun);
+}
+
+/* Waits for output, signals, the end of the script, and input. */
+static void wait_and_pass(struct watch *w)
+{
+	struct wlb_run *run = w->run;
+	struct pollfd ready[] = {wlb_srun_output_side(&w->output),
+	                         {.fd = run->signal_fd, .events = POLLIN},
+	                         {.fd = run->parent_fd, .events = POLLIN},
+	                         wlb_run_input_side(&run->input)};
+	if (poll(ready, 4, POLL_MS) <= 0)
+		return;
+	if (ready[0].revents != 0)
+		pass_on(w);
+	if (ready[1].revents != 0)
+		pass_signal(w);
+	if (ready[3].revents != 0)
+		wlb_run_input_pass(&run->input);
+}
+
+/* srun has ended: finds how the attempt did. */
+static void find_end(struct watch *w)
+{
+	const struct wlb_attempt_end_facts facts = {.scan = &w->scan,
+	                                            .was_ended = w->ending.measure != WLB_STEP_END_NOT,
+	                                            .launch_failed_s = w->launch_failed_s,
+	                                            .slurm_end = &w->slurm_end};
+	note_short_step(w);
+	wlb_attempt_end_find(w->run, w->attempt, &facts);
+	wlb_run_note_stop(w->run, w->attempt);
+	wlb_attempt_end_explain(w->run, w->attempt, &facts);
+	record_ended_processes(w);
+}
+
 void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun, int srun_stderr,
                    struct wlb_reporter *reporter)
 {
@@ -249,40 +295,13 @@ void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun,
 	run->slurm_end = (struct wlb_run_slurm_end){0};
 	run->srun_signal = 0;
 	while (!has_ended(&w)) {
-		struct pollfd ready[] = {wlb_srun_output_side(&w.output),
-		                         {.fd = run->signal_fd, .events = POLLIN},
-		                         {.fd = run->parent_fd, .events = POLLIN},
-		                         wlb_run_input_side(&run->input)};
-		check_job(&w);
-		find_step(&w);
-		end_by_order(&w);
-		end_waiting_srun(&w);
-		ask_to_stop(&w);
-		if (w.srun.has_step && w.ending.measure == WLB_STEP_END_NOT)
-			wlb_run_suspects_check(run, attempt);
-		if (wlb_clock_left_ms(w.ending.next_ms) == 0)
-			wlb_step_end_escalate(&w.ending, run->job.job_id, &w.srun);
-		if (poll(ready, 4, POLL_MS) <= 0)
-			continue;
-		if (ready[0].revents != 0)
-			pass_on(&w);
-		if (ready[1].revents != 0)
-			pass_signal(&w);
-		if (ready[3].revents != 0)
-			wlb_run_input_pass(&run->input);
+		act(&w);
+		wait_and_pass(&w);
 	}
 	wlb_run_input_end(&run->input);
 	/* Slurm knew of the job's end before srun did. */
 	if (attempt->exit_code != 0)
 		wlb_run_check_parent(run, true);
 	drain(&w);
-	const struct wlb_attempt_end_facts facts = {.scan = &w.scan,
-	                                            .was_ended = w.ending.measure != WLB_STEP_END_NOT,
-	                                            .launch_failed_s = w.launch_failed_s,
-	                                            .slurm_end = &w.slurm_end};
-	note_short_step(&w);
-	wlb_attempt_end_find(run, attempt, &facts);
-	wlb_run_note_stop(run, attempt);
-	wlb_attempt_end_explain(run, attempt, &facts);
-	record_ended_processes(&w);
+	find_end(&w);
 }
