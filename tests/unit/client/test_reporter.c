@@ -44,9 +44,36 @@ struct coordinator {
 	bool is_slurm_end_certain;
 	int unavailable_status; /* answers everything with it; 0: not unavailable */
 	bool order_end;
-	bool impostor; /* somebody else listens on the port, who cannot prove anything */
+	bool is_silent; /* answers nothing */
+	bool impostor;  /* somebody else listens on the port, who cannot prove anything */
 	int lost_told;
+
+	/* The test's own, which end() ends where the test failed before it did. */
+	struct wlb_reporter *reporter; /* the newest; NULL: it was stopped */
+	pid_t peer;                    /* 0: none */
 };
+
+/* A field of the coordinator as it is now. */
+#define NOW(c, field)                                                                                                  \
+	({                                                                                                             \
+		pthread_mutex_lock(&(c)->lock);                                                                        \
+		__auto_type value = (c)->field;                                                                        \
+		pthread_mutex_unlock(&(c)->lock);                                                                      \
+		value;                                                                                                 \
+	})
+#define SET(c, field, value)                                                                                           \
+	({                                                                                                             \
+		pthread_mutex_lock(&(c)->lock);                                                                        \
+		(c)->field = (value);                                                                                  \
+		pthread_mutex_unlock(&(c)->lock);                                                                      \
+	})
+#define WAIT_UNTIL(condition, limit_ms)                                                                                \
+	({                                                                                                             \
+		int64_t until_ms = wlb_clock_ms() + (limit_ms);                                                        \
+		while (!(condition) && wlb_clock_left_ms(until_ms) > 0)                                                \
+			wlb_clock_sleep_ms(10);                                                                        \
+		assert_true(condition);                                                                                \
+	})
 
 static bool answer_with(const struct coordinator *c, int fd, const struct request *request, int status,
                         const char *body)
@@ -107,6 +134,8 @@ static bool answer(void *context, int fd, const struct request *request)
 	struct coordinator *c = context;
 	json_t *body = json_loads(request->body, 0, NULL);
 	bool keep;
+	while (NOW(c, is_silent))
+		wlb_clock_sleep_ms(10);
 	pthread_mutex_lock(&c->lock);
 	if (c->unavailable_status != 0)
 		keep = answer_with(c, fd, request, c->unavailable_status,
@@ -130,35 +159,52 @@ static int begin(void **state)
 	return 0;
 }
 
+static atomic_int sync_failure; /* of every fdatasync() */
+static atomic_int syncs;        /* those that succeeded */
+
+int __real_fdatasync(int fd);
+int __wrap_fdatasync(int fd);
+int __wrap_fdatasync(int fd)
+{
+	if (sync_failure == 0) {
+		int rc = __real_fdatasync(fd);
+		syncs += rc == 0;
+		return rc;
+	}
+	errno = sync_failure;
+	return -1;
+}
+
+static void spool_path(char path[128])
+{
+	snprintf(path, 128, "%s/a-1.rank0.jsonl", munged_folder());
+}
+
+static void end_peer(struct coordinator *c)
+{
+	if (c->peer <= 0)
+		return;
+	kill(c->peer, SIGKILL);
+	waitpid(c->peer, NULL, 0);
+	c->peer = 0;
+}
+
+/* A test that failed left its reporter, peer and spool, which the next test must not meet. */
 static int end(void **state)
 {
 	struct coordinator *c = *state;
-	server_stop(c->server);
+	char path[128];
+	sync_failure = 0;
+	SET(c, is_silent, false);
+	wlb_reporter_abandon(c->reporter);
+	end_peer(c);
+	if (c->server != NULL)
+		server_stop(c->server);
+	spool_path(path);
+	unlink(path);
 	free(c);
 	return 0;
 }
-
-/* A field of the coordinator as it is now. */
-#define NOW(c, field)                                                                                                  \
-	({                                                                                                             \
-		pthread_mutex_lock(&(c)->lock);                                                                        \
-		__auto_type value = (c)->field;                                                                        \
-		pthread_mutex_unlock(&(c)->lock);                                                                      \
-		value;                                                                                                 \
-	})
-#define SET(c, field, value)                                                                                           \
-	({                                                                                                             \
-		pthread_mutex_lock(&(c)->lock);                                                                        \
-		(c)->field = (value);                                                                                  \
-		pthread_mutex_unlock(&(c)->lock);                                                                      \
-	})
-#define WAIT_UNTIL(condition, limit_ms)                                                                                \
-	({                                                                                                             \
-		int64_t until_ms = wlb_clock_ms() + (limit_ms);                                                        \
-		while (!(condition) && wlb_clock_left_ms(until_ms) > 0)                                                \
-			wlb_clock_sleep_ms(10);                                                                        \
-		assert_true(condition);                                                                                \
-	})
 
 static struct wlb_reporter *started(struct coordinator *c, const struct wlb_reporter_options *more)
 {
@@ -171,7 +217,25 @@ static struct wlb_reporter *started(struct coordinator *c, const struct wlb_repo
 	struct wlb_reporter *reporter = wlb_reporter_start(&config, &options, &error);
 	if (reporter == NULL)
 		fail_msg("%s", error.message);
+	c->reporter = reporter;
 	return reporter;
+}
+
+/* Returns the number of records that are left. */
+static int64_t stopped(struct coordinator *c, int flush_ms)
+{
+	struct wlb_reporter *reporter = c->reporter;
+	c->reporter = NULL;
+	return wlb_reporter_stop(reporter, flush_ms);
+}
+
+static void start_peer(struct coordinator *c)
+{
+	c->peer = fork();
+	if (c->peer == 0) {
+		pause();
+		_exit(0);
+	}
 }
 
 /* Records that are left in the tests' folder, of a run that has ended. */
@@ -201,7 +265,7 @@ static time_t spool_written_s(void)
 {
 	char path[128];
 	struct stat about;
-	snprintf(path, sizeof(path), "%s/a-1.rank0.jsonl", munged_folder());
+	spool_path(path);
 	return stat(path, &about) == 0 ? about.st_mtime : 0;
 }
 
@@ -215,7 +279,7 @@ static void records_arrive_once_in_batches(void **state)
 	struct coordinator *c = *state;
 	struct wlb_reporter *reporter = started(c, &(struct wlb_reporter_options){.source = "rank0"});
 	record_steps(reporter, 2500);
-	assert_int_equal(wlb_reporter_stop(reporter, 10000), 0);
+	assert_int_equal(stopped(c, 10000), 0);
 	assert_each_once(c, 2500);
 	assert_in_range(c->largest_batch, 1, 1000);
 	assert_int_equal(c->reports, 0);
@@ -231,7 +295,7 @@ static void what_is_left_is_delivered_later(void **state)
 	struct wlb_reporter *reporter = started(c, &(struct wlb_reporter_options){.source = "rank0"});
 	record_steps(reporter, 30);
 	assert_int_equal(deliver(&config, 1000, &error), 0); /* in use */
-	assert_int_equal(wlb_reporter_stop(reporter, 300), 30);
+	assert_int_equal(stopped(c, 300), 30);
 	assert_int_equal(deliver(&config, 1000, &error), 30);
 	assert_non_null(strstr(error.message, "database is unavailable"));
 	SET(c, unavailable_status, 0);
@@ -240,35 +304,24 @@ static void what_is_left_is_delivered_later(void **state)
 	assert_false(spool_is_there());
 }
 
-static atomic_int sync_failure; /* of every fdatasync() */
-
-int __real_fdatasync(int fd);
-int __wrap_fdatasync(int fd);
-int __wrap_fdatasync(int fd)
-{
-	if (sync_failure == 0)
-		return __real_fdatasync(fd);
-	errno = sync_failure;
-	return -1;
-}
-
-/* A full disk that shows only when records are synced is told to whoever records next. */
+/* A full disk that shows only when records are synced is told to whoever records next: to the first one already, where
+ * the thread syncs its record before the call returns. */
 static void a_disk_that_is_full_late_is_reported(void **state)
 {
 	struct coordinator *c = *state;
 	struct wlb_error error;
 	struct wlb_reporter *reporter = started(c, &(struct wlb_reporter_options){.source = "rank0"});
 	sync_failure = EDQUOT;
-	record_steps(reporter, 1);
 	int rc = 0;
 	WAIT_UNTIL((rc = rc != 0 ? rc : wlb_reporter_record(reporter, "step", "{\"step\":1}", &error)) != 0, 5000);
+	int before = syncs;
 	sync_failure = 0;
 	assert_non_null(strstr(error.message, "a-1.rank0.jsonl"));
 	assert_non_null(strstr(error.message, strerror(EDQUOT)));
-	wlb_clock_sleep_ms(1500);
-	wlb_reporter_record(reporter, "step", "{\"step\":1}", &error);
+	WAIT_UNTIL(syncs > before, 5000);                              /* none fails from then on */
+	wlb_reporter_record(reporter, "step", "{\"step\":1}", &error); /* takes the failure of one before that */
 	assert_int_equal(wlb_reporter_record(reporter, "step", "{\"step\":1}", &error), 0);
-	assert_int_equal(wlb_reporter_stop(reporter, 10000), 0);
+	assert_int_equal(stopped(c, 10000), 0);
 }
 
 /* By its time other hosts see that it has a writer, also where that has nothing to record. */
@@ -280,13 +333,13 @@ static void a_spool_shows_that_it_has_a_writer(void **state)
 	SET(c, unavailable_status, 503);
 	struct wlb_reporter *reporter = started(c, &(struct wlb_reporter_options){.source = "rank0"});
 	record_steps(reporter, 1);
-	assert_int_equal(wlb_reporter_stop(reporter, 100), 1);
-	snprintf(path, sizeof(path), "%s/a-1.rank0.jsonl", munged_folder());
+	assert_int_equal(stopped(c, 100), 1);
+	spool_path(path);
 	assert_int_equal(utimensat(AT_FDCWD, path, (struct timespec[]){hour_ago, hour_ago}, 0), 0);
 	reporter = started(c, &(struct wlb_reporter_options){.source = "rank0"});
 	WAIT_UNTIL(spool_written_s() > hour_ago.tv_sec + 3000, 5000);
 	SET(c, unavailable_status, 0);
-	wlb_reporter_stop(reporter, 0);
+	stopped(c, 0);
 	struct wlb_client_config config = server_config(c->server);
 	assert_int_equal(deliver(&config, 5000, NULL), 0);
 }
@@ -299,11 +352,12 @@ static void a_coordinator_that_comes_back_gets_everything(void **state)
 	record_steps(reporter, 5);
 	WAIT_UNTIL(NOW(c, stored) == 5, 5000);
 	server_stop(c->server);
+	c->server = NULL;
 	record_steps(reporter, 5);
 	wlb_clock_sleep_ms(1500);
 	c->server = server_restart(port, answer, c);
 	WAIT_UNTIL(NOW(c, stored) == 10, 10000);
-	assert_int_equal(wlb_reporter_stop(reporter, 5000), 0);
+	assert_int_equal(stopped(c, 5000), 0);
 	assert_each_once(c, 10);
 }
 
@@ -315,7 +369,7 @@ static void a_database_that_lost_records_gets_them_again(void **state)
 	WAIT_UNTIL(NOW(c, stored) == 8, 5000);
 	SET(c, forget_at, 8);
 	record_steps(reporter, 4);
-	assert_int_equal(wlb_reporter_stop(reporter, 10000), 0);
+	assert_int_equal(stopped(c, 10000), 0);
 	assert_each_once(c, 12);
 }
 
@@ -323,14 +377,13 @@ static void a_silent_coordinator_holds_nobody_up(void **state)
 {
 	struct coordinator *c = *state;
 	struct wlb_reporter *reporter = started(c, &(struct wlb_reporter_options){.source = "rank0", .node = "n1"});
-	pthread_mutex_lock(&c->lock); /* the server's thread now answers nothing */
+	SET(c, is_silent, true);
 	record_steps(reporter, 3);
 	wlb_clock_sleep_ms(200);
 	int64_t before_ms = wlb_clock_ms();
-	assert_int_equal(wlb_reporter_stop(reporter, 300), 3);
-	int64_t took_ms = wlb_clock_ms() - before_ms;
-	pthread_mutex_unlock(&c->lock);
-	assert_in_range(took_ms, 0, 1500);
+	assert_int_equal(stopped(c, 300), 3);
+	assert_in_range(wlb_clock_ms() - before_ms, 0, 1500);
+	SET(c, is_silent, false);
 	struct wlb_client_config config = server_config(c->server);
 	assert_int_equal(deliver(&config, 5000, NULL), 0);
 }
@@ -352,7 +405,7 @@ static void reports_carry_progress_and_bring_orders(void **state)
 	WAIT_UNTIL(wlb_reporter_must_end(reporter, &reason), 3000);
 	assert_string_equal(reason, "node n3 is lost");
 	assert_int_equal(NOW(c, goodbyes), 0);
-	wlb_reporter_stop(reporter, 1000);
+	stopped(c, 1000);
 	assert_int_equal(NOW(c, goodbyes), 1);
 }
 
@@ -368,29 +421,23 @@ static void reports_at_once_that_slurm_ends_the_tasks(void **state)
 	assert_true(c->is_slurm_end_certain);
 	wlb_clock_sleep_ms(500);
 	assert_in_range(NOW(c, reports), 3, 4); /* once */
-	wlb_reporter_stop(reporter, 1000);
+	stopped(c, 1000);
 	assert_string_equal(c->slurm_end, "time limit 1790000000.5");
 }
 
 static void a_peer_that_dies_is_reported_at_once(void **state)
 {
 	struct coordinator *c = *state;
-	pid_t child = fork();
-	if (child == 0) {
-		pause();
-		_exit(0);
-	}
-	struct wlb_reporter *reporter =
-		started(c, &(struct wlb_reporter_options){
-				   .node = "n1", .peer_ranks = (int[]){5}, .peer_pids = &child, .peer_count = 1});
+	start_peer(c);
+	started(c, &(struct wlb_reporter_options){
+			   .node = "n1", .peer_ranks = (int[]){5}, .peer_pids = &c->peer, .peer_count = 1});
 	WAIT_UNTIL(NOW(c, reports) >= 1, 3000);
 	assert_int_equal(NOW(c, lost_rank), -1);
 	int64_t before_ms = wlb_clock_ms();
-	kill(child, SIGKILL);
+	end_peer(c);
 	WAIT_UNTIL(NOW(c, lost_rank) == 5, 3000);
 	assert_in_range(wlb_clock_ms() - before_ms, 0, 900); /* the next report would come after a second */
-	waitpid(child, NULL, 0);
-	wlb_reporter_stop(reporter, 1000);
+	stopped(c, 1000);
 }
 
 /* Somebody binds the port while the coordinator is unavailable, orders the end and acknowledges everything. */
@@ -398,23 +445,18 @@ static void an_impostor_is_not_obeyed(void **state)
 {
 	struct coordinator *c = *state;
 	const char *reason = NULL;
-	pid_t child = fork();
-	if (child == 0) {
-		pause();
-		_exit(0);
-	}
+	start_peer(c);
 	SET(c, impostor, true);
 	SET(c, order_end, true);
 	struct wlb_reporter *reporter = started(c, &(struct wlb_reporter_options){.source = "rank0",
 	                                                                          .node = "n1",
 	                                                                          .peer_ranks = (int[]){5},
-	                                                                          .peer_pids = &child,
+	                                                                          .peer_pids = &c->peer,
 	                                                                          .peer_count = 1});
 	record_steps(reporter, 20);
 	WAIT_UNTIL(NOW(c, reports) >= 1, 5000);
 	SET(c, order_end, false); /* "continue" needs no proof */
-	kill(child, SIGKILL);
-	waitpid(child, NULL, 0);
+	end_peer(c);
 	WAIT_UNTIL(NOW(c, lost_told) >= 2, 15000);
 	assert_int_equal(wlb_reporter_must_end(reporter, &reason), 0);
 	assert_true(NOW(c, stored) > 0);
@@ -423,7 +465,7 @@ static void an_impostor_is_not_obeyed(void **state)
 	memset(c->seen, 0, sizeof(c->seen));
 	int told = NOW(c, lost_told);
 	WAIT_UNTIL(NOW(c, lost_told) > told && NOW(c, stored) == 20, 15000);
-	assert_int_equal(wlb_reporter_stop(reporter, 5000), 0);
+	assert_int_equal(stopped(c, 5000), 0);
 	assert_each_once(c, 20);
 }
 
@@ -441,7 +483,7 @@ static void a_forked_child_does_nothing(void **state)
 	waitpid(child, &status, 0);
 	assert_int_equal(status, 0);
 	record_steps(reporter, 1);
-	assert_int_equal(wlb_reporter_stop(reporter, 5000), 0);
+	assert_int_equal(stopped(c, 5000), 0);
 	assert_each_once(c, 2);
 }
 
@@ -450,10 +492,10 @@ static void without_a_coordinator_records_are_kept(void **state)
 	struct coordinator *c = *state;
 	struct wlb_reporter_options options = {
 		.run_id = "12", .attempt_id = "a-1", .source = "rank0", .spool_dir = munged_folder(), .node = "n1"};
-	struct wlb_reporter *reporter = wlb_reporter_start(NULL, &options, NULL);
-	assert_non_null(reporter);
-	record_steps(reporter, 4);
-	assert_int_equal(wlb_reporter_stop(reporter, 100), 4);
+	c->reporter = wlb_reporter_start(NULL, &options, NULL);
+	assert_non_null(c->reporter);
+	record_steps(c->reporter, 4);
+	assert_int_equal(stopped(c, 100), 4);
 	struct wlb_client_config config = server_config(c->server);
 	assert_int_equal(deliver(&config, 5000, NULL), 0);
 	assert_each_once(c, 4);
