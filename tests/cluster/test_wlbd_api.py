@@ -1168,6 +1168,23 @@ class Losses(RunningJobs):
         links["n2"].close()
         self.assertEqual(self.check_lost_after_the_end(run, attempt, {}), [("step_failed", None, None)])
 
+    def test_rank_that_is_reported_after_the_end_of_its_step_is_the_cause(self):
+        """MPI_Abort has Slurm cancel the step, whose launcher then names no rank; the agents report a moment later."""
+        for reported in (True, False):
+            with self.subTest(reported=reported):
+                run = self.new_run()
+                attempt, _ = self.ask(run, ["n1", "n2"])
+                report, links = self.open_reporters(run, attempt)
+                for node in links:
+                    report(node, agent=True)
+                self.deliver(run, attempt, [{"seq": 1, "time": 1790000000, "type": "attempt_end", "data": {
+                    "state": "failed", "exit_code": 7, "reason": ""}}], source="run")
+                if reported:
+                    time.sleep(0.5)
+                    report("n2", agent=True, exits=[{"rank": 2, "time": 1790000000, "code": 7}], goodbye=True)
+                faults = wait_for("the cause", lambda: [(f["kind"], f["rank"], f["node"]) for f in self.show(run)["faults"] if f["cause"]], 5)
+                self.assertEqual(faults, [("rank_lost", 2, "n2") if reported else ("step_failed", None, None)])
+
     def test_node_that_never_reported_is_the_cause(self):
         """n2 is lost while its step starts, so Slurm kills the ranks on n1: they are not the cause."""
         run = self.new_run()
@@ -1200,6 +1217,24 @@ class Losses(RunningJobs):
                 self.assertEqual(self.cluster.sql(seen), [["t"]])
                 self.cluster.run("scancel", run)
                 self.wait_node_back(2)
+
+    def test_node_that_died_before_wlbd_knows_its_address_is_the_cause(self):
+        """The launcher tells of a rank that ended because of it while slurmctld does not answer yet."""
+        run = self.new_run()
+        attempt, _ = self.ask(run, ["n1", "n2"])
+        slurmctld = int((self.cluster.dir / "run/slurmctld.pid").read_text(encoding="utf-8").split()[0])
+        self.cluster.verb("kill-wlbd")
+        self.kill_slurmd(2)
+        os.kill(slurmctld, signal.SIGSTOP)
+        self.addCleanup(os.kill, slurmctld, signal.SIGCONT)
+        self.cluster.verb("start-wlbd")
+        said = {"exit_code": 1, "first_exit": {"rank": 0, "node": "n1", "signal": 13}}
+        self.deliver(run, attempt, [{"seq": 1, "time": 1790000000, "type": "attempt_end", "data": {
+            "state": "failed", "reason": ""} | said}], source="run")
+        time.sleep(2)
+        os.kill(slurmctld, signal.SIGCONT)
+        self.ask(run, ["n1", "n2"], previous={"attempt_id": attempt} | said)
+        self.assertEqual([(fault["kind"], fault["node"]) for fault in self.show(run)["faults"] if fault["cause"]], [("node_lost", "n2")])
 
     def test_silent_node_is_found_without_a_closed_connection(self):
         """Power cut: no FIN ever comes."""

@@ -15,6 +15,7 @@
 
 enum {
 	JUDGE_AGAIN_MS = 50,
+	REPORTS_LATE_MAX_MS = 2000, /* of the ends of ranks, after that of their step */
 	LAUNCHER_LATE_MAX_S = 3600, /* its report was spooled while wlbd was down */
 };
 
@@ -62,9 +63,7 @@ static void settle_unexplained(struct wlbd_attempt *attempt)
 {
 	const struct wlbd_attempt_life *life = &attempt->incident.life;
 	char detail[128];
-	if (attempt->incident.settled || !wlbd_attempt_has_ended(life) || life->exit_code == 0 ||
-	    life->exit_code == WLBD_EXIT_ORDERED || life->exit_code == WLBD_EXIT_SAVED ||
-	    life->exit_code == WLBD_EXIT_UNKNOWN)
+	if (attempt->incident.settled || !wlbd_attempt_has_failed(life))
 		return;
 	if (life->srun_signal != 0)
 		snprintf(detail, sizeof(detail), "srun was killed by signal %d", life->srun_signal);
@@ -178,6 +177,21 @@ void wlbd_attempt_end_evict(struct wlbd_attempt *attempt, const char *reason)
 
 /* ---- judging --------------------------------------------------------------------------------------- */
 
+/* Whether an agent may still report the rank whose end ended the step. srun does not name it where it has its step
+ * cancelled, as MPI_Abort does. */
+static bool is_exit_awaited(const struct wlbd_attempt *attempt)
+{
+	const struct wlbd_incident *incident = &attempt->incident;
+	const struct wlbd_reporter *reporter;
+	if (incident->settled || incident->first_exit_known || !wlbd_attempt_has_failed(&incident->life) ||
+	    wlb_clock_ms() - incident->life.since_ms > REPORTS_LATE_MAX_MS)
+		return false;
+	TAILQ_FOREACH(reporter, &attempt->reporters.list, link)
+	if (reporter->agent && reporter->connection != NULL && !reporter->goodbye)
+		return true;
+	return false;
+}
+
 static void judge(struct wlbd_attempt *attempt)
 {
 	static const struct timeval again = {0, JUDGE_AGAIN_MS * 1000};
@@ -194,7 +208,10 @@ static void judge(struct wlbd_attempt *attempt)
 		break;
 	case WLBD_JUDGE_NOTHING:
 		wlbd_incident_clear(&attempt->incident);
-		settle_unexplained(attempt);
+		if (is_exit_awaited(attempt))
+			event_add(attempt->ending.judge_timer, &again);
+		else
+			settle_unexplained(attempt);
 		break;
 	case WLBD_JUDGE_FAULTS:
 		settle(attempt, findings, count);

@@ -6,15 +6,21 @@
 
 #include "common/clock.h"
 #include "coordinator/wlbd/nodes/node_probe.h"
+#include "coordinator/wlbd/slurm/nodes.h"
 #include "coordinator/wlbd/wlbd.h"
 
-enum { CONFIRM_MS = 500 };
+enum {
+	CONFIRM_MS = 500,
+	UNKNOWN_PAUSE_MS = 100,
+	UNKNOWN_MAX_MS = 10000, /* then a node counts as alive whose address is not known */
+};
 
 struct wlbd_node_question {
 	TAILQ_ENTRY(wlbd_node_question) link;
 	struct wlbd_attempt *attempt;
 	char node[256];
-	struct event *confirm;
+	int64_t began_ms;
+	struct event *again;
 	bool is_confirming; /* the node answered once */
 	bool is_renewed;    /* another symptom arrived since: the node has to answer once more */
 };
@@ -22,7 +28,7 @@ struct wlbd_node_question {
 static void question_free(struct wlbd_node_question *question)
 {
 	TAILQ_REMOVE(&question->attempt->questions, question, link);
-	event_free(question->confirm);
+	event_free(question->again);
 	free(question);
 }
 
@@ -64,20 +70,27 @@ static void on_probed(void *context, bool alive)
 	if (alive && (!question->is_confirming || question->is_renewed)) {
 		question->is_confirming = true;
 		question->is_renewed = false;
-		event_add(question->confirm, &later);
+		event_add(question->again, &later);
 		return;
 	}
 	store_answer(question->attempt, question->node, alive || is_slurmd_alone(question->attempt, question->node));
 	question_free(question);
 }
 
+/* Just after its start wlbd knows no address, and each node would count as alive. */
 static void ask(struct wlbd_node_question *question)
 {
+	static const struct timeval pause = {0, UNKNOWN_PAUSE_MS * 1000};
+	if (!wlbd_nodes_are_known(question->attempt->wlbd->nodes) &&
+	    wlb_clock_ms() - question->began_ms < UNKNOWN_MAX_MS) {
+		event_add(question->again, &pause);
+		return;
+	}
 	wlbd_node_probe(question->attempt->wlbd->node_probes, question->node, question->attempt->uid, on_probed,
 	                question);
 }
 
-static void on_confirm(evutil_socket_t fd, short what, void *context)
+static void on_again(evutil_socket_t fd, short what, void *context)
 {
 	(void)fd;
 	(void)what;
@@ -102,12 +115,13 @@ int wlbd_node_question_ask(struct wlbd_attempt *attempt, const char *node)
 	}
 	question = calloc(1, sizeof(*question));
 	if (question != NULL)
-		question->confirm = evtimer_new(attempt->wlbd->base, on_confirm, question);
-	if (question == NULL || question->confirm == NULL) {
+		question->again = evtimer_new(attempt->wlbd->base, on_again, question);
+	if (question == NULL || question->again == NULL) {
 		free(question);
 		return -1;
 	}
 	question->attempt = attempt;
+	question->began_ms = wlb_clock_ms();
 	snprintf(question->node, sizeof(question->node), "%s", node);
 	TAILQ_INSERT_HEAD(&attempt->questions, question, link);
 	ask(question);

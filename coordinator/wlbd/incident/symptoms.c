@@ -155,10 +155,17 @@ void wlbd_symptom_goodbye(struct wlbd_reporter *reporter)
 
 /* ---- ranks ------------------------------------------------------------------------------------------- */
 
+/* Whether it is known how the attempt ended, and why, as far as a rank can be the reason. */
+static bool is_explained(const struct wlbd_incident *incident)
+{
+	bool lacks_reason = wlbd_attempt_has_failed(&incident->life) && !incident->first_exit_known;
+	return incident->settled || (wlbd_attempt_end_is_known(&incident->life) && !lacks_reason);
+}
+
 void wlbd_symptom_rank_gone(struct wlbd_reporter *reporter, int rank)
 {
 	struct wlbd_attempt *attempt = reporter->attempt;
-	if (attempt->incident.settled || wlbd_attempt_end_is_known(&attempt->incident.life))
+	if (is_explained(&attempt->incident))
 		return;
 	raise_symptom(attempt, WLBD_RANK_GONE, reporter->node, rank, reporter->step);
 }
@@ -181,13 +188,18 @@ static void note_deliberate_exit(struct wlbd_incident *incident, int rank)
 	incident->deliberate_ms = wlb_clock_ms();
 }
 
+/* Whether wlbd was started again, and nodes of the attempt have neither reported nor answered a probe since. */
+static bool are_nodes_awaited(const struct wlbd_attempt *attempt)
+{
+	return attempt->unreported.due_ms != 0 || attempt->unreported.nodes.count > 0;
+}
+
 /* Whether a node that wlbd does not know to be lost may be why a rank ended: Slurm kills the ranks of a step that lost
- * a node, a rank with a broken pipe may have written to one on it, and after a restart of wlbd a node is not missed
- * until its reports are due. */
+ * a node, a rank with a broken pipe may have written to one on it, and a node may have died before wlbd was started
+ * again. */
 static bool may_follow_from_lost_node(const struct wlbd_attempt *attempt, int code)
 {
-	return attempt->unreported.due_ms != 0 || code == 128 + SIGKILL || code == 128 + SIGTERM ||
-	       code == 128 + SIGPIPE;
+	return are_nodes_awaited(attempt) || code == 128 + SIGKILL || code == 128 + SIGTERM || code == 128 + SIGPIPE;
 }
 
 void wlbd_symptom_rank_exited(struct wlbd_reporter *reporter, int rank, int code)
@@ -260,8 +272,7 @@ static bool is_connected(const struct wlbd_attempt *attempt, const char *node)
 void wlbd_symptom_silent_nodes(struct wlbd_attempt *attempt)
 {
 	const struct wlbd_names *names = &attempt->nodes.started_on;
-	int most =
-		attempt->unreported.due_ms != 0 ? WLBD_SYMPTOMS_MAX : SILENT_NODES_MAX; /* none may have reported yet */
+	int most = are_nodes_awaited(attempt) ? WLBD_SYMPTOMS_MAX : SILENT_NODES_MAX;
 	int suspected = 0;
 	for (int i = 0; i < names->count && suspected < most; i++) {
 		if (is_connected(attempt, names->list[i]))

@@ -19,6 +19,12 @@ bool wlbd_attempt_end_is_known(const struct wlbd_attempt_life *life)
 	return life->is_recorded || wlbd_attempt_has_ended(life);
 }
 
+bool wlbd_attempt_has_failed(const struct wlbd_attempt_life *life)
+{
+	return wlbd_attempt_has_ended(life) && life->exit_code != 0 && life->exit_code != WLBD_EXIT_ORDERED &&
+	       life->exit_code != WLBD_EXIT_SAVED && life->exit_code != WLBD_EXIT_UNKNOWN;
+}
+
 bool wlbd_attempt_record_end(struct wlbd_attempt_life *life, int exit_code)
 {
 	if (wlbd_attempt_end_is_known(life))

@@ -48,6 +48,9 @@ bool wlbd_attempt_is_ordered(const struct wlbd_attempt_life *life);
 /* Whether exit_code says how it ended, though its step may still run. */
 bool wlbd_attempt_end_is_known(const struct wlbd_attempt_life *life);
 
+/* Whether the step has ended with an exit code that has a cause to be found. */
+bool wlbd_attempt_has_failed(const struct wlbd_attempt_life *life);
+
 /* Rank 0 has recorded the end, and a launcher will report that of the step. Returns false, and changes nothing, where
  * that is known already. */
 bool wlbd_attempt_record_end(struct wlbd_attempt_life *life, int exit_code);

@@ -30,7 +30,8 @@ struct wlbd_nodes {
 	struct table table;
 	struct wlb_topology_file topology;
 	bool has_topology;
-	int resolving; /* names that are being resolved */
+	int resolving;  /* names that are being resolved */
+	bool are_known; /* those of the first list were */
 	struct family family;
 };
 
@@ -169,6 +170,7 @@ static void finish_resolution(struct wlbd_task *task)
 	struct wlbd_nodes *nodes = resolution->wlbd->nodes;
 	struct wlbd_node *node = (struct wlbd_node *)find(&nodes->table, resolution->name);
 	nodes->resolving--;
+	nodes->are_known = nodes->are_known || nodes->resolving == 0;
 	if (node != NULL && resolution->length > 0 && strcmp(node->host, resolution->host) == 0 &&
 	    node->port == resolution->port) {
 		node->address = resolution->address;
@@ -239,6 +241,7 @@ static void finish_refresh(struct wlbd_task *task)
 		nodes->table = refresh->new;
 		nodes->family = refresh->family;
 		resolve_missing(refresh->wlbd);
+		nodes->are_known = nodes->are_known || nodes->resolving == 0;
 	}
 	if (refresh->has_topology) {
 		wlb_topology_file_free(&nodes->topology);
@@ -298,6 +301,11 @@ const struct wlb_topology_file *wlbd_nodes_topology(const struct wlbd_nodes *nod
 int wlbd_nodes_count(const struct wlbd_nodes *nodes)
 {
 	return (int)nodes->table.count;
+}
+
+bool wlbd_nodes_are_known(const struct wlbd_nodes *nodes)
+{
+	return nodes->are_known;
 }
 
 const struct wlbd_node *wlbd_nodes_at(const struct wlbd_nodes *nodes, int index)

@@ -38,6 +38,9 @@ void wlbd_nodes_refresh(struct wlbd *wlbd, uid_t asker, void (*then)(void *conte
 /* Returns how many nodes Slurm has; 0: it has not listed them yet. */
 int wlbd_nodes_count(const struct wlbd_nodes *nodes);
 
+/* Whether wlbd, since it was started, has Slurm's list and has asked once for the address of each node. */
+bool wlbd_nodes_are_known(const struct wlbd_nodes *nodes);
+
 /* The nodes are sorted by name. Valid until control returns to the event loop. */
 const struct wlbd_node *wlbd_nodes_at(const struct wlbd_nodes *nodes, int index);
 

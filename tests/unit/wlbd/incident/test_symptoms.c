@@ -262,6 +262,25 @@ static void ranks_that_end_after_the_record_of_the_end_are_not_lost(void **state
 	assert_int_equal(only_symptom(f)->kind, WLBD_SILENT);
 }
 
+/* The agent's report of the rank that ended the step may arrive after that of the launcher, which does not name it. */
+static void the_rank_that_ended_the_step_may_be_reported_after_its_end(void **state)
+{
+	static const struct {
+		int exit_code;
+		bool first_exit_known, counts;
+	} cases[] = {{7, false, true}, {7, true, false}, {0, false, false}, {75, false, false}, {-1000, false, false}};
+	struct fixture *f = *state;
+	struct wlbd_reporter *rank = reporting(f, 1);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		f->attempt->incident.life = (struct wlbd_attempt_life){0};
+		f->attempt->incident.first_exit_known = cases[i].first_exit_known;
+		wlbd_symptom_step_ended(f->attempt, cases[i].exit_code, NULL);
+		wlbd_symptom_rank_exited(rank, 1, 7);
+		assert_int_equal(f->attempt->incident.count, cases[i].counts);
+		wlbd_incident_clear(&f->attempt->incident);
+	}
+}
+
 /* A node may be lost after the end of a step that failed, with what is left of it or after its last report. */
 static void nodes_of_a_step_that_failed_are_watched_after_its_end(void **state)
 {
@@ -309,6 +328,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(nodes_are_watched_until_the_launcher_reports_the_end, begin, end),
 		cmocka_unit_test_setup_teardown(nodes_of_a_step_that_failed_are_watched_after_its_end, begin, end),
 		cmocka_unit_test_setup_teardown(ranks_that_end_after_the_record_of_the_end_are_not_lost, begin, end),
+		cmocka_unit_test_setup_teardown(the_rank_that_ended_the_step_may_be_reported_after_its_end, begin, end),
 		cmocka_unit_test_setup_teardown(without_a_launcher_the_record_of_rank_0_ends_the_attempt, begin, end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

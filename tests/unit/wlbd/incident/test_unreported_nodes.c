@@ -13,6 +13,8 @@
 
 #include "coordinator/wlbd/attempts/attempts.h"
 #include "coordinator/wlbd/budget.h"
+#include "coordinator/wlbd/incident/node_question.h"
+#include "coordinator/wlbd/incident/symptoms.h"
 #include "coordinator/wlbd/nodes/node_probe.h"
 #include "coordinator/wlbd/slurm/nodes.h"
 #include "coordinator/wlbd/wlbd.h"
@@ -31,6 +33,7 @@ static const char *dead_node;       /* the others answer */
 static int probes;
 
 int __wrap_wlbd_nodes_count(const struct wlbd_nodes *nodes);
+bool __wrap_wlbd_nodes_are_known(const struct wlbd_nodes *nodes);
 const struct wlbd_node *__wrap_wlbd_nodes_find(const struct wlbd_nodes *nodes, const char *name);
 struct wlbd_node_silence __wrap_wlbd_node_silence(const struct wlbd_node_probes *all, const char *name);
 void __wrap_wlbd_node_probe(struct wlbd_node_probes *all, const char *name, uid_t uid,
@@ -40,6 +43,12 @@ int __wrap_wlbd_nodes_count(const struct wlbd_nodes *nodes)
 {
 	(void)nodes;
 	return listed;
+}
+
+bool __wrap_wlbd_nodes_are_known(const struct wlbd_nodes *nodes)
+{
+	(void)nodes;
+	return listed > 0;
 }
 
 const struct wlbd_node *__wrap_wlbd_nodes_find(const struct wlbd_nodes *nodes, const char *name)
@@ -104,6 +113,7 @@ static int begin(void **state)
 static int end(void **state)
 {
 	struct fixture *f = *state;
+	wlbd_node_questions_free(f->wlbd.attempts);
 	wlbd_attempts_free(f->wlbd.attempts);
 	wlbd_budget_free(f->wlbd.attempt_budget);
 	event_base_free(f->wlbd.base);
@@ -202,6 +212,43 @@ static void those_that_report_or_have_no_rank_are_not_missing(void **state)
 	assert_int_equal(f->attempt->unreported.nodes.count, 0);
 }
 
+/* It would count as alive before. */
+static void a_node_is_probed_once_its_address_is_known(void **state)
+{
+	struct fixture *f = *state;
+	struct timeval limit = {0, 250 * 1000};
+	listed = 0;
+	dead_node = "n0007";
+	assert_int_equal(wlbd_symptom_node_silent(f->attempt, "n0007"), 0);
+	const struct wlbd_symptom *silent = &f->attempt->incident.symptoms[0];
+	assert_int_equal(silent->node_state, WLBD_NODE_ASKED);
+	assert_int_equal(probes, 0);
+	listed = NODES;
+	event_base_loopexit(f->wlbd.base, &limit);
+	event_base_dispatch(f->wlbd.base);
+	assert_int_equal(probes, 1);
+	assert_int_equal(silent->node_state, WLBD_NODE_LOST);
+}
+
+/* Whichever code a rank ended with, a node that has not answered yet may be why. */
+static void a_rank_that_ends_before_all_nodes_have_answered_may_follow_from_them(void **state)
+{
+	struct fixture *f = *state;
+	f->attempt->requeue.asked_ms = INT64_MAX; /* Slurm is not asked for the job */
+	network_is_unavailable = true;
+	run_until(f, DUE_MS + ROUND_MS);
+	assert_int_equal(f->attempt->unreported.due_ms, 0);
+	struct wlbd_reporter *reporter = wlbd_attempt_reporter(f->attempt, "n0001", 0);
+	for (int have_answered = 0; have_answered < 2; have_answered++) {
+		wlbd_symptom_rank_exited(reporter, 0, 1);
+		assert_int_equal(f->attempt->incident.count > 1, !have_answered);
+		wlbd_incident_clear(&f->attempt->incident);
+		network_is_unavailable = false;
+		run_until(f, f->now_ms + ROUND_MS + 10000);
+		assert_int_equal(f->attempt->unreported.nodes.count, 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -210,6 +257,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(one_that_answers_is_not_asked_again, begin, end),
 		cmocka_unit_test_setup_teardown(nodes_are_probed_once_slurm_has_listed_them, begin, end),
 		cmocka_unit_test_setup_teardown(and_again_once_the_network_of_this_host_is_back, begin, end),
+		cmocka_unit_test_setup_teardown(a_node_is_probed_once_its_address_is_known, begin, end),
+		cmocka_unit_test_setup_teardown(a_rank_that_ends_before_all_nodes_have_answered_may_follow_from_them,
+	                                        begin, end),
 		cmocka_unit_test_setup_teardown(those_that_report_or_have_no_rank_are_not_missing, begin, end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -127,7 +127,9 @@ static void let_time_pass(struct wlbd *wlbd)
 static void a_name_is_resolved_once(void **state)
 {
 	struct wlbd *wlbd = *state;
+	assert_false(wlbd_nodes_are_known(wlbd->nodes));
 	refresh(wlbd);
+	assert_true(wlbd_nodes_are_known(wlbd->nodes));
 	address = "10.0.0.2";
 	for (int i = 0; i < 3; i++)
 		refresh(wlbd);
