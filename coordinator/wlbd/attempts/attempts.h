@@ -33,15 +33,21 @@ struct wlbd_reporter {
 	char node[256];
 	int rank;                           /* WLBD_LAUNCHER: `wlb run` */
 	struct wlbd_connection *connection; /* NULL: closed, or not seen since wlbd started */
-	int64_t reported_ms;                /* when it last reported */
-	int64_t late_ms;                    /* when it last did so late (symptoms.c); 0: it never has */
-	int64_t probed_ms;                  /* when its node was last probed because of its silence */
+
+	/* What it reports (api/reports/report.c). */
 	int64_t step;
+	bool agent; /* it is wlb-agent: its end is no symptom of a loss of ranks */
+
+	/* Whether it is silent (incident/symptoms.c, attempt_end.c). */
+	int64_t reported_ms; /* when it last reported */
+	int64_t late_ms;     /* when it last did so late; 0: it never has */
+	int64_t probed_ms;   /* when its node was last probed because of its silence */
+	bool goodbye;        /* it will not report again */
+	bool node_is_lost;   /* that was recorded, and it has not reported since */
+
+	/* Its stacks (verdicts/stacks.c). */
 	int64_t stacks_id;        /* the newest gathering that it was asked for; 0: none */
-	int64_t stacks_stored_id; /* and the newest whose stacks it has sent */
-	bool goodbye;
-	bool agent;        /* it is wlb-agent: its end is no symptom of a loss of ranks */
-	bool node_is_lost; /* that was recorded, and it has not reported since */
+	int64_t stacks_stored_id; /* the newest gathering whose stacks it has sent; 0: none */
 };
 
 /*
@@ -153,7 +159,7 @@ struct wlbd_attempt {
 	uint32_t job_id;
 	uid_t uid;
 	int64_t made_ms;  /* when it was taken into memory, of wlb_clock_ms() */
-	bool is_run_over; /* it was taken into memory for a late record, and leaves it once that is judged */
+	bool is_run_over; /* api/find_attempt.c took it into memory for a late record: it leaves once that is judged */
 	struct wlbd_attempt_policy policy;
 	struct wlbd_attempt_job job;
 	struct wlb_layout layout; /* all 0: not known yet */

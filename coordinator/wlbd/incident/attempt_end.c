@@ -11,6 +11,7 @@
 #include "coordinator/wlbd/nodes/lost_nodes.h"
 #include "coordinator/wlbd/rules/decision.h"
 #include "coordinator/wlbd/slurm/job_poll.h"
+#include "coordinator/wlbd/slurm/slurm_ask.h"
 #include "coordinator/wlbd/wlbd.h"
 
 enum {
@@ -248,6 +249,28 @@ bool wlbd_attempt_end_is_pending(const struct wlbd_attempt *attempt)
 }
 
 /* ---- the end --------------------------------------------------------------------------------------- */
+
+static void on_step_killed(void *context, const char *failure)
+{
+	struct wlbd_attempt *attempt = wlbd_attempt_ref_find(context);
+	if (attempt != NULL && failure != NULL)
+		wlbd_attempt_kill_failed(&attempt->incident.life, wlb_clock_ms());
+	free(context);
+}
+
+void wlbd_attempt_end_kill_overdue(struct wlbd_attempt *attempt, int64_t now_ms)
+{
+	if (attempt->slurm_step.id[0] == '\0' || !wlbd_attempt_kill(&attempt->incident.life, now_ms))
+		return;
+	struct wlbd_attempt_ref *ref = malloc(sizeof(*ref));
+	if (ref == NULL) {
+		wlbd_attempt_kill_failed(&attempt->incident.life, now_ms);
+		return;
+	}
+	*ref = wlbd_attempt_ref(attempt);
+	wlbd_slurm_step_kill(attempt->wlbd, attempt->job_id, attempt->uid, attempt->slurm_step.id,
+	                     attempt->ending.reason, on_step_killed, ref);
+}
 
 void wlbd_attempt_end_supersede(struct wlbd_attempt *attempt, int64_t newer)
 {

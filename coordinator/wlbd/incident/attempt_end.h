@@ -39,6 +39,9 @@ void wlbd_attempt_end_restore(struct wlbd_attempt *attempt, const json_t *json);
 /* No node has a slurmstepd of the attempt's step left, and its srun waits. */
 void wlbd_attempt_end_no_stepd(struct wlbd_attempt *attempt);
 
+/* Has Slurm kill the step of an attempt whose processes did not end by order. To be called each second. */
+void wlbd_attempt_end_kill_overdue(struct wlbd_attempt *attempt, int64_t now_ms);
+
 /* The slurmstepd of the attempt's step on the node is dead. */
 void wlbd_attempt_end_stepd_gone(struct wlbd_attempt *attempt, const char *node);
 

@@ -14,6 +14,7 @@
 
 enum {
 	SILENT_NODES_MAX = 64,
+	PROBE_AGAIN_MS = 5000, /* of a node that stays silent */
 	GAP_MS = 3000,    /* between two reports, of which one is due each second */
 	WAITED_MS = 1000, /* a request that has waited so long, for munged as a rule, may find that its client left */
 	LATE_MS = 10000,  /* so long after a gap a reporter may still pause between its requests */
@@ -222,9 +223,18 @@ void wlbd_symptom_rank_exited(struct wlbd_reporter *reporter, int rank, int code
 
 /* ---- nodes ------------------------------------------------------------------------------------------- */
 
-void wlbd_symptom_silent(struct wlbd_reporter *reporter)
+void wlbd_symptom_silent_reporters(struct wlbd_attempt *attempt, int64_t now_ms)
 {
-	raise_symptom(reporter->attempt, WLBD_SILENT, reporter->node, reporter->rank, reporter->step);
+	struct wlbd_reporter *reporter;
+	TAILQ_FOREACH(reporter, &attempt->reporters.list, link)
+	{
+		if ((reporter->connection == NULL && !reporter->agent) || reporter->goodbye ||
+		    now_ms - reporter->reported_ms < attempt->wlbd->config.silence_ms ||
+		    now_ms - reporter->probed_ms < PROBE_AGAIN_MS)
+			continue;
+		reporter->probed_ms = now_ms;
+		raise_symptom(attempt, WLBD_SILENT, reporter->node, reporter->rank, reporter->step);
+	}
 }
 
 /* Returns the reporter for the ranks of the node; NULL: none has reported. */

@@ -21,8 +21,9 @@ void wlbd_symptom_rank_exited(struct wlbd_reporter *reporter, int rank, int code
 
 /* ---- of an attempt ----------------------------------------------------------------------------------- */
 
-/* The reporter has been silent for too long: its node is probed. */
-void wlbd_symptom_silent(struct wlbd_reporter *reporter);
+/* Probes the nodes of reporters that have been silent for too long. To be called each second. A node whose agent has
+ * died since wlbd was started is probed for as long as the step runs, since nothing reports from it. */
+void wlbd_symptom_silent_reporters(struct wlbd_attempt *attempt, int64_t now_ms);
 /* A node of the attempt is suspected: it did not answer when the nodes for the next attempt were probed, is DOWN in
  * Slurm, or has not reported since wlbd was started again. It is probed. Returns -1 if out of memory, or where there
  * are too many symptoms. */

@@ -1,7 +1,5 @@
 #include "coordinator/wlbd/main/tick.h"
 
-#include <stdlib.h>
-
 #include "common/clock.h"
 #include "coordinator/wlbd/attempts/attempts.h"
 #include "coordinator/wlbd/incident/attempt_end.h"
@@ -9,49 +7,8 @@
 #include "coordinator/wlbd/incident/step_end.h"
 #include "coordinator/wlbd/incident/symptoms.h"
 #include "coordinator/wlbd/incident/unreported_nodes.h"
-#include "coordinator/wlbd/slurm/slurm_ask.h"
 #include "coordinator/wlbd/verdicts/detect.h"
 #include "coordinator/wlbd/wlbd.h"
-
-enum { PROBE_AGAIN_MS = 5000 }; /* of a node that stays silent */
-
-/* A node whose agent has died since wlbd was started is probed for as long as the step runs, since nothing reports from
- * it. */
-static void probe_silent(struct wlbd_attempt *attempt, int64_t now_ms)
-{
-	struct wlbd_reporter *reporter;
-	TAILQ_FOREACH(reporter, &attempt->reporters.list, link)
-	{
-		if ((reporter->connection == NULL && !reporter->agent) || reporter->goodbye ||
-		    now_ms - reporter->reported_ms < attempt->wlbd->config.silence_ms ||
-		    now_ms - reporter->probed_ms < PROBE_AGAIN_MS)
-			continue;
-		reporter->probed_ms = now_ms;
-		wlbd_symptom_silent(reporter);
-	}
-}
-
-static void on_step_killed(void *context, const char *failure)
-{
-	struct wlbd_attempt *attempt = wlbd_attempt_ref_find(context);
-	if (attempt != NULL && failure != NULL)
-		wlbd_attempt_kill_failed(&attempt->incident.life, wlb_clock_ms());
-	free(context);
-}
-
-static void kill_overdue_step(struct wlbd_attempt *attempt, int64_t now_ms)
-{
-	if (attempt->slurm_step.id[0] == '\0' || !wlbd_attempt_kill(&attempt->incident.life, now_ms))
-		return;
-	struct wlbd_attempt_ref *ref = malloc(sizeof(*ref));
-	if (ref == NULL) {
-		wlbd_attempt_kill_failed(&attempt->incident.life, now_ms);
-		return;
-	}
-	*ref = wlbd_attempt_ref(attempt);
-	wlbd_slurm_step_kill(attempt->wlbd, attempt->job_id, attempt->uid, attempt->slurm_step.id,
-	                     attempt->ending.reason, on_step_killed, ref);
-}
 
 /* While the database does not answer, the launcher's report of the end is stored in this memory alone. */
 static bool has_recorded_for(const struct wlbd *wlbd, int64_t now_ms, int64_t ms)
@@ -83,9 +40,9 @@ void wlbd_liveness_tick(struct wlbd *wlbd)
 	for (struct wlbd_attempt *attempt = TAILQ_FIRST(&wlbd->attempts->list); attempt != NULL; attempt = next) {
 		next = TAILQ_NEXT(attempt, link);
 		if (!wlbd_attempt_has_ended(&attempt->incident.life)) {
-			probe_silent(attempt, now_ms);
+			wlbd_symptom_silent_reporters(attempt, now_ms);
 			wlbd_unreported_nodes_check(attempt, now_ms);
-			kill_overdue_step(attempt, now_ms);
+			wlbd_attempt_end_kill_overdue(attempt, now_ms);
 			wlbd_requeued_end(attempt, now_ms);
 		}
 		wlbd_step_end_check(attempt, now_ms);
