@@ -12,7 +12,7 @@
 
 #include <stdint.h>
 
-enum { WLB_CALLS_CHOSEN_MOST = 8 }; /* of a communicator, in a window of time */
+enum { WLB_CALLS_CHOSEN_MAX = 8 }; /* of a communicator, in a window of time */
 
 /* Begins as zeros. */
 struct wlb_call_choice {

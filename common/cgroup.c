@@ -102,17 +102,17 @@ static double limit_bytes(const char *folder, int unified)
 	return read_number(folder, unified ? "memory.max" : "memory.limit_in_bytes", NULL);
 }
 
-static void take_limit(const char *folder, int unified, double *least_bytes)
+static void take_limit(const char *folder, int unified, double *min_bytes)
 {
-	*least_bytes = fmin(*least_bytes, limit_bytes(folder, unified)); /* NAN, where there is none, is passed over */
+	*min_bytes = fmin(*min_bytes, limit_bytes(folder, unified)); /* NAN, where there is none, is passed over */
 }
 
-static void take_free(const char *folder, int unified, double *least_bytes)
+static void take_free(const char *folder, int unified, double *min_bytes)
 {
 	double limit = limit_bytes(folder, unified);
 	double used = read_number(folder, unified ? "memory.current" : "memory.usage_in_bytes", NULL);
 	if (!isnan(limit) && !isnan(used))
-		*least_bytes = fmin(*least_bytes, fmax(0.0, limit - used + file_bytes(folder, unified)));
+		*min_bytes = fmin(*min_bytes, fmax(0.0, limit - used + file_bytes(folder, unified)));
 }
 
 double wlb_cgroup_throttled_s(void)
@@ -124,14 +124,14 @@ double wlb_cgroup_throttled_s(void)
 
 double wlb_cgroup_free_bytes(void)
 {
-	double least_bytes = INFINITY;
-	visit_all("memory", take_free, &least_bytes);
-	return least_bytes;
+	double min_bytes = INFINITY;
+	visit_all("memory", take_free, &min_bytes);
+	return min_bytes;
 }
 
 double wlb_cgroup_limit_bytes(void)
 {
-	double least_bytes = INFINITY;
-	visit_all("memory", take_limit, &least_bytes);
-	return least_bytes;
+	double min_bytes = INFINITY;
+	visit_all("memory", take_limit, &min_bytes);
+	return min_bytes;
 }

@@ -12,14 +12,14 @@
 
 int wlb_write_all(int fd, const void *data, size_t length)
 {
-	const char *at = data;
+	const char *cursor = data;
 	while (length > 0) {
-		ssize_t n = write(fd, at, length);
+		ssize_t n = write(fd, cursor, length);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return -1;
-		at += n;
+		cursor += n;
 		length -= (size_t)n;
 	}
 	return 0;
@@ -27,14 +27,14 @@ int wlb_write_all(int fd, const void *data, size_t length)
 
 int wlb_pwrite_all(int fd, const void *data, size_t length, off_t offset)
 {
-	const char *at = data;
+	const char *cursor = data;
 	while (length > 0) {
-		ssize_t n = pwrite(fd, at, length, offset);
+		ssize_t n = pwrite(fd, cursor, length, offset);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return -1;
-		at += n;
+		cursor += n;
 		offset += n;
 		length -= (size_t)n;
 	}
@@ -43,16 +43,16 @@ int wlb_pwrite_all(int fd, const void *data, size_t length, off_t offset)
 
 int wlb_pread_all(int fd, void *data, size_t length, off_t offset)
 {
-	char *at = data;
+	char *cursor = data;
 	while (length > 0) {
-		ssize_t n = pread(fd, at, length, offset);
+		ssize_t n = pread(fd, cursor, length, offset);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n == 0)
 			errno = EIO;
 		if (n <= 0)
 			return -1;
-		at += n;
+		cursor += n;
 		offset += n;
 		length -= (size_t)n;
 	}

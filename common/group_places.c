@@ -60,11 +60,11 @@ static bool find_extents(const struct wlb_layout *l, const char *name, int ranks
 
 static int find_edge(const struct wlb_layout *layout, int sender, int receiver, int place, struct wlb_group_id *id)
 {
-	struct wlb_coordinates at = wlb_layout_coordinates(layout, place);
-	if (at.pp != sender && at.pp != receiver)
+	struct wlb_coordinates coords = wlb_layout_coordinates(layout, place);
+	if (coords.pp != sender && coords.pp != receiver)
 		return -1;
-	at.pp = sender < receiver ? sender : receiver;
-	*id = (struct wlb_group_id){WLB_GROUP_EDGE, wlb_layout_place(layout, &at)};
+	coords.pp = sender < receiver ? sender : receiver;
+	*id = (struct wlb_group_id){WLB_GROUP_EDGE, wlb_layout_place(layout, &coords)};
 	return 0;
 }
 
@@ -76,14 +76,14 @@ int wlb_group_find(const struct wlb_layout *layout, const char *name, int ranks,
 		return find_edge(layout, sender, receiver, place, id);
 	if (!find_extents(layout, name, ranks, &extents))
 		return -1;
-	struct wlb_coordinates at = wlb_layout_coordinates(layout, place);
-	if (extents.kind == WLB_GROUP_STAGES && ranks < layout->pp && at.pp != 0 && at.pp != layout->pp - 1)
+	struct wlb_coordinates coords = wlb_layout_coordinates(layout, place);
+	if (extents.kind == WLB_GROUP_STAGES && ranks < layout->pp && coords.pp != 0 && coords.pp != layout->pp - 1)
 		return -1;
-	at.tp -= at.tp % extents.tp;
-	at.cp = extents.cp > 1 ? 0 : at.cp;
-	at.pp = extents.pp > 1 ? 0 : at.pp;
-	at.dp = extents.dp > 1 ? 0 : at.dp;
-	*id = (struct wlb_group_id){extents.kind, wlb_layout_place(layout, &at)};
+	coords.tp -= coords.tp % extents.tp;
+	coords.cp = extents.cp > 1 ? 0 : coords.cp;
+	coords.pp = extents.pp > 1 ? 0 : coords.pp;
+	coords.dp = extents.dp > 1 ? 0 : coords.dp;
+	*id = (struct wlb_group_id){extents.kind, wlb_layout_place(layout, &coords)};
 	return 0;
 }
 
@@ -91,12 +91,12 @@ void wlb_group_members(const struct wlb_layout *layout, const char *name, int ra
                        int *places)
 {
 	struct extents e;
-	struct wlb_coordinates first = wlb_layout_coordinates(layout, id->first), at = first;
+	struct wlb_coordinates first = wlb_layout_coordinates(layout, id->first), coords = first;
 	int stages[2];
 	if (read_edge(layout, name, ranks, &stages[0], &stages[1])) {
 		for (int i = 0; i < 2; i++) {
-			at.pp = stages[i];
-			places[i] = wlb_layout_place(layout, &at);
+			coords.pp = stages[i];
+			places[i] = wlb_layout_place(layout, &coords);
 		}
 		return;
 	}
@@ -104,10 +104,10 @@ void wlb_group_members(const struct wlb_layout *layout, const char *name, int ra
 	bool ends = e.kind == WLB_GROUP_STAGES && ranks < layout->pp;
 	for (int i = 0; i < ranks; i++) {
 		int pp = i / e.tp / e.cp % e.pp;
-		at.tp = first.tp + i % e.tp;
-		at.cp = first.cp + i / e.tp % e.cp;
-		at.pp = ends && pp == 1 ? layout->pp - 1 : first.pp + pp;
-		at.dp = first.dp + i / e.tp / e.cp / e.pp;
-		places[i] = wlb_layout_place(layout, &at);
+		coords.tp = first.tp + i % e.tp;
+		coords.cp = first.cp + i / e.tp % e.cp;
+		coords.pp = ends && pp == 1 ? layout->pp - 1 : first.pp + pp;
+		coords.dp = first.dp + i / e.tp / e.cp / e.pp;
+		places[i] = wlb_layout_place(layout, &coords);
 	}
 }

@@ -42,8 +42,8 @@ const struct wlb_job_option wlb_job_options[WLB_JOB_OPTION_COUNT] = {
 			.kind = WLB_JOB_NUMBER,
 			.value = "N",
 			.help = "tokens in a training sequence",
-			.least = 1,
-			.most = SEQ_LENGTH_MAX,
+			.min = 1,
+			.max = SEQ_LENGTH_MAX,
 			.example = "4096",
 		},
 	[WLB_JOB_MIN_NODES] =
@@ -54,8 +54,8 @@ const struct wlb_job_option wlb_job_options[WLB_JOB_OPTION_COUNT] = {
 			.kind = WLB_JOB_NUMBER,
 			.value = "N",
 			.help = "continue after node failures while at least N nodes remain",
-			.least = 1,
-			.most = NODES_MAX,
+			.min = 1,
+			.max = NODES_MAX,
 			.example = "2",
 		},
 	[WLB_JOB_SPARES] =
@@ -66,8 +66,8 @@ const struct wlb_job_option wlb_job_options[WLB_JOB_OPTION_COUNT] = {
 			.kind = WLB_JOB_NUMBER,
 			.value = "N",
 			.help = "hold N of the job's nodes back to replace nodes that fail",
-			.least = 0,
-			.most = NODES_MAX,
+			.min = 0,
+			.max = NODES_MAX,
 			.example = "1",
 		},
 	[WLB_JOB_ON_FAULT] =
@@ -89,8 +89,8 @@ const struct wlb_job_option wlb_job_options[WLB_JOB_OPTION_COUNT] = {
 			.value = "[SECONDS]",
 			.help = "after nodes have failed, save, stop and continue on more nodes once they are "
 				"available and the run has continued for SECONDS (600)",
-			.least = 1,
-			.most = GROW_MAX_S,
+			.min = 1,
+			.max = GROW_MAX_S,
 			.example = "600",
 			.default_value = "600",
 		},
@@ -107,10 +107,10 @@ static int write_number(const struct wlb_job_option *option, const char *value, 
 	char *end;
 	errno = 0;
 	long number = strtol(value, &end, 10);
-	if (value[0] < '0' || value[0] > '9' || *end != '\0' || errno != 0 || number < option->least ||
-	    number > option->most)
+	if (value[0] < '0' || value[0] > '9' || *end != '\0' || errno != 0 || number < option->min ||
+	    number > option->max)
 		return wlb_fail(error, "'%.100s': must be a whole number from %ld to %ld, for example %s=%s", value,
-		                option->least, option->most, option->flag, option->example);
+		                option->min, option->max, option->flag, option->example);
 	snprintf(text, size, "%ld", number);
 	return 0;
 }

@@ -22,7 +22,7 @@ enum wlb_job_option_id {
 };
 
 enum wlb_job_option_kind {
-	WLB_JOB_NUMBER, /* whole, in [least, most]; in the environment and in a policy 0 is none */
+	WLB_JOB_NUMBER, /* whole, in [min, max]; in the environment and in a policy 0 is none */
 	WLB_JOB_FILE,   /* a path */
 	WLB_JOB_POLICY, /* what wlb_policy_parse reads */
 	WLB_JOB_ITEMS,  /* what wlb_on_fault_parse reads */
@@ -35,7 +35,7 @@ struct wlb_job_option {
 	enum wlb_job_option_kind kind;
 	const char *value; /* its name in Slurm's --help */
 	const char *help;
-	long least, most;          /* of a number */
+	long min, max;             /* of a number */
 	const char *example;       /* likewise */
 	const char *default_value; /* where the option is given without one; NULL: it needs one */
 };

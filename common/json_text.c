@@ -5,13 +5,13 @@
 
 #include "libwlb/wlb.h"
 
-json_t *wlb_json_text_cut(const char *text, size_t most)
+json_t *wlb_json_text_cut(const char *text, size_t max)
 {
 	size_t length = strlen(text);
-	json_t *string = length <= most ? json_stringn(text, length) : NULL; /* NULL, too, where it is not UTF-8 */
+	json_t *string = length <= max ? json_stringn(text, length) : NULL; /* NULL, too, where it is not UTF-8 */
 	if (string != NULL)
 		return string;
-	size_t longest = length * strlen(WLB_TEXT_REPLACEMENT), size = (longest < most ? longest : most) + 1;
+	size_t longest = length * strlen(WLB_TEXT_REPLACEMENT), size = (longest < max ? longest : max) + 1;
 	char *stored = malloc(size);
 	if (stored == NULL)
 		return NULL;
@@ -22,5 +22,5 @@ json_t *wlb_json_text_cut(const char *text, size_t most)
 
 json_t *wlb_json_text(const char *text)
 {
-	return wlb_json_text_cut(text, WLB_JSON_TEXT_MOST);
+	return wlb_json_text_cut(text, WLB_JSON_TEXT_MAX);
 }

@@ -396,10 +396,10 @@ static int read_model(const json_t *config, enum wlb_model_use use, struct wlb_m
 static int read_text(const char *text, size_t length, enum wlb_model_use use, struct wlb_model *m,
                      struct wlb_error *error)
 {
-	json_error_t at;
-	json_t *config = json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &at);
+	json_error_t place;
+	json_t *config = json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &place);
 	if (config == NULL)
-		return wlb_fail(error, "line %d: %s: the file must be JSON", at.line, at.text);
+		return wlb_fail(error, "line %d: %s: the file must be JSON", place.line, place.text);
 	int rc = read_model(config, use, m, error);
 	json_decref(config);
 	return rc;

@@ -6,15 +6,15 @@
 #include <stdlib.h>
 
 /* Reads the number at *at, which moves past it and the comma behind it; -1 where there is none below `count`. */
-static int read_number(const char **at, int count, bool is_last)
+static int read_number(const char **cursor, int count, bool is_last)
 {
 	char *end;
-	if (!isdigit((unsigned char)**at))
+	if (!isdigit((unsigned char)**cursor))
 		return -1;
-	long number = strtol(*at, &end, 10);
+	long number = strtol(*cursor, &end, 10);
 	if (number >= count || *end != (is_last ? '\0' : ','))
 		return -1;
-	*at = end + 1;
+	*cursor = end + 1;
 	return (int)number;
 }
 

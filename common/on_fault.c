@@ -8,7 +8,7 @@
 
 /* A number of an item, kept to a thousandth, so that it is printed as it was typed. */
 struct limit {
-	double least, most;
+	double min, max;
 	const char *units[3]; /* that may follow it; NULL-terminated */
 	double scale[2];      /* of each unit */
 	const char *rule;
@@ -33,16 +33,16 @@ static const struct key {
 	{.name = "hang-after",
          .value = LIMIT,
          .offset = offsetof(struct wlb_on_fault, hang_after_s),
-         .limit = {.least = 2,
-                   .most = 3600,
+         .limit = {.min = 2,
+                   .max = 3600,
                    .units = {"s", "m"},
                    .scale = {1, 60},
                    .rule = "must be a time from 2s to 60m, for example 90s"}},
 	{.name = "slow-by",
          .value = LIMIT,
          .offset = offsetof(struct wlb_on_fault, slow_by_percent),
-         .limit = {.least = 1,
-                   .most = 1000,
+         .limit = {.min = 1,
+                   .max = 1000,
                    .units = {"%"},
                    .scale = {1},
                    .rule = "must be a percentage from 1 to 1000, for example 10%"}},
@@ -111,7 +111,7 @@ static int read_limit(const struct key *key, const char *item, const char *word,
 	double number = word[0] >= '0' && word[0] <= '9' ? strtod(word, &end) : NAN;
 	double scale = end == word + digits ? scale_of(limit, end) : 0;
 	number = round(number * scale * 1000) / 1000;
-	if (scale == 0 || !(number >= limit->least && number <= limit->most))
+	if (scale == 0 || !(number >= limit->min && number <= limit->max))
 		return wlb_fail(error, "'%.100s': %s %s", item, key->name, limit->rule);
 	*value = number;
 	return 0;

@@ -29,11 +29,11 @@ static const char *label(const struct wlb_option *row, char text[LABEL_BYTES])
 /* "a|b|c" as "a, b or c". */
 static const char *choices_in_words(const char *choices, char text[CHOICES_BYTES])
 {
-	size_t at = 0;
-	for (const char *c = choices; *c != '\0' && at + 5 < CHOICES_BYTES; c++) {
+	size_t used = 0;
+	for (const char *c = choices; *c != '\0' && used + 5 < CHOICES_BYTES; c++) {
 		const char *join = strchr(c + 1, '|') != NULL ? ", " : " or ";
-		at += (size_t)(*c == '|' ? snprintf(text + at, CHOICES_BYTES - at, "%s", join)
-		                         : snprintf(text + at, CHOICES_BYTES - at, "%c", *c));
+		used += (size_t)(*c == '|' ? snprintf(text + used, CHOICES_BYTES - used, "%s", join)
+		                           : snprintf(text + used, CHOICES_BYTES - used, "%c", *c));
 	}
 	return text;
 }

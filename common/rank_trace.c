@@ -9,7 +9,8 @@
 
 enum {
 	WORDS = 7,
-	AWAITED_EVENTS = 64, /* an event that is not whole is awaited until there are so many later ones, then taken as lost */
+	AWAITED_EVENTS =
+		64, /* an event that is not whole is awaited until there are so many later ones, then taken as lost */
 };
 
 struct slot {
@@ -96,7 +97,7 @@ static uint64_t read_slot(const struct slot *slot, uint64_t *words, int count)
 }
 
 struct event_words {
-	uint64_t at[WORDS];
+	uint64_t values[WORDS];
 };
 
 static struct event_words words_of(const struct wlb_trace_event *event)
@@ -110,17 +111,17 @@ static struct event_words words_of(const struct wlb_trace_event *event)
 static uint64_t read_event(const struct wlb_rank_trace *trace, const struct slot *slot, struct wlb_trace_event *event)
 {
 	struct event_words words;
-	uint64_t version = read_slot(slot, words.at, WORDS);
-	if (version == 0 || words.at[0] >= WLB_COMM_KINDS || words.at[1] >= (uint64_t)group_count(trace))
+	uint64_t version = read_slot(slot, words.values, WORDS);
+	if (version == 0 || words.values[0] >= WLB_COMM_KINDS || words.values[1] >= (uint64_t)group_count(trace))
 		return 0;
 	*event = (struct wlb_trace_event){
-		.kind = (enum wlb_comm_kind)words.at[0],
-		.group = (int)words.at[1],
-		.seq = words.at[2],
-		.bytes = words.at[3],
-		.entered_s = wlb_value_of(words.at[4]),
-		.blocked_s = wlb_value_of(words.at[5]),
-		.left_s = wlb_value_of(words.at[6]),
+		.kind = (enum wlb_comm_kind)words.values[0],
+		.group = (int)words.values[1],
+		.seq = words.values[2],
+		.bytes = words.values[3],
+		.entered_s = wlb_value_of(words.values[4]),
+		.blocked_s = wlb_value_of(words.values[5]),
+		.left_s = wlb_value_of(words.values[6]),
 	};
 	return version;
 }
@@ -195,7 +196,7 @@ void wlb_rank_trace_enter(struct wlb_rank_trace *trace, const struct wlb_trace_e
 {
 	struct event_words words = words_of(event);
 	raise_to(&trace->groups[event->group].entered, event->seq);
-	change_slot(&trace->blocked, words.at, WORDS);
+	change_slot(&trace->blocked, words.values, WORDS);
 }
 
 /* Adds the event to a ring of so many slots. Where another thread was stopped while it wrote the slot, and others have
@@ -206,7 +207,7 @@ static void add_event(struct slot *slots, uint64_t count, _Atomic uint64_t *next
 	uint64_t number = atomic_fetch_add_explicit(next, 1, memory_order_relaxed);
 	struct slot *slot = &slots[number % count];
 	if (wlb_shared_words_claim(&slot->version, number + 1))
-		write_slot(slot, words.at, WORDS, number + 1);
+		write_slot(slot, words.values, WORDS, number + 1);
 }
 
 void wlb_rank_trace_leave(struct wlb_rank_trace *trace, const struct wlb_trace_event *event)
@@ -216,7 +217,7 @@ void wlb_rank_trace_leave(struct wlb_rank_trace *trace, const struct wlb_trace_e
 	wlb_rank_trace_ended(trace, event);
 	if (wlb_call_choice_has(&trace->groups[event->group].choice, event->seq, event->left_s, window_s))
 		add_event(trace->chosen, WLB_TRACE_CHOSEN, &trace->next_chosen, event);
-	change_slot(&trace->blocked, words.at, WORDS);
+	change_slot(&trace->blocked, words.values, WORDS);
 }
 
 void wlb_rank_trace_set_choice(struct wlb_rank_trace *trace, double window_s)
@@ -228,7 +229,7 @@ void wlb_rank_trace_wait_device(struct wlb_rank_trace *trace, const struct wlb_t
 {
 	static const struct wlb_trace_event none = {.left_s = 1.0};
 	struct event_words words = words_of(event != NULL ? event : &none);
-	change_slot(&trace->device_wait, words.at, WORDS);
+	change_slot(&trace->device_wait, words.values, WORDS);
 }
 
 void wlb_rank_trace_started(struct wlb_rank_trace *trace, int group, uint64_t seq)

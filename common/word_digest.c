@@ -16,13 +16,13 @@ static void add_stride(struct wlb_word_digest *digest, const char *stride)
 void wlb_word_digest_add(struct wlb_word_digest *digest, const void *data, size_t bytes)
 {
 	struct wlb_word_digest d = *digest; /* a copy stays in registers */
-	const char *at = data, *end = at + bytes;
+	const char *cursor = data, *end = cursor + bytes;
 	d.bytes += bytes;
-	for (; end - at >= WLB_WORD_DIGEST_STRIDE; at += WLB_WORD_DIGEST_STRIDE)
-		add_stride(&d, at);
-	if (at < end) {
+	for (; end - cursor >= WLB_WORD_DIGEST_STRIDE; cursor += WLB_WORD_DIGEST_STRIDE)
+		add_stride(&d, cursor);
+	if (cursor < end) {
 		char last[WLB_WORD_DIGEST_STRIDE] = {0};
-		memcpy(last, at, (size_t)(end - at));
+		memcpy(last, cursor, (size_t)(end - cursor));
 		add_stride(&d, last);
 	}
 	*digest = d;

@@ -57,8 +57,8 @@ static void print_row(const struct wlb_table *table, int row, const int *widths,
 
 static void print_note(const struct wlb_table *table, int row, const char *indent, FILE *out)
 {
-	int at = wlb_text_width(indent) + NOTE_INDENT;
-	wlb_wrap_print(table->notes[row], at, table->note_columns, out);
+	int column = wlb_text_width(indent) + NOTE_INDENT;
+	wlb_wrap_print(table->notes[row], column, table->note_columns, out);
 }
 
 int wlb_table_print(struct wlb_table *table, const char *indent, FILE *out)

@@ -7,7 +7,7 @@
 
 #include "libwlb/wlb.h"
 
-enum { WIDTH_LEAST = 20, BYTES_MOST = 4 /* of a character */ };
+enum { WIDTH_MIN = 20, BYTES_MAX = 4 /* of a character */ };
 
 struct character {
 	size_t bytes;
@@ -19,7 +19,7 @@ struct character {
 static struct character first_character(const char *text)
 {
 	uint32_t code;
-	size_t bytes = wlb_text_first(text, strnlen(text, BYTES_MOST), &code);
+	size_t bytes = wlb_text_first(text, strnlen(text, BYTES_MAX), &code);
 	int columns = wcwidth((wchar_t)code);
 	return (struct character){bytes, columns >= 0 ? columns : 1};
 }
@@ -63,7 +63,7 @@ static size_t line_bytes(const char *text, int width)
 
 void wlb_wrap_print(const char *text, int indent, int columns, FILE *out)
 {
-	int width = columns - indent > WIDTH_LEAST ? columns - indent : WIDTH_LEAST;
+	int width = columns - indent > WIDTH_MIN ? columns - indent : WIDTH_MIN;
 	do {
 		text += strspn(text, " ");
 		size_t bytes = line_bytes(text, width);

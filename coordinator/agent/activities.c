@@ -11,16 +11,16 @@ enum { GROUPS_MAX = 16, RANKS_MAX = 64 };
 
 /* The coordinator refuses a report with numbers above these, which no rank has but any process of the user can write.
  */
-static const double seconds_most = 1e7, work_most = 1e30;
-static const uint64_t seq_most = UINT64_C(1000000000000000), bytes_most = UINT64_C(1000000000000000000);
-static const uint64_t ranks_most = 1 << 20;
-static const int64_t step_most = INT64_C(1000000000000);
+static const double seconds_max = 1e7, work_max = 1e30;
+static const uint64_t seq_max = UINT64_C(1000000000000000), bytes_max = UINT64_C(1000000000000000000);
+static const uint64_t ranks_max = 1 << 20;
+static const int64_t step_max = INT64_C(1000000000000);
 
 /* Seconds from then until now, in milliseconds; 0 where the rank wrote a time that is none. */
 static json_t *age(double now_s, double since_s)
 {
 	double age_s = now_s - since_s;
-	return json_real(age_s > 0.0 ? round(1e3 * fmin(age_s, seconds_most)) / 1e3 : 0.0);
+	return json_real(age_s > 0.0 ? round(1e3 * fmin(age_s, seconds_max)) / 1e3 : 0.0);
 }
 
 static const char *word_of(char state)
@@ -51,9 +51,9 @@ static json_t *groups_json(const struct wlb_rank_trace *trace, int blocked_in, i
 		if (i == blocked_in)
 			*place = (int)json_array_size(list);
 		json_array_append_new(list, json_pack("[s, I, I, I]", group->name,
-		                                      wlb_agent_at_most((uint64_t)group->ranks, ranks_most),
-		                                      wlb_agent_at_most(group->entered, seq_most),
-		                                      wlb_agent_at_most(group->left, seq_most)));
+		                                      wlb_agent_at_most((uint64_t)group->ranks, ranks_max),
+		                                      wlb_agent_at_most(group->entered, seq_max),
+		                                      wlb_agent_at_most(group->left, seq_max)));
 	}
 	return list;
 }
@@ -61,7 +61,7 @@ static json_t *groups_json(const struct wlb_rank_trace *trace, int blocked_in, i
 static json_t *call_json(const struct wlb_trace_event *call, int place, double now_s)
 {
 	return json_pack("{s:s, s:i, s:I, s:I, s:o}", "kind", wlb_comm_kind_name(call->kind), "group", place, "seq",
-	                 wlb_agent_at_most(call->seq, seq_most), "bytes", wlb_agent_at_most(call->bytes, bytes_most),
+	                 wlb_agent_at_most(call->seq, seq_max), "bytes", wlb_agent_at_most(call->bytes, bytes_max),
 	                 "for_s", age(now_s, call->blocked_s));
 }
 
@@ -69,8 +69,8 @@ static json_t *call_json(const struct wlb_trace_event *call, int place, double n
 static void add_corruption(const struct wlb_rank_trace *trace, json_t *json)
 {
 	struct wlb_trace_corruption found;
-	if (!wlb_rank_trace_corruption(trace, &found) || found.step > step_most || found.suspects > (int)ranks_most ||
-	    found.first > (int)ranks_most || found.other > (int)ranks_most)
+	if (!wlb_rank_trace_corruption(trace, &found) || found.step > step_max || found.suspects > (int)ranks_max ||
+	    found.first > (int)ranks_max || found.other > (int)ranks_max)
 		return;
 	json_object_set_new(json, "corruption",
 	                    json_pack("{s:I, s:i, s:i, s:i}", "step", (json_int_t)found.step, "suspects",
@@ -87,12 +87,12 @@ static json_t *activity_json(const struct wlb_rank_trace *trace, const struct wl
 	char state = task->gone ? '?' : wlb_process_state(task->pid);
 	json_t *groups = groups_json(trace, is_blocked ? call.group : -1, &place);
 	json_t *json = json_pack("{s:i, s:I, s:s, s:o, s:s, s:o}", "rank", task->rank, "step",
-	                         wlb_agent_at_most((uint64_t)step, (uint64_t)step_most), "activity",
+	                         wlb_agent_at_most((uint64_t)step, (uint64_t)step_max), "activity",
 	                         wlb_activity_name(activity), "for_s", age(now_s, since_s), "process",
 	                         task->gone ? "gone" : word_of(state), "groups", groups);
 	if (state == 't')
 		json_object_set_new(json, "traced", json_true());
-	if (work > 0.0 && work <= work_most)
+	if (work > 0.0 && work <= work_max)
 		json_object_set_new(json, "work", json_real(work));
 	add_corruption(trace, json);
 	if (place >= 0)

@@ -130,9 +130,9 @@ static void end_strays(const struct strays *strays)
 /* ---- reports ---------------------------------------------------------------------------------------------------- */
 
 /* Nodes to which the same happens do not report in the same millisecond. */
-static int64_t random_delay_ms(const struct agent *a, int64_t most_ms)
+static int64_t random_delay_ms(const struct agent *a, int64_t max_ms)
 {
-	return wlb_random_upto(earlier(a->options->nodes / NODES_IN_1_MS, most_ms));
+	return wlb_random_upto(earlier(a->options->nodes / NODES_IN_1_MS, max_ms));
 }
 
 static void report_soon(struct agent *a)

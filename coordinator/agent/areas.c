@@ -50,7 +50,7 @@ int wlb_agent_area_groups(const struct wlb_rank_trace *trace, struct wlb_trace_g
 	return count;
 }
 
-json_int_t wlb_agent_at_most(uint64_t value, uint64_t most)
+json_int_t wlb_agent_at_most(uint64_t value, uint64_t max)
 {
-	return (json_int_t)(value < most ? value : most);
+	return (json_int_t)(value < max ? value : max);
 }

@@ -18,6 +18,6 @@ const struct wlb_agent_task *wlb_agent_area_task(const struct wlb_node_page *pag
 /* Copies the communicators of an area, as wlb_rank_trace_groups, with names of printable characters. */
 int wlb_agent_area_groups(const struct wlb_rank_trace *trace, struct wlb_trace_group groups[WLB_TRACE_GROUPS]);
 
-json_int_t wlb_agent_at_most(uint64_t value, uint64_t most);
+json_int_t wlb_agent_at_most(uint64_t value, uint64_t max);
 
 #endif

@@ -43,31 +43,31 @@ static bool place_of(const struct sockaddr *address, struct place *place)
 	return address->sa_family == AF_INET || address->sa_family == AF_INET6;
 }
 
-/* Whether a connection to the address may come to a socket that listens at `at`: at the address itself, or at all. One
- * of IPv6 at all addresses has IPv4's too. */
-static bool accepts(const struct place *at, const struct place *address)
+/* Whether a connection to the address may come to a socket that listens at `bound`: at the address itself, or at all.
+ * One of IPv6 at all addresses has IPv4's too. */
+static bool accepts(const struct place *bound, const struct place *address)
 {
 	static const uint32_t all[WORDS];
-	size_t bytes = (size_t)at->count * sizeof(at->words[0]);
-	bool is_for_all = memcmp(at->words, all, bytes) == 0 && at->count >= address->count;
-	bool is_same = at->count == address->count && memcmp(at->words, address->words, bytes) == 0;
-	return at->port == address->port && (is_for_all || is_same);
+	size_t bytes = (size_t)bound->count * sizeof(bound->words[0]);
+	bool is_for_all = memcmp(bound->words, all, bytes) == 0 && bound->count >= address->count;
+	bool is_same = bound->count == address->count && memcmp(bound->words, address->words, bytes) == 0;
+	return bound->port == address->port && (is_for_all || is_same);
 }
 
 /* Reads "  0: 0100007F:6D7C 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000 ...". Returns false for
  * another line, as the first. */
-static bool read_socket(const char *line, int count, struct place *at, unsigned *state, unsigned *uid)
+static bool read_socket(const char *line, int count, struct place *bound, unsigned *state, unsigned *uid)
 {
 	char address[33], format[96];
 	snprintf(format, sizeof(format), " %%*d: %%%d[0-9A-F]:%%x %%*[0-9A-F]:%%*x %%x %%*x:%%*x %%*x:%%*x %%*x %%u",
 	         8 * count);
-	*at = (struct place){.count = count};
-	if (sscanf(line, format, address, &at->port, state, uid) != 4 || strlen(address) != 8U * (unsigned)count)
+	*bound = (struct place){.count = count};
+	if (sscanf(line, format, address, &bound->port, state, uid) != 4 || strlen(address) != 8U * (unsigned)count)
 		return false;
 	for (int i = 0; i < count; i++)
-		if (sscanf(address + 8 * i, "%8x", &at->words[i]) != 1)
+		if (sscanf(address + 8 * i, "%8x", &bound->words[i]) != 1)
 			return false;
-	unmap(at);
+	unmap(bound);
 	return true;
 }
 
@@ -76,13 +76,13 @@ static bool read_socket(const char *line, int count, struct place *at, unsigned 
 static bool count_listeners(const char *path, int count, const struct place *address, uid_t uid, int *own, int *others)
 {
 	char line[512];
-	struct place at;
+	struct place bound;
 	unsigned state, owner;
 	FILE *file = fopen(path, "re");
 	int sockets = 0;
 	while (file != NULL && sockets < SOCKETS_MAX && fgets(line, sizeof(line), file) != NULL) {
 		sockets++;
-		if (!read_socket(line, count, &at, &state, &owner) || state != LISTENS || !accepts(&at, address))
+		if (!read_socket(line, count, &bound, &state, &owner) || state != LISTENS || !accepts(&bound, address))
 			continue;
 		*own += owner == uid;
 		*others += owner != uid;

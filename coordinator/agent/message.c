@@ -6,14 +6,14 @@
 #include <string.h>
 
 /* Reads the number at *text, which is moved to the end of the number, past a blank before the next. */
-static bool take_number(const char **text, long least, long most, int *number)
+static bool take_number(const char **text, long min, long max, int *number)
 {
 	char *end;
 	if (**text < '0' || **text > '9')
 		return false;
 	long value = strtol(*text, &end, 10);
 	bool more = end[0] == ' ' && end[1] != '\0';
-	if (value < least || value > most || (!more && *end != '\0'))
+	if (value < min || value > max || (!more && *end != '\0'))
 		return false;
 	*number = (int)value;
 	*text = more ? end + 1 : end;
@@ -25,16 +25,16 @@ struct wlb_agent_message wlb_agent_message_parse(const char *text)
 	static const struct {
 		const char *name;
 		enum wlb_agent_message_kind kind;
-		long least, most;
+		long min, max;
 	} pairs[] = {{"task ", WLB_AGENT_MESSAGE_TASK, 1, INT_MAX}, {"exit ", WLB_AGENT_MESSAGE_EXIT, 0, 255}};
 	struct wlb_agent_message message = {.kind = WLB_AGENT_MESSAGE_UNKNOWN};
 	if (strcmp(text, "end") == 0)
 		message.kind = WLB_AGENT_MESSAGE_END;
 	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
-		const char *at = text + strlen(pairs[i].name);
+		const char *cursor = text + strlen(pairs[i].name);
 		if (strncmp(text, pairs[i].name, strlen(pairs[i].name)) == 0 &&
-		    take_number(&at, 0, INT_MAX, &message.rank) &&
-		    take_number(&at, pairs[i].least, pairs[i].most, &message.value) && *at == '\0')
+		    take_number(&cursor, 0, INT_MAX, &message.rank) &&
+		    take_number(&cursor, pairs[i].min, pairs[i].max, &message.value) && *cursor == '\0')
 			message.kind = pairs[i].kind;
 	}
 	return message;

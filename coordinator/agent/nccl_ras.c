@@ -171,29 +171,29 @@ size_t wlb_nccl_ras_ask(const char *address, int64_t until_ms, char *text, size_
 static size_t line_length(const char *text, size_t length)
 {
 	const char *newline = memchr(text, '\n', length);
-	size_t most = newline != NULL ? (size_t)(newline - text) : length;
-	return most < WLB_NCCL_RAS_LINE ? most : WLB_NCCL_RAS_LINE;
+	size_t max = newline != NULL ? (size_t)(newline - text) : length;
+	return max < WLB_NCCL_RAS_LINE ? max : WLB_NCCL_RAS_LINE;
 }
 
-json_t *wlb_nccl_ras_lines(const char *text, size_t length, size_t most)
+json_t *wlb_nccl_ras_lines(const char *text, size_t length, size_t max)
 {
 	json_t *lines = json_array();
 	size_t bytes = 2;
-	for (size_t at = 0; at < length && json_array_size(lines) < WLB_NCCL_RAS_LINES;) {
+	for (size_t offset = 0; offset < length && json_array_size(lines) < WLB_NCCL_RAS_LINES;) {
 		char line[WLB_NCCL_RAS_LINE + 1];
-		size_t count = line_length(text + at, length - at);
+		size_t count = line_length(text + offset, length - offset);
 		for (size_t i = 0; i < count; i++) {
-			char c = text[at + i];
+			char c = text[offset + i];
 			line[i] = c == '\t' ? ' ' : c >= ' ' && c <= '~' ? c : '?';
 			bytes += line[i] == '"' || line[i] == '\\' ? 2 : 1;
 		}
 		line[count] = '\0';
 		bytes += 3;
-		if (bytes > most)
+		if (bytes > max)
 			break;
 		json_array_append_new(lines, json_string(line));
-		at += count;
-		at += at < length && text[at] == '\n';
+		offset += count;
+		offset += offset < length && text[offset] == '\n';
 	}
 	return lines;
 }

@@ -22,7 +22,7 @@ enum {
 };
 
 /* Returns its lines, which the caller releases; what is not printable ASCII becomes '?'. Lines that take more than
- * `most` bytes as JSON are omitted. NULL if out of memory. */
-json_t *wlb_nccl_ras_lines(const char *text, size_t length, size_t most);
+ * `max` bytes as JSON are omitted. NULL if out of memory. */
+json_t *wlb_nccl_ras_lines(const char *text, size_t length, size_t max);
 
 #endif

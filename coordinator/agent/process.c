@@ -100,8 +100,8 @@ bool wlb_process_stopped(pid_t pid)
 static bool holds(const char *environment, size_t length, const char *mark)
 {
 	size_t mark_length = strlen(mark);
-	for (const char *at = environment; at < environment + length; at += strlen(at) + 1)
-		if (strncmp(at, mark, mark_length) == 0 && at[mark_length] == '\0')
+	for (const char *variable = environment; variable < environment + length; variable += strlen(variable) + 1)
+		if (strncmp(variable, mark, mark_length) == 0 && variable[mark_length] == '\0')
 			return true;
 	return false;
 }
@@ -140,10 +140,11 @@ int wlb_process_variable(pid_t pid, const char *name, char *value, size_t size)
 	size_t length, name_length = strlen(name);
 	char *environment = read_environment(pid, &length);
 	int rc = -1;
-	for (const char *at = environment; rc != 0 && at != NULL && at < environment + length; at += strlen(at) + 1)
-		if (strncmp(at, name, name_length) == 0 && at[name_length] == '=' &&
-		    strlen(at + name_length + 1) < size) {
-			snprintf(value, size, "%s", at + name_length + 1);
+	for (const char *variable = environment; rc != 0 && variable != NULL && variable < environment + length;
+	     variable += strlen(variable) + 1)
+		if (strncmp(variable, name, name_length) == 0 && variable[name_length] == '=' &&
+		    strlen(variable + name_length + 1) < size) {
+			snprintf(value, size, "%s", variable + name_length + 1);
 			rc = 0;
 		}
 	free(environment);

@@ -10,25 +10,25 @@
 
 enum {
 	CALLS_MAX = 32,
-	CALLS_LEAST = 8,
+	CALLS_MIN = 8,
 	HEAD_BYTES = 1024, /* of the body, beside the ranks */
 };
 
 /* The coordinator refuses numbers above these. */
-static const double seconds_most = 1e7;
-static const uint64_t number_most = UINT64_C(1000000000000000);
+static const double seconds_max = 1e7;
+static const uint64_t number_max = UINT64_C(1000000000000000);
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
 static double seconds(double from_s, double to_s)
 {
 	double length_s = to_s - from_s;
-	return length_s > 0.0 ? round(1e6 * fmin(length_s, seconds_most)) / 1e6 : 0.0;
+	return length_s > 0.0 ? round(1e6 * fmin(length_s, seconds_max)) / 1e6 : 0.0;
 }
 
 static json_int_t at_most(uint64_t number)
 {
-	return (json_int_t)(number < number_most ? number : number_most);
+	return (json_int_t)(number < number_max ? number : number_max);
 }
 
 /* [kind, group, seq, bytes, how long it took, how long ago it ended or null where it has not] */
@@ -52,9 +52,9 @@ static json_t *calls_json(const struct wlb_rank_trace *trace)
 	json_t *list = json_array();
 	wlb_rank_trace_groups(trace, groups);
 	size_t count = events != NULL ? wlb_rank_trace_read(trace, &next, events, WLB_TRACE_EVENTS) : 0;
-	size_t ended_most = CALLS_MAX - 1;
+	size_t ended_max = CALLS_MAX - 1;
 	double now_s = wlb_now_s();
-	for (size_t i = count > ended_most ? count - ended_most : 0; i < count; i++)
+	for (size_t i = count > ended_max ? count - ended_max : 0; i < count; i++)
 		json_array_append_new(list, call_json(&events[i], groups[events[i].group].name, now_s));
 	if (wlb_rank_trace_blocked(trace, &blocked))
 		json_array_append_new(list, call_json(&blocked, groups[blocked.group].name, now_s));
@@ -78,12 +78,12 @@ static size_t bytes_of(const json_t *value)
 	return json_dumpb(value, NULL, 0, JSON_COMPACT | JSON_ENSURE_ASCII);
 }
 
-static void omit_threads(json_t *rank, size_t most)
+static void omit_threads(json_t *rank, size_t max)
 {
 	json_t *threads = json_object_get(rank, "threads");
 	size_t bytes = bytes_of(rank);
 	json_int_t omitted = json_integer_value(json_object_get(rank, "left_out"));
-	while (bytes > most && json_array_size(threads) > 1) {
+	while (bytes > max && json_array_size(threads) > 1) {
 		size_t last = json_array_size(threads) - 1;
 		bytes -= bytes_of(json_array_get(threads, last)) + 1;
 		json_array_remove(threads, last);
@@ -92,18 +92,18 @@ static void omit_threads(json_t *rank, size_t most)
 	json_object_set_new(rank, "left_out", json_integer(omitted));
 }
 
-static void omit_calls(json_t *rank, size_t most)
+static void omit_calls(json_t *rank, size_t max)
 {
 	json_t *calls = json_object_get(rank, "calls");
-	while (json_array_size(calls) > CALLS_LEAST && bytes_of(rank) > most)
+	while (json_array_size(calls) > CALLS_MIN && bytes_of(rank) > max)
 		json_array_remove(calls, 0);
 }
 
-static void omit_frames(json_t *rank, size_t most)
+static void omit_frames(json_t *rank, size_t max)
 {
 	json_t *thread = json_array_get(json_object_get(rank, "threads"), 0);
 	json_t *frames = json_object_get(thread, "frames");
-	while (json_array_size(frames) > 0 && bytes_of(rank) > most)
+	while (json_array_size(frames) > 0 && bytes_of(rank) > max)
 		json_array_remove(frames, 0);
 }
 
@@ -123,16 +123,16 @@ static json_t *without_stack(const struct wlb_agent_task *task)
 json_t *wlb_stacks_rank(const json_t *printed, const struct wlb_agent_task *task, const struct wlb_node_page *page,
                         int ranks, size_t other_bytes)
 {
-	size_t most = (WLB_STACKS_BODY_BYTES - HEAD_BYTES - other_bytes) / (size_t)ranks;
+	size_t max = (WLB_STACKS_BODY_BYTES - HEAD_BYTES - other_bytes) / (size_t)ranks;
 	const struct wlb_rank_trace *trace = find_trace(page, task->rank);
 	json_t *rank = printed != NULL ? json_deep_copy(printed) : without_stack(task);
 	if (rank == NULL)
 		return NULL;
 	json_object_set_new(rank, "rank", json_integer(task->rank));
 	json_object_set_new(rank, "calls", trace != NULL ? calls_json(trace) : json_array());
-	omit_threads(rank, most);
-	omit_calls(rank, most);
-	omit_frames(rank, most);
+	omit_threads(rank, max);
+	omit_calls(rank, max);
+	omit_frames(rank, max);
 	return rank;
 }
 

@@ -7,20 +7,20 @@
 
 /* The coordinator refuses a report with numbers above these, which no rank has but any process of the user can write.
  */
-static const double seconds_most = 1e7, work_most = 1e30, value_most = 1e100;
-static const uint64_t calls_most = UINT64_C(1000000000000000), bytes_most = UINT64_C(1000000000000000000);
-static const uint64_t lost_most = UINT64_C(1000000000000);
-static const int64_t step_most = INT64_C(1000000000000);
+static const double seconds_max = 1e7, work_max = 1e30, value_max = 1e100;
+static const uint64_t calls_max = UINT64_C(1000000000000000), bytes_max = UINT64_C(1000000000000000000);
+static const uint64_t lost_max = UINT64_C(1000000000000);
+static const int64_t step_max = INT64_C(1000000000000);
 
 /* A length of time in microseconds; null where it is not known. */
 static json_t *microseconds(double value_s)
 {
-	return value_s >= 0.0 && value_s <= seconds_most ? json_integer(llround(1e6 * value_s)) : json_null();
+	return value_s >= 0.0 && value_s <= seconds_max ? json_integer(llround(1e6 * value_s)) : json_null();
 }
 
 static json_t *work_json(double work)
 {
-	return work > 0.0 && work <= work_most ? json_real(work) : json_null();
+	return work > 0.0 && work <= work_max ? json_real(work) : json_null();
 }
 
 /* A loss or norm; JSON has no number for one that is not finite. */
@@ -30,7 +30,7 @@ static json_t *value_json(int is_known, double value)
 		return json_null();
 	if (isnan(value))
 		return json_string("nan");
-	if (fabs(value) > value_most)
+	if (fabs(value) > value_max)
 		return json_string(value > 0.0 ? "inf" : "-inf");
 	return json_real(value);
 }
@@ -43,9 +43,9 @@ static json_t *transfers_json(const struct wlb_trace_step *step, const struct wl
 		if (transfer->group < 0 || transfer->group >= group_count || groups[transfer->group].ranks <= 0)
 			continue;
 		json_array_append_new(list, json_pack("[s, I, o, I]", groups[transfer->group].name,
-		                                      wlb_agent_at_most(transfer->calls, calls_most),
+		                                      wlb_agent_at_most(transfer->calls, calls_max),
 		                                      microseconds(transfer->blocked_s),
-		                                      wlb_agent_at_most(transfer->bytes, bytes_most)));
+		                                      wlb_agent_at_most(transfer->bytes, bytes_max)));
 	}
 	return list;
 }
@@ -62,17 +62,17 @@ static json_t *step_json(int rank, const struct wlb_trace_step *step, const stru
 	                 transfers_json(step, groups, group_count));
 }
 
-/* Appends up to `most` steps of an area, each later than the one before it. Returns how many are lost. */
+/* Appends up to `max` steps of an area, each later than the one before it. Returns how many are lost. */
 static uint64_t report_area(struct wlb_agent_steps_place *place, const struct wlb_rank_trace *trace, int rank,
-                            size_t most, json_t *list)
+                            size_t max, json_t *list)
 {
 	struct wlb_trace_group groups[WLB_TRACE_GROUPS];
 	struct wlb_trace_step steps[WLB_TRACE_STEPS];
-	size_t count = wlb_rank_trace_read_steps(trace, &place->reported, steps, most), appended = 0;
+	size_t count = wlb_rank_trace_read_steps(trace, &place->reported, steps, max), appended = 0;
 	int group_count = count > 0 ? wlb_agent_area_groups(trace, groups) : 0;
 	int64_t last = -1;
 	for (size_t i = 0; i < count; i++) {
-		if (steps[i].step <= last || steps[i].step > step_most)
+		if (steps[i].step <= last || steps[i].step > step_max)
 			continue;
 		last = steps[i].step;
 		appended++;
@@ -80,7 +80,7 @@ static uint64_t report_area(struct wlb_agent_steps_place *place, const struct wl
 	}
 	/* Where another process of the rank has taken the area, nothing is known of the steps before. */
 	uint64_t lost = place->reported >= place->accepted ? place->reported - place->accepted - appended : 0;
-	return lost < lost_most ? lost : lost_most;
+	return lost < lost_max ? lost : lost_max;
 }
 
 static int find_places(struct wlb_agent_steps *steps, const struct wlb_node_page *page)
@@ -141,7 +141,7 @@ void wlb_agent_steps_report(struct wlb_agent_steps *steps, const struct wlb_node
 	if (json_array_size(list) > 0)
 		json_object_set_new(body, "steps", in_order(list));
 	if (lost > 0)
-		json_object_set_new(body, "lost_steps", json_integer(wlb_agent_at_most(lost, lost_most)));
+		json_object_set_new(body, "lost_steps", json_integer(wlb_agent_at_most(lost, lost_max)));
 	json_decref(list);
 }
 

@@ -14,7 +14,7 @@ struct wlb_backoff {
  * random part. */
 void wlb_backoff_note(struct wlb_backoff *backoff, bool failed);
 
-/* A random number from 0 to `most`, both included; does not use the program's own random sequence. */
-int64_t wlb_random_upto(int64_t most);
+/* A random number from 0 to `max`, both included; does not use the program's own random sequence. */
+int64_t wlb_random_upto(int64_t max);
 
 #endif

@@ -136,7 +136,7 @@ static int connect_address(const struct request *request, const struct addrinfo 
 static int64_t until_of(const struct request *request, const struct addrinfo *address)
 {
 	int addresses = 0;
-	for (const struct addrinfo *at = address; at != NULL; at = at->ai_next)
+	for (const struct addrinfo *candidate = address; candidate != NULL; candidate = candidate->ai_next)
 		addresses++;
 	return wlb_clock_ms() + wlb_clock_left_ms(request->deadline_ms) / addresses;
 }
@@ -148,8 +148,9 @@ static int connect_any(const struct request *request)
 	if (wlb_resolve(connection->config.host, connection->config.port, request->deadline_ms, &addresses,
 	                request->error) != 0)
 		return wlb_fail_in(request->error, "coordinator");
-	for (const struct addrinfo *at = addresses; at != NULL && connection->fd < 0; at = at->ai_next)
-		connection->fd = connect_address(request, at, until_of(request, at));
+	for (const struct addrinfo *candidate = addresses; candidate != NULL && connection->fd < 0;
+	     candidate = candidate->ai_next)
+		connection->fd = connect_address(request, candidate, until_of(request, candidate));
 	freeaddrinfo(addresses);
 	return connection->fd >= 0 ? 0 : -1;
 }

@@ -368,8 +368,8 @@ static int has_ended(const struct round *round, struct wlb_spool *spool, struct 
 static int request_ms_left(const struct round *round)
 {
 	int left_ms = wlb_clock_left_ms(round->deadline_ms);
-	int most_ms = round->options->request_ms > 0 ? round->options->request_ms : REQUEST_MS;
-	return left_ms < most_ms ? left_ms : most_ms;
+	int max_ms = round->options->request_ms > 0 ? round->options->request_ms : REQUEST_MS;
+	return left_ms < max_ms ? left_ms : max_ms;
 }
 
 static enum wlb_delivery deliver_adopted(const struct round *round, struct wlb_spool *spool, struct wlb_error *error)

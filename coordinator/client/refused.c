@@ -202,8 +202,8 @@ int wlb_refused_keep_bytes(const char *spool_path, int64_t line, const char *byt
 	const char *spool = name_of(spool_path);
 	const char *end = strrchr(spool, '.');
 	snprintf(name, sizeof(name), "%.*s", end != NULL ? (int)(end - spool) : -1, spool);
-	size_t at = strlen(name);
-	snprintf(name + at, sizeof(name) - at, ".%" PRId64, line);
+	size_t name_length = strlen(name);
+	snprintf(name + name_length, sizeof(name) - name_length, ".%" PRId64, line);
 	if (path_beside(path, spool_path, name, ".damaged", error) != 0)
 		return -1;
 	if (access(path, F_OK) != 0)

@@ -211,10 +211,10 @@ static void finish(struct wlb_reporter *r)
 	if (r->connection == NULL || atomic_load(&r->silent))
 		return;
 	bool unavailable = r->records.failures > 0 || r->reports.failures > 0;
-	int most_ms = unavailable ? UNAVAILABLE_MS : RECORDS_MS;
+	int max_ms = unavailable ? UNAVAILABLE_MS : RECORDS_MS;
 	while (r->spool != NULL && wlb_spool_pending(r->spool) > 0 && wlb_clock_left_ms(deadline_ms) > 0) {
 		int left_ms = wlb_clock_left_ms(deadline_ms);
-		if (send_records(r, deadline_ms, left_ms < most_ms ? left_ms : most_ms) || r->records.failures > 0)
+		if (send_records(r, deadline_ms, left_ms < max_ms ? left_ms : max_ms) || r->records.failures > 0)
 			break;
 		wlb_clock_sleep_ms(FLUSH_RETRY_MS);
 	}
@@ -335,9 +335,10 @@ int64_t wlb_reporter_stop(struct wlb_reporter *reporter, int flush_ms)
 	if (reporter == NULL || reporter->owner != getpid())
 		return 0;
 	/* A timerfd set to zero would be disarmed instead of due. */
-	struct itimerspec at = {.it_value = {.tv_sec = flush_ms / 1000, .tv_nsec = flush_ms % 1000 * 1000000L + 1}};
+	struct itimerspec deadline = {
+		.it_value = {.tv_sec = flush_ms / 1000, .tv_nsec = flush_ms % 1000 * 1000000L + 1}};
 	atomic_store(&reporter->stop_deadline_ms, wlb_clock_ms() + flush_ms);
-	timerfd_settime(reporter->cancel_fd, 0, &at, NULL);
+	timerfd_settime(reporter->cancel_fd, 0, &deadline, NULL);
 	atomic_store(&reporter->stopping, true);
 	eventfd_write(reporter->wake_fd, 1);
 	pthread_join(reporter->thread, NULL);

@@ -77,14 +77,14 @@ static int fail_read(const struct wlb_spool *spool, struct wlb_error *error)
 static ssize_t line_length(int fd, off_t offset, off_t end)
 {
 	char chunk[8192];
-	for (off_t at = offset; at < end;) {
-		size_t want = end - at < (off_t)sizeof(chunk) ? (size_t)(end - at) : sizeof(chunk);
-		if (wlb_pread_all(fd, chunk, want, at) != 0)
+	for (off_t position = offset; position < end;) {
+		size_t want = end - position < (off_t)sizeof(chunk) ? (size_t)(end - position) : sizeof(chunk);
+		if (wlb_pread_all(fd, chunk, want, position) != 0)
 			return LINE_UNREADABLE;
 		char *newline = memchr(chunk, '\n', want);
 		if (newline != NULL)
-			return at + (newline - chunk) - offset;
-		at += (off_t)want;
+			return position + (newline - chunk) - offset;
+		position += (off_t)want;
 	}
 	return LINE_NONE;
 }
@@ -493,21 +493,21 @@ static int put_record(struct wlb_spool *spool, FILE *body, off_t offset, ssize_t
 
 static int put_records(struct wlb_spool *spool, FILE *body, int max_records, struct wlb_error *error)
 {
-	off_t end, at = spool->cursor;
+	off_t end, position = spool->cursor;
 	int64_t last_seq;
 	readable_end(spool, &end, &last_seq);
 	for (int64_t seq = spool->acked + 1; seq <= last_seq && seq - spool->acked <= max_records; seq++) {
-		ssize_t length = whole_line_length(spool, at, end, error);
+		ssize_t length = whole_line_length(spool, position, end, error);
 		if (length < 0)
 			return -1;
-		bool first = at == spool->cursor;
-		if (!first && at + length - spool->cursor > BATCH_BYTES)
+		bool first = position == spool->cursor;
+		if (!first && position + length - spool->cursor > BATCH_BYTES)
 			break;
 		if (!first)
 			fputc(',', body);
-		if (put_record(spool, body, at, length, seq, error) != 0)
+		if (put_record(spool, body, position, length, seq, error) != 0)
 			return -1;
-		at += length + 1;
+		position += length + 1;
 	}
 	return 0;
 }
@@ -543,46 +543,46 @@ int wlb_spool_acknowledge(struct wlb_spool *spool, int64_t seq, struct wlb_error
 	off_t end;
 	int64_t last_seq;
 	readable_end(spool, &end, &last_seq);
-	int64_t least = spool->first_seq - 1;
-	seq = seq < least ? least : seq > last_seq ? last_seq : seq;
-	off_t at = seq >= spool->acked ? spool->cursor : spool->first;
-	for (int64_t i = seq >= spool->acked ? spool->acked : least; i < seq; i++) {
-		ssize_t length = whole_line_length(spool, at, end, error);
+	int64_t min = spool->first_seq - 1;
+	seq = seq < min ? min : seq > last_seq ? last_seq : seq;
+	off_t position = seq >= spool->acked ? spool->cursor : spool->first;
+	for (int64_t i = seq >= spool->acked ? spool->acked : min; i < seq; i++) {
+		ssize_t length = whole_line_length(spool, position, end, error);
 		if (length < 0)
 			return -1;
-		at += length + 1;
+		position += length + 1;
 	}
-	spool->cursor = at;
+	spool->cursor = position;
 	spool->acked = seq;
 	return 0;
 }
 
-/* Leaves the lines from `at` on to a later delivery: another host may see a line in part while it is written. */
-static void stop_before(struct wlb_spool *spool, off_t at, int64_t seq)
+/* Leaves the lines from `position` on to a later delivery: another host may see a line in part while it is written. */
+static void stop_before(struct wlb_spool *spool, off_t position, int64_t seq)
 {
-	spool->rest += spool->end - at;
-	spool->end = at;
+	spool->rest += spool->end - position;
+	spool->end = position;
 	spool->last_seq = seq - 1;
 }
 
 int wlb_spool_has_ended(struct wlb_spool *spool, struct wlb_error *error)
 {
-	off_t at = spool->first;
+	off_t position = spool->first;
 	enum line_kind kind = LINE_RECORD;
 	if (time(NULL) - spool->written_s >= WLB_SPOOL_IDLE_S)
 		return 1;
 	for (int64_t seq = spool->first_seq; seq <= spool->last_seq; seq++) {
-		ssize_t length = whole_line_length(spool, at, spool->end, error);
-		char *line = length >= 0 ? line_read(spool, at, length, error) : NULL;
+		ssize_t length = whole_line_length(spool, position, spool->end, error);
+		char *line = length >= 0 ? line_read(spool, position, length, error) : NULL;
 		if (line == NULL)
 			return -1;
 		kind = kind_of_line(line, seq);
 		free(line);
 		if (kind == LINE_DAMAGED) {
-			stop_before(spool, at, seq);
+			stop_before(spool, position, seq);
 			return 0;
 		}
-		at += length + 1;
+		position += length + 1;
 	}
 	return kind == LINE_ATTEMPT_END && spool->rest == 0;
 }
@@ -603,12 +603,12 @@ const char *wlb_spool_path(const struct wlb_spool *spool)
 static int64_t add_refused(struct wlb_spool *spool, struct wlb_refused *refused, int64_t count, const char *why,
                            struct wlb_error *error)
 {
-	off_t end, at = spool->cursor;
+	off_t end, position = spool->cursor;
 	int64_t last_seq, added = 0;
 	readable_end(spool, &end, &last_seq);
 	for (int64_t seq = spool->acked + 1; seq <= last_seq && seq <= spool->acked + count; seq++) {
-		ssize_t length = whole_line_length(spool, at, end, error);
-		char *line = length >= 0 ? line_read(spool, at, length, error) : NULL;
+		ssize_t length = whole_line_length(spool, position, end, error);
+		char *line = length >= 0 ? line_read(spool, position, length, error) : NULL;
 		if (line == NULL)
 			return -1;
 		int rc = 0;
@@ -620,7 +620,7 @@ static int64_t add_refused(struct wlb_spool *spool, struct wlb_refused *refused,
 		if (rc != 0)
 			return -1;
 		added++;
-		at += length + 1;
+		position += length + 1;
 	}
 	return added;
 }

@@ -61,7 +61,7 @@ static int add_switch(struct reader *reader, const char *name, struct wlb_error 
 }
 
 /* Adds the names, which it owns from then on. */
-static int add_nodes(struct reader *reader, struct wlb_switch *at, char **names, int count, struct wlb_error *error)
+static int add_nodes(struct reader *reader, struct wlb_switch *entry, char **names, int count, struct wlb_error *error)
 {
 	struct wlb_topology_file *file = reader->file;
 	if (count > NODES_MAX - file->node_count)
@@ -82,8 +82,8 @@ static int add_nodes(struct reader *reader, struct wlb_switch *at, char **names,
 		file->nodes[file->node_count++] = names[i];
 		names[i] = NULL;
 	}
-	at->nodes = numbers;
-	at->node_count = (size_t)count;
+	entry->nodes = numbers;
+	entry->node_count = (size_t)count;
 	return 0;
 }
 
@@ -120,13 +120,13 @@ static bool is_ignored(const struct reader *reader, const char *key)
 static int read_word(struct reader *reader, const char *key, const char *value, struct wlb_error *error)
 {
 	size_t newest = reader->file->topology.count - 1;
-	struct wlb_switch *at = &reader->file->switches[newest];
+	struct wlb_switch *entry = &reader->file->switches[newest];
 	bool nodes = strcasecmp(key, "Nodes") == 0;
 	if (is_ignored(reader, key))
 		return 0;
 	if (!nodes && strcasecmp(key, "Switches") != 0)
 		return wlb_fail(error, "'%.60s' is unknown: use SwitchName, Nodes, Switches and LinkSpeed", key);
-	if (nodes ? at->nodes != NULL : reader->below[newest] != NULL)
+	if (nodes ? entry->nodes != NULL : reader->below[newest] != NULL)
 		return wlb_fail(error, "%s=%.60s: %s is there twice", key, value, key);
 	char **names = NULL;
 	int count = 0;
@@ -136,10 +136,10 @@ static int read_word(struct reader *reader, const char *key, const char *value, 
 	if (count == 0) {
 		rc = wlb_fail(error, "%s=%.60s: names nothing", key, value);
 	} else if (nodes) {
-		rc = add_nodes(reader, at, names, count, error);
+		rc = add_nodes(reader, entry, names, count, error);
 	} else {
 		reader->below[newest] = names;
-		at->switch_count = (size_t)count;
+		entry->switch_count = (size_t)count;
 		return 0;
 	}
 	wlb_strings_free(names, count);
@@ -167,9 +167,9 @@ static int read_line(struct reader *reader, char *line, struct wlb_error *error)
 	}
 	if (first)
 		return 0;
-	const struct wlb_switch *at = &reader->file->switches[reader->file->topology.count - 1];
-	if (at->node_count == 0 && at->switch_count == 0)
-		return wlb_fail(error, "switch %.60s: has neither Nodes nor Switches", at->name);
+	const struct wlb_switch *entry = &reader->file->switches[reader->file->topology.count - 1];
+	if (entry->node_count == 0 && entry->switch_count == 0)
+		return wlb_fail(error, "switch %.60s: has neither Nodes nor Switches", entry->name);
 	return 0;
 }
 
@@ -220,20 +220,20 @@ static int link_switches(struct reader *reader, struct wlb_error *error)
 {
 	struct wlb_topology_file *file = reader->file;
 	for (size_t i = 0; i < file->topology.count; i++) {
-		struct wlb_switch *at = &file->switches[i];
-		if (at->switch_count == 0)
+		struct wlb_switch *entry = &file->switches[i];
+		if (entry->switch_count == 0)
 			continue;
-		int32_t *numbers = calloc(at->switch_count, sizeof(*numbers));
+		int32_t *numbers = calloc(entry->switch_count, sizeof(*numbers));
 		if (numbers == NULL)
-			return wlb_fail(error, "out of memory for %zu switches", at->switch_count);
-		at->switches = numbers;
-		for (size_t k = 0; k < at->switch_count; k++) {
+			return wlb_fail(error, "out of memory for %zu switches", entry->switch_count);
+		entry->switches = numbers;
+		for (size_t k = 0; k < entry->switch_count; k++) {
 			const struct named key = {.name = reader->below[i][k]};
 			const struct named *found =
 				bsearch(&key, reader->known, file->topology.count, sizeof(key), by_name);
 			if (found == NULL)
 				return wlb_fail(error, "switch %.60s is named by %.60s and has no line of its own",
-				                key.name, at->name);
+				                key.name, entry->name);
 			numbers[k] = found->number;
 		}
 	}
@@ -279,10 +279,10 @@ int wlb_topology_listing_parse(char *text, struct wlb_topology_file *file, struc
 void wlb_topology_file_keep_first(struct wlb_topology_file *file, int32_t nodes)
 {
 	for (size_t i = 0; i < file->topology.count; i++) {
-		struct wlb_switch *at = &file->switches[i];
+		struct wlb_switch *entry = &file->switches[i];
 		/* Numbers ascend within a switch. */
-		while (at->node_count > 0 && at->nodes[at->node_count - 1] >= nodes)
-			at->node_count--;
+		while (entry->node_count > 0 && entry->nodes[entry->node_count - 1] >= nodes)
+			entry->node_count--;
 	}
 }
 

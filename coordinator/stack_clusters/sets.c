@@ -11,15 +11,15 @@ enum { PIPELINE = 2 };
 
 /* Degrees and, of a rank, coordinates: in the order of the numbers of ranks. */
 struct place {
-	int64_t at[DIMENSIONS];
+	int64_t coords[DIMENSIONS];
 };
 
 static int read_layout(const json_t *reply, struct place *degrees)
 {
 	const json_t *layout = json_object_get(reply, "layout");
 	for (int d = 0; d < DIMENSIONS; d++) {
-		degrees->at[d] = json_integer_value(json_object_get(layout, dimension_names[d]));
-		if (degrees->at[d] < 1 || degrees->at[d] > 1 << 20)
+		degrees->coords[d] = json_integer_value(json_object_get(layout, dimension_names[d]));
+		if (degrees->coords[d] < 1 || degrees->coords[d] > 1 << 20)
 			return -1;
 	}
 	return 0;
@@ -29,8 +29,8 @@ static struct place place_of(const struct place *degrees, int64_t rank)
 {
 	struct place place;
 	for (int d = 0; d < DIMENSIONS; d++) {
-		place.at[d] = rank % degrees->at[d];
-		rank /= degrees->at[d];
+		place.coords[d] = rank % degrees->coords[d];
+		rank /= degrees->coords[d];
 	}
 	return place;
 }
@@ -43,11 +43,11 @@ struct member {
 
 static void name_group(const struct place *place, int dimension, char name[64])
 {
-	int at = snprintf(name, 64, "the %s group", dimension_names[dimension]);
+	int length = snprintf(name, 64, "the %s group", dimension_names[dimension]);
 	for (int d = 0; d < DIMENSIONS; d++)
-		if (d != dimension && at < 64)
-			at += snprintf(name + at, (size_t)(64 - at), "%s %s %lld", at > 12 ? "," : " of",
-			               dimension_names[d], (long long)place->at[d]);
+		if (d != dimension && length < 64)
+			length += snprintf(name + length, (size_t)(64 - length), "%s %s %lld",
+			                   length > 12 ? "," : " of", dimension_names[d], (long long)place->coords[d]);
 }
 
 /* Returns 0 where a rank is in no set of that kind. */
@@ -60,13 +60,13 @@ static int name_set(const json_t *entry, const struct place *degrees, int kind, 
 		return 1;
 	}
 	int dimension = kind <= DIMENSIONS ? kind - 1 : PIPELINE;
-	if (degrees == NULL || degrees->at[dimension] < 2)
+	if (degrees == NULL || degrees->coords[dimension] < 2)
 		return 0;
 	struct place place = place_of(degrees, member->rank);
 	if (kind <= DIMENSIONS)
 		name_group(&place, dimension, member->name);
 	else
-		snprintf(member->name, sizeof(member->name), "pipeline stage %lld", (long long)place.at[PIPELINE]);
+		snprintf(member->name, sizeof(member->name), "pipeline stage %lld", (long long)place.coords[PIPELINE]);
 	return 1;
 }
 
@@ -98,14 +98,14 @@ static void add_sets(struct wlb_stack_sets *sets, const struct member *sorted, i
 int wlb_stack_sets_make(const json_t *reply, struct wlb_stack_sets *sets)
 {
 	const json_t *ranks = json_object_get(reply, "ranks");
-	size_t count = json_array_size(ranks), most = KINDS * count + 1;
+	size_t count = json_array_size(ranks), max = KINDS * count + 1;
 	struct place degrees;
 	int has_layout = read_layout(reply, &degrees) == 0;
 	struct member *sorted = calloc(count + 1, sizeof(*sorted));
 	int32_t used = 0;
-	*sets = (struct wlb_stack_sets){.list = calloc(most, sizeof(*sets->list)),
-	                                .members = calloc(most, sizeof(*sets->members)),
-	                                .names = calloc(most, sizeof(*sets->names))};
+	*sets = (struct wlb_stack_sets){.list = calloc(max, sizeof(*sets->list)),
+	                                .members = calloc(max, sizeof(*sets->members)),
+	                                .names = calloc(max, sizeof(*sets->names))};
 	if (sorted == NULL || sets->list == NULL || sets->members == NULL || sets->names == NULL) {
 		free(sorted);
 		return -1;

@@ -63,14 +63,14 @@ int wlb_capture_registers(const struct wlb_capture *capture, uint64_t numbered[W
 static void copy_stack(struct wlb_capture *capture)
 {
 	struct iovec to = {capture->stack, WLB_CAPTURE_STACK_BYTES}, from[PAGES + 1];
-	uint64_t at = stack_pointer(&capture->registers), end = at + WLB_CAPTURE_STACK_BYTES;
+	uint64_t address = stack_pointer(&capture->registers), end = address + WLB_CAPTURE_STACK_BYTES;
 	int count = 0;
-	capture->stack_at = at;
-	while (at < end) {
-		uint64_t next = (at | (PAGE_BYTES - 1)) + 1;
+	capture->stack_at = address;
+	while (address < end) {
+		uint64_t next = (address | (PAGE_BYTES - 1)) + 1;
 		next = next < end ? next : end;
-		from[count++] = (struct iovec){(void *)(uintptr_t)at, next - at};
-		at = next;
+		from[count++] = (struct iovec){(void *)(uintptr_t)address, next - address};
+		address = next;
 	}
 	ssize_t copied = process_vm_readv(capture->pid, &to, 1, from, (unsigned long)count, 0);
 	capture->stack_bytes = copied > 0 ? (size_t)copied : 0;

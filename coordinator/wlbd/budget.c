@@ -77,16 +77,16 @@ static bool has_reserve(const struct wlbd_budget *budget, uid_t uid)
 
 /* `own` is what the user holds, `all` what all users do. The last eighth is for those who hold less than what then
  * stays free. */
-static enum wlbd_budget_answer judge(bool has_reserve, size_t more, size_t own, size_t own_most, size_t all,
-                                     size_t all_most, size_t reserved)
+static enum wlbd_budget_answer judge(bool has_reserve, size_t more, size_t own, size_t own_max, size_t all,
+                                     size_t all_max, size_t reserved)
 {
-	size_t most = has_reserve ? all_most : all_most - reserved;
-	size_t left = all < most ? most - all : 0;
+	size_t max = has_reserve ? all_max : all_max - reserved;
+	size_t left = all < max ? max - all : 0;
 	if (more > left)
 		return WLBD_BUDGET_FULL;
-	if (more > own_most - own)
+	if (more > own_max - own)
 		return WLBD_BUDGET_USER_FULL;
-	bool is_fair = left - more >= most / FREE_SHARE || own + more <= left - more;
+	bool is_fair = left - more >= max / FREE_SHARE || own + more <= left - more;
 	return has_reserve || is_fair ? WLBD_BUDGET_TAKEN : WLBD_BUDGET_FULL;
 }
 

@@ -28,8 +28,8 @@ struct key {
 	enum kind kind;
 	size_t offset;
 	size_t size; /* of the field */
-	int least;   /* MILLISECONDS */
-	int most;
+	int min;     /* MILLISECONDS */
+	int max;
 	const char *by_default; /* NULL: the field's type has defaults */
 };
 
@@ -119,9 +119,9 @@ static int set_milliseconds(const struct key *key, const char *value, int *field
 	char *end;
 	errno = 0;
 	long number = strtol(value, &end, 10);
-	if (end == value || *end != '\0' || errno != 0 || number < key->least || number > key->most)
+	if (end == value || *end != '\0' || errno != 0 || number < key->min || number > key->max)
 		return wlb_fail(error, "%s = '%.100s': must be a whole number from %d to %d", key->name, value,
-		                key->least, key->most);
+		                key->min, key->max);
 	*field = (int)number;
 	return 0;
 }

@@ -29,9 +29,9 @@ struct wlbd_thread_pool {
 	pthread_cond_t wake;
 	struct queue waiting;
 	struct wlbd_task *running[THREADS_MAX]; /* NULL: none */
-	int owner_most;                         /* of one owner, that run */
+	int owner_max;                          /* of one owner, that run */
 	struct wlbd_budget *places;             /* of the owners of tasks that wait, under the lock */
-	int waiting_most;
+	int waiting_max;
 	char name[32];
 	int64_t refused_log_ms; /* when it was last logged that too many tasks wait */
 	struct queue finished;
@@ -57,13 +57,13 @@ static void queue_put(struct queue *queue, struct wlbd_task *task)
 	queue->end = &task->next;
 }
 
-/* `at`: where the task is linked. */
-static struct wlbd_task *queue_take(struct queue *queue, struct wlbd_task **at)
+/* `link`: where the task is linked. */
+static struct wlbd_task *queue_take(struct queue *queue, struct wlbd_task **link)
 {
-	struct wlbd_task *task = *at;
-	*at = task->next;
+	struct wlbd_task *task = *link;
+	*link = task->next;
 	if (queue->end == &task->next)
-		queue->end = at;
+		queue->end = link;
 	return task;
 }
 
@@ -81,11 +81,11 @@ static int running_count(const struct wlbd_thread_pool *pool, uid_t owner)
 static struct wlbd_task **find_next(struct wlbd_thread_pool *pool)
 {
 	struct wlbd_task **best = NULL;
-	int fewest = pool->owner_most;
-	for (struct wlbd_task **at = &pool->waiting.first; *at != NULL && fewest > 0; at = &(*at)->next) {
-		int count = running_count(pool, (*at)->owner);
+	int fewest = pool->owner_max;
+	for (struct wlbd_task **link = &pool->waiting.first; *link != NULL && fewest > 0; link = &(*link)->next) {
+		int count = running_count(pool, (*link)->owner);
 		if (count < fewest) {
-			best = at;
+			best = link;
 			fewest = count;
 		}
 	}
@@ -103,10 +103,10 @@ static int find_place(struct wlbd_task *const *running, const struct wlbd_task *
 /* Returns NULL where none may run. */
 static struct wlbd_task *take_next(struct wlbd_thread_pool *pool)
 {
-	struct wlbd_task **at = find_next(pool);
-	if (at == NULL)
+	struct wlbd_task **link = find_next(pool);
+	if (link == NULL)
 		return NULL;
-	struct wlbd_task *task = queue_take(&pool->waiting, at);
+	struct wlbd_task *task = queue_take(&pool->waiting, link);
 	wlbd_budget_leave(pool->places, task->owner);
 	pool->running[find_place(pool->running, NULL)] = task;
 	return task;
@@ -202,11 +202,11 @@ static int start_threads(struct wlbd_thread_pool *pool, int threads)
 	return rc;
 }
 
-struct wlbd_thread_pool *wlbd_thread_pool_new(struct event_base *base, const char *name, int threads, int most,
+struct wlbd_thread_pool *wlbd_thread_pool_new(struct event_base *base, const char *name, int threads, int max,
                                               struct wlb_error *error)
 {
 	const struct wlbd_budget_limits limits = {
-		.user_count = (size_t)most, .all_count = (size_t)most, .reserved_count = (size_t)most / 8};
+		.user_count = (size_t)max, .all_count = (size_t)max, .reserved_count = (size_t)max / 8};
 	struct wlbd_thread_pool *pool = calloc(1, sizeof(*pool));
 	if (pool != NULL)
 		pool->places = wlbd_budget_new(&limits);
@@ -220,8 +220,8 @@ struct wlbd_thread_pool *wlbd_thread_pool_new(struct event_base *base, const cha
 	queue_clear(&pool->waiting);
 	queue_clear(&pool->finished);
 	snprintf(pool->name, sizeof(pool->name), "%s", name);
-	pool->waiting_most = most;
-	pool->owner_most = threads > 1 ? threads - 1 : 1;
+	pool->waiting_max = max;
+	pool->owner_max = threads > 1 ? threads - 1 : 1;
 	pool->users = 1;
 	pool->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	pool->event = event_new(base, pool->event_fd, EV_READ | EV_PERSIST, on_finished, pool);
@@ -287,7 +287,7 @@ static void refuse(struct wlbd_thread_pool *pool, struct wlbd_task *task)
 		pool->refused_log_ms = now_ms;
 		wlbd_log(WLBD_LOG_WARNING,
 		         "%s: a task is refused, since too many wait, of its owner or in all, of which %d may",
-		         pool->name, pool->waiting_most);
+		         pool->name, pool->waiting_max);
 	}
 	task->discard(task);
 }

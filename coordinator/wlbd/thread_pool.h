@@ -24,10 +24,10 @@ struct wlbd_task {
 	struct wlbd_task *next;
 };
 
-/* `name` is for the log. At most `most` tasks wait for a thread, of each owner as coordinator/wlbd/budget.h says, where
+/* `name` is for the log. At most `max` tasks wait for a thread, of each owner as coordinator/wlbd/budget.h says, where
  * an eighth of them is for owner 0 alone: what is submitted beyond that is discarded. Returns NULL if out of memory or
  * of threads. */
-struct wlbd_thread_pool *wlbd_thread_pool_new(struct event_base *base, const char *name, int threads, int most,
+struct wlbd_thread_pool *wlbd_thread_pool_new(struct event_base *base, const char *name, int threads, int max,
                                               struct wlb_error *error);
 
 /* Waits for the tasks that are running, and calls `done` or `discard` of every task: these must not submit a task. NULL

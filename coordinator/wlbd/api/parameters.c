@@ -11,16 +11,16 @@ void wlbd_parameter_add_reader(struct wlbd_params *params, const struct wlbd_req
 	wlbd_params_add_integer_if(params, is_restricted, request->uid);
 }
 
-int wlbd_parameter_number(struct wlbd_request *request, const char *name, int64_t least, int64_t most, int64_t *number)
+int wlbd_parameter_number(struct wlbd_request *request, const char *name, int64_t min, int64_t max, int64_t *number)
 {
 	const char *value = wlbd_request_parameter(request, name);
 	char *end;
 	if (value == NULL)
 		return 0;
 	long long parsed = strtoll(value, &end, 10);
-	if (*end != '\0' || parsed < least || parsed > most) {
+	if (*end != '\0' || parsed < min || parsed > max) {
 		wlbd_request_fail(request, 400, "parameter '%s': '%.60s' must be a whole number from %lld to %lld",
-		                  name, value, (long long)least, (long long)most);
+		                  name, value, (long long)min, (long long)max);
 		return -1;
 	}
 	*number = parsed;

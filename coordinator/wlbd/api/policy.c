@@ -11,7 +11,7 @@ static int check_option(const json_t *policy, const struct wlb_job_option *optio
 	const char *value = NULL;
 	int64_t number;
 	if (option->kind == WLB_JOB_NUMBER)
-		return wlbd_field_integer(policy, option->key, WLBD_OPTIONAL, 0, option->most, &number, error);
+		return wlbd_field_integer(policy, option->key, WLBD_OPTIONAL, 0, option->max, &number, error);
 	if (wlbd_field_text(policy, option->key, WLBD_OPTIONAL, WLBD_TEXT_MAX, &value, error) != 0)
 		return -1;
 	if (value != NULL && wlb_job_option_text(option, value, text, sizeof(text), error) != 0)

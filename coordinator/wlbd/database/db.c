@@ -549,18 +549,18 @@ const char *wlbd_db_reason(const struct wlbd_db *db)
 	return db->reason;
 }
 
-/* No more than `most` wait. */
-static void send_call(struct wlbd_db *db, int most, const char *sql, const struct wlbd_params *params,
+/* No more than `max` wait. */
+static void send_call(struct wlbd_db *db, int max, const char *sql, const struct wlbd_params *params,
                       wlbd_db_done *done, void *context)
 {
 	const char *texts[WLBD_PARAMS_MAX];
 	char *memory = NULL;
-	struct call *call = db->state == READY && db->count < most ? calloc(1, sizeof(*call)) : NULL;
+	struct call *call = db->state == READY && db->count < max ? calloc(1, sizeof(*call)) : NULL;
 	if (call != NULL && wlbd_params_texts(params, texts, &memory) != 0) {
 		free(call);
 		call = NULL;
 	}
-	if (call == NULL && db->count >= most) {
+	if (call == NULL && db->count >= max) {
 		answer_busy(db, done, context);
 		return;
 	}

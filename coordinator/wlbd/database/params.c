@@ -52,9 +52,9 @@ void wlbd_params_add_boolean(struct wlbd_params *params, bool value)
 static size_t stored_bytes(const char *text)
 {
 	size_t length = strlen(text), invalid = 0;
-	for (size_t at = 0; at < length;) {
+	for (size_t offset = 0; offset < length;) {
 		uint32_t code;
-		at += wlb_text_first(text + at, length - at, &code);
+		offset += wlb_text_first(text + offset, length - offset, &code);
 		invalid += code == WLB_TEXT_INVALID;
 	}
 	return invalid > 0 ? length + invalid * strlen(WLB_TEXT_REPLACEMENT) + 1 : 0;

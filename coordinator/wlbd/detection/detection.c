@@ -160,10 +160,10 @@ static size_t bytes_of(const struct wlbd_world *world)
  * is known: the need of the ranks alone or, where the world was made before, its whole need. */
 static int make_world(struct wlbd_detection *detection, const struct wlbd_attempt_ranks *ranks)
 {
-	size_t least_bytes = (size_t)ranks->count * RANK_BYTES;
+	size_t min_bytes = (size_t)ranks->count * RANK_BYTES;
 	if (detection->needed_ranks == ranks->count)
-		least_bytes = detection->needed_bytes;
-	if (charge(detection, least_bytes) != 0 || wlbd_world_make(ranks, &detection->world) != 0)
+		min_bytes = detection->needed_bytes;
+	if (charge(detection, min_bytes) != 0 || wlbd_world_make(ranks, &detection->world) != 0)
 		return -1;
 	detection->needed_ranks = ranks->count;
 	detection->needed_bytes = bytes_of(&detection->world);

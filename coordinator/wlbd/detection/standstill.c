@@ -3,7 +3,7 @@
 #include "common/rank_trace.h"
 #include "libwlb/hash.h"
 
-enum { MOVES_LEAST = 3 }; /* the first steps take longer */
+enum { MOVES_MIN = 3 }; /* the first steps take longer */
 static const double times_longest = 3, aside_s = 1800;
 
 static bool is_aside(const struct wlbd_activity *activity)
@@ -48,7 +48,7 @@ double wlbd_standstill_take(struct wlbd_standstill *still, const struct wlbd_pro
 	if (still->since_ms != 0 && now == still->seen)
 		return stood_s(still, now_ms);
 	if (still->since_ms != 0) {
-		if (still->moves >= MOVES_LEAST && stood_s(still, now_ms) > still->longest_s)
+		if (still->moves >= MOVES_MIN && stood_s(still, now_ms) > still->longest_s)
 			still->longest_s = stood_s(still, now_ms);
 		still->moves++;
 	}
@@ -57,10 +57,10 @@ double wlbd_standstill_take(struct wlbd_standstill *still, const struct wlbd_pro
 	return 0;
 }
 
-bool wlbd_standstill_is_long(const struct wlbd_standstill *still, double least_s, int64_t now_ms)
+bool wlbd_standstill_is_long(const struct wlbd_standstill *still, double min_s, int64_t now_ms)
 {
 	double bound_s = times_longest * still->longest_s;
-	bound_s = bound_s > least_s ? bound_s : least_s;
+	bound_s = bound_s > min_s ? bound_s : min_s;
 	bound_s = still->is_aside && bound_s < aside_s ? aside_s : bound_s;
-	return still->moves >= MOVES_LEAST && stood_s(still, now_ms) > bound_s;
+	return still->moves >= MOVES_MIN && stood_s(still, now_ms) > bound_s;
 }

@@ -27,6 +27,6 @@ double wlbd_standstill_take(struct wlbd_standstill *still, const struct wlbd_pro
 
 /* Whether that is longer than `least_s`, than three times the longest healthy pause, and, where a rank is aside, than
  * half an hour. Before some steps have been seen, it never is: a program may report none. */
-bool wlbd_standstill_is_long(const struct wlbd_standstill *still, double least_s, int64_t now_ms);
+bool wlbd_standstill_is_long(const struct wlbd_standstill *still, double min_s, int64_t now_ms);
 
 #endif

@@ -9,11 +9,11 @@
 enum { KEPT_MAX = 8 };
 
 /* How long shorter messages take is a matter of processors, and not of links. */
-static const double bytes_least = 4096;
+static const double bytes_min = 4096;
 
 /* The first short messages of a group tell how long processors take; they are known once one group has reported ENOUGH.
  */
-enum { SHORT_LEAST = 8, SHORT_ENOUGH = 32 };
+enum { SHORT_MIN = 8, SHORT_ENOUGH = 32 };
 /* Where processors are shared, the time of a message changes by several times what a short one takes in the mean. */
 static const double times_short = 10.0;
 /* What is added where a run reports no short messages, once it has reported so many others. */
@@ -54,19 +54,19 @@ struct wlbd_transfers {
 
 double wlbd_collective_transfer_s(const struct wlbd_seen_call *call, int32_t count)
 {
-	double least_s = INFINITY;
+	double min_s = INFINITY;
 	for (int32_t m = 0; m < count; m++) {
 		double blocked_s = call->left_s[m] - call->blocked_s[m];
 		if (isnan(blocked_s))
 			return NAN;
-		least_s = fmin(least_s, blocked_s);
+		min_s = fmin(min_s, blocked_s);
 	}
-	return least_s;
+	return min_s;
 }
 
 /* Clocks are aligned by when ranks leave calls, which processors delay by some milliseconds: shorter messages tell
  * nothing. */
-static const double message_least_s = 0.02;
+static const double message_min_s = 0.02;
 
 double wlbd_message_transfer_s(const struct wlbd_call_times ends[2], double sender_ahead_s, double receiver_ahead_s)
 {
@@ -75,7 +75,7 @@ double wlbd_message_transfer_s(const struct wlbd_call_times ends[2], double send
 	double awaited_s = received->blocked_s - receiver_ahead_s, arrived_s = received->left_s - receiver_ahead_s;
 	double began_s = fmax(started_s, awaited_s);
 	if (!wlbd_call_is_awaited_at_once(sent->entered_s, sent->blocked_s) || !(sent_s > awaited_s) ||
-	    !(arrived_s - began_s >= message_least_s))
+	    !(arrived_s - began_s >= message_min_s))
 		return NAN;
 	return arrived_s - began_s;
 }
@@ -112,11 +112,11 @@ void wlbd_transfers_free(struct wlbd_transfers *transfers)
  * long other groups wait. */
 static double short_of_groups_s(const struct wlbd_transfers *transfers)
 {
-	double most_s = 0.0;
+	double max_s = 0.0;
 	for (int32_t g = 0; g < transfers->groups; g++)
-		if (transfers->of_group[g].shorts >= SHORT_LEAST)
-			most_s = fmax(most_s, transfers->of_group[g].short_s);
-	return most_s;
+		if (transfers->of_group[g].shorts >= SHORT_MIN)
+			max_s = fmax(max_s, transfers->of_group[g].short_s);
+	return max_s;
 }
 
 static void add_short(struct wlbd_transfers *transfers, struct kept *kept, double seconds)
@@ -177,7 +177,7 @@ void wlbd_transfers_add(struct wlbd_transfers *transfers, int32_t group, double 
 	struct kept *kept = &transfers->of_group[group];
 	if (!(transfer_s > 0.0) || !isfinite(transfer_s))
 		return;
-	if (bytes < bytes_least) {
+	if (bytes < bytes_min) {
 		add_short(transfers, kept, transfer_s);
 		return;
 	}

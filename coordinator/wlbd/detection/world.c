@@ -157,14 +157,14 @@ static void number_member(struct wlbd_world *world, int rank, int32_t group, int
 static int list_members(struct builder *b)
 {
 	struct wlbd_world *world = b->world;
-	size_t at = 0;
+	size_t used = 0;
 	world->groups = calloc((size_t)b->group_count + 1, sizeof(*world->groups));
 	world->members = calloc(b->member_count + 1, sizeof(*world->members));
 	world->names = calloc((size_t)b->group_count + 1, sizeof(*world->names));
 	if (world->groups == NULL || world->members == NULL || world->names == NULL)
 		return -1;
 	for (const struct known_group *group = b->newest; group != NULL; group = group->next) {
-		int32_t *members = world->members + at;
+		int32_t *members = world->members + used;
 		wlb_group_members(b->ranks->layout, group->name, group->ranks, &group->id, members);
 		for (int i = 0; i < group->ranks; i++) {
 			members[i] = b->rank_at[members[i]];
@@ -178,7 +178,7 @@ static int list_members(struct builder *b)
 		                                   .count = group->ranks,
 		                                   .has_one_transfer = group->id.kind != WLB_GROUP_EDGE,
 		                                   .alike = 1 + group->number};
-		at += (size_t)group->ranks;
+		used += (size_t)group->ranks;
 	}
 	return 0;
 }

@@ -71,9 +71,9 @@ static int allocate_body(struct wlbd_exchange *exchange)
 {
 	struct wlbd_request *request = exchange->request;
 	size_t bytes = exchange->expected_bytes;
-	size_t most_bytes = request->route->body_max_bytes;
-	if (bytes > most_bytes) {
-		wlbd_request_fail(request, 413, "body: %zu bytes; at most %zu are accepted there", bytes, most_bytes);
+	size_t max_bytes = request->route->body_max_bytes;
+	if (bytes > max_bytes) {
+		wlbd_request_fail(request, 413, "body: %zu bytes; at most %zu are accepted there", bytes, max_bytes);
 		return -1;
 	}
 	if (wlbd_body_hold(request, bytes) != 0)

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-enum { ALIGNMENT = 16, BLOCK_LEAST_BYTES = 4096 };
+enum { ALIGNMENT = 16, BLOCK_MIN_BYTES = 4096 };
 
 struct wlbd_body_block {
 	struct wlbd_body_block *before;
@@ -18,7 +18,7 @@ static _Thread_local struct wlbd_body_memory *current;
 /* Returns NULL if out of memory. */
 static struct wlbd_body_block *add_block(struct wlbd_body_memory *memory, size_t bytes)
 {
-	size_t size = bytes > BLOCK_LEAST_BYTES ? bytes : BLOCK_LEAST_BYTES;
+	size_t size = bytes > BLOCK_MIN_BYTES ? bytes : BLOCK_MIN_BYTES;
 	struct wlbd_body_block *block = malloc(sizeof(*block) + size);
 	if (block == NULL)
 		return NULL;

@@ -30,8 +30,8 @@ struct wlbd_connections {
 	struct list unproved; /* oldest first */
 	struct list proved;
 	int unproved_count;
-	int unproved_most;
-	int most_ms; /* from one completed request to the next */
+	int unproved_max;
+	int max_ms; /* from one completed request to the next */
 	struct wlbd_budget *budget;
 	struct event *timer;
 };
@@ -55,7 +55,7 @@ static void sweep_list(const struct wlbd_connections *all, const struct list *li
 	int64_t now_ms = wlb_clock_ms();
 	struct wlbd_connection *connection;
 	TAILQ_FOREACH(connection, list, link)
-	if (!connection->busy && now_ms - connection->waiting_since_ms > all->most_ms)
+	if (!connection->busy && now_ms - connection->waiting_since_ms > all->max_ms)
 		cut_off(connection);
 }
 
@@ -68,8 +68,8 @@ static void on_sweep(evutil_socket_t fd, short what, void *context)
 	sweep_list(all, &all->proved);
 }
 
-struct wlbd_connections *wlbd_connections_new(struct event_base *base, struct wlbd_budget *budget, int most_ms,
-                                              int unproved_most)
+struct wlbd_connections *wlbd_connections_new(struct event_base *base, struct wlbd_budget *budget, int max_ms,
+                                              int unproved_max)
 {
 	struct wlbd_connections *all = calloc(1, sizeof(*all));
 	struct timeval period = {SWEEP_MS / 1000, 0};
@@ -78,8 +78,8 @@ struct wlbd_connections *wlbd_connections_new(struct event_base *base, struct wl
 	TAILQ_INIT(&all->unproved);
 	TAILQ_INIT(&all->proved);
 	all->budget = budget;
-	all->most_ms = most_ms;
-	all->unproved_most = unproved_most;
+	all->max_ms = max_ms;
+	all->unproved_max = unproved_max;
 	all->timer = event_new(base, -1, EV_PERSIST, on_sweep, all);
 	event_add(all->timer, &period);
 	return all;
@@ -127,7 +127,7 @@ struct wlbd_connection *wlbd_connection_opened(struct wlbd_connections *connecti
 	connection->all = connections;
 	connection->fd = fd;
 	connection->waiting_since_ms = wlb_clock_ms();
-	if (connections->unproved_count >= connections->unproved_most)
+	if (connections->unproved_count >= connections->unproved_max)
 		cut_off_one(connections);
 	TAILQ_INSERT_TAIL(&connections->unproved, connection, link);
 	connections->unproved_count++;

@@ -1,7 +1,7 @@
 /*
  * The connections of clients. A connection is unproved until a credential on it was accepted: of these the number is
  * limited, and the oldest that waits for no answer is closed for a new one. A connection that completes no
- * request within most_ms is closed, so that a client that sends a byte at a time does not hold it for ever.
+ * request within max_ms is closed, so that a client that sends a byte at a time does not hold it for ever.
  */
 #ifndef COORDINATOR_WLBD_HTTP_CONNECTION_H
 #define COORDINATOR_WLBD_HTTP_CONNECTION_H
@@ -17,8 +17,8 @@ struct wlbd_connection;
 struct wlbd_connections;
 
 /* `budget` must live longer. Returns NULL if out of memory. */
-struct wlbd_connections *wlbd_connections_new(struct event_base *base, struct wlbd_budget *budget, int most_ms,
-                                              int unproved_most);
+struct wlbd_connections *wlbd_connections_new(struct event_base *base, struct wlbd_budget *budget, int max_ms,
+                                              int unproved_max);
 void wlbd_connections_free(struct wlbd_connections *connections); /* after all are closed; NULL is allowed */
 
 /* Returns NULL if out of memory. */

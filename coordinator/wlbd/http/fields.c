@@ -14,14 +14,15 @@ enum { DEPTH_MAX = 32 };
 
 json_t *wlbd_body_parse(const char *text, size_t length, struct wlb_error *error)
 {
-	json_error_t at;
+	json_error_t place;
 	if (wlbd_body_size(text, length).depth > DEPTH_MAX) {
 		wlb_fail(error, "body: nested deeper than %d; no request needs that", DEPTH_MAX);
 		return NULL;
 	}
-	json_t *body = json_loadb(text, length, JSON_REJECT_DUPLICATES, &at);
+	json_t *body = json_loadb(text, length, JSON_REJECT_DUPLICATES, &place);
 	if (body == NULL) {
-		wlb_fail(error, "body, line %d, column %d: %s; it must be a JSON object", at.line, at.column, at.text);
+		wlb_fail(error, "body, line %d, column %d: %s; it must be a JSON object", place.line, place.column,
+		         place.text);
 		return NULL;
 	}
 	if (!json_is_object(body)) {
@@ -58,34 +59,34 @@ __attribute__((format(printf, 5, 6))) static int refuse(const char *name, const 
 	return -1;
 }
 
-int wlbd_field_text(const json_t *object, const char *name, enum wlbd_need need, size_t most, const char **value,
+int wlbd_field_text(const json_t *object, const char *name, enum wlbd_need need, size_t max, const char **value,
                     struct wlb_error *error)
 {
 	const json_t *field = find(object, name);
-	if (!json_is_string(field) || json_string_length(field) > most)
-		return refuse(name, field, need, error, "a string of at most %zu bytes", most);
+	if (!json_is_string(field) || json_string_length(field) > max)
+		return refuse(name, field, need, error, "a string of at most %zu bytes", max);
 	*value = json_string_value(field);
 	return 0;
 }
 
-int wlbd_field_integer(const json_t *object, const char *name, enum wlbd_need need, int64_t least, int64_t most,
+int wlbd_field_integer(const json_t *object, const char *name, enum wlbd_need need, int64_t min, int64_t max,
                        int64_t *value, struct wlb_error *error)
 {
 	const json_t *field = find(object, name);
-	if (!json_is_integer(field) || json_integer_value(field) < least || json_integer_value(field) > most)
-		return refuse(name, field, need, error, "a whole number from %lld to %lld", (long long)least,
-		              (long long)most);
+	if (!json_is_integer(field) || json_integer_value(field) < min || json_integer_value(field) > max)
+		return refuse(name, field, need, error, "a whole number from %lld to %lld", (long long)min,
+		              (long long)max);
 	*value = json_integer_value(field);
 	return 0;
 }
 
-int wlbd_field_number(const json_t *object, const char *name, enum wlbd_need need, double least, double most,
+int wlbd_field_number(const json_t *object, const char *name, enum wlbd_need need, double min, double max,
                       double *value, struct wlb_error *error)
 {
 	const json_t *field = find(object, name);
 	double number = json_number_value(field);
-	if (!json_is_number(field) || !(number >= least && number <= most))
-		return refuse(name, field, need, error, "a number from %g to %g", least, most);
+	if (!json_is_number(field) || !(number >= min && number <= max))
+		return refuse(name, field, need, error, "a number from %g to %g", min, max);
 	*value = number;
 	return 0;
 }
@@ -94,12 +95,12 @@ int wlbd_field_number(const json_t *object, const char *name, enum wlbd_need nee
  * for an integer out of range. */
 static bool numbers_fit(const json_t *value)
 {
-	static const double most = 1e18;
+	static const double max = 1e18;
 	const char *key;
 	json_t *entry;
 	size_t i;
 	if (json_is_number(value))
-		return fabs(json_number_value(value)) <= most;
+		return fabs(json_number_value(value)) <= max;
 	json_array_foreach((json_t *)value, i, entry)
 	{
 		if (!numbers_fit(entry))
@@ -113,14 +114,14 @@ static bool numbers_fit(const json_t *value)
 	return true;
 }
 
-int wlbd_field_bounded(const json_t *object, const char *name, size_t most_bytes, struct wlb_error *error)
+int wlbd_field_bounded(const json_t *object, const char *name, size_t max_bytes, struct wlb_error *error)
 {
 	const json_t *field = find(object, name);
 	if (field == NULL)
 		return 0;
-	if (json_dumpb(field, NULL, 0, JSON_ENCODE_ANY | JSON_COMPACT) > most_bytes || !numbers_fit(field))
+	if (json_dumpb(field, NULL, 0, JSON_ENCODE_ANY | JSON_COMPACT) > max_bytes || !numbers_fit(field))
 		return refuse(name, field, WLBD_OPTIONAL, error,
-		              "at most %zu bytes of JSON, with numbers from -1e18 to 1e18", most_bytes);
+		              "at most %zu bytes of JSON, with numbers from -1e18 to 1e18", max_bytes);
 	return 0;
 }
 
@@ -144,21 +145,21 @@ int wlbd_field_object(const json_t *object, const char *name, enum wlbd_need nee
 	return 0;
 }
 
-int wlbd_field_array(const json_t *object, const char *name, enum wlbd_need need, size_t most, const json_t **value,
+int wlbd_field_array(const json_t *object, const char *name, enum wlbd_need need, size_t max, const json_t **value,
                      struct wlb_error *error)
 {
 	const json_t *field = find(object, name);
-	if (!json_is_array(field) || json_array_size(field) > most)
-		return refuse(name, field, need, error, "an array of at most %zu entries", most);
+	if (!json_is_array(field) || json_array_size(field) > max)
+		return refuse(name, field, need, error, "an array of at most %zu entries", max);
 	*value = field;
 	return 0;
 }
 
-int wlbd_field_names(const json_t *object, const char *name, enum wlbd_need need, size_t most, const json_t **value,
+int wlbd_field_names(const json_t *object, const char *name, enum wlbd_need need, size_t max, const json_t **value,
                      struct wlb_error *error)
 {
 	const json_t *field = NULL;
-	if (wlbd_field_array(object, name, need, most, &field, error) != 0)
+	if (wlbd_field_array(object, name, need, max, &field, error) != 0)
 		return -1;
 	for (size_t i = 0; i < json_array_size(field); i++) {
 		const json_t *entry = json_array_get(field, i);

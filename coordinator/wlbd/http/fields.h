@@ -30,24 +30,24 @@ enum wlbd_need {
  * Returns NULL, with the place of the mistake, where it is none. */
 json_t *wlbd_body_parse(const char *text, size_t length, struct wlb_error *error);
 
-int wlbd_field_text(const json_t *object, const char *name, enum wlbd_need need, size_t most, const char **value,
+int wlbd_field_text(const json_t *object, const char *name, enum wlbd_need need, size_t max, const char **value,
                     struct wlb_error *error);
-int wlbd_field_integer(const json_t *object, const char *name, enum wlbd_need need, int64_t least, int64_t most,
+int wlbd_field_integer(const json_t *object, const char *name, enum wlbd_need need, int64_t min, int64_t max,
                        int64_t *value, struct wlb_error *error);
-/* A number within [least, most]. */
-int wlbd_field_number(const json_t *object, const char *name, enum wlbd_need need, double least, double most,
+/* A number within [min, max]. */
+int wlbd_field_number(const json_t *object, const char *name, enum wlbd_need need, double min, double max,
                       double *value, struct wlb_error *error);
 int wlbd_field_boolean(const json_t *object, const char *name, enum wlbd_need need, bool *value,
                        struct wlb_error *error);
 int wlbd_field_object(const json_t *object, const char *name, enum wlbd_need need, const json_t **value,
                       struct wlb_error *error);
-int wlbd_field_array(const json_t *object, const char *name, enum wlbd_need need, size_t most, const json_t **value,
+int wlbd_field_array(const json_t *object, const char *name, enum wlbd_need need, size_t max, const json_t **value,
                      struct wlb_error *error);
-/* A value of any type, or none: at most `most_bytes` of compact JSON, and every number within +-1e18, which every
+/* A value of any type, or none: at most `max_bytes` of compact JSON, and every number within +-1e18, which every
  * reader of JSON accepts. */
-int wlbd_field_bounded(const json_t *object, const char *name, size_t most_bytes, struct wlb_error *error);
+int wlbd_field_bounded(const json_t *object, const char *name, size_t max_bytes, struct wlb_error *error);
 /* An array of non-empty names. */
-int wlbd_field_names(const json_t *object, const char *name, enum wlbd_need need, size_t most, const json_t **value,
+int wlbd_field_names(const json_t *object, const char *name, enum wlbd_need need, size_t max, const json_t **value,
                      struct wlb_error *error);
 /* A UUID in its canonical form, lower or upper case. */
 int wlbd_field_uuid(const json_t *object, const char *name, const char **value, struct wlb_error *error);

@@ -36,7 +36,7 @@ struct wlbd_http {
 	struct event *ready; /* the epoll descriptor of the library is readable */
 	struct wlbd_connections *connections;
 	struct wlbd_exchanges exchanges;
-	int connections_most;
+	int connections_max;
 	int connection_count;
 };
 
@@ -123,7 +123,7 @@ static void on_connection(void *context, struct MHD_Connection *mhd, void **sock
 		const union MHD_ConnectionInfo *about = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
 		*socket_context = wlbd_connection_opened(http->connections, about->connect_fd);
 		http->connection_count++;
-		if (http->connection_count == http->connections_most)
+		if (http->connection_count == http->connections_max)
 			wlbd_log_limited(
 				WLBD_LOG_WARNING, WLBD_LIMIT_CONNECTIONS,
 				"%d connections are open, the most that are served; others wait until one is closed",
@@ -141,7 +141,7 @@ static struct MHD_Daemon *start_daemon(struct wlbd *wlbd, struct wlbd_http *http
 	return MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL,
 	                        wlbd_receive_on_data, wlbd, MHD_OPTION_EXTERNAL_LOGGER, on_message, NULL,
 	                        MHD_OPTION_LISTEN_SOCKET, (MHD_socket)fd, MHD_OPTION_CONNECTION_LIMIT,
-	                        (unsigned int)http->connections_most, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+	                        (unsigned int)http->connections_max, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
 	                        (size_t)CONNECTION_BYTES, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_URI_LOG_CALLBACK,
 	                        wlbd_receive_begin, wlbd, MHD_OPTION_NOTIFY_COMPLETED, wlbd_receive_end, wlbd,
 	                        MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_END);
@@ -150,7 +150,7 @@ static struct MHD_Daemon *start_daemon(struct wlbd *wlbd, struct wlbd_http *http
 /* ---- open and close ----------------------------------------------------------------------------------- */
 
 /* Fewer than descriptors, so that connections alone never use them up. */
-static int most_connections(void)
+static int connections_max(void)
 {
 	struct rlimit limit;
 	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
@@ -160,12 +160,12 @@ static int most_connections(void)
 }
 
 /* Of few connections the same parts as of the most. */
-static struct wlbd_budget_limits limits_of(const struct wlbd *wlbd, size_t connections_most, size_t unproved_most)
+static struct wlbd_budget_limits limits_of(const struct wlbd *wlbd, size_t connections_max, size_t unproved_max)
 {
-	size_t reserved = connections_most * RESERVED_CONNECTIONS / CONNECTIONS_MAX;
-	size_t proved_most = connections_most - unproved_most;
-	return (struct wlbd_budget_limits){.user_count = (proved_most - reserved) / 2,
-	                                   .all_count = proved_most,
+	size_t reserved = connections_max * RESERVED_CONNECTIONS / CONNECTIONS_MAX;
+	size_t proved_max = connections_max - unproved_max;
+	return (struct wlbd_budget_limits){.user_count = (proved_max - reserved) / 2,
+	                                   .all_count = proved_max,
 	                                   .reserved_count = reserved,
 	                                   .user_bytes = USER_BYTES,
 	                                   .all_bytes = SHARED_BYTES + USER_BYTES,
@@ -175,8 +175,8 @@ static struct wlbd_budget_limits limits_of(const struct wlbd *wlbd, size_t conne
 
 static int make_parts(struct wlbd *wlbd, struct wlbd_http *http)
 {
-	int unproved_most = http->connections_most / 2 < UNPROVED_MAX ? http->connections_most / 2 : UNPROVED_MAX;
-	const struct wlbd_budget_limits limits = limits_of(wlbd, (size_t)http->connections_most, (size_t)unproved_most);
+	int unproved_max = http->connections_max / 2 < UNPROVED_MAX ? http->connections_max / 2 : UNPROVED_MAX;
+	const struct wlbd_budget_limits limits = limits_of(wlbd, (size_t)http->connections_max, (size_t)unproved_max);
 	const struct wlbd_budget_limits reply_limits = {.user_bytes = REPLY_USER_BYTES,
 	                                                .all_bytes = REPLY_SHARED_BYTES + REPLY_USER_BYTES,
 	                                                .reserved_bytes = REPLY_USER_BYTES,
@@ -189,7 +189,7 @@ static int make_parts(struct wlbd *wlbd, struct wlbd_http *http)
 	if (wlbd->budget == NULL || wlbd->reply_budget == NULL || wlbd->question_budget == NULL)
 		return -1;
 	http->connections =
-		wlbd_connections_new(wlbd->base, wlbd->budget, wlbd->config.request_timeout_ms, unproved_most);
+		wlbd_connections_new(wlbd->base, wlbd->budget, wlbd->config.request_timeout_ms, unproved_max);
 	return http->connections != NULL ? 0 : -1;
 }
 
@@ -217,7 +217,7 @@ int wlbd_http_open(struct wlbd *wlbd, char *address, size_t size, struct wlb_err
 	wlbd->http = http;
 	TAILQ_INIT(&http->exchanges.list);
 	wlbd->exchanges = &http->exchanges;
-	http->connections_most = most_connections();
+	http->connections_max = connections_max();
 	format_address(fd, address, size);
 	if (make_parts(wlbd, http) == 0)
 		http->daemon = start_daemon(wlbd, http, fd);

@@ -150,15 +150,14 @@ static enum MHD_Result queue(struct wlbd_exchange *exchange)
 /* The answer is complete; the body may still be arriving. */
 static enum MHD_Result send_answer(struct wlbd_exchange *exchange, size_t *size)
 {
-	size_t most = exchange->request->credential != NULL ? IGNORED_MAX_BYTES : IGNORED_UNPROVED_MAX_BYTES;
+	size_t max = exchange->request->credential != NULL ? IGNORED_MAX_BYTES : IGNORED_UNPROVED_MAX_BYTES;
 	if (*size > 0) {
 		*size = 0;
 		return MHD_YES;
 	}
 	bool body_follows = !exchange->is_body_next && exchange->expected_bytes > 0;
 	exchange->is_body_next = true;
-	return body_follows && exchange->expected_bytes <= most && !exchange->is_closed_next ? MHD_YES
-	                                                                                     : queue(exchange);
+	return body_follows && exchange->expected_bytes <= max && !exchange->is_closed_next ? MHD_YES : queue(exchange);
 }
 
 /* Bytes over the announced length are ignored. */

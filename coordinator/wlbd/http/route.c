@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the number of digits that `text` begins with; 0 where they are more than `most` or begin with a zero. */
-static size_t number_length(const char *text, size_t most)
+/* Returns the number of digits that `text` begins with; 0 where they are more than `max` or begin with a zero. */
+static size_t number_length(const char *text, size_t max)
 {
 	size_t length = strspn(text, "0123456789");
-	return text[0] != '0' && length <= most ? length : 0;
+	return text[0] != '0' && length <= max ? length : 0;
 }
 
 /* Whether `text` is "", or ".N". */

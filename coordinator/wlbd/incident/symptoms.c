@@ -15,7 +15,7 @@
 enum {
 	SILENT_NODES_MAX = 64,
 	PROBE_AGAIN_MS = 5000, /* of a node that stays silent */
-	GAP_MS = 3000,    /* between two reports, of which one is due each second */
+	GAP_MS = 3000,         /* between two reports, of which one is due each second */
 	WAITED_MS = 1000, /* a request that has waited so long, for munged as a rule, may find that its client left */
 	LATE_MS = 10000,  /* so long after a gap a reporter may still pause between its requests */
 };
@@ -282,9 +282,9 @@ static bool is_connected(const struct wlbd_attempt *attempt, const char *node)
 void wlbd_symptom_silent_nodes(struct wlbd_attempt *attempt)
 {
 	const struct wlbd_names *names = &attempt->nodes.started_on;
-	int most = are_nodes_awaited(attempt) ? WLBD_SYMPTOMS_MAX : SILENT_NODES_MAX;
+	int max = are_nodes_awaited(attempt) ? WLBD_SYMPTOMS_MAX : SILENT_NODES_MAX;
 	int suspected = 0;
-	for (int i = 0; i < names->count && suspected < most; i++) {
+	for (int i = 0; i < names->count && suspected < max; i++) {
 		if (is_connected(attempt, names->list[i]))
 			continue;
 		wlbd_symptom_node_silent(attempt, names->list[i]);

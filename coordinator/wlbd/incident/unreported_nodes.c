@@ -30,11 +30,11 @@ static void on_probed(void *context, bool alive)
 {
 	struct asked_node *node = context;
 	struct wlbd_attempt *attempt = wlbd_attempt_ref_find(&node->attempt);
-	int at = attempt != NULL ? wlbd_names_find(&attempt->unreported.nodes, node->name) : -1;
-	if (at >= 0 && alive && has_answered(attempt->wlbd, node->name))
-		wlbd_names_remove(&attempt->unreported.nodes, at);
-	else if (at >= 0 && !alive && wlbd_symptom_node_silent(attempt, node->name) == 0)
-		wlbd_names_remove(&attempt->unreported.nodes, at); /* what follows is the symptom's */
+	int index = attempt != NULL ? wlbd_names_find(&attempt->unreported.nodes, node->name) : -1;
+	if (index >= 0 && alive && has_answered(attempt->wlbd, node->name))
+		wlbd_names_remove(&attempt->unreported.nodes, index);
+	else if (index >= 0 && !alive && wlbd_symptom_node_silent(attempt, node->name) == 0)
+		wlbd_names_remove(&attempt->unreported.nodes, index); /* what follows is the symptom's */
 	free(node);
 }
 
@@ -85,13 +85,13 @@ void wlbd_unreported_nodes_check(struct wlbd_attempt *attempt, int64_t now_ms)
 	if (now_ms < unreported->ask_ms)
 		return;
 	for (; unreported->left > 0 && asked < PROBED_MAX; unreported->left--) {
-		int at = unreported->left - 1;
-		if (at >= unreported->nodes.count)
+		int index = unreported->left - 1;
+		if (index >= unreported->nodes.count)
 			continue;
-		if (!is_unreported(attempt, unreported->nodes.list[at])) {
-			wlbd_names_remove(&unreported->nodes, at);
-		} else if (has_address(attempt->wlbd, unreported->nodes.list[at])) {
-			ask(attempt, unreported->nodes.list[at]);
+		if (!is_unreported(attempt, unreported->nodes.list[index])) {
+			wlbd_names_remove(&unreported->nodes, index);
+		} else if (has_address(attempt->wlbd, unreported->nodes.list[index])) {
+			ask(attempt, unreported->nodes.list[index]);
 			asked++;
 		}
 	}

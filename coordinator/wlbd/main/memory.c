@@ -30,22 +30,22 @@ static size_t resident_bytes(void)
 }
 
 /* Whether `now` is TRIM_BYTES above the least since the last call of malloc_trim. */
-static int has_grown(size_t *least, size_t now)
+static int has_grown(size_t *min, size_t now)
 {
-	if (now < *least)
-		*least = now;
-	return now - *least > TRIM_BYTES;
+	if (now < *min)
+		*min = now;
+	return now - *min > TRIM_BYTES;
 }
 
 /* malloc continues to count as free what malloc_trim has returned: what is allocated from it and freed within a second
  * changes only how much is resident. */
 void wlbd_memory_return_freed(void)
 {
-	static size_t least_free_bytes, least_resident_bytes;
-	int more_is_free = has_grown(&least_free_bytes, mallinfo2().fordblks);
-	if (!has_grown(&least_resident_bytes, resident_bytes()) && !more_is_free)
+	static size_t min_free_bytes, min_resident_bytes;
+	int more_is_free = has_grown(&min_free_bytes, mallinfo2().fordblks);
+	if (!has_grown(&min_resident_bytes, resident_bytes()) && !more_is_free)
 		return;
 	malloc_trim(0);
-	least_free_bytes = mallinfo2().fordblks;
-	least_resident_bytes = resident_bytes();
+	min_free_bytes = mallinfo2().fordblks;
+	min_resident_bytes = resident_bytes();
 }

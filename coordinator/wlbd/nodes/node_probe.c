@@ -20,7 +20,7 @@ enum {
 	RECENT_REPORT_MS =
 		2000, /* a report this recent, over an open connection, proves that the node's programs run */
 	SILENCE_BROKEN_MS = 5000, /* failed probes further apart than this prove nothing about the time between them */
-	SILENT_PROBES_LEAST = 4,
+	SILENT_PROBES_MIN = 4,
 	UNPROVED_PAUSE_MS = 1000,
 	UNPROVED_MAX_MS = 30000, /* then the answer is that nothing is known of the node */
 	HOST_SILENT_MS = 60000,  /* longer than a switch or a network takes to start again */
@@ -304,12 +304,12 @@ struct wlbd_node_silence wlbd_node_silence(const struct wlbd_node_probes *probes
 }
 
 /* The time in which the network of this host was unavailable does not count. */
-static bool is_silent_since(const struct probed_node *probed, int64_t since_ms, int64_t least_ms, uid_t uid)
+static bool is_silent_since(const struct probed_node *probed, int64_t since_ms, int64_t min_ms, uid_t uid)
 {
 	int64_t network_unavailable_ms = probed->probes->network_unavailable_ms;
 	since_ms = network_unavailable_ms > since_ms ? network_unavailable_ms : since_ms;
 	return probed->unproved_since_ms == 0 && !network_is_just_back(probed) &&
-	       probed->silent_probes >= SILENT_PROBES_LEAST && probed->silent_until_ms - since_ms >= least_ms &&
+	       probed->silent_probes >= SILENT_PROBES_MIN && probed->silent_until_ms - since_ms >= min_ms &&
 	       wlb_clock_ms() - probed->silent_until_ms < SILENCE_BROKEN_MS && !has_recent_report(probed, uid);
 }
 

@@ -15,16 +15,16 @@ static int by_weight(const void *a, const void *b)
 int wlbd_avoidance_mark(struct wlbd_known_node *nodes, int count)
 {
 	struct wlbd_known_node **lightest = calloc((size_t)count + 1, sizeof(*lightest));
-	int marked = 0, most = wlbd_excluded_max(count);
+	int marked = 0, max = wlbd_excluded_max(count);
 	if (lightest == NULL)
 		return -1;
 	for (int i = 0; i < count; i++)
 		if (nodes[i].is_out)
-			most--;
+			max--;
 		else if (nodes[i].why != NULL)
 			lightest[marked++] = &nodes[i];
 	qsort(lightest, (size_t)marked, sizeof(*lightest), by_weight);
-	for (int i = 0; i < marked && i < marked - most; i++)
+	for (int i = 0; i < marked && i < marked - max; i++)
 		lightest[i]->why = NULL;
 	free(lightest);
 	return 0;

@@ -6,7 +6,7 @@
 
 #include "coordinator/wlbd/rules/name_index.h"
 
-static const double least_weight = 1.5;
+static const double min_weight = 1.5;
 static const double times_the_others = 3;
 
 /* Whether ranks died at the same step on two nodes. Where the run has made progress between, this is chance. */
@@ -80,7 +80,7 @@ static int by_weight(const void *a, const void *b)
 int wlbd_crashes_suspect(const struct wlbd_crash *crashes, int crash_count, struct wlbd_suspect *nodes, int node_count)
 {
 	double total;
-	int most = node_count >= 8 ? node_count / 4 : 1;
+	int max = node_count >= 8 ? node_count / 4 : 1;
 	struct wlbd_suspect **worst = calloc((size_t)node_count + 1, sizeof(*worst));
 	if (worst == NULL || weigh(crashes, crash_count, nodes, node_count, &total) != 0) {
 		free(worst);
@@ -89,9 +89,9 @@ int wlbd_crashes_suspect(const struct wlbd_crash *crashes, int crash_count, stru
 	for (int i = 0; i < node_count; i++)
 		worst[i] = &nodes[i];
 	qsort(worst, (size_t)node_count, sizeof(*worst), by_weight);
-	for (int i = 0; i < most && node_count > 1; i++) {
+	for (int i = 0; i < max && node_count > 1; i++) {
 		double others = (total - worst[i]->weight) / (node_count - 1);
-		if (worst[i]->weight < least_weight || worst[i]->weight <= times_the_others * others)
+		if (worst[i]->weight < min_weight || worst[i]->weight <= times_the_others * others)
 			break;
 		worst[i]->suspected = true;
 	}

@@ -26,7 +26,7 @@ int wlbd_evictions_mark(const struct wlbd_past_eviction *evictions, int count, c
                         const bool *is_out, bool *evicted)
 {
 	struct wlbd_name_index index;
-	int out = 0, most = wlbd_excluded_max(node_count);
+	int out = 0, max = wlbd_excluded_max(node_count);
 	if (wlbd_name_index_make(&index, nodes, node_count) != 0)
 		return -1;
 	for (int i = 0; i < node_count; i++) {
@@ -39,7 +39,7 @@ int wlbd_evictions_mark(const struct wlbd_past_eviction *evictions, int count, c
 		    is_of_program(evictions, count, e))
 			continue;
 		bool is_in = is_out == NULL || !is_out[node];
-		evicted[node] = !is_in || out < most;
+		evicted[node] = !is_in || out < max;
 		out += is_in && evicted[node];
 	}
 	wlbd_name_index_free(&index);

@@ -110,13 +110,13 @@ void wlbd_job_poll_done(struct wlbd_job_poll *poll)
 
 static bool is_due_soon(const struct wlbd_job_poll *poll)
 {
-	struct timeval at, now;
+	struct timeval due, now;
 	const struct timeval soon = {SOON_INTERVAL_MS / 1000, SOON_INTERVAL_MS % 1000 * 1000};
-	if (!evtimer_pending(poll->timer, &at))
+	if (!evtimer_pending(poll->timer, &due))
 		return false;
 	evutil_gettimeofday(&now, NULL);
 	evutil_timeradd(&now, &soon, &now);
-	return evutil_timercmp(&at, &now, <);
+	return evutil_timercmp(&due, &now, <);
 }
 
 static struct soon_job *find(const struct wlbd_job_poll *poll, uint32_t job_id)

@@ -38,11 +38,11 @@ static void a_long_text_is_cut_between_characters(void **state)
 	expect(wlb_json_text_cut("a\xe9", 3), "a");
 	expect(wlb_json_text_cut("a\xe9", 4), "a\xef\xbf\xbd");
 	expect(wlb_json_text_cut("a\xe9", 0), "");
-	char *text = malloc(WLB_JSON_TEXT_MOST + 2);
-	memset(text, 0xe9, WLB_JSON_TEXT_MOST + 1);
-	text[WLB_JSON_TEXT_MOST + 1] = '\0';
+	char *text = malloc(WLB_JSON_TEXT_MAX + 2);
+	memset(text, 0xe9, WLB_JSON_TEXT_MAX + 1);
+	text[WLB_JSON_TEXT_MAX + 1] = '\0';
 	json_t *string = wlb_json_text(text);
-	assert_in_range(json_string_length(string), WLB_JSON_TEXT_MOST - 2, WLB_JSON_TEXT_MOST);
+	assert_in_range(json_string_length(string), WLB_JSON_TEXT_MAX - 2, WLB_JSON_TEXT_MAX);
 	json_decref(string);
 	free(text);
 }

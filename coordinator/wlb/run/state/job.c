@@ -30,9 +30,9 @@ static int put_number(json_t *policy, const struct wlb_job_option *option, const
 {
 	char *end;
 	long long number = strtoll(value, &end, 10);
-	if (*end != '\0' || number < 0 || number > option->most)
+	if (*end != '\0' || number < 0 || number > option->max)
 		return wlb_fail(error, "%s '%.40s': must be a whole number from 0 to %ld",
-		                wlb_job_option_variable(option), value, option->most);
+		                wlb_job_option_variable(option), value, option->max);
 	return json_object_set_new(policy, option->key, json_integer(number));
 }
 

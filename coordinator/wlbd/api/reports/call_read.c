@@ -10,11 +10,11 @@
 /* The places of the values in an entry. */
 enum place { RANK, GROUP, SEQ, BYTES, ENTERED, BLOCKED, LEFT, VALUES };
 
-/* A time of a node's clock in microseconds, none before `least`. */
-static int read_time(const char *what, const json_t *value, int64_t least, int64_t *microseconds, double *time_s,
+/* A time of a node's clock in microseconds, none before `min`. */
+static int read_time(const char *what, const json_t *value, int64_t min, int64_t *microseconds, double *time_s,
                      struct wlb_error *error)
 {
-	if (wlbd_value_integer(what, value, least, MICROSECONDS_MAX, microseconds, error) != 0)
+	if (wlbd_value_integer(what, value, min, MICROSECONDS_MAX, microseconds, error) != 0)
 		return -1;
 	*time_s = 1e-6 * (double)*microseconds;
 	return 0;

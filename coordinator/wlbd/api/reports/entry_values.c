@@ -13,14 +13,14 @@ int wlbd_value_refuse(const char *what, const json_t *value, const char *rule, s
 	return -1;
 }
 
-int wlbd_value_integer(const char *what, const json_t *value, int64_t least, int64_t most, int64_t *number,
+int wlbd_value_integer(const char *what, const json_t *value, int64_t min, int64_t max, int64_t *number,
                        struct wlb_error *error)
 {
 	char rule[96];
 	*number = json_integer_value(value);
-	if (json_is_integer(value) && *number >= least && *number <= most)
+	if (json_is_integer(value) && *number >= min && *number <= max)
 		return 0;
-	snprintf(rule, sizeof(rule), "a whole number from %lld to %lld", (long long)least, (long long)most);
+	snprintf(rule, sizeof(rule), "a whole number from %lld to %lld", (long long)min, (long long)max);
 	return wlbd_value_refuse(what, value, rule, error);
 }
 

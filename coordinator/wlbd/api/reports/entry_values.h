@@ -12,7 +12,7 @@
 /* Returns -1 with the message. */
 int wlbd_value_refuse(const char *what, const json_t *value, const char *rule, struct wlb_error *error);
 
-int wlbd_value_integer(const char *what, const json_t *value, int64_t least, int64_t most, int64_t *number,
+int wlbd_value_integer(const char *what, const json_t *value, int64_t min, int64_t max, int64_t *number,
                        struct wlb_error *error);
 /* A name of printable characters that can be written into replies as they are; it must fit name[size]. */
 int wlbd_value_name(const char *what, const json_t *value, char *name, size_t size, struct wlb_error *error);

@@ -115,10 +115,10 @@ static int check_ranks_of(const json_t *array, const char *name, const struct cl
 /* An entry for each rank at most. */
 static int check_array(const json_t *array, const char *name, const struct claim *claim, struct wlb_error *error)
 {
-	int most = wlbd_attempt_nodes_ranks_max(claim->nodes, claim->node);
-	if (json_array_size(array) > (size_t)most)
+	int max = wlbd_attempt_nodes_ranks_max(claim->nodes, claim->node);
+	if (json_array_size(array) > (size_t)max)
 		return wlb_fail(error, "field '%s': %zu entries; the attempt has at most %d ranks on node %s", name,
-		                json_array_size(array), most, claim->node);
+		                json_array_size(array), max, claim->node);
 	return check_ranks_of(array, name, claim, error);
 }
 

@@ -30,12 +30,12 @@ static int check_printable(const char *what, const char *text, struct wlb_error 
 	return 0;
 }
 
-static int check_text(const json_t *object, const char *name, enum wlbd_need need, size_t most, struct wlb_error *error)
+static int check_text(const json_t *object, const char *name, enum wlbd_need need, size_t max, struct wlb_error *error)
 {
 	const char *text = "";
 	char what[64];
 	snprintf(what, sizeof(what), "field '%s'", name);
-	if (wlbd_field_text(object, name, need, most, &text, error) != 0)
+	if (wlbd_field_text(object, name, need, max, &text, error) != 0)
 		return -1;
 	return check_printable(what, text, error);
 }
@@ -55,11 +55,10 @@ static int check_state(const json_t *object, struct wlb_error *error)
 /* ---- threads ----------------------------------------------------------------------------------------------------- */
 
 /* An array of texts: frames, or lines. */
-static int check_texts(const json_t *object, const char *name, enum wlbd_need need, size_t most,
-                       struct wlb_error *error)
+static int check_texts(const json_t *object, const char *name, enum wlbd_need need, size_t max, struct wlb_error *error)
 {
 	const json_t *texts = NULL;
-	if (wlbd_field_array(object, name, need, most, &texts, error) != 0)
+	if (wlbd_field_array(object, name, need, max, &texts, error) != 0)
 		return -1;
 	for (size_t i = 0; i < json_array_size(texts); i++) {
 		const json_t *text = json_array_get(texts, i);

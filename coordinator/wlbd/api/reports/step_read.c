@@ -13,7 +13,7 @@
 #define CALLS_MAX INT64_C(1000000000000000)
 #define BYTES_MAX INT64_C(1000000000000000000)
 
-static const double work_most = 1e30, value_most = 1e100;
+static const double work_max = 1e30, value_max = 1e100;
 
 /* The places of the values in an entry. */
 enum place { RANK, STEP, SECONDS, ASIDE, COMPUTED, WORK, LOADER, STORAGE, LOSS, GRADIENT_NORM, TRANSFERS, VALUES };
@@ -34,13 +34,13 @@ static int read_seconds(const char *what, const json_t *value, double *value_s, 
 static int read_work(const json_t *value, double *work, struct wlb_error *error)
 {
 	*work = json_is_null(value) ? -1.0 : json_number_value(value);
-	if (json_is_null(value) || (json_is_number(value) && *work >= 0.0 && *work <= work_most))
+	if (json_is_null(value) || (json_is_number(value) && *work >= 0.0 && *work <= work_max))
 		return 0;
 	return wlbd_value_refuse("work", value, "a number from 0 to 1e+30, or null", error);
 }
 
-/* A loss or norm: a number not below `least`, or the name of one that is not finite. */
-static int read_value(const char *what, const json_t *value, double least, int *is_known, double *number,
+/* A loss or norm: a number not below `min`, or the name of one that is not finite. */
+static int read_value(const char *what, const json_t *value, double min, int *is_known, double *number,
                       struct wlb_error *error)
 {
 	char rule[96];
@@ -50,15 +50,15 @@ static int read_value(const char *what, const json_t *value, double least, int *
 	} names[] = {{"nan", NAN}, {"inf", INFINITY}, {"-inf", -INFINITY}};
 	*is_known = !json_is_null(value);
 	*number = json_number_value(value);
-	if (json_is_null(value) || (json_is_number(value) && *number >= least && *number <= value_most))
+	if (json_is_null(value) || (json_is_number(value) && *number >= min && *number <= value_max))
 		return 0;
 	for (size_t i = 0; json_is_string(value) && i < sizeof(names) / sizeof(names[0]); i++)
-		if (strcmp(json_string_value(value), names[i].name) == 0 && (least < 0.0 || !(names[i].value < 0.0))) {
+		if (strcmp(json_string_value(value), names[i].name) == 0 && (min < 0.0 || !(names[i].value < 0.0))) {
 			*number = names[i].value;
 			return 0;
 		}
-	snprintf(rule, sizeof(rule), "a number from %g to %g, \"nan\", \"inf\"%s, or null", least, value_most,
-	         least < 0.0 ? ", \"-inf\"" : "");
+	snprintf(rule, sizeof(rule), "a number from %g to %g, \"nan\", \"inf\"%s, or null", min, value_max,
+	         min < 0.0 ? ", \"-inf\"" : "");
 	return wlbd_value_refuse(what, value, rule, error);
 }
 
@@ -107,7 +107,7 @@ int wlbd_step_read(const json_t *entry, struct wlbd_rank_step *step, struct wlb_
 	    read_work(value[WORK], &ended->work, error) != 0 ||
 	    read_seconds("time of the loader", value[LOADER], &ended->loader_s, error) != 0 ||
 	    read_seconds("time of storage", value[STORAGE], &ended->storage_s, error) != 0 ||
-	    read_value("loss", value[LOSS], -value_most, &ended->has_loss, &ended->loss, error) != 0 ||
+	    read_value("loss", value[LOSS], -value_max, &ended->has_loss, &ended->loss, error) != 0 ||
 	    read_value("gradient norm", value[GRADIENT_NORM], 0.0, &ended->has_gradient_norm, &ended->gradient_norm,
 	               error) != 0 ||
 	    read_transfers(value[TRANSFERS], step, error) != 0)

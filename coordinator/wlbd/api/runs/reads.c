@@ -27,7 +27,7 @@ enum {
 	FAULTS_MAX = 1000,
 };
 
-static const int64_t since_most_s = INT64_C(100000000000); /* since 1970, as of a record */
+static const int64_t since_max_s = INT64_C(100000000000); /* since 1970, as of a record */
 
 void wlbd_get_health(struct wlbd_request *request)
 {
@@ -126,7 +126,7 @@ void wlbd_get_faults(struct wlbd_request *request)
 	int64_t limit = run != NULL ? FAULTS_MAX : FAULTS_LIMIT;
 	int64_t since_s = 0;
 	if (check_run_parameter(request, run) != 0 ||
-	    wlbd_parameter_number(request, "since", 0, since_most_s, &since_s) != 0 ||
+	    wlbd_parameter_number(request, "since", 0, since_max_s, &since_s) != 0 ||
 	    wlbd_parameter_number(request, "limit", 1, FAULTS_MAX, &limit) != 0)
 		return;
 	wlbd_params_add_text(&params, run);

@@ -41,7 +41,7 @@ static void every_option_is_stored(void **state)
 		static const char *const texts[] = {
 			[WLB_JOB_FILE] = "/m.json", [WLB_JOB_POLICY] = "auto", [WLB_JOB_ITEMS] = "hang=report"};
 		json_object_set_new(policy, option->key,
-		                    option->kind == WLB_JOB_NUMBER ? json_integer(option->most)
+		                    option->kind == WLB_JOB_NUMBER ? json_integer(option->max)
 		                                                   : json_string(texts[option->kind]));
 	}
 	assert_int_equal(wlbd_policy_check(policy, &error), 0);
