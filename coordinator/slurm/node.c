@@ -11,12 +11,12 @@
 static void fill_node(const node_info_t *from, struct wlb_slurm_node *node)
 {
 	uint32_t base = from->node_state & NODE_STATE_BASE;
-	const uint32_t away = NODE_STATE_POWERED_DOWN | NODE_STATE_POWERING_DOWN;
+	const uint32_t powered_off = NODE_STATE_POWERED_DOWN | NODE_STATE_POWERING_DOWN;
 	bool down = base == NODE_STATE_DOWN || base == NODE_STATE_ERROR || base == NODE_STATE_FUTURE;
 	*node = (struct wlb_slurm_node){
 		.port = from->port,
-		.down = down || (from->node_state & away) != 0,
-		.saves_power = !down && (from->node_state & (away | NODE_STATE_POWERING_UP)) != 0,
+		.down = down || (from->node_state & powered_off) != 0,
+		.saves_power = !down && (from->node_state & (powered_off | NODE_STATE_POWERING_UP)) != 0,
 		.responds = (from->node_state & NODE_STATE_NO_RESPOND) == 0,
 		.allocated = base == NODE_STATE_ALLOCATED || base == NODE_STATE_MIXED,
 		.drained = (from->node_state & (NODE_STATE_DRAIN | NODE_STATE_FAIL)) != 0,

@@ -56,11 +56,11 @@ static bool is_of(wlb_compat_hostlist list, const node_info_t *node)
 
 static bool is_usable(const node_info_t *node)
 {
-	const uint32_t away = NODE_STATE_NO_RESPOND | NODE_STATE_POWERED_DOWN | NODE_STATE_POWERING_DOWN |
+	const uint32_t unusable = NODE_STATE_NO_RESPOND | NODE_STATE_POWERED_DOWN | NODE_STATE_POWERING_DOWN |
 	                      NODE_STATE_DRAIN | NODE_STATE_FAIL;
 	uint32_t base = node->node_state & NODE_STATE_BASE;
 	return (base == NODE_STATE_IDLE || base == NODE_STATE_ALLOCATED || base == NODE_STATE_MIXED) &&
-	       (node->node_state & away) == 0;
+	       (node->node_state & unusable) == 0;
 }
 
 static bool is_idle(const node_info_t *node)

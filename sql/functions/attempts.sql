@@ -153,11 +153,11 @@ begin
 			checkpoint_path = p_decision->'checkpoint'->>'path'
 		where id = a.id;
 		update runs set policy = policy || p_policy where id = p_run;
-		-- Of an older attempt that is still open nobody will tell the end: its launcher was replaced.
+		-- Of an older attempt that is still open nobody will report the end: its launcher was replaced.
 		perform wlb_attempt_end(id, 'lost', null, format('attempt %s has begun', a.number), now())
 		from attempts where run_id = p_run and number < a.number and state in ('starting', 'running');
 	end if;
-	return json_build_object('card', wlb_attempt_json(a.id), 'decision',
+	return json_build_object('attempt', wlb_attempt_json(a.id), 'decision',
 		(select decision from attempts where id = a.id));
 end $$;
 

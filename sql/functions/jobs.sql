@@ -11,7 +11,7 @@ create function wlb_reason_with(p_reason text, p_old text, p_new text) returns t
 $$;
 
 -- The data for judging an open run by its Slurm job. `launched`: the newest attempt was started in this start of the job, as far
--- as is known; `told`: the launcher has reported how it ended. `is_waiting`, `is_suspended`: it is recorded that the job is in the
+-- as is known; `end_reported`: the launcher has reported how it ended. `is_waiting`, `is_suspended`: it is recorded that the job is in the
 -- queue, or suspended, now. `not_reached`: the script began again, and has not come to the run. `lost_lately`: nodes that the
 -- newest attempt lost not long ago, as wlbd saw, of those that Slurm had named as the job's when it began; at most 64.
 create function wlb_runs_open() returns json language sql stable as $$
@@ -32,7 +32,7 @@ create function wlb_runs_open() returns json language sql stable as $$
 			order by f.node limit 64) lost),
 		'resized_to', coalesce(a.resized_to, 0),
 		'attempt_pk', a.id, 'launched', coalesce(a.launched and not r.is_not_reached, false),
-		'told', coalesce(a.launcher_told and not r.is_not_reached, false),
+		'end_reported', coalesce(a.launcher_told and not r.is_not_reached, false),
 		'launcher_lost', exists (select from faults f
 			where f.attempt_id = a.id and not r.is_not_reached and f.kind in ('launcher_lost', 'script_lost')),
 		'lost_nodes', (select count(distinct node) from faults f

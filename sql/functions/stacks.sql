@@ -51,7 +51,7 @@ declare
 	g stack_gatherings;
 	reply_most constant bigint := 16 << 20;
 	rows_read json := '[]';
-	left_out bigint := 0;
+	omitted bigint := 0;
 begin
 	select s.* into g from stack_gatherings s join attempts t on t.id = s.attempt_id
 	where t.run_id = r.id and s.stacks_id = coalesce(p_stacks_id, s.stacks_id)
@@ -65,7 +65,7 @@ begin
 		select coalesce(json_agg(('{"node":' || to_json(node) || ',' || substr(entry, 2))::json order by rank)
 				filter (where bytes <= reply_most), '[]'),
 			count(*) filter (where bytes > reply_most)
-		into rows_read, left_out from sized;
+		into rows_read, omitted from sized;
 	end if;
 	return json_build_object('run_id', r.name, 'state', r.state, 'attempt', a.number, 'stacks_id', g.stacks_id,
 		'asked_at', wlb_time(g.asked_at), 'layout', wlb_layout_json(a.tp, a.cp, a.pp, a.dp),
@@ -77,7 +77,7 @@ begin
 				'ranks', (select count(*) from stacks k where k.attempt_id = s.attempt_id and k.stacks_id = s.stacks_id))
 				order by t.number desc, s.stacks_id desc)
 			from stack_gatherings s join attempts t on t.id = s.attempt_id where t.run_id = r.id), '[]'),
-		'ranks', rows_read, 'left_out', left_out);
+		'ranks', rows_read, 'omitted', omitted);
 end $$;
 
 -- Of each rank of a gathering the thread that is likely to train: of the first ranks, 16 MiB at most.

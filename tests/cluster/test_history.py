@@ -192,7 +192,7 @@ class History(ClusterTest):
         self.cluster.sql(f"select wlb_attempt_exited({run.attempt(9)}, 75, null, now())")
 
         def known():
-            return [self.open_run(second)[name] for name in ("launched", "told", "not_reached")]
+            return [self.open_run(second)[name] for name in ("launched", "end_reported", "not_reached")]
 
         self.assertEqual(known(), [True, True, False])
         run.announce(1, 1)

@@ -140,7 +140,7 @@ static bool is_of_several_days(const json_t *run)
 
 static size_t omitted_of(const json_t *run, const char *name)
 {
-	json_int_t count = json_integer_value(json_object_get(json_object_get(run, "left_out"), name));
+	json_int_t count = json_integer_value(json_object_get(json_object_get(run, "omitted"), name));
 	return count > 0 ? (size_t)count : 0;
 }
 

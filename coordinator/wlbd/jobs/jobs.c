@@ -464,7 +464,7 @@ static struct open_run *open_run_from(struct wlbd_jobs *jobs, const json_t *row)
 	open->lost_lately = json_incref(json_object_get(row, "lost_lately"));
 	open->launched = json_is_true(json_object_get(row, "launched"));
 	open->complete = json_is_true(json_object_get(row, "complete"));
-	open->end_reported = json_is_true(json_object_get(row, "told"));
+	open->end_reported = json_is_true(json_object_get(row, "end_reported"));
 	open->launcher_lost = json_is_true(json_object_get(row, "launcher_lost"));
 	open->not_reached = json_is_true(json_object_get(row, "not_reached"));
 	return open;

@@ -52,7 +52,7 @@ static void test_first_attempt_uses_all(void **state)
 	wlbd_decision_free(&d);
 }
 
-static void test_lost_nodes_are_left_out(void **state)
+static void test_lost_nodes_are_excluded(void **state)
 {
 	struct wlbd_candidate_node nodes[] = {{.name = "n1", .down = true},
 	                                      {.name = "n2"},
@@ -520,7 +520,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_first_attempt_uses_all),
-		cmocka_unit_test(test_lost_nodes_are_left_out),
+		cmocka_unit_test(test_lost_nodes_are_excluded),
 		cmocka_unit_test(test_a_node_that_was_unavailable_at_first),
 		cmocka_unit_test(test_nodes_that_may_return),
 		cmocka_unit_test(test_nodes_that_may_pass),

@@ -27,7 +27,7 @@ static unsigned marked(const struct wlbd_past_eviction *evictions, int count, in
 	return marked_beside(NULL, evictions, count, node_count);
 }
 
-static void test_an_evicted_node_is_left_out(void **state)
+static void test_an_evicted_node_is_excluded(void **state)
 {
 	const struct wlbd_past_eviction one[] = {{"n2", true, 12, 5}};
 	const struct wlbd_past_eviction other[] = {{"n9", true, 12, 5}};
@@ -84,7 +84,7 @@ static void test_a_program_that_hangs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_an_evicted_node_is_left_out), cmocka_unit_test(test_for_a_day),
+		cmocka_unit_test(test_an_evicted_node_is_excluded), cmocka_unit_test(test_for_a_day),
 		cmocka_unit_test(test_half_of_the_nodes_at_most),   cmocka_unit_test(test_beside_nodes_that_are_out),
 		cmocka_unit_test(test_a_program_that_hangs),
 	};

@@ -58,7 +58,7 @@ static void set(struct wlbd_attempt *attempt, const char *nodes)
 	json_decref(list);
 }
 
-static void as_many_as_may_be_are_left_out(void **state)
+static void as_many_as_may_be_are_excluded(void **state)
 {
 	struct wlbd wlbd;
 	struct wlbd_attempt *attempt = attempt_on(&wlbd, "n[3-8]");
@@ -74,7 +74,7 @@ static void as_many_as_may_be_are_left_out(void **state)
 	end(&wlbd);
 }
 
-static void one_more_may_be_left_out(void **state)
+static void one_more_may_be_excluded(void **state)
 {
 	struct wlbd wlbd;
 	struct wlbd_attempt *attempt = attempt_on(&wlbd, "n[2-8]");
@@ -100,7 +100,7 @@ static void a_run_that_needs_an_evicted_node_is_not_ended_for_another(void **sta
 }
 
 /* The node was needed again, or the newest two stay out. */
-static void a_node_that_the_attempt_uses_is_not_left_out(void **state)
+static void a_node_that_the_attempt_uses_is_not_excluded(void **state)
 {
 	struct wlbd wlbd;
 	struct wlbd_attempt *attempt = attempt_on(&wlbd, "n[2-8]");
@@ -121,10 +121,10 @@ static void a_node_that_the_attempt_uses_is_not_left_out(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(as_many_as_may_be_are_left_out),
-		cmocka_unit_test(one_more_may_be_left_out),
+		cmocka_unit_test(as_many_as_may_be_are_excluded),
+		cmocka_unit_test(one_more_may_be_excluded),
 		cmocka_unit_test(a_run_that_needs_an_evicted_node_is_not_ended_for_another),
-		cmocka_unit_test(a_node_that_the_attempt_uses_is_not_left_out),
+		cmocka_unit_test(a_node_that_the_attempt_uses_is_not_excluded),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
