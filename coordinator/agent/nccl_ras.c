@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "coordinator/agent/listener.h"
+#include "coordinator/agent/listening_sockets.h"
 
 enum {
 	TRIES = 3,
@@ -42,7 +42,7 @@ static int connect_to(const struct addrinfo *to, int64_t until_ms)
 {
 	int failure = 0;
 	socklen_t size = sizeof(failure);
-	int fd = wlb_listener_is_of(to->ai_addr, geteuid())
+	int fd = wlb_listening_user_is(to->ai_addr, geteuid())
 	                 ? socket(to->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)
 	                 : -1;
 	if (fd < 0)
@@ -50,7 +50,7 @@ static int connect_to(const struct addrinfo *to, int64_t until_ms)
 	bool is_connected = connect(fd, to->ai_addr, to->ai_addrlen) == 0 ||
 	                    (errno == EINPROGRESS && await(fd, POLLOUT, until_ms) &&
 	                     getsockopt(fd, SOL_SOCKET, SO_ERROR, &failure, &size) == 0 && failure == 0);
-	if (is_connected && wlb_listener_is_of(to->ai_addr, geteuid()))
+	if (is_connected && wlb_listening_user_is(to->ai_addr, geteuid()))
 		return fd;
 	close(fd);
 	return -1;

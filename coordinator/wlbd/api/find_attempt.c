@@ -292,8 +292,8 @@ static void find(struct wlbd_request *request, const char *attempt_id, bool is_l
 	struct wlbd_params params = {0};
 	wlbd_params_add_text(&params, attempt_id);
 	if (is_new)
-		wlbd_db_pool_call(request->wlbd->questions, request->uid, 0, "select wlb_attempt_find($1)", &params,
-		                  on_found, search);
+		wlbd_db_pool_execute(request->wlbd->questions, request->uid, 0, "select wlb_attempt_find($1)", &params,
+		                     on_found, search);
 }
 
 void wlbd_find_attempt(struct wlbd_request *request, const char *attempt_id,
@@ -420,10 +420,10 @@ static void load_next(struct wlbd *wlbd)
 	struct reload *reload = &wlbd->searches->reload;
 	struct wlbd_params params = {0};
 	if (reload->ids == NULL) {
-		wlbd_db_call(wlbd->writes, "select wlb_attempts_open()", &params, on_open_ids, wlbd);
+		wlbd_db_execute(wlbd->writes, "select wlb_attempts_open()", &params, on_open_ids, wlbd);
 	} else if (reload->next < json_array_size(reload->ids)) {
 		wlbd_params_add_integer(&params, json_integer_value(json_array_get(reload->ids, reload->next)));
-		wlbd_db_call(wlbd->writes, "select wlb_attempt_json($1)", &params, on_open_attempt, wlbd);
+		wlbd_db_execute(wlbd->writes, "select wlb_attempt_json($1)", &params, on_open_attempt, wlbd);
 	} else {
 		end_reload(wlbd);
 	}

@@ -8,5 +8,5 @@ void wlbd_run_change(struct wlbd *wlbd, uid_t uid, uint32_t job_id, const char *
                      wlbd_db_done *done, void *context)
 {
 	uint64_t key = (uint64_t)job_id << 32 | uid;
-	wlbd_db_pool_call(wlbd->changes, uid, key, sql, params, done, context);
+	wlbd_db_pool_execute(wlbd->changes, uid, key, sql, params, done, context);
 }

@@ -13,7 +13,7 @@
 
 struct wlbd;
 
-/* As wlbd_db_pool_call. `uid` is the account that asks: what it asks of one job's runs is carried out in order. */
+/* As wlbd_db_pool_execute. `uid` is the account that asks: what it asks of one job's runs is carried out in order. */
 void wlbd_run_change(struct wlbd *wlbd, uid_t uid, uint32_t job_id, const char *sql, const struct wlbd_params *params,
                      wlbd_db_done *done, void *context);
 

@@ -350,7 +350,7 @@ struct wlbd_reporter *wlbd_attempt_reporter(struct wlbd_attempt *attempt, const 
 	return reporter;
 }
 
-bool wlbd_attempt_hears(const struct wlbd_attempt *attempt, const char *node)
+bool wlbd_attempt_has_reporter(const struct wlbd_attempt *attempt, const char *node)
 {
 	struct wlbd_reporter launcher = {.rank = WLBD_LAUNCHER};
 	struct wlbd_reporter key = {.rank = 0};

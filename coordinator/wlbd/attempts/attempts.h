@@ -258,7 +258,7 @@ int64_t wlbd_attempts_last_report_ms(const struct wlbd_attempts *attempts, const
 struct wlbd_reporter *wlbd_attempt_reporter(struct wlbd_attempt *attempt, const char *node, int rank);
 
 /* Whether a process of the node has reported, its launcher included, as far as is known to this wlbd. */
-bool wlbd_attempt_hears(const struct wlbd_attempt *attempt, const char *node);
+bool wlbd_attempt_has_reporter(const struct wlbd_attempt *attempt, const char *node);
 
 /* The reporter reports over this connection from now on; a reporter that did so before has none. Returns -1 if out of
  * memory; the reporter has no connection then, and its silence will be noticed instead. */

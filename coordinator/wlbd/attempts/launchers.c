@@ -63,7 +63,7 @@ static void drop_old(struct wlbd_launchers *launchers)
 		drop(launchers, oldest);
 }
 
-void wlbd_launchers_asked(struct wlbd_launchers *launchers, uint32_t job_id, uid_t uid)
+void wlbd_launchers_note_request(struct wlbd_launchers *launchers, uint32_t job_id, uid_t uid)
 {
 	struct asked *asked = find(launchers, job_id, uid);
 	if (asked != NULL)

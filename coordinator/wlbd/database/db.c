@@ -8,7 +8,7 @@
 
 #include "common/clock.h"
 #include "coordinator/db/migrate.h"
-#include "coordinator/wlbd/database/db_words.h"
+#include "coordinator/wlbd/database/db_reason.h"
 #include "coordinator/wlbd/log.h"
 
 enum {
@@ -20,8 +20,8 @@ enum {
 	RESERVED_CALLS = 16, /* over that */
 };
 
-struct call {
-	TAILQ_ENTRY(call) link;
+struct statement {
+	TAILQ_ENTRY(statement) link;
 	wlbd_db_done *done;
 	void *context;
 	int64_t deadline_ms;
@@ -30,7 +30,7 @@ struct call {
 	char message[256];
 	char detail[512];
 };
-TAILQ_HEAD(call_list, call);
+TAILQ_HEAD(statement_list, statement);
 
 enum state {
 	CLOSED,    /* until the timer */
@@ -54,9 +54,9 @@ struct wlbd_db {
 	int64_t connect_deadline_ms;
 	bool has_schema; /* while it is checked: `schema` is known */
 	struct wlb_schema schema;
-	struct call_list calls; /* sent, in order */
-	int count;              /* of calls */
-	char reason[512];       /* for clients */
+	struct statement_list statements; /* sent, in order */
+	int count;                        /* of statements */
+	char reason[512];                 /* for clients */
 };
 
 static const char read_only[] = "25006"; /* the SQLSTATE of a statement that cannot be carried out for that */
@@ -65,7 +65,7 @@ static void on_io(evutil_socket_t fd, short what, void *context);
 static void close_connection(struct wlbd_db *db, const char *reason, const char *detail);
 static void close_failed(struct wlbd_db *db);
 
-/* ---- the outcome of a call ----------------------------------------------------------------- */
+/* ---- the outcome of a statement ----------------------------------------------------------------- */
 
 static void copy_line(char *to, size_t size, const char *text)
 {
@@ -125,55 +125,57 @@ static void note_unavailable(struct wlbd_db *db, const char *sqlstate, const cha
 }
 
 /* The messages of the schema's own functions are for clients; those of the server are for the log. */
-static void store_error(struct wlbd_db *db, struct call *call, const PGresult *result)
+static void store_error(struct wlbd_db *db, struct statement *statement, const PGresult *result)
 {
 	const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
 	const char *primary = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
-	char *message = call->message;
-	copy_line(call->detail, sizeof(call->detail), primary != NULL ? primary : PQresultErrorMessage(result));
-	call->result.message = message;
-	call->result.detail = call->detail;
-	call->result.status = WLBD_DB_REFUSED;
+	char *message = statement->message;
+	copy_line(statement->detail, sizeof(statement->detail),
+	          primary != NULL ? primary : PQresultErrorMessage(result));
+	statement->result.message = message;
+	statement->result.detail = statement->detail;
+	statement->result.status = WLBD_DB_REFUSED;
 	if (sqlstate != NULL && means_slow(sqlstate)) {
-		call->result.status = WLBD_DB_SLOW;
-		call->result.http_status = 503;
-		snprintf(message, sizeof(call->message), "the database took too long; try again");
-		wlb_text_format(call->detail, sizeof(call->detail), "the database took too long (%.200s)", primary);
+		statement->result.status = WLBD_DB_SLOW;
+		statement->result.http_status = 503;
+		snprintf(message, sizeof(statement->message), "the database took too long; try again");
+		wlb_text_format(statement->detail, sizeof(statement->detail), "the database took too long (%.200s)",
+		                primary);
 	} else if (sqlstate == NULL || means_unavailable(sqlstate)) {
-		call->result.status =
+		statement->result.status =
 			sqlstate != NULL && means_damaged(sqlstate) ? WLBD_DB_DAMAGED : WLBD_DB_UNAVAILABLE;
-		call->result.http_status = 503;
-		write_unavailable(message, sizeof(call->message), wlbd_db_words(sqlstate));
-		note_unavailable(db, sqlstate, call->detail);
+		statement->result.http_status = 503;
+		write_unavailable(message, sizeof(statement->message), wlbd_db_reason_of_state(sqlstate));
+		note_unavailable(db, sqlstate, statement->detail);
 	} else if (strncmp(sqlstate, "WL", 2) == 0) {
-		call->result.http_status = atoi(sqlstate + 2);
-		call->result.message = call->detail;
+		statement->result.http_status = atoi(sqlstate + 2);
+		statement->result.message = statement->detail;
 	} else {
-		call->result.http_status = means_wrong_data(sqlstate) ? 400 : 500;
-		snprintf(message, sizeof(call->message),
+		statement->result.http_status = means_wrong_data(sqlstate) ? 400 : 500;
+		snprintf(message, sizeof(statement->message),
 		         "the database refuses what was sent to it (SQLSTATE %.5s); wlbd's log says why", sqlstate);
-		wlbd_log_limited(WLBD_LOG_ERROR, WLBD_LIMIT_DATABASE, "database: %s: %s", sqlstate, call->detail);
+		wlbd_log_limited(WLBD_LOG_ERROR, WLBD_LIMIT_DATABASE, "database: %s: %s", sqlstate, statement->detail);
 	}
 }
 
-static void store_value(struct call *call, const PGresult *result)
+static void store_value(struct statement *statement, const PGresult *result)
 {
 	if (PQntuples(result) > 0 && PQnfields(result) > 0 && !PQgetisnull(result, 0, 0))
-		call->value = strdup(PQgetvalue(result, 0, 0));
-	call->result.value = call->value;
+		statement->value = strdup(PQgetvalue(result, 0, 0));
+	statement->result.value = statement->value;
 }
 
-static void finish_call(struct wlbd_db *db, struct call *call)
+static void finish_statement(struct wlbd_db *db, struct statement *statement)
 {
-	TAILQ_REMOVE(&db->calls, call, link);
+	TAILQ_REMOVE(&db->statements, statement, link);
 	db->count--;
-	struct call *next = TAILQ_FIRST(&db->calls);
+	struct statement *next = TAILQ_FIRST(&db->statements);
 	if (next != NULL) /* the time before it was first does not count */
 		next->deadline_ms = wlb_clock_ms() + db->timeout_ms + BACKSTOP_MS;
-	if (call->done != NULL)
-		call->done(call->context, &call->result);
-	free(call->value);
-	free(call);
+	if (statement->done != NULL)
+		statement->done(statement->context, &statement->result);
+	free(statement->value);
+	free(statement);
 }
 
 static void answer_busy(const struct wlbd_db *db, wlbd_db_done *done, void *context)
@@ -338,7 +340,7 @@ static void close_own(struct wlbd_db *db, const char *reason)
 static void close_failed(struct wlbd_db *db)
 {
 	const char *message = PQerrorMessage(db->connection);
-	close_connection(db, wlbd_db_words_of_message(message), message);
+	close_connection(db, wlbd_db_reason_of_message(message), message);
 }
 
 /* `reason` is for clients and `detail` for the log. */
@@ -358,16 +360,16 @@ static void close_connection(struct wlbd_db *db, const char *reason, const char 
 	set_timer(db, was_ready ? 0 : db->retry_ms);
 	if (!was_ready && db->retry_ms < RETRY_MAX_MS)
 		db->retry_ms *= 2;
-	/* `done` may make new calls: the state is CLOSED already, so that they are answered at once. */
-	struct call_list lost;
+	/* `done` may send new statements: the state is CLOSED already, so that they are answered at once. */
+	struct statement_list lost;
 	TAILQ_INIT(&lost);
-	TAILQ_CONCAT(&lost, &db->calls, link);
+	TAILQ_CONCAT(&lost, &db->statements, link);
 	db->count = 0;
-	for (struct call *call = TAILQ_FIRST(&lost); call != NULL; call = TAILQ_FIRST(&lost)) {
-		TAILQ_REMOVE(&lost, call, link);
-		answer_unavailable(db->reason, call->done, call->context);
-		free(call->value);
-		free(call);
+	for (struct statement *statement = TAILQ_FIRST(&lost); statement != NULL; statement = TAILQ_FIRST(&lost)) {
+		TAILQ_REMOVE(&lost, statement, link);
+		answer_unavailable(db->reason, statement->done, statement->context);
+		free(statement->value);
+		free(statement);
 	}
 	if (db->hooks.unavailable != NULL)
 		db->hooks.unavailable(db->hooks.context, line);
@@ -375,20 +377,20 @@ static void close_connection(struct wlbd_db *db, const char *reason, const char 
 
 /* ---- the pipeline -------------------------------------------------------------------------- */
 
-static void handle_result(struct wlbd_db *db, struct call *call, const PGresult *result)
+static void handle_result(struct wlbd_db *db, struct statement *statement, const PGresult *result)
 {
 	switch (PQresultStatus(result)) {
 	case PGRES_TUPLES_OK:
-		store_value(call, result);
+		store_value(statement, result);
 		break;
 	case PGRES_COMMAND_OK:
 	case PGRES_PIPELINE_ABORTED:
 		break;
 	case PGRES_PIPELINE_SYNC: /* the transaction is committed, or its error is known */
-		finish_call(db, call);
+		finish_statement(db, statement);
 		break;
 	default:
-		store_error(db, call, result);
+		store_error(db, statement, result);
 	}
 }
 
@@ -402,17 +404,17 @@ static bool means_read_only(const PGresult *result)
 static void leave_read_only(struct wlbd_db *db)
 {
 	db->state = CHECKING;
-	close_own(db, wlbd_db_words(read_only));
+	close_own(db, wlbd_db_reason_of_state(read_only));
 }
 
 static void read_results(struct wlbd_db *db)
 {
 	int empty_in_a_row = 0; /* a NULL ends each statement; two of them end what has arrived */
-	while (db->state == READY && !TAILQ_EMPTY(&db->calls) && empty_in_a_row < 2 && !PQisBusy(db->connection)) {
+	while (db->state == READY && !TAILQ_EMPTY(&db->statements) && empty_in_a_row < 2 && !PQisBusy(db->connection)) {
 		PGresult *result = PQgetResult(db->connection);
 		empty_in_a_row = result == NULL ? empty_in_a_row + 1 : 0;
 		if (result != NULL)
-			handle_result(db, TAILQ_FIRST(&db->calls), result);
+			handle_result(db, TAILQ_FIRST(&db->statements), result);
 		if (means_read_only(result))
 			leave_read_only(db);
 		PQclear(result);
@@ -438,7 +440,7 @@ static void on_io(evutil_socket_t fd, short what, void *context)
 		return;
 	}
 	if ((what & EV_READ) && PQconsumeInput(db->connection) != 1) {
-		/* What arrived before the connection ended may answer calls. */
+		/* What arrived before the connection ended may answer statements. */
 		if (db->state == READY)
 			read_results(db);
 		if (db->state != CLOSED)
@@ -461,12 +463,12 @@ static void close_unresolved(struct wlbd_db *db)
 	close_connection(db, "the name server does not answer in time", detail);
 }
 
-/* The deadline is the connection's while the connection is made, then the oldest call's. */
+/* The deadline is the connection's while the connection is made, then the oldest statement's. */
 static void on_timer(evutil_socket_t fd, short what, void *context)
 {
 	struct wlbd_db *db = context;
 	int64_t now = wlb_clock_ms();
-	struct call *oldest = TAILQ_FIRST(&db->calls);
+	struct statement *oldest = TAILQ_FIRST(&db->statements);
 	(void)fd;
 	(void)what;
 	if (db->state == CLOSED) {
@@ -501,7 +503,7 @@ struct wlbd_db *wlbd_db_new(struct event_base *base, struct wlbd_db_server *serv
 	db->retry_ms = RETRY_FIRST_MS;
 	db->timer = evtimer_new(base, on_timer, db);
 	copy_line(db->reason, sizeof(db->reason), "not connected yet");
-	TAILQ_INIT(&db->calls);
+	TAILQ_INIT(&db->statements);
 	set_timer(db, 0);
 	return db;
 }
@@ -516,10 +518,11 @@ void wlbd_db_free(struct wlbd_db *db)
 {
 	if (db == NULL)
 		return;
-	for (struct call *call = TAILQ_FIRST(&db->calls); call != NULL; call = TAILQ_FIRST(&db->calls)) {
-		TAILQ_REMOVE(&db->calls, call, link);
-		free(call->value);
-		free(call);
+	for (struct statement *statement = TAILQ_FIRST(&db->statements); statement != NULL;
+	     statement = TAILQ_FIRST(&db->statements)) {
+		TAILQ_REMOVE(&db->statements, statement, link);
+		free(statement->value);
+		free(statement);
 	}
 	if (db->io != NULL)
 		event_free(db->io);
@@ -550,48 +553,48 @@ const char *wlbd_db_reason(const struct wlbd_db *db)
 }
 
 /* No more than `max` wait. */
-static void send_call(struct wlbd_db *db, int max, const char *sql, const struct wlbd_params *params,
-                      wlbd_db_done *done, void *context)
+static void send_statement(struct wlbd_db *db, int max, const char *sql, const struct wlbd_params *params,
+                           wlbd_db_done *done, void *context)
 {
 	const char *texts[WLBD_PARAMS_MAX];
 	char *memory = NULL;
-	struct call *call = db->state == READY && db->count < max ? calloc(1, sizeof(*call)) : NULL;
-	if (call != NULL && wlbd_params_texts(params, texts, &memory) != 0) {
-		free(call);
-		call = NULL;
+	struct statement *statement = db->state == READY && db->count < max ? calloc(1, sizeof(*statement)) : NULL;
+	if (statement != NULL && wlbd_params_texts(params, texts, &memory) != 0) {
+		free(statement);
+		statement = NULL;
 	}
-	if (call == NULL && db->count >= max) {
+	if (statement == NULL && db->count >= max) {
 		answer_busy(db, done, context);
 		return;
 	}
-	if (call == NULL) {
+	if (statement == NULL) {
 		answer_unavailable(db->reason, done, context);
 		return;
 	}
-	call->done = done;
-	call->context = context;
-	call->deadline_ms = wlb_clock_ms() + db->timeout_ms + BACKSTOP_MS;
+	statement->done = done;
+	statement->context = context;
+	statement->deadline_ms = wlb_clock_ms() + db->timeout_ms + BACKSTOP_MS;
 	/* A sync after each statement makes each its own transaction. */
 	int sent = PQsendQueryParams(db->connection, sql, params->count, NULL, texts, NULL, NULL, 0);
 	free(memory);
 	if (sent != 1 || PQpipelineSync(db->connection) != 1) {
-		answer_unavailable(wlbd_db_words_of_message(PQerrorMessage(db->connection)), done, context);
-		free(call);
+		answer_unavailable(wlbd_db_reason_of_message(PQerrorMessage(db->connection)), done, context);
+		free(statement);
 		return;
 	}
-	TAILQ_INSERT_TAIL(&db->calls, call, link);
+	TAILQ_INSERT_TAIL(&db->statements, statement, link);
 	db->count++;
 	flush(db);
 }
 
-void wlbd_db_call(struct wlbd_db *db, const char *sql, const struct wlbd_params *params, wlbd_db_done *done,
-                  void *context)
+void wlbd_db_execute(struct wlbd_db *db, const char *sql, const struct wlbd_params *params, wlbd_db_done *done,
+                     void *context)
 {
-	send_call(db, CALLS_MAX, sql, params, done, context);
+	send_statement(db, CALLS_MAX, sql, params, done, context);
 }
 
-void wlbd_db_call_reserved(struct wlbd_db *db, const char *sql, const struct wlbd_params *params, wlbd_db_done *done,
-                           void *context)
+void wlbd_db_execute_reserved(struct wlbd_db *db, const char *sql, const struct wlbd_params *params, wlbd_db_done *done,
+                              void *context)
 {
-	send_call(db, CALLS_MAX + RESERVED_CALLS, sql, params, done, context);
+	send_statement(db, CALLS_MAX + RESERVED_CALLS, sql, params, done, context);
 }

@@ -1,8 +1,8 @@
 /*
  * PostgreSQL without blocking: one connection in pipeline mode on the event loop.
  *
- * A call is one statement in a transaction of its own; `done` is called after the commit. Without a connection a call
- * is answered UNAVAILABLE at once, and the connection is retried in the background.
+ * Each statement is a transaction of its own; `done` is called after the commit. Without a connection a statement is
+ * answered UNAVAILABLE at once, and the connection is retried in the background.
  */
 #ifndef COORDINATOR_WLBD_DATABASE_DB_H
 #define COORDINATOR_WLBD_DATABASE_DB_H
@@ -34,7 +34,7 @@ struct wlbd_db_result {
 	const char *detail;  /* else: the same for wlbd's log, with the words of the server */
 };
 
-/* The result is valid during the call only. */
+/* The result is valid until it returns. */
 typedef void wlbd_db_done(void *context, const struct wlbd_db_result *result);
 
 /* Called from the event loop; all but `wrong_schema` may be NULL. */
@@ -54,11 +54,11 @@ struct wlbd_db_hooks {
  * memory. */
 struct wlbd_db *wlbd_db_new(struct event_base *base, struct wlbd_db_server *server, int timeout_ms,
                             const struct wlbd_db_hooks *hooks, struct wlb_error *error);
-/* Closes the connection: calls under way and later ones are answered UNAVAILABLE. NULL is allowed. */
+/* Closes the connection: statements under way and later ones are answered UNAVAILABLE. NULL is allowed. */
 void wlbd_db_stop(struct wlbd_db *db);
-void wlbd_db_free(struct wlbd_db *db); /* `done` of calls under way is not called; NULL is allowed */
+void wlbd_db_free(struct wlbd_db *db); /* `done` of statements under way is not called; NULL is allowed */
 
-/* Closes the connection, which must have no call under way, and makes it again. */
+/* Closes the connection, which must have no statement under way, and makes it again. */
 void wlbd_db_renew(struct wlbd_db *db);
 
 bool wlbd_db_ready(const struct wlbd_db *db);
@@ -67,12 +67,12 @@ const char *wlbd_db_reason(const struct wlbd_db *db); /* why it is not ready, in
 int wlbd_db_encoding_check(const struct wlbd_db *db, struct wlb_error *error);
 
 /* `params` are copied. `done` is called once, before this returns where the database is unavailable; it may be NULL. */
-void wlbd_db_call(struct wlbd_db *db, const char *sql, const struct wlbd_params *params, wlbd_db_done *done,
-                  void *context);
+void wlbd_db_execute(struct wlbd_db *db, const char *sql, const struct wlbd_params *params, wlbd_db_done *done,
+                     void *context);
 
-/* As wlbd_db_call, for a caller that has one statement under way at most: it is never answered BUSY, however many
+/* As wlbd_db_execute, for a caller that has one statement under way at most: it is never answered BUSY, however many
  * others wait. */
-void wlbd_db_call_reserved(struct wlbd_db *db, const char *sql, const struct wlbd_params *params, wlbd_db_done *done,
-                           void *context);
+void wlbd_db_execute_reserved(struct wlbd_db *db, const char *sql, const struct wlbd_params *params, wlbd_db_done *done,
+                              void *context);
 
 #endif

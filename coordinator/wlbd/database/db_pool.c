@@ -182,7 +182,7 @@ static void start(struct slot *slot, struct waiting_statement *entry)
 	slot->key = entry->key;
 	slot->done = entry->done;
 	slot->context = entry->context;
-	wlbd_db_call(slot->db, entry->sql, entry->params, on_done, slot);
+	wlbd_db_execute(slot->db, entry->sql, entry->params, on_done, slot);
 	waiting_statement_free(entry);
 }
 
@@ -192,7 +192,7 @@ static void answer_unavailable(struct wlbd_db_pool *pool)
 	while (!TAILQ_EMPTY(&pool->waiting) && !wlbd_db_pool_ready(pool)) {
 		struct waiting_statement *entry = TAILQ_FIRST(&pool->waiting);
 		remove_waiting(pool, entry);
-		wlbd_db_call(pool->slots[0].db, entry->sql, entry->params, entry->done, entry->context);
+		wlbd_db_execute(pool->slots[0].db, entry->sql, entry->params, entry->done, entry->context);
 		waiting_statement_free(entry);
 	}
 }
@@ -244,8 +244,8 @@ static struct waiting_statement *waiting_statement_new(const char *sql, const st
 	return entry;
 }
 
-void wlbd_db_pool_call(struct wlbd_db_pool *pool, uid_t owner, uint64_t key, const char *sql,
-                       const struct wlbd_params *params, wlbd_db_done *done, void *context)
+void wlbd_db_pool_execute(struct wlbd_db_pool *pool, uid_t owner, uint64_t key, const char *sql,
+                          const struct wlbd_params *params, wlbd_db_done *done, void *context)
 {
 	struct waiting_statement *entry = waiting_statement_new(sql, params);
 	if (entry == NULL || !take_place(pool, owner, entry->bytes)) {

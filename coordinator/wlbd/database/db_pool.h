@@ -31,9 +31,9 @@ struct wlbd_db_pool *wlbd_db_pool_new_over(struct wlbd_db *db, struct wlb_error 
 
 bool wlbd_db_pool_ready(const struct wlbd_db_pool *pool); /* at least one connection is */
 
-/* As wlbd_db_call. A statement is answered BUSY after it has waited for 10 s, and at once where too many wait, of its
- * owner or in all (coordinator/wlbd/budget.h). key 0: in no order. */
-void wlbd_db_pool_call(struct wlbd_db_pool *pool, uid_t owner, uint64_t key, const char *sql,
-                       const struct wlbd_params *params, wlbd_db_done *done, void *context);
+/* As wlbd_db_execute. A statement is answered BUSY after it has waited for 10 s, and at once where too many wait, of
+ * its owner or in all (coordinator/wlbd/budget.h). key 0: in no order. */
+void wlbd_db_pool_execute(struct wlbd_db_pool *pool, uid_t owner, uint64_t key, const char *sql,
+                          const struct wlbd_params *params, wlbd_db_done *done, void *context);
 
 #endif

@@ -142,7 +142,7 @@ static void send_next(struct wlbd_outbox *outbox)
 		return;
 	}
 	outbox->is_sending = true;
-	wlbd_db_call_reserved(outbox->db, statement->sql, statement->params, on_sent, statement);
+	wlbd_db_execute_reserved(outbox->db, statement->sql, statement->params, on_sent, statement);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *context)

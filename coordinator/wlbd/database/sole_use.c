@@ -64,7 +64,7 @@ static void on_answer(void *context, const struct wlbd_db_result *result)
 static void ask(struct wlbd_sole_use *use)
 {
 	static const struct wlbd_params none;
-	wlbd_db_call(use->db, ask_lock, &none, on_answer, use);
+	wlbd_db_execute(use->db, ask_lock, &none, on_answer, use);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *context)

@@ -178,12 +178,12 @@ enum wlbd_budget_answer wlbd_connection_proved(struct wlbd_connection *connectio
 	return WLBD_BUDGET_TAKEN;
 }
 
-void wlbd_connection_checking(struct wlbd_connection *connection)
+void wlbd_connection_begin_check(struct wlbd_connection *connection)
 {
 	connection->checking = true;
 }
 
-void wlbd_connection_busy(struct wlbd_connection *connection, bool busy)
+void wlbd_connection_set_busy(struct wlbd_connection *connection, bool busy)
 {
 	connection->busy = busy;
 	connection->checking = false;

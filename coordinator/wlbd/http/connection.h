@@ -40,10 +40,10 @@ int wlbd_connection_peer(const struct wlbd_connection *connection, struct sockad
 
 /* munged is asked about the credential of a request; ends with the request's answer, or when the connection is proved.
  */
-void wlbd_connection_checking(struct wlbd_connection *connection);
+void wlbd_connection_begin_check(struct wlbd_connection *connection);
 
 /* `busy`: a request was read whole, and not answered yet; its connection is not closed meanwhile. */
-void wlbd_connection_busy(struct wlbd_connection *connection, bool busy);
+void wlbd_connection_set_busy(struct wlbd_connection *connection, bool busy);
 
 /* `callback` is called once, when the connection ends; NULL: no callback. */
 void wlbd_connection_on_close(struct wlbd_connection *connection,

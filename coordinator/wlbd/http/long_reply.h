@@ -11,7 +11,7 @@
 /* Replies with 200, or with 503 where the user, or all users together, have not read too many bytes. */
 void wlbd_request_reply_long(struct wlbd_request *request, const char *json);
 
-/* For wlbd_db_call, whose context is the request: replies with the JSON that the statement has returned, or as
+/* For wlbd_db_execute, whose context is the request: replies with the JSON that the statement has returned, or as
  * wlbd_request_fail_db. */
 void wlbd_request_reply_db(void *request, const struct wlbd_db_result *result);
 

@@ -108,7 +108,7 @@ static bool check_head(struct wlbd_exchange *exchange, const char *method)
 		return false;
 	}
 	wlbd_exchange_suspend(exchange);
-	wlbd_connection_checking(request->connection);
+	wlbd_connection_begin_check(request->connection);
 	wlbd_auth_check(request, credential);
 	return true;
 }
@@ -118,7 +118,7 @@ static void handle(struct wlbd_exchange *exchange)
 {
 	struct wlbd_request *request = exchange->request;
 	wlbd_exchange_suspend(exchange);
-	wlbd_connection_busy(request->connection, true);
+	wlbd_connection_set_busy(request->connection, true);
 	if (request->route->is_open) {
 		request->route->handle(request);
 		return;
@@ -143,7 +143,7 @@ static enum MHD_Result queue(struct wlbd_exchange *exchange)
 		MHD_add_response_header(response, "Connection", "close");
 	enum MHD_Result result = MHD_queue_response(exchange->mhd, (unsigned int)answer->status, response);
 	MHD_destroy_response(response);
-	wlbd_connection_busy(exchange->request->connection, false);
+	wlbd_connection_set_busy(exchange->request->connection, false);
 	return result;
 }
 

@@ -73,7 +73,7 @@ static bool has_address(const struct wlbd *wlbd, const char *name)
 
 static bool is_unreported(const struct wlbd_attempt *attempt, const char *node)
 {
-	return wlbd_names_find(&attempt->nodes.started_on, node) >= 0 && !wlbd_attempt_hears(attempt, node);
+	return wlbd_names_find(&attempt->nodes.started_on, node) >= 0 && !wlbd_attempt_has_reporter(attempt, node);
 }
 
 /* An answer may arrive at once and remove its node, so that the list is gone through from its end. */

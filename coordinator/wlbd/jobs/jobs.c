@@ -15,7 +15,7 @@
 #include "coordinator/wlbd/incident/symptoms.h"
 #include "coordinator/wlbd/jobs/ended_jobs.h"
 #include "coordinator/wlbd/jobs/job_record.h"
-#include "coordinator/wlbd/jobs/left_jobs.h"
+#include "coordinator/wlbd/jobs/scriptless_jobs.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/nodes/dead_node.h"
 #include "coordinator/wlbd/nodes/lost_nodes.h"
@@ -196,9 +196,9 @@ static void requeue(const struct open_run *from, const struct wlbd_job_end *end,
 	wlbd_params_add_integer(&params, WLBD_REQUEUES_MAX);
 	wlbd_params_add_integer_if(&params, ended_at != 0, ended_at);
 	wlbd_job_poll_soon(open->jobs->wlbd->job_poll, open->job_id, true);
-	wlbd_db_call(open->jobs->wlbd->writes,
-	             "select wlb_run_requeue($1, $2, $3, $4::integer, to_timestamp($5::float8))", &params,
-	             on_requeue_allowed, open);
+	wlbd_db_execute(open->jobs->wlbd->writes,
+	                "select wlb_run_requeue($1, $2, $3, $4::integer, to_timestamp($5::float8))", &params,
+	                on_requeue_allowed, open);
 }
 
 static int64_t ended_ago_s(const struct open_run *open, const struct wlb_slurm_job *job)
@@ -323,7 +323,7 @@ static void handle_queued_job(struct open_run *open, const struct wlb_slurm_job 
 	resize_pending(open, job);
 }
 
-/* Where Slurm does not requeue it, the run ends with it; left_jobs.h ends the job where this order fails. */
+/* Where Slurm does not requeue it, the run ends with it; scriptless_jobs.h ends the job where this order fails. */
 static void replace_script(const struct open_run *open, const struct wlb_slurm_job *job)
 {
 	struct wlbd *wlbd = open->jobs->wlbd;
@@ -470,18 +470,18 @@ static struct open_run *open_run_from(struct wlbd_jobs *jobs, const json_t *row)
 	return open;
 }
 
-static void count_left_job(void *context)
+static void count_scriptless_job(void *context)
 {
 	count_answer(context);
 }
 
-static void check_left_jobs(struct wlbd_jobs *jobs, const json_t *rows)
+static void check_scriptless_jobs(struct wlbd_jobs *jobs, const json_t *rows)
 {
 	for (size_t i = 0; i < json_array_size(rows); i++) {
 		if (!is_due(jobs, json_array_get(rows, i)))
 			continue;
 		jobs->due++;
-		wlbd_left_job_check(jobs->wlbd, json_array_get(rows, i), count_left_job, jobs);
+		wlbd_scriptless_job_check(jobs->wlbd, json_array_get(rows, i), count_scriptless_job, jobs);
 	}
 }
 
@@ -535,7 +535,7 @@ static void on_open_runs(void *context, const struct wlbd_db_result *result)
 		                 result->detail);
 	json_t *answer = result->status == WLBD_DB_OK ? json_loads(result->value, 0, NULL) : NULL;
 	look_at_runs(jobs, json_object_get(answer, "open"), json_object_get(answer, "provisional"));
-	check_left_jobs(jobs, json_object_get(answer, "left"));
+	check_scriptless_jobs(jobs, json_object_get(answer, "left"));
 	json_decref(answer);
 	count_answer(jobs);
 }
@@ -560,10 +560,11 @@ static void suspect_down_nodes(struct wlbd *wlbd)
 static void ask_for_runs(struct wlbd_jobs *jobs)
 {
 	static const struct wlbd_params none;
-	wlbd_db_call(jobs->wlbd->polls,
-	             "select json_build_object('open', wlb_runs_open(), 'provisional', wlb_runs_provisional(), 'left', "
-	             "wlb_runs_left())",
-	             &none, on_open_runs, jobs);
+	wlbd_db_execute(
+		jobs->wlbd->polls,
+		"select json_build_object('open', wlb_runs_open(), 'provisional', wlb_runs_provisional(), 'left', "
+		"wlb_runs_left())",
+		&none, on_open_runs, jobs);
 }
 
 static void on_nodes(void *context, const struct wlb_error *error)

@@ -70,7 +70,7 @@ static void on_tick(evutil_socket_t fd, short what, void *context)
 {
 	(void)fd;
 	(void)what;
-	wlbd_liveness_tick(context);
+	wlbd_tick(context);
 	wlbd_memory_return_freed();
 }
 
@@ -78,7 +78,7 @@ static void on_suspected_tick(evutil_socket_t fd, short what, void *context)
 {
 	(void)fd;
 	(void)what;
-	wlbd_liveness_tick_suspected(context);
+	wlbd_tick_suspected(context);
 }
 
 static void on_database_ready(void *context)

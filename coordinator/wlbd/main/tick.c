@@ -32,7 +32,7 @@ static bool may_be_removed(const struct wlbd_attempt *attempt, int64_t now_ms)
 	return true;
 }
 
-void wlbd_liveness_tick(struct wlbd *wlbd)
+void wlbd_tick(struct wlbd *wlbd)
 {
 	int64_t now_ms = wlb_clock_ms();
 	struct wlbd_attempt *next;
@@ -52,7 +52,7 @@ void wlbd_liveness_tick(struct wlbd *wlbd)
 	}
 }
 
-void wlbd_liveness_tick_suspected(struct wlbd *wlbd)
+void wlbd_tick_suspected(struct wlbd *wlbd)
 {
 	struct wlbd_attempt *attempt;
 	TAILQ_FOREACH(attempt, &wlbd->attempts->list, link)

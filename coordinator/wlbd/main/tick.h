@@ -6,9 +6,9 @@ struct wlbd;
 
 /* Called each second: probes silent nodes, kills steps that do not end by order, removes attempts that have ended.
  */
-void wlbd_liveness_tick(struct wlbd *wlbd);
+void wlbd_tick(struct wlbd *wlbd);
 
 /* Called several times a second: judges the attempts of which a hang is suspected. */
-void wlbd_liveness_tick_suspected(struct wlbd *wlbd);
+void wlbd_tick_suspected(struct wlbd *wlbd);
 
 #endif

@@ -248,7 +248,7 @@ static void try_probe(evutil_socket_t fd, short what, void *context)
 
 /* ---- askers -------------------------------------------------------------------------------------- */
 
-static struct probed_node *watch_new(struct wlbd_node_probes *probes, const char *name)
+static struct probed_node *probed_node_new(struct wlbd_node_probes *probes, const char *name)
 {
 	struct probed_node *probed = calloc(1, sizeof(*probed));
 	if (probed == NULL)
@@ -274,7 +274,7 @@ void wlbd_node_probe(struct wlbd_node_probes *probes, const char *name, uid_t ui
 	struct asker *asker = NULL;
 	if (wlbd_nodes_find(probes->wlbd->nodes, name) != NULL) {
 		probed = find(probes, name);
-		probed = probed != NULL ? probed : watch_new(probes, name);
+		probed = probed != NULL ? probed : probed_node_new(probes, name);
 		asker = probed != NULL ? calloc(1, sizeof(*asker)) : NULL;
 	}
 	if (asker == NULL) {
@@ -337,7 +337,7 @@ struct wlbd_node_probes *wlbd_node_probes_new(struct wlbd *wlbd)
 	return probes;
 }
 
-static void watch_free(struct probed_node *probed)
+static void probed_node_free(struct probed_node *probed)
 {
 	answer(probed, true);
 	wlbd_probe_cancel(probed->probe);
@@ -352,7 +352,7 @@ void wlbd_node_probes_free(struct wlbd_node_probes *probes)
 	struct probed_node *probed;
 	while (probes != NULL && (probed = TAILQ_FIRST(&probes->list)) != NULL) {
 		TAILQ_REMOVE(&probes->list, probed, link);
-		watch_free(probed);
+		probed_node_free(probed);
 	}
 	free(probes);
 }

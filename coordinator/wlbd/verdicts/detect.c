@@ -170,10 +170,10 @@ static void ask_past_steps(struct wlbd_attempt *attempt)
 	*ref = wlbd_attempt_ref(attempt);
 	attempt->past_steps.is_asked = true;
 	wlbd_params_add_integer(&params, attempt->attempt_pk);
-	wlbd_db_call(attempt->wlbd->writes,
-	             "select percentile_disc(0.9) within group (order by step_time_s) from (select step_time_s from "
-	             "steps where attempt_id = $1 order by step desc limit 256) as newest having count(*) > 3",
-	             &params, on_past_steps, ref);
+	wlbd_db_execute(attempt->wlbd->writes,
+	                "select percentile_disc(0.9) within group (order by step_time_s) from (select step_time_s from "
+	                "steps where attempt_id = $1 order by step desc limit 256) as newest having count(*) > 3",
+	                &params, on_past_steps, ref);
 }
 
 static void ask_past(struct wlbd_attempt *attempt)

@@ -67,7 +67,7 @@ static enum wlb_fault_action wanted_action(const struct wlbd_attempt *attempt, e
 static bool is_one_too_many(const struct wlbd_attempt *attempt, enum wlb_verdict_kind kind)
 {
 	return kind != WLB_VERDICT_CRASH && !wlbd_verdict_stands_still(kind) &&
-	       wanted_action(attempt, kind) == WLB_FAULT_EVICT && wlbd_past_evictions_are_most(attempt);
+	       wanted_action(attempt, kind) == WLB_FAULT_EVICT && wlbd_past_evictions_at_limit(attempt);
 }
 
 enum wlb_fault_action wlbd_verdict_action(const struct wlbd_attempt *attempt, enum wlb_verdict_kind kind)

@@ -145,8 +145,8 @@ static void read_stacks(struct wlbd_attempt *attempt, struct wlbd_outliers *outl
 	outliers->read_id = attempt->stacks.id;
 	wlbd_params_add_integer(&params, attempt->attempt_pk);
 	wlbd_params_add_integer(&params, attempt->stacks.id);
-	wlbd_db_pool_call(attempt->wlbd->reads, attempt->uid, 0, "select wlb_stacks_of_trainers($1, $2)", &params,
-	                  on_read, reading);
+	wlbd_db_pool_execute(attempt->wlbd->reads, attempt->uid, 0, "select wlb_stacks_of_trainers($1, $2)", &params,
+	                     on_read, reading);
 }
 
 /* ---- each second ------------------------------------------------------------------------------------------------- */

@@ -70,10 +70,10 @@ void wlbd_past_evictions_ask(struct wlbd_attempt *attempt)
 	attempt->excluded.is_asked = true;
 	wlbd_params_add_integer(&params, attempt->run_pk);
 	wlbd_params_add_integer(&params, WLBD_EVICTIONS_MAX);
-	wlbd_db_call(attempt->wlbd->writes, "select wlb_run_evictions($1, $2)", &params, on_answer, ref);
+	wlbd_db_execute(attempt->wlbd->writes, "select wlb_run_evictions($1, $2)", &params, on_answer, ref);
 }
 
-bool wlbd_past_evictions_are_most(const struct wlbd_attempt *attempt)
+bool wlbd_past_evictions_at_limit(const struct wlbd_attempt *attempt)
 {
 	const struct wlbd_excluded *out = &attempt->excluded;
 	return out->used > 0 || (out->count > 0 && out->count >= out->max);

@@ -19,6 +19,6 @@ void wlbd_past_evictions_ask(struct wlbd_attempt *attempt);
 void wlbd_past_evictions_set(struct wlbd_attempt *attempt, const json_t *list);
 
 /* Whether as many nodes are excluded as may be, or as the run can do without: it already uses an evicted node again. */
-bool wlbd_past_evictions_are_most(const struct wlbd_attempt *attempt);
+bool wlbd_past_evictions_at_limit(const struct wlbd_attempt *attempt);
 
 #endif

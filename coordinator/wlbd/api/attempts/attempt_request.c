@@ -123,8 +123,8 @@ void wlbd_post_attempt(struct wlbd_request *request)
 	wlbd_params_add_text(&params, next->body.previous.attempt_id);
 	wlbd_params_add_integer(&params, request->uid);
 	wlbd_params_add_boolean(&params, wlbd_request_privileged(request));
-	wlbd_db_pool_call(request->wlbd->questions, request->uid, 0, "select wlb_run_past($1, $2, $3, $4, $5)", &params,
-	                  on_history, next);
+	wlbd_db_pool_execute(request->wlbd->questions, request->uid, 0, "select wlb_run_past($1, $2, $3, $4, $5)",
+	                     &params, on_history, next);
 }
 
 /* ---- 2: the history of the run --------------------------------------------------------------------- */
@@ -227,7 +227,7 @@ static void on_history(void *context, const struct wlbd_db_result *result)
 		next_attempt_free(next);
 		return;
 	}
-	wlbd_launchers_asked(wlbd->launchers, (uint32_t)history_integer(next, "job_id"), owner_of(next));
+	wlbd_launchers_note_request(wlbd->launchers, (uint32_t)history_integer(next, "job_id"), owner_of(next));
 	if (json_is_object(stored)) /* the launcher asks again, because the first reply got lost */
 		finish(next, json_deep_copy(stored));
 	else if (has_too_many_attempts(next))

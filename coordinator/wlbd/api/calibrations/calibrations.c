@@ -98,9 +98,9 @@ static void store(struct wlbd_request *request)
 		wlbd_params_add_integer(&params, c->ranks_per_node);
 		wlbd_params_add_text(&params, nodes);
 		wlbd_params_add_text(&params, machine);
-		wlbd_db_pool_call(request->wlbd->questions, request->uid, 0,
-		                  "select wlb_calibration_put($1, $2::boolean, $3, $4, $5::integer, $6, $7)", &params,
-		                  on_stored, request);
+		wlbd_db_pool_execute(request->wlbd->questions, request->uid, 0,
+		                     "select wlb_calibration_put($1, $2::boolean, $3, $4, $5::integer, $6, $7)",
+		                     &params, on_stored, request);
 	}
 	free(nodes);
 	free(machine);
@@ -163,8 +163,9 @@ static void get_node_types(struct wlbd_request *request, const char *attempt_id)
 	} else {
 		wlbd_params_add_text(&params, uuid);
 		wlbd_params_add_integer_if(&params, !wlbd_request_privileged(request), request->uid);
-		wlbd_db_pool_call(request->wlbd->reads, request->uid, 0, "select wlb_attempt_node_types($1::uuid, $2)",
-		                  &params, wlbd_request_reply_db, request);
+		wlbd_db_pool_execute(request->wlbd->reads, request->uid, 0,
+		                     "select wlb_attempt_node_types($1::uuid, $2)", &params, wlbd_request_reply_db,
+		                     request);
 	}
 	json_decref(object);
 }
@@ -195,6 +196,6 @@ void wlbd_get_calibration(struct wlbd_request *request)
 	wlbd_params_add_text(&params, type);
 	wlbd_params_add_integer_if(&params, ranks != NULL, count);
 	wlbd_params_add_integer(&params, request->uid);
-	wlbd_db_pool_call(request->wlbd->reads, request->uid, 0, "select wlb_calibration_json($1, $2::integer, $3)",
-	                  &params, wlbd_request_reply_db, request);
+	wlbd_db_pool_execute(request->wlbd->reads, request->uid, 0, "select wlb_calibration_json($1, $2::integer, $3)",
+	                     &params, wlbd_request_reply_db, request);
 }

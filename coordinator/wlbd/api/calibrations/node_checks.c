@@ -30,8 +30,9 @@ static void store(struct wlbd_request *request, const struct wlbd_node_check *ch
 	wlbd_params_add_text(&params, checks != NULL ? checks : "[]");
 	wlbd_params_add_boolean(&params, check->clears);
 	wlbd_params_add_integer(&params, request->uid);
-	wlbd_db_call(request->wlbd->writes, "select wlb_node_check_put($1, $2::boolean, $3, $4::json, $5::boolean, $6)",
-	             &params, wlbd_request_reply_db, request);
+	wlbd_db_execute(request->wlbd->writes,
+	                "select wlb_node_check_put($1, $2::boolean, $3, $4::json, $5::boolean, $6)", &params,
+	                wlbd_request_reply_db, request);
 	free(checks);
 }
 
@@ -89,9 +90,9 @@ static void store_of_run(struct wlbd_request *request, struct wlbd_attempt *atte
 	wlbd_params_add_boolean(&params, check->healthy);
 	wlbd_params_add_text(&params, check->reason);
 	wlbd_params_add_text(&params, checks != NULL ? checks : "[]");
-	wlbd_db_pool_call(request->wlbd->questions, request->uid, 0,
-	                  "select wlb_run_node_check_put($1, $2, $3::boolean, $4, $5::json)", &params,
-	                  wlbd_request_reply_db, request);
+	wlbd_db_pool_execute(request->wlbd->questions, request->uid, 0,
+	                     "select wlb_run_node_check_put($1, $2, $3::boolean, $4, $5::json)", &params,
+	                     wlbd_request_reply_db, request);
 	free(checks);
 }
 
@@ -122,6 +123,6 @@ void wlbd_get_nodes(struct wlbd_request *request)
 	wlbd_params_add_text(&params, wlbd_request_parameter(request, "node"));
 	wlbd_params_add_integer(&params, limit);
 	wlbd_params_add_boolean(&params, request->wlbd->config.avoid_nodes);
-	wlbd_db_pool_call(request->wlbd->reads, request->uid, 0, "select wlb_nodes_list($1, $2, $3, $4::boolean)",
-	                  &params, wlbd_request_reply_db, request);
+	wlbd_db_pool_execute(request->wlbd->reads, request->uid, 0, "select wlb_nodes_list($1, $2, $3, $4::boolean)",
+	                     &params, wlbd_request_reply_db, request);
 }

@@ -147,8 +147,8 @@ static void store(struct wlbd_request *request, struct wlbd_attempt *attempt)
 	wlbd_params_add_text(&params, request->text);
 	/* The records of a source are stored in the order in which they arrive. */
 	uint64_t key = (uint64_t)attempt->attempt_pk * 2 + (strcmp(delivery->source, "run") == 0);
-	wlbd_db_pool_call(request->wlbd->deliveries, request->uid, key, "select wlb_deliver($1, $2, $3::jsonb)",
-	                  &params, on_delivered, request);
+	wlbd_db_pool_execute(request->wlbd->deliveries, request->uid, key, "select wlb_deliver($1, $2, $3::jsonb)",
+	                     &params, on_delivered, request);
 }
 
 void wlbd_post_records(struct wlbd_request *request)

@@ -52,9 +52,9 @@ void wlbd_post_stacks_gather(struct wlbd_request *request)
 	struct wlbd_params params = {0};
 	wlbd_params_add_text(&params, request->run);
 	wlbd_params_add_integer_if(&params, !wlbd_request_privileged(request), request->uid);
-	wlbd_db_pool_call(request->wlbd->reads, request->uid, 0,
-	                  "select wlb_run_newest_attempt($1, $2) || ' ' || (wlb_run_actable($1, $2)).name", &params,
-	                  on_newest_attempt, request);
+	wlbd_db_pool_execute(request->wlbd->reads, request->uid, 0,
+	                     "select wlb_run_newest_attempt($1, $2) || ' ' || (wlb_run_actable($1, $2)).name", &params,
+	                     on_newest_attempt, request);
 }
 
 /* ---- storing ----------------------------------------------------------------------------------------------------- */
@@ -87,8 +87,8 @@ static void store(struct wlbd_request *request, const struct wlbd_attempt *attem
 	wlbd_params_add_integer(&params, stacks->stacks_id);
 	wlbd_params_add_text(&params, stacks->node);
 	wlbd_params_add_text(&params, ranks);
-	wlbd_db_pool_call(request->wlbd->deliveries, request->uid, (uint64_t)attempt->run_pk,
-	                  "select wlb_stacks_put($1, $2, $3, $4)", &params, on_stored, request);
+	wlbd_db_pool_execute(request->wlbd->deliveries, request->uid, (uint64_t)attempt->run_pk,
+	                     "select wlb_stacks_put($1, $2, $3, $4)", &params, on_stored, request);
 	free(ranks);
 }
 
@@ -137,6 +137,6 @@ void wlbd_get_stacks(struct wlbd_request *request)
 	wlbd_params_add_integer(&params, request->uid);
 	wlbd_params_add_integer_if(&params, stacks_id > 0, stacks_id);
 	wlbd_params_add_boolean(&params, ranks == NULL);
-	wlbd_db_pool_call(request->wlbd->reads, request->uid, 0, "select wlb_stacks_json($1, $2, $3, $4, $5)", &params,
-	                  wlbd_request_reply_db, request);
+	wlbd_db_pool_execute(request->wlbd->reads, request->uid, 0, "select wlb_stacks_json($1, $2, $3, $4, $5)",
+	                     &params, wlbd_request_reply_db, request);
 }

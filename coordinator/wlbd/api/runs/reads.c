@@ -56,7 +56,7 @@ void wlbd_get_metrics(struct wlbd_request *request)
 
 static void ask(struct wlbd_request *request, const char *sql, const struct wlbd_params *params)
 {
-	wlbd_db_pool_call(request->wlbd->reads, request->uid, 0, sql, params, wlbd_request_reply_db, request);
+	wlbd_db_pool_execute(request->wlbd->reads, request->uid, 0, sql, params, wlbd_request_reply_db, request);
 }
 
 void wlbd_get_runs(struct wlbd_request *request)
@@ -181,7 +181,7 @@ void wlbd_get_ranks(struct wlbd_request *request)
 	wlbd_params_add_text(&params, request->run);
 	wlbd_parameter_add_reader(&params, request);
 	wlbd_params_add_integer(&params, request->uid);
-	wlbd_db_pool_call(
+	wlbd_db_pool_execute(
 		request->wlbd->reads, request->uid, 0,
 		"select json_build_object('run_id', r.name, 'alias', r.alias, 'state', r.state, 'reason', r.reason, "
 		"'train_iters', "

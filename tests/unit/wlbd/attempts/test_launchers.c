@@ -93,7 +93,7 @@ static void a_launcher_that_asks_for_an_attempt(void **state)
 	(void)state;
 	begin(&f)->launcher.goodbye = true;
 	for (int i = 0; i < 3; i++)
-		wlbd_launchers_asked(f.wlbd.launchers, JOB, USER);
+		wlbd_launchers_note_request(f.wlbd.launchers, JOB, USER);
 	assert_true(has(&f));
 	assert_false(wlbd_launchers_has(&f.wlbd, JOB + 1, USER));
 	assert_false(wlbd_launchers_has(&f.wlbd, JOB, USER + 1));
@@ -105,9 +105,9 @@ static void only_the_newest_are_kept(void **state)
 	struct fixture f = {0};
 	(void)state;
 	begin(&f)->launcher.goodbye = true;
-	wlbd_launchers_asked(f.wlbd.launchers, JOB, USER);
+	wlbd_launchers_note_request(f.wlbd.launchers, JOB, USER);
 	for (int i = 1; i <= 4096; i++)
-		wlbd_launchers_asked(f.wlbd.launchers, JOB + i, USER);
+		wlbd_launchers_note_request(f.wlbd.launchers, JOB + i, USER);
 	assert_false(has(&f));
 	assert_true(wlbd_launchers_has(&f.wlbd, JOB + 1, USER));
 	wlbd_launchers_free(f.wlbd.launchers);

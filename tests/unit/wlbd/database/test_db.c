@@ -421,7 +421,7 @@ static void clients_are_told_of_a_refusal_in_own_words(void **state)
 		await(&f, &f.losses, i + 1);
 		assert_non_null(strstr(f.detail, refusals[i].message));
 		assert_string_equal(wlbd_db_reason(f.db), refusals[i].reason);
-		wlbd_db_call(f.db, "select 1", &none, note_answer, answer);
+		wlbd_db_execute(f.db, "select 1", &none, note_answer, answer);
 		snprintf(expected, sizeof(expected), "the database is unavailable (%s); try again", refusals[i].reason);
 		assert_string_equal(answer, expected);
 		close(server.connections[i]);

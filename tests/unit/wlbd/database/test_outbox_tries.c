@@ -24,8 +24,8 @@ bool wlbd_db_ready(const struct wlbd_db *db)
 	return true;
 }
 
-void wlbd_db_call_reserved(struct wlbd_db *db, const char *sql, const struct wlbd_params *params, wlbd_db_done *done,
-                           void *context)
+void wlbd_db_execute_reserved(struct wlbd_db *db, const char *sql, const struct wlbd_params *params, wlbd_db_done *done,
+                              void *context)
 {
 	(void)params;
 	bool fails = db->count > 0 && (db->only == NULL || strcmp(sql, db->only) == 0);

@@ -120,7 +120,7 @@ static void who_completes_nothing_is_cut_off(void **state)
 	begin(&f);
 	open_one(&f, 0);
 	open_one(&f, 1);
-	wlbd_connection_busy(f.connections[1], true);
+	wlbd_connection_set_busy(f.connections[1], true);
 	event_base_loopexit(f.base, &while_s);
 	event_base_dispatch(f.base);
 	assert_true(is_cut_off(&f, 0));

@@ -67,7 +67,7 @@ static void as_many_as_may_be_are_excluded(void **state)
 	set(attempt, "21");
 	assert_true(attempt->excluded.is_known);
 	assert_int_equal(attempt->excluded.count, 2);
-	assert_true(wlbd_past_evictions_are_most(attempt));
+	assert_true(wlbd_past_evictions_at_limit(attempt));
 	assert_int_equal(wlbd_verdict_action(attempt, WLB_VERDICT_SLOW_NODE), WLB_FAULT_REPORT);
 	assert_int_equal(wlbd_verdict_action(attempt, WLB_VERDICT_BAD_VALUES), WLB_FAULT_REPORT);
 	assert_int_equal(wlbd_verdict_action(attempt, WLB_VERDICT_HANG), WLB_FAULT_EVICT); /* nothing moves */
@@ -114,7 +114,7 @@ static void a_node_that_the_attempt_uses_is_not_excluded(void **state)
 	assert_int_equal(attempt->excluded.count, 0);
 	assert_int_equal(attempt->excluded.used, 0);
 	assert_true(attempt->excluded.is_known);
-	assert_false(wlbd_past_evictions_are_most(attempt));
+	assert_false(wlbd_past_evictions_at_limit(attempt));
 	end(&wlbd);
 }
 

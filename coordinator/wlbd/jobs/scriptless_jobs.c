@@ -1,4 +1,4 @@
-#include "coordinator/wlbd/jobs/left_jobs.h"
+#include "coordinator/wlbd/jobs/scriptless_jobs.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "coordinator/wlbd/slurm/slurm_ask.h"
 #include "coordinator/wlbd/wlbd.h"
 
-struct left_job {
+struct scriptless_job {
 	struct wlbd *wlbd;
 	json_int_t run_pk, job_id, uid, restart_count;
 	char run[WLBD_RUN_NAME_SIZE];
@@ -37,13 +37,13 @@ bool wlbd_job_has_no_script(struct wlbd *wlbd, const struct wlb_slurm_job *job)
 	return host != NULL && is_dead(wlbd, host, job);
 }
 
-static bool is_over(const struct left_job *left, const struct wlbd_job_facts *facts)
+static bool is_over(const struct scriptless_job *left, const struct wlbd_job_facts *facts)
 {
 	return facts->found == 0 || (facts->found == 1 && (facts->job.finished || facts->job.uid != (uid_t)left->uid ||
 	                                                   facts->job.restart_count > left->restart_count));
 }
 
-static void forget(const struct left_job *left)
+static void forget(const struct scriptless_job *left)
 {
 	struct wlbd_params params = {0};
 	wlbd_params_add_integer(&params, left->run_pk);
@@ -75,7 +75,7 @@ static void on_ordered(void *context, const char *failure)
 	free(end);
 }
 
-static void end_or_requeue(const struct left_job *left, const struct wlb_slurm_job *job)
+static void end_or_requeue(const struct scriptless_job *left, const struct wlb_slurm_job *job)
 {
 	char why[512];
 	struct job_end *end = wlbd_job_orders_has(left->wlbd->job_orders, job->job_id) ? NULL : malloc(sizeof(*end));
@@ -96,7 +96,7 @@ static void end_or_requeue(const struct left_job *left, const struct wlb_slurm_j
 
 static void on_job(void *context, const struct wlbd_job_facts *facts)
 {
-	struct left_job *left = context;
+	struct scriptless_job *left = context;
 	if (left->wlbd->stopping) {
 		/* The next start of wlbd finds the same. */
 	} else if (is_over(left, facts)) {
@@ -108,9 +108,9 @@ static void on_job(void *context, const struct wlbd_job_facts *facts)
 	free(left);
 }
 
-void wlbd_left_job_check(struct wlbd *wlbd, const json_t *row, void (*done)(void *context), void *context)
+void wlbd_scriptless_job_check(struct wlbd *wlbd, const json_t *row, void (*done)(void *context), void *context)
 {
-	struct left_job *left = calloc(1, sizeof(*left));
+	struct scriptless_job *left = calloc(1, sizeof(*left));
 	const char *run;
 	if (left == NULL || json_unpack((json_t *)row, "{s:I, s:s, s:I, s:I, s:I, s:b}", "run_pk", &left->run_pk, "run",
 	                                &run, "job_id", &left->job_id, "uid", &left->uid, "restart_count",

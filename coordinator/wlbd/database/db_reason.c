@@ -1,4 +1,4 @@
-#include "coordinator/wlbd/database/db_words.h"
+#include "coordinator/wlbd/database/db_reason.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static const struct words {
 	{"XX", "its server has an internal error"},
 };
 
-const char *wlbd_db_words(const char *sqlstate)
+const char *wlbd_db_reason_of_state(const char *sqlstate)
 {
 	for (size_t i = 0; sqlstate != NULL && i < sizeof(all) / sizeof(all[0]); i++)
 		if (strncmp(sqlstate, all[i].sqlstate, strlen(all[i].sqlstate)) == 0)
@@ -50,11 +50,11 @@ static const char *find_sqlstate(const char *message)
 
 /* Of a server that is read-only libpq says so itself, and so it does where the server asks for a password that it has
  * not. */
-const char *wlbd_db_words_of_message(const char *message)
+const char *wlbd_db_reason_of_message(const char *message)
 {
 	if (strstr(message, "session is read-only") != NULL)
-		return wlbd_db_words("25006");
+		return wlbd_db_reason_of_state("25006");
 	if (strstr(message, "no password supplied") != NULL)
-		return wlbd_db_words("28");
-	return wlbd_db_words(find_sqlstate(message));
+		return wlbd_db_reason_of_state("28");
+	return wlbd_db_reason_of_state(find_sqlstate(message));
 }

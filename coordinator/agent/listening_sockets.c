@@ -1,4 +1,4 @@
-#include "coordinator/agent/listener.h"
+#include "coordinator/agent/listening_sockets.h"
 
 #include <netinet/in.h>
 #include <stdint.h>
@@ -92,7 +92,7 @@ static bool count_listeners(const char *path, int count, const struct place *add
 	return sockets < SOCKETS_MAX;
 }
 
-bool wlb_listener_is_of(const struct sockaddr *address, uid_t uid)
+bool wlb_listening_user_is(const struct sockaddr *address, uid_t uid)
 {
 	struct place place;
 	int own = 0, others = 0;
