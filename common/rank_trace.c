@@ -9,8 +9,7 @@
 
 enum {
 	WORDS = 7,
-	AWAITED_EVENTS =
-		64, /* an event that is not whole is awaited until there are so many later ones, then taken as lost */
+	AWAITED_EVENTS = 64, /* so many events after one that is not whole, that one is lost */
 };
 
 struct slot {

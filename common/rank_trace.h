@@ -71,7 +71,7 @@ size_t wlb_rank_trace_bytes(void);
 /* ---- for the rank ---- */
 /* Takes the area for a rank. Returns 0, or -1 where another has taken it. */
 int wlb_rank_trace_take(struct wlb_rank_trace *trace, int rank);
-/* Makes the area of a rank that has taken it as it was then. */
+/* Empties the area of a rank, as it was when the rank took it. */
 void wlb_rank_trace_clear(struct wlb_rank_trace *trace);
 /* Returns the number of a communicator of that many ranks, or removes one, whose number is then used again. By one
  * thread at a time. The name is cut off at WLB_TRACE_NAME_SIZE - 1 bytes. */

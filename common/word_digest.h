@@ -14,8 +14,8 @@ struct wlb_word_digest {
 	uint64_t bytes;
 };
 
-/* Returns the digest after one more word. It is a bijection of either argument, so that data which differ in one word
- * never have the same digest. */
+/* Returns the digest after one more word. The result is a bijection of either argument, so that data with one different
+ * word never have the same digest. */
 static inline uint64_t wlb_word_digest_mix(uint64_t digest, uint64_t word)
 {
 	digest = (digest ^ word) * UINT64_C(0x9e3779b97f4a7c15);

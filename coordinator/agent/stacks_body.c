@@ -43,7 +43,7 @@ static json_t *call_json(const struct wlb_trace_event *call, const char *group, 
 	                 has_ended ? json_real(seconds(call->left_s, now_s)) : json_null());
 }
 
-/* The newest calls that have ended, then that in which the rank is. */
+/* The newest calls that have ended, then the call that the rank is in. */
 static json_t *calls_json(const struct wlb_rank_trace *trace)
 {
 	struct wlb_trace_group groups[WLB_TRACE_GROUPS];

@@ -23,7 +23,7 @@ struct wlb_agent_task {
 	int code;           /* -1: not known */
 	bool lost;          /* gone, and how it ended stays unknown */
 	bool exit_reported; /* the coordinator knows the code */
-	bool loss_reported; /* the coordinator knows that it is gone, or that it failed */
+	bool loss_reported; /* the coordinator knows that the rank is gone, or failed */
 };
 
 struct wlb_agent_tasks {

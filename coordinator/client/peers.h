@@ -1,4 +1,4 @@
-/* The other processes of this node, watched so that the end of one is detected in milliseconds. */
+/* The other ranks of this node, whose ends are noticed within milliseconds. */
 #ifndef COORDINATOR_CLIENT_PEERS_H
 #define COORDINATOR_CLIENT_PEERS_H
 

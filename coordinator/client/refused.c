@@ -243,7 +243,7 @@ char *wlb_refused_take_notice(const char *dir)
 	int m = snprintf(mine, sizeof(mine), "%s/refused/notice.%d", dir, (int)getpid());
 	if (f >= (int)sizeof(folder) || check_own_folder(folder, NULL) != 0)
 		return NULL;
-	/* If two processes do this at the same time, one of them gets the notice. */
+	/* Of two processes that take the notice at the same time one gets it. */
 	if (n >= (int)sizeof(path) || m >= (int)sizeof(mine) || rename(path, mine) != 0)
 		return NULL;
 	if (wlb_file_read(mine, NOTICE_BYTES_MAX, &text, NULL, NULL) != 0)

@@ -29,8 +29,8 @@ int wlb_refused_add(struct wlb_refused *refused, const char *line, const char *w
 /* Syncs the file and its folder, and closes. */
 int wlb_refused_close(struct wlb_refused *refused, struct wlb_error *error);
 
-/* Keeps bytes of a spool that are not a record; `line` counts from 1. If other bytes of that line are kept already,
- * they stay before these. On -1 nothing has changed. */
+/* Keeps bytes of a spool that are not a record; `line` counts from 1. The bytes are added after those that are kept of
+ * the line already. On -1 nothing has changed. */
 int wlb_refused_keep_bytes(const char *spool_path, int64_t line, const char *bytes, size_t length,
                            struct wlb_error *error);
 

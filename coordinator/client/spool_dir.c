@@ -73,7 +73,7 @@ static void name_user(uid_t uid, char text[64])
 		snprintf(text, 64, "user %u", (unsigned)uid);
 }
 
-/* Another directory is needed where one that is there is kept from this user. */
+/* The directory exists and is kept from this user: another directory is needed. */
 static enum state fail_to_examine(char why[WHY_BYTES])
 {
 	int cause = errno;
@@ -124,8 +124,8 @@ static enum state examine(const char *path, bool is_named, char why[WHY_BYTES])
 	return about.st_uid == geteuid() && (about.st_mode & OTHERS_MAY_WRITE) == 0 ? OWN : NOT_OWN;
 }
 
-/* The same for one that is made where it is missing. Nobody holds the run by one that cannot be made, as in a submit
- * directory that this user may not write to: what is not recorded is said later. */
+/* As examine(), but makes a missing directory. A directory that cannot be made, as in a submit directory to which this
+ * user may not write, does not end the run: the records that are lost by it are reported later. */
 static enum state make(const char *path, bool is_named, char why[WHY_BYTES])
 {
 	enum state state = examine(path, is_named, why);
@@ -151,7 +151,7 @@ static int refuse(const char *what, struct wlb_error *error)
 	                what, user);
 }
 
-/* A directory that is there comes before one that would be made: a job that starts again finds its files. */
+/* An existing directory is preferred to a new one: a job that starts again finds its files. */
 static int choose(char names[WLB_SPOOL_DIRS][PATH_MAX], bool is_named, char why[WLB_SPOOL_DIRS][WHY_BYTES])
 {
 	enum state states[WLB_SPOOL_DIRS];

@@ -295,8 +295,9 @@ static int change(PGconn *connection, const char *dir, const char *code, int *ch
 	return execute(connection, "commit", "commit", error);
 }
 
-/* Returns once no other migration is under way, which may take minutes; until the connection ends none begins. A
- * migration has as long as it needs, but those who use a view wait for one that waits for its lock. */
+/* Returns once no other migration is under way, which may take minutes; until the connection ends no other begins. A
+ * migration may take as long as it needs, but its waits for locks are bounded: whoever uses a view waits behind a
+ * migration that waits for the view's lock. */
 static int wait_for_others(PGconn *connection, struct wlb_error *error)
 {
 	char lock[64], timeout[64];

@@ -75,8 +75,8 @@ static bool has_reserve(const struct wlbd_budget *budget, uid_t uid)
 	return uid == 0 || (budget->limits.slurm_user != NULL && uid == *budget->limits.slurm_user);
 }
 
-/* `own` is what the user holds, `all` what all users do. The last eighth is for those who hold less than what then
- * stays free. */
+/* `own` is what the user holds, `all` what all users hold. Of the last eighth a user gets more only while the user then
+ * holds no more than what stays free. */
 static enum wlbd_budget_answer judge(bool has_reserve, size_t more, size_t own, size_t own_max, size_t all,
                                      size_t all_max, size_t reserved)
 {

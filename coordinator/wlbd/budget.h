@@ -3,8 +3,8 @@
  * hold of wlbd. Only counts; a user who holds nothing takes no memory.
  *
  * A user may hold up to a limit of its own while an eighth of all stays free, and else no more than what stays free. Of
- * the last eighth the first user may so have half, a second half of the rest, and so on: whatever other users hold,
- * there is something left for one who holds nothing. root and SlurmUser may take all that is free, up to the limit of
+ * the last eighth the first user may so have half, a second user half of the rest, and so on: a user who holds nothing
+ * always gets something. root and SlurmUser may take all that is free, up to the limit of
  * one user, and have a reserve that nobody else can take.
  */
 #ifndef COORDINATOR_WLBD_BUDGET_H

@@ -234,8 +234,8 @@ void wlbd_attempts_remove(struct wlbd *wlbd, struct wlbd_attempt *attempt);
  * callback of a connection that has just closed. */
 void wlbd_attempt_judge_soon(struct wlbd_attempt *attempt);
 
-/* Stores what Slurm reports of a run's job in the run's attempts: whether it is their user's, which nodes it has, and
- * whether it is over. */
+/* Stores what Slurm reports of a run's job in the run's attempts: whether the job is their user's, which nodes the job
+ * has, and whether it is over. */
 void wlbd_attempts_confirm(struct wlbd *wlbd, int64_t run_pk, const struct wlb_slurm_job *job);
 
 /* Slurm says that the job of the run is unknown. */

@@ -400,7 +400,8 @@ static bool means_read_only(const PGresult *result)
 	return sqlstate != NULL && strcmp(sqlstate, read_only) == 0;
 }
 
-/* The next try takes another host, or none. It waits as after one that failed, since it may lead to the same. */
+/* The next try takes another host, or none. It follows after the pause of a failed try, since it may reach the same
+ * host. */
 static void leave_read_only(struct wlbd_db *db)
 {
 	db->state = CHECKING;

@@ -23,9 +23,9 @@ struct wlbd_db_hosts {
 
 void wlbd_db_hosts_clear(struct wlbd_db_hosts *hosts); /* releases the strings */
 
-/* Writes what libpq would use with this connection string, its service file and its environment; nothing is looked up.
- * Of a string that is not valid nothing is written: libpq says what is wrong with it when it is to connect. Returns -1
- * if out of memory. */
+/* Writes the hosts that libpq would use with this connection string, its service file and its environment; nothing is
+ * looked up. Of an invalid string nothing is written: libpq says what is wrong with it when it is to connect. Returns
+ * -1 if out of memory. */
 int wlbd_db_hosts_read(const char *conninfo, struct wlbd_db_hosts *hosts, struct wlb_error *error);
 
 /* Returns whether libpq would have to look up a name: false for addresses, paths of sockets, and lists that libpq

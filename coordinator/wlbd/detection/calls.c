@@ -7,7 +7,7 @@
  * the members of a small run report up to 8 calls a second, the members of a large run fewer (common/call_choice.h). */
 enum { CALLS_OF_SMALL = 24, CALLS_OF_LARGE = 4, SMALL_MEMBERSHIPS = 4096 };
 
-/* A rank that waits at once does so within this, where it is not interrupted. */
+/* A rank that does nothing between entering a call and waiting in it waits within this time. */
 static const double at_once_s = 1e-3;
 
 struct collected {

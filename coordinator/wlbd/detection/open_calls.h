@@ -1,6 +1,6 @@
 /*
- * The open calls of an attempt's communicators, which some members have entered and not left: who is in a call, and who
- * has not entered it. Open calls show what a run that hangs waits for. No I/O.
+ * The open calls of an attempt's communicators: calls that some members have entered and not left. Which members are in
+ * a call, and which have not entered it, shows what a run that hangs waits for. No I/O.
  */
 #ifndef COORDINATOR_WLBD_DETECTION_OPEN_CALLS_H
 #define COORDINATOR_WLBD_DETECTION_OPEN_CALLS_H

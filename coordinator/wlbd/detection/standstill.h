@@ -1,6 +1,6 @@
 /*
- * How long nothing has moved in an attempt of any trainer: from the steps that are recorded or reported, and from what
- * its ranks do, where they report it. No I/O.
+ * How long nothing has moved in an attempt of any trainer, found from the steps that are recorded or reported, and from
+ * the activities of ranks, where the trainer reports activities. No I/O.
  */
 #ifndef COORDINATOR_WLBD_DETECTION_STANDSTILL_H
 #define COORDINATOR_WLBD_DETECTION_STANDSTILL_H

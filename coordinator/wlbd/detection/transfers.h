@@ -32,11 +32,11 @@ void wlbd_transfers_free(struct wlbd_transfers *transfers); /* NULL allowed */
  * eight of each size, for the first 16 sizes of a group, show what is usual: a longer message takes less time for a
  * byte, and which ones are reported differs from time to time. Messages of further sizes are not judged. */
 void wlbd_transfers_add(struct wlbd_transfers *transfers, int32_t group, double transfer_s, double bytes);
-/* Returns the seconds for a byte of the oldest transfer, once for each step, whichever member ends it first; NaN where
- * there is none. They are what is usual for a message of the size that was known first, times what this one took over
- * the usual of its size. To the seconds is added ten times what a short message takes, the greatest of the groups:
- * processors that are shared delay messages by a few milliseconds, and by more at other times, and what is not much
- * longer than that does not look like a link that has become slow. */
+/* Returns the seconds for a byte of the oldest transfer, once for each step, whichever member ends the step first; NaN
+ * where there is no transfer. The result is the usual time of the size that was known first, times the time of this
+ * transfer divided by the usual time of its own size. Ten times the time of a short message, the greatest of the
+ * groups, is added: shared processors delay messages by a few milliseconds, and at times by more, and a transfer that
+ * is not much longer than such a delay does not show that a link has become slow. */
 double wlbd_transfers_take(struct wlbd_transfers *transfers, int32_t group, int64_t step);
 
 #endif

@@ -41,8 +41,8 @@ static int check_target(const char *target, struct wlb_error *error)
 	return 0;
 }
 
-/* Target and parameters are in the memory that the library has for a connection. Where they leave too little of it, the
- * library neither answers nor closes, so that these requests are answered before it reads on. */
+/* Target and parameters are in the memory that the library has for a connection. Where too little memory is left, the
+ * library neither answers nor closes the connection: such a request is answered before the library reads on. */
 static void refuse_target(struct wlbd *wlbd, struct MHD_Connection *mhd, const struct wlb_error *why)
 {
 	char body[sizeof(why->message) + 32], reply[sizeof(body) + 128];

@@ -70,8 +70,8 @@ static void withdraw_symptoms(struct wlbd_reporter *reporter)
 
 /* ---- connections ------------------------------------------------------------------------------------- */
 
-/* A process that was stopped, or in a debugger, may continue later: its connection ends since wlbd closes it, or its
- * client found when it continued that its last request was not answered. */
+/* A process that was stopped, or in a debugger, may continue later. Its connection ends because wlbd closes it, or
+ * because the process found, when it continued, that its last request had not been answered. */
 static bool was_stopped(const struct wlbd_reporter *reporter, bool is_given_up)
 {
 	return is_given_up || wlb_clock_ms() - reporter->reported_ms > reporter->attempt->wlbd->config.silence_ms;

@@ -198,8 +198,8 @@ static void stop_database(struct wlbd *wlbd)
 	wlbd_db_pool_stop(wlbd->reads);
 }
 
-/* Stores what the outbox holds, also what parts that have ended put into it. `writes` connects again for that: it
- * carries nothing else any more. */
+/* Stores what the outbox holds, with what other parts of wlbd put into it when they ended. `writes` connects again for
+ * the outbox alone. */
 static void store_rest(struct wlbd *wlbd)
 {
 	const struct timeval rest = {STORE_REST_MS / 1000, STORE_REST_MS % 1000 * 1000};

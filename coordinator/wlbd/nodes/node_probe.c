@@ -157,8 +157,9 @@ static void note_packet(struct wlbd_node_probes *probes)
 	probes->was_silent = false;
 }
 
-/* Where nodes of one rack have died, those that were asked may be among them while others answer: then one node waits
- * for another question. All nodes wait where two questions bring nothing, and no packet has come for some time. */
+/* Where the nodes of a rack have died, the question about this host's network may have asked dead nodes alone: after
+ * one question without a packet only this node waits for another question. After two such questions, and no packet for
+ * some time, all nodes wait. */
 static void note_network(struct probed_node *probed, enum wlbd_own_network_state state)
 {
 	struct wlbd_node_probes *probes = probed->probes;

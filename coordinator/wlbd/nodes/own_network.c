@@ -15,7 +15,8 @@ static bool is_loopback(const struct sockaddr_storage *address)
 	return address->ss_family == AF_INET && ntohl(v4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
 }
 
-/* A connection of UDP sends nothing. Its own address is that of the other side where that is on this host. */
+/* Connecting a UDP socket sends nothing. Both ends of the connection have the same address where the node is this
+ * host. */
 bool wlbd_node_is_this_host(const struct wlbd_node *node)
 {
 	struct sockaddr_storage own;

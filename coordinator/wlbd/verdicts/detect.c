@@ -48,15 +48,15 @@ static void evict(struct wlbd_attempt *attempt, const struct wlbd_found_verdict 
 	attempt->wlbd->counters.evictions++;
 }
 
-/* Stacks show what the ranks of a run that hangs do. They are gathered once it is suspected, since its ranks end
- * when that is confirmed. */
+/* Stacks show what the ranks of a run that hangs do. The stacks are gathered as soon as the hang is suspected, since
+ * the ranks are ended when the hang is confirmed. */
 static void gather_stacks(struct wlbd_attempt *attempt, const struct wlbd_found_verdict *found)
 {
 	if (wlbd_verdict_stands_still(found->verdict.kind) && found->verdict.stage != WLB_VERDICT_OVER)
 		wlbd_stacks_ask(attempt);
 }
 
-/* Processes that are gone are judged by their symptoms (attempt_end.h), which know how they ended. */
+/* The symptoms say how a process ended, so a process that is gone is judged by them (attempt_end.h). */
 static bool is_found_otherwise(const struct wlbd_found_verdict *found)
 {
 	return found->verdict.kind == WLB_VERDICT_CRASH;

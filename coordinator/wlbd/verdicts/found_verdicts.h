@@ -7,7 +7,7 @@
 
 enum { WLBD_VERDICT_TEXT_SIZE = 256 };
 
-/* Returns the node that a verdict is about, of which there is one; NULL: none, or several. It lives as long as the
+/* Returns the one node that a verdict is about; NULL: it is about none, or several. The name is valid as long as the
  * attempt's nodes are unchanged. */
 const char *wlbd_verdict_node(const struct wlbd_attempt *attempt, const struct wlbd_found_verdict *found);
 

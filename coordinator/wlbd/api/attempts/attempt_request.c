@@ -359,8 +359,8 @@ static void on_nodes(void *context, const struct wlb_error *error)
 
 /* ---- 5: the previous attempt ------------------------------------------------------------------------- */
 
-/* Returns whether what ended it is still to be judged. Nodes that did not answer are symptoms of that; they are
- * raised before its end, so that they are judged together with it. */
+/* Returns whether the cause of the previous attempt's end is still to be judged. Nodes that did not answer are symptoms
+ * of the cause. The symptoms are raised before the end is noted, so that both are judged together. */
 static bool is_previous_judged_later(struct next_attempt *next)
 {
 	const struct wlbd_previous_attempt *previous_body = &next->body.previous;
