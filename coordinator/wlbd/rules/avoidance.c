@@ -19,7 +19,7 @@ int wlbd_avoidance_mark(struct wlbd_known_node *nodes, int count)
 	if (lightest == NULL)
 		return -1;
 	for (int i = 0; i < count; i++)
-		if (nodes[i].is_out)
+		if (nodes[i].is_excluded)
 			max--;
 		else if (nodes[i].why != NULL)
 			lightest[marked++] = &nodes[i];

@@ -11,7 +11,7 @@ struct wlbd_known_node {
 	const char
 		*why; /* "was lost in 2 runs"; NULL: nothing is known against it. Set to NULL where it is not avoided */
 	double weight;
-	bool is_out; /* it is excluded for another reason: it stays avoided, and counts among the nodes that may be
+	bool is_excluded; /* it is excluded for another reason: it stays avoided, and counts among the nodes that may be
 	                excluded */
 };
 

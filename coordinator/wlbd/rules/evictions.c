@@ -23,24 +23,24 @@ int wlbd_excluded_max(int node_count)
 }
 
 int wlbd_evictions_mark(const struct wlbd_past_eviction *evictions, int count, const char *const *nodes, int node_count,
-                        const bool *is_out, bool *evicted)
+                        const bool *is_excluded, bool *evicted)
 {
 	struct wlbd_name_index index;
-	int out = 0, max = wlbd_excluded_max(node_count);
+	int excluded = 0, max = wlbd_excluded_max(node_count);
 	if (wlbd_name_index_make(&index, nodes, node_count) != 0)
 		return -1;
 	for (int i = 0; i < node_count; i++) {
 		evicted[i] = false;
-		out += is_out != NULL && is_out[i];
+		excluded += is_excluded != NULL && is_excluded[i];
 	}
 	for (int e = 0; e < count; e++) {
 		int node = wlbd_name_index_find(&index, evictions[e].node);
 		if (node < 0 || evicted[node] || evictions[e].age_s > WLBD_EVICTION_LASTS_S ||
 		    is_of_program(evictions, count, e))
 			continue;
-		bool is_in = is_out == NULL || !is_out[node];
-		evicted[node] = !is_in || out < max;
-		out += is_in && evicted[node];
+		bool is_usable = is_excluded == NULL || !is_excluded[node];
+		evicted[node] = !is_usable || excluded < max;
+		excluded += is_usable && evicted[node];
 	}
 	wlbd_name_index_free(&index);
 	return 0;

@@ -26,9 +26,9 @@ struct wlbd_past_eviction {
 int wlbd_excluded_max(int node_count);
 
 /* Sets evicted[i] for each of the node_count nodes, each of which has another name; `evictions` begins with the newest.
- * is_out[i], unless is_out is NULL: the node is excluded for another reason. At most wlbd_excluded_max nodes are
- * excluded for either reason: the nodes that were evicted last. Returns -1 if out of memory. */
+ * is_excluded[i], unless is_excluded is NULL: the node is excluded for another reason. At most wlbd_excluded_max nodes
+ * are excluded for either reason: the nodes that were evicted last. Returns -1 if out of memory. */
 int wlbd_evictions_mark(const struct wlbd_past_eviction *evictions, int count, const char *const *nodes, int node_count,
-                        const bool *is_out, bool *evicted);
+                        const bool *is_excluded, bool *evicted);
 
 #endif

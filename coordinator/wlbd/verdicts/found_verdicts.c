@@ -168,20 +168,20 @@ enum { EVIDENCE_SIZE = sizeof(((struct wlb_verdict *)NULL)->evidence) + 160 };
 static void write_evidence(const struct wlbd_attempt *attempt, const struct wlb_verdict *verdict,
                            char text[EVIDENCE_SIZE])
 {
-	const struct wlbd_excluded *out = &attempt->excluded;
+	const struct wlbd_excluded *excluded = &attempt->excluded;
 	int length = snprintf(text, EVIDENCE_SIZE, "%s", verdict->evidence);
 	if (!is_one_too_many(attempt, verdict->kind))
 		return;
-	if (out->used > 0)
+	if (excluded->used > 0)
 		snprintf(text + length, (size_t)(EVIDENCE_SIZE - length),
 		         "; the attempt is not ended, since it needs %d node%s that an earlier one evicted: without "
 		         "more nodes too few would be left",
-		         out->used, out->used == 1 ? "" : "s");
+		         excluded->used, excluded->used == 1 ? "" : "s");
 	else
 		snprintf(text + length, (size_t)(EVIDENCE_SIZE - length),
 		         "; the attempt is not ended, since %d node%s excluded already, the most that may be of this "
 		         "job",
-		         out->count, out->count == 1 ? " is" : "s are");
+		         excluded->count, excluded->count == 1 ? " is" : "s are");
 }
 
 /* The fields that the database and GET /v1/runs/RUN/ranks have in common. */

@@ -75,6 +75,6 @@ void wlbd_past_evictions_ask(struct wlbd_attempt *attempt)
 
 bool wlbd_past_evictions_at_limit(const struct wlbd_attempt *attempt)
 {
-	const struct wlbd_excluded *out = &attempt->excluded;
-	return out->used > 0 || (out->count > 0 && out->count >= out->max);
+	const struct wlbd_excluded *excluded = &attempt->excluded;
+	return excluded->used > 0 || (excluded->count > 0 && excluded->count >= excluded->max);
 }

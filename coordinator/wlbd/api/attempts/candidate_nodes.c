@@ -77,19 +77,19 @@ static int mark_evicted(struct wlbd_candidate_nodes *candidates, const json_t *h
 	struct wlbd_past_eviction evictions[WLBD_EVICTIONS_MAX];
 	int count = wlbd_past_evictions_read(json_object_get(history, "evictions"), evictions);
 	const char **names = calloc((size_t)candidates->count + 1, sizeof(*names));
-	bool *is_out = calloc((size_t)candidates->count + 1, sizeof(*is_out));
+	bool *is_excluded = calloc((size_t)candidates->count + 1, sizeof(*is_excluded));
 	bool *evicted = calloc((size_t)candidates->count + 1, sizeof(*evicted));
-	int rc = names != NULL && is_out != NULL && evicted != NULL ? 0 : -1;
+	int rc = names != NULL && is_excluded != NULL && evicted != NULL ? 0 : -1;
 	for (int i = 0; rc == 0 && i < candidates->count; i++) {
 		names[i] = candidates->list[i].name;
-		is_out[i] = candidates->list[i].failed != NULL;
+		is_excluded[i] = candidates->list[i].failed != NULL;
 	}
 	if (rc == 0)
-		rc = wlbd_evictions_mark(evictions, count, names, candidates->count, is_out, evicted);
+		rc = wlbd_evictions_mark(evictions, count, names, candidates->count, is_excluded, evicted);
 	for (int i = 0; rc == 0 && i < candidates->count; i++)
 		candidates->list[i].evicted = evicted[i];
 	free(evicted);
-	free(is_out);
+	free(is_excluded);
 	free(names);
 	return rc;
 }
@@ -105,7 +105,7 @@ static int mark_avoided(struct wlbd_candidate_nodes *candidates, const json_t *h
 		const json_t *entry = json_object_get(avoided, node->name);
 		known[i] = (struct wlbd_known_node){.why = json_string_value(json_object_get(entry, "why")),
 		                                    .weight = json_number_value(json_object_get(entry, "weight")),
-		                                    .is_out = node->failed != NULL || node->evicted};
+		                                    .is_excluded = node->failed != NULL || node->evicted};
 	}
 	int rc = wlbd_avoidance_mark(known, candidates->count);
 	for (int i = 0; i < candidates->count; i++)

@@ -11,14 +11,14 @@
 enum { NODES_MAX = 12 };
 
 /* Returns the nodes that are avoided as bits, the first the lowest; nothing is known against those of weight 0. Those
- * of `out` are excluded for another reason. */
-static unsigned avoided_beside(unsigned out, int count, const double weights[])
+ * of `excluded` are excluded for another reason. */
+static unsigned avoided_of_usable(unsigned excluded, int count, const double weights[])
 {
 	struct wlbd_known_node nodes[NODES_MAX] = {{0}};
 	unsigned bits = 0;
 	for (int i = 0; i < count; i++)
 		nodes[i] = (struct wlbd_known_node){weights[i] > 0.0 ? "failed a check" : NULL, weights[i],
-		                                    (out >> i & 1) != 0};
+		                                    (excluded >> i & 1) != 0};
 	assert_int_equal(wlbd_avoidance_mark(nodes, count), 0);
 	for (int i = 0; i < count; i++)
 		bits |= nodes[i].why != NULL ? 1U << i : 0;
@@ -27,7 +27,7 @@ static unsigned avoided_beside(unsigned out, int count, const double weights[])
 
 static unsigned avoided(int count, const double weights[])
 {
-	return avoided_beside(0, count, weights);
+	return avoided_of_usable(0, count, weights);
 }
 
 static void those_with_the_most_weight(void **state)
@@ -53,10 +53,10 @@ static void half_at_most_and_of_many_a_quarter(void **state)
 static void beside_nodes_that_are_out(void **state)
 {
 	(void)state;
-	assert_int_equal(avoided_beside(1, 4, (double[]){0, 3, 2, 0}), 1 << 1);
-	assert_int_equal(avoided_beside(3, 4, (double[]){0, 0, 2, 0}), 0);
-	assert_int_equal(avoided_beside(3, 4, (double[]){1.6, 0, 2, 3}), 1);
-	assert_int_equal(avoided_beside(7, 4, (double[]){0, 0, 2, 3}), 1 << 2);
+	assert_int_equal(avoided_of_usable(1, 4, (double[]){0, 3, 2, 0}), 1 << 1);
+	assert_int_equal(avoided_of_usable(3, 4, (double[]){0, 0, 2, 0}), 0);
+	assert_int_equal(avoided_of_usable(3, 4, (double[]){1.6, 0, 2, 3}), 1);
+	assert_int_equal(avoided_of_usable(7, 4, (double[]){0, 0, 2, 3}), 1 << 2);
 }
 
 int main(void)

@@ -12,11 +12,12 @@ enum { NODES = 8 };
 static const char *const names[NODES] = {"n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8"};
 
 /* Returns the evicted nodes as bits, n1 the lowest. */
-static unsigned marked_beside(const bool *is_out, const struct wlbd_past_eviction *evictions, int count, int node_count)
+static unsigned marked_of_usable(const bool *is_excluded, const struct wlbd_past_eviction *evictions, int count,
+                                 int node_count)
 {
 	bool evicted[NODES];
 	unsigned bits = 0;
-	assert_int_equal(wlbd_evictions_mark(evictions, count, names, node_count, is_out, evicted), 0);
+	assert_int_equal(wlbd_evictions_mark(evictions, count, names, node_count, is_excluded, evicted), 0);
 	for (int i = 0; i < node_count; i++)
 		bits |= evicted[i] ? 1U << i : 0;
 	return bits;
@@ -24,7 +25,7 @@ static unsigned marked_beside(const bool *is_out, const struct wlbd_past_evictio
 
 static unsigned marked(const struct wlbd_past_eviction *evictions, int count, int node_count)
 {
-	return marked_beside(NULL, evictions, count, node_count);
+	return marked_of_usable(NULL, evictions, count, node_count);
 }
 
 static void test_an_evicted_node_is_excluded(void **state)
@@ -62,10 +63,10 @@ static void test_beside_nodes_that_are_out(void **state)
 {
 	const struct wlbd_past_eviction all[] = {{"n4", false, 50, 1}, {"n1", false, 30, 3}, {"n3", false, 20, 4}};
 	(void)state;
-	assert_int_equal(marked_beside((bool[]){false, true, false, false}, all, 3, 4), 1 << 3);
-	assert_int_equal(marked_beside((bool[]){true, false, false, false}, all, 3, 4), 1 << 3 | 1 << 0);
-	assert_int_equal(marked_beside((bool[]){true, true, false, false}, all, 3, 4), 1 << 0);
-	assert_int_equal(marked_beside((bool[]){true, true, true, false}, all, 3, 4), 1 << 0 | 1 << 2);
+	assert_int_equal(marked_of_usable((bool[]){false, true, false, false}, all, 3, 4), 1 << 3);
+	assert_int_equal(marked_of_usable((bool[]){true, false, false, false}, all, 3, 4), 1 << 3 | 1 << 0);
+	assert_int_equal(marked_of_usable((bool[]){true, true, false, false}, all, 3, 4), 1 << 0);
+	assert_int_equal(marked_of_usable((bool[]){true, true, true, false}, all, 3, 4), 1 << 0 | 1 << 2);
 }
 
 static void test_a_program_that_hangs(void **state)
