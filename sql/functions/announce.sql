@@ -17,7 +17,7 @@ returns boolean language sql immutable as $$
 	end
 $$;
 
--- Whether the job has started again since the launcher of `r` began. What earlier versions announce has no launcher.
+-- Whether the job has started again since the launcher of `r` began. A plain srun announces itself without a launcher.
 create function wlb_launch_is_later(r runs, p_launcher uuid, p_start integer, p_restart_count integer)
 returns boolean language sql immutable as $$
 	select case when r.launcher is null or p_launcher is null then p_restart_count > r.restart_count
@@ -64,18 +64,18 @@ create function wlb_open_runs_check(p_job_id bigint, p_uid bigint, p_user text) 
 declare
 	of_job bigint;
 	of_user bigint;
-	of_job_most constant bigint := 1024;
-	of_user_most constant bigint := 4096;
+	of_job_max constant bigint := 1024;
+	of_user_max constant bigint := 4096;
 begin
 	select count(*) filter (where job_id = p_job_id), count(*) into of_job, of_user from runs
 	where uid = p_uid and state in ('starting', 'running', 'restarting');
-	if of_job >= of_job_most then
+	if of_job >= of_job_max then
 		raise exception using errcode = 'WL503', message = format(
-			'job %s: has %s open runs, and can have %s; try again when one of them has ended', p_job_id, of_job, of_job_most);
-	elsif of_user >= of_user_most then
+			'job %s: has %s open runs, and can have %s; try again when one of them has ended', p_job_id, of_job, of_job_max);
+	elsif of_user >= of_user_max then
 		raise exception using errcode = 'WL503', message = format(
 			'job %s: user %s has %s open runs, and can have %s; try again when one of them has ended', p_job_id, p_user,
-			of_user, of_user_most);
+			of_user, of_user_max);
 	end if;
 end $$;
 
@@ -85,7 +85,7 @@ create function wlb_run_create(p_job_id bigint, p_launch integer, p_uid bigint, 
 returns runs language plpgsql as $$
 declare
 	r runs;
-	provisional_most constant bigint := 1000;
+	provisional_max constant bigint := 1000;
 begin
 	perform wlb_job_lock(p_job_id);
 	select * into r from runs where job_id = p_job_id and launch = p_launch and uid = p_uid
@@ -95,10 +95,10 @@ begin
 	end if;
 	perform wlb_open_runs_check(p_job_id, p_uid, p_user);
 	if p_submitted is null and (select count(*) from runs where uid = p_uid and not confirmed
-			and state in ('starting', 'running', 'restarting')) >= provisional_most then
+			and state in ('starting', 'running', 'restarting')) >= provisional_max then
 		raise exception using errcode = 'WL503', message = format(
 			'job %s: user %s has %s open runs of jobs that Slurm has not confirmed, the most there can be; try again when '
-			'slurmctld answers', p_job_id, p_user, provisional_most);
+			'slurmctld answers', p_job_id, p_user, provisional_max);
 	end if;
 	insert into runs (name, job_id, launch, uid, user_name, cluster, job_name, submitted_at, restart_count, policy,
 		confirmed)
@@ -121,7 +121,7 @@ declare
 	number integer := coalesce(p_launch, 1);
 	submitted timestamptz := p_submitted;
 	start integer := least(p_start, p_restart_count);
-	number_most constant integer := 999999;
+	number_max constant integer := 999999;
 	is_later boolean;
 	again boolean;
 begin
@@ -136,9 +136,9 @@ begin
 			select case when bool_or(launch = p_launch) then max(launch) + 1 else p_launch end into number
 			from wlb_runs_of_job(newest);
 		end if;
-		if r.id is null and number > number_most then
+		if r.id is null and number > number_max then
 			raise exception using errcode = 'WL409', message = format(
-				'job %s: has a run of number %s, the greatest there can be; submit a new job', p_job_id, number_most);
+				'job %s: has a run of number %s, the greatest there can be; submit a new job', p_job_id, number_max);
 		end if;
 	end if;
 	if r.id is null then

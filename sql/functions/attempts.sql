@@ -100,13 +100,13 @@ declare
 	r runs;
 	a attempts;
 	newest integer;
-	attempts_most constant integer := 10000;
+	attempts_max constant integer := 10000;
 begin
 	select * into r from runs where id = p_run for no key update;
 	select coalesce(max(number), 0) into newest from attempts where run_id = p_run;
-	if newest >= attempts_most then
+	if newest >= attempts_max then
 		raise exception using errcode = 'WL409', message = format(
-			'run %s: has %s attempts, and can have %s; begin another run with a new `wlb run`', r.name, newest, attempts_most);
+			'run %s: has %s attempts, and can have %s; begin another run with a new `wlb run`', r.name, newest, attempts_max);
 	end if;
 	if p_is_late then
 		insert into attempts (run_id, number, uuid, state, reason, ended_at)

@@ -60,13 +60,13 @@ $$;
 -- Deaths of ranks, and steps that failed for the sake of one node, such as a launch there, which says nothing of the program:
 -- its step is not known. in_row: its attempt is one of those in a row without progress; later_progress: how many attempts after
 -- it had a new step.
-create function wlb_run_crashes(p_run bigint, p_most bigint) returns json language sql stable as $$
+create function wlb_run_crashes(p_run bigint, p_max bigint) returns json language sql stable as $$
 	with newest as (
 		select attempt_id, kind, node, step, detected_at from faults
 		where run_id = p_run and cause and node is not null
 			and (kind = 'rank_lost' or (kind = 'step_failed' and coalesce(proof ? 'step_broken', false)))
 			and not wlb_run_node_passed(p_run, node, detected_at)
-		order by detected_at desc limit p_most
+		order by detected_at desc limit p_max
 	), progress as materialized (
 		select number from attempts where run_id = p_run and new_steps > 0
 	), last as materialized (
@@ -80,13 +80,13 @@ create function wlb_run_crashes(p_run bigint, p_most bigint) returns json langua
 $$;
 
 -- Nodes for whose sake wlbd ended an attempt, the newest first.
-create function wlb_run_evictions(p_run bigint, p_most bigint) returns json language sql stable as $$
+create function wlb_run_evictions(p_run bigint, p_max bigint) returns json language sql stable as $$
 	select coalesce(json_agg(json_build_object('node', node, 'kind', kind, 'step', coalesce(step, -1),
 		'age_s', greatest(extract(epoch from now() - detected_at), 0)) order by detected_at desc), '[]')
 	from (select node, kind, step, detected_at from faults
 		where run_id = p_run and cause and proof ? 'evicted' and node is not null
 			and not wlb_run_node_passed(p_run, node, detected_at)
-		order by detected_at desc limit p_most) as newest
+		order by detected_at desc limit p_max) as newest
 $$;
 
 -- A hang in a collective may name ranks of several nodes. `wlb run` then checks the links between the nodes of the job, and

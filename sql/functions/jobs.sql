@@ -107,9 +107,9 @@ begin
 end $$;
 
 -- Notes that the job of the run, which ended at p_ended, is requeued, for p_reason. Returns how many times that makes; 0 if
--- it was p_most times already or the run is over; -1 if it has just been done. An attempt that is open ends. A stored time ahead of the
+-- it was p_max times already or the run is over; -1 if it has just been done. An attempt that is open ends. A stored time ahead of the
 -- database's clock, which was set back, is no requeue that has just been done.
-create function wlb_run_requeue(p_run bigint, p_attempt bigint, p_reason text, p_most integer, p_ended timestamptz)
+create function wlb_run_requeue(p_run bigint, p_attempt bigint, p_reason text, p_max integer, p_ended timestamptz)
 returns integer language plpgsql as $$
 declare
 	r runs;
@@ -118,7 +118,7 @@ begin
 	select * into r from runs where id = p_run for no key update;
 	if r.requeued_at between now() - interval '10 s' and now() then
 		return -1;
-	elsif r.ended_by is not null or r.requeues >= p_most then
+	elsif r.ended_by is not null or r.requeues >= p_max then
 		return 0;
 	end if;
 	over_at := wlb_run_over_at(p_run, p_ended);
@@ -127,7 +127,7 @@ begin
 	perform wlb_attempt_end(id, 'lost', null, p_reason, over_at) from attempts
 	where run_id = p_run and state in ('starting', 'running');
 	perform wlb_event_add(p_run, p_attempt, 'job_requeued', format('%s; job %s is requeued, %s of at most %s times',
-		p_reason, r.job_id, r.requeues + 1, p_most), now());
+		p_reason, r.job_id, r.requeues + 1, p_max), now());
 	return r.requeues + 1;
 end $$;
 

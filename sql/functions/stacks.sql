@@ -18,7 +18,7 @@ end $$;
 create function wlb_stacks_put(p_attempt bigint, p_stacks_id bigint, p_node text, p_ranks text) returns json
 language plpgsql as $$
 declare
-	size_most constant bigint := 64 << 20;
+	size_max constant bigint := 64 << 20;
 	before bigint;
 	size bigint;
 begin
@@ -34,9 +34,9 @@ begin
 	on conflict do nothing;
 	update stack_gatherings set size_bytes = size_bytes - before + octet_length(p_ranks)
 	where attempt_id = p_attempt and stacks_id = p_stacks_id returning size_bytes into size;
-	if size > size_most then
+	if size > size_max then
 		raise exception using errcode = 'WL413', message = format('stacks %s have %s MiB already, the most that is kept of a gathering',
-			p_stacks_id, size_most >> 20);
+			p_stacks_id, size_max >> 20);
 	end if;
 	return json_build_object('ranks', json_array_length(p_ranks::json));
 end $$;
@@ -49,7 +49,7 @@ declare
 	r runs := wlb_run_readable(p_name, p_uid, p_asker);
 	a attempts;
 	g stack_gatherings;
-	reply_most constant bigint := 16 << 20;
+	reply_max constant bigint := 16 << 20;
 	rows_read json := '[]';
 	omitted bigint := 0;
 begin
@@ -63,8 +63,8 @@ begin
 			from stacks where attempt_id = g.attempt_id and stacks_id = g.stacks_id
 		)
 		select coalesce(json_agg(('{"node":' || to_json(node) || ',' || substr(entry, 2))::json order by rank)
-				filter (where bytes <= reply_most), '[]'),
-			count(*) filter (where bytes > reply_most)
+				filter (where bytes <= reply_max), '[]'),
+			count(*) filter (where bytes > reply_max)
 		into rows_read, omitted from sized;
 	end if;
 	return json_build_object('run_id', r.name, 'state', r.state, 'attempt', a.number, 'stacks_id', g.stacks_id,

@@ -183,7 +183,7 @@ static int set_nodes(struct wlbd_attempt *attempt, const json_t *attempt_json)
 	                              (int)json_integer_value(json_object_get(attempt_json, "world_size")));
 }
 
-/* A text that cannot be read, of a later release, leaves what wlbd.conf says. */
+/* Where the text cannot be read, what wlbd.conf says stays. */
 static void set_on_fault(struct wlbd_attempt *attempt, const char *text)
 {
 	struct wlb_error error;

@@ -195,7 +195,7 @@ static bool has_too_many_nodes(const struct next_attempt *next)
 	return true;
 }
 
-/* A setting that cannot be read, of a later release, is as wlbd.conf says. */
+/* Where the setting cannot be read, what wlbd.conf says counts. */
 static bool excludes_crashed(const struct next_attempt *next)
 {
 	struct wlb_on_fault on_fault = next->request->wlbd->config.on_fault;
