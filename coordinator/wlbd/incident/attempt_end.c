@@ -178,14 +178,12 @@ void wlbd_attempt_end_evict(struct wlbd_attempt *attempt, const char *reason)
 
 /* ---- judging --------------------------------------------------------------------------------------- */
 
-/* Whether an agent may still report the rank whose end ended the step. srun does not name it where it has its step
- * cancelled, as MPI_Abort does. */
+/* Whether an agent may still report the rank whose end ended the step. */
 static bool is_exit_awaited(const struct wlbd_attempt *attempt)
 {
 	const struct wlbd_incident *incident = &attempt->incident;
 	const struct wlbd_reporter *reporter;
-	if (incident->settled || incident->first_exit_known || !wlbd_attempt_has_failed(&incident->life) ||
-	    wlb_clock_ms() - incident->life.since_ms > REPORTS_LATE_MAX_MS)
+	if (!wlbd_symptom_lacks_first_exit(incident) || wlb_clock_ms() - incident->life.since_ms > REPORTS_LATE_MAX_MS)
 		return false;
 	TAILQ_FOREACH(reporter, &attempt->reporters.list, link)
 	if (reporter->agent && reporter->connection != NULL && !reporter->goodbye)

@@ -156,17 +156,17 @@ void wlbd_symptom_goodbye(struct wlbd_reporter *reporter)
 
 /* ---- ranks ------------------------------------------------------------------------------------------- */
 
-/* Whether it is known how the attempt ended, and why, as far as a rank can be the reason. */
-static bool is_explained(const struct wlbd_incident *incident)
+bool wlbd_symptom_lacks_first_exit(const struct wlbd_incident *incident)
 {
-	bool lacks_reason = wlbd_attempt_has_failed(&incident->life) && !incident->first_exit_known;
-	return incident->settled || (wlbd_attempt_end_is_known(&incident->life) && !lacks_reason);
+	return !incident->settled && !incident->first_exit_known && incident->life.srun_signal == 0 &&
+	       wlbd_attempt_has_failed(&incident->life);
 }
 
 void wlbd_symptom_rank_gone(struct wlbd_reporter *reporter, int rank)
 {
 	struct wlbd_attempt *attempt = reporter->attempt;
-	if (is_explained(&attempt->incident))
+	bool is_known = attempt->incident.settled || wlbd_attempt_end_is_known(&attempt->incident.life);
+	if (is_known && !wlbd_symptom_lacks_first_exit(&attempt->incident))
 		return;
 	raise_symptom(attempt, WLBD_RANK_GONE, reporter->node, rank, reporter->step);
 }

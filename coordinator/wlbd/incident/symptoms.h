@@ -46,6 +46,10 @@ void wlbd_symptom_slurm_ends(struct wlbd_attempt *attempt, const struct wlbd_rep
  */
 void wlbd_symptom_step_ended(struct wlbd_attempt *attempt, int exit_code, const struct wlbd_first_exit *first);
 
+/* Whether the step has failed, and it is not known which rank ended it: srun does not name the rank where it has its
+ * step cancelled, as MPI_Abort does. The agent on its node may report it a moment later. */
+bool wlbd_symptom_lacks_first_exit(const struct wlbd_incident *incident);
+
 /* Rank 0 has recorded that the attempt has ended. Its step ends later, as its launcher will report: until then nodes
  * are watched, since srun waits for the tasks of a node that is lost. Without a launcher the record ends the attempt.
  */

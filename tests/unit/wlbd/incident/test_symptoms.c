@@ -266,15 +266,17 @@ static void ranks_that_end_after_the_record_of_the_end_are_not_lost(void **state
 static void the_rank_that_ended_the_step_may_be_reported_after_its_end(void **state)
 {
 	static const struct {
-		int exit_code;
+		int exit_code, srun_signal;
 		bool first_exit_known, counts;
-	} cases[] = {{7, false, true}, {7, true, false}, {0, false, false}, {75, false, false}, {-1000, false, false}};
+	} cases[] = {{7, 0, false, true},  {7, 0, true, false},   {7, 9, false, false},
+	             {0, 0, false, false}, {75, 0, false, false}, {-1000, 0, false, false}};
 	struct fixture *f = *state;
 	struct wlbd_reporter *rank = reporting(f, 1);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		f->attempt->incident.life = (struct wlbd_attempt_life){0};
 		f->attempt->incident.first_exit_known = cases[i].first_exit_known;
-		wlbd_symptom_step_ended(f->attempt, cases[i].exit_code, NULL);
+		wlbd_symptom_step_ended(f->attempt, cases[i].exit_code,
+		                        &(struct wlbd_first_exit){.srun_signal = cases[i].srun_signal});
 		wlbd_symptom_rank_exited(rank, 1, 7);
 		assert_int_equal(f->attempt->incident.count, cases[i].counts);
 		wlbd_incident_clear(&f->attempt->incident);
