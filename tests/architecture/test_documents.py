@@ -91,6 +91,19 @@ class Pages(unittest.TestCase):
         self.assertLessEqual(len(read("README.md").encode()), 8192)
         self.assertEqual([line for line in read("README.md").splitlines() if len(line) > 140], [])
 
+    def test_lines_are_short(self):
+        """Rows of tables can be longer: they cannot be divided."""
+        lines = [(page.name, line) for page in [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+                 for line in page.read_text(encoding="utf-8").splitlines()]
+        self.assertEqual([(page, line) for page, line in lines if len(line) > 140 and not line.startswith("|")], [])
+
+    def test_pages_begin_with_a_table_of_contents(self):
+        for page in [*(ROOT / "docs").glob("*.md"), ROOT / "CONTRIBUTING.md"]:
+            head, *sections = re.split(r"^## (.*)\n", prose(page), flags=re.MULTILINE)
+            unlisted = [title for title in sections[::2] if re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") not in
+                        re.findall(r"\]\(#([^)]+)\)", head)]
+            self.assertEqual(unlisted, [], page.name)
+
     def test_links_lead_to_files_and_headings(self):
         dead, links = [], 0
         for page in [*PAGES, ROOT / "CONTRIBUTING.md", *(ROOT / "docs/results").glob("*.md")]:
