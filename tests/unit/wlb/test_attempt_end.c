@@ -103,7 +103,7 @@ static void of_a_refusal_of_srun(void **state)
 	assert_false(attempt.is_refused);
 	/* Who has ended the attempt knows why. */
 	begin(NULL);
-	facts.was_ended = true;
+	attempt.ended_by = WLB_ENDED_BY_ORDER;
 	read_lines(no_such_option);
 	wlb_attempt_end_find(&run, &attempt, &facts);
 	assert_false(attempt.is_refused);
@@ -153,7 +153,7 @@ static void of_what_is_known_already(void **state)
 {
 	(void)state;
 	strcpy(attempt.end_reason, "cancelled by Slurm");
-	attempt.cancelled = true;
+	attempt.ended_by = WLB_ENDED_BY_CANCEL;
 	read_lines("srun: error: task 2 launch failed: Unspecified error\nsrun: error: n1: task 0: Killed\n");
 	read_lines(no_such_option);
 	expect(137, "cancelled by Slurm");
@@ -169,7 +169,7 @@ static void a_step_that_is_not_created_is_tried_again(void **state)
 	wlb_attempt_end_find(&run, &attempt, &facts);
 	assert_true(attempt.no_step && !attempt.is_slurmctld_unavailable && !attempt.is_refused);
 	begin(NULL);
-	facts.was_ended = true;
+	attempt.ended_by = WLB_ENDED_BY_ORDER;
 	read_lines(busy);
 	wlb_attempt_end_find(&run, &attempt, &facts);
 	assert_false(attempt.no_step);

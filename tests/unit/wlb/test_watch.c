@@ -171,7 +171,8 @@ static void the_first_task_to_fail_is_read_from_what_srun_writes(void **state)
 	assert_true(run.first_exit.known);
 	assert_int_equal(run.first_exit.rank, 1);
 	assert_non_null(strstr(attempt.end_reason, "rank 1"));
-	assert_false(attempt.cancelled || attempt.ended_by_order || attempt.stopped);
+	assert_int_equal(attempt.ended_by, WLB_ENDED_BY_ITSELF);
+	assert_false(attempt.stopped);
 }
 
 static void an_srun_that_another_process_kills_is_no_cause_of_a_rank(void **state)
@@ -200,8 +201,7 @@ static void an_order_ends_the_step_and_then_srun(void **state)
 	watch(&run, &attempt, "trap '' TERM; while :; do sleep 1; done", true);
 	assert_int_equal(step_kills, 1);
 	assert_int_equal(attempt.exit_code, 128 + SIGKILL);
-	assert_true(attempt.ended_by_order);
-	assert_false(attempt.cancelled);
+	assert_int_equal(attempt.ended_by, WLB_ENDED_BY_ORDER);
 	assert_string_equal(attempt.end_reason, "rank 1 hangs");
 	assert_string_equal(attempt.step_id, "12.4");
 	assert_int_equal(run.srun_signal, 0);
@@ -235,7 +235,8 @@ static void a_signal_that_ends_the_run_ends_srun(void **state)
 	watch(&run, &attempt, "while :; do sleep 1; done", false);
 	close(run.signal_fd);
 	sigprocmask(SIG_SETMASK, &run.signals_before, NULL);
-	assert_true(run.cancelled && attempt.cancelled);
+	assert_true(run.cancelled);
+	assert_int_equal(attempt.ended_by, WLB_ENDED_BY_CANCEL);
 	assert_int_equal(attempt.exit_code, 128 + SIGTERM);
 	assert_string_equal(attempt.end_reason, "cancelled by signal TERM");
 	assert_int_equal(run.srun_signal, 0);

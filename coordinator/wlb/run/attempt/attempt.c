@@ -109,7 +109,7 @@ static const char *end_state(const struct wlb_attempt *attempt)
 {
 	if (attempt->exit_code == 0 && !attempt->stopped)
 		return "complete";
-	return attempt->stopped || attempt->ended_by_order || attempt->cancelled ? "ended" : "failed";
+	return attempt->stopped || attempt->ended_by != WLB_ENDED_BY_ITSELF ? "ended" : "failed";
 }
 
 static void record_end(const struct wlb_run *run, struct wlb_reporter *reporter, const struct wlb_attempt *attempt)
@@ -169,7 +169,7 @@ static bool wait_for_step(struct wlb_run *run, struct wlb_attempt *attempt, int6
 	if (wlb_run_pause(run, pause_ms))
 		return true;
 	if (run->cancelled) {
-		attempt->cancelled = true;
+		attempt->ended_by = WLB_ENDED_BY_CANCEL;
 		attempt->exit_code = 128 + SIGTERM;
 		snprintf(attempt->end_reason, sizeof(attempt->end_reason),
 		         "cancelled while it waited for a Slurm step");

@@ -32,7 +32,8 @@ static char *fold_names(const char *list)
 static void note_fence_timeout(struct wlb_attempt *attempt, const struct wlb_attempt_end_facts *facts)
 {
 	const struct wlb_fence_timeout *fence = &facts->scan->fence;
-	if (!fence->known || attempt->exit_code == 0 || attempt->cancelled || attempt->end_reason[0] != '\0')
+	if (!fence->known || attempt->exit_code == 0 || attempt->ended_by == WLB_ENDED_BY_CANCEL ||
+	    attempt->end_reason[0] != '\0')
 		return;
 	char *nodes = fold_names(fence->nodes);
 	wlb_text_format(attempt->end_reason, sizeof(attempt->end_reason),
@@ -45,7 +46,7 @@ static void note_fence_timeout(struct wlb_attempt *attempt, const struct wlb_att
 static void note_first_exit(struct wlb_run *run, struct wlb_attempt *attempt, const struct wlb_attempt_end_facts *facts)
 {
 	const struct wlb_first_exit *first = &facts->scan->first;
-	if (!first->known || attempt->exit_code == 0 || attempt->cancelled || attempt->is_refused)
+	if (!first->known || attempt->exit_code == 0 || attempt->ended_by == WLB_ENDED_BY_CANCEL || attempt->is_refused)
 		return;
 	run->first_exit = *first;
 	attempt->exit_code = first->exit_code;
@@ -68,7 +69,7 @@ static void note_launch_failure(struct wlb_run *run, struct wlb_attempt *attempt
 {
 	struct wlb_run_launch_failure *failure = &run->launch_failure;
 	const char *node = facts->scan->launch.known ? find_failed_node(attempt, &facts->scan->launch) : NULL;
-	if (node == NULL || attempt->exit_code == 0 || attempt->cancelled)
+	if (node == NULL || attempt->exit_code == 0 || attempt->ended_by == WLB_ENDED_BY_CANCEL)
 		return;
 	snprintf(failure->node, sizeof(failure->node), "%s", node);
 	wlb_text_show(failure->why, sizeof(failure->why), facts->scan->launch.why);
@@ -87,8 +88,8 @@ static void note_refusal(const struct wlb_run *run, struct wlb_attempt *attempt,
 	bool is_of_tasks = wlb_attempt_end_is_refused(run, attempt, facts->scan);
 	const struct wlb_first_exit_scan *scan = facts->scan;
 	bool has_step = scan->first.known || scan->launch.known || scan->fence.known || scan->slurm_end.known;
-	if (!refusal->known || attempt->exit_code == 0 || attempt->cancelled || facts->was_ended || attempt->no_step ||
-	    (!is_of_tasks && (has_step || refusal->failed_tasks > 0)))
+	if (!refusal->known || attempt->exit_code == 0 || attempt->ended_by != WLB_ENDED_BY_ITSELF ||
+	    attempt->no_step || (!is_of_tasks && (has_step || refusal->failed_tasks > 0)))
 		return;
 	attempt->is_refused = true;
 	wlb_text_format(attempt->end_reason, sizeof(attempt->end_reason), "%s; %s", refusal->why, refusal->remedy);
@@ -105,8 +106,8 @@ static void note_last_error(struct wlb_attempt *attempt, const struct wlb_attemp
 /* A task that then ended in its own way may be the cause after all. */
 static void note_slurm_end(struct wlb_run *run, struct wlb_attempt *attempt, const struct wlb_attempt_end_facts *facts)
 {
-	if ((!facts->scan->slurm_end.known && !attempt->is_refused) || attempt->exit_code == 0 || attempt->cancelled ||
-	    attempt->stopped || attempt->ended_by_order)
+	if ((!facts->scan->slurm_end.known && !attempt->is_refused) || attempt->exit_code == 0 || attempt->stopped ||
+	    attempt->ended_by != WLB_ENDED_BY_ITSELF)
 		return;
 	run->slurm_end = *facts->slurm_end;
 	if (attempt->end_reason[0] == '\0')
@@ -115,7 +116,7 @@ static void note_slurm_end(struct wlb_run *run, struct wlb_attempt *attempt, con
 
 void wlb_attempt_end_find(struct wlb_run *run, struct wlb_attempt *attempt, const struct wlb_attempt_end_facts *facts)
 {
-	attempt->no_step = facts->scan->no_step && attempt->exit_code != 0 && !facts->was_ended;
+	attempt->no_step = facts->scan->no_step && attempt->exit_code != 0 && attempt->ended_by == WLB_ENDED_BY_ITSELF;
 	attempt->is_slurmctld_unavailable = attempt->no_step && facts->scan->is_slurmctld_unavailable;
 	note_fence_timeout(attempt, facts);
 	note_launch_failure(run, attempt, facts);

@@ -11,7 +11,6 @@
 
 struct wlb_attempt_end_facts {
 	const struct wlb_first_exit_scan *scan;
-	bool was_ended;                            /* by an order of the coordinator, or since the run was cancelled */
 	double launch_failed_s;                    /* since 1970, of scan->launch */
 	const struct wlb_run_slurm_end *slurm_end; /* that was sent to the coordinator */
 };

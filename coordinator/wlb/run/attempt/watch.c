@@ -73,7 +73,7 @@ static void end_by_order(struct watch *w)
 	if (w->ending.measure != WLB_STEP_END_NOT || w->reporter == NULL ||
 	    !wlb_reporter_must_end(w->reporter, &reason))
 		return;
-	w->attempt->ended_by_order = true;
+	w->attempt->ended_by = WLB_ENDED_BY_ORDER;
 	w->scan.ignore_rest = true;
 	wlb_text_format(w->attempt->end_reason, sizeof(w->attempt->end_reason), "%s", reason);
 	wlb_run_print("ending attempt %d: %s", w->attempt->number, reason);
@@ -85,7 +85,7 @@ static void end_by_order(struct watch *w)
 static void end_waiting_srun(struct watch *w)
 {
 	if (w->ending.measure == WLB_STEP_END_NOT || w->ending.measure == WLB_STEP_END_FORCED ||
-	    !w->attempt->ended_by_order || !wlb_reporter_survivors_ended(w->reporter))
+	    w->attempt->ended_by != WLB_ENDED_BY_ORDER || !wlb_reporter_survivors_ended(w->reporter))
 		return;
 	if (w->lost_alone_ms == 0)
 		w->lost_alone_ms = wlb_clock_ms() + SRUN_LOST_MS;
@@ -113,7 +113,7 @@ static void ask_to_stop(struct watch *w)
 
 static void end_cancelled(struct watch *w, const char *why)
 {
-	w->attempt->cancelled = true;
+	w->attempt->ended_by = WLB_ENDED_BY_CANCEL;
 	w->scan.ignore_rest = true;
 	wlb_text_format(w->attempt->end_reason, sizeof(w->attempt->end_reason), "%s", why);
 	wlb_step_end_note(&w->ending, WLB_STEP_END_TERMINATED, CANCEL_GRACE_MS);
@@ -270,10 +270,8 @@ static void wait_and_pass(struct watch *w)
 /* srun has ended: finds how the attempt did. */
 static void find_end(struct watch *w)
 {
-	const struct wlb_attempt_end_facts facts = {.scan = &w->scan,
-	                                            .was_ended = w->ending.measure != WLB_STEP_END_NOT,
-	                                            .launch_failed_s = w->launch_failed_s,
-	                                            .slurm_end = &w->slurm_end};
+	const struct wlb_attempt_end_facts facts = {
+		.scan = &w->scan, .launch_failed_s = w->launch_failed_s, .slurm_end = &w->slurm_end};
 	note_short_step(w);
 	wlb_attempt_end_find(w->run, w->attempt, &facts);
 	wlb_run_note_stop(w->run, w->attempt);

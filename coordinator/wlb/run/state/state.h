@@ -143,6 +143,13 @@ struct wlb_run_slurm_end {
 	bool is_certain; /* no rank can be the reason */
 };
 
+/* Who has ended an attempt. */
+enum wlb_attempt_ended_by {
+	WLB_ENDED_BY_ITSELF, /* its tasks, its nodes, or Slurm */
+	WLB_ENDED_BY_ORDER,  /* of the coordinator */
+	WLB_ENDED_BY_CANCEL, /* of the run, by its user or by the end of its job */
+};
+
 /* One launch. */
 struct wlb_attempt {
 	char id[37];
@@ -173,8 +180,7 @@ struct wlb_attempt {
 	bool no_step;                  /* srun could not create its step, for a temporary reason: no task has run */
 	bool is_slurmctld_unavailable; /* that reason is that slurmctld did not answer */
 	bool is_refused;               /* srun or Slurm would refuse it again, as end_reason says */
-	bool ended_by_order;
-	bool cancelled;
+	enum wlb_attempt_ended_by ended_by;
 	enum wlb_run_stop stop; /* it was asked to save and stop */
 	int64_t next_stop_ms;   /* when it is asked again */
 	bool has_saved;         /* wlb-worker has recorded a checkpoint */

@@ -101,7 +101,7 @@ void wlb_run_ask_to_save(struct wlb_run *run, struct wlb_attempt *attempt, struc
  * again. */
 static bool has_stopped(const struct wlb_run *run, const struct wlb_attempt *attempt)
 {
-	if (attempt->cancelled || attempt->ended_by_order)
+	if (attempt->ended_by != WLB_ENDED_BY_ITSELF)
 		return false;
 	return attempt->exit_code == WLB_EXIT_SAVED ||
 	       (attempt->exit_code == 0 && attempt->stop != WLB_RUN_STOP_NONE && !is_worker(run));
