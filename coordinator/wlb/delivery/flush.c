@@ -345,11 +345,12 @@ static const struct wlb_option options[] = {
                     "cluster are known to wait)")},
 	{WLB_OPTION(INT, "timeout", FIELD(timeout_s), "SECONDS", "stop after this long"), .min = 1, .max = 86400,
          .initial = "60"},
-	{WLB_OPTION(INT, "wait", FIELD(wait_s), "SECONDS",
-                    "while the coordinator is unavailable, try again for this long, in pauses of 0.5 to 5 seconds; "
-                    "only one such process delivers a directory, and ends when the directory is empty; another ends "
-                    "after 10 seconds. Of those with --ended-job there is one beside it, which goes on for its time "
-                    "again whenever another one has ended for it"),
+	{WLB_OPTION(
+		 INT, "wait", FIELD(wait_s), "SECONDS",
+		 "while the coordinator is unavailable, try again for this long, in pauses of 0.5 to 5 seconds; "
+		 "only one such process delivers a directory, and ends when the directory is empty; another ends "
+		 "after 10 seconds. One process with --ended-job may deliver the directory beside it: its time begins "
+		 "again whenever another process with --ended-job ends and leaves the directory to it"),
          .min = 1, .max = 7 * 86400},
 	{WLB_OPTION(INT64, "ended-job", FIELD(ended_job), "JOBID",
                     "this job has ended, as its epilog knows: its spools that nobody has written since are removed as "
