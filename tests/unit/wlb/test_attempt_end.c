@@ -37,7 +37,7 @@ static void read_lines(const char *text)
 static void expect(int exit_code, const char *reason)
 {
 	wlb_attempt_end_find(&run, &attempt, &facts);
-	wlb_attempt_end_explain(&run, &attempt, &facts);
+	wlb_attempt_end_explain(&attempt, &facts);
 	assert_int_equal(attempt.exit_code, exit_code);
 	assert_string_equal(attempt.end_reason, reason);
 }
@@ -47,7 +47,7 @@ static void of_the_task_that_ended_first(void **state)
 	(void)state;
 	read_lines("srun: error: n2: task 3: Exited with exit code 7\nsrun: error: n1: tasks 0-1: Killed\n");
 	expect(7, "rank 3 on n2 ended with exit code 7");
-	assert_true(run.first_exit.known && run.first_exit.rank == 3);
+	assert_true(attempt.first_exit.known && attempt.first_exit.rank == 3);
 }
 
 static void of_nothing_where_it_succeeds(void **state)
@@ -56,7 +56,7 @@ static void of_nothing_where_it_succeeds(void **state)
 	attempt.exit_code = 0;
 	read_lines("srun: error: n2: task 3: Exited with exit code 7\n");
 	expect(0, "");
-	assert_false(run.first_exit.known);
+	assert_false(attempt.first_exit.known);
 }
 
 static void of_a_fence_that_timed_out(void **state)
@@ -66,7 +66,7 @@ static void of_a_fence_that_timed_out(void **state)
 		"slurmstepd: error:  mpi/pmix_v4: pmixp_coll_ring_reset_if_to: n2 [1]: pmixp_coll_ring.c:741: 0x7f1c: "
 		"collective timeout seq=1\nsrun: error: n2: task 3: Exited with exit code 7\n");
 	expect(EX_TEMPFAIL, "the Slurm step did not start: a PMIx fence was ended by PMIxTimeout on n2");
-	assert_false(run.first_exit.known);
+	assert_false(attempt.first_exit.known);
 }
 
 static void of_a_node_that_did_not_launch_its_tasks(void **state)
@@ -74,8 +74,8 @@ static void of_a_node_that_did_not_launch_its_tasks(void **state)
 	(void)state;
 	read_lines("srun: error: task 2 launch failed: Unspecified error\n");
 	expect(137, "the Slurm step was not launched on n2: Unspecified error");
-	assert_string_equal(run.launch_failure.node, "n2");
-	assert_true(run.launch_failure.time_s == 1.5);
+	assert_string_equal(attempt.launch_failure.node, "n2");
+	assert_true(attempt.launch_failure.time_s == 1.5);
 }
 
 static void of_no_node_that_the_attempt_does_not_have(void **state)
@@ -83,7 +83,7 @@ static void of_no_node_that_the_attempt_does_not_have(void **state)
 	(void)state;
 	read_lines("srun: error: task 9 launch failed: Unspecified error\n");
 	wlb_attempt_end_find(&run, &attempt, &facts);
-	assert_string_equal(run.launch_failure.node, "");
+	assert_string_equal(attempt.launch_failure.node, "");
 }
 
 static const char no_such_option[] = "srun: unrecognized option '--frobnicate'\n";
@@ -124,7 +124,7 @@ static void of_tasks_that_could_not_execute_the_command(void **state)
 	read_lines("srun: error: n1: tasks 0-1: Exited with exit code 2\n");
 	wlb_attempt_end_find(&run, &attempt, &facts);
 	assert_true(attempt.is_refused);
-	assert_false(run.first_exit.known); /* which is no crash */
+	assert_false(attempt.first_exit.known); /* which is no crash */
 	/* On one node of several it may be the node. */
 	begin(NULL);
 	attempt.node_count = 1;
@@ -141,12 +141,12 @@ static void of_slurm_unless_it_has_saved(void **state)
 	read_lines("srun: First task exited 3s ago\n");
 	sent = (struct wlb_run_slurm_end){.why = "srun's --wait was over", .time_s = 2.5};
 	expect(137, "srun's --wait was over");
-	assert_true(run.slurm_end.time_s == 2.5);
+	assert_true(attempt.slurm_end.time_s == 2.5);
 	begin(NULL);
 	read_lines("srun: First task exited 3s ago\n");
 	attempt.stopped = true;
 	expect(137, "");
-	assert_string_equal(run.slurm_end.why, "");
+	assert_string_equal(attempt.slurm_end.why, "");
 }
 
 static void of_what_is_known_already(void **state)
@@ -157,8 +157,8 @@ static void of_what_is_known_already(void **state)
 	read_lines("srun: error: task 2 launch failed: Unspecified error\nsrun: error: n1: task 0: Killed\n");
 	read_lines(no_such_option);
 	expect(137, "cancelled by Slurm");
-	assert_false(run.first_exit.known);
-	assert_string_equal(run.launch_failure.node, "");
+	assert_false(attempt.first_exit.known);
+	assert_string_equal(attempt.launch_failure.node, "");
 }
 
 static void a_step_that_is_not_created_is_tried_again(void **state)

@@ -168,8 +168,8 @@ static void the_first_task_to_fail_is_read_from_what_srun_writes(void **state)
 	             sizeof(text));
 	assert_string_equal(text, line);
 	assert_int_equal(attempt.exit_code, 3);
-	assert_true(run.first_exit.known);
-	assert_int_equal(run.first_exit.rank, 1);
+	assert_true(attempt.first_exit.known);
+	assert_int_equal(attempt.first_exit.rank, 1);
 	assert_non_null(strstr(attempt.end_reason, "rank 1"));
 	assert_int_equal(attempt.ended_by, WLB_ENDED_BY_ITSELF);
 	assert_false(attempt.stopped);
@@ -183,9 +183,9 @@ static void an_srun_that_another_process_kills_is_no_cause_of_a_rank(void **stat
 	begin(&run, &attempt);
 	pid_t srun = watch(&run, &attempt, "kill -9 $$", false);
 	assert_int_equal(attempt.exit_code, 128 + SIGKILL);
-	assert_int_equal(run.srun_signal, SIGKILL);
+	assert_int_equal(attempt.srun_signal, SIGKILL);
 	assert_int_equal(run.killed_srun, srun);
-	assert_false(run.first_exit.known);
+	assert_false(attempt.first_exit.known);
 	assert_string_equal(attempt.end_reason, "srun was killed by signal 9");
 }
 
@@ -204,7 +204,7 @@ static void an_order_ends_the_step_and_then_srun(void **state)
 	assert_int_equal(attempt.ended_by, WLB_ENDED_BY_ORDER);
 	assert_string_equal(attempt.end_reason, "rank 1 hangs");
 	assert_string_equal(attempt.step_id, "12.4");
-	assert_int_equal(run.srun_signal, 0);
+	assert_int_equal(attempt.srun_signal, 0);
 	assert_non_null(strstr(printed, "ending attempt 1: rank 1 hangs"));
 }
 
@@ -239,7 +239,7 @@ static void a_signal_that_ends_the_run_ends_srun(void **state)
 	assert_int_equal(attempt.ended_by, WLB_ENDED_BY_CANCEL);
 	assert_int_equal(attempt.exit_code, 128 + SIGTERM);
 	assert_string_equal(attempt.end_reason, "cancelled by signal TERM");
-	assert_int_equal(run.srun_signal, 0);
+	assert_int_equal(attempt.srun_signal, 0);
 }
 
 int main(void)

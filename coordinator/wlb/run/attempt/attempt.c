@@ -116,7 +116,7 @@ static void record_end(const struct wlb_run *run, struct wlb_reporter *reporter,
 {
 	json_t *data = json_pack("{s:s, s:i, s:o}", "state", end_state(attempt), "exit_code", attempt->exit_code,
 	                         "reason", wlb_json_text(attempt->end_reason));
-	wlb_attempt_end_put(run, data);
+	wlb_attempt_end_put(run, attempt, data);
 	wlb_run_record(reporter, "attempt_end", data);
 }
 
@@ -211,7 +211,6 @@ int wlb_attempt_run(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb
 	run->layout_before = attempt->layout;
 	run->attempts = attempt->number;
 	announce_attempt(run, attempt, planned == 0);
-	memcpy(run->attempt_id, attempt->id, sizeof(run->attempt_id));
 	struct wlb_reporter *reporter = start_reporter(run, attempt);
 	wlb_run_grow_record(run, reporter);
 	wlb_run_suspects_begin(run, attempt, reporter);

@@ -43,12 +43,12 @@ static void note_fence_timeout(struct wlb_attempt *attempt, const struct wlb_att
 	free(nodes);
 }
 
-static void note_first_exit(struct wlb_run *run, struct wlb_attempt *attempt, const struct wlb_attempt_end_facts *facts)
+static void note_first_exit(struct wlb_attempt *attempt, const struct wlb_attempt_end_facts *facts)
 {
 	const struct wlb_first_exit *first = &facts->scan->first;
 	if (!first->known || attempt->exit_code == 0 || attempt->ended_by == WLB_ENDED_BY_CANCEL || attempt->is_refused)
 		return;
-	run->first_exit = *first;
+	attempt->first_exit = *first;
 	attempt->exit_code = first->exit_code;
 	if (attempt->end_reason[0] == '\0')
 		wlb_rank_end_text(attempt->end_reason, sizeof(attempt->end_reason), first->rank, first->node,
@@ -64,10 +64,9 @@ static const char *find_failed_node(const struct wlb_attempt *attempt, const str
 	return node < attempt->node_count ? attempt->nodes[node] : NULL;
 }
 
-static void note_launch_failure(struct wlb_run *run, struct wlb_attempt *attempt,
-                                const struct wlb_attempt_end_facts *facts)
+static void note_launch_failure(struct wlb_attempt *attempt, const struct wlb_attempt_end_facts *facts)
 {
-	struct wlb_run_launch_failure *failure = &run->launch_failure;
+	struct wlb_run_launch_failure *failure = &attempt->launch_failure;
 	const char *node = facts->scan->launch.known ? find_failed_node(attempt, &facts->scan->launch) : NULL;
 	if (node == NULL || attempt->exit_code == 0 || attempt->ended_by == WLB_ENDED_BY_CANCEL)
 		return;
@@ -104,51 +103,51 @@ static void note_last_error(struct wlb_attempt *attempt, const struct wlb_attemp
 }
 
 /* A task that then ended in its own way may be the cause after all. */
-static void note_slurm_end(struct wlb_run *run, struct wlb_attempt *attempt, const struct wlb_attempt_end_facts *facts)
+static void note_slurm_end(struct wlb_attempt *attempt, const struct wlb_attempt_end_facts *facts)
 {
 	if ((!facts->scan->slurm_end.known && !attempt->is_refused) || attempt->exit_code == 0 || attempt->stopped ||
 	    attempt->ended_by != WLB_ENDED_BY_ITSELF)
 		return;
-	run->slurm_end = *facts->slurm_end;
+	attempt->slurm_end = *facts->slurm_end;
 	if (attempt->end_reason[0] == '\0')
 		wlb_text_format(attempt->end_reason, sizeof(attempt->end_reason), "%s", facts->slurm_end->why);
 }
 
-void wlb_attempt_end_find(struct wlb_run *run, struct wlb_attempt *attempt, const struct wlb_attempt_end_facts *facts)
+void wlb_attempt_end_find(const struct wlb_run *run, struct wlb_attempt *attempt,
+                          const struct wlb_attempt_end_facts *facts)
 {
 	attempt->no_step = facts->scan->no_step && attempt->exit_code != 0 && attempt->ended_by == WLB_ENDED_BY_ITSELF;
 	attempt->is_slurmctld_unavailable = attempt->no_step && facts->scan->is_slurmctld_unavailable;
 	note_fence_timeout(attempt, facts);
-	note_launch_failure(run, attempt, facts);
+	note_launch_failure(attempt, facts);
 	note_refusal(run, attempt, facts);
-	note_first_exit(run, attempt, facts);
+	note_first_exit(attempt, facts);
 }
 
-void wlb_attempt_end_explain(struct wlb_run *run, struct wlb_attempt *attempt,
-                             const struct wlb_attempt_end_facts *facts)
+void wlb_attempt_end_explain(struct wlb_attempt *attempt, const struct wlb_attempt_end_facts *facts)
 {
-	note_slurm_end(run, attempt, facts);
+	note_slurm_end(attempt, facts);
 	note_last_error(attempt, facts);
 }
 
-void wlb_attempt_end_put(const struct wlb_run *run, json_t *object)
+void wlb_attempt_end_put(const struct wlb_run *run, const struct wlb_attempt *attempt, json_t *object)
 {
-	const struct wlb_first_exit *first = &run->first_exit;
+	const struct wlb_first_exit *first = &attempt->first_exit;
 	if (first->known)
 		json_object_set_new(object, "first_exit",
 		                    json_pack("{s:i, s:o, s:i}", "rank", first->rank, "node",
 		                              wlb_json_text(first->node), first->signal != 0 ? "signal" : "exit_code",
 		                              first->signal != 0 ? first->signal : first->exit_code));
-	const struct wlb_run_launch_failure *failure = &run->launch_failure;
+	const struct wlb_run_launch_failure *failure = &attempt->launch_failure;
 	if (failure->node[0] != '\0')
 		json_object_set_new(object, "launch_failure",
 		                    json_pack("{s:o, s:o, s:f}", "node", wlb_json_text(failure->node), "why",
 		                              wlb_json_text(failure->why), "time", failure->time_s));
 	/* A job that is over ends its steps: that is no fault. */
-	if (run->slurm_end.why[0] != '\0' && !run->cancelled)
+	if (attempt->slurm_end.why[0] != '\0' && !run->cancelled)
 		json_object_set_new(object, "slurm_end",
-		                    json_pack("{s:o, s:f, s:b}", "why", wlb_json_text(run->slurm_end.why), "time",
-		                              run->slurm_end.time_s, "certain", run->slurm_end.is_certain));
-	if (run->srun_signal != 0)
-		json_object_set_new(object, "srun_signal", json_integer(run->srun_signal));
+		                    json_pack("{s:o, s:f, s:b}", "why", wlb_json_text(attempt->slurm_end.why), "time",
+		                              attempt->slurm_end.time_s, "certain", attempt->slurm_end.is_certain));
+	if (attempt->srun_signal != 0)
+		json_object_set_new(object, "srun_signal", json_integer(attempt->srun_signal));
 }

@@ -20,17 +20,17 @@ bool wlb_attempt_end_is_refused(const struct wlb_run *run, const struct wlb_atte
                                 const struct wlb_first_exit_scan *scan);
 
 /* Finds what ended the attempt first: sets its exit_code, which is srun's before, its end_reason where it has none, and
- * no_step, is_slurmctld_unavailable and is_refused; and first_exit and launch_failure of the run. */
-void wlb_attempt_end_find(struct wlb_run *run, struct wlb_attempt *attempt, const struct wlb_attempt_end_facts *facts);
+ * no_step, is_slurmctld_unavailable, is_refused, first_exit and launch_failure. */
+void wlb_attempt_end_find(const struct wlb_run *run, struct wlb_attempt *attempt,
+                          const struct wlb_attempt_end_facts *facts);
 
 /* Gives the attempt a reason where it still has none, once it is known whether it has saved and stopped: Slurm, with
- * run->slurm_end, else the last error of srun. */
-void wlb_attempt_end_explain(struct wlb_run *run, struct wlb_attempt *attempt,
-                             const struct wlb_attempt_end_facts *facts);
+ * its slurm_end, else the last error of srun. */
+void wlb_attempt_end_explain(struct wlb_attempt *attempt, const struct wlb_attempt_end_facts *facts);
 
-/* Adds to `object` what ended the last attempt, as far as it is known: "first_exit" {"rank":5,"node":"n3","signal":9}
+/* Adds to `object` what ended the attempt, as far as it is known: "first_exit" {"rank":5,"node":"n3","signal":9}
  * when a task was killed, "launch_failure" {"node":"n3","why":"...","time":...} when a node did not launch its tasks,
  * "srun_signal" when srun was killed. */
-void wlb_attempt_end_put(const struct wlb_run *run, json_t *object);
+void wlb_attempt_end_put(const struct wlb_run *run, const struct wlb_attempt *attempt, json_t *object);
 
 #endif

@@ -149,7 +149,7 @@ static void pass_signal(struct watch *w)
 /* Another process killed srun: the ends of its tasks after that are not the cause. */
 static void note_srun_killed(struct watch *w, int number)
 {
-	w->run->srun_signal = number;
+	w->attempt->srun_signal = number;
 	w->run->killed_srun = w->srun.pid;
 	w->scan.ignore_rest = true;
 	wlb_text_format(w->attempt->end_reason, sizeof(w->attempt->end_reason), "srun was killed by signal %d", number);
@@ -275,7 +275,7 @@ static void find_end(struct watch *w)
 	note_short_step(w);
 	wlb_attempt_end_find(w->run, w->attempt, &facts);
 	wlb_run_note_stop(w->run, w->attempt);
-	wlb_attempt_end_explain(w->run, w->attempt, &facts);
+	wlb_attempt_end_explain(w->attempt, &facts);
 	record_ended_processes(w);
 }
 
@@ -288,10 +288,10 @@ void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun,
 	                  .srun.pid = srun,
 	                  .begin_s = wlb_clock_unix_s(),
 	                  .output.fd = srun_stderr};
-	run->first_exit = (struct wlb_first_exit){0};
-	run->launch_failure = (struct wlb_run_launch_failure){0};
-	run->slurm_end = (struct wlb_run_slurm_end){0};
-	run->srun_signal = 0;
+	attempt->first_exit = (struct wlb_first_exit){0};
+	attempt->launch_failure = (struct wlb_run_launch_failure){0};
+	attempt->slurm_end = (struct wlb_run_slurm_end){0};
+	attempt->srun_signal = 0;
 	while (!has_ended(&w)) {
 		act(&w);
 		wait_and_pass(&w);

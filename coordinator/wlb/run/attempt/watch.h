@@ -8,7 +8,7 @@
 #include "coordinator/wlb/run/state/state.h"
 
 /* Returns when srun has ended; carries out orders and signals, and passes srun's stderr on; closes it. Fills in
- * how the attempt went, and run->first_exit. */
+ * how the attempt ended. */
 void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun, int srun_stderr,
                    struct wlb_reporter *reporter);
 

@@ -74,7 +74,7 @@ static json_t *ask_body(const struct wlb_run *run, const struct wlb_attempt *pre
 		int exit_code = previous->stopped ? WLB_EXIT_SAVED : previous->exit_code;
 		before = json_pack("{s:s, s:i, s:s}", "attempt_id", previous->id, "exit_code", exit_code, "step_id",
 		                   previous->step_id);
-		wlb_attempt_end_put(run, before);
+		wlb_attempt_end_put(run, previous, before);
 	}
 	return json_pack("{s:s, s:I, s:o, s:i, s:i, s:O, s:o, s:{s:b}}", "attempt_id", attempt->id, "job_id",
 	                 (json_int_t)job->job_id, "nodes", nodes, "tasks_per_node", job->tasks_per_node,
@@ -266,7 +266,8 @@ void wlb_run_ask(struct wlb_run *run, struct wlb_turn *turn, int unavailable_s)
 	turn->answer = answer == WLB_ANSWER_UNAVAILABLE && is_refused ? WLB_ANSWER_REFUSED : answer;
 }
 
-void wlb_run_end(struct wlb_run *run, const char *state, int exit_code, const char *reason)
+void wlb_run_end(const struct wlb_run *run, const struct wlb_attempt *last, const char *state, int exit_code,
+                 const char *reason)
 {
 	char path[128];
 	int left_ms = wlb_clock_left_ms(run->end_until_ms);
@@ -275,9 +276,10 @@ void wlb_run_end(struct wlb_run *run, const char *state, int exit_code, const ch
 	snprintf(path, sizeof(path), "/v1/runs/%s/end", run->id);
 	json_t *body =
 		json_pack("{s:s, s:i, s:o}", "state", state, "exit_code", exit_code, "reason", wlb_json_text(reason));
-	wlb_attempt_end_put(run, body);
-	if (run->attempt_id[0] != '\0')
-		json_object_set_new(body, "attempt_id", json_string(run->attempt_id));
+	if (last != NULL) {
+		wlb_attempt_end_put(run, last, body);
+		json_object_set_new(body, "attempt_id", json_string(last->id));
+	}
 	json_decref(wlb_api_request(run->connection, "POST", path, body, left_ms > END_MIN_MS ? left_ms : END_MIN_MS,
 	                            NULL, NULL));
 	json_decref(body);

@@ -11,8 +11,9 @@
  * longer, as wlb_run_next() says. */
 void wlb_run_ask(struct wlb_run *run, struct wlb_turn *turn, int unavailable_s);
 
-/* Reports that the run is over, until run->end_until_ms. A coordinator that does not answer reads it from the
- * delivered spool. */
-void wlb_run_end(struct wlb_run *run, const char *state, int exit_code, const char *reason);
+/* Reports that the run, whose last attempt is `last` or NULL, is over, until run->end_until_ms. A coordinator that does
+ * not answer reads it from the delivered spool. */
+void wlb_run_end(const struct wlb_run *run, const struct wlb_attempt *last, const char *state, int exit_code,
+                 const char *reason);
 
 #endif

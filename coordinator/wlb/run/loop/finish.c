@@ -66,6 +66,6 @@ void wlb_run_finish(struct wlb_run *run, const struct wlb_turn *turn, const stru
 	if (run->end_until_ms == 0)
 		run->end_until_ms = wlb_clock_ms() + WLB_ATTEMPT_END_MS;
 	wlb_run_deliver_last(run);
-	wlb_run_end(run, state, next->exit_code, reason);
+	wlb_run_end(run, wlb_turn_last(turn), state, next->exit_code, reason);
 	wlb_run_print("run %s %s%s%s%s", run->id, state, count, *reason ? ": " : "", reason);
 }

@@ -185,6 +185,10 @@ struct wlb_attempt {
 	int64_t next_stop_ms;   /* when it is asked again */
 	bool has_saved;         /* wlb-worker has recorded a checkpoint */
 	bool stopped;           /* it has saved and stopped before the end of its training */
+	struct wlb_first_exit first_exit;
+	struct wlb_run_launch_failure launch_failure;
+	struct wlb_run_slurm_end slurm_end;
+	int srun_signal; /* that killed srun; 0: none did */
 	char end_reason[1024];
 };
 
@@ -225,19 +229,14 @@ struct wlb_run {
 	struct wlb_run_journal journal;
 	char launcher_id[37]; /* of its first attempt, by which the coordinator knows this `wlb run` */
 	bool announced;
-	bool is_distribution_printed;                 /* that the user's distribution on a node is not kept */
-	bool machine_is_ours;                         /* WLB_MACHINE was set here, for one attempt */
-	json_t *calibration;                          /* that WLB_MACHINE was written from, docs/api.md; NULL: none */
-	struct wlb_layout layout_before;              /* of the attempt before; tp 0: there is none */
-	int attempts;                                 /* number of the last attempt, 0 before the first */
-	char attempt_id[37];                          /* of the last attempt, "" before the first */
-	struct wlb_first_exit first_exit;             /* of the last attempt */
-	struct wlb_run_launch_failure launch_failure; /* of the last attempt */
-	struct wlb_run_slurm_end slurm_end;           /* of the last attempt */
-	int srun_signal;                              /* that killed the srun of the last attempt; 0: none did */
-	pid_t killed_srun;                            /* the same srun, while its step may run on; 0: there is none */
-	sigset_t signals;                             /* blocked here and read from signal_fd */
-	sigset_t signals_before;                      /* the mask that is restored for the command */
+	bool is_distribution_printed;    /* that the user's distribution on a node is not kept */
+	bool machine_is_ours;            /* WLB_MACHINE was set here, for one attempt */
+	json_t *calibration;             /* that WLB_MACHINE was written from, docs/api.md; NULL: none */
+	struct wlb_layout layout_before; /* of the attempt before; tp 0: there is none */
+	int attempts;                    /* number of the last attempt, 0 before the first */
+	pid_t killed_srun;       /* the srun of the last attempt that was killed, while its step may run on; 0: none */
+	sigset_t signals;        /* blocked here and read from signal_fd */
+	sigset_t signals_before; /* the mask that is restored for the command */
 	int signal_fd;
 	bool cancelled; /* SIGTERM or SIGINT came, or Slurm reports it */
 	struct wlb_run_limit limit;

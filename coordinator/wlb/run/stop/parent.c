@@ -72,7 +72,7 @@ void wlb_run_note_job_end(struct wlb_run *run, struct wlb_attempt *attempt)
 	if (found != 1)
 		return;
 	if (strcmp(job.state, "PENDING") == 0 || job.restart_count != run->job.restart_count) {
-		run->first_exit = (struct wlb_first_exit){0};
+		attempt->first_exit = (struct wlb_first_exit){0};
 		run->cancelled = true;
 		attempt->ended_by = WLB_ENDED_BY_CANCEL;
 		snprintf(attempt->end_reason, sizeof(attempt->end_reason), "job %u was requeued", job.job_id);
