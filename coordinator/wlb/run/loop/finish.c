@@ -9,8 +9,8 @@
 #include "coordinator/wlb/run/state/deliver_records.h"
 #include "coordinator/wlb/run/state/print.h"
 
-static void say_end(const struct wlb_run *run, const struct wlb_turn *turn, enum wlb_outcome end, char *reason,
-                    size_t size)
+static void write_reason(const struct wlb_run *run, const struct wlb_turn *turn, enum wlb_outcome end, char *reason,
+                         size_t size)
 {
 	const char *last = turn->last.end_reason, *error = turn->error.message;
 	struct wlb_error why = {0};
@@ -59,7 +59,7 @@ void wlb_run_finish(struct wlb_run *run, const struct wlb_turn *turn, const stru
 	const char *state = next->end == WLB_OUTCOME_COORDINATOR ? turn->state : next->state;
 	if (next->end == WLB_OUTCOME_RESTARTS || next->end == WLB_OUTCOME_INPUT)
 		wlb_run_print("attempt %d: %s", turn->last.number, turn->last.end_reason);
-	say_end(run, turn, next->end, reason, sizeof(reason));
+	write_reason(run, turn, next->end, reason, sizeof(reason));
 	/* How many a job had before it was requeued is known with the next one. */
 	if (run->attempts > 0 || run->job.restart_count == 0)
 		snprintf(count, sizeof(count), " after %d attempt%s", run->attempts, run->attempts == 1 ? "" : "s");
