@@ -94,6 +94,15 @@ static char **read_list(const char *path, int *count)
 	return NULL;
 }
 
+/* Whether the folder is listed, for whichever cluster. */
+static bool is_listed(char *const *list, int count, const char *dir)
+{
+	for (int i = 0; i < count; i++)
+		if (strcmp(folder_of(list[i]), dir) == 0)
+			return true;
+	return false;
+}
+
 /* Removes the lines of `dir` that are of the cluster; returns whether one was there. */
 static bool remove_lines(char **list, int *count, const char *dir, const char *cluster)
 {
@@ -151,8 +160,8 @@ static void set_listed(const char *dir, bool present)
 		return;
 	if (wlb_own_file_lock(fd, LOCK_MS)) {
 		char **list = read_list(path, &count);
-		bool was_listed = list != NULL && remove_lines(list, &count, dir, cluster);
-		if (was_listed || present)
+		bool stays = present && *cluster == '\0' && is_listed(list, count, dir);
+		if (!stays && (remove_lines(list, &count, dir, cluster) || present))
 			write_list(path, list, count, cluster, present ? dir : NULL);
 		wlb_strings_free(list, count);
 	}
