@@ -6,7 +6,7 @@
 #include "coordinator/wlb/output/rank_text.h"
 #include "coordinator/wlb/output/seconds_text.h"
 #include "coordinator/wlb/top/calls.h"
-#include "coordinator/wlb/top/state.h"
+#include "coordinator/wlb/top/rank_state.h"
 
 enum { CALL_LINES = 2 };
 

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "coordinator/wlb/top/state.h"
+#include "coordinator/wlb/top/rank_state.h"
 
 enum { LABEL_MAX = 20, CELL_COLUMNS = 2, GAP_COLUMNS = 2 };
 

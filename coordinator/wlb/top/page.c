@@ -8,7 +8,7 @@
 #include "coordinator/wlb/top/calls_page.h"
 #include "coordinator/wlb/top/grid.h"
 #include "coordinator/wlb/top/progress.h"
-#include "coordinator/wlb/top/state.h"
+#include "coordinator/wlb/top/rank_state.h"
 #include "coordinator/wlb/top/verdicts_page.h"
 
 enum {

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "coordinator/wlb/top/state.h"
+#include "coordinator/wlb/top/rank_state.h"
 
 struct keyed {
 	int key;   /* of the section */

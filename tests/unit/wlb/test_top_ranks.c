@@ -8,9 +8,9 @@
 #include <cmocka.h>
 
 #include "coordinator/wlb/top/calls.h"
+#include "coordinator/wlb/top/rank_state.h"
 #include "coordinator/wlb/top/ranks.h"
 #include "coordinator/wlb/top/sections.h"
-#include "coordinator/wlb/top/state.h"
 #include "tests/unit/wlb/top_reply.h"
 
 static const struct wlb_layout layout = {.tp = 2, .cp = 2, .pp = 2, .dp = 2};

@@ -10,8 +10,8 @@
 #include "common/json_text.h"
 #include "coordinator/client/spool_dir.h"
 #include "coordinator/slurm/slurm_api.h"
-#include "coordinator/wlb/run/state/own_step.h"
 #include "coordinator/wlb/run/state/print.h"
+#include "coordinator/wlb/run/state/started_by_srun.h"
 
 static const char *setting(const char *name)
 {
@@ -101,7 +101,7 @@ int wlb_run_job_load(struct wlb_run_job *job, const struct wlb_run_options *opti
 		return wlb_fail(error,
 		                "there is no Slurm job here (SLURM_JOB_ID is not set); put this line into a batch "
 		                "script and submit it: sbatch --wlb-layout=auto SCRIPT");
-	if (wlb_run_own_step_check(error) != 0 || check_component(options, error) != 0 || wlb_slurm_open(error) != 0)
+	if (wlb_run_refuse_several(error) != 0 || check_component(options, error) != 0 || wlb_slurm_open(error) != 0)
 		return -1;
 	job->job_id = (uint32_t)strtoul(id, NULL, 10);
 	if (restarts != NULL)

@@ -1,4 +1,4 @@
-#include "coordinator/wlb/run/state/own_step.h"
+#include "coordinator/wlb/run/state/started_by_srun.h"
 
 #include <fcntl.h>
 #include <stdbool.h>
@@ -48,7 +48,7 @@ static bool is_in_step(const char *job, const char *step)
 	return strncmp(title, wanted, (size_t)length) == 0 && (title[length] == ']' || title[length] == '+');
 }
 
-int wlb_run_own_step_check(struct wlb_error *error)
+int wlb_run_refuse_several(struct wlb_error *error)
 {
 	const char *job = getenv("SLURM_JOB_ID"), *step = getenv("SLURM_STEP_ID");
 	const char *tasks = getenv("SLURM_STEP_NUM_TASKS");

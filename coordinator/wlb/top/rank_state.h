@@ -1,6 +1,6 @@
 /* What a cell shows of a rank: a letter for what it does, and a mark for how long, or how far behind it is. */
-#ifndef COORDINATOR_WLB_TOP_STATE_H
-#define COORDINATOR_WLB_TOP_STATE_H
+#ifndef COORDINATOR_WLB_TOP_RANK_STATE_H
+#define COORDINATOR_WLB_TOP_RANK_STATE_H
 
 #include "coordinator/wlb/top/ranks.h"
 

@@ -1,4 +1,4 @@
-#include "coordinator/wlb/top/state.h"
+#include "coordinator/wlb/top/rank_state.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Whether `wlb run` is one of several tasks of a step: variables of the step, and a parent that is called as slurmstepd
  * is. */
-#include "coordinator/wlb/run/state/own_step.h"
+#include "coordinator/wlb/run/state/started_by_srun.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,7 +31,7 @@ static int check_below(void)
 	if (child == 0) {
 		pid_t grandchild = fork();
 		if (grandchild == 0)
-			_exit(wlb_run_own_step_check(&error) != 0);
+			_exit(wlb_run_refuse_several(&error) != 0);
 		waitpid(grandchild, &status, 0);
 		_exit(WEXITSTATUS(status));
 	}
