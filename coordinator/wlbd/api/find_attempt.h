@@ -7,7 +7,7 @@
 
 #include "coordinator/wlbd/attempts/attempts.h"
 #include "coordinator/wlbd/http/request.h"
-#include "coordinator/wlbd/slurm/slurm_ask.h"
+#include "coordinator/wlbd/slurm/slurm_requests.h"
 
 struct wlbd_attempt_searches;
 

@@ -1,7 +1,7 @@
 #include "coordinator/wlbd/api/step_id.h"
 
 #include "coordinator/wlbd/http/route.h"
-#include "coordinator/wlbd/slurm/slurm_ask.h"
+#include "coordinator/wlbd/slurm/slurm_requests.h"
 
 int wlbd_step_id_check(const char *run, const char *step_id, struct wlb_error *error)
 {

@@ -11,7 +11,7 @@
 #include "coordinator/wlbd/nodes/lost_nodes.h"
 #include "coordinator/wlbd/rules/decision.h"
 #include "coordinator/wlbd/slurm/job_poll.h"
-#include "coordinator/wlbd/slurm/slurm_ask.h"
+#include "coordinator/wlbd/slurm/slurm_requests.h"
 #include "coordinator/wlbd/wlbd.h"
 
 enum {

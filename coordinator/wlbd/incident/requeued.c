@@ -9,7 +9,7 @@
 #include "coordinator/wlbd/database/outbox.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/rules/decision.h"
-#include "coordinator/wlbd/slurm/slurm_ask.h"
+#include "coordinator/wlbd/slurm/slurm_requests.h"
 #include "coordinator/wlbd/wlbd.h"
 
 enum { ASK_AGAIN_MS = 100 }; /* the ends of an attempt's ranks arrive one by one */

@@ -6,7 +6,7 @@
 #include "common/clock.h"
 #include "coordinator/wlbd/database/outbox.h"
 #include "coordinator/wlbd/incident/attempt_end.h"
-#include "coordinator/wlbd/slurm/slurm_ask.h"
+#include "coordinator/wlbd/slurm/slurm_requests.h"
 #include "coordinator/wlbd/wlbd.h"
 
 enum {

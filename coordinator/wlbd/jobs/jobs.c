@@ -25,7 +25,7 @@
 #include "coordinator/wlbd/slurm/job_orders.h"
 #include "coordinator/wlbd/slurm/job_poll.h"
 #include "coordinator/wlbd/slurm/nodes.h"
-#include "coordinator/wlbd/slurm/slurm_ask.h"
+#include "coordinator/wlbd/slurm/slurm_requests.h"
 #include "coordinator/wlbd/wlbd.h"
 
 /* A pending job that Slurm is asked to resize. */

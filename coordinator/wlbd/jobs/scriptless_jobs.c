@@ -10,7 +10,7 @@
 #include "coordinator/wlbd/nodes/dead_node.h"
 #include "coordinator/wlbd/slurm/job_orders.h"
 #include "coordinator/wlbd/slurm/nodes.h"
-#include "coordinator/wlbd/slurm/slurm_ask.h"
+#include "coordinator/wlbd/slurm/slurm_requests.h"
 #include "coordinator/wlbd/wlbd.h"
 
 struct scriptless_job {

@@ -36,7 +36,7 @@
 #include "coordinator/wlbd/nodes/node_probe.h"
 #include "coordinator/wlbd/slurm/job_orders.h"
 #include "coordinator/wlbd/slurm/nodes.h"
-#include "coordinator/wlbd/slurm/slurm_ask.h"
+#include "coordinator/wlbd/slurm/slurm_requests.h"
 #include "coordinator/wlbd/slurm/user_names.h"
 #include "coordinator/wlbd/thread_pool.h"
 #include "coordinator/wlbd/wlbd.h"

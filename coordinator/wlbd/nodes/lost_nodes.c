@@ -13,7 +13,7 @@
 #include "coordinator/wlbd/nodes/node_probe.h"
 #include "coordinator/wlbd/slurm/job_poll.h"
 #include "coordinator/wlbd/slurm/nodes.h"
-#include "coordinator/wlbd/slurm/slurm_ask.h"
+#include "coordinator/wlbd/slurm/slurm_requests.h"
 #include "coordinator/wlbd/wlbd.h"
 
 enum {

@@ -10,7 +10,7 @@
 #include "coordinator/wlbd/attempts/attempts.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/nodes/own_network.h"
-#include "coordinator/wlbd/nodes/probe.h"
+#include "coordinator/wlbd/nodes/program_probe.h"
 #include "coordinator/wlbd/slurm/nodes.h"
 #include "coordinator/wlbd/wlbd.h"
 
@@ -44,7 +44,7 @@ struct probed_node {
 	TAILQ_HEAD(, asker) askers; /* none: no probe is under way */
 	int tries;
 	struct event *pause;
-	struct wlbd_probe *probe;
+	struct wlbd_program_probe *probe;
 	int64_t silent_since_ms;
 	int64_t silent_until_ms; /* the last failed probe */
 	int silent_probes;
@@ -236,8 +236,8 @@ static void try_probe(evutil_socket_t fd, short what, void *context)
 	(void)fd;
 	(void)what;
 	if (node != NULL && node->address_length > 0)
-		probed->probe = wlbd_probe_start(wlbd->base, (const struct sockaddr *)&node->address,
-		                                 node->address_length, on_probed, probed);
+		probed->probe = wlbd_program_probe_start(wlbd->base, (const struct sockaddr *)&node->address,
+		                                         node->address_length, on_probed, probed);
 	if (probed->probe != NULL)
 		return;
 	wlbd_log(WLBD_LOG_WARNING, "node %s cannot be probed and counts as alive: %s", probed->name,
@@ -341,7 +341,7 @@ struct wlbd_node_probes *wlbd_node_probes_new(struct wlbd *wlbd)
 static void probed_node_free(struct probed_node *probed)
 {
 	answer(probed, true);
-	wlbd_probe_cancel(probed->probe);
+	wlbd_program_probe_cancel(probed->probe);
 	wlbd_own_network_cancel(&probed->own_network);
 	event_free(probed->pause);
 	tdelete(probed, &probed->probes->tree, by_name);

@@ -34,7 +34,7 @@ bool wlbd_node_is_this_host(const struct wlbd_node *node)
 void wlbd_own_network_cancel(struct wlbd_own_network *question)
 {
 	for (int i = 0; i < WLBD_OWN_NETWORK_PROBES; i++)
-		wlbd_probe_cancel(question->probes[i].probe);
+		wlbd_program_probe_cancel(question->probes[i].probe);
 	*question = (struct wlbd_own_network){0};
 }
 
@@ -82,8 +82,8 @@ static bool probe_any(struct wlbd_own_network *question, struct wlbd *wlbd, cons
 		if (!may_be_asked(question, node, silent))
 			continue;
 		snprintf(probe->node, sizeof(probe->node), "%s", node->name);
-		probe->probe = wlbd_probe_start(wlbd->base, (const struct sockaddr *)&node->address,
-		                                node->address_length, on_probed, probe);
+		probe->probe = wlbd_program_probe_start(wlbd->base, (const struct sockaddr *)&node->address,
+		                                        node->address_length, on_probed, probe);
 	}
 	return probe->probe != NULL;
 }

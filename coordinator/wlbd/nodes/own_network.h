@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "coordinator/wlbd/nodes/probe.h"
+#include "coordinator/wlbd/nodes/program_probe.h"
 #include "coordinator/wlbd/slurm/nodes.h"
 
 struct wlbd;
@@ -25,7 +25,7 @@ enum wlbd_own_network_state {
 struct wlbd_own_network {
 	struct wlbd_own_network_probe {
 		struct wlbd_own_network *question;
-		struct wlbd_probe *probe; /* NULL: it has ended */
+		struct wlbd_program_probe *probe; /* NULL: it has ended */
 		char node[256];
 	} probes[WLBD_OWN_NETWORK_PROBES];
 	void (*done)(void *context, enum wlbd_own_network_state state);

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <sys/queue.h>
 
-#include "coordinator/wlbd/slurm/slurm_ask.h"
+#include "coordinator/wlbd/slurm/slurm_requests.h"
 #include "coordinator/wlbd/wlbd.h"
 
 struct job_order {

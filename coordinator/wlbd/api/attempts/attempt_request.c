@@ -29,7 +29,7 @@
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/nodes/node_probe.h"
 #include "coordinator/wlbd/slurm/nodes.h"
-#include "coordinator/wlbd/slurm/slurm_ask.h"
+#include "coordinator/wlbd/slurm/slurm_requests.h"
 #include "coordinator/wlbd/wlbd.h"
 
 struct next_attempt {

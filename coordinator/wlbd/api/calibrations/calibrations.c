@@ -11,7 +11,7 @@
 #include "coordinator/wlbd/http/question_share.h"
 #include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/slurm/nodes.h"
-#include "coordinator/wlbd/slurm/slurm_ask.h"
+#include "coordinator/wlbd/slurm/slurm_requests.h"
 #include "coordinator/wlbd/wlbd.h"
 
 /* ---- the type of the GPUs that it was made of ------------------------------------------------------- */

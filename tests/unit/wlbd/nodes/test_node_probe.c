@@ -12,7 +12,7 @@
 
 #include "coordinator/wlbd/attempts/attempts.h"
 #include "coordinator/wlbd/nodes/own_network.h"
-#include "coordinator/wlbd/nodes/probe.h"
+#include "coordinator/wlbd/nodes/program_probe.h"
 #include "coordinator/wlbd/slurm/nodes.h"
 #include "coordinator/wlbd/wlbd.h"
 
@@ -36,8 +36,10 @@ static void *probed_context;
 
 int __wrap_event_add(struct event *event, const struct timeval *after);
 int64_t __wrap_wlb_clock_ms(void);
-struct wlbd_probe *__wrap_wlbd_probe_start(struct event_base *base, const struct sockaddr *address, socklen_t length,
-                                           void (*done)(void *, enum wlbd_probe_outcome, int64_t), void *context);
+struct wlbd_program_probe *__wrap_wlbd_program_probe_start(struct event_base *base, const struct sockaddr *address,
+                                                           socklen_t length,
+                                                           void (*done)(void *, enum wlbd_probe_outcome, int64_t),
+                                                           void *context);
 const struct wlbd_node *__wrap_wlbd_nodes_find(const struct wlbd_nodes *nodes, const char *name);
 void __wrap_wlbd_nodes_resolve_again(struct wlbd *wlbd, const char *name);
 void __wrap_wlbd_own_network_ask(struct wlbd_own_network *question, struct wlbd *wlbd, const char *silent,
@@ -57,15 +59,17 @@ int64_t __wrap_wlb_clock_ms(void)
 	return now_ms;
 }
 
-struct wlbd_probe *__wrap_wlbd_probe_start(struct event_base *base, const struct sockaddr *address, socklen_t length,
-                                           void (*done)(void *, enum wlbd_probe_outcome, int64_t), void *context)
+struct wlbd_program_probe *__wrap_wlbd_program_probe_start(struct event_base *base, const struct sockaddr *address,
+                                                           socklen_t length,
+                                                           void (*done)(void *, enum wlbd_probe_outcome, int64_t),
+                                                           void *context)
 {
 	(void)base;
 	(void)address;
 	(void)length;
 	probed = done;
 	probed_context = context;
-	return (struct wlbd_probe *)&probed; /* only that it is not NULL matters */
+	return (struct wlbd_program_probe *)&probed; /* only that it is not NULL matters */
 }
 
 const struct wlbd_node *__wrap_wlbd_nodes_find(const struct wlbd_nodes *nodes, const char *name)

@@ -1,4 +1,4 @@
-#include "coordinator/wlbd/nodes/probe.h"
+#include "coordinator/wlbd/nodes/program_probe.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "common/clock.h"
 
-struct wlbd_probe {
+struct wlbd_program_probe {
 	struct event_base *base;
 	int fd;
 	struct event *event;
@@ -15,7 +15,7 @@ struct wlbd_probe {
 	void *context;
 };
 
-void wlbd_probe_cancel(struct wlbd_probe *probe)
+void wlbd_program_probe_cancel(struct wlbd_program_probe *probe)
 {
 	if (probe == NULL)
 		return;
@@ -25,17 +25,17 @@ void wlbd_probe_cancel(struct wlbd_probe *probe)
 	free(probe);
 }
 
-static void finish(struct wlbd_probe *probe, enum wlbd_probe_outcome outcome)
+static void finish(struct wlbd_program_probe *probe, enum wlbd_probe_outcome outcome)
 {
 	void (*done)(void *context, enum wlbd_probe_outcome outcome, int64_t took_ms) = probe->done;
 	void *context = probe->context;
 	int64_t took_ms = wlb_clock_ms() - probe->began_ms;
-	wlbd_probe_cancel(probe);
+	wlbd_program_probe_cancel(probe);
 	done(context, outcome, took_ms);
 }
 
 /* Waits until WLBD_PROBE_MS after the beginning of the probe. */
-static int wait_for(struct wlbd_probe *probe, short what, event_callback_fn then)
+static int wait_for(struct wlbd_program_probe *probe, short what, event_callback_fn then)
 {
 	int64_t left_ms = probe->began_ms + WLBD_PROBE_MS - wlb_clock_ms();
 	left_ms = left_ms > 0 ? left_ms : 0;
@@ -58,7 +58,7 @@ static void on_closed(evutil_socket_t fd, short what, void *context)
 
 static void on_connected(evutil_socket_t fd, short what, void *context)
 {
-	struct wlbd_probe *probe = context;
+	struct wlbd_program_probe *probe = context;
 	int failure = ETIMEDOUT;
 	socklen_t size = sizeof(failure);
 	if (what & EV_WRITE)
@@ -79,14 +79,15 @@ static bool is_own_failure(int failure)
 	       failure == EADDRNOTAVAIL;
 }
 
-struct wlbd_probe *wlbd_probe_start(struct event_base *base, const struct sockaddr *address, socklen_t length,
-                                    void (*done)(void *context, enum wlbd_probe_outcome outcome, int64_t took_ms),
-                                    void *context)
+struct wlbd_program_probe *
+wlbd_program_probe_start(struct event_base *base, const struct sockaddr *address, socklen_t length,
+                         void (*done)(void *context, enum wlbd_probe_outcome outcome, int64_t took_ms), void *context)
 {
-	struct wlbd_probe *probe = calloc(1, sizeof(*probe));
+	struct wlbd_program_probe *probe = calloc(1, sizeof(*probe));
 	if (probe == NULL)
 		return NULL;
-	*probe = (struct wlbd_probe){.base = base, .began_ms = wlb_clock_ms(), .done = done, .context = context};
+	*probe =
+		(struct wlbd_program_probe){.base = base, .began_ms = wlb_clock_ms(), .done = done, .context = context};
 	probe->fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (probe->fd < 0) {
 		free(probe);
@@ -95,7 +96,7 @@ struct wlbd_probe *wlbd_probe_start(struct event_base *base, const struct sockad
 	/* A connection that is refused at once is writable too, so that on_connected sees the failure. */
 	int rc = connect(probe->fd, address, length);
 	if ((rc != 0 && is_own_failure(errno)) || wait_for(probe, EV_WRITE, on_connected) != 0) {
-		wlbd_probe_cancel(probe);
+		wlbd_program_probe_cancel(probe);
 		return NULL;
 	}
 	return probe;

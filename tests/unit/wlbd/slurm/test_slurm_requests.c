@@ -1,5 +1,5 @@
 /* Questions that are answered without Slurm: it is unavailable, or too many wait. */
-#include "coordinator/wlbd/slurm/slurm_ask.h"
+#include "coordinator/wlbd/slurm/slurm_requests.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,6 +1,6 @@
 /* Questions and orders to Slurm, on threads, since libslurm blocks. */
-#ifndef COORDINATOR_WLBD_SLURM_SLURM_ASK_H
-#define COORDINATOR_WLBD_SLURM_SLURM_ASK_H
+#ifndef COORDINATOR_WLBD_SLURM_SLURM_REQUESTS_H
+#define COORDINATOR_WLBD_SLURM_SLURM_REQUESTS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "coordinator/wlbd/slurm/slurm_ask.h"
+#include "coordinator/wlbd/slurm/slurm_requests.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* What a probe says of hosts that answer in different ways. */
-#include "coordinator/wlbd/nodes/probe.h"
+#include "coordinator/wlbd/nodes/program_probe.h"
 
 #include <netinet/in.h>
 #include <setjmp.h>
@@ -20,7 +20,8 @@ static enum wlbd_probe_outcome probe(const struct sockaddr_in *address)
 {
 	enum wlbd_probe_outcome outcome = WLBD_PROBE_ANSWERED;
 	struct event_base *base = event_base_new();
-	assert_non_null(wlbd_probe_start(base, (const struct sockaddr *)address, sizeof(*address), note, &outcome));
+	assert_non_null(
+		wlbd_program_probe_start(base, (const struct sockaddr *)address, sizeof(*address), note, &outcome));
 	event_base_dispatch(base);
 	event_base_free(base);
 	return outcome;
