@@ -82,14 +82,14 @@ static void omit_threads(json_t *rank, size_t max)
 {
 	json_t *threads = json_object_get(rank, "threads");
 	size_t bytes = bytes_of(rank);
-	json_int_t omitted = json_integer_value(json_object_get(rank, "omitted"));
+	json_int_t omitted = json_integer_value(json_object_get(rank, "left_out"));
 	while (bytes > max && json_array_size(threads) > 1) {
 		size_t last = json_array_size(threads) - 1;
 		bytes -= bytes_of(json_array_get(threads, last)) + 1;
 		json_array_remove(threads, last);
 		omitted++;
 	}
-	json_object_set_new(rank, "omitted", json_integer(omitted));
+	json_object_set_new(rank, "left_out", json_integer(omitted));
 }
 
 static void omit_calls(json_t *rank, size_t max)
@@ -117,7 +117,7 @@ static json_t *without_stack(const struct wlb_agent_task *task)
 	return json_pack("{s:i, s:s%, s:s, s:[{s:i, s:i, s:s, s:s%, s:s, s:[]}], s:i}", "pid", (int)task->pid, "state",
 	                 &thread.state, (size_t)1, "note", "wlb-stacks did not answer in time on this node", "threads",
 	                 "pid", (int)task->pid, "tid", (int)task->pid, "name", thread.name, "state", &thread.state,
-	                 (size_t)1, "waits_in", thread.waits_in, "frames", "omitted", 0);
+	                 (size_t)1, "waits_in", thread.waits_in, "frames", "left_out", 0);
 }
 
 json_t *wlb_stacks_rank(const json_t *printed, const struct wlb_agent_task *task, const struct wlb_node_page *page,

@@ -124,7 +124,7 @@ json_t *wlb_stacks_gather(const struct wlb_process_list *all, pid_t pid, struct 
 	wlb_thread_look(&first);
 	json_t *list = gather_threads(reader, threads, listed, until_ms, &omitted);
 	json_t *rank = json_pack("{s:i, s:s%, s:s, s:o, s:i}", "pid", (int)pid, "state", &first.state, (size_t)1,
-	                         "note", reader->note, "threads", list, "omitted", omitted);
+	                         "note", reader->note, "threads", list, "left_out", omitted);
 	wlb_modules_close(reader->modules);
 	free(reader);
 	return rank;

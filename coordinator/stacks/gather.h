@@ -17,7 +17,7 @@
 enum { WLB_STACKS_RANKS_MAX = 64 };
 
 /* Returns what wlb-stacks(1) describes; the caller releases it. No thread is begun after until_ms of wlb_clock_ms();
- * those left are counted in "omitted". NULL if out of memory. */
+ * those left are counted in "left_out". NULL if out of memory. */
 json_t *wlb_stacks_gather(const struct wlb_process_list *all, pid_t pid, struct wlb_frame_names *names,
                           int64_t until_ms);
 

@@ -77,7 +77,7 @@ create function wlb_events_json(p_run bigint) returns json language sql stable a
 $$;
 
 -- How many rows of each list a reply does not have.
-create function wlb_omitted_json(r runs) returns json language sql stable as $$
+create function wlb_left_out_json(r runs) returns json language sql stable as $$
 	select json_build_object(
 		'attempts', greatest((select count(*) from attempts where run_id = r.id) - 1000, 0),
 		'faults', greatest((select count(*) from faults where run_id = r.id) - 1000, 0),
@@ -195,7 +195,7 @@ begin
 		'tokens', wlb_whole(r.tokens), 'attempts', wlb_attempts_json(r.id), 'faults', wlb_faults_json(r.id),
 		'verdicts', wlb_verdicts_json(r.id),
 		'checkpoints', wlb_checkpoints_json(r.id), 'events', wlb_events_json(r.id),
-		'omitted', wlb_omitted_json(r),
+		'left_out', wlb_left_out_json(r),
 		'dropped', json_build_object('events', r.dropped_events, 'faults', r.dropped_faults,
 			'checkpoints', r.dropped_checkpoints, 'evidence', r.dropped_evidence,
 			'verdicts', r.dropped_verdicts));
@@ -245,5 +245,5 @@ begin
 		select run_id, entry, sum(octet_length(entry::text)) over (order by run_id desc) as bytes from told
 	)
 	select json_build_object('runs', coalesce(json_agg(entry order by run_id desc) filter (where bytes <= 24 << 20), '[]'),
-		'omitted', count(*) filter (where bytes > 24 << 20)) from sized);
+		'left_out', count(*) filter (where bytes > 24 << 20)) from sized);
 end $$;

@@ -77,7 +77,7 @@ begin
 				'ranks', (select count(*) from stacks k where k.attempt_id = s.attempt_id and k.stacks_id = s.stacks_id))
 				order by t.number desc, s.stacks_id desc)
 			from stack_gatherings s join attempts t on t.id = s.attempt_id where t.run_id = r.id), '[]'),
-		'ranks', rows_read, 'omitted', omitted);
+		'ranks', rows_read, 'left_out', omitted);
 end $$;
 
 -- Of each rank of a gathering the thread that is likely to train: of the first ranks, 16 MiB at most.

@@ -408,7 +408,7 @@ class AvoidedSuspect(SuspectsTest):
         self.assertEqual((status, reply["avoided"]), (200, True))
         self.evict(first, "n2")
         second, reply = self.next(run, first)
-        self.assertEqual((reply["nodes"], reply["suspects"], reply["unresponsive"]), (["n1"], [], []))
+        self.assertEqual((reply["nodes"], reply["suspects"], reply["missing"]), (["n1"], [], []))
         self.assertEqual(self.report_check(run, second)[0], 403)
 
 

@@ -75,9 +75,9 @@ class Reports(RanksTest):
         reply = self.ranks(run)
         self.assertEqual(reply["columns"], COLUMNS)
         self.assertEqual({key: reply[key] for key in ("run_id", "attempt", "attempt_id", "layout", "world_size", "nodes",
-                                                      "train_iters", "last_step", "omitted")},
+                                                      "train_iters", "last_step", "left_out")},
                          {"run_id": run, "attempt": 1, "attempt_id": attempt, "layout": {"tp": 2, "cp": 1, "pp": 1, "dp": 2},
-                          "world_size": 4, "nodes": ["n1", "n2"], "train_iters": 90, "last_step": None, "omitted": 0})
+                          "world_size": 4, "nodes": ["n1", "n2"], "train_iters": 90, "last_step": None, "left_out": 0})
 
     def test_reports_without_activities(self):
         run, attempt = self.new_attempt()

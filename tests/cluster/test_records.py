@@ -218,7 +218,7 @@ class Bounds(RecordsTest):
         run = self.new_run()
         self.fill(run, str(uuid.uuid4()), "event", 12500, lambda n: {"kind": "note", "detail": f"number {n}"})
         story = self.show(run)
-        self.assertEqual((len(story["events"]), story["omitted"]["events"], story["dropped"]["events"]),
+        self.assertEqual((len(story["events"]), story["left_out"]["events"], story["dropped"]["events"]),
                          (1000, 9000, 2500))
         self.assertEqual(story["events"][-1]["detail"], "number 12500")
         self.assertIn("2500 of its oldest events", self.cluster.run("wlb", "show", run).stdout)
@@ -229,7 +229,7 @@ class Bounds(RecordsTest):
         self.fill(run, str(uuid.uuid4()), "fault", 1200,
                   lambda n: {"kind": "hang", "detail": str(n), "evidence": {"text": "x" * 10000}})
         story = self.show(run)
-        self.assertEqual((len(story["faults"]), story["omitted"]["faults"]), (1000, 200))
+        self.assertEqual((len(story["faults"]), story["left_out"]["faults"]), (1000, 200))
         kept = self.cluster.sql("select count(evidence), sum(octet_length(evidence::text)) from faults "
                                 f"where run_id = {story['id']}")[0]
         self.assertEqual(int(kept[0]) + story["dropped"]["evidence"], 1200)
@@ -270,7 +270,7 @@ class Bounds(RecordsTest):
         self.assertEqual(named(self.show(runs[-1])["attempts"][::-1]), left)
         listed = self.api.call("GET", "/v1/runs?limit=5")[1]
         self.assertEqual([entry["run_id"] for entry in listed["runs"]], runs)
-        self.assertEqual((named(listed["runs"]), listed["omitted"]), (left, 0))
+        self.assertEqual((named(listed["runs"]), listed["left_out"]), (left, 0))
 
     def test_long_list(self):
         """10,000 runs with reasons of 4,096 characters."""
@@ -279,7 +279,7 @@ class Bounds(RecordsTest):
                          "repeat('r', 4096), now(), 'failed' from generate_series(5000001, 5010000) n")
         self.addCleanup(self.cluster.sql, "delete from runs where user_name = 'long'")
         status, reply = self.api.call("GET", "/v1/runs?user=long&limit=10000", timeout_s=60)
-        self.assertEqual((status, len(reply["runs"]) + reply["omitted"]), (200, 10000))
+        self.assertEqual((status, len(reply["runs"]) + reply["left_out"]), (200, 10000))
         self.assertEqual(reply["runs"][0]["run_id"], "5010000")
         self.assertLess(len(json.dumps(reply["runs"])), 26 << 20)
         self.assertEqual(len(self.api.call("GET", "/v1/runs?limit=100")[1]["runs"]), 100)
@@ -288,7 +288,7 @@ class Bounds(RecordsTest):
         run = self.new_run()
         self.fill(run, str(uuid.uuid4()), "checkpoint", 10500, lambda n: {"step": n, "path": f"/c/{n}"})
         story = self.show(run)
-        self.assertEqual((len(story["checkpoints"]), story["omitted"]["checkpoints"], story["dropped"]["checkpoints"]),
+        self.assertEqual((len(story["checkpoints"]), story["left_out"]["checkpoints"], story["dropped"]["checkpoints"]),
                          (1000, 9000, 500))
         self.assertEqual(story["checkpoints"][-1]["step"], 10500)
 
@@ -300,7 +300,7 @@ class Bounds(RecordsTest):
             select {pk}, id, 1, n, 'hang', 'over', '{{5}}', 1, '{{n1}}', 100, 1, '', 'report', now(), now()
             from attempts, generate_series(1, 230) n where run_id = {pk}""")
         story = self.show(run)
-        self.assertEqual((len(story["verdicts"]), story["omitted"]["verdicts"]), (200, 30))
+        self.assertEqual((len(story["verdicts"]), story["left_out"]["verdicts"]), (200, 30))
         self.assertIn("  210 more: wlb faults", self.cluster.run("wlb", "show", run).stdout)
 
     def test_policy(self):

@@ -171,7 +171,7 @@ class Requests(test_ranks.RanksTest):
 
     @staticmethod
     def entry(rank, frames=("f+0x1 (g)",), **more):
-        return {"rank": rank, "pid": 7 + rank, "state": "S", "note": "", "omitted": 0, "calls": [],
+        return {"rank": rank, "pid": 7 + rank, "state": "S", "note": "", "left_out": 0, "calls": [],
                 "threads": [{"pid": 7 + rank, "tid": 7 + rank, "name": "t", "state": "S", "waits_in": "",
                              "frames": list(frames)}]} | more
 
@@ -199,7 +199,7 @@ class Requests(test_ranks.RanksTest):
         self.assertIn("no wlb-agent reports for it", reply["error"])
         self.report("n1", agent=False)  # as a trainer that reports itself
         self.assertEqual(self.gather()[0], 409)
-        self.assertEqual(self.stacks(), self.stacks() | {"stacks_id": None, "gatherings": [], "ranks": [], "omitted": 0})
+        self.assertEqual(self.stacks(), self.stacks() | {"stacks_id": None, "gatherings": [], "ranks": [], "left_out": 0})
 
     def test_what_nodes_send_is_kept(self):
         stacks_id = self.begin()

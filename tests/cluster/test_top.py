@@ -282,7 +282,7 @@ class Sizes(BusyTest):
                 attempt = self.make_run(run, nodes, ranks_on_node)
                 self.report_all(run, attempt, nodes, ranks_on_node)
                 reply = self.ranks(run)
-                self.assertEqual([len(reply["ranks"]), reply["omitted"]], [ranks, 0])
+                self.assertEqual([len(reply["ranks"]), reply["left_out"]], [ranks, 0])
                 for by in ("node", "tp", "dp"):
                     lines = self.top(run, "--by", by).stdout.splitlines()
                     self.assertLessEqual(max(map(len, lines)), 80, lines)

@@ -194,7 +194,7 @@ class Nodes(TrustTest):
         job = self.submit("n1", NOBODY)
         self.assertEqual(self.announce(job, NOBODY)[0], 200)
         attempt, reply = self.ask(str(job), ["n1", "n4", *(f"invented{number}" for number in range(8000))], uid=NOBODY)
-        self.assertEqual((reply["nodes"], reply["unresponsive"]), (["n1"], ["n4"]))
+        self.assertEqual((reply["nodes"], reply["missing"]), (["n1"], ["n4"]))
         stored = self.cluster.sql(f"select length(decision::text) from attempts where uuid = '{attempt}'")
         self.assertLess(int(stored[0][0]), 2000)
 

@@ -158,7 +158,7 @@ class Credentials(ApiTest):
         self.restart_wlbd("private_data = yes\n")
         self.assertEqual(self.api.call("GET", f"/v1/runs/{run}", uid=NOBODY)[0], 403)
         self.assertEqual(self.api.call("GET", f"/v1/runs/{run}/steps", uid=NOBODY)[0], 403)
-        self.assertEqual(self.api.call("GET", "/v1/runs", uid=NOBODY), (200, {"runs": [], "omitted": 0}))
+        self.assertEqual(self.api.call("GET", "/v1/runs", uid=NOBODY), (200, {"runs": [], "left_out": 0}))
         self.assertEqual(self.api.call("GET", f"/v1/runs/{run}")[0], 200)
 
 

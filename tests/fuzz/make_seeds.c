@@ -95,7 +95,7 @@ static const struct {
 	{"stacks/one",
          "{\"attempt_id\":\"6f1c5b5e-4a53-4c8e-9a39-3a8c2b1d0e4f\",\"node\":\"n2\",\"stacks_id\":17,\"ranks\":[{"
          "\"rank\":2,"
-         "\"pid\":71,\"state\":\"T\",\"note\":\"\",\"omitted\":1,\"threads\":[{\"pid\":71,\"tid\":72,\"name\":\"a\","
+         "\"pid\":71,\"state\":\"T\",\"note\":\"\",\"left_out\":1,\"threads\":[{\"pid\":71,\"tid\":72,\"name\":\"a\","
          "\"state\":\"S\",\"waits_in\":\"f\",\"frames\":[\"g+0x1 "
          "(h)\"]}],\"calls\":[[\"send\",\"pp\",4,512,0.5,null]]}]}"},
 	{"first_exit/killed", "loss 2.5srun: error: n3: task 5: Killed\n"},

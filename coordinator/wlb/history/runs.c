@@ -63,7 +63,7 @@ static int print_runs(const json_t *reply, size_t limit)
 	wlb_table_add(&table, titles);
 	json_array_foreach(runs, i, run) if (i < limit) add_run(&table, run);
 	int rc = wlb_table_print(&table, "", stdout);
-	if (rc == 0 && (json_array_size(runs) > limit || json_integer_value(json_object_get(reply, "omitted")) > 0))
+	if (rc == 0 && (json_array_size(runs) > limit || json_integer_value(json_object_get(reply, "left_out")) > 0))
 		puts("older runs are not listed; --limit, --user and --state choose others");
 	return rc;
 }

@@ -126,7 +126,7 @@ static void put_rank(const struct page *page, const json_t *rank, size_t threads
 	const json_t *threads = json_object_get(rank, "threads");
 	const char *note = wlb_field_text(rank, "note", "");
 	size_t count = json_array_size(threads), shown = count < threads_max ? count : threads_max;
-	long long more = (long long)(count - shown) + json_integer_value(json_object_get(rank, "omitted"));
+	long long more = (long long)(count - shown) + json_integer_value(json_object_get(rank, "left_out"));
 	put(page, "Rank %lld on %s, process %lld: %s", (long long)json_integer_value(json_object_get(rank, "rank")),
 	    wlb_field_text(rank, "node", "?"), (long long)json_integer_value(json_object_get(rank, "pid")),
 	    state_words(wlb_field_text(rank, "state", "?")));
@@ -162,9 +162,9 @@ static void put_head(const struct page *page, const struct wlb_gathered *gathere
 			put(page, "%lld of %lld nodes have not answered.", (long long)(asked - nodes),
 			    (long long)asked);
 	}
-	if (json_integer_value(json_object_get(reply, "omitted")) > 0)
+	if (json_integer_value(json_object_get(reply, "left_out")) > 0)
 		put(page, "%lld more ranks are not in the reply, which has 16 MiB at most.",
-		    (long long)json_integer_value(json_object_get(reply, "omitted")));
+		    (long long)json_integer_value(json_object_get(reply, "left_out")));
 }
 
 static void put_suspects(const struct page *page, const struct wlb_gathered *gathered)

@@ -44,7 +44,7 @@ static json_t *printed(int threads, int frames, const char *frame)
 		json_array_append_new(list,
 		                      json_pack("{s:i, s:s, s:o}", "tid", 100 + i, "name", "worker", "frames", names));
 	}
-	return json_pack("{s:i, s:s, s:s, s:o, s:i}", "pid", 100, "state", "R", "note", "", "threads", list, "omitted",
+	return json_pack("{s:i, s:s, s:s, s:o, s:i}", "pid", 100, "state", "R", "note", "", "threads", list, "left_out",
 	                 2);
 }
 
@@ -86,7 +86,7 @@ static void a_rank_has_its_newest_calls(void **state)
 	assert_true(json_number_value(json_array_get(last, 4)) >= 3.0);
 	assert_true(json_is_null(json_array_get(last, 5)));
 	assert_int_equal(json_integer_value(json_object_get(rank, "rank")), 7);
-	assert_int_equal(json_integer_value(json_object_get(rank, "omitted")), 2);
+	assert_int_equal(json_integer_value(json_object_get(rank, "left_out")), 2);
 	assert_int_equal(json_array_size(threads_of(rank)), 2);
 	assert_null(json_object_get(line, "calls"));
 	json_decref(line);
@@ -104,7 +104,7 @@ static void a_rank_takes_no_more_than_its_part(void **state)
 	size_t most = WLB_STACKS_BODY_BYTES / 8, threads = json_array_size(threads_of(rank));
 	assert_in_range(size_of(rank), most / 2, most);
 	assert_true(threads == 2);
-	assert_int_equal(json_integer_value(json_object_get(rank, "omitted")), 2 + 64 - (int)threads);
+	assert_int_equal(json_integer_value(json_object_get(rank, "left_out")), 2 + 64 - (int)threads);
 	assert_int_equal(json_integer_value(json_object_get(json_array_get(threads_of(rank), 0), "tid")), 100);
 	json_decref(rank);
 	/* Of the last thread the innermost frames are left out. */

@@ -283,7 +283,7 @@ static void the_time_and_a_process_that_is_gone(void **state)
 	pid_t pid = start(spin_with_a_thread, 2);
 	json_t *rank = gather(pid, 0);
 	assert_int_equal(json_array_size(json_object_get(rank, "threads")), 0);
-	assert_int_equal(json_integer_value(json_object_get(rank, "omitted")), 2);
+	assert_int_equal(json_integer_value(json_object_get(rank, "left_out")), 2);
 	assert_non_null(strstr(text_of(rank, "note"), "time"));
 	json_decref(rank);
 	end(pid);

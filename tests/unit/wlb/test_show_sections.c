@@ -106,13 +106,13 @@ static void a_run_that_goes_on_is_of_the_days_until_now(void **state)
 	(void)state;
 }
 
-/* Returns a run with `count` entries of the list, with its newest steps, of which the coordinator has omitted more. */
-static json_t *run_with(const char *list, int count, int omitted)
+/* Returns a run with `count` entries of the list, with its newest steps, of which the coordinator has left_out more. */
+static json_t *run_with(const char *list, int count, int left_out)
 {
 	json_t *entries = json_array();
 	for (int i = 0; i < count; i++)
 		assert_int_equal(json_array_append_new(entries, json_pack("{s:i, s:s}", "step", i, "kind", "hang")), 0);
-	return json_pack("{s:s, s:o, s:{s:i}}", "run_id", "12", list, entries, "omitted", list, omitted);
+	return json_pack("{s:s, s:o, s:{s:i}}", "run_id", "12", list, entries, "left_out", list, left_out);
 }
 
 static void expect_line(int (*section)(const json_t *), json_t *run, const char *line)

@@ -21,7 +21,7 @@ static json_t *rank_json(int rank, const char *state, const char *frames)
 	return json_pack(
 		"{s:s, s:i, s:i, s:s, s:s, s:i, s:[{s:i, s:i, s:s, s:s, s:s, s:o}], s:[[s, s, i, i, f, f], [s, s, "
 		"i, i, f, n]]}",
-		"node", node, "rank", rank, "pid", 100 + rank, "state", state, "note", "", "omitted", 3, "threads",
+		"node", node, "rank", rank, "pid", 100 + rank, "state", state, "note", "", "left_out", 3, "threads",
 		"pid", 100 + rank, "tid", 100 + rank, "name", "python3", "state", state, "waits_in", "futex_wait",
 		"frames", list, "calls", "send", "pp.0-1", 41, 65536, 0.5, 12.25, "all_reduce", "dp", 7, 512, 12.0);
 }
@@ -48,7 +48,7 @@ static json_t *reply_of(const char *computing, int unknown)
 		"s:i}",
 		"run_id", "12", "state", "running", "attempt", 2, "stacks_id", 17, "asked_at", "layout", "tp", 2, "cp",
 		1, "pp", 4, "dp", 1, "world_size", 8, "gatherings", "attempt", 2, "stacks_id", 17, "asked_at",
-		"nodes_asked", 3, "nodes", 2, "ranks", 8, "ranks", ranks, "omitted", 0);
+		"nodes_asked", 3, "nodes", 2, "ranks", 8, "ranks", ranks, "left_out", 0);
 }
 
 /* The page, or that of one rank; the caller frees it. */

@@ -25,7 +25,7 @@ json_t *top_reply_new(const struct wlb_layout *layout, int ranks_per_node)
 	return json_pack("{s:s, s:s, s:s, s:i, s:i, s:f, s:i, s:{s:i, s:i, s:i, s:i}, s:i, s:o, s:o, s:i}", "run_id",
 	                 "12", "state", "running", "reason", "", "train_iters", 90, "last_step", 40, "last_loss",
 	                 4.1657, "attempt", 2, "layout", "tp", layout->tp, "cp", layout->cp, "pp", layout->pp, "dp",
-	                 layout->dp, "world_size", ranks, "nodes", nodes, "ranks", rows, "omitted", 0);
+	                 layout->dp, "world_size", ranks, "nodes", nodes, "ranks", rows, "left_out", 0);
 }
 
 static json_t *row_at(json_t *reply, int rank)

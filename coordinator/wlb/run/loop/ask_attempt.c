@@ -121,7 +121,7 @@ static int read_start(const struct wlb_run *run, json_t *reply, struct wlb_attem
 	                                  "dp", &l->dp) == 0;
 	wlb_text_show(attempt->reason, sizeof(attempt->reason), reason != NULL ? reason : "");
 	if (read_nodes(nodes, &attempt->nodes, &attempt->node_count, error) < 0 ||
-	    read_nodes(json_object_get(reply, "unresponsive"), &attempt->unresponsive, &attempt->unresponsive_count, error) <
+	    read_nodes(json_object_get(reply, "missing"), &attempt->unresponsive, &attempt->unresponsive_count, error) <
 	            0)
 		return -1;
 	attempt->unused_count = (int)json_array_size(json_object_get(reply, "spares"));

@@ -444,7 +444,7 @@ static void start(struct next_attempt *next, const struct wlbd_decision *decisio
 		"dp", layout->dp, "spares", names_of(next, decision->use + decision->use_count, decision->spare_count),
 		"checkpoint", json_object_get(next->history, "checkpoint"), "reason", wlb_json_text(decision->reason));
 	json_object_set_new(reply, "of_job", json_boolean(next->job_nodes_known));
-	json_object_set_new(reply, "unresponsive", unresponsive_names(next));
+	json_object_set_new(reply, "missing", unresponsive_names(next));
 	json_object_set_new(reply, "suspects", suspect_names(next, decision));
 	if (next->switches_known)
 		json_object_set_new(reply, "switches", wlbd_switches_json(&next->candidates, decision));

@@ -160,7 +160,7 @@ static int check_rank(const json_t *ranks, size_t i, struct wlb_error *error)
 		if (rank_of(ranks, before) == number)
 			return wlb_fail(error, "rank %lld is listed twice; list each rank once", (long long)number);
 	if (wlbd_field_integer(rank, "pid", WLBD_REQUIRED, 1, INT_MAX, &number, error) != 0 ||
-	    wlbd_field_integer(rank, "omitted", WLBD_OPTIONAL, 0, OMITTED_MAX, &number, error) != 0 ||
+	    wlbd_field_integer(rank, "left_out", WLBD_OPTIONAL, 0, OMITTED_MAX, &number, error) != 0 ||
 	    check_text(rank, "note", WLBD_OPTIONAL, NOTE_MAX, error) != 0 || check_state(rank, error) != 0 ||
 	    check_threads(rank, error) != 0 ||
 	    check_texts(rank, "nccl_ras", WLBD_OPTIONAL, WLBD_STACKS_RAS_LINES_MAX, error) != 0)
@@ -212,7 +212,7 @@ static json_t *copy_members(const json_t *object, const char *const *names)
 
 static json_t *copy_rank(const json_t *rank)
 {
-	static const char *const rank_names[] = {"rank", "pid", "state", "note", "omitted", "calls", "nccl_ras", NULL};
+	static const char *const rank_names[] = {"rank", "pid", "state", "note", "left_out", "calls", "nccl_ras", NULL};
 	static const char *const thread_names[] = {"pid", "tid", "name", "state", "waits_in", "frames", NULL};
 	const json_t *threads = json_object_get(rank, "threads");
 	json_t *copy = copy_members(rank, rank_names), *list = json_array();

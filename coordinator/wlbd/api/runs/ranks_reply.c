@@ -211,7 +211,7 @@ static void put_ranks(struct output *output, struct node_indexes *indexes, int c
 			known->activities != NULL ? wlbd_activities_of(known->activities, rank) : NULL;
 		put_rank(output, rank, index_of(indexes, node_of(rank, kept, known->nodes)), kept, known);
 	}
-	put_text(output, "],\"omitted\":");
+	put_text(output, "],\"left_out\":");
 	put_number(output, count - rank);
 	put_text(output, "}");
 }

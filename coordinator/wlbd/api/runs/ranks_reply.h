@@ -9,7 +9,7 @@
 #include "coordinator/wlbd/detection/activities.h"
 #include "coordinator/wlbd/detection/detection.h"
 
-/* Of the array 'ranks'; ranks that do not fit are counted in 'omitted'. 16,384 ranks with eight groups take 5 MB. */
+/* Of the array 'ranks'; ranks that do not fit are counted in 'left_out'. 16,384 ranks with eight groups take 5 MB. */
 enum { WLBD_RANKS_REPLY_MAX_BYTES = 16 << 20 };
 
 /* `text` is a JSON object with 'nodes' and 'world_size', and `facts` the same, parsed; the members of the ranks are

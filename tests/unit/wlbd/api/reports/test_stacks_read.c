@@ -14,7 +14,7 @@
 
 #define BODY "{\"attempt_id\":\"6f1c5b5e-4a53-4c8e-9a39-3a8c2b1d0e4f\",\"node\":\"n2\",\"stacks_id\":17,\"ranks\":[%s]}"
 #define RANK                                                                                                           \
-	"{\"rank\":2,\"pid\":71,\"state\":\"T\",\"note\":\"why\",\"omitted\":1,\"secret\":1,\"threads\":["            \
+	"{\"rank\":2,\"pid\":71,\"state\":\"T\",\"note\":\"why\",\"left_out\":1,\"secret\":1,\"threads\":["            \
 	"{\"pid\":71,\"tid\":72,\"name\":\"a\",\"state\":\"S\",\"waits_in\":\"f\",\"frames\":[\"g+0x1 "                \
 	"(h)\"],\"x\":{}}],"                                                                                           \
 	"\"calls\":[[\"send\",\"pp\",4,512,0.5,null],[\"recv\",\"\",0,0,0,1e7]],\"nccl_ras\":[\"8 ranks\"]}"
@@ -88,7 +88,7 @@ static void members_have_bounds(void **state)
 	refuse_member("rank", "-1", "field 'rank': -1 must be a whole number from 0");
 	refuse_member("rank", "1e9", "field 'rank'");
 	refuse_member("pid", "0", "field 'pid'");
-	refuse_member("omitted", "-1", "field 'omitted'");
+	refuse_member("left_out", "-1", "field 'left_out'");
 	refuse_member("state", "\"Q\"", "field 'state': 'Q' must be a letter");
 	refuse_member("state", "\"\"", "field 'state'");
 	refuse_member("state", "\"TT\"", "a string of at most 1 bytes");

@@ -73,7 +73,7 @@ static void test_rows(void **state)
 	expect_ranks(reply, "[[0,0,412,41,\"computing\",412,\"running\",[\"all_gather\",0,1234,65536,200],"
 	                    "[[\"tp\",2,1234,1233],[\"dp\",2,96,96]],null],[1,0],[2,1],[3,null],"
 	                    "[4,1,0,0,\"starting\",0,\"gone\",null,[],null]]");
-	assert_int_equal(json_integer_value(json_object_get(reply, "omitted")), 0);
+	assert_int_equal(json_integer_value(json_object_get(reply, "left_out")), 0);
 	json_decref(reply);
 	wlbd_attempt_nodes_free(&nodes);
 	close_activities(&activities);
@@ -95,12 +95,12 @@ static void test_rows_are_bounded(void **state)
 	(void)state;
 	json_t *reply = reply_of("{\"nodes\":[],\"world_size\":1000000}", NULL, NULL);
 	assert_int_equal(json_array_size(json_object_get(reply, "ranks")), WLBD_ACTIVITY_RANKS_MAX);
-	assert_int_equal(json_integer_value(json_object_get(reply, "omitted")), 1000000 - WLBD_ACTIVITY_RANKS_MAX);
+	assert_int_equal(json_integer_value(json_object_get(reply, "left_out")), 1000000 - WLBD_ACTIVITY_RANKS_MAX);
 	json_decref(reply);
 }
 
 /* Returns how long the reply is with that many ranks of groups with long names and numbers. */
-static size_t length_of(int ranks, int group_count, int64_t seq, int *omitted)
+static size_t length_of(int ranks, int group_count, int64_t seq, int *left_out)
 {
 	struct wlbd_activities activities = open_activities();
 	struct wlbd_activity_group groups[WLBD_ACTIVITY_GROUPS_MAX];
@@ -112,8 +112,8 @@ static size_t length_of(int ranks, int group_count, int64_t seq, int *omitted)
 	}
 	json_t *facts = json_pack("{s:[s], s:i}", "nodes", "n1", "world_size", ranks);
 	char *text = wlbd_ranks_reply("{\"nodes\":[\"n1\"]}", facts, NULL, &activities, NULL, 0);
-	const char *end = strstr(text, "\"omitted\":");
-	*omitted = atoi(end + strlen("\"omitted\":"));
+	const char *end = strstr(text, "\"left_out\":");
+	*left_out = atoi(end + strlen("\"left_out\":"));
 	size_t length = strlen(text);
 	free(text);
 	json_decref(facts);
@@ -123,13 +123,13 @@ static size_t length_of(int ranks, int group_count, int64_t seq, int *omitted)
 
 static void test_bytes_are_bounded(void **state)
 {
-	int omitted;
+	int left_out;
 	(void)state;
-	size_t length = length_of(16384, 8, 10000000, &omitted);
-	assert_int_equal(omitted, 0);
+	size_t length = length_of(16384, 8, 10000000, &left_out);
+	assert_int_equal(left_out, 0);
 	assert_true(length < WLBD_RANKS_REPLY_MAX_BYTES);
-	length = length_of(WLBD_ACTIVITY_RANKS_MAX, WLBD_ACTIVITY_GROUPS_MAX, INT64_C(1000000000000000), &omitted);
-	assert_in_range(omitted, 1, WLBD_ACTIVITY_RANKS_MAX - 1);
+	length = length_of(WLBD_ACTIVITY_RANKS_MAX, WLBD_ACTIVITY_GROUPS_MAX, INT64_C(1000000000000000), &left_out);
+	assert_in_range(left_out, 1, WLBD_ACTIVITY_RANKS_MAX - 1);
 	assert_in_range(length, WLBD_RANKS_REPLY_MAX_BYTES, WLBD_RANKS_REPLY_MAX_BYTES + 4096);
 }
 
