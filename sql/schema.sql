@@ -199,7 +199,7 @@ CREATE TABLE public.faults (
     cause boolean DEFAULT false NOT NULL,
     detected_at timestamp with time zone NOT NULL,
     proof jsonb,
-    CONSTRAINT faults_kind_check CHECK ((kind = ANY (ARRAY['rank_lost'::text, 'node_lost'::text, 'step_failed'::text, 'launcher_lost'::text, 'script_lost'::text, 'hang'::text, 'slow_rank'::text, 'slow_node'::text, 'slow_link'::text, 'slow_loader'::text, 'bad_values'::text])))
+    is_loss boolean DEFAULT false NOT NULL
 );
 CREATE TABLE public.node_checks (
     id bigint NOT NULL,
@@ -306,6 +306,12 @@ ALTER TABLE public.events ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     NO MINVALUE
     NO MAXVALUE
     CACHE 1
+);
+CREATE TABLE public.fault_kinds (
+    name text NOT NULL,
+    is_loss boolean NOT NULL,
+    is_process boolean NOT NULL,
+    is_launcher boolean NOT NULL
 );
 ALTER TABLE public.faults ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME public.faults_id_seq
@@ -447,6 +453,10 @@ ALTER TABLE ONLY public.checkpoints
     ADD CONSTRAINT checkpoints_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.events
     ADD CONSTRAINT events_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.fault_kinds
+    ADD CONSTRAINT fault_kinds_name_is_loss_key UNIQUE (name, is_loss);
+ALTER TABLE ONLY public.fault_kinds
+    ADD CONSTRAINT fault_kinds_pkey PRIMARY KEY (name);
 ALTER TABLE ONLY public.faults
     ADD CONSTRAINT faults_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.node_checks
@@ -490,7 +500,7 @@ CREATE INDEX faults_attempt_id_idx1 ON public.faults USING btree (attempt_id) WH
 CREATE INDEX faults_detected_at_id_idx ON public.faults USING btree (detected_at, id);
 CREATE INDEX faults_detected_at_idx ON public.faults USING btree (detected_at) WHERE ((kind = 'node_lost'::text) AND (proof ? 'seen'::text));
 CREATE INDEX faults_detected_at_idx1 ON public.faults USING btree (detected_at) WHERE (proof ? 'evicted'::text);
-CREATE UNIQUE INDEX faults_loss_once ON public.faults USING btree (attempt_id, kind, COALESCE(node, ''::text), COALESCE(rank, '-1'::integer)) WHERE (kind = ANY (ARRAY['rank_lost'::text, 'node_lost'::text, 'step_failed'::text, 'launcher_lost'::text, 'script_lost'::text]));
+CREATE UNIQUE INDEX faults_loss_once ON public.faults USING btree (attempt_id, kind, COALESCE(node, ''::text), COALESCE(rank, '-1'::integer)) WHERE is_loss;
 CREATE INDEX faults_node_detected_at_idx ON public.faults USING btree (node, detected_at);
 CREATE UNIQUE INDEX faults_one_cause ON public.faults USING btree (attempt_id) WHERE cause;
 CREATE INDEX faults_run_id_id_idx ON public.faults USING btree (run_id, id);
@@ -540,6 +550,8 @@ ALTER TABLE ONLY public.events
     ADD CONSTRAINT events_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.runs(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.faults
     ADD CONSTRAINT faults_attempt_id_fkey FOREIGN KEY (attempt_id) REFERENCES public.attempts(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.faults
+    ADD CONSTRAINT faults_kind_fkey FOREIGN KEY (kind, is_loss) REFERENCES public.fault_kinds(name, is_loss);
 ALTER TABLE ONLY public.faults
     ADD CONSTRAINT faults_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.runs(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.queue_waits

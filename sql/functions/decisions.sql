@@ -30,7 +30,8 @@ create function wlb_last_progress(p_run bigint, p_next uuid) returns bigint lang
 	where run_id = p_run and uuid is distinct from p_next and not wlb_has_completed(state, exit_code)
 		and (new_steps > 0 or wlb_attempt_has_lasted(a::attempts) or queued_again or wlb_has_saved_and_stopped(state, exit_code)
 			or exists (select from losses l where l.attempt_id = a.id and l.nth <= 2)
-			or exists (select from faults f where f.attempt_id = a.id and f.cause and f.kind in ('launcher_lost', 'script_lost')))
+			or exists (select from faults f join fault_kinds k on k.name = f.kind
+				where f.attempt_id = a.id and f.cause and k.is_launcher))
 $$;
 
 -- How many attempts in a row, the newest first, ended without a new step.

@@ -5,13 +5,13 @@
 create function wlb_fault_insert(p_attempt bigint, p_kind text, p_rank integer, p_node text, p_step bigint,
 	p_detail text, p_evidence jsonb, p_proof jsonb, p_time timestamptz)
 returns void language sql as $$
-	insert into faults (run_id, attempt_id, kind, rank, node, step, detail, evidence, proof, detected_at)
-	select run_id, id, p_kind, p_rank, p_node, p_step, p_detail, p_evidence, p_proof, p_time
+	insert into faults (run_id, attempt_id, kind, is_loss, rank, node, step, detail, evidence, proof, detected_at)
+	select run_id, id, p_kind, (select is_loss from fault_kinds where name = p_kind), p_rank, p_node, p_step, p_detail, p_evidence,
+		p_proof, p_time
 	from attempts where id = p_attempt
 		and not (coalesce(p_proof ? 'evicted', false) and exists (select from faults f where f.attempt_id = p_attempt
 			and f.kind = p_kind and f.rank is not distinct from p_rank and f.detected_at = p_time and f.proof ? 'evicted'))
-	on conflict (attempt_id, kind, coalesce(node, ''), coalesce(rank, -1))
-		where kind in ('rank_lost', 'node_lost', 'step_failed', 'launcher_lost', 'script_lost')
+	on conflict (attempt_id, kind, coalesce(node, ''), coalesce(rank, -1)) where is_loss
 		do update set proof = coalesce(faults.proof, '{}') || excluded.proof, detail = excluded.detail,
 			step = coalesce(faults.step, excluded.step),
 			detected_at = case when excluded.proof ? 'seen' and not coalesce(faults.proof ? 'seen', false)

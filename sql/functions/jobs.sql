@@ -33,8 +33,8 @@ create function wlb_runs_open() returns json language sql stable as $$
 		'resized_to', coalesce(a.resized_to, 0),
 		'attempt_pk', a.id, 'launched', coalesce(a.launched and not r.is_not_reached, false),
 		'end_reported', coalesce(a.launcher_told and not r.is_not_reached, false),
-		'launcher_lost', exists (select from faults f
-			where f.attempt_id = a.id and not r.is_not_reached and f.kind in ('launcher_lost', 'script_lost')),
+		'launcher_lost', exists (select from faults f join fault_kinds k on k.name = f.kind
+			where f.attempt_id = a.id and not r.is_not_reached and k.is_launcher),
 		'lost_nodes', (select count(distinct node) from faults f
 			where f.attempt_id = a.id and f.kind = 'node_lost' and f.proof ? 'seen')
 			+ coalesce(r.script_node_lost_after = a.number, false)::integer,

@@ -22,7 +22,7 @@ create function wlb_fault_began(f faults) returns timestamptz language sql stabl
 		when f.proof ? 'evicted' then (select began_at from verdicts where id = wlb_fault_verdict(f))
 		when f.kind = 'node_lost' then
 			(select case when s between 0 and 1e11 then to_timestamp(s) end from wlb_part(f.proof, 'alive_at') as alive (s))
-		when f.kind in ('rank_lost', 'launcher_lost', 'script_lost') then f.detected_at end)
+		when (select is_process from fault_kinds where name = f.kind) then f.detected_at end)
 $$;
 
 -- When an attempt was asked for: where wlbd was unavailable then, its first sign.

@@ -143,8 +143,8 @@ class Rows(harness.ClusterTest):
                                                            ("n1", "rank_lost", 5, -5000, "false", "{}"),
                                                            ("n2", "node_lost", "null", -600, "false", "{}"),
                                                            ("n3", "rank_lost", 6, 500, "false", "{}")):
-            self.cluster.sql(f"""insert into faults (run_id, attempt_id, kind, rank, node, cause, proof, detected_at)
-                values ({run}, {attempt}, '{kind}', {rank}, '{node}', {cause}, '{proof}', now() + '{detected_s} s')""")
+            self.cluster.sql(f"""insert into faults (run_id, attempt_id, kind, is_loss, rank, node, cause, proof, detected_at)
+                values ({run}, {attempt}, '{kind}', true, {rank}, '{node}', {cause}, '{proof}', now() + '{detected_s} s')""")
         rows = self.panel("Nodes that broke runs")
         self.assertEqual([row[:4] for row in rows], [["n1", "1", "2", "1"]])
 

@@ -206,6 +206,15 @@ class Schema(ClusterTest):
         self.assertEqual(self.sql("show search_path"), ['"$user",', "public,", "wlb_code"])
         self.assertEqual(self.sql("select count(*) from run_summary"), ["0"])
 
+    def test_kinds_of_faults_are_those_of_the_programs(self):
+        self.db("migrate")
+        source = (harness.ROOT / "common/fault_kinds.c").read_text(encoding="utf-8")
+        kinds = re.findall(r'^\t\[WLB_FAULT_\w+\] = \{\.name = "(\w+)"(, \.is_loss = true)?', source, re.MULTILINE)
+        header = (harness.ROOT / "common/fault_kinds.h").read_text(encoding="utf-8")
+        self.assertEqual(len(kinds), len(re.findall(r"^\tWLB_FAULT_\w+,", header, re.MULTILINE)) - 1)  # the last counts them
+        self.assertEqual(sorted(self.sql("select name || ':' || is_loss from fault_kinds")),
+                         sorted(f"{name}:{'true' if is_loss else 'false'}" for name, is_loss in kinds))
+
     def test_generated_pages_are_current(self):
         def check():
             done = self.cluster.run(harness.ROOT / "scripts/schema", "--check", check=False, env={"PGDATABASE": self.name})

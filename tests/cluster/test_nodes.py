@@ -305,8 +305,8 @@ class Bounds(harness.ClusterTest):
         self.cluster.sql("""
             insert into runs (name, job_id, uid, user_name, submitted_at) select n, n, 0, 'root', now() from generate_series(1, 40) n;
             insert into attempts (run_id, number, uuid) select id, 1, gen_random_uuid() from runs;
-            insert into faults (run_id, attempt_id, kind, node, proof, detected_at)
-            select a.run_id, a.id, 'node_lost', 'n' || n, '{"seen": true}', now() - a.run_id * interval '1 hour'
+            insert into faults (run_id, attempt_id, kind, is_loss, node, proof, detected_at)
+            select a.run_id, a.id, 'node_lost', true, 'n' || n, '{"seen": true}', now() - a.run_id * interval '1 hour'
             from attempts a, generate_series(1, 500) n where n % 10 = a.run_id % 10;
             insert into node_checks (node, healthy, reason, failed, passed, uid, checked_at)
             select 'n' || n, false, 'memory', '{memory}', '{disk}', 0, now() - age * interval '1 day'

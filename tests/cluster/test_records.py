@@ -85,7 +85,7 @@ class StoredNumbers(RecordsTest):
         self.add_extremes("steps", **keys, step=numbers)
         self.add_extremes("steps_superseded", **keys, step=numbers)
         self.add_extremes("checkpoints", **keys, path="'a'")
-        self.add_extremes("faults", **keys, kind="'hang'", cause="false")
+        self.add_extremes("faults", **keys, kind="'hang'", is_loss="false", cause="false")
         self.add_extremes("events", **keys, kind="'note'", detail=[f"'{n}'" for n in range(8)])
         self.add_extremes("rank_map", attempt_id=attempt, rank=[str(n) for n in (0, 1, 2, -1, 2**31 - 1, 5, 6, 7)],
                           node="'n1'")

@@ -801,8 +801,8 @@ class Attempts(RunningJobs):
             self.cluster.sql(f"""
                 with a as (insert into attempts (run_id, number, uuid, new_steps) values ({pk}, {number}, gen_random_uuid(), 5)
                     returning id)
-                insert into faults (run_id, attempt_id, kind, rank, node, step, cause, detected_at)
-                select {pk}, id, 'rank_lost', 0, 'n1', 10 * {number}, true, now() from a""")
+                insert into faults (run_id, attempt_id, kind, is_loss, rank, node, step, cause, detected_at)
+                select {pk}, id, 'rank_lost', true, 0, 'n1', 10 * {number}, true, now() from a""")
         for action, nodes in (("report", ["n1", "n2"]), ("evict", ["n2"])):
             status, reply = self.api.call("POST", f"/v1/runs/{run}/settings", {"on_fault": f"crash={action}"})
             self.assertEqual(status, 200, reply)
@@ -844,8 +844,8 @@ class Attempts(RunningJobs):
         last, _ = self.ask(run, ["n1", "n2"])
         self.deliver(run, last, [step(1, 8)])
         for node in ("n1", "n2", "n1", "n2"):
-            self.cluster.sql(f"""insert into faults (run_id, attempt_id, kind, rank, node, step, cause, detected_at)
-                select run_id, id, 'rank_lost', 0, '{node}', 8, true, now() from attempts where uuid = '{last}'""")
+            self.cluster.sql(f"""insert into faults (run_id, attempt_id, kind, is_loss, rank, node, step, cause, detected_at)
+                select run_id, id, 'rank_lost', true, 0, '{node}', 8, true, now() from attempts where uuid = '{last}'""")
             previous, reply = last, None
             last, reply = self.ask(run, ["n1", "n2"], previous={"attempt_id": previous, "exit_code": 139, "step_id": ""})
         self.assertEqual((reply["decision"], reply["state"]), ("stop", "failed"))
@@ -1399,8 +1399,8 @@ class RestartsAfterALoss(RunningJobs):
 
         of_attempt = f"(select id from attempts where uuid = '{attempt}')"
         for node in ("n1", "n3"):
-            self.cluster.sql(f"""insert into faults (run_id, attempt_id, kind, node, proof, detected_at)
-                select run_id, id, 'node_lost', '{node}', '{{}}', now() from attempts where id = {of_attempt}""")
+            self.cluster.sql(f"""insert into faults (run_id, attempt_id, kind, is_loss, node, proof, detected_at)
+                select run_id, id, 'node_lost', true, '{node}', '{{}}', now() from attempts where id = {of_attempt}""")
         self.assertEqual(self.lost_lately(run), [])
         self.cluster.sql(f"update faults set proof = '{{\"seen\": true}}' where attempt_id = {of_attempt}")
         self.assertEqual(self.lost_lately(run), ["n1"])
