@@ -199,7 +199,13 @@ CREATE TABLE public.faults (
     cause boolean DEFAULT false NOT NULL,
     detected_at timestamp with time zone NOT NULL,
     proof jsonb,
-    is_loss boolean DEFAULT false NOT NULL
+    is_loss boolean DEFAULT false NOT NULL,
+    sentence text DEFAULT ''::text NOT NULL,
+    strength smallint,
+    late interval DEFAULT '00:00:00'::interval NOT NULL,
+    follow interval,
+    killed_at timestamp with time zone,
+    lost_from timestamp with time zone
 );
 CREATE TABLE public.node_checks (
     id bigint NOT NULL,

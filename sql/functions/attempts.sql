@@ -231,8 +231,7 @@ $$;
 
 -- Whether all that is known of the end is that its step failed: the launcher says more, and its record may arrive later.
 create function wlb_has_reason_of_step(a attempts) returns boolean language sql stable as $$
-	select exists (select from faults where attempt_id = a.id and cause and kind = 'step_failed' and detail = a.reason
-		and not coalesce(proof ? 'step_broken', false))
+	select exists (select from faults where attempt_id = a.id and cause and strength = 0 and sentence = a.reason)
 $$;
 
 -- The first final state of an attempt's end stays; `lost` and `ended` are replaced when more is known.

@@ -98,19 +98,19 @@ create function wlb_unplaced_fault(p_run bigint) returns bigint language sql sta
 		and f.attempt_id = (select id from attempts where run_id = p_run and launched order by number desc limit 1)
 $$;
 
--- The nodes of the attempt whose fault has no node yet, an array of names; null: there is no such fault.
-create function wlb_unplaced_nodes(p_run bigint) returns json language sql stable as $$
-	select coalesce((a.decision->'nodes')::json, to_json(a.nodes))
+-- The step of the fault that has no node yet, and the names of the nodes of its attempt; null: there is no such fault.
+create function wlb_unplaced_json(p_run bigint) returns json language sql stable as $$
+	select json_build_object('step', f.step, 'nodes', coalesce((a.decision->'nodes')::json, to_json(a.nodes)))
 	from faults f join attempts a on a.id = f.attempt_id where f.id = wlb_unplaced_fault(p_run)
 $$;
 
--- Names the node of the fault that had none. The reason of the attempt then names that node, and no others that waited for it.
-create function wlb_fault_place(p_run bigint, p_node text, p_why text) returns void language plpgsql as $$
+-- Names the node of the fault that had none. The reason of the attempt, p_sentence, then names that node, and no others that waited for it.
+create function wlb_fault_place(p_run bigint, p_node text, p_why text, p_sentence text) returns void language plpgsql as $$
 declare
 	placed faults;
 begin
 	update faults set node = p_node, detail = left(coalesce(nullif(detail, '') || '; ', '') || p_why, 4096),
-		proof = proof || jsonb_build_object('evicted', p_why || coalesce(': ranks hang at step ' || step, ''))
+		sentence = p_sentence
 	where id = wlb_unplaced_fault(p_run) returning * into placed;
 	if placed.id is not null then
 		perform wlb_attempt_settle(placed.attempt_id);
@@ -154,7 +154,7 @@ begin
 		'node_losses', (select coalesce(json_object_agg(node, losses), '{}') from node_losses),
 		'crashes', wlb_run_crashes(r.id, 256), 'evictions', wlb_run_evictions(r.id, 256),
 		'checkpoint', (select json_build_object('step', step, 'path', path) from newest),
-		'on_fault', r.policy->>'on_fault', 'unplaced', wlb_unplaced_nodes(r.id), 'avoided', wlb_nodes_avoided(),
+		'on_fault', r.policy->>'on_fault', 'unplaced', wlb_unplaced_json(r.id), 'avoided', wlb_nodes_avoided(),
 		'since_end_s', (select greatest(extract(epoch from now() - max(ended_at)), 0)::float8 from attempts
 			where run_id = r.id and ended_at is not null),
 		-- Nodes that have passed a check before.

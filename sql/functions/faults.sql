@@ -1,13 +1,23 @@
--- Faults: stored once, and the one that broke an attempt, from those recorded, whatever their source and order.
+-- Faults: stored once, and the one that broke an attempt, from those recorded, whatever their source and order. What one says for
+-- itself is judged by coordinator/wlbd/rules/cause.c; here it is stored and compared.
 
--- A loss that is reported again is stored once, with what wlbd knows of it added. What wlbd ended the attempt for is stored once, too: the
--- statement is sent again where its reply was lost. Call wlb_attempt_settle afterwards.
+-- A time of wlbd's judgement, which by its clock may be ahead of this one's; null where the judgement has none.
+create function wlb_judged_time(p_judged jsonb, p_key text) returns timestamptz language sql stable as $$
+	select case when p_judged ? p_key then least(coalesce(to_timestamp((p_judged->>p_key)::float8), '-infinity'), now()) end
+$$;
+
+-- p_judged: what wlbd has judged of it. A loss that is reported again is stored once, with what wlbd knows of it added: what is
+-- never the cause stays so, and a time that is known stays where the newer report has none. What wlbd ended the attempt for is
+-- stored once, too: the statement is sent again where its reply was lost. Call wlb_attempt_settle afterwards.
 create function wlb_fault_insert(p_attempt bigint, p_kind text, p_rank integer, p_node text, p_step bigint,
-	p_detail text, p_evidence jsonb, p_proof jsonb, p_time timestamptz)
+	p_detail text, p_evidence jsonb, p_proof jsonb, p_time timestamptz, p_judged jsonb)
 returns void language sql as $$
-	insert into faults (run_id, attempt_id, kind, is_loss, rank, node, step, detail, evidence, proof, detected_at)
+	insert into faults (run_id, attempt_id, kind, is_loss, rank, node, step, detail, evidence, proof, detected_at,
+		sentence, strength, late, follow, killed_at, lost_from)
 	select run_id, id, p_kind, (select is_loss from fault_kinds where name = p_kind), p_rank, p_node, p_step, p_detail, p_evidence,
-		p_proof, p_time
+		p_proof, p_time, p_judged->>'sentence', (p_judged->>'strength')::smallint,
+		make_interval(secs => coalesce((p_judged->>'late_s')::float8, 0)), make_interval(secs => (p_judged->>'follow_s')::float8),
+		wlb_judged_time(p_judged, 'killed_at'), wlb_judged_time(p_judged, 'lost_from')
 	from attempts where id = p_attempt
 		and not (coalesce(p_proof ? 'evicted', false) and exists (select from faults f where f.attempt_id = p_attempt
 			and f.kind = p_kind and f.rank is not distinct from p_rank and f.detected_at = p_time and f.proof ? 'evicted'))
@@ -15,7 +25,11 @@ returns void language sql as $$
 		do update set proof = coalesce(faults.proof, '{}') || excluded.proof, detail = excluded.detail,
 			step = coalesce(faults.step, excluded.step),
 			detected_at = case when excluded.proof ? 'seen' and not coalesce(faults.proof ? 'seen', false)
-				then excluded.detected_at else faults.detected_at end
+				then excluded.detected_at else faults.detected_at end,
+			sentence = excluded.sentence, follow = excluded.follow,
+			strength = case when faults.strength is not null then excluded.strength end,
+			killed_at = coalesce(nullif(excluded.killed_at, '-infinity'), faults.killed_at, excluded.killed_at),
+			lost_from = coalesce(nullif(excluded.lost_from, '-infinity'), faults.lost_from, excluded.lost_from)
 		where excluded.proof is not null and not coalesce(faults.proof, '{}') @> excluded.proof
 $$;
 
@@ -23,65 +37,27 @@ $$;
 -- was over (job_over), or Slurm has not said since wlbd's start that the node is the job's (job_unknown) and wlbd did not start the
 -- attempt on it. p_time is by wlbd's clock; one ahead of the database's would make a fault newer than the check that follows it.
 create function wlb_fault_found(p_attempt bigint, p_kind text, p_rank integer, p_node text, p_step bigint,
-	p_detail text, p_proof jsonb, p_time timestamptz)
+	p_detail text, p_proof jsonb, p_time timestamptz, p_judged jsonb)
 returns void language sql as $$
 	select wlb_attempt_lock(p_attempt);
 	select wlb_fault_insert(p_attempt, p_kind, p_rank, p_node, p_step, p_detail, null,
 		case when p_kind = 'node_lost' and not coalesce(p_proof ? 'job_over', false)
 				and (not coalesce(p_proof ? 'job_unknown', false) or wlb_attempt_has_node(p_attempt, p_node))
-			then coalesce(p_proof, '{}') || '{"seen":true}' else p_proof end, least(p_time, now()));
+			then coalesce(p_proof, '{}') || '{"seen":true}' else p_proof end, least(p_time, now()), p_judged);
 	select wlb_attempt_settle(p_attempt)
 $$;
 
-create function wlb_fault_text(f faults) returns text language sql immutable as $$
-	select case
-		when f.kind = 'node_lost' then format('node %s is lost', f.node)
-		when f.kind = 'rank_lost' then format('rank %s on %s ', f.rank, f.node) || case
-			when (f.proof->>'exit_code')::integer > 128
-				then format('was killed by signal %s', (f.proof->>'exit_code')::integer - 128)
-			when f.proof ? 'exit_code' then format('ended with exit code %s', f.proof->>'exit_code')
-			else 'is lost' end
-		when f.kind = 'launcher_lost' then 'wlb run' || coalesce(' on ' || f.node, '') || ' was killed'
-		when f.kind in ('script_lost', 'step_failed') then f.detail
-		when f.proof ? 'evicted' then f.proof->>'evicted'
-		else f.kind || coalesce(': ' || nullif(f.detail, ''), '') end
-$$;
-
--- The strongest fault is the cause: a rank that had ended, or a verdict, while every lost node was still alive; a lost node; a verdict; a
--- rank that ended by itself; a killed launcher, script, srun or slurmstepd; a rank that is not there; a step that failed. A rank that ended
--- after one of the killed did not end by itself, nor one that Slurm's signals ended (SIGTERM, SIGKILL) in the two seconds before, since a
--- closed connection or a rank's end may be noticed first. A node that is lost after what ended the attempt is never the cause: one that had
--- ended its tasks (after_end), and one that was alive when the attempt was ended on account of a verdict.
+-- The strongest fault that no other one explains, and of several the earliest.
 create function wlb_attempt_cause(p_attempt bigint) returns bigint language sql stable as $$
 	with f as (
-		select id, kind, detected_at, coalesce(proof, '{}') as e from faults
-		where attempt_id = p_attempt and not coalesce(proof ? 'after_end', false)
-	), killed as (
-		select min(case when kind = 'step_failed' then detected_at
-			else coalesce(to_timestamp((e->>'during')::float8), '-infinity') end) as at
-		from f where kind in ('launcher_lost', 'script_lost') or (kind = 'step_failed' and e ? 'step_broken')
-	), nodes as (
-		select min(coalesce(to_timestamp((e->>'alive_at')::float8), '-infinity')) as alive_at
-		from f where kind = 'node_lost'
-	), placed as (
-		select f.*, kind = 'rank_lost' and e ? 'exit_code' and not (killed.at is not null
-				and (detected_at >= killed.at or (e->>'exit_code')::integer in (137, 143)
-					and detected_at > killed.at - interval '2 s'))
-			as ended_by_itself, nodes.alive_at
-		from f, killed, nodes
+		select * from faults where attempt_id = p_attempt and strength is not null
+	), others as (
+		select min(killed_at) as killed_at, min(lost_from) as lost_from from f
 	)
-	select id from placed order by case
-			when (ended_by_itself or e ? 'evicted') and detected_at < alive_at - interval '0.5 s' then 0
-			when kind = 'node_lost' then 1
-			when e ? 'evicted' then 2
-			when ended_by_itself then 3
-			when kind in ('launcher_lost', 'script_lost') or (kind = 'step_failed' and e ? 'step_broken') then 4
-			when kind <> 'step_failed' then 5
-			else 6 end,
-		coalesce((e->>'first')::boolean, false) desc,
-		-- A launcher that Slurm killed with its script was closed shortly before the job's end is recorded.
-		detected_at - case kind when 'script_lost' then interval '3 s' else '0' end, id
-	limit 1
+	select id from f, others as o
+	where coalesce(f.detected_at + f.follow < o.killed_at, true)
+		and (f.lost_from is not null or coalesce(f.detected_at < o.lost_from, true))
+	order by strength desc, detected_at - late, id limit 1
 $$;
 
 -- Marks the cause of an attempt, and sets the reasons of attempt and run to it.
@@ -89,7 +65,6 @@ create function wlb_attempt_settle(p_attempt bigint) returns void language plpgs
 declare
 	a attempts;
 	c faults;
-	reason_now text;
 begin
 	perform wlb_attempt_lock(p_attempt);
 	select * into a from attempts where id = p_attempt;
@@ -99,16 +74,14 @@ begin
 	end if;
 	update faults set cause = false where attempt_id = p_attempt and cause and id <> c.id;
 	update faults set cause = true where id = c.id and not cause;
-	reason_now := left(wlb_fault_text(c), 4096);
-	if a.state not in ('failed', 'ended', 'lost') or reason_now = a.reason
-		or (c.kind = 'step_failed' and a.reason <> '' and not coalesce(c.proof ? 'step_broken', false)) then
-		return; -- for a step that failed, its launcher reports more than that
+	if a.state not in ('failed', 'ended', 'lost') or c.sentence = a.reason or (c.strength = 0 and a.reason <> '') then
+		return;
 	end if;
-	update attempts set reason = reason_now where id = p_attempt;
+	update attempts set reason = c.sentence where id = p_attempt;
 	update runs set reason = case
-		when a.reason <> '' and strpos(reason, a.reason) > 0 then wlb_reason_with(reason, a.reason, reason_now)
-		when a.told <> '' and strpos(reason, a.told) > 0 then wlb_reason_with(reason, a.told, reason_now)
-		when a.reason = '' and ended_by = 'slurm' then concat_ws('; ', reason_now, nullif(reason, ''))
+		when a.reason <> '' and strpos(reason, a.reason) > 0 then wlb_reason_with(reason, a.reason, c.sentence)
+		when a.told <> '' and strpos(reason, a.told) > 0 then wlb_reason_with(reason, a.told, c.sentence)
+		when a.reason = '' and ended_by = 'slurm' then concat_ws('; ', c.sentence, nullif(reason, ''))
 		else reason end
 	where id = a.run_id and ended_at is not null;
 end $$;
@@ -132,7 +105,7 @@ create function wlb_listed_fault_of(f faults, p_run text) returns wlb_listed_fau
 		'attempt', (select number from attempts where id = f.attempt_id), 'time', wlb_time(f.detected_at), 'kind', f.kind,
 		'state', 'confirmed', 'ranks', array_remove(array[f.rank, f.peer_rank], null),
 		'rank_count', num_nonnulls(f.rank, f.peer_rank), 'nodes', array_remove(array[f.node], null),
-		'collective', f.collective, 'step', f.step, 'evidence', coalesce(nullif(f.detail, ''), wlb_fault_text(f)),
+		'collective', f.collective, 'step', f.step, 'evidence', coalesce(nullif(f.detail, ''), f.sentence),
 		'cause', f.cause))::wlb_listed_fault
 $$;
 

@@ -188,7 +188,7 @@ create function wlb_node_history(p_node text, p_uid bigint) returns json languag
 			true as is_public
 		from faults f where f.node = p_node and f.kind = 'node_lost' and f.proof ? 'seen'
 		union all
-		select detected_at, run_id, 'eviction', left(proof->>'evicted', 512), null, false, false
+		select detected_at, run_id, 'eviction', left(sentence, 512), null, false, false
 		from faults where node = p_node and cause and proof ? 'evicted'
 		union all
 		select checked_at, run_id, 'run_check', reason, false, false, false

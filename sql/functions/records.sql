@@ -11,8 +11,9 @@ create type wlb_added as (
 
 -- Stores the records of one request that are not stored yet. The sequence number moves in the same transaction. Several
 -- connections deliver: the run's row is locked first, so that deliveries of a run are stored one after the other. Which
--- fault is the cause is settled once, after the last: a delivery may bring 1,000.
-create function wlb_deliver(p_attempt bigint, p_source text, p_body jsonb)
+-- fault is the cause is settled once, after the last: a delivery may bring 1,000. p_judged: what wlbd has judged of each fault, by
+-- the number of its record.
+create function wlb_deliver(p_attempt bigint, p_source text, p_body jsonb, p_judged jsonb)
 returns json language plpgsql as $$
 declare
 	a attempts;
@@ -29,7 +30,7 @@ begin
 		return json_build_object('acked_seq', stored, 'gap', true);
 	end if;
 	for record in select value from jsonb_array_elements(p_body->'records') where (value->>'seq')::bigint > stored loop
-		one := wlb_record(a, p_source, record);
+		one := wlb_record(a, p_source, record, p_judged->(record->>'seq'));
 		added := (added.steps + one.steps, added.repeated + one.repeated, added.tokens + one.tokens,
 			added.seconds + one.seconds, added.trimmed or one.trimmed)::wlb_added;
 		stored := (record->>'seq')::bigint;
@@ -47,7 +48,7 @@ begin
 	return json_build_object('acked_seq', stored, 'gap', false);
 end $$;
 
-create function wlb_record(a attempts, p_source text, p_record jsonb) returns wlb_added language plpgsql as $$
+create function wlb_record(a attempts, p_source text, p_record jsonb, p_judged jsonb) returns wlb_added language plpgsql as $$
 declare
 	d jsonb := p_record->'data';
 	at timestamptz := wlb_time_told(to_timestamp((p_record->>'time')::float8));
@@ -69,7 +70,7 @@ begin
 		values (a.run_id, a.id, (d->>'step')::bigint, d->>'path', (d->>'bytes')::bigint, (d->>'duration_s')::float8, at);
 	when 'fault' then
 		perform wlb_fault_insert(a.id, d->>'kind', (d->>'rank')::integer, d->>'node', (d->>'step')::bigint,
-			coalesce(d->>'detail', ''), d->'evidence', null, at);
+			coalesce(d->>'detail', ''), d->'evidence', null, at, p_judged);
 	when 'event' then
 		if d->>'kind' = 'step_started' then
 			perform wlb_attempt_begun(a, at);

@@ -32,8 +32,8 @@ class Steps(test_wlbd_api.RunningJobs):
 
     def crash(self, run, attempt, node, reported):
         """A rank dies on the node, which has reported that step, and the next attempt is asked for."""
-        self.cluster.sql(f"""insert into faults (run_id, attempt_id, kind, is_loss, rank, node, step, cause, detected_at)
-            select run_id, id, 'rank_lost', true, 0, '{node}', {reported}, true, now() from attempts where uuid = '{attempt}'""")
+        self.cluster.sql(f"""insert into faults (run_id, attempt_id, kind, is_loss, strength, rank, node, step, cause, detected_at)
+            select run_id, id, 'rank_lost', true, 1, 0, '{node}', {reported}, true, now() from attempts where uuid = '{attempt}'""")
         return self.fail_attempt(run, attempt, 139)
 
     def fail_attempt(self, run, attempt, exit_code=1):

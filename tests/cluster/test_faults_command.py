@@ -224,8 +224,8 @@ class Listed(test_ranks.RanksTest):
 
     def test_a_fault_of_a_verdict_is_told_once(self):
         run, _ = self.new_attempt()
-        fault = f"""insert into faults (run_id, attempt_id, kind, rank, node, step, detail, detected_at, proof)
-            select a.run_id, a.id, 'hang', 3, 'n2', 7, '', now(), '{{"evicted": "rank 3 on n2 hung"}}'
+        fault = f"""insert into faults (run_id, attempt_id, kind, rank, node, step, detail, detected_at, proof, sentence)
+            select a.run_id, a.id, 'hang', 3, 'n2', 7, '', now(), '{{"evicted": true}}', 'rank 3 on n2 hung'
             from attempts a join runs r on r.id = a.run_id where r.name = '{run}'"""
         self.cluster.sql(fault)
         self.assertEqual(self.told(f"?run={run}"), ["rank 3 on n2 hung"])

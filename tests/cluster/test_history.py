@@ -5,6 +5,7 @@ import itertools
 import json
 
 import harness
+from found_fault import found_fault
 from harness import ClusterTest, wait_for
 
 
@@ -48,8 +49,8 @@ class Run:
     def end(self, number, exit_code, state="failed"):
         self.sql(f"select wlb_attempt_end({self.attempt(number)}, '{state}', {exit_code}, 'it ended', now())")
 
-    def fault(self, number, kind, node, proof="null", rank="null", when="now()"):
-        self.sql(f"select wlb_fault_found({self.attempt(number)}, '{kind}', {rank}, '{node}', null, 'why', {proof}, {when})")
+    def fault(self, number, kind, node, proof=None, rank=None, when="now()"):
+        self.sql(found_fault(self.attempt(number), kind, node, rank, detail="why", proof=proof, at=when))
 
     def requeue(self, number, when="now()"):
         self.sql(f"select wlb_attempt_requeued({self.attempt(number)}, 1, 'job was requeued', {when})")
@@ -362,7 +363,7 @@ class History(ClusterTest):
         run = self.run_of()
         for number in (1, 2):
             run.decide(number)
-            run.fault(number, "step_failed", "n1", "'{\"step_broken\": true}'")
+            run.fault(number, "step_failed", "n1", {"step_broken": True})
             run.end(number, 1)
         self.assertEqual([(crash["node"], crash["step"]) for crash in run.history()["crashes"]], [("n1", -1)] * 2)
 
@@ -379,7 +380,7 @@ class History(ClusterTest):
         """wlbd's clock is ahead of the database's: a check that the node passes after it ends the eviction all the same."""
         run = self.run_of()
         run.decide(1)
-        run.fault(1, "hang", "n1", "'{\"evicted\": \"it hangs\"}'", 3, "now() + interval '5 min'")
+        run.fault(1, "hang", "n1", {"evicted": "it hangs"}, 3, "now() + interval '5 min'")
         self.assertEqual([eviction["node"] for eviction in run.history()["evictions"]], ["n1"])
         self.cluster.sql("insert into run_node_checks (run_id, attempt_id, node, healthy, reason, checks) "
                          f"values ({run.id}, {run.attempt(1)}, 'n1', true, '', '[]')")
@@ -390,7 +391,7 @@ class History(ClusterTest):
         run = self.run_of()
         run.decide(1)
         for rank in (3, 3, 4):
-            run.fault(1, "hang", "n1", "'{\"evicted\": \"it hangs\"}'", rank, "to_timestamp(1767225600)")
+            run.fault(1, "hang", "n1", {"evicted": "it hangs"}, rank, "to_timestamp(1767225600)")
         self.assertEqual(self.cluster.sql(f"select rank from faults where run_id = {run.id} order by rank"), [["3"], ["4"]])
 
 

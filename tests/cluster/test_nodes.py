@@ -7,6 +7,7 @@ import uuid
 import harness
 import test_trust
 import test_wlbd_api
+from found_fault import found_fault
 from harness import wait_for
 from test_wlbd_api import NOBODY
 
@@ -121,7 +122,7 @@ class Losses(NodesTest):
         other = self.new_run()
         self.deliver(other, "11111111-2222-4333-8444-666666666666", [{"seq": 1, "time": 1790000000, "type": "event", "data": {
             "kind": "note", "detail": ""}}], source="run")
-        self.cluster.sql("select wlb_fault_found(id, 'node_lost', null, 'n1', null, 'silent', null, now()) from attempts "
+        self.cluster.sql(f"{found_fault('id', 'node_lost', 'n1', detail='silent')} from attempts "
                          f"where run_id in (select id from runs where name in ('{run}', '{other}'))")
         known = self.known("n1")
         self.assertEqual(known["losses"], 2)
@@ -249,8 +250,8 @@ class Checks(NodesTest):
         self.assertEqual(self.cluster.sql(newest), [["t"]])
         # As rows that an earlier version has stored:
         self.cluster.sql("update faults set detected_at = to_timestamp(9e10) where node = 'n2' and kind = 'node_lost'")
-        self.cluster.sql("select wlb_fault_found(id, 'node_lost', null, 'n2', null, 'its slurmd does not answer', null, "
-                         f"now() - interval '6 days') from attempts where uuid = '{attempt}'")
+        found = found_fault("id", "node_lost", "n2", detail="its slurmd does not answer", at="now() - interval '6 days'")
+        self.cluster.sql(f"{found} from attempts where uuid = '{attempt}'")
         self.assertAlmostEqual(self.known("n2")["weight"], 0.25, places=3)
         status, _ = self.check("n2", clears=True)
         self.assertEqual((status, self.known("n2")["weight"]), (200, 0))
@@ -381,8 +382,8 @@ class SuspectsTest(test_wlbd_api.RunningJobs):
     def evict(self, attempt, node):
         """wlbd has ended the attempt because of the node."""
         self.cluster.sql(f"""
-            insert into faults (run_id, attempt_id, kind, rank, node, step, cause, proof, detected_at)
-            select run_id, id, 'slow_node', null, '{node}', 7, true, '{{"evicted": "node {node} is slow"}}', now()
+            insert into faults (run_id, attempt_id, kind, rank, node, step, cause, proof, sentence, strength, detected_at)
+            select run_id, id, 'slow_node', null, '{node}', 7, true, '{{"evicted": true}}', 'node {node} is slow', 6, now()
             from attempts where uuid = '{attempt}'""")
 
     def next(self, run, previous):
@@ -496,7 +497,7 @@ class Suspects(SuspectsTest):
         for node, device, verdicts in (("n1", "cpu", [{"memory": "ok"}, {"products": "not checked"}, of_cpus]),
                                        ("n2", "cuda", [of_cpus, {"gpus": "ok"}, of_gpus]), ("n2", "cpu", [of_cpus, of_gpus])):
             self.cluster.sql(f"delete from faults; update attempts set device = '{device}' where uuid = '{attempt}';"
-                             f"select wlb_fault_found(id, 'node_lost', null, '{node}', null, 'silent', null, now()) from attempts "
+                             f"{found_fault('id', 'node_lost', node, detail='silent')} from attempts "
                              f"where uuid = '{attempt}'")
             for number, found in enumerate(verdicts):
                 status, _ = self.api.call("POST", "/v1/node_checks", {"node": node, "healthy": True, "checks": entries(**found)})

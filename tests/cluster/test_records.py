@@ -235,6 +235,20 @@ class Bounds(RecordsTest):
         self.assertEqual(int(kept[0]) + story["dropped"]["evidence"], 1200)
         self.assertTrue(3 * 2**20 < int(kept[1]) <= 4 * 2**20, kept)
 
+    def test_a_client_does_not_judge_its_faults(self):
+        run = self.new_run()
+        judged = {"strength": 6, "sentence": "mine", "killed_at": 0, "lost_from": 0}
+        faults = [{"kind": "hang", "detail": "it waits"}, {"kind": "rank_lost", "rank": 3, "proof": {"exit_code": 7}},
+                  {"kind": "node_lost"}]
+        status, reply = self.deliver(run, str(uuid.uuid4()), [
+            {"seq": seq, "time": 1790000000, "type": "fault", "data": fault | judged, "judged": judged} | judged
+            for seq, fault in enumerate(faults, 1)])
+        self.assertEqual(status, 200, reply)
+        stored = self.cluster.sql("select sentence, strength, follow, killed_at, lost_from from faults f join runs r on r.id = f.run_id "
+                                  f"where r.name = '{run}' order by f.id")
+        self.assertEqual(stored, [["hang: it waits", "1", "", "", ""], ["rank 3 is lost", "1", "", "", ""],
+                                  ["a node is lost", "3", "", "", "-infinity"]])
+
     def test_reasons(self):
         """A reason of 4,096 characters for each of which a client would have wlbd put 4,096 others."""
         run, attempt, fault = (
@@ -242,8 +256,8 @@ class Bounds(RecordsTest):
             "('{0}', {0}, 65534, 'nobody', 'failed', repeat('a', 4096), {1}) returning id), ",
             "attempt as (insert into attempts (run_id, number, uuid, state, told, reason) "
             "select id, 1, gen_random_uuid(), 'failed', 'a', {2} from run returning id, run_id) ",
-            "insert into faults (run_id, attempt_id, kind, detail, detected_at) "
-            "select run_id, id, 'hang', repeat('b', 4096), now() from attempt")
+            "insert into faults (run_id, attempt_id, kind, detail, sentence, strength, detected_at) "
+            "select run_id, id, 'hang', repeat('b', 4096), 'hang: ' || repeat('b', 4090), 1, now() from attempt")
         whole = run + attempt + fault
         self.cluster.sql(whole.format(5100001, "null", "left('hang: ' || repeat('b', 4096), 4096)"))
         self.cluster.sql("select wlb_run_end(id, 'failed', repeat('a', 4096), 'launcher') from runs where name = '5100001'")

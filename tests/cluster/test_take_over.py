@@ -161,6 +161,14 @@ class TakeOver(harness.ClusterTest):
             new = self.cluster.sql(f"select wlb_calibration_json('{old['node_type']}', 2, {uid})")[0][0]
             self.assertEqual(differences(old, json.loads(new)), [])
 
+    def test_7_causes_are_judged_as_before(self):
+        """By the judgements that the migration has made for the faults of that time; their sentences are the reasons."""
+        broken = self.cluster.sql("select f.attempt_id, f.id, wlb_attempt_cause(f.attempt_id), f.kind, f.strength > 0 and f.sentence <> "
+                                  "a.reason from faults f join attempts a on a.id = f.attempt_id where f.cause")
+        self.assertGreater(len({kind for *_, kind, _ in broken}), 2, broken)
+        for attempt, cause, judged, kind, differs in broken:
+            self.assertEqual((judged, differs), (cause, "f"), f"attempt {attempt}: {kind}")
+
 
 class OldClients(harness.ClusterTest):
     """Every request that clients of that time sent in one run, with new credentials, is answered as it was."""

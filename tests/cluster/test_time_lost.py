@@ -6,6 +6,7 @@ import random
 from decimal import Decimal
 
 import harness
+from found_fault import found_fault
 from harness import ClusterTest
 
 BEGAN = 1767225600  # seconds since 1970 at which the runs of these tests were announced
@@ -50,7 +51,7 @@ class Story:
     def deliver(self, number, source="rank0"):
         """The records that were added to the attempt."""
         body = json.dumps({"first_seq": 1, "records": self.records[number]})
-        return self.add(f"select wlb_deliver({self.attempt(number)}, '{source}', '{body}')")
+        return self.add(f"select wlb_deliver({self.attempt(number)}, '{source}', '{body}', '{{}}')")
 
     def tell(self, number, when, record, **data):
         self.records[number].append({"seq": len(self.records[number]) + 1, "time": BEGAN + when, "type": record,
@@ -69,15 +70,14 @@ class Story:
 
     def lose_node(self, number, alive, detected):
         return self.add(
-            f"select wlb_fault_found({self.attempt(number)}, 'node_lost', null, 'n3', 6, 'silent', "
-            f"'{{\"alive_at\": {BEGAN + alive}}}', {at(detected - 0.1)})",
+            found_fault(self.attempt(number), "node_lost", "n3", step=6, detail="silent", proof={"alive_at": BEGAN + alive},
+                        at=at(detected - 0.1)),
             f"select wlb_attempt_blame({self.attempt(number)}, 'node n3 is lost', {at(detected)})")
 
     def fail_step(self, number, detected):
         """A fault of which only the time is known when it was noticed."""
         return self.add(
-            f"select wlb_fault_found({self.attempt(number)}, 'step_failed', null, null, null, 'exit code 1', null, "
-            f"{at(detected)})",
+            found_fault(self.attempt(number), "step_failed", detail="exit code 1", at=at(detected)),
             f"select wlb_attempt_end({self.attempt(number)}, 'failed', 1, 'exit code 1', {at(detected)})")
 
     def end(self, state, when):
@@ -175,8 +175,7 @@ class Parts(TimeLostTest):
         story.add("insert into verdicts (run_id, attempt_id, watcher, number, kind, state, ranks, rank_count, certainty, "
                   "evidence, action, began_at, found_at, confirmed_at) select run_id, id, 1, 1, 'hang', 'confirmed', '{3}', "
                   f"1, 1, 'it waits', 'evict', {at(16.25)}, {at(20)}, {at(26)} from attempts where id = {story.attempt(1)}",
-                  f"select wlb_fault_found({story.attempt(1)}, 'hang', 3, null, 7, 'it waits', '{{\"evicted\": \"rank 3 hangs\"}}', "
-                  f"{at(26)})",
+                  found_fault(story.attempt(1), "hang", rank=3, step=7, detail="it waits", proof={"evicted": "rank 3 hangs"}, at=at(26)),
                   f"select wlb_attempt_blame({story.attempt(1)}, 'rank 3 hangs', {at(26)})").end("failed", 27)
         self.check(self.play(story), held=27, effective=4, start=3, load=4, checkpoint=0.5, other=2.25, repeated=2 + 0.5,
                    detect=9.75, decide=1)
@@ -267,7 +266,7 @@ class Waits(TimeLostTest):
     def requeued(self):
         """wlbd has had the job requeued after its launcher was lost."""
         story = six_steps(Story().ask(1, 2))
-        story.add(f"select wlb_fault_found({story.attempt(1)}, 'launcher_lost', null, 'n0', null, 'killed', null, {at(16)})",
+        story.add(found_fault(story.attempt(1), "launcher_lost", "n0", detail="killed", at=at(16)),
                   f"select wlb_attempt_blame({story.attempt(1)}, 'wlb run was killed', {at(20)})",
                   f"select wlb_run_requeue({story.run}, {story.attempt(1)}, 'wlb run was killed', 3, {at(20)})",
                   f"update queue_waits set began_at = {at(21)} where run_id = {story.run}")

@@ -801,8 +801,8 @@ class Attempts(RunningJobs):
             self.cluster.sql(f"""
                 with a as (insert into attempts (run_id, number, uuid, new_steps) values ({pk}, {number}, gen_random_uuid(), 5)
                     returning id)
-                insert into faults (run_id, attempt_id, kind, is_loss, rank, node, step, cause, detected_at)
-                select {pk}, id, 'rank_lost', true, 0, 'n1', 10 * {number}, true, now() from a""")
+                insert into faults (run_id, attempt_id, kind, is_loss, strength, rank, node, step, cause, detected_at)
+                select {pk}, id, 'rank_lost', true, 1, 0, 'n1', 10 * {number}, true, now() from a""")
         for action, nodes in (("report", ["n1", "n2"]), ("evict", ["n2"])):
             status, reply = self.api.call("POST", f"/v1/runs/{run}/settings", {"on_fault": f"crash={action}"})
             self.assertEqual(status, 200, reply)
@@ -844,8 +844,8 @@ class Attempts(RunningJobs):
         last, _ = self.ask(run, ["n1", "n2"])
         self.deliver(run, last, [step(1, 8)])
         for node in ("n1", "n2", "n1", "n2"):
-            self.cluster.sql(f"""insert into faults (run_id, attempt_id, kind, is_loss, rank, node, step, cause, detected_at)
-                select run_id, id, 'rank_lost', true, 0, '{node}', 8, true, now() from attempts where uuid = '{last}'""")
+            self.cluster.sql(f"""insert into faults (run_id, attempt_id, kind, is_loss, strength, rank, node, step, cause, detected_at)
+                select run_id, id, 'rank_lost', true, 1, 0, '{node}', 8, true, now() from attempts where uuid = '{last}'""")
             previous, reply = last, None
             last, reply = self.ask(run, ["n1", "n2"], previous={"attempt_id": previous, "exit_code": 139, "step_id": ""})
         self.assertEqual((reply["decision"], reply["state"]), ("stop", "failed"))
@@ -870,8 +870,8 @@ class Attempts(RunningJobs):
         """Ranks on several nodes hung: only the attempt's nodes are checked, and no other is blamed."""
         run = self.new_run()
         attempt, _ = self.ask(run, ["n1", "n2"])
-        self.cluster.sql(f"""insert into faults (run_id, attempt_id, kind, step, cause, proof, detected_at)
-            select run_id, id, 'hang', 8, true, '{{"evicted": "ranks hang at step 8"}}', now() from attempts where uuid = '{attempt}'""")
+        self.cluster.sql(f"""insert into faults (run_id, attempt_id, kind, step, cause, proof, sentence, strength, detected_at)
+            select run_id, id, 'hang', 8, true, '{{"evicted": true}}', 'ranks hang at step 8', 6, now() from attempts where uuid = '{attempt}'""")
         previous = {"attempt_id": attempt, "exit_code": 1, "step_id": ""}
         _, reply = self.ask(run, ["n1", "n2", "n99"], previous=previous, links={"checked": False})
         self.assertEqual((reply["decision"], reply["nodes"]), ("check_links", ["n1", "n2"]))
@@ -885,8 +885,8 @@ class Attempts(RunningJobs):
         run = self.new_run()
         attempt, _ = self.ask(run, ["n1", "n2"])
         self.cluster.sql(f"""update attempts set decision = jsonb_set(decision, '{{nodes}}', '["n1"]') where uuid = '{attempt}';
-            insert into faults (run_id, attempt_id, kind, step, cause, proof, detected_at)
-            select run_id, id, 'hang', 8, true, '{{"evicted": "ranks hang at step 8"}}', now() from attempts where uuid = '{attempt}'""")
+            insert into faults (run_id, attempt_id, kind, step, cause, proof, sentence, strength, detected_at)
+            select run_id, id, 'hang', 8, true, '{{"evicted": true}}', 'ranks hang at step 8', 6, now() from attempts where uuid = '{attempt}'""")
         _, reply = self.ask(run, ["n1", "n2"], previous={"attempt_id": attempt, "exit_code": 1, "step_id": ""},
                             links={"checked": False})
         self.assertEqual(reply["decision"], "start")

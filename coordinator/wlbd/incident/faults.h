@@ -9,7 +9,7 @@
 #include "coordinator/wlbd/attempts/attempts.h"
 #include "coordinator/wlbd/rules/incident.h"
 
-/* "rank 3 on n2 was killed by signal 9": the same text as wlb_fault_text of the schema makes. */
+/* "rank 3 on n2 was killed by signal 9". */
 void wlbd_fault_text(const struct wlbd_finding *finding, char *text, size_t size);
 
 void wlbd_fault_record(struct wlbd_attempt *attempt, const struct wlbd_finding *finding, bool is_cause);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/rank_end.h"
+#include "coordinator/wlbd/rules/cause.h"
 #include "coordinator/wlbd/rules/decision.h"
 
 struct wlbd_symptom *wlbd_incident_add(struct wlbd_incident *incident, enum wlbd_symptom_kind kind, const char *node,
@@ -69,7 +70,7 @@ static bool was_killed_by(const struct wlbd_symptom *s, int signal)
 /* With these signals Slurm ends the ranks of a step whose srun or launcher was killed. */
 static bool is_ended_by_slurm(const struct wlbd_symptom *s)
 {
-	return s->exit_code == 0 || wlb_rank_end_may_be_slurms(s->exit_code);
+	return wlbd_cause_follow_ms(s->exit_code) > 0;
 }
 
 /* Whether the rank ended because another process of the run had ended. */
@@ -86,7 +87,7 @@ static bool is_consequence(const struct wlbd_incident *incident, const struct wl
 		return is_ended_by_slurm(s);
 	if (launcher == NULL)
 		return false;
-	return s->at_ms >= launcher->at_ms || (is_ended_by_slurm(s) && s->at_ms > launcher->at_ms - WLBD_FOLLOW_MS);
+	return s->at_ms + wlbd_cause_follow_ms(s->exit_code) >= launcher->at_ms;
 }
 
 /* Whether the symptom is that a rank on a live node is gone. */

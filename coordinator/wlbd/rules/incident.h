@@ -3,8 +3,8 @@
  *
  * The first symptom opens an incident of the attempt. For WLBD_GATHER_MS more symptoms are gathered: the process whose
  * death is noticed first need not be the one that died first, a lost node explains the end of everything on it, and a
- * killed launcher the end of its ranks. How strongly a rank's end speaks is common/rank_end.h's rule. wlb_attempt_cause
- * of the schema orders the faults that are stored, and its answer is the one that counts.
+ * killed launcher the end of its ranks. How strongly a rank's end speaks is common/rank_end.h's rule. It says whether
+ * and why the processes are to end now; which of the stored faults is the cause is cause.h's answer, which counts.
  */
 #ifndef COORDINATOR_WLBD_RULES_INCIDENT_H
 #define COORDINATOR_WLBD_RULES_INCIDENT_H
@@ -16,10 +16,7 @@
 
 enum {
 	WLBD_GATHER_MS = 300,
-	WLBD_FOLLOW_MS =
-		2000, /* a rank that Slurm ended this long before its launcher was missed ended because of that */
 	WLBD_SAME_MOMENT_MS = 50, /* exits that are reported within this time may have happened in any order */
-	WLBD_ALIVE_MS = 500,      /* a node that showed life this long after a rank's end was alive at that end */
 	WLBD_CUT_OFF_GRACE_MS =
 		8000, /* a client that was not answered pauses for up to 5 s, and its request may take 2 s */
 	WLBD_JOB_ANSWER_MS = 5000, /* Slurm has this long to say whether the job was requeued */

@@ -495,9 +495,9 @@ static json_t *reachable_nodes(const struct next_attempt *next, const json_t *of
 	return names;
 }
 
-static bool place_fault(struct next_attempt *next, const json_t *nodes)
+static bool place_fault(struct next_attempt *next, const json_t *nodes, const json_t *step)
 {
-	char why[WLBD_LINKS_WHY_SIZE];
+	char why[WLBD_LINKS_WHY_SIZE], sentence[WLBD_LINKS_WHY_SIZE + 64];
 	struct wlbd_params params = {0};
 	const char *node = wlbd_links_body_worst(&next->body.links, nodes, why);
 	if (node == NULL)
@@ -506,8 +506,12 @@ static bool place_fault(struct next_attempt *next, const json_t *nodes)
 	wlbd_params_add_integer(&params, next->run_pk);
 	wlbd_params_add_text(&params, node);
 	wlbd_params_add_text(&params, why);
-	wlbd_outbox_put(next->request->wlbd->outbox, owner_of(next), next->run_pk, "select wlb_fault_place($1, $2, $3)",
-	                &params);
+	if (json_is_integer(step))
+		wlb_text_format(sentence, sizeof(sentence), "%s: ranks hang at step %lld", why,
+		                (long long)json_integer_value(step));
+	wlbd_params_add_text(&params, json_is_integer(step) ? sentence : why);
+	wlbd_outbox_put(next->request->wlbd->outbox, owner_of(next), next->run_pk,
+	                "select wlb_fault_place($1, $2, $3, $4)", &params);
 	reply_wait(next, WLBD_RETRY_SOON_S, why);
 	return true;
 }
@@ -518,13 +522,14 @@ static bool place_fault(struct next_attempt *next, const json_t *nodes)
 static bool is_link_looked_for(struct next_attempt *next)
 {
 	const struct wlbd_links_body *links = &next->body.links;
-	const json_t *of_attempt = json_object_get(next->history, "unplaced");
+	const json_t *fault = json_object_get(next->history, "unplaced");
+	const json_t *of_attempt = json_object_get(fault, "nodes");
 	if (!links->can_check || !json_is_array(of_attempt))
 		return false;
 	json_t *nodes = reachable_nodes(next, of_attempt);
 	bool is_answered = false;
 	if (links->checked)
-		is_answered = place_fault(next, nodes);
+		is_answered = place_fault(next, nodes, json_object_get(fault, "step"));
 	else if (json_array_size(nodes) > 1) {
 		finish(next, json_pack("{s:s, s:O, s:s}", "decision", "check_links", "nodes", nodes, "reason",
 		                       "ranks on several nodes hung"));

@@ -10,6 +10,7 @@
 #include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/incident/symptoms.h"
 #include "coordinator/wlbd/log.h"
+#include "coordinator/wlbd/rules/cause.h"
 #include "coordinator/wlbd/rules/decision.h"
 #include "coordinator/wlbd/verdicts/outliers.h"
 #include "coordinator/wlbd/wlbd.h"
@@ -108,6 +109,39 @@ static int check_rank_maps(const struct wlbd_attempt *attempt, const json_t *rec
 	return 0;
 }
 
+/* ---- faults ------------------------------------------------------------------------------------------ */
+
+/* Of what a client says of a fault nothing proves how it happened. */
+static json_t *judge_fault(const json_t *data)
+{
+	const json_t *rank = json_object_get(data, "rank"), *detail = json_object_get(data, "detail");
+	const char *kind = json_string_value(json_object_get(data, "kind"));
+	struct wlbd_fault fault = {.rank = json_is_integer(rank) ? (int)json_integer_value(rank) : -1,
+	                           .node = json_string_value(json_object_get(data, "node")),
+	                           .detail = json_is_string(detail) ? json_string_value(detail) : ""};
+	while (fault.kind + 1 < WLB_FAULT_KIND_COUNT && strcmp(wlb_faults[fault.kind].name, kind) != 0)
+		fault.kind++;
+	return wlbd_cause_judge(&fault);
+}
+
+/* Returns what is stored with each fault among the records, by its sequence number, which the caller frees. */
+static char *judge_faults(const json_t *records)
+{
+	json_t *judged = json_object(), *record;
+	size_t i;
+	json_array_foreach((json_t *)records, i, record)
+	{
+		char seq[WLBD_PARAM_NUMBER_SIZE];
+		if (strcmp(json_string_value(json_object_get(record, "type")), "fault") != 0)
+			continue;
+		snprintf(seq, sizeof(seq), "%lld", (long long)json_integer_value(json_object_get(record, "seq")));
+		json_object_set_new(judged, seq, judge_fault(json_object_get(record, "data")));
+	}
+	char *text = json_dumps(judged, JSON_COMPACT);
+	json_decref(judged);
+	return text;
+}
+
 /* ---- the request ------------------------------------------------------------------------------------- */
 
 static void on_delivered(void *context, const struct wlbd_db_result *result)
@@ -142,13 +176,16 @@ static void store(struct wlbd_request *request, struct wlbd_attempt *attempt)
 		return;
 	}
 	note_records(attempt, delivery);
+	char *faults = judge_faults(delivery->records);
 	wlbd_params_add_integer(&params, attempt->attempt_pk);
 	wlbd_params_add_text(&params, delivery->source);
 	wlbd_params_add_text(&params, request->text);
+	wlbd_params_add_text(&params, faults);
 	/* The records of a source are stored in the order in which they arrive. */
 	uint64_t key = (uint64_t)attempt->attempt_pk * 2 + (strcmp(delivery->source, "run") == 0);
-	wlbd_db_pool_execute(request->wlbd->deliveries, request->uid, key, "select wlb_deliver($1, $2, $3::jsonb)",
-	                     &params, on_delivered, request);
+	wlbd_db_pool_execute(request->wlbd->deliveries, request->uid, key,
+	                     "select wlb_deliver($1, $2, $3::jsonb, $4::jsonb)", &params, on_delivered, request);
+	free(faults);
 }
 
 void wlbd_post_records(struct wlbd_request *request)

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "coordinator/wlbd/rules/cause.h"
 #include "coordinator/wlbd/rules/decision.h"
 
 enum { GRACE_MS = 2000 };
