@@ -21,13 +21,13 @@ static void on_signal(int number)
 
 static void report_build(const struct wlb_build_options *options, const struct wlb_build_result *r)
 {
-	char left_out[128] = "";
+	char omitted[128] = "";
 	if (r->not_text + r->too_short + r->links > 0)
-		snprintf(left_out, sizeof(left_out), " (left out: %lld not text, %lld too short, %lld symbolic links)",
+		snprintf(omitted, sizeof(omitted), " (left out: %lld not text, %lld too short, %lld symbolic links)",
 		         (long long)r->not_text, (long long)r->too_short, (long long)r->links);
 	wlb_show_line(stdout, "%s.bin, %s.idx: %lld documents, %lld tokens from %lld files%s", options->output_prefix,
 	              options->output_prefix, (long long)r->documents, (long long)r->tokens, (long long)r->files,
-	              left_out);
+	              omitted);
 	if (r->not_text > 0)
 		printf("the first that is not text: %s\n", r->first_not_text.message);
 	if (r->unreadable > 0)

@@ -138,7 +138,7 @@ static bool is_of_several_days(const json_t *run)
 	return begin != (time_t)-1 && !wlb_time_same_day(begin, end != (time_t)-1 ? end : time(NULL));
 }
 
-static size_t left_out_of(const json_t *run, const char *name)
+static size_t omitted_of(const json_t *run, const char *name)
 {
 	json_int_t count = json_integer_value(json_object_get(json_object_get(run, "left_out"), name));
 	return count > 0 ? (size_t)count : 0;
@@ -147,7 +147,7 @@ static size_t left_out_of(const json_t *run, const char *name)
 static struct listing listing_of(const json_t *run, const char *name)
 {
 	return (struct listing){.entries = json_object_get(run, name),
-	                        .left_out = left_out_of(run, name),
+	                        .omitted = omitted_of(run, name),
 	                        .has_days = is_of_several_days(run)};
 }
 
@@ -156,7 +156,7 @@ static int print_section(const struct section *section, struct listing listing)
 {
 	struct wlb_table table = {.columns = section->columns, .right = section->right};
 	size_t count = json_array_size(listing.entries), most = section->most;
-	size_t first = most > 0 && count > most ? count - most : 0, older = first + listing.left_out;
+	size_t first = most > 0 && count > most ? count - most : 0, older = first + listing.omitted;
 	if (count == 0)
 		return 0;
 	if (section->titles != NULL)
@@ -164,7 +164,7 @@ static int print_section(const struct section *section, struct listing listing)
 	for (size_t i = first; i < count; i++)
 		section->add(&table, json_array_get(listing.entries, i), listing.has_days);
 	printf(most > 0 && older > 0 ? "\n%s (the last %zu of %zu)\n" : "\n%s\n", section->heading, count - first,
-	       count + listing.left_out);
+	       count + listing.omitted);
 	int rc = wlb_table_print(&table, "  ", stdout);
 	if (rc == 0 && most == 0 && older > 0)
 		printf("  %zu older ones are not listed\n", older);
@@ -229,7 +229,7 @@ int wlb_show_verdicts(const json_t *run)
 	const json_t *verdicts = json_object_get(run, "verdicts");
 	size_t count = json_array_size(verdicts);
 	size_t first = count > VERDICTS_SHOWN ? count - VERDICTS_SHOWN : 0;
-	size_t older = first + left_out_of(run, "verdicts");
+	size_t older = first + omitted_of(run, "verdicts");
 	enum wlb_fault_rows rows = is_of_several_days(run) ? WLB_FAULT_ROWS_OF_DAYS : WLB_FAULT_ROWS_OF_DAY;
 	if (count == 0)
 		return 0;

@@ -42,8 +42,8 @@ static void put_reports(struct wlb_top_frame *frame, const struct wlb_top_ranks 
 	else
 		wlb_top_put(frame, WLB_TOP_PLAIN, "%d of %d ranks reported, %.1f to %.1f s ago", ranks->reported,
 		            ranks->count, newest_s, oldest_s);
-	if (ranks->left_out > 0)
-		wlb_top_put(frame, WLB_TOP_PLAIN, "; %d more are not listed", ranks->left_out);
+	if (ranks->omitted > 0)
+		wlb_top_put(frame, WLB_TOP_PLAIN, "; %d more are not listed", ranks->omitted);
 	wlb_top_end_line(frame);
 }
 

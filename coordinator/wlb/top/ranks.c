@@ -166,7 +166,7 @@ int wlb_top_ranks_read(const json_t *reply, struct wlb_top_ranks *ranks, struct 
 	*ranks = (struct wlb_top_ranks){0};
 	if (!json_is_array(rows))
 		return wlb_fail(error, "the coordinator's reply has no ranks");
-	ranks->left_out = (int)json_integer_value(json_object_get(reply, "left_out"));
+	ranks->omitted = (int)json_integer_value(json_object_get(reply, "left_out"));
 	ranks->has_layout = read_layout(json_object_get(reply, "layout"), &ranks->layout);
 	if (read_nodes(json_object_get(reply, "nodes"), ranks) != 0)
 		return wlb_fail(error, "out of memory for the nodes");

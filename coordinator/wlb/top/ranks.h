@@ -42,7 +42,7 @@ struct wlb_top_rank {
 struct wlb_top_ranks {
 	struct wlb_top_rank *list; /* [count]; the index of a rank is its number */
 	int count;
-	int left_out; /* ranks that the reply does not list */
+	int omitted; /* ranks that the reply does not list */
 	int reported;
 	int64_t last_step;  /* the highest of all ranks */
 	const char **nodes; /* [node_count] names, in the order in which ranks fill them */
