@@ -104,6 +104,20 @@ static const struct {
 	{"first_exit/fence",
          "mpi/pmix_v4: pmixp_coll_ring_reset_if_to: n2 [0]: pmixp_coll_ring.c:741: 0x7f: collective timeout seq=1\n"},
 	{"first_exit/ended", "srun: error: Node failure on n3\nsrun: error: n1: task 0: Terminated\n"},
+	{"error_line/python", "[rank3]: Traceback (most recent call last):\n[rank3]:   File \"t.py\", line 7, in main\n"
+                              "[rank3]: ValueError: loss\n"},
+	{"error_line/chained",
+         "Traceback (most recent call last):\nKeyError: 'x'\n\nThe above exception was the direct cause of the "
+         "following exception:\n\nTraceback (most recent call last):\nValueError: loss\n"},
+	{"error_line/table", "Root Cause (first observed failure):\n[0]:\n  rank      : 1 (local_rank: 1)\n"
+                             "  exitcode  : -9 (pid: 7) (SIGKILL)\n  traceback : Signal 9 (SIGKILL) received by PID 7\n"
+                             "=====\n"},
+	{"error_line/terminate",
+         "terminate called after throwing an instance of 'std::runtime_error'\n  what():  no device\n"},
+	{"error_line/mpi", "MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD\nwith errorcode 7.\n"},
+	{"error_line/file",
+         "{\"message\":{\"message\":\"ValueError: loss\",\"extraInfo\":{\"py_callstack\":\"Traceback "
+         "(most recent call last):\\nValueError: loss\\n\"}}}"},
 	{"lengths/text", "5\n0\n124913\n"},
 	{"lengths/generator", "skewed,seed=7,tail=0.5,count=20"},
 	{"topology/two", "# leaves\nSwitchName=s1 Nodes=n[1-4]\nSwitchName=s2 Nodes=n[5-8] \\\n LinkSpeed=100\n"
@@ -229,10 +243,10 @@ static void seed_checkpoint(void)
 int main(int argc, char **argv)
 {
 	static const char *const targets[] = {
-		"index",      "safetensors", "manifest",   "model_config", "jsonl",    "policy",  "http",
-		"records",    "spool",       "settings",   "json_string",  "lengths",  "machine", "topology",
-		"first_exit", "calibration", "verdict",    "activities",   "on_fault", "steps",   "stacks",
-		"calls",      "links",       "node_check", "kernel_log",   "text"};
+		"index",      "safetensors", "manifest",   "model_config", "jsonl",    "policy",     "http",
+		"records",    "spool",       "settings",   "json_string",  "lengths",  "machine",    "topology",
+		"first_exit", "calibration", "verdict",    "activities",   "on_fault", "steps",      "stacks",
+		"calls",      "links",       "node_check", "kernel_log",   "text",     "error_line"};
 	if (argc != 2)
 		return 2;
 	check(wlb_dir_make(argv[1], 0755, &error));
