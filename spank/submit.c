@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "spank/layout_fit.h"
 #include "spank/model_path.h"
 #include "spank/step_layout.h"
 
@@ -87,7 +88,8 @@ int wlb_submit_options(const struct wlb_spank *plugin)
 		return 0;
 	wlb_spank_args_report(&plugin->args);
 	struct wlb_error error;
-	if (export_options(&plugin->options, &error) == 0)
+	if (wlb_layout_fit_submitted(plugin->options.text[WLB_JOB_LAYOUT], &error) == 0 &&
+	    export_options(&plugin->options, &error) == 0)
 		return 0;
 	slurm_error("%s", error.message);
 	return -1;

@@ -97,6 +97,24 @@ class Options(PluginTest):
         self.assertNotEqual(result.returncode, 0)
         self.assertIn("tp=2,cp=1,pp=2", result.stderr)
 
+    def test_a_layout_that_can_never_fit_is_refused(self):
+        """Where the tasks of a node are certain; else the job is left to `wlb run`."""
+        script = self.cluster.work / "never.sh"
+        for text, options, is_refused in (("wlb run -- train", ["--ntasks-per-node=4"], True),
+                                          ("#SBATCH --ntasks-per-node=4\nwlb run -- train", [], True),
+                                          ("wlb run --tasks-per-node 3 -- train", ["--ntasks-per-node=4"], False),
+                                          ("srun -n3 train", ["--ntasks-per-node=4"], False),
+                                          ("wlb run -- train", [], False)):
+            with self.subTest(text=text, options=options):
+                script.write_text(f"#!/bin/bash\n{text}\n", encoding="utf-8")
+                result = self.cluster.run("sbatch", "--hold", "--parsable", "--wlb-layout=tp=3", *options, script, check=False)
+                self.assertEqual("with --ntasks-per-node=4: layout tp=3,cp=1,pp=1,dp=4: tp must divide the ranks of each node, and "
+                                 "node 1 has 4; use tp=1, 2 or 4" in result.stderr, is_refused, result.stderr)
+                self.assertEqual(result.returncode != 0, is_refused, result.stderr)
+                if not is_refused:
+                    self.cluster.run("scancel", result.stdout.strip())
+        self.assertEqual(self.cluster.run("squeue", "-h").stdout, "")
+
     def test_option_without_effect_is_named(self):
         result = self.cluster.run("srun", "--wlb-spares=1", "true")
         self.assertIn("--wlb-spares has no effect without --wlb-layout", result.stderr)
