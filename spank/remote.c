@@ -18,6 +18,7 @@
 #include "spank/model_path.h"
 #include "spank/state_dir.h"
 #include "spank/step_layout.h"
+#include "spank/task_variables.h"
 #include "spank/workarounds/stale_pmix.h"
 #include "spank/workarounds/stuck_stepd.h"
 
@@ -269,6 +270,58 @@ static void hold_stop_signal(spank_t sp)
 	sigprocmask(SIG_BLOCK, &stop, NULL);
 }
 
+/* Returns the tasks of the attempt whose step this is; -1: it is none of `wlb run`. */
+static long find_world_size(spank_t sp)
+{
+	char tasks[16], rank[16];
+	wlb_environment_get(sp, "WLB_WORLD_SIZE", tasks, sizeof(tasks));
+	/* A step that a rank starts has its environment. */
+	wlb_environment_get(sp, "WLB_RANK", rank, sizeof(rank));
+	return tasks[0] != '\0' && rank[0] == '\0' ? strtol(tasks, NULL, 10) : -1;
+}
+
+static void set_variables(spank_t sp, const struct wlb_task_facts *facts)
+{
+	struct wlb_task_variable variables[WLB_TASK_VARIABLES_MAX];
+	int count = wlb_task_variables(facts, variables);
+	for (int i = 0; i < count; i++)
+		spank_setenv(sp, variables[i].name, variables[i].value, !variables[i].is_kept);
+	wlb_environment_set_number(sp, "RANK", facts->rank);
+}
+
+/* Reads what Slurm knows of the task; false where it is none of an attempt. */
+static bool find_task(spank_t sp, struct wlb_task_facts *facts)
+{
+	uint32_t rank = 0, tasks = 0, local_tasks = 0, nodes = 0;
+	if (spank_get_item(sp, S_JOB_TOTAL_TASK_COUNT, &tasks) != ESPANK_SUCCESS ||
+	    (long)tasks != find_world_size(sp) || spank_get_item(sp, S_TASK_GLOBAL_ID, &rank) != ESPANK_SUCCESS ||
+	    spank_get_item(sp, S_TASK_ID, &facts->local_rank) != ESPANK_SUCCESS ||
+	    spank_get_item(sp, S_JOB_LOCAL_TASK_COUNT, &local_tasks) != ESPANK_SUCCESS ||
+	    spank_get_item(sp, S_JOB_NNODES, &nodes) != ESPANK_SUCCESS)
+		return false;
+	facts->rank = (int)rank;
+	facts->world_size = (int)tasks;
+	facts->local_world_size = (int)local_tasks;
+	facts->nodes = (int)nodes;
+	return true;
+}
+
+/* Tells a task of an attempt where it finds the other ranks. */
+static void set_rank(spank_t sp)
+{
+	char address[256], port[16], id[256], files[PATH_MAX], backend[64];
+	struct wlb_task_facts facts = {.address = address, .port = port, .rendezvous = id, .error_files = files};
+	if (!find_task(sp, &facts))
+		return;
+	wlb_environment_get(sp, "WLB_MASTER_ADDR", address, sizeof(address));
+	wlb_environment_get(sp, "WLB_MASTER_PORT", port, sizeof(port));
+	wlb_environment_get(sp, "WLB_RENDEZVOUS", id, sizeof(id));
+	wlb_environment_get(sp, "WLB_ERROR_FILES", files, sizeof(files));
+	wlb_environment_get(sp, "PET_RDZV_BACKEND", backend, sizeof(backend));
+	facts.has_own_server = backend[0] != '\0' && strcmp(backend, "static") != 0 && strcmp(backend, "c10d") != 0;
+	set_variables(sp, &facts);
+}
+
 int wlb_remote_task_init(spank_t sp, const struct wlb_spank *plugin)
 {
 	struct wlb_layout layout;
@@ -277,8 +330,10 @@ int wlb_remote_task_init(spank_t sp, const struct wlb_spank *plugin)
 	int local_rank = 0;
 	char **entries;
 	hold_stop_signal(sp);
-	if (!wlb_spank_options_active(&plugin->options) || !find_layout(sp, &layout, &tasks, &entries) ||
-	    spank_get_item(sp, S_JOB_NODEID, &node) != ESPANK_SUCCESS ||
+	if (!wlb_spank_options_active(&plugin->options))
+		return 0;
+	set_rank(sp);
+	if (!find_layout(sp, &layout, &tasks, &entries) || spank_get_item(sp, S_JOB_NODEID, &node) != ESPANK_SUCCESS ||
 	    spank_get_item(sp, S_TASK_ID, &local_rank) != ESPANK_SUCCESS)
 		return 0;
 	int64_t place = find_place(&layout, entries, (int)tasks, (int)node, local_rank, &error);

@@ -118,6 +118,10 @@ static const struct {
 	{"error_line/file",
          "{\"message\":{\"message\":\"ValueError: loss\",\"extraInfo\":{\"py_callstack\":\"Traceback "
          "(most recent call last):\\nValueError: loss\\n\"}}}"},
+	{"launcher/torchrun", "env\nA=1\ntorchrun\n--nnodes\n4\n--rdzv-b=c10d\n-r3\n--\ntrain.py\n--nnodes\n4"},
+	{"launcher/accelerate",
+         "python3\n-u\n-m\naccelerate.commands.launch\n--num_processes=8\n--num_machines\n2\nt.py"},
+	{"launcher/deepspeed", "deepspeed\n--no_ssh\n-H\nhosts\n--node_rank=0\nt.py\n--deepspeed"},
 	{"lengths/text", "5\n0\n124913\n"},
 	{"lengths/generator", "skewed,seed=7,tail=0.5,count=20"},
 	{"topology/two", "# leaves\nSwitchName=s1 Nodes=n[1-4]\nSwitchName=s2 Nodes=n[5-8] \\\n LinkSpeed=100\n"
@@ -246,7 +250,7 @@ int main(int argc, char **argv)
 		"index",      "safetensors", "manifest",   "model_config", "jsonl",    "policy",     "http",
 		"records",    "spool",       "settings",   "json_string",  "lengths",  "machine",    "topology",
 		"first_exit", "calibration", "verdict",    "activities",   "on_fault", "steps",      "stacks",
-		"calls",      "links",       "node_check", "kernel_log",   "text",     "error_line"};
+		"calls",      "links",       "node_check", "kernel_log",   "text",     "error_line", "launcher"};
 	if (argc != 2)
 		return 2;
 	check(wlb_dir_make(argv[1], 0755, &error));

@@ -64,8 +64,12 @@ static void start_job(uint32_t job_id)
 
 static void files_of_old_jobs_are_removed(void **state)
 {
-	static const char *const names[] = {"5.json", "machine-5.json", "machine-5.3.json", "machine-5-a.json",
-	                                    "machine-5.3-a100-sxm.json"};
+	static const char *const names[] = {"5.json",
+	                                    "machine-5.json",
+	                                    "machine-5.3.json",
+	                                    "machine-5-a.json",
+	                                    "machine-5.3-a100-sxm.json",
+	                                    "error-5-a-b-0.json"};
 	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		make(names[i], 31);
@@ -97,6 +101,9 @@ static void others_stay(void **state)
 	             {"machine-5.json.txt", 31},
 	             {"machine-5.a.json", 31},
 	             {"machine-5", 31},
+	             {"error-5", 31},
+	             {"error-a-5.json", 31},
+	             {"error-100-a-0.json", 31},
 	             {"99999999999.json", 31}};
 	(void)state;
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)

@@ -14,9 +14,11 @@
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/run/attempt/attempt_end.h"
 #include "coordinator/wlb/run/attempt/launch.h"
+#include "coordinator/wlb/run/attempt/start_command.h"
 #include "coordinator/wlb/run/attempt/watch.h"
 #include "coordinator/wlb/run/check/suspects.h"
 #include "coordinator/wlb/run/command/input.h"
+#include "coordinator/wlb/run/command/launcher.h"
 #include "coordinator/wlb/run/plan/placement.h"
 #include "coordinator/wlb/run/plan/plan.h"
 #include "coordinator/wlb/run/state/job.h"
@@ -54,6 +56,8 @@ void wlb_attempt_free(struct wlb_attempt *attempt)
 	attempt->unresponsive = NULL;
 	attempt->unresponsive_count = 0;
 	free(attempt->switches);
+	wlb_launcher_free(attempt->command);
+	attempt->command = NULL;
 	free(attempt->checkpoint_path);
 	attempt->checkpoint_path = NULL;
 	attempt->switches = NULL;
@@ -185,8 +189,9 @@ static pid_t run_step(struct wlb_run *run, struct wlb_attempt *attempt, struct w
 	int64_t until_ms = wlb_clock_ms() + STEP_TRIES_MS, unavailable_until_ms = wlb_clock_ms() + UNAVAILABLE_TRIES_MS;
 	int pause_ms = STEP_PAUSE_MS;
 	int srun_stderr;
+	bool has_command = wlb_run_start_command(run, attempt, error) == 0;
 	for (;;) {
-		pid_t srun = wlb_run_launch(run, attempt, &srun_stderr, error);
+		pid_t srun = has_command ? wlb_run_launch(run, attempt, &srun_stderr, error) : -1;
 		if (srun <= 0) {
 			attempt->exit_code = WLB_EXIT_FAILED;
 			return srun;

@@ -11,6 +11,7 @@
 
 #include "common/node_order.h"
 #include "coordinator/slurm/slurm_api.h"
+#include "coordinator/wlb/run/attempt/first_error.h"
 #include "coordinator/wlb/run/attempt/host_list.h"
 #include "coordinator/wlb/run/command/input.h"
 #include "coordinator/wlb/run/state/print.h"
@@ -46,7 +47,11 @@ static void forget_attempt(void)
 	                                    "WLB_INTERLEAVE",
 	                                    "WLB_RECOMPUTE",
 	                                    "WLB_RECOMPUTE_LAYERS",
-	                                    "WLB_HEAD_STAGES"};
+	                                    "WLB_HEAD_STAGES",
+	                                    "WLB_MASTER_ADDR",
+	                                    "WLB_MASTER_PORT",
+	                                    "WLB_RENDEZVOUS",
+	                                    "WLB_ERROR_FILES"};
 	char slurm_name[64];
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		snprintf(slurm_name, sizeof(slurm_name), "SLURM_%s", names[i]);
@@ -80,6 +85,27 @@ static void export_layout(const struct wlb_attempt *attempt)
 	}
 }
 
+/* From which the plugin sets the variables of each task. A WORLD_SIZE that the script has set to the tasks of the whole
+ * job is that of its first attempt. */
+static void export_rendezvous(const struct wlb_run *run, const struct wlb_attempt *attempt)
+{
+	const struct wlb_rendezvous *rendezvous = &attempt->rendezvous;
+	const char *given = getenv("WORLD_SIZE");
+	char files[PATH_MAX];
+	export_number("WLB_WORLD_SIZE", wlb_attempt_tasks(attempt));
+	wlb_run_error_files(&run->job, attempt->id, files, sizeof(files));
+	if (files[0] != '\0')
+		export_variable("WLB_ERROR_FILES", files);
+	if (rendezvous->port == 0)
+		return;
+	export_variable("WLB_MASTER_ADDR", rendezvous->address);
+	export_number("WLB_MASTER_PORT", rendezvous->port);
+	if (!run->options.keep_command)
+		export_variable("WLB_RENDEZVOUS", rendezvous->id);
+	if (given != NULL && atoi(given) == run->job.first_node_count * run->job.tasks_per_node)
+		unsetenv("WORLD_SIZE");
+}
+
 static void set_environment(const struct wlb_run *run, const struct wlb_attempt *attempt, const char *node_order)
 {
 	const char *cpus = getenv("SLURM_CPUS_PER_TASK");
@@ -93,6 +119,8 @@ static void set_environment(const struct wlb_run *run, const struct wlb_attempt 
 		export_variable("WLB_SPOOL_DIR", run->job.spool_dir);
 	export_checkpoint(attempt);
 	export_layout(attempt);
+	if (!run->job.off)
+		export_rendezvous(run, attempt);
 	if (run->limit.may_be_preempted)
 		export_number("WLB_TERM_HOLD_S", WLB_RUN_TERM_HOLD_S);
 	unsetenv(WLB_NODE_ORDER);
@@ -174,7 +202,8 @@ static int build_command(struct wlb_run *run, const struct wlb_attempt *attempt,
                          struct wlb_error *error)
 {
 	int words = 0, at = 0;
-	while (run->options.command[words] != NULL)
+	char *const *command = attempt->command != NULL ? attempt->command : run->options.command;
+	while (command[words] != NULL)
 		words++;
 	if (set_nodes(run, attempt, line, error) < 0)
 		return -1;
@@ -206,7 +235,7 @@ static int build_command(struct wlb_run *run, const struct wlb_attempt *attempt,
 	for (int i = 0; i < run->options.srun_arg_count; i++)
 		a[at++] = run->options.srun_args[i];
 	for (int i = 0; i < words; i++)
-		a[at++] = run->options.command[i];
+		a[at++] = command[i];
 	return 0;
 }
 

@@ -12,6 +12,7 @@
 #include "common/clock.h"
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/run/attempt/attempt_end.h"
+#include "coordinator/wlb/run/attempt/first_error.h"
 #include "coordinator/wlb/run/attempt/srun_output.h"
 #include "coordinator/wlb/run/attempt/step_end.h"
 #include "coordinator/wlb/run/check/suspects.h"
@@ -45,7 +46,8 @@ struct watch {
 	int64_t lost_alone_ms; /* when tasks of lost nodes alone have been left for SRUN_LOST_MS; 0: others are left */
 	struct wlb_srun_output output;
 	struct wlb_first_exit_scan scan;
-	double launch_failed_s; /* since 1970; 0: the launch has not failed */
+	struct wlb_output_tail tail; /* of srun's stderr */
+	double launch_failed_s;      /* since 1970; 0: the launch has not failed */
 	struct wlb_run_slurm_end slurm_end;
 };
 
@@ -197,6 +199,9 @@ static void pass_on(struct watch *w)
 	if (count == 0)
 		return;
 	wlb_first_exit_feed(&w->scan, w->output.bytes, count);
+	wlb_output_tail_add(&w->tail, w->output.bytes, count);
+	if (w->scan.first.known || w->ending.measure != WLB_STEP_END_NOT)
+		wlb_output_tail_close(&w->tail);
 	if (w->scan.launch.known && w->launch_failed_s == 0)
 		w->launch_failed_s = wlb_clock_unix_s();
 	tell_slurm_end(w);
@@ -276,6 +281,7 @@ static void find_end(struct watch *w)
 	wlb_attempt_end_find(w->run, w->attempt, &facts);
 	wlb_run_note_stop(w->run, w->attempt);
 	wlb_attempt_end_explain(w->attempt, &facts);
+	wlb_run_find_error(w->run, w->attempt, &w->tail);
 	record_ended_processes(w);
 }
 

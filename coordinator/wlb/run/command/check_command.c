@@ -1,6 +1,5 @@
 #include "coordinator/wlb/run/command/check_command.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +7,7 @@
 #include <unistd.h>
 
 #include "coordinator/wlb/run/command/command_words.h"
+#include "coordinator/wlb/run/command/program_word.h"
 
 /* ---- programs that start the ranks ------------------------------------------------------------------------------- */
 
@@ -18,55 +18,12 @@ static const char *const launchers[] = {"mpirun",        "mpirun.openmpi",  "mpi
                                         "mpiexec.hydra", "mpiexec.openmpi", "mpiexec.mpich", "orterun",    "prterun",
                                         "oshrun",        "horovodrun",      "srun"};
 
-/* Programs that run the command after their own options, and the letters of the options whose value is a word of its
- * own. */
-static const struct {
-	const char *name, *valued;
-} wrappers[] = {{"env", "uCS"},        {"nice", "n"},   {"ionice", "cn"},  {"nohup", ""},
-                {"setsid", ""},        {"time", "fo"},  {"timeout", "ks"}, {"stdbuf", "ioe"},
-                {"numactl", "ipPCNm"}, {"taskset", ""}, {"chrt", "TPD"},   {"exec", "a"}};
-
-static const char *base_of(const char *word)
-{
-	const char *slash = strrchr(word, '/');
-	return slash != NULL ? slash + 1 : word;
-}
-
 static bool is_launcher(const char *word)
 {
 	for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++)
-		if (strcmp(base_of(word), launchers[i]) == 0)
+		if (strcmp(wlb_run_base_of(word), launchers[i]) == 0)
 			return true;
 	return false;
-}
-
-/* Returns NULL where it is no wrapper. */
-static const char *valued_letters(const char *word)
-{
-	for (size_t i = 0; i < sizeof(wrappers) / sizeof(wrappers[0]); i++)
-		if (strcmp(base_of(word), wrappers[i].name) == 0)
-			return wrappers[i].valued;
-	return NULL;
-}
-
-/* A name of a program begins with no digit: such a word is a time, a priority or a mask. */
-static bool is_of_wrapper(const char *word)
-{
-	return word[0] == '-' || isdigit((unsigned char)word[0]) || strchr(word, '=') != NULL;
-}
-
-/* Returns the word of the program that runs behind wrappers: `env NAME=VALUE numactl -m 0 PROGRAM`; a text for a shell
- * is not read. */
-static const char *program_of(char *const *words)
-{
-	const char *valued;
-	while (words[0] != NULL && (valued = valued_letters(words[0])) != NULL) {
-		for (words++; words[0] != NULL && is_of_wrapper(words[0]); words++)
-			if (words[0][0] == '-' && words[0][1] != '\0' && words[0][2] == '\0' &&
-			    strchr(valued, words[0][1]) != NULL && words[1] != NULL)
-				words++;
-	}
-	return words[0];
 }
 
 /* The user may have srun start fewer. */
@@ -81,7 +38,7 @@ static int task_count(const struct wlb_run *run)
 
 static int check_launcher(const struct wlb_run *run, struct wlb_error *error)
 {
-	const char *program = program_of(run->options.command);
+	const char *program = run->options.command[wlb_run_program_word(run->options.command)];
 	int tasks = task_count(run);
 	if (program == NULL || tasks <= 1 || !is_launcher(program))
 		return 0;
@@ -90,7 +47,7 @@ static int check_launcher(const struct wlb_run *run, struct wlb_error *error)
 		"%.200s: `wlb run` starts the %d tasks of the job itself, and each of them would start a job of its "
 		"own by %.64s; give the program alone: `wlb run -- PROGRAM ARGUMENTS`, with options for srun in "
 		"--srun-args",
-		program, tasks, base_of(program));
+		program, tasks, wlb_run_base_of(program));
 }
 
 /* ---- pipes of the shell ------------------------------------------------------------------------------------------ */

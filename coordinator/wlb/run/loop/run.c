@@ -8,6 +8,7 @@
 #include "coordinator/wlb/commands.h"
 #include "coordinator/wlb/run/attempt/attempt.h"
 #include "coordinator/wlb/run/attempt/launch.h"
+#include "coordinator/wlb/run/attempt/start_command.h"
 #include "coordinator/wlb/run/attempt/watch.h"
 #include "coordinator/wlb/run/check/suspects.h"
 #include "coordinator/wlb/run/command/check_command.h"
@@ -121,7 +122,11 @@ static int load_job(struct wlb_run *run, struct wlb_error *error)
 	if (wlb_run_limit_read_option(run, error) != 0 || wlb_run_job_load(&run->job, &run->options, error) != 0)
 		return -1;
 	open_journal(run);
-	return wlb_run_job_tasks(run, error) != 0 || wlb_run_check_command(run, error) != 0 ? -1 : 0;
+	wlb_run_launcher_tasks(run);
+	return wlb_run_job_tasks(run, error) != 0 || wlb_run_check_launcher(run, error) != 0 ||
+	                       wlb_run_check_command(run, error) != 0
+	               ? -1
+	               : 0;
 }
 
 static int run_command(void *values, struct wlb_error *error)
@@ -192,6 +197,10 @@ static const struct wlb_option options[] = {
                     "by this name, whatever the words of COMMAND are; 1 to 63 letters, digits, dots, underscores and "
                     "hyphens (default: by the words and the directory of COMMAND, and by their order among equal "
                     "ones)")},
+	{WLB_OPTION(
+		FLAG, "keep-command", FIELD(keep_command), NULL,
+		"start COMMAND as it is (default: where it is torchrun, ft_launcher, accelerate launch or deepspeed "
+		"--no_ssh, its options that depend on the nodes, such as --nnodes, are replaced in each attempt)")},
 	{WLB_OPTION(LIST, "srun-args", FIELD(srun_words), "ARGS",
                     "more options for srun, separated by spaces, which override those of wlb run; may be given several "
                     "times")},

@@ -30,12 +30,14 @@ struct files {
 	} list[FILES_MAX];
 };
 
-/* Returns the job of a file as "12.json", "machine-12.2.json" or "machine-12-h100.json"; 0: it is no such file. */
+/* Returns the job of a file as "12.json", "machine-12.2.json", "machine-12-h100.json" or "error-12-ATTEMPT-3.json"; 0:
+ * it is no such file. */
 static uint32_t job_of(const char *name)
 {
-	static const char digits[] = "0123456789", machine[] = "machine-", json[] = ".json";
+	static const char digits[] = "0123456789", machine[] = "machine-", error[] = "error-", json[] = ".json";
 	bool is_machine = strncmp(name, machine, strlen(machine)) == 0;
-	const char *at = is_machine ? name + strlen(machine) : name;
+	bool is_error = strncmp(name, error, strlen(error)) == 0;
+	const char *at = name + (is_machine ? strlen(machine) : is_error ? strlen(error) : 0);
 	unsigned long long job_id = strtoull(at, NULL, 10);
 	const char *end = at + strspn(at, digits);
 	if (end == at || job_id > UINT32_MAX)
@@ -44,7 +46,7 @@ static uint32_t job_of(const char *name)
 	if (launch > 0)
 		end += 1 + launch;
 	size_t length = strlen(end);
-	bool is_ours = is_machine && end[0] == '-'
+	bool is_ours = (is_machine || is_error) && end[0] == '-'
 	                       ? length > strlen(json) && strcmp(end + length - strlen(json), json) == 0
 	                       : strcmp(end, json) == 0;
 	return is_ours ? (uint32_t)job_id : 0;

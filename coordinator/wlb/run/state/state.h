@@ -10,11 +10,13 @@
 
 #include <jansson.h>
 
+#include "common/error_line.h"
 #include "common/options.h"
 #include "coordinator/client/client.h"
 #include "coordinator/wlb/run/rules/first_exit.h"
 #include "coordinator/wlb/run/rules/grow_rule.h"
 #include "coordinator/wlb/run/rules/next_rule.h"
+#include "coordinator/wlb/run/rules/rendezvous.h"
 #include "libwlb/wlb.h"
 
 struct wlb_reporter;
@@ -30,7 +32,8 @@ struct wlb_run_options {
 	struct wlb_option_list srun_words; /* values of --srun-args: words separated by blanks */
 	char **srun_args;                  /* one word each; owned */
 	int srun_arg_count;
-	char **command; /* NULL-terminated */
+	bool keep_command; /* a launcher's options stay as they are */
+	char **command;    /* NULL-terminated */
 };
 
 /* The Slurm job of this process. */
@@ -171,6 +174,8 @@ struct wlb_attempt {
 	bool has_layout;
 	bool is_decided_here; /* the coordinator knows nothing of it yet */
 	struct wlb_run_settings settings;
+	struct wlb_rendezvous rendezvous;
+	char **command;    /* that it runs; NULL: that of the options; wlb_launcher_free */
 	json_t *plan;      /* the record of its plan; NULL: nothing was planned */
 	char reason[1024]; /* why it has these nodes and this layout; "" for no reason to print */
 
@@ -190,6 +195,7 @@ struct wlb_attempt {
 	struct wlb_run_slurm_end slurm_end;
 	int srun_signal; /* that killed srun; 0: none did */
 	char end_reason[1024];
+	struct wlb_error_line error; /* first_error.h */
 };
 
 static inline int wlb_attempt_tasks_on(const struct wlb_attempt *attempt, int node)
