@@ -75,7 +75,8 @@ node_address() {
 }
 
 # NAME=VALUE lines: what a user's shell needs to use the cluster. Its nodes share this host's CPUs, so that a rank which
-# waits must let the others compute: the last two lines.
+# waits must let the others compute: the last two lines. PMIx asks for the host's devices in each slurmstepd, which takes long in a
+# virtual machine and of which nothing is used.
 cluster_env() {
 	cat <<- END
 		WLB_CLUSTER_DIR=$CLUSTER_DIR
@@ -89,6 +90,7 @@ cluster_env() {
 		PGPORT=5432
 		PGDATABASE=$POSTGRES_DATABASE
 		PGUSER=$POSTGRES_USER
+		HWLOC_COMPONENTS=-pci,-linux:pci
 		OMPI_MCA_pml=ob1
 		OMPI_MCA_btl=self,tcp
 		OMPI_MCA_btl_tcp_if_include=$([[ -n $NETNS ]] && printf data || printf lo)
@@ -97,8 +99,8 @@ cluster_env() {
 	END
 }
 
-# Programs of the build and of Slurm, before those of the system.
-cluster_path() { printf '%s' "$BUILD_DIR/bin:${SLURM_PREFIX:+$SLURM_PREFIX/bin:$SLURM_PREFIX/sbin:}"; }
+# Programs of the build, of Slurm and of PostgreSQL, before those of the system: Debian's psql is a script that starts that one.
+cluster_path() { printf '%s' "$BUILD_DIR/bin:${SLURM_PREFIX:+$SLURM_PREFIX/bin:$SLURM_PREFIX/sbin:}$(postgres_bin):"; }
 
 # Runs a command, or a function of ours, in that environment.
 cluster_run_env() (
