@@ -11,27 +11,44 @@ postgres_bin() {
 	printf '%s' "${dirs[-1]}"
 }
 
-# Sets POSTGRES_AS, the words to put before a command that PostgreSQL's account shall run.
+# postgres_account FOLDER: sets POSTGRES_AS, the words to put before a command that PostgreSQL's account shall run; makes the folder,
+# which nobody else may enter.
 postgres_account() {
+	(umask 077 && mkdir -p "$1")
+	chmod 700 "$1"
 	POSTGRES_AS=()
 	((EUID == 0)) || return 0
 	local account=nobody
 	getent passwd postgres > /dev/null && account=postgres
 	POSTGRES_AS=(setpriv --reuid="$account" --regid="$(id -g "$account")" --clear-groups)
-	mkdir -p "$CLUSTER_DIR/pg"
-	chown "$account" "$CLUSTER_DIR/pg"
-	"${POSTGRES_AS[@]}" test -x "$CLUSTER_DIR/pg" ||
-		fail_usage "$CLUSTER_DIR cannot be entered by the account $account, which runs PostgreSQL;" \
+	chown "$account" "$1"
+	"${POSTGRES_AS[@]}" test -x "$1" ||
+		fail_usage "${1%/*} cannot be entered by the account $account, which runs PostgreSQL;" \
 			"choose another --dir or TMPDIR"
 }
 
-# Starts making the database; postgres_start waits for it.
+# postgres_initdb FOLDER: prints the words of the command that makes an empty database there, each ended by a zero byte.
+postgres_initdb() {
+	printf '%s\0' "$(postgres_bin)/initdb" -D "$1" -A trust -U "$POSTGRES_USER" --no-sync -E UTF8 --locale=C.UTF-8
+}
+
+# Starts making the database, of which WLB_CLUSTER_DATABASE may name an empty one to copy; postgres_start waits for it.
 postgres_init() {
-	postgres_account
-	(umask 077 && mkdir -p "$CLUSTER_DIR/pg")
-	chmod 700 "$CLUSTER_DIR/pg"
-	daemon_start initdb "${POSTGRES_AS[@]}" env -C "$CLUSTER_DIR/pg" "$(postgres_bin)/initdb" -D "$CLUSTER_DIR/pg/data" \
-		-A trust -U "$POSTGRES_USER" --no-sync -E UTF8 --locale=C.UTF-8
+	local make model=${WLB_CLUSTER_DATABASE:-}
+	postgres_account "$CLUSTER_DIR/pg"
+	mapfile -d '' -t make < <(postgres_initdb "$CLUSTER_DIR/pg/data")
+	if [[ -n $model ]] && "${POSTGRES_AS[@]}" test -r "$model/PG_VERSION"; then
+		make=(cp -a "$model" "$CLUSTER_DIR/pg/data")
+	fi
+	daemon_start initdb "${POSTGRES_AS[@]}" env -C "$CLUSTER_DIR/pg" "${make[@]}"
+}
+
+# postgres_make_model FOLDER: makes FOLDER/data, the empty database that WLB_CLUSTER_DATABASE names, for many clusters.
+postgres_make_model() {
+	local make
+	postgres_account "$1"
+	mapfile -d '' -t make < <(postgres_initdb "$1/data")
+	"${POSTGRES_AS[@]}" env -C "$1" "${make[@]}" > /dev/null
 }
 
 postgres_start() {
@@ -40,7 +57,7 @@ postgres_start() {
 		daemon_log initdb
 		fail "initdb failed: its last lines are above"
 	}
-	postgres_account
+	postgres_account "$CLUSTER_DIR/pg"
 	# No fsync and no POSIX shared memory: the data live as long as the cluster and leave nothing in /dev/shm.
 	daemon_start postgres "${POSTGRES_AS[@]}" env -C "$CLUSTER_DIR/pg" "$(postgres_bin)/postgres" \
 		-D "$CLUSTER_DIR/pg/data" -c listen_addresses= -c unix_socket_directories="$CLUSTER_DIR/pg" -c port=5432 \
