@@ -4,6 +4,7 @@ Losses are compared in float64: a run on other ranks, or one that was broken and
 process by the order of sums only.
 """
 import functools
+import itertools
 import json
 import os
 import pathlib
@@ -41,14 +42,19 @@ def make_input(folder):
 
 @functools.cache
 def single_process_losses(dtype="float64", iterations=ITERATIONS, seq_length=SEQ_LENGTH):
-    """step -> loss of the same training on one process, without Slurm."""
+    """step -> loss of the same training on one process, without Slurm; made once for all tests that share the folder WLB_TEST_SHARED."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="wlb-test-"))
     try:
-        make_input(folder)
-        subprocess.run([BUILD / "bin/wlb-worker", *arguments(dtype, iterations, seq_length), "--threads", "1",
-                        "--metrics-file", "m.jsonl"], cwd=folder, check=True,
-                       capture_output=True, timeout=240)
-        lines = (folder / "m.jsonl").read_text(encoding="utf-8").splitlines()
+        made = folder / "m.jsonl"
+        shared = pathlib.Path(os.environ.get("WLB_TEST_SHARED", folder)) / f"losses-{dtype}-{iterations}-{seq_length}.jsonl"
+        if not shared.exists():
+            make_input(folder)
+            subprocess.run([BUILD / "bin/wlb-worker", *arguments(dtype, iterations, seq_length), "--threads", "1",
+                            "--metrics-file", made.name], cwd=folder, check=True,
+                           capture_output=True, timeout=240)
+            shutil.copy(made, f"{shared}.{os.getpid()}")
+            os.replace(f"{shared}.{os.getpid()}", shared)  # whole at once
+        lines = shared.read_text(encoding="utf-8").splitlines()
         return {record["step"]: record["loss"] for record in map(json.loads, lines)}
     finally:
         shutil.rmtree(folder)
@@ -84,11 +90,15 @@ class TrainingTest(ClusterTest):
         return json.loads(lines[-1])["step"] if lines else 0
 
     def wait_step(self, job, step, timeout_s=90):
+        looks = itertools.count(1)
+
         def reached():
-            state = self.cluster.job(job)["JobState"]
+            if self.step_done(job) >= step:
+                return True
+            state = self.cluster.job(job)["JobState"] if next(looks) % 10 == 0 else "RUNNING"  # each half second
             if state not in ("PENDING", "CONFIGURING", "RUNNING"):
                 self.fail(f"job {job} is {state} before step {step}:\n{self.cluster.output(job)}")
-            return self.step_done(job) >= step
+            return False
 
         wait_for(f"step {step} of job {job}", reached, timeout_s, 0.05)
 
