@@ -10,6 +10,7 @@ Each class gets a cluster of its own (about a second). It is ended whatever happ
 deadline that ctest gives in WLB_TEST_DEADLINE_S. When a test fails the ends of all logs are shown.
 """
 import atexit
+import contextlib
 import hashlib
 import json
 import os
@@ -34,6 +35,7 @@ class Failed(AssertionError):
 
 
 LONG_WAIT_S = 20  # a wait from there on guards against hangs alone
+MOST_INTERVAL_S = 0.5
 
 
 def processor_times_s():
@@ -59,17 +61,19 @@ def clock_s():
     return time.monotonic() - 0.75 * starved_s()
 
 
-def wait_for(what, condition, timeout_s, interval_s=0.1):
+def wait_for(what, condition, timeout_s, interval_s=None):
     """Calls condition() until it returns something true, which is returned. A long wait may last twice as long, on a slow
-    machine."""
+    machine. interval_s: for what may last only for a moment; else the calls, whose programs take the processors from other tests,
+    become rarer, so that they add a twentieth to a wait."""
     began, limit_s = clock_s(), 2 * timeout_s if timeout_s >= LONG_WAIT_S else timeout_s
+    began_s = time.monotonic()
     while True:
         value = condition()
         if value:
             return value
         if clock_s() - began > limit_s:
             raise Failed(f"{what}: not within {limit_s} s")
-        time.sleep(interval_s)
+        time.sleep(interval_s or min(max(0.1, (time.monotonic() - began_s) / 20), MOST_INTERVAL_S))
 
 
 def prove(socket, authorization, status, method, path, body, user=None):
@@ -147,10 +151,15 @@ class Cluster:
         return self
 
     def stop(self):
-        """Safe to call twice."""
-        if self.dir.exists():
-            self.verb("stop")
-        shutil.rmtree(self.home, ignore_errors=True)
+        """Ends also what a test that failed has left of the commands that it began. Safe to call twice."""
+        try:
+            if self.dir.exists():
+                self.verb("stop")
+        finally:
+            for pid in self.processes() if self.home.exists() else ():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            shutil.rmtree(self.home, ignore_errors=True)
 
     def verb(self, *words):
         """scripts/cluster WORDS on this cluster; returns what it printed. An interrupted start ends what it has started."""
