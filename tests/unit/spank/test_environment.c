@@ -32,7 +32,7 @@ static void restores_plain_names(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 12; i++) {
-		char name[32], value[8];
+		char name[32], value[16];
 		snprintf(name, sizeof(name), "SLURM_WLB_V%d", i);
 		snprintf(value, sizeof(value), "a=%d", i);
 		spank_setenv(NULL, name, value, 1);

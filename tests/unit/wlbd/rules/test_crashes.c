@@ -148,7 +148,7 @@ static void test_two_sick_nodes_of_many(void **state)
 static void test_a_quarter_of_very_many(void **state)
 {
 	enum { MANY = 65536, LOSSES = 2 };
-	static char names[MANY][8];
+	static char names[MANY][16];
 	static struct wlbd_suspect many[MANY];
 	(void)state;
 	for (int i = 0; i < MANY; i++) {

@@ -50,7 +50,7 @@ static void fill_rank(struct wlb_rank_trace *area, int groups, int steps)
 	                              .gradient_norm = 1e99 * long_number};
 	for (int i = 0; i < groups; i++) {
 		char name[WLB_TRACE_NAME_SIZE];
-		snprintf(name, sizeof(name), "pp_back 9999>%02d", i % 100);
+		snprintf(name, sizeof(name), "pp_back 9999>%02u", (unsigned)i % 100);
 		struct wlb_trace_event call = {.kind = WLB_COMM_ALL_REDUCE_DOUBLE,
 		                               .group = wlb_rank_trace_add_group(area, name, 1 << 20),
 		                               .seq = UINT64_C(999999999990000),
