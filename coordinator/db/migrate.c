@@ -14,6 +14,8 @@
 enum {
 	FILE_LIMIT_BYTES = 4 << 20,
 	LOCK_TIMEOUT_S = 10,
+	DEADLOCK = -2, /* PostgreSQL has ended the transaction, which may be tried again */
+	TRIES_MAX = 5,
 	/* Any number that nothing else uses: "WLB" in ASCII. */
 	ADVISORY_LOCK = 0x574c42,
 };
@@ -121,7 +123,8 @@ static int fail_result(const PGresult *result, const char *what, struct wlb_erro
 		         what, LOCK_TIMEOUT_S);
 	else
 		wlb_fail(error, "%s: %s", what, PQresultErrorMessage(result));
-	return fail_line(error);
+	fail_line(error);
+	return sqlstate != NULL && strcmp(sqlstate, "40P01") == 0 ? DEADLOCK : -1;
 }
 
 static PGconn *connect_to(const char *conninfo, struct wlb_error *error)
@@ -248,13 +251,15 @@ static int execute_file(PGconn *connection, const char *dir, const char *name, s
 /* Applies the files of tables after `version`, each with its row of schema_version. */
 static int apply_tables(PGconn *connection, const char *dir, int version, struct wlb_error *error)
 {
+	int rc;
 	while (++version <= WLB_SCHEMA_VERSION) {
 		char name[32], note[128];
 		snprintf(name, sizeof(name), "tables/%04d.sql", version);
 		snprintf(note, sizeof(note), "insert into schema_version (version, file) values (%d, '%04d.sql')",
 		         version, version);
-		if (execute_file(connection, dir, name, error) != 0 || execute(connection, note, name, error) != 0)
-			return -1;
+		if ((rc = execute_file(connection, dir, name, error)) != 0 ||
+		    (rc = execute(connection, note, name, error)) != 0)
+			return rc;
 	}
 	return 0;
 }
@@ -262,6 +267,7 @@ static int apply_tables(PGconn *connection, const char *dir, int version, struct
 /* Functions are made first without looking at their bodies, which may use what comes later. */
 static int make_code(PGconn *connection, const char *code, const char *digest, struct wlb_error *error)
 {
+	int rc;
 	char note[256];
 	snprintf(
 		note, sizeof(note),
@@ -271,28 +277,50 @@ static int make_code(PGconn *connection, const char *code, const char *digest, s
 	static const char settings[] =
 		"set local check_function_bodies = off; "
 		"select set_config('search_path', 'wlb_code, ' || current_setting('search_path'), true)";
-	if (execute(connection, settings, "search_path", error) != 0 ||
-	    execute(connection, code, "functions and views", error) != 0)
-		return -1;
+	if ((rc = execute(connection, settings, "search_path", error)) != 0 ||
+	    (rc = execute(connection, code, "functions and views", error)) != 0)
+		return rc;
 	return execute(connection, note, "wlb_code", error);
 }
 
-/* Within a transaction, which the end of the connection undoes unless it is committed. */
+/* Within a transaction. Returns DEADLOCK where a statement of another session, which uses several views, held one and
+ * waited for another that was locked already. */
+static int make_anew(PGconn *connection, const char *dir, int version, const char *code, const char *digest,
+                     struct wlb_error *error)
+{
+	int rc;
+	if ((rc = execute_file(connection, dir, "drop_code.sql", error)) != 0 ||
+	    (rc = apply_tables(connection, dir, version, error)) != 0 ||
+	    (rc = make_code(connection, code, digest, error)) != 0)
+		return rc;
+	return execute_file(connection, dir, "finish_code.sql", error);
+}
+
+/* In a transaction, which is undone unless it is committed. Returns like make_anew. */
 static int change(PGconn *connection, const char *dir, const char *code, int *changed, struct wlb_error *error)
 {
 	struct wlb_schema schema;
 	char digest[65];
+	int rc = 0;
 	if (read_schema(connection, &schema, error) != 0 || check_known(&schema, error) != 0 ||
 	    digest_of(connection, code, digest, error) != 0 || execute(connection, "begin", "begin", error) != 0 ||
 	    execute_file(connection, dir, "search_path.sql", error) != 0)
 		return -1;
 	*changed = schema.version < WLB_SCHEMA_VERSION || strcmp(schema.code, digest) != 0;
-	if (*changed && (execute_file(connection, dir, "drop_code.sql", error) != 0 ||
-	                 apply_tables(connection, dir, schema.version, error) != 0 ||
-	                 make_code(connection, code, digest, error) != 0 ||
-	                 execute_file(connection, dir, "finish_code.sql", error) != 0))
-		return -1;
-	return execute(connection, "commit", "commit", error);
+	if (*changed)
+		rc = make_anew(connection, dir, schema.version, code, digest, error);
+	return rc != 0 ? rc : execute(connection, "commit", "commit", error);
+}
+
+static int try_change(PGconn *connection, const char *dir, const char *code, int *changed, struct wlb_error *error)
+{
+	int rc = change(connection, dir, code, changed, error);
+	for (int tries = 1; rc == DEADLOCK && tries < TRIES_MAX; tries++) {
+		if (execute(connection, "rollback", "rollback", error) != 0)
+			return -1;
+		rc = change(connection, dir, code, changed, error);
+	}
+	return rc;
 }
 
 /* Returns once no other migration is under way, which may take minutes; until the connection ends no other begins. A
@@ -316,7 +344,7 @@ int wlb_migrate(const char *conninfo, const char *dir, struct wlb_error *error)
 	char *code = read_code(dir, error);
 	PGconn *connection = code != NULL ? connect_to(conninfo, error) : NULL;
 	if (connection != NULL && wait_for_others(connection, error) == 0)
-		rc = change(connection, dir, code, &changed, error);
+		rc = try_change(connection, dir, code, &changed, error);
 	PQfinish(connection);
 	free(code);
 	return rc != 0 ? -1 : changed;

@@ -196,6 +196,25 @@ class Schema(ClusterTest):
         reader.communicate(timeout=10)
         self.assertEqual(self.db("migrate", other)[0], 0)
 
+    def test_a_deadlock_with_another_session(self):
+        """PostgreSQL ends the transaction of the migration, which is tried again."""
+        self.db("migrate")
+        self.sql(f"alter database {self.name} set deadlock_timeout = '3s'")
+        views = self.sql("select relname from pg_class where relnamespace = 'wlb_code'::regnamespace and relkind = 'v'")
+        reader = self.begin("psql", "-X", "-q", "-d", self.name)
+        reader.stdin.write(f"set deadlock_timeout = '1min'; begin; select count(*) from {views[-1]};\n")
+        reader.stdin.flush()
+        locks = f"select count(*) from pg_locks where relation = '{views[-1]}'::regclass and "
+        harness.wait_for("the lock", lambda: self.sql(locks + "granted") == ["1"], 10)
+        migration = self.begin("env", f"WLB_MIGRATIONS={self.folder(functions_time='-- another version')}",
+                               harness.BUILD / "bin/wlb", "db", "migrate", "--database", self.database())
+        harness.wait_for("the migration", lambda: self.sql(locks + "not granted") == ["1"], 10)
+        text, _ = reader.communicate(f"select count(*) from {views[0]}; commit;\n", timeout=20)
+        self.assertNotIn("ERROR", text)
+        text, _ = migration.communicate(timeout=20)
+        self.assertEqual(migration.returncode, 0, text)
+        self.assertEqual(self.sql("select deadlocks from pg_stat_database where datname = current_database()"), ["1"])
+
     def test_names_are_found_without_their_schema(self):
         """Beside an administrator's setting, and again in a database that was restored, which has lost its settings."""
         self.sql(f"alter database {self.name} set search_path = \"$user\", public, pg_temp")
