@@ -8,7 +8,9 @@ enum { NEVER = -1 }; /* as a strength */
 
 int wlbd_cause_follow_ms(int exit_code)
 {
-	return exit_code == 0 || wlb_rank_end_may_be_slurms(exit_code) ? WLBD_FOLLOW_MS : 0;
+	bool may_follow = exit_code == 0 || wlb_rank_end_may_be_slurms(exit_code) ||
+	                  wlb_rank_end_strength(exit_code) == WLB_END_BROKEN_PIPE;
+	return may_follow ? WLBD_FOLLOW_MS : 0;
 }
 
 /* Whether the fault is a process that was killed without which the ranks do not run on. */

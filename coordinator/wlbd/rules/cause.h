@@ -18,8 +18,8 @@
 #include "common/fault_kinds.h"
 
 enum {
-	WLBD_FOLLOW_MS = 2000,      /* a rank that Slurm ended this long before the end of a killed process was noticed
-	                               ended because of that */
+	WLBD_FOLLOW_MS = 2000,      /* a rank that Slurm ended, or that wrote to a process that had ended, this long
+	                               before the end of a killed process was noticed ended because of that */
 	WLBD_ALIVE_MS = 500,        /* a node that showed life this long after a rank's end was alive at that end */
 	WLBD_SCRIPT_LATE_MS = 3000, /* the end of a job is recorded up to this long after its script was killed; its
 	                               launcher's connection closes before */
@@ -52,7 +52,8 @@ struct wlbd_fault {
 };
 
 /* How long before the end of a killed process was noticed a rank of this exit code may have ended because of it: 0
- * unless Slurm may have ended the rank, or its exit code is not known, which is 0. */
+ * unless Slurm may have ended the rank, it wrote to a process that had ended, or its exit code is not known, which is
+ * 0. */
 int wlbd_cause_follow_ms(int exit_code);
 
 /* Writes what happened as one line, cut where `size` is less: the reason of an attempt of which it is the cause. */

@@ -67,8 +67,8 @@ static bool was_killed_by(const struct wlbd_symptom *s, int signal)
 	return s->exit_code == 128 + signal;
 }
 
-/* With these signals Slurm ends the ranks of a step whose srun or launcher was killed. */
-static bool is_ended_by_slurm(const struct wlbd_symptom *s)
+/* Whether the rank may have ended because its step, its srun or its launcher had. */
+static bool may_follow(const struct wlbd_symptom *s)
 {
 	return wlbd_cause_follow_ms(s->exit_code) > 0;
 }
@@ -80,11 +80,10 @@ static bool is_consequence(const struct wlbd_incident *incident, const struct wl
 	bool deliberate = incident->deliberate_ms != 0 && s->at_ms > incident->deliberate_ms - WLBD_FOLLOW_MS;
 	/* The ends of ranks and the launcher's report of why they end arrive in any order. */
 	if (incident->slurm_end_ms != 0 &&
-	    (is_ended_by_slurm(s) ||
-	     (incident->slurm_end.is_certain && s->at_ms > incident->slurm_end_ms - WLBD_GATHER_MS)))
+	    (may_follow(s) || (incident->slurm_end.is_certain && s->at_ms > incident->slurm_end_ms - WLBD_GATHER_MS)))
 		return true;
 	if (incident->life.srun_signal != 0 || incident->launch_failure.why[0] != '\0' || deliberate)
-		return is_ended_by_slurm(s);
+		return may_follow(s);
 	if (launcher == NULL)
 		return false;
 	return s->at_ms + wlbd_cause_follow_ms(s->exit_code) >= launcher->at_ms;

@@ -153,7 +153,7 @@ static void what_explains_others_has_a_time(void **state)
 	}
 }
 
-static void slurm_ends_ranks_after_their_launcher(void **state)
+static void ranks_that_may_end_after_their_launcher(void **state)
 {
 	static const struct {
 		int exit_code, follow_ms;
@@ -161,6 +161,7 @@ static void slurm_ends_ranks_after_their_launcher(void **state)
 	             {1, 0},
 	             {128 + SIGKILL, WLBD_FOLLOW_MS},
 	             {128 + SIGTERM, WLBD_FOLLOW_MS},
+	             {128 + SIGPIPE, WLBD_FOLLOW_MS},
 	             {128 + SIGSEGV, 0}};
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
@@ -184,7 +185,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_fault_is_judged_alone),
 		cmocka_unit_test(what_explains_others_has_a_time),
-		cmocka_unit_test(slurm_ends_ranks_after_their_launcher),
+		cmocka_unit_test(ranks_that_may_end_after_their_launcher),
 		cmocka_unit_test(a_long_detail_is_cut),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
