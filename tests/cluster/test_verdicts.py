@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Ranks that hang or are slow: a process that the operating system stops is named, its attempt ends, and its node
 is left out; slow ranks are named and no others."""
+import contextlib
 import os
 import signal
 import time
@@ -61,7 +62,8 @@ class Hangs(Verdicts):
         self.assertEqual(self.wait_verdict(job, "confirmed", 20)["action"], "report")
         self.cluster.verb("kill-wlbd")
         self.cluster.run("scancel", str(job))
-        os.kill(pid, signal.SIGCONT)
+        with contextlib.suppress(ProcessLookupError):  # Slurm may have killed it by now
+            os.kill(pid, signal.SIGCONT)
         self.cluster.wait_job(job, 60)
         self.cluster.verb("start-wlbd")
         wait_for("the end of the verdict", lambda: [v["state"] for v in self.verdicts(job)] == ["over"], 60)

@@ -623,7 +623,8 @@ class Database(ApiTest):
                     end.callback(late.terminate)
                     other = Api(self.cluster)
                     other.address = late.stderr.readline().split()[-1]
-                    wait_for("a try", lambda other=other: "not connected yet" not in other.send("GET", "/healthz")[1], 10)
+                    wait_for("a try of each connection", lambda other=other: "not connected yet" not in
+                             other.send("GET", "/healthz")[1] + str(other.call("GET", "/v1/runs")), 10)
                     self.assertEqual(json.loads(other.send("GET", "/healthz")[1])["database"], words)
                     replies = [str(other.call("GET", path)) for path in ("/v1/runs", "/v1/runs/1", "/v1/faults", "/v1/nodes")]
                     replies += [other.send("GET", path)[1] for path in ("/healthz", "/metrics")]
