@@ -218,11 +218,15 @@ class SlowSlurm(HostileTest):
         ending = threading.Event()
 
         def slow_down():
+            stopped_s = self.STOPPED_S
             while not ending.is_set():
                 os.kill(pid, signal.SIGSTOP)
-                ending.wait(self.STOPPED_S)
+                ending.wait(stopped_s)
                 os.kill(pid, signal.SIGCONT)
+                began = time.monotonic()
                 time.sleep(self.GOING_S)
+                # On a busy machine it goes on for longer: it is stopped for longer in turn.
+                stopped_s = min(max(self.STOPPED_S, (time.monotonic() - began) * self.STOPPED_S / self.GOING_S), 1)
 
         thread = threading.Thread(target=slow_down)
         thread.start()

@@ -22,6 +22,7 @@
 #include "tests/unit/client/munged.h"
 #include "tests/unit/client/server.h"
 
+enum { START_MS = 20000 }; /* until an agent has reported, also beside other tests */
 #define ATTEMPT "6e1b0f3c-3c1e-4c39-9ad5-0d6a3d0c1f11"
 
 struct fixture {
@@ -255,7 +256,7 @@ static int told_code(struct fixture *s, int rank, size_t *times)
 static void reports_each_second(void **state)
 {
 	struct fixture *s = *state;
-	WAIT_FOR(reports(s) > 0, 5000);
+	WAIT_FOR(reports(s) > 0, START_MS);
 	assert_true(last_has(s, "attempt_id", json_string(ATTEMPT)));
 	assert_true(last_has(s, "source", json_string("node")));
 	assert_true(last_has(s, "node", json_string("n3")));
@@ -298,7 +299,7 @@ static int activity_has(struct fixture *s, int rank, const char *key, json_t *ex
 static void tells_what_ranks_do(void **state)
 {
 	struct fixture *s = *state;
-	WAIT_FOR(reports(s) > 0, 5000);
+	WAIT_FOR(reports(s) > 0, START_MS);
 	assert_null(activity_of(s, 4)); /* a trainer that writes no area */
 	struct wlb_rank_trace *trace = wlb_node_page_take_area(s->page, 5);
 	struct wlb_trace_event call = {.kind = WLB_COMM_RECV, .seq = 41, .bytes = 512};
@@ -372,7 +373,7 @@ static void tells_how_ranks_ended(void **state)
 {
 	struct fixture *s = *state;
 	size_t times;
-	WAIT_FOR(reports(s) > 0, 5000);
+	WAIT_FOR(reports(s) > 0, START_MS);
 	kill(s->ranks[1], SIGKILL); /* the plugin says nothing, and nobody reaps it */
 	WAIT_FOR(told_code(s, 5, &times) == 137, 300);
 	tell(s, "exit %d %d", 4, 0);
@@ -408,7 +409,7 @@ static void tells_again_what_was_not_taken(void **state)
 static void does_not_wait_at_the_end(void **state)
 {
 	struct fixture *s = *state;
-	WAIT_FOR(reports(s) > 0, 5000);
+	WAIT_FOR(reports(s) > 0, START_MS);
 	pthread_mutex_lock(&s->lock);
 	s->stalled = true;
 	pthread_mutex_unlock(&s->lock);
@@ -424,7 +425,7 @@ static void obeys_with_force(void **state)
 {
 	struct fixture *s = *state;
 	const char *reason = "";
-	WAIT_FOR(reports(s) > 0, 5000);
+	WAIT_FOR(reports(s) > 0, START_MS);
 	pthread_mutex_lock(&s->lock);
 	s->order_end = true;
 	pthread_mutex_unlock(&s->lock);
@@ -441,7 +442,7 @@ static void obeys_with_force(void **state)
 static void outlives_slurmstepd(void **state)
 {
 	struct fixture *s = *state;
-	WAIT_FOR(reports(s) > 0, 5000);
+	WAIT_FOR(reports(s) > 0, START_MS);
 	close(s->socket);
 	s->socket = -1;
 	WAIT_FOR(last_has(s, "stepd", json_string("gone")), 500);
@@ -487,6 +488,13 @@ static int end_process(pid_t pid)
 	return 0;
 }
 
+/* Whether the child has ended; it is still to be waited for. */
+static bool is_over(pid_t child)
+{
+	siginfo_t info = {0};
+	return waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == child;
+}
+
 static void ends_what_ranks_have_left(void **state)
 {
 	struct fixture *s = *state;
@@ -502,13 +510,13 @@ static void ends_what_ranks_have_left(void **state)
 		start_bash("exec sleep 60", "LAST_WLB_ATTEMPT_ID=" ATTEMPT, "SLURMD_NODENAME=n3", "SLURM_JOB_ID=12"),
 		start_bash("exec sleep 60", "WLB_ATTEMPT_ID=" ATTEMPT, "SLURMD_NODENAME=n3", "SLURM_JOB_ID=13"),
 	};
-	WAIT_FOR(reports(s) > 0, 5000);
+	WAIT_FOR(reports(s) > 0, START_MS);
 	wlb_clock_sleep_ms(200); /* bash has set its trap */
 	tell(s, "end", 0, 0);
-	wlb_clock_sleep_ms(1300);
+	WAIT_FOR(is_over(left), 10000);
 	assert_int_equal(end_process(left), SIGTERM);
 	assert_int_equal(waitpid(stubborn, NULL, WNOHANG), 0);
-	WAIT_FOR(agent_ended(s), 2500);
+	WAIT_FOR(agent_ended(s), 10000);
 	assert_int_equal(end_process(stubborn), SIGKILL);
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		assert_int_equal(end_process(others[i]), 0);
@@ -600,7 +608,7 @@ static const json_t *sent_rank(const struct fixture *s, int rank)
 static void gathers_stacks_once_for_each_request(void **state)
 {
 	struct fixture *s = *state;
-	WAIT_FOR(reports(s) > 0, 5000);
+	WAIT_FOR(reports(s) > 0, START_MS);
 	wlb_clock_sleep_ms(1500);
 	assert_int_equal(sent(s), 0);
 	want(s, 17);
@@ -623,7 +631,7 @@ static void gathers_stacks_once_for_each_request(void **state)
 static void reports_while_stacks_do_not_come(void **state)
 {
 	struct fixture *s = *state;
-	WAIT_FOR(reports(s) > 0, 5000);
+	WAIT_FOR(reports(s) > 0, START_MS);
 	want(s, 17);
 	int before = reports(s);
 	WAIT_FOR(sent(s) == 1, 8000);
