@@ -73,10 +73,11 @@ struct agent {
 	struct wlb_agent_calls calls;
 	struct strays strays;
 
-	bool ended;            /* the plugin reported that the step is over */
-	bool stepd_gone;       /* the plugin did not report it, and cannot any more */
-	bool goodbye_accepted; /* the coordinator knows that no more reports come */
-	bool refused;          /* it does not take the last report, at any time */
+	bool ended;               /* the plugin reported that the step is over */
+	bool stepd_gone;          /* the plugin did not report it, and cannot any more */
+	bool stepd_gone_accepted; /* the coordinator knows it */
+	bool goodbye_accepted;    /* the coordinator knows that no more reports come */
+	bool refused;             /* it does not take the last report, at any time */
 
 	int64_t started_ms;
 	int64_t urgent_ms; /* when to report something new; never: there is nothing */
@@ -148,7 +149,7 @@ static void order_end(struct agent *a, const char *reason)
 	wlb_node_page_order_end(a->options->page, reason);
 }
 
-static void take_reply(struct agent *a, const struct wlb_reply *reply, bool goodbye)
+static void take_reply(struct agent *a, const struct wlb_reply *reply, const struct wlb_agent_report *report)
 {
 	char reason[WLB_NODE_PAGE_REASON_SIZE];
 	/* Another credential may be accepted. */
@@ -160,12 +161,13 @@ static void take_reply(struct agent *a, const struct wlb_reply *reply, bool good
 	/* A report of any change is answered with a proof. */
 	if (!reply->proved)
 		return;
-	a->goodbye_accepted = goodbye;
+	a->goodbye_accepted = report->goodbye;
+	a->stepd_gone_accepted = report->stepd_gone;
 	wlb_agent_report_accepted(&a->tasks);
 	if (wlb_reply_orders_end(reply, reason, sizeof(reason)))
 		order_end(a, reason);
 	int64_t wanted = wlb_agent_wanted_stacks(reply);
-	if (wanted > 0 && !goodbye)
+	if (wanted > 0 && !report->goodbye)
 		wlb_agent_gathering_begin(&a->gathering, &a->tasks, wanted);
 }
 
@@ -197,8 +199,14 @@ static void send_report(struct agent *a)
 	free(body);
 	wlb_backoff_note(&a->backoff, rc != 0);
 	if (rc == 0)
-		take_reply(a, &reply, report.goodbye);
+		take_reply(a, &reply, &report);
 	free(reply.body);
+}
+
+/* Whether the coordinator knows all, and that no more reports come. */
+static bool is_all_accepted(const struct agent *a)
+{
+	return a->goodbye_accepted && a->stepd_gone == a->stepd_gone_accepted && !wlb_agent_report_pending(&a->tasks);
 }
 
 /* The time of the next report. After the last report with `goodbye` only changes are reported. */
@@ -207,7 +215,7 @@ static int64_t report_due(const struct agent *a)
 	if (!wlb_agent_tasks_complete(&a->tasks))
 		return never;
 	int64_t period_ms = a->period_ms > a->backoff.until_ms ? a->period_ms : a->backoff.until_ms;
-	if (a->goodbye_accepted && !wlb_agent_report_pending(&a->tasks))
+	if (is_all_accepted(a))
 		return never;
 	return earlier(a->urgent_ms, period_ms);
 }
@@ -386,8 +394,7 @@ static bool kill_when_due(struct agent *a)
 /* Whether the coordinator does not know all yet. */
 static bool has_to_tell(const struct agent *a)
 {
-	return !a->refused && wlb_agent_tasks_complete(&a->tasks) &&
-	       (!a->goodbye_accepted || wlb_agent_report_pending(&a->tasks));
+	return !a->refused && wlb_agent_tasks_complete(&a->tasks) && !is_all_accepted(a);
 }
 
 /* Sends the last report, once the step has ended. If slurmstepd is gone, only this agent knows it, and the ranks of

@@ -456,6 +456,22 @@ static void outlives_slurmstepd(void **state)
 	assert_true(last_has(s, "goodbye", json_true()));
 }
 
+/* The coordinator waits for srun, which slurmstepd has told nothing. */
+static void tells_of_a_slurmstepd_that_dies_after_the_goodbye(void **state)
+{
+	struct fixture *s = *state;
+	WAIT_FOR(reports(s) > 0, START_MS);
+	tell(s, "exit %d %d", 4, 0);
+	tell(s, "exit %d %d", 5, 0);
+	WAIT_FOR(last_has(s, "goodbye", json_true()), 2000);
+	wlb_clock_sleep_ms(300); /* it was accepted */
+	assert_false(last_has(s, "stepd", json_string("gone")));
+	close(s->socket);
+	s->socket = -1;
+	WAIT_FOR(agent_ended(s), 5000);
+	assert_true(last_has(s, "stepd", json_string("gone")));
+}
+
 /* Runs bash with these commands, in that environment, and waits until it has it. */
 static pid_t start_bash(const char *commands, char *attempt, char *node, char *job)
 {
@@ -659,6 +675,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(does_not_wait_at_the_end, begin, end),
 		cmocka_unit_test_setup_teardown(obeys_with_force, begin, end),
 		cmocka_unit_test_setup_teardown(outlives_slurmstepd, begin, end),
+		cmocka_unit_test_setup_teardown(tells_of_a_slurmstepd_that_dies_after_the_goodbye, begin, end),
 		cmocka_unit_test_setup_teardown(ends_what_ranks_have_left, begin, end),
 		cmocka_unit_test_setup_teardown(one_that_was_given_up_harms_no_rank, begin_unannounced, end),
 		cmocka_unit_test_setup_teardown(one_whose_ranks_never_start_ends, begin_unannounced_and_childless, end),
