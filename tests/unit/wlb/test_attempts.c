@@ -19,7 +19,7 @@
 #include "coordinator/wlb/run/stop/grow.h"
 #include "coordinator/wlb/run/stop/save_and_requeue.h"
 
-/* What the others do, a letter each time, and the trace of what they were told to do. */
+/* What the stand-ins answer, a character for each call, and a trace of the calls. */
 static const char *answers; /* (s)tart, (e)nd, (u)navailable, (r)efused */
 static const char *ends; /* (c)omplete, (f)ailed, (s)aved and stopped, (g)rows, (n)ot started, (k)illed, (a)bandoned */
 static const char *requeues; /* (y)es, (n)o */
@@ -113,11 +113,11 @@ void __wrap_wlb_run_finish(struct wlb_run *run, const struct wlb_turn *turn, con
 	note("%s: %s", outcomes[next->end], next->state);
 }
 
-static struct scene {
+static struct test_case {
 	const char *answers, *ends, *requeues, *trace;
 	int exit_code;
 	bool has_no_coordinator, grows_by_job;
-} scenes[] = {
+} cases[] = {
 	{"s", "c", "", "ask;attempt 1;complete: complete", 0, false, false},
 	{"ss", "fc", "", "ask;attempt 1;ask after 1;attempt 2;complete: complete", 0, false, false},
 	{"sss", "fff", "", "ask;attempt 1;ask after 1;attempt 2;ask after 2;attempt 3;no restarts: failed", 1, false,
@@ -150,17 +150,17 @@ static void each_end_has_its_next_step(void **state)
 {
 	char *command[] = {"train.sh", NULL};
 	(void)state;
-	for (size_t i = 0; i < sizeof(scenes) / sizeof(scenes[0]); i++) {
-		const struct scene *scene = &scenes[i];
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct test_case *row = &cases[i];
 		struct wlb_run run = {.options = {.command = command, .max_restarts = 2, .wait_s = 1},
-		                      .connection = scene->has_no_coordinator ? NULL : (struct wlb_connection *)&run,
-		                      .grow.way = scene->grows_by_job ? WLB_GROW_REQUEUE : WLB_GROW_IN_JOB};
-		answers = scene->answers;
-		ends = scene->ends;
-		requeues = scene->requeues;
+		                      .connection = row->has_no_coordinator ? NULL : (struct wlb_connection *)&run,
+		                      .grow.way = row->grows_by_job ? WLB_GROW_REQUEUE : WLB_GROW_IN_JOB};
+		answers = row->answers;
+		ends = row->ends;
+		requeues = row->requeues;
 		trace[0] = '\0';
-		assert_int_equal(wlb_run_attempts(&run), scene->exit_code);
-		assert_string_equal(trace, scene->trace);
+		assert_int_equal(wlb_run_attempts(&run), row->exit_code);
+		assert_string_equal(trace, row->trace);
 		assert_true(*answers == '\0' && *ends == '\0' && *requeues == '\0');
 	}
 }

@@ -44,12 +44,12 @@ void __wrap_wlb_run_end(const struct wlb_run *run, const struct wlb_attempt *las
 	snprintf(reported, sizeof(reported), "%s %s %d %s", last != NULL ? last->id : "none", state, exit_code, reason);
 }
 
-static const struct scene {
+static const struct test_case {
 	enum wlb_outcome end;
 	enum wlb_answer answer;
 	bool has_coordinator;
 	const char *state, *printed, *reason;
-} scenes[] = {
+} cases[] = {
 	{WLB_OUTCOME_COMPLETE, WLB_ANSWER_NONE, true, "complete", "run 12 complete after 2 attempts\n", ""},
 	{WLB_OUTCOME_CANCELLED, WLB_ANSWER_NONE, true, "cancelled",
          "run 12 cancelled after 2 attempts: rank 3 has ended\n", "rank 3 has ended"},
@@ -79,25 +79,25 @@ static const struct scene {
 static void each_end_has_its_words(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < sizeof(scenes) / sizeof(scenes[0]); i++) {
-		const struct scene *scene = &scenes[i];
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct test_case *row = &cases[i];
 		struct wlb_run run = {
 			.id = "12",
 			.attempts = 2,
-			.connection = scene->has_coordinator ? (struct wlb_connection *)&run : NULL,
+			.connection = row->has_coordinator ? (struct wlb_connection *)&run : NULL,
 		};
 		const struct wlb_turn turn = {.last = {.id = "b", .number = 2, .end_reason = "rank 3 has ended"},
 		                              .next.reason = "no node is left",
-		                              .answer = scene->answer,
+		                              .answer = row->answer,
 		                              .state = "out_of_nodes",
 		                              .error.message = "what was tried last"};
-		const struct wlb_next next = {.end = scene->end, .state = scene->state, .exit_code = 7};
+		const struct wlb_next next = {.end = row->end, .state = row->state, .exit_code = 7};
 		char expected[512];
 		printed[0] = reported[0] = '\0';
 		wlb_run_finish(&run, &turn, &next);
-		assert_string_equal(printed, scene->printed);
+		assert_string_equal(printed, row->printed);
 		snprintf(expected, sizeof(expected), "b %s 7 %s",
-		         scene->end == WLB_OUTCOME_COORDINATOR ? "out_of_nodes" : scene->state, scene->reason);
+		         row->end == WLB_OUTCOME_COORDINATOR ? "out_of_nodes" : row->state, row->reason);
 		assert_string_equal(reported, expected);
 	}
 }
