@@ -33,11 +33,11 @@ def arguments(dtype="float64", iterations=ITERATIONS, seq_length=SEQ_LENGTH):
             "--lr-warmup-iters", str(iterations // 12), "--seed", "1", "--dtype", dtype]
 
 
-def make_input(folder):
+def make_input(folder, model=None):
     """Makes a dataset from the licences that every Debian system has, and a model's config."""
     subprocess.run([BUILD / "bin/wlb-data", "build", "--input", "/usr/share/common-licenses", "--output-prefix",
                     folder / "corpus"], check=True, capture_output=True, timeout=60)
-    (folder / "model.json").write_text(json.dumps(MODEL), encoding="utf-8")
+    (folder / "model.json").write_text(json.dumps(model or MODEL), encoding="utf-8")
 
 
 @functools.cache
@@ -68,11 +68,12 @@ def state_of(pid):
 class TrainingTest(ClusterTest):
     program = "wlb-worker"  # a word of the command lines of the ranks
     seq_length = SEQ_LENGTH
+    model = MODEL
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        make_input(cls.cluster.work)
+        make_input(cls.cluster.work, cls.model)
 
     def submit(self, *options, nodes=4, tasks_per_node=2, layout="auto", dtype="float64", iterations=ITERATIONS, before=""):
         """Submits a training job as a user would; returns its id, which is its run's too."""
