@@ -19,7 +19,7 @@ class FaultyLinks(training.TrainingTest):
     """A run of which the messages take most of the time: what is named of its links."""
 
     link_mbit = 20
-    model = {**training.MODEL, "hidden_size": 64, "intermediate_size": 160}  # of gradients that a link takes long for
+    model = training.LARGER
 
     @classmethod
     def setUpClass(cls):

@@ -23,6 +23,7 @@ TOLERANCE = {"float64": 1e-9, "float32": 1e-4}  # relative
 MODEL = {"model_type": "llama", "hidden_size": 32, "intermediate_size": 80, "num_hidden_layers": 2,
          "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 257, "max_position_embeddings": 256,
          "tie_word_embeddings": True}
+LARGER = {**MODEL, "hidden_size": 64, "intermediate_size": 160}  # whose gradients take a slow link longer than the rest of a step
 
 
 def arguments(dtype="float64", iterations=ITERATIONS, seq_length=SEQ_LENGTH):
