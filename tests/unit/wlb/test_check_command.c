@@ -13,15 +13,26 @@
 
 enum { WORDS_MOST = 16 };
 
+struct split {
+	char text[256], *words[WORDS_MOST + 1];
+};
+
+/* Splits at blanks. */
+static char **split(struct split *to, const char *text)
+{
+	int count = 0;
+	snprintf(to->text, sizeof(to->text), "%s", text);
+	for (char *word = strtok(to->text, " "); word != NULL && count < WORDS_MOST; word = strtok(NULL, " "))
+		to->words[count++] = word;
+	to->words[count] = NULL;
+	return to->words;
+}
+
 /* Whether the command, words separated by blanks, may run in so many tasks of two nodes. */
 static bool may_run(const char *text, int tasks_per_node, char *srun_arg)
 {
-	char copy[256], *words[WORDS_MOST + 1], *srun_args[] = {srun_arg};
-	int count = 0;
-	snprintf(copy, sizeof(copy), "%s", text);
-	for (char *word = strtok(copy, " "); word != NULL && count < WORDS_MOST; word = strtok(NULL, " "))
-		words[count++] = word;
-	words[count] = NULL;
+	struct split from;
+	char **words = split(&from, text), *srun_args[] = {srun_arg};
 	const struct wlb_run run = {
 		.options = {.command = words, .srun_args = srun_args, .srun_arg_count = srun_arg != NULL},
 		.job = {.node_count = 2, .tasks_per_node = tasks_per_node}};
@@ -107,6 +118,36 @@ static void a_pipe_of_the_shell_is_refused(void **state)
 	assert_true(may_run(word, 1, NULL));
 }
 
+/* Options at the end of the command have to be those of the trainer. */
+static void a_command_that_cannot_be_told_its_layout(void **state)
+{
+	static const struct {
+		const char *command, *why; /* NULL: it can be */
+		bool is_off;
+	} cases[] = {
+		{"bash -c train",
+	         "--for=megatron: the trainer's options cannot be added to a text for a shell, `bash -c", false},
+		{"env A=1 /bin/sh -e -c train", "`wlb run --for=megatron -- ./train.sh`", false},
+		{"bash -lc train", "a text for a shell", false},
+		{"wlb-worker train", "leave --for out", false},
+		{"train", "add --wlb-layout=auto", true},
+		{"bash train.sh -c", NULL, false},
+		{"bash --norc train.sh", NULL, false},
+		{"torchrun train.py", NULL, false},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct split from;
+		struct wlb_error error = {0};
+		const struct wlb_run run = {
+			.options = {.command = split(&from, cases[i].command), .trainer = "megatron"},
+			.job = {.node_count = 2, .tasks_per_node = 1, .off = cases[i].is_off}};
+		int rc = wlb_run_check_command(&run, &error);
+		if (rc != (cases[i].why != NULL ? -1 : 0) || (rc < 0 && strstr(error.message, cases[i].why) == NULL))
+			fail_msg("%s: %d, %s", cases[i].command, rc, error.message);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -114,6 +155,7 @@ int main(void)
 		cmocka_unit_test(programs_are_not),
 		cmocka_unit_test(a_single_task_may_be_a_launcher),
 		cmocka_unit_test(a_pipe_of_the_shell_is_refused),
+		cmocka_unit_test(a_command_that_cannot_be_told_its_layout),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -125,6 +125,32 @@ static void numbers_that_cannot_be_believed_are_ignored(void **state)
 	expect_growth(open_run(1000, 0, 1), 4, 0, 0);
 }
 
+/* ---- layouts ---------------------------------------------------------------------------------------------------- */
+
+static void expect_held(struct wlb_run run, int tp, int interleave)
+{
+	wlb_run_journal_read_held(&run);
+	assert_int_equal(run.held.tp, tp);
+	assert_int_equal(run.held.interleave, interleave);
+	wlb_run_journal_close(&run);
+}
+
+static void the_layout_that_was_told_is_kept(void **state)
+{
+	(void)state;
+	write_file("");
+	struct wlb_run run = open_run(1000, 0, 1);
+	run.held = (struct wlb_run_split){.tp = 2, .cp = 1, .pp = 4, .interleave = 3};
+	wlb_run_journal_write_held(&run);
+	wlb_run_journal_close(&run);
+	expect_held(open_run(1000, 0, 1), 2, 3);
+	expect_held(open_run(2000, 1, 1), 2, 3);
+	expect_held(open_run(2000, 1, 2), 0, 0);
+	write_file("{\"submit_time\":1000,\"runs\":[{\"key\":\"a\",\"held_tp\":2,\"held_cp\":0,\"held_pp\":1,"
+	           "\"held_interleave\":1}]}");
+	expect_held(open_run(1000, 0, 1), 0, 0);
+}
+
 /* ---- the file --------------------------------------------------------------------------------------------------- */
 
 /* A process that was killed had reserved the space, or had not cut the file. */
@@ -261,6 +287,7 @@ int main(void)
 		TEST(another_run_of_the_job_has_not_grown),
 		TEST(the_most_nodes_count),
 		TEST(numbers_that_cannot_be_believed_are_ignored),
+		TEST(the_layout_that_was_told_is_kept),
 		TEST(what_follows_the_content_is_ignored),
 		TEST(what_each_keeps_leaves_the_rest),
 		TEST(what_is_no_file_of_ours_is_said),

@@ -242,6 +242,40 @@ static void deepspeed_is_started_on_each_node(void **state)
 	refused(&two_of_four, "deepspeed --no_ssh -H hosts -i n1@n2 t.py", "deepspeed -i n1@n2: these nodes");
 }
 
+static void processes_of_a_node(void **state)
+{
+	static const struct {
+		const char *command;
+		int gpus, count; /* 0: refused */
+	} cases[] = {
+		{"torchrun t.py", 8, 1},
+		{"torchrun --nproc_per_node 4 t.py --nproc-per-node 2", 0, 4},
+		{"torchrun --nproc-per-node=gpu t.py", 8, 8},
+		{"torchrun --nproc-per-node=auto t.py", 0, 0},
+		{"torchrun --nproc-per-node=cpu t.py", 8, 0},
+		{"torchrun --no-such 3 t.py", 8, 0},
+		{"accelerate launch --num_processes 16 --num_machines 4 t.py", 0, 4},
+		{"accelerate launch t.py", 8, 8},
+		{"accelerate launch --num_processes 15 t.py", 8, 0},
+		{"deepspeed --no_ssh t.py", 8, 8},
+		{"deepspeed --no_ssh --num_gpus 2 t.py", 8, 2},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct wlb_launcher_facts facts = {.nodes = 4, .first_nodes = 4, .gpus_per_node = cases[i].gpus};
+		struct split from;
+		struct wlb_launcher launcher;
+		struct wlb_error error;
+		char **words = split(&from, cases[i].command);
+		int count = 0;
+		assert_true(wlb_launcher_find(words, &launcher));
+		if (wlb_launcher_processes(words, &launcher, &facts, &count, &error) != (cases[i].count > 0 ? 0 : -1))
+			fail_msg("%s: %d", cases[i].command, count);
+		if (cases[i].count > 0)
+			assert_int_equal(count, cases[i].count);
+	}
+}
+
 static void a_long_line_is_cut(void **state)
 {
 	char *const words[] = {"torchrun", "train.py", "--lr=3", NULL};
@@ -254,15 +288,11 @@ static void a_long_line_is_cut(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(launchers_are_found),
-		cmocka_unit_test(other_commands_have_none),
-		cmocka_unit_test(torchrun_gets_its_nodes),
-		cmocka_unit_test(spellings_are_those_of_argparse),
-		cmocka_unit_test(an_unknown_option_is_left),
-		cmocka_unit_test(torchrun_of_one_node),
-		cmocka_unit_test(accelerate_gets_its_processes),
-		cmocka_unit_test(deepspeed_is_started_on_each_node),
-		cmocka_unit_test(a_long_line_is_cut),
+		cmocka_unit_test(launchers_are_found),           cmocka_unit_test(other_commands_have_none),
+		cmocka_unit_test(torchrun_gets_its_nodes),       cmocka_unit_test(spellings_are_those_of_argparse),
+		cmocka_unit_test(an_unknown_option_is_left),     cmocka_unit_test(torchrun_of_one_node),
+		cmocka_unit_test(accelerate_gets_its_processes), cmocka_unit_test(deepspeed_is_started_on_each_node),
+		cmocka_unit_test(processes_of_a_node),           cmocka_unit_test(a_long_line_is_cut),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

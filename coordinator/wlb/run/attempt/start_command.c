@@ -9,6 +9,7 @@
 
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/run/command/launcher.h"
+#include "coordinator/wlb/run/command/trainer.h"
 #include "coordinator/wlb/run/state/print.h"
 
 /* ---- the launcher ------------------------------------------------------------------------------------------------ */
@@ -26,7 +27,7 @@ void wlb_run_launcher_tasks(struct wlb_run *run)
 		run->options.tasks_per_node = 1;
 }
 
-static int make_command(const struct wlb_run *run, const struct wlb_launcher *launcher, int nodes,
+static int make_command(const struct wlb_run *run, char *const *words, const struct wlb_launcher *launcher, int nodes,
                         const struct wlb_rendezvous *rendezvous, char ***made, struct wlb_error *error)
 {
 	const struct wlb_launcher_facts facts = {.nodes = nodes,
@@ -35,7 +36,7 @@ static int make_command(const struct wlb_run *run, const struct wlb_launcher *la
 	                                         .id = rendezvous->id,
 	                                         .address = rendezvous->address,
 	                                         .port = rendezvous->port};
-	return wlb_launcher_rewrite(run->options.command, launcher, &facts, made, error);
+	return wlb_launcher_rewrite(words, launcher, &facts, made, error);
 }
 
 int wlb_run_check_launcher(const struct wlb_run *run, struct wlb_error *error)
@@ -54,7 +55,7 @@ int wlb_run_check_launcher(const struct wlb_run *run, struct wlb_error *error)
 		wlb_run_print("%s %.100s: an option that is not known here, so the command stays as it is, also after "
 		              "the loss of a node; where it has a value, write it as OPTION=VALUE",
 		              launcher.name, run->options.command[launcher.unknown]);
-	if (make_command(run, &launcher, run->job.first_node_count, &any, &made, error) != 0)
+	if (make_command(run, run->options.command, &launcher, run->job.first_node_count, &any, &made, error) != 0)
 		return -1;
 	wlb_launcher_free(made);
 	return 0;
@@ -154,15 +155,56 @@ static void find_rendezvous(const struct wlb_run *run, struct wlb_attempt *attem
 	free(known);
 }
 
+/* ---- the layout -------------------------------------------------------------------------------------------------- */
+
+/* Adds the layout to the user's words where --for names the trainer; behind the script, as a launcher has it. */
+static int tell_layout(const struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_error *error)
+{
+	const struct wlb_run_settings *settings = &attempt->settings;
+	const struct wlb_trainer *trainer = wlb_trainer_find(run->options.trainer);
+	bool recomputes = settings->recompute != NULL && strcmp(settings->recompute, "full") == 0;
+	const struct wlb_trainer_layout layout = {.layout = attempt->layout,
+	                                          .micro_batch_size = settings->micro_batch_size,
+	                                          .micro_batches = settings->micro_batches,
+	                                          .interleave = settings->interleave,
+	                                          .recomputes_layers = recomputes,
+	                                          .recompute_layers = settings->recompute_layers};
+	char kept[512];
+	if (wlb_trainer_tell(trainer, &layout, run->options.command, &attempt->command, kept, sizeof(kept), error) < 0)
+		return -1;
+	if (attempt->number == 1 && kept[0] != '\0')
+		wlb_run_print("--for=%s: these options of the command stay as they are: %s", trainer->name, kept);
+	if (recomputes && !wlb_trainer_tells_recompute(trainer))
+		wlb_run_print(
+			"--for=%s: the plan recomputes whole layers in the backward pass, for which its releases have "
+			"no option in common: set it in the trainer's configuration, or it may run out of memory",
+			trainer->name);
+	return 0;
+}
+
+/* Replaces the options of the launcher. */
+static int tell_nodes(const struct wlb_run *run, const struct wlb_launcher *launcher, struct wlb_attempt *attempt,
+                      struct wlb_error *error)
+{
+	char **told = attempt->command;
+	int rc = make_command(run, told != NULL ? told : run->options.command, launcher, attempt->node_count,
+	                      &attempt->rendezvous, &attempt->command, error);
+	if (rc == 0)
+		wlb_launcher_free(told);
+	return rc;
+}
+
 int wlb_run_start_command(const struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_error *error)
 {
 	struct wlb_launcher launcher;
 	char line[1024];
 	find_rendezvous(run, attempt);
-	if (!find_launcher(run, &launcher) || launcher.unknown >= 0)
-		return 0;
-	if (make_command(run, &launcher, attempt->node_count, &attempt->rendezvous, &attempt->command, error) != 0)
+	if (run->options.trainer != NULL && tell_layout(run, attempt, error) != 0)
 		return -1;
+	if (find_launcher(run, &launcher) && launcher.unknown < 0 && tell_nodes(run, &launcher, attempt, error) != 0)
+		return -1;
+	if (attempt->command == NULL)
+		return 0;
 	wlb_launcher_line(attempt->command, line, sizeof(line));
 	wlb_run_print("attempt %d runs: %s", attempt->number, line);
 	return 0;

@@ -1,5 +1,5 @@
 /* The command of an attempt: that of the user, with the options of a launcher (launcher.h) for the nodes of the
- * attempt; and where its ranks meet (rendezvous.h). */
+ * attempt, and those of a trainer (trainer.h) for its layout; and where its ranks meet (rendezvous.h). */
 #ifndef COORDINATOR_WLB_RUN_ATTEMPT_START_COMMAND_H
 #define COORDINATOR_WLB_RUN_ATTEMPT_START_COMMAND_H
 

@@ -76,10 +76,50 @@ static int check_pipe(const char *word, struct wlb_error *error)
 		word);
 }
 
+/* ---- the trainer ------------------------------------------------------------------------------------------------- */
+
+/* Whether these words, "bash -ec TEXT", are a shell with a text: the words behind it are arguments of the shell. */
+static bool is_shell_text(char *const *words)
+{
+	static const char *const shells[] = {"sh", "bash", "dash", "zsh", "ksh"};
+	bool is_shell = false;
+	for (size_t i = 0; words[0] != NULL && i < sizeof(shells) / sizeof(shells[0]); i++)
+		is_shell = is_shell || strcmp(wlb_run_base_of(words[0]), shells[i]) == 0;
+	for (int i = 1; is_shell && words[i] != NULL && words[i][0] == '-'; i++)
+		if (words[i][1] != '-' && strchr(words[i], 'c') != NULL)
+			return true;
+	return false;
+}
+
+static int check_trainer(const struct wlb_run *run, struct wlb_error *error)
+{
+	const char *trainer = run->options.trainer;
+	char *const *words = run->options.command;
+	const char *program = words[wlb_run_program_word(words)];
+	if (trainer == NULL)
+		return 0;
+	if (run->job.off)
+		return wlb_fail(error, "--for=%s: this job has no layout to tell; add --wlb-layout=auto to sbatch",
+		                trainer);
+	if (wlb_run_train_word(words) >= 0)
+		return wlb_fail(error,
+		                "--for=%s: the command is wlb-worker, which finds its layout itself; leave --for out",
+		                trainer);
+	if (!is_shell_text(words + wlb_run_program_word(words)))
+		return 0;
+	return wlb_fail(
+		error,
+		"--for=%s: the trainer's options cannot be added to a text for a shell, `%.40s -c ...`; give its "
+		"command to wlb run itself, or a script that ends with \"$@\": `wlb run --for=%s -- ./train.sh`",
+		trainer, program, trainer);
+}
+
 int wlb_run_check_command(const struct wlb_run *run, struct wlb_error *error)
 {
 	const struct wlb_run_options *options = &run->options;
 	int rc = check_launcher(run, error);
+	if (rc == 0)
+		rc = check_trainer(run, error);
 	for (int i = 0; rc == 0 && !run->job.off && options->command[i] != NULL; i++)
 		rc = check_pipe(options->command[i], error);
 	for (int i = 0; rc == 0 && !run->job.off && i < options->srun_arg_count; i++)

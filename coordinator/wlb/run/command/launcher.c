@@ -233,6 +233,31 @@ static int processes_of_node(char *const *words, const struct wlb_launcher *laun
 	                launcher->name, total, (int)nodes);
 }
 
+int wlb_launcher_processes(char *const *words, const struct wlb_launcher *launcher,
+                           const struct wlb_launcher_facts *facts, int *count, struct wlb_error *error)
+{
+	bool is_torchrun = launcher->kind == WLB_LAUNCHER_TORCHRUN;
+	const char *name = is_torchrun ? "nproc-per-node" : "num-gpus", *text = value_of(words, launcher, name);
+	bool is_by_gpus = text == NULL ? !is_torchrun : strcmp(text, "gpu") == 0 || strcmp(text, "auto") == 0;
+	int64_t number = is_by_gpus ? facts->gpus_per_node : 1;
+	int rc = 0;
+	if (launcher->unknown >= 0)
+		return wlb_fail(error,
+		                "%s %.100s: an option that is not known here, so the processes of a node are not; "
+		                "where it has a value, write it as OPTION=VALUE",
+		                launcher->name, words[launcher->unknown]);
+	if (launcher->kind == WLB_LAUNCHER_ACCELERATE)
+		rc = processes_of_node(words, launcher, facts, &number, error);
+	else if (text != NULL && !is_by_gpus)
+		rc = wlb_number_parse(name, text, 1, 4096, &number, error);
+	if (rc < 0)
+		return -1;
+	*count = (int)number;
+	return number > 0 ? 0
+	                  : wlb_fail(error, "%s: how many GPUs a node has is not known; give --%s=N", launcher->name,
+	                             name);
+}
+
 static int change_accelerate(char *const *words, const struct wlb_launcher *launcher,
                              const struct wlb_launcher_facts *facts, struct changes *changes, struct wlb_error *error)
 {

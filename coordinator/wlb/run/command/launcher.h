@@ -41,6 +41,11 @@ struct wlb_launcher_facts {
 /* Finds the launcher of a command, which ends with NULL; false where it has none. */
 bool wlb_launcher_find(char *const *words, struct wlb_launcher *launcher);
 
+/* Finds how many processes the launcher starts on each node. Returns -1 with value, rule and remedy where the command
+ * does not say so. */
+int wlb_launcher_processes(char *const *words, const struct wlb_launcher *launcher,
+                           const struct wlb_launcher_facts *facts, int *count, struct wlb_error *error);
+
 /* Makes the command of an attempt: *made receives its words, ended by NULL, which wlb_launcher_free frees. Where an
  * option is not known they are those of the command. Returns -1 with value, rule and remedy where the launcher cannot
  * be started so. */

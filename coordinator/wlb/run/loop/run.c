@@ -13,6 +13,7 @@
 #include "coordinator/wlb/run/check/suspects.h"
 #include "coordinator/wlb/run/command/check_command.h"
 #include "coordinator/wlb/run/command/input.h"
+#include "coordinator/wlb/run/command/trainer.h"
 #include "coordinator/wlb/run/loop/attempts.h"
 #include "coordinator/wlb/run/state/deliver_records.h"
 #include "coordinator/wlb/run/state/job.h"
@@ -201,6 +202,13 @@ static const struct wlb_option options[] = {
 		FLAG, "keep-command", FIELD(keep_command), NULL,
 		"start COMMAND as it is (default: where it is torchrun, ft_launcher, accelerate launch or deepspeed "
 		"--no_ssh, its options that depend on the nodes, such as --nnodes, are replaced in each attempt)")},
+	{WLB_OPTION(TEXT, "for", FIELD(trainer), NULL,
+                    "add the layout of each attempt to the end of COMMAND, as options of this trainer; those that "
+                    "COMMAND has stay, and the layout is planned around them; after the first attempt only the number "
+                    "of replicas changes, unless the trainer reads its checkpoint in another layout (megatron: "
+                    "--ckpt-format torch_dist, and with --use-distributed-optimizer "
+                    "--dist-ckpt-optim-fully-reshardable)"),
+         .choices = WLB_TRAINER_NAMES},
 	{WLB_OPTION(LIST, "srun-args", FIELD(srun_words), "ARGS",
                     "more options for srun, separated by spaces, which override those of wlb run; may be given several "
                     "times")},
@@ -211,7 +219,8 @@ static const struct wlb_option_table table = {
 	.about = "Inside a Slurm job (sbatch or salloc): starts COMMAND on the job's nodes with srun and PMIx, and "
 		 "after the loss of a rank or node starts it again on the remaining nodes, until it succeeds or "
 		 "nothing more can be done. Submit the job with --no-kill, or Slurm ends all of it when one node is "
-		 "lost. COMMAND finds its layout in WLB_TP, WLB_CP, WLB_PP, WLB_DP. A job without --wlb-layout, or "
+		 "lost. COMMAND finds its layout in WLB_TP, WLB_CP, WLB_PP, WLB_DP, or as options (--for). A job "
+                 "without --wlb-layout, or "
 		 "with off, gets one srun and nothing else.",
 	.notes = "Exit code: that of the last attempt, which is that of its first task to fail (128 + signal if "
 		 "killed); 0 only when COMMAND succeeded; 2 for wrong usage; 85 when COMMAND was asked to "

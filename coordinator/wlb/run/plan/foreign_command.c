@@ -3,12 +3,12 @@
 #include <string.h>
 
 #include "common/number.h"
-#include "coordinator/wlb/run/command/command_words.h"
+#include "coordinator/wlb/run/command/trainer.h"
 
 static int number_of(char *const *words, const char *name, int64_t otherwise, int64_t most, int64_t *number,
                      struct wlb_error *error)
 {
-	const char *text = wlb_run_word_value(words, name);
+	const char *text = wlb_trainer_value(words, name);
 	*number = otherwise;
 	return text != NULL ? wlb_number_parse(name, text, 1, most, number, error) : 0;
 }
@@ -29,28 +29,24 @@ static int read_datasets(char *const *words, struct wlb_blend *blend, struct wlb
 	return 0;
 }
 
-/* Returns 0 where the option is not there, or has another value than a number: its meaning is the trainer's own. */
-static int given_number(char *const *words, const char *name)
+/* Another program has its own meaning of Megatron-LM's names, which does not fail. */
+static int read_layout(const struct wlb_run *run, const struct wlb_trainer *trainer, struct wlb_search_fixed *fixed,
+                       struct wlb_error *error)
 {
-	int64_t number;
-	return number_of(words, name, 0, 1 << 20, &number, NULL) == 0 ? (int)number : 0;
+	int rc = wlb_trainer_read(trainer, run->options.command, fixed, error);
+	return rc < 0 && run->options.trainer != NULL ? wlb_fail_in(error, "--for=%s", run->options.trainer) : 0;
 }
 
-/* Holds what the command says of the layout: a program that has the options does not read WLB_TP and the others. */
-static struct wlb_search_fixed read_layout(char *const *words)
+/* The options of a command that is not known have the names of Megatron-LM's. */
+static const struct wlb_trainer *trainer_of(const struct wlb_run *run)
 {
-	return (struct wlb_search_fixed){
-		.tp = given_number(words, "--tensor-model-parallel-size"),
-		.cp = given_number(words, "--context-parallel-size"),
-		.pp = given_number(words, "--pipeline-model-parallel-size"),
-		.micro_batch_windows = given_number(words, "--micro-batch-size"),
-		.recompute = -1,
-	};
+	return wlb_trainer_find(run->options.trainer != NULL ? run->options.trainer : "megatron");
 }
 
 int wlb_run_read_foreign(const struct wlb_run *run, const char *gpu_types, struct wlb_blend *blend,
                          struct wlb_auto_request *request, const char **missing, struct wlb_error *error)
 {
+	const struct wlb_trainer *trainer = trainer_of(run);
 	char *const *words = run->options.command;
 	const json_t *policy = run->job.policy;
 	int64_t seq_length = json_integer_value(json_object_get(policy, "seq_length")), batch;
@@ -59,10 +55,10 @@ int wlb_run_read_foreign(const struct wlb_run *run, const char *gpu_types, struc
 		.gpu_types = run->job.gpus_per_node > 0 ? gpu_types : NULL,
 		.max_length_ratio = 1.0,
 		.sharding = WLB_SHARDING_SEQUENCE,
-		.fixed = read_layout(words),
 	};
-	if (number_of(words, "--seq-length", seq_length, 1 << 24, &seq_length, error) < 0 ||
-	    number_of(words, "--global-batch-size", 0, 1 << 20, &batch, error) < 0 ||
+	if (read_layout(run, trainer, &request->fixed, error) < 0 ||
+	    number_of(words, trainer->seq_length, seq_length, 1 << 24, &seq_length, error) < 0 ||
+	    number_of(words, trainer->global_batch, 0, 1 << 20, &batch, error) < 0 ||
 	    read_datasets(words, blend, error) < 0)
 		return -1;
 	request->seq_length = seq_length;
@@ -70,7 +66,7 @@ int wlb_run_read_foreign(const struct wlb_run *run, const char *gpu_types, struc
 	request->blend = blend->count > 0 ? blend : NULL;
 	*missing = request->model == NULL ? "--wlb-model=FILE (a config.json) to sbatch"
 	           : seq_length < 1       ? "--wlb-seq-length=N to sbatch"
-	           : batch < 1            ? "--global-batch-size N to the command"
+	           : batch < 1            ? trainer->batch_remedy
 	                                  : NULL;
 	return *missing != NULL;
 }

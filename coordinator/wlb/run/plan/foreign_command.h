@@ -1,4 +1,5 @@
-/* Reads the command of another trainer than wlb-worker, with the names that Megatron-LM's options have. */
+/* Reads the command of another trainer than wlb-worker: with the names that the options have in the trainer of
+ * `wlb run --for`, else in Megatron-LM. */
 #ifndef COORDINATOR_WLB_RUN_PLAN_FOREIGN_COMMAND_H
 #define COORDINATOR_WLB_RUN_PLAN_FOREIGN_COMMAND_H
 

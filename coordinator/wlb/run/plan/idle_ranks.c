@@ -70,6 +70,15 @@ static void name_idle(const struct wlb_attempt *attempt, int kept, int each, int
 	wlb_run_print("%s", line.text);
 }
 
+static void keep_nodes(struct wlb_attempt *attempt, int kept)
+{
+	for (int i = kept; i < attempt->node_count; i++) {
+		free(attempt->nodes[i]);
+		attempt->nodes[i] = NULL;
+	}
+	attempt->node_count = kept;
+}
+
 int wlb_run_leave_idle(const struct wlb_layout *layout, struct wlb_attempt *attempt, json_t *record,
                        struct wlb_error *error)
 {
@@ -80,12 +89,22 @@ int wlb_run_leave_idle(const struct wlb_layout *layout, struct wlb_attempt *atte
 		                ranks, layout->tp, attempt->node_count, attempt->tasks_per_node);
 	int on_last = ranks - (kept - 1) * each;
 	name_idle(attempt, kept, each, on_last, record);
-	for (int i = kept; i < attempt->node_count; i++) {
-		free(attempt->nodes[i]);
-		attempt->nodes[i] = NULL;
-	}
-	attempt->node_count = kept;
+	keep_nodes(attempt, kept);
 	attempt->tasks_per_node = kept > 1 ? each : on_last;
 	attempt->fewer_on_last = attempt->tasks_per_node - on_last;
 	return 0;
+}
+
+void wlb_run_leave_nodes(const struct wlb_nodes *of_layout, struct wlb_attempt *attempt, json_t *record)
+{
+	struct line line = {.used = 0};
+	int idle = attempt->node_count - of_layout->count;
+	if (idle == 0)
+		return;
+	append(&line, "the best layout uses %d of %d nodes: the launcher is not started on the others",
+	       of_layout->count, attempt->node_count);
+	add_nodes(attempt, of_layout->count, idle, record, &line);
+	json_object_set_new(record, "idle_ranks", json_integer((json_int_t)idle * of_layout->ranks_per_node));
+	wlb_run_print("%s", line.text);
+	keep_nodes(attempt, of_layout->count);
 }

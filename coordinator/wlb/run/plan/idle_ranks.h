@@ -14,4 +14,8 @@
 int wlb_run_leave_idle(const struct wlb_layout *layout, struct wlb_attempt *attempt, json_t *record,
                        struct wlb_error *error);
 
+/* Takes the nodes out of the attempt that are behind the layout's, whose ranks a launcher starts. One line and the
+ * record name them. */
+void wlb_run_leave_nodes(const struct wlb_nodes *of_layout, struct wlb_attempt *attempt, json_t *record);
+
 #endif

@@ -12,6 +12,7 @@
 #include "coordinator/wlb/run/plan/idle_ranks.h"
 #include "coordinator/wlb/run/plan/machine.h"
 #include "coordinator/wlb/run/plan/placement.h"
+#include "coordinator/wlb/run/plan/told_layout.h"
 #include "coordinator/wlb/run/state/print.h"
 #include "planner/automatic.h"
 #include "planner/plan_record.h"
@@ -23,6 +24,7 @@ struct command {
 	bool is_worker;
 	struct wlb_blend blend; /* of another trainer */
 	struct wlb_auto_request request;
+	bool is_named; /* the words name a part of the layout of another trainer */
 };
 
 /* Returns 1 where model, length or batch is not known; *missing is then the option to add, or NULL where the options of
@@ -75,14 +77,17 @@ static void fix_layout(const struct wlb_layout *layout, struct wlb_search_fixed 
 	fixed->recompute = fixed->recompute >= 0 ? fixed->recompute : WLB_RECOMPUTE_NONE;
 }
 
-static void set_layout(const struct wlb_auto *found, struct wlb_attempt *attempt)
+/* What the planner calls selective is done by the fused kernels of other trainers: an option of theirs for it would do
+ * it twice. */
+static void set_layout(const struct wlb_auto *found, bool is_worker, struct wlb_attempt *attempt)
 {
-	static const char *const names[] = {"none", "selective", "full"};
+	const char *const names[] = {"none", is_worker ? "selective" : "none", "full"};
 	const struct wlb_plan *best = &found->result->ranked[0].plan;
 	attempt->layout = best->layout;
 	attempt->has_layout = true;
 	attempt->settings = (struct wlb_run_settings){
 		.micro_batch_size = found->micro_batch_windows,
+		.micro_batches = best->micro_batches,
 		.interleave = best->interleave,
 		.recompute = names[best->recompute],
 		.recompute_layers = best->recompute_layers,
@@ -131,19 +136,23 @@ static void add_plan_before(const struct wlb_layout *before, const struct wlb_au
 	wlb_auto_free(&found);
 }
 
-/* Ranks stay idle where the step is shorter so. */
+/* Ranks stay idle where the step is shorter so; those of a launcher, with their whole nodes. */
 static int plan_auto(const struct wlb_run *run, struct wlb_auto_request *request, struct wlb_attempt *attempt,
                      struct wlb_error *error)
 {
 	struct wlb_auto found = {0};
-	int rc = wlb_auto_find(request, &found, error);
+	bool is_by_node = wlb_run_has_launcher(run);
+	int rc = is_by_node ? wlb_run_find_on_nodes(attempt, request, &found, error)
+	                    : wlb_auto_find(request, &found, error);
 	json_t *record = rc == 0 ? record_of(run, request, &found) : NULL;
 	if (record != NULL)
 		add_plan_before(&run->layout_before, request, record);
-	if (rc == 0)
+	if (rc == 0 && is_by_node)
+		wlb_run_leave_nodes(&request->nodes, attempt, record);
+	else if (rc == 0)
 		rc = wlb_run_leave_idle(&found.result->ranked[0].plan.layout, attempt, record, error);
 	if (rc == 0) {
-		set_layout(&found, attempt);
+		set_layout(&found, request->is_worker, attempt);
 		attempt->plan = json_incref(record);
 	}
 	json_decref(record);
@@ -189,29 +198,35 @@ static void take_named_layout(const struct wlb_auto_request *request, struct wlb
 		attempt->layout = layout;
 }
 
-static int plan_trained(const struct wlb_run *run, struct wlb_auto_request *request, struct wlb_attempt *attempt,
+static int plan_trained(const struct wlb_run *run, struct command *command, struct wlb_attempt *attempt,
                         struct wlb_error *error)
 {
+	struct wlb_auto_request *request = &command->request;
 	if (check_model(request->model, run, error) < 0)
 		return -1;
 	int rc = plan_auto(run, request, attempt, error);
-	if (rc == 0 || !names_layout(request))
+	if (rc < 0 && run->held.tp > 0)
+		wlb_run_fail_held(run, error);
+	if (rc == 0 || !command->is_named)
 		return rc;
-	wlb_run_print("the layout is that of the command, for which nothing is predicted: %s", error->message);
 	take_named_layout(request, attempt);
+	/* A trainer that is told its layout has to be told one. */
+	if (!attempt->has_layout && run->options.trainer != NULL)
+		return -1;
+	wlb_run_print("the layout is that of the command, for which nothing is predicted: %s", error->message);
 	return 0;
 }
 
-static int plan_known(const struct wlb_run *run, bool is_fixed, struct wlb_auto_request *request,
-                      struct wlb_attempt *attempt, struct wlb_error *error)
+static int plan_known(const struct wlb_run *run, bool is_fixed, struct command *command, struct wlb_attempt *attempt,
+                      struct wlb_error *error)
 {
 	struct wlb_run_topology made = {0};
 	int rc = wlb_run_topology_make(attempt, &made, error);
-	request->topology = &made.topology;
+	command->request.topology = &made.topology;
 	if (rc == 0 && is_fixed)
-		plan_fixed(run, request, attempt);
+		plan_fixed(run, &command->request, attempt);
 	else if (rc == 0)
-		rc = plan_trained(run, request, attempt, error);
+		rc = plan_trained(run, command, attempt, error);
 	wlb_run_topology_free(&made);
 	return rc;
 }
@@ -229,24 +244,36 @@ static void check_indexes(struct wlb_auto_request *request)
 	request->blend = NULL;
 }
 
+/* A command that is told its layout by --for would be told that of the coordinator, which is data parallel. */
+static int plan_nothing(const struct wlb_run *run, const struct wlb_policy *policy, const char *missing,
+                        struct wlb_error *error)
+{
+	if (missing == NULL || policy->kind != WLB_POLICY_AUTO)
+		return 0;
+	if (run->options.trainer != NULL)
+		return wlb_fail(error, "--for=%s: the layout cannot be planned: add %s", run->options.trainer, missing);
+	wlb_run_print("the model is not known, so the layout is data parallel; add %s for a better one", missing);
+	return 0;
+}
+
 static int plan(struct wlb_run *run, const char *gpu_types, struct wlb_attempt *attempt, struct command *command,
                 struct wlb_error *error)
 {
 	const char *missing;
 	struct wlb_policy policy;
-	int rc = read_command(run, gpu_types, command, &missing, error);
+	int ranks, rc = read_command(run, gpu_types, command, &missing, error);
 	if (rc < 0 || !attempt->has_layout || read_policy(run, command, &policy, error) < 0)
 		return rc < 0 || attempt->has_layout ? -1 : 0;
-	if (rc > 0) {
-		if (missing != NULL && policy.kind == WLB_POLICY_AUTO)
-			wlb_run_print("the model is not known, so the layout is data parallel; add %s for a better one",
-			              missing);
-		return 0;
-	}
+	if (rc > 0)
+		return plan_nothing(run, &policy, missing, error);
+	if (wlb_run_ranks_of_node(run, attempt, &ranks, error) < 0)
+		return -1;
 	check_indexes(&command->request);
-	command->request.nodes = (struct wlb_nodes){
-		.count = attempt->node_count, .ranks_per_node = attempt->tasks_per_node, .names = attempt->nodes};
-	return plan_known(run, policy.kind == WLB_POLICY_FIXED, &command->request, attempt, error);
+	command->is_named = names_layout(&command->request);
+	wlb_run_hold_layout(run, &command->request.fixed);
+	command->request.nodes =
+		(struct wlb_nodes){.count = attempt->node_count, .ranks_per_node = ranks, .names = attempt->nodes};
+	return plan_known(run, policy.kind == WLB_POLICY_FIXED, command, attempt, error);
 }
 
 int wlb_run_plan(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_error *error)
@@ -256,6 +283,8 @@ int wlb_run_plan(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_er
 	wlb_run_gpu_types(run, attempt, types);
 	wlb_run_find_machine(run, attempt, types);
 	int rc = plan(run, types, attempt, &command, error);
+	if (rc == 0)
+		wlb_run_keep_layout(run, attempt);
 	wlb_blend_free(&command.blend);
 	return rc;
 }

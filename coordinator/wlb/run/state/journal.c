@@ -332,6 +332,29 @@ void wlb_run_journal_write_growth(struct wlb_run *run)
 		              error.message);
 }
 
+void wlb_run_journal_read_held(struct wlb_run *run)
+{
+	json_t *content = read_content(run);
+	const json_t *entry = entry_of(run, content);
+	const struct wlb_run_split held = {.tp = number_in(entry, "held_tp"),
+	                                   .cp = number_in(entry, "held_cp"),
+	                                   .pp = number_in(entry, "held_pp"),
+	                                   .interleave = number_in(entry, "held_interleave")};
+	if (held.tp > 0 && held.cp > 0 && held.pp > 0 && held.interleave > 0)
+		run->held = held;
+	json_decref(content);
+}
+
+void wlb_run_journal_write_held(struct wlb_run *run)
+{
+	const struct wlb_run_split *held = &run->held;
+	struct wlb_error error;
+	json_t *of_run = json_pack("{s:i, s:i, s:i, s:i}", "held_tp", held->tp, "held_cp", held->cp, "held_pp",
+	                           held->pp, "held_interleave", held->interleave);
+	if (put(run, NULL, of_run, &error) != 0)
+		wlb_run_print("requeued, this job will not know in which layout it has saved: %s", error.message);
+}
+
 void wlb_run_journal_read_times(struct wlb_run *run)
 {
 	json_t *content = read_content(run);

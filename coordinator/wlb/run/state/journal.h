@@ -6,6 +6,7 @@
  *      "tasks_per_node":8, "first_nodes":4,                         of the job's first start
  *      "runs":[{"key":"command 8a3f...", "is_used":true,            of number 1 (run_identity.h), and so on
  *               "growths_without_nodes":1, "nodes_before":3,        --wlb-grow, grow.h
+ *               "held_tp":2, "held_cp":1, "held_pp":2, "held_interleave":1,   wlb run --for
  *               "save_before_s":7.5, "save_block_s":6.1, "save_count":2, "step_s":1.5}]}   time_limit.h
  *
  * All members may be missing. A process locks the first byte while it changes the file, and each `wlb run` the byte of
@@ -66,6 +67,10 @@ void wlb_run_journal_write_tasks(struct wlb_run *run, int per_node);
  * run: a run that has stopped to grow may complete instead, and the next run of the script has not grown then. */
 void wlb_run_journal_read_growth(struct wlb_run *run);
 void wlb_run_journal_write_growth(struct wlb_run *run);
+
+/* Reads and writes run->held: the checkpoint of an earlier start may be readable in this split alone. */
+void wlb_run_journal_read_held(struct wlb_run *run);
+void wlb_run_journal_write_held(struct wlb_run *run);
 
 /* Reads into run->progress how long the longest of the newest saves and steps of the run took: a start may end before
  * it has saved once. */

@@ -32,8 +32,9 @@ struct wlb_run_options {
 	struct wlb_option_list srun_words; /* values of --srun-args: words separated by blanks */
 	char **srun_args;                  /* one word each; owned */
 	int srun_arg_count;
-	bool keep_command; /* a launcher's options stay as they are */
-	char **command;    /* NULL-terminated */
+	bool keep_command;   /* a launcher's options stay as they are */
+	const char *trainer; /* whose options tell the layout, trainer.h; NULL: the environment alone does */
+	char **command;      /* NULL-terminated */
 };
 
 /* The Slurm job of this process. */
@@ -62,10 +63,16 @@ struct wlb_run_job {
 /* Values beside the layout that the planner chose; micro_batch_size 0: it chose none. */
 struct wlb_run_settings {
 	int64_t micro_batch_size; /* windows */
+	int64_t micro_batches;    /* of a replica in a step */
 	int interleave;
 	const char *recompute; /* "none", "selective", "full" */
 	int recompute_layers;  /* full: of each chunk; 0: all */
 	bool shared_head;      /* by all stages */
+};
+
+/* What a checkpoint of another trainer depends on. */
+struct wlb_run_split {
+	int tp, cp, pp, interleave;
 };
 
 /* A switch of the topology, with the next `node_count` nodes of an attempt; name "": the nodes are under no switch. */
@@ -239,6 +246,7 @@ struct wlb_run {
 	bool machine_is_ours;            /* WLB_MACHINE was set here, for one attempt */
 	json_t *calibration;             /* that WLB_MACHINE was written from, docs/api.md; NULL: none */
 	struct wlb_layout layout_before; /* of the attempt before; tp 0: there is none */
+	struct wlb_run_split held;       /* of the attempts before that --for has told; tp 0: there is none */
 	int attempts;                    /* number of the last attempt, 0 before the first */
 	pid_t killed_srun;       /* the srun of the last attempt that was killed, while its step may run on; 0: none */
 	sigset_t signals;        /* blocked here and read from signal_fd */
