@@ -69,7 +69,9 @@ static void files_of_old_jobs_are_removed(void **state)
 	                                    "machine-5.3.json",
 	                                    "machine-5-a.json",
 	                                    "machine-5.3-a100-sxm.json",
-	                                    "error-5-a-b-0.json"};
+	                                    "error-5-a-b-0.json",
+	                                    "trainer-5.yaml",
+	                                    "trainer-5.2.yaml"};
 	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		make(names[i], 31);

@@ -9,6 +9,7 @@
 
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/run/command/launcher.h"
+#include "coordinator/wlb/run/command/nanotron_config.h"
 #include "coordinator/wlb/run/command/trainer.h"
 #include "coordinator/wlb/run/state/print.h"
 
@@ -163,18 +164,25 @@ static int tell_layout(const struct wlb_run *run, struct wlb_attempt *attempt, s
 	const struct wlb_run_settings *settings = &attempt->settings;
 	const struct wlb_trainer *trainer = wlb_trainer_find(run->options.trainer);
 	bool recomputes = settings->recompute != NULL && strcmp(settings->recompute, "full") == 0;
-	const struct wlb_trainer_layout layout = {.layout = attempt->layout,
-	                                          .micro_batch_size = settings->micro_batch_size,
-	                                          .micro_batches = settings->micro_batches,
-	                                          .interleave = settings->interleave,
-	                                          .recomputes_layers = recomputes,
-	                                          .recompute_layers = settings->recompute_layers};
-	char kept[512];
+	struct wlb_trainer_layout layout = {.layout = attempt->layout,
+	                                    .micro_batch_size = settings->micro_batch_size,
+	                                    .micro_batches = settings->micro_batches,
+	                                    .interleave = settings->interleave,
+	                                    .recomputes_layers = recomputes,
+	                                    .recompute_layers = settings->recompute_layers};
+	char kept[512], config[PATH_MAX];
+	bool tells_recompute = wlb_trainer_tells_recompute(trainer);
+	if (trainer->config_option != NULL) {
+		snprintf(config, sizeof(config), "%.3800s/trainer-%s.yaml", run->job.spool_dir, run->id);
+		layout.config = config;
+		if (wlb_nanotron_config_write(run->options.command, &layout, config, &tells_recompute, error) < 0)
+			return -1;
+	}
 	if (wlb_trainer_tell(trainer, &layout, run->options.command, &attempt->command, kept, sizeof(kept), error) < 0)
 		return -1;
 	if (attempt->number == 1 && kept[0] != '\0')
 		wlb_run_print("--for=%s: these options of the command stay as they are: %s", trainer->name, kept);
-	if (recomputes && !wlb_trainer_tells_recompute(trainer))
+	if (recomputes && !tells_recompute)
 		wlb_run_print(
 			"--for=%s: the plan recomputes whole layers in the backward pass, for which its releases have "
 			"no option in common: set it in the trainer's configuration, or it may run out of memory",

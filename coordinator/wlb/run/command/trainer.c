@@ -61,6 +61,9 @@ static const struct wlb_trainer_option torchtitan[VALUES] = {
 	[REPLICA_BATCH] = {"--training.local_batch_size", NULL},
 };
 
+/* Its configuration file has all. */
+static const struct wlb_trainer_option nanotron[VALUES];
+
 static const struct wlb_trainer trainers[] = {
 	{
 		.name = "megatron",
@@ -78,6 +81,12 @@ static const struct wlb_trainer trainers[] = {
 		.batch_remedy = "--training.global_batch_size=N to the command",
 		.reshard_remedy = "or begin without the checkpoint, in another job",
 		.options = torchtitan,
+	},
+	{
+		.name = "nanotron",
+		.config_option = "--config-file",
+		.reshard_remedy = "or begin without the checkpoint, in another job",
+		.options = nanotron,
 	},
 };
 
@@ -290,13 +299,21 @@ static int make_word(const struct wlb_trainer *trainer, enum value value, const 
 	return wlb_fail(error, "out of memory for a command");
 }
 
+static int make_config_word(const struct wlb_trainer *trainer, const char *path, char **word, struct wlb_error *error)
+{
+	if (asprintf(word, "%s=%s", trainer->config_option, path) >= 0)
+		return 0;
+	*word = NULL;
+	return wlb_fail(error, "out of memory for a command");
+}
+
 int wlb_trainer_tell(const struct wlb_trainer *trainer, const struct wlb_trainer_layout *layout, char *const *words,
                      char ***made, char *kept, size_t kept_size, struct wlb_error *error)
 {
 	int count = 0, place = find_place(words), at = 0, rc = 0;
 	while (words[count] != NULL)
 		count++;
-	char **list = calloc((size_t)count + VALUES + 1, sizeof(*list));
+	char **list = calloc((size_t)count + VALUES + 2, sizeof(*list));
 	kept[0] = '\0';
 	if (list == NULL)
 		return wlb_fail(error, "out of memory for a command");
@@ -305,6 +322,8 @@ int wlb_trainer_tell(const struct wlb_trainer *trainer, const struct wlb_trainer
 			rc = make_word(trainer, (enum value)value, layout, words, &list[at], kept, kept_size, error);
 			at += list[at] != NULL;
 		}
+		if (rc == 0 && i == place && layout->config != NULL)
+			rc = make_config_word(trainer, layout->config, &list[at++], error);
 		if (rc == 0 && i < count && (list[at++] = strdup(words[i])) == NULL)
 			rc = wlb_fail(error, "out of memory for a command");
 	}

@@ -26,6 +26,7 @@ struct wlb_trainer_option;
 /* A trainer that `wlb run --for` has. */
 struct wlb_trainer {
 	const char *name;
+	const char *config_option;             /* for a file that has all (nanotron_config.h); NULL: it has options */
 	const char *seq_length, *global_batch; /* its options for the tokens of a window, and the windows of a step */
 	const char *batch_remedy;              /* for a command without the second */
 	const char *reshard_remedy;            /* for a checkpoint that it does not read in another layout */
@@ -33,7 +34,7 @@ struct wlb_trainer {
 };
 
 /* The names of all, as the choices of an option. */
-#define WLB_TRAINER_NAMES "megatron|torchtitan"
+#define WLB_TRAINER_NAMES "megatron|torchtitan|nanotron"
 
 /* Returns NULL for another name. */
 const struct wlb_trainer *wlb_trainer_find(const char *name);
@@ -58,6 +59,7 @@ struct wlb_trainer_layout {
 	int interleave;
 	bool recomputes_layers; /* all, or of each chunk the first recompute_layers */
 	int recompute_layers;   /* 0: all */
+	const char *config;     /* the file that tells a trainer with a config_option; NULL: another trainer */
 };
 
 /* Whether it has an option for the layers that are recomputed. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/number.h"
+#include "coordinator/wlb/run/command/nanotron_config.h"
 #include "coordinator/wlb/run/command/trainer.h"
 
 static int number_of(char *const *words, const char *name, int64_t otherwise, int64_t most, int64_t *number,
@@ -43,23 +44,45 @@ static const struct wlb_trainer *trainer_of(const struct wlb_run *run)
 	return wlb_trainer_find(run->options.trainer != NULL ? run->options.trainer : "megatron");
 }
 
+/* *seq_length is that of the job, unless the command has another. */
+static int read_batch(char *const *words, const struct wlb_trainer *trainer, int64_t *seq_length, int64_t *batch,
+                      struct wlb_error *error)
+{
+	if (number_of(words, trainer->seq_length, *seq_length, 1 << 24, seq_length, error) < 0)
+		return -1;
+	return number_of(words, trainer->global_batch, 0, 1 << 20, batch, error);
+}
+
+static int read_config(char *const *words, struct wlb_search_fixed *fixed, int64_t *seq_length, int64_t *batch,
+                       struct wlb_error *error)
+{
+	struct wlb_nanotron_config config;
+	if (wlb_nanotron_config_read(words, &config, error) < 0)
+		return -1;
+	*seq_length = config.seq_length;
+	*batch = config.global_batch;
+	fixed->cp = (int)config.cp;
+	return 0;
+}
+
 int wlb_run_read_foreign(const struct wlb_run *run, const char *gpu_types, struct wlb_blend *blend,
                          struct wlb_auto_request *request, const char **missing, struct wlb_error *error)
 {
 	const struct wlb_trainer *trainer = trainer_of(run);
 	char *const *words = run->options.command;
 	const json_t *policy = run->job.policy;
-	int64_t seq_length = json_integer_value(json_object_get(policy, "seq_length")), batch;
+	int64_t seq_length = json_integer_value(json_object_get(policy, "seq_length")), batch = 0;
 	*request = (struct wlb_auto_request){
 		.model = json_string_value(json_object_get(policy, "model")),
 		.gpu_types = run->job.gpus_per_node > 0 ? gpu_types : NULL,
 		.max_length_ratio = 1.0,
 		.sharding = WLB_SHARDING_SEQUENCE,
 	};
-	if (read_layout(run, trainer, &request->fixed, error) < 0 ||
-	    number_of(words, trainer->seq_length, seq_length, 1 << 24, &seq_length, error) < 0 ||
-	    number_of(words, trainer->global_batch, 0, 1 << 20, &batch, error) < 0 ||
-	    read_datasets(words, blend, error) < 0)
+	int rc = read_layout(run, trainer, &request->fixed, error);
+	if (rc == 0)
+		rc = trainer->config_option != NULL ? read_config(words, &request->fixed, &seq_length, &batch, error)
+		                                    : read_batch(words, trainer, &seq_length, &batch, error);
+	if (rc < 0 || read_datasets(words, blend, error) < 0)
 		return -1;
 	request->seq_length = seq_length;
 	request->global_batch = (int32_t)batch;

@@ -30,25 +30,32 @@ struct files {
 	} list[FILES_MAX];
 };
 
-/* Returns the job of a file as "12.json", "machine-12.2.json", "machine-12-h100.json" or "error-12-ATTEMPT-3.json"; 0:
- * it is no such file. */
+/* Returns the job of a file as "12.json", "machine-12.2.json", "machine-12-h100.json", "error-12-ATTEMPT-3.json" or
+ * "trainer-12.2.yaml"; 0: it is no such file. */
 static uint32_t job_of(const char *name)
 {
-	static const char digits[] = "0123456789", machine[] = "machine-", error[] = "error-", json[] = ".json";
-	bool is_machine = strncmp(name, machine, strlen(machine)) == 0;
-	bool is_error = strncmp(name, error, strlen(error)) == 0;
-	const char *at = name + (is_machine ? strlen(machine) : is_error ? strlen(error) : 0);
+	static const struct {
+		const char *begin, *end;
+		bool has_launch, has_more; /* after the job's id: ".2", "-h100" */
+	} kinds[] = {{"machine-", ".json", true, true},
+	             {"error-", ".json", false, true},
+	             {"trainer-", ".yaml", true, false},
+	             {"", ".json", false, false}};
+	static const char digits[] = "0123456789";
+	size_t kind = 0;
+	while (strncmp(name, kinds[kind].begin, strlen(kinds[kind].begin)) != 0)
+		kind++;
+	const char *at = name + strlen(kinds[kind].begin), *end = at + strspn(at, digits), *last = kinds[kind].end;
 	unsigned long long job_id = strtoull(at, NULL, 10);
-	const char *end = at + strspn(at, digits);
 	if (end == at || job_id > UINT32_MAX)
 		return 0;
-	size_t launch = is_machine && end[0] == '.' ? strspn(end + 1, digits) : 0;
+	size_t launch = kinds[kind].has_launch && end[0] == '.' ? strspn(end + 1, digits) : 0;
 	if (launch > 0)
 		end += 1 + launch;
 	size_t length = strlen(end);
-	bool is_ours = (is_machine || is_error) && end[0] == '-'
-	                       ? length > strlen(json) && strcmp(end + length - strlen(json), json) == 0
-	                       : strcmp(end, json) == 0;
+	bool is_ours = kinds[kind].has_more && end[0] == '-'
+	                       ? length > strlen(last) && strcmp(end + length - strlen(last), last) == 0
+	                       : strcmp(end, last) == 0;
 	return is_ours ? (uint32_t)job_id : 0;
 }
 
