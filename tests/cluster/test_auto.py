@@ -246,7 +246,8 @@ class Auto(training.TrainingTest):
         self.assertNotEqual(layout["dp"], 2 * TASKS)
         self.assertEqual((variables["WLB_MICRO_BATCH_SIZE"], variables["WLB_INTERLEAVE"], variables["WLB_RECOMPUTE"],
                           variables["WLB_HEAD_STAGES"]),
-                         (str(plan["micro_batch_size"]), str(plan["interleave"]), plan["recompute"], "last"))
+                         (str(plan["micro_batch_size"]), str(plan["interleave"]), "none", "last"))
+        self.assertEqual(plan["recompute"], "selective", "of attention, as fused kernels do")
         self.assertIn(f"arguments: --seq-length {SEQ_LENGTH}", self.cluster.output(planned))
         layout, variables = self.told(unknown)
         self.assertEqual(layout, {"tp": 1, "cp": 1, "pp": 1, "dp": 2 * TASKS})
@@ -308,6 +309,90 @@ class Auto(training.TrainingTest):
         self.assertEqual(self.told(unfit)[0], {"tp": 1, "cp": 1, "pp": 1, "dp": 2 * TASKS})
         self.assertRegex(self.cluster.output(unfit), "the layout is that of the command, for which nothing is predicted: layout auto: ")
         self.assertEqual(self.told(other)[0], self.plan_of(other)["layout"])
+
+    def start_told(self, trainer, words, *options, program="stand-in", nodes=3, tasks=TASKS, waits=False):
+        """A stand-in for a trainer: its task of rank 0 prints its arguments in each attempt."""
+        path = self.cluster.work / program
+        path.write_text('#!/bin/sh\n[ $SLURM_PROCID != 0 ] || echo told $WLB_ATTEMPT $WLB_DP "$@"\n'
+                        "[ $WLB_ATTEMPT -gt 1 ] || [ -z $WAITS ] || sleep 600\n", encoding="utf-8")
+        path.chmod(0o755)
+        return self.cluster.sbatch(
+            f"export WLB_MACHINE=core.json WAITS={'yes' if waits else ''}\nwlb run --for={trainer} -- ./{program} {words}",
+            "--wlb-layout=auto", "--wlb-model=model.json", "--no-kill", f"--ntasks-per-node={tasks}", *options, nodes=nodes)
+
+    def told_words(self, job):
+        """Returns the words and dp of each attempt so far."""
+        return {int(attempt): (int(dp), words.split())
+                for attempt, dp, words in re.findall(r"^told (\d+) (\d+) (.*)$", self.cluster.output(job), re.MULTILINE)}
+
+    def lose_a_node(self, job, node):
+        """Returns the words of both attempts."""
+        harness.wait_for(f"the first attempt of job {job}", lambda: self.told_words(job), 60)
+        self.cluster.kill_node(node)
+        self.addCleanup(self.cluster.restore_node, node)
+        self.assertEqual(self.cluster.wait_job(job), "COMPLETED", self.cluster.output(job))
+        return self.told_words(job)
+
+    def test_a_trainer_is_told_its_layout_in_each_attempt(self):
+        """Its own names and its own word for tp; after the loss of a node dp alone changes."""
+        words = f"--seq-length {SEQ_LENGTH} --global-batch-size 12 --data-path corpus --tensor-model-parallel-size 2"
+        job = self.start_told("megatron", words, waits=True)
+        told = self.lose_a_node(job, 3)
+        output = self.cluster.output(job)
+        self.assertEqual(sorted(told), [1, 2], output)
+        plans = [attempt["plan"] for attempt in self.cluster.show(job)["attempts"]]
+        for attempt, plan in zip((1, 2), plans):
+            layout = plan["layout"]
+            self.assertEqual(split_of(layout), (2, 1, 1), output)
+            self.assertEqual(told[attempt], (4 - attempt, [
+                *words.split(), "--context-parallel-size=1", "--pipeline-model-parallel-size=1", "--sequence-parallel",
+                f"--micro-batch-size={plan['micro_batch_size']}"]))
+            self.assertEqual(layout["dp"], 4 - attempt)
+            self.assertIn(f"wlb: attempt {attempt} runs: ./stand-in {' '.join(told[attempt][1])}\n", output)
+        self.assertIn("wlb: --for=megatron: these options of the command stay as they are: --tensor-model-parallel-size\n", output)
+
+    def test_nodes_that_cannot_hold_the_layout(self):
+        """Of another layout the trainer could read no checkpoint."""
+        words = f"--seq-length {SEQ_LENGTH} --global-batch-size 8 --pipeline-model-parallel-size 3 --tensor-model-parallel-size 2"
+        job = self.start_told("megatron", words, waits=True)
+        harness.wait_for(f"the first attempt of job {job}", lambda: self.told_words(job), 60)
+        self.cluster.kill_node(3)
+        self.addCleanup(self.cluster.restore_node, 3)
+        self.assertEqual(self.cluster.wait_job(job), "FAILED")
+        output = self.cluster.output(job)
+        self.assertEqual(sorted(self.told_words(job)), [1], output)
+        self.assertRegex(output, "its product is 6 and there are 4 usable GPUs; the attempts before had tp=2, cp=1 and pp=3, and "
+                                 "megatron reads their checkpoint in no other layout: give the run more nodes, or have it save "
+                                 "with --ckpt-format torch_dist")
+
+    def test_a_launcher_and_a_configuration_file(self):
+        """The ranks are the launcher's processes, and the words are behind its script; nanotron gets a file."""
+        (self.cluster.work / "nanotron.yaml").write_text(
+            "parallelism:\n  dp: 2\n  pp: 1\n  tp: 1\ntokens:\n  batch_accumulation_per_replica: 2\n  micro_batch_size: 2\n"
+            f"  sequence_length: {SEQ_LENGTH}\n", encoding="utf-8")
+        titan = self.start_told("torchtitan", f"--nproc-per-node=2 t.py --training.seq_len={SEQ_LENGTH} "
+                                "--training.global_batch_size=8 --parallelism.tensor-parallel-degree 2", program="torchrun", nodes=2,
+                                tasks=1)
+        nano = self.start_told("nanotron", "--config-file nanotron.yaml", nodes=2)
+        shell = self.start_told("megatron", "-c true", program="bash", nodes=1)
+        for job in (titan, nano):
+            self.assertEqual(self.cluster.wait_job(job), "COMPLETED", self.cluster.output(job))
+        dp, words = self.told_words(titan)[1]
+        plan = self.plan_of(titan)
+        self.assertEqual((dp, plan["layout"]["tp"]), (plan["layout"]["dp"], 2))
+        self.assertEqual(plan["layout"]["tp"] * plan["layout"]["cp"] * plan["layout"]["pp"] * dp, 4)
+        self.assertLess(words.index("t.py"), words.index("--parallelism.data_parallel_shard_degree=-1"))
+        self.assertIn("--nnodes=2", words[:words.index("t.py")])
+        self.assertIn(f"--parallelism.context_parallel_degree={plan['layout']['cp']}", words)
+        dp, words = self.told_words(nano)[1]
+        text = pathlib.Path(words[-1].removeprefix("--config-file=")).read_text(encoding="utf-8")
+        plan = self.plan_of(nano)
+        values = dict(line.split(": ") for line in text.splitlines() if ": " in line)
+        self.assertEqual([int(values[f"  {name}"]) for name in ("dp", "pp", "tp", "micro_batch_size")],
+                         [dp, plan["layout"]["pp"], plan["layout"]["tp"], plan["micro_batch_size"]])
+        self.assertEqual(dp * plan["micro_batch_size"] * int(values["  batch_accumulation_per_replica"]), 8)
+        self.assertEqual(self.cluster.wait_job(shell), "FAILED")
+        self.assertIn("the trainer's options cannot be added to a text for a shell", self.cluster.output(shell))
 
     def check_refused(self, job, *words):
         self.assertEqual(self.cluster.wait_job(job), "FAILED", self.cluster.output(job))

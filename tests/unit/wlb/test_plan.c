@@ -84,6 +84,14 @@ static void a_command_that_names_none_is_refused(void **state)
 	planned("auto", "auto", -1);
 }
 
+static int write_file(char *path, const char *text)
+{
+	int fd = mkstemp(path);
+	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+		return -1;
+	return close(fd);
+}
+
 /* ---- a layout that is told --------------------------------------------------------------------------------------- */
 
 /* Plans an attempt of `run`, whose model is small, on the first nodes of four, with two tasks each; frees its nodes. */
@@ -186,12 +194,24 @@ static void nothing_to_plan_with_is_refused(void **state)
 	                                      "--training.global_batch_size=N to the command"));
 }
 
-static int write_file(char *path, const char *text)
+/* 24 windows a step, and context parallelism as the file has it. */
+static void the_batch_of_a_configuration_file(void **state)
 {
-	int fd = mkstemp(path);
-	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
-		return -1;
-	return close(fd);
+	char path[] = "/tmp/wlb-nanotron-XXXXXX", *command[] = {"t", "--config-file", path, NULL};
+	struct wlb_run run = run_of(command, "nanotron");
+	struct wlb_error error = {0};
+	(void)state;
+	assert_int_equal(write_file(path, "parallelism:\n dp: 4\n pp: 1\n tp: 1\n context_parallel_size: 2\n"
+	                                  "tokens:\n sequence_length: 2048\n micro_batch_size: 3\n"
+	                                  " batch_accumulation_per_replica: 2\n"),
+	                 0);
+	struct wlb_attempt attempt = told(&run, 1, 4, 2, 0, &error);
+	assert_int_equal(attempt.layout.cp, 2);
+	assert_int_equal(attempt.settings.interleave, 1);
+	assert_int_equal(attempt.settings.micro_batches * attempt.settings.micro_batch_size * attempt.layout.dp, 24);
+	unlink(path);
+	told(&run, 2, 4, 2, -1, &error);
+	assert_non_null(strstr(error.message, path));
 }
 
 static int write_model(void **state)
@@ -218,6 +238,7 @@ int main(void)
 		cmocka_unit_test(a_layout_that_the_nodes_cannot_hold_is_refused),
 		cmocka_unit_test(a_launcher_has_a_rank_in_each_process),
 		cmocka_unit_test(nothing_to_plan_with_is_refused),
+		cmocka_unit_test(the_batch_of_a_configuration_file),
 	};
 	return cmocka_run_group_tests(tests, write_model, remove_model);
 }

@@ -158,6 +158,14 @@ static void find_rendezvous(const struct wlb_run *run, struct wlb_attempt *attem
 
 /* ---- the layout -------------------------------------------------------------------------------------------------- */
 
+static void print_once(const struct wlb_run *run, const struct wlb_trainer *trainer, const char *kept)
+{
+	if (trainer->other_dp != NULL && wlb_trainer_value(run->options.command, trainer->other_dp) == NULL)
+		wlb_run_print("--for=%s: %s", trainer->name, trainer->other_dp_why);
+	if (kept[0] != '\0')
+		wlb_run_print("--for=%s: these options of the command stay as they are: %s", trainer->name, kept);
+}
+
 /* Adds the layout to the user's words where --for names the trainer; behind the script, as a launcher has it. */
 static int tell_layout(const struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_error *error)
 {
@@ -180,13 +188,13 @@ static int tell_layout(const struct wlb_run *run, struct wlb_attempt *attempt, s
 	}
 	if (wlb_trainer_tell(trainer, &layout, run->options.command, &attempt->command, kept, sizeof(kept), error) < 0)
 		return -1;
-	if (attempt->number == 1 && kept[0] != '\0')
-		wlb_run_print("--for=%s: these options of the command stay as they are: %s", trainer->name, kept);
+	if (attempt->number == 1)
+		print_once(run, trainer, kept);
 	if (recomputes && !tells_recompute)
-		wlb_run_print(
-			"--for=%s: the plan recomputes whole layers in the backward pass, for which its releases have "
-			"no option in common: set it in the trainer's configuration, or it may run out of memory",
-			trainer->name);
+		wlb_run_print("--for=%s: the plan recomputes whole layers in the backward pass, which the trainer is "
+		              "not told: "
+		              "set it in its configuration, or it may run out of memory",
+		              trainer->name);
 	return 0;
 }
 

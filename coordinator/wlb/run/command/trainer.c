@@ -80,6 +80,10 @@ static const struct wlb_trainer trainers[] = {
 		.global_batch = "--training.global_batch_size",
 		.batch_remedy = "--training.global_batch_size=N to the command",
 		.reshard_remedy = "or begin without the checkpoint, in another job",
+		.other_dp = "--checkpoint.exclude_from_loading",
+		.other_dp_why =
+			"with another dp, as after the loss of a node, it does not load the state of its data loader "
+			"and fails: with --checkpoint.exclude_from_loading=dataloader it begins the data anew",
 		.options = torchtitan,
 	},
 	{

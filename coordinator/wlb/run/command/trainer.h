@@ -30,6 +30,7 @@ struct wlb_trainer {
 	const char *seq_length, *global_batch; /* its options for the tokens of a window, and the windows of a step */
 	const char *batch_remedy;              /* for a command without the second */
 	const char *reshard_remedy;            /* for a checkpoint that it does not read in another layout */
+	const char *other_dp, *other_dp_why; /* an option that it needs to start with another dp; NULL: it needs none */
 	const struct wlb_trainer_option *options; /* the layout, trainer.c */
 };
 
