@@ -129,6 +129,7 @@ static void a_command_that_cannot_be_told_its_layout(void **state)
 	         "--for=megatron: the trainer's options cannot be added to a text for a shell, `bash -c", false},
 		{"env A=1 /bin/sh -e -c train", "`wlb run --for=megatron -- ./train.sh`", false},
 		{"bash -lc train", "a text for a shell", false},
+		{"torchrun --no-python bash -c train", "a text for a shell", false},
 		{"wlb-worker train", "leave --for out", false},
 		{"train", "add --wlb-layout=auto", true},
 		{"bash train.sh -c", NULL, false},

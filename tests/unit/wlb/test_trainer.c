@@ -178,7 +178,7 @@ static void what_a_command_holds(void **state)
 	fixed = read_from(
 		"megatron",
 		"t --tensor-model-parallel-size 1 --tensor-model-parallel-size=2 --context-parallel-size 4 "
-		"--pipeline_model_parallel_size 8 --micro-batch-size 3 --num-virtual-stages-per-pipeline-rank 5",
+		"--pipeline-model-parallel-size 8 --micro-batch-size 3 --num-virtual-stages-per-pipeline-rank 5",
 		0);
 	assert_int_equal(fixed.tp, 2);
 	assert_int_equal(fixed.cp, 4);
@@ -189,6 +189,8 @@ static void what_a_command_holds(void **state)
 	fixed = read_from("megatron", "t --tensor-model-parallel-size auto --context-parallel-size 2", -1);
 	assert_int_equal(fixed.tp, 0);
 	assert_int_equal(fixed.cp, 2);
+	/* A name that Megatron-LM does not have. */
+	assert_int_equal(read_from("megatron", "t --tensor_model_parallel_size 2", 0).tp, 0);
 	fixed = read_from("torchtitan", "t --parallelism.tensor-parallel-degree=2", 0);
 	assert_int_equal(fixed.tp, 2);
 	assert_int_equal(fixed.interleave, 1);

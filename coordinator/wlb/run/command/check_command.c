@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "coordinator/wlb/run/command/command_words.h"
+#include "coordinator/wlb/run/command/launcher.h"
 #include "coordinator/wlb/run/command/program_word.h"
 
 /* ---- programs that start the ranks ------------------------------------------------------------------------------- */
@@ -95,9 +96,11 @@ static int check_trainer(const struct wlb_run *run, struct wlb_error *error)
 {
 	const char *trainer = run->options.trainer;
 	char *const *words = run->options.command;
-	const char *program = words[wlb_run_program_word(words)];
+	struct wlb_launcher launcher;
 	if (trainer == NULL)
 		return 0;
+	char *const *program =
+		words + (wlb_launcher_find(words, &launcher) ? launcher.script : wlb_run_program_word(words));
 	if (run->job.off)
 		return wlb_fail(error, "--for=%s: this job has no layout to tell; add --wlb-layout=auto to sbatch",
 		                trainer);
@@ -105,13 +108,13 @@ static int check_trainer(const struct wlb_run *run, struct wlb_error *error)
 		return wlb_fail(error,
 		                "--for=%s: the command is wlb-worker, which finds its layout itself; leave --for out",
 		                trainer);
-	if (!is_shell_text(words + wlb_run_program_word(words)))
+	if (!is_shell_text(program))
 		return 0;
 	return wlb_fail(
 		error,
 		"--for=%s: the trainer's options cannot be added to a text for a shell, `%.40s -c ...`; give its "
 		"command to wlb run itself, or a script that ends with \"$@\": `wlb run --for=%s -- ./train.sh`",
-		trainer, program, trainer);
+		trainer, program[0], trainer);
 }
 
 int wlb_run_check_command(const struct wlb_run *run, struct wlb_error *error)

@@ -109,14 +109,13 @@ bool wlb_trainer_tells_recompute(const struct wlb_trainer *trainer)
 
 /* ---- what a command says ----------------------------------------------------------------------------------------- */
 
-/* Whether the word begins with the name of the option, of so many bytes; an underscore is a hyphen. */
-static bool begins(const char *word, const char *option, size_t length)
+/* Whether the word is the option, of so many bytes, or begins with it and '='. */
+static bool is_option(const char *word, const char *option, size_t length)
 {
-	for (size_t i = 0; i < length; i++) {
-		char a = word[i] == '_' ? '-' : word[i], b = option[i] == '_' ? '-' : option[i];
-		if (a != b || a == '\0')
+	bool has_section = memchr(option, '.', length) != NULL;
+	for (size_t i = 0; i < length; i++)
+		if (word[i] != option[i] && (!has_section || word[i] != '-' || option[i] != '_'))
 			return false;
-	}
 	return word[length] == '=' || word[length] == '\0';
 }
 
@@ -124,7 +123,7 @@ static const char *value_within(char *const *words, const char *option, size_t l
 {
 	const char *value = NULL;
 	for (int i = 0; words[i] != NULL; i++) {
-		if (!begins(words[i], option, length))
+		if (!is_option(words[i], option, length))
 			continue;
 		const char *next = words[i + 1] != NULL ? words[i + 1] : "";
 		value = words[i][length] == '=' ? words[i] + length + 1 : next;

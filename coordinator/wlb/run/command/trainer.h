@@ -41,7 +41,8 @@ struct wlb_trainer {
 const struct wlb_trainer *wlb_trainer_find(const char *name);
 
 /* Returns the value of the last "OPTION VALUE" or "OPTION=VALUE" of a command, "" where no word follows, and NULL where
- * the command has no such option. In its name an underscore is a hyphen. */
+ * the command has no such option. In a name with a section (torchtitan) the command may have hyphens for underscores.
+ */
 const char *wlb_trainer_value(char *const *words, const char *option);
 
 /* Holds in *fixed what the command says of the layout, and what the trainer does not have; the rest is left to the

@@ -11,7 +11,7 @@ static int number_of(char *const *words, const char *name, int64_t otherwise, in
 {
 	const char *text = wlb_trainer_value(words, name);
 	*number = otherwise;
-	return text != NULL ? wlb_number_parse(name, text, 1, most, number, error) : 0;
+	return text != NULL && *text != '\0' ? wlb_number_parse(name, text, 1, most, number, error) : 0;
 }
 
 static int read_datasets(char *const *words, struct wlb_blend *blend, struct wlb_error *error)
