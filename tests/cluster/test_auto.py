@@ -311,9 +311,9 @@ class Auto(training.TrainingTest):
         self.assertEqual(self.told(other)[0], self.plan_of(other)["layout"])
 
     def start_told(self, trainer, words, *options, program="stand-in", nodes=3, tasks=TASKS, waits=False):
-        """A stand-in for a trainer: its task of rank 0 prints its arguments in each attempt."""
+        """A stand-in for a trainer: its task of rank 0 prints its arguments in each attempt, if it has an agent."""
         path = self.cluster.work / program
-        path.write_text('#!/bin/sh\n[ $SLURM_PROCID != 0 ] || echo told $WLB_ATTEMPT $WLB_DP "$@"\n'
+        path.write_text('#!/bin/sh\n[ $SLURM_PROCID != 0 ] || [ -z $WLB_NODE_PAGE ] || echo told $WLB_ATTEMPT $WLB_DP "$@"\n'
                         "[ $WLB_ATTEMPT -gt 1 ] || [ -z $WAITS ] || sleep 600\n", encoding="utf-8")
         path.chmod(0o755)
         return self.cluster.sbatch(
@@ -377,13 +377,13 @@ class Auto(training.TrainingTest):
         shell = self.start_told("megatron", "-c true", program="bash", nodes=1)
         for job in (titan, nano):
             self.assertEqual(self.cluster.wait_job(job), "COMPLETED", self.cluster.output(job))
-        dp, words = self.told_words(titan)[1]
+        launchers, words = self.told_words(titan)[1]
         plan = self.plan_of(titan)
-        self.assertEqual((dp, plan["layout"]["tp"]), (plan["layout"]["dp"], 2))
-        self.assertEqual(plan["layout"]["tp"] * plan["layout"]["cp"] * plan["layout"]["pp"] * dp, 4)
+        layout = plan["layout"]
+        self.assertEqual((launchers, layout["tp"], layout["tp"] * layout["cp"] * layout["pp"] * layout["dp"]), (2, 2, 4))
         self.assertLess(words.index("t.py"), words.index("--parallelism.data_parallel_shard_degree=-1"))
         self.assertIn("--nnodes=2", words[:words.index("t.py")])
-        self.assertIn(f"--parallelism.context_parallel_degree={plan['layout']['cp']}", words)
+        self.assertIn(f"--parallelism.context_parallel_degree={layout['cp']}", words)
         dp, words = self.told_words(nano)[1]
         text = pathlib.Path(words[-1].removeprefix("--config-file=")).read_text(encoding="utf-8")
         plan = self.plan_of(nano)

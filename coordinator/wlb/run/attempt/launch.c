@@ -68,13 +68,24 @@ static void export_checkpoint(const struct wlb_attempt *attempt)
 		export_variable("WLB_CHECKPOINT_PATH", attempt->checkpoint_path);
 }
 
+/* The layout of a launcher's ranks has more of them than the step has tasks, and is told by options: the plugin knows a
+ * step of the attempt by a layout of the step's size. */
+static struct wlb_layout layout_of_tasks(const struct wlb_attempt *attempt)
+{
+	int tasks = wlb_attempt_tasks(attempt);
+	return wlb_layout_ranks(&attempt->layout) == tasks
+	               ? attempt->layout
+	               : (struct wlb_layout){.tp = 1, .cp = 1, .pp = 1, .dp = tasks};
+}
+
 static void export_layout(const struct wlb_attempt *attempt)
 {
+	const struct wlb_layout layout = layout_of_tasks(attempt);
 	if (attempt->has_layout) {
-		export_number("WLB_TP", attempt->layout.tp);
-		export_number("WLB_CP", attempt->layout.cp);
-		export_number("WLB_PP", attempt->layout.pp);
-		export_number("WLB_DP", attempt->layout.dp);
+		export_number("WLB_TP", layout.tp);
+		export_number("WLB_CP", layout.cp);
+		export_number("WLB_PP", layout.pp);
+		export_number("WLB_DP", layout.dp);
 	}
 	if (attempt->settings.micro_batch_size > 0) {
 		export_number("WLB_MICRO_BATCH_SIZE", attempt->settings.micro_batch_size);
