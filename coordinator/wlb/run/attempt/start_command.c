@@ -192,8 +192,7 @@ static int tell_layout(const struct wlb_run *run, struct wlb_attempt *attempt, s
 		print_once(run, trainer, kept);
 	if (recomputes && !tells_recompute)
 		wlb_run_print("--for=%s: the plan recomputes whole layers in the backward pass, which the trainer is "
-		              "not told: "
-		              "set it in its configuration, or it may run out of memory",
+		              "not told: set it in its configuration, or it may run out of memory",
 		              trainer->name);
 	return 0;
 }

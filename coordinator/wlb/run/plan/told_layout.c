@@ -45,6 +45,8 @@ int wlb_run_find_on_nodes(const struct wlb_attempt *attempt, struct wlb_auto_req
 		wlb_run_topology_free(&made);
 		request->topology = NULL;
 	}
+	if (rc < 0)
+		request->nodes.count = attempt->node_count;
 	return rc;
 }
 

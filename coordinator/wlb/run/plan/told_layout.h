@@ -16,7 +16,7 @@ int wlb_run_ranks_of_node(const struct wlb_run *run, const struct wlb_attempt *a
                           struct wlb_error *error);
 
 /* Searches a plan with a rank in every process of a launcher: on fewer of the nodes, half of them at least, where no
- * plan has all. request->nodes.count is then theirs. */
+ * plan has all. request->nodes.count is then theirs; where there is none, it is unchanged. */
 int wlb_run_find_on_nodes(const struct wlb_attempt *attempt, struct wlb_auto_request *request, struct wlb_auto *found,
                           struct wlb_error *error);
 
