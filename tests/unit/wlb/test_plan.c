@@ -94,7 +94,10 @@ static int write_file(char *path, const char *text)
 
 /* ---- a layout that is told --------------------------------------------------------------------------------------- */
 
-/* Plans an attempt of `run`, whose model is small, on the first nodes of four, with two tasks each; frees its nodes. */
+static const char *told_model = small_model;
+
+/* Plans an attempt of `run`, whose model is told_model, on the first nodes of four, with two tasks each; frees its
+ * nodes. */
 static struct wlb_attempt told(struct wlb_run *run, int number, int node_count, int tasks, int expected,
                                struct wlb_error *error)
 {
@@ -107,7 +110,7 @@ static struct wlb_attempt told(struct wlb_run *run, int number, int node_count, 
 	for (int i = 0; i < node_count; i++)
 		assert_true(asprintf(&attempt.nodes[i], "n%d", i + 1) > 0);
 	run->job = (struct wlb_run_job){.tasks_per_node = tasks, .node_count = 4, .first_node_count = 4};
-	run->job.policy = json_pack("{s:s, s:s, s:i}", "layout", "auto", "model", small_model, "seq_length", 2048);
+	run->job.policy = json_pack("{s:s, s:s, s:i}", "layout", "auto", "model", told_model, "seq_length", 2048);
 	assert_int_equal(wlb_run_plan(run, &attempt, error), expected);
 	json_decref(run->job.policy);
 	for (int i = 0; i < attempt.node_count; i++)
@@ -183,6 +186,24 @@ static void a_launcher_has_a_rank_in_each_process(void **state)
 	assert_int_equal(fewer.tasks_per_node, 1);
 }
 
+/* It runs whatever is predicted for it, on all nodes. */
+static void a_launcher_with_a_layout_of_its_own(void **state)
+{
+	char *command[] = {
+		"torchrun", "--nproc-per-node=2", "t.py", "--global-batch-size=8", "--tensor-model-parallel-size=2",
+		NULL};
+	struct wlb_run run = run_of(command, "megatron");
+	struct wlb_error error = {0};
+	(void)state;
+	told_model = model;
+	struct wlb_attempt attempt = told(&run, 1, 4, 1, 0, &error);
+	told_model = small_model;
+	assert_int_equal(attempt.node_count, 4);
+	assert_int_equal(attempt.layout.tp, 2);
+	assert_int_equal(attempt.layout.dp, 4);
+	assert_int_equal(run.held.tp, 2);
+}
+
 static void nothing_to_plan_with_is_refused(void **state)
 {
 	char *command[] = {"t", NULL};
@@ -237,6 +258,7 @@ int main(void)
 		cmocka_unit_test(only_dp_changes),
 		cmocka_unit_test(a_layout_that_the_nodes_cannot_hold_is_refused),
 		cmocka_unit_test(a_launcher_has_a_rank_in_each_process),
+		cmocka_unit_test(a_launcher_with_a_layout_of_its_own),
 		cmocka_unit_test(nothing_to_plan_with_is_refused),
 		cmocka_unit_test(the_batch_of_a_configuration_file),
 	};
