@@ -350,6 +350,7 @@ class Auto(training.TrainingTest):
             self.assertEqual(layout["dp"], 4 - attempt)
             self.assertIn(f"wlb: attempt {attempt} runs: ./stand-in {' '.join(told[attempt][1])}\n", output)
         self.assertIn("wlb: --for=megatron: these options of the command stay as they are: --tensor-model-parallel-size\n", output)
+        self.assertNotIn("needs every node", output)
 
     def test_nodes_that_cannot_hold_the_layout(self):
         """Of another layout the trainer could read no checkpoint."""
@@ -361,6 +362,7 @@ class Auto(training.TrainingTest):
         self.assertEqual(self.cluster.wait_job(job), "FAILED")
         output = self.cluster.output(job)
         self.assertEqual(sorted(self.told_words(job)), [1], output)
+        self.assertIn("wlb: --for=megatron: this layout needs every node: the run will end when one is lost", output)
         self.assertRegex(output, "its product is 6 and there are 4 usable GPUs; the attempts before had tp=2, cp=1 and pp=3, and "
                                  "megatron reads their checkpoint in no other layout: give the run more nodes, or have it save "
                                  "with --ckpt-format torch_dist")

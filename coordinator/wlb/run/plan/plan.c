@@ -153,6 +153,7 @@ static int plan_auto(const struct wlb_run *run, struct wlb_auto_request *request
 		rc = wlb_run_leave_idle(&found.result->ranked[0].plan.layout, attempt, record, error);
 	if (rc == 0) {
 		set_layout(&found, request->is_worker, attempt);
+		wlb_run_warn_of_loss(run, attempt, &request->nodes, &attempt->layout);
 		attempt->plan = json_incref(record);
 	}
 	json_decref(record);

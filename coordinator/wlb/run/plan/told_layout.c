@@ -6,6 +6,7 @@
 #include "coordinator/wlb/run/command/trainer.h"
 #include "coordinator/wlb/run/plan/placement.h"
 #include "coordinator/wlb/run/state/journal.h"
+#include "coordinator/wlb/run/state/print.h"
 
 bool wlb_run_has_launcher(const struct wlb_run *run)
 {
@@ -71,6 +72,28 @@ void wlb_run_hold_layout(struct wlb_run *run, struct wlb_search_fixed *fixed)
 	fixed->cp = run->held.cp;
 	fixed->pp = run->held.pp;
 	fixed->interleave = run->held.interleave;
+}
+
+/* Whether so many nodes can hold the layout with another dp; those of a launcher without an idle rank on half of them
+ * at least, as wlb_run_find_on_nodes has it. */
+static bool can_hold(const struct wlb_layout *layout, int nodes, int ranks_per_node, bool is_by_node)
+{
+	int64_t split = (int64_t)layout->tp * layout->cp * layout->pp;
+	for (int count = nodes; is_by_node && count > 0 && count >= (nodes + 1) / 2; count--)
+		if ((int64_t)count * ranks_per_node % split == 0)
+			return true;
+	return !is_by_node && split <= (int64_t)nodes * ranks_per_node;
+}
+
+void wlb_run_warn_of_loss(const struct wlb_run *run, const struct wlb_attempt *attempt, const struct wlb_nodes *nodes,
+                          const struct wlb_layout *layout)
+{
+	if (must_hold(run) && attempt->number == 1 && attempt->unused_count == 0 && nodes->count > 1 &&
+	    !can_hold(layout, nodes->count - 1, nodes->ranks_per_node, wlb_run_has_launcher(run)))
+		wlb_run_print(
+			"--for=%s: this layout needs every node: the run will end when one is lost, unless the job has "
+			"spares (--wlb-spares), or the command names a smaller tp, cp or pp",
+			run->options.trainer);
 }
 
 int wlb_run_fail_held(const struct wlb_run *run, struct wlb_error *error)

@@ -23,6 +23,9 @@ int wlb_run_find_on_nodes(const struct wlb_attempt *attempt, struct wlb_auto_req
 /* Holds tp, cp, pp and interleave as the attempts before had them, unless the trainer reads its checkpoint in others
  * too. Those of an earlier start of the job are in the journal. */
 void wlb_run_hold_layout(struct wlb_run *run, struct wlb_search_fixed *fixed);
+/* Says of a first attempt that its layout has to be kept and needs all of these nodes. */
+void wlb_run_warn_of_loss(const struct wlb_run *run, const struct wlb_attempt *attempt, const struct wlb_nodes *nodes,
+                          const struct wlb_layout *layout);
 /* Adds to the message of a search that found nothing why it was held so, and what can be done. */
 int wlb_run_fail_held(const struct wlb_run *run, struct wlb_error *error);
 /* Keeps the layout that the attempt is going to be told. */
