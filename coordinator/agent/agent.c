@@ -19,6 +19,7 @@
 #include "coordinator/agent/process.h"
 #include "coordinator/agent/report.h"
 #include "coordinator/agent/tasks.h"
+#include "coordinator/agent/trainers.h"
 #include "coordinator/client/backoff.h"
 #include "coordinator/client/client.h"
 #include "coordinator/client/end_order.h"
@@ -71,6 +72,7 @@ struct agent {
 	int next_area; /* of the node page, with which the next report begins */
 	struct wlb_agent_steps steps;
 	struct wlb_agent_calls calls;
+	struct wlb_agent_trainers trainers;
 	struct strays strays;
 
 	bool ended;               /* the plugin reported that the step is over */
@@ -187,8 +189,12 @@ static void send_report(struct agent *a)
 	                                  .next_area = &a->next_area,
 	                                  .steps = &a->steps,
 	                                  .calls = &a->calls,
+	                                  .trainers = &a->trainers,
 	                                  .goodbye = is_last(a),
 	                                  .stepd_gone = a->stepd_gone};
+	/* An end is reported at once. */
+	if (!report.goodbye && !wlb_agent_report_pending(&a->tasks))
+		wlb_agent_trainers_look(&a->trainers, &a->tasks, wlb_clock_ms());
 	char *body = wlb_agent_report_body(&report, &a->tasks);
 	if (body == NULL)
 		return;
@@ -497,6 +503,7 @@ int wlb_agent_run(const struct wlb_agent_options *options, const struct wlb_clie
 	wlb_agent_tasks_close(&a.tasks);
 	wlb_agent_steps_free(&a.steps);
 	wlb_agent_calls_free(&a.calls);
+	wlb_agent_trainers_free(&a.trainers);
 	wlb_connection_free(a.connection);
 	free(a.polls);
 	if (a.hangup_fd >= 0)

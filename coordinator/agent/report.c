@@ -2,6 +2,7 @@
 
 #include <jansson.h>
 
+#include "common/clock.h"
 #include "common/json_text.h"
 #include "coordinator/agent/activities.h"
 
@@ -47,6 +48,9 @@ static json_t *report_object(const struct wlb_agent_report *report, const struct
 	if (json_array_size(activities) > 0)
 		json_object_set(body, "activities", activities);
 	json_decref(activities);
+	json_t *processes = wlb_agent_trainers_report(report->trainers, wlb_clock_ms());
+	if (processes != NULL)
+		json_object_set_new(body, "processes", processes);
 	wlb_agent_steps_report(report->steps, report->page, tasks, body);
 	wlb_agent_calls_report(report->calls, report->page, tasks, body);
 	if (report->stepd_gone)

@@ -5,6 +5,7 @@
 #include "coordinator/agent/calls.h"
 #include "coordinator/agent/steps.h"
 #include "coordinator/agent/tasks.h"
+#include "coordinator/agent/trainers.h"
 #include "coordinator/client/node_page.h"
 
 struct wlb_agent_report {
@@ -14,6 +15,7 @@ struct wlb_agent_report {
 	int *next_area;                   /* of the page, for wlb_agent_activities */
 	struct wlb_agent_steps *steps;    /* how far reports have come in those of the page */
 	struct wlb_agent_calls *calls;    /* and in the calls */
+	const struct wlb_agent_trainers *trainers;
 	bool goodbye;
 	bool stepd_gone;
 };

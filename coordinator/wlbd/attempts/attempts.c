@@ -10,6 +10,7 @@
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlbd/budget.h"
 #include "coordinator/wlbd/detection/detection.h"
+#include "coordinator/wlbd/detection/processes.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/slurm/nodes.h"
 #include "coordinator/wlbd/wlbd.h"
@@ -97,9 +98,30 @@ bool wlbd_attempts_full(const struct wlbd_attempts *attempts, uid_t uid, bool is
 
 /* ---- life of an attempt ------------------------------------------------------------------------ */
 
+void wlbd_reporter_set_processes(struct wlbd_reporter *reporter, const struct wlbd_node_processes *processes)
+{
+	const struct wlbd_attempt_nodes *nodes = &reporter->attempt->nodes;
+	if (reporter->processes != NULL && processes == NULL) {
+		wlbd_budget_give(nodes->budget, nodes->uid, sizeof(*processes));
+		free(reporter->processes);
+		reporter->processes = NULL;
+	}
+	if (processes == NULL)
+		return;
+	if (reporter->processes == NULL &&
+	    wlbd_budget_take(nodes->budget, nodes->uid, sizeof(*processes)) == WLBD_BUDGET_TAKEN) {
+		reporter->processes = malloc(sizeof(*processes));
+		if (reporter->processes == NULL)
+			wlbd_budget_give(nodes->budget, nodes->uid, sizeof(*processes));
+	}
+	if (reporter->processes != NULL)
+		*reporter->processes = *processes;
+}
+
 static void reporter_free(struct wlbd_attempt *attempt, struct wlbd_reporter *reporter)
 {
 	wlbd_reporter_detach(reporter);
+	wlbd_reporter_set_processes(reporter, NULL);
 	TAILQ_REMOVE(&attempt->reporters.list, reporter, link);
 	tdelete(reporter, &attempt->reporters.tree, by_place);
 	attempt->reporters.count--;
@@ -115,6 +137,7 @@ static void attempt_free(struct wlbd_attempt *attempt)
 	event_free(attempt->ending.judge_timer);
 	wlbd_detection_free(attempt->watch.detection);
 	free(attempt->outliers);
+	free(attempt->process_faults);
 	wlbd_activities_free(&attempt->activities);
 	wlbd_incident_clear(&attempt->incident);
 	wlbd_attempt_nodes_free(&attempt->nodes);

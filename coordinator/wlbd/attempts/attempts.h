@@ -22,7 +22,9 @@
 struct wlb_slurm_job;
 struct wlbd_detection;
 struct wlbd_node_question;
+struct wlbd_node_processes;
 struct wlbd_outliers;
+struct wlbd_process_faults;
 struct wlbd;
 struct wlbd_attempt;
 
@@ -37,6 +39,8 @@ struct wlbd_reporter {
 	/* What it reports (api/reports/report.c). */
 	int64_t step;
 	bool agent; /* it is wlb-agent: its end is no symptom of a loss of ranks */
+
+	struct wlbd_node_processes *processes; /* of its ranks that cannot go on; NULL: all run */
 
 	/* Whether it is silent (incident/symptoms.c, attempt_end.c). */
 	int64_t reported_ms; /* when it last reported */
@@ -176,6 +180,7 @@ struct wlbd_attempt {
 
 	struct wlbd_watch watch;
 	struct wlbd_outliers *outliers; /* finds ranks whose stacks differ: one allocation; NULL: as watch.detection */
+	struct wlbd_process_faults *process_faults; /* verdicts/process_faults.c: one allocation; NULL: none so far */
 	struct wlbd_recorded_steps steps;
 	struct wlbd_past_steps past_steps;
 	struct wlbd_excluded excluded;
@@ -263,6 +268,8 @@ bool wlbd_attempt_has_reporter(const struct wlbd_attempt *attempt, const char *n
 /* The reporter reports over this connection from now on; a reporter that did so before has none. Returns -1 if out of
  * memory; the reporter has no connection then, and its silence will be noticed instead. */
 int wlbd_reporter_attach(struct wlbd_reporter *reporter, struct wlbd_connection *connection);
+/* Takes a copy of what it reports of its processes, NULL: all run. Where there is no memory for it, none are known. */
+void wlbd_reporter_set_processes(struct wlbd_reporter *reporter, const struct wlbd_node_processes *processes);
 void wlbd_reporter_detach(struct wlbd_reporter *reporter);
 
 #endif

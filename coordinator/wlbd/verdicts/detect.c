@@ -12,6 +12,7 @@
 #include "coordinator/wlbd/verdicts/found_verdicts.h"
 #include "coordinator/wlbd/verdicts/outliers.h"
 #include "coordinator/wlbd/verdicts/past_evictions.h"
+#include "coordinator/wlbd/verdicts/process_faults.h"
 #include "coordinator/wlbd/verdicts/stacks.h"
 #include "coordinator/wlbd/wlbd.h"
 
@@ -111,37 +112,54 @@ static void store_change(struct wlbd_attempt *attempt, const struct wlbd_found_v
 	gather_stacks(attempt, found);
 }
 
-static bool is_suspected_standstill(const struct wlbd_found_verdict *found)
+/* Whether ranks that report what they do may hang: that is confirmed soon after its bound. */
+static bool has_suspected_standstill(const struct wlbd_found_verdict *found, int count)
 {
-	return wlbd_verdict_stands_still(found->verdict.kind) && found->verdict.stage == WLB_VERDICT_SUSPECTED;
+	for (int i = 0; i < count; i++)
+		if (wlbd_verdict_stands_still(found[i].verdict.kind) && found[i].verdict.stage == WLB_VERDICT_SUSPECTED)
+			return true;
+	return false;
+}
+
+/* What a judgement has found so far. */
+struct judgement {
+	bool is_named;                          /* somebody, as the cause of a standstill */
+	const struct wlbd_found_verdict *worst; /* for which the attempt is ended; NULL: none */
+};
+
+static void take_found(struct wlbd_attempt *attempt, const struct wlbd_found_verdict *found, int count,
+                       struct judgement *judgement, int64_t now_ms)
+{
+	for (int i = 0; i < count; i++) {
+		if (is_found_otherwise(&found[i]))
+			continue;
+		store_change(attempt, &found[i], now_ms);
+		judgement->is_named |=
+			wlbd_verdict_stands_still(found[i].verdict.kind) && found[i].verdict.stage != WLB_VERDICT_OVER;
+		if (judgement->worst == NULL && is_to_end(attempt, &found[i]))
+			judgement->worst = &found[i];
+	}
 }
 
 static void judge(struct wlbd_attempt *attempt, int64_t now_ms)
 {
 	int count = 0;
-	bool is_named = false;
-	const struct wlbd_found_verdict *found = NULL, *worst = NULL;
+	struct judgement judgement = {false, NULL};
+	const struct wlbd_found_verdict *found = NULL;
 	if (attempt->watch.detection != NULL && can_judge(attempt))
 		found = judge_in_time(attempt, now_ms, &count);
-	attempt->watch.is_standstill_suspected = false;
-	for (int i = 0; i < count; i++) {
-		if (is_found_otherwise(&found[i]))
-			continue;
-		store_change(attempt, &found[i], now_ms);
-		is_named = is_named || (wlbd_verdict_stands_still(found[i].verdict.kind) &&
-		                        found[i].verdict.stage != WLB_VERDICT_OVER);
-		attempt->watch.is_standstill_suspected |= is_suspected_standstill(&found[i]);
-		if (worst == NULL && is_to_end(attempt, &found[i]))
-			worst = &found[i];
-	}
-	const struct wlbd_found_verdict *outliers = wlbd_outliers_judge(attempt, is_named, now_ms);
-	if (outliers != NULL)
-		store_change(attempt, outliers, now_ms);
-	if (outliers != NULL && worst == NULL && is_to_end(attempt, outliers))
-		worst = outliers;
+	attempt->watch.is_standstill_suspected = has_suspected_standstill(found, count);
+	take_found(attempt, found, count, &judgement, now_ms);
+	found = wlbd_process_faults_look(attempt, now_ms, &count);
+	take_found(attempt, found, count, &judgement, now_ms);
+	found = wlbd_outliers_judge(attempt, judgement.is_named, now_ms);
+	if (found != NULL)
+		store_change(attempt, found, now_ms);
+	if (found != NULL && judgement.worst == NULL && is_to_end(attempt, found))
+		judgement.worst = found;
 	/* A process that is gone, or a node that is lost, explains why the others hang. */
-	if (worst != NULL && !wlbd_attempt_end_is_pending(attempt))
-		evict(attempt, worst, now_ms);
+	if (judgement.worst != NULL && !wlbd_attempt_end_is_pending(attempt))
+		evict(attempt, judgement.worst, now_ms);
 }
 
 /*
@@ -190,6 +208,7 @@ void wlbd_detect(struct wlbd_attempt *attempt, int64_t now_ms)
 		wlbd_detection_free(attempt->watch.detection);
 		attempt->watch.detection = NULL;
 		wlbd_outliers_forget(attempt);
+		wlbd_process_faults_forget(attempt);
 		attempt->watch.is_standstill_suspected = false;
 		return;
 	}

@@ -11,6 +11,7 @@
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/verdicts/outliers.h"
 #include "coordinator/wlbd/verdicts/past_evictions.h"
+#include "coordinator/wlbd/verdicts/process_faults.h"
 #include "coordinator/wlbd/wlbd.h"
 
 enum { STORED_IN_A_MINUTE = 120, MINUTE_MS = 60000 };
@@ -226,6 +227,9 @@ json_t *wlbd_verdicts_json(const struct wlbd_attempt *attempt, int64_t now_ms)
 		append_open(list, attempt, &found[i], now_ms);
 	if (outliers != NULL)
 		append_open(list, attempt, outliers, now_ms);
+	found = wlbd_process_faults_open(attempt, &count);
+	for (int i = 0; i < count; i++)
+		append_open(list, attempt, &found[i], now_ms);
 	return list;
 }
 

@@ -80,13 +80,15 @@ struct share {
 /* The caller frees it. */
 static char *make_body(struct load *load, int32_t node)
 {
+	static const struct wlb_agent_trainers trainers = {0}; /* all run */
 	struct agent *agent = &load->agents[node];
 	struct wlb_agent_report report = {.attempt_id = load->attempt_id,
 	                                  .node = agent->name,
 	                                  .page = load->ranks.page[node],
 	                                  .next_area = &agent->next_area,
 	                                  .steps = &agent->steps,
-	                                  .calls = &agent->calls};
+	                                  .calls = &agent->calls,
+	                                  .trainers = &trainers};
 	pthread_rwlock_rdlock(&load->lock);
 	ranks_advance(&load->ranks, node);
 	char *body = wlb_agent_report_body(&report, &agent->tasks);

@@ -7,6 +7,7 @@
 #include "coordinator/wlbd/api/handlers.h"
 #include "coordinator/wlbd/api/reports/activity_read.h"
 #include "coordinator/wlbd/api/reports/call_read.h"
+#include "coordinator/wlbd/api/reports/processes_read.h"
 #include "coordinator/wlbd/api/reports/report_read.h"
 #include "coordinator/wlbd/api/reports/step_read.h"
 #include "coordinator/wlbd/api/step_id.h"
@@ -50,6 +51,14 @@ static void keep_activities(struct wlbd_attempt *attempt, const struct wlbd_repo
 	}
 }
 
+static void keep_processes(struct wlbd_reporter *reporter, const struct wlbd_report *report)
+{
+	struct wlbd_node_processes processes;
+	if (report->processes != NULL)
+		wlbd_processes_read(report->processes, &processes);
+	wlbd_reporter_set_processes(reporter, report->processes != NULL ? &processes : NULL);
+}
+
 static void take_steps(struct wlbd_attempt *attempt, const struct wlbd_report *report)
 {
 	struct wlbd_counters *counters = &attempt->wlbd->counters;
@@ -90,6 +99,7 @@ static void apply(struct wlbd_attempt *attempt, struct wlbd_reporter *reporter, 
 		keep_activities(attempt, reporter, report);
 		take_calls(attempt, report); /* before the steps that they were made in */
 		take_steps(attempt, report);
+		keep_processes(reporter, report);
 		apply_ranks(reporter, report);
 	}
 	if (report->goodbye)

@@ -5,6 +5,7 @@
 #include "coordinator/wlbd/api/first_exit.h"
 #include "coordinator/wlbd/api/reports/activity_read.h"
 #include "coordinator/wlbd/api/reports/call_read.h"
+#include "coordinator/wlbd/api/reports/processes_read.h"
 #include "coordinator/wlbd/api/reports/step_read.h"
 #include "coordinator/wlbd/http/fields.h"
 
@@ -51,7 +52,9 @@ static int read_arrays(const json_t *body, struct wlbd_report *report, struct wl
 	if (wlbd_activities_check(body, &report->activities, error) != 0 ||
 	    wlbd_steps_check(body, &report->steps, error) != 0)
 		return -1;
-	return wlbd_calls_check(body, &report->calls, error);
+	return wlbd_calls_check(body, &report->calls, error) != 0
+	               ? -1
+	               : wlbd_processes_check(body, &report->processes, &report->faulty, error);
 }
 
 int wlbd_report_read(const json_t *body, struct wlbd_report *report, struct wlb_error *error)
@@ -99,6 +102,16 @@ static int check_rank(const struct claim *claim, int64_t rank, struct wlb_error 
 	                (long long)rank, claim->node);
 }
 
+/* The rank of a launcher may be any number; that of its task is the attempt's. */
+static int check_tasks_of(const json_t *faulty, const struct claim *claim, struct wlb_error *error)
+{
+	for (size_t i = 0; i < json_array_size(faulty); i++)
+		if (check_rank(claim, json_integer_value(json_object_get(json_array_get(faulty, i), "task")), error) !=
+		    0)
+			return wlb_fail_in(error, "field 'processes'");
+	return 0;
+}
+
 /* Entries are ranks, objects with a rank, or arrays that begin with one. */
 static int check_ranks_of(const json_t *array, const char *name, const struct claim *claim, struct wlb_error *error)
 {
@@ -135,7 +148,8 @@ int wlbd_report_belongs(const struct wlbd_report *report, const struct wlbd_atte
 	    check_array(report->lost_ranks, "lost_ranks", &claim, error) != 0 ||
 	    check_array(report->activities, "activities", &claim, error) != 0 ||
 	    check_ranks_of(report->steps, "steps", &claim, error) != 0 ||
-	    check_ranks_of(report->calls, "calls", &claim, error) != 0)
+	    check_ranks_of(report->calls, "calls", &claim, error) != 0 ||
+	    check_tasks_of(report->faulty, &claim, error) != 0)
 		return -1;
 	return check_array(report->exits, "exits", &claim, error);
 }

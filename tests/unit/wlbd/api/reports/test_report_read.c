@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "coordinator/slurm/slurm_api.h"
+#include "coordinator/wlbd/api/reports/processes_read.h"
 #include "coordinator/wlbd/http/fields.h"
 
 #define REPORT "{\"attempt_id\":\"6f1c5b5e-4a53-4c8e-9a39-3a8c2b1d0e4f\",\"source\":\"%s\",\"node\":\"%s\",%s}"
@@ -62,6 +63,39 @@ static void test_reads(void **state)
 	assert_int_equal(read_it("\"rank\":0,\"steps\":[[0,1]]"), -1);
 	assert_int_equal(read_it("\"rank\":0,\"lost_steps\":-1"), -1);
 	assert_int_equal(read_it("\"rank\":0,\"exits\":[{\"rank\":0,\"code\":256}]"), -1);
+}
+
+#define PROCESSES(entry) "\"rank\":0,\"processes\":{\"running\":3,\"faulty\":[" entry "]}"
+#define PROCESS(rank, task, state) "{\"rank\":" #rank ",\"task\":" #task ",\"pid\":9,\"state\":\"" state "\""
+
+static void test_processes(void **state)
+{
+	struct wlbd_report report;
+	struct wlbd_node_processes processes;
+	json_t *body = body_of("node", "n1",
+	                       PROCESSES(PROCESS(12, 1, "dead") "}," PROCESS(
+				       1, 1, "waiting") ",\"launcher\":\"torchrun\",\"for_s\":26,\"nodes\":3}"));
+	(void)state;
+	assert_int_equal(wlbd_report_read(body, &report, NULL), 0);
+	wlbd_processes_read(report.processes, &processes);
+	assert_int_equal(processes.running, 3);
+	assert_int_equal(processes.count, 2);
+	assert_int_equal(processes.list[0].rank, 12);
+	assert_int_equal(processes.list[0].pid, 9);
+	assert_int_equal(processes.list[0].fault, WLBD_PROCESS_IS_DEAD);
+	assert_int_equal(processes.list[1].fault, WLBD_LAUNCHER_WAITS);
+	assert_string_equal(processes.list[1].launcher, "torchrun");
+	assert_int_equal(processes.list[1].for_s, 26);
+	assert_int_equal(processes.list[1].nodes, 3);
+	json_decref(body);
+	assert_int_equal(read_it(PROCESSES(PROCESS(0, 0, "stopped") "}")), 0);
+	assert_int_equal(read_it(PROCESSES(PROCESS(0, 0, "asleep") "}")), -1);
+	assert_int_equal(read_it(PROCESSES(PROCESS(-1, 0, "stopped") "}")), -1);
+	assert_int_equal(read_it(PROCESSES(PROCESS(0, 0, "waiting") ",\"launcher\":\"a\"}")), -1);
+	assert_int_equal(read_it(PROCESSES("{\"rank\":0,\"pid\":9,\"state\":\"dead\"}")), -1);
+	assert_int_equal(read_it(PROCESSES("1")), -1);
+	assert_int_equal(read_it("\"rank\":0,\"processes\":{\"faulty\":[]}"), -1);
+	assert_int_equal(read_it("\"rank\":0,\"processes\":{\"running\":1,\"faulty\":[0,0,0,0,0,0,0,0,0]}"), -1);
 }
 
 static void test_arrays_are_bounded(void **state)
@@ -137,6 +171,9 @@ static void test_ranks(void **state)
 	assert_false(belongs(&nodes, "node", "n2", "\"rank\":0,\"lost_ranks\":[{\"rank\":3}]"));
 	assert_false(belongs(&nodes, "node", "n2", "\"rank\":0,\"exits\":[{\"rank\":4,\"code\":0}]"));
 	assert_false(belongs(&nodes, "node", "n2", "\"rank\":0,\"ranks\":[0,2,2]")); /* more than there are */
+	/* A launcher has ranks of its own; its task is one of the attempt's. */
+	assert_true(belongs(&nodes, "node", "n2", PROCESSES(PROCESS(12, 2, "stopped") "}")));
+	assert_false(belongs(&nodes, "node", "n2", PROCESSES(PROCESS(2, 1, "stopped") "}")));
 	/* Of steps a rank may have any number. */
 	assert_true(
 		belongs(&nodes, "node", "n2", "\"rank\":0,\"steps\":[" STEP(0, 1) "," STEP(0, 2) "," STEP(2, 1) "]"));
@@ -148,6 +185,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_reads),
+		cmocka_unit_test(test_processes),
 		cmocka_unit_test(test_arrays_are_bounded),
 		cmocka_unit_test(test_nodes),
 		cmocka_unit_test(test_ranks),

@@ -75,6 +75,8 @@ static char *make_report(int ranks, int groups, int steps)
 	const struct wlb_agent_tasks all = {.list = tasks, .expected = ranks, .count = ranks};
 	struct wlb_agent_steps told = {0};
 	struct wlb_agent_calls told_calls = {0};
+	struct wlb_agent_trainer stopped[RANKS_MAX];
+	const struct wlb_agent_trainers trainers = {.list = stopped, .count = ranks};
 	int fd, next_area = 0;
 	struct wlb_node_page *page = wlb_node_page_create(ATTEMPT, ranks, &fd, NULL);
 	assert_non_null(page);
@@ -82,11 +84,14 @@ static char *make_report(int ranks, int groups, int steps)
 		int rank = 1000000 + i;
 		fill_rank(wlb_node_page_take_area(page, rank), groups, steps);
 		tasks[i] = (struct wlb_agent_task){.rank = rank, .pid = getpid(), .code = -1};
+		stopped[i] = (struct wlb_agent_trainer){
+			.rank = rank, .task = rank, .pid = INT32_MAX, .condition = WLB_PROCESS_STOPPED};
 	}
 	const struct wlb_agent_report report = {.attempt_id = ATTEMPT,
 	                                        .node = "n1",
 	                                        .page = page,
 	                                        .next_area = &next_area,
+	                                        .trainers = &trainers,
 	                                        .steps = &told,
 	                                        .calls = &told_calls};
 	char *text = wlb_agent_report_body(&report, &all);
