@@ -170,7 +170,7 @@ static void take_reply(struct agent *a, const struct wlb_reply *reply, const str
 		order_end(a, reason);
 	int64_t wanted = wlb_agent_wanted_stacks(reply);
 	if (wanted > 0 && !report->goodbye)
-		wlb_agent_gathering_begin(&a->gathering, &a->tasks, wanted);
+		wlb_agent_gathering_begin(&a->gathering, &a->trainers, wanted);
 }
 
 /* Whether the node has nothing to report after this report. */

@@ -33,20 +33,29 @@ enum {
 /* ---- in the child ------------------------------------------------------------------------------------------------ */
 
 struct ranks {
-	const struct wlb_agent_task *of[WLB_STACKS_RANKS];
+	const struct wlb_agent_trainer *of[WLB_STACKS_RANKS];
 	pid_t pids[WLB_STACKS_RANKS];
 	json_t *printed[WLB_STACKS_RANKS]; /* NULL: wlb-stacks has printed nothing yet */
 	int count;
 	const struct wlb_node_page *page;
 };
 
-static void list_ranks(const struct wlb_agent_tasks *tasks, struct ranks *ranks)
+/* A launcher may have given a number twice. */
+static bool is_listed(const struct ranks *ranks, int rank)
 {
-	for (int i = 0; i < tasks->count && ranks->count < WLB_STACKS_RANKS; i++) {
-		if (tasks->list[i].gone)
+	for (int i = 0; i < ranks->count; i++)
+		if (ranks->of[i]->rank == rank)
+			return true;
+	return false;
+}
+
+static void list_ranks(const struct wlb_agent_trainers *trainers, struct ranks *ranks)
+{
+	for (int i = 0; i < trainers->count && ranks->count < WLB_STACKS_RANKS; i++) {
+		if (trainers->list[i].condition == WLB_PROCESS_GONE || is_listed(ranks, trainers->list[i].rank))
 			continue;
-		ranks->of[ranks->count] = &tasks->list[i];
-		ranks->pids[ranks->count++] = tasks->list[i].pid;
+		ranks->of[ranks->count] = &trainers->list[i];
+		ranks->pids[ranks->count++] = trainers->list[i].pid;
 	}
 }
 
@@ -149,11 +158,11 @@ static void send_body(const struct wlb_agent_gathering *gathering, const char *b
 	wlb_connection_free(connection);
 }
 
-static void gather(const struct wlb_agent_gathering *gathering, const struct wlb_agent_tasks *tasks)
+static void gather(const struct wlb_agent_gathering *gathering, const struct wlb_agent_trainers *trainers)
 {
 	struct ranks ranks = {.page = gathering->page};
 	int64_t until_ms = wlb_clock_ms() + PROGRAM_MS;
-	list_ranks(tasks, &ranks);
+	list_ranks(trainers, &ranks);
 	struct ras *ras = begin_ras(&ranks, until_ms);
 	wlb_stacks_program_run(gathering->program, ranks.pids, ranks.count, until_ms, take_stacks, &ranks);
 	json_t *lines = end_ras(ras);
@@ -191,7 +200,7 @@ int64_t wlb_agent_wanted_stacks(const struct wlb_reply *reply)
 	return wanted;
 }
 
-void wlb_agent_gathering_begin(struct wlb_agent_gathering *gathering, const struct wlb_agent_tasks *tasks,
+void wlb_agent_gathering_begin(struct wlb_agent_gathering *gathering, const struct wlb_agent_trainers *trainers,
                                int64_t stacks_id)
 {
 	pid_t agent = getpid();
@@ -201,7 +210,7 @@ void wlb_agent_gathering_begin(struct wlb_agent_gathering *gathering, const stru
 	pid_t child = fork();
 	if (child == 0) {
 		become_child(agent);
-		gather(gathering, tasks);
+		gather(gathering, trainers);
 		_exit(0);
 	}
 	if (child < 0) {

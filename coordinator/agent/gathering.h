@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "coordinator/agent/tasks.h"
+#include "coordinator/agent/trainers.h"
 #include "coordinator/client/config.h"
 #include "coordinator/client/node_page.h"
 #include "coordinator/client/reply.h"
@@ -29,7 +29,7 @@ struct wlb_agent_gathering {
 int64_t wlb_agent_wanted_stacks(const struct wlb_reply *reply);
 
 /* Begins in a child. Does nothing where that number, or a greater one, was asked for before, or a child is at work. */
-void wlb_agent_gathering_begin(struct wlb_agent_gathering *gathering, const struct wlb_agent_tasks *tasks,
+void wlb_agent_gathering_begin(struct wlb_agent_gathering *gathering, const struct wlb_agent_trainers *trainers,
                                int64_t stacks_id);
 
 /* Notes that the child has ended, and kills it after its deadline. */

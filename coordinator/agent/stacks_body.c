@@ -110,25 +110,26 @@ static void omit_frames(json_t *rank, size_t max)
 /* ---- a rank ------------------------------------------------------------------------------------------------------ */
 
 /* What the kernel says of the process, in the form that wlb-stacks prints. */
-static json_t *without_stack(const struct wlb_agent_task *task)
+static json_t *without_stack(const struct wlb_agent_trainer *trainer)
 {
-	struct wlb_thread thread = {.pid = task->pid, .tid = task->pid};
+	struct wlb_thread thread = {.pid = trainer->pid, .tid = trainer->pid};
 	wlb_thread_look(&thread);
-	return json_pack("{s:i, s:s%, s:s, s:[{s:i, s:i, s:s, s:s%, s:s, s:[]}], s:i}", "pid", (int)task->pid, "state",
-	                 &thread.state, (size_t)1, "note", "wlb-stacks did not answer in time on this node", "threads",
-	                 "pid", (int)task->pid, "tid", (int)task->pid, "name", thread.name, "state", &thread.state,
-	                 (size_t)1, "waits_in", thread.waits_in, "frames", "left_out", 0);
+	return json_pack("{s:i, s:s%, s:s, s:[{s:i, s:i, s:s, s:s%, s:s, s:[]}], s:i}", "pid", (int)trainer->pid,
+	                 "state", &thread.state, (size_t)1, "note", "wlb-stacks did not answer in time on this node",
+	                 "threads", "pid", (int)trainer->pid, "tid", (int)trainer->pid, "name", thread.name, "state",
+	                 &thread.state, (size_t)1, "waits_in", thread.waits_in, "frames", "left_out", 0);
 }
 
-json_t *wlb_stacks_rank(const json_t *printed, const struct wlb_agent_task *task, const struct wlb_node_page *page,
-                        int ranks, size_t other_bytes)
+json_t *wlb_stacks_rank(const json_t *printed, const struct wlb_agent_trainer *trainer,
+                        const struct wlb_node_page *page, int ranks, size_t other_bytes)
 {
 	size_t max = (WLB_STACKS_BODY_BYTES - HEAD_BYTES - other_bytes) / (size_t)ranks;
-	const struct wlb_rank_trace *trace = find_trace(page, task->rank);
-	json_t *rank = printed != NULL ? json_deep_copy(printed) : without_stack(task);
+	const struct wlb_rank_trace *trace = trainer->is_launched ? NULL : find_trace(page, trainer->rank);
+	json_t *rank = printed != NULL ? json_deep_copy(printed) : without_stack(trainer);
 	if (rank == NULL)
 		return NULL;
-	json_object_set_new(rank, "rank", json_integer(task->rank));
+	json_object_set_new(rank, "rank", json_integer(trainer->rank));
+	json_object_set_new(rank, "task", json_integer(trainer->task));
 	json_object_set_new(rank, "calls", trace != NULL ? calls_json(trace) : json_array());
 	omit_threads(rank, max);
 	omit_calls(rank, max);

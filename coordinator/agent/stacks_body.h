@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "coordinator/agent/tasks.h"
+#include "coordinator/agent/trainers.h"
 #include "coordinator/client/node_page.h"
 
 enum {
@@ -17,8 +17,8 @@ enum {
  * NULL, wlb-stacks did not answer in time, and the entry has what the kernel says of the process. `ranks` is the number
  * that share the body, of which other_bytes are taken by what is not of ranks. What does not fit is omitted: the last
  * threads, then older calls, then the innermost frames. NULL if out of memory. */
-json_t *wlb_stacks_rank(const json_t *printed, const struct wlb_agent_task *task, const struct wlb_node_page *page,
-                        int ranks, size_t other_bytes);
+json_t *wlb_stacks_rank(const json_t *printed, const struct wlb_agent_trainer *trainer,
+                        const struct wlb_node_page *page, int ranks, size_t other_bytes);
 
 /* Returns the body; `entries` is stolen. NULL if out of memory. */
 char *wlb_stacks_body(const char *attempt_id, const char *node, json_int_t stacks_id, json_t *entries);

@@ -57,10 +57,26 @@ static bool is_stopped_on_purpose(const struct wlb_gathered *gathered)
 	return stopped == gathered->count;
 }
 
+/* Returns how many ranks the attempt has: those of launchers are more than its tasks, and as many on each node. */
+static int64_t ranks_of(const struct wlb_gathered *gathered, const struct wlbd_attempt *attempt)
+{
+	const char *before = "";
+	int64_t nodes = 0, tasks = attempt->nodes.world_size;
+	for (int32_t i = 0; i < gathered->count; i++) { /* ranks of a node follow each other */
+		const char *node =
+			json_string_value(json_object_get(json_array_get(gathered->ranks, (size_t)i), "node"));
+		nodes += node != NULL && strcmp(node, before) != 0;
+		before = node != NULL ? node : before;
+	}
+	int64_t ranks = nodes > 0 ? (int64_t)gathered->count * attempt->nodes.started_on.count / nodes : 0;
+	return gathered->count > tasks ? ranks : tasks;
+}
+
 /* Most ranks of the attempt must stand at one place: most of the ranks whose stacks have arrived do not suffice. */
 static bool is_of_most(const struct wlb_gathered *gathered, const struct wlbd_attempt *attempt)
 {
-	return gathered->clusters->count > 0 && 2 * gathered->clusters->list[0].count > attempt->nodes.world_size;
+	return gathered->clusters->count > 0 &&
+	       2 * (int64_t)gathered->clusters->list[0].count > ranks_of(gathered, attempt);
 }
 
 /* Returns an index into the attempt's nodes; -1: it is not one of them. */

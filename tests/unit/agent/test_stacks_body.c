@@ -61,7 +61,7 @@ static const json_t *threads_of(const json_t *rank)
 static void a_rank_has_its_newest_calls(void **state)
 {
 	(void)state;
-	struct wlb_agent_task task = {.rank = 7, .pid = getpid()};
+	struct wlb_agent_trainer task = {.rank = 7, .pid = getpid()};
 	struct wlb_rank_trace *trace = wlb_node_page_take_area(page, 7);
 	struct wlb_trace_event call = {.kind = WLB_COMM_ALL_REDUCE, .bytes = 64};
 	call.group = wlb_rank_trace_add_group(trace, "d\tp", 2);
@@ -97,7 +97,7 @@ static void a_rank_takes_no_more_than_its_part(void **state)
 {
 	(void)state;
 	char frame[201];
-	struct wlb_agent_task task = {.rank = 8, .pid = getpid()};
+	struct wlb_agent_trainer task = {.rank = 8, .pid = getpid()};
 	memset(frame, 'f', 200);
 	frame[200] = '\0';
 	json_t *line = printed(64, 64, frame), *rank = wlb_stacks_rank(line, &task, page, 8, 0);
@@ -124,7 +124,7 @@ static void all_ranks_fit(void **state)
 {
 	(void)state;
 	char frame[201];
-	struct wlb_agent_task task = {.rank = 8, .pid = getpid()};
+	struct wlb_agent_trainer task = {.rank = 8, .pid = getpid()};
 	json_t *entries = json_array();
 	memset(frame, 'f', 200);
 	frame[200] = '\0';
@@ -141,7 +141,7 @@ static void all_ranks_fit(void **state)
 static void without_an_answer_the_kernel_is_asked(void **state)
 {
 	(void)state;
-	struct wlb_agent_task task = {.rank = 9, .pid = getpid()};
+	struct wlb_agent_trainer task = {.rank = 9, .task = 4, .pid = getpid()};
 	json_t *rank = wlb_stacks_rank(NULL, &task, page, 1, 0);
 	const json_t *thread = json_array_get(threads_of(rank), 0);
 	assert_string_equal(json_string_value(json_object_get(rank, "state")), "R");
@@ -149,6 +149,7 @@ static void without_an_answer_the_kernel_is_asked(void **state)
 	assert_int_equal(json_integer_value(json_object_get(thread, "tid")), getpid());
 	assert_int_equal(json_array_size(json_object_get(thread, "frames")), 0);
 	assert_true(json_is_array(json_object_get(thread, "frames")));
+	assert_int_equal(json_integer_value(json_object_get(rank, "task")), 4);
 	assert_non_null(strstr(json_string_value(json_object_get(rank, "note")), "did not answer"));
 	assert_int_equal(json_array_size(json_object_get(rank, "calls")), 0);
 	json_decref(rank);

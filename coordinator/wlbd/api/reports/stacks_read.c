@@ -148,6 +148,13 @@ static int64_t rank_of(const json_t *ranks, size_t i)
 	return json_integer_value(json_object_get(json_array_get(ranks, i), "rank"));
 }
 
+/* Returns the rank of the Slurm task, one of the attempt's: a launcher has started others below it. */
+static int64_t task_of(const json_t *ranks, size_t i)
+{
+	const json_t *task = json_object_get(json_array_get(ranks, i), "task");
+	return json_is_integer(task) ? json_integer_value(task) : rank_of(ranks, i);
+}
+
 static int check_rank(const json_t *ranks, size_t i, struct wlb_error *error)
 {
 	const json_t *rank = json_array_get(ranks, i);
@@ -159,7 +166,8 @@ static int check_rank(const json_t *ranks, size_t i, struct wlb_error *error)
 	for (size_t before = 0; before < i; before++)
 		if (rank_of(ranks, before) == number)
 			return wlb_fail(error, "rank %lld is listed twice; list each rank once", (long long)number);
-	if (wlbd_field_integer(rank, "pid", WLBD_REQUIRED, 1, INT_MAX, &number, error) != 0 ||
+	if (wlbd_field_integer(rank, "task", WLBD_OPTIONAL, 0, WLBD_RANKS_MAX, &number, error) != 0 ||
+	    wlbd_field_integer(rank, "pid", WLBD_REQUIRED, 1, INT_MAX, &number, error) != 0 ||
 	    wlbd_field_integer(rank, "left_out", WLBD_OPTIONAL, 0, OMITTED_MAX, &number, error) != 0 ||
 	    check_text(rank, "note", WLBD_OPTIONAL, NOTE_MAX, error) != 0 || check_state(rank, error) != 0 ||
 	    check_threads(rank, error) != 0 ||
@@ -189,11 +197,11 @@ int wlbd_stacks_belong(const struct wlbd_stacks_body *stacks, const struct wlbd_
 		return wlb_fail(error, "node '%.100s': is not one of the attempt's; send stacks of its own nodes only",
 		                stacks->node);
 	for (size_t i = 0; i < json_array_size(stacks->ranks); i++)
-		if (!wlbd_attempt_nodes_may_run(nodes, stacks->node, rank_of(stacks->ranks, i)))
+		if (!wlbd_attempt_nodes_may_run(nodes, stacks->node, task_of(stacks->ranks, i)))
 			return wlb_fail(
 				error,
 				"rank %lld: the attempt has no such rank on node %s; send stacks of its own ranks only",
-				(long long)rank_of(stacks->ranks, i), stacks->node);
+				(long long)task_of(stacks->ranks, i), stacks->node);
 	return 0;
 }
 

@@ -89,6 +89,7 @@ static void members_have_bounds(void **state)
 	refuse_member("rank", "1e9", "field 'rank'");
 	refuse_member("pid", "0", "field 'pid'");
 	refuse_member("left_out", "-1", "field 'left_out'");
+	refuse_member("task", "-1", "field 'task'");
 	refuse_member("state", "\"Q\"", "field 'state': 'Q' must be a letter");
 	refuse_member("state", "\"\"", "field 'state'");
 	refuse_member("state", "\"TT\"", "a string of at most 1 bytes");
@@ -169,6 +170,15 @@ static void nodes_and_ranks_are_the_attempts(void **state)
 	stacks.node = "n3";
 	assert_int_equal(wlbd_stacks_belong(&stacks, &nodes, &error), -1);
 	assert_non_null(strstr(error.message, "node 'n3': is not one of the attempt's"));
+	/* Of a rank below a launcher the task is looked at. */
+	json_t *rank = json_array_get(json_object_get(body, "ranks"), 0);
+	stacks.node = "n2";
+	json_object_set_new(rank, "rank", json_integer(17));
+	assert_int_equal(wlbd_stacks_belong(&stacks, &nodes, &error), -1);
+	json_object_set_new(rank, "task", json_integer(3));
+	assert_int_equal(wlbd_stacks_belong(&stacks, &nodes, &error), 0);
+	json_object_set_new(rank, "task", json_integer(1));
+	assert_int_equal(wlbd_stacks_belong(&stacks, &nodes, &error), -1);
 	wlbd_attempt_nodes_free(&nodes);
 	json_decref(list);
 	json_decref(of_rank);
