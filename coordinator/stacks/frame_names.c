@@ -4,11 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coordinator/stacks/demangle.h"
 #include "libwlb/hash.h"
 
 enum {
 	BUCKETS = 4096,
-	FUNCTION_MAX = 140, /* of a C++ name, the beginning */
+	FUNCTION_MAX = 140, /* the beginning of a longer name */
 	FILE_MAX = 40,
 	TEXT_SIZE = 201,
 };
@@ -70,11 +71,14 @@ static void write_text(const struct wlb_frame *frame, char text[TEXT_SIZE])
 	const char *file = slash != NULL ? slash + 1 : module;
 	if (strncmp(file, "[vdso", 5) == 0) /* libdw adds the process */
 		file = "[vdso]";
-	if (frame->function != NULL)
-		snprintf(text, TEXT_SIZE, "%.*s+0x%llx (%.*s)", FUNCTION_MAX, frame->function,
-		         (unsigned long long)frame->function_offset, FILE_MAX, file);
-	else
+	if (frame->function != NULL) {
+		char function[FUNCTION_MAX + 1];
+		wlb_demangle(frame->function, function, sizeof(function));
+		snprintf(text, TEXT_SIZE, "%s+0x%llx (%.*s)", function, (unsigned long long)frame->function_offset,
+		         FILE_MAX, file);
+	} else {
 		snprintf(text, TEXT_SIZE, "0x%llx (%.*s)", (unsigned long long)frame->offset, FILE_MAX, file);
+	}
 	for (char *c = text; *c != '\0'; c++)
 		if (*c < ' ' || *c > '~')
 			*c = '?';

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "coordinator/stacks/demangle.h"
 #include "coordinator/stacks/frame_names.h"
 #include "coordinator/stacks/refusal.h"
 
@@ -49,6 +50,36 @@ static void texts_are_printable_and_bounded(void **state)
 	wlb_frame_names_free(names);
 }
 
+static void assert_demangled(const char *name, const char *expected)
+{
+	char text[64];
+	wlb_demangle(name, text, sizeof(text));
+	assert_string_equal(text, expected);
+}
+
+/* Where there is no libstdc++ they stay as they are. */
+static void names_of_cxx_are_demangled_without_arguments(void **state)
+{
+	char text[64];
+	(void)state;
+	assert_demangled("main", "main");
+	assert_demangled("_Zqqq", "_Zqqq");
+	wlb_demangle("_ZN4c10d4Work4waitEv", text, sizeof(text));
+	if (strcmp(text, "_ZN4c10d4Work4waitEv") == 0)
+		skip();
+	assert_string_equal(text, "c10d::Work::wait");
+	assert_demangled("_ZNK4gloo9transport3tcp15ShortWriteError4whatB5cxx11Ev",
+	                 "gloo::transport::tcp::ShortWriteError::what[abi:cxx11]");
+	assert_demangled("_ZSt4moveIRSt6vectorIiSaIiEEEONSt16remove_referenceIT_E4typeEOS5_", "std::move");
+	assert_demangled("_ZN12_GLOBAL__N_14spinEi", "(anonymous namespace)::spin");
+	assert_demangled("_ZN1AclEi", "A::operator()");
+	assert_demangled("_ZN1AlsEi", "A::operator<<");
+	assert_demangled("_ZN1AcvbEv", "A::operator bool");
+	assert_demangled("_ZZN1A1fEvENKUliE_clEi", "A::f::{lambda#1}::operator()");
+	assert_demangled("_ZN40xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx40yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyEv",
+	                 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx::yyyyyyyyyyyyyyyyyyyyy");
+}
+
 static void a_refusal_says_what_to_set(void **state)
 {
 	(void)state;
@@ -71,6 +102,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_text_is_made_once),
 		cmocka_unit_test(texts_are_printable_and_bounded),
+		cmocka_unit_test(names_of_cxx_are_demangled_without_arguments),
 		cmocka_unit_test(a_refusal_says_what_to_set),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
