@@ -15,8 +15,8 @@
 
 #include "common/child.h"
 #include "common/clock.h"
+#include "common/process_variable.h"
 #include "coordinator/agent/nccl_ras.h"
-#include "coordinator/agent/process.h"
 #include "coordinator/agent/stacks_body.h"
 #include "coordinator/agent/stacks_program.h"
 #include "coordinator/client/client.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "coordinator/agent/process.h"
+#include "common/process_variable.h"
 
 enum {
 	COMMAND_BYTES = 8192,

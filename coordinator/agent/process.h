@@ -21,10 +21,6 @@ bool wlb_process_has_other_child(pid_t pid);
 /* Whether it is stopped, by a signal or by a debugger. */
 bool wlb_process_stopped(pid_t pid);
 
-/* Copies the value of a variable of the environment that the process was started with. Returns 0, or -1 where it has
- * none of that name, it does not fit, or it cannot be read. */
-int wlb_process_variable(pid_t pid, const char *name, char *value, size_t size);
-
 /* Sends the signal (0: none) to every other process of our user whose environment holds all of the "NAME=VALUE" in
  * `marks` (NULL-terminated). Returns how many there were; processes that these start meanwhile are found by the next
  * call. */

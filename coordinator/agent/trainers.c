@@ -5,8 +5,8 @@
 
 #include "common/clock.h"
 #include "common/number.h"
+#include "common/process_variable.h"
 #include "coordinator/agent/launcher_process.h"
-#include "coordinator/agent/process.h"
 #include "coordinator/stacks/process_list.h"
 
 enum {

@@ -6,6 +6,7 @@
 
 #include "common/clock.h"
 #include "coordinator/stacks/capture.h"
+#include "coordinator/stacks/python_stacks.h"
 #include "coordinator/stacks/refusal.h"
 #include "coordinator/stacks/thread_state.h"
 #include "coordinator/stacks/unwind.h"
@@ -17,6 +18,7 @@ struct reader {
 	struct wlb_frame_names *names;
 	struct wlb_modules *modules;
 	pid_t modules_of; /* 0: none yet */
+	json_t *python;   /* of the process that trains; NULL: not known */
 	struct wlb_capture capture;
 	char note[WLB_REFUSAL_SIZE]; /* why a stack is missing; "": none is */
 };
@@ -85,9 +87,7 @@ static json_t *thread_json(struct reader *reader, struct wlb_thread *thread)
 	char state[2] = "";
 	wlb_thread_look(thread);
 	int count = read_frames(reader, thread, frames);
-	json_t *list = json_array();
-	for (int i = 0; i < count; i++)
-		json_array_append_new(list, json_string(frames[i]));
+	json_t *list = wlb_python_stacks_frames(reader->python, thread->tid, frames, count, WLB_FRAMES_MAX);
 	state[0] = thread->state;
 	return json_pack("{s:i, s:i, s:s, s:s, s:s, s:o}", "pid", (int)thread->pid, "tid", (int)thread->tid, "name",
 	                 thread->name, "state", state, "waits_in", thread->waits_in, "frames", list);
@@ -120,12 +120,14 @@ json_t *wlb_stacks_gather(const struct wlb_process_list *all, pid_t pid, struct 
 		return NULL;
 	reader->names = names;
 	int count = wlb_process_list_of_rank(all, pid, pids);
+	reader->python = count > 0 ? wlb_python_stacks_read(pids[0], until_ms) : NULL;
 	int listed = wlb_threads_list(pids, count, threads, &omitted);
 	wlb_thread_look(&first);
 	json_t *list = gather_threads(reader, threads, listed, until_ms, &omitted);
 	json_t *rank = json_pack("{s:i, s:s%, s:s, s:o, s:i}", "pid", (int)pid, "state", &first.state, (size_t)1,
 	                         "note", reader->note, "threads", list, "left_out", omitted);
 	wlb_modules_close(reader->modules);
+	json_decref(reader->python);
 	free(reader);
 	return rank;
 }

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "coordinator/wlb/output/rank_text.h"
 #include "coordinator/wlb/output/reply_fields.h"
@@ -141,6 +142,16 @@ static void put_rank(const struct page *page, const json_t *rank, size_t threads
 
 /* ---- the page ---------------------------------------------------------------------------------------------------- */
 
+static void put_age(const struct page *page, time_t gathered_at)
+{
+	char age[32];
+	if (gathered_at <= 0)
+		return;
+	double age_s = difftime(time(NULL), gathered_at);
+	wlb_seconds_format(age_s > 0 ? age_s : 0, age, sizeof(age));
+	put(page, "They are %s old.", age);
+}
+
 static void put_head(const struct page *page, const struct wlb_gathered *gathered)
 {
 	const json_t *reply = gathered->reply, *gathering = json_object_get(reply, "gatherings");
@@ -150,10 +161,12 @@ static void put_head(const struct page *page, const struct wlb_gathered *gathere
 	const json_t *entry;
 	size_t i;
 	wlb_field_number(reply, "attempt", attempt, sizeof(attempt));
-	wlb_time_format(wlb_time_parse(wlb_field_text(reply, "asked_at", NULL)), when, sizeof(when));
+	time_t at = wlb_time_parse(wlb_field_text(reply, "asked_at", NULL));
+	wlb_time_format(at, when, sizeof(when));
 	put(page, "Run %s, attempt %s: stacks of %d of %lld ranks, gathered at %s",
 	    wlb_field_text(reply, "run_id", "?"), attempt, (int)gathered->count,
 	    (long long)(world > gathered->count ? world : gathered->count), when);
+	put_age(page, at);
 	json_array_foreach((json_t *)gathering, i, entry)
 	{
 		json_int_t asked = json_integer_value(json_object_get(entry, "nodes_asked"));

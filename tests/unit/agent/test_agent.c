@@ -16,6 +16,7 @@
 #include <jansson.h>
 
 #include "common/clock.h"
+#include "common/process_variable.h"
 #include "common/seconds.h"
 #include "coordinator/agent/agent.h"
 #include "coordinator/agent/process.h"

@@ -118,6 +118,17 @@ static void what_outliers_share_is_named(void **state)
 	free(page);
 }
 
+static void the_age_is_said(void **state)
+{
+	json_t *reply = reply_of("5", -1);
+	(void)state;
+	json_object_set_new(reply, "asked_at", json_string("2026-01-01T00:00:00Z"));
+	char *page = page_of(reply, -1), *age = strstr(page, "\nThey are ");
+	assert_non_null(age);
+	assert_non_null(strstr(age, " old.\n1 of 3 nodes have not answered.\n"));
+	free(page);
+}
+
 static void nobody_is_suspect(void **state)
 {
 	(void)state;
@@ -193,9 +204,13 @@ static void ranges_of_ranks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_rank_differs),  cmocka_unit_test(what_outliers_share_is_named),
-		cmocka_unit_test(nobody_is_suspect), cmocka_unit_test(of_a_rank_without_a_stack_its_state_counts),
-		cmocka_unit_test(lines_are_cut),     cmocka_unit_test(replies_that_are_none_are_refused),
+		cmocka_unit_test(one_rank_differs),
+		cmocka_unit_test(what_outliers_share_is_named),
+		cmocka_unit_test(the_age_is_said),
+		cmocka_unit_test(nobody_is_suspect),
+		cmocka_unit_test(of_a_rank_without_a_stack_its_state_counts),
+		cmocka_unit_test(lines_are_cut),
+		cmocka_unit_test(replies_that_are_none_are_refused),
 		cmocka_unit_test(ranges_of_ranks),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
