@@ -59,14 +59,18 @@ static void add(struct scan *scan, struct wlb_agent_trainer trainer)
 		scan->found.list[scan->found.count++] = trainer;
 }
 
+/* The rank may be a shell that waits for its program. */
 static bool add_rank(struct scan *scan, const struct wlb_agent_task *task, const struct identity *of_task, pid_t pid)
 {
 	int64_t rank;
+	pid_t pids[WLB_STACKS_PROCESSES_MAX] = {pid};
 	const struct identity identity = identity_of(pid);
 	if (is_same(&identity, of_task) ||
 	    wlb_number_parse("RANK", identity.values[0], 0, RANK_MAX - 1, &rank, NULL) != 0)
 		return false;
-	add(scan, (struct wlb_agent_trainer){.rank = (int)rank, .task = task->rank, .pid = pid, .is_launched = true});
+	wlb_process_list_of_rank(scan->all, pid, pids);
+	add(scan,
+	    (struct wlb_agent_trainer){.rank = (int)rank, .task = task->rank, .pid = pids[0], .is_launched = true});
 	return true;
 }
 

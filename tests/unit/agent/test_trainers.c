@@ -144,6 +144,27 @@ static void without_a_launcher_the_task_trains_or_its_child(void **state)
 	end(&f);
 }
 
+static void a_rank_that_is_a_shell_waits_for_its_program(void **state)
+{
+	struct fixture f;
+	(void)state;
+	start(&f, "bash", "RANK=4 bash -c 'sleep 600; exit 1' & exec sleep 600", "");
+	int64_t until_ms = wlb_clock_ms() + LATE_MS;
+	char command[64] = "";
+	do {
+		char path[64];
+		look_for(&f, 1, 4);
+		snprintf(path, sizeof(path), "/proc/%d/comm", (int)f.trainers.list[0].pid);
+		FILE *file = fopen(path, "r");
+		if (file != NULL && fgets(command, sizeof(command), file) == NULL)
+			command[0] = '\0';
+		if (file != NULL)
+			fclose(file);
+	} while (strcmp(command, "sleep\n") != 0 && wlb_clock_left_ms(until_ms) > 0);
+	assert_string_equal(command, "sleep\n");
+	end(&f);
+}
+
 static void a_stopped_rank_is_reported_until_it_goes_on(void **state)
 {
 	struct fixture f;
@@ -246,6 +267,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_ranks_of_a_launcher_are_its_children),
 		cmocka_unit_test(without_a_launcher_the_task_trains_or_its_child),
+		cmocka_unit_test(a_rank_that_is_a_shell_waits_for_its_program),
 		cmocka_unit_test(a_stopped_rank_is_reported_until_it_goes_on),
 		cmocka_unit_test(a_process_in_a_debugger_is_not_reported),
 		cmocka_unit_test(a_dead_rank_is_reported_where_it_is_not_reaped),
