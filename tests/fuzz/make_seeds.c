@@ -89,6 +89,15 @@ static const struct {
          "{\"kind\":\"all_gather\",\"group\":0,\"seq\":1234,\"bytes\":65536,\"for_s\":0.2},\"groups\":[[\"tp\",2,1234,"
          "1233],"
          "[\"dp\",4,96,96]]},{\"rank\":4,\"step\":0,\"activity\":\"starting\",\"for_s\":1,\"process\":\"gone\"}]}"},
+	{"processes/two",
+         "{\"processes\":{\"running\":6,\"faulty\":[{\"rank\":12,\"task\":1,\"pid\":345,\"state\":\"stopped\"},"
+         "{\"rank\":1,\"task\":1,\"pid\":99,\"state\":\"waiting\",\"launcher\":\"torchrun\",\"for_s\":26,\"nodes\":3}]}"
+         "}"},
+	{"python_stack/handler",
+         "Thread 0x1 (most recent call first):\n  File \"/a/b.py\", line 3 in f\n\nCurrent thread 0x2 (most recent "
+         "call first):\n  File \"/a/b.py\", line 12 in step\n  File \"/a/b.py\", line 20 in <module>\n"},
+	{"python_stack/py_spy",
+         "[{\"os_thread_id\":7,\"frames\":[{\"name\":\"f\",\"short_filename\":\"a.py\",\"line\":3}]}]"},
 	{"steps/two", "{\"steps\":[[3,41,1500000,250000,1000000,0.75,125000,1,2.5,null,[[\"tp\",96,500000,65536]]],"
                       "[4,41,null,0,0,null,0,0,\"nan\",\"inf\",[[\"pp 0>1\",2,null,0],[\"world\",1,3,16]]]]}"},
 	{"calls/two", "{\"calls\":[[3,\"tp\",1234,65536,5000000,5000001,5250000],[4,\"pp 0>1\",1,0,0,0,0]]}"},
@@ -247,10 +256,11 @@ static void seed_checkpoint(void)
 int main(int argc, char **argv)
 {
 	static const char *const targets[] = {
-		"index",      "safetensors", "manifest",   "model_config", "jsonl",    "policy",     "http",
-		"records",    "spool",       "settings",   "json_string",  "lengths",  "machine",    "topology",
-		"first_exit", "calibration", "verdict",    "activities",   "on_fault", "steps",      "stacks",
-		"calls",      "links",       "node_check", "kernel_log",   "text",     "error_line", "launcher"};
+		"index",      "safetensors", "manifest",   "model_config", "jsonl",       "policy",
+		"http",       "records",     "spool",      "settings",     "json_string", "lengths",
+		"machine",    "topology",    "first_exit", "calibration",  "verdict",     "activities",
+		"on_fault",   "steps",       "stacks",     "calls",        "links",       "node_check",
+		"kernel_log", "text",        "error_line", "launcher",     "processes",   "python_stack"};
 	if (argc != 2)
 		return 2;
 	check(wlb_dir_make(argv[1], 0755, &error));
