@@ -22,6 +22,17 @@ static bool is_meant(const struct view *view, const struct wlbd_faulty_process *
 	       (view->fault != WLBD_LAUNCHER_WAITS || process->for_s >= WLBD_LAUNCHER_WAITS_S);
 }
 
+static int count_meant(const struct view *view)
+{
+	int count = 0;
+	for (int i = 0; i < view->count; i++) {
+		const struct wlbd_node_processes *processes = view->list[i].processes;
+		for (int k = 0; processes != NULL && k < processes->count; k++)
+			count += is_meant(view, &processes->list[k]);
+	}
+	return count;
+}
+
 static int count_running(const struct view *view)
 {
 	int running = 0;
@@ -143,9 +154,7 @@ static void note_change(struct wlbd_found_verdict *found)
 /* Whether there is such a process, and others run meanwhile: those of a job that Slurm suspends are all stopped. */
 static bool is_so(const struct view *view)
 {
-	struct wlbd_found_verdict found = {0};
-	take(view, &found);
-	return found.verdict.rank_count > 0 && (view->fault == WLBD_LAUNCHER_WAITS || count_running(view) > 0);
+	return count_meant(view) > 0 && (view->fault == WLBD_LAUNCHER_WAITS || count_running(view) > 0);
 }
 
 static void judge(struct wlbd_process_faults *faults, const struct view *view, double hang_after_s, int64_t now_ms)
