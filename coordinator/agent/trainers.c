@@ -10,7 +10,7 @@
 #include "coordinator/stacks/process_list.h"
 
 enum {
-	SCAN_MS = 10000,
+	SCAN_MS = 30000,     /* on a node with thousands of processes a scan takes some 20 ms */
 	SCAN_SOON_MS = 2000, /* at the start, where a process has gone, and while a launcher has no rank */
 	START_MS = 60000,
 	SCAN_MAX_MS = 100, /* tasks beyond count as processes that train */

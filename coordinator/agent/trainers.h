@@ -46,7 +46,8 @@ struct wlb_agent_trainers {
 };
 
 /* Finds the processes and their conditions. Call it about each second: conditions are read then, and the processes of
- * the node are listed every few seconds, or where one has gone. Without memory the list stays as it was. */
+ * the node are listed every 30 s, and each 2 s in the first minute, where one has gone, or while a launcher has no
+ * rank. Without memory the list stays as it was. */
 void wlb_agent_trainers_look(struct wlb_agent_trainers *trainers, const struct wlb_agent_tasks *tasks, int64_t now_ms);
 void wlb_agent_trainers_free(struct wlb_agent_trainers *trainers);
 
