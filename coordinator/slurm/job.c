@@ -121,6 +121,21 @@ int wlb_slurm_job(uint32_t job_id, struct wlb_slurm_job *job, struct wlb_error *
 	return result;
 }
 
+/* libslurm replaces what is in the names, such as %j, and takes a job that it may change. */
+void wlb_slurm_job_output(uint32_t job_id, char *out, char *error, size_t size)
+{
+	job_info_msg_t *reply = NULL;
+	out[0] = error[0] = '\0';
+	if (wlb_compat_load_job(&reply, job_id, SHOW_ALL | SHOW_DETAIL) != SLURM_SUCCESS)
+		return;
+	slurm_job_info_t *found = (slurm_job_info_t *)find_job(reply, job_id);
+	if (found != NULL && found->batch_flag != 0) {
+		slurm_get_job_stdout(out, (int)size, found);
+		slurm_get_job_stderr(error, (int)size, found);
+	}
+	slurm_free_job_info_msg(reply);
+}
+
 int wlb_slurm_job_copy(struct wlb_slurm_job *copy, const struct wlb_slurm_job *job, struct wlb_error *error)
 {
 	*copy = *job;

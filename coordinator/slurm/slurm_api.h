@@ -55,6 +55,8 @@ struct wlb_slurm_job {
 /* Returns 1 if found, 0 if Slurm does not know the job (any more), -1 on error. wlb_slurm_job_free may be called in
  * each of these cases. */
 int wlb_slurm_job(uint32_t job_id, struct wlb_slurm_job *job, struct wlb_error *error);
+/* Writes the paths of the files of the job's standard output and standard error; "" where Slurm gives none. */
+void wlb_slurm_job_output(uint32_t job_id, char *out, char *error, size_t size);
 /* Makes a copy of a job that was found; -1 if out of memory, and then there is nothing to free. */
 int wlb_slurm_job_copy(struct wlb_slurm_job *copy, const struct wlb_slurm_job *job, struct wlb_error *error);
 /* Releases the list of nodes; the other members stay as they are. */

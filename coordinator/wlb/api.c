@@ -38,17 +38,6 @@ json_t *wlb_api_request(struct wlb_connection *connection, const char *method, c
 	return root;
 }
 
-int wlb_api_check_run(const char *name, struct wlb_error *error)
-{
-	size_t length = strlen(name);
-	if (length < 1 || length > 63 ||
-	    strspn(name, "0123456789._+-abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") != length)
-		return wlb_fail(error,
-		                "run '%.60s': must be a run's name such as 12, 12.2 or 12_1; 'wlb runs' lists them",
-		                name);
-	return 0;
-}
-
 struct wlb_connection *wlb_api_open(struct wlb_error *error)
 {
 	struct wlb_client_config config;

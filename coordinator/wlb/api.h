@@ -15,10 +15,6 @@ enum { WLB_API_NOT_SENT = -1 };
 json_t *wlb_api_request(struct wlb_connection *connection, const char *method, const char *path, const json_t *body,
                         int timeout_ms, int *status, struct wlb_error *error);
 
-/* Returns -1 where the argument of a subcommand can be no run's name, and must not be put into the path of a request.
- */
-int wlb_api_check_run(const char *name, struct wlb_error *error);
-
 /* Returns a connection to the configured coordinator, which wlb_connection_free frees; NULL with the message. */
 struct wlb_connection *wlb_api_open(struct wlb_error *error);
 

@@ -6,6 +6,7 @@
 #include "common/output/printable.h"
 #include "coordinator/wlb/api.h"
 #include "coordinator/wlb/commands.h"
+#include "coordinator/wlb/run_name.h"
 
 struct request {
 	struct wlb_option_list words; /* RUN and then the settings */
@@ -55,9 +56,12 @@ static int set(void *values, struct wlb_error *error)
 {
 	const struct request *request = values;
 	char path[128], items[WLB_ON_FAULT_SIZE];
-	const char *name = request->words.texts[0];
-	if (wlb_api_check_run(name, error) != 0 || read_settings(&request->words, items, error) != 0)
+	char name[WLB_RUN_NAME_BYTES];
+	if (read_settings(&request->words, items, error) != 0)
 		return WLB_EXIT_USAGE;
+	int found = wlb_run_name_find(request->words.texts[0], name, error);
+	if (found != WLB_EXIT_DONE)
+		return found;
 	snprintf(path, sizeof(path), "/v1/runs/%s/settings", name);
 	json_t *body = json_pack("{s:s}", "on_fault", items);
 	json_t *reply = wlb_api_post(path, body, error);

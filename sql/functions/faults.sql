@@ -99,14 +99,14 @@ create type wlb_listed_fault as (
 	entry json
 );
 
--- A verdict that was to be reported when it was found may end its attempt later, after `wlb set`.
-create function wlb_listed_fault_of(f faults, p_run text) returns wlb_listed_fault language sql stable as $$
+-- p_is_private: the asker may read errors. The error of an attempt is told with its cause.
+create function wlb_listed_fault_of(f faults, p_run text, p_is_private boolean) returns wlb_listed_fault language sql stable as $$
 	select row(f.detected_at, f.id, json_build_object('run_id', p_run, 'source', 'fault',
 		'attempt', (select number from attempts where id = f.attempt_id), 'time', wlb_time(f.detected_at), 'kind', f.kind,
 		'state', 'confirmed', 'ranks', array_remove(array[f.rank, f.peer_rank], null),
 		'rank_count', num_nonnulls(f.rank, f.peer_rank), 'nodes', array_remove(array[f.node], null),
 		'collective', f.collective, 'step', f.step, 'evidence', coalesce(nullif(f.detail, ''), f.sentence),
-		'cause', f.cause))::wlb_listed_fault
+		'cause', f.cause, 'error', case when f.cause and p_is_private then wlb_attempt_error_json(f.attempt_id) end))::wlb_listed_fault
 $$;
 
 -- A verdict that was to be reported when it was found may end its attempt later, after `wlb set`.
@@ -123,8 +123,9 @@ create function wlb_listed_fault_of(v verdicts, p_run text) returns wlb_listed_f
 $$;
 
 -- The newest p_limit: of the run p_run in the order of time, or, where that is null, of all runs whose owner is p_uid
--- (null: of all), the newest first. p_node and p_since may be null. A fault for which wlbd ended its attempt is told as the verdict that it was.
-create function wlb_faults_list(p_run text, p_uid bigint, p_asker bigint, p_node text, p_since timestamptz, p_limit bigint)
+-- (null: of all), the newest first. p_is_admin: the asker, p_asker, is SlurmUser or root. p_node and p_since may be null. A fault for which wlbd ended its attempt is told as the verdict that it was.
+create function wlb_faults_list(p_run text, p_uid bigint, p_asker bigint, p_node text, p_since timestamptz, p_limit bigint,
+	p_is_admin boolean)
 returns json language plpgsql stable set plan_cache_mode = force_custom_plan as $$
 declare
 	wanted bigint := case when p_run is not null then (wlb_run_readable(p_run, p_uid, p_asker)).id end;
@@ -136,12 +137,12 @@ begin
 			order by v.found_at desc, v.id desc limit least(p_limit, 1000)) as newest,
 			wlb_listed_fault_of(newest.v, newest.name) as told
 		union all
-		select told.* from (select f, r.name from faults f join runs r on r.id = f.run_id
+		select told.* from (select f, r.name, p_is_admin or r.uid = p_asker as is_private from faults f join runs r on r.id = f.run_id
 			where (wanted is null or r.id = wanted) and (p_uid is null or r.uid = p_uid)
 				and (p_node is null or f.node = p_node) and (p_since is null or f.detected_at >= p_since)
 				and (not coalesce(f.proof ? 'evicted', false) or wlb_fault_verdict(f) is null)
 			order by f.detected_at desc, f.id desc limit least(p_limit, 1000)) as newest,
-			wlb_listed_fault_of(newest.f, newest.name) as told
+			wlb_listed_fault_of(newest.f, newest.name, newest.is_private) as told
 	), listed as (
 		select * from found order by told_at desc, id desc limit least(p_limit, 1000)
 	)

@@ -28,8 +28,8 @@ create function wlb_attempt_step_s(p_attempt bigint) returns double precision la
 		or (select count(*) from (select from steps where attempt_id = p_attempt limit 2) as first) = 1
 $$;
 
--- Only the newest 16 attempts are returned with their plans and GPUs.
-create function wlb_attempts_json(p_run bigint) returns json language sql stable as $$
+-- Only the newest 16 attempts are returned with their plans, GPUs and outputs. p_is_private: the asker may read commands and errors.
+create function wlb_attempts_json(p_run bigint, p_is_private boolean) returns json language sql stable as $$
 	with newest as (
 		select *, sum(node_count) over later as names, sum(nodes_bytes) over later as names_bytes,
 			sum(greatest(world_size::numeric, 1)) over later as ranks, row_number() over later as place
@@ -50,6 +50,8 @@ create function wlb_attempts_json(p_run bigint) returns json language sql stable
 		'checkpoint', checkpoint_path, 'exit_code', exit_code,
 		'plan', case when place <= 16 then wlb_plain_within(plan, 32768) end, 'memory_bytes', memory_bytes,
 		'gpus', case when place <= 16 then wlb_plain_within(gpus, 16384) end,
+		'output', case when p_is_private and place <= 16 then wlb_attempt_output_json(attempt_id) end,
+		'error', case when p_is_private then wlb_attempt_error_json(attempt_id) end,
 		'step_s', case when place <= 16 then wlb_attempt_step_s(attempt_id) end) order by attempt), '[]')
 	from sized
 $$;
@@ -172,8 +174,9 @@ create function wlb_steps_missing_json(p_run bigint) returns json language sql s
 		order by attempt), '[]') from wlb_steps_missing(p_run)
 $$;
 
--- Not jsonb, which would print a loss of 1e100 as an integer of 101 digits.
-create function wlb_run_json(p_name text, p_uid bigint, p_steps boolean, p_asker bigint default null)
+-- p_is_admin: the asker is SlurmUser or root. Not jsonb, which would print a loss of 1e100 as an integer of 101 digits.
+create function wlb_run_json(p_name text, p_uid bigint, p_steps boolean, p_asker bigint default null,
+	p_is_admin boolean default false)
 returns json language plpgsql stable as $$
 declare
 	r runs := wlb_run_readable(p_name, p_uid, p_asker);
@@ -192,7 +195,8 @@ begin
 		'steps_done', r.steps, 'first_step', r.first_step, 'last_step', r.last_step,
 		'first_loss', wlb_real(r.first_loss), 'last_loss', wlb_real(r.last_loss), 'steps_repeated', r.steps_repeated,
 		'steps_missing', wlb_steps_missing_json(r.id),
-		'tokens', wlb_whole(r.tokens), 'attempts', wlb_attempts_json(r.id), 'faults', wlb_faults_json(r.id),
+		'tokens', wlb_whole(r.tokens), 'attempts', wlb_attempts_json(r.id, p_is_admin or coalesce(r.uid = p_asker, false)),
+		'faults', wlb_faults_json(r.id),
 		'verdicts', wlb_verdicts_json(r.id),
 		'checkpoints', wlb_checkpoints_json(r.id), 'events', wlb_events_json(r.id),
 		'left_out', wlb_left_out_json(r),
@@ -208,10 +212,10 @@ begin
 end $$;
 
 -- The run as wlb_run_json has it, what is done about its faults, and the time that it lost.
-create function wlb_run_shown(p_name text, p_uid bigint, p_steps boolean, p_asker bigint, p_defaults text)
+create function wlb_run_shown(p_name text, p_uid bigint, p_steps boolean, p_asker bigint, p_defaults text, p_is_admin boolean)
 returns json language plpgsql stable as $$
 declare
-	story json := wlb_run_json(p_name, p_uid, p_steps, p_asker);
+	story json := wlb_run_json(p_name, p_uid, p_steps, p_asker, p_is_admin);
 begin
 	return (select json_object_agg(key, value) from (
 		select key, value from json_each(story)

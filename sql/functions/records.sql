@@ -76,8 +76,11 @@ begin
 			perform wlb_attempt_begun(a, at);
 		end if;
 		perform wlb_event_add(a.run_id, a.id, d->>'kind', coalesce(d->>'detail', ''), at);
+	when 'command' then
+		perform wlb_record_command(a, d);
 	when 'attempt_end' then
 		perform wlb_record_attempt_end(a, p_source, d, at);
+		perform wlb_record_error(a, d->'error');
 	end case;
 	return (0, 0, 0, 0, true)::wlb_added;
 end $$;

@@ -5,17 +5,40 @@
 #include <string.h>
 
 #include "common/output/table.h"
+#include "coordinator/wlb/output/error_text.h"
 #include "coordinator/wlb/output/fault_text.h"
 #include "coordinator/wlb/output/reply_fields.h"
 #include "coordinator/wlb/output/time_format.h"
 
-enum { WHERE_SIZE = 128 };
+enum { WHERE_SIZE = 128, NOTE_SIZE = 4096 };
 
 static void name_cost(const json_t *entry, char *text, size_t size)
 {
 	wlb_field_real(entry, "cost_percent", 0, text, size);
 	if (strcmp(text, "-") != 0)
 		snprintf(text + strlen(text), size - strlen(text), " %%");
+}
+
+/* A fault is certain: whether it broke its attempt is what there is to say. */
+static const char *state_of(const json_t *entry)
+{
+	const json_t *cause = json_object_get(entry, "cause");
+	if (json_is_boolean(cause))
+		return json_is_true(cause) ? "cause" : "consequence";
+	return wlb_field_text(entry, "state", "-");
+}
+
+static void add_note(struct wlb_table *table, const json_t *entry)
+{
+	char error[NOTE_SIZE], note[2 * NOTE_SIZE];
+	const char *evidence = wlb_field_text(entry, "evidence", "");
+	wlb_error_text(json_object_get(entry, "error"), error, sizeof(error));
+	if (*error == '\0' && *evidence != '\0')
+		wlb_table_note(table, evidence);
+	if (*error == '\0')
+		return;
+	snprintf(note, sizeof(note), "%s%s%s", evidence, *evidence != '\0' ? "; " : "", error);
+	wlb_table_note(table, note);
 }
 
 /* The columns from KIND on are the same whether the run is named or not. */
@@ -31,14 +54,11 @@ static void add_entry(struct wlb_table *table, const json_t *entry, enum wlb_fau
 	wlb_fault_kind(entry, kind, sizeof(kind));
 	wlb_fault_where(entry, where, sizeof(where));
 	name_cost(entry, cost, sizeof(cost));
-	const char *const cells[] = {
-		when,  wlb_field_text(entry, "run_id", "-"), attempt, kind,
-		where, wlb_field_text(entry, "state", "-"),  cost,    wlb_field_text(entry, "action", "-")};
+	const char *const cells[] = {when, wlb_field_text(entry, "run_id", "-"), attempt, kind,
+	                             where, state_of(entry), cost, wlb_field_text(entry, "action", "-")};
 	const char *const in_run[] = {cells[0], cells[2], cells[3], cells[4], cells[5], cells[6], cells[7]};
-	const char *evidence = wlb_field_text(entry, "evidence", "");
 	wlb_table_add(table, rows == WLB_FAULT_ROWS_OF_RUNS ? cells : in_run);
-	if (*evidence != '\0')
-		wlb_table_note(table, evidence);
+	add_note(table, entry);
 }
 
 int wlb_fault_table_print(const json_t *entries, size_t first, enum wlb_fault_rows rows, int columns, FILE *out)

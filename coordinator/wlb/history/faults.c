@@ -8,7 +8,9 @@
 #include "coordinator/wlb/commands.h"
 #include "coordinator/wlb/delivery/pending.h"
 #include "coordinator/wlb/history/fault_table.h"
+#include "coordinator/wlb/history/fold_faults.h"
 #include "coordinator/wlb/history/since.h"
+#include "coordinator/wlb/run_name.h"
 
 enum { LIMIT = 50, RUN_LIMIT = 1000 }; /* where --limit is not given */
 
@@ -24,11 +26,8 @@ static int make_path(const struct request *request, char *path, size_t size, str
 {
 	char number[32];
 	time_t since;
-	if (request->run != NULL) {
-		if (wlb_api_check_run(request->run, error) != 0)
-			return -1;
+	if (request->run != NULL)
 		wlb_api_query(path, size, "run", request->run);
-	}
 	if (request->node != NULL)
 		wlb_api_query(path, size, "node", request->node);
 	if (request->since != NULL) {
@@ -52,7 +51,11 @@ static int print_faults(json_t *reply, const struct request *request, struct wlb
 		puts("no faults");
 		return 0;
 	}
-	if (wlb_fault_table_print(list, 0, WLB_FAULT_ROWS_OF_RUNS, wlb_terminal_columns(), stdout) != 0)
+	json_t *folded = wlb_faults_fold(list);
+	int rc = folded != NULL ? wlb_fault_table_print(folded, 0, WLB_FAULT_ROWS_OF_RUNS, wlb_terminal_columns(), stdout)
+	                        : -1;
+	json_decref(folded);
+	if (rc != 0)
 		return wlb_fail(error, "out of memory for the list");
 	if (request->run == NULL && json_array_size(list) == LIMIT && request->limit == 0)
 		printf("  the newest %d; --limit, --node and --since choose others\n", LIMIT);
@@ -61,8 +64,13 @@ static int print_faults(json_t *reply, const struct request *request, struct wlb
 
 static int list_faults(void *values, struct wlb_error *error)
 {
-	const struct request *request = values;
-	char path[2048] = "/v1/faults";
+	struct request *request = values;
+	char path[2048] = "/v1/faults", name[WLB_RUN_NAME_BYTES];
+	int found = request->run != NULL ? wlb_run_name_find(request->run, name, error) : WLB_EXIT_DONE;
+	if (found != WLB_EXIT_DONE)
+		return found;
+	if (request->run != NULL)
+		request->run = name;
 	if (make_path(request, path, sizeof(path), error) != 0)
 		return WLB_EXIT_USAGE;
 	wlb_pending_deliver();
@@ -79,7 +87,7 @@ static int list_faults(void *values, struct wlb_error *error)
 #define FIELD(name) offsetof(struct request, name)
 
 static const struct wlb_option options[] = {
-	{WLB_OPTION(TEXT, NULL, FIELD(run), "RUN", "only those of this run, in the order of time")},
+	{WLB_OPTION(TEXT, NULL, FIELD(run), "RUN", "only those of this run, in the order of time; last: of your newest")},
 	{WLB_OPTION(TEXT, "node", FIELD(node), "NODE", "only those of this node")},
 	{WLB_OPTION(TEXT, "since", FIELD(since), "TIME",
                     "only those since then: 45m, 12h or 3d ago, or a local time such as 2026-11-20T10:00")},

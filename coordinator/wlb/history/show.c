@@ -17,6 +17,7 @@
 #include "coordinator/wlb/history/why_layout.h"
 #include "coordinator/wlb/output/reply_fields.h"
 #include "coordinator/wlb/output/time_format.h"
+#include "coordinator/wlb/run_name.h"
 
 enum { STEPS_PER_COLUMN = 4 }; /* of the loss curve: each column shows their mean */
 
@@ -131,10 +132,12 @@ struct request {
 
 static int show(void *values, struct wlb_error *error)
 {
-	const struct request *request = values;
-	char path[128];
-	if (wlb_api_check_run(request->name, error) != 0)
-		return WLB_EXIT_USAGE;
+	struct request *request = values;
+	char path[128], name[WLB_RUN_NAME_BYTES];
+	int found = wlb_run_name_find(request->name, name, error);
+	if (found != WLB_EXIT_DONE)
+		return found;
+	request->name = name;
 	wlb_pending_deliver();
 	snprintf(path, sizeof(path), "/v1/runs/%s", request->name);
 	json_t *run = wlb_api_get(path, error);
@@ -149,9 +152,7 @@ static int show(void *values, struct wlb_error *error)
 #define FIELD(name) offsetof(struct request, name)
 
 static const struct wlb_option options[] = {
-	{WLB_OPTION(TEXT, NULL, FIELD(name), "RUN",
-                    "a job's id, 15_2 of an array, or ID.2 for a job's second 'wlb run'; 'wlb runs' lists them"),
-         .required = true},
+	{WLB_OPTION(TEXT, NULL, FIELD(name), "RUN", WLB_RUN_NAME_HELP), .required = true},
 	{WLB_OPTION(FLAG, "json", FIELD(json), NULL, "everything the coordinator knows, every step included")},
 	{WLB_OPTION(FLAG, "steps", FIELD(steps), NULL, "a line for each step as well")},
 };

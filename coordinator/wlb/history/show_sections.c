@@ -11,6 +11,8 @@
 #include "common/output/table.h"
 #include "common/output/terminal.h"
 #include "coordinator/wlb/history/fault_table.h"
+#include "coordinator/wlb/history/fold_faults.h"
+#include "coordinator/wlb/output/error_text.h"
 #include "coordinator/wlb/output/reply_fields.h"
 #include "coordinator/wlb/output/time_format.h"
 
@@ -91,6 +93,21 @@ static void print_missing(const json_t *run)
 	}
 }
 
+/* Of the newest attempt that is known to have run a command. The coordinator tells it the run's owner, SlurmUser and root. */
+static void print_output(const json_t *run)
+{
+	const json_t *attempts = json_object_get(run, "attempts"), *output = NULL;
+	for (size_t i = json_array_size(attempts); i > 0 && !json_is_object(output); i--)
+		output = json_object_get(json_array_get(attempts, i - 1), "output");
+	const char *out = wlb_field_text(output, "stdout", ""), *error = wlb_field_text(output, "stderr", "");
+	if (!json_is_object(output))
+		return;
+	printf("  command: %s\n", wlb_field_text(output, "command", "-"));
+	if (*out != '\0' || *error != '\0')
+		printf("  output: %s%s%s\n", *out != '\0' ? out : "no file", strcmp(out, error) != 0 ? ", errors: " : "",
+		       strcmp(out, error) == 0 ? "" : *error != '\0' ? error : "no file");
+}
+
 int wlb_show_summary(const json_t *run)
 {
 	char name[80], nodes[512], layout[64];
@@ -107,6 +124,7 @@ int wlb_show_summary(const json_t *run)
 	print_training(run);
 	if (on_fault != NULL)
 		printf("  on fault: %s\n", on_fault);
+	print_output(run);
 	print_missing(run);
 	print_dropped(run);
 	return 0;
@@ -154,7 +172,8 @@ static struct listing listing_of(const json_t *run, const char *name)
 /* Prints nothing for an empty list. */
 static int print_section(const struct section *section, struct listing listing)
 {
-	struct wlb_table table = {.columns = section->columns, .right = section->right};
+	struct wlb_table table = {
+		.columns = section->columns, .right = section->right, .note_columns = wlb_terminal_columns()};
 	size_t count = json_array_size(listing.entries), most = section->most;
 	size_t first = most > 0 && count > most ? count - most : 0, older = first + listing.omitted;
 	if (count == 0)
@@ -174,7 +193,7 @@ static int print_section(const struct section *section, struct listing listing)
 static void add_attempt(struct wlb_table *table, const json_t *attempt, bool has_days)
 {
 	char number[32], nodes[256], layout[64], first[32], last[32], steps[80], resumed[32], started[32], elapsed[32],
-		code[32];
+		code[32], error[1024];
 	/* Only wlb-worker reports when it started; for any other command this is the time of the request. */
 	time_t begin =
 		wlb_time_parse(wlb_field_text(attempt, "started_at", wlb_field_text(attempt, "created_at", NULL)));
@@ -193,6 +212,9 @@ static void add_attempt(struct wlb_table *table, const json_t *attempt, bool has
 	wlb_table_add(table,
 	              (const char *const[]){number, wlb_field_text(attempt, "state", "-"), nodes, layout, resumed,
 	                                    steps, started, elapsed, code, wlb_field_text(attempt, "reason", "")});
+	wlb_error_text(json_object_get(attempt, "error"), error, sizeof(error));
+	if (error[0] != '\0')
+		wlb_table_note(table, error);
 }
 
 int wlb_show_attempts(const json_t *run)
@@ -221,7 +243,14 @@ int wlb_show_faults(const json_t *run)
 {
 	static const char *const titles[] = {"TIME", "ATTEMPT", "FAULT", "NODE", "RANK", "STEP", "ROLE", "DETAIL"};
 	static const struct section faults = {"Faults", 8, "lrllrrll", titles, 0, add_fault};
-	return print_section(&faults, listing_of(run, "faults"));
+	struct listing listing = listing_of(run, "faults");
+	json_t *folded = wlb_faults_fold(listing.entries);
+	if (folded == NULL)
+		return -1;
+	listing.entries = folded;
+	int rc = print_section(&faults, listing);
+	json_decref(folded);
+	return rc;
 }
 
 int wlb_show_verdicts(const json_t *run)

@@ -12,6 +12,7 @@
 #include "coordinator/wlb/api.h"
 #include "coordinator/wlb/commands.h"
 #include "coordinator/wlb/delivery/pending.h"
+#include "coordinator/wlb/run_name.h"
 #include "coordinator/wlb/stacks/page.h"
 
 enum {
@@ -118,11 +119,15 @@ static int show(struct wlb_connection *connection, const struct request *request
 
 static int stacks(void *values, struct wlb_error *error)
 {
-	const struct request *request = values;
+	struct request *request = values;
+	char name[WLB_RUN_NAME_BYTES];
 	int64_t rank;
-	if (wlb_api_check_run(request->name, error) != 0 ||
-	    (request->rank != NULL && wlb_number_parse("--rank", request->rank, 0, RANK_MAX, &rank, error) != 0))
+	if (request->rank != NULL && wlb_number_parse("--rank", request->rank, 0, RANK_MAX, &rank, error) != 0)
 		return WLB_EXIT_USAGE;
+	int found = wlb_run_name_find(request->name, name, error);
+	if (found != WLB_EXIT_DONE)
+		return found;
+	request->name = name;
 	wlb_pending_deliver();
 	struct wlb_connection *connection = wlb_api_open(error);
 	if (connection == NULL)
@@ -135,9 +140,7 @@ static int stacks(void *values, struct wlb_error *error)
 #define FIELD(name) offsetof(struct request, name)
 
 static const struct wlb_option options[] = {
-	{WLB_OPTION(TEXT, NULL, FIELD(name), "RUN",
-                    "a job's id, 15_2 of an array, or ID.2 for a job's second 'wlb run'; 'wlb runs' lists them"),
-         .required = true},
+	{WLB_OPTION(TEXT, NULL, FIELD(name), "RUN", WLB_RUN_NAME_HELP), .required = true},
 	{WLB_OPTION(TEXT, "rank", FIELD(rank), "N", "all threads of this rank instead of the clusters")},
 	{WLB_OPTION(FLAG, "last", FIELD(last), NULL, "the newest stacks that are kept; ask for no new ones")},
 	{WLB_OPTION(FLAG, "json", FIELD(json), NULL, "the coordinator's reply, with all threads of all ranks")},

@@ -9,6 +9,7 @@
 #include "coordinator/wlb/commands.h"
 #include "coordinator/wlb/delivery/pending.h"
 #include "coordinator/wlb/output/reply_fields.h"
+#include "coordinator/wlb/run_name.h"
 #include "coordinator/wlb/top/fetch.h"
 #include "coordinator/wlb/top/page.h"
 #include "coordinator/wlb/top/screen.h"
@@ -152,9 +153,12 @@ static int show_run(struct wlb_connection *connection, const struct request *req
 
 static int top(void *values, struct wlb_error *error)
 {
-	const struct request *request = values;
-	if (wlb_api_check_run(request->name, error) != 0)
-		return WLB_EXIT_USAGE;
+	struct request *request = values;
+	char name[WLB_RUN_NAME_BYTES];
+	int found = wlb_run_name_find(request->name, name, error);
+	if (found != WLB_EXIT_DONE)
+		return found;
+	request->name = name;
 	wlb_pending_deliver();
 	struct wlb_connection *connection = wlb_api_open(error);
 	if (connection == NULL)
@@ -167,9 +171,7 @@ static int top(void *values, struct wlb_error *error)
 #define FIELD(name) offsetof(struct request, name)
 
 static const struct wlb_option options[] = {
-	{WLB_OPTION(TEXT, NULL, FIELD(name), "RUN",
-                    "a job's id, 15_2 of an array, or ID.2 for a job's second 'wlb run'; 'wlb runs' lists them"),
-         .required = true},
+	{WLB_OPTION(TEXT, NULL, FIELD(name), "RUN", WLB_RUN_NAME_HELP), .required = true},
 	{WLB_OPTION(CHOICE, "by", FIELD(by), NULL,
                     "put the ranks of a node side by side, or those that are one group of that parallelism"),
          .choices = "node|tp|cp|pp|dp", .initial = "node"},

@@ -14,6 +14,7 @@
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlb/run/attempt/attempt_end.h"
 #include "coordinator/wlb/run/attempt/launch.h"
+#include "coordinator/wlb/run/attempt/output_files.h"
 #include "coordinator/wlb/run/attempt/start_command.h"
 #include "coordinator/wlb/run/attempt/watch.h"
 #include "coordinator/wlb/run/check/suspects.h"
@@ -121,6 +122,7 @@ static void record_end(const struct wlb_run *run, struct wlb_reporter *reporter,
 	json_t *data = json_pack("{s:s, s:i, s:o}", "state", end_state(attempt), "exit_code", attempt->exit_code,
 	                         "reason", wlb_json_text(attempt->end_reason));
 	wlb_attempt_end_put(run, attempt, data);
+	wlb_attempt_error_put(attempt, data);
 	wlb_run_record(reporter, "attempt_end", data);
 }
 
@@ -190,6 +192,8 @@ static pid_t run_step(struct wlb_run *run, struct wlb_attempt *attempt, struct w
 	int pause_ms = STEP_PAUSE_MS;
 	int srun_stderr;
 	bool has_command = wlb_run_start_command(run, attempt, error) == 0;
+	if (has_command)
+		wlb_run_record_command(run, attempt, reporter);
 	for (;;) {
 		pid_t srun = has_command ? wlb_run_launch(run, attempt, &srun_stderr, error) : -1;
 		if (srun <= 0) {

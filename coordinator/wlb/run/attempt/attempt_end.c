@@ -130,6 +130,18 @@ void wlb_attempt_end_explain(struct wlb_attempt *attempt, const struct wlb_attem
 	note_last_error(attempt, facts);
 }
 
+void wlb_attempt_error_put(const struct wlb_attempt *attempt, json_t *object)
+{
+	const struct wlb_error_line *error = &attempt->error;
+	if (!error->known || error->text[0] == '\0')
+		return;
+	json_t *found = json_pack("{s:o, s:o, s:b}", "text", wlb_json_text(error->text), "cause",
+	                          wlb_json_text(error->cause), "is_consequence", error->is_consequence);
+	if (error->rank >= 0)
+		json_object_set_new(found, "rank", json_integer(error->rank));
+	json_object_set_new(object, "error", found);
+}
+
 void wlb_attempt_end_put(const struct wlb_run *run, const struct wlb_attempt *attempt, json_t *object)
 {
 	const struct wlb_first_exit *first = &attempt->first_exit;

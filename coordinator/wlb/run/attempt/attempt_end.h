@@ -33,4 +33,7 @@ void wlb_attempt_end_explain(struct wlb_attempt *attempt, const struct wlb_attem
  * "srun_signal" when srun was killed. */
 void wlb_attempt_end_put(const struct wlb_run *run, const struct wlb_attempt *attempt, json_t *object);
 
+/* Adds "error", the line of the exception that was first, where one was found. */
+void wlb_attempt_error_put(const struct wlb_attempt *attempt, json_t *object);
+
 #endif

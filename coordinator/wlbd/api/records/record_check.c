@@ -20,6 +20,8 @@
 #define RATE_MAX 1e15       /* of tokens each second */
 #define MAGNITUDE_MAX 1e100 /* of losses and norms, which are large in a run that diverges */
 
+enum { ERROR_BYTES_MAX = 1024 };
+
 static int check_layout(const json_t *data, struct wlb_error *error)
 {
 	static const char *const ways[] = {"tp", "cp", "pp", "dp"};
@@ -183,6 +185,40 @@ static int check_event(const json_t *data, struct wlb_error *error)
 	return wlbd_field_text(data, "detail", WLBD_OPTIONAL, WLBD_TEXT_MAX, &text, error);
 }
 
+/* One line of an exception; the database cleans texts that are shown (sql/functions/outputs.sql). */
+static int check_error(const json_t *data, struct wlb_error *error)
+{
+	const json_t *found = NULL;
+	const char *text;
+	int64_t rank;
+	bool is_consequence;
+	if (wlbd_field_object(data, "error", WLBD_OPTIONAL, &found, error) != 0)
+		return -1;
+	if (found == NULL)
+		return 0;
+	if (wlbd_field_text(found, "text", WLBD_REQUIRED, ERROR_BYTES_MAX, &text, error) != 0 ||
+	    wlbd_field_text(found, "cause", WLBD_OPTIONAL, ERROR_BYTES_MAX, &text, error) != 0 ||
+	    wlbd_field_integer(found, "rank", WLBD_OPTIONAL, 0, WLBD_RANKS_MAX, &rank, error) != 0 ||
+	    wlbd_field_boolean(found, "is_consequence", WLBD_OPTIONAL, &is_consequence, error) != 0)
+		return wlb_fail_in(error, "error");
+	return 0;
+}
+
+/* How an attempt was started, and where its output goes. */
+static int check_command(const json_t *data, struct wlb_error *error)
+{
+	const char *text;
+	int64_t offset;
+	bool is_labelled;
+	if (wlbd_field_text(data, "command", WLBD_REQUIRED, WLBD_TEXT_MAX, &text, error) != 0 ||
+	    wlbd_field_text(data, "stdout", WLBD_OPTIONAL, WLBD_TEXT_MAX, &text, error) != 0 ||
+	    wlbd_field_text(data, "stderr", WLBD_OPTIONAL, WLBD_TEXT_MAX, &text, error) != 0 ||
+	    wlbd_field_integer(data, "stdout_offset", WLBD_OPTIONAL, 0, BYTES_MAX, &offset, error) != 0 ||
+	    wlbd_field_integer(data, "stderr_offset", WLBD_OPTIONAL, 0, BYTES_MAX, &offset, error) != 0)
+		return -1;
+	return wlbd_field_boolean(data, "labelled", WLBD_OPTIONAL, &is_labelled, error);
+}
+
 static int read_attempt_end(const json_t *data, struct wlbd_attempt_end *end, struct wlb_error *error)
 {
 	static const char *const states[] = {"complete", "failed", "ended", NULL};
@@ -191,7 +227,7 @@ static int read_attempt_end(const json_t *data, struct wlbd_attempt_end *end, st
 	int64_t code = NO_CODE;
 	if (wlbd_field_choice(data, "state", WLBD_REQUIRED, states, &end->state, error) != 0 ||
 	    wlbd_field_integer(data, "exit_code", WLBD_OPTIONAL, -CODE_MAX, CODE_MAX, &code, error) != 0 ||
-	    wlbd_first_exit_read(data, &end->first_exit, error) != 0)
+	    wlbd_first_exit_read(data, &end->first_exit, error) != 0 || check_error(data, error) != 0)
 		return -1;
 	end->has_exit_code = code != NO_CODE;
 	end->exit_code = (int)code;
@@ -206,7 +242,7 @@ static int check_data(const char *type, const json_t *data, struct wlbd_attempt_
 	} types[] = {
 		{"step", check_step},      {"attempt", check_attempt}, {"checkpoint", check_checkpoint},
 		{"fault", check_fault},    {"event", check_event},     {"plan", wlbd_plan_check},
-		{"gpus", wlbd_gpus_check},
+		{"gpus", wlbd_gpus_check}, {"command", check_command},
 	};
 	if (strcmp(type, "attempt_end") == 0)
 		return read_attempt_end(data, end, error) == 0 ? 0 : wlb_fail_in(error, "attempt_end");
@@ -215,7 +251,8 @@ static int check_data(const char *type, const json_t *data, struct wlbd_attempt_
 			return types[i].check(data, error) == 0 ? 0 : wlb_fail_in(error, "%s", type);
 	return wlb_fail(
 		error,
-		"field 'type': '%.60s' must be attempt, plan, gpus, step, checkpoint, fault, event or attempt_end",
+		"field 'type': '%.60s' must be attempt, command, plan, gpus, step, checkpoint, fault, event or "
+		"attempt_end",
 		type);
 }
 

@@ -88,7 +88,8 @@ void wlbd_get_run(struct wlbd_request *request)
 	wlbd_params_add_integer(&params, request->uid);
 	wlb_on_fault_text(&request->wlbd->config.on_fault, on_fault, sizeof(on_fault));
 	wlbd_params_add_text(&params, on_fault);
-	ask(request, "select wlb_run_shown($1, $2, $3, $4, $5)", &params);
+	wlbd_params_add_boolean(&params, wlbd_request_privileged(request));
+	ask(request, "select wlb_run_shown($1, $2, $3, $4, $5, $6)", &params);
 }
 
 void wlbd_get_steps(struct wlbd_request *request)
@@ -135,7 +136,8 @@ void wlbd_get_faults(struct wlbd_request *request)
 	wlbd_params_add_text(&params, wlbd_request_parameter(request, "node"));
 	wlbd_params_add_integer_if(&params, since_s > 0, since_s);
 	wlbd_params_add_integer(&params, limit);
-	ask(request, "select wlb_faults_list($1, $2, $3, $4, to_timestamp($5::float8), $6)", &params);
+	wlbd_params_add_boolean(&params, wlbd_request_privileged(request));
+	ask(request, "select wlb_faults_list($1, $2, $3, $4, to_timestamp($5::float8), $6, $7)", &params);
 }
 
 /* ---- ranks ------------------------------------------------------------------------------------------------------- */
