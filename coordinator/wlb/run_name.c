@@ -38,8 +38,8 @@ static int find_last(char name[WLB_RUN_NAME_BYTES], struct wlb_error *error)
 	json_t *reply = wlb_api_get(path, error);
 	if (reply == NULL)
 		return WLB_EXIT_FAILED;
-	const char *found = json_string_value(
-		json_object_get(json_array_get(json_object_get(reply, "runs"), 0), "run_id"));
+	const char *found =
+		json_string_value(json_object_get(json_array_get(json_object_get(reply, "runs"), 0), "run_id"));
 	int rc = WLB_EXIT_DONE;
 	if (found == NULL) {
 		wlb_fail(error, "last: user %s has no run; 'wlb runs' lists those of all users", user);

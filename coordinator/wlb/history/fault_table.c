@@ -54,8 +54,8 @@ static void add_entry(struct wlb_table *table, const json_t *entry, enum wlb_fau
 	wlb_fault_kind(entry, kind, sizeof(kind));
 	wlb_fault_where(entry, where, sizeof(where));
 	name_cost(entry, cost, sizeof(cost));
-	const char *const cells[] = {when, wlb_field_text(entry, "run_id", "-"), attempt, kind,
-	                             where, state_of(entry), cost, wlb_field_text(entry, "action", "-")};
+	const char *const cells[] = {when, wlb_field_text(entry, "run_id", "-"), attempt, kind, where, state_of(entry),
+	                             cost, wlb_field_text(entry, "action", "-")};
 	const char *const in_run[] = {cells[0], cells[2], cells[3], cells[4], cells[5], cells[6], cells[7]};
 	wlb_table_add(table, rows == WLB_FAULT_ROWS_OF_RUNS ? cells : in_run);
 	add_note(table, entry);

@@ -52,8 +52,9 @@ static int print_faults(json_t *reply, const struct request *request, struct wlb
 		return 0;
 	}
 	json_t *folded = wlb_faults_fold(list);
-	int rc = folded != NULL ? wlb_fault_table_print(folded, 0, WLB_FAULT_ROWS_OF_RUNS, wlb_terminal_columns(), stdout)
-	                        : -1;
+	int rc = folded != NULL
+	                 ? wlb_fault_table_print(folded, 0, WLB_FAULT_ROWS_OF_RUNS, wlb_terminal_columns(), stdout)
+	                 : -1;
 	json_decref(folded);
 	if (rc != 0)
 		return wlb_fail(error, "out of memory for the list");
@@ -87,7 +88,8 @@ static int list_faults(void *values, struct wlb_error *error)
 #define FIELD(name) offsetof(struct request, name)
 
 static const struct wlb_option options[] = {
-	{WLB_OPTION(TEXT, NULL, FIELD(run), "RUN", "only those of this run, in the order of time; last: of your newest")},
+	{WLB_OPTION(TEXT, NULL, FIELD(run), "RUN",
+                    "only those of this run, in the order of time; last: of your newest")},
 	{WLB_OPTION(TEXT, "node", FIELD(node), "NODE", "only those of this node")},
 	{WLB_OPTION(TEXT, "since", FIELD(since), "TIME",
                     "only those since then: 45m, 12h or 3d ago, or a local time such as 2026-11-20T10:00")},

@@ -93,7 +93,8 @@ static void print_missing(const json_t *run)
 	}
 }
 
-/* Of the newest attempt that is known to have run a command. The coordinator tells it the run's owner, SlurmUser and root. */
+/* Of the newest attempt that is known to have run a command. The coordinator tells it the run's owner, SlurmUser and
+ * root. */
 static void print_output(const json_t *run)
 {
 	const json_t *attempts = json_object_get(run, "attempts"), *output = NULL;
@@ -104,8 +105,11 @@ static void print_output(const json_t *run)
 		return;
 	printf("  command: %s\n", wlb_field_text(output, "command", "-"));
 	if (*out != '\0' || *error != '\0')
-		printf("  output: %s%s%s\n", *out != '\0' ? out : "no file", strcmp(out, error) != 0 ? ", errors: " : "",
-		       strcmp(out, error) == 0 ? "" : *error != '\0' ? error : "no file");
+		printf("  output: %s%s%s\n", *out != '\0' ? out : "no file",
+		       strcmp(out, error) != 0 ? ", errors: " : "",
+		       strcmp(out, error) == 0 ? ""
+		       : *error != '\0'        ? error
+		                               : "no file");
 }
 
 int wlb_show_summary(const json_t *run)

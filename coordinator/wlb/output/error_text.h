@@ -6,8 +6,8 @@
 
 #include <jansson.h>
 
-/* "rank 3: ValueError: loss is nan (because of KeyError: 'x')"; "" where `error` is none. An error that follows from the
- * end of another process says so. */
+/* "rank 3: ValueError: loss is nan (because of KeyError: 'x')"; "" where `error` is none. An error that follows from
+ * the end of another process says so. */
 void wlb_error_text(const json_t *error, char *text, size_t size);
 
 #endif

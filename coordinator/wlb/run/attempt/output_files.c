@@ -81,7 +81,8 @@ static bool find_own(int fd, struct wlb_output_file *file)
 	return true;
 }
 
-/* `all`, and the number of a task, leave the output to srun's own; `none` discards it. Returns whether it is decided. */
+/* `all`, and the number of a task, leave the output to srun's own; `none` discards it. Returns whether it is decided.
+ */
 static bool take_given(const char *value, struct wlb_output_file *file)
 {
 	if (value == NULL || *value == '\0' || strcmp(value, "all") == 0 ||
@@ -128,8 +129,7 @@ static void put_file(json_t *data, const char *key, const struct wlb_output_file
 		json_object_set_new(data, offset, json_integer(file->offset));
 }
 
-void wlb_run_record_command(const struct wlb_run *run, const struct wlb_attempt *attempt,
-                            struct wlb_reporter *reporter)
+void wlb_run_record_command(const struct wlb_run *run, const struct wlb_attempt *attempt, struct wlb_reporter *reporter)
 {
 	static struct wlb_output_files files;
 	char line[COMMAND_BYTES + 1];

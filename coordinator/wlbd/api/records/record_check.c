@@ -249,11 +249,10 @@ static int check_data(const char *type, const json_t *data, struct wlbd_attempt_
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
 		if (strcmp(type, types[i].type) == 0)
 			return types[i].check(data, error) == 0 ? 0 : wlb_fail_in(error, "%s", type);
-	return wlb_fail(
-		error,
-		"field 'type': '%.60s' must be attempt, command, plan, gpus, step, checkpoint, fault, event or "
-		"attempt_end",
-		type);
+	return wlb_fail(error,
+	                "field 'type': '%.60s' must be attempt, command, plan, gpus, step, checkpoint, fault, event or "
+	                "attempt_end",
+	                type);
 }
 
 static int check_record(const json_t *record, int64_t expected_seq, struct wlbd_attempt_end *end,
