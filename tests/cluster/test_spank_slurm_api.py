@@ -39,8 +39,15 @@ class SlurmApi(ClusterTest):
         wait_for("end", lambda: self.probe("job", job)["finished"] == "1", 30)
         self.assertEqual(self.probe("job", job)["state"], "CANCELLED")
 
+    def test_output_of_a_job(self):
+        job = self.cluster.sbatch("true", "--output=out-%j", "--error=%x.err", "-J", "train")
+        folder = self.cluster.work
+        self.assertEqual(self.probe("output", job), {"out": f"{folder}/out-{job}", "error": f"{folder}/train.err"})
+        self.cluster.wait_job(job)
+
     def test_unknown_job(self):
         self.assertEqual(self.probe("job", 4_000_000)["found"], "0")
+        self.assertEqual(self.probe("output", 4_000_000), {"out": "", "error": ""})
 
     def test_task_of_an_array(self):
         job = self.cluster.sbatch("sleep 60", "--array=1-2", "--no-requeue")

@@ -10,6 +10,11 @@
 
 enum { RANKS_COLUMNS = 60 };
 
+struct ended_rank {
+	int rank;
+	const char *node; /* NULL: not known */
+};
+
 /* The ranks of an attempt that ended after its cause, of which the first is entry `first` of the list. */
 struct group {
 	const char *run; /* "": all are of one run */
@@ -17,8 +22,7 @@ struct group {
 	bool has_cause;
 	size_t first;
 	int count;
-	int *ranks;    /* owned */
-	json_t *nodes; /* owned */
+	struct ended_rank *ranks; /* owned */
 };
 
 struct groups {
@@ -69,34 +73,51 @@ static int add_rank(struct group *group, size_t index, size_t most, const json_t
 	if (group->count == 0) {
 		group->first = index;
 		group->ranks = calloc(most, sizeof(*group->ranks));
-		group->nodes = json_array();
 	}
-	if (group->ranks == NULL || group->nodes == NULL)
+	if (group->ranks == NULL)
 		return -1;
-	group->ranks[group->count++] = (int)rank;
-	if (node != NULL)
-		add_node(group->nodes, node);
+	group->ranks[group->count++] = (struct ended_rank){(int)rank, node};
 	return 0;
 }
 
 static int compare(const void *a, const void *b)
 {
-	int first = *(const int *)a, second = *(const int *)b;
+	int first = ((const struct ended_rank *)a)->rank, second = ((const struct ended_rank *)b)->rank;
 	return (first > second) - (first < second);
+}
+
+/* "31 more ranks ended after it: 1-31 on n[1-4]"; gives the entry their nodes, in the order of ranks. */
+static int describe(const struct group *group, json_t *entry, char *text, size_t size)
+{
+	char ranks_text[RANKS_COLUMNS + 1], nodes_text[128];
+	int *ranks = calloc((size_t)group->count, sizeof(*ranks));
+	json_t *nodes = json_array();
+	if (ranks == NULL || json_object_set_new(entry, "nodes", nodes) != 0) {
+		free(ranks);
+		return -1;
+	}
+	qsort(group->ranks, (size_t)group->count, sizeof(*group->ranks), compare);
+	for (int i = 0; i < group->count; i++) {
+		ranks[i] = group->ranks[i].rank;
+		if (group->ranks[i].node != NULL)
+			add_node(nodes, group->ranks[i].node);
+	}
+	wlb_ranks_format(ranks, group->count, RANKS_COLUMNS, ranks_text, sizeof(ranks_text));
+	free(ranks);
+	wlb_field_nodes(entry, nodes_text, sizeof(nodes_text));
+	snprintf(text, size, "%d more ranks ended after it: %s on %s", group->count, ranks_text, nodes_text);
+	return 0;
 }
 
 /* The entry that stands for a group: the first of its ranks, changed. */
 static json_t *folded(const struct group *group, const json_t *first)
 {
-	char ranks[RANKS_COLUMNS + 1], nodes[128], text[256];
+	char text[256];
 	json_t *entry = json_copy((json_t *)first);
-	if (entry == NULL)
+	if (entry == NULL || describe(group, entry, text, sizeof(text)) != 0) {
+		json_decref(entry);
 		return NULL;
-	qsort(group->ranks, (size_t)group->count, sizeof(*group->ranks), compare);
-	wlb_ranks_format(group->ranks, group->count, RANKS_COLUMNS, ranks, sizeof(ranks));
-	json_object_set(entry, "nodes", group->nodes);
-	wlb_field_nodes(entry, nodes, sizeof(nodes));
-	snprintf(text, sizeof(text), "%d more ranks ended after it: %s on %s", group->count, ranks, nodes);
+	}
 	json_object_set_new(entry, json_object_get(first, "evidence") != NULL ? "evidence" : "detail",
 	                    json_string(text));
 	json_object_set_new(entry, "rank_count", json_integer(group->count));
@@ -138,10 +159,8 @@ json_t *wlb_faults_fold(const json_t *faults)
 	const json_t *fault;
 	int rc = groups.list != NULL && kept != NULL ? find_groups(faults, &groups) : -1;
 	json_array_foreach(faults, i, fault) if (rc == 0) rc = add_entry(kept, &groups, i, fault);
-	for (i = 0; i < groups.count; i++) {
+	for (i = 0; i < groups.count; i++)
 		free(groups.list[i].ranks);
-		json_decref(groups.list[i].nodes);
-	}
 	free(groups.list);
 	if (rc == 0)
 		return kept;

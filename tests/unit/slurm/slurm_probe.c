@@ -27,6 +27,15 @@ static int show_job(char **words, struct wlb_error *error)
 	return found < 0 ? -1 : 0;
 }
 
+static int show_output(char **words, struct wlb_error *error)
+{
+	char out[4096], err[4096];
+	(void)error;
+	wlb_slurm_job_output(number(words[0]), out, err, sizeof(out));
+	printf("out=%s\nerror=%s\n", out, err);
+	return 0;
+}
+
 static int show_nodes(char **words, struct wlb_error *error)
 {
 	(void)words;
@@ -89,9 +98,9 @@ static const struct {
 	int words;
 	int (*call)(char **words, struct wlb_error *error);
 } calls[] = {
-	{"job", 1, show_job},   {"nodes", 0, show_nodes}, {"down", 2, node_down},
-	{"kill", 3, step_kill}, {"end", 1, job_kill},     {"requeue", 1, requeue},
-	{"resize", 3, resize},  {"user", 0, show_user},   {"config", 1, show_config},
+	{"job", 1, show_job},   {"output", 1, show_output}, {"nodes", 0, show_nodes}, {"down", 2, node_down},
+	{"kill", 3, step_kill}, {"end", 1, job_kill},       {"requeue", 1, requeue},  {"resize", 3, resize},
+	{"user", 0, show_user}, {"config", 1, show_config},
 };
 
 int main(int argc, char **argv)

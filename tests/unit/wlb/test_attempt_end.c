@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
 
@@ -177,6 +178,28 @@ static void a_step_that_is_not_created_is_tried_again(void **state)
 
 #define TEST(name) cmocka_unit_test_setup(name, begin)
 
+static void an_error_is_put_where_one_was_found(void **state)
+{
+	json_t *object = json_object();
+	(void)state;
+	wlb_attempt_error_put(&attempt, object);
+	assert_int_equal(json_object_size(object), 0);
+	attempt.error =
+		(struct wlb_error_line){.known = true, .text = "ValueError: x", .cause = "KeyError: 1", .rank = -1};
+	wlb_attempt_error_put(&attempt, object);
+	char *text = json_dumps(object, JSON_COMPACT | JSON_SORT_KEYS);
+	assert_string_equal(
+		text, "{\"error\":{\"cause\":\"KeyError: 1\",\"is_consequence\":false,\"text\":\"ValueError: x\"}}");
+	free(text);
+	attempt.error.rank = 3;
+	attempt.error.is_consequence = true;
+	wlb_attempt_error_put(&attempt, object);
+	const json_t *error = json_object_get(object, "error");
+	assert_int_equal(json_integer_value(json_object_get(error, "rank")), 3);
+	assert_true(json_is_true(json_object_get(error, "is_consequence")));
+	json_decref(object);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -190,6 +213,7 @@ int main(void)
 		TEST(of_slurm_unless_it_has_saved),
 		TEST(of_what_is_known_already),
 		TEST(a_step_that_is_not_created_is_tried_again),
+		TEST(an_error_is_put_where_one_was_found),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,14 +49,18 @@ static void test_every_type_is_accepted(void **state)
 		"{\"seq\":9,\"time\":1,\"type\":\"checkpoint\",\"data\":{\"step\":1,\"path\":\"a\"}},"
 		"{\"seq\":10,\"time\":1,\"type\":\"fault\",\"data\":{\"kind\":\"slow_link\",\"rank\":3}},"
 		"{\"seq\":11,\"time\":1,\"type\":\"event\",\"data\":{\"kind\":\"x\"}},"
-		"{\"seq\":12,\"time\":1,\"type\":\"attempt_end\",\"data\":{\"state\":\"complete\",\"exit_code\":0}},"
+		"{\"seq\":12,\"time\":1,\"type\":\"attempt_end\",\"data\":{\"state\":\"complete\",\"exit_code\":0,"
+		"\"error\":{\"text\":\"ValueError: x\",\"cause\":\"\",\"rank\":3,\"is_consequence\":true}}},"
 		"{\"seq\":13,\"time\":1,\"type\":\"plan\",\"data\":{\"layout\":{\"tp\":2,\"cp\":1,\"pp\":2,\"dp\":2},"
 		"\"recompute\":\"full\",\"recompute_layers\":2,\"head_stages\":\"all\",\"step_s\":0.5,\"misfits\":[],"
 		"\"reason\":\"x\","
 		"\"placement\":[{\"switch\":\"\",\"nodes\":\"n1\",\"first_rank\":0,\"ranks\":8}],"
 		"\"idle_local_ranks\":[{\"nodes\":\"n1\",\"first\":8,\"last\":9}],"
 		"\"next\":[{\"layout\":{\"tp\":1,\"cp\":1,\"pp\":1,\"dp\":8}}]}},"
-		"{\"seq\":14,\"time\":1,\"type\":\"gpus\",\"data\":{" KIND "\"devices\":[0,1],\"ranks_per_gpu\":2}}",
+		"{\"seq\":14,\"time\":1,\"type\":\"gpus\",\"data\":{" KIND "\"devices\":[0,1],\"ranks_per_gpu\":2}},"
+		"{\"seq\":15,\"time\":1,\"type\":\"command\",\"data\":{\"command\":\"python "
+	        "train.py\",\"stdout\":\"/o\","
+		"\"stdout_offset\":0,\"stderr\":\"/e\",\"labelled\":false}}",
 		&error);
 	if (rc != 0)
 		fail_msg("%s", error.message);
@@ -97,6 +101,17 @@ static void test_refusals_name_record_and_field(void **state)
 		{"{\"seq\":7,\"time\":1,\"type\":\"fault\",\"data\":{\"kind\":\"bad_luck\"}}", {"kind", "rank_lost"}},
 		{"{\"seq\":7,\"time\":1,\"type\":\"attempt_end\",\"data\":{\"state\":\"lost\"}}",
 	         {"state", "complete"}},
+		{"{\"seq\":7,\"time\":1,\"type\":\"attempt_end\",\"data\":{\"state\":\"failed\",\"error\":{}}}",
+	         {"error: field 'text'", "missing"}},
+		{"{\"seq\":7,\"time\":1,\"type\":\"attempt_end\",\"data\":{\"state\":\"failed\",\"error\":{\"text\":"
+	         "\"x\","
+	         "\"rank\":-1}}}",
+	         {"error: field 'rank'", "from 0"}},
+		{"{\"seq\":7,\"time\":1,\"type\":\"command\",\"data\":{}}", {"command: field 'command'", "missing"}},
+		{"{\"seq\":7,\"time\":1,\"type\":\"command\",\"data\":{\"command\":\"a\",\"stdout_offset\":-1}}",
+	         {"stdout_offset", "from 0"}},
+		{"{\"seq\":7,\"time\":1,\"type\":\"command\",\"data\":{\"command\":\"a\",\"labelled\":1}}",
+	         {"labelled", "true or false"}},
 		{"{\"seq\":7,\"time\":1,\"type\":\"attempt\",\"data\":{\"world_size\":8,\"rank_map\":[{\"rank\":0}]}}",
 	         {"rank_map[0]", "local_rank"}},
 		{"{\"seq\":7,\"time\":1,\"type\":\"attempt\",\"data\":{\"world_size\":300,\"rank_map\":["
