@@ -263,6 +263,19 @@ CREATE TABLE public.steps (
     parts jsonb,
     recorded_at timestamp with time zone NOT NULL
 );
+CREATE TABLE public.attempt_outputs (
+    attempt_id bigint NOT NULL,
+    command text DEFAULT ''::text NOT NULL,
+    stdout_path text DEFAULT ''::text NOT NULL,
+    stdout_offset bigint,
+    stderr_path text DEFAULT ''::text NOT NULL,
+    stderr_offset bigint,
+    labelled boolean DEFAULT false NOT NULL,
+    error text DEFAULT ''::text NOT NULL,
+    error_cause text DEFAULT ''::text NOT NULL,
+    error_rank integer,
+    error_follows boolean DEFAULT false NOT NULL
+);
 ALTER TABLE public.attempts ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME public.attempts_id_seq
     START WITH 1
@@ -447,6 +460,8 @@ ALTER TABLE public.verdicts ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     NO MAXVALUE
     CACHE 1
 );
+ALTER TABLE ONLY public.attempt_outputs
+    ADD CONSTRAINT attempt_outputs_pkey PRIMARY KEY (attempt_id);
 ALTER TABLE ONLY public.attempts
     ADD CONSTRAINT attempts_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.attempts
@@ -544,6 +559,8 @@ CREATE TRIGGER faults_removed AFTER DELETE ON public.faults REFERENCING OLD TABL
 CREATE TRIGGER runs_queue_waits AFTER UPDATE OF requeued_at, restart_count ON public.runs FOR EACH ROW WHEN (((new.requeued_at IS DISTINCT FROM old.requeued_at) OR (new.restart_count > old.restart_count))) EXECUTE FUNCTION public.wlb_queue_wait_note();
 CREATE TRIGGER runs_reason_cut BEFORE INSERT OR UPDATE OF reason ON public.runs FOR EACH ROW WHEN ((length(new.reason) > 4096)) EXECUTE FUNCTION public.wlb_run_reason_cut();
 CREATE TRIGGER runs_settings_prevail BEFORE UPDATE OF policy, settings ON public.runs FOR EACH ROW WHEN ((new.settings ? 'on_fault'::text)) EXECUTE FUNCTION public.wlb_settings_prevail();
+ALTER TABLE ONLY public.attempt_outputs
+    ADD CONSTRAINT attempt_outputs_attempt_id_fkey FOREIGN KEY (attempt_id) REFERENCES public.attempts(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.attempts
     ADD CONSTRAINT attempts_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.runs(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.checkpoints
@@ -586,3 +603,4 @@ ALTER TABLE ONLY public.verdicts
     ADD CONSTRAINT verdicts_attempt_id_fkey FOREIGN KEY (attempt_id) REFERENCES public.attempts(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.verdicts
     ADD CONSTRAINT verdicts_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.runs(id) ON DELETE CASCADE;
+ALTER TABLE public.attempt_outputs ENABLE ROW LEVEL SECURITY;
