@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/command.h"
 #include "coordinator/wlb/api.h"
 
 static int check(const char *name, struct wlb_error *error)

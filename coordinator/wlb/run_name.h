@@ -2,7 +2,7 @@
 #ifndef COORDINATOR_WLB_RUN_NAME_H
 #define COORDINATOR_WLB_RUN_NAME_H
 
-#include "libwlb/wlb.h"
+#include "common/command.h"
 
 enum { WLB_RUN_NAME_BYTES = 64 };
 
