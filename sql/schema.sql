@@ -118,6 +118,7 @@ CREATE TABLE public.attempts (
     nodes_bytes integer GENERATED ALWAYS AS (public.wlb_names_bytes(nodes)) STORED,
     queued_again boolean DEFAULT false NOT NULL,
     reported_step bigint,
+    goes_on boolean DEFAULT false NOT NULL,
     CONSTRAINT attempts_state_check CHECK ((state = ANY (ARRAY['starting'::text, 'running'::text, 'complete'::text, 'failed'::text, 'ended'::text, 'lost'::text])))
 );
 CREATE TABLE public.calibrations (

@@ -56,7 +56,7 @@ create function wlb_attempt_json(p_attempt bigint) returns json language sql sta
 		'world_size', coalesce(a.world_size,
 			cardinality(a.nodes) * (a.decision->>'tasks_per_node')::integer),
 		'layout', wlb_layout_json(a.tp, a.cp, a.pp, a.dp), 'on_fault', r.policy->>'on_fault',
-		'min_nodes', coalesce((r.policy->>'min_nodes')::integer, 0), 'spares', cardinality(a.spares),
+		'goes_on', a.goes_on, 'min_nodes', coalesce((r.policy->>'min_nodes')::integer, 0), 'spares', cardinality(a.spares),
 		'rank_nodes', (select json_agg(node order by rank) from rank_map where attempt_id = a.id
 			having max(rank) = count(*) - 1))
 	from attempts a join runs r on r.id = a.run_id where a.id = p_attempt
@@ -143,6 +143,7 @@ begin
 	if a.decision is null then
 		update attempts set
 			launched = true,
+			goes_on = coalesce(p_decision->>'on_rank_exit' = 'continue', false),
 			held_nodes = p_held_nodes,
 			decision = p_decision || jsonb_build_object('attempt', a.number),
 			nodes = array(select jsonb_array_elements_text(p_decision->'nodes')),

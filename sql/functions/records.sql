@@ -93,6 +93,7 @@ returns void language plpgsql as $$
 begin
 	if p_source = 'run' then
 		perform wlb_attempt_place(b, d) from attempts b where b.id = a.id and b.decision is null and b.world_size is null;
+		update attempts set goes_on = d->>'on_rank_exit' = 'continue' where id = a.id and decision is null and d ? 'on_rank_exit';
 		update runs set state = 'restarting', reason = '', ended_by = null, ended_at = null
 		where id = a.run_id and wlb_run_is_over(state) and (d->>'restart_count')::integer > coalesce(launcher_start, restart_count);
 		if found then

@@ -1,3 +1,6 @@
+alter table attempts add column goes_on boolean not null default false;
+comment on column attempts.goes_on is 'its processes are not ended when one of them dies, as long as enough nodes are left';
+
 -- What only the owner of a run, SlurmUser and root may read of an attempt: its command and the error of its ranks, which may hold
 -- passwords. A role that may read all tables, as Grafana's, sees no row: row level security has no policy here, and exempts the owner
 -- of the table alone. No view shows it.

@@ -278,6 +278,7 @@ struct wlbd_attempt *wlbd_attempts_put(struct wlbd *wlbd, const json_t *attempt_
 	set_on_fault(attempt, json_string_value(json_object_get(attempt_json, "on_fault")));
 	attempt->policy.min_nodes = (int)json_integer_value(json_object_get(attempt_json, "min_nodes"));
 	attempt->policy.spares = (int)json_integer_value(json_object_get(attempt_json, "spares"));
+	attempt->policy.goes_on = json_is_true(json_object_get(attempt_json, "goes_on"));
 	if (set_nodes(attempt, attempt_json) != 0)
 		wlbd_log_limited(WLBD_LOG_ERROR, WLBD_LIMIT_ATTEMPTS,
 		                 "attempt %s: its nodes are more than its job has, or there is no memory for them: "

@@ -64,6 +64,7 @@ struct wlbd_attempt_policy {
 	struct wlb_on_fault on_fault; /* what is done about faults */
 	int min_nodes;                /* that the run needs; 0: one is enough */
 	int spares;                   /* nodes that the run has besides those of the attempt */
+	bool goes_on;                 /* without ranks that die, as long as min_nodes are left */
 };
 
 /* What Slurm has said of its job (attempts.c). */

@@ -94,6 +94,33 @@ static void explain(struct wlbd_attempt *attempt, const struct wlbd_finding *cau
 	order_end(attempt, reason);
 }
 
+/* Returns how many nodes of the attempt are not lost, once these are. */
+static int nodes_left(const struct wlbd_attempt *attempt, const struct wlbd_finding *findings, int count)
+{
+	const struct wlbd_reporter *reporter;
+	int lost = 0;
+	TAILQ_FOREACH(reporter, &attempt->reporters.list, link)
+	lost += reporter->node_is_lost && reporter->rank != WLBD_LAUNCHER;
+	for (int i = 0; i < count; i++)
+		if (findings[i].what == WLBD_FOUND_NODE &&
+		    !wlbd_attempt_has_reporter(attempt, findings[i].symptom->node))
+			lost++;
+	return attempt->nodes.started_on.count - lost;
+}
+
+/* Whether the attempt goes on without what was lost. Nothing watches it without its launcher. */
+static bool goes_on(const struct wlbd_attempt *attempt, const struct wlbd_finding *findings, int count)
+{
+	const struct wlbd_attempt_life *life = &attempt->incident.life;
+	int least = attempt->policy.min_nodes > 1 ? attempt->policy.min_nodes : 1;
+	if (!attempt->policy.goes_on || wlbd_attempt_end_is_known(life) || wlbd_attempt_is_ordered(life))
+		return false;
+	for (int i = 0; i < count; i++)
+		if (findings[i].what == WLBD_FOUND_LAUNCHER)
+			return false;
+	return nodes_left(attempt, findings, count) >= least;
+}
+
 static void settle(struct wlbd_attempt *attempt, const struct wlbd_finding *findings, int count)
 {
 	bool is_explained = !findings[0].symptom->after_end, launcher_lost = false;
@@ -102,7 +129,7 @@ static void settle(struct wlbd_attempt *attempt, const struct wlbd_finding *find
 		if (!is_recorded(attempt, &findings[i]))
 			wlbd_fault_record(attempt, &findings[i], is_explained && i == 0);
 	}
-	if (is_explained)
+	if (is_explained && !goes_on(attempt, findings, count))
 		explain(attempt, &findings[0]);
 	for (int i = 0; i < count; i++)
 		if (findings[i].what == WLBD_FOUND_NODE)

@@ -178,6 +178,24 @@ static void a_step_that_is_not_created_is_tried_again(void **state)
 
 #define TEST(name) cmocka_unit_test_setup(name, begin)
 
+/* The attempt went on without tasks 0 to 2. */
+static void an_attempt_that_goes_on_succeeds_with_a_task(void **state)
+{
+	(void)state;
+	wlb_ended_tasks_begin(&scan.ended, 4);
+	read_lines("srun: error: n1: tasks 0-2: Killed\n");
+	expect(0, "");
+	attempt.exit_code = 137;
+	attempt.srun_signal = 9;
+	wlb_attempt_end_find(&run, &attempt, &facts);
+	assert_int_equal(attempt.exit_code, 137);
+	attempt.srun_signal = 0;
+	attempt.end_reason[0] = '\0';
+	read_lines("srun: error: n2: task 3: Exited with exit code 5\n");
+	expect(137, "rank 0 on n1 was killed by signal 9");
+	wlb_ended_tasks_free(&scan.ended);
+}
+
 static void an_error_is_put_where_one_was_found(void **state)
 {
 	json_t *object = json_object();
@@ -213,6 +231,7 @@ int main(void)
 		TEST(of_slurm_unless_it_has_saved),
 		TEST(of_what_is_known_already),
 		TEST(a_step_that_is_not_created_is_tried_again),
+		TEST(an_attempt_that_goes_on_succeeds_with_a_task),
 		TEST(an_error_is_put_where_one_was_found),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

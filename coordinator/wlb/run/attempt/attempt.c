@@ -126,14 +126,6 @@ static void record_end(const struct wlb_run *run, struct wlb_reporter *reporter,
 	wlb_run_record(reporter, "attempt_end", data);
 }
 
-static bool has_node(char *const *nodes, int count, const char *name)
-{
-	for (int i = 0; i < count; i++)
-		if (strcmp(nodes[i], name) == 0)
-			return true;
-	return false;
-}
-
 /* Records the nodes that Slurm took from the job (--no-kill) while the attempt ran on them: for a trainer other than
  * wlb-worker nothing else reports them. */
 static void record_lost_nodes(struct wlb_run *run, struct wlb_reporter *reporter, struct wlb_attempt *attempt)
@@ -141,7 +133,7 @@ static void record_lost_nodes(struct wlb_run *run, struct wlb_reporter *reporter
 	wlb_run_job_refresh(&run->job);
 	for (int i = 0; i < attempt->node_count; i++) {
 		const char *node = attempt->nodes[i];
-		if (has_node(run->job.nodes, run->job.node_count, node))
+		if (wlb_run_job_has_node(&run->job, node))
 			continue;
 		wlb_text_format(attempt->end_reason, sizeof(attempt->end_reason), "node %s is lost", node);
 		attempt->is_refused = false; /* the next one asks for other nodes */
@@ -226,7 +218,7 @@ int wlb_attempt_run(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb
 	pid_t srun = 1;
 	if (planned == 0) {
 		if (attempt->is_decided_here)
-			wlb_run_record_attempt(reporter, attempt, run->job.restart_count);
+			wlb_run_record_attempt(run, reporter, attempt);
 		wlb_run_record_placement(attempt);
 		if (attempt->plan != NULL)
 			wlb_run_record(reporter, "plan", json_incref(attempt->plan));

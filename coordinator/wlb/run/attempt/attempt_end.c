@@ -113,11 +113,22 @@ static void note_slurm_end(struct wlb_attempt *attempt, const struct wlb_attempt
 		wlb_text_format(attempt->end_reason, sizeof(attempt->end_reason), "%s", facts->slurm_end->why);
 }
 
+/* The attempt went on without the ranks that died: it has succeeded where another one has, whatever srun's code is. */
+static void note_survivors(struct wlb_attempt *attempt, const struct wlb_attempt_end_facts *facts)
+{
+	const struct wlb_first_exit_scan *scan = facts->scan;
+	bool is_broken = scan->step_aborted || scan->slurm_end.known || scan->launch.known || scan->fence.known;
+	if (attempt->ended_by == WLB_ENDED_BY_ITSELF && attempt->srun_signal == 0 && !attempt->no_step && !is_broken &&
+	    wlb_ended_tasks_has_other(&scan->ended))
+		attempt->exit_code = 0;
+}
+
 void wlb_attempt_end_find(const struct wlb_run *run, struct wlb_attempt *attempt,
                           const struct wlb_attempt_end_facts *facts)
 {
 	attempt->no_step = facts->scan->no_step && attempt->exit_code != 0 && attempt->ended_by == WLB_ENDED_BY_ITSELF;
 	attempt->is_slurmctld_unavailable = attempt->no_step && facts->scan->is_slurmctld_unavailable;
+	note_survivors(attempt, facts);
 	note_fence_timeout(attempt, facts);
 	note_launch_failure(attempt, facts);
 	note_refusal(run, attempt, facts);

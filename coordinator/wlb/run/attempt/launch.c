@@ -225,7 +225,10 @@ static int build_command(struct wlb_run *run, const struct wlb_attempt *attempt,
 	const char **a = line->arguments;
 	a[at++] = "srun";
 	a[at++] = "--mpi=pmix";
-	a[at++] = "--kill-on-bad-exit=1";
+	bool goes_on = run->options.on_rank_exit == WLB_ON_RANK_EXIT_CONTINUE;
+	a[at++] = goes_on ? "--kill-on-bad-exit=0" : "--kill-on-bad-exit=1";
+	if (goes_on)
+		a[at++] = "--no-kill";
 	/* The job's CPUs that a dead node still holds must not delay the next attempt. */
 	a[at++] = "--overlap";
 	/* What the attempt before wrote to files of srun's --output and --error says why it failed. */

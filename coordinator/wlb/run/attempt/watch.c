@@ -17,6 +17,7 @@
 #include "coordinator/wlb/run/attempt/step_end.h"
 #include "coordinator/wlb/run/check/suspects.h"
 #include "coordinator/wlb/run/command/input.h"
+#include "coordinator/wlb/run/state/job.h"
 #include "coordinator/wlb/run/state/print.h"
 #include "coordinator/wlb/run/state/record.h"
 #include "coordinator/wlb/run/stop/parent.h"
@@ -272,12 +273,29 @@ static void wait_and_pass(struct watch *w)
 		wlb_run_input_pass(&run->input);
 }
 
+/* The tasks of nodes that Slurm took from the job have ended badly, though srun need not say so. */
+static void note_lost_tasks(struct watch *w)
+{
+	struct wlb_run_job *job = &w->run->job;
+	const struct wlb_attempt *attempt = w->attempt;
+	if (w->scan.ended.bits == NULL || attempt->exit_code == 0)
+		return;
+	wlb_run_job_refresh(job);
+	for (int node = 0, first = 0; node < attempt->node_count; node++) {
+		int tasks = wlb_attempt_tasks_on(attempt, node);
+		if (!wlb_run_job_has_node(job, attempt->nodes[node]))
+			wlb_ended_tasks_note_range(&w->scan.ended, first, tasks);
+		first += tasks;
+	}
+}
+
 /* srun has ended: finds how the attempt did. */
 static void find_end(struct watch *w)
 {
 	const struct wlb_attempt_end_facts facts = {
 		.scan = &w->scan, .launch_failed_s = w->launch_failed_s, .slurm_end = &w->slurm_end};
 	note_short_step(w);
+	note_lost_tasks(w);
 	wlb_attempt_end_find(w->run, w->attempt, &facts);
 	wlb_run_note_stop(w->run, w->attempt);
 	wlb_attempt_end_explain(w->attempt, &facts);
@@ -298,6 +316,8 @@ void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun,
 	attempt->launch_failure = (struct wlb_run_launch_failure){0};
 	attempt->slurm_end = (struct wlb_run_slurm_end){0};
 	attempt->srun_signal = 0;
+	if (run->options.on_rank_exit == WLB_ON_RANK_EXIT_CONTINUE)
+		wlb_ended_tasks_begin(&w.scan.ended, wlb_attempt_tasks(attempt));
 	while (!has_ended(&w)) {
 		act(&w);
 		wait_and_pass(&w);
@@ -308,4 +328,5 @@ void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun,
 		wlb_run_check_parent(run, true);
 	drain(&w);
 	find_end(&w);
+	wlb_ended_tasks_free(&w.scan.ended);
 }

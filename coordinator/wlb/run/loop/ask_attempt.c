@@ -76,10 +76,11 @@ static json_t *ask_body(const struct wlb_run *run, const struct wlb_attempt *pre
 		                   previous->step_id);
 		wlb_attempt_end_put(run, previous, before);
 	}
-	return json_pack("{s:s, s:I, s:o, s:i, s:i, s:O, s:o, s:{s:b}}", "attempt_id", attempt->id, "job_id",
+	bool goes_on = run->options.on_rank_exit == WLB_ON_RANK_EXIT_CONTINUE;
+	return json_pack("{s:s, s:I, s:o, s:i, s:i, s:O, s:o, s:{s:b}, s:s*}", "attempt_id", attempt->id, "job_id",
 	                 (json_int_t)job->job_id, "nodes", nodes, "tasks_per_node", job->tasks_per_node,
 	                 "gpus_per_node", job->gpus_per_node, "policy", job->policy, "previous", before, "links",
-	                 "checked", 0);
+	                 "checked", 0, "on_rank_exit", goes_on ? "continue" : NULL);
 }
 
 static int read_nodes(const json_t *list, char ***names, int *name_count, struct wlb_error *error)

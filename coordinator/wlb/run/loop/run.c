@@ -209,6 +209,12 @@ static const struct wlb_option options[] = {
                     "--ckpt-format torch_dist, and with --use-distributed-optimizer "
                     "--dist-ckpt-optim-fully-reshardable)"),
          .choices = WLB_TRAINER_NAMES},
+	{WLB_OPTION(CHOICE, "on-rank-exit", FIELD(on_rank_exit), NULL,
+                    "what the death of a rank does to the others: end them, and start COMMAND again on the nodes that "
+                    "remain; or continue, for a trainer that repairs itself: each death is recorded, and the attempt "
+                    "goes on until all ranks have ended, or fewer nodes than --wlb-min-nodes are left; it has "
+                    "succeeded where a rank has"),
+         .choices = "end|continue", .initial = "end"},
 	{WLB_OPTION(LIST, "srun-args", FIELD(srun_words), "ARGS",
                     "more options for srun, separated by spaces, which override those of wlb run; may be given several "
                     "times")},

@@ -248,9 +248,12 @@ static void read_line(struct wlb_first_exit_scan *scan)
 	if (!has_ended)
 		keep_error(scan);
 	bool are_ended = scan->ignore_rest || scan->step_aborted;
-	if (at == NULL || !skip(&at, "srun: error: ") || !take_node(&at, first.node, sizeof(first.node)) ||
-	    !take_ranks(&at, &first.rank) || !take_end(at, &first))
+	if (at == NULL || !skip(&at, "srun: error: ") || !take_node(&at, first.node, sizeof(first.node)))
 		return;
+	const char *ranks = at + strcspn(at, "0123456789");
+	if (!take_ranks(&at, &first.rank) || !take_end(at, &first))
+		return;
+	wlb_ended_tasks_note(&scan->ended, ranks);
 	if (!scan->slurm_end.is_certain && !wlb_rank_end_may_be_slurms(first.exit_code))
 		scan->slurm_end.known = false;
 	if (are_ended && !is_broken_pipe(scan))

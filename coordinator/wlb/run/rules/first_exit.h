@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "coordinator/wlb/run/rules/ended_tasks.h"
 #include "coordinator/wlb/run/rules/refusal.h"
 #include "coordinator/wlb/run/rules/slurm_end.h"
 
@@ -74,10 +75,11 @@ struct wlb_first_exit_scan {
 	struct wlb_refusal refusal;          /* of srun, or of tasks that could not execute the command */
 	char last_error[256];                /* of srun before a task had ended; "": there is none */
 	int ended_processes, ended_on_nodes; /* that ranks had left, as wlb-agent has found */
-	bool ignore_rest;      /* tasks that end from now on were ended from outside, by the fence or with the launch */
-	bool step_aborted;     /* srun ends the tasks; why it does may follow, if the launch failed */
-	unsigned step_signals; /* how often slurmstepd has said that Slurm sent the step SIGTERM or SIGKILL */
-	bool no_step;          /* srun could not create its step, for a temporary reason: no task was started */
+	bool ignore_rest;  /* tasks that end from now on were ended from outside, by the fence or with the launch */
+	bool step_aborted; /* srun ends the tasks; why it does may follow, if the launch failed */
+	struct wlb_ended_tasks ended;  /* all that have ended badly; not begun: nobody asks */
+	unsigned step_signals;         /* how often slurmstepd has said that Slurm sent the step SIGTERM or SIGKILL */
+	bool no_step;                  /* srun could not create its step, for a temporary reason: no task was started */
 	bool is_slurmctld_unavailable; /* the reason is that slurmctld did not answer */
 	char line[4096];
 	size_t length; /* sizeof(line): too long to be a line of srun's */

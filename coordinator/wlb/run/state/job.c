@@ -151,6 +151,14 @@ static void take_answer(struct wlb_run_job *job, const struct wlb_slurm_job *now
 	job->node_count = count;
 }
 
+bool wlb_run_job_has_node(const struct wlb_run_job *job, const char *name)
+{
+	for (int i = 0; i < job->node_count; i++)
+		if (strcmp(job->nodes[i], name) == 0)
+			return true;
+	return false;
+}
+
 bool wlb_run_job_refresh(struct wlb_run_job *job)
 {
 	struct wlb_slurm_job now;

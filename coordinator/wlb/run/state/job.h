@@ -11,4 +11,7 @@ void wlb_run_job_free(struct wlb_run_job *job);
  * known is kept then. */
 bool wlb_run_job_refresh(struct wlb_run_job *job);
 
+/* Whether Slurm has left the job that node, as far as is known since the last refresh. */
+bool wlb_run_job_has_node(const struct wlb_run_job *job, const char *name);
+
 #endif

@@ -43,11 +43,13 @@ static json_t *rank_map(const struct wlb_attempt *attempt)
 	return map;
 }
 
-void wlb_run_record_attempt(struct wlb_reporter *reporter, const struct wlb_attempt *attempt, uint32_t restart_count)
+void wlb_run_record_attempt(const struct wlb_run *run, struct wlb_reporter *reporter, const struct wlb_attempt *attempt)
 {
 	const struct wlb_layout *l = &attempt->layout;
-	json_t *data = json_pack("{s:{s:i, s:i, s:i, s:i}, s:i, s:o, s:I}", "layout", "tp", l->tp, "cp", l->cp, "pp",
-	                         l->pp, "dp", l->dp, "world_size", wlb_attempt_tasks(attempt), "rank_map",
-	                         rank_map(attempt), "restart_count", (json_int_t)restart_count);
+	bool goes_on = run->options.on_rank_exit == WLB_ON_RANK_EXIT_CONTINUE;
+	json_t *data = json_pack("{s:{s:i, s:i, s:i, s:i}, s:i, s:o, s:I, s:s*}", "layout", "tp", l->tp, "cp", l->cp,
+	                         "pp", l->pp, "dp", l->dp, "world_size", wlb_attempt_tasks(attempt), "rank_map",
+	                         rank_map(attempt), "restart_count", (json_int_t)run->job.restart_count, "on_rank_exit",
+	                         goes_on ? "continue" : NULL);
 	wlb_run_record(reporter, "attempt", data);
 }

@@ -19,6 +19,7 @@ void wlb_run_record_event(struct wlb_reporter *reporter, const char *kind, const
 /* Records the layout of an attempt that is planned and began without the coordinator, and the node of each rank. A
  * coordinator that decided on the attempt itself ignores it, and rank 0 of wlb-worker records more (docs/api.md); other
  * trainers record nothing. */
-void wlb_run_record_attempt(struct wlb_reporter *reporter, const struct wlb_attempt *attempt, uint32_t restart_count);
+void wlb_run_record_attempt(const struct wlb_run *run, struct wlb_reporter *reporter,
+                            const struct wlb_attempt *attempt);
 
 #endif

@@ -22,6 +22,12 @@
 struct wlb_reporter;
 struct wlb_run_suspects;
 
+/* What the death of a rank does to the others of its attempt. */
+enum wlb_on_rank_exit {
+	WLB_ON_RANK_EXIT_END,
+	WLB_ON_RANK_EXIT_CONTINUE, /* nothing, as long as enough nodes are left */
+};
+
 struct wlb_run_options {
 	const char *name;   /* by which the run is told from others of the job; NULL: by the command */
 	int tasks_per_node; /* 0: as the job was submitted */
@@ -34,7 +40,8 @@ struct wlb_run_options {
 	int srun_arg_count;
 	bool keep_command;   /* a launcher's options stay as they are */
 	const char *trainer; /* whose options tell the layout, trainer.h; NULL: the environment alone does */
-	char **command;      /* NULL-terminated */
+	enum wlb_on_rank_exit on_rank_exit;
+	char **command; /* NULL-terminated */
 };
 
 /* The Slurm job of this process. */

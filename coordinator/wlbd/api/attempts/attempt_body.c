@@ -65,12 +65,15 @@ static int check_once(const json_t *nodes, struct wlb_error *error)
 
 int wlbd_attempt_body_read(const char *run, const json_t *body, struct wlbd_attempt_body *out, struct wlb_error *error)
 {
-	*out = (struct wlbd_attempt_body){.tasks_per_node = 1, .previous = {.exit_code = WLBD_EXIT_UNKNOWN}};
+	static const char *const on_rank_exit[] = {"end", "continue", NULL};
+	*out = (struct wlbd_attempt_body){
+		.tasks_per_node = 1, .on_rank_exit = "end", .previous = {.exit_code = WLBD_EXIT_UNKNOWN}};
 	if (wlbd_field_uuid(body, "attempt_id", &out->attempt_id, error) != 0 ||
 	    wlbd_field_names(body, "nodes", WLBD_REQUIRED, WLBD_NODES_MAX, &out->nodes, error) != 0 ||
 	    check_once(out->nodes, error) != 0 ||
 	    wlbd_field_integer(body, "tasks_per_node", WLBD_OPTIONAL, 1, TASKS_PER_NODE_MAX, &out->tasks_per_node,
 	                       error) != 0 ||
+	    wlbd_field_choice(body, "on_rank_exit", WLBD_OPTIONAL, on_rank_exit, &out->on_rank_exit, error) != 0 ||
 	    wlbd_field_object(body, "policy", WLBD_OPTIONAL, &out->policy, error) != 0 ||
 	    read_policy(out, error) != 0 || wlbd_links_body_read(body, out->nodes, &out->links, error) != 0)
 		return -1;

@@ -26,6 +26,7 @@ struct wlbd_attempt_body {
 	struct wlb_policy layout;
 	int64_t min_nodes;
 	int64_t spares;
+	const char *on_rank_exit; /* "end" or "continue" */
 	struct wlbd_previous_attempt previous;
 	struct wlbd_links_body links;
 };

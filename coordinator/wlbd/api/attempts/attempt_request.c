@@ -446,6 +446,7 @@ static void start(struct next_attempt *next, const struct wlbd_decision *decisio
 	json_object_set_new(reply, "of_job", json_boolean(next->job_nodes_known));
 	json_object_set_new(reply, "missing", unresponsive_names(next));
 	json_object_set_new(reply, "suspects", suspect_names(next, decision));
+	json_object_set_new(reply, "on_rank_exit", json_string(next->body.on_rank_exit));
 	if (next->switches_known)
 		json_object_set_new(reply, "switches", wlbd_switches_json(&next->candidates, decision));
 	json_object_set_new(reply, "gpu_types",

@@ -73,11 +73,13 @@ static int check_rank_map(const json_t *data, struct wlb_error *error)
 
 static int check_attempt(const json_t *data, struct wlb_error *error)
 {
+	static const char *const on_rank_exit[] = {"end", "continue", NULL};
 	const json_t *model;
 	const char *text;
 	int64_t number;
-	if (check_layout(data, error) != 0 || check_rank_map(data, error) != 0 ||
-	    wlbd_field_object(data, "model", WLBD_OPTIONAL, &model, error) != 0 ||
+	if (check_layout(data, error) != 0 ||
+	    wlbd_field_choice(data, "on_rank_exit", WLBD_OPTIONAL, on_rank_exit, &text, error) != 0 ||
+	    check_rank_map(data, error) != 0 || wlbd_field_object(data, "model", WLBD_OPTIONAL, &model, error) != 0 ||
 	    wlbd_field_bounded(data, "model", WLBD_MODEL_BYTES_MAX, error) != 0 ||
 	    wlbd_field_integer(data, "seq_length", WLBD_OPTIONAL, 1, COUNT_MAX, &number, error) != 0 ||
 	    wlbd_field_integer(data, "global_batch_size", WLBD_OPTIONAL, 1, COUNT_MAX, &number, error) != 0 ||

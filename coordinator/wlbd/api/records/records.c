@@ -45,8 +45,11 @@ static void note_attempt(struct wlbd_attempt *attempt, const char *source, const
 {
 	if (strcmp(source, "run") == 0 && attempt->nodes.started_on.count > 0)
 		return;
+	const char *on_rank_exit = json_string_value(json_object_get(data, "on_rank_exit"));
 	note_nodes(attempt, data);
 	wlbd_attempt_set_layout(attempt, json_object_get(data, "layout"));
+	if (on_rank_exit != NULL)
+		attempt->policy.goes_on = strcmp(on_rank_exit, "continue") == 0;
 }
 
 static void note_end(struct wlbd_attempt *attempt, const char *source, const struct wlbd_attempt_end *end)
