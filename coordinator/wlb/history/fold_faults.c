@@ -8,7 +8,10 @@
 #include "coordinator/wlb/output/rank_text.h"
 #include "coordinator/wlb/output/reply_fields.h"
 
-enum { RANKS_COLUMNS = 60 };
+enum {
+	RANKS_COLUMNS = 60,
+	RECORDED_MOST = 16, /* the coordinator records no more consequences at once */
+};
 
 struct ended_rank {
 	int rank;
@@ -86,7 +89,7 @@ static int compare(const void *a, const void *b)
 	return (first > second) - (first < second);
 }
 
-/* "31 more ranks ended after it: 1-31 on n[1-4]"; gives the entry their nodes, in the order of ranks. */
+/* "7 more ranks ended after it: 1-7 on n[1-4]"; gives the entry their nodes, in the order of ranks. */
 static int describe(const struct group *group, json_t *entry, char *text, size_t size)
 {
 	char ranks_text[RANKS_COLUMNS + 1], nodes_text[128];
@@ -105,7 +108,8 @@ static int describe(const struct group *group, json_t *entry, char *text, size_t
 	wlb_ranks_format(ranks, group->count, RANKS_COLUMNS, ranks_text, sizeof(ranks_text));
 	free(ranks);
 	wlb_field_nodes(entry, nodes_text, sizeof(nodes_text));
-	snprintf(text, size, "%d more ranks ended after it: %s on %s", group->count, ranks_text, nodes_text);
+	snprintf(text, size, "%s%d more ranks ended after it: %s on %s",
+	         group->count >= RECORDED_MOST ? "at least " : "", group->count, ranks_text, nodes_text);
 	return 0;
 }
 

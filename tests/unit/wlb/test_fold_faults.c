@@ -38,7 +38,7 @@ static void consequences_are_one_entry(void **state)
 	folded = wlb_faults_fold(faults);
 	assert_int_equal(json_array_size(folded), 6);
 	assert_string_equal(text_of(folded, 0, "detail"), "ended with exit code 1");
-	assert_string_equal(text_of(folded, 1, "detail"), "31 more ranks ended after it: 0-4,6-31 on n[1-2]");
+	assert_string_equal(text_of(folded, 1, "detail"), "at least 31 more ranks ended after it: 0-4,6-31 on n[1-2]");
 	assert_null(json_object_get(json_array_get(folded, 1), "rank"));
 	assert_string_equal(text_of(folded, 5, "detail"), "ended with exit code 1");
 	/* What was given is not changed. */
