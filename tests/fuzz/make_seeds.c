@@ -127,6 +127,8 @@ static const struct {
 	{"error_line/file",
          "{\"message\":{\"message\":\"ValueError: loss\",\"extraInfo\":{\"py_callstack\":\"Traceback "
          "(most recent call last):\\nValueError: loss\\n\"}}}"},
+	{"logs/labelled", "03: a\x1b[1;31mred\x1b[0m\n13: b\n 3: \xc3\xa4\x1b[2J\nsrun: error: x\n"},
+	{"logs/pattern", "/a-%j/%5t.%N.%n.%s.%J.%A.%a.%u.%x.%%"},
 	{"launcher/torchrun", "env\nA=1\ntorchrun\n--nnodes\n4\n--rdzv-b=c10d\n-r3\n--\ntrain.py\n--nnodes\n4"},
 	{"launcher/accelerate",
          "python3\n-u\n-m\naccelerate.commands.launch\n--num_processes=8\n--num_machines\n2\nt.py"},
@@ -256,11 +258,11 @@ static void seed_checkpoint(void)
 int main(int argc, char **argv)
 {
 	static const char *const targets[] = {
-		"index",      "safetensors", "manifest",   "model_config", "jsonl",       "policy",
-		"http",       "records",     "spool",      "settings",     "json_string", "lengths",
-		"machine",    "topology",    "first_exit", "calibration",  "verdict",     "activities",
-		"on_fault",   "steps",       "stacks",     "calls",        "links",       "node_check",
-		"kernel_log", "text",        "error_line", "launcher",     "processes",   "python_stack"};
+		"index",      "safetensors",  "manifest",   "model_config", "jsonl",    "policy",     "http",
+		"records",    "spool",        "settings",   "json_string",  "lengths",  "machine",    "topology",
+		"first_exit", "calibration",  "verdict",    "activities",   "on_fault", "steps",      "stacks",
+		"calls",      "links",        "node_check", "kernel_log",   "text",     "error_line", "launcher",
+		"processes",  "python_stack", "logs"};
 	if (argc != 2)
 		return 2;
 	check(wlb_dir_make(argv[1], 0755, &error));
