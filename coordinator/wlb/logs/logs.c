@@ -79,7 +79,7 @@ static int open_output(struct reading *reading, struct wlb_error *error)
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return wlb_fail(error, "%s: %s%s", path, strerror(errno),
-		                errno == ENOENT ? "; it is looked for where the nodes of the job had it" : "");
+		                errno == ENOENT ? "; run wlb logs on a host that has the file system of the job" : "");
 	if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size < reading->choice.begin) {
 		wlb_fail(error,
 		         S_ISREG(status.st_mode) ? "%s: was written over since attempt %d began" : "%s: is no file",
