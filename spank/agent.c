@@ -96,6 +96,7 @@ int wlb_spank_agent_start(struct wlb_spank_agent *agent, spank_t sp, const struc
 	                nodes,
 	                "--tasks",
 	                tasks,
+	                step->is_own ? "--only-record" : NULL,
 	                NULL};
 	int ends[2];
 	snprintf(nodes, sizeof(nodes), "%d", step->nodes);

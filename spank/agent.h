@@ -6,6 +6,7 @@
 #ifndef SPANK_AGENT_H
 #define SPANK_AGENT_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include <slurm/spank.h>
@@ -26,6 +27,7 @@ struct wlb_spank_step {
 	const char *node;
 	int nodes;
 	int tasks;                /* on this node */
+	bool is_own;              /* own_step.h */
 	const char *const *names; /* of the job's variables that name the coordinator; NULL-terminated */
 };
 

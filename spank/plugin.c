@@ -51,8 +51,9 @@ int slurm_spank_init_post_opt(spank_t sp, int argc, char **argv)
 	(void)argv;
 	switch (spank_context()) {
 	case S_CTX_ALLOCATOR:
-	case S_CTX_LOCAL:
 		return wlb_submit_options(&plugin);
+	case S_CTX_LOCAL:
+		return wlb_submit_step(&plugin);
 	case S_CTX_REMOTE:
 		return wlb_remote_init(sp, &plugin);
 	default:

@@ -16,6 +16,8 @@
 #include "spank/delivery.h"
 #include "spank/environment.h"
 #include "spank/model_path.h"
+#include "spank/own_step.h"
+#include "spank/program.h"
 #include "spank/state_dir.h"
 #include "spank/step_layout.h"
 #include "spank/task_variables.h"
@@ -177,17 +179,18 @@ static void find_node_name(char *node, size_t size)
 }
 
 /* Starts the agent of the step on this node. A page that is named in the environment already is another step's. */
-static void start_reporting(spank_t sp, struct wlb_spank *plugin, const char *run_id, uint32_t step_id)
+static void start_reporting(spank_t sp, struct wlb_spank *plugin, const char *run_id, uint32_t step_id, bool is_own)
 {
 	static const char *const names[] = {"WLB_COORDINATOR", "WLB_MUNGE_SOCKET", "WLB_COORDINATOR_USER",
 	                                    "WLB_CONF",        "SLURM_CONF",       NULL};
 	struct wlb_error error;
 	char attempt_id[64], node[256] = "";
-	struct wlb_spank_step step = {.run_id = run_id, .attempt_id = attempt_id, .node = node, .names = names};
+	struct wlb_spank_step step = {
+		.run_id = run_id, .attempt_id = attempt_id, .node = node, .names = names, .is_own = is_own};
 	spank_unsetenv(sp, "WLB_NODE_PAGE");
 	spank_unsetenv(sp, "SLURM_WLB_NODE_PAGE");
 	wlb_environment_get(sp, "WLB_ATTEMPT_ID", attempt_id, sizeof(attempt_id));
-	if (plugin->args.agent[0] == '\0' || attempt_id[0] == '\0' || !is_attempt_step(sp, step_id))
+	if (plugin->args.agent[0] == '\0' || attempt_id[0] == '\0' || (!is_own && !is_attempt_step(sp, step_id)))
 		return;
 	find_node_name(node, sizeof(node));
 	/* With SlurmdParameters=contain_spank, since 24.05, Slurm calls this in a process that shares memory with
@@ -206,7 +209,7 @@ int wlb_remote_user_init(spank_t sp, struct wlb_spank *plugin)
 {
 	struct wlb_spank_options *options = &plugin->options;
 	struct wlb_announcement announcement = {.options = options};
-	uint32_t step_id = 0;
+	uint32_t step_id = 0, node = 0;
 	char run_id[64];
 	restore_options(sp, options);
 	if (!wlb_spank_options_active(options))
@@ -222,12 +225,14 @@ int wlb_remote_user_init(spank_t sp, struct wlb_spank *plugin)
 	resolve_model(sp, options->text[WLB_JOB_MODEL]);
 	set_policy(sp, options);
 	set_coordinator(sp, &plugin->args);
-	if (step_id == SLURM_BATCH_SCRIPT && plugin->args.announce) {
+	bool is_own = step_id <= SLURM_MAX_NORMAL_STEP_ID && wlb_own_step_take(sp);
+	bool is_first = is_own && spank_get_item(sp, S_JOB_NODEID, &node) == ESPANK_SUCCESS && node == 0;
+	if ((step_id == SLURM_BATCH_SCRIPT || is_first) && plugin->args.announce) {
 		spank_get_item(sp, S_SLURM_RESTART_COUNT, &announcement.restart_count);
 		announcement.run_id = run_id;
 		announce(sp, plugin, &announcement);
 	}
-	start_reporting(sp, plugin, run_id, step_id);
+	start_reporting(sp, plugin, run_id, step_id, is_own);
 	return 0;
 }
 
@@ -257,13 +262,8 @@ static int64_t find_place(const struct wlb_layout *layout, char *const *entries,
  * could not ask it to stop. */
 static void hold_stop_signal(spank_t sp)
 {
-	int argc = 0;
-	char **argv = NULL;
 	sigset_t stop;
-	if (spank_get_item(sp, S_JOB_ARGV, &argc, &argv) != ESPANK_SUCCESS || argc < 1)
-		return;
-	const char *slash = strrchr(argv[0], '/');
-	if (strcmp(slash != NULL ? slash + 1 : argv[0], "wlb-worker") != 0)
+	if (!wlb_program_is_worker(sp))
 		return;
 	sigemptyset(&stop);
 	sigaddset(&stop, SIGUSR1);

@@ -11,6 +11,7 @@
 
 #include "spank/layout_fit.h"
 #include "spank/model_path.h"
+#include "spank/own_step.h"
 #include "spank/step_layout.h"
 
 /* Slurm stores a job's options under this prefix for the srun of its script. */
@@ -93,6 +94,18 @@ int wlb_submit_options(const struct wlb_spank *plugin)
 		return 0;
 	slurm_error("%s", error.message);
 	return -1;
+}
+
+int wlb_submit_step(const struct wlb_spank *plugin)
+{
+	struct wlb_error error;
+	bool is_own =
+		wlb_spank_options_active(&plugin->options) && plugin->args.agent[0] != '\0' && wlb_own_step_is_wanted();
+	if (wlb_submit_options(plugin) != 0)
+		return -1;
+	if (is_own && wlb_own_step_begin(&error) != 0)
+		slurm_error("wlb: this step is not recorded: %s", error.message);
+	return 0;
 }
 
 int wlb_local_user_init(spank_t sp, const struct wlb_spank *plugin)

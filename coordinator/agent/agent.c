@@ -191,7 +191,8 @@ static void send_report(struct agent *a)
 	                                  .calls = &a->calls,
 	                                  .trainers = &a->trainers,
 	                                  .goodbye = is_last(a),
-	                                  .stepd_gone = a->stepd_gone};
+	                                  .stepd_gone = a->stepd_gone,
+	                                  .own_nodes = a->options->only_record ? a->options->nodes : 0};
 	/* An end is reported at once. */
 	if (!report.goodbye && !wlb_agent_report_pending(&a->tasks))
 		wlb_agent_trainers_look(&a->trainers, &a->tasks, wlb_clock_ms());
@@ -450,7 +451,7 @@ static void watch_step(struct agent *a)
 		if (!over)
 			wait_for_event(a, earlier(announced_due(a), earlier(report_due(a), kill_due(a))));
 	}
-	if (a->ended)
+	if (a->ended && !a->options->only_record)
 		ask_strays(&a->strays);
 	send_last_report(a);
 	if (a->ended)

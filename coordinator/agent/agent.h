@@ -5,6 +5,7 @@
 #ifndef COORDINATOR_AGENT_AGENT_H
 #define COORDINATOR_AGENT_AGENT_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "coordinator/client/config.h"
@@ -16,6 +17,7 @@ struct wlb_agent_options {
 	const char *node;
 	int nodes;                  /* of the step; the more nodes, the longer the random delay of a report may be */
 	int tasks;                  /* of the step on this node */
+	bool only_record;           /* nothing is ended because a rank is */
 	int control_fd;             /* the socket on which the plugin sends (message.h) */
 	pid_t stepd;                /* the slurmstepd that loaded the plugin */
 	struct wlb_node_page *page; /* belongs to the caller */

@@ -17,6 +17,8 @@ static const struct wlb_option options[] = {
          .required = true, .min = 1, .max = NODES_MAX},
 	{WLB_OPTION(INT, "tasks", FIELD(tasks), "N", "tasks of the step on this node"), .required = true, .min = 1,
          .max = WLB_AGENT_TASKS_MAX},
+	{WLB_OPTION(FLAG, "only-record", FIELD(only_record), NULL,
+                    "the step is only recorded: none of its processes is ended because a rank has ended")},
 	{WLB_OPTION(VERSION, "version", 0, NULL, "print the version and exit")},
 };
 

@@ -4,7 +4,7 @@
 
 #include "common/options.h"
 
-/* Fills run_id, attempt_id, node, nodes and tasks of struct wlb_agent_options (agent.h). */
+/* Fills run_id, attempt_id, node, nodes, tasks and only_record of struct wlb_agent_options (agent.h). */
 extern const struct wlb_option_table wlb_agent_option_table;
 
 #endif

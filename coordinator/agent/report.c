@@ -53,6 +53,8 @@ static json_t *report_object(const struct wlb_agent_report *report, const struct
 		json_object_set_new(body, "processes", processes);
 	wlb_agent_steps_report(report->steps, report->page, tasks, body);
 	wlb_agent_calls_report(report->calls, report->page, tasks, body);
+	if (report->own_nodes > 0)
+		json_object_set_new(body, "own_nodes", json_integer(report->own_nodes));
 	if (report->stepd_gone)
 		json_object_set_new(body, "stepd", json_string("gone"));
 	return body;

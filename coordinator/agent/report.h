@@ -18,6 +18,7 @@ struct wlb_agent_report {
 	const struct wlb_agent_trainers *trainers;
 	bool goodbye;
 	bool stepd_gone;
+	int own_nodes; /* of a step that is only recorded; 0: another */
 };
 
 /* The body, with everything that the coordinator does not know yet; the caller frees it. NULL if out of memory. */

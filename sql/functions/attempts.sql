@@ -226,6 +226,13 @@ create function wlb_attempt_begun(a attempts, p_time timestamptz) returns void l
 	where id = a.run_id;
 $$;
 
+-- Its step was started by srun alone, and the agents of its nodes record it: its processes are there, and nothing ends them.
+create function wlb_attempt_is_own(p_attempt bigint) returns void language sql as $$
+	select wlb_attempt_lock(p_attempt);
+	update attempts set goes_on = true where id = p_attempt;
+	select wlb_attempt_begun(a, now()) from attempts a where a.id = p_attempt and a.state = 'starting'
+$$;
+
 create function wlb_attempt_reported(p_attempt bigint, p_step bigint) returns void language sql as $$
 	update attempts set reported_step = p_step where id = p_attempt and coalesce(reported_step, 0) < p_step
 $$;

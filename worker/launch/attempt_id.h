@@ -9,7 +9,5 @@
 /* Writes the id of this attempt: WLB_ATTEMPT_ID, or a new UUID where a plain srun in a job of WLB started this process,
  * or "" where nothing is recorded. */
 int wlb_launch_attempt_id(char *id, size_t size, struct wlb_error *error);
-/* Writes a new UUID. */
-int wlb_launch_new_id(char *id, size_t size, struct wlb_error *error);
 
 #endif

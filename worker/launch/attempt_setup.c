@@ -9,6 +9,7 @@
 #include "common/number.h"
 #include "common/seconds.h"
 #include "common/show.h"
+#include "common/uuid.h"
 #include "planner/machine_choose.h"
 #include "planner/node_type.h"
 #include "planner/plan_record.h"
@@ -401,7 +402,7 @@ int wlb_train_plan_make(const struct wlb_launch *launch, const struct wlb_train_
 		return rc;
 	wlb_file_report_end();
 	plan->state = WLB_PLAN_MADE;
-	if (wlb_launch_new_id(plan->save_id, sizeof(plan->save_id), error) < 0)
+	if (wlb_uuid_make(plan->save_id, sizeof(plan->save_id), error) < 0)
 		return -1;
 	return wlb_launch_attempt_id(plan->attempt_id, sizeof(plan->attempt_id), error);
 }

@@ -103,6 +103,8 @@ struct wlbd_requeue {
 
 /* The step of Slurm (incident/step_end.c). */
 struct wlbd_slurm_step {
+	int own_nodes; /* it is only recorded, and its agents alone tell its end; 0: it is of `wlb run` or wlb-worker */
+	int own_exit_code; /* of the first rank that ended badly; 0: none did */
 	char id[32];       /* "12.0", from the launcher */
 	bool has_reported; /* a node has, to this wlbd or to one before it */
 	struct wlbd_quiet {

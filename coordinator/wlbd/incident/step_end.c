@@ -6,6 +6,8 @@
 #include "common/clock.h"
 #include "coordinator/wlbd/database/outbox.h"
 #include "coordinator/wlbd/incident/attempt_end.h"
+#include "coordinator/wlbd/incident/faults.h"
+#include "coordinator/wlbd/incident/symptoms.h"
 #include "coordinator/wlbd/slurm/slurm_requests.h"
 #include "coordinator/wlbd/wlbd.h"
 
@@ -38,6 +40,36 @@ void wlbd_step_end_note_report(struct wlbd_attempt *attempt)
 	wlbd_params_add_integer(&params, attempt->attempt_pk);
 	wlbd_outbox_put(attempt->wlbd->outbox, attempt->uid, attempt->run_pk,
 	                "update attempts set node_reported = true where id = $1", &params);
+}
+
+void wlbd_step_end_note_own(struct wlbd_attempt *attempt, int nodes)
+{
+	struct wlbd_params params = {0};
+	if (nodes == 0 || attempt->slurm_step.own_nodes != 0)
+		return;
+	attempt->slurm_step.own_nodes = nodes;
+	attempt->policy.goes_on = true;
+	wlbd_params_add_integer(&params, attempt->attempt_pk);
+	wlbd_outbox_put(attempt->wlbd->outbox, attempt->uid, attempt->run_pk, "select wlb_attempt_is_own($1)", &params);
+}
+
+void wlbd_step_end_note_own_exit(struct wlbd_attempt *attempt, int code)
+{
+	if (attempt->slurm_step.own_exit_code == 0)
+		attempt->slurm_step.own_exit_code = code;
+}
+
+void wlbd_step_end_check_own(struct wlbd_attempt *attempt)
+{
+	const struct wlbd_slurm_step *step = &attempt->slurm_step;
+	const struct wlbd_reporter *reporter;
+	int ended = 0;
+	TAILQ_FOREACH(reporter, &attempt->reporters.list, link)
+	ended += reporter->agent && reporter->goodbye;
+	if (step->own_nodes == 0 || ended < step->own_nodes || wlbd_attempt_has_ended(&attempt->incident.life))
+		return;
+	wlbd_fault_record_exited(attempt, step->own_exit_code, NULL);
+	wlbd_symptom_step_ended(attempt, step->own_exit_code, NULL);
 }
 
 static bool is_launcher_waiting(const struct wlbd_attempt *attempt, int64_t now_ms)

@@ -16,6 +16,13 @@ void wlbd_step_end_note_id(struct wlbd_attempt *attempt, const char *id);
  * launched has no slurmstepd either. */
 void wlbd_step_end_note_report(struct wlbd_attempt *attempt);
 
+/* A step that is only recorded, of so many nodes: its attempt goes on without the ranks that die. */
+void wlbd_step_end_note_own(struct wlbd_attempt *attempt, int nodes);
+/* A rank of it ended with this code. */
+void wlbd_step_end_note_own_exit(struct wlbd_attempt *attempt, int code);
+/* It has ended once the agents of all its nodes have sent their last report. */
+void wlbd_step_end_check_own(struct wlbd_attempt *attempt);
+
 /* To be called each second. Also for an attempt of which a rank has recorded that it is complete, since its launcher
  * may still wait for srun. Only for an attempt whose job Slurm has confirmed. */
 void wlbd_step_end_check(struct wlbd_attempt *attempt, int64_t now_ms);

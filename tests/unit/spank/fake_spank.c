@@ -61,6 +61,16 @@ spank_err_t spank_getenv(spank_t sp, const char *name, char *value, int size)
 	return snprintf(value, (size_t)size, "%s", found) < size ? ESPANK_SUCCESS : ESPANK_NOSPACE;
 }
 
+spank_err_t spank_unsetenv(spank_t sp, const char *name)
+{
+	(void)sp;
+	int i = find(name);
+	free(variables[i]);
+	for (; i < VARIABLES && variables[i] != NULL; i++)
+		variables[i] = variables[i + 1];
+	return ESPANK_SUCCESS;
+}
+
 spank_err_t spank_get_item(spank_t sp, spank_item_t item, ...)
 {
 	(void)sp;

@@ -27,8 +27,11 @@ static void apply_ranks(struct wlbd_reporter *reporter, const struct wlbd_report
 	json_array_foreach((json_t *)report->lost_ranks, i, entry)
 		wlbd_symptom_rank_gone(reporter, (int)json_integer_value(json_object_get(entry, "rank")));
 	json_array_foreach((json_t *)report->exits, i, entry)
-		wlbd_symptom_rank_exited(reporter, (int)json_integer_value(json_object_get(entry, "rank")),
-	                                 (int)json_integer_value(json_object_get(entry, "code")));
+	{
+		int code = (int)json_integer_value(json_object_get(entry, "code"));
+		wlbd_symptom_rank_exited(reporter, (int)json_integer_value(json_object_get(entry, "rank")), code);
+		wlbd_step_end_note_own_exit(reporter->attempt, code);
+	}
 }
 
 /* A report counts as a sign of life also where there is no memory for what its ranks do. */
@@ -96,14 +99,17 @@ static void apply(struct wlbd_attempt *attempt, struct wlbd_reporter *reporter, 
 		wlbd_attempt_end_stepd_gone(attempt, reporter->node);
 	if (!report->launcher) {
 		wlbd_step_end_note_report(attempt);
+		wlbd_step_end_note_own(attempt, (int)report->own_nodes);
 		keep_activities(attempt, reporter, report);
 		take_calls(attempt, report); /* before the steps that they were made in */
 		take_steps(attempt, report);
 		keep_processes(reporter, report);
 		apply_ranks(reporter, report);
 	}
-	if (report->goodbye)
+	if (report->goodbye) {
 		wlbd_symptom_goodbye(reporter);
+		wlbd_step_end_check_own(attempt);
+	}
 }
 
 /* The reply has a proof only where it is a receipt, so that the reporter does not repeat what it has reported, or asks

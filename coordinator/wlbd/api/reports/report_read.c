@@ -74,6 +74,7 @@ int wlbd_report_read(const json_t *body, struct wlbd_report *report, struct wlb_
 	    wlbd_field_choice(body, "stepd", WLBD_OPTIONAL, stepd_states, &stepd, error) != 0 ||
 	    wlbd_field_boolean(body, "goodbye", WLBD_OPTIONAL, &report->goodbye, error) != 0 ||
 	    wlbd_field_boolean(body, "agent", WLBD_OPTIONAL, &report->agent, error) != 0 ||
+	    wlbd_field_integer(body, "own_nodes", WLBD_OPTIONAL, 1, WLBD_NODES_MAX, &report->own_nodes, error) != 0 ||
 	    wlbd_slurm_end_read(body, &report->slurm_end, error) != 0 || read_arrays(body, report, error) != 0)
 		return -1;
 	report->launcher = strcmp(source, "run") == 0;

@@ -31,6 +31,7 @@ struct wlbd_report {
 	bool stepd_gone;                       /* the slurmstepd of the step on that node is dead */
 	bool goodbye;
 	bool agent;
+	int64_t own_nodes; /* of a step that srun has started with the option, and which is only recorded; 0: another */
 };
 
 /* Returns -1 with the field that is wrong. An array has at most WLBD_NODE_RANKS_MAX entries. */
