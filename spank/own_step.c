@@ -11,7 +11,8 @@ static const char mark[] = "SLURM_WLB_OWN_STEP", attempt[] = "SLURM_WLB_ATTEMPT_
 
 bool wlb_own_step_is_wanted(void)
 {
-	return getenv(wlb_job_options[WLB_JOB_LAYOUT].variable) == NULL && getenv(attempt) == NULL;
+	return getenv(wlb_job_options[WLB_JOB_LAYOUT].variable) == NULL && getenv(attempt) == NULL &&
+	       getenv(attempt + sizeof("SLURM_") - 1) == NULL;
 }
 
 int wlb_own_step_begin(struct wlb_error *error)

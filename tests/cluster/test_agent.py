@@ -193,8 +193,8 @@ class Steps(AgentTest):
 
     def srun(self, *words, layout="WLB_DP=5", attempt=True, **options):
         variables = dict(item.split("=") for item in ("WLB_TP=1", "WLB_CP=1", "WLB_PP=1", layout))
-        if attempt:
-            variables["WLB_ATTEMPT_ID"] = str(uuid.uuid4())
+        # Without an attempt: a step of a job that has the option.
+        variables |= {"WLB_ATTEMPT_ID": str(uuid.uuid4())} if attempt else {"SLURM_WLB_LAYOUT": "auto"}
         return self.cluster.run("srun", "--wlb-layout=auto", *words, env=variables, **options)
 
     def test_uneven_tasks(self):

@@ -30,6 +30,9 @@ static void a_job_with_the_option_or_an_attempt_has_none(void **state)
 	setenv("SLURM_WLB_LAYOUT", "auto", 1);
 	assert_false(wlb_own_step_is_wanted());
 	unsetenv("SLURM_WLB_LAYOUT");
+	setenv("WLB_ATTEMPT_ID", "6e1b0f3c-3c1e-4c39-9ad5-0d6a3d0c1f11", 1);
+	assert_false(wlb_own_step_is_wanted());
+	unsetenv("WLB_ATTEMPT_ID");
 	setenv("SLURM_WLB_ATTEMPT_ID", "6e1b0f3c-3c1e-4c39-9ad5-0d6a3d0c1f11", 1);
 	assert_false(wlb_own_step_is_wanted());
 }
