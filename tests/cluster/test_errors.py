@@ -38,7 +38,7 @@ class Errors(ClusterTest):
     def test_who_sees_the_command_and_the_error(self):
         job = self.submit()
         first, second = self.completed(job)["attempts"]
-        error = {"text": "ValueError: token hunter2 [2J", "cause": "", "rank": None, "is_consequence": False}
+        error = {"text": "ValueError: token hunter2", "cause": "", "rank": None, "is_consequence": False}
         path = str(self.cluster.work / f"{job}.out")
         self.assertEqual((first["error"], second["error"]), (error, None))
         for attempt in (first, second):
@@ -47,10 +47,10 @@ class Errors(ClusterTest):
         self.assertGreater(second["output"]["stdout_offset"], first["output"]["stdout_offset"])
         shown = self.wlb("show", job).stdout
         self.assertIn(f"  command: python3 train.py --key=hunter2\n  output: {path}\n", shown)
-        self.assertIn("\n      ValueError: token hunter2 [2J\n", shown)
+        self.assertIn("\n      ValueError: token hunter2\n", shown)
         listed = self.wlb("faults", "last").stdout
         self.assertRegex(listed, r"rank 2 on n\d +cause ")
-        self.assertIn("ValueError: token hunter2 [2J", " ".join(listed.split()))
+        self.assertIn("ValueError: token hunter2", " ".join(listed.split()))
         self.assertNotIn("hunter2", self.wlb("show", job, user=NOBODY, cwd="/").stdout)
         for words in (("show", job, "--json"), ("faults", job), ("faults", "--json"), ("runs", "--json")):
             self.assertNotIn("hunter2", self.wlb(*words, user=NOBODY, cwd="/").stdout, words)
@@ -95,7 +95,7 @@ class Errors(ClusterTest):
     def test_unlabelled_ranks_cannot_be_told_and_a_run_is_followed(self):
         job = self.cluster.sbatch("wlb run -- bash -c 'for i in 1 2 3 4; do echo line $i $SLURM_PROCID; sleep 1; done' | tee copy",
                                   "--wlb-layout=auto", "--ntasks-per-node=2", nodes=1)
-        wait_for("the attempt", lambda: any(a["output"] for a in self.cluster.show(job)["attempts"]), 60)
+        wait_for("its command", lambda: "  command: " in self.wlb("show", job, check=False).stdout, 60)
         refused = self.wlb("logs", job, "--rank=1", check=False)
         self.assertIn("the lines of one rank cannot be told, since srun does not label them", refused.stderr)
         followed = self.logs(job, "--follow").decode()

@@ -94,18 +94,20 @@ static void explain(struct wlbd_attempt *attempt, const struct wlbd_finding *cau
 	order_end(attempt, reason);
 }
 
-/* Returns how many nodes of the attempt are not lost, once these are. */
-static int nodes_left(const struct wlbd_attempt *attempt, const struct wlbd_finding *findings, int count)
+/* Whether at least so many nodes of the attempt are left once these are lost; true where its nodes are not known. */
+static bool has_nodes(const struct wlbd_attempt *attempt, const struct wlbd_finding *findings, int count, int least)
 {
 	const struct wlbd_reporter *reporter;
-	int lost = 0;
+	int nodes = attempt->nodes.started_on.count, lost = 0;
+	if (nodes == 0)
+		nodes = attempt->slurm_step.own_nodes;
 	TAILQ_FOREACH(reporter, &attempt->reporters.list, link)
 	lost += reporter->node_is_lost && reporter->rank != WLBD_LAUNCHER;
 	for (int i = 0; i < count; i++)
 		if (findings[i].what == WLBD_FOUND_NODE &&
 		    !wlbd_attempt_has_reporter(attempt, findings[i].symptom->node))
 			lost++;
-	return attempt->nodes.started_on.count - lost;
+	return nodes == 0 || nodes - lost >= least;
 }
 
 /* Whether the attempt goes on without what was lost. Nothing watches it without its launcher. */
@@ -118,7 +120,7 @@ static bool goes_on(const struct wlbd_attempt *attempt, const struct wlbd_findin
 	for (int i = 0; i < count; i++)
 		if (findings[i].what == WLBD_FOUND_LAUNCHER)
 			return false;
-	return nodes_left(attempt, findings, count) >= least;
+	return has_nodes(attempt, findings, count, least);
 }
 
 static void settle(struct wlbd_attempt *attempt, const struct wlbd_finding *findings, int count)
