@@ -8,6 +8,8 @@ import subprocess
 from harness import ClusterTest, main, wait_for
 from test_wlbd_api import NOBODY
 
+DAEMON = 1  # another account without rights
+
 # Rank 2 raises, and its peers see a closed connection a moment later.
 TRAINER = """import os, sys, time
 print("step", os.environ["WLB_ATTEMPT"], os.environ["RANK"], flush=True)
@@ -51,9 +53,9 @@ class Errors(ClusterTest):
         listed = self.wlb("faults", "last").stdout
         self.assertRegex(listed, r"rank 2 on n\d +cause ")
         self.assertIn("ValueError: token hunter2", " ".join(listed.split()))
-        self.assertNotIn("hunter2", self.wlb("show", job, user=NOBODY, cwd="/").stdout)
+        self.assertNotIn("hunter2", self.wlb("show", job, user=DAEMON, cwd="/").stdout)
         for words in (("show", job, "--json"), ("faults", job), ("faults", "--json"), ("runs", "--json")):
-            self.assertNotIn("hunter2", self.wlb(*words, user=NOBODY, cwd="/").stdout, words)
+            self.assertNotIn("hunter2", self.wlb(*words, user=DAEMON, cwd="/").stdout, words)
 
     def test_owner_sees_his_own_and_a_role_that_reads_all_tables_none(self):
         self.cluster.sql("create role reads_all")
@@ -124,7 +126,7 @@ class Errors(ClusterTest):
         job = self.cluster.sbatch("wlb run -- true", "--wlb-layout=auto")
         self.completed(job)
         self.assertEqual(json.loads(self.wlb("show", "last", "--json").stdout)["run_id"], str(job))
-        refused = self.wlb("stacks", "last", user=1, cwd="/", check=False)
+        refused = self.wlb("stacks", "last", user=DAEMON, cwd="/", check=False)
         self.assertEqual(refused.returncode, 1)
         self.assertRegex(refused.stderr, "last: user daemon has no run; 'wlb runs' lists those of all users")
 
