@@ -1,11 +1,13 @@
 /*
  * A training program that knows nothing of WLB: MPI, a collective each step, a checkpoint and a log of its own.
  *
- *   foreign_trainer STEPS STEP-MS SAVE-INTERVAL CHECKPOINT LOG
+ *   foreign_trainer STEPS STEP-MS SAVE-INTERVAL CHECKPOINT LOG [loop|error RANK STEP]
  *
  * Each step all ranks add up numbers that depend on the step alone, whatever their count, and the sum changes the
  * state, which every later step changes further: the last state tells whether each step entered it exactly once.
  * Rank 0 writes "step state" to the checkpoint and a line "process step state" for each step to the log.
+ *
+ * RANK goes into an endless loop, or writes an error and ends, at STEP of a training that began without a checkpoint.
  */
 #include <errno.h>
 #include <mpi.h>
@@ -18,9 +20,15 @@
 
 enum { ITEMS = 64 };
 
+struct fault {
+	const char *what; /* "" for none */
+	long rank, step;
+};
+
 struct options {
 	long steps, step_ms, save_interval;
 	const char *checkpoint, *log;
+	struct fault fault;
 };
 
 struct state {
@@ -83,6 +91,24 @@ static void train_step(struct state *state, int rank, int size)
 	*state = (struct state){step, mix(state->value ^ sum)};
 }
 
+static void endless_loop(void)
+{
+	for (volatile unsigned turns = 0;; turns++)
+		;
+}
+
+static void cause_fault(const struct fault *fault, int rank, uint64_t step)
+{
+	if (rank != fault->rank || step != (uint64_t)fault->step)
+		return;
+	if (strcmp(fault->what, "loop") == 0)
+		endless_loop();
+	if (strcmp(fault->what, "error") == 0) {
+		fprintf(stderr, "foreign_trainer: planted error of rank %d\n", rank);
+		exit(1);
+	}
+}
+
 static void train(const struct options *o, int rank, int size)
 {
 	struct state state;
@@ -93,8 +119,11 @@ static void train(const struct options *o, int rank, int size)
 	if (rank == 0)
 		load(o->checkpoint, &state);
 	MPI_Bcast(&state, 2, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+	const uint64_t first = state.step;
 	while (state.step < (uint64_t)o->steps) {
 		nanosleep(&pause, NULL);
+		if (first == 0)
+			cause_fault(&o->fault, rank, state.step + 1);
 		train_step(&state, rank, size);
 		if (rank != 0)
 			continue;
@@ -109,11 +138,14 @@ static void train(const struct options *o, int rank, int size)
 int main(int argc, char **argv)
 {
 	int rank, size;
-	if (argc != 6) {
-		fprintf(stderr, "usage: foreign_trainer STEPS STEP-MS SAVE-INTERVAL CHECKPOINT LOG\n");
+	if (argc != 6 && argc != 9) {
+		fprintf(stderr,
+		        "usage: foreign_trainer STEPS STEP-MS SAVE-INTERVAL CHECKPOINT LOG [loop|error RANK STEP]\n");
 		return 2;
 	}
-	struct options options = {atol(argv[1]), atol(argv[2]), atol(argv[3]), argv[4], argv[5]};
+	struct options options = {atol(argv[1]), atol(argv[2]), atol(argv[3]), argv[4], argv[5], {"", 0, 0}};
+	if (argc == 9)
+		options.fault = (struct fault){argv[6], atol(argv[7]), atol(argv[8])};
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
