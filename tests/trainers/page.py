@@ -13,7 +13,8 @@ TITLES = {"node": "node killed", "stopped": "rank stopped (SIGSTOP)", "loop": "r
 INTRODUCTION = """# Trainers that are not ours
 
 Each trainer of `examples/` and an MPI program, started as its users start it, on a private cluster of {nodes} nodes that share one
-machine. Made by `tests/trainers/run --report docs/results/trainers.md` on {date} with commit {commit}, on {machine}.
+machine: {machine}.
+Made by `tests/trainers/run --report docs/results/trainers.md` on {date}, commit {commit}.
 
 [What must follow](#what-must-follow) · [cells](#cells) · [what is wrong](#what-is-wrong)
 
