@@ -38,7 +38,8 @@ TRAINERS = {trainer.name: trainer for trainer in (
     Trainer("pytorch", "PyTorch DDP", PRINTED, 1),
     Trainer("torchrun", "torchrun", PRINTED, 1, 2),
     Trainer("accelerate", "Accelerate", PRINTED, 1, 2),
-    Trainer("lightning", "Lightning", r"Epoch 0:[^\r\n|]*\|[^\r\n|]*\| (\d+)/\d+ \[[^\]\r\n]*\bloss=([\d.]+)", 1),
+    # An epoch in which it goes on from a checkpoint is called "Training", and its length "?".
+    Trainer("lightning", "Lightning", r"(?:Epoch 0|Training):[^\r\n|]*\|[^\r\n|]*\| (\d+)/[\d?]+ \[[^\]\r\n]*\bloss=([\d.]+)", 1),
     Trainer("megatron", "megatron-core 0.16.1", r" iteration +(\d+)/ .* lm loss: ([\dE.+-]+) ", 1),
     Trainer("mpi", "MPI program", r"^\d+ (\d+) \d+$", 2))}
 
