@@ -107,6 +107,8 @@ static const struct {
          "\"pid\":71,\"state\":\"T\",\"note\":\"\",\"left_out\":1,\"threads\":[{\"pid\":71,\"tid\":72,\"name\":\"a\","
          "\"state\":\"S\",\"waits_in\":\"f\",\"frames\":[\"g+0x1 "
          "(h)\"]}],\"calls\":[[\"send\",\"pp\",4,512,0.5,null]]}]}"},
+	{"metrics_line/two", "{\"step\": 1, \"time\": 1790000000.5, \"loss\": NaN, \"\\u001b[1mx\": -Infinity}\n"
+                             "{\"step\": 1, \"checkpoint\": \"/c\"}\n"},
 	{"first_exit/killed", "loss 2.5srun: error: n3: task 5: Killed\n"},
 	{"first_exit/code", "srun: error: n[08-10,12]: tasks 0-3,7: Exited with exit code 7\n"},
 	{"first_exit/core", "a\nsrun: error: n1: tasks 0-1: Segmentation fault (core dumped)\n"},
@@ -262,7 +264,7 @@ int main(int argc, char **argv)
 		"records",    "spool",        "settings",   "json_string",  "lengths",  "machine",    "topology",
 		"first_exit", "calibration",  "verdict",    "activities",   "on_fault", "steps",      "stacks",
 		"calls",      "links",        "node_check", "kernel_log",   "text",     "error_line", "launcher",
-		"processes",  "python_stack", "logs"};
+		"processes",  "python_stack", "logs",       "metrics_line"};
 	if (argc != 2)
 		return 2;
 	check(wlb_dir_make(argv[1], 0755, &error));
