@@ -5,7 +5,7 @@
 void wlb_followed_begin(struct wlb_followed *record)
 {
 	record->step_kind = WLB_FOLLOWED_NO_STEP;
-	record->step = 0;
+	record->step = record->at = 0;
 	record->time_s = 0;
 	record->count = record->left_out = 0;
 }

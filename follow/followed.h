@@ -28,6 +28,7 @@ struct wlb_followed_value {
 struct wlb_followed {
 	enum wlb_followed_step step_kind;
 	int64_t step;  /* 0 to WLB_FOLLOWED_STEP_MOST; 0 without a step */
+	int64_t at;    /* where in its stream it begins, in bytes; set by who knows it */
 	double time_s; /* since 1970; 0: the record does not say, the caller takes the time at which it was read */
 	int count;
 	int left_out; /* values without room here, without a usable name, or that are no numbers */

@@ -30,6 +30,7 @@ static const struct {
 	{"elapsed time per iteration (ms)", "step_time_s", 1e-3}, /* Megatron-LM, stdout */
 	{"iteration-time", "step_time_s", 1},                     /* Megatron-LM, TensorBoard */
 	{"time_per_iteration_ms", "step_time_s", 1e-3},           /* nanotron */
+	{"elapsed_time_per_iteration_ms", "step_time_s", 1e-3},   /* nanotron before 2025 */
 	{"time_metrics/end_to_end(s)", "step_time_s", 1},         /* torchtitan, TensorBoard */
 	{"tokens_per_sec", "tokens_per_s", 1},                    /* nanotron */
 	{"tokens_per_sec_per_gpu", "tokens_per_s_per_device", 1}, /* nanotron */

@@ -109,6 +109,12 @@ static const struct {
          "(h)\"]}],\"calls\":[[\"send\",\"pp\",4,512,0.5,null]]}]}"},
 	{"metrics_line/two", "{\"step\": 1, \"time\": 1790000000.5, \"loss\": NaN, \"\\u001b[1mx\": -Infinity}\n"
                              "{\"step\": 1, \"checkpoint\": \"/c\"}\n"},
+	{"pattern/named", "it(?P<step>\\d+)|[^a-c\\x41]{2,3}?\\b$\nit5"},
+	{"stdout_line/bars", " iteration  10/ 100 | elapsed time per iteration (ms): 123.4 | lm loss: 9.1E+00 |\n"
+                             "iteration: 3 / 15 | lm_loss: 5.76K | eta: 0:00:01\n"},
+	{"stdout_line/words", "\x1b[31mstep:  1  \x1b[32mloss:  8.1  memory:  1.2GiB(1.3%)  tps: 1,234\n"},
+	{"stdout_line/dict", "{'loss': '1.5', 'epoch': 0.5}\n\r 33%|#   | 4/12 [00:00<00:00, 51.45it/s]\n"
+                             "Epoch 1:  40%|##  | 4/10 [00:00<00:00, 9it/s, v_num=0, loss=2.3]\r"},
 	{"first_exit/killed", "loss 2.5srun: error: n3: task 5: Killed\n"},
 	{"first_exit/code", "srun: error: n[08-10,12]: tasks 0-3,7: Exited with exit code 7\n"},
 	{"first_exit/core", "a\nsrun: error: n1: tasks 0-1: Segmentation fault (core dumped)\n"},
@@ -264,7 +270,7 @@ int main(int argc, char **argv)
 		"records",    "spool",        "settings",   "json_string",  "lengths",  "machine",    "topology",
 		"first_exit", "calibration",  "verdict",    "activities",   "on_fault", "steps",      "stacks",
 		"calls",      "links",        "node_check", "kernel_log",   "text",     "error_line", "launcher",
-		"processes",  "python_stack", "logs",       "metrics_line"};
+		"processes",  "python_stack", "logs",       "metrics_line", "pattern",  "stdout_line"};
 	if (argc != 2)
 		return 2;
 	check(wlb_dir_make(argv[1], 0755, &error));
