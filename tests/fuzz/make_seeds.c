@@ -195,6 +195,17 @@ static void seed_texts(void)
 		check(wlb_file_write(texts[i].path, texts[i].text, strlen(texts[i].text), 0644, &error));
 }
 
+/* Events of one scalar, as a float and as a tensor. */
+static void seed_events(void)
+{
+	static const char simple[] = "\x09\0\0\0\0\0\0\xf0\x3f\x10\x02\x2a\x0a\x0a\x08\x0a\x01"
+				     "a\x15\0\0\x20\x40";
+	static const char tensor[] = "\x10\x02\x2a\x10\x0a\x0e\x0a\x01"
+				     "a\x42\x09\x08\x01\x12\0\x22\x04\0\0\x20\x40";
+	check(wlb_file_write("event_message/simple", simple, sizeof(simple) - 1, 0644, &error));
+	check(wlb_file_write("event_message/tensor", tensor, sizeof(tensor) - 1, 0644, &error));
+}
+
 static void seed_index(void)
 {
 	static const uint16_t tokens[20] = {1, 2, 3};
@@ -266,11 +277,11 @@ static void seed_checkpoint(void)
 int main(int argc, char **argv)
 {
 	static const char *const targets[] = {
-		"index",      "safetensors",  "manifest",   "model_config", "jsonl",    "policy",     "http",
-		"records",    "spool",        "settings",   "json_string",  "lengths",  "machine",    "topology",
-		"first_exit", "calibration",  "verdict",    "activities",   "on_fault", "steps",      "stacks",
-		"calls",      "links",        "node_check", "kernel_log",   "text",     "error_line", "launcher",
-		"processes",  "python_stack", "logs",       "metrics_line", "pattern",  "stdout_line"};
+		"index",      "safetensors",  "manifest",   "model_config", "jsonl",    "policy",      "http",
+		"records",    "spool",        "settings",   "json_string",  "lengths",  "machine",     "topology",
+		"first_exit", "calibration",  "verdict",    "activities",   "on_fault", "steps",       "stacks",
+		"calls",      "links",        "node_check", "kernel_log",   "text",     "error_line",  "launcher",
+		"processes",  "python_stack", "logs",       "metrics_line", "pattern",  "stdout_line", "event_message"};
 	if (argc != 2)
 		return 2;
 	check(wlb_dir_make(argv[1], 0755, &error));
@@ -279,6 +290,7 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++)
 		check(wlb_dir_make(targets[i], 0755, &error));
 	seed_texts();
+	seed_events();
 	seed_index();
 	seed_lengths();
 	seed_checkpoint();

@@ -1,0 +1,43 @@
+#include "follow/tfrecord.h"
+
+#include <string.h>
+
+#include "follow/crc32c.h"
+
+enum { LENGTH_BYTES = 8, CRC_BYTES = 4, HEAD_BYTES = LENGTH_BYTES + CRC_BYTES, MASK_DELTA = (int)0xa282ead8 };
+
+static uint64_t read_little(const unsigned char *bytes, int count)
+{
+	uint64_t value = 0;
+	for (int i = count - 1; i >= 0; i--)
+		value = value << 8 | bytes[i];
+	return value;
+}
+
+/* Whether the masked CRC of the bytes stands behind them. */
+static int is_intact(const unsigned char *bytes, size_t length)
+{
+	uint32_t crc = wlb_crc32c(0, bytes, length);
+	uint32_t masked = (crc >> 15 | crc << 17) + (uint32_t)MASK_DELTA;
+	return read_little(bytes + length, CRC_BYTES) == masked;
+}
+
+enum wlb_tfrecord_result wlb_tfrecord_read(const unsigned char *bytes, size_t count, struct wlb_tfrecord *record)
+{
+	memset(record, 0, sizeof(*record));
+	if (count < HEAD_BYTES)
+		return WLB_TFRECORD_PART;
+	uint64_t length = read_little(bytes, LENGTH_BYTES);
+	if (!is_intact(bytes, LENGTH_BYTES) || length > INT64_MAX - WLB_TFRECORD_FRAME_BYTES)
+		return WLB_TFRECORD_DAMAGED_LENGTH;
+	record->bytes = (int64_t)length + WLB_TFRECORD_FRAME_BYTES;
+	if (length > WLB_TFRECORD_DATA_MOST)
+		return WLB_TFRECORD_LONG;
+	if (count < (size_t)record->bytes) {
+		record->bytes = 0;
+		return WLB_TFRECORD_PART;
+	}
+	record->data = bytes + HEAD_BYTES;
+	record->length = (size_t)length;
+	return is_intact(record->data, record->length) ? WLB_TFRECORD_DATA : WLB_TFRECORD_DAMAGED_DATA;
+}
