@@ -154,6 +154,14 @@ static bool read_tensor(struct message tensor, double *value)
 	return is_found;
 }
 
+/* Megatron-LM writes each value twice, the second time with the number of samples in place of the step. */
+static bool is_by_samples(struct message tag)
+{
+	static const char end[] = " vs samples";
+	size_t bytes = sizeof(end) - 1;
+	return (size_t)(tag.end - tag.at) > bytes && memcmp(tag.end - bytes, end, bytes) == 0;
+}
+
 /* Adds a value of a summary. Returns -1 where the bytes are none. */
 static int read_value(struct message message, const char *prefix, struct wlb_followed *record)
 {
@@ -174,7 +182,7 @@ static int read_value(struct message message, const char *prefix, struct wlb_fol
 			is_scalar = read_tensor(field.inside, &value);
 	}
 	size_t used = strlen(prefix), length = (size_t)(tag.end - tag.at);
-	if (rc < 0 || !is_scalar || used >= sizeof(name))
+	if (rc < 0 || !is_scalar || used >= sizeof(name) || is_by_samples(tag))
 		return rc;
 	length = length < sizeof(name) - used ? length : sizeof(name) - used;
 	memcpy(name, prefix, used);

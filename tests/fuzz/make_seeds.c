@@ -109,6 +109,7 @@ static const struct {
          "(h)\"]}],\"calls\":[[\"send\",\"pp\",4,512,0.5,null]]}]}"},
 	{"metrics_line/two", "{\"step\": 1, \"time\": 1790000000.5, \"loss\": NaN, \"\\u001b[1mx\": -Infinity}\n"
                              "{\"step\": 1, \"checkpoint\": \"/c\"}\n"},
+	{"value_merge/three", "abcdefghijklmnopqr"},
 	{"pattern/named", "it(?P<step>\\d+)|[^a-c\\x41]{2,3}?\\b$\nit5"},
 	{"stdout_line/bars", " iteration  10/ 100 | elapsed time per iteration (ms): 123.4 | lm loss: 9.1E+00 |\n"
                              "iteration: 3 / 15 | lm_loss: 5.76K | eta: 0:00:01\n"},
@@ -277,11 +278,12 @@ static void seed_checkpoint(void)
 int main(int argc, char **argv)
 {
 	static const char *const targets[] = {
-		"index",      "safetensors",  "manifest",   "model_config", "jsonl",    "policy",      "http",
-		"records",    "spool",        "settings",   "json_string",  "lengths",  "machine",     "topology",
-		"first_exit", "calibration",  "verdict",    "activities",   "on_fault", "steps",       "stacks",
-		"calls",      "links",        "node_check", "kernel_log",   "text",     "error_line",  "launcher",
-		"processes",  "python_stack", "logs",       "metrics_line", "pattern",  "stdout_line", "event_message"};
+		"index",      "safetensors",  "manifest",   "model_config", "jsonl",         "policy",
+		"http",       "records",      "spool",      "settings",     "json_string",   "lengths",
+		"machine",    "topology",     "first_exit", "calibration",  "verdict",       "activities",
+		"on_fault",   "steps",        "stacks",     "calls",        "links",         "node_check",
+		"kernel_log", "text",         "error_line", "launcher",     "processes",     "python_stack",
+		"logs",       "metrics_line", "pattern",    "stdout_line",  "event_message", "value_merge"};
 	if (argc != 2)
 		return 2;
 	check(wlb_dir_make(argv[1], 0755, &error));
