@@ -13,6 +13,7 @@ static const struct {
 	double value;
 } words[] = {{"NaN", NAN}, {"Infinity", INFINITY}, {"-Infinity", -INFINITY}};
 
+enum { RANKS_MOST = 1 << 24 };
 enum { WORDS = sizeof(words) / sizeof(words[0]) };
 
 /* The word at the beginning of the text, which ends there, or -1. */
@@ -80,6 +81,8 @@ static void read_field(struct wlb_metrics_line *line, const char *name, const js
 	} else if (strcmp(name, "step_of_attempt") == 0) {
 		if (line->record.step_kind == WLB_FOLLOWED_NO_STEP)
 			wlb_followed_set_step(&line->record, WLB_FOLLOWED_STEP_OF_ATTEMPT, value);
+	} else if (strcmp(name, "rank") == 0) {
+		line->rank = value >= 0 && value < RANKS_MOST ? (int)value : -1;
 	} else if (strcmp(name, "time") == 0) {
 		line->record.time_s = value > 0 && value < 1e11 ? value : 0;
 	} else {
@@ -112,6 +115,7 @@ int wlb_metrics_line_read(struct wlb_metrics_line *line, const char *text, size_
 	json_t *field;
 	wlb_followed_begin(&line->record);
 	line->checkpoint[0] = '\0';
+	line->rank = -1;
 	if (strlen(text) < length)
 		return wlb_fail(error, "a line of WLB_METRICS_FILE has a NUL byte: write one JSON object a line");
 	if (text[strspn(text, " \t\r")] == '\0')

@@ -5,10 +5,10 @@
  *     {"step": 12, "time": 1790000000.5, "loss": 2.25, "tokens": 4096, "eval/loss": 2.5}
  *     {"step": 12, "time": 1790000000.5, "checkpoint": "/scratch/run/step_12"}
  *
- * Every field is optional. "step" is the trainer's own number; "step_of_attempt" is the hook's count, which starts anew
- * with each attempt. "time" is in seconds since 1970. Every other number is a value (value_name.h); true is 1 and false
- * is 0, and NaN, Infinity and -Infinity, as Python writes them, are numbers. Texts, lists and objects are left out and
- * counted.
+ * Every field is optional. "rank" is the rank that writes, where several append to one file. "step" is the trainer's
+ * own number; "step_of_attempt" is the hook's count, which starts anew with each attempt. "time" is in seconds since
+ * 1970. Every other number is a value (value_name.h); true is 1 and false is 0, and NaN, Infinity and -Infinity, as
+ * Python writes them, are numbers. Texts, lists and objects are left out and counted.
  *
  * The caller reads the file with tail.h and lines.h, where the job runs and as its user, and keeps the place with the
  * records. The package `wlb` of Python writes this file, and the hook a second one.
@@ -23,6 +23,7 @@ enum { WLB_CHECKPOINT_PATH_SIZE = 4096 };
 
 struct wlb_metrics_line {
 	struct wlb_followed record;
+	int rank;                                  /* -1: the line does not say */
 	char checkpoint[WLB_CHECKPOINT_PATH_SIZE]; /* the path of a checkpoint that is complete; "": the line has none
 	                                            */
 };

@@ -46,6 +46,12 @@ static void a_record_has_step_time_and_values(void **state)
 	assert_value("eval/loss", 2.5);
 	assert_value("is_best", 1);
 	assert_string_equal(line.checkpoint, "");
+	assert_int_equal(line.rank, -1);
+	assert_int_equal(read_line("{\"rank\": 7}"), 1);
+	assert_int_equal(line.rank, 7);
+	assert_int_equal(line.record.count, 0);
+	assert_int_equal(read_line("{\"rank\": -7}"), 1);
+	assert_int_equal(line.rank, -1);
 }
 
 static void a_step_of_the_attempt_is_no_step(void **state)

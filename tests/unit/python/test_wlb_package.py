@@ -1,0 +1,236 @@
+#!/usr/bin/env python3
+"""The package `wlb`: what it writes, and that it never raises, waits or writes where it must not."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import types
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "python"))
+
+import wlb
+import wlb._metrics
+import wlb._stop
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.path = os.path.join(self.folder.name, "metrics.jsonl")
+        os.environ["WLB_METRICS_FILE"] = self.path
+        os.environ.pop("RANK", None)
+        os.environ.pop("WLB_STOP_FILE", None)
+        wlb._metrics._file = None
+        wlb._stop._stop_step, wlb._stop._asked_s = None, -wlb._stop.ASK_EVERY_S
+
+    def records(self):
+        """Those that were written, without their times."""
+        if not os.path.exists(self.path):
+            return []
+        with open(self.path, encoding="ascii") as file:
+            records = [json.loads(line) for line in file]
+        for record in records:
+            self.assertAlmostEqual(record.pop("time"), time.time(), delta=60)
+        return records
+
+
+class Log(Case):
+    def test_a_record_is_a_line(self):
+        wlb.log(step=3, loss=2.5, tokens=4096, lr=1e-3, **{"eval/loss": 2, "is_best": True})
+        wlb.log(step=4)
+        self.assertEqual(self.records(), [{"step": 3, "loss": 2.5, "tokens": 4096, "lr": 1e-3, "eval/loss": 2, "is_best": 1}, {"step": 4}])
+        self.assertEqual(os.stat(self.path).st_mode & 0o777, 0o600)
+
+    def test_the_rank_is_told(self):
+        os.environ["RANK"] = "7"
+        wlb.log(step=1)
+        self.assertEqual(self.records(), [{"rank": 7, "step": 1}])
+
+    def test_what_is_no_number_is_left_out(self):
+        class Bad:
+            def __float__(self):
+                raise RuntimeError("the device is gone")
+
+        class Tensor:
+            def __float__(self):
+                return 1.5
+
+        wlb.log(step="3", loss=Bad(), tokens=[1], text="5", tensor=Tensor(), big=1 << 60, huge=1 << 5000, none=None)
+        self.assertEqual(self.records(), [{"tensor": 1.5, "big": float(1 << 60)}])
+
+    def test_numbers_that_json_lacks_are_written_as_the_reader_expects(self):
+        wlb.log(loss=float("nan"), a=float("inf"), b=-float("inf"))
+        text = pathlib.Path(self.path).read_text(encoding="ascii")
+        self.assertIn('"loss": NaN, "a": Infinity, "b": -Infinity', text)
+
+    def test_names_are_bounded(self):
+        wlb.log(step=1, **{"n%d" % i: i for i in range(100000)})
+        wlb.log(step=2, **{"x" * 100000: 1, "\x1b[31m\n\ud800": 2})
+        one, two = self.records()
+        self.assertLessEqual(len(one), wlb._metrics.VALUES_MOST + 3)
+        self.assertEqual(two, {"step": 2, "x" * wlb._metrics.NAME_MOST: 1, "\x1b[31m\n?": 2})
+
+    def test_nothing_is_done_without_wlb(self):
+        del os.environ["WLB_METRICS_FILE"]
+        wlb.log(step=1, loss=2)
+        wlb.checkpoint("/x", step=1)
+        self.assertFalse(wlb.should_stop())
+        self.assertEqual(os.listdir(self.folder.name), [])
+
+    def test_files_that_are_none_are_left_alone(self):
+        target = os.path.join(self.folder.name, "target")
+        os.symlink(target, self.path)
+        wlb.log(step=1)
+        self.assertFalse(os.path.exists(target))
+        os.unlink(self.path)
+        os.mkfifo(self.path)
+        begin_s = time.monotonic()
+        for _ in range(100):
+            wlb.log(step=1)
+        self.assertLess(time.monotonic() - begin_s, 5)
+        os.unlink(self.path)
+        wlb.log(step=1)
+        self.assertEqual(self.records(), [], "it gives up after errors")
+
+    def test_a_full_disk_raises_nothing(self):
+        os.environ["WLB_METRICS_FILE"] = "/dev/full"
+        wlb.log(step=1)
+        os.environ["WLB_METRICS_FILE"] = "/nonexistent/metrics"
+        wlb.log(step=1)
+
+    def test_a_torn_line_is_ended_before_the_next(self):
+        wlb.log(step=1)
+        wlb._metrics._file.is_torn = True
+        wlb.log(step=2)
+        self.assertEqual(pathlib.Path(self.path).read_text(encoding="ascii").count("\n\n{"), 1)
+
+    def test_a_process_writes_so_much_and_no_more(self):
+        wlb.log(step=1)
+        wlb._metrics._file.bytes = wlb._metrics.BYTES_MOST - 10
+        wlb.log(step=2)
+        self.assertEqual(self.records(), [{"step": 1}])
+
+    def test_lines_of_threads_and_processes_stay_whole(self):
+        def write(first):
+            for step in range(first, first + 500):
+                wlb.log(step=step, loss=0.5, text="x" * 100)
+
+        threads = [threading.Thread(target=write, args=(1000 * i,)) for i in range(4)]
+        child = subprocess.Popen([sys.executable, "-c", "import wlb\nfor i in range(500): wlb.log(step=9000 + i)"],
+                                 env=dict(os.environ, PYTHONPATH=str(ROOT / "python")))
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(child.wait(timeout=60), 0)
+        self.assertEqual(len({record["step"] for record in self.records()}), 2500)
+
+
+class Checkpoint(Case):
+    def test_a_checkpoint_has_an_absolute_path(self):
+        wlb.checkpoint(pathlib.Path("a") / "b", step=5)
+        self.assertEqual(self.records(), [{"checkpoint": os.path.abspath("a/b"), "step": 5}])
+        wlb.checkpoint(None)
+        wlb.checkpoint("x" * 5000)
+        wlb.checkpoint(b"x")
+        self.assertEqual(len(self.records()), 1)
+
+
+class Stop(Case):
+    def ask(self, text, step=None):
+        path = os.environ["WLB_STOP_FILE"] = os.path.join(self.folder.name, "stop")
+        wlb._stop._stop_step, wlb._stop._asked_s = None, -wlb._stop.ASK_EVERY_S
+        if text is not None:
+            pathlib.Path(path).write_text(text, encoding="ascii")
+        return wlb.should_stop(step)
+
+    def test_the_file_says_when_to_stop(self):
+        self.assertFalse(self.ask(None))
+        self.assertTrue(self.ask(""))
+        self.assertTrue(self.ask("", step=1))
+        self.assertFalse(self.ask("30\n", step=29))
+        self.assertTrue(wlb.should_stop(30))
+        self.assertTrue(wlb.should_stop(31))
+        self.assertTrue(wlb.should_stop())
+
+    def test_the_file_is_looked_at_once_a_second(self):
+        self.assertFalse(self.ask(None))
+        pathlib.Path(os.environ["WLB_STOP_FILE"]).touch()
+        self.assertFalse(wlb.should_stop())
+        wlb._stop._asked_s -= wlb._stop.ASK_EVERY_S
+        self.assertTrue(wlb.should_stop())
+
+    def test_a_fifo_makes_nobody_wait(self):
+        os.environ["WLB_STOP_FILE"] = os.path.join(self.folder.name, "fifo")
+        os.mkfifo(os.environ["WLB_STOP_FILE"])
+        wlb.should_stop()
+
+
+class Callbacks(Case):
+    """With stand-ins for the packages; tests/trainers has the real ones."""
+
+    def load(self, module, names):
+        for name in names:
+            sys.modules[name] = types.ModuleType(name)
+            self.addCleanup(sys.modules.pop, name)
+        sys.modules[names[-1]].TrainerCallback = sys.modules[names[-1]].Callback = object
+        self.addCleanup(sys.modules.pop, "wlb." + module, None)
+
+    def test_hugging_face(self):
+        self.load("_hugging_face", ["transformers"])
+        callback = wlb.HuggingFaceCallback()
+        args = types.SimpleNamespace(output_dir="/out", world_size=2)
+        state = types.SimpleNamespace(global_step=10, is_world_process_zero=True)
+        control = types.SimpleNamespace(should_save=False, should_training_stop=False)
+        callback.on_log(args, state, control, logs={"loss": 2.5, "epoch": 0.1, "step": 3, "note": "x"})
+        callback.on_save(args, state, control)
+        callback.on_log(args, state, control, logs={7: 1.0})
+        callback.on_log(args, state, control, logs={"train_runtime": 9.0, "train_loss": 1.5})
+        callback.on_log(args, None, control)
+        state.is_world_process_zero = False
+        callback.on_log(args, state, control, logs={"loss": 1})
+        self.assertEqual(self.records(), [{"step": 10, "loss": 2.5, "epoch": 0.1}, {"checkpoint": "/out/checkpoint-10", "step": 10},
+                                          {"step": 10, "run/train_runtime": 9.0, "run/train_loss": 1.5}])
+        os.environ["WLB_STOP_FILE"] = os.path.join(self.folder.name, "stop")
+        pathlib.Path(os.environ["WLB_STOP_FILE"]).write_text("11", encoding="ascii")
+        callback.on_step_end(args, state, control)
+        self.assertFalse(control.should_training_stop)
+        state.global_step = 11
+        callback.on_step_end(args, state, control)
+        self.assertTrue(control.should_training_stop and control.should_save)
+
+    def test_lightning(self):
+        self.load("_lightning", ["lightning", "lightning.pytorch", "lightning.pytorch.callbacks"])
+        callback = wlb.LightningCallback()
+        saved = os.path.join(self.folder.name, "a.ckpt")
+        trainer = types.SimpleNamespace(callback_metrics={"val_loss": 3.0}, global_step=0, is_global_zero=True, log_every_n_steps=5,
+                                        checkpoint_callback=types.SimpleNamespace(last_model_path=saved, best_model_path="", _last_global_step_saved=7),
+                                        world_size=1, sanity_checking=False, should_stop=False)
+        for batch in range(1, 24):  # two batches a step
+            trainer.global_step = batch // 2
+            if batch == 15:
+                pathlib.Path(saved).touch()
+            callback.on_train_batch_end(trainer, None, {"loss": 1.0 * trainer.global_step}, None, batch)
+        self.assertEqual(self.records(), [{"step": step, "val_loss": 3.0, "loss": 1.0 * step} for step in (0, 5, 10)]
+                         + [{"checkpoint": saved, "step": 7}])
+        os.environ["WLB_STOP_FILE"] = os.path.join(self.folder.name, "stop")
+        pathlib.Path(os.environ["WLB_STOP_FILE"]).touch()
+        wlb._stop._asked_s = -wlb._stop.ASK_EVERY_S
+        trainer.global_step = 12
+        callback.on_train_batch_end(trainer, None, None, None, 24)
+        self.assertTrue(trainer.should_stop)
+
+    def test_unknown_names_are_errors(self):
+        with self.assertRaises(AttributeError):
+            wlb.nothing  # pylint: disable=pointless-statement
+
+
+if __name__ == "__main__":
+    unittest.main()
