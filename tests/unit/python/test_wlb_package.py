@@ -45,7 +45,8 @@ class Log(Case):
     def test_a_record_is_a_line(self):
         wlb.log(step=3, loss=2.5, tokens=4096, lr=1e-3, **{"eval/loss": 2, "is_best": True})
         wlb.log(step=4)
-        self.assertEqual(self.records(), [{"step": 3, "loss": 2.5, "tokens": 4096, "lr": 1e-3, "eval/loss": 2, "is_best": 1}, {"step": 4}])
+        self.assertEqual(self.records(), [{"step": 3, "loss": 2.5, "tokens": 4096, "lr": 1e-3, "eval/loss": 2, "is_best": 1},
+                                          {"step": 4}])
         self.assertEqual(os.stat(self.path).st_mode & 0o777, 0o600)
 
     def test_the_rank_is_told(self):
@@ -196,7 +197,8 @@ class Callbacks(Case):
         callback.on_log(args, None, control)
         state.is_world_process_zero = False
         callback.on_log(args, state, control, logs={"loss": 1})
-        self.assertEqual(self.records(), [{"step": 10, "loss": 2.5, "epoch": 0.1}, {"checkpoint": "/out/checkpoint-10", "step": 10},
+        self.assertEqual(self.records(), [{"step": 10, "loss": 2.5, "epoch": 0.1},
+                                          {"checkpoint": "/out/checkpoint-10", "step": 10},
                                           {"step": 10, "run/train_runtime": 9.0, "run/train_loss": 1.5}])
         os.environ["WLB_STOP_FILE"] = os.path.join(self.folder.name, "stop")
         pathlib.Path(os.environ["WLB_STOP_FILE"]).write_text("11", encoding="ascii")

@@ -46,14 +46,16 @@ def write_content(folder):
                ("d", TensorProto(dtype=DT_DOUBLE, tensor_content=b"\0\0\0\0\0\0\x04\xc0", tensor_shape=TensorShapeProto())),
                ("i", TensorProto(dtype=DT_INT32, int_val=[-7])),
                ("l", TensorProto(dtype=DT_INT64, int64_val=[1 << 40])),
-               ("list", TensorProto(dtype=DT_FLOAT, float_val=[1, 2], tensor_shape=TensorShapeProto(dim=[TensorShapeProto.Dim(size=2)])))]
+               ("list", TensorProto(dtype=DT_FLOAT, float_val=[1, 2],
+                                    tensor_shape=TensorShapeProto(dim=[TensorShapeProto.Dim(size=2)])))]
     with open(os.path.join(folder, "events.out.tfevents.1790000000.n1.7.v2"), "wb") as file:
         writer = RecordWriter(file)
         writer.write(Event(wall_time=BEGIN_S, file_version="brain.Event:2").SerializeToString())
         values = [Summary.Value(tag=tag, tensor=tensor) for tag, tensor in tensors]
         writer.write(Event(wall_time=BEGIN_S, step=5, summary=Summary(value=values)).SerializeToString())
         writer.write(Event(wall_time=BEGIN_S, step=6, graph_def=b"x" * 100).SerializeToString())
-        writer.write(Event(wall_time=BEGIN_S, step=7, summary=Summary(value=[Summary.Value(tag="after", simple_value=3)])).SerializeToString())
+        after = Summary(value=[Summary.Value(tag="after", simple_value=3)])
+        writer.write(Event(wall_time=BEGIN_S, step=7, summary=after).SerializeToString())
         writer.flush()
 
 
