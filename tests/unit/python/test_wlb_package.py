@@ -212,9 +212,9 @@ class Callbacks(Case):
         self.load("_lightning", ["lightning", "lightning.pytorch", "lightning.pytorch.callbacks"])
         callback = wlb.LightningCallback()
         saved = os.path.join(self.folder.name, "a.ckpt")
+        saver = types.SimpleNamespace(last_model_path=saved, best_model_path="", _last_global_step_saved=7)
         trainer = types.SimpleNamespace(callback_metrics={"val_loss": 3.0}, global_step=0, is_global_zero=True, log_every_n_steps=5,
-                                        checkpoint_callback=types.SimpleNamespace(last_model_path=saved, best_model_path="", _last_global_step_saved=7),
-                                        world_size=1, sanity_checking=False, should_stop=False)
+                                        checkpoint_callback=saver, world_size=1, sanity_checking=False, should_stop=False)
         for batch in range(1, 24):  # two batches a step
             trainer.global_step = batch // 2
             if batch == 15:
