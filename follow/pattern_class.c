@@ -1,7 +1,21 @@
-/* Sets of bytes in a pattern: \d and other escapes, [...]. */
+#include "follow/pattern_class.h"
+
 #include <string.h>
 
-#include "follow/pattern_parse.h"
+#include "follow/pattern_program.h"
+
+/* Where it is read, and what is wrong with it. */
+struct place {
+	const char *text;
+	size_t at;
+	const char *why;
+};
+
+static int refuse(struct place *place, const char *why)
+{
+	place->why = why;
+	return -1;
+}
 
 static void set_range(uint64_t set[4], int first, int last)
 {
@@ -40,7 +54,7 @@ static bool add_named(uint64_t set[4], char letter)
 }
 
 /* The byte that \n, \t, \x1b or an escaped sign is; -1 for another letter or digit, which has a meaning elsewhere. */
-static int escaped_byte(struct wlb_pattern_parse *parse, char letter)
+static int escaped_byte(struct place *place, char letter)
 {
 	static const char letters[] = "ntrfvae", bytes[] = "\n\t\r\f\v\a\x1b", hex[] = "0123456789abcdef";
 	const char *found = strchr(letters, letter);
@@ -48,8 +62,8 @@ static int escaped_byte(struct wlb_pattern_parse *parse, char letter)
 		return bytes[found - letters];
 	if (letter == 'x') {
 		int value = 0;
-		for (int i = 0; i < 2; i++, parse->at++) {
-			char digit = parse->text[parse->at];
+		for (int i = 0; i < 2; i++, place->at++) {
+			char digit = place->text[place->at];
 			found = digit != '\0' ? strchr(hex, digit >= 'A' && digit <= 'F' ? digit | 0x20 : digit) : NULL;
 			if (found == NULL)
 				return -1;
@@ -61,62 +75,80 @@ static int escaped_byte(struct wlb_pattern_parse *parse, char letter)
 }
 
 /* The byte of an escape behind its backslash; -2 where it is one of the named sets, which is added. */
-static int read_escape(struct wlb_pattern_parse *parse, uint64_t set[4])
+static int read_escape(struct place *place, uint64_t set[4])
 {
-	char letter = parse->text[parse->at];
+	char letter = place->text[place->at];
 	if (letter == '\0')
-		return wlb_pattern_refuse(parse, "a backslash ends it: write \\\\ for a backslash");
-	parse->at++;
+		return refuse(place, "a backslash ends it: write \\\\ for a backslash");
+	place->at++;
 	if (add_named(set, letter))
 		return -2;
 	if (letter >= '1' && letter <= '9')
-		return wlb_pattern_refuse(parse, "backreferences are not matched in bounded time: leave them out");
-	int byte = escaped_byte(parse, letter);
+		return refuse(place, "backreferences are not matched in bounded time: leave them out");
+	int byte = escaped_byte(place, letter);
 	return byte >= 0 ? byte
-	                 : wlb_pattern_refuse(parse, "this escape is not known: use \\d \\w \\s \\b \\t \\xHH, or a "
-	                                             "backslash before a sign");
+	                 : refuse(place, "this escape is not known: use \\d \\w \\s \\b \\t \\xHH, or a "
+	                                 "backslash before a sign");
 }
 
-int wlb_pattern_parse_escape(struct wlb_pattern_parse *parse, uint64_t set[4])
+static int take_escape(struct place *place, uint64_t set[4])
 {
-	int byte = read_escape(parse, set);
+	int byte = read_escape(place, set);
 	if (byte >= 0)
 		set_range(set, byte, byte);
 	return byte == -1 ? -1 : 0;
 }
 
 /* The next byte of a class, or -2 for a named set, which is added. */
-static int read_class_byte(struct wlb_pattern_parse *parse, uint64_t set[4])
+static int read_class_byte(struct place *place, uint64_t set[4])
 {
-	char byte = parse->text[parse->at];
+	char byte = place->text[place->at];
 	if (byte == '\0')
-		return wlb_pattern_refuse(parse, "a [ has no ]: close the class, or write \\[");
-	parse->at++;
-	return byte == '\\' ? read_escape(parse, set) : (unsigned char)byte;
+		return refuse(place, "a [ has no ]: close the class, or write \\[");
+	place->at++;
+	return byte == '\\' ? read_escape(place, set) : (unsigned char)byte;
 }
 
-int wlb_pattern_parse_class(struct wlb_pattern_parse *parse, uint64_t set[4])
+static int take_class(struct place *place, uint64_t set[4])
 {
 	uint64_t found[4] = {0};
-	bool is_inverted = parse->text[parse->at] == '^', is_first = true;
-	parse->at += is_inverted;
-	for (; parse->text[parse->at] != ']' || is_first; is_first = false) {
-		int first = read_class_byte(parse, found), last = first;
+	bool is_inverted = place->text[place->at] == '^', is_first = true;
+	place->at += is_inverted;
+	for (; place->text[place->at] != ']' || is_first; is_first = false) {
+		int first = read_class_byte(place, found), last = first;
 		if (first == -1)
 			return -1;
-		bool is_range = parse->text[parse->at] == '-' && parse->text[parse->at + 1] != ']';
+		bool is_range = place->text[place->at] == '-' && place->text[place->at + 1] != ']';
 		if (is_range && first >= 0) {
-			parse->at++;
-			last = read_class_byte(parse, found);
+			place->at++;
+			last = read_class_byte(place, found);
 			if (last == -1)
 				return -1;
 		}
 		if (last < first)
-			return wlb_pattern_refuse(parse, "a range in [...] is backwards: write the smaller end first");
+			return refuse(place, "a range in [...] is backwards: write the smaller end first");
 		if (first >= 0)
 			set_range(found, first, last);
 	}
-	parse->at++;
+	place->at++;
 	set_add(set, found, is_inverted);
 	return 0;
+}
+
+int wlb_pattern_read_escape(const char *text, size_t *at, uint64_t set[4], const char **why)
+{
+	struct place place = {text, *at, NULL};
+	int rc = take_escape(&place, set);
+	*at = place.at;
+	*why = place.why;
+	return rc;
+}
+
+int wlb_pattern_read_class(const char *text, size_t *at, uint64_t set[4], const char **why)
+{
+	struct place place = {text, *at, NULL};
+	int rc = take_class(&place, set);
+	*at = place.at;
+	*why = place.why;
+	return rc;
 }

@@ -3,9 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "follow/pattern_class.h"
+
 static int parse_alternatives(struct wlb_pattern_parse *parse);
 
-int wlb_pattern_refuse(struct wlb_pattern_parse *parse, const char *why)
+/* Fails with the pattern, the place and the reason. */
+static int refuse(struct wlb_pattern_parse *parse, const char *why)
 {
 	return wlb_fail(parse->error, "pattern '%.200s': at byte %zu: %s", parse->text, parse->at, why);
 }
@@ -18,7 +21,7 @@ static char peek(const struct wlb_pattern_parse *parse)
 static int new_node(struct wlb_pattern_parse *parse, enum wlb_pattern_node_kind kind, int left, int right)
 {
 	if (parse->count == WLB_PATTERN_NODES_MOST)
-		return wlb_pattern_refuse(parse, "it has too many parts: shorten it");
+		return refuse(parse, "it has too many parts: shorten it");
 	parse->nodes[parse->count] = (struct wlb_pattern_node){.kind = kind, .left = left, .right = right};
 	return parse->count++;
 }
@@ -31,12 +34,12 @@ static int parse_name(struct wlb_pattern_parse *parse, int group)
 	while (wlb_pattern_is_word((unsigned char)name[bytes]))
 		bytes++;
 	if (bytes == 0 || bytes >= WLB_PATTERN_GROUP_NAME_SIZE || name[bytes] != '>')
-		return wlb_pattern_refuse(parse, "a group's name has 1 to 31 letters, digits and _, and > behind it");
+		return refuse(parse, "a group's name has 1 to 31 letters, digits and _, and > behind it");
 	memcpy(parse->pattern->names[group], name, bytes);
 	parse->pattern->names[group][bytes] = '\0';
 	for (int i = 1; i < group; i++)
 		if (strcmp(parse->pattern->names[i], parse->pattern->names[group]) == 0)
-			return wlb_pattern_refuse(parse, "a group's name is used twice: give each another one");
+			return refuse(parse, "a group's name is used twice: give each another one");
 	parse->at += bytes + 1;
 	return 0;
 }
@@ -52,11 +55,10 @@ static int parse_group_kind(struct wlb_pattern_parse *parse, int *group)
 	}
 	bool is_named = strncmp(text, "?P<", 3) == 0 || (strncmp(text, "?<", 2) == 0 && strchr("=!", text[2]) == NULL);
 	if (text[0] == '?' && !is_named)
-		return wlb_pattern_refuse(parse,
-		                          "lookaround, flags and conditions are not matched in bounded time: use "
-		                          "(...), (?:...) or (?P<name>...)");
+		return refuse(parse, "lookaround, flags and conditions are not matched in bounded time: use "
+		                     "(...), (?:...) or (?P<name>...)");
 	if (parse->pattern->groups == WLB_PATTERN_GROUPS_MOST)
-		return wlb_pattern_refuse(parse, "it has more than 11 groups: write (?:...) for those without a value");
+		return refuse(parse, "it has more than 11 groups: write (?:...) for those without a value");
 	*group = parse->pattern->groups++;
 	if (!is_named)
 		return 0;
@@ -70,13 +72,13 @@ static int parse_group(struct wlb_pattern_parse *parse)
 	if (parse_group_kind(parse, &group) < 0)
 		return -1;
 	if (++parse->depth > WLB_PATTERN_DEPTH_MOST)
-		return wlb_pattern_refuse(parse, "its groups are nested more than 32 deep: take some out");
+		return refuse(parse, "its groups are nested more than 32 deep: take some out");
 	int inner = parse_alternatives(parse);
 	parse->depth--;
 	if (inner < 0)
 		return -1;
 	if (peek(parse) != ')')
-		return wlb_pattern_refuse(parse, "a ( has no ): close the group, or write \\(");
+		return refuse(parse, "a ( has no ): close the group, or write \\(");
 	parse->at++;
 	if (group < 0)
 		return inner;
@@ -98,18 +100,19 @@ static int new_assert(struct wlb_pattern_parse *parse, enum wlb_pattern_op op)
 static int parse_byte(struct wlb_pattern_parse *parse, char byte)
 {
 	int node = new_node(parse, WLB_PATTERN_BYTE, -1, -1), rc = 0;
+	const char *why;
 	if (node < 0)
 		return -1;
 	uint64_t *set = parse->nodes[node].set;
 	if (byte == '.')
 		memset(set, -1, sizeof(parse->nodes[node].set));
 	else if (byte == '\\')
-		rc = wlb_pattern_parse_escape(parse, set);
+		rc = wlb_pattern_read_escape(parse->text, &parse->at, set, &why);
 	else if (byte == '[')
-		rc = wlb_pattern_parse_class(parse, set);
+		rc = wlb_pattern_read_class(parse->text, &parse->at, set, &why);
 	else
 		set[(unsigned char)byte / 64] |= UINT64_C(1) << ((unsigned char)byte % 64);
-	return rc < 0 ? -1 : node;
+	return rc < 0 ? refuse(parse, why) : node;
 }
 
 static int parse_atom(struct wlb_pattern_parse *parse)
@@ -126,8 +129,7 @@ static int parse_atom(struct wlb_pattern_parse *parse)
 		return new_assert(parse, WLB_PATTERN_BOUNDARY);
 	}
 	if (strchr("*+?", byte) != NULL)
-		return wlb_pattern_refuse(parse,
-		                          "a * + or ? has nothing before it to repeat: write a backslash before it");
+		return refuse(parse, "a * + or ? has nothing before it to repeat: write a backslash before it");
 	return parse_byte(parse, byte);
 }
 
@@ -171,7 +173,7 @@ static int parse_repeat(struct wlb_pattern_parse *parse)
 	if (node < 0 || !parse_quantifier(parse, &least, &most))
 		return node;
 	if (least > WLB_PATTERN_REPEATS_MOST || most > WLB_PATTERN_REPEATS_MOST || (most >= 0 && most < least))
-		return wlb_pattern_refuse(parse, "a {m,n} has m <= n <= 100: repeat with * or + instead");
+		return refuse(parse, "a {m,n} has m <= n <= 100: repeat with * or + instead");
 	int repeat = new_node(parse, WLB_PATTERN_REPEAT, node, -1);
 	if (repeat < 0)
 		return -1;
@@ -180,8 +182,7 @@ static int parse_repeat(struct wlb_pattern_parse *parse)
 	parse->nodes[repeat].is_shortest = peek(parse) == '?';
 	parse->at += peek(parse) == '?';
 	if (peek(parse) != '\0' && strchr("*+?", peek(parse)) != NULL)
-		return wlb_pattern_refuse(parse,
-		                          "two signs of repetition follow each other: put the first part in (?:...)");
+		return refuse(parse, "two signs of repetition follow each other: put the first part in (?:...)");
 	return repeat;
 }
 
@@ -213,6 +214,6 @@ int wlb_pattern_parse(struct wlb_pattern_parse *parse)
 		                WLB_PATTERN_BYTES_MOST);
 	int root = parse_alternatives(parse);
 	if (root >= 0 && peek(parse) != '\0')
-		return wlb_pattern_refuse(parse, "a ) closes no group: write \\)");
+		return refuse(parse, "a ) closes no group: write \\)");
 	return root;
 }

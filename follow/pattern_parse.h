@@ -46,11 +46,4 @@ struct wlb_pattern_parse {
 /* Parses the whole text. Returns the node of the root, or -1 with the message. */
 int wlb_pattern_parse(struct wlb_pattern_parse *parse);
 
-/* The same of one byte at the place: an escape or [...], into a set. Returns 0, or -1 with the message. */
-int wlb_pattern_parse_escape(struct wlb_pattern_parse *parse, uint64_t set[4]);
-int wlb_pattern_parse_class(struct wlb_pattern_parse *parse, uint64_t set[4]);
-
-/* Fails with the pattern, the place and the reason; returns -1. */
-int wlb_pattern_refuse(struct wlb_pattern_parse *parse, const char *why);
-
 #endif
