@@ -292,13 +292,15 @@ static void set_variables(spank_t sp, const struct wlb_task_facts *facts)
 /* Reads what Slurm knows of the task; false where it is none of an attempt. */
 static bool find_task(spank_t sp, struct wlb_task_facts *facts)
 {
-	uint32_t rank = 0, tasks = 0, local_tasks = 0, nodes = 0;
+	uint32_t rank = 0, tasks = 0, local_tasks = 0, nodes = 0, node = 0;
 	if (spank_get_item(sp, S_JOB_TOTAL_TASK_COUNT, &tasks) != ESPANK_SUCCESS ||
 	    (long)tasks != find_world_size(sp) || spank_get_item(sp, S_TASK_GLOBAL_ID, &rank) != ESPANK_SUCCESS ||
 	    spank_get_item(sp, S_TASK_ID, &facts->local_rank) != ESPANK_SUCCESS ||
 	    spank_get_item(sp, S_JOB_LOCAL_TASK_COUNT, &local_tasks) != ESPANK_SUCCESS ||
-	    spank_get_item(sp, S_JOB_NNODES, &nodes) != ESPANK_SUCCESS)
+	    spank_get_item(sp, S_JOB_NNODES, &nodes) != ESPANK_SUCCESS ||
+	    spank_get_item(sp, S_JOB_NODEID, &node) != ESPANK_SUCCESS)
 		return false;
+	facts->node = (int)node;
 	facts->rank = (int)rank;
 	facts->world_size = (int)tasks;
 	facts->local_world_size = (int)local_tasks;
@@ -309,14 +311,16 @@ static bool find_task(spank_t sp, struct wlb_task_facts *facts)
 /* Tells a task of an attempt where it finds the other ranks. */
 static void set_rank(spank_t sp)
 {
-	char address[256], port[16], id[256], files[PATH_MAX], backend[64];
-	struct wlb_task_facts facts = {.address = address, .port = port, .rendezvous = id, .error_files = files};
+	char address[256], port[16], id[256], files[PATH_MAX], metrics[PATH_MAX], backend[64];
+	struct wlb_task_facts facts = {
+		.address = address, .port = port, .rendezvous = id, .error_files = files, .metrics_files = metrics};
 	if (!find_task(sp, &facts))
 		return;
 	wlb_environment_get(sp, "WLB_MASTER_ADDR", address, sizeof(address));
 	wlb_environment_get(sp, "WLB_MASTER_PORT", port, sizeof(port));
 	wlb_environment_get(sp, "WLB_RENDEZVOUS", id, sizeof(id));
 	wlb_environment_get(sp, "WLB_ERROR_FILES", files, sizeof(files));
+	wlb_environment_get(sp, "WLB_METRICS_FILES", metrics, sizeof(metrics));
 	wlb_environment_get(sp, "PET_RDZV_BACKEND", backend, sizeof(backend));
 	facts.has_own_server = backend[0] != '\0' && strcmp(backend, "static") != 0 && strcmp(backend, "c10d") != 0;
 	set_variables(sp, &facts);

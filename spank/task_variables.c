@@ -50,6 +50,8 @@ int wlb_task_variables(const struct wlb_task_facts *facts, struct wlb_task_varia
 	add_meeting(&list, "MASTER_ADDR", "MASTER_PORT", facts);
 	if (facts->error_files[0] != '\0')
 		add(&list, "TORCHELASTIC_ERROR_FILE", true, "%s%d.json", facts->error_files, facts->rank);
+	if (facts->metrics_files[0] != '\0')
+		add(&list, "WLB_METRICS_FILE", false, "%s%d.jsonl", facts->metrics_files, facts->node);
 	if (facts->rendezvous[0] != '\0' && facts->world_size == facts->nodes)
 		add_launchers(&list, facts);
 	return list.count;

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-enum { WLB_TASK_VARIABLES_MAX = 13, WLB_TASK_VALUE_BYTES = 4096 };
+enum { WLB_TASK_VARIABLES_MAX = 14, WLB_TASK_VALUE_BYTES = 4096 };
 
 /* A task of an attempt. What `wlb run` has set is "" where it has set nothing. */
 struct wlb_task_facts {
@@ -18,6 +18,8 @@ struct wlb_task_facts {
 	const char *rendezvous;     /* its id; "": the options of a launcher stay as the user has set them */
 	const char *error_files;    /* what begins the path of each task's error file */
 	bool has_own_server;        /* the user has named a rendezvous server: PET_RDZV_BACKEND is etcd, say */
+	const char *metrics_files;  /* what begins the path of each node's file of metrics */
+	int node;                   /* its number in the step */
 };
 
 struct wlb_task_variable {

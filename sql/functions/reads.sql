@@ -46,7 +46,7 @@ create function wlb_attempts_json(p_run bigint, p_is_private boolean) returns js
 		'rank_map', case when ranks <= 65536 and map_bytes <= 16 << 20 then wlb_rank_map_json(attempt_id) end,
 		'world_size', world_size, 'device', device, 'dtype', dtype,
 		'created_at', wlb_time(created_at), 'started_at', wlb_time(started_at), 'ended_at', wlb_time(ended_at),
-		'first_step', first_step, 'last_step', last_step, 'resumed_step', resumed_step,
+		'first_step', first_step, 'last_step', last_step, 'resumed_step', resumed_step, 'step_of_attempt', step_of_attempt,
 		'checkpoint', checkpoint_path, 'exit_code', exit_code,
 		'plan', case when place <= 16 then wlb_plain_within(plan, 32768) end, 'memory_bytes', memory_bytes,
 		'gpus', case when place <= 16 then wlb_plain_within(gpus, 16384) end,
@@ -199,10 +199,10 @@ begin
 		'faults', wlb_faults_json(r.id),
 		'verdicts', wlb_verdicts_json(r.id),
 		'checkpoints', wlb_checkpoints_json(r.id), 'events', wlb_events_json(r.id),
-		'left_out', wlb_left_out_json(r),
+		'values', wlb_followed_json(r.id), 'left_out', wlb_left_out_json(r),
 		'dropped', json_build_object('events', r.dropped_events, 'faults', r.dropped_faults,
 			'checkpoints', r.dropped_checkpoints, 'evidence', r.dropped_evidence,
-			'verdicts', r.dropped_verdicts));
+			'verdicts', r.dropped_verdicts, 'values', r.dropped_values));
 	if p_steps then
 		select json_object_agg(key, value) into story from (
 			select key, value from json_each(story)

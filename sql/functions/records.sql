@@ -35,7 +35,7 @@ begin
 			added.seconds + one.seconds, added.trimmed or one.trimmed)::wlb_added;
 		stored := (record->>'seq')::bigint;
 	end loop;
-	if added.steps + added.repeated > 0 then
+	if added.steps + added.repeated > 0 or p_body->'records' @> '[{"type": "followed"}]' then
 		perform wlb_run_total(a, added);
 	end if;
 	if p_body->'records' @> '[{"type": "fault"}]' then
@@ -65,6 +65,8 @@ begin
 			update attempts set memory_bytes = greatest(memory_bytes, (d->>'memory_bytes')::bigint) where id = a.id;
 		end if;
 		return wlb_record_step(a, d, at);
+	when 'followed' then
+		return wlb_record_followed(a, d, at);
 	when 'checkpoint' then
 		insert into checkpoints (run_id, attempt_id, step, path, size_bytes, duration_s, recorded_at)
 		values (a.run_id, a.id, (d->>'step')::bigint, d->>'path', (d->>'bytes')::bigint, (d->>'duration_s')::float8, at);
@@ -156,39 +158,78 @@ begin
 	where rank_map.attempt_id = a.id and rank_map.rank = n.rank;
 end $$;
 
--- The newest attempt's row of a step is the one in `steps`; every other is kept in steps_superseded.
-create function wlb_record_step(a attempts, d jsonb, p_time timestamptz) returns wlb_added language plpgsql as $$
+-- Tokens and seconds of a row, for sums.
+create function wlb_step_tokens(s steps) returns numeric language sql immutable as $$
+	select coalesce(s.tokens, 0)::numeric * s.span_steps
+$$;
+
+create function wlb_step_seconds(s steps) returns numeric language sql immutable as $$
+	select wlb_seconds(s.step_time_s) * s.span_steps
+$$;
+
+create function wlb_step_supersede(s steps) returns void language sql as $$
+	insert into steps_superseded (run_id, step, attempt_id, loss, grad_norm, learning_rate, tokens, documents, step_time_s,
+		tokens_per_s, held_tokens, predicted_imbalance, imbalance, parts, recorded_at, span_steps)
+	select s.*
+$$;
+
+-- Writes the row that a step has.
+create function wlb_step_write(s steps) returns void language sql as $$
+	update steps set attempt_id = s.attempt_id, loss = s.loss, grad_norm = s.grad_norm,
+		learning_rate = s.learning_rate, tokens = s.tokens, documents = s.documents,
+		step_time_s = s.step_time_s, tokens_per_s = s.tokens_per_s, held_tokens = s.held_tokens,
+		predicted_imbalance = s.predicted_imbalance, imbalance = s.imbalance, parts = s.parts,
+		recorded_at = s.recorded_at, span_steps = s.span_steps
+	where run_id = s.run_id and step = s.step
+$$;
+
+-- A row with what is said of its step later.
+create function wlb_step_added(old steps, new steps) returns steps language sql immutable as $$
+	select row(old.run_id, old.step, old.attempt_id, coalesce(new.loss, old.loss), coalesce(new.grad_norm, old.grad_norm),
+		coalesce(new.learning_rate, old.learning_rate), coalesce(new.tokens, old.tokens), coalesce(new.documents, old.documents),
+		coalesce(new.step_time_s, old.step_time_s), coalesce(new.tokens_per_s, old.tokens_per_s),
+		coalesce(new.held_tokens, old.held_tokens), coalesce(new.predicted_imbalance, old.predicted_imbalance),
+		coalesce(new.imbalance, old.imbalance), coalesce(new.parts, old.parts), old.recorded_at, old.span_steps)::steps
+$$;
+
+-- The newest attempt's row of a step is the one in `steps`; every other is kept in steps_superseded. p_adds: a row of the same attempt
+-- was said in parts, by one record after the other, and was not done again.
+create function wlb_step_store(a attempts, new steps, p_adds boolean) returns wlb_added language plpgsql as $$
 declare
 	holder integer;
 	old steps;
-	new steps;
 begin
-	new := (a.run_id, (d->>'step')::bigint, a.id, (d->>'loss')::float8, (d->>'grad_norm')::float8, (d->>'lr')::float8,
-		(d->>'tokens')::bigint, (d->>'documents')::bigint, (d->>'step_time_s')::float8, (d->>'tokens_per_s')::float8,
-		(d->>'held_tokens')::bigint, (d->>'predicted_imbalance')::float8, (d->>'imbalance')::float8, d->'parts',
-		p_time)::steps;
 	select * into old from steps where run_id = a.run_id and step = new.step;
 	if old.run_id is null then
 		insert into steps select new.*;
-		return (1, 0, coalesce(new.tokens, 0), wlb_seconds(new.step_time_s), false)::wlb_added;
+		return (1, 0, wlb_step_tokens(new), wlb_step_seconds(new), false)::wlb_added;
+	end if;
+	if p_adds and old.attempt_id = a.id then
+		new := wlb_step_added(old, new);
+		perform wlb_step_write(new);
+		return (0, 0, wlb_step_tokens(new) - wlb_step_tokens(old), wlb_step_seconds(new) - wlb_step_seconds(old), false)::wlb_added;
 	end if;
 	select number into holder from attempts where id = old.attempt_id;
 	if holder > a.number then
-		insert into steps_superseded select new.*;
-		update attempts set repeated_seconds = repeated_seconds + wlb_seconds(new.step_time_s) where id = a.id;
+		if p_adds and exists (select from steps_superseded where attempt_id = a.id and step = new.step) then
+			return (0, 0, 0, 0, false)::wlb_added;
+		end if;
+		perform wlb_step_supersede(new);
+		update attempts set repeated_seconds = repeated_seconds + wlb_step_seconds(new) where id = a.id;
 		return (0, 1, 0, 0, false)::wlb_added;
 	end if;
-	insert into steps_superseded select old.*;
-	perform wlb_step_replaced(old.attempt_id, a.id, wlb_seconds(old.step_time_s));
-	update steps set attempt_id = new.attempt_id, loss = new.loss, grad_norm = new.grad_norm,
-		learning_rate = new.learning_rate, tokens = new.tokens, documents = new.documents,
-		step_time_s = new.step_time_s, tokens_per_s = new.tokens_per_s, held_tokens = new.held_tokens,
-		predicted_imbalance = new.predicted_imbalance, imbalance = new.imbalance, parts = new.parts,
-		recorded_at = new.recorded_at
-	where run_id = a.run_id and step = new.step;
-	return (0, 1, coalesce(new.tokens, 0)::numeric - coalesce(old.tokens, 0),
-		wlb_seconds(new.step_time_s) - wlb_seconds(old.step_time_s), false)::wlb_added;
+	perform wlb_step_supersede(old);
+	perform wlb_step_replaced(old.attempt_id, a.id, wlb_step_seconds(old));
+	perform wlb_step_write(new);
+	return (0, 1, wlb_step_tokens(new) - wlb_step_tokens(old), wlb_step_seconds(new) - wlb_step_seconds(old), false)::wlb_added;
 end $$;
+
+create function wlb_record_step(a attempts, d jsonb, p_time timestamptz) returns wlb_added language sql as $$
+	select wlb_step_store(a, row(a.run_id, (d->>'step')::bigint, a.id, (d->>'loss')::float8, (d->>'grad_norm')::float8, (d->>'lr')::float8,
+		(d->>'tokens')::bigint, (d->>'documents')::bigint, (d->>'step_time_s')::float8, (d->>'tokens_per_s')::float8,
+		(d->>'held_tokens')::bigint, (d->>'predicted_imbalance')::float8, (d->>'imbalance')::float8, d->'parts',
+		p_time, 1)::steps, exists (select from followed_values where attempt_id = a.id))
+$$;
 
 -- A step of p_old was done again by p_new, whose row is now the one in `steps`. wlb_run_total adds to p_new what the run
 -- gains by that, which is the new row's seconds without the old one's: so p_new gets the old one's here.

@@ -41,16 +41,16 @@ language sql stable rows 16 as $$
 			(select max(wlb_moment(k.recorded_at)) from checkpoints k where k.attempt_id = a.id))
 	from attempts a left join faults c on c.attempt_id = a.id and c.cause
 	cross join lateral (
-		select min(wlb_moment(recorded_at) - make_interval(secs => wlb_seconds(step_time_s)::float8)) as began,
+		select min(wlb_moment(recorded_at) - make_interval(secs => (wlb_seconds(step_time_s) * span_steps)::float8)) as began,
 			max(wlb_moment(recorded_at)) as ended
 		from (
-			(select recorded_at, step_time_s from steps s where s.attempt_id = a.id order by step limit 1)
+			(select recorded_at, step_time_s, span_steps from steps s where s.attempt_id = a.id order by step limit 1)
 			union all
-			(select recorded_at, step_time_s from steps s where s.attempt_id = a.id order by step desc limit 1)
+			(select recorded_at, step_time_s, span_steps from steps s where s.attempt_id = a.id order by step desc limit 1)
 			union all
-			(select recorded_at, step_time_s from steps_superseded s where s.attempt_id = a.id order by step limit 1)
+			(select recorded_at, step_time_s, span_steps from steps_superseded s where s.attempt_id = a.id order by step limit 1)
 			union all
-			(select recorded_at, step_time_s from steps_superseded s where s.attempt_id = a.id order by step desc limit 1)
+			(select recorded_at, step_time_s, span_steps from steps_superseded s where s.attempt_id = a.id order by step desc limit 1)
 		) as first_and_last) as edge
 	where a.run_id = p_run
 $$;
@@ -123,7 +123,7 @@ $$;
 create function wlb_step_seconds_after(a attempts, p_step bigint) returns numeric language sql stable as $$
 	select case
 		when p_step < (select min(step) from steps where attempt_id = a.id) then a.step_seconds
-		else (select least(a.step_seconds, round(coalesce(sum(step_time_s)
+		else (select least(a.step_seconds, round(coalesce(sum(step_time_s * span_steps)
 				filter (where step_time_s >= 0 and step_time_s <= 1e7), 0)::numeric, 9))
 			from steps where attempt_id = a.id and step > p_step) end
 $$;
@@ -143,11 +143,11 @@ language sql stable rows 16 as $$
 		select wlb_moment(began_at) as began, coalesce(wlb_moment(ended_at), 'infinity') as ended
 		from suspensions where run_id = p_run
 	)
-	select s.attempt_id, 'step', s.step, wlb_seconds_within(began, ended, s.recorded_at, s.step_time_s)
+	select s.attempt_id, 'step', s.step, wlb_seconds_within(began, ended, s.recorded_at, s.step_time_s * s.span_steps)
 	from spans join steps s on s.run_id = p_run and s.recorded_at > began and s.recorded_at <= coalesce(
 		(select min(recorded_at) from steps where run_id = p_run and recorded_at > ended), 'infinity')
 	union all
-	select s.attempt_id, 'repeated', s.step, wlb_seconds_within(began, ended, s.recorded_at, s.step_time_s)
+	select s.attempt_id, 'repeated', s.step, wlb_seconds_within(began, ended, s.recorded_at, s.step_time_s * s.span_steps)
 	from spans join steps_superseded s on s.run_id = p_run and s.recorded_at > began and s.recorded_at <= coalesce(
 		(select min(recorded_at) from steps_superseded where run_id = p_run and recorded_at > ended), 'infinity')
 	union all
@@ -165,7 +165,7 @@ create function wlb_attempt_work(p_run bigint) returns table (attempt_id bigint,
 language sql stable rows 16 as $$
 	with known as (
 		select a as attempt, a.number, a.state,
-			case when a.world_size is not null or a.number = (select max(number) from attempts where run_id = p_run)
+			case when a.world_size is not null or a.resumed_step is not null or a.number = (select max(number) from attempts where run_id = p_run)
 				then coalesce(a.resumed_step, case when a.decision is not null and a.world_size is null then 0 end)
 			end as resumed_step
 		from attempts a where a.run_id = p_run

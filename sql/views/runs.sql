@@ -26,7 +26,7 @@ select r.name as run, r.id as run_id, a.id as attempt_id, a.number as attempt, a
 		(select min(step) from steps_superseded s where s.attempt_id = a.id)) as first_step,
 	greatest((select max(step) from steps s where s.attempt_id = a.id),
 		(select max(step) from steps_superseded s where s.attempt_id = a.id)) as last_step,
-	a.created_at, a.started_at, a.ended_at, a.plan, a.memory_bytes, a.gpus, a.nodes_bytes
+	a.created_at, a.started_at, a.ended_at, a.plan, a.memory_bytes, a.gpus, a.nodes_bytes, a.step_of_attempt
 from attempts a join runs r on r.id = a.run_id;
 comment on view run_attempts is 'Attempts of runs; each that has ended and is not complete has a reason';
 comment on column run_attempts.first_step is 'first step that it recorded';
@@ -34,7 +34,7 @@ comment on column run_attempts.last_step is 'last step that it recorded';
 
 create view run_steps as
 select r.name as run, r.id as run_id, s.step, a.number as attempt, s.loss, s.grad_norm, s.learning_rate, s.tokens,
-	s.documents, s.step_time_s, s.tokens_per_s, s.held_tokens, s.predicted_imbalance, s.imbalance, s.parts, s.recorded_at
+	s.documents, s.step_time_s, s.tokens_per_s, s.held_tokens, s.predicted_imbalance, s.imbalance, s.parts, s.recorded_at, s.span_steps
 from steps s join runs r on r.id = s.run_id join attempts a on a.id = s.attempt_id;
 comment on view run_steps is 'Every step of a run, exactly once';
 

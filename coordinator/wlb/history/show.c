@@ -10,6 +10,7 @@
 #include "coordinator/wlb/commands.h"
 #include "coordinator/wlb/delivery/pending.h"
 #include "coordinator/wlb/history/gpus.h"
+#include "coordinator/wlb/history/said_values.h"
 #include "coordinator/wlb/history/show_sections.h"
 #include "coordinator/wlb/history/standstills.h"
 #include "coordinator/wlb/history/steps.h"
@@ -92,6 +93,8 @@ static int print_tables(const char *name, const json_t *run)
 	}
 	if (rc == 0)
 		rc = wlb_show_time_lost(run, stdout);
+	if (rc == 0)
+		rc = wlb_show_said_values(run);
 	if (rc == 0)
 		rc = wlb_show_faults(run);
 	if (rc == 0)

@@ -63,7 +63,7 @@ static void print_training(const json_t *run)
 /* A run keeps only the newest of records whose number is bounded. */
 static void print_dropped(const json_t *run)
 {
-	static const char *const lists[] = {"events", "faults", "checkpoints", "evidence", "verdicts"};
+	static const char *const lists[] = {"events", "faults", "checkpoints", "evidence", "verdicts", "values"};
 	const json_t *dropped = json_object_get(run, "dropped");
 	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
 		json_int_t count = json_integer_value(json_object_get(dropped, lists[i]));

@@ -68,6 +68,8 @@ static void files_of_old_jobs_are_removed(void **state)
 	                                    "machine-5.json",
 	                                    "machine-5.3.json",
 	                                    "machine-5-a.json",
+	                                    "metrics-5-a-0.jsonl",
+	                                    "hook-5-a-12.jsonl",
 	                                    "machine-5.3-a100-sxm.json",
 	                                    "error-5-a-b-0.json",
 	                                    "trainer-5.yaml",
@@ -106,6 +108,9 @@ static void others_stay(void **state)
 	             {"error-5", 31},
 	             {"error-a-5.json", 31},
 	             {"error-100-a-0.json", 31},
+	             {"metrics-100-a-0.jsonl", 31},
+	             {"metrics-5-a-0.json", 31},
+	             {"metrics-5.jsonl", 31},
 	             {"99999999999.json", 31}};
 	(void)state;
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)

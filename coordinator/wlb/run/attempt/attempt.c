@@ -20,6 +20,7 @@
 #include "coordinator/wlb/run/check/suspects.h"
 #include "coordinator/wlb/run/command/input.h"
 #include "coordinator/wlb/run/command/launcher.h"
+#include "coordinator/wlb/run/follow/follower.h"
 #include "coordinator/wlb/run/plan/placement.h"
 #include "coordinator/wlb/run/plan/plan.h"
 #include "coordinator/wlb/run/state/job.h"
@@ -35,6 +36,9 @@ enum { STEP_TRIES_MS = 60000, STEP_PAUSE_MS = 1000, STEP_PAUSE_MAX_MS = 8000 };
 /* The same while slurmctld does not answer: an upgrade or a failover takes minutes, and no other attempt would do
  * better. */
 enum { UNAVAILABLE_TRIES_MS = 30 * 60000 };
+
+/* For the last steps that the trainer has said to be read. */
+enum { FOLLOW_END_MS = 1000, FOLLOW_CANCELLED_MS = 200 };
 
 int wlb_attempt_new_id(char id[37], struct wlb_error *error)
 {
@@ -202,6 +206,15 @@ static pid_t run_step(struct wlb_run *run, struct wlb_attempt *attempt, struct w
 	}
 }
 
+static pid_t run_followed(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_reporter *reporter,
+                          struct wlb_error *error)
+{
+	struct wlb_run_follower *follower = wlb_run_follower_start(run, attempt, reporter);
+	pid_t srun = run_step(run, attempt, reporter, error);
+	wlb_run_follower_stop(follower, wlb_run_must_end(run) ? FOLLOW_CANCELLED_MS : FOLLOW_END_MS);
+	return srun;
+}
+
 int wlb_attempt_run(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_error *error)
 {
 	struct wlb_error reason;
@@ -222,7 +235,7 @@ int wlb_attempt_run(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb
 		wlb_run_record_placement(attempt);
 		if (attempt->plan != NULL)
 			wlb_run_record(reporter, "plan", json_incref(attempt->plan));
-		srun = run_step(run, attempt, reporter, error);
+		srun = run_followed(run, attempt, reporter, error);
 	} else {
 		attempt->exit_code = WLB_EXIT_USAGE;
 		wlb_text_format(attempt->end_reason, sizeof(attempt->end_reason), "%s", reason.message);

@@ -14,6 +14,7 @@
 #include "coordinator/wlb/run/attempt/first_error.h"
 #include "coordinator/wlb/run/attempt/host_list.h"
 #include "coordinator/wlb/run/command/input.h"
+#include "coordinator/wlb/run/follow/follower.h"
 #include "coordinator/wlb/run/state/print.h"
 
 enum { ARGUMENTS_OF_OURS = 16, COUNTS = 3, COUNT_BYTES = 64 };
@@ -51,7 +52,9 @@ static void forget_attempt(void)
 	                                    "WLB_MASTER_ADDR",
 	                                    "WLB_MASTER_PORT",
 	                                    "WLB_RENDEZVOUS",
-	                                    "WLB_ERROR_FILES"};
+	                                    "WLB_ERROR_FILES",
+	                                    "WLB_METRICS_FILES",
+	                                    "WLB_HOOK_FILES"};
 	char slurm_name[64];
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		snprintf(slurm_name, sizeof(slurm_name), "SLURM_%s", names[i]);
@@ -107,6 +110,12 @@ static void export_rendezvous(const struct wlb_run *run, const struct wlb_attemp
 	wlb_run_error_files(&run->job, attempt->id, files, sizeof(files));
 	if (files[0] != '\0')
 		export_variable("WLB_ERROR_FILES", files);
+	wlb_run_metrics_files(&run->job, attempt->id, files, sizeof(files));
+	if (files[0] != '\0')
+		export_variable("WLB_METRICS_FILES", files);
+	wlb_run_hook_files(&run->job, attempt->id, files, sizeof(files));
+	if (files[0] != '\0')
+		export_variable("WLB_HOOK_FILES", files);
 	if (rendezvous->port == 0)
 		return;
 	export_variable("WLB_MASTER_ADDR", rendezvous->address);

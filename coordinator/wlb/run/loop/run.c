@@ -14,6 +14,7 @@
 #include "coordinator/wlb/run/command/check_command.h"
 #include "coordinator/wlb/run/command/input.h"
 #include "coordinator/wlb/run/command/trainer.h"
+#include "coordinator/wlb/run/follow/follower.h"
 #include "coordinator/wlb/run/loop/attempts.h"
 #include "coordinator/wlb/run/state/deliver_records.h"
 #include "coordinator/wlb/run/state/job.h"
@@ -125,7 +126,8 @@ static int load_job(struct wlb_run *run, struct wlb_error *error)
 	open_journal(run);
 	wlb_run_launcher_tasks(run);
 	return wlb_run_job_tasks(run, error) != 0 || wlb_run_check_launcher(run, error) != 0 ||
-	                       wlb_run_check_command(run, error) != 0
+	                       wlb_run_check_command(run, error) != 0 ||
+	                       wlb_run_check_step_pattern(&run->options, error) != 0
 	               ? -1
 	               : 0;
 }
@@ -215,6 +217,15 @@ static const struct wlb_option options[] = {
                     "goes on until all ranks have ended, or fewer nodes than --wlb-min-nodes are left; it has "
                     "succeeded where a rank has"),
          .choices = "end|continue", .initial = "end"},
+	{WLB_OPTION(TEXT, "follow-tensorboard", FIELD(follow_tensorboard), "DIR",
+                    "read steps and losses for the run's record from the event files of TensorBoard below DIR (default: "
+                    "the folder that COMMAND names, as by --tensorboard-dir or --logging-dir)")},
+	{WLB_OPTION(
+		TEXT, "step-pattern", FIELD(step_pattern), "REGEX",
+		"read them from lines of the job's output file that this extended regular expression matches (default: "
+		"as Megatron-LM, torchtitan, nanotron, Hugging Face's Trainer and Lightning print them); groups named "
+		"step, loss, tokens or as the value is, (?P<step>[0-9]+), else the first is the step, the second the "
+		"loss, the third the tokens")},
 	{WLB_OPTION(LIST, "srun-args", FIELD(srun_words), "ARGS",
                     "more options for srun, separated by spaces, which override those of wlb run; may be given several "
                     "times")},

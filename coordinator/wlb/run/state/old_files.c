@@ -30,17 +30,16 @@ struct files {
 	} list[FILES_MAX];
 };
 
-/* Returns the job of a file as "12.json", "machine-12.2.json", "machine-12-h100.json", "error-12-ATTEMPT-3.json" or
- * "trainer-12.2.yaml"; 0: it is no such file. */
+/* Returns the job of a file as "12.json", "machine-12.2.json", "machine-12-h100.json", "error-12-ATTEMPT-3.json",
+ * "metrics-12-ATTEMPT-0.jsonl" or "trainer-12.2.yaml"; 0: it is no such file. */
 static uint32_t job_of(const char *name)
 {
 	static const struct {
 		const char *begin, *end;
 		bool has_launch, has_more; /* after the job's id: ".2", "-h100" */
-	} kinds[] = {{"machine-", ".json", true, true},
-	             {"error-", ".json", false, true},
-	             {"trainer-", ".yaml", true, false},
-	             {"", ".json", false, false}};
+	} kinds[] = {{"machine-", ".json", true, true},  {"error-", ".json", false, true},
+	             {"trainer-", ".yaml", true, false}, {"metrics-", ".jsonl", false, true},
+	             {"hook-", ".jsonl", false, true},   {"", ".json", false, false}};
 	static const char digits[] = "0123456789";
 	size_t kind = 0;
 	while (strncmp(name, kinds[kind].begin, strlen(kinds[kind].begin)) != 0)

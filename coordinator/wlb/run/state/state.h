@@ -41,7 +41,9 @@ struct wlb_run_options {
 	bool keep_command;   /* a launcher's options stay as they are */
 	const char *trainer; /* whose options tell the layout, trainer.h; NULL: the environment alone does */
 	enum wlb_on_rank_exit on_rank_exit;
-	char **command; /* NULL-terminated */
+	const char *follow_tensorboard; /* the folder of event files; NULL: the one that the command names */
+	const char *step_pattern;       /* of a line that tells of a step; NULL: as known trainers print it */
+	char **command;                 /* NULL-terminated */
 };
 
 /* The Slurm job of this process. */

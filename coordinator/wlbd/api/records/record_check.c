@@ -4,6 +4,7 @@
 
 #include "common/fault_kinds.h"
 #include "coordinator/wlbd/api/first_exit.h"
+#include "coordinator/wlbd/api/records/followed_check.h"
 #include "coordinator/wlbd/api/records/gpus_check.h"
 #include "coordinator/wlbd/api/records/plan_check.h"
 #include "coordinator/wlbd/http/fields.h"
@@ -244,7 +245,7 @@ static int check_data(const char *type, const json_t *data, struct wlbd_attempt_
 	} types[] = {
 		{"step", check_step},      {"attempt", check_attempt}, {"checkpoint", check_checkpoint},
 		{"fault", check_fault},    {"event", check_event},     {"plan", wlbd_plan_check},
-		{"gpus", wlbd_gpus_check}, {"command", check_command},
+		{"gpus", wlbd_gpus_check}, {"command", check_command}, {"followed", wlbd_followed_check},
 	};
 	if (strcmp(type, "attempt_end") == 0)
 		return read_attempt_end(data, end, error) == 0 ? 0 : wlb_fail_in(error, "attempt_end");
@@ -252,7 +253,8 @@ static int check_data(const char *type, const json_t *data, struct wlbd_attempt_
 		if (strcmp(type, types[i].type) == 0)
 			return types[i].check(data, error) == 0 ? 0 : wlb_fail_in(error, "%s", type);
 	return wlb_fail(error,
-	                "field 'type': '%.60s' must be attempt, command, plan, gpus, step, checkpoint, fault, event or "
+	                "field 'type': '%.60s' must be attempt, command, plan, gpus, step, followed, checkpoint, "
+	                "fault, event or "
 	                "attempt_end",
 	                type);
 }

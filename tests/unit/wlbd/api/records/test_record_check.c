@@ -35,6 +35,8 @@ static int check(const char *records, struct wlb_error *error)
 	"\"kinds\":[{\"model\":\"H100\",\"memory_bytes\":85000000000,\"driver\":\"\",\"driver_cuda\":\"13.0\","        \
 	"\"cuda\":\"13.0\",\"gpus\":1}],"
 
+#define SAID "\"step\":3,\"source\":\"hook\",\"stream\":0,\"generation\":0,\"at\":9"
+
 static void test_every_type_is_accepted(void **state)
 {
 	struct wlb_error error = {0};
@@ -59,8 +61,10 @@ static void test_every_type_is_accepted(void **state)
 		"\"next\":[{\"layout\":{\"tp\":1,\"cp\":1,\"pp\":1,\"dp\":8}}]}},"
 		"{\"seq\":14,\"time\":1,\"type\":\"gpus\",\"data\":{" KIND "\"devices\":[0,1],\"ranks_per_gpu\":2}},"
 		"{\"seq\":15,\"time\":1,\"type\":\"command\",\"data\":{\"command\":\"python "
-	        "train.py\",\"stdout\":\"/o\","
-		"\"stdout_offset\":0,\"stderr\":\"/e\",\"labelled\":false}}",
+		"train.py\",\"stdout\":\"/o\","
+		"\"stdout_offset\":0,\"stderr\":\"/e\",\"labelled\":false}},"
+		"{\"seq\":16,\"time\":1,\"type\":\"followed\",\"data\":{" SAID ",\"span\":2,\"interval_s\":0.5,"
+		"\"is_step\":true,\"is_of_attempt\":false,\"values\":{\"loss\":\"nan\",\"x\":1,\"y\":\"-inf\"}}}",
 		&error);
 	if (rc != 0)
 		fail_msg("%s", error.message);
@@ -81,6 +85,17 @@ static void test_refusals_name_record_and_field(void **state)
 		{"{\"seq\":7,\"time\":\"now\",\"type\":\"event\",\"data\":{\"kind\":\"x\"}}", {"time", "number"}},
 		{"{\"seq\":7,\"time\":-1,\"type\":\"event\",\"data\":{\"kind\":\"x\"}}",
 	         {"time", "-1 must be a number from 0 to 1e+11"}},
+		{"{\"seq\":7,\"time\":1,\"type\":\"followed\",\"data\":{" SAID "}}", {"values", "missing"}},
+		{"{\"seq\":7,\"time\":1,\"type\":\"followed\",\"data\":{\"step\":3,\"source\":\"rumour\"}}",
+	         {"source", "tensorboard"}},
+		{"{\"seq\":7,\"time\":1,\"type\":\"followed\",\"data\":{" SAID ",\"span\":0,\"values\":{}}}",
+	         {"span", "from 1"}},
+		{"{\"seq\":7,\"time\":1,\"type\":\"followed\",\"data\":{" SAID ",\"values\":{\"loss\":\"1\"}}}",
+	         {"loss", "nan"}},
+		{"{\"seq\":7,\"time\":1,\"type\":\"followed\",\"data\":{" SAID ",\"values\":{\"loss\":2e300}}}",
+	         {"loss", "1e+300"}},
+		{"{\"seq\":7,\"time\":1,\"type\":\"followed\",\"data\":{" SAID ",\"values\":{\"\":1}}}",
+	         {"values", "1 to 63 bytes"}},
 		{"{\"seq\":7,\"time\":1,\"type\":\"rumour\",\"data\":{}}", {"type", "rumour"}},
 		{"{\"seq\":7,\"time\":1,\"type\":\"event\"}", {"data", "missing"}},
 		{"{\"seq\":7,\"time\":1,\"type\":\"step\",\"data\":{\"step\":1.5}}", {"step", "whole"}},

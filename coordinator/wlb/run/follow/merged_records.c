@@ -1,0 +1,138 @@
+#include "coordinator/wlb/run/follow/merged_records.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "common/json_text.h"
+
+#define VALUE_MAX 1e300              /* docs/api.md */
+#define SECONDS_MAX 1e7              /* likewise */
+static const double AHEAD_S = 600.0; /* a time that a trainer says may be so far in the future */
+
+int wlb_merged_records_open(struct wlb_merged_records *records, wlb_merged_write *write, void *context)
+{
+	*records = (struct wlb_merged_records){.merge = wlb_merge_open(), .write = write, .context = context};
+	return records->merge != NULL ? 0 : -1;
+}
+
+static void write_held(struct wlb_merged_records *records)
+{
+	if (records->held != NULL)
+		records->write(records->context, "followed", records->held, records->held_s);
+	records->held = NULL;
+}
+
+void wlb_merged_records_close(struct wlb_merged_records *records)
+{
+	write_held(records);
+	wlb_merge_close(records->merge);
+}
+
+/* JSON has neither NaN nor infinities. */
+static json_t *value_json(double value)
+{
+	if (isnan(value))
+		return json_string("nan");
+	if (fabs(value) > VALUE_MAX)
+		return json_string(value > 0 ? "inf" : "-inf");
+	return json_real(value);
+}
+
+static json_t *values_json(const struct wlb_followed *record, const struct wlb_merged *merged)
+{
+	json_t *values = json_object();
+	for (int i = 0; i < merged->count; i++) {
+		const struct wlb_followed_value *value = &record->values[merged->values[i]];
+		json_object_set_new(values, value->name, value_json(value->value));
+	}
+	return values;
+}
+
+static json_t *record_json(const struct wlb_origin *origin, const struct wlb_followed *record,
+                           const struct wlb_merged *merged)
+{
+	static const char *const sources[] = {"log", "tensorboard", "stdout", "hook"};
+	return json_pack("{s:I, s:b, s:b, s:s, s:i, s:I, s:I, s:o}", "step", (json_int_t)merged->step, "is_of_attempt",
+	                 merged->step_kind == WLB_FOLLOWED_STEP_OF_ATTEMPT, "is_step", merged->is_progress, "source",
+	                 sources[origin->source], "stream", origin->stream, "generation",
+	                 (json_int_t)origin->generation, "at", (json_int_t)origin->at, "values",
+	                 values_json(record, merged));
+}
+
+/* Adds from where to this step training went, and in which time, without the saves. */
+static void add_interval(struct wlb_merged_records *records, json_t *data, int64_t step, double time_s)
+{
+	double seconds = time_s - records->step_s - records->saved_s;
+	if (records->has_step && step > records->step && seconds >= 0.0 && seconds <= SECONDS_MAX) {
+		json_object_set_new(data, "span", json_integer((json_int_t)(step - records->step)));
+		json_object_set_new(data, "interval_s", json_real(seconds));
+	}
+	records->has_step = true;
+	records->step = step;
+	records->step_s = time_s;
+	records->saved_s = 0.0;
+}
+
+/* Returns whether it is another second than the one that is noted, and notes it. */
+static bool is_new_second(int64_t *noted_s, double now_s)
+{
+	bool is_new = (int64_t)now_s != *noted_s;
+	*noted_s = (int64_t)now_s;
+	return is_new;
+}
+
+/* Writes the step of the attempt, or holds it until the second is over. */
+static void write_or_hold(struct wlb_merged_records *records, json_t *data, double time_s, double now_s)
+{
+	json_decref(records->held);
+	records->held = data;
+	records->held_s = time_s;
+	if (is_new_second(&records->written_held_s, now_s))
+		write_held(records);
+}
+
+static double time_of(const struct wlb_followed *record, double now_s)
+{
+	return record->time_s > 0.0 && record->time_s < now_s + AHEAD_S ? record->time_s : now_s;
+}
+
+void wlb_merged_records_take(struct wlb_merged_records *records, const struct wlb_origin *origin,
+                             const struct wlb_followed *record, double now_s)
+{
+	struct wlb_merged merged;
+	double time_s = time_of(record, now_s);
+	records->left_out_values += record->left_out;
+	if (record->step_kind == WLB_FOLLOWED_NO_STEP && !is_new_second(&records->unnumbered_s, now_s)) {
+		records->left_out_records++;
+		return;
+	}
+	wlb_merge_take(records->merge, origin, record, &merged);
+	if (merged.step_kind == WLB_FOLLOWED_NO_STEP || (merged.count == 0 && !merged.is_progress))
+		return;
+	json_t *data = record_json(origin, record, &merged);
+	if (merged.step_kind == WLB_FOLLOWED_STEP_OF_ATTEMPT && merged.count == 0) {
+		write_or_hold(records, data, time_s, now_s);
+		return;
+	}
+	if (merged.step_kind == WLB_FOLLOWED_STEP && merged.is_progress)
+		add_interval(records, data, merged.step, time_s);
+	records->write(records->context, "followed", data, time_s);
+}
+
+void wlb_merged_records_checkpoint(struct wlb_merged_records *records, const char *path,
+                                   const struct wlb_followed *record, double now_s)
+{
+	const double *save_s = wlb_followed_find(record, "save_s");
+	bool has_step = record->step_kind == WLB_FOLLOWED_STEP;
+	if (!has_step && !records->has_step) {
+		records->left_out_records++;
+		return;
+	}
+	json_t *data = json_pack("{s:I, s:o}", "step", (json_int_t)(has_step ? record->step : records->step), "path",
+	                         wlb_json_text(path));
+	if (save_s != NULL && *save_s >= 0.0 && *save_s <= SECONDS_MAX) {
+		json_object_set_new(data, "duration_s", json_real(*save_s));
+		records->saved_s += *save_s;
+	}
+	records->write(records->context, "checkpoint", data, time_of(record, now_s));
+}

@@ -1,0 +1,231 @@
+/* What an attempt's trainer says becomes records: of its files of metrics, and of what it prints. */
+#include <fcntl.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "coordinator/wlb/run/follow/event_source.h"
+#include "coordinator/wlb/run/follow/line_files.h"
+#include "coordinator/wlb/run/follow/output_file.h"
+
+enum { TEXT_BYTES = 1 << 20 };
+
+static char folder[] = "/tmp/wlb-follow-XXXXXX";
+static char written[TEXT_BYTES]; /* a line for each record: what tests look at */
+static int count;
+static struct wlb_merged_records records;
+
+static void write_record(void *context, const char *type, json_t *data, double time_s)
+{
+	static const char *const keys[] = {"step", "is_of_attempt", "is_step",    "source", "stream", "at",
+	                                   "span", "interval_s",    "duration_s", "path",   "values"};
+	size_t used = strlen(written);
+	(void)context;
+	assert_non_null(data);
+	used += (size_t)snprintf(written + used, sizeof(written) - used, "%s %g", type, time_s);
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		const json_t *value = json_object_get(data, keys[i]);
+		char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+		if (value != NULL && !json_is_false(value))
+			used += (size_t)snprintf(written + used, sizeof(written) - used, " %s=%s", keys[i], text);
+		free(text);
+	}
+	snprintf(written + used, sizeof(written) - used, "\n");
+	assert_true(strlen(written) < sizeof(written) - 256);
+	count++;
+	json_decref(data);
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	written[0] = '\0';
+	count = 0;
+	return wlb_merged_records_open(&records, write_record, NULL);
+}
+
+static int end(void **state)
+{
+	(void)state;
+	if (records.merge != NULL)
+		wlb_merged_records_close(&records);
+	return 0;
+}
+
+static void append(const char *name, const char *text)
+{
+	char path[PATH_MAX];
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	FILE *file = fopen(path, "a");
+	assert_non_null(file);
+	fputs(text, file);
+	assert_int_equal(fclose(file), 0);
+}
+
+static struct wlb_line_files *open_files(const char *name)
+{
+	char path[PATH_MAX];
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	struct wlb_line_files *files = wlb_line_files_open(path, WLB_SOURCE_LOG);
+	assert_non_null(files);
+	return files;
+}
+
+static void lines_of_two_nodes_become_records(void **state)
+{
+	struct wlb_line_files *files = open_files("a-");
+	(void)state;
+	assert_false(wlb_line_files_poll(files, &records, 100.0, 1000));
+	append("a-0.jsonl", "{\"step\": 10, \"time\": 50, \"rank\": 1, \"loss\": 2.5}\n{\"step\": 20, \"ti");
+	append("a-x.jsonl", "{\"step\": 77}\n");
+	append("a-0.json", "{\"step\": 78}\n");
+	wlb_line_files_poll(files, &records, 100.0, 1000);
+	append("a-0.jsonl", "me\": 55, \"rank\": 1, \"loss\": NaN, \"x\": -Infinity}\nno record\n");
+	append("a-12.jsonl", "{\"step\": 20, \"time\": 56, \"loss\": 9}\n"
+	                     "{\"checkpoint\": \"/c\", \"save_s\": 2, \"time\": 57}\n{\"step\": 21, \"time\": 60}\n");
+	wlb_line_files_poll(files, &records, 101.0, 1000);
+	assert_string_equal(written,
+	                    "followed 50 step=10 is_step=true source=\"log\" stream=1 at=0 values={\"loss\":2.5}\n"
+	                    "followed 55 step=20 is_step=true source=\"log\" stream=1 at=49 span=10 "
+	                    "interval_s=5.0 values={\"loss\":\"nan\",\"x\":\"-inf\"}\n"
+	                    "checkpoint 57 step=20 duration_s=2.0 path=\"/c\"\n");
+	struct wlb_line_counts counts = wlb_line_files_counts(files);
+	assert_int_equal(counts.bad_lines, 1);
+	assert_true(counts.why[0] != '\0');
+	assert_int_equal(counts.unread_bytes, 0);
+	wlb_line_files_remove(files);
+	assert_int_equal(wlb_line_files_poll(files, &records, 102.0, 1000), 0);
+	wlb_line_files_close(files);
+}
+
+/* A writer is never waited for, and one that writes too much is read piece by piece. */
+static void a_poll_is_bounded(void **state)
+{
+	struct wlb_line_files *files = open_files("b-");
+	(void)state;
+	for (int step = 1; step <= 3000; step++) {
+		char line[64];
+		snprintf(line, sizeof(line), "{\"step\": %d, \"time\": %d, \"pad\": 1234567890}\n", step, step);
+		append("b-0.jsonl", line);
+	}
+	assert_true(wlb_line_files_poll(files, &records, 4000.0, 1));
+	int first = count;
+	assert_in_range(first, 1, 2000);
+	written[0] = '\0';
+	for (int i = 0; i < 10 && wlb_line_files_poll(files, &records, 4000.0, 1); i++)
+		written[0] = '\0';
+	assert_int_equal(count, 3000);
+	wlb_line_files_remove(files);
+	wlb_line_files_close(files);
+}
+
+static void steps_of_the_attempt_are_few_records(void **state)
+{
+	struct wlb_line_files *files = open_files("c-");
+	(void)state;
+	for (int step = 1; step <= 100; step++) {
+		char line[64];
+		snprintf(line, sizeof(line), "{\"step_of_attempt\": %d, \"time\": %g}\n", step, 100.0 + step / 100.0);
+		append("c-0.jsonl", line);
+	}
+	append("c-0.jsonl", "{\"loss\": 1}\n{\"loss\": 2}\n{\"checkpoint\": \"/c\"}\n");
+	wlb_line_files_poll(files, &records, 200.0, 1000);
+	wlb_merged_records_close(&records);
+	records.merge = NULL;
+	assert_string_equal(
+		written,
+		"followed 100.01 step=1 is_of_attempt=true is_step=true source=\"log\" stream=1048576 at=0 values={}\n"
+		"followed 200 step=100 is_of_attempt=true source=\"log\" stream=1048576 at=3980 values={\"loss\":1.0}\n"
+		"followed 101 step=100 is_of_attempt=true is_step=true source=\"log\" stream=1048576 at=3942 "
+	        "values={}\n");
+	assert_int_equal(records.left_out_records, 2);
+	wlb_line_files_remove(files);
+	wlb_line_files_close(files);
+}
+
+static void what_is_printed_becomes_records(void **state)
+{
+	struct wlb_output_file *file;
+	struct wlb_error error;
+	char path[PATH_MAX];
+	(void)state;
+	append("out", "step 1 loss 9.5\n");
+	snprintf(path, sizeof(path), "%s/out", folder);
+	int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(wlb_output_file_open(&file, fd, "step (\\d+) loss ([0-9.]+)", &error), 0);
+	assert_non_null(file);
+	wlb_output_file_poll(file, &records, 0, 100.0, false);
+	append("out", "step 2 loss 2.5\nother\nstep 3 loss 2.25\nstep 4 lo");
+	wlb_output_file_poll(file, &records, 0, 101.0, false);
+	append("out", "ss 2\n");
+	wlb_output_file_poll(file, &records, 0, 102.0, true);
+	assert_int_equal(count, 3);
+	assert_non_null(
+		strstr(written, "step=2 is_step=true source=\"stdout\" stream=0 at=16 values={\"loss\":2.5}\n"));
+	assert_non_null(strstr(written, " step=3 is_step=true source=\"stdout\" stream=0 at=38 span=1 "));
+	assert_non_null(strstr(written, " step=4 is_step=true source=\"stdout\" stream=0 at=55 span=1 "));
+	assert_int_equal(wlb_output_file_passed_bytes(file), 0);
+	wlb_output_file_close(file);
+	close(fd);
+	assert_int_equal(unlink(path), 0);
+}
+
+static void pipes_are_not_read(void **state)
+{
+	struct wlb_output_file *file;
+	struct wlb_error error;
+	int ends[2];
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(wlb_output_file_open(&file, ends[1], NULL, &error), 0);
+	assert_null(file);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+static void commands_name_folders_of_events(void **state)
+{
+	(void)state;
+	char *const megatron[] = {"python3", "pretrain_gpt.py", "--tensorboard-dir", "/t", NULL};
+	char *const trainer[] = {"python3", "t.py", "--logging_dir=/l", NULL};
+	char *const none[] = {"python3", "t.py", "--tensorboard-dir", NULL};
+	assert_string_equal(wlb_event_folder_of(megatron), "/t");
+	assert_string_equal(wlb_event_folder_of(trainer), "/l");
+	assert_null(wlb_event_folder_of(none));
+}
+
+static int make_folder(void **state)
+{
+	(void)state;
+	return mkdtemp(folder) != NULL ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+	char command[64];
+	(void)state;
+	snprintf(command, sizeof(command), "rm -r %s", folder);
+	return system(command);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(lines_of_two_nodes_become_records, begin, end),
+		cmocka_unit_test_setup_teardown(a_poll_is_bounded, begin, end),
+		cmocka_unit_test_setup_teardown(steps_of_the_attempt_are_few_records, begin, end),
+		cmocka_unit_test_setup_teardown(what_is_printed_becomes_records, begin, end),
+		cmocka_unit_test(pipes_are_not_read),
+		cmocka_unit_test(commands_name_folders_of_events),
+	};
+	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
