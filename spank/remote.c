@@ -308,6 +308,25 @@ static bool find_task(spank_t sp, struct wlb_task_facts *facts)
 	return true;
 }
 
+/* Puts the folder of Python's hook before what the user has in PYTHONPATH, in the first task of the node of `wlb run`.
+ */
+static void set_hook(spank_t sp, const struct wlb_task_facts *facts)
+{
+	char folder[PATH_MAX], node[256], here[256] = "", old[32768], path[sizeof(folder) + sizeof(old) + 1];
+	wlb_environment_get(sp, "WLB_HOOK_FOLDER", folder, sizeof(folder));
+	wlb_environment_get(sp, "WLB_HOOK_NODE", node, sizeof(node));
+	find_node_name(here, sizeof(here));
+	if (folder[0] == '\0' || facts->local_rank != 0 || strcmp(node, here) != 0)
+		return;
+	spank_err_t found = spank_getenv(sp, "PYTHONPATH", old, sizeof(old));
+	if (found == ESPANK_ENV_NOEXIST)
+		old[0] = '\0';
+	else if (found != ESPANK_SUCCESS)
+		return; /* it is longer than that */
+	snprintf(path, sizeof(path), "%s%s%s", folder, old[0] != '\0' ? ":" : "", old);
+	spank_setenv(sp, "PYTHONPATH", path, 1);
+}
+
 /* Tells a task of an attempt where it finds the other ranks. */
 static void set_rank(spank_t sp)
 {
@@ -324,6 +343,7 @@ static void set_rank(spank_t sp)
 	wlb_environment_get(sp, "PET_RDZV_BACKEND", backend, sizeof(backend));
 	facts.has_own_server = backend[0] != '\0' && strcmp(backend, "static") != 0 && strcmp(backend, "c10d") != 0;
 	set_variables(sp, &facts);
+	set_hook(sp, &facts);
 }
 
 int wlb_remote_task_init(spank_t sp, const struct wlb_spank *plugin)

@@ -181,6 +181,7 @@ CREATE TABLE public.runs (
     launcher uuid,
     launcher_start integer,
     alias text,
+    dropped_values bigint DEFAULT 0 NOT NULL,
     CONSTRAINT runs_ended_by_check CHECK ((ended_by = ANY (ARRAY['launcher'::text, 'attempt'::text, 'coordinator'::text, 'slurm'::text]))),
     CONSTRAINT runs_state_check CHECK ((state = ANY (ARRAY['starting'::text, 'running'::text, 'restarting'::text, 'complete'::text, 'failed'::text, 'out_of_nodes'::text, 'cancelled'::text])))
 );
@@ -219,6 +220,24 @@ CREATE TABLE public.node_checks (
     checked_at timestamp with time zone DEFAULT now() NOT NULL,
     failed text[] DEFAULT '{}'::text[] NOT NULL,
     passed text[]
+);
+CREATE TABLE public.steps (
+    run_id bigint NOT NULL,
+    step bigint NOT NULL,
+    attempt_id bigint NOT NULL,
+    loss double precision,
+    grad_norm double precision,
+    learning_rate double precision,
+    tokens bigint,
+    documents bigint,
+    step_time_s double precision,
+    tokens_per_s double precision,
+    held_tokens bigint,
+    predicted_imbalance double precision,
+    imbalance double precision,
+    parts jsonb,
+    recorded_at timestamp with time zone NOT NULL,
+    span_steps bigint DEFAULT 1 NOT NULL
 );
 CREATE TABLE public.verdicts (
     id bigint NOT NULL,
@@ -341,6 +360,23 @@ ALTER TABLE public.faults ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     NO MAXVALUE
     CACHE 1
 );
+CREATE TABLE public.followed_names (
+    run_id bigint NOT NULL,
+    name text NOT NULL,
+    attempt_id bigint NOT NULL,
+    stored bigint DEFAULT 0 NOT NULL
+);
+CREATE TABLE public.followed_values (
+    attempt_id bigint NOT NULL,
+    name text NOT NULL,
+    is_of_attempt boolean NOT NULL,
+    step bigint NOT NULL,
+    value double precision NOT NULL,
+    source smallint NOT NULL,
+    stream integer NOT NULL,
+    generation bigint NOT NULL,
+    at bigint NOT NULL
+);
 ALTER TABLE public.node_checks ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME public.node_checks_id_seq
     START WITH 1
@@ -437,7 +473,8 @@ CREATE TABLE public.steps_superseded (
     imbalance double precision,
     parts jsonb,
     recorded_at timestamp with time zone NOT NULL,
-    superseded_at timestamp with time zone DEFAULT now() NOT NULL
+    superseded_at timestamp with time zone DEFAULT now() NOT NULL,
+    span_steps bigint DEFAULT 1 NOT NULL
 );
 CREATE TABLE public.suspensions (
     id bigint NOT NULL,
@@ -481,6 +518,10 @@ ALTER TABLE ONLY public.fault_kinds
     ADD CONSTRAINT fault_kinds_pkey PRIMARY KEY (name);
 ALTER TABLE ONLY public.faults
     ADD CONSTRAINT faults_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.followed_names
+    ADD CONSTRAINT followed_names_pkey PRIMARY KEY (run_id, name);
+ALTER TABLE ONLY public.followed_values
+    ADD CONSTRAINT followed_values_pkey PRIMARY KEY (attempt_id, name, is_of_attempt, step);
 ALTER TABLE ONLY public.node_checks
     ADD CONSTRAINT node_checks_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.queue_waits
@@ -526,6 +567,7 @@ CREATE UNIQUE INDEX faults_loss_once ON public.faults USING btree (attempt_id, k
 CREATE INDEX faults_node_detected_at_idx ON public.faults USING btree (node, detected_at);
 CREATE UNIQUE INDEX faults_one_cause ON public.faults USING btree (attempt_id) WHERE cause;
 CREATE INDEX faults_run_id_id_idx ON public.faults USING btree (run_id, id);
+CREATE INDEX followed_names_attempt_id_idx ON public.followed_names USING btree (attempt_id);
 CREATE INDEX node_checks_node_checked_at_idx ON public.node_checks USING btree (node, checked_at);
 CREATE INDEX queue_waits_run_id_id_idx ON public.queue_waits USING btree (run_id, id);
 CREATE INDEX run_node_checks_checked_at_idx ON public.run_node_checks USING btree (checked_at) WHERE (NOT healthy);
@@ -578,6 +620,12 @@ ALTER TABLE ONLY public.faults
     ADD CONSTRAINT faults_kind_fkey FOREIGN KEY (kind, is_loss) REFERENCES public.fault_kinds(name, is_loss);
 ALTER TABLE ONLY public.faults
     ADD CONSTRAINT faults_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.runs(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.followed_names
+    ADD CONSTRAINT followed_names_attempt_id_fkey FOREIGN KEY (attempt_id) REFERENCES public.attempts(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.followed_names
+    ADD CONSTRAINT followed_names_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.runs(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.followed_values
+    ADD CONSTRAINT followed_values_attempt_id_fkey FOREIGN KEY (attempt_id) REFERENCES public.attempts(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.queue_waits
     ADD CONSTRAINT queue_waits_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.runs(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.rank_map

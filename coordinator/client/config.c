@@ -78,6 +78,14 @@ int wlb_client_config_user(struct wlb_client_config *config, const char *user, s
 	return copy(config->coordinator_user, sizeof(config->coordinator_user), user, "coordinator_user", error);
 }
 
+static int take_hook(struct wlb_client_config *config, const char *value, struct wlb_error *error)
+{
+	config->no_hook = strcmp(value, "no") == 0;
+	if (!config->no_hook && strcmp(value, "yes") != 0)
+		return wlb_fail(error, "hook '%.60s': must be yes or no", value);
+	return 0;
+}
+
 /* Takes one line of the file. */
 static int take_key(void *context, const char *key, const char *value, struct wlb_error *error)
 {
@@ -88,9 +96,12 @@ static int take_key(void *context, const char *key, const char *value, struct wl
 		return copy(config->munge_socket, sizeof(config->munge_socket), value, "munge_socket", error);
 	if (strcmp(key, "coordinator_user") == 0)
 		return wlb_client_config_user(config, value, error);
+	if (strcmp(key, "hook") == 0)
+		return take_hook(config, value, error);
 	if (strcmp(key, "machine") == 0) /* the planner's */
 		return 0;
-	return wlb_fail(error, "'%.100s': the keys are coordinator, munge_socket, coordinator_user and machine", key);
+	return wlb_fail(error, "'%.100s': the keys are coordinator, munge_socket, coordinator_user, hook and machine",
+	                key);
 }
 
 static const char *setting(const char *name)

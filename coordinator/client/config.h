@@ -2,6 +2,7 @@
 #ifndef COORDINATOR_CLIENT_CONFIG_H
 #define COORDINATOR_CLIENT_CONFIG_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "libwlb/wlb.h"
@@ -13,11 +14,12 @@ struct wlb_client_config {
 	char munge_socket[108];    /* "": MUNGE's default */
 	char coordinator_user[64]; /* the account wlbd runs as, a name or a number; "": root */
 	uid_t coordinator_uid;     /* the same */
+	bool no_hook;              /* `wlb run` puts no hook of Python into ranks */
 };
 
 /* Reads, in this order of precedence: WLB_COORDINATOR (host:port), WLB_MUNGE_SOCKET and WLB_COORDINATOR_USER from the
  * environment; then the file WLB_CONF or /etc/wlb/wlb.conf (`coordinator = host:port`, `munge_socket = path`,
- * `coordinator_user = name`). Returns -1 if none of them names a coordinator or a line is malformed. */
+ * `coordinator_user = name`, `hook = no`). Returns -1 if none of them names a coordinator or a line is malformed. */
 int wlb_client_config_load(struct wlb_client_config *config, struct wlb_error *error);
 
 /* Parses "host:port" or "[v6]:port" into the config. Returns -1 with the value, the rule and an example. */

@@ -69,7 +69,6 @@ static void files_of_old_jobs_are_removed(void **state)
 	                                    "machine-5.3.json",
 	                                    "machine-5-a.json",
 	                                    "metrics-5-a-0.jsonl",
-	                                    "hook-5-a-12.jsonl",
 	                                    "machine-5.3-a100-sxm.json",
 	                                    "error-5-a-b-0.json",
 	                                    "trainer-5.yaml",

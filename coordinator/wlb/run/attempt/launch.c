@@ -15,6 +15,7 @@
 #include "coordinator/wlb/run/attempt/host_list.h"
 #include "coordinator/wlb/run/command/input.h"
 #include "coordinator/wlb/run/follow/follower.h"
+#include "coordinator/wlb/run/follow/hook.h"
 #include "coordinator/wlb/run/state/print.h"
 
 enum { ARGUMENTS_OF_OURS = 16, COUNTS = 3, COUNT_BYTES = 64 };
@@ -54,7 +55,9 @@ static void forget_attempt(void)
 	                                    "WLB_RENDEZVOUS",
 	                                    "WLB_ERROR_FILES",
 	                                    "WLB_METRICS_FILES",
-	                                    "WLB_HOOK_FILES"};
+	                                    "WLB_HOOK_FILE",
+	                                    "WLB_HOOK_FOLDER",
+	                                    "WLB_HOOK_NODE"};
 	char slurm_name[64];
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		snprintf(slurm_name, sizeof(slurm_name), "SLURM_%s", names[i]);
@@ -99,6 +102,17 @@ static void export_layout(const struct wlb_attempt *attempt)
 	}
 }
 
+static void export_hook(const struct wlb_run *run, const struct wlb_attempt *attempt)
+{
+	char folder[PATH_MAX], file[PATH_MAX];
+	wlb_run_hook_file(attempt->id, file, sizeof(file));
+	if (!wlb_run_hook_file_is_there(file) || !wlb_run_hook_folder(run, folder, sizeof(folder)))
+		return;
+	export_variable("WLB_HOOK_FILE", file);
+	export_variable("WLB_HOOK_FOLDER", folder);
+	export_variable("WLB_HOOK_NODE", run->job.this_node);
+}
+
 /* From which the plugin sets the variables of each task. A WORLD_SIZE that the script has set to the tasks of the whole
  * job is that of its first attempt. */
 static void export_rendezvous(const struct wlb_run *run, const struct wlb_attempt *attempt)
@@ -113,9 +127,7 @@ static void export_rendezvous(const struct wlb_run *run, const struct wlb_attemp
 	wlb_run_metrics_files(&run->job, attempt->id, files, sizeof(files));
 	if (files[0] != '\0')
 		export_variable("WLB_METRICS_FILES", files);
-	wlb_run_hook_files(&run->job, attempt->id, files, sizeof(files));
-	if (files[0] != '\0')
-		export_variable("WLB_HOOK_FILES", files);
+	export_hook(run, attempt);
 	if (rendezvous->port == 0)
 		return;
 	export_variable("WLB_MASTER_ADDR", rendezvous->address);

@@ -14,6 +14,7 @@
 #include "common/clock.h"
 #include "coordinator/wlb/run/command/command_words.h"
 #include "coordinator/wlb/run/follow/event_source.h"
+#include "coordinator/wlb/run/follow/hook.h"
 #include "coordinator/wlb/run/follow/line_files.h"
 #include "coordinator/wlb/run/follow/output_file.h"
 #include "coordinator/wlb/run/state/print.h"
@@ -39,7 +40,7 @@ struct wlb_run_follower {
 
 	/* The thread's own. */
 	struct wlb_merged_records records;
-	struct wlb_line_files *metrics, *hook; /* NULL: there is no directory */
+	struct wlb_line_files *metrics, *hook; /* NULL: none */
 	struct wlb_event_source events;
 	struct wlb_output_file *outputs[OUTPUTS];
 	int attempt;
@@ -47,21 +48,11 @@ struct wlb_run_follower {
 
 /* ---- names --------------------------------------------------------------------------------------------------- */
 
-static void begin_of(const struct wlb_run_job *job, const char *attempt_id, const char *kind, char *begin, size_t size)
-{
-	int length = snprintf(begin, size, "%s/%s-%u-%s-", job->spool_dir, kind, job->job_id, attempt_id);
-	if (job->spool_dir[0] != '/' || length < 0 || (size_t)length >= size)
-		begin[0] = '\0';
-}
-
 void wlb_run_metrics_files(const struct wlb_run_job *job, const char *attempt_id, char *begin, size_t size)
 {
-	begin_of(job, attempt_id, "metrics", begin, size);
-}
-
-void wlb_run_hook_files(const struct wlb_run_job *job, const char *attempt_id, char *begin, size_t size)
-{
-	begin_of(job, attempt_id, "hook", begin, size);
+	int length = snprintf(begin, size, "%s/metrics-%u-%s-", job->spool_dir, job->job_id, attempt_id);
+	if (job->spool_dir[0] != '/' || length < 0 || (size_t)length >= size)
+		begin[0] = '\0';
 }
 
 int wlb_run_check_step_pattern(const struct wlb_run_options *options, struct wlb_error *error)
@@ -176,12 +167,13 @@ static int open_outputs(struct wlb_run_follower *f, const char *step_pattern, st
 static int open_files(struct wlb_run_follower *f, const struct wlb_run *run, const char *attempt_id,
                       struct wlb_error *error)
 {
-	char begin[PATH_MAX];
+	char begin[PATH_MAX], folder[PATH_MAX];
 	wlb_run_metrics_files(&run->job, attempt_id, begin, sizeof(begin));
 	if (begin[0] != '\0' && (f->metrics = wlb_line_files_open(begin, WLB_SOURCE_LOG)) == NULL)
 		return wlb_fail(error, "out of memory");
-	wlb_run_hook_files(&run->job, attempt_id, begin, sizeof(begin));
-	if (begin[0] != '\0' && (f->hook = wlb_line_files_open(begin, WLB_SOURCE_HOOK)) == NULL)
+	wlb_run_hook_file(attempt_id, begin, sizeof(begin));
+	if (wlb_run_hook_folder(run, folder, sizeof(folder)) && wlb_run_hook_file_make(begin) &&
+	    (f->hook = wlb_line_files_open_one(begin, WLB_SOURCE_HOOK)) == NULL)
 		return wlb_fail(error, "out of memory");
 	return 0;
 }

@@ -15,10 +15,9 @@
 
 struct wlb_run_follower;
 
-/* Writes what begins the path of each node's file of metrics, and of the hook's, which the plugin completes with the
- * node's number; "" where there is no directory, or the path is too long. */
+/* Writes what begins the path of each node's file of metrics, which the plugin completes with the node's number; ""
+ * where there is no directory, or the path is too long. */
 void wlb_run_metrics_files(const struct wlb_run_job *job, const char *attempt_id, char *begin, size_t size);
-void wlb_run_hook_files(const struct wlb_run_job *job, const char *attempt_id, char *begin, size_t size);
 
 /* Checks --step-pattern. Returns -1 with what is wrong. */
 int wlb_run_check_step_pattern(const struct wlb_run_options *options, struct wlb_error *error);

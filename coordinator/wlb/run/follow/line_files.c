@@ -29,7 +29,7 @@ struct file {
 };
 
 struct wlb_line_files {
-	char begin[PATH_MAX];
+	char begin[PATH_MAX]; /* "": there is one file, which is known */
 	enum wlb_source source;
 	int count;
 	struct file *all[WLB_LINE_FILES_MOST];
@@ -63,20 +63,26 @@ static bool has_node(const struct wlb_line_files *files, int node)
 	return false;
 }
 
-static void add(struct wlb_line_files *files, int node)
+/* Returns false where there is no room for one more. */
+static bool add(struct wlb_line_files *files, const char *path, int node)
 {
 	struct file *file = files->count < WLB_LINE_FILES_MOST ? calloc(1, sizeof(*file)) : NULL;
-	if (file == NULL) {
-		files->counts.files_left_out++;
-		return;
-	}
+	if (file == NULL)
+		return false;
 	file->node = node;
-	if (snprintf(file->path, sizeof(file->path), "%s%d.jsonl", files->begin, node) >= (int)sizeof(file->path)) {
-		free(file);
-		return;
-	}
+	snprintf(file->path, sizeof(file->path), "%s", path);
 	wlb_lines_begin(&file->lines, 0, false);
 	files->all[files->count++] = file;
+	return true;
+}
+
+struct wlb_line_files *wlb_line_files_open_one(const char *path, enum wlb_source source)
+{
+	struct wlb_line_files *files = wlb_line_files_open("", source);
+	if (files != NULL && add(files, path, 0))
+		return files;
+	wlb_line_files_close(files);
+	return NULL;
 }
 
 /* The number of the node in a name that begins with `head`; -1: it is another file. */
@@ -92,19 +98,20 @@ static int node_of(const char *name, const char *head)
 
 static void search(struct wlb_line_files *files)
 {
-	char folder_path[PATH_MAX];
+	char path[PATH_MAX];
 	const char *head = strrchr(files->begin, '/') + 1;
 	int64_t until_ms = wlb_clock_ms() + SCAN_MS;
 	struct dirent *entry;
-	snprintf(folder_path, sizeof(folder_path), "%.*s", (int)(head - files->begin), files->begin);
-	DIR *folder = opendir(folder_path);
+	snprintf(path, sizeof(path), "%.*s", (int)(head - files->begin), files->begin);
+	DIR *folder = opendir(path);
 	if (folder == NULL)
 		return;
 	files->counts.files_left_out = 0;
 	while (wlb_clock_left_ms(until_ms) > 0 && (entry = readdir(folder)) != NULL) {
 		int node = node_of(entry->d_name, head);
-		if (node >= 0 && !has_node(files, node))
-			add(files, node);
+		bool is_new = node >= 0 && !has_node(files, node);
+		if (is_new && snprintf(path, sizeof(path), "%s%d.jsonl", files->begin, node) < (int)sizeof(path))
+			files->counts.files_left_out += !add(files, path, node);
 	}
 	closedir(folder);
 }
@@ -167,7 +174,8 @@ bool wlb_line_files_poll(struct wlb_line_files *files, struct wlb_merged_records
                          int64_t lines_most)
 {
 	bool has_more = false;
-	search(files);
+	if (files->begin[0] != '\0')
+		search(files);
 	for (int i = 0; i < files->count; i++) {
 		int64_t lines_left = lines_most / files->count + 1;
 		has_more = read_file(files, files->all[i], records, now_s, &lines_left) || has_more;

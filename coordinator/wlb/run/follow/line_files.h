@@ -1,7 +1,7 @@
 /*
- * Reads the files of lines that the ranks of an attempt, and what they start, append to: those of WLB_METRICS_FILE and
- * of WLB_HOOK_FILE (follow/metrics_line.h). Each node has one of its own in the run's folder: a network file system
- * does not append for two.
+ * Reads the files of lines that the ranks of an attempt, and what they start, append to: those of WLB_METRICS_FILE, and
+ * that of WLB_HOOK_FILE (follow/metrics_line.h). Of the former each node has one of its own in the run's folder: a
+ * network file system does not append for two.
  */
 #ifndef COORDINATOR_WLB_RUN_FOLLOW_LINE_FILES_H
 #define COORDINATOR_WLB_RUN_FOLLOW_LINE_FILES_H
@@ -24,6 +24,8 @@ struct wlb_line_counts {
 
 /* The files whose paths are `begin` and a node's number, ".jsonl". NULL if out of memory. The caller closes it. */
 struct wlb_line_files *wlb_line_files_open(const char *begin, enum wlb_source source);
+/* The same for one file alone. */
+struct wlb_line_files *wlb_line_files_open_one(const char *path, enum wlb_source source);
 void wlb_line_files_close(struct wlb_line_files *files); /* NULL allowed */
 
 /* Reads what is new, `lines_most` lines at most. Returns whether there may be more. */

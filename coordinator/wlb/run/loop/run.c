@@ -217,15 +217,20 @@ static const struct wlb_option options[] = {
                     "goes on until all ranks have ended, or fewer nodes than --wlb-min-nodes are left; it has "
                     "succeeded where a rank has"),
          .choices = "end|continue", .initial = "end"},
-	{WLB_OPTION(TEXT, "follow-tensorboard", FIELD(follow_tensorboard), "DIR",
-                    "read steps and losses for the run's record from the event files of TensorBoard below DIR (default: "
-                    "the folder that COMMAND names, as by --tensorboard-dir or --logging-dir)")},
+	{WLB_OPTION(
+		TEXT, "follow-tensorboard", FIELD(follow_tensorboard), "DIR",
+		"read steps and losses for the run's record from the event files of TensorBoard below DIR (default: "
+		"the folder that COMMAND names, as by --tensorboard-dir or --logging-dir)")},
 	{WLB_OPTION(
 		TEXT, "step-pattern", FIELD(step_pattern), "REGEX",
 		"read them from lines of the job's output file that this extended regular expression matches (default: "
 		"as Megatron-LM, torchtitan, nanotron, Hugging Face's Trainer and Lightning print them); groups named "
 		"step, loss, tokens or as the value is, (?P<step>[0-9]+), else the first is the step, the second the "
 		"loss, the third the tokens")},
+	{WLB_OPTION(
+		FLAG, "no-hook", FIELD(no_hook), NULL,
+		"leave Python in the ranks as it is (default: a hook in the first rank's Python tells of the steps of "
+		"torch's optimizers, scalars of TensorBoard and saves)")},
 	{WLB_OPTION(LIST, "srun-args", FIELD(srun_words), "ARGS",
                     "more options for srun, separated by spaces, which override those of wlb run; may be given several "
                     "times")},

@@ -37,9 +37,11 @@ static uint32_t job_of(const char *name)
 	static const struct {
 		const char *begin, *end;
 		bool has_launch, has_more; /* after the job's id: ".2", "-h100" */
-	} kinds[] = {{"machine-", ".json", true, true},  {"error-", ".json", false, true},
-	             {"trainer-", ".yaml", true, false}, {"metrics-", ".jsonl", false, true},
-	             {"hook-", ".jsonl", false, true},   {"", ".json", false, false}};
+	} kinds[] = {{"machine-", ".json", true, true},
+	             {"error-", ".json", false, true},
+	             {"trainer-", ".yaml", true, false},
+	             {"metrics-", ".jsonl", false, true},
+	             {"", ".json", false, false}};
 	static const char digits[] = "0123456789";
 	size_t kind = 0;
 	while (strncmp(name, kinds[kind].begin, strlen(kinds[kind].begin)) != 0)

@@ -42,6 +42,7 @@ struct wlb_run_options {
 	const char *trainer; /* whose options tell the layout, trainer.h; NULL: the environment alone does */
 	enum wlb_on_rank_exit on_rank_exit;
 	const char *follow_tensorboard; /* the folder of event files; NULL: the one that the command names */
+	bool no_hook;                   /* no hook of Python in the ranks */
 	const char *step_pattern;       /* of a line that tells of a step; NULL: as known trainers print it */
 	char **command;                 /* NULL-terminated */
 };
