@@ -241,6 +241,7 @@ begin
 			'nodes', case when s.names <= 1000000 and s.names_bytes <= 16 << 20 then coalesce(s.nodes, '{}') else '{}' end,
 			'node_count', coalesce(s.node_count, 0), 'world_size', s.world_size,
 			'layout', wlb_layout_json(s.tp, s.cp, s.pp, s.dp), 'steps_done', s.steps, 'last_step', s.last_step,
+			'step_of_attempt', (select a.step_of_attempt from attempts a where a.run_id = s.run_id order by number desc limit 1),
 			'train_iters', s.train_iters, 'last_loss', wlb_real(s.last_loss), 'tokens_per_s', s.tokens_per_s,
 			'faults', s.faults,
 			'steps_missing', (select coalesce(sum(m.last_step - m.first_step + 1), 0) from wlb_steps_missing(s.run_id) m)) as entry

@@ -16,9 +16,12 @@ enum { LIMIT_MAX = 10000 }; /* of the coordinator, too */
 
 static void format_step(const json_t *run, char *text, size_t size)
 {
-	char step[32], all[32], missing_text[40] = "";
+	char step[48], counted[32], all[32], missing_text[40] = "";
 	json_int_t missing = json_integer_value(json_object_get(run, "steps_missing"));
 	wlb_field_number(run, "last_step", step, sizeof(step));
+	wlb_field_number(run, "step_of_attempt", counted, sizeof(counted));
+	if (strcmp(step, "-") == 0 && strcmp(counted, "-") != 0)
+		snprintf(step, sizeof(step), "%s of attempt", counted);
 	wlb_field_number(run, "train_iters", all, sizeof(all));
 	if (missing > 0)
 		snprintf(missing_text, sizeof(missing_text), " (%lld missing)", (long long)missing);

@@ -145,8 +145,28 @@ static void steps_of_the_attempt_are_few_records(void **state)
 		"followed 100.01 step=1 is_of_attempt=true is_step=true source=\"log\" stream=1048576 at=0 values={}\n"
 		"followed 200 step=100 is_of_attempt=true source=\"log\" stream=1048576 at=3980 values={\"loss\":1.0}\n"
 		"followed 101 step=100 is_of_attempt=true is_step=true source=\"log\" stream=1048576 at=3942 "
-	        "values={}\n");
+		"values={}\n");
 	assert_int_equal(records.left_out_records, 2);
+	wlb_line_files_remove(files);
+	wlb_line_files_close(files);
+}
+
+/* Of a save that the hook has seen nobody has said that it is a checkpoint. Its time is not that of a step. */
+static void saves_that_the_hook_sees_are_events(void **state)
+{
+	char path[PATH_MAX];
+	(void)state;
+	snprintf(path, sizeof(path), "%s/hook.jsonl", folder);
+	struct wlb_line_files *files = wlb_line_files_open_one(path, WLB_SOURCE_HOOK);
+	assert_non_null(files);
+	wlb_line_files_poll(files, &records, 100.0, 1000);
+	append("hook.jsonl", "{\"step\": 1, \"time\": 50}\n{\"checkpoint\": \"/c\", \"save_s\": 2, \"time\": 53}\n"
+	                     "{\"checkpoint\": \"/d\", \"save_s\": 1}\n{\"step\": 2, \"time\": 54}\n");
+	wlb_line_files_poll(files, &records, 100.0, 1000);
+	assert_string_equal(written, "followed 50 step=1 is_step=true source=\"hook\" stream=1048576 at=0 values={}\n"
+	                             "event 53\n"
+	                             "followed 54 step=2 is_step=true source=\"hook\" stream=1048576 at=104 span=1 "
+	                             "interval_s=1.0 values={}\n");
 	wlb_line_files_remove(files);
 	wlb_line_files_close(files);
 }
@@ -223,6 +243,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(lines_of_two_nodes_become_records, begin, end),
 		cmocka_unit_test_setup_teardown(a_poll_is_bounded, begin, end),
 		cmocka_unit_test_setup_teardown(steps_of_the_attempt_are_few_records, begin, end),
+		cmocka_unit_test_setup_teardown(saves_that_the_hook_sees_are_events, begin, end),
 		cmocka_unit_test_setup_teardown(what_is_printed_becomes_records, begin, end),
 		cmocka_unit_test(pipes_are_not_read),
 		cmocka_unit_test(commands_name_folders_of_events),

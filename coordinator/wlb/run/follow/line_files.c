@@ -139,7 +139,7 @@ static void take_line(struct wlb_line_files *files, struct file *file, const cha
 	                                  .generation = file->place.generation,
 	                                  .at = file->lines.line_at};
 	if (line->checkpoint[0] != '\0')
-		wlb_merged_records_checkpoint(records, line->checkpoint, &line->record, now_s);
+		wlb_merged_records_saved(records, files->source, line->checkpoint, &line->record, now_s);
 	else
 		wlb_merged_records_take(records, &origin, &line->record, now_s);
 }

@@ -1,6 +1,7 @@
 #include "coordinator/wlb/run/follow/merged_records.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/json_text.h"
@@ -119,20 +120,32 @@ void wlb_merged_records_take(struct wlb_merged_records *records, const struct wl
 	records->write(records->context, "followed", data, time_s);
 }
 
-void wlb_merged_records_checkpoint(struct wlb_merged_records *records, const char *path,
-                                   const struct wlb_followed *record, double now_s)
+static void write_event(struct wlb_merged_records *records, const char *path, double took_s, double time_s)
 {
-	const double *save_s = wlb_followed_find(record, "save_s");
+	char detail[WLB_JSON_TEXT_MAX];
+	snprintf(detail, sizeof(detail), "%s, which took %.1f s", path, took_s);
+	records->write(records->context, "event",
+	               json_pack("{s:s, s:o}", "kind", "saved", "detail", wlb_json_text(detail)), time_s);
+}
+
+void wlb_merged_records_saved(struct wlb_merged_records *records, enum wlb_source source, const char *path,
+                              const struct wlb_followed *record, double now_s)
+{
+	const double *said_s = wlb_followed_find(record, "save_s");
+	double took_s = said_s != NULL && *said_s >= 0.0 && *said_s <= SECONDS_MAX ? *said_s : 0.0;
 	bool has_step = record->step_kind == WLB_FOLLOWED_STEP;
+	records->saved_s += took_s;
+	if (source == WLB_SOURCE_HOOK) {
+		if (is_new_second(&records->save_s, now_s))
+			write_event(records, path, took_s, time_of(record, now_s));
+		return;
+	}
 	if (!has_step && !records->has_step) {
 		records->left_out_records++;
 		return;
 	}
-	json_t *data = json_pack("{s:I, s:o}", "step", (json_int_t)(has_step ? record->step : records->step), "path",
-	                         wlb_json_text(path));
-	if (save_s != NULL && *save_s >= 0.0 && *save_s <= SECONDS_MAX) {
-		json_object_set_new(data, "duration_s", json_real(*save_s));
-		records->saved_s += *save_s;
-	}
-	records->write(records->context, "checkpoint", data, time_of(record, now_s));
+	records->write(records->context, "checkpoint",
+	               json_pack("{s:I, s:o, s:o*}", "step", (json_int_t)(has_step ? record->step : records->step),
+	                         "path", wlb_json_text(path), "duration_s", said_s != NULL ? json_real(took_s) : NULL),
+	               time_of(record, now_s));
 }

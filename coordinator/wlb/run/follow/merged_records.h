@@ -30,6 +30,7 @@ struct wlb_merged_records {
 	json_t *held;            /* the last step of the attempt, not written yet; owned; NULL: none */
 	double held_s;           /* when it was said */
 	int64_t written_held_s;  /* the second in which one was written */
+	int64_t save_s;          /* the second of the last event of a save */
 	int64_t left_out_values; /* without room or a usable name */
 	int64_t left_out_records;
 };
@@ -44,8 +45,9 @@ void wlb_merged_records_take(struct wlb_merged_records *records, const struct wl
                              const struct wlb_followed *record, double now_s);
 
 /* Takes a checkpoint that is complete, at the step of the record, else at that of training now; without any it is left
- * out. */
-void wlb_merged_records_checkpoint(struct wlb_merged_records *records, const char *path,
-                                   const struct wlb_followed *record, double now_s);
+ * out. Where the hook has seen a save, nobody has said that a run can go on from it: that is an event, one a second at
+ * most. */
+void wlb_merged_records_saved(struct wlb_merged_records *records, enum wlb_source source, const char *path,
+                              const struct wlb_followed *record, double now_s);
 
 #endif
