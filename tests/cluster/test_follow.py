@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """What trainers that record nothing themselves say of their steps is in the record of their run: each step once."""
+import json
 import struct
 import sys
 import textwrap
@@ -187,6 +188,65 @@ class Follow(ClusterTest):
         self.assertEqual(self.cluster.output(job).count(f"path {torch}\n"), 2)  # no rank has the hook in its own
         job = self.submit(f"PYTHONPATH={torch} wlb run --no-hook -- python3 {program}")
         self.assertEqual([self.run_of(job)[key] for key in ("values", "last_step", "checkpoints")], [[], None, []])
+
+
+class Stored(ClusterTest):
+    """The database decides by origins, whatever comes first, and however often."""
+    nodes = 1
+
+    def attempt(self, job, *numbers):
+        """Makes the run of a job with these attempts; returns their keys."""
+        sql = self.cluster.sql
+        run = sql("insert into runs (name, job_id, uid, user_name, state) "
+                  f"values ('{job}', {job}, 0, 'root', 'running') returning id")[0][0]
+        return [sql(f"insert into attempts (run_id, number, uuid, launched) values ({run}, {number}, "
+                    f"'00000000-0000-4000-8000-{job:08d}{number:04d}', true) returning id")[0][0] for number in numbers]
+
+    def deliver(self, attempt, *records):
+        """Each is (step, source, stream, at, values) and further fields."""
+        first = int(self.cluster.sql(f"select coalesce(max(last_seq), 0) from sources where attempt_id = {attempt}")[0][0]) + 1
+        body = {"first_seq": first, "records": [
+            {"seq": first + i, "time": 1790000000 + step, "type": "followed", "data": {
+                "step": step, "is_step": True, "source": source, "stream": stream, "generation": 0, "at": at, "values": values, **more}}
+            for i, (step, source, stream, at, values, more) in enumerate(records)]}
+        self.cluster.sql(f"select wlb_deliver({attempt}, 'run', '{json.dumps(body)}', '{{}}')")
+
+    def rows(self, job):
+        return self.cluster.sql("select step, number, s.loss, s.learning_rate, s.step_time_s, span_steps from steps s "
+                                f"join attempts a on a.id = attempt_id join runs r on r.id = s.run_id where r.job_id = {job} order by step")
+
+    def sums(self, job):
+        return self.cluster.sql(f"select steps, steps_repeated, last_loss, step_seconds::float8 from runs where job_id = {job}")[0]
+
+    def test_the_order_of_arrival_does_not_matter(self):
+        said = [(5, "hook", 0, 9, {"loss": 4}, {}), (5, "stdout", 0, 1, {"loss": 3, "lr": 0.5}, {"is_step": False}),
+                (5, "log", 1, 9, {"loss": 2}, {"is_step": False}), (5, "log", 0, 1, {"loss": 1}, {"is_step": False}),
+                (5, "log", 0, 2, {"loss": 0.5}, {"is_step": False}), (5, "log", 0, 1, {"loss": 1}, {"is_step": False})]
+        for job, records in ((7001, said), (7002, [said[0], *reversed(said)])):
+            attempt = self.attempt(job, 1)[0]
+            for record in records:
+                self.deliver(attempt, record)
+            self.assertEqual(self.rows(job), [["5", "1", "0.5", "0.5", "", "1"]])
+            self.assertEqual(self.sums(job), ["1", "0", "0.5", "0"])
+
+    def test_attempts_repeat_steps(self):
+        first, second = self.attempt(7003, 1, 2)
+        ten = {"span": 10, "interval_s": 5}
+        self.deliver(first, (10, "stdout", 0, 0, {"loss": 4}, {}), (20, "stdout", 0, 9, {"loss": 3}, ten),
+                     (30, "stdout", 0, 19, {"loss": 2}, ten))
+        self.deliver(second, (20, "stdout", 0, 0, {"loss": 8}, {}), (30, "stdout", 0, 9, {"loss": 7}, {"span": 10, "interval_s": 10}))
+        self.deliver(first, (30, "log", 0, 1, {"loss": 1}, {"is_step": False}))  # late, of what is done again
+        self.assertEqual(self.rows(7003), [["10", "1", "4", "", "", "1"], ["20", "2", "8", "", "", "1"], ["30", "2", "7", "", "1", "10"]])
+        self.assertEqual(self.sums(7003), ["3", "2", "7", "10"])
+        self.assertEqual(self.cluster.sql(f"select repeated_seconds::float8, resumed_step from attempts where id in ({first}, {second}) "
+                                          "order by number"), [["10", ""], ["0", "19"]])
+
+    def test_names_are_bounded(self):
+        attempt = self.attempt(7004, 1)[0]
+        for i in range(10):
+            self.deliver(attempt, (i, "log", 0, i, {f"n{i}_{n}": n for n in range(64)}, {}))
+        self.assertEqual(self.cluster.sql("select count(*), max(dropped_values) from followed_names join runs on id = run_id "
+                                          "where job_id = 7004"), [["256", "384"]])
 
 
 if __name__ == "__main__":

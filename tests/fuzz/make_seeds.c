@@ -150,6 +150,11 @@ static const struct {
          PLAN_HEAD "{\"layout\":{\"tp\":2,\"cp\":1,\"pp\":1,\"dp\":3},\"idle_ranks\":2,\"idle\":\"n4\",\"placement\":["
                    "{\"switch\":\"s1\",\"nodes\":\"n[1,3]\",\"first_rank\":0,\"ranks\":4},"
                    "{\"switch\":\"s2\",\"nodes\":\"n2\",\"first_rank\":4,\"ranks\":2}]}" PLAN_TAIL},
+	{"records/followed",
+         "{\"attempt_id\":\"01234567-89ab-cdef-0123-456789abcdef\",\"source\":\"run\",\"job_id\":12,\"first_seq\":1,"
+         "\"records\":[{\"seq\":1,\"time\":1790000000.5,\"type\":\"followed\",\"data\":{\"step\":20,\"is_step\":true,"
+         "\"is_of_attempt\":false,\"source\":\"stdout\",\"stream\":0,\"generation\":0,\"at\":1234,\"span\":10,"
+         "\"interval_s\":5.2,\"values\":{\"loss\":2.31,\"eval/loss\":\"nan\",\"x\":\"-inf\"}}}]}"},
 	{"records/plan_local",
          PLAN_HEAD "{\"layout\":{\"tp\":2,\"cp\":1,\"pp\":1,\"dp\":2},\"idle_ranks\":5,\"idle\":\"n3\","
                    "\"idle_local_ranks\":[{\"nodes\":\"n[1-2]\",\"first\":2,\"last\":2}],"
