@@ -6,16 +6,22 @@ create function wlb_run_is_recorded(p_run bigint) returns boolean language sql s
 		or exists (select from steps where run_id = p_run)
 $$;
 
+-- Whether what is recorded of its steps is what its trainer was heard to say: it may say little, or less than it does.
+create function wlb_run_is_followed(p_run bigint) returns boolean language sql stable as $$
+	select is_followed from runs where id = p_run
+$$;
+
 -- Also where a later attempt did these steps again.
 create function wlb_attempt_has_steps(p_attempt bigint) returns boolean language sql stable as $$
 	select exists (select from steps where attempt_id = p_attempt)
 		or exists (select from steps_superseded where attempt_id = p_attempt)
 $$;
 
--- Whether an attempt of a trainer that records nothing has lasted so long that it has worked. What it did is not known: 45
+-- Whether an attempt of a trainer that records nothing itself has lasted so long that it has worked. What it did is not known: 45
 -- minutes stand for a new step. PyTorch ends a collective that does not end after 10 minutes, or 30, by its version and backend.
 create function wlb_attempt_has_lasted(a attempts) returns boolean language sql stable as $$
-	select a.ended_at - coalesce(a.started_at, a.created_at) >= interval '45 minutes' and not wlb_run_is_recorded(a.run_id)
+	select a.ended_at - coalesce(a.started_at, a.created_at) >= interval '45 minutes'
+		and (not wlb_run_is_recorded(a.run_id) or wlb_run_is_followed(a.run_id))
 $$;
 
 -- The number of the newest attempt before p_next that does not count as one without a new step; 0: there is none. One that
@@ -44,11 +50,12 @@ $$;
 
 -- The last step that was done when a rank died; -1: it is not known. p_reported is 0, or null, until a rank of the node has
 -- done a step in the attempt. An attempt without a recorded step then had done none since its start, which is 0 or a
--- checkpoint. A trainer that records nothing and reports no step is always at 0, which says nothing of where it was.
+-- checkpoint. A trainer that records nothing itself and reports no step is always at 0, which says nothing of where it was.
 create function wlb_crash_step(a attempts, p_reported bigint) returns bigint language sql stable as $$
 	select case
 		when p_reported > 0 then p_reported
-		when wlb_run_is_recorded(a.run_id) and not wlb_attempt_has_steps(a.id) then coalesce(a.resumed_step, 0)
+		when wlb_run_is_recorded(a.run_id) and not wlb_run_is_followed(a.run_id) and not wlb_attempt_has_steps(a.id)
+			then coalesce(a.resumed_step, 0)
 		else -1 end
 $$;
 

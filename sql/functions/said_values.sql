@@ -82,6 +82,7 @@ declare
 	said_step bigint := (d->>'step')::bigint;
 	is_step boolean := coalesce((d->>'is_step')::boolean, false);
 begin
+	update runs set is_followed = true where id = a.run_id and not is_followed;
 	perform wlb_followed_values_add(a, d);
 	if coalesce((d->>'is_of_attempt')::boolean, false) then
 		update attempts set step_of_attempt = greatest(step_of_attempt, said_step) where id = a.id and is_step;

@@ -163,16 +163,19 @@ $$;
 create function wlb_attempt_work(p_run bigint) returns table (attempt_id bigint, kept_s numeric,
 	repeated_s numeric, checkpoint_s numeric, share numeric)
 language sql stable rows 16 as $$
-	with known as (
+	with told as (
+		select case when not wlb_run_is_followed(p_run) then 0 end as none -- who tells only of steps may have saved without a word
+	), known as (
 		select a as attempt, a.number, a.state,
-			case when a.world_size is not null or a.resumed_step is not null or a.number = (select max(number) from attempts where run_id = p_run)
-				then coalesce(a.resumed_step, case when a.decision is not null and a.world_size is null then 0 end)
+			case when a.world_size is not null or wlb_attempt_has_steps(a.id)
+					or a.number = (select max(number) from attempts where run_id = p_run)
+				then coalesce(a.resumed_step, case when a.decision is not null and a.world_size is null then told.none end)
 			end as resumed_step
-		from attempts a where a.run_id = p_run
+		from attempts a cross join told where a.run_id = p_run
 	), cut as (
 		select attempt, least(min(resumed_step) over later,
 			case when last_value(state) over whole in ('failed', 'ended', 'lost')
-				then coalesce((select max(step) from checkpoints where run_id = p_run), 0) end) as kept_to
+				then coalesce((select max(step) from checkpoints where run_id = p_run), (select none from told)) end) as kept_to
 		from known
 		window later as (order by number rows between 1 following and unbounded following),
 			whole as (order by number rows between unbounded preceding and unbounded following)

@@ -8,6 +8,8 @@ comment on column steps_superseded.span_steps is 'steps that it stands for: itse
 
 alter table runs add column dropped_values bigint not null default 0;
 comment on column runs.dropped_values is 'values not stored, since a run has at most 256 names of values, and 1,000,000 values of each';
+alter table runs add column is_followed boolean not null default false;
+comment on column runs.is_followed is 'what is recorded of its steps is what its trainer was heard to say, which may be little';
 alter table attempts add column step_of_attempt bigint;
 comment on column attempts.step_of_attempt is 'steps counted in it, where the trainer does not say its step''s number; null: none';
 

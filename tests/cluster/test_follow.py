@@ -241,6 +241,16 @@ class Stored(ClusterTest):
         self.assertEqual(self.cluster.sql(f"select repeated_seconds::float8, resumed_step from attempts where id in ({first}, {second}) "
                                           "order by number"), [["10", ""], ["0", "19"]])
 
+    def test_what_is_not_said_is_not_concluded(self):
+        """A trainer that logs rarely is not taken to be at the step where its attempt began, nor to have saved nothing."""
+        first, second = self.attempt(7005, 1, 2)
+        self.deliver(first, (10, "log", 0, 0, {"loss": 4}, {}), (20, "log", 0, 9, {"loss": 3}, {"span": 10, "interval_s": 5}))
+        self.cluster.sql(f"update attempts set state = 'failed', ended_at = created_at + interval '46 minutes' where id = {second}")
+        self.assertEqual(self.cluster.sql(f"select wlb_crash_step(a, null), wlb_attempt_has_lasted(a) from attempts a where id = {second}"),
+                         [["-1", "t"]])
+        self.assertEqual(self.cluster.sql("select kept_s::float8, repeated_s::float8 from runs r, wlb_attempt_work(r.id) "
+                                          f"where job_id = 7005 and attempt_id = {first}"), [["5", "0"]])
+
     def test_names_are_bounded(self):
         attempt = self.attempt(7004, 1)[0]
         for i in range(10):
