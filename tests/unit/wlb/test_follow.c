@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "coordinator/wlb/run/follow/event_source.h"
+#include "coordinator/wlb/run/follow/hook.h"
 #include "coordinator/wlb/run/follow/line_files.h"
 #include "coordinator/wlb/run/follow/output_file.h"
 
@@ -212,6 +213,22 @@ static void pipes_are_not_read(void **state)
 	close(ends[1]);
 }
 
+/* Nobody else can have made the hook's file, nor turn a link into it. */
+static void the_hooks_file_is_new(void **state)
+{
+	char path[PATH_MAX];
+	(void)state;
+	snprintf(path, sizeof(path), "%s/made", folder);
+	assert_false(wlb_run_hook_file_is_there(path));
+	assert_int_equal(symlink("/tmp/nothing", path), 0);
+	assert_false(wlb_run_hook_file_make(path));
+	assert_false(wlb_run_hook_file_is_there(path));
+	assert_int_equal(unlink(path), 0);
+	assert_true(wlb_run_hook_file_make(path));
+	assert_true(wlb_run_hook_file_is_there(path));
+	assert_false(wlb_run_hook_file_make(path));
+}
+
 static void commands_name_folders_of_events(void **state)
 {
 	(void)state;
@@ -246,6 +263,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(saves_that_the_hook_sees_are_events, begin, end),
 		cmocka_unit_test_setup_teardown(what_is_printed_becomes_records, begin, end),
 		cmocka_unit_test(pipes_are_not_read),
+		cmocka_unit_test(the_hooks_file_is_new),
 		cmocka_unit_test(commands_name_folders_of_events),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
