@@ -69,7 +69,9 @@ begin
 		return wlb_record_followed(a, d, at);
 	when 'checkpoint' then
 		insert into checkpoints (run_id, attempt_id, step, path, size_bytes, duration_s, recorded_at)
-		values (a.run_id, a.id, (d->>'step')::bigint, d->>'path', (d->>'bytes')::bigint, (d->>'duration_s')::float8, at);
+		select a.run_id, a.id, (d->>'step')::bigint, d->>'path', (d->>'bytes')::bigint, (d->>'duration_s')::float8, at
+		where not wlb_run_is_followed(a.run_id) or not exists ( -- a trainer's files may be read twice
+			select from checkpoints where attempt_id = a.id and step = (d->>'step')::bigint and path = d->>'path');
 	when 'fault' then
 		perform wlb_fault_insert(a.id, d->>'kind', (d->>'rank')::integer, d->>'node', (d->>'step')::bigint,
 			coalesce(d->>'detail', ''), d->'evidence', null, at, p_judged);

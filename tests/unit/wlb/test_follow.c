@@ -12,8 +12,10 @@
 
 #include <cmocka.h>
 
+#include "coordinator/client/spool.h"
 #include "coordinator/wlb/run/follow/event_source.h"
 #include "coordinator/wlb/run/follow/hook.h"
+#include "coordinator/wlb/run/follow/left_files.h"
 #include "coordinator/wlb/run/follow/line_files.h"
 #include "coordinator/wlb/run/follow/output_file.h"
 
@@ -213,6 +215,48 @@ static void pipes_are_not_read(void **state)
 	close(ends[1]);
 }
 
+#define ATTEMPT "01234567-89ab-cdef-0123-456789abcdef"
+
+static bool is_in_folder(const char *name)
+{
+	char path[PATH_MAX];
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	return access(path, F_OK) == 0;
+}
+
+static struct wlb_spool *open_spool(void)
+{
+	struct wlb_spool_identity identity;
+	assert_int_equal(wlb_spool_identify(&identity, "7", ATTEMPT, "run", NULL), 0);
+	struct wlb_spool *spool = wlb_spool_open(folder, &identity, NULL);
+	assert_non_null(spool);
+	return spool;
+}
+
+/* What is in the files of an attempt becomes records of its spool once its launcher has gone, and not before. */
+static void what_a_killed_launcher_left_is_told(void **state)
+{
+	static const char name[] = "metrics-7-" ATTEMPT "-0.jsonl", other[] = "metrics-8-" ATTEMPT "-0.jsonl";
+	struct wlb_run_job job = {.job_id = 7};
+	(void)state;
+	snprintf(job.spool_dir, sizeof(job.spool_dir), "%s", folder);
+	append(name, "{\"step\": 1, \"loss\": 2}\n{\"step\": 2, \"loss\": 1}\n");
+	append(other, "{\"step\": 1, \"loss\": 2}\n");
+	wlb_run_take_left_files(&job);
+	assert_true(is_in_folder(name)); /* without the spool nobody knows the numbers of its records */
+	struct wlb_spool *spool = open_spool();
+	assert_int_equal(wlb_spool_append(spool, "event", "{}", NULL), 0);
+	wlb_run_take_left_files(&job);
+	assert_true(is_in_folder(name));
+	wlb_spool_close(spool, false);
+	wlb_run_take_left_files(&job);
+	assert_false(is_in_folder(name));
+	assert_true(is_in_folder(other));
+	spool = open_spool();
+	assert_int_equal(wlb_spool_pending(spool), 3);
+	wlb_spool_close(spool, false);
+}
+
 /* Nobody else can have made the hook's file, nor turn a link into it. */
 static void the_hooks_file_is_new(void **state)
 {
@@ -264,6 +308,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_is_printed_becomes_records, begin, end),
 		cmocka_unit_test(pipes_are_not_read),
 		cmocka_unit_test(the_hooks_file_is_new),
+		cmocka_unit_test(what_a_killed_launcher_left_is_told),
 		cmocka_unit_test(commands_name_folders_of_events),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

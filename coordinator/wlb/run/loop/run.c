@@ -15,6 +15,7 @@
 #include "coordinator/wlb/run/command/input.h"
 #include "coordinator/wlb/run/command/trainer.h"
 #include "coordinator/wlb/run/follow/follower.h"
+#include "coordinator/wlb/run/follow/left_files.h"
 #include "coordinator/wlb/run/loop/attempts.h"
 #include "coordinator/wlb/run/state/deliver_records.h"
 #include "coordinator/wlb/run/state/job.h"
@@ -90,6 +91,7 @@ static int start(struct wlb_run *run, struct wlb_error *error)
 	wlb_run_print_why_not_requeued(run);
 	wlb_run_grow_open(run, wlb_run_continues_from_save(run));
 	open_coordinator(run);
+	wlb_run_take_left_files(&run->job);
 	wlb_run_deliver_others(run);
 	wlb_run_input_open(run);
 	return wlb_run_attempts(run);
