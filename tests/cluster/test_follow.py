@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """What trainers that record nothing themselves say of their steps is in the record of their run: each step once."""
 import json
+import os
+import signal
 import struct
 import sys
 import textwrap
@@ -92,6 +94,7 @@ class Follow(ClusterTest):
         job = self.submit(f"wlb run -- python3 {program} {ROOT}/python", nodes=3)
         wait_for("step 26", (self.cluster.work / "at_26").exists, 60)
         wait_for("the last step", lambda: self.cluster.show(job)["last_step"] == 25, 20)
+        self.assertRegex(self.cluster.run("wlb", "top", str(job), "--once").stdout, r"step 25 of -, loss 0\.4000, \d+ tokens/s")
         self.cluster.kill_node(2)
         try:
             run = self.run_of(job)
@@ -122,6 +125,24 @@ class Follow(ClusterTest):
         self.assertRegex(shown, r"steps 1 to 30 of - \(5 repeated\), loss 10\.0000 to 0\.3333, 30000 tokens")
         self.assertRegex(shown, r"(?m)^  eval/loss +0\.0333333 +30 +2  wlb\.log$")
         self.assertRegex(self.cluster.run("wlb", "runs").stdout, rf"(?m)^{job} .* 30 +0\.3333 ")
+
+    def test_a_killed_launcher(self):
+        """Each line is recorded once, also those that it had no time to read."""
+        program = self.program("written.py", """
+            import os, time
+            with open(os.environ["WLB_METRICS_FILE"], "a", buffering=1) as file:
+                for step in range(1, 2001):
+                    file.write('{"step": %d, "loss": 1, "tokens": 1}\\n' % step)
+                open("written", "w").close()
+                time.sleep(600)
+            """)
+        job = self.submit(f"wlb run -- python3 {program} & echo $! > launcher; wait; wlb run -- true")
+        wait_for("all lines", (self.cluster.work / "written").exists, 60, 0.01)
+        os.kill(int((self.cluster.work / "launcher").read_text()), signal.SIGKILL)
+        self.cluster.wait_job(job)
+        wait_for("the last step", lambda: self.cluster.show(job)["last_step"] == 2000, 40)
+        self.assertEqual(self.cluster.sql(f"select steps, steps_repeated, tokens from runs where name = '{job}'"), [["2000", "0", "2000"]])
+        self.assertEqual(list((self.cluster.work / ".wlb").glob("metrics-*")), [])
 
     def test_what_is_said_cannot_hurt(self):
         program = self.program("hostile.py", HOSTILE)

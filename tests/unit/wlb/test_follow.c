@@ -14,6 +14,7 @@
 
 #include "coordinator/client/spool.h"
 #include "coordinator/wlb/run/follow/event_source.h"
+#include "coordinator/wlb/run/follow/follower.h"
 #include "coordinator/wlb/run/follow/hook.h"
 #include "coordinator/wlb/run/follow/left_files.h"
 #include "coordinator/wlb/run/follow/line_files.h"
@@ -216,6 +217,7 @@ static void pipes_are_not_read(void **state)
 }
 
 #define ATTEMPT "01234567-89ab-cdef-0123-456789abcdef"
+#define FOLLOWED "01234567-89ab-cdef-0123-456789abcde0"
 
 static bool is_in_folder(const char *name)
 {
@@ -231,6 +233,48 @@ static struct wlb_spool *open_spool(void)
 	struct wlb_spool *spool = wlb_spool_open(folder, &identity, NULL);
 	assert_non_null(spool);
 	return spool;
+}
+
+/* Returns how many lines of a file have the text. */
+static int lines_with(const char *name, const char *text)
+{
+	char path[PATH_MAX], line[4096];
+	int found = 0;
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	FILE *file = fopen(path, "r");
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file) != NULL)
+		found += strstr(line, text) != NULL;
+	fclose(file);
+	return found;
+}
+
+static void an_attempt_is_followed_to_its_end(void **state)
+{
+	static char *command[] = {"python3", "train.py", NULL};
+	struct wlb_run run = {.options.command = command, .job.job_id = 9};
+	struct wlb_attempt attempt = {.number = 1, .id = FOLLOWED};
+	const struct wlb_reporter_options options = {
+		.run_id = "9", .attempt_id = FOLLOWED, .source = "run", .spool_dir = folder, .rank = -1};
+	char path[PATH_MAX];
+	struct wlb_error error;
+	(void)state;
+	snprintf(run.job.spool_dir, sizeof(run.job.spool_dir), "%s", folder);
+	wlb_run_metrics_files(&run.job, FOLLOWED, path, sizeof(path));
+	assert_string_equal(strrchr(path, '/'), "/metrics-9-" FOLLOWED "-");
+	assert_null(wlb_run_follower_start(&run, &attempt, NULL));
+	struct wlb_reporter *reporter = wlb_reporter_start(NULL, &options, &error);
+	assert_non_null(reporter);
+	struct wlb_run_follower *follower = wlb_run_follower_start(&run, &attempt, reporter);
+	assert_non_null(follower);
+	wlb_run_hook_file(FOLLOWED, path, sizeof(path));
+	assert_true(wlb_run_hook_file_is_there(path));
+	append("metrics-9-" FOLLOWED "-3.jsonl", "{\"step\": 1, \"loss\": 2}\n{\"step\": 2, \"loss\": 1}\n");
+	wlb_run_follower_stop(follower, 10000);
+	assert_false(wlb_run_hook_file_is_there(path));
+	assert_false(is_in_folder("metrics-9-" FOLLOWED "-3.jsonl"));
+	assert_int_equal(lines_with(FOLLOWED ".run.jsonl", "\"type\":\"followed\""), 2);
+	wlb_reporter_abandon(reporter);
 }
 
 /* What is in the files of an attempt becomes records of its spool once its launcher has gone, and not before. */
@@ -309,6 +353,7 @@ int main(void)
 		cmocka_unit_test(pipes_are_not_read),
 		cmocka_unit_test(the_hooks_file_is_new),
 		cmocka_unit_test(what_a_killed_launcher_left_is_told),
+		cmocka_unit_test(an_attempt_is_followed_to_its_end),
 		cmocka_unit_test(commands_name_folders_of_events),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
