@@ -111,7 +111,7 @@ class Follow(ClusterTest):
                          {"name": "eval/loss", "attempt": 2, "step": 30, "is_of_attempt": False, "value": 1.0 / 30, "source": "log"})
         self.check_times(run, steps)
         self.check_screens(job)
-        self.assertEqual(list((self.cluster.work / ".wlb").glob("metrics-*")), [])
+        self.assertEqual(list((self.cluster.work / ".wlb").glob(f"metrics-{job}-*")), [], self.cluster.output(job))
 
     def check_times(self, run, steps):
         known = [step["step_time_s"] for step in steps.values() if step["step_time_s"] is not None]
@@ -136,13 +136,13 @@ class Follow(ClusterTest):
                 open("written", "w").close()
                 time.sleep(600)
             """)
-        job = self.submit(f"wlb run -- python3 {program} & echo $! > launcher; wait; wlb run -- true")
+        job = self.submit(f"wlb run -- python3 {program} & echo $! > launcher; wait; wlb run -- true", "--no-requeue")
         wait_for("all lines", (self.cluster.work / "written").exists, 60, 0.01)
         os.kill(int((self.cluster.work / "launcher").read_text()), signal.SIGKILL)
         self.cluster.wait_job(job)
         wait_for("the last step", lambda: self.cluster.show(job)["last_step"] == 2000, 40)
         self.assertEqual(self.cluster.sql(f"select steps, steps_repeated, tokens from runs where name = '{job}'"), [["2000", "0", "2000"]])
-        self.assertEqual(list((self.cluster.work / ".wlb").glob("metrics-*")), [])
+        self.assertEqual(list((self.cluster.work / ".wlb").glob(f"metrics-{job}-*")), [], self.cluster.output(job))
 
     def test_what_is_said_cannot_hurt(self):
         program = self.program("hostile.py", HOSTILE)
