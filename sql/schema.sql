@@ -119,6 +119,7 @@ CREATE TABLE public.attempts (
     queued_again boolean DEFAULT false NOT NULL,
     reported_step bigint,
     goes_on boolean DEFAULT false NOT NULL,
+    step_of_attempt bigint,
     CONSTRAINT attempts_state_check CHECK ((state = ANY (ARRAY['starting'::text, 'running'::text, 'complete'::text, 'failed'::text, 'ended'::text, 'lost'::text])))
 );
 CREATE TABLE public.calibrations (
@@ -266,23 +267,6 @@ CREATE TABLE public.verdicts (
     CONSTRAINT verdicts_action_check CHECK ((action = ANY (ARRAY['report'::text, 'evict'::text]))),
     CONSTRAINT verdicts_kind_check CHECK ((kind = ANY (ARRAY['crash'::text, 'hang'::text, 'hang_in_communication'::text, 'deadlock'::text, 'slow_compute'::text, 'slow_node'::text, 'slow_link'::text, 'slow_nic'::text, 'slow_loader'::text, 'slow_storage'::text, 'bad_values'::text, 'stack_outliers'::text]))),
     CONSTRAINT verdicts_state_check CHECK ((state = ANY (ARRAY['suspected'::text, 'confirmed'::text, 'over'::text])))
-);
-CREATE TABLE public.steps (
-    run_id bigint NOT NULL,
-    step bigint NOT NULL,
-    attempt_id bigint NOT NULL,
-    loss double precision,
-    grad_norm double precision,
-    learning_rate double precision,
-    tokens bigint,
-    documents bigint,
-    step_time_s double precision,
-    tokens_per_s double precision,
-    held_tokens bigint,
-    predicted_imbalance double precision,
-    imbalance double precision,
-    parts jsonb,
-    recorded_at timestamp with time zone NOT NULL
 );
 CREATE TABLE public.attempt_outputs (
     attempt_id bigint NOT NULL,
