@@ -34,14 +34,15 @@ struct files {
  * "metrics-12-ATTEMPT-0.jsonl" or "trainer-12.2.yaml"; 0: it is no such file. */
 static uint32_t job_of(const char *name)
 {
+	enum part { NONE, MAY, MUST };
 	static const struct {
 		const char *begin, *end;
-		bool has_launch, has_more; /* after the job's id: ".2", "-h100" */
-	} kinds[] = {{"machine-", ".json", true, true},
-	             {"error-", ".json", false, true},
-	             {"trainer-", ".yaml", true, false},
-	             {"metrics-", ".jsonl", false, true},
-	             {"", ".json", false, false}};
+		enum part launch, more; /* after the job's id: ".2", "-h100" */
+	} kinds[] = {{"machine-", ".json", MAY, MAY},
+	             {"error-", ".json", NONE, MAY},
+	             {"trainer-", ".yaml", MAY, NONE},
+	             {"metrics-", ".jsonl", NONE, MUST},
+	             {"", ".json", NONE, NONE}};
 	static const char digits[] = "0123456789";
 	size_t kind = 0;
 	while (strncmp(name, kinds[kind].begin, strlen(kinds[kind].begin)) != 0)
@@ -50,13 +51,13 @@ static uint32_t job_of(const char *name)
 	unsigned long long job_id = strtoull(at, NULL, 10);
 	if (end == at || job_id > UINT32_MAX)
 		return 0;
-	size_t launch = kinds[kind].has_launch && end[0] == '.' ? strspn(end + 1, digits) : 0;
+	size_t launch = kinds[kind].launch != NONE && end[0] == '.' ? strspn(end + 1, digits) : 0;
 	if (launch > 0)
 		end += 1 + launch;
 	size_t length = strlen(end);
-	bool is_ours = kinds[kind].has_more && end[0] == '-'
+	bool is_ours = kinds[kind].more != NONE && end[0] == '-'
 	                       ? length > strlen(last) && strcmp(end + length - strlen(last), last) == 0
-	                       : strcmp(end, last) == 0;
+	                       : kinds[kind].more != MUST && strcmp(end, last) == 0;
 	return is_ours ? (uint32_t)job_id : 0;
 }
 
