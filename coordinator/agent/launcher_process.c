@@ -47,6 +47,7 @@ static const char *launcher_name(const char *word)
 	                 {"torch.distributed.launch", "torchrun"},
 	                 {"ft_launcher", "ft_launcher"},
 	                 {"accelerate", "accelerate"},
+	                 {"accelerate.commands.launch", "accelerate"},
 	                 {"deepspeed", "deepspeed"}};
 	const char *slash = strrchr(word, '/'), *base = slash != NULL ? slash + 1 : word;
 	for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++)
@@ -55,14 +56,17 @@ static const char *launcher_name(const char *word)
 	return NULL;
 }
 
+/* It is the first word, or what an interpreter runs: that is its first word which is no option. */
 bool wlb_launcher_process(pid_t pid, const char **name)
 {
 	struct words words;
 	read_words(pid, &words);
 	const char *word = words.length > 0 ? words.text : NULL;
 	*name = NULL;
-	for (int i = 0; i < NAME_WORDS && word != NULL && *name == NULL; i++, word = next_word(&words, word))
+	for (int i = 0; i < NAME_WORDS && word != NULL && *name == NULL; i++) {
 		*name = launcher_name(word);
+		word = i == 0 || word[0] == '-' ? next_word(&words, word) : NULL;
+	}
 	return *name != NULL;
 }
 

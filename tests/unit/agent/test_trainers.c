@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "common/clock.h"
+#include "coordinator/agent/launcher_process.h"
 #include "coordinator/agent/process.h"
 #include "coordinator/agent/trainers.h"
 
@@ -42,7 +43,7 @@ static void start(struct fixture *f, const char *name, const char *script, const
 		setenv("RANK", "1", 1);
 		setenv("LOCAL_RANK", "0", 1);
 		setenv("WORLD_SIZE", "2", 1);
-		execl("/bin/bash", name, "-c", script, "sh", argument, (char *)NULL);
+		execl("/bin/bash", name, "-c", script, argument, (char *)NULL);
 		_exit(127);
 	}
 	assert_true(f->task > 0);
@@ -262,6 +263,22 @@ static void a_launcher_without_ranks_is_reported_after_a_while(void **state)
 	end(&f);
 }
 
+static void a_word_among_the_arguments_is_no_launcher(void **state)
+{
+	struct fixture f;
+	const char *name;
+	(void)state;
+	setenv("PET_NNODES", "3", 1);
+	start(&f, "bash", "read x", "torchrun");
+	unsetenv("PET_NNODES");
+	int64_t until_ms = wlb_clock_ms() + LATE_MS;
+	while (wlb_launcher_process_nodes(f.task) != 3 && wlb_clock_left_ms(until_ms) > 0) /* bash has not begun yet */
+		wlb_clock_sleep_ms(1);
+	assert_int_equal(wlb_launcher_process_nodes(f.task), 3);
+	assert_false(wlb_launcher_process(f.task, &name));
+	end(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -273,6 +290,7 @@ int main(void)
 		cmocka_unit_test(a_dead_rank_is_reported_where_it_is_not_reaped),
 		cmocka_unit_test(one_that_has_ended_well_is_not_dead),
 		cmocka_unit_test(a_launcher_without_ranks_is_reported_after_a_while),
+		cmocka_unit_test(a_word_among_the_arguments_is_no_launcher),
 	};
 	return cmocka_run_group_tests_name("trainers", tests, NULL, NULL);
 }
