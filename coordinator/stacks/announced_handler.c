@@ -38,13 +38,14 @@ static int announced_signal(const char *path)
 }
 
 /* Returns the descriptor of the process's file, to be closed, and its signal; -1: there is none. */
-static int find_file(pid_t pid, int *number)
+static int find_file(pid_t pid, int64_t until_ms, int *number)
 {
 	char path[320];
 	int fd = -1;
 	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
 	DIR *folder = opendir(path);
-	for (struct dirent *entry; folder != NULL && fd < 0 && (entry = readdir(folder)) != NULL;) {
+	struct dirent *entry;
+	while (folder != NULL && fd < 0 && wlb_clock_left_ms(until_ms) > 0 && (entry = readdir(folder)) != NULL) {
 		snprintf(path, sizeof(path), "/proc/%d/fd/%.200s", (int)pid, entry->d_name);
 		*number = announced_signal(path);
 		if (*number > 0)
@@ -138,7 +139,7 @@ static void wait_for_text(int fd, int64_t until_ms)
 
 json_t *wlb_announced_handler_dump(pid_t pid, int64_t until_ms)
 {
-	int number = 0, fd = find_file(pid, &number);
+	int number = 0, fd = find_file(pid, until_ms, &number);
 	char *text = fd >= 0 ? malloc(TEXT_BYTES) : NULL;
 	json_t *threads = NULL;
 	/* Of the main thread: its stack is marked as the current one. What was written before is removed. */

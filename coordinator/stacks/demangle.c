@@ -57,7 +57,7 @@ static void shorten(const char *full, char *text, size_t size)
 			c += whole - 1;
 		} else if (*c == '<' || *c == '(') {
 			depth++;
-		} else if ((*c == '>' && c[-1] != '-') || *c == ')') {
+		} else if ((*c == '>' && (c == full || c[-1] != '-')) || *c == ')') {
 			depth -= depth > 0;
 		} else if (depth == 0 && *c == ' ' && strncmp(c, " const", 6) != 0 && c[1] != '[') {
 			length = 0;

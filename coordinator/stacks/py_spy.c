@@ -20,7 +20,7 @@
 enum {
 	OUTPUT_BYTES = 4 * 1024 * 1024,
 	PATH_BYTES = 16384,
-	KILLED_MS = 100,
+	KILLED_MS = 1000, /* a process that was killed ends once it gets a processor */
 };
 
 /* ---- where it is ------------------------------------------------------------------------------------------------- */
