@@ -71,21 +71,34 @@ static json_t *ask(const struct request *request, struct wlb_error *error)
 
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
 
-/* Whatever the path names: nothing waits for a pipe, and no device is read. */
+/* The run's owner has named the path, and root may read the output: opening a device can act on it, and nothing waits
+ * for a pipe. */
+static int open_file(const char *path, struct wlb_error *error)
+{
+	struct stat status;
+	char link[64];
+	int named = open(path, O_PATH | O_CLOEXEC), fd = -1;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", named);
+	if (named >= 0 && fstat(named, &status) == 0 && !S_ISREG(status.st_mode))
+		wlb_fail(error, "%s: is no file", path);
+	else if (named < 0 || (fd = open(link, O_RDONLY | O_CLOEXEC)) < 0)
+		wlb_fail(error, "%s: %s%s", path, strerror(errno),
+		         errno == ENOENT ? "; run wlb logs on a host that has the file system of the job" : "");
+	if (named >= 0)
+		close(named);
+	return fd;
+}
+
 static int open_output(struct reading *reading, struct wlb_error *error)
 {
 	struct stat status;
-	const char *path = reading->choice.path;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int fd = open_file(reading->choice.path, error);
 	if (fd < 0)
-		return wlb_fail(error, "%s: %s%s", path, strerror(errno),
-		                errno == ENOENT ? "; run wlb logs on a host that has the file system of the job" : "");
-	if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size < reading->choice.begin) {
-		wlb_fail(error,
-		         S_ISREG(status.st_mode) ? "%s: was written over since attempt %d began" : "%s: is no file",
-		         path, reading->choice.attempt);
-		close(fd);
 		return -1;
+	if (fstat(fd, &status) != 0 || status.st_size < reading->choice.begin) {
+		close(fd);
+		return wlb_fail(error, "%s: was written over since attempt %d began", reading->choice.path,
+		                reading->choice.attempt);
 	}
 	reading->fd = fd;
 	reading->at = reading->choice.begin;

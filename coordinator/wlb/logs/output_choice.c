@@ -34,8 +34,7 @@ static const json_t *find_attempt(const json_t *run, const struct wlb_output_ask
 	else
 		wlb_fail(error,
 		         "run %s: the coordinator does not tell where its output is: it tells the run's owner, "
-		         "SlurmUser "
-		         "and root, of what wlb run has started, and of the newest 16 attempts",
+		         "SlurmUser and root, of what wlb run has started, and of the newest 16 attempts",
 		         name);
 	return NULL;
 }
