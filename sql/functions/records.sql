@@ -166,7 +166,7 @@ create function wlb_step_tokens(s steps) returns numeric language sql immutable 
 $$;
 
 create function wlb_step_seconds(s steps) returns numeric language sql immutable as $$
-	select wlb_seconds(s.step_time_s) * s.span_steps
+	select wlb_span_seconds(s.step_time_s, s.span_steps)
 $$;
 
 create function wlb_step_supersede(s steps) returns void language sql as $$

@@ -57,12 +57,13 @@ returns steps language sql stable as $$
 			wlb_within(max(value) filter (where name = 'lr'), -1e100, 1e100) as lr,
 			round(wlb_within(max(value) filter (where name = 'tokens'), 0, 1e12))::bigint as tokens,
 			wlb_within(max(value) filter (where name = 'tokens_per_s'), 0, 1e15) as tokens_per_s,
-			coalesce(wlb_within(max(value) filter (where name = 'step_time_s'), 0, 1e7), p_interval_s / p_span) as step_time_s
+			coalesce(wlb_within(max(value) filter (where name = 'step_time_s'), 0, 1e7),
+				wlb_seconds(p_interval_s)::float8 / p_span) as step_time_s
 		from followed_values where attempt_id = a.id and not is_of_attempt and step = p_step
 			and name in ('loss', 'grad_norm', 'lr', 'tokens', 'tokens_per_s', 'step_time_s')
 	)
 	select row(a.run_id, p_step, a.id, loss, grad_norm, lr, tokens, null, step_time_s,
-		coalesce(tokens_per_s, case when step_time_s > 0 then least(tokens / step_time_s, 1e15) end),
+		coalesce(tokens_per_s, wlb_rate(tokens, wlb_seconds(step_time_s))),
 		null, null, null, null, p_time, p_span)::steps
 	from said
 $$;

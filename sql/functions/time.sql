@@ -41,7 +41,7 @@ language sql stable rows 16 as $$
 			(select max(wlb_moment(k.recorded_at)) from checkpoints k where k.attempt_id = a.id))
 	from attempts a left join faults c on c.attempt_id = a.id and c.cause
 	cross join lateral (
-		select min(wlb_moment(recorded_at) - make_interval(secs => (wlb_seconds(step_time_s) * span_steps)::float8)) as began,
+		select min(wlb_moment(recorded_at) - make_interval(secs => wlb_span_seconds(step_time_s, span_steps)::float8)) as began,
 			max(wlb_moment(recorded_at)) as ended
 		from (
 			(select recorded_at, step_time_s, span_steps from steps s where s.attempt_id = a.id order by step limit 1)
@@ -143,11 +143,13 @@ language sql stable rows 16 as $$
 		select wlb_moment(began_at) as began, coalesce(wlb_moment(ended_at), 'infinity') as ended
 		from suspensions where run_id = p_run
 	)
-	select s.attempt_id, 'step', s.step, wlb_seconds_within(began, ended, s.recorded_at, s.step_time_s * s.span_steps)
+	select s.attempt_id, 'step', s.step,
+		wlb_seconds_within(began, ended, s.recorded_at, wlb_span_seconds(s.step_time_s, s.span_steps)::float8)
 	from spans join steps s on s.run_id = p_run and s.recorded_at > began and s.recorded_at <= coalesce(
 		(select min(recorded_at) from steps where run_id = p_run and recorded_at > ended), 'infinity')
 	union all
-	select s.attempt_id, 'repeated', s.step, wlb_seconds_within(began, ended, s.recorded_at, s.step_time_s * s.span_steps)
+	select s.attempt_id, 'repeated', s.step,
+		wlb_seconds_within(began, ended, s.recorded_at, wlb_span_seconds(s.step_time_s, s.span_steps)::float8)
 	from spans join steps_superseded s on s.run_id = p_run and s.recorded_at > began and s.recorded_at <= coalesce(
 		(select min(recorded_at) from steps_superseded where run_id = p_run and recorded_at > ended), 'infinity')
 	union all

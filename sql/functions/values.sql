@@ -28,6 +28,11 @@ create function wlb_seconds(x double precision) returns numeric language sql imm
 	select case when x >= 0 and x <= 1e7 then round(x::numeric, 9) else 0 end
 $$;
 
+-- The same of a row that stands for several steps.
+create function wlb_span_seconds(p_step_s double precision, p_steps bigint) returns numeric language sql immutable as $$
+	select greatest(least(wlb_seconds(p_step_s) * p_steps, 1e7), 0)
+$$;
+
 -- jsonb prints every digit of a number: 1e300 is an integer of 301 digits there, which readers refuse. Such numbers
 -- become null. Nearly every value has no long sequence of digits and is returned unchanged.
 create function wlb_plain(j jsonb) returns jsonb language plpgsql immutable as $$
