@@ -185,6 +185,7 @@ struct wlbd_attempt {
 	struct wlbd_outliers *outliers; /* finds ranks whose stacks differ: one allocation; NULL: as watch.detection */
 	struct wlbd_process_faults *process_faults; /* verdicts/process_faults.c: one allocation; NULL: none so far */
 	struct wlbd_recorded_steps steps;
+	struct wlbd_recorded_steps attempt_steps; /* whose number is that of the attempt alone */
 	struct wlbd_past_steps past_steps;
 	struct wlbd_excluded excluded;
 	struct wlbd_stored_verdicts stored_verdicts;

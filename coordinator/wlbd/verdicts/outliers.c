@@ -30,7 +30,7 @@ struct wlbd_outliers {
 static struct wlbd_progress progress_of(const struct wlbd_attempt *attempt, int64_t *step)
 {
 	const struct wlbd_reporter *reporter;
-	uint64_t steps = attempt->steps.count;
+	uint64_t steps = attempt->steps.count + attempt->attempt_steps.count;
 	*step = attempt->steps.count > 0 ? attempt->steps.last : -1;
 	TAILQ_FOREACH(reporter, &attempt->reporters.list, link)
 	{
@@ -214,10 +214,11 @@ void wlbd_outliers_forget(struct wlbd_attempt *attempt)
 	attempt->outliers = NULL;
 }
 
-void wlbd_outliers_note_step(struct wlbd_attempt *attempt, int64_t step)
+void wlbd_outliers_note_step(struct wlbd_attempt *attempt, int64_t step, bool is_of_attempt)
 {
-	if (attempt->steps.count > 0 && step <= attempt->steps.last)
+	struct wlbd_recorded_steps *steps = is_of_attempt ? &attempt->attempt_steps : &attempt->steps;
+	if (steps->count > 0 && step <= steps->last)
 		return;
-	attempt->steps.count++;
-	attempt->steps.last = step;
+	steps->count++;
+	steps->last = step;
 }

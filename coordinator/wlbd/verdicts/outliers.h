@@ -23,8 +23,8 @@ const struct wlbd_found_verdict *wlbd_outliers_open(const struct wlbd_outliers *
 /* The attempt is over. */
 void wlbd_outliers_forget(struct wlbd_attempt *attempt);
 
-/* The record of a step has arrived. A delivery that could not be stored is repeated, which is no progress: only a step
- * after the last one counts. */
-void wlbd_outliers_note_step(struct wlbd_attempt *attempt, int64_t step);
+/* The record of a step has arrived, of the run's number or that of the attempt. A delivery that could not be stored is
+ * repeated, which is no progress: only a step after the last one counts. */
+void wlbd_outliers_note_step(struct wlbd_attempt *attempt, int64_t step, bool is_of_attempt);
 
 #endif

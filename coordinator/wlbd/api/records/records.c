@@ -73,11 +73,13 @@ static void note_records(struct wlbd_attempt *attempt, const struct wlbd_deliver
 	json_array_foreach((json_t *)delivery->records, i, record)
 	{
 		const char *type = json_string_value(json_object_get(record, "type"));
+		const json_t *data = json_object_get(record, "data");
+		bool is_step = strcmp(type, "step") == 0 || json_is_true(json_object_get(data, "is_step"));
 		if (strcmp(type, "attempt") == 0)
-			note_attempt(attempt, delivery->source, json_object_get(record, "data"));
-		else if (strcmp(type, "step") == 0)
-			wlbd_outliers_note_step(
-				attempt, json_integer_value(json_object_get(json_object_get(record, "data"), "step")));
+			note_attempt(attempt, delivery->source, data);
+		else if (is_step)
+			wlbd_outliers_note_step(attempt, json_integer_value(json_object_get(data, "step")),
+			                        json_is_true(json_object_get(data, "is_of_attempt")));
 	}
 	if (delivery->end.state != NULL)
 		note_end(attempt, delivery->source, &delivery->end);
