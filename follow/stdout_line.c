@@ -51,7 +51,7 @@ struct wlb_stdout *wlb_stdout_open(const char *step_pattern, struct wlb_error *e
 	}
 	reader->held_lines = -1;
 	reader->user.pattern = step_pattern;
-	if (compile(reader, step_pattern != NULL ? error : NULL) < 0) {
+	if (compile(reader, error) < 0) {
 		wlb_stdout_close(reader);
 		return NULL;
 	}

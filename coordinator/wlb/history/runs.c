@@ -43,7 +43,7 @@ static void format_times(const json_t *run, char *started, char *elapsed, size_t
 
 static void add_run(struct wlb_table *table, const json_t *run)
 {
-	char name[80], nodes[256], layout[64], step[112], loss[32], attempts[32], started[32], elapsed[32];
+	char name[80], nodes[256], layout[64], step[128], loss[32], attempts[32], started[32], elapsed[32];
 	wlb_field_run(run, name, sizeof(name));
 	wlb_field_nodes(run, nodes, sizeof(nodes));
 	wlb_field_layout(run, layout, sizeof(layout));

@@ -244,8 +244,7 @@ static const struct wlb_option_table table = {
 		 "after the loss of a rank or node starts it again on the remaining nodes, until it succeeds or "
 		 "nothing more can be done. Submit the job with --no-kill, or Slurm ends all of it when one node is "
 		 "lost. COMMAND finds its layout in WLB_TP, WLB_CP, WLB_PP, WLB_DP, or as options (--for). A job "
-		 "without --wlb-layout, or "
-		 "with off, gets one srun and nothing else.",
+		 "without --wlb-layout, or with off, gets one srun and nothing else.",
 	.notes = "Exit code: that of the last attempt, which is that of its first task to fail (128 + signal if "
 		 "killed); 0 only when COMMAND succeeded; 2 for wrong usage; 85 when COMMAND was asked to "
 		 "save and stop, and has.",

@@ -254,8 +254,7 @@ static int check_data(const char *type, const json_t *data, struct wlbd_attempt_
 			return types[i].check(data, error) == 0 ? 0 : wlb_fail_in(error, "%s", type);
 	return wlb_fail(error,
 	                "field 'type': '%.60s' must be attempt, command, plan, gpus, step, followed, checkpoint, "
-	                "fault, event or "
-	                "attempt_end",
+	                "fault, event or attempt_end",
 	                type);
 }
 
