@@ -42,6 +42,7 @@ class _Hook:
         about = os.fstat(self.descriptor)
         if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid():
             raise OSError("WLB_HOOK_FILE is not a regular file of this user")
+        self.file = (about.st_dev, about.st_ino)
 
     def turn_off(self):
         self.is_on = False
@@ -64,7 +65,9 @@ class _Hook:
         """A line of these fields, which are JSON without its braces."""
         line = ('%s"time": %.6f, %s}\n' % (self.head, time.time(), fields)).encode("ascii")
         self.bytes += len(line)
-        if self.bytes > BYTES_MOST or os.write(self.descriptor, line) < len(line):
+        about = os.fstat(self.descriptor)
+        is_ours = (about.st_dev, about.st_ino) == self.file  # not where the program has closed it, and opened another file
+        if not is_ours or self.bytes > BYTES_MOST or os.write(self.descriptor, line) < len(line):
             self.turn_off()
 
     def note(self, function, *args):

@@ -20,6 +20,7 @@ class _File:
     def __init__(self, path):
         self.path = path
         self.descriptor = -1
+        self.file = None
         self.errors = 0
         self.bytes = 0
         self.is_torn = False  # the last line was not written whole
@@ -33,12 +34,20 @@ class _File:
             os.close(descriptor)
             raise OSError("not a regular file of this user")
         self.descriptor = descriptor
+        self.file = (about.st_dev, about.st_ino)
+
+    def _is_open(self):
+        """Whether the descriptor is that of the file: a program may close all, and open others."""
+        if self.descriptor < 0:
+            return False
+        about = os.fstat(self.descriptor)
+        return (about.st_dev, about.st_ino) == self.file
 
     def append(self, line):
         if self.errors >= ERRORS_MOST or self.bytes + len(line) > BYTES_MOST:
             return
         try:
-            if self.descriptor < 0:
+            if not self._is_open():
                 self._open()
             line = b"\n" + line if self.is_torn else line
             self.is_torn = os.write(self.descriptor, line) < len(line)

@@ -13,6 +13,9 @@ EXTREMES = ["9000000000000000000", "9223372036854775807", "9223372036854775808",
             '"1"', "[]", "{}", "18446744073709551616", "1" + "0" * 400]
 FIELDS = ("step", "loss", "grad_norm", "lr", "tokens", "documents", "step_time_s", "tokens_per_s", "held_tokens",
           "predicted_imbalance", "imbalance", "parts")
+VALUES = {"loss": 1, "tokens": 10**12, "step_time_s": 1e7, "lr": 1, "of_a_user": 1}
+FOLLOWED = {"step": 1, "is_step": True, "is_of_attempt": False, "source": "log", "stream": 0, "generation": 0, "at": 0, "span": 10**12,
+            "interval_s": 1e7, "values": VALUES}
 
 
 def extreme_records():
@@ -26,7 +29,8 @@ def extreme_records():
         ("fault", {"kind": "hang", "rank": "@"}), ("attempt", {"world_size": "@", "rank_map": []}),
         ("attempt", {"world_size": 1, "rank_map": [], "seq_length": "@", "train_iters": "@",
                      "layout": {"tp": "@", "cp": "@", "pp": 1, "dp": 1}}),
-        ("attempt_end", {"state": "failed", "exit_code": "@"}))]
+        ("attempt_end", {"state": "failed", "exit_code": "@"}), *(("followed", FOLLOWED | {field: "@"}) for field in FOLLOWED),
+        *(("followed", FOLLOWED | {"values": VALUES | {name: "@"}}) for name in VALUES))]
     for record in others:
         for value in EXTREMES:
             yield record, value

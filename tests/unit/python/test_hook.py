@@ -232,6 +232,19 @@ class Followed(Case):
         self.follow("import torch\noptimizer = torch.optim.Optimizer(torch.Tensor(41.0))\noptimizer.step()\noptimizer.step()\n")
         self.assertEqual(self.noted(), [{"step": 42}, {"step": 43}])
 
+    def test_a_file_of_the_program_is_not_written_to(self):
+        said = self.follow("""
+            import os, torch
+            optimizer = torch.optim.Optimizer()
+            optimizer.step()
+            os.closerange(3, 64)
+            own = [os.open("own", os.O_CREAT | os.O_RDWR) for _ in range(61)]
+            optimizer.step()
+            print(os.path.getsize("own"))
+            """)
+        self.assertEqual(said, (0, "0\n"))
+        self.assertEqual(self.noted(), [{"step_of_attempt": 1}])
+
     def test_a_tensor_of_a_device_is_not_read(self):
         said = self.follow("""
             import torch

@@ -49,6 +49,17 @@ class Log(Case):
                                           {"step": 4}])
         self.assertEqual(os.stat(self.path).st_mode & 0o777, 0o600)
 
+    def test_a_file_of_the_program_is_not_written_to(self):
+        """It has closed the descriptor, which is its own file's now."""
+        wlb.log(step=1)
+        own = os.path.join(self.folder.name, "own")
+        os.close(wlb._metrics._file.descriptor)
+        descriptor = os.open(own, os.O_CREAT | os.O_RDWR)
+        self.addCleanup(os.close, descriptor)
+        self.assertEqual(descriptor, wlb._metrics._file.descriptor)
+        wlb.log(step=2)
+        self.assertEqual((os.path.getsize(own), self.records()), (0, [{"step": 1}, {"step": 2}]))
+
     def test_the_rank_is_told(self):
         os.environ["RANK"] = "7"
         wlb.log(step=1)
