@@ -58,7 +58,7 @@ returns steps language sql stable as $$
 			round(wlb_within(max(value) filter (where name = 'tokens'), 0, 1e12))::bigint as tokens,
 			wlb_within(max(value) filter (where name = 'tokens_per_s'), 0, 1e15) as tokens_per_s,
 			coalesce(wlb_within(max(value) filter (where name = 'step_time_s'), 0, 1e7),
-				wlb_seconds(p_interval_s)::float8 / p_span) as step_time_s
+				round(p_interval_s::numeric, 9)::float8 / p_span) as step_time_s
 		from followed_values where attempt_id = a.id and not is_of_attempt and step = p_step
 			and name in ('loss', 'grad_norm', 'lr', 'tokens', 'tokens_per_s', 'step_time_s')
 	)
