@@ -36,7 +36,8 @@ create function wlb_attempt_marks(p_run bigint) returns table (attempt_id bigint
 	step_began timestamptz, step_ended timestamptz)
 language sql stable rows 16 as $$
 	select a.id, a.number, a.state in ('failed', 'ended', 'lost'), a.world_size is not null or edge.began is not null,
-		c.id is not null, wlb_attempt_asked(a), coalesce(wlb_moment(a.reported_at), wlb_moment(a.started_at)),
+		c.id is not null, wlb_attempt_asked(a), least(coalesce(wlb_moment(a.reported_at), wlb_moment(a.started_at)),
+			case when wlb_run_is_followed(p_run) then edge.began end), -- nobody reports its begin but its first step
 		wlb_fault_began(c), wlb_moment(a.ended_at), edge.began, greatest(edge.ended,
 			(select max(wlb_moment(k.recorded_at)) from checkpoints k where k.attempt_id = a.id))
 	from attempts a left join faults c on c.attempt_id = a.id and c.cause
