@@ -69,6 +69,8 @@ static void files_of_old_jobs_are_removed(void **state)
 	                                    "machine-5.3.json",
 	                                    "machine-5-a.json",
 	                                    "metrics-5-a-0.jsonl",
+	                                    "stop-5-a",
+	                                    "stop-5-a.step",
 	                                    "machine-5.3-a100-sxm.json",
 	                                    "error-5-a-b-0.json",
 	                                    "trainer-5.yaml",
@@ -110,6 +112,9 @@ static void others_stay(void **state)
 	             {"metrics-100-a-0.jsonl", 31},
 	             {"metrics-5-a-0.json", 31},
 	             {"metrics-5.jsonl", 31},
+	             {"stop-5", 31},
+	             {"stop-100-a", 31},
+	             {"stop-a-5", 31},
 	             {"99999999999.json", 31}};
 	(void)state;
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)

@@ -31,7 +31,7 @@ struct files {
 };
 
 /* Returns the job of a file as "12.json", "machine-12.2.json", "machine-12-h100.json", "error-12-ATTEMPT-3.json",
- * "metrics-12-ATTEMPT-0.jsonl" or "trainer-12.2.yaml"; 0: it is no such file. */
+ * "metrics-12-ATTEMPT-0.jsonl", "stop-12-ATTEMPT.step" or "trainer-12.2.yaml"; 0: it is no such file. */
 static uint32_t job_of(const char *name)
 {
 	enum part { NONE, MAY, MUST };
@@ -42,6 +42,7 @@ static uint32_t job_of(const char *name)
 	             {"error-", ".json", NONE, MAY},
 	             {"trainer-", ".yaml", MAY, NONE},
 	             {"metrics-", ".jsonl", NONE, MUST},
+	             {"stop-", "", NONE, MUST},
 	             {"", ".json", NONE, NONE}};
 	static const char digits[] = "0123456789";
 	size_t kind = 0;

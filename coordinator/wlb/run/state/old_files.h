@@ -1,7 +1,7 @@
 /*
  * Removes what old jobs have left in the spool directory beside their records: JOB.json (journal.h),
- * machine-RUN*.json, error-JOB-*.json (first_error.h), metrics-JOB-*.jsonl (follower.h) and trainer-RUN.yaml
- * (start_command.c). The job itself cannot: it may be requeued as long as Slurm knows it.
+ * machine-RUN*.json, error-JOB-*.json (first_error.h), metrics-JOB-*.jsonl (follower.h), trainer-RUN.yaml (start_command.c) and
+ * stop-JOB-* (stop_file.h). The job itself cannot: it may be requeued as long as Slurm knows it.
  */
 #ifndef COORDINATOR_WLB_RUN_STATE_OLD_FILES_H
 #define COORDINATOR_WLB_RUN_STATE_OLD_FILES_H
