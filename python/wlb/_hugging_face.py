@@ -4,7 +4,7 @@ import os
 from transformers import TrainerCallback
 
 from ._metrics import checkpoint, log, quiet
-from ._stop import should_stop, stop_step
+from ._stop import should_stop
 
 
 class HuggingFaceCallback(TrainerCallback):
@@ -24,6 +24,5 @@ class HuggingFaceCallback(TrainerCallback):
 
     @quiet
     def on_step_end(self, args, state, control, **kwargs):
-        # Without a step in it, ranks would see the order at different steps, and wait for each other.
-        if should_stop(state.global_step) and (stop_step() >= 0 or args.world_size == 1):
+        if should_stop(state.global_step):
             control.should_save = control.should_training_stop = True

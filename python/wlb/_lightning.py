@@ -7,7 +7,7 @@ except ImportError:
     from pytorch_lightning.callbacks import Callback
 
 from ._metrics import checkpoint, log, quiet
-from ._stop import should_stop, stop_step
+from ._stop import should_stop
 
 
 class LightningCallback(Callback):
@@ -40,7 +40,7 @@ class LightningCallback(Callback):
             self._logged_step = step
             self._log(trainer, outputs)
             self._tell_checkpoint(trainer)
-        if should_stop(step) and (stop_step() >= 0 or trainer.world_size == 1):
+        if should_stop(step):
             trainer.should_stop = True
 
     @quiet

@@ -10,6 +10,7 @@ import threading
 import time
 import types
 import unittest
+import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "python"))
@@ -28,7 +29,19 @@ class Case(unittest.TestCase):
         os.environ.pop("RANK", None)
         os.environ.pop("WLB_STOP_FILE", None)
         wlb._metrics._file = None
-        wlb._stop._stop_step, wlb._stop._asked_s = None, -wlb._stop.ASK_EVERY_S
+        os.environ.pop("WORLD_SIZE", None)
+        wlb._stop._order = None
+
+    def ask(self, text="stop\n", **variables):
+        """The file as `wlb run` writes it, for a process that has not looked yet."""
+        path = os.environ["WLB_STOP_FILE"] = os.path.join(self.folder.name, "stop")
+        os.environ.update(variables)
+        pathlib.Path(path).write_text(text, encoding="ascii")
+        wlb._stop._order = None
+
+    def answer(self):
+        path = pathlib.Path(self.folder.name, "stop.step")
+        return path.read_text(encoding="ascii") if path.exists() else None
 
     def records(self):
         """Those that were written, without their times."""
@@ -156,33 +169,92 @@ class Checkpoint(Case):
 
 
 class Stop(Case):
-    def ask(self, text, step=None):
-        path = os.environ["WLB_STOP_FILE"] = os.path.join(self.folder.name, "stop")
-        wlb._stop._stop_step, wlb._stop._asked_s = None, -wlb._stop.ASK_EVERY_S
-        if text is not None:
-            pathlib.Path(path).write_text(text, encoding="ascii")
-        return wlb.should_stop(step)
+    def look_again(self):
+        wlb._stop._order.looked_s -= wlb._stop._order.look_every_s
 
-    def test_the_file_says_when_to_stop(self):
-        self.assertFalse(self.ask(None))
-        self.assertTrue(self.ask(""))
-        self.assertTrue(self.ask("", step=1))
-        self.assertFalse(self.ask("30\n", step=29))
-        self.assertTrue(wlb.should_stop(30))
-        self.assertTrue(wlb.should_stop(31))
-        self.assertTrue(wlb.should_stop())
+    def test_one_rank_stops_at_once(self):
+        self.ask("")
+        self.assertFalse(wlb.should_stop() or wlb.should_stop(3))
+        self.ask()
+        self.assertTrue(wlb.should_stop() and wlb.should_stop(3))
+
+    def test_the_first_look_tells_that_the_trainer_asks(self):
+        self.ask("", RANK="1", WORLD_SIZE="2")
+        self.assertFalse(wlb.should_stop(1))
+        self.assertIsNone(self.answer())
+        self.ask("", RANK="0")
+        self.assertFalse(wlb.should_stop(1))
+        self.assertEqual(self.answer(), "")
+        self.assertEqual(os.stat(os.path.join(self.folder.name, "stop.step")).st_mode & 0o777, 0o600)
 
     def test_the_file_is_looked_at_once_a_second(self):
-        self.assertFalse(self.ask(None))
-        pathlib.Path(os.environ["WLB_STOP_FILE"]).touch()
+        self.ask("")
         self.assertFalse(wlb.should_stop())
-        wlb._stop._asked_s -= wlb._stop.ASK_EVERY_S
+        pathlib.Path(os.environ["WLB_STOP_FILE"]).write_text("stop\n", encoding="ascii")
+        self.assertFalse(wlb.should_stop())
+        self.look_again()
         self.assertTrue(wlb.should_stop())
 
-    def test_a_fifo_makes_nobody_wait(self):
-        os.environ["WLB_STOP_FILE"] = os.path.join(self.folder.name, "fifo")
+    def test_many_ranks_look_less_often(self):
+        for ranks, seconds in (("1", 1), ("100", 1), ("500", 5), ("100000", 10)):
+            self.ask("", WORLD_SIZE=ranks)
+            wlb.should_stop(1)
+            self.assertEqual(wlb._stop._order.look_every_s, seconds)
+
+    def test_all_ranks_stop_after_the_same_step(self):
+        """Rank 0 chooses one that the others have read of before it is done, by how long its steps take."""
+        clock = unittest.mock.patch("time.monotonic", lambda: self.now_s)
+        self.now_s = 1000.0
+        self.addCleanup(clock.stop)
+        clock.start()
+        for step_s, ahead in ((0.1, 50), (1.0, 5), (60.0, 2)):
+            orders, stopped = [], []
+            for rank in range(3):
+                self.ask("", RANK=str(rank), WORLD_SIZE="3")
+                wlb.should_stop(0)
+                orders.append(wlb._stop._order)
+            for step in range(1, 300):
+                self.now_s += step_s
+                if step == 100:
+                    pathlib.Path(os.environ["WLB_STOP_FILE"]).write_text("stop\n", encoding="ascii")
+                for rank in (2, 0, 1):  # one is ahead of rank 0, one behind it
+                    wlb._stop._order = orders[rank]
+                    if wlb.should_stop(step):
+                        stopped.append(step)
+                if stopped:
+                    break
+            self.assertEqual(len(stopped), 3, stopped)
+            self.assertAlmostEqual(stopped[0] - 100, ahead, delta=1 / step_s + 1)
+            self.assertEqual(self.answer(), "%d\n" % stopped[0])
+            os.unlink(os.path.join(self.folder.name, "stop.step"))
+
+    def test_ranks_that_were_started_again_stop_too(self):
+        self.ask(RANK="0", WORLD_SIZE="2")
+        pathlib.Path(self.folder.name, "stop.step").write_text("30\n", encoding="ascii")
+        self.assertFalse(wlb.should_stop(29))
+        self.assertTrue(wlb.should_stop(30) and wlb.should_stop(31))
+        self.assertEqual(self.answer(), "30\n")
+
+    def test_half_an_answer_is_none(self):
+        self.ask(RANK="1", WORLD_SIZE="2")
+        for text in ("3", "-3\n", "x\n", ""):
+            pathlib.Path(self.folder.name, "stop.step").write_text(text, encoding="ascii")
+            self.assertFalse(wlb.should_stop(1000))
+            self.look_again()
+
+    def test_an_answer_that_cannot_be_written_stops_nobody(self):
+        self.ask(RANK="0", WORLD_SIZE="2")
+        os.mkdir(os.path.join(self.folder.name, "stop.step"))
+        self.assertFalse(any(wlb.should_stop(step) for step in range(100)))
+        self.assertEqual(wlb._stop._order.errors, wlb._stop.ERRORS_MOST)
+
+    def test_what_is_no_file_makes_nobody_wait(self):
+        self.ask("")
+        os.unlink(os.environ["WLB_STOP_FILE"])
         os.mkfifo(os.environ["WLB_STOP_FILE"])
-        wlb.should_stop()
+        os.mkfifo(os.environ["WLB_STOP_FILE"] + ".step")
+        self.assertFalse(wlb.should_stop(1))
+        self.assertFalse(wlb.should_stop("x"))
 
 
 class Callbacks(Case):
@@ -211,8 +283,8 @@ class Callbacks(Case):
         self.assertEqual(self.records(), [{"step": 10, "loss": 2.5, "epoch": 0.1},
                                           {"checkpoint": "/out/checkpoint-10", "step": 10},
                                           {"step": 10, "run/train_runtime": 9.0, "run/train_loss": 1.5}])
-        os.environ["WLB_STOP_FILE"] = os.path.join(self.folder.name, "stop")
-        pathlib.Path(os.environ["WLB_STOP_FILE"]).write_text("11", encoding="ascii")
+        self.ask(RANK="1", WORLD_SIZE="2")
+        pathlib.Path(self.folder.name, "stop.step").write_text("11\n", encoding="ascii")
         callback.on_step_end(args, state, control)
         self.assertFalse(control.should_training_stop)
         state.global_step = 11
@@ -233,9 +305,7 @@ class Callbacks(Case):
             callback.on_train_batch_end(trainer, None, {"loss": 1.0 * trainer.global_step}, None, batch)
         self.assertEqual(self.records(), [{"step": step, "val_loss": 3.0, "loss": 1.0 * step} for step in (0, 5, 10)]
                          + [{"checkpoint": saved, "step": 7}])
-        os.environ["WLB_STOP_FILE"] = os.path.join(self.folder.name, "stop")
-        pathlib.Path(os.environ["WLB_STOP_FILE"]).touch()
-        wlb._stop._asked_s = -wlb._stop.ASK_EVERY_S
+        self.ask()
         trainer.global_step = 12
         callback.on_train_batch_end(trainer, None, None, None, 24)
         self.assertTrue(trainer.should_stop)
