@@ -5,7 +5,7 @@ import time
 
 import harness
 import training
-from harness import BUILD, wait_for
+from harness import BUILD, ROOT, wait_for
 
 # wlb-worker whose ranks read each document slowly, so that a step takes as long on every machine.
 SLOW_WORKER = f"""#!/bin/bash
@@ -33,6 +33,18 @@ while :; do sleep 0.1; done
 SAVES_SLOWLY = """trap 'sleep 5; echo saved slowly; exit 0' USR1
 [ ${SLURM_RESTART_COUNT:-0} = 0 ] || exit 0
 while :; do sleep 0.1; done
+"""
+# Ranks in lockstep by the clock, which take no signal and ask themselves whether to stop.
+ASKS = f"""import os, sys, time
+sys.path.insert(0, "{ROOT}/python")
+import wlb
+stops = os.environ.get("SLURM_RESTART_COUNT", "0") != "0"
+while not stops:
+    step = int(time.time() * 10)
+    time.sleep(max(0.0, (step + 1) / 10 - time.time()))
+    stops = wlb.should_stop(step)
+    if stops:
+        print("rank", os.environ["RANK"], "stops after step", step, flush=True)
 """
 ITERATIONS = 90
 
@@ -167,6 +179,24 @@ class TimeLimit(StopTest):
         self.assertEqual({attempt["reason"] for attempt in run["attempts"][:-1]}, {"the time limit is near: the command has stopped"})
         self.assertEqual((run["state"], run["faults"]), ("complete", []))
         self.assertEqual(self.cluster.output(job).count("told 0"), 4)
+
+    def test_a_trainer_that_asks(self):
+        """It is asked by its file, also where its user sends SIGUSR1 to `wlb run`: the signal would kill it."""
+        (self.cluster.work / "asks.py").write_text(ASKS, encoding="utf-8")
+        job = self.cluster.sbatch("exec wlb run -- python3 asks.py", "--wlb-layout=auto", "--ntasks-per-node=2", "--requeue",
+                                  "--open-mode=append", nodes=2)
+        looked = f"stop-{job}-*.step"
+        wait_for("its question", lambda: list((self.cluster.work / ".wlb").glob(looked)), 60)
+        self.cluster.run("scancel", "--signal=USR1", "--batch", job)
+        self.assertEqual(self.cluster.wait_job(job, 120), "COMPLETED", self.cluster.output(job))
+        output = self.cluster.output(job)
+        stopped = dict(re.findall(r"(?m)^rank (\d) stops after step (\d+)$", output))
+        self.assertEqual((sorted(stopped), len(set(stopped.values()))), (["0", "1", "2", "3"], 1), output)
+        run = self.cluster.show(job)
+        self.assertEqual([(attempt["state"], attempt["exit_code"]) for attempt in run["attempts"]], [("ended", 0), ("complete", 0)])
+        self.assertEqual(run["attempts"][0]["reason"], "SIGUSR1: the command has stopped")
+        self.assertEqual((self.asked(run), run["faults"]), (["SIGUSR1: asked to save and stop"], []))
+        self.assertEqual(list((self.cluster.work / ".wlb").glob("stop-*")), [])
 
     def test_limit_while_wlbd_is_away(self):
         """No next attempt is decided before the limit: the job is requeued all the same, and goes on when wlbd is back."""

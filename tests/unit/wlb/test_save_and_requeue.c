@@ -130,9 +130,10 @@ static void a_command_that_is_not_asked_to_save_is_named(void **state)
 	struct wlb_slurm_job unlimited = requeued;
 	unlimited.is_limited = false;
 	(void)state;
-	assert_string_equal(told(script, requeued, none, 1),
-	                    "bash is not asked to save before the job's time limit; if it saves and stops at SIGUSR1, "
-	                    "give --stop-before-end SECONDS to `wlb run`");
+	assert_string_equal(
+		told(script, requeued, none, 1),
+		"bash is not asked to save before the job's time limit unless it calls wlb.should_stop(); if it "
+		"saves and stops at SIGUSR1, give --stop-before-end SECONDS to `wlb run`");
 	assert_string_equal(told(script, requeued, never, 1), "");
 	assert_string_equal(told(script, requeued, given, 1), "");
 	assert_string_equal(told(script, unlimited, none, 1), "");

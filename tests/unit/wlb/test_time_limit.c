@@ -293,6 +293,29 @@ static void a_job_that_might_be_preempted_is_treated_as_one_that_may(void **stat
 	assert_false(other.limit.may_be_preempted);
 }
 
+/* It has called wlb.should_stop(), of which the file of its rank 0 tells. */
+static void a_trainer_that_asks_by_itself_is_asked_before_the_limit(void **state)
+{
+	static char *command[] = {"train", NULL};
+	char file[128];
+	(void)state;
+	struct wlb_run *run = start_of(600, 0);
+	run->options.command = command;
+	wlb_run_limit_read_times(run, "a");
+	assert_int_equal(check_with(run, 25), WLB_RUN_STOP_NONE);
+	snprintf(file, sizeof(file), "%s/stop-12-a.step", dir);
+	FILE *answer = fopen(file, "w");
+	assert_non_null(answer);
+	fclose(answer);
+	run->limit.next_read_ms = 0;
+	wlb_run_limit_read_times(run, "a");
+	assert_int_equal(check_with(run, 35), WLB_RUN_STOP_NONE);
+	assert_int_equal(check_with(run, 25), WLB_RUN_STOP_LIMIT);
+	unlink(file);
+	run->limit.is_given = true; /* --stop-before-end 0 */
+	assert_int_equal(check_with(run, 25), WLB_RUN_STOP_NONE);
+}
+
 static int remove_times(void **state)
 {
 	(void)state;
@@ -330,6 +353,7 @@ int main(void)
 		TEST(the_coordinator_decides_on_an_attempt_that_has_saved_nothing),
 		TEST(times_that_cannot_be_believed_are_ignored),
 		TEST(a_job_that_might_be_preempted_is_treated_as_one_that_may),
+		TEST(a_trainer_that_asks_by_itself_is_asked_before_the_limit),
 	};
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }

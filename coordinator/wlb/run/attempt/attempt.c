@@ -18,6 +18,7 @@
 #include "coordinator/wlb/run/attempt/start_command.h"
 #include "coordinator/wlb/run/attempt/watch.h"
 #include "coordinator/wlb/run/check/suspects.h"
+#include "coordinator/wlb/run/command/command_words.h"
 #include "coordinator/wlb/run/command/input.h"
 #include "coordinator/wlb/run/command/launcher.h"
 #include "coordinator/wlb/run/follow/follower.h"
@@ -29,6 +30,7 @@
 #include "coordinator/wlb/run/stop/grow.h"
 #include "coordinator/wlb/run/stop/parent.h"
 #include "coordinator/wlb/run/stop/signals.h"
+#include "coordinator/wlb/run/stop/stop_file.h"
 
 /* How long to restart srun while Slurm creates no step for it, and the pauses between. */
 enum { STEP_TRIES_MS = 60000, STEP_PAUSE_MS = 1000, STEP_PAUSE_MAX_MS = 8000 };
@@ -206,12 +208,24 @@ static pid_t run_step(struct wlb_run *run, struct wlb_attempt *attempt, struct w
 	}
 }
 
+/* wlb-worker is asked by SIGUSR1. */
+static void make_stop_file(const struct wlb_run *run, const struct wlb_attempt *attempt)
+{
+	struct wlb_error error;
+	if (run->job.off || wlb_run_train_word(run->options.command) >= 0)
+		return;
+	if (wlb_run_stop_file_make(&run->job, attempt->id, &error) != 0)
+		wlb_run_print("attempt %d: wlb.should_stop() is never true in it: %s", attempt->number, error.message);
+}
+
 static pid_t run_followed(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_reporter *reporter,
                           struct wlb_error *error)
 {
+	make_stop_file(run, attempt);
 	struct wlb_run_follower *follower = wlb_run_follower_start(run, attempt, reporter);
 	pid_t srun = run_step(run, attempt, reporter, error);
 	wlb_run_follower_stop(follower, wlb_run_must_end(run) ? FOLLOW_CANCELLED_MS : FOLLOW_END_MS);
+	wlb_run_stop_file_remove(&run->job, attempt->id);
 	return srun;
 }
 

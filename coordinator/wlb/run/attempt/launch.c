@@ -17,6 +17,7 @@
 #include "coordinator/wlb/run/follow/follower.h"
 #include "coordinator/wlb/run/follow/hook.h"
 #include "coordinator/wlb/run/state/print.h"
+#include "coordinator/wlb/run/stop/stop_file.h"
 
 enum { ARGUMENTS_OF_OURS = 16, COUNTS = 3, COUNT_BYTES = 64 };
 
@@ -57,7 +58,8 @@ static void forget_attempt(void)
 	                                    "WLB_METRICS_FILES",
 	                                    "WLB_HOOK_FILE",
 	                                    "WLB_HOOK_FOLDER",
-	                                    "WLB_HOOK_NODE"};
+	                                    "WLB_HOOK_NODE",
+	                                    "WLB_STOP_FILE"};
 	char slurm_name[64];
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		snprintf(slurm_name, sizeof(slurm_name), "SLURM_%s", names[i]);
@@ -128,6 +130,9 @@ static void export_rendezvous(const struct wlb_run *run, const struct wlb_attemp
 	if (files[0] != '\0')
 		export_variable("WLB_METRICS_FILES", files);
 	export_hook(run, attempt);
+	wlb_run_stop_file_path(&run->job, attempt->id, files, sizeof(files));
+	if (files[0] != '\0' && access(files, W_OK) == 0)
+		export_variable("WLB_STOP_FILE", files);
 	if (rendezvous->port == 0)
 		return;
 	export_variable("WLB_MASTER_ADDR", rendezvous->address);

@@ -142,6 +142,8 @@ static void pass_signal(struct watch *w)
 	bool ends = wlb_run_signal_read(w->run, &number);
 	if (number == 0 || number == SIGCHLD || w->run->abandoned)
 		return;
+	if (number == SIGUSR1 && wlb_run_ask_for_user(w->run, w->attempt, w->reporter))
+		return;
 	kill(-w->srun.pid, ends ? SIGTERM : number);
 	if (!ends || w->ending.measure != WLB_STEP_END_NOT)
 		return;

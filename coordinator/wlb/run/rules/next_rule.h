@@ -15,7 +15,13 @@ enum wlb_answer {
 };
 
 /* Why the command was asked to save and stop. */
-enum wlb_run_stop { WLB_RUN_STOP_NONE, WLB_RUN_STOP_LIMIT, WLB_RUN_STOP_PREEMPTED, WLB_RUN_STOP_GROW };
+enum wlb_run_stop {
+	WLB_RUN_STOP_NONE,
+	WLB_RUN_STOP_LIMIT,
+	WLB_RUN_STOP_PREEMPTED,
+	WLB_RUN_STOP_GROW,
+	WLB_RUN_STOP_USER, /* SIGUSR1 to `wlb run` */
+};
 
 struct wlb_next_facts {
 	bool is_abandoned; /* the script was killed and the job is over */

@@ -115,6 +115,7 @@ enum { WLB_RUN_TERM_HOLD_S = 2 };
 struct wlb_run_limit {
 	bool is_given; /* by --stop-before-end */
 	int64_t given_s;
+	bool is_read;             /* the trainer has looked at the file of WLB_STOP_FILE, stop_file.h */
 	double first_save_s;      /* for the save of a run that has not saved yet */
 	double total_s;           /* that the job had when `wlb run` started, or had its limit changed; 0: not known */
 	bool is_bound_printed;    /* that the command is asked later than wanted */

@@ -20,6 +20,7 @@
 #include "coordinator/wlb/run/stop/grow.h"
 #include "coordinator/wlb/run/stop/same_dir.h"
 #include "coordinator/wlb/run/stop/signals.h"
+#include "coordinator/wlb/run/stop/stop_file.h"
 #include "coordinator/wlb/run/stop/time_limit.h"
 
 enum {
@@ -51,6 +52,7 @@ static const char *why(const struct wlb_run *run, const struct wlb_attempt *atte
 		return "the job is preempted";
 	case WLB_RUN_STOP_GROW:
 		return run->grow.why;
+	case WLB_RUN_STOP_USER:
 	case WLB_RUN_STOP_NONE:
 		break;
 	}
@@ -63,7 +65,7 @@ static void record_asked(const struct wlb_run *run, const struct wlb_attempt *at
 	int length = snprintf(detail, sizeof(detail), "%s: asked to save and stop", why(run, attempt));
 	if (attempt->stop == WLB_RUN_STOP_GROW)
 		snprintf(detail + length, sizeof(detail) - (size_t)length, ", to go on with %d nodes", run->grow.nodes);
-	else
+	else if (attempt->stop != WLB_RUN_STOP_USER)
 		snprintf(detail + length, sizeof(detail) - (size_t)length, " %.0f s before the end of the job",
 		         wlb_run_limit_left_s(run));
 	wlb_run_print("attempt %d: %s", attempt->number, detail);
@@ -81,6 +83,27 @@ static bool can_grow(struct wlb_run *run, const struct wlb_attempt *attempt, con
 	return wlb_run_grow_check(run, attempt);
 }
 
+static void ask_by_file(const struct wlb_run *run, const struct wlb_attempt *attempt)
+{
+	struct wlb_error error;
+	if (wlb_run_stop_file_ask(&run->job, attempt->id, &error) != 0)
+		wlb_run_print("attempt %d: its trainer is not asked: %s", attempt->number, error.message);
+}
+
+bool wlb_run_ask_for_user(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_reporter *reporter)
+{
+	run->limit.next_read_ms = 0; /* it may have looked at its file for the first time just now */
+	wlb_run_limit_read_times(run, attempt->id);
+	if (!run->limit.is_read)
+		return false;
+	if (attempt->stop != WLB_RUN_STOP_NONE)
+		return true;
+	attempt->stop = WLB_RUN_STOP_USER;
+	record_asked(run, attempt, reporter);
+	ask_by_file(run, attempt);
+	return true;
+}
+
 void wlb_run_ask_to_save(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_reporter *reporter, pid_t srun)
 {
 	if (attempt->stop == WLB_RUN_STOP_NONE) {
@@ -93,7 +116,11 @@ void wlb_run_ask_to_save(struct wlb_run *run, struct wlb_attempt *attempt, struc
 	} else if (!is_worker(run) || wlb_clock_left_ms(attempt->next_stop_ms) > 0) {
 		return;
 	}
-	kill(srun, SIGUSR1);
+	/* SIGUSR1 kills a program that does not expect it. */
+	if (run->limit.is_read)
+		ask_by_file(run, attempt);
+	else
+		kill(srun, SIGUSR1);
 	attempt->next_stop_ms = wlb_clock_ms() + AGAIN_MS;
 }
 
@@ -152,9 +179,10 @@ void wlb_run_print_why_not_requeued(const struct wlb_run *run)
 	if (is_never_asked || (!is_unknown && wlb_run_continues_from_save(run)) || !is_requeued_at_limit(run))
 		return;
 	if (is_unknown)
-		wlb_run_print("%s is not asked to save before the job's time limit; if it saves and stops at SIGUSR1, "
-		              "give --stop-before-end SECONDS to `wlb run`",
-		              run->options.command[0]);
+		wlb_run_print(
+			"%s is not asked to save before the job's time limit unless it calls wlb.should_stop(); if "
+			"it saves and stops at SIGUSR1, give --stop-before-end SECONDS to `wlb run`",
+			run->options.command[0]);
 	else
 		wlb_run_print("the run will end at the job's time limit: %s", not_continued);
 }

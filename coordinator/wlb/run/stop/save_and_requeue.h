@@ -1,6 +1,7 @@
 /*
- * Asks the command to save and stop (SIGUSR1) before the job ends, or so that the run can take in nodes again, and has
- * Slurm requeue the job once it has: the run then continues from that checkpoint.
+ * Asks the command to save and stop (SIGUSR1, or stop_file.h) before the job ends, so that the run can take in nodes
+ * again, or since its user wants it, and has Slurm requeue the job once it has: the run then continues from that
+ * checkpoint.
  */
 #ifndef COORDINATOR_WLB_RUN_STOP_SAVE_AND_REQUEUE_H
 #define COORDINATOR_WLB_RUN_STOP_SAVE_AND_REQUEUE_H
@@ -23,6 +24,11 @@ void wlb_run_print_why_not_requeued(const struct wlb_run *run);
  * wlb-worker is asked again every 10 s, since a signal that comes before a task was started is lost. To be called again
  * and again. */
 void wlb_run_ask_to_save(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_reporter *reporter, pid_t srun);
+
+/* SIGUSR1 has come to `wlb run`. Returns whether the attempt was asked by its file; if not, the signal is for its
+ * tasks.
+ */
+bool wlb_run_ask_for_user(struct wlb_run *run, struct wlb_attempt *attempt, struct wlb_reporter *reporter);
 
 /* Finds out how the attempt, whose srun has ended, took the request: sets attempt->stopped, and then the reason. */
 void wlb_run_note_stop(struct wlb_run *run, struct wlb_attempt *attempt);

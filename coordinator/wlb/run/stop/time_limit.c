@@ -13,6 +13,7 @@
 #include "coordinator/wlb/run/state/journal.h"
 #include "coordinator/wlb/run/state/print.h"
 #include "coordinator/wlb/run/state/progress.h"
+#include "coordinator/wlb/run/stop/stop_file.h"
 
 enum {
 	QUERY_MS = 30000,     /* between two questions to Slurm */
@@ -34,14 +35,14 @@ static const double PART_MAX = 0.5;
 static const double LONGER = 1.25;
 
 /* How long before the job's end the command should be asked; 0: never. A trainer other than wlb-worker may not expect
- * SIGUSR1, which then kills the trainer: so its user must say that the trainer saves. */
+ * SIGUSR1, which then kills the trainer: so its user must say that the trainer saves, unless it asks by itself. */
 static double wanted_seconds_before(const struct wlb_run *run)
 {
 	if (run->job.off)
 		return 0.0;
 	if (run->limit.is_given)
 		return (double)run->limit.given_s;
-	if (wlb_run_train_word(run->options.command) < 0)
+	if (wlb_run_train_word(run->options.command) < 0 && !run->limit.is_read)
 		return 0.0;
 	double save_s = wlb_run_longest_s(&run->progress.saves), step_s = wlb_run_longest_s(&run->progress.steps);
 	return fmax(MIN_S, (save_s > 0.0 ? SAVES * save_s : run->limit.first_save_s) + step_s);
@@ -117,10 +118,21 @@ void wlb_run_limit_open(struct wlb_run *run)
 		ask_for_preemption(run);
 }
 
+/* From its first question on a trainer that asks by itself is asked as wlb-worker is. */
+static void look_whether_it_asks(struct wlb_run *run, const char *attempt_id)
+{
+	if (run->limit.is_read || wlb_run_train_word(run->options.command) >= 0 ||
+	    !wlb_run_stop_file_is_read(&run->job, attempt_id))
+		return;
+	run->limit.is_read = true;
+	tell_bound(run);
+}
+
 void wlb_run_limit_read_times(struct wlb_run *run, const char *attempt_id)
 {
 	if (wlb_clock_left_ms(run->limit.next_read_ms) > 0)
 		return;
+	look_whether_it_asks(run, attempt_id);
 	int saves = run->progress.saves.count;
 	double before_s = wlb_run_longest_s(&run->progress.steps);
 	wlb_run_progress_read(&run->progress, run->job.spool_dir, attempt_id, wlb_clock_ms());

@@ -15,7 +15,8 @@ int wlb_run_limit_read_option(struct wlb_run *run, struct wlb_error *error);
 /* To be called once the job is loaded and the run has its name. */
 void wlb_run_limit_open(struct wlb_run *run);
 
-/* Reads how long the steps and saves of the attempt that runs have taken. May be called as often as wanted. */
+/* Reads how long the steps and saves of the attempt that runs have taken, and whether its trainer asks by itself
+ * (stop_file.h). May be called as often as wanted. */
 void wlb_run_limit_read_times(struct wlb_run *run, const char *attempt_id);
 /* Returns why the command must be asked now, if it must. May be called as often as wanted. */
 enum wlb_run_stop wlb_run_limit_check(struct wlb_run *run);
