@@ -173,15 +173,16 @@ static void epochs_of_tensorboard_are_no_progress(void **state)
 
 static void names_are_bounded(void **state)
 {
+	enum { NAMES = 1000000 };
 	char name[16];
 	(void)state;
-	for (int i = 0; i < 1000; i++) {
+	for (int i = 0; i < NAMES; i++) {
 		snprintf(name, sizeof(name), "n%d", i);
 		take(WLB_SOURCE_LOG, 0, i, STEP, 1, name);
 		assert_int_equal(merged.count, i < WLB_MERGE_NAMES_MOST);
 	}
-	assert_int_equal(wlb_merge_count(merge).names_left_out, 1000 - WLB_MERGE_NAMES_MOST);
-	assert_string_equal(take(WLB_SOURCE_LOG, 0, 2000, STEP, 2, "n7 n900"), "*2 n7");
+	assert_int_equal(wlb_merge_count(merge).names_left_out, NAMES - WLB_MERGE_NAMES_MOST);
+	assert_string_equal(take(WLB_SOURCE_LOG, 0, 2 * NAMES, STEP, 2, "n7 n900"), "*2 n7");
 }
 
 /* What is no longer remembered is left to the store. */

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -127,6 +128,102 @@ static void a_poll_is_bounded(void **state)
 	for (int i = 0; i < 10 && wlb_line_files_poll(files, &records, 4000.0, 1); i++)
 		written[0] = '\0';
 	assert_int_equal(count, 3000);
+	wlb_line_files_remove(files);
+	wlb_line_files_close(files);
+}
+
+/* A writer that never ends its line, or cuts its file again and again, keeps nobody from the other sources. */
+static void a_poll_is_bounded_also_without_lines(void **state)
+{
+	enum { BYTES = 40 << 20 };
+	struct wlb_line_files *files = open_files("f-");
+	char path[PATH_MAX];
+	(void)state;
+	append("f-0.jsonl", "{\"step\": 1}\n{\"step\": 2, \"loss\": ");
+	snprintf(path, sizeof(path), "%s/f-0.jsonl", folder);
+	assert_int_equal(truncate(path, BYTES), 0);
+	assert_true(wlb_line_files_poll(files, &records, 100.0, 1000));
+	assert_in_range(wlb_line_files_counts(files).unread_bytes, BYTES / 4, BYTES - (1 << 20));
+	while (wlb_line_files_poll(files, &records, 100.0, 1000))
+		;
+	append("f-0.jsonl", "}\n{\"step\": 3}\n");
+	wlb_line_files_poll(files, &records, 100.0, 1000);
+	assert_int_equal(count, 2);
+	assert_int_equal(wlb_line_files_counts(files).long_lines, 1);
+	wlb_line_files_remove(files);
+	wlb_line_files_close(files);
+}
+
+/* Polls; returns the records since the last call. */
+static int records_of(struct wlb_line_files *files)
+{
+	int before = count;
+	wlb_line_files_poll(files, &records, 100.0, 1000);
+	return count - before;
+}
+
+/* While a file is read, something else takes its place: what is there is not read, which is said, and the file is when
+ * it is back. */
+static void what_takes_the_place_of_a_file_is_not_read(void **state)
+{
+	struct wlb_line_files *files = open_files("g-");
+	char path[PATH_MAX], other[PATH_MAX];
+	(void)state;
+	snprintf(path, sizeof(path), "%s/g-0.jsonl", folder);
+	snprintf(other, sizeof(other), "%s/other", folder);
+	append("other", "{\"step\": 100}\n{\"step\": 101}\n{\"step\": 102}\n");
+	append("g-0.jsonl", "{\"step\": 1}\n");
+	assert_int_equal(records_of(files), 1);
+	assert_true(unlink(path) == 0 && mkfifo(path, 0600) == 0);
+	assert_int_equal(records_of(files), 0);
+	assert_non_null(strstr(wlb_line_files_counts(files).why, "must be a regular file of user"));
+	assert_true(unlink(path) == 0 && symlink(other, path) == 0);
+	assert_int_equal(records_of(files), 0);
+	assert_int_equal(wlb_line_files_counts(files).unread_bytes, 0);
+	assert_true(unlink(path) == 0 && mkdir(path, 0700) == 0);
+	assert_int_equal(records_of(files), 0);
+	assert_true(rmdir(path) == 0);
+	assert_int_equal(records_of(files), 0);
+	if (geteuid() == 0) {
+		append("g-0.jsonl", "{\"step\": 103}\n{\"step\": 104}\n");
+		assert_int_equal(chown(path, 65534, 65534), 0);
+		assert_int_equal(records_of(files), 0);
+		assert_int_equal(unlink(path), 0);
+	}
+	append("g-0.jsonl", "{\"step\": 1}\n{\"step\": 2}\n");
+	assert_int_equal(records_of(files), 1);
+	assert_int_equal(truncate(path, 0), 0);
+	append("g-0.jsonl", "{\"step\": 3");
+	assert_int_equal(records_of(files), 0); /* half a line */
+	append("g-0.jsonl", "0}\n");
+	assert_int_equal(records_of(files), 1);
+	assert_non_null(strstr(written, " step=30 "));
+	assert_null(strstr(written, " step=10"));
+	wlb_line_files_remove(files);
+	wlb_line_files_close(files);
+	assert_int_equal(unlink(other), 0);
+}
+
+/* What a trainer says is a record of its run: text that is made for terminals and for readers of files is none. */
+static void what_is_said_is_text(void **state)
+{
+	struct wlb_line_files *files = open_files("h-");
+	(void)state;
+	append("h-0.jsonl",
+	       "{\"step\": 9, \"loss\": NaN, \"a\": -Infinity, \"\\u001b]0;t\\u0007\\u001b[31mred\\r\\n\": 7}\n"
+	       "{\"step\": 9, \"b\": 1e308}\n{\"step\": 9, \"c\": 1e999}\n{\"step\": 3, \"loss\": 1}\n"
+	       "{\"step\": -1, \"step\": 1e99}\n{\"checkpoint\": \"/c\\u001b[2J\", \"step\": 3}\n"
+	       "{\"run\": \"7\", \"attempt_id\": \"x\", \"step\": 4}\n");
+	wlb_line_files_poll(files, &records, 100.0, 1000);
+	assert_null(strchr(written, 0x1b));
+	assert_null(strstr(written, "\\u001b"));
+	assert_non_null(strstr(written, "{\"loss\":\"nan\",\"a\":\"-inf\",\"red\":7.0}"));
+	assert_non_null(strstr(written, "{\"b\":\"inf\"}"));
+	assert_non_null(strstr(written, " step=3 is_step=true"));
+	assert_null(strstr(written, "run"));
+	assert_int_equal(wlb_merge_count(records.merge).steps_back, 1);
+	assert_int_equal(wlb_line_files_counts(files).bad_lines, 1); /* JSON has no number 1e999 */
+	assert_int_equal(records.left_out_values, 2);
 	wlb_line_files_remove(files);
 	wlb_line_files_close(files);
 }
@@ -347,6 +444,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(lines_of_two_nodes_become_records, begin, end),
 		cmocka_unit_test_setup_teardown(a_poll_is_bounded, begin, end),
+		cmocka_unit_test_setup_teardown(a_poll_is_bounded_also_without_lines, begin, end),
+		cmocka_unit_test_setup_teardown(what_takes_the_place_of_a_file_is_not_read, begin, end),
+		cmocka_unit_test_setup_teardown(what_is_said_is_text, begin, end),
 		cmocka_unit_test_setup_teardown(steps_of_the_attempt_are_few_records, begin, end),
 		cmocka_unit_test_setup_teardown(saves_that_the_hook_sees_are_events, begin, end),
 		cmocka_unit_test_setup_teardown(what_is_printed_becomes_records, begin, end),

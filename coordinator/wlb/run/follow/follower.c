@@ -234,7 +234,8 @@ struct wlb_run_follower *wlb_run_follower_start(const struct wlb_run *run, const
 
 static void print_left_out(const struct wlb_run_follower *f, const char *what, const struct wlb_line_counts *counts)
 {
-	if (counts->bad_lines + counts->long_lines + counts->files_left_out + counts->unread_bytes == 0)
+	if (counts->bad_lines + counts->long_lines + counts->files_left_out + counts->unread_bytes == 0 &&
+	    counts->why[0] == '\0')
 		return;
 	wlb_run_print("attempt %d: of %s were left out: %" PRId64 " lines that are no records, %" PRId64 " longer than "
 	              "64 KiB, %" PRId64 " files, %" PRId64 " bytes at the end%s%s",
@@ -252,12 +253,39 @@ static void finish_files(const struct wlb_run_follower *f, struct wlb_line_files
 	wlb_line_files_remove(files);
 }
 
+static void print_unread_events(const struct wlb_run_follower *f)
+{
+	if (f->events.files == NULL)
+		return;
+	const struct wlb_event_counts counts = wlb_event_files_counts(f->events.files);
+	if (counts.files_left_out + counts.damaged + counts.ended_files + counts.unread_folders > 0)
+		wlb_run_print("attempt %d: of TensorBoard's folder were left out: %d files, %" PRId64
+		              " folders, %" PRId64 " damaged records, and what follows one in %" PRId64 " files",
+		              f->attempt, counts.files_left_out, counts.unread_folders, counts.damaged,
+		              counts.ended_files);
+}
+
+static void print_unread_output(const struct wlb_run_follower *f)
+{
+	int64_t bytes = 0;
+	for (int i = 0; i < OUTPUTS; i++)
+		if (f->outputs[i] != NULL)
+			bytes += wlb_output_file_passed_bytes(f->outputs[i]);
+	if (bytes > 0)
+		wlb_run_print("attempt %d: %" PRId64
+		              " bytes of its output were not searched for steps: they came faster "
+		              "than they are read",
+		              f->attempt, bytes);
+}
+
 static void finish(struct wlb_run_follower *f)
 {
 	const struct wlb_merge_counts merged = wlb_merge_count(f->records.merge);
 	int64_t left_out = merged.names_left_out + f->records.left_out_values;
 	finish_files(f, f->metrics, "WLB_METRICS_FILE");
 	finish_files(f, f->hook, "the hook's lines");
+	print_unread_events(f);
+	print_unread_output(f);
 	if (left_out > 0)
 		wlb_run_print("attempt %d: %" PRId64 " values that the trainer said are not recorded: a run has %d "
 		              "names of values, a record %d values, each a number",

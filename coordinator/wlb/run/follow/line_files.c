@@ -16,6 +16,7 @@
 
 enum {
 	READ_BYTES = 65536,
+	READS_MOST = 256,   /* of a file in one poll: lines may be long, and a file cut again and again */
 	SCAN_MS = 500,      /* for the names of a folder with many files */
 	UNRANKED = 1 << 20, /* the stream of lines that do not say their rank, and the node's number */
 	NODES_MOST = 1 << 20,
@@ -149,7 +150,7 @@ static bool read_file(struct wlb_line_files *files, struct file *file, struct wl
                       int64_t *lines_left)
 {
 	struct wlb_error error;
-	while (*lines_left > 0) {
+	for (int reads = 0; reads<READS_MOST && * lines_left> 0; reads++) {
 		size_t count, length;
 		const char *bytes = files->bytes;
 		char *text;
@@ -189,7 +190,8 @@ struct wlb_line_counts wlb_line_files_counts(const struct wlb_line_files *files)
 	struct stat about;
 	for (int i = 0; i < files->count; i++) {
 		counts.long_lines += files->all[i]->lines.skipped_lines;
-		if (stat(files->all[i]->path, &about) == 0 && about.st_size > files->all[i]->place.offset)
+		if (lstat(files->all[i]->path, &about) == 0 && S_ISREG(about.st_mode) &&
+		    about.st_size > files->all[i]->place.offset)
 			counts.unread_bytes += about.st_size - files->all[i]->place.offset;
 	}
 	return counts;

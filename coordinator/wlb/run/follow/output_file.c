@@ -83,7 +83,7 @@ int64_t wlb_output_file_passed_bytes(const struct wlb_output_file *file)
 static void pass_over(struct wlb_output_file *file)
 {
 	struct stat about;
-	if (stat(file->path, &about) != 0 || about.st_size - file->place.offset <= BEHIND_BYTES)
+	if (lstat(file->path, &about) != 0 || about.st_size - file->place.offset <= BEHIND_BYTES)
 		return;
 	file->passed_bytes += about.st_size - BEHIND_BYTES / 2 - file->place.offset;
 	file->place.offset = about.st_size - BEHIND_BYTES / 2;
