@@ -2,19 +2,17 @@
 """Measures what it costs a run that coordinator and database are unavailable, and prints docs/results/away.md.
 Usage: bench_away.py BUILD_DIR"""
 import json
-import os
 import pathlib
 import signal
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 import uuid
 
+from bench_cluster import PrivateCluster
 from bench_host import compiler, machine, verdict
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAIRS = 10
 STEPS = 30
 NODES = 2
@@ -64,46 +62,13 @@ def table_row(name, values):
             f"{statistics.stdev(values):.2f} s |")
 
 
-class Bench:
-    def __init__(self, build, folder):
-        self.build, self.work, self.dir = build, folder / "work", folder / "c"
-        folder.chmod(0o755)  # PostgreSQL runs as an account of its own
-        self.work.mkdir()
-        self.env = {**os.environ, "XDG_STATE_HOME": str(folder / "state")}
-
-    def verb(self, *words):
-        return subprocess.run([ROOT / "scripts/cluster", *words, "--dir", self.dir], check=True, capture_output=True,
-                              text=True, timeout=120).stdout
-
-    def start(self):
-        self.verb("start", "--nodes", str(NODES), "--build", str(self.build))
-        text = subprocess.run(["bash", "-c", f'eval "$({ROOT}/scripts/cluster env --dir {self.dir})"; env -0'], check=True,
-                              capture_output=True, text=True).stdout
-        self.env.update(line.split("=", 1) for line in text.split("\0") if "=" in line and
-                        not line.startswith("XDG_STATE_HOME="))
+class Bench(PrivateCluster):
+    def make_input(self):
         self.run("wlb-data", "build", "--input", "/usr/share/common-licenses", "--output-prefix", "corpus")
         (self.work / "model.json").write_text(json.dumps(MODEL), encoding="utf-8")
 
-    def run(self, *command, check=True):
-        return subprocess.run(command, cwd=self.work, env=self.env, check=check, capture_output=True, text=True,
-                              timeout=120).stdout
-
     def sql(self, query):
         return self.run("psql", "-XAtq", "-c", query, check=False).strip()
-
-    def job(self, command, nodes):
-        """Submits a job and waits for its end; returns its id and the seconds that `wlb run` took."""
-        script = self.work / "job.sh"
-        script.write_text(f"#!/bin/bash\nbegin=$(date +%s%N)\nwlb run -- {command}\n"
-                          "echo took $(($(date +%s%N) - begin))\n", encoding="utf-8")
-        output = self.run("sbatch", "-W", "--parsable", "--wlb-layout=auto", "--no-kill", "--ntasks-per-node=1", f"-N{nodes}",
-                          "-o", "%j.out", script)
-        job = output.split()[0]
-        lines = (self.work / f"{job}.out").read_text(encoding="utf-8").splitlines()
-        took = [line.split()[1] for line in lines if line.startswith("took ")]
-        if not took:
-            sys.exit(f"bench_away.py: job {job} failed: {lines}")
-        return job, int(took[0]) / 1e9
 
     def stored(self, job, steps):
         return self.sql(f"SELECT state, (SELECT count(*) FROM steps WHERE run_id = runs.id) FROM runs WHERE name = '{job}'"
@@ -118,11 +83,9 @@ class Bench:
         return time.monotonic() - began
 
     def away(self):
-        self.verb("kill-wlbd")
-        self.verb("stop-db")
+        self.stop_coordinator()
         job, took = self.job(TRAIN, NODES)
-        self.verb("start-db")
-        self.verb("start-wlbd")
+        self.start_coordinator()
         return took, self.wait_stored(job, STEPS)
 
     def present(self):
@@ -145,7 +108,8 @@ def main(build):
         bench = Bench(pathlib.Path(build), pathlib.Path(name))
         present, away, stored, clean, bad = [], [], [], [], []
         try:
-            bench.start()
+            bench.start(NODES)
+            bench.make_input()
             bench.present()  # not counted: programs and pages are read from disk
             for _ in range(PAIRS):
                 present.append(bench.present())
