@@ -13,8 +13,8 @@
 Outside of a run of WLB each call returns at once and does nothing. No call raises an exception or waits for anybody. A number that is
 on a GPU is read as .item() reads it, which waits for the GPU: log every so many steps, or give numbers of the host.
 
-Call log from one rank, or from all: the values of the lowest rank count. Call should_stop from rank 0, or from all after each step. For Hugging Face's Trainer there is
-wlb.HuggingFaceCallback(), for Lightning wlb.LightningCallback().
+Call log from one rank, or from all: the values of the lowest rank count. Call should_stop from rank 0, or from all after each step. For
+Hugging Face's Trainer there is wlb.HuggingFaceCallback(), for Lightning wlb.LightningCallback().
 """
 from ._metrics import checkpoint, log
 from ._stop import should_stop
