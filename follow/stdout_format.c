@@ -19,7 +19,9 @@
  *   0.5}`; from version 5 on each value in quotes. The bar is of tqdm.
  * - Lightning: TQDMProgressBar of src/lightning/pytorch/callbacks/progress/tqdm_progress.py: `Epoch 1:  40%|####  |
  *   4/10 [00:00<00:00, 99.38it/s, v_num=0, train_loss=2.300]`. The numbers there are of batches of the epoch: a record
- *   has no step, unless the user logs one. RichProgressBar prints nothing useful where stdout is no terminal.
+ *   has no step, unless the user logs one. An epoch in which it goes on from a checkpoint is called Training and has no
+ *   length: `Training: |          | 11/? [00:00<?, 99.38it/s, v_num=0, train_loss=2.300]`. RichProgressBar prints
+ * nothing useful where stdout is no terminal.
  */
 const struct wlb_stdout_format wlb_stdout_formats[WLB_STDOUT_FORMATS] = {
 	{"Megatron-LM", "elapsed time per iteration (ms)", "\\biteration +(?P<step>\\d+)/ *\\d+ \\|(?P<pairs>.*)", "",
@@ -39,6 +41,8 @@ const struct wlb_stdout_format wlb_stdout_formats[WLB_STDOUT_FORMATS] = {
 	{"Hugging Face", "%|", "^\\s*\\d+%\\|[^|]*\\| (?P<step>\\d+)/(?P<total>\\d+) \\[", "", WLB_STDOUT_BAR,
          WLB_STDOUT_NO_PAIRS},
 	{"Lightning", "Epoch ", "^\\s*Epoch (?P<epoch>\\d+):.* \\d+/\\d+ \\[[^,\\]]*, [^,\\]]*, (?P<pairs>.*)\\]", "",
+         WLB_STDOUT_RECORD, WLB_STDOUT_EQUALS},
+	{"Lightning", "Training:", "^\\s*Training:.* \\d+/(?:\\d+|\\?) \\[[^,\\]]*, [^,\\]]*, (?P<pairs>.*)\\]", "",
          WLB_STDOUT_RECORD, WLB_STDOUT_EQUALS},
 };
 

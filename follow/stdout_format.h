@@ -32,7 +32,7 @@ struct wlb_stdout_format {
 	enum wlb_stdout_pairs pairs;
 };
 
-enum { WLB_STDOUT_FORMATS = 9 };
+enum { WLB_STDOUT_FORMATS = 10 };
 extern const struct wlb_stdout_format wlb_stdout_formats[WLB_STDOUT_FORMATS]; /* the first that matches counts */
 
 /* Adds the values of `pairs` to the record. A value that is called step or global_step is its step. */

@@ -177,6 +177,12 @@ static void lightning_is_read(void **state)
 	assert_string_equal(read_lines("\rEpoch 2:  50%|##  | 5/10 [00:00<00:00, 62.13it/s, v_num=0, loss=0.5, "
 	                               "global_step=25.00]\n"),
 	                    "25 epoch=2 v_num=0 loss=0.5\n");
+	/* It goes on from a checkpoint within an epoch. */
+	assert_string_equal(read_lines("\rTraining: |          | 0/? [00:00<?, ?it/s]\r"
+	                               "Training: |          | 11/? [00:00<?, 62.13it/s, v_num=1, loss=0.25, "
+	                               "global_step=11.00]\rTraining: |          | 12/? [00:01<?, 60.1it/s, v_num=1, "
+	                               "loss=0.125]\rTraining: done 3/? [a, b]\n"),
+	                    "11 v_num=1 loss=0.25\n? v_num=1 loss=0.125\n");
 }
 
 static void a_pattern_of_the_user_is_the_only_one(void **state)
