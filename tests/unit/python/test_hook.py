@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -324,6 +325,32 @@ class Followed(Case):
             """)
         self.assertEqual(self.noted(), [{"step_of_attempt": 1}, {"rank": 1, "step_of_attempt": 1}, {"step_of_attempt": 2}])
 
+    STACKS = """
+        import os, signal, time, torch
+        names = [os.readlink("/proc/self/fd/%s" % fd) for fd in os.listdir("/proc/self/fd") if os.path.exists("/proc/self/fd/%s" % fd)]
+        files = [name for name in names if "wlb-stacks" in name]
+        """
+
+    def test_stacks_are_written_at_a_signal_that_is_announced(self):
+        said = self.follow(self.STACKS + """
+        number = int(files[0].split()[0].rsplit("-", 1)[1])
+        file = next(fd for fd in os.listdir("/proc/self/fd") if "wlb-stacks" in os.readlink("/proc/self/fd/" + fd))
+        def wait():
+            os.kill(os.getpid(), number)
+        wait()
+        text = open("/proc/self/fd/" + file).read()
+        print(files, number == signal.SIGRTMAX - 5, "Current thread" in text, 'train.py", line' in text, "in wait" in text)
+        print(os.get_inheritable(int(file)))
+        """)
+        number = signal.SIGRTMAX - 5
+        self.assertEqual(said, (0, "['/memfd:wlb-stacks-%d (deleted)'] True True True True\nFalse\n" % number))
+
+    def test_a_signal_that_the_program_uses_is_not_announced(self):
+        for use in ("signal.signal(signal.SIGRTMAX - 5, print)", "signal.signal(signal.SIGRTMAX - 5, signal.SIG_IGN)",
+                    "import faulthandler; faulthandler.register(signal.SIGRTMAX - 5)"):
+            program = textwrap.dedent(self.STACKS).replace("import os, signal, time, torch", "import os, signal\n%s\nimport torch" % use)
+            self.assertEqual(self.follow(program + "print(files)\n"), (0, "[]\n"))
+
     def test_the_first_error_turns_it_off(self):
         program = """
             import sys, torch
@@ -333,15 +360,19 @@ class Followed(Case):
             optimizer.step()
             optimizer.param_groups = [{"params": []}]
             optimizer.step()
+            import os, signal
             print(torch.save(1, "/x"), len(torch.optim.optimizer_hooks()), len(sys.meta_path) - count)
+            print(any("wlb-stacks" in os.path.realpath("/proc/self/fd/%%s" %% fd) for fd in os.listdir("/proc/self/fd")), flush=True)
+            os.kill(os.getpid(), signal.SIGRTMAX - 5)
             """
+        ended = (5 - signal.SIGRTMAX, "7 0 -1\nFalse\n")  # by the signal of which nobody takes the stacks any more
         torch = dict(TORCH)
         torch["torch/optim/__init__.py"] += "import sys\ndef optimizer_hooks():\n    return sys.modules['torch.optim.optimizer']._hooks\n"
         with unittest.mock.patch.dict(TORCH, torch):
-            self.assertEqual(self.follow(program % "None"), (0, "7 0 -1\n"))
+            self.assertEqual(self.follow(program % "None"), ended)
             self.assertEqual(self.noted(), [])
             os.mkdir(self.notes)
-            self.assertEqual(self.follow(program % "[{'params': []}]"), (0, "7 0 -1\n"))
+            self.assertEqual(self.follow(program % "[{'params': []}]"), ended)
 
     def test_a_torch_without_the_hooks_is_left_alone(self):
         self.write({"torch/__init__.py": "x = 1\n"})
