@@ -114,10 +114,10 @@ class Rows(harness.ClusterTest):
             returning id""")
         return int(rows[0][0])
 
-    def panel(self, title, begin_s=-3600, end_s=-1):
+    def panel(self, title, begin_s=-3600, end_s=-1, file="runs.json", run_id=""):
         """Its rows."""
-        found = dict(queries(json.loads((DASHBOARDS / "runs.json").read_text(encoding="utf-8"))))
-        return self.cluster.sql(expand(found[title], "", seconds_from_now(begin_s), seconds_from_now(end_s)))
+        found = dict(queries(json.loads((DASHBOARDS / file).read_text(encoding="utf-8"))))
+        return self.cluster.sql(expand(found[title], run_id, seconds_from_now(begin_s), seconds_from_now(end_s)))
 
     def test_runs_of_the_time(self):
         """Those that went on for a part of it."""
@@ -147,6 +147,28 @@ class Rows(harness.ClusterTest):
                 values ({run}, {attempt}, '{kind}', true, {rank}, '{node}', {cause}, '{proof}', now() + '{detected_s} s')""")
         rows = self.panel("Nodes that broke runs")
         self.assertEqual([row[:4] for row in rows], [["n1", "1", "2", "1"]])
+
+    def test_a_run_whose_trainer_is_followed(self):
+        """Its steps are those of wlb-worker's panels, and each value has its source."""
+        run = self.run_row("followed", -1800)
+        attempt = self.cluster.sql("insert into attempts (run_id, number, uuid, launched) "
+                                   f"values ({run}, 1, gen_random_uuid(), true) returning id")[0][0]
+        said = [(1, "hook", False, {"loss": 4, "tokens": 1000}, {}),
+                (3, "hook", False, {"loss": 2, "tokens": 1000, "acc": "nan"}, {"span": 2, "interval_s": 5}),
+                (3, "stdout", False, {"loss": 2.5}, {}), (9, "hook", True, {"only_of_the_attempt": 1}, {})]
+        body = {"first_seq": 1, "records": [
+            {"seq": seq, "time": 1790000000 + seq, "type": "followed", "data": {
+                "step": step, "is_of_attempt": is_of_attempt, "is_step": not is_of_attempt, "source": source, "stream": 0, "generation": 0,
+                "at": seq, "values": values, **more}} for seq, (step, source, is_of_attempt, values, more) in enumerate(said, 1)]}
+        self.cluster.sql(f"select wlb_deliver({attempt}, 'run', '{json.dumps(body)}', '{{}}')")
+        found = {title: self.panel(title, file="run.json", run_id=run) for title in ("Step", "Loss", "Values that the trainer says")}
+        self.assertEqual(found["Step"], [["3"]])
+        self.assertEqual([(row[0], row[1]) for row in found["Loss"]], [("1", "4"), ("3", "2.5")])  # the panel by step is the second
+        self.assertEqual(found["Values that the trainer says"],
+                         [["acc", "NaN", "3", "f", "1", "hook"], ["loss", "2.5", "3", "f", "1", "stdout"],
+                          ["only_of_the_attempt", "1", "9", "t", "1", "hook"], ["tokens", "1000", "3", "f", "1", "hook"]])
+        self.assertEqual(self.panel("Tokens/s, last 20 steps", file="run.json", run_id=run), [["400"]])  # of the steps with a time
+        self.assertEqual([row[8:11:2] for row in self.panel("Runs")], [["3", "2.5"]])
 
     def test_no_query_reads_every_step(self):
         """Each is asked again every ten seconds."""
