@@ -44,13 +44,10 @@ static int compare_parts(struct part a, struct part b)
 void verdict_frame_write(const char *frame, char *text, size_t size)
 {
 	struct part function = function_of(frame);
-	const char *file = strrchr(frame, '(');
-	int has_blank = function.length > 0 && function.text[function.length - 1] == ' ';
-	if (function.length == 0)
-		snprintf(text, size, "%s", frame);
-	else
-		snprintf(text, size, "%.*s%s%s", (int)function.length - has_blank, function.text,
-		         file != NULL ? " " : "", file != NULL ? file : "");
+	const char *rest = frame + function.length;
+	if (*rest == '+')
+		rest += 3 + strspn(rest + 3, "0123456789abcdef");
+	snprintf(text, size, "%.*s%s", (int)function.length, function.text, rest);
 }
 
 int verdict_frame_compare(const char *a, const char *b)

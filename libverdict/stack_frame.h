@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* Writes its function and file without the offset, such as "PMPI_Wait (libmpi.so.40)". */
+/* Writes it without the offset: "PMPI_Wait (libmpi.so.40)", "spin at train.c:101 (train)". */
 void verdict_frame_write(const char *frame, char *text, size_t size);
 
 /* Orders frames by function and file, without numbers: <0, 0 or >0. */

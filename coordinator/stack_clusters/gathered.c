@@ -96,9 +96,10 @@ const json_t *wlb_gathered_rank(const struct wlb_gathered *gathered, int32_t ran
 
 void wlb_gathered_frame(const char *frame, char *text, size_t size)
 {
-	const char *file = strrchr(frame, '('), *offset = strstr(frame, "+0x");
-	if (file != NULL && offset != NULL && offset < file)
-		snprintf(text, size, "%.*s %s", (int)(offset - frame), frame, file);
+	const char *offset = strstr(frame, "+0x");
+	if (offset != NULL)
+		snprintf(text, size, "%.*s%s", (int)(offset - frame), frame,
+		         offset + 3 + strspn(offset + 3, "0123456789abcdef"));
 	else
 		snprintf(text, size, "%s", frame);
 }

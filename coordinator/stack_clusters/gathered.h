@@ -24,7 +24,8 @@ struct wlb_gathered {
 int wlb_gathered_read(const json_t *reply, struct wlb_gathered *gathered, struct wlb_error *error);
 void wlb_gathered_free(struct wlb_gathered *gathered);
 
-/* Writes a frame without the offset in its function, which differs between the ranks of a cluster. */
+/* Writes a frame without the offset in its function, which differs between the ranks of a cluster. The line of source,
+ * where there is one, is that of one rank. */
 void wlb_gathered_frame(const char *frame, char *text, size_t size);
 
 /* The entry of `ranks` of a rank; NULL where it has none. */

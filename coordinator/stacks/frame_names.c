@@ -1,5 +1,6 @@
 #include "coordinator/stacks/frame_names.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,9 @@
 
 enum {
 	BUCKETS = 4096,
-	FUNCTION_MAX = 140, /* the beginning of a longer name */
+	FUNCTION_MAX = 140,      /* the beginning of a longer name */
+	SHORT_FUNCTION_MAX = 80, /* where the line of source is known */
+	SOURCE_MAX = 52,
 	FILE_MAX = 40,
 	TEXT_SIZE = 201,
 };
@@ -72,10 +75,12 @@ static void write_text(const struct wlb_frame *frame, char text[TEXT_SIZE])
 	if (strncmp(file, "[vdso", 5) == 0) /* libdw adds the process */
 		file = "[vdso]";
 	if (frame->function != NULL) {
+		bool has_source = frame->source != NULL;
 		char function[FUNCTION_MAX + 1];
-		wlb_demangle(frame->function, function, sizeof(function));
-		snprintf(text, TEXT_SIZE, "%s+0x%llx (%.*s)", function, (unsigned long long)frame->function_offset,
-		         FILE_MAX, file);
+		wlb_demangle(frame->function, function, has_source ? SHORT_FUNCTION_MAX + 1 : FUNCTION_MAX + 1);
+		snprintf(text, TEXT_SIZE, "%s+0x%llx%s%.*s (%.*s)", function,
+		         (unsigned long long)frame->function_offset, has_source ? " at " : "", SOURCE_MAX,
+		         has_source ? frame->source : "", FILE_MAX, file);
 	} else {
 		snprintf(text, TEXT_SIZE, "0x%llx (%.*s)", (unsigned long long)frame->offset, FILE_MAX, file);
 	}

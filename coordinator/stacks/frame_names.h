@@ -12,6 +12,7 @@ struct wlb_frame {
 	uint64_t offset;          /* in the module, or the address */
 	const char *function;     /* NULL: it has no symbol */
 	uint64_t function_offset; /* in the function */
+	const char *source;       /* "train.c:101"; NULL: not known */
 };
 
 struct wlb_frame_names *wlb_frame_names_new(void); /* NULL if out of memory */
@@ -20,8 +21,8 @@ void wlb_frame_names_free(struct wlb_frame_names *names);
 /* Returns the text that was made for this module and offset, NULL where none was. */
 const char *wlb_frame_name_known(const struct wlb_frame_names *names, const struct wlb_frame *frame);
 
-/* Returns "function+0x12 (file)", or "0x1234 (file)" without a symbol: printable ASCII, at most 200 bytes. NULL if out
- * of memory. */
+/* Returns "function+0x12 (file)", "function+0x12 at train.c:101 (file)" where the line is known, or "0x1234 (file)"
+ * without a symbol: printable ASCII, at most 200 bytes. NULL if out of memory. */
 const char *wlb_frame_name(struct wlb_frame_names *names, const struct wlb_frame *frame);
 
 #endif

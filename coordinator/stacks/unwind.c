@@ -10,6 +10,10 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "coordinator/stacks/source_line.h"
+
+enum { SOURCE_SIZE = 64 };
+
 struct wlb_modules {
 	Dwfl *dwfl;
 	pid_t pid;
@@ -151,6 +155,7 @@ struct frames {
 
 static const char *name_frame(struct frames *frames, Dwarf_Addr counter, Dwarf_Addr of_call)
 {
+	char source[SOURCE_SIZE];
 	Dwarf_Addr start = 0;
 	GElf_Off offset = 0;
 	GElf_Sym symbol;
@@ -164,6 +169,8 @@ static const char *name_frame(struct frames *frames, Dwarf_Addr counter, Dwarf_A
 		return known;
 	frame.function = dwfl_module_addrinfo(module, of_call, &offset, &symbol, NULL, NULL, NULL);
 	frame.function_offset = offset + (counter - of_call);
+	if (wlb_source_line(module, of_call, source, sizeof(source)))
+		frame.source = source;
 	return wlb_frame_name(frames->names, &frame);
 }
 

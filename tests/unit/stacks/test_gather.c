@@ -101,6 +101,15 @@ static int has_function(const json_t *thread, const char *function)
 	return 0;
 }
 
+/* Whether the innermost frame has one of the lines, of this file, from `first` to `last`. */
+static int is_at_line(const json_t *thread, int first, int last)
+{
+	const char *text = json_string_value(json_array_get(json_object_get(thread, "frames"), 0));
+	const char *at = text != NULL ? strstr(text, " at test_gather.c:") : NULL;
+	int line = at != NULL ? atoi(at + strlen(" at test_gather.c:")) : 0;
+	return line >= first && line <= last;
+}
+
 static const char *text_of(const json_t *object, const char *key)
 {
 	return json_string_value(json_object_get(object, key));
@@ -108,6 +117,7 @@ static const char *text_of(const json_t *object, const char *key)
 
 /* ---- what children do -------------------------------------------------------------------------------------------- */
 
+enum { SPIN_LINE = __LINE__ };
 __attribute__((noinline, noreturn)) void spin_in_the_step(void);
 void spin_in_the_step(void)
 {
@@ -116,6 +126,7 @@ void spin_in_the_step(void)
 	for (;;)
 		atomic_fetch_add(&steps, 1);
 }
+enum { SPIN_END_LINE = __LINE__ };
 
 __attribute__((noinline)) void *wait_beside(void *context);
 void *wait_beside(void *context)
@@ -180,6 +191,7 @@ static void functions_of_all_threads_are_named(void **state)
 	json_t *rank = gather(pid, LATE_MS);
 	assert_int_equal(json_array_size(json_object_get(rank, "threads")), 2);
 	assert_true(has_function(thread_of(rank, 0), "spin_in_the_step"));
+	assert_true(is_at_line(thread_of(rank, 0), SPIN_LINE, SPIN_END_LINE));
 	assert_string_equal(text_of(thread_of(rank, 0), "state"), "R");
 	assert_string_equal(text_of(thread_of(rank, 1), "name"), "loader");
 	assert_true(has_function(thread_of(rank, 1), "wait_beside"));

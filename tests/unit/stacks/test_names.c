@@ -27,6 +27,8 @@ static void each_text_is_made_once(void **state)
 	assert_ptr_equal(wlb_frame_name(names, &frame), text);
 	frame.module = "/opt/lib/libx.so.1";
 	assert_null(wlb_frame_name_known(names, &frame));
+	frame.source = "step.c:7";
+	assert_string_equal(wlb_frame_name(names, &frame), "another+0x12 at step.c:7 (libx.so.1)");
 	for (uint64_t i = 0; i < 20000; i++)
 		assert_non_null(wlb_frame_name(names, &(struct wlb_frame){.module = "/a", .offset = i}));
 	assert_string_equal(wlb_frame_name_known(names, &(struct wlb_frame){.module = "/a", .offset = 0x77}),
@@ -42,11 +44,15 @@ static void texts_are_printable_and_bounded(void **state)
 	struct wlb_frame_names *names = wlb_frame_names_new();
 	memset(name, 'x', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';
-	assert_in_range(strlen(wlb_frame_name(names, &(struct wlb_frame){name, 1, name, UINT64_MAX})), 150, 200);
-	assert_string_equal(wlb_frame_name(names, &(struct wlb_frame){"/a\n/b\x1b", 2, "f\xc3\xa4\x7f", 0}),
-	                    "f???+0x0 (b?)");
+	assert_in_range(strlen(wlb_frame_name(names, &(struct wlb_frame){name, 1, name, UINT64_MAX, NULL})), 150, 200);
+	const char *long_one = wlb_frame_name(names, &(struct wlb_frame){name, 2, name, UINT64_MAX, name});
+	assert_in_range(strlen(long_one), 150, 200);
+	assert_int_equal(long_one[strlen(long_one) - 1], ')');
+	assert_string_equal(wlb_frame_name(names, &(struct wlb_frame){"/a\n/b\x1b", 2, "f\xc3\xa4\x7f", 0, "\t:1"}),
+	                    "f???+0x0 at ?:1 (b?)");
 	assert_string_equal(wlb_frame_name(names, &(struct wlb_frame){.offset = 0xff}), "0xff (no file)");
-	assert_string_equal(wlb_frame_name(names, &(struct wlb_frame){"[vdso: 4711]", 3, "f", 0}), "f+0x0 ([vdso])");
+	assert_string_equal(wlb_frame_name(names, &(struct wlb_frame){"[vdso: 4711]", 3, "f", 0, NULL}),
+	                    "f+0x0 ([vdso])");
 	wlb_frame_names_free(names);
 }
 

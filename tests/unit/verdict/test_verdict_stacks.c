@@ -45,7 +45,7 @@ static struct wlb_verdict_stack receiving(int32_t rank)
 
 static struct wlb_verdict_stack computing(int32_t rank)
 {
-	static const char *const frames[] = {"sgemm_kernel_HASWELL+0x9c1 (libopenblas.so.0)",
+	static const char *const frames[] = {"sgemm_kernel_HASWELL+0x9c1 at sgemm.c:7 (libopenblas.so.0)",
 	                                     "sgemm_nn+0x2bb (libopenblas.so.0)", "wlb_backward+0x1f2 (wlb-worker)",
 	                                     OUTSIDE};
 	return STACK(rank, frames);
@@ -200,7 +200,7 @@ static void versions_and_offsets_do_not_count(void **state)
 	(void)state;
 	const struct wlb_verdict_stack stacks[] = {
 		{0, FRAMES("f(int, char)+0x1 (libx.so.1.2)", "g+0x99 (a)")},
-		{1, FRAMES("f(int, char)+0xabc (libx.so.1.3)", "g+0x1 (a)")},
+		{1, FRAMES("f(int, char)+0xabc at f.cc:7 (libx.so.1.3)", "g+0x1 at g.cc:12 (a)")},
 		{2, FRAMES("f(int, char)+0xabc (liby.so.1.3)", "g+0x1 (a)")},
 		{3, FRAMES("f(int, char)+0xabc (libx.so.1.3)", "ga+0x1 (a)")},
 	};
@@ -227,8 +227,9 @@ static void a_verdict_names_the_suspects(void **state)
 	assert_int_equal(verdict.rank_count, 1);
 	assert_int_equal(verdict.ranks[0], 9);
 	assert_true(verdict.certainty == 0.5 && verdict.cost_percent == 100.0);
-	assert_string_equal(verdict.evidence, "9 of 12 ranks are in PMPI_Allreduce (libmpi.so.40.30.4), 2 in PMPI_Recv "
-	                                      "(libmpi.so.40.30.4), 1 in sgemm_kernel_HASWELL (libopenblas.so.0)");
+	assert_string_equal(verdict.evidence,
+	                    "9 of 12 ranks are in PMPI_Allreduce (libmpi.so.40.30.4), 2 in PMPI_Recv "
+	                    "(libmpi.so.40.30.4), 1 in sgemm_kernel_HASWELL at sgemm.c:7 (libopenblas.so.0)");
 	wlb_verdict_clusters_free(clusters);
 }
 

@@ -27,7 +27,7 @@ static json_t *rank_json(int rank, const char *state, const char *frames)
 }
 
 #define WAITING "[\"poll+0x1 (libc.so.6)\",\"PMPI_Wait+0x%d (libmpi.so.40)\",\"step+0x9 (train)\",\"main+0x1 (train)\"]"
-#define COMPUTING "[\"sgemm+0x5 (libblas.so.3)\",\"step+0x2 (train)\",\"main+0x1 (train)\"]"
+#define COMPUTING "[\"sgemm+0x5 (libblas.so.3)\",\"step+0x2 at step.c:3 (train)\",\"main+0x1 (train)\"]"
 
 /* Eight ranks of tp=2, pp=4 on two nodes; those of `computing` compute, and `unknown` has no stack. */
 static json_t *reply_of(const char *computing, int unknown)
@@ -86,14 +86,14 @@ static void one_rank_differs(void **state)
 	                          "\n"
 	                          "1 rank, suspect: 5\n"
 	                          "  sgemm (libblas.so.3)\n"
-	                          "  step (train)\n"
+	                          "  step at step.c:3 (train)\n"
 	                          "  main (train)\n"
 	                          "\n"
 	                          "Rank 5 on n2, process 105: running\n"
 	                          "  Thread 105 of process 105, python3: running\n"
 	                          "    futex_wait (kernel)\n"
 	                          "    sgemm+0x5 (libblas.so.3)\n"
-	                          "    step+0x2 (train)\n"
+	                          "    step+0x2 at step.c:3 (train)\n"
 	                          "    main+0x1 (train)\n"
 	                          "  and 3 more threads\n"
 	                          "  Its last calls, the newest last:\n"
