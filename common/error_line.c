@@ -320,6 +320,37 @@ void wlb_error_line_find(const char *bytes, size_t count, struct wlb_error_line 
 		found->rank = scan.root_rank;
 }
 
+/* A rule of dashes says nothing. */
+static bool has_word(const char *line)
+{
+	while (*line != '\0' && !isalnum((unsigned char)*line))
+		line++;
+	return *line != '\0';
+}
+
+void wlb_error_line_last(const char *bytes, size_t count, struct wlb_error_line *found)
+{
+	char line[LINE_BYTES], last[LINE_BYTES] = "", text[sizeof(found->text)];
+	bool is_ended = false;
+	*found = (struct wlb_error_line){.rank = -1};
+	for (size_t at = 0; at < count && !is_ended;) {
+		size_t end = at;
+		while (end < count && bytes[end] != '\n')
+			end++;
+		clean(line, sizeof(line), bytes + at, end - at);
+		is_ended = begins(line, "srun: error: ") && strstr(line, ": task") != NULL;
+		if (!begins(line, "srun: ") && !begins(line, "slurmstepd: ") && has_word(line))
+			memcpy(last, line, sizeof(last));
+		at = end + 1;
+	}
+	if (!is_ended || last[0] == '\0')
+		return;
+	wlb_text_show(text, sizeof(text), last);
+	wlb_text_format(found->text, sizeof(found->text), "last line of stderr: %s", text);
+	found->rank = rank_of(last);
+	found->known = true;
+}
+
 /* Where it has a traceback, that says more than the message. */
 int wlb_error_file_read(const char *bytes, size_t count, struct wlb_error_line *found)
 {

@@ -153,6 +153,39 @@ static void no_error(void **state)
 	}
 }
 
+static void last_lines(void **state)
+{
+	static const struct {
+		const char *text, *last;
+		int rank;
+	} cases[] = {
+		{"step 7\ntrain: cannot read shard 3\n-----\nsrun: error: n2: task 3: Exited with exit code "
+	         "1\nkilled\n",
+	         "last line of stderr: train: cannot read shard 3", -1},
+		{"3: no \x1b[31mdata\nslurmstepd: error: *** STEP 4.0 ON n1 CANCELLED ***\nsrun: error: n2: tasks 3-4: "
+	         "Exited "
+	         "with exit code 1",
+	         "last line of stderr: 3: no data", 3},
+		{"no end\n", NULL, -1},
+		{"srun: error: n2: task 3: Exited with exit code 1\nlate\n", NULL, -1},
+		{"", NULL, -1},
+	};
+	struct wlb_error_line found;
+	char whole[2000];
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		wlb_error_line_last(cases[i].text, strlen(cases[i].text), &found);
+		assert_int_equal(found.known, cases[i].last != NULL);
+		assert_string_equal(found.text, cases[i].last != NULL ? cases[i].last : "");
+		assert_int_equal(found.rank, cases[i].rank);
+	}
+	memset(whole, 'x', sizeof(whole));
+	memcpy(whole + 1900, "\nsrun: error: n2: task 3: Killed\n", 34);
+	wlb_error_line_last(whole, sizeof(whole), &found);
+	assert_true(found.known);
+	assert_in_range(strlen(found.text), 400, sizeof(found.text) - 1);
+}
+
 static void error_files(void **state)
 {
 	static const char *const none[] = {"", "{}", "[]", "{\"message\":{}}", "{\"message\":\"\"}", "{\"message\":7}"};
@@ -177,6 +210,7 @@ int main(void)
 		cmocka_unit_test(ranks_below_zero_are_none),
 		cmocka_unit_test(a_syntax_error),
 		cmocka_unit_test(no_error),
+		cmocka_unit_test(last_lines),
 		cmocka_unit_test(error_files),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

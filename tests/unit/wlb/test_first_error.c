@@ -104,6 +104,18 @@ static void the_error_file_of_the_first_task(void **state)
 	assert_true(is_there("error-7-other-3.json"));
 }
 
+static void words_of_its_own(void **state)
+{
+	static const char text[] = "train: no data\nsrun: error: n2: task 3: Exited with exit code 1\n";
+	struct wlb_attempt attempt = {.exit_code = 1, .first_exit = {.known = true, .rank = 3}};
+	(void)state;
+	find(&attempt, text);
+	assert_string_equal(printed, "attempt 2: the first error of its ranks: last line of stderr: train: no data");
+	attempt = (struct wlb_attempt){.exit_code = 137, .first_exit = {.known = true, .rank = 3, .signal = 9}};
+	find(&attempt, text);
+	assert_string_equal(printed, "");
+}
+
 static void a_path_that_is_too_long_is_none(void **state)
 {
 	char begin[24];
@@ -136,6 +148,7 @@ int main(void)
 		cmocka_unit_test(the_error_is_printed),
 		cmocka_unit_test(nothing_is_printed),
 		cmocka_unit_test(the_error_file_of_the_first_task),
+		cmocka_unit_test(words_of_its_own),
 		cmocka_unit_test(a_path_that_is_too_long_is_none),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -75,9 +75,13 @@ void wlb_run_find_error(const struct wlb_run *run, struct wlb_attempt *attempt, 
 		return;
 	wlb_run_error_files(&run->job, attempt->id, begin, sizeof(begin));
 	if (attempt->ended_by != WLB_ENDED_BY_CANCEL && !attempt->stopped && !attempt->is_refused) {
-		wlb_error_line_find(bytes, wlb_output_tail_copy(tail, bytes, sizeof(bytes)), error);
+		size_t count = wlb_output_tail_copy(tail, bytes, sizeof(bytes));
+		wlb_error_line_find(bytes, count, error);
 		if ((!error->known || error->is_consequence) && attempt->first_exit.known && begin[0] != '\0')
 			read_file(begin, attempt->first_exit.rank, error);
+		/* What a signal has killed has written nothing of it. */
+		if (!error->known && attempt->first_exit.known && attempt->first_exit.signal == 0)
+			wlb_error_line_last(bytes, count, error);
 		print_error(attempt);
 	}
 	if (begin[0] != '\0')
