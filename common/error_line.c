@@ -320,18 +320,26 @@ void wlb_error_line_find(const char *bytes, size_t count, struct wlb_error_line 
 		found->rank = scan.root_rank;
 }
 
-/* A rule of dashes says nothing. */
-static bool has_word(const char *line)
+/* The line of dashes before and after what Open MPI says in ranks whose peer has ended. */
+static bool is_rule(const char *line)
 {
-	while (*line != '\0' && !isalnum((unsigned char)*line))
-		line++;
-	return *line != '\0';
+	enum { DASHES = 74 };
+	size_t dashes = strspn(line, "-");
+	return dashes >= DASHES && line[dashes] == '\0';
+}
+
+static bool may_be_cause(const char *line)
+{
+	const char *word = line;
+	while (*word != '\0' && !isalnum((unsigned char)*word))
+		word++;
+	return *word != '\0' && !begins(line, "srun: ") && !begins(line, "slurmstepd") && !is_consequence(line);
 }
 
 void wlb_error_line_last(const char *bytes, size_t count, struct wlb_error_line *found)
 {
 	char line[LINE_BYTES], last[LINE_BYTES] = "", text[sizeof(found->text)];
-	bool is_ended = false;
+	bool is_ended = false, is_between_rules = false;
 	*found = (struct wlb_error_line){.rank = -1};
 	for (size_t at = 0; at < count && !is_ended;) {
 		size_t end = at;
@@ -339,7 +347,8 @@ void wlb_error_line_last(const char *bytes, size_t count, struct wlb_error_line 
 			end++;
 		clean(line, sizeof(line), bytes + at, end - at);
 		is_ended = begins(line, "srun: error: ") && strstr(line, ": task") != NULL;
-		if (!begins(line, "srun: ") && !begins(line, "slurmstepd: ") && has_word(line))
+		is_between_rules ^= is_rule(line);
+		if (!is_between_rules && may_be_cause(line))
 			memcpy(last, line, sizeof(last));
 		at = end + 1;
 	}

@@ -24,7 +24,8 @@ struct wlb_error_line {
 void wlb_error_line_find(const char *bytes, size_t count, struct wlb_error_line *found);
 
 /* For a program that has said why it ends in words of its own: "last line of stderr: cannot read shard 3", the last
- * line before the first that srun writes of a task's end, and none of Slurm's. known is false where there is none. */
+ * line before the first that srun writes of a task's end, but none of Slurm and none of a rank that has lost its peer.
+ * known is false where there is none. */
 void wlb_error_line_last(const char *bytes, size_t count, struct wlb_error_line *found);
 
 /* Reads the file that torch.distributed.elastic's `record` writes, TORCHELASTIC_ERROR_FILE: its JSON. Returns -1 where

@@ -153,6 +153,8 @@ static void no_error(void **state)
 	}
 }
 
+#define RULE "--------------------------------------------------------------------------\n"
+
 static void last_lines(void **state)
 {
 	static const struct {
@@ -166,6 +168,10 @@ static void last_lines(void **state)
 	         "Exited "
 	         "with exit code 1",
 	         "last line of stderr: 3: no data", 3},
+		{"train: no data\n" RULE "WARNING: Open MPI failed\n  Peer host:  n2\n" RULE RULE
+	         "An MPI peer has gone\n" RULE "recv: Connection reset by peer\nslurmstepd-n1: error: *** STEP "
+	                                       "***\nsrun: error: n2: task 3: Exited\n",
+	         "last line of stderr: train: no data", -1},
 		{"no end\n", NULL, -1},
 		{"srun: error: n2: task 3: Exited with exit code 1\nlate\n", NULL, -1},
 		{"", NULL, -1},
