@@ -24,6 +24,7 @@ class Trainer:
     step: str  # matches what it prints of a step: the number, and the loss where it prints that
     tasks_per_node: int
     ranks_per_task: int = 1
+    has_known_lines: bool = False  # `wlb run` reads the loss in what it prints
 
     def ranks(self, nodes):
         return nodes * self.tasks_per_node * self.ranks_per_task
@@ -34,14 +35,15 @@ class Trainer:
 
 
 PRINTED = r"^step (\d+) loss ([\d.]+)$"
+MPI_STEP = r"^\d+ (?P<step>\d+) \d+$"
 TRAINERS = {trainer.name: trainer for trainer in (
     Trainer("pytorch", "PyTorch DDP", PRINTED, 1),
     Trainer("torchrun", "torchrun", PRINTED, 1, 2),
     Trainer("accelerate", "Accelerate", PRINTED, 1, 2),
     # An epoch in which it goes on from a checkpoint is called "Training", and its length "?".
-    Trainer("lightning", "Lightning", r"(?:Epoch 0|Training):[^\r\n|]*\|[^\r\n|]*\| (\d+)/[\d?]+ \[[^\]\r\n]*\bloss=([\d.]+)", 1),
-    Trainer("megatron", "megatron-core 0.16.1", r" iteration +(\d+)/ .* lm loss: ([\dE.+-]+) ", 1),
-    Trainer("mpi", "MPI program", r"^\d+ (\d+) \d+$", 2))}
+    Trainer("lightning", "Lightning", r"(?:Epoch 0|Training):[^\r\n|]*\|[^\r\n|]*\| (\d+)/[\d?]+ \[[^\]\r\n]*\bloss=([\d.]+)", 1, has_known_lines=True),
+    Trainer("megatron", "megatron-core 0.16.1", r" iteration +(\d+)/ .* lm loss: ([\dE.+-]+) ", 1, has_known_lines=True),
+    Trainer("mpi", "MPI program", MPI_STEP, 2))}
 
 
 def find_venv():
@@ -86,7 +88,7 @@ class Run:
         if trainer.name == "mpi":
             program_path = harness.BUILD / "tests" / "foreign_trainer"
             words = f" {fault} {rank} {step}" if fault else ""
-            command = f"wlb run -- {program_path} {steps} {self.pace_ms} 10 checkpoint /dev/stdout{words}"
+            command = f"wlb run --step-pattern='{MPI_STEP}' -- {program_path} {steps} {self.pace_ms} 10 checkpoint /dev/stdout{words}"
             self.job = cluster.sbatch(command, *self.options(), "--wlb-layout=auto", "--no-kill", "--requeue", "--open-mode=append",
                                       nodes=NODES, cwd=self.folder)
             return
@@ -142,14 +144,19 @@ class Run:
         return {pid: environ for pid, environ in found.items() if environ.items() >= wanted.items()}
 
     def tasks(self, attempt):
-        """Pids of what Slurm has started: the ranks, or their launchers."""
-        return [pid for pid, environ in self.processes(attempt).items()
-                if "PMIX_RANK" in environ and "RANK" in environ and is_task(pid)]
+        """RANK -> pid of what Slurm has started: the ranks, or their launchers, each with the number of its node."""
+        return {int(environ["RANK"]): pid for pid, environ in self.processes(attempt).items()
+                if "PMIX_RANK" in environ and "RANK" in environ and is_task(pid)}
 
-    def rank(self, number):
-        """The pid of a rank of the first attempt. A launcher has the RANK of its node, and its children have others."""
-        return next(pid for pid, environ in self.processes(1).items() if environ.get("RANK") == str(number)
-                    and ("TORCHELASTIC_RUN_ID" in environ if self.trainer.has_launcher else is_task(pid)))
+    def ranks(self, attempt):
+        """RANK -> pid."""
+        if not self.trainer.has_launcher:
+            return self.tasks(attempt)
+        found = {}  # what a rank starts has the same variables, and a higher pid
+        for pid, environ in sorted(self.processes(attempt).items()):
+            if "TORCHELASTIC_RUN_ID" in environ and not is_task(pid):
+                found.setdefault(int(environ["RANK"]), pid)
+        return found
 
 
 def is_task(pid):
