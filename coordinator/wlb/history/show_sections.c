@@ -342,17 +342,18 @@ int wlb_show_steps(const json_t *steps)
 int wlb_show_loss(const json_t *run, const json_t *steps)
 {
 	const json_t *faults = json_object_get(run, "faults"), *item;
-	size_t i, count = json_array_size(steps), mark_count = json_array_size(faults);
+	size_t i, count = json_array_size(steps), known = 0, mark_count = json_array_size(faults);
 	struct wlb_point *points = calloc(count + 1, sizeof(*points));
 	int64_t *marks = calloc(mark_count + 1, sizeof(*marks));
 	int rc = points != NULL && marks != NULL ? 0 : -1;
-	if (rc == 0 && count > 1) {
-		json_array_foreach(steps, i, item)
-		{
-			const json_t *loss = json_object_get(item, "loss");
-			points[i].step = json_integer_value(json_object_get(item, "step"));
-			points[i].value = json_is_number(loss) ? json_number_value(loss) : NAN;
-		}
+	json_array_foreach(rc == 0 ? steps : NULL, i, item)
+	{
+		const json_t *loss = json_object_get(item, "loss");
+		points[i].step = json_integer_value(json_object_get(item, "step"));
+		points[i].value = json_is_number(loss) ? json_number_value(loss) : NAN;
+		known += json_is_number(loss);
+	}
+	if (known > 1) {
 		json_array_foreach(faults, i, item) marks[i] = json_integer_value(json_object_get(item, "step"));
 		puts("\nLoss");
 		wlb_plot(stdout, points, (int)count, marks, (int)mark_count, wlb_terminal_columns() - PLOT_MARGIN,

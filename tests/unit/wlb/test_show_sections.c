@@ -48,6 +48,26 @@ static void small_learning_rates_have_their_digits(void **state)
 	(void)state;
 }
 
+static int show_loss(const json_t *steps)
+{
+	return wlb_show_loss(NULL, steps);
+}
+
+/* The hook of a trainer that logs nothing tells of its steps alone. */
+static void steps_without_a_loss_have_no_curve(void **state)
+{
+	expect(show_loss,
+	       json_pack("[{s:i}, {s:i, s:f}, {s:i, s:s}]", "step", 1, "step", 2, "loss", 2.0, "step", 3, "loss",
+	                 "nan"),
+	       "");
+	json_t *two = json_pack("[{s:i, s:f}, {s:i, s:f}]", "step", 1, "loss", 3.0, "step", 2, "loss", 2.0);
+	char *text = printed(show_loss, two);
+	assert_non_null(strstr(text, "\nLoss\n"));
+	free(text);
+	json_decref(two);
+	(void)state;
+}
+
 /* Puts the run's times in UTC for what a section prints of it. */
 static json_t *run_until(const char *ended_at, const char *list, json_t *entry)
 {
@@ -162,6 +182,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(small_learning_rates_have_their_digits),
+		cmocka_unit_test(steps_without_a_loss_have_no_curve),
 		cmocka_unit_test(times_of_a_run_of_several_days_have_the_day),
 		cmocka_unit_test(faults_have_the_kinds_of_the_api),
 		cmocka_unit_test(a_run_that_goes_on_is_of_the_days_until_now),
