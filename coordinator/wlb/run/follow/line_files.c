@@ -16,9 +16,10 @@
 
 enum {
 	READ_BYTES = 65536,
-	READS_MOST = 256,   /* of a file in one poll: lines may be long, and a file cut again and again */
-	SCAN_MS = 500,      /* for the names of a folder with many files */
-	UNRANKED = 1 << 20, /* the stream of lines that do not say their rank, and the node's number */
+	READS_MOST = 256,      /* of a file in one poll: lines may be long, and a file cut again and again */
+	SCAN_MS = 500,         /* for the names of a folder with many files */
+	SCAN_AGAIN_MS = 10000, /* where the folder's time has not changed: a file may be as old as the last scan */
+	UNRANKED = 1 << 20,    /* the stream of lines that do not say their rank, and the node's number */
 	NODES_MOST = 1 << 20,
 };
 
@@ -31,6 +32,8 @@ struct file {
 
 struct wlb_line_files {
 	char begin[PATH_MAX]; /* "": there is one file, which is known */
+	struct timespec folder_changed;
+	int64_t scan_ms; /* when to look at the folder's names, also where it has not changed */
 	enum wlb_source source;
 	int count;
 	struct file *all[WLB_LINE_FILES_MOST];
@@ -97,14 +100,26 @@ static int node_of(const char *name, const char *head)
 	return node < NODES_MOST && strcmp(end, ".jsonl") == 0 ? (int)node : -1;
 }
 
+static bool may_have_more(struct wlb_line_files *files, const char *folder, int64_t now_ms)
+{
+	struct stat about = {0};
+	if (stat(folder, &about) == 0 && now_ms < files->scan_ms &&
+	    about.st_mtim.tv_sec == files->folder_changed.tv_sec &&
+	    about.st_mtim.tv_nsec == files->folder_changed.tv_nsec)
+		return false;
+	files->folder_changed = about.st_mtim;
+	files->scan_ms = now_ms + SCAN_AGAIN_MS;
+	return true;
+}
+
 static void search(struct wlb_line_files *files)
 {
 	char path[PATH_MAX];
 	const char *head = strrchr(files->begin, '/') + 1;
-	int64_t until_ms = wlb_clock_ms() + SCAN_MS;
+	int64_t now_ms = wlb_clock_ms(), until_ms = now_ms + SCAN_MS;
 	struct dirent *entry;
 	snprintf(path, sizeof(path), "%.*s", (int)(head - files->begin), files->begin);
-	DIR *folder = opendir(path);
+	DIR *folder = may_have_more(files, path, now_ms) ? opendir(path) : NULL;
 	if (folder == NULL)
 		return;
 	files->counts.files_left_out = 0;
@@ -150,7 +165,7 @@ static bool read_file(struct wlb_line_files *files, struct file *file, struct wl
                       int64_t *lines_left)
 {
 	struct wlb_error error;
-	for (int reads = 0; reads<READS_MOST && * lines_left> 0; reads++) {
+	for (int reads = 0; *lines_left > 0 && reads < READS_MOST; reads++) {
 		size_t count, length;
 		const char *bytes = files->bytes;
 		char *text;
