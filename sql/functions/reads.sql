@@ -36,9 +36,9 @@ create function wlb_attempts_json(p_run bigint, p_is_private boolean) returns js
 		from (select * from run_attempts where run_id = p_run order by attempt desc limit 1000) as kept
 		window later as (order by attempt desc)
 	), sized as (
-		select *, sum(case when ranks <= 65536 then wlb_rank_map_bytes(attempt_id) end)
+		select newest.*, o.attempt_id is not null as has_outputs, sum(case when ranks <= 65536 then wlb_rank_map_bytes(newest.attempt_id) end)
 			over (order by attempt desc) as map_bytes
-		from newest
+		from newest left join attempt_outputs o on p_is_private and o.attempt_id = newest.attempt_id
 	)
 	select coalesce(json_agg(json_build_object('attempt', attempt, 'attempt_id', uuid, 'state', state, 'reason', reason,
 		'nodes', case when names <= 1000000 and names_bytes <= 16 << 20 then nodes else '{}' end,
@@ -50,8 +50,8 @@ create function wlb_attempts_json(p_run bigint, p_is_private boolean) returns js
 		'checkpoint', checkpoint_path, 'exit_code', exit_code,
 		'plan', case when place <= 16 then wlb_plain_within(plan, 32768) end, 'memory_bytes', memory_bytes,
 		'gpus', case when place <= 16 then wlb_plain_within(gpus, 16384) end,
-		'output', case when p_is_private and place <= 16 then wlb_attempt_output_json(attempt_id) end,
-		'error', case when p_is_private then wlb_attempt_error_json(attempt_id) end,
+		'output', case when has_outputs and place <= 16 then wlb_attempt_output_json(attempt_id) end,
+		'error', case when has_outputs then wlb_attempt_error_json(attempt_id) end,
 		'step_s', case when place <= 16 then wlb_attempt_step_s(attempt_id) end) order by attempt), '[]')
 	from sized
 $$;

@@ -37,10 +37,10 @@ create function wlb_attempt_marks(p_run bigint) returns table (attempt_id bigint
 language sql stable rows 16 as $$
 	select a.id, a.number, a.state in ('failed', 'ended', 'lost'), a.world_size is not null or edge.began is not null,
 		c.id is not null, wlb_attempt_asked(a), least(coalesce(wlb_moment(a.reported_at), wlb_moment(a.started_at)),
-			case when wlb_run_is_followed(p_run) then edge.began end), -- nobody reports its begin but its first step
+			case when r.is_followed then edge.began end), -- nobody reports its begin but its first step
 		wlb_fault_began(c), wlb_moment(a.ended_at), edge.began, greatest(edge.ended,
 			(select max(wlb_moment(k.recorded_at)) from checkpoints k where k.attempt_id = a.id))
-	from attempts a left join faults c on c.attempt_id = a.id and c.cause
+	from attempts a join runs r on r.id = a.run_id left join faults c on c.attempt_id = a.id and c.cause
 	cross join lateral (
 		select min(wlb_moment(recorded_at) - make_interval(secs => wlb_span_seconds(step_time_s, span_steps)::float8)) as began,
 			max(wlb_moment(recorded_at)) as ended

@@ -42,14 +42,14 @@ def make_input(folder, model=None):
 
 
 @functools.cache
-def single_process_losses(dtype="float64", iterations=ITERATIONS, seq_length=SEQ_LENGTH):
+def single_process_losses(dtype="float64", iterations=ITERATIONS, seq_length=SEQ_LENGTH, is_larger=False):
     """step -> loss of the same training on one process, without Slurm; made once for all tests that share the folder WLB_TEST_SHARED."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="wlb-test-"))
     try:
         made = folder / "m.jsonl"
-        shared = pathlib.Path(os.environ.get("WLB_TEST_SHARED", folder)) / f"losses-{dtype}-{iterations}-{seq_length}.jsonl"
+        shared = pathlib.Path(os.environ.get("WLB_TEST_SHARED", folder)) / f"losses-{dtype}-{iterations}-{seq_length}-{is_larger}.jsonl"
         if not shared.exists():
-            make_input(folder)
+            make_input(folder, LARGER if is_larger else MODEL)
             subprocess.run([BUILD / "bin/wlb-worker", *arguments(dtype, iterations, seq_length), "--threads", "1",
                             "--metrics-file", made.name], cwd=folder, check=True,
                            capture_output=True, timeout=240)
@@ -143,7 +143,7 @@ class TrainingTest(ClusterTest):
         steps = self.cluster.sql("SELECT step, loss FROM steps JOIN runs ON runs.id = run_id "
                                  f"WHERE runs.name = '{run['run_id']}' ORDER BY step")
         self.assertEqual([int(step) for step, _ in steps], list(range(1, iterations + 1)))
-        expected = single_process_losses(dtype, iterations, self.seq_length)
+        expected = single_process_losses(dtype, iterations, self.seq_length, self.model == LARGER)
         worst = max(abs(float(loss) - expected[int(step)]) / expected[int(step)] for step, loss in steps)
         self.say(f"losses differ by {worst:.1e} at most")
         self.assertLess(worst, TOLERANCE[dtype])
