@@ -64,16 +64,18 @@ def clock_s():
 def wait_for(what, condition, timeout_s, interval_s=None):
     """Calls condition() until it returns something true, which is returned. A long wait may last twice as long, on a slow
     machine. interval_s: for what may last only for a moment; else the calls, whose programs take the processors from other tests,
-    become rarer, so that they add a twentieth to a wait."""
+    become rarer, so that they add a twentieth to a wait, and are at most a third of it."""
     began, limit_s = clock_s(), 2 * timeout_s if timeout_s >= LONG_WAIT_S else timeout_s
     began_s = time.monotonic()
     while True:
+        called_s = time.monotonic()
         value = condition()
         if value:
             return value
         if clock_s() - began > limit_s:
             raise Failed(f"{what}: not within {limit_s} s")
-        time.sleep(interval_s or min(max(0.1, (time.monotonic() - began_s) / 20), MOST_INTERVAL_S))
+        now_s = time.monotonic()
+        time.sleep(interval_s or min(max(0.1, (now_s - began_s) / 20, 2 * (now_s - called_s)), MOST_INTERVAL_S))
 
 
 def prove(socket, authorization, status, method, path, body, user=None):

@@ -1,4 +1,5 @@
 """What a run leaves behind on its cluster, and whether `wlb show` tells people what it tells programs."""
+import collections
 import pathlib
 import re
 
@@ -86,6 +87,19 @@ def lines(cluster, *command):
         return [str(error)]
 
 
+def folded_faults(faults):
+    """Lost ranks that are one line of `wlb show`: several of an attempt that another fault ended."""
+    of_attempt = collections.defaultdict(list)
+    for fault in faults:
+        of_attempt[fault["attempt"]].append(fault)
+    folded = []
+    for group in of_attempt.values():
+        after = [fault for fault in group if fault["kind"] == "rank_lost" and fault["cause"] is False and fault["rank"] is not None]
+        if len(after) > 1 and any(fault["cause"] for fault in group):
+            folded += after
+    return folded
+
+
 def disagreements(text, run):
     """What `wlb show` does not say as `wlb show --json` does."""
     squeezed = re.sub(r" +", " ", text)
@@ -93,7 +107,12 @@ def disagreements(text, run):
     for attempt in run["attempts"]:
         wanted.append(f" {attempt['attempt']} {attempt['state']} ")
         wanted.append(attempt["reason"] or "")
+    folded = folded_faults(run["faults"])
+    for attempt in {fault["attempt"] for fault in folded}:
+        wanted.append(f"{sum(fault['attempt'] == attempt for fault in folded)} more ranks ended after it: ")
     for fault in run["faults"]:
+        if fault in folded:
+            continue
         rank = "-" if fault["rank"] is None else fault["rank"]
         wanted.append(f" {fault['kind']} {fault['node'] or '-'} {rank} ")
         wanted.append(fault["detail"] or "")
