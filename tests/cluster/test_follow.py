@@ -37,9 +37,9 @@ LOGGED = """
                 wlb.checkpoint("saved", step=step)
     """
 
-# Says what hurts whoever believes it.
+# Says what hurts whoever believes it. It is read meanwhile.
 HOSTILE = """
-    import os
+    import os, time
     with open(os.environ["WLB_METRICS_FILE"], "w") as file:
         file.write('{"step": 1, "loss": 1}\\n')
         file.write('{"step": 2, "loss": NaN, "\\\\u001b[31mred\\\\u0007": 1, "big": -Infinity}\\n')
@@ -48,6 +48,7 @@ HOSTILE = """
         file.write('{"step": 4, "long": ' + "1" * 10000000 + '}\\n')
         file.write('[1]\\nnothing\\n\\0\\n{"step": -1, "loss": 7}\\n{"step": 1e300, "loss": 7}\\n')
         file.write('{"step": 5, "loss": 5}\\n{"step": 2, "loss": 2.5}\\n{"step": 3, "loss": 1e301}\\n')
+    time.sleep(3)
     """
 
 
