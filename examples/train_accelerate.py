@@ -46,4 +46,5 @@ for step in range(first_step, arguments.steps + 1):
         print(f"step {step} loss {mean:.4f}", flush=True)
     if step % arguments.save_interval == 0:
         save(step)
+accelerator.wait_for_everyone()  # a rank that ends while torch's threads still hold tensors can abort
 accelerator.end_training()

@@ -42,4 +42,5 @@ for step in range(first_step, arguments.steps + 1):
         state = {"model": model.module.state_dict(), "optimizer": optimizer.state_dict(), "step": step}
         torch.save(state, arguments.checkpoint + ".new")
         os.replace(arguments.checkpoint + ".new", arguments.checkpoint)  # a rank that dies leaves no half checkpoint
+dist.barrier()  # a rank that ends while torch's threads still hold tensors can abort
 dist.destroy_process_group()

@@ -110,4 +110,5 @@ for iteration in range(load(model, optimizer) + 1, arguments.train_iters + 1):
               "skipped iterations:   0 | number of nan iterations:   0 |", flush=True)
     if iteration % arguments.save_interval == 0:
         save(model, optimizer, iteration)
+dist.barrier()  # a rank that ends while torch's threads still hold tensors can abort
 dist.destroy_process_group()
