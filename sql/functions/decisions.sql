@@ -1,9 +1,11 @@
 -- What the decision on the next attempt needs to know of the past.
 
+-- Whether a run or an attempt has steps is asked for by the first of them: `exists` reads the whole table where most rows are of one run.
+
 -- Whether the run's trainer records what it does: wlb-worker, or another one that sends its attempts or its steps.
 create function wlb_run_is_recorded(p_run bigint) returns boolean language sql stable as $$
 	select exists (select from attempts where run_id = p_run and world_size is not null)
-		or exists (select from steps where run_id = p_run)
+		or (select step from steps where run_id = p_run order by step limit 1) is not null
 $$;
 
 -- Whether what is recorded of its steps is what its trainer was heard to say: it may say little, or less than it does.
@@ -13,8 +15,8 @@ $$;
 
 -- Also where a later attempt did these steps again.
 create function wlb_attempt_has_steps(p_attempt bigint) returns boolean language sql stable as $$
-	select exists (select from steps where attempt_id = p_attempt)
-		or exists (select from steps_superseded where attempt_id = p_attempt)
+	select (select step from steps where attempt_id = p_attempt order by step limit 1) is not null
+		or (select step from steps_superseded where attempt_id = p_attempt order by step limit 1) is not null
 $$;
 
 -- Whether an attempt of a trainer that records nothing itself has lasted so long that it has worked. What it did is not known: 45

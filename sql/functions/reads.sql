@@ -25,7 +25,7 @@ create function wlb_attempt_step_s(p_attempt bigint) returns double precision la
 	from (select step_time_s, step from steps where attempt_id = p_attempt and step_time_s is not null
 		order by step desc limit 100) as newest
 	where step > (select min(step) from steps where attempt_id = p_attempt)
-		or (select count(*) from (select from steps where attempt_id = p_attempt limit 2) as first) = 1
+		or (select count(*) from (select from steps where attempt_id = p_attempt order by step limit 2) as first) = 1
 $$;
 
 -- Only the newest 16 attempts are returned with their plans, GPUs and outputs. p_is_private: the asker may read commands and errors.

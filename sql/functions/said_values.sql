@@ -73,7 +73,7 @@ create function wlb_followed_resumed(a attempts, p_step bigint) returns void lan
 	update attempts set resumed_step = coalesce(
 		(select max(step) from checkpoints where run_id = a.run_id and attempt_id <> a.id and step < p_step), greatest(p_step - 1, 0))
 	where id = a.id and a.number > 1 and a.resumed_step is null and resumed_step is null and world_size is null
-		and exists (select from steps where run_id = a.run_id)
+		and (select step from steps where run_id = a.run_id order by step limit 1) is not null
 $$;
 
 -- Stores a record of type followed. A step whose number is only that of the attempt is in no row of `steps`: neither repeated steps nor
