@@ -23,7 +23,7 @@ ENDED = re.compile(r"^wlb: (ending attempt 1|attempt 1): ", re.MULTILINE)
 @unittest.skipUnless(links.may_be_made(), "this account may not make network namespaces")
 class BrokenLinks(training.TrainingTest):
     link_mbit = MBIT
-    model = training.LARGER
+    model_config = training.LARGER
 
     @classmethod
     def setUpClass(cls):

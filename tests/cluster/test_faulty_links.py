@@ -19,7 +19,7 @@ class FaultyLinks(training.TrainingTest):
     """A run of which the messages take most of the time: what is named of its links."""
 
     link_mbit = 20
-    model = training.LARGER
+    model_config = training.LARGER
 
     @classmethod
     def setUpClass(cls):

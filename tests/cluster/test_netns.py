@@ -24,7 +24,7 @@ ITERATIONS = 26
 @links.needed
 class Networks(training.TrainingTest):
     link_mbit = MBIT
-    model = training.LARGER
+    model_config = training.LARGER
 
     @classmethod
     def setUpClass(cls):
@@ -189,7 +189,7 @@ class Rack(training.TrainingTest):
 
     nodes = 8
     link_mbit = MBIT
-    model = training.LARGER
+    model_config = training.LARGER
     CUT = range(4, 9)
 
     @classmethod

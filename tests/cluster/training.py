@@ -69,12 +69,12 @@ def state_of(pid):
 class TrainingTest(ClusterTest):
     program = "wlb-worker"  # a word of the command lines of the ranks
     seq_length = SEQ_LENGTH
-    model = MODEL
+    model_config = MODEL
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        make_input(cls.cluster.work, cls.model)
+        make_input(cls.cluster.work, cls.model_config)
 
     def submit(self, *options, nodes=4, tasks_per_node=2, layout="auto", dtype="float64", iterations=ITERATIONS, before=""):
         """Submits a training job as a user would; returns its id, which is its run's too."""
@@ -143,7 +143,7 @@ class TrainingTest(ClusterTest):
         steps = self.cluster.sql("SELECT step, loss FROM steps JOIN runs ON runs.id = run_id "
                                  f"WHERE runs.name = '{run['run_id']}' ORDER BY step")
         self.assertEqual([int(step) for step, _ in steps], list(range(1, iterations + 1)))
-        expected = single_process_losses(dtype, iterations, self.seq_length, self.model == LARGER)
+        expected = single_process_losses(dtype, iterations, self.seq_length, self.model_config == LARGER)
         worst = max(abs(float(loss) - expected[int(step)]) / expected[int(step)] for step, loss in steps)
         self.say(f"losses differ by {worst:.1e} at most")
         self.assertLess(worst, TOLERANCE[dtype])
