@@ -79,10 +79,10 @@ void wlb_run_find_error(const struct wlb_run *run, struct wlb_attempt *attempt, 
 		wlb_error_line_find(bytes, count, error);
 		if ((!error->known || error->is_consequence) && attempt->first_exit.known && begin[0] != '\0')
 			read_file(begin, attempt->first_exit.rank, error);
-		/* What a signal has killed has written nothing of it. */
+		print_error(attempt);
+		/* For the record: it stands in the output shortly before. What a signal has killed has written nothing of it. */
 		if (!error->known && attempt->first_exit.known && attempt->first_exit.signal == 0)
 			wlb_error_line_last(bytes, count, error);
-		print_error(attempt);
 	}
 	if (begin[0] != '\0')
 		remove_files(begin, run->job.spool_dir);

@@ -1,9 +1,9 @@
 /*
  * The error of the ranks of an attempt, as the user sees it at the attempt's end: from the end of srun's stderr, which
  * has the lines of all ranks, or else from the file that torch.distributed.elastic writes for the task that ended
- * first, or else the last line of stderr before a task ended by itself. The file is in the spool directory, under a
- * name that the plugin makes TORCHELASTIC_ERROR_FILE of the task from WLB_ERROR_FILES. torchrun writes there what its
- * own ranks wrote; ranks may have written their lines elsewhere.
+ * first. The record alone has, or else, the last line of stderr before a task ended by itself. The file is in the spool
+ * directory, under a name that the plugin makes TORCHELASTIC_ERROR_FILE of the task from WLB_ERROR_FILES. torchrun
+ * writes there what its own ranks wrote; ranks may have written their lines elsewhere.
  */
 #ifndef COORDINATOR_WLB_RUN_ATTEMPT_FIRST_ERROR_H
 #define COORDINATOR_WLB_RUN_ATTEMPT_FIRST_ERROR_H
