@@ -6,7 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { WLB_OUTPUT_TAIL_BYTES = 16384 };
+/* Launchers write some 10 KiB for each rank that they lose, after what its program wrote. */
+enum { WLB_OUTPUT_TAIL_BYTES = 1 << 20 };
 
 struct wlb_output_tail {
 	char bytes[WLB_OUTPUT_TAIL_BYTES]; /* a ring */

@@ -21,7 +21,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
 	const char *text = (const char *)data;
 	struct wlb_error_line found;
-	struct wlb_output_tail tail = {.count = 0};
+	static struct wlb_output_tail tail;
+	tail.count = tail.next = tail.left = 0;
+	tail.is_closing = false;
 	static char copy[WLB_OUTPUT_TAIL_BYTES];
 	wlb_error_line_find(text, bytes, &found);
 	check(&found);

@@ -39,7 +39,7 @@ static void a_short_output_is_whole(void **state)
 static void of_a_long_one_the_last_lines_are_there(void **state)
 {
 	(void)state;
-	for (int i = 0; i < 5000; i++)
+	for (int i = 0; i < WLB_OUTPUT_TAIL_BYTES / 16; i++)
 		add("a line of some length\n");
 	add("the last\n");
 	size_t count = wlb_output_tail_copy(&tail, copy, sizeof(copy));
@@ -54,7 +54,7 @@ static void a_closed_one_takes_half_of_its_size(void **state)
 	add("the cause\n");
 	for (int times = 0; times < 3; times++) {
 		wlb_output_tail_close(&tail);
-		for (int i = 0; i < 1000; i++)
+		for (int i = 0; i < WLB_OUTPUT_TAIL_BYTES / 32; i++)
 			add("a consequence\n");
 	}
 	assert_int_equal(wlb_output_tail_copy(&tail, copy, sizeof(copy)), 10 + sizeof(copy) / 2);

@@ -26,7 +26,8 @@ void __wrap_wlb_run_print(const char *format, ...)
 
 static void find(struct wlb_attempt *attempt, const char *text)
 {
-	struct wlb_output_tail tail = {.count = 0};
+	static struct wlb_output_tail tail;
+	memset(&tail, 0, sizeof(tail));
 	printed[0] = '\0';
 	attempt->number = 2;
 	wlb_output_tail_add(&tail, text, strlen(text));
