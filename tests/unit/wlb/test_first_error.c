@@ -118,6 +118,17 @@ static void words_of_its_own(void **state)
 	assert_string_equal(printed, "");
 }
 
+static void launchers_write_much_after_it(void **state)
+{
+	static char text[100000] = "Traceback (most recent call last):\nRuntimeError: of rank 3\n";
+	struct wlb_attempt attempt = {.exit_code = 1, .first_exit = {.known = true, .rank = 3}};
+	(void)state;
+	for (size_t at = strlen(text); at + 32 < sizeof(text); at += strlen(text + at))
+		snprintf(text + at, sizeof(text) - at, "W1129 12:00:00 launcher: x\n");
+	find(&attempt, text);
+	assert_non_null(strstr(printed, "RuntimeError: of rank 3"));
+}
+
 static void a_path_that_is_too_long_is_none(void **state)
 {
 	char begin[24];
@@ -151,6 +162,7 @@ int main(void)
 		cmocka_unit_test(nothing_is_printed),
 		cmocka_unit_test(the_error_file_of_the_first_task),
 		cmocka_unit_test(words_of_its_own),
+		cmocka_unit_test(launchers_write_much_after_it),
 		cmocka_unit_test(a_path_that_is_too_long_is_none),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
