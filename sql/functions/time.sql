@@ -180,7 +180,7 @@ language sql stable rows 16 as $$
 			case when last_value(state) over whole in ('failed', 'ended', 'lost')
 				then coalesce((select max(step) from checkpoints where run_id = p_run), (select none from told)) end) as kept_to
 		from known
-		window later as (order by number rows between 1 following and unbounded following),
+		window later as (order by number desc rows between unbounded preceding and 1 preceding), -- min over a frame that shrinks is computed anew for each row
 			whole as (order by number rows between unbounded preceding and unbounded following)
 	), lost as (
 		select attempt, case when kept_to is null then 0 else wlb_step_seconds_after(attempt, kept_to) end as lost_s
