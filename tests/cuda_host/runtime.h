@@ -73,7 +73,7 @@ void stream_finish_all();
  * operation could run for wait_bound_s() the test ends with a report: `waiting` is what the caller waits for. */
 void stream_run_until(const std::function<bool()> &done, const char *waiting);
 
-/* CUDA_HOST_WAIT_S of the environment, or 120. */
+/* CUDA_HOST_WAIT_S of the environment, or 600. */
 double wait_bound_s();
 } // namespace cuda_host
 

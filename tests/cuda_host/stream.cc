@@ -101,7 +101,7 @@ static std::string describe_remote()
 double cuda_host::wait_bound_s()
 {
 	static const char *const given = getenv("CUDA_HOST_WAIT_S");
-	return given != nullptr ? atof(given) : 120;
+	return given != nullptr ? atof(given) : 600;
 }
 
 void cuda_host::stream_run_until(const std::function<bool()> &done, const char *waiting)

@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	must(text != NULL);
 	memcpy(text, data, bytes);
 	if (wlb_kernel_record_parse(text, bytes, &record)) {
-		must(record.at_s >= 0.0 && record.at_s < 1e12);
+		must(record.at_s >= 0.0 && record.at_s <= 1e12); /* 18 digits of microseconds, rounded */
 		must(record.text > text && record.text + strlen(record.text) <= text + bytes);
 		must(strchr(record.text, '\n') == NULL);
 		check_line(record.text);

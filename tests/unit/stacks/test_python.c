@@ -231,12 +231,15 @@ static pid_t sleep_as(const char *program)
 		execl(program, program, "600", (char *)NULL);
 		_exit(127);
 	}
+	/* The kernel sets the words of a process after its program. */
 	int64_t until_ms = wlb_clock_ms() + LATE_MS;
-	char path[64], target[128] = "";
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
-	while (strcmp(target, program) != 0 && wlb_clock_left_ms(until_ms) > 0) {
-		ssize_t length = readlink(path, target, sizeof(target) - 1);
-		target[length > 0 ? length : 0] = '\0';
+	char path[64], word[128] = "";
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
+	while (strcmp(word, program) != 0 && wlb_clock_left_ms(until_ms) > 0) {
+		int fd = open(path, O_RDONLY | O_CLOEXEC);
+		ssize_t length = read(fd, word, sizeof(word) - 1);
+		close(fd);
+		word[length > 0 ? length : 0] = '\0';
 	}
 	return pid;
 }
