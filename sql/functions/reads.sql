@@ -1,6 +1,8 @@
 -- The JSON that the API returns of runs. A reply has bounds: 65,536 ranks, 10,000 steps, 1,000 of each other list and 1,000,000 names of
 -- nodes; in bytes, 16 MiB of names of nodes and as much of rank maps, 8 MiB of steps, 24 MiB of a list of runs. The newest are kept, and
 -- what is left out is counted.
+-- Functions that read tables are in PL/pgSQL, which keeps their plans: PostgreSQL plans those in SQL anew in each statement, for longer than
+-- they run, where it cannot make them part of it.
 
 create function wlb_layout_json(tp integer, cp integer, pp integer, dp integer)
 returns json language sql immutable as $$
@@ -8,29 +10,33 @@ returns json language sql immutable as $$
 $$;
 
 -- The length of wlb_rank_map_json, at most.
-create function wlb_rank_map_bytes(p_attempt bigint) returns bigint language sql stable as $$
-	select coalesce(sum(octet_length(to_json(node)::text) + 64), 0) from rank_map where attempt_id = p_attempt
-$$;
+create function wlb_rank_map_bytes(p_attempt bigint) returns bigint language plpgsql stable as $$
+begin
+	return (select coalesce(sum(octet_length(to_json(node)::text) + 64), 0) from rank_map where attempt_id = p_attempt);
+end $$;
 
-create function wlb_rank_map_json(p_attempt bigint) returns json language sql stable as $$
-	select coalesce(json_agg(json_strip_nulls(json_build_object('rank', rank, 'node', node, 'local_rank', local_rank,
+create function wlb_rank_map_json(p_attempt bigint) returns json language plpgsql stable as $$
+begin
+	return (select coalesce(json_agg(json_strip_nulls(json_build_object('rank', rank, 'node', node, 'local_rank', local_rank,
 		'device', device)) order by rank), '[]')
-	from (select * from rank_map where attempt_id = p_attempt order by rank limit 65536) as ranks
-$$;
+	from (select * from rank_map where attempt_id = p_attempt order by rank limit 65536) as ranks);
+end $$;
 
 -- Returns the median step time over the newest 100 steps of the attempt. Its first step, in which memory is touched for
 -- the first time, counts only where it is the only one.
-create function wlb_attempt_step_s(p_attempt bigint) returns double precision language sql stable as $$
-	select wlb_real(percentile_cont(0.5) within group (order by step_time_s))
+create function wlb_attempt_step_s(p_attempt bigint) returns double precision language plpgsql stable as $$
+begin
+	return (select wlb_real(percentile_cont(0.5) within group (order by step_time_s))
 	from (select step_time_s, step from steps where attempt_id = p_attempt and step_time_s is not null
 		order by step desc limit 100) as newest
 	where step > (select min(step) from steps where attempt_id = p_attempt)
-		or (select count(*) from (select from steps where attempt_id = p_attempt order by step limit 2) as first) = 1
-$$;
+		or (select count(*) from (select from steps where attempt_id = p_attempt order by step limit 2) as first) = 1);
+end $$;
 
 -- Only the newest 16 attempts are returned with their plans, GPUs and outputs. p_is_private: the asker may read commands and errors.
-create function wlb_attempts_json(p_run bigint, p_is_private boolean) returns json language sql stable as $$
-	with newest as (
+create function wlb_attempts_json(p_run bigint, p_is_private boolean) returns json language plpgsql stable as $$
+begin
+	return (with newest as (
 		select *, sum(node_count) over later as names, sum(nodes_bytes) over later as names_bytes,
 			sum(greatest(world_size::numeric, 1)) over later as ranks, row_number() over later as place
 		from (select * from run_attempts where run_id = p_run order by attempt desc limit 1000) as kept
@@ -53,40 +59,44 @@ create function wlb_attempts_json(p_run bigint, p_is_private boolean) returns js
 		'output', case when has_outputs and place <= 16 then wlb_attempt_output_json(attempt_id) end,
 		'error', case when has_outputs then wlb_attempt_error_json(attempt_id) end,
 		'step_s', case when place <= 16 then wlb_attempt_step_s(attempt_id) end) order by attempt), '[]')
-	from sized
-$$;
+	from sized);
+end $$;
 
-create function wlb_faults_json(p_run bigint) returns json language sql stable as $$
-	select coalesce(json_agg(json_build_object('attempt', a.number, 'time', wlb_time(detected_at), 'kind', kind,
+create function wlb_faults_json(p_run bigint) returns json language plpgsql stable as $$
+begin
+	return (select coalesce(json_agg(json_build_object('attempt', a.number, 'time', wlb_time(detected_at), 'kind', kind,
 		'rank', rank, 'node', node, 'peer_rank', peer_rank, 'collective', collective, 'step', step,
 		'cost_s', wlb_real(cost_s), 'detail', detail, 'cause', cause) order by a.number, not cause, detected_at), '[]')
 	from (select * from faults where run_id = p_run order by id desc limit 1000) as f
-	join attempts a on a.id = f.attempt_id
-$$;
+	join attempts a on a.id = f.attempt_id);
+end $$;
 
-create function wlb_checkpoints_json(p_run bigint) returns json language sql stable as $$
-	select coalesce(json_agg(json_build_object('attempt', a.number, 'step', step, 'path', path, 'bytes', size_bytes,
+create function wlb_checkpoints_json(p_run bigint) returns json language plpgsql stable as $$
+begin
+	return (select coalesce(json_agg(json_build_object('attempt', a.number, 'step', step, 'path', path, 'bytes', size_bytes,
 		'duration_s', wlb_real(duration_s), 'time', wlb_time(recorded_at)) order by recorded_at, step), '[]')
 	from (select * from checkpoints where run_id = p_run order by step desc, id desc limit 1000) as c
-	join attempts a on a.id = c.attempt_id
-$$;
+	join attempts a on a.id = c.attempt_id);
+end $$;
 
-create function wlb_events_json(p_run bigint) returns json language sql stable as $$
-	select coalesce(json_agg(json_build_object('attempt', a.number, 'time', wlb_time(recorded_at), 'kind', kind,
+create function wlb_events_json(p_run bigint) returns json language plpgsql stable as $$
+begin
+	return (select coalesce(json_agg(json_build_object('attempt', a.number, 'time', wlb_time(recorded_at), 'kind', kind,
 		'detail', detail) order by recorded_at, e.id), '[]')
 	from (select * from events where run_id = p_run order by id desc limit 1000) as e
-	left join attempts a on a.id = e.attempt_id
-$$;
+	left join attempts a on a.id = e.attempt_id);
+end $$;
 
 -- How many rows of each list a reply does not have.
-create function wlb_left_out_json(r runs) returns json language sql stable as $$
-	select json_build_object(
+create function wlb_left_out_json(r runs) returns json language plpgsql stable as $$
+begin
+	return (select json_build_object(
 		'attempts', greatest((select count(*) from attempts where run_id = r.id) - 1000, 0),
 		'faults', greatest((select count(*) from faults where run_id = r.id) - 1000, 0),
 		'checkpoints', greatest((select count(*) from checkpoints where run_id = r.id) - 1000, 0),
 		'events', greatest((select count(*) from events where run_id = r.id) - 1000, 0),
-		'verdicts', greatest((select count(*) from verdicts where run_id = r.id) - 200, 0))
-$$;
+		'verdicts', greatest((select count(*) from verdicts where run_id = r.id) - 200, 0)));
+end $$;
 
 create function wlb_step_json(s steps, p_attempt integer) returns json language sql stable as $$
 	select json_build_object('step', s.step, 'attempt', p_attempt, 'loss', wlb_real(s.loss),
@@ -98,20 +108,22 @@ create function wlb_step_json(s steps, p_attempt integer) returns json language 
 $$;
 
 -- The newest 10,000 steps.
-create function wlb_steps_newest(p_run bigint) returns json language sql stable as $$
-	with page as (
+create function wlb_steps_newest(p_run bigint) returns json language plpgsql stable as $$
+begin
+	return (with page as (
 		select s.step, wlb_step_json(s::steps, a.number) as entry
 		from (select * from steps where run_id = p_run order by step desc limit 10000) as s join attempts a on a.id = s.attempt_id
 	), sized as (
 		select step, entry, sum(octet_length(entry::text)) over (order by step desc) as bytes from page
 	)
-	select coalesce(json_agg(entry order by step), '[]') from sized where bytes <= 8 << 20
-$$;
+	select coalesce(json_agg(entry order by step), '[]') from sized where bytes <= 8 << 20);
+end $$;
 
 -- A page: the steps from p_from on; `next` is the first step of the next page, null after the last page. A page has a step
 -- at least.
-create function wlb_steps_page(p_run bigint, p_from bigint, p_limit bigint) returns json language sql stable as $$
-	with page as (
+create function wlb_steps_page(p_run bigint, p_from bigint, p_limit bigint) returns json language plpgsql stable as $$
+begin
+	return (with page as (
 		select s.step, wlb_step_json(s::steps, a.number) as entry from (select * from steps
 			where run_id = p_run and step >= p_from order by step limit least(p_limit, 10000)) as s join attempts a on a.id = s.attempt_id
 	), sized as (
@@ -121,8 +133,8 @@ create function wlb_steps_page(p_run bigint, p_from bigint, p_limit bigint) retu
 	)
 	select json_build_object(
 		'steps', coalesce((select json_agg(entry order by step) from kept), '[]'),
-		'next', (select min(s.step) from steps s where s.run_id = p_run and s.step > (select max(step) from kept)))
-$$;
+		'next', (select min(s.step) from steps s where s.run_id = p_run and s.step > (select max(step) from kept))));
+end $$;
 
 -- About p_points steps, evenly spaced from the first to the last, each found by the primary key: as fast for a long run
 -- as for a short one. Several points may select the same step where steps are missing.
@@ -139,10 +151,11 @@ create function wlb_sampled_steps(p_run bigint, p_points bigint) returns setof s
 	order by s.step
 $$;
 
-create function wlb_steps_sample(p_run bigint, p_points bigint) returns json language sql stable as $$
-	select json_build_object('steps', coalesce(json_agg(wlb_step_json(s, a.number) order by s.step), '[]'), 'next', null)
-	from wlb_sampled_steps(p_run, p_points) as s join attempts a on a.id = s.attempt_id
-$$;
+create function wlb_steps_sample(p_run bigint, p_points bigint) returns json language plpgsql stable as $$
+begin
+	return (select json_build_object('steps', coalesce(json_agg(wlb_step_json(s, a.number) order by s.step), '[]'), 'next', null)
+	from wlb_sampled_steps(p_run, p_points) as s join attempts a on a.id = s.attempt_id);
+end $$;
 
 -- p_points is null for a page, else for a sample.
 create function wlb_run_steps_json(p_name text, p_uid bigint, p_from bigint, p_limit bigint, p_points bigint,
@@ -169,10 +182,11 @@ returns table (attempt integer, first_step bigint, last_step bigint, node text) 
 	where a.reported_step > recorded.step
 $$;
 
-create function wlb_steps_missing_json(p_run bigint) returns json language sql stable as $$
-	select coalesce(json_agg(json_build_object('attempt', attempt, 'first_step', first_step, 'last_step', last_step, 'node', node)
-		order by attempt), '[]') from wlb_steps_missing(p_run)
-$$;
+create function wlb_steps_missing_json(p_run bigint) returns json language plpgsql stable as $$
+begin
+	return (select coalesce(json_agg(json_build_object('attempt', attempt, 'first_step', first_step, 'last_step', last_step, 'node', node)
+		order by attempt), '[]') from wlb_steps_missing(p_run));
+end $$;
 
 -- p_is_admin: the asker is SlurmUser or root. Not jsonb, which would print a loss of 1e100 as an integer of 101 digits.
 create function wlb_run_json(p_name text, p_uid bigint, p_steps boolean, p_asker bigint default null,

@@ -17,13 +17,14 @@ create type wlb_run_seconds as (
 
 -- When a fault came, where that is known: a rank, launcher or script was gone; a node was known to be alive for the last
 -- time; what the verdict names began. Null for the others, of which only the time is known when they were noticed.
-create function wlb_fault_began(f faults) returns timestamptz language sql stable as $$
-	select wlb_moment(case
+create function wlb_fault_began(f faults) returns timestamptz language plpgsql stable as $$
+begin
+	return (select wlb_moment(case
 		when f.proof ? 'evicted' then (select began_at from verdicts where id = wlb_fault_verdict(f))
 		when f.kind = 'node_lost' then
 			(select case when s between 0 and 1e11 then to_timestamp(s) end from wlb_part(f.proof, 'alive_at') as alive (s))
-		when (select is_process from fault_kinds where name = f.kind) then f.detected_at end)
-$$;
+		when (select is_process from fault_kinds where name = f.kind) then f.detected_at end));
+end $$;
 
 -- When an attempt was asked for: where wlbd was unavailable then, its first sign.
 create function wlb_attempt_asked(a attempts) returns timestamptz language sql immutable as $$
@@ -113,21 +114,23 @@ $$;
 
 -- The part of the job's ranks that work in an attempt: at most 1, and 1 where it is not known. Where held_nodes is not
 -- known, the nodes count that it used or held back, and not those that were left out.
-create function wlb_attempt_share(a attempts) returns numeric language sql stable as $$
-	select case when a.world_size > 0 and ranks > 0 then least(a.world_size / ranks, 1) else 1 end
+create function wlb_attempt_share(a attempts) returns numeric language plpgsql stable as $$
+begin
+	return (select case when a.world_size > 0 and ranks > 0 then least(a.world_size / ranks, 1) else 1 end
 	from (select coalesce(a.held_nodes, case when jsonb_typeof(a.decision->'nodes') = 'array'
 			then jsonb_array_length(a.decision->'nodes') + cardinality(a.spares) end)
-		* wlb_part(a.decision, 'tasks_per_node')::numeric as ranks) as held
-$$;
+		* wlb_part(a.decision, 'tasks_per_node')::numeric as ranks) as held);
+end $$;
 
 -- Seconds of the attempt's rows in `steps` above a step.
-create function wlb_step_seconds_after(a attempts, p_step bigint) returns numeric language sql stable as $$
-	select case
+create function wlb_step_seconds_after(a attempts, p_step bigint) returns numeric language plpgsql stable as $$
+begin
+	return (select case
 		when p_step < (select min(step) from steps where attempt_id = a.id) then a.step_seconds
 		else (select least(a.step_seconds, round(coalesce(sum(step_time_s * span_steps)
 				filter (where step_time_s >= 0 and step_time_s <= 1e7), 0)::numeric, 9))
-			from steps where attempt_id = a.id and step > p_step) end
-$$;
+			from steps where attempt_id = a.id and step > p_step) end);
+end $$;
 
 -- Seconds from one time to a later one in which something was under way that took p_seconds and was recorded at its end.
 create function wlb_seconds_within(p_began timestamptz, p_ended timestamptz, p_recorded timestamptz, p_seconds float8)
@@ -200,13 +203,14 @@ $$;
 
 -- Seconds from one time to a later one in which the job of a run was not suspended. p_any: it was ever suspended.
 create function wlb_seconds_held(p_run bigint, p_any boolean, p_began timestamptz, p_ended timestamptz) returns numeric
-language sql stable as $$
-	select case when p_any and p_began < p_ended then greatest(wlb_seconds_between(p_began, p_ended) - coalesce((
+language plpgsql stable as $$
+begin
+	return (select case when p_any and p_began < p_ended then greatest(wlb_seconds_between(p_began, p_ended) - coalesce((
 			select sum(wlb_seconds_between(greatest(p_began, wlb_moment(s.began_at)),
 				least(p_ended, coalesce(wlb_moment(s.ended_at), p_ended))))
 			from suspensions s where s.run_id = p_run), 0), 0)
-		else wlb_seconds_between(p_began, p_ended) end
-$$;
+		else wlb_seconds_between(p_began, p_ended) end);
+end $$;
 
 -- The times before a run's first attempt (attempt_id is null) and those from the end of each to the next: `seconds` of them
 -- without those in which the job waited in the queue or was suspended. A wait is over at the latest when the next attempt is
@@ -233,10 +237,12 @@ language sql stable rows 16 as $$
 $$;
 
 -- Steps and checkpoints cannot have taken longer than from the first step's begin to the last one's end, without the time in
--- which the job was suspended: the clock by which steps are timed runs on. jit: where the statistics of the tables are old,
--- PostgreSQL expects many rows and would compile the statement again at each call.
-create function wlb_run_time(p_run bigint) returns wlb_run_seconds language sql stable set jit = off as $$
-	with spent as (
+-- which the job was suspended: the clock by which steps are timed runs on. In PL/pgSQL, which keeps the plan: to make it takes longer
+-- than the rest. jit: where the statistics of the tables are old, PostgreSQL expects many rows and would compile the statement.
+create function wlb_run_time(p_run bigint) returns wlb_run_seconds language plpgsql stable
+set jit = off set plan_cache_mode to force_generic_plan as $$
+begin
+	return (with spent as (
 		select t.*, g.seconds as gap_s, stepping_s, kept, repeated, saving, round(kept * share, 9) as effective,
 			exists (select from suspensions where run_id = p_run) as any_suspended
 		from wlb_run_gaps(p_run) as g
@@ -264,8 +270,8 @@ create function wlb_run_time(p_run bigint) returns wlb_run_seconds language sql 
 	select row(effective_s + detect_s + decide_s + start_s + load_s + repeated_s + checkpoint_s + idle_s + other_s,
 		effective_s, detect_s, decide_s, start_s, load_s, repeated_s, checkpoint_s, idle_s, other_s,
 		is_recorded)::wlb_run_seconds
-	from parts
-$$;
+	from parts);
+end $$;
 
 -- A part of the time held; null where nothing was held.
 create function wlb_time_share(seconds numeric, held_s numeric) returns numeric language sql immutable as $$

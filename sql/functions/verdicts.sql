@@ -62,8 +62,9 @@ create function wlb_verdict_json(v verdicts, p_attempt integer) returns json lan
 		'confirmed_at', wlb_time(v.confirmed_at), 'over_at', wlb_time(v.over_at), 'calls', v.calls)
 $$;
 
-create function wlb_verdicts_json(p_run bigint) returns json language sql stable as $$
-	select coalesce(json_agg(wlb_verdict_json(v, (select number from attempts where id = v.attempt_id))
+create function wlb_verdicts_json(p_run bigint) returns json language plpgsql stable as $$
+begin
+	return (select coalesce(json_agg(wlb_verdict_json(v, (select number from attempts where id = v.attempt_id))
 		order by v.id), '[]')
-	from (select * from verdicts where run_id = p_run order by id desc limit 200) as v
-$$;
+	from (select * from verdicts where run_id = p_run order by id desc limit 200) as v);
+end $$;
