@@ -24,6 +24,8 @@ import tempfile
 import time
 import unittest
 
+from scontrol import Scontrol
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SLURM_PREFIX = os.environ.get("WLB_SLURM_PREFIX", "")
 BUILD = pathlib.Path(os.environ.get("WLB_BUILD_DIR", ROOT / "build"))
@@ -133,6 +135,7 @@ class Cluster:
         self.work = self.home / "work"  # where jobs run and write
         self.work.mkdir(mode=0o755)
         self.env = {**os.environ, "XDG_STATE_HOME": str(self.home / "state")}
+        self.scontrol = Scontrol(self.work)
 
     def start(self):
         began = time.monotonic()
@@ -158,6 +161,7 @@ class Cluster:
             if self.dir.exists():
                 self.verb("stop")
         finally:
+            self.scontrol.close()
             for pid in self.processes() if self.home.exists() else ():
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
@@ -165,6 +169,7 @@ class Cluster:
 
     def verb(self, *words):
         """scripts/cluster WORDS on this cluster; returns what it printed. An interrupted start ends what it has started."""
+        self.scontrol.close()
         with subprocess.Popen([str(self.script), *words, "--dir", str(self.dir)], stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             try:
@@ -188,6 +193,8 @@ class Cluster:
 
     def run(self, *command, timeout_s=60, check=True, env=None, **options):
         """A command on the cluster, in its work folder; returns the CompletedProcess."""
+        if command[0] == "scontrol":
+            self.scontrol.close()
         result = subprocess.run([str(word) for word in command], cwd=options.pop("cwd", self.work),
                                 env={**self.env, **(env or {})}, stdin=subprocess.DEVNULL, capture_output=True,
                                 text=True, errors="surrogateescape", timeout=timeout_s, check=False, **options)
@@ -209,7 +216,7 @@ class Cluster:
 
     def job(self, job_id):
         """Fields of `scontrol show job`."""
-        text = self.run("scontrol", "-o", "show", "job", str(job_id)).stdout
+        text = self.scontrol.job(job_id, self.env) or self.run("scontrol", "-o", "show", "job", str(job_id)).stdout
         return dict(field.split("=", 1) for field in text.split() if "=" in field)
 
     def wait_job(self, job_id, timeout_s=120):
@@ -265,6 +272,8 @@ class Cluster:
                 line = (folder / "cmdline").read_bytes().replace(b"\0", b" ")
                 environ = (folder / "environ").read_bytes()
             except OSError:
+                continue
+            if self.scontrol.process and int(folder.name) == self.scontrol.process.pid:
                 continue
             if all(word.encode() in line for word in words) and any(mark in environ + line for mark in marks):
                 found.append(int(folder.name))

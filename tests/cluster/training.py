@@ -3,6 +3,7 @@
 Losses are compared in float64: a run on other ranks, or one that was broken and brought back, differs from a single
 process by the order of sums only.
 """
+import contextlib
 import functools
 import itertools
 import json
@@ -61,9 +62,13 @@ def single_process_losses(dtype="float64", iterations=ITERATIONS, seq_length=SEQ
         shutil.rmtree(folder)
 
 
+def stat_of(pid):
+    """The fields of proc(5) from the state on."""
+    return pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()
+
+
 def state_of(pid):
-    """The letter of proc(5)."""
-    return pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()[0]
+    return stat_of(pid)[0]
 
 
 class TrainingTest(ClusterTest):
@@ -105,11 +110,15 @@ class TrainingTest(ClusterTest):
         wait_for(f"step {step} of job {job}", reached, timeout_s, 0.05)
 
     def rank_pid(self, rank):
-        """Returns the pid of the worker that is this rank of the job's step."""
+        """Returns the pid of the worker that is this rank of the job's step, and not of a child that it has just forked."""
+        found = set()
         for pid in self.cluster.processes(self.program):
-            with open(f"/proc/{pid}/environ", "rb") as file:
+            with contextlib.suppress(FileNotFoundError), open(f"/proc/{pid}/environ", "rb") as file:
                 if f"\0PMIX_RANK={rank}\0".encode() in b"\0" + file.read():
-                    return pid
+                    found.add(pid)
+        for pid in found:
+            if int(stat_of(pid)[1]) not in found:
+                return pid
         self.fail(f"no process of rank {rank}")
 
     def stop_in_computation(self, rank):

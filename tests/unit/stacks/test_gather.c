@@ -18,11 +18,11 @@
 #include <cmocka.h>
 
 #include "common/clock.h"
-#include "common/proc_stat.h"
 #include "coordinator/stacks/gather.h"
 #include "coordinator/stacks/thread_state.h"
+#include "tests/unit/stacks/child_state.h"
 
-enum { LATE_MS = 30000, SIGNALS = 3000 };
+enum { SIGNALS = 3000 };
 
 static atomic_int *shared; /* by this program and its children */
 
@@ -32,22 +32,6 @@ static void wait_until(int value)
 	while (atomic_load(shared) < value && wlb_clock_left_ms(until_ms) > 0)
 		wlb_clock_sleep_ms(1);
 	assert_true(atomic_load(shared) >= value);
-}
-
-static char state_of(pid_t pid)
-{
-	char path[64], line[WLB_PROC_STAT_SIZE];
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	const char *state = wlb_proc_stat_field(path, WLB_PROC_STATE, line);
-	return state != NULL ? *state : '?';
-}
-
-static void wait_for_state(pid_t pid, char state)
-{
-	int64_t until_ms = wlb_clock_ms() + LATE_MS;
-	while (state_of(pid) != state && wlb_clock_left_ms(until_ms) > 0)
-		wlb_clock_sleep_ms(1);
-	assert_int_equal(state_of(pid), state);
 }
 
 /* Starts a child that runs `work` and waits until so many of its threads say that they do. */

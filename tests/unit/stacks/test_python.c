@@ -17,12 +17,12 @@
 #include <cmocka.h>
 
 #include "common/clock.h"
-#include "common/proc_stat.h"
 #include "coordinator/stacks/announced_handler.h"
 #include "coordinator/stacks/py_spy.h"
 #include "coordinator/stacks/python_stacks.h"
+#include "tests/unit/stacks/child_state.h"
 
-enum { LATE_MS = 30000, SIGNAL = 45 };
+enum { SIGNAL = 45 };
 
 /* As faulthandler of Python 3.11 writes it. */
 static const char written[] = "Thread 0x00007f1 (most recent call first):\n"
@@ -80,22 +80,6 @@ static pid_t start(int what)
 	close(ready[0]);
 	close(ready[1]);
 	return pid;
-}
-
-static char state_of(pid_t pid)
-{
-	char path[64], line[WLB_PROC_STAT_SIZE];
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	const char *state = wlb_proc_stat_field(path, WLB_PROC_STATE, line);
-	return state != NULL ? *state : '?';
-}
-
-static void wait_for_state(pid_t pid, char state)
-{
-	int64_t until_ms = wlb_clock_ms() + LATE_MS;
-	while (state_of(pid) != state && wlb_clock_left_ms(until_ms) > 0)
-		wlb_clock_sleep_ms(1);
-	assert_int_equal(state_of(pid), state);
 }
 
 static void end(pid_t pid)

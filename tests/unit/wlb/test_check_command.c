@@ -11,27 +11,12 @@
 
 #include <cmocka.h>
 
-enum { WORDS_MOST = 16 };
-
-struct split {
-	char text[256], *words[WORDS_MOST + 1];
-};
-
-/* Splits at blanks. */
-static char **split(struct split *to, const char *text)
-{
-	int count = 0;
-	snprintf(to->text, sizeof(to->text), "%s", text);
-	for (char *word = strtok(to->text, " "); word != NULL && count < WORDS_MOST; word = strtok(NULL, " "))
-		to->words[count++] = word;
-	to->words[count] = NULL;
-	return to->words;
-}
+#include "tests/unit/wlb/words.h"
 
 /* Whether the command, words separated by blanks, may run in so many tasks of two nodes. */
 static bool may_run(const char *text, int tasks_per_node, char *srun_arg)
 {
-	struct split from;
+	struct words from;
 	char **words = split(&from, text), *srun_args[] = {srun_arg};
 	const struct wlb_run run = {
 		.options = {.command = words, .srun_args = srun_args, .srun_arg_count = srun_arg != NULL},
@@ -138,7 +123,7 @@ static void a_command_that_cannot_be_told_its_layout(void **state)
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct split from;
+		struct words from;
 		struct wlb_error error = {0};
 		const struct wlb_run run = {
 			.options = {.command = split(&from, cases[i].command), .trainer = "megatron"},

@@ -10,33 +10,15 @@
 
 #include <cmocka.h>
 
-enum { WORDS_MOST = 48 };
+#include "tests/unit/wlb/words.h"
 
 /* A job of four nodes has two left. */
 static const struct wlb_launcher_facts two_of_four = {
 	.nodes = 2, .first_nodes = 4, .gpus_per_node = 0, .id = "7.2", .address = "n3", .port = 30001};
 
-struct split {
-	char text[2048], *words[WORDS_MOST + 1];
-};
-
-/* Splits at blanks; "~" in a word is a blank of it. */
-static char **split(struct split *to, const char *text)
-{
-	int count = 0;
-	snprintf(to->text, sizeof(to->text), "%s", text);
-	for (char *word = strtok(to->text, " "); word != NULL && count < WORDS_MOST; word = strtok(NULL, " ")) {
-		for (char *blank = word; (blank = strchr(blank, '~')) != NULL;)
-			*blank = ' ';
-		to->words[count++] = word;
-	}
-	to->words[count] = NULL;
-	return to->words;
-}
-
 static void check(const struct wlb_launcher_facts *facts, const char *command, const char *expected)
 {
-	struct split from;
+	struct words from;
 	struct wlb_launcher launcher;
 	struct wlb_error error;
 	char **made, line[2048];
@@ -52,7 +34,7 @@ static void check(const struct wlb_launcher_facts *facts, const char *command, c
 
 static void refused(const struct wlb_launcher_facts *facts, const char *command, const char *why)
 {
-	struct split from;
+	struct words from;
 	struct wlb_launcher launcher;
 	struct wlb_error error;
 	char **made;
@@ -95,7 +77,7 @@ static void launchers_are_found(void **state)
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct split from;
+		struct words from;
 		struct wlb_launcher found;
 		if (!wlb_launcher_find(split(&from, cases[i].command), &found) ||
 		    strcmp(found.name, cases[i].name) != 0 || found.program != cases[i].program ||
@@ -130,7 +112,7 @@ static void other_commands_have_none(void **state)
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
-		struct split from;
+		struct words from;
 		struct wlb_launcher found;
 		if (wlb_launcher_find(split(&from, commands[i]), &found))
 			fail_msg("%s", commands[i]);
@@ -174,7 +156,7 @@ static void spellings_are_those_of_argparse(void **state)
 
 static void an_unknown_option_is_left(void **state)
 {
-	struct split from;
+	struct words from;
 	struct wlb_launcher found;
 	(void)state;
 	check(&two_of_four, "torchrun --new-option 4 --nnodes=4 t.py", "torchrun --new-option 4 --nnodes=4 t.py");
@@ -263,7 +245,7 @@ static void processes_of_a_node(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct wlb_launcher_facts facts = {.nodes = 4, .first_nodes = 4, .gpus_per_node = cases[i].gpus};
-		struct split from;
+		struct words from;
 		struct wlb_launcher launcher;
 		struct wlb_error error;
 		char **words = split(&from, cases[i].command);

@@ -11,22 +11,7 @@
 #include <cmocka.h>
 
 #include "coordinator/wlb/run/command/launcher.h"
-
-enum { WORDS_MOST = 32 };
-
-struct split {
-	char text[1024], *words[WORDS_MOST + 1];
-};
-
-static char **split(struct split *to, const char *text)
-{
-	int count = 0;
-	snprintf(to->text, sizeof(to->text), "%s", text);
-	for (char *word = strtok(to->text, " "); word != NULL && count < WORDS_MOST; word = strtok(NULL, " "))
-		to->words[count++] = word;
-	to->words[count] = NULL;
-	return to->words;
-}
+#include "tests/unit/wlb/words.h"
 
 /* 64 windows a step: 2 replicas of 16 micro-batches of 2. */
 static const struct wlb_trainer_layout planned = {
@@ -35,7 +20,7 @@ static const struct wlb_trainer_layout planned = {
 static void check(const char *trainer, const struct wlb_trainer_layout *layout, const char *command,
                   const char *expected, const char *kept)
 {
-	struct split from;
+	struct words from;
 	struct wlb_error error;
 	char **made, line[2048], found[512];
 	if (wlb_trainer_tell(wlb_trainer_find(trainer), layout, split(&from, command), &made, found, sizeof(found),
@@ -149,7 +134,7 @@ static void a_contradiction_is_refused(void **state)
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct split from;
+		struct words from;
 		struct wlb_error error = {0};
 		char **made, kept[512];
 		assert_int_equal(wlb_trainer_tell(wlb_trainer_find(cases[i].trainer), &planned,
@@ -162,7 +147,7 @@ static void a_contradiction_is_refused(void **state)
 
 static struct wlb_search_fixed read_from(const char *trainer, const char *command, int expected)
 {
-	struct split from;
+	struct words from;
 	struct wlb_search_fixed fixed;
 	struct wlb_error error;
 	assert_int_equal(wlb_trainer_read(wlb_trainer_find(trainer), split(&from, command), &fixed, &error), expected);
@@ -234,7 +219,7 @@ static void checkpoints_of_another_layout(void **state)
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct split from;
+		struct words from;
 		assert_int_equal(
 			wlb_trainer_reshards(wlb_trainer_find(cases[i].trainer), split(&from, cases[i].command)),
 			cases[i].is_read);
