@@ -47,7 +47,7 @@ struct watch {
 	int64_t lost_alone_ms; /* when tasks of lost nodes alone have been left for SRUN_LOST_MS; 0: others are left */
 	struct wlb_srun_output output;
 	struct wlb_first_exit_scan scan;
-	struct wlb_output_tail tail; /* of srun's stderr */
+	struct wlb_output_tail *tail; /* of srun's stderr */
 	double launch_failed_s;      /* since 1970; 0: the launch has not failed */
 	struct wlb_run_slurm_end slurm_end;
 };
@@ -202,9 +202,9 @@ static void pass_on(struct watch *w)
 	if (count == 0)
 		return;
 	wlb_first_exit_feed(&w->scan, w->output.bytes, count);
-	wlb_output_tail_add(&w->tail, w->output.bytes, count);
+	wlb_output_tail_add(w->tail, w->output.bytes, count);
 	if (w->scan.first.known || w->ending.measure != WLB_STEP_END_NOT)
-		wlb_output_tail_close(&w->tail);
+		wlb_output_tail_close(w->tail);
 	if (w->scan.launch.known && w->launch_failed_s == 0)
 		w->launch_failed_s = wlb_clock_unix_s();
 	tell_slurm_end(w);
@@ -301,19 +301,22 @@ static void find_end(struct watch *w)
 	wlb_attempt_end_find(w->run, w->attempt, &facts);
 	wlb_run_note_stop(w->run, w->attempt);
 	wlb_attempt_end_explain(w->attempt, &facts);
-	wlb_run_find_error(w->run, w->attempt, &w->tail);
+	wlb_run_find_error(w->run, w->attempt, w->tail);
 	record_ended_processes(w);
 }
 
 void wlb_run_watch(struct wlb_run *run, struct wlb_attempt *attempt, pid_t srun, int srun_stderr,
                    struct wlb_reporter *reporter)
 {
+	static struct wlb_output_tail tail; /* larger than some stacks */
 	struct watch w = {.run = run,
 	                  .attempt = attempt,
 	                  .reporter = reporter,
 	                  .srun.pid = srun,
 	                  .begin_s = wlb_clock_unix_s(),
-	                  .output.fd = srun_stderr};
+	                  .output.fd = srun_stderr,
+	                  .tail = &tail};
+	memset(&tail, 0, sizeof(tail));
 	attempt->first_exit = (struct wlb_first_exit){0};
 	attempt->launch_failure = (struct wlb_run_launch_failure){0};
 	attempt->slurm_end = (struct wlb_run_slurm_end){0};
