@@ -49,8 +49,8 @@ def page(results):
     by_cell = {(result.trainer, result.fault): result for result in results}
     commit = subprocess.run(["git", "-C", harness.ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
     head = INTRODUCTION.format(nodes=NODES, date=datetime.date.today(), commit=commit.stdout.strip() or "unknown", machine=machine(),
-                               start=cells.START_MOST_S, cold=cells.COLD_STARTS_MOST, named=cells.NAMED_MOST_S, loop=cells.LOOP_MOST_S,
-                               shown=cells.SHOWN_MOST_S)
+                               start=cells.LIMITS.start_s, cold=cells.LIMITS.cold_starts, named=cells.LIMITS.named_s, loop=cells.LIMITS.loop_s,
+                               shown=cells.LIMITS.shown_s)
     rows = [f"| {trainer.title} | " + " | ".join(cell(by_cell.get((trainer.name, fault))) for fault in TITLES) + " |"
             for trainer in TRAINERS.values() if any(result.trainer == trainer.name for result in results)]
     problems = [f"- {TRAINERS[result.trainer].title}, {TITLES[result.fault]}: {text.splitlines()[0]}" for result in results
