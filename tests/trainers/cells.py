@@ -14,6 +14,7 @@ from started import HERE, NODES, POLL_S, Run
 STEPS = 40
 FAULT_STEP = 15  # behind the checkpoint of step 10
 LOOP_STEP = 40  # some seconds of steps must have been seen
+LEFT_OUT = 3  # a progress bar need not show the last steps before a rank stops
 VICTIM_NODE = 2
 LOSS_TOLERANCE = 1e-3  # relative; what is printed is rounded
 
@@ -178,7 +179,7 @@ def rank_loops(venv, cluster, trainer, result):
     """`wlb show` has that rank, with file and line."""
     rank = victim_rank(trainer)
     run = Run(cluster, venv, trainer, STEPS * 100, "loop", rank, LOOP_STEP)
-    run.wait_step(LOOP_STEP - 1)
+    run.wait_step(LOOP_STEP - LEFT_OUT)
     at = time.time()
     try:
         wait_until(lambda: loop_lines(run.show_text()) and ranks_named(run), at + LIMITS.loop_s)
@@ -206,7 +207,7 @@ def error_in_rank(venv, cluster, trainer, result):
     rank = victim_rank(trainer)
     run = Run(cluster, venv, trainer, STEPS, "error", rank, FAULT_STEP)
     text = f"planted error of rank {rank}"
-    run.wait_step(FAULT_STEP - 1)
+    run.wait_step(FAULT_STEP - LEFT_OUT)
     wait_for("the error", lambda: text in run.cluster.output(run.job), 60, POLL_S)
     at = time.time()
     try:
