@@ -26,7 +26,8 @@ Made by `tests/trainers/run --report docs/results/trainers.md` on {date}, commit
 - **endless loop**: `wlb show` has the file and a line of the loop within {loop} s, and names the rank.
 - **exception**: `wlb show` has the error's own line {shown} s after it is in the output at the latest.
 - **no fault**: `wlb show --steps` has each step once, with the loss that the trainer prints where `wlb run` knows its lines. Of the others
-  the hook has the steps, and of the MPI program `--step-pattern`.
+  the hook has the steps, and of the MPI program `--step-pattern`. Lightning's progress bar says no step: its loss is recorded once a
+  second, for the step that was recorded last, and srun passes the bar on some KiB at a time, so it may be that of an earlier step.
 
 The scripts stay as they are: `tests/trainers/faulty.py` runs them at 100 ms a step and causes loop and exception. megatron-core trains on
 gloo with tp=1 and pp=1, with two stand-ins for what it asks CUDA for, torch's Adam and its own sum of gradients.

@@ -24,7 +24,7 @@ class Trainer:
     step: str  # matches what it prints of a step: the number, and the loss where it prints that
     tasks_per_node: int
     ranks_per_task: int = 1
-    has_known_lines: bool = False  # `wlb run` reads the loss in what it prints
+    losses: str = "none"  # that `wlb run` reads in what it prints: "none", "each", or "some", of lines without the number of a step
 
     def ranks(self, nodes):
         return nodes * self.tasks_per_node * self.ranks_per_task
@@ -41,8 +41,8 @@ TRAINERS = {trainer.name: trainer for trainer in (
     Trainer("torchrun", "torchrun", PRINTED, 1, 2),
     Trainer("accelerate", "Accelerate", PRINTED, 1, 2),
     # An epoch in which it goes on from a checkpoint is called "Training", and its length "?".
-    Trainer("lightning", "Lightning", r"(?:Epoch 0|Training):[^\r\n|]*\|[^\r\n|]*\| (\d+)/[\d?]+ \[[^\]\r\n]*\bloss=([\d.]+)", 1, has_known_lines=True),
-    Trainer("megatron", "megatron-core 0.16.1", r" iteration +(\d+)/ .* lm loss: ([\dE.+-]+) ", 1, has_known_lines=True),
+    Trainer("lightning", "Lightning", r"(?:Epoch 0|Training):[^\r\n|]*\|[^\r\n|]*\| (\d+)/[\d?]+ \[[^\]\r\n]*\bloss=([\d.]+)", 1, losses="some"),
+    Trainer("megatron", "megatron-core 0.16.1", r" iteration +(\d+)/ .* lm loss: ([\dE.+-]+) ", 1, losses="each"),
     Trainer("mpi", "MPI program", MPI_STEP, 2))}
 
 
@@ -108,6 +108,10 @@ class Run:
         parts = re.split(r"^wlb: attempt (\d+) on .*$", self.cluster.output(self.job), flags=re.MULTILINE)
         texts = [text for number, text in zip(parts[1::2], parts[2::2]) if int(number) == attempt]
         return printed(self.trainer, "".join(texts))
+
+    def wait_recorded(self, step):
+        """Waits until that step is in the record: srun passes whole lines on, and of a progress bar some KiB at a time."""
+        wait_for(f"step {step} of job {self.job} in the record", lambda: (self.show().get("last_step") or 0) >= step, WAIT_S)
 
     def wait_step(self, step, attempt=1):
         """Waits until that step of the attempt, or a later one, is printed."""
