@@ -35,6 +35,7 @@ select.select([], [], [])
 
 RAS_REPORT = "NCCL version 2.27.3 compiled with CUDA 12.9\n\nErrors\n\nINCOMPLETE\n  Missing data from 1 process\n"
 
+ITERATIONS = 288  # more than pass until a rank is stopped
 
 class RasServer(socketserver.StreamRequestHandler):
     """Answers as NCCL's RAS service does, by the protocol of NCCL's client ncclras."""
@@ -72,7 +73,7 @@ class Runs(TrainingTest):
 
     def test_a_stopped_rank_differs_and_stays_stopped(self):
         ras = self.start_ras()
-        job = self.submit("--wlb-on-fault=report", nodes=2, tasks_per_node=2, layout="tp=1,cp=1,pp=1,dp=4",
+        job = self.submit("--wlb-on-fault=report", nodes=2, tasks_per_node=2, layout="tp=1,cp=1,pp=1,dp=4", iterations=ITERATIONS,
                           before=f"export SLURM_JOB_GPUS=0 NCCL_RAS_ADDR=127.0.0.1:{ras.server_address[1]}")
         self.wait_step(job, 20)
         pid = self.stop_in_computation(2)
@@ -96,7 +97,7 @@ class Runs(TrainingTest):
         self.assertRegex(shown, rf"  stacks of its ranks were gathered at .*: wlb stacks {job} --last\n")
         self.assertEqual(state_of(pid), "T")
         os.kill(pid, signal.SIGCONT)
-        self.check_complete(self.finish(job))
+        self.check_complete(self.finish(job), iterations=ITERATIONS)
         ended = self.cluster.run("wlb", "stacks", str(job))
         self.assertIn("has ended", ended.stderr)
         self.assertEqual(self.without_age(ended.stdout), self.without_age(text))

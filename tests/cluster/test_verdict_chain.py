@@ -9,7 +9,7 @@ import test_dashboards
 from harness import BUILD, ROOT, wait_for
 from training import TrainingTest
 
-ITERATIONS = 72
+ITERATIONS = 288  # more than pass until a rank is stopped
 TIMED_ITERATIONS = 48
 SCALE = 4  # a step of the timed device takes a quarter of a second
 SAVE_EVERY = 8
