@@ -1,4 +1,4 @@
-"""A scontrol that is kept from one look at a job to the next: to start one takes thrice as long as its answer, and waits look often."""
+"""A scontrol process that answers many queries: to start one takes three times as long as a query, and tests poll often."""
 import os
 import re
 import select
@@ -6,7 +6,7 @@ import subprocess
 import time
 
 ANSWER_MOST_S = 60
-# The question whose answer ends that of the one before. Where scontrol has readline, it repeats the questions.
+# The output of this command follows that of the query before it. A scontrol with readline echoes the commands.
 END = "version"
 VERSION = re.compile(rb"^(scontrol: )?slurm[a-z-]* \d+\.\d+.*\n(scontrol: )?\Z", re.MULTILINE)
 
@@ -16,7 +16,7 @@ class Scontrol:
         self.cwd, self.process = cwd, None
 
     def job(self, job_id, env):
-        """What `scontrol -o show job` prints; None where it fails, or does not answer."""
+        """Returns what `scontrol -o show job` prints; None where it fails, or does not answer within ANSWER_MOST_S."""
         try:
             if self.process is None:
                 self.process = subprocess.Popen(["scontrol", "-o"], cwd=self.cwd, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -41,7 +41,7 @@ class Scontrol:
         return text.decode(errors="replace")
 
     def close(self):
-        """The next one knows a configuration that has changed."""
+        """Ends the process. The next query starts another one, which reads slurm.conf anew."""
         process, self.process = self.process, None
         if process:
             process.kill()

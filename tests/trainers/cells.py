@@ -26,7 +26,7 @@ class Limits:
     loop_s: float = 60
     shown_s: float = 15
 
-    def lengthen(self, factor):
+    def multiply(self, factor):
         for field in dataclasses.fields(self):
             setattr(self, field.name, factor * getattr(self, field.name))
 

@@ -25,7 +25,7 @@
 
 #define REPORT "NCCL version 2.27.3\n\nCommunicators... (1.00s)\n  0x7f 8 ranks\tINCOMPLETE\n"
 
-enum { SIZE = 4096, LIMIT_MS = 1500, PATIENCE_MS = 30000 };
+enum { SIZE = 4096, LIMIT_MS = 1500, LONG_LIMIT_MS = 30000 };
 
 enum kind { HEALTHY, OTHER_SERVER, SILENT_FIRST, SILENT, ENDLESS, SLOW, STOPS };
 
@@ -176,7 +176,7 @@ static void a_report_is_read_to_its_end(void **state)
 		struct server s;
 		char text[SIZE];
 		begin(&s, kinds[i]);
-		size_t length = ask_within(PATIENCE_MS, i == 0 ? "localhost" : "127.0.0.1", s.port, text);
+		size_t length = ask_within(LONG_LIMIT_MS, i == 0 ? "localhost" : "127.0.0.1", s.port, text);
 		end(&s);
 		expect_report(text, length);
 		assert_string_equal(s.asked, "CLIENT PROTOCOL 2\nTIMEOUT 2\nVERBOSE STATUS\n");

@@ -9,7 +9,7 @@
 
 enum { LATE_MS = 30000 };
 
-/* Returns the letter of /proc/PID/stat, '?' where there is none. */
+/* Returns the state of the process as proc(5) abbreviates it, or "?" where there is no such process. */
 static inline char state_of(pid_t pid)
 {
 	char path[64], line[WLB_PROC_STAT_SIZE];

@@ -80,7 +80,8 @@ void wlb_run_find_error(const struct wlb_run *run, struct wlb_attempt *attempt, 
 		if ((!error->known || error->is_consequence) && attempt->first_exit.known && begin[0] != '\0')
 			read_file(begin, attempt->first_exit.rank, error);
 		print_error(attempt);
-		/* For the record: it stands in the output shortly before. What a signal has killed has written nothing of it. */
+		/* For the record: it stands in the output shortly before. What a signal has killed has written nothing
+		 * of it. */
 		if (!error->known && attempt->first_exit.known && attempt->first_exit.signal == 0)
 			wlb_error_line_last(bytes, count, error);
 	}

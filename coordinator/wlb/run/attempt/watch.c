@@ -48,7 +48,7 @@ struct watch {
 	struct wlb_srun_output output;
 	struct wlb_first_exit_scan scan;
 	struct wlb_output_tail *tail; /* of srun's stderr */
-	double launch_failed_s;      /* since 1970; 0: the launch has not failed */
+	double launch_failed_s;       /* since 1970; 0: the launch has not failed */
 	struct wlb_run_slurm_end slurm_end;
 };
 
