@@ -3,6 +3,7 @@ import os
 import re
 import select
 import subprocess
+import threading
 import time
 
 ANSWER_MOST_S = 60
@@ -13,22 +14,22 @@ VERSION = re.compile(rb"^(scontrol: )?slurm[a-z-]* \d+\.\d+.*\n(scontrol: )?\Z",
 
 class Scontrol:
     def __init__(self, cwd):
-        self.cwd, self.process = cwd, None
+        self.cwd, self.process, self.lock = cwd, None, threading.RLock()
 
     def job(self, job_id, env):
         """Returns what `scontrol -o show job` prints; None where it fails, or does not answer within ANSWER_MOST_S."""
-        try:
-            if self.process is None:
-                self.process = subprocess.Popen(["scontrol", "-o"], cwd=self.cwd, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                                stderr=subprocess.DEVNULL)
-            os.write(self.process.stdin.fileno(), f"show job {job_id}\n{END}\n".encode())
-            answer = self.read()
-        except OSError:
-            answer = None
-        if answer is None:
-            self.close()
-            return None
-        return answer if "JobId=" in answer else None
+        with self.lock:
+            try:
+                if self.process is None:
+                    self.process = subprocess.Popen(["scontrol", "-o"], cwd=self.cwd, env=env, stdin=subprocess.PIPE,
+                                                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+                os.write(self.process.stdin.fileno(), f"show job {job_id}\n{END}\n".encode())
+                answer = self.read()
+            except OSError:
+                answer = None
+            if answer is None:
+                self.close()
+            return answer if answer and "JobId=" in answer else None
 
     def read(self):
         text, until = b"", time.monotonic() + ANSWER_MOST_S
@@ -41,8 +42,13 @@ class Scontrol:
         return text.decode(errors="replace")
 
     def close(self):
-        """Ends the process. The next query starts another one, which reads slurm.conf anew."""
-        process, self.process = self.process, None
+        """Ends the process, also while another thread waits for its answer. The next query starts another one, which reads
+        slurm.conf anew."""
+        process = self.process
         if process:
-            process.kill()
-            process.communicate()
+            process.kill()  # so that who has the lock releases it
+        with self.lock:
+            process, self.process = self.process, None
+            if process:
+                process.kill()
+                process.communicate()

@@ -17,6 +17,7 @@ def state_of(pid):
 def processes(cluster, of_slurm=True):
     """What runs on the cluster beside its daemons, a text each; without slurmstepds if so wished: one whose step is over
     waits up to a minute for those of nodes that are gone."""
+    cluster.scontrol.close()  # it is the test's
     daemons = {int(path.read_text(encoding="ascii").split()[0]) for path in cluster.dir.glob("run/*.pid")}
     managers = stepds(cluster)
     found = dict(managers) if of_slurm else {}
