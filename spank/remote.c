@@ -182,7 +182,8 @@ static void find_node_name(char *node, size_t size)
 static void start_reporting(spank_t sp, struct wlb_spank *plugin, const char *run_id, uint32_t step_id, bool is_own)
 {
 	static const char *const names[] = {"WLB_COORDINATOR", "WLB_MUNGE_SOCKET", "WLB_COORDINATOR_USER",
-	                                    "WLB_CONF",        "SLURM_CONF",       NULL};
+	                                    "WLB_CONF",        "SLURM_CONF",       "WLB_HOOK_FILE",
+	                                    "WLB_HOOK_NODE",   "WLB_HOOK_COPY",    NULL};
 	struct wlb_error error;
 	char attempt_id[64], node[256] = "";
 	struct wlb_spank_step step = {
@@ -308,15 +309,19 @@ static bool find_task(spank_t sp, struct wlb_task_facts *facts)
 	return true;
 }
 
-/* Puts the folder of Python's hook before what the user has in PYTHONPATH, in the first task of the node of `wlb run`.
- */
+/* Puts the folder of Python's hook before what the user has in PYTHONPATH, in the first task of the node that is to
+ * have it. What the hook notes on another node than that of `wlb run` is copied by the node's agent. */
 static void set_hook(spank_t sp, const struct wlb_task_facts *facts)
 {
 	char folder[PATH_MAX], node[256], here[256] = "", old[32768], path[sizeof(folder) + sizeof(old) + 1];
+	char copy[PATH_MAX], page[PATH_MAX];
 	wlb_environment_get(sp, "WLB_HOOK_FOLDER", folder, sizeof(folder));
 	wlb_environment_get(sp, "WLB_HOOK_NODE", node, sizeof(node));
 	find_node_name(here, sizeof(here));
-	if (folder[0] == '\0' || facts->local_rank != 0 || strcmp(node, here) != 0)
+	wlb_environment_get(sp, "WLB_HOOK_COPY", copy, sizeof(copy));
+	wlb_environment_get(sp, "WLB_NODE_PAGE", page, sizeof(page)); /* of the agent; "": none runs */
+	if (folder[0] == '\0' || facts->local_rank != 0 || strcmp(node, here) != 0 ||
+	    (copy[0] != '\0' && page[0] == '\0'))
 		return;
 	spank_err_t found = spank_getenv(sp, "PYTHONPATH", old, sizeof(old));
 	if (found == ESPANK_ENV_NOEXIST)

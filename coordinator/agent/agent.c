@@ -15,6 +15,7 @@
 
 #include "common/clock.h"
 #include "coordinator/agent/gathering.h"
+#include "coordinator/agent/hook_copy.h"
 #include "coordinator/agent/message.h"
 #include "coordinator/agent/process.h"
 #include "coordinator/agent/report.h"
@@ -73,6 +74,7 @@ struct agent {
 	struct wlb_agent_steps steps;
 	struct wlb_agent_calls calls;
 	struct wlb_agent_trainers trainers;
+	struct wlb_agent_hook_copy hook_copy;
 	struct strays strays;
 
 	bool ended;               /* the plugin reported that the step is over */
@@ -451,6 +453,7 @@ static void watch_step(struct agent *a)
 		if (!over)
 			wait_for_event(a, earlier(announced_due(a), earlier(report_due(a), kill_due(a))));
 	}
+	wlb_agent_hook_copy_end(&a->hook_copy);
 	if (a->ended && !a->options->only_record)
 		ask_strays(&a->strays);
 	send_last_report(a);
@@ -498,8 +501,10 @@ int wlb_agent_run(const struct wlb_agent_options *options, const struct wlb_clie
 	                                           .page = options->page,
 	                                           .config = config};
 	int rc = open_parts(&a, config, error);
+	wlb_agent_hook_copy_begin(&a.hook_copy, options->node);
 	if (rc == 0)
 		watch_step(&a);
+	wlb_agent_hook_copy_end(&a.hook_copy);
 	wlb_agent_gathering_end(&a.gathering);
 	wlb_agent_tasks_close(&a.tasks);
 	wlb_agent_steps_free(&a.steps);

@@ -45,10 +45,11 @@ static json_t *report_object(const struct wlb_agent_report *report, const struct
 	                         "ranks", ranks, "step", (json_int_t)wlb_node_page_step(report->page), "lost_ranks",
 	                         lost, "exits", exits, "goodbye", report->goodbye, "agent", true);
 	json_t *activities = wlb_agent_activities(report->page, tasks, report->next_area);
-	if (json_array_size(activities) > 0)
+	bool has_activities = json_array_size(activities) > 0;
+	if (has_activities)
 		json_object_set(body, "activities", activities);
 	json_decref(activities);
-	json_t *processes = wlb_agent_trainers_report(report->trainers, wlb_clock_ms());
+	json_t *processes = wlb_agent_trainers_report(report->trainers, !has_activities, wlb_clock_ms());
 	if (processes != NULL)
 		json_object_set_new(body, "processes", processes);
 	wlb_agent_steps_report(report->steps, report->page, tasks, body);

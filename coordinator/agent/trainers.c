@@ -197,19 +197,54 @@ static json_t *faulty_json(const struct wlb_agent_trainer *trainer, const char *
 	return entry;
 }
 
-json_t *wlb_agent_trainers_report(const struct wlb_agent_trainers *trainers, int64_t now_ms)
+/* Ranks that run, in spans of consecutive numbers. */
+struct running {
+	int count;
+	json_t *spans; /* [first, number] */
+	int first, next;
+};
+
+static void end_span(struct running *running)
+{
+	if (running->next > running->first && json_array_size(running->spans) < WLB_AGENT_SPANS_MAX)
+		json_array_append_new(running->spans,
+		                      json_pack("[i, i]", running->first, running->next - running->first));
+	running->first = running->next = 0;
+}
+
+static void add_running(struct running *running, const struct wlb_agent_trainer *trainer)
+{
+	running->count++;
+	if (trainer->launcher != NULL)
+		return;
+	if (trainer->rank != running->next)
+		end_span(running);
+	if (running->next == running->first)
+		running->first = trainer->rank;
+	running->next = trainer->rank + 1;
+}
+
+json_t *wlb_agent_trainers_report(const struct wlb_agent_trainers *trainers, bool names_running, int64_t now_ms)
 {
 	json_t *faulty = json_array();
-	int running = 0;
+	struct running running = {.spans = json_array()};
 	for (int i = 0; i < trainers->count; i++) {
 		const struct wlb_agent_trainer *trainer = &trainers->list[i];
 		const char *fault = fault_of(trainer, now_ms);
-		running += fault == NULL && trainer->condition == WLB_PROCESS_RUNS;
+		if (fault == NULL && trainer->condition == WLB_PROCESS_RUNS)
+			add_running(&running, trainer);
 		if (fault != NULL && json_array_size(faulty) < WLB_AGENT_FAULTY_MAX)
 			json_array_append_new(faulty, faulty_json(trainer, fault, now_ms));
 	}
-	if (json_array_size(faulty) > 0)
-		return json_pack("{s:i, s:o}", "running", running, "faulty", faulty);
+	end_span(&running);
+	if (!names_running)
+		json_array_clear(running.spans);
+	json_t *report = NULL;
+	if (json_array_size(faulty) + json_array_size(running.spans) > 0)
+		report = json_pack("{s:i, s:O}", "running", running.count, "faulty", faulty);
+	if (json_array_size(running.spans) > 0)
+		json_object_set(report, "ranks", running.spans);
 	json_decref(faulty);
-	return NULL;
+	json_decref(running.spans);
+	return report;
 }

@@ -24,6 +24,7 @@
 enum {
 	WLB_AGENT_TRAINERS_MAX = 1024,       /* of a node */
 	WLB_AGENT_FAULTY_MAX = 8,            /* of a report */
+	WLB_AGENT_SPANS_MAX = 16,            /* of ranks that run, in a report */
 	WLB_AGENT_LAUNCHER_WAITS_MS = 20000, /* without a rank, until it is reported */
 };
 
@@ -51,8 +52,8 @@ struct wlb_agent_trainers {
 void wlb_agent_trainers_look(struct wlb_agent_trainers *trainers, const struct wlb_agent_tasks *tasks, int64_t now_ms);
 void wlb_agent_trainers_free(struct wlb_agent_trainers *trainers);
 
-/* Returns the field 'processes' of a report (docs/api.md): those that cannot go on, and how many others run. NULL where
- * there are none, or if out of memory. */
-json_t *wlb_agent_trainers_report(const struct wlb_agent_trainers *trainers, int64_t now_ms);
+/* Returns the field 'processes' of a report (docs/api.md): those that cannot go on, how many others run, and with
+ * `names_running` the ranks of these. NULL where there are none to tell of, or if out of memory. */
+json_t *wlb_agent_trainers_report(const struct wlb_agent_trainers *trainers, bool names_running, int64_t now_ms);
 
 #endif

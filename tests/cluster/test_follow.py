@@ -210,6 +210,12 @@ class Follow(ClusterTest):
         self.assertEqual(self.cluster.output(job).count(f"path {torch}\n"), 2)  # no rank has the hook in its own
         job = self.submit(f"PYTHONPATH={torch} wlb run --no-hook -- python3 {program}")
         self.assertEqual([self.run_of(job)[key] for key in ("values", "last_step", "checkpoints")], [[], None, []])
+        # `wlb run` is on no node of the attempt, as behind salloc on a login node.
+        output = self.cluster.run("salloc", "-N1", "--wlb-layout=auto", "--ntasks-per-node=2", "sh", "-c",
+                                  f"echo job=$SLURM_JOB_ID; PYTHONPATH={torch} wlb run -- python3 {program}").stdout
+        job = output.split("job=")[1].split()[0]
+        self.assertEqual([(step["step"], step["loss"]) for step in self.steps(job).values()], [(7, 0.5), (8, 0.25)], output)
+        self.assertEqual(list(self.cluster.work.glob(".wlb/**/hook-*")), [])
 
 
 class Stored(ClusterTest):

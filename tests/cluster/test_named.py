@@ -3,6 +3,7 @@
 import ctypes
 import os
 import pathlib
+import re
 import signal
 import time
 
@@ -110,6 +111,7 @@ class Named(ClusterTest):
         job = self.start("-- ./torchrun --nnodes=2 --nproc-per-node=2 trainer.py", "--ntasks-per-node=1",
                          "--wlb-on-fault=hang=report")
         ranks = self.ranks()
+        self.wait_top(job, r"\nn1 R R +n2 R R")
         self.stop_with_a_debugger(ranks[2])
         self.suspend(job, ranks.values())
         self.assertEqual(self.verdicts(job), [])
@@ -117,11 +119,16 @@ class Named(ClusterTest):
         found, = wait_for("a verdict", lambda: self.verdicts(job), 15)
         self.assertEqual((found["kind"], found["ranks"], found["nodes"], found["action"]), ("hang", [2], ["n2"], "report"))
         self.assertIn(f"process {ranks[2]} of rank 2 on n2 is stopped", found["evidence"])
+        self.wait_top(job, r"\nn1 R R +n2 T#R")
         wait_for("that it is sure", lambda: self.verdicts(job)[0]["state"] == "confirmed", 15)
         os.kill(ranks[2], signal.SIGCONT)
         wait_for("the end of the verdict", lambda: self.verdicts(job)[0]["state"] == "over", 15)
         self.finish(job)
         self.assertEqual(self.attempts(job), [["n1", "n2"]])
+
+    def wait_top(self, job, page):
+        """Until `wlb top` shows what the regular expression describes: agents list their processes every 2 s."""
+        wait_for(f"{page} of wlb top", lambda: re.search(page, self.cluster.run("wlb", "top", str(job), "--once").stdout), 20)
 
     def stop_with_a_debugger(self, pid):
         """For as long as would name a process that a signal has stopped."""

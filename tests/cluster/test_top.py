@@ -17,7 +17,7 @@ from test_ranks import activity, waits
 PAGE = """Run RUN: running, attempt 1, tp=2,cp=1,pp=1,dp=2, on n[1-2]
 step 3 of 90, loss 2.5000, 2048 tokens/s, TIME left
 4 of 4 ranks reported, 0.N to TIME ago
-S starting  L loading  C computing  V saving  E evaluating  D ending
+S starting  L loading  C computing  V saving  E evaluating  D ending  R running
 small letter: waits in a call   T stopped  G process gone  ? not reported
 + for 10 s or 1 step behind  * 30 s or 2 steps  ! 120 s or 4 steps, or T, G
 n1 C c*  n2 S C!

@@ -105,6 +105,11 @@ static void put_rank(struct wlb_top_frame *frame, const struct wlb_top_ranks *ra
 		put_line(frame, WLB_TOP_PLAIN, "not reported");
 		return;
 	}
+	if (rank->step < 0) {
+		wlb_top_put(frame, WLB_TOP_PLAIN, "its process is %s", rank->process);
+		wlb_top_end_line(frame);
+		return;
+	}
 	if (rank->call != NULL) {
 		wlb_seconds_format(rank->call_for_s, time, sizeof(time));
 		wlb_top_put(frame, WLB_TOP_PLAIN, "in %s of %s for %s; ", rank->call, rank->call_group->name, time);

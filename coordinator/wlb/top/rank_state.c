@@ -17,7 +17,7 @@ static const struct {
 };
 
 const char *const wlb_top_legend[] = {
-	"S starting  L loading  C computing  V saving  E evaluating  D ending",
+	"S starting  L loading  C computing  V saving  E evaluating  D ending  R running",
 	"small letter: waits in a call   T stopped  G process gone  ? not reported",
 	"+ for 10 s or 1 step behind  * 30 s or 2 steps  ! 120 s or 4 steps, or T, G",
 	NULL,
@@ -30,8 +30,8 @@ static char letter_of(const struct wlb_top_rank *rank)
 	static const struct {
 		const char *activity;
 		char letter;
-	} letters[] = {{"starting", 'S'}, {"loading", 'L'},    {"computing", 'C'},
-	               {"saving", 'V'},   {"evaluating", 'E'}, {"ending", 'D'}};
+	} letters[] = {{"starting", 'S'},   {"loading", 'L'}, {"computing", 'C'}, {"saving", 'V'},
+	               {"evaluating", 'E'}, {"ending", 'D'},  {"running", 'R'}};
 	if (!rank->is_reported)
 		return '?';
 	if (strcmp(rank->process, "gone") == 0)
@@ -66,8 +66,9 @@ static enum wlb_top_level level_of(const struct wlb_top_ranks *ranks, const stru
 		return named;
 	if (strcmp(rank->process, "running") != 0)
 		return WLB_TOP_LATEST;
+	int64_t behind = rank->step >= 0 ? ranks->last_step - rank->step : 0;
 	while (level > (int)named && wlb_top_time_s(rank) < levels[level].time_s && rank->age_s < levels[level].age_s &&
-	       ranks->last_step - rank->step < levels[level].steps_behind)
+	       behind < levels[level].steps_behind)
 		level--;
 	return (enum wlb_top_level)level;
 }

@@ -61,8 +61,9 @@ static void read_row(const json_t *row, struct wlb_top_rank *rank, struct wlb_to
 	if (!rank->is_reported)
 		return;
 	rank->age_s = seconds_at(row, AGE_MS);
-	rank->step = number_at(row, STEP);
-	rank->for_s = rank->age_s + seconds_at(row, FOR_MS);
+	bool has_step = json_is_integer(json_array_get(row, STEP));
+	rank->step = has_step ? number_at(row, STEP) : -1;
+	rank->for_s = has_step ? rank->age_s + seconds_at(row, FOR_MS) : 0.0;
 	rank->late_s = 1e-6 * (double)number_at(row, LATE_US);
 	rank->group_count = read_groups(row, groups);
 	read_call(json_array_get(row, CALL), rank);

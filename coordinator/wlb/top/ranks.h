@@ -25,7 +25,7 @@ struct wlb_top_rank {
 	int verdict;               /* the first that names it, an index into the verdicts; -1: none does */
 	bool is_reported;          /* else what follows is not known */
 	double age_s;
-	int64_t step;
+	int64_t step; /* -1: its trainer reports nothing, so that only `process` is known */
 	const char *activity;
 	double for_s;
 	double late_s; /* that it enters calls later than others do, in the mean; 0: not known */

@@ -40,7 +40,7 @@ struct wlbd_reporter {
 	int64_t step;
 	bool agent; /* it is wlb-agent: its end is no symptom of a loss of ranks */
 
-	struct wlbd_node_processes *processes; /* of its ranks that cannot go on; NULL: all run */
+	struct wlbd_node_processes *processes; /* of its ranks; NULL: all run, and it is not reported which */
 
 	/* Whether it is silent (incident/symptoms.c, attempt_end.c). */
 	int64_t reported_ms; /* when it last reported */

@@ -15,7 +15,8 @@
 #include "coordinator/wlbd/detection/detection.h"
 
 enum {
-	WLBD_FAULTY_MAX = 8, /* of a node */
+	WLBD_FAULTY_MAX = 8,         /* of a node */
+	WLBD_RUNNING_SPANS_MAX = 16, /* likewise */
 	WLBD_LAUNCHER_NAME_SIZE = 16,
 	WLBD_PROCESSES_NAMED_MS = 3000,
 	WLBD_PROCESSES_FRESH_MS = 3000, /* an agent reports each second: older reports do not count */
@@ -39,16 +40,22 @@ struct wlbd_faulty_process {
 	int nodes;
 };
 
+struct wlbd_rank_span {
+	int first, count;
+};
+
 /* What the newest report of a node says. */
 struct wlbd_node_processes {
 	int running; /* of the node's other ranks */
 	int count;
 	struct wlbd_faulty_process list[WLBD_FAULTY_MAX];
+	int span_count; /* 0: it is not reported which ranks run */
+	struct wlbd_rank_span spans[WLBD_RUNNING_SPANS_MAX];
 };
 
-/* A node that has reported lately. */
 struct wlbd_processes_node {
 	const char *name;
+	int64_t reported_ms;
 	int index;                                   /* in the attempt's nodes; -1: none */
 	const struct wlbd_node_processes *processes; /* NULL: all its ranks run */
 };

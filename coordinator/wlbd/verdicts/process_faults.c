@@ -12,20 +12,21 @@ static bool has_faults(const struct wlbd_attempt *attempt)
 {
 	const struct wlbd_reporter *reporter;
 	TAILQ_FOREACH(reporter, &attempt->reporters.list, link)
-	if (reporter->processes != NULL)
+	if (reporter->processes != NULL && reporter->processes->count > 0)
 		return true;
 	return false;
 }
 
-/* Writes the nodes whose agents have reported lately. */
-static int list_nodes(const struct wlbd_attempt *attempt, struct wlbd_processes_node *list, int64_t now_ms)
+/* Writes the nodes whose agents have reported since then. */
+static int list_nodes(const struct wlbd_attempt *attempt, struct wlbd_processes_node *list, int64_t since_ms)
 {
 	const struct wlbd_reporter *reporter;
 	int count = 0;
 	TAILQ_FOREACH(reporter, &attempt->reporters.list, link)
-	if (reporter->agent && !reporter->goodbye && now_ms - reporter->reported_ms <= WLBD_PROCESSES_FRESH_MS)
+	if (reporter->agent && !reporter->goodbye && reporter->reported_ms >= since_ms)
 		list[count++] = (struct wlbd_processes_node){
 			.name = reporter->node,
+			.reported_ms = reporter->reported_ms,
 			.index = wlbd_names_find(&attempt->nodes.started_on, reporter->node),
 			.processes = reporter->processes};
 	return count;
@@ -43,7 +44,7 @@ const struct wlbd_found_verdict *wlbd_process_faults_look(struct wlbd_attempt *a
 		free(list);
 		return NULL;
 	}
-	int nodes = is_judged_otherwise(attempt) ? 0 : list_nodes(attempt, list, now_ms);
+	int nodes = is_judged_otherwise(attempt) ? 0 : list_nodes(attempt, list, now_ms - WLBD_PROCESSES_FRESH_MS);
 	wlbd_process_faults_judge(attempt->process_faults, list, nodes, attempt->nodes.started_on.count,
 	                          attempt->policy.on_fault.hang_after_s, now_ms);
 	free(list);
@@ -54,6 +55,13 @@ const struct wlbd_found_verdict *wlbd_process_faults_open(const struct wlbd_atte
 {
 	*count = attempt->process_faults != NULL ? attempt->process_faults->count : 0;
 	return attempt->process_faults != NULL ? attempt->process_faults->list : NULL;
+}
+
+void wlbd_process_faults_ranks(const struct wlbd_attempt *attempt, struct wlbd_rank_processes *ranks)
+{
+	struct wlbd_processes_node *list = calloc((size_t)attempt->reporters.count + 1, sizeof(*list));
+	wlbd_rank_processes_fill(ranks, list, list != NULL ? list_nodes(attempt, list, 0) : 0);
+	free(list);
 }
 
 void wlbd_process_faults_forget(struct wlbd_attempt *attempt)

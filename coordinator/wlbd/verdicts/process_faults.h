@@ -10,6 +10,7 @@
 
 #include "coordinator/wlbd/attempts/attempts.h"
 #include "coordinator/wlbd/detection/processes.h"
+#include "coordinator/wlbd/detection/rank_processes.h"
 
 /* Call it each second. Returns the verdicts that are open, or over since the last call, and their number. They live
  * until the next call. */
@@ -17,6 +18,9 @@ const struct wlbd_found_verdict *wlbd_process_faults_look(struct wlbd_attempt *a
 
 /* The verdicts of the last call. */
 const struct wlbd_found_verdict *wlbd_process_faults_open(const struct wlbd_attempt *attempt, int *count);
+
+/* Fills in whether the ranks of a trainer that reports nothing run. wlbd_rank_processes_free releases it. */
+void wlbd_process_faults_ranks(const struct wlbd_attempt *attempt, struct wlbd_rank_processes *ranks);
 
 /* The attempt is over. */
 void wlbd_process_faults_forget(struct wlbd_attempt *attempt);

@@ -98,7 +98,7 @@ static void assert_report(const struct fixture *f, const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(expected, sizeof(expected), format, arguments);
 	va_end(arguments);
-	json_t *report = wlb_agent_trainers_report(&f->trainers, f->now_ms);
+	json_t *report = wlb_agent_trainers_report(&f->trainers, false, f->now_ms);
 	assert_non_null(report);
 	text = json_dumps(report, JSON_COMPACT);
 	assert_string_equal(text, expected);
@@ -108,7 +108,7 @@ static void assert_report(const struct fixture *f, const char *format, ...)
 
 static void assert_nothing(const struct fixture *f)
 {
-	assert_null(wlb_agent_trainers_report(&f->trainers, f->now_ms));
+	assert_null(wlb_agent_trainers_report(&f->trainers, false, f->now_ms));
 }
 
 /* A launcher on the second node of two, with a rank that has a loader. The shell ends none of them. */
@@ -118,6 +118,7 @@ static const char launcher[] = "RANK=4 LOCAL_RANK=0 WORLD_SIZE=8 bash -c 'sleep 
 static void the_ranks_of_a_launcher_are_its_children(void **state)
 {
 	struct fixture f;
+	json_t *expected;
 	(void)state;
 	start(&f, "bash", launcher, "");
 	look_for(&f, 2, 4);
@@ -125,6 +126,11 @@ static void the_ranks_of_a_launcher_are_its_children(void **state)
 	assert_int_equal(f.trainers.list[1].task, TASK_RANK);
 	assert_true(f.trainers.list[0].pid != f.task && f.trainers.list[1].pid != f.task);
 	assert_nothing(&f);
+	json_t *report = wlb_agent_trainers_report(&f.trainers, true, f.now_ms);
+	assert_true(
+		json_equal(report, expected = json_loads("{\"running\":2,\"faulty\":[],\"ranks\":[[4,2]]}", 0, NULL)));
+	json_decref(expected);
+	json_decref(report);
 	end(&f);
 }
 

@@ -364,11 +364,12 @@ static void an_attempt_is_followed_to_its_end(void **state)
 	assert_non_null(reporter);
 	struct wlb_run_follower *follower = wlb_run_follower_start(&run, &attempt, reporter);
 	assert_non_null(follower);
-	wlb_run_hook_file(FOLLOWED, path, sizeof(path));
-	assert_true(wlb_run_hook_file_is_there(path));
+	struct wlb_run_hook hook;
+	assert_true(wlb_run_hook_find(&run, &attempt, &hook));
+	assert_true(wlb_run_hook_file_is_there(hook.file));
 	append("metrics-9-" FOLLOWED "-3.jsonl", "{\"step\": 1, \"loss\": 2}\n{\"step\": 2, \"loss\": 1}\n");
 	wlb_run_follower_stop(follower, 10000);
-	assert_false(wlb_run_hook_file_is_there(path));
+	assert_false(wlb_run_hook_file_is_there(hook.file));
 	assert_false(is_in_folder("metrics-9-" FOLLOWED "-3.jsonl"));
 	assert_int_equal(lines_with(FOLLOWED ".run.jsonl", "\"type\":\"followed\""), 2);
 	wlb_reporter_abandon(reporter);
@@ -378,11 +379,13 @@ static void an_attempt_is_followed_to_its_end(void **state)
 static void what_a_killed_launcher_left_is_told(void **state)
 {
 	static const char name[] = "metrics-7-" ATTEMPT "-0.jsonl", other[] = "metrics-8-" ATTEMPT "-0.jsonl";
+	static const char copy[] = "hook-7-" ATTEMPT ".jsonl";
 	struct wlb_run_job job = {.job_id = 7};
 	(void)state;
 	snprintf(job.spool_dir, sizeof(job.spool_dir), "%s", folder);
 	append(name, "{\"step\": 1, \"loss\": 2}\n{\"step\": 2, \"loss\": 1}\n");
 	append(other, "{\"step\": 1, \"loss\": 2}\n");
+	append(copy, "{\"step\": 3, \"accuracy\": 1}\n");
 	wlb_run_take_left_files(&job);
 	assert_true(is_in_folder(name)); /* without the spool nobody knows the numbers of its records */
 	struct wlb_spool *spool = open_spool();
@@ -392,10 +395,37 @@ static void what_a_killed_launcher_left_is_told(void **state)
 	wlb_spool_close(spool, false);
 	wlb_run_take_left_files(&job);
 	assert_false(is_in_folder(name));
+	assert_false(is_in_folder(copy));
 	assert_true(is_in_folder(other));
 	spool = open_spool();
-	assert_int_equal(wlb_spool_pending(spool), 3);
+	assert_int_equal(wlb_spool_pending(spool), 4);
 	wlb_spool_close(spool, false);
+}
+
+/* The launcher is on a node that the attempt does not have, or on none. */
+static void the_hook_of_another_node_is_copied(void **state)
+{
+	static char *nodes[] = {"n2", "n3"};
+	struct wlb_run run = {.job = {.job_id = 9, .this_node = "n1"}};
+	struct wlb_attempt attempt = {.number = 2, .id = FOLLOWED, .nodes = nodes, .node_count = 2};
+	struct wlb_run_hook hook;
+	char copy[PATH_MAX];
+	(void)state;
+	snprintf(run.job.spool_dir, sizeof(run.job.spool_dir), "%s", folder);
+	snprintf(copy, sizeof(copy), "%s/hook-9-" FOLLOWED ".jsonl", folder);
+	assert_true(wlb_run_hook_find(&run, &attempt, &hook));
+	assert_string_equal(hook.node, "n2");
+	assert_string_equal(hook.file, "/tmp/wlb-hook-" FOLLOWED ".jsonl");
+	assert_string_equal(wlb_run_hook_read_from(&hook), copy);
+	snprintf(run.job.this_node, sizeof(run.job.this_node), "n3");
+	assert_true(wlb_run_hook_find(&run, &attempt, &hook));
+	assert_string_equal(hook.node, "n3");
+	assert_string_equal(wlb_run_hook_read_from(&hook), hook.file);
+	snprintf(run.job.this_node, sizeof(run.job.this_node), "login");
+	run.job.spool_dir[0] = '\0';
+	assert_false(wlb_run_hook_find(&run, &attempt, &hook));
+	run.options.no_hook = true;
+	assert_false(wlb_run_hook_find(&run, &attempt, &hook));
 }
 
 /* Nobody else can have made the hook's file, nor turn a link into it. */
@@ -451,6 +481,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(saves_that_the_hook_sees_are_events, begin, end),
 		cmocka_unit_test_setup_teardown(what_is_printed_becomes_records, begin, end),
 		cmocka_unit_test(pipes_are_not_read),
+		cmocka_unit_test(the_hook_of_another_node_is_copied),
 		cmocka_unit_test(the_hooks_file_is_new),
 		cmocka_unit_test(what_a_killed_launcher_left_is_told),
 		cmocka_unit_test(an_attempt_is_followed_to_its_end),

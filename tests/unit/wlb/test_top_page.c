@@ -68,7 +68,7 @@ static void test_a_page(void **state)
 	assert_string_equal(text, "Run 12: running, attempt 2, tp=2,cp=1,pp=1,dp=4, on n[1-2]\n"
 	                          "step 40 of 90, loss 4.1657, 6500 tokens/s, 0:50 left\n"
 	                          "7 of 8 ranks reported, 0.4 to 0.4 s ago\n"
-	                          "S starting  L loading  C computing  V saving  E evaluating  D ending\n"
+	                          "S starting  L loading  C computing  V saving  E evaluating  D ending  R running\n"
 	                          "small letter: waits in a call   T stopped  G process gone  ? not reported\n"
 	                          "+ for 10 s or 1 step behind  * 30 s or 2 steps  ! 120 s or 4 steps, or T, G\n"
 	                          "n1 C c*C c*  n2 c*C!? c*\n"
@@ -81,6 +81,26 @@ static void test_a_page(void **state)
 	                          "   not entered: 5; 5 on n2: computing for 4:11\n"
 	                          "tp all_reduce 101, 64.0 KiB, for 35.0 s: 1 of 2 ranks have entered: 4\n"
 	                          "   not entered: 5; 5 on n2: computing for 4:11\n");
+	free(text);
+}
+
+/* Of a trainer that reports nothing, the state of its processes is known. */
+static void test_another_trainer(void **state)
+{
+	const struct wlb_layout layout = {.tp = 1, .cp = 1, .pp = 1, .dp = 4};
+	(void)state;
+	json_t *reply = top_reply_new(&layout, 2);
+	for (int rank = 0; rank < 4; rank++) {
+		top_reply_set(reply, rank, "step", json_null());
+		top_reply_set(reply, rank, "for_ms", json_null());
+		top_reply_set(reply, rank, "activity", json_string("running"));
+	}
+	top_reply_set(reply, 3, "process", json_string("stopped"));
+	char *text = page_of(reply, (struct wlb_top_frame){.columns = 80}, WLB_TOP_BY_NODE, "");
+	assert_non_null(strstr(text, "4 of 4 ranks reported"));
+	assert_non_null(strstr(text, "\nn1 R R   n2 R T!\n"
+	                             "Ranks that need attention\n"
+	                             "T! rank 3 on n2: its process is stopped\n"));
 	free(text);
 }
 
@@ -283,6 +303,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_page),
+		cmocka_unit_test(test_another_trainer),
 		cmocka_unit_test(test_wide_characters_keep_columns_in_line),
 		cmocka_unit_test(test_who_comes_late_to_calls),
 		cmocka_unit_test(test_verdicts),

@@ -59,6 +59,7 @@ static void forget_attempt(void)
 	                                    "WLB_HOOK_FILE",
 	                                    "WLB_HOOK_FOLDER",
 	                                    "WLB_HOOK_NODE",
+	                                    "WLB_HOOK_COPY",
 	                                    "WLB_STOP_FILE"};
 	char slurm_name[64];
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -106,13 +107,14 @@ static void export_layout(const struct wlb_attempt *attempt)
 
 static void export_hook(const struct wlb_run *run, const struct wlb_attempt *attempt)
 {
-	char folder[PATH_MAX], file[PATH_MAX];
-	wlb_run_hook_file(attempt->id, file, sizeof(file));
-	if (!wlb_run_hook_file_is_there(file) || !wlb_run_hook_folder(run, folder, sizeof(folder)))
+	struct wlb_run_hook hook;
+	if (!wlb_run_hook_find(run, attempt, &hook) || !wlb_run_hook_file_is_there(wlb_run_hook_read_from(&hook)))
 		return;
-	export_variable("WLB_HOOK_FILE", file);
-	export_variable("WLB_HOOK_FOLDER", folder);
-	export_variable("WLB_HOOK_NODE", run->job.this_node);
+	export_variable("WLB_HOOK_FILE", hook.file);
+	export_variable("WLB_HOOK_FOLDER", hook.folder);
+	export_variable("WLB_HOOK_NODE", hook.node);
+	if (hook.copy[0] != '\0')
+		export_variable("WLB_HOOK_COPY", hook.copy);
 }
 
 /* From which the plugin sets the variables of each task. A WORLD_SIZE that the script has set to the tasks of the whole

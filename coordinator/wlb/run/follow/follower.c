@@ -41,6 +41,7 @@ struct wlb_run_follower {
 	/* The thread's own. */
 	struct wlb_merged_records records;
 	struct wlb_line_files *metrics, *hook; /* NULL: none */
+	bool is_hook_copied;                   /* what is read of the hook is late */
 	struct wlb_event_source events;
 	struct wlb_output_file *outputs[OUTPUTS];
 	int attempt;
@@ -124,6 +125,8 @@ static void free_follower(struct wlb_run_follower *f)
 /* Reads the rest, also where the caller waits no longer: then it is read in vain, and bounded by its size. */
 static void read_rest(struct wlb_run_follower *f)
 {
+	if (f->is_hook_copied)
+		wlb_clock_sleep_ms(WLB_RUN_HOOK_COPY_LATE_MS);
 	while (poll_all(f, true) && wlb_clock_left_ms(f->end_ms) > 0)
 		wlb_clock_sleep_ms(END_PAUSE_MS);
 }
@@ -164,21 +167,22 @@ static int open_outputs(struct wlb_run_follower *f, const char *step_pattern, st
 	return 0;
 }
 
-static int open_files(struct wlb_run_follower *f, const struct wlb_run *run, const char *attempt_id,
+static int open_files(struct wlb_run_follower *f, const struct wlb_run *run, const struct wlb_attempt *attempt,
                       struct wlb_error *error)
 {
-	char begin[PATH_MAX], folder[PATH_MAX];
-	wlb_run_metrics_files(&run->job, attempt_id, begin, sizeof(begin));
+	char begin[PATH_MAX];
+	struct wlb_run_hook hook;
+	wlb_run_metrics_files(&run->job, attempt->id, begin, sizeof(begin));
 	if (begin[0] != '\0' && (f->metrics = wlb_line_files_open(begin, WLB_SOURCE_LOG)) == NULL)
 		return wlb_fail(error, "out of memory");
-	wlb_run_hook_file(attempt_id, begin, sizeof(begin));
-	if (wlb_run_hook_folder(run, folder, sizeof(folder)) && wlb_run_hook_file_make(begin) &&
-	    (f->hook = wlb_line_files_open_one(begin, WLB_SOURCE_HOOK)) == NULL)
-		return wlb_fail(error, "out of memory");
-	return 0;
+	if (!wlb_run_hook_find(run, attempt, &hook) || !wlb_run_hook_file_make(wlb_run_hook_read_from(&hook)))
+		return 0;
+	f->is_hook_copied = hook.copy[0] != '\0';
+	f->hook = wlb_line_files_open_one(wlb_run_hook_read_from(&hook), WLB_SOURCE_HOOK);
+	return f->hook != NULL ? 0 : wlb_fail(error, "out of memory");
 }
 
-static int open_sources(struct wlb_run_follower *f, const struct wlb_run *run, const char *attempt_id,
+static int open_sources(struct wlb_run_follower *f, const struct wlb_run *run, const struct wlb_attempt *attempt,
                         struct wlb_error *error)
 {
 	const char *folder = run->options.follow_tensorboard;
@@ -186,7 +190,7 @@ static int open_sources(struct wlb_run_follower *f, const struct wlb_run *run, c
 		return wlb_fail(error, "out of memory");
 	if (folder == NULL)
 		folder = wlb_event_folder_of(run->options.command);
-	if (open_files(f, run, attempt_id, error) != 0 ||
+	if (open_files(f, run, attempt, error) != 0 ||
 	    wlb_event_source_open(&f->events, folder, wlb_clock_unix_s(), error) != 0)
 		return -1;
 	return open_outputs(f, run->options.step_pattern, error);
@@ -224,7 +228,7 @@ struct wlb_run_follower *wlb_run_follower_start(const struct wlb_run *run, const
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&f->changed, &monotonic);
 	pthread_condattr_destroy(&monotonic);
-	if (open_sources(f, run, attempt->id, &error) == 0 && start_thread(f, &error) == 0)
+	if (open_sources(f, run, attempt, &error) == 0 && start_thread(f, &error) == 0)
 		return f;
 	wlb_run_print("attempt %d: its steps are not followed: %s", attempt->number, error.message);
 	f->reporter = NULL;

@@ -1,7 +1,6 @@
 #include "coordinator/wlb/run/follow/hook.h"
 
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +17,7 @@ static bool is_safe(const char *folder, const char *name)
 	return (about.st_uid == 0 || about.st_uid == geteuid()) && (about.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-bool wlb_run_hook_folder(const struct wlb_run *run, char *folder, size_t size)
+static bool find_folder(const struct wlb_run *run, char *folder)
 {
 	char program[PATH_MAX], path[PATH_MAX + 64], resolved[PATH_MAX];
 	ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
@@ -28,15 +27,43 @@ bool wlb_run_hook_folder(const struct wlb_run *run, char *folder, size_t size)
 	*strrchr(program, '/') = '\0';
 	snprintf(path, sizeof(path), "%s/../share/wlb/python/hook", program);
 	/* PYTHONPATH has a colon between folders. */
-	if (realpath(path, resolved) == NULL || strchr(resolved, ':') != NULL || strlen(resolved) >= size)
+	if (realpath(path, resolved) == NULL || strchr(resolved, ':') != NULL)
 		return false;
 	strcpy(folder, resolved);
 	return is_safe(folder, ".") && is_safe(folder, "sitecustomize.py") && is_safe(folder, "torch_hook.py");
 }
 
-void wlb_run_hook_file(const char *attempt_id, char *path, size_t size)
+void wlb_run_hook_copy(const struct wlb_run_job *job, const char *attempt_id, char path[PATH_MAX])
 {
-	snprintf(path, size, "/tmp/wlb-hook-%s.jsonl", attempt_id);
+	int length = snprintf(path, PATH_MAX, "%s/hook-%u-%s.jsonl", job->spool_dir, job->job_id, attempt_id);
+	if (job->spool_dir[0] != '/' || length < 0 || length >= PATH_MAX)
+		path[0] = '\0';
+}
+
+static bool has_node(const struct wlb_attempt *attempt, const char *node)
+{
+	for (int i = 0; i < attempt->node_count; i++)
+		if (strcmp(attempt->nodes[i], node) == 0)
+			return true;
+	return false;
+}
+
+bool wlb_run_hook_find(const struct wlb_run *run, const struct wlb_attempt *attempt, struct wlb_run_hook *hook)
+{
+	*hook = (struct wlb_run_hook){.node = run->job.this_node};
+	snprintf(hook->file, sizeof(hook->file), "/tmp/wlb-hook-%s.jsonl", attempt->id);
+	if (!find_folder(run, hook->folder))
+		return false;
+	if (attempt->node_count == 0 || has_node(attempt, run->job.this_node))
+		return true;
+	hook->node = attempt->nodes[0];
+	wlb_run_hook_copy(&run->job, attempt->id, hook->copy);
+	return hook->copy[0] != '\0';
+}
+
+const char *wlb_run_hook_read_from(const struct wlb_run_hook *hook)
+{
+	return hook->copy[0] != '\0' ? hook->copy : hook->file;
 }
 
 bool wlb_run_hook_file_make(const char *path)

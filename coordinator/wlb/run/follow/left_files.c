@@ -10,6 +10,8 @@
 #include "common/clock.h"
 #include "common/own_file.h"
 #include "coordinator/client/spool.h"
+#include "coordinator/wlb/run/follow/follower.h"
+#include "coordinator/wlb/run/follow/hook.h"
 #include "coordinator/wlb/run/follow/line_files.h"
 
 enum {
@@ -35,16 +37,19 @@ static void add_id(struct left *left, const char *id)
 
 static void find_attempts(const struct wlb_run_job *job, int64_t until_ms, struct left *left)
 {
-	char head[64];
-	int length = snprintf(head, sizeof(head), "metrics-%u-", job->job_id);
+	char heads[2][64];
 	DIR *folder = opendir(job->spool_dir);
 	struct dirent *entry;
 	if (folder == NULL)
 		return;
+	snprintf(heads[0], sizeof(heads[0]), "metrics-%u-", job->job_id);
+	snprintf(heads[1], sizeof(heads[1]), "hook-%u-", job->job_id);
 	while (wlb_clock_left_ms(until_ms) > 0 && (entry = readdir(folder)) != NULL)
-		if (strncmp(entry->d_name, head, (size_t)length) == 0 &&
-		    strlen(entry->d_name) > (size_t)length + ID_BYTES)
-			add_id(left, entry->d_name + length);
+		for (int i = 0; i < 2; i++) {
+			size_t length = strlen(heads[i]);
+			if (strncmp(entry->d_name, heads[i], length) == 0 && strlen(entry->d_name) > length + ID_BYTES)
+				add_id(left, entry->d_name + length);
+		}
 	closedir(folder);
 }
 
@@ -73,33 +78,40 @@ static void append(void *spool, const char *type, json_t *data, double time_s)
 	free(text);
 }
 
-static void tell(const char *begin, struct wlb_spool *spool, int64_t until_ms)
+/* Reads the files, and removes them where there was time for all. */
+static void read_all(struct wlb_line_files *files, struct wlb_merged_records *records, int64_t until_ms)
+{
+	bool has_more = files != NULL;
+	while (has_more && wlb_clock_left_ms(until_ms) > 0)
+		has_more = wlb_line_files_poll(files, records, wlb_clock_unix_s(), LINES_MOST);
+	if (files != NULL && !has_more)
+		wlb_line_files_remove(files);
+	wlb_line_files_close(files);
+}
+
+static void tell(const struct wlb_run_job *job, const char *id, struct wlb_spool *spool, int64_t until_ms)
 {
 	struct wlb_merged_records records;
-	struct wlb_line_files *files = wlb_line_files_open(begin, WLB_SOURCE_LOG);
-	bool has_more = files != NULL;
-	if (wlb_merged_records_open(&records, append, spool) == 0) {
-		while (has_more && wlb_clock_left_ms(until_ms) > 0)
-			has_more = wlb_line_files_poll(files, &records, wlb_clock_unix_s(), LINES_MOST);
-		wlb_merged_records_close(&records);
-		if (files != NULL && !has_more)
-			wlb_line_files_remove(files);
-	}
-	wlb_line_files_close(files);
+	char metrics[PATH_MAX], copy[PATH_MAX];
+	wlb_run_metrics_files(job, id, metrics, sizeof(metrics));
+	wlb_run_hook_copy(job, id, copy);
+	if (metrics[0] == '\0' || copy[0] == '\0' || wlb_merged_records_open(&records, append, spool) != 0)
+		return;
+	read_all(wlb_line_files_open(metrics, WLB_SOURCE_LOG), &records, until_ms);
+	read_all(wlb_line_files_open_one(copy, WLB_SOURCE_HOOK), &records, until_ms);
+	wlb_merged_records_close(&records);
 }
 
 void wlb_run_take_left_files(const struct wlb_run_job *job)
 {
 	struct left left = {0};
 	int64_t until_ms = wlb_clock_ms() + TAKE_MS;
-	char begin[PATH_MAX + 128];
 	find_attempts(job, until_ms, &left);
 	for (int i = 0; i < left.count && wlb_clock_left_ms(until_ms) > 0; i++) {
 		struct wlb_spool *spool = open_spool(job, left.ids[i]);
 		if (spool == NULL)
 			continue;
-		snprintf(begin, sizeof(begin), "%s/metrics-%u-%s-", job->spool_dir, job->job_id, left.ids[i]);
-		tell(begin, spool, until_ms);
+		tell(job, left.ids[i], spool, until_ms);
 		wlb_spool_sync(spool, NULL);
 		wlb_spool_close(spool, false);
 	}

@@ -1,4 +1,4 @@
-/* The field 'processes' of a report: those of the node's ranks that cannot go on. Pure: no I/O. */
+/* The field 'processes' of a report: which of the node's ranks run, and which cannot go on. Pure: no I/O. */
 #ifndef COORDINATOR_WLBD_API_REPORTS_PROCESSES_READ_H
 #define COORDINATOR_WLBD_API_REPORTS_PROCESSES_READ_H
 

@@ -23,8 +23,8 @@ struct wlbd_report {
 	const json_t *activities;              /* what each rank does: activity_read.h */
 	const json_t *steps;                   /* that ranks have ended: step_read.h */
 	const json_t *calls;                   /* with their times: call_read.h */
-	const json_t *processes;               /* that cannot go on: processes_read.h; NULL: there are none */
-	const json_t *faulty;                  /* of these, each with its "task" */
+	const json_t *processes;               /* of ranks: processes_read.h; NULL: all run */
+	const json_t *faulty;                  /* of these, those that cannot go on, each with its "task" */
 	int64_t lost_steps;                    /* that ranks have ended and the node could not report */
 	const char *step_id;                   /* of the launcher; NULL: not known yet */
 	struct wlbd_reported_reason slurm_end; /* of the launcher */

@@ -158,16 +158,24 @@ static void put_activity(struct output *output, const struct wlbd_kept_activity 
 	put_text(output, "]");
 }
 
-/* What the ranks of an attempt do; the members are NULL where it is not known. */
-struct known {
-	const struct wlbd_attempt_nodes *nodes;
-	const struct wlbd_activities *activities;
-	const struct wlbd_detection *detection;
-	int64_t now_ms;
+/* No more is known of it. */
+static void put_process(struct output *output, const struct wlbd_rank_process *process, int64_t now_ms)
+{
+	put_text(output, ",");
+	put_number(output, now_ms > process->reported_ms ? now_ms - process->reported_ms : 0);
+	put_text(output, ",null,\"running\",null,\"");
+	put_text(output, wlbd_activity_process_names[process->state]);
+	put_text(output, "\",null,[],null");
+}
+
+/* What is known of a rank; NULL: nothing of that kind. */
+struct known_rank {
+	const struct wlbd_kept_activity *kept;
+	const struct wlbd_rank_process *process;
 };
 
-static void put_rank(struct output *output, int rank, int node, const struct wlbd_kept_activity *kept,
-                     const struct known *known)
+static void put_rank(struct output *output, int rank, int node, const struct known_rank *of,
+                     const struct wlbd_known_ranks *known)
 {
 	put_text(output, rank > 0 ? ",\n[" : "[");
 	put_number(output, rank);
@@ -176,9 +184,11 @@ static void put_rank(struct output *output, int rank, int node, const struct wlb
 		put_number(output, node);
 	else
 		put_text(output, "null");
-	if (kept != NULL) {
-		put_activity(output, kept, known->now_ms);
+	if (of->kept != NULL) {
+		put_activity(output, of->kept, known->now_ms);
 		put_late(output, wlbd_detection_late_s(known->detection, rank));
+	} else if (of->process != NULL) {
+		put_process(output, of->process, known->now_ms);
 	}
 	put_text(output, "]");
 }
@@ -186,40 +196,45 @@ static void put_rank(struct output *output, int rank, int node, const struct wlb
 /* ---- the reply --------------------------------------------------------------------------------------------------- */
 
 /* Returns the node that reported the rank, else the one that rank 0 recorded; NULL: it is not known. */
-static const char *node_of(int rank, const struct wlbd_kept_activity *kept, const struct wlbd_attempt_nodes *nodes)
+static const char *node_of(int rank, const struct known_rank *of, const struct wlbd_attempt_nodes *nodes)
 {
-	if (kept != NULL)
-		return kept->node;
+	if (of->kept != NULL)
+		return of->kept->node;
+	if (of->process != NULL)
+		return of->process->node;
 	return nodes != NULL ? wlbd_attempt_nodes_of_rank(nodes, rank) : NULL;
 }
 
-static int count_ranks(const json_t *facts, const struct wlbd_activities *activities)
+static int count_ranks(const json_t *facts, const struct wlbd_known_ranks *known)
 {
+	const struct wlbd_activities *activities = known->activities;
 	json_int_t count = json_integer_value(json_object_get(facts, "world_size"));
+	if (known->processes != NULL && known->processes->count > count)
+		count = known->processes->count;
 	for (int rank = activities != NULL ? activities->size - 1 : -1; rank >= count; rank--)
 		if (wlbd_activities_of(activities, rank) != NULL)
 			count = rank + 1;
 	return (int)count;
 }
 
-static void put_ranks(struct output *output, struct node_indexes *indexes, int count, const struct known *known)
+static void put_ranks(struct output *output, struct node_indexes *indexes, int count,
+                      const struct wlbd_known_ranks *known)
 {
 	int rank = 0;
 	output->bytes = 0;
 	for (; rank < count && rank < WLBD_ACTIVITY_RANKS_MAX && output->bytes < WLBD_RANKS_REPLY_MAX_BYTES; rank++) {
-		const struct wlbd_kept_activity *kept =
-			known->activities != NULL ? wlbd_activities_of(known->activities, rank) : NULL;
-		put_rank(output, rank, index_of(indexes, node_of(rank, kept, known->nodes)), kept, known);
+		const struct known_rank of = {known->activities != NULL ? wlbd_activities_of(known->activities, rank)
+		                                                        : NULL,
+		                              wlbd_rank_processes_of(known->processes, rank)};
+		put_rank(output, rank, index_of(indexes, node_of(rank, &of, known->nodes)), &of, known);
 	}
 	put_text(output, "],\"left_out\":");
 	put_number(output, count - rank);
 	put_text(output, "}");
 }
 
-char *wlbd_ranks_reply(const char *text, const json_t *facts, const struct wlbd_attempt_nodes *nodes,
-                       const struct wlbd_activities *activities, const struct wlbd_detection *detection, int64_t now_ms)
+char *wlbd_ranks_reply(const char *text, const json_t *facts, const struct wlbd_known_ranks *known)
 {
-	const struct known known = {nodes, activities, detection, now_ms};
 	struct node_indexes indexes;
 	char *reply = NULL;
 	size_t size = 0;
@@ -231,7 +246,7 @@ char *wlbd_ranks_reply(const char *text, const json_t *facts, const struct wlbd_
 		put_bytes(&output, text, (size_t)(end - text));
 		put_text(&output, ",\"columns\":[\"rank\",\"node\",\"age_ms\",\"step\",\"activity\",\"for_ms\","
 		                  "\"process\",\"call\",\"groups\",\"late_us\"],\"ranks\":[");
-		put_ranks(&output, &indexes, count_ranks(facts, activities), &known);
+		put_ranks(&output, &indexes, count_ranks(facts, known), known);
 		if (fclose(output.out) != 0) {
 			free(reply);
 			reply = NULL;

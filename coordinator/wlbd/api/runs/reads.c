@@ -16,6 +16,7 @@
 #include "coordinator/wlbd/http/long_reply.h"
 #include "coordinator/wlbd/http/reply.h"
 #include "coordinator/wlbd/verdicts/found_verdicts.h"
+#include "coordinator/wlbd/verdicts/process_faults.h"
 #include "coordinator/wlbd/wlbd.h"
 
 enum {
@@ -150,10 +151,16 @@ static void reply_ranks(struct wlbd_request *request, json_t *facts)
 	int64_t now_ms = wlb_clock_ms();
 	json_object_set_new(facts, "verdicts", attempt != NULL ? wlbd_verdicts_json(attempt, now_ms) : json_array());
 	char *text = json_dumps(facts, JSON_COMPACT);
-	char *reply = text != NULL ? wlbd_ranks_reply(text, facts, attempt != NULL ? &attempt->nodes : NULL,
-	                                              attempt != NULL ? &attempt->activities : NULL,
-	                                              attempt != NULL ? attempt->watch.detection : NULL, now_ms)
-	                           : NULL;
+	struct wlbd_rank_processes processes = {0};
+	struct wlbd_known_ranks known = {.processes = &processes, .now_ms = now_ms};
+	if (attempt != NULL) {
+		known.nodes = &attempt->nodes;
+		known.activities = &attempt->activities;
+		known.detection = attempt->watch.detection;
+		wlbd_process_faults_ranks(attempt, &processes);
+	}
+	char *reply = text != NULL ? wlbd_ranks_reply(text, facts, &known) : NULL;
+	wlbd_rank_processes_free(&processes);
 	free(text);
 	if (reply == NULL)
 		wlbd_request_fail_memory(request);

@@ -1,5 +1,5 @@
 /* Verdicts of processes that are stopped or dead while others run, and of launchers without a rank. */
-#include "coordinator/wlbd/detection/processes.h"
+#include "coordinator/wlbd/detection/rank_processes.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -170,9 +170,38 @@ static void many_processes_are_counted_and_some_described(void **state)
 	                                                "noticed; and 13 more"));
 }
 
+/* A launcher has started two ranks a node; a third one of n2 is none that there can be. */
+static void ranks_have_the_state_of_their_processes(void **state)
+{
+	struct wlbd_node_processes reported[] = {
+		{.running = 1, .count = 2, .list = {stopped, waiting}, .span_count = 1, .spans = {{0, 2}}},
+		{.running = 2, .span_count = 2, .spans = {{2, 1}, {1000000, 1}}}};
+	const struct wlbd_processes_node nodes[] = {{.name = "n1", .reported_ms = 7, .processes = &reported[0]},
+	                                            {.name = "n2", .reported_ms = 9, .processes = &reported[1]},
+	                                            {.name = "n3"}};
+	struct wlbd_rank_processes ranks;
+	(void)state;
+	reported[0].list[0].rank = 3;
+	wlbd_rank_processes_fill(&ranks, nodes, 3);
+	assert_int_equal(ranks.count, 4);
+	for (int rank = 0; rank < 4; rank++) {
+		const struct wlbd_rank_process *process = wlbd_rank_processes_of(&ranks, rank);
+		assert_string_equal(process->node, rank == 2 ? "n2" : "n1");
+		assert_int_equal(process->reported_ms, rank == 2 ? 9 : 7);
+		assert_int_equal(process->state, rank == 3 ? WLBD_PROCESS_STOPPED : WLBD_PROCESS_RUNNING);
+	}
+	assert_null(wlbd_rank_processes_of(&ranks, 4));
+	wlbd_rank_processes_free(&ranks);
+	wlbd_rank_processes_fill(&ranks, &nodes[2], 1);
+	assert_null(wlbd_rank_processes_of(&ranks, 0));
+	wlbd_rank_processes_free(&ranks);
+	assert_null(wlbd_rank_processes_of(NULL, 0));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ranks_have_the_state_of_their_processes),
 		cmocka_unit_test(a_stopped_process_is_named_soon_and_confirmed_after_the_bound),
 		cmocka_unit_test(a_stop_of_a_moment_is_not_named),
 		cmocka_unit_test(the_verdict_is_over_when_the_process_goes_on),

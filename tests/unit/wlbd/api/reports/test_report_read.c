@@ -98,6 +98,37 @@ static void test_processes(void **state)
 	assert_int_equal(read_it("\"rank\":0,\"processes\":{\"running\":1,\"faulty\":[0,0,0,0,0,0,0,0,0]}"), -1);
 }
 
+#define RUNNING(spans) "\"rank\":0,\"processes\":{\"running\":3,\"faulty\":[],\"ranks\":[" spans "]}"
+
+static void test_ranks_that_run(void **state)
+{
+	struct wlbd_report report;
+	struct wlbd_node_processes processes;
+	json_t *body = body_of("node", "n1", RUNNING("[4,2],[9,1]"));
+	(void)state;
+	assert_int_equal(wlbd_report_read(body, &report, NULL), 0);
+	wlbd_processes_read(report.processes, &processes);
+	assert_int_equal(processes.span_count, 2);
+	assert_int_equal(processes.spans[0].first, 4);
+	assert_int_equal(processes.spans[0].count, 2);
+	assert_int_equal(processes.spans[1].first, 9);
+	json_decref(body);
+	assert_int_equal(read_it(RUNNING("")), 0);
+	assert_int_equal(read_it(RUNNING("[1048576,1]")), 0);
+	assert_int_equal(read_it(RUNNING("[0,4096]")), 0);
+	assert_int_equal(read_it(RUNNING("[1048577,1]")), -1);
+	assert_int_equal(read_it(RUNNING("[0,4097]")), -1);
+	assert_int_equal(read_it(RUNNING("[0,4096],[5000,1]")), -1);
+	assert_int_equal(read_it(RUNNING("[-1,1]")), -1);
+	assert_int_equal(read_it(RUNNING("[0,0]")), -1);
+	assert_int_equal(read_it(RUNNING("[0]")), -1);
+	assert_int_equal(read_it(RUNNING("[\"0\",1]")), -1);
+	assert_int_equal(read_it(RUNNING("0")), -1);
+	assert_int_equal(read_it(RUNNING("[0,1],[2,1],[4,1],[6,1],[8,1],[10,1],[12,1],[14,1],[16,1],[18,1],[20,1],"
+	                                 "[22,1],[24,1],[26,1],[28,1],[30,1],[32,1]")),
+	                 -1);
+}
+
 static void test_arrays_are_bounded(void **state)
 {
 	struct wlbd_report report;
@@ -184,11 +215,9 @@ static void test_ranks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_reads),
-		cmocka_unit_test(test_processes),
-		cmocka_unit_test(test_arrays_are_bounded),
-		cmocka_unit_test(test_nodes),
-		cmocka_unit_test(test_ranks),
+		cmocka_unit_test(test_reads),          cmocka_unit_test(test_processes),
+		cmocka_unit_test(test_ranks_that_run), cmocka_unit_test(test_arrays_are_bounded),
+		cmocka_unit_test(test_nodes),          cmocka_unit_test(test_ranks),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

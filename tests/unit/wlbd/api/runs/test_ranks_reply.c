@@ -28,10 +28,12 @@ static void close_activities(struct wlbd_activities *activities)
 
 /* The parsed reply, which must be JSON. */
 static json_t *reply_of(const char *facts, const struct wlbd_attempt_nodes *nodes,
-                        const struct wlbd_activities *activities)
+                        const struct wlbd_activities *activities, const struct wlbd_rank_processes *processes)
 {
 	json_t *parsed = json_loads(facts, 0, NULL);
-	char *text = wlbd_ranks_reply(facts, parsed, nodes, activities, NULL, 1412);
+	const struct wlbd_known_ranks known = {
+		.nodes = nodes, .activities = activities, .processes = processes, .now_ms = 1412};
+	char *text = wlbd_ranks_reply(facts, parsed, &known);
 	assert_non_null(text);
 	json_t *reply = json_loads(text, 0, NULL);
 	assert_non_null(reply);
@@ -68,7 +70,7 @@ static void test_rows(void **state)
 	assert_int_equal(wlbd_activities_keep(&activities, &activity, groups, "n2", 1000), 0);
 	activity = (struct wlbd_activity){.rank = 4, .process = WLBD_PROCESS_GONE}; /* above the size that is known */
 	assert_int_equal(wlbd_activities_keep(&activities, &activity, groups, "n1", 1500), 0);
-	json_t *reply = reply_of(FACTS, &nodes, &activities);
+	json_t *reply = reply_of(FACTS, &nodes, &activities, NULL);
 	assert_string_equal(json_string_value(json_object_get(reply, "state")), "running");
 	expect_ranks(reply, "[[0,0,412,41,\"computing\",412,\"running\",[\"all_gather\",0,1234,65536,200],"
 	                    "[[\"tp\",2,1234,1233],[\"dp\",2,96,96]],null],[1,0],[2,1],[3,null],"
@@ -79,13 +81,25 @@ static void test_rows(void **state)
 	close_activities(&activities);
 }
 
+/* torchrun has two tasks of Slurm, and starts four ranks. */
+static void test_a_trainer_that_reports_nothing(void **state)
+{
+	struct wlbd_rank_process list[] = {{"n2", 1000, WLBD_PROCESS_RUNNING}, {0}, {"n1", 1400, WLBD_PROCESS_STOPPED}};
+	const struct wlbd_rank_processes processes = {list, 3};
+	(void)state;
+	json_t *reply = reply_of("{\"nodes\":[\"n2\",\"n1\"],\"world_size\":2}", NULL, NULL, &processes);
+	expect_ranks(reply, "[[0,0,412,null,\"running\",null,\"running\",null,[],null],[1,null],"
+	                    "[2,1,12,null,\"running\",null,\"stopped\",null,[],null]]");
+	json_decref(reply);
+}
+
 static void test_an_attempt_that_is_not_in_memory(void **state)
 {
 	(void)state;
-	json_t *reply = reply_of(FACTS, NULL, NULL);
+	json_t *reply = reply_of(FACTS, NULL, NULL, NULL);
 	expect_ranks(reply, "[[0,null],[1,null],[2,null],[3,null]]");
 	json_decref(reply);
-	reply = reply_of("{\"nodes\":[],\"world_size\":null}", NULL, NULL); /* no attempt yet */
+	reply = reply_of("{\"nodes\":[],\"world_size\":null}", NULL, NULL, NULL); /* no attempt yet */
 	expect_ranks(reply, "[]");
 	json_decref(reply);
 }
@@ -93,7 +107,7 @@ static void test_an_attempt_that_is_not_in_memory(void **state)
 static void test_rows_are_bounded(void **state)
 {
 	(void)state;
-	json_t *reply = reply_of("{\"nodes\":[],\"world_size\":1000000}", NULL, NULL);
+	json_t *reply = reply_of("{\"nodes\":[],\"world_size\":1000000}", NULL, NULL, NULL);
 	assert_int_equal(json_array_size(json_object_get(reply, "ranks")), WLBD_ACTIVITY_RANKS_MAX);
 	assert_int_equal(json_integer_value(json_object_get(reply, "left_out")), 1000000 - WLBD_ACTIVITY_RANKS_MAX);
 	json_decref(reply);
@@ -111,7 +125,8 @@ static size_t length_of(int ranks, int group_count, int64_t seq, int *left_out)
 		assert_int_equal(wlbd_activities_keep(&activities, &activity, groups, "n1", 0), 0);
 	}
 	json_t *facts = json_pack("{s:[s], s:i}", "nodes", "n1", "world_size", ranks);
-	char *text = wlbd_ranks_reply("{\"nodes\":[\"n1\"]}", facts, NULL, &activities, NULL, 0);
+	const struct wlbd_known_ranks known = {.activities = &activities};
+	char *text = wlbd_ranks_reply("{\"nodes\":[\"n1\"]}", facts, &known);
 	const char *end = strstr(text, "\"left_out\":");
 	*left_out = atoi(end + strlen("\"left_out\":"));
 	size_t length = strlen(text);
@@ -137,6 +152,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows),
+		cmocka_unit_test(test_a_trainer_that_reports_nothing),
 		cmocka_unit_test(test_an_attempt_that_is_not_in_memory),
 		cmocka_unit_test(test_rows_are_bounded),
 		cmocka_unit_test(test_bytes_are_bounded),
