@@ -98,7 +98,8 @@ with_descendants() {
 	done
 }
 
-# kill_all LISTER ARGUMENT...: SIGKILL to every pid that LISTER prints, until it prints none.
+# kill_all LISTER ARGUMENT...: SIGKILL to every pid that LISTER prints, until it prints none. They are stopped before, so that none
+# lives to see that another has ended.
 kill_all() {
 	wait_for 30 kill_round "$@" || fail "still running after SIGKILL: $("$@" | tr '\n' ' ')"
 }
@@ -107,6 +108,7 @@ kill_round() {
 	local pids
 	mapfile -t pids < <("$@")
 	((${#pids[@]})) || return 0
+	kill -STOP "${pids[@]}" 2> /dev/null || true
 	kill -KILL "${pids[@]}" 2> /dev/null || true
 	return 1
 }
