@@ -24,6 +24,10 @@ class Examples(harness.ClusterTest):
             self.assertEqual(self.cluster.wait_job(job), "COMPLETED", self.cluster.output(job))
             printed = started.printed(trainer, self.cluster.output(job))
             self.assertEqual([step for step, _ in printed], list(steps), self.cluster.output(job))
+            run = harness.wait_for("the end of its run", lambda: (lambda run: run["state"] == "complete" and run)(self.cluster.show(job)), 20)
+            self.assertEqual(run["last_step"], STEPS)
+            if name != "lightning":  # its bar is drawn at some steps
+                self.assertAlmostEqual(run["last_loss"], printed[-1][1], 3)
 
     def test_pytorch(self):
         self.check("pytorch")
