@@ -46,5 +46,7 @@ for step in range(first_step, arguments.steps + 1):
         print(f"step {step} loss {mean:.4f}", flush=True)
     if step % arguments.save_interval == 0:
         save(step)
-accelerator.wait_for_everyone()  # a rank that ends while torch's threads still hold tensors can abort
+accelerator.wait_for_everyone()
+# Else threads of the group outlive it, and one that holds a tensor at Python's end aborts.
+model, optimizer, loss = accelerator.free_memory(model, optimizer, loss)
 accelerator.end_training()

@@ -2,6 +2,7 @@
 """Trains with DistributedDataParallel, from the newest checkpoint. It finds its ranks as under torchrun: RANK, WORLD_SIZE, LOCAL_RANK,
 MASTER_ADDR and MASTER_PORT are in the environment, and nothing here is of WLB."""
 import argparse
+import gc
 import os
 
 import torch
@@ -42,5 +43,7 @@ for step in range(first_step, arguments.steps + 1):
         state = {"model": model.module.state_dict(), "optimizer": optimizer.state_dict(), "step": step}
         torch.save(state, arguments.checkpoint + ".new")
         os.replace(arguments.checkpoint + ".new", arguments.checkpoint)  # a rank that dies leaves no half checkpoint
-dist.barrier()  # a rank that ends while torch's threads still hold tensors can abort
+dist.barrier()
+del model, optimizer, loss, mean  # else threads of the group outlive it, and one that holds a tensor at Python's end aborts
+gc.collect()
 dist.destroy_process_group()
