@@ -147,6 +147,18 @@ static void scan_tasks(struct wlb_agent_trainers *trainers, const struct wlb_age
 	trainers->count = scan.found.count;
 }
 
+/* The child of a shell that has ended, as between two programs of a script: the shell counts until the next scan. */
+static void take_task_instead(struct wlb_agent_trainer *trainer, const struct wlb_agent_tasks *tasks)
+{
+	for (int i = 0; i < tasks->count; i++) {
+		if (tasks->list[i].rank != trainer->task || tasks->list[i].gone)
+			continue;
+		trainer->pid = tasks->list[i].pid;
+		trainer->started = wlb_process_started(trainer->pid);
+		trainer->condition = wlb_process_condition(trainer->pid, trainer->started);
+	}
+}
+
 void wlb_agent_trainers_look(struct wlb_agent_trainers *trainers, const struct wlb_agent_tasks *tasks, int64_t now_ms)
 {
 	if (trainers->first_ms == 0)
@@ -160,6 +172,8 @@ void wlb_agent_trainers_look(struct wlb_agent_trainers *trainers, const struct w
 		struct wlb_agent_trainer *trainer = &trainers->list[i];
 		trainer->condition = wlb_process_condition(trainer->pid, trainer->started);
 		is_settled = is_settled && trainer->condition != WLB_PROCESS_GONE && trainer->launcher == NULL;
+		if (trainer->condition == WLB_PROCESS_GONE && !trainer->is_launched)
+			take_task_instead(trainer, tasks);
 	}
 	if (!is_settled && trainers->scan_ms > now_ms + SCAN_SOON_MS)
 		trainers->scan_ms = now_ms + SCAN_SOON_MS;

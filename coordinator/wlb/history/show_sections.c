@@ -54,6 +54,8 @@ static void print_training(const json_t *run)
 	wlb_field_number(run, "train_iters", all, sizeof(all));
 	wlb_field_number(run, "steps_repeated", repeated, sizeof(repeated));
 	wlb_field_number(run, "tokens", tokens, sizeof(tokens));
+	if (json_integer_value(json_object_get(run, "tokens")) == 0) /* no step has said how many */
+		snprintf(tokens, sizeof(tokens), "-");
 	wlb_field_real(run, "first_loss", 4, first_loss, sizeof(first_loss));
 	wlb_field_real(run, "last_loss", 4, last_loss, sizeof(last_loss));
 	printf("  steps %s to %s of %s (%s repeated), loss %s to %s, %s tokens\n", first, last, all, repeated,

@@ -134,6 +134,28 @@ static void the_ranks_of_a_launcher_are_its_children(void **state)
 	end(&f);
 }
 
+/* Between two scans the stacks of the rank are those of the shell. */
+static void a_shell_counts_once_its_child_has_ended(void **state)
+{
+	struct fixture f;
+	(void)state;
+	start(&f, "bash", "sleep 600; read x", "");
+	int64_t until_ms = wlb_clock_ms() + LATE_MS;
+	do
+		look_for(&f, 1, TASK_RANK);
+	while (f.trainers.list[0].pid == f.task && wlb_clock_left_ms(until_ms) > 0);
+	pid_t child = f.trainers.list[0].pid;
+	assert_true(child != f.task);
+	assert_int_equal(kill(child, SIGKILL), 0);
+	do
+		look(&f, 0);
+	while (f.trainers.list[0].pid == child && wlb_clock_left_ms(until_ms) > 0);
+	assert_int_equal(f.trainers.count, 1);
+	assert_int_equal(f.trainers.list[0].pid, f.task);
+	assert_int_equal(f.trainers.list[0].condition, WLB_PROCESS_RUNS);
+	end(&f);
+}
+
 static void without_a_launcher_the_task_trains_or_its_child(void **state)
 {
 	struct fixture f;
@@ -289,6 +311,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_ranks_of_a_launcher_are_its_children),
+		cmocka_unit_test(a_shell_counts_once_its_child_has_ended),
 		cmocka_unit_test(without_a_launcher_the_task_trains_or_its_child),
 		cmocka_unit_test(a_rank_that_is_a_shell_waits_for_its_program),
 		cmocka_unit_test(a_stopped_rank_is_reported_until_it_goes_on),
