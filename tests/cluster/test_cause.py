@@ -75,10 +75,11 @@ class Settle(ClusterTest):
 
 class LostNode(training.TrainingTest):
     """Runs wlb-worker, whose ranks on other nodes abort when a node is lost: they are not the cause."""
+    ITERATIONS = 288  # more than pass until the node is lost
 
     def check(self, job):
         run = self.finish(job)
-        self.check_complete(run)
+        self.check_complete(run, iterations=self.ITERATIONS)
         self.assertEqual([(fault["attempt"], fault["kind"], fault["node"]) for fault in run["faults"] if fault["cause"]],
                          [(1, "node_lost", "n3")], run["faults"])
         self.assertEqual(run["attempts"][0]["reason"], "node n3 is lost")
@@ -88,7 +89,7 @@ class LostNode(training.TrainingTest):
         self.addCleanup(self.cluster.restore_node, 3)
 
     def test_node_and_wlbd_killed_together(self):
-        job = self.submit()
+        job = self.submit(iterations=self.ITERATIONS)
         self.wait_step(job, training.SAVE_INTERVAL + 6)
         self.cluster.verb("kill-wlbd")
         self.lose_node()
@@ -97,7 +98,7 @@ class LostNode(training.TrainingTest):
         self.check(job)
 
     def test_wlbd_then_node(self):
-        job = self.submit()
+        job = self.submit(iterations=self.ITERATIONS)
         self.wait_step(job, training.SAVE_INTERVAL + 6)
         self.cluster.verb("kill-wlbd")
         time.sleep(1.5)

@@ -125,7 +125,8 @@ static void free_follower(struct wlb_run_follower *f)
 /* Reads the rest, also where the caller waits no longer: then it is read in vain, and bounded by its size. */
 static void read_rest(struct wlb_run_follower *f)
 {
-	if (f->is_hook_copied)
+	/* What the launcher knows of the end is late meanwhile: where no rank has the hook it is recorded at once. */
+	if (f->is_hook_copied && wlb_line_files_have_bytes(f->hook))
 		wlb_clock_sleep_ms(WLB_RUN_HOOK_COPY_LATE_MS);
 	while (poll_all(f, true) && wlb_clock_left_ms(f->end_ms) > 0)
 		wlb_clock_sleep_ms(END_PAUSE_MS);

@@ -199,6 +199,14 @@ bool wlb_line_files_poll(struct wlb_line_files *files, struct wlb_merged_records
 	return has_more;
 }
 
+bool wlb_line_files_have_bytes(const struct wlb_line_files *files)
+{
+	for (int i = 0; i < files->count; i++)
+		if (files->all[i]->place.offset > 0)
+			return true;
+	return false;
+}
+
 struct wlb_line_counts wlb_line_files_counts(const struct wlb_line_files *files)
 {
 	struct wlb_line_counts counts = files->counts;

@@ -32,6 +32,9 @@ void wlb_line_files_close(struct wlb_line_files *files); /* NULL allowed */
 bool wlb_line_files_poll(struct wlb_line_files *files, struct wlb_merged_records *records, double now_s,
                          int64_t lines_most);
 
+/* Whether something was read. */
+bool wlb_line_files_have_bytes(const struct wlb_line_files *files);
+
 struct wlb_line_counts wlb_line_files_counts(const struct wlb_line_files *files);
 
 /* Removes the files, of which all that is worth it was read. */
