@@ -45,6 +45,9 @@ class _Hook:
         if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid():
             raise OSError("WLB_HOOK_FILE is not a regular file of this user")
         self.file = (about.st_dev, about.st_ino)
+        restarts = os.environ.get("TORCHELASTIC_RESTART_COUNT", "")
+        if restarts.isdigit() and int(restarts[:9]) > 0:
+            self.write('"launcher_restarts": %d' % int(restarts[:9]))
 
     def turn_off(self):
         self.is_on = False

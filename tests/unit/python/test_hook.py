@@ -219,6 +219,12 @@ class Followed(Case):
         self.assertEqual(said, (0, ""))
         self.assertEqual(self.noted(), [{"rank": 5, "step_of_attempt": i} for i in (1, 2, 3, 4)])
 
+    def test_ranks_that_torchrun_has_started_again_are_told(self):
+        program = "import torch\noptimizer = torch.optim.Optimizer()\noptimizer.step()\noptimizer.step()\n"
+        for count, told in (("0", []), ("2", [{"launcher_restarts": 2}]), ("-1", []), ("x", [])):
+            self.follow(program, TORCHELASTIC_RESTART_COUNT=count)
+            self.assertEqual(self.noted(), told + [{"step_of_attempt": 1}, {"step_of_attempt": 2}])
+
     def test_an_optimizer_that_is_used_alone_from_now_on_counts(self):
         self.follow("""
             import torch

@@ -252,6 +252,29 @@ static void steps_of_the_attempt_are_few_records(void **state)
 	wlb_line_files_close(files);
 }
 
+/* Each rank of the node tells of it; a program that logs such a value tells of a value. */
+static void restarts_of_the_launcher_are_events(void **state)
+{
+	char path[PATH_MAX];
+	(void)state;
+	snprintf(path, sizeof(path), "%s/restarts.jsonl", folder);
+	append("restarts.jsonl", "{\"rank\": 0, \"time\": 50, \"launcher_restarts\": 1}\n"
+	                         "{\"rank\": 1, \"time\": 51, \"launcher_restarts\": 1}\n"
+	                         "{\"rank\": 0, \"time\": 60, \"launcher_restarts\": 2}\n"
+	                         "{\"rank\": 0, \"time\": 61, \"launcher_restarts\": 1e300}\n");
+	struct wlb_line_files *files = wlb_line_files_open_one(path, WLB_SOURCE_HOOK);
+	assert_non_null(files);
+	wlb_line_files_poll(files, &records, 100, 10);
+	assert_string_equal(written, "event 50\nevent 60\n");
+	wlb_line_files_close(files);
+	files = wlb_line_files_open_one(path, WLB_SOURCE_LOG);
+	assert_non_null(files);
+	wlb_line_files_poll(files, &records, 100, 10);
+	assert_null(strstr(written + strlen("event 50\nevent 60\n"), "event"));
+	wlb_line_files_close(files);
+	assert_int_equal(unlink(path), 0);
+}
+
 /* Of a save that the hook has seen nobody has said that it is a checkpoint. Its time is not that of a step. */
 static void saves_that_the_hook_sees_are_events(void **state)
 {
@@ -478,6 +501,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_takes_the_place_of_a_file_is_not_read, begin, end),
 		cmocka_unit_test_setup_teardown(what_is_said_is_text, begin, end),
 		cmocka_unit_test_setup_teardown(steps_of_the_attempt_are_few_records, begin, end),
+		cmocka_unit_test_setup_teardown(restarts_of_the_launcher_are_events, begin, end),
 		cmocka_unit_test_setup_teardown(saves_that_the_hook_sees_are_events, begin, end),
 		cmocka_unit_test_setup_teardown(what_is_printed_becomes_records, begin, end),
 		cmocka_unit_test(pipes_are_not_read),

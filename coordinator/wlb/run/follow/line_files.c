@@ -154,7 +154,11 @@ static void take_line(struct wlb_line_files *files, struct file *file, const cha
 	                                  .stream = line->rank >= 0 ? line->rank : UNRANKED + file->node,
 	                                  .generation = file->place.generation,
 	                                  .at = file->lines.line_at};
-	if (line->checkpoint[0] != '\0')
+	const double *restarts =
+		files->source == WLB_SOURCE_HOOK ? wlb_followed_find(&line->record, "launcher_restarts") : NULL;
+	if (restarts != NULL)
+		wlb_merged_records_restarted(records, *restarts, &line->record, now_s);
+	else if (line->checkpoint[0] != '\0')
 		wlb_merged_records_saved(records, files->source, line->checkpoint, &line->record, now_s);
 	else
 		wlb_merged_records_take(records, &origin, &line->record, now_s);

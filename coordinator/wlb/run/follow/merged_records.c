@@ -6,8 +6,9 @@
 
 #include "common/json_text.h"
 
-#define VALUE_MAX 1e300              /* docs/api.md */
-#define SECONDS_MAX 1e7              /* likewise */
+#define VALUE_MAX 1e300 /* docs/api.md */
+#define SECONDS_MAX 1e7 /* likewise */
+#define RESTARTS_MAX 1e6
 static const double AHEAD_S = 600.0; /* a time that a trainer says may be so far in the future */
 
 int wlb_merged_records_open(struct wlb_merged_records *records, wlb_merged_write *write, void *context)
@@ -120,12 +121,29 @@ void wlb_merged_records_take(struct wlb_merged_records *records, const struct wl
 	records->write(records->context, "followed", data, time_s);
 }
 
-static void write_event(struct wlb_merged_records *records, const char *path, double took_s, double time_s)
+static void write_event(struct wlb_merged_records *records, const char *kind, const char *detail, double time_s)
+{
+	records->write(records->context, "event",
+	               json_pack("{s:s, s:o}", "kind", kind, "detail", wlb_json_text(detail)), time_s);
+}
+
+static void write_saved(struct wlb_merged_records *records, const char *path, double took_s, double time_s)
 {
 	char detail[WLB_JSON_TEXT_MAX];
 	snprintf(detail, sizeof(detail), "%s, which took %.1f s", path, took_s);
-	records->write(records->context, "event",
-	               json_pack("{s:s, s:o}", "kind", "saved", "detail", wlb_json_text(detail)), time_s);
+	write_event(records, "saved", detail, time_s);
+}
+
+void wlb_merged_records_restarted(struct wlb_merged_records *records, double restarts,
+                                  const struct wlb_followed *record, double now_s)
+{
+	char detail[96];
+	if (!(restarts > (double)records->restarts) || restarts > RESTARTS_MAX)
+		return;
+	records->restarts = (int64_t)restarts;
+	snprintf(detail, sizeof(detail), "the launcher has started its ranks again, restart %lld of this attempt",
+	         (long long)records->restarts);
+	write_event(records, "ranks_restarted", detail, time_of(record, now_s));
 }
 
 void wlb_merged_records_saved(struct wlb_merged_records *records, enum wlb_source source, const char *path,
@@ -137,7 +155,7 @@ void wlb_merged_records_saved(struct wlb_merged_records *records, enum wlb_sourc
 	records->saved_s += took_s;
 	if (source == WLB_SOURCE_HOOK) {
 		if (is_new_second(&records->save_s, now_s))
-			write_event(records, path, took_s, time_of(record, now_s));
+			write_saved(records, path, took_s, time_of(record, now_s));
 		return;
 	}
 	if (!has_step && !records->has_step) {

@@ -31,6 +31,7 @@ struct wlb_merged_records {
 	double held_s;           /* when it was said */
 	int64_t written_held_s;  /* the second in which one was written */
 	int64_t save_s;          /* the second of the last event of a save */
+	int64_t restarts;        /* of the ranks by their launcher, so far */
 	int64_t left_out_values; /* without room or a usable name */
 	int64_t left_out_records;
 };
@@ -49,5 +50,9 @@ void wlb_merged_records_take(struct wlb_merged_records *records, const struct wl
  * most. */
 void wlb_merged_records_saved(struct wlb_merged_records *records, enum wlb_source source, const char *path,
                               const struct wlb_followed *record, double now_s);
+
+/* The launcher of the ranks has started them again within the attempt, so many times: each is an event, once. */
+void wlb_merged_records_restarted(struct wlb_merged_records *records, double restarts,
+                                  const struct wlb_followed *record, double now_s);
 
 #endif
