@@ -501,10 +501,10 @@ int wlb_agent_run(const struct wlb_agent_options *options, const struct wlb_clie
 	                                           .page = options->page,
 	                                           .config = config};
 	int rc = open_parts(&a, config, error);
-	wlb_agent_hook_copy_begin(&a.hook_copy, options->node);
-	if (rc == 0)
+	if (rc == 0) {
+		wlb_agent_hook_copy_begin(&a.hook_copy, options->node);
 		watch_step(&a);
-	wlb_agent_hook_copy_end(&a.hook_copy);
+	}
 	wlb_agent_gathering_end(&a.gathering);
 	wlb_agent_tasks_close(&a.tasks);
 	wlb_agent_steps_free(&a.steps);

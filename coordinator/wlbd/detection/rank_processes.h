@@ -21,9 +21,9 @@ struct wlbd_rank_processes {
 	int count;
 };
 
-/* Fills it from the reports of `count` nodes, whose names it refers to; it stays empty without memory. A rank is
- * ignored where each node has as many as the one with most, and it is above all of these: no agent can have a reply
- * list a million ranks. wlbd_rank_processes_free releases it. */
+/* Fills it from the reports of `count` nodes, whose names it refers to; it stays empty without memory. Of a
+ * node the most ranks are counted that one reports: a rank that is not below this number times `count` is ignored, so
+ * that no agent can have a reply list a million ranks. wlbd_rank_processes_free releases it. */
 void wlbd_rank_processes_fill(struct wlbd_rank_processes *processes, const struct wlbd_processes_node *list, int count);
 void wlbd_rank_processes_free(struct wlbd_rank_processes *processes);
 

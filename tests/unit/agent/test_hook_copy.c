@@ -82,7 +82,6 @@ static void lines_are_copied_and_the_file_is_removed(void **state)
 	wlb_agent_hook_copy_end(&copy);
 	assert_string_equal(text_of(to), "{\"step\": 1}\n{\"step\": 2}\n");
 	assert_int_equal(access(from, F_OK), -1);
-	wlb_agent_hook_copy_end(&copy); /* also at the agent's end */
 }
 
 /* `wlb run` has gone, and removed the copy: it is not made again. */
