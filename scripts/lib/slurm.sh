@@ -257,7 +257,8 @@ slurm_node_reboot() {
 	slurmd_restart "$1" -b
 }
 
-# slurm_node_freeze N: until no process of it runs, since one may start another meanwhile.
+# slurm_node_freeze N: until no process of it runs, since one may start another meanwhile. What is stopped is noted, since a process whose
+# parent ends meanwhile is no longer known as one of the node's.
 slurm_node_freeze() {
 	wait_for 40 slurm_node_freeze_round "$1" || fail "n$1 still runs after SIGSTOP: $(slurm_node_running "$1" | tr '\n' ' ')"
 }
@@ -266,6 +267,7 @@ slurm_node_freeze_round() {
 	local pids
 	mapfile -t pids < <(slurm_node_running "$1")
 	((${#pids[@]})) || return 0
+	printf '%s\n' "${pids[@]}" >> "$CLUSTER_DIR/run/frozen-n$1"
 	kill -STOP "${pids[@]}" 2> /dev/null || true
 	return 1
 }
@@ -284,8 +286,9 @@ slurm_node_is_frozen() {
 }
 
 slurm_node_thaw() {
-	local pids
-	mapfile -t pids < <(slurm_node_processes "$1")
+	local pids frozen=$CLUSTER_DIR/run/frozen-n$1
+	mapfile -t pids < <(slurm_node_processes "$1"; [[ ! -e $frozen ]] || cat "$frozen")
+	rm -f "$frozen"
 	((${#pids[@]})) || return 0
 	kill -CONT "${pids[@]}" 2> /dev/null || true
 }
