@@ -42,7 +42,7 @@ class Run:
     def __init__(self, command, folder, output=subprocess.DEVNULL, environment=None):
         began_s, busy, own = time.monotonic(), busy_s(), own_s()
         process = subprocess.Popen(command, cwd=folder, stdout=output,
-                                   env={**os.environ, **(environment or {}), "OMP_WAIT_POLICY": "passive"})
+                                   env={**os.environ, **(environment or {}), "OMP_WAIT_POLICY": "passive", "WLB_TEST_SPIN": "1"})
         try:
             _, status, usage = os.wait4(process.pid, 0)
         except SystemExit:  # by a signal: mpirun ends its ranks
