@@ -25,13 +25,3 @@ void wlb_ranks_format(const int *ranks, int count, int columns, char *text, size
 		i = last + 1;
 	}
 }
-
-void wlb_bytes_format(int64_t bytes, char *text, size_t size)
-{
-	static const char *const units[] = {"B", "KiB", "MiB", "GiB"};
-	double amount = (double)bytes;
-	int unit = 0;
-	for (; amount >= 1024 && unit < 3; unit++)
-		amount /= 1024;
-	snprintf(text, size, unit == 0 ? "%.0f %s" : "%.1f %s", amount, units[unit]);
-}

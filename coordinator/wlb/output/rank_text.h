@@ -1,4 +1,4 @@
-/* Ranks and sizes of messages as short texts. */
+/* Ranks as a short text. */
 #ifndef COORDINATOR_WLB_OUTPUT_RANK_TEXT_H
 #define COORDINATOR_WLB_OUTPUT_RANK_TEXT_H
 
@@ -7,8 +7,5 @@
 
 /* "8-13,15" of ascending ranks, in at most `columns` columns, with ",..." where that is not all. */
 void wlb_ranks_format(const int *ranks, int count, int columns, char *text, size_t size);
-
-/* "64.0 KiB" */
-void wlb_bytes_format(int64_t bytes, char *text, size_t size);
 
 #endif

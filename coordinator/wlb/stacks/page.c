@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/output/bytes_text.h"
 #include "coordinator/wlb/output/rank_text.h"
 #include "coordinator/wlb/output/reply_fields.h"
 #include "coordinator/wlb/output/seconds_text.h"

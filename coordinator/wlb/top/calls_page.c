@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/output/bytes_text.h"
 #include "coordinator/wlb/output/rank_text.h"
 #include "coordinator/wlb/output/seconds_text.h"
 #include "coordinator/wlb/top/calls.h"
