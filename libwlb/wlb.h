@@ -770,6 +770,7 @@ struct wlb_memory {
 	double buffers; /* of communication */
 	double margin;  /* `margin` times all above: fragmentation, memory of the runtime */
 	double total;
+	double saved; /* of the host, beyond the total: the copy that a rank of wlb-worker makes for a checkpoint */
 };
 
 /* Memory of stage 0 to pp - 1 where the largest micro-batch has `tokens` tokens and its longest document `longest`

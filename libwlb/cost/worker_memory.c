@@ -164,5 +164,6 @@ struct wlb_memory wlb_worker_memory(const struct wlb_plan *plan, const struct wl
 		.activations = activation_bytes(&s),
 		.logits = logit_bytes(&s),
 		.buffers = buffer_bytes(&s) + sums,
+		.saved = 3.0 * s.master * parameters / shards, /* masters and two moments */
 	};
 }

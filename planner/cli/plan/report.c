@@ -104,6 +104,10 @@ static void print_memory(const struct wlb_plan_input *input, const struct wlb_ca
 	format_memory(input->machine.memory_bytes, limit);
 	printf("\nMemory of a GPU of stage %d, which needs the most: %s of %s\n", best->stage, total, limit);
 	wlb_bars(stdout, bars, count, wlb_terminal_columns(), wlb_terminal_unicode());
+	if (best->memory.saved > 0.0) {
+		format_memory(best->memory.saved, total);
+		printf("\nMemory of the host for each GPU where the run saves: %s\n", total);
+	}
 }
 
 /* What follows the recomputation of a plan. */

@@ -574,6 +574,8 @@ class Text(unittest.TestCase):
         total = report["memory_bytes"]["total"]
         self.assertAlmostEqual(sum(float(number) * UNITS[unit] for number, unit in memory), total, delta=0.005 * len(memory) * 2**20)
         self.assertIn(f"which needs the most: {amount(total)} of ", "\n".join(lines))
+        saved = amount(report["memory_bytes"]["saved"])
+        self.assertIn(f"Memory of the host for each GPU where the run saves: {saved}", lines)
 
     def test_a_simulation_of_milliseconds(self):
         with tempfile.TemporaryDirectory() as folder:
