@@ -18,5 +18,13 @@ def compiler(build):
     return subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
 
 
+def commit_of(build):
+    """The commit of the source of a build."""
+    cache = (build / "CMakeCache.txt").read_text(encoding="utf-8")
+    source = re.search(r"^CMAKE_HOME_DIRECTORY:INTERNAL=(.*)$", cache, re.MULTILINE).group(1)
+    return subprocess.run(["git", "-C", source, "describe", "--always", "--dirty"], check=True, capture_output=True,
+                          text=True).stdout.strip()
+
+
 def verdict(met):
     return "met" if met else "**not met**"

@@ -16,7 +16,7 @@ import sys
 import tempfile
 
 from bench_documents import skewed_documents, write_dataset
-from bench_host import compiler, machine, verdict
+from bench_host import commit_of, compiler, machine, verdict
 from bench_train import Load, calibrate, train
 
 STEPS = 10
@@ -277,14 +277,6 @@ where 1 is above these.
 
 def table(rows):
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
-
-
-def commit_of(build):
-    """The commit of the source of a build."""
-    cache = (build / "CMakeCache.txt").read_text(encoding="utf-8")
-    source = re.search(r"^CMAKE_HOME_DIRECTORY:INTERNAL=(.*)$", cache, re.MULTILINE).group(1)
-    return subprocess.run(["git", "-C", source, "describe", "--always", "--dirty"], check=True, capture_output=True,
-                          text=True).stdout.strip()
 
 
 def read_arguments():
