@@ -258,17 +258,18 @@ static int64_t find_place(const struct wlb_layout *layout, char *const *entries,
 	return place;
 }
 
-/* Blocks SIGUSR1 in a task that is wlb-worker, which waits for it once it is loaded: a signal that comes before stays
- * pending, and would otherwise end it. Any other program gets the signals as Slurm leaves them, since a blocked signal
- * could not ask it to stop. */
-static void hold_stop_signal(spank_t sp)
+/* Blocks the signals that ask wlb-worker to save (worker/train/stop_signals.h) in a task that is wlb-worker, which
+ * waits for them once it is loaded: a signal that comes before stays pending, and would otherwise end it. Any other
+ * program gets the signals as Slurm leaves them, since a blocked signal could not ask it to stop. */
+static void hold_save_signals(spank_t sp)
 {
-	sigset_t stop;
+	sigset_t save;
 	if (!wlb_program_is_worker(sp))
 		return;
-	sigemptyset(&stop);
-	sigaddset(&stop, SIGUSR1);
-	sigprocmask(SIG_BLOCK, &stop, NULL);
+	sigemptyset(&save);
+	sigaddset(&save, SIGUSR1);
+	sigaddset(&save, SIGUSR2);
+	sigprocmask(SIG_BLOCK, &save, NULL);
 }
 
 /* Returns the tasks of the attempt whose step this is; -1: it is none of `wlb run`. */
@@ -358,7 +359,7 @@ int wlb_remote_task_init(spank_t sp, const struct wlb_spank *plugin)
 	uint32_t tasks = 0, node = 0;
 	int local_rank = 0;
 	char **entries;
-	hold_stop_signal(sp);
+	hold_save_signals(sp);
 	if (!wlb_spank_options_active(&plugin->options))
 		return 0;
 	set_rank(sp);

@@ -18,7 +18,8 @@ CREATE FUNCTION public.wlb_checkpoint_added() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
 begin
-	update attempts set checkpoint_seconds = checkpoint_seconds + wlb_seconds(new.duration_s) where id = new.attempt_id;
+	update attempts set checkpoint_seconds = checkpoint_seconds + wlb_seconds(coalesce(new.stall_s, new.duration_s))
+	where id = new.attempt_id;
 	return null;
 end $$;
 CREATE FUNCTION public.wlb_faults_count() RETURNS trigger
@@ -120,6 +121,7 @@ CREATE TABLE public.attempts (
     reported_step bigint,
     goes_on boolean DEFAULT false NOT NULL,
     step_of_attempt bigint,
+    saves_on_request boolean DEFAULT false NOT NULL,
     CONSTRAINT attempts_state_check CHECK ((state = ANY (ARRAY['starting'::text, 'running'::text, 'complete'::text, 'failed'::text, 'ended'::text, 'lost'::text])))
 );
 CREATE TABLE public.calibrations (
@@ -305,7 +307,8 @@ CREATE TABLE public.checkpoints (
     path text NOT NULL,
     size_bytes bigint,
     duration_s double precision,
-    recorded_at timestamp with time zone NOT NULL
+    recorded_at timestamp with time zone NOT NULL,
+    stall_s double precision
 );
 ALTER TABLE public.checkpoints ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME public.checkpoints_id_seq
@@ -321,7 +324,8 @@ CREATE TABLE public.events (
     attempt_id bigint,
     kind text NOT NULL,
     detail text DEFAULT ''::text NOT NULL,
-    recorded_at timestamp with time zone NOT NULL
+    recorded_at timestamp with time zone NOT NULL,
+    save jsonb
 );
 ALTER TABLE public.events ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME public.events_id_seq
@@ -543,6 +547,7 @@ CREATE INDEX checkpoints_run_id_step_idx ON public.checkpoints USING btree (run_
 CREATE INDEX events_attempt_id_idx ON public.events USING btree (attempt_id);
 CREATE UNIQUE INDEX events_once ON public.events USING btree (run_id, kind, recorded_at, md5(detail));
 CREATE INDEX events_run_id_id_idx ON public.events USING btree (run_id, id);
+CREATE INDEX events_run_id_id_idx1 ON public.events USING btree (run_id, id) WHERE (save IS NOT NULL);
 CREATE INDEX faults_attempt_id_idx ON public.faults USING btree (attempt_id);
 CREATE INDEX faults_attempt_id_idx1 ON public.faults USING btree (attempt_id) WHERE (proof ? 'evicted'::text);
 CREATE INDEX faults_detected_at_id_idx ON public.faults USING btree (detected_at, id);

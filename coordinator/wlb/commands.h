@@ -12,6 +12,7 @@ extern const struct wlb_command wlb_command_logs;
 extern const struct wlb_command wlb_command_nodes;
 extern const struct wlb_command wlb_command_top;
 extern const struct wlb_command wlb_command_set;
+extern const struct wlb_command wlb_command_save;
 extern const struct wlb_command wlb_command_stacks;
 extern const struct wlb_command wlb_command_flush;
 extern const struct wlb_command wlb_command_db;

@@ -13,6 +13,7 @@ import os
 import signal
 import stat
 import sys
+import threading
 import time
 import weakref
 
@@ -163,10 +164,25 @@ def _note_scalar(tag, value, step):
         _hook.write(fields[1:-1])
 
 
+def _size_of(path):
+    """Bytes of a file; None of a folder, whose files would have to be looked at one by one."""
+    try:
+        about = os.stat(path)
+    except OSError:
+        return None
+    return about.st_size if stat.S_ISREG(about.st_mode) else None
+
+
 def _note_save(target, begin_s):
+    took_s = time.time() - begin_s
     if isinstance(target, (str, os.PathLike)) and _hook.has_room():
+        size = _size_of(target)
         path = os.fsencode(os.path.abspath(os.fspath(target)))[:4000].decode("utf-8", "replace")
-        _hook.write('"checkpoint": %s, "save_s": %.6f' % (json.dumps(path), time.time() - begin_s))
+        fields = '"checkpoint": %s, "save_s": %.6f' % (json.dumps(path), took_s)
+        if size is not None:
+            fields += ', "bytes": %d' % size
+        # A save on another thread, as in DCP's async_save, does not stop training.
+        _hook.write(fields if threading.get_ident() == threading.main_thread().ident else fields + ', "stall_s": 0')
 
 
 def _wrap(original, note):

@@ -11,7 +11,8 @@
             break
 
 Outside of a run of WLB each call returns at once and does nothing. No call raises an exception or waits for anybody. A number that is
-on a GPU is read as .item() reads it, which waits for the GPU: log every so many steps, or give numbers of the host.
+on a GPU is read as .item() reads it, which waits for the GPU: log every so many steps, or give numbers of the host. checkpoint adds up
+the sizes of the files at the path, for 0.1 s at most.
 
 Call log from one rank, or from all: the values of the lowest rank count. Call should_stop from rank 0, or from all after each step. For
 Hugging Face's Trainer there is wlb.HuggingFaceCallback(), for Lightning wlb.LightningCallback().

@@ -12,6 +12,8 @@ VALUES_MOST = 64  # of a record; the reader takes no more
 NAME_MOST = 64  # characters of a name
 PATH_MOST = 4000
 INTEGER_MOST = 1 << 53  # beyond it a double has no exact value
+ENTRIES_MOST = 1000  # of a folder whose size is measured
+MEASURE_MOST_S = 0.1
 ERRORS_MOST = 10
 BYTES_MOST = 1 << 30
 
@@ -113,11 +115,38 @@ def log(step=None, loss=None, tokens=None, **others):
         pass
 
 
-def checkpoint(path, step=None):
-    """Tells that a checkpoint is complete: a file or a folder, from which the run can go on behind that step."""
+def _size_of(path):
+    """Bytes of a file, or of all files of a folder; None where that cannot be found out soon: a folder may have a file of each rank."""
+    until_s = time.monotonic() + MEASURE_MOST_S
+    size, entries, folders = 0, 0, []
+    about = os.stat(path)
+    if not stat.S_ISDIR(about.st_mode):
+        return about.st_size
+    folders.append(path)
+    while folders:
+        with os.scandir(folders.pop()) as listed:
+            for entry in listed:
+                entries += 1
+                if entries > ENTRIES_MOST or time.monotonic() > until_s:
+                    return None
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                else:
+                    size += entry.stat(follow_symlinks=False).st_size
+    return size
+
+
+def checkpoint(path, step=None, took_s=None, stall_s=None):
+    """Tells that a checkpoint is complete: a file or a folder, from which the run can go on behind that step. took_s: from its begin until
+    now; stall_s: the part of it in which training stood still, where that is not all of it."""
     try:
         name = os.path.abspath(os.fspath(path))
-        if isinstance(name, str) and len(name) <= PATH_MOST:
-            _append({"checkpoint": _text(name), "step": step}, {})
+        if not isinstance(name, str) or len(name) > PATH_MOST or not os.environ.get("WLB_METRICS_FILE"):
+            return
+        try:
+            size = _size_of(name)
+        except OSError:
+            size = None
+        _append({"checkpoint": _text(name), "step": step, "save_s": took_s, "stall_s": stall_s, "bytes": size}, {})
     except Exception:
         pass

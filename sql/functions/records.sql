@@ -68,8 +68,9 @@ begin
 	when 'followed' then
 		return wlb_record_followed(a, d, at);
 	when 'checkpoint' then
-		insert into checkpoints (run_id, attempt_id, step, path, size_bytes, duration_s, recorded_at)
-		select a.run_id, a.id, (d->>'step')::bigint, d->>'path', (d->>'bytes')::bigint, (d->>'duration_s')::float8, at
+		insert into checkpoints (run_id, attempt_id, step, path, size_bytes, duration_s, stall_s, recorded_at)
+		select a.run_id, a.id, (d->>'step')::bigint, d->>'path', (d->>'bytes')::bigint, (d->>'duration_s')::float8,
+			(d->>'stall_s')::float8, at
 		where not wlb_run_is_followed(a.run_id) or not exists ( -- a trainer's files may be read twice
 			select from checkpoints where attempt_id = a.id and step = (d->>'step')::bigint and path = d->>'path');
 	when 'fault' then
@@ -79,7 +80,7 @@ begin
 		if d->>'kind' = 'step_started' then
 			perform wlb_attempt_begun(a, at);
 		end if;
-		perform wlb_event_add(a.run_id, a.id, d->>'kind', coalesce(d->>'detail', ''), at);
+		perform wlb_event_add(a.run_id, a.id, d->>'kind', coalesce(d->>'detail', ''), at, wlb_save_seen(d->'save'));
 	when 'command' then
 		perform wlb_record_command(a, d);
 	when 'attempt_end' then
@@ -112,6 +113,7 @@ begin
 	update attempts set
 		world_size = (d->>'world_size')::integer, dtype = d->>'dtype', device = d->>'device',
 		resumed_step = (d->>'resumed_step')::bigint, checkpoint_path = d->>'checkpoint',
+		saves_on_request = coalesce((d->>'saves_on_request')::boolean, false),
 		reported_at = coalesce(reported_at, p_time)
 	where id = a.id;
 	update runs set model = d->'model', seq_length_tokens = (d->>'seq_length')::bigint,
@@ -266,10 +268,17 @@ begin
 	end if;
 end $$;
 
-create function wlb_event_add(p_run bigint, p_attempt bigint, p_kind text, p_detail text, p_time timestamptz)
+-- What is kept of a save that the hook has seen; null where the event has none.
+create function wlb_save_seen(p_save jsonb) returns jsonb language sql immutable as $$
+	select jsonb_strip_nulls(jsonb_build_object('path', p_save->'path', 'step', p_save->'step', 'bytes', p_save->'bytes',
+		'duration_s', p_save->'duration_s', 'stall_s', p_save->'stall_s')) where jsonb_typeof(p_save) = 'object'
+$$;
+
+create function wlb_event_add(p_run bigint, p_attempt bigint, p_kind text, p_detail text, p_time timestamptz,
+	p_save jsonb default null)
 returns void language sql as $$
-	insert into events (run_id, attempt_id, kind, detail, recorded_at)
-	values (p_run, p_attempt, p_kind, p_detail, p_time)
+	insert into events (run_id, attempt_id, kind, detail, recorded_at, save)
+	values (p_run, p_attempt, p_kind, p_detail, p_time, p_save)
 	on conflict (run_id, kind, recorded_at, md5(detail)) do nothing
 $$;
 

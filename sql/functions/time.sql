@@ -157,7 +157,8 @@ language sql stable rows 16 as $$
 	from spans join steps_superseded s on s.run_id = p_run and s.recorded_at > began and s.recorded_at <= coalesce(
 		(select min(recorded_at) from steps_superseded where run_id = p_run and recorded_at > ended), 'infinity')
 	union all
-	select k.attempt_id, 'checkpoint', k.step, wlb_seconds_within(began, ended, k.recorded_at, k.duration_s)
+	select k.attempt_id, 'checkpoint', k.step, wlb_seconds_within(began, ended,
+		k.recorded_at - make_interval(secs => coalesce(k.duration_s - k.stall_s, 0)), coalesce(k.stall_s, k.duration_s))
 	from spans join checkpoints k on k.run_id = p_run and k.recorded_at > began and k.recorded_at <= coalesce(
 		(select min(recorded_at) from checkpoints where run_id = p_run and recorded_at > ended), 'infinity')
 $$;

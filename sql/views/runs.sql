@@ -26,7 +26,8 @@ select r.name as run, r.id as run_id, a.id as attempt_id, a.number as attempt, a
 		(select min(step) from steps_superseded s where s.attempt_id = a.id)) as first_step,
 	greatest((select max(step) from steps s where s.attempt_id = a.id),
 		(select max(step) from steps_superseded s where s.attempt_id = a.id)) as last_step,
-	a.created_at, a.started_at, a.ended_at, a.plan, a.memory_bytes, a.gpus, a.nodes_bytes, a.step_of_attempt
+	a.created_at, a.started_at, a.ended_at, a.plan, a.memory_bytes, a.gpus, a.nodes_bytes, a.step_of_attempt,
+	a.saves_on_request
 from attempts a join runs r on r.id = a.run_id;
 comment on view run_attempts is 'Attempts of runs; each that has ended and is not complete has a reason';
 comment on column run_attempts.first_step is 'first step that it recorded';
@@ -44,7 +45,7 @@ from steps_superseded s join runs r on r.id = s.run_id join attempts a on a.id =
 comment on view run_steps_superseded is 'Steps that a later attempt did again: the rows that they had before';
 
 create view run_checkpoints as
-select r.name as run, r.id as run_id, a.number as attempt, c.step, c.path, c.size_bytes, c.duration_s, c.recorded_at
+select r.name as run, r.id as run_id, a.number as attempt, c.step, c.path, c.size_bytes, c.duration_s, c.stall_s, c.recorded_at
 from checkpoints c join runs r on r.id = c.run_id join attempts a on a.id = c.attempt_id;
 comment on view run_checkpoints is 'Checkpoints that runs have written';
 

@@ -34,7 +34,7 @@ LOGGED = """
             wlb.log(step=step, **{"eval/loss": 1.0 / step + rank})
             if rank == 0:
                 open("saved", "w").write(str(step))
-                wlb.checkpoint("saved", step=step)
+                wlb.checkpoint("saved", step=step, took_s=3, stall_s=0.25)
     """
 
 # Says what hurts whoever believes it. It is read meanwhile.
@@ -108,6 +108,8 @@ class Follow(ClusterTest):
         self.assertEqual([run["last_step"], run["steps_repeated"], run["tokens"]], [30, 5, 30000])
         self.assertEqual([attempt["resumed_step"] for attempt in run["attempts"]], [None, 20])
         self.assertEqual([(save["attempt"], save["step"]) for save in run["checkpoints"]], [(1, 10), (1, 20), (2, 30)])
+        self.assertEqual([[save[key] for key in ("bytes", "duration_s", "stall_s", "is_seen")] for save in run["checkpoints"]],
+                         [[2, 3, 0.25, False]] * 3)
         self.assertEqual(self.values(run)["eval/loss"],
                          {"name": "eval/loss", "attempt": 2, "step": 30, "is_of_attempt": False, "value": 1.0 / 30, "source": "log"})
         self.check_times(run, steps)
@@ -204,8 +206,11 @@ class Follow(ClusterTest):
         self.assertEqual([attempt["step_of_attempt"] for attempt in run["attempts"]], [3])
         # Nobody has said that the run can go on from what was saved.
         saved = [event["detail"] for event in run["events"] if event["kind"] == "saved"]
-        self.assertEqual((run["checkpoints"], len(saved)), ([], 1))
+        self.assertEqual(len(saved), 1)
         self.assertRegex(saved[0], rf"^{self.cluster.work}/saved.pt, which took \d+\.\d s$")
+        self.assertEqual([[save[key] for key in ("path", "bytes", "is_seen")] for save in run["checkpoints"]],
+                         [[f"{self.cluster.work}/saved.pt", None, True]])
+        self.assertIn(f"  {self.cluster.work}/saved.pt (seen by the hook)\n", self.cluster.run("wlb", "show", job).stdout)
         self.assertEqual(self.values(run)["loss"]["source"], "hook")
         self.assertEqual(self.cluster.output(job).count(f"path {torch}\n"), 2)  # no rank has the hook in its own
         job = self.submit(f"PYTHONPATH={torch} wlb run --no-hook -- python3 {program}")
@@ -256,6 +261,30 @@ class Stored(ClusterTest):
                 self.deliver(attempt, record)
             self.assertEqual(self.rows(job), [["5", "1", "0.5", "0.5", "", "1"]])
             self.assertEqual(self.sums(job), ["1", "0", "0.5", "0"])
+
+    def test_saves_that_were_seen_are_parts_of_those_that_are_told(self):
+        attempts = self.attempt(7020, 1, 2)
+
+        def tell(attempt, *records):
+            body = {"first_seq": 1, "records": [{"seq": i, "time": 1790000000 + time, "type": kind, "data": data}
+                                                for i, (time, kind, data) in enumerate(records, 1)]}
+            self.cluster.sql(f"select wlb_deliver({attempt}, 'run', '{json.dumps(body)}', '{{}}')")
+
+        def seen(time, path, **said):
+            return time, "event", {"kind": "saved", "detail": path, "save": {"path": path, **said}}
+
+        tell(attempts[0], seen(1, "/c/1/x.pt", duration_s=2, stall_s=0), seen(2, "/c/1/a/y.pt", duration_s=1, bytes=5),
+             seen(3, "/c/10/z.pt", duration_s=9, junk="x"), (4, "checkpoint", {"step": 10, "path": "/c/1"}),
+             seen(5, "/latest.pt", duration_s=4), (6, "checkpoint", {"step": 20, "path": "/latest.pt", "duration_s": 5}),
+             seen(7, "/latest.pt", duration_s=6), (8, "checkpoint", {"step": 30, "path": "/latest.pt"}), seen(9, "/latest.pt", step=31))
+        tell(attempts[1], (2.5, "checkpoint", {"step": 40, "path": "/c"}))
+        run = self.cluster.sql("select id from runs where name = '7020'")[0][0]
+        saves = json.loads(self.cluster.sql(f"select wlb_checkpoints_json({run})")[0][0])
+        self.assertEqual([[save[key] for key in ("attempt", "step", "path", "bytes", "duration_s", "stall_s", "is_seen")] for save in saves],
+                         [[2, 40, "/c", None, None, None, False], [1, None, "/c/10/z.pt", None, 9, 9, True],
+                          [1, 10, "/c/1", None, 3, 1, False], [1, 20, "/latest.pt", None, 5, None, False],
+                          [1, 30, "/latest.pt", None, 6, 6, False], [1, 31, "/latest.pt", None, None, None, True]])
+        self.assertEqual(self.cluster.sql(f"select count(*) from events where run_id = {run} and save ? 'junk'"), [["0"]])
 
     def test_attempts_repeat_steps(self):
         first, second = self.attempt(7003, 1, 2)

@@ -191,8 +191,8 @@ class Environment(PluginTest):
         self.assertEqual(seen, [("0", "0", "0", "0"), ("1", "0", "0", "0"), ("0", "0", "1", "0"), ("1", "0", "1", "0")])
         self.assertNotIn("WLB_RANK_TP", self.dump("alone.0"))
 
-    def test_stop_signal_waits_for_wlb_worker_alone(self):
-        """It may come while wlb-worker is being loaded; a trainer that inherited its block would never see it."""
+    def test_save_signals_wait_for_wlb_worker_alone(self):
+        """They may come while wlb-worker is being loaded; a trainer that inherited their block would never see them."""
         for name, blocked in (("wlb-worker", True), ("trainer", False)):
             program = self.cluster.work / name
             shutil.copy("/bin/grep", program)  # no script: some shells unblock all signals
@@ -201,7 +201,8 @@ class Environment(PluginTest):
                 masks = re.findall(r"SigBlk:\s*(\w+)", text)
                 self.assertEqual(len(masks), 2, command)
                 for mask in masks:
-                    self.assertEqual(bool(int(mask, 16) >> signal.SIGUSR1 - 1 & 1), blocked, command)
+                    for number in (signal.SIGUSR1, signal.SIGUSR2):
+                        self.assertEqual(bool(int(mask, 16) >> number - 1 & 1), blocked, command)
 
     def test_job_submitted_within_a_run_is_a_job_of_its_own(self):
         inner = self.cluster.work / "inner.sh"

@@ -157,6 +157,30 @@ class TimeLimit(StopTest):
         self.check_stops(job, run, "SIGUSR1")
         self.check_losses(run, 30)
 
+    def test_wlb_save(self):
+        """It goes on behind the checkpoint. A program that does not expect the signal is not sent it."""
+        job = self.submit_slow("", iterations=100000)
+        other = self.cluster.sbatch("wlb run -- ./other", "--wlb-layout=auto", "--ntasks-per-node=1", nodes=1)
+        self.wait_step(job, 4)
+        for _ in range(2):
+            said = self.cluster.run("wlb", "save", job).stdout
+            step, path = re.fullmatch(r"run \d+: step (\d+) is saved: (.*)\n", said).groups()
+            self.assertGreaterEqual(int(step), 4)
+            newest = self.cluster.show(job)["checkpoints"][-1]
+            self.assertEqual((newest["step"], newest["path"]), (int(step), path))
+        self.assertEqual(self.cluster.run("wlb", "save", job, "--wait=0").stdout, f"run {job}: the ranks of attempt 1 were asked\n")
+        wait_for("a third checkpoint", lambda: len(self.cluster.show(job)["checkpoints"]) == 3, 30)
+        wait_for("the other trainer", lambda: self.cluster.show(other)["state"] == "running", 60)
+        refused = self.cluster.run("wlb", "save", other, check=False)
+        self.assertEqual(refused.returncode, 1)
+        self.assertRegex(refused.stderr, rf"^wlb save: run {other}: attempt 1 has not said that it saves at SIGUSR2, ")
+        run = self.cluster.show(job)
+        self.assertEqual((run["state"], len(run["attempts"]), run["faults"]), ("running", 1, []))
+        self.cluster.run("scancel", job, other)
+        wait_for("its end", lambda: self.cluster.show(job)["state"] == "cancelled", 60)
+        refused = self.cluster.run("wlb", "save", job, check=False)
+        self.assertRegex(refused.stderr, rf"^wlb save: run {job}: it has ended \(cancelled\)")
+
     def tasks_of(self, job):
         return [pid for pid in self.cluster.processes("slow_disk") if self.is_of(pid, job)]
 

@@ -65,8 +65,8 @@ class Story:
     def step(self, number, when, step, seconds=1):
         return self.tell(number, when, "step", step=step, step_time_s=seconds, loss=2.0, tokens=10)
 
-    def save(self, number, when, step, seconds):
-        return self.tell(number, when, "checkpoint", step=step, path="ck", duration_s=seconds)
+    def save(self, number, when, step, seconds, **stall):
+        return self.tell(number, when, "checkpoint", step=step, path="ck", duration_s=seconds, **stall)
 
     def lose_node(self, number, alive, detected):
         return self.add(
@@ -165,6 +165,12 @@ class Parts(TimeLostTest):
         self.assertEqual([entry["share"] for entry in reply["causes"]],
                          [round(times[cause] / times["held"], 6) for cause in CAUSES])
 
+    def test_a_save_beside_steps(self):
+        """Only the time in which no step runs is lost, and not that until the checkpoint is durable."""
+        story = Story().ask(1, 2).workers(1, 5).step(1, 10, 1).step(1, 11.25, 2).save(1, 12, 1, 2, stall_s=0.25).step(1, 12.25, 3)
+        story.deliver(1).add(f"select wlb_attempt_end({story.attempt(1)}, 'complete', 0, '', {at(12.5)})").end("complete", 12.5)
+        self.check(self.play(story), held=12.5, effective=3, start=3, load=4, checkpoint=0.25, other=2.25)
+
     def test_nodes_that_were_left_out_are_not_known(self):
         """Of an attempt from before held_nodes; all that it was given works."""
         self.check(self.play(self.two_attempts(held=None)), held=26.5, effective=3.2 + 4, idle=0.8, detect=2, decide=0.7,
@@ -260,6 +266,63 @@ class Ends(TimeLostTest):
         story = Story().ask(1, 2).tell(1, 4, "event", kind="step_started", detail="1.0").deliver(1, "run")
         story.add(f"select wlb_attempt_end({story.attempt(1)}, 'complete', 0, '', {at(30)})").end("complete", 31)
         self.check(self.play(story), held=31, effective=None, start=2, other=29)
+
+
+class SaveInterval(TimeLostTest):
+    """By the faults and node-hours of its owner's runs, and by its own stalls."""
+    database = "intervals"
+    owners = itertools.count(1000)
+
+    def owned(self, owner, story):
+        self.psql("-c", "; ".join(story.add(f"update runs set uid = {owner} where id = {story.run}").statements))
+        return story
+
+    def broken(self):
+        return six_steps(Story().ask(1, 2)).fail_step(1, 17).end("failed", 18)
+
+    def suggested(self, story):
+        return json.loads(self.psql("-c", f"select wlb_save_interval_json({story.run})").strip() or "null")
+
+    def test_five_faults_are_enough(self):
+        owner = next(self.owners)
+        stories = [self.owned(owner, self.broken()) for _ in range(4)]
+        self.owned(next(self.owners), self.broken())
+        self.owned(owner, Story().ask(1, 2).workers(1, 5).deliver(1).fail_step(1, 9).end("failed", 9))  # it made no step
+        self.assertIsNone(self.suggested(stories[0]))
+        self.owned(owner, self.broken())
+        # A fault in 6.5 s of four nodes, and a stall of 0.5 s.
+        found = self.suggested(stories[0])
+        self.assertAlmostEqual(found.pop("interval_s"), 6.5 ** 0.5)
+        self.assertAlmostEqual(found.pop("cost_s"), 6.5 ** 0.5)
+        self.assertAlmostEqual(found.pop("cost_steps"), 6.5 ** 0.5)
+        self.assertAlmostEqual(found.pop("node_hours"), 5 * 4 * 6.5 / 3600)
+        self.assertAlmostEqual(found.pop("fault_s"), 6.5)
+        self.assertEqual(found, {"interval_steps": 3, "now_s": None, "now_cost_s": None, "now_cost_steps": None, "stall_s": 0.5,
+                                 "faults": 5, "nodes": 4})
+
+    def test_what_saves_cost_now(self):
+        """They are 4 s apart. A save is durable only after 3 s: none can begin sooner."""
+        owner = next(self.owners)
+        story = Story().ask(1, 2).workers(1, 5)
+        for step in range(1, 13):
+            story.step(1, 10 + step, step)
+            if step % 4 == 0:
+                story.tell(1, 10.25 + step, "checkpoint", step=step, path="ck", duration_s=3, stall_s=0.25)
+        self.owned(owner, story.deliver(1).fail_step(1, 24).end("failed", 25))
+        for _ in range(4):
+            self.owned(owner, self.broken())
+        found = self.suggested(story)
+        fault_s = (12.75 + 4 * 6.5) / 5
+        self.assertEqual([found[key] for key in ("interval_s", "interval_steps", "now_s", "stall_s")], [3, 3, 4, 0.25])
+        self.assertAlmostEqual(found["fault_s"], fault_s)
+        self.assertAlmostEqual(found["now_cost_s"], 0.25 * fault_s / 4 + 2)
+        self.assertAlmostEqual(found["now_cost_steps"], 0.25 * fault_s / 4 + 2)
+
+    def test_the_interval(self):
+        """stall, durable and time between faults, in seconds."""
+        for args, expected in (((2, 3, 100), 20), ((2, 30, 100), 30), ((80, 80, 100), 100), ((2, None, 100), 20)):
+            numbers = ", ".join("null" if number is None else str(number) for number in args)
+            self.assertEqual(float(self.sql(f"select wlb_save_interval({numbers})")[0][0]), expected, args)
 
 
 class Waits(TimeLostTest):
@@ -467,6 +530,12 @@ class Suspensions(TimeLostTest):
         self.suspend(self.suspend(story, 10.125, 100.125), 100.25, 210.25)
         story.add(f"select wlb_attempt_end({story.attempt(1)}, 'complete', 0, '', {at(213)})").end("complete", 213)
         self.check(self.play(story), held=13, effective=2, start=3, load=4, checkpoint=0.5, other=3.5)
+
+    def test_the_stall_of_a_save_goes_on_in_it(self):
+        story = Story().ask(1, 2).workers(1, 5).step(1, 10, 1).step(1, 211.25, 2).save(1, 212, 1, 202, stall_s=200.25).deliver(1)
+        self.suspend(story, 10.125, 210.125)
+        story.add(f"select wlb_attempt_end({story.attempt(1)}, 'complete', 0, '', {at(212.5)})").end("complete", 212.5)
+        self.check(self.play(story), held=12.5, effective=2, start=3, load=4, checkpoint=0.25, other=3.25)
 
     def test_one_between_attempts(self):
         story = six_steps(Story().ask(1, 2)).fail_step(1, 17)

@@ -11,6 +11,7 @@
 #include "coordinator/wlb/delivery/pending.h"
 #include "coordinator/wlb/history/gpus.h"
 #include "coordinator/wlb/history/said_values.h"
+#include "coordinator/wlb/history/save_interval.h"
 #include "coordinator/wlb/history/show_sections.h"
 #include "coordinator/wlb/history/standstills.h"
 #include "coordinator/wlb/history/steps.h"
@@ -83,8 +84,10 @@ static void print_stacks(const char *name)
 static int print_tables(const char *name, const json_t *run)
 {
 	int rc = wlb_show_summary(run);
-	if (rc == 0)
+	if (rc == 0) {
+		wlb_show_save_interval(run, stdout);
 		print_stacks(name);
+	}
 	if (rc == 0)
 		rc = wlb_show_attempts(run);
 	if (rc == 0) {

@@ -1,5 +1,6 @@
 #include "coordinator/wlb/history/show_sections.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -276,21 +277,39 @@ int wlb_show_verdicts(const json_t *run)
 	return 0;
 }
 
+/* Writes the seconds of a field, "-" where there are none. */
+static void format_seconds(const json_t *object, const char *field, char text[32])
+{
+	const json_t *value = json_object_get(object, field);
+	double seconds = json_number_value(value);
+	if (!json_is_number(value))
+		snprintf(text, 32, "-");
+	else if (seconds < 0.1)
+		snprintf(text, 32, "%.1f ms", 1e3 * seconds);
+	else
+		snprintf(text, 32, seconds < 10.0 ? "%.2f s" : "%.0f s", seconds);
+}
+
+/* Of a save that the hook alone has seen nobody has said that a run can go on from it. */
 static void add_checkpoint(struct wlb_table *table, const json_t *checkpoint, bool has_days)
 {
-	char when[32], attempt[32], step[32], size[32];
+	char when[32], attempt[32], step[32], size[32], took[32], stall[32], path[PATH_MAX + 32];
 	const json_t *bytes = json_object_get(checkpoint, "bytes");
 	wlb_time_short(wlb_time_parse(wlb_field_text(checkpoint, "time", NULL)), has_days, when, sizeof(when));
 	wlb_field_number(checkpoint, "attempt", attempt, sizeof(attempt));
 	wlb_field_number(checkpoint, "step", step, sizeof(step));
 	snprintf(size, sizeof(size), json_is_number(bytes) ? "%.1f MB" : "-", json_number_value(bytes) / 1e6);
-	wlb_table_add(table, (const char *const[]){when, attempt, step, size, wlb_field_text(checkpoint, "path", "-")});
+	format_seconds(checkpoint, "duration_s", took);
+	format_seconds(checkpoint, "stall_s", stall);
+	snprintf(path, sizeof(path), "%s%s", wlb_field_text(checkpoint, "path", "-"),
+	         json_is_true(json_object_get(checkpoint, "is_seen")) ? " (seen by the hook)" : "");
+	wlb_table_add(table, (const char *const[]){when, attempt, step, size, took, stall, path});
 }
 
 int wlb_show_checkpoints(const json_t *run)
 {
-	static const char *const titles[] = {"TIME", "ATTEMPT", "STEP", "SIZE", "PATH"};
-	static const struct section checkpoints = {"Checkpoints", 5, "lrrrl", titles, CHECKPOINTS_SHOWN,
+	static const char *const titles[] = {"TIME", "ATTEMPT", "STEP", "SIZE", "DURABLE IN", "STALL", "PATH"};
+	static const struct section checkpoints = {"Checkpoints", 7, "lrrrrrl", titles, CHECKPOINTS_SHOWN,
 	                                           add_checkpoint};
 	return print_section(&checkpoints, listing_of(run, "checkpoints"));
 }

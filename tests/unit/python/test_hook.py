@@ -283,13 +283,20 @@ class Followed(Case):
             print(writer.add_scalar("text", "1"), writer.add_scalar.__doc__)
             print(torch.save({}, "/a/b.pt"), torch.save(f="c.pt", obj=1), torch.save(1, object()))
             print(dcp.save({}, checkpoint_id="/dcp"), dcp.save({}))
+            import threading
+            open("d.pt", "w").write("xyz")
+            thread = threading.Thread(target=torch.save, args=({}, "d.pt"))
+            thread.start()
+            thread.join()
             print(pickle.loads(pickle.dumps(torch.save)) is torch.save, torch.save.__module__, type(torch.__spec__.loader).__name__)
             """)
         self.assertEqual(said, (0, "8 8\n8 Adds.\n7 7 7\n9 9\nTrue torch.serialization SourceFileLoader\n"))
         one, two, *rest = self.noted()
         self.assertEqual(one, {"step": 7, "train/loss": 2.5})
         self.assertNotEqual(two["x"], two["x"])
-        self.assertEqual(rest, [{"checkpoint": path} for path in ("/a/b.pt", os.path.join(os.path.realpath(self.folder), "c.pt"), "/dcp")])
+        here = os.path.realpath(self.folder)
+        self.assertEqual(rest, [{"checkpoint": path} for path in ("/a/b.pt", os.path.join(here, "c.pt"), "/dcp")]
+                         + [{"checkpoint": os.path.join(here, "d.pt"), "bytes": 3, "stall_s": 0}])  # training goes on beside the thread
 
     def test_the_finder_is_gone_behind_the_last_module(self):
         said = self.follow("""

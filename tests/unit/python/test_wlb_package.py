@@ -167,6 +167,23 @@ class Checkpoint(Case):
         wlb.checkpoint(b"x")
         self.assertEqual(len(self.records()), 1)
 
+    def test_its_size_and_what_it_cost_are_told(self):
+        folder = pathlib.Path(self.folder.name, "step_9")
+        (folder / "shards").mkdir(parents=True)
+        (folder / "shards/0").write_bytes(b"x" * 1000)
+        (folder / "index").write_bytes(b"x" * 24)
+        (folder / "shards/loop").symlink_to(folder)
+        link = (folder / "shards/loop").lstat().st_size
+        wlb.checkpoint(folder, step=9, took_s=3, stall_s=0.5)
+        wlb.checkpoint(folder / "index", took_s="3")
+        told = [{"checkpoint": str(folder), "step": 9, "save_s": 3, "stall_s": 0.5, "bytes": 1024 + link},
+                {"checkpoint": str(folder / "index"), "bytes": 24}]
+        self.assertEqual(self.records(), told)
+        for i in range(wlb._metrics.ENTRIES_MOST):
+            (folder / str(i)).touch()
+        wlb.checkpoint(folder)
+        self.assertEqual(self.records(), [*told, {"checkpoint": str(folder)}])
+
 
 class Stop(Case):
     def look_again(self):
@@ -304,7 +321,7 @@ class Callbacks(Case):
                 pathlib.Path(saved).touch()
             callback.on_train_batch_end(trainer, None, {"loss": 1.0 * trainer.global_step}, None, batch)
         self.assertEqual(self.records(), [{"step": step, "val_loss": 3.0, "loss": 1.0 * step} for step in (0, 5, 10)]
-                         + [{"checkpoint": saved, "step": 7}])
+                         + [{"checkpoint": saved, "step": 7, "bytes": 0}])
         self.ask()
         trainer.global_step = 12
         callback.on_train_batch_end(trainer, None, None, None, 24)

@@ -30,8 +30,9 @@ static struct wlb_merged_records records;
 
 static void write_record(void *context, const char *type, json_t *data, double time_s)
 {
-	static const char *const keys[] = {"step", "is_of_attempt", "is_step",    "source", "stream", "at",
-	                                   "span", "interval_s",    "duration_s", "path",   "values"};
+	static const char *const keys[] = {"step",   "is_of_attempt", "is_step",    "source",     "stream",
+	                                   "at",     "span",          "interval_s", "duration_s", "path",
+	                                   "values", "stall_s",       "bytes",      "save"};
 	size_t used = strlen(written);
 	(void)context;
 	assert_non_null(data);
@@ -284,15 +285,46 @@ static void saves_that_the_hook_sees_are_events(void **state)
 	struct wlb_line_files *files = wlb_line_files_open_one(path, WLB_SOURCE_HOOK);
 	assert_non_null(files);
 	wlb_line_files_poll(files, &records, 100.0, 1000);
-	append("hook.jsonl", "{\"step\": 1, \"time\": 50}\n{\"checkpoint\": \"/c\", \"save_s\": 2, \"time\": 53}\n"
-	                     "{\"checkpoint\": \"/d\", \"save_s\": 1}\n{\"step\": 2, \"time\": 54}\n");
+	append("hook.jsonl",
+	       "{\"step\": 1, \"time\": 50}\n{\"checkpoint\": \"/c\", \"save_s\": 2, \"bytes\": 9, \"time\": 53}\n"
+	       "{\"checkpoint\": \"/d\", \"save_s\": 1}\n{\"step\": 2, \"time\": 54}\n");
 	wlb_line_files_poll(files, &records, 100.0, 1000);
 	assert_string_equal(written, "followed 50 step=1 is_step=true source=\"hook\" stream=1048576 at=0 values={}\n"
-	                             "event 53\n"
-	                             "followed 54 step=2 is_step=true source=\"hook\" stream=1048576 at=104 span=1 "
+	                             "event 53 save={\"step\":1,\"path\":\"/c\",\"bytes\":9,\"duration_s\":2.0}\n"
+	                             "followed 54 step=2 is_step=true source=\"hook\" stream=1048576 at=116 span=1 "
 	                             "interval_s=1.0 values={}\n");
 	wlb_line_files_remove(files);
 	wlb_line_files_close(files);
+}
+
+/* A save during which training goes on takes only its stall from the time of the step; what the hook has seen of a save
+ * that is told does not take its time twice. */
+static void a_checkpoint_says_what_it_cost(void **state)
+{
+	char path[PATH_MAX];
+	(void)state;
+	struct wlb_line_files *files = open_files("d-");
+	snprintf(path, sizeof(path), "%s/seen.jsonl", folder);
+	append("seen.jsonl", "{\"checkpoint\": \"/c/x\", \"save_s\": 0.5, \"time\": 56}\n");
+	append("d-0.jsonl", "{\"step\": 20, \"time\": 55}\n"
+	                    "{\"checkpoint\": \"/c\", \"save_s\": 3, \"stall_s\": 0.5, \"bytes\": 1000, \"time\": 57}\n"
+	                    "{\"checkpoint\": \"/d\", \"step\": 7, \"save_s\": -1, \"bytes\": 1e19, \"time\": 58}\n");
+	wlb_line_files_poll(files, &records, 100.0, 1000);
+	struct wlb_line_files *hook = wlb_line_files_open_one(path, WLB_SOURCE_HOOK);
+	assert_non_null(hook);
+	wlb_line_files_poll(hook, &records, 100.0, 1000);
+	append("d-0.jsonl", "{\"step\": 21, \"time\": 60}\n");
+	wlb_line_files_poll(files, &records, 101.0, 1000);
+	assert_string_equal(written, "followed 55 step=20 is_step=true source=\"log\" stream=1048576 at=0 values={}\n"
+	                             "checkpoint 57 step=20 duration_s=3.0 path=\"/c\" stall_s=0.5 bytes=1000\n"
+	                             "checkpoint 58 step=7 path=\"/d\"\n"
+	                             "event 56 save={\"step\":20,\"path\":\"/c/x\",\"duration_s\":0.5}\n"
+	                             "followed 60 step=21 is_step=true source=\"log\" stream=1048576 at=175 span=1 "
+	                             "interval_s=4.5 values={}\n");
+	wlb_line_files_close(hook);
+	wlb_line_files_remove(files);
+	wlb_line_files_close(files);
+	assert_int_equal(unlink(path), 0);
 }
 
 static void what_is_printed_becomes_records(void **state)
@@ -503,6 +535,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(steps_of_the_attempt_are_few_records, begin, end),
 		cmocka_unit_test_setup_teardown(restarts_of_the_launcher_are_events, begin, end),
 		cmocka_unit_test_setup_teardown(saves_that_the_hook_sees_are_events, begin, end),
+		cmocka_unit_test_setup_teardown(a_checkpoint_says_what_it_cost, begin, end),
 		cmocka_unit_test_setup_teardown(what_is_printed_becomes_records, begin, end),
 		cmocka_unit_test(pipes_are_not_read),
 		cmocka_unit_test(the_hook_of_another_node_is_copied),

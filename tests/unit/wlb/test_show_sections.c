@@ -85,8 +85,15 @@ static void times_of_a_run_of_several_days_have_the_day(void **state)
 	       "\nEvents\n  11-20 23:30:00  saved  \n");
 	expect(wlb_show_checkpoints, run_until(two_days, "checkpoints", json_pack("{s:s, s:i}", "time", at, "step", 7)),
 	       "\nCheckpoints\n"
-	       "  TIME            ATTEMPT  STEP  SIZE  PATH\n"
-	       "  11-20 23:30:00        -     7     -  -\n");
+	       "  TIME            ATTEMPT  STEP  SIZE  DURABLE IN  STALL  PATH\n"
+	       "  11-20 23:30:00        -     7     -           -      -  -\n");
+	expect(wlb_show_checkpoints,
+	       run_until(one_day, "checkpoints",
+	                 json_pack("{s:s, s:i, s:I, s:f, s:f}", "time", at, "step", 7, "bytes", (json_int_t)14000000,
+	                           "duration_s", 12.4, "stall_s", 0.034)),
+	       "\nCheckpoints\n"
+	       "  TIME      ATTEMPT  STEP     SIZE  DURABLE IN    STALL  PATH\n"
+	       "  23:30:00        -     7  14.0 MB        12 s  34.0 ms  -\n");
 	expect(wlb_show_faults, run_until(two_days, "faults", json_pack("{s:s, s:s}", "time", at, "kind", "hang")),
 	       "\nFaults\n"
 	       "  TIME            ATTEMPT  FAULT  NODE  RANK  STEP  ROLE         DETAIL\n"
@@ -101,6 +108,23 @@ static void times_of_a_run_of_several_days_have_the_day(void **state)
 	       "\nAttempts\n"
 	       "  ATTEMPT  STATE  NODES  LAYOUT  FROM STEP  STEPS         STARTED  ELAPSED  EXIT  REASON\n"
 	       "        1  -      -      -               -      -  11-20 23:30:00        -     -  \n");
+	(void)state;
+}
+
+/* Of the save that the hook alone has seen nobody has said that the run can go on from it. */
+static void checkpoints_have_their_costs_and_who_has_seen_them(void **state)
+{
+	static const char at[] = "2026-11-20T23:30:00Z";
+	json_t *run = run_until("2026-11-20T23:59:59Z", "checkpoints",
+	                        json_pack("{s:s, s:i, s:s, s:i, s:f, s:f, s:b}", "time", at, "step", 7, "path", "/c",
+	                                  "bytes", 2500000, "duration_s", 12.25, "stall_s", 0.25, "is_seen", 0));
+	json_array_append_new(json_object_get(run, "checkpoints"),
+	                      json_pack("{s:s, s:n, s:s, s:b}", "time", at, "step", "path", "/d", "is_seen", 1));
+	expect(wlb_show_checkpoints, run,
+	       "\nCheckpoints\n"
+	       "  TIME      ATTEMPT  STEP    SIZE  DURABLE IN   STALL  PATH\n"
+	       "  23:30:00        -     7  2.5 MB        12 s  0.25 s  /c\n"
+	       "  23:30:00        -     -       -           -       -  /d (seen by the hook)\n");
 	(void)state;
 }
 
@@ -184,6 +208,7 @@ int main(void)
 		cmocka_unit_test(small_learning_rates_have_their_digits),
 		cmocka_unit_test(steps_without_a_loss_have_no_curve),
 		cmocka_unit_test(times_of_a_run_of_several_days_have_the_day),
+		cmocka_unit_test(checkpoints_have_their_costs_and_who_has_seen_them),
 		cmocka_unit_test(faults_have_the_kinds_of_the_api),
 		cmocka_unit_test(a_run_that_goes_on_is_of_the_days_until_now),
 		cmocka_unit_test(lists_say_how_many_are_stored),

@@ -8,6 +8,7 @@
 
 #define VALUE_MAX 1e300 /* docs/api.md */
 #define SECONDS_MAX 1e7 /* likewise */
+#define BYTES_MAX 1e18  /* likewise */
 #define RESTARTS_MAX 1e6
 static const double AHEAD_S = 600.0; /* a time that a trainer says may be so far in the future */
 
@@ -64,7 +65,7 @@ static json_t *record_json(const struct wlb_origin *origin, const struct wlb_fol
 /* Adds from where to this step training went, and in which time, without the saves. */
 static void add_interval(struct wlb_merged_records *records, json_t *data, int64_t step, double time_s)
 {
-	double seconds = time_s - records->step_s - records->saved_s;
+	double seconds = time_s - records->step_s - fmax(records->told_s, records->seen_s);
 	if (records->has_step && step > records->step && seconds >= 0.0 && seconds <= SECONDS_MAX) {
 		json_object_set_new(data, "span", json_integer((json_int_t)(step - records->step)));
 		json_object_set_new(data, "interval_s", json_real(seconds));
@@ -72,7 +73,7 @@ static void add_interval(struct wlb_merged_records *records, json_t *data, int64
 	records->has_step = true;
 	records->step = step;
 	records->step_s = time_s;
-	records->saved_s = 0.0;
+	records->told_s = records->seen_s = 0.0;
 }
 
 /* Returns whether it is another second than the one that is noted, and notes it. */
@@ -121,17 +122,39 @@ void wlb_merged_records_take(struct wlb_merged_records *records, const struct wl
 	records->write(records->context, "followed", data, time_s);
 }
 
-static void write_event(struct wlb_merged_records *records, const char *kind, const char *detail, double time_s)
+/* `save` is released; NULL: the event is of none. */
+static void write_event(struct wlb_merged_records *records, const char *kind, const char *detail, json_t *save,
+                        double time_s)
 {
 	records->write(records->context, "event",
-	               json_pack("{s:s, s:o}", "kind", kind, "detail", wlb_json_text(detail)), time_s);
+	               json_pack("{s:s, s:o, s:o*}", "kind", kind, "detail", wlb_json_text(detail), "save", save),
+	               time_s);
 }
 
-static void write_saved(struct wlb_merged_records *records, const char *path, double took_s, double time_s)
+/* The value of that name, or -1 where it is not said, or outside its bounds. */
+static double said_of_save(const struct wlb_followed *record, const char *name, double most)
+{
+	const double *said = wlb_followed_find(record, name);
+	return said != NULL && *said >= 0.0 && *said <= most ? *said : -1.0;
+}
+
+/* Without a step where it is negative. */
+static json_t *save_json(const char *path, const struct wlb_followed *record, int64_t step)
+{
+	double took_s = said_of_save(record, "save_s", SECONDS_MAX),
+	       stall_s = said_of_save(record, "stall_s", SECONDS_MAX);
+	double bytes = said_of_save(record, "bytes", BYTES_MAX);
+	return json_pack("{s:o*, s:o, s:o*, s:o*, s:o*}", "step", step >= 0 ? json_integer((json_int_t)step) : NULL,
+	                 "path", wlb_json_text(path), "bytes", bytes >= 0.0 ? json_integer((json_int_t)bytes) : NULL,
+	                 "duration_s", took_s >= 0.0 ? json_real(took_s) : NULL, "stall_s",
+	                 stall_s >= 0.0 ? json_real(stall_s) : NULL);
+}
+
+static void write_seen(struct wlb_merged_records *records, const char *path, double took_s, json_t *save, double time_s)
 {
 	char detail[WLB_JSON_TEXT_MAX];
 	snprintf(detail, sizeof(detail), "%s, which took %.1f s", path, took_s);
-	write_event(records, "saved", detail, time_s);
+	write_event(records, "saved", detail, save, time_s);
 }
 
 void wlb_merged_records_restarted(struct wlb_merged_records *records, double restarts,
@@ -143,27 +166,20 @@ void wlb_merged_records_restarted(struct wlb_merged_records *records, double res
 	records->restarts = (int64_t)restarts;
 	snprintf(detail, sizeof(detail), "the launcher has started its ranks again, restart %lld of this attempt",
 	         (long long)records->restarts);
-	write_event(records, "ranks_restarted", detail, time_of(record, now_s));
+	write_event(records, "ranks_restarted", detail, NULL, time_of(record, now_s));
 }
 
 void wlb_merged_records_saved(struct wlb_merged_records *records, enum wlb_source source, const char *path,
                               const struct wlb_followed *record, double now_s)
 {
-	const double *said_s = wlb_followed_find(record, "save_s");
-	double took_s = said_s != NULL && *said_s >= 0.0 && *said_s <= SECONDS_MAX ? *said_s : 0.0;
-	bool has_step = record->step_kind == WLB_FOLLOWED_STEP;
-	records->saved_s += took_s;
-	if (source == WLB_SOURCE_HOOK) {
-		if (is_new_second(&records->save_s, now_s))
-			write_saved(records, path, took_s, time_of(record, now_s));
-		return;
-	}
-	if (!has_step && !records->has_step) {
+	double took_s = fmax(said_of_save(record, "save_s", SECONDS_MAX), 0.0);
+	double stall_s = said_of_save(record, "stall_s", SECONDS_MAX);
+	int64_t step = record->step_kind == WLB_FOLLOWED_STEP ? record->step : records->has_step ? records->step : -1;
+	*(source == WLB_SOURCE_HOOK ? &records->seen_s : &records->told_s) += stall_s >= 0.0 ? stall_s : took_s;
+	if (source == WLB_SOURCE_HOOK && is_new_second(&records->save_s, now_s))
+		write_seen(records, path, took_s, save_json(path, record, step), time_of(record, now_s));
+	else if (source != WLB_SOURCE_HOOK && step < 0)
 		records->left_out_records++;
-		return;
-	}
-	records->write(records->context, "checkpoint",
-	               json_pack("{s:I, s:o, s:o*}", "step", (json_int_t)(has_step ? record->step : records->step),
-	                         "path", wlb_json_text(path), "duration_s", said_s != NULL ? json_real(took_s) : NULL),
-	               time_of(record, now_s));
+	else if (source != WLB_SOURCE_HOOK)
+		records->write(records->context, "checkpoint", save_json(path, record, step), time_of(record, now_s));
 }

@@ -25,7 +25,7 @@ struct wlb_merged_records {
 	bool has_step;
 	int64_t step; /* at which training was last, of its own number */
 	double step_s;
-	double saved_s;          /* in saves since then */
+	double told_s, seen_s;   /* for which training stood still in saves since then: as told, as the hook saw */
 	int64_t unnumbered_s;    /* the second of the last record without a number */
 	json_t *held;            /* the last step of the attempt, not written yet; owned; NULL: none */
 	double held_s;           /* when it was said */
@@ -46,8 +46,9 @@ void wlb_merged_records_take(struct wlb_merged_records *records, const struct wl
                              const struct wlb_followed *record, double now_s);
 
 /* Takes a checkpoint that is complete, at the step of the record, else at that of training now; without any it is left
- * out. Where the hook has seen a save, nobody has said that a run can go on from it: that is an event, one a second at
- * most. */
+ * out. The record may say how long it took (save_s), for how much of that training stood still (stall_s; else for all
+ * of it), and its size (bytes). Where the hook has seen a save, nobody has said that a run can go on from it: that is
+ * an event, one a second at most. */
 void wlb_merged_records_saved(struct wlb_merged_records *records, enum wlb_source source, const char *path,
                               const struct wlb_followed *record, double now_s);
 

@@ -78,7 +78,9 @@ static int check_attempt(const json_t *data, struct wlb_error *error)
 	const json_t *model;
 	const char *text;
 	int64_t number;
+	bool saves;
 	if (check_layout(data, error) != 0 ||
+	    wlbd_field_boolean(data, "saves_on_request", WLBD_OPTIONAL, &saves, error) != 0 ||
 	    wlbd_field_choice(data, "on_rank_exit", WLBD_OPTIONAL, on_rank_exit, &text, error) != 0 ||
 	    check_rank_map(data, error) != 0 || wlbd_field_object(data, "model", WLBD_OPTIONAL, &model, error) != 0 ||
 	    wlbd_field_bounded(data, "model", WLBD_MODEL_BYTES_MAX, error) != 0 ||
@@ -148,17 +150,24 @@ static int check_step(const json_t *data, struct wlb_error *error)
 	return 0;
 }
 
-static int check_checkpoint(const json_t *data, struct wlb_error *error)
+/* A checkpoint that was told, or a save that was seen, whose `step` may not be known. */
+static int check_save(const json_t *data, enum wlbd_need step, struct wlb_error *error)
 {
 	const char *path;
 	int64_t count;
 	double number;
-	if (wlbd_field_integer(data, "step", WLBD_REQUIRED, 0, COUNT_MAX, &count, error) != 0 ||
+	if (wlbd_field_integer(data, "step", step, 0, COUNT_MAX, &count, error) != 0 ||
 	    wlbd_field_text(data, "path", WLBD_REQUIRED, WLBD_TEXT_MAX, &path, error) != 0 ||
 	    wlbd_field_integer(data, "bytes", WLBD_OPTIONAL, 0, BYTES_MAX, &count, error) != 0 ||
-	    wlbd_field_number(data, "duration_s", WLBD_OPTIONAL, 0, SECONDS_MAX, &number, error) != 0)
+	    wlbd_field_number(data, "duration_s", WLBD_OPTIONAL, 0, SECONDS_MAX, &number, error) != 0 ||
+	    wlbd_field_number(data, "stall_s", WLBD_OPTIONAL, 0, SECONDS_MAX, &number, error) != 0)
 		return -1;
 	return 0;
+}
+
+static int check_checkpoint(const json_t *data, struct wlb_error *error)
+{
+	return check_save(data, WLBD_REQUIRED, error);
 }
 
 static int check_fault(const json_t *data, struct wlb_error *error)
@@ -182,7 +191,11 @@ static int check_fault(const json_t *data, struct wlb_error *error)
 
 static int check_event(const json_t *data, struct wlb_error *error)
 {
+	const json_t *save = NULL;
 	const char *text;
+	if (wlbd_field_object(data, "save", WLBD_OPTIONAL, &save, error) != 0 ||
+	    (save != NULL && check_save(save, WLBD_OPTIONAL, error) != 0))
+		return -1;
 	if (wlbd_field_text(data, "kind", WLBD_REQUIRED, WLBD_NAME_MAX, &text, error) != 0)
 		return -1;
 	return wlbd_field_text(data, "detail", WLBD_OPTIONAL, WLBD_TEXT_MAX, &text, error);

@@ -46,11 +46,12 @@ static void test_every_type_is_accepted(void **state)
 		"1,"
 		"\"dp\":8},\"world_size\":8,\"rank_map\":[{\"rank\":0,\"node\":\"n1\",\"local_rank\":0},"
 		"{\"rank\":7,\"node\":\"n2\",\"local_rank\":0}],\"model\":{},"
-		"\"checkpoint\":null}},"
+		"\"checkpoint\":null,\"saves_on_request\":true}},"
 		"{\"seq\":8,\"time\":1,\"type\":\"step\",\"data\":{\"step\":1,\"loss\":null,\"tokens\":4096}},"
 		"{\"seq\":9,\"time\":1,\"type\":\"checkpoint\",\"data\":{\"step\":1,\"path\":\"a\"}},"
 		"{\"seq\":10,\"time\":1,\"type\":\"fault\",\"data\":{\"kind\":\"slow_link\",\"rank\":3}},"
-		"{\"seq\":11,\"time\":1,\"type\":\"event\",\"data\":{\"kind\":\"x\"}},"
+		"{\"seq\":11,\"time\":1,\"type\":\"event\",\"data\":{\"kind\":\"x\",\"save\":{\"path\":\"a\",\"stall_"
+		"s\":0.5}}},"
 		"{\"seq\":12,\"time\":1,\"type\":\"attempt_end\",\"data\":{\"state\":\"complete\",\"exit_code\":0,"
 		"\"error\":{\"text\":\"ValueError: x\",\"cause\":\"\",\"rank\":3,\"is_consequence\":true}}},"
 		"{\"seq\":13,\"time\":1,\"type\":\"plan\",\"data\":{\"layout\":{\"tp\":2,\"cp\":1,\"pp\":2,\"dp\":2},"
@@ -113,6 +114,10 @@ static void test_refusals_name_record_and_field(void **state)
 		{"{\"seq\":7,\"time\":1,\"type\":\"fault\",\"data\":{\"kind\":\"hang\",\"evidence\":[[{\"a\":1e30}]]}}",
 	         {"evidence", "1e18"}},
 		{"{\"seq\":7,\"time\":1,\"type\":\"checkpoint\",\"data\":{\"step\":1}}", {"path", "missing"}},
+		{"{\"seq\":7,\"time\":1,\"type\":\"event\",\"data\":{\"kind\":\"x\",\"save\":7}}", {"save", "object"}},
+		{"{\"seq\":7,\"time\":1,\"type\":\"event\",\"data\":{\"kind\":\"x\",\"save\":{\"path\":\"a\",\"bytes\":"
+	         "-1}}}",
+	         {"bytes", "1000000000000000000"}},
 		{"{\"seq\":7,\"time\":1,\"type\":\"fault\",\"data\":{\"kind\":\"bad_luck\"}}", {"kind", "rank_lost"}},
 		{"{\"seq\":7,\"time\":1,\"type\":\"attempt_end\",\"data\":{\"state\":\"lost\"}}",
 	         {"state", "complete"}},
