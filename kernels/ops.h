@@ -293,9 +293,6 @@ struct wlb_ops {
 	 * 16 bits in `master`. No other arrays overlap. Each begins at a multiple of 16 bytes. */
 	void (*adamw)(struct wlb_device *, void *param, void *master, const void *grad, void *m, void *v, int64_t n,
 	              const struct wlb_adamw *, const double *factor);
-	/* masters[n] (master) = what the halves are of: param (compute) and the lower 16 bits. NULL where the types are
-	 * equal. */
-	void (*join_masters)(struct wlb_device *, void *masters, const void *param, const void *lower, int64_t n);
 };
 
 /* An allocation for which there was no memory. */

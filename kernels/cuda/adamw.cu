@@ -113,14 +113,6 @@ __global__ static void adamw_update(weight *param, kept *master, const gradient 
 	}
 }
 
-__global__ static void join_masters(float *masters, const bfloat16 *param, const uint16_t *lower, int64_t n)
-{
-	WLB_FOR_ELEMENTS(i, n)
-	{
-		masters[i] = join(param[i], lower[i]);
-	}
-}
-
 __global__ static void clip_factor(double *factor, const double *sum_squares, const double *loss_sum, double clip)
 {
 	const double coefficient = clip > 0 ? clip / (sqrt(*sum_squares) + 1e-6) : 1;
@@ -174,11 +166,4 @@ void wlb_cuda_adamw(struct wlb_device *device, void *param, void *master, const 
 		launch<bfloat16, uint16_t, float>(device, a, u);
 	else
 		launch<bfloat16, uint16_t, bfloat16>(device, a, u);
-}
-
-void wlb_cuda_join_masters(struct wlb_device *device, void *masters, const void *param, const void *lower, int64_t n)
-{
-	if (n > 0)
-		wlb_cuda_launch(device, "join_masters", {wlb_element_blocks(n), WLB_BLOCK}, join_masters,
-		                (float *)masters, (const bfloat16 *)param, (const uint16_t *)lower, n);
 }

@@ -165,7 +165,6 @@ void wlb_cuda_add(struct wlb_device *device, void *y, const void *x, int64_t n);
 void wlb_cuda_sum_squares(struct wlb_device *device, double *sum, const void *x, int64_t n);
 void wlb_cuda_clip_factor(struct wlb_device *device, double *factor, const double *sum_squares, const double *loss_sum,
                           double clip);
-void wlb_cuda_join_masters(struct wlb_device *device, void *masters, const void *param, const void *lower, int64_t n);
 void wlb_cuda_adamw(struct wlb_device *device, void *param, void *master, const void *grad, void *m, void *v, int64_t n,
                     const struct wlb_adamw *adamw, const double *factor);
 

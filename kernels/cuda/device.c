@@ -89,7 +89,6 @@ static const struct wlb_ops OPS = {
 	.sum_squares = wlb_cuda_sum_squares,
 	.clip_factor = wlb_cuda_clip_factor,
 	.adamw = wlb_cuda_adamw,
-	.join_masters = wlb_cuda_join_masters,
 };
 
 /* Makes the device current for this thread and checks that it is there. */

@@ -50,7 +50,7 @@ class LostNode(training.TrainingTest):
         steps = [sum(step["step_time_s"] for step in run["steps"] if step["attempt"] == number) for number in (1, 2)]
         self.assertAlmostEqual(parts["idle"], steps[1] / 3, delta=1e-3)
         self.assertAlmostEqual(lost["effective_s"], steps[0] + steps[1] * 2 / 3, delta=1e-3)
-        saved_s = sum(checkpoint["duration_s"] for checkpoint in run["checkpoints"])
+        saved_s = sum(checkpoint["stall_s"] for checkpoint in run["checkpoints"])
         self.assertAlmostEqual(parts["checkpoint"], saved_s, delta=1e-3)
         repeated_s = float(self.cluster.sql("select sum(step_time_s) from steps_superseded where run_id = "
                                             f"{run['id']}")[0][0])

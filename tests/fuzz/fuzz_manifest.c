@@ -21,7 +21,7 @@ static void write_shards(void)
 	for (int i = 0; i < SHARDS; i++) {
 		char name[64];
 		const struct wlb_tensor_part part = {
-			"w", WLB_FLOAT32, {2, ROWS, COLS, i / 2 * HALF_ROWS, HALF_ROWS, i % 2, 1}, values};
+			"w", WLB_FLOAT32, {2, ROWS, COLS, i / 2 * HALF_ROWS, HALF_ROWS, i % 2, 1}, {0, 0}, values, 0};
 		snprintf(name, sizeof(name), "c/shard_%05d.safetensors", i);
 		must(whole_shard_write(scratch_path(name), &part, 1, &error) == 0);
 	}
@@ -32,9 +32,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
 	static int once;
 	double values[ROWS * COLS];
-	const struct wlb_tensor_part parts[] = {{"w", WLB_FLOAT64, {2, ROWS, COLS, 0, ROWS, 0, COLS}, values},
-	                                        {"w", WLB_FLOAT64, {2, ROWS, COLS, 1, 2, 0, COLS}, values},
-	                                        {"w", WLB_FLOAT64, {2, ROWS, COLS, 0, ROWS, 1, 1}, values}};
+	const struct wlb_tensor_part parts[] = {
+		{"w", WLB_FLOAT64, {2, ROWS, COLS, 0, ROWS, 0, COLS}, {0, 0}, values, 0},
+		{"w", WLB_FLOAT64, {2, ROWS, COLS, 1, 2, 0, COLS}, {1, 3}, values, 0},
+		{"w", WLB_FLOAT64, {2, ROWS, COLS, 0, ROWS, 1, 1}, {0, 0}, values, 0}};
 	void *packer;
 	size_t packer_bytes;
 	struct wlb_checkpoint_facts facts;

@@ -242,8 +242,8 @@ static void seed_lengths(void)
 static void seed_checkpoint(void)
 {
 	static float values[8];
-	const struct wlb_tensor_part parts[] = {{"w", WLB_FLOAT32, {2, 4, 4, 0, 4, 1, 2}, values},
-	                                        {"v", WLB_FLOAT32, {1, 9, 1, 3, 4, 0, 1}, values}};
+	const struct wlb_tensor_part parts[] = {{"w", WLB_FLOAT32, {2, 4, 4, 0, 4, 1, 2}, {0, 0}, values, 0},
+	                                        {"v", WLB_FLOAT32, {1, 9, 1, 3, 4, 0, 1}, {0, 0}, values, 0}};
 	const struct wlb_checkpoint_facts facts = {.step = 3,
 	                                           .seq_length = 8,
 	                                           .global_batch_size = 2,
@@ -259,13 +259,14 @@ static void seed_checkpoint(void)
 	                                                     .max_position_embeddings = 2048,
 	                                                     .rope_theta = 10000.0,
 	                                                     .rms_norm_eps = 1e-6}};
-	const struct wlb_save_place place = {"manifest", "seeds", 1};
+	const struct wlb_save_place place = {"manifest", "seeds", 1, 0};
 	char path[4096];
 	int64_t bytes;
 	check(whole_shard_write("safetensors/two", parts, 2, &error));
 	check(wlb_checkpoint_begin(&place, 3, &error));
 	for (int i = 0; i < 4; i++) {
-		const struct wlb_tensor_part part = {"w", WLB_FLOAT32, {2, 4, 2, i / 2 * 2, 2, i % 2, 1}, values};
+		const struct wlb_tensor_part part = {"w",    WLB_FLOAT32, {2, 4, 2, i / 2 * 2, 2, i % 2, 1},
+		                                     {0, 0}, values,      0};
 		check(whole_shard_save(&place, 3, i, &part, 1, &error));
 	}
 	check(wlb_checkpoint_write_packer(&place, 3, "packer", 6, &error));

@@ -15,7 +15,7 @@ enum { COUNT = 4099, STEPS = 3 }; /* not a multiple of what a thread takes at a 
 enum { UPPERS = 1 << 16 };        /* the values of an upper half; as many masters fit in memory */
 enum { SPOILED = 0x3f80 };        /* the upper half whose master an update makes NaN */
 
-enum { PARAM, LOWER, GRADIENT, FIRST, SECOND, FACTOR, MASTERS, ARRAYS };
+enum { PARAM, LOWER, GRADIENT, FIRST, SECOND, FACTOR, ARRAYS };
 
 /* Masters, and the halves that a device has of them. */
 struct masters {
@@ -62,14 +62,16 @@ static void send(struct wlb_device *d, void **a, struct masters *s, const void *
 	d->ops->zero(d, a[SECOND], (size_t)count * sizeof(float));
 }
 
-/* Reads the halves, and the masters as the device joins them. */
+/* Reads the halves, and joins them. */
 static int receive(struct wlb_device *d, void **a, struct masters *s, int count, struct wlb_error *error)
 {
-	d->ops->join_masters(d, a[MASTERS], a[PARAM], a[LOWER], count);
-	d->ops->to_host(d, s->whole, a[MASTERS], (size_t)count * sizeof(*s->whole));
 	d->ops->to_host(d, s->weight, a[PARAM], (size_t)count * sizeof(*s->weight));
 	d->ops->to_host(d, s->lower, a[LOWER], (size_t)count * sizeof(*s->lower));
-	return d->ops->synchronize(d, error);
+	if (d->ops->synchronize(d, error) < 0)
+		return -1;
+	for (int i = 0; i < count; i++)
+		s->whole[i] = wlb_join_master((struct wlb_halves){s->weight[i], s->lower[i]});
+	return 0;
 }
 
 /* Whether the halves are those of the master. */

@@ -1,8 +1,8 @@
 #include "worker/checkpoint/folder.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <ftw.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,8 +36,7 @@ int wlb_folder_partial(const struct wlb_save_place *place, int64_t step, char pa
 	                    error);
 }
 
-/* The step of a final folder's name, or -1. */
-static int64_t step_of(const char *name)
+int64_t wlb_folder_step(const char *name)
 {
 	if (strncmp(name, "step_", 5) != 0 || strlen(name) < 13 || strlen(name) > 23 ||
 	    strspn(name + 5, "0123456789") != strlen(name + 5))
@@ -47,7 +46,7 @@ static int64_t step_of(const char *name)
 
 static int is_final(const struct dirent *entry)
 {
-	return step_of(entry->d_name) >= 0;
+	return wlb_folder_step(entry->d_name) >= 0;
 }
 
 static int is_hidden(const struct dirent *entry)
@@ -57,11 +56,11 @@ static int is_hidden(const struct dirent *entry)
 
 static int newest_first(const struct dirent **a, const struct dirent **b)
 {
-	int64_t x = step_of((*a)->d_name), y = step_of((*b)->d_name);
+	int64_t x = wlb_folder_step((*a)->d_name), y = wlb_folder_step((*b)->d_name);
 	return x > y ? -1 : x < y;
 }
 
-static void free_list(struct dirent **list, int count)
+void wlb_folder_list_free(struct dirent **list, int count)
 {
 	for (int i = 0; i < count; i++)
 		free(list[i]);
@@ -83,8 +82,8 @@ int wlb_folder_steps(const char *dir, int64_t **steps, struct wlb_error *error)
 	}
 	*steps = calloc((size_t)count + 1, sizeof(**steps));
 	for (int i = 0; *steps != NULL && i < count; i++)
-		(*steps)[i] = step_of(list[i]->d_name);
-	free_list(list, count);
+		(*steps)[i] = wlb_folder_step(list[i]->d_name);
+	wlb_folder_list_free(list, count);
 	if (*steps != NULL)
 		return count;
 	wlb_fail(error, "out of memory for %d checkpoints", count);
@@ -134,38 +133,42 @@ static int ends_with(const char *text, const char *end)
 	return length >= of_end && strcmp(text + length - of_end, end) == 0;
 }
 
-/* Returns 1 where another run may be writing the folder: without the lock of the directory (save_lock.h) only its age
- * says that the writer has ended. */
-static int may_be_written(const struct wlb_save_place *place, const char *name, const char *path)
+int wlb_folder_may_be_written(const struct wlb_save_place *place, const char *name)
 {
-	char own[128];
+	char own[128], path[4096 + NAME_MAX + 1];
 	struct stat st;
 	snprintf(own, sizeof(own), ".%s.partial", place->id);
 	if (place->is_alone || !ends_with(name, ".partial") || ends_with(name, own))
 		return 0;
+	snprintf(path, sizeof(path), "%s/%s", place->dir, name);
 	return stat(path, &st) < 0 || time(NULL) - st.st_mtime < ABANDONED_S;
+}
+
+int wlb_folder_list_hidden(const char *dir, struct dirent ***list, struct wlb_error *error)
+{
+	wlb_file_report("reading", dir);
+	int count = scandir(dir, list, is_hidden, alphasort);
+	return count >= 0 ? count : wlb_fail(error, "%s: cannot be read: %s", dir, strerror(errno));
 }
 
 int wlb_folder_remove_hidden(const struct wlb_save_place *place, struct wlb_error *error)
 {
-	const char *dir = place->dir;
 	struct dirent **list;
-	wlb_file_report("reading", dir);
-	int count = scandir(dir, &list, is_hidden, NULL);
+	int count = wlb_folder_list_hidden(place->dir, &list, error);
 	if (count < 0)
-		return wlb_fail(error, "%s: cannot be read: %s", dir, strerror(errno));
+		return -1;
 	int rc = 0;
 	for (int i = 0; i < count; i++) {
 		char *path;
 		struct wlb_error *first = rc == 0 ? error : NULL;
-		if (asprintf(&path, "%s/%s", dir, list[i]->d_name) < 0) {
+		if (asprintf(&path, "%s/%s", place->dir, list[i]->d_name) < 0) {
 			rc = wlb_fail(first, "out of memory");
 			continue;
 		}
-		if (!may_be_written(place, list[i]->d_name, path) && wlb_folder_remove(path, first) < 0)
+		if (!wlb_folder_may_be_written(place, list[i]->d_name) && wlb_folder_remove(path, first) < 0)
 			rc = -1;
 		free(path);
 	}
-	free_list(list, count);
+	wlb_folder_list_free(list, count);
 	return rc;
 }

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,11 +16,15 @@
 #include "worker/data/file_progress.h"
 #include "worker/data/input.h"
 
-enum { VERSION = 2, LARGEST_MANIFEST_BYTES = 1 << 30 };
+/* Version 2 has whole blocks alone, with a digest of each, and no checksums of files. */
+enum { VERSION = 3, OLDEST_VERSION = 2, LARGEST_MANIFEST_BYTES = 1 << 30 };
 
-void wlb_manifest_shard_name(int shard, char name[32])
+void wlb_manifest_shard_name(int shard, char name[48])
 {
-	snprintf(name, 32, "shard_%05d.safetensors", shard);
+	if (shard < WLB_SHARDS_OF_FOLDER)
+		snprintf(name, 48, "shard_%05d.safetensors", shard);
+	else
+		snprintf(name, 48, "part_%03d/shard_%05d.safetensors", shard / WLB_SHARDS_OF_FOLDER, shard);
 }
 
 /* ---- writing ---- */
@@ -51,16 +56,28 @@ static json_t *format_shards(const struct wlb_weights *w)
 {
 	json_t *shards = json_array();
 	for (int i = 0; i < w->file_count; i++) {
-		char name[32];
+		char name[48];
 		wlb_manifest_shard_name(i, name);
 		json_array_append_new(shards,
-		                      json_pack("{s:s, s:I}", "file", name, "bytes", (json_int_t)w->files[i].bytes));
+		                      json_pack("{s:s, s:I, s:o}", "file", name, "bytes", (json_int_t)w->files[i].bytes,
+		                                "checksum", json_sprintf("%016" PRIx64, w->files[i].checksum)));
 	}
 	return shards;
 }
 
-/* {"NAME": {"shape": [rows, cols], "blocks": [[shard, row_start, rows, col_start, cols], ...],
- *           "digests": ["0123456789abcdef", ...]}, ...} */
+static json_t *format_block(const struct wlb_stored_block *b)
+{
+	json_t *block = json_pack("[i,I,I,I,I]", b->file, (json_int_t)b->block.row_start, (json_int_t)b->block.rows,
+	                          (json_int_t)b->block.col_start, (json_int_t)b->block.cols);
+	if (b->range.end - b->range.begin < wlb_tensor_block_elements(&b->block)) {
+		json_array_append_new(block, json_integer(b->range.begin));
+		json_array_append_new(block, json_integer(b->range.end));
+	}
+	return block;
+}
+
+/* {"NAME": {"shape": [rows, cols], "blocks": [[shard, row_start, rows, col_start, cols], ...], and of a range of a
+ * block two numbers more, where it begins and ends among the block's elements in the order of rows}, ...} */
 static json_t *format_tensors(const struct wlb_weights *w)
 {
 	json_t *tensors = json_object();
@@ -70,15 +87,10 @@ static json_t *format_tensors(const struct wlb_weights *w)
 			json_t *shape = json_pack("[I]", (json_int_t)b->block.global_rows);
 			if (b->block.dimensions == 2)
 				json_array_append_new(shape, json_integer(b->block.global_cols));
-			json_object_set_new(tensors, b->name,
-			                    json_pack("{s:o, s:[], s:[]}", "shape", shape, "blocks", "digests"));
+			json_object_set_new(tensors, b->name, json_pack("{s:o, s:[]}", "shape", shape, "blocks"));
 		}
 		json_t *tensor = json_object_get(tensors, b->name);
-		json_array_append_new(json_object_get(tensor, "digests"), json_sprintf("%016" PRIx64, b->digest));
-		json_array_append_new(json_object_get(tensor, "blocks"),
-		                      json_pack("[i,I,I,I,I]", b->file, (json_int_t)b->block.row_start,
-		                                (json_int_t)b->block.rows, (json_int_t)b->block.col_start,
-		                                (json_int_t)b->block.cols));
+		json_array_append_new(json_object_get(tensor, "blocks"), format_block(b));
 	}
 	return tensors;
 }
@@ -88,21 +100,28 @@ static json_t *format_packer(int64_t bytes)
 	return bytes < 0 ? json_null() : json_pack("{s:s, s:I}", "file", WLB_PACKER_NAME, "bytes", (json_int_t)bytes);
 }
 
+json_t *wlb_manifest_format_facts(const struct wlb_checkpoint_facts *facts)
+{
+	return json_pack("{s:I, s:f, s:I, s:I, s:o, s:s, s:o, s:o, s:o*}", "step", (json_int_t)facts->step,
+	                 "train_loss", facts->train_loss, "seq_length", (json_int_t)facts->seq_length,
+	                 "global_batch_size", (json_int_t)facts->global_batch_size, "seed",
+	                 json_sprintf("%" PRIu64, facts->seed), "packing", wlb_strategy_name(facts->packing),
+	                 "schedule", format_schedule(&facts->schedule), "model", format_model(&facts->model),
+	                 "hyperparameters", facts->has_hyper ? wlb_hyperparameters_format(&facts->hyper) : NULL);
+}
+
 int wlb_manifest_write(const char *folder, const struct wlb_checkpoint_facts *facts, const struct wlb_weights *weights,
                        int64_t packer_bytes, int64_t *bytes, struct wlb_error *error)
 {
 	char path[PATH_MAX];
 	if (snprintf(path, sizeof(path), "%s/" WLB_MANIFEST_NAME, folder) >= (int)sizeof(path))
 		return wlb_fail(error, "%.100s...: the path is too long", folder);
-	json_t *manifest = json_pack(
-		"{s:s, s:i, s:I, s:f, s:I, s:I, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o*}", "format", "wlb-checkpoint",
-		"version", VERSION, "step", (json_int_t)facts->step, "train_loss", facts->train_loss, "seq_length",
-		(json_int_t)facts->seq_length, "global_batch_size", (json_int_t)facts->global_batch_size, "seed",
-		json_sprintf("%" PRIu64, facts->seed), "packing", wlb_strategy_name(facts->packing), "schedule",
-		format_schedule(&facts->schedule), "model", format_model(&facts->model), "packer",
-		format_packer(packer_bytes), "shards", format_shards(weights), "tensors", format_tensors(weights),
-		"hyperparameters", facts->has_hyper ? wlb_hyperparameters_format(&facts->hyper) : NULL);
-	char *text = manifest ? json_dumps(manifest, JSON_INDENT(1)) : NULL;
+	json_t *manifest = json_pack("{s:s, s:i}", "format", "wlb-checkpoint", "version", VERSION);
+	json_t *files = json_pack("{s:o, s:o, s:o}", "packer", format_packer(packer_bytes), "shards",
+	                          format_shards(weights), "tensors", format_tensors(weights));
+	int failed = json_object_update_new(manifest, wlb_manifest_format_facts(facts));
+	failed |= json_object_update_new(manifest, files);
+	char *text = failed ? NULL : json_dumps(manifest, JSON_INDENT(1));
 	json_decref(manifest);
 	if (text == NULL)
 		return wlb_fail(error, "%s: out of memory, or a number in it is not finite", path);
@@ -199,12 +218,12 @@ static int parse_shards(const char *folder, json_t *shards, struct wlb_weights *
 {
 	for (size_t i = 0; i < json_array_size(shards); i++) {
 		json_error_t json_error;
-		const char *file;
+		const char *file, *checksum = NULL;
 		json_int_t bytes;
-		char expected[32];
+		char expected[48];
 		wlb_manifest_shard_name((int)i, expected);
-		if (json_unpack_ex(json_array_get(shards, i), &json_error, 0, "{s:s, s:I}", "file", &file, "bytes",
-		                   &bytes) < 0)
+		if (json_unpack_ex(json_array_get(shards, i), &json_error, 0, "{s:s, s:I, s?s}", "file", &file, "bytes",
+		                   &bytes, "checksum", &checksum) < 0)
 			return wlb_fail(error, "shards[%zu]: %s", i, json_error.text);
 		/* The name is checked, not followed: a manifest cannot point out of its folder. */
 		if (strcmp(file, expected) != 0 || bytes < 0)
@@ -212,6 +231,10 @@ static int parse_shards(const char *folder, json_t *shards, struct wlb_weights *
 			                (long long)bytes, expected);
 		if (wlb_weights_add_file(w, folder, file, bytes, error) < 0)
 			return -1;
+		w->files[i].has_checksum = checksum != NULL;
+		if (checksum != NULL && wlb_word_digest_parse(checksum, &w->files[i].checksum) < 0)
+			return wlb_fail(error, "shards[%zu]: checksum is '%.40s': it must be 16 hexadecimal digits", i,
+			                checksum);
 	}
 	return 0;
 }
@@ -257,8 +280,10 @@ static int lies_within(int64_t start, int64_t count, int64_t whole)
 static int parse_block(json_t *json, int file_count, struct wlb_stored_block *b, struct wlb_error *error)
 {
 	json_error_t json_error;
-	json_int_t row_start, rows, col_start, cols;
-	if (json_unpack_ex(json, &json_error, 0, "[i,I,I,I,I!]", &b->file, &row_start, &rows, &col_start, &cols) < 0)
+	json_int_t row_start, rows, col_start, cols, begin = 0, end = 0;
+	bool has_range = json_array_size(json) == 7;
+	if (json_unpack_ex(json, &json_error, 0, has_range ? "[i,I,I,I,I,I,I]" : "[i,I,I,I,I!]", &b->file, &row_start,
+	                   &rows, &col_start, &cols, &begin, &end) < 0)
 		return wlb_fail(error, "%s", json_error.text);
 	if (b->file < 0 || b->file >= file_count)
 		return wlb_fail(error, "shard is %d: it must be one of the %d shards", b->file, file_count);
@@ -270,6 +295,10 @@ static int parse_block(json_t *json, int file_count, struct wlb_stored_block *b,
 	b->block.rows = rows;
 	b->block.col_start = col_start;
 	b->block.cols = cols;
+	b->range = (struct wlb_element_range){begin, has_range ? end : rows * cols};
+	if (b->range.begin >= b->range.end || !lies_within(begin, b->range.end - begin, rows * cols))
+		return wlb_fail(error, "elements %lld to %lld: they must lie within the block's %lld", (long long)begin,
+		                (long long)b->range.end, (long long)(rows * cols));
 	return 0;
 }
 
@@ -331,9 +360,9 @@ static int parse_manifest(const char *folder, json_t *json, struct wlb_checkpoin
 	int version;
 	if (json_unpack_ex(json, &json_error, 0, "{s:s, s:i}", "format", &format, "version", &version) < 0)
 		return wlb_fail(error, "%s", json_error.text);
-	if (strcmp(format, "wlb-checkpoint") != 0 || version != VERSION)
-		return wlb_fail(error, "format is '%.40s', version %d: they must be wlb-checkpoint, %d", format,
-		                version, VERSION);
+	if (strcmp(format, "wlb-checkpoint") != 0 || version < OLDEST_VERSION || version > VERSION)
+		return wlb_fail(error, "format is '%.40s', version %d: they must be wlb-checkpoint, %d to %d", format,
+		                version, OLDEST_VERSION, VERSION);
 	if (facts != NULL && parse_facts(json, facts, error) < 0)
 		return -1;
 	if (packer_bytes != NULL && parse_packer(json, packer_bytes, error) < 0)

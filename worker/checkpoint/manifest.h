@@ -15,13 +15,19 @@
 int wlb_manifest_write(const char *folder, const struct wlb_checkpoint_facts *facts, const struct wlb_weights *weights,
                        int64_t packer_bytes, int64_t *bytes, struct wlb_error *error);
 
+/* Returns the facts as the manifest has them, in JSON; NULL where memory is short. */
+json_t *wlb_manifest_format_facts(const struct wlb_checkpoint_facts *facts);
+
 /* Reads FOLDER/manifest.json. Returns -1 where it is missing or wrong, WLB_UNREADABLE (worker/data/input.h) where it
  * cannot be read now. Each of facts, weights and packer_bytes may be NULL. Every number is checked; the files
  * in its list are not examined. `weights` must be zeroed; the caller frees it, also on error. */
 int wlb_manifest_read(const char *folder, struct wlb_checkpoint_facts *facts, struct wlb_weights *weights,
                       int64_t *packer_bytes, struct wlb_error *error);
 
-/* The name of a shard's file. */
-void wlb_manifest_shard_name(int shard, char name[32]);
+/* Directories of many thousands of files are slow on many file systems. */
+enum { WLB_SHARDS_OF_FOLDER = 1024 };
+/* The name of a shard's file: "shard_00003.safetensors". From the WLB_SHARDS_OF_FOLDER-th shard on each so many are in
+ * a folder of their own, whose name is before it: "part_001/shard_01024.safetensors". */
+void wlb_manifest_shard_name(int shard, char name[48]);
 
 #endif

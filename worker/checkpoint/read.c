@@ -35,9 +35,7 @@ static int check_packer(const char *folder, int64_t bytes, struct wlb_error *err
 	return packer_path(folder, path, error) < 0 ? -1 : wlb_folder_check_file(path, bytes, error);
 }
 
-/* Checks the manifest, the sizes of the files and the headers of the shards, without reading the tensors. Returns -1
- * where the checkpoint is not complete, WLB_UNREADABLE (input.h) where that cannot be told now. */
-static int check_complete(const char *path, struct wlb_error *error)
+int wlb_checkpoint_check(const char *path, struct wlb_error *error)
 {
 	struct wlb_checkpoint_facts facts;
 	struct wlb_weights weights = {0};
@@ -93,7 +91,7 @@ int wlb_checkpoint_newest_before(const char *dir, int64_t step, char path[4096],
 		if (steps[i] >= step)
 			continue;
 		found = wlb_folder_path(dir, steps[i], WLB_FOLDER_FINAL, path, error);
-		int rc = found == 0 ? check_complete(path, &why) : -1;
+		int rc = found == 0 ? wlb_checkpoint_check(path, &why) : -1;
 		if (rc == 0) {
 			found = 1;
 		} else if (rc == WLB_UNREADABLE) { /* an older one would cost steps that are not lost */
@@ -118,6 +116,21 @@ int wlb_checkpoint_verify(const char *path, int share, int shares, struct wlb_er
 		rc = wlb_weights_verify(&weights, share, shares, error);
 	wlb_weights_free(&weights);
 	return rc;
+}
+
+void wlb_checkpoint_name_damage(const char *path, struct wlb_error *why)
+{
+	struct wlb_safetensors *file = wlb_safetensors_open(path, why);
+	if (file == NULL)
+		return;
+	const struct wlb_stored_tensor *tensors;
+	int count = wlb_safetensors_tensors(file, &tensors), rc = 0;
+	for (int i = 0; rc == 0 && i < count; i++)
+		rc = wlb_safetensors_verify(file, &tensors[i], 0, why);
+	if (rc == 0)
+		wlb_fail(why, "%s: its data had another checksum than the manifest says when they were read first",
+		         path);
+	wlb_safetensors_close(file);
 }
 
 int64_t wlb_checkpoint_newest_step(const char *dir, struct wlb_error *error)
@@ -236,12 +249,84 @@ int wlb_checkpoint_element_bytes(const char *path, struct wlb_error *error)
 	return bytes;
 }
 
+/* ---- readers ---- */
+
+struct wlb_checkpoint_reader {
+	char *path;
+	struct wlb_weights weights;
+};
+
+struct wlb_checkpoint_reader *wlb_checkpoint_open(const char *path, struct wlb_error *error)
+{
+	struct wlb_checkpoint_reader *reader = calloc(1, sizeof(*reader));
+	int rc = reader != NULL && (reader->path = strdup(path)) != NULL ? 0 : wlb_fail(error, "out of memory");
+	if (rc == 0)
+		rc = open_weights(path, &reader->weights, error);
+	if (rc == 0)
+		return reader;
+	wlb_checkpoint_close(reader);
+	return NULL;
+}
+
+void wlb_checkpoint_close(struct wlb_checkpoint_reader *reader)
+{
+	if (reader == NULL)
+		return;
+	wlb_weights_free(&reader->weights);
+	free(reader->path);
+	free(reader);
+}
+
+int wlb_checkpoint_read_parts(struct wlb_checkpoint_reader *reader, const struct wlb_tensor_part *parts, int count,
+                              struct wlb_error *error)
+{
+	if (wlb_weights_read(&reader->weights, parts, count, error) < 0)
+		return wlb_fail_in(error, "%s", reader->path);
+	return 0;
+}
+
+int wlb_checkpoint_has_checksums(const struct wlb_checkpoint_reader *reader)
+{
+	for (int i = 0; i < reader->weights.file_count; i++)
+		if (!reader->weights.files[i].has_checksum)
+			return 0;
+	return 1;
+}
+
+/* Of each file: the two halves of the checksum, and the elements. */
+enum { FILE_SUMS = 3 };
+
+size_t wlb_checkpoint_sum_count(const struct wlb_checkpoint_reader *reader)
+{
+	return FILE_SUMS * (size_t)reader->weights.file_count;
+}
+
+void wlb_checkpoint_sums(const struct wlb_checkpoint_reader *reader, double *sums)
+{
+	for (int i = 0; i < reader->weights.file_count; i++) {
+		const struct wlb_weights_file *file = &reader->weights.files[i];
+		*sums++ = (double)(file->read_checksum & UINT32_MAX);
+		*sums++ = (double)(file->read_checksum >> 32);
+		*sums++ = (double)file->read_elements;
+	}
+}
+
+const char *wlb_checkpoint_find_damaged(const struct wlb_checkpoint_reader *reader, const double *sums)
+{
+	for (int i = 0; i < reader->weights.file_count; i++) {
+		const struct wlb_weights_file *file = &reader->weights.files[i];
+		const double *of_file = &sums[FILE_SUMS * i];
+		uint64_t checksum = (uint64_t)of_file[0] + ((uint64_t)of_file[1] << 32);
+		if (file->has_checksum && of_file[2] == (double)file->elements && checksum != file->checksum)
+			return file->path;
+	}
+	return NULL;
+}
+
 int wlb_checkpoint_read(const char *path, const struct wlb_tensor_part *parts, int count, struct wlb_error *error)
 {
-	struct wlb_weights weights = {0};
-	int rc = open_weights(path, &weights, error);
-	if (rc == 0 && wlb_weights_read(&weights, parts, count, error) < 0)
-		rc = wlb_fail_in(error, "%s", path);
-	wlb_weights_free(&weights);
+	struct wlb_checkpoint_reader *reader = wlb_checkpoint_open(path, error);
+	int rc = reader != NULL ? wlb_checkpoint_read_parts(reader, parts, count, error) : -1;
+	wlb_checkpoint_close(reader);
 	return rc;
 }

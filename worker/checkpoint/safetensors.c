@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/element_checksum.h"
 #include "common/word_digest.h"
 #include "worker/checkpoint/convert.h"
 #include "worker/data/input.h"
@@ -115,6 +116,33 @@ static int find_metadata(const json_t *metadata, const char *kind, const char *t
 	return 0;
 }
 
+/* Reads which elements of its block the file has from "range:NAME" of the metadata: "BEGIN of ROWS", or "BEGIN of ROWS
+ * x COLS". The data have one dimension then. */
+static int parse_range(const json_t *metadata, struct wlb_stored_tensor *t, struct wlb_error *error)
+{
+	const char *range;
+	int64_t count = t->block.rows * t->block.cols, elements;
+	long long begin, rows, cols = 1;
+	int used = 0;
+	t->range = (struct wlb_element_range){0, count};
+	if (find_metadata(metadata, "range", t->name, &range, error) < 0)
+		return -1;
+	if (range == NULL)
+		return 0;
+	int read = sscanf(range, "%18lld of %18lld%n x %18lld%n", &begin, &rows, &used, &cols, &used);
+	if (read < 2 || range[used] != '\0' || rows < 0 || cols < 0 || __builtin_mul_overflow(rows, cols, &elements) ||
+	    t->block.dimensions != 1 || !fits(begin, count, elements))
+		return wlb_fail(error,
+		                "range is '%.100s': it must be 'BEGIN of ROWS' or 'BEGIN of ROWS x COLS' and hold the "
+		                "%lld elements of one dimension",
+		                range, (long long)count);
+	t->block.dimensions = read - 1;
+	t->block.rows = rows;
+	t->block.cols = cols;
+	t->range = (struct wlb_element_range){begin, begin + count};
+	return 0;
+}
+
 /* Reads the block from "block:NAME" of the metadata: "ROW of ROWS, COL of COLS". */
 static int parse_block(const json_t *metadata, struct wlb_stored_tensor *t, struct wlb_error *error)
 {
@@ -140,14 +168,15 @@ static int parse_block(const json_t *metadata, struct wlb_stored_tensor *t, stru
 	return 0;
 }
 
-/* Reads the digest from "digest:NAME" of the metadata. */
-static int parse_digest(const json_t *metadata, struct wlb_stored_tensor *t, struct wlb_error *error)
+/* Reads the checksum from "checksum:NAME" of the metadata. */
+static int parse_checksum(const json_t *metadata, struct wlb_stored_tensor *t, struct wlb_error *error)
 {
-	const char *digest;
-	if (find_metadata(metadata, "digest", t->name, &digest, error) < 0)
+	const char *checksum;
+	if (find_metadata(metadata, "checksum", t->name, &checksum, error) < 0)
 		return -1;
-	if (digest != NULL && wlb_word_digest_parse(digest, &t->digest) < 0)
-		return wlb_fail(error, "digest is '%.40s': it must be 16 hexadecimal digits", digest);
+	if (checksum != NULL && wlb_word_digest_parse(checksum, &t->checksum) < 0)
+		return wlb_fail(error, "checksum is '%.40s': it must be 16 hexadecimal digits", checksum);
+	t->has_checksum = checksum != NULL;
 	return 0;
 }
 
@@ -160,8 +189,9 @@ static int parse_tensor(const struct wlb_safetensors *f, const json_t *entry, st
 	if (element_bytes < 0 || parse_shape(json_object_get(entry, "shape"), t, error) < 0 ||
 	    parse_offsets(json_object_get(entry, "data_offsets"), element_bytes, f->bytes - f->data_start, t, error) <
 	            0 ||
+	    parse_range(json_object_get(f->header, "__metadata__"), t, error) < 0 ||
 	    parse_block(json_object_get(f->header, "__metadata__"), t, error) < 0 ||
-	    parse_digest(json_object_get(f->header, "__metadata__"), t, error) < 0)
+	    parse_checksum(json_object_get(f->header, "__metadata__"), t, error) < 0)
 		return wlb_fail_in(error, "tensor %.200s", t->name);
 	return 0;
 }
@@ -311,19 +341,26 @@ const struct wlb_stored_tensor *wlb_safetensors_find(const struct wlb_safetensor
 	return bsearch(&key, f->tensors, (size_t)f->count, sizeof(*f->tensors), by_name);
 }
 
-/* Reads `count` elements that follow each other in the file, and converts them. */
+/* Reads `count` elements of the block that follow each other from `first` on, and converts them. */
 static int read_run(const struct wlb_safetensors *f, const struct wlb_stored_tensor *t, int64_t first, int64_t count,
-                    enum wlb_dtype dtype, char *out, struct wlb_error *error)
+                    enum wlb_dtype dtype, char *out, uint64_t *checksum, struct wlb_error *error)
 {
 	char chunk[CHUNK_BYTES];
 	int stored_bytes = wlb_stored_bytes(t->stored);
-	int64_t offset = f->data_start + t->begin + first * stored_bytes;
+	int64_t offset = f->data_start + t->begin + (first - t->range.begin) * stored_bytes;
+	int64_t place = wlb_safetensors_place(t) + first - t->range.begin;
+	if (first < t->range.begin || first + count > t->range.end)
+		return wlb_fail(error, "%s: tensor %.200s: elements %lld to %lld are asked for, it has %lld to %lld",
+		                f->path, t->name, (long long)first, (long long)(first + count),
+		                (long long)t->range.begin, (long long)t->range.end);
 	while (count > 0) {
 		int64_t n = count < CHUNK_BYTES / stored_bytes ? count : CHUNK_BYTES / stored_bytes;
 		if (wlb_input_read(f->fd, f->path, chunk, (size_t)(n * stored_bytes), offset, error) < 0)
 			return -1;
 		if (wlb_convert(t->stored, chunk, dtype, out, n, error) < 0)
 			return wlb_fail_in(error, "%s: tensor %.200s", f->path, t->name);
+		*checksum += wlb_element_checksum(chunk, stored_bytes, place, n);
+		place += n;
 		out += n * (int64_t)wlb_dtype_bytes(dtype);
 		offset += n * stored_bytes;
 		count -= n;
@@ -333,7 +370,7 @@ static int read_run(const struct wlb_safetensors *f, const struct wlb_stored_ten
 
 int wlb_safetensors_read(const struct wlb_safetensors *f, const struct wlb_stored_tensor *t,
                          const struct wlb_stored_range *range, enum wlb_dtype dtype, void *out, int64_t stride,
-                         struct wlb_error *error)
+                         uint64_t *checksum, struct wlb_error *error)
 {
 	if (wlb_stored_bytes(t->stored) == 0)
 		return wlb_fail(error, "%s: tensor %.200s: dtype is %s: weights are F64, F32, BF16 or F16", f->path,
@@ -349,8 +386,35 @@ int wlb_safetensors_read(const struct wlb_safetensors *f, const struct wlb_store
 	int64_t runs = whole ? 1 : range->rows, count = whole ? range->rows * range->cols : range->cols;
 	for (int64_t i = 0; i < runs; i++) {
 		char *to = (char *)out + i * stride * (int64_t)wlb_dtype_bytes(dtype);
-		if (read_run(f, t, (range->row + i) * t->block.cols + range->col, count, dtype, to, error) < 0)
+		if (read_run(f, t, (range->row + i) * t->block.cols + range->col, count, dtype, to, checksum, error) <
+		    0)
 			return -1;
+	}
+	return 0;
+}
+
+/* What the data of a tensor have of checksum and digest. */
+struct found {
+	uint64_t checksum;
+	struct wlb_word_digest digest;
+};
+
+/* Reads all data of the tensor. */
+static int sum_data(const struct wlb_safetensors *f, const struct wlb_stored_tensor *t, struct found *found,
+                    struct wlb_error *error)
+{
+	char chunk[CHUNK_BYTES]; /* a multiple of the digest's stride */
+	int element_bytes = wlb_stored_bytes(t->stored) > 0 ? wlb_stored_bytes(t->stored) : 1;
+	int64_t place = wlb_safetensors_place(t);
+	for (int64_t offset = t->begin; offset < t->end; offset += CHUNK_BYTES) {
+		size_t bytes = (size_t)(t->end - offset < CHUNK_BYTES ? t->end - offset : CHUNK_BYTES);
+		int rc = wlb_input_read(f->fd, f->path, chunk, bytes, f->data_start + offset, error);
+		if (rc < 0)
+			return rc;
+		int64_t count = (int64_t)bytes / element_bytes;
+		found->checksum += wlb_element_checksum(chunk, element_bytes, place, count);
+		place += count;
+		wlb_word_digest_add(&found->digest, chunk, bytes);
 	}
 	return 0;
 }
@@ -358,20 +422,19 @@ int wlb_safetensors_read(const struct wlb_safetensors *f, const struct wlb_store
 int wlb_safetensors_verify(const struct wlb_safetensors *f, const struct wlb_stored_tensor *t, uint64_t digest,
                            struct wlb_error *error)
 {
-	char chunk[CHUNK_BYTES]; /* a multiple of the digest's stride */
-	struct wlb_word_digest found = {0};
-	for (int64_t offset = t->begin; offset < t->end; offset += CHUNK_BYTES) {
-		size_t bytes = (size_t)(t->end - offset < CHUNK_BYTES ? t->end - offset : CHUNK_BYTES);
-		int rc = wlb_input_read(f->fd, f->path, chunk, bytes, f->data_start + offset, error);
-		if (rc < 0)
-			return rc;
-		wlb_word_digest_add(&found, chunk, bytes);
-	}
-	if (wlb_word_digest_value(&found) == digest)
+	struct found found = {0};
+	if (!t->has_checksum && digest == 0)
+		return 0;
+	int rc = sum_data(f, t, &found, error);
+	if (rc < 0)
+		return rc;
+	uint64_t saved = t->has_checksum ? t->checksum : digest;
+	uint64_t read = t->has_checksum ? found.checksum : wlb_word_digest_value(&found.digest);
+	if (read == saved)
 		return 0;
 	wlb_fail(error,
-	         "%s: tensor %.200s: its data have the digest %016" PRIx64 ", those that were saved have %016" PRIx64
+	         "%s: tensor %.200s: its data have the %s %016" PRIx64 ", those that were saved have %016" PRIx64
 	         ": they are damaged",
-	         f->path, t->name, wlb_word_digest_value(&found), digest);
+	         f->path, t->name, t->has_checksum ? "checksum" : "digest", read, saved);
 	return WLB_DAMAGED;
 }

@@ -7,6 +7,7 @@
 #ifndef WORKER_CHECKPOINT_SAFETENSORS_H
 #define WORKER_CHECKPOINT_SAFETENSORS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "kernels/ops.h"
@@ -15,16 +16,18 @@
 #include "worker/checkpoint/convert.h"
 
 /* One tensor of a file. Its rows are the first dimension and its columns the product of the others; a scalar is 1 x 1.
- * The metadata of shards that wlb-worker wrote say which block of the whole tensor it is; a file of another program
- * holds the whole tensor. */
+ * The metadata of shards that wlb-worker wrote say which block of the whole tensor it is, and where the file has one
+ * dimension of data alone, which elements of that block they are; a file of another program holds the whole tensor. */
 struct wlb_stored_tensor {
 	const char *name;
 	enum wlb_stored stored;
 	const char *dtype_name; /* as the format spells it */
 	struct wlb_tensor_block block;
-	int64_t begin; /* bytes into the data, [begin, end) */
+	struct wlb_element_range range; /* that the file has of the block */
+	int64_t begin;                  /* bytes into the data, [begin, end) */
 	int64_t end;
-	uint64_t digest; /* of the data, common/word_digest.h; 0: the file has none */
+	bool has_checksum;
+	uint64_t checksum; /* of the data, by their places in the file: wlb_safetensors_place */
 };
 
 /* Rows [row, row + rows), columns [col, col + cols) of a tensor as a file stores it: row 0 is the file's first. */
@@ -50,15 +53,23 @@ int wlb_safetensors_tensors(const struct wlb_safetensors *file, const struct wlb
 /* Returns NULL when the file has no tensor of that name. */
 const struct wlb_stored_tensor *wlb_safetensors_find(const struct wlb_safetensors *file, const char *name);
 /* Reads a range and converts it to `dtype`: its row i goes to out + i * stride elements. No other data of the file is
- * read. */
+ * read. Adds what was read to *checksum (common/element_checksum.h). */
 int wlb_safetensors_read(const struct wlb_safetensors *file, const struct wlb_stored_tensor *tensor,
                          const struct wlb_stored_range *range, enum wlb_dtype dtype, void *out, int64_t stride,
-                         struct wlb_error *error);
+                         uint64_t *checksum, struct wlb_error *error);
+
+/* The place of the tensor's first element among those of the file, by which they enter the checksum. */
+static inline int64_t wlb_safetensors_place(const struct wlb_stored_tensor *tensor)
+{
+	int bytes = wlb_stored_bytes(tensor->stored);
+	return bytes > 0 ? tensor->begin / bytes : tensor->begin;
+}
 
 enum { WLB_DAMAGED = 1 };
 
-/* Reads all data of the tensor. Returns 0 where they have this digest (common/word_digest.h), WLB_DAMAGED where they
- * have another, -1 where the file ends before, WLB_UNREADABLE (input.h) where it cannot be read now. */
+/* Reads all data of the tensor. Returns 0 where they have its checksum, or this digest (common/word_digest.h) where the
+ * file has no checksum; WLB_DAMAGED where they have another, -1 where the file ends before, WLB_UNREADABLE (input.h)
+ * where it cannot be read now. Without either, 0, and nothing is read. */
 int wlb_safetensors_verify(const struct wlb_safetensors *file, const struct wlb_stored_tensor *tensor, uint64_t digest,
                            struct wlb_error *error);
 

@@ -3,22 +3,29 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "common/element_checksum.h"
 #include "common/file.h"
-#include "common/word_digest.h"
 #include "worker/checkpoint/convert.h"
 #include "worker/checkpoint/safetensors.h"
 #include "worker/data/file_progress.h"
 
-enum { WRITE_BYTES = 4 << 20, SYNC_BYTES = 64 << 20 };
+enum { WRITE_BYTES = 4 << 20, WINDOW_BYTES = 64 << 20 };
+
+static int64_t part_elements(const struct wlb_tensor_part *p)
+{
+	const struct wlb_element_range range = wlb_tensor_part_range(p);
+	return range.end - range.begin;
+}
 
 static int64_t part_bytes(const struct wlb_tensor_part *p)
 {
-	return p->block.rows * p->block.cols * (int64_t)wlb_dtype_bytes(p->dtype);
+	return part_elements(p) * (int64_t)wlb_dtype_bytes(p->dtype);
 }
 
 /* Returns the name of the type in the format. */
@@ -49,6 +56,11 @@ int wlb_tensor_part_check(const struct wlb_tensor_part *p, struct wlb_error *err
 			p->name, (long long)p->block.row_start, (long long)p->block.rows,
 			(long long)p->block.global_rows, (long long)p->block.col_start, (long long)p->block.cols,
 			(long long)p->block.global_cols);
+	const struct wlb_element_range range = wlb_tensor_part_range(p);
+	if (range.begin < 0 || range.begin > range.end || range.end > wlb_tensor_block_elements(&p->block))
+		return wlb_fail(error, "tensor %s: elements %lld to %lld: the block has %lld", p->name,
+		                (long long)range.begin, (long long)range.end,
+		                (long long)wlb_tensor_block_elements(&p->block));
 	return wlb_dtype_check(p->dtype, error) < 0 ? wlb_fail_in(error, "tensor %s", p->name) : 0;
 }
 
@@ -75,10 +87,23 @@ static int describe_block(json_t *header, const struct wlb_tensor_part *p, struc
 	                    error);
 }
 
-/* Each digest has as many digits, so that the header keeps its size when the digest becomes known. */
-static int describe_digest(json_t *header, const struct wlb_tensor_part *p, uint64_t digest, struct wlb_error *error)
+/* Writes to the metadata which elements of the block the data are, where they are not all. */
+static int describe_range(json_t *header, const struct wlb_tensor_part *p, struct wlb_error *error)
 {
-	return set_metadata(header, "digest", p->name, json_sprintf("%016" PRIx64, digest), error);
+	long long begin = wlb_tensor_part_range(p).begin, rows = p->block.rows, cols = p->block.cols;
+	if (part_elements(p) == wlb_tensor_block_elements(&p->block))
+		return 0;
+	return set_metadata(header, "range", p->name,
+	                    p->block.dimensions == 1 ? json_sprintf("%lld of %lld", begin, rows)
+	                                             : json_sprintf("%lld of %lld x %lld", begin, rows, cols),
+	                    error);
+}
+
+/* Each checksum has as many digits, so that the header keeps its size when the checksum becomes known. */
+static int describe_checksum(json_t *header, const struct wlb_tensor_part *p, uint64_t checksum,
+                             struct wlb_error *error)
+{
+	return set_metadata(header, "checksum", p->name, json_sprintf("%016" PRIx64, checksum), error);
 }
 
 /* Adds the part to the header; *end is the end of the data so far. */
@@ -91,14 +116,16 @@ static int describe(json_t *header, const struct wlb_tensor_part *p, int64_t *en
 		                p->name);
 	json_int_t begin = *end;
 	*end += part_bytes(p);
-	json_t *shape = p->block.dimensions == 1
-	                        ? json_pack("[I]", (json_int_t)p->block.rows)
+	bool is_flat = p->block.dimensions == 1 || part_elements(p) < wlb_tensor_block_elements(&p->block);
+	json_t *shape = is_flat ? json_pack("[I]", (json_int_t)part_elements(p))
 	                        : json_pack("[I,I]", (json_int_t)p->block.rows, (json_int_t)p->block.cols);
 	json_t *entry = json_pack("{s:s, s:o, s:[I,I]}", "dtype", format_dtype(p->dtype), "shape", shape,
 	                          "data_offsets", begin, (json_int_t)*end);
 	if (json_object_set_new(header, p->name, entry) < 0)
 		return wlb_fail(error, "tensor %.200s: its name must be UTF-8, or memory is exhausted", p->name);
-	return describe_block(header, p, error) < 0 ? -1 : describe_digest(header, p, 0, error);
+	if (describe_block(header, p, error) < 0 || describe_range(header, p, error) < 0)
+		return -1;
+	return describe_checksum(header, p, 0, error);
 }
 
 /* Returns the header with spaces at its end up to a multiple of 8 bytes, so that the data are aligned. Frees `text`. */
@@ -111,7 +138,7 @@ static char *pad(char *text)
 	return padded;
 }
 
-/* Returns the header without the digests of the data; NULL on error. */
+/* Returns the header without the checksums of the data; NULL on error. */
 static json_t *make_header(const struct wlb_tensor_part *parts, int count, struct wlb_error *error)
 {
 	/* "format": Hugging Face's loader requires the framework of the tensors; "pt" is row-major [out, in]. */
@@ -130,30 +157,33 @@ struct wlb_safetensors_output {
 	int fd; /* -1: closed */
 	char *path;
 	json_t *header;
-	size_t unsynced_bytes;
+	int64_t bytes;         /* of the file so far */
+	int64_t started_bytes; /* up to here the system has been told to write to the disk */
+	int64_t place;         /* of the next element, safetensors.h */
 };
 
-/* Writes in pieces and syncs between them, so that a slow disk completes a call every few seconds. 0, or -1 with errno.
- */
+/* The disk writes while the next data are computed, one window after the other. The wait for the window before bounds
+ * what is not on the disk yet, so that a slow disk completes a call every few seconds. 0, or -1 with errno. */
+static int start_window(struct wlb_safetensors_output *out)
+{
+	const unsigned wait = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+	int64_t begin = out->started_bytes, end = out->bytes;
+	out->started_bytes = end;
+	wlb_file_report("syncing", out->path);
+	int rc = sync_file_range(out->fd, begin, end - begin, SYNC_FILE_RANGE_WRITE);
+	if (rc == 0 && begin > 0)
+		rc = sync_file_range(out->fd, 0, begin, wait);
+	return rc < 0 && (errno == EIO || errno == ENOSPC || errno == EDQUOT) ? -1 : 0; /* fsync follows at the end */
+}
+
+/* 0, or -1 with errno. */
 static int append(struct wlb_safetensors_output *out, const void *data, size_t bytes)
 {
-	const char *cursor = data;
-	while (bytes > 0) {
-		size_t piece = bytes < WRITE_BYTES ? bytes : WRITE_BYTES;
-		wlb_file_report("writing", out->path);
-		if (wlb_write_all(out->fd, cursor, piece) < 0)
-			return -1;
-		cursor += piece;
-		bytes -= piece;
-		out->unsynced_bytes += piece;
-		if (out->unsynced_bytes < SYNC_BYTES)
-			continue;
-		wlb_file_report("syncing", out->path);
-		if (fdatasync(out->fd) < 0)
-			return -1;
-		out->unsynced_bytes = 0;
-	}
-	return 0;
+	wlb_file_report("writing", out->path);
+	if (wlb_write_all(out->fd, data, bytes) < 0)
+		return -1;
+	out->bytes += (int64_t)bytes;
+	return out->bytes - out->started_bytes < WINDOW_BYTES ? 0 : start_window(out);
 }
 
 /* With errno. */
@@ -162,15 +192,16 @@ static int fail_write(const struct wlb_safetensors_output *out, struct wlb_error
 	return wlb_fail(error, "%s: cannot be written: %s", out->path, strerror(errno));
 }
 
-/* Writes the header to the begin of the file: first without digests, and again, in the same place, with them. */
+/* Writes the header to the begin of the file: first without checksums, and again, in the same place, with them. */
 static int write_header(struct wlb_safetensors_output *out, struct wlb_error *error)
 {
 	char *text = pad(json_dumps(out->header, JSON_COMPACT));
 	if (text == NULL)
 		return wlb_fail(error, "out of memory for the header of a shard");
 	uint64_t stored_length = htole64(strlen(text));
-	int rc = lseek(out->fd, 0, SEEK_SET) < 0 || append(out, &stored_length, sizeof(stored_length)) < 0 ||
-	                         append(out, text, strlen(text)) < 0
+	wlb_file_report("writing", out->path);
+	int rc = lseek(out->fd, 0, SEEK_SET) < 0 || wlb_write_all(out->fd, &stored_length, sizeof(stored_length)) < 0 ||
+	                         wlb_write_all(out->fd, text, strlen(text)) < 0
 	                 ? fail_write(out, error)
 	                 : 0;
 	free(text);
@@ -181,7 +212,12 @@ static int create(struct wlb_safetensors_output *out, struct wlb_error *error)
 {
 	wlb_file_report("creating", out->path);
 	out->fd = open(out->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	return out->fd < 0 ? fail_write(out, error) : write_header(out, error);
+	if (out->fd < 0)
+		return fail_write(out, error);
+	if (write_header(out, error) < 0)
+		return -1;
+	out->bytes = lseek(out->fd, 0, SEEK_CUR);
+	return 0;
 }
 
 static void free_output(struct wlb_safetensors_output *out)
@@ -213,16 +249,31 @@ int wlb_safetensors_create(const char *path, const struct wlb_tensor_part *parts
 	return 0;
 }
 
+/* Writes the data of a part, piece by piece. 0, or -1 with errno. */
+static int append_part(struct wlb_safetensors_output *out, const struct wlb_tensor_part *part, uint64_t *checksum)
+{
+	const char *cursor = part->data_host, *end = cursor + part_bytes(part);
+	int element_bytes = (int)wlb_dtype_bytes(part->dtype);
+	while (cursor < end) {
+		size_t bytes = end - cursor < WRITE_BYTES ? (size_t)(end - cursor) : WRITE_BYTES;
+		int64_t elements = (int64_t)bytes / element_bytes;
+		*checksum += wlb_element_checksum(cursor, element_bytes, out->place, elements);
+		if (append(out, cursor, bytes) < 0)
+			return -1;
+		out->place += elements;
+		cursor += bytes;
+	}
+	return 0;
+}
+
 int wlb_safetensors_append(struct wlb_safetensors_output *out, const struct wlb_tensor_part *parts, int count,
                            struct wlb_error *error)
 {
 	for (int i = 0; i < count; i++) {
-		struct wlb_word_digest digest = {0};
-		size_t bytes = (size_t)part_bytes(&parts[i]);
-		wlb_word_digest_add(&digest, parts[i].data_host, bytes);
-		if (append(out, parts[i].data_host, bytes) < 0)
+		uint64_t checksum = 0;
+		if (append_part(out, &parts[i], &checksum) < 0)
 			return fail_write(out, error);
-		if (describe_digest(out->header, &parts[i], wlb_word_digest_value(&digest), error) < 0)
+		if (describe_checksum(out->header, &parts[i], checksum, error) < 0)
 			return -1;
 	}
 	return 0;

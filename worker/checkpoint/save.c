@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,16 +58,31 @@ int wlb_checkpoint_begin(const struct wlb_save_place *place, int64_t step, struc
 	return 0;
 }
 
+/* Makes the folder that is the first `length` characters of the path, unless another writer has. */
+static int make_subfolder(char *path, size_t length, struct wlb_error *error)
+{
+	path[length] = '\0';
+	wlb_file_report("creating", path);
+	int rc = mkdir(path, 0777) == 0 || errno == EEXIST
+	                 ? 0
+	                 : wlb_fail(error, "%s: cannot be created: %s", path, strerror(errno));
+	path[length] = '/';
+	return rc;
+}
+
 int wlb_checkpoint_create_shard(const struct wlb_save_place *place, int64_t step, int shard,
                                 const struct wlb_tensor_part *parts, int count, struct wlb_safetensors_output **output,
                                 struct wlb_error *error)
 {
-	char partial[4096], name[32], path[4096 + 32];
+	char partial[4096], name[48], path[4096 + 48];
 	*output = NULL;
 	if (wlb_folder_partial(place, step, partial, error) < 0)
 		return -1;
 	wlb_manifest_shard_name(shard, name);
 	snprintf(path, sizeof(path), "%s/%s", partial, name);
+	char *slash = strchr(name, '/');
+	if (slash != NULL && make_subfolder(path, (size_t)(slash - name) + strlen(partial) + 1, error) < 0)
+		return -1;
 	return wlb_safetensors_create(path, parts, count, output, error);
 }
 
@@ -95,6 +111,15 @@ static int find_packer(const char *partial, int64_t *bytes, struct wlb_error *er
 	return 0;
 }
 
+/* Syncs the folder of a shard, since its writer syncs the shard alone. */
+static int sync_subfolder(const char *partial, const char *name, struct wlb_error *error)
+{
+	char path[4096 + 48];
+	snprintf(path, sizeof(path), "%s/%.*s", partial, (int)strcspn(name, "/"), name);
+	wlb_file_report("syncing", path);
+	return wlb_dir_sync(path, error);
+}
+
 /* Reads back the headers of all shards and writes what they hold together into the manifest. */
 static int write_manifest(const char *partial, const struct wlb_checkpoint_facts *facts, int shards, int64_t *bytes,
                           struct wlb_error *error)
@@ -107,8 +132,12 @@ static int write_manifest(const char *partial, const struct wlb_checkpoint_facts
 	int64_t packer_bytes;
 	int rc = find_packer(partial, &packer_bytes, error);
 	for (int i = 0; rc == 0 && i < shards; i++) {
-		char name[32];
+		char name[48];
 		wlb_manifest_shard_name(i, name);
+		if (i > 0 && i % WLB_SHARDS_OF_FOLDER == 0)
+			rc = sync_subfolder(partial, name, error);
+		if (rc < 0)
+			break;
 		rc = wlb_weights_add_file(&weights, partial, name, -1, error) < 0 ? -1 : 0;
 	}
 	if (rc == 0 && (wlb_weights_scan(&weights, error) < 0 || wlb_weights_finish(&weights, error) < 0 ||
@@ -140,8 +169,7 @@ static int publish(const char *dir, int64_t step, const char *partial, const cha
 	return wlb_dir_sync(dir, error);
 }
 
-/* Renames the checkpoint before it removes it: a half-removed folder must not have the name of a checkpoint. */
-static int remove_checkpoint(const char *dir, int64_t step, struct wlb_error *error)
+int wlb_checkpoint_remove(const char *dir, int64_t step, struct wlb_error *error)
 {
 	char final[4096], replaced[4096], hidden[HIDDEN_BYTES];
 	if (wlb_folder_path(dir, step, WLB_FOLDER_FINAL, final, error) < 0 ||
@@ -153,18 +181,33 @@ static int remove_checkpoint(const char *dir, int64_t step, struct wlb_error *er
 	return wlb_folder_remove(hidden, error);
 }
 
-/* Removes all but the newest `keep` of the checkpoints up to `step`, also where one of them cannot be removed; the
- * error is that of the first. Later ones, which exist where the run resumed from an older checkpoint, are unchanged: if
- * they counted, the checkpoint just written would be removed. */
-static int remove_old_checkpoints(const char *dir, int64_t step, int keep, struct wlb_error *error)
+int wlb_checkpoint_select_old(int64_t *steps, int count, int keep, int64_t keep_every)
+{
+	int old = 0;
+	for (int i = 0; i < count; i++) {
+		bool stays = i < keep || (keep_every > 0 && steps[i] % keep_every == 0);
+		if (!stays)
+			steps[old++] = steps[i];
+	}
+	return old;
+}
+
+/* Removes the old checkpoints up to `step`, also where one of them cannot be removed; the error is that of the first.
+ * Later ones, which exist where the run resumed from an older checkpoint, are unchanged: if they counted, the
+ * checkpoint just written would be removed. */
+static int remove_old_checkpoints(const struct wlb_save_place *place, int64_t step, int keep, struct wlb_error *error)
 {
 	int64_t *steps;
-	int count = keep > 0 ? wlb_folder_steps(dir, &steps, error) : 0, kept = 0, rc = 0;
+	int count = keep > 0 ? wlb_folder_steps(place->dir, &steps, error) : 0, later = 0, rc = 0;
 	if (count <= 0)
 		return count;
-	for (int i = 0; i < count; i++)
-		if (steps[i] <= step && ++kept > keep && remove_checkpoint(dir, steps[i], rc == 0 ? error : NULL) < 0)
+	while (later < count && steps[later] > step)
+		later++;
+	int old = wlb_checkpoint_select_old(steps + later, count - later, keep, place->keep_every);
+	for (int i = later; i < later + old; i++) {
+		if (wlb_checkpoint_remove(place->dir, steps[i], rc == 0 ? error : NULL) < 0)
 			rc = -1;
+	}
 	free(steps);
 	return rc;
 }
@@ -183,7 +226,7 @@ int wlb_checkpoint_commit(const struct wlb_save_place *place, const struct wlb_c
 	/* The checkpoint is complete; folders that cannot be removed now are removed after the next save. */
 	struct wlb_error left = {0};
 	int rc = wlb_folder_remove_hidden(place, &left);
-	if (remove_old_checkpoints(place->dir, facts->step, keep, rc == 0 ? &left : NULL) < 0)
+	if (remove_old_checkpoints(place, facts->step, keep, rc == 0 ? &left : NULL) < 0)
 		rc = -1;
 	if (rc < 0)
 		fprintf(stderr, "wlb: an old checkpoint stays: %s\n", left.message);

@@ -87,15 +87,14 @@ static int judge(const char *dir, const struct wlb_save_claim *claim, const char
 	return 0;
 }
 
-/* Sets the path of the file, and what it says once it is locked. */
-static int name_lock(struct wlb_save_lock *lock, const char *dir, const struct wlb_save_claim *claim,
+/* Sets the path of the file of a lock that is not held, and what it says once `who` has locked it. */
+static int name_lock(struct wlb_save_lock *lock, const char *dir, const char *who, const char *node,
                      struct wlb_error *error)
 {
+	*lock = WLB_SAVE_UNLOCKED;
 	if (snprintf(lock->path, sizeof(lock->path), "%s/.lock", dir) >= (int)sizeof(lock->path))
 		return wlb_fail(error, "%.100s...: the path of the checkpoints is longer than 4,000 bytes", dir);
-	snprintf(lock->owner, sizeof(lock->owner), "%s%.100s on %.200s, process %d",
-	         claim->run != NULL ? "run " : "a run without a name", claim->run != NULL ? claim->run : "",
-	         claim->node, (int)getpid());
+	snprintf(lock->owner, sizeof(lock->owner), "%.100s on %.200s, process %d", who, node, (int)getpid());
 	return 0;
 }
 
@@ -104,8 +103,10 @@ int wlb_save_lock_take(struct wlb_save_lock *lock, const char *dir, const struct
 {
 	double began_s = wlb_now_s();
 	int is_told = 0;
-	*lock = WLB_SAVE_UNLOCKED;
-	if (name_lock(lock, dir, claim, error) < 0)
+	char who[128];
+	snprintf(who, sizeof(who), "%s%.100s", claim->run != NULL ? "run " : "a run without a name",
+	         claim->run != NULL ? claim->run : "");
+	if (name_lock(lock, dir, who, claim->node, error) < 0)
 		return -1;
 	for (;;) {
 		char owner[512];
@@ -132,6 +133,33 @@ int wlb_save_lock_take(struct wlb_save_lock *lock, const char *dir, const struct
 		}
 		nanosleep(&(struct timespec){.tv_nsec = TRY_EVERY_NS}, NULL);
 	}
+}
+
+int wlb_save_lock_try(struct wlb_save_lock *lock, const char *dir, const char *program, const char *node,
+                      char owner[512])
+{
+	if (name_lock(lock, dir, program, node, NULL) < 0)
+		return ENAMETOOLONG;
+	int cause = try_lock(lock);
+	if (cause == EWOULDBLOCK)
+		read_owner(lock, owner, 512);
+	return cause;
+}
+
+int wlb_save_lock_find_owner(const char *dir, char owner[512])
+{
+	struct wlb_save_lock lock;
+	struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	if (name_lock(&lock, dir, "", "", NULL) < 0)
+		return 0;
+	int fd = open(lock.path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0)
+		return 0;
+	int is_locked = fcntl(fd, F_OFD_GETLK, &whole) == 0 && whole.l_type != F_UNLCK;
+	close(fd);
+	if (is_locked)
+		read_owner(&lock, owner, 512);
+	return is_locked;
 }
 
 int wlb_save_lock_is_held(struct wlb_save_lock *lock)

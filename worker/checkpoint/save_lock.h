@@ -31,6 +31,13 @@ struct wlb_save_lock {
  * no locks or an attempt of the same run that is over still has it; -1 where another run has it. */
 int wlb_save_lock_take(struct wlb_save_lock *lock, const char *dir, const struct wlb_save_claim *claim,
                        struct wlb_error *error);
+/* For a program that is no run: does not wait. Returns 0 with the lock; EWOULDBLOCK where another process has it, which
+ * `owner` names then; else the errno for which the file cannot be locked. */
+int wlb_save_lock_try(struct wlb_save_lock *lock, const char *dir, const char *program, const char *node,
+                      char owner[512]);
+/* Returns 1 where a process has the lock of `dir`, which `owner` names then; 0 where none has, or that cannot be known.
+ * Changes no file. */
+int wlb_save_lock_find_owner(const char *dir, char owner[512]);
 /* Returns 1 where the lock is held, or can be taken now. */
 int wlb_save_lock_is_held(struct wlb_save_lock *lock);
 /* Removes the file where the lock is held. */

@@ -1,5 +1,6 @@
 #include "worker/checkpoint/weights.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,6 +68,20 @@ static void close_file(struct wlb_weights_file *file)
 	file->opened = NULL;
 }
 
+/* Sets the sum of the checksums of all tensors. Returns whether all have one. */
+static bool sum_checksums(const struct wlb_safetensors *file, uint64_t *checksum)
+{
+	const struct wlb_stored_tensor *tensors;
+	int count = wlb_safetensors_tensors(file, &tensors);
+	*checksum = 0;
+	for (int i = 0; i < count; i++) {
+		if (!tensors[i].has_checksum)
+			return false;
+		*checksum += tensors[i].checksum;
+	}
+	return true;
+}
+
 int wlb_weights_scan(struct wlb_weights *w, struct wlb_error *error)
 {
 	for (int i = 0; i < w->file_count; i++) {
@@ -74,13 +89,14 @@ int wlb_weights_scan(struct wlb_weights *w, struct wlb_error *error)
 		if (file == NULL)
 			return -1;
 		w->files[i].bytes = wlb_safetensors_bytes(file);
+		w->files[i].has_checksum = sum_checksums(file, &w->files[i].checksum);
 		const struct wlb_stored_tensor *tensors;
 		int count = wlb_safetensors_tensors(file, &tensors);
 		for (int k = 0; k < count; k++) {
 			const struct wlb_stored_tensor *t = &tensors[k];
 			struct wlb_stored_block block = {
-				.name = (char *)t->name, .file = i, .block = t->block, .digest = t->digest};
-			if (t->block.rows > 0 && t->block.cols > 0 && wlb_weights_add_block(w, &block, error) < 0)
+				.name = (char *)t->name, .file = i, .block = t->block, .range = t->range};
+			if (t->range.end > t->range.begin && wlb_weights_add_block(w, &block, error) < 0)
 				return -1;
 		}
 		close_file(&w->files[i]);
@@ -96,7 +112,9 @@ static int by_name_and_place(const void *a, const void *b)
 		return order;
 	if (x->block.row_start != y->block.row_start)
 		return x->block.row_start < y->block.row_start ? -1 : 1;
-	return x->block.col_start < y->block.col_start ? -1 : x->block.col_start > y->block.col_start;
+	if (x->block.col_start != y->block.col_start)
+		return x->block.col_start < y->block.col_start ? -1 : 1;
+	return x->range.begin < y->range.begin ? -1 : x->range.begin > y->range.begin;
 }
 
 static int ends_band(const struct wlb_tensor_block *b)
@@ -104,8 +122,19 @@ static int ends_band(const struct wlb_tensor_block *b)
 	return b->col_start + b->cols == b->global_cols;
 }
 
+static int is_same_block(const struct wlb_tensor_block *a, const struct wlb_tensor_block *b)
+{
+	return a->row_start == b->row_start && a->rows == b->rows && a->col_start == b->col_start &&
+	       a->cols == b->cols && wlb_tensor_block_same_whole(a, b);
+}
+
+static int ends_block(const struct wlb_stored_block *stored)
+{
+	return stored->range.end == wlb_tensor_block_elements(&stored->block);
+}
+
 /* Whether the block begins where the one before it ends (NULL: where the tensor begins), in bands of equal height. */
-static int follows(const struct wlb_tensor_block *b, const struct wlb_tensor_block *before)
+static int block_follows(const struct wlb_tensor_block *b, const struct wlb_tensor_block *before)
 {
 	if (before == NULL)
 		return b->row_start == 0 && b->col_start == 0;
@@ -113,6 +142,16 @@ static int follows(const struct wlb_tensor_block *b, const struct wlb_tensor_blo
 		return b->row_start == before->row_start + before->rows && b->col_start == 0;
 	return b->row_start == before->row_start && b->rows == before->rows &&
 	       b->col_start == before->col_start + before->cols;
+}
+
+/* The same of ranges, those of one block first. */
+static int follows(const struct wlb_stored_block *stored, const struct wlb_stored_block *before)
+{
+	if (before != NULL && is_same_block(&stored->block, &before->block))
+		return stored->range.begin == before->range.end;
+	if (stored->range.begin != 0 || (before != NULL && !ends_block(before)))
+		return 0;
+	return block_follows(&stored->block, before != NULL ? &before->block : NULL);
 }
 
 /* The tensor's block after the i-th, or NULL. */
@@ -126,23 +165,26 @@ int wlb_weights_finish(struct wlb_weights *w, struct wlb_error *error)
 {
 	if (w->block_count > 0)
 		qsort(w->blocks, (size_t)w->block_count, sizeof(*w->blocks), by_name_and_place);
-	const struct wlb_tensor_block *before = NULL;
+	const struct wlb_stored_block *before = NULL;
 	for (int i = 0; i < w->block_count; i++) {
-		const char *name = w->blocks[i].name;
-		const struct wlb_tensor_block *b = &w->blocks[i].block;
+		const struct wlb_stored_block *stored = &w->blocks[i];
+		const struct wlb_tensor_block *b = &stored->block;
 		int is_last = next_block(w, i) == NULL;
-		if (before && !wlb_tensor_block_same_whole(b, before))
-			return wlb_fail(error, "tensor %.200s: its blocks differ in the shape of the whole", name);
-		int ends = ends_band(b) && b->row_start + b->rows == b->global_rows;
-		if (!follows(b, before) || (is_last && !ends))
+		w->files[stored->file].elements += stored->range.end - stored->range.begin;
+		if (before && !wlb_tensor_block_same_whole(b, &before->block))
+			return wlb_fail(error, "tensor %.200s: its blocks differ in the shape of the whole",
+			                stored->name);
+		int ends = ends_block(stored) && ends_band(b) && b->row_start + b->rows == b->global_rows;
+		if (!follows(stored, before) || (is_last && !ends))
 			return wlb_fail(
 				error,
 				"tensor %.200s: there is a gap or an overlap at the block of rows %lld + %lld, "
-				"columns %lld + %lld, of %lld x %lld: each element must be in one shard, and in "
-				"one only",
-				name, (long long)b->row_start, (long long)b->rows, (long long)b->col_start,
-				(long long)b->cols, (long long)b->global_rows, (long long)b->global_cols);
-		before = is_last ? NULL : b;
+				"columns %lld + %lld, of %lld x %lld, elements %lld to %lld of it: each element must "
+				"be in one shard, and in one only",
+				stored->name, (long long)b->row_start, (long long)b->rows, (long long)b->col_start,
+				(long long)b->cols, (long long)b->global_rows, (long long)b->global_cols,
+				(long long)stored->range.begin, (long long)stored->range.end);
+		before = is_last ? NULL : stored;
 	}
 	return 0;
 }
@@ -167,14 +209,14 @@ static const struct wlb_stored_tensor *find_stored(const struct wlb_weights_file
 {
 	const struct wlb_stored_tensor *t = wlb_safetensors_find(file->opened, stored->name);
 	const struct wlb_tensor_block *b = &stored->block;
-	if (t != NULL && t->block.row_start == b->row_start && t->block.rows == b->rows &&
-	    t->block.col_start == b->col_start && t->block.cols == b->cols && wlb_tensor_block_same_whole(&t->block, b))
+	if (t != NULL && is_same_block(&t->block, b) && t->range.begin == stored->range.begin &&
+	    t->range.end == stored->range.end)
 		return t;
 	wlb_fail(error,
-	         "%s: tensor %.200s: the manifest says that rows %lld + %lld, columns %lld + %lld of it are here, the "
-	         "shard differs",
+	         "%s: tensor %.200s: the manifest says that rows %lld + %lld, columns %lld + %lld of it, elements %lld "
+	         "to %lld, are here, the shard differs",
 	         file->path, stored->name, (long long)b->row_start, (long long)b->rows, (long long)b->col_start,
-	         (long long)b->cols);
+	         (long long)b->cols, (long long)stored->range.begin, (long long)stored->range.end);
 	return NULL;
 }
 
@@ -200,6 +242,17 @@ static int *order_by_file(struct wlb_weights *w, struct wlb_error *error)
 	return order;
 }
 
+/* The manifest's is compared with those of the tensors in the header. */
+static int check_checksum(const struct wlb_weights_file *file, struct wlb_error *error)
+{
+	uint64_t checksum;
+	bool has_all = sum_checksums(file->opened, &checksum);
+	if (has_all && checksum == file->checksum)
+		return 0;
+	return wlb_fail(error, "%s: its tensors' checksums are %016" PRIx64 "%s: the manifest says %016" PRIx64,
+	                file->path, checksum, has_all ? "" : " without those of some tensors", file->checksum);
+}
+
 /* Checks the file and its blocks, whose indexes are order[0] to order[count - 1]. */
 static int check_file(struct wlb_weights *w, struct wlb_weights_file *file, const int *order, int count,
                       struct wlb_error *error)
@@ -209,6 +262,8 @@ static int check_file(struct wlb_weights *w, struct wlb_weights_file *file, cons
 		rc = wlb_safetensors_try_open(file->path, &file->opened, error);
 	for (int i = 0; rc == 0 && i < count; i++)
 		rc = find_stored(file, &w->blocks[order[i]], error) != NULL ? 0 : -1;
+	if (rc == 0 && file->has_checksum)
+		rc = check_checksum(file, error);
 	close_file(file);
 	return rc;
 }
@@ -239,6 +294,11 @@ static int verify_block(struct wlb_weights *w, const struct wlb_stored_block *st
 	return tensor != NULL ? wlb_safetensors_verify(file->opened, tensor, stored->digest, error) : -1;
 }
 
+static double stored_elements(const struct wlb_stored_block *stored)
+{
+	return (double)(stored->range.end - stored->range.begin);
+}
+
 int wlb_weights_verify(struct wlb_weights *w, int share, int shares, struct wlb_error *error)
 {
 	int *order = order_by_file(w, error), rc = 0;
@@ -246,12 +306,12 @@ int wlb_weights_verify(struct wlb_weights *w, int share, int shares, struct wlb_
 		return WLB_UNREADABLE;
 	double all = 0.0, before = 0.0; /* elements */
 	for (int i = 0; i < w->block_count; i++)
-		all += (double)wlb_tensor_block_elements(&w->blocks[i].block);
+		all += stored_elements(&w->blocks[i]);
 	for (int i = 0; rc == 0 && i < w->block_count; i++) {
 		const struct wlb_stored_block *b = &w->blocks[order[i]];
 		int is_mine = (int)(before / all * shares) == share;
-		before += (double)wlb_tensor_block_elements(&b->block);
-		if (is_mine && b->digest != 0)
+		before += stored_elements(b);
+		if (is_mine)
 			rc = verify_block(w, b, error);
 		if (i + 1 == w->block_count || w->blocks[order[i + 1]].file != b->file)
 			close_file(&w->files[b->file]);
@@ -268,26 +328,85 @@ static int64_t overlap(int64_t a, int64_t a_count, int64_t b, int64_t b_count, i
 	return end > *first ? end - *first : 0;
 }
 
-/* Copies what the block and the part have in common. */
-static int read_overlap(struct wlb_weights *w, const struct wlb_stored_block *stored,
-                        const struct wlb_tensor_part *part, struct wlb_error *error)
+/* Rows and columns of a block or of a whole tensor: [row, row + rows), [col, col + cols). */
+struct rectangle {
+	int64_t row, rows, col, cols;
+};
+
+/* Divides the elements of a range of a block into rectangles of the whole tensor: whole rows of the block, and a part
+ * of the row before and of the row after them. Returns their number. */
+static int divide_range(const struct wlb_tensor_block *b, struct wlb_element_range range,
+                        struct rectangle rectangles[3])
+{
+	int count = 0;
+	if (range.begin == range.end)
+		return 0;
+	int64_t row = range.begin / b->cols, col = range.begin % b->cols;
+	int64_t last = range.end / b->cols, end = range.end % b->cols;
+	if (row == last) {
+		rectangles[count++] = (struct rectangle){row, 1, col, end - col};
+	} else {
+		if (col > 0)
+			rectangles[count++] = (struct rectangle){row++, 1, col, b->cols - col};
+		if (last > row)
+			rectangles[count++] = (struct rectangle){row, last - row, 0, b->cols};
+		if (end > 0)
+			rectangles[count++] = (struct rectangle){last, 1, 0, end};
+	}
+	for (int i = 0; i < count; i++) {
+		rectangles[i].row += b->row_start;
+		rectangles[i].col += b->col_start;
+	}
+	return count;
+}
+
+/* Returns what two rectangles have in common; of no rows or columns where they have nothing. */
+static struct rectangle intersect(const struct rectangle *a, const struct rectangle *b)
+{
+	struct rectangle common;
+	common.rows = overlap(a->row, a->rows, b->row, b->rows, &common.row);
+	common.cols = overlap(a->col, a->cols, b->col, b->cols, &common.col);
+	return common;
+}
+
+/* Copies a rectangle that both the block and the part hold. */
+static int read_rectangle(struct wlb_weights *w, const struct wlb_stored_block *stored, const struct rectangle *r,
+                          const struct wlb_tensor_part *part, struct wlb_error *error)
 {
 	const struct wlb_tensor_block *from = &stored->block, *to = &part->block;
 	struct wlb_weights_file *file = &w->files[stored->file];
-	int64_t row, col;
-	int64_t rows = overlap(from->row_start, from->rows, to->row_start, to->rows, &row);
-	int64_t cols = overlap(from->col_start, from->cols, to->col_start, to->cols, &col);
-	if (rows == 0 || cols == 0)
-		return 0;
+	uint64_t checksum = 0;
 	if (open_file(file, error) == NULL)
 		return -1;
 	const struct wlb_stored_tensor *t = find_stored(file, stored, error);
 	if (t == NULL)
 		return -1;
-	const struct wlb_stored_range range = {row - from->row_start, rows, col - from->col_start, cols};
-	int64_t skipped = (row - to->row_start) * to->cols + (col - to->col_start);
-	char *out = (char *)part->data_host + skipped * (int64_t)wlb_dtype_bytes(part->dtype);
-	return wlb_safetensors_read(file->opened, t, &range, part->dtype, out, to->cols, error);
+	const struct wlb_stored_range range = {r->row - from->row_start, r->rows, r->col - from->col_start, r->cols};
+	int64_t element = (r->row - to->row_start) * to->cols + (r->col - to->col_start);
+	char *out = (char *)part->data_host +
+	            (element - wlb_tensor_part_range(part).begin) * (int64_t)wlb_dtype_bytes(part->dtype);
+	if (wlb_safetensors_read(file->opened, t, &range, part->dtype, out, to->cols, &checksum, error) < 0)
+		return -1;
+	if (!part->is_copy) {
+		file->read_checksum += checksum;
+		file->read_elements += r->rows * r->cols;
+	}
+	return 0;
+}
+
+/* Copies what the stored range and the part have in common. */
+static int read_overlap(struct wlb_weights *w, const struct wlb_stored_block *stored,
+                        const struct wlb_tensor_part *part, struct wlb_error *error)
+{
+	struct rectangle from[3], to[3];
+	int from_count = divide_range(&stored->block, stored->range, from);
+	int to_count = divide_range(&part->block, wlb_tensor_part_range(part), to);
+	for (int i = 0; i < from_count * to_count; i++) {
+		const struct rectangle common = intersect(&from[i / to_count], &to[i % to_count]);
+		if (common.rows > 0 && common.cols > 0 && read_rectangle(w, stored, &common, part, error) < 0)
+			return -1;
+	}
+	return 0;
 }
 
 /* Returns the index of the part's first block; -1 where the weights do not have the tensor as the part has it. */

@@ -55,7 +55,17 @@ static const struct wlb_option rows[] = {
 	{WLB_OPTION(INT64, "save-interval", FIELD(save_interval), "N",
                     "steps between checkpoints; 0: only after the last step"),
          .max = WLB_OPTION_UNBOUNDED, .initial = "0"},
+	{WLB_OPTION(REAL, "save-interval-s", FIELD(save_interval_s), "SECONDS",
+                    "time between checkpoints, which are of the first step that ends after it; 0: none for that"),
+         .max = 1e9, .initial = "0"},
+	{WLB_OPTION(CHOICE, "save-when-busy", FIELD(save_when_busy), NULL,
+                    "what happens to a checkpoint that is due while the one before is still being written: wait: "
+                    "training waits for that; skip: it is left out, and training goes on"),
+         .choices = "wait|skip", .initial = "wait"},
 	{WLB_OPTION(INT64, "keep", FIELD(keep), "N", "newest checkpoints to keep; 0: all"), .max = 1e6, .initial = "0"},
+	{WLB_OPTION(INT64, "keep-every", FIELD(keep_every), "N",
+                    "keep also the checkpoints of multiples of step N; 0: none for that"),
+         .max = WLB_OPTION_UNBOUNDED, .initial = "0"},
 	{WLB_OPTION(
 		TEXT, "load", FIELD(load), "DIR",
 		"continue from the newest complete checkpoint there, on any number of ranks; where there is none "
@@ -227,6 +237,9 @@ static int check_together(struct wlb_train_options *o, struct wlb_error *error)
 	if (o->save == NULL && o->save_interval > 0)
 		return wlb_fail(error, "--save-interval %lld: --save DIR must say where checkpoints go",
 		                (long long)o->save_interval);
+	if (o->save == NULL && o->save_interval_s > 0.0)
+		return wlb_fail(error, "--save-interval-s %g: --save DIR must say where checkpoints go",
+		                o->save_interval_s);
 	return 0;
 }
 

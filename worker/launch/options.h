@@ -14,6 +14,7 @@ enum { WLB_RECOMPUTE_AUTO = WLB_RECOMPUTE_FULL + 1 };
 enum wlb_device_kind { WLB_DEVICE_CPU, WLB_DEVICE_CUDA };
 enum { WLB_DTYPE_AUTO = WLB_BFLOAT16 + 1 };
 enum wlb_head_stages { WLB_HEAD_LAST, WLB_HEAD_ALL, WLB_HEAD_AUTO };
+enum wlb_save_when_busy { WLB_SAVE_WAIT, WLB_SAVE_SKIP };
 enum wlb_main_grads { WLB_MAIN_GRADS_FP32, WLB_MAIN_GRADS_BF16 };
 
 /* Texts point into argv; NULL where an option was not given. */
@@ -28,8 +29,11 @@ struct wlb_train_options {
 	int64_t seq_length;
 	int64_t global_batch_size;
 	int64_t train_iters;
-	int64_t save_interval; /* 0: only after the last step */
-	int64_t keep;          /* checkpoints; 0: all */
+	int64_t save_interval;  /* 0: only after the last step */
+	double save_interval_s; /* 0: none */
+	int save_when_busy;     /* enum wlb_save_when_busy */
+	int64_t keep_every;     /* 0: none */
+	int64_t keep;           /* checkpoints; 0: all */
 	int64_t log_interval;
 	int64_t sdc_check_interval; /* 0: no checks */
 	int64_t micro_batch_size;   /* windows of seq_length; 0: not given */

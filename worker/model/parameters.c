@@ -120,17 +120,18 @@ static void fill(const struct draw *draw, int threads, void *out_host)
 
 int wlb_weight_set(const struct wlb_parameters *p, int tensor, const void *values_host, struct wlb_error *error)
 {
-	return wlb_weight_set_rows(p, tensor, 0, p->tensors[tensor].block.rows, values_host, error);
+	const struct wlb_element_range all = {0, wlb_tensor_block_elements(&p->tensors[tensor].block)};
+	return wlb_weight_set_range(p, tensor, all, values_host, error);
 }
 
-int wlb_weight_set_rows(const struct wlb_parameters *p, int tensor, int64_t row, int64_t rows, const void *values_host,
-                        struct wlb_error *error)
+int wlb_weight_set_range(const struct wlb_parameters *p, int tensor, struct wlb_element_range elements,
+                         const void *values_host, struct wlb_error *error)
 {
 	struct wlb_device *device = p->device;
-	int64_t cols = p->tensors[tensor].block.cols, elements = rows * cols;
-	char *weights = (char *)wlb_weight(p, tensor) + (size_t)(row * cols) * wlb_dtype_bytes(device->compute);
+	int64_t count = elements.end - elements.begin;
+	char *weights = (char *)wlb_weight(p, tensor) + (size_t)elements.begin * wlb_dtype_bytes(device->compute);
 	int threads = device->host_threads > 1 ? device->host_threads : 1;
-	size_t bytes = (size_t)elements * wlb_dtype_bytes(device->compute);
+	size_t bytes = (size_t)count * wlb_dtype_bytes(device->compute);
 	if (device->compute == device->master) {
 		device->ops->to_device(device, NULL, weights, values_host, bytes);
 		return 0;
@@ -139,7 +140,7 @@ int wlb_weight_set_rows(const struct wlb_parameters *p, int tensor, int64_t row,
 	if (rounded == NULL)
 		return wlb_fail(error, "out of memory: %zu bytes to round %s", bytes, p->tensors[tensor].name);
 #pragma omp parallel for schedule(static) num_threads(threads)
-	for (int64_t i = 0; i < elements; i++)
+	for (int64_t i = 0; i < count; i++)
 		rounded[i] = wlb_split_master(((const float *)values_host)[i]).weight;
 	device->ops->to_device(device, NULL, weights, rounded, bytes);
 	free(rounded);

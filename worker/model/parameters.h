@@ -34,9 +34,9 @@ void *wlb_gradient(const struct wlb_parameters *parameters, int tensor);
 /* Sets a tensor's weights from values_host (master), rounded to compute. Returns -1 if out of memory. */
 int wlb_weight_set(const struct wlb_parameters *parameters, int tensor, const void *values_host,
                    struct wlb_error *error);
-/* The same for the rows [row, row + rows) of its block alone. */
-int wlb_weight_set_rows(const struct wlb_parameters *parameters, int tensor, int64_t row, int64_t rows,
-                        const void *values_host, struct wlb_error *error);
+/* The same for a range of its block's elements alone. */
+int wlb_weight_set_range(const struct wlb_parameters *parameters, int tensor, struct wlb_element_range elements,
+                         const void *values_host, struct wlb_error *error);
 
 /* Receives the values (master, host) of a tensor's block. Returns 0, or -1 with the reason. */
 typedef int wlb_tensor_store(void *context, int tensor, const void *values_host, struct wlb_error *error);

@@ -16,6 +16,12 @@ struct wlb_tensor_block {
 	int64_t cols;
 };
 
+/* Elements [begin, end) of a block, in the order of its rows. */
+struct wlb_element_range {
+	int64_t begin;
+	int64_t end;
+};
+
 /* Whether both are blocks of whole tensors of one shape. */
 static inline int wlb_tensor_block_same_whole(const struct wlb_tensor_block *a, const struct wlb_tensor_block *b)
 {

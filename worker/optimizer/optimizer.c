@@ -1,6 +1,7 @@
 #include "worker/optimizer/optimizer.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "kernels/bfloat16.h"
 #include "worker/model/gathered_weights.h"
@@ -12,7 +13,6 @@ struct wlb_optimizer {
 	const struct wlb_groups *groups;
 	struct wlb_optimizer_options options;
 	struct wlb_reduction reduction;
-	int padding_is_lost; /* 1: the buffer of gradients has held a state, whose padding is elsewhere */
 	/* Of this rank's parts, laid out as the sums of the reduction; of the masters their lower halves, and nothing
 	 * where the weights are the masters. */
 	void *states[WLB_STATES];
@@ -104,11 +104,7 @@ void wlb_optimizer_free(struct wlb_optimizer *o)
 
 void wlb_optimizer_begin(struct wlb_optimizer *o)
 {
-	const struct wlb_parameters *p = o->parameters;
-	if (o->padding_is_lost)
-		p->device->ops->zero(p->device, p->gradients, p->elements * wlb_dtype_bytes(p->device->gradients));
-	o->padding_is_lost = 0;
-	wlb_gradients_begin(p);
+	wlb_gradients_begin(o->parameters);
 }
 
 int wlb_optimizer_layer_done(void *optimizer, int chunk, int layer, struct wlb_error *error)
@@ -190,30 +186,43 @@ int wlb_optimizer_step(struct wlb_optimizer *o, int64_t step, double lr, double 
 	return update_weights(o, &settings, sums + WLB_CLIP_FACTOR, error);
 }
 
-/* Returns the masters of this rank's part, where they are gathered. */
-static const void *join_part(const struct wlb_optimizer *o, const struct part *part)
+int wlb_optimizer_has_halves(const struct wlb_optimizer *o)
 {
-	const struct wlb_parameters *p = o->parameters;
-	void *masters =
-		elements_at(p->gradients, (size_t)wlb_comm_rank(o->groups->data) * part->elements, p->device->master);
-	p->device->ops->join_masters(p->device, masters, elements_at(p->weights, part->first, p->device->compute),
-	                             state_of(o, WLB_STATE_MASTERS, part), (int64_t)part->elements);
-	return masters;
+	return !weights_are_masters(o);
 }
 
-const void *wlb_optimizer_gather(struct wlb_optimizer *o, enum wlb_state state, int bucket, struct wlb_error *error)
+int wlb_optimizer_join(float *masters_host, size_t count, struct wlb_error *error)
+{
+	uint16_t *halves = malloc(2 * count * sizeof(*halves) + 1);
+	if (halves == NULL)
+		return wlb_fail(error, "out of memory for the masters of %zu parameters", count);
+	memcpy(halves, masters_host, 2 * count * sizeof(*halves));
+	for (size_t i = 0; i < count; i++)
+		masters_host[i] = wlb_join_master((struct wlb_halves){halves[i], halves[count + i]});
+	free(halves);
+	return 0;
+}
+
+int wlb_optimizer_fetch(struct wlb_optimizer *o, struct wlb_queue *queue, enum wlb_state state, int tensor,
+                        struct wlb_element_range elements, void *values_host, struct wlb_error *error)
 {
 	const struct wlb_parameters *p = o->parameters;
-	struct part part = part_of(o, &p->buckets[bucket]);
+	struct wlb_device *device = p->device;
+	const struct wlb_tensor *t = &p->tensors[tensor];
+	struct part part = part_of(o, &p->buckets[t->bucket]);
+	size_t first = t->offset + (size_t)elements.begin, count = (size_t)(elements.end - elements.begin);
+	size_t bytes = count * wlb_dtype_bytes(dtype_of(o, state));
+	char *values = values_host;
 	if (wlb_weights_await_all(p, error) < 0)
-		return NULL;
-	if (o->states[state] == NULL) /* all ranks have all weights */
-		return elements_at(p->weights, p->buckets[bucket].offset, p->device->master);
-	o->padding_is_lost = 1;
-	const void *own = state == WLB_STATE_MASTERS ? join_part(o, &part) : state_of(o, state, &part);
-	if (wlb_comm_all_gather(o->groups->data, p->gradients, own, part.elements, p->device->master, error) < 0)
-		return NULL;
-	return p->gradients;
+		return -1;
+	if (state == WLB_STATE_MASTERS && !weights_are_masters(o)) {
+		device->ops->to_host_start(device, queue, values, elements_at(p->weights, first, device->compute),
+		                           bytes);
+		values += bytes;
+	}
+	const void *kept = elements_at(state_of(o, state, &part), first - part.first, dtype_of(o, state));
+	device->ops->to_host_start(device, queue, values, kept, bytes);
+	return 0;
 }
 
 /* Copies what the elements of the flat buffers from `begin` to `end`, which are of one bucket, and this rank's part of
@@ -248,25 +257,25 @@ static int store_lower_halves(const struct wlb_optimizer *o, int bucket, size_t 
 int wlb_optimizer_store(struct wlb_optimizer *o, enum wlb_state state, int tensor, const void *values_host,
                         struct wlb_error *error)
 {
-	return wlb_optimizer_store_rows(o, state, tensor, 0, o->parameters->tensors[tensor].block.rows, values_host,
-	                                error);
+	const struct wlb_element_range all = {0, wlb_tensor_block_elements(&o->parameters->tensors[tensor].block)};
+	return wlb_optimizer_store_range(o, state, tensor, all, values_host, error);
 }
 
-int wlb_optimizer_store_rows(struct wlb_optimizer *o, enum wlb_state state, int tensor, int64_t row, int64_t rows,
-                             const void *values_host, struct wlb_error *error)
+int wlb_optimizer_store_range(struct wlb_optimizer *o, enum wlb_state state, int tensor,
+                              struct wlb_element_range elements, const void *values_host, struct wlb_error *error)
 {
 	const struct wlb_parameters *p = o->parameters;
 	const struct wlb_tensor *t = &p->tensors[tensor];
-	size_t begin = t->offset + (size_t)(row * t->block.cols), elements = (size_t)(rows * t->block.cols);
+	size_t begin = t->offset + (size_t)elements.begin, end = t->offset + (size_t)elements.end;
 	if (wlb_weights_await_all(p, error) < 0)
 		return -1;
-	if (state == WLB_STATE_MASTERS && wlb_weight_set_rows(p, tensor, row, rows, values_host, error) < 0)
+	if (state == WLB_STATE_MASTERS && wlb_weight_set_range(p, tensor, elements, values_host, error) < 0)
 		return -1;
 	if (o->states[state] == NULL)
 		return 0;
 	if (state == WLB_STATE_MASTERS)
-		return store_lower_halves(o, t->bucket, begin, begin + elements, values_host, error);
-	store_part(o, state, t->bucket, begin, begin + elements, values_host);
+		return store_lower_halves(o, t->bucket, begin, end, values_host, error);
+	store_part(o, state, t->bucket, begin, end, values_host);
 	return 0;
 }
 

@@ -60,18 +60,23 @@ int wlb_optimizer_chunk_done(struct wlb_optimizer *optimizer, int chunk, struct 
 int wlb_optimizer_step(struct wlb_optimizer *optimizer, int64_t step, double lr, double *sums, struct wlb_error *error);
 
 /* -- masters and moments, for initial weights and checkpoints -- */
-/* Collective over the data group. Returns that state of a bucket's elements (device, master), valid until the next
- * call; it may overwrite gradients. NULL when a collective failed. */
-const void *wlb_optimizer_gather(struct wlb_optimizer *optimizer, enum wlb_state state, int bucket,
-                                 struct wlb_error *error);
+/* Starts to copy, on the queue, that state of elements of a tensor, all in this rank's part of its bucket, to
+ * values_host (master, memory of alloc_host). Masters that the optimizer has in halves arrive as such:
+ * wlb_optimizer_join. Returns -1 where weights could not be awaited. */
+int wlb_optimizer_fetch(struct wlb_optimizer *optimizer, struct wlb_queue *queue, enum wlb_state state, int tensor,
+                        struct wlb_element_range elements, void *values_host, struct wlb_error *error);
+/* Whether masters are in halves: the weight in use, and the lower half. */
+int wlb_optimizer_has_halves(const struct wlb_optimizer *optimizer);
+/* Joins `count` masters that have arrived in halves. Any thread may call it. Returns -1 if out of memory. */
+int wlb_optimizer_join(float *masters_host, size_t count, struct wlb_error *error);
 /* Sets that state of a tensor in this rank's part from values_host (master), this rank's whole block; with the masters
  * it sets the weights in use of the whole block. Returns -1 if out of memory. */
 int wlb_optimizer_store(struct wlb_optimizer *optimizer, enum wlb_state state, int tensor, const void *values_host,
                         struct wlb_error *error);
-/* The same from the rows [row, row + rows) of the block alone. Once it has been called for all rows with masters of
- * this rank's parts, wlb_optimizer_share_weights must follow. */
-int wlb_optimizer_store_rows(struct wlb_optimizer *optimizer, enum wlb_state state, int tensor, int64_t row,
-                             int64_t rows, const void *values_host, struct wlb_error *error);
+/* The same from a range of the block's elements alone. Once it has been called for all masters of this rank's parts,
+ * wlb_optimizer_share_weights must follow. */
+int wlb_optimizer_store_range(struct wlb_optimizer *optimizer, enum wlb_state state, int tensor,
+                              struct wlb_element_range elements, const void *values_host, struct wlb_error *error);
 /* Collective over the data group: every rank receives the weights in use of all parts. Returns -1 when a collective
  * failed. */
 int wlb_optimizer_share_weights(struct wlb_optimizer *optimizer, struct wlb_error *error);

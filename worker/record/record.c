@@ -217,6 +217,14 @@ static json_t *model_json(const struct wlb_model *m)
 	                 m->tie_word_embeddings, "parameters", (json_int_t)wlb_model_parameters(m));
 }
 
+/* Whether a signal to the ranks' Slurm step has this run save. It also gets to what starts a rank, a script say, and
+ * ends that where it does not expect it: so srun must have started this process itself. */
+static bool saves_on_request(const struct wlb_train_options *options)
+{
+	const char *task = getenv("SLURM_TASK_PID");
+	return options->save != NULL && task != NULL && atol(task) == (long)getpid();
+}
+
 /* Returns the object, which the caller releases, or NULL if out of memory. */
 static json_t *attempt_json(const struct wlb_launch *launch, const struct wlb_train_plan *plan,
                             const struct wlb_train_options *options)
@@ -224,14 +232,15 @@ static json_t *attempt_json(const struct wlb_launch *launch, const struct wlb_tr
 	int resumed = plan->checkpoint[0] != '\0';
 	json_t *layout = json_pack("{s:i, s:i, s:i, s:i}", "tp", plan->split.layout.tp, "cp", plan->split.layout.cp,
 	                           "pp", plan->split.layout.pp, "dp", plan->split.layout.dp);
-	return json_pack("{s:o, s:i, s:o, s:o, s:I, s:I, s:I, s:s, s:s, s:I, s:o?}", "layout", layout, "world_size",
-	                 launch->size, "rank_map", rank_map(launch), "model", model_json(&plan->model), "seq_length",
-	                 (json_int_t)options->seq_length, "global_batch_size", (json_int_t)options->global_batch_size,
-	                 "train_iters", (json_int_t)options->train_iters, "dtype",
-	                 wlb_dtype_name((enum wlb_dtype)options->dtype), "device",
+	return json_pack("{s:o, s:i, s:o, s:o, s:I, s:I, s:I, s:s, s:s, s:I, s:o?, s:b}", "layout", layout,
+	                 "world_size", launch->size, "rank_map", rank_map(launch), "model", model_json(&plan->model),
+	                 "seq_length", (json_int_t)options->seq_length, "global_batch_size",
+	                 (json_int_t)options->global_batch_size, "train_iters", (json_int_t)options->train_iters,
+	                 "dtype", wlb_dtype_name((enum wlb_dtype)options->dtype), "device",
 	                 options->device == WLB_DEVICE_CUDA ? "cuda" : "cpu", "resumed_step",
 	                 (json_int_t)(resumed ? plan->facts.step : 0), "checkpoint",
-	                 resumed ? wlb_json_text(plan->checkpoint) : NULL);
+	                 resumed ? wlb_json_text(plan->checkpoint) : NULL, "saves_on_request",
+	                 saves_on_request(options));
 }
 
 void wlb_record_attempt(struct wlb_recorder *recorder, const struct wlb_train_plan *plan,
@@ -261,13 +270,19 @@ void wlb_record_step(struct wlb_recorder *recorder, const char *json)
 		record_text(recorder, "step", json);
 }
 
-void wlb_record_checkpoint(struct wlb_recorder *recorder, int64_t step, const char *path, int64_t bytes,
-                           double duration_s)
+void wlb_record_checkpoint(struct wlb_recorder *recorder, const struct wlb_saved *saved)
 {
 	if (!records_nothing(recorder))
 		record(recorder, "checkpoint",
-		       json_pack("{s:I, s:o, s:I, s:f}", "step", (json_int_t)step, "path", wlb_json_text(path), "bytes",
-		                 (json_int_t)bytes, "duration_s", duration_s));
+		       json_pack("{s:I, s:o, s:I, s:f, s:f}", "step", (json_int_t)saved->step, "path",
+		                 wlb_json_text(saved->path), "bytes", (json_int_t)saved->bytes, "duration_s",
+		                 saved->duration_s, "stall_s", saved->stall_s));
+}
+
+void wlb_record_event(struct wlb_recorder *recorder, const char *kind, const char *detail)
+{
+	if (!records_nothing(recorder))
+		record(recorder, "event", json_pack("{s:s, s:o}", "kind", kind, "detail", wlb_json_text(detail)));
 }
 
 struct last_record {

@@ -38,8 +38,17 @@ void wlb_record_gpus(struct wlb_recorder *recorder, const char *json);
 void wlb_record_progress(struct wlb_recorder *recorder, int64_t step);
 /* `json` is that of wlb_step_json. */
 void wlb_record_step(struct wlb_recorder *recorder, const char *json);
-void wlb_record_checkpoint(struct wlb_recorder *recorder, int64_t step, const char *path, int64_t bytes,
-                           double duration_s);
+
+struct wlb_saved {
+	int64_t step;
+	const char *path;
+	int64_t bytes;
+	double duration_s; /* from its begin until it was durable */
+	double stall_s;    /* of it, in which no step ran */
+};
+void wlb_record_checkpoint(struct wlb_recorder *recorder, const struct wlb_saved *saved);
+/* An event of the run (docs/api.md). */
+void wlb_record_event(struct wlb_recorder *recorder, const char *kind, const char *detail);
 /* state: "complete", "failed", "ended". Only the first end is recorded; any thread may call it. Gives up after 10 s, so
  * that a spool whose file system does not answer cannot keep the process. */
 void wlb_record_end(struct wlb_recorder *recorder, const char *state, int exit_code, const char *reason);

@@ -11,6 +11,7 @@
  * them. */
 struct search {
 	struct wlb_trainer *trainer;
+	const char *damaged_file;
 	int is_damaged;       /* the part that this rank reads */
 	struct wlb_error why; /* where it is damaged */
 };
@@ -31,7 +32,12 @@ static int verify(void *context, struct wlb_error *error)
 /* A wlb_file_function of rank 0. */
 static int find_older(void *context, struct wlb_error *error)
 {
-	struct wlb_trainer *t = ((struct search *)context)->trainer;
+	struct search *s = context;
+	struct wlb_trainer *t = s->trainer;
+	if (s->damaged_file != NULL) {
+		wlb_checkpoint_name_damage(s->damaged_file, &s->why);
+		wlb_checkpoint_skip(t->plan->checkpoint, s->why.message);
+	}
 	t->file_failure = wlb_train_plan_fall_back(t->options, t->plan, error);
 	return t->file_failure;
 }
@@ -55,16 +61,16 @@ static int verify_together(struct search *s, int *damaged, struct wlb_error *err
 	return 0;
 }
 
-/* Collective. `round` is the number of checkpoints that were skipped before. */
-static int take_older(struct search *s, int round, struct wlb_error *error)
+/* Collective. */
+static int take_older(struct search *s, struct wlb_error *error)
 {
 	struct wlb_trainer *t = s->trainer;
 	int is_first = t->launch->rank == 0;
-	char key[32];
+	char key[48]; /* each older one is of another step */
+	snprintf(key, sizeof(key), "wlb.older.%lld", (long long)t->plan->facts.step);
 	int rc = wlb_work_with_files(&t->files, is_first ? find_older : NULL, s, error);
 	if (rc == WLB_FAILED_EVERYWHERE)
 		return wlb_trainer_judge_failure(t, t->file_failure == -1, error);
-	snprintf(key, sizeof(key), "wlb.older.%d", round);
 	if (rc == 0 && wlb_launch_share(t->launch, key, t->plan, sizeof(*t->plan), error) < 0)
 		rc = WLB_FAILED_HERE;
 	if (rc == 0)
@@ -72,16 +78,37 @@ static int take_older(struct search *s, int round, struct wlb_error *error)
 	return rc;
 }
 
-int wlb_trainer_find_intact(struct wlb_trainer *t, struct wlb_error *error)
+/* Collective. Returns NULL with *rc set to a failure of all ranks, or of the collective. */
+static struct search *new_search(struct wlb_trainer *t, int *rc, struct wlb_error *error)
 {
 	struct search *s = calloc(1, sizeof(*s));
-	int rc = wlb_agree(t->world, s != NULL ? 0 : wlb_fail(error, "out of memory to resume"), error), damaged = 1;
+	*rc = wlb_agree(t->world, s != NULL ? 0 : wlb_fail(error, "out of memory to resume"), error);
 	if (s != NULL)
 		s->trainer = t;
-	for (int round = 0; rc == 0 && damaged; round++) {
-		rc = verify_together(s, &damaged, error);
-		if (rc == 0 && damaged)
-			rc = take_older(s, round, error);
+	if (*rc == 0)
+		return s;
+	free(s);
+	return NULL;
+}
+
+int wlb_trainer_verify(struct wlb_trainer *t, int *damaged, struct wlb_error *error)
+{
+	int rc;
+	struct search *s = new_search(t, &rc, error);
+	if (rc == 0)
+		rc = verify_together(s, damaged, error);
+	if (rc != WLB_FAILED_HERE)
+		free(s);
+	return rc;
+}
+
+int wlb_trainer_take_older(struct wlb_trainer *t, const char *damaged_file, struct wlb_error *error)
+{
+	int rc;
+	struct search *s = new_search(t, &rc, error);
+	if (rc == 0) {
+		s->damaged_file = damaged_file;
+		rc = take_older(s, error);
 	}
 	if (rc != WLB_FAILED_HERE)
 		free(s);

@@ -1,12 +1,16 @@
-/* Finds the checkpoint to resume from whose tensors are as they were saved. */
+/* Whether the tensors of the checkpoint to resume from are those that were saved, and another one where not. */
 #ifndef WORKER_TRAIN_INTACT_CHECKPOINT_H
 #define WORKER_TRAIN_INTACT_CHECKPOINT_H
 
 #include "worker/train/trainer.h"
 
-/* Collective. The ranks read the tensors of the plan's checkpoint, each rank a part of them. Where one is damaged the
- * plan's becomes the newest older one that is not, with a line on stderr and in the record of the attempt. Returns 0 or
- * one of the failures, with exit_code set where none is left. */
-int wlb_trainer_find_intact(struct wlb_trainer *trainer, struct wlb_error *error);
+/* Collective, for a checkpoint without checksums of files. The ranks read its tensors, each rank a part of them. Sets
+ * *damaged, the same on all ranks, after a line on stderr that says which tensor is. Returns 0 or one of the
+ * failures. */
+int wlb_trainer_verify(struct wlb_trainer *trainer, int *damaged, struct wlb_error *error);
+/* Collective. The plan's checkpoint becomes the newest older complete one, with a record of the attempt. Rank 0 says on
+ * stderr what is damaged in the file; NULL: it was said. Returns 0 or one of the failures, with exit_code set where
+ * none is left. */
+int wlb_trainer_take_older(struct wlb_trainer *trainer, const char *damaged_file, struct wlb_error *error);
 
 #endif

@@ -6,11 +6,11 @@
  * know of it after the same step, and save that step or, where the next has been queued, the next.
  *
  * The computation that wlb-agent is told of is that of the passes, and the work is the seconds that the loader predicts
- * for them, so that their ratio is alike on the ranks of a stage. Of each communicator it is told the calls, their bytes
- * and how long they blocked the rank. That includes the wait for members that enter later, since a rank does not know
- * when the others enter. So of some calls a rank also tells when it entered and left them (common/call_choice.h): by
- * these clocks are aligned and links judged. The norm of the rank's own gradients would need a pass over them, and is
- * not told.
+ * for them, so that their ratio is alike on the ranks of a stage. Of each communicator it is told the calls, their
+ * bytes and how long they blocked the rank. That includes the wait for members that enter later, since a rank does not
+ * know when the others enter. So of some calls a rank also tells when it entered and left them (common/call_choice.h):
+ * by these clocks are aligned and links judged. The norm of the rank's own gradients would need a pass over them, and
+ * is not told.
  */
 #include <math.h>
 #include <string.h>
@@ -51,10 +51,19 @@ static double imbalance(const double *of_ranks, int ranks)
 	return sum > 0.0 ? most * ranks / sum : 1.0;
 }
 
+/* Whether this rank has received the signal to save, or is the first one and the time for a checkpoint has come. */
+static int asks_to_save(const struct wlb_trainer *t)
+{
+	double interval_s = t->options->save_interval_s;
+	int is_due = t->launch->rank == 0 && interval_s > 0.0 && wlb_now_s() - t->saved_s >= interval_s;
+	return wlb_save_is_asked() || is_due;
+}
+
 /* Sends every rank the parts of the step's time: t->report holds the sums of the parts over all ranks, then each rank's
  * predicted work, its measured one and the memory it has allocated, by place in the layout, then the number of ranks
- * whose next step is not loaded yet, the stride that rank 0 has chosen, and the number of ranks that were asked to save
- * and stop: so all of them know of it after the same step. */
+ * whose next step is not loaded yet, the stride that rank 0 has chosen, and the numbers of ranks that were asked to
+ * save and stop, that ask for a checkpoint, that work for one, and that failed to: so all of them know of it after the
+ * same step. */
 static int exchange_report(struct wlb_trainer *t, const struct wlb_unread_step *step, struct wlb_step_facts *facts,
                            struct wlb_error *error)
 {
@@ -62,7 +71,8 @@ static int exchange_report(struct wlb_trainer *t, const struct wlb_unread_step *
 	size_t count = wlb_trainer_report_count(ranks);
 	double *work = t->report + WLB_STEP_PARTS, *compute_s = work + ranks;
 	double *memory = compute_s + ranks, *not_loaded = memory + ranks;
-	double *stride = not_loaded + 1, *asked = stride + 1;
+	double *stride = not_loaded + 1, *asked = stride + 1, *save = asked + 1, *saving = save + 1;
+	double *failed = saving + 1;
 	struct wlb_error ignored; /* the next step has the same */
 	memset(t->report, 0, count * sizeof(double));
 	memcpy(t->report, step->times.s, sizeof(step->times.s));
@@ -72,6 +82,8 @@ static int exchange_report(struct wlb_trainer *t, const struct wlb_unread_step *
 	*not_loaded = wlb_loader_await(t->loader, 0.0, &ignored) > 0 ? 0.0 : 1.0;
 	*stride = t->launch->rank == 0 ? (double)t->stride.chosen : 0.0;
 	*asked = wlb_stop_is_asked() ? 1.0 : 0.0;
+	*save = asks_to_save(t) ? 1.0 : 0.0;
+	wlb_save_count(t, saving, failed);
 	if (wlb_comm_all_reduce_double(t->world, t->report, count, WLB_SUM, error) < 0)
 		return -1;
 	for (int i = 0; i < WLB_STEP_PARTS; i++)
@@ -87,7 +99,8 @@ static int exchange_report(struct wlb_trainer *t, const struct wlb_unread_step *
 	t->next_is_loaded = *not_loaded == 0.0;
 	t->stride.agreed = (int64_t)*stride;
 	t->stop_asked = *asked > 0.0;
-	return 0;
+	t->save_asked |= *save > 0.0;
+	return wlb_save_advance(t, *saving, *failed);
 }
 
 /* Of ranks that share a head by tensor parallelism the first one sums the loss. */

@@ -1,210 +1,373 @@
+/*
+ * Saves a checkpoint while training goes on, as CheckFreq (Mohan et al. 2021) and torch's async_save do. The device
+ * copies what each rank keeps to host memory, which the trainer has for that, while it computes the passes of the next
+ * step; only the update of the weights waits for the copies. Threads do all work with files: rank 0's makes the folder,
+ * each rank's writes and syncs its shard, and rank 0's commits, or removes what is there where a rank has failed. What
+ * the ranks exchange after a step says how many still work and how many have failed, so that all begin the next of
+ * these after the same step. One save is in flight at a time; a new one waits until the one before has ended. A save
+ * that fails is no failure of the run.
+ */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/seconds.h"
 #include "common/show.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/checkpoint/safetensors.h"
 #include "worker/data/file_progress.h"
+#include "worker/data/file_thread.h"
 #include "worker/train/checkpoint_tensors.h"
 #include "worker/train/trainer.h"
 
-/* Returns 1 on the first rank of a data group: the ranks of a group hold the same weights. */
-static int is_writer(const struct wlb_trainer *t)
-{
-	return wlb_comm_rank(t->groups->data) == 0;
-}
+/* What is done before the ranks agree that it has been done. All ranks write; in the other phases rank 0 alone has work
+ * for its thread. In the first one the device copies, too. */
+enum phase { PREPARING, WRITING, COMMITTING, ABANDONING };
 
-/* The data that the file functions below write. They are on the heap, since a thread that makes no progress keeps using
- * them. */
-struct save {
-	const struct wlb_trainer *trainer;
+/* It is on the heap, since a thread that makes no progress keeps using it; it uses nothing else of the trainer but the
+ * optimizer's type of masters. */
+struct wlb_save {
+	struct wlb_device *device;
+	const struct wlb_optimizer *optimizer;
+	struct wlb_parts parts;    /* of this rank, for all saves */
+	struct wlb_queue *queue;   /* of the copies */
+	struct wlb_event *trained; /* the last step's end */
+	struct wlb_event *copied;
+	int rank, ranks, keep;
 	struct wlb_save_lock *lock; /* on rank 0 */
-	double loss;
+
+	bool is_in_flight;
+	bool is_last; /* of the run */
+	enum phase phase;
 	struct wlb_save_place place;
-	struct wlb_parts parts;
-	int first, count;                     /* of the parts whose data are in memory */
-	struct wlb_safetensors_output *shard; /* NULL: this rank writes none now */
-	char path[4096];                      /* of the checkpoint, once it is written */
+	struct wlb_checkpoint_facts facts;
+	void *packer_state; /* on rank 0 */
+	size_t packer_state_bytes;
+	double started_s, stall_s; /* when it began, and how long no step ran then */
+	double awaited_s;          /* since when no step runs until it has ended; 0: steps run */
+
+	struct wlb_file_thread thread;
+	bool is_working; /* the thread runs, or has not been joined */
+	int rc;          /* of the thread, once it is joined */
+	struct wlb_error error;
+	char path[4096]; /* of the checkpoint, once it is committed */
 	int64_t bytes;
+
+	int64_t failed; /* saves since the last one that succeeded */
 };
 
-/* A wlb_file_function of rank 0: makes the folder of the checkpoint. */
-static int begin(void *context, struct wlb_error *error)
+/* ---- threads ----------------------------------------------------------------------------------------------------- */
+
+/* Makes the folder of the checkpoint. */
+static int prepare(struct wlb_save *save, struct wlb_error *error)
 {
-	struct save *save = context;
 	save->place.is_alone = wlb_save_lock_is_held(save->lock);
-	return wlb_checkpoint_begin(&save->place, save->trainer->step, error);
+	return wlb_checkpoint_begin(&save->place, save->facts.step, error);
 }
 
-/* A wlb_file_function of the ranks that write. */
-static int create_shard(void *context, struct wlb_error *error)
+/* Writes what this rank keeps. On error there is no file, and none is open, since an open file would keep its folder
+ * from being removed on NFS. */
+static int write_shard(struct wlb_save *save, struct wlb_error *error)
 {
-	struct save *save = context;
-	const struct wlb_trainer *t = save->trainer;
-	int shard = t->groups->coords.pp * t->groups->layout.tp + t->groups->coords.tp;
-	return wlb_checkpoint_create_shard(&save->place, t->step, shard, save->parts.list, save->parts.count,
-	                                   &save->shard, error);
-}
-
-/* A wlb_file_function of the ranks that write: appends the parts that are in memory. */
-static int append_parts(void *context, struct wlb_error *error)
-{
-	struct save *save = context;
-	return wlb_safetensors_append(save->shard, save->parts.list + save->first, save->count, error);
-}
-
-/* A wlb_file_function of the ranks that write. */
-static int finish_shard(void *context, struct wlb_error *error)
-{
-	struct save *save = context;
-	struct wlb_safetensors_output *shard = save->shard;
-	save->shard = NULL;
+	struct wlb_safetensors_output *shard;
+	if (wlb_parts_join(&save->parts, save->optimizer, error) < 0 ||
+	    wlb_checkpoint_create_shard(&save->place, save->facts.step, save->rank, save->parts.list, save->parts.count,
+	                                &shard, error) < 0)
+		return -1;
+	if (wlb_safetensors_append(shard, save->parts.list, save->parts.count, error) < 0) {
+		wlb_safetensors_discard(shard);
+		return -1;
+	}
 	return wlb_safetensors_finish(shard, error);
 }
 
-/* A wlb_file_function of the ranks that have begun a shard. */
-static int discard_shard(void *context, struct wlb_error *error)
+/* Writes the packer's state and the manifest, which make the shards a checkpoint. */
+static int commit(struct wlb_save *save, struct wlb_error *error)
 {
-	struct save *save = context;
+	if (wlb_checkpoint_write_packer(&save->place, save->facts.step, save->packer_state, save->packer_state_bytes,
+	                                error) < 0)
+		return -1;
+	return wlb_checkpoint_commit(&save->place, &save->facts, save->ranks, save->keep, save->path, &save->bytes,
+	                             error);
+}
+
+/* The next save removes what remains. */
+static int abandon(struct wlb_save *save, struct wlb_error *error)
+{
 	(void)error;
-	wlb_safetensors_discard(save->shard);
-	save->shard = NULL;
+	wlb_checkpoint_abandon(&save->place, save->facts.step);
 	return 0;
 }
 
-/* Copies a bucket of the masters or moments to host memory. All ranks of a data group call it; those that do not write
- * have no parts. */
-static int fetch(struct wlb_trainer *t, struct save *save, enum wlb_state state, int bucket, struct wlb_error *error)
+static void work(void *argument)
 {
-	const void *values = wlb_optimizer_gather(t->optimizer, state, bucket, error);
-	if (values == NULL)
-		return -1;
-	save->first = wlb_parts_find(&save->parts, state, bucket, &save->count);
-	wlb_parts_fetch(&save->parts, save->first, save->count, values);
-	return t->device->ops->synchronize(t->device, error);
+	static int (*const work_of[])(struct wlb_save *, struct wlb_error *) = {
+		[PREPARING] = prepare, [WRITING] = write_shard, [COMMITTING] = commit, [ABANDONING] = abandon};
+	struct wlb_save *save = argument;
+	save->rc = work_of[save->phase](save, &save->error);
+	wlb_file_report_end();
 }
 
-/* Collective. Writes the bucket of that number of each rank that has one. */
-static int write_bucket(struct wlb_trainer *t, struct save *save, enum wlb_state state, int bucket,
-                        struct wlb_error *error)
+/* Begins a phase. */
+static void begin_phase(struct wlb_save *save, enum phase phase)
 {
-	save->count = 0;
-	int rc = bucket < t->parameters->bucket_count ? fetch(t, save, state, bucket, error) : 0;
-	rc = wlb_agree(t->world, rc, error);
-	return rc == 0 ? wlb_work_with_files(&t->files, save->count > 0 ? append_parts : NULL, save, error) : rc;
+	save->phase = phase;
+	save->rc = 0;
+	if (save->rank != 0 && phase != WRITING)
+		return;
+	save->rc = wlb_file_thread_start(&save->thread, "a checkpoint", work, save, &save->error);
+	save->is_working = save->rc == 0;
 }
 
-/* Writes masters and moments, one bucket after the other, so that host memory holds one. Stages have different numbers
- * of buckets, and all ranks take part until the last. */
-static int write_states(struct wlb_trainer *t, struct save *save, struct wlb_error *error)
+/* Returns whether this rank's work of the phase has ended, which it waits for at most `seconds`. */
+static bool has_ended(struct wlb_save *save, double seconds)
 {
-	double most = t->parameters->bucket_count;
-	int rc = wlb_comm_all_reduce_double(t->world, &most, 1, WLB_MAX, error) < 0 ? WLB_FAILED_HERE : 0;
-	for (enum wlb_state state = 0; state < WLB_STATES; state++)
-		for (int b = 0; rc == 0 && b < (int)most; b++)
-			rc = write_bucket(t, save, state, b, error);
-	return rc;
+	if (save->is_working && wlb_file_thread_join_within(&save->thread, seconds))
+		save->is_working = false;
+	return !save->is_working && save->device->ops->event_done(save->device, save->copied);
 }
 
-/* Collective. Writes the shards of all ranks. What a rank has begun is removed where one of them failed: an open file
- * would keep its folder from being removed on NFS. */
-static int write_shards(struct wlb_trainer *t, struct save *save, struct wlb_error *error)
+/* ---- the save in flight ------------------------------------------------------------------------------------------ */
+
+/* Collective. Of the ranks that failed the first one keeps its message, and says why; later failures are not told
+ * before a save succeeds. That of the run's last save is an error of the run. */
+static int report_failure(struct wlb_trainer *t, struct wlb_save *save)
 {
-	int rc = wlb_work_with_files(&t->files, is_writer(t) ? create_shard : NULL, save, error);
-	if (rc == 0)
-		rc = write_states(t, save, error);
-	if (rc == 0)
-		rc = wlb_work_with_files(&t->files, is_writer(t) ? finish_shard : NULL, save, error);
-	if (rc == WLB_FAILED_EVERYWHERE &&
-	    wlb_work_with_files(&t->files, save->shard != NULL ? discard_shard : NULL, save, error) < 0)
+	int is_first = save->failed++ == 0;
+	char detail[128];
+	if (wlb_agree(t->world, save->error.message[0] != '\0' ? -1 : 0, &save->error) == WLB_FAILED_HERE)
 		return WLB_FAILED_HERE;
-	return rc;
+	if (!is_first)
+		return 0;
+	if (save->error.message[0] != '\0' && !save->is_last)
+		wlb_show_line(stderr,
+		              "wlb-worker: rank %d: the checkpoint of step %lld is not saved, training goes on: %s",
+		              save->rank, (long long)save->facts.step, save->error.message);
+	snprintf(detail, sizeof(detail), "the checkpoint of step %lld is not saved: the job's output says why",
+	         (long long)save->facts.step);
+	if (save->rank == 0)
+		wlb_record_event(t->recorder, "checkpoint_failed", detail);
+	return 0;
 }
 
-/* A wlb_file_function of rank 0: writes the packer's state and the manifest, which make the shards a checkpoint. */
-static int commit(void *context, struct wlb_error *error)
+/* Rank 0 records and prints a written checkpoint. */
+static void report_success(struct wlb_trainer *t, struct wlb_save *save)
 {
-	struct save *save = context;
-	const struct wlb_trainer *t = save->trainer;
+	double now_s = wlb_now_s();
+	const struct wlb_saved saved = {
+		.step = save->facts.step,
+		.path = save->path,
+		.bytes = save->bytes,
+		.duration_s = now_s - save->started_s,
+		.stall_s = save->stall_s + (save->awaited_s > 0.0 ? now_s - save->awaited_s : 0.0),
+	};
+	int64_t failed = save->failed;
+	save->failed = 0;
+	if (save->rank != 0)
+		return;
+	wlb_record_checkpoint(t->recorder, &saved);
+	wlb_show_line(stdout, "step %lld | checkpoint %s | %.1f MB | %.2f s | stalled %.3f s", (long long)saved.step,
+	              saved.path, 1e-6 * (double)saved.bytes, saved.duration_s, saved.stall_s);
+	fflush(stdout);
+	if (failed > 1)
+		wlb_show_line(stderr, "wlb-worker: %lld checkpoints were not saved before that of step %lld",
+		              (long long)failed, (long long)saved.step);
+}
+
+void wlb_save_count(const struct wlb_trainer *t, double *working, double *failed)
+{
+	struct wlb_save *save = t->save;
+	bool is_in_flight = save != NULL && save->is_in_flight;
+	*working = is_in_flight && !has_ended(save, 0.0) ? 1.0 : 0.0;
+	*failed = is_in_flight && !save->is_working && save->rc < 0 ? 1.0 : 0.0;
+}
+
+int wlb_save_advance(struct wlb_trainer *t, double working, double failed)
+{
+	struct wlb_save *save = t->save;
+	if (save == NULL || !save->is_in_flight || working > 0.0)
+		return 0;
+	if (failed > 0.0 && save->phase != ABANDONING) {
+		if (report_failure(t, save) < 0)
+			return WLB_FAILED_HERE;
+		begin_phase(save, ABANDONING);
+	} else if (save->phase == PREPARING || save->phase == WRITING) {
+		begin_phase(save, save->phase == PREPARING ? WRITING : COMMITTING);
+	} else {
+		if (save->phase == COMMITTING)
+			report_success(t, save);
+		save->is_in_flight = false;
+		free(save->packer_state);
+		save->packer_state = NULL;
+	}
+	return 0;
+}
+
+int wlb_save_is_in_flight(const struct wlb_trainer *t)
+{
+	return t->save->is_in_flight;
+}
+
+void wlb_save_await_copy(const struct wlb_trainer *t)
+{
+	if (t->save != NULL && t->save->is_in_flight && t->save->phase == PREPARING)
+		t->device->ops->queue_wait(t->device, NULL, t->save->copied);
+}
+
+/* Collective. Waits until no save is in flight. Returns 0, or WLB_FAILED_HERE where this rank's files make no progress
+ * or a collective failed; the thread may still run then. */
+static int finish(struct wlb_trainer *t, struct wlb_error *error)
+{
+	double round_s = fmin(1.0, t->files.collective_timeout_s / 4.0);
+	t->save->awaited_s = wlb_now_s();
+	if (t->save->is_in_flight && t->device->ops->event_wait(t->device, t->save->copied, error) < 0)
+		return WLB_FAILED_HERE;
+	while (t->save->is_in_flight) {
+		double sums[2];
+		if (!has_ended(t->save, round_s) &&
+		    wlb_file_progress_check(&t->save->thread.progress, t->files.storage_timeout_s, error) < 0) {
+			wlb_fail_in(error, "checkpoint of step %lld", (long long)t->save->facts.step);
+			return WLB_FAILED_HERE;
+		}
+		wlb_save_count(t, &sums[0], &sums[1]);
+		if (wlb_comm_all_reduce_double(t->world, sums, 2, WLB_SUM, error) < 0)
+			return WLB_FAILED_HERE;
+		if (wlb_save_advance(t, sums[0], sums[1]) < 0)
+			return WLB_FAILED_HERE;
+	}
+	t->save->awaited_s = 0.0;
+	return 0;
+}
+
+/* ---- a new save -------------------------------------------------------------------------------------------------- */
+
+static void set_facts(struct wlb_trainer *t, double loss)
+{
 	const struct wlb_train_options *o = t->options;
-	const struct wlb_loaded_step *loaded = t->loaded;
-	struct wlb_checkpoint_facts facts = {
+	t->save->place = (struct wlb_save_place){.dir = o->save, .id = t->plan->save_id, .keep_every = o->keep_every};
+	t->save->facts = (struct wlb_checkpoint_facts){
 		.step = t->step,
-		.schedule = loaded->schedule,
+		.schedule = t->loaded->schedule,
 		.model = t->plan->model,
 		.seq_length = o->seq_length,
 		.global_batch_size = o->global_batch_size,
 		.seed = (uint64_t)o->seed,
 		.packing = (enum wlb_strategy)o->packing,
-		.train_loss = save->loss,
+		.train_loss = loss,
 		.hyper = t->plan->hyper,
 		.has_hyper = 1,
 	};
-	if (wlb_checkpoint_write_packer(&save->place, t->step, loaded->packer_state, loaded->packer_state_bytes,
-	                                error) < 0)
-		return -1;
-	return wlb_checkpoint_commit(&save->place, &facts, t->groups->layout.tp * t->groups->layout.pp, (int)o->keep,
-	                             save->path, &save->bytes, error);
 }
 
-/* Writes the checkpoint in phases. All ranks begin a phase together, or none does. */
-static int write_all(struct wlb_trainer *t, struct save *save, struct wlb_error *error)
+static int copy_packer_state(struct wlb_save *save, const struct wlb_loaded_step *loaded, struct wlb_error *error)
 {
-	int is_first = t->launch->rank == 0;
-	int rc = is_writer(t) ? wlb_parts_open_owned(&save->parts, t->parameters, error) : 0;
-	rc = wlb_agree(t->world, rc, error);
-	if (rc == 0)
-		rc = wlb_work_with_files(&t->files, is_first ? begin : NULL, save, error);
-	if (rc == 0)
-		rc = write_shards(t, save, error);
-	if (rc == 0)
-		rc = wlb_work_with_files(&t->files, is_first ? commit : NULL, save, error);
+	save->packer_state_bytes = loaded->packer_state_bytes;
+	save->packer_state = malloc(loaded->packer_state_bytes + 1);
+	if (save->packer_state == NULL)
+		return wlb_fail(error, "out of memory for the state of the packer");
+	memcpy(save->packer_state, loaded->packer_state, loaded->packer_state_bytes);
+	return 0;
+}
+
+/* Starts to copy to host memory what this rank keeps. */
+static int copy(struct wlb_save *save, struct wlb_trainer *t, struct wlb_error *error)
+{
+	const struct wlb_ops *ops = t->device->ops;
+	ops->event_record(t->device, save->trained, NULL);
+	ops->queue_wait(t->device, save->queue, save->trained);
+	int rc = wlb_parts_fetch(&save->parts, t->optimizer, save->queue, error);
+	ops->event_record(t->device, save->copied, save->queue);
 	return rc;
 }
 
-/* Rank 0 records and prints a written checkpoint. */
-static void report_checkpoint(struct wlb_trainer *t, const struct save *save, double duration_s)
+/* A failure of this rank is told as one of its thread. */
+static void begin(struct wlb_trainer *t, double loss)
 {
-	wlb_record_checkpoint(t->recorder, t->step, save->path, save->bytes, duration_s);
-	wlb_show_line(stdout, "step %lld | checkpoint %s | %.1f MB | %.2f s", (long long)t->step, save->path,
-	              1e-6 * (double)save->bytes, duration_s);
-	fflush(stdout);
-}
-
-/* Rank 0 abandons the save, after all ranks have stopped writing. */
-static void abandon(const struct save *save)
-{
-	wlb_checkpoint_abandon(&save->place, save->trainer->step);
-	wlb_file_report_end();
+	struct wlb_save *save = t->save;
+	set_facts(t, loss);
+	save->error.message[0] = '\0';
+	save->is_in_flight = true;
+	save->phase = PREPARING;
+	save->started_s = wlb_now_s();
+	int rc = copy(save, t, &save->error);
+	if (rc == 0 && save->rank == 0)
+		rc = copy_packer_state(save, t->loaded, &save->error);
+	if (rc == 0)
+		begin_phase(save, PREPARING);
+	else
+		save->rc = rc;
+	save->stall_s = wlb_now_s() - save->started_s;
 }
 
 int wlb_trainer_save(struct wlb_trainer *t, double loss, struct wlb_error *error)
 {
 	double started_s = wlb_now_s();
-	struct save *save = calloc(1, sizeof(*save));
+	t->exit_code = WLB_EXIT_FAILED;
+	t->save_asked = 0;
+	t->saved_s = started_s;
+	wlb_trainer_set_activity(t, WLB_ACTIVITY_SAVING);
+	int rc = finish(t, error);
+	if (rc == 0)
+		begin(t, loss);
+	t->aside_s += wlb_now_s() - started_s;
+	return rc;
+}
+
+int wlb_trainer_finish_save(struct wlb_trainer *t, struct wlb_error *error)
+{
+	if (t->save == NULL)
+		return 0;
+	double started_s = wlb_now_s();
 	t->exit_code = WLB_EXIT_FAILED;
 	wlb_trainer_set_activity(t, WLB_ACTIVITY_SAVING);
-	int rc = wlb_agree(t->world, save != NULL ? 0 : wlb_fail(error, "out of memory for a checkpoint"), error);
-	if (rc == 0) {
-		*save = (struct save){
-			.trainer = t,
-			.lock = &t->save_lock,
-			.loss = loss,
-			.place = {.dir = t->options->save, .id = t->plan->save_id},
-		};
-		rc = write_all(t, save, error);
+	t->save->is_last = true;
+	int rc = finish(t, error);
+	if (rc == 0 && t->save->failed > 0) {
+		*error = t->save->error;
+		if (error->message[0] != '\0')
+			wlb_fail_in(error, "checkpoint of step %lld", (long long)t->save->facts.step);
+		rc = WLB_FAILED_EVERYWHERE;
 	}
-	if (rc == 0 && t->launch->rank == 0)
-		report_checkpoint(t, save, wlb_now_s() - started_s);
 	t->aside_s += wlb_now_s() - started_s;
-	if (rc == WLB_FAILED_EVERYWHERE && t->launch->rank == 0 && save != NULL)
-		abandon(save);
-	if (rc < 0 && error->message[0] != '\0')
-		wlb_fail_in(error, "checkpoint of step %lld", (long long)t->step);
-	if (rc != WLB_FAILED_HERE && save != NULL) {
-		wlb_parts_close(&save->parts);
-		free(save);
-	}
 	return rc;
+}
+
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
+
+int wlb_save_open(struct wlb_trainer *t, struct wlb_error *error)
+{
+	const struct wlb_ops *ops = t->device->ops;
+	struct wlb_save *save = t->save = calloc(1, sizeof(*save));
+	if (save == NULL)
+		return wlb_fail(error, "--save: out of memory");
+	save->device = t->device;
+	save->optimizer = t->optimizer;
+	save->lock = &t->save_lock;
+	save->rank = wlb_comm_rank(t->world);
+	save->ranks = wlb_comm_size(t->world);
+	save->keep = (int)t->options->keep;
+	save->queue = ops->queue_new(t->device, 0, error);
+	save->trained = save->queue != NULL ? ops->event_new(t->device, 0, error) : NULL;
+	save->copied = save->trained != NULL ? ops->event_new(t->device, 0, error) : NULL;
+	if (save->copied == NULL || wlb_parts_open(&save->parts, t->parameters, wlb_comm_rank(t->groups->data),
+	                                           WLB_STATE_MASTERS, WLB_STATES, 1, error) < 0)
+		return wlb_fail_in(error, "--save");
+	memset(save->parts.host, 0,
+	       save->parts.host_bytes); /* or the first save would wait until the system has done so */
+	return 0;
+}
+
+void wlb_save_close(struct wlb_trainer *t)
+{
+	struct wlb_save *save = t->save;
+	if (save == NULL)
+		return;
+	wlb_parts_close(&save->parts);
+	t->device->ops->event_free(t->device, save->copied);
+	t->device->ops->event_free(t->device, save->trained);
+	t->device->ops->queue_free(t->device, save->queue);
+	free(save->packer_state);
+	free(save);
+	t->save = NULL;
 }

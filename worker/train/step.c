@@ -136,6 +136,7 @@ static int update(struct wlb_trainer *t, const struct wlb_unread_step *step, str
 	const double *own_loss = t->sums + WLB_SUM_LOSS; /* before the optimizer makes it that of all ranks */
 	wlb_step_timer_start(&t->timer, WLB_TIME_OPTIMIZER);
 	t->device->ops->to_host_start(t->device, NULL, step->sums_host + WLB_OWN_LOSS, own_loss, sizeof(*own_loss));
+	wlb_save_await_copy(t);
 	if (wlb_optimizer_step(t->optimizer, step->facts.step, step->facts.lr, t->sums, error) < 0)
 		return -1;
 	t->device->ops->to_host_start(t->device, NULL, step->sums_host, t->sums, WLB_STEP_SUMS * sizeof(double));

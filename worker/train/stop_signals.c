@@ -11,7 +11,7 @@
 
 static const double LONGEST_HOLD_S = 60.0;
 
-static atomic_int is_asked, ignores_term;
+static atomic_int is_asked, save_is_asked, ignores_term;
 
 /* Set before the thread is started. */
 static sigset_t awaited;
@@ -48,6 +48,8 @@ static void *wait_for_signals(void *unused)
 			continue;
 		if (number == SIGUSR1)
 			atomic_store(&is_asked, 1);
+		else if (number == SIGUSR2)
+			atomic_store(&save_is_asked, 1);
 		else
 			hold_term();
 	}
@@ -72,6 +74,7 @@ int wlb_stop_signals_open(struct wlb_error *error)
 	sigset_t all, others;
 	sigemptyset(&awaited);
 	sigaddset(&awaited, SIGUSR1);
+	sigaddset(&awaited, SIGUSR2);
 	read_hold();
 	pthread_sigmask(SIG_BLOCK, &awaited, NULL);
 	sigfillset(&all);
@@ -88,6 +91,11 @@ int wlb_stop_signals_open(struct wlb_error *error)
 int wlb_stop_is_asked(void)
 {
 	return atomic_load(&is_asked);
+}
+
+int wlb_save_is_asked(void)
+{
+	return atomic_exchange(&save_is_asked, 0);
 }
 
 void wlb_stop_signals_ignore_term(void)

@@ -91,12 +91,13 @@ static int report_step(struct wlb_trainer *t, const struct wlb_step_facts *facts
 	return rc;
 }
 
+/* Returns 1 where a checkpoint of the last step is due. */
 static int save_is_due(const struct wlb_trainer *t)
 {
 	const struct wlb_train_options *o = t->options;
 	if (o->save == NULL)
 		return 0;
-	return t->step == o->train_iters || (o->save_interval > 0 && t->step % o->save_interval == 0);
+	return t->save_asked || t->step == o->train_iters || (o->save_interval > 0 && t->step % o->save_interval == 0);
 }
 
 /* Reads and reports steps until at most `most` are unread. *loss is that of the last one. */
@@ -121,14 +122,14 @@ static int must_stop(const struct wlb_trainer *t)
 	return t->stop_asked && t->options->save != NULL && t->step < t->options->train_iters;
 }
 
-/* Says once that the run goes on although it was asked to save and stop. */
-static void refuse_stop(struct wlb_trainer *t)
+/* Says once that the run goes on although that signal has asked it to save. */
+static void refuse_save(const struct wlb_trainer *t, int is_asked, int *is_refused, const char *signal)
 {
-	if (!t->stop_asked || t->stop_refused || t->options->save != NULL)
+	if (!is_asked || *is_refused || t->options->save != NULL)
 		return;
-	t->stop_refused = 1;
+	*is_refused = 1;
 	if (t->launch->rank == 0)
-		fprintf(stderr, "wlb-worker: SIGUSR1: without --save DIR nothing can be saved: the run goes on\n");
+		fprintf(stderr, "wlb-worker: %s: without --save DIR nothing can be saved: the run goes on\n", signal);
 }
 
 /* Returns 1 where the last step is one that a check for silent data corruption follows. */
@@ -146,9 +147,23 @@ static int check(struct wlb_trainer *t, struct wlb_error *error)
 	return rc < 0 ? WLB_FAILED_HERE : 0;
 }
 
+/* Returns 1 where a checkpoint is left out since the one before is still being written. That of the last step is not.
+ */
+static int skips_save(struct wlb_trainer *t)
+{
+	if (t->options->save_when_busy != WLB_SAVE_SKIP || must_stop(t) || t->step == t->options->train_iters ||
+	    !wlb_save_is_in_flight(t))
+		return 0;
+	t->save_asked = 0;
+	if (t->launch->rank == 0)
+		wlb_show_line(stderr, "wlb-worker: the checkpoint of step %lld is left out: one is still being written",
+		              (long long)t->step);
+	return 1;
+}
+
 /* Trains until --train-iters, or until the ranks must stop. All steps are read before a checkpoint, so that no
  * checkpoint is of a step whose loss or norm is not finite, and before a check, so that no step has the time of a
- * check. Returns 0 or one of the failures of a step. */
+ * check. Returns 0 or one of the failures of a step. A checkpoint may be being saved then. */
 static int run_steps(struct wlb_trainer *t, struct wlb_error *error)
 {
 	double loss = 0.0;
@@ -158,17 +173,32 @@ static int run_steps(struct wlb_trainer *t, struct wlb_error *error)
 		int read_all = save_is_due(t) || is_checked || t->step == t->options->train_iters;
 		if (rc == 0)
 			rc = report_steps(t, read_all ? 0 : t->queue_depth, &loss, error);
-		if (rc == 0 && must_stop(t))
+		if (rc == 0 && (must_stop(t) || save_is_due(t)))
 			rc = report_steps(t, 0, &loss, error);
 		if (rc == 0 && is_checked)
 			rc = check(t, error);
-		if (rc == 0 && (save_is_due(t) || must_stop(t)))
+		if (rc == 0 && (save_is_due(t) || must_stop(t)) && !skips_save(t))
 			rc = wlb_trainer_save(t, loss, error);
-		refuse_stop(t);
+		refuse_save(t, t->stop_asked, &t->stop_refused, "SIGUSR1");
+		refuse_save(t, t->save_asked, &t->save_refused, "SIGUSR2");
 		if (rc < 0)
 			return rc;
 	}
 	return 0;
+}
+
+/* Trains, and waits for the last checkpoint. */
+static int train_and_save(struct wlb_trainer *t, struct wlb_error *error)
+{
+	struct wlb_error of_save = {0};
+	int rc = run_steps(t, error);
+	if (rc == WLB_FAILED_HERE)
+		return rc;
+	int saved = wlb_trainer_finish_save(t, &of_save);
+	if (saved == 0 || (rc < 0 && saved == WLB_FAILED_EVERYWHERE))
+		return rc;
+	*error = of_save;
+	return saved;
 }
 
 /* Returns 1 where the cause of a failure on all ranks may be this rank's node: its memory, or its mount of the data or
@@ -227,6 +257,8 @@ static int open_and_train(struct wlb_trainer *t)
 {
 	struct wlb_error error = {0};
 	int rc = wlb_trainer_open(t, &error);
+	if (rc == 0 && t->options->save != NULL)
+		rc = wlb_agree(t->world, wlb_save_open(t, &error), &error);
 	if (rc == 0 && t->plan->checkpoint[0] != '\0')
 		rc = wlb_trainer_resume(t, &error);
 	if (rc < 0)
@@ -234,7 +266,8 @@ static int open_and_train(struct wlb_trainer *t)
 	if (t->launch->rank == 0)
 		print_start(t);
 	t->exit_code = WLB_EXIT_FAILED;
-	rc = run_steps(t, &error);
+	t->saved_s = wlb_now_s();
+	rc = train_and_save(t, &error);
 	wlb_trainer_set_activity(t, WLB_ACTIVITY_ENDING);
 	if (rc == 0 && must_stop(t))
 		return stop(t);
@@ -264,6 +297,7 @@ static int train_planned(struct wlb_launch *launch, const struct wlb_train_optio
 	wlb_watchdog_watch_exit(trainer.watchdog);
 	wlb_recorder_stop(trainer.recorder);
 	wlb_launch_disconnect(launch);
+	wlb_save_close(&trainer);
 	wlb_trainer_close(&trainer);
 	return code;
 }

@@ -48,6 +48,8 @@ struct wlb_unread_step {
 /* The most steps that are unread at once. */
 enum { WLB_UNREAD_STEPS_MAX = 2 };
 
+struct wlb_save;
+
 struct wlb_trainer {
 	struct wlb_launch *launch;
 	const struct wlb_train_options *options;
@@ -70,12 +72,15 @@ struct wlb_trainer {
 	struct wlb_pipeline *pipeline;
 	struct wlb_sdc_check *sdc_check; /* NULL: no checks */
 	struct wlb_save_lock save_lock;  /* held on rank 0 of a run that saves, unless save_lock.h says why not */
+	struct wlb_save *save;           /* NULL: the run does not save */
 	struct wlb_metrics *metrics;     /* on rank 0 with a metrics file, else NULL */
 	struct wlb_step_timer timer;     /* of this rank in the step in progress */
 	double *report;                  /* numbers that the ranks exchange after a step, see step.c */
 	int next_is_loaded;              /* 1: every rank has loaded the next step */
+	int save_asked;                  /* 1: a checkpoint is due or asked for; the same on all ranks */
+	double saved_s;                  /* when the last one began, or training */
 	int stop_asked;                  /* 1: a rank was asked to save and stop; the same on all ranks */
-	int stop_refused;                /* 1: it was said that nothing can be saved */
+	int stop_refused, save_refused;  /* 1: it was said that nothing can be saved */
 	struct wlb_unread_step unread[WLB_UNREAD_STEPS_MAX]; /* a ring */
 	int first_unread;
 	int unread_count;
@@ -115,12 +120,30 @@ int wlb_trainer_read_step(struct wlb_trainer *trainer, struct wlb_step_facts *fa
 /* The length of wlb_trainer.report. */
 static inline size_t wlb_trainer_report_count(int ranks)
 {
-	return WLB_STEP_PARTS + 3 * (size_t)ranks + 3;
+	return WLB_STEP_PARTS + 3 * (size_t)ranks + 6;
 }
 
-/* Writes a checkpoint of the last step, which must have been read. Collective. Returns 0 or one of the failures, with
- * exit_code set. */
+/* -- checkpoints, save.c -- */
+/* Makes t->save, with the memory for the copies. The trainer has an optimizer. Returns -1 with the reason. */
+int wlb_save_open(struct wlb_trainer *trainer, struct wlb_error *error);
+void wlb_save_close(struct wlb_trainer *trainer); /* t->save may be NULL */
+
+/* Sets the numbers that the ranks sum: whether this rank still works for the save in flight, and whether it has
+ * failed. */
+void wlb_save_count(const struct wlb_trainer *trainer, double *working, double *failed);
+/* Goes on with the save, by these sums, which are the same on all ranks. Rank 0 prints and records what becomes of it.
+ * Returns 0, or WLB_FAILED_HERE. */
+int wlb_save_advance(struct wlb_trainer *trainer, double working, double failed);
+/* The same on all ranks. */
+int wlb_save_is_in_flight(const struct wlb_trainer *trainer);
+/* What the device is told to do from now on waits for the copies. */
+void wlb_save_await_copy(const struct wlb_trainer *trainer);
+/* Begins a checkpoint of the last step, which must have been read, once the one before has ended. Collective. Returns
+ * 0, or WLB_FAILED_HERE where the one before does not end. */
 int wlb_trainer_save(struct wlb_trainer *trainer, double loss, struct wlb_error *error);
+/* Waits until no checkpoint is being saved, at the end of the run. Collective. Returns 0 or one of the failures, with
+ * exit_code set, also where the last one is not saved. */
+int wlb_trainer_finish_save(struct wlb_trainer *trainer, struct wlb_error *error);
 /* Reads weights, moments and the state of the loader from the plan's checkpoint. Collective. Returns 0 or one of the
  * failures. */
 int wlb_trainer_resume(struct wlb_trainer *trainer, struct wlb_error *error);

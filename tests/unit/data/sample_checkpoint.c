@@ -22,8 +22,9 @@ void sample_fill(struct sample_values *v, float base)
 
 void sample_parts(struct sample_values *v, struct wlb_tensor_part parts[2])
 {
-	parts[0] = (struct wlb_tensor_part){"matrix", WLB_FLOAT32, {2, ROWS, COLS, 0, ROWS, 0, COLS}, v->matrix};
-	parts[1] = (struct wlb_tensor_part){"vector", WLB_FLOAT32, {1, ROWS, 1, 0, ROWS, 0, 1}, v->vector};
+	parts[0] = (struct wlb_tensor_part){"matrix", WLB_FLOAT32, {2, ROWS, COLS, 0, ROWS, 0, COLS},
+	                                    {0, 0},   v->matrix,   0};
+	parts[1] = (struct wlb_tensor_part){"vector", WLB_FLOAT32, {1, ROWS, 1, 0, ROWS, 0, 1}, {0, 0}, v->vector, 0};
 }
 
 void sample_blocks(struct sample_values *dense, struct sample_grid grid, int number, struct wlb_tensor_part parts[2])

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/unit/data/fixture.h"
@@ -47,7 +48,7 @@ static void test_a_block_fills_its_own_memory_only(void **state)
 	char path[4096];
 	float data[2 + 2 * 3 + 2];
 	struct wlb_error error;
-	const struct wlb_tensor_part part = {"matrix", WLB_FLOAT32, {2, ROWS, COLS, 4, 2, 2, 3}, data + 2};
+	const struct wlb_tensor_part part = {"matrix", WLB_FLOAT32, {2, ROWS, COLS, 4, 2, 2, 3}, {0, 0}, data + 2, 0};
 	sample_fill(&values, 1);
 	sample_save_grid(*state, 1, &values, (struct sample_grid){2, 2}, path);
 	for (int i = 0; i < 10; i++)
@@ -81,7 +82,7 @@ static void test_float64_reads_float32(void **state)
 	char path[4096];
 	double wide[ROWS];
 	struct wlb_error error;
-	const struct wlb_tensor_part part = {"vector", WLB_FLOAT64, {1, ROWS, 1, 0, ROWS, 0, 1}, wide};
+	const struct wlb_tensor_part part = {"vector", WLB_FLOAT64, {1, ROWS, 1, 0, ROWS, 0, 1}, {0, 0}, wide, 0};
 	sample_fill(&values, 0.1f);
 	sample_save_bands(*state, 1, &values, 3, 0, path);
 	assert_int_equal(wlb_checkpoint_read(path, &part, 1, &error), 0);
@@ -95,10 +96,11 @@ static void test_wanted_parts_that_are_not_there(void **state)
 	char path[4096];
 	float data[100];
 	struct wlb_error error;
-	const struct wlb_tensor_part missing = {"norm.weight", WLB_FLOAT32, {1, ROWS, 1, 0, ROWS, 0, 1}, data};
-	const struct wlb_tensor_part taller = {"vector", WLB_FLOAT32, {1, ROWS + 1, 1, 0, ROWS, 0, 1}, data};
-	const struct wlb_tensor_part flat = {"matrix", WLB_FLOAT32, {1, ROWS, 1, 0, ROWS, 0, 1}, data};
-	const struct wlb_tensor_part wider = {"matrix", WLB_FLOAT32, {2, ROWS, COLS, 0, ROWS, 4, 4}, data};
+	const struct wlb_tensor_part missing = {"norm.weight", WLB_FLOAT32, {1, ROWS, 1, 0, ROWS, 0, 1},
+	                                        {0, 0},        data,        0};
+	const struct wlb_tensor_part taller = {"vector", WLB_FLOAT32, {1, ROWS + 1, 1, 0, ROWS, 0, 1}, {0, 0}, data, 0};
+	const struct wlb_tensor_part flat = {"matrix", WLB_FLOAT32, {1, ROWS, 1, 0, ROWS, 0, 1}, {0, 0}, data, 0};
+	const struct wlb_tensor_part wider = {"matrix", WLB_FLOAT32, {2, ROWS, COLS, 0, ROWS, 4, 4}, {0, 0}, data, 0};
 	sample_fill(&values, 1);
 	sample_save_bands(*state, 1, &values, 2, 0, path);
 	assert_int_equal(wlb_checkpoint_read(path, &missing, 1, &error), -1);
@@ -131,7 +133,7 @@ static int commit_areas(void **state, const struct area *areas, int count, struc
 	for (int i = 0; i < count; i++) {
 		const struct area *a = &areas[i];
 		const struct wlb_tensor_part part = {
-			"matrix", WLB_FLOAT32, {2, ROWS, COLS, a->row, a->rows, a->col, a->cols}, data};
+			"matrix", WLB_FLOAT32, {2, ROWS, COLS, a->row, a->rows, a->col, a->cols}, {0, 0}, data, 0};
 		assert_int_equal(whole_shard_save(sample_place(*state), 60, i, &part, 1, error), 0);
 	}
 	int rc = wlb_checkpoint_commit(sample_place(*state), &sample_facts, count, 0, path, &bytes, error);
@@ -184,8 +186,9 @@ static void test_bands_may_be_cut_each_in_its_own_way(void **state)
 static void test_blocks_of_one_tensor_have_one_shape(void **state)
 {
 	static float data[ROWS * COLS];
-	const struct wlb_tensor_part parts[] = {{"matrix", WLB_FLOAT32, {2, ROWS, COLS, 0, 5, 0, COLS}, data},
-	                                        {"matrix", WLB_FLOAT32, {2, ROWS + 1, COLS, 5, 6, 0, COLS}, data}};
+	const struct wlb_tensor_part parts[] = {
+		{"matrix", WLB_FLOAT32, {2, ROWS, COLS, 0, 5, 0, COLS}, {0, 0}, data, 0},
+		{"matrix", WLB_FLOAT32, {2, ROWS + 1, COLS, 5, 6, 0, COLS}, {0, 0}, data, 0}};
 	struct wlb_error error;
 	char path[4096];
 	int64_t bytes;
@@ -274,6 +277,37 @@ static void test_hugging_face_folders(void **state)
 	assert_says(error.message, "weight_map is missing");
 }
 
+/* Each shard has an element. Those beyond the first 1,024 are in a folder of their own, which goes with the checkpoint.
+ */
+static void test_folders_of_many_shards(void **state)
+{
+	enum { SHARDS = 1030 };
+	static double written[SHARDS], read[SHARDS];
+	struct wlb_error error;
+	struct stat st;
+	char path[4096];
+	int64_t bytes;
+	const struct wlb_save_place *place = sample_place(*state);
+	assert_int_equal(wlb_checkpoint_begin(place, 60, &error), 0);
+	for (int i = 0; i < SHARDS; i++) {
+		const struct wlb_tensor_part part = {"vector",   WLB_FLOAT64, {1, SHARDS, 1, 0, SHARDS, 0, 1},
+		                                     {i, i + 1}, &written[i], 0};
+		written[i] = i;
+		assert_int_equal(whole_shard_save(place, 60, i, &part, 1, &error), 0);
+	}
+	assert_int_equal(wlb_checkpoint_commit(place, &sample_facts, SHARDS, 1, path, &bytes, &error), 0);
+	assert_int_equal(stat(fixture_path(state, "step_00000060/part_001/shard_01024.safetensors"), &st), 0);
+	const struct wlb_tensor_part all = {"vector", WLB_FLOAT64, {1, SHARDS, 1, 0, SHARDS, 0, 1}, {0, 0}, read, 0};
+	assert_int_equal(wlb_checkpoint_newest(*state, path, &error), 1);
+	assert_int_equal(wlb_checkpoint_read(path, &all, 1, &error), 0);
+	assert_memory_equal(read, written, sizeof(written));
+	/* Of a later step, with --keep 1. */
+	struct sample_values values;
+	sample_fill(&values, 1);
+	sample_save_bands(*state, 61, &values, 1, 1, path);
+	assert_int_equal(stat(fixture_path(state, "step_00000060"), &st), -1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -291,6 +325,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_blocks_of_one_tensor_have_one_shape, fixture_setup,
 	                                        fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_swapped_shards, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_folders_of_many_shards, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_hugging_face_folders, fixture_setup, fixture_teardown),
 	};
 	return cmocka_run_group_tests_name("checkpoint_blocks", tests, NULL, NULL);

@@ -309,7 +309,8 @@ static void test_damaged_manifests(void **state)
 		const char *reason;
 	} cases[] = {
 		{"\"wlb-checkpoint\"", "\"other\"", "format is 'other'"},
-		{"\"version\": 2", "\"version\": 1", "version 1"},
+		{"\"version\": 3", "\"version\": 1", "version 1"},
+		{"\"version\": 3", "\"version\": 4", "version 4"},
 		{"\"step\": 60", "\"step\": -60", "step is -60"},
 		{"\"step\": 60", "\"stop\": 60", "step"},
 		{"\"step\": 60", "\"step\": \"60\"", "Expected integer"},
@@ -370,13 +371,13 @@ static void test_damaged_manifests(void **state)
 		{BLOCK(3, 5, 5, 3, 4), BLOCK(4, 5, 5, 3, 4), "blocks[3]: shard is 4"},
 		{BLOCK(3, 5, 5, 3, 4), BLOCK(-1, 5, 5, 3, 4), "blocks[3]: shard is -1"},
 		{BLOCK(3, 5, 5, 3, 4), BLOCK(1, 5, 5, 3, 4), "the shard differs"},
-		{BLOCK(3, 5, 5, 3, 4), "[3, 5, 5, 3, 2], [3, 5, 5, 5, 2]",
-	         "tensor matrix: blocks[4]: digest is 'missing'"},
+		{BLOCK(3, 5, 5, 3, 4), "[3, 5, 5, 3, 2], [3, 5, 5, 5, 2]", "the shard differs"},
 		{"\"matrix\": {", "\"matrix\": {\"blocks\": [], \"shape\": [1]}, \"other\": {",
 	         "matrix: blocks must be"},
 		{"\"matrix\"", "\"matrox\"", "matrix is missing"},
-		{"\"digests\": [", "\"digests\": [\"12\",", "tensor matrix: blocks[0]: digest is '12'"},
-		{"\"digests\": [", "\"digests\": [], \"of\": [", "tensor matrix: blocks[0]: digest is 'missing'"},
+		{"\"matrix\": {", "\"matrix\": {\"digests\": [\"12\"],", "tensor matrix: blocks[0]: digest is '12'"},
+		{"\"matrix\": {", "\"matrix\": {\"digests\": [],", "tensor matrix: blocks[0]: digest is 'missing'"},
+		{"\"checksum\": \"", "\"checksum\": \"x", "shards[0]: checksum is 'x"},
 	};
 	struct sample_values values;
 	char path[4096];

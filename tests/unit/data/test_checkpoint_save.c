@@ -370,7 +370,7 @@ static int full_disk(void **state)
 	char path[4096];
 	struct wlb_error error;
 	static float large[64 * 1024];
-	struct wlb_tensor_part part = {"large", WLB_FLOAT32, {1, 64 * 1024, 1, 0, 64 * 1024, 0, 1}, large};
+	struct wlb_tensor_part part = {"large", WLB_FLOAT32, {1, 64 * 1024, 1, 0, 64 * 1024, 0, 1}, {0, 0}, large, 0};
 	struct wlb_checkpoint_facts facts = sample_facts;
 	int64_t bytes;
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||

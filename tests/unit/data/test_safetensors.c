@@ -123,15 +123,16 @@ static int read_rows(const struct wlb_safetensors *f, const struct wlb_stored_te
                      enum wlb_dtype dtype, void *out, struct wlb_error *error)
 {
 	const struct wlb_stored_range range = {row, rows, 0, t->block.cols};
-	return wlb_safetensors_read(f, t, &range, dtype, out, t->block.cols, error);
+	uint64_t checksum = 0;
+	return wlb_safetensors_read(f, t, &range, dtype, out, t->block.cols, &checksum, error);
 }
 
 static void test_round_trip_and_conversion(void **state)
 {
 	float singles[6] = {0.1f, -2.5f, INFINITY, 1e-40f, 3e38f, -0.0f};
 	double doubles[3] = {0.1, 1e300, -1e-300};
-	const struct wlb_tensor_part parts[] = {{"w", WLB_FLOAT32, {2, 3, 2, 0, 3, 0, 2}, singles},
-	                                        {"v", WLB_FLOAT64, {1, 3, 1, 0, 3, 0, 1}, doubles}};
+	const struct wlb_tensor_part parts[] = {{"w", WLB_FLOAT32, {2, 3, 2, 0, 3, 0, 2}, {0, 0}, singles, 0},
+	                                        {"v", WLB_FLOAT64, {1, 3, 1, 0, 3, 0, 1}, {0, 0}, doubles, 0}};
 	struct wlb_error error;
 	const char *path = fixture_path(state, "x.safetensors");
 	assert_int_equal(whole_shard_write(path, parts, 2, &error), 0);
@@ -165,8 +166,9 @@ static void test_large_tensors(void **state)
 	assert_true(data != NULL && back != NULL);
 	for (int i = 0; i < FIRST + SECOND; i++)
 		data[i] = i;
-	const struct wlb_tensor_part parts[] = {{"a", WLB_FLOAT64, {1, FIRST, 1, 0, FIRST, 0, 1}, data},
-	                                        {"b", WLB_FLOAT64, {1, SECOND, 1, 0, SECOND, 0, 1}, data + FIRST}};
+	const struct wlb_tensor_part parts[] = {
+		{"a", WLB_FLOAT64, {1, FIRST, 1, 0, FIRST, 0, 1}, {0, 0}, data, 0},
+		{"b", WLB_FLOAT64, {1, SECOND, 1, 0, SECOND, 0, 1}, {0, 0}, data + FIRST, 0}};
 	const char *path = fixture_path(state, "x.safetensors");
 	assert_int_equal(whole_shard_write(path, parts, 2, &error), 0);
 	struct wlb_safetensors *f = wlb_safetensors_open(path, &error);
@@ -244,7 +246,7 @@ static void test_other_dtypes_are_known_but_not_weights(void **state)
 static void test_alignment_and_blocks(void **state)
 {
 	float rows[4] = {1, 2, 3, 4};
-	const struct wlb_tensor_part part = {"weight", WLB_FLOAT32, {2, 10, 5, 6, 2, 3, 2}, rows};
+	const struct wlb_tensor_part part = {"weight", WLB_FLOAT32, {2, 10, 5, 6, 2, 3, 2}, {0, 0}, rows, 0};
 	struct wlb_error error;
 	const char *path = fixture_path(state, "x.safetensors");
 	assert_int_equal(whole_shard_write(path, &part, 1, &error), 0);
@@ -282,8 +284,9 @@ static void test_columns(void **state)
 	enum { ROWS = 20, COLS = 40000, FIRST = 10001, MOST = 20003 };
 	static float whole[ROWS * COLS], some[ROWS * MOST];
 	static const int widths[] = {1, 7, MOST};
-	const struct wlb_tensor_part part = {"w", WLB_FLOAT32, {2, ROWS, COLS, 0, ROWS, 0, COLS}, whole};
+	const struct wlb_tensor_part part = {"w", WLB_FLOAT32, {2, ROWS, COLS, 0, ROWS, 0, COLS}, {0, 0}, whole, 0};
 	struct wlb_error error;
+	uint64_t checksum = 0;
 	for (int i = 0; i < ROWS * COLS; i++)
 		whole[i] = (float)i;
 	const char *path = fixture_path(state, "x.safetensors");
@@ -294,7 +297,7 @@ static void test_columns(void **state)
 		const struct wlb_stored_range range = {3, ROWS - 3, FIRST, widths[w]};
 		const struct wlb_stored_tensor *t = wlb_safetensors_find(f, "w");
 		long long before = bytes_read();
-		assert_int_equal(wlb_safetensors_read(f, t, &range, WLB_FLOAT32, some, MOST, &error), 0);
+		assert_int_equal(wlb_safetensors_read(f, t, &range, WLB_FLOAT32, some, MOST, &checksum, &error), 0);
 		long long after = bytes_read();
 		for (int row = 0; row < ROWS - 3; row++)
 			for (int col = 0; col < widths[w]; col++)
@@ -303,8 +306,9 @@ static void test_columns(void **state)
 			assert_in_range(after - before, 4 * (ROWS - 3) * widths[w], 4 * (ROWS - 3) * widths[w] + 4096);
 	}
 	const struct wlb_stored_range outside = {0, 1, COLS - 1, 2};
-	assert_int_equal(
-		wlb_safetensors_read(f, wlb_safetensors_find(f, "w"), &outside, WLB_FLOAT32, some, MOST, &error), -1);
+	assert_int_equal(wlb_safetensors_read(f, wlb_safetensors_find(f, "w"), &outside, WLB_FLOAT32, some, MOST,
+	                                      &checksum, &error),
+	                 -1);
 	assert_says(error.message, "columns 39999 + 2 are asked for, it has 20 x 40000");
 	wlb_safetensors_close(f);
 }
@@ -312,13 +316,13 @@ static void test_columns(void **state)
 static void test_bad_parts(void **state)
 {
 	float rows[4] = {0};
-	const struct wlb_tensor_part twice[] = {{"w", WLB_FLOAT32, {2, 4, 1, 0, 2, 0, 1}, rows},
-	                                        {"w", WLB_FLOAT32, {2, 4, 1, 2, 2, 0, 1}, rows}};
-	const struct wlb_tensor_part below = {"w", WLB_FLOAT32, {2, 4, 1, 3, 2, 0, 1}, rows};
-	const struct wlb_tensor_part beside = {"w", WLB_FLOAT32, {2, 4, 3, 0, 1, 1, 3}, rows};
-	const struct wlb_tensor_part cubic = {"w", WLB_FLOAT32, {3, 4, 1, 0, 4, 0, 1}, rows};
-	const struct wlb_tensor_part untyped = {"w", NO_TYPE, {2, 4, 1, 0, 4, 0, 1}, rows};
-	const struct wlb_tensor_part broad = {"w", WLB_FLOAT32, {1, 4, 2, 0, 4, 0, 1}, rows};
+	const struct wlb_tensor_part twice[] = {{"w", WLB_FLOAT32, {2, 4, 1, 0, 2, 0, 1}, {0, 0}, rows, 0},
+	                                        {"w", WLB_FLOAT32, {2, 4, 1, 2, 2, 0, 1}, {0, 0}, rows, 0}};
+	const struct wlb_tensor_part below = {"w", WLB_FLOAT32, {2, 4, 1, 3, 2, 0, 1}, {0, 0}, rows, 0};
+	const struct wlb_tensor_part beside = {"w", WLB_FLOAT32, {2, 4, 3, 0, 1, 1, 3}, {0, 0}, rows, 0};
+	const struct wlb_tensor_part cubic = {"w", WLB_FLOAT32, {3, 4, 1, 0, 4, 0, 1}, {0, 0}, rows, 0};
+	const struct wlb_tensor_part untyped = {"w", NO_TYPE, {2, 4, 1, 0, 4, 0, 1}, {0, 0}, rows, 0};
+	const struct wlb_tensor_part broad = {"w", WLB_FLOAT32, {1, 4, 2, 0, 4, 0, 1}, {0, 0}, rows, 0};
 	struct wlb_error error;
 	const char *path = fixture_path(state, "x.safetensors");
 	assert_int_equal(whole_shard_write(path, twice, 2, &error), -1);

@@ -1,4 +1,5 @@
 /* The lock of the run that saves into a directory. */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,6 +112,32 @@ static void test_without_locks(void **state)
 	wlb_save_lock_release(&lock);
 }
 
+/* It learns who has the lock, also without taking it. */
+static void test_a_program_does_not_wait(void **state)
+{
+	struct wlb_save_lock run, program;
+	char owner[512];
+	assert_false(wlb_save_lock_find_owner(*state, owner));
+	assert_int_equal(fixture_entries(*state), 0);
+	take(state, &run, &first);
+	assert_true(wlb_save_lock_find_owner(*state, owner));
+	assert_says(owner, "run 12 on n1, process ");
+	owner[0] = '\0';
+	assert_int_equal(wlb_save_lock_try(&program, *state, "a program", "n2", owner), EWOULDBLOCK);
+	assert_says(owner, "run 12 on n1, process ");
+	wlb_save_lock_release(&program);
+	assert_true(wlb_save_lock_is_held(&run));
+	wlb_save_lock_release(&run);
+	assert_int_equal(wlb_save_lock_try(&program, *state, "a program", "n2", owner), 0);
+	assert_true(wlb_save_lock_find_owner(*state, owner));
+	assert_says(owner, "a program on n2, process ");
+	wlb_save_lock_release(&program);
+	assert_int_equal(fixture_entries(*state), 0);
+	assert_int_equal(symlink("elsewhere", fixture_path(state, ".lock")), 0);
+	assert_int_equal(wlb_save_lock_try(&program, *state, "a program", "n2", owner), ELOOP);
+	assert_false(wlb_save_lock_find_owner(*state, owner));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -119,6 +146,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_same_name_without_a_coordinator, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_owner_that_is_killed, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_without_locks, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_a_program_does_not_wait, fixture_setup, fixture_teardown),
 	};
 	return cmocka_run_group_tests_name("save_lock", tests, NULL, NULL);
 }

@@ -138,10 +138,13 @@ static void two_updates_by_hand(void **state)
 static double first_moment(struct trained *t)
 {
 	struct wlb_error error = {0};
-	const struct wlb_tensor *q = &t->parameters->tensors[t->parameters->chunks[0].tensors[0].q];
-	const double *bucket = wlb_optimizer_gather(t->optimizer, WLB_STATE_FIRST_MOMENTS, q->bucket, &error);
-	assert_non_null(bucket);
-	return bucket[q->offset - t->parameters->buckets[q->bucket].offset + 1];
+	const struct wlb_element_range second = {1, 2};
+	double moment;
+	assert_int_equal(wlb_optimizer_fetch(t->optimizer, NULL, WLB_STATE_FIRST_MOMENTS,
+	                                     t->parameters->chunks[0].tensors[0].q, second, &moment, &error),
+	                 0);
+	assert_int_equal(device->ops->synchronize(device, &error), 0);
+	return moment;
 }
 
 static void clipping_scales_what_is_too_long(void **state)
@@ -422,18 +425,32 @@ static void what_is_not_finite_changes_nothing(void **state)
 	(void)state;
 }
 
+/* Returns the elements of the tensor in this rank's part of its bucket; empty where there are none. */
+static struct wlb_element_range own_elements(const struct trained *t, const struct wlb_tensor *tensor)
+{
+	const struct wlb_bucket *bucket = &t->parameters->buckets[tensor->bucket];
+	int64_t elements = (int64_t)bucket->elements / t->parameters->shards;
+	int64_t begin = (int64_t)bucket->offset + wlb_comm_rank(t->groups->data) * elements - (int64_t)tensor->offset;
+	int64_t end = begin + elements, all = wlb_tensor_block_elements(&tensor->block);
+	struct wlb_element_range own = {begin > 0 ? begin : 0, end < all ? end : all};
+	return own.begin < own.end ? own : (struct wlb_element_range){0, 0};
+}
+
 /* Returns that state of all elements, laid out as the weights. The caller frees. */
 static double *gather_all(struct trained *t, enum wlb_state state)
 {
 	struct wlb_error error = {0};
 	const struct wlb_parameters *p = t->parameters;
-	double *all = malloc(p->elements * sizeof(*all));
+	double *all = calloc(p->elements, sizeof(*all));
 	assert_non_null(all);
-	for (int b = 0; b < p->bucket_count; b++) {
-		const double *bucket = wlb_optimizer_gather(t->optimizer, state, b, &error);
-		assert_non_null(bucket);
-		memcpy(all + p->buckets[b].offset, bucket, p->buckets[b].elements * sizeof(*all));
+	for (int i = 0; i < p->count; i++) {
+		const struct wlb_element_range own = own_elements(t, &p->tensors[i]);
+		assert_int_equal(wlb_optimizer_fetch(t->optimizer, NULL, state, i, own,
+		                                     all + p->tensors[i].offset + own.begin, &error),
+		                 0);
 	}
+	assert_int_equal(device->ops->synchronize(device, &error), 0);
+	assert_int_equal(wlb_comm_all_reduce(t->groups->data, all, p->elements, WLB_FLOAT64, WLB_SUM, &error), 0);
 	return all;
 }
 
@@ -461,9 +478,12 @@ static void store_own(struct trained *t, enum wlb_state state, const double *all
 		for (int64_t row = 0; row < tensor->block.rows; row++) {
 			size_t first = tensor->offset + (size_t)(row * tensor->block.cols);
 			if (first < part + elements && part < first + (size_t)tensor->block.cols)
-				assert_int_equal(
-					wlb_optimizer_store_rows(t->optimizer, state, i, row, 1, all + first, &error),
-					0);
+				assert_int_equal(wlb_optimizer_store_range(
+							 t->optimizer, state, i,
+							 (struct wlb_element_range){row * tensor->block.cols,
+				                                                    (row + 1) * tensor->block.cols},
+							 all + first, &error),
+				                 0);
 		}
 	}
 }
@@ -540,11 +560,10 @@ static void reductions_start_as_buckets_become_complete(void **state)
 
 static const struct wlb_ops *plain_ops;
 
-static void join_masters(struct wlb_device *mixed, void *masters, const void *param, const void *lower, int64_t n)
+static void join_masters(float *masters, const void *param, const void *lower, int64_t n)
 {
-	(void)mixed;
 	for (int64_t i = 0; i < n; i++)
-		((float *)masters)[i] = wlb_join_master(
+		masters[i] = wlb_join_master(
 			(struct wlb_halves){((const uint16_t *)param)[i], ((const uint16_t *)lower)[i]});
 }
 
@@ -554,7 +573,7 @@ static void adamw_of_halves(struct wlb_device *mixed, void *param, void *lower, 
 {
 	float *masters = malloc((size_t)n * sizeof(*masters) + 1);
 	assert_non_null(masters);
-	join_masters(mixed, masters, param, lower, n);
+	join_masters(masters, param, lower, n);
 	plain_ops->adamw(mixed, masters, masters, grad, m, v, n, settings, factor);
 	for (int64_t i = 0; i < n; i++) {
 		const struct wlb_halves halves = wlb_split_master(masters[i]);
@@ -580,23 +599,35 @@ static void step_of_floats(struct trained *t, int64_t step)
 	update(t, step, 0.01, 1.0);
 }
 
-/* Whether each bucket of a state has the same bits in both, and the weights in use of `mixed` are its masters, rounded.
- */
-static int same_states(struct trained *mixed, struct trained *plain)
+static int is_same_state(struct trained *mixed, struct trained *plain, enum wlb_state state, int tensor)
 {
 	struct wlb_error error = {0};
 	const struct wlb_parameters *p = mixed->parameters;
+	const struct wlb_element_range own = own_elements(mixed, &p->tensors[tensor]);
+	size_t count = (size_t)(own.end - own.begin);
+	const uint16_t *weights = (const uint16_t *)p->weights + p->tensors[tensor].offset + own.begin;
+	float *kept = malloc(2 * count * sizeof(*kept) + 1), *expected = kept + count;
+	assert_non_null(kept);
+	assert_int_equal(wlb_optimizer_fetch(mixed->optimizer, NULL, state, tensor, own, kept, &error), 0);
+	assert_int_equal(wlb_optimizer_fetch(plain->optimizer, NULL, state, tensor, own, expected, &error), 0);
+	if (state == WLB_STATE_MASTERS)
+		assert_int_equal(wlb_optimizer_join(kept, count, &error), 0);
+	int same = memcmp(kept, expected, count * sizeof(float)) == 0;
+	for (size_t i = 0; state == WLB_STATE_MASTERS && i < count; i++)
+		same &= weights[i] == wlb_split_master(kept[i]).weight;
+	free(kept);
+	return same;
+}
+
+/* Whether each tensor of a state has the same bits in both, and the weights in use of `mixed` are its masters, rounded.
+ */
+static int same_states(struct trained *mixed, struct trained *plain)
+{
+	const struct wlb_parameters *p = mixed->parameters;
 	int same = 1;
 	for (enum wlb_state state = 0; state < WLB_STATES; state++)
-		for (int b = 0; b < p->bucket_count; b++) {
-			const float *kept = wlb_optimizer_gather(mixed->optimizer, state, b, &error);
-			const float *expected = wlb_optimizer_gather(plain->optimizer, state, b, &error);
-			const struct wlb_bucket *bucket = &p->buckets[b];
-			same &= memcmp(kept, expected, bucket->elements * sizeof(float)) == 0;
-			for (size_t i = 0; state == WLB_STATE_MASTERS && i < bucket->elements; i++)
-				same &= ((const uint16_t *)p->weights)[bucket->offset + i] ==
-				        wlb_split_master(kept[i]).weight;
-		}
+		for (int i = 0; i < p->count; i++)
+			same &= is_same_state(mixed, plain, state, i);
 	return same;
 }
 
@@ -625,7 +656,6 @@ static void check_masters(const struct part_case *c)
 	plain_ops = halves->ops;
 	struct wlb_ops ops = *plain_ops;
 	ops.adamw = adamw_of_halves;
-	ops.join_masters = join_masters;
 	halves->ops = &ops;
 	halves->compute = WLB_BFLOAT16;
 	device = floats;
