@@ -2,7 +2,7 @@
  * A disk that is slow or stops, for wlb-worker. The linker replaces the library's functions by those below (--wrap) in
  * all code of WLB. Of the calls of one kind on files whose path holds a text, the first are not delayed and each later
  * one waits. From the environment:
- *  - SLOW_DISK_CALL: write, pwrite, read, pread, fsync or scandir
+ *  - SLOW_DISK_CALL: write, pwrite, read, pread, fsync, scandir, mkdir, rename or renameat2
  *  - SLOW_DISK_PATH: the text that the path holds
  *  - SLOW_DISK_AFTER: how many calls are not delayed
  *  - SLOW_DISK_WAIT_S: how long each later one waits before it continues
@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <time.h>
 #include <unistd.h>
@@ -73,6 +74,9 @@ ssize_t __real_pwrite(int fd, const void *data, size_t bytes, off_t offset);
 ssize_t __real_pread(int fd, void *data, size_t bytes, off_t offset);
 ssize_t __real_read(int fd, void *data, size_t bytes);
 int __real_fsync(int fd);
+int __real_mkdir(const char *path, mode_t mode);
+int __real_rename(const char *from, const char *to);
+int __real_renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags);
 int __real_scandir(const char *dir, struct dirent ***list, int (*filter)(const struct dirent *),
                    int (*compare)(const struct dirent **, const struct dirent **));
 
@@ -111,4 +115,22 @@ int __wrap_fsync(int fd)
 {
 	delay_file("fsync", fd);
 	return __real_fsync(fd);
+}
+
+int __wrap_mkdir(const char *path, mode_t mode)
+{
+	delay("mkdir", path);
+	return __real_mkdir(path, mode);
+}
+
+int __wrap_rename(const char *from, const char *to)
+{
+	delay("rename", from);
+	return __real_rename(from, to);
+}
+
+int __wrap_renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
+{
+	delay("renameat2", from);
+	return __real_renameat2(from_dir, from, to_dir, to, flags);
 }
