@@ -51,11 +51,13 @@ static double imbalance(const double *of_ranks, int ranks)
 	return sum > 0.0 ? most * ranks / sum : 1.0;
 }
 
-/* Whether this rank has received the signal to save, or is the first one and the time for a checkpoint has come. */
+/* Whether this rank has received the signal to save, or is the first one and the time for a checkpoint has come. With
+ * --save-when-busy skip it comes once no checkpoint is being written: each step would leave one out until then. */
 static int asks_to_save(const struct wlb_trainer *t)
 {
 	double interval_s = t->options->save_interval_s;
-	int is_due = t->launch->rank == 0 && interval_s > 0.0 && wlb_now_s() - t->saved_s >= interval_s;
+	int is_due = t->launch->rank == 0 && interval_s > 0.0 && wlb_now_s() - t->saved_s >= interval_s &&
+	             (t->options->save_when_busy == WLB_SAVE_WAIT || !wlb_save_is_in_flight(t));
 	return wlb_save_is_asked() || is_due;
 }
 

@@ -109,15 +109,16 @@ static void work(void *argument)
 	wlb_file_report_end();
 }
 
-/* Begins a phase. */
+/* Begins a phase. From its start on until it is joined the thread alone writes `rc`. */
 static void begin_phase(struct wlb_save *save, enum phase phase)
 {
 	save->phase = phase;
 	save->rc = 0;
 	if (save->rank != 0 && phase != WRITING)
 		return;
-	save->rc = wlb_file_thread_start(&save->thread, "a checkpoint", work, save, &save->error);
-	save->is_working = save->rc == 0;
+	save->is_working = wlb_file_thread_start(&save->thread, "a checkpoint", work, save, &save->error) == 0;
+	if (!save->is_working)
+		save->rc = -1;
 }
 
 /* Returns whether this rank's work of the phase has ended, which it waits for at most `seconds`. */
@@ -130,8 +131,8 @@ static bool has_ended(struct wlb_save *save, double seconds)
 
 /* ---- the save in flight ------------------------------------------------------------------------------------------ */
 
-/* Collective. Of the ranks that failed the first one keeps its message, and says why; later failures are not told
- * before a save succeeds. That of the run's last save is an error of the run. */
+/* Collective. Of the ranks that failed the first one keeps its message, and says why; later failures are not
+ * reported before a save succeeds. That of the run's last save is an error of the run. */
 static int report_failure(struct wlb_trainer *t, struct wlb_save *save)
 {
 	int is_first = save->failed++ == 0;
@@ -281,7 +282,7 @@ static int copy(struct wlb_save *save, struct wlb_trainer *t, struct wlb_error *
 	return rc;
 }
 
-/* A failure of this rank is told as one of its thread. */
+/* A failure of this rank counts as one of its thread. */
 static void begin(struct wlb_trainer *t, double loss)
 {
 	struct wlb_save *save = t->save;
@@ -353,8 +354,8 @@ int wlb_save_open(struct wlb_trainer *t, struct wlb_error *error)
 	if (save->copied == NULL || wlb_parts_open(&save->parts, t->parameters, wlb_comm_rank(t->groups->data),
 	                                           WLB_STATE_MASTERS, WLB_STATES, 1, error) < 0)
 		return wlb_fail_in(error, "--save");
-	memset(save->parts.host, 0,
-	       save->parts.host_bytes); /* or the first save would wait until the system has done so */
+	/* Or the first save would wait until the system has cleared these pages. */
+	memset(save->parts.host, 0, save->parts.host_bytes);
 	return 0;
 }
 
