@@ -3,8 +3,8 @@
  * format is WLB's own. A record is one line, a JSON object, appended by one write:
  *
  *     {"step": 12, "time": 1790000000.5, "loss": 2.25, "tokens": 4096, "eval/loss": 2.5}
- *     {"step": 12, "time": 1790000000.5, "checkpoint": "/scratch/run/step_12", "save_s": 3.5, "stall_s": 0.5, "bytes":
- * 9}
+ *     {"step": 12, "time": 1790000000.5, "checkpoint": "/scratch/run/step_12"}
+ *     {"checkpoint": "/scratch/run/step_12", "save_s": 3.5, "stall_s": 0.5, "bytes": 9000000}
  *
  * Every field is optional. "rank" is the rank that writes, where several append to one file. "step" is the trainer's
  * own number; "step_of_attempt" is the hook's count, which starts anew with each attempt. "time" is in seconds since

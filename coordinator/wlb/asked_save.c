@@ -16,7 +16,7 @@ static int64_t number_of(const json_t *object, const char *key)
 	return json_is_integer(number) ? (int64_t)json_integer_value(number) : -1;
 }
 
-/* The newest checkpoint of the attempt that its trainer has told of; NULL: there is none. */
+/* The newest checkpoint of the attempt that its trainer has recorded; NULL: there is none. */
 static const json_t *newest_checkpoint(const json_t *run, int64_t attempt)
 {
 	const json_t *checkpoint, *newest = NULL;
@@ -52,7 +52,8 @@ static const json_t *newest_attempt(const json_t *run)
 	return json_array_get(attempts, json_array_size(attempts) - 1);
 }
 
-/* Only who says so saves at the signal, and only the owner, SlurmUser and root are told of `output`. */
+/* Only a trainer that says so saves at the signal, and the reply has `output` for the owner, SlurmUser and root alone.
+ */
 static int check(const json_t *run, const json_t *attempt, struct wlb_error *error)
 {
 	const char *name = text_of(run, "run_id"), *state = text_of(attempt, "state");

@@ -52,7 +52,8 @@ begin
 		'rank_map', case when ranks <= 65536 and map_bytes <= 16 << 20 then wlb_rank_map_json(attempt_id) end,
 		'world_size', world_size, 'device', device, 'dtype', dtype,
 		'created_at', wlb_time(created_at), 'started_at', wlb_time(started_at), 'ended_at', wlb_time(ended_at),
-		'first_step', first_step, 'last_step', last_step, 'resumed_step', resumed_step, 'step_of_attempt', step_of_attempt, 'saves_on_request', saves_on_request,
+		'first_step', first_step, 'last_step', last_step, 'resumed_step', resumed_step, 'step_of_attempt', step_of_attempt,
+		'saves_on_request', saves_on_request,
 		'checkpoint', checkpoint_path, 'exit_code', exit_code,
 		'plan', case when place <= 16 then wlb_plain_within(plan, 32768) end, 'memory_bytes', memory_bytes,
 		'gpus', case when place <= 16 then wlb_plain_within(gpus, 16384) end,
@@ -71,29 +72,30 @@ begin
 	join attempts a on a.id = f.attempt_id);
 end $$;
 
--- Checkpoints that were told, and saves that only the hook has seen (told_id is null). A save at the path of a checkpoint or below it, in
--- the attempt's time since the checkpoint before, is a part of it: their times are that of a checkpoint for which none was told.
+-- Checkpoints that trainers reported, and saves that only the hook has seen (reported_id is null). A save at the path of a checkpoint or
+-- below it, in the attempt's time since the checkpoint before, is a part of it: of a checkpoint that was reported without a time, the
+-- times of its parts are the time.
 create function wlb_saves_listed(p_run bigint) returns table (attempt_id bigint, step bigint, path text, size_bytes bigint,
 	duration_s float8, stall_s float8, recorded_at timestamptz, is_seen boolean)
 language sql stable as $$
-	with told as (
+	with reported as (
 		select c.*, lag(recorded_at) over (partition by attempt_id order by recorded_at, id) as before
 		from (select * from checkpoints where run_id = p_run order by step desc, id desc limit 1000) as c
 	), seen as (
 		select s.attempt_id, s.recorded_at, s.save, (s.save->>'duration_s')::float8 as took_s,
-			coalesce((s.save->>'stall_s')::float8, (s.save->>'duration_s')::float8) as stall_s, t.id as told_id
+			coalesce((s.save->>'stall_s')::float8, (s.save->>'duration_s')::float8) as stall_s, t.id as reported_id
 		from (select * from events where run_id = p_run and save is not null order by id desc limit 1000) as s
-		left join told t on t.attempt_id = s.attempt_id and s.recorded_at <= t.recorded_at
+		left join reported t on t.attempt_id = s.attempt_id and s.recorded_at <= t.recorded_at
 			and (t.before is null or s.recorded_at > t.before)
 			and (s.save->>'path' = t.path or starts_with(s.save->>'path', t.path || '/'))
 	)
 	select t.attempt_id, t.step, t.path, t.size_bytes, coalesce(t.duration_s, p.took_s),
 		case when t.duration_s is null and t.stall_s is null then p.stall_s else t.stall_s end, t.recorded_at, false
-	from told t left join (select told_id, sum(took_s) as took_s, sum(stall_s) as stall_s from seen group by told_id) as p
-		on p.told_id = t.id
+	from reported t left join (select reported_id, sum(took_s) as took_s, sum(stall_s) as stall_s from seen group by reported_id) as p
+		on p.reported_id = t.id
 	union all
 	select attempt_id, (save->>'step')::bigint, save->>'path', (save->>'bytes')::bigint, took_s, stall_s, recorded_at, true
-	from seen where told_id is null
+	from seen where reported_id is null
 $$;
 
 create function wlb_checkpoints_json(p_run bigint) returns json language plpgsql stable as $$

@@ -262,7 +262,7 @@ class Stored(ClusterTest):
             self.assertEqual(self.rows(job), [["5", "1", "0.5", "0.5", "", "1"]])
             self.assertEqual(self.sums(job), ["1", "0", "0.5", "0"])
 
-    def test_saves_that_were_seen_are_parts_of_those_that_are_told(self):
+    def test_saves_that_were_seen_are_parts_of_those_that_are_reported(self):
         attempts = self.attempt(7020, 1, 2)
 
         def tell(attempt, *records):

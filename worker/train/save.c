@@ -30,10 +30,9 @@ enum phase { PREPARING, WRITING, COMMITTING, ABANDONING };
 struct wlb_save {
 	struct wlb_device *device;
 	const struct wlb_optimizer *optimizer;
-	struct wlb_parts parts;    /* of this rank, for all saves */
-	struct wlb_queue *queue;   /* of the copies */
-	struct wlb_event *trained; /* the last step's end */
-	struct wlb_event *copied;
+	struct wlb_parts parts;   /* of this rank, for all saves */
+	struct wlb_queue *queue;  /* of the copies */
+	struct wlb_event *copied; /* the end of the last of them */
 	int rank, ranks, keep;
 	struct wlb_save_lock *lock; /* on rank 0 */
 
@@ -271,14 +270,11 @@ static int copy_packer_state(struct wlb_save *save, const struct wlb_loaded_step
 	return 0;
 }
 
-/* Starts to copy to host memory what this rank keeps. */
+/* Starts to copy to host memory what this rank keeps. The host has read the step, so that the device has ended it. */
 static int copy(struct wlb_save *save, struct wlb_trainer *t, struct wlb_error *error)
 {
-	const struct wlb_ops *ops = t->device->ops;
-	ops->event_record(t->device, save->trained, NULL);
-	ops->queue_wait(t->device, save->queue, save->trained);
 	int rc = wlb_parts_fetch(&save->parts, t->optimizer, save->queue, error);
-	ops->event_record(t->device, save->copied, save->queue);
+	t->device->ops->event_record(t->device, save->copied, save->queue);
 	return rc;
 }
 
@@ -349,8 +345,7 @@ int wlb_save_open(struct wlb_trainer *t, struct wlb_error *error)
 	save->ranks = wlb_comm_size(t->world);
 	save->keep = (int)t->options->keep;
 	save->queue = ops->queue_new(t->device, 0, error);
-	save->trained = save->queue != NULL ? ops->event_new(t->device, 0, error) : NULL;
-	save->copied = save->trained != NULL ? ops->event_new(t->device, 0, error) : NULL;
+	save->copied = save->queue != NULL ? ops->event_new(t->device, 0, error) : NULL;
 	if (save->copied == NULL || wlb_parts_open(&save->parts, t->parameters, wlb_comm_rank(t->groups->data),
 	                                           WLB_STATE_MASTERS, WLB_STATES, 1, error) < 0)
 		return wlb_fail_in(error, "--save");
@@ -366,7 +361,6 @@ void wlb_save_close(struct wlb_trainer *t)
 		return;
 	wlb_parts_close(&save->parts);
 	t->device->ops->event_free(t->device, save->copied);
-	t->device->ops->event_free(t->device, save->trained);
 	t->device->ops->queue_free(t->device, save->queue);
 	free(save->packer_state);
 	free(save);

@@ -65,7 +65,7 @@ static json_t *record_json(const struct wlb_origin *origin, const struct wlb_fol
 /* Adds from where to this step training went, and in which time, without the saves. */
 static void add_interval(struct wlb_merged_records *records, json_t *data, int64_t step, double time_s)
 {
-	double seconds = time_s - records->step_s - fmax(records->told_s, records->seen_s);
+	double seconds = time_s - records->step_s - fmax(records->reported_s, records->seen_s);
 	if (records->has_step && step > records->step && seconds >= 0.0 && seconds <= SECONDS_MAX) {
 		json_object_set_new(data, "span", json_integer((json_int_t)(step - records->step)));
 		json_object_set_new(data, "interval_s", json_real(seconds));
@@ -73,7 +73,7 @@ static void add_interval(struct wlb_merged_records *records, json_t *data, int64
 	records->has_step = true;
 	records->step = step;
 	records->step_s = time_s;
-	records->told_s = records->seen_s = 0.0;
+	records->reported_s = records->seen_s = 0.0;
 }
 
 /* Returns whether it is another second than the one that is noted, and notes it. */
@@ -175,7 +175,7 @@ void wlb_merged_records_saved(struct wlb_merged_records *records, enum wlb_sourc
 	double took_s = fmax(said_of_save(record, "save_s", SECONDS_MAX), 0.0);
 	double stall_s = said_of_save(record, "stall_s", SECONDS_MAX);
 	int64_t step = record->step_kind == WLB_FOLLOWED_STEP ? record->step : records->has_step ? records->step : -1;
-	*(source == WLB_SOURCE_HOOK ? &records->seen_s : &records->told_s) += stall_s >= 0.0 ? stall_s : took_s;
+	*(source == WLB_SOURCE_HOOK ? &records->seen_s : &records->reported_s) += stall_s >= 0.0 ? stall_s : took_s;
 	if (source == WLB_SOURCE_HOOK && is_new_second(&records->save_s, now_s))
 		write_seen(records, path, took_s, save_json(path, record, step), time_of(record, now_s));
 	else if (source != WLB_SOURCE_HOOK && step < 0)

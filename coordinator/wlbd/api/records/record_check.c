@@ -150,7 +150,7 @@ static int check_step(const json_t *data, struct wlb_error *error)
 	return 0;
 }
 
-/* A checkpoint that was told, or a save that was seen, whose `step` may not be known. */
+/* A checkpoint that a trainer reports, or a save that the hook has seen, whose `step` may not be known. */
 static int check_save(const json_t *data, enum wlbd_need step, struct wlb_error *error)
 {
 	const char *path;
