@@ -25,8 +25,8 @@ struct wlb_merged_records {
 	bool has_step;
 	int64_t step; /* at which training was last, of its own number */
 	double step_s;
-	double reported_s,
-		seen_s; /* for which training stood still in saves since then: as the trainer said, as the hook saw */
+	double reported_s;       /* for which training stood still in saves since then, as the trainer said */
+	double seen_s;           /* the same, as the hook saw */
 	int64_t unnumbered_s;    /* the second of the last record without a number */
 	json_t *held;            /* the last step of the attempt, not written yet; owned; NULL: none */
 	double held_s;           /* when it was said */
