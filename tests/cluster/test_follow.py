@@ -34,7 +34,7 @@ LOGGED = """
             wlb.log(step=step, **{"eval/loss": 1.0 / step + rank})
             if rank == 0:
                 open("saved", "w").write(str(step))
-                wlb.checkpoint("saved", step=step, took_s=3, stall_s=0.0625)
+                wlb.checkpoint("saved", step=step, took_s=3, stall_s=0.0078125)
     """
 
 # Says what hurts whoever believes it. It is read meanwhile.
@@ -109,7 +109,7 @@ class Follow(ClusterTest):
         self.assertEqual([attempt["resumed_step"] for attempt in run["attempts"]], [None, 20])
         self.assertEqual([(save["attempt"], save["step"]) for save in run["checkpoints"]], [(1, 10), (1, 20), (2, 30)])
         self.assertEqual([[save[key] for key in ("bytes", "duration_s", "stall_s", "is_seen")] for save in run["checkpoints"]],
-                         [[2, 3, 0.0625, False]] * 3)
+                         [[2, 3, 0.0078125, False]] * 3)
         self.assertEqual(self.values(run)["eval/loss"],
                          {"name": "eval/loss", "attempt": 2, "step": 30, "is_of_attempt": False, "value": 1.0 / 30, "source": "log"})
         self.check_times(run, steps)
