@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """Measures what checkpoints take of training, and how fast they are written, and prints docs/results/checkpoint.md.
-Usage: bench_checkpoint.py BUILD_DIR [--before BUILD_DIR]"""
+Usage: bench_checkpoint.py BUILD_DIR [--before BUILD_DIR] [--timed]
+
+With --timed it measures one section, many ranks on a timed device with the two builds, and keeps what the page has else; without it keeps
+that section."""
 import argparse
 import json
 import os
@@ -16,10 +19,14 @@ import threading
 import time
 
 import bench_checkpoint_model as model
+import bench_checkpoint_timed as timed
+from bench_checkpoint_ranks import ManyShards
 from bench_documents import skewed_documents, write_dataset
 from bench_host import commit_of, compiler, machine, verdict
+from bench_section import Section
 from bench_train import ONE_NODE, ROOT, Load, Run, launched
 
+TIMED = Section(ROOT / "docs/results/checkpoint.md", timed.TITLE)
 RANKS = 2
 ROUNDS = 3
 REPEATED_MOST = 3  # runs that other programs disturbed
@@ -215,7 +222,7 @@ def goals(trainers, load, writes):
 
 PAGE = """# Checkpoints: what they take of training, and how fast they are written
 
-Made by `scripts/bench checkpoint{words}`, which measures everything on this page but the last section in one run.
+Made by `scripts/bench checkpoint{words}`, which measures everything on this page but the last two sections in one run.
 
 - Machine: {machine}.
 - Compiler: {compiler}, release build.
@@ -252,6 +259,8 @@ writers on separate nodes would.
 |---|---|---|---|---|
 {writes}
 
+{many}
+{timed}
 ## Modelled: runs on many nodes
 Computed, and not measured: `bytes / min(writers x process, nodes x node, total)`, where bytes are 12 for each parameter, and *disks* says
 how much one process, one node and the whole file system write, in GB/s. Before, one writer of each data group wrote while all ranks
@@ -273,7 +282,7 @@ def versions(venv):
     return subprocess.run([f"{venv}/bin/python3", "-c", words], check=True, capture_output=True, text=True).stdout.split()
 
 
-def page(build, before, venv, trainers, load, writes):
+def page(build, before, venv, trainers, load, writes, many):
     ours, (python, torch) = trainers[0], versions(venv)
     return PAGE.format(
         words=" --before DIR" if before else "", machine=machine(), compiler=compiler(build), date=time.strftime("%Y-%m-%d", time.gmtime()),
@@ -282,15 +291,21 @@ def page(build, before, venv, trainers, load, writes):
         hidden=MODEL["hidden_size"], windows=WINDOWS, window=WINDOW, interval=INTERVAL, first=FIRST, last=LAST, rounds=ROUNDS,
         load=load.sentence(), trainers=table(trainer.row() for trainer in trainers), predicted=1e-6 * ours.of_saves("bytes") / RANKS,
         took=1e-6 * (ours.peak_bytes(True) - ours.peak_bytes(False)), bytes=1e-6 * WRITE_BYTES, write_rounds=WRITE_ROUNDS,
-        limit=1e-6 * LIMIT_BYTES_S, writes=table(writes.rows()), copy=1e-9 * model.COPY_BYTES_S, modelled=table(model.rows()))
+        limit=1e-6 * LIMIT_BYTES_S, writes=table(writes.rows()),
+        many=many.section(commit_of(build)), copy=1e-9 * model.COPY_BYTES_S, modelled=table(model.rows()),
+        timed=TIMED.kept().strip() + "\n")
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--before", type=pathlib.Path)
+    parser.add_argument("--timed", action="store_true")
     arguments = parser.parse_args()
     build, before = arguments.build.resolve(), arguments.before
+    if arguments.timed:
+        print(TIMED.replaced(timed.section(build, before.resolve()) + "\n"), end="")
+        return
     venv = subprocess.run([ROOT / "tests/trainers/venv"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
     trainers = [Trainer(OURS, wlb_worker(build)), *([Trainer(BEFORE, wlb_worker(before.resolve()))] if before else []),
                 Trainer(DCP, dcp(venv))]
@@ -298,8 +313,9 @@ def main():
     with tempfile.TemporaryDirectory(prefix="wlb-bench-") as name:
         folder = pathlib.Path(name)
         writes = Writes(build, folder)
+        many = ManyShards(build)
         measure_training(trainers, folder, load)
-    print(page(build, before, venv, trainers, load, writes), end="")
+    print(page(build, before, venv, trainers, load, writes, many), end="")
 
 
 if __name__ == "__main__":

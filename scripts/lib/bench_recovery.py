@@ -1,6 +1,10 @@
 #!/usr/bin/env python3
 """Shows a run over several time limits, one that shrinks and grows, and checks of healthy and of faulty nodes; prints
-docs/results/recovery.md. Usage: bench_recovery.py BUILD_DIR"""
+docs/results/recovery.md. Usage: bench_recovery.py BUILD_DIR [--before BUILD_DIR]
+
+With --before it measures one section, the load of checkpoints with the two builds, and keeps what the page has else; without it keeps
+that section."""
+import argparse
 import os
 import pathlib
 import signal
@@ -9,7 +13,9 @@ import sys
 import tempfile
 import time
 
+import bench_load
 from bench_host import compiler, machine, verdict
+from bench_section import Section
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LIMIT_MINUTES, NEEDED_S, STEP_S = 2, 300, 0.24
@@ -52,6 +58,7 @@ requeue the job.
 |---|---|---|---|---|---|
 {grow_attempts}
 
+{load}
 ## Checks of nodes
 `wlb check-node` on this machine, which was calibrated before ({calibration} s). Healthy: `--seconds {check} --machine FILE`,
 {runs} times. Faults: the cases of tests/unit/checks/check_node_test, each of which fails unless the check names what was planted;
@@ -64,6 +71,7 @@ and two nodes of a cluster whose data links carry {mbit} Mbit/s, one of them the
 {healthy}
 """
 MBIT, SLOW_MBIT, LEAST_GBIT = 400, 25, 0.1
+LOAD = Section(ROOT / "docs/results/recovery.md", bench_load.TITLE)
 
 
 def rows(lines):
@@ -126,7 +134,7 @@ def healthy_runs(build, folder):
     return done.returncode == 0, lines[-1], lines[:-1]
 
 
-def main(build):
+def whole(build):
     os.environ["WLB_BUILD_DIR"] = str(build)
     sys.path.insert(0, str(ROOT / "tests/cluster"))
     import links
@@ -161,17 +169,28 @@ def main(build):
              (f"a healthy node passes {HEALTHY_RUNS} times of {HEALTHY_RUNS}", healthy, verdict(is_healthy)),
              ("each planted fault is found", f"{sum(found == 'yes' for _, found in planted)} of {len(planted)} kinds", verdict(all_found))]
     commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
-    print(PAGE.format(
-        machine=machine(), compiler=compiler(build), date=time.strftime("%Y-%m-%d", time.gmtime()), commit=commit, goals=rows(goals),
+    return PAGE.format(
+        load=LOAD.kept().strip() + "\n", machine=machine(), compiler=compiler(build), date=time.strftime("%Y-%m-%d", time.gmtime()), commit=commit, goals=rows(goals),
         limit=LIMIT_MINUTES, needed=took_s / 60, steps=LIMIT_STEPS, least=test_grow.LEAST_S, calibration=CALIBRATION_S, check=CHECK_S,
         runs=HEALTHY_RUNS, mbit=MBIT, slow_mbit=SLOW_MBIT, least_gbit=LEAST_GBIT, planted=rows(planted),
         limit_attempts=rows((each["attempt"], steps(each), each["reason"] or each["state"]) for each in limited["attempts"]),
         grow_attempts=rows((name, each["attempt"], " ".join(each["nodes"]), layout(each), steps(each), each["reason"] or each["state"])
                            for name, run in (("grow", grown), ("spare", spare)) for each in run["attempts"]),
-        healthy="\n".join([f"Healthy: {healthy}.", *(f"- {line}" for line in ill)])), end="")
+        healthy="\n".join([f"Healthy: {healthy}.", *(f"- {line}" for line in ill)]))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("--before", type=pathlib.Path)
+    arguments = parser.parse_args()
+    if arguments.before:
+        print(LOAD.replaced(bench_load.section(arguments.build, arguments.before) + "\n"), end="")
+    else:
+        print(whole(arguments.build), end="")
 
 
 if __name__ == "__main__":
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: sys.exit("bench_recovery.py: ended by a signal"))
-    main(pathlib.Path(sys.argv[1]))
+    main()

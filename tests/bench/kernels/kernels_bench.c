@@ -256,12 +256,14 @@ static void run_rmsnorm_backward(const struct work *w)
 
 static void run_rope_angles(const struct work *w)
 {
-	w->bench->device->ops->rope_angles(w->bench->device, w->array[0], w->ids, w->m, (int)w->n, 10000);
+	w->bench->device->ops->rope_angles(w->bench->device, w->array[0], w->ids, w->m, w->array[2], (int)w->n / 2,
+	                                   1.0);
 }
 
 static void run_rope(const struct work *w)
 {
-	w->bench->device->ops->rope(w->bench->device, w->array[0], w->n, w->array[2], w->m, (int)(w->n / 64), 64, 1);
+	w->bench->device->ops->rope(w->bench->device, w->array[0], w->n, w->array[2], w->m, (int)(w->n / 64), 64, 32,
+	                            1);
 }
 
 /* gate_up is [m, n], the result [m, n / 2]. */
