@@ -318,6 +318,15 @@ ALTER TABLE public.checkpoints ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY 
     NO MAXVALUE
     CACHE 1
 );
+CREATE TABLE public.evaluations (
+    run_id bigint NOT NULL,
+    step bigint NOT NULL,
+    attempt_id bigint NOT NULL,
+    loss double precision,
+    tokens bigint,
+    duration_s double precision,
+    recorded_at timestamp with time zone NOT NULL
+);
 CREATE TABLE public.events (
     id bigint NOT NULL,
     run_id bigint NOT NULL,
@@ -499,6 +508,8 @@ ALTER TABLE ONLY public.calibrations
     ADD CONSTRAINT calibrations_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.checkpoints
     ADD CONSTRAINT checkpoints_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.evaluations
+    ADD CONSTRAINT evaluations_pkey PRIMARY KEY (run_id, step);
 ALTER TABLE ONLY public.events
     ADD CONSTRAINT events_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.fault_kinds
@@ -544,6 +555,7 @@ CREATE INDEX calibrations_by_user ON public.calibrations USING btree (uid, id DE
 CREATE INDEX checkpoints_attempt_id_idx ON public.checkpoints USING btree (attempt_id);
 CREATE INDEX checkpoints_run_id_recorded_at_idx ON public.checkpoints USING btree (run_id, recorded_at);
 CREATE INDEX checkpoints_run_id_step_idx ON public.checkpoints USING btree (run_id, step);
+CREATE INDEX evaluations_attempt_id_idx ON public.evaluations USING btree (attempt_id);
 CREATE INDEX events_attempt_id_idx ON public.events USING btree (attempt_id);
 CREATE UNIQUE INDEX events_once ON public.events USING btree (run_id, kind, recorded_at, md5(detail));
 CREATE INDEX events_run_id_id_idx ON public.events USING btree (run_id, id);
@@ -600,6 +612,10 @@ ALTER TABLE ONLY public.checkpoints
     ADD CONSTRAINT checkpoints_attempt_id_fkey FOREIGN KEY (attempt_id) REFERENCES public.attempts(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.checkpoints
     ADD CONSTRAINT checkpoints_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.runs(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.evaluations
+    ADD CONSTRAINT evaluations_attempt_id_fkey FOREIGN KEY (attempt_id) REFERENCES public.attempts(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.evaluations
+    ADD CONSTRAINT evaluations_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.runs(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.events
     ADD CONSTRAINT events_attempt_id_fkey FOREIGN KEY (attempt_id) REFERENCES public.attempts(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.events

@@ -38,6 +38,7 @@ static const struct wlb_command *const commands[] = {
 	PROGRAM("sim", "Simulate training steps and compare packing and sharding strategies"),
 	PROGRAM("data", "Build datasets and show their contents: 'wlb data --help'"),
 	PROGRAM("ckpt", "List, show, verify and remove checkpoints: 'wlb ckpt --help'"),
+	PROGRAM("export", "Make a published model of a checkpoint: 'wlb export --help'"),
 	PROGRAM("calibrate", "Measure the nodes of a job"),
 	PROGRAM("check-links", "Check which nodes of a job reach each other"),
 	PROGRAM("check-node", "Check whether a node is healthy"),

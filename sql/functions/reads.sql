@@ -106,6 +106,13 @@ begin
 	from wlb_saves_listed(p_run) as c join attempts a on a.id = c.attempt_id);
 end $$;
 
+create function wlb_evaluations_json(p_run bigint) returns json language plpgsql stable as $$
+begin
+	return (select coalesce(json_agg(json_build_object('attempt', a.number, 'step', step, 'loss', wlb_real(loss), 'tokens', tokens,
+		'duration_s', wlb_real(duration_s), 'time', wlb_time(recorded_at)) order by step), '[]')
+	from (select * from evaluations where run_id = p_run order by step desc limit 1000) as e join attempts a on a.id = e.attempt_id);
+end $$;
+
 create function wlb_events_json(p_run bigint) returns json language plpgsql stable as $$
 begin
 	return (select coalesce(json_agg(json_build_object('attempt', a.number, 'time', wlb_time(recorded_at), 'kind', kind,
@@ -121,6 +128,7 @@ begin
 		'attempts', greatest((select count(*) from attempts where run_id = r.id) - 1000, 0),
 		'faults', greatest((select count(*) from faults where run_id = r.id) - 1000, 0),
 		'checkpoints', greatest((select count(*) from checkpoints where run_id = r.id) - 1000, 0),
+		'evaluations', greatest((select count(*) from evaluations where run_id = r.id) - 1000, 0),
 		'events', greatest((select count(*) from events where run_id = r.id) - 1000, 0),
 		'verdicts', greatest((select count(*) from verdicts where run_id = r.id) - 200, 0)));
 end $$;
@@ -239,7 +247,7 @@ begin
 		'tokens', wlb_whole(r.tokens), 'attempts', wlb_attempts_json(r.id, p_is_admin or coalesce(r.uid = p_asker, false)),
 		'faults', wlb_faults_json(r.id),
 		'verdicts', wlb_verdicts_json(r.id),
-		'checkpoints', wlb_checkpoints_json(r.id), 'events', wlb_events_json(r.id),
+		'checkpoints', wlb_checkpoints_json(r.id), 'evaluations', wlb_evaluations_json(r.id), 'events', wlb_events_json(r.id),
 		'values', wlb_followed_json(r.id), 'left_out', wlb_left_out_json(r),
 		'dropped', json_build_object('events', r.dropped_events, 'faults', r.dropped_faults,
 			'checkpoints', r.dropped_checkpoints, 'evidence', r.dropped_evidence,

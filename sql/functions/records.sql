@@ -73,6 +73,12 @@ begin
 			(d->>'stall_s')::float8, at
 		where not wlb_run_is_followed(a.run_id) or not exists ( -- a trainer's files may be read twice
 			select from checkpoints where attempt_id = a.id and step = (d->>'step')::bigint and path = d->>'path');
+	when 'evaluation' then
+		insert into evaluations (run_id, step, attempt_id, loss, tokens, duration_s, recorded_at)
+		values (a.run_id, (d->>'step')::bigint, a.id, (d->>'loss')::float8, (d->>'tokens')::bigint, (d->>'duration_s')::float8, at)
+		on conflict (run_id, step) do update set attempt_id = excluded.attempt_id, loss = excluded.loss, tokens = excluded.tokens,
+			duration_s = excluded.duration_s, recorded_at = excluded.recorded_at;
+		return (0, 0, 0, 0, false)::wlb_added;
 	when 'fault' then
 		perform wlb_fault_insert(a.id, d->>'kind', (d->>'rank')::integer, d->>'node', (d->>'step')::bigint,
 			coalesce(d->>'detail', ''), d->'evidence', null, at, p_judged);

@@ -49,6 +49,11 @@ select r.name as run, r.id as run_id, a.number as attempt, c.step, c.path, c.siz
 from checkpoints c join runs r on r.id = c.run_id join attempts a on a.id = c.attempt_id;
 comment on view run_checkpoints is 'Checkpoints that runs have written';
 
+create view run_evaluations as
+select r.name as run, r.id as run_id, a.number as attempt, e.step, e.loss, e.tokens, e.duration_s, e.recorded_at
+from evaluations e join runs r on r.id = e.run_id join attempts a on a.id = e.attempt_id;
+comment on view run_evaluations is 'The loss of runs on documents that they do not train';
+
 create view run_events as
 select r.name as run, r.id as run_id, a.number as attempt, e.kind, e.detail, e.recorded_at
 from events e join runs r on r.id = e.run_id left join attempts a on a.id = e.attempt_id;

@@ -85,6 +85,7 @@ class StoredNumbers(RecordsTest):
         self.add_extremes("steps", **keys, step=numbers)
         self.add_extremes("steps_superseded", **keys, step=numbers)
         self.add_extremes("checkpoints", **keys, path="'a'")
+        self.add_extremes("evaluations", **keys, step=numbers)
         self.add_extremes("faults", **keys, kind="'hang'", is_loss="false", cause="false")
         self.add_extremes("events", **keys, kind="'note'", detail=[f"'{n}'" for n in range(8)])
         self.add_extremes("rank_map", attempt_id=attempt, rank=[str(n) for n in (0, 1, 2, -1, 2**31 - 1, 5, 6, 7)],
@@ -113,6 +114,7 @@ class DeliveredNumbers(RecordsTest):
     ATTEMPT = {"seq_length": 10**13, "global_batch_size": 10**13, "train_iters": 10**13, "resumed_step": 10**13,
                "model": {"parameters": 1e300}}
     CHECKPOINT = {"step": 10**13, "bytes": 2 * 10**18, "duration_s": 2e7}
+    EVALUATION = {"step": 10**13, "loss": 1e200, "tokens": 9 * 10**18, "duration_s": 2e7}
     FAULT = {"step": 10**13, "evidence": {"seconds": [1e300]}}
 
     def test_bounds_of_every_number(self):
@@ -121,6 +123,7 @@ class DeliveredNumbers(RecordsTest):
             (("step", {"step": 1}, item) for item in self.STEP.items()),
             (("attempt", {"world_size": 1, "rank_map": []}, item) for item in self.ATTEMPT.items()),
             (("checkpoint", {"step": 1, "path": "a"}, item) for item in self.CHECKPOINT.items()),
+            (("evaluation", {"step": 1}, item) for item in self.EVALUATION.items()),
             (("fault", {"kind": "hang"}, item) for item in self.FAULT.items()))
         for kind, data, (name, value) in cases:
             record = {"seq": 1, "time": 1.0, "type": kind, "data": {**data, name: value}}
@@ -305,6 +308,19 @@ class Bounds(RecordsTest):
         self.assertEqual((len(story["checkpoints"]), story["left_out"]["checkpoints"], story["dropped"]["checkpoints"]),
                          (1000, 9000, 500))
         self.assertEqual(story["checkpoints"][-1]["step"], 10500)
+
+    def test_evaluations(self):
+        """What a later attempt says of a step replaces what was said."""
+        run = self.new_run()
+        self.fill(run, str(uuid.uuid4()), "evaluation", 1200,
+                  lambda n: {"step": 10 * n, "loss": 2.5 if n > 1 else None, "tokens": 4096, "duration_s": 1.5})
+        self.fill(run, str(uuid.uuid4()), "evaluation", 1, lambda n: {"step": 12000, "loss": 2.25, "tokens": 4097, "duration_s": 0.5})
+        story = self.show(run)
+        self.assertEqual((len(story["evaluations"]), story["left_out"]["evaluations"]), (1000, 200))
+        newest = {"step": 12000, "loss": 2.25, "tokens": 4097, "duration_s": 0.5, "attempt": 2}
+        self.assertEqual({name: story["evaluations"][-1][name] for name in newest}, newest)
+        self.assertEqual(self.cluster.sql(f"select count(*) from run_evaluations where run = '{run}' and loss is null"), [["1"]])
+        self.assertRegex(self.cluster.run("wlb", "show", run).stdout, r"(?s)\nEvaluations \(the last 5 of 1200\)\n.* 2 +12000 +2\.250000 +4097 +0\.50 s\n")
 
     def test_verdicts(self):
         run, pk = self.stored_run(1)

@@ -24,6 +24,7 @@ def extreme_records():
         for value in EXTREMES:
             yield step(1, number, **{field: "@"}), value
     others = [event(1, at_s="@"), event("@")] + [{"seq": 1, "time": 1e9, "type": kind, "data": data} for kind, data in (
+        ("evaluation", {"step": "@"}), ("evaluation", {"step": 1, "loss": "@"}), ("evaluation", {"step": 1, "tokens": "@"}),
         ("checkpoint", {"step": "@", "path": "p"}), ("checkpoint", {"step": 1, "path": "p", "bytes": "@"}),
         ("checkpoint", {"step": 1, "path": "p", "duration_s": "@"}), ("fault", {"kind": "hang", "rank": 0, "step": "@"}),
         ("fault", {"kind": "hang", "rank": "@"}), ("attempt", {"world_size": "@", "rank_map": []}),

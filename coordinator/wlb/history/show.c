@@ -107,6 +107,8 @@ static int print_tables(const char *name, const json_t *run)
 		rc = wlb_show_checkpoints(run);
 	}
 	if (rc == 0)
+		rc = wlb_show_evaluations(run);
+	if (rc == 0)
 		rc = wlb_show_events(run);
 	return rc;
 }

@@ -17,7 +17,14 @@
 #include "coordinator/wlb/output/reply_fields.h"
 #include "coordinator/wlb/output/time_format.h"
 
-enum { PLOT_ROWS = 6, PLOT_MARGIN = 12, EVENTS_SHOWN = 20, VERDICTS_SHOWN = 20, CHECKPOINTS_SHOWN = 5 };
+enum {
+	PLOT_ROWS = 6,
+	PLOT_MARGIN = 12,
+	EVENTS_SHOWN = 20,
+	VERDICTS_SHOWN = 20,
+	CHECKPOINTS_SHOWN = 5,
+	EVALUATIONS_SHOWN = 5
+};
 
 /* ---- summary -------------------------------------------------------------------------------------------------- */
 
@@ -312,6 +319,26 @@ int wlb_show_checkpoints(const json_t *run)
 	static const struct section checkpoints = {"Checkpoints", 7, "lrrrrrl", titles, CHECKPOINTS_SHOWN,
 	                                           add_checkpoint};
 	return print_section(&checkpoints, listing_of(run, "checkpoints"));
+}
+
+static void add_evaluation(struct wlb_table *table, const json_t *evaluation, bool has_days)
+{
+	char when[32], attempt[32], step[32], loss[32], tokens[32], took[32];
+	wlb_time_short(wlb_time_parse(wlb_field_text(evaluation, "time", NULL)), has_days, when, sizeof(when));
+	wlb_field_number(evaluation, "attempt", attempt, sizeof(attempt));
+	wlb_field_number(evaluation, "step", step, sizeof(step));
+	wlb_field_real(evaluation, "loss", 6, loss, sizeof(loss));
+	wlb_field_number(evaluation, "tokens", tokens, sizeof(tokens));
+	format_seconds(evaluation, "duration_s", took);
+	wlb_table_add(table, (const char *const[]){when, attempt, step, loss, tokens, took});
+}
+
+int wlb_show_evaluations(const json_t *run)
+{
+	static const char *const titles[] = {"TIME", "ATTEMPT", "STEP", "LOSS", "TOKENS", "TOOK"};
+	static const struct section evaluations = {"Evaluations", 6, "lrrrrr", titles, EVALUATIONS_SHOWN,
+	                                           add_evaluation};
+	return print_section(&evaluations, listing_of(run, "evaluations"));
 }
 
 static void add_event(struct wlb_table *table, const json_t *event, bool has_days)

@@ -10,6 +10,7 @@ int wlb_show_attempts(const json_t *run);
 int wlb_show_faults(const json_t *run);
 int wlb_show_verdicts(const json_t *run);
 int wlb_show_checkpoints(const json_t *run);
+int wlb_show_evaluations(const json_t *run);
 int wlb_show_events(const json_t *run);
 int wlb_show_loss(const json_t *run, const json_t *steps);
 int wlb_show_steps(const json_t *steps);

@@ -47,3 +47,11 @@ const char *wlb_run_word_value(char *const *words, const char *name)
 		}
 	return NULL;
 }
+
+bool wlb_run_has_word(char *const *words, const char *word)
+{
+	for (int i = 0; words[i] != NULL; i++)
+		if (strcmp(words[i], word) == 0)
+			return true;
+	return false;
+}

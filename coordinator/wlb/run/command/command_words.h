@@ -8,6 +8,8 @@
 int wlb_run_train_word(char *const *words);
 /* Returns the value of "--name VALUE" or "--name=VALUE"; NULL where the command has no such option. */
 const char *wlb_run_word_value(char *const *words, const char *name);
+/* Returns whether the command has that word. */
+bool wlb_run_has_word(char *const *words, const char *word);
 
 /* Returns the value that --srun-args has of an option of srun, the last one: "--name=VALUE", "--name VALUE", "-lVALUE"
  * or

@@ -159,7 +159,9 @@ bool wlb_run_continues_from_save(const struct wlb_run *run)
 {
 	char *const *words = run->options.command;
 	const char *save = wlb_run_word_value(words, "--save"), *load = wlb_run_word_value(words, "--load");
-	return !is_worker(run) || (save != NULL && load != NULL && wlb_run_is_same_dir(save, load));
+	bool goes_on_from_save = wlb_run_has_word(words, "--finetune"); /* whatever --load names */
+	return !is_worker(run) ||
+	       (save != NULL && load != NULL && (goes_on_from_save || wlb_run_is_same_dir(save, load)));
 }
 
 /* Slurm is not asked again where it has just given no answer. */

@@ -170,6 +170,18 @@ static int check_checkpoint(const json_t *data, struct wlb_error *error)
 	return check_save(data, WLBD_REQUIRED, error);
 }
 
+static int check_evaluation(const json_t *data, struct wlb_error *error)
+{
+	int64_t count;
+	double number;
+	if (wlbd_field_integer(data, "step", WLBD_REQUIRED, 0, COUNT_MAX, &count, error) != 0 ||
+	    wlbd_field_number(data, "loss", WLBD_OPTIONAL, -MAGNITUDE_MAX, MAGNITUDE_MAX, &number, error) != 0 ||
+	    wlbd_field_integer(data, "tokens", WLBD_OPTIONAL, 0, COUNT_MAX, &count, error) != 0 ||
+	    wlbd_field_number(data, "duration_s", WLBD_OPTIONAL, 0, SECONDS_MAX, &number, error) != 0)
+		return -1;
+	return 0;
+}
+
 static int check_fault(const json_t *data, struct wlb_error *error)
 {
 	const char *kinds[WLB_FAULT_KIND_COUNT + 1], *text;
@@ -256,9 +268,16 @@ static int check_data(const char *type, const json_t *data, struct wlbd_attempt_
 		const char *type;
 		int (*check)(const json_t *data, struct wlb_error *error);
 	} types[] = {
-		{"step", check_step},      {"attempt", check_attempt}, {"checkpoint", check_checkpoint},
-		{"fault", check_fault},    {"event", check_event},     {"plan", wlbd_plan_check},
-		{"gpus", wlbd_gpus_check}, {"command", check_command}, {"followed", wlbd_followed_check},
+		{"step", check_step},
+		{"attempt", check_attempt},
+		{"checkpoint", check_checkpoint},
+		{"fault", check_fault},
+		{"event", check_event},
+		{"plan", wlbd_plan_check},
+		{"gpus", wlbd_gpus_check},
+		{"command", check_command},
+		{"followed", wlbd_followed_check},
+		{"evaluation", check_evaluation},
 	};
 	if (strcmp(type, "attempt_end") == 0)
 		return read_attempt_end(data, end, error) == 0 ? 0 : wlb_fail_in(error, "attempt_end");
@@ -267,7 +286,7 @@ static int check_data(const char *type, const json_t *data, struct wlbd_attempt_
 			return types[i].check(data, error) == 0 ? 0 : wlb_fail_in(error, "%s", type);
 	return wlb_fail(error,
 	                "field 'type': '%.60s' must be attempt, command, plan, gpus, step, followed, checkpoint, "
-	                "fault, event or attempt_end",
+	                "evaluation, fault, event or attempt_end",
 	                type);
 }
 
