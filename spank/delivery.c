@@ -3,11 +3,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <pwd.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +18,7 @@
 #include "coordinator/client/spool_dir.h"
 #include "spank/environment.h"
 #include "spank/state_dir.h"
+#include "spank/user_process.h"
 
 enum {
 	FOLDERS_MAX = 32,
@@ -105,19 +104,6 @@ struct delivery {
 	int started; /* closed once the child has a session of its own */
 };
 
-/* Becomes the job's user completely; -1 if that fails. */
-static int become_user(const struct delivery *delivery, const struct passwd *user)
-{
-	if (geteuid() != 0)
-		return geteuid() == delivery->uid ? 0 : -1;
-	if (delivery->uid == 0)
-		return 0;
-	if (initgroups(user->pw_name, user->pw_gid) != 0 || setresgid(user->pw_gid, user->pw_gid, user->pw_gid) != 0 ||
-	    setresuid(delivery->uid, delivery->uid, delivery->uid) != 0)
-		return -1;
-	return setuid(0) != 0 ? 0 : -1;
-}
-
 /* Each job leaves other files in the folder, too: all of them are looked at. */
 static bool has_spool(const char *path)
 {
@@ -161,21 +147,6 @@ static void make_environment(const struct delivery *delivery, const struct passw
 	set("WLB_COORDINATOR_USER", delivery->args->client.coordinator_user);
 }
 
-static void detach_from_slurmd(void)
-{
-	sigset_t none;
-	sigemptyset(&none);
-	for (int number = 1; number < NSIG; number++)
-		signal(number, SIG_DFL);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	int null = open("/dev/null", O_RDWR);
-	for (int fd = 0; fd <= 2; fd++)
-		dup2(null, fd);
-	close_range(3, ~0U, 0);
-	umask(077);
-	(void)!chdir("/");
-}
-
 /* Takes one of the user's places, until the process has ended: its descriptor stays open in `wlb flush`. Returns false
  * if all are taken; the folders are listed then for the user's next command. */
 static bool take_place(const struct delivery *delivery)
@@ -207,11 +178,11 @@ static _Noreturn void run_delivery(struct delivery *delivery)
 	snprintf(job_id, sizeof(job_id), "%" PRIu32, delivery->job_id);
 	setsid();
 	close(delivery->started);
-	detach_from_slurmd();
+	wlb_user_process_detach();
 	if (!take_place(delivery))
 		argv[WAIT_WORD] = no_wait_s;
 	const struct passwd *user = getpwuid(delivery->uid);
-	if (user == NULL || become_user(delivery, user) != 0)
+	if (user == NULL || wlb_user_process_become(user) != 0)
 		_exit(1);
 	for (int i = 0; i < delivery->count; i++)
 		if (has_spool(delivery->folders[i]))

@@ -3,6 +3,7 @@
  * srun (submit.c), slurmstepd (remote.c), the job's epilog (delivery.c, workarounds/stuck_stepd.c).
  */
 #include "spank/delivery.h"
+#include "spank/near_copies.h"
 #include "spank/remote.h"
 #include "spank/state.h"
 #include "spank/state_dir.h"
@@ -125,5 +126,6 @@ int slurm_spank_job_epilog(spank_t sp, int argc, char **argv)
 	wlb_spank_args_parse(argc, argv, &plugin.args);
 	wlb_delivery_start(sp, &plugin.args);
 	end_stuck_stepds(sp);
+	wlb_near_copies_remove(sp);
 	return 0;
 }
