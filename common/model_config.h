@@ -1,4 +1,4 @@
-/* Reads the config.json (Hugging Face) of a Llama-family model. */
+/* Reads the config.json (Hugging Face) of a model whose family libwlb knows. */
 #ifndef COMMON_MODEL_CONFIG_H
 #define COMMON_MODEL_CONFIG_H
 
@@ -9,14 +9,12 @@ enum wlb_model_use {
 	WLB_MODEL_TO_PLAN,  /* for another trainer: the shape is read alone */
 };
 
-/* Defaults are Hugging Face's LlamaConfig (num_key_value_heads = num_attention_heads, head_dim = hidden_size / heads,
- * rms_norm_eps 1e-6, rope_theta 10000, tie_word_embeddings false). Required: hidden_size, intermediate_size,
- * num_hidden_layers, num_attention_heads, vocab_size. To train, refuses what changes the computation of Llama (another
- * model_type or architecture, scaled or partial rotary positions, biases, windows, ...) and each key that is not known,
- * unless it is null or begins with "_". To plan, takes the models of model_type mistral, qwen2 and qwen3 too, and
- * passes over what changes neither matrices nor their number: positions, dropout, biases, norms of queries and keys,
- * keys that are not known. Refuses experts and latent attention in any case. The message names file, field, value and
- * rule. Ends in wlb_model_check. */
+/* `path` is the file, or a folder that has it. The family is that of model_type, of architectures where that is absent,
+ * else Llama's; defaults are those of its class in Transformers. Required: hidden_size, intermediate_size,
+ * num_hidden_layers, num_attention_heads, vocab_size. To train, refuses what changes the computation to what is not
+ * known (model_keys.h, model_rope.h). To plan, passes over what changes neither matrices nor their number, but for
+ * sliding_window. Refuses experts and latent attention in any case. The message names file, field, value and rule. Ends
+ * in wlb_model_check. */
 int wlb_model_config_read(const char *path, enum wlb_model_use use, struct wlb_model *model, struct wlb_error *error);
 
 #endif

@@ -33,6 +33,7 @@
  *  - Queries, keys and values are one product, and so are gate and up: wider products run closer to the peak, and the
  *    input is read once. Strides let attention and RoPE work on columns of the result in place.
  *  - The angles of RoPE are made once in a pass, since sines in double precision take longer than the rotation.
+ *    Their frequencies come from the host: families of models scale them in many ways.
  */
 #ifndef KERNELS_OPS_H
 #define KERNELS_OPS_H
@@ -118,6 +119,15 @@ struct wlb_weight {
 	int64_t in;
 };
 
+/* Groups of columns that are normed. */
+struct wlb_norm_groups {
+	int64_t rows;
+	int groups;
+	int64_t width;  /* columns of a group */
+	double total;   /* numbers that a sum is of: `width`, or more where other ranks have added theirs */
+	double epsilon; /* of the norm */
+};
+
 struct wlb_adamw {
 	double lr;
 	double beta1;
@@ -129,9 +139,10 @@ struct wlb_adamw {
 
 /* The largest shapes that occur in a run: they determine how much memory of their own the operations need. */
 struct wlb_largest_pass {
-	int64_t rows;  /* of any operation, on this rank */
-	int64_t width; /* of the residual stream */
-	int heads;     /* query heads of this rank */
+	int64_t rows;    /* of any operation, on this rank */
+	int64_t width;   /* of the residual stream */
+	int heads;       /* query heads of this rank */
+	int64_t columns; /* of a bias, or of norms of queries and keys; 0: the model has neither */
 };
 
 struct wlb_device;
@@ -225,15 +236,36 @@ struct wlb_ops {
 	void (*rmsnorm_backward)(struct wlb_device *, void *d_x, void *d_weight, const void *d_out, const void *x,
 	                         const void *weight, const void *rstd, int64_t tokens, int64_t width);
 
-	/* -- RoPE (Su et al. 2021), Hugging Face's half-split form -- angles[tokens, head_dim] (master): of each row
-	 * the cosines of its position's head_dim / 2 angles, then the sines. They are the same for all layers and
-	 * heads. */
-	void (*rope_angles)(struct wlb_device *, void *angles, const int32_t *positions, int64_t tokens, int head_dim,
-	                    double theta);
+	/* -- biases, of `width` columns of rows that are `stride` apart -- y[n, width] += bias, and the gradient of the
+	 * bias (gradients) += the sum of the rows of d_y */
+	void (*add_bias)(struct wlb_device *, void *y, int64_t stride, const void *bias, int64_t n, int64_t width);
+	void (*bias_backward)(struct wlb_device *, void *d_bias, const void *d_y, int64_t stride, int64_t n,
+	                      int64_t width);
+
+	/* -- RMSNorm of groups of columns, queries and keys: of each row `groups` times `width` columns, which share
+	 * weight[width]. Its two passes begin with sums, to which other ranks can add theirs where they hold the rest
+	 * of a row -- sums[rows, groups] (master) = of each group the sum of x d, or, weight not NULL, of x d weight: d
+	 * = x before the forward pass, the gradient of the result before the backward pass. */
+	void (*group_norm_sums)(struct wlb_device *, void *sums, const void *x, int64_t x_stride, const void *d,
+	                        int64_t d_stride, const void *weight, const struct wlb_norm_groups *);
+	/* out = x / rms(x) weight, from the sums of the squares */
+	void (*group_norm_forward)(struct wlb_device *, void *out, int64_t out_stride, const void *x, int64_t x_stride,
+	                           const void *squares, const void *weight, const struct wlb_norm_groups *);
+	/* d, the gradient of the result, becomes that of x; adds to d_weight (gradients) */
+	void (*group_norm_backward)(struct wlb_device *, void *d, int64_t d_stride, void *d_weight, const void *x,
+	                            int64_t x_stride, const void *squares, const void *products, const void *weight,
+	                            const struct wlb_norm_groups *);
+
+	/* -- RoPE (Su et al. 2021), Hugging Face's half-split form -- angles[tokens, 2 pairs] (master): of each row the
+	 * cosines of its position's angles, then the sines, both times `scale`. frequencies[pairs] are double, in
+	 * radians for each position. The angles are the same for all layers and heads. */
+	void (*rope_angles)(struct wlb_device *, void *angles, const int32_t *positions, int64_t tokens,
+	                    const double *frequencies, int pairs, double scale);
 	/* In place on the first heads * head_dim columns of x[tokens, stride]: queries and keys that lie side by side
-	 * are rotated by one call. direction +1 forward, -1 backward (the inverse rotation) */
+	 * are rotated by one call. Of each head the first 2 pairs elements are rotated, i with i + pairs; the others
+	 * stay. direction +1 forward, -1 backward, the transposed rotation */
 	void (*rope)(struct wlb_device *, void *x, int64_t stride, const void *angles, int64_t tokens, int heads,
-	             int head_dim, int direction);
+	             int head_dim, int pairs, int direction);
 
 	/* -- attention, causal inside each segment, softmax scale 1/sqrt(head_dim) --
 	 * attention_tile_rows returns the rows of the tiles that the two operations need; 0 where they need none; -1
@@ -282,10 +314,11 @@ struct wlb_ops {
 	void (*sum_squares)(struct wlb_device *, double *sum, const void *x, int64_t n);
 
 	/* -- optimizer -- *factor (double, device) = what gradients are multiplied by: 0 where *loss_sum or
-	 * *sum_squares is not finite, else 1, or clip / (sqrt(*sum_squares) + 1e-6) where that is less and clip is not
-	 * 0 (Megatron-LM's coefficient, with its guard against a norm of 0). */
+	 * *sum_squares is not finite, or sqrt(*sum_squares) is above most_norm (INFINITY: no limit), else 1, or clip /
+	 * (sqrt(*sum_squares) + 1e-6) where that is less and clip is not 0 (Megatron-LM's coefficient, with its guard
+	 * against a norm of 0). */
 	void (*clip_factor)(struct wlb_device *, double *factor, const double *sum_squares, const double *loss_sum,
-	                    double clip);
+	                    double clip, double most_norm);
 	/* Updates n masters. m, v (master) and param (compute) have n elements; grad (gradients) is multiplied by
 	 * *factor (double, device) first and is read only. Where *factor is 0 nothing changes. Where the types are
 	 * equal, `master` has the masters, which param becomes, and may be param. Where compute is bfloat16 and master

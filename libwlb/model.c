@@ -11,6 +11,37 @@ static int check_count(const char *field, int64_t value, int64_t limit, struct w
 	return wlb_fail(error, "%s is %lld: it must be between 1 and %lld", field, (long long)value, (long long)limit);
 }
 
+static int is_positive(double value)
+{
+	return isfinite(value) && value > 0.0;
+}
+
+static int check_scaling(const struct wlb_rope_scaling *s, struct wlb_error *error)
+{
+	if (s->type == WLB_ROPE_DEFAULT)
+		return 0;
+	if (!isfinite(s->factor) || s->factor < 1.0)
+		return wlb_fail(error, "rope_scaling: factor is %g: it must be a finite number of at least 1",
+		                s->factor);
+	if (s->type == WLB_ROPE_LINEAR)
+		return 0;
+	if (!is_positive(s->original_max_position_embeddings))
+		return wlb_fail(error, "rope_scaling: original_max_position_embeddings is %g: it must be above 0",
+		                s->original_max_position_embeddings);
+	if (s->type == WLB_ROPE_LLAMA3 && (!is_positive(s->low_freq_factor) || !isfinite(s->high_freq_factor) ||
+	                                   s->high_freq_factor <= s->low_freq_factor))
+		return wlb_fail(error,
+		                "rope_scaling: low_freq_factor is %g, high_freq_factor %g: the first must be above 0, "
+		                "the second above the first",
+		                s->low_freq_factor, s->high_freq_factor);
+	if (s->type == WLB_ROPE_YARN &&
+	    (!is_positive(s->beta_slow) || !is_positive(s->beta_fast) || !is_positive(s->attention_factor)))
+		return wlb_fail(
+			error, "rope_scaling: beta_fast is %g, beta_slow %g, attention_factor %g: they must be above 0",
+			s->beta_fast, s->beta_slow, s->attention_factor);
+	return 0;
+}
+
 int wlb_model_check(const struct wlb_model *m, struct wlb_error *error)
 {
 	if (check_count("hidden_size", m->hidden_size, 1 << 20, error) < 0 ||
@@ -28,11 +59,53 @@ int wlb_model_check(const struct wlb_model *m, struct wlb_error *error)
 	if (m->head_dim % 2 != 0)
 		return wlb_fail(error, "head_dim is %lld: it must be even, rotary embeddings turn pairs",
 		                (long long)m->head_dim);
+	if (wlb_family(m->family) == NULL)
+		return wlb_fail(error, "family is %d: it must be one of %d", (int)m->family, (int)WLB_FAMILIES);
+	if (m->rotary_dim < 0 || m->rotary_dim > m->head_dim || m->rotary_dim % 2 != 0)
+		return wlb_fail(error, "rotary_dim is %lld: it must be even and at most head_dim, %lld",
+		                (long long)m->rotary_dim, (long long)m->head_dim);
+	if (m->no_rope_layer_interval < 0 || m->sliding_window < 0)
+		return wlb_fail(error, "no_rope_layer_interval is %lld, sliding_window %lld: they must not be negative",
+		                (long long)m->no_rope_layer_interval, (long long)m->sliding_window);
 	if (!isfinite(m->rope_theta) || m->rope_theta < 1.0)
 		return wlb_fail(error, "rope_theta is %g: it must be a finite number of at least 1", m->rope_theta);
 	if (!isfinite(m->rms_norm_eps) || m->rms_norm_eps <= 0.0 || m->rms_norm_eps >= 1.0)
 		return wlb_fail(error, "rms_norm_eps is %g: it must lie between 0 and 1", m->rms_norm_eps);
-	return 0;
+	return check_scaling(&m->rope_scaling, error);
+}
+
+int64_t wlb_model_rotary_dim(const struct wlb_model *m)
+{
+	return m->rotary_dim > 0 ? m->rotary_dim : m->head_dim;
+}
+
+int wlb_model_layer_rotates(const struct wlb_model *m, int64_t layer)
+{
+	return m->no_rope_layer_interval == 0 || (layer + 1) % m->no_rope_layer_interval != 0;
+}
+
+int wlb_model_check_window(const struct wlb_model *m, int64_t tokens, struct wlb_error *error)
+{
+	if (m->sliding_window == 0 || tokens <= m->sliding_window)
+		return 0;
+	return wlb_fail(error,
+	                "sequences of %lld tokens: the model has a sliding_window of %lld, and only attention to all "
+	                "tokens before is known; shorten the sequences to it",
+	                (long long)tokens, (long long)m->sliding_window);
+}
+
+int64_t wlb_model_layer_vector_parameters(const struct wlb_model *m)
+{
+	const struct wlb_family_row *family = wlb_family(m->family);
+	int64_t q = m->num_attention_heads * m->head_dim, kv = m->num_key_value_heads * m->head_dim;
+	int64_t parameters = 2 * m->hidden_size;
+	if (family->qkv_biases)
+		parameters += q + 2 * kv;
+	if (family->qk_norm == WLB_QK_NORM_HEAD)
+		parameters += 2 * m->head_dim;
+	if (family->qk_norm == WLB_QK_NORM_ALL)
+		parameters += q + kv;
+	return parameters;
 }
 
 int64_t wlb_model_parameters(const struct wlb_model *m)
@@ -41,8 +114,8 @@ int64_t wlb_model_parameters(const struct wlb_model *m)
 	int64_t kv = m->num_key_value_heads * m->head_dim;
 	int64_t attention = m->hidden_size * (q + 2 * kv) + q * m->hidden_size;
 	int64_t mlp = 3 * m->hidden_size * m->intermediate_size;
-	int64_t norms = 2 * m->hidden_size;
 	int64_t embedding = m->vocab_size * m->hidden_size;
 	int64_t head = m->tie_word_embeddings ? 0 : embedding;
-	return m->num_hidden_layers * (attention + mlp + norms) + embedding + head + m->hidden_size;
+	return m->num_hidden_layers * (attention + mlp + wlb_model_layer_vector_parameters(m)) + embedding + head +
+	       m->hidden_size;
 }

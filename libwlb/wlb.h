@@ -70,7 +70,62 @@ int wlb_fail_in(struct wlb_error *error, const char *format, ...) __attribute__(
 
 /* ---- model ----------------------------------------------------------------------------- */
 
-/* The shape of a Llama-family transformer; field names are those of Hugging Face's config.json. */
+/* The families of models whose layers are known. A family is Llama but for what its row of wlb_family says. */
+enum wlb_family {
+	WLB_FAMILY_LLAMA, /* Llama 1 to 3.3, SmolLM 1 and 2 */
+	WLB_FAMILY_MISTRAL,
+	WLB_FAMILY_QWEN2, /* and 2.5 */
+	WLB_FAMILY_QWEN3,
+	WLB_FAMILY_OLMO2,
+	WLB_FAMILY_PHI3,
+	WLB_FAMILY_SMOLLM3,
+	WLB_FAMILIES
+};
+
+/* The RMSNorms of queries and keys, before their rotation. */
+enum wlb_qk_norm {
+	WLB_QK_NORM_NONE,
+	WLB_QK_NORM_HEAD, /* of each head, with one weight of head_dim for all heads */
+	WLB_QK_NORM_ALL,  /* of all heads together */
+};
+
+struct wlb_family_row {
+	const char *model_type, *architecture; /* of Hugging Face's config.json */
+	int qkv_biases;                        /* queries, keys and values have a bias */
+	enum wlb_qk_norm qk_norm;
+	/* x + norm(attention(x)) and x + norm(mlp(x)), for x + attention(norm(x)) and x + mlp(norm(x)) */
+	int norms_after;
+	/* Hugging Face's files have queries, keys and values in one tensor, and gate and up in one. */
+	int fused_tensors;
+};
+
+/* Static memory; NULL for a value that is no family. */
+const struct wlb_family_row *wlb_family(enum wlb_family family);
+
+/* How the frequencies of rotary embeddings are made from rope_theta, as Transformers' modeling_rope_utils.py does. */
+enum wlb_rope_type {
+	WLB_ROPE_DEFAULT,
+	WLB_ROPE_LINEAR, /* all divided by `factor` (Chen et al. 2023) */
+	WLB_ROPE_LLAMA3, /* the low ones divided by it (Llama 3.1) */
+	WLB_ROPE_YARN,   /* the low ones divided by it, and cosines and sines scaled (Peng et al. 2023) */
+	WLB_ROPE_TYPES
+};
+
+/* "default", "linear", "llama3", "yarn": rope_type of config.json; "unknown" for another value. */
+const char *wlb_rope_type_name(enum wlb_rope_type type);
+
+/* The fields of rope_scaling in config.json; those that the type does not use are 0. */
+struct wlb_rope_scaling {
+	enum wlb_rope_type type;
+	int truncate; /* YARN: the limits of low and high frequencies are whole numbers */
+	double factor;
+	double original_max_position_embeddings;  /* LLAMA3, YARN */
+	double low_freq_factor, high_freq_factor; /* LLAMA3 */
+	double beta_fast, beta_slow;              /* YARN */
+	double attention_factor;                  /* YARN: of cosines and sines */
+};
+
+/* The shape of a transformer; field names are those of Hugging Face's config.json. */
 struct wlb_model {
 	int64_t hidden_size;
 	int64_t intermediate_size;
@@ -83,6 +138,12 @@ struct wlb_model {
 	double rope_theta;
 	double rms_norm_eps;
 	int tie_word_embeddings;
+	double initializer_range; /* the standard deviation of initial weights; 0: not known */
+	enum wlb_family family;
+	struct wlb_rope_scaling rope_scaling;
+	int64_t rotary_dim;             /* the first elements of a head, which are rotated; 0: all */
+	int64_t no_rope_layer_interval; /* the last of so many layers rotates nothing; 0: all layers rotate */
+	int64_t sliding_window;         /* keys that a query attends to at most, its own among them; 0: no limit */
 };
 
 /* Returns 0 when the shape can be built, -1 with the field, its value and the rule otherwise. */
@@ -90,6 +151,23 @@ int wlb_model_check(const struct wlb_model *model, struct wlb_error *error);
 
 /* Number of trained parameters; tied embeddings are counted once. */
 int64_t wlb_model_parameters(const struct wlb_model *model);
+
+/* The parameters of one layer that are no matrices: norms and biases. */
+int64_t wlb_model_layer_vector_parameters(const struct wlb_model *model);
+
+/* Elements of a head that are rotated. */
+int64_t wlb_model_rotary_dim(const struct wlb_model *model);
+
+/* Whether a layer, counted from 0, rotates its queries and keys. */
+int wlb_model_layer_rotates(const struct wlb_model *model, int64_t layer);
+
+/* Sets frequencies[rotary_dim / 2], in radians for each position, and returns what cosines and sines are multiplied by.
+ */
+double wlb_rope_frequencies(const struct wlb_model *model, double *frequencies);
+
+/* Returns 0 where attention over documents of `tokens` tokens is attention over all keys before a query, as it is
+ * trained and timed; -1 with the rule where the model's window is shorter. */
+int wlb_model_check_window(const struct wlb_model *model, int64_t tokens, struct wlb_error *error);
 
 /* ---- layout ---------------------------------------------------------------------------- */
 
@@ -771,6 +849,7 @@ struct wlb_memory {
 	double margin;  /* `margin` times all above: fragmentation, memory of the runtime */
 	double total;
 	double saved; /* of the host, beyond the total: the copy that a rank of wlb-worker makes for a checkpoint */
+	double saved_local; /* the same with near checkpoints in a RAM disk, which is in it */
 };
 
 /* Memory of stage 0 to pp - 1 where the largest micro-batch has `tokens` tokens and its longest document `longest`

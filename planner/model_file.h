@@ -11,7 +11,8 @@
 #define WLB_MODEL_OPTION(field)                                                                                        \
 	.name = "model", .kind = WLB_OPTION_TEXT, .offset = (field), .initial = "7B",                                  \
 	.choices = WLB_MODEL_CLASS_NAMES, .open = true, .value = "MODEL",                                              \
-	.help = "config.json of a Llama-family model; or Llama-3-8B, -70B, -405B, Qwen2.5-7B, -32B, -72B, Qwen3-8B, "  \
+	.help = "config.json of a model whose family is known, or its folder; or Llama-3-8B, -70B, -405B, "            \
+		"Qwen2.5-7B, -32B, -72B, Qwen3-8B, "                                                                   \
 		"-32B, Mistral-7B; or 550M, 7B, 30B, 70B, the size classes of the WLB-LLM paper, which are no "        \
 		"published models"
 

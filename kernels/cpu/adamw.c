@@ -44,11 +44,11 @@ static void update_range(real *param, real *master, const real *grad, real *m, r
 }
 
 void VARIANT(clip_factor)(struct wlb_device *device, double *factor, const double *sum_squares, const double *loss_sum,
-                          double clip)
+                          double clip, double most_norm)
 {
 	(void)device;
-	double coefficient = clip > 0 ? clip / (sqrt(*sum_squares) + 1e-6) : 1;
-	*factor = !isfinite(*loss_sum) || !isfinite(*sum_squares) ? 0 : fmin(1, coefficient);
+	double norm = sqrt(*sum_squares), coefficient = clip > 0 ? clip / (norm + 1e-6) : 1;
+	*factor = !isfinite(*loss_sum) || !isfinite(*sum_squares) || norm > most_norm ? 0 : fmin(1, coefficient);
 }
 
 void VARIANT(adamw)(struct wlb_device *device, void *param, void *master, const void *grad, void *m, void *v, int64_t n,

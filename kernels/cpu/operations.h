@@ -127,10 +127,20 @@ void VARIANT(rmsnorm_forward)(struct wlb_device *, void *out, void *rstd, void *
                               const void *residual, const void *weight, int64_t tokens, int64_t width, double epsilon);
 void VARIANT(rmsnorm_backward)(struct wlb_device *, void *d_x, void *d_weight, const void *d_out, const void *x,
                                const void *weight, const void *rstd, int64_t tokens, int64_t width);
-void VARIANT(rope_angles)(struct wlb_device *, void *angles, const int32_t *positions, int64_t tokens, int head_dim,
-                          double theta);
+void VARIANT(add_bias)(struct wlb_device *, void *y, int64_t stride, const void *bias, int64_t n, int64_t width);
+void VARIANT(bias_backward)(struct wlb_device *, void *d_bias, const void *d_y, int64_t stride, int64_t n,
+                            int64_t width);
+void VARIANT(group_norm_sums)(struct wlb_device *, void *sums, const void *x, int64_t x_stride, const void *d,
+                              int64_t d_stride, const void *weight, const struct wlb_norm_groups *);
+void VARIANT(group_norm_forward)(struct wlb_device *, void *out, int64_t out_stride, const void *x, int64_t x_stride,
+                                 const void *squares, const void *weight, const struct wlb_norm_groups *);
+void VARIANT(group_norm_backward)(struct wlb_device *, void *d, int64_t d_stride, void *d_weight, const void *x,
+                                  int64_t x_stride, const void *squares, const void *products, const void *weight,
+                                  const struct wlb_norm_groups *);
+void VARIANT(rope_angles)(struct wlb_device *, void *angles, const int32_t *positions, int64_t tokens,
+                          const double *frequencies, int pairs, double scale);
 void VARIANT(rope)(struct wlb_device *, void *x, int64_t stride, const void *angles, int64_t tokens, int heads,
-                   int head_dim, int direction);
+                   int head_dim, int pairs, int direction);
 void VARIANT(attention_forward)(struct wlb_device *, void *out, void *lse, const void *q, const void *k, const void *v,
                                 const struct wlb_segments *, const struct wlb_attention_shape *);
 void VARIANT(attention_backward)(struct wlb_device *, void *d_q, void *d_k, void *d_v, const void *d_out, const void *q,
@@ -148,7 +158,7 @@ void VARIANT(gather_rows)(struct wlb_device *, void *out, int64_t out_stride, co
 void VARIANT(add)(struct wlb_device *, void *y, const void *x, int64_t n);
 void VARIANT(sum_squares)(struct wlb_device *, double *sum, const void *x, int64_t n);
 void VARIANT(clip_factor)(struct wlb_device *, double *factor, const double *sum_squares, const double *loss_sum,
-                          double clip);
+                          double clip, double most_norm);
 void VARIANT(adamw)(struct wlb_device *, void *param, void *master, const void *grad, void *m, void *v, int64_t n,
                     const struct wlb_adamw *, const double *factor);
 

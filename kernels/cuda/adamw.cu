@@ -113,16 +113,18 @@ __global__ static void adamw_update(weight *param, kept *master, const gradient 
 	}
 }
 
-__global__ static void clip_factor(double *factor, const double *sum_squares, const double *loss_sum, double clip)
+__global__ static void clip_factor(double *factor, const double *sum_squares, const double *loss_sum, double clip,
+                                   double most_norm)
 {
-	const double coefficient = clip > 0 ? clip / (sqrt(*sum_squares) + 1e-6) : 1;
-	*factor = !isfinite(*loss_sum) || !isfinite(*sum_squares) ? 0 : coefficient < 1 ? coefficient : 1;
+	const double norm = sqrt(*sum_squares), coefficient = clip > 0 ? clip / (norm + 1e-6) : 1;
+	const bool is_bad = !isfinite(*loss_sum) || !isfinite(*sum_squares) || norm > most_norm;
+	*factor = is_bad ? 0 : coefficient < 1 ? coefficient : 1;
 }
 
 void wlb_cuda_clip_factor(struct wlb_device *device, double *factor, const double *sum_squares, const double *loss_sum,
-                          double clip)
+                          double clip, double most_norm)
 {
-	wlb_cuda_launch(device, "clip_factor", {1, 1}, clip_factor, factor, sum_squares, loss_sum, clip);
+	wlb_cuda_launch(device, "clip_factor", {1, 1}, clip_factor, factor, sum_squares, loss_sum, clip, most_norm);
 }
 
 /* The arguments of a call. */

@@ -77,6 +77,8 @@ size_t wlb_cuda_rmsnorm_scratch_bytes(int64_t rows, int64_t width);
 size_t wlb_cuda_cross_entropy_scratch_bytes(int64_t rows);
 size_t wlb_cuda_attention_scratch_bytes(int64_t rows, int heads);
 size_t wlb_cuda_sum_squares_scratch_bytes(void);
+/* Of sums of that many columns at most. */
+size_t wlb_cuda_columns_scratch_bytes(int64_t columns);
 
 /* -- memory.c -- */
 /* Allocates `bytes` of device memory, which is not cleared. Returns NULL on failure, which is no error of the device:
@@ -141,12 +143,24 @@ void wlb_cuda_rmsnorm_forward(struct wlb_device *device, void *out, void *rstd, 
                               const void *residual, const void *weight, int64_t tokens, int64_t width, double epsilon);
 void wlb_cuda_rmsnorm_backward(struct wlb_device *device, void *d_x, void *d_weight, const void *d_out, const void *x,
                                const void *weight, const void *rstd, int64_t tokens, int64_t width);
-/* angles (master) [tokens, head_dim]: of each row the head_dim / 2 cosines of its position, then the sines */
+void wlb_cuda_add_bias(struct wlb_device *device, void *y, int64_t stride, const void *bias, int64_t n, int64_t width);
+void wlb_cuda_bias_backward(struct wlb_device *device, void *d_bias, const void *d_y, int64_t stride, int64_t n,
+                            int64_t width);
+void wlb_cuda_group_norm_sums(struct wlb_device *device, void *sums, const void *x, int64_t x_stride, const void *d,
+                              int64_t d_stride, const void *weight, const struct wlb_norm_groups *groups);
+void wlb_cuda_group_norm_forward(struct wlb_device *device, void *out, int64_t out_stride, const void *x,
+                                 int64_t x_stride, const void *squares, const void *weight,
+                                 const struct wlb_norm_groups *groups);
+void wlb_cuda_group_norm_backward(struct wlb_device *device, void *d, int64_t d_stride, void *d_weight, const void *x,
+                                  int64_t x_stride, const void *squares, const void *products, const void *weight,
+                                  const struct wlb_norm_groups *groups);
+/* angles (master) [tokens, 2 pairs]: of each row the cosines of its position, then the sines */
 void wlb_cuda_rope_angles(struct wlb_device *device, void *angles, const int32_t *positions, int64_t tokens,
-                          int head_dim, double theta);
-/* Rotates the first heads * head_dim columns of x[tokens, stride] in place; direction +1 or -1. */
+                          const double *frequencies, int pairs, double scale);
+/* Rotates the first 2 pairs elements of each of the heads in the first columns of x[tokens, stride] in place; direction
+ * +1 or -1. */
 void wlb_cuda_rope(struct wlb_device *device, void *x, int64_t stride, const void *angles, int64_t tokens, int heads,
-                   int head_dim, int direction);
+                   int head_dim, int pairs, int direction);
 /* gate_up [n, 2 width]: gate, then up; out [n, width] */
 void wlb_cuda_swiglu_forward(struct wlb_device *device, void *out, const void *gate_up, int64_t n, int64_t width);
 /* gate_up is replaced by its gradient, and d_out, the gradient of out, by out. */
@@ -164,7 +178,7 @@ cudaError_t wlb_cuda_find_kernel(void);
 void wlb_cuda_add(struct wlb_device *device, void *y, const void *x, int64_t n);
 void wlb_cuda_sum_squares(struct wlb_device *device, double *sum, const void *x, int64_t n);
 void wlb_cuda_clip_factor(struct wlb_device *device, double *factor, const double *sum_squares, const double *loss_sum,
-                          double clip);
+                          double clip, double most_norm);
 void wlb_cuda_adamw(struct wlb_device *device, void *param, void *master, const void *grad, void *m, void *v, int64_t n,
                     const struct wlb_adamw *adamw, const double *factor);
 

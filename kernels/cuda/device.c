@@ -37,6 +37,7 @@ static int reserve(struct wlb_device *device, const struct wlb_largest_pass *lar
 		wlb_cuda_cross_entropy_scratch_bytes(largest->rows),
 		wlb_cuda_attention_scratch_bytes(largest->rows, largest->heads),
 		wlb_cuda_sum_squares_scratch_bytes(),
+		largest->columns > 0 ? wlb_cuda_columns_scratch_bytes(largest->columns) : 0,
 	};
 	size_t most = 0;
 	for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); i++)
@@ -75,6 +76,11 @@ static const struct wlb_ops OPS = {
 	.embedding_backward = wlb_cuda_embedding_backward,
 	.rmsnorm_forward = wlb_cuda_rmsnorm_forward,
 	.rmsnorm_backward = wlb_cuda_rmsnorm_backward,
+	.add_bias = wlb_cuda_add_bias,
+	.bias_backward = wlb_cuda_bias_backward,
+	.group_norm_sums = wlb_cuda_group_norm_sums,
+	.group_norm_forward = wlb_cuda_group_norm_forward,
+	.group_norm_backward = wlb_cuda_group_norm_backward,
 	.rope_angles = wlb_cuda_rope_angles,
 	.rope = wlb_cuda_rope,
 	.attention_tile_rows = wlb_cuda_attention_tiles,

@@ -1,4 +1,5 @@
 /* Computes RMSNorm and its gradients. */
+#include "kernels/cuda/columns.cuh"
 #include "kernels/cuda/element.cuh"
 #include "kernels/cuda/reduce.cuh"
 
@@ -237,30 +238,6 @@ __global__ static void __launch_bounds__(BACKWARD_THREADS_MAX, 1) rmsnorm_backwa
 	}
 }
 
-/* The threads of x have neighbouring columns, those of y different parts. */
-static constexpr unsigned ADD_X = 32, ADD_Y = 32;
-
-template <typename gradient>
-__global__ static void __launch_bounds__(ADD_X *ADD_Y)
-	rmsnorm_add_parts(gradient *d_weight, const float *parts, int count_of_parts, int width)
-{
-	static __shared__ float sums[ADD_Y][ADD_X];
-	const int column = (int)(blockIdx.x * ADD_X + threadIdx.x);
-	float sum = 0;
-	if (column < width)
-#pragma unroll 8
-		for (int part = (int)threadIdx.y; part < count_of_parts; part += ADD_Y)
-			sum += parts[(int64_t)part * width + column];
-	sums[threadIdx.y][threadIdx.x] = sum;
-	__syncthreads();
-	if (threadIdx.y != 0 || column >= width)
-		return;
-	for (unsigned y = 1; y < ADD_Y; y++)
-		sum += sums[y][threadIdx.x];
-	const float all[1] = {sum};
-	wlb_add_gradients<1>(d_weight, column, all);
-}
-
 /* -- launches -- */
 
 void wlb_cuda_rmsnorm_forward(struct wlb_device *device, void *out, void *rstd, void *sum, const void *x,
@@ -340,7 +317,6 @@ void wlb_cuda_rmsnorm_backward(struct wlb_device *device, void *d_x, void *d_wei
 		                              tokens,
 		                              (int)width};
 		queue_backward<decltype(kind)>(device, name, g, parts);
-		wlb_cuda_launch(device, name, {(unsigned)((width + ADD_X - 1) / ADD_X), dim3(ADD_X, ADD_Y)},
-		                rmsnorm_add_parts<gradient>, (gradient *)d_weight, sums, (int)parts, (int)width);
+		wlb_queue_add_columns<gradient>(device, name, d_weight, sums, (int)parts, (int)width);
 	});
 }

@@ -37,6 +37,9 @@ static const struct product fused[] = {
 static const struct product kv_apart[] = {
 	{HIDDEN, QUERIES}, {HIDDEN, KEYS_VALUES}, {QUERIES, HIDDEN}, {HIDDEN, GATE_AND_UP}, {MLP, HIDDEN}};
 
+/* What only some families have. */
+enum part { OF_ALL, BIASES, QK_NORMS };
+
 enum trainer { NONE, EVERY, MEGATRON, WORKER, WORKER_TP }; /* WORKER_TP: wlb-worker where tp is above 1 */
 
 /* Memory-bound operations, with the elements of a token that they read and write in Megatron-LM, and what they are in
@@ -48,20 +51,24 @@ struct stream {
 	enum wlb_op op_forward, op_backward; /* WLB_OPERATIONS: wlb-worker has none */
 	enum trainer selective; /* recomputes it under WLB_RECOMPUTE_SELECTIVE; Megatron-LM with release_activations */
 	enum trainer trainer;   /* has it */
+	enum part part;
 };
 
 static const struct stream streams[] = {
 	/* norms; their backward pass adds to the gradient of the residual stream */
-	{HIDDEN, 1, 2.0, 2.0, 4.0, WLB_OP_RMSNORM_FORWARD, WLB_OP_RMSNORM_BACKWARD, EVERY, EVERY},
+	{HIDDEN, 1, 2.0, 2.0, 4.0, WLB_OP_RMSNORM_FORWARD, WLB_OP_RMSNORM_BACKWARD, EVERY, EVERY, OF_ALL},
 	/* residual sums; in wlb-worker the product before adds, or where tp is above 1 a norm and a sum of its own */
-	{HIDDEN, 1, 2.0, 3.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON},
-	{HIDDEN, 1, 2.0, 3.0, 0.0, WLB_OP_ADD, WLB_OPERATIONS, NONE, WORKER_TP},
+	{HIDDEN, 1, 2.0, 3.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, OF_ALL},
+	{HIDDEN, 1, 2.0, 3.0, 0.0, WLB_OP_ADD, WLB_OPERATIONS, NONE, WORKER_TP, OF_ALL},
 	/* rotary embeddings */
-	{QUERIES, 0, 1.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON},
-	{KEYS, 0, 1.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON},
-	{QUERIES_KEYS, 0, 1.0, 2.0, 2.0, WLB_OP_ROPE, WLB_OP_ROPE, NONE, WORKER},
+	{QUERIES, 0, 1.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, OF_ALL},
+	{KEYS, 0, 1.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, OF_ALL},
+	{QUERIES_KEYS, 0, 1.0, 2.0, 2.0, WLB_OP_ROPE, WLB_OP_ROPE, NONE, WORKER, OF_ALL},
+	/* biases of queries, keys and values; norms of queries and keys, which have two passes in either direction */
+	{QUERIES_KEYS_VALUES, 0, 1.0, 2.0, 1.0, WLB_OP_ADD, WLB_OP_SUM_SQUARES, NONE, EVERY, BIASES},
+	{QUERIES_KEYS, 0, 1.0, 3.0, 5.0, WLB_OP_RMSNORM_FORWARD, WLB_OP_RMSNORM_BACKWARD, NONE, EVERY, QK_NORMS},
 	/* the gated product, which wlb-worker's backward pass always computes again */
-	{MLP, 0, 1.0, 3.0, 5.0, WLB_OP_SWIGLU_FORWARD, WLB_OP_SWIGLU_BACKWARD, MEGATRON, EVERY},
+	{MLP, 0, 1.0, 3.0, 5.0, WLB_OP_SWIGLU_FORWARD, WLB_OP_SWIGLU_BACKWARD, MEGATRON, EVERY, OF_ALL},
 };
 
 enum { STREAMS = sizeof(streams) / sizeof(streams[0]) };
@@ -126,6 +133,13 @@ static int is_trained_by(const struct wlb_layer_cost *cost, enum trainer trainer
 	return 0;
 }
 
+static int has_part(const struct wlb_layer_cost *cost, enum part part)
+{
+	const struct wlb_family_row *family = wlb_family(cost->model->family);
+	return part == OF_ALL || (part == BIASES && family->qkv_biases) ||
+	       (part == QK_NORMS && family->qk_norm != WLB_QK_NORM_NONE);
+}
+
 /* Returns the seconds of calls of an operation on `elements` in all: in Megatron-LM of `traffic` reals for each, in
  * wlb-worker of `op`. */
 static double direction_s(const struct wlb_layer_cost *cost, double calls, double elements, double traffic,
@@ -144,7 +158,7 @@ static double direction_s(const struct wlb_layer_cost *cost, double calls, doubl
 static struct wlb_seconds one_stream_s(const struct wlb_layer_cost *cost, const struct stream *stream, double tokens,
                                        double calls)
 {
-	if (!is_trained_by(cost, stream->trainer))
+	if (!is_trained_by(cost, stream->trainer) || !has_part(cost, stream->part))
 		return (struct wlb_seconds){0};
 	double elements = stream->calls * tokens * width_of(cost, stream->width);
 	if (stream->divided)
@@ -169,7 +183,8 @@ double wlb_angles_s(const struct wlb_layer_cost *cost, double tokens)
 {
 	if (!is_worker(cost))
 		return 0.0;
-	return wlb_machine_op_s(cost->machine, WLB_OP_ROPE_ANGLES, tokens * 0.5 * (double)cost->model->head_dim);
+	return wlb_machine_op_s(cost->machine, WLB_OP_ROPE_ANGLES,
+	                        tokens * 0.5 * (double)wlb_model_rotary_dim(cost->model));
 }
 
 struct wlb_seconds wlb_layer_elementwise_s(const struct wlb_layer_cost *cost, double tokens)

@@ -35,6 +35,8 @@ static double layer_token_bytes(const struct stage_memory *w, enum wlb_recompute
 	/* Inputs of both norms, of both projections that follow them; queries, keys, values and the attention's output;
 	 * gate, up and their product. */
 	double elements = 4.0 * hidden + 2.0 * q + 2.0 * kv + 3.0 * mlp;
+	if (wlb_family(m->family)->qk_norm != WLB_QK_NORM_NONE) /* queries and keys before their norms */
+		elements += q + kv;
 	if (recompute == WLB_RECOMPUTE_SELECTIVE && w->options->release_activations)
 		elements -= 2.0 * hidden + mlp;
 	double bytes = w->element_bytes * elements;

@@ -27,6 +27,22 @@ double wlb_plan_kv_width(const struct wlb_plan *plan, const struct wlb_model *m)
 	return (double)((m->num_key_value_heads + tp - 1) / tp * m->head_dim);
 }
 
+/* Norms and biases of a layer on a tensor-parallel rank: those of queries, keys and values are cut as their matrices
+ * are, unless they are norms of single heads. */
+static double vector_parameters(const struct wlb_plan *plan, const struct wlb_model *m)
+{
+	const struct wlb_family_row *family = wlb_family(m->family);
+	double q = (double)(m->num_attention_heads * m->head_dim) / plan->layout.tp, kv = wlb_plan_kv_width(plan, m);
+	double parameters = 2.0 * (double)m->hidden_size;
+	if (family->qkv_biases)
+		parameters += q + 2.0 * kv;
+	if (family->qk_norm == WLB_QK_NORM_HEAD)
+		parameters += 2.0 * (double)m->head_dim;
+	if (family->qk_norm == WLB_QK_NORM_ALL)
+		parameters += q + kv;
+	return parameters;
+}
+
 /* Parameters of so many layers of a stage, with those of its first chunk and of its last. */
 static double parameters_of(const struct wlb_plan *plan, const struct wlb_model *m, int32_t stage, double layers,
                             int has_first, int has_last)
@@ -35,7 +51,7 @@ static double parameters_of(const struct wlb_plan *plan, const struct wlb_model 
 	/* Fewer heads than ranks: see wlb_plan_kv_width. */
 	double kv_copies = wlb_plan_kv_width(plan, m) - (double)(m->num_key_value_heads * m->head_dim) / tp;
 	double matrices = wlb_plan_layer_matrix_parameters(m) / tp + 2.0 * hidden * kv_copies;
-	double parameters = layers * (matrices + 2.0 * hidden);
+	double parameters = layers * (matrices + vector_parameters(plan, m));
 	int is_last = has_last && stage == plan->layout.pp - 1;
 	int has_head = is_last || (plan->shared_head && has_last);
 	double table = (double)m->vocab_size * hidden / tp;

@@ -25,6 +25,8 @@ struct sizes {
 	double tokens, rows, share; /* of a micro-batch, of a context-parallel rank, of a tensor-parallel rank of it */
 	double hidden, q, kv, mlp, vocab; /* widths on a tensor-parallel rank; hidden_size is whole */
 	double heads;
+	double groups; /* of queries and keys that are normed */
+	int norms_after;
 };
 
 int64_t wlb_logit_rows(int64_t rows, int64_t vocab_size, int32_t tp, int64_t element_bytes)
@@ -33,6 +35,21 @@ int64_t wlb_logit_rows(int64_t rows, int64_t vocab_size, int32_t tp, int64_t ele
 	int64_t most = LOGIT_BYTES / (row_bytes > 0 ? row_bytes : 1);
 	most = most > LEAST_LOGIT_ROWS ? most : LEAST_LOGIT_ROWS;
 	return rows < most ? rows : most;
+}
+
+/* Queries and keys of a row that a tensor-parallel rank norms: their heads, or one each of all heads together. */
+static double norm_groups(const struct wlb_plan *plan, const struct wlb_model *m)
+{
+	double heads = (double)m->num_attention_heads / plan->layout.tp;
+	switch (wlb_family(m->family)->qk_norm) {
+	case WLB_QK_NORM_HEAD:
+		return heads + wlb_plan_kv_width(plan, m) / (double)m->head_dim;
+	case WLB_QK_NORM_ALL:
+		return 2.0;
+	case WLB_QK_NORM_NONE:
+		break;
+	}
+	return 0.0;
 }
 
 static struct sizes sizes_of(const struct wlb_plan *plan, const struct wlb_model *m, double element_bytes,
@@ -55,21 +72,28 @@ static struct sizes sizes_of(const struct wlb_plan *plan, const struct wlb_model
 		.mlp = ceil((double)m->intermediate_size / tp),
 		.vocab = ceil((double)m->vocab_size / tp),
 		.heads = (double)m->num_attention_heads / tp,
+		.groups = norm_groups(plan, m),
+		.norms_after = wlb_family(m->family)->norms_after,
 	};
 }
 
 /* Bytes that each layer keeps for a micro-batch unless whole layers are computed again. */
 static double kept_bytes(const struct sizes *s)
 {
-	return s->element * (s->rows * (2.0 * s->q + 2.0 * s->kv + 2.0 * s->mlp) + s->share * s->hidden) +
-	       s->master * (2.0 * s->share + s->rows * s->heads);
+	double elements = s->rows * (2.0 * s->q + 2.0 * s->kv + 2.0 * s->mlp) + s->share * s->hidden;
+	if (s->groups > 0.0) /* queries and keys before their norms */
+		elements += s->rows * (s->q + s->kv);
+	if (s->norms_after) /* what attention and MLP gave */
+		elements += 2.0 * s->share * s->hidden;
+	return s->element * elements + s->master * (2.0 * s->share + s->rows * (s->heads + s->groups));
 }
 
 /* Bytes that each layer keeps only where nothing is computed again. */
 static double recomputed_bytes(const struct sizes *s)
 {
 	double gathered = s->plan->layout.cp > 1 ? 2.0 * s->tokens * s->kv : 0.0;
-	return s->element * (2.0 * s->share * s->hidden + gathered);
+	double norms = s->norms_after ? 0.0 : 2.0 * s->share * s->hidden;
+	return s->element * (norms + gathered);
 }
 
 /* Bytes of the activations of a chunk's layers for a micro-batch. */
@@ -109,8 +133,9 @@ static double activation_bytes(const struct sizes *s)
  * angles of the rotary embeddings. */
 static double layer_bytes(const struct sizes *s)
 {
-	return s->element * s->rows * fmax(2.0 * s->q + 2.0 * s->kv, s->mlp) +
-	       s->master * s->rows * (double)s->model->head_dim;
+	double gradients = s->element * (2.0 * s->q + 2.0 * s->kv) + s->master * s->groups;
+	return s->rows * fmax(gradients, s->element * s->mlp) +
+	       s->master * s->rows * (double)wlb_model_rotary_dim(s->model);
 }
 
 /* Rows of a tensor-parallel rank of which the stage computes the head, where stages share it. */
@@ -156,7 +181,8 @@ struct wlb_memory wlb_worker_memory(const struct wlb_plan *plan, const struct wl
 	/* Adam's two moments and, where the weights in use are smaller than the masters, what is left of these. */
 	double states = 2.0 * s.master + fmax(0.0, s.master - element_bytes);
 	double sums = shards > 1.0 ? gradient_bytes * parameters / shards
-	                           : 0.0; /* this rank's part of the reduced gradients */
+	                           : 0.0;                    /* this rank's part of the reduced gradients */
+	double saved = 3.0 * s.master * parameters / shards; /* masters and two moments */
 	return (struct wlb_memory){
 		.weights = element_bytes * parameters,
 		.gradients = gradient_bytes * parameters,
@@ -164,6 +190,9 @@ struct wlb_memory wlb_worker_memory(const struct wlb_plan *plan, const struct wl
 		.activations = activation_bytes(&s),
 		.logits = logit_bytes(&s),
 		.buffers = buffer_bytes(&s) + sums,
-		.saved = 3.0 * s.master * parameters / shards, /* masters and two moments */
+		.saved = saved,
+		/* Two near checkpoints while the second is written, each with the copy of another rank, which is also
+	         * received before it is written. */
+		.saved_local = saved + 2.0 * 2.0 * saved + saved,
 	};
 }

@@ -24,6 +24,9 @@ static void run_operations(struct wlb_device *device, const struct arrays *a, in
 	ops->rmsnorm_backward(device, a->y, a->master, a->x, a->x, a->x, a->sums, rows, WIDTH);
 	ops->cross_entropy_statistics(device, a->sums, a->x, a->ids, rows, 0, WIDTH);
 	ops->cross_entropy_gradient(device, NULL, a->x, a->sums, 1, a->ids, rows, 0, WIDTH, 1.0);
+	ops->bias_backward(device, a->master, a->x, WIDTH, rows, WIDTH);
+	const struct wlb_norm_groups heads = {.rows = rows, .groups = 8, .width = WIDTH / 8, .total = 1, .epsilon = 1};
+	ops->group_norm_backward(device, a->x, WIDTH, a->master, a->y, WIDTH, a->x, a->y, a->x, &heads);
 	ops->sum_squares(device, a->sums, a->master, rows * WIDTH);
 }
 
@@ -42,7 +45,7 @@ static void what_is_reserved_is_enough(void **state)
 	                         .master = ops->alloc(device, bytes, &error),
 	                         .sums = ops->alloc(device, bytes, &error),
 	                         .ids = ops->alloc(device, ROWS * sizeof(int32_t), &error)};
-	const struct wlb_largest_pass largest = {.rows = ROWS, .width = WIDTH, .heads = 1};
+	const struct wlb_largest_pass largest = {.rows = ROWS, .width = WIDTH, .heads = 1, .columns = WIDTH};
 	assert_int_equal(ops->reserve(device, &largest, &error), 0);
 	const long before = cuda_host_get_counts().memory;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)

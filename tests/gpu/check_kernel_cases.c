@@ -279,16 +279,26 @@ static const struct check_shape RMSNORM_SHAPES[] = {
 
 /* -- RoPE: `extra` heads of `width` -- */
 
+/* Of each head: all, or in some of the cases three quarters. */
+static int64_t rope_pairs(const struct check_trial *t)
+{
+	const int64_t width = t->shape->width;
+	return t->shape->extra % 2 == 0 && width % 8 == 0 ? width * 3 / 8 : width / 2;
+}
+
+static const double ANGLES_SCALE = 1.25;
+
 static void plan_rope_angles(struct check_trial *t)
 {
 	t->arrays[0] = check_array_of(CHECK_MAIN, t->shape->rows * t->shape->width, -1, 1);
 	t->arrays[1] = check_array_of(CHECK_INDEX, t->shape->rows, 0, 2e6);
+	t->arrays[2] = check_array_of(CHECK_SUM, t->shape->width / 2, 0, 1);
 }
 
 static void run_rope_angles(struct check_trial *t)
 {
-	wlb_cuda_rope_angles(t->device, t->arrays[0].memory, t->arrays[1].memory, t->shape->rows, (int)t->shape->width,
-	                     500000);
+	wlb_cuda_rope_angles(t->device, t->arrays[0].memory, t->arrays[1].memory, t->shape->rows, t->arrays[2].memory,
+	                     (int)t->shape->width / 2, ANGLES_SCALE);
 }
 
 /* The angle is computed in double: its error is the position's times that of the frequency, at most eight roundings
@@ -298,11 +308,10 @@ static void expect_rope_angles(struct check_trial *t)
 	const int64_t width = t->shape->width, half = width / 2;
 	for (int64_t row = 0; row < t->shape->rows; row++)
 		for (int64_t i = 0; i < half; i++) {
-			const double position = t->arrays[1].before[row];
-			const double angle = position * pow(500000, -2.0 * (double)i / (double)width);
+			const double position = t->arrays[1].before[row], angle = position * t->arrays[2].before[i];
 			const double error = 16 * DOUBLE_ROUNDOFF * position;
-			check_want(t, &t->arrays[0], row * width + i, cos(angle), error);
-			check_want(t, &t->arrays[0], row * width + half + i, sin(angle), error);
+			check_want(t, &t->arrays[0], row * width + i, ANGLES_SCALE * cos(angle), error);
+			check_want(t, &t->arrays[0], row * width + half + i, ANGLES_SCALE * sin(angle), error);
 		}
 }
 
@@ -319,26 +328,27 @@ static int rope_direction(const struct check_trial *t)
 static void plan_rope(struct check_trial *t)
 {
 	t->arrays[0] = check_array_of(CHECK_COMPUTE, t->shape->rows * rope_stride(t), -2, 2);
-	t->arrays[1] = check_array_of(CHECK_MAIN, t->shape->rows * t->shape->width, -1, 1);
+	t->arrays[1] = check_array_of(CHECK_MAIN, t->shape->rows * 2 * rope_pairs(t), -1, 1);
 }
 
 static void run_rope(struct check_trial *t)
 {
 	wlb_cuda_rope(t->device, t->arrays[0].memory, rope_stride(t), t->arrays[1].memory, t->shape->rows,
-	              (int)t->shape->extra, (int)t->shape->width, rope_direction(t));
+	              (int)t->shape->extra, (int)t->shape->width, (int)rope_pairs(t), rope_direction(t));
 }
 
-/* Two products and their sum: two roundings of each term. Columns after the heads are unchanged. */
+/* Two products and their sum: two roundings of each term. Elements of a head that are not rotated, and columns after
+ * the heads, are unchanged. */
 static void expect_rope(struct check_trial *t)
 {
-	const int64_t width = t->shape->width, half = width / 2;
+	const int64_t width = t->shape->width, half = rope_pairs(t);
 	for (int64_t pair = 0; pair < t->shape->rows * t->shape->extra * half; pair++) {
 		const int64_t i = pair % half, head = pair / half % t->shape->extra,
 			      row = pair / half / t->shape->extra;
 		const int64_t low = row * rope_stride(t) + head * width + i, high = low + half;
 		const double a = t->arrays[0].before[low], b = t->arrays[0].before[high];
-		const double c = t->arrays[1].before[row * width + i];
-		const double s = rope_direction(t) * t->arrays[1].before[row * width + half + i];
+		const double c = t->arrays[1].before[row * 2 * half + i];
+		const double s = rope_direction(t) * t->arrays[1].before[row * 2 * half + half + i];
 		check_want(t, &t->arrays[0], low, a * c - b * s, 2 * FLOAT_ROUNDOFF * absolute_sum(a * c, b * s));
 		check_want(t, &t->arrays[0], high, b * c + a * s, 2 * FLOAT_ROUNDOFF * absolute_sum(b * c, a * s));
 	}

@@ -250,6 +250,7 @@ int wlb_check_kernels(struct wlb_device *device, const char *only, int *passed, 
 		set->gradients = TYPES[i].gradients;
 		trials += run_cases(device, &TYPES[i], only, CHECK_CASES, CHECK_CASE_COUNT, &good);
 		trials += run_cases(device, &TYPES[i], only, CHECK_LOSS_CASES, CHECK_LOSS_CASE_COUNT, &good);
+		trials += run_cases(device, &TYPES[i], only, CHECK_VECTOR_CASES, CHECK_VECTOR_CASE_COUNT, &good);
 	}
 	set->compute = before.compute;
 	set->gradients = before.gradients;

@@ -1,6 +1,6 @@
 /*
- * Checks of single kernels against plain loops in double precision: check_kernels.c runs them, check_kernel_cases.c and
- * check_loss_cases.c have them.
+ * Checks of single kernels against plain loops in double precision: check_kernels.c runs them; check_kernel_cases.c,
+ * check_loss_cases.c and check_vector_cases.c have them.
  *
  * A bound is derived from rounding: the unit roundoff of the type of the result times its magnitude, and for what was
  * computed in float32 before it FLOAT_ROUNDOFF times the magnitude of each term times the roundings that it went
@@ -57,8 +57,8 @@ struct check_case {
 	void (*expect)(struct check_trial *); /* sets want and bound */
 };
 
-extern const struct check_case CHECK_CASES[], CHECK_LOSS_CASES[];
-extern const int CHECK_CASE_COUNT, CHECK_LOSS_CASE_COUNT;
+extern const struct check_case CHECK_CASES[], CHECK_LOSS_CASES[], CHECK_VECTOR_CASES[];
+extern const int CHECK_CASE_COUNT, CHECK_LOSS_CASE_COUNT, CHECK_VECTOR_CASE_COUNT;
 
 static inline struct check_array check_array_of(enum check_kind kind, int64_t count, double low, double high)
 {

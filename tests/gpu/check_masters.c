@@ -147,7 +147,7 @@ static double factor_of(struct wlb_device *d, double *on_device, double sum_squa
 {
 	double host[2] = {sum_squares, loss}, factor = NAN;
 	d->ops->to_device(d, NULL, on_device + 1, host, sizeof(host));
-	d->ops->clip_factor(d, on_device, on_device + 1, on_device + 2, clip);
+	d->ops->clip_factor(d, on_device, on_device + 1, on_device + 2, clip, INFINITY);
 	d->ops->to_host(d, &factor, on_device, sizeof(factor));
 	return factor;
 }

@@ -9,6 +9,7 @@
  * a key has 4 FLOPs for each column of a head forward and 10 backward; for operations that memory bounds the share of
  * the speed at which memory is copied, by the bytes that they must read and write. --tiny: sizes for a test.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,7 +112,7 @@ static void copy(struct bench *b)
 OPERATION(add, m[0], m[1], n *w)
 OPERATION(rmsnorm_forward, m[0], m[1], m[2], m[2], m[3], m[4], n, w, 1e-5)
 OPERATION(rmsnorm_backward, m[0], m[5], m[2], m[3], m[4], m[1], n, w)
-OPERATION(rope, m[0], w, m[1], n, (int)(w / 64), 64, 1)
+OPERATION(rope, m[0], w, m[1], n, (int)(w / 64), 64, 32, 1)
 OPERATION(swiglu_forward, m[0], m[1], n, b->size.feed_forward)
 OPERATION(swiglu_backward, m[0], m[1], n, b->size.feed_forward)
 OPERATION(gather_rows, m[0], w, m[1], w, NULL, n, w)
@@ -401,7 +402,8 @@ static int open_bench(struct bench *b, int tiny, struct wlb_error *error)
 	b->ended = b->began != NULL ? ops->event_new(b->device, 1, error) : NULL;
 	if (b->ended == NULL)
 		return -1;
-	ops->clip_factor(b->device, b->factor, b->sum, b->sum, 0.0); /* 1: with 0 AdamW would change nothing */
+	ops->clip_factor(b->device, b->factor, b->sum, b->sum, 0.0,
+	                 INFINITY); /* 1: with 0 AdamW would change nothing */
 	return make_targets(b, error) == 0 ? fill(b, error) : -1;
 }
 

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Asks Transformers and PyTorch what a small Llama computes, and writes it beside this script: tests/reference/untied and
-tests/reference/tied, each a folder as save_pretrained() makes them, and in expected/ what the model gave.
+"""Asks Transformers and PyTorch what a small model of each family computes, and writes it beside this script: for each
+name of MODELS a folder as save_pretrained() makes them, and in expected/ what the model gave.
 
     python3 -m venv ENV && ENV/bin/pip install torch transformers && ENV/bin/python tests/reference/make_fixture.py --force
 
 --force: what is committed is overwritten; nothing is done without it.
 
 Not part of a test run: tests/unit/worker/test_pytorch_reference.c reads what is committed. Made with torch 2.15.0 and
-transformers 5.23.0.
+transformers 5.23.0 (untied, tied) and 5.24.0 (the others).
 """
+import importlib
 import inspect
 import pathlib
 import re
@@ -16,34 +17,62 @@ import sys
 import types
 
 import torch
+import transformers
 from safetensors.torch import save_file
-from transformers.models.llama import modeling_llama
-from transformers.models.llama.configuration_llama import LlamaConfig
+from transformers import modeling_rope_utils
 
 # Inputs of each document; it has one token more, the last target.
 LENGTHS = (7, 1, 12, 5)
-MODELS = {"untied": {"num_hidden_layers": 3, "tie_word_embeddings": False},
-          "tied": {"num_hidden_layers": 2, "tie_word_embeddings": True}}
+
+# Grouped queries; heads x head_dim other than hidden_size; angles that turn fast, so that positions matter.
+SIZES = {"hidden_size": 16, "intermediate_size": 24, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8,
+         "num_hidden_layers": 2, "vocab_size": 67, "max_position_embeddings": 64, "rms_norm_eps": 1e-5,
+         "attn_implementation": "eager", "bos_token_id": None, "eos_token_id": None, "pad_token_id": None}
 
 
-def config(**differences):
-    """Grouped queries; heads x head_dim other than hidden_size; angles that turn fast, so that positions matter."""
-    return LlamaConfig(hidden_size=16, intermediate_size=24, num_attention_heads=4, num_key_value_heads=2, head_dim=8,
-                       vocab_size=67, max_position_embeddings=64, rms_norm_eps=1e-5,
-                       rope_parameters={"rope_type": "default", "rope_theta": 300.0},
-                       attn_implementation="eager", bos_token_id=None, eos_token_id=None, **differences)
+def rope(kind="default", **fields):
+    return {"rope_type": kind, "rope_theta": 300.0, **fields}
 
 
-def in_float64():
-    """Transformers' own source with float64 for float32: norms, softmax and angles are computed in float32 else,
-    whatever the type of the model."""
-    source = re.sub(r"torch\.float(32)?\b", "torch.float64", inspect.getsource(modeling_llama))
-    module = types.ModuleType("transformers.models.llama.modeling_llama_float64")
-    module.__package__ = modeling_llama.__package__
-    module.__file__ = modeling_llama.__file__
-    sys.modules[module.__name__] = module
-    exec(compile(source.replace(".float()", ".double()"), module.__name__, "exec"), module.__dict__)
-    return module
+# The name of the classes in Transformers, and what differs from SIZES. The order decides the weights.
+MODELS = {
+    "untied": ("Llama", {"num_hidden_layers": 3, "tie_word_embeddings": False}),
+    "tied": ("Llama", {"tie_word_embeddings": True}),
+    "llama3": ("Llama", {"rope_parameters": rope("llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+                                                 original_max_position_embeddings=16)}),
+    "linear": ("Llama", {"rope_parameters": rope("linear", factor=4.0)}),
+    "yarn": ("Llama", {"rope_parameters": rope("yarn", factor=4.0, original_max_position_embeddings=16)}),
+    "mistral": ("Mistral", {"sliding_window": 64}),
+    "qwen2": ("Qwen2", {"tie_word_embeddings": True}),
+    "qwen3": ("Qwen3", {}),
+    "olmo2": ("Olmo2", {}),
+    "phi3": ("Phi3", {"rope_parameters": rope(partial_rotary_factor=0.75)}),
+    "smollm3": ("SmolLM3", {"num_hidden_layers": 3, "no_rope_layer_interval": 2, "tie_word_embeddings": True}),
+}
+
+
+def in_float64(module):
+    """A module of Transformers with float64 for float32: norms, softmax and angles are computed in float32 else, whatever
+    the type of the model."""
+    source = re.sub(r"torch\.float(32)?\b", "torch.float64", inspect.getsource(module))
+    wide = types.ModuleType(f"{module.__name__}_float64")
+    wide.__package__ = module.__package__
+    wide.__file__ = module.__file__
+    sys.modules[wide.__name__] = wide
+    exec(compile(source.replace(".float()", ".double()"), wide.__name__, "exec"), wide.__dict__)
+    return wide
+
+
+def wide_model(config):
+    """The model of a configuration in float64, without its weights."""
+    module = importlib.import_module(f"transformers.models.{config.model_type}.modeling_{config.model_type}")
+    # Transformers has one table of functions that make frequencies, to which all modules refer.
+    table = modeling_rope_utils.ROPE_INIT_FUNCTIONS
+    narrow = dict(table)
+    table.update(in_float64(modeling_rope_utils).ROPE_INIT_FUNCTIONS)
+    wide = getattr(in_float64(module), type(config).__name__.removesuffix("Config") + "ForCausalLM")(config).double()
+    table.update(narrow)
+    return wide
 
 
 def set_weights(model, generator):
@@ -66,16 +95,27 @@ def reference_values(model, documents):
     return {**given, "logits": torch.cat(logits).detach(), "loss": loss.detach()[None]}
 
 
-def make(folder, module, differences, generator):
-    model = modeling_llama.LlamaForCausalLM(config(**differences))
+def compare(name, untouched, given):
+    """Prints the greatest difference of the unchanged Transformers, which must be that of float32."""
+    greatest = 0.0
+    for part, value in given.items():
+        difference = ((untouched[part].double() - value).abs().max() / value.abs().max()).item()
+        assert difference < 1e-5, f"{part} of the unchanged Transformers differs by {difference}"
+        greatest = max(greatest, difference)
+    print(f"{name}: the unchanged Transformers, in float32, differs by {greatest:.1e}")
+
+
+def make(folder, generator):
+    class_name, differences = MODELS[folder.name]
+    config = {**SIZES, "rope_parameters": rope(), **differences}
+    config_class = getattr(transformers, f"{class_name}Config")
+    model = getattr(transformers, f"{class_name}ForCausalLM")(config_class(**config))
     set_weights(model, generator)
     documents = [torch.randint(67, (length + 1,), generator=generator) for length in LENGTHS]
-    wide = module.LlamaForCausalLM(config(**differences)).double()
+    wide = wide_model(config_class(**config))
     wide.load_state_dict(model.state_dict())
     given, untouched = reference_values(wide, documents), reference_values(model, documents)
-    for name, value in given.items():
-        difference = ((untouched[name].double() - value).abs().max() / value.abs().max()).item()
-        assert difference < 1e-5, f"{name} of the unchanged Transformers differs by {difference}"
+    compare(folder.name, untouched, given)
     model.save_pretrained(folder)
     (folder / "generation_config.json").unlink(missing_ok=True)
     (folder / "expected").mkdir(exist_ok=True)
@@ -87,9 +127,8 @@ def main():
     if sys.argv[1:] != ["--force"]:
         sys.exit(f"make_fixture.py: it overwrites {', '.join(sorted(MODELS))} in {pathlib.Path(__file__).parent}; --force does that")
     generator = torch.Generator().manual_seed(1)
-    module = in_float64()
-    for name, differences in MODELS.items():
-        make(pathlib.Path(__file__).parent / name, module, differences, generator)
+    for name in MODELS:
+        make(pathlib.Path(__file__).parent / name, generator)
 
 
 if __name__ == "__main__":

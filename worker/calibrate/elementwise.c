@@ -20,13 +20,14 @@ struct elementwise {
 	/* Of AdamW, as many: of type compute, gradients, master and master. Where a device has one type the first three
 	 * are vectors; else the masters are their lower halves. The second moments are not negative. */
 	void *masters, *gradients, *first_moments, *second_moments;
-	void *weight;     /* [WIDTH] */
-	void *d_weight;   /* gradients; [WIDTH] */
-	void *numbers;    /* master; [ROWS, 3]: of rows, for RMSNorm and cross-entropy */
-	int32_t *indices; /* device memory; [ROWS], of rows */
-	double *sum;      /* device memory */
-	void *angles;     /* master; [MANY, head_dim] */
-	double *factor;   /* device memory; of AdamW, and the two sums that it is found from */
+	void *weight;        /* [WIDTH] */
+	void *d_weight;      /* gradients; [WIDTH] */
+	void *numbers;       /* master; [ROWS, 3]: of rows, for RMSNorm and cross-entropy */
+	int32_t *indices;    /* device memory; [ROWS], of rows */
+	double *sum;         /* device memory */
+	void *angles;        /* master; [MANY, head_dim] */
+	double *frequencies; /* device memory; [head_dim / 2] */
+	double *factor;      /* device memory; of AdamW, and the two sums that it is found from */
 	int head_dim;
 	int64_t rows, n; /* of a call; n = rows x WIDTH */
 	int64_t cursor;  /* the first element of it */
@@ -64,8 +65,8 @@ OPERATION(rmsnorm_forward, PART(0), e->numbers, NULL, PART(1), NULL, e->weight, 
 OPERATION(rmsnorm_backward, PART(0), e->d_weight, PART(1), PART(2), e->weight, e->numbers, e->rows, WIDTH)
 OPERATION(swiglu_forward, PART(0), PART(1), e->rows, WIDTH / 2)
 OPERATION(swiglu_backward, PART(2), PART(1), e->rows, WIDTH / 2)
-OPERATION(rope_angles, e->angles, e->indices, e->rows, e->head_dim, 1e4)
-OPERATION(rope, PART(0), WIDTH, e->angles, e->rows, WIDTH / e->head_dim, e->head_dim, 1)
+OPERATION(rope_angles, e->angles, e->indices, e->rows, e->frequencies, e->head_dim / 2, 1.0)
+OPERATION(rope, PART(0), WIDTH, e->angles, e->rows, WIDTH / e->head_dim, e->head_dim, e->head_dim / 2, 1)
 OPERATION(cross_entropy_statistics, e->numbers, PART(3), e->indices, e->rows, 0, WIDTH)
 OPERATION(cross_entropy_gradient, e->sum, PART(3), e->numbers, 1, e->indices, e->rows, 0, WIDTH, 1.0)
 OPERATION(gather_rows, PART(0), WIDTH, e->vectors[1], WIDTH, e->indices, e->rows, WIDTH)
@@ -119,6 +120,23 @@ static int fill_indices(struct wlb_device *device, struct elementwise *e, struct
 	return device->ops->synchronize(device, error);
 }
 
+/* Sets the frequencies of Llama 1. */
+static int fill_frequencies(struct wlb_device *device, struct elementwise *e, struct wlb_error *error)
+{
+	const struct wlb_model model = {.head_dim = e->head_dim, .rope_theta = 1e4};
+	size_t bytes = (size_t)e->head_dim / 2 * sizeof(*e->frequencies);
+	double *frequencies_host = malloc(bytes + 1);
+	e->frequencies = device->ops->alloc(device, bytes, error);
+	if (frequencies_host == NULL || e->frequencies == NULL) {
+		free(frequencies_host);
+		return frequencies_host == NULL ? wlb_fail(error, "out of memory for frequencies") : -1;
+	}
+	wlb_rope_frequencies(&model, frequencies_host);
+	device->ops->to_device(device, NULL, e->frequencies, frequencies_host, bytes);
+	free(frequencies_host);
+	return 0;
+}
+
 /* The arrays of AdamW. A device of one type updates the masters in place. */
 static int allocate_adamw(struct wlb_device *device, struct elementwise *e, struct wlb_error *error)
 {
@@ -138,7 +156,8 @@ static int allocate_adamw(struct wlb_device *device, struct elementwise *e, stru
 	if (e->factor == NULL)
 		return -1;
 	device->ops->zero(device, e->second_moments, COUNT * wlb_dtype_bytes(device->master)); /* gives it its pages */
-	device->ops->clip_factor(device, e->factor, e->factor + 1, e->factor + 2, 0.0);        /* 1: the sums are 0 */
+	device->ops->clip_factor(device, e->factor, e->factor + 1, e->factor + 2, 0.0,
+	                         INFINITY); /* 1: the sums are 0 */
 	return 0;
 }
 
@@ -162,7 +181,7 @@ static int allocate(struct wlb_device *device, struct elementwise *e, int head_d
 			return -1;
 	e->indices = device->ops->alloc(device, ROWS * sizeof(*e->indices), error);
 	e->sum = e->indices != NULL ? device->ops->alloc(device, sizeof(*e->sum), error) : NULL;
-	if (e->sum == NULL || allocate_adamw(device, e, error) < 0)
+	if (e->sum == NULL || allocate_adamw(device, e, error) < 0 || fill_frequencies(device, e, error) < 0)
 		return -1;
 	return fill_indices(device, e, error);
 }
@@ -170,8 +189,8 @@ static int allocate(struct wlb_device *device, struct elementwise *e, int head_d
 static void release(struct wlb_device *device, struct elementwise *e)
 {
 	void *const own[] = {e->masters, e->gradients, e->first_moments};
-	void *const others[] = {e->second_moments, e->weight, e->d_weight, e->numbers,
-	                        e->indices,        e->sum,    e->angles,   e->factor};
+	void *const others[] = {e->second_moments, e->weight, e->d_weight,   e->numbers, e->indices, e->sum,
+	                        e->angles,         e->factor, e->frequencies};
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
 		if (own[i] != e->vectors[i])
 			device->ops->release(device, own[i]);

@@ -19,8 +19,9 @@ struct sizes {
 	int64_t hidden;
 	int64_t q;
 	int64_t kv;
-	int64_t head_dim;
 	int64_t intermediate;
+	int64_t groups; /* of queries and keys that are normed */
+	int norms_after;
 };
 
 static void *take_bytes(struct arena *arena, size_t bytes)
@@ -50,9 +51,17 @@ static struct sizes sizes_of(const struct wlb_transformer *t)
 		.hidden = p->shape.hidden_size,
 		.q = p->heads * p->shape.head_dim,
 		.kv = p->kv_heads * p->shape.head_dim,
-		.head_dim = p->shape.head_dim,
 		.intermediate = p->intermediate,
+		.groups = wlb_query_groups(p) + wlb_key_groups(p),
+		.norms_after = wlb_family(p->shape.family)->norms_after,
 	};
+}
+
+/* Places the norms of the inputs of attention and MLP, or where the norms come after, what these gave. */
+static void place_norms(struct wlb_layer_activations *layer, const struct sizes *s, struct arena *arena)
+{
+	layer->norm = take(arena, s->share, s->hidden);
+	layer->post_norm = take(arena, s->share, s->hidden);
 }
 
 /* Places the activations that each layer keeps unless whole layers are computed again. */
@@ -66,15 +75,21 @@ static void place_kept(const struct wlb_transformer *t, struct wlb_layer_activat
 	layer->middle = take(arena, s->share, s->hidden);
 	layer->post_rstd = take_master(arena, s->share, 1);
 	layer->gate_up = take(arena, s->rows, 2 * s->intermediate);
+	if (s->groups > 0) {
+		layer->raw_qk = take(arena, s->rows, s->q + s->kv);
+		layer->qk_squares = take_master(arena, s->rows, s->groups);
+	}
+	if (s->norms_after)
+		place_norms(layer, s, arena);
 }
 
 /* Places the activations that each layer keeps only where nothing is computed again. */
 static void place_recomputed(const struct wlb_transformer *t, struct wlb_layer_activations *layer,
                              const struct sizes *s, struct arena *arena)
 {
-	layer->norm = take(arena, s->share, s->hidden);
 	layer->kv_all = t->cp_size > 1 ? take(arena, s->tokens, 2 * s->kv) : NULL;
-	layer->post_norm = take(arena, s->share, s->hidden);
+	if (!s->norms_after)
+		place_norms(layer, s, arena);
 }
 
 enum wlb_recompute wlb_layer_recompute(const struct wlb_transformer *t, int layer)
@@ -143,10 +158,11 @@ static void place_layer_or_head(struct wlb_transformer *t, const struct sizes *s
 {
 	struct wlb_scratch *scratch = &t->scratch;
 	size_t begin = arena->used, end = begin;
-	scratch->angles = take_master(arena, s->rows, s->head_dim);
+	scratch->angles = take_master(arena, s->rows, 2 * t->rotated_pairs);
 	size_t gradients = arena->used;
 	scratch->d_qkv = take(arena, s->rows, s->q + 2 * s->kv);
 	scratch->d_attention = take(arena, s->rows, s->q);
+	scratch->qk_products = take_master(arena, s->rows, s->groups);
 	place_again(arena, gradients, &end);
 	scratch->activated = take(arena, s->rows, s->intermediate);
 	place_again(arena, begin, &end);
@@ -234,6 +250,32 @@ void wlb_slot_give_layers(struct wlb_transformer *t, struct wlb_slot *slot)
 	slot->layers = NULL;
 }
 
+/* The frequencies of the rotary embeddings are apart from the block: they are set once. */
+static int set_frequencies(struct wlb_transformer *t, struct wlb_error *error)
+{
+	size_t bytes = (size_t)t->rotated_pairs * sizeof(*t->frequencies);
+	double *frequencies_host = malloc(bytes);
+	if (frequencies_host == NULL)
+		return wlb_fail(error, "out of memory for the frequencies of rotary embeddings");
+	t->frequencies = t->device->ops->alloc(t->device, bytes, error);
+	if (t->frequencies == NULL) {
+		free(frequencies_host);
+		return wlb_fail_in(error, "the frequencies of rotary embeddings");
+	}
+	t->angles_scale = wlb_rope_frequencies(&t->parameters->shape, frequencies_host);
+	t->device->ops->to_device(t->device, NULL, t->frequencies, frequencies_host, bytes);
+	free(frequencies_host);
+	return 0;
+}
+
+/* The most columns of a bias, or of norms of queries. */
+static int64_t columns_of(const struct wlb_parameters *p)
+{
+	const struct wlb_family_row *family = wlb_family(p->shape.family);
+	int has_vectors = family->qkv_biases || family->qk_norm != WLB_QK_NORM_NONE;
+	return has_vectors ? (p->heads + 2 * (int64_t)p->kv_heads) * p->shape.head_dim : 0;
+}
+
 /* Reserves what the device's operations need for themselves. */
 static int reserve(const struct wlb_transformer *t, struct wlb_error *error)
 {
@@ -241,6 +283,7 @@ static int reserve(const struct wlb_transformer *t, struct wlb_error *error)
 		.rows = t->max_rows,
 		.width = t->parameters->shape.hidden_size,
 		.heads = (int)t->parameters->heads,
+		.columns = columns_of(t->parameters),
 	};
 	return t->device->ops->reserve != NULL ? t->device->ops->reserve(t->device, &largest, error) : 0;
 }
@@ -279,6 +322,7 @@ struct wlb_transformer *wlb_transformer_new(const struct wlb_parameters *paramet
 		.cp_size = wlb_comm_size(groups->cp),
 		.recompute = split->recompute,
 		.recompute_layers = split->recompute_layers,
+		.rotated_pairs = (int)wlb_model_rotary_dim(&parameters->shape) / 2,
 		.max_rows = max_rows,
 		.max_tokens = max_tokens,
 		.slot_count = slots,
@@ -289,7 +333,8 @@ struct wlb_transformer *wlb_transformer_new(const struct wlb_parameters *paramet
 	int64_t rows = t->shared_head ? head_rows(t, sizes_of(t).share) : max_rows;
 	t->logit_rows = wlb_logit_rows(rows, parameters->shape.vocab_size, t->tp_size,
 	                               (int64_t)wlb_dtype_bytes(t->device->compute));
-	if (allocate_slots(t, error) == 0 && take_block(t, error) == 0 && reserve(t, error) == 0)
+	if (allocate_slots(t, error) == 0 && take_block(t, error) == 0 && set_frequencies(t, error) == 0 &&
+	    reserve(t, error) == 0)
 		return t;
 	wlb_transformer_free(t);
 	return NULL;
@@ -300,6 +345,7 @@ void wlb_transformer_free(struct wlb_transformer *t)
 	if (t == NULL)
 		return;
 	t->device->ops->release(t->device, t->block);
+	t->device->ops->release(t->device, t->frequencies);
 	free(t->slots);
 	free(t->layers);
 	free(t->unused);

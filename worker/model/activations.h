@@ -19,13 +19,14 @@ struct wlb_scratch {
 	void *kv_ranks; /* [cp, n, 2 kv] keys and values of all context-parallel ranks, or their gradients */
 	void *d_kv_all; /* [tokens or, if they are more, n rows of 2 kv] */
 	/* of the micro-batch */
-	void *angles; /* [n, head_dim], master */
+	void *angles; /* [n, rotary_dim], master */
 	/* of the MLP */
 	void *activated; /* [n, f] silu(gate) * up; in the backward pass first its gradient */
 	/* gradients, named after the activations */
 	void *d_norm;      /* [n / tp, h] */
 	void *d_qkv;       /* [n, q + 2 kv] */
 	void *d_attention; /* [n, q] */
+	void *qk_products; /* as qk_squares */
 	/* the last stage's; NULL on others */
 	void *final_norm; /* [n / tp, h]; then the gradient of its input */
 	void *final_rstd; /* [n / tp], master */
@@ -44,6 +45,9 @@ struct wlb_transformer {
 	int cp_size;
 	enum wlb_recompute recompute;
 	int recompute_layers; /* FULL: of each chunk, its first layers; 0: all */
+	double *frequencies;  /* [rotated_pairs], of the rotary embeddings; device memory */
+	int rotated_pairs;    /* of each head */
+	double angles_scale;
 	int64_t max_rows;
 	int64_t max_tokens;
 	int64_t logit_rows;     /* the most rows of which there are logits at a time: of wlb_logit_rows */
@@ -87,6 +91,20 @@ static inline void *wlb_element(enum wlb_dtype dtype, void *buffer, int64_t inde
 static inline int64_t wlb_kv_width(const struct wlb_transformer *t)
 {
 	return t->parameters->kv_heads * t->parameters->shape.head_dim;
+}
+
+/* Returns the groups of a row of queries, and of keys, that are normed: their heads, one of all heads together, or 0.
+ */
+static inline int wlb_query_groups(const struct wlb_parameters *p)
+{
+	enum wlb_qk_norm norm = wlb_family(p->shape.family)->qk_norm;
+	return norm == WLB_QK_NORM_HEAD ? p->heads : norm == WLB_QK_NORM_ALL;
+}
+
+static inline int wlb_key_groups(const struct wlb_parameters *p)
+{
+	enum wlb_qk_norm norm = wlb_family(p->shape.family)->qk_norm;
+	return norm == WLB_QK_NORM_HEAD ? p->kv_heads : norm == WLB_QK_NORM_ALL;
 }
 
 /* Returns the elements of a rank's share of n rows of the residual stream. */

@@ -91,30 +91,72 @@ static int has_layers(const struct wlb_parameters *p)
 	return layers > 0;
 }
 
-static void bucket_norms(struct wlb_parameters *p, int owned)
+/* Puts what of a layer is in a bucket of that kind; `kv_shared`: several ranks hold its keys and values. */
+typedef void put_part(struct wlb_parameters *p, const struct wlb_layer_tensors *t, int kv_shared);
+
+static int is_head_norm(const struct wlb_parameters *p)
 {
-	if (p->final_norm < 0 && !has_layers(p))
+	return wlb_family(p->shape.family)->qk_norm == WLB_QK_NORM_HEAD;
+}
+
+static void put_norms(struct wlb_parameters *p, const struct wlb_layer_tensors *t, int kv_shared)
+{
+	(void)kv_shared;
+	put(p, t->input_norm);
+	put(p, t->post_norm);
+	if (is_head_norm(p)) {
+		put(p, t->q_norm);
+		put(p, t->k_norm);
+	}
+}
+
+static void put_vectors(struct wlb_parameters *p, const struct wlb_layer_tensors *t, int kv_shared)
+{
+	if (t->q_bias >= 0)
+		put_joined(p, t->q_bias, kv_shared ? t->q_bias : t->v_bias);
+	if (t->q_norm < 0 || is_head_norm(p))
 		return;
-	open_bucket(p, WLB_BUCKET_NORMS, owned);
-	if (p->final_norm >= 0)
-		put(p, p->final_norm);
+	put(p, t->q_norm);
+	if (!kv_shared)
+		put(p, t->k_norm);
+}
+
+static void put_shared_kv(struct wlb_parameters *p, const struct wlb_layer_tensors *t, int kv_shared)
+{
+	(void)kv_shared;
+	put_joined(p, t->k, t->v);
+}
+
+static void put_kv_vectors(struct wlb_parameters *p, const struct wlb_layer_tensors *t, int kv_shared)
+{
+	(void)kv_shared;
+	if (t->k_bias >= 0)
+		put_joined(p, t->k_bias, t->v_bias);
+	if (t->k_norm >= 0 && !is_head_norm(p))
+		put(p, t->k_norm);
+}
+
+/* Makes a bucket of a part of all layers, and the final norm in that of the norms. */
+static void bucket_part(struct wlb_parameters *p, enum wlb_bucket_kind kind, int owned, put_part *put_of_layer,
+                        int kv_shared)
+{
+	int norm = kind == WLB_BUCKET_NORMS ? p->final_norm : -1;
+	if (norm < 0 && !has_layers(p))
+		return;
+	open_bucket(p, kind, owned);
+	if (norm >= 0)
+		put(p, norm);
 	for (int c = p->chunk_count - 1; c >= 0; c--)
-		for (int l = p->chunks[c].layers - 1; l >= 0; l--) {
-			put(p, p->chunks[c].tensors[l].input_norm);
-			put(p, p->chunks[c].tensors[l].post_norm);
-		}
+		for (int l = p->chunks[c].layers - 1; l >= 0; l--)
+			put_of_layer(p, &p->chunks[c].tensors[l], kv_shared);
 	close_bucket(p, 0, 0);
 }
 
-static void bucket_shared_kv(struct wlb_parameters *p, int owned)
+/* Whether the model has biases, or norms of all heads together. */
+static int has_vectors(const struct wlb_parameters *p)
 {
-	if (!has_layers(p))
-		return;
-	open_bucket(p, WLB_BUCKET_KV, owned);
-	for (int c = p->chunk_count - 1; c >= 0; c--)
-		for (int l = p->chunks[c].layers - 1; l >= 0; l--)
-			put_joined(p, p->chunks[c].tensors[l].k, p->chunks[c].tensors[l].v);
-	close_bucket(p, 0, 0);
+	const struct wlb_family_row *family = wlb_family(p->shape.family);
+	return family->qkv_biases || family->qk_norm == WLB_QK_NORM_ALL;
 }
 
 static void bucket_one(struct wlb_parameters *p, int tensor, enum wlb_bucket_kind kind, int owned, int chunk, int layer)
@@ -142,9 +184,13 @@ int wlb_parameters_bucket(struct wlb_parameters *p, const struct wlb_plan *plan,
 		bucket_one(p, p->head, head, !tied && coords->pp == layout->pp - 1, last, p->chunks[last].layers);
 	for (int chunk = last; chunk >= 0; chunk--)
 		bucket_layers(p, chunk, sharing > 1);
-	bucket_norms(p, coords->tp == 0);
+	bucket_part(p, WLB_BUCKET_NORMS, coords->tp == 0, put_norms, sharing > 1);
+	if (has_vectors(p))
+		bucket_part(p, WLB_BUCKET_VECTORS, 1, put_vectors, sharing > 1);
 	if (sharing > 1)
-		bucket_shared_kv(p, coords->tp % sharing == 0);
+		bucket_part(p, WLB_BUCKET_KV, coords->tp % sharing == 0, put_shared_kv, 1);
+	if (sharing > 1 && has_vectors(p))
+		bucket_part(p, WLB_BUCKET_KV_VECTORS, coords->tp % sharing == 0, put_kv_vectors, 1);
 	if (p->embedding >= 0)
 		bucket_one(p, p->embedding, embedding, 1, 0, -1);
 	return 0;

@@ -34,9 +34,8 @@ static int embed_backward(struct wlb_transformer *t, void *d_out, const struct w
  * have up to a million tokens. */
 static void make_angles(struct wlb_transformer *t, const struct wlb_micro_batch *batch)
 {
-	const struct wlb_model *m = &t->parameters->shape;
-	t->device->ops->rope_angles(t->device, t->scratch.angles, batch->positions, batch->rows, (int)m->head_dim,
-	                            m->rope_theta);
+	t->device->ops->rope_angles(t->device, t->scratch.angles, batch->positions, batch->rows, t->frequencies,
+	                            t->rotated_pairs, t->angles_scale);
 }
 
 int wlb_forward(struct wlb_transformer *t, int chunk, struct wlb_slot *slot, const struct wlb_micro_batch *batch,
@@ -77,4 +76,9 @@ int wlb_backward(struct wlb_transformer *t, int chunk, struct wlb_slot *slot, co
 	if (embed_backward(t, slot->output, batch, error) < 0)
 		return -1;
 	return wlb_layer_done(watch, chunk, -1, error);
+}
+
+void wlb_forward_end(struct wlb_transformer *t, struct wlb_slot *slot)
+{
+	wlb_slot_give_layers(t, slot);
 }

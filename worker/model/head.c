@@ -50,7 +50,7 @@ static int cross_entropy(struct wlb_transformer *t, const int32_t *targets, int6
 	return 0;
 }
 
-/* The loss of `rows` rows x, and d_x, a part at a time. */
+/* The loss of `rows` rows x, and d_x, a part at a time. Without d_x there are no gradients. */
 static int rows_loss(struct wlb_transformer *t, void *x, void *d_x, const int32_t *targets, int64_t rows,
                      double *loss_sum, double scale, struct wlb_error *error)
 {
@@ -64,8 +64,9 @@ static int rows_loss(struct wlb_transformer *t, void *x, void *d_x, const int32_
 		wlb_linear(t->device, t->scratch.logits, p->vocab, part_x, &head, NULL, part.count);
 		if (cross_entropy(t, targets + part.first, part.count, loss_sum, scale, error) < 0)
 			return -1;
-		wlb_linear_backward(t->device, wlb_element(compute, d_x, part.first * p->shape.hidden_size), 0,
-		                    t->scratch.logits, p->vocab, part_x, &head, part.count);
+		if (d_x != NULL)
+			wlb_linear_backward(t->device, wlb_element(compute, d_x, part.first * p->shape.hidden_size), 0,
+			                    t->scratch.logits, p->vocab, part_x, &head, part.count);
 	}
 	return 0;
 }
@@ -111,6 +112,17 @@ int wlb_head_loss(struct wlb_transformer *t, int chunk, struct wlb_slot *slot, c
 		return -1;
 	norm_backward(t, slot, s->d_norm, s->final_rstd, batch->rows);
 	return wlb_layer_done(watch, chunk, t->parameters->chunks[chunk].layers, error);
+}
+
+int wlb_head_evaluate(struct wlb_transformer *t, struct wlb_slot *slot, const struct wlb_micro_batch *batch,
+                      double *loss_sum, struct wlb_error *error)
+{
+	const struct wlb_scratch *s = &t->scratch;
+	void *all = wlb_tp_rows(t, s->gathered, s->final_norm);
+	if (final_norm(t, s->final_norm, s->final_rstd, slot->output, batch->rows, error) < 0 ||
+	    wlb_tp_all_gather(t, all, s->final_norm, batch->rows, error) < 0)
+		return -1;
+	return rows_loss(t, all, NULL, batch->targets, batch->rows, loss_sum, 1.0, error);
 }
 
 struct wlb_head_rows wlb_head_rows_of(const struct wlb_transformer *t, const struct wlb_micro_batch *batch, int stage)

@@ -5,6 +5,13 @@
  *   middle = input + O attention(rope(Q x), rope(K x), V x)    x = norm(input)
  *   out    = middle + down(silu(gate y) * up y)                y = norm(middle)
  *
+ * or, in families whose norms come after (OLMo 2, 2025),
+ *
+ *   middle = input + norm(O attention(rope(Q x), rope(K x), V x))    x = input
+ *   out    = middle + norm(down(silu(gate y) * up y))                y = middle
+ *
+ * Biases and norms of queries and keys come before their rotation (qkv_vectors.h).
+ *
  * Each half stands here forward, then backward. Q, K and V are one product, as are gate and up. A residual is added by
  * the product before it; where tp is above 1 the ranks' products are summed first, and `input` is added by the norm
  * that follows. Progress is made with started communication between the halves.
@@ -21,6 +28,7 @@
 #include "worker/model/context_parallel.h"
 #include "worker/model/linear.h"
 #include "worker/model/norm.h"
+#include "worker/model/qkv_vectors.h"
 #include "worker/model/tensor_parallel.h"
 
 /* A product whose result is the columns of qkv from `column` on. */
@@ -43,6 +51,7 @@ struct layer {
 	struct projection qkv[2]; /* the second is empty where one product computes all */
 	struct wlb_matrix o, gate_up, down;
 	int tp_is_1;
+	int norms_after;
 };
 
 static struct layer layer_of(struct wlb_transformer *t, const struct wlb_layer_tensors *w,
@@ -70,6 +79,7 @@ static struct layer layer_of(struct wlb_transformer *t, const struct wlb_layer_t
 		.gate_up = wlb_matrix_of(p, w->gate, w->up),
 		.down = wlb_matrix_of(p, w->down, w->down),
 		.tp_is_1 = t->tp_size == 1,
+		.norms_after = wlb_family(p->shape.family)->norms_after,
 	};
 	if (!together)
 		l.qkv[1] = (struct projection){wlb_matrix_of(p, w->k, w->v), q_width};
@@ -107,8 +117,9 @@ static void project_d_w(const struct layer *l, const void *x)
 /* Rotates queries and keys, which are neighbours; direction -1 rotates their gradients back. */
 static void rope(const struct layer *l, void *qkv, int direction)
 {
-	l->device->ops->rope(l->device, qkv, l->qkv_width, l->s->angles, l->n, l->p->heads + l->p->kv_heads,
-	                     (int)l->p->shape.head_dim, direction);
+	if (l->w->has_rope)
+		l->device->ops->rope(l->device, qkv, l->qkv_width, l->s->angles, l->n, l->p->heads + l->p->kv_heads,
+		                     (int)l->p->shape.head_dim, l->t->rotated_pairs, direction);
 }
 
 /* The keys and values of a token, or their gradients, lie side by side: in qkv with its queries, or in kv_all, the rows
@@ -193,22 +204,68 @@ static int gather_keys_await(const struct layer *l, struct wlb_comm_request *req
 	return wlb_cp_all_gather_await(l->t, l->a->kv_all, l->batch, request, error);
 }
 
-/* Where tp is above 1 `middle` lacks the input, which the norm of gates_and_ups adds. */
+/* What attention and MLP have as input on this rank: a norm, or where the norms come after, the residual stream. */
+static void *attention_input(const struct layer *l)
+{
+	return l->norms_after ? l->a->input : l->a->norm;
+}
+
+static void *mlp_input(const struct layer *l)
+{
+	return l->norms_after ? l->a->middle : l->a->post_norm;
+}
+
+/* out = x + norm(given): where the norms come after. */
+static void add_norm(const struct layer *l, void *out, const void *x, void *rstd, const void *given, int norm)
+{
+	wlb_norm(l->t, out, rstd, NULL, given, NULL, norm, l->n);
+	l->device->ops->add(l->device, out, x, wlb_share_elements(l->t, l->n));
+}
+
+/* Returns the gradient of what attention or MLP gave, `given`, where that of its norm is d_residual; in d_norm. */
+static void *given_backward(const struct layer *l, const void *d_residual, const void *given, const void *rstd,
+                            int norm)
+{
+	void *d_given = l->s->d_norm;
+	l->device->ops->zero(l->device, d_given, wlb_bytes(l->device->compute, wlb_share_elements(l->t, l->n)));
+	wlb_norm_backward(l->t, d_given, d_residual, given, rstd, norm, l->n);
+	return d_given;
+}
+
+/* Adds to d_residual the gradient of `x`, where that of the input of attention or MLP is d_norm. */
+static void input_backward(const struct layer *l, void *d_residual, const void *x, const void *rstd, int norm)
+{
+	if (l->norms_after)
+		l->device->ops->add(l->device, d_residual, l->s->d_norm, wlb_share_elements(l->t, l->n));
+	else
+		wlb_norm_backward(l->t, d_residual, l->s->d_norm, x, rstd, norm, l->n);
+}
+
+/* Where the norms come before and tp is above 1 `middle` lacks the input, which the norm of gates_and_ups adds. */
 static int attention_forward(const struct layer *l, struct wlb_error *error)
 {
 	const struct wlb_layer_activations *a = l->a;
-	void *x = wlb_tp_rows(l->t, l->s->gathered, a->norm), *addend = wlb_tp_rows(l->t, l->s->addend, a->middle);
+	void *given = l->norms_after ? a->norm : a->middle, *addend = wlb_tp_rows(l->t, l->s->addend, given);
+	void *x = wlb_tp_rows(l->t, l->s->gathered, attention_input(l));
 	struct wlb_comm_request *keys;
-	wlb_norm(l->t, a->norm, a->rstd, NULL, a->input, NULL, l->w->input_norm, l->n);
-	if (wlb_tp_all_gather(l->t, x, a->norm, l->n, error) < 0)
+	if (!l->norms_after)
+		wlb_norm(l->t, a->norm, a->rstd, NULL, a->input, NULL, l->w->input_norm, l->n);
+	if (wlb_tp_all_gather(l->t, x, attention_input(l), l->n, error) < 0)
 		return -1;
 	project(l, x);
+	if (wlb_qkv_vectors(l->t, l->w, a, l->n, error) < 0)
+		return -1;
 	rope(l, a->qkv, +1);
 	if (gather_keys_start(l, &keys, error) < 0 || gather_keys_await(l, keys, error) < 0)
 		return -1;
 	attend(l);
-	wlb_linear(l->device, addend, l->hidden, a->attention, &l->o, l->tp_is_1 ? a->input : NULL, l->n);
-	return wlb_tp_reduce_scatter(l->t, a->middle, addend, l->n, error);
+	wlb_linear(l->device, addend, l->hidden, a->attention, &l->o, l->tp_is_1 && !l->norms_after ? a->input : NULL,
+	           l->n);
+	if (wlb_tp_reduce_scatter(l->t, given, addend, l->n, error) < 0)
+		return -1;
+	if (l->norms_after)
+		add_norm(l, a->middle, a->input, a->rstd, given, l->w->input_norm);
+	return 0;
 }
 
 /* Before the backward pass of attention SELECTIVE computes the norm again and gathers the keys and values again. */
@@ -218,7 +275,8 @@ static int recompute_attention_start(const struct layer *l, struct wlb_comm_requ
 	*keys = NULL;
 	if (a->recompute != WLB_RECOMPUTE_SELECTIVE)
 		return 0;
-	wlb_norm(l->t, a->norm, a->rstd, NULL, a->input, NULL, l->w->input_norm, l->n);
+	if (!l->norms_after)
+		wlb_norm(l->t, a->norm, a->rstd, NULL, a->input, NULL, l->w->input_norm, l->n);
 	return gather_keys_start(l, keys, error);
 }
 
@@ -227,29 +285,45 @@ static int recompute_attention_await(const struct layer *l, struct wlb_comm_requ
 	return l->a->recompute == WLB_RECOMPUTE_SELECTIVE ? gather_keys_await(l, keys, error) : 0;
 }
 
-/* d_residual: the gradient of `middle` in, of `input` out. */
-static int attention_backward(const struct layer *l, void *d_residual, struct wlb_error *error)
+/* From the gradient of what attention gave, d_given, to d_qkv, and the gradient of O. `x` has the rows of attention's
+ * input, which are under way, since only the gradient of the next matrix needs them. */
+static int attend_and_output_backward(const struct layer *l, void *d_given, void *x, struct wlb_comm_request **x_rows,
+                                      struct wlb_error *error)
 {
 	const struct wlb_layer_activations *a = l->a;
 	const struct wlb_scratch *s = l->s;
 	const struct keys d_own = own_keys(l, s->d_qkv);
-	void *d_middle = wlb_tp_rows(l->t, s->gathered, d_residual), *x = wlb_tp_rows(l->t, s->gathered, a->norm);
-	void *d_x = wlb_tp_rows(l->t, s->addend, s->d_norm);
-	struct wlb_comm_request *keys, *d_keys, *x_rows, *d_norm;
-	if (recompute_attention_start(l, &keys, error) < 0 ||
-	    wlb_tp_all_gather(l->t, d_middle, d_residual, l->n, error) < 0)
+	void *d_rows = wlb_tp_rows(l->t, s->gathered, d_given);
+	struct wlb_comm_request *keys, *d_keys;
+	if (recompute_attention_start(l, &keys, error) < 0 || wlb_tp_all_gather(l->t, d_rows, d_given, l->n, error) < 0)
 		return -1;
-	wlb_linear_d_x(l->device, s->d_attention, 0, d_middle, l->hidden, &l->o, l->n);
+	wlb_linear_d_x(l->device, s->d_attention, 0, d_rows, l->hidden, &l->o, l->n);
 	if (recompute_attention_await(l, keys, error) < 0)
 		return -1;
 	attend_backward(l);
 	if (wlb_cp_reduce_scatter_start(l->t, s->d_kv_all, l->batch, &d_keys, error) < 0)
 		return -1;
-	wlb_linear_d_w(l->device, d_middle, l->hidden, a->attention, &l->o, l->n);
-	if (wlb_tp_all_gather_start(l->t, x, a->norm, l->n, &x_rows, error) < 0 ||
-	    wlb_cp_reduce_scatter_await(l->t, d_own.k, d_own.stride, s->d_kv_all, l->batch, d_keys, error) < 0)
+	wlb_linear_d_w(l->device, d_rows, l->hidden, a->attention, &l->o, l->n);
+	if (wlb_tp_all_gather_start(l->t, x, attention_input(l), l->n, x_rows, error) < 0)
+		return -1;
+	return wlb_cp_reduce_scatter_await(l->t, d_own.k, d_own.stride, s->d_kv_all, l->batch, d_keys, error);
+}
+
+/* d_residual: the gradient of `middle` in, of `input` out. */
+static int attention_backward(const struct layer *l, void *d_residual, struct wlb_error *error)
+{
+	const struct wlb_layer_activations *a = l->a;
+	const struct wlb_scratch *s = l->s;
+	void *x = wlb_tp_rows(l->t, s->gathered, attention_input(l)), *d_x = wlb_tp_rows(l->t, s->addend, s->d_norm);
+	void *d_given = d_residual;
+	struct wlb_comm_request *x_rows, *d_norm;
+	if (l->norms_after)
+		d_given = given_backward(l, d_residual, a->norm, a->rstd, l->w->input_norm);
+	if (attend_and_output_backward(l, d_given, x, &x_rows, error) < 0)
 		return -1;
 	rope(l, s->d_qkv, -1);
+	if (wlb_qkv_vectors_backward(l->t, l->w, a, s->d_qkv, l->n, error) < 0)
+		return -1;
 	project_d_x(l, d_x);
 	if (wlb_tp_reduce_scatter_start(l->t, s->d_norm, d_x, l->n, &d_norm, error) < 0 ||
 	    wlb_comm_wait(x_rows, error) < 0)
@@ -257,7 +331,7 @@ static int attention_backward(const struct layer *l, void *d_residual, struct wl
 	project_d_w(l, x);
 	if (wlb_comm_wait(d_norm, error) < 0)
 		return -1;
-	wlb_norm_backward(l->t, d_residual, s->d_norm, a->input, a->rstd, l->w->input_norm, l->n);
+	input_backward(l, d_residual, a->input, a->rstd, l->w->input_norm);
 	return 0;
 }
 
@@ -265,26 +339,36 @@ static int attention_backward(const struct layer *l, void *d_residual, struct wl
 static int gates_and_ups(const struct layer *l, struct wlb_error *error)
 {
 	const struct wlb_layer_activations *a = l->a;
-	void *y = wlb_tp_rows(l->t, l->s->gathered, a->post_norm);
-	wlb_norm(l->t, a->post_norm, a->post_rstd, a->middle, a->middle, l->tp_is_1 ? NULL : a->input, l->w->post_norm,
-	         l->n);
-	if (wlb_tp_all_gather(l->t, y, a->post_norm, l->n, error) < 0)
+	void *y = wlb_tp_rows(l->t, l->s->gathered, mlp_input(l));
+	if (!l->norms_after)
+		wlb_norm(l->t, a->post_norm, a->post_rstd, a->middle, a->middle, l->tp_is_1 ? NULL : a->input,
+		         l->w->post_norm, l->n);
+	if (wlb_tp_all_gather(l->t, y, mlp_input(l), l->n, error) < 0)
 		return -1;
 	wlb_linear(l->device, a->gate_up, 2 * l->p->intermediate, y, &l->gate_up, NULL, l->n);
 	return 0;
 }
 
+/* given = down(silu(gate) * up), from gate_up, with `middle` where the norms come before and tp is 1. */
+static int down(const struct layer *l, void *given, struct wlb_error *error)
+{
+	const struct wlb_layer_activations *a = l->a;
+	void *addend = wlb_tp_rows(l->t, l->s->addend, given), *activated = l->s->activated;
+	l->device->ops->swiglu_forward(l->device, activated, a->gate_up, l->n, l->p->intermediate);
+	wlb_linear(l->device, addend, l->hidden, activated, &l->down, l->tp_is_1 && !l->norms_after ? a->middle : NULL,
+	           l->n);
+	return wlb_tp_reduce_scatter(l->t, given, addend, l->n, error);
+}
+
 static int mlp_forward(const struct layer *l, void *out, struct wlb_error *error)
 {
 	const struct wlb_layer_activations *a = l->a;
-	void *addend = wlb_tp_rows(l->t, l->s->addend, out), *activated = l->s->activated;
-	if (gates_and_ups(l, error) < 0)
+	void *given = l->norms_after ? a->post_norm : out;
+	if (gates_and_ups(l, error) < 0 || down(l, given, error) < 0)
 		return -1;
-	l->device->ops->swiglu_forward(l->device, activated, a->gate_up, l->n, l->p->intermediate);
-	wlb_linear(l->device, addend, l->hidden, activated, &l->down, l->tp_is_1 ? a->middle : NULL, l->n);
-	if (wlb_tp_reduce_scatter(l->t, out, addend, l->n, error) < 0)
-		return -1;
-	if (!l->tp_is_1)
+	if (l->norms_after)
+		add_norm(l, out, a->middle, a->post_rstd, given, l->w->post_norm);
+	else if (!l->tp_is_1)
 		l->device->ops->add(l->device, out, a->middle, wlb_share_elements(l->t, l->n));
 	return 0;
 }
@@ -293,7 +377,7 @@ static int mlp_forward(const struct layer *l, void *out, struct wlb_error *error
 static void recompute_mlp(const struct layer *l)
 {
 	const struct wlb_layer_activations *a = l->a;
-	if (a->recompute == WLB_RECOMPUTE_SELECTIVE)
+	if (a->recompute == WLB_RECOMPUTE_SELECTIVE && !l->norms_after)
 		wlb_norm(l->t, a->post_norm, a->post_rstd, NULL, a->middle, NULL, l->w->post_norm, l->n);
 }
 
@@ -303,11 +387,14 @@ static int mlp_backward(const struct layer *l, void *d_residual, struct wlb_erro
 {
 	const struct wlb_layer_activations *a = l->a;
 	const struct wlb_scratch *s = l->s;
-	void *d_out = wlb_tp_rows(l->t, s->gathered, d_residual), *y = wlb_tp_rows(l->t, s->gathered, a->post_norm);
+	void *d_given = d_residual, *y = wlb_tp_rows(l->t, s->gathered, mlp_input(l));
 	void *d_y = wlb_tp_rows(l->t, s->addend, s->d_norm), *d_gate_up = a->gate_up;
 	int64_t width = 2 * l->p->intermediate;
 	struct wlb_comm_request *d_rows, *y_rows, *d_norm;
-	if (wlb_tp_all_gather_start(l->t, d_out, d_residual, l->n, &d_rows, error) < 0)
+	if (l->norms_after)
+		d_given = given_backward(l, d_residual, a->post_norm, a->post_rstd, l->w->post_norm);
+	void *d_out = wlb_tp_rows(l->t, s->gathered, d_given);
+	if (wlb_tp_all_gather_start(l->t, d_out, d_given, l->n, &d_rows, error) < 0)
 		return -1;
 	recompute_mlp(l);
 	if (wlb_comm_wait(d_rows, error) < 0)
@@ -315,7 +402,7 @@ static int mlp_backward(const struct layer *l, void *d_residual, struct wlb_erro
 	wlb_linear_d_x(l->device, s->activated, 0, d_out, l->hidden, &l->down, l->n);
 	l->device->ops->swiglu_backward(l->device, d_gate_up, s->activated, l->n, l->p->intermediate);
 	wlb_linear_d_w(l->device, d_out, l->hidden, s->activated, &l->down, l->n);
-	if (wlb_tp_all_gather_start(l->t, y, a->post_norm, l->n, &y_rows, error) < 0)
+	if (wlb_tp_all_gather_start(l->t, y, mlp_input(l), l->n, &y_rows, error) < 0)
 		return -1;
 	wlb_linear_d_x(l->device, d_y, 0, d_gate_up, width, &l->gate_up, l->n);
 	if (wlb_tp_reduce_scatter_start(l->t, s->d_norm, d_y, l->n, &d_norm, error) < 0 ||
@@ -324,17 +411,26 @@ static int mlp_backward(const struct layer *l, void *d_residual, struct wlb_erro
 	wlb_linear_d_w(l->device, d_gate_up, width, y, &l->gate_up, l->n);
 	if (wlb_comm_wait(d_norm, error) < 0)
 		return -1;
-	wlb_norm_backward(l->t, d_residual, s->d_norm, a->middle, a->post_rstd, l->w->post_norm, l->n);
+	input_backward(l, d_residual, a->middle, a->post_rstd, l->w->post_norm);
 	return 0;
 }
 
-/* FULL computes what the backward pass needs of the layer again before it: all of attention, and the MLP up to gate_up.
- */
+/* FULL computes what the backward pass needs of the layer again before it: all of attention, and the MLP up to gate_up,
+ * or where the norms come after, up to its norm. */
 static int recompute_layer(const struct layer *l, struct wlb_error *error)
 {
-	if (l->a->recompute != WLB_RECOMPUTE_FULL)
+	const struct wlb_layer_activations *a = l->a;
+	if (a->recompute != WLB_RECOMPUTE_FULL)
 		return 0;
-	return attention_forward(l, error) < 0 ? -1 : gates_and_ups(l, error);
+	if (attention_forward(l, error) < 0 || gates_and_ups(l, error) < 0)
+		return -1;
+	if (!l->norms_after)
+		return 0;
+	if (down(l, a->post_norm, error) < 0)
+		return -1;
+	/* Its statistic alone is needed: the norm itself goes where nothing is kept. */
+	wlb_norm(l->t, l->s->d_norm, a->post_rstd, NULL, a->post_norm, NULL, l->w->post_norm, l->n);
+	return 0;
 }
 
 int wlb_layer_forward(struct wlb_transformer *t, const struct wlb_layer_tensors *w,

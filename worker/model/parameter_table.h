@@ -11,6 +11,7 @@
 
 enum wlb_init {
 	WLB_INIT_ONES,   /* norms */
+	WLB_INIT_ZEROS,  /* biases */
 	WLB_INIT_NORMAL, /* normal, init_std */
 	WLB_INIT_OUTPUT, /* normal, init_std / sqrt(2 layers), as Megatron-LM: matrices that add to the residual stream
 	                  */
@@ -32,11 +33,19 @@ struct wlb_tensor {
 /* The reduction of a bucket's gradients in addition to that over the data group. */
 enum wlb_bucket_kind {
 	WLB_BUCKET_MATRICES, /* nothing */
-	WLB_BUCKET_NORMS, /* summed over tp (each rank has the gradient of its share of the rows only); no weight decay
-	                   */
-	WLB_BUCKET_KV,    /* k and v that several ranks hold: summed over kv */
-	WLB_BUCKET_TIED,  /* a tied embedding, or a head that all stages share: summed over the stages that hold it */
+	WLB_BUCKET_NORMS,   /* whole on each rank: summed over tp, since each has the gradient of its rows or heads only
+	                     */
+	WLB_BUCKET_VECTORS, /* biases and norms that are cut as matrices are: nothing */
+	WLB_BUCKET_KV,      /* k and v that several ranks hold: summed over kv */
+	WLB_BUCKET_KV_VECTORS, /* their biases and norms: so are these */
+	WLB_BUCKET_TIED, /* a tied embedding, or a head that all stages share: summed over the stages that hold it */
 };
+
+/* Norms and biases have no weight decay. */
+static inline int wlb_bucket_decays(enum wlb_bucket_kind kind)
+{
+	return kind != WLB_BUCKET_NORMS && kind != WLB_BUCKET_VECTORS && kind != WLB_BUCKET_KV_VECTORS;
+}
 
 struct wlb_bucket {
 	enum wlb_bucket_kind kind;
@@ -51,17 +60,24 @@ struct wlb_bucket {
 	struct wlb_comm_request *gather; /* of its weights, not awaited yet; NULL: none (gathered_weights.h) */
 };
 
-/* Index into the table of tensors, for each tensor of a layer: they follow each other there in this order. */
+/* Index into the table of tensors, for each tensor of a layer: they follow each other there in this order. Those that
+ * the model's family lacks are -1. */
 struct wlb_layer_tensors {
-	int input_norm;
+	int input_norm; /* of attention: of its input, or in families whose norms come after, of what it gives */
 	int q;
 	int k;
 	int v;
+	int q_bias;
+	int k_bias;
+	int v_bias;
+	int q_norm;
+	int k_norm;
 	int o;
-	int post_norm;
+	int post_norm; /* of the MLP, as input_norm */
 	int gate;
 	int up;
 	int down;
+	int has_rope; /* no index: whether the layer rotates its queries and keys */
 };
 
 /* Consecutive layers of a stage. */

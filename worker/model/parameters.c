@@ -31,9 +31,8 @@ static int allocate_buffers(struct wlb_parameters *p, struct wlb_error *error)
 	return wlb_fail_in(error, "gradients of this rank's %zu parameters", p->elements);
 }
 
-struct wlb_parameters *wlb_parameters_new(const struct wlb_model *shape, const struct wlb_plan *plan,
-                                          const struct wlb_coordinates *coords, struct wlb_device *device,
-                                          struct wlb_error *error)
+static struct wlb_parameters *new_table(const struct wlb_model *shape, struct wlb_device *device,
+                                        struct wlb_error *error)
 {
 	struct wlb_parameters *p = calloc(1, sizeof(*p));
 	if (p == NULL) {
@@ -42,6 +41,28 @@ struct wlb_parameters *wlb_parameters_new(const struct wlb_model *shape, const s
 	}
 	p->shape = *shape;
 	p->device = device;
+	return p;
+}
+
+struct wlb_parameters *wlb_parameters_of_model(const struct wlb_model *shape, struct wlb_device *device,
+                                               struct wlb_error *error)
+{
+	const struct wlb_plan alone = {.layout = {1, 1, 1, 1}, .interleave = 1, .micro_batches = 1, .zero_stage = 1};
+	const struct wlb_coordinates first = {0};
+	struct wlb_parameters *p = new_table(shape, device, error);
+	if (p == NULL || wlb_parameters_list(p, &alone, &first, error) == 0)
+		return p;
+	wlb_parameters_free(p);
+	return NULL;
+}
+
+struct wlb_parameters *wlb_parameters_new(const struct wlb_model *shape, const struct wlb_plan *plan,
+                                          const struct wlb_coordinates *coords, struct wlb_device *device,
+                                          struct wlb_error *error)
+{
+	struct wlb_parameters *p = new_table(shape, device, error);
+	if (p == NULL)
+		return NULL;
 	if (wlb_parameters_list(p, plan, coords, error) == 0 && wlb_parameters_bucket(p, plan, coords, error) == 0 &&
 	    allocate_buffers(p, error) == 0)
 		return p;
@@ -100,11 +121,13 @@ static void fill_row(const struct draw *draw, int64_t row, void *out_host)
 	for (int64_t done = 0; done < block->cols; done += PART) {
 		int64_t count = block->cols - done < PART ? block->cols - done : PART;
 		uint64_t first = (uint64_t)((block->row_start + row) * block->global_cols + block->col_start + done);
-		if (draw->tensor->init != WLB_INIT_ONES)
+		enum wlb_init init = draw->tensor->init;
+		int is_constant = init == WLB_INIT_ONES || init == WLB_INIT_ZEROS;
+		if (!is_constant)
 			wlb_philox_normals(draw->seed, draw->stream, first, count, values);
 		for (int64_t i = 0; i < count; i++)
 			wlb_dtype_store(draw->dtype, out_host, row * block->cols + done + i,
-			                draw->tensor->init == WLB_INIT_ONES ? 1.0 : draw->std * values[i]);
+			                is_constant ? (double)(init == WLB_INIT_ONES) : draw->std * values[i]);
 	}
 }
 

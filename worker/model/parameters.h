@@ -1,5 +1,5 @@
 /*
- * The parameters of a Llama-family transformer that one rank holds: its tensors, with Hugging Face's names, its block
+ * The parameters of a transformer that one rank holds: its tensors, with Hugging Face's names, its block
  * of each, and the two flat buffers with all weights and all gradients.
  *
  * Tensor parallelism (Shoeybi et al. 2019, Megatron-LM): q, k, v, gate and up are cut by rows (whole heads), o and down
@@ -25,6 +25,9 @@
 struct wlb_parameters *wlb_parameters_new(const struct wlb_model *shape, const struct wlb_plan *plan,
                                           const struct wlb_coordinates *coords, struct wlb_device *device,
                                           struct wlb_error *error);
+/* The table of all tensors of a model, as one rank alone has them, without buckets and buffers. */
+struct wlb_parameters *wlb_parameters_of_model(const struct wlb_model *shape, struct wlb_device *device,
+                                               struct wlb_error *error);
 void wlb_parameters_free(struct wlb_parameters *parameters); /* NULL allowed */
 
 /* Device pointers of one tensor's weights and gradients. */

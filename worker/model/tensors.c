@@ -55,7 +55,7 @@ __attribute__((format(printf, 7, 8))) static int add(struct wlb_parameters *p, e
 {
 	struct wlb_tensor *tensor = &p->tensors[p->count];
 	*tensor = (struct wlb_tensor){
-		.block = {.dimensions = init == WLB_INIT_ONES ? 1 : 2,
+		.block = {.dimensions = init == WLB_INIT_ONES || init == WLB_INIT_ZEROS ? 1 : 2,
 	                  .global_rows = global_rows,
 	                  .global_cols = global_cols,
 	                  .row_start = rows.start,
@@ -98,21 +98,47 @@ static int add_out(struct wlb_parameters *p, int layer, const char *part, int64_
 	return add(p, WLB_INIT_OUTPUT, h, all_of(h), inputs, cols, "model.layers.%d.%s.weight", layer, part);
 }
 
+/* Adds a vector of which this rank holds a range; -1 where the family has none. */
+static int add_vector(struct wlb_parameters *p, int is_there, enum wlb_init init, int layer, const char *part,
+                      int64_t elements, struct range range)
+{
+	if (!is_there)
+		return -1;
+	return add(p, init, elements, range, 1, all_of(1), "model.layers.%d.self_attn.%s", layer, part);
+}
+
+/* A norm of single heads has one weight for all of them. */
+static int add_head_norm(struct wlb_parameters *p, int layer, const char *part, int64_t width, struct range range)
+{
+	enum wlb_qk_norm kind = wlb_family(p->shape.family)->qk_norm;
+	int64_t d = p->shape.head_dim;
+	if (kind == WLB_QK_NORM_HEAD)
+		return add_vector(p, 1, WLB_INIT_ONES, layer, part, d, all_of(d));
+	return add_vector(p, kind == WLB_QK_NORM_ALL, WLB_INIT_ONES, layer, part, width, range);
+}
+
 static struct wlb_layer_tensors add_layer(struct wlb_parameters *p, const struct cut *cut, int l)
 {
 	const struct wlb_model *m = &p->shape;
 	int64_t q = m->num_attention_heads * m->head_dim, kv = m->num_key_value_heads * m->head_dim;
 	int64_t f = m->intermediate_size;
+	int biases = wlb_family(m->family)->qkv_biases, after = wlb_family(m->family)->norms_after;
 	return (struct wlb_layer_tensors){
-		.input_norm = add_layer_norm(p, l, "input_layernorm"),
+		.input_norm = add_layer_norm(p, l, after ? "post_attention_layernorm" : "input_layernorm"),
 		.q = add_in(p, l, "self_attn.q_proj", q, cut->q),
 		.k = add_in(p, l, "self_attn.k_proj", kv, cut->kv),
 		.v = add_in(p, l, "self_attn.v_proj", kv, cut->kv),
+		.q_bias = add_vector(p, biases, WLB_INIT_ZEROS, l, "q_proj.bias", q, cut->q),
+		.k_bias = add_vector(p, biases, WLB_INIT_ZEROS, l, "k_proj.bias", kv, cut->kv),
+		.v_bias = add_vector(p, biases, WLB_INIT_ZEROS, l, "v_proj.bias", kv, cut->kv),
+		.q_norm = add_head_norm(p, l, "q_norm.weight", q, cut->q),
+		.k_norm = add_head_norm(p, l, "k_norm.weight", kv, cut->kv),
 		.o = add_out(p, l, "self_attn.o_proj", q, cut->q),
-		.post_norm = add_layer_norm(p, l, "post_attention_layernorm"),
+		.post_norm = add_layer_norm(p, l, after ? "post_feedforward_layernorm" : "post_attention_layernorm"),
 		.gate = add_in(p, l, "mlp.gate_proj", f, cut->intermediate),
 		.up = add_in(p, l, "mlp.up_proj", f, cut->intermediate),
 		.down = add_out(p, l, "mlp.down_proj", f, cut->intermediate),
+		.has_rope = wlb_model_layer_rotates(m, l),
 	};
 }
 

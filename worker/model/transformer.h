@@ -18,14 +18,19 @@
 struct wlb_layer_activations {
 	enum wlb_recompute recompute; /* of this layer */
 	void *input;                  /* [n / tp, h] the residual stream before the layer */
-	void *norm;                   /* [n / tp, h] */
-	void *rstd;                   /* [n / tp], master */
-	void *qkv;                    /* [n, q + 2 kv] queries and keys after RoPE, then values */
+	/* [n / tp, h] the norm of `input`; of families whose norms come after: what attention gave, before its norm */
+	void *norm;
+	void *rstd; /* [n / tp], master */
+	void *qkv;  /* [n, q + 2 kv] queries and keys after RoPE, then values */
+	/* Of families that norm queries and keys, else NULL: both before their norms, [n, q + kv], and the sums of
+	 * their squares, master, [n, groups] of the queries, then of the keys; wlb_query_groups() */
+	void *raw_qk;
+	void *qk_squares;
 	void *kv_all;    /* [tokens, 2 kv] of all context-parallel ranks, in document order; NULL where cp is 1 */
 	void *attention; /* [n, q] */
 	void *lse;       /* [n, heads], master */
 	void *middle;    /* [n / tp, h] the residual stream after attention */
-	void *post_norm; /* [n / tp, h] */
+	void *post_norm; /* [n / tp, h], as norm, of the MLP */
 	void *post_rstd; /* [n / tp], master */
 	void *gate_up;   /* [n, 2 f] */
 };
@@ -83,6 +88,13 @@ struct wlb_backward_watch {
 int wlb_head_loss(struct wlb_transformer *transformer, int chunk, struct wlb_slot *slot,
                   const struct wlb_micro_batch *batch, double *loss_sum, double scale,
                   const struct wlb_backward_watch *watch, struct wlb_error *error);
+
+/* Instead of wlb_head_loss where no backward pass follows: the loss alone, without a gradient. Also where the stages
+ * share the head, on the last one. */
+int wlb_head_evaluate(struct wlb_transformer *transformer, struct wlb_slot *slot, const struct wlb_micro_batch *batch,
+                      double *loss_sum, struct wlb_error *error);
+/* Ends a forward pass that no backward pass follows: its activations can be used again. */
+void wlb_forward_end(struct wlb_transformer *transformer, struct wlb_slot *slot);
 
 /*
  * The head where the stages share it (libwlb's wlb_plan.shared_head). The product with the vocabulary, the loss and

@@ -138,7 +138,7 @@ static void update(const struct wlb_optimizer *o, int bucket, const struct wlb_a
 	const struct wlb_parameters *p = o->parameters;
 	struct part part = part_of(o, &p->buckets[bucket]);
 	struct wlb_adamw adamw = *settings;
-	if (p->buckets[bucket].kind == WLB_BUCKET_NORMS)
+	if (!wlb_bucket_decays(p->buckets[bucket].kind))
 		adamw.weight_decay = 0.0;
 	p->device->ops->adamw(p->device, elements_at(p->weights, part.first, p->device->compute),
 	                      state_of(o, WLB_STATE_MASTERS, &part),
@@ -164,7 +164,8 @@ static int update_weights(const struct wlb_optimizer *o, const struct wlb_adamw 
 	return 0;
 }
 
-int wlb_optimizer_step(struct wlb_optimizer *o, int64_t step, double lr, double *sums, struct wlb_error *error)
+int wlb_optimizer_step(struct wlb_optimizer *o, int64_t step, double lr, double most_norm, double *sums,
+                       struct wlb_error *error)
 {
 	struct wlb_device *device = o->parameters->device;
 	const struct wlb_adamw settings = {
@@ -182,7 +183,7 @@ int wlb_optimizer_step(struct wlb_optimizer *o, int64_t step, double lr, double 
 	if (wlb_comm_all_reduce(o->groups->world, sums, WLB_SUM_SQUARES + 1, WLB_FLOAT64, WLB_SUM, error) < 0)
 		return -1;
 	device->ops->clip_factor(device, sums + WLB_CLIP_FACTOR, sums + WLB_SUM_SQUARES, sums + WLB_SUM_LOSS,
-	                         o->options.clip_grad);
+	                         o->options.clip_grad, most_norm);
 	return update_weights(o, &settings, sums + WLB_CLIP_FACTOR, error);
 }
 

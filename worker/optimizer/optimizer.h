@@ -30,7 +30,7 @@ enum wlb_state { WLB_STATE_MASTERS, WLB_STATE_FIRST_MOMENTS, WLB_STATE_SECOND_MO
 
 /* The numbers of a step, doubles in device memory: the sum of the loss of its tokens, the sum of the squares of its
  * gradients before clipping, and the factor that clipping multiplies gradients by. The factor is 0 where one of the
- * sums is not finite. */
+ * sums is not finite, or the norm is above a limit. */
 enum wlb_step_sum { WLB_SUM_LOSS, WLB_SUM_SQUARES, WLB_CLIP_FACTOR, WLB_STEP_SUMS };
 
 struct wlb_optimizer;
@@ -53,11 +53,13 @@ int wlb_optimizer_chunk_done(struct wlb_optimizer *optimizer, int chunk, struct 
 
 /* After the last pass: reduces the remaining buckets, sums buckets over tp, kv and the ends of the pipeline where their
  * kind requires it, updates the weights, and starts to gather them. Every rank of the world must call it. `step` is 1
- * for the first. sums[WLB_STEP_SUMS] (device): sums[WLB_SUM_LOSS] is this rank's loss and becomes that of all ranks;
- * the others are set, the same on every rank. Where the factor is 0, weights, masters and moments are unchanged. The
- * sums may be read once the device is synchronized, which also reports its errors. Returns -1 when a collective failed.
+ * for the first. most_norm: the largest norm, before clipping, with which weights are updated; INFINITY: any.
+ * sums[WLB_STEP_SUMS] (device): sums[WLB_SUM_LOSS] is this rank's loss and becomes that of all ranks; the others are
+ * set, the same on every rank. Where the factor is 0, weights, masters and moments are unchanged. The sums may be read
+ * once the device is synchronized, which also reports its errors. Returns -1 when a collective failed.
  */
-int wlb_optimizer_step(struct wlb_optimizer *optimizer, int64_t step, double lr, double *sums, struct wlb_error *error);
+int wlb_optimizer_step(struct wlb_optimizer *optimizer, int64_t step, double lr, double most_norm, double *sums,
+                       struct wlb_error *error);
 
 /* -- masters and moments, for initial weights and checkpoints -- */
 /* Starts to copy, on the queue, that state of elements of a tensor, all in this rank's part of its bucket, to

@@ -78,10 +78,12 @@ static struct wlb_comm *other_group(const struct wlb_groups *groups, enum wlb_bu
 	case WLB_BUCKET_NORMS:
 		return groups->tp;
 	case WLB_BUCKET_KV:
+	case WLB_BUCKET_KV_VECTORS:
 		return groups->kv;
 	case WLB_BUCKET_TIED:
 		return groups->tied;
 	case WLB_BUCKET_MATRICES:
+	case WLB_BUCKET_VECTORS:
 		break;
 	}
 	return NULL;

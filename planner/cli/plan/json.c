@@ -42,9 +42,10 @@ json_t *wlb_plan_to_json(const struct wlb_plan *plan)
 
 json_t *wlb_memory_to_json(const struct wlb_memory *m)
 {
-	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "weights", m->weights, "gradients",
+	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "weights", m->weights, "gradients",
 	                 m->gradients, "optimizer", m->optimizer, "activations", m->activations, "logits", m->logits,
-	                 "buffers", m->buffers, "margin", m->margin, "total", m->total, "saved", m->saved);
+	                 "buffers", m->buffers, "margin", m->margin, "total", m->total, "saved", m->saved,
+	                 "saved_local", m->saved_local);
 }
 
 /* Includes the time if it was simulated, and the missing memory if it does not fit. */

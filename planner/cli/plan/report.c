@@ -107,6 +107,8 @@ static void print_memory(const struct wlb_plan_input *input, const struct wlb_ca
 	if (best->memory.saved > 0.0) {
 		format_memory(best->memory.saved, total);
 		printf("\nMemory of the host for each GPU where the run saves: %s\n", total);
+		format_memory(best->memory.saved_local, total);
+		printf("With --save-local in a RAM disk: %s\n", total);
 	}
 }
 

@@ -66,16 +66,27 @@ static void test_adamw(void **state)
 static void check_factor(struct wlb_device *device)
 {
 	static const struct {
-		double sum_squares, loss_sum, clip, factor;
+		double sum_squares, loss_sum, clip, most_norm, factor;
 	} cases[] = {
-		{4, 1, 0, 1},   {4, 1, 3, 1},   {0, 1, 1, 1},        {4, 1, 1, 1 / (2 + 1e-6)}, {INFINITY, 1, 1, 0},
-		{NAN, 1, 0, 0}, {4, NAN, 1, 0}, {4, INFINITY, 0, 0}, {4, -INFINITY, 1, 0},
+		{4, 1, 0, INFINITY, 1},
+		{4, 1, 3, INFINITY, 1},
+		{0, 1, 1, INFINITY, 1},
+		{4, 1, 1, INFINITY, 1 / (2 + 1e-6)},
+		{INFINITY, 1, 1, INFINITY, 0},
+		{NAN, 1, 0, INFINITY, 0},
+		{4, NAN, 1, INFINITY, 0},
+		{4, INFINITY, 0, INFINITY, 0},
+		{4, -INFINITY, 1, INFINITY, 0},
+		{4, 1, 0, 2, 1},
+		{4, 1, 1, 2, 1 / (2 + 1e-6)},
+		{4, 1, 1, 1.9, 0},
+		{NAN, 1, 1, 1.9, 0},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		double got = NAN, *at = device->ops->alloc(device, 3 * sizeof(double), NULL);
 		device->ops->to_device(device, NULL, at + 1, &cases[i].sum_squares, sizeof(double));
 		device->ops->to_device(device, NULL, at + 2, &cases[i].loss_sum, sizeof(double));
-		device->ops->clip_factor(device, at, at + 1, at + 2, cases[i].clip);
+		device->ops->clip_factor(device, at, at + 1, at + 2, cases[i].clip, cases[i].most_norm);
 		device->ops->to_host(device, &got, at, sizeof(got));
 		if (got != cases[i].factor)
 			fail_msg("case %zu: factor %.17g, want %.17g", i, got, cases[i].factor);

@@ -130,13 +130,50 @@ static void test_cost_of_short_documents(void **state)
 	assert_true(ratio > 0.999 && ratio < 1.001);
 }
 
+/* Query i attends to i + 1 keys, and to no more than the window has. */
+static void test_cost_within_a_window(void **state)
+{
+	(void)state;
+	enum { WINDOW = 7 };
+	struct wlb_model within = llama_3_8b, beyond = llama_3_8b;
+	double pair = wlb_cost_document(&within, 2) - 2.0 * wlb_cost_document(&within, 1), pairs = 0.0;
+	beyond.sliding_window = WINDOW;
+	for (int64_t tokens = 1; tokens <= 3 * WINDOW; tokens++) {
+		pairs += (double)(tokens > WINDOW ? tokens - WINDOW : 0);
+		double saved = wlb_cost_document(&within, tokens) - wlb_cost_document(&beyond, tokens);
+		assert_true(fabs(saved - pair * pairs) <= 1e-12 * wlb_cost_document(&within, tokens));
+	}
+}
+
+static void test_rules_of_rotary_positions(void **state)
+{
+	(void)state;
+	struct wlb_model m = llama_3_8b;
+	m.rotary_dim = 130;
+	expect_refused(&m, "rotary_dim is 130");
+	m.rotary_dim = 63;
+	expect_refused(&m, "rotary_dim is 63");
+	m = llama_3_8b;
+	m.rope_scaling = (struct wlb_rope_scaling){.type = WLB_ROPE_LINEAR, .factor = 0.5};
+	expect_refused(&m, "rope_scaling: factor is 0.5");
+	m.rope_scaling = (struct wlb_rope_scaling){
+		.type = WLB_ROPE_LLAMA3, .factor = 8, .original_max_position_embeddings = 8192, .low_freq_factor = 4};
+	expect_refused(&m, "rope_scaling: low_freq_factor is 4, high_freq_factor 0");
+	m.rope_scaling = (struct wlb_rope_scaling){.type = WLB_ROPE_YARN, .factor = 8};
+	expect_refused(&m, "rope_scaling: original_max_position_embeddings is 0");
+	m = llama_3_8b;
+	m.family = WLB_FAMILIES;
+	expect_refused(&m, "family is ");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_parameters_of_known_models), cmocka_unit_test(test_good_models),
 		cmocka_unit_test(test_each_count_has_bounds),      cmocka_unit_test(test_rules_between_fields),
 		cmocka_unit_test(test_cost_grows_with_length),     cmocka_unit_test(test_cost_is_superadditive),
-		cmocka_unit_test(test_cost_of_short_documents),
+		cmocka_unit_test(test_cost_of_short_documents),    cmocka_unit_test(test_cost_within_a_window),
+		cmocka_unit_test(test_rules_of_rotary_positions),
 	};
 	return cmocka_run_group_tests_name("model", tests, NULL, NULL);
 }

@@ -361,6 +361,19 @@ class Plan(unittest.TestCase):
         self.assertEqual(refused.returncode, 2)
         self.assertIn("rope_scaling: ", refused.stderr)
 
+    def test_sequences_beyond_a_sliding_window_are_refused(self):
+        config = {"model_type": "mistral", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
+                  "num_attention_heads": 32, "vocab_size": 32000}
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "config.json").write_text(json.dumps(config), encoding="utf-8")
+            job = ("--model", folder, "--nodes", 1, "--global-batch-size", 32, "--seq-length")
+            self.assertEqual(wlb("plan", *job, 4096).returncode, 0)
+            rules = (wlb("plan", *job, 4097), wlb("sim", *job, 4097),
+                     wlb("shard", "--model", folder, "--cp", 2, "--lengths", "-", stdin="5\n4097\n"))
+        for refused in rules:
+            self.assertEqual(refused.returncode, 2)
+            self.assertIn("sequences of 4097 tokens: the model has a sliding_window of 4096", refused.stderr)
+
     def test_interleaving_has_no_bound_but_the_layers(self):
         job = ("plan", "--model", "Llama-3-405B", "--nodes", 2048, "--seq-length", 8192, "--global-batch-size", 2048, "--machine", "H100")
         plan = self.calculate(*job)
@@ -576,6 +589,8 @@ class Text(unittest.TestCase):
         self.assertIn(f"which needs the most: {amount(total)} of ", "\n".join(lines))
         saved = amount(report["memory_bytes"]["saved"])
         self.assertIn(f"Memory of the host for each GPU where the run saves: {saved}", lines)
+        self.assertEqual(report["memory_bytes"]["saved_local"], 6 * report["memory_bytes"]["saved"])
+        self.assertIn(f"With --save-local in a RAM disk: {amount(report['memory_bytes']['saved_local'])}", lines)
 
     def test_a_simulation_of_milliseconds(self):
         with tempfile.TemporaryDirectory() as folder:

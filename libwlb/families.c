@@ -1,0 +1,20 @@
+/* How the layers of each family differ from Llama's. */
+#include "libwlb/wlb.h"
+
+static const struct wlb_family_row families[WLB_FAMILIES] = {
+	[WLB_FAMILY_LLAMA] = {.model_type = "llama", .architecture = "LlamaForCausalLM"},
+	[WLB_FAMILY_MISTRAL] = {.model_type = "mistral", .architecture = "MistralForCausalLM"},
+	[WLB_FAMILY_QWEN2] = {.model_type = "qwen2", .architecture = "Qwen2ForCausalLM", .qkv_biases = 1},
+	[WLB_FAMILY_QWEN3] = {.model_type = "qwen3", .architecture = "Qwen3ForCausalLM", .qk_norm = WLB_QK_NORM_HEAD},
+	[WLB_FAMILY_OLMO2] = {.model_type = "olmo2",
+                              .architecture = "Olmo2ForCausalLM",
+                              .qk_norm = WLB_QK_NORM_ALL,
+                              .norms_after = 1},
+	[WLB_FAMILY_PHI3] = {.model_type = "phi3", .architecture = "Phi3ForCausalLM", .fused_tensors = 1},
+	[WLB_FAMILY_SMOLLM3] = {.model_type = "smollm3", .architecture = "SmolLM3ForCausalLM"},
+};
+
+const struct wlb_family_row *wlb_family(enum wlb_family family)
+{
+	return (unsigned)family < WLB_FAMILIES ? &families[family] : NULL;
+}
