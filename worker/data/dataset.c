@@ -1,281 +1,166 @@
 #include "worker/data/dataset.h"
 
-#include <endian.h>
-#include <errno.h>
-#include <stdio.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
-#include "common/index_format.h"
 #include "common/word_digest.h"
-#include "worker/data/file_progress.h"
+#include "worker/data/indexed.h"
 #include "worker/data/input.h"
 
-enum {
-	READ_CHUNK_TOKENS = 8192,
-	TYPE_OFFSET = 17,           /* of the code of the element type, in the header */
-	ENTRIES_A_REPORT = 1 << 20, /* of the index: a few MiB */
-	WINDOWS = 256,              /* of .bin, in the digest of the tokens */
-	WINDOW_BYTES = 4096,
+struct part {
+	struct wlb_indexed *indexed;
+	int64_t skipped; /* documents before the first that is chosen */
+	int64_t begin;   /* the number of that one in the dataset */
+	int64_t end;
+	double weight;
 };
 
 struct wlb_dataset {
-	char *idx_path;
-	char *bin_path;
-	unsigned char *idx; /* mapped */
-	int64_t idx_bytes;
-	int bin_fd;
-	int64_t bin_bytes;
-	enum wlb_index_dtype dtype;
-	int token_bytes;
-	int64_t sequences;
-	int64_t documents;
+	struct part *parts;
+	int part_count;
+	struct wlb_dataset_group *groups;
+	int group_count;
 	int64_t tokens;
 	uint64_t index_digest;
-	uint64_t token_digest;        /* 0: not made */
-	const unsigned char *lengths; /* into idx, as are the next two; unaligned */
-	const unsigned char *pointers;
-	const unsigned char *document_starts;
+	uint64_t token_digest; /* 0: not made */
 };
 
-static uint64_t load_u64(const unsigned char *from)
+/* Returns the part that has the document; the last one for documents that there are none of. */
+static const struct part *find_part(const struct wlb_dataset *d, int64_t document)
 {
-	uint64_t value;
-	memcpy(&value, from, sizeof(value));
-	return le64toh(value);
-}
-
-static int32_t sequence_length(const struct wlb_dataset *d, int64_t sequence)
-{
-	uint32_t value;
-	memcpy(&value, d->lengths + 4 * sequence, sizeof(value));
-	return (int32_t)le32toh(value);
-}
-
-static int64_t sequence_pointer(const struct wlb_dataset *d, int64_t sequence)
-{
-	return (int64_t)load_u64(d->pointers + 8 * sequence);
-}
-
-/* Returns the first sequence of the document; where `document` is the number of documents, the number of sequences. */
-static int64_t document_start(const struct wlb_dataset *d, int64_t document)
-{
-	return (int64_t)load_u64(d->document_starts + 8 * document);
-}
-
-/* Returns the bytes of one token, or 0 for a code that is not an integer type of tokens. */
-static int dtype_bytes(int code)
-{
-	switch (code) {
-	case WLB_INDEX_UINT8:
-	case WLB_INDEX_INT8:
-		return 1;
-	case WLB_INDEX_INT16:
-	case WLB_INDEX_UINT16:
-		return 2;
-	case WLB_INDEX_INT32:
-		return 4;
-	case WLB_INDEX_INT64:
-		return 8;
-	default:
-		return 0;
+	int low = 0, high = d->part_count - 1;
+	while (low < high) {
+		int middle = low + (high - low) / 2;
+		if (document < d->parts[middle].end)
+			high = middle;
+		else
+			low = middle + 1;
 	}
+	return &d->parts[low];
 }
 
-static int check_header(struct wlb_dataset *d, struct wlb_error *error)
+/* The number of the document in its part. */
+static int64_t number_in(const struct part *p, int64_t document)
 {
-	const unsigned char *h = d->idx;
-	if (d->idx_bytes < WLB_INDEX_HEADER_BYTES)
-		return wlb_fail(error, "%s: has %lld bytes, an index header alone has %d: it is truncated", d->idx_path,
-		                (long long)d->idx_bytes, WLB_INDEX_HEADER_BYTES);
-	if (memcmp(h, WLB_INDEX_MAGIC, WLB_INDEX_MAGIC_BYTES) != 0)
-		return wlb_fail(error, "%s: magic is not MMIDIDX: it is not a Megatron-LM index", d->idx_path);
-	if (load_u64(h + 9) != WLB_INDEX_VERSION)
-		return wlb_fail(error, "%s: version is %llu: it must be %d", d->idx_path,
-		                (unsigned long long)load_u64(h + 9), WLB_INDEX_VERSION);
-	d->dtype = h[TYPE_OFFSET];
-	d->token_bytes = dtype_bytes(h[TYPE_OFFSET]);
-	if (d->token_bytes == 0)
-		return wlb_fail(error,
-		                "%s: dtype code is %d: tokens are 1 (uint8), 2 (int8), 3 (int16), 4 (int32), "
-		                "5 (int64) or 8 (uint16)",
-		                d->idx_path, h[TYPE_OFFSET]);
-	return 0;
+	return document - p->begin + p->skipped;
 }
 
-/* Checks that the counts fit the file, exactly or with the modes after the arrays, and sets where the arrays begin. */
-static int check_counts(struct wlb_dataset *d, struct wlb_error *error)
+static int is_whole(const struct part *p)
 {
-	uint64_t sequences = load_u64(d->idx + 18), entries = load_u64(d->idx + 26);
-	uint64_t space = (uint64_t)d->idx_bytes;
-	if (sequences > space / 12)
-		return wlb_fail(
-			error,
-			"%s: sequence count is %llu: a file of %llu bytes holds fewer, it is truncated or damaged",
-			d->idx_path, (unsigned long long)sequences, (unsigned long long)space);
-	if (entries < 1 || entries > space / 8)
-		return wlb_fail(error,
-		                "%s: document count is %llu: it must be at least 1 and fit the file's %llu bytes",
-		                d->idx_path, (unsigned long long)entries, (unsigned long long)space);
-	uint64_t needed = WLB_INDEX_HEADER_BYTES + 12 * sequences + 8 * entries;
-	if (space != needed && space != needed + sequences)
-		return wlb_fail(error, "%s: has %llu bytes: sequence count %llu and document count %llu need %llu",
-		                d->idx_path, (unsigned long long)space, (unsigned long long)sequences,
-		                (unsigned long long)entries, (unsigned long long)needed);
-	d->sequences = (int64_t)sequences;
-	d->documents = (int64_t)entries - 1;
-	d->lengths = d->idx + WLB_INDEX_HEADER_BYTES;
-	d->pointers = d->lengths + 4 * sequences;
-	d->document_starts = d->pointers + 8 * sequences;
-	return 0;
+	return p->end - p->begin == wlb_indexed_documents(p->indexed);
 }
 
-/* An index of many documents takes long to read; the watchdog is to see that it goes on. */
-static void report_progress(const struct wlb_dataset *d, int64_t entry)
+static int64_t count_tokens(const struct part *p)
 {
-	if (entry % ENTRIES_A_REPORT == 0)
-		wlb_file_report("reading", d->idx_path);
+	int64_t tokens = 0;
+	if (is_whole(p))
+		return wlb_indexed_tokens(p->indexed);
+	for (int64_t i = p->begin; i < p->end; i++)
+		tokens += wlb_indexed_length(p->indexed, number_in(p, i));
+	return tokens;
 }
 
-/* A .bin of another build may hold all sequences of the index, and other tokens in their places. Only of an index that
- * has its sequences one behind the other is the end known: others may use a part of a .bin. */
-static int check_bin_end(const struct wlb_dataset *d, int64_t last_end, struct wlb_error *error)
+/* Opens a part, whose documents begin with number `begin`. */
+static int open_part(struct part *p, const char *prefix, const struct wlb_dataset_choice *choice, int64_t begin,
+                     struct wlb_error *error)
 {
-	if (last_end == d->bin_bytes)
-		return 0;
-	return wlb_fail(error,
-	                "%s: the last sequence ends at byte %lld, but %s has %lld bytes: it is of another build; build "
-	                "both files together",
-	                d->idx_path, (long long)last_end, d->bin_path, (long long)d->bin_bytes);
-}
-
-static int check_sequences(struct wlb_dataset *d, struct wlb_error *error)
-{
-	int64_t next = 0; /* where the next sequence is if all are one behind the other; -1: they are not */
-	for (int64_t s = 0; s < d->sequences; s++) {
-		report_progress(d, s);
-		int64_t length = sequence_length(d, s), pointer = sequence_pointer(d, s), end;
-		if (length < 0)
-			return wlb_fail(error, "%s: length of sequence %lld is %lld: it must not be negative",
-			                d->idx_path, (long long)s, (long long)length);
-		if (pointer < 0 || __builtin_add_overflow(pointer, length * d->token_bytes, &end) || end > d->bin_bytes)
-			return wlb_fail(
-				error,
-				"%s: sequence %lld lies at byte %lld with %lld tokens, but %s has %lld bytes: it is "
-				"truncated or of another build",
-				d->idx_path, (long long)s, (long long)pointer, (long long)length, d->bin_path,
-				(long long)d->bin_bytes);
-		if (__builtin_add_overflow(d->tokens, length, &d->tokens))
-			return wlb_fail(error, "%s: the lengths sum to more than 2^63 tokens", d->idx_path);
-		next = pointer == next ? end : -1;
-	}
-	return next >= 0 ? check_bin_end(d, next, error) : 0;
-}
-
-static int check_documents(struct wlb_dataset *d, struct wlb_error *error)
-{
-	if (document_start(d, 0) != 0)
-		return wlb_fail(error, "%s: the first document starts at sequence %lld: it must start at 0",
-		                d->idx_path, (long long)document_start(d, 0));
-	for (int64_t i = 0; i < d->documents; i++) {
-		report_progress(d, i);
-		if (document_start(d, i + 1) < document_start(d, i))
-			return wlb_fail(error, "%s: document %lld ends at sequence %lld, before its start %lld",
-			                d->idx_path, (long long)i, (long long)document_start(d, i + 1),
-			                (long long)document_start(d, i));
-	}
-	if (document_start(d, d->documents) != d->sequences)
-		return wlb_fail(error, "%s: the last document ends at sequence %lld: it must end at the last, %lld",
-		                d->idx_path, (long long)document_start(d, d->documents), (long long)d->sequences);
-	return 0;
-}
-
-/* As wlb_input_open. That a user may not read a file is found again by each later try. */
-static int open_part(const char *path, int64_t *bytes, struct wlb_error *error)
-{
-	int fd = wlb_input_open(path, bytes, error);
-	return fd == WLB_UNREADABLE && access(path, R_OK) < 0 && errno == EACCES ? -1 : fd;
-}
-
-static int map_index(struct wlb_dataset *d, struct wlb_error *error)
-{
-	int fd = open_part(d->idx_path, &d->idx_bytes, error);
-	if (fd < 0)
-		return fd;
-	int rc = 0;
-	if (d->idx_bytes > 0) { /* an empty file cannot be mapped; check_header refuses it */
-		d->idx = mmap(NULL, (size_t)d->idx_bytes, PROT_READ, MAP_SHARED, fd, 0);
-		if (d->idx == MAP_FAILED) {
-			d->idx = NULL;
-			wlb_fail(error, "%s: cannot be mapped: %s", d->idx_path, strerror(errno));
-			rc = WLB_UNREADABLE;
-		}
-	}
-	close(fd);
-	return rc;
-}
-
-static int make_paths(struct wlb_dataset *d, const char *prefix, struct wlb_error *error)
-{
-	if (asprintf(&d->idx_path, "%s.idx", prefix) < 0)
-		d->idx_path = NULL;
-	if (asprintf(&d->bin_path, "%s.bin", prefix) < 0)
-		d->bin_path = NULL;
-	if (d->idx_path != NULL && d->bin_path != NULL)
-		return 0;
-	wlb_fail(error, "%s: out of memory", prefix);
-	return WLB_UNREADABLE;
-}
-
-static int open_files(struct wlb_dataset *d, struct wlb_error *error)
-{
-	int rc = map_index(d, error);
+	int rc = wlb_indexed_open(prefix, &p->indexed, error);
 	if (rc < 0)
 		return rc;
-	d->bin_fd = open_part(d->bin_path, &d->bin_bytes, error);
-	return d->bin_fd < 0 ? d->bin_fd : 0;
+	/* Half a document is rounded to the even number, as Python's round() and so Megatron-LM does. */
+	double documents = (double)wlb_indexed_documents(p->indexed);
+	p->skipped = (int64_t)rint(choice->from * documents);
+	p->begin = begin;
+	p->end = begin + (int64_t)rint(choice->to * documents) - p->skipped;
+	return 0;
 }
 
-/* Sets the digest of the element type, the counts and the arrays. */
-static void digest_index(struct wlb_dataset *d)
+static void set_groups(struct wlb_dataset *d, int is_weighted)
 {
-	const int64_t end = d->document_starts + 8 * (d->documents + 1) - d->idx;
-	uint64_t digest = 0;
-	for (int64_t offset = TYPE_OFFSET, i = 0; offset < end; offset += 8, i++) {
-		uint64_t word = 0;
-		report_progress(d, i);
-		memcpy(&word, d->idx + offset, (size_t)(end - offset < 8 ? end - offset : 8));
-		digest = wlb_word_digest_mix(digest, le64toh(word));
+	if (!is_weighted) {
+		d->group_count = 1;
+		d->groups[0] = (struct wlb_dataset_group){0, d->parts[d->part_count - 1].end, 1.0};
+		return;
 	}
+	d->group_count = d->part_count;
+	for (int i = 0; i < d->part_count; i++)
+		d->groups[i] = (struct wlb_dataset_group){d->parts[i].begin, d->parts[i].end, d->parts[i].weight};
+}
+
+static uint64_t mix_double(uint64_t digest, double value)
+{
+	uint64_t word;
+	memcpy(&word, &value, sizeof(word));
+	return wlb_word_digest_mix(digest, word);
+}
+
+static void digest_parts(struct wlb_dataset *d)
+{
+	uint64_t digest = 0;
+	d->index_digest = wlb_indexed_index_digest(d->parts[0].indexed);
+	if (d->part_count == 1 && is_whole(&d->parts[0]))
+		return;
+	for (int i = 0; i < d->part_count; i++) {
+		digest = wlb_word_digest_mix(digest, wlb_indexed_index_digest(d->parts[i].indexed));
+		digest = wlb_word_digest_mix(digest, (uint64_t)d->parts[i].skipped);
+		digest = wlb_word_digest_mix(digest, (uint64_t)(d->parts[i].end - d->parts[i].begin));
+	}
+	for (int g = 0; d->group_count > 1 && g < d->group_count; g++)
+		digest = mix_double(wlb_word_digest_mix(digest, (uint64_t)d->groups[g].begin), d->groups[g].weight);
 	d->index_digest = digest != 0 ? digest : 1;
 }
 
-static int check_index(struct wlb_dataset *d, struct wlb_error *error)
+static int check_choice(const struct wlb_dataset_choice *choice, struct wlb_error *error)
 {
-	wlb_file_report("reading", d->idx_path);
-	if (check_header(d, error) < 0 || check_counts(d, error) < 0 || check_sequences(d, error) < 0 ||
-	    check_documents(d, error) < 0)
-		return -1;
-	digest_index(d);
+	double sum = 0.0;
+	if (choice->count < 1 || choice->count > WLB_DATASET_PARTS_MAX)
+		return wlb_fail(error, "%d datasets: a blend has 1 to %d: join some of them", choice->count,
+		                WLB_DATASET_PARTS_MAX);
+	for (int i = 0; i < choice->count; i++)
+		sum += choice->sources[i].weight;
+	if (choice->is_weighted && sum <= 0.0)
+		return wlb_fail(error, "the weights of the %d datasets are all 0: one must be above", choice->count);
 	return 0;
 }
 
-int wlb_dataset_open(const char *prefix, struct wlb_dataset **dataset, struct wlb_error *error)
+/* Opens all parts; with weights those of weight 0 are no part. */
+static int open_all(struct wlb_dataset *d, const struct wlb_dataset_choice *choice, struct wlb_error *error)
+{
+	int64_t documents = 0;
+	for (int i = 0; i < choice->count; i++) {
+		struct part *p = &d->parts[d->part_count];
+		p->weight = choice->sources[i].weight;
+		if (choice->is_weighted && p->weight <= 0.0)
+			continue;
+		int rc = open_part(p, choice->sources[i].prefix, choice, documents, error);
+		if (rc < 0)
+			return rc;
+		documents = p->end;
+		d->tokens += count_tokens(p);
+		d->part_count++;
+	}
+	set_groups(d, choice->is_weighted);
+	digest_parts(d);
+	return 0;
+}
+
+int wlb_dataset_open_parts(const struct wlb_dataset_choice *choice, struct wlb_dataset **dataset,
+                           struct wlb_error *error)
 {
 	*dataset = NULL;
+	if (check_choice(choice, error) < 0)
+		return -1;
 	struct wlb_dataset *d = calloc(1, sizeof(*d));
-	if (d == NULL) {
-		wlb_fail(error, "%s: out of memory", prefix);
-		return WLB_UNREADABLE;
+	if (d != NULL) {
+		d->parts = calloc((size_t)choice->count, sizeof(*d->parts));
+		d->groups = calloc((size_t)choice->count, sizeof(*d->groups));
 	}
-	d->bin_fd = -1;
-	int rc = make_paths(d, prefix, error);
-	if (rc == 0)
-		rc = open_files(d, error);
-	if (rc == 0)
-		rc = check_index(d, error);
+	int rc = WLB_UNREADABLE;
+	if (d == NULL || d->parts == NULL || d->groups == NULL)
+		wlb_fail(error, "%s: out of memory", choice->sources[0].prefix);
+	else
+		rc = open_all(d, choice, error);
 	if (rc == 0)
 		*dataset = d;
 	else
@@ -283,22 +168,27 @@ int wlb_dataset_open(const char *prefix, struct wlb_dataset **dataset, struct wl
 	return rc;
 }
 
+int wlb_dataset_open(const char *prefix, struct wlb_dataset **dataset, struct wlb_error *error)
+{
+	const struct wlb_dataset_source source = {.prefix = prefix};
+	const struct wlb_dataset_choice choice = {.sources = &source, .count = 1, .to = 1.0};
+	return wlb_dataset_open_parts(&choice, dataset, error);
+}
+
 void wlb_dataset_close(struct wlb_dataset *d)
 {
 	if (d == NULL)
 		return;
-	if (d->idx != NULL)
-		munmap(d->idx, (size_t)d->idx_bytes);
-	if (d->bin_fd >= 0)
-		close(d->bin_fd);
-	free(d->idx_path);
-	free(d->bin_path);
+	for (int i = 0; i < d->part_count; i++)
+		wlb_indexed_close(d->parts[i].indexed);
+	free(d->parts);
+	free(d->groups);
 	free(d);
 }
 
 int64_t wlb_dataset_documents(const struct wlb_dataset *d)
 {
-	return d->documents;
+	return d->parts[d->part_count - 1].end;
 }
 
 int64_t wlb_dataset_tokens(const struct wlb_dataset *d)
@@ -306,35 +196,31 @@ int64_t wlb_dataset_tokens(const struct wlb_dataset *d)
 	return d->tokens;
 }
 
+int wlb_dataset_group_count(const struct wlb_dataset *d)
+{
+	return d->group_count;
+}
+
+const struct wlb_dataset_group *wlb_dataset_group(const struct wlb_dataset *d, int group)
+{
+	return &d->groups[group];
+}
+
 uint64_t wlb_dataset_index_digest(const struct wlb_dataset *d)
 {
 	return d->index_digest;
 }
 
-/* Returns the byte of .bin where a window begins. Each is in an equal part of a file that is larger than all windows.
- */
-static int64_t window_start(const struct wlb_dataset *d, int64_t window)
-{
-	int64_t part_bytes = d->bin_bytes / WINDOWS;
-	if (d->bin_bytes <= (int64_t)WINDOWS * WINDOW_BYTES)
-		return window * WINDOW_BYTES;
-	uint64_t random = wlb_word_digest_mix(d->index_digest, (uint64_t)window);
-	return window * part_bytes + (int64_t)(random % (uint64_t)(part_bytes - WINDOW_BYTES + 1));
-}
-
 int wlb_dataset_digest_tokens(struct wlb_dataset *d, struct wlb_error *error)
 {
-	unsigned char bytes[WINDOW_BYTES]; /* a multiple of the digest's stride */
-	struct wlb_word_digest digest = {0};
-	for (int64_t i = 0; i < WINDOWS && window_start(d, i) < d->bin_bytes; i++) {
-		int64_t start = window_start(d, i), left = d->bin_bytes - start;
-		size_t count = (size_t)(left < WINDOW_BYTES ? left : WINDOW_BYTES);
-		int rc = wlb_input_read(d->bin_fd, d->bin_path, bytes, count, start, error);
+	uint64_t digest = 0;
+	for (int i = 0; i < d->part_count; i++) {
+		int rc = wlb_indexed_digest_tokens(d->parts[i].indexed, error);
 		if (rc < 0)
 			return rc;
-		wlb_word_digest_add(&digest, bytes, count);
+		digest = wlb_word_digest_mix(digest, wlb_indexed_token_digest(d->parts[i].indexed));
 	}
-	d->token_digest = wlb_word_digest_mix(wlb_word_digest_value(&digest), (uint64_t)d->bin_bytes);
+	d->token_digest = d->part_count == 1 ? wlb_indexed_token_digest(d->parts[0].indexed) : digest;
 	d->token_digest += d->token_digest == 0;
 	return 0;
 }
@@ -346,103 +232,49 @@ uint64_t wlb_dataset_token_digest(const struct wlb_dataset *d)
 
 int64_t wlb_dataset_length(const struct wlb_dataset *d, int64_t document)
 {
-	int64_t tokens = 0;
-	for (int64_t s = document_start(d, document); s < document_start(d, document + 1); s++)
-		tokens += sequence_length(d, s);
-	return tokens;
+	const struct part *p = find_part(d, document);
+	return wlb_indexed_length(p->indexed, number_in(p, document));
+}
+
+const char *wlb_dataset_path_of(const struct wlb_dataset *d, int64_t document)
+{
+	return wlb_indexed_path(find_part(d, document)->indexed);
+}
+
+int64_t wlb_dataset_number_of(const struct wlb_dataset *d, int64_t document)
+{
+	return number_in(find_part(d, document), document);
 }
 
 const char *wlb_dataset_path(const struct wlb_dataset *d)
 {
-	return d->bin_path;
-}
-
-/* Returns token `i` of a chunk, decoded from the stored type. */
-static int64_t decode(const struct wlb_dataset *d, const unsigned char *chunk, int64_t i)
-{
-	uint16_t u16;
-	uint32_t u32;
-	switch (d->dtype) {
-	case WLB_INDEX_UINT8:
-		return chunk[i];
-	case WLB_INDEX_INT8:
-		return (int8_t)chunk[i];
-	case WLB_INDEX_INT16:
-		memcpy(&u16, chunk + 2 * i, sizeof(u16));
-		return (int16_t)le16toh(u16);
-	case WLB_INDEX_UINT16:
-		memcpy(&u16, chunk + 2 * i, sizeof(u16));
-		return le16toh(u16);
-	case WLB_INDEX_INT32:
-		memcpy(&u32, chunk + 4 * i, sizeof(u32));
-		return (int32_t)le32toh(u32);
-	case WLB_INDEX_INT64:
-		break;
-	}
-	return (int64_t)load_u64(chunk + 8 * i);
-}
-
-/* Reads tokens [start, start + count) of one sequence. */
-static int read_sequence(const struct wlb_dataset *d, int64_t sequence, int64_t start, int64_t count, int32_t *out,
-                         struct wlb_error *error)
-{
-	unsigned char chunk[READ_CHUNK_TOKENS * sizeof(int64_t)];
-	while (count > 0) {
-		int64_t n = count < READ_CHUNK_TOKENS ? count : READ_CHUNK_TOKENS;
-		int64_t offset = sequence_pointer(d, sequence) + start * d->token_bytes;
-		int rc = wlb_input_read(d->bin_fd, d->bin_path, chunk, (size_t)(n * d->token_bytes), offset, error);
-		if (rc < 0)
-			return rc;
-		for (int64_t i = 0; i < n; i++) {
-			int64_t token = decode(d, chunk, i);
-			if (token < 0 || token > INT32_MAX)
-				return wlb_fail(
-					error,
-					"%s: token %lld of sequence %lld is %lld: it must be between 0 and 2^31 - 1",
-					d->bin_path, (long long)(start + i), (long long)sequence, (long long)token);
-			out[i] = (int32_t)token;
-		}
-		out += n;
-		start += n;
-		count -= n;
-	}
-	return 0;
+	return wlb_indexed_path(d->parts[0].indexed);
 }
 
 int wlb_dataset_read(const struct wlb_dataset *d, int64_t document, int64_t start, int64_t count, int32_t *out,
                      struct wlb_error *error)
 {
-	for (int64_t s = document_start(d, document); count > 0 && s < document_start(d, document + 1); s++) {
-		int64_t length = sequence_length(d, s);
-		if (start >= length) {
-			start -= length;
-			continue;
-		}
-		int64_t n = count < length - start ? count : length - start;
-		int rc = read_sequence(d, s, start, n, out, error);
-		if (rc < 0)
-			return rc;
-		out += n;
-		count -= n;
-		start = 0;
-	}
-	return 0;
+	const struct part *p = find_part(d, document);
+	return wlb_indexed_read(p->indexed, number_in(p, document), start, count, out, error);
 }
 
-int64_t wlb_dataset_max_token(const struct wlb_dataset *d, struct wlb_error *error)
+/* Returns where share `share` of `shares` of the part begins, as a number in the part. */
+static int64_t share_begin(const struct part *p, int share, int shares)
 {
-	int32_t tokens[READ_CHUNK_TOKENS];
+	int64_t documents = p->end - p->begin;
+	return p->skipped + documents / shares * share + documents % shares * share / shares;
+}
+
+int64_t wlb_dataset_max_token(const struct wlb_dataset *d, int share, int shares, struct wlb_error *error)
+{
 	int64_t largest = 0;
-	for (int64_t s = 0; s < d->sequences; s++) {
-		for (int64_t start = 0; start < sequence_length(d, s); start += READ_CHUNK_TOKENS) {
-			int64_t left = sequence_length(d, s) - start;
-			int64_t n = left < READ_CHUNK_TOKENS ? left : READ_CHUNK_TOKENS;
-			int rc = read_sequence(d, s, start, n, tokens, error);
-			if (rc < 0)
-				return rc;
-			for (int64_t i = 0; i < n; i++)
-				largest = tokens[i] > largest ? tokens[i] : largest;
-		}
+	for (int i = 0; i < d->part_count; i++) {
+		const struct part *p = &d->parts[i];
+		int64_t found = wlb_indexed_max_token(p->indexed, share_begin(p, share, shares),
+		                                      share_begin(p, share + 1, shares), error);
+		if (found < 0)
+			return found;
+		largest = found > largest ? found : largest;
 	}
 	return largest;
 }

@@ -1,44 +1,73 @@
 /*
- * Reads Megatron-LM's indexed dataset: PREFIX.bin (token ids) and PREFIX.idx (lengths, offsets, documents).
- * Format: megatron/core/datasets/indexed_dataset.py, version 1, magic "MMIDIDX\0\0".
+ * What a run trains on: one indexed dataset (indexed.h), or several, of each all documents or those of a split. The
+ * documents of all parts have one numbering, part after part.
  */
 #ifndef WORKER_DATA_DATASET_H
 #define WORKER_DATA_DATASET_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "libwlb/wlb.h"
 
-/* Both files are kept open: .idx is mapped, .bin is read with pread, so that a .bin that shrinks or a disk that fails
- * during a run is an error that names the file and never a SIGBUS. An .idx that is truncated in place while mapped can
- * cause a SIGBUS; `wlb data build` replaces files by rename, which does not change open files. */
 struct wlb_dataset;
 
-/* Opens PREFIX.idx and PREFIX.bin and checks every field of .idx against the sizes of both files, so that no later read
- * goes beyond the mapping. Returns 0; -1 with file, field, value and rule where a check fails, or where a file is
- * missing or this user may not read it; WLB_UNREADABLE (input.h) where it cannot be read now. *dataset is NULL then. */
+enum { WLB_DATASET_PARTS_MAX = 256 };
+
+struct wlb_dataset_source {
+	const char *prefix;
+	double weight; /* its share of the trained tokens, in any unit; with 0 it is left out */
+};
+
+struct wlb_dataset_choice {
+	const struct wlb_dataset_source *sources;
+	int count;
+	bool is_weighted; /* else all documents are trained once before any is again */
+	double from, to;  /* of the n documents of each part, those from from * n on and before to * n, both rounded */
+};
+
+/* The documents [begin, end), which have an order of their own. */
+struct wlb_dataset_group {
+	int64_t begin, end;
+	double weight;
+};
+
+/* Opens all documents of one dataset. Returns 0; -1 with file, field, value and rule where a check fails, or where a
+ * file is missing or this user may not read it; WLB_UNREADABLE (input.h) where it cannot be read now. *dataset is NULL
+ * then. */
 int wlb_dataset_open(const char *prefix, struct wlb_dataset **dataset, struct wlb_error *error);
+/* The same for several, or a split. Refused are more parts than WLB_DATASET_PARTS_MAX and weights that are all 0. */
+int wlb_dataset_open_parts(const struct wlb_dataset_choice *choice, struct wlb_dataset **dataset,
+                           struct wlb_error *error);
 void wlb_dataset_close(struct wlb_dataset *dataset); /* NULL allowed */
 
 int64_t wlb_dataset_documents(const struct wlb_dataset *dataset);
 int64_t wlb_dataset_tokens(const struct wlb_dataset *dataset);
-/* Returns a digest, never 0, of the element type, the lengths, the pointers and the documents that the index has. */
+/* Returns the number of groups: of parts with weights each is one, and others are one together. */
+int wlb_dataset_group_count(const struct wlb_dataset *dataset);
+const struct wlb_dataset_group *wlb_dataset_group(const struct wlb_dataset *dataset, int group);
+/* Returns a digest, never 0, of the indexes, the documents that are chosen of each, and the weights; of one whole
+ * dataset that of its index. */
 uint64_t wlb_dataset_index_digest(const struct wlb_dataset *dataset);
-/* Makes the digest of the tokens: of the size of .bin and of 1 MiB of it, in windows all over the file, at bytes that
- * follow from the digest of the index; a .bin of up to 1 MiB is in it whole. Returns 0, -1 where the file ends before,
- * WLB_UNREADABLE where it cannot be read now. */
+/* Makes the digest of the tokens from those of the parts (indexed.h). Returns 0, -1 or WLB_UNREADABLE as there. */
 int wlb_dataset_digest_tokens(struct wlb_dataset *dataset, struct wlb_error *error);
 /* Returns that digest, 0 where it was not made. */
 uint64_t wlb_dataset_token_digest(const struct wlb_dataset *dataset);
 int64_t wlb_dataset_length(const struct wlb_dataset *dataset, int64_t document); /* tokens */
-/* Returns the path of the .bin file, for messages; the dataset owns it. */
+/* Returns the path of the .bin file that has the document, for messages; of a document that there is none of, that of
+ * the last part. The dataset owns it. */
+const char *wlb_dataset_path_of(const struct wlb_dataset *dataset, int64_t document);
+/* Returns the number of the document in that file. */
+int64_t wlb_dataset_number_of(const struct wlb_dataset *dataset, int64_t document);
+/* Returns the path of the first part's .bin file, for messages; the dataset owns it. */
 const char *wlb_dataset_path(const struct wlb_dataset *dataset);
 /* Copies tokens [start, start + count) of the document, which must lie within it, as int32. Returns -1 where a
  * token id is negative or above 2^31 - 1 or the file ends before, WLB_UNREADABLE where it cannot be read now. */
 int wlb_dataset_read(const struct wlb_dataset *dataset, int64_t document, int64_t start, int64_t count, int32_t *out,
                      struct wlb_error *error);
-/* Reads the whole dataset and returns the largest token id; 0 where it has no tokens. It fails as wlb_dataset_read. */
-int64_t wlb_dataset_max_token(const struct wlb_dataset *dataset, struct wlb_error *error);
+/* Reads share `share` of `shares` of the documents and returns the largest token id; 0 where it has no tokens. It fails
+ * as wlb_dataset_read. */
+int64_t wlb_dataset_max_token(const struct wlb_dataset *dataset, int share, int shares, struct wlb_error *error);
 
 #endif

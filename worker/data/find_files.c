@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 struct file {
-	char *path;
+	struct wlb_found_file found;
 	dev_t device;
 	ino_t inode;
 };
@@ -29,8 +29,12 @@ static int append(struct list *list, const FTSENT *entry, struct wlb_error *erro
 		list->capacity = capacity;
 	}
 	struct file *file = &list->files[list->count];
-	*file = (struct file){strdup(entry->fts_path), entry->fts_statp->st_dev, entry->fts_statp->st_ino};
-	if (file->path == NULL)
+	const struct stat *about = entry->fts_statp;
+	*file = (struct file){{strdup(entry->fts_path), about->st_size,
+	                       INT64_C(1000000000) * about->st_mtim.tv_sec + about->st_mtim.tv_nsec},
+	                      about->st_dev,
+	                      about->st_ino};
+	if (file->found.path == NULL)
 		return wlb_fail(error, "out of memory for %lld files", (long long)list->count);
 	list->count++;
 	return 0;
@@ -85,19 +89,20 @@ static int by_inode(const void *a, const void *b)
 		return x->device < y->device ? -1 : 1;
 	if (x->inode != y->inode)
 		return x->inode < y->inode ? -1 : 1;
-	return strcmp(x->path, y->path); /* of several links the first name stays */
+	return strcmp(x->found.path, y->found.path); /* of several links the first name stays */
 }
 
 static int by_path(const void *a, const void *b)
 {
-	return strcmp(*(char *const *)a, *(char *const *)b);
+	const struct wlb_found_file *x = a, *y = b;
+	return strcmp(x->path, y->path);
 }
 
 /* Moves the first path of each inode to `found`. */
 static int take_unique(struct list *list, struct wlb_found *found, struct wlb_error *error)
 {
-	found->paths = calloc((size_t)list->count + 1, sizeof(*found->paths));
-	if (found->paths == NULL)
+	found->files = calloc((size_t)list->count + 1, sizeof(*found->files));
+	if (found->files == NULL)
 		return wlb_fail(error, "out of memory for %lld files", (long long)list->count);
 	if (list->count > 0)
 		qsort(list->files, (size_t)list->count, sizeof(*list->files), by_inode);
@@ -105,10 +110,11 @@ static int take_unique(struct list *list, struct wlb_found *found, struct wlb_er
 		struct file *file = &list->files[i];
 		if (i > 0 && file[-1].device == file->device && file[-1].inode == file->inode)
 			continue;
-		found->paths[found->count++] = file->path;
-		file->path = NULL;
+		found->files[found->count++] = file->found;
+		found->bytes += file->found.bytes;
+		file->found.path = NULL;
 	}
-	qsort(found->paths, (size_t)found->count, sizeof(*found->paths), by_path);
+	qsort(found->files, (size_t)found->count, sizeof(*found->files), by_path);
 	return 0;
 }
 
@@ -124,7 +130,7 @@ int wlb_find_files(char *const *roots, struct wlb_found *found, struct wlb_error
 	if (rc == 0)
 		rc = take_unique(&list, found, error);
 	for (int64_t i = 0; i < list.count; i++)
-		free(list.files[i].path);
+		free(list.files[i].found.path);
 	free(list.files);
 	return rc;
 }
@@ -132,7 +138,7 @@ int wlb_find_files(char *const *roots, struct wlb_found *found, struct wlb_error
 void wlb_found_free(struct wlb_found *found)
 {
 	for (int64_t i = 0; i < found->count; i++)
-		free(found->paths[i]);
-	free(found->paths);
+		free(found->files[i].path);
+	free(found->files);
 	*found = (struct wlb_found){0};
 }

@@ -6,9 +6,16 @@
 
 #include "libwlb/wlb.h"
 
+struct wlb_found_file {
+	char *path;
+	int64_t bytes;
+	int64_t modified_ns; /* since 1970 */
+};
+
 struct wlb_found {
-	char **paths; /* in order of their names */
+	struct wlb_found_file *files; /* in order of their paths */
 	int64_t count;
+	int64_t bytes;      /* of all files */
 	int64_t links;      /* symbolic links, which were not followed */
 	int64_t unreadable; /* folders and files that could not be examined */
 	struct wlb_error first_unreadable;

@@ -36,13 +36,25 @@ struct wlb_gunzip *wlb_gunzip_open(int fd)
 	return g;
 }
 
+int wlb_gunzip_release(struct wlb_gunzip *g)
+{
+	int fd = g->fd;
+	lseek(fd, 0, SEEK_SET);
+	inflateEnd(&g->stream);
+	free(g);
+	return fd;
+}
+
 void wlb_gunzip_close(struct wlb_gunzip *g)
 {
-	if (g == NULL)
-		return;
-	inflateEnd(&g->stream);
-	close(g->fd);
-	free(g);
+	if (g != NULL)
+		close(wlb_gunzip_release(g));
+}
+
+int64_t wlb_gunzip_position(const struct wlb_gunzip *g)
+{
+	off_t position = lseek(g->fd, 0, SEEK_CUR);
+	return position < 0 ? 0 : position;
 }
 
 /* Reads until `input` has at least `least` bytes, or the file ends. */

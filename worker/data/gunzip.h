@@ -17,6 +17,10 @@ struct wlb_gunzip *wlb_gunzip_open(int fd);
  * is damaged or cut, WLB_UNREADABLE (worker/data/input.h) where it cannot be read now; the reason does not name the
  * file. */
 int64_t wlb_gunzip_read(struct wlb_gunzip *g, char *to, int64_t bytes, struct wlb_error *error);
+/* Returns how many bytes of the file have been read. */
+int64_t wlb_gunzip_position(const struct wlb_gunzip *g);
+/* Frees the reader and returns its file, at the first byte again, for the caller to close. */
+int wlb_gunzip_release(struct wlb_gunzip *g);
 void wlb_gunzip_close(struct wlb_gunzip *g); /* NULL allowed */
 
 #endif

@@ -1,9 +1,9 @@
 #include "worker/data/info.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 
 #include "common/show.h"
+#include "worker/data/facts.h"
 
 enum { BAR_COLUMNS = 40 };
 
@@ -90,10 +90,11 @@ static void print_histogram(const struct wlb_info *info, FILE *to)
 	}
 }
 
-void wlb_info_print(const struct wlb_info *info, const char *prefix, FILE *to)
+void wlb_info_print(const struct wlb_info *info, const char *prefix, const json_t *facts, FILE *to)
 {
 	wlb_show_line(to, "%s: %lld documents, %lld tokens", prefix, (long long)info->documents,
 	              (long long)info->tokens);
+	wlb_facts_print(facts, to);
 	if (info->documents == 0)
 		return;
 	fprintf(to, "length in tokens: mean %.1f, longest %lld\n", info->mean, (long long)info->longest);
@@ -116,7 +117,7 @@ static json_t *format_histogram(const struct wlb_info *info)
 	return bins;
 }
 
-int wlb_info_print_json(const struct wlb_info *info, FILE *to)
+int wlb_info_print_json(const struct wlb_info *info, json_t *facts, FILE *to)
 {
 	json_t *length = json_pack("{s:f, s:I}", "mean", info->mean, "max", (json_int_t)info->longest);
 	for (int q = 0; q < WLB_INFO_QUANTILES; q++) {
@@ -126,6 +127,8 @@ int wlb_info_print_json(const struct wlb_info *info, FILE *to)
 	}
 	json_t *all = json_pack("{s:I, s:I, s:o, s:o}", "documents", (json_int_t)info->documents, "tokens",
 	                        (json_int_t)info->tokens, "length", length, "histogram", format_histogram(info));
+	if (facts != NULL)
+		json_object_set(all, "facts", facts);
 	int rc = all == NULL || json_dumpf(all, to, JSON_REAL_PRECISION(12)) < 0 || fputc('\n', to) == EOF ? -1 : 0;
 	json_decref(all);
 	return rc;

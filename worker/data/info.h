@@ -2,6 +2,7 @@
 #ifndef WORKER_DATA_INFO_H
 #define WORKER_DATA_INFO_H
 
+#include <jansson.h>
 #include <stdio.h>
 
 #include "libwlb/wlb.h"
@@ -24,8 +25,10 @@ struct wlb_info {
 };
 
 int wlb_info_compute(const struct wlb_dataset *dataset, struct wlb_info *info, struct wlb_error *error);
-void wlb_info_print(const struct wlb_info *info, const char *prefix, FILE *to);
-/* Prints one JSON object. Returns -1 if out of memory or where `to` cannot be written. */
-int wlb_info_print_json(const struct wlb_info *info, FILE *to);
+/* `facts` is what wlb_facts_read() has returned, also NULL. */
+void wlb_info_print(const struct wlb_info *info, const char *prefix, const json_t *facts, FILE *to);
+/* Prints one JSON object, with the facts as a member where there are any. Returns -1 if out of memory or where `to`
+ * cannot be written. */
+int wlb_info_print_json(const struct wlb_info *info, json_t *facts, FILE *to);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -62,4 +63,29 @@ int wlb_input_read(int fd, const char *path, void *out, size_t bytes, int64_t of
 		offset += got;
 	}
 	return 0;
+}
+
+int wlb_input_read_all(const char *path, int64_t most_bytes, char **text, size_t *length, struct wlb_error *error)
+{
+	int64_t bytes;
+	*text = NULL;
+	int fd = wlb_input_open(path, &bytes, error), rc = -1;
+	if (fd < 0)
+		return fd;
+	if (bytes > most_bytes) {
+		wlb_fail(error, "%s: has %lld bytes, at most %lld are read", path, (long long)bytes,
+		         (long long)most_bytes);
+	} else if ((*text = malloc((size_t)bytes + 1)) == NULL) {
+		wlb_fail(error, "%s: out of memory for its %lld bytes", path, (long long)bytes);
+		rc = WLB_UNREADABLE;
+	} else {
+		rc = wlb_input_read(fd, path, *text, (size_t)bytes, 0, error);
+	}
+	close(fd);
+	if (rc < 0) {
+		free(*text);
+		*text = NULL;
+	}
+	*length = (size_t)bytes;
+	return rc;
 }

@@ -18,5 +18,8 @@ int wlb_input_open(const char *path, int64_t *bytes, struct wlb_error *error);
 /* Reads exactly `bytes` at `offset`. Returns -1 where the file ends before, WLB_UNREADABLE on other errors. `path` is
  * for the message only. */
 int wlb_input_read(int fd, const char *path, void *out, size_t bytes, int64_t offset, struct wlb_error *error);
+/* Reads a whole file of at most most_bytes. The caller frees *text, which is NULL on error. Returns 0; -1 where there
+ * is no such file, or it is larger; WLB_UNREADABLE on other errors. */
+int wlb_input_read_all(const char *path, int64_t most_bytes, char **text, size_t *bytes, struct wlb_error *error);
 
 #endif

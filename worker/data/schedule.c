@@ -1,28 +1,36 @@
 #include "worker/data/schedule.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 
+#include "common/word_digest.h"
 #include "worker/data/shuffle.h"
+
+enum { DOCUMENTS_A_MARK = 64 };
+
+struct group {
+	int64_t first_span; /* its spans are those from here on */
+	int64_t spans;
+	int64_t inputs;
+	double share; /* of the spans of a run */
+	int64_t epoch;
+	struct wlb_shuffle order; /* of that epoch */
+};
 
 struct wlb_schedule {
 	const struct wlb_dataset *dataset;
 	int64_t seq_length;
 	int64_t step_inputs; /* what a step may hold */
-	int64_t *first_span; /* [documents + 1]: spans of all documents before this one */
+	int64_t *marks;      /* of each document whose number is a multiple of DOCUMENTS_A_MARK: the spans before it */
+	int64_t mark_count;
+	struct group *groups;
+	int group_count;
 	struct wlb_schedule_state cursor;
-	struct wlb_shuffle order; /* of the cursor's epoch */
-	struct wlb_span *spans;   /* of the last step given */
+	struct wlb_span *spans; /* of the last step given */
 	int count;
 	int capacity;
 };
-
-static void begin_epoch(struct wlb_schedule *s, int64_t epoch)
-{
-	s->cursor.epoch = epoch;
-	s->cursor.position = 0;
-	wlb_shuffle_init(&s->order, s->cursor.seed, (uint64_t)epoch, s->cursor.spans);
-}
 
 /* A document of 0 or 1 tokens has no span: nothing in it is predicted from anything. */
 static int64_t count_spans(int64_t tokens, int64_t seq_length)
@@ -30,28 +38,79 @@ static int64_t count_spans(int64_t tokens, int64_t seq_length)
 	return tokens < 2 ? 0 : (tokens - 2) / seq_length + 1;
 }
 
+static int has_span(const struct wlb_dataset *dataset, const struct wlb_dataset_group *group)
+{
+	for (int64_t i = group->begin; i < group->end; i++)
+		if (count_spans(wlb_dataset_length(dataset, i), 1) > 0)
+			return 1;
+	return 0;
+}
+
 int wlb_schedule_check(const struct wlb_dataset *dataset, struct wlb_error *error)
 {
-	int64_t documents = wlb_dataset_documents(dataset);
-	for (int64_t i = 0; i < documents; i++)
-		if (count_spans(wlb_dataset_length(dataset, i), 1) > 0)
-			return 0;
-	return wlb_fail(error,
-	                "the dataset has no document of at least 2 tokens among its %lld: nothing can be trained",
-	                (long long)documents);
+	for (int g = 0; g < wlb_dataset_group_count(dataset); g++) {
+		const struct wlb_dataset_group *group = wlb_dataset_group(dataset, g);
+		if (!has_span(dataset, group))
+			return wlb_fail(
+				error,
+				"the dataset has no document of at least 2 tokens among its %lld (%s): nothing can "
+				"be trained",
+				(long long)(group->end - group->begin), wlb_dataset_path_of(dataset, group->begin));
+	}
+	return 0;
+}
+
+static int64_t document_spans(const struct wlb_schedule *s, int64_t document)
+{
+	return count_spans(wlb_dataset_length(s->dataset, document), s->seq_length);
+}
+
+/* Counts the spans and inputs of a group, whose first span is number `first_span`, and sets the marks of its documents.
+ */
+static void index_group(struct wlb_schedule *s, struct group *group, const struct wlb_dataset_group *of,
+                        int64_t first_span)
+{
+	*group = (struct group){.first_span = first_span, .epoch = -1};
+	for (int64_t i = of->begin; i < of->end; i++) {
+		int64_t tokens = wlb_dataset_length(s->dataset, i);
+		for (; s->mark_count * DOCUMENTS_A_MARK <= i; s->mark_count++)
+			s->marks[s->mark_count] = first_span + group->spans;
+		group->spans += count_spans(tokens, s->seq_length);
+		group->inputs += tokens < 2 ? 0 : tokens - 1;
+	}
+}
+
+/* Sets what part of the spans each group is to have, from its part of the tokens. */
+static void set_shares(struct wlb_schedule *s)
+{
+	double sum = 0.0;
+	for (int g = 0; g < s->group_count; g++) {
+		const struct group *group = &s->groups[g];
+		s->groups[g].share =
+			wlb_dataset_group(s->dataset, g)->weight * (double)group->spans / (double)group->inputs;
+		sum += s->groups[g].share;
+	}
+	for (int g = 0; g < s->group_count; g++)
+		s->groups[g].share /= sum;
 }
 
 static int index_spans(struct wlb_schedule *s, struct wlb_error *error)
 {
 	int64_t documents = wlb_dataset_documents(s->dataset);
+	s->group_count = wlb_dataset_group_count(s->dataset);
 	if (wlb_schedule_check(s->dataset, error) < 0)
 		return -1;
-	s->first_span = malloc(((size_t)documents + 1) * sizeof(*s->first_span));
-	if (s->first_span == NULL)
+	s->marks = calloc((size_t)(documents / DOCUMENTS_A_MARK) + 1, sizeof(*s->marks));
+	s->groups = calloc((size_t)s->group_count, sizeof(*s->groups));
+	if (s->marks == NULL || s->groups == NULL)
 		return wlb_fail(error, "out of memory for the schedule of %lld documents", (long long)documents);
-	s->first_span[0] = 0;
-	for (int64_t i = 0; i < documents; i++)
-		s->first_span[i + 1] = s->first_span[i] + count_spans(wlb_dataset_length(s->dataset, i), s->seq_length);
+	int64_t spans = 0;
+	for (int g = 0; g < s->group_count; g++) {
+		index_group(s, &s->groups[g], wlb_dataset_group(s->dataset, g), spans);
+		spans += s->groups[g].spans;
+	}
+	s->cursor.spans = spans;
+	set_shares(s);
 	return 0;
 }
 
@@ -75,17 +134,16 @@ struct wlb_schedule *wlb_schedule_new(const struct wlb_dataset *dataset, int64_t
 	s->dataset = dataset;
 	s->seq_length = seq_length;
 	s->step_inputs = step_inputs;
-	if (index_spans(s, error) < 0) {
-		wlb_schedule_free(s);
-		return NULL;
-	}
 	s->cursor = (struct wlb_schedule_state){.seed = seed,
 	                                        .documents = wlb_dataset_documents(dataset),
 	                                        .tokens = wlb_dataset_tokens(dataset),
 	                                        .index_digest = wlb_dataset_index_digest(dataset),
-	                                        .token_digest = wlb_dataset_token_digest(dataset),
-	                                        .spans = s->first_span[wlb_dataset_documents(dataset)]};
-	begin_epoch(s, 0);
+	                                        .token_digest = wlb_dataset_token_digest(dataset)};
+	if (index_spans(s, error) < 0) {
+		wlb_schedule_free(s);
+		return NULL;
+	}
+	s->cursor.groups = s->group_count > 1 ? s->group_count : 0;
 	return s;
 }
 
@@ -93,33 +151,83 @@ void wlb_schedule_free(struct wlb_schedule *s)
 {
 	if (s == NULL)
 		return;
-	free(s->first_span);
+	free(s->marks);
+	free(s->groups);
 	free(s->spans);
 	free(s);
 }
 
-/* The document that holds this span: the last one with first_span[document] <= span. */
-static int64_t find_document(const struct wlb_schedule *s, int64_t span)
+/* Returns the document that holds this span, and sets *first to the first span of it. */
+static int64_t find_document(const struct wlb_schedule *s, int64_t span, int64_t *first)
 {
-	int64_t low = 0, high = s->cursor.documents;
+	int64_t low = 0, high = s->mark_count;
 	while (high - low > 1) {
 		int64_t middle = low + (high - low) / 2;
-		if (s->first_span[middle] <= span)
+		if (s->marks[middle] <= span)
 			low = middle;
 		else
 			high = middle;
 	}
-	return low;
+	int64_t document = low * DOCUMENTS_A_MARK, spans;
+	*first = s->marks[low];
+	while (*first + (spans = document_spans(s, document)) <= span) {
+		*first += spans;
+		document++;
+	}
+	return document;
 }
 
-/* The span that comes next, without taking it. */
-static struct wlb_span peek(struct wlb_schedule *s)
+/* Returns the group of the next span: the one that lags most behind its share, the first of several. */
+static int choose_group(const struct wlb_schedule *s)
 {
-	if (s->cursor.position == s->cursor.spans)
-		begin_epoch(s, s->cursor.epoch + 1);
-	int64_t span = wlb_shuffle_at(&s->order, s->cursor.position);
-	int64_t document = find_document(s, span);
-	int64_t start = (span - s->first_span[document]) * s->seq_length;
+	int chosen = 0;
+	double total = 0.0, most = -INFINITY;
+	if (s->group_count == 1)
+		return 0;
+	for (int g = 0; g < s->group_count; g++)
+		total += (double)s->cursor.taken[g];
+	for (int g = 0; g < s->group_count; g++) {
+		double lag = s->groups[g].share * fmax(total, 1.0) - (double)s->cursor.taken[g];
+		if (lag > most) {
+			most = lag;
+			chosen = g;
+		}
+	}
+	return chosen;
+}
+
+/* Returns the span at a position of the group's order in an epoch. */
+static int64_t span_at(struct wlb_schedule *s, int g, int64_t epoch, int64_t position)
+{
+	struct group *group = &s->groups[g];
+	if (epoch != group->epoch) {
+		/* Groups of one size have different orders. */
+		uint64_t seed = g == 0 ? s->cursor.seed : wlb_word_digest_mix(s->cursor.seed, (uint64_t)g);
+		group->epoch = epoch;
+		wlb_shuffle_init(&group->order, seed, (uint64_t)epoch, group->spans);
+	}
+	return group->first_span + wlb_shuffle_at(&group->order, position);
+}
+
+/* The next span, of the group that is chosen. */
+static int64_t next_span(struct wlb_schedule *s, int g)
+{
+	int64_t taken = s->cursor.taken[g], spans = s->groups[g].spans;
+	return s->group_count == 1 ? span_at(s, g, s->cursor.epoch, s->cursor.position)
+	                           : span_at(s, g, taken / spans, taken % spans);
+}
+
+/* The span that comes next, which is of group *g, without taking it. */
+static struct wlb_span peek(struct wlb_schedule *s, int *g)
+{
+	if (s->cursor.position == s->cursor.spans) {
+		s->cursor.epoch++;
+		s->cursor.position = 0;
+	}
+	*g = choose_group(s);
+	int64_t span = next_span(s, *g), first;
+	int64_t document = find_document(s, span, &first);
+	int64_t start = (span - first) * s->seq_length;
 	int64_t left = wlb_dataset_length(s->dataset, document) - 1 - start;
 	return (struct wlb_span){
 		.document = document, .start = start, .tokens = (int32_t)(left < s->seq_length ? left : s->seq_length)};
@@ -144,12 +252,14 @@ int wlb_schedule_next(struct wlb_schedule *s, const struct wlb_span **spans, str
 	int64_t inputs = 0;
 	s->count = 0;
 	for (;;) {
-		struct wlb_span span = peek(s);
+		int group;
+		struct wlb_span span = peek(s, &group);
 		if (inputs + span.tokens > s->step_inputs)
 			break;
 		if (append(s, &span, error) < 0)
 			return -1;
 		s->cursor.position++;
+		s->cursor.taken[group] += s->group_count > 1;
 		inputs += span.tokens;
 	}
 	s->cursor.step++;
@@ -171,6 +281,24 @@ static int check_digest(const char *part, uint64_t was, uint64_t is, struct wlb_
 	                "the schedule was saved for a dataset whose %s has the digest %016" PRIx64
 	                ", the %s of this one has %016" PRIx64 ": use the dataset of the run",
 	                part, was, part, is);
+}
+
+/* The sum of what was taken of the groups is what was taken of all. */
+static int check_taken(const struct wlb_schedule *s, const struct wlb_schedule_state *state, struct wlb_error *error)
+{
+	int64_t sum = 0, total;
+	int is_right = state->groups == s->cursor.groups;
+	for (int g = 0; is_right && g < state->groups; g++)
+		is_right = state->taken[g] >= 0 && !__builtin_add_overflow(sum, state->taken[g], &sum);
+	if (is_right && state->groups > 0)
+		is_right = !__builtin_mul_overflow(state->epoch, state->spans, &total) &&
+		           !__builtin_add_overflow(total, state->position, &total) && total == sum;
+	return is_right ? 0
+	                : wlb_fail(error,
+	                           "the saved schedule has %d datasets with weights, or other numbers of their spans "
+	                           "than "
+	                           "of all; this one has %d: use the dataset of the run",
+	                           state->groups, s->cursor.groups);
 }
 
 int wlb_schedule_check_state(const struct wlb_schedule *s, const struct wlb_schedule_state *state,
@@ -202,7 +330,7 @@ int wlb_schedule_check_state(const struct wlb_schedule *s, const struct wlb_sche
 			"position at most %lld",
 			(long long)state->epoch, (long long)state->position, (long long)state->step,
 			(long long)state->spans);
-	return 0;
+	return check_taken(s, state, error);
 }
 
 int wlb_schedule_restore(struct wlb_schedule *s, const struct wlb_schedule_state *state, struct wlb_error *error)
@@ -210,7 +338,6 @@ int wlb_schedule_restore(struct wlb_schedule *s, const struct wlb_schedule_state
 	if (wlb_schedule_check_state(s, state, error) < 0)
 		return -1;
 	uint64_t index_digest = s->cursor.index_digest, token_digest = s->cursor.token_digest;
-	begin_epoch(s, state->epoch);
 	s->cursor = *state;
 	s->cursor.index_digest = index_digest;
 	s->cursor.token_digest = token_digest;

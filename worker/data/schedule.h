@@ -8,6 +8,11 @@
  * for each epoch. Spans are shuffled and not documents, as Megatron-LM shuffles samples; otherwise one long document
  * could fill a thousand steps. A step takes spans in order until the next one would exceed global_batch_size *
  * seq_length inputs; a step is never empty.
+ *
+ * Each group of a dataset (dataset.h) has an order of its own. Of several, the next span is of the group that lags most
+ * behind its share of the spans so far: Megatron-LM's build_blending_indices, whose samples are all of one length. Here
+ * spans have any length, so that the share of the spans is that of the tokens divided by the mean length of the group's
+ * spans.
  */
 #ifndef WORKER_DATA_SCHEDULE_H
 #define WORKER_DATA_SCHEDULE_H
@@ -22,7 +27,8 @@ struct wlb_schedule;
 /* Returns -1 where no document has a target. */
 int wlb_schedule_check(const struct wlb_dataset *dataset, struct wlb_error *error);
 
-/* The caller owns the dataset, which must outlive the schedule. The schedule takes 8 bytes for each document. */
+/* The caller owns the dataset, which must outlive the schedule. Memory: 8 bytes for each 64 documents, since each rank
+ * has a schedule, and the lengths are in the index that the ranks of a node share. */
 struct wlb_schedule *wlb_schedule_new(const struct wlb_dataset *dataset, int64_t seq_length, int64_t global_batch_size,
                                       uint64_t seed, struct wlb_error *error);
 void wlb_schedule_free(struct wlb_schedule *schedule);
@@ -39,9 +45,12 @@ struct wlb_schedule_state {
 	uint64_t index_digest; /* likewise; 0: earlier versions did not keep it */
 	uint64_t token_digest; /* likewise; 0 also where it was not made */
 	int64_t spans;         /* of an epoch; another seq_length is refused */
-	int64_t epoch;
-	int64_t position; /* index into the epoch's order of spans */
-	int64_t step;     /* steps returned so far */
+	int64_t epoch;         /* spans taken so far, divided by `spans` */
+	int64_t position;      /* the rest: of one group the index into the epoch's order */
+	int64_t step;          /* steps returned so far */
+	/* Of several groups: how many, and the spans taken of each; their sum is epoch * spans + position. 0: one. */
+	int groups;
+	int64_t taken[WLB_DATASET_PARTS_MAX];
 };
 void wlb_schedule_save(const struct wlb_schedule *schedule, struct wlb_schedule_state *state);
 /* Returns -1 where the state is of another dataset, seed or sequence length. */

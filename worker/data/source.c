@@ -7,6 +7,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "worker/data/converter.h"
 #include "worker/data/gunzip.h"
 #include "worker/data/input.h"
 #include "worker/data/json_line.h"
@@ -27,6 +28,9 @@ struct wlb_source {
 	char *path;
 	struct wlb_source_options options;
 	struct wlb_gunzip *file;
+	int converted; /* the file that `converter` reads; -1: none is converted */
+	enum wlb_converter_format format;
+	struct wlb_helper converter;
 	char *buffer;       /* [capacity + 1] */
 	int64_t begin, end; /* what has been read and not returned */
 	int64_t capacity;
@@ -49,6 +53,8 @@ static enum kind promise_of(const char *path)
 	size_t n = strlen(path);
 	if (ends_with(path, n, ".gz"))
 		n -= 3;
+	else if (ends_with(path, n, ".zst"))
+		n -= 4;
 	if (ends_with(path, n, ".jsonl") || ends_with(path, n, ".ndjson"))
 		return KIND_LINES;
 	return ends_with(path, n, ".json") ? KIND_VALUES : KIND_UNKNOWN;
@@ -67,6 +73,8 @@ struct wlb_source *wlb_source_open(const char *path, const struct wlb_source_opt
 		s->path = strdup(path);
 		s->capacity = READ_BYTES;
 		s->buffer = malloc(READ_BYTES + 1);
+		s->converted = -1;
+		s->format = wlb_converter_tell(fd, &s->options.programs);
 		s->file = wlb_gunzip_open(fd);
 	}
 	if (s == NULL || s->path == NULL || s->buffer == NULL || s->file == NULL) {
@@ -84,11 +92,20 @@ void wlb_source_close(struct wlb_source *s)
 	if (s == NULL)
 		return;
 	wlb_gunzip_close(s->file);
+	wlb_helper_end(&s->converter, 0, NULL, 0); /* one that has more to say is killed */
+	if (s->converted >= 0)
+		close(s->converted);
 	json_decref(s->document);
 	json_decref(s->values);
 	free(s->buffer);
 	free(s->path);
 	free(s);
+}
+
+int64_t wlb_source_position(const struct wlb_source *s)
+{
+	off_t position = s->converted < 0 ? wlb_gunzip_position(s->file) : lseek(s->converted, 0, SEEK_CUR);
+	return position < 0 ? 0 : position;
 }
 
 /* Writes where in the file the reader is: the line or value of JSON, else nothing. */
@@ -123,6 +140,47 @@ static enum wlb_source_result reserve(struct wlb_source *s, struct wlb_error *er
 	return WLB_SOURCE_DOCUMENT;
 }
 
+/* The result for a file whose converter is missing, as for other formats. */
+static enum wlb_source_result refuse_format(const struct wlb_source *s)
+{
+	return s->promised == KIND_LINES ? WLB_SOURCE_MALFORMED : WLB_SOURCE_NOT_TEXT;
+}
+
+/* Has the file converted, from its beginning: what is read then is the text. */
+static enum wlb_source_result begin_conversion(struct wlb_source *s, struct wlb_error *error)
+{
+	struct wlb_error why;
+	s->converted = wlb_gunzip_release(s->file);
+	s->file = NULL;
+	if (wlb_converter_start(&s->converter, s->format, &s->options.programs, s->converted, s->options.json_key,
+	                        &why) < 0) {
+		wlb_fail(error, "%s: %s", s->path, why.message);
+		return refuse_format(s);
+	}
+	s->file = wlb_gunzip_open(s->converter.out);
+	if (s->file == NULL) {
+		wlb_fail(error, "%s: out of memory", s->path);
+		return WLB_SOURCE_UNREADABLE;
+	}
+	s->converter.out = -1;
+	if (s->format == WLB_CONVERTER_PARQUET)
+		s->promised = KIND_LINES;
+	return WLB_SOURCE_DOCUMENT;
+}
+
+/* Finds out, at the end of the text, whether it is all that the file has. */
+static enum wlb_source_result end_conversion(struct wlb_source *s, struct wlb_error *error)
+{
+	struct wlb_error why;
+	int rc = *s->options.interrupted ? 0 : wlb_converter_end(&s->converter, &why);
+	if (*s->options.interrupted)
+		return WLB_SOURCE_INTERRUPTED;
+	if (rc == 0)
+		return WLB_SOURCE_END;
+	wlb_fail(error, "%s: cannot be read: %s", s->path, why.message);
+	return rc == WLB_CONVERTER_MISSING ? WLB_SOURCE_NOT_TEXT : WLB_SOURCE_MALFORMED;
+}
+
 /* Reads more of the file, at most READ_BYTES, so that a signal is soon noticed. Returns WLB_SOURCE_END at its end. */
 static enum wlb_source_result fill(struct wlb_source *s, struct wlb_error *error)
 {
@@ -144,7 +202,7 @@ static enum wlb_source_result fill(struct wlb_source *s, struct wlb_error *error
 		return got == WLB_UNREADABLE ? WLB_SOURCE_UNREADABLE : WLB_SOURCE_MALFORMED;
 	}
 	s->end += got;
-	return got > 0 ? WLB_SOURCE_DOCUMENT : WLB_SOURCE_END;
+	return got > 0 ? WLB_SOURCE_DOCUMENT : end_conversion(s, error);
 }
 
 /* Returns 1 with the reason where what the file begins with is known and is not text. A short file of it has no NUL. */
@@ -178,7 +236,8 @@ static int has_other_format(const struct wlb_source *s, struct wlb_error *error)
 		if (s->end >= formats[i].offset + magic_bytes &&
 		    memcmp(s->buffer + formats[i].offset, formats[i].magic, (size_t)magic_bytes) == 0) {
 			wlb_fail(error,
-			         "%s: has the format %s: %s; only text and JSON are read, also compressed by gzip",
+			         "%s: has the format %s: %s; only text and JSON are read, also compressed by gzip or "
+			         "zstd",
 			         s->path, formats[i].name, formats[i].remedy);
 			return 1;
 		}
@@ -349,11 +408,14 @@ static enum wlb_source_result count_blanks(struct wlb_source *s, int64_t *blanks
 /* Sets what the file holds by how it begins. Returns WLB_SOURCE_DOCUMENT where documents can be read. */
 static enum wlb_source_result judge(struct wlb_source *s, struct wlb_error *error)
 {
-	enum wlb_source_result result = fill(s, error);
+	enum wlb_source_result result =
+		s->format == WLB_CONVERTER_NONE ? WLB_SOURCE_DOCUMENT : begin_conversion(s, error);
+	if (result == WLB_SOURCE_DOCUMENT)
+		result = fill(s, error);
 	if (result != WLB_SOURCE_DOCUMENT && result != WLB_SOURCE_END)
 		return result;
 	if (has_other_format(s, error))
-		return s->promised == KIND_LINES ? WLB_SOURCE_MALFORMED : WLB_SOURCE_NOT_TEXT;
+		return refuse_format(s);
 	s->begin = s->end >= 3 && memcmp(s->buffer, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
 	int64_t blanks;
 	result = count_blanks(s, &blanks, error);
@@ -372,23 +434,36 @@ static enum wlb_source_result judge(struct wlb_source *s, struct wlb_error *erro
 }
 
 /* The whole file is one document. */
-static enum wlb_source_result next_file(struct wlb_source *s, const char **text, int64_t *length,
-                                        struct wlb_error *error)
+static enum wlb_source_result next_file(struct wlb_source *s, struct wlb_text *text, struct wlb_error *error)
 {
 	if (s->has_documents)
 		return WLB_SOURCE_END;
 	enum wlb_source_result result = read_rest(s, error);
 	if (result != WLB_SOURCE_END)
 		return result;
-	*text = s->buffer + s->begin;
-	*length = s->end - s->begin;
+	*text = (struct wlb_text){.bytes = s->buffer + s->begin, .length = s->end - s->begin};
 	return WLB_SOURCE_DOCUMENT;
+}
+
+/* Takes an array of strings, the sentences of a text. Returns 0 where the value is none. */
+static int take_sentences(const json_t *value, struct wlb_text *text)
+{
+	if (!json_is_array(value))
+		return 0;
+	*text = (struct wlb_text){.sentences = value};
+	for (size_t i = 0; i < json_array_size(value); i++) {
+		const json_t *sentence = json_array_get(value, i);
+		if (!json_is_string(sentence))
+			return 0;
+		text->length += (int64_t)json_string_length(sentence);
+	}
+	return 1;
 }
 
 /* Takes the text of an object; `why_none` says why `object` is NULL. JSON whose first object has no such text is not
  * meant to be trained, unless the file's name says otherwise. */
 static enum wlb_source_result take_text(const struct wlb_source *s, const json_t *object, const char *why_none,
-                                        const char **text, int64_t *length, struct wlb_error *error)
+                                        struct wlb_text *text, struct wlb_error *error)
 {
 	char place[40];
 	enum wlb_source_result refusal =
@@ -403,14 +478,15 @@ static enum wlb_source_result take_text(const struct wlb_source *s, const json_t
 		return refusal;
 	}
 	const json_t *value = json_object_get(object, s->options.json_key);
+	if (s->options.takes_sentences && take_sentences(value, text))
+		return WLB_SOURCE_DOCUMENT;
 	if (!json_is_string(value)) {
 		const char *is = value == NULL ? "missing" : json_is_null(value) ? "null" : "not a string";
 		wlb_fail(error, "%s:%s field '%s' is %s: it must be a string (see --json-key)", s->path, place,
 		         s->options.json_key, is);
-		return refusal;
+		return json_is_null(value) ? WLB_SOURCE_NO_TEXT : refusal;
 	}
-	*text = json_string_value(value);
-	*length = (int64_t)json_string_length(value);
+	*text = (struct wlb_text){.bytes = json_string_value(value), .length = (int64_t)json_string_length(value)};
 	return WLB_SOURCE_DOCUMENT;
 }
 
@@ -430,8 +506,7 @@ static enum wlb_source_result skip_to_line(struct wlb_source *s, char **line, in
 	}
 }
 
-static enum wlb_source_result next_line(struct wlb_source *s, const char **text, int64_t *length,
-                                        struct wlb_error *error)
+static enum wlb_source_result next_line(struct wlb_source *s, struct wlb_text *text, struct wlb_error *error)
 {
 	char *line;
 	int64_t bytes;
@@ -442,28 +517,26 @@ static enum wlb_source_result next_line(struct wlb_source *s, const char **text,
 	json_decref(s->document);
 	wlb_json_line_repair(line, bytes);
 	s->document = parse(line, bytes, 0, &json_error);
-	return take_text(s, s->document, json_error.text, text, length, error);
+	return take_text(s, s->document, json_error.text, text, error);
 }
 
-static enum wlb_source_result next_value(struct wlb_source *s, const char **text, int64_t *length,
-                                         struct wlb_error *error)
+static enum wlb_source_result next_value(struct wlb_source *s, struct wlb_text *text, struct wlb_error *error)
 {
 	if ((size_t)s->count == json_array_size(s->values))
 		return WLB_SOURCE_END;
-	return take_text(s, json_array_get(s->values, (size_t)s->count++), "", text, length, error);
+	return take_text(s, json_array_get(s->values, (size_t)s->count++), "", text, error);
 }
 
-enum wlb_source_result wlb_source_next(struct wlb_source *s, const char **text, int64_t *length,
-                                       struct wlb_error *error)
+enum wlb_source_result wlb_source_next(struct wlb_source *s, struct wlb_text *text, struct wlb_error *error)
 {
 	if (*s->options.interrupted)
 		return WLB_SOURCE_INTERRUPTED;
 	enum wlb_source_result result = s->kind == KIND_UNKNOWN ? judge(s, error) : WLB_SOURCE_DOCUMENT;
 	if (result != WLB_SOURCE_DOCUMENT)
 		return result;
-	result = s->kind == KIND_LINES    ? next_line(s, text, length, error)
-	         : s->kind == KIND_VALUES ? next_value(s, text, length, error)
-	                                  : next_file(s, text, length, error);
-	s->has_documents |= result == WLB_SOURCE_DOCUMENT;
+	result = s->kind == KIND_LINES    ? next_line(s, text, error)
+	         : s->kind == KIND_VALUES ? next_value(s, text, error)
+	                                  : next_file(s, text, error);
+	s->has_documents |= result == WLB_SOURCE_DOCUMENT || result == WLB_SOURCE_NO_TEXT;
 	return result;
 }

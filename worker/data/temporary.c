@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static const char AGAIN[] = "resume"; /* in the place of the six characters: a process finds the file of another one */
 static const char SUFFIX[] = ".partial"; /* six characters alone could be a name that a user has given */
 
 enum { RANDOM_BYTES = 6, SUFFIX_BYTES = sizeof(SUFFIX) - 1 };
@@ -59,7 +60,7 @@ FILE *wlb_temporary_open(struct wlb_temporary *temporary, const char *path, stru
 	mode_t mask = umask(0);
 	umask(mask);
 	temporary->lock = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	FILE *file = temporary->lock < 0 || fchmod(fd, 0666 & ~mask) < 0 ? NULL : fdopen(fd, "w");
+	FILE *file = temporary->lock < 0 || fchmod(fd, 0666 & ~mask) < 0 ? NULL : fdopen(fd, "w+");
 	if (file != NULL)
 		return file;
 	wlb_fail(error, "%s: cannot be created: %s", path, strerror(errno));
@@ -69,6 +70,54 @@ FILE *wlb_temporary_open(struct wlb_temporary *temporary, const char *path, stru
 	}
 	forget(temporary);
 	return NULL;
+}
+
+/* Takes the file for this process, and cuts it. Returns the reason why not, or NULL. */
+static const char *take_again(int fd, int64_t bytes)
+{
+	struct stat about;
+	int cause = lock_file(fd);
+	if (cause == EAGAIN || cause == EACCES)
+		return "another build has this prefix: wait for its end, or give another prefix";
+	if (fstat(fd, &about) < 0)
+		return strerror(errno);
+	if (!S_ISREG(about.st_mode) || about.st_uid != geteuid() || about.st_nlink == 0)
+		return "is not a file of this user";
+	if (about.st_size < bytes)
+		return "was cut";
+	return ftruncate(fd, bytes) < 0 || lseek(fd, 0, SEEK_END) < 0 ? strerror(errno) : NULL;
+}
+
+FILE *wlb_temporary_open_again(struct wlb_temporary *temporary, const char *path, int64_t bytes,
+                               struct wlb_error *error)
+{
+	temporary->lock = -1;
+	if (asprintf(&temporary->name, "%s.%s%s", path, AGAIN, SUFFIX) < 0) {
+		temporary->name = NULL;
+		wlb_fail(error, "%s: out of memory", path);
+		return NULL;
+	}
+	int fd = open(temporary->name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+	const char *why = fd < 0 ? strerror(errno) : take_again(fd, bytes);
+	FILE *file = NULL;
+	if (why == NULL) {
+		temporary->lock = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+		file = temporary->lock < 0 ? NULL : fdopen(fd, "r+");
+		why = strerror(errno);
+	}
+	if (file != NULL)
+		return file;
+	wlb_fail(error, "%s: cannot be opened: %s", temporary->name, why);
+	if (fd >= 0)
+		close(fd);
+	forget(temporary);
+	return NULL;
+}
+
+void wlb_temporary_leave(struct wlb_temporary *temporary)
+{
+	if (temporary->name != NULL)
+		forget(temporary);
 }
 
 int wlb_temporary_rename(struct wlb_temporary *temporary, const char *path, struct wlb_error *error)

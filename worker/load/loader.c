@@ -144,7 +144,29 @@ int wlb_loader_restore(struct wlb_loader *l, const struct wlb_schedule_state *sc
 		return wlb_fail(error, "a loader is restored before its first step: this one has given some");
 	if (wlb_schedule_restore(l->preparer.schedule, schedule, error) < 0)
 		return -1;
+	if (packer_state == NULL)
+		return 0;
 	return wlb_packer_restore(l->preparer.packer, packer_state, packer_state_bytes, error);
+}
+
+int wlb_loader_begin_after(struct wlb_loader *l, int64_t step, struct wlb_error *error)
+{
+	struct wlb_schedule_state first;
+	wlb_schedule_save(l->preparer.schedule, &first);
+	first.step = step;
+	return wlb_loader_restore(l, &first, NULL, 0, error);
+}
+
+int wlb_loader_rewind(struct wlb_loader *l, struct wlb_error *error)
+{
+	if (!l->has_thread)
+		return 0;
+	stop(l);
+	l->has_thread = 0;
+	atomic_store(&l->stopping, false);
+	l->prepared = l->taken = 0;
+	l->failed = 0;
+	return wlb_preparer_rewind(&l->preparer, error);
 }
 
 /* Waits until the newest step has been taken, so that the buffer of the step before it is free; returns 0 when the
@@ -288,4 +310,12 @@ int wlb_loader_next(struct wlb_loader *l, const struct wlb_loaded_step **step, d
 	*step = &buffer->prepared.step;
 	*waited_s = wlb_now_s() - from_s;
 	return 0;
+}
+
+int wlb_loader_has_wrong_id(struct wlb_loader *l)
+{
+	pthread_mutex_lock(&l->lock);
+	int has_wrong_id = l->failed && l->preparer.has_wrong_id;
+	pthread_mutex_unlock(&l->lock);
+	return has_wrong_id;
 }

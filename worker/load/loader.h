@@ -34,8 +34,17 @@ int wlb_loader_check_state(const struct wlb_loader *loader, const struct wlb_sch
                            struct wlb_error *error);
 /* Continues from the state of an earlier run; to be called before the first wlb_loader_next. States made with other
  * options are refused. */
+/* packer_state NULL: what the packer held is left out. */
 int wlb_loader_restore(struct wlb_loader *loader, const struct wlb_schedule_state *schedule, const void *packer_state,
                        size_t packer_state_bytes, struct wlb_error *error);
+
+/* Begins the order of documents where the steps up to this one were trained with another: to be called before the first
+ * wlb_loader_next. */
+int wlb_loader_begin_after(struct wlb_loader *loader, int64_t step, struct wlb_error *error);
+
+/* Begins again at the first step, for a loader whose steps are all taken and computed. Waits for the thread, which has
+ * nothing left to read then. */
+int wlb_loader_rewind(struct wlb_loader *loader, struct wlb_error *error);
 
 /* Waits for at most `seconds` until wlb_loader_next would return without waiting. Returns 1 then, also where it would
  * fail; 0 after `seconds`; -1 where the thread cannot be started or the files made no progress for storage_timeout_s,
@@ -54,5 +63,8 @@ double wlb_loader_read_s(struct wlb_loader *loader);
  * should end without calling it. */
 int wlb_loader_next(struct wlb_loader *loader, const struct wlb_loaded_step **step, double *waited_s,
                     struct wlb_error *error);
+
+/* Whether wlb_loader_next has failed for a token id that is not below vocab_size: the same data would fail again. */
+int wlb_loader_has_wrong_id(struct wlb_loader *loader);
 
 #endif

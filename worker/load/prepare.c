@@ -16,26 +16,41 @@ static int set_time(struct wlb_preparer *p, struct wlb_error *error)
 	return 0;
 }
 
+static int make_packer(struct wlb_preparer *p, struct wlb_error *error)
+{
+	struct wlb_packer_options packing;
+	wlb_loader_packer_options(&p->options, &packing);
+	if (p->options.packing == WLB_STRATEGY_BALANCED) {
+		packing.work = wlb_document_s;
+		packing.work_context = &p->packing;
+	}
+	p->packer = wlb_packer_new(&p->model, &packing, error);
+	return p->packer == NULL ? -1 : 0;
+}
+
 int wlb_preparer_init(struct wlb_preparer *p, const struct wlb_dataset *dataset, const struct wlb_model *model,
                       const struct wlb_loader_options *options, int tile_rows, struct wlb_error *error)
 {
-	struct wlb_packer_options packing;
 	if (wlb_loader_check(options, error) < 0)
 		return -1;
 	*p = (struct wlb_preparer){.dataset = dataset, .model = *model, .options = *options, .tile_rows = tile_rows};
 	if (set_time(p, error) < 0)
 		return -1;
 	wlb_document_time_init(&p->packing, model, 1);
-	wlb_loader_packer_options(options, &packing);
-	if (options->packing == WLB_STRATEGY_BALANCED) {
-		packing.work = wlb_document_s;
-		packing.work_context = &p->packing;
-	}
 	p->schedule = wlb_schedule_new(dataset, options->seq_length, options->global_batch_size, options->seed, error);
 	if (p->schedule == NULL)
 		return -1;
-	p->packer = wlb_packer_new(model, &packing, error);
-	return p->packer == NULL ? -1 : wlb_assigner_init(&p->assigner, options, &p->time, error);
+	return make_packer(p, error) < 0 ? -1 : wlb_assigner_init(&p->assigner, options, &p->time, error);
+}
+
+int wlb_preparer_rewind(struct wlb_preparer *p, struct wlb_error *error)
+{
+	struct wlb_schedule_state first;
+	wlb_schedule_save(p->schedule, &first);
+	first.epoch = first.position = first.step = 0;
+	wlb_packer_free(p->packer);
+	p->packer = NULL;
+	return make_packer(p, error) < 0 ? -1 : wlb_schedule_restore(p->schedule, &first, error);
 }
 
 void wlb_preparer_free(struct wlb_preparer *p)
@@ -86,22 +101,29 @@ static int check_span(const struct wlb_dataset *dataset, const struct wlb_span *
 	return 0;
 }
 
-/* Ids beyond the vocabulary would read beyond the embedding. */
+enum { WRONG_ID = -2 };
+
+/* Ids beyond the vocabulary would read beyond the embedding. Returns WRONG_ID where there is one. */
 static int check_ids(const struct wlb_dataset *dataset, int64_t document, const int32_t *ids, int32_t count,
                      int64_t vocab_size, struct wlb_error *error)
 {
-	for (int32_t i = 0; i < count; i++)
-		if (ids[i] >= vocab_size)
-			return wlb_fail(error,
-			                "%.500s: document %lld holds token id %d, ids must be below vocab_size %lld: "
-			                "build it with the model's tokenizer",
-			                wlb_dataset_path(dataset), (long long)document, ids[i], (long long)vocab_size);
+	for (int32_t i = 0; i < count; i++) {
+		if (ids[i] < vocab_size)
+			continue;
+		wlb_fail(
+			error,
+			"%.500s: document %lld holds token id %d, ids must be below vocab_size %lld: build it with the "
+			"model's tokenizer",
+			wlb_dataset_path_of(dataset, document), (long long)wlb_dataset_number_of(dataset, document),
+			ids[i], (long long)vocab_size);
+		return WRONG_ID;
+	}
 	return 0;
 }
 
 /* Fills ids and targets of micro-batch `number`, as laid out from `shards` for rank `rank`; document d of the shards is
  * spans[d]. A target is the token after the input, also where a document was cut. Returns -1 where the dataset cannot
- * be read, lacks a span, or has a token id that is not below vocab_size. */
+ * be read or lacks a span, WRONG_ID where a token id is not below vocab_size. */
 static int read_rows(struct wlb_rows *rows, int32_t number, const struct wlb_shards *shards, int32_t rank,
                      const struct wlb_span *spans, const struct wlb_dataset *dataset, int64_t vocab_size,
                      struct wlb_error *error)
@@ -113,9 +135,11 @@ static int read_rows(struct wlb_rows *rows, int32_t number, const struct wlb_sha
 		int32_t *own = ids + shard->q_start, count = shard->q_count;
 		if (check_span(dataset, span, error) < 0 ||
 		    wlb_dataset_read(dataset, span->document, span->start + shard->q_offset, (int64_t)count + 1, own,
-		                     error) < 0 ||
-		    check_ids(dataset, span->document, own, count + 1, vocab_size, error) < 0)
+		                     error) < 0)
 			return -1;
+		int rc = check_ids(dataset, span->document, own, count + 1, vocab_size, error);
+		if (rc < 0)
+			return rc;
 		memcpy(targets + shard->q_start, own + 1, (size_t)count * sizeof(*targets));
 	}
 	ids[rows->list[number].own_rows] = 0; /* the last target, where the padding begins */
@@ -143,7 +167,9 @@ static int fill(struct wlb_preparer *p, struct wlb_rows *rows, int32_t number, d
 		return -1;
 	*predicted_s += wlb_shards_time_s(&p->time, &p->shards, o->coords.cp, rows->list[number].rows, o->layout.pp,
 	                                  o->coords.pp == o->layout.pp - 1);
-	return read_rows(rows, number, &p->shards, o->coords.cp, spans, p->dataset, p->model.vocab_size, error);
+	int rc = read_rows(rows, number, &p->shards, o->coords.cp, spans, p->dataset, p->model.vocab_size, error);
+	p->has_wrong_id |= rc == WRONG_ID;
+	return rc < 0 ? -1 : 0;
 }
 
 /* Fills the micro-batch of a check, behind those that the rank trains. */

@@ -31,13 +31,16 @@ struct wlb_preparer {
 	struct wlb_packer *packer;
 	struct wlb_assigner assigner;
 	struct wlb_shards shards;
-	int64_t *tokens; /* of each document of a micro-batch */
+	int has_wrong_id; /* a token id that is not below vocab_size was read, and the step failed */
+	int64_t *tokens;  /* of each document of a micro-batch */
 	size_t tokens_capacity;
 };
 
 /* The assigner and the packer keep pointers into the preparer, which must not move. A zeroed preparer may be freed. */
 int wlb_preparer_init(struct wlb_preparer *preparer, const struct wlb_dataset *dataset, const struct wlb_model *model,
                       const struct wlb_loader_options *options, int tile_rows, struct wlb_error *error);
+/* Begins again at the first step. */
+int wlb_preparer_rewind(struct wlb_preparer *preparer, struct wlb_error *error);
 void wlb_preparer_free(struct wlb_preparer *preparer);
 void wlb_prepared_free(struct wlb_prepared *prepared);
 

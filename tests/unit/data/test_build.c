@@ -44,14 +44,18 @@ int __wrap_wlb_input_open(const char *path, int64_t *bytes, struct wlb_error *er
 
 enum { LARGEST_DOCUMENT_BYTES = 400000 };
 
+static int strict; /* the option of the next builds */
+
 /* Builds FOLDER/out from FOLDER/in. */
 static int build(void **state, struct wlb_build_result *result, int *bad_input, struct wlb_error *error)
 {
 	char *inputs[] = {strdup(fixture_path(state, "in")), NULL};
-	const struct wlb_build_options options = {.inputs = inputs,
-	                                          .output_prefix = fixture_path(state, "out"),
-	                                          .source = {"text", LARGEST_DOCUMENT_BYTES, &interrupted},
-	                                          .min_bytes = 1};
+	const struct wlb_build_options options = {
+		.inputs = inputs,
+		.output_prefix = fixture_path(state, "out"),
+		.source = {"text", LARGEST_DOCUMENT_BYTES, {NULL, NULL}, 0, &interrupted},
+		.min_bytes = 1,
+		.strict = strict};
 	int rc = wlb_build(&options, result, bad_input, error);
 	free(inputs[0]);
 	return rc;
@@ -107,10 +111,10 @@ static void test_files_in_order_of_names(void **state)
 	assert_int_equal(r.documents, 4);
 	assert_int_equal(r.tokens, 5 + 7 + 5 + 6 + 4);
 	assert_int_equal(r.files, 6);
-	assert_int_equal(r.not_text, 1);
-	assert_says(r.first_not_text.message, "in/image: has NUL bytes: text must have none");
-	assert_int_equal(r.too_short, 1);
-	assert_int_equal(r.unreadable, 0);
+	assert_int_equal(r.omitted.not_text, 1);
+	assert_says(r.first.not_text.message, "in/image: has NUL bytes: text must have none");
+	assert_int_equal(r.omitted.too_short, 1);
+	assert_int_equal(r.omitted.unreadable, 0);
 	expect_document(state, 0, "first", 5);
 	expect_document(state, 1, "second\xff", 7);
 	expect_document(state, 2, "third", 5);
@@ -130,7 +134,7 @@ static void test_links_count_once(void **state)
 	build_good(state, &r);
 	assert_int_equal(r.documents, 1);
 	assert_int_equal(r.links, 3);
-	assert_int_equal(r.unreadable, 0);
+	assert_int_equal(r.omitted.unreadable, 0);
 }
 
 static void test_jsonl(void **state)
@@ -142,7 +146,7 @@ static void test_jsonl(void **state)
 	write_gzip(state, "in/b.jsonl.gz", "{\"text\":\"packed\"}\n");
 	build_good(state, &r);
 	assert_int_equal(r.documents, 4);
-	assert_int_equal(r.too_short, 1);
+	assert_int_equal(r.omitted.too_short, 1);
 	expect_document(state, 0, "one", 3);
 	expect_document(state, 1, "t\xc3\xa4\0o", 5);
 	expect_document(state, 2, "last", 4);
@@ -205,8 +209,6 @@ static void test_malformed_jsonl(void **state)
 	expect_bad_input(state, "a.jsonl: line 3: field 'text' is missing");
 	fixture_write_text(state, "in/a.jsonl", "{\"text\":\"one\"\n");
 	expect_bad_input(state, "a.jsonl: line 1: ");
-	fixture_write_text(state, "in/a.jsonl", "{\"text\":null}\n");
-	expect_bad_input(state, "a.jsonl: line 1: field 'text' is null");
 	fixture_write_text(state, "in/a.jsonl", "[\"text\"]\n");
 	expect_bad_input(state, "a.jsonl: line 1: an array: each line must be a JSON object in UTF-8");
 	fixture_write_text(state, "in/a.jsonl", "{\"text\":NaN}\n");
@@ -222,6 +224,29 @@ static void test_malformed_jsonl(void **state)
 	expect_bad_input(state, "a.jsonl: line 2: ");
 	fixture_write(state, "in/a.jsonl", "{\"text\":\"one\"}\n\0\0", 18);
 	expect_bad_input(state, "a.jsonl: line 2: ");
+}
+
+/* C4 and Dolma have lines whose text is null. */
+static void test_null_texts(void **state)
+{
+	struct wlb_build_result r;
+	write_gzip(state, "in/a.json.gz", "{\"text\":null}\n{\"text\":\"one\"}\n{\"text\":null}\n{\"text\":\"two\"}\n");
+	fixture_write_text(state, "in/b.json", "[{\"text\":null},{\"text\":\"three\"}]");
+	build_good(state, &r);
+	assert_int_equal(r.documents, 3);
+	assert_int_equal(r.omitted.no_text, 3);
+	assert_says(r.first.no_text.message, "a.json.gz: line 1: field 'text' is null");
+	expect_document(state, 1, "two", 3);
+	expect_document(state, 2, "three", 5);
+	assert_int_equal(unlink(fixture_path(state, "out.bin")), 0);
+	assert_int_equal(unlink(fixture_path(state, "out.idx")), 0);
+	assert_int_equal(unlink(fixture_path(state, "out.facts.json")), 0);
+	strict = 1;
+	expect_bad_input(state, "a.json.gz: line 1: field 'text' is null");
+	strict = 0;
+	fixture_write_text(state, "in/a.json.gz", "{\"text\":null}\n");
+	fixture_write_text(state, "in/b.json", "{\"text\":null}\n");
+	expect_bad_input(state, "2 files, 0 not text, 0 too short, 2 null, ");
 }
 
 /* The documents before the damage are not taken for the whole file. */
@@ -248,10 +273,10 @@ static void test_nothing_found(void **state)
 {
 	expect_bad_input(state, "no document was found");
 	fixture_write_text(state, "in/empty", "");
-	expect_bad_input(state, "1 files, 0 not text, 1 too short, 0 symbolic links, 0 unreadable");
+	expect_bad_input(state, "1 files, 0 not text, 1 too short, 0 null, 0 symbolic links, 0 unreadable");
 	assert_int_equal(unlink(fixture_path(state, "in/empty")), 0);
 	assert_int_equal(symlink("../blobs/x", fixture_path(state, "in/x.jsonl")), 0);
-	expect_bad_input(state, "0 files, 0 not text, 0 too short, 1 symbolic links (only followed where");
+	expect_bad_input(state, "0 files, 0 not text, 0 too short, 0 null, 1 symbolic links (only followed where");
 	assert_int_equal(unlink(fixture_path(state, "in/x.jsonl")), 0);
 	fixture_write_text(state, "in/refused", "text");
 	refused = "refused";
@@ -273,8 +298,8 @@ static void test_unreadable_files_are_left_out(void **state)
 	build_good(state, &r);
 	refused = "";
 	assert_int_equal(r.documents, 1);
-	assert_int_equal(r.unreadable, 1);
-	assert_says(r.first_unreadable.message, "in/b: cannot be opened: Input/output error");
+	assert_int_equal(r.omitted.unreadable, 1);
+	assert_says(r.first.unreadable.message, "in/b: cannot be opened: Input/output error");
 }
 
 /* A dataset without a file that is there, and that no second build could read either, would not be noticed. */
@@ -302,6 +327,7 @@ static void test_largest_document(void **state)
 	assert_int_equal(r.tokens, 5 + LARGEST_DOCUMENT_BYTES);
 	assert_int_equal(unlink(fixture_path(state, "out.bin")), 0);
 	assert_int_equal(unlink(fixture_path(state, "out.idx")), 0);
+	assert_int_equal(unlink(fixture_path(state, "out.facts.json")), 0);
 	fixture_write(state, "in/b", text, LARGEST_DOCUMENT_BYTES);
 	expect_bad_input(state, "in/b: a document must have less than 400000 bytes: split it");
 	assert_int_equal(rename(fixture_path(state, "in/b"), fixture_path(state, "in/b.jsonl")), 0);
@@ -337,7 +363,7 @@ static const struct content {
 	{"long.c", "{\"text\":\"one\"", "{\"text\":\"one\"\n", NULL},
 	/* Records whose text has another key would train as raw JSON; in a folder of sources they are settings. */
 	{"lines.json", "{\"content\":\"one\"}\n{\"content\":\"two\"}\n", NULL,
-         "1 not text, 0 too short, 0 symbolic links, 0 unreadable: "},
+         "1 not text, 0 too short, 0 null, 0 symbolic links, 0 unreadable: "},
 	{"lines.json", "{\"content\":\"one\"}\n", NULL, "lines.json: line 1: field 'text' is missing"},
 	{"array.json", "[{\"content\":\"one\"}]", NULL, "array.json: value 1: field 'text' is missing"},
 	{"pretty", "{\n\"name\": \"one\"\n}", NULL, "pretty: value 1: field 'text' is missing"},
@@ -352,7 +378,7 @@ static const struct content {
 	{"late.txt", "{\"text\":\"one\"}\nplain\n", NULL, "late.txt: line 2: "},
 	{"first", "{\"text\":\"caf\xe9\"}\n{\"text\":\"two\"}\n", NULL, "first: line 1: "},
 	{"first.json", "{\"text\":\"one\n{\"text\":\"two\"}\n", NULL, "first.json: line 1: "},
-	{"late", "[{\"text\":\"one\"},{\"text\":null}]", NULL, "late: value 2: field 'text' is null"},
+	{"late", "[{\"text\":\"one\"},{\"text\":3}]", NULL, "late: value 2: field 'text' is not a string"},
 };
 
 static void expect_content(void **state, const char *name, const struct content *content)
@@ -369,6 +395,7 @@ static void expect_content(void **state, const char *name, const struct content 
 			fail_msg("%s: %lld documents, not %lld", name, (long long)r.documents, (long long)documents);
 		assert_int_equal(unlink(fixture_path(state, "out.bin")), 0);
 		assert_int_equal(unlink(fixture_path(state, "out.idx")), 0);
+		assert_int_equal(unlink(fixture_path(state, "out.facts.json")), 0);
 	}
 	assert_int_equal(unlink(fixture_path(state, name)), 0);
 }
@@ -402,14 +429,14 @@ static void test_named_files(void **state)
 	char *inputs[] = {strdup(fixture_path(state, "in")), strdup(fixture_path(state, "in/c4.json")), NULL};
 	struct wlb_build_options options = {.inputs = inputs,
 	                                    .output_prefix = fixture_path(state, "out"),
-	                                    .source = {"text", LARGEST_DOCUMENT_BYTES, &interrupted},
+	                                    .source = {"text", LARGEST_DOCUMENT_BYTES, {NULL, NULL}, 0, &interrupted},
 	                                    .min_bytes = 1};
 	fixture_write_text(state, "in/a", "text");
 	fixture_write_text(state, "in/c4.json", "{\"content\":\"one\"}\n");
 	build_good(state, &r);
 	assert_int_equal(r.documents, 1);
-	assert_int_equal(r.not_text, 1);
-	assert_says(r.first_not_text.message, "c4.json: line 1: field 'text' is missing");
+	assert_int_equal(r.omitted.not_text, 1);
+	assert_says(r.first.not_text.message, "c4.json: line 1: field 'text' is missing");
 	assert_int_equal(wlb_build(&options, &r, &bad_input, &error), -1);
 	assert_true(bad_input);
 	assert_says(error.message, "c4.json: line 1: field 'text' is missing: it must be a string (see --json-key)");
@@ -444,6 +471,7 @@ static void test_members(void **state)
 	expect_document(state, 2, "three", 5);
 	assert_int_equal(unlink(fixture_path(state, "out.bin")), 0);
 	assert_int_equal(unlink(fixture_path(state, "out.idx")), 0);
+	assert_int_equal(unlink(fixture_path(state, "out.facts.json")), 0);
 	for (long bytes = both - 1; bytes > first; bytes--) {
 		assert_int_equal(truncate(fixture_path(state, "in/a.json.gz"), bytes), 0);
 		expect_bad_input(state, "a.json.gz: ");
@@ -485,7 +513,6 @@ static void test_other_formats(void **state)
 	static const char parquet[] = "PAR1\x15\x04\x15\0";
 	char tar[512] = "name";
 	fixture_write(state, "in/a.jsonl.zst", zstd, sizeof(zstd) - 1);
-	expect_bad_input(state, "0 unreadable: ");
 	expect_bad_input(state, "in/a.jsonl.zst: has the format Zstandard: decompress it with zstd -d; only text");
 	assert_int_equal(unlink(fixture_path(state, "in/a.jsonl.zst")), 0);
 	fixture_write(state, "in/a", bzip2, sizeof(bzip2) - 1);
@@ -500,9 +527,10 @@ static void test_other_formats(void **state)
 	struct wlb_build_result r;
 	build_good(state, &r);
 	assert_int_equal(r.documents, 1);
-	assert_says(r.first_not_text.message, "b.gz: has the format gzip inside of gzip: decompress it once");
+	assert_says(r.first.not_text.message, "b.gz: has the format gzip inside of gzip: decompress it once");
 	assert_int_equal(unlink(fixture_path(state, "out.bin")), 0);
 	assert_int_equal(unlink(fixture_path(state, "out.idx")), 0);
+	assert_int_equal(unlink(fixture_path(state, "out.facts.json")), 0);
 	fixture_write(state, "in/c.jsonl", parquet, sizeof(parquet) - 1);
 	expect_bad_input(state, "in/c.jsonl: has the format Parquet: write its rows as JSONL");
 }
@@ -515,7 +543,7 @@ static void test_old_dataset_is_replaced(void **state)
 	fixture_write_text(state, "in/a", "newer");
 	build_good(state, &r);
 	expect_document(state, 0, "newer", 5);
-	assert_int_equal(fixture_entries(*state), 3);
+	assert_int_equal(fixture_entries(*state), 4);
 }
 
 /* Builds with a signal during read `reads`, after which nothing more is read: the old dataset stays. */
@@ -530,7 +558,7 @@ static void expect_interrupted(void **state, int reads)
 	interrupted = 0;
 	assert_false(bad_input);
 	assert_says(error.message, "interrupted");
-	assert_int_equal(fixture_entries(*state), 3);
+	assert_int_equal(fixture_entries(*state), 4);
 	expect_document(state, 0, "old", 3);
 }
 
@@ -579,24 +607,24 @@ static void test_failing_writes(void **state)
 		assert_false(bad_input);
 		assert_says(error.message, "File too large");
 		assert_says(error.message, fixture_path(state, "out."));
-		assert_int_equal(fixture_entries(*state), 3);
+		assert_int_equal(fixture_entries(*state), 4);
 		expect_document(state, 0, "old", 3);
 	}
 	assert_true(failures > 5);
-	assert_int_equal(fixture_entries(*state), 3);
+	assert_int_equal(fixture_entries(*state), 4);
 }
 
 static void test_info(void **state)
 {
 	struct wlb_error error;
 	struct wlb_info info;
-	uint16_t tokens[1000] = {0};
+	int32_t tokens[1000] = {0};
 	const char *prefix = fixture_path(state, "out");
-	struct wlb_index_writer *w = wlb_index_writer_new(prefix, &error);
+	struct wlb_index_writer *w = wlb_index_writer_new(prefix, WLB_INDEX_UINT16, &error);
 	assert_non_null(w);
-	for (int length = 0; length < 1000; length++)
-		assert_int_equal(wlb_index_writer_add(w, tokens, length, &error), 0);
-	assert_int_equal(wlb_index_writer_commit(w, &error), 0);
+	for (int32_t length = 0; length < 1000; length++)
+		assert_int_equal(wlb_index_writer_add(w, tokens, &length, 1, &error), 0);
+	assert_int_equal(wlb_index_writer_commit(w, "{}", &error), 0);
 	wlb_index_writer_free(w);
 	struct wlb_dataset *d;
 	assert_int_equal(wlb_dataset_open(prefix, &d, &error), 0);
@@ -628,6 +656,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_jsonl_of_other_programs, setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_long_lines_and_files, setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_malformed_jsonl, setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_null_texts, setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_damaged_jsonl, setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_nothing_found, setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_unreadable_files_are_left_out, setup, fixture_teardown),

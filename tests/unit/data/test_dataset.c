@@ -59,7 +59,7 @@ static void test_every_dtype(void **state)
 		assert_int_equal(wlb_dataset_read(d, 3, 2, 5, tokens, &error), 0);
 		for (int i = 0; i < 5; i++)
 			assert_int_equal(tokens[i], 4 + 2 + i);
-		assert_int_equal(wlb_dataset_max_token(d, &error), all_tokens - 1);
+		assert_int_equal(wlb_dataset_max_token(d, 0, 1, &error), all_tokens - 1);
 		wlb_dataset_close(d);
 	}
 }
@@ -118,7 +118,7 @@ static void test_long_documents_are_read_in_chunks(void **state)
 	assert_int_equal(wlb_dataset_read(d, 0, 1, 19999, tokens, &error), 0);
 	for (int i = 0; i < 19999; i++)
 		assert_int_equal(tokens[i], i + 1);
-	assert_int_equal(wlb_dataset_max_token(d, &error), 19999);
+	assert_int_equal(wlb_dataset_max_token(d, 0, 1, &error), 19999);
 	wlb_dataset_close(d);
 }
 
@@ -291,7 +291,7 @@ static void test_bin_cut_while_open(void **state)
 	assert_int_equal(truncate(fixture_path(state, "x.bin"), 10), 0);
 	assert_int_equal(wlb_dataset_read(d, 3, 0, 7, tokens, &error), -1);
 	assert_says(error.message, "x.bin: ends at byte 10");
-	assert_int_equal(wlb_dataset_max_token(d, &error), -1);
+	assert_int_equal(wlb_dataset_max_token(d, 0, 1, &error), -1);
 	wlb_dataset_close(d);
 }
 
@@ -334,7 +334,7 @@ static void test_bad_tokens(void **state)
 	assert_says(error.message, "token 1 of sequence 0 is 2147483648");
 	assert_int_equal(wlb_dataset_read(d, 0, 0, 1, tokens, &error), 0);
 	fixture_write(state, "x.bin", negative, sizeof(negative));
-	assert_int_equal(wlb_dataset_max_token(d, &error), -1);
+	assert_int_equal(wlb_dataset_max_token(d, 0, 1, &error), -1);
 	assert_says(error.message, "token 0 of sequence 0 is -1");
 	wlb_dataset_close(d);
 }

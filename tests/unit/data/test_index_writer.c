@@ -42,14 +42,14 @@ int __wrap_rename(const char *from, const char *to)
 /* Writes a dataset of so many documents; the `failed`-th fsync fails. */
 static int write_dataset(void **state, int documents, int failed, struct wlb_error *error)
 {
-	static const uint16_t tokens[] = {1, 2, 3};
-	struct wlb_index_writer *w = wlb_index_writer_new(fixture_path(state, "x"), error);
+	static const int32_t tokens[] = {1, 2, 3}, length = 3;
+	struct wlb_index_writer *w = wlb_index_writer_new(fixture_path(state, "x"), WLB_INDEX_UINT16, error);
 	assert_non_null(w);
 	for (int i = 0; i < documents; i++)
-		assert_int_equal(wlb_index_writer_add(w, tokens, 3, error), 0);
+		assert_int_equal(wlb_index_writer_add(w, tokens, &length, 1, error), 0);
 	calls = renames = 0;
 	failing = failed;
-	int rc = wlb_index_writer_commit(w, error);
+	int rc = wlb_index_writer_commit(w, "{}", error);
 	wlb_index_writer_free(w);
 	return rc;
 }
@@ -70,11 +70,11 @@ static void test_new_files_cannot_be_synced(void **state)
 {
 	struct wlb_error error;
 	assert_int_equal(write_dataset(state, 2, 0, &error), 0);
-	for (int failed = 1; failed <= 2; failed++) {
+	for (int failed = 1; failed <= 3; failed++) {
 		assert_int_equal(write_dataset(state, 5, failed, &error), -1);
 		assert_int_equal(count_documents(state), 2);
-		assert_int_equal(fixture_entries(*state), 2);
-		assert_says(error.message, failed == 1 ? "x.bin." : "x.idx.");
+		assert_int_equal(fixture_entries(*state), 3);
+		assert_says(error.message, failed == 1 ? "x.bin." : failed == 2 ? "x.facts.json." : "x.idx.");
 		assert_says(error.message, "cannot be synced: Input/output error");
 	}
 }
@@ -85,11 +85,11 @@ static void test_folder_cannot_be_synced(void **state)
 	struct wlb_error error;
 	assert_int_equal(write_dataset(state, 2, 0, &error), 0);
 	int last = calls;
-	assert_int_equal(last, 4);
-	for (int failed = 3; failed <= last; failed++) {
+	assert_int_equal(last, 5);
+	for (int failed = 4; failed <= last; failed++) {
 		assert_int_equal(write_dataset(state, failed + 2, failed, &error), -1);
 		assert_int_equal(count_documents(state), failed + 2);
-		assert_int_equal(fixture_entries(*state), 2);
+		assert_int_equal(fixture_entries(*state), 3);
 		assert_says(error.message, "x.idx: are complete and have their names, which a power loss may undo");
 		assert_says(error.message, "cannot be synced: Input/output error: build them again");
 	}
@@ -107,7 +107,7 @@ static void write_with_failing_renames(void **state, int first, int last, struct
 
 static void test_files_cannot_be_renamed(void **state)
 {
-	enum { RENAMES = 4 }; /* both old files, both new ones */
+	enum { RENAMES = 6 }; /* three old files, three new ones */
 	struct wlb_error error;
 	for (int failed = 1; failed <= RENAMES / 2; failed++) {
 		write_with_failing_renames(state, failed, failed, &error);
@@ -117,21 +117,23 @@ static void test_files_cannot_be_renamed(void **state)
 	for (int failed = 1; failed <= RENAMES; failed++) {
 		write_with_failing_renames(state, failed, failed, &error);
 		assert_int_equal(count_documents(state), 2);
-		assert_int_equal(fixture_entries(*state), 2);
+		assert_int_equal(fixture_entries(*state), 3);
 	}
 	/* The file system has become read-only: what is left of the old dataset is named. */
 	write_with_failing_renames(state, RENAMES, INT_MAX, &error);
 	assert_says(error.message, "the old dataset could not be put back: rename ");
 	assert_true(fixture_exists(fixture_path(state, "x.bin.replaced")));
+	assert_true(fixture_exists(fixture_path(state, "x.facts.json.replaced")));
 	assert_true(fixture_exists(fixture_path(state, "x.idx.replaced")));
 	write_with_failing_renames(state, 2, 2, &error);
 	assert_int_equal(rename(fixture_path(state, "x.bin.replaced"), fixture_path(state, "x.bin")), 0);
+	assert_int_equal(rename(fixture_path(state, "x.facts.json.replaced"), fixture_path(state, "x.facts.json")), 0);
 	assert_int_equal(rename(fixture_path(state, "x.idx.replaced"), fixture_path(state, "x.idx")), 0);
 	assert_int_equal(count_documents(state), 2);
 	write_with_failing_renames(state, RENAMES, INT_MAX, &error);
 	assert_int_equal(write_dataset(state, 3, 0, &error), 0);
 	assert_int_equal(count_documents(state), 3);
-	assert_int_equal(fixture_entries(*state), 2);
+	assert_int_equal(fixture_entries(*state), 3);
 }
 
 static void test_directory_of_that_name(void **state)
@@ -149,13 +151,13 @@ static void test_killed_writer(void **state)
 	struct wlb_error error;
 	pid_t child = fork();
 	if (child == 0) {
-		wlb_index_writer_new(fixture_path(state, "x"), &error);
+		wlb_index_writer_new(fixture_path(state, "x"), WLB_INDEX_UINT16, &error);
 		raise(SIGKILL);
 	}
 	int status;
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFSIGNALED(status));
-	assert_int_equal(fixture_entries(*state), 1);
+	assert_int_equal(fixture_entries(*state), 2);
 	static const char *const others[] = {"x.bin.backup", "x.bin.abcdef.partial.gz", "x.bin.abc-ef.partial",
 	                                     "y.bin.abcdef.partial", "x.bin.abcdef.archive"};
 	enum { OTHERS = sizeof(others) / sizeof(others[0]) };
@@ -167,20 +169,20 @@ static void test_killed_writer(void **state)
 	for (int i = 0; i < OTHERS; i++)
 		assert_true(fixture_exists(fixture_path(state, others[i])));
 	assert_true(fixture_exists(fixture_path(state, "x.idx.linked.partial")));
-	assert_int_equal(fixture_entries(*state), OTHERS + 1 + 2);
+	assert_int_equal(fixture_entries(*state), OTHERS + 1 + 3);
 }
 
 /* Two at the same time: neither removes what the other writes. */
 static void test_two_writers(void **state)
 {
 	struct wlb_error error;
-	struct wlb_index_writer *first = wlb_index_writer_new(fixture_path(state, "x"), &error);
+	struct wlb_index_writer *first = wlb_index_writer_new(fixture_path(state, "x"), WLB_INDEX_UINT16, &error);
 	assert_non_null(first);
 	assert_int_equal(write_dataset(state, 2, 0, &error), 0);
-	assert_int_equal(wlb_index_writer_commit(first, &error), 0);
+	assert_int_equal(wlb_index_writer_commit(first, "{}", &error), 0);
 	wlb_index_writer_free(first);
 	assert_int_equal(count_documents(state), 0);
-	assert_int_equal(fixture_entries(*state), 2);
+	assert_int_equal(fixture_entries(*state), 3);
 }
 
 int main(void)

@@ -1,0 +1,209 @@
+"""Tokenizes the texts of `wlb data build --tokenizer`, which starts several of these processes.
+
+    python3 tokenize_texts.py TOKENIZER [--eod-token TOKEN] [--bos-token TOKEN]
+
+TOKENIZER is a tokenizer.json of Hugging Face, a model of SentencePiece, or a folder with either. Nothing is downloaded, and no code of
+the folder runs.
+
+Standard output begins with 4 bytes, their value the length of the JSON object that follows, which says what the tokenizer is. Then each
+batch on standard input is answered. All numbers are uint32, little-endian:
+
+    a batch    number of texts, the bytes of each, then all texts in UTF-8
+    its reply  number of texts, the ids of each, then all ids
+
+A batch is read whole before the first byte of its reply is written. Special tokens are not added. Invalid UTF-8 becomes U+FFFD.
+Exit code 2, with the reason on standard error, where the tokenizer cannot be used.
+"""
+
+import argparse
+import array
+import hashlib
+import json
+import os
+import sys
+from pathlib import Path
+
+FILES = ("tokenizer.json", "tokenizer.model")  # in a folder, the first of them that is there
+CONFIG = "tokenizer_config.json"  # beside tokenizer.json: which token ends a text
+
+
+def refuse(message):
+    print(message, file=sys.stderr)
+    sys.exit(2)
+
+
+def import_or_refuse(name):
+    try:
+        return __import__(name)
+    except ImportError as error:
+        refuse(f"the tokenizer needs the package {name} ({error}): {sys.executable} -m pip install {name}; --python names another Python")
+
+
+class HuggingFace:
+    """A tokenizer.json."""
+
+    def __init__(self, path, content):
+        tokenizers = import_or_refuse("tokenizers")
+        self.library = f"tokenizers {tokenizers.__version__}"
+        try:
+            self._tokenizer = tokenizers.Tokenizer.from_buffer(content)
+        except Exception as error:  # the library raises nothing more exact
+            refuse(f"{path}: is no tokenizer.json that {self.library} reads: {error}")
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        self._encode_batch = getattr(self._tokenizer, "encode_batch_fast", self._tokenizer.encode_batch)
+        self.vocabulary = self._tokenizer.get_vocab_size(with_added_tokens=True)
+        self.ids = 1 + max(self._tokenizer.get_vocab(with_added_tokens=True).values())
+        config_path = path.parent / CONFIG
+        try:
+            self._config = json.loads(config_path.read_text(encoding="utf-8")) if config_path.exists() else {}
+        except (OSError, ValueError) as error:
+            refuse(f"{config_path}: cannot be read: {error}")
+        if not isinstance(self._config, dict):
+            refuse(f"{config_path}: must be a JSON object")
+
+    def id_of(self, token):
+        return self._tokenizer.token_to_id(token)
+
+    def _special(self, name):
+        token = self._config.get(name)
+        if isinstance(token, dict):
+            token = token.get("content")
+        return self.id_of(token) if isinstance(token, str) else None
+
+    def eod(self):
+        return self._special("eos_token")
+
+    def bos(self):
+        return self._special("bos_token")
+
+    def encode(self, texts):
+        return [encoding.ids for encoding in self._encode_batch(texts, add_special_tokens=False)]
+
+
+class SentencePiece:
+    """A model of SentencePiece."""
+
+    def __init__(self, path, content):
+        sentencepiece = import_or_refuse("sentencepiece")
+        self.library = f"sentencepiece {sentencepiece.__version__}"
+        self._model = sentencepiece.SentencePieceProcessor()
+        try:
+            self._model.load_from_serialized_proto(content)
+        except RuntimeError as error:
+            refuse(f"{path}: is neither a tokenizer.json nor a model that {self.library} reads: {error}")
+        self.vocabulary = self.ids = self._model.vocab_size()
+
+    def id_of(self, token):
+        found = self._model.piece_to_id(token)
+        return found if self._model.id_to_piece(found) == token else None
+
+    def eod(self):
+        return self._model.eos_id() if self._model.eos_id() >= 0 else None
+
+    def bos(self):
+        return self._model.bos_id() if self._model.bos_id() >= 0 else None
+
+    def encode(self, texts):
+        return self._model.encode(texts, out_type=int, num_threads=1)
+
+
+def find_file(path):
+    if not path.is_dir():
+        return path
+    for name in FILES:
+        if (path / name).is_file():
+            return path / name
+    refuse(f"{path}: has neither {' nor '.join(FILES)}: save it in one of these forms, as transformers does with save_pretrained()")
+
+
+def load(path):
+    """The tokenizer at `path` and what the dataset records of it."""
+    path = find_file(path)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        refuse(f"{path}: cannot be read: {error.strerror}")
+    is_json = content.lstrip()[:1] == b"{"
+    tokenizer = (HuggingFace if is_json else SentencePiece)(path, content)
+    facts = {
+        "file": str(path.resolve()),
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "library": tokenizer.library,
+        "vocabulary": tokenizer.vocabulary,
+        "ids": tokenizer.ids,
+    }
+    return tokenizer, facts
+
+
+def named_or(tokenizer, token, default):
+    """The id of the token that an option names, or that of the tokenizer."""
+    if token is None:
+        return default()
+    found = tokenizer.id_of(token)
+    if found is None:
+        refuse(f"the token '{token}' is not in the vocabulary")
+    return found
+
+
+def read_exactly(stream, size):
+    data = stream.read(size)
+    if len(data) != size:
+        sys.exit(0)  # the build has ended
+    return data
+
+
+def numbers(data=b""):
+    values = array.array("I")
+    values.frombytes(data)
+    if sys.byteorder == "big":
+        values.byteswap()
+    return values
+
+
+def write_numbers(stream, values):
+    if sys.byteorder == "big":
+        values.byteswap()
+    stream.write(values.tobytes())
+
+
+def answer_batches(tokenizer, stdin, stdout):
+    while True:
+        (count,) = numbers(read_exactly(stdin, 4))
+        lengths = numbers(read_exactly(stdin, 4 * count))
+        data = read_exactly(stdin, sum(lengths))
+        texts, at = [], 0
+        for length in lengths:
+            texts.append(data[at : at + length].decode("utf-8", errors="replace"))
+            at += length
+        ids = tokenizer.encode(texts)
+        write_numbers(stdout, array.array("I", [count, *map(len, ids)]))
+        for of_text in ids:
+            write_numbers(stdout, array.array("I", of_text))
+        stdout.flush()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("tokenizer", type=Path)
+    parser.add_argument("--eod-token")
+    parser.add_argument("--bos-token")
+    arguments = parser.parse_args()
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # the processes are the parallelism
+    tokenizer, facts = load(arguments.tokenizer)
+    facts["eod"] = named_or(tokenizer, arguments.eod_token, tokenizer.eod)
+    facts["bos"] = named_or(tokenizer, arguments.bos_token, tokenizer.bos)
+    stdin, stdout = sys.stdin.buffer, sys.stdout.buffer
+    head = json.dumps(facts).encode()
+    write_numbers(stdout, array.array("I", [len(head)]))
+    stdout.write(head)
+    stdout.flush()
+    answer_batches(tokenizer, stdin, stdout)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (BrokenPipeError, KeyboardInterrupt):  # the build has ended, or is ending
+        sys.stderr.close()
+        os._exit(1)
