@@ -6,11 +6,9 @@ import sys
 
 import numpy as np
 
-TYPES = {"F32": ("<f4", "<u4"), "F64": ("<f8", "<u8")}
-
 
 def checksum(bits):
-    """Of all elements of a shard, whose first one has the place 0."""
+    """Of all elements of a shard, or bytes of an index, whose first one has the place 0."""
     total = 0
     for begin in range(0, len(bits), 1 << 20):
         x = bits[begin:begin + (1 << 20)].astype(np.uint64)
@@ -21,39 +19,41 @@ def checksum(bits):
     return f"{total % 2**64:016x}"
 
 
+def read_index(path, expected):
+    raw = path.read_bytes()
+    if len(raw) != expected["bytes"] or checksum(np.frombuffer(raw, "<u1")) != expected["checksum"]:
+        sys.exit(f"{path} is damaged: it has another size or checksum than the manifest says")
+    return json.loads(raw)
+
+
 def read_shard(path, expected):
     """The tensors of a shard, by name: their data in one dimension."""
     raw = path.read_bytes()
+    if len(raw) != expected["bytes"]:
+        sys.exit(f"{path} has {len(raw)} bytes: the manifest says {expected['bytes']}")
     start = 8 + int.from_bytes(raw[:8], "little")
     header = json.loads(raw[8:start])
     header.pop("__metadata__")
-    if len(raw) != expected["bytes"]:
-        sys.exit(f"{path} has {len(raw)} bytes: the manifest says {expected['bytes']}")
-    if not header:  # of a rank that keeps nothing
-        return {}
-    floats, bits = TYPES[next(iter(header.values()))["dtype"]]
-    if checksum(np.frombuffer(raw, bits, offset=start)) != expected["checksum"]:
+    data = memoryview(raw)[start:]
+    size = max((int(entry["dtype"][1:]) // 8 for entry in header.values()), default=4)  # of F32 or F64
+    if checksum(np.frombuffer(data, f"<u{size}")) != expected["checksum"]:
         sys.exit(f"{path} is damaged: its data have another checksum than the manifest says")
-    data = np.frombuffer(raw, floats, offset=start)
-    places = {name: [place // data.itemsize for place in entry["data_offsets"]] for name, entry in header.items()}
-    return {name: data[begin:end] for name, (begin, end) in places.items()}
+    return {name: np.frombuffer(data[slice(*entry["data_offsets"])], f"<f{size}") for name, entry in header.items()}
 
 
 def read(directory):
-    folder = pathlib.Path(directory)
+    folder, whole = pathlib.Path(directory), {}
     manifest = json.loads((folder / "manifest.json").read_text())
     if (manifest["format"], manifest["version"]) != ("wlb-checkpoint", 3):
         sys.exit(f"{folder}: it is version {manifest['version']} of {manifest['format']}, not 3 of wlb-checkpoint")
-    shards = [read_shard(folder / shard["file"], shard) for shard in manifest["shards"]]
-    whole = {}
-    for name, tensor in manifest["tensors"].items():
-        out = np.empty(tensor["shape"], shards[tensor["blocks"][0][0]][name].dtype)
-        table = out.reshape(tensor["shape"][0], -1)  # a view
-        for shard, row, rows, col, cols, *limits in tensor["blocks"]:
-            begin, end = limits or (0, rows * cols)
-            at = np.arange(begin, end)
-            table[row + at // cols, col + at % cols] = shards[shard][name]
-        whole[name] = out
+    indexes = [read_index(folder / index["file"], index) for index in manifest.get("indexes", [])]
+    for lists in indexes or [manifest]:
+        shards = [read_shard(folder / shard["file"], shard) for shard in lists["shards"]]
+        for name, tensor in lists["tensors"].items():
+            for shard, row, rows, col, cols, *limits in tensor["blocks"]:
+                out = whole.setdefault(name, np.empty(tensor["shape"], shards[shard][name].dtype))
+                at = np.arange(*(limits or (0, rows * cols)))
+                out.reshape(tensor["shape"][0], -1)[row + at // cols, col + at % cols] = shards[shard][name]
     return whole
 
 

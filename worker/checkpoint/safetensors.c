@@ -393,6 +393,12 @@ int wlb_safetensors_read(const struct wlb_safetensors *f, const struct wlb_store
 	return 0;
 }
 
+int wlb_safetensors_read_all(const struct wlb_safetensors *f, const struct wlb_stored_tensor *t, enum wlb_dtype dtype,
+                             void *out, uint64_t *checksum, struct wlb_error *error)
+{
+	return read_run(f, t, t->range.begin, t->range.end - t->range.begin, dtype, out, checksum, error);
+}
+
 /* What the data of a tensor have of checksum and digest. */
 struct found {
 	uint64_t checksum;

@@ -58,6 +58,10 @@ int wlb_safetensors_read(const struct wlb_safetensors *file, const struct wlb_st
                          const struct wlb_stored_range *range, enum wlb_dtype dtype, void *out, int64_t stride,
                          uint64_t *checksum, struct wlb_error *error);
 
+/* The same for all elements that the file has of a weight, in their order. */
+int wlb_safetensors_read_all(const struct wlb_safetensors *file, const struct wlb_stored_tensor *tensor,
+                             enum wlb_dtype dtype, void *out, uint64_t *checksum, struct wlb_error *error);
+
 /* The place of the tensor's first element among those of the file, by which they enter the checksum. */
 static inline int64_t wlb_safetensors_place(const struct wlb_stored_tensor *tensor)
 {
@@ -86,8 +90,16 @@ int wlb_safetensors_create(const char *path, const struct wlb_tensor_part *parts
 /* Writes the data of the next `count` parts. */
 int wlb_safetensors_append(struct wlb_safetensors_output *output, const struct wlb_tensor_part *parts, int count,
                            struct wlb_error *error);
+/* As wlb_safetensors_create, for other programs: the header has no checksums. */
+int wlb_safetensors_create_plain(const char *path, const struct wlb_tensor_part *parts, int count,
+                                 struct wlb_safetensors_output **output, struct wlb_error *error);
+/* Writes the next bytes of such a file, which may be any piece of a part's data. */
+int wlb_safetensors_append_data(struct wlb_safetensors_output *output, const void *data, size_t bytes,
+                                struct wlb_error *error);
 /* Syncs and closes the file, and frees the output. On error the file is removed. */
 int wlb_safetensors_finish(struct wlb_safetensors_output *output, struct wlb_error *error);
+/* Returns the bytes that the file of these parts will have; -1 as wlb_safetensors_create. */
+int64_t wlb_safetensors_size(const struct wlb_tensor_part *parts, int count, struct wlb_error *error);
 /* Removes the file, and frees the output; NULL allowed. */
 void wlb_safetensors_discard(struct wlb_safetensors_output *output);
 

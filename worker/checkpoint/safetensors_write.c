@@ -107,7 +107,8 @@ static int describe_checksum(json_t *header, const struct wlb_tensor_part *p, ui
 }
 
 /* Adds the part to the header; *end is the end of the data so far. */
-static int describe(json_t *header, const struct wlb_tensor_part *p, int64_t *end, struct wlb_error *error)
+static int describe(json_t *header, const struct wlb_tensor_part *p, int has_checksums, int64_t *end,
+                    struct wlb_error *error)
 {
 	if (wlb_tensor_part_check(p, error) < 0)
 		return -1;
@@ -125,7 +126,7 @@ static int describe(json_t *header, const struct wlb_tensor_part *p, int64_t *en
 		return wlb_fail(error, "tensor %.200s: its name must be UTF-8, or memory is exhausted", p->name);
 	if (describe_block(header, p, error) < 0 || describe_range(header, p, error) < 0)
 		return -1;
-	return describe_checksum(header, p, 0, error);
+	return has_checksums ? describe_checksum(header, p, 0, error) : 0;
 }
 
 /* Returns the header with spaces at its end up to a multiple of 8 bytes, so that the data are aligned. Frees `text`. */
@@ -138,19 +139,33 @@ static char *pad(char *text)
 	return padded;
 }
 
-/* Returns the header without the checksums of the data; NULL on error. */
-static json_t *make_header(const struct wlb_tensor_part *parts, int count, struct wlb_error *error)
+/* Returns the header, in which the checksums of the data are 0; NULL on error. */
+static json_t *make_header(const struct wlb_tensor_part *parts, int count, int has_checksums, struct wlb_error *error)
 {
 	/* "format": Hugging Face's loader requires the framework of the tensors; "pt" is row-major [out, in]. */
 	json_t *header = json_pack("{s:{s:s}}", "__metadata__", "format", "pt");
 	int64_t end = 0;
 	int rc = header ? 0 : wlb_fail(error, "out of memory for the header of a shard");
 	for (int i = 0; rc == 0 && i < count; i++)
-		rc = describe(header, &parts[i], &end, error);
+		rc = describe(header, &parts[i], has_checksums, &end, error);
 	if (rc == 0)
 		return header;
 	json_decref(header);
 	return NULL;
+}
+
+int64_t wlb_safetensors_size(const struct wlb_tensor_part *parts, int count, struct wlb_error *error)
+{
+	json_t *header = make_header(parts, count, 1, error);
+	char *text = header != NULL ? pad(json_dumps(header, JSON_COMPACT)) : NULL;
+	int64_t bytes = text != NULL ? (int64_t)(sizeof(uint64_t) + strlen(text)) : -1;
+	if (header != NULL && text == NULL)
+		wlb_fail(error, "out of memory for the header of a shard");
+	for (int i = 0; bytes >= 0 && i < count; i++)
+		bytes += part_bytes(&parts[i]);
+	json_decref(header);
+	free(text);
+	return bytes;
 }
 
 struct wlb_safetensors_output {
@@ -227,11 +242,11 @@ static void free_output(struct wlb_safetensors_output *out)
 	free(out);
 }
 
-int wlb_safetensors_create(const char *path, const struct wlb_tensor_part *parts, int count,
-                           struct wlb_safetensors_output **output, struct wlb_error *error)
+static int create_output(const char *path, const struct wlb_tensor_part *parts, int count, int has_checksums,
+                         struct wlb_safetensors_output **output, struct wlb_error *error)
 {
 	*output = NULL;
-	json_t *header = make_header(parts, count, error);
+	json_t *header = make_header(parts, count, has_checksums, error);
 	if (header == NULL)
 		return -1;
 	struct wlb_safetensors_output *out = calloc(1, sizeof(*out));
@@ -247,6 +262,24 @@ int wlb_safetensors_create(const char *path, const struct wlb_tensor_part *parts
 	}
 	*output = out;
 	return 0;
+}
+
+int wlb_safetensors_create(const char *path, const struct wlb_tensor_part *parts, int count,
+                           struct wlb_safetensors_output **output, struct wlb_error *error)
+{
+	return create_output(path, parts, count, 1, output, error);
+}
+
+int wlb_safetensors_create_plain(const char *path, const struct wlb_tensor_part *parts, int count,
+                                 struct wlb_safetensors_output **output, struct wlb_error *error)
+{
+	return create_output(path, parts, count, 0, output, error);
+}
+
+int wlb_safetensors_append_data(struct wlb_safetensors_output *out, const void *data, size_t bytes,
+                                struct wlb_error *error)
+{
+	return append(out, data, bytes) < 0 ? fail_write(out, error) : 0;
 }
 
 /* Writes the data of a part, piece by piece. 0, or -1 with errno. */

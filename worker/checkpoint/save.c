@@ -12,11 +12,14 @@
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/checkpoint/folder.h"
 #include "worker/checkpoint/manifest.h"
+#include "worker/checkpoint/shard_index.h"
+#include "worker/checkpoint/shard_lists.h"
 #include "worker/data/file_progress.h"
 
 enum {
 	HIDDEN_MAX = 100, /* folders of one step that could not be removed */
 	HIDDEN_BYTES = 4096 + 16,
+	SHARD_PATH_BYTES = 4096 + 48,
 };
 
 /* Renames a folder to a hidden name, which it writes into `hidden`: not to that of a folder that could not be removed,
@@ -70,20 +73,65 @@ static int make_subfolder(char *path, size_t length, struct wlb_error *error)
 	return rc;
 }
 
+/* Writes the path of a shard of a partial folder, and makes the folder that it is in. */
+static int make_shard_path(const struct wlb_save_place *place, int64_t step, int shard, char path[SHARD_PATH_BYTES],
+                           struct wlb_error *error)
+{
+	char partial[4096], name[48];
+	if (wlb_folder_partial(place, step, partial, error) < 0)
+		return -1;
+	wlb_shard_name(shard, name);
+	snprintf(path, SHARD_PATH_BYTES, "%s/%s", partial, name);
+	char *slash = strchr(name, '/');
+	return slash != NULL ? make_subfolder(path, (size_t)(slash - name) + strlen(partial) + 1, error) : 0;
+}
+
 int wlb_checkpoint_create_shard(const struct wlb_save_place *place, int64_t step, int shard,
                                 const struct wlb_tensor_part *parts, int count, struct wlb_safetensors_output **output,
                                 struct wlb_error *error)
 {
-	char partial[4096], name[48], path[4096 + 48];
+	char path[SHARD_PATH_BYTES];
 	*output = NULL;
-	if (wlb_folder_partial(place, step, partial, error) < 0)
-		return -1;
-	wlb_manifest_shard_name(shard, name);
-	snprintf(path, sizeof(path), "%s/%s", partial, name);
-	char *slash = strchr(name, '/');
-	if (slash != NULL && make_subfolder(path, (size_t)(slash - name) + strlen(partial) + 1, error) < 0)
+	if (make_shard_path(place, step, shard, path, error) < 0)
 		return -1;
 	return wlb_safetensors_create(path, parts, count, output, error);
+}
+
+/* 0, or -1 with errno. */
+static int copy_data(int from, int to, const char *path)
+{
+	static const size_t piece_bytes = 4 << 20;
+	ssize_t bytes = 1;
+	char *piece = malloc(piece_bytes);
+	while (piece != NULL && bytes > 0) {
+		bytes = read(from, piece, piece_bytes);
+		wlb_file_report("writing", path);
+		if (bytes > 0 && wlb_write_all(to, piece, (size_t)bytes) < 0)
+			bytes = -1;
+	}
+	free(piece);
+	wlb_file_report("syncing", path);
+	return piece == NULL || bytes < 0 ? -1 : fsync(to);
+}
+
+int wlb_checkpoint_copy_shard(const struct wlb_save_place *place, int64_t step, int shard, const char *file,
+                              struct wlb_error *error)
+{
+	char path[SHARD_PATH_BYTES];
+	if (make_shard_path(place, step, shard, path, error) < 0)
+		return -1;
+	int from = open(file, O_RDONLY | O_CLOEXEC);
+	if (from < 0)
+		return wlb_fail(error, "%s: cannot be opened: %s", file, strerror(errno));
+	wlb_file_report("creating", path);
+	int to = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	int rc = to >= 0 ? copy_data(from, to, path) : -1, why = errno;
+	if (to >= 0 && close(to) < 0 && rc == 0) {
+		rc = -1;
+		why = errno;
+	}
+	close(from);
+	return rc < 0 ? wlb_fail(error, "%s: cannot be copied from %s: %s", path, file, strerror(why)) : 0;
 }
 
 int wlb_checkpoint_write_packer(const struct wlb_save_place *place, int64_t step, const void *state, size_t bytes,
@@ -111,16 +159,38 @@ static int find_packer(const char *partial, int64_t *bytes, struct wlb_error *er
 	return 0;
 }
 
-/* Syncs the folder of a shard, since its writer syncs the shard alone. */
-static int sync_subfolder(const char *partial, const char *name, struct wlb_error *error)
+int wlb_checkpoint_has_indexes(int shards)
 {
-	char path[4096 + 48];
-	snprintf(path, sizeof(path), "%s/%.*s", partial, (int)strcspn(name, "/"), name);
-	wlb_file_report("syncing", path);
-	return wlb_dir_sync(path, error);
+	return wlb_shard_groups(shards) > 1;
 }
 
-/* Reads back the headers of all shards and writes what they hold together into the manifest. */
+int wlb_checkpoint_write_index(const struct wlb_save_place *place, int64_t step, int group, int shards,
+                               struct wlb_error *error)
+{
+	char partial[4096];
+	if (wlb_folder_partial(place, step, partial, error) < 0)
+		return -1;
+	return wlb_shard_index_write(partial, group, shards, error);
+}
+
+/* Reads back the headers of all shards, which are of one group. */
+static int scan_shards(const char *partial, int shards, struct wlb_weights *weights, int64_t *bytes,
+                       struct wlb_error *error)
+{
+	for (int i = 0; i < shards; i++) {
+		char name[48];
+		wlb_shard_name(i, name);
+		if (wlb_weights_add_file(weights, partial, name, -1, error) < 0)
+			return -1;
+	}
+	if (wlb_weights_scan(weights, error) < 0)
+		return -1;
+	for (int i = 0; i < shards; i++)
+		*bytes += weights->files[i].bytes;
+	return 0;
+}
+
+/* Writes what all shards hold together into the manifest. */
 static int write_manifest(const char *partial, const struct wlb_checkpoint_facts *facts, int shards, int64_t *bytes,
                           struct wlb_error *error)
 {
@@ -129,23 +199,16 @@ static int write_manifest(const char *partial, const struct wlb_checkpoint_facts
 		return wlb_fail(error, "train_loss of step %lld is %g: it must be finite for a checkpoint to be of use",
 		                (long long)facts->step, facts->train_loss);
 	struct wlb_weights weights = {0};
-	int64_t packer_bytes;
+	int64_t packer_bytes, manifest_bytes = 0;
 	int rc = find_packer(partial, &packer_bytes, error);
-	for (int i = 0; rc == 0 && i < shards; i++) {
-		char name[48];
-		wlb_manifest_shard_name(i, name);
-		if (i > 0 && i % WLB_SHARDS_OF_FOLDER == 0)
-			rc = sync_subfolder(partial, name, error);
-		if (rc < 0)
-			break;
-		rc = wlb_weights_add_file(&weights, partial, name, -1, error) < 0 ? -1 : 0;
-	}
-	if (rc == 0 && (wlb_weights_scan(&weights, error) < 0 || wlb_weights_finish(&weights, error) < 0 ||
-	                wlb_manifest_write(partial, facts, &weights, packer_bytes, bytes, error) < 0))
+	if (rc == 0)
+		rc = wlb_checkpoint_has_indexes(shards)
+		             ? wlb_shard_indexes_collect(partial, shards, &weights, bytes, error)
+		             : scan_shards(partial, shards, &weights, bytes, error);
+	if (rc == 0 && (wlb_weights_finish(&weights, error) < 0 ||
+	                wlb_manifest_write(partial, facts, &weights, packer_bytes, &manifest_bytes, error) < 0))
 		rc = -1;
-	*bytes += packer_bytes > 0 ? packer_bytes : 0;
-	for (int i = 0; i < weights.file_count; i++)
-		*bytes += weights.files[i].bytes;
+	*bytes += manifest_bytes + (packer_bytes > 0 ? packer_bytes : 0);
 	wlb_weights_free(&weights);
 	return rc;
 }

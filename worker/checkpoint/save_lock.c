@@ -164,6 +164,12 @@ int wlb_save_lock_find_owner(const char *dir, char owner[512])
 
 int wlb_save_lock_is_held(struct wlb_save_lock *lock)
 {
+	struct stat about;
+	wlb_file_report("locking", lock->path);
+	if (lock->fd >= 0 && fstat(lock->fd, &about) == 0 && about.st_nlink == 0) {
+		close(lock->fd);
+		lock->fd = -1;
+	}
 	return lock->fd >= 0 || try_lock(lock) == 0;
 }
 

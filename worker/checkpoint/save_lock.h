@@ -38,7 +38,8 @@ int wlb_save_lock_try(struct wlb_save_lock *lock, const char *dir, const char *p
 /* Returns 1 where a process has the lock of `dir`, which `owner` names then; 0 where none has, or that cannot be known.
  * Changes no file. */
 int wlb_save_lock_find_owner(const char *dir, char owner[512]);
-/* Returns 1 where the lock is held, or can be taken now. */
+/* Returns 1 where the lock is held, or can be taken now. One whose file was removed with its directory is taken anew.
+ */
 int wlb_save_lock_is_held(struct wlb_save_lock *lock);
 /* Removes the file where the lock is held. */
 void wlb_save_lock_release(struct wlb_save_lock *lock);

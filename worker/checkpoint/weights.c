@@ -20,6 +20,7 @@ void wlb_weights_free(struct wlb_weights *w)
 	}
 	free(w->blocks);
 	free(w->files);
+	free(w->indexes);
 	*w = (struct wlb_weights){0};
 }
 
@@ -161,16 +162,30 @@ static const struct wlb_stored_block *next_block(const struct wlb_weights *w, in
 	return same ? &w->blocks[i + 1] : NULL;
 }
 
-int wlb_weights_finish(struct wlb_weights *w, struct wlb_error *error)
+int wlb_weights_shards(const struct wlb_weights *w)
+{
+	int shards = w->file_count;
+	for (int i = 0; i < w->index_count; i++)
+		shards += w->indexes[i].shards;
+	return shards;
+}
+
+void wlb_weights_sort(struct wlb_weights *w)
 {
 	if (w->block_count > 0)
 		qsort(w->blocks, (size_t)w->block_count, sizeof(*w->blocks), by_name_and_place);
+	for (int i = 0; i < w->block_count && w->index_count == 0; i++)
+		w->files[w->blocks[i].file].elements += w->blocks[i].range.end - w->blocks[i].range.begin;
+}
+
+int wlb_weights_finish(struct wlb_weights *w, struct wlb_error *error)
+{
 	const struct wlb_stored_block *before = NULL;
+	wlb_weights_sort(w);
 	for (int i = 0; i < w->block_count; i++) {
 		const struct wlb_stored_block *stored = &w->blocks[i];
 		const struct wlb_tensor_block *b = &stored->block;
 		int is_last = next_block(w, i) == NULL;
-		w->files[stored->file].elements += stored->range.end - stored->range.begin;
 		if (before && !wlb_tensor_block_same_whole(b, &before->block))
 			return wlb_fail(error, "tensor %.200s: its blocks differ in the shape of the whole",
 			                stored->name);
@@ -187,6 +202,49 @@ int wlb_weights_finish(struct wlb_weights *w, struct wlb_error *error)
 		before = is_last ? NULL : stored;
 	}
 	return 0;
+}
+
+int wlb_weights_add_group(struct wlb_weights *whole, int index, const struct wlb_weights *group,
+                          struct wlb_error *error)
+{
+	for (int i = 0; i < group->block_count;) {
+		struct wlb_stored_block joined = group->blocks[i];
+		const struct wlb_stored_block *next = next_block(group, i++);
+		while (next != NULL && is_same_block(&next->block, &joined.block) &&
+		       next->range.begin == joined.range.end) {
+			joined.range.end = next->range.end;
+			next = next_block(group, i++);
+		}
+		joined.file = index;
+		if (wlb_weights_add_block(whole, &joined, error) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static bool is_same_range(const struct wlb_stored_block *a, const struct wlb_stored_block *b)
+{
+	return strcmp(a->name, b->name) == 0 && is_same_block(&a->block, &b->block) &&
+	       a->range.begin == b->range.begin && a->range.end == b->range.end;
+}
+
+int wlb_weights_check_group(const struct wlb_weights *whole, int index, const struct wlb_weights *group,
+                            struct wlb_error *error)
+{
+	struct wlb_weights joined = {0};
+	int rc = wlb_weights_add_group(&joined, index, group, error), found = 0;
+	for (int i = 0; rc == 0 && i < whole->block_count; i++) {
+		const struct wlb_stored_block *said = &whole->blocks[i];
+		if (said->file != index)
+			continue;
+		if (found == joined.block_count || !is_same_range(&joined.blocks[found++], said))
+			rc = wlb_fail(error, "tensor %.200s: its blocks are others than the manifest says", said->name);
+	}
+	if (rc == 0 && found < joined.block_count)
+		rc = wlb_fail(error, "tensor %.200s: it has blocks that the manifest does not say",
+		              joined.blocks[found].name);
+	wlb_weights_free(&joined);
+	return rc;
 }
 
 /* Index of the tensor's first block, or block_count. */
@@ -268,16 +326,17 @@ static int check_file(struct wlb_weights *w, struct wlb_weights_file *file, cons
 	return rc;
 }
 
-int wlb_weights_check_files(struct wlb_weights *w, struct wlb_error *error)
+int wlb_weights_check_files(struct wlb_weights *w, int begin, int end, struct wlb_error *error)
 {
 	int *order = order_by_file(w, error), rc = 0;
 	if (order == NULL)
 		return WLB_UNREADABLE;
-	for (int i = 0, index = 0; rc == 0 && i < w->file_count; i++) {
+	for (int i = 0, index = 0; rc == 0 && i < end; i++) {
 		int first = index;
 		while (index < w->block_count && w->blocks[order[index]].file == i)
 			index++;
-		rc = check_file(w, &w->files[i], &order[first], index - first, error);
+		if (i >= begin)
+			rc = check_file(w, &w->files[i], &order[first], index - first, error);
 	}
 	free(order);
 	return rc;
@@ -321,7 +380,7 @@ int wlb_weights_verify(struct wlb_weights *w, int share, int shares, struct wlb_
 }
 
 /* What [a, a + a_count) and [b, b + b_count) have in common: its length, 0 when nothing, and *first. */
-static int64_t overlap(int64_t a, int64_t a_count, int64_t b, int64_t b_count, int64_t *first)
+static int64_t common_length(int64_t a, int64_t a_count, int64_t b, int64_t b_count, int64_t *first)
 {
 	int64_t end = a + a_count < b + b_count ? a + a_count : b + b_count;
 	*first = a > b ? a : b;
@@ -364,8 +423,8 @@ static int divide_range(const struct wlb_tensor_block *b, struct wlb_element_ran
 static struct rectangle intersect(const struct rectangle *a, const struct rectangle *b)
 {
 	struct rectangle common;
-	common.rows = overlap(a->row, a->rows, b->row, b->rows, &common.row);
-	common.cols = overlap(a->col, a->cols, b->col, b->cols, &common.col);
+	common.rows = common_length(a->row, a->rows, b->row, b->rows, &common.row);
+	common.cols = common_length(a->col, a->cols, b->col, b->cols, &common.col);
 	return common;
 }
 
@@ -394,62 +453,124 @@ static int read_rectangle(struct wlb_weights *w, const struct wlb_stored_block *
 	return 0;
 }
 
-/* Copies what the stored range and the part have in common. */
-static int read_overlap(struct wlb_weights *w, const struct wlb_stored_block *stored,
-                        const struct wlb_tensor_part *part, struct wlb_error *error)
+enum { COMMON_MOST = 9 };
+
+/* Returns how many rectangles the stored range and the part have in common. */
+static int find_common(const struct wlb_stored_block *stored, const struct wlb_tensor_part *part,
+                       struct rectangle found[COMMON_MOST])
 {
 	struct rectangle from[3], to[3];
-	int from_count = divide_range(&stored->block, stored->range, from);
+	int from_count = divide_range(&stored->block, stored->range, from), found_count = 0;
 	int to_count = divide_range(&part->block, wlb_tensor_part_range(part), to);
 	for (int i = 0; i < from_count * to_count; i++) {
 		const struct rectangle common = intersect(&from[i / to_count], &to[i % to_count]);
-		if (common.rows > 0 && common.cols > 0 && read_rectangle(w, stored, &common, part, error) < 0)
+		if (common.rows > 0 && common.cols > 0)
+			found[found_count++] = common;
+	}
+	return found_count;
+}
+
+int wlb_weights_check_parts(const struct wlb_weights *w, const struct wlb_tensor_part *parts, int count,
+                            struct wlb_error *error)
+{
+	for (int i = 0; i < count; i++) {
+		const struct wlb_tensor_part *part = &parts[i];
+		if (wlb_tensor_part_check(part, error) < 0)
 			return -1;
+		int index = find_first(w, part->name);
+		if (index == w->block_count)
+			return wlb_fail(error, "tensor %.200s is missing", part->name);
+		const struct wlb_tensor_block *b = &w->blocks[index].block;
+		if (!wlb_tensor_block_same_whole(b, &part->block))
+			return wlb_fail(error, "tensor %.200s has shape %lld x %lld, the model needs %lld x %lld",
+			                part->name, (long long)b->global_rows, (long long)b->global_cols,
+			                (long long)part->block.global_rows, (long long)part->block.global_cols);
 	}
 	return 0;
 }
 
-/* Returns the index of the part's first block; -1 where the weights do not have the tensor as the part has it. */
-static int find_part(const struct wlb_weights *w, const struct wlb_tensor_part *part, struct wlb_error *error)
+/* A block and a part that have elements in common. */
+struct overlap {
+	const struct wlb_stored_block *block;
+	const struct wlb_tensor_part *part;
+};
+
+struct overlaps {
+	struct overlap *list;
+	size_t count, capacity;
+};
+
+/* The tensor's first block; NULL where there is none of that name. */
+static const struct wlb_stored_block *first_block(const struct wlb_weights *w, const char *name, int *index)
 {
-	if (wlb_tensor_part_check(part, error) < 0)
-		return -1;
-	int index = find_first(w, part->name);
-	if (index == w->block_count)
-		return wlb_fail(error, "tensor %.200s is missing", part->name);
-	const struct wlb_tensor_block *b = &w->blocks[index].block;
-	if (!wlb_tensor_block_same_whole(b, &part->block))
-		return wlb_fail(error, "tensor %.200s has shape %lld x %lld, the model needs %lld x %lld", part->name,
-		                (long long)b->global_rows, (long long)b->global_cols,
-		                (long long)part->block.global_rows, (long long)part->block.global_cols);
-	return index;
+	*index = find_first(w, name);
+	return *index < w->block_count ? &w->blocks[*index] : NULL;
 }
 
-/* Copies what the file has of a part, whose first block has the index `first`. */
-static int read_from_file(struct wlb_weights *w, int file, int first, const struct wlb_tensor_part *part,
-                          struct wlb_error *error)
+bool wlb_weights_overlaps(const struct wlb_weights *w, int file, const struct wlb_tensor_part *parts, int count)
 {
-	int index = first;
-	for (const struct wlb_stored_block *b = &w->blocks[first]; b != NULL; b = next_block(w, index++))
-		if (b->file == file && read_overlap(w, b, part, error) < 0)
+	struct rectangle common[COMMON_MOST];
+	for (int i = 0, index; i < count; i++) {
+		const struct wlb_stored_block *b = first_block(w, parts[i].name, &index);
+		for (; b != NULL; b = next_block(w, index++))
+			if (b->file == file && find_common(b, &parts[i], common) > 0)
+				return true;
+	}
+	return false;
+}
+
+/* Adds all overlaps of the part. */
+static int add_overlaps(struct overlaps *o, const struct wlb_weights *w, const struct wlb_tensor_part *part,
+                        struct wlb_error *error)
+{
+	struct rectangle common[COMMON_MOST];
+	int index;
+	const struct wlb_stored_block *b = first_block(w, part->name, &index);
+	for (; b != NULL; b = next_block(w, index++)) {
+		if (find_common(b, part, common) == 0)
+			continue;
+		if (wlb_grow((void **)&o->list, &o->capacity, o->count + 1, sizeof(*o->list)) < 0)
+			return wlb_fail(error, "out of memory for %zu blocks", o->count + 1);
+		o->list[o->count++] = (struct overlap){b, part};
+	}
+	return 0;
+}
+
+/* By file, then in the order of parts and of a tensor's blocks. */
+static int by_file_and_part(const void *a, const void *b)
+{
+	const struct overlap *x = a, *y = b;
+	if (x->block->file != y->block->file)
+		return x->block->file < y->block->file ? -1 : 1;
+	if (x->part != y->part)
+		return x->part < y->part ? -1 : 1;
+	return x->block < y->block ? -1 : x->block > y->block;
+}
+
+static int read_overlap(struct wlb_weights *w, const struct overlap *o, struct wlb_error *error)
+{
+	struct rectangle common[COMMON_MOST];
+	int count = find_common(o->block, o->part, common);
+	for (int i = 0; i < count; i++)
+		if (read_rectangle(w, o->block, &common[i], o->part, error) < 0)
 			return -1;
 	return 0;
 }
 
 int wlb_weights_read(struct wlb_weights *w, const struct wlb_tensor_part *parts, int count, struct wlb_error *error)
 {
-	int *first = calloc((size_t)count + 1, sizeof(*first)), rc = 0;
-	if (first == NULL)
-		return wlb_fail(error, "out of memory for %d tensors", count);
-	for (int i = 0; rc == 0 && i < count; i++) {
-		first[i] = find_part(w, &parts[i], error);
-		rc = first[i] < 0 ? -1 : 0;
+	struct overlaps o = {0};
+	int rc = 0;
+	for (int i = 0; rc == 0 && i < count; i++)
+		rc = add_overlaps(&o, w, &parts[i], error);
+	if (rc == 0 && o.count > 0)
+		qsort(o.list, o.count, sizeof(*o.list), by_file_and_part);
+	for (size_t i = 0; rc == 0 && i < o.count; i++) {
+		int file = o.list[i].block->file;
+		rc = read_overlap(w, &o.list[i], error);
+		if (i + 1 == o.count || o.list[i + 1].block->file != file)
+			close_file(&w->files[file]);
 	}
-	for (int file = 0; rc == 0 && file < w->file_count; file++) {
-		for (int i = 0; rc == 0 && i < count; i++)
-			rc = read_from_file(w, file, first[i], &parts[i], error);
-		close_file(&w->files[file]);
-	}
-	free(first);
+	free(o.list);
 	return rc;
 }

@@ -71,7 +71,9 @@ const struct wlb_checkpoint_facts sample_facts = {
                      .epoch = 2,
                      .position = 17,
                      .spans = 512,
-                     .step = 60},
+                     .step = 60,
+                     .groups = 3,
+                     .taken = {1000, 40, 1}},
 	.model = {.hidden_size = 64,
                   .intermediate_size = 128,
                   .num_hidden_layers = 2,
@@ -82,7 +84,18 @@ const struct wlb_checkpoint_facts sample_facts = {
                   .max_position_embeddings = 2048,
                   .rope_theta = 10000.0,
                   .rms_norm_eps = 1e-6,
-                  .tie_word_embeddings = 1},
+                  .tie_word_embeddings = 1,
+                  .family = WLB_FAMILY_SMOLLM3,
+                  .rope_scaling = {.type = WLB_ROPE_YARN,
+                                   .truncate = 1,
+                                   .factor = 4.0,
+                                   .original_max_position_embeddings = 512.0,
+                                   .beta_fast = 32.0,
+                                   .beta_slow = 1.0,
+                                   .attention_factor = 1.138629436111989},
+                  .rotary_dim = 8,
+                  .no_rope_layer_interval = 4,
+                  .sliding_window = 1024},
 	.seq_length = 256,
 	.global_batch_size = 16,
 	.seed = UINT64_MAX,
@@ -118,7 +131,8 @@ int sample_write(const char *dir, const struct wlb_checkpoint_facts *facts, stru
 		if (whole_shard_save(sample_place(dir), facts->step, i, parts, 2, error) < 0)
 			return -1;
 	}
-	if (wlb_checkpoint_write_packer(sample_place(dir), facts->step, sample_packer_state,
+	if (whole_shard_save_indexes(sample_place(dir), facts->step, grid.rows * grid.cols, error) < 0 ||
+	    wlb_checkpoint_write_packer(sample_place(dir), facts->step, sample_packer_state,
 	                                sizeof(sample_packer_state), error) < 0)
 		return -1;
 	return wlb_checkpoint_commit(sample_place(dir), facts, grid.rows * grid.cols, keep, path, &bytes, error);

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/unit/data/fixture.h"
@@ -277,37 +276,6 @@ static void test_hugging_face_folders(void **state)
 	assert_says(error.message, "weight_map is missing");
 }
 
-/* Each shard has an element. Those beyond the first 1,024 are in a folder of their own, which goes with the checkpoint.
- */
-static void test_folders_of_many_shards(void **state)
-{
-	enum { SHARDS = 1030 };
-	static double written[SHARDS], read[SHARDS];
-	struct wlb_error error;
-	struct stat st;
-	char path[4096];
-	int64_t bytes;
-	const struct wlb_save_place *place = sample_place(*state);
-	assert_int_equal(wlb_checkpoint_begin(place, 60, &error), 0);
-	for (int i = 0; i < SHARDS; i++) {
-		const struct wlb_tensor_part part = {"vector",   WLB_FLOAT64, {1, SHARDS, 1, 0, SHARDS, 0, 1},
-		                                     {i, i + 1}, &written[i], 0};
-		written[i] = i;
-		assert_int_equal(whole_shard_save(place, 60, i, &part, 1, &error), 0);
-	}
-	assert_int_equal(wlb_checkpoint_commit(place, &sample_facts, SHARDS, 1, path, &bytes, &error), 0);
-	assert_int_equal(stat(fixture_path(state, "step_00000060/part_001/shard_01024.safetensors"), &st), 0);
-	const struct wlb_tensor_part all = {"vector", WLB_FLOAT64, {1, SHARDS, 1, 0, SHARDS, 0, 1}, {0, 0}, read, 0};
-	assert_int_equal(wlb_checkpoint_newest(*state, path, &error), 1);
-	assert_int_equal(wlb_checkpoint_read(path, &all, 1, &error), 0);
-	assert_memory_equal(read, written, sizeof(written));
-	/* Of a later step, with --keep 1. */
-	struct sample_values values;
-	sample_fill(&values, 1);
-	sample_save_bands(*state, 61, &values, 1, 1, path);
-	assert_int_equal(stat(fixture_path(state, "step_00000060"), &st), -1);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -325,7 +293,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_blocks_of_one_tensor_have_one_shape, fixture_setup,
 	                                        fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_swapped_shards, fixture_setup, fixture_teardown),
-		cmocka_unit_test_setup_teardown(test_folders_of_many_shards, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_hugging_face_folders, fixture_setup, fixture_teardown),
 	};
 	return cmocka_run_group_tests_name("checkpoint_blocks", tests, NULL, NULL);

@@ -21,7 +21,7 @@ FIRST, LAST = 0, -1
 
 
 def folder_bytes(folder):
-    return sum(file.stat().st_size for file in folder.iterdir())
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
 def flip(path, place):
@@ -134,7 +134,7 @@ class CheckpointCommand(unittest.TestCase):
         for line in ("state       complete", "step        40, saved 20", "loss        2.100000",
                      "steps of    16 sequences of 256 tokens, packing fixed, seed 18446744073709551615",
                      "dataset     1000 documents, 123456789 tokens; next is span 17 of 512 in epoch 2",
-                     "model       hidden_size 64, intermediate_size 128, num_hidden_layers 2",
+                     "model       smollm3, hidden_size 64, intermediate_size 128, num_hidden_layers 2",
                      "data        2 tensors, 80 elements of F32; ",
                      "checksums   of all tensors"):
             self.assertIn(f"\n  {line}", text)
@@ -186,6 +186,28 @@ class CheckpointCommand(unittest.TestCase):
         self.assertRegex(self.ckpt(0, "verify", old).stdout,
                          rf": complete, .*; an earlier version saved it without checksums of {count} of its {count} tensors")
         self.assertIn(f"\n  checksums   none of {count} tensors", self.ckpt(0, "show", old).stdout)
+
+    # ---- more than one group of shards ----
+
+    def test_shards_with_indexes(self):
+        scratch = tempfile.TemporaryDirectory(dir="/dev/shm")  # a thousand files, each synced
+        self.addCleanup(scratch.cleanup)
+        self.dir = pathlib.Path(scratch.name)
+        for step in (20, 40):
+            subprocess.run([MAKE_CHECKPOINT, self.dir, str(step), "1030"], check=True, timeout=30)
+        self.assertTrue((self.step(40) / "part_001/index.json").exists())
+        self.assertEqual([(row["complete"], row["shards"], row["bytes"]) for row in self.list()["checkpoints"]],
+                         [(True, 1030, folder_bytes(self.step(step))) for step in (40, 20)])
+        shown = json.loads(self.ckpt(0, "show", self.step(40), "--json").stdout)
+        self.assertEqual([shown[key] for key in ("tensors", "elements", "dtype", "tensors_without_checksum")], [2, 80, "F32", 0])
+        self.assertRegex(self.ckpt(0, "verify", self.step(40)).stdout, r": intact, .* in 1030 shards\n$")
+        flip(self.step(40) / "part_001/shard_01029.safetensors", LAST)
+        self.assertRegex(self.ckpt(1, "verify", self.step(40)).stdout, r": damaged: \S+/part_001/shard_01029\.safetensors: tensor ")
+        (self.step(40) / "part_001/index.json").unlink()
+        self.assertIn("part_001/index.json: cannot be opened", self.list()["checkpoints"][0]["reason"])
+        self.assertIn("step_00000040 stays and does not count", self.ckpt(0, "prune", self.dir, "--keep", 1).stderr)
+        (self.step(20) / "part_001/shard_01025.safetensors").unlink()
+        self.assertIn("/part_001/shard_01025.safetensors: No such file", self.list()["checkpoints"][1]["reason"])
 
     # ---- prune ----
 

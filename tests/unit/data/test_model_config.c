@@ -1,4 +1,5 @@
 /* config.json: what Hugging Face writes is read, and what cannot be trained as asked is refused by name. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,16 +108,17 @@ static void test_published_files(void **state)
 		{"Llama 3.1",
 	         "\"architectures\":[\"LlamaForCausalLM\"],\"model_type\":\"llama\",\"rope_scaling\":{\"factor\":8.0,"
 	         "\"low_freq_factor\":1.0,\"original_max_position_embeddings\":8192,\"rope_type\":\"llama3\"}",
-	         "rope_scaling: rope_type is \"llama3\""},
+	         "rope_scaling: high_freq_factor is missing"},
 		{"Mistral 0.1",
-	         "\"architectures\":[\"MistralForCausalLM\"],\"model_type\":\"mistral\",\"sliding_window\":4096",
-	         "model_type is \"mistral\": only \"llama\" can be trained"},
+	         "\"architectures\":[\"MistralForCausalLM\"],\"model_type\":\"mistral\",\"num_key_value_heads\":2,"
+	         "\"sliding_window\":4096",
+	         NULL},
 		{"Qwen 2.5",
-	         "\"architectures\":[\"Qwen2ForCausalLM\"],\"model_type\":\"qwen2\",\"use_sliding_window\":false",
-	         "model_type is \"qwen2\""},
+	         "\"architectures\":[\"Qwen2ForCausalLM\"],\"model_type\":\"qwen2\",\"num_key_value_heads\":2,"
+	         "\"use_sliding_window\":false",
+	         NULL},
 		{"Phi 3",
-	         "\"architectures\":[\"Phi3ForCausalLM\"],\"model_type\":\"phi3\",\"partial_rotary_factor\":1.0",
-	         "model_type is \"phi3\""},
+	         "\"architectures\":[\"Phi3ForCausalLM\"],\"model_type\":\"phi3\",\"partial_rotary_factor\":1.0", NULL},
 		{"Gemma", "\"architectures\":[\"GemmaForCausalLM\"],\"hidden_activation\":\"gelu_pytorch_tanh\"",
 	         "architectures is [\"GemmaForCausalLM\"]"},
 		{"Gemma without its name", "\"hidden_activation\":\"gelu_pytorch_tanh\"",
@@ -130,7 +132,8 @@ static void test_published_files(void **state)
 		{"OLMo without its name", "\"clip_qkv\":8.0", "clip_qkv is 8.0"},
 		{"Mixtral without its name", "\"num_experts_per_tok\":2,\"num_local_experts\":8",
 	         "num_local_experts is 8"},
-		{"SmolLM 3 without its name", "\"no_rope_layers\":[1,1,1,0]", "no_rope_layers is [1,1,1,0]"},
+		{"SmolLM 3 without its name", "\"no_rope_layers\":[1,1,1,0]",
+	         "no_rope_layers is [1,1,1,0]: only smollm3"},
 	};
 	struct wlb_model m;
 	struct wlb_error error;
@@ -163,22 +166,31 @@ static void test_refused_fields(void **state)
 		const char *field;
 		const char *reason;
 	} cases[] = {
-		{"\"model_type\":\"mixtral\"", "model_type is \"mixtral\": only \"llama\""},
+		{"\"model_type\":\"mixtral\"",
+	         "model_type is \"mixtral\": only llama, mistral, qwen2, qwen3, olmo2, phi3, smollm3 are known"},
 		{"\"model_type\":3", "model_type is an integer"},
 		{"\"hidden_act\":\"gelu\"", "hidden_act is \"gelu\": only \"silu\""},
 		{"\"attention_bias\":true", "attention_bias is true"},
 		{"\"mlp_bias\":true", "mlp_bias is true"},
 		{"\"mlp_bias\":0", "mlp_bias is an integer: it must be true or false"},
 		{"\"attention_dropout\":0.1", "attention_dropout is 0.1"},
-		{"\"rope_scaling\":{\"type\":\"linear\",\"factor\":2}",
-	         "rope_scaling: type is \"linear\": only \"default\" can be trained"},
+		{"\"rope_parameters\":{\"type\":\"linear\",\"factor\":4},\"rope_scaling\":{\"type\":\"linear\","
+	         "\"factor\":2}",
+	         "rope_parameters is there too"},
 		{"\"rope_scaling\":{\"factor\":8.0}", "rope_scaling: factor is 8.0: only 1 can be trained"},
 		{"\"rope_scaling\":\"linear\"", "rope_scaling is a string: it must be an object"},
-		{"\"rope_parameters\":{\"type\":\"linear\",\"factor\":4}", "rope_parameters: type is \"linear\""},
+		{"\"rope_scaling\":{\"type\":\"linear\"}", "rope_scaling: factor is missing"},
+		{"\"rope_scaling\":{\"type\":\"linear\",\"factor\":0.5}", "rope_scaling: factor is 0.5"},
+		{"\"rope_scaling\":{\"type\":\"linear\",\"factor\":2,\"low_freq_factor\":1}",
+	         "rope_scaling: low_freq_factor is 1: this key is not known"},
+		{"\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":2}",
+	         "rope_scaling: type is \"dynamic\": only \"default\", \"linear\", \"llama3\" and \"yarn\" can be "
+	         "trained; "
+	         "\"dynamic\" and \"longrope\" change with the length of each text"},
 		{"\"rope_parameters\":{\"rope_type\":\"default\",\"type\":\"yarn\"}",
-	         "rope_parameters: type is \"yarn\""},
+	         "rope_parameters: rope_type is \"default\": type has another value"},
 		{"\"rope_parameters\":{\"rope_type\":\"default\",\"partial_rotary_factor\":0.5}",
-	         "rope_parameters: partial_rotary_factor is 0.5: only 1 can be trained"},
+	         "partial_rotary_factor is 0.5: only 1 can be trained"},
 		{"\"rope_parameters\":{\"full_attention\":{\"rope_type\":\"default\"}}",
 	         "rope_parameters: full_attention is {\"rope_type\":\"default\"}: this key is not known"},
 		{"\"rope_parameters\":{\"mrope_section\":[16,24,24]}", "rope_parameters: mrope_section is [16,24,24]"},
@@ -186,32 +198,50 @@ static void test_refused_fields(void **state)
 	         "rope_theta is 500000, and 1e+06 in rope_parameters: they must be equal"},
 		{"\"partial_rotary_factor\":0.5", "partial_rotary_factor is 0.5: only 1 can be trained"},
 		{"\"rotary_pct\":0.25", "rotary_pct is 0.25"},
-		{"\"architectures\":[\"Phi3ForCausalLM\"]",
-	         "architectures is [\"Phi3ForCausalLM\"]: only [\"LlamaForCausalLM\"] can be trained"},
-		{"\"model_type\":\"llama\",\"architectures\":[\"Phi3ForCausalLM\"]", "architectures is ["},
+		{"\"architectures\":[\"MixtralForCausalLM\"]",
+	         "architectures is [\"MixtralForCausalLM\"]: only LlamaForCausalLM, MistralForCausalLM"},
+		{"\"model_type\":\"llama\",\"architectures\":[\"Phi3ForCausalLM\"]",
+	         "architectures is [\"Phi3ForCausalLM\"]: model_type is that of another family"},
 		{"\"architectures\":[\"LlamaForCausalLM\",\"Other\"]", "architectures is ["},
 		{"\"architectures\":\"LlamaForCausalLM\"", "architectures is \"LlamaForCausalLM\""},
-		{"\"sliding_window\":4096", "sliding_window is 4096: it must be null"},
-		{"\"layer_types\":[\"full_attention\",\"sliding_attention\"]", "layer_types is ["},
-		{"\"layer_types\":\"full_attention\"", "layer_types is \"full_attention\""},
+		{"\"sliding_window\":0", "sliding_window is 0: it must be at least 1, or null"},
+		{"\"layer_types\":[\"full_attention\",\"sliding_attention\"]",
+	         "layer_types has \"sliding_attention\": sliding_window must say"},
+		{"\"layer_types\":[\"chunked_attention\"]", "layer_types is \"chunked_attention\""},
+		{"\"layer_types\":\"full_attention\"", "layer_types is \"full_attention\": it must be a list"},
+		{"\"model_type\":\"phi3\",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":2}",
+	         "rope_scaling: a type other than \"default\" is \"longrope\" in phi3"},
+		{"\"model_type\":\"phi3\",\"partial_rotary_factor\":0.01", "partial_rotary_factor is 0.01"},
+		{"\"model_type\":\"smollm3\",\"no_rope_layers\":[1,0],\"no_rope_layer_interval\":3",
+	         "no_rope_layers is [1,0]: each must be 1, or 0 in every layer of no_rope_layer_interval"},
+		{"\"model_type\":\"smollm3\",\"no_rope_layers\":[1]",
+	         "no_rope_layers is [1]: it must have an entry a layer"},
+		{"\"model_type\":\"mistral\"", "num_key_value_heads is 8: it must divide"},
+		{"\"model_type\":\"qwen2\",\"num_key_value_heads\":4,\"attention_bias\":true",
+	         "attention_bias is true"},
+		{"\"initializer_range\":-1", "initializer_range is -1: it must be from 0 to 10"},
 		{"\"embedding_multiplier\":12.0", "embedding_multiplier is 12.0: only 1 can be trained"},
 		{"\"attention_multiplier\":0.0078125", "attention_multiplier is 0.0078125: it must be null"},
 		{"\"final_logit_softcapping\":30.0", "final_logit_softcapping is 30.0"},
 		{"\"kv_lora_rank\":512", "kv_lora_rank is 512"},
 		{"\"num_experts\":128", "num_experts is 128: only dense models are known"},
 		{"\"num_experts\":1.5", "num_experts is 1.5"},
+		{"\"n_routed_experts\":256", "n_routed_experts is 256: only dense models are known"},
+		{"\"lm_head_bias\":true", "lm_head_bias is true: only false can be trained"},
+		{"\"interpolate_factor\":2", "interpolate_factor is 2: only 1 can be trained"},
 		{"\"quantization_config\":{\"bits\":4}", "quantization_config is {\"bits\":4}"},
 		{"\"swiglu_limit\":7.0", "swiglu_limit is 7.0: this key is not known, and may change what the model "
 	                                 "computes: remove it where it does not"},
 		{"\"swiglu_limit\":false", "swiglu_limit is false: this key is not known"},
 		{"\"a\\u001b[31m\":\"\\u202e\"", "config.json: a\\u001B[31m is \"\\u202E\": this key"},
-		{"\"rope_parameters\":{\"rope_type\":\"llama3\"}", "rope_parameters: rope_type is \"llama3\""},
+		{"\"rope_parameters\":{\"rope_type\":\"llama3\"}", "rope_parameters: factor is missing"},
 		{"\"rope_parameters\":[]", "rope_parameters is an array"},
 		{"\"rope_theta\":\"x\"", "rope_theta is a string: it must be a number"},
 		{"\"rope_theta\":-1", "rope_theta is -1"},
 		{"\"rms_norm_eps\":0", "rms_norm_eps is 0"},
 		{"\"num_key_value_heads\":3", "num_key_value_heads is 3: it must divide"},
-		{"\"num_key_value_heads\":2.0", "num_key_value_heads is a number: it must be a whole number"},
+		{"\"num_key_value_heads\":2.5", "num_key_value_heads is a number: it must be a whole number"},
+		{"\"num_key_value_heads\":1e300", "num_key_value_heads is a number: it must be a whole number"},
 		{"\"head_dim\":15", "head_dim is 15: it must be even"},
 		{"\"head_dim\":-16", "head_dim is -16"},
 		{"\"max_position_embeddings\":9000000000000000000", "max_position_embeddings is 9000000000000000000"},
@@ -233,9 +263,8 @@ static int read_shape(void **state, const char *text, struct wlb_model *model, s
 	return wlb_model_config_read(fixture_write_text(state, "config.json", text), WLB_MODEL_TO_PLAN, model, error);
 }
 
-/* As published with Llama 3.2 1B: its positions are scaled, which wlb-worker cannot train, and which changes no shape.
- */
-static void test_llama_3_2_is_planned(void **state)
+/* As published with Llama 3.2 1B. */
+static void test_llama_3_2(void **state)
 {
 	static const char text[] =
 		"{\"architectures\":[\"LlamaForCausalLM\"],\"attention_bias\":false,\"attention_dropout\":0.0,"
@@ -249,17 +278,101 @@ static void test_llama_3_2_is_planned(void **state)
 	struct wlb_error error;
 	assert_int_equal(read_shape(state, text, &m, &error), 0);
 	assert_int_equal(wlb_model_parameters(&m), INT64_C(1235814400));
-	expect_refused(state, text, "rope_scaling: rope_type is \"llama3\": only \"default\" can be trained");
+	assert_int_equal(m.rope_scaling.type, WLB_ROPE_DEFAULT); /* not read to plan */
+	assert_int_equal(read_config(state, text, &m, &error), 0);
+	assert_int_equal(m.rope_scaling.type, WLB_ROPE_LLAMA3);
+	assert_true(m.rope_scaling.factor == 32.0 && m.rope_scaling.low_freq_factor == 1.0 &&
+	            m.rope_scaling.high_freq_factor == 4.0 &&
+	            m.rope_scaling.original_max_position_embeddings == 8192.0);
+}
+
+/* Reads REQUIRED and `fields` to train. */
+static struct wlb_model read_fields(void **state, const char *fields)
+{
+	struct wlb_model m;
+	struct wlb_error error;
+	char text[1024];
+	snprintf(text, sizeof(text), "{" REQUIRED ",%s}", fields);
+	if (read_config(state, text, &m, &error) < 0)
+		fail_msg("%s: %s", fields, error.message);
+	return m;
+}
+
+/* Fields that a file lacks are those of its family's class in Transformers, and not Llama's. */
+static void test_defaults_of_families(void **state)
+{
+	struct wlb_model m = read_fields(state, "\"model_type\":\"mistral\",\"num_key_value_heads\":2");
+	assert_int_equal(m.sliding_window, 4096);
+	assert_int_equal(m.max_position_embeddings, 131072);
+	m = read_fields(state, "\"model_type\":\"mistral\",\"num_key_value_heads\":null,\"sliding_window\":null");
+	assert_int_equal(m.num_key_value_heads, 4);
+	assert_int_equal(m.sliding_window, 0);
+	m = read_fields(state, "\"model_type\":\"qwen3\",\"num_key_value_heads\":4");
+	assert_int_equal(m.head_dim, 128);
+	assert_int_equal(m.sliding_window, 0);
+	m = read_fields(state, "\"model_type\":\"qwen2\",\"num_key_value_heads\":4,\"use_sliding_window\":true");
+	assert_int_equal(m.head_dim, 16);
+	assert_int_equal(m.sliding_window, 4096);
+	m = read_fields(state, "\"architectures\":[\"Olmo2ForCausalLM\"]");
+	assert_int_equal(m.family, WLB_FAMILY_OLMO2);
+	assert_true(m.rms_norm_eps == 1e-5);
+	m = read_fields(state, "\"architectures\":[\"Phi3ForCausalLM\"],\"partial_rotary_factor\":0.75");
+	assert_int_equal(m.family, WLB_FAMILY_PHI3);
+	assert_int_equal(m.rotary_dim, 12);
+	m = read_fields(state, "\"model_type\":\"smollm3\"");
+	assert_int_equal(m.num_key_value_heads, 4);
+	assert_int_equal(m.no_rope_layer_interval, 4);
+	assert_true(m.tie_word_embeddings && m.rope_theta == 2e6);
+	m = read_fields(state, "\"model_type\":\"smollm3\",\"no_rope_layers\":[1,0],\"no_rope_layer_interval\":2");
+	assert_true(wlb_model_layer_rotates(&m, 0) && !wlb_model_layer_rotates(&m, 1));
+	m = read_fields(state, "\"model_type\":\"smollm3\",\"no_rope_layers\":[1,1]");
+	assert_int_equal(m.no_rope_layer_interval, 0);
+	m = read_fields(state, "\"layer_types\":[\"full_attention\",\"full_attention\"],\"sliding_window\":512");
+	assert_int_equal(m.sliding_window, 0);
+}
+
+static void test_forms_of_values(void **state)
+{
+	struct wlb_model m = read_fields(state, "\"max_position_embeddings\":131072.0,\"hidden_act\":\"swish\"");
+	struct wlb_error error;
+	assert_int_equal(m.max_position_embeddings, 131072);
+	m = read_fields(state, "\"initializer_range\":0.006");
+	assert_true(m.initializer_range == 0.006);
+	assert_int_equal(read_config(state, "\xef\xbb\xbf{" REQUIRED "}", &m, &error), 0);
+	assert_true(m.initializer_range == 0.02);
+	/* A folder is that of config.json. */
+	assert_int_equal(wlb_model_config_read(*state, WLB_MODEL_TO_TRAIN, &m, &error), 0);
+}
+
+static void test_scaled_positions(void **state)
+{
+	struct wlb_model m = read_fields(state, "\"rope_parameters\":{\"type\":\"linear\",\"factor\":4}");
+	assert_int_equal(m.rope_scaling.type, WLB_ROPE_LINEAR);
+	assert_true(m.rope_scaling.factor == 4.0);
+	m = read_fields(state, "\"rope_scaling\":{\"rope_type\":\"default\"}");
+	assert_int_equal(m.rope_scaling.type, WLB_ROPE_DEFAULT);
+	m = read_fields(state, "\"max_position_embeddings\":512,\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4.0}");
+	assert_int_equal(m.rope_scaling.type, WLB_ROPE_YARN);
+	assert_true(m.rope_scaling.original_max_position_embeddings == 512.0 && m.rope_scaling.truncate &&
+	            m.rope_scaling.beta_fast == 32.0 && m.rope_scaling.beta_slow == 1.0);
+	assert_true(fabs(m.rope_scaling.attention_factor - 1.138629436111989) < 1e-15);
+	m = read_fields(state,
+	                "\"rope_scaling\":{\"type\":\"yarn\",\"factor\":40,\"mscale\":0.707,\"mscale_all_dim\":1,"
+	                "\"original_max_position_embeddings\":64,\"beta_fast\":16,\"truncate\":false}");
+	assert_true(m.rope_scaling.original_max_position_embeddings == 64.0 && !m.rope_scaling.truncate &&
+	            m.rope_scaling.beta_fast == 16.0);
+	assert_true(fabs(m.rope_scaling.attention_factor - 1.2608037774058554 / 1.3688879454113936) < 1e-15);
 }
 
 static void test_shapes(void **state)
 {
-	static const char *const same[] = {"\"model_type\":\"mistral\",\"sliding_window\":4096",
-	                                   "\"model_type\":\"qwen2\",\"use_sliding_window\":false",
-	                                   "\"model_type\":\"qwen3\",\"attention_bias\":false",
-	                                   "\"attention_bias\":true,\"attention_dropout\":0.1",
-	                                   "\"num_local_experts\":1,\"rope_parameters\":{\"rope_type\":\"llama3\"}",
-	                                   "\"architectures\":[\"Qwen3ForCausalLM\"],\"anything\":1"};
+	static const char *const same[] = {
+		"\"model_type\":\"mistral\",\"num_key_value_heads\":4",
+		"\"model_type\":\"qwen2\",\"num_key_value_heads\":4",
+		"\"model_type\":\"qwen3\",\"num_key_value_heads\":4,\"attention_bias\":false",
+		"\"attention_bias\":true,\"attention_dropout\":0.1",
+		"\"num_local_experts\":1,\"rope_parameters\":{\"rope_type\":\"llama3\"}",
+		"\"architectures\":[\"Phi3ForCausalLM\"],\"anything\":1"};
 	static const char *const other[] = {"\"model_type\":\"mixtral\"",
 	                                    "\"model_type\":3",
 	                                    "\"hidden_act\":\"gelu\"",
@@ -268,7 +381,7 @@ static void test_shapes(void **state)
 	                                    "\"n_routed_experts\":256",
 	                                    "\"kv_lora_rank\":512",
 	                                    "\"num_nextn_predict_layers\":1",
-	                                    "\"architectures\":[\"Phi3ForCausalLM\"]"};
+	                                    "\"architectures\":[\"GemmaForCausalLM\"]"};
 	struct wlb_model m;
 	struct wlb_error error;
 	char text[1024];
@@ -331,7 +444,7 @@ static void test_unreadable_files(void **state)
 	                 -1);
 	assert_says(error.message, "absent.json");
 	assert_int_equal(wlb_model_config_read(*state, WLB_MODEL_TO_TRAIN, &model, &error), -1);
-	assert_says(error.message, "not a regular file");
+	assert_says(error.message, "/config.json");
 }
 
 int main(void)
@@ -343,7 +456,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_published_files, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_each_required_field, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_refused_fields, fixture_setup, fixture_teardown),
-		cmocka_unit_test_setup_teardown(test_llama_3_2_is_planned, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_llama_3_2, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_defaults_of_families, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_forms_of_values, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_scaled_positions, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_shapes, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_absurd_values, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_deep_nesting, fixture_setup, fixture_teardown),

@@ -9,5 +9,7 @@ int whole_shard_write(const char *path, const struct wlb_tensor_part *parts, int
 /* Writes a shard of a checkpoint that is being saved. */
 int whole_shard_save(const struct wlb_save_place *place, int64_t step, int shard, const struct wlb_tensor_part *parts,
                      int count, struct wlb_error *error);
+/* Writes the index of each group of a checkpoint whose shards are written; nothing where it has none. */
+int whole_shard_save_indexes(const struct wlb_save_place *place, int64_t step, int shards, struct wlb_error *error);
 
 #endif

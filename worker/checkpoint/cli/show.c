@@ -16,35 +16,35 @@ struct request {
 	bool json;
 };
 
-/* Sets the checkpoint that the user means: the one named, or the newest complete one of the directory. Returns an exit
- * code. */
-static int choose(const char *named, char path[4096], struct wlb_error *error)
+/* In what the model differs from Llama 1. */
+static void print_positions(const struct wlb_model *m)
 {
-	if (wlb_target_check(named, error) < 0)
-		return WLB_EXIT_USAGE;
-	if (wlb_target_is_checkpoint(named)) {
-		snprintf(path, 4096, "%s", named);
-		return WLB_EXIT_DONE;
-	}
-	int found = wlb_checkpoint_newest(named, path, error);
-	if (found > 0)
-		return WLB_EXIT_DONE;
-	if (found < 0)
-		return WLB_EXIT_FAILED;
-	wlb_fail(error, "%s: has no checkpoints", named);
-	return WLB_EXIT_USAGE;
+	const struct wlb_rope_scaling *s = &m->rope_scaling;
+	if (s->type != WLB_ROPE_DEFAULT)
+		printf("              rope_type %s, factor %g", wlb_rope_type_name(s->type), s->factor);
+	if (s->original_max_position_embeddings > 0.0)
+		printf(", original_max_position_embeddings %g", s->original_max_position_embeddings);
+	if (s->type != WLB_ROPE_DEFAULT)
+		printf("\n");
+	if (m->rotary_dim > 0)
+		printf("              of each head %lld elements are rotated\n", (long long)m->rotary_dim);
+	if (m->no_rope_layer_interval > 0)
+		printf("              no_rope_layer_interval %lld\n", (long long)m->no_rope_layer_interval);
+	if (m->sliding_window > 0)
+		printf("              sliding_window %lld\n", (long long)m->sliding_window);
 }
 
 static void print_model(const struct wlb_model *m)
 {
-	printf("  model       hidden_size %lld, intermediate_size %lld, num_hidden_layers %lld\n"
+	printf("  model       %s, hidden_size %lld, intermediate_size %lld, num_hidden_layers %lld\n"
 	       "              num_attention_heads %lld, num_key_value_heads %lld, head_dim %lld\n"
-	       "              vocab_size %lld, max_position_embeddings %lld, rope_theta %g, rms_norm_eps %g%s\n"
-	       "              %lld parameters\n",
-	       (long long)m->hidden_size, (long long)m->intermediate_size, (long long)m->num_hidden_layers,
-	       (long long)m->num_attention_heads, (long long)m->num_key_value_heads, (long long)m->head_dim,
-	       (long long)m->vocab_size, (long long)m->max_position_embeddings, m->rope_theta, m->rms_norm_eps,
-	       m->tie_word_embeddings ? ", tied embeddings" : "", (long long)wlb_model_parameters(m));
+	       "              vocab_size %lld, max_position_embeddings %lld, rope_theta %g, rms_norm_eps %g%s\n",
+	       wlb_family(m->family)->model_type, (long long)m->hidden_size, (long long)m->intermediate_size,
+	       (long long)m->num_hidden_layers, (long long)m->num_attention_heads, (long long)m->num_key_value_heads,
+	       (long long)m->head_dim, (long long)m->vocab_size, (long long)m->max_position_embeddings, m->rope_theta,
+	       m->rms_norm_eps, m->tie_word_embeddings ? ", tied embeddings" : "");
+	print_positions(m);
+	printf("              %lld parameters\n", (long long)wlb_model_parameters(m));
 }
 
 static void print_facts(const struct wlb_checkpoint_facts *f)
@@ -100,7 +100,7 @@ static int show(void *values, struct wlb_error *error)
 {
 	const struct request *request = values;
 	char path[4096];
-	int code = choose(request->path, path, error);
+	int code = wlb_target_choose(request->path, path, error);
 	if (code != WLB_EXIT_DONE)
 		return code;
 	struct wlb_checkpoint_summary summary;

@@ -8,15 +8,16 @@
 #include "common/output/bytes_text.h"
 #include "worker/checkpoint/cli/target.h"
 #include "worker/checkpoint/manifest.h"
+#include "worker/checkpoint/shard_index.h"
 #include "worker/checkpoint/weights.h"
 
-/* Counts tensors and elements; the blocks are in the order of their tensors' names. */
+/* Counts tensors and elements; the blocks are in the order of their tensors' names. With indexes all have checksums. */
 static void count_tensors(const struct wlb_weights *weights, struct wlb_checkpoint_summary *s)
 {
 	const char *last = NULL, *last_unsummed = NULL;
 	for (int i = 0; i < weights->block_count; i++) {
 		const struct wlb_stored_block *b = &weights->blocks[i];
-		bool is_summed = weights->files[b->file].has_checksum || b->digest != 0;
+		bool is_summed = weights->index_count > 0 || weights->files[b->file].has_checksum || b->digest != 0;
 		s->elements += b->range.end - b->range.begin;
 		s->tensors += last == NULL || strcmp(last, b->name) != 0;
 		last = b->name;
@@ -39,7 +40,19 @@ static void read_dtype(const struct wlb_weights *weights, struct wlb_checkpoint_
 	wlb_safetensors_close(file);
 }
 
-/* Returns what wlb_manifest_read does. */
+/* A wlb_shard_list_visit. */
+static int add_files(void *context, struct wlb_weights *list, struct wlb_error *error)
+{
+	struct wlb_checkpoint_summary *s = context;
+	(void)error;
+	for (int i = 0; i < list->file_count; i++)
+		s->bytes += list->files[i].bytes;
+	if (s->dtype[0] == '\0')
+		read_dtype(list, s);
+	return 0;
+}
+
+/* Returns what wlb_manifest_read and wlb_shard_lists_visit do. */
 static int read_manifest(struct wlb_checkpoint_summary *s)
 {
 	struct wlb_weights weights = {0};
@@ -48,12 +61,12 @@ static int read_manifest(struct wlb_checkpoint_summary *s)
 	if (rc == 0) {
 		s->has_facts = true;
 		s->step = s->facts.step;
-		s->shards = weights.file_count;
+		s->shards = wlb_weights_shards(&weights);
 		s->bytes += packer_bytes > 0 ? packer_bytes : 0;
-		for (int i = 0; i < weights.file_count; i++)
-			s->bytes += weights.files[i].bytes;
+		for (int i = 0; i < weights.index_count; i++)
+			s->bytes += weights.indexes[i].bytes;
 		count_tensors(&weights, s);
-		read_dtype(&weights, s);
+		rc = wlb_shard_lists_visit(s->path, &weights, add_files, s, &s->why);
 	}
 	wlb_weights_free(&weights);
 	return rc;

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/command.h"
 #include "worker/checkpoint/folder.h"
 #include "worker/checkpoint/manifest.h"
 
@@ -47,4 +48,21 @@ int wlb_target_check_parent(const char *path, struct wlb_error *error)
 	if (wlb_target_is_checkpoint(path))
 		return wlb_fail(error, "%s: is a checkpoint itself: name the directory that it is in", path);
 	return 0;
+}
+
+int wlb_target_choose(const char *named, char path[4096], struct wlb_error *error)
+{
+	if (wlb_target_check(named, error) < 0)
+		return WLB_EXIT_USAGE;
+	if (wlb_target_is_checkpoint(named)) {
+		snprintf(path, 4096, "%s", named);
+		return WLB_EXIT_DONE;
+	}
+	int found = wlb_checkpoint_newest(named, path, error);
+	if (found > 0)
+		return WLB_EXIT_DONE;
+	if (found < 0)
+		return WLB_EXIT_FAILED;
+	wlb_fail(error, "%s: has no checkpoints", named);
+	return WLB_EXIT_USAGE;
 }

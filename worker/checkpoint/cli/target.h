@@ -15,5 +15,8 @@ int wlb_target_check(const char *path, struct wlb_error *error);
 int wlb_target_check_parent(const char *path, struct wlb_error *error);
 /* The step that the last name of the path says; -1 where it says none. */
 int64_t wlb_target_step(const char *path);
+/* Sets the checkpoint that the user means: the one named, or the newest complete one of the directory. Returns an exit
+ * code (common/command.h). */
+int wlb_target_choose(const char *named, char path[4096], struct wlb_error *error);
 
 #endif

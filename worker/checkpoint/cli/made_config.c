@@ -1,0 +1,80 @@
+#include "worker/checkpoint/cli/made_config.h"
+
+#include <math.h>
+
+#include "common/model_json.h"
+
+int wlb_made_config_check(const struct wlb_model *m, struct wlb_error *error)
+{
+	int is_of_some_layers =
+		m->family == WLB_FAMILY_QWEN2 || m->family == WLB_FAMILY_QWEN3 || m->family == WLB_FAMILY_SMOLLM3;
+	if (m->sliding_window == 0 || !is_of_some_layers)
+		return 0;
+	return wlb_fail(error,
+	                "the model, a %s, has a sliding_window of %lld, and a checkpoint does not say in which layers: "
+	                "--from must name a folder with the config.json of the run (--model)",
+	                wlb_family(m->family)->model_type, (long long)m->sliding_window);
+}
+
+/* A class of Transformers may refuse 16.0 for a whole number. */
+static json_t *number_json(double number)
+{
+	return number == floor(number) && fabs(number) < 9e15 ? json_integer((json_int_t)number) : json_real(number);
+}
+
+static json_t *scaling_json(const struct wlb_rope_scaling *s)
+{
+	json_t *json = json_pack("{s:s, s:f}", "rope_type", wlb_rope_type_name(s->type), "factor", s->factor);
+	if (s->type == WLB_ROPE_LLAMA3 || s->type == WLB_ROPE_YARN)
+		json_object_set_new(json, "original_max_position_embeddings",
+		                    number_json(s->original_max_position_embeddings));
+	if (s->type == WLB_ROPE_LLAMA3) {
+		json_object_set_new(json, "low_freq_factor", json_real(s->low_freq_factor));
+		json_object_set_new(json, "high_freq_factor", json_real(s->high_freq_factor));
+	}
+	if (s->type == WLB_ROPE_YARN) {
+		json_object_set_new(json, "beta_fast", json_real(s->beta_fast));
+		json_object_set_new(json, "beta_slow", json_real(s->beta_slow));
+		json_object_set_new(json, "attention_factor", json_real(s->attention_factor));
+		json_object_set_new(json, "truncate", json_boolean(s->truncate));
+	}
+	return json;
+}
+
+/* Returns a factor of which readers, which cut head_dim * factor to a whole number, make rotary_dim. */
+static double rotary_factor(const struct wlb_model *m)
+{
+	double width = (double)m->head_dim, factor = (double)m->rotary_dim / width;
+	return (int64_t)(width * factor) < m->rotary_dim ? nextafter(factor, 1.0) : factor;
+}
+
+static json_t *rotating_layers_json(const struct wlb_model *m)
+{
+	json_t *list = json_array();
+	for (int64_t layer = 0; layer < m->num_hidden_layers; layer++)
+		json_array_append_new(list, json_integer(wlb_model_layer_rotates(m, layer)));
+	return list;
+}
+
+json_t *wlb_made_config(const struct wlb_model *m)
+{
+	json_t *json = wlb_model_json(m);
+	int failed = json_object_set_new(json, "architectures", json_pack("[s]", wlb_family(m->family)->architecture));
+	failed |= json_object_set_new(json, "hidden_act", json_string("silu"));
+	failed |= json_object_set_new(json, "bos_token_id", json_null());
+	failed |= json_object_set_new(json, "eos_token_id", json_null());
+	failed |= json_object_set_new(json, "pad_token_id", json_null());
+	failed |= json_object_set_new(json, "sliding_window",
+	                              m->sliding_window > 0 ? json_integer(m->sliding_window) : json_null());
+	if (m->rope_scaling.type != WLB_ROPE_DEFAULT)
+		failed |= json_object_set_new(json, "rope_scaling", scaling_json(&m->rope_scaling));
+	if (m->rotary_dim > 0)
+		failed |= json_object_set_new(json, "partial_rotary_factor", json_real(rotary_factor(m)));
+	json_object_del(json, "rotary_dim"); /* a name of checkpoints alone */
+	if (m->family == WLB_FAMILY_SMOLLM3)
+		failed |= json_object_set_new(json, "no_rope_layers", rotating_layers_json(m));
+	if (!failed)
+		return json;
+	json_decref(json);
+	return NULL;
+}
