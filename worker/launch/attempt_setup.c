@@ -13,6 +13,7 @@
 #include "planner/machine_choose.h"
 #include "planner/node_type.h"
 #include "planner/plan_record.h"
+#include "worker/checkpoint/manifest.h"
 #include "worker/data/file_progress.h"
 #include "worker/data/input.h"
 #include "worker/launch/attempt_id.h"
@@ -203,41 +204,45 @@ static int read_machine(const struct wlb_launch *launch, const struct wlb_train_
 	return names_machine(options) ? rc : 0;
 }
 
-static int check_same(const char *what, long long of_checkpoint, long long asked, struct wlb_error *error)
-{
-	if (of_checkpoint == asked)
-		return 0;
-	return wlb_fail(error,
-	                "it was made with %s %lld, %lld is asked for; give the same, or another --load directory", what,
-	                of_checkpoint, asked);
-}
-
+/* How long a text may be, and so the window within which attention is computed, does not change the weights. */
 static int check_same_model(const struct wlb_model *was, const struct wlb_model *is, struct wlb_error *error)
 {
-	if (check_same("hidden_size", was->hidden_size, is->hidden_size, error) < 0 ||
-	    check_same("intermediate_size", was->intermediate_size, is->intermediate_size, error) < 0 ||
-	    check_same("num_hidden_layers", was->num_hidden_layers, is->num_hidden_layers, error) < 0 ||
-	    check_same("num_attention_heads", was->num_attention_heads, is->num_attention_heads, error) < 0 ||
-	    check_same("num_key_value_heads", was->num_key_value_heads, is->num_key_value_heads, error) < 0 ||
-	    check_same("head_dim", was->head_dim, is->head_dim, error) < 0 ||
-	    check_same("vocab_size", was->vocab_size, is->vocab_size, error) < 0)
-		return -1;
-	if (was->rope_theta != is->rope_theta || was->rms_norm_eps != is->rms_norm_eps)
-		return wlb_fail(
-			error,
-			"it was made with rope_theta %.17g and rms_norm_eps %.17g, %.17g and %.17g are asked for; "
-			"give the same, or another --load directory",
-			was->rope_theta, was->rms_norm_eps, is->rope_theta, is->rms_norm_eps);
-	return check_same("tie_word_embeddings", was->tie_word_embeddings, is->tie_word_embeddings, error);
+	struct wlb_model expected = *was;
+	char differences[640];
+	expected.max_position_embeddings = is->max_position_embeddings;
+	expected.sliding_window = is->sliding_window;
+	int count = wlb_manifest_compare_models(&expected, is, differences, sizeof(differences));
+	if (count == 0)
+		return 0;
+	return wlb_fail(error, "it was made with another model: %s; give the same, or another --load directory",
+	                count > 0 ? differences : "out of memory to compare them");
 }
 
-static int check_same_packing(enum wlb_strategy was, enum wlb_strategy is, struct wlb_error *error)
+/* Compares an option with that of the checkpoint, by what both print. Notes a change that the new phase may make. */
+static int check_option(const struct wlb_train_options *options, enum wlb_phase_change change, const char *name,
+                        const char *was, const char *is, struct wlb_train_plan *plan, struct wlb_error *error)
 {
-	if (was == is)
+	size_t used = strlen(plan->changes);
+	if (strcmp(was, is) == 0)
 		return 0;
-	return wlb_fail(error,
-	                "it was made with --packing %s, %s is asked for; give the same, or another --load directory",
-	                wlb_strategy_name(was), wlb_strategy_name(is));
+	if ((options->phase_changes & change) == 0)
+		return wlb_fail(error,
+		                "it was made with --%s %s, %s is asked for; give the same, or --new-phase %s to change "
+		                "it, or another --load directory",
+		                name, was, is, name);
+	snprintf(plan->changes + used, sizeof(plan->changes) - used, "%s--%s was %s, is %s", used > 0 ? "; " : "", name,
+	         was, is);
+	plan->keeps_order = plan->keeps_order && change == WLB_PHASE_BATCH;
+	return 0;
+}
+
+static int check_number(const struct wlb_train_options *options, enum wlb_phase_change change, const char *name,
+                        long long was, long long is, struct wlb_train_plan *plan, struct wlb_error *error)
+{
+	char texts[2][32];
+	snprintf(texts[0], sizeof(texts[0]), "%lld", was);
+	snprintf(texts[1], sizeof(texts[1]), "%lld", is);
+	return check_option(options, change, name, texts[0], texts[1], plan, error);
 }
 
 /* Sets what the optimizer computes with: the values of the command line, or the checkpoint's where that was asked for.
@@ -273,15 +278,20 @@ static int choose_hyperparameters(const struct wlb_train_options *options, struc
 	return 0;
 }
 
-/* Another batch, packing or seed would select other documents: the run would not be a continuation. */
+/* Another batch, packing or seed selects other documents: the run is a continuation only where that is asked for. */
 static int check_resume(const struct wlb_train_options *options, struct wlb_train_plan *plan, struct wlb_error *error)
 {
 	const struct wlb_checkpoint_facts *facts = &plan->facts;
+	plan->changes[0] = '\0';
+	plan->keeps_order = 1;
 	if (check_same_model(&facts->model, &plan->model, error) < 0 ||
-	    check_same("--seq-length", facts->seq_length, options->seq_length, error) < 0 ||
-	    check_same("--global-batch-size", facts->global_batch_size, options->global_batch_size, error) < 0 ||
-	    check_same("--seed", (long long)facts->seed, options->seed, error) < 0 ||
-	    check_same_packing(facts->packing, (enum wlb_strategy)options->packing, error) < 0 ||
+	    check_number(options, WLB_PHASE_SEQ_LENGTH, "seq-length", facts->seq_length, options->seq_length, plan,
+	                 error) < 0 ||
+	    check_number(options, WLB_PHASE_BATCH, "global-batch-size", facts->global_batch_size,
+	                 options->global_batch_size, plan, error) < 0 ||
+	    check_number(options, WLB_PHASE_SEED, "seed", (long long)facts->seed, options->seed, plan, error) < 0 ||
+	    check_option(options, WLB_PHASE_PACKING, "packing", wlb_strategy_name(facts->packing),
+	                 wlb_strategy_name((enum wlb_strategy)options->packing), plan, error) < 0 ||
 	    choose_hyperparameters(options, plan, error) < 0)
 		return wlb_fail_in(error, "checkpoint %.1000s", plan->checkpoint);
 	return 0;
@@ -312,35 +322,43 @@ static int is_saved_in(const char *dir)
 	       (strncmp(path, stored, length) == 0 && path[length] == '/' && strstr(path + length, "/step_") != NULL);
 }
 
-/* Fails where the run has saved a later step in --load than rank 0 finds there: a file system that is not mounted on
- * its node, or a stale list, would begin the training anew without a word. A checkpoint that is there and damaged is
- * found. Returns WLB_UNREADABLE then: another node may find it. */
+const char *wlb_train_own_dir(const struct wlb_train_options *options)
+{
+	return options->finetune ? options->save : options->load;
+}
+
+static const char *own_option(const struct wlb_train_options *options)
+{
+	return options->finetune ? "--save" : "--load";
+}
+
+/* Fails where the run has saved a later step in its directory than rank 0 finds there: a file system that is not
+ * mounted on its node, or a stale list, would begin the training anew without a word. A checkpoint that is there and
+ * damaged is found. Returns WLB_UNREADABLE then: another node may find it. */
 static int check_saved_step(const struct wlb_train_options *options, struct wlb_error *error)
 {
 	int64_t saved;
-	const char *text = getenv("WLB_CHECKPOINT_STEP");
-	if (text == NULL || options->save == NULL || strcmp(options->save, options->load) != 0 ||
-	    !is_saved_in(options->load))
+	const char *text = getenv("WLB_CHECKPOINT_STEP"), *dir = wlb_train_own_dir(options);
+	if (text == NULL || options->save == NULL || strcmp(options->save, dir) != 0 || !is_saved_in(dir))
 		return 0;
 	if (wlb_number_parse("WLB_CHECKPOINT_STEP", text, 0, INT64_MAX, &saved, error) < 0)
 		return -1;
-	int64_t newest = await_step(options->load, saved, error);
+	int64_t newest = await_step(dir, saved, error);
 	if (newest < 0) {
-		wlb_fail_in(error, "--load");
+		wlb_fail_in(error, "%s", own_option(options));
 		return (int)newest;
 	}
 	if (newest >= saved)
 		return 0;
-	wlb_fail(
-		error,
-		"--load %.500s: the newest checkpoint found there is of step %lld%s, and this run has saved step %lld: "
-		"check that the file system is mounted here; where the checkpoints were removed on purpose, submit a "
-		"new job, which is a new run",
-		options->load, (long long)newest, newest == 0 ? " (there is none)" : "", (long long)saved);
+	wlb_fail(error,
+	         "%s %.500s: the newest checkpoint found there is of step %lld%s, and this run has saved step %lld: "
+	         "check that the file system is mounted here; where the checkpoints were removed on purpose, submit a "
+	         "new job, which is a new run",
+	         own_option(options), dir, (long long)newest, newest == 0 ? " (there is none)" : "", (long long)saved);
 	return WLB_UNREADABLE;
 }
 
-/* Takes what wlb_checkpoint_newest found, which it returned: its facts are read and checked. */
+/* Takes what wlb_checkpoint_newest_before found, which it returned: its facts are read and checked. */
 static int take_found(const struct wlb_train_options *options, int found, struct wlb_train_plan *plan,
                       struct wlb_error *error)
 {
@@ -352,29 +370,76 @@ static int take_found(const struct wlb_train_options *options, int found, struct
 	return rc < 0 ? rc : check_resume(options, plan, error);
 }
 
+int wlb_train_plan_take(const struct wlb_train_options *options, const char *path, struct wlb_train_plan *plan,
+                        struct wlb_error *error)
+{
+	snprintf(plan->checkpoint, sizeof(plan->checkpoint), "%s", path);
+	return take_found(options, 1, plan, error);
+}
+
+/* Prints what --model changes of the published model, such as angles for longer windows: it may be meant, or not. */
+static void tell_differences(const struct wlb_train_options *options, const struct wlb_model *model)
+{
+	char path[4096], differences[640];
+	struct wlb_model published;
+	struct wlb_error unknown; /* a folder without config.json, or with one that cannot be trained */
+	snprintf(path, sizeof(path), "%s/config.json", options->init_from);
+	if (wlb_model_config_read(path, WLB_MODEL_TO_TRAIN, &published, &unknown) < 0 ||
+	    wlb_manifest_compare_models(&published, model, differences, sizeof(differences)) <= 0)
+		return;
+	wlb_show_line(stderr, "wlb-worker: --model %s differs from %s: %s", options->model, path, differences);
+}
+
+/* Sets the folder with whose weights the run begins: that of --init-from, or the newest checkpoint of --finetune. */
+static int find_weights(const struct wlb_train_options *options, struct wlb_train_plan *plan, struct wlb_error *error)
+{
+	struct wlb_checkpoint_facts facts;
+	if (options->init_from != NULL &&
+	    snprintf(plan->weights, sizeof(plan->weights), "%s", options->init_from) >= (int)sizeof(plan->weights))
+		return wlb_fail(error, "--init-from %.100s...: the path is too long", options->init_from);
+	if (options->init_from != NULL)
+		tell_differences(options, &plan->model);
+	if (!options->finetune)
+		return 0;
+	int rc = wlb_checkpoint_newest(options->load, plan->weights, error);
+	if (rc == 0)
+		return wlb_fail(error, "--finetune: --load %.500s has no checkpoint whose weights could be taken",
+		                options->load);
+	if (rc > 0)
+		rc = wlb_checkpoint_read_facts(plan->weights, &facts, error);
+	if (rc == 0 && (rc = check_same_model(&facts.model, &plan->model, error)) < 0)
+		wlb_fail_in(error, "checkpoint %.1000s", plan->weights);
+	if (rc < 0)
+		wlb_fail_in(error, "--load");
+	return rc;
+}
+
 static int find_checkpoint(const struct wlb_train_options *options, struct wlb_train_plan *plan,
                            struct wlb_error *error)
 {
-	if (options->load == NULL)
-		return 0;
-	int rc = check_saved_step(options, error);
-	if (rc < 0)
-		return rc;
-	int found = wlb_checkpoint_newest(options->load, plan->checkpoint, error);
-	if (found < 0)
-		wlb_fail_in(error, "--load");
-	return take_found(options, found, plan, error);
+	int rc = 0;
+	if (wlb_train_own_dir(options) != NULL) {
+		rc = check_saved_step(options, error);
+		if (rc < 0)
+			return rc;
+		int found =
+			wlb_checkpoint_newest_before(wlb_train_own_dir(options), INT64_MAX, plan->checkpoint, error);
+		if (found < 0)
+			wlb_fail_in(error, "%s", own_option(options));
+		rc = take_found(options, found, plan, error);
+	}
+	return rc == 0 && plan->checkpoint[0] == '\0' ? find_weights(options, plan, error) : rc;
 }
 
 int wlb_train_plan_fall_back(const struct wlb_train_options *options, struct wlb_train_plan *plan,
                              struct wlb_error *error)
 {
-	int found = wlb_checkpoint_newest_before(options->load, plan->facts.step, plan->checkpoint, error);
+	int found = wlb_checkpoint_newest_before(wlb_train_own_dir(options), plan->facts.step, plan->checkpoint, error);
 	if (found == 0)
 		return wlb_fail(
 			error,
 			"%.500s: its checkpoints have been removed since the run began: is another run saving there?",
-			options->load);
+			wlb_train_own_dir(options));
 	return take_found(options, found, plan, error);
 }
 
@@ -382,7 +447,9 @@ static int check_sequence(const struct wlb_train_options *options, const struct 
                           struct wlb_error *error)
 {
 	if (options->seq_length <= model->max_position_embeddings)
-		return 0;
+		return wlb_model_check_window(model, options->seq_length, error) < 0
+		               ? wlb_fail_in(error, "--seq-length")
+		               : 0;
 	return wlb_fail(error, "--seq-length %lld: it must not exceed max_position_embeddings of %.500s, %lld",
 	                (long long)options->seq_length, options->model, (long long)model->max_position_embeddings);
 }

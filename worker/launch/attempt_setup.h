@@ -30,7 +30,11 @@ struct wlb_train_plan {
 	struct wlb_document_speeds speeds; /* of --machine */
 	char attempt_id[64];               /* "" where nothing is recorded */
 	char save_id[64];                  /* of this start of the run, in what it saves */
-	char checkpoint[4096];             /* "": start from initial weights */
+	char checkpoint[4096];             /* "": begin at step 1 */
+	char weights[4096];                /* the folder whose weights the run begins with; "": they are drawn, or the
+	                                    * checkpoint's */
+	char changes[256];                 /* of a new phase, without those of the dataset; "": none */
+	int keeps_order;                   /* 1: the documents go on in the checkpoint's order */
 	struct wlb_checkpoint_facts facts; /* of the checkpoint */
 	struct wlb_hyperparameters hyper;  /* of the optimizer and its learning rate */
 	char why[8192];                    /* a record of type "plan" where the planner chose the layout, else "" */
@@ -41,6 +45,12 @@ struct wlb_train_plan {
  * cannot be read now: the message says why. */
 int wlb_train_plan_make(const struct wlb_launch *launch, const struct wlb_train_options *options,
                         struct wlb_train_plan *plan, struct wlb_error *error);
+/* Returns the directory in which the run finds what it has saved itself; NULL: it does not look for it. */
+const char *wlb_train_own_dir(const struct wlb_train_options *options);
+/* Takes the facts of the checkpoint at `path`, whose shards need not be there, into the plan: for rank 0. Returns as
+ * wlb_train_plan_make, also where the run does not continue it; the plan is of no use then. */
+int wlb_train_plan_take(const struct wlb_train_options *options, const char *path, struct wlb_train_plan *plan,
+                        struct wlb_error *error);
 /* Replaces the plan's checkpoint, which is damaged, by the newest complete one of an earlier step: for rank 0. Returns
  * as wlb_train_plan_make; -1 also where there is none. */
 int wlb_train_plan_fall_back(const struct wlb_train_options *options, struct wlb_train_plan *plan,

@@ -16,6 +16,7 @@ void wlb_train_auto_request(const struct wlb_train_options *options, const char 
 	*request = (struct wlb_auto_request){
 		.model = options->model,
 		.lengths = options->data_path,
+		.blend = options->data.blend.count > 1 ? &options->data.blend : NULL,
 		.machine = options->machine,
 		.gpu_types = options->device == WLB_DEVICE_CUDA ? gpu_types : NULL,
 		.seq_length = options->seq_length,

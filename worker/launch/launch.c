@@ -335,6 +335,14 @@ const char *wlb_launch_node(const struct wlb_launch *launch, int rank)
 	return launch->nodes[launch->node_of[rank]];
 }
 
+int wlb_launch_rank_on(const struct wlb_launch *launch, int node, int index)
+{
+	int before = index % launch->ranks_on[node], rank = 0;
+	while (launch->node_of[rank] != node || before-- > 0)
+		rank++;
+	return rank;
+}
+
 int wlb_launch_share(struct wlb_launch *launch, const char *key, void *blob, size_t bytes, struct wlb_error *error)
 {
 	if (launch->size == 1)

@@ -41,6 +41,8 @@ struct wlb_nodes wlb_launch_nodes(const struct wlb_launch *launch);
 /* Returns the place of this rank in a layout: wlb_nodes_place. */
 int wlb_launch_place(const struct wlb_launch *launch);
 const char *wlb_launch_node(const struct wlb_launch *launch, int rank);
+/* Returns the rank of a node, by its index there modulo the node's ranks. */
+int wlb_launch_rank_on(const struct wlb_launch *launch, int node, int index);
 
 /* Collective: every rank's `blob` becomes rank 0's. The server's limit (PMIxTimeout of Slurm's mpi.conf) bounds the
  * wait for a rank that never calls it. Each call in a run needs its own `key`. */

@@ -2,16 +2,23 @@
 
 #include <float.h>
 #include <stddef.h>
+#include <string.h>
 
 #define FIELD(name) offsetof(struct wlb_train_options, name)
 
 static const struct wlb_option rows[] = {
-	{WLB_OPTION(TEXT, "model", FIELD(model), "FILE", "Hugging Face's config.json of a Llama model"),
+	{WLB_OPTION(TEXT, "model", FIELD(model), "FILE|DIR",
+                    "Hugging Face's config.json of a model whose family is known, or the folder that has it"),
          .required = true, .heading = "What to train"},
-	{WLB_OPTION(TEXT, "data-path", FIELD(data_path), "PREFIX",
+	{WLB_OPTION(LIST, "data-path", FIELD(data_words), "[WEIGHT] PREFIX",
                     "dataset PREFIX.bin and PREFIX.idx, as Megatron-LM has it; 'wlb data build' makes one; token ids "
-                    "must be below the model's vocab_size"),
+                    "must be below the model's vocab_size; of several, WEIGHT before each is its share of the trained "
+                    "tokens, and without weights all documents are trained once an epoch"),
          .required = true},
+	{WLB_OPTION(LIST, NULL, FIELD(data_words), "[WEIGHT] PREFIX...", "more of --data-path")},
+	{WLB_OPTION(TEXT, "split", FIELD(data_split), "TRAIN,VALID,TEST",
+                    "train the first part of the documents of each dataset, such as 99,1,0, and evaluate the second, "
+                    "unless --eval-data-path is given; where no split is given all are trained")},
 	{WLB_OPTION(INT64, "seq-length", FIELD(seq_length), "N",
                     "most tokens of a span of a document; longer documents are cut; at most the model's "
                     "max_position_embeddings"),
@@ -23,10 +30,16 @@ static const struct wlb_option rows[] = {
          .max = WLB_OPTION_UNBOUNDED},
 	{WLB_OPTION(INT64, "seed", FIELD(seed), "N", "seed of initial weights and document order"),
          .max = WLB_OPTION_UNBOUNDED, .initial = "1234"},
+	{WLB_OPTION(TEXT, "init-from", FIELD(init_from), "DIR",
+                    "take the initial weights from the folder of a published model, as Hugging Face has it: "
+                    "model.safetensors, or the files that model.safetensors.index.json names, in F64, F32, BF16 or "
+                    "F16; moments are zero and training begins at step 1; without effect where --load finds a "
+                    "checkpoint")},
 	{WLB_OPTION(REAL, "init-method-std", FIELD(init_method_std), "X",
                     "standard deviation of initial weights; projections that add to the residual stream have it "
-                    "divided by the square root of twice the layers"),
-         .max = 10, .initial = "0.02"},
+                    "divided by the square root of twice the layers; 0: initializer_range of --model, 0.02 where it "
+                    "has none"),
+         .max = 10, .initial = "0"},
 	{WLB_OPTION(REAL, "lr", FIELD(hyper.lr), "X", "highest learning rate"), .required = true, .min = DBL_MIN,
          .max = 1e3, .rule = "a number above 0, such as 3e-4", .heading = "Learning rate"},
 	{WLB_OPTION(REAL, "min-lr", FIELD(hyper.min_lr), "X", "learning rate after decay"), .max = 1e3, .initial = "0"},
@@ -49,6 +62,16 @@ static const struct wlb_option rows[] = {
 	{WLB_OPTION(REAL, "clip-grad", FIELD(hyper.clip_grad), "X",
                     "largest global norm of the gradients; 0: no clipping"),
          .max = 1e9, .initial = "1.0"},
+	{WLB_OPTION(
+		 INT64, "skip-bad-steps", FIELD(skip_bad_steps), "N",
+		 "skip a step whose loss or gradient norm is not finite, or whose norm exceeds --bad-norm-ratio: it "
+		 "changes neither weights nor moments, and is recorded; after N in a row the next one ends the run; 0: "
+		 "the first that is not finite does"),
+         .max = 1e6, .initial = "0"},
+	{WLB_OPTION(REAL, "bad-norm-ratio", FIELD(bad_norm_ratio), "X",
+                    "with --skip-bad-steps: skip a step whose gradient norm is more than X times the median of the 64 "
+                    "steps before, without the last; 0: none is skipped for that"),
+         .max = 1e9, .initial = "0"},
 	{WLB_OPTION(TEXT, "save", FIELD(save), "DIR",
                     "where checkpoints go: one every --save-interval steps, and one after the last step"),
          .heading = "Checkpoints"},
@@ -62,6 +85,12 @@ static const struct wlb_option rows[] = {
                     "what happens to a checkpoint that is due while the one before is still being written: wait: "
                     "training waits for that; skip: it is left out, and training goes on"),
          .choices = "wait|skip", .initial = "wait"},
+	{WLB_OPTION(
+		TEXT, "save-local", FIELD(save_local), "DIR",
+		"a folder of each node, such as /dev/shm or one of a local disk, where each rank also keeps what it "
+		"saves, with a copy on another node; after a fault --load then takes what is newest anywhere")},
+	{WLB_OPTION(INT64, "save-local-interval", FIELD(save_local_interval), "N", "steps between these"), .min = 1,
+         .max = WLB_OPTION_UNBOUNDED, .initial = "10"},
 	{WLB_OPTION(INT64, "keep", FIELD(keep), "N", "newest checkpoints to keep; 0: all"), .max = 1e6, .initial = "0"},
 	{WLB_OPTION(INT64, "keep-every", FIELD(keep_every), "N",
                     "keep also the checkpoints of multiples of step N; 0: none for that"),
@@ -69,9 +98,18 @@ static const struct wlb_option rows[] = {
 	{WLB_OPTION(
 		TEXT, "load", FIELD(load), "DIR",
 		"continue from the newest complete checkpoint there, on any number of ranks; where there is none "
-		"the run starts from the beginning; model, dataset, sequence length, global batch, packing and seed "
-		"must be those of the checkpoint, and, unless one of the next two options is given, learning rate, its "
-		"schedule and AdamW's values too")},
+		"the run starts from the beginning; the model "
+		"must be that of the checkpoint; so must dataset, sequence length, global batch, packing and seed, but "
+		"for --new-phase, and learning rate, its schedule and AdamW's values, but for the two options below")},
+	{WLB_OPTION(
+		FLAG, "finetune", FIELD(finetune), NULL,
+		"begin at step 1 with the weights of the newest checkpoint in --load, without its moments, schedule, "
+		"data and options; once the run has a checkpoint in --save it goes on from that")},
+	{WLB_OPTION(
+		TEXT, "new-phase", FIELD(new_phase), "NAME,...",
+		"options that may differ from those of the checkpoint that --load continues from: seq-length, "
+		"global-batch-size, data-path, packing, seed; weights, moments and the number of the step go on, and "
+		"the documents begin anew, unless the batch alone has changed")},
 	{WLB_OPTION(
 		FLAG, "override-opt_param-scheduler", FIELD(override_hyper), NULL,
 		"continue with the learning rate, schedule and AdamW's values of the command line where those of the "
@@ -80,6 +118,21 @@ static const struct wlb_option rows[] = {
 		FLAG, "use-checkpoint-opt_param-scheduler", FIELD(use_checkpoint_hyper), NULL,
 		"continue with the learning rate, schedule and AdamW's values of the checkpoint, whatever the command "
 		"line says")},
+	{WLB_OPTION(
+		 TEXT, "eval-data-path", FIELD(eval_data_path), "PREFIX",
+		 "dataset of documents that are not trained, on which the loss is computed every --eval-interval steps "
+		 "and after the last one; each time on the same documents, whatever the layout; training is the same "
+		 "to the last bit as without; where it is not given it is the second part of --split, if that is above "
+		 "0"),
+         .heading = "Evaluation"},
+	{WLB_OPTION(INT64, "eval-interval", FIELD(eval_interval), "N",
+                    "steps between evaluations; 0: only after the last step"),
+         .max = WLB_OPTION_UNBOUNDED, .initial = "1000"},
+	{WLB_OPTION(INT64, "eval-iters", FIELD(eval_iters), "N",
+                    "batches of --global-batch-size that an evaluation takes"),
+         .min = 1, .max = WLB_OPTION_UNBOUNDED, .initial = "100"},
+	{WLB_OPTION(FLAG, "eval-at-start", FIELD(eval_at_start), NULL,
+                    "evaluate also before the first step, and before that of a new phase")},
 	{WLB_OPTION(CHOICE, "dtype", FIELD(dtype), NULL,
                     "element type of the weights in use and of activations; with bfloat16, master weights, moments and "
                     "statistics are float32; a CPU computes in float32 and float64, a GPU in bfloat16 and float32; "
@@ -169,7 +222,7 @@ static const struct wlb_option rows[] = {
 
 const struct wlb_option_table wlb_train_option_table = {
 	.command = "wlb-worker train",
-	.about = "Trains a Llama-family transformer; started by srun --mpi=pmix, by mpirun, or alone.",
+	.about = "Trains a dense transformer; started by srun --mpi=pmix, by mpirun, or alone.",
 	.options = rows,
 	.count = sizeof(rows) / sizeof(rows[0]),
 };
@@ -206,10 +259,46 @@ static int choose_dtypes(struct wlb_train_options *o, struct wlb_error *error)
 	return 0;
 }
 
+/* Sets phase_changes. */
+static int parse_phase(struct wlb_train_options *o, struct wlb_error *error)
+{
+	static const char *const names[] = {"seq-length", "global-batch-size", "data-path", "packing", "seed"};
+	for (const char *text = o->new_phase; text != NULL && *text != '\0';) {
+		size_t bytes = strcspn(text, ","), i = 0, count = sizeof(names) / sizeof(names[0]);
+		while (i < count && (strlen(names[i]) != bytes || strncmp(names[i], text, bytes) != 0))
+			i++;
+		if (i == count)
+			return wlb_fail(error,
+			                "--new-phase '%.40s': it must be of seq-length, global-batch-size, data-path, "
+			                "packing and seed, separated by commas",
+			                text);
+		o->phase_changes |= 1 << i;
+		text += bytes + (text[bytes] == ',');
+	}
+	return 0;
+}
+
+/* Where the weights come from. */
+static int check_beginning(const struct wlb_train_options *o, struct wlb_error *error)
+{
+	if (o->finetune && (o->load == NULL || o->init_from != NULL || o->new_phase != NULL))
+		return wlb_fail(error, "--finetune: it takes the weights of --load DIR, which must be given, and "
+		                       "neither --init-from nor --new-phase");
+	if (o->finetune && o->save != NULL && strcmp(o->save, o->load) == 0)
+		return wlb_fail(error,
+		                "--finetune: --save %.500s is the directory of --load too: name another, so that the "
+		                "run does not mix its checkpoints with those that it begins with",
+		                o->save);
+	if (o->new_phase != NULL && o->load == NULL)
+		return wlb_fail(error, "--new-phase %.100s: --load DIR must say what the run goes on from",
+		                o->new_phase);
+	return 0;
+}
+
 /* Rules between options, once all are known. */
 static int check_together(struct wlb_train_options *o, struct wlb_error *error)
 {
-	if (choose_dtypes(o, error) < 0)
+	if (choose_dtypes(o, error) < 0 || parse_phase(o, error) < 0 || check_beginning(o, error) < 0)
 		return -1;
 	if (o->hyper.min_lr > o->hyper.lr)
 		return wlb_fail(error, "--min-lr %g: it must not exceed --lr %g", o->hyper.min_lr, o->hyper.lr);
@@ -234,12 +323,30 @@ static int check_together(struct wlb_train_options *o, struct wlb_error *error)
 		return wlb_fail(error,
 		                "--storage-timeout-minutes %g: it must be below --distributed-timeout-minutes %g",
 		                o->storage_timeout_minutes, o->timeout_minutes);
+	if (o->bad_norm_ratio > 0.0 && (o->bad_norm_ratio <= 1.0 || o->skip_bad_steps == 0))
+		return wlb_fail(error, "--bad-norm-ratio %g: it must be above 1, and --skip-bad-steps N must be given",
+		                o->bad_norm_ratio);
 	if (o->save == NULL && o->save_interval > 0)
 		return wlb_fail(error, "--save-interval %lld: --save DIR must say where checkpoints go",
 		                (long long)o->save_interval);
+	if (o->save == NULL && o->save_local != NULL)
+		return wlb_fail(error,
+		                "--save-local %.500s: --save DIR must say where checkpoints go that survive the job",
+		                o->save_local);
 	if (o->save == NULL && o->save_interval_s > 0.0)
 		return wlb_fail(error, "--save-interval-s %g: --save DIR must say where checkpoints go",
 		                o->save_interval_s);
+	return 0;
+}
+
+/* Takes the datasets. The words themselves are those of the command line, and stay. */
+static int take_data(char **argv, struct wlb_train_options *o, struct wlb_error *error)
+{
+	if (wlb_data_choice_read(argv + 1, &o->data_words, o->data_split, &o->data, error) < 0)
+		return -1;
+	o->data_path = o->data.parts[0].prefix;
+	o->evaluates =
+		o->eval_data_path != NULL || o->data.split.to[WLB_SPLIT_VALID] > o->data.split.from[WLB_SPLIT_VALID];
 	return 0;
 }
 
@@ -247,5 +354,8 @@ int wlb_train_options_parse(int argc, char **argv, struct wlb_train_options *opt
 {
 	*options = (struct wlb_train_options){0};
 	int asked = wlb_options_parse(&wlb_train_option_table, argc, argv, options, error);
-	return asked == WLB_OPTIONS_READ ? check_together(options, error) : asked;
+	if (asked == WLB_OPTIONS_READ && (take_data(argv, options, error) < 0 || check_together(options, error) < 0))
+		asked = -1;
+	wlb_options_free(&wlb_train_option_table, options);
+	return asked;
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,16 +38,24 @@ static json_t *numbers_json(const double *numbers, int count)
 	return array;
 }
 
+/* JSON has neither NaN nor infinities. */
+static json_t *number_json(double number)
+{
+	return isfinite(number) ? json_real(number) : json_null();
+}
+
 char *wlb_step_json(const struct wlb_step_facts *facts, int with_ranks, struct wlb_error *error)
 {
-	json_t *object = json_pack("{s:I, s:f, s:f, s:f, s:I, s:i, s:f, s:f, s:I, s:o, s:f, s:f}", "step",
-	                           (json_int_t)facts->step, "loss", facts->loss, "grad_norm", facts->grad_norm, "lr",
-	                           facts->lr, "tokens", (json_int_t)facts->tokens, "documents", facts->documents,
-	                           "step_time_s", facts->step_time_s, "tokens_per_s", tokens_per_s(facts),
-	                           "held_tokens", (json_int_t)facts->held_tokens, "parts", parts_json(facts),
-	                           "predicted_imbalance", facts->predicted_imbalance, "imbalance", facts->imbalance);
+	json_t *object = json_pack(
+		"{s:I, s:o, s:o, s:f, s:I, s:i, s:f, s:f, s:I, s:o, s:f, s:f}", "step", (json_int_t)facts->step, "loss",
+		number_json(facts->loss), "grad_norm", number_json(facts->grad_norm), "lr", facts->lr, "tokens",
+		(json_int_t)facts->tokens, "documents", facts->documents, "step_time_s", facts->step_time_s,
+		"tokens_per_s", tokens_per_s(facts), "held_tokens", (json_int_t)facts->held_tokens, "parts",
+		parts_json(facts), "predicted_imbalance", facts->predicted_imbalance, "imbalance", facts->imbalance);
 	if (object != NULL && facts->memory_bytes > 0)
 		json_object_set_new(object, "memory_bytes", json_integer(facts->memory_bytes));
+	if (object != NULL && facts->is_skipped)
+		json_object_set_new(object, "is_skipped", json_true());
 	if (with_ranks && object != NULL) {
 		json_object_set_new(object, "rank_work", numbers_json(facts->rank_work, facts->ranks));
 		json_object_set_new(object, "rank_compute_s", numbers_json(facts->rank_compute_s, facts->ranks));
@@ -114,8 +123,27 @@ void wlb_metrics_close(struct wlb_metrics *metrics)
 
 void wlb_metrics_print(const struct wlb_step_facts *f, int64_t train_iters)
 {
-	printf("step %lld/%lld | loss %.4f | grad norm %.3f | lr %.2e | %lld tokens | %.2f s | %.0f tokens/s\n",
+	printf("step %lld/%lld | loss %.4f | grad norm %.3f | lr %.2e | %lld tokens | %.2f s | %.0f tokens/s%s\n",
 	       (long long)f->step, (long long)train_iters, f->loss, f->grad_norm, f->lr, (long long)f->tokens,
-	       f->step_time_s, tokens_per_s(f));
+	       f->step_time_s, tokens_per_s(f), f->is_skipped ? " | skipped" : "");
+	fflush(stdout);
+}
+
+char *wlb_evaluation_json(const struct wlb_evaluation_facts *f, struct wlb_error *error)
+{
+	json_t *object =
+		json_pack("{s:I, s:o, s:I, s:f}", "step", (json_int_t)f->step, "eval_loss", number_json(f->loss),
+	                  "eval_tokens", (json_int_t)f->tokens, "eval_time_s", f->duration_s);
+	char *text = object != NULL ? json_dumps(object, JSON_COMPACT) : NULL;
+	json_decref(object);
+	if (text == NULL)
+		wlb_fail(error, "out of memory for the evaluation after step %lld", (long long)f->step);
+	return text;
+}
+
+void wlb_evaluation_print(const struct wlb_evaluation_facts *f)
+{
+	printf("evaluation after step %lld | loss %.4f | %lld tokens | %.2f s\n", (long long)f->step, f->loss,
+	       (long long)f->tokens, f->duration_s);
 	fflush(stdout);
 }

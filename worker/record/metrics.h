@@ -21,6 +21,7 @@ struct wlb_step_facts {
 	double predicted_imbalance;
 	double imbalance;
 	int64_t memory_bytes; /* the most that a rank has allocated on its device; 0: not known */
+	int is_skipped;       /* 1: it changed neither weights nor moments */
 	int ranks;
 	const double *rank_work; /* [ranks] by place in the layout: predicted FLOPs of the forward pass */
 	const double *rank_compute_s;
@@ -29,6 +30,20 @@ struct wlb_step_facts {
 /* Returns one JSON object without line end, which the caller frees. with_ranks: with the numbers of every rank. Returns
  * NULL with the reason on failure. */
 char *wlb_step_json(const struct wlb_step_facts *facts, int with_ranks, struct wlb_error *error);
+
+/* The loss on documents that are not trained, of the weights after a step. */
+struct wlb_evaluation_facts {
+	int64_t step;
+	double loss; /* mean cross-entropy, in nats a token */
+	int64_t tokens;
+	double duration_s;
+};
+
+/* {"step":20,"eval_loss":2.31,"eval_tokens":81920,"eval_time_s":1.2} without line end, which the caller frees; a loss
+ * that is not finite is null. Returns NULL with the reason on failure. */
+char *wlb_evaluation_json(const struct wlb_evaluation_facts *facts, struct wlb_error *error);
+/* "evaluation after step 20 | loss 2.3100 | ..." on standard output, at once. */
+void wlb_evaluation_print(const struct wlb_evaluation_facts *facts);
 
 struct wlb_metrics;
 

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <limits.h>
+#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/json_text.h"
+#include "common/model_json.h"
 #include "common/show.h"
 #include "coordinator/client/node_page.h"
 #include "coordinator/client/reporter.h"
@@ -207,14 +209,9 @@ static json_t *rank_map(const struct wlb_launch *launch)
 
 static json_t *model_json(const struct wlb_model *m)
 {
-	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:b, s:I}", "model_type", "llama",
-	                 "hidden_size", (json_int_t)m->hidden_size, "intermediate_size",
-	                 (json_int_t)m->intermediate_size, "num_hidden_layers", (json_int_t)m->num_hidden_layers,
-	                 "num_attention_heads", (json_int_t)m->num_attention_heads, "num_key_value_heads",
-	                 (json_int_t)m->num_key_value_heads, "head_dim", (json_int_t)m->head_dim, "vocab_size",
-	                 (json_int_t)m->vocab_size, "max_position_embeddings", (json_int_t)m->max_position_embeddings,
-	                 "rope_theta", m->rope_theta, "rms_norm_eps", m->rms_norm_eps, "tie_word_embeddings",
-	                 m->tie_word_embeddings, "parameters", (json_int_t)wlb_model_parameters(m));
+	json_t *json = wlb_model_json(m);
+	json_object_set_new(json, "parameters", json_integer(wlb_model_parameters(m)));
+	return json;
 }
 
 /* Whether a signal to the ranks' Slurm step has this run save. It also gets to what starts a rank, a script say, and
@@ -283,6 +280,15 @@ void wlb_record_event(struct wlb_recorder *recorder, const char *kind, const cha
 {
 	if (!records_nothing(recorder))
 		record(recorder, "event", json_pack("{s:s, s:o}", "kind", kind, "detail", wlb_json_text(detail)));
+}
+
+void wlb_record_evaluation(struct wlb_recorder *recorder, const struct wlb_evaluation_facts *f)
+{
+	if (!records_nothing(recorder))
+		record(recorder, "evaluation",
+		       json_pack("{s:I, s:o, s:I, s:f}", "step", (json_int_t)f->step, "loss",
+		                 isfinite(f->loss) ? json_real(f->loss) : json_null(), "tokens", (json_int_t)f->tokens,
+		                 "duration_s", f->duration_s));
 }
 
 struct last_record {

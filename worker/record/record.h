@@ -47,6 +47,7 @@ struct wlb_saved {
 	double stall_s;    /* of it, in which no step ran */
 };
 void wlb_record_checkpoint(struct wlb_recorder *recorder, const struct wlb_saved *saved);
+void wlb_record_evaluation(struct wlb_recorder *recorder, const struct wlb_evaluation_facts *facts);
 /* An event of the run (docs/api.md). */
 void wlb_record_event(struct wlb_recorder *recorder, const char *kind, const char *detail);
 /* state: "complete", "failed", "ended". Only the first end is recorded; any thread may call it. Gives up after 10 s, so

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "worker/model/published.h"
+
 static size_t part_bytes(const struct wlb_tensor_part *part)
 {
 	const struct wlb_element_range range = wlb_tensor_part_range(part);
@@ -38,6 +40,18 @@ static void list_elements(struct wlb_parts *parts, enum wlb_state state, const s
 	};
 }
 
+/* Appends the states [first, end) of the elements of tensors that the rank owns, or of those that it does not. */
+static void list_all(struct wlb_parts *parts, int member, enum wlb_state first, enum wlb_state end, int owned)
+{
+	const struct wlb_parameters *p = parts->parameters;
+	for (enum wlb_state state = first; state < end; state++)
+		for (int i = 0; i < p->count; i++) {
+			const struct wlb_element_range elements = find_elements(p, &p->tensors[i], member);
+			if (elements.end > 0 && !p->tensors[i].owned == !owned)
+				list_elements(parts, state, &p->tensors[i], elements);
+		}
+}
+
 static int allocate_host(struct wlb_parts *parts, struct wlb_error *error)
 {
 	struct wlb_device *device = parts->parameters->device;
@@ -63,12 +77,11 @@ int wlb_parts_open(struct wlb_parts *parts, const struct wlb_parameters *p, int 
 	parts->list = calloc(most, sizeof(*parts->list));
 	parts->sources = calloc(most, sizeof(*parts->sources));
 	int rc = parts->list != NULL && parts->sources != NULL ? 0 : wlb_fail(error, "out of memory for a checkpoint");
-	for (enum wlb_state state = first; rc == 0 && state < end; state++)
-		for (int i = 0; i < p->count; i++) {
-			const struct wlb_element_range elements = find_elements(p, &p->tensors[i], member);
-			if (elements.end > 0 && (p->tensors[i].owned || !only_owned))
-				list_elements(parts, state, &p->tensors[i], elements);
-		}
+	if (rc == 0)
+		list_all(parts, member, first, end, 1);
+	parts->owned = parts->count;
+	if (rc == 0 && !only_owned)
+		list_all(parts, member, first, end, 0);
 	if (rc == 0)
 		rc = allocate_host(parts, error);
 	if (rc < 0)
@@ -83,6 +96,13 @@ void wlb_parts_close(struct wlb_parts *parts)
 	free(parts->list);
 	free(parts->sources);
 	*parts = (struct wlb_parts){0};
+}
+
+void wlb_parts_place_in_published(struct wlb_parts *parts)
+{
+	for (int i = 0; i < parts->count; i++)
+		wlb_published_block(&parts->parameters->shape, parts->sources[i].tensor->name, parts->sources[i].name,
+		                    &parts->list[i].block);
 }
 
 static int tensor_index(const struct wlb_parts *parts, int i)

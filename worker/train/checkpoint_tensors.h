@@ -18,7 +18,8 @@ struct wlb_parts {
 	struct wlb_tensor_part *list;
 	struct wlb_part_source *sources; /* of each part of the list */
 	int count;
-	char *host; /* the data of the parts, memory of alloc_host */
+	int owned;  /* of them, the first ones: those of tensors that the rank owns */
+	char *host; /* the data of the parts in their order, memory of alloc_host */
 	size_t host_bytes;
 };
 
@@ -28,6 +29,9 @@ struct wlb_parts {
 int wlb_parts_open(struct wlb_parts *parts, const struct wlb_parameters *parameters, int member, enum wlb_state first,
                    enum wlb_state end, int only_owned, struct wlb_error *error);
 void wlb_parts_close(struct wlb_parts *parts);
+/* Gives all parts, which must be of masters, the names and places that they have in a published model: they can then be
+ * read from its files. */
+void wlb_parts_place_in_published(struct wlb_parts *parts);
 
 /* Starts to copy all parts from the optimizer to the host, on the queue: wlb_optimizer_fetch. */
 int wlb_parts_fetch(struct wlb_parts *parts, struct wlb_optimizer *optimizer, struct wlb_queue *queue,

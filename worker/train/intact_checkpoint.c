@@ -11,18 +11,20 @@
  * them. */
 struct search {
 	struct wlb_trainer *trainer;
+	wlb_checkpoint_share_check *check;
 	const char *damaged_file;
 	int is_damaged;       /* the part that this rank reads */
 	struct wlb_error why; /* where it is damaged */
 };
 
 /* A wlb_file_function. That the part is damaged is no failure. A file that rank 0 has seen and this rank does not, or
- * not whole, is no damage: an older checkpoint would cost steps that are not lost. */
+ * not whole, is no damage: an older checkpoint would cost steps that are not lost. Shards that an index lists rank 0
+ * has not seen. */
 static int verify(void *context, struct wlb_error *error)
 {
 	struct search *s = context;
 	const struct wlb_launch *launch = s->trainer->launch;
-	int rc = wlb_checkpoint_verify(s->trainer->plan->checkpoint, launch->rank, launch->size, &s->why);
+	int rc = s->check(s->trainer->plan->checkpoint, launch->rank, launch->size, &s->why);
 	s->is_damaged = rc == WLB_DAMAGED;
 	if (rc < 0)
 		*error = s->why;
@@ -91,12 +93,14 @@ static struct search *new_search(struct wlb_trainer *t, int *rc, struct wlb_erro
 	return NULL;
 }
 
-int wlb_trainer_verify(struct wlb_trainer *t, int *damaged, struct wlb_error *error)
+int wlb_trainer_verify(struct wlb_trainer *t, wlb_checkpoint_share_check *check, int *damaged, struct wlb_error *error)
 {
 	int rc;
 	struct search *s = new_search(t, &rc, error);
-	if (rc == 0)
+	if (rc == 0) {
+		s->check = check;
 		rc = verify_together(s, damaged, error);
+	}
 	if (rc != WLB_FAILED_HERE)
 		free(s);
 	return rc;

@@ -333,3 +333,39 @@ int wlb_pipeline_run_alone(struct wlb_pipeline *p, const struct wlb_micro_batch 
 	p->reduces = 0;
 	return run(p, &step, loss_sum, watch, error);
 }
+
+/* The slots are used in turn: what one has sent has most likely arrived when it is used again. */
+static int evaluate_pass(struct wlb_pipeline *p, struct wlb_pass pass, struct wlb_error *error)
+{
+	const struct wlb_micro_batch *batch = &p->step->list[pass.micro_batch];
+	int number = p->free_slots[p->first_free], is_last_chunk = neighbour(p, pass.chunk, +1) < 0;
+	struct wlb_slot *slot = wlb_transformer_slot(p->transformer, number);
+	struct holding *holding = &p->holdings[number];
+	p->first_free = (p->first_free + 1) % p->slots;
+	if ((receives(p, pass) && receive(p, pass, number, error) < 0) || wait_for(&holding->output_sent, error) < 0 ||
+	    wlb_forward(p->transformer, pass.chunk, slot, batch, error) < 0 ||
+	    (is_last_chunk && wlb_head_evaluate(p->transformer, slot, batch, p->loss_sum, error) < 0))
+		return -1;
+	wlb_forward_end(p->transformer, slot);
+	if (is_last_chunk)
+		return 0;
+	holding->output_sent = send_start(p, p->groups->activations_out, slot->output, batch, error);
+	return holding->output_sent != NULL ? 0 : -1;
+}
+
+int wlb_pipeline_evaluate(struct wlb_pipeline *p, const struct wlb_loaded_step *step, double *loss_sum,
+                          struct wlb_error *error)
+{
+	p->step = step;
+	p->loss_sum = loss_sum;
+	for (int64_t n = 0; n < pass_count(p); n++) {
+		struct wlb_pass pass = wlb_plan_pass(&p->plan, p->groups->coords.pp, n);
+		int is_forward = !pass.backward && !pass.head;
+		if (is_forward && step->list[pass.micro_batch].tokens > 0 && evaluate_pass(p, pass, error) < 0)
+			return -1;
+	}
+	for (int i = 0; i < p->slots; i++)
+		if (wait_for(&p->holdings[i].output_sent, error) < 0)
+			return -1;
+	return 0;
+}

@@ -44,4 +44,10 @@ int wlb_pipeline_run(struct wlb_pipeline *pipeline, const struct wlb_loaded_step
 int wlb_pipeline_run_alone(struct wlb_pipeline *pipeline, const struct wlb_micro_batch *batch, double *loss_sum,
                            const struct wlb_pass_watch *watch, struct wlb_error *error);
 
+/* The loss of the step's micro-batches alone, without a gradient: the forward passes in their order, after which no
+ * activations are kept. Adds the summed loss of this rank's tokens to *loss_sum (device). All stages of the replica
+ * call it. */
+int wlb_pipeline_evaluate(struct wlb_pipeline *pipeline, const struct wlb_loaded_step *step, double *loss_sum,
+                          struct wlb_error *error);
+
 #endif

@@ -13,28 +13,71 @@
  * is not told.
  */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/seconds.h"
 #include "worker/train/stop_signals.h"
 #include "worker/train/trainer.h"
 
-/* Waits until the step is computed, reads its times and sets loss and norm, which are the same on all ranks; so is an
- * error in them: WLB_FAILED_EVERYWHERE. */
+/* Writes why weights were not updated. */
+static void describe_bad(const struct wlb_trainer *t, const struct wlb_unread_step *step,
+                         const struct wlb_step_facts *facts, char *why, size_t size)
+{
+	if (!isfinite(facts->loss))
+		snprintf(why, size, "the loss is not finite");
+	else if (!isfinite(facts->grad_norm))
+		snprintf(why, size, "the gradients are not finite");
+	else
+		snprintf(why, size,
+		         "the gradient norm is %.4g, more than %g times the median of the steps before, %.4g",
+		         facts->grad_norm, t->options->bad_norm_ratio, step->median_norm);
+}
+
+/* Rank 0 prints and records it. */
+static void tell_skipped(const struct wlb_trainer *t, const struct wlb_step_facts *facts, const char *why)
+{
+	char detail[200];
+	if (t->launch->rank != 0)
+		return;
+	snprintf(detail, sizeof(detail), "step %lld: %s", (long long)facts->step, why);
+	fprintf(stderr, "wlb-worker: %s: the step is skipped\n", detail);
+	wlb_record_event(t->recorder, "step_skipped", detail);
+}
+
+/* Waits until the step is computed, reads its times and sets loss and norm, which are the same on all ranks, and
+ * whether the step is skipped; so is an error in them: WLB_FAILED_EVERYWHERE. */
 static int read_sums(struct wlb_trainer *t, struct wlb_unread_step *step, struct wlb_step_facts *facts,
                      struct wlb_error *error)
 {
+	wlb_save_attend(t, step->computed);
 	if (t->device->ops->event_wait(t->device, step->computed, error) < 0)
 		return WLB_FAILED_HERE;
 	if (step->events != NULL)
 		wlb_step_events_read(step->events, step->began, &step->times, &step->transfers);
 	facts->loss = step->sums_host[WLB_SUM_LOSS] / (double)facts->tokens;
 	facts->grad_norm = sqrt(step->sums_host[WLB_SUM_SQUARES]);
-	int loss_is_finite = isfinite(facts->loss);
-	if (loss_is_finite && isfinite(facts->grad_norm))
+	facts->is_skipped = step->sums_host[WLB_CLIP_FACTOR] == 0.0;
+	if (!facts->is_skipped) {
+		t->bad_steps = 0;
+		if (t->options->bad_norm_ratio > 0.0)
+			wlb_recent_norms_add(&t->norms, facts->step, facts->grad_norm);
 		return 0;
-	wlb_fail(error, "step %lld: the %s not finite: lower --lr, or raise --lr-warmup-iters", (long long)facts->step,
-	         loss_is_finite ? "gradients are" : "loss is");
+	}
+	char why[160];
+	describe_bad(t, step, facts, why, sizeof(why));
+	if (++t->bad_steps <= t->options->skip_bad_steps) {
+		tell_skipped(t, facts, why);
+		return 0;
+	}
+	if (t->options->skip_bad_steps > 0)
+		wlb_fail(error,
+		         "step %lld: %s, as those of the %lld steps before: --skip-bad-steps %lld skips no more; lower "
+		         "--lr, or raise --lr-warmup-iters",
+		         (long long)facts->step, why, (long long)t->options->skip_bad_steps,
+		         (long long)t->options->skip_bad_steps);
+	else
+		wlb_fail(error, "step %lld: %s: lower --lr, or raise --lr-warmup-iters", (long long)facts->step, why);
 	if (t->launch->rank != 0)
 		error->message[0] = '\0'; /* rank 0 has the same message */
 	return WLB_FAILED_EVERYWHERE;
@@ -102,7 +145,7 @@ static int exchange_report(struct wlb_trainer *t, const struct wlb_unread_step *
 	t->stride.agreed = (int64_t)*stride;
 	t->stop_asked = *asked > 0.0;
 	t->save_asked |= *save > 0.0;
-	return wlb_save_advance(t, *saving, *failed);
+	return wlb_save_advance(t, *saving, *failed, error);
 }
 
 /* Of ranks that share a head by tensor parallelism the first one sums the loss. */

@@ -1,3 +1,4 @@
+#include <math.h>
 #include <stdio.h>
 
 #include "common/seconds.h"
@@ -87,8 +88,10 @@ static int load(struct wlb_trainer *t, struct wlb_unread_step *step, struct wlb_
 	wlb_trainer_set_activity(t, WLB_ACTIVITY_LOADING);
 	if (!t->next_is_loaded && await_loaders(t, error) < 0)
 		return -1;
-	if (wlb_loader_next(t->loader, &t->loaded, &waited_s, error) < 0)
+	if (wlb_loader_next(t->loader, &t->loaded, &waited_s, error) < 0) {
+		t->has_wrong_input = wlb_loader_has_wrong_id(t->loader);
 		return -1;
+	}
 	t->next_is_loaded = 0; /* not known of the one after */
 	t->timer.times.s[WLB_TIME_LOADER] += waited_s;
 	note_loaded(t, step, wlb_loader_read_s(t->loader) - read_before_s);
@@ -130,14 +133,22 @@ static int run_passes(struct wlb_trainer *t, struct wlb_error *error)
 	return wlb_pipeline_run(t->pipeline, t->loaded, loss_sum, &watch, error);
 }
 
+/* Returns the largest gradient norm with which the step updates weights. */
+static double most_norm(const struct wlb_trainer *t, const struct wlb_unread_step *step)
+{
+	return isnan(step->median_norm) ? INFINITY : t->options->bad_norm_ratio * step->median_norm;
+}
+
 /* Updates the weights, and queues the copies of the step's sums to the host. */
-static int update(struct wlb_trainer *t, const struct wlb_unread_step *step, struct wlb_error *error)
+static int update(struct wlb_trainer *t, struct wlb_unread_step *step, struct wlb_error *error)
 {
 	const double *own_loss = t->sums + WLB_SUM_LOSS; /* before the optimizer makes it that of all ranks */
 	wlb_step_timer_start(&t->timer, WLB_TIME_OPTIMIZER);
 	t->device->ops->to_host_start(t->device, NULL, step->sums_host + WLB_OWN_LOSS, own_loss, sizeof(*own_loss));
 	wlb_save_await_copy(t);
-	if (wlb_optimizer_step(t->optimizer, step->facts.step, step->facts.lr, t->sums, error) < 0)
+	/* Of the step before the norm need not be known yet, whatever the device. */
+	step->median_norm = wlb_recent_norms_median(&t->norms, step->facts.step - WLB_UNREAD_STEPS_MAX);
+	if (wlb_optimizer_step(t->optimizer, step->facts.step, step->facts.lr, most_norm(t, step), t->sums, error) < 0)
 		return -1;
 	t->device->ops->to_host_start(t->device, NULL, step->sums_host, t->sums, WLB_STEP_SUMS * sizeof(double));
 	if (part_queued(t, error) < 0)

@@ -11,6 +11,8 @@
 #include "worker/data/input.h"
 #include "worker/launch/plan_agree.h"
 #include "worker/train/device.h"
+#include "worker/train/near_resume.h"
+#include "worker/train/near_save.h"
 #include "worker/train/out_of_memory.h"
 #include "worker/train/stop_signals.h"
 #include "worker/train/trainer.h"
@@ -53,6 +55,31 @@ static int refuse(struct wlb_launch *launch, int code, const char *message)
 	return code;
 }
 
+static void print_beginning(const struct wlb_train_options *o, const struct wlb_train_plan *plan)
+{
+	const char *load = o->finetune ? NULL : o->load, *from = plan->weights;
+	wlb_show_line(stdout, "%s%s%sstarting at step 1 with %s%s", load != NULL ? "no checkpoint in " : "",
+	              load != NULL ? load : "", load != NULL ? ": " : "",
+	              *from != '\0' ? "the weights of " : "initial weights", from);
+}
+
+/* Prints and records where the run begins otherwise than it would by itself. For rank 0. */
+static void tell_phase(const struct wlb_trainer *t)
+{
+	char detail[4400];
+	const char *changes = t->plan->changes, *other = t->has_other_data ? "another dataset in --data-path" : "";
+	if (wlb_trainer_begins_with_weights(t))
+		snprintf(detail, sizeof(detail), "step 1: the weights of %s", t->plan->weights);
+	else if (*changes != '\0' || *other != '\0')
+		snprintf(detail, sizeof(detail), "step %lld: %s%s%s", (long long)t->step + 1, changes,
+		         *changes != '\0' && *other != '\0' ? "; " : "", other);
+	else
+		return;
+	if (!wlb_trainer_begins_with_weights(t))
+		wlb_show_line(stdout, "a new phase begins with %s", detail);
+	wlb_record_event(t->recorder, "phase", detail);
+}
+
 static void print_start(const struct wlb_trainer *t)
 {
 	char layout[64];
@@ -68,8 +95,9 @@ static void print_start(const struct wlb_trainer *t)
 		              is_rounded ? ": its float64 values are rounded to " : "",
 		              is_rounded ? wlb_dtype_name(t->device->master) : "",
 		              t->step < t->options->train_iters ? "" : ": nothing is left of --train-iters");
-	else if (t->options->load != NULL)
-		wlb_show_line(stdout, "no checkpoint in %s: starting at step 1 with initial weights", t->options->load);
+	else if (t->options->load != NULL || wlb_trainer_begins_with_weights(t))
+		print_beginning(t->options, t->plan);
+	tell_phase(t);
 	fflush(stdout);
 }
 
@@ -100,6 +128,18 @@ static int save_is_due(const struct wlb_trainer *t)
 	return t->save_asked || t->step == o->train_iters || (o->save_interval > 0 && t->step % o->save_interval == 0);
 }
 
+/* Returns 1 where a near checkpoint of the last step is due. It is left out while another save is in flight, and in the
+ * steps before a checkpoint that is due, which would wait for it. */
+static int near_save_is_due(const struct wlb_trainer *t)
+{
+	enum { STEPS_OF_SAVE = 6 }; /* one for each of its phases */
+	const struct wlb_train_options *o = t->options;
+	if (t->near == NULL || t->step % o->save_local_interval != 0 || wlb_save_is_busy(t) || save_is_due(t))
+		return 0;
+	int64_t to_save = o->save_interval > 0 ? o->save_interval - t->step % o->save_interval : INT64_MAX;
+	return to_save >= STEPS_OF_SAVE && o->train_iters - t->step >= STEPS_OF_SAVE;
+}
+
 /* Reads and reports steps until at most `most` are unread. *loss is that of the last one. */
 static int report_steps(struct wlb_trainer *t, int most, double *loss, struct wlb_error *error)
 {
@@ -111,7 +151,8 @@ static int report_steps(struct wlb_trainer *t, int most, double *loss, struct wl
 		wlb_record_progress(t->recorder, facts.step);
 		if (t->launch->rank == 0 && report_step(t, &facts, error) < 0)
 			return WLB_FAILED_HERE;
-		*loss = facts.loss;
+		if (!facts.is_skipped)
+			*loss = facts.loss;
 	}
 	return 0;
 }
@@ -147,6 +188,40 @@ static int check(struct wlb_trainer *t, struct wlb_error *error)
 	return rc < 0 ? WLB_FAILED_HERE : 0;
 }
 
+/* Returns 1 where an evaluation follows the last step. */
+static int evaluation_is_due(const struct wlb_trainer *t)
+{
+	const struct wlb_train_options *o = t->options;
+	return o->evaluates && (t->step == o->train_iters || (o->eval_interval > 0 && t->step % o->eval_interval == 0));
+}
+
+/* Returns 1 where one comes before the next step, which is the first of the run or of a phase. */
+static int evaluates_at_start(const struct wlb_trainer *t)
+{
+	int begins = t->step == 0 || t->plan->changes[0] != '\0' || t->has_other_data;
+	return t->options->evaluates && t->options->eval_at_start && begins;
+}
+
+/* Evaluates, and reports it on rank 0. Returns 0 or WLB_FAILED_HERE. */
+static int evaluate(struct wlb_trainer *t, struct wlb_error *error)
+{
+	struct wlb_evaluation_facts facts;
+	wlb_trainer_set_activity(t, WLB_ACTIVITY_EVALUATING);
+	if (wlb_evaluation_run(&t->evaluation, t->pipeline, &t->files, &facts, error) < 0)
+		return WLB_FAILED_HERE;
+	facts.step = t->step;
+	if (t->ended_s > 0.0) /* else it is in the time of no step */
+		t->aside_s += facts.duration_s;
+	if (t->launch->rank != 0)
+		return 0;
+	char *line = wlb_evaluation_json(&facts, error);
+	int rc = line == NULL ? -1 : t->metrics != NULL && wlb_metrics_write(t->metrics, line, error) < 0 ? -1 : 0;
+	free(line);
+	wlb_record_evaluation(t->recorder, &facts);
+	wlb_evaluation_print(&facts);
+	return rc < 0 ? WLB_FAILED_HERE : 0;
+}
+
 /* Returns 1 where a checkpoint is left out since the one before is still being written. That of the last step is not.
  */
 static int skips_save(struct wlb_trainer *t)
@@ -155,9 +230,7 @@ static int skips_save(struct wlb_trainer *t)
 	    !wlb_save_is_in_flight(t))
 		return 0;
 	t->save_asked = 0;
-	if (t->launch->rank == 0)
-		wlb_show_line(stderr, "wlb-worker: the checkpoint of step %lld is left out: one is still being written",
-		              (long long)t->step);
+	wlb_save_leave_out(t);
 	return 1;
 }
 
@@ -167,18 +240,25 @@ static int skips_save(struct wlb_trainer *t)
 static int run_steps(struct wlb_trainer *t, struct wlb_error *error)
 {
 	double loss = 0.0;
+	if (evaluates_at_start(t) && evaluate(t, error) < 0)
+		return WLB_FAILED_HERE;
 	while (t->step < t->options->train_iters && !must_stop(t)) {
 		int rc = wlb_trainer_step(t, error);
-		int is_checked = check_is_due(t);
-		int read_all = save_is_due(t) || is_checked || t->step == t->options->train_iters;
+		int is_checked = check_is_due(t), is_evaluated = evaluation_is_due(t), is_near = near_save_is_due(t);
+		int read_all =
+			save_is_due(t) || is_checked || is_evaluated || is_near || t->step == t->options->train_iters;
 		if (rc == 0)
 			rc = report_steps(t, read_all ? 0 : t->queue_depth, &loss, error);
 		if (rc == 0 && (must_stop(t) || save_is_due(t)))
 			rc = report_steps(t, 0, &loss, error);
 		if (rc == 0 && is_checked)
 			rc = check(t, error);
+		if (rc == 0 && is_evaluated && !must_stop(t)) /* whose time is short */
+			rc = evaluate(t, error);
 		if (rc == 0 && (save_is_due(t) || must_stop(t)) && !skips_save(t))
 			rc = wlb_trainer_save(t, loss, error);
+		else if (rc == 0 && is_near && near_save_is_due(t))
+			wlb_trainer_save_near(t, loss);
 		refuse_save(t, t->stop_asked, &t->stop_refused, "SIGUSR1");
 		refuse_save(t, t->save_asked, &t->save_refused, "SIGUSR2");
 		if (rc < 0)
@@ -227,7 +307,7 @@ static void release_lock(const struct wlb_save_lock *of_trainer)
 /* Prints and records a failure, and ends every rank where the others do not know of it. Returns the exit code. */
 static int fail(struct wlb_trainer *t, struct wlb_error *error, int everywhere)
 {
-	int code = everywhere ? t->exit_code : WLB_EXIT_FAILED;
+	int code = everywhere ? t->exit_code : t->has_wrong_input ? WLB_EXIT_INPUT : WLB_EXIT_FAILED;
 	int for_all = t->launch->rank == 0 && everywhere && !may_be_node(t);
 	keep_exit_code();
 	wlb_out_of_memory_explain(t, error);
@@ -259,8 +339,14 @@ static int open_and_train(struct wlb_trainer *t)
 	int rc = wlb_trainer_open(t, &error);
 	if (rc == 0 && t->options->save != NULL)
 		rc = wlb_agree(t->world, wlb_save_open(t, &error), &error);
-	if (rc == 0 && t->plan->checkpoint[0] != '\0')
+	if (rc == 0 && t->options->save_local != NULL)
+		rc = wlb_near_open(t, wlb_save_parts(t), &error);
+	if (rc == 0 && t->near != NULL)
+		rc = wlb_near_resume(t, &error);
+	if (rc == 0 && t->step == 0 && t->plan->checkpoint[0] != '\0')
 		rc = wlb_trainer_resume(t, &error);
+	else if (rc == 0 && t->step == 0 && wlb_trainer_begins_with_weights(t))
+		rc = wlb_trainer_read_weights(t, &error);
 	if (rc < 0)
 		return fail(t, &error, rc == WLB_FAILED_EVERYWHERE);
 	if (t->launch->rank == 0)
@@ -268,6 +354,8 @@ static int open_and_train(struct wlb_trainer *t)
 	t->exit_code = WLB_EXIT_FAILED;
 	t->saved_s = wlb_now_s();
 	rc = train_and_save(t, &error);
+	if (rc == 0 && wlb_near_end(t, &error) < 0)
+		rc = WLB_FAILED_HERE;
 	wlb_trainer_set_activity(t, WLB_ACTIVITY_ENDING);
 	if (rc == 0 && must_stop(t))
 		return stop(t);
@@ -297,6 +385,7 @@ static int train_planned(struct wlb_launch *launch, const struct wlb_train_optio
 	wlb_watchdog_watch_exit(trainer.watchdog);
 	wlb_recorder_stop(trainer.recorder);
 	wlb_launch_disconnect(launch);
+	wlb_near_close(&trainer);
 	wlb_save_close(&trainer);
 	wlb_trainer_close(&trainer);
 	return code;

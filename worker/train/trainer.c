@@ -6,6 +6,9 @@
 
 #include "common/file.h"
 #include "common/seconds.h"
+#include "worker/checkpoint/published.h"
+#include "worker/data/input.h"
+#include "worker/model/published.h"
 #include "worker/train/device.h"
 #include "worker/train/outputs.h"
 #include "worker/train/rank_gpus.h"
@@ -71,21 +74,24 @@ static int has_checked_tokens(const struct wlb_trainer *t)
 	return digest != 0 && digest == wlb_dataset_token_digest(t->dataset);
 }
 
-/* Returns 0, -1 or WLB_UNREADABLE (input.h). */
-static int check_tokens(struct wlb_trainer *t, struct wlb_error *error)
+/* One rank of each node reads a part of the tokens, where that takes seconds; of more tokens each id is checked as it
+ * is trained. Returns 0, -1 or WLB_UNREADABLE (input.h). */
+static int check_tokens(struct wlb_trainer *t, const char *option, const char *path, const struct wlb_dataset *dataset,
+                        struct wlb_error *error)
 {
-	if (t->launch->rank != 0 || wlb_dataset_tokens(t->dataset) > SCAN_TOKENS || has_checked_tokens(t))
+	const struct wlb_launch *l = t->launch;
+	if (l->local_rank != 0 || wlb_dataset_tokens(dataset) / l->node_count > SCAN_TOKENS)
 		return 0;
-	int64_t largest = wlb_dataset_max_token(t->dataset, error);
+	int64_t largest = wlb_dataset_max_token(dataset, l->node_of[l->rank], l->node_count, error);
 	if (largest < 0)
 		return (int)largest;
 	if (largest < t->plan->model.vocab_size)
 		return 0;
+	t->has_wrong_input = 1;
 	return wlb_fail(error,
-	                "--data-path %.500s: it holds token id %lld, vocab_size of %.500s is %lld; ids must be below "
+	                "%s %.500s: it holds token id %lld, vocab_size of %.500s is %lld; ids must be below "
 	                "vocab_size",
-	                t->options->data_path, (long long)largest, t->options->model,
-	                (long long)t->plan->model.vocab_size);
+	                option, path, (long long)largest, t->options->model, (long long)t->plan->model.vocab_size);
 }
 
 /* For the dataset to be compared with that of the checkpoint, and for the next checkpoint. The ranks of a node have the
@@ -119,22 +125,57 @@ static struct wlb_loader_options loader_options(const struct wlb_trainer *t)
 static int open_dataset(void *trainer, struct wlb_error *error)
 {
 	struct wlb_trainer *t = trainer;
-	t->file_failure = wlb_dataset_open(t->options->data_path, &t->dataset, error);
+	const struct wlb_train_options *o = t->options;
+	t->file_failure = wlb_data_choice_open(&o->data, WLB_SPLIT_TRAIN, &t->dataset, error);
 	if (t->file_failure == 0 && wlb_schedule_check(t->dataset, error) < 0)
-		t->file_failure = wlb_fail_in(error, "--data-path %.500s", t->options->data_path);
+		t->file_failure = wlb_fail_in(error, "--data-path %.500s", o->data_path);
 	if (t->file_failure == 0)
 		t->file_failure = digest_tokens(t, error);
+	if (t->file_failure == 0 && !has_checked_tokens(t))
+		t->file_failure = check_tokens(t, "--data-path", t->options->data_path, t->dataset, error);
+	return t->file_failure;
+}
+
+/* Opens the second part of the split. Returns 0, -1 or WLB_UNREADABLE (input.h). */
+static int open_second_part(const struct wlb_train_options *o, struct wlb_dataset **dataset, struct wlb_error *error)
+{
+	int rc = wlb_data_choice_open(&o->data, WLB_SPLIT_VALID, dataset, error);
+	if (rc == 0 && wlb_schedule_check(*dataset, error) < 0)
+		rc = wlb_fail_in(error,
+		                 "--split %.100s: the second part is evaluated and must be larger, or 0, or "
+		                 "--eval-data-path must name other documents",
+		                 o->data_split);
+	return rc;
+}
+
+static int open_other_data(const char *prefix, struct wlb_dataset **dataset, struct wlb_error *error)
+{
+	int rc = wlb_dataset_open(prefix, dataset, error);
+	if (rc == 0 && wlb_schedule_check(*dataset, error) < 0)
+		rc = wlb_fail_in(error, "--eval-data-path %.500s", prefix);
+	return rc;
+}
+
+/* A wlb_file_function. */
+static int open_eval_dataset(void *trainer, struct wlb_error *error)
+{
+	struct wlb_trainer *t = trainer;
+	const struct wlb_train_options *o = t->options;
+	const char *other = o->eval_data_path;
+	t->file_failure = other != NULL ? open_other_data(other, &t->evaluation.dataset, error)
+	                                : open_second_part(o, &t->evaluation.dataset, error);
 	if (t->file_failure == 0)
-		t->file_failure = check_tokens(t, error);
+		t->file_failure = check_tokens(t, other != NULL ? "--eval-data-path" : "--data-path",
+		                               other != NULL ? other : o->data_path, t->evaluation.dataset, error);
 	return t->file_failure;
 }
 
 int wlb_trainer_judge_failure(struct wlb_trainer *t, int is_input, struct wlb_error *error)
 {
-	double of_rank0 = t->launch->rank == 0 && is_input ? 1.0 : 0.0;
-	if (wlb_comm_all_reduce_double(t->world, &of_rank0, 1, WLB_MAX, error) < 0)
+	double of_input = (t->launch->rank == 0 || t->has_wrong_input) && is_input ? 1.0 : 0.0;
+	if (wlb_comm_all_reduce_double(t->world, &of_input, 1, WLB_MAX, error) < 0)
 		return WLB_FAILED_HERE;
-	t->exit_code = of_rank0 > 0.0 ? WLB_EXIT_INPUT : WLB_EXIT_FAILED;
+	t->exit_code = of_input > 0.0 ? WLB_EXIT_INPUT : WLB_EXIT_FAILED;
 	return WLB_FAILED_EVERYWHERE;
 }
 
@@ -150,6 +191,20 @@ static int open_loader(struct wlb_trainer *t, struct wlb_error *error)
 	struct wlb_loader_options options = loader_options(t);
 	t->loader = wlb_loader_new(t->dataset, &t->plan->model, &options, t->device, error);
 	return t->loader != NULL ? 0 : -1;
+}
+
+/* Collective. */
+static int open_evaluation(struct wlb_trainer *t, struct wlb_error *error)
+{
+	struct wlb_loader_options options = loader_options(t);
+	options.last_step = t->options->eval_iters;
+	options.check_interval = 0;
+	int rc = open_files(t, open_eval_dataset, error);
+	if (rc < 0)
+		return rc;
+	t->exit_code = WLB_EXIT_FAILED;
+	return wlb_agree(t->world, wlb_evaluation_open(&t->evaluation, t->device, &t->plan->model, &options, error),
+	                 error);
 }
 
 /* A wlb_file_function: checks early that the outputs can be written. For rank 0. */
@@ -199,6 +254,40 @@ static void release_sums(struct wlb_trainer *t)
 	ops->release(t->device, t->sums);
 }
 
+/* Lists the tensors of the files of the published model; those that are in one are each a part of it. `names` has one
+ * for each tensor of ours. */
+static void list_published(const struct wlb_parameters *model, char (*names)[WLB_PUBLISHED_NAME_BYTES],
+                           struct wlb_tensor_part *parts)
+{
+	for (int i = 0; i < model->count; i++) {
+		parts[i] = (struct wlb_tensor_part){.name = names[i], .block = model->tensors[i].block};
+		wlb_published_block(&model->shape, model->tensors[i].name, names[i], &parts[i].block);
+	}
+}
+
+/* A wlb_file_function: compares the published model with that of the plan. For rank 0. */
+static int check_published(void *trainer, struct wlb_error *error)
+{
+	struct wlb_trainer *t = trainer;
+	struct wlb_parameters *model = wlb_parameters_of_model(&t->plan->model, t->device, error);
+	size_t count = model != NULL ? (size_t)model->count : 0;
+	struct wlb_tensor_part *parts = calloc(count + 1, sizeof(*parts));
+	char(*names)[WLB_PUBLISHED_NAME_BYTES] = calloc(count + 1, sizeof(*names));
+	t->file_failure = WLB_UNREADABLE;
+	if (model == NULL || parts == NULL || names == NULL) {
+		wlb_fail(error, "out of memory to compare the published model");
+	} else {
+		list_published(model, names, parts);
+		t->file_failure = wlb_published_check(t->options->init_from, parts, model->count, error);
+	}
+	if (t->file_failure < 0)
+		wlb_fail_in(error, "--init-from");
+	free(names);
+	free(parts);
+	wlb_parameters_free(model);
+	return t->file_failure;
+}
+
 /* A wlb_tensor_store. */
 static int store_masters(void *optimizer, int tensor, const void *values_host, struct wlb_error *error)
 {
@@ -235,10 +324,10 @@ static int make_model(struct wlb_trainer *t, struct wlb_error *error)
 		return -1;
 	if (t->report == NULL)
 		return wlb_fail(error, "out of memory for the times of %d ranks", t->launch->size);
-	if (t->plan->checkpoint[0] != '\0')
+	if (t->plan->checkpoint[0] != '\0' || wlb_trainer_begins_with_weights(t))
 		return 0;
-	return wlb_parameters_init(t->parameters, (uint64_t)t->options->seed, t->options->init_method_std,
-	                           store_masters, t->optimizer, error);
+	double std = t->options->init_method_std > 0.0 ? t->options->init_method_std : t->plan->model.initializer_range;
+	return wlb_parameters_init(t->parameters, (uint64_t)t->options->seed, std, store_masters, t->optimizer, error);
 }
 
 static int open_check(struct wlb_trainer *t, struct wlb_error *error)
@@ -268,9 +357,13 @@ int wlb_trainer_open(struct wlb_trainer *t, struct wlb_error *error)
 		return rc;
 	t->exit_code = WLB_EXIT_FAILED; /* a device without memory is no bad input */
 	rc = wlb_agree(t->world, open_loader(t, error), error);
+	if (rc == 0 && t->options->evaluates)
+		rc = open_evaluation(t, error);
 	if (rc < 0)
 		return rc;
 	rc = open_files(t, t->launch->rank == 0 ? open_outputs : NULL, error);
+	if (rc == 0 && t->options->init_from != NULL && wlb_trainer_begins_with_weights(t))
+		rc = open_files(t, t->launch->rank == 0 ? check_published : NULL, error);
 	if (rc < 0)
 		return rc;
 	t->exit_code = WLB_EXIT_FAILED;
@@ -288,6 +381,7 @@ void wlb_trainer_close(struct wlb_trainer *t)
 	wlb_transformer_free(t->transformer);
 	wlb_optimizer_free(t->optimizer);
 	wlb_parameters_free(t->parameters);
+	wlb_evaluation_close(&t->evaluation);
 	wlb_loader_free(t->loader);
 	wlb_dataset_close(t->dataset);
 	wlb_save_lock_release(&t->save_lock);
