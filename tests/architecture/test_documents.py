@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """What the documents say beside what the programs say."""
+import json
 import os
 import pathlib
 import re
@@ -57,6 +58,28 @@ class JobOptions(unittest.TestCase):
         self.assertEqual(len(variables), len(flags))
         self.assertEqual([flag for flag in flags if not re.search(rf"^\.B {flag}(?:=|\\fR)", page, re.MULTILINE)], [])
         self.assertEqual([name for name in variables if not re.search(rf"^\.B WLB_LAYOUT .*\b{name}\b|^\.B {name} ", page, re.MULTILINE)], [])
+
+
+class Models(unittest.TestCase):
+    def test_the_table_of_published_models_is_that_of_the_fixture(self):
+        """tests/unit/data/test_published_models.c holds the fixture against the programs."""
+        rows, compared = [], []
+        for model in json.loads(read("tests/reference/published.json")):
+            compared.append("copy" if model["compared"] else "shape" if "shape_compared" in model else "no")
+            verdict = model["verdict"]
+            verdict += f" in sequences of up to {model['window']:,} tokens" if "window" in model else ""
+            verdict += f": {model['because']}" if "because" in model else ""
+            parameters = f"{model['parameters']:,}" if "parameters" in model else ""
+            rows.append(f"| [{model['name']}]({model['source']}) | {parameters} | {verdict} | {compared[-1]} |")
+        text = section("docs/models.md", "Published models")
+        self.assertEqual([line for line in text.splitlines() if "](https:" in line], rows)
+        copies, shapes = compared.count("copy"), compared.count("shape")
+        self.assertIn(f"{copies} of the {len(rows)} entries were (`copy` in the table). {shapes} more", text)
+
+    def test_each_family_has_a_row(self):
+        types = re.findall(r'\.model_type = "(\w+)"', read("libwlb/families.c"))
+        self.assertGreaterEqual(len(types), 7)
+        self.assertEqual(re.findall(r"^\| `(\w+)` ", section("docs/models.md", "Families"), re.MULTILINE)[1:], types)
 
 
 class Advice(unittest.TestCase):

@@ -53,6 +53,21 @@ class Run(training.TrainingTest):
             run = self.cluster.show(name)
             self.assertEqual((run["state"], run["steps_done"]), ("complete", 5), name)
 
+    def test_phases(self):
+        """The example, at sizes of the test: short windows, then long ones in another layout, evaluated before and after."""
+        script = (harness.ROOT / "examples/phases.sbatch").read_text(encoding="utf-8")
+        sizes = "export HELD_OUT=corpus SHORT=64 LONG=256 ITERS=8\n"
+        job = self.cluster.sbatch(script.replace("set -e\n", f"set -e\n{sizes}"), "--wlb-layout=auto", "--ntasks-per-node=2", nodes=4)
+        self.assertEqual(self.cluster.wait_job(job), "COMPLETED", self.cluster.output(job))
+        short, long = self.cluster.show(f"{job}"), self.cluster.show(f"{job}.2")
+        self.assertEqual([(run["state"], run["steps_done"]) for run in (short, long)], [("complete", 8)] * 2)
+        self.assertEqual((short["seq_length"], long["seq_length"], long["layout"]), (64, 256, {"tp": 1, "cp": 4, "pp": 1, "dp": 2}))
+        self.assertEqual([e["step"] for e in long["evaluations"]], [0, 2, 4, 6, 8])
+        self.assertLess(long["evaluations"][-1]["loss"], long["evaluations"][0]["loss"])
+        self.assertRegex([e["detail"] for e in long["events"] if e["kind"] == "phase"][0], r"^step 1: the weights of short/step_00000008$")
+        index = self.cluster.work / "published/model.safetensors"
+        self.assertIn(b'"dtype":"BF16"', index.read_bytes()[:4096])
+
     def test_what_people_read(self):
         words = " ".join(training.arguments(iterations=5))
         job = self.cluster.sbatch(f"wlb run -- wlb-worker {words}", "--wlb-layout=auto", "-J", "readable")

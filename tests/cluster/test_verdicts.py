@@ -79,7 +79,7 @@ class SilentCorruption(Verdicts):
 exec {BUILD}/tests/worker_corrupt "$@"
 """, encoding="utf-8")
         worker.chmod(0o755)
-        words = " ".join(arguments(iterations=140))
+        words = " ".join(arguments(iterations=400))  # more than are trained until a rank is left out
         return self.cluster.sbatch(f"wlb run -- ./corrupt-worker {words} --threads 1 --sdc-check-interval 40",
                                    "--wlb-layout=tp=1,cp=1,pp=1", "--ntasks-per-node=1", "--no-kill", *options,
                                    nodes=nodes)

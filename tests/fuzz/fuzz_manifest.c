@@ -1,30 +1,21 @@
-/* Any manifest.json beside good shards of a tensor cut into four and a packer's state: refused, or its facts are within
- * bounds and every block of the tensor reads or fails. */
-#include <stdio.h>
+/* Any manifest.json beside good shards of a tensor cut into four, their index and a packer's state: refused, or its
+ * facts are within bounds and every block of the tensor reads or fails. */
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "tests/fuzz/four_shards.h"
 #include "tests/fuzz/scratch.h"
-#include "tests/unit/data/whole_shard.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/checkpoint/manifest.h"
 #include "worker/checkpoint/safetensors.h"
+#include "worker/checkpoint/shard_index.h"
 
-enum { ROWS = 4, COLS = 2, HALF_ROWS = 2, SHARDS = 4 };
-
-/* As make_seeds.c cuts it. */
-static void write_shards(void)
+static void write_files(void)
 {
-	float values[HALF_ROWS] = {0};
 	struct wlb_error error;
 	must(mkdir(scratch_path("c"), 0700) == 0);
-	for (int i = 0; i < SHARDS; i++) {
-		char name[64];
-		const struct wlb_tensor_part part = {
-			"w", WLB_FLOAT32, {2, ROWS, COLS, i / 2 * HALF_ROWS, HALF_ROWS, i % 2, 1}, {0, 0}, values, 0};
-		snprintf(name, sizeof(name), "c/shard_%05d.safetensors", i);
-		must(whole_shard_write(scratch_path(name), &part, 1, &error) == 0);
-	}
+	four_shards_write("c");
+	must(wlb_shard_index_write(scratch_path("c"), 0, SHARDS, &error) == 0);
 	scratch_write("c/" WLB_PACKER_NAME, "packer", 6);
 }
 
@@ -41,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	struct wlb_checkpoint_facts facts;
 	struct wlb_error error;
 	if (!once++)
-		write_shards();
+		write_files();
 	scratch_write("c/" WLB_MANIFEST_NAME, data, bytes);
 	if (wlb_checkpoint_read_facts(scratch_path("c"), &facts, &error) == 0)
 		must((!facts.has_hyper || facts.hyper.lr > 0) && facts.step >= 0 && facts.seq_length >= 1 &&

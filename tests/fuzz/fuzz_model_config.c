@@ -1,6 +1,16 @@
-/* Any config.json: refused, or a model that can be built. */
+/* Any config.json: refused, or a model that can be built, whose rotary positions have angles. */
+#include <math.h>
+
 #include "common/model_config.h"
 #include "tests/fuzz/scratch.h"
+
+static void check_angles(const struct wlb_model *model)
+{
+	double frequencies[1 << 11]; /* of the largest head */
+	must(isfinite(wlb_rope_frequencies(model, frequencies)));
+	for (int64_t i = 0; i < wlb_model_rotary_dim(model) / 2; i++)
+		must(isfinite(frequencies[i]) && frequencies[i] >= 0.0);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
@@ -13,6 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 			continue;
 		must(wlb_model_check(&model, &error) == 0);
 		must(wlb_model_parameters(&model) > 0);
+		check_angles(&model);
 	}
 	return 0;
 }

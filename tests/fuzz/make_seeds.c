@@ -7,7 +7,9 @@
 #include "common/file.h"
 #include "tests/unit/data/whole_shard.h"
 #include "worker/checkpoint/checkpoint.h"
+#include "worker/checkpoint/manifest.h"
 #include "worker/checkpoint/safetensors.h"
+#include "worker/checkpoint/shard_index.h"
 #include "worker/data/index_writer.h"
 
 static struct wlb_error error;
@@ -50,11 +52,22 @@ static const struct {
          "\"vocab_size\":257,\"max_position_embeddings\":512,\"rope_theta\":1e4,\"rms_norm_eps\":1e-5,"
          "\"rope_scaling\":null,\"attention_bias\":false,\"tie_word_embeddings\":true,"
          "\"rope_parameters\":{\"rope_type\":\"default\",\"rope_theta\":5e5}}"},
+	{"model_config/qwen2_yarn.json",
+         "\xef\xbb\xbf{\"architectures\":[\"Qwen2ForCausalLM\"],\"hidden_act\":\"swish\",\"hidden_size\":64,"
+         "\"intermediate_size\":128.0,\"num_hidden_layers\":2,\"num_attention_heads\":4,\"num_key_value_heads\":null,"
+         "\"vocab_size\":257,\"sliding_window\":64,\"use_sliding_window\":true,\"layer_types\":[\"full_attention\","
+         "\"sliding_attention\"],\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":4.0,\"mscale\":0.7,"
+         "\"mscale_all_dim\":1,\"original_max_position_embeddings\":64,\"beta_fast\":16}}"},
+	{"model_config/smollm3.json",
+         "{\"model_type\":\"smollm3\",\"hidden_size\":64,\"intermediate_size\":128,\"num_hidden_layers\":4,"
+         "\"num_attention_heads\":4,\"vocab_size\":257,\"no_rope_layers\":[1,0,1,0],\"no_rope_layer_interval\":2}"},
 	{"jsonl/two.jsonl", "{\"text\":\"one\"}\n\n{\"id\":1,\"text\":\"t\\u00e4\\u0000\"}\r\n"},
+	{"jsonl/sentences", "{\"text\":[\"one.\",\"\",\"two.\"]}\n"},
 	{"jsonl/array", "[{\"text\":\"one\"},\n{\"text\":\"two\"}]"},
 	{"jsonl/pretty", "{\n\"text\":\"one\"\n}\n{\"text\":\"two\"}"},
 	{"jsonl/python", "\xef\xbb\xbf{\"a\":NaN,\"b\":[-Infinity,1e999,18446744073709551615],\"text\":\"\\ud83d x "
                          "\\ud83d\\ude00\"}\n"},
+	{"published/index", "i{\"metadata\":{},\"weight_map\":{\"w\":\"a\",\"v\":\"b\"}}"},
 	{"policy/auto", "auto"},
 	{"policy/fixed", "tp=2,cp=1,pp=4,dp=8"},
 	{"on_fault/kinds", "report,hang=evict,crash=evict"},
@@ -212,14 +225,28 @@ static void seed_events(void)
 	check(wlb_file_write("event_message/tensor", tensor, sizeof(tensor) - 1, 0644, &error));
 }
 
+/* What is said for the three texts of fuzz_tokenizer.c. */
+static void seed_tokenizer(void)
+{
+#define FACTS                                                                                                          \
+	"{\"file\":\"f\",\"sha256\":\"0123456789012345678901234567890123456789012345678901234567890123\","             \
+	"\"library\":\"l 1\",\"vocabulary\":9,\"ids\":9,\"eod\":8,\"bos\":null}"
+	static const char reply[] = "\3\0\0\0\1\0\0\0\2\0\0\0\0\0\0\0\7\0\0\0\0\0\0\0\1\0\0";
+	char said[4 + sizeof(FACTS) - 1 + sizeof(reply)] = {(char)(sizeof(FACTS) - 1)};
+	memcpy(said + 4, FACTS, sizeof(FACTS) - 1);
+	memcpy(said + 4 + sizeof(FACTS) - 1, reply, sizeof(reply));
+	check(wlb_file_write("tokenizer/good", said, sizeof(said), 0644, &error));
+#undef FACTS
+}
+
 static void seed_index(void)
 {
-	static const uint16_t tokens[20] = {1, 2, 3};
-	struct wlb_index_writer *writer = wlb_index_writer_new("index/x", &error);
+	static const int32_t tokens[20] = {1, 2, 3};
+	struct wlb_index_writer *writer = wlb_index_writer_new("index/x", WLB_INDEX_UINT16, &error);
 	check(writer ? 0 : -1);
-	for (int length = 0; length < 8; length++)
-		check(wlb_index_writer_add(writer, tokens, length, &error));
-	check(wlb_index_writer_commit(writer, &error));
+	for (int32_t length = 0; length < 8; length++)
+		check(wlb_index_writer_add(writer, tokens, &length, 1, &error));
+	check(wlb_index_writer_commit(writer, "{}", &error));
 	wlb_index_writer_free(writer);
 	check(remove("index/x.bin"));
 }
@@ -236,6 +263,19 @@ static void seed_lengths(void)
 	check(wlb_file_write("lengths/index", data, bytes, 0644, &error));
 	memcpy(data + 18, &sequences, sizeof(sequences));
 	check(wlb_file_write("lengths/too_many", data, bytes, 0644, &error));
+}
+
+/* The index of four shards of a folder, and a manifest that lists it in place of the shards. */
+static void seed_shard_index(const char *folder, const struct wlb_checkpoint_facts *facts)
+{
+	struct wlb_weights weights = {0};
+	int64_t bytes = 0;
+	check(wlb_shard_index_write(folder, 0, 4, &error));
+	check(wlb_shard_indexes_collect(folder, 4, &weights, &bytes, &error));
+	check(wlb_weights_finish(&weights, &error));
+	check(wlb_manifest_write("manifest", facts, &weights, 6, &bytes, &error));
+	check(rename("manifest/" WLB_MANIFEST_NAME, "manifest/indexed.json"));
+	wlb_weights_free(&weights);
 }
 
 /* A checkpoint of one tensor, cut into four; its files are the seeds. */
@@ -272,6 +312,8 @@ static void seed_checkpoint(void)
 	check(wlb_checkpoint_write_packer(&place, 3, "packer", 6, &error));
 	check(wlb_checkpoint_commit(&place, &facts, 4, 0, path, &bytes, &error));
 	check(rename("manifest/step_00000003/manifest.json", "manifest/good.json"));
+	seed_shard_index("manifest/step_00000003", &facts);
+	check(rename("manifest/step_00000003/index.json", "shard_index/good.json"));
 	for (int i = 0; i < 4; i++) {
 		char shard[64];
 		snprintf(shard, sizeof(shard), "manifest/step_00000003/shard_%05d.safetensors", i);
@@ -284,12 +326,12 @@ static void seed_checkpoint(void)
 int main(int argc, char **argv)
 {
 	static const char *const targets[] = {
-		"index",      "safetensors",  "manifest",   "model_config", "jsonl",         "policy",
-		"http",       "records",      "spool",      "settings",     "json_string",   "lengths",
-		"machine",    "topology",     "first_exit", "calibration",  "verdict",       "activities",
-		"on_fault",   "steps",        "stacks",     "calls",        "links",         "node_check",
-		"kernel_log", "text",         "error_line", "launcher",     "processes",     "python_stack",
-		"logs",       "metrics_line", "pattern",    "stdout_line",  "event_message", "value_merge"};
+		"index",       "safetensors",  "manifest",   "model_config", "jsonl",    "policy",      "http",
+		"records",     "spool",        "settings",   "json_string",  "lengths",  "machine",     "topology",
+		"first_exit",  "calibration",  "verdict",    "activities",   "on_fault", "steps",       "stacks",
+		"calls",       "links",        "node_check", "kernel_log",   "text",     "error_line",  "launcher",
+		"processes",   "python_stack", "logs",       "metrics_line", "pattern",  "stdout_line", "event_message",
+		"value_merge", "shard_index",  "published",  "tokenizer"};
 	if (argc != 2)
 		return 2;
 	check(wlb_dir_make(argv[1], 0755, &error));
@@ -299,6 +341,7 @@ int main(int argc, char **argv)
 		check(wlb_dir_make(targets[i], 0755, &error));
 	seed_texts();
 	seed_events();
+	seed_tokenizer();
 	seed_index();
 	seed_lengths();
 	seed_checkpoint();

@@ -185,18 +185,59 @@ static void rmsnorm_backward(struct wlb_device *device, void *d_x, void *d_weigh
 	add_op_time(device, NORM, WLB_OP_RMSNORM_BACKWARD, (double)tokens * (double)width);
 }
 
-static void rope_angles(struct wlb_device *device, void *angles, const int32_t *positions, int64_t tokens, int head_dim,
-                        double theta)
+static void add_bias(struct wlb_device *device, void *y, int64_t stride, const void *bias, int64_t n, int64_t width)
 {
-	(void)angles, (void)positions, (void)theta;
-	add_op_time(device, ROPE, WLB_OP_ROPE_ANGLES, 0.5 * (double)tokens * head_dim);
+	(void)y, (void)stride, (void)bias;
+	add_op_time(device, VECTOR, WLB_OP_ADD, (double)n * (double)width);
+}
+
+static void bias_backward(struct wlb_device *device, void *d_bias, const void *d_y, int64_t stride, int64_t n,
+                          int64_t width)
+{
+	(void)d_bias, (void)d_y, (void)stride;
+	add_op_time(device, VECTOR, WLB_OP_SUM_SQUARES, (double)n * (double)width);
+}
+
+static double elements_of(const struct wlb_norm_groups *g)
+{
+	return (double)g->rows * g->groups * (double)g->width;
+}
+
+/* Its time is in that of the pass after it. */
+static void group_norm_sums(struct wlb_device *device, void *sums, const void *x, int64_t x_stride, const void *d,
+                            int64_t d_stride, const void *weight, const struct wlb_norm_groups *g)
+{
+	(void)device, (void)sums, (void)x, (void)x_stride, (void)d, (void)d_stride, (void)weight, (void)g;
+}
+
+static void group_norm_forward(struct wlb_device *device, void *out, int64_t out_stride, const void *x,
+                               int64_t x_stride, const void *squares, const void *weight,
+                               const struct wlb_norm_groups *g)
+{
+	(void)out, (void)out_stride, (void)x, (void)x_stride, (void)squares, (void)weight;
+	add_op_time(device, NORM, WLB_OP_RMSNORM_FORWARD, elements_of(g));
+}
+
+static void group_norm_backward(struct wlb_device *device, void *d, int64_t d_stride, void *d_weight, const void *x,
+                                int64_t x_stride, const void *squares, const void *products, const void *weight,
+                                const struct wlb_norm_groups *g)
+{
+	(void)d, (void)d_stride, (void)d_weight, (void)x, (void)x_stride, (void)squares, (void)products, (void)weight;
+	add_op_time(device, NORM, WLB_OP_RMSNORM_BACKWARD, elements_of(g));
+}
+
+static void rope_angles(struct wlb_device *device, void *angles, const int32_t *positions, int64_t tokens,
+                        const double *frequencies, int pairs, double scale)
+{
+	(void)angles, (void)positions, (void)frequencies, (void)scale;
+	add_op_time(device, ROPE, WLB_OP_ROPE_ANGLES, (double)tokens * pairs);
 }
 
 static void rope(struct wlb_device *device, void *x, int64_t stride, const void *angles, int64_t tokens, int heads,
-                 int head_dim, int direction)
+                 int head_dim, int pairs, int direction)
 {
-	(void)x, (void)stride, (void)angles, (void)direction;
-	add_op_time(device, ROPE, WLB_OP_ROPE, (double)tokens * heads * head_dim);
+	(void)x, (void)stride, (void)angles, (void)head_dim, (void)direction;
+	add_op_time(device, ROPE, WLB_OP_ROPE, 2.0 * (double)tokens * heads * pairs);
 }
 
 static void swiglu_forward(struct wlb_device *device, void *out, const void *gate_up, int64_t n, int64_t width)
@@ -297,6 +338,11 @@ static void replace_operations(struct wlb_ops *ops)
 	ops->embedding_backward = embedding_backward;
 	ops->rmsnorm_forward = rmsnorm_forward;
 	ops->rmsnorm_backward = rmsnorm_backward;
+	ops->add_bias = add_bias;
+	ops->bias_backward = bias_backward;
+	ops->group_norm_sums = group_norm_sums;
+	ops->group_norm_forward = group_norm_forward;
+	ops->group_norm_backward = group_norm_backward;
 	ops->rope_angles = rope_angles;
 	ops->rope = rope;
 	ops->attention_forward = attention_forward;

@@ -157,10 +157,10 @@ static void measured_operations_take_their_own_time(void **state)
 	assert_int_equal(wlb_timed_device_replace(device, &settings, &error), 0);
 	assert_near(add_s(device), 2e-3);
 	double before_s = device->ops->busy_s(device);
-	device->ops->rope_angles(device, NULL, NULL, 100, 8, 1e4);
+	device->ops->rope_angles(device, NULL, NULL, 100, NULL, 4, 1.0);
 	assert_near(device->ops->busy_s(device) - before_s, 100.0 * 4.0 * 1e-5);
 	before_s = device->ops->busy_s(device);
-	device->ops->rope(device, NULL, 80, NULL, 100, 10, 8, 1); /* not measured */
+	device->ops->rope(device, NULL, 80, NULL, 100, 10, 8, 4, 1); /* not measured */
 	assert_near(device->ops->busy_s(device) - before_s,
 	            wlb_machine_stream_s(&machine, 2.0 * 4.0 * 100.0 * 10.0 * 8.0));
 	wlb_device_close(device);

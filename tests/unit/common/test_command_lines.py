@@ -13,9 +13,9 @@ BUILD = Path(sys.argv[1])
 BIN, DOCS, COMPLETION = BUILD / "bin", BUILD / "docs", BUILD / "coordinator/wlb/completion.bash"
 PROGRAMS = {"wlb": "wlb", "wlb-ckpt": "wlb ckpt", "wlb-data": "wlb data", "wlb-worker": "wlb-worker"}  # file, and how its commands are called
 SINGLE = {"wlbd": BIN / "wlbd", "wlb calibrate": BIN / "wlb-calibrate", "wlb check-links": BIN / "wlb-check-links",
-          "wlb check-node": BIN / "wlb-check-node", "wlb-agent": BUILD / "libexec/wlb/wlb-agent",
+          "wlb check-node": BIN / "wlb-check-node", "wlb export": BIN / "wlb-export", "wlb-agent": BUILD / "libexec/wlb/wlb-agent",
           "wlb-stacks": BUILD / "libexec/wlb/wlb-stacks"}  # programs without commands
-PAGES = {"wlb": "wlb.1", "wlb top": "wlb-top.1", "wlb stacks": "wlb-stacks.1", "wlb ckpt": "wlb-ckpt.1", "wlb data": "wlb-data.1", "wlb-worker": "wlb-worker.1", "wlb calibrate": "wlb-calibrate.1", "wlb check-links": "wlb-check-links.1", "wlb check-node": "wlb-check-node.1", "wlbd": "wlbd.8", "wlb-agent": "wlb-agent.8", "wlb-stacks": "wlb-stacks.8"}
+PAGES = {"wlb": "wlb.1", "wlb top": "wlb-top.1", "wlb stacks": "wlb-stacks.1", "wlb ckpt": "wlb-ckpt.1", "wlb data": "wlb-data.1", "wlb-worker": "wlb-worker.1", "wlb calibrate": "wlb-calibrate.1", "wlb check-links": "wlb-check-links.1", "wlb check-node": "wlb-check-node.1", "wlb export": "wlb-export.1", "wlbd": "wlbd.8", "wlb-agent": "wlb-agent.8", "wlb-stacks": "wlb-stacks.8"}
 WITHOUT_OPTIONS = ["wlb ckpt verify"]  # it has arguments alone
 HELP_ROW = re.compile(r"^  (?:-\w, )?(--[a-z0-9_-]+)", re.M)
 MANUAL_ROW = re.compile(r"^\.TP\n(?:\\fB\\-\w\\fR, )?\\fB(\\-\\-\S+?)\\fR", re.M)
@@ -36,7 +36,7 @@ def commands():
     for file, name in PROGRAMS.items():
         listed = run(BIN / file, "--help").stdout.split("Commands:\n")[1].split("\n\n")[0]
         for command in re.findall(r"^  (\S+)", listed, re.M):
-            if command not in ("ckpt", "data", "calibrate", "check-links", "check-node"):  # in PROGRAMS, or in SINGLE
+            if command not in ("ckpt", "data", "calibrate", "check-links", "check-node", "export"):  # in PROGRAMS, or in SINGLE
                 yield [BIN / file, command], f"{name} {command}", PAGES.get(f"{name} {command}", PAGES[name])
     for name, path in SINGLE.items():
         yield [path], name, PAGES[name]
@@ -73,7 +73,7 @@ class CommandLines(unittest.TestCase):
                 self.assertEqual(words, [*options, "--help"])
                 self.assertEqual(complete(*line, "--"), [*options, "--help"])
                 count += 1
-        self.assertEqual(count, 31)
+        self.assertEqual(count, 32)
 
     def test_the_command_takes_them(self):
         for line, name, _ in commands():

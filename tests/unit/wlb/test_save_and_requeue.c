@@ -103,6 +103,7 @@ static void the_start_names_what_is_in_the_way(void **state)
 {
 	char *begins[] = {"wlb-worker", "train", "--save", "ck", NULL};
 	char *goes_on[] = {"wlb-worker", "train", "--save", "ck", "--load", "./ck", NULL};
+	char *finetunes[] = {"wlb-worker", "train", "--save", "ck", "--finetune", "--load", "base", NULL};
 	const struct wlb_run_limit none = {0}, never = {.is_given = true};
 	struct wlb_slurm_job kept = requeued, unlimited = requeued, interactive = requeued;
 	kept.requeue = false;
@@ -113,6 +114,7 @@ static void the_start_names_what_is_in_the_way(void **state)
 	                    "the run will end at the job's time limit: a requeued job would start from step 0: give "
 	                    "wlb-worker the same directory in --save and --load");
 	assert_string_equal(told(goes_on, requeued, none, 1), "");
+	assert_string_equal(told(finetunes, requeued, none, 1), "");
 	assert_string_equal(told(begins, kept, none, 1), "");
 	assert_string_equal(told(begins, unlimited, none, 1), "");
 	assert_string_equal(told(begins, interactive, none, 1), "");

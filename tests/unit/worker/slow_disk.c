@@ -9,9 +9,11 @@
  *  - SLOW_DISK_RANK: the rank whose disk it is; every rank where it is not set
  *
  * SLOW_DISK_HOLD names a file of one line that is made and removed while the ranks run: as long as it is there, calls
- * of every kind on files whose path holds its text wait.
+ * of every kind on files whose path holds its text wait. SLOW_DISK_REFUSE names such a file, too: then calls that write
+ * fail as those of an account whose quota is used up.
  */
 #include <dirent.h>
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,10 +40,11 @@ static int is_slow(const char *call, const char *path)
 	return (rank == NULL || own == NULL || strcmp(rank, own) == 0) && strstr(path, part) != NULL;
 }
 
-static int is_held(const char *path)
+/* Whether there is the file that the variable names, and the path holds the text in it. */
+static int is_named_by(const char *variable, const char *path)
 {
 	char part[256] = "";
-	const char *name = getenv("SLOW_DISK_HOLD");
+	const char *name = getenv(variable);
 	FILE *file = name != NULL ? fopen(name, "re") : NULL;
 	if (file == NULL)
 		return 0;
@@ -53,20 +56,38 @@ static int is_held(const char *path)
 
 static void delay(const char *call, const char *path)
 {
-	while (is_held(path))
+	while (is_named_by("SLOW_DISK_HOLD", path))
 		wait_for(0.01);
 	if (is_slow(call, path) && atomic_fetch_add(&calls, 1) >= atol(getenv("SLOW_DISK_AFTER")))
 		wait_for(atof(getenv("SLOW_DISK_WAIT_S")));
 }
 
+static void find_path(int fd, char path[4096])
+{
+	char link[64];
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	ssize_t length = readlink(link, path, 4095);
+	path[length > 0 ? length : 0] = '\0';
+}
+
 static void delay_file(const char *call, int fd)
 {
-	char link[64], path[4096] = "";
+	char path[4096];
 	if (getenv("SLOW_DISK_CALL") == NULL && getenv("SLOW_DISK_HOLD") == NULL)
 		return;
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	if (readlink(link, path, sizeof(path) - 1) > 0)
-		delay(call, path);
+	find_path(fd, path);
+	delay(call, path);
+}
+
+/* Returns whether the write fails, with errno. */
+static int is_refused(int fd)
+{
+	char path[4096];
+	if (getenv("SLOW_DISK_REFUSE") == NULL)
+		return 0;
+	find_path(fd, path);
+	errno = EDQUOT;
+	return is_named_by("SLOW_DISK_REFUSE", path);
 }
 
 ssize_t __real_write(int fd, const void *data, size_t bytes);
@@ -83,7 +104,7 @@ int __real_scandir(const char *dir, struct dirent ***list, int (*filter)(const s
 ssize_t __wrap_write(int fd, const void *data, size_t bytes)
 {
 	delay_file("write", fd);
-	return __real_write(fd, data, bytes);
+	return is_refused(fd) ? -1 : __real_write(fd, data, bytes);
 }
 
 ssize_t __wrap_pwrite(int fd, const void *data, size_t bytes, off_t offset)

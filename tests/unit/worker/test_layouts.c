@@ -61,7 +61,8 @@ static void sum_gradients(struct tiny *tiny)
 		const struct wlb_bucket *b = &p->buckets[i];
 		double *at = (double *)p->gradients + b->offset;
 		assert_int_equal(wlb_comm_all_reduce(g->data, at, b->elements, WLB_FLOAT64, WLB_SUM, &error), 0);
-		struct wlb_comm *beyond = b->kind == WLB_BUCKET_NORMS ? g->tp : b->kind == WLB_BUCKET_KV ? g->kv : NULL;
+		int of_kv = b->kind == WLB_BUCKET_KV || b->kind == WLB_BUCKET_KV_VECTORS;
+		struct wlb_comm *beyond = b->kind == WLB_BUCKET_NORMS ? g->tp : of_kv ? g->kv : NULL;
 		if (beyond != NULL)
 			assert_int_equal(wlb_comm_all_reduce(beyond, at, b->elements, WLB_FLOAT64, WLB_SUM, &error), 0);
 	}
@@ -122,7 +123,8 @@ enum { MOST_TRIALS = 2 * MICRO_BATCHES };
 static int run_trials(struct trial *trials, const struct tiny_setup *setup)
 {
 	struct tiny part = tiny_open(setup);
-	struct tiny whole = tiny_open(&(struct tiny_setup){.tied = setup->tied, .max_tokens = MOST_TOKENS});
+	struct tiny whole = tiny_open(
+		&(struct tiny_setup){.tied = setup->tied, .family = setup->family, .max_tokens = MOST_TOKENS});
 	int last = setup->cp > 1 ? WLB_SHARDING_DOCUMENT : WLB_SHARDING_SEQUENCE, count = 0;
 	for (int sharding = WLB_SHARDING_SEQUENCE; sharding <= last; sharding++)
 		for (int m = 0; m < MICRO_BATCHES; m++) {
@@ -166,6 +168,15 @@ static void try_layout(const struct tiny_setup *setup, double *off, double *off_
 		free(trials[i].gradients);
 }
 
+/* Those whose layers differ. */
+static const struct {
+	int tied;
+	enum wlb_family family;
+} models[] = {
+	{0, WLB_FAMILY_LLAMA}, {1, WLB_FAMILY_LLAMA}, {0, WLB_FAMILY_QWEN2},
+	{1, WLB_FAMILY_QWEN3}, {0, WLB_FAMILY_OLMO2},
+};
+
 static void check_layout(struct world *w, int tp, int cp)
 {
 	struct wlb_error error = {0};
@@ -173,11 +184,14 @@ static void check_layout(struct world *w, int tp, int cp)
 	int takes_part = w->rank < tp * cp;
 	struct wlb_comm *world = wlb_comm_split(w->all, takes_part, w->rank, "some", &error);
 	assert_non_null(world);
-	for (int tied = 0; tied <= 1 && takes_part; tied++)
-		try_layout(
-			&(struct tiny_setup){
-				.world = world, .tied = tied, .tp = tp, .cp = cp, .max_tokens = MOST_TOKENS},
-			&off, &off_again);
+	for (size_t i = 0; i < sizeof(models) / sizeof(models[0]) && takes_part; i++)
+		try_layout(&(struct tiny_setup){.world = world,
+		                                .tied = models[i].tied,
+		                                .family = models[i].family,
+		                                .tp = tp,
+		                                .cp = cp,
+		                                .max_tokens = MOST_TOKENS},
+		           &off, &off_again);
 	wlb_comm_close(world);
 	assert_on_all(w, off, 1e-12, "against one rank");
 	assert_on_all(w, off_again, 0.0, "computed again");

@@ -40,9 +40,10 @@ struct part_case {
 	int32_t interleave;
 	int64_t kv_heads;
 	int tied;
+	enum wlb_family family;
 };
 
-static const struct part_case one_rank = {{1, 1, 1, 1}, 1, 2, 0};
+static const struct part_case one_rank = {{1, 1, 1, 1}, 1, 2, 0, WLB_FAMILY_LLAMA};
 
 struct trained {
 	struct wlb_groups *groups;
@@ -56,7 +57,7 @@ static double update(struct trained *t, int64_t step, double lr, double loss)
 {
 	struct wlb_error error = {0};
 	t->sums[WLB_SUM_LOSS] = loss;
-	assert_int_equal(wlb_optimizer_step(t->optimizer, step, lr, t->sums, &error), 0);
+	assert_int_equal(wlb_optimizer_step(t->optimizer, step, lr, INFINITY, t->sums, &error), 0);
 	assert_int_equal(device->ops->synchronize(device, &error), 0);
 	return t->sums[WLB_CLIP_FACTOR] != 0.0 ? sqrt(t->sums[WLB_SUM_SQUARES]) : NAN;
 }
@@ -76,6 +77,7 @@ static struct trained trained_open(struct wlb_comm *comm, const struct wlb_layou
 		.rope_theta = 1e4,
 		.rms_norm_eps = 1e-5,
 		.tie_word_embeddings = c->tied,
+		.family = c->family,
 	};
 	struct wlb_error error = {0};
 	struct wlb_plan plan = {.layout = *layout, .interleave = layout->pp > 1 ? c->interleave : 1};
@@ -134,6 +136,26 @@ static void two_updates_by_hand(void **state)
 	(void)state;
 }
 
+/* Gradients of 0: what changes has decayed. */
+static void matrices_alone_decay(void **state)
+{
+	static const enum wlb_family families[] = {WLB_FAMILY_QWEN2, WLB_FAMILY_QWEN3, WLB_FAMILY_OLMO2};
+	for (size_t f = 0; f < sizeof(families) / sizeof(families[0]); f++) {
+		const struct part_case c = {one_rank.layout, 1, 2, 0, families[f]};
+		struct trained t = trained_open(alone, &c.layout, &c, 0.0);
+		const struct wlb_parameters *p = t.parameters;
+		for (int i = 0; i < p->count; i++)
+			*(double *)wlb_weight(p, i) = 2.0;
+		wlb_optimizer_begin(t.optimizer);
+		update(&t, 1, 0.01, 0.0);
+		for (int i = 0; i < p->count; i++)
+			assert_near(*(double *)wlb_weight(p, i),
+			            p->tensors[i].block.dimensions == 2 ? 2.0 - 0.01 * 0.1 * 2.0 : 2.0);
+		trained_close(&t);
+	}
+	(void)state;
+}
+
 /* The first moment of the matrix's element. */
 static double first_moment(struct trained *t)
 {
@@ -185,9 +207,14 @@ static void learning_rate_warms_up_and_decays(void **state)
 /* ---- several ranks against one ---- */
 
 static const struct part_case cases[] = {
-	{{1, 1, 1, 1}, 1, 2, 0}, {{1, 1, 1, 1}, 1, 2, 1}, {{1, 1, 1, 4}, 1, 2, 0}, {{2, 1, 1, 2}, 1, 2, 1},
-	{{2, 1, 1, 2}, 1, 1, 0}, {{1, 1, 2, 2}, 1, 2, 1}, {{4, 1, 1, 1}, 1, 2, 0}, {{2, 1, 2, 1}, 1, 1, 1},
-	{{1, 2, 1, 2}, 1, 4, 0}, {{1, 2, 2, 1}, 2, 2, 1}, {{1, 1, 4, 1}, 1, 2, 1}, {{4, 1, 1, 1}, 1, 1, 1},
+	{{1, 1, 1, 1}, 1, 2, 0, WLB_FAMILY_LLAMA}, {{1, 1, 1, 1}, 1, 2, 1, WLB_FAMILY_QWEN2},
+	{{1, 1, 1, 4}, 1, 2, 0, WLB_FAMILY_LLAMA}, {{2, 1, 1, 2}, 1, 2, 1, WLB_FAMILY_LLAMA},
+	{{2, 1, 1, 2}, 1, 1, 0, WLB_FAMILY_LLAMA}, {{1, 1, 2, 2}, 1, 2, 1, WLB_FAMILY_LLAMA},
+	{{4, 1, 1, 1}, 1, 2, 0, WLB_FAMILY_LLAMA}, {{2, 1, 2, 1}, 1, 1, 1, WLB_FAMILY_LLAMA},
+	{{1, 2, 1, 2}, 1, 4, 0, WLB_FAMILY_LLAMA}, {{1, 2, 2, 1}, 2, 2, 1, WLB_FAMILY_LLAMA},
+	{{1, 1, 4, 1}, 1, 2, 1, WLB_FAMILY_LLAMA}, {{4, 1, 1, 1}, 1, 1, 1, WLB_FAMILY_LLAMA},
+	{{2, 1, 1, 2}, 1, 1, 0, WLB_FAMILY_QWEN2}, {{2, 1, 2, 1}, 1, 2, 1, WLB_FAMILY_QWEN3},
+	{{4, 1, 1, 1}, 1, 2, 0, WLB_FAMILY_OLMO2}, {{2, 1, 1, 2}, 1, 2, 1, WLB_FAMILY_OLMO2},
 };
 
 static void for_each_case(void (*check)(const struct part_case *))
@@ -214,9 +241,11 @@ static int is_part_of(const char *name, const char *part)
 /* How many ranks beside those of the data group add to the gradient of a tensor. */
 static int copies(const struct part_case *c, const char *name)
 {
-	if (is_part_of(name, "norm"))
+	int is_cut_norm = wlb_family(c->family)->qk_norm == WLB_QK_NORM_ALL && is_part_of(name, "self_attn");
+	int of_kv = is_part_of(name, "k_proj") || is_part_of(name, "v_proj") || is_part_of(name, "k_norm");
+	if (is_part_of(name, "norm") && !is_cut_norm)
 		return c->layout.tp;
-	if ((is_part_of(name, "k_proj") || is_part_of(name, "v_proj")) && c->kv_heads < c->layout.tp)
+	if (of_kv && c->kv_heads < c->layout.tp)
 		return c->layout.tp / (int)c->kv_heads;
 	return c->tied && c->layout.pp > 1 && is_part_of(name, "embed_tokens") ? 2 : 1;
 }
@@ -267,9 +296,10 @@ static void backward_of_layer(const struct trained *t, const struct part_case *c
 		if (p->embedding != p->head)
 			backward_of_tensor(t, c, p->embedding, step);
 	} else {
-		const int *tensors = (const int *)&p->chunks[chunk].tensors[layer];
-		for (size_t i = 0; i < sizeof(struct wlb_layer_tensors) / sizeof(int); i++)
-			backward_of_tensor(t, c, tensors[i], step);
+		const struct wlb_layer_tensors *tensors = &p->chunks[chunk].tensors[layer];
+		for (const int *tensor = &tensors->input_norm; tensor <= &tensors->down; tensor++)
+			if (*tensor >= 0)
+				backward_of_tensor(t, c, *tensor, step);
 	}
 }
 
@@ -699,6 +729,7 @@ int main(void)
 	}
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(two_updates_by_hand),
+		cmocka_unit_test(matrices_alone_decay),
 		cmocka_unit_test(clipping_scales_what_is_too_long),
 		cmocka_unit_test(learning_rate_warms_up_and_decays),
 		cmocka_unit_test(a_layout_updates_as_one_rank),

@@ -120,6 +120,50 @@ static void wrong_values_are_named(void **state)
 	(void)state;
 }
 
+/* Parses with these words for the data, before and after options. */
+static void parse_data(const char *more, struct wlb_train_options *o)
+{
+	struct wlb_error error = {0};
+	if (parse(more, o, &error) < 0)
+		fail_msg("%s", error.message);
+}
+
+static void datasets_are_megatrons(void **state)
+{
+	struct wlb_train_options o;
+	parse_data("", &o);
+	assert_int_equal(o.data.blend.count, 1);
+	assert_string_equal(o.data.parts[0].prefix, "d");
+	assert_true(o.data.split.from[WLB_SPLIT_TRAIN] == 0.0 && o.data.split.to[WLB_SPLIT_TRAIN] == 1.0);
+	assert_false(o.evaluates);
+	/* The last --data-path is taken, and where it begins does not matter. */
+	parse_data("--data-path 0.3 a 0.7 b --split 3,1", &o);
+	assert_int_equal(o.data.blend.count, 2);
+	assert_true(o.data.blend.weighted && o.data.blend.parts == o.data.parts);
+	assert_string_equal(o.data_path, "a");
+	assert_string_equal(o.data.parts[1].prefix, "b");
+	assert_true(o.data.parts[0].weight == 0.3 && o.data.parts[1].weight == 0.7);
+	assert_true(o.data.split.to[WLB_SPLIT_TRAIN] == 0.75 && o.data.split.to[WLB_SPLIT_VALID] == 1.0);
+	assert_true(o.evaluates);
+	parse_data("--split 3,0,1", &o);
+	assert_false(o.evaluates);
+	parse_data("--split 3,0,1 --eval-data-path e", &o);
+	assert_true(o.evaluates);
+	parse_data("--data-path=a b --keep 2", &o);
+	assert_int_equal(o.data.blend.count, 2);
+	assert_false(o.data.blend.weighted);
+	assert_int_equal(o.keep, 2);
+	parse_data("--data-path 1 a", &o);
+	assert_int_equal(o.data.blend.count, 1);
+	assert_string_equal(o.data_path, "a");
+	assert_refused("--data-path 0.3 a --keep 2 more",
+	               "'more': no argument is taken; see 'wlb-worker train --help'");
+	assert_refused("--split 0,1",
+	               "--split 0,1: one to three numbers of 0 or more with commas between them, such as "
+	               "99,1,0, the first above 0");
+	(void)state;
+}
+
 static void unknown_words_are_named(void **state)
 {
 	assert_refused("--bogus", "option '--bogus' is unknown or ambiguous; see 'wlb-worker train --help'");
@@ -178,6 +222,7 @@ int main(void)
 		cmocka_unit_test(values_are_taken),
 		cmocka_unit_test(the_element_type_follows_the_device),
 		cmocka_unit_test(wrong_values_are_named),
+		cmocka_unit_test(datasets_are_megatrons),
 		cmocka_unit_test(unknown_words_are_named),
 		cmocka_unit_test(missing_options_are_named),
 		cmocka_unit_test(rules_between_options_are_checked),

@@ -24,26 +24,33 @@ struct layout_case {
 	int64_t layers;
 	int64_t kv_heads;
 	int tied;
+	enum wlb_family family;
 };
 
 /* tp, cp, pp, dp, interleave, layers, KV heads, tied; ENDS: embedding and head count as layers, so that a stage may
  * have one of them alone. The vocabulary and the intermediate size divide by none. */
-#define ANY_CASE(a, b, c, d, v, l, k, t, ends, shared)                                                                 \
+#define ANY_CASE(a, b, c, d, v, l, k, t, ends, shared, family)                                                         \
 	{                                                                                                              \
-		{{a, b, c, d}, v, 8, 1, WLB_RECOMPUTE_SELECTIVE, 0, ends, ends, shared}, l, k, t                       \
+		{{a, b, c, d}, v, 8, 1, WLB_RECOMPUTE_SELECTIVE, 0, ends, ends, shared}, l, k, t, WLB_FAMILY_##family  \
 	}
-#define CASE(...) ANY_CASE(__VA_ARGS__, 0, 0)
-#define ENDS(...) ANY_CASE(__VA_ARGS__, 1, 0)
-#define SHARED(...) ANY_CASE(__VA_ARGS__, 0, 1)
+#define CASE(...) ANY_CASE(__VA_ARGS__, 0, 0, LLAMA)
+#define ENDS(...) ANY_CASE(__VA_ARGS__, 1, 0, LLAMA)
+#define SHARED(...) ANY_CASE(__VA_ARGS__, 0, 1, LLAMA)
+#define FAMILY(family, ...) ANY_CASE(__VA_ARGS__, 0, 0, family)
 
 static const struct layout_case cases[] = {
-	CASE(1, 1, 1, 1, 1, 2, 4, 0),   CASE(1, 1, 1, 1, 1, 2, 4, 1),   CASE(2, 1, 1, 1, 1, 2, 2, 1),
-	CASE(4, 1, 1, 1, 1, 1, 4, 0),   CASE(4, 1, 1, 3, 1, 2, 2, 0),   CASE(8, 2, 1, 1, 1, 1, 2, 1),
-	CASE(4, 1, 2, 1, 1, 3, 1, 1),   CASE(1, 1, 4, 2, 1, 7, 8, 0),   CASE(2, 2, 2, 2, 2, 7, 1, 1),
-	CASE(1, 3, 3, 1, 3, 9, 2, 0),   CASE(2, 1, 2, 1, 3, 8, 4, 1),   CASE(1, 1, 2, 5, 1, 2, 8, 1),
-	SHARED(1, 1, 2, 1, 1, 2, 4, 1), SHARED(2, 1, 4, 2, 1, 5, 8, 0), SHARED(2, 2, 2, 2, 2, 7, 1, 1),
-	SHARED(1, 3, 3, 1, 3, 9, 2, 0), ENDS(4, 1, 4, 1, 1, 5, 2, 0),   ENDS(1, 1, 4, 1, 1, 2, 8, 0),
-	ENDS(4, 1, 2, 1, 2, 2, 2, 1),
+	CASE(1, 1, 1, 1, 1, 2, 4, 0),          CASE(1, 1, 1, 1, 1, 2, 4, 1),
+	CASE(2, 1, 1, 1, 1, 2, 2, 1),          CASE(4, 1, 1, 1, 1, 1, 4, 0),
+	CASE(4, 1, 1, 3, 1, 2, 2, 0),          CASE(8, 2, 1, 1, 1, 1, 2, 1),
+	CASE(4, 1, 2, 1, 1, 3, 1, 1),          CASE(1, 1, 4, 2, 1, 7, 8, 0),
+	CASE(2, 2, 2, 2, 2, 7, 1, 1),          CASE(1, 3, 3, 1, 3, 9, 2, 0),
+	CASE(2, 1, 2, 1, 3, 8, 4, 1),          CASE(1, 1, 2, 5, 1, 2, 8, 1),
+	SHARED(1, 1, 2, 1, 1, 2, 4, 1),        SHARED(2, 1, 4, 2, 1, 5, 8, 0),
+	SHARED(2, 2, 2, 2, 2, 7, 1, 1),        SHARED(1, 3, 3, 1, 3, 9, 2, 0),
+	ENDS(4, 1, 4, 1, 1, 5, 2, 0),          ENDS(1, 1, 4, 1, 1, 2, 8, 0),
+	ENDS(4, 1, 2, 1, 2, 2, 2, 1),          FAMILY(QWEN2, 4, 1, 2, 1, 1, 3, 2, 0),
+	FAMILY(QWEN2, 2, 2, 1, 1, 1, 2, 4, 1), FAMILY(QWEN3, 4, 1, 1, 2, 1, 2, 2, 1),
+	FAMILY(OLMO2, 4, 1, 2, 2, 2, 5, 1, 0), FAMILY(OLMO2, 2, 1, 2, 1, 1, 2, 8, 1),
 };
 
 static struct wlb_model shape_of(const struct layout_case *c)
@@ -60,6 +67,7 @@ static struct wlb_model shape_of(const struct layout_case *c)
 		.rope_theta = 1e4,
 		.rms_norm_eps = 1e-5,
 		.tie_word_embeddings = c->tied,
+		.family = c->family,
 	};
 }
 
@@ -252,9 +260,10 @@ static void find_last_moments(const struct wlb_parameters *p, int64_t *last_of_b
 		last_of_bucket[b] = INT64_MAX;
 	for (int c = 0; c < p->chunk_count; c++)
 		for (int l = 0; l < p->chunks[c].layers; l++) {
-			const int *tensors = (const int *)&p->chunks[c].tensors[l];
-			for (size_t i = 0; i < sizeof(struct wlb_layer_tensors) / sizeof(int); i++)
-				complete_with(p, tensors[i], c, l, last_of_bucket);
+			const struct wlb_layer_tensors *tensors = &p->chunks[c].tensors[l];
+			for (const int *tensor = &tensors->input_norm; tensor <= &tensors->down; tensor++)
+				if (*tensor >= 0)
+					complete_with(p, *tensor, c, l, last_of_bucket);
 		}
 	if (p->final_norm >= 0)
 		complete_with(p, p->final_norm, p->chunk_count - 1, p->chunks[p->chunk_count - 1].layers,
@@ -291,11 +300,16 @@ static void buckets_come_as_the_backward_pass_completes_them(void **state)
 static enum wlb_bucket_kind expected_kind(const struct replica *r, const struct wlb_tensor *t)
 {
 	const struct wlb_layout *l = &r->layout_case->plan.layout;
-	if (t->block.dimensions == 1)
+	int is_vector = t->block.dimensions == 1, is_bias = strstr(t->name, ".bias") != NULL;
+	int is_cut_norm = r->shape.family == WLB_FAMILY_OLMO2 && strstr(t->name, "self_attn") != NULL;
+	int of_kv = strstr(t->name, ".k_proj.") != NULL || strstr(t->name, ".v_proj.") != NULL ||
+	            strstr(t->name, ".k_norm.") != NULL;
+	if (is_vector && !is_bias && !is_cut_norm)
 		return WLB_BUCKET_NORMS;
-	if (r->shape.num_key_value_heads < l->tp &&
-	    (strstr(t->name, ".k_proj.") != NULL || strstr(t->name, ".v_proj.") != NULL))
-		return WLB_BUCKET_KV;
+	if (r->shape.num_key_value_heads < l->tp && of_kv)
+		return is_vector ? WLB_BUCKET_KV_VECTORS : WLB_BUCKET_KV;
+	if (is_vector)
+		return WLB_BUCKET_VECTORS;
 	if (r->shape.tie_word_embeddings && l->pp > 1 && strcmp(t->name, "model.embed_tokens.weight") == 0)
 		return WLB_BUCKET_TIED;
 	if (r->layout_case->plan.shared_head && strcmp(t->name, "lm_head.weight") == 0)
@@ -319,6 +333,7 @@ static void check_equal_buckets(const struct replica *r, const struct wlb_parame
 			if (!same_block(s, t))
 				continue;
 			assert_int_not_equal(expected_kind(r, s), WLB_BUCKET_MATRICES);
+			assert_int_not_equal(expected_kind(r, s), WLB_BUCKET_VECTORS);
 			assert_int_equal(a->buckets[s->bucket].elements, b->buckets[t->bucket].elements);
 			assert_int_equal(s->offset - a->buckets[s->bucket].offset,
 			                 t->offset - b->buckets[t->bucket].offset);

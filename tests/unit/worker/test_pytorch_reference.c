@@ -11,6 +11,7 @@
 
 #include "common/model_config.h"
 #include "worker/checkpoint/checkpoint.h"
+#include "worker/model/published.h"
 #include "worker/model/transformer.h"
 
 enum { DOCUMENTS = 4, TOKENS = 25 };
@@ -40,21 +41,39 @@ static void assert_success(int ok)
 		fail_msg("%s", error.message);
 }
 
-/* Reads a tensor of the saved model, or of the values that Transformers computed with it. */
-static void *read_tensor(const struct reference_model *o, const char *sub, const char *name, enum wlb_dtype dtype,
-                         int64_t rows, int64_t cols)
+/* Reads a block of a tensor of the saved model, or of the values that Transformers computed with it. */
+static void *read_block(const struct reference_model *o, const char *sub, const char *name, enum wlb_dtype dtype,
+                        const struct wlb_tensor_block *block)
 {
 	char path[600];
 	snprintf(path, sizeof(path), "%s%s", o->folder, sub);
 	struct wlb_tensor_part part = {
 		.name = name,
 		.dtype = dtype,
-		.block = {cols == 1 ? 1 : 2, rows, cols, 0, rows, 0, cols},
-		.data_host = malloc((size_t)(rows * cols) * wlb_dtype_bytes(dtype)),
+		.block = *block,
+		.data_host = malloc((size_t)wlb_tensor_block_elements(block) * wlb_dtype_bytes(dtype)),
 	};
 	assert_non_null(part.data_host);
 	assert_success(wlb_checkpoint_read(path, &part, 1, &error) == 0);
 	return part.data_host;
+}
+
+/* Reads all of a tensor. */
+static void *read_tensor(const struct reference_model *o, const char *sub, const char *name, enum wlb_dtype dtype,
+                         int64_t rows, int64_t cols)
+{
+	const struct wlb_tensor_block all = {cols == 1 ? 1 : 2, rows, cols, 0, rows, 0, cols};
+	return read_block(o, sub, name, dtype, &all);
+}
+
+/* Reads one of our tensors, which may be rows of one of Transformers'. */
+static void *read_ours(const struct reference_model *o, const char *sub, const struct wlb_tensor *t,
+                       enum wlb_dtype dtype)
+{
+	char name[64];
+	struct wlb_tensor_block block = t->block;
+	wlb_published_block(&o->parameters->shape, t->name, name, &block);
+	return read_block(o, sub, name, dtype, &block);
 }
 
 static void *to_device(struct reference_model *o, const void *from_host, size_t bytes)
@@ -102,7 +121,7 @@ static void read_weights(struct reference_model *o)
 	const struct wlb_parameters *p = o->parameters;
 	for (int i = 0; i < p->count; i++) {
 		const struct wlb_tensor *t = &p->tensors[i];
-		void *weights = read_tensor(o, "", t->name, o->device->compute, t->block.rows, t->block.cols);
+		void *weights = read_ours(o, "", t, o->device->compute);
 		o->device->ops->to_device(o->device, NULL, wlb_weight(p, i), weights,
 		                          (size_t)(t->block.rows * t->block.cols) *
 		                                  wlb_dtype_bytes(o->device->compute));
@@ -145,14 +164,12 @@ static void close_model(struct reference_model *o)
 	wlb_device_close(o->device);
 }
 
-/* Fails where the greatest difference to Transformers' tensor of that name exceeds `tolerance` times its greatest
- * value.
- */
-static void compare(const struct reference_model *o, const char *name, const void *found, int64_t rows, int64_t cols,
-                    double tolerance)
+/* Fails where the greatest difference to Transformers' values exceeds `tolerance` times the greatest of them. */
+static void compare(const struct reference_model *o, const char *name, const void *found, double *expected,
+                    int64_t count, double tolerance)
 {
-	double *expected = read_tensor(o, "/expected", name, WLB_FLOAT64, rows, cols), greatest = 0.0, difference = 0.0;
-	for (int64_t i = 0; i < rows * cols; i++) {
+	double greatest = 0.0, difference = 0.0;
+	for (int64_t i = 0; i < count; i++) {
 		double value =
 			o->device->compute == WLB_FLOAT64 ? ((const double *)found)[i] : ((const float *)found)[i];
 		greatest = fmax(greatest, fabs(expected[i]));
@@ -172,7 +189,8 @@ static void compare_gradients(const struct reference_model *o, double tolerance)
 		void *gradient = malloc(bytes);
 		assert_non_null(gradient);
 		o->device->ops->to_host(o->device, gradient, wlb_gradient(p, i), bytes);
-		compare(o, t->name, gradient, t->block.rows, t->block.cols, tolerance);
+		compare(o, t->name, gradient, read_ours(o, "/expected", t, WLB_FLOAT64),
+		        wlb_tensor_block_elements(&t->block), tolerance);
 		free(gradient);
 	}
 }
@@ -186,7 +204,8 @@ static void check(const char *name, enum wlb_dtype dtype, double tolerance)
 	void *logits = malloc((size_t)(TOKENS * vocab) * wlb_dtype_bytes(dtype));
 	assert_non_null(logits);
 	assert_success(wlb_logits(o.transformer, &o.batch, logits, &error) == 0);
-	compare(&o, "logits", logits, TOKENS, vocab, tolerance);
+	compare(&o, "logits", logits, read_tensor(&o, "/expected", "logits", WLB_FLOAT64, TOKENS, vocab),
+	        TOKENS * vocab, tolerance);
 	free(logits);
 
 	struct wlb_slot *slot = wlb_transformer_slot(o.transformer, 0);
@@ -203,18 +222,22 @@ static void check(const char *name, enum wlb_dtype dtype, double tolerance)
 	close_model(&o);
 }
 
+/* The folders of make_fixture.py. */
+static const char *const models[] = {"untied", "tied",  "llama3", "linear", "yarn",   "mistral",
+                                     "qwen2",  "qwen3", "olmo2",  "phi3",   "smollm3"};
+
 static void in_float64(void **state)
 {
 	(void)state;
-	check("untied", WLB_FLOAT64, 1e-12);
-	check("tied", WLB_FLOAT64, 1e-12);
+	for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++)
+		check(models[i], WLB_FLOAT64, 1e-12);
 }
 
 static void in_float32(void **state)
 {
 	(void)state;
-	check("untied", WLB_FLOAT32, 1e-4);
-	check("tied", WLB_FLOAT32, 1e-4);
+	for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++)
+		check(models[i], WLB_FLOAT32, 1e-4);
 }
 
 int main(void)

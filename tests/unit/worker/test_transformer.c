@@ -105,24 +105,28 @@ static void parts_of_the_logits_change_no_loss(void **state)
 }
 
 /* Without pipeline and replicas the memory model has no buffers that the transformer does not allocate. */
-static void memory_is_what_the_model_of_it_says(void **state)
+static void check_memory(enum wlb_family family, enum wlb_recompute kind)
 {
 	enum { ROWS = 4096 };
+	const struct tiny_setup setup = {.family = family, .layers = 5, .recompute = kind, .max_tokens = ROWS};
+	struct tiny tiny = tiny_open(&setup);
+	const struct wlb_plan plan = {.layout = {1, 1, 1, 1}, .interleave = 1, .micro_batches = 4, .recompute = kind};
+	const struct wlb_machine machine = {.element_bytes = 8};
+	struct wlb_cost_options worker;
+	wlb_cost_options_worker(&worker, &machine);
+	struct wlb_memory m =
+		wlb_memory_stage_of(&plan, &tiny.parameters->shape, &machine, &worker, 0, ROWS, ROWS, 0.0);
+	double predicted = m.activations + m.logits + m.buffers, bytes = (double)tiny.transformer->bytes;
+	assert_close(predicted / bytes, 1.0, 1e-6, "predicted beside allocated bytes");
+	tiny_close(&tiny);
+}
+
+static void memory_is_what_the_model_of_it_says(void **state)
+{
 	static const enum wlb_recompute kinds[] = {WLB_RECOMPUTE_NONE, WLB_RECOMPUTE_SELECTIVE, WLB_RECOMPUTE_FULL};
-	for (int i = 0; i < 3; i++) {
-		const struct tiny_setup setup = {.layers = 5, .recompute = kinds[i], .max_tokens = ROWS};
-		struct tiny tiny = tiny_open(&setup);
-		const struct wlb_plan plan = {
-			.layout = {1, 1, 1, 1}, .interleave = 1, .micro_batches = 4, .recompute = kinds[i]};
-		const struct wlb_machine machine = {.element_bytes = 8};
-		struct wlb_cost_options worker;
-		wlb_cost_options_worker(&worker, &machine);
-		struct wlb_memory m =
-			wlb_memory_stage_of(&plan, &tiny.parameters->shape, &machine, &worker, 0, ROWS, ROWS, 0.0);
-		double predicted = m.activations + m.logits + m.buffers, bytes = (double)tiny.transformer->bytes;
-		assert_close(predicted / bytes, 1.0, 1e-6, "predicted beside allocated bytes");
-		tiny_close(&tiny);
-	}
+	for (int family = 0; family < WLB_FAMILIES; family++)
+		for (int i = 0; i < 3; i++)
+			check_memory((enum wlb_family)family, kinds[i]);
 	(void)state;
 }
 

@@ -12,6 +12,7 @@ enum { TINY_VOCAB = 11, TINY_TOKENS = 13 };
 struct tiny_setup {
 	struct wlb_comm *world; /* of tp x cp ranks; NULL: this rank alone */
 	int tied;
+	enum wlb_family family;
 	int layers; /* 0: two */
 	int tp;
 	int cp;
