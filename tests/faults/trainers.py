@@ -48,9 +48,9 @@ class Ours:
         found = [f"attempt {attempt['attempt']} went on from step {attempt['resumed_step']}" for attempt in run["attempts"]
                  if (attempt["resumed_step"] or 0) % self.save_interval and attempt["resumed_step"] not in stops]
         repeated = run["steps_repeated"]
-        if repeated > self.save_interval * (len(run["attempts"]) - 1):
+        if repeated > training.REPEATED_MOST * (len(run["attempts"]) - 1):
             found.append(f"{repeated} steps were trained again")
-        return found
+        return found + training.lost_saves(run)
 
 
 class Foreign:
