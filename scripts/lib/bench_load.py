@@ -14,7 +14,7 @@ from bench_host import commit_of, compiler, machine
 from bench_train import ONE_NODE, Run, launched
 
 TITLE = "## From the decision to the first step"
-RANKS, ROUNDS = 2, 4
+RANKS, ROUNDS = 2, 8
 WINDOW, WINDOWS = 32, 2
 MODEL = {"model_type": "llama", "hidden_act": "silu", "hidden_size": 768, "intermediate_size": 2048, "num_hidden_layers": 14,
          "num_attention_heads": 12, "num_key_value_heads": 12, "vocab_size": 257, "max_position_embeddings": WINDOW,
