@@ -26,14 +26,23 @@ static int is_whole(const json_t *value)
 	return json_is_real(value) && fabs(number) < 0x1p53 && number == floor(number);
 }
 
+/* Sets *value to the field. Returns 1, 0 where it is absent and may be, or -1 where it must be given. */
+static int find_field(const json_t *object, const char *name, enum wlb_config_need need, const json_t **value,
+                      struct wlb_error *error)
+{
+	*value = wlb_config_field(object, name);
+	if (*value != NULL)
+		return 1;
+	return need == WLB_CONFIG_OPTIONAL ? 0 : wlb_fail(error, "%s is missing: it must be given", name);
+}
+
 int wlb_config_count(const json_t *object, const char *name, enum wlb_config_need need, int64_t *out,
                      struct wlb_error *error)
 {
-	const json_t *value = wlb_config_field(object, name);
-	if (value == NULL && need == WLB_CONFIG_OPTIONAL)
-		return 0;
-	if (value == NULL)
-		return wlb_fail(error, "%s is missing: it must be given", name);
+	const json_t *value;
+	int found = find_field(object, name, need, &value, error);
+	if (found <= 0)
+		return found;
 	if (!json_is_integer(value) && !is_whole(value))
 		return wlb_fail(error, "%s is %s: it must be a whole number", name, wlb_config_type_name(value));
 	*out = json_is_integer(value) ? json_integer_value(value) : (int64_t)json_real_value(value);
@@ -43,11 +52,10 @@ int wlb_config_count(const json_t *object, const char *name, enum wlb_config_nee
 int wlb_config_number(const json_t *object, const char *name, enum wlb_config_need need, double *out,
                       struct wlb_error *error)
 {
-	const json_t *value = wlb_config_field(object, name);
-	if (value == NULL && need == WLB_CONFIG_OPTIONAL)
-		return 0;
-	if (value == NULL)
-		return wlb_fail(error, "%s is missing: it must be given", name);
+	const json_t *value;
+	int found = find_field(object, name, need, &value, error);
+	if (found <= 0)
+		return found;
 	if (!json_is_number(value))
 		return wlb_fail(error, "%s is %s: it must be a number", name, wlb_config_type_name(value));
 	*out = json_number_value(value);

@@ -277,7 +277,7 @@ static int build(struct build *b, struct wlb_error *error)
 	wlb_progress_begin(&b->progress, b->options->show_progress, b->found.bytes, b->bytes_before);
 	int rc = add_files(b, error);
 	wlb_progress_end(&b->progress);
-	/* Where there is no room for the index, nothing is tokenized again. */
+	/* Where there is no space for the index, nothing is tokenized again. */
 	if (rc == 0 && b->places != NULL)
 		rc = write_journal(b, error);
 	b->is_written = rc == 0;

@@ -82,7 +82,7 @@ int wlb_helper_start(struct wlb_helper *h, const char *const *argv, int input, s
 		cause = errno;
 	h->in = to[1];
 	h->out = from[0];
-	/* A pipe without room, or without data, must not block this process: the waits are in poll. */
+	/* A full pipe, or one without data, must not block this process: the waits are in poll. */
 	if (cause == 0 && input < 0 &&
 	    (fcntl(h->out, F_SETFL, O_NONBLOCK) < 0 || fcntl(h->in, F_SETFL, O_NONBLOCK) < 0))
 		cause = errno;

@@ -10,14 +10,14 @@ static int is_data_path(const char *word)
 	return bytes >= strlen("--da") && strncmp(word, "--data-path", bytes) == 0;
 }
 
-/* Collects the words behind each --data-path into words[], which has room for all that are given and a NULL. Returns
- * where those of the last one begin. */
-static size_t collect(char *const *argv, char **words, size_t room, size_t *count)
+/* Collects the words behind each --data-path into words[], which has a place for each that is given and for a NULL.
+ * Returns where those of the last one begin. */
+static size_t collect(char *const *argv, char **words, size_t capacity, size_t *count)
 {
 	size_t begin = 0;
 	int follows = 0;
 	*count = 0;
-	for (; *argv != NULL && *count < room; argv++) {
+	for (; *argv != NULL && *count < capacity; argv++) {
 		if (is_data_path(*argv)) {
 			char *value = strchr(*argv, '=');
 			begin = *count;
@@ -67,11 +67,11 @@ static int take(char *const *words, struct wlb_data_choice *choice, struct wlb_e
 int wlb_data_choice_read(char *const *argv, const struct wlb_option_list *given, const char *split,
                          struct wlb_data_choice *choice, struct wlb_error *error)
 {
-	size_t count, room = (size_t)given->count;
-	char **words = calloc(room + 1, sizeof(*words));
+	size_t count, capacity = (size_t)given->count;
+	char **words = calloc(capacity + 1, sizeof(*words));
 	if (words == NULL)
 		return wlb_fail(error, "out of memory for the %d words of --data-path", given->count);
-	size_t begin = collect(argv, words, room, &count);
+	size_t begin = collect(argv, words, capacity, &count);
 	int rc = check_all_follow(given, words, count, error);
 	if (rc == 0)
 		rc = wlb_split_parse(split != NULL ? split : "1", &choice->split, error);

@@ -72,7 +72,7 @@ static int open_folder(void *context, struct wlb_error *error)
 	return wlb_near_folder_open(o->save_local, o->save, near->node, near->folder, error);
 }
 
-/* Finds the parts of a file of this rank, and makes room for its head. */
+/* Finds the parts of a file of this rank, and takes the memory for its head. */
 static int open_own(struct wlb_near *near, const struct wlb_parts *parts, enum wlb_near_kind kind,
                     struct wlb_error *error)
 {
@@ -135,7 +135,7 @@ static int list_sources(struct wlb_near *near, const struct wlb_launch *launch, 
 	return rc;
 }
 
-/* Collective. Finds out who keeps whose files; facts[] is room for numbers of all nodes and ranks. */
+/* Collective. Finds out who keeps whose files; facts[] is memory for numbers of all nodes and ranks. */
 static int find_sources(struct wlb_near *near, struct wlb_trainer *t, double *facts, uint64_t *switches,
                         int *neighbours, struct wlb_error *error)
 {
