@@ -1113,6 +1113,23 @@ class Losses(RunningJobs):
         self.assertEqual([(f["kind"], f["node"], f["cause"]) for f in self.show(run)["faults"]],
                          [("step_failed", "n1", True)])
 
+    def test_node_whose_slurmstepd_died_first(self):
+        """The processes of n2 die one after the other, and its agent has said that slurmstepd is gone before it dies too."""
+        run = self.new_run()
+        attempt, _ = self.ask(run, ["n1", "n2"])
+        report, links = self.open_reporters(run, attempt)
+        report("n1")
+        self.assertEqual(report("n2", stepd="gone", goodbye=True, exits=[{"rank": 1, "time": 1, "code": 137}])["order"], "end")
+        links["n2"].close()
+        self.kill_slurmd(2)
+        report("n1", goodbye=True)
+        _, reply = self.ask(run, ["n1", "n2"], previous={"attempt_id": attempt, "exit_code": 1})
+        self.assertEqual((reply["decision"], reply["nodes"]), ("start", ["n1"]))
+        self.assertIn("n2 is lost", reply["reason"])
+        causes = wait_for("the cause", lambda: [f for f in self.show(run)["faults"] if f["cause"] and f["kind"] == "node_lost"], 5)
+        self.assertEqual([fault["node"] for fault in causes], ["n2"])
+        self.assertEqual(self.show(run)["attempts"][0]["reason"], "node n2 is lost")
+
     def test_closed_connection_and_dead_slurmd_are_a_lost_node(self):
         run = self.new_run()
         attempt, _ = self.ask(run, ["n1", "n2"])

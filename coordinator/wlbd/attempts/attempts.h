@@ -47,6 +47,7 @@ struct wlbd_reporter {
 	int64_t late_ms;     /* when it last did so late; 0: it never has */
 	int64_t probed_ms;   /* when its node was last probed because of its silence */
 	bool goodbye;        /* it will not report again */
+	bool stepd_gone;     /* the slurmstepd there died, so that a goodbye does not say that the node outlived its tasks */
 	bool node_is_lost;   /* that was recorded, and it has not reported since */
 
 	/* Its stacks (verdicts/stacks.c). */

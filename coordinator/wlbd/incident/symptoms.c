@@ -252,7 +252,7 @@ int wlbd_symptom_node_silent(struct wlbd_attempt *attempt, const char *node)
 	const struct wlbd_attempt_life *life = &attempt->incident.life;
 	const struct wlbd_reporter *reporter = find_reporter(attempt, node);
 	struct wlbd_symptom *s = raise_symptom(attempt, WLBD_SILENT, node, WLBD_LAUNCHER, -1);
-	if (s != NULL && reporter != NULL && reporter->goodbye)
+	if (s != NULL && reporter != NULL && reporter->goodbye && !reporter->stepd_gone)
 		s->after_end = wlbd_attempt_has_ended(life) || wlbd_attempt_is_ordered(life);
 	return s != NULL ? 0 : -1;
 }

@@ -94,6 +94,7 @@ static void apply(struct wlbd_attempt *attempt, struct wlbd_reporter *reporter, 
 	}
 	reporter->agent = report->agent;
 	wlbd_symptom_alive(reporter, request->connection, request->began_ms);
+	reporter->stepd_gone = reporter->stepd_gone || report->stepd_gone;
 	/* Before its ranks, which ended because of it. */
 	if (report->stepd_gone)
 		wlbd_attempt_end_stepd_gone(attempt, reporter->node);
