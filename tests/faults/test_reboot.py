@@ -58,7 +58,7 @@ class RebootTest(test_time_limit.StopTest):
         (kind, where), = self.causes(run)
         self.say(f"{kind}: {run['attempts'][0]['reason']}")
         self.assertIn(kind, kinds)
-        self.assertEqual(where, f"n{node}")
+        self.assertEqual(where, f"n{node}", run["faults"])
         self.assertEqual(self.cluster.job(job)["Restarts"], str(restarts))
         self.check_losses(run, ITERATIONS)
         wait_for("the node in service", lambda: self.state(node) == "idle", 60)
@@ -99,7 +99,8 @@ class Compute(RebootTest):
         run = self.finish(job, 120)
         self.assertEqual(run["state"], "complete")
         self.say(", ".join(f"{attempt['state']} ({attempt['reason']})" for attempt in run["attempts"]))
-        self.assertEqual(self.causes(run), [("step_failed", None)])
+        # wlbd may find the node before its slurmd is there again.
+        self.assertIn(self.causes(run), ([("step_failed", None)], [("node_lost", "n3")]))
         self.check_losses(run, 12)
 
 
