@@ -254,6 +254,7 @@ slurm_node_kill() {
 slurm_node_reboot() {
 	slurm_node_kill "$1"
 	rm -rf "$CLUSTER_DIR/tmp-n$1"/*
+	sleep 2 # a node that boots is away for longer than wlbd needs to notice, also on a machine with much load
 	slurmd_restart "$1" -b
 }
 
