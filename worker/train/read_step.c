@@ -60,7 +60,7 @@ static int read_sums(struct wlb_trainer *t, struct wlb_unread_step *step, struct
 	facts->is_skipped = step->sums_host[WLB_CLIP_FACTOR] == 0.0;
 	if (!facts->is_skipped) {
 		t->bad_steps = 0;
-		if (t->options->bad_norm_ratio > 0.0)
+		if (t->options->bad_norm_ratio > 0.0 && facts->loss_tokens > 0)
 			wlb_recent_norms_add(&t->norms, facts->step, facts->grad_norm);
 		return 0;
 	}
