@@ -110,20 +110,13 @@ class ChatTemplate:
         return text, answers if self._environment.has_generation else self._answers_by_prefixes(text, messages, tools)
 
 
-def first_token(encoding, characters):
-    """The token of the first of these characters that is in one: a tokenizer may count blanks to none."""
-    return next((token for token in map(encoding.char_to_token, characters) if token is not None), None)
-
-
 def mark_answers(encoding, answers):
-    """The ids, with ANSWER added to those of the answers' tokens."""
-    ids = list(encoding.ids)
-    for begin, end in answers:
-        first = first_token(encoding, range(begin, end))
-        if first is not None:
-            last = first_token(encoding, range(end - 1, begin - 1, -1))
-            for token in range(first, last + 1):
-                ids[token] = encoding.ids[token] + ANSWER
+    """The ids, with ANSWER added to those of tokens that have a part of an answer in them."""
+    ids, at = [], 0
+    for token, (begin, end) in zip(encoding.ids, encoding.offsets):
+        while at < len(answers) and answers[at][1] <= begin:
+            at += 1
+        ids.append(token + ANSWER if at < len(answers) and end > answers[at][0] else token)
     return ids
 
 

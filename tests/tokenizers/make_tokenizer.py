@@ -21,6 +21,9 @@ def main():
     tokenizer.decoder = tokenizers.decoders.ByteLevel()
     tokenizer.train([text], tokenizers.trainers.BpeTrainer(
         vocab_size=1000, special_tokens=SPECIAL, initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(), show_progress=False))
+    # Which apply_chat_template() does not add: the template has it.
+    bos = ("<s>", tokenizer.token_to_id("<s>"))
+    tokenizer.post_processor = tokenizers.processors.TemplateProcessing(single="<s> $A", special_tokens=[bos])
     folder.mkdir()
     tokenizer.save(str(folder / "tokenizer.json"))
     config = {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": "<s>", "eos_token": {"content": "</s>", "__type": "AddedToken"}}
