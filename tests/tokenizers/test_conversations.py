@@ -49,8 +49,13 @@ TEMPLATES = {
                "{% if message['role'] == 'user' %}{{ '[INST] ' + message['content'] + ' [/INST]' }}"
                "{% else %}BEGIN{{ ' ' + message['content'] + eos_token }}END{% endif %}{% endfor %}",
     # The last character of an answer may be several tokens, and the first token of one may have begun before it.
-    "plain": "{% for message in messages %}{% if message['role'] == 'assistant' %}BEGIN{{ message['content'] }}END"
-             "{% else %}{{ '\nQ: ' + message['content'] + '\nA:' }}{% endif %}{% endfor %}",
+    "plain": """\
+{% for message in messages %}
+    {% if message['role'] == 'assistant' %}
+BEGIN{{ message['content'] }}END{% else %}
+Q: {{ message['content'] }} A: {% endif %}
+{% endfor %}
+""",
 }
 TOOLS = [{"type": "function", "function": {"name": "sum", "parameters": {"type": "object", "n": [1, 1.0, 0.1, -3e-7, 9007199254740993]}}}]
 
