@@ -1,6 +1,6 @@
 """Tokenizes the texts of `wlb data build --tokenizer`, which starts several of these processes.
 
-    python3 tokenize_texts.py TOKENIZER [--eod-token TOKEN] [--bos-token TOKEN]
+    python3 tokenize_texts.py TOKENIZER [--eod-token TOKEN] [--bos-token TOKEN] [--messages KEY [--chat-template FILE]]
 
 TOKENIZER is a tokenizer.json of Hugging Face, a model of SentencePiece, or a folder with either. Nothing is downloaded, and no code of
 the folder runs.
@@ -10,6 +10,11 @@ batch on standard input is answered. All numbers are uint32, little-endian:
 
     a batch    number of texts, the bytes of each, then all texts in UTF-8
     its reply  number of texts, the ids of each, then all ids
+               with --messages then also the number of bytes of a text in UTF-8, and the text
+
+With --messages each text is the place where it was read, NUL, and a JSON object with a conversation in field KEY (chat_template.py). Then
+2^31 is added to the ids of the answers' tokens, a conversation that is refused has no ids, and the text of the reply says why the first
+one is, empty where none is.
 
 A batch is read whole before the first byte of its reply is written. Special tokens are not added. Invalid UTF-8 becomes U+FFFD.
 Exit code 2, with the reason on standard error, where the tokenizer cannot be used.
@@ -24,7 +29,8 @@ import sys
 from pathlib import Path
 
 FILES = ("tokenizer.json", "tokenizer.model")  # in a folder, the first of them that is there
-CONFIG = "tokenizer_config.json"  # beside tokenizer.json: which token ends a text
+CONFIG = "tokenizer_config.json"  # beside tokenizer.json: which token ends a text, and the chat template
+LARGEST_REASON_BYTES = 500
 
 
 def refuse(message):
@@ -54,7 +60,8 @@ class HuggingFace:
         self._encode_batch = getattr(self._tokenizer, "encode_batch_fast", self._tokenizer.encode_batch)
         self.vocabulary = self._tokenizer.get_vocab_size(with_added_tokens=True)
         self.ids = 1 + max(self._tokenizer.get_vocab(with_added_tokens=True).values())
-        config_path = path.parent / CONFIG
+        self._folder = path.parent
+        config_path = self._folder / CONFIG
         try:
             self._config = json.loads(config_path.read_text(encoding="utf-8")) if config_path.exists() else {}
         except (OSError, ValueError) as error:
@@ -65,11 +72,15 @@ class HuggingFace:
     def id_of(self, token):
         return self._tokenizer.token_to_id(token)
 
-    def _special(self, name):
+    def _token(self, name):
         token = self._config.get(name)
         if isinstance(token, dict):
             token = token.get("content")
-        return self.id_of(token) if isinstance(token, str) else None
+        return token if isinstance(token, str) else None
+
+    def _special(self, name):
+        token = self._token(name)
+        return self.id_of(token) if token is not None else None
 
     def eod(self):
         return self._special("eos_token")
@@ -79,6 +90,20 @@ class HuggingFace:
 
     def encode(self, texts):
         return [encoding.ids for encoding in self._encode_batch(texts, add_special_tokens=False)]
+
+    def conversations(self, key, file):
+        """What encodes conversations, and the facts of it."""
+        jinja2 = import_or_refuse("jinja2")
+        import chat_template
+
+        named = {name: self._token(name) for name in chat_template.SPECIAL_TOKENS}
+        try:
+            templates = chat_template.find_templates(self._folder, self._config, file)
+            special_tokens = {name: token for name, token in named.items() if token is not None}
+            encoder = chat_template.Conversations(self._tokenizer, templates, special_tokens, key)
+        except chat_template.Refused as error:
+            refuse(error)
+        return encoder, {"library": f"{self.library}, jinja2 {jinja2.__version__}", "chat_template": chat_template.digest(templates)}
 
 
 class SentencePiece:
@@ -106,6 +131,12 @@ class SentencePiece:
 
     def encode(self, texts):
         return self._model.encode(texts, out_type=int, num_threads=1)
+
+    def conversations(self, *_):
+        refuse(
+            "--messages needs a tokenizer.json, which finds the special tokens of a chat template in a text, and a model of SentencePiece "
+            "does not: save it in that form, as transformers does with save_pretrained()"
+        )
 
 
 def find_file(path):
@@ -167,7 +198,13 @@ def write_numbers(stream, values):
     stream.write(values.tobytes())
 
 
-def answer_batches(tokenizer, stdin, stdout):
+def write_reason(stream, reason):
+    text = reason.encode("utf-8", errors="replace")[:LARGEST_REASON_BYTES]
+    write_numbers(stream, array.array("I", [len(text)]))
+    stream.write(text)
+
+
+def answer_batches(encode, has_reasons, stdin, stdout):
     while True:
         (count,) = numbers(read_exactly(stdin, 4))
         lengths = numbers(read_exactly(stdin, 4 * count))
@@ -176,10 +213,12 @@ def answer_batches(tokenizer, stdin, stdout):
         for length in lengths:
             texts.append(data[at : at + length].decode("utf-8", errors="replace"))
             at += length
-        ids = tokenizer.encode(texts)
+        ids, reason = encode(texts) if has_reasons else (encode(texts), "")
         write_numbers(stdout, array.array("I", [count, *map(len, ids)]))
         for of_text in ids:
             write_numbers(stdout, array.array("I", of_text))
+        if has_reasons:
+            write_reason(stdout, reason)
         stdout.flush()
 
 
@@ -188,17 +227,24 @@ def main():
     parser.add_argument("tokenizer", type=Path)
     parser.add_argument("--eod-token")
     parser.add_argument("--bos-token")
+    parser.add_argument("--messages", metavar="KEY")
+    parser.add_argument("--chat-template", type=Path)
     arguments = parser.parse_args()
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # the processes are the parallelism
     tokenizer, facts = load(arguments.tokenizer)
     facts["eod"] = named_or(tokenizer, arguments.eod_token, tokenizer.eod)
     facts["bos"] = named_or(tokenizer, arguments.bos_token, tokenizer.bos)
+    encode = tokenizer.encode
+    if arguments.messages is not None:
+        conversations, of_template = tokenizer.conversations(arguments.messages, arguments.chat_template)
+        facts.update(of_template)
+        encode = conversations.encode
     stdin, stdout = sys.stdin.buffer, sys.stdout.buffer
     head = json.dumps(facts).encode()
     write_numbers(stdout, array.array("I", [len(head)]))
     stdout.write(head)
     stdout.flush()
-    answer_batches(tokenizer, stdin, stdout)
+    answer_batches(encode, arguments.messages is not None, stdin, stdout)
 
 
 if __name__ == "__main__":

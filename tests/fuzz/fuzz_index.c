@@ -1,4 +1,7 @@
-/* Any .idx, beside a .bin of 64 bytes: refused, or every document of it can be read and scheduled. */
+/* Any .idx, beside a .bin of 64 bytes: refused, or every document of it can be read and scheduled, and has a mask where
+ * the dataset has one. */
+#include <stdio.h>
+
 #include "tests/fuzz/scratch.h"
 #include "worker/data/dataset.h"
 #include "worker/data/schedule.h"
@@ -34,6 +37,28 @@ static void schedule_some(const struct wlb_dataset *dataset)
 	wlb_schedule_free(schedule);
 }
 
+/* A mask of 32 bytes is one for tokens of 2 bytes. */
+static void mask_all(void)
+{
+	static const char mask[BIN_BYTES / 2] = {1, 1, 0, 1, 0, 0, 0, 1, 1};
+	struct wlb_error error;
+	struct wlb_dataset *dataset;
+	scratch_write("x.loss_mask", mask, sizeof(mask));
+	int rc = wlb_dataset_open(scratch_path("x"), &dataset, &error);
+	for (int64_t i = 0; rc == 0 && i < wlb_dataset_documents(dataset); i++) {
+		int64_t length = wlb_dataset_length(dataset, i);
+		int32_t targets[MOST_TOKENS] = {0};
+		if (length > MOST_TOKENS)
+			continue;
+		int64_t counted = wlb_dataset_mask(dataset, i, 0, length, targets, &error), found = 0;
+		for (int64_t t = 0; t < length; t++)
+			found += targets[t] == 0;
+		must(counted == found);
+	}
+	wlb_dataset_close(dataset);
+	must(remove(scratch_path("x.loss_mask")) == 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
 	static const char tokens[BIN_BYTES] = "the tokens of whatever index comes, sixty-four bytes of them";
@@ -49,5 +74,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	read_all(dataset);
 	schedule_some(dataset);
 	wlb_dataset_close(dataset);
+	mask_all();
 	return 0;
 }

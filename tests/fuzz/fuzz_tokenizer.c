@@ -1,5 +1,6 @@
 /* Whatever a tokenizer's process says: refused with a reason, or facts and ids within their bounds. */
 #include <fcntl.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "tests/fuzz/scratch.h"
@@ -8,6 +9,14 @@
 static void check_id(int64_t id, const struct wlb_tokenizer_facts *facts)
 {
 	must(id >= -1 && id < facts->ids);
+}
+
+/* Of conversations each id has a byte of the mask, and a reason ends. */
+static void check_conversations(const struct wlb_token_ids *ids, int64_t count)
+{
+	for (int64_t i = 0; i < count; i++)
+		must(ids->loss_mask[i] <= 1);
+	must(memchr(ids->refusal, '\0', sizeof(ids->refusal)) != NULL);
 }
 
 static void check_reply(struct wlb_tokenizer *t, const struct wlb_tokenizer_facts *facts)
@@ -23,20 +32,21 @@ static void check_reply(struct wlb_tokenizer *t, const struct wlb_tokenizer_fact
 		for (size_t i = 0; i < batch.text_count; i++)
 			for (uint32_t k = 0; k < ids.counts[i]; k++, id++)
 				must(*id >= 0 && *id < facts->ids);
+		if (t->options->messages_key != NULL)
+			check_conversations(&ids, id - ids.ids);
 	}
 	wlb_token_ids_free(&ids);
 	wlb_text_batch_free(&batch);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+static void check(const uint8_t *data, size_t bytes, const struct wlb_tokenizer_options *options)
 {
-	static const struct wlb_tokenizer_options options = {.path = "x"};
 	static const volatile sig_atomic_t interrupted = 0;
 	struct wlb_error error;
 	struct wlb_tokenizer_facts facts;
 	int bad_input, fd = open(scratch_write("said", data, bytes), O_RDONLY | O_CLOEXEC);
 	must(fd >= 0);
-	struct wlb_tokenizer t = {{.in = -1, .out = fd, .said = -1}, &options, &interrupted};
+	struct wlb_tokenizer t = {{.in = -1, .out = fd, .said = -1}, options, &interrupted};
 	if (wlb_tokenizer_read_facts(&t, &facts, &bad_input, &error) == 0) {
 		must(facts.vocabulary > 0 && facts.ids >= facts.vocabulary);
 		check_id(facts.eod, &facts);
@@ -45,5 +55,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		wlb_tokenizer_facts_free(&facts);
 	}
 	close(fd);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+	static const struct wlb_tokenizer_options texts = {.path = "x"},
+						  conversations = {.path = "x", .messages_key = "m"};
+	check(data, bytes, &texts);
+	check(data, bytes, &conversations);
 	return 0;
 }

@@ -63,6 +63,7 @@ static const struct {
          "\"num_attention_heads\":4,\"vocab_size\":257,\"no_rope_layers\":[1,0,1,0],\"no_rope_layer_interval\":2}"},
 	{"jsonl/two.jsonl", "{\"text\":\"one\"}\n\n{\"id\":1,\"text\":\"t\\u00e4\\u0000\"}\r\n"},
 	{"jsonl/sentences", "{\"text\":[\"one.\",\"\",\"two.\"]}\n"},
+	{"jsonl/messages", "{\"text\":[{\"role\":\"user\",\"content\":\"a\\u0000\"}],\"tools\":[{\"n\":[1,1.5]}]}\n"},
 	{"jsonl/array", "[{\"text\":\"one\"},\n{\"text\":\"two\"}]"},
 	{"jsonl/pretty", "{\n\"text\":\"one\"\n}\n{\"text\":\"two\"}"},
 	{"jsonl/python", "\xef\xbb\xbf{\"a\":NaN,\"b\":[-Infinity,1e999,18446744073709551615],\"text\":\"\\ud83d x "
@@ -226,17 +227,24 @@ static void seed_events(void)
 }
 
 /* What is said for the three texts of fuzz_tokenizer.c. */
+static void seed_reply(const char *path, const char *reply, size_t bytes)
+{
+	static const char facts[] =
+		"{\"file\":\"f\",\"sha256\":\"0123456789012345678901234567890123456789012345678901234567890123\","
+		"\"library\":\"l 1\",\"vocabulary\":9,\"ids\":9,\"eod\":8,\"bos\":null}";
+	char said[sizeof(facts) + 64] = {(char)(sizeof(facts) - 1)};
+	memcpy(said + 4, facts, sizeof(facts) - 1);
+	memcpy(said + 4 + sizeof(facts) - 1, reply, bytes);
+	check(wlb_file_write(path, said, 4 + sizeof(facts) - 1 + bytes, 0644, &error));
+}
+
+/* Of conversations the first id is one of an answer, and a reason of one byte follows. */
 static void seed_tokenizer(void)
 {
-#define FACTS                                                                                                          \
-	"{\"file\":\"f\",\"sha256\":\"0123456789012345678901234567890123456789012345678901234567890123\","             \
-	"\"library\":\"l 1\",\"vocabulary\":9,\"ids\":9,\"eod\":8,\"bos\":null}"
-	static const char reply[] = "\3\0\0\0\1\0\0\0\2\0\0\0\0\0\0\0\7\0\0\0\0\0\0\0\1\0\0";
-	char said[4 + sizeof(FACTS) - 1 + sizeof(reply)] = {(char)(sizeof(FACTS) - 1)};
-	memcpy(said + 4, FACTS, sizeof(FACTS) - 1);
-	memcpy(said + 4 + sizeof(FACTS) - 1, reply, sizeof(reply));
-	check(wlb_file_write("tokenizer/good", said, sizeof(said), 0644, &error));
-#undef FACTS
+	static const char texts[] = "\3\0\0\0\1\0\0\0\2\0\0\0\0\0\0\0\7\0\0\0\0\0\0\0\1\0\0";
+	static const char conversations[] = "\3\0\0\0\1\0\0\0\2\0\0\0\0\0\0\0\7\0\0\x80\0\0\0\0\1\0\0\0\1\0\0\0x";
+	seed_reply("tokenizer/good", texts, sizeof(texts));
+	seed_reply("tokenizer/conversations", conversations, sizeof(conversations) - 1);
 }
 
 static void seed_index(void)

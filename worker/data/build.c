@@ -59,6 +59,21 @@ static int write_journal(struct build *b, struct wlb_error *error)
 	return 0;
 }
 
+/* Keeps why the first conversation was refused; with strict it ends the build. */
+static int take_refusal(struct build *b, struct wlb_error *error)
+{
+	const char *why = wlb_encoder_refusal(b->encoder);
+	struct wlb_error *first = &b->result->first.refused;
+	if (why[0] == '\0')
+		return 0;
+	if (first->message[0] == '\0')
+		wlb_fail(first, "%s", why);
+	if (!b->options->strict)
+		return 0;
+	b->bad_input = 1;
+	return wlb_fail(error, "%s; without --strict it is an empty document", why);
+}
+
 static int add_document(struct build *b, const struct wlb_text *text, struct wlb_error *error)
 {
 	if (text->length < b->options->min_bytes) {
@@ -67,7 +82,7 @@ static int add_document(struct build *b, const struct wlb_text *text, struct wlb
 	}
 	if (b->added++ < b->journal.written.documents) /* an earlier build has written it */
 		return 0;
-	if (wlb_encoder_add(b->encoder, b->writer, text, error) < 0)
+	if (wlb_encoder_add(b->encoder, b->writer, text, error) < 0 || take_refusal(b, error) < 0)
 		return -1;
 	return b->places != NULL && wlb_now_s() - b->journal_s >= JOURNAL_PAUSE_S ? write_journal(b, error) : 0;
 }
@@ -171,6 +186,20 @@ static int fail_without_documents(const struct build *b, struct wlb_error *error
 	                (long long)r->omitted.unreadable, why[0] != '\0' ? ": " : "", why);
 }
 
+/* A conversation that is not refused has tokens, in one sequence. Where all are refused there is nothing to train. */
+static int count_refused(struct build *b, struct wlb_error *error)
+{
+	const struct wlb_index_written *written = wlb_index_writer_written(b->writer);
+	if (b->options->encoder.tokenizer.messages_key == NULL)
+		return 0;
+	b->result->refused = written->documents - written->sequences;
+	if (written->sequences > 0)
+		return 0;
+	b->bad_input = 1;
+	return wlb_fail(error, "each of the %lld conversations is refused, the first: %s",
+	                (long long)written->documents, b->result->first.refused.message);
+}
+
 static int add_files(struct build *b, struct wlb_error *error)
 {
 	for (int64_t i = b->journal.place.file; i < b->found.count; i++) {
@@ -184,7 +213,9 @@ static int add_files(struct build *b, struct wlb_error *error)
 		b->bytes_before += b->found.files[i].bytes;
 	}
 	if (b->added > 0)
-		return wlb_encoder_finish(b->encoder, b->writer, error);
+		return wlb_encoder_finish(b->encoder, b->writer, error) < 0 || take_refusal(b, error) < 0
+		               ? -1
+		               : count_refused(b, error);
 	b->bad_input = 1;
 	return fail_without_documents(b, error);
 }
@@ -198,8 +229,9 @@ static int resume(struct build *b, struct wlb_error *error)
 	b->places = calloc((size_t)b->found.count + 1, sizeof(*b->places));
 	if (b->places == NULL)
 		return wlb_fail(error, "out of memory for %lld files", (long long)b->found.count);
+	int has_mask = b->options->encoder.tokenizer.messages_key != NULL;
 	if (wlb_journal_read(prefix, plan, &b->journal) && b->journal.place.file < b->found.count)
-		b->writer = wlb_index_writer_resume(prefix, dtype, &b->journal.written, NULL);
+		b->writer = wlb_index_writer_resume(prefix, dtype, has_mask, &b->journal.written, NULL);
 	if (b->writer != NULL) {
 		b->has_journal = 1;
 		b->added = b->journal.place.added;
@@ -211,7 +243,7 @@ static int resume(struct build *b, struct wlb_error *error)
 		return 0;
 	}
 	b->journal = (struct wlb_journal){.plan = plan};
-	b->writer = wlb_index_writer_resume(prefix, dtype, &b->journal.written, error);
+	b->writer = wlb_index_writer_resume(prefix, dtype, has_mask, &b->journal.written, error);
 	return b->writer == NULL ? -1 : 0;
 }
 

@@ -15,7 +15,7 @@ struct wlb_build_options {
 	struct wlb_source_options source; /* `interrupted` is set by a signal handler */
 	struct wlb_encoder_options encoder;
 	int64_t min_bytes; /* shorter documents are left out */
-	int strict;        /* a text that is null ends the build, and is not left out */
+	int strict;        /* a text that is null or a conversation that is refused ends the build */
 	int show_progress; /* on stderr, where that is a terminal */
 };
 
@@ -25,6 +25,7 @@ struct wlb_build_result {
 	int64_t documents;
 	int64_t tokens;
 	int64_t resumed_documents; /* of these, what an earlier build has left */
+	int64_t refused;           /* of these, conversations that are empty documents, since they cannot be trained */
 	struct wlb_omitted omitted;
 	struct wlb_omitted_first first;
 };

@@ -39,6 +39,9 @@ static void report_build(const struct wlb_build_options *options, const struct w
 		printf("the first that is not text: %s\n", r->first.not_text.message);
 	if (r->omitted.no_text > 0)
 		printf("the first that is null: %s\n", r->first.no_text.message);
+	if (r->refused > 0)
+		wlb_show_line(stdout, "%lld conversations are refused and are empty documents, the first: %s",
+		              (long long)r->refused, r->first.refused.message);
 	if (r->omitted.unreadable > 0)
 		fprintf(stderr, "wlb data: %lld could not be read and are left out, the first: %s\n",
 		        (long long)r->omitted.unreadable, r->first.unreadable.message);
@@ -49,6 +52,7 @@ struct build_request {
 	struct wlb_build_options options;
 	const char *tokenizer; /* "bytes", or a path */
 	bool strict;
+	bool messages;
 };
 
 /* Returns how many processors this process may use, and at most as many processes as are allowed. */
@@ -57,6 +61,27 @@ static int count_processors(void)
 	cpu_set_t allowed;
 	int count = sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
 	return count < WLB_ENCODER_MOST_WORKERS ? count : WLB_ENCODER_MOST_WORKERS;
+}
+
+/* Takes what the documents are. */
+static int check_messages(struct build_request *request, struct wlb_error *error)
+{
+	struct wlb_encoder_options *o = &request->options.encoder;
+	struct wlb_source_options *source = &request->options.source;
+	if (source->json_key == NULL)
+		source->json_key = request->messages ? "messages" : "text";
+	if (!request->messages)
+		return o->tokenizer.chat_template != NULL ? wlb_fail(error, "--chat-template is for --messages") : 0;
+	if (o->tokenizer.path == NULL)
+		return wlb_fail(error, "--messages needs a tokenizer with a chat template: name it by --tokenizer");
+	if (o->append_eod || o->prepend_bos || o->split_sentences || request->options.min_bytes > 0)
+		return wlb_fail(error,
+		                "--messages excludes --append-eod, --prepend-bos, --split-sentences and --min-bytes: "
+		                "the chat template adds all special tokens, and a conversation is one sequence");
+	o->tokenizer.messages_key = source->json_key;
+	source->takes_messages = 1;
+	source->takes_sentences = 0;
+	return 0;
 }
 
 /* Takes the tokenizer, and refuses options that it does not have. */
@@ -87,7 +112,7 @@ static int build(void *values, struct wlb_error *error)
 	sigaction(SIGHUP, &action, NULL);
 	signal(SIGXFSZ, SIG_IGN); /* a file size limit is then an error of write(2) */
 	signal(SIGPIPE, SIG_IGN); /* a tokenizer that ends is then an error of write(2) */
-	if (check_tokenizer(request, error) < 0)
+	if (check_tokenizer(request, error) < 0 || check_messages(request, error) < 0)
 		return WLB_EXIT_USAGE;
 	request->options.inputs = request->inputs.texts;
 	if (request->options.encoder.workers == 0)
@@ -116,12 +141,21 @@ static const struct wlb_option build_options[] = {
                     "where the dataset goes; an old one is replaced"),
          .required = true},
 	{WLB_OPTION(FLAG, "strict", FIELD(strict), NULL,
-                    "a text that is null ends the build; without this option such objects are counted and left out")},
+                    "a text that is null or a conversation that is refused ends the build; without this option such "
+                    "objects are counted and left out")},
 	{WLB_OPTION(
-		 TEXT, "json-key", FIELD(options.source.json_key), "KEY",
-		 "field of a JSON object that holds the text; a line of JSONL that is not an object with such a text "
-		 "is an error, unless the text is null"),
-         .initial = "text"},
+		TEXT, "json-key", FIELD(options.source.json_key), "KEY",
+		"field of a JSON object that holds the text, or with --messages the conversation: 'text' or 'messages' "
+		"where it is not given; a line of JSONL that is not an object with such a field is an error, unless "
+		"the field is null")},
+	{WLB_OPTION(
+		FLAG, "messages", FIELD(messages), NULL,
+		"each JSON object has a conversation, an array of objects with role and content, and is tokenized by "
+		"the chat template of the tokenizer's folder; only tokens of the assistant's answers count in the "
+		"loss then: PREFIX.loss_mask says which")},
+	{WLB_OPTION(TEXT, "chat-template", FIELD(options.encoder.tokenizer.chat_template), "FILE",
+                    "the chat template of --messages, instead of that in the folder; the answers are what {% "
+                    "generation %} encloses in it, where it has that tag")},
 	{WLB_OPTION(INT64, "min-bytes", FIELD(options.min_bytes), "N",
                     "leave out documents of fewer bytes; with --tokenizer bytes those of none are always left out"),
          .max = WLB_OPTION_UNBOUNDED},
@@ -151,7 +185,8 @@ static const struct wlb_option build_options[] = {
          .min = 1, .max = WLB_ENCODER_MOST_WORKERS},
 	{WLB_OPTION(
 		 TEXT, "python", FIELD(options.encoder.tokenizer.python), "PROGRAM",
-		 "the Python in which the packages tokenizers, sentencepiece and pyarrow are: the last reads Parquet"),
+		 "the Python in which the packages tokenizers, sentencepiece, jinja2 and pyarrow are: jinja2 runs chat "
+		 "templates, and the last reads Parquet"),
          .initial = "python3"},
 };
 

@@ -258,6 +258,33 @@ int wlb_dataset_read(const struct wlb_dataset *d, int64_t document, int64_t star
 	return wlb_indexed_read(p->indexed, number_in(p, document), start, count, out, error);
 }
 
+bool wlb_dataset_has_loss_mask(const struct wlb_dataset *d)
+{
+	for (int i = 0; i < d->part_count; i++)
+		if (wlb_indexed_has_loss_mask(d->parts[i].indexed))
+			return true;
+	return false;
+}
+
+int64_t wlb_dataset_mask(const struct wlb_dataset *d, int64_t document, int64_t start, int64_t count, int32_t *targets,
+                         struct wlb_error *error)
+{
+	const struct part *p = find_part(d, document);
+	return wlb_indexed_mask(p->indexed, number_in(p, document), start, count, targets, error);
+}
+
+int64_t wlb_dataset_count_targets(const struct wlb_dataset *d, struct wlb_error *error)
+{
+	int64_t total = 0;
+	for (int64_t i = 0; i < wlb_dataset_documents(d); i++) {
+		int64_t counted = wlb_dataset_mask(d, i, 1, wlb_dataset_length(d, i) - 1, NULL, error);
+		if (counted < 0)
+			return counted;
+		total += counted;
+	}
+	return total;
+}
+
 /* Returns where share `share` of `shares` of the part begins, as a number in the part. */
 static int64_t share_begin(const struct part *p, int share, int shares)
 {

@@ -66,6 +66,15 @@ const char *wlb_dataset_path(const struct wlb_dataset *dataset);
  * token id is negative or above 2^31 - 1 or the file ends before, WLB_UNREADABLE where it cannot be read now. */
 int wlb_dataset_read(const struct wlb_dataset *dataset, int64_t document, int64_t start, int64_t count, int32_t *out,
                      struct wlb_error *error);
+/* Whether some of its tokens may not count in the loss: a part has a PREFIX.loss_mask (loss_mask.h). */
+bool wlb_dataset_has_loss_mask(const struct wlb_dataset *dataset);
+/* Sets those of targets[count], tokens [start, start + count) of the document, to -1 that do not count in the loss;
+ * NULL: only counts. Returns how many count; fails as wlb_loss_mask_apply. */
+int64_t wlb_dataset_mask(const struct wlb_dataset *dataset, int64_t document, int64_t start, int64_t count,
+                         int32_t *targets, struct wlb_error *error);
+/* Returns how many targets of all documents count in the loss, 0 included; fails as wlb_dataset_mask. Reads the masks
+ * whole. */
+int64_t wlb_dataset_count_targets(const struct wlb_dataset *dataset, struct wlb_error *error);
 /* Reads share `share` of `shares` of the documents and returns the largest token id; 0 where it has no tokens. It fails
  * as wlb_dataset_read. */
 int64_t wlb_dataset_max_token(const struct wlb_dataset *dataset, int share, int shares, struct wlb_error *error);

@@ -26,6 +26,7 @@ struct wlb_encoder {
 	size_t token_capacity;
 	int32_t *lengths; /* of its sequences */
 	size_t length_capacity;
+	char refusal[sizeof(((struct wlb_token_ids *)0)->refusal)]; /* the first */
 };
 
 /* Checks that the tokens that are to be added exist. */
@@ -135,6 +136,8 @@ char *wlb_encoder_facts(const struct wlb_encoder *e)
 	                           (json_int_t)f->vocabulary, "ids_below", (json_int_t)f->ids, "eod",
 	                           id_or_null(f->eod), "append_eod", o->append_eod, "bos", id_or_null(f->bos),
 	                           "prepend_bos", o->prepend_bos, "split_sentences", o->split_sentences);
+	if (f->chat_template[0] != '\0')
+		json_object_set_new(object, "chat_template", json_string(f->chat_template));
 	char *text = object == NULL ? NULL : json_dumps(object, JSON_INDENT(2));
 	json_decref(object);
 	char *line = text == NULL ? NULL : realloc(text, strlen(text) + 2);
@@ -190,6 +193,9 @@ static int write_document(struct wlb_encoder *e, struct wlb_index_writer *writer
 		e->tokens[at + total] = (int32_t)e->facts.eod;
 		e->lengths[sequences - 1]++;
 	}
+	if (e->options.tokenizer.messages_key != NULL &&
+	    wlb_index_writer_add_mask(writer, e->ids.loss_mask + (ids - e->ids.ids), total, error) < 0)
+		return -1;
 	return wlb_index_writer_add(writer, e->tokens, e->lengths, sequences, error);
 }
 
@@ -202,6 +208,8 @@ static int deliver(struct wlb_encoder *e, struct worker *worker, struct wlb_inde
 		return 0;
 	if (wlb_tokenizer_receive(&worker->tokenizer, batch, e->facts.ids, &e->ids, error) < 0)
 		return -1;
+	if (e->refusal[0] == '\0')
+		memcpy(e->refusal, e->ids.refusal, sizeof(e->refusal));
 	const int32_t *ids = e->ids.ids;
 	const uint32_t *counts = e->ids.counts;
 	for (size_t d = 0; d < batch->document_count; d++) {
@@ -235,6 +243,11 @@ int wlb_encoder_add(struct wlb_encoder *e, struct wlb_index_writer *writer, cons
 	if (wlb_text_batch_add(&e->filling, text, e->options.split_sentences, error) < 0)
 		return -1;
 	return wlb_text_batch_is_full(&e->filling) ? send_filled(e, writer, error) : 0;
+}
+
+const char *wlb_encoder_refusal(const struct wlb_encoder *e)
+{
+	return e->refusal;
 }
 
 int wlb_encoder_finish(struct wlb_encoder *e, struct wlb_index_writer *writer, struct wlb_error *error)

@@ -3,7 +3,8 @@
  * (tokenizer.h). Texts go to these in batches, in turn, and the ids are written in the order of the texts, whichever
  * process is first. The tokens of a document are, as of Megatron-LM's preprocess_data.py: the ids of each of its texts
  * that has any, a sequence each; the end id behind the last one, if asked for, unless the document has no ids. The
- * beginning id, if asked for, is before the first id of a document and never of an empty one.
+ * beginning id, if asked for, is before the first id of a document and never of an empty one. A conversation is one
+ * sequence, and has a loss mask; one that is refused is an empty document.
  */
 #ifndef WORKER_DATA_ENCODER_H
 #define WORKER_DATA_ENCODER_H
@@ -41,6 +42,8 @@ char *wlb_encoder_facts(const struct wlb_encoder *encoder);
 /* Adds a document, which reaches the writer in this call or a later one. */
 int wlb_encoder_add(struct wlb_encoder *encoder, struct wlb_index_writer *writer, const struct wlb_text *text,
                     struct wlb_error *error);
+/* Why a conversation was refused, the first of those that have reached the writer; empty where none was. */
+const char *wlb_encoder_refusal(const struct wlb_encoder *encoder);
 /* Writes all that was added. */
 int wlb_encoder_finish(struct wlb_encoder *encoder, struct wlb_index_writer *writer, struct wlb_error *error);
 /* Ends the processes. NULL allowed. */

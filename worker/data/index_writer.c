@@ -15,6 +15,7 @@ struct output {
 	char *path;
 	char *old_path; /* where the file of an earlier dataset is while its name is given to the new one */
 	int is_old_aside;
+	int has_name; /* the new file has its name */
 	struct wlb_temporary temporary;
 };
 
@@ -23,9 +24,11 @@ struct wlb_index_writer {
 	char *lengths; /* the path of which the temporary file is that of lengths_file; the file itself never exists */
 	struct wlb_temporary lengths_temporary;
 	struct output bin;
+	struct output mask;
 	struct output facts;
 	struct output idx;
 	FILE *tokens_file;
+	FILE *mask_file;    /* NULL: there is none */
 	FILE *lengths_file; /* of each document the number of its sequences and the length of each, as int32_t */
 	struct wlb_index_written written;
 };
@@ -66,6 +69,7 @@ static struct wlb_index_writer *name_files(const char *prefix, enum wlb_index_dt
 		w->lengths = NULL;
 		wlb_fail(error, "%s: out of memory", prefix);
 	} else if (name_output(&w->bin, prefix, "bin", error) == 0 &&
+	           name_output(&w->mask, prefix, "loss_mask", error) == 0 &&
 	           name_output(&w->facts, prefix, "facts.json", error) == 0 &&
 	           name_output(&w->idx, prefix, "idx", error) == 0) {
 		return w;
@@ -77,7 +81,7 @@ static struct wlb_index_writer *name_files(const char *prefix, enum wlb_index_dt
 /* Removes what killed processes have left. */
 static void remove_left(const struct wlb_index_writer *w)
 {
-	const char *const paths[] = {w->bin.path, w->facts.path, w->idx.path, w->lengths};
+	const char *const paths[] = {w->bin.path, w->mask.path, w->facts.path, w->idx.path, w->lengths};
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
 		wlb_temporary_remove_left(paths[i]);
 }
@@ -114,7 +118,8 @@ static int count_written(FILE *lengths, int64_t documents, struct wlb_index_writ
 }
 
 /* Opens the files that another process has left, and checks that they are what it says. */
-static int open_again(struct wlb_index_writer *w, const struct wlb_index_written *written, struct wlb_error *error)
+static int open_again(struct wlb_index_writer *w, int has_mask, const struct wlb_index_written *written,
+                      struct wlb_error *error)
 {
 	const int64_t most = INT64_MAX / 16;
 	if (written->documents > most || written->sequences > most || written->tokens > most)
@@ -122,6 +127,10 @@ static int open_again(struct wlb_index_writer *w, const struct wlb_index_written
 	w->tokens_file = wlb_temporary_open_again(&w->bin.temporary, w->bin.path,
 	                                          written->tokens * (int64_t)token_bytes(w), error);
 	if (w->tokens_file == NULL)
+		return -1;
+	if (has_mask)
+		w->mask_file = wlb_temporary_open_again(&w->mask.temporary, w->mask.path, written->tokens, error);
+	if (has_mask && w->mask_file == NULL)
 		return -1;
 	w->lengths_file =
 		wlb_temporary_open_again(&w->lengths_temporary, w->lengths,
@@ -134,7 +143,7 @@ static int open_again(struct wlb_index_writer *w, const struct wlb_index_written
 	return 0;
 }
 
-struct wlb_index_writer *wlb_index_writer_resume(const char *prefix, enum wlb_index_dtype dtype,
+struct wlb_index_writer *wlb_index_writer_resume(const char *prefix, enum wlb_index_dtype dtype, int has_mask,
                                                  const struct wlb_index_written *written, struct wlb_error *error)
 {
 	struct wlb_index_writer *w = name_files(prefix, dtype, error);
@@ -142,7 +151,7 @@ struct wlb_index_writer *wlb_index_writer_resume(const char *prefix, enum wlb_in
 		return NULL;
 	if (written->documents == 0)
 		remove_left(w);
-	if (open_again(w, written, error) == 0)
+	if (open_again(w, has_mask, written, error) == 0)
 		return w;
 	wlb_index_writer_free(w);
 	return NULL;
@@ -152,6 +161,8 @@ int wlb_index_writer_sync(struct wlb_index_writer *w, struct wlb_error *error)
 {
 	if (fflush(w->tokens_file) != 0 || fdatasync(fileno(w->tokens_file)) < 0)
 		return wlb_fail(error, "%s: cannot be written: %s", w->bin.path, strerror(errno));
+	if (w->mask_file != NULL && (fflush(w->mask_file) != 0 || fdatasync(fileno(w->mask_file)) < 0))
+		return wlb_fail(error, "%s: cannot be written: %s", w->mask.path, strerror(errno));
 	if (fflush(w->lengths_file) != 0 || fdatasync(fileno(w->lengths_file)) < 0)
 		return wlb_fail(error, "%s: cannot be written: %s", w->lengths_temporary.name, strerror(errno));
 	return 0;
@@ -162,6 +173,7 @@ int wlb_index_writer_leave(struct wlb_index_writer *w)
 	if (w->bin.temporary.name == NULL)
 		return 0;
 	wlb_temporary_leave(&w->bin.temporary);
+	wlb_temporary_leave(&w->mask.temporary);
 	wlb_temporary_leave(&w->lengths_temporary);
 	wlb_index_writer_free(w);
 	return 1;
@@ -203,6 +215,13 @@ int wlb_index_writer_add(struct wlb_index_writer *w, const int32_t *tokens, cons
 	w->written.documents++;
 	w->written.sequences += sequences;
 	w->written.tokens += count;
+	return 0;
+}
+
+int wlb_index_writer_add_mask(struct wlb_index_writer *w, const uint8_t *mask, size_t tokens, struct wlb_error *error)
+{
+	if (fwrite(mask, 1, tokens, w->mask_file) != tokens)
+		return wlb_fail(error, "%s: cannot be written: %s", w->mask.path, strerror(errno));
 	return 0;
 }
 
@@ -270,6 +289,13 @@ static int close_written(FILE *file, const char *path, int rc, struct wlb_error 
 	return rc < 0 ? wlb_fail(error, "%s: cannot be written: %s", path, strerror(why)) : 0;
 }
 
+static int close_mask(struct wlb_index_writer *w, struct wlb_error *error)
+{
+	FILE *file = w->mask_file;
+	w->mask_file = NULL;
+	return file == NULL ? 0 : close_written(file, w->mask.path, 0, error);
+}
+
 static int write_index(struct wlb_index_writer *w, struct wlb_error *error)
 {
 	FILE *file = wlb_temporary_open(&w->idx.temporary, w->idx.path, error);
@@ -299,23 +325,42 @@ static int set_old_aside(struct output *output, struct wlb_error *error)
 	return 0;
 }
 
+static int give_name(struct output *output, struct wlb_error *error)
+{
+	if (wlb_temporary_rename(&output->temporary, output->path, error) < 0)
+		return -1;
+	output->has_name = 1;
+	return 0;
+}
+
 /* Removes the new file where it has its name, and gives the name to the old one. */
 static int put_old_back(const struct output *output)
 {
 	if (output->is_old_aside)
 		return rename(output->old_path, output->path);
-	return output->temporary.name == NULL ? unlink(output->path) : 0;
+	return output->has_name ? unlink(output->path) : 0;
 }
 
 /* Undoes what was done of replace(), the index last as there. Returns -1. */
 static int put_dataset_back(struct wlb_index_writer *w, struct wlb_error *error)
 {
-	if (put_old_back(&w->bin) == 0 && put_old_back(&w->facts) == 0 && put_old_back(&w->idx) == 0)
+	if (put_old_back(&w->bin) == 0 && put_old_back(&w->mask) == 0 && put_old_back(&w->facts) == 0 &&
+	    put_old_back(&w->idx) == 0)
 		return -1;
 	return wlb_fail_in(error,
-	                   "the old dataset could not be put back: rename %s, %s and %s to their names without "
-	                   ".replaced",
-	                   w->bin.old_path, w->facts.old_path, w->idx.old_path);
+	                   "the old dataset could not be put back: rename %s, %s, %s and, where there is one, %s to "
+	                   "their names without .replaced",
+	                   w->bin.old_path, w->facts.old_path, w->idx.old_path, w->mask.old_path);
+}
+
+/* Tokens without a mask must not be found beside that of other tokens, whose index is gone. */
+static int give_mask_its_name(struct wlb_index_writer *w, struct wlb_error *error)
+{
+	if (w->mask.temporary.name != NULL)
+		return give_name(&w->mask, error);
+	if (unlink(w->mask.path) < 0 && errno != ENOENT)
+		return wlb_fail(error, "%s: cannot be removed: %s", w->mask.path, strerror(errno));
+	return 0;
 }
 
 /* Replaces the files of an earlier dataset, if there are any, by those that are written and synced. */
@@ -324,17 +369,18 @@ static int replace(struct wlb_index_writer *w, struct wlb_error *error)
 	/* The old index must not exist together with the new tokens. Tokens without an index are no dataset, and must
 	 * not replace those that an earlier build could not put back. */
 	if (set_old_aside(&w->idx, error) < 0 ||
-	    (w->idx.is_old_aside && (set_old_aside(&w->bin, error) < 0 || set_old_aside(&w->facts, error) < 0)) ||
-	    wlb_temporary_rename(&w->bin.temporary, w->bin.path, error) < 0 ||
-	    wlb_temporary_rename(&w->facts.temporary, w->facts.path, error) < 0)
+	    (w->idx.is_old_aside && (set_old_aside(&w->bin, error) < 0 || set_old_aside(&w->mask, error) < 0 ||
+	                             set_old_aside(&w->facts, error) < 0)) ||
+	    give_name(&w->bin, error) < 0 || give_mask_its_name(w, error) < 0 || give_name(&w->facts, error) < 0)
 		return put_dataset_back(w, error);
 	struct wlb_error unsynced;
 	int rc = wlb_parent_sync(w->bin.path, &unsynced);
-	if (wlb_temporary_rename(&w->idx.temporary, w->idx.path, error) < 0)
+	if (give_name(&w->idx, error) < 0)
 		return put_dataset_back(w, error);
 	if (rc == 0)
 		rc = wlb_parent_sync(w->idx.path, &unsynced);
 	unlink(w->bin.old_path);
+	unlink(w->mask.old_path);
 	unlink(w->facts.old_path);
 	unlink(w->idx.old_path);
 	if (rc < 0)
@@ -349,12 +395,13 @@ int wlb_index_writer_commit(struct wlb_index_writer *w, const char *facts, struc
 {
 	FILE *tokens_file = w->tokens_file;
 	w->tokens_file = NULL;
-	if (close_written(tokens_file, w->bin.path, 0, error) < 0 || write_facts(w, facts, error) < 0 ||
-	    write_index(w, error) < 0)
+	if (close_written(tokens_file, w->bin.path, 0, error) < 0 || close_mask(w, error) < 0 ||
+	    write_facts(w, facts, error) < 0 || write_index(w, error) < 0)
 		return -1;
 	/* A disk that is full or fails says so here, while the old dataset is still there. */
-	if (wlb_file_sync(w->bin.temporary.name, error) < 0 || wlb_file_sync(w->facts.temporary.name, error) < 0 ||
-	    wlb_file_sync(w->idx.temporary.name, error) < 0)
+	if (wlb_file_sync(w->bin.temporary.name, error) < 0 ||
+	    (w->mask.temporary.name != NULL && wlb_file_sync(w->mask.temporary.name, error) < 0) ||
+	    wlb_file_sync(w->facts.temporary.name, error) < 0 || wlb_file_sync(w->idx.temporary.name, error) < 0)
 		return -1;
 	return replace(w, error);
 }
@@ -365,9 +412,12 @@ void wlb_index_writer_free(struct wlb_index_writer *w)
 		return;
 	if (w->tokens_file != NULL)
 		fclose(w->tokens_file);
+	if (w->mask_file != NULL)
+		fclose(w->mask_file);
 	if (w->lengths_file != NULL)
 		fclose(w->lengths_file);
 	free_output(&w->bin);
+	free_output(&w->mask);
 	free_output(&w->facts);
 	free_output(&w->idx);
 	wlb_temporary_remove(&w->lengths_temporary);

@@ -12,6 +12,7 @@
 #include "common/word_digest.h"
 #include "worker/data/file_progress.h"
 #include "worker/data/input.h"
+#include "worker/data/loss_mask.h"
 
 enum {
 	READ_CHUNK_TOKENS = 8192,
@@ -38,6 +39,7 @@ struct wlb_indexed {
 	const unsigned char *lengths; /* into idx, as are the next two; unaligned */
 	const unsigned char *pointers;
 	const unsigned char *document_starts;
+	struct wlb_loss_mask mask;
 };
 
 static uint64_t load_u64(const unsigned char *from)
@@ -270,12 +272,14 @@ int wlb_indexed_open(const char *prefix, struct wlb_indexed **indexed, struct wl
 		wlb_fail(error, "%s: out of memory", prefix);
 		return WLB_UNREADABLE;
 	}
-	d->bin_fd = -1;
+	d->bin_fd = d->mask.fd = -1;
 	int rc = make_paths(d, prefix, error);
 	if (rc == 0)
 		rc = open_files(d, error);
 	if (rc == 0)
 		rc = check_index(d, error);
+	if (rc == 0)
+		rc = wlb_loss_mask_open(&d->mask, prefix, d->bin_bytes / d->token_bytes, error);
 	if (rc == 0)
 		*indexed = d;
 	else
@@ -291,6 +295,7 @@ void wlb_indexed_close(struct wlb_indexed *d)
 		munmap(d->idx, (size_t)d->idx_bytes);
 	if (d->bin_fd >= 0)
 		close(d->bin_fd);
+	wlb_loss_mask_close(&d->mask);
 	free(d->idx_path);
 	free(d->bin_path);
 	free(d);
@@ -306,37 +311,54 @@ int64_t wlb_indexed_tokens(const struct wlb_indexed *d)
 	return d->tokens;
 }
 
+int wlb_indexed_has_loss_mask(const struct wlb_indexed *d)
+{
+	return d->mask.fd >= 0;
+}
+
 uint64_t wlb_indexed_index_digest(const struct wlb_indexed *d)
 {
 	return d->index_digest;
 }
 
-/* Returns the byte of .bin where a window begins. Each is in an equal part of a file that is larger than all windows.
- */
-static int64_t window_start(const struct wlb_indexed *d, int64_t window)
+/* Returns the byte of a file of so many where a window begins. Each is in an equal part of a file that is larger than
+ * all windows. */
+static int64_t window_start(const struct wlb_indexed *d, int64_t file_bytes, int64_t window)
 {
-	int64_t part_bytes = d->bin_bytes / WINDOWS;
-	if (d->bin_bytes <= (int64_t)WINDOWS * WINDOW_BYTES)
+	int64_t part_bytes = file_bytes / WINDOWS;
+	if (file_bytes <= (int64_t)WINDOWS * WINDOW_BYTES)
 		return window * WINDOW_BYTES;
 	uint64_t random = wlb_word_digest_mix(d->index_digest, (uint64_t)window);
 	return window * part_bytes + (int64_t)(random % (uint64_t)(part_bytes - WINDOW_BYTES + 1));
 }
 
-int wlb_indexed_digest_tokens(struct wlb_indexed *d, struct wlb_error *error)
+static int digest_file(const struct wlb_indexed *d, int fd, const char *path, int64_t file_bytes, uint64_t *value,
+                       struct wlb_error *error)
 {
 	unsigned char bytes[WINDOW_BYTES]; /* a multiple of the digest's stride */
 	struct wlb_word_digest digest = {0};
-	for (int64_t i = 0; i < WINDOWS && window_start(d, i) < d->bin_bytes; i++) {
-		int64_t start = window_start(d, i), left = d->bin_bytes - start;
+	for (int64_t i = 0; i < WINDOWS && window_start(d, file_bytes, i) < file_bytes; i++) {
+		int64_t start = window_start(d, file_bytes, i), left = file_bytes - start;
 		size_t count = (size_t)(left < WINDOW_BYTES ? left : WINDOW_BYTES);
-		int rc = wlb_input_read(d->bin_fd, d->bin_path, bytes, count, start, error);
+		int rc = wlb_input_read(fd, path, bytes, count, start, error);
 		if (rc < 0)
 			return rc;
 		wlb_word_digest_add(&digest, bytes, count);
 	}
-	d->token_digest = wlb_word_digest_mix(wlb_word_digest_value(&digest), (uint64_t)d->bin_bytes);
-	d->token_digest += d->token_digest == 0;
+	*value = wlb_word_digest_mix(wlb_word_digest_value(&digest), (uint64_t)file_bytes);
 	return 0;
+}
+
+int wlb_indexed_digest_tokens(struct wlb_indexed *d, struct wlb_error *error)
+{
+	uint64_t of_mask;
+	int rc = digest_file(d, d->bin_fd, d->bin_path, d->bin_bytes, &d->token_digest, error);
+	if (rc == 0 && d->mask.fd >= 0) {
+		rc = digest_file(d, d->mask.fd, d->mask.path, d->mask.bytes, &of_mask, error);
+		d->token_digest = rc == 0 ? wlb_word_digest_mix(d->token_digest, of_mask) : 0;
+	}
+	d->token_digest += rc == 0 && d->token_digest == 0;
+	return rc;
 }
 
 uint64_t wlb_indexed_token_digest(const struct wlb_indexed *d)
@@ -409,24 +431,55 @@ static int read_sequence(const struct wlb_indexed *d, int64_t sequence, int64_t 
 	return 0;
 }
 
+/* Tokens [start, start + count) of one sequence. */
+struct piece {
+	int64_t sequence, start, count;
+};
+
+/* Sets the next piece of a document that is of its tokens [start, start + count), and moves these behind it. Begins
+ * with the sequence of `piece`. Returns 0 behind the last. */
+static int next_piece(const struct wlb_indexed *d, int64_t document, int64_t *start, int64_t *count,
+                      struct piece *piece)
+{
+	for (int64_t s = piece->sequence; *count > 0 && s < document_start(d, document + 1); s++) {
+		int64_t left = sequence_length(d, s) - *start;
+		if (left <= 0) {
+			*start = -left;
+			continue;
+		}
+		*piece = (struct piece){.sequence = s, .start = *start, .count = *count < left ? *count : left};
+		*start += piece->count;
+		*count -= piece->count;
+		return 1;
+	}
+	return 0;
+}
+
 int wlb_indexed_read(const struct wlb_indexed *d, int64_t document, int64_t start, int64_t count, int32_t *out,
                      struct wlb_error *error)
 {
-	for (int64_t s = document_start(d, document); count > 0 && s < document_start(d, document + 1); s++) {
-		int64_t length = sequence_length(d, s);
-		if (start >= length) {
-			start -= length;
-			continue;
-		}
-		int64_t n = count < length - start ? count : length - start;
-		int rc = read_sequence(d, s, start, n, out, error);
+	for (struct piece p = {.sequence = document_start(d, document)}; next_piece(d, document, &start, &count, &p);
+	     out += p.count) {
+		int rc = read_sequence(d, p.sequence, p.start, p.count, out, error);
 		if (rc < 0)
 			return rc;
-		out += n;
-		count -= n;
-		start = 0;
 	}
 	return 0;
+}
+
+int64_t wlb_indexed_mask(const struct wlb_indexed *d, int64_t document, int64_t start, int64_t count, int32_t *targets,
+                         struct wlb_error *error)
+{
+	int64_t total = 0;
+	for (struct piece p = {.sequence = document_start(d, document)}; next_piece(d, document, &start, &count, &p);) {
+		int64_t first = sequence_pointer(d, p.sequence) / d->token_bytes + p.start;
+		int64_t counted = wlb_loss_mask_apply(&d->mask, first, p.count, targets, error);
+		if (counted < 0)
+			return counted;
+		total += counted;
+		targets = targets != NULL ? targets + p.count : NULL;
+	}
+	return total;
 }
 
 int64_t wlb_indexed_max_token(const struct wlb_indexed *d, int64_t first, int64_t end, struct wlb_error *error)

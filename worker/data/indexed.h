@@ -23,11 +23,13 @@ void wlb_indexed_close(struct wlb_indexed *indexed); /* NULL allowed */
 
 int64_t wlb_indexed_documents(const struct wlb_indexed *indexed);
 int64_t wlb_indexed_tokens(const struct wlb_indexed *indexed);
+/* Whether some of its tokens may not count in the loss. */
+int wlb_indexed_has_loss_mask(const struct wlb_indexed *indexed);
 /* Returns a digest, never 0, of the element type, the lengths, the pointers and the documents that the index has. */
 uint64_t wlb_indexed_index_digest(const struct wlb_indexed *indexed);
 /* Makes the digest of the tokens: of the size of .bin and of 1 MiB of it, in windows all over the file, at bytes that
- * follow from the digest of the index; a .bin of up to 1 MiB is in it whole. Returns 0, -1 where the file ends before,
- * WLB_UNREADABLE where it cannot be read now. */
+ * follow from the digest of the index; a .bin of up to 1 MiB is in it whole. The loss mask is in it in the same way.
+ * Returns 0, -1 where the file ends before, WLB_UNREADABLE where it cannot be read now. */
 int wlb_indexed_digest_tokens(struct wlb_indexed *indexed, struct wlb_error *error);
 /* Returns that digest, 0 where it was not made. */
 uint64_t wlb_indexed_token_digest(const struct wlb_indexed *indexed);
@@ -38,6 +40,10 @@ const char *wlb_indexed_path(const struct wlb_indexed *indexed);
  * token id is negative or above 2^31 - 1 or the file ends before, WLB_UNREADABLE where it cannot be read now. */
 int wlb_indexed_read(const struct wlb_indexed *indexed, int64_t document, int64_t start, int64_t count, int32_t *out,
                      struct wlb_error *error);
+/* Sets those of targets[count], tokens [start, start + count) of the document, to -1 that do not count in the loss;
+ * NULL: only counts. Returns how many count; fails as wlb_loss_mask_apply. */
+int64_t wlb_indexed_mask(const struct wlb_indexed *indexed, int64_t document, int64_t start, int64_t count,
+                         int32_t *targets, struct wlb_error *error);
 /* Reads the documents [first, end) and returns the largest token id; 0 where they have no tokens. It fails as
  * wlb_indexed_read. */
 int64_t wlb_indexed_max_token(const struct wlb_indexed *indexed, int64_t first, int64_t end, struct wlb_error *error);

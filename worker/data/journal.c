@@ -26,14 +26,15 @@ static void take_message(struct wlb_error *error, const char *text)
 
 static int parse(const json_t *object, uint64_t plan, struct wlb_journal *j)
 {
-	const char *digest, *no_text, *not_text, *unreadable;
+	const char *digest, *no_text, *not_text, *unreadable, *refused;
 	uint64_t its_plan;
 	json_int_t n[9];
 	if (json_unpack((json_t *)(uintptr_t)object,
-	                "{s:s, s:{s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I, s:I, s:I}, s:{s:s, s:s, s:s}}", "plan",
+	                "{s:s, s:{s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I, s:I, s:I}, s:{s:s, s:s, s:s, s:s}}", "plan",
 	                &digest, "written", "documents", &n[0], "sequences", &n[1], "tokens", &n[2], "place", "file",
 	                &n[3], "added", &n[4], "too_short", &n[5], "no_text", &n[6], "not_text", &n[7], "unreadable",
-	                &n[8], "first", "no_text", &no_text, "not_text", &not_text, "unreadable", &unreadable) < 0 ||
+	                &n[8], "first", "no_text", &no_text, "not_text", &not_text, "unreadable", &unreadable,
+	                "refused", &refused) < 0 ||
 	    wlb_word_digest_parse(digest, &its_plan) < 0 || its_plan != plan)
 		return 0;
 	for (int i = 0; i < 9; i++)
@@ -48,6 +49,7 @@ static int parse(const json_t *object, uint64_t plan, struct wlb_journal *j)
 	take_message(&j->first.no_text, no_text);
 	take_message(&j->first.not_text, not_text);
 	take_message(&j->first.unreadable, unreadable);
+	take_message(&j->first.refused, refused);
 	return j->place.added <= j->written.documents;
 }
 
@@ -70,14 +72,14 @@ int wlb_journal_write(const char *prefix, const struct wlb_journal *j, struct wl
 	char digest[17];
 	const struct wlb_omitted *o = &j->place.omitted;
 	snprintf(digest, sizeof(digest), "%016" PRIx64, j->plan);
-	json_t *object = json_pack("{s:s, s:{s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I, s:I, s:I}, s:{s:s, s:s, s:s}}",
-	                           "plan", digest, "written", "documents", (json_int_t)j->written.documents,
-	                           "sequences", (json_int_t)j->written.sequences, "tokens",
-	                           (json_int_t)j->written.tokens, "place", "file", (json_int_t)j->place.file, "added",
-	                           (json_int_t)j->place.added, "too_short", (json_int_t)o->too_short, "no_text",
-	                           (json_int_t)o->no_text, "not_text", (json_int_t)o->not_text, "unreadable",
-	                           (json_int_t)o->unreadable, "first", "no_text", j->first.no_text.message, "not_text",
-	                           j->first.not_text.message, "unreadable", j->first.unreadable.message);
+	json_t *object = json_pack(
+		"{s:s, s:{s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I, s:I, s:I}, s:{s:s, s:s, s:s, s:s}}", "plan", digest,
+		"written", "documents", (json_int_t)j->written.documents, "sequences", (json_int_t)j->written.sequences,
+		"tokens", (json_int_t)j->written.tokens, "place", "file", (json_int_t)j->place.file, "added",
+		(json_int_t)j->place.added, "too_short", (json_int_t)o->too_short, "no_text", (json_int_t)o->no_text,
+		"not_text", (json_int_t)o->not_text, "unreadable", (json_int_t)o->unreadable, "first", "no_text",
+		j->first.no_text.message, "not_text", j->first.not_text.message, "unreadable",
+		j->first.unreadable.message, "refused", j->first.refused.message);
 	char *path = name_file(prefix), *text = object == NULL ? NULL : json_dumps(object, JSON_INDENT(2));
 	int rc = path == NULL || text == NULL ? wlb_fail(error, "%s: out of memory", prefix)
 	                                      : wlb_file_write(path, text, strlen(text), 0644, error);

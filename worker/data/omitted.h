@@ -14,6 +14,7 @@ struct wlb_omitted {
 };
 
 struct wlb_omitted_first {
+	struct wlb_error refused; /* conversation; empty where none is, and of all others where their number is 0 */
 	struct wlb_error no_text;
 	struct wlb_error not_text;
 	struct wlb_error unreadable;

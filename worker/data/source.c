@@ -36,10 +36,11 @@ struct wlb_source {
 	int64_t capacity;
 	enum kind promised; /* by the name: of KIND_VALUES either kind of JSON */
 	enum kind kind;
-	int64_t count;     /* lines or values that were read */
-	int has_documents; /* one was returned */
-	json_t *document;  /* of the last line */
-	json_t *values;    /* an array */
+	int64_t count;      /* lines or values that were read */
+	int has_documents;  /* one was returned */
+	json_t *document;   /* of the last line */
+	char *conversation; /* the last text, where messages are taken */
+	json_t *values;     /* an array */
 };
 
 static int ends_with(const char *text, size_t n, const char *end)
@@ -97,6 +98,7 @@ void wlb_source_close(struct wlb_source *s)
 		close(s->converted);
 	json_decref(s->document);
 	json_decref(s->values);
+	free(s->conversation);
 	free(s->buffer);
 	free(s->path);
 	free(s);
@@ -275,11 +277,13 @@ static enum wlb_source_result find_line(struct wlb_source *s, int64_t from, int6
 	return result;
 }
 
-/* Parses a value of `text`, which is repaired and has a NUL behind its bytes. Numbers are not used: as reals, integers
- * of 64 bits without a sign are taken too. */
-static json_t *parse(const char *text, int64_t bytes, size_t flags, json_error_t *json_error)
+/* Parses a value of `text`, which is repaired and has a NUL behind its bytes. Numbers are not used but of messages: as
+ * reals, integers of 64 bits without a sign are taken too. */
+static json_t *parse(const struct wlb_source *s, const char *text, int64_t bytes, size_t flags,
+                     json_error_t *json_error)
 {
-	return json_loadb(text, (size_t)bytes, flags | JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, json_error);
+	flags |= s->options.takes_messages ? JSON_ALLOW_NUL : JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL;
+	return json_loadb(text, (size_t)bytes, flags, json_error);
 }
 
 /* Returns a repaired copy of these bytes of the buffer, from s->begin on, which may turn out to be no JSON; NULL where
@@ -309,7 +313,7 @@ static int parse_values(struct wlb_source *s, struct wlb_error *error)
 	}
 	for (; (from += (int64_t)strspn(copy + from, BLANKS)) < bytes;) {
 		json_error_t json_error;
-		json_t *value = parse(copy + from, bytes - from, JSON_DISABLE_EOF_CHECK, &json_error);
+		json_t *value = parse(s, copy + from, bytes - from, JSON_DISABLE_EOF_CHECK, &json_error);
 		if (value == NULL) {
 			wlb_fail(error, "%s: is named as JSON, but is none: %s", s->path, json_error.text);
 			free(copy);
@@ -340,7 +344,7 @@ static int begins_with_object_line(struct wlb_source *s, int64_t blanks, enum wl
 	*result = WLB_SOURCE_UNREADABLE;
 	if (copy == NULL)
 		return wlb_fail(error, "%s: out of memory for %lld bytes of JSON", s->path, (long long)length);
-	json_t *object = parse(copy + blanks, length - blanks, 0, &json_error);
+	json_t *object = parse(s, copy + blanks, length - blanks, 0, &json_error);
 	int found = json_is_object(object);
 	json_decref(object);
 	free(copy);
@@ -436,6 +440,10 @@ static enum wlb_source_result judge(struct wlb_source *s, struct wlb_error *erro
 /* The whole file is one document. */
 static enum wlb_source_result next_file(struct wlb_source *s, struct wlb_text *text, struct wlb_error *error)
 {
+	if (s->options.takes_messages) {
+		wlb_fail(error, "%s: is no JSON: --messages takes JSON objects with a conversation each", s->path);
+		return WLB_SOURCE_NOT_TEXT;
+	}
 	if (s->has_documents)
 		return WLB_SOURCE_END;
 	enum wlb_source_result result = read_rest(s, error);
@@ -460,9 +468,36 @@ static int take_sentences(const json_t *value, struct wlb_text *text)
 	return 1;
 }
 
+/* Takes a conversation, in bytes that are those of the next one at the next call. */
+static enum wlb_source_result take_conversation(struct wlb_source *s, const json_t *object, struct wlb_text *text,
+                                                struct wlb_error *error)
+{
+	char place[40];
+	size_t bytes = 0;
+	free(s->conversation);
+	s->conversation = NULL;
+	FILE *to = open_memstream(&s->conversation, &bytes);
+	int rc = to == NULL ? -1 : fprintf(to, "%s:%s", s->path, name_place(s, s->count, place));
+	if (rc >= 0)
+		rc = fputc('\0', to) == EOF ? -1 : json_dumpf(object, to, JSON_COMPACT);
+	if (to != NULL && fclose(to) != 0)
+		rc = -1;
+	if (rc < 0) {
+		wlb_fail(error, "%s: out of memory for a conversation", s->path);
+		return WLB_SOURCE_UNREADABLE;
+	}
+	if ((int64_t)bytes >= s->options.largest_bytes) {
+		wlb_fail(error, "%s:%s a conversation must have less than %lld bytes: split it", s->path, place,
+		         (long long)s->options.largest_bytes);
+		return WLB_SOURCE_MALFORMED;
+	}
+	*text = (struct wlb_text){.bytes = s->conversation, .length = (int64_t)bytes};
+	return WLB_SOURCE_DOCUMENT;
+}
+
 /* Takes the text of an object; `why_none` says why `object` is NULL. JSON whose first object has no such text is not
  * meant to be trained, unless the file's name says otherwise. */
-static enum wlb_source_result take_text(const struct wlb_source *s, const json_t *object, const char *why_none,
+static enum wlb_source_result take_text(struct wlb_source *s, const json_t *object, const char *why_none,
                                         struct wlb_text *text, struct wlb_error *error)
 {
 	char place[40];
@@ -480,10 +515,14 @@ static enum wlb_source_result take_text(const struct wlb_source *s, const json_t
 	const json_t *value = json_object_get(object, s->options.json_key);
 	if (s->options.takes_sentences && take_sentences(value, text))
 		return WLB_SOURCE_DOCUMENT;
-	if (!json_is_string(value)) {
-		const char *is = value == NULL ? "missing" : json_is_null(value) ? "null" : "not a string";
-		wlb_fail(error, "%s:%s field '%s' is %s: it must be a string (see --json-key)", s->path, place,
-		         s->options.json_key, is);
+	if (s->options.takes_messages && json_is_array(value))
+		return take_conversation(s, object, text, error);
+	if (s->options.takes_messages || !json_is_string(value)) {
+		const char *what = s->options.takes_messages ? "an array of messages" : "a string";
+		const char *other = s->options.takes_messages ? "not an array" : "not a string";
+		const char *is = value == NULL ? "missing" : json_is_null(value) ? "null" : other;
+		wlb_fail(error, "%s:%s field '%s' is %s: it must be %s (see --json-key)", s->path, place,
+		         s->options.json_key, is, what);
 		return json_is_null(value) ? WLB_SOURCE_NO_TEXT : refusal;
 	}
 	*text = (struct wlb_text){.bytes = json_string_value(value), .length = (int64_t)json_string_length(value)};
@@ -516,7 +555,7 @@ static enum wlb_source_result next_line(struct wlb_source *s, struct wlb_text *t
 		return result;
 	json_decref(s->document);
 	wlb_json_line_repair(line, bytes);
-	s->document = parse(line, bytes, 0, &json_error);
+	s->document = parse(s, line, bytes, 0, &json_error);
 	return take_text(s, s->document, json_error.text, text, error);
 }
 

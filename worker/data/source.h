@@ -28,10 +28,13 @@ enum wlb_source_result {
 struct wlb_source;
 
 struct wlb_source_options {
-	const char *json_key;  /* the field of a JSON object that holds the text */
+	const char *json_key;  /* the field of a JSON object that holds the text, or the messages */
 	int64_t largest_bytes; /* a file or line must be smaller, since it is held in memory; at least 2^16 */
 	struct wlb_converter_programs programs;
 	int takes_sentences; /* the text of a JSON object may be an array of strings */
+	/* The field is an array of messages: the text is where the object was read, "x.jsonl: line 3:", NUL, and the
+	 * whole object as JSON. A file that is no JSON is no text. */
+	int takes_messages;
 	/* Read before each 64 KiB and each line: a file of a slow file system takes hours. */
 	const volatile sig_atomic_t *interrupted;
 };

@@ -16,8 +16,11 @@ enum {
 	LARGEST_IDS = 1 << 30,        /* of a vocabulary */
 	/* One byte can be several ids: characters are decomposed, and each byte of the result can be an id. */
 	IDS_PER_BYTE = 64,
-	MORE_IDS = 64, /* of a text, such as a blank before it */
+	MORE_IDS = 64,          /* of a text, such as a blank before it */
+	TEMPLATE_IDS = 1 << 20, /* of a conversation, what its template says of itself */
 };
+
+static const uint32_t ANSWER = 1U << 31; /* is added to the ids of an answer */
 
 int wlb_tokenizer_start(struct wlb_tokenizer *t, const struct wlb_tokenizer_options *options,
                         const volatile sig_atomic_t *interrupted, struct wlb_error *error)
@@ -26,7 +29,7 @@ int wlb_tokenizer_start(struct wlb_tokenizer *t, const struct wlb_tokenizer_opti
 	char *program = wlb_helper_path("tokenize_texts.py", error);
 	if (program == NULL)
 		return -1;
-	const char *argv[8] = {options->python, program};
+	const char *argv[12] = {options->python, program};
 	int words = 2;
 	if (options->eod_token != NULL) {
 		argv[words++] = "--eod-token";
@@ -35,6 +38,14 @@ int wlb_tokenizer_start(struct wlb_tokenizer *t, const struct wlb_tokenizer_opti
 	if (options->bos_token != NULL) {
 		argv[words++] = "--bos-token";
 		argv[words++] = options->bos_token;
+	}
+	if (options->messages_key != NULL) {
+		argv[words++] = "--messages";
+		argv[words++] = options->messages_key;
+	}
+	if (options->chat_template != NULL) {
+		argv[words++] = "--chat-template";
+		argv[words++] = options->chat_template;
 	}
 	argv[words] = options->path;
 	int rc = wlb_helper_start(&t->helper, argv, -1, error);
@@ -69,22 +80,24 @@ static int parse_facts(const char *text, size_t bytes, struct wlb_tokenizer_fact
 {
 	json_error_t json_error;
 	json_t *eod, *bos;
-	const char *file, *library, *sha256;
+	const char *file, *library, *sha256, *chat_template = "";
 	json_int_t vocabulary, ids;
 	json_t *object = json_loadb(text, bytes, 0, &json_error);
 	int rc = 0;
 	*facts = (struct wlb_tokenizer_facts){0};
-	if (object == NULL || json_unpack_ex(object, &json_error, 0, "{s:s, s:s, s:s, s:I, s:I, s:o, s:o}", "file",
-	                                     &file, "library", &library, "sha256", &sha256, "vocabulary", &vocabulary,
-	                                     "ids", &ids, "eod", &eod, "bos", &bos) < 0)
+	if (object == NULL ||
+	    json_unpack_ex(object, &json_error, 0, "{s:s, s:s, s:s, s:I, s:I, s:o, s:o, s?s}", "file", &file, "library",
+	                   &library, "sha256", &sha256, "vocabulary", &vocabulary, "ids", &ids, "eod", &eod, "bos",
+	                   &bos, "chat_template", &chat_template) < 0)
 		rc = wlb_fail(error, "what it says of the tokenizer is not understood: %s", json_error.text);
-	else if (strlen(sha256) != 64 || vocabulary < 1 || ids < vocabulary || ids > LARGEST_IDS ||
-	         !take_id(eod, ids, &facts->eod) || !take_id(bos, ids, &facts->bos))
+	else if (strlen(sha256) != 64 || strlen(chat_template) > 64 || vocabulary < 1 || ids < vocabulary ||
+	         ids > LARGEST_IDS || !take_id(eod, ids, &facts->eod) || !take_id(bos, ids, &facts->bos))
 		rc = wlb_fail(error, "what it says of the tokenizer is outside of its bounds");
 	if (rc == 0) {
 		facts->vocabulary = vocabulary;
 		facts->ids = ids;
 		memcpy(facts->sha256, sha256, sizeof(facts->sha256));
+		strcpy(facts->chat_template, chat_template);
 		facts->file = strdup(file);
 		facts->library = strdup(library);
 		if (facts->file == NULL || facts->library == NULL) {
@@ -157,17 +170,37 @@ static int read_numbers(struct wlb_tokenizer *t, uint32_t *numbers, size_t count
 }
 
 /* Checks the number of ids of each text, and returns that of all; -1 where one is not possible. */
-static int64_t check_counts(const struct wlb_text_batch *batch, const uint32_t *counts, struct wlb_error *error)
+static int64_t check_counts(const struct wlb_text_batch *batch, const uint32_t *counts, int64_t more,
+                            struct wlb_error *error)
 {
 	int64_t total = 0;
 	for (size_t i = 0; i < batch->text_count; i++) {
-		int64_t most = (int64_t)IDS_PER_BYTE * batch->lengths[i] + MORE_IDS;
+		int64_t most = (int64_t)IDS_PER_BYTE * batch->lengths[i] + more;
 		if (counts[i] > most)
 			return wlb_fail(error, "it says %u ids for a text of %u bytes: at most %lld are taken",
 			                counts[i], batch->lengths[i], (long long)most);
 		total += counts[i];
 	}
 	return total;
+}
+
+/* Takes the mask out of the ids of conversations, and reads the reason behind them. */
+static int read_conversations(struct wlb_tokenizer *t, struct wlb_token_ids *to, int64_t total, struct wlb_error *error)
+{
+	uint32_t bytes;
+	if (wlb_grow((void **)&to->loss_mask, &to->mask_capacity, (size_t)total, 1) < 0)
+		return wlb_fail(error, "out of memory for %lld ids", (long long)total);
+	for (int64_t i = 0; i < total; i++) {
+		to->loss_mask[i] = ((uint32_t)to->ids[i] & ANSWER) != 0;
+		to->ids[i] = (int32_t)((uint32_t)to->ids[i] & ~ANSWER);
+	}
+	if (read_numbers(t, &bytes, 1, BATCH_LIMIT_S, error) < 0)
+		return -1;
+	if (bytes >= sizeof(to->refusal))
+		return wlb_fail(error, "it says a reason of %u bytes: it must have less than %zu", bytes,
+		                sizeof(to->refusal));
+	to->refusal[bytes] = '\0';
+	return wlb_helper_read(&t->helper, to->refusal, bytes, BATCH_LIMIT_S, t->interrupted, error);
 }
 
 static int read_reply(struct wlb_tokenizer *t, const struct wlb_text_batch *batch, int64_t ids,
@@ -182,12 +215,15 @@ static int read_reply(struct wlb_tokenizer *t, const struct wlb_text_batch *batc
 		return wlb_fail(error, "out of memory for %u texts", texts);
 	if (read_numbers(t, to->counts, texts, BATCH_LIMIT_S, error) < 0)
 		return -1;
-	int64_t total = check_counts(batch, to->counts, error);
+	int64_t more = t->options->messages_key != NULL ? TEMPLATE_IDS : MORE_IDS;
+	int64_t total = check_counts(batch, to->counts, more, error);
 	if (total < 0)
 		return -1;
 	if (wlb_grow((void **)&to->ids, &to->id_capacity, (size_t)total, sizeof(*to->ids)) < 0)
 		return wlb_fail(error, "out of memory for %lld ids", (long long)total);
 	if (read_numbers(t, (uint32_t *)to->ids, (size_t)total, BATCH_LIMIT_S, error) < 0)
+		return -1;
+	if (t->options->messages_key != NULL && read_conversations(t, to, total, error) < 0)
 		return -1;
 	for (int64_t i = 0; i < total; i++)
 		if (to->ids[i] < 0 || to->ids[i] >= ids)
@@ -211,8 +247,9 @@ void wlb_tokenizer_close(struct wlb_tokenizer *t)
 
 int wlb_tokenizer_facts_equal(const struct wlb_tokenizer_facts *a, const struct wlb_tokenizer_facts *b)
 {
-	return strcmp(a->sha256, b->sha256) == 0 && strcmp(a->library, b->library) == 0 && a->eod == b->eod &&
-	       a->bos == b->bos && a->ids == b->ids && a->vocabulary == b->vocabulary;
+	return strcmp(a->sha256, b->sha256) == 0 && strcmp(a->library, b->library) == 0 &&
+	       strcmp(a->chat_template, b->chat_template) == 0 && a->eod == b->eod && a->bos == b->bos &&
+	       a->ids == b->ids && a->vocabulary == b->vocabulary;
 }
 
 void wlb_tokenizer_facts_free(struct wlb_tokenizer_facts *facts)
@@ -226,5 +263,6 @@ void wlb_token_ids_free(struct wlb_token_ids *ids)
 {
 	free(ids->counts);
 	free(ids->ids);
+	free(ids->loss_mask);
 	*ids = (struct wlb_token_ids){0};
 }

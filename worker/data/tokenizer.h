@@ -18,16 +18,21 @@ struct wlb_tokenizer_options {
 	const char *python;    /* the program that runs it */
 	const char *eod_token; /* NULL: what the tokenizer says */
 	const char *bos_token; /* NULL: as above */
+	/* The field of a line that has the messages of a conversation, which are then what is tokenized, after the
+	 * place where they were read and a NUL; NULL: texts. */
+	const char *messages_key;
+	const char *chat_template; /* a file; NULL: that of the tokenizer's folder */
 };
 
 struct wlb_tokenizer_facts {
 	char *file;    /* the caller frees it, by wlb_tokenizer_facts_free() */
 	char *library; /* and its version */
 	char sha256[65];
-	int64_t vocabulary; /* tokens, those added to it included */
-	int64_t ids;        /* each id is below; more than there are tokens where some ids are not used */
-	int64_t eod;        /* the id that ends a document; -1: the tokenizer has none */
-	int64_t bos;        /* the id that begins one; -1: as above */
+	char chat_template[65]; /* the SHA-256 of it; empty where there are no conversations */
+	int64_t vocabulary;     /* tokens, those added to it included */
+	int64_t ids;            /* each id is below; more than there are tokens where some ids are not used */
+	int64_t eod;            /* the id that ends a document; -1: the tokenizer has none */
+	int64_t bos;            /* the id that begins one; -1: as above */
 };
 
 /* The ids of a batch. Zero it before the first use. */
@@ -36,6 +41,10 @@ struct wlb_token_ids {
 	size_t count_capacity;
 	int32_t *ids; /* of all texts, one behind the other */
 	size_t id_capacity;
+	/* Of conversations: 1 for each id that is of an answer, 0 for the others. */
+	uint8_t *loss_mask;
+	size_t mask_capacity;
+	char refusal[512]; /* why the first conversation of the batch that has no ids has none; empty where all have */
 };
 
 struct wlb_tokenizer {

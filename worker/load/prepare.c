@@ -122,7 +122,8 @@ static int check_ids(const struct wlb_dataset *dataset, int64_t document, const 
 }
 
 /* Fills ids and targets of micro-batch `number`, as laid out from `shards` for rank `rank`; document d of the shards is
- * spans[d]. A target is the token after the input, also where a document was cut. Returns -1 where the dataset cannot
+ * spans[d]. A target is the token after the input, also where a document was cut; one that does not count in the loss
+ * is none. Returns -1 where the dataset cannot
  * be read or lacks a span, WRONG_ID where a token id is not below vocab_size. */
 static int read_rows(struct wlb_rows *rows, int32_t number, const struct wlb_shards *shards, int32_t rank,
                      const struct wlb_span *spans, const struct wlb_dataset *dataset, int64_t vocab_size,
@@ -141,8 +142,32 @@ static int read_rows(struct wlb_rows *rows, int32_t number, const struct wlb_sha
 		if (rc < 0)
 			return rc;
 		memcpy(targets + shard->q_start, own + 1, (size_t)count * sizeof(*targets));
+		if (wlb_dataset_mask(dataset, span->document, span->start + shard->q_offset + 1, count,
+		                     targets + shard->q_start, error) < 0)
+			return -1;
 	}
 	ids[rows->list[number].own_rows] = 0; /* the last target, where the padding begins */
+	return 0;
+}
+
+/* Counts the targets of a step that count in the loss. Each rank reads the masks of the whole global batch, a byte for
+ * each token, so that the divisor of the loss is known without communication, and is the same in every layout. */
+static int count_targets(const struct wlb_dataset *dataset, const struct wlb_step *step, int64_t *counted,
+                         struct wlb_error *error)
+{
+	*counted = step->tokens;
+	if (!wlb_dataset_has_loss_mask(dataset))
+		return 0;
+	*counted = 0;
+	for (size_t i = 0; i < step->count; i++) {
+		const struct wlb_span *span = &step->spans[i].span;
+		if (check_span(dataset, span, error) < 0)
+			return -1;
+		int64_t of_span = wlb_dataset_mask(dataset, span->document, span->start + 1, span->tokens, NULL, error);
+		if (of_span < 0)
+			return -1;
+		*counted += of_span;
+	}
 	return 0;
 }
 
@@ -210,6 +235,8 @@ int wlb_prepare(struct wlb_preparer *p, struct wlb_prepared *out, const atomic_b
 		.micro_batches = p->options.micro_batches,
 		.list = out->rows.list,
 	};
+	if (count_targets(p->dataset, step, &out->step.loss_tokens, error) < 0)
+		return -1;
 	for (int32_t m = 0; m < p->options.micro_batches && !atomic_load(stopping); m++) {
 		if (fill(p, &out->rows, m, &out->step.predicted_s, error) < 0)
 			return -1;

@@ -227,6 +227,7 @@ void wlb_rows_set_pointers(struct wlb_rows *rows, const int32_t *block)
 		int has_maps = arrays->to_ranks > arrays->from_ranks;
 		batch->ids = block + arrays->ids;
 		batch->targets = block + arrays->targets;
+		batch->targets_host = rows->host + arrays->targets;
 		batch->positions = block + arrays->positions;
 		batch->from_ranks = has_maps ? block + arrays->from_ranks : NULL;
 		batch->to_ranks = has_maps ? block + arrays->to_ranks : NULL;

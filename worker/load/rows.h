@@ -54,7 +54,7 @@ int wlb_rows_add(struct wlb_rows *rows, int32_t number, const struct wlb_shards 
                  const struct wlb_loader_options *options, const struct wlb_model *model, int tile_rows,
                  struct wlb_error *error);
 
-/* Sets the pointers of the list to a copy of the block. */
+/* Sets the pointers of the list to a copy of the block, and those of host memory to the block. */
 void wlb_rows_set_pointers(struct wlb_rows *rows, const int32_t *block);
 
 #endif

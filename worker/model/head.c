@@ -136,9 +136,9 @@ int64_t wlb_head_tokens(const struct wlb_transformer *t, const struct wlb_micro_
 {
 	int64_t share = batch->rows / t->tp_size, tokens = 0;
 	for (int part = 0; part < t->tp_size; part++) {
-		int64_t held = batch->own_rows - part * share - rows.first;
-		held = held < rows.count ? held : rows.count;
-		tokens += held > 0 ? held : 0;
+		const int32_t *targets = batch->targets_host + part * share + rows.first;
+		for (int64_t i = 0; i < rows.count; i++)
+			tokens += targets[i] >= 0;
 	}
 	return tokens;
 }

@@ -26,7 +26,9 @@ struct wlb_micro_batch {
 	const int32_t *from_ranks;    /* [tokens]: row of all ranks' [cp, rows] of each token, in document order */
 	const int32_t *to_ranks;      /* [cp, rows]: token whose gradient goes there; -1: padding */
 	struct wlb_segments segments; /* queries are this rank's rows; keys are tokens in document order */
-	double work;                  /* predicted: FLOPs of this rank's rows in a forward pass of the whole model */
+	/* Host memory: a copy of targets, valid until the loader's next step is taken. */
+	const int32_t *targets_host;
+	double work; /* predicted: FLOPs of this rank's rows in a forward pass of the whole model */
 };
 
 #endif

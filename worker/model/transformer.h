@@ -125,7 +125,7 @@ struct wlb_head_rows {
 struct wlb_head_rows wlb_head_rows_of(const struct wlb_transformer *transformer, const struct wlb_micro_batch *batch,
                                       int stage);
 
-/* Returns how many of these rows, on all tensor-parallel ranks together, hold a token. */
+/* Returns how many of these rows, on all tensor-parallel ranks together, have a target. Reads targets_host. */
 int64_t wlb_head_tokens(const struct wlb_transformer *transformer, const struct wlb_micro_batch *batch,
                         struct wlb_head_rows rows);
 

@@ -54,6 +54,8 @@ char *wlb_step_json(const struct wlb_step_facts *facts, int with_ranks, struct w
 		parts_json(facts), "predicted_imbalance", facts->predicted_imbalance, "imbalance", facts->imbalance);
 	if (object != NULL && facts->memory_bytes > 0)
 		json_object_set_new(object, "memory_bytes", json_integer(facts->memory_bytes));
+	if (object != NULL && facts->loss_tokens < facts->tokens)
+		json_object_set_new(object, "loss_tokens", json_integer(facts->loss_tokens));
 	if (object != NULL && facts->is_skipped)
 		json_object_set_new(object, "is_skipped", json_true());
 	if (with_ranks && object != NULL) {

@@ -9,10 +9,11 @@
 
 struct wlb_step_facts {
 	int64_t step;
-	double loss;      /* mean cross-entropy of the global batch, in nats a token */
+	double loss;      /* mean cross-entropy of the tokens that count, in nats a token; 0 where none does */
 	double grad_norm; /* before clipping */
 	double lr;
 	int64_t tokens;      /* trained in the step, by all ranks */
+	int64_t loss_tokens; /* of these, those whose loss counts */
 	int documents;       /* pieces of documents */
 	int64_t held_tokens; /* read and kept by the packer for a later step */
 	double step_time_s;
@@ -34,8 +35,8 @@ char *wlb_step_json(const struct wlb_step_facts *facts, int with_ranks, struct w
 /* The loss on documents that are not trained, of the weights after a step. */
 struct wlb_evaluation_facts {
 	int64_t step;
-	double loss; /* mean cross-entropy, in nats a token */
-	int64_t tokens;
+	double loss;    /* mean cross-entropy, in nats a token */
+	int64_t tokens; /* whose loss counts */
 	double duration_s;
 };
 

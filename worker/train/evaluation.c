@@ -44,7 +44,7 @@ static int evaluate_batch(struct wlb_evaluation *e, struct wlb_pipeline *pipelin
 	if (wlb_comm_all_reduce_double(files->world, &sum, 1, WLB_SUM, error) < 0)
 		return -1;
 	*loss_sum += sum;
-	*tokens += batch->tokens;
+	*tokens += batch->loss_tokens;
 	return 0;
 }
 

@@ -240,7 +240,9 @@ static const struct wlb_micro_batch *batch_after(const struct wlb_pipeline *p, i
 
 static struct wlb_head_loss loss_of(const struct wlb_pipeline *p)
 {
-	return (struct wlb_head_loss){.sum = p->loss_sum, .scale = 1.0 / (double)p->step->tokens};
+	/* Without any token that counts no row has a target, and all gradients are 0. */
+	int64_t tokens = p->step->loss_tokens > 0 ? p->step->loss_tokens : 1;
+	return (struct wlb_head_loss){.sum = p->loss_sum, .scale = 1.0 / (double)tokens};
 }
 
 /* Sets the output of slot `number` to the gradient of the loss, in the pass of the last chunk of the model. */
@@ -329,7 +331,7 @@ int wlb_pipeline_run_alone(struct wlb_pipeline *p, const struct wlb_micro_batch 
 {
 	p->alone[0] = *batch;
 	const struct wlb_loaded_step step = {
-		.tokens = batch->tokens, .micro_batches = p->plan.micro_batches, .list = p->alone};
+		.loss_tokens = batch->tokens, .micro_batches = p->plan.micro_batches, .list = p->alone};
 	p->reduces = 0;
 	return run(p, &step, loss_sum, watch, error);
 }

@@ -34,8 +34,8 @@ struct wlb_pass_watch {
 	void *context;
 };
 
-/* Runs all passes over the step's micro-batches. Adds the gradients of the loss, divided by the tokens of the step, to
- * the parameters' and the summed loss to *loss_sum (device). Returns -1 when a collective failed. */
+/* Runs all passes over the step's micro-batches. Adds the gradients of the loss, divided by the loss_tokens of the
+ * step, to the parameters' and the summed loss to *loss_sum (device). Returns -1 when a collective failed. */
 int wlb_pipeline_run(struct wlb_pipeline *pipeline, const struct wlb_loaded_step *step, double *loss_sum,
                      const struct wlb_pass_watch *watch, struct wlb_error *error);
 

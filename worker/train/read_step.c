@@ -55,12 +55,12 @@ static int read_sums(struct wlb_trainer *t, struct wlb_unread_step *step, struct
 		return WLB_FAILED_HERE;
 	if (step->events != NULL)
 		wlb_step_events_read(step->events, step->began, &step->times, &step->transfers);
-	facts->loss = step->sums_host[WLB_SUM_LOSS] / (double)facts->tokens;
+	facts->loss = facts->loss_tokens > 0 ? step->sums_host[WLB_SUM_LOSS] / (double)facts->loss_tokens : 0.0;
 	facts->grad_norm = sqrt(step->sums_host[WLB_SUM_SQUARES]);
 	facts->is_skipped = step->sums_host[WLB_CLIP_FACTOR] == 0.0;
 	if (!facts->is_skipped) {
 		t->bad_steps = 0;
-		if (t->options->bad_norm_ratio > 0.0)
+		if (t->options->bad_norm_ratio > 0.0 && facts->loss_tokens > 0)
 			wlb_recent_norms_add(&t->norms, facts->step, facts->grad_norm);
 		return 0;
 	}

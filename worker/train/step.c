@@ -59,9 +59,11 @@ static int await_loaders(struct wlb_trainer *t, struct wlb_error *error)
 	return 0;
 }
 
-/* Returns the tokens of a micro-batch whose loss this rank computes. */
+/* Returns the tokens of a micro-batch whose loss this rank computes and adds. */
 static int64_t head_tokens(const struct wlb_trainer *t, const struct wlb_micro_batch *batch)
 {
+	if (batch->tokens == 0)
+		return 0;
 	int stage = t->groups->coords.pp, is_last = stage == t->groups->layout.pp - 1;
 	struct wlb_head_rows rows = {.count = is_last ? batch->rows / t->groups->layout.tp : 0};
 	if (t->groups->head_rows != NULL)
@@ -99,6 +101,7 @@ static int load(struct wlb_trainer *t, struct wlb_unread_step *step, struct wlb_
 		.step = t->loaded->step,
 		.lr = learning_rate(&t->plan->hyper, t->loaded->step),
 		.tokens = t->loaded->tokens,
+		.loss_tokens = t->loaded->loss_tokens,
 		.documents = t->loaded->documents,
 		.held_tokens = t->loaded->held_tokens,
 	};

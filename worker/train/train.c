@@ -89,6 +89,8 @@ static void print_start(const struct wlb_trainer *t)
 	       (long long)wlb_model_parameters(&t->plan->model), t->device->name, wlb_dtype_name(t->device->compute),
 	       gradients, t->launch->size, t->launch->node_count, layout, (long long)wlb_dataset_documents(t->dataset),
 	       (long long)wlb_dataset_tokens(t->dataset));
+	if (wlb_dataset_has_loss_mask(t->dataset))
+		printf("the loss is that of %lld tokens: the others are masked\n", (long long)t->loss_tokens);
 	int is_rounded = t->checkpoint_bytes > (int)wlb_dtype_bytes(t->device->master);
 	if (t->step > 0)
 		wlb_show_line(stdout, "resuming after step %lld from %s%s%s%s", (long long)t->step, t->plan->checkpoint,

@@ -94,6 +94,18 @@ static int check_tokens(struct wlb_trainer *t, const char *option, const char *p
 	                option, path, (long long)largest, t->options->model, (long long)t->plan->model.vocab_size);
 }
 
+/* For rank 0, which says it: counts the tokens that are trained. Returns 0, -1 or WLB_UNREADABLE (input.h). */
+static int count_loss_tokens(struct wlb_trainer *t, struct wlb_error *error)
+{
+	if (t->launch->rank != 0 || !wlb_dataset_has_loss_mask(t->dataset))
+		return 0;
+	t->loss_tokens = wlb_dataset_count_targets(t->dataset, error);
+	if (t->loss_tokens != 0)
+		return t->loss_tokens < 0 ? (int)t->loss_tokens : 0;
+	return wlb_fail(error, "--data-path %.500s: its loss mask counts none of its tokens: there is nothing to train",
+	                t->options->data_path);
+}
+
 /* For the dataset to be compared with that of the checkpoint, and for the next checkpoint. The ranks of a node have the
  * same files. Returns 0, -1 or WLB_UNREADABLE (input.h). */
 static int digest_tokens(struct wlb_trainer *t, struct wlb_error *error)
@@ -133,6 +145,8 @@ static int open_dataset(void *trainer, struct wlb_error *error)
 		t->file_failure = digest_tokens(t, error);
 	if (t->file_failure == 0 && !has_checked_tokens(t))
 		t->file_failure = check_tokens(t, "--data-path", t->options->data_path, t->dataset, error);
+	if (t->file_failure == 0)
+		t->file_failure = count_loss_tokens(t, error);
 	return t->file_failure;
 }
 

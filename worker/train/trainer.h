@@ -67,7 +67,8 @@ struct wlb_trainer {
 	struct wlb_groups *groups; /* not NULL: the ranks are connected */
 	int gpu_ranks;             /* that compute on this rank's GPU; 0 on the CPU */
 	struct wlb_dataset *dataset;
-	int file_failure; /* of this rank, as wlb_dataset_open and wlb_outputs_open */
+	int64_t loss_tokens; /* rank 0: of a dataset with a loss mask, how many targets count */
+	int file_failure;    /* of this rank, as wlb_dataset_open and wlb_outputs_open */
 	struct wlb_loader *loader;
 	const struct wlb_loaded_step *loaded; /* the step in progress, or the last one */
 	struct wlb_parameters *parameters;

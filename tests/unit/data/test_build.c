@@ -53,7 +53,7 @@ static int build(void **state, struct wlb_build_result *result, int *bad_input, 
 	const struct wlb_build_options options = {
 		.inputs = inputs,
 		.output_prefix = fixture_path(state, "out"),
-		.source = {"text", LARGEST_DOCUMENT_BYTES, {NULL, NULL}, 0, &interrupted},
+		.source = {"text", LARGEST_DOCUMENT_BYTES, {NULL, NULL}, 0, 0, &interrupted},
 		.min_bytes = 1,
 		.strict = strict};
 	int rc = wlb_build(&options, result, bad_input, error);
@@ -427,10 +427,11 @@ static void test_named_files(void **state)
 	struct wlb_error error;
 	int bad_input = 0;
 	char *inputs[] = {strdup(fixture_path(state, "in")), strdup(fixture_path(state, "in/c4.json")), NULL};
-	struct wlb_build_options options = {.inputs = inputs,
-	                                    .output_prefix = fixture_path(state, "out"),
-	                                    .source = {"text", LARGEST_DOCUMENT_BYTES, {NULL, NULL}, 0, &interrupted},
-	                                    .min_bytes = 1};
+	struct wlb_build_options options = {
+		.inputs = inputs,
+		.output_prefix = fixture_path(state, "out"),
+		.source = {"text", LARGEST_DOCUMENT_BYTES, {NULL, NULL}, 0, 0, &interrupted},
+		.min_bytes = 1};
 	fixture_write_text(state, "in/a", "text");
 	fixture_write_text(state, "in/c4.json", "{\"content\":\"one\"}\n");
 	build_good(state, &r);
