@@ -19,7 +19,8 @@ enum rule {
 struct keys {
 	enum rule rule;
 	double number;
-	int of_shape; /* the rule holds for planning too: it is about matrices or their number */
+	int of_shape;   /* the rule holds for planning too: it is about matrices or their number */
+	int of_experts; /* the rule does not hold where the family has experts, which model_experts.c reads */
 	const char *const *names;
 };
 
@@ -51,13 +52,14 @@ static const struct keys config_keys[] = {
 	/* Other matrices: experts, latent attention, further heads, encoders. */
 	{.rule = DENSE,
          .of_shape = 1,
-         .names = NAMES("num_local_experts", "num_experts", "n_routed_experts", "num_experts_per_tok",
-                        "n_shared_experts")},
+         .of_experts = 1,
+         .names = NAMES("num_local_experts", "num_experts", "num_experts_per_tok")},
+	{.rule = NONE, .of_shape = 1, .of_experts = 1, .names = NAMES("moe_intermediate_size")},
+	{.rule = DENSE, .of_shape = 1, .names = NAMES("n_routed_experts", "n_shared_experts")},
 	{.rule = NUMBER, .number = 0, .of_shape = 1, .names = NAMES("num_nextn_predict_layers")},
 	{.rule = NONE,
          .of_shape = 1,
-         .names = NAMES("moe_intermediate_size", "q_lora_rank", "kv_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim",
-                        "v_head_dim")},
+         .names = NAMES("q_lora_rank", "kv_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim")},
 	{.rule = OFF,
          .of_shape = 1,
          .names = NAMES("is_encoder_decoder", "add_cross_attention", "tie_encoder_decoder")},
@@ -138,12 +140,12 @@ static int is_known(const char *name)
 	return 0;
 }
 
-int wlb_model_keys_check(const json_t *config, int of_shape, struct wlb_error *error)
+int wlb_model_keys_check(const json_t *config, int of_shape, int has_experts, struct wlb_error *error)
 {
 	for (const struct keys *keys = config_keys; keys->names != NULL; keys++)
 		for (const char *const *name = keys->names; *name != NULL; name++) {
 			const json_t *value = wlb_config_field(config, *name);
-			if (value != NULL && (!of_shape || keys->of_shape) &&
+			if (value != NULL && (!of_shape || keys->of_shape) && !(has_experts && keys->of_experts) &&
 			    check_value(keys, *name, value, error) < 0)
 				return -1;
 		}

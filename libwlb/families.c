@@ -12,6 +12,15 @@ static const struct wlb_family_row families[WLB_FAMILIES] = {
                               .norms_after = 1},
 	[WLB_FAMILY_PHI3] = {.model_type = "phi3", .architecture = "Phi3ForCausalLM", .fused_tensors = 1},
 	[WLB_FAMILY_SMOLLM3] = {.model_type = "smollm3", .architecture = "SmolLM3ForCausalLM"},
+	[WLB_FAMILY_MIXTRAL] = {.model_type = "mixtral", .architecture = "MixtralForCausalLM", .experts = 1},
+	[WLB_FAMILY_QWEN3_MOE] = {.model_type = "qwen3_moe",
+                                  .architecture = "Qwen3MoeForCausalLM",
+                                  .qk_norm = WLB_QK_NORM_HEAD,
+                                  .experts = 1},
+	[WLB_FAMILY_OLMOE] = {.model_type = "olmoe",
+                              .architecture = "OlmoeForCausalLM",
+                              .qk_norm = WLB_QK_NORM_ALL,
+                              .experts = 1},
 };
 
 const struct wlb_family_row *wlb_family(enum wlb_family family)

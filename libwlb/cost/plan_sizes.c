@@ -2,14 +2,6 @@
 
 #include <math.h>
 
-double wlb_plan_layer_matrix_parameters(const struct wlb_model *m)
-{
-	double hidden = (double)m->hidden_size;
-	double q = (double)(m->num_attention_heads * m->head_dim);
-	double kv = (double)(m->num_key_value_heads * m->head_dim);
-	return hidden * (2.0 * q + 2.0 * kv) + 3.0 * hidden * (double)m->intermediate_size;
-}
-
 double wlb_plan_recomputed_layers(const struct wlb_plan *plan, const struct wlb_model *m, int32_t stage, int32_t chunk)
 {
 	double layers = (double)wlb_plan_layers(plan, m, stage, chunk);
@@ -18,6 +10,11 @@ double wlb_plan_recomputed_layers(const struct wlb_plan *plan, const struct wlb_
 	if (plan->recompute == WLB_RECOMPUTE_SELECTIVE || plan->recompute_layers == 0)
 		return layers;
 	return fmin(layers, plan->recompute_layers);
+}
+
+double wlb_plan_token_mlps(const struct wlb_model *m)
+{
+	return m->num_experts > 0 ? (double)m->num_experts_per_tok : 1.0;
 }
 
 double wlb_plan_kv_width(const struct wlb_plan *plan, const struct wlb_model *m)
@@ -50,7 +47,10 @@ static double parameters_of(const struct wlb_plan *plan, const struct wlb_model 
 	double tp = (double)plan->layout.tp, hidden = (double)m->hidden_size;
 	/* Fewer heads than ranks: see wlb_plan_kv_width. */
 	double kv_copies = wlb_plan_kv_width(plan, m) - (double)(m->num_key_value_heads * m->head_dim) / tp;
-	double matrices = wlb_plan_layer_matrix_parameters(m) / tp + 2.0 * hidden * kv_copies;
+	/* The matrix that chooses experts is whole on each rank; each expert is cut. */
+	double router = hidden * (double)m->num_experts;
+	double matrices =
+		((double)wlb_model_layer_matrix_parameters(m) - router) / tp + router + 2.0 * hidden * kv_copies;
 	double parameters = layers * (matrices + vector_parameters(plan, m));
 	int is_last = has_last && stage == plan->layout.pp - 1;
 	int has_head = is_last || (plan->shared_head && has_last);
