@@ -87,9 +87,7 @@ static int parse_family(const char *type, enum wlb_family *family, struct wlb_er
 	*family = WLB_FAMILY_LLAMA;
 	while (type != NULL && *family < WLB_FAMILIES && strcmp(wlb_family(*family)->model_type, type) != 0)
 		(*family)++;
-	return *family < WLB_FAMILIES && !wlb_family(*family)->experts
-	               ? 0
-	               : wlb_fail(error, "model_type is none that is trained");
+	return *family < WLB_FAMILIES ? 0 : wlb_fail(error, "model_type is none that is known");
 }
 
 static int parse_counts(const json_t *json, struct wlb_model *m, struct wlb_error *error)
