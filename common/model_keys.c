@@ -21,6 +21,7 @@ struct keys {
 	double number;
 	int of_shape;   /* the rule holds for planning too: it is about matrices or their number */
 	int of_experts; /* the rule does not hold where the family has experts, which model_experts.c reads */
+	int of_gate;    /* nor where it has no gate: which activation there is changes no matrix */
 	const char *const *names;
 };
 
@@ -35,7 +36,7 @@ static const struct keys config_keys[] = {
                         "rope_theta", "partial_rotary_factor", "rope_scaling", "rope_parameters",
                         "original_max_position_embeddings", "no_rope_layers", "no_rope_layer_interval",
                         "sliding_window", "use_sliding_window", "max_window_layers", "layer_types")},
-	{.rule = SILU, .of_shape = 1, .names = NAMES("hidden_act", "hidden_activation")},
+	{.rule = SILU, .of_shape = 1, .of_gate = 1, .names = NAMES("hidden_act", "hidden_activation")},
 	{.rule = OFF,
          .names = NAMES("attention_bias", "mlp_bias", "qkv_bias", "lm_head_bias", "use_bias", "qk_norm", "use_qk_norm",
                         "parallel_attn", "use_parallel_residual", "rope_interleaved", "use_mrope")},
@@ -131,6 +132,12 @@ static int check_value(const struct keys *keys, const char *name, const json_t *
 	return 0;
 }
 
+/* Whether keys are as the family has them, whatever their rule. */
+static int is_of_family(const struct keys *keys, const struct wlb_family_row *family)
+{
+	return family != NULL && ((keys->of_experts && family->experts) || (keys->of_gate && family->ungated));
+}
+
 static int is_known(const char *name)
 {
 	for (const struct keys *keys = config_keys; keys->names != NULL; keys++)
@@ -140,12 +147,13 @@ static int is_known(const char *name)
 	return 0;
 }
 
-int wlb_model_keys_check(const json_t *config, int of_shape, int has_experts, struct wlb_error *error)
+int wlb_model_keys_check(const json_t *config, int of_shape, const struct wlb_family_row *family,
+                         struct wlb_error *error)
 {
 	for (const struct keys *keys = config_keys; keys->names != NULL; keys++)
 		for (const char *const *name = keys->names; *name != NULL; name++) {
 			const json_t *value = wlb_config_field(config, *name);
-			if (value != NULL && (!of_shape || keys->of_shape) && !(has_experts && keys->of_experts) &&
+			if (value != NULL && (!of_shape || keys->of_shape) && !is_of_family(keys, family) &&
 			    check_value(keys, *name, value, error) < 0)
 				return -1;
 		}

@@ -110,11 +110,16 @@ int wlb_model_check_window(const struct wlb_model *m, int64_t tokens, struct wlb
 	                (long long)tokens, (long long)m->sliding_window);
 }
 
+static int64_t norm_parameters(const struct wlb_model *m)
+{
+	return (wlb_family(m->family)->norm_biases ? 2 : 1) * m->hidden_size;
+}
+
 int64_t wlb_model_layer_vector_parameters(const struct wlb_model *m)
 {
 	const struct wlb_family_row *family = wlb_family(m->family);
 	int64_t q = m->num_attention_heads * m->head_dim, kv = m->num_key_value_heads * m->head_dim;
-	int64_t parameters = 2 * m->hidden_size;
+	int64_t parameters = 2 * norm_parameters(m);
 	if (family->qkv_biases)
 		parameters += q + 2 * kv;
 	if (family->qk_norm == WLB_QK_NORM_HEAD)
@@ -128,7 +133,8 @@ int64_t wlb_model_layer_vector_parameters(const struct wlb_model *m)
 static int64_t matrix_parameters(const struct wlb_model *m, int64_t mlps)
 {
 	int64_t q = m->num_attention_heads * m->head_dim, kv = m->num_key_value_heads * m->head_dim;
-	return m->hidden_size * (2 * q + 2 * kv + m->num_experts + 3 * m->intermediate_size * mlps);
+	int64_t of_mlp = (wlb_family(m->family)->ungated ? 2 : 3) * m->intermediate_size;
+	return m->hidden_size * (2 * q + 2 * kv + m->num_experts + of_mlp * mlps);
 }
 
 int64_t wlb_model_layer_matrix_parameters(const struct wlb_model *m)
@@ -145,7 +151,8 @@ int64_t wlb_model_layer_active_parameters(const struct wlb_model *m)
 static int64_t model_parameters(const struct wlb_model *m, int64_t layer_matrices)
 {
 	int64_t tables = (m->tie_word_embeddings ? 1 : 2) * m->vocab_size * m->hidden_size;
-	return m->num_hidden_layers * (layer_matrices + wlb_model_layer_vector_parameters(m)) + tables + m->hidden_size;
+	return m->num_hidden_layers * (layer_matrices + wlb_model_layer_vector_parameters(m)) + tables +
+	       norm_parameters(m);
 }
 
 int64_t wlb_model_parameters(const struct wlb_model *m)

@@ -82,6 +82,7 @@ enum wlb_family {
 	WLB_FAMILY_MIXTRAL,
 	WLB_FAMILY_QWEN3_MOE,
 	WLB_FAMILY_OLMOE,
+	WLB_FAMILY_NEMOTRON,
 	WLB_FAMILIES
 };
 
@@ -100,9 +101,12 @@ struct wlb_family_row {
 	int norms_after;
 	/* Hugging Face's files have queries, keys and values in one tensor, and gate and up in one. */
 	int fused_tensors;
-	/* Each layer has num_experts MLPs, to num_experts_per_tok of which a token is sent. These families are planned
-	 * for other trainers; wlb-worker does not train them. */
-	int experts;
+	int experts;     /* each layer has num_experts MLPs, to num_experts_per_tok of which a token is sent */
+	int ungated;     /* the MLP is down(f(up(x))), for down(silu(gate(x)) * up(x)) */
+	int norm_biases; /* each norm has a bias beside its weight */
+	/* Why wlb-worker does not train the family, such as "it has experts"; such a family is planned for other
+	 * trainers. NULL: it does. */
+	const char *not_trained;
 };
 
 /* Static memory; NULL for a value that is no family. */

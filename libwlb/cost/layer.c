@@ -33,7 +33,7 @@ static double width_of(const struct wlb_layer_cost *cost, enum width width)
 		[QUERIES_KEYS] = queries + keys,
 		[QUERIES_KEYS_VALUES] = queries + 2.0 * keys,
 		[MLP] = mlp,
-		[GATE_AND_UP] = 2.0 * mlp,
+		[GATE_AND_UP] = (wlb_family(m->family)->ungated ? 1.0 : 2.0) * mlp,
 		[ROUTED] = copies * (double)m->hidden_size,
 		[ROUTED_MLP] = copies * mlp,
 	};
@@ -53,7 +53,7 @@ static const struct product kv_apart[KV_APART] = {{HIDDEN, QUERIES}, {HIDDEN, KE
 static const struct product of_mlp[OF_MLP] = {{HIDDEN, GATE_AND_UP}, {MLP, HIDDEN}};
 
 /* What only some families have. */
-enum part { OF_ALL, BIASES, QK_NORMS, EXPERTS };
+enum part { OF_ALL, BIASES, QK_NORMS, GATED, UNGATED, EXPERTS };
 
 enum trainer { NONE, EVERY, MEGATRON, WORKER, WORKER_TP }; /* WORKER_TP: wlb-worker where tp is above 1 */
 
@@ -83,7 +83,8 @@ static const struct stream streams[] = {
 	{QUERIES_KEYS_VALUES, 0, 1.0, 2.0, 1.0, WLB_OP_ADD, WLB_OP_SUM_SQUARES, NONE, EVERY, BIASES},
 	{QUERIES_KEYS, 0, 1.0, 3.0, 5.0, WLB_OP_RMSNORM_FORWARD, WLB_OP_RMSNORM_BACKWARD, NONE, EVERY, QK_NORMS},
 	/* the gated product, which wlb-worker's backward pass always computes again */
-	{ROUTED_MLP, 0, 1.0, 3.0, 5.0, WLB_OP_SWIGLU_FORWARD, WLB_OP_SWIGLU_BACKWARD, MEGATRON, EVERY, OF_ALL},
+	{ROUTED_MLP, 0, 1.0, 3.0, 5.0, WLB_OP_SWIGLU_FORWARD, WLB_OP_SWIGLU_BACKWARD, MEGATRON, EVERY, GATED},
+	{ROUTED_MLP, 0, 1.0, 2.0, 3.0, WLB_OPERATIONS, WLB_OPERATIONS, MEGATRON, MEGATRON, UNGATED},
 	/* a row's copies in the order of experts, and their outputs in that of rows */
 	{ROUTED, 0, 2.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, EXPERTS},
 };
@@ -170,8 +171,21 @@ static int is_trained_by(const struct wlb_layer_cost *cost, enum trainer trainer
 static int has_part(const struct wlb_layer_cost *cost, enum part part)
 {
 	const struct wlb_family_row *family = wlb_family(cost->model->family);
-	return part == OF_ALL || (part == BIASES && family->qkv_biases) ||
-	       (part == QK_NORMS && family->qk_norm != WLB_QK_NORM_NONE) || (part == EXPERTS && family->experts);
+	switch (part) {
+	case OF_ALL:
+		return 1;
+	case BIASES:
+		return family->qkv_biases;
+	case QK_NORMS:
+		return family->qk_norm != WLB_QK_NORM_NONE;
+	case GATED:
+		return !family->ungated;
+	case UNGATED:
+		return family->ungated;
+	case EXPERTS:
+		return family->experts;
+	}
+	return 0;
 }
 
 /* Returns the seconds of calls of an operation on `elements` in all: in Megatron-LM of `traffic` reals for each, in

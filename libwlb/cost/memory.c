@@ -33,8 +33,8 @@ static double layer_token_bytes(const struct stage_memory *w, enum wlb_recompute
 	if (recompute == WLB_RECOMPUTE_FULL)
 		return w->element_bytes * hidden;
 	/* Inputs of both norms, of both projections that follow them; queries, keys, values and the attention's output;
-	 * gate, up and their product. */
-	double elements = 4.0 * hidden + 2.0 * q + 2.0 * kv + 3.0 * mlp;
+	 * gate, up and their product, or without a gate two of them. */
+	double elements = 4.0 * hidden + 2.0 * q + 2.0 * kv + (wlb_family(m->family)->ungated ? 2.0 : 3.0) * mlp;
 	if (wlb_family(m->family)->qk_norm != WLB_QK_NORM_NONE) /* queries and keys before their norms */
 		elements += q + kv;
 	if (m->num_experts > 0) /* each tensor-parallel rank has a whole row for each expert, before it and after it */

@@ -166,9 +166,10 @@ static void test_refused_fields(void **state)
 		const char *field;
 		const char *reason;
 	} cases[] = {
-		{"\"model_type\":\"mixtral\"", "model_type is \"mixtral\": wlb-worker trains no models with experts"},
+		{"\"model_type\":\"mixtral\"",
+	         "model_type is \"mixtral\": it has experts; wlb-worker does not train this family"},
 		{"\"model_type\":\"gemma\"", "model_type is \"gemma\": only llama, mistral, qwen2, qwen3, olmo2, phi3, "
-	                                     "smollm3, mixtral, qwen3_moe, olmoe are known"},
+	                                     "smollm3, mixtral, qwen3_moe, olmoe, nemotron are known"},
 		{"\"model_type\":3", "model_type is an integer"},
 		{"\"hidden_act\":\"gelu\"", "hidden_act is \"gelu\": only \"silu\""},
 		{"\"attention_bias\":true", "attention_bias is true"},
@@ -199,8 +200,7 @@ static void test_refused_fields(void **state)
 	         "rope_theta is 500000, and 1e+06 in rope_parameters: they must be equal"},
 		{"\"partial_rotary_factor\":0.5", "partial_rotary_factor is 0.5: only 1 can be trained"},
 		{"\"rotary_pct\":0.25", "rotary_pct is 0.25"},
-		{"\"architectures\":[\"MixtralForCausalLM\"]",
-	         "model_type is \"mixtral\": wlb-worker trains no models"},
+		{"\"architectures\":[\"MixtralForCausalLM\"]", "model_type is \"mixtral\": it has experts"},
 		{"\"architectures\":[\"GemmaForCausalLM\"]",
 	         "architectures is [\"GemmaForCausalLM\"]: only LlamaForCausalLM, MistralForCausalLM"},
 		{"\"model_type\":\"llama\",\"architectures\":[\"Phi3ForCausalLM\"]",
@@ -377,6 +377,7 @@ static void test_shapes(void **state)
 		"\"num_local_experts\":1,\"rope_parameters\":{\"rope_type\":\"llama3\"}",
 		"\"architectures\":[\"Phi3ForCausalLM\"],\"anything\":1",
 		"\"model_type\":\"qwen3_moe\",\"decoder_sparse_step\":1,\"mlp_only_layers\":[]",
+		"\"model_type\":\"nemotron\",\"hidden_act\":\"relu2\",\"norm_eps\":1e-5",
 		"\"model_type\":\"mixtral\",\"num_key_value_heads\":2,\"num_experts\":4,\"num_local_experts\":4"};
 	static const char *const other[] = {"\"model_type\":\"mixtral\"", /* 8 heads of keys */
 	                                    "\"model_type\":\"olmoe\",\"num_experts\":4",

@@ -512,6 +512,32 @@ static void experts_share_the_tokens(void **state)
 	assert_near(more_s, bytes / machine.memory_bytes_per_s + 2.0 * machine.operation_s, 1e-9);
 }
 
+/* Of 3 matrices 2 are left, and of the activation's 3 and 5 elements 2 and 3. */
+static void an_mlp_without_a_gate_has_two_products(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = tiled();
+	struct wlb_plan plan = plan_of(1, 1, 1, 1, 1, 1);
+	struct wlb_cost_options options;
+	wlb_cost_options_init(&options);
+	struct wlb_model gated = llama_7b(), model = llama_7b();
+	model.family = WLB_FAMILY_NEMOTRON;
+	const struct wlb_layer_cost cost = {&model, &machine, &options, &plan};
+	const struct wlb_layer_cost of_gated = {&gated, &machine, &options, &plan};
+	double attention_s =
+		wlb_machine_gemm_s(&machine, 4096, 4096, 12288) + wlb_machine_gemm_s(&machine, 4096, 4096, 4096);
+	double mlp_s =
+		wlb_machine_gemm_s(&machine, 4096, 4096, 11008) + wlb_machine_gemm_s(&machine, 4096, 11008, 4096);
+	struct wlb_seconds products = wlb_layer_products_s(&cost, 4096), least = wlb_layer_least_s(&cost, 4096);
+	assert_near(products.forward, attention_s + mlp_s, 1e-12);
+	struct wlb_seconds others = wlb_layer_elementwise_s(&cost, 4096),
+			   more = wlb_layer_elementwise_s(&of_gated, 4096);
+	double pass_s = 4096.0 * 2.0 * 11008.0 / machine.memory_bytes_per_s;
+	assert_near(more.forward - others.forward, pass_s, 1e-9);
+	assert_near(more.backward - others.backward, 2.0 * pass_s, 1e-9);
+	assert_true(least.forward <= products.forward + others.forward);
+}
+
 static void wrong_options_are_refused(void **state)
 {
 	(void)state;
@@ -555,6 +581,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_operation_has_no_traffic),
 		cmocka_unit_test(measured_operations_keep_the_sums_and_the_bounds),
 		cmocka_unit_test(experts_share_the_tokens),
+		cmocka_unit_test(an_mlp_without_a_gate_has_two_products),
 		cmocka_unit_test(wrong_options_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

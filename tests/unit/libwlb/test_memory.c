@@ -203,6 +203,19 @@ static void a_stage_holds_all_experts(void **state)
 	assert_near(m.activations, 32.0 * 2048 * 2.0 * token + last, 1e-12);
 }
 
+/* Nemotron: two matrices of an MLP, norms with biases. */
+static void a_family_without_a_gate_keeps_less(void **state)
+{
+	(void)state;
+	struct wlb_model model = llama_7b();
+	model.family = WLB_FAMILY_NEMOTRON;
+	struct wlb_plan plan = plan_of(1, 1, 1, 1, 1, 4);
+	double n = 4096.0, norms = 4096.0 * (2 * 32 + 1), gates = 32.0 * 4096 * 11008;
+	struct wlb_memory m = wlb_memory_stage(&plan, &model, 0, 4096, 4096, 0.0);
+	assert_near(m.weights, 2.0 * (parameters_7b - gates + norms), 1e-12);
+	assert_near(m.activations, 32.0 * n * (layer_bytes_7b - 2.0 * 11008) + 2.0 * 2.0 * n * 4096.0, 1e-12);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -216,6 +229,7 @@ int main(void)
 		cmocka_unit_test(the_first_or_the_last_stage_needs_most),
 		cmocka_unit_test(llama_70b_needs_more_than_a_node),
 		cmocka_unit_test(a_stage_holds_all_experts),
+		cmocka_unit_test(a_family_without_a_gate_keeps_less),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -381,7 +381,7 @@ class Plan(unittest.TestCase):
         self.assertIn("46.70 billion parameters, of which 12.88 compute a token (no expert parallelism)", text)
         self.assertEqual((plan["parameters"], plan["active_parameters"]), (model["parameters"], model["active_parameters"]))
         self.assertEqual((refused.returncode, [done.returncode for done in lengths]), (2, [0, 0]))
-        self.assertIn("wlb-worker trains no models with experts", refused.stderr)
+        self.assertIn("it has experts; wlb-worker does not train this family", refused.stderr)
         # With an MLP as wide as the experts of a token: about as many operations, and 36.3 billion parameters fewer.
         self.assertEqual(other["active_parameters"], other["parameters"])
         self.assertAlmostEqual(plan["active_parameters"] - other["parameters"], 32 * 8 * 4096)
