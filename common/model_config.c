@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "common/file.h"
+#include "common/model_experts.h"
 #include "common/model_field.h"
 #include "common/model_keys.h"
 #include "common/model_rope.h"
@@ -32,6 +33,10 @@ static const struct defaults {
 	[WLB_FAMILY_OLMO2] = {0, 0, 2048, 0, 0, 1e-5, 1e4, 0, 0},
 	[WLB_FAMILY_PHI3] = {0, 0, 4096, 0, 0, 1e-5, 1e4, 0, 0},
 	[WLB_FAMILY_SMOLLM3] = {4, 0, 32768, 0, 4, 1e-6, 2e6, 1, 1},
+	[WLB_FAMILY_MIXTRAL] = {8, 0, 131072, 0, 0, 1e-5, 1e6, 0, 0},
+	[WLB_FAMILY_QWEN3_MOE] = {4, 0, 32768, 4096, 0, 1e-6, 1e4, 0, 1},
+	[WLB_FAMILY_OLMOE] = {0, 0, 4096, 0, 0, 1e-5, 1e4, 0, 0},
+	[WLB_FAMILY_NEMOTRON] = {0, 0, 4096, 0, 0, 1e-5, 1e4, 0, 0},
 };
 
 /* Adds the names of all families to a rule. */
@@ -95,7 +100,7 @@ static int read_family(const json_t *config, enum wlb_family *family, struct wlb
 static int explain_family(const json_t *config, int of_shape, struct wlb_error *error)
 {
 	struct wlb_error why, family = *error;
-	if (wlb_model_keys_check(config, of_shape, &why) < 0)
+	if (wlb_model_keys_check(config, of_shape, NULL, &why) < 0)
 		wlb_fail(error, "%.300s; %.200s", family.message, why.message);
 	return -1;
 }
@@ -216,6 +221,11 @@ static int read_model(const json_t *config, enum wlb_model_use use, struct wlb_m
 		return wlb_fail(error, "the file holds %s: it must be an object", wlb_config_type_name(config));
 	if (read_family(config, &family, error) < 0)
 		return explain_family(config, use == WLB_MODEL_TO_PLAN, error);
+	if (use == WLB_MODEL_TO_TRAIN && wlb_family(family)->not_trained != NULL)
+		return wlb_fail(
+			error,
+			"model_type is \"%s\": %s; wlb-worker does not train this family, plan it for another trainer",
+			wlb_family(family)->model_type, wlb_family(family)->not_trained);
 	const struct defaults *d = &defaults[family];
 	*m = (struct wlb_model){.family = family,
 	                        .max_position_embeddings = d->max_position_embeddings,
@@ -233,7 +243,8 @@ static int read_model(const json_t *config, enum wlb_model_use use, struct wlb_m
 	    wlb_config_number(config, "rms_norm_eps", WLB_CONFIG_OPTIONAL, &m->rms_norm_eps, error) < 0 ||
 	    wlb_config_number(config, "initializer_range", WLB_CONFIG_OPTIONAL, &m->initializer_range, error) < 0 ||
 	    wlb_config_flag(config, "tie_word_embeddings", &m->tie_word_embeddings, error) < 0 ||
-	    read_heads(config, d, m, error) < 0 || wlb_model_keys_check(config, use == WLB_MODEL_TO_PLAN, error) < 0 ||
+	    read_heads(config, d, m, error) < 0 || wlb_model_experts_read(config, m, error) < 0 ||
+	    wlb_model_keys_check(config, use == WLB_MODEL_TO_PLAN, wlb_family(family), error) < 0 ||
 	    (use == WLB_MODEL_TO_TRAIN && wlb_model_keys_refuse_unknown(config, error) < 0) ||
 	    read_window(config, d, m, error) < 0 ||
 	    (use == WLB_MODEL_TO_TRAIN && read_computation(config, d, m, error) < 0))

@@ -19,7 +19,9 @@ enum rule {
 struct keys {
 	enum rule rule;
 	double number;
-	int of_shape; /* the rule holds for planning too: it is about matrices or their number */
+	int of_shape;   /* the rule holds for planning too: it is about matrices or their number */
+	int of_experts; /* the rule does not hold where the family has experts, which model_experts.c reads */
+	int of_gate;    /* nor where it has no gate: which activation there is changes no matrix */
 	const char *const *names;
 };
 
@@ -34,7 +36,7 @@ static const struct keys config_keys[] = {
                         "rope_theta", "partial_rotary_factor", "rope_scaling", "rope_parameters",
                         "original_max_position_embeddings", "no_rope_layers", "no_rope_layer_interval",
                         "sliding_window", "use_sliding_window", "max_window_layers", "layer_types")},
-	{.rule = SILU, .of_shape = 1, .names = NAMES("hidden_act", "hidden_activation")},
+	{.rule = SILU, .of_shape = 1, .of_gate = 1, .names = NAMES("hidden_act", "hidden_activation")},
 	{.rule = OFF,
          .names = NAMES("attention_bias", "mlp_bias", "qkv_bias", "lm_head_bias", "use_bias", "qk_norm", "use_qk_norm",
                         "parallel_attn", "use_parallel_residual", "rope_interleaved", "use_mrope")},
@@ -51,13 +53,14 @@ static const struct keys config_keys[] = {
 	/* Other matrices: experts, latent attention, further heads, encoders. */
 	{.rule = DENSE,
          .of_shape = 1,
-         .names = NAMES("num_local_experts", "num_experts", "n_routed_experts", "num_experts_per_tok",
-                        "n_shared_experts")},
+         .of_experts = 1,
+         .names = NAMES("num_local_experts", "num_experts", "num_experts_per_tok")},
+	{.rule = NONE, .of_shape = 1, .of_experts = 1, .names = NAMES("moe_intermediate_size")},
+	{.rule = DENSE, .of_shape = 1, .names = NAMES("n_routed_experts", "n_shared_experts")},
 	{.rule = NUMBER, .number = 0, .of_shape = 1, .names = NAMES("num_nextn_predict_layers")},
 	{.rule = NONE,
          .of_shape = 1,
-         .names = NAMES("moe_intermediate_size", "q_lora_rank", "kv_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim",
-                        "v_head_dim")},
+         .names = NAMES("q_lora_rank", "kv_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim")},
 	{.rule = OFF,
          .of_shape = 1,
          .names = NAMES("is_encoder_decoder", "add_cross_attention", "tie_encoder_decoder")},
@@ -129,6 +132,12 @@ static int check_value(const struct keys *keys, const char *name, const json_t *
 	return 0;
 }
 
+/* Whether keys are as the family has them, whatever their rule. */
+static int is_of_family(const struct keys *keys, const struct wlb_family_row *family)
+{
+	return family != NULL && ((keys->of_experts && family->experts) || (keys->of_gate && family->ungated));
+}
+
 static int is_known(const char *name)
 {
 	for (const struct keys *keys = config_keys; keys->names != NULL; keys++)
@@ -138,12 +147,13 @@ static int is_known(const char *name)
 	return 0;
 }
 
-int wlb_model_keys_check(const json_t *config, int of_shape, struct wlb_error *error)
+int wlb_model_keys_check(const json_t *config, int of_shape, const struct wlb_family_row *family,
+                         struct wlb_error *error)
 {
 	for (const struct keys *keys = config_keys; keys->names != NULL; keys++)
 		for (const char *const *name = keys->names; *name != NULL; name++) {
 			const json_t *value = wlb_config_field(config, *name);
-			if (value != NULL && (!of_shape || keys->of_shape) &&
+			if (value != NULL && (!of_shape || keys->of_shape) && !is_of_family(keys, family) &&
 			    check_value(keys, *name, value, error) < 0)
 				return -1;
 		}

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+enum { INTERMEDIATE_MAX = 1 << 22 };
+
 /* Checks that a field is in [1, limit]. The limits prevent overflow of products of two or three fields. */
 static int check_count(const char *field, int64_t value, int64_t limit, struct wlb_error *error)
 {
@@ -42,10 +44,24 @@ static int check_scaling(const struct wlb_rope_scaling *s, struct wlb_error *err
 	return 0;
 }
 
+/* All experts of a layer have together at most the columns of the largest dense MLP. */
+static int check_experts(const struct wlb_model *m, struct wlb_error *error)
+{
+	if (!wlb_family(m->family)->experts) {
+		if (m->num_experts == 0 && m->num_experts_per_tok == 0)
+			return 0;
+		return wlb_fail(error, "num_experts is %lld, num_experts_per_tok %lld: both are 0 in a family without",
+		                (long long)m->num_experts, (long long)m->num_experts_per_tok);
+	}
+	if (check_count("num_experts", m->num_experts, INTERMEDIATE_MAX / m->intermediate_size, error) < 0)
+		return -1;
+	return check_count("num_experts_per_tok", m->num_experts_per_tok, m->num_experts, error);
+}
+
 int wlb_model_check(const struct wlb_model *m, struct wlb_error *error)
 {
 	if (check_count("hidden_size", m->hidden_size, 1 << 20, error) < 0 ||
-	    check_count("intermediate_size", m->intermediate_size, 1 << 22, error) < 0 ||
+	    check_count("intermediate_size", m->intermediate_size, INTERMEDIATE_MAX, error) < 0 ||
 	    check_count("num_hidden_layers", m->num_hidden_layers, 1 << 12, error) < 0 ||
 	    check_count("num_attention_heads", m->num_attention_heads, 1 << 12, error) < 0 ||
 	    check_count("num_key_value_heads", m->num_key_value_heads, 1 << 12, error) < 0 ||
@@ -71,7 +87,7 @@ int wlb_model_check(const struct wlb_model *m, struct wlb_error *error)
 		return wlb_fail(error, "rope_theta is %g: it must be a finite number of at least 1", m->rope_theta);
 	if (!isfinite(m->rms_norm_eps) || m->rms_norm_eps <= 0.0 || m->rms_norm_eps >= 1.0)
 		return wlb_fail(error, "rms_norm_eps is %g: it must lie between 0 and 1", m->rms_norm_eps);
-	return check_scaling(&m->rope_scaling, error);
+	return check_experts(m, error) < 0 ? -1 : check_scaling(&m->rope_scaling, error);
 }
 
 int64_t wlb_model_rotary_dim(const struct wlb_model *m)
@@ -94,11 +110,16 @@ int wlb_model_check_window(const struct wlb_model *m, int64_t tokens, struct wlb
 	                (long long)tokens, (long long)m->sliding_window);
 }
 
+static int64_t norm_parameters(const struct wlb_model *m)
+{
+	return (wlb_family(m->family)->norm_biases ? 2 : 1) * m->hidden_size;
+}
+
 int64_t wlb_model_layer_vector_parameters(const struct wlb_model *m)
 {
 	const struct wlb_family_row *family = wlb_family(m->family);
 	int64_t q = m->num_attention_heads * m->head_dim, kv = m->num_key_value_heads * m->head_dim;
-	int64_t parameters = 2 * m->hidden_size;
+	int64_t parameters = 2 * norm_parameters(m);
 	if (family->qkv_biases)
 		parameters += q + 2 * kv;
 	if (family->qk_norm == WLB_QK_NORM_HEAD)
@@ -108,14 +129,38 @@ int64_t wlb_model_layer_vector_parameters(const struct wlb_model *m)
 	return parameters;
 }
 
+/* Of a layer with so many MLPs. */
+static int64_t matrix_parameters(const struct wlb_model *m, int64_t mlps)
+{
+	int64_t q = m->num_attention_heads * m->head_dim, kv = m->num_key_value_heads * m->head_dim;
+	int64_t of_mlp = (wlb_family(m->family)->ungated ? 2 : 3) * m->intermediate_size;
+	return m->hidden_size * (2 * q + 2 * kv + m->num_experts + of_mlp * mlps);
+}
+
+int64_t wlb_model_layer_matrix_parameters(const struct wlb_model *m)
+{
+	return matrix_parameters(m, m->num_experts > 0 ? m->num_experts : 1);
+}
+
+int64_t wlb_model_layer_active_parameters(const struct wlb_model *m)
+{
+	return matrix_parameters(m, m->num_experts > 0 ? m->num_experts_per_tok : 1);
+}
+
+/* With layers of so many parameters in matrices. */
+static int64_t model_parameters(const struct wlb_model *m, int64_t layer_matrices)
+{
+	int64_t tables = (m->tie_word_embeddings ? 1 : 2) * m->vocab_size * m->hidden_size;
+	return m->num_hidden_layers * (layer_matrices + wlb_model_layer_vector_parameters(m)) + tables +
+	       norm_parameters(m);
+}
+
 int64_t wlb_model_parameters(const struct wlb_model *m)
 {
-	int64_t q = m->num_attention_heads * m->head_dim;
-	int64_t kv = m->num_key_value_heads * m->head_dim;
-	int64_t attention = m->hidden_size * (q + 2 * kv) + q * m->hidden_size;
-	int64_t mlp = 3 * m->hidden_size * m->intermediate_size;
-	int64_t embedding = m->vocab_size * m->hidden_size;
-	int64_t head = m->tie_word_embeddings ? 0 : embedding;
-	return m->num_hidden_layers * (attention + mlp + wlb_model_layer_vector_parameters(m)) + embedding + head +
-	       m->hidden_size;
+	return model_parameters(m, wlb_model_layer_matrix_parameters(m));
+}
+
+int64_t wlb_model_active_parameters(const struct wlb_model *m)
+{
+	return model_parameters(m, wlb_model_layer_active_parameters(m));
 }

@@ -79,6 +79,10 @@ enum wlb_family {
 	WLB_FAMILY_OLMO2,
 	WLB_FAMILY_PHI3,
 	WLB_FAMILY_SMOLLM3,
+	WLB_FAMILY_MIXTRAL,
+	WLB_FAMILY_QWEN3_MOE,
+	WLB_FAMILY_OLMOE,
+	WLB_FAMILY_NEMOTRON,
 	WLB_FAMILIES
 };
 
@@ -97,6 +101,12 @@ struct wlb_family_row {
 	int norms_after;
 	/* Hugging Face's files have queries, keys and values in one tensor, and gate and up in one. */
 	int fused_tensors;
+	int experts;     /* each layer has num_experts MLPs, to num_experts_per_tok of which a token is sent */
+	int ungated;     /* the MLP is down(f(up(x))), for down(silu(gate(x)) * up(x)) */
+	int norm_biases; /* each norm has a bias beside its weight */
+	/* Why wlb-worker does not train the family, such as "it has experts"; such a family is planned for other
+	 * trainers. NULL: it does. */
+	const char *not_trained;
 };
 
 /* Static memory; NULL for a value that is no family. */
@@ -128,7 +138,7 @@ struct wlb_rope_scaling {
 /* The shape of a transformer; field names are those of Hugging Face's config.json. */
 struct wlb_model {
 	int64_t hidden_size;
-	int64_t intermediate_size;
+	int64_t intermediate_size; /* of each expert, where there are experts */
 	int64_t num_hidden_layers;
 	int64_t num_attention_heads;
 	int64_t num_key_value_heads;
@@ -144,6 +154,8 @@ struct wlb_model {
 	int64_t rotary_dim;             /* the first elements of a head, which are rotated; 0: all */
 	int64_t no_rope_layer_interval; /* the last of so many layers rotates nothing; 0: all layers rotate */
 	int64_t sliding_window;         /* keys that a query attends to at most, its own among them; 0: no limit */
+	int64_t num_experts;            /* of every layer; 0: the family has none */
+	int64_t num_experts_per_tok;    /* of them, by which a token is computed */
 };
 
 /* Returns 0 when the shape can be built, -1 with the field, its value and the rule otherwise. */
@@ -151,6 +163,14 @@ int wlb_model_check(const struct wlb_model *model, struct wlb_error *error);
 
 /* Number of trained parameters; tied embeddings are counted once. */
 int64_t wlb_model_parameters(const struct wlb_model *model);
+
+/* Of these, the ones that compute a token: without the experts that it is not sent to. */
+int64_t wlb_model_active_parameters(const struct wlb_model *model);
+
+/* The parameters of one layer's matrices: all of them, and those that a token is multiplied by. The matrix that chooses
+ * experts is one of them. */
+int64_t wlb_model_layer_matrix_parameters(const struct wlb_model *model);
+int64_t wlb_model_layer_active_parameters(const struct wlb_model *model);
 
 /* The parameters of one layer that are no matrices: norms and biases. */
 int64_t wlb_model_layer_vector_parameters(const struct wlb_model *model);
@@ -252,7 +272,8 @@ int wlb_layout_choose(const struct wlb_policy *policy, const struct wlb_nodes *n
 /* ---- cost ------------------------------------------------------------------------------ */
 
 /* Floating-point operations of one forward pass over a document of `tokens` tokens that attends
- * to itself causally: linear part (per token) + attention part (tokens^2), all layers. */
+ * to itself causally: linear part (per token, by the experts that compute it) + attention part (tokens^2), all layers.
+ */
 double wlb_cost_document(const struct wlb_model *model, int64_t tokens);
 
 /* ---- packing a stream ------------------------------------------------------------------ */

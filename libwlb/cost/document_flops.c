@@ -4,10 +4,8 @@
 double wlb_cost_document(const struct wlb_model *m, int64_t tokens)
 {
 	double n = (double)tokens;
-	double hidden = (double)m->hidden_size;
 	double q = (double)(m->num_attention_heads * m->head_dim);
-	double kv = (double)(m->num_key_value_heads * m->head_dim);
-	double linear = 2.0 * (hidden * (q + 2.0 * kv) + q * hidden + 3.0 * hidden * (double)m->intermediate_size);
+	double linear = 2.0 * (double)wlb_model_layer_active_parameters(m);
 	/* Query i sees i + 1 keys, in a sliding window at most as many as that has: n (n + 1) / 2 pairs, two products
 	 * (scores, values) of 2 flops each. */
 	double window = m->sliding_window > 0 && (double)m->sliding_window < n ? (double)m->sliding_window : n;

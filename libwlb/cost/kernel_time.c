@@ -14,15 +14,12 @@ void wlb_kernel_time_init(struct wlb_kernel_time *time, const struct wlb_model *
                           double attention_flops_per_s, double gemm_flops_per_s)
 {
 	double q = (double)(model->num_attention_heads * model->head_dim) / tp;
-	double kv = (double)(model->num_key_value_heads * model->head_dim) / tp;
-	double hidden = (double)model->hidden_size;
-	double mlp = (double)model->intermediate_size / tp;
 	*time = (struct wlb_kernel_time){
 		.q_tile = DEFAULT_TILE,
 		.k_tile = DEFAULT_TILE,
 		.gemm_tile = DEFAULT_TILE,
 		.attention_pair_s = 4.0 * q / attention_flops_per_s,
-		.gemm_token_s = 2.0 * hidden * (2.0 * q + 2.0 * kv + 3.0 * mlp) / gemm_flops_per_s,
+		.gemm_token_s = 2.0 * (double)wlb_model_layer_active_parameters(model) / tp / gemm_flops_per_s,
 	};
 }
 

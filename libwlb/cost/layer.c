@@ -4,15 +4,27 @@
 
 #include "libwlb/cost/plan_sizes.h"
 
-/* Widths on one tensor-parallel rank. */
-enum width { HIDDEN, QUERIES, KEYS, KEYS_VALUES, QUERIES_KEYS, QUERIES_KEYS_VALUES, MLP, GATE_AND_UP };
+/* Widths on one tensor-parallel rank. MLP is that of one expert; ROUTED and ROUTED_MLP are those of all experts of a
+ * token, of their inputs and of their MLPs. */
+enum width {
+	HIDDEN,
+	QUERIES,
+	KEYS,
+	KEYS_VALUES,
+	QUERIES_KEYS,
+	QUERIES_KEYS_VALUES,
+	MLP,
+	GATE_AND_UP,
+	ROUTED,
+	ROUTED_MLP
+};
 
 static double width_of(const struct wlb_layer_cost *cost, enum width width)
 {
 	const struct wlb_model *m = cost->model;
 	double tp = cost->plan->layout.tp;
 	double queries = (double)(m->num_attention_heads * m->head_dim) / tp, keys = wlb_plan_kv_width(cost->plan, m);
-	double mlp = (double)m->intermediate_size / tp;
+	double mlp = (double)m->intermediate_size / tp, copies = wlb_plan_token_mlps(m);
 	const double widths[] = {
 		[HIDDEN] = (double)m->hidden_size,
 		[QUERIES] = queries,
@@ -21,24 +33,27 @@ static double width_of(const struct wlb_layer_cost *cost, enum width width)
 		[QUERIES_KEYS] = queries + keys,
 		[QUERIES_KEYS_VALUES] = queries + 2.0 * keys,
 		[MLP] = mlp,
-		[GATE_AND_UP] = 2.0 * mlp,
+		[GATE_AND_UP] = (wlb_family(m->family)->ungated ? 1.0 : 2.0) * mlp,
+		[ROUTED] = copies * (double)m->hidden_size,
+		[ROUTED_MLP] = copies * mlp,
 	};
 	return widths[width];
 }
 
 /* The matrix products of a layer: the matrices of queries, keys and values are one, as are gate and up. wlb-worker has
- * keys and values apart where several tensor-parallel ranks hold them. */
+ * keys and values apart where several tensor-parallel ranks hold them. Each expert has the products of an MLP. */
 struct product {
 	enum width in, out;
 };
 
-static const struct product fused[] = {
-	{HIDDEN, QUERIES_KEYS_VALUES}, {QUERIES, HIDDEN}, {HIDDEN, GATE_AND_UP}, {MLP, HIDDEN}};
-static const struct product kv_apart[] = {
-	{HIDDEN, QUERIES}, {HIDDEN, KEYS_VALUES}, {QUERIES, HIDDEN}, {HIDDEN, GATE_AND_UP}, {MLP, HIDDEN}};
+enum { FUSED = 2, KV_APART = 3, OF_MLP = 2 };
+
+static const struct product fused[FUSED] = {{HIDDEN, QUERIES_KEYS_VALUES}, {QUERIES, HIDDEN}};
+static const struct product kv_apart[KV_APART] = {{HIDDEN, QUERIES}, {HIDDEN, KEYS_VALUES}, {QUERIES, HIDDEN}};
+static const struct product of_mlp[OF_MLP] = {{HIDDEN, GATE_AND_UP}, {MLP, HIDDEN}};
 
 /* What only some families have. */
-enum part { OF_ALL, BIASES, QK_NORMS };
+enum part { OF_ALL, BIASES, QK_NORMS, GATED, UNGATED, EXPERTS };
 
 enum trainer { NONE, EVERY, MEGATRON, WORKER, WORKER_TP }; /* WORKER_TP: wlb-worker where tp is above 1 */
 
@@ -68,7 +83,10 @@ static const struct stream streams[] = {
 	{QUERIES_KEYS_VALUES, 0, 1.0, 2.0, 1.0, WLB_OP_ADD, WLB_OP_SUM_SQUARES, NONE, EVERY, BIASES},
 	{QUERIES_KEYS, 0, 1.0, 3.0, 5.0, WLB_OP_RMSNORM_FORWARD, WLB_OP_RMSNORM_BACKWARD, NONE, EVERY, QK_NORMS},
 	/* the gated product, which wlb-worker's backward pass always computes again */
-	{MLP, 0, 1.0, 3.0, 5.0, WLB_OP_SWIGLU_FORWARD, WLB_OP_SWIGLU_BACKWARD, MEGATRON, EVERY, OF_ALL},
+	{ROUTED_MLP, 0, 1.0, 3.0, 5.0, WLB_OP_SWIGLU_FORWARD, WLB_OP_SWIGLU_BACKWARD, MEGATRON, EVERY, GATED},
+	{ROUTED_MLP, 0, 1.0, 2.0, 3.0, WLB_OPERATIONS, WLB_OPERATIONS, MEGATRON, MEGATRON, UNGATED},
+	/* a row's copies in the order of experts, and their outputs in that of rows */
+	{ROUTED, 0, 2.0, 2.0, 2.0, WLB_OPERATIONS, WLB_OPERATIONS, NONE, MEGATRON, EXPERTS},
 };
 
 enum { STREAMS = sizeof(streams) / sizeof(streams[0]) };
@@ -96,15 +114,32 @@ static void add_product(const struct wlb_machine *machine, double tokens, double
 	sum->backward += wlb_machine_gemm_s(machine, tokens, out, in) + wlb_machine_gemm_s(machine, out, tokens, in);
 }
 
+static void add_products(const struct wlb_layer_cost *cost, double tokens, const struct product *products, int count,
+                         struct wlb_seconds *sum)
+{
+	for (int i = 0; i < count; i++)
+		add_product(cost->machine, tokens, width_of(cost, products[i].in), width_of(cost, products[i].out),
+		            sum);
+}
+
+/* Experts get equal shares of the tokens. */
 struct wlb_seconds wlb_layer_products_s(const struct wlb_layer_cost *cost, double tokens)
 {
-	int apart = is_worker(cost) && cost->plan->layout.tp > cost->model->num_key_value_heads;
-	const struct product *products = apart ? kv_apart : fused;
-	size_t count = apart ? sizeof(kv_apart) / sizeof(kv_apart[0]) : sizeof(fused) / sizeof(fused[0]);
-	struct wlb_seconds sum = {0};
-	for (size_t i = 0; tokens > 0.0 && i < count; i++)
-		add_product(cost->machine, tokens, width_of(cost, products[i].in), width_of(cost, products[i].out),
-		            &sum);
+	const struct wlb_model *m = cost->model;
+	int apart = is_worker(cost) && cost->plan->layout.tp > m->num_key_value_heads;
+	struct wlb_seconds sum = {0}, expert = {0};
+	if (!(tokens > 0.0))
+		return sum;
+	add_products(cost, tokens, apart ? kv_apart : fused, apart ? KV_APART : FUSED, &sum);
+	if (m->num_experts == 0) {
+		add_products(cost, tokens, of_mlp, OF_MLP, &sum);
+		return sum;
+	}
+	double experts = (double)m->num_experts;
+	add_product(cost->machine, tokens / cost->plan->layout.tp, (double)m->hidden_size, experts, &sum);
+	add_products(cost, tokens * wlb_plan_token_mlps(m) / experts, of_mlp, OF_MLP, &expert);
+	sum.forward += experts * expert.forward;
+	sum.backward += experts * expert.backward;
 	return sum;
 }
 
@@ -136,8 +171,21 @@ static int is_trained_by(const struct wlb_layer_cost *cost, enum trainer trainer
 static int has_part(const struct wlb_layer_cost *cost, enum part part)
 {
 	const struct wlb_family_row *family = wlb_family(cost->model->family);
-	return part == OF_ALL || (part == BIASES && family->qkv_biases) ||
-	       (part == QK_NORMS && family->qk_norm != WLB_QK_NORM_NONE);
+	switch (part) {
+	case OF_ALL:
+		return 1;
+	case BIASES:
+		return family->qkv_biases;
+	case QK_NORMS:
+		return family->qk_norm != WLB_QK_NORM_NONE;
+	case GATED:
+		return !family->ungated;
+	case UNGATED:
+		return family->ungated;
+	case EXPERTS:
+		return family->experts;
+	}
+	return 0;
 }
 
 /* Returns the seconds of calls of an operation on `elements` in all: in Megatron-LM of `traffic` reals for each, in
@@ -279,8 +327,8 @@ struct wlb_seconds wlb_embedding_s(const struct wlb_layer_cost *cost, double tok
 
 struct wlb_seconds wlb_layer_least_s(const struct wlb_layer_cost *cost, double tokens)
 {
-	double products_s = 2.0 * wlb_plan_layer_matrix_parameters(cost->model) * tokens / cost->plan->layout.tp /
-	                    wlb_machine_gemm_most(cost->machine);
+	double products_s = 2.0 * (double)wlb_model_layer_active_parameters(cost->model) * tokens /
+	                    cost->plan->layout.tp / wlb_machine_gemm_most(cost->machine);
 	struct wlb_seconds sum = streams_s(cost, tokens, 0.0);
 	sum.forward += products_s;
 	sum.backward += 2.0 * products_s;

@@ -28,15 +28,17 @@ struct stage_memory {
 static double layer_token_bytes(const struct stage_memory *w, enum wlb_recompute recompute, int64_t longest)
 {
 	const struct wlb_model *m = w->model;
-	double hidden = (double)m->hidden_size, mlp = (double)m->intermediate_size;
+	double hidden = (double)m->hidden_size, mlp = wlb_plan_token_mlps(m) * (double)m->intermediate_size;
 	double q = (double)(m->num_attention_heads * m->head_dim), kv = (double)(m->num_key_value_heads * m->head_dim);
 	if (recompute == WLB_RECOMPUTE_FULL)
 		return w->element_bytes * hidden;
 	/* Inputs of both norms, of both projections that follow them; queries, keys, values and the attention's output;
-	 * gate, up and their product. */
-	double elements = 4.0 * hidden + 2.0 * q + 2.0 * kv + 3.0 * mlp;
+	 * gate, up and their product, or without a gate two of them. */
+	double elements = 4.0 * hidden + 2.0 * q + 2.0 * kv + (wlb_family(m->family)->ungated ? 2.0 : 3.0) * mlp;
 	if (wlb_family(m->family)->qk_norm != WLB_QK_NORM_NONE) /* queries and keys before their norms */
 		elements += q + kv;
+	if (m->num_experts > 0) /* each tensor-parallel rank has a whole row for each expert, before it and after it */
+		elements += 2.0 * wlb_plan_token_mlps(m) * hidden * w->plan->layout.tp;
 	if (recompute == WLB_RECOMPUTE_SELECTIVE && w->options->release_activations)
 		elements -= 2.0 * hidden + mlp;
 	double bytes = w->element_bytes * elements;
@@ -90,7 +92,7 @@ static double buffer_bytes(const struct stage_memory *w, double tokens, double p
 	if ((double)l->dp * l->cp > 1.0)
 		bytes += 2.0 * w->options->gradient_bytes * fmin(parameters, BUCKET_PARAMETERS);
 	if (w->plan->zero_stage >= 3) /* a layer's weights gathered, and the next one's */
-		elements += 2.0 * wlb_plan_layer_matrix_parameters(w->model) / l->tp;
+		elements += 2.0 * (double)wlb_model_layer_matrix_parameters(w->model) / l->tp;
 	return bytes + w->element_bytes * elements;
 }
 

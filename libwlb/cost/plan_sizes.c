@@ -2,14 +2,6 @@
 
 #include <math.h>
 
-double wlb_plan_layer_matrix_parameters(const struct wlb_model *m)
-{
-	double hidden = (double)m->hidden_size;
-	double q = (double)(m->num_attention_heads * m->head_dim);
-	double kv = (double)(m->num_key_value_heads * m->head_dim);
-	return hidden * (2.0 * q + 2.0 * kv) + 3.0 * hidden * (double)m->intermediate_size;
-}
-
 double wlb_plan_recomputed_layers(const struct wlb_plan *plan, const struct wlb_model *m, int32_t stage, int32_t chunk)
 {
 	double layers = (double)wlb_plan_layers(plan, m, stage, chunk);
@@ -20,11 +12,21 @@ double wlb_plan_recomputed_layers(const struct wlb_plan *plan, const struct wlb_
 	return fmin(layers, plan->recompute_layers);
 }
 
+double wlb_plan_token_mlps(const struct wlb_model *m)
+{
+	return m->num_experts > 0 ? (double)m->num_experts_per_tok : 1.0;
+}
+
 double wlb_plan_kv_width(const struct wlb_plan *plan, const struct wlb_model *m)
 {
 	int64_t tp = plan->layout.tp;
 	/* Fewer heads than ranks: each rank holds a copy of one. */
 	return (double)((m->num_key_value_heads + tp - 1) / tp * m->head_dim);
+}
+
+static double norm_parameters(const struct wlb_model *m)
+{
+	return (wlb_family(m->family)->norm_biases ? 2.0 : 1.0) * (double)m->hidden_size;
 }
 
 /* Norms and biases of a layer on a tensor-parallel rank: those of queries, keys and values are cut as their matrices
@@ -33,7 +35,7 @@ static double vector_parameters(const struct wlb_plan *plan, const struct wlb_mo
 {
 	const struct wlb_family_row *family = wlb_family(m->family);
 	double q = (double)(m->num_attention_heads * m->head_dim) / plan->layout.tp, kv = wlb_plan_kv_width(plan, m);
-	double parameters = 2.0 * (double)m->hidden_size;
+	double parameters = 2.0 * norm_parameters(m);
 	if (family->qkv_biases)
 		parameters += q + 2.0 * kv;
 	if (family->qk_norm == WLB_QK_NORM_HEAD)
@@ -50,7 +52,10 @@ static double parameters_of(const struct wlb_plan *plan, const struct wlb_model 
 	double tp = (double)plan->layout.tp, hidden = (double)m->hidden_size;
 	/* Fewer heads than ranks: see wlb_plan_kv_width. */
 	double kv_copies = wlb_plan_kv_width(plan, m) - (double)(m->num_key_value_heads * m->head_dim) / tp;
-	double matrices = wlb_plan_layer_matrix_parameters(m) / tp + 2.0 * hidden * kv_copies;
+	/* The matrix that chooses experts is whole on each rank; each expert is cut. */
+	double router = hidden * (double)m->num_experts;
+	double matrices =
+		((double)wlb_model_layer_matrix_parameters(m) - router) / tp + router + 2.0 * hidden * kv_copies;
 	double parameters = layers * (matrices + vector_parameters(plan, m));
 	int is_last = has_last && stage == plan->layout.pp - 1;
 	int has_head = is_last || (plan->shared_head && has_last);
@@ -58,7 +63,7 @@ static double parameters_of(const struct wlb_plan *plan, const struct wlb_model 
 	if (stage == 0 && has_first)
 		parameters += table;
 	if (is_last)
-		parameters += hidden;
+		parameters += norm_parameters(m);
 	if (has_head && !(stage == 0 && m->tie_word_embeddings))
 		parameters += table;
 	return parameters;

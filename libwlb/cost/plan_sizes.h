@@ -5,13 +5,13 @@
 
 #include "libwlb/wlb.h"
 
-/* Parameters of one layer's matrices, on all tensor-parallel ranks together. */
-double wlb_plan_layer_matrix_parameters(const struct wlb_model *model);
-
 /* Layers of a chunk that the backward pass recomputes: some of their operations for WLB_RECOMPUTE_SELECTIVE, all
  * for WLB_RECOMPUTE_FULL. */
 double wlb_plan_recomputed_layers(const struct wlb_plan *plan, const struct wlb_model *model, int32_t stage,
                                   int32_t chunk);
+
+/* MLPs that compute a token: its experts, or one. */
+double wlb_plan_token_mlps(const struct wlb_model *model);
 
 /* Width of the keys (or the values) that one tensor-parallel rank holds. */
 double wlb_plan_kv_width(const struct wlb_plan *plan, const struct wlb_model *model);

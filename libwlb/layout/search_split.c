@@ -2,8 +2,6 @@
 
 #include <math.h>
 
-#include "libwlb/cost/plan_sizes.h"
-
 /* Sets the layers of the longest stage and of the last. The first stages have the layers that remain; the first of all
  * has the embedding. */
 static void count_layers(const struct wlb_model *model, struct wlb_search_plan *found)
@@ -22,7 +20,8 @@ static double head_layers(const struct wlb_search *search)
 	const struct wlb_model *m = &search->model;
 	double pairs = search->work.pairs / search->work.tokens;
 	double attention = 4.0 * (double)(m->num_attention_heads * m->head_dim) * pairs;
-	return 2.0 * (double)(m->hidden_size * m->vocab_size) / (2.0 * wlb_plan_layer_matrix_parameters(m) + attention);
+	return 2.0 * (double)(m->hidden_size * m->vocab_size) /
+	       (2.0 * (double)wlb_model_layer_active_parameters(m) + attention);
 }
 
 double wlb_search_longest_stage(const struct wlb_search_plan *plan, double layer, double head)

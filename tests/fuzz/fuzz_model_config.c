@@ -22,7 +22,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		if (wlb_model_config_read(path, uses[i], &model, &error) < 0)
 			continue;
 		must(wlb_model_check(&model, &error) == 0);
-		must(wlb_model_parameters(&model) > 0);
+		int64_t parameters = wlb_model_parameters(&model), active = wlb_model_active_parameters(&model);
+		must(active > 0 && active <= parameters);
 		check_angles(&model);
 	}
 	return 0;

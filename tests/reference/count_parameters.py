@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Has Transformers count the parameters of the models of published.json, without memory for them, and compares.
+"""Has Transformers count the parameters of the models of published.json, without memory for them, and compares. Of models with
+experts also those that compute a token, and PyTorch the operations of a token's forward pass through the layers.
 
     ENV/bin/python tests/reference/count_parameters.py           compares: not part of a test run
     ENV/bin/python tests/reference/count_parameters.py --force   writes the counts into published.json
@@ -11,17 +12,39 @@ import pathlib
 import sys
 
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 from transformers import CONFIG_MAPPING, AutoModelForCausalLM
 
 FILE = pathlib.Path(__file__).parent / "published.json"
 
 
-def count(config):
+def make(config, **changed):
+    """The model, whose tensors have no memory."""
     kind = CONFIG_MAPPING[config["model_type"]]
+    fields = {name: value for name, value in config.items() if name not in ("rope_scaling", "auto_map")}
     with torch.device("meta"):
-        fields = {name: value for name, value in config.items() if name not in ("rope_scaling", "auto_map")}
-        model = AutoModelForCausalLM.from_config(kind.from_dict(fields))
-    return sum(weight.numel() for weight in model.parameters())  # tied ones once
+        return AutoModelForCausalLM.from_config(kind.from_dict({**fields, **changed}), experts_implementation="batched_mm")
+
+
+def token_flops(config):
+    """Each layer takes as many: the counter sees one of them compute one token, by the experts of a token alone."""
+    model = make(config, num_hidden_layers=1)
+    with FlopCounterMode(display=False) as counter, torch.device("meta"):
+        model(input_ids=torch.zeros(1, 1, dtype=torch.int64), use_cache=False)
+    layers = [sum(counts.values()) for name, counts in counter.get_flop_counts().items() if name.endswith(".layers.0")]
+    (flops,) = layers
+    return flops * config["num_hidden_layers"]
+
+
+def count(config):
+    model = make(config)
+    counts = {"parameters": sum(weight.numel() for weight in model.parameters())}  # tied ones once
+    of_experts = sum(weight.numel() for name, weight in model.named_parameters() if ".experts." in name)
+    if of_experts > 0:
+        experts = model.config.num_local_experts
+        idle = of_experts * (experts - model.config.num_experts_per_tok) // experts
+        counts |= {"active_parameters": counts["parameters"] - idle, "token_flops": token_flops(config)}
+    return counts
 
 
 def main():
@@ -29,11 +52,12 @@ def main():
     for model in models:
         if model["verdict"] == "refused":
             continue
-        counted = count(model["config"])
+        counts = count(model["config"])
+        written = {name: model.get(name) for name in counts}
         if sys.argv[1:] == ["--force"]:
-            model["parameters"] = counted
-        elif model["parameters"] != counted:
-            sys.exit(f"count_parameters.py: {model['name']}: {model['parameters']} is written, Transformers has {counted}")
+            model |= counts
+        elif written != counts:
+            sys.exit(f"count_parameters.py: {model['name']}: {written} is written, Transformers has {counts}")
     if sys.argv[1:] == ["--force"]:
         lines = (json.dumps({name: value for name, value in sorted(model.items(), key=lambda item: item[0] == "config")})
                  for model in models)

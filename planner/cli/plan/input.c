@@ -181,10 +181,16 @@ void wlb_plan_input_model_words(const struct wlb_plan_request *request, const st
 {
 	const struct wlb_model_class *known = wlb_model_class(request->model);
 	double parameters = (double)wlb_model_parameters(&input->model);
+	double active = (double)wlb_model_active_parameters(&input->model);
 	int is_small = parameters < 1e9;
-	wlb_text_format(text, size, "%s, %.2f %s parameters%s%s", known != NULL ? known->name : request->model,
-	                parameters / (is_small ? 1e6 : 1e9), is_small ? "million" : "billion",
-	                known != NULL ? ": " : "", known != NULL ? known->source : "");
+	double unit = is_small ? 1e6 : 1e9;
+	char of_token[64] = "";
+	if (active < parameters)
+		snprintf(of_token, sizeof(of_token), ", of which %.2f compute a token (no expert parallelism)",
+		         active / unit);
+	wlb_text_format(text, size, "%s, %.2f %s parameters%s%s%s", known != NULL ? known->name : request->model,
+	                parameters / unit, is_small ? "million" : "billion", of_token, known != NULL ? ": " : "",
+	                known != NULL ? known->source : "");
 }
 
 const char *wlb_plan_node_name(const struct wlb_plan_input *input, int32_t node, char *text, size_t size)

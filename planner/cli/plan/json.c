@@ -137,6 +137,9 @@ json_t *wlb_search_to_json(const struct wlb_plan_request *request, const struct 
 	if (object == NULL)
 		return NULL;
 	int rc = set_counts(object, result);
+	rc |= json_object_set_new(object, "parameters", json_integer(wlb_model_parameters(&input->model)));
+	rc |= json_object_set_new(object, "active_parameters",
+	                          json_integer(wlb_model_active_parameters(&input->model)));
 	rc |= json_object_set_new(object, "gpu", json_string(input->machine.name));
 	rc |= json_object_set_new(object, "mfu_counts",
 	                          json_string(request->trainer.full_attention ? "full" : "causal"));

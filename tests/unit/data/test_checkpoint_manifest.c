@@ -325,6 +325,7 @@ static void test_damaged_manifests(void **state)
 		{"\"taken\": [", "\"taken\": [1, 2.5, ", "schedule: taken: value 1 must be a whole number"},
 		{"\"taken\": [", "\"taken\": 7, \"x\": [", "schedule: taken: must be an array of at most 256 numbers"},
 		{"\"hidden_size\": 64", "\"hidden_size\": 0", "model: hidden_size is 0"},
+		{"\"smollm3\"", "\"mixtral\"", "model: num_experts is 0"},
 		{"\"lr\": ", "\"lr\": 0.0, \"x\": ", "hyperparameters: lr is missing, or no value"},
 		{"\"lr\": ", "\"lr\": \"0.0003\", \"x\": ", "hyperparameters: lr is missing, or no value"},
 		{"\"lr_warmup_iters\": 100", "\"lr_warmup_iters\": -1", "hyperparameters: lr_warmup_iters is missing"},

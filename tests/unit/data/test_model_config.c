@@ -167,7 +167,9 @@ static void test_refused_fields(void **state)
 		const char *reason;
 	} cases[] = {
 		{"\"model_type\":\"mixtral\"",
-	         "model_type is \"mixtral\": only llama, mistral, qwen2, qwen3, olmo2, phi3, smollm3 are known"},
+	         "model_type is \"mixtral\": it has experts; wlb-worker does not train this family"},
+		{"\"model_type\":\"gemma\"", "model_type is \"gemma\": only llama, mistral, qwen2, qwen3, olmo2, phi3, "
+	                                     "smollm3, mixtral, qwen3_moe, olmoe, nemotron are known"},
 		{"\"model_type\":3", "model_type is an integer"},
 		{"\"hidden_act\":\"gelu\"", "hidden_act is \"gelu\": only \"silu\""},
 		{"\"attention_bias\":true", "attention_bias is true"},
@@ -198,8 +200,9 @@ static void test_refused_fields(void **state)
 	         "rope_theta is 500000, and 1e+06 in rope_parameters: they must be equal"},
 		{"\"partial_rotary_factor\":0.5", "partial_rotary_factor is 0.5: only 1 can be trained"},
 		{"\"rotary_pct\":0.25", "rotary_pct is 0.25"},
-		{"\"architectures\":[\"MixtralForCausalLM\"]",
-	         "architectures is [\"MixtralForCausalLM\"]: only LlamaForCausalLM, MistralForCausalLM"},
+		{"\"architectures\":[\"MixtralForCausalLM\"]", "model_type is \"mixtral\": it has experts"},
+		{"\"architectures\":[\"GemmaForCausalLM\"]",
+	         "architectures is [\"GemmaForCausalLM\"]: only LlamaForCausalLM, MistralForCausalLM"},
 		{"\"model_type\":\"llama\",\"architectures\":[\"Phi3ForCausalLM\"]",
 	         "architectures is [\"Phi3ForCausalLM\"]: model_type is that of another family"},
 		{"\"architectures\":[\"LlamaForCausalLM\",\"Other\"]", "architectures is ["},
@@ -372,8 +375,17 @@ static void test_shapes(void **state)
 		"\"model_type\":\"qwen3\",\"num_key_value_heads\":4,\"attention_bias\":false",
 		"\"attention_bias\":true,\"attention_dropout\":0.1",
 		"\"num_local_experts\":1,\"rope_parameters\":{\"rope_type\":\"llama3\"}",
-		"\"architectures\":[\"Phi3ForCausalLM\"],\"anything\":1"};
-	static const char *const other[] = {"\"model_type\":\"mixtral\"",
+		"\"architectures\":[\"Phi3ForCausalLM\"],\"anything\":1",
+		"\"model_type\":\"qwen3_moe\",\"decoder_sparse_step\":1,\"mlp_only_layers\":[]",
+		"\"model_type\":\"nemotron\",\"hidden_act\":\"relu2\",\"norm_eps\":1e-5",
+		"\"model_type\":\"mixtral\",\"num_key_value_heads\":2,\"num_experts\":4,\"num_local_experts\":4"};
+	static const char *const other[] = {"\"model_type\":\"mixtral\"", /* 8 heads of keys */
+	                                    "\"model_type\":\"olmoe\",\"num_experts\":4",
+	                                    "\"model_type\":\"olmoe\",\"num_experts\":64,\"num_local_experts\":8",
+	                                    "\"model_type\":\"olmoe\",\"num_experts_per_tok\":2.5",
+	                                    "\"model_type\":\"olmoe\",\"n_shared_experts\":2",
+	                                    "\"model_type\":\"qwen3_moe\",\"decoder_sparse_step\":2",
+	                                    "\"model_type\":\"qwen3_moe\",\"mlp_only_layers\":[0]",
 	                                    "\"model_type\":3",
 	                                    "\"hidden_act\":\"gelu\"",
 	                                    "\"num_local_experts\":8",
@@ -395,6 +407,29 @@ static void test_shapes(void **state)
 		assert_int_equal(read_shape(state, text, &m, &error), -1);
 	}
 	expect_refused(state, "{" REQUIRED ",\"num_local_experts\":8}", "num_local_experts is 8: only dense models");
+}
+
+static void test_experts(void **state)
+{
+	struct wlb_model m;
+	struct wlb_error error;
+	assert_int_equal(read_shape(state, "{" REQUIRED ",\"model_type\":\"qwen3_moe\"}", &m, &error), 0);
+	assert_int_equal(m.num_experts, 128);
+	assert_int_equal(m.num_experts_per_tok, 8);
+	assert_int_equal(m.intermediate_size, 768);
+	assert_int_equal(read_shape(state,
+	                            "{" REQUIRED ",\"architectures\":[\"Qwen3MoeForCausalLM\"],\"num_experts\":16,"
+	                            "\"num_experts_per_tok\":4,\"moe_intermediate_size\":32}",
+	                            &m, &error),
+	                 0);
+	assert_int_equal(m.num_experts, 16);
+	assert_int_equal(m.num_experts_per_tok, 4);
+	assert_int_equal(m.intermediate_size, 32);
+	assert_int_equal(
+		read_shape(state, "{" REQUIRED ",\"model_type\":\"olmoe\",\"num_local_experts\":16}", &m, &error), 0);
+	assert_int_equal(m.num_experts, 16);
+	assert_int_equal(m.intermediate_size, 128);
+	assert_int_equal(m.num_key_value_heads, 4);
 }
 
 static void test_absurd_values(void **state)
@@ -461,6 +496,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_forms_of_values, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_scaled_positions, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_shapes, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_experts, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_absurd_values, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_deep_nesting, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_unreadable_files, fixture_setup, fixture_teardown),

@@ -34,7 +34,15 @@ static void check_shape(const json_t *entry, const struct wlb_model *model)
 {
 	const struct wlb_error none = {""};
 	int64_t parameters = json_integer_value(json_object_get(entry, "parameters"));
+	const json_t *active = json_object_get(entry, "active_parameters"),
+		     *flops = json_object_get(entry, "token_flops");
 	expect(entry, wlb_model_parameters(model) == parameters, "it has another number of parameters", &none);
+	expect(entry, (active != NULL) == (model->num_experts > 0) && (flops != NULL) == (active != NULL),
+	       "models with experts have active_parameters and token_flops", &none);
+	expect(entry, wlb_model_active_parameters(model) == (active != NULL ? json_integer_value(active) : parameters),
+	       "another number of parameters compute a token", &none);
+	expect(entry, flops == NULL || wlb_cost_document(model, 1) == json_number_value(flops),
+	       "a token takes another number of operations", &none);
 }
 
 static void check(void **state, const json_t *entry)

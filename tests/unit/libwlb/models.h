@@ -26,4 +26,18 @@ static const struct wlb_model llama_3_8b = {.hidden_size = 4096,
                                             .rope_theta = 500000.0,
                                             .rms_norm_eps = 1e-5};
 
+static const struct wlb_model mixtral_8x7b = {.family = WLB_FAMILY_MIXTRAL,
+                                              .hidden_size = 4096,
+                                              .intermediate_size = 14336,
+                                              .num_experts = 8,
+                                              .num_experts_per_tok = 2,
+                                              .num_hidden_layers = 32,
+                                              .num_attention_heads = 32,
+                                              .num_key_value_heads = 8,
+                                              .head_dim = 128,
+                                              .vocab_size = 32000,
+                                              .max_position_embeddings = 32768,
+                                              .rope_theta = 1000000.0,
+                                              .rms_norm_eps = 1e-5};
+
 #endif

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "libwlb/cost/layer.h"
+#include "tests/unit/libwlb/models.h"
 #include "tests/unit/libwlb/sim_cases.h"
 
 static void assert_near(double got, double expected, double tolerance)
@@ -480,6 +481,63 @@ static void measured_operations_keep_the_sums_and_the_bounds(void **state)
 	}
 }
 
+/* Each of 8 experts multiplies a quarter of the tokens, which two experts compute; the choice of experts is made on the
+ * rows of one tensor-parallel rank. */
+static void experts_share_the_tokens(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = tiled();
+	struct wlb_plan plan = plan_of(2, 1, 1, 1, 1, 1);
+	struct wlb_cost_options options;
+	wlb_cost_options_init(&options);
+	const struct wlb_layer_cost cost = {&mixtral_8x7b, &machine, &options, &plan};
+	double attention_s =
+		wlb_machine_gemm_s(&machine, 4096, 4096, 3072) + wlb_machine_gemm_s(&machine, 4096, 2048, 4096);
+	double router_s = wlb_machine_gemm_s(&machine, 2048, 4096, 8);
+	double expert_s =
+		wlb_machine_gemm_s(&machine, 1024, 4096, 14336) + wlb_machine_gemm_s(&machine, 1024, 7168, 4096);
+	struct wlb_seconds products = wlb_layer_products_s(&cost, 4096), least = wlb_layer_least_s(&cost, 4096);
+	assert_near(products.forward, attention_s + router_s + 8.0 * expert_s, 1e-12);
+	struct wlb_seconds others = wlb_layer_elementwise_s(&cost, 4096);
+	assert_true(least.forward <= products.forward + others.forward);
+	assert_true(least.backward <= products.backward + others.backward);
+	/* Two rows for each token are ordered by experts and back: 4 x 2 x 4,096 elements. The gated product has both.
+	 */
+	struct wlb_model dense = mixtral_8x7b;
+	dense.family = WLB_FAMILY_MISTRAL;
+	dense.num_experts = dense.num_experts_per_tok = 0;
+	const struct wlb_layer_cost of_dense = {&dense, &machine, &options, &plan};
+	double bytes = 4096.0 * 2.0 * (4.0 * 2.0 * 4096.0 + 3.0 * 7168.0);
+	double more_s = others.forward - wlb_layer_elementwise_s(&of_dense, 4096).forward;
+	assert_near(more_s, bytes / machine.memory_bytes_per_s + 2.0 * machine.operation_s, 1e-9);
+}
+
+/* Of 3 matrices 2 are left, and of the activation's 3 and 5 elements 2 and 3. */
+static void an_mlp_without_a_gate_has_two_products(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = tiled();
+	struct wlb_plan plan = plan_of(1, 1, 1, 1, 1, 1);
+	struct wlb_cost_options options;
+	wlb_cost_options_init(&options);
+	struct wlb_model gated = llama_7b(), model = llama_7b();
+	model.family = WLB_FAMILY_NEMOTRON;
+	const struct wlb_layer_cost cost = {&model, &machine, &options, &plan};
+	const struct wlb_layer_cost of_gated = {&gated, &machine, &options, &plan};
+	double attention_s =
+		wlb_machine_gemm_s(&machine, 4096, 4096, 12288) + wlb_machine_gemm_s(&machine, 4096, 4096, 4096);
+	double mlp_s =
+		wlb_machine_gemm_s(&machine, 4096, 4096, 11008) + wlb_machine_gemm_s(&machine, 4096, 11008, 4096);
+	struct wlb_seconds products = wlb_layer_products_s(&cost, 4096), least = wlb_layer_least_s(&cost, 4096);
+	assert_near(products.forward, attention_s + mlp_s, 1e-12);
+	struct wlb_seconds others = wlb_layer_elementwise_s(&cost, 4096),
+			   more = wlb_layer_elementwise_s(&of_gated, 4096);
+	double pass_s = 4096.0 * 2.0 * 11008.0 / machine.memory_bytes_per_s;
+	assert_near(more.forward - others.forward, pass_s, 1e-9);
+	assert_near(more.backward - others.backward, 2.0 * pass_s, 1e-9);
+	assert_true(least.forward <= products.forward + others.forward);
+}
+
 static void wrong_options_are_refused(void **state)
 {
 	(void)state;
@@ -522,6 +580,8 @@ int main(void)
 		cmocka_unit_test(an_operation_that_was_not_measured_takes_its_traffic),
 		cmocka_unit_test(what_is_no_operation_has_no_traffic),
 		cmocka_unit_test(measured_operations_keep_the_sums_and_the_bounds),
+		cmocka_unit_test(experts_share_the_tokens),
+		cmocka_unit_test(an_mlp_without_a_gate_has_two_products),
 		cmocka_unit_test(wrong_options_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/libwlb/models.h"
 #include "tests/unit/libwlb/sim_cases.h"
 
 static const double parameters_7b = 6738415616.0, parameters_70b = 68976648192.0;
@@ -186,6 +187,35 @@ static void llama_70b_needs_more_than_a_node(void **state)
 	assert_true(m.total < 40e9);
 }
 
+/* Every rank holds all experts, cut as an MLP is; the matrix that chooses them is whole. A token has rows of two
+ * experts, whole before and after them, and the gate, up and product of both. */
+static void a_stage_holds_all_experts(void **state)
+{
+	(void)state;
+	const struct wlb_model *model = &mixtral_8x7b;
+	struct wlb_plan plan = plan_of(2, 1, 1, 1, 1, 1);
+	plan.zero_stage = 0;
+	struct wlb_memory m = wlb_memory_stage(&plan, model, 0, 4096, 4096, 0.0);
+	double whole = 32.0 * (2 * 4096 + 8 * 4096) + 4096; /* norms and choices */
+	assert_near(m.weights, 2.0 * (((double)wlb_model_parameters(model) - whole) / 2.0 + whole), 1e-12);
+	double token = 4 * 4096 + 2 * 4096 + 2 * 1024 + 2 * 3 * 14336 + 2 * 2 * 4096 * 2,
+	       last = 2.0 * 2048 * 2.0 * 4096;
+	assert_near(m.activations, 32.0 * 2048 * 2.0 * token + last, 1e-12);
+}
+
+/* Nemotron: two matrices of an MLP, norms with biases. */
+static void a_family_without_a_gate_keeps_less(void **state)
+{
+	(void)state;
+	struct wlb_model model = llama_7b();
+	model.family = WLB_FAMILY_NEMOTRON;
+	struct wlb_plan plan = plan_of(1, 1, 1, 1, 1, 4);
+	double n = 4096.0, norms = 4096.0 * (2 * 32 + 1), gates = 32.0 * 4096 * 11008;
+	struct wlb_memory m = wlb_memory_stage(&plan, &model, 0, 4096, 4096, 0.0);
+	assert_near(m.weights, 2.0 * (parameters_7b - gates + norms), 1e-12);
+	assert_near(m.activations, 32.0 * n * (layer_bytes_7b - 2.0 * 11008) + 2.0 * 2.0 * n * 4096.0, 1e-12);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -198,6 +228,8 @@ int main(void)
 		cmocka_unit_test(the_margin_is_of_all),
 		cmocka_unit_test(the_first_or_the_last_stage_needs_most),
 		cmocka_unit_test(llama_70b_needs_more_than_a_node),
+		cmocka_unit_test(a_stage_holds_all_experts),
+		cmocka_unit_test(a_family_without_a_gate_keeps_less),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,12 +29,28 @@ static void test_parameters_of_known_models(void **state)
 	assert_int_equal(wlb_model_parameters(&llama_3_2_1b), INT64_C(1235814400) + 128256 * 2048);
 }
 
+/* 46.7 billion, of which 12.9 compute a token (Jiang et al. 2024). A token is multiplied by two experts of eight. */
+static void test_experts(void **state)
+{
+	(void)state;
+	const struct wlb_model *m = &mixtral_8x7b;
+	int64_t expert = INT64_C(3) * 4096 * 14336, attention = INT64_C(4096) * (2 * 4096 + 2 * 1024),
+		router = 4096 * 8;
+	assert_int_equal(wlb_model_parameters(m), INT64_C(46702792704));
+	assert_int_equal(wlb_model_active_parameters(m), INT64_C(46702792704) - 32 * 6 * expert);
+	assert_int_equal(wlb_model_layer_matrix_parameters(m), attention + router + 8 * expert);
+	assert_int_equal(wlb_model_active_parameters(&llama_3_8b), wlb_model_parameters(&llama_3_8b));
+	double pair = 4.0 * 4096;
+	assert_true(wlb_cost_document(m, 1) == 32 * (2.0 * (double)(attention + router + 2 * expert) + pair));
+}
+
 static void test_good_models(void **state)
 {
 	(void)state;
 	struct wlb_error error;
 	assert_int_equal(wlb_model_check(&llama_2_7b, &error), 0);
 	assert_int_equal(wlb_model_check(&llama_3_8b, &error), 0);
+	assert_int_equal(wlb_model_check(&mixtral_8x7b, &error), 0);
 }
 
 static void expect_refused(const struct wlb_model *model, const char *field)
@@ -92,6 +108,22 @@ static void test_rules_between_fields(void **state)
 		m.rms_norm_eps = bad_eps[i];
 		expect_refused(&m, "rms_norm_eps");
 	}
+}
+
+static void test_rules_of_experts(void **state)
+{
+	(void)state;
+	struct wlb_model m = mixtral_8x7b;
+	m.num_experts = 0;
+	expect_refused(&m, "num_experts is 0: it must be between 1 and 292");
+	m.num_experts = 293; /* x 14,336 is above 2^22 */
+	expect_refused(&m, "num_experts is 293");
+	m = mixtral_8x7b;
+	m.num_experts_per_tok = 9;
+	expect_refused(&m, "num_experts_per_tok is 9: it must be between 1 and 8");
+	m = llama_3_8b;
+	m.num_experts = 8;
+	expect_refused(&m, "num_experts is 8, num_experts_per_tok 0: both are 0");
 }
 
 static void test_cost_grows_with_length(void **state)
@@ -173,7 +205,8 @@ int main(void)
 		cmocka_unit_test(test_each_count_has_bounds),      cmocka_unit_test(test_rules_between_fields),
 		cmocka_unit_test(test_cost_grows_with_length),     cmocka_unit_test(test_cost_is_superadditive),
 		cmocka_unit_test(test_cost_of_short_documents),    cmocka_unit_test(test_cost_within_a_window),
-		cmocka_unit_test(test_rules_of_rotary_positions),
+		cmocka_unit_test(test_rules_of_rotary_positions),  cmocka_unit_test(test_experts),
+		cmocka_unit_test(test_rules_of_experts),
 	};
 	return cmocka_run_group_tests_name("model", tests, NULL, NULL);
 }

@@ -12,6 +12,7 @@ import tempfile
 import unittest
 
 WLB = sys.argv.pop(1)
+PUBLISHED = pathlib.Path(__file__).parents[3] / "tests/reference/published.json"
 MODEL = {"hidden": 4096, "intermediate": 11008, "layers": 32, "heads": 32, "head_dim": 128}
 
 
@@ -360,6 +361,33 @@ class Plan(unittest.TestCase):
             refused = wlb(*words, "--trainer", "worker")
         self.assertEqual(refused.returncode, 2)
         self.assertIn("rope_scaling: ", refused.stderr)
+
+    def test_experts(self):
+        models = json.loads(PUBLISHED.read_text(encoding="utf-8"))
+        (model,) = (model for model in models if model["name"] == "mistralai/Mixtral-8x7B-v0.1")
+        dense = {**model["config"], "model_type": "mistral", "architectures": ["MistralForCausalLM"], "intermediate_size": 2 * 14336}
+        del dense["num_local_experts"], dense["num_experts_per_tok"]
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "config.json")
+            path.write_text(json.dumps(model["config"]), encoding="utf-8")
+            job = ("plan", "--model", folder, "--nodes", 16, "--seq-length", 4096, "--global-batch-size", 256, "--machine", "H100", "--tp", 4,
+                   "--cp", 1, "--pp", 8, "--recompute", "selective", "--interleave", 1, "--micro-batch-size", 1)
+            plan, text = self.calculate(*job), wlb(*job).stdout
+            refused = wlb(*job, "--trainer", "worker")
+            lengths = [wlb("shard", "--model", folder, "--cp", 2, "--lengths", "-", stdin="5\n4097\n"),
+                       wlb("pack", "--model", folder, "--seq-length", 4096, "--micro-batches", 2, "--lengths", "-", stdin="5\n4097\n")]
+            path.write_text(json.dumps(dense), encoding="utf-8")
+            other = self.calculate(*job)
+        self.assertIn("46.70 billion parameters, of which 12.88 compute a token (no expert parallelism)", text)
+        self.assertEqual((plan["parameters"], plan["active_parameters"]), (model["parameters"], model["active_parameters"]))
+        self.assertEqual((refused.returncode, [done.returncode for done in lengths]), (2, [0, 0]))
+        self.assertIn("it has experts; wlb-worker does not train this family", refused.stderr)
+        # With an MLP as wide as the experts of a token: about as many operations, and 36.3 billion parameters fewer.
+        self.assertEqual(other["active_parameters"], other["parameters"])
+        self.assertAlmostEqual(plan["active_parameters"] - other["parameters"], 32 * 8 * 4096)
+        self.assertLess(plan["step_s"], 1.5 * other["step_s"])
+        self.assertGreater(plan["step_s"], other["step_s"])
+        self.assertGreater(plan["memory_bytes"]["weights"], 3.0 * other["memory_bytes"]["weights"])
 
     def test_sequences_beyond_a_sliding_window_are_refused(self):
         config = {"model_type": "mistral", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,

@@ -125,7 +125,7 @@ static void memory_is_what_the_model_of_it_says(void **state)
 {
 	static const enum wlb_recompute kinds[] = {WLB_RECOMPUTE_NONE, WLB_RECOMPUTE_SELECTIVE, WLB_RECOMPUTE_FULL};
 	for (int family = 0; family < WLB_FAMILIES; family++)
-		for (int i = 0; i < 3; i++)
+		for (int i = 0; i < 3 && wlb_family((enum wlb_family)family)->not_trained == NULL; i++)
 			check_memory((enum wlb_family)family, kinds[i]);
 	(void)state;
 }
