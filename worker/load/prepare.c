@@ -48,6 +48,7 @@ int wlb_preparer_rewind(struct wlb_preparer *p, struct wlb_error *error)
 	struct wlb_schedule_state first;
 	wlb_schedule_save(p->schedule, &first);
 	first.epoch = first.position = first.step = 0;
+	memset(first.taken, 0, sizeof(first.taken));
 	wlb_packer_free(p->packer);
 	p->packer = NULL;
 	return make_packer(p, error) < 0 ? -1 : wlb_schedule_restore(p->schedule, &first, error);
