@@ -13,6 +13,7 @@ struct wlb_step_facts {
 	double grad_norm; /* before clipping */
 	double lr;
 	int64_t tokens;      /* trained in the step, by all ranks */
+	int32_t windows;     /* the global batch, in windows of seq_length tokens */
 	int documents;       /* pieces of documents */
 	int64_t held_tokens; /* read and kept by the packer for a later step */
 	double step_time_s;

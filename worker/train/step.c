@@ -99,6 +99,7 @@ static int load(struct wlb_trainer *t, struct wlb_unread_step *step, struct wlb_
 		.step = t->loaded->step,
 		.lr = learning_rate(&t->plan->hyper, t->loaded->step),
 		.tokens = t->loaded->tokens,
+		.windows = t->loaded->windows,
 		.documents = t->loaded->documents,
 		.held_tokens = t->loaded->held_tokens,
 	};

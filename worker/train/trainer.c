@@ -107,6 +107,7 @@ static struct wlb_loader_options loader_options(const struct wlb_trainer *t)
 	return (struct wlb_loader_options){
 		.seq_length = o->seq_length,
 		.global_batch_size = o->global_batch_size,
+		.ramp = o->ramp,
 		.seed = (uint64_t)o->seed,
 		.packing = (enum wlb_strategy)o->packing,
 		.sharding = (enum wlb_sharding)o->cp_sharding,
@@ -199,6 +200,7 @@ static int open_evaluation(struct wlb_trainer *t, struct wlb_error *error)
 	struct wlb_loader_options options = loader_options(t);
 	options.last_step = t->options->eval_iters;
 	options.check_interval = 0;
+	options.ramp = (struct wlb_batch_ramp){0}; /* each evaluation takes the same documents */
 	int rc = open_files(t, open_eval_dataset, error);
 	if (rc < 0)
 		return rc;
