@@ -19,7 +19,7 @@ static const struct wlb_option rows[] = {
          .required = true},
 	{WLB_OPTION(LIST, NULL, FIELD(data_words), "[WEIGHT] PREFIX...", "more of --data-path")},
 	{WLB_OPTION(TEXT, "split", FIELD(data_split), "TRAIN,VALID,TEST",
-                    "train the first part of the documents of each dataset, such as 99,1,0, and evaluate the second, "
+                    "train the first part of the sequences of each dataset, such as 99,1,0, and evaluate the second, "
                     "unless --eval-data-path is given; where no split is given all are trained")},
 	{WLB_OPTION(INT64, "seq-length", FIELD(seq_length), "N",
                     "most tokens of a span of a document; longer documents are cut; at most the model's "
