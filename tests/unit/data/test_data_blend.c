@@ -118,12 +118,13 @@ static void test_shares_are_of_tokens(void **state)
 	wlb_dataset_close(d);
 }
 
-/* Each span of a part is taken once before any is taken again, and in another order then; parts of weight 0 never. */
+/* Each span of a part is taken once before any is taken again, and in another order then; parts of weight 0 never.
+ * Parts of one size have different orders. */
 static void test_epochs_of_parts(void **state)
 {
 	enum { COUNT = 70 };
 	static const double weights[PARTS] = {3.0, 0.0, 1.0};
-	int order[2][COUNT], taken = 0, same = 0, was_taken[2][COUNT] = {{0}};
+	int order[2][COUNT], of_other[COUNT], taken = 0, others = 0, same = 0, alike = 0, was_taken[2][COUNT] = {{0}};
 	for (int i = 0; i < PARTS; i++)
 		write_part(state, i, SEQ_LENGTH + 1, COUNT);
 	struct wlb_dataset *d = open_parts(weights, PARTS, 0.0, 1.0);
@@ -135,8 +136,10 @@ static void test_epochs_of_parts(void **state)
 		assert_int_equal(wlb_schedule_next(s, &spans, &error), 1);
 		int document = (int)spans[0].document;
 		assert_int_not_equal(part_of(d, document), 1);
-		if (document >= COUNT)
+		if (document >= COUNT) {
+			of_other[others++] = document - COUNT;
 			continue;
+		}
 		assert_int_equal(was_taken[taken / COUNT][document]++, 0);
 		order[taken / COUNT][taken % COUNT] = document;
 		taken++;
@@ -144,6 +147,10 @@ static void test_epochs_of_parts(void **state)
 	for (int i = 0; i < COUNT; i++)
 		same += order[0][i] == order[1][i];
 	assert_true(same < COUNT / 4);
+	assert_in_range(others, COUNT / 2, COUNT);
+	for (int i = 0; i < others; i++)
+		alike += order[0][i] == of_other[i];
+	assert_true(alike < COUNT / 4);
 	wlb_schedule_free(s);
 	wlb_dataset_close(d);
 }
@@ -326,6 +333,9 @@ static void test_cuts_of_a_document_have_digests(void **state)
 	snprintf(prefixes[0], sizeof(prefixes[0]), "%s", fixture_path(state, "x"));
 	struct wlb_dataset *a = open_parts(NULL, 1, 0.0, 0.5), *b = open_parts(NULL, 1, 0.0, 0.6);
 	assert_int_equal(wlb_dataset_documents(a), wlb_dataset_documents(b));
+	assert_int_not_equal(wlb_dataset_index_digest(a), wlb_dataset_index_digest(b));
+	wlb_dataset_close(b);
+	b = open_parts(NULL, 1, 0.5, 1.0);
 	assert_int_not_equal(wlb_dataset_index_digest(a), wlb_dataset_index_digest(b));
 	wlb_dataset_close(a);
 	wlb_dataset_close(b);

@@ -170,6 +170,12 @@ static void test_bin_of_a_longer_build(void **state)
 	assert_int_equal(truncate(fixture_path(state, "x.bin"), 2 * all_tokens + 2), 0);
 	expect_refused(state, "x.idx: the last sequence ends at byte 26, but ");
 	expect_refused(state, "x.bin has 28 bytes: it is of another build");
+	f.documents[2] = -1; /* an error that comes after */
+	index_file_write(&f, state);
+	expect_refused(state, "x.idx: the last sequence ends at byte 26, but ");
+	f.lengths[1] = -1; /* and one that comes before */
+	index_file_write(&f, state);
+	expect_refused(state, "x.idx: length of sequence 1 is -1");
 }
 
 /* A split or a filter may make an index of some sequences, and leave the .bin as it is. */
