@@ -237,6 +237,22 @@ static int row_of(const struct wlb_option_table *table, int option)
 	return row;
 }
 
+/* Adds the words of an option that takes several, behind the first, which getopt has read. */
+static int add_more_words(const struct parser *parser, const struct wlb_option *row, char **argv)
+{
+	int rc = 0;
+	char name[LABEL_BYTES];
+	for (int i = 1; rc == 0 && i < row->words; i++) {
+		const char *word = argv[optind];
+		if (word == NULL || strncmp(word, "--", 2) == 0)
+			return wlb_fail(parser->error, "option '%s' needs %d values, %s; see '%s --help'",
+			                label(row, name), row->words, row->value, parser->table->command);
+		optind++;
+		rc = set(parser, row, word);
+	}
+	return rc;
+}
+
 static int read_words(const struct parser *parser, char **argv, const struct option *known)
 {
 	const struct wlb_option_table *table = parser->table;
@@ -263,6 +279,9 @@ static int read_words(const struct parser *parser, char **argv, const struct opt
 			return WLB_OPTIONS_VERSION;
 		parser->given[row] = true;
 		rc = set(parser, &table->options[row], optarg);
+		if (rc == 0)
+			rc = add_more_words(parser, &table->options[row], argv);
+		before = optind;
 	}
 	return rc;
 }

@@ -40,6 +40,7 @@ struct wlb_option {
 	double min, max;     /* INT, INT64, REAL */
 	const char *rule;    /* "a number above 0"; NULL: made from min and max */
 	const char *choices; /* "a|b|c" */
+	int words;           /* LIST: that the option takes each time, if several; each is a text of its own */
 	const char *initial; /* the value where none is given; NULL: the field stays zero */
 	const char *value;   /* the value's name: "N"; "DIR" is completed with folders. NULL: the choices. */
 	const char *help;

@@ -355,6 +355,11 @@ struct wlb_packer *wlb_packer_new(const struct wlb_model *model, const struct wl
                                   struct wlb_error *error);
 void wlb_packer_free(struct wlb_packer *packer);
 
+/* The steps from the next one on have `micro_batches` micro-batches, 1 to those of the options, which are those of the
+ * first step: for a global batch that grows in training. Of fewer than before, a span may wait for more than
+ * max_delay_steps. It is no part of the packer's state. */
+void wlb_packer_set_micro_batches(struct wlb_packer *packer, int32_t micro_batches);
+
 /* Takes the next global batch, at most N * seq_length tokens, and returns the next step, which is owned by the packer
  * and valid until the next call. Returns NULL with a message on error; the packer is unchanged.
  *

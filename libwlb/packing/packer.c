@@ -120,13 +120,19 @@ void wlb_packer_free(struct wlb_packer *packer)
 	free(packer);
 }
 
+void wlb_packer_set_micro_batches(struct wlb_packer *packer, int32_t micro_batches)
+{
+	packer->assignment.bins.count = micro_batches;
+	packer->trial.count = micro_batches;
+}
+
 /* Checks the batch; *spans receives the number of its spans after they are cut at the window. plain cuts them where a
  * micro-batch is full and so makes no more. */
 static int check_batch(const struct wlb_packer *packer, const struct wlb_span *batch, size_t count, int64_t *tokens,
                        size_t *spans, struct wlb_error *error)
 {
 	int64_t window = packer->options.seq_length;
-	int64_t limit = window * packer->options.micro_batches;
+	int64_t limit = window * packer->assignment.bins.count;
 	*tokens = 0;
 	*spans = 0;
 	for (size_t i = 0; i < count; i++) {
@@ -141,7 +147,7 @@ static int check_batch(const struct wlb_packer *packer, const struct wlb_span *b
 			                "document %lld of %lld tokens makes the batch longer than %d micro-batches of "
 			                "%lld tokens: give its rest to the next batch",
 			                (long long)span->document, (long long)span->tokens,
-			                packer->options.micro_batches, (long long)window);
+			                packer->assignment.bins.count, (long long)window);
 		*tokens += span->tokens;
 		*spans += (size_t)((span->tokens + window - 1) / window);
 	}

@@ -1,5 +1,6 @@
 /* Any .idx, beside a .bin of 64 bytes: refused, or every document of it can be read and scheduled, and has a mask where
  * the dataset has one. */
+#include <math.h>
 #include <stdio.h>
 
 #include "tests/fuzz/scratch.h"
@@ -59,6 +60,32 @@ static void mask_all(void)
 	must(remove(scratch_path("x.loss_mask")) == 0);
 }
 
+/* Three processes that check the index together find what one has found. */
+static void check_in_shares(int is_good)
+{
+	enum { SHARES = 3 };
+	const struct wlb_dataset_source source = {.prefix = scratch_path("x")};
+	const struct wlb_dataset_choice choice = {.sources = &source, .count = 1, .from = 0.2, .to = 0.7};
+	struct wlb_dataset_check found, first = {.place = INFINITY};
+	struct wlb_dataset *dataset;
+	struct wlb_error error;
+	if (wlb_dataset_open_unchecked(&choice, &dataset, &error) < 0) {
+		must(!is_good);
+		return;
+	}
+	for (int share = 0; share < SHARES; share++) {
+		wlb_dataset_check(dataset, share, SHARES, &found);
+		double has_gaps = fmax(first.has_gaps[0], found.has_gaps[0]);
+		first = found.place < first.place ? found : first;
+		first.has_gaps[0] = has_gaps;
+	}
+	wlb_dataset_check_ends(dataset, &first);
+	must((first.place == INFINITY) == is_good);
+	if (is_good && wlb_dataset_choose(dataset, &choice, &error) == 0)
+		read_all(dataset);
+	wlb_dataset_close(dataset);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
 	static const char tokens[BIN_BYTES] = "the tokens of whatever index comes, sixty-four bytes of them";
@@ -68,7 +95,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		scratch_write("x.bin", tokens, sizeof(tokens));
 	scratch_write("x.idx", data, bytes);
 	struct wlb_dataset *dataset;
-	if (wlb_dataset_open(scratch_path("x"), &dataset, &error) < 0)
+	int is_good = wlb_dataset_open(scratch_path("x"), &dataset, &error) == 0;
+	check_in_shares(is_good);
+	if (!is_good)
 		return 0;
 	must(wlb_dataset_digest_tokens(dataset, &error) == 0);
 	read_all(dataset);

@@ -45,6 +45,7 @@ struct wlb_checkpoint_facts {
 	struct wlb_model model;
 	int64_t seq_length;
 	int64_t global_batch_size;
+	struct wlb_batch_ramp ramp; /* to it */
 	uint64_t seed;
 	enum wlb_strategy packing;
 	double train_loss; /* of that step */

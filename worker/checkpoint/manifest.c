@@ -28,12 +28,20 @@ static json_t *format_schedule(const struct wlb_schedule_state *s)
 	json_t *taken = s->groups > 0 ? json_array() : NULL; /* of a blend alone */
 	for (int g = 0; g < s->groups; g++)
 		json_array_append_new(taken, json_integer(s->taken[g]));
-	return json_pack("{s:o, s:I, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:o*}", "seed",
+	return json_pack("{s:o, s:I, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:o*}", "seed",
 	                 json_sprintf("%" PRIu64, s->seed), "documents", (json_int_t)s->documents, "tokens",
 	                 (json_int_t)s->tokens, "index_digest", json_sprintf("%" PRIu64, s->index_digest),
 	                 "token_digest", json_sprintf("%" PRIu64, s->token_digest), "epoch", (json_int_t)s->epoch,
 	                 "position", (json_int_t)s->position, "pieces", (json_int_t)s->spans, "step",
-	                 (json_int_t)s->step, "taken", taken);
+	                 (json_int_t)s->step, "windows", (json_int_t)s->windows, "taken", taken);
+}
+
+/* Returns NULL where there is none. */
+static json_t *format_ramp(const struct wlb_batch_ramp *ramp)
+{
+	return ramp->start == 0 ? NULL
+	                        : json_pack("[I, I, I]", (json_int_t)ramp->start, (json_int_t)ramp->increment,
+	                                    (json_int_t)ramp->windows);
 }
 
 static json_t *format_packer(int64_t bytes)
@@ -43,13 +51,14 @@ static json_t *format_packer(int64_t bytes)
 
 json_t *wlb_manifest_format_facts(const struct wlb_checkpoint_facts *facts)
 {
-	return json_pack("{s:I, s:f, s:I, s:I, s:o, s:s, s:o, s:o, s:o*, s:o*}", "step", (json_int_t)facts->step,
+	return json_pack("{s:I, s:f, s:I, s:I, s:o*, s:o, s:s, s:o, s:o, s:o*, s:o*}", "step", (json_int_t)facts->step,
 	                 "train_loss", facts->train_loss, "seq_length", (json_int_t)facts->seq_length,
-	                 "global_batch_size", (json_int_t)facts->global_batch_size, "seed",
-	                 json_sprintf("%" PRIu64, facts->seed), "packing", wlb_strategy_name(facts->packing),
-	                 "schedule", format_schedule(&facts->schedule), "model", wlb_model_json(&facts->model),
-	                 "hyperparameters", facts->has_hyper ? wlb_hyperparameters_format(&facts->hyper) : NULL,
-	                 "recent_norms", facts->norms.count > 0 ? wlb_recent_norms_format(&facts->norms) : NULL);
+	                 "global_batch_size", (json_int_t)facts->global_batch_size, "rampup_batch_size",
+	                 format_ramp(&facts->ramp), "seed", json_sprintf("%" PRIu64, facts->seed), "packing",
+	                 wlb_strategy_name(facts->packing), "schedule", format_schedule(&facts->schedule), "model",
+	                 wlb_model_json(&facts->model), "hyperparameters",
+	                 facts->has_hyper ? wlb_hyperparameters_format(&facts->hyper) : NULL, "recent_norms",
+	                 facts->norms.count > 0 ? wlb_recent_norms_format(&facts->norms) : NULL);
 }
 
 /* Appends a key whose values differ; NULL: it is not given. */
@@ -141,28 +150,41 @@ static int parse_taken(const json_t *json, struct wlb_schedule_state *s, struct 
 	return 0;
 }
 
+/* Earlier versions did not write the windows, and had no ramp: s->windows is what follows from the steps. */
 static int parse_schedule(json_t *json, struct wlb_schedule_state *s, struct wlb_error *error)
 {
 	json_error_t json_error;
 	const char *seed, *index_digest = "0", *token_digest = "0"; /* earlier versions wrote none */
 	const json_t *taken = NULL;
-	json_int_t documents, tokens, epoch, position, spans, step;
-	if (json_unpack_ex(json, &json_error, 0, "{s:s, s:I, s:I, s?s, s?s, s:I, s:I, s:I, s:I, s?o}", "seed", &seed,
-	                   "documents", &documents, "tokens", &tokens, "index_digest", &index_digest, "token_digest",
-	                   &token_digest, "epoch", &epoch, "position", &position, "pieces", &spans, "step", &step,
-	                   "taken", &taken) < 0)
+	json_int_t documents, tokens, epoch, position, spans, step, windows = s->windows;
+	if (json_unpack_ex(json, &json_error, 0, "{s:s, s:I, s:I, s?s, s?s, s:I, s:I, s:I, s:I, s?I, s?o}", "seed",
+	                   &seed, "documents", &documents, "tokens", &tokens, "index_digest", &index_digest,
+	                   "token_digest", &token_digest, "epoch", &epoch, "position", &position, "pieces", &spans,
+	                   "step", &step, "windows", &windows, "taken", &taken) < 0)
 		return wlb_fail(error, "schedule: %s", json_error.text);
 	*s = (struct wlb_schedule_state){.documents = documents,
 	                                 .tokens = tokens,
 	                                 .epoch = epoch,
 	                                 .position = position,
 	                                 .spans = spans,
-	                                 .step = step};
+	                                 .step = step,
+	                                 .windows = windows};
 	if (parse_taken(taken, s, error) < 0 ||
 	    parse_u64("schedule: index_digest", index_digest, &s->index_digest, error) < 0 ||
 	    parse_u64("schedule: token_digest", token_digest, &s->token_digest, error) < 0)
 		return -1;
 	return parse_u64("seed", seed, &s->seed, error);
+}
+
+/* NULL: there is none. */
+static int parse_ramp(json_t *json, struct wlb_checkpoint_facts *f, struct wlb_error *error)
+{
+	json_error_t json_error;
+	json_int_t start = 0, increment = 0, windows = 0;
+	if (json != NULL && json_unpack_ex(json, &json_error, 0, "[I, I, I!]", &start, &increment, &windows) < 0)
+		return wlb_fail(error, "%s", json_error.text);
+	f->ramp = (struct wlb_batch_ramp){.start = start, .increment = increment, .windows = windows};
+	return wlb_batch_ramp_check(&f->ramp, f->global_batch_size, error);
 }
 
 static int parse_facts(json_t *json, struct wlb_checkpoint_facts *f, struct wlb_error *error)
@@ -171,11 +193,12 @@ static int parse_facts(json_t *json, struct wlb_checkpoint_facts *f, struct wlb_
 	json_int_t step, seq_length, global_batch_size;
 	const char *seed, *packing;
 	json_t *schedule, *model, *hyper = NULL; /* earlier versions wrote no hyperparameters */
-	json_t *norms = NULL;
-	if (json_unpack_ex(json, &json_error, 0, "{s:I, s:F, s:I, s:I, s:s, s:s, s:o, s:o, s?o, s?o}", "step", &step,
-	                   "train_loss", &f->train_loss, "seq_length", &seq_length, "global_batch_size",
-	                   &global_batch_size, "seed", &seed, "packing", &packing, "schedule", &schedule, "model",
-	                   &model, "hyperparameters", &hyper, "recent_norms", &norms) < 0)
+	json_t *norms = NULL, *ramp = NULL;
+	if (json_unpack_ex(json, &json_error, 0, "{s:I, s:F, s:I, s:I, s?o, s:s, s:s, s:o, s:o, s?o, s?o}", "step",
+	                   &step, "train_loss", &f->train_loss, "seq_length", &seq_length, "global_batch_size",
+	                   &global_batch_size, "rampup_batch_size", &ramp, "seed", &seed, "packing", &packing,
+	                   "schedule", &schedule, "model", &model, "hyperparameters", &hyper, "recent_norms",
+	                   &norms) < 0)
 		return wlb_fail(error, "%s", json_error.text);
 	if (step < 0 || seq_length < 1 || global_batch_size < 1)
 		return wlb_fail(error,
@@ -184,6 +207,11 @@ static int parse_facts(json_t *json, struct wlb_checkpoint_facts *f, struct wlb_
 	f->step = step;
 	f->seq_length = seq_length;
 	f->global_batch_size = global_batch_size;
+	if (parse_ramp(ramp, f, error) < 0)
+		return wlb_fail_in(error, "rampup_batch_size");
+	if (__builtin_mul_overflow(step, global_batch_size, &f->schedule.windows))
+		return wlb_fail(error, "step %lld of %lld windows: their product must be below 2^63", (long long)step,
+		                (long long)global_batch_size);
 	f->has_hyper = hyper != NULL;
 	if (f->has_hyper && wlb_hyperparameters_parse(hyper, &f->hyper, error) < 0)
 		return wlb_fail_in(error, "hyperparameters");

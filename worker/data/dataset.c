@@ -10,8 +10,9 @@
 
 struct part {
 	struct wlb_indexed *indexed;
-	int64_t skipped; /* documents before the first that is chosen */
-	int64_t begin;   /* the number of that one in the dataset */
+	int64_t from, to; /* the sequences that are chosen */
+	int64_t skipped;  /* documents before the first that has some of them */
+	int64_t begin;    /* the number of that one in the dataset */
 	int64_t end;
 	double weight;
 };
@@ -48,32 +49,22 @@ static int64_t number_in(const struct part *p, int64_t document)
 
 static int is_whole(const struct part *p)
 {
-	return p->end - p->begin == wlb_indexed_documents(p->indexed);
+	return p->to - p->from == wlb_indexed_sequences(p->indexed);
 }
 
-static int64_t count_tokens(const struct part *p)
+/* Chooses documents of a part, which begin with number `begin`. */
+static void choose_documents(struct part *p, const struct wlb_dataset_choice *choice, int64_t begin)
 {
-	int64_t tokens = 0;
-	if (is_whole(p))
-		return wlb_indexed_tokens(p->indexed);
-	for (int64_t i = p->begin; i < p->end; i++)
-		tokens += wlb_indexed_length(p->indexed, number_in(p, i));
-	return tokens;
-}
-
-/* Opens a part, whose documents begin with number `begin`. */
-static int open_part(struct part *p, const char *prefix, const struct wlb_dataset_choice *choice, int64_t begin,
-                     struct wlb_error *error)
-{
-	int rc = wlb_indexed_open(prefix, &p->indexed, error);
-	if (rc < 0)
-		return rc;
-	/* Half a document is rounded to the even number, as Python's round() and so Megatron-LM does. */
-	double documents = (double)wlb_indexed_documents(p->indexed);
-	p->skipped = (int64_t)rint(choice->from * documents);
+	/* Half a sequence is rounded to the even number, as Python's round() and so Megatron-LM does. */
+	double sequences = (double)wlb_indexed_sequences(p->indexed);
+	p->from = (int64_t)rint(choice->from * sequences);
+	p->to = (int64_t)rint(choice->to * sequences);
+	p->skipped = 0;
+	int64_t end = wlb_indexed_documents(p->indexed);
+	if (!is_whole(p))
+		wlb_indexed_narrow(p->indexed, p->from, p->to, &p->skipped, &end);
 	p->begin = begin;
-	p->end = begin + (int64_t)rint(choice->to * documents) - p->skipped;
-	return 0;
+	p->end = begin + end - p->skipped;
 }
 
 static void set_groups(struct wlb_dataset *d, int is_weighted)
@@ -99,12 +90,12 @@ static void digest_parts(struct wlb_dataset *d)
 {
 	uint64_t digest = 0;
 	d->index_digest = wlb_indexed_index_digest(d->parts[0].indexed);
-	if (d->part_count == 1 && is_whole(&d->parts[0]))
+	if (d->index_digest == 0 || (d->part_count == 1 && is_whole(&d->parts[0])))
 		return;
 	for (int i = 0; i < d->part_count; i++) {
 		digest = wlb_word_digest_mix(digest, wlb_indexed_index_digest(d->parts[i].indexed));
-		digest = wlb_word_digest_mix(digest, (uint64_t)d->parts[i].skipped);
-		digest = wlb_word_digest_mix(digest, (uint64_t)(d->parts[i].end - d->parts[i].begin));
+		digest = wlb_word_digest_mix(digest, (uint64_t)d->parts[i].from);
+		digest = wlb_word_digest_mix(digest, (uint64_t)(d->parts[i].to - d->parts[i].from));
 	}
 	for (int g = 0; d->group_count > 1 && g < d->group_count; g++)
 		digest = mix_double(wlb_word_digest_mix(digest, (uint64_t)d->groups[g].begin), d->groups[g].weight);
@@ -127,26 +118,21 @@ static int check_choice(const struct wlb_dataset_choice *choice, struct wlb_erro
 /* Opens all parts; with weights those of weight 0 are no part. */
 static int open_all(struct wlb_dataset *d, const struct wlb_dataset_choice *choice, struct wlb_error *error)
 {
-	int64_t documents = 0;
 	for (int i = 0; i < choice->count; i++) {
 		struct part *p = &d->parts[d->part_count];
 		p->weight = choice->sources[i].weight;
 		if (choice->is_weighted && p->weight <= 0.0)
 			continue;
-		int rc = open_part(p, choice->sources[i].prefix, choice, documents, error);
+		int rc = wlb_indexed_open(choice->sources[i].prefix, &p->indexed, error);
 		if (rc < 0)
 			return rc;
-		documents = p->end;
-		d->tokens += count_tokens(p);
 		d->part_count++;
 	}
-	set_groups(d, choice->is_weighted);
-	digest_parts(d);
 	return 0;
 }
 
-int wlb_dataset_open_parts(const struct wlb_dataset_choice *choice, struct wlb_dataset **dataset,
-                           struct wlb_error *error)
+int wlb_dataset_open_unchecked(const struct wlb_dataset_choice *choice, struct wlb_dataset **dataset,
+                               struct wlb_error *error)
 {
 	*dataset = NULL;
 	if (check_choice(choice, error) < 0)
@@ -166,6 +152,72 @@ int wlb_dataset_open_parts(const struct wlb_dataset_choice *choice, struct wlb_d
 	else
 		wlb_dataset_close(d);
 	return rc;
+}
+
+/* The places of errors in a part: its sequences by share, the end of its .bin, its documents by share. */
+enum { PLACE_SEQUENCES, PLACE_END, PLACE_DOCUMENTS, PLACES };
+
+static double place_of(int part, int array, int share, int shares)
+{
+	return (double)(part * PLACES + array) + (double)share / shares;
+}
+
+void wlb_dataset_check(struct wlb_dataset *d, int share, int shares, struct wlb_dataset_check *check)
+{
+	*check = (struct wlb_dataset_check){.place = INFINITY};
+	for (int i = 0; i < d->part_count && check->place == INFINITY; i++) {
+		struct wlb_indexed *indexed = d->parts[i].indexed;
+		int has_gaps;
+		if (wlb_indexed_check_sequences(indexed, share, shares, &has_gaps, &check->error) < 0)
+			check->place = place_of(i, PLACE_SEQUENCES, share, shares);
+		else if (wlb_indexed_check_documents(indexed, share, shares, &check->error) < 0)
+			check->place = place_of(i, PLACE_DOCUMENTS, share, shares);
+		else if (share == 0)
+			wlb_indexed_digest_index(indexed);
+		check->has_gaps[i] = has_gaps;
+	}
+}
+
+void wlb_dataset_check_ends(const struct wlb_dataset *d, struct wlb_dataset_check *check)
+{
+	for (int i = 0; i < d->part_count && place_of(i, PLACE_END, 0, 1) < check->place; i++)
+		if (check->has_gaps[i] == 0.0 && wlb_indexed_check_end(d->parts[i].indexed, &check->error) < 0)
+			check->place = place_of(i, PLACE_END, 0, 1);
+}
+
+int wlb_dataset_choose(struct wlb_dataset *d, const struct wlb_dataset_choice *choice, struct wlb_error *error)
+{
+	int64_t documents = 0;
+	for (int i = 0; i < d->part_count; i++) {
+		choose_documents(&d->parts[i], choice, documents);
+		int64_t tokens = wlb_indexed_tokens(d->parts[i].indexed, error);
+		if (tokens < 0)
+			return -1;
+		if (__builtin_add_overflow(d->tokens, tokens, &d->tokens))
+			return wlb_fail(error, "the %d datasets together have more than 2^63 tokens", d->part_count);
+		documents = d->parts[i].end;
+	}
+	set_groups(d, choice->is_weighted);
+	digest_parts(d);
+	return 0;
+}
+
+int wlb_dataset_open_parts(const struct wlb_dataset_choice *choice, struct wlb_dataset **dataset,
+                           struct wlb_error *error)
+{
+	struct wlb_dataset_check check;
+	int rc = wlb_dataset_open_unchecked(choice, dataset, error);
+	if (rc < 0)
+		return rc;
+	wlb_dataset_check(*dataset, 0, 1, &check);
+	wlb_dataset_check_ends(*dataset, &check);
+	rc = check.place < INFINITY ? wlb_fail(error, "%s", check.error.message)
+	                            : wlb_dataset_choose(*dataset, choice, error);
+	if (rc == 0)
+		return 0;
+	wlb_dataset_close(*dataset);
+	*dataset = NULL;
+	return -1;
 }
 
 int wlb_dataset_open(const char *prefix, struct wlb_dataset **dataset, struct wlb_error *error)

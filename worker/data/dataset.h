@@ -24,7 +24,7 @@ struct wlb_dataset_choice {
 	const struct wlb_dataset_source *sources;
 	int count;
 	bool is_weighted; /* else all documents are trained once before any is again */
-	double from, to;  /* of the n documents of each part, those from from * n on and before to * n, both rounded */
+	double from, to;  /* of the n sequences of each part, those from from * n on and before to * n, both rounded */
 };
 
 /* The documents [begin, end), which have an order of their own. */
@@ -37,18 +37,38 @@ struct wlb_dataset_group {
  * file is missing or this user may not read it; WLB_UNREADABLE (input.h) where it cannot be read now. *dataset is NULL
  * then. */
 int wlb_dataset_open(const char *prefix, struct wlb_dataset **dataset, struct wlb_error *error);
-/* The same for several, or a split. Refused are more parts than WLB_DATASET_PARTS_MAX and weights that are all 0. */
+/* The same for several, or a split: a document that the split cuts between its sequences has those that are chosen.
+ * Refused are more parts than WLB_DATASET_PARTS_MAX and weights that are all 0. */
 int wlb_dataset_open_parts(const struct wlb_dataset_choice *choice, struct wlb_dataset **dataset,
                            struct wlb_error *error);
 void wlb_dataset_close(struct wlb_dataset *dataset); /* NULL allowed */
+
+/* ---- the same in four calls, by which several processes check an index together, each a share of it ---- */
+
+/* What was found in the indexes. */
+struct wlb_dataset_check {
+	double place; /* of the first error, in the order in which one process finds them; INFINITY: none */
+	struct wlb_error error;
+	double has_gaps[WLB_DATASET_PARTS_MAX]; /* 1: the sequences of the part do not lie one behind the other */
+};
+
+/* Opens the files. Until the other three have been called the dataset is to be closed alone. */
+int wlb_dataset_open_unchecked(const struct wlb_dataset_choice *choice, struct wlb_dataset **dataset,
+                               struct wlb_error *error);
+/* Checks share `share` of `shares` of each index, and with share 0 makes the digests of the indexes. */
+void wlb_dataset_check(struct wlb_dataset *dataset, int share, int shares, struct wlb_dataset_check *check);
+/* Adds what follows from the sequences of all shares: check->has_gaps must be 1 where that of any share is. */
+void wlb_dataset_check_ends(const struct wlb_dataset *dataset, struct wlb_dataset_check *check);
+/* Takes the chosen documents of indexes in which no process has found an error. Returns -1 with the reason. */
+int wlb_dataset_choose(struct wlb_dataset *dataset, const struct wlb_dataset_choice *choice, struct wlb_error *error);
 
 int64_t wlb_dataset_documents(const struct wlb_dataset *dataset);
 int64_t wlb_dataset_tokens(const struct wlb_dataset *dataset);
 /* Returns the number of groups: of parts with weights each is one, and others are one together. */
 int wlb_dataset_group_count(const struct wlb_dataset *dataset);
 const struct wlb_dataset_group *wlb_dataset_group(const struct wlb_dataset *dataset, int group);
-/* Returns a digest, never 0, of the indexes, the documents that are chosen of each, and the weights; of one whole
- * dataset that of its index. */
+/* Returns a digest, never 0, of the indexes, the sequences that are chosen of each, and the weights; of one whole
+ * dataset that of its index. 0: this process has not checked share 0. */
 uint64_t wlb_dataset_index_digest(const struct wlb_dataset *dataset);
 /* Makes the digest of the tokens from those of the parts (indexed.h). Returns 0, -1 or WLB_UNREADABLE as there. */
 int wlb_dataset_digest_tokens(struct wlb_dataset *dataset, struct wlb_error *error);

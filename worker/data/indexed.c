@@ -33,8 +33,8 @@ struct wlb_indexed {
 	int token_bytes;
 	int64_t sequences;
 	int64_t documents;
-	int64_t tokens;
-	uint64_t index_digest;
+	int64_t from, to;             /* the sequences that are there */
+	uint64_t index_digest;        /* 0: not made */
 	uint64_t token_digest;        /* 0: not made */
 	const unsigned char *lengths; /* into idx, as are the next two; unaligned */
 	const unsigned char *pointers;
@@ -65,6 +65,13 @@ static int64_t sequence_pointer(const struct wlb_indexed *d, int64_t sequence)
 static int64_t document_start(const struct wlb_indexed *d, int64_t document)
 {
 	return (int64_t)load_u64(d->document_starts + 8 * document);
+}
+
+/* The same among the sequences that are there. */
+static int64_t start_there(const struct wlb_indexed *d, int64_t document)
+{
+	int64_t start = document_start(d, document);
+	return start < d->from ? d->from : start > d->to ? d->to : start;
 }
 
 /* Returns the bytes of one token, or 0 for a code that is not an integer type of tokens. */
@@ -128,6 +135,7 @@ static int check_counts(struct wlb_indexed *d, struct wlb_error *error)
 		                (unsigned long long)entries, (unsigned long long)needed);
 	d->sequences = (int64_t)sequences;
 	d->documents = (int64_t)entries - 1;
+	d->to = d->sequences;
 	d->lengths = d->idx + WLB_INDEX_HEADER_BYTES;
 	d->pointers = d->lengths + 4 * sequences;
 	d->document_starts = d->pointers + 8 * sequences;
@@ -141,57 +149,99 @@ static void report_progress(const struct wlb_indexed *d, int64_t entry)
 		wlb_file_report("reading", d->idx_path);
 }
 
+/* Returns where share `share` of `shares` of so many entries begins. */
+static int64_t share_begin(int64_t entries, int share, int shares)
+{
+	return entries / shares * share + entries % shares * share / shares;
+}
+
+/* Checks a sequence, and sets *end to the byte of .bin where it ends. */
+static int check_sequence(const struct wlb_indexed *d, int64_t s, int64_t *end, struct wlb_error *error)
+{
+	int64_t length = sequence_length(d, s), pointer = sequence_pointer(d, s);
+	if (length < 0)
+		return wlb_fail(error, "%s: length of sequence %lld is %lld: it must not be negative", d->idx_path,
+		                (long long)s, (long long)length);
+	if (pointer < 0 || __builtin_add_overflow(pointer, length * d->token_bytes, end) || *end > d->bin_bytes)
+		return wlb_fail(error,
+		                "%s: sequence %lld lies at byte %lld with %lld tokens, but %s has %lld bytes: it is "
+		                "truncated or of another build",
+		                d->idx_path, (long long)s, (long long)pointer, (long long)length, d->bin_path,
+		                (long long)d->bin_bytes);
+	return 0;
+}
+
+int wlb_indexed_check_sequences(const struct wlb_indexed *d, int share, int shares, int *has_gaps,
+                                struct wlb_error *error)
+{
+	int64_t begin = share_begin(d->sequences, share, shares), end = share_begin(d->sequences, share + 1, shares);
+	int64_t next = 0; /* where the next sequence is if all are one behind the other */
+	struct wlb_error of_other_share;
+	wlb_file_report("reading", d->idx_path);
+	*has_gaps = begin > 0 && check_sequence(d, begin - 1, &next, &of_other_share) < 0;
+	for (int64_t s = begin; s < end; s++) {
+		report_progress(d, s);
+		*has_gaps |= sequence_pointer(d, s) != next;
+		if (check_sequence(d, s, &next, error) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 /* A .bin of another build may hold all sequences of the index, and other tokens in their places. Only of an index that
  * has its sequences one behind the other is the end known: others may use a part of a .bin. */
-static int check_bin_end(const struct wlb_indexed *d, int64_t last_end, struct wlb_error *error)
+int wlb_indexed_check_end(const struct wlb_indexed *d, struct wlb_error *error)
 {
-	if (last_end == d->bin_bytes)
+	int64_t end = 0;
+	if (d->sequences > 0 && check_sequence(d, d->sequences - 1, &end, error) < 0)
+		return -1;
+	if (end == d->bin_bytes)
 		return 0;
 	return wlb_fail(error,
 	                "%s: the last sequence ends at byte %lld, but %s has %lld bytes: it is of another build; build "
 	                "both files together",
-	                d->idx_path, (long long)last_end, d->bin_path, (long long)d->bin_bytes);
+	                d->idx_path, (long long)end, d->bin_path, (long long)d->bin_bytes);
 }
 
-static int check_sequences(struct wlb_indexed *d, struct wlb_error *error)
+int wlb_indexed_check_documents(const struct wlb_indexed *d, int share, int shares, struct wlb_error *error)
 {
-	int64_t next = 0; /* where the next sequence is if all are one behind the other; -1: they are not */
-	for (int64_t s = 0; s < d->sequences; s++) {
-		report_progress(d, s);
-		int64_t length = sequence_length(d, s), pointer = sequence_pointer(d, s), end;
-		if (length < 0)
-			return wlb_fail(error, "%s: length of sequence %lld is %lld: it must not be negative",
-			                d->idx_path, (long long)s, (long long)length);
-		if (pointer < 0 || __builtin_add_overflow(pointer, length * d->token_bytes, &end) || end > d->bin_bytes)
-			return wlb_fail(
-				error,
-				"%s: sequence %lld lies at byte %lld with %lld tokens, but %s has %lld bytes: it is "
-				"truncated or of another build",
-				d->idx_path, (long long)s, (long long)pointer, (long long)length, d->bin_path,
-				(long long)d->bin_bytes);
-		if (__builtin_add_overflow(d->tokens, length, &d->tokens))
-			return wlb_fail(error, "%s: the lengths sum to more than 2^63 tokens", d->idx_path);
-		next = pointer == next ? end : -1;
-	}
-	return next >= 0 ? check_bin_end(d, next, error) : 0;
-}
-
-static int check_documents(struct wlb_indexed *d, struct wlb_error *error)
-{
-	if (document_start(d, 0) != 0)
+	int64_t begin = share_begin(d->documents, share, shares), end = share_begin(d->documents, share + 1, shares);
+	if (share == 0 && document_start(d, 0) != 0)
 		return wlb_fail(error, "%s: the first document starts at sequence %lld: it must start at 0",
 		                d->idx_path, (long long)document_start(d, 0));
-	for (int64_t i = 0; i < d->documents; i++) {
+	for (int64_t i = begin; i < end; i++) {
 		report_progress(d, i);
 		if (document_start(d, i + 1) < document_start(d, i))
 			return wlb_fail(error, "%s: document %lld ends at sequence %lld, before its start %lld",
 			                d->idx_path, (long long)i, (long long)document_start(d, i + 1),
 			                (long long)document_start(d, i));
 	}
-	if (document_start(d, d->documents) != d->sequences)
+	if (share == shares - 1 && document_start(d, d->documents) != d->sequences)
 		return wlb_fail(error, "%s: the last document ends at sequence %lld: it must end at the last, %lld",
 		                d->idx_path, (long long)document_start(d, d->documents), (long long)d->sequences);
 	return 0;
+}
+
+/* Returns how many of the documents start before the sequence, of an index that has been checked. */
+static int64_t documents_before(const struct wlb_indexed *d, int64_t sequence)
+{
+	int64_t low = 0, high = d->documents;
+	while (low < high) {
+		int64_t middle = low + (high - low) / 2;
+		if (document_start(d, middle) < sequence)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+void wlb_indexed_narrow(struct wlb_indexed *d, int64_t from, int64_t to, int64_t *first, int64_t *end)
+{
+	d->from = from;
+	d->to = to;
+	*end = documents_before(d, to);
+	*first = from < to ? documents_before(d, from + 1) - 1 : *end; /* the one that has sequence `from` */
 }
 
 /* As wlb_input_open. That a user may not read a file is found again by each later try. */
@@ -240,8 +290,7 @@ static int open_files(struct wlb_indexed *d, struct wlb_error *error)
 	return d->bin_fd < 0 ? d->bin_fd : 0;
 }
 
-/* Sets the digest of the element type, the counts and the arrays. */
-static void digest_index(struct wlb_indexed *d)
+void wlb_indexed_digest_index(struct wlb_indexed *d)
 {
 	const int64_t end = d->document_starts + 8 * (d->documents + 1) - d->idx;
 	uint64_t digest = 0;
@@ -252,16 +301,6 @@ static void digest_index(struct wlb_indexed *d)
 		digest = wlb_word_digest_mix(digest, le64toh(word));
 	}
 	d->index_digest = digest != 0 ? digest : 1;
-}
-
-static int check_index(struct wlb_indexed *d, struct wlb_error *error)
-{
-	wlb_file_report("reading", d->idx_path);
-	if (check_header(d, error) < 0 || check_counts(d, error) < 0 || check_sequences(d, error) < 0 ||
-	    check_documents(d, error) < 0)
-		return -1;
-	digest_index(d);
-	return 0;
 }
 
 int wlb_indexed_open(const char *prefix, struct wlb_indexed **indexed, struct wlb_error *error)
@@ -276,8 +315,8 @@ int wlb_indexed_open(const char *prefix, struct wlb_indexed **indexed, struct wl
 	int rc = make_paths(d, prefix, error);
 	if (rc == 0)
 		rc = open_files(d, error);
-	if (rc == 0)
-		rc = check_index(d, error);
+	if (rc == 0 && (check_header(d, error) < 0 || check_counts(d, error) < 0))
+		rc = -1;
 	if (rc == 0)
 		rc = wlb_loss_mask_open(&d->mask, prefix, d->bin_bytes / d->token_bytes, error);
 	if (rc == 0)
@@ -306,9 +345,24 @@ int64_t wlb_indexed_documents(const struct wlb_indexed *d)
 	return d->documents;
 }
 
-int64_t wlb_indexed_tokens(const struct wlb_indexed *d)
+int64_t wlb_indexed_sequences(const struct wlb_indexed *d)
 {
-	return d->tokens;
+	return d->sequences;
+}
+
+int64_t wlb_indexed_tokens(const struct wlb_indexed *d, struct wlb_error *error)
+{
+	int64_t tokens = 0;
+	for (int64_t begin = d->from, end; begin < d->to; begin = end) {
+		int64_t of_some = 0; /* added without a check, which takes longer than the sum */
+		report_progress(d, 0);
+		end = d->to - begin < ENTRIES_A_REPORT ? d->to : begin + ENTRIES_A_REPORT;
+		for (int64_t s = begin; s < end; s++)
+			of_some += sequence_length(d, s);
+		if (__builtin_add_overflow(tokens, of_some, &tokens))
+			return wlb_fail(error, "%s: the lengths sum to more than 2^63 tokens", d->idx_path);
+	}
+	return tokens;
 }
 
 int wlb_indexed_has_loss_mask(const struct wlb_indexed *d)
@@ -369,7 +423,7 @@ uint64_t wlb_indexed_token_digest(const struct wlb_indexed *d)
 int64_t wlb_indexed_length(const struct wlb_indexed *d, int64_t document)
 {
 	int64_t tokens = 0;
-	for (int64_t s = document_start(d, document); s < document_start(d, document + 1); s++)
+	for (int64_t s = start_there(d, document), end = start_there(d, document + 1); s < end; s++)
 		tokens += sequence_length(d, s);
 	return tokens;
 }
@@ -441,7 +495,7 @@ struct piece {
 static int next_piece(const struct wlb_indexed *d, int64_t document, int64_t *start, int64_t *count,
                       struct piece *piece)
 {
-	for (int64_t s = piece->sequence; *count > 0 && s < document_start(d, document + 1); s++) {
+	for (int64_t s = piece->sequence; *count > 0 && s < start_there(d, document + 1); s++) {
 		int64_t left = sequence_length(d, s) - *start;
 		if (left <= 0) {
 			*start = -left;
@@ -458,7 +512,7 @@ static int next_piece(const struct wlb_indexed *d, int64_t document, int64_t *st
 int wlb_indexed_read(const struct wlb_indexed *d, int64_t document, int64_t start, int64_t count, int32_t *out,
                      struct wlb_error *error)
 {
-	for (struct piece p = {.sequence = document_start(d, document)}; next_piece(d, document, &start, &count, &p);
+	for (struct piece p = {.sequence = start_there(d, document)}; next_piece(d, document, &start, &count, &p);
 	     out += p.count) {
 		int rc = read_sequence(d, p.sequence, p.start, p.count, out, error);
 		if (rc < 0)
@@ -471,7 +525,7 @@ int64_t wlb_indexed_mask(const struct wlb_indexed *d, int64_t document, int64_t 
                          struct wlb_error *error)
 {
 	int64_t total = 0;
-	for (struct piece p = {.sequence = document_start(d, document)}; next_piece(d, document, &start, &count, &p);) {
+	for (struct piece p = {.sequence = start_there(d, document)}; next_piece(d, document, &start, &count, &p);) {
 		int64_t first = sequence_pointer(d, p.sequence) / d->token_bytes + p.start;
 		int64_t counted = wlb_loss_mask_apply(&d->mask, first, p.count, targets, error);
 		if (counted < 0)
@@ -486,7 +540,7 @@ int64_t wlb_indexed_max_token(const struct wlb_indexed *d, int64_t first, int64_
 {
 	int32_t tokens[READ_CHUNK_TOKENS];
 	int64_t largest = 0;
-	for (int64_t s = document_start(d, first); s < document_start(d, end); s++) {
+	for (int64_t s = start_there(d, first); s < start_there(d, end); s++) {
 		for (int64_t start = 0; start < sequence_length(d, s); start += READ_CHUNK_TOKENS) {
 			int64_t left = sequence_length(d, s) - start;
 			int64_t n = left < READ_CHUNK_TOKENS ? left : READ_CHUNK_TOKENS;

@@ -21,8 +21,9 @@ struct group {
 struct wlb_schedule {
 	const struct wlb_dataset *dataset;
 	int64_t seq_length;
-	int64_t step_inputs; /* what a step may hold */
-	int64_t *marks;      /* of each document whose number is a multiple of DOCUMENTS_A_MARK: the spans before it */
+	int64_t global_batch_size;
+	struct wlb_batch_ramp ramp;
+	int64_t *marks; /* of each document whose number is a multiple of DOCUMENTS_A_MARK: the spans before it */
 	int64_t mark_count;
 	struct group *groups;
 	int group_count;
@@ -133,7 +134,7 @@ struct wlb_schedule *wlb_schedule_new(const struct wlb_dataset *dataset, int64_t
 	}
 	s->dataset = dataset;
 	s->seq_length = seq_length;
-	s->step_inputs = step_inputs;
+	s->global_batch_size = global_batch_size;
 	s->cursor = (struct wlb_schedule_state){.seed = seed,
 	                                        .documents = wlb_dataset_documents(dataset),
 	                                        .tokens = wlb_dataset_tokens(dataset),
@@ -155,6 +156,16 @@ void wlb_schedule_free(struct wlb_schedule *s)
 	free(s->groups);
 	free(s->spans);
 	free(s);
+}
+
+void wlb_schedule_set_ramp(struct wlb_schedule *s, const struct wlb_batch_ramp *ramp)
+{
+	s->ramp = *ramp;
+}
+
+int64_t wlb_schedule_batch(const struct wlb_schedule *s)
+{
+	return wlb_batch_ramp_at(&s->ramp, s->global_batch_size, s->cursor.windows);
 }
 
 /* Returns the document that holds this span, and sets *first to the first span of it. */
@@ -249,12 +260,12 @@ static int append(struct wlb_schedule *s, const struct wlb_span *span, struct wl
 
 int wlb_schedule_next(struct wlb_schedule *s, const struct wlb_span **spans, struct wlb_error *error)
 {
-	int64_t inputs = 0;
+	int64_t inputs = 0, batch = wlb_schedule_batch(s);
 	s->count = 0;
 	for (;;) {
 		int group;
 		struct wlb_span span = peek(s, &group);
-		if (inputs + span.tokens > s->step_inputs)
+		if (inputs + span.tokens > batch * s->seq_length)
 			break;
 		if (append(s, &span, error) < 0)
 			return -1;
@@ -263,6 +274,7 @@ int wlb_schedule_next(struct wlb_schedule *s, const struct wlb_span **spans, str
 		inputs += span.tokens;
 	}
 	s->cursor.step++;
+	s->cursor.windows += batch;
 	*spans = s->spans;
 	return s->count;
 }
@@ -323,13 +335,14 @@ int wlb_schedule_check_state(const struct wlb_schedule *s, const struct wlb_sche
 			"the schedule was saved with %lld spans an epoch, this one has %lld: use the seq_length "
 			"of the run",
 			(long long)state->spans, (long long)s->cursor.spans);
-	if (state->epoch < 0 || state->step < 0 || state->position < 0 || state->position > state->spans)
+	if (state->epoch < 0 || state->step < 0 || state->windows < 0 || state->position < 0 ||
+	    state->position > state->spans || state->windows >= WLB_SCHEDULE_WINDOWS_MAX)
 		return wlb_fail(
 			error,
-			"the saved schedule has epoch %lld, position %lld, step %lld: none may be negative, and "
-			"position at most %lld",
+			"the saved schedule has epoch %lld, position %lld, step %lld, %lld windows: none may be "
+			"negative, position at most %lld, and windows below 2^62",
 			(long long)state->epoch, (long long)state->position, (long long)state->step,
-			(long long)state->spans);
+			(long long)state->windows, (long long)state->spans);
 	return check_taken(s, state, error);
 }
 

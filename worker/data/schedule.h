@@ -6,8 +6,9 @@
  * last target of a span is the first input of the next. A span of n inputs has n targets (n + 1 tokens are read);
  * documents of fewer than 2 tokens have no target and are skipped. Spans have a seeded order, which is shuffled again
  * for each epoch. Spans are shuffled and not documents, as Megatron-LM shuffles samples; otherwise one long document
- * could fill a thousand steps. A step takes spans in order until the next one would exceed global_batch_size *
- * seq_length inputs; a step is never empty.
+ * could fill a thousand steps. A step takes spans in order until the next one would exceed its batch * seq_length
+ * inputs; a step is never empty. The batch is global_batch_size, or less in a ramp (batch_ramp.h): it depends only on
+ * the batches of the steps before.
  *
  * Each group of a dataset (dataset.h) has an order of its own. Of several, the next span is of the group that lags most
  * behind its share of the spans so far: Megatron-LM's build_blending_indices, whose samples are all of one length. Here
@@ -20,6 +21,7 @@
 #include <stdint.h>
 
 #include "libwlb/wlb.h"
+#include "worker/data/batch_ramp.h"
 #include "worker/data/dataset.h"
 
 struct wlb_schedule;
@@ -32,10 +34,17 @@ int wlb_schedule_check(const struct wlb_dataset *dataset, struct wlb_error *erro
 struct wlb_schedule *wlb_schedule_new(const struct wlb_dataset *dataset, int64_t seq_length, int64_t global_batch_size,
                                       uint64_t seed, struct wlb_error *error);
 void wlb_schedule_free(struct wlb_schedule *schedule);
+/* The batch grows by this ramp, which passes wlb_batch_ramp_check, to global_batch_size. */
+void wlb_schedule_set_ramp(struct wlb_schedule *schedule, const struct wlb_batch_ramp *ramp);
 
 /* Sets *spans to the spans of the next step: each has the inputs [start, start + tokens), and the target of an input is
  * the token after it. The schedule owns them; they are valid until the next call. Returns their number. */
 int wlb_schedule_next(struct wlb_schedule *schedule, const struct wlb_span **spans, struct wlb_error *error);
+/* Returns the windows of the step that the next call of it gives. */
+int64_t wlb_schedule_batch(const struct wlb_schedule *schedule);
+
+/* More windows than any run trains, so that another step's can be added. */
+#define WLB_SCHEDULE_WINDOWS_MAX (INT64_C(1) << 62)
 
 /* The state of the schedule, for a checkpoint; a schedule that restores it returns exactly the same later steps. */
 struct wlb_schedule_state {
@@ -48,6 +57,7 @@ struct wlb_schedule_state {
 	int64_t epoch;         /* spans taken so far, divided by `spans` */
 	int64_t position;      /* the rest: of one group the index into the epoch's order */
 	int64_t step;          /* steps returned so far */
+	int64_t windows;       /* the sum of their batches; below WLB_SCHEDULE_WINDOWS_MAX */
 	/* Of several groups: how many, and the spans taken of each; their sum is epoch * spans + position. 0: one. */
 	int groups;
 	int64_t taken[WLB_DATASET_PARTS_MAX];

@@ -1,4 +1,4 @@
-/* Megatron-LM's --split: how the documents of a dataset are divided. */
+/* Megatron-LM's --split: how the sequences of a dataset are divided. */
 #ifndef WORKER_DATA_SPLIT_H
 #define WORKER_DATA_SPLIT_H
 
@@ -6,7 +6,7 @@
 
 enum wlb_split_part { WLB_SPLIT_TRAIN, WLB_SPLIT_VALID, WLB_SPLIT_TEST, WLB_SPLIT_PARTS };
 
-/* Each part is the documents [from, to) of a dataset, as fractions of it. */
+/* Each part is the sequences [from, to) of a dataset, as fractions of it. */
 struct wlb_split {
 	double from[WLB_SPLIT_PARTS];
 	double to[WLB_SPLIT_PARTS];

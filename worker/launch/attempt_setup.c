@@ -232,7 +232,7 @@ static int check_option(const struct wlb_train_options *options, enum wlb_phase_
 		                name, was, is, name);
 	snprintf(plan->changes + used, sizeof(plan->changes) - used, "%s--%s was %s, is %s", used > 0 ? "; " : "", name,
 	         was, is);
-	plan->keeps_order = plan->keeps_order && change == WLB_PHASE_BATCH;
+	plan->keeps_order = plan->keeps_order && (change == WLB_PHASE_BATCH || change == WLB_PHASE_RAMP);
 	return 0;
 }
 
@@ -243,6 +243,14 @@ static int check_number(const struct wlb_train_options *options, enum wlb_phase_
 	snprintf(texts[0], sizeof(texts[0]), "%lld", was);
 	snprintf(texts[1], sizeof(texts[1]), "%lld", is);
 	return check_option(options, change, name, texts[0], texts[1], plan, error);
+}
+
+static int check_ramp(const struct wlb_train_options *options, struct wlb_train_plan *plan, struct wlb_error *error)
+{
+	char was[WLB_BATCH_RAMP_TEXT_BYTES], is[WLB_BATCH_RAMP_TEXT_BYTES];
+	wlb_batch_ramp_format(&plan->facts.ramp, was);
+	wlb_batch_ramp_format(&options->ramp, is);
+	return check_option(options, WLB_PHASE_RAMP, "rampup-batch-size", was, is, plan, error);
 }
 
 /* Sets what the optimizer computes with: the values of the command line, or the checkpoint's where that was asked for.
@@ -289,6 +297,7 @@ static int check_resume(const struct wlb_train_options *options, struct wlb_trai
 	                 error) < 0 ||
 	    check_number(options, WLB_PHASE_BATCH, "global-batch-size", facts->global_batch_size,
 	                 options->global_batch_size, plan, error) < 0 ||
+	    check_ramp(options, plan, error) < 0 ||
 	    check_number(options, WLB_PHASE_SEED, "seed", (long long)facts->seed, options->seed, plan, error) < 0 ||
 	    check_option(options, WLB_PHASE_PACKING, "packing", wlb_strategy_name(facts->packing),
 	                 wlb_strategy_name((enum wlb_strategy)options->packing), plan, error) < 0 ||

@@ -58,6 +58,8 @@ static int take(char *const *words, struct wlb_data_choice *choice, struct wlb_e
 		              WLB_DATASET_PARTS_MAX);
 	if (rc == 0) {
 		memcpy(choice->parts, read.parts, read.count * sizeof(*read.parts));
+		for (size_t i = 0; i < read.count; i++)
+			choice->sources[i] = (struct wlb_dataset_source){read.parts[i].prefix, read.parts[i].weight};
 		choice->blend = (struct wlb_blend){choice->parts, read.count, read.weighted};
 	}
 	wlb_blend_free(&read);
@@ -81,18 +83,13 @@ int wlb_data_choice_read(char *const *argv, const struct wlb_option_list *given,
 	return rc;
 }
 
-int wlb_data_choice_open(const struct wlb_data_choice *choice, enum wlb_split_part part, struct wlb_dataset **dataset,
-                         struct wlb_error *error)
+struct wlb_dataset_choice wlb_data_choice_of(const struct wlb_data_choice *choice, enum wlb_split_part part)
 {
-	struct wlb_dataset_source sources[WLB_DATASET_PARTS_MAX];
-	for (size_t i = 0; i < choice->blend.count; i++)
-		sources[i] = (struct wlb_dataset_source){choice->parts[i].prefix, choice->parts[i].weight};
-	const struct wlb_dataset_choice chosen = {
-		.sources = sources,
+	return (struct wlb_dataset_choice){
+		.sources = choice->sources,
 		.count = (int)choice->blend.count,
 		.is_weighted = choice->blend.weighted,
 		.from = choice->split.from[part],
 		.to = choice->split.to[part],
 	};
-	return wlb_dataset_open_parts(&chosen, dataset, error);
 }

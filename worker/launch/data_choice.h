@@ -11,7 +11,8 @@
 struct wlb_data_choice {
 	struct wlb_blend blend;
 	struct wlb_blend_part parts[WLB_DATASET_PARTS_MAX];
-	struct wlb_split split; /* of each dataset */
+	struct wlb_dataset_source sources[WLB_DATASET_PARTS_MAX]; /* the same, for datasets */
+	struct wlb_split split;                                   /* of each dataset */
 };
 
 /* Takes the words behind the last --data-path of a command line, "PREFIX ..." or "WEIGHT PREFIX ..." up to the next
@@ -20,8 +21,7 @@ struct wlb_data_choice {
  * datasets, or where the split is refused. The words stay the caller's. */
 int wlb_data_choice_read(char *const *argv, const struct wlb_option_list *given, const char *split,
                          struct wlb_data_choice *choice, struct wlb_error *error);
-/* Opens the documents of one part of the split: 0, -1 or WLB_UNREADABLE as wlb_dataset_open. */
-int wlb_data_choice_open(const struct wlb_data_choice *choice, enum wlb_split_part part, struct wlb_dataset **dataset,
-                         struct wlb_error *error);
+/* Returns the documents of one part of the split; it points into `choice`. */
+struct wlb_dataset_choice wlb_data_choice_of(const struct wlb_data_choice *choice, enum wlb_split_part part);
 
 #endif

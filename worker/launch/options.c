@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "common/number.h"
+
 #define FIELD(name) offsetof(struct wlb_train_options, name)
 
 static const struct wlb_option rows[] = {
@@ -17,7 +19,7 @@ static const struct wlb_option rows[] = {
          .required = true},
 	{WLB_OPTION(LIST, NULL, FIELD(data_words), "[WEIGHT] PREFIX...", "more of --data-path")},
 	{WLB_OPTION(TEXT, "split", FIELD(data_split), "TRAIN,VALID,TEST",
-                    "train the first part of the documents of each dataset, such as 99,1,0, and evaluate the second, "
+                    "train the first part of the sequences of each dataset, such as 99,1,0, and evaluate the second, "
                     "unless --eval-data-path is given; where no split is given all are trained")},
 	{WLB_OPTION(INT64, "seq-length", FIELD(seq_length), "N",
                     "most tokens of a span of a document; longer documents are cut; at most the model's "
@@ -26,6 +28,11 @@ static const struct wlb_option rows[] = {
 	{WLB_OPTION(INT64, "global-batch-size", FIELD(global_batch_size), "N",
                     "a step trains at most N times --seq-length tokens, on all ranks together"),
          .required = true, .min = 1, .max = 1 << 24},
+	{WLB_OPTION(LIST, "rampup-batch-size", FIELD(ramp_words), "START INCREMENT WINDOWS",
+                    "begin with a global batch of START, which grows by INCREMENT up to --global-batch-size while the "
+                    "first WINDOWS windows of --seq-length are trained, by the arithmetic of Megatron-LM; the learning "
+                    "rate follows the steps"),
+         .words = 3},
 	{WLB_OPTION(INT64, "train-iters", FIELD(train_iters), "N", "steps to train"), .required = true, .min = 1,
          .max = WLB_OPTION_UNBOUNDED},
 	{WLB_OPTION(INT64, "seed", FIELD(seed), "N", "seed of initial weights and document order"),
@@ -99,17 +106,17 @@ static const struct wlb_option rows[] = {
 		TEXT, "load", FIELD(load), "DIR",
 		"continue from the newest complete checkpoint there, on any number of ranks; where there is none "
 		"the run starts from the beginning; the model "
-		"must be that of the checkpoint; so must dataset, sequence length, global batch, packing and seed, but "
+		"must be that of the checkpoint; so must dataset, sequence length, global batch, its ramp, packing and seed, but "
 		"for --new-phase, and learning rate, its schedule and AdamW's values, but for the two options below")},
 	{WLB_OPTION(
 		FLAG, "finetune", FIELD(finetune), NULL,
 		"begin at step 1 with the weights of the newest checkpoint in --load, without its moments, schedule, "
 		"data and options; once the run has a checkpoint in --save it goes on from that")},
-	{WLB_OPTION(
-		TEXT, "new-phase", FIELD(new_phase), "NAME,...",
-		"options that may differ from those of the checkpoint that --load continues from: seq-length, "
-		"global-batch-size, data-path, packing, seed; weights, moments and the number of the step go on, and "
-		"the documents begin anew, unless the batch alone has changed")},
+	{WLB_OPTION(TEXT, "new-phase", FIELD(new_phase), "NAME,...",
+                    "options that may differ from those of the checkpoint that --load continues from: seq-length, "
+                    "global-batch-size, rampup-batch-size, data-path, packing, seed; weights, moments and the number "
+                    "of the step go on, and "
+                    "the documents begin anew, unless the batch alone has changed")},
 	{WLB_OPTION(
 		FLAG, "override-opt_param-scheduler", FIELD(override_hyper), NULL,
 		"continue with the learning rate, schedule and AdamW's values of the command line where those of the "
@@ -262,7 +269,8 @@ static int choose_dtypes(struct wlb_train_options *o, struct wlb_error *error)
 /* Sets phase_changes. */
 static int parse_phase(struct wlb_train_options *o, struct wlb_error *error)
 {
-	static const char *const names[] = {"seq-length", "global-batch-size", "data-path", "packing", "seed"};
+	static const char *const names[] = {"seq-length", "global-batch-size", "data-path", "packing",
+	                                    "seed",       "rampup-batch-size"};
 	for (const char *text = o->new_phase; text != NULL && *text != '\0';) {
 		size_t bytes = strcspn(text, ","), i = 0, count = sizeof(names) / sizeof(names[0]);
 		while (i < count && (strlen(names[i]) != bytes || strncmp(names[i], text, bytes) != 0))
@@ -270,7 +278,7 @@ static int parse_phase(struct wlb_train_options *o, struct wlb_error *error)
 		if (i == count)
 			return wlb_fail(error,
 			                "--new-phase '%.40s': it must be of seq-length, global-batch-size, data-path, "
-			                "packing and seed, separated by commas",
+			                "packing, seed and rampup-batch-size, separated by commas",
 			                text);
 		o->phase_changes |= 1 << i;
 		text += bytes + (text[bytes] == ',');
@@ -295,10 +303,25 @@ static int check_beginning(const struct wlb_train_options *o, struct wlb_error *
 	return 0;
 }
 
+/* Sets the ramp of the batch: the last one that is given. */
+static int take_ramp(struct wlb_train_options *o, struct wlb_error *error)
+{
+	static const char *const names[] = {"START", "INCREMENT", "WINDOWS"};
+	int64_t *const fields[] = {&o->ramp.start, &o->ramp.increment, &o->ramp.windows};
+	const int count = sizeof(names) / sizeof(names[0]), begin = o->ramp_words.count - count;
+	int rc = 0;
+	for (int i = 0; rc == 0 && begin >= 0 && i < count; i++)
+		rc = wlb_number_parse(names[i], o->ramp_words.texts[begin + i], 1, INT64_MAX, fields[i], error);
+	if (rc == 0)
+		rc = wlb_batch_ramp_check(&o->ramp, o->global_batch_size, error);
+	return rc < 0 ? wlb_fail_in(error, "--rampup-batch-size") : 0;
+}
+
 /* Rules between options, once all are known. */
 static int check_together(struct wlb_train_options *o, struct wlb_error *error)
 {
-	if (choose_dtypes(o, error) < 0 || parse_phase(o, error) < 0 || check_beginning(o, error) < 0)
+	if (choose_dtypes(o, error) < 0 || parse_phase(o, error) < 0 || check_beginning(o, error) < 0 ||
+	    take_ramp(o, error) < 0)
 		return -1;
 	if (o->hyper.min_lr > o->hyper.lr)
 		return wlb_fail(error, "--min-lr %g: it must not exceed --lr %g", o->hyper.min_lr, o->hyper.lr);

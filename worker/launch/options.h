@@ -9,6 +9,7 @@
 #include "kernels/ops.h"
 #include "libwlb/wlb.h"
 #include "worker/checkpoint/hyperparameters.h"
+#include "worker/data/batch_ramp.h"
 #include "worker/launch/data_choice.h"
 
 enum { WLB_RECOMPUTE_AUTO = WLB_RECOMPUTE_FULL + 1 };
@@ -25,6 +26,7 @@ enum wlb_phase_change {
 	WLB_PHASE_DATA = 4,
 	WLB_PHASE_PACKING = 8,
 	WLB_PHASE_SEED = 16,
+	WLB_PHASE_RAMP = 32,
 };
 
 /* Texts point into argv; NULL where an option was not given. Not to be moved. */
@@ -44,6 +46,8 @@ struct wlb_train_options {
 	const char *machine;
 	int64_t seq_length;
 	int64_t global_batch_size;
+	struct wlb_option_list ramp_words; /* while the options are read */
+	struct wlb_batch_ramp ramp;        /* of the batch, up to global_batch_size */
 	int64_t train_iters;
 	int64_t save_interval;  /* 0: only after the last step */
 	double save_interval_s; /* 0: none */

@@ -13,7 +13,6 @@ int wlb_assigner_init(struct wlb_assigner *a, const struct wlb_loader_options *o
 		.options = *options,
 		.time = time,
 		.balancer = wlb_balancer_new(wlb_document_s, time, error),
-		.bins = (int32_t)bins,
 		.packed_tokens = wlb_loader_packed_tokens(options),
 		.first = calloc((size_t)options->micro_batches + 2, sizeof(*a->first)),
 		.replica_of = calloc(bins, sizeof(*a->replica_of)),
@@ -162,6 +161,7 @@ static void sort_spans(struct wlb_assigner *a, const struct wlb_step *step)
 
 int wlb_assigner_assign(struct wlb_assigner *a, const struct wlb_step *step, struct wlb_error *error)
 {
+	a->bins = (int32_t)wlb_loader_step_bins(&a->options, step->micro_batches);
 	if (reserve(a, step->count, error) < 0 || assign_to_bins(a, step, error) < 0)
 		return -1;
 	assign_to_replicas(a, step);

@@ -32,13 +32,13 @@ struct wlb_assigner {
 	struct wlb_loader_options options;
 	const struct wlb_document_time *time;
 	struct wlb_balancer *balancer;
-	int32_t bins;
-	int64_t packed_tokens;       /* most tokens of a micro-batch of the packer */
-	int32_t *replica_of;         /* [bins] */
-	int32_t *slot_of;            /* [bins]: which of the replica's micro-batches */
-	struct wlb_bin_order *order; /* [bins] */
-	double *replica_s;           /* [dp] */
-	int32_t *replica_bins;       /* [dp] */
+	int32_t bins;          /* of the step in progress, at most those of the options */
+	int64_t packed_tokens; /* most tokens of a micro-batch of the packer */
+	int32_t *replica_of;   /* [bins of the options], as are the next two */
+	int32_t *slot_of;      /* which of the replica's micro-batches */
+	struct wlb_bin_order *order;
+	double *replica_s;     /* [dp] */
+	int32_t *replica_bins; /* [dp] */
 	/* [spans], each with its capacity */
 	size_t spans_capacity;
 	int64_t *tokens;

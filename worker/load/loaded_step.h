@@ -12,6 +12,7 @@ struct wlb_loaded_step {
 	int64_t step;        /* 1 for the first of the run */
 	int64_t tokens;      /* of the global batch */
 	int64_t loss_tokens; /* of these, those whose loss counts: the divisor of the loss; may be 0 */
+	int32_t windows;     /* its batch: at most windows x seq_length tokens enter the packer */
 	int documents;       /* spans of documents */
 	int64_t held_tokens; /* read by the packer and kept for a later step */
 	int32_t micro_batches;

@@ -149,11 +149,12 @@ int wlb_loader_restore(struct wlb_loader *l, const struct wlb_schedule_state *sc
 	return wlb_packer_restore(l->preparer.packer, packer_state, packer_state_bytes, error);
 }
 
-int wlb_loader_begin_after(struct wlb_loader *l, int64_t step, struct wlb_error *error)
+int wlb_loader_begin_after(struct wlb_loader *l, int64_t step, int64_t windows, struct wlb_error *error)
 {
 	struct wlb_schedule_state first;
 	wlb_schedule_save(l->preparer.schedule, &first);
 	first.step = step;
+	first.windows = windows;
 	return wlb_loader_restore(l, &first, NULL, 0, error);
 }
 

@@ -38,9 +38,9 @@ int wlb_loader_check_state(const struct wlb_loader *loader, const struct wlb_sch
 int wlb_loader_restore(struct wlb_loader *loader, const struct wlb_schedule_state *schedule, const void *packer_state,
                        size_t packer_state_bytes, struct wlb_error *error);
 
-/* Begins the order of documents where the steps up to this one were trained with another: to be called before the first
- * wlb_loader_next. */
-int wlb_loader_begin_after(struct wlb_loader *loader, int64_t step, struct wlb_error *error);
+/* Begins the order of documents where the steps up to this one, of so many windows, were trained with another: to be
+ * called before the first wlb_loader_next. */
+int wlb_loader_begin_after(struct wlb_loader *loader, int64_t step, int64_t windows, struct wlb_error *error);
 
 /* Begins again at the first step, for a loader whose steps are all taken and computed. Waits for the thread, which has
  * nothing left to read then. */

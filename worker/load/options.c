@@ -52,12 +52,24 @@ static int64_t divide_up(int64_t value, int64_t by)
  * long span, or two spans: it weighs at least 1/2. The full micro-batches together already weigh the most that the
  * packed ones can, and the span is in addition to them.
  */
-int64_t wlb_loader_bins_min(const struct wlb_loader_options *options)
+static int64_t bins_min(const struct wlb_loader_options *options, int64_t windows)
 {
-	int64_t windows = options->global_batch_size, packed = wlb_loader_packed_tokens(options);
+	int64_t packed = wlb_loader_packed_tokens(options);
 	if (options->max_tokens < packed)
 		return 2 * windows;
 	return divide_up(windows, options->max_tokens / packed);
+}
+
+int64_t wlb_loader_bins_min(const struct wlb_loader_options *options)
+{
+	return bins_min(options, options->global_batch_size);
+}
+
+int64_t wlb_loader_step_bins(const struct wlb_loader_options *options, int64_t windows)
+{
+	int64_t dp = options->layout.dp, least = divide_up(bins_min(options, windows), dp);
+	int64_t share = divide_up(options->micro_batches * windows, options->global_batch_size);
+	return (share > least ? share : least) * dp;
 }
 
 static int check_batch(const struct wlb_loader_options *o, struct wlb_error *error)

@@ -6,11 +6,13 @@
 #include <stdint.h>
 
 #include "libwlb/wlb.h"
+#include "worker/data/batch_ramp.h"
 #include "worker/load/document_time.h"
 
 struct wlb_loader_options {
 	int64_t seq_length;
-	int64_t global_batch_size; /* windows of seq_length tokens in a step */
+	int64_t global_batch_size; /* windows of seq_length tokens in a step, at the end of the ramp */
+	struct wlb_batch_ramp ramp;
 	uint64_t seed;
 	enum wlb_strategy packing;
 	enum wlb_sharding sharding;
@@ -61,6 +63,10 @@ int64_t wlb_loader_bins_min(const struct wlb_loader_options *options);
 
 /* The number of micro-batches of all replicas together. */
 int64_t wlb_loader_bins(const struct wlb_loader_options *options);
+
+/* The same, of a step of `windows` windows, at most global_batch_size: fewer of about the same size, where each replica
+ * has at least one, and every possible step fits. The other micro-batches are empty. */
+int64_t wlb_loader_step_bins(const struct wlb_loader_options *options, int64_t windows);
 
 /* Returns 0 when every possible step fits, -1 with the value and the rule otherwise. */
 int wlb_loader_check(const struct wlb_loader_options *options, struct wlb_error *error);

@@ -31,7 +31,8 @@ static int make_packer(struct wlb_preparer *p, struct wlb_error *error)
 int wlb_preparer_init(struct wlb_preparer *p, const struct wlb_dataset *dataset, const struct wlb_model *model,
                       const struct wlb_loader_options *options, int tile_rows, struct wlb_error *error)
 {
-	if (wlb_loader_check(options, error) < 0)
+	if (wlb_loader_check(options, error) < 0 ||
+	    wlb_batch_ramp_check(&options->ramp, options->global_batch_size, error) < 0)
 		return -1;
 	*p = (struct wlb_preparer){.dataset = dataset, .model = *model, .options = *options, .tile_rows = tile_rows};
 	if (set_time(p, error) < 0)
@@ -40,6 +41,7 @@ int wlb_preparer_init(struct wlb_preparer *p, const struct wlb_dataset *dataset,
 	p->schedule = wlb_schedule_new(dataset, options->seq_length, options->global_batch_size, options->seed, error);
 	if (p->schedule == NULL)
 		return -1;
+	wlb_schedule_set_ramp(p->schedule, &options->ramp);
 	return make_packer(p, error) < 0 ? -1 : wlb_assigner_init(&p->assigner, options, &p->time, error);
 }
 
@@ -47,7 +49,8 @@ int wlb_preparer_rewind(struct wlb_preparer *p, struct wlb_error *error)
 {
 	struct wlb_schedule_state first;
 	wlb_schedule_save(p->schedule, &first);
-	first.epoch = first.position = first.step = 0;
+	first.epoch = first.position = first.step = first.windows = 0;
+	memset(first.taken, 0, sizeof(first.taken));
 	wlb_packer_free(p->packer);
 	p->packer = NULL;
 	return make_packer(p, error) < 0 ? -1 : wlb_schedule_restore(p->schedule, &first, error);
@@ -72,6 +75,7 @@ void wlb_prepared_free(struct wlb_prepared *prepared)
 static const struct wlb_step *pack(struct wlb_preparer *p, struct wlb_error *error)
 {
 	const struct wlb_span *spans = NULL;
+	wlb_packer_set_micro_batches(p->packer, (int32_t)wlb_schedule_batch(p->schedule));
 	int count = wlb_schedule_next(p->schedule, &spans, error);
 	if (count < 0)
 		return NULL;
@@ -230,6 +234,7 @@ int wlb_prepare(struct wlb_preparer *p, struct wlb_prepared *out, const atomic_b
 	wlb_rows_clear(&out->rows);
 	out->step = (struct wlb_loaded_step){
 		.tokens = step->tokens,
+		.windows = step->micro_batches,
 		.documents = (int)step->count,
 		.held_tokens = step->held_tokens,
 		.micro_batches = p->options.micro_batches,

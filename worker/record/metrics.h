@@ -14,6 +14,7 @@ struct wlb_step_facts {
 	double lr;
 	int64_t tokens;      /* trained in the step, by all ranks */
 	int64_t loss_tokens; /* of these, those whose loss counts */
+	int32_t windows;     /* the global batch, in windows of seq_length tokens */
 	int documents;       /* pieces of documents */
 	int64_t held_tokens; /* read and kept by the packer for a later step */
 	double step_time_s;

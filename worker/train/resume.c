@@ -156,7 +156,7 @@ static int restore_loader(struct wlb_trainer *t, const struct resume *r, struct 
 	const struct wlb_checkpoint_facts *facts = &t->plan->facts;
 	const void *packer_state = t->plan->changes[0] == '\0' ? r->packer_state : NULL;
 	int rc = !t->plan->keeps_order || t->has_other_data
-	                 ? wlb_loader_begin_after(t->loader, facts->step, error)
+	                 ? wlb_loader_begin_after(t->loader, facts->step, facts->schedule.windows, error)
 	                 : wlb_loader_restore(t->loader, &facts->schedule, packer_state, r->packer_state_bytes, error);
 	return judge_loader(t, rc < 0, error);
 }

@@ -397,6 +397,7 @@ static void set_facts(struct wlb_trainer *t, double loss)
 		.model = t->plan->model,
 		.seq_length = o->seq_length,
 		.global_batch_size = o->global_batch_size,
+		.ramp = o->ramp,
 		.seed = (uint64_t)o->seed,
 		.packing = (enum wlb_strategy)o->packing,
 		.train_loss = loss,

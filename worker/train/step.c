@@ -102,6 +102,7 @@ static int load(struct wlb_trainer *t, struct wlb_unread_step *step, struct wlb_
 		.lr = learning_rate(&t->plan->hyper, t->loaded->step),
 		.tokens = t->loaded->tokens,
 		.loss_tokens = t->loaded->loss_tokens,
+		.windows = t->loaded->windows,
 		.documents = t->loaded->documents,
 		.held_tokens = t->loaded->held_tokens,
 	};

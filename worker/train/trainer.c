@@ -10,6 +10,7 @@
 #include "worker/data/input.h"
 #include "worker/model/published.h"
 #include "worker/train/device.h"
+#include "worker/train/open_dataset.h"
 #include "worker/train/outputs.h"
 #include "worker/train/rank_gpus.h"
 #include "worker/train/transport.h"
@@ -119,6 +120,7 @@ static struct wlb_loader_options loader_options(const struct wlb_trainer *t)
 	return (struct wlb_loader_options){
 		.seq_length = o->seq_length,
 		.global_batch_size = o->global_batch_size,
+		.ramp = o->ramp,
 		.seed = (uint64_t)o->seed,
 		.packing = (enum wlb_strategy)o->packing,
 		.sharding = (enum wlb_sharding)o->cp_sharding,
@@ -134,13 +136,13 @@ static struct wlb_loader_options loader_options(const struct wlb_trainer *t)
 }
 
 /* A wlb_file_function. */
-static int open_dataset(void *trainer, struct wlb_error *error)
+static int check_dataset(void *trainer, struct wlb_error *error)
 {
 	struct wlb_trainer *t = trainer;
 	const struct wlb_train_options *o = t->options;
-	t->file_failure = wlb_data_choice_open(&o->data, WLB_SPLIT_TRAIN, &t->dataset, error);
-	if (t->file_failure == 0 && wlb_schedule_check(t->dataset, error) < 0)
-		t->file_failure = wlb_fail_in(error, "--data-path %.500s", o->data_path);
+	t->file_failure = wlb_schedule_check(t->dataset, error);
+	if (t->file_failure < 0)
+		wlb_fail_in(error, "--data-path %.500s", o->data_path);
 	if (t->file_failure == 0)
 		t->file_failure = digest_tokens(t, error);
 	if (t->file_failure == 0 && !has_checked_tokens(t))
@@ -150,34 +152,24 @@ static int open_dataset(void *trainer, struct wlb_error *error)
 	return t->file_failure;
 }
 
-/* Opens the second part of the split. Returns 0, -1 or WLB_UNREADABLE (input.h). */
-static int open_second_part(const struct wlb_train_options *o, struct wlb_dataset **dataset, struct wlb_error *error)
+/* Adds to the message which option names documents of which none can be evaluated. Returns -1. */
+static int fail_in_eval_data(const struct wlb_train_options *o, struct wlb_error *error)
 {
-	int rc = wlb_data_choice_open(&o->data, WLB_SPLIT_VALID, dataset, error);
-	if (rc == 0 && wlb_schedule_check(*dataset, error) < 0)
-		rc = wlb_fail_in(error,
-		                 "--split %.100s: the second part is evaluated and must be larger, or 0, or "
-		                 "--eval-data-path must name other documents",
-		                 o->data_split);
-	return rc;
-}
-
-static int open_other_data(const char *prefix, struct wlb_dataset **dataset, struct wlb_error *error)
-{
-	int rc = wlb_dataset_open(prefix, dataset, error);
-	if (rc == 0 && wlb_schedule_check(*dataset, error) < 0)
-		rc = wlb_fail_in(error, "--eval-data-path %.500s", prefix);
-	return rc;
+	if (o->eval_data_path != NULL)
+		return wlb_fail_in(error, "--eval-data-path %.500s", o->eval_data_path);
+	return wlb_fail_in(error,
+	                   "--split %.100s: the second part is evaluated and must be larger, or 0, or --eval-data-path "
+	                   "must name other documents",
+	                   o->data_split);
 }
 
 /* A wlb_file_function. */
-static int open_eval_dataset(void *trainer, struct wlb_error *error)
+static int check_eval_dataset(void *trainer, struct wlb_error *error)
 {
 	struct wlb_trainer *t = trainer;
 	const struct wlb_train_options *o = t->options;
 	const char *other = o->eval_data_path;
-	t->file_failure = other != NULL ? open_other_data(other, &t->evaluation.dataset, error)
-	                                : open_second_part(o, &t->evaluation.dataset, error);
+	t->file_failure = wlb_schedule_check(t->evaluation.dataset, error) < 0 ? fail_in_eval_data(o, error) : 0;
 	if (t->file_failure == 0)
 		t->file_failure = check_tokens(t, other != NULL ? "--eval-data-path" : "--data-path",
 		                               other != NULL ? other : o->data_path, t->evaluation.dataset, error);
@@ -193,11 +185,46 @@ int wlb_trainer_judge_failure(struct wlb_trainer *t, int is_input, struct wlb_er
 	return WLB_FAILED_EVERYWHERE;
 }
 
+/* Collective where rc is the failure of all ranks: then it sets exit_code, from file_failure. Returns rc. */
+static int judge_files(struct wlb_trainer *t, int rc, struct wlb_error *error)
+{
+	return rc == WLB_FAILED_EVERYWHERE ? wlb_trainer_judge_failure(t, t->file_failure == -1, error) : rc;
+}
+
 /* Collective. Sets exit_code. */
 static int open_files(struct wlb_trainer *t, wlb_file_function *function, struct wlb_error *error)
 {
-	int rc = wlb_work_with_files(&t->files, function, t, error);
-	return rc == WLB_FAILED_EVERYWHERE ? wlb_trainer_judge_failure(t, t->file_failure == -1, error) : rc;
+	return judge_files(t, wlb_work_with_files(&t->files, function, t, error), error);
+}
+
+/* Collective. Sets exit_code. Of an index the ranks of rank 0's node judge together, as rank 0 does of what it reads
+ * alone. */
+static int open_chosen(struct wlb_trainer *t, const struct wlb_dataset_choice *choice, struct wlb_dataset **dataset,
+                       struct wlb_error *error)
+{
+	const struct wlb_launch *l = t->launch;
+	int rc = wlb_open_dataset(l, &t->files, choice, dataset, &t->file_failure, error);
+	int is_index = *dataset != NULL && t->file_failure == -1;
+	t->has_wrong_input = is_index && l->node_of[l->rank] == l->node_of[0];
+	return judge_files(t, rc, error);
+}
+
+/* Collective. */
+static int open_dataset(struct wlb_trainer *t, struct wlb_error *error)
+{
+	const struct wlb_dataset_choice choice = wlb_data_choice_of(&t->options->data, WLB_SPLIT_TRAIN);
+	int rc = open_chosen(t, &choice, &t->dataset, error);
+	return rc == 0 ? open_files(t, check_dataset, error) : rc;
+}
+
+/* Collective. Opens --eval-data-path, or the second part of the split. */
+static int open_eval_dataset(struct wlb_trainer *t, struct wlb_error *error)
+{
+	const struct wlb_dataset_source other = {.prefix = t->options->eval_data_path};
+	const struct wlb_dataset_choice of_other = {.sources = &other, .count = 1, .to = 1.0};
+	const struct wlb_dataset_choice of_split = wlb_data_choice_of(&t->options->data, WLB_SPLIT_VALID);
+	int rc = open_chosen(t, other.prefix != NULL ? &of_other : &of_split, &t->evaluation.dataset, error);
+	return rc == 0 ? open_files(t, check_eval_dataset, error) : rc;
 }
 
 static int open_loader(struct wlb_trainer *t, struct wlb_error *error)
@@ -213,7 +240,8 @@ static int open_evaluation(struct wlb_trainer *t, struct wlb_error *error)
 	struct wlb_loader_options options = loader_options(t);
 	options.last_step = t->options->eval_iters;
 	options.check_interval = 0;
-	int rc = open_files(t, open_eval_dataset, error);
+	options.ramp = (struct wlb_batch_ramp){0}; /* each evaluation takes the same documents */
+	int rc = open_eval_dataset(t, error);
 	if (rc < 0)
 		return rc;
 	t->exit_code = WLB_EXIT_FAILED;
@@ -366,7 +394,7 @@ int wlb_trainer_open(struct wlb_trainer *t, struct wlb_error *error)
 {
 	if (connect_ranks(t, error) < 0)
 		return WLB_FAILED_HERE;
-	int rc = open_files(t, open_dataset, error);
+	int rc = open_dataset(t, error);
 	if (rc < 0)
 		return rc;
 	t->exit_code = WLB_EXIT_FAILED; /* a device without memory is no bad input */

@@ -16,7 +16,7 @@ struct values {
 	int nodes;
 	int64_t tokens;
 	double ratio;
-	struct wlb_option_list paths;
+	struct wlb_option_list paths, pair;
 	char **command;
 };
 
@@ -33,6 +33,7 @@ static const struct wlb_option rows[] = {
 	{WLB_OPTION(INT64, "tokens", FIELD(tokens), "N", "at most"), .max = WLB_OPTION_UNBOUNDED, .initial = "7"},
 	{WLB_OPTION(REAL, "ratio", FIELD(ratio), "X", "share of it"), .max = 1, .initial = "0.5", .rule = "a share"},
 	{WLB_OPTION(LIST, "path", FIELD(paths), "DIR", "of data")},
+	{WLB_OPTION(LIST, "pair", FIELD(pair), "FROM TO", "of times"), .words = 2},
 	{WLB_OPTION(VERSION, "version", 0, NULL, "print the version")},
 	{WLB_OPTION(LIST, NULL, FIELD(paths), "DIR...", "more data")},
 };
@@ -72,6 +73,26 @@ static void assert_refused(const struct wlb_option_table *of, const char *line, 
 	assert_string_equal(error.message, message);
 	wlb_options_free(of, &values);
 	free(copy);
+}
+
+/* An option of two words takes them each time, and nothing of what follows. */
+static void options_of_several_words(void **state)
+{
+	struct values v;
+	char line[] = "a --pair 1 2 b --nodes 4 --pair=3 -4 c";
+	assert_int_equal(parse(&table, line, &v, NULL), WLB_OPTIONS_READ);
+	const char *const pair[] = {"1", "2", "3", "-4"}, *const paths[] = {"a", "b", "c"};
+	assert_int_equal(v.pair.count, 4);
+	for (int i = 0; i < 4; i++)
+		assert_string_equal(v.pair.texts[i], pair[i]);
+	assert_int_equal(v.paths.count, 3);
+	for (int i = 0; i < 3; i++)
+		assert_string_equal(v.paths.texts[i], paths[i]);
+	assert_int_equal(v.nodes, 4);
+	wlb_options_free(&table, &v);
+	assert_refused(&table, "--nodes 4 --pair 1", "option '--pair' needs 2 values, FROM TO; see 'tool do --help'");
+	assert_refused(&table, "--pair 1 --nodes 4", "option '--pair' needs 2 values, FROM TO; see 'tool do --help'");
+	(void)state;
 }
 
 static void values_and_defaults_are_set(void **state)
@@ -268,7 +289,7 @@ static void completion_offers_options_choices_and_folders(void **state)
 {
 	assert_prints(&table, WLB_OPTIONS_COMPLETION,
 	              "\t'tool do') words='--drain --file --mode --kind --colour --nodes --tokens --ratio --path "
-	              "--version --help' ;;\n");
+	              "--pair --version --help' ;;\n");
 	assert_prints(&table, WLB_OPTIONS_COMPLETION, "\t'tool do --file' | 'tool do -f') ;;\n");
 	assert_prints(&table, WLB_OPTIONS_COMPLETION, "\t'tool do --kind') words='A B' ;;\n");
 	assert_prints(&table, WLB_OPTIONS_COMPLETION, "\t'tool do --path') action=directory ;;\n");
@@ -278,6 +299,7 @@ static void completion_offers_options_choices_and_folders(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(options_of_several_words),
 		cmocka_unit_test(values_and_defaults_are_set),
 		cmocka_unit_test(options_and_arguments_of_a_list_keep_their_order),
 		cmocka_unit_test(a_letter_stands_for_its_option),

@@ -118,12 +118,13 @@ static void test_shares_are_of_tokens(void **state)
 	wlb_dataset_close(d);
 }
 
-/* Each span of a part is taken once before any is taken again, and in another order then; parts of weight 0 never. */
+/* Each span of a part is taken once before any is taken again, and in another order then; parts of weight 0 never.
+ * Parts of one size have different orders. */
 static void test_epochs_of_parts(void **state)
 {
 	enum { COUNT = 70 };
 	static const double weights[PARTS] = {3.0, 0.0, 1.0};
-	int order[2][COUNT], taken = 0, same = 0, was_taken[2][COUNT] = {{0}};
+	int order[2][COUNT], of_other[COUNT], taken = 0, others = 0, same = 0, alike = 0, was_taken[2][COUNT] = {{0}};
 	for (int i = 0; i < PARTS; i++)
 		write_part(state, i, SEQ_LENGTH + 1, COUNT);
 	struct wlb_dataset *d = open_parts(weights, PARTS, 0.0, 1.0);
@@ -135,8 +136,10 @@ static void test_epochs_of_parts(void **state)
 		assert_int_equal(wlb_schedule_next(s, &spans, &error), 1);
 		int document = (int)spans[0].document;
 		assert_int_not_equal(part_of(d, document), 1);
-		if (document >= COUNT)
+		if (document >= COUNT) {
+			of_other[others++] = document - COUNT;
 			continue;
+		}
 		assert_int_equal(was_taken[taken / COUNT][document]++, 0);
 		order[taken / COUNT][taken % COUNT] = document;
 		taken++;
@@ -144,6 +147,10 @@ static void test_epochs_of_parts(void **state)
 	for (int i = 0; i < COUNT; i++)
 		same += order[0][i] == order[1][i];
 	assert_true(same < COUNT / 4);
+	assert_in_range(others, COUNT / 2, COUNT);
+	for (int i = 0; i < others; i++)
+		alike += order[0][i] == of_other[i];
+	assert_true(alike < COUNT / 4);
 	wlb_schedule_free(s);
 	wlb_dataset_close(d);
 }
@@ -259,6 +266,81 @@ static void test_splits(void **state)
 	}
 }
 
+/* A split counts sequences, as that of Megatron-LM, whose documents they are: one that it cuts has in each part the
+ * sequences of the part. The ends are those of megatron-core 0.16.1 for 45 sequences
+ * (BlendedMegatronDatasetBuilder._build_megatron_dataset_splits). */
+static void test_splits_count_sequences(void **state)
+{
+	enum { SEQUENCES = 45, DOCUMENTS = 9 }; /* document i has the i + 1 sequences after those of the ones before */
+	static const struct {
+		const char *text;
+		int ends[WLB_SPLIT_PARTS];
+	} cases[] = {{"969,30,1", {44, 45, 45}},      {"90,10", {40, 45, 45}}, {"1", {45, 45, 45}},
+	             {"0.5,0.25,0.25", {22, 34, 45}}, {"2,2,1", {18, 36, 45}}, {"1,1", {22, 45, 45}}};
+	static struct index_file f;
+	int32_t lengths[SEQUENCES], tokens[64];
+	struct wlb_error error;
+	for (int i = 0; i < SEQUENCES; i++)
+		lengths[i] = 1 + i % 4;
+	index_file_init(&f, 1, 1, lengths, SEQUENCES);
+	f.entries = DOCUMENTS + 1;
+	f.document_count = DOCUMENTS + 1;
+	for (int i = 0; i <= DOCUMENTS; i++)
+		f.documents[i] = i * (i + 1) / 2;
+	index_file_write(&f, state);
+	index_file_write_tokens(&f, 250, state);
+	snprintf(prefixes[0], sizeof(prefixes[0]), "%s", fixture_path(state, "x"));
+	for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+		struct wlb_split split;
+		int64_t place = 0; /* in .bin */
+		int sequence = 0;
+		assert_int_equal(wlb_split_parse(cases[c].text, &split, &error), 0);
+		for (int part = 0; part < WLB_SPLIT_PARTS; part++) {
+			struct wlb_dataset *d = open_parts(NULL, 1, split.from[part], split.to[part]);
+			int64_t sum = 0, of_part = 0;
+			for (int64_t i = 0; i < wlb_dataset_documents(d); i++) {
+				int64_t length = wlb_dataset_length(d, i);
+				assert_in_range(length, 1, 64);
+				assert_int_equal(wlb_dataset_read(d, i, 0, length, tokens, &error), 0);
+				for (int64_t t = 0; t < length; t++)
+					assert_int_equal(tokens[t], (place + sum + t) % 250);
+				sum += length;
+			}
+			for (; sequence < cases[c].ends[part]; sequence++)
+				of_part += lengths[sequence];
+			assert_int_equal(sum, of_part);
+			assert_int_equal(wlb_dataset_tokens(d), of_part);
+			assert_int_equal(wlb_dataset_max_token(d, 0, 1, &error), of_part > 0 ? place + sum - 1 : 0);
+			place += sum;
+			wlb_dataset_close(d);
+		}
+		assert_int_equal(sequence, SEQUENCES);
+	}
+}
+
+/* Two ways to cut a document are two datasets, also where the documents are the same. */
+static void test_cuts_of_a_document_have_digests(void **state)
+{
+	static struct index_file f;
+	int32_t lengths[10];
+	for (int i = 0; i < 10; i++)
+		lengths[i] = 3;
+	index_file_init(&f, 1, 1, lengths, 10);
+	f.entries = f.document_count = 2;
+	f.documents[1] = 10;
+	index_file_write(&f, state);
+	index_file_write_tokens(&f, 250, state);
+	snprintf(prefixes[0], sizeof(prefixes[0]), "%s", fixture_path(state, "x"));
+	struct wlb_dataset *a = open_parts(NULL, 1, 0.0, 0.5), *b = open_parts(NULL, 1, 0.0, 0.6);
+	assert_int_equal(wlb_dataset_documents(a), wlb_dataset_documents(b));
+	assert_int_not_equal(wlb_dataset_index_digest(a), wlb_dataset_index_digest(b));
+	wlb_dataset_close(b);
+	b = open_parts(NULL, 1, 0.5, 1.0);
+	assert_int_not_equal(wlb_dataset_index_digest(a), wlb_dataset_index_digest(b));
+	wlb_dataset_close(a);
+	wlb_dataset_close(b);
+}
+
 static void test_splits_are_checked(void **state)
 {
 	static const char *const bad[] = {"", "x", "0", "0,1", "-1,2", "1,2,3,4", "1,", "1 2", "nan", "1,inf", "1,2x"};
@@ -319,6 +401,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_restore_at_every_step, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_other_blends_are_refused, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_splits, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_splits_count_sequences, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_cuts_of_a_document_have_digests, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_parts_are_checked, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_shares_of_tokens_are_read, fixture_setup, fixture_teardown),
 		cmocka_unit_test(test_splits_are_checked),

@@ -1,4 +1,5 @@
 /* .idx and .bin: what Megatron-LM writes is read, and nothing else is believed. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -169,6 +170,12 @@ static void test_bin_of_a_longer_build(void **state)
 	assert_int_equal(truncate(fixture_path(state, "x.bin"), 2 * all_tokens + 2), 0);
 	expect_refused(state, "x.idx: the last sequence ends at byte 26, but ");
 	expect_refused(state, "x.bin has 28 bytes: it is of another build");
+	f.documents[2] = -1; /* an error that comes after */
+	index_file_write(&f, state);
+	expect_refused(state, "x.idx: the last sequence ends at byte 26, but ");
+	f.lengths[1] = -1; /* and one that comes before */
+	index_file_write(&f, state);
+	expect_refused(state, "x.idx: length of sequence 1 is -1");
 }
 
 /* A split or a filter may make an index of some sequences, and leave the .bin as it is. */
@@ -249,34 +256,131 @@ static void damage_last_document(struct index_file *f)
 	f->documents[5] = 6;
 }
 
+static const struct {
+	void (*damage)(struct index_file *);
+	const char *reason;
+} damages[] = {
+	{damage_magic, "magic is not MMIDIDX"},
+	{damage_version, "version is 2: it must be 1"},
+	{damage_dtype, "dtype code is 7"},
+	{damage_sequence_count, "sequence count is 1537228672809129303"},
+	{damage_document_count, "document count is 2305843009213693952"},
+	{damage_no_documents, "document count is 0"},
+	{damage_extra_bytes, "need 142"},
+	{damage_length, "length of sequence 2 is -1"},
+	{damage_pointer, "sequence 3 lies at byte 9223372036854775806"},
+	{damage_negative_pointer, "sequence 3 lies at byte -2"},
+	{damage_first_document, "the first document starts at sequence 1"},
+	{damage_document_order, "document 1 ends at sequence -1"},
+	{damage_last_document, "the last document ends at sequence 6"},
+};
+
 static void test_damaged_fields(void **state)
 {
-	static const struct {
-		void (*damage)(struct index_file *);
-		const char *reason;
-	} cases[] = {
-		{damage_magic, "magic is not MMIDIDX"},
-		{damage_version, "version is 2: it must be 1"},
-		{damage_dtype, "dtype code is 7"},
-		{damage_sequence_count, "sequence count is 1537228672809129303"},
-		{damage_document_count, "document count is 2305843009213693952"},
-		{damage_no_documents, "document count is 0"},
-		{damage_extra_bytes, "need 142"},
-		{damage_length, "length of sequence 2 is -1"},
-		{damage_pointer, "sequence 3 lies at byte 9223372036854775806"},
-		{damage_negative_pointer, "sequence 3 lies at byte -2"},
-		{damage_first_document, "the first document starts at sequence 1"},
-		{damage_document_order, "document 1 ends at sequence -1"},
-		{damage_last_document, "the last document ends at sequence 6"},
-	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
 		struct index_file f;
 		index_file_init(&f, 8, 2, lengths, documents);
 		index_file_write_tokens(&f, 100, state);
-		cases[i].damage(&f);
+		damages[i].damage(&f);
 		index_file_write(&f, state);
-		expect_refused(state, cases[i].reason);
+		expect_refused(state, damages[i].reason);
 	}
+}
+
+/* Checks the index of FOLDER/x in shares, as the ranks of a node do, and returns the first error in `message`. */
+static void check_in_shares(void **state, int shares, char message[sizeof(struct wlb_error)])
+{
+	struct wlb_error error;
+	struct wlb_dataset *d;
+	struct wlb_dataset_check found, first = {.place = INFINITY};
+	char prefix[4096];
+	snprintf(prefix, sizeof(prefix), "%s", fixture_path(state, "x"));
+	const struct wlb_dataset_source source = {.prefix = prefix};
+	const struct wlb_dataset_choice choice = {.sources = &source, .count = 1, .to = 1.0};
+	assert_int_equal(wlb_dataset_open_unchecked(&choice, &d, &error), 0);
+	for (int share = shares - 1; share >= 0; share--) { /* the last one is found first */
+		wlb_dataset_check(d, share, shares, &found);
+		double has_gaps = fmax(first.has_gaps[0], found.has_gaps[0]);
+		if (found.place < first.place)
+			first = found;
+		first.has_gaps[0] = has_gaps;
+	}
+	wlb_dataset_check_ends(d, &first);
+	snprintf(message, sizeof(struct wlb_error), "%s", first.place < INFINITY ? first.error.message : "");
+	if (first.place == INFINITY)
+		assert_int_equal(wlb_dataset_choose(d, &choice, &error), 0);
+	wlb_dataset_close(d);
+}
+
+/* Any number of processes finds of any index what one finds. */
+static void expect_the_same_in_shares(void **state)
+{
+	char message[sizeof(struct wlb_error)];
+	struct wlb_error error;
+	struct wlb_dataset *d = open_dataset(state, &error);
+	for (int shares = 1; shares <= 8; shares++) {
+		check_in_shares(state, shares, message);
+		assert_string_equal(message, d == NULL ? error.message : "");
+	}
+	wlb_dataset_close(d);
+}
+
+static void test_shares_find_what_one_process_finds(void **state)
+{
+	enum { COUNT = 12, TRIALS = 400 };
+	static struct index_file f;
+	int32_t some[COUNT];
+	uint32_t random = 7;
+	int refused = 0;
+	for (int i = 0; i < COUNT; i++)
+		some[i] = i % 5;
+	for (int trial = 0; trial < TRIALS; trial++) {
+		index_file_init(&f, 8, 2, some, COUNT);
+		index_file_write_tokens(&f, 100, state);
+		for (int damages_left = trial % 3; damages_left > 0; damages_left--) {
+			random = random * 1664525 + 1013904223;
+			int entry = (int)(random >> 8) % COUNT, kind = (int)(random >> 28) % 4;
+			f.lengths[entry] = kind == 0 ? -1 : f.lengths[entry];
+			f.pointers[entry] += kind == 1 ? -2 : kind == 2 ? 1000 : 0;
+			f.documents[entry + 1] -= kind == 3 ? 3 : 0;
+		}
+		index_file_write(&f, state);
+		if (trial % 7 == 0)
+			assert_int_equal(truncate(fixture_path(state, "x.bin"), 100), 0);
+		expect_the_same_in_shares(state);
+		struct wlb_error error;
+		struct wlb_dataset *d = open_dataset(state, &error);
+		refused += d == NULL;
+		wlb_dataset_close(d);
+	}
+	assert_in_range(refused, TRIALS / 4, TRIALS * 3 / 4);
+}
+
+/* The process that has checked share 0 has the digest, and the others say that they do not know it. */
+static void test_the_first_share_has_the_digest(void **state)
+{
+	struct index_file f;
+	struct wlb_error error;
+	struct wlb_dataset *d, *whole;
+	struct wlb_dataset_check check;
+	index_file_init(&f, 8, 2, lengths, documents);
+	index_file_write(&f, state);
+	index_file_write_tokens(&f, 100, state);
+	whole = open_good(state);
+	char prefix[4096];
+	snprintf(prefix, sizeof(prefix), "%s", fixture_path(state, "x"));
+	const struct wlb_dataset_source source = {.prefix = prefix};
+	const struct wlb_dataset_choice choice = {.sources = &source, .count = 1, .to = 1.0};
+	for (int share = 0; share < 2; share++) {
+		assert_int_equal(wlb_dataset_open_unchecked(&choice, &d, &error), 0);
+		wlb_dataset_check(d, share, 2, &check);
+		assert_int_equal(wlb_dataset_choose(d, &choice, &error), 0);
+		assert_int_equal(wlb_dataset_documents(d), documents);
+		assert_int_equal(wlb_dataset_tokens(d), all_tokens);
+		assert_true(wlb_dataset_index_digest(d) == (share == 0 ? wlb_dataset_index_digest(whole) : 0));
+		wlb_dataset_close(d);
+	}
+	wlb_dataset_close(whole);
 }
 
 static void test_bin_cut_while_open(void **state)
@@ -355,6 +459,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_index_of_a_part, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_missing_files, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_damaged_fields, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_shares_find_what_one_process_finds, fixture_setup,
+	                                        fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_the_first_share_has_the_digest, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_bin_cut_while_open, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_files_that_cannot_be_read_now, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_bad_tokens, fixture_setup, fixture_teardown),

@@ -439,9 +439,45 @@ static void a_loader_that_could_not_hold_its_steps_is_refused(void **state)
 	loads_close(&d);
 }
 
+/* In a ramp of the batch micro-batches are as large as those of the full batch, and fewer: at most one for each window
+ * here. Every replica has the same steps. */
+static void a_smaller_batch_has_fewer_micro_batches(void **state)
+{
+	static const enum wlb_strategy packings[] = {WLB_STRATEGY_BALANCED, WLB_STRATEGY_GREEDY, WLB_STRATEGY_FIXED,
+	                                             WLB_STRATEGY_PLAIN};
+	static const int windows[] = {2, 2, 2, 2, 2, 9, 9, 16, 16};
+	enum { RAMP_STEPS = sizeof(windows) / sizeof(windows[0]), MOST_BATCHES = 64 };
+	struct loads_dataset d;
+	loads_open_skewed(&d, state, 2000, 32);
+	for (int p = 0; p < 4; p++) {
+		struct wlb_loader_options o = loads_options(packings[p], WLB_SHARDING_ADAPTIVE, SEQ_LENGTH, WINDOWS, 1,
+		                                            0, (struct wlb_layout){1, 1, 1, 2});
+		o.ramp = (struct wlb_batch_ramp){.start = 2, .increment = 7, .windows = 20};
+		struct loads_group g;
+		loads_group_open(&g, &d, &o);
+		for (int step = 0; step < RAMP_STEPS; step++) {
+			int64_t tokens = 0;
+			int filled = 0;
+			loads_group_next(&g);
+			for (int i = 0; i < g.ranks * o.micro_batches; i++) {
+				tokens += g.batches[i].about.tokens;
+				filled += g.batches[i].about.tokens > 0;
+			}
+			assert_int_equal(g.steps[0]->windows, windows[step]);
+			assert_int_equal(g.steps[1]->windows, windows[step]);
+			assert_int_equal(tokens, g.steps[0]->tokens);
+			assert_in_range(filled, 1, windows[step] + windows[step] % 2);
+		}
+		loads_group_close(&g);
+	}
+	loads_close(&d);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_smaller_batch_has_fewer_micro_batches, fixture_setup,
+	                                        fixture_teardown),
 		cmocka_unit_test_setup_teardown(balanced_ranks_take_equal_time, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(context_parallel_ranks_have_equal_work, fixture_setup,
 	                                        fixture_teardown),

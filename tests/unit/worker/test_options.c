@@ -120,6 +120,27 @@ static void wrong_values_are_named(void **state)
 	(void)state;
 }
 
+static void the_batch_ramp_is_megatrons(void **state)
+{
+	struct wlb_train_options o;
+	struct wlb_error error = {0};
+	assert_int_equal(parse("", &o, &error), 0);
+	assert_int_equal(o.ramp.start, 0);
+	assert_int_equal(
+		parse("--rampup-batch-size 1 1 9 --data-path x y --rampup-batch-size 2 3 40 --seed 3", &o, &error), 0);
+	assert_true(o.ramp.start == 2 && o.ramp.increment == 3 && o.ramp.windows == 40 && o.seed == 3);
+	assert_int_equal(o.data.blend.count, 2);
+	assert_refused(
+		"--rampup-batch-size 2 3",
+		"option '--rampup-batch-size' needs 3 values, START INCREMENT WINDOWS; see 'wlb-worker train --help'");
+	assert_refused("--rampup-batch-size 2 x 40",
+	               "--rampup-batch-size: INCREMENT 'x': must be a whole number from 1 to 9223372036854775807");
+	assert_refused("--rampup-batch-size 2 4 40",
+	               "--rampup-batch-size: 2 4 40: START must be below --global-batch-size 8, and INCREMENT divide "
+	               "what is between them, 6: change one of the three");
+	(void)state;
+}
+
 /* Parses with these words for the data, before and after options. */
 static void parse_data(const char *more, struct wlb_train_options *o)
 {
@@ -220,6 +241,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(defaults_are_megatrons),
 		cmocka_unit_test(values_are_taken),
+		cmocka_unit_test(the_batch_ramp_is_megatrons),
 		cmocka_unit_test(the_element_type_follows_the_device),
 		cmocka_unit_test(wrong_values_are_named),
 		cmocka_unit_test(datasets_are_megatrons),
