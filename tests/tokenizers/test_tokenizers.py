@@ -19,9 +19,12 @@ class Tokenizers(Builds):
     def expect_as_megatron(self, tokenizer, *options, reference=()):
         self.write_input(3000)  # several batches
         self.build("--tokenizer", tokenizer, *options)
-        subprocess.run([PYTHON, HERE / "megatron_reference.py", tokenizer, self.input, self.folder / "theirs", *reference], check=True,
-                       timeout=100)
+        command = [PYTHON, HERE / "megatron_reference.py", tokenizer, self.input, self.folder / "theirs", "--read", self.folder / "ours"]
+        subprocess.run([*command, *reference], check=True, timeout=100)
         self.assertTrue(self.content() == self.content("theirs"), f"{tokenizer} {options}: the files differ from Megatron-LM's")
+        info = [json.loads(subprocess.run([PROGRAM, "info", self.folder / prefix, "--json"], stdout=subprocess.PIPE, check=True).stdout)
+                for prefix in ("ours", "theirs")]  # fmt: skip
+        self.assertEqual({**info[0], "facts": None}, {**info[1], "facts": None})
 
     def test_bpe_as_megatron(self):
         self.expect_as_megatron(BPE, "--append-eod", "--workers", "3", reference=["--append-eod", "1"])
