@@ -2,8 +2,9 @@
 
     python3 parquet_lines.py COLUMN < FILE.parquet
 
-Each line is an object with the column alone. The reason of a failure is on standard error: exit code 3 where pyarrow is missing, and 2
-where the file cannot be used.
+Each line is an object with the column alone, which must be of strings or of lists of strings, also in dictionaries. A column of bytes, as
+some writers make it, is read as UTF-8, and what is none becomes U+FFFD. The reason of a failure is on standard error: exit code 3 where
+pyarrow is missing, and 2 where the file cannot be used.
 """
 
 import json
@@ -18,6 +19,19 @@ def refuse(message, code=2):
     sys.exit(code)
 
 
+def has_texts(pyarrow, kind):
+    types = pyarrow.types
+    if types.is_dictionary(kind) or types.is_list(kind) or types.is_large_list(kind):
+        return has_texts(pyarrow, kind.value_type)
+    names = "string", "large_string", "string_view", "binary", "large_binary", "binary_view", "null"
+    return any(getattr(types, f"is_{name}")(kind) for name in names)
+
+
+def decode(value):
+    """What json does not write: bytes."""
+    return value.decode("utf-8", errors="replace")
+
+
 def main():
     column = sys.argv[1]
     try:
@@ -29,9 +43,12 @@ def main():
         file = pyarrow.parquet.ParquetFile(sys.stdin.buffer)
         if column not in file.schema_arrow.names:
             refuse(f"has no column '{column}' among {', '.join(file.schema_arrow.names)}: name one by --json-key")
+        kind = file.schema_arrow.field(column).type
+        if not has_texts(pyarrow, kind):
+            refuse(f"column '{column}' is of type {kind}, and must be of strings: name another by --json-key")
         for batch in file.iter_batches(batch_size=ROWS, columns=[column]):
             for value in batch.column(0).to_pylist():
-                sys.stdout.write(json.dumps({column: value}, default=str) + "\n")
+                sys.stdout.write(json.dumps({column: value}, default=decode) + "\n")
     except (pyarrow.ArrowException, OSError) as error:
         if isinstance(error, BrokenPipeError):
             raise

@@ -2,8 +2,8 @@
 
     python3 tokenize_texts.py TOKENIZER [--eod-token TOKEN] [--bos-token TOKEN] [--messages KEY [--chat-template FILE]]
 
-TOKENIZER is a tokenizer.json of Hugging Face, a model of SentencePiece, or a folder with either. Nothing is downloaded, and no code of
-the folder runs.
+TOKENIZER is a tokenizer.json of Hugging Face, a tekken.json of Mistral, a model of SentencePiece, or a folder with one. Nothing is
+downloaded, and no code of the folder runs.
 
 Standard output begins with 4 bytes, their value the length of the JSON object that follows, which says what the tokenizer is. Then each
 batch on standard input is answered. All numbers are uint32, little-endian:
@@ -22,13 +22,15 @@ Exit code 2, with the reason on standard error, where the tokenizer cannot be us
 
 import argparse
 import array
+import base64
 import hashlib
 import json
 import os
+import re
 import sys
 from pathlib import Path
 
-FILES = ("tokenizer.json", "tokenizer.model")  # in a folder, the first of them that is there
+FILES = ("tokenizer.json", "tekken.json", "tokenizer.model")  # in a folder, the first of them that is there
 CONFIG = "tokenizer_config.json"  # beside tokenizer.json: which token ends a text, and the chat template
 LARGEST_REASON_BYTES = 500
 
@@ -106,7 +108,53 @@ class HuggingFace:
         return encoder, {"library": f"{self.library}, jinja2 {jinja2.__version__}", "chat_template": chat_template.digest(templates)}
 
 
-class SentencePiece:
+class PlainTexts:
+    """A tokenizer that finds no special tokens in a text."""
+
+    def conversations(self, *_):
+        refuse(
+            "--messages needs a tokenizer.json, which finds the special tokens of a chat template in a text: save the tokenizer in that "
+            "form, as transformers does with save_pretrained()"
+        )
+
+
+class Tekken(PlainTexts):
+    """A tekken.json: a vocabulary of tiktoken, with the pattern that splits a text, whose ids follow those of the special tokens."""
+
+    OLD_SPECIAL_TOKENS = ({"token_str": "<unk>", "rank": 0}, {"token_str": "<s>", "rank": 1}, {"token_str": "</s>", "rank": 2})
+
+    def __init__(self, path, content):
+        tiktoken = import_or_refuse("tiktoken")
+        self.library = f"tiktoken {tiktoken.__version__}"
+        try:
+            config = content["config"]
+            self._first = config["default_num_special_tokens"]
+            self.vocabulary = self.ids = config["default_vocab_size"]
+            plain = self.vocabulary - self._first  # a file has more of them, the rarest last
+            ranks = {base64.b64decode(token["token_bytes"]): token["rank"] for token in content["vocab"][:plain]}
+            self._ids = {token: self._first + rank for token, rank in ranks.items()}
+            special = content.get("special_tokens") or self.OLD_SPECIAL_TOKENS
+            self._ids.update((token["token_str"].encode(), token["rank"]) for token in special)
+            self._model = tiktoken.Encoding(
+                "tekken", pat_str=config["pattern"], mergeable_ranks=ranks, special_tokens={}, explicit_n_vocab=plain
+            )
+        except (AssertionError, AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
+            refuse(f"{path}: is no tekken.json that {self.library} reads: {type(error).__name__}: {error}")
+
+    def id_of(self, token):
+        return self._ids.get(token.encode())
+
+    def eod(self):
+        return self.id_of("</s>")
+
+    def bos(self):
+        return self.id_of("<s>")
+
+    def encode(self, texts):
+        return [[self._first + rank for rank in self._model.encode_ordinary(text)] for text in texts]
+
+
+class SentencePiece(PlainTexts):
     """A model of SentencePiece."""
 
     def __init__(self, path, content):
@@ -132,12 +180,6 @@ class SentencePiece:
     def encode(self, texts):
         return self._model.encode(texts, out_type=int, num_threads=1)
 
-    def conversations(self, *_):
-        refuse(
-            "--messages needs a tokenizer.json, which finds the special tokens of a chat template in a text, and a model of SentencePiece "
-            "does not: save it in that form, as transformers does with save_pretrained()"
-        )
-
 
 def find_file(path):
     if not path.is_dir():
@@ -145,7 +187,23 @@ def find_file(path):
     for name in FILES:
         if (path / name).is_file():
             return path / name
-    refuse(f"{path}: has neither {' nor '.join(FILES)}: save it in one of these forms, as transformers does with save_pretrained()")
+    refuse(f"{path}: has none of {', '.join(FILES)}: save it in one of these forms, as transformers does with save_pretrained()")
+
+
+def read_tokenizer(path, content):
+    """What the file holds is told by its content."""
+    if re.match(rb"[0-9A-Za-z+/=]+ [0-9]+\r?\n", content):
+        refuse(
+            f"{path}: is a vocabulary of tiktoken, which does not say how a text is split: name the tokenizer.json of the same model, or "
+            "make one by TikTokenConverter of transformers, which takes the pattern that the model's code has"
+        )
+    if content.lstrip()[:1] != b"{":
+        return SentencePiece(path, content)
+    try:
+        members = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        refuse(f"{path}: begins as JSON and is none: {error}")
+    return Tekken(path, members) if isinstance(members.get("vocab"), list) else HuggingFace(path, content)
 
 
 def load(path):
@@ -155,8 +213,7 @@ def load(path):
         content = path.read_bytes()
     except OSError as error:
         refuse(f"{path}: cannot be read: {error.strerror}")
-    is_json = content.lstrip()[:1] == b"{"
-    tokenizer = (HuggingFace if is_json else SentencePiece)(path, content)
+    tokenizer = read_tokenizer(path, content)
     facts = {
         "file": str(path.resolve()),
         "sha256": hashlib.sha256(content).hexdigest(),

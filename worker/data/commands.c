@@ -159,11 +159,11 @@ static const struct wlb_option build_options[] = {
 	{WLB_OPTION(INT64, "min-bytes", FIELD(options.min_bytes), "N",
                     "leave out documents of fewer bytes; with --tokenizer bytes those of none are always left out"),
          .max = WLB_OPTION_UNBOUNDED},
-	{WLB_OPTION(
-		 TEXT, "tokenizer", FIELD(tokenizer), "bytes|PATH",
-		 "PATH: a tokenizer.json of Hugging Face, a model of SentencePiece, or a folder with either, the first "
-		 "where it has both; bytes: each byte is a token, 0 to 255, and 256 ends a document: a model needs a "
-		 "vocabulary of 257"),
+	{WLB_OPTION(TEXT, "tokenizer", FIELD(tokenizer), "bytes|PATH",
+                    "PATH: a tokenizer.json of Hugging Face, a tekken.json of Mistral, a model of SentencePiece, or a "
+                    "folder with one, the first of them; bytes: each byte is a token, 0 to 255, and 256 ends a "
+                    "document: a model needs a "
+                    "vocabulary of 257"),
          .initial = "bytes", .heading = "Tokenizer"},
 	{WLB_OPTION(
 		FLAG, "append-eod", FIELD(options.encoder.append_eod), NULL,
@@ -171,7 +171,7 @@ static const struct wlb_option build_options[] = {
 		"one")},
 	{WLB_OPTION(TEXT, "eod-token", FIELD(options.encoder.tokenizer.eod_token), "TOKEN",
                     "the token of --append-eod, as the vocabulary spells it: eos_token of tokenizer_config.json beside "
-                    "tokenizer.json, or that of the SentencePiece model, where it is not given")},
+                    "tokenizer.json, or that of the other formats, where it is not given")},
 	{WLB_OPTION(FLAG, "prepend-bos", FIELD(options.encoder.prepend_bos), NULL,
                     "begin each document that has tokens by the tokenizer's beginning-of-text token; no special token "
                     "is added without this option and --append-eod")},
@@ -185,8 +185,8 @@ static const struct wlb_option build_options[] = {
          .min = 1, .max = WLB_ENCODER_MOST_WORKERS},
 	{WLB_OPTION(
 		 TEXT, "python", FIELD(options.encoder.tokenizer.python), "PROGRAM",
-		 "the Python in which the packages tokenizers, sentencepiece, jinja2 and pyarrow are: jinja2 runs chat "
-		 "templates, and the last reads Parquet"),
+		 "the Python in which the packages tokenizers, tiktoken, sentencepiece, jinja2 and pyarrow are: jinja2 runs "
+		 "chat templates, and the last reads Parquet"),
          .initial = "python3"},
 };
 

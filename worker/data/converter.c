@@ -15,7 +15,10 @@ enum wlb_converter_format wlb_converter_tell(int fd, const struct wlb_converter_
 	char magic[MAGIC_BYTES];
 	if (pread(fd, magic, sizeof(magic), 0) != (ssize_t)sizeof(magic))
 		return WLB_CONVERTER_NONE;
-	if (programs->zstd != NULL && memcmp(magic, "\x28\xb5\x2f\xfd", sizeof(magic)) == 0)
+	/* pzstd begins with a frame that is to be skipped, of which there are 16 magic numbers. */
+	if (programs->zstd != NULL &&
+	    (memcmp(magic, "\x28\xb5\x2f\xfd", sizeof(magic)) == 0 ||
+	     ((magic[0] & 0xf0) == 0x50 && memcmp(magic + 1, "\x2a\x4d\x18", sizeof(magic) - 1) == 0)))
 		return WLB_CONVERTER_ZSTD;
 	return programs->python != NULL && memcmp(magic, "PAR1", sizeof(magic)) == 0 ? WLB_CONVERTER_PARQUET
 	                                                                             : WLB_CONVERTER_NONE;
@@ -26,7 +29,8 @@ int wlb_converter_start(struct wlb_helper *helper, enum wlb_converter_format for
                         struct wlb_error *error)
 {
 	if (format == WLB_CONVERTER_ZSTD) {
-		const char *const argv[] = {programs->zstd, "--decompress", "--stdout", "--quiet", NULL};
+		/* Dumps of web sites are compressed with windows of 2 GiB, the largest that --long takes. */
+		const char *const argv[] = {programs->zstd, "--decompress", "--stdout", "--quiet", "--long=31", NULL};
 		if (wlb_helper_start(helper, argv, fd, error) == 0)
 			return 0;
 		return wlb_fail_in(error, "Zstandard needs the program zstd, of the package of that name");

@@ -431,6 +431,8 @@ static enum wlb_source_result judge(struct wlb_source *s, struct wlb_error *erro
 		return WLB_SOURCE_DOCUMENT;
 	if (first == '{' || first == '[')
 		return judge_brackets(s, blanks, error);
+	if (s->begin + blanks == s->end && s->promised == KIND_VALUES)
+		s->kind = KIND_LINES; /* of which there is none */
 	if (s->promised == KIND_UNKNOWN || first == '\0')
 		return WLB_SOURCE_DOCUMENT;
 	wlb_fail(error, "%s: is named as JSON, but begins with neither an object nor an array", s->path);

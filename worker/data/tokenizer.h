@@ -1,5 +1,5 @@
 /*
- * One process of python/corpus/tokenize_texts.py, in which a tokenizer of Hugging Face or SentencePiece runs. That file
+ * One process of python/corpus/tokenize_texts.py, in which a tokenizer runs. That file
  * describes what is written and read. Nothing of a reply is believed: every count has a bound that follows from the
  * batch, and every id is one of the tokenizer.
  */

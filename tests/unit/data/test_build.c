@@ -373,6 +373,8 @@ static const struct content {
 	{"prose.json", "plain", NULL, "prose.json: is named as JSON, but begins with neither"},
 	{"prose.jsonl", "plain", NULL, "prose.jsonl: line 1: "},
 	{"array.jsonl", "[{\"text\":\"one\"}]", NULL, "array.jsonl: line 1: an array"},
+	{"blank.json", "\n \n", NULL, "1 files, 0 not text, 0 too short, 0 null, "},
+	{"empty.json", "", NULL, "1 files, 0 not text, 0 too short, 0 null, "},
 	/* Where records have begun, each that follows is one. */
 	{"late.json", "{\"text\":\"one\"}\n{\"content\":\"two\"}\n", NULL, "late.json: line 2: field 'text' is"},
 	{"late.txt", "{\"text\":\"one\"}\nplain\n", NULL, "late.txt: line 2: "},
