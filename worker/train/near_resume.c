@@ -204,6 +204,7 @@ static int apply(struct resume *r, struct wlb_error *error)
 	if (rc == 0 && wlb_optimizer_share_weights(t->optimizer, error) < 0)
 		rc = WLB_FAILED_HERE;
 	t->step = t->plan->facts.step;
+	t->norms = t->plan->facts.norms;
 	t->checkpoint_bytes = (int)wlb_dtype_bytes(t->device->master);
 	return rc;
 }
