@@ -99,8 +99,12 @@ int wlb_near_folder_open(const char *dir, const char *save, const char *node, ch
 	    wlb_dir_make(dir, 0700, error) < 0)
 		return -1;
 	snprintf(folder, 4096, "%s/%s", dir, job);
-	if (make_private(folder, error) < 0 || link_job(job, folder, error) < 0)
+	if (make_private(folder, error) < 0)
 		return -1;
+	if (link_job(job, folder, error) < 0) {
+		rmdir(folder); /* the epilog would not find it */
+		return -1;
+	}
 	snprintf(folder, 4096, "%s/%s/%016" PRIx64, dir, job, hash);
 	return make_private(folder, error);
 }

@@ -343,8 +343,7 @@ static int look_again(struct resume *r, struct wlb_error *error)
 static int search(struct resume *r, struct wlb_error *error)
 {
 	int64_t step = r->before.checkpoint[0] != '\0' ? r->before.facts.step : 0;
-	int rc = wlb_near_search_list(&r->search, error);
-	int found = rc == 0 ? wlb_near_search_next(&r->search, step, error) : rc;
+	int rc = 0, found = wlb_near_search_next(&r->search, step, error);
 	while (found > 0 && (rc = try(r, error)) == WLB_FAILED_EVERYWHERE) {
 		found = look_again(r, error);
 		if (found == 0)
@@ -366,15 +365,19 @@ static int resume(struct resume *r, struct wlb_error *error)
 	const struct wlb_train_options *o = t->options;
 	const char *own = wlb_train_own_dir(o);
 	bool continues = own != NULL && strcmp(own, o->save) == 0;
+	int rc = wlb_near_go_without(t, wlb_near_search_list(&r->search, error), error);
+	if (rc < 0 || t->near == NULL)
+		return rc;
 	int used = continues ? search(r, error) : 0;
 	if (used < 0)
 		return used;
 	if (used > 0)
 		wlb_record_attempt(t->recorder, t->plan, o);
-	int rc = r->is_read ? apply(r, error) : 0;
-	if (rc == 0)
-		rc = wlb_work_with_files(&t->files, t->launch->local_rank == 0 ? remove_others : NULL, r, error);
-	return rc;
+	rc = r->is_read ? apply(r, error) : 0;
+	if (rc < 0)
+		return rc;
+	rc = wlb_work_with_files(&t->files, t->launch->local_rank == 0 ? remove_others : NULL, r, error);
+	return wlb_near_go_without(t, rc, error);
 }
 
 static struct resume *new_resume(struct wlb_trainer *t)
