@@ -15,6 +15,7 @@ import hashlib
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
 import signal
@@ -213,6 +214,13 @@ class Cluster:
         path.write_text(f"#!/bin/bash\n{own}{sleep}{commands}\n", encoding="utf-8")
         result = self.run("sbatch", "--parsable", f"-N{nodes}", "-o", "%j.out", *options, path, env=env, **more)
         return int(result.stdout.strip().split(";")[0])
+
+    def number_jobs_apart(self):
+        """From here on jobs have ids that no other cluster of this machine has: /dev/shm is that of all of them."""
+        with open(self.dir / "etc/slurm.conf", "a", encoding="utf-8") as conf:
+            conf.write(f"FirstJobId={random.randrange(1_000_000, 60_000_000)}\n")
+        self.verb("kill-service", "slurmctld")
+        self.verb("start-service", "slurmctld")
 
     def job(self, job_id):
         """Fields of `scontrol show job`."""

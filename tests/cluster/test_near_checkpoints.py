@@ -2,14 +2,15 @@
 """Near checkpoints (--save-local): a run goes on from the memory of the nodes that are left, and nothing stays in it."""
 import os
 import pathlib
-import random
 import shutil
 import signal
 import stat
+import unittest
 
 import harness
 import training
 from harness import wait_for
+from test_delivery import NOBODY
 from test_topology import TOPOLOGY
 
 ITERATIONS = 48
@@ -24,20 +25,16 @@ class NearCheckpoints(training.TrainingTest):
 
     @classmethod
     def setUpClass(cls):
-        """The jobs have ids that no other cluster of this machine has: /dev/shm is that of all of them."""
         super().setUpClass()
-        with open(cls.cluster.dir / "etc/slurm.conf", "a", encoding="utf-8") as conf:
-            conf.write(f"FirstJobId={random.randrange(1_000_000, 60_000_000)}\n")
-        cls.cluster.verb("kill-service", "slurmctld")
-        cls.cluster.verb("start-service", "slurmctld")
+        cls.cluster.number_jobs_apart()
 
-    def submit_near(self, folder):
+    def submit_near(self, folder, *options):
         words = " ".join(training.arguments(iterations=ITERATIONS))
         job = self.cluster.sbatch(
             f"wlb run -- wlb-worker {words} --save ck-$SLURM_JOB_ID --load ck-$SLURM_JOB_ID --save-interval {FAR} --save-local {folder} "
             f"--save-local-interval {NEAR} --metrics-file m-$SLURM_JOB_ID.jsonl --log-interval 1",
             f"--wlb-layout={LAYOUT}", "--ntasks-per-node=2", "--no-kill", "-x", "n5",
-            nodes=4)
+            *options, nodes=4)
         self.addCleanup(self.remove_left, job)
         return job
 
@@ -110,6 +107,36 @@ class NearCheckpoints(training.TrainingTest):
         self.assertIn("is not whole: 2 of its 4 shards are on no node of this attempt", self.cluster.output(job))
         self.check_complete(run, iterations=ITERATIONS)
         self.assertEqual(self.left(job), [f"wlb-{job}-n2", f"wlb-{job}-n3", f"wlb-{job}-n4"])
+
+    def test_a_requeued_job_goes_on_from_its_checkpoint(self):
+        """Until Slurm starts it again its nodes are those of other jobs, and so is their memory."""
+        job = self.submit_near(SHM, "--requeue", "--open-mode=append")
+        self.wait_near(job, 24)
+        os.kill(self.rank_pid(0), signal.SIGSTOP)
+        self.cluster.run("scontrol", "requeue", job)
+        wait_for("the epilogs", lambda: not self.left(job), 30)
+        self.assertNotIn("from ", self.cluster.output(job))
+        run = self.finish(job)
+        self.assertIn(run["attempts"][1]["resumed_step"], (FAR, 2 * FAR))
+        self.check_complete(run, iterations=ITERATIONS)
+        self.assertEqual(self.left(job), [])
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root: another user makes the folder")
+    def test_a_folder_of_another_user(self):
+        """Who foresees its name can keep the run from having near checkpoints, which it says, and not from training."""
+        job = self.submit_near(SHM, "--hold")
+        foreign = SHM / f"wlb-{job}-n2"
+        self.cluster.run(*NOBODY, "mkdir", "--mode=777", foreign)
+        self.cluster.run("scontrol", "release", job)
+        run = self.finish(job)
+        self.check_complete(run, iterations=ITERATIONS)
+        output = self.cluster.output(job)
+        self.assertEqual(output.count("has no near checkpoints, training goes on: "), 1, output)
+        self.assertIn(f"training goes on: {foreign}: it must be a folder of this user", output)
+        self.assertNotIn("near checkpoint in", output)
+        self.assertEqual([event["kind"] for event in run["events"] if "near" in event["kind"]], ["near_checkpoint_failed"])
+        wait_for("the epilogs", lambda: self.left(job) == [foreign.name], 30)
+        self.assertEqual(list(foreign.iterdir()), [])
 
     def test_a_cancelled_job_leaves_nothing(self):
         """The epilog removes the job's folder, also where it is elsewhere; nothing that another link leads to."""

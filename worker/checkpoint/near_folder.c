@@ -22,6 +22,7 @@ enum {
 	NAMES_BYTES = 512, /* of all that is behind DIR in a path */
 	SHARDS_MAX = 1 << 20,
 };
+static const int64_t STEPS_MAX = 1000000000000; /* the most of --train-iters; exact in a double, too */
 
 /* ---- the job's folder -------------------------------------------------------------------------------------------- */
 
@@ -98,8 +99,12 @@ int wlb_near_folder_open(const char *dir, const char *save, const char *node, ch
 	    wlb_dir_make(dir, 0700, error) < 0)
 		return -1;
 	snprintf(folder, 4096, "%s/%s", dir, job);
-	if (make_private(folder, error) < 0 || link_job(job, folder, error) < 0)
+	if (make_private(folder, error) < 0)
 		return -1;
+	if (link_job(job, folder, error) < 0) {
+		rmdir(folder); /* the epilog would not find it */
+		return -1;
+	}
 	snprintf(folder, 4096, "%s/%s/%016" PRIx64, dir, job, hash);
 	return make_private(folder, error);
 }
@@ -124,16 +129,22 @@ int wlb_near_folder_remove(const char *folder, struct wlb_error *error)
 
 /* ---- the checkpoints of a folder --------------------------------------------------------------------------------- */
 
-/* Parses step_00000060.8.ID. */
+static void format_name(const struct wlb_near_name *name, char text[128])
+{
+	snprintf(text, 128, "step_%08lld.%d.%s", (long long)name->step, name->shards, name->id);
+}
+
+/* Parses step_00000060.8.ID, written as format_name does. */
 static int parse_name(const char *text, struct wlb_near_name *name)
 {
+	char same[128];
 	long long step;
-	int end = 0;
-	if (sscanf(text, "step_%lld.%d.%63s%n", &step, &name->shards, name->id, &end) < 3 || text[end] != '\0' ||
-	    step < 1 || name->shards < 1 || name->shards > SHARDS_MAX)
+	if (sscanf(text, "step_%13lld.%7d.%63s", &step, &name->shards, name->id) < 3 || step < 1 || step > STEPS_MAX ||
+	    name->shards < 1 || name->shards > SHARDS_MAX)
 		return -1;
 	name->step = step;
-	return 0;
+	format_name(name, same);
+	return strcmp(same, text) == 0 ? 0 : -1;
 }
 
 static int newest_first(const void *a, const void *b)
@@ -167,11 +178,6 @@ int wlb_near_list(const char *folder, struct wlb_near_name names[WLB_NEAR_LISTED
 			insert(names, &count, &name);
 	closedir(dir);
 	return count;
-}
-
-static void format_name(const struct wlb_near_name *name, char text[128])
-{
-	snprintf(text, 128, "step_%08lld.%d.%s", (long long)name->step, name->shards, name->id);
 }
 
 int wlb_near_remove_others(const char *folder, const struct wlb_near_name *kept, struct wlb_error *error)

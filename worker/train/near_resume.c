@@ -77,6 +77,12 @@ static int share_plan(struct resume *r, struct wlb_error *error)
 	return wlb_launch_share(t->launch, key, t->plan, sizeof(*t->plan), error) < 0 ? WLB_FAILED_HERE : 0;
 }
 
+/* Whether the documents may go on in another way than those of the near checkpoint, which wlb_trainer_resume does. */
+static bool may_begin_phase(const struct wlb_trainer *t)
+{
+	return t->plan->changes[0] != '\0' || (t->options->phase_changes & WLB_PHASE_DATA) != 0;
+}
+
 /* Collective. Makes the near checkpoint that of the plan. */
 static int take(struct resume *r, struct wlb_error *error)
 {
@@ -86,7 +92,7 @@ static int take(struct resume *r, struct wlb_error *error)
 		rc = wlb_work_with_files(&t->files, t->launch->rank == 0 ? take_facts : NULL, r, error);
 	if (rc == 0)
 		rc = share_plan(r, error);
-	if (rc == 0)
+	if (rc == 0 && !may_begin_phase(t))
 		rc = wlb_agree(t->world, wlb_loader_check_state(t->loader, &t->plan->facts.schedule, error), error);
 	return rc;
 }
@@ -124,11 +130,12 @@ static int compare(void *context, struct wlb_error *error)
 	return 0;
 }
 
-/* Collective. Returns 1 where each rank keeps what the rank of its number kept, 0 where not, or a failure. */
-static int has_same_layout(struct resume *r, struct wlb_error *error)
+/* Collective. Returns 1 where each rank keeps what the rank of its number kept and goes on with it, 0 where not, or a
+ * failure. */
+static int goes_on_same(struct resume *r, struct wlb_error *error)
 {
 	struct wlb_trainer *t = r->trainer;
-	if (r->search.name.shards != t->launch->size)
+	if (r->search.name.shards != t->launch->size || may_begin_phase(t))
 		return 0;
 	memset(r->lacks, 0, (size_t)t->launch->size * sizeof(*r->lacks));
 	int rc = wlb_work_with_files(&t->files, compare, r, error);
@@ -204,6 +211,7 @@ static int apply(struct resume *r, struct wlb_error *error)
 	if (rc == 0 && wlb_optimizer_share_weights(t->optimizer, error) < 0)
 		rc = WLB_FAILED_HERE;
 	t->step = t->plan->facts.step;
+	t->norms = t->plan->facts.norms;
 	t->checkpoint_bytes = (int)wlb_dtype_bytes(t->device->master);
 	return rc;
 }
@@ -301,8 +309,8 @@ static int save_near(struct resume *r, struct wlb_error *error)
 	                                .duration_s = wlb_now_s() - started_s,
 	                                .stall_s = wlb_now_s() - started_s};
 	wlb_record_checkpoint(t->recorder, &saved);
-	wlb_show_line(stdout, "the near checkpoint of step %lld becomes %s, since this attempt has another layout",
-	              (long long)saved.step, saved.path);
+	wlb_show_line(stdout, "the near checkpoint of step %lld becomes %s, since this attempt has another %s",
+	              (long long)saved.step, saved.path, may_begin_phase(t) ? "phase" : "layout");
 	return 0;
 }
 
@@ -314,7 +322,7 @@ static int try(struct resume *r, struct wlb_error *error)
 {
 	struct wlb_trainer *t = r->trainer;
 	int rc = take(r, error);
-	int is_same = rc == 0 ? has_same_layout(r, error) : rc;
+	int is_same = rc == 0 ? goes_on_same(r, error) : rc;
 	rc = is_same < 0 ? is_same : is_same > 0 ? read_near(r, error) : save_near(r, error);
 	if (rc != WLB_FAILED_EVERYWHERE)
 		return rc;
@@ -342,8 +350,7 @@ static int look_again(struct resume *r, struct wlb_error *error)
 static int search(struct resume *r, struct wlb_error *error)
 {
 	int64_t step = r->before.checkpoint[0] != '\0' ? r->before.facts.step : 0;
-	int rc = wlb_near_search_list(&r->search, error);
-	int found = rc == 0 ? wlb_near_search_next(&r->search, step, error) : rc;
+	int rc = 0, found = wlb_near_search_next(&r->search, step, error);
 	while (found > 0 && (rc = try(r, error)) == WLB_FAILED_EVERYWHERE) {
 		found = look_again(r, error);
 		if (found == 0)
@@ -365,15 +372,19 @@ static int resume(struct resume *r, struct wlb_error *error)
 	const struct wlb_train_options *o = t->options;
 	const char *own = wlb_train_own_dir(o);
 	bool continues = own != NULL && strcmp(own, o->save) == 0;
+	int rc = wlb_near_go_without(t, wlb_near_search_list(&r->search, error), error);
+	if (rc < 0 || t->near == NULL)
+		return rc;
 	int used = continues ? search(r, error) : 0;
 	if (used < 0)
 		return used;
 	if (used > 0)
 		wlb_record_attempt(t->recorder, t->plan, o);
-	int rc = r->is_read ? apply(r, error) : 0;
-	if (rc == 0)
-		rc = wlb_work_with_files(&t->files, t->launch->local_rank == 0 ? remove_others : NULL, r, error);
-	return rc;
+	rc = r->is_read ? apply(r, error) : 0;
+	if (rc < 0)
+		return rc;
+	rc = wlb_work_with_files(&t->files, t->launch->local_rank == 0 ? remove_others : NULL, r, error);
+	return wlb_near_go_without(t, rc, error);
 }
 
 static struct resume *new_resume(struct wlb_trainer *t)

@@ -187,6 +187,21 @@ static const char *name_node(const struct wlb_launch *launch)
 	return of_slurm != NULL && of_slurm[0] != '\0' ? of_slurm : wlb_launch_node(launch, launch->rank);
 }
 
+int wlb_near_go_without(struct wlb_trainer *t, int rc, struct wlb_error *error)
+{
+	if (rc != WLB_FAILED_EVERYWHERE)
+		return rc;
+	if (error->message[0] != '\0')
+		wlb_show_line(stderr, "wlb-worker: rank %d: this attempt has no near checkpoints, training goes on: %s",
+		              t->launch->rank, error->message);
+	if (t->launch->rank == 0)
+		wlb_record_event(t->recorder, WLB_NEAR_FAILED,
+		                 "this attempt has no near checkpoints: the job's output says why");
+	error->message[0] = '\0';
+	wlb_near_close(t);
+	return 0;
+}
+
 int wlb_near_open(struct wlb_trainer *t, const struct wlb_parts *parts, struct wlb_error *error)
 {
 	struct wlb_near *near = t->near = calloc(1, sizeof(*near));
@@ -202,8 +217,8 @@ int wlb_near_open(struct wlb_trainer *t, const struct wlb_parts *parts, struct w
 		rc = open_own(near, parts, (enum wlb_near_kind)kind, error);
 	rc = wlb_agree(t->world, rc, error);
 	if (rc == 0)
-		rc = wlb_work_with_files(&t->files, open_folder, near, error);
-	if (rc == 0 && t->launch->node_count > 1)
+		rc = wlb_near_go_without(t, wlb_work_with_files(&t->files, open_folder, near, error), error);
+	if (rc == 0 && t->near != NULL && t->launch->node_count > 1)
 		rc = open_exchange(near, t, error);
 	if (rc < 0 && error->message[0] != '\0')
 		wlb_fail_in(error, "--save-local");

@@ -11,10 +11,17 @@
 #include "worker/train/checkpoint_tensors.h"
 #include "worker/train/trainer.h"
 
-/* Collective. Makes t->near; what it saves is in the parts, of all that the rank keeps, which must outlive it. Returns
- * 0 or one of the failures. */
+/* The kind of the event of a near checkpoint that is not saved, or of an attempt that has none. */
+#define WLB_NEAR_FAILED "near_checkpoint_failed"
+
+/* Collective. Makes t->near; what it saves is in the parts, of all that the rank keeps, which must outlive it. Where a
+ * folder cannot be made or is another user's, t->near is NULL: wlb_near_go_without. Returns 0 or one of the failures.
+ */
 int wlb_near_open(struct wlb_trainer *trainer, const struct wlb_parts *parts, struct wlb_error *error);
 void wlb_near_close(struct wlb_trainer *trainer); /* t->near may be NULL */
+/* Collective. Where rc, of work in these folders, is WLB_FAILED_EVERYWHERE the run goes on without near checkpoints:
+ * closes them, and says and records why. Returns 0 then, else rc. */
+int wlb_near_go_without(struct wlb_trainer *trainer, int rc, struct wlb_error *error);
 
 /* Collective, at the end of the run, of which all is saved: removes its near checkpoints. A rank that cannot says so.
  * Returns 0 or WLB_FAILED_HERE. */

@@ -228,8 +228,7 @@ static int report_failure(struct wlb_trainer *t, struct wlb_save *save)
 	snprintf(detail, sizeof(detail), "the %s of step %lld is not saved: the job's output says why", what,
 	         (long long)save->facts.step);
 	if (save->rank == 0)
-		wlb_record_event(t->recorder, save->kind == NEAR ? "near_checkpoint_failed" : "checkpoint_failed",
-		                 detail);
+		wlb_record_event(t->recorder, save->kind == NEAR ? WLB_NEAR_FAILED : "checkpoint_failed", detail);
 	return 0;
 }
 
