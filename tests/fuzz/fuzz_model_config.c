@@ -24,6 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		must(wlb_model_check(&model, &error) == 0);
 		must(wlb_model_parameters(&model) > 0);
 		check_angles(&model);
+		must((wlb_model_window_share(&model) > 0.0) == (model.sliding_window > 0));
 	}
 	return 0;
 }
