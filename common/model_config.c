@@ -7,12 +7,22 @@
 #include <sys/stat.h>
 
 #include "common/file.h"
+#include "common/layer_types.h"
 #include "common/model_experts.h"
 #include "common/model_field.h"
 #include "common/model_keys.h"
 #include "common/model_rope.h"
 
 enum { LARGEST_CONFIG_BYTES = 1 << 20 };
+
+/* Which layers of a family have the window of sliding_window, where no layer_types says it. Without use_sliding_window,
+ * false by default, no layer of the last two kinds has it. */
+enum window_layers {
+	WINDOW_NONE,
+	WINDOW_ALL,
+	WINDOW_LAST,      /* those from max_window_layers on */
+	WINDOW_UNROTATED, /* those that rotate nothing */
+};
 
 /* What Transformers takes for fields that a file lacks, from the configuration_*.py of each family. */
 static const struct defaults {
@@ -24,20 +34,22 @@ static const struct defaults {
 	double rms_norm_eps;
 	double rope_theta;
 	int tie_word_embeddings;
-	int has_window_flag; /* use_sliding_window, false by default: without it sliding_window is not used */
+	enum window_layers window_layers;
 } defaults[WLB_FAMILIES] = {
-	[WLB_FAMILY_LLAMA] = {0, 0, 2048, 0, 0, 1e-6, 1e4, 0, 0},
-	[WLB_FAMILY_MISTRAL] = {8, 0, 131072, 4096, 0, 1e-6, 1e4, 0, 0},
-	[WLB_FAMILY_QWEN2] = {32, 0, 32768, 4096, 0, 1e-6, 1e4, 0, 1},
-	[WLB_FAMILY_QWEN3] = {32, 128, 32768, 4096, 0, 1e-6, 1e4, 0, 1},
-	[WLB_FAMILY_OLMO2] = {0, 0, 2048, 0, 0, 1e-5, 1e4, 0, 0},
-	[WLB_FAMILY_PHI3] = {0, 0, 4096, 0, 0, 1e-5, 1e4, 0, 0},
-	[WLB_FAMILY_SMOLLM3] = {4, 0, 32768, 0, 4, 1e-6, 2e6, 1, 1},
-	[WLB_FAMILY_MIXTRAL] = {8, 0, 131072, 0, 0, 1e-5, 1e6, 0, 0},
-	[WLB_FAMILY_QWEN3_MOE] = {4, 0, 32768, 4096, 0, 1e-6, 1e4, 0, 1},
-	[WLB_FAMILY_OLMOE] = {0, 0, 4096, 0, 0, 1e-5, 1e4, 0, 0},
-	[WLB_FAMILY_NEMOTRON] = {0, 0, 4096, 0, 0, 1e-5, 1e4, 0, 0},
+	[WLB_FAMILY_LLAMA] = {0, 0, 2048, 0, 0, 1e-6, 1e4, 0, WINDOW_NONE},
+	[WLB_FAMILY_MISTRAL] = {8, 0, 131072, 4096, 0, 1e-6, 1e4, 0, WINDOW_ALL},
+	[WLB_FAMILY_QWEN2] = {32, 0, 32768, 4096, 0, 1e-6, 1e4, 0, WINDOW_LAST},
+	[WLB_FAMILY_QWEN3] = {32, 128, 32768, 4096, 0, 1e-6, 1e4, 0, WINDOW_LAST},
+	[WLB_FAMILY_OLMO2] = {0, 0, 2048, 0, 0, 1e-5, 1e4, 0, WINDOW_NONE},
+	[WLB_FAMILY_PHI3] = {0, 0, 4096, 0, 0, 1e-5, 1e4, 0, WINDOW_ALL},
+	[WLB_FAMILY_SMOLLM3] = {4, 0, 32768, 0, 4, 1e-6, 2e6, 1, WINDOW_UNROTATED},
+	[WLB_FAMILY_MIXTRAL] = {8, 0, 131072, 0, 0, 1e-5, 1e6, 0, WINDOW_ALL},
+	[WLB_FAMILY_QWEN3_MOE] = {4, 0, 32768, 4096, 0, 1e-6, 1e4, 0, WINDOW_LAST},
+	[WLB_FAMILY_OLMOE] = {0, 0, 4096, 0, 0, 1e-5, 1e4, 0, WINDOW_NONE},
+	[WLB_FAMILY_NEMOTRON] = {0, 0, 4096, 0, 0, 1e-5, 1e4, 0, WINDOW_NONE},
 };
+
+static const int64_t default_max_window_layers = 28; /* of the families with WINDOW_LAST */
 
 /* Adds the names of all families to a rule. */
 static int refuse_family(const char *name, const json_t *value, int is_architecture, struct wlb_error *error)
@@ -129,34 +141,36 @@ static int read_heads(const json_t *config, const struct defaults *d, struct wlb
 	return 0;
 }
 
-/* Sets the window of a file whose layer_types say which layers have one, to 0 where none has. */
-static int apply_layer_types(const json_t *config, struct wlb_model *m, struct wlb_error *error)
+/* Sets which layers have the window, by layer_types or as the family has it where there is no list. */
+static int read_window_layers(const json_t *config, const struct defaults *d, struct wlb_model *m,
+                              struct wlb_error *error)
 {
-	const json_t *types = wlb_config_field(config, "layer_types"), *type;
-	size_t i, sliding = 0;
-	if (types == NULL)
-		return 0;
-	if (!json_is_array(types))
-		return wlb_config_refuse("layer_types", types, "it must be a list", error);
-	json_array_foreach(types, i, type)
-	{
-		const char *name = json_is_string(type) ? json_string_value(type) : "";
-		sliding += strcmp(name, "sliding_attention") == 0;
-		if (strcmp(name, "full_attention") != 0 && strcmp(name, "sliding_attention") != 0)
-			return wlb_config_refuse("layer_types", type,
-			                         "only \"full_attention\" and \"sliding_attention\" are known", error);
+	const json_t *types = wlb_config_field(config, "layer_types");
+	int64_t first = default_max_window_layers;
+	if (wlb_config_count(config, "max_window_layers", WLB_CONFIG_OPTIONAL, &first, error) < 0)
+		return -1;
+	if (types != NULL && wlb_layer_types_parse(types, m, error) < 0)
+		return -1;
+	if (d->window_layers == WINDOW_ALL && m->sliding_window > 0 && wlb_model_window_share(m) < 1.0)
+		return wlb_config_refuse("layer_types", types, "all layers of this family have the sliding_window",
+		                         error);
+	for (int64_t l = 0; types == NULL && l < m->num_hidden_layers; l++)
+		if ((d->window_layers == WINDOW_LAST && l < first) ||
+		    (d->window_layers == WINDOW_UNROTATED && wlb_model_layer_rotates(m, l)))
+			m->full_layers[l / 64] |= (uint64_t)1 << (l % 64);
+	if (wlb_model_window_share(m) == 0.0) {
+		m->sliding_window = 0;
+		memset(m->full_layers, 0, sizeof(m->full_layers));
 	}
-	if (sliding > 0 && m->sliding_window == 0)
-		return wlb_fail(error,
-		                "layer_types has \"sliding_attention\": sliding_window must say of how many tokens");
-	m->sliding_window = sliding > 0 ? m->sliding_window : 0;
 	return 0;
 }
 
 static int read_window(const json_t *config, const struct defaults *d, struct wlb_model *m, struct wlb_error *error)
 {
-	int is_used = !d->has_window_flag;
+	int is_used = d->window_layers == WINDOW_NONE || d->window_layers == WINDOW_ALL;
 	m->sliding_window = json_object_get(config, "sliding_window") == NULL ? d->sliding_window : 0;
+	if (m->num_hidden_layers < 1 || m->num_hidden_layers > WLB_LAYERS_MAX)
+		return wlb_model_check(m, error);
 	if (wlb_config_count(config, "sliding_window", WLB_CONFIG_OPTIONAL, &m->sliding_window, error) < 0 ||
 	    wlb_config_flag(config, "use_sliding_window", &is_used, error) < 0)
 		return -1;
@@ -165,7 +179,13 @@ static int read_window(const json_t *config, const struct defaults *d, struct wl
 		                (long long)m->sliding_window);
 	if (!is_used)
 		m->sliding_window = 0;
-	return apply_layer_types(config, m, error);
+	if (read_window_layers(config, d, m, error) < 0)
+		return -1;
+	if (d->window_layers != WINDOW_NONE || m->sliding_window == 0)
+		return 0;
+	return wlb_fail(error,
+	                "sliding_window is %lld: a %s has none in Transformers; remove it, or name another model_type",
+	                (long long)m->sliding_window, wlb_family(m->family)->model_type);
 }
 
 /* SmolLM 3: no_rope_layers has 1 for each layer that rotates, else 0. Only lists are known in which every so-manieth
@@ -204,10 +224,9 @@ static int read_rotating_layers(const json_t *config, const struct defaults *d, 
 }
 
 /* Fields that change what is computed, and not the shape. */
-static int read_computation(const json_t *config, const struct defaults *d, struct wlb_model *m,
-                            struct wlb_error *error)
+static int read_computation(const json_t *config, struct wlb_model *m, struct wlb_error *error)
 {
-	if (read_rotating_layers(config, d, m, error) < 0 || wlb_model_rope_read(config, m, error) < 0)
+	if (wlb_model_rope_read(config, m, error) < 0)
 		return -1;
 	if (m->initializer_range < 0.0 || m->initializer_range > 10.0)
 		return wlb_fail(error, "initializer_range is %g: it must be from 0 to 10", m->initializer_range);
@@ -246,8 +265,10 @@ static int read_model(const json_t *config, enum wlb_model_use use, struct wlb_m
 	    read_heads(config, d, m, error) < 0 || wlb_model_experts_read(config, m, error) < 0 ||
 	    wlb_model_keys_check(config, use == WLB_MODEL_TO_PLAN, wlb_family(family), error) < 0 ||
 	    (use == WLB_MODEL_TO_TRAIN && wlb_model_keys_refuse_unknown(config, error) < 0) ||
+	    ((use == WLB_MODEL_TO_TRAIN || d->window_layers == WINDOW_UNROTATED) &&
+	     read_rotating_layers(config, d, m, error) < 0) ||
 	    read_window(config, d, m, error) < 0 ||
-	    (use == WLB_MODEL_TO_TRAIN && read_computation(config, d, m, error) < 0))
+	    (use == WLB_MODEL_TO_TRAIN && read_computation(config, m, error) < 0))
 		return -1;
 	return wlb_model_check(m, error);
 }

@@ -3,6 +3,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "common/layer_types.h"
+
 static const struct {
 	const char *name;
 	size_t offset;
@@ -57,6 +59,8 @@ json_t *wlb_model_json(const struct wlb_model *m)
 		if (count > 0)
 			json_object_set_new(json, counts[i].name, json_integer(count));
 	}
+	if (m->sliding_window > 0)
+		json_object_set_new(json, "layer_types", wlb_layer_types_json(m));
 	if (m->rope_scaling.type != WLB_ROPE_DEFAULT)
 		json_object_set_new(json, "rope_scaling", scaling_json(&m->rope_scaling));
 	return json;
@@ -102,6 +106,17 @@ static int parse_counts(const json_t *json, struct wlb_model *m, struct wlb_erro
 	return 0;
 }
 
+/* Versions whose sequences were not longer than the window did not record which layers have it. */
+static int parse_window(const json_t *types, struct wlb_model *m, struct wlb_error *error)
+{
+	int all_have_it = m->family == WLB_FAMILY_MISTRAL || m->family == WLB_FAMILY_PHI3;
+	if (m->sliding_window == 0 || (types == NULL && all_have_it))
+		return 0;
+	if (types == NULL)
+		return wlb_fail(error, "layer_types is missing: it must say which layers have the sliding_window");
+	return wlb_layer_types_parse(types, m, error);
+}
+
 int wlb_model_json_parse(json_t *json, struct wlb_model *m, struct wlb_error *error)
 {
 	json_error_t json_error;
@@ -125,7 +140,7 @@ int wlb_model_json_parse(json_t *json, struct wlb_model *m, struct wlb_error *er
 	m->vocab_size = vocab;
 	m->max_position_embeddings = positions;
 	if (parse_family(type, &m->family, error) < 0 || parse_counts(json, m, error) < 0 ||
-	    (scaling != NULL && parse_scaling(scaling, &m->rope_scaling, error) < 0))
+	    (scaling != NULL && parse_scaling(scaling, &m->rope_scaling, error) < 0) || wlb_model_check(m, error) < 0)
 		return -1;
-	return wlb_model_check(m, error);
+	return parse_window(json_object_get(json, "layer_types"), m, error);
 }

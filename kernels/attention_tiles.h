@@ -3,7 +3,8 @@
  * the longest document by the number of documents, so that documents of very different lengths start no empty block,
  * and the longest tiles come first, so that the short ones fill the gaps at the end (list scheduling by longest
  * processing time, Graham 1969). The lists are made on the host from the segments, once for all layers of a
- * micro-batch; neither the passes nor the heads are in them.
+ * micro-batch; neither the passes nor the heads nor the windows of layers are in them: a block of threads passes over
+ * what its window leaves out.
  */
 #ifndef KERNELS_ATTENTION_TILES_H
 #define KERNELS_ATTENTION_TILES_H

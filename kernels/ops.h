@@ -110,6 +110,7 @@ struct wlb_attention_shape {
 	int64_t q_stride;
 	int64_t kv_stride; /* of k, and of v */
 	int64_t out_stride;
+	int window; /* keys that a query attends to at most, its own among them: the last ones; 0: no limit */
 };
 
 /* The matrix of a linear layer, or several of the same input one below the other, which are multiplied as one. */
@@ -267,7 +268,7 @@ struct wlb_ops {
 	void (*rope)(struct wlb_device *, void *x, int64_t stride, const void *angles, int64_t tokens, int heads,
 	             int head_dim, int pairs, int direction);
 
-	/* -- attention, causal inside each segment, softmax scale 1/sqrt(head_dim) --
+	/* -- attention, causal inside each segment and within the window, softmax scale 1/sqrt(head_dim) --
 	 * attention_tile_rows returns the rows of the tiles that the two operations need; 0 where they need none; -1
 	 * with the reason where the device lacks this head_dim. Any thread may call it. */
 	int (*attention_tile_rows)(const struct wlb_device *, int head_dim, struct wlb_error *);

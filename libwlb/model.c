@@ -62,7 +62,7 @@ int wlb_model_check(const struct wlb_model *m, struct wlb_error *error)
 {
 	if (check_count("hidden_size", m->hidden_size, 1 << 20, error) < 0 ||
 	    check_count("intermediate_size", m->intermediate_size, INTERMEDIATE_MAX, error) < 0 ||
-	    check_count("num_hidden_layers", m->num_hidden_layers, 1 << 12, error) < 0 ||
+	    check_count("num_hidden_layers", m->num_hidden_layers, WLB_LAYERS_MAX, error) < 0 ||
 	    check_count("num_attention_heads", m->num_attention_heads, 1 << 12, error) < 0 ||
 	    check_count("num_key_value_heads", m->num_key_value_heads, 1 << 12, error) < 0 ||
 	    check_count("head_dim", m->head_dim, 1 << 12, error) < 0 ||
@@ -80,9 +80,11 @@ int wlb_model_check(const struct wlb_model *m, struct wlb_error *error)
 	if (m->rotary_dim < 0 || m->rotary_dim > m->head_dim || m->rotary_dim % 2 != 0)
 		return wlb_fail(error, "rotary_dim is %lld: it must be even and at most head_dim, %lld",
 		                (long long)m->rotary_dim, (long long)m->head_dim);
-	if (m->no_rope_layer_interval < 0 || m->sliding_window < 0)
-		return wlb_fail(error, "no_rope_layer_interval is %lld, sliding_window %lld: they must not be negative",
-		                (long long)m->no_rope_layer_interval, (long long)m->sliding_window);
+	if (m->no_rope_layer_interval < 0)
+		return wlb_fail(error, "no_rope_layer_interval is %lld: it must not be negative",
+		                (long long)m->no_rope_layer_interval);
+	if (m->sliding_window != 0 && check_count("sliding_window", m->sliding_window, 1 << 30, error) < 0)
+		return -1;
 	if (!isfinite(m->rope_theta) || m->rope_theta < 1.0)
 		return wlb_fail(error, "rope_theta is %g: it must be a finite number of at least 1", m->rope_theta);
 	if (!isfinite(m->rms_norm_eps) || m->rms_norm_eps <= 0.0 || m->rms_norm_eps >= 1.0)
@@ -100,14 +102,19 @@ int wlb_model_layer_rotates(const struct wlb_model *m, int64_t layer)
 	return m->no_rope_layer_interval == 0 || (layer + 1) % m->no_rope_layer_interval != 0;
 }
 
-int wlb_model_check_window(const struct wlb_model *m, int64_t tokens, struct wlb_error *error)
+int64_t wlb_model_layer_window(const struct wlb_model *m, int64_t layer)
 {
-	if (m->sliding_window == 0 || tokens <= m->sliding_window)
-		return 0;
-	return wlb_fail(error,
-	                "sequences of %lld tokens: the model has a sliding_window of %lld, and only attention to all "
-	                "tokens before is known; shorten the sequences to it",
-	                (long long)tokens, (long long)m->sliding_window);
+	return m->full_layers[layer / 64] >> (layer % 64) & 1 ? 0 : m->sliding_window;
+}
+
+double wlb_model_window_share(const struct wlb_model *m)
+{
+	int64_t layers = 0;
+	if (m->sliding_window == 0)
+		return 0.0;
+	for (int64_t l = 0; l < m->num_hidden_layers; l++)
+		layers += wlb_model_layer_window(m, l) > 0;
+	return (double)layers / (double)m->num_hidden_layers;
 }
 
 static int64_t norm_parameters(const struct wlb_model *m)

@@ -135,6 +135,8 @@ struct wlb_rope_scaling {
 	double attention_factor;                  /* YARN: of cosines and sines */
 };
 
+enum { WLB_LAYERS_MAX = 1 << 12 };
+
 /* The shape of a transformer; field names are those of Hugging Face's config.json. */
 struct wlb_model {
 	int64_t hidden_size;
@@ -153,9 +155,13 @@ struct wlb_model {
 	struct wlb_rope_scaling rope_scaling;
 	int64_t rotary_dim;             /* the first elements of a head, which are rotated; 0: all */
 	int64_t no_rope_layer_interval; /* the last of so many layers rotates nothing; 0: all layers rotate */
-	int64_t sliding_window;         /* keys that a query attends to at most, its own among them; 0: no limit */
-	int64_t num_experts;            /* of every layer; 0: the family has none */
-	int64_t num_experts_per_tok;    /* of them, by which a token is computed */
+	/* Keys that a query attends to at most, its own among them, in layers that have a window; 0: no layer has one.
+	 */
+	int64_t sliding_window;
+	/* Bit l % 64 of full_layers[l / 64] is set where layer l has no window although sliding_window is not 0. */
+	uint64_t full_layers[WLB_LAYERS_MAX / 64];
+	int64_t num_experts;         /* of every layer; 0: the family has none */
+	int64_t num_experts_per_tok; /* of them, by which a token is computed */
 };
 
 /* Returns 0 when the shape can be built, -1 with the field, its value and the rule otherwise. */
@@ -185,9 +191,11 @@ int wlb_model_layer_rotates(const struct wlb_model *model, int64_t layer);
  */
 double wlb_rope_frequencies(const struct wlb_model *model, double *frequencies);
 
-/* Returns 0 where attention over documents of `tokens` tokens is attention over all keys before a query, as it is
- * trained and timed; -1 with the rule where the model's window is shorter. */
-int wlb_model_check_window(const struct wlb_model *model, int64_t tokens, struct wlb_error *error);
+/* The keys that a query attends to at most in a layer, counted from 0; 0: no limit. */
+int64_t wlb_model_layer_window(const struct wlb_model *model, int64_t layer);
+
+/* The share of the layers that have a window, 0 to 1. */
+double wlb_model_window_share(const struct wlb_model *model);
 
 /* ---- layout ---------------------------------------------------------------------------- */
 
@@ -272,8 +280,8 @@ int wlb_layout_choose(const struct wlb_policy *policy, const struct wlb_nodes *n
 /* ---- cost ------------------------------------------------------------------------------ */
 
 /* Floating-point operations of one forward pass over a document of `tokens` tokens that attends
- * to itself causally: linear part (per token, by the experts that compute it) + attention part (tokens^2), all layers.
- */
+ * to itself causally, within the windows of the layers: linear part (per token, by the experts that compute it) +
+ * attention part, all layers. */
 double wlb_cost_document(const struct wlb_model *model, int64_t tokens);
 
 /* ---- packing a stream ------------------------------------------------------------------ */
@@ -461,12 +469,14 @@ struct wlb_kernel_time {
 	double attention_pair_s; /* a query against a key; not read where there is a curve */
 	double segment_s;        /* of each segment in addition to its tiles; >= 0 */
 	double gemm_token_s;     /* one token through all matrix products; not read where there is a curve */
+	int64_t window;          /* sliding_window of the model; 0: none */
+	double window_share;     /* of the layers, that have it: attention takes the time of the mean layer */
 	struct wlb_attention_curve attention;
 	struct wlb_gemm_curve gemm;
 };
 
-/* Sets tiles of 128, no curves, and speeds from the shape of the model, split `tp` ways, and the FLOP/s that the GPU
- * achieves in each kind of kernel. */
+/* Sets tiles of 128, no curves, the model's windows, and speeds from its shape, split `tp` ways, and the FLOP/s that
+ * the GPU achieves in each kind of kernel. */
 void wlb_kernel_time_init(struct wlb_kernel_time *time, const struct wlb_model *model, int32_t tp,
                           double attention_flops_per_s, double gemm_flops_per_s);
 
@@ -556,8 +566,8 @@ void wlb_shards_tokens(const struct wlb_shards *shards, int32_t rank, int32_t *t
 /* The row, of the rows of all ranks end to end, that holds each token; puts gathered rows back in document order. */
 void wlb_shards_rows(const struct wlb_shards *shards, int32_t *rows);
 
-/* The work of a rank: pairs of a query and a key that it attends to; FLOPs of one forward pass as wlb_cost_document
- * counts them; seconds of its attention in one layer forward. */
+/* The work of a rank: pairs of a query and a key that it attends to in a layer without a window; FLOPs of one forward
+ * pass as wlb_cost_document counts them; seconds of its attention in one layer forward. */
 int64_t wlb_shards_pairs(const struct wlb_shards *shards, int32_t rank);
 double wlb_shards_work(const struct wlb_shards *shards, int32_t rank, const struct wlb_model *model);
 double wlb_shards_seconds(const struct wlb_shards *shards, int32_t rank, const struct wlb_kernel_time *time);
@@ -737,9 +747,10 @@ double wlb_machine_op_element_s(const struct wlb_machine *machine, enum wlb_op o
 double wlb_machine_gemm_most(const struct wlb_machine *machine);
 
 /* Seconds of the attention of `heads` heads on one GPU, of q_tokens queries that are the last of k_tokens keys,
- * forward or backward, 1 <= q_tokens <= k_tokens. */
-double wlb_machine_attention_s(const struct wlb_machine *machine, int heads, int head_dim, double q_tokens,
-                               double k_tokens, int backward);
+ * forward or backward, 1 <= q_tokens <= k_tokens. A query attends to at most `window` keys, 0: no limit; a pair of a
+ * query and a key then takes as long as in documents of that length. */
+double wlb_machine_attention_s(const struct wlb_machine *machine, int heads, int head_dim, double window,
+                               double q_tokens, double k_tokens, int backward);
 
 /* The highest rate of attention, FLOP/s as above. */
 double wlb_machine_attention_most(const struct wlb_machine *machine, int backward);

@@ -125,7 +125,6 @@ int wlb_auto_find(const struct wlb_auto_request *request, struct wlb_auto *found
 	for (int n = 0; n < request->nodes.count; n++)
 		ranks_on[n] = wlb_nodes_ranks_on(&request->nodes, n);
 	if (wlb_model_config_read(request->model, use, &found->model, error) == 0 &&
-	    wlb_model_check_window(&found->model, request->seq_length, error) == 0 &&
 	    wlb_machine_choose(request->machine, request->gpu_types, most, &found->machine, &found->machine_from,
 	                       error) == 0 &&
 	    read_lengths(request, &list, error) == 0) {

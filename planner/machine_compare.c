@@ -36,8 +36,8 @@ static struct range compare_attention(const struct wlb_machine *now, const struc
 	for (int i = 0; i < 2 * LENGTHS; i++) {
 		double tokens = lengths[i / 2];
 		int backward = i % 2;
-		add(&range, wlb_machine_attention_s(now, 1, HEAD_DIM, tokens, tokens, backward),
-		    wlb_machine_attention_s(before, 1, HEAD_DIM, tokens, tokens, backward));
+		add(&range, wlb_machine_attention_s(now, 1, HEAD_DIM, 0.0, tokens, tokens, backward),
+		    wlb_machine_attention_s(before, 1, HEAD_DIM, 0.0, tokens, tokens, backward));
 	}
 	return range;
 }

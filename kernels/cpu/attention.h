@@ -4,6 +4,8 @@
 #ifndef KERNELS_CPU_ATTENTION_H
 #define KERNELS_CPU_ATTENTION_H
 
+#include <string.h>
+
 #include "kernels/cpu/operations.h"
 
 /* A tile of scores (128 KiB in double) stays in the level-2 cache. */
@@ -18,6 +20,7 @@ struct geometry {
 	int64_t kv_stride;
 	int64_t out_stride;
 	int64_t lse_stride;
+	int window;
 	real scale;
 };
 
@@ -31,20 +34,48 @@ static inline struct geometry geometry_of(struct wlb_device *device, const struc
 		.kv_stride = shape->kv_stride,
 		.out_stride = shape->out_stride,
 		.lse_stride = shape->heads,
+		.window = shape->window,
 		.scale = (real)(1 / sqrt((double)shape->head_dim)),
 	};
 }
 
-/* Returns the number of keys that query i of the segment sees: keys 0 .. visible - 1. */
+/* Returns the end of the keys that query i of the segment sees: the key after its own, or that after the last. */
 static inline int visible_keys(const struct wlb_segment *segment, int i)
 {
 	int64_t visible = (int64_t)segment->q_offset + i + 1;
 	return visible < 0 ? 0 : visible > segment->k_count ? segment->k_count : (int)visible;
 }
 
+/* Returns the first of them, which may be beyond the segment's keys: those before it are not within the window. */
+static inline int first_visible_key(const struct wlb_segment *segment, int window, int i)
+{
+	int64_t first = window > 0 ? (int64_t)segment->q_offset + i + 1 - window : 0;
+	return first > 0 ? (int)first : 0;
+}
+
 static inline int least(int a, int b)
 {
 	return a < b ? a : b;
+}
+
+/* The scores of a query in a tile that are of keys it sees: [low, high), empty where it sees none. */
+struct visible {
+	int low, high;
+};
+
+/* Returns those of query i in the tile of the keys [start, start + keys). */
+static inline struct visible visible_scores(const struct wlb_segment *segment, int window, int i, int start, int keys)
+{
+	int low = first_visible_key(segment, window, i) - start, high = least(visible_keys(segment, i) - start, keys);
+	low = low > 0 ? low : 0;
+	return high > low ? (struct visible){low, high} : (struct visible){0, 0};
+}
+
+/* Sets the scores that are not visible to 0. */
+static inline void clear_masked(real *scores, struct visible visible, int keys)
+{
+	memset(scores, 0, (size_t)visible.low * sizeof(real));
+	memset(scores + visible.high, 0, (size_t)(keys - visible.high) * sizeof(real));
 }
 
 /* Returns whether there is enough work for more than one thread. */

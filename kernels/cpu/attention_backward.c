@@ -29,16 +29,15 @@ static real dot(const real *a, const real *b, int n)
 }
 
 /* probabilities = exp(probabilities - lse), scores = probabilities (scores - delta); both 0 where masked. */
-static void row_gradient(real *probabilities, real *scores, int visible, int keys, real lse, real delta)
+static void row_gradient(real *probabilities, real *scores, struct visible visible, int keys, real lse, real delta)
 {
-	visible = visible < 0 ? 0 : visible;
 #pragma omp simd
-	for (int j = 0; j < visible; j++) {
+	for (int j = visible.low; j < visible.high; j++) {
 		probabilities[j] = wlb_exp(probabilities[j] - lse);
 		scores[j] = probabilities[j] * (scores[j] - delta);
 	}
-	memset(probabilities + visible, 0, (size_t)(keys - visible) * sizeof(real));
-	memset(scores + visible, 0, (size_t)(keys - visible) * sizeof(real));
+	clear_masked(probabilities, visible, keys);
+	clear_masked(scores, visible, keys);
 }
 
 /* The queries [first, first + queries) of a segment in one head, against all keys they see. The scores are
@@ -58,7 +57,7 @@ static void backward_queries(const struct backward *b, const struct wlb_segment 
 		memset(d_q + i * g->q_stride, 0, (size_t)g->head_dim * sizeof(real));
 	}
 	int end = visible_keys(segment, first + queries - 1);
-	for (int start = 0; start < end; start += TILE_KEYS) {
+	for (int start = first_visible_key(segment, g->window, first); start < end; start += TILE_KEYS) {
 		int keys = least(TILE_KEYS, end - start);
 		int64_t k_at =
 			(segment->k_start + (int64_t)start) * g->kv_stride + (int64_t)(head / g->group) * g->head_dim;
@@ -68,7 +67,7 @@ static void backward_queries(const struct backward *b, const struct wlb_segment 
 		         b->v + k_at, g->kv_stride, 0, tile->scores, TILE_KEYS);
 		for (int i = 0; i < queries; i++)
 			row_gradient(tile->probabilities + i * TILE_KEYS, tile->scores + i * TILE_KEYS,
-			             least(visible_keys(segment, first + i) - start, keys), keys,
+			             visible_scores(segment, g->window, first + i, start, keys), keys,
 			             lse[i * g->lse_stride], tile->delta[i]);
 		multiply(g, TRANSPOSED, NOT_TRANSPOSED, keys, g->head_dim, queries, 1, tile->probabilities, TILE_KEYS,
 		         d_out, g->out_stride, 1, b->d_v + k_at, g->kv_stride);

@@ -23,15 +23,14 @@ static struct forward_tile forward_tile_at(real *memory, int head_dim)
 	return (struct forward_tile){memory, out, most, most + TILE_QUERIES};
 }
 
-/* Turns `visible` scores of a row into exp(score - most), the masked rest into 0, and rescales what the row has
+/* Turns the visible scores of a row into exp(score - most), the masked rest into 0, and rescales what the row has
  * gathered where its largest score has grown. */
-static void row_softmax(real *scores, int visible, int keys, real *most, real *sum, real *out, int head_dim)
+static void row_softmax(real *scores, struct visible visible, int keys, real *most, real *sum, real *out, int head_dim)
 {
-	if (visible <= 0) {
-		memset(scores, 0, (size_t)keys * sizeof(real));
+	clear_masked(scores, visible, keys);
+	if (visible.high == 0)
 		return;
-	}
-	real peak = wlb_max(*most, scores, visible);
+	real peak = wlb_max(*most, scores + visible.low, visible.high - visible.low);
 	if (peak > *most) {
 		real shrink = wlb_exp(*most - peak);
 		*sum *= shrink;
@@ -42,12 +41,11 @@ static void row_softmax(real *scores, int visible, int keys, real *most, real *s
 	}
 	real total = 0;
 #pragma omp simd reduction(+ : total)
-	for (int j = 0; j < visible; j++) {
+	for (int j = visible.low; j < visible.high; j++) {
 		scores[j] = wlb_exp(scores[j] - peak);
 		total += scores[j];
 	}
 	*sum += total;
-	memset(scores + visible, 0, (size_t)(keys - visible) * sizeof(real));
 }
 
 /* out = gathered / sum, lse = most + log(sum). A query that sees no key gets 0 and -infinity. */
@@ -72,14 +70,14 @@ static void forward_queries(real *out, real *lse, const real *q, const real *k, 
 	}
 	memset(tile->out, 0, (size_t)queries * (size_t)g->head_dim * sizeof(real));
 	int end = visible_keys(segment, first + queries - 1);
-	for (int start = 0; start < end; start += TILE_KEYS) {
+	for (int start = first_visible_key(segment, g->window, first); start < end; start += TILE_KEYS) {
 		int keys = least(TILE_KEYS, end - start);
 		multiply(g, NOT_TRANSPOSED, TRANSPOSED, queries, keys, g->head_dim, g->scale, q, g->q_stride,
 		         k + start * g->kv_stride, g->kv_stride, 0, tile->scores, TILE_KEYS);
 		for (int i = 0; i < queries; i++)
-			row_softmax(tile->scores + i * TILE_KEYS, least(visible_keys(segment, first + i) - start, keys),
-			            keys, &tile->most[i], &tile->sum[i], tile->out + (int64_t)i * g->head_dim,
-			            g->head_dim);
+			row_softmax(tile->scores + i * TILE_KEYS,
+			            visible_scores(segment, g->window, first + i, start, keys), keys, &tile->most[i],
+			            &tile->sum[i], tile->out + (int64_t)i * g->head_dim, g->head_dim);
 		multiply(g, NOT_TRANSPOSED, NOT_TRANSPOSED, queries, g->head_dim, keys, 1, tile->scores, TILE_KEYS,
 		         v + start * g->kv_stride, g->kv_stride, 1, tile->out, g->head_dim);
 	}

@@ -37,16 +37,35 @@ template <int dim> __device__ static inline float wlb_attention_scale()
 	return 1.0f / sqrtf((float)dim);
 }
 
-/* Returns the number of keys that query i of the segment sees. */
+/* Returns the end of the keys that query i of the segment sees, and the first of them, which is not beyond it. */
 __device__ static inline int wlb_keys_seen(const struct wlb_segment &segment, int i)
 {
 	return max(0, min(segment.k_count, segment.q_offset + i + 1));
+}
+
+__device__ static inline int wlb_first_key_seen(const struct wlb_segment &segment, int window, int i)
+{
+	return window == 0 ? 0 : max(0, min(segment.k_count, segment.q_offset + i + 1 - window));
 }
 
 /* The columns of a block that a row sees: [low, high). */
 struct wlb_seen {
 	int low, high;
 };
+
+/* Returns which of the keys from `first` on query i sees. */
+__device__ static inline struct wlb_seen wlb_keys_seen_from(const struct wlb_segment &segment, int window, int i,
+                                                            int first)
+{
+	return {wlb_first_key_seen(segment, window, i) - first, wlb_keys_seen(segment, i) - first};
+}
+
+/* Whether all queries from `row` to `last` see all keys from `first` to `end`. */
+__device__ static inline bool wlb_all_seen(const struct wlb_segment &segment, int window, int row, int last, int first,
+                                           int end)
+{
+	return wlb_keys_seen(segment, row) >= end && wlb_first_key_seen(segment, window, last) <= first;
+}
 
 /* Scores that are not seen become -infinity. seen[half] is that of row lane / 4 + 8 half. */
 template <int columns>

@@ -1,7 +1,7 @@
 /*
- * Attention of the CUDA device: causal inside each segment (kernels/ops.h), grouped-query, softmax scale
- * 1/sqrt(head_dim), forward and backward. Neither keeps scores: they are computed again from q, k and the log-sum-exp
- * (FlashAttention-2, Dao 2023). The same inputs give the same bits.
+ * Attention of the CUDA device: causal inside each segment and within the window (kernels/ops.h), grouped-query,
+ * softmax scale 1/sqrt(head_dim), forward and backward. Neither keeps scores: they are computed again from q, k and the
+ * log-sum-exp (FlashAttention-2, Dao 2023). The same inputs give the same bits.
  */
 #ifndef KERNELS_CUDA_ATTENTION_H
 #define KERNELS_CUDA_ATTENTION_H
@@ -33,6 +33,7 @@ struct wlb_cuda_attention {
 	int query_tile_count;
 	int key_tile_count;
 	int tile_rows;  /* that the lists were made with */
+	int window;     /* keys that a query attends to at most; 0: no limit */
 	int64_t q_rows; /* of q, out and their gradients: beyond them there is no memory */
 	int64_t k_rows; /* of k, v and their gradients */
 

@@ -98,17 +98,18 @@ __device__ static inline void read_statistics(float (&lse_log2)[2], float (&delt
 /* Adds the columns from `first` on to d_q; `query` is the warp's first row, counted in the segment. */
 template <typename element, int dim>
 __device__ static inline void add_keys(float (&d_q)[1][dim / 8][4], int stage, int row, const float (&lse_log2)[2],
-                                       const float (&delta)[2], const struct wlb_segment &segment, int query, int first)
+                                       const float (&delta)[2], const struct wlb_segment &segment, int window,
+                                       int query, int first)
 {
 	typedef shared<element, dim> memory;
 	constexpr int columns = memory::columns;
 	float scores[1][columns / 8][4], products[1][columns / 8][4];
 	wlb_multiply_rows<dim>(scores, memory::row_tile(0), row, memory::column_tile(stage, 0));
 	wlb_multiply_rows<dim>(products, memory::row_tile(1), row, memory::column_tile(stage, 1));
-	if (wlb_keys_seen(segment, query) < first + columns) {
+	if (!wlb_all_seen(segment, window, query, query + 15, first, first + columns)) {
 		const int mine = query + threadIdx.x % 32 / 4;
-		const struct wlb_seen seen[2] = {{0, wlb_keys_seen(segment, mine) - first},
-		                                 {0, wlb_keys_seen(segment, mine + 8) - first}};
+		const struct wlb_seen seen[2] = {wlb_keys_seen_from(segment, window, mine, first),
+		                                 wlb_keys_seen_from(segment, window, mine + 8, first)};
 		wlb_mask(scores[0], seen);
 	}
 #pragma unroll
@@ -132,6 +133,8 @@ __global__ static void __launch_bounds__(wlb_attention_sizes<element, dim>::rows
 	const int64_t token = (int64_t)segment.q_start + tile.first;
 	const int valid = min(rows, segment.q_count - tile.first), row = threadIdx.x / 32 * 16;
 	const int end = wlb_keys_seen(segment, tile.first + valid - 1);
+	const int begin = wlb_first_key_seen(segment, a.window, tile.first);
+	const int warp_begin = wlb_first_key_seen(segment, a.window, tile.first + row);
 	const int warp_end = wlb_keys_seen(segment, tile.first + row + 15);
 	const element *const k = wlb_head_at<const element, dim>(a.k, segment.k_start, kv_head);
 	const element *const v = wlb_head_at<const element, dim>(a.v, segment.k_start, kv_head);
@@ -142,7 +145,7 @@ __global__ static void __launch_bounds__(wlb_attention_sizes<element, dim>::rows
 	wlb_cp_async_commit();
 	float d_q[1][dim / 8][4], lse_log2[2], delta[2];
 	clear(d_q);
-	for (int first = -columns, stage = 1; first < end; first += columns, stage ^= 1) {
+	for (int first = begin - columns, stage = 1; first < end; first += columns, stage ^= 1) {
 		wlb_cp_async_wait<0>();
 		__syncthreads(); /* this stage has arrived, and no thread needs the other */
 		if (first + columns < end) {
@@ -153,10 +156,11 @@ __global__ static void __launch_bounds__(wlb_attention_sizes<element, dim>::rows
 			                                              v + next * a.v.stride, a.v.stride, left);
 		}
 		wlb_cp_async_commit();
-		if (first < 0)
+		if (first < begin)
 			read_statistics<element, dim>(lse_log2, delta, a, token, head, row, valid);
-		else if (first < warp_end)
-			add_keys<element, dim>(d_q, stage, row, lse_log2, delta, segment, tile.first + row, first);
+		else if (first < warp_end && first + columns > warp_begin)
+			add_keys<element, dim>(d_q, stage, row, lse_log2, delta, segment, a.window, tile.first + row,
+			                       first);
 	}
 	__syncwarp(); /* no lane needs the warp's queries any more */
 	const float scale = wlb_attention_scale<dim>(), factor[2] = {scale, scale};
@@ -194,14 +198,14 @@ __device__ static inline float fetch(const struct wlb_query_block &place, const 
 /* Adds the queries at a place to d_k and d_v; `column` is the first of the columns of both that this warp has. */
 template <typename element, int dim, int width>
 __device__ static inline void add_queries(float (&d_k)[1][width][4], float (&d_v)[1][width][4], int stage, int row,
-                                          int column, const struct wlb_query_block &place, int key)
+                                          int column, const struct wlb_query_block &place, int window, int key)
 {
 	typedef shared<element, dim> memory;
 	constexpr int columns = memory::columns;
 	float scores[1][columns / 8][4], products[1][columns / 8][4];
 	wlb_multiply_rows<dim>(scores, memory::row_tile(0), row, memory::column_tile(stage, 0));
 	wlb_multiply_rows<dim>(products, memory::row_tile(1), row, memory::column_tile(stage, 1));
-	wlb_mask_queries<columns>(scores[0], place, key);
+	wlb_mask_queries<columns>(scores[0], place, window, key);
 	const float *const lse_log2 = memory::statistics(stage), *const delta = lse_log2 + columns;
 #pragma unroll
 	for (int n = 0; n < columns / 8; n++)
@@ -255,7 +259,7 @@ __global__ static void __launch_bounds__(wlb_attention_sizes<element, dim>::rows
 		if (more)
 			statistic = fetch<element, dim, threads>(next, a, kv_head, stage ^ 1);
 		wlb_cp_async_commit();
-		add_queries<element, dim, width>(d_k, d_v, stage, row, column, now, tile.k_start + row);
+		add_queries<element, dim, width>(d_k, d_v, stage, row, column, now, a.window, tile.k_start + row);
 	}
 	__syncthreads(); /* no thread needs the keys and values any more */
 	const float scale = wlb_attention_scale<dim>(), factors[2] = {scale, scale}, ones[2] = {1, 1};

@@ -65,16 +65,16 @@ __device__ static inline void online_softmax_row(float (&scores)[columns][4], in
 template <int row_tiles, int columns, int dim>
 __device__ static inline void online_softmax(struct running<row_tiles, dim> &state,
                                              float (&scores)[row_tiles][columns][4], const struct wlb_segment &segment,
-                                             int row, int first)
+                                             int window, int row, int first)
 {
 	const float scale_log2 = wlb_attention_scale<dim>() * WLB_LOG2_E;
-	const bool all_seen = wlb_keys_seen(segment, row) >= first + 8 * columns;
+	const bool all_seen = wlb_all_seen(segment, window, row, row + 16 * row_tiles - 1, first, first + 8 * columns);
 #pragma unroll
 	for (int m = 0; m < row_tiles; m++) {
 		if (!all_seen) {
 			const int query = row + 16 * m + threadIdx.x % 32 / 4;
-			const struct wlb_seen seen[2] = {{0, wlb_keys_seen(segment, query) - first},
-			                                 {0, wlb_keys_seen(segment, query + 8) - first}};
+			const struct wlb_seen seen[2] = {wlb_keys_seen_from(segment, window, query, first),
+			                                 wlb_keys_seen_from(segment, window, query + 8, first)};
 			wlb_mask(scores[m], seen);
 		}
 #pragma unroll
@@ -122,26 +122,30 @@ __global__ static void __launch_bounds__(wlb_attention_sizes<element, dim>::forw
 	const struct wlb_segment segment = a.segments[tile.segment];
 	const int64_t token = (int64_t)segment.q_start + tile.first;
 	const int valid = min(rows, segment.q_count - tile.first), row = threadIdx.x / 32 * 16 * row_tiles;
+	const int begin = wlb_first_key_seen(segment, a.window, tile.first);
 	const int end = wlb_keys_seen(segment, tile.first + valid - 1);
+	const int warp_begin = wlb_first_key_seen(segment, a.window, tile.first + row);
 	const int warp_end = wlb_keys_seen(segment, tile.first + row + 16 * row_tiles - 1);
 	const element *k = wlb_head_at<const element, dim>(a.k, segment.k_start, kv_head);
 	const element *v = wlb_head_at<const element, dim>(a.v, segment.k_start, kv_head);
-	if (end > 0) {
+	if (begin < end) {
 		wlb_tile_copy<element, dim, rows, threads>(q_tile, wlb_head_at<const element, dim>(a.q, token, head),
 		                                           a.q.stride, valid);
-		wlb_tile_copy<element, dim, columns, threads>(k_tile, k, a.k.stride, segment.k_count);
+		wlb_tile_copy<element, dim, columns, threads>(k_tile, k + begin * a.k.stride, a.k.stride,
+		                                              segment.k_count - begin);
 		wlb_cp_async_commit();
 	}
 	struct running<row_tiles, dim> state;
 	start(state);
-	for (int first = 0; first < end; first += columns) {
+	for (int first = begin; first < end; first += columns) {
+		const bool is_seen = first < warp_end && first + columns > warp_begin; /* by the warp's queries */
 		wlb_cp_async_wait<0>();
 		__syncthreads(); /* the keys have arrived, and no thread needs the values before them */
 		wlb_tile_copy<element, dim, columns, threads>(v_tile, v + first * a.v.stride, a.v.stride,
 		                                              segment.k_count - first);
 		wlb_cp_async_commit();
 		float scores[row_tiles][columns / 8][4];
-		if (first < warp_end)
+		if (is_seen)
 			wlb_multiply_rows<dim>(scores, q_tile, row, k_tile);
 		wlb_cp_async_wait<0>();
 		__syncthreads(); /* the values have arrived, and no thread needs the keys */
@@ -149,8 +153,8 @@ __global__ static void __launch_bounds__(wlb_attention_sizes<element, dim>::forw
 			wlb_tile_copy<element, dim, columns, threads>(k_tile, k + (first + columns) * a.k.stride,
 			                                              a.k.stride, segment.k_count - first - columns);
 		wlb_cp_async_commit();
-		if (first < warp_end) {
-			online_softmax(state, scores, segment, tile.first + row, first);
+		if (is_seen) {
+			online_softmax(state, scores, segment, a.window, tile.first + row, first);
 			wlb_multiply_columns<dim>(state.out, scores, v_tile, 0);
 		}
 	}

@@ -56,7 +56,8 @@ template <int stages> struct wlb_stage {
 struct wlb_head_tile {
 	struct wlb_segment segment;
 	int first, head, kv_head; /* first query, counted in the segment */
-	int blocks;               /* of keys that its queries see */
+	int window;
+	int first_block, blocks; /* of keys: its queries see those from the first on to that before `blocks` */
 };
 
 /* Returns the tile of that number, with blocks of `keys` keys. The heads that share keys come together, so that few
@@ -71,8 +72,10 @@ __device__ static inline struct wlb_head_tile wlb_head_tile_of(const struct wlb_
 	tile.head = tile.kv_head * group + in_group % group;
 	tile.segment = a.segments[listed.segment];
 	tile.first = listed.first;
+	tile.window = a.window;
 	const int last = min(listed.first + WLB_HOPPER_ROWS, tile.segment.q_count) - 1;
 	tile.blocks = (wlb_keys_seen(tile.segment, last) + keys - 1) / keys;
+	tile.first_block = min(tile.blocks, wlb_first_key_seen(tile.segment, a.window, listed.first) / keys);
 	return tile;
 }
 

@@ -115,10 +115,10 @@ template <int dim>
 __device__ static inline void produce_keys(const struct wlb_hopper_attention &p, const struct wlb_head_tile &tile)
 {
 	struct wlb_stage<STAGES> stage;
-	if (tile.blocks == 0)
+	if (tile.first_block == tile.blocks)
 		return;
 	load_tile<dim>(&p.q, &p.d_out, tile.head * dim, (int64_t)tile.segment.q_start + tile.first);
-	for (int block = 0; block < tile.blocks; block++, stage.advance()) {
+	for (int block = tile.first_block; block < tile.blocks; block++, stage.advance()) {
 		wlb_mbarrier_wait(memory<dim>::barrier(EMPTY + stage.index), stage.parity ^ 1);
 		load_block<dim>(stage.index, &p.k, &p.v, tile.kv_head * dim,
 		                (int64_t)tile.segment.k_start + block * columns_of<dim>);
@@ -196,11 +196,12 @@ __device__ static inline void make_d_scores(float (&scores)[tiles][4], const flo
 template <int tiles>
 __device__ static inline void mask_keys(float (&scores)[tiles][4], const struct wlb_head_tile &tile, int row, int first)
 {
-	if (wlb_keys_seen(tile.segment, tile.first + row / 64 * 64) >= first + 8 * tiles)
+	const int group_row = tile.first + row / 64 * 64;
+	if (wlb_all_seen(tile.segment, tile.window, group_row, group_row + 63, first, first + 8 * tiles))
 		return;
 	const int query = tile.first + row + threadIdx.x % 32 / 4;
-	const struct wlb_seen seen[2] = {{0, wlb_keys_seen(tile.segment, query) - first},
-	                                 {0, wlb_keys_seen(tile.segment, query + 8) - first}};
+	const struct wlb_seen seen[2] = {wlb_keys_seen_from(tile.segment, tile.window, query, first),
+	                                 wlb_keys_seen_from(tile.segment, tile.window, query + 8, first)};
 	wlb_mask(scores, seen);
 }
 
@@ -246,14 +247,16 @@ __device__ static inline void consume_keys(float (&d_q)[dim / 8][4], const struc
                                            int row)
 {
 	typedef memory<dim> m;
-	const int seen = wlb_keys_seen(tile.segment, min(tile.first + consumer * 64 + 63, tile.segment.q_count - 1));
+	const int group_row = tile.first + consumer * 64;
+	const int seen = wlb_keys_seen(tile.segment, min(group_row + 63, tile.segment.q_count - 1));
+	const int seen_from = wlb_first_key_seen(tile.segment, tile.window, group_row);
 	struct wlb_stage<STAGES> stage;
 	int before = -1; /* the stage of the block before, whose products may be under way */
 	float scores[columns_of<dim> / 8][4], products[columns_of<dim> / 8][4];
 	uint32_t d_scores[columns_of<dim> / 16][4] = {};
-	for (int block = 0; block < tile.blocks; block++, stage.advance()) {
+	for (int block = tile.first_block; block < tile.blocks; block++, stage.advance()) {
 		const int first = block * columns_of<dim>;
-		if (first >= seen) { /* only the other warpgroup sees these keys */
+		if (first >= seen || first + columns_of<dim> <= seen_from) { /* only the other warpgroup sees them */
 			wlb_mbarrier_wait(m::barrier(FULL + stage.index), stage.parity);
 			wlb_release_stage(m::barrier(EMPTY + stage.index));
 			continue;
@@ -292,7 +295,7 @@ __device__ static inline void make_d_q(const struct wlb_hopper_attention &p, con
 	float d_q[dim / 8][4];
 	clear(d_q);
 	const struct statistics s = read_statistics<dim>(p.a, tile, row);
-	if (tile.blocks > 0) {
+	if (tile.first_block < tile.blocks) {
 		struct rows<dim> rows;
 		wlb_mbarrier_wait(m::barrier(TILE_FULL), 0);
 		rows.load(consumer, row);
@@ -396,7 +399,7 @@ template <int dim> struct gradients {
  * the next place under way beside those of this one, the sums do not fit the registers. */
 template <int dim>
 __device__ static inline void add_queries(struct gradients<dim> &gradients, const struct wlb_query_block &place,
-                                          int stage, const struct wlb_key_tile &tile, int consumer, int row)
+                                          int window, int stage, const struct wlb_key_tile &tile, int consumer, int row)
 {
 	typedef memory<dim> m;
 	float scores[columns_of<dim> / 8][4], products[columns_of<dim> / 8][4];
@@ -411,7 +414,7 @@ __device__ static inline void add_queries(struct gradients<dim> &gradients, cons
 	                                                      wlb_wgmma_descriptor(d_out, 0));
 	wlb_wgmma_commit();
 	wlb_wgmma_wait<1>(); /* the scores */
-	wlb_mask_queries<columns_of<dim>>(scores, place, tile.k_start + row);
+	wlb_mask_queries<columns_of<dim>>(scores, place, window, tile.k_start + row);
 	make_probabilities<dim>(scores, m::statistics(stage));
 	wlb_fence_values(scores);
 	wlb_wgmma_wait<0>(); /* the products of d_out and v */
@@ -430,10 +433,12 @@ __device__ static inline void add_queries(struct gradients<dim> &gradients, cons
 }
 
 /* Whether no query of a place sees a key of the warpgroup, whose first key is `key`, counted in k. */
-template <int dim> __device__ static inline bool sees_nothing(const struct wlb_query_block &place, int key)
+template <int dim> __device__ static inline bool sees_nothing(const struct wlb_query_block &place, int window, int key)
 {
 	key -= place.segment.k_start;
-	return key >= place.segment.k_count || key > place.segment.q_offset + place.first + columns_of<dim> - 1;
+	const int position = place.segment.q_offset + place.first; /* of the first query */
+	return key >= place.segment.k_count || key > position + columns_of<dim> - 1 ||
+	       (window > 0 && key + 63 <= position - window);
 }
 
 template <int dim>
@@ -446,12 +451,12 @@ __device__ static inline void consume_queries(struct gradients<dim> &gradients, 
 	wlb_mbarrier_wait(m::barrier(TILE_FULL), 0);
 	wlb_enter_query_block(place, a, tile);
 	do {
-		if (sees_nothing<dim>(place, tile.k_start + consumer * 64)) {
+		if (sees_nothing<dim>(place, a.window, tile.k_start + consumer * 64)) {
 			wlb_mbarrier_wait(m::barrier(FULL + stage.index), stage.parity);
 			wlb_release_stage(m::barrier(EMPTY + stage.index));
 		} else {
 			await_block<dim>(stage, place.segment.q_count - place.first, consumer);
-			add_queries<dim>(gradients, place, stage.index, tile, consumer, row);
+			add_queries<dim>(gradients, place, a.window, stage.index, tile, consumer, row);
 		}
 		stage.advance();
 	} while (wlb_next_query_block(place, a, tile, columns_of<dim>));

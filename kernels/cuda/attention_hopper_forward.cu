@@ -60,7 +60,7 @@ __device__ static inline void load_blocks(const struct wlb_hopper_attention &p, 
                                           struct wlb_stage<STAGES> &stage)
 {
 	typedef memory<dim> m;
-	for (int block = tile.blocks - 1; block >= 0; block--, stage.advance()) {
+	for (int block = tile.blocks - 1; block >= tile.first_block; block--, stage.advance()) {
 		const int64_t row = (int64_t)tile.segment.k_start + block * KEYS;
 		wlb_mbarrier *full = m::barrier(KEYS_FULL + stage.index);
 		wlb_mbarrier_wait(m::barrier(KEYS_EMPTY + stage.index), stage.parity ^ 1);
@@ -85,7 +85,7 @@ template <int dim> __device__ static inline void produce(const struct wlb_hopper
 		*m::number() = next = number < tiles ? number : -1;
 		const struct wlb_head_tile tile =
 			next >= 0 ? wlb_head_tile_of<KEYS>(p.a, number) : (struct wlb_head_tile){};
-		if (tile.blocks == 0) {
+		if (tile.first_block == tile.blocks) {
 			wlb_mbarrier_arrive(m::barrier(QUERIES_FULL));
 		} else {
 			wlb_mbarrier_arrive_expect_tx(m::barrier(QUERIES_FULL), m::tile_bytes);
@@ -142,10 +142,10 @@ __device__ static inline void online_softmax(struct running<dim> &state, float (
                                              float (&shrink)[2], const struct wlb_head_tile &tile, int row, int block)
 {
 	const int first = block * KEYS, group_row = tile.first + row / 64 * 64;
-	if (wlb_keys_seen(tile.segment, group_row) < first + KEYS) {
+	if (!wlb_all_seen(tile.segment, tile.window, group_row, group_row + 63, first, first + KEYS)) {
 		const int query = tile.first + row + threadIdx.x % 32 / 4;
-		const struct wlb_seen seen[2] = {{0, wlb_keys_seen(tile.segment, query) - first},
-		                                 {0, wlb_keys_seen(tile.segment, query + 8) - first}};
+		const struct wlb_seen seen[2] = {wlb_keys_seen_from(tile.segment, tile.window, query, first),
+		                                 wlb_keys_seen_from(tile.segment, tile.window, query + 8, first)};
 		wlb_mask(scores, seen);
 	}
 	const float scale_log2 = wlb_attention_scale<dim>() * WLB_LOG2_E;
@@ -198,7 +198,7 @@ __device__ static inline void consume(struct running<dim> &state, struct wlb_sta
 	wlb_release_stage(m::barrier(KEYS_EMPTY + stage.index));
 	online_softmax<dim>(state, scores, shrink, tile, row, tile.blocks - 1);
 	wlb_pack_fragments(probabilities, scores);
-	for (int block = tile.blocks - 2; block >= 0; block--) {
+	for (int block = tile.blocks - 2; block >= tile.first_block; block--) {
 		stage.advance();
 		wlb_mbarrier_wait(m::barrier(KEYS_FULL + stage.index), stage.parity);
 		await_values<dim>(before, tile, block + 1, consumer);
@@ -223,7 +223,7 @@ __device__ static inline void consume(struct running<dim> &state, struct wlb_sta
 		before = stage;
 	}
 	wlb_release_stage(m::barrier(QUERIES_EMPTY));
-	await_values<dim>(before, tile, 0, consumer);
+	await_values<dim>(before, tile, tile.first_block, consumer);
 	wlb_wgmma_fence();
 	wlb_wgmma_add_columns(state.out, probabilities,
 	                      wlb_wgmma_descriptor(m::values(before.index), wlb_slab_bytes<KEYS>));
@@ -282,7 +282,7 @@ template <int dim> __device__ static inline void consume_all(const struct wlb_ho
 		const struct wlb_head_tile tile = wlb_head_tile_of<KEYS>(p.a, number);
 		struct running<dim> state;
 		start(state);
-		if (tile.blocks > 0)
+		if (tile.first_block < tile.blocks)
 			consume(state, stage, tile, consumer, row);
 		else
 			wlb_release_stage(m::barrier(QUERIES_EMPTY));

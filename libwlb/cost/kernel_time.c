@@ -20,6 +20,8 @@ void wlb_kernel_time_init(struct wlb_kernel_time *time, const struct wlb_model *
 		.gemm_tile = DEFAULT_TILE,
 		.attention_pair_s = 4.0 * q / attention_flops_per_s,
 		.gemm_token_s = 2.0 * (double)wlb_model_layer_active_parameters(model) / tp / gemm_flops_per_s,
+		.window = model->sliding_window,
+		.window_share = wlb_model_window_share(model),
 	};
 }
 
@@ -88,6 +90,10 @@ int wlb_kernel_time_check(const struct wlb_kernel_time *time, struct wlb_error *
 	    check_tile("gemm_tile", time->gemm_tile, error) < 0 ||
 	    check_seconds("segment_s", time->segment_s, 1, error) < 0)
 		return -1;
+	if (time->window < 0 || !(time->window_share >= 0.0 && time->window_share <= 1.0))
+		return wlb_fail(error,
+		                "window is %lld, window_share %g: the first must not be negative, the second be 0 to 1",
+		                (long long)time->window, time->window_share);
 	if (time->attention.q_count > 0 ? check_attention(&time->attention, error) < 0
 	                                : check_seconds("attention_pair_s", time->attention_pair_s, 0, error) < 0)
 		return -1;
@@ -122,6 +128,19 @@ static double tiled_pairs(const struct wlb_kernel_time *time, int64_t q_tokens, 
 	int64_t first_sees = k_tokens - q_tokens + q_tile;
 	int64_t tiles = floor_sum(full, k_tile, q_tile, first_sees + k_tile - 1) + (k_tokens + k_tile - 1) / k_tile;
 	return (double)tiles * (double)(q_tile * k_tile);
+}
+
+/* Returns the number of those pairs that a kernel passes over in a layer with a window. It passes over each tile of
+ * keys before the first key that the first of a tile's queries sees. */
+static double left_out_pairs(const struct wlb_kernel_time *time, int64_t q_tokens, int64_t k_tokens)
+{
+	int64_t q_tile = time->q_tile, k_tile = time->k_tile, tiles = (q_tokens + q_tile - 1) / q_tile;
+	int64_t first_key = k_tokens - q_tokens + 1 - time->window; /* of the first tile of queries, where positive */
+	int64_t before = first_key < 0 ? (q_tile - 1 - first_key) / q_tile : 0; /* tiles whose first key is not */
+	if (before >= tiles)
+		return 0.0;
+	int64_t left_out = floor_sum(tiles - before, k_tile, q_tile, first_key + before * q_tile);
+	return (double)left_out * (double)(q_tile * k_tile);
 }
 
 /* Approximates the logarithm to base 2: exact at powers of two and linear between them. */
@@ -174,7 +193,14 @@ static double pair_seconds(const struct wlb_kernel_time *time, int64_t q_tokens,
 
 double wlb_attention_seconds(const struct wlb_kernel_time *time, int64_t q_tokens, int64_t k_tokens)
 {
-	return time->segment_s + tiled_pairs(time, q_tokens, k_tokens) * pair_seconds(time, q_tokens, k_tokens);
+	double pairs = tiled_pairs(time, q_tokens, k_tokens), share = time->window_share;
+	double seconds = pairs * pair_seconds(time, q_tokens, k_tokens);
+	if (time->window == 0 || k_tokens <= time->window)
+		return time->segment_s + seconds;
+	int64_t short_q = q_tokens < time->window ? q_tokens : time->window;
+	double in_window = pairs - left_out_pairs(time, q_tokens, k_tokens);
+	return time->segment_s + (1.0 - share) * seconds +
+	       share * in_window * pair_seconds(time, short_q, time->window);
 }
 
 static double tiled_tokens(const struct wlb_kernel_time *time, int64_t tokens)

@@ -259,14 +259,26 @@ static double backward_share(const struct wlb_layer_cost *cost)
 	return kept ? 0.8 : 1.0;
 }
 
+/* Attention of the mean layer in one direction; ranks have whole heads. */
+static double attention_s(const struct wlb_layer_cost *cost, double q_tokens, double k_tokens, int backward)
+{
+	const struct wlb_model *m = cost->model;
+	int heads = (int)(m->num_attention_heads / cost->plan->layout.tp), dim = (int)m->head_dim;
+	double share = wlb_model_window_share(m), window = (double)m->sliding_window, seconds = 0.0;
+	if (share < 1.0)
+		seconds += (1.0 - share) *
+		           wlb_machine_attention_s(cost->machine, heads, dim, 0.0, q_tokens, k_tokens, backward);
+	if (share > 0.0)
+		seconds += share *
+		           wlb_machine_attention_s(cost->machine, heads, dim, window, q_tokens, k_tokens, backward);
+	return seconds;
+}
+
 struct wlb_seconds wlb_layer_attention_s(const struct wlb_layer_cost *cost, double q_tokens, double k_tokens)
 {
-	const struct wlb_machine *machine = cost->machine;
-	/* Ranks have whole heads. */
-	int heads = (int)(cost->model->num_attention_heads / cost->plan->layout.tp), dim = (int)cost->model->head_dim;
 	return (struct wlb_seconds){
-		wlb_machine_attention_s(machine, heads, dim, q_tokens, k_tokens, 0),
-		wlb_machine_attention_s(machine, heads, dim, q_tokens, k_tokens, 1) * backward_share(cost),
+		attention_s(cost, q_tokens, k_tokens, 0),
+		attention_s(cost, q_tokens, k_tokens, 1) * backward_share(cost),
 	};
 }
 

@@ -37,7 +37,8 @@ double wlb_angles_s(const struct wlb_layer_cost *cost, double tokens);
  * scores. */
 double wlb_layer_selective_s(const struct wlb_layer_cost *cost, double tokens);
 
-/* Attention of one layer: q_tokens queries of one document, the last of k_tokens keys. */
+/* Attention of the mean layer, of which some may have a window: q_tokens queries of one document, the last of k_tokens
+ * keys. */
 struct wlb_seconds wlb_layer_attention_s(const struct wlb_layer_cost *cost, double q_tokens, double k_tokens);
 
 /* The final norm, the product with the vocabulary and the loss; the rows of the embedding. */

@@ -1,6 +1,6 @@
 /* Computes the seconds of operations on one GPU of a machine: matrix products, attention, and all others. */
 #include "libwlb/cost/rates.h"
-#include "libwlb/wlb.h"
+#include "libwlb/pairs.h"
 
 #include <math.h>
 
@@ -74,17 +74,17 @@ double wlb_machine_gemm_most(const struct wlb_machine *machine)
 	return most;
 }
 
-double wlb_machine_attention_s(const struct wlb_machine *machine, int heads, int head_dim, double q_tokens,
-                               double k_tokens, int backward)
+double wlb_machine_attention_s(const struct wlb_machine *machine, int heads, int head_dim, double window,
+                               double q_tokens, double k_tokens, int backward)
 {
 	double pair_flops = 4.0 * heads * head_dim * (backward ? backward_products : 1.0);
-	if (machine->attention.q_count > 0) {
-		double pairs = q_tokens * (k_tokens - (q_tokens - 1.0) / 2.0);
-		return pair_flops * pairs / wlb_attention_rate(&machine->attention, q_tokens, k_tokens, backward);
-	}
+	double pairs = wlb_attention_pairs(window, q_tokens, k_tokens), most = window > 0.0 ? window : k_tokens;
+	if (machine->attention.q_count > 0)
+		return pair_flops * pairs /
+		       wlb_attention_rate(&machine->attention, fmin(q_tokens, most), fmin(k_tokens, most), backward);
 	/* The kernel works in tiles of queries, padded to full ones, and its fixed work for a tile takes as long as
 	 * attention_overhead_keys more keys. */
-	double tile = machine->attention_tile_tokens, keys = k_tokens - (q_tokens - 1.0) / 2.0;
+	double tile = machine->attention_tile_tokens, keys = pairs / q_tokens;
 	double efficiency = backward ? machine->attention_backward_efficiency : machine->attention_efficiency;
 	return ceil(q_tokens / tile) * tile * (keys + machine->attention_overhead_keys) * pair_flops /
 	       (machine->peak_flops * efficiency);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "libwlb/layout/search_pack.h"
+#include "libwlb/pairs.h"
 
 void wlb_search_options_init(struct wlb_search_options *options, int32_t nodes, int64_t seq_length,
                              int32_t global_batch)
@@ -96,7 +97,7 @@ static int read_samples(struct wlb_search *search, struct wlb_error *error)
 			search->longest = length > search->longest ? length : search->longest;
 			tokens += (double)length;
 			search->tokens_of_length[63 - __builtin_clzll((unsigned long long)length)] += (double)length;
-			pairs += (double)length * ((double)length + 1.0) / 2.0;
+			pairs += wlb_mean_pairs(&search->model, (double)length, (double)length);
 		}
 	qsort(search->tokens, search->documents, sizeof(*search->tokens), by_length);
 	for (size_t i = 0; i < search->documents; i++)

@@ -11,7 +11,7 @@
 /* The total work of the documents of a step. */
 struct wlb_search_work {
 	double tokens; /* of a step */
-	double pairs;  /* of a query and a key that it attends to, in a step */
+	double pairs;  /* of a query and a key that it attends to, in a step, in the mean layer */
 };
 
 struct wlb_search_plan {

@@ -1,5 +1,5 @@
 /* Computes lengths, positions, tokens and cost of the rows of a rank's shards. */
-#include "libwlb/wlb.h"
+#include "libwlb/pairs.h"
 
 void wlb_shards_lengths(const struct wlb_shards *shards, int32_t rank, int32_t *cu_seqlens_q, int32_t *cu_seqlens_k)
 {
@@ -58,7 +58,10 @@ double wlb_shards_work(const struct wlb_shards *shards, int32_t rank, const stru
 	double pair = (double)model->num_hidden_layers * 4.0 * q;
 	double token = wlb_cost_document(model, 1) - pair; /* a document of one token has one pair */
 	int64_t rows = shards->first_row[rank + 1] - shards->first_row[rank];
-	return token * (double)rows + pair * (double)wlb_shards_pairs(shards, rank);
+	double pairs = 0.0;
+	for (size_t s = shards->first_shard[rank]; s < shards->first_shard[rank + 1]; s++)
+		pairs += wlb_mean_pairs(model, shards->shards[s].q_count, shards->shards[s].k_count);
+	return token * (double)rows + pair * pairs;
 }
 
 double wlb_shards_seconds(const struct wlb_shards *shards, int32_t rank, const struct wlb_kernel_time *time)

@@ -1,5 +1,6 @@
 /* Computes the load of a micro-batch: the seconds of one layer, from its documents. */
 #include "libwlb/cost/plan_sizes.h"
+#include "libwlb/pairs.h"
 #include "libwlb/simulation/sim_state.h"
 
 #include <math.h>
@@ -20,7 +21,7 @@ static double both(struct wlb_seconds s)
 }
 
 /* Returns the seconds of one layer's attention of the queries [from, to) of a document, each of which sees itself and
- * all tokens before it. */
+ * the tokens before it. */
 static struct wlb_seconds attention_s(const struct wlb_sim *sim, double from, double to)
 {
 	return wlb_layer_attention_s(&sim->cost, to - from, to);
@@ -241,7 +242,7 @@ static void count_flops(const struct wlb_sim *sim, size_t count, struct wlb_sim_
 		load->tokens += sim->tokens[i];
 		load->flops += wlb_cost_document(m, sim->tokens[i]);
 		if (sim->options.cost.full_attention)
-			load->flops += layers * (4.0 * q * n * n - 2.0 * q * n * (n + 1.0));
+			load->flops += layers * 4.0 * q * (n * n - wlb_mean_pairs(m, n, n));
 	}
 	load->flops += 2.0 * (double)load->tokens * (double)m->hidden_size * (double)m->vocab_size;
 }

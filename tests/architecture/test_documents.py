@@ -67,7 +67,6 @@ class Models(unittest.TestCase):
         for model in json.loads(read("tests/reference/published.json")):
             compared.append("copy" if model["compared"] else "shape" if "shape_compared" in model else "no")
             verdict = model["verdict"]
-            verdict += f" in sequences of up to {model['window']:,} tokens" if "window" in model else ""
             verdict += f": {model['because']}" if "because" in model else ""
             parameters = f"{model['parameters']:,}" if "parameters" in model else ""
             rows.append(f"| [{model['name']}]({model['source']}) | {parameters} | {verdict} | {compared[-1]} |")

@@ -26,6 +26,8 @@ enum class fault {
 	no_wait,
 	key_too_many,
 	key_too_few,
+	window_too_long,
+	window_too_short,
 	row_too_many,
 	row_too_few,
 	row_missing,
@@ -61,6 +63,12 @@ int keys_seen(const struct wlb_segment &segment, int i)
 	return wlb_keys_seen(segment, i) + off_by;
 }
 
+struct wlb_seen keys_seen_from(const struct wlb_segment &segment, int window, int i, int first)
+{
+	const int wider_by = planted == fault::window_too_long ? 1 : planted == fault::window_too_short ? -1 : 0;
+	return {wlb_keys_seen_from(segment, window, i, first).low - wider_by, keys_seen(segment, i) - first};
+}
+
 template <typename element, int dim, int rows, int threads>
 void tile_copy(element *tile, const element *from, int64_t stride, int valid)
 {
@@ -85,6 +93,7 @@ template <typename element, int dim> element *head_at(const struct wlb_cuda_rows
 #define __syncthreads() (at(__FILE__, __LINE__), barrier())
 #define wlb_cp_async_wait at(__FILE__, __LINE__), wait
 #define wlb_keys_seen keys_seen
+#define wlb_keys_seen_from keys_seen_from
 #define wlb_tile_copy tile_copy
 #define wlb_tile_store tile_store
 #define wlb_head_at head_at
@@ -98,7 +107,8 @@ const struct cuda_host_orders ORDERS[] = {
 
 /* A short document, and one of a tile and some rows. */
 const struct wlb_segment SEGMENTS[] = {{0, 20, 0, 20, 0}, {20, 140, 20, 140, 0}};
-const struct attention_case SMALL = {"small", SEGMENTS, 2, 161, 161, ATTENTION_QKV, 2, 1};
+const struct attention_case SMALL = {"small", SEGMENTS, 2, 161, 161, ATTENTION_QKV, 2, 1, 0};
+const struct attention_case IN_WINDOW = {"small, in a window", SEGMENTS, 2, 161, 161, ATTENTION_QKV, 2, 1, 33};
 
 struct wlb_device *open_device()
 {
@@ -111,14 +121,14 @@ struct wlb_device *open_device()
 }
 
 /* Ends the process, which is one of a trial, where a result is wrong or depends on the order. */
-void check(int is_bf16, int head_dim)
+void check(const struct attention_case *of, int is_bf16, int head_dim)
 {
 	struct attention_run runs[3];
 	struct wlb_error error;
 	struct wlb_device *const device = open_device();
 	for (int i = 0; i < 3; i++) {
 		cuda_host_set_orders(&ORDERS[i]);
-		if (attention_case_run(&runs[i], device, &SMALL, is_bf16, head_dim, &error) != 0)
+		if (attention_case_run(&runs[i], device, of, is_bf16, head_dim, &error) != 0)
 			abort();
 		if (!attention_case_same(&runs[0], &runs[i]) || (i == 0 && !(attention_case_error(&runs[0]) <= 1))) {
 			fprintf(stderr, "head_dim %d is wrong\n", head_dim);
@@ -133,8 +143,9 @@ void check(int is_bf16, int head_dim)
 /* Where head_dim is 256 two warps share rows, which needs a barrier that the others do not. */
 std::vector<int> check_all()
 {
-	check(1, 64);
-	check(1, 256);
+	check(&SMALL, 1, 64);
+	check(&SMALL, 1, 256);
+	check(&IN_WINDOW, 1, 64);
 	return {};
 }
 
@@ -154,7 +165,7 @@ bool is_found(fault what, const source_line &where = {})
 void test_no_fault(void **)
 {
 	assert_true(cuda_host::trial_in_process(check_all).well);
-	check(0, 64); /* here, so that `barriers` and `waits` are known */
+	check(&SMALL, 0, 64); /* here, so that `barriers` and `waits` are known */
 }
 
 void test_missing_barriers(void **)
@@ -179,6 +190,8 @@ void test_bounds(void **)
 {
 	assert_true(is_found(fault::key_too_many));
 	assert_true(is_found(fault::key_too_few));
+	assert_true(is_found(fault::window_too_long));
+	assert_true(is_found(fault::window_too_short));
 	assert_true(is_found(fault::row_too_many));
 	assert_true(is_found(fault::row_too_few));
 	assert_true(is_found(fault::row_missing));

@@ -14,6 +14,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	must(machine.name[0] != '\0');
 	must(wlb_machine_gather_s(&machine, 4, 2, 1, 1e9) > 0.0);
 	must(wlb_machine_gemm_s(&machine, 1000.0, 3000.0, 500.0) > 0.0);
-	must(wlb_machine_attention_s(&machine, 3, 64, 100.0, 5000.0, 1) > 0.0);
+	must(wlb_machine_attention_s(&machine, 3, 64, 0.0, 100.0, 5000.0, 1) > 0.0);
 	return 0;
 }

@@ -25,6 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		int64_t parameters = wlb_model_parameters(&model), active = wlb_model_active_parameters(&model);
 		must(active > 0 && active <= parameters);
 		check_angles(&model);
+		must((wlb_model_window_share(&model) > 0.0) == (model.sliding_window > 0));
 	}
 	return 0;
 }

@@ -6,7 +6,8 @@
  *   u  2^-8, the unit roundoff of bfloat16 (float32: 0, since nothing is rounded to it)
  *   e  2^-24, that of float32
  *   t  the error of one sum in a matrix product: e, or 2^-23 for tensor cores, which cut digits off
- * and for query i, with n keys, A = scale max over j of sum over d of |q_id k_jd|, and at most b = n / 8 + 1 blocks:
+ * and for query i, with n keys, A = scale max over j of sum over d of |q_id k_jd|, and at most b = n / 8 + 1 blocks,
+ * one more where the first key is within a block:
  *   - a score q k is wrong by dim t A; as an exponent in base 2 also by 11 e A: four roundings make scale log2(e), and
  *     are on a difference of 2 A; largest score times that is rounded, and the difference. 2^x is within 4 e.
  *   - a probability has that error, and that of b factors, each 3 e A + 5 e: eps = A (dim t + 11 e) + 4 e + b (3 e A +
@@ -93,13 +94,22 @@ enum { KEY_P, KEY_DP, KEY_DP_ABS, KEY_ARRAYS };
 struct query {
 	const struct wlb_segment *segment;
 	int row, head, kv_head;
-	int n;           /* keys that it sees */
+	int first, end;  /* keys that it sees */
+	int n;           /* how many */
 	double a;        /* A */
 	double lse, eps; /* eps of a probability in the forward pass */
 	double lse_bound;
 	double out[256], out_bound[256];
 	double delta, delta_abs, delta_bound;
 };
+
+/* Of query i of the segment. */
+static void set_first_key(struct query *query, int window, int i)
+{
+	const int first = window > 0 ? query->segment->q_offset + i + 1 - window : 0;
+	query->first = first < 0 ? 0 : first < query->end ? first : query->end;
+	query->n = query->end - query->first;
+}
 
 static double *keys_of(const struct reference *r, int array)
 {
@@ -113,7 +123,7 @@ static void weigh_keys(struct reference *r, struct query *query)
 	double *p = keys_of(r, KEY_P), *dp = keys_of(r, KEY_DP), *dp_abs = keys_of(r, KEY_DP_ABS);
 	double most = -INFINITY, sum = 0;
 	query->a = 0;
-	for (int j = 0; j < query->n; j++) {
+	for (int j = query->first; j < query->end; j++) {
 		const double *k = element_of(&r->k, query->segment->k_start + j, query->kv_head);
 		const double *v = element_of(&r->v, query->segment->k_start + j, query->kv_head);
 		double absolute = 0;
@@ -127,21 +137,21 @@ static void weigh_keys(struct reference *r, struct query *query)
 		query->a = fmax(query->a, absolute);
 		most = fmax(most, p[j]);
 	}
-	for (int j = 0; j < query->n; j++)
+	for (int j = query->first; j < query->end; j++)
 		sum += exp(p[j] - most);
 	query->lse = most + log(sum);
-	for (int j = 0; j < query->n; j++)
+	for (int j = query->first; j < query->end; j++)
 		p[j] = exp(p[j] - query->lse);
 }
 
 static void check_forward(struct reference *r, struct query *query)
 {
-	const double *p = keys_of(r, KEY_P), e = r->e, n = query->n, blocks = floor(n / 8) + 1;
+	const double *p = keys_of(r, KEY_P), e = r->e, n = query->n, blocks = floor(n / 8) + (query->first > 0 ? 2 : 1);
 	query->eps = query->a * (r->dim * r->t + 11 * e) + 4 * e + blocks * (3 * e * query->a + 5 * e);
 	const double relative = (1 + r->u) * exp(2 * query->eps + n * r->t + (n + 3) * e + 4 * e) - 1;
 	for (int d = 0; d < r->dim; d++) {
 		double sum = 0, absolute = 0;
-		for (int j = 0; j < query->n; j++) {
+		for (int j = query->first; j < query->end; j++) {
 			const double v = element_of(&r->v, query->segment->k_start + j, query->kv_head)[d];
 			sum += p[j] * v;
 			absolute += p[j] * fabs(v);
@@ -182,7 +192,7 @@ static void check_backward(struct reference *r, struct query *query)
 	                                     : query->a * (r->dim * r->t + 11 * e) + 3 * e * fabs(query->lse) + 4 * e +
 	                                               query->lse_bound;
 	double d_q[256] = {0}, d_q_bound[256] = {0};
-	for (int j = 0; j < query->n; j++) {
+	for (int j = query->first; j < query->end; j++) {
 		const int row = query->segment->k_start + j;
 		const double size = p[j] * (dp_abs[j] + query->delta_abs), ds = p[j] * (dp[j] - query->delta);
 		double ds_bound =
@@ -221,7 +231,8 @@ static void check_segment(struct reference *r, const struct wlb_segment *segment
 			                      .row = segment->q_start + i,
 			                      .head = head,
 			                      .kv_head = head / (of->heads / of->kv_heads),
-			                      .n = wlb_visible_keys(segment, i)};
+			                      .end = wlb_visible_keys(segment, i)};
+			set_first_key(&query, of->window, i);
 			weigh_keys(r, &query);
 			check_forward(r, &query);
 			sum_delta(r, &query);

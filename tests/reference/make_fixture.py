@@ -34,7 +34,8 @@ def rope(kind="default", **fields):
     return {"rope_type": kind, "rope_theta": 300.0, **fields}
 
 
-# The name of the classes in Transformers, and what differs from SIZES. The order decides the weights.
+# The name of the classes in Transformers, and what differs from SIZES: windows are shorter than the documents, of all
+# layers and of some. The order decides the weights.
 MODELS = {
     "untied": ("Llama", {"num_hidden_layers": 3, "tie_word_embeddings": False}),
     "tied": ("Llama", {"tie_word_embeddings": True}),
@@ -42,9 +43,9 @@ MODELS = {
                                                  original_max_position_embeddings=16)}),
     "linear": ("Llama", {"rope_parameters": rope("linear", factor=4.0)}),
     "yarn": ("Llama", {"rope_parameters": rope("yarn", factor=4.0, original_max_position_embeddings=16)}),
-    "mistral": ("Mistral", {"sliding_window": 64}),
+    "mistral": ("Mistral", {"sliding_window": 4}),
     "qwen2": ("Qwen2", {"tie_word_embeddings": True}),
-    "qwen3": ("Qwen3", {}),
+    "qwen3": ("Qwen3", {"use_sliding_window": True, "sliding_window": 5, "max_window_layers": 1}),
     "olmo2": ("Olmo2", {}),
     "phi3": ("Phi3", {"rope_parameters": rope(partial_rotary_factor=0.75)}),
     "smollm3": ("SmolLM3", {"num_hidden_layers": 3, "no_rope_layer_interval": 2, "tie_word_embeddings": True}),

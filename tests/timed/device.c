@@ -133,7 +133,7 @@ static void add_attention_time(struct wlb_device *device, enum kind kind, const 
 		const struct wlb_segment *s = &segments->segments[i];
 		double keys = (double)s->q_offset + (double)s->q_count;
 		seconds += wlb_machine_attention_s(&timed_of(device)->settings.machine, shape->heads, shape->head_dim,
-		                                   (double)s->q_count, keys, kind == ATTENTION_BACKWARD);
+		                                   shape->window, (double)s->q_count, keys, kind == ATTENTION_BACKWARD);
 	}
 	add_time(device, kind, seconds);
 }

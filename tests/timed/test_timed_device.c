@@ -190,8 +190,8 @@ static void attention_takes_the_sum_of_its_segments(void **state)
 	struct wlb_segments list = {.segments = segments, .count = 2, .max_q = 10, .max_k = 26};
 	struct wlb_attention_shape shape = {.q_tokens = 16, .k_tokens = 36, .heads = 2, .kv_heads = 1, .head_dim = 8};
 	device->ops->attention_forward(device, NULL, NULL, NULL, NULL, NULL, &list, &shape);
-	double expected_s = wlb_machine_attention_s(&machine, 2, 8, 10.0, 10.0, 0) +
-	                    wlb_machine_attention_s(&machine, 2, 8, 6.0, 26.0, 0);
+	double expected_s = wlb_machine_attention_s(&machine, 2, 8, 0.0, 10.0, 10.0, 0) +
+	                    wlb_machine_attention_s(&machine, 2, 8, 0.0, 6.0, 26.0, 0);
 	assert_near(device->ops->busy_s(device), expected_s);
 	wlb_device_close(device);
 }

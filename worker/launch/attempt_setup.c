@@ -204,13 +204,12 @@ static int read_machine(const struct wlb_launch *launch, const struct wlb_train_
 	return names_machine(options) ? rc : 0;
 }
 
-/* How long a text may be, and so the window within which attention is computed, does not change the weights. */
+/* How long a text may be does not change what the model computes. */
 static int check_same_model(const struct wlb_model *was, const struct wlb_model *is, struct wlb_error *error)
 {
 	struct wlb_model expected = *was;
 	char differences[640];
 	expected.max_position_embeddings = is->max_position_embeddings;
-	expected.sliding_window = is->sliding_window;
 	int count = wlb_manifest_compare_models(&expected, is, differences, sizeof(differences));
 	if (count == 0)
 		return 0;
@@ -456,9 +455,7 @@ static int check_sequence(const struct wlb_train_options *options, const struct 
                           struct wlb_error *error)
 {
 	if (options->seq_length <= model->max_position_embeddings)
-		return wlb_model_check_window(model, options->seq_length, error) < 0
-		               ? wlb_fail_in(error, "--seq-length")
-		               : 0;
+		return 0;
 	return wlb_fail(error, "--seq-length %lld: it must not exceed max_position_embeddings of %.500s, %lld",
 	                (long long)options->seq_length, options->model, (long long)model->max_position_embeddings);
 }

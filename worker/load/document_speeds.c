@@ -58,8 +58,8 @@ static void set_attention(const struct wlb_machine *machine, int heads, int head
 		for (int k = q; k < WLB_DOCUMENT_POINTS; k++) {
 			double q_tokens = speeds->tokens[q], k_tokens = speeds->tokens[k];
 			speeds->attention_s[q * WLB_DOCUMENT_POINTS + k] =
-				wlb_machine_attention_s(machine, heads, head_dim, q_tokens, k_tokens, 0) +
-				wlb_machine_attention_s(machine, heads, head_dim, q_tokens, k_tokens, 1);
+				wlb_machine_attention_s(machine, heads, head_dim, 0.0, q_tokens, k_tokens, 0) +
+				wlb_machine_attention_s(machine, heads, head_dim, 0.0, q_tokens, k_tokens, 1);
 		}
 }
 

@@ -43,6 +43,8 @@ int wlb_document_time_measured(struct wlb_document_time *time, const struct wlb_
 		.k_tile = 1,
 		.gemm_tile = 1,
 		.gemm_token_s = speeds->layer_token_s,
+		.window = model->sliding_window,
+		.window_share = wlb_model_window_share(model),
 		.attention = {.q_tokens = time->speeds.tokens,
 	                      .q_count = WLB_DOCUMENT_POINTS,
 	                      .k_tokens = time->speeds.tokens,

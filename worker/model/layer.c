@@ -156,6 +156,7 @@ static struct wlb_attention_shape attention_shape(const struct layer *l, const s
 		.q_stride = l->qkv_width,
 		.kv_stride = keys->stride,
 		.out_stride = l->q_width,
+		.window = l->w->window,
 	};
 }
 

@@ -77,7 +77,9 @@ struct wlb_layer_tensors {
 	int gate;
 	int up;
 	int down;
-	int has_rope; /* no index: whether the layer rotates its queries and keys */
+	/* No indexes: whether the layer rotates its queries and keys, and the keys that a query attends to at most. */
+	int has_rope;
+	int window; /* 0: no limit */
 };
 
 /* Consecutive layers of a stage. */

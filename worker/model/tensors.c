@@ -139,6 +139,7 @@ static struct wlb_layer_tensors add_layer(struct wlb_parameters *p, const struct
 		.up = add_in(p, l, "mlp.up_proj", f, cut->intermediate),
 		.down = add_out(p, l, "mlp.down_proj", f, cut->intermediate),
 		.has_rope = wlb_model_layer_rotates(m, l),
+		.window = (int)wlb_model_layer_window(m, l),
 	};
 }
 

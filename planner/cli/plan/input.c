@@ -125,8 +125,6 @@ int wlb_plan_input_read(const struct wlb_plan_request *request, struct wlb_plan_
 	if (wlb_model_file_read(request->model, for_worker ? WLB_MODEL_TO_TRAIN : WLB_MODEL_TO_PLAN, &input->model,
 	                        error) < 0)
 		return -1;
-	if (wlb_model_check_window(&input->model, request->seq_length, error) < 0)
-		return wlb_fail_in(error, "--seq-length");
 	if (wlb_machine_file_read(request->gpu, &input->machine, error) < 0)
 		return wlb_fail_in(error, "--machine");
 	if (wlb_length_list_sample(request->lengths, &input->list, error) < 0)

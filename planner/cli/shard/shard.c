@@ -164,15 +164,6 @@ static int check_request(struct request *request, struct wlb_error *error)
 	return request->dynamic ? 0 : wlb_sharding_parse(request->strategy, &request->sharding, error);
 }
 
-/* The shards are timed with attention to all tokens before. */
-static int check_model_window(const struct job *job, struct wlb_error *error)
-{
-	for (size_t i = 0; i < job->list.count; i++)
-		if (wlb_model_check_window(&job->model, job->list.tokens[i], error) < 0)
-			return wlb_fail_in(error, "--lengths");
-	return 0;
-}
-
 /* The input is checked before anything is done: an error in it exits with WLB_EXIT_USAGE. */
 static int shard(void *values, struct wlb_error *error)
 {
@@ -182,7 +173,7 @@ static int shard(void *values, struct wlb_error *error)
 	if (check_request(request, error) == 0 &&
 	    wlb_model_file_read(request->model, WLB_MODEL_TO_PLAN, &job.model, error) == 0 &&
 	    read_kernel_time(&job, error) == 0 && wlb_length_list_read(request->lengths, &job.list, error) == 0 &&
-	    check_window(&job, error) == 0 && check_model_window(&job, error) == 0)
+	    check_window(&job, error) == 0)
 		code = run_job(&job, error) == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
 	wlb_atomic_file_drop(&job.dump);
 	wlb_shards_free(&job.shards);

@@ -210,7 +210,17 @@ static void test_refused_fields(void **state)
 		{"\"sliding_window\":0", "sliding_window is 0: it must be at least 1, or null"},
 		{"\"layer_types\":[\"full_attention\",\"sliding_attention\"]",
 	         "layer_types has \"sliding_attention\": sliding_window must say"},
-		{"\"layer_types\":[\"chunked_attention\"]", "layer_types is \"chunked_attention\""},
+		{"\"layer_types\":[\"full_attention\",\"chunked_attention\"]", "layer_types is \"chunked_attention\""},
+		{"\"layer_types\":[\"full_attention\"]", "it must be a list with an entry a layer"},
+		{"\"sliding_window\":64", "sliding_window is 64: a llama has none in Transformers"},
+		{"\"model_type\":\"mistral\",\"num_key_value_heads\":4,\"layer_types\":[\"full_attention\","
+	         "\"sliding_attention\"]",
+	         "all layers of this family have the sliding_window"},
+		{"\"model_type\":\"qwen2\",\"num_key_value_heads\":4,\"use_sliding_window\":true,"
+	         "\"max_window_layers\":1.5",
+	         "max_window_layers is a number: it must be a whole number"},
+		{"\"model_type\":\"mistral\",\"num_key_value_heads\":4,\"sliding_window\":1073741825",
+	         "sliding_window is 1073741825: it must be between 1 and 1073741824"},
 		{"\"layer_types\":\"full_attention\"", "layer_types is \"full_attention\": it must be a list"},
 		{"\"model_type\":\"phi3\",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":2}",
 	         "rope_scaling: a type other than \"default\" is \"longrope\" in phi3"},
@@ -315,7 +325,7 @@ static void test_defaults_of_families(void **state)
 	assert_int_equal(m.sliding_window, 0);
 	m = read_fields(state, "\"model_type\":\"qwen2\",\"num_key_value_heads\":4,\"use_sliding_window\":true");
 	assert_int_equal(m.head_dim, 16);
-	assert_int_equal(m.sliding_window, 4096);
+	assert_int_equal(m.sliding_window, 0); /* of 28 layers on */
 	m = read_fields(state, "\"architectures\":[\"Olmo2ForCausalLM\"]");
 	assert_int_equal(m.family, WLB_FAMILY_OLMO2);
 	assert_true(m.rms_norm_eps == 1e-5);
@@ -332,6 +342,35 @@ static void test_defaults_of_families(void **state)
 	assert_int_equal(m.no_rope_layer_interval, 0);
 	m = read_fields(state, "\"layer_types\":[\"full_attention\",\"full_attention\"],\"sliding_window\":512");
 	assert_int_equal(m.sliding_window, 0);
+}
+
+/* Reads a model of two layers and expects their windows. */
+static void expect_windows(void **state, const char *fields, int first, int second)
+{
+	struct wlb_model m = read_fields(state, fields);
+	assert_int_equal(wlb_model_layer_window(&m, 0), first);
+	assert_int_equal(wlb_model_layer_window(&m, 1), second);
+	assert_true(wlb_model_window_share(&m) == ((first > 0) + (second > 0)) / 2.0);
+	assert_int_equal(m.sliding_window > 0, first > 0 || second > 0);
+}
+
+static void test_windows_of_layers(void **state)
+{
+#define QWEN3 "\"model_type\":\"qwen3\",\"num_key_value_heads\":4,\"sliding_window\":9"
+#define SMOLLM3 "\"model_type\":\"smollm3\",\"no_rope_layer_interval\":2,\"sliding_window\":9"
+	expect_windows(state, "\"model_type\":\"phi3\",\"sliding_window\":2047", 2047, 2047);
+	expect_windows(state, "\"model_type\":\"mistral\",\"num_key_value_heads\":4", 4096, 4096);
+	expect_windows(state, QWEN3 ",\"max_window_layers\":1", 0, 0);
+	expect_windows(state, QWEN3 ",\"use_sliding_window\":true,\"max_window_layers\":1", 0, 9);
+	expect_windows(state, QWEN3 ",\"use_sliding_window\":true,\"max_window_layers\":0", 9, 9);
+	expect_windows(state,
+	               QWEN3 ",\"use_sliding_window\":true,\"max_window_layers\":1,"
+	                     "\"layer_types\":[\"sliding_attention\",\"full_attention\"]",
+	               9, 0);
+	expect_windows(state, SMOLLM3, 0, 0);
+	expect_windows(state, SMOLLM3 ",\"use_sliding_window\":true", 0, 9);
+#undef QWEN3
+#undef SMOLLM3
 }
 
 static void test_forms_of_values(void **state)
@@ -493,6 +532,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_refused_fields, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_llama_3_2, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_defaults_of_families, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_windows_of_layers, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_forms_of_values, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_scaled_positions, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_shapes, fixture_setup, fixture_teardown),

@@ -15,24 +15,36 @@ struct example {
 	struct wlb_segment segments[4];
 	int count;
 	struct sizes sizes;
+	int window;
 };
 
 /* Sizes around the tiles (64 queries, 256 keys), documents next to each other, queries that are the second half of a
- * document, queries before their keys (they see nothing), keys cut short, two segments on the same keys. */
+ * document, queries before their keys (they see nothing), keys cut short, two segments on the same keys; windows of one
+ * key, shorter and longer than tiles and documents, and before which all keys of a segment are. */
 static const struct example EXAMPLES[] = {
-	{"one token", {{0, 1, 0, 1, 0}}, 1, {1, 1, 1, 1, 2}},
-	{"odd sizes", {{0, 17, 0, 17, 0}}, 1, {17, 17, 3, 3, 6}},
-	{"many tiles", {{0, 257, 0, 257, 0}}, 1, {257, 257, 2, 1, 16}},
-	{"keys over several tiles", {{0, 40, 0, 600, 560}}, 1, {40, 600, 2, 2, 8}},
-	{"packed documents", {{0, 3, 0, 3, 0}, {3, 1, 3, 1, 0}, {4, 65, 4, 65, 0}}, 3, {70, 70, 4, 2, 8}},
-	{"second half", {{0, 70, 0, 140, 70}}, 1, {70, 140, 2, 2, 8}},
-	{"keys cut short", {{0, 20, 5, 12, 3}}, 1, {20, 20, 2, 2, 4}},
-	{"one key short", {{0, 9, 2, 8, 0}}, 1, {9, 12, 2, 2, 4}},
-	{"before its keys", {{0, 9, 0, 9, -4}}, 1, {9, 9, 2, 1, 4}},
-	{"no keys, no queries", {{0, 2, 0, 0, 0}, {2, 0, 0, 3, 0}}, 2, {2, 3, 1, 1, 4}},
-	{"shared keys", {{0, 5, 0, 5, 0}, {5, 5, 0, 20, 15}, {10, 3, 20, 3, 0}}, 3, {13, 23, 4, 2, 4}},
-	{"shared keys, out of order", {{0, 4, 20, 4, 0}, {4, 5, 0, 20, 15}, {9, 5, 0, 5, 0}}, 3, {14, 24, 2, 2, 4}},
-	{"a gap", {{2, 3, 4, 3, 0}}, 1, {8, 8, 2, 2, 4}},
+	{"one token", {{0, 1, 0, 1, 0}}, 1, {1, 1, 1, 1, 2}, 0},
+	{"odd sizes", {{0, 17, 0, 17, 0}}, 1, {17, 17, 3, 3, 6}, 0},
+	{"many tiles", {{0, 257, 0, 257, 0}}, 1, {257, 257, 2, 1, 16}, 0},
+	{"keys over several tiles", {{0, 40, 0, 600, 560}}, 1, {40, 600, 2, 2, 8}, 0},
+	{"packed documents", {{0, 3, 0, 3, 0}, {3, 1, 3, 1, 0}, {4, 65, 4, 65, 0}}, 3, {70, 70, 4, 2, 8}, 0},
+	{"second half", {{0, 70, 0, 140, 70}}, 1, {70, 140, 2, 2, 8}, 0},
+	{"keys cut short", {{0, 20, 5, 12, 3}}, 1, {20, 20, 2, 2, 4}, 0},
+	{"one key short", {{0, 9, 2, 8, 0}}, 1, {9, 12, 2, 2, 4}, 0},
+	{"before its keys", {{0, 9, 0, 9, -4}}, 1, {9, 9, 2, 1, 4}, 0},
+	{"no keys, no queries", {{0, 2, 0, 0, 0}, {2, 0, 0, 3, 0}}, 2, {2, 3, 1, 1, 4}, 0},
+	{"shared keys", {{0, 5, 0, 5, 0}, {5, 5, 0, 20, 15}, {10, 3, 20, 3, 0}}, 3, {13, 23, 4, 2, 4}, 0},
+	{"shared keys, out of order", {{0, 4, 20, 4, 0}, {4, 5, 0, 20, 15}, {9, 5, 0, 5, 0}}, 3, {14, 24, 2, 2, 4}, 0},
+	{"a gap", {{2, 3, 4, 3, 0}}, 1, {8, 8, 2, 2, 4}, 0},
+	{"a window of its own key", {{0, 5, 0, 5, 0}, {5, 66, 5, 66, 0}}, 2, {71, 71, 2, 1, 4}, 1},
+	{"a window within a tile", {{0, 70, 0, 70, 0}, {70, 3, 70, 3, 0}}, 2, {73, 73, 4, 2, 4}, 5},
+	{"a window over tiles of keys", {{0, 130, 0, 600, 470}}, 1, {130, 600, 1, 1, 4}, 300},
+	{"shared keys within a window",
+         {{0, 5, 0, 5, 0}, {5, 5, 0, 20, 15}, {10, 3, 20, 3, 0}},
+         3,
+         {13, 23, 4, 2, 4},
+         4},
+	{"a window after all keys", {{0, 20, 5, 12, 3}}, 1, {20, 20, 2, 2, 4}, 6},
+	{"a window as long as the document", {{0, 9, 0, 9, 0}}, 1, {9, 9, 2, 2, 4}, 9},
 };
 enum { EXAMPLE_COUNT = sizeof(EXAMPLES) / sizeof(EXAMPLES[0]) };
 
@@ -52,7 +64,7 @@ static struct strided strided_of(const struct example *e, int wider)
 	return (struct strided){e->name,
 	                        {.segments = e->segments, .count = e->count, .max_q = 257, .max_k = 257},
 	                        {s->q_tokens, s->k_tokens, s->heads, s->kv_heads, s->head_dim, q_width + wider,
-	                         kv_width + 2 * wider, q_width + 3 * wider}};
+	                         kv_width + 2 * wider, q_width + 3 * wider, e->window}};
 }
 
 static size_t q_numbers(const struct strided *e)
@@ -75,20 +87,20 @@ static size_t lse_numbers(const struct strided *e)
 	return (size_t)e->shape.q_tokens * (size_t)e->shape.heads;
 }
 
-/* One query of one head by the definition. */
-static void reference_query(double *out, double *lse, const double *q, const double *k, const double *v, int keys,
-                            const struct wlb_attention_shape *shape)
+/* One query of one head by the definition: it sees the keys [first, keys). */
+static void reference_query(double *out, double *lse, const double *q, const double *k, const double *v, int first,
+                            int keys, const struct wlb_attention_shape *shape)
 {
 	double sum = 0;
 	memset(out, 0, (size_t)shape->head_dim * sizeof(*out));
-	for (int j = 0; j < keys; j++) {
+	for (int j = first; j < keys; j++) {
 		size_t at = (size_t)(j * shape->kv_stride);
 		double weight = exp(weighted_sum(q, k + at, (size_t)shape->head_dim) / sqrt(shape->head_dim));
 		sum += weight;
 		for (int d = 0; d < shape->head_dim; d++)
 			out[d] += weight * v[at + (size_t)d];
 	}
-	for (int d = 0; d < shape->head_dim && keys > 0; d++)
+	for (int d = 0; d < shape->head_dim && keys > first; d++)
 		out[d] /= sum;
 	*lse = log(sum);
 }
@@ -103,11 +115,12 @@ static void reference_forward(double *out, double *lse, const double *q, const d
 			for (int head = 0; head < shape->heads; head++) {
 				const struct wlb_segment *segment = &e->segments.segments[s];
 				int64_t keys = segment->q_offset + i + 1, row = segment->q_start + i;
+				int64_t first = shape->window > 0 && keys > shape->window ? keys - shape->window : 0;
 				int64_t key = segment->k_start * shape->kv_stride + head / group * dim;
 				keys = keys > segment->k_count ? segment->k_count : keys;
 				reference_query(out + row * shape->out_stride + head * dim,
 				                lse + row * shape->heads + head, q + row * shape->q_stride + head * dim,
-				                k + key, v + key, (int)keys, shape);
+				                k + key, v + key, (int)first, (int)keys, shape);
 			}
 }
 

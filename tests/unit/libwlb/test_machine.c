@@ -66,23 +66,26 @@ static void attention_is_read_where_keys_are_no_fewer_than_queries(void **state)
 	                                                 .backward_flops_per_s = {2e9, 4e9, 0.0, 8e9}};
 	assert_int_equal(wlb_machine_check(&machine, NULL), 0);
 	/* 3 heads of 32: 4 x 96 FLOPs for each of 16 x 17 / 2 pairs, and 16 x 64 - 16 x 15 / 2. */
-	assert_near(wlb_machine_attention_s(&machine, 3, 32, 16, 16, 0), 384.0 * 136 / 1e9, 1e-12);
-	assert_near(wlb_machine_attention_s(&machine, 3, 32, 16, 64, 1), 2.5 * 384.0 * 904 / 4e9, 1e-12);
-	assert_near(wlb_machine_attention_s(&machine, 3, 32, 16, 32, 0), 384.0 * 392 / 2e9, 1e-12);
-	assert_near(wlb_machine_attention_s(&machine, 3, 32, 64, 64, 0), 384.0 * 2080 / 5e9, 1e-12);
-	assert_near(wlb_machine_attention_s(&machine, 3, 32, 32, 32, 0), 384.0 * 528 / 3.5e9, 1e-12);
+	assert_near(wlb_machine_attention_s(&machine, 3, 32, 0, 16, 16, 0), 384.0 * 136 / 1e9, 1e-12);
+	assert_near(wlb_machine_attention_s(&machine, 3, 32, 0, 16, 64, 1), 2.5 * 384.0 * 904 / 4e9, 1e-12);
+	assert_near(wlb_machine_attention_s(&machine, 3, 32, 0, 16, 32, 0), 384.0 * 392 / 2e9, 1e-12);
+	assert_near(wlb_machine_attention_s(&machine, 3, 32, 0, 64, 64, 0), 384.0 * 2080 / 5e9, 1e-12);
+	assert_near(wlb_machine_attention_s(&machine, 3, 32, 0, 32, 32, 0), 384.0 * 528 / 3.5e9, 1e-12);
+	/* In a window of 32: 32 queries before it is full, and 32 with 32 keys each. */
+	assert_near(wlb_machine_attention_s(&machine, 3, 32, 32, 64, 64, 0), 384.0 * (528 + 32 * 32) / 3.5e9, 1e-12);
+	assert_near(wlb_machine_attention_s(&machine, 3, 32, 64, 64, 64, 0), 384.0 * 2080 / 5e9, 1e-12);
 }
 
 static void without_a_grid_attention_works_in_tiles(void **state)
 {
 	(void)state;
 	struct wlb_machine machine = h100();
-	double full_s = wlb_machine_attention_s(&machine, 1, 128, 128, 1000, 0);
+	double full_s = wlb_machine_attention_s(&machine, 1, 128, 0, 128, 1000, 0);
 	assert_near(full_s, 128.0 * (1000 - 63.5 + 200) * 512 / (989.4e12 * 0.647), 1e-12);
 	/* A query alone takes a whole tile, and two tiles take twice one. */
-	assert_near(wlb_machine_attention_s(&machine, 1, 128, 1, 1000 - 63.5, 0), full_s, 1e-12);
-	assert_near(wlb_machine_attention_s(&machine, 1, 128, 256, 1000 + 64, 0), 2 * full_s, 1e-12);
-	assert_near(wlb_machine_attention_s(&machine, 1, 128, 128, 1000, 1), full_s * 2.5 * 0.647 / 0.571, 1e-12);
+	assert_near(wlb_machine_attention_s(&machine, 1, 128, 0, 1, 1000 - 63.5, 0), full_s, 1e-12);
+	assert_near(wlb_machine_attention_s(&machine, 1, 128, 0, 256, 1000 + 64, 0), 2 * full_s, 1e-12);
+	assert_near(wlb_machine_attention_s(&machine, 1, 128, 0, 128, 1000, 1), full_s * 2.5 * 0.647 / 0.571, 1e-12);
 }
 
 static void fields_of_a_measurement_are_checked(void **state)

@@ -175,6 +175,11 @@ static void test_cost_within_a_window(void **state)
 		double saved = wlb_cost_document(&within, tokens) - wlb_cost_document(&beyond, tokens);
 		assert_true(fabs(saved - pair * pairs) <= 1e-12 * wlb_cost_document(&within, tokens));
 	}
+	double saved = wlb_cost_document(&within, 3 * WINDOW) - wlb_cost_document(&beyond, 3 * WINDOW);
+	beyond.full_layers[0] = 0xff; /* 8 of 32 layers have no window */
+	assert_true(wlb_model_layer_window(&beyond, 7) == 0 && wlb_model_layer_window(&beyond, 8) == WINDOW);
+	double saved_by_some = wlb_cost_document(&within, 3 * WINDOW) - wlb_cost_document(&beyond, 3 * WINDOW);
+	assert_true(fabs(saved_by_some - 0.75 * saved) <= 1e-12 * wlb_cost_document(&within, 3 * WINDOW));
 }
 
 static void test_rules_of_rotary_positions(void **state)

@@ -1,4 +1,5 @@
 /* Sharding of a micro-batch against brute force: what any input must give, and how equal the ranks get. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -325,6 +326,26 @@ static void takes_the_largest_documents(void **state)
 	wlb_shards_free(&shards);
 }
 
+static void shares_out_the_work_within_windows(void **state)
+{
+	(void)state;
+	struct wlb_model model = corpus_model;
+	struct wlb_shards shards = {0};
+	const int64_t tokens[] = {3000, 200};
+	model.sliding_window = 700;
+	model.full_layers[0] = 5;
+	double expected = wlb_cost_document(&model, 3000) + wlb_cost_document(&model, 200);
+	assert_true(expected < wlb_cost_document(&corpus_model, 3000) + wlb_cost_document(&corpus_model, 200));
+	for (int32_t ranks = 1; ranks <= 5; ranks += 2) {
+		double sum = 0.0;
+		assert_int_equal(wlb_shard(WLB_SHARDING_DOCUMENT, NULL, tokens, 2, ranks, &shards, NULL), 0);
+		for (int32_t r = 0; r < ranks; r++)
+			sum += wlb_shards_work(&shards, r, &model);
+		assert_true(fabs(sum - expected) <= 1e-12 * expected);
+	}
+	wlb_shards_free(&shards);
+}
+
 static void gives_chunks_of_the_sequence_in_pairs(void **state)
 {
 	(void)state;
@@ -363,6 +384,7 @@ int main(void)
 		cmocka_unit_test(corrects_long_documents_with_short_ones),
 		cmocka_unit_test(gives_equal_work_to_ranks_of_a_full_window),
 		cmocka_unit_test(takes_the_largest_documents),
+		cmocka_unit_test(shares_out_the_work_within_windows),
 		cmocka_unit_test(gives_chunks_of_the_sequence_in_pairs),
 		cmocka_unit_test(gives_a_document_whole_to_one_rank_alone),
 	};

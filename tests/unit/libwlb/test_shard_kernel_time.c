@@ -20,16 +20,22 @@ static struct wlb_kernel_time plain(int32_t q_tile, int32_t k_tile)
 		.q_tile = q_tile, .k_tile = k_tile, .gemm_tile = 1, .attention_pair_s = 1.0, .gemm_token_s = 1.0};
 }
 
-/* Every tile of queries meets the tiles of keys that its last query sees some of. */
-static double pairs_by_hand(int64_t q_tile, int64_t k_tile, int64_t q, int64_t k)
+/* Every tile of queries meets the tiles of keys from that in which is the first key that its first query sees to that
+ * in which is the last that its last query sees. */
+static double pairs_in_window(int64_t q_tile, int64_t k_tile, int64_t window, int64_t q, int64_t k)
 {
 	double pairs = 0.0;
 	for (int64_t from = 0; from < q; from += q_tile) {
-		int64_t last = from + q_tile < q ? from + q_tile : q;
+		int64_t last = from + q_tile < q ? from + q_tile : q, first_key = k - q + from + 1 - window;
 		for (int64_t key = 0; key < k - q + last; key += k_tile)
-			pairs += (double)(q_tile * k_tile);
+			pairs += key + k_tile > first_key ? (double)(q_tile * k_tile) : 0.0;
 	}
 	return pairs;
+}
+
+static double pairs_by_hand(int64_t q_tile, int64_t k_tile, int64_t q, int64_t k)
+{
+	return pairs_in_window(q_tile, k_tile, k, q, k);
 }
 
 static void counts_the_tiles_that_a_causal_kernel_does(void **state)
@@ -44,6 +50,27 @@ static void counts_the_tiles_that_a_causal_kernel_does(void **state)
 		struct wlb_kernel_time time = plain(q_tile, k_tile);
 		assert_true(wlb_attention_seconds(&time, q, k) == pairs_by_hand(q_tile, k_tile, q, k));
 	}
+}
+
+static void passes_over_the_tiles_before_a_window(void **state)
+{
+	(void)state;
+	uint64_t random = 2;
+	for (int trial = 0; trial < 3000; trial++) {
+		int32_t q_tile = 1 + (int32_t)(corpus_random(&random) % 200);
+		int32_t k_tile = 1 + (int32_t)(corpus_random(&random) % 200);
+		int64_t k = 1 + (int64_t)(corpus_random(&random) % 2000), window = 1 + trial % 700;
+		int64_t q = 1 + (int64_t)(corpus_random(&random) % (uint64_t)k);
+		struct wlb_kernel_time time = plain(q_tile, k_tile);
+		time.window = window;
+		time.window_share = 0.25;
+		assert_true(wlb_attention_seconds(&time, q, k) ==
+		            0.75 * pairs_by_hand(q_tile, k_tile, q, k) +
+		                    0.25 * pairs_in_window(q_tile, k_tile, window, q, k));
+	}
+	struct wlb_kernel_time wrong = plain(1, 1);
+	wrong.window_share = 1.5;
+	assert_int_equal(wlb_kernel_time_check(&wrong, NULL), -1);
 }
 
 static void counts_pairs_where_tiles_are_of_one_token(void **state)
@@ -208,6 +235,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(counts_the_tiles_that_a_causal_kernel_does),
+		cmocka_unit_test(passes_over_the_tiles_before_a_window),
 		cmocka_unit_test(counts_pairs_where_tiles_are_of_one_token),
 		cmocka_unit_test(a_short_segment_costs_a_whole_tile),
 		cmocka_unit_test(speeds_of_a_model_are_those_of_its_flops),

@@ -389,18 +389,29 @@ class Plan(unittest.TestCase):
         self.assertGreater(plan["step_s"], other["step_s"])
         self.assertGreater(plan["memory_bytes"]["weights"], 3.0 * other["memory_bytes"]["weights"])
 
-    def test_sequences_beyond_a_sliding_window_are_refused(self):
+    def test_attention_within_a_sliding_window(self):
+        """Its time is that of the pairs within it, of the layers that have it, in every calculator."""
         config = {"model_type": "mistral", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
                   "num_attention_heads": 32, "vocab_size": 32000}
-        with tempfile.TemporaryDirectory() as folder:
-            pathlib.Path(folder, "config.json").write_text(json.dumps(config), encoding="utf-8")
-            job = ("--model", folder, "--nodes", 1, "--global-batch-size", 32, "--seq-length")
-            self.assertEqual(wlb("plan", *job, 4096).returncode, 0)
-            rules = (wlb("plan", *job, 4097), wlb("sim", *job, 4097),
-                     wlb("shard", "--model", folder, "--cp", 2, "--lengths", "-", stdin="5\n4097\n"))
-        for refused in rules:
-            self.assertEqual(refused.returncode, 2)
-            self.assertIn("sequences of 4097 tokens: the model has a sliding_window of 4096", refused.stderr)
+        models = {"none": {**config, "sliding_window": None}, "all": config,
+                  "some": {**config, "model_type": "qwen2", "num_key_value_heads": 8, "use_sliding_window": True, "max_window_layers": 16}}
+        seconds = {}
+        for name, fields in models.items():
+            with tempfile.TemporaryDirectory() as folder:
+                pathlib.Path(folder, "config.json").write_text(json.dumps(fields), encoding="utf-8")
+                job = ("--model", folder, "--nodes", 1, "--global-batch-size", 8, "--seq-length", 32768, "--json")
+                shard = ("shard", "--model", folder, "--cp", 2, "--lengths", "-", "--json")
+                seconds[name] = (json.loads(wlb("plan", *job).stdout)["step_s"],
+                                 1 / json.loads(wlb("sim", *job).stdout)["strategies"][0]["tokens_per_s"],
+                                 json.loads(wlb(*shard, stdin="32768\n").stdout)["attention_s"])
+                within = json.loads(wlb(*shard, stdin="4096\n").stdout)["attention_s"]
+                seconds.setdefault("within", within)
+                self.assertEqual(within, seconds["within"])
+        for none, some, all_layers in zip(seconds["none"], seconds["some"], seconds["all"], strict=True):
+            self.assertLess(all_layers, some)
+            self.assertLess(some, none)
+        # Of tiles of 128 tokens: 256 x 257 / 2 shared out; in the window 33 for each of 128 of queries in the middle half.
+        self.assertAlmostEqual(seconds["none"][2] / seconds["all"][2], 256 * 257 / 4 / (128 * 33))
 
     def test_interleaving_has_no_bound_but_the_layers(self):
         job = ("plan", "--model", "Llama-3-405B", "--nodes", 2048, "--seq-length", 8192, "--global-batch-size", 2048, "--machine", "H100")

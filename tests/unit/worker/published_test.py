@@ -30,7 +30,7 @@ LAYOUT_OF = {
 SHOWN_OF = {
     "llama3": "rope_type llama3, factor 8, original_max_position_embeddings 16", "linear": "rope_type linear, factor 4",
     "yarn": "rope_type yarn, factor 4, original_max_position_embeddings 16",
-    "mistral": "sliding_window 64", "phi3": "of each head 6 elements are rotated", "smollm3": "no_rope_layer_interval 2",
+    "mistral": "sliding_window 4 in 2 of 2 layers", "qwen3": "sliding_window 5 in 1 of 2 layers", "phi3": "of each head 6 elements are rotated", "smollm3": "no_rope_layer_interval 2",
 }
 # A step that changes no weight: 1e-300 is nothing beside any of them.
 STILL = ("--train-iters", "1", "--lr", "1e-300", "--weight-decay", "0", "--lr-decay-style", "constant")
@@ -167,19 +167,23 @@ class Published(PublishedCase):
                 self.assertEqual(shown.strip(), SHOWN_OF.get(name, ""))
 
     def test_a_window_of_some_layers(self):
-        """The checkpoint does not say of which: without the source it cannot be exported."""
-        source, ck, out = self.copy("qwen2"), self.dir / "ck", self.dir / "out"
+        """Of those from max_window_layers on: a made config.json lists them. It is not another model's."""
+        source, ck, out, made = self.copy("qwen2"), self.dir / "ck", self.dir / "out", self.dir / "made"
         config = json.loads((source / "config.json").read_text())
         del config["layer_types"]
-        config.update(use_sliding_window=True, sliding_window=64, max_window_layers=1)
+        config.update(use_sliding_window=True, sliding_window=6, max_window_layers=1)
         (source / "config.json").unlink()
         (source / "config.json").write_text(json.dumps(config))
         self.train(source, *STILL, "--save", ck)
-        self.assertIn("the model, a qwen2, has a sliding_window of 64, and a checkpoint does not say in which layers: --from must name",
-                      self.export(1, ck, out).stderr)
-        self.assertIn("sliding_window was 64, is not given", self.export(1, ck, out, "--from", MODELS / "qwen2").stderr)
+        self.export(0, ck, made)
+        described = json.loads((made / "config.json").read_text())
+        self.assertEqual((described["sliding_window"], described["use_sliding_window"], described["layer_types"]),
+                         (6, True, ["full_attention", "sliding_attention"]))
+        self.assertIn("sliding_window was 6, is not given", self.export(1, ck, out, "--from", MODELS / "qwen2").stderr)
         self.export(0, ck, out, "--from", source)
         self.assertEqual(json.loads((out / "config.json").read_text()), {**config, "dtype": "bfloat16"})
+        self.assertIn('layer_types was ["full_attention", "sliding_attention"], is not given',
+                      self.worker("--model", MODELS / "qwen2/config.json", "--load", ck, *STILL).stderr)
 
     def test_tensors_that_are_one_in_the_files(self):
         """Phi-3: the shape of the whole counts; tensors under the names of other families are none of the model's."""

@@ -4,8 +4,8 @@
 
 #include "worker/checkpoint/checkpoint.h"
 
-/* Checks that config.json of the folder `from` describes the model of the checkpoint, or, where it is NULL, that one
- * can be made of what the checkpoint says. The message names what differs or is not known. */
+/* Checks that config.json of the folder `from` describes the model of the checkpoint; there is nothing to check where
+ * it is NULL. The message names what differs. */
 int wlb_export_check_config(const char *from, const struct wlb_checkpoint_facts *facts, struct wlb_error *error);
 
 /* Writes config.json into the folder: that of `from`, or, where it is NULL, a new one with what the checkpoint says of

@@ -4,18 +4,6 @@
 
 #include "common/model_json.h"
 
-int wlb_made_config_check(const struct wlb_model *m, struct wlb_error *error)
-{
-	int is_of_some_layers =
-		m->family == WLB_FAMILY_QWEN2 || m->family == WLB_FAMILY_QWEN3 || m->family == WLB_FAMILY_SMOLLM3;
-	if (m->sliding_window == 0 || !is_of_some_layers)
-		return 0;
-	return wlb_fail(error,
-	                "the model, a %s, has a sliding_window of %lld, and a checkpoint does not say in which layers: "
-	                "--from must name a folder with the config.json of the run (--model)",
-	                wlb_family(m->family)->model_type, (long long)m->sliding_window);
-}
-
 /* A class of Transformers may refuse 16.0 for a whole number. */
 static json_t *number_json(double number)
 {
@@ -66,6 +54,8 @@ json_t *wlb_made_config(const struct wlb_model *m)
 	failed |= json_object_set_new(json, "pad_token_id", json_null());
 	failed |= json_object_set_new(json, "sliding_window",
 	                              m->sliding_window > 0 ? json_integer(m->sliding_window) : json_null());
+	if (m->sliding_window > 0)
+		failed |= json_object_set_new(json, "use_sliding_window", json_true());
 	if (m->rope_scaling.type != WLB_ROPE_DEFAULT)
 		failed |= json_object_set_new(json, "rope_scaling", scaling_json(&m->rope_scaling));
 	if (m->rotary_dim > 0)

@@ -6,13 +6,10 @@
 
 #include "libwlb/wlb.h"
 
-/* Returns -1 with the reason where wlb_model has too little of the model. */
-int wlb_made_config_check(const struct wlb_model *model, struct wlb_error *error);
-
-/* Returns a new object that Transformers and wlb_model_config_read read as this model, which must have passed the
- * check; NULL where memory is short. Rotary positions are spelled as Transformers 4 reads them, as 5 does too. Tokens
- * that begin, end or fill a text are null: a checkpoint knows none, and those that a class takes where the keys are
- * absent may be beyond the vocabulary. */
+/* Returns a new object that Transformers and wlb_model_config_read read as this model; NULL where memory is short.
+ * Rotary positions are spelled as Transformers 4 reads them, as 5 does too. Tokens that begin, end or fill a text are
+ * null: a checkpoint knows none, and those that a class takes where the keys are absent may be beyond the vocabulary.
+ */
 json_t *wlb_made_config(const struct wlb_model *model);
 
 #endif

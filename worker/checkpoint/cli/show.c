@@ -30,8 +30,12 @@ static void print_positions(const struct wlb_model *m)
 		printf("              of each head %lld elements are rotated\n", (long long)m->rotary_dim);
 	if (m->no_rope_layer_interval > 0)
 		printf("              no_rope_layer_interval %lld\n", (long long)m->no_rope_layer_interval);
-	if (m->sliding_window > 0)
-		printf("              sliding_window %lld\n", (long long)m->sliding_window);
+	long long windows = 0;
+	for (int64_t l = 0; l < m->num_hidden_layers; l++)
+		windows += wlb_model_layer_window(m, l) > 0;
+	if (windows > 0)
+		printf("              sliding_window %lld in %lld of %lld layers\n", (long long)m->sliding_window,
+		       windows, (long long)m->num_hidden_layers);
 }
 
 static void print_model(const struct wlb_model *m)
