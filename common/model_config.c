@@ -8,6 +8,7 @@
 
 #include "common/file.h"
 #include "common/model_field.h"
+#include "common/model_gemma.h"
 #include "common/model_keys.h"
 #include "common/model_rope.h"
 
@@ -32,6 +33,8 @@ static const struct defaults {
 	[WLB_FAMILY_OLMO2] = {0, 0, 2048, 0, 0, 1e-5, 1e4, 0, 0},
 	[WLB_FAMILY_PHI3] = {0, 0, 4096, 0, 0, 1e-5, 1e4, 0, 0},
 	[WLB_FAMILY_SMOLLM3] = {4, 0, 32768, 0, 4, 1e-6, 2e6, 1, 1},
+	[WLB_FAMILY_GEMMA2] = {4, 256, 8192, 4096, 0, 1e-6, 1e4, 1, 0},
+	[WLB_FAMILY_GEMMA3] = {4, 256, 131072, 4096, 0, 1e-6, 1e6, 1, 0},
 };
 
 /* Adds the names of all families to a rule. */
@@ -95,7 +98,7 @@ static int read_family(const json_t *config, enum wlb_family *family, struct wlb
 static int explain_family(const json_t *config, int of_shape, struct wlb_error *error)
 {
 	struct wlb_error why, family = *error;
-	if (wlb_model_keys_check(config, of_shape, &why) < 0)
+	if (wlb_model_keys_check(config, WLB_FAMILY_LLAMA, of_shape, &why) < 0)
 		wlb_fail(error, "%.300s; %.200s", family.message, why.message);
 	return -1;
 }
@@ -202,7 +205,8 @@ static int read_rotating_layers(const json_t *config, const struct defaults *d, 
 static int read_computation(const json_t *config, const struct defaults *d, struct wlb_model *m,
                             struct wlb_error *error)
 {
-	if (read_rotating_layers(config, d, m, error) < 0 || wlb_model_rope_read(config, m, error) < 0)
+	if (read_rotating_layers(config, d, m, error) < 0 || wlb_model_gemma_read(config, m, error) < 0 ||
+	    wlb_model_rope_read(config, m, error) < 0)
 		return -1;
 	if (m->initializer_range < 0.0 || m->initializer_range > 10.0)
 		return wlb_fail(error, "initializer_range is %g: it must be from 0 to 10", m->initializer_range);
@@ -233,7 +237,8 @@ static int read_model(const json_t *config, enum wlb_model_use use, struct wlb_m
 	    wlb_config_number(config, "rms_norm_eps", WLB_CONFIG_OPTIONAL, &m->rms_norm_eps, error) < 0 ||
 	    wlb_config_number(config, "initializer_range", WLB_CONFIG_OPTIONAL, &m->initializer_range, error) < 0 ||
 	    wlb_config_flag(config, "tie_word_embeddings", &m->tie_word_embeddings, error) < 0 ||
-	    read_heads(config, d, m, error) < 0 || wlb_model_keys_check(config, use == WLB_MODEL_TO_PLAN, error) < 0 ||
+	    read_heads(config, d, m, error) < 0 ||
+	    wlb_model_keys_check(config, family, use == WLB_MODEL_TO_PLAN, error) < 0 ||
 	    (use == WLB_MODEL_TO_TRAIN && wlb_model_keys_refuse_unknown(config, error) < 0) ||
 	    read_window(config, d, m, error) < 0 ||
 	    (use == WLB_MODEL_TO_TRAIN && read_computation(config, d, m, error) < 0))

@@ -7,8 +7,8 @@
 #include "libwlb/wlb.h"
 
 /* Refuses a value of a known key that changes what the model computes to what cannot be trained; with `of_shape`, for
- * planning, what changes matrices or their number alone. */
-int wlb_model_keys_check(const json_t *config, int of_shape, struct wlb_error *error);
+ * planning, what changes matrices or their number alone. Some rules are those of the family. */
+int wlb_model_keys_check(const json_t *config, enum wlb_family family, int of_shape, struct wlb_error *error);
 
 /* Refuses a key that is not known, unless it is null or begins with "_": a new kind of model would train as another
  * without a word. */

@@ -37,6 +37,8 @@ static double layer_token_bytes(const struct stage_memory *w, enum wlb_recompute
 	double elements = 4.0 * hidden + 2.0 * q + 2.0 * kv + 3.0 * mlp;
 	if (wlb_family(m->family)->qk_norm != WLB_QK_NORM_NONE) /* queries and keys before their norms */
 		elements += q + kv;
+	if (wlb_family(m->family)->norms == WLB_NORMS_BOTH) /* what attention and MLP gave, before their norms */
+		elements += 2.0 * hidden;
 	if (recompute == WLB_RECOMPUTE_SELECTIVE && w->options->release_activations)
 		elements -= 2.0 * hidden + mlp;
 	double bytes = w->element_bytes * elements;

@@ -25,9 +25,10 @@ static const struct wlb_segment SHARED[] = {{0, 50, 7, 50, 0},       {50, 50, 7,
 
 #define SEGMENTS(list) list, (int)(sizeof(list) / sizeof(*(list)))
 const struct attention_case ATTENTION_CASES[] = {
-	{"short documents", SEGMENTS(SHORT), 245, 245, ATTENTION_QKV, 2, 1},
-	{"shared keys", SEGMENTS(SHARED), 274, 441, ATTENTION_KV, 4, 2},
-	{"long documents", SEGMENTS(LONG), 684, 684, ATTENTION_SEPARATE, 1, 1},
+	{"short documents", SEGMENTS(SHORT), 245, 245, ATTENTION_QKV, 2, 1, 0},
+	{"shared keys", SEGMENTS(SHARED), 274, 441, ATTENTION_KV, 4, 2, 0},
+	{"long documents", SEGMENTS(LONG), 684, 684, ATTENTION_SEPARATE, 1, 1, 0},
+	{"soft cap", SEGMENTS(SHARED), 274, 441, ATTENTION_KV, 2, 1, 1.5f},
 };
 const int ATTENTION_CASE_COUNT = sizeof(ATTENTION_CASES) / sizeof(*ATTENTION_CASES);
 
@@ -198,6 +199,7 @@ static int compute(struct wlb_device *device, const struct on_device *memory, co
 		.readers = memory->lists[LIST_READERS],
 		.query_tile_count = tiles->query_tiles,
 		.key_tile_count = tiles->key_tiles,
+		.softcap = run->of->softcap,
 		.tile_rows = tile_rows,
 		.q_rows = run->of->q_rows,
 		.k_rows = run->of->k_rows,

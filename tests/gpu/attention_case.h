@@ -21,6 +21,7 @@ struct attention_case {
 	int count, q_rows, k_rows; /* rows of q and k; some are in no segment */
 	enum attention_layout layout;
 	int heads, kv_heads;
+	float softcap; /* 0: none */
 };
 
 extern const struct attention_case ATTENTION_CASES[];

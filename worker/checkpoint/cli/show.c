@@ -32,6 +32,21 @@ static void print_positions(const struct wlb_model *m)
 		printf("              no_rope_layer_interval %lld\n", (long long)m->no_rope_layer_interval);
 	if (m->sliding_window > 0)
 		printf("              sliding_window %lld\n", (long long)m->sliding_window);
+	if (m->rope_local_base_freq > 0.0)
+		printf("              sliding_window_pattern %lld, rope_local_base_freq %g\n",
+		       (long long)m->sliding_window_pattern, m->rope_local_base_freq);
+}
+
+static void print_caps(const struct wlb_model *m)
+{
+	if (m->query_pre_attn_scalar > 0.0)
+		printf("              query_pre_attn_scalar %g", m->query_pre_attn_scalar);
+	if (m->attn_logit_softcapping > 0.0)
+		printf(", attn_logit_softcapping %g", m->attn_logit_softcapping);
+	if (m->final_logit_softcapping > 0.0)
+		printf(", final_logit_softcapping %g", m->final_logit_softcapping);
+	if (m->query_pre_attn_scalar > 0.0)
+		printf("\n");
 }
 
 static void print_model(const struct wlb_model *m)
@@ -44,6 +59,7 @@ static void print_model(const struct wlb_model *m)
 	       (long long)m->head_dim, (long long)m->vocab_size, (long long)m->max_position_embeddings, m->rope_theta,
 	       m->rms_norm_eps, m->tie_word_embeddings ? ", tied embeddings" : "");
 	print_positions(m);
+	print_caps(m);
 	printf("              %lld parameters\n", (long long)wlb_model_parameters(m));
 }
 
