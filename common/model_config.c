@@ -10,18 +10,20 @@
 #include "common/layer_types.h"
 #include "common/model_experts.h"
 #include "common/model_field.h"
+#include "common/model_gemma.h"
 #include "common/model_keys.h"
 #include "common/model_rope.h"
 
 enum { LARGEST_CONFIG_BYTES = 1 << 20 };
 
 /* Which layers of a family have the window of sliding_window, where no layer_types says it. Without use_sliding_window,
- * false by default, no layer of the last two kinds has it. */
+ * false by default, no layer of WINDOW_LAST and WINDOW_UNROTATED has it. */
 enum window_layers {
 	WINDOW_NONE,
 	WINDOW_ALL,
 	WINDOW_LAST,      /* those from max_window_layers on */
 	WINDOW_UNROTATED, /* those that rotate nothing */
+	WINDOW_PATTERN,   /* all but the last of so many */
 };
 
 /* What Transformers takes for fields that a file lacks, from the configuration_*.py of each family. */
@@ -35,6 +37,7 @@ static const struct defaults {
 	double rope_theta;
 	int tie_word_embeddings;
 	enum window_layers window_layers;
+	int64_t window_pattern; /* of WINDOW_PATTERN */
 } defaults[WLB_FAMILIES] = {
 	[WLB_FAMILY_LLAMA] = {0, 0, 2048, 0, 0, 1e-6, 1e4, 0, WINDOW_NONE},
 	[WLB_FAMILY_MISTRAL] = {8, 0, 131072, 4096, 0, 1e-6, 1e4, 0, WINDOW_ALL},
@@ -47,6 +50,8 @@ static const struct defaults {
 	[WLB_FAMILY_QWEN3_MOE] = {4, 0, 32768, 4096, 0, 1e-6, 1e4, 0, WINDOW_LAST},
 	[WLB_FAMILY_OLMOE] = {0, 0, 4096, 0, 0, 1e-5, 1e4, 0, WINDOW_NONE},
 	[WLB_FAMILY_NEMOTRON] = {0, 0, 4096, 0, 0, 1e-5, 1e4, 0, WINDOW_NONE},
+	[WLB_FAMILY_GEMMA2] = {4, 256, 8192, 4096, 0, 1e-6, 1e4, 1, WINDOW_PATTERN, 2},
+	[WLB_FAMILY_GEMMA3] = {4, 256, 131072, 4096, 0, 1e-6, 1e6, 1, WINDOW_PATTERN, 6},
 };
 
 static const int64_t default_max_window_layers = 28; /* of the families with WINDOW_LAST */
@@ -112,7 +117,7 @@ static int read_family(const json_t *config, enum wlb_family *family, struct wlb
 static int explain_family(const json_t *config, int of_shape, struct wlb_error *error)
 {
 	struct wlb_error why, family = *error;
-	if (wlb_model_keys_check(config, of_shape, NULL, &why) < 0)
+	if (wlb_model_keys_check(config, of_shape, wlb_family(WLB_FAMILY_LLAMA), &why) < 0)
 		wlb_fail(error, "%.300s; %.200s", family.message, why.message);
 	return -1;
 }
@@ -141,13 +146,31 @@ static int read_heads(const json_t *config, const struct defaults *d, struct wlb
 	return 0;
 }
 
+/* Gemma: the last of so many layers has no window. Only the file of Gemma 3 may say of how many. */
+static int read_pattern(const json_t *config, const struct defaults *d, const struct wlb_model *m, int64_t *pattern,
+                        struct wlb_error *error)
+{
+	*pattern = d->window_pattern;
+	if (d->window_layers != WINDOW_PATTERN)
+		return 0;
+	if (wlb_family(m->family)->local_rope &&
+	    wlb_config_count(config, "sliding_window_pattern", WLB_CONFIG_OPTIONAL, pattern, error) < 0)
+		return -1;
+	if (*pattern < 1)
+		return wlb_fail(error, "sliding_window_pattern is %lld: it must be at least 1", (long long)*pattern);
+	if (m->sliding_window > 0 || *pattern == 1 || wlb_config_field(config, "layer_types") != NULL)
+		return 0;
+	return wlb_fail(error, "sliding_window is null: it must say of how many tokens the window of most layers is");
+}
+
 /* Sets which layers have the window, by layer_types or as the family has it where there is no list. */
 static int read_window_layers(const json_t *config, const struct defaults *d, struct wlb_model *m,
                               struct wlb_error *error)
 {
 	const json_t *types = wlb_config_field(config, "layer_types");
-	int64_t first = default_max_window_layers;
-	if (wlb_config_count(config, "max_window_layers", WLB_CONFIG_OPTIONAL, &first, error) < 0)
+	int64_t first = default_max_window_layers, pattern;
+	if (wlb_config_count(config, "max_window_layers", WLB_CONFIG_OPTIONAL, &first, error) < 0 ||
+	    read_pattern(config, d, m, &pattern, error) < 0)
 		return -1;
 	if (types != NULL && wlb_layer_types_parse(types, m, error) < 0)
 		return -1;
@@ -156,7 +179,8 @@ static int read_window_layers(const json_t *config, const struct defaults *d, st
 		                         error);
 	for (int64_t l = 0; types == NULL && l < m->num_hidden_layers; l++)
 		if ((d->window_layers == WINDOW_LAST && l < first) ||
-		    (d->window_layers == WINDOW_UNROTATED && wlb_model_layer_rotates(m, l)))
+		    (d->window_layers == WINDOW_UNROTATED && wlb_model_layer_rotates(m, l)) ||
+		    (d->window_layers == WINDOW_PATTERN && (l + 1) % pattern == 0))
 			m->full_layers[l / 64] |= (uint64_t)1 << (l % 64);
 	if (wlb_model_window_share(m) == 0.0) {
 		m->sliding_window = 0;
@@ -167,7 +191,7 @@ static int read_window_layers(const json_t *config, const struct defaults *d, st
 
 static int read_window(const json_t *config, const struct defaults *d, struct wlb_model *m, struct wlb_error *error)
 {
-	int is_used = d->window_layers == WINDOW_NONE || d->window_layers == WINDOW_ALL;
+	int is_used = d->window_layers != WINDOW_LAST && d->window_layers != WINDOW_UNROTATED;
 	m->sliding_window = json_object_get(config, "sliding_window") == NULL ? d->sliding_window : 0;
 	if (m->num_hidden_layers < 1 || m->num_hidden_layers > WLB_LAYERS_MAX)
 		return wlb_model_check(m, error);
@@ -226,7 +250,7 @@ static int read_rotating_layers(const json_t *config, const struct defaults *d, 
 /* Fields that change what is computed, and not the shape. */
 static int read_computation(const json_t *config, struct wlb_model *m, struct wlb_error *error)
 {
-	if (wlb_model_rope_read(config, m, error) < 0)
+	if (wlb_model_gemma_read(config, m, error) < 0 || wlb_model_rope_read(config, m, error) < 0)
 		return -1;
 	if (m->initializer_range < 0.0 || m->initializer_range > 10.0)
 		return wlb_fail(error, "initializer_range is %g: it must be from 0 to 10", m->initializer_range);

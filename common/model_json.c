@@ -29,6 +29,18 @@ static const struct {
 	{"sliding_window", offsetof(struct wlb_model, sliding_window)},
 };
 
+static const struct {
+	const char *name;
+	size_t offset;
+} numbers[] = {
+	{"query_pre_attn_scalar", offsetof(struct wlb_model, query_pre_attn_scalar)},
+	{"attn_logit_softcapping", offsetof(struct wlb_model, attn_logit_softcapping)},
+	{"final_logit_softcapping", offsetof(struct wlb_model, final_logit_softcapping)},
+	{"rope_local_base_freq", offsetof(struct wlb_model, rope_local_base_freq)},
+};
+
+enum { NUMBERS = sizeof(numbers) / sizeof(numbers[0]) };
+
 enum { COUNTS = sizeof(counts) / sizeof(counts[0]) };
 
 static json_t *scaling_json(const struct wlb_rope_scaling *s)
@@ -61,6 +73,12 @@ json_t *wlb_model_json(const struct wlb_model *m)
 	}
 	if (m->sliding_window > 0)
 		json_object_set_new(json, "layer_types", wlb_layer_types_json(m));
+	for (size_t i = 0; i < NUMBERS; i++) {
+		double number;
+		memcpy(&number, (const char *)m + numbers[i].offset, sizeof(number));
+		if (number > 0.0)
+			json_object_set_new(json, numbers[i].name, json_real(number));
+	}
 	if (m->rope_scaling.type != WLB_ROPE_DEFAULT)
 		json_object_set_new(json, "rope_scaling", scaling_json(&m->rope_scaling));
 	return json;
@@ -102,6 +120,13 @@ static int parse_counts(const json_t *json, struct wlb_model *m, struct wlb_erro
 		if (count != NULL && !json_is_integer(count))
 			return wlb_fail(error, "%s: it must be a whole number", counts[i].name);
 		memcpy((char *)m + counts[i].offset, &value, sizeof(value));
+	}
+	for (size_t i = 0; i < NUMBERS; i++) {
+		const json_t *number = json_object_get(json, numbers[i].name);
+		double value = json_number_value(number);
+		if (number != NULL && !json_is_number(number))
+			return wlb_fail(error, "%s: it must be a number", numbers[i].name);
+		memcpy((char *)m + numbers[i].offset, &value, sizeof(value));
 	}
 	return 0;
 }

@@ -11,7 +11,8 @@ enum rule {
 	NONE,   /* nothing: a kind of model that is not known here */
 	OFF,    /* false */
 	NUMBER, /* that number */
-	SILU,   /* "silu" or "swish", its other name */
+	GATE,   /* the gate's function: "silu" or "swish", its other name; in Gemma "gelu_pytorch_tanh" */
+	GEMMA,  /* in Gemma it is read in model_gemma.c, or has no effect; in other families nothing */
 	DENSE,  /* at most one expert */
 };
 
@@ -36,10 +37,11 @@ static const struct keys config_keys[] = {
                         "rope_theta", "partial_rotary_factor", "rope_scaling", "rope_parameters",
                         "original_max_position_embeddings", "no_rope_layers", "no_rope_layer_interval",
                         "sliding_window", "use_sliding_window", "max_window_layers", "layer_types")},
-	{.rule = SILU, .of_shape = 1, .of_gate = 1, .names = NAMES("hidden_act", "hidden_activation")},
+	{.rule = GATE, .of_shape = 1, .of_gate = 1, .names = NAMES("hidden_act", "hidden_activation")},
 	{.rule = OFF,
          .names = NAMES("attention_bias", "mlp_bias", "qkv_bias", "lm_head_bias", "use_bias", "qk_norm", "use_qk_norm",
-                        "parallel_attn", "use_parallel_residual", "rope_interleaved", "use_mrope")},
+                        "parallel_attn", "use_parallel_residual", "rope_interleaved", "use_mrope",
+                        "use_bidirectional_attention")},
 	{.rule = NUMBER,
          .number = 0,
          .names = NAMES("attention_dropout", "hidden_dropout", "resid_pdrop", "embd_pdrop", "attn_pdrop")},
@@ -48,8 +50,10 @@ static const struct keys config_keys[] = {
          .names = NAMES("rotary_pct", "embedding_multiplier", "residual_multiplier", "logits_scaling", "full_attn_mod",
                         "interpolate_factor")},
 	{.rule = NONE,
-         .names = NAMES("attention_chunk_size", "attn_logit_softcapping", "final_logit_softcapping",
-                        "query_pre_attn_scalar", "attention_multiplier", "clip_qkv", "quantization_config")},
+         .names = NAMES("attention_chunk_size", "attention_multiplier", "clip_qkv", "quantization_config")},
+	{.rule = GEMMA,
+         .names = NAMES("attn_logit_softcapping", "final_logit_softcapping", "query_pre_attn_scalar",
+                        "rope_local_base_freq", "sliding_window_pattern", "sliding_window_size")},
 	/* Other matrices: experts, latent attention, further heads, encoders. */
 	{.rule = DENSE,
          .of_shape = 1,
@@ -60,25 +64,27 @@ static const struct keys config_keys[] = {
 	{.rule = NUMBER, .number = 0, .of_shape = 1, .names = NAMES("num_nextn_predict_layers")},
 	{.rule = NONE,
          .of_shape = 1,
-         .names = NAMES("q_lora_rank", "kv_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim")},
+         .names = NAMES("q_lora_rank", "kv_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim",
+                        "text_config", "vision_config")},
 	{.rule = OFF,
          .of_shape = 1,
          .names = NAMES("is_encoder_decoder", "add_cross_attention", "tie_encoder_decoder")},
 	/* Where the file comes from, how it is stored, which tokens are special, and how text is generated. The
          * products of pretraining_tp are those of the whole matrices. */
 	{.rule = ANY,
-         .names = NAMES(
-		 "pretraining_tp", "transformers_version", "torch_dtype", "dtype", "auto_map", "custom_pipelines",
-		 "tokenizer_class", "task_specific_params", "finetuning_task", "problem_type", "id2label", "label2id",
-		 "num_labels", "is_decoder", "is_llama_config", "unsloth_version", "unsloth_fixed",
-		 "max_sequence_length", "bos_token_id", "eos_token_id", "pad_token_id", "unk_token_id", "sep_token_id",
-		 "decoder_start_token_id", "forced_bos_token_id", "forced_eos_token_id", "use_cache", "return_dict",
-		 "return_dict_in_generate", "output_attentions", "output_hidden_states", "output_scores", "torchscript",
-		 "use_bfloat16", "tf_legacy_loss", "chunk_size_feed_forward", "pruned_heads", "prefix", "max_length",
-		 "min_length", "do_sample", "early_stopping", "num_beams", "num_beam_groups", "num_return_sequences",
-		 "diversity_penalty", "repetition_penalty", "length_penalty", "exponential_decay_length_penalty",
-		 "temperature", "top_k", "top_p", "typical_p", "no_repeat_ngram_size", "encoder_no_repeat_ngram_size",
-		 "bad_words_ids", "suppress_tokens", "begin_suppress_tokens", "remove_invalid_values")},
+         .names = NAMES("pretraining_tp", "transformers_version", "torch_dtype", "dtype", "auto_map",
+                        "custom_pipelines", "tokenizer_class", "task_specific_params", "finetuning_task",
+                        "problem_type", "id2label", "label2id", "num_labels", "is_decoder", "is_llama_config",
+                        "unsloth_version", "unsloth_fixed", "max_sequence_length", "bos_token_id", "eos_token_id",
+                        "pad_token_id", "unk_token_id", "sep_token_id", "decoder_start_token_id", "forced_bos_token_id",
+                        "forced_eos_token_id", "use_cache", "return_dict", "return_dict_in_generate",
+                        "output_attentions", "output_hidden_states", "output_scores", "torchscript", "use_bfloat16",
+                        "tf_legacy_loss", "chunk_size_feed_forward", "pruned_heads", "prefix", "max_length",
+                        "min_length", "do_sample", "early_stopping", "num_beams", "num_beam_groups",
+                        "num_return_sequences", "diversity_penalty", "repetition_penalty", "length_penalty",
+                        "exponential_decay_length_penalty", "temperature", "top_k", "top_p", "typical_p",
+                        "no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "bad_words_ids", "suppress_tokens",
+                        "begin_suppress_tokens", "remove_invalid_values", "cache_implementation")},
 	{.names = NULL},
 };
 
@@ -106,6 +112,13 @@ static int check_silu(const char *name, const json_t *value, struct wlb_error *e
 	return wlb_config_refuse(name, value, "only \"silu\" and \"swish\", which is the same, are known", error);
 }
 
+static int check_gelu(const char *name, const json_t *value, struct wlb_error *error)
+{
+	if (json_is_string(value) && strcmp(json_string_value(value), "gelu_pytorch_tanh") == 0)
+		return 0;
+	return wlb_config_refuse(name, value, "only \"gelu_pytorch_tanh\" is known in this family", error);
+}
+
 static int check_experts(const char *name, const json_t *value, struct wlb_error *error)
 {
 	if (json_is_integer(value) && json_integer_value(value) <= 1)
@@ -113,7 +126,8 @@ static int check_experts(const char *name, const json_t *value, struct wlb_error
 	return wlb_config_refuse(name, value, "only dense models are known, it must be at most 1", error);
 }
 
-static int check_value(const struct keys *keys, const char *name, const json_t *value, struct wlb_error *error)
+static int check_value(const struct keys *keys, const struct wlb_family_row *family, const char *name,
+                       const json_t *value, struct wlb_error *error)
 {
 	switch (keys->rule) {
 	case ANY:
@@ -124,8 +138,10 @@ static int check_value(const struct keys *keys, const char *name, const json_t *
 		return check_flag(name, value, error);
 	case NUMBER:
 		return check_number(name, value, keys->number, error);
-	case SILU:
-		return check_silu(name, value, error);
+	case GATE:
+		return family->gelu_gate ? check_gelu(name, value, error) : check_silu(name, value, error);
+	case GEMMA:
+		return family->scales_embedding ? 0 : wlb_config_refuse(name, value, "only Gemma has it", error);
 	case DENSE:
 		return check_experts(name, value, error);
 	}
@@ -135,7 +151,7 @@ static int check_value(const struct keys *keys, const char *name, const json_t *
 /* Whether keys are as the family has them, whatever their rule. */
 static int is_of_family(const struct keys *keys, const struct wlb_family_row *family)
 {
-	return family != NULL && ((keys->of_experts && family->experts) || (keys->of_gate && family->ungated));
+	return (keys->of_experts && family->experts) || (keys->of_gate && family->ungated);
 }
 
 static int is_known(const char *name)
@@ -154,7 +170,7 @@ int wlb_model_keys_check(const json_t *config, int of_shape, const struct wlb_fa
 		for (const char *const *name = keys->names; *name != NULL; name++) {
 			const json_t *value = wlb_config_field(config, *name);
 			if (value != NULL && (!of_shape || keys->of_shape) && !is_of_family(keys, family) &&
-			    check_value(keys, *name, value, error) < 0)
+			    check_value(keys, family, *name, value, error) < 0)
 				return -1;
 		}
 	return 0;

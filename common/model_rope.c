@@ -173,6 +173,38 @@ static int find_rope(const json_t *config, const json_t **rope, const char **nam
 	return 0;
 }
 
+/* Gemma 3: rope_parameters has an object for layers with full attention, and one for those with a window, whose angles
+ * are of the type "default". Replaces *rope by the first. */
+static int read_local(const json_t **rope, struct wlb_model *m, struct wlb_error *error)
+{
+	const json_t *of_both = *rope, *local = json_object_get(of_both, "sliding_attention");
+	const char *name;
+	json_t *value;
+	enum wlb_rope_type type;
+	json_object_foreach((json_t *)of_both, name, value)
+	{
+		int is_known = strcmp(name, "full_attention") == 0 || strcmp(name, "sliding_attention") == 0;
+		if (!is_known || !(json_is_object(value) || json_is_null(value)))
+			return wlb_config_refuse(
+				name, value, "only the objects \"full_attention\" and \"sliding_attention\" are known",
+				error);
+	}
+	*rope = wlb_config_field(of_both, "full_attention");
+	if (!json_is_object(local))
+		return 0;
+	if (read_type(local, &type, error) < 0 || check_fields(local, type, error) < 0)
+		return -1;
+	if (type != WLB_ROPE_DEFAULT)
+		return wlb_config_refuse("rope_type", local, "only \"default\" is known of \"sliding_attention\"",
+		                         error);
+	if (wlb_config_number(local, "rope_theta", WLB_CONFIG_OPTIONAL, &m->rope_local_base_freq, error) < 0)
+		return -1;
+	if (m->rope_local_base_freq < 1.0)
+		return wlb_fail(error, "sliding_attention: rope_theta is %g: it must be at least 1",
+		                m->rope_local_base_freq);
+	return 0;
+}
+
 int wlb_model_rope_read(const json_t *config, struct wlb_model *m, struct wlb_error *error)
 {
 	const json_t *rope;
@@ -180,6 +212,9 @@ int wlb_model_rope_read(const json_t *config, struct wlb_model *m, struct wlb_er
 	double rotated = 1.0;
 	if (find_rope(config, &rope, &name, error) < 0)
 		return -1;
+	if (wlb_family(m->family)->local_rope && rope != NULL && strcmp(name, "rope_parameters") == 0 &&
+	    read_local(&rope, m, error) < 0)
+		return wlb_fail_in(error, "%s", name);
 	if (rope != NULL && read_scaling(config, rope, m, error) < 0)
 		return wlb_fail_in(error, "%s", name);
 	if (m->family == WLB_FAMILY_PHI3 && m->rope_scaling.type != WLB_ROPE_DEFAULT)

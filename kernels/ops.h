@@ -110,7 +110,8 @@ struct wlb_attention_shape {
 	int64_t q_stride;
 	int64_t kv_stride; /* of k, and of v */
 	int64_t out_stride;
-	int window; /* keys that a query attends to at most, its own among them: the last ones; 0: no limit */
+	int window;     /* keys that a query attends to at most, its own among them: the last ones; 0: no limit */
+	double softcap; /* c: a scaled score s becomes c tanh(s / c) (Gemma 2, 2024); 0: it stays */
 };
 
 /* The matrix of a linear layer, or several of the same input one below the other, which are multiplied as one. */
@@ -127,6 +128,7 @@ struct wlb_norm_groups {
 	int64_t width;  /* columns of a group */
 	double total;   /* numbers that a sum is of: `width`, or more where other ranks have added theirs */
 	double epsilon; /* of the norm */
+	double weight_addend;
 };
 
 struct wlb_adamw {
@@ -225,17 +227,17 @@ struct wlb_ops {
 	void (*embedding_backward)(struct wlb_device *, void *d_table, const void *d_out, const int32_t *ids,
 	                           int64_t tokens, int64_t width, int64_t first, int64_t count);
 
-	/* -- RMSNorm (Zhang & Sennrich 2019) -- sum = x + residual, out = sum / rms(sum) * weight; rstd[tokens]
-	 * (master) is kept for backward. The norm is that of the sum as it is stored, so that the norm of the stored
-	 * sum has the same bits. residual NULL: the sum is x, and `sum` is neither read nor written. sum may be x or
-	 * residual. */
+	/* -- RMSNorm (Zhang & Sennrich 2019) -- sum = x + residual, out = sum / rms(sum) (weight + addend);
+	 * rstd[tokens] (master) is kept for backward. The norm is that of the sum as it is stored, so that the norm of
+	 * the stored sum has the same bits. residual NULL: the sum is x, and `sum` is neither read nor written. sum may
+	 * be x or residual. */
 	void (*rmsnorm_forward)(struct wlb_device *, void *out, void *rstd, void *sum, const void *x,
-	                        const void *residual, const void *weight, int64_t tokens, int64_t width,
+	                        const void *residual, const void *weight, double addend, int64_t tokens, int64_t width,
 	                        double epsilon);
 	/* `x` is the sum that the forward pass stored. Adds to d_x, which already carries the residual's gradient, and
 	 * to d_weight (gradients). */
 	void (*rmsnorm_backward)(struct wlb_device *, void *d_x, void *d_weight, const void *d_out, const void *x,
-	                         const void *weight, const void *rstd, int64_t tokens, int64_t width);
+	                         const void *weight, double addend, const void *rstd, int64_t tokens, int64_t width);
 
 	/* -- biases, of `width` columns of rows that are `stride` apart -- y[n, width] += bias, and the gradient of the
 	 * bias (gradients) += the sum of the rows of d_y */
@@ -244,9 +246,10 @@ struct wlb_ops {
 	                      int64_t width);
 
 	/* -- RMSNorm of groups of columns, queries and keys: of each row `groups` times `width` columns, which share
-	 * weight[width]. Its two passes begin with sums, to which other ranks can add theirs where they hold the rest
-	 * of a row -- sums[rows, groups] (master) = of each group the sum of x d, or, weight not NULL, of x d weight: d
-	 * = x before the forward pass, the gradient of the result before the backward pass. */
+	 * weight[width] + weight_addend, called weight here. Its two passes begin with sums, to which other ranks can
+	 * add theirs where they hold the rest of a row -- sums[rows, groups] (master) = of each group the sum of x d,
+	 * or, weight not NULL, of x d weight: d = x before the forward pass, the gradient of the result before the
+	 * backward pass. */
 	void (*group_norm_sums)(struct wlb_device *, void *sums, const void *x, int64_t x_stride, const void *d,
 	                        int64_t d_stride, const void *weight, const struct wlb_norm_groups *);
 	/* out = x / rms(x) weight, from the sums of the squares */
@@ -289,6 +292,11 @@ struct wlb_ops {
 	 * multiplies out needs it, and so it need not be kept since the forward pass */
 	void (*swiglu_backward)(struct wlb_device *, void *gate_up, void *d_out, int64_t n, int64_t width);
 
+	/* -- GeGLU (Shazeer 2020) -- as SwiGLU, with GELU in the place of SiLU, in its approximation by tanh: gelu(g) =
+	 * g sigmoid(2 sqrt(2 / pi) (g + 0.044715 g^3)) */
+	void (*geglu_forward)(struct wlb_device *, void *out, const void *gate_up, int64_t n, int64_t width);
+	void (*geglu_backward)(struct wlb_device *, void *gate_up, void *d_out, int64_t n, int64_t width);
+
 	/* -- loss -- of logits[tokens, count], the columns of the ids [first, first + count); targets int32, < 0: the
 	 * token has no target. It has two parts, so that tensor-parallel ranks that each hold a slice of the vocabulary
 	 * can combine their statistics between the two (vocabulary-parallel cross-entropy, Shoeybi et al. 2019):
@@ -299,10 +307,11 @@ struct wlb_ops {
 	/* statistics[parts, tokens, 3]: the statistics of every rank in rank order; parts is 1 for one rank. logits are
 	 * replaced by d_logits = (softmax - onehot) * scale, rows without a target by 0. Adds the cross-entropy (not
 	 * scaled) of one row after the other to *loss_sum (double, device; NULL: not wanted), so that the sum does not
-	 * depend on how rows are divided among calls. */
+	 * depend on how rows are divided among calls. softcap: logits are of the operation softcap with this cap, and
+	 * d_logits the gradient of what it was given; 0: they are not. */
 	void (*cross_entropy_gradient)(struct wlb_device *, double *loss_sum, void *logits, const void *statistics,
 	                               int parts, const int32_t *targets, int64_t tokens, int64_t first, int64_t count,
-	                               double scale);
+	                               double scale, double softcap);
 
 	/* -- rows -- row i of out = row rows[i] of x, `width` columns; a negative rows[i] gives 0; rows NULL: row i.
 	 * out and x do not overlap, but may be columns of one matrix. */
@@ -310,7 +319,9 @@ struct wlb_ops {
 	                    const int32_t *rows, int64_t count, int64_t width);
 
 	/* -- vectors of n reals -- */
-	void (*add)(struct wlb_device *, void *y, const void *x, int64_t n); /* y += x */
+	void (*add)(struct wlb_device *, void *y, const void *x, int64_t n);   /* y += x */
+	void (*scale)(struct wlb_device *, void *x, double factor, int64_t n); /* x *= factor */
+	void (*softcap)(struct wlb_device *, void *x, double cap, int64_t n);  /* x = cap tanh(x / cap); cap above 0 */
 	/* *sum (device) += x.x, of gradients */
 	void (*sum_squares)(struct wlb_device *, double *sum, const void *x, int64_t n);
 

@@ -58,6 +58,35 @@ static int check_experts(const struct wlb_model *m, struct wlb_error *error)
 	return check_count("num_experts_per_tok", m->num_experts_per_tok, m->num_experts, error);
 }
 
+/* Fields of Gemma, each of which may be 0, and the families that have them. */
+static int check_gemma(const struct wlb_model *m, struct wlb_error *error)
+{
+	const struct wlb_family_row *family = wlb_family(m->family);
+	const struct {
+		const char *name;
+		double value;
+		int may_be_there;
+	} numbers[] = {
+		{"query_pre_attn_scalar", m->query_pre_attn_scalar, family->scales_embedding},
+		{"attn_logit_softcapping", m->attn_logit_softcapping, family->score_softcap},
+		{"final_logit_softcapping", m->final_logit_softcapping, family->scales_embedding},
+		{"rope_local_base_freq", m->rope_local_base_freq, family->local_rope},
+	};
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		if (numbers[i].value == 0.0)
+			continue;
+		if (!numbers[i].may_be_there)
+			return wlb_fail(error, "%s is %g: a model of the family %s has none", numbers[i].name,
+			                numbers[i].value, family->model_type);
+		if (!isfinite(numbers[i].value) || numbers[i].value < 1e-3 || numbers[i].value > 1e9)
+			return wlb_fail(error, "%s is %g: it must lie between 0.001 and 1e9", numbers[i].name,
+			                numbers[i].value);
+	}
+	if (m->rope_local_base_freq != 0.0 && m->rope_local_base_freq < 1.0)
+		return wlb_fail(error, "rope_local_base_freq is %g: it must be at least 1", m->rope_local_base_freq);
+	return 0;
+}
+
 int wlb_model_check(const struct wlb_model *m, struct wlb_error *error)
 {
 	if (check_count("hidden_size", m->hidden_size, 1 << 20, error) < 0 ||
@@ -89,7 +118,9 @@ int wlb_model_check(const struct wlb_model *m, struct wlb_error *error)
 		return wlb_fail(error, "rope_theta is %g: it must be a finite number of at least 1", m->rope_theta);
 	if (!isfinite(m->rms_norm_eps) || m->rms_norm_eps <= 0.0 || m->rms_norm_eps >= 1.0)
 		return wlb_fail(error, "rms_norm_eps is %g: it must lie between 0 and 1", m->rms_norm_eps);
-	return check_experts(m, error) < 0 ? -1 : check_scaling(&m->rope_scaling, error);
+	if (check_experts(m, error) < 0 || check_gemma(m, error) < 0)
+		return -1;
+	return check_scaling(&m->rope_scaling, error);
 }
 
 int64_t wlb_model_rotary_dim(const struct wlb_model *m)
@@ -100,6 +131,17 @@ int64_t wlb_model_rotary_dim(const struct wlb_model *m)
 int wlb_model_layer_rotates(const struct wlb_model *m, int64_t layer)
 {
 	return m->no_rope_layer_interval == 0 || (layer + 1) % m->no_rope_layer_interval != 0;
+}
+
+int wlb_model_angle_kinds(const struct wlb_model *m)
+{
+	return m->rope_local_base_freq > 0.0 ? WLB_ANGLES_KINDS : 1;
+}
+
+enum wlb_angles wlb_model_layer_angles(const struct wlb_model *m, int64_t layer)
+{
+	int is_local = wlb_model_angle_kinds(m) > 1 && wlb_model_layer_window(m, layer) > 0;
+	return is_local ? WLB_ANGLES_LOCAL : WLB_ANGLES_GLOBAL;
 }
 
 int64_t wlb_model_layer_window(const struct wlb_model *m, int64_t layer)
@@ -126,7 +168,7 @@ int64_t wlb_model_layer_vector_parameters(const struct wlb_model *m)
 {
 	const struct wlb_family_row *family = wlb_family(m->family);
 	int64_t q = m->num_attention_heads * m->head_dim, kv = m->num_key_value_heads * m->head_dim;
-	int64_t parameters = 2 * norm_parameters(m);
+	int64_t parameters = (family->norms == WLB_NORMS_BOTH ? 4 : 2) * norm_parameters(m);
 	if (family->qkv_biases)
 		parameters += q + 2 * kv;
 	if (family->qk_norm == WLB_QK_NORM_HEAD)

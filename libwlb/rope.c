@@ -57,13 +57,22 @@ static double scale_yarn(const struct wlb_rope_scaling *s, const struct ramp *ra
 	return frequency / s->factor * divided + frequency * (1.0 - divided);
 }
 
-double wlb_rope_frequencies(const struct wlb_model *m, double *frequencies)
+/* What the cosines and sines of all types are multiplied by for query_pre_attn_scalar. */
+static double score_factor(const struct wlb_model *m)
 {
-	const struct wlb_rope_scaling *s = &m->rope_scaling;
+	return m->query_pre_attn_scalar > 0.0 ? pow((double)m->head_dim / m->query_pre_attn_scalar, 0.25) : 1.0;
+}
+
+double wlb_rope_frequencies(const struct wlb_model *m, enum wlb_angles kind, double *frequencies)
+{
+	static const struct wlb_rope_scaling unscaled = {.type = WLB_ROPE_DEFAULT};
+	int is_local = kind == WLB_ANGLES_LOCAL;
+	const struct wlb_rope_scaling *s = is_local ? &unscaled : &m->rope_scaling;
+	double theta = is_local ? m->rope_local_base_freq : m->rope_theta;
 	int64_t dim = wlb_model_rotary_dim(m);
 	const struct ramp ramp = s->type == WLB_ROPE_YARN ? yarn_ramp(m, (double)dim) : (struct ramp){0.0, 1.0};
 	for (int64_t i = 0; i < dim / 2; i++) {
-		double frequency = pow(m->rope_theta, -2.0 * (double)i / (double)dim);
+		double frequency = pow(theta, -2.0 * (double)i / (double)dim);
 		switch (s->type) {
 		case WLB_ROPE_DEFAULT:
 		case WLB_ROPE_TYPES:
@@ -80,5 +89,5 @@ double wlb_rope_frequencies(const struct wlb_model *m, double *frequencies)
 		}
 		frequencies[i] = frequency;
 	}
-	return s->type == WLB_ROPE_YARN ? s->attention_factor : 1.0;
+	return (s->type == WLB_ROPE_YARN ? s->attention_factor : 1.0) * score_factor(m);
 }

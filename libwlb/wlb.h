@@ -83,6 +83,8 @@ enum wlb_family {
 	WLB_FAMILY_QWEN3_MOE,
 	WLB_FAMILY_OLMOE,
 	WLB_FAMILY_NEMOTRON,
+	WLB_FAMILY_GEMMA2,
+	WLB_FAMILY_GEMMA3, /* of text alone */
 	WLB_FAMILIES
 };
 
@@ -93,12 +95,23 @@ enum wlb_qk_norm {
 	WLB_QK_NORM_ALL,  /* of all heads together */
 };
 
+/* Where a layer has RMSNorms of the residual stream's width. */
+enum wlb_norms {
+	WLB_NORMS_BEFORE, /* x + attention(norm(x)), then x + mlp(norm(x)) */
+	WLB_NORMS_AFTER,  /* x + norm(attention(x)), then x + norm(mlp(x)) */
+	WLB_NORMS_BOTH,   /* x + norm(attention(norm(x))), then x + norm(mlp(norm(x))) */
+};
+
 struct wlb_family_row {
 	const char *model_type, *architecture; /* of Hugging Face's config.json */
 	int qkv_biases;                        /* queries, keys and values have a bias */
 	enum wlb_qk_norm qk_norm;
-	/* x + norm(attention(x)) and x + norm(mlp(x)), for x + attention(norm(x)) and x + mlp(norm(x)) */
-	int norms_after;
+	enum wlb_norms norms;
+	int norms_add_one;    /* norms multiply by 1 + weight, which is 0 at first */
+	int gelu_gate;        /* the gate of the MLP passes GELU, by its form with tanh, and not SiLU */
+	int scales_embedding; /* rows of the embedding are multiplied by the square root of hidden_size */
+	int score_softcap;    /* attn_logit_softcapping may be given */
+	int local_rope;       /* layers with a window have angles of their own, of rope_local_base_freq */
 	/* Hugging Face's files have queries, keys and values in one tensor, and gate and up in one. */
 	int fused_tensors;
 	int experts;     /* each layer has num_experts MLPs, to num_experts_per_tok of which a token is sent */
@@ -160,8 +173,12 @@ struct wlb_model {
 	int64_t sliding_window;
 	/* Bit l % 64 of full_layers[l / 64] is set where layer l has no window although sliding_window is not 0. */
 	uint64_t full_layers[WLB_LAYERS_MAX / 64];
-	int64_t num_experts;         /* of every layer; 0: the family has none */
-	int64_t num_experts_per_tok; /* of them, by which a token is computed */
+	int64_t num_experts;            /* of every layer; 0: the family has none */
+	int64_t num_experts_per_tok;    /* of them, by which a token is computed */
+	double query_pre_attn_scalar;   /* scores are divided by its square root; 0: by that of head_dim */
+	double attn_logit_softcapping;  /* c: a score s becomes c tanh(s / c); 0: it stays */
+	double final_logit_softcapping; /* the same of logits */
+	double rope_local_base_freq;    /* rope_theta of the layers with a window; 0: that of all layers */
 };
 
 /* Returns 0 when the shape can be built, -1 with the field, its value and the rule otherwise. */
@@ -187,9 +204,23 @@ int64_t wlb_model_rotary_dim(const struct wlb_model *model);
 /* Whether a layer, counted from 0, rotates its queries and keys. */
 int wlb_model_layer_rotates(const struct wlb_model *model, int64_t layer);
 
+/* Which angles rotate the queries and keys of a layer. */
+enum wlb_angles {
+	WLB_ANGLES_GLOBAL, /* of rope_theta and rope_scaling */
+	WLB_ANGLES_LOCAL,  /* of rope_local_base_freq */
+	WLB_ANGLES_KINDS,
+};
+
+/* The kinds of angles that the model has: 1, or 2. */
+int wlb_model_angle_kinds(const struct wlb_model *model);
+
+/* Those of a layer, counted from 0. */
+enum wlb_angles wlb_model_layer_angles(const struct wlb_model *model, int64_t layer);
+
 /* Sets frequencies[rotary_dim / 2], in radians for each position, and returns what cosines and sines are multiplied by.
- */
-double wlb_rope_frequencies(const struct wlb_model *model, double *frequencies);
+ * Attention divides scores by the square root of head_dim; where the model has query_pre_attn_scalar, the rest of the
+ * factor is in the cosines and sines, as it is in YaRN: its square root is that of queries, and that of keys. */
+double wlb_rope_frequencies(const struct wlb_model *model, enum wlb_angles kind, double *frequencies);
 
 /* The keys that a query attends to at most in a layer, counted from 0; 0: no limit. */
 int64_t wlb_model_layer_window(const struct wlb_model *model, int64_t layer);

@@ -22,6 +22,7 @@ struct geometry {
 	int64_t lse_stride;
 	int window;
 	real scale;
+	real softcap; /* 0: none */
 };
 
 static inline struct geometry geometry_of(struct wlb_device *device, const struct wlb_attention_shape *shape)
@@ -36,6 +37,7 @@ static inline struct geometry geometry_of(struct wlb_device *device, const struc
 		.lse_stride = shape->heads,
 		.window = shape->window,
 		.scale = (real)(1 / sqrt((double)shape->head_dim)),
+		.softcap = (real)shape->softcap,
 	};
 }
 
@@ -95,6 +97,15 @@ static inline void multiply(const struct geometry *g, int op_a, int op_b, int m,
                             const real *a, int64_t lda, const real *b, int64_t ldb, real beta, real *c, int64_t ldc)
 {
 	g->gemm(CblasRowMajor, op_a, op_b, m, n, k, alpha, a, (int)lda, b, (int)ldb, beta, c, (int)ldc);
+}
+
+/* Applies the soft cap to a tile of scores, where there is one. */
+static inline void cap_scores(const struct geometry *g, real *scores, int queries, int keys)
+{
+	for (int i = 0; g->softcap > 0 && i < queries; i++)
+#pragma omp simd
+		for (int j = 0; j < keys; j++)
+			scores[i * TILE_KEYS + j] = g->softcap * wlb_tanh(scores[i * TILE_KEYS + j] / g->softcap);
 }
 
 #endif

@@ -28,13 +28,16 @@ static real dot(const real *a, const real *b, int n)
 	return sum;
 }
 
-/* probabilities = exp(probabilities - lse), scores = probabilities (scores - delta); both 0 where masked. */
-static void row_gradient(real *probabilities, real *scores, struct visible visible, int keys, real lse, real delta)
+/* probabilities = exp(probabilities - lse), scores = probabilities (scores - delta), times the derivative of the soft
+ * cap c where 1 / c is not 0; both 0 where masked. */
+static void row_gradient(real *probabilities, real *scores, struct visible visible, int keys, real lse, real delta,
+                         real inverse_cap)
 {
 #pragma omp simd
 	for (int j = visible.low; j < visible.high; j++) {
+		real slope = wlb_softcap_slope(probabilities[j], inverse_cap);
 		probabilities[j] = wlb_exp(probabilities[j] - lse);
-		scores[j] = probabilities[j] * (scores[j] - delta);
+		scores[j] = probabilities[j] * (scores[j] - delta) * slope;
 	}
 	clear_masked(probabilities, visible, keys);
 	clear_masked(scores, visible, keys);
@@ -63,12 +66,13 @@ static void backward_queries(const struct backward *b, const struct wlb_segment 
 			(segment->k_start + (int64_t)start) * g->kv_stride + (int64_t)(head / g->group) * g->head_dim;
 		multiply(g, NOT_TRANSPOSED, TRANSPOSED, queries, keys, g->head_dim, g->scale, q, g->q_stride,
 		         b->k + k_at, g->kv_stride, 0, tile->probabilities, TILE_KEYS);
+		cap_scores(g, tile->probabilities, queries, keys);
 		multiply(g, NOT_TRANSPOSED, TRANSPOSED, queries, keys, g->head_dim, 1, d_out, g->out_stride,
 		         b->v + k_at, g->kv_stride, 0, tile->scores, TILE_KEYS);
 		for (int i = 0; i < queries; i++)
 			row_gradient(tile->probabilities + i * TILE_KEYS, tile->scores + i * TILE_KEYS,
 			             visible_scores(segment, g->window, first + i, start, keys), keys,
-			             lse[i * g->lse_stride], tile->delta[i]);
+			             lse[i * g->lse_stride], tile->delta[i], g->softcap > 0 ? 1 / g->softcap : 0);
 		multiply(g, TRANSPOSED, NOT_TRANSPOSED, keys, g->head_dim, queries, 1, tile->probabilities, TILE_KEYS,
 		         d_out, g->out_stride, 1, b->d_v + k_at, g->kv_stride);
 		multiply(g, NOT_TRANSPOSED, NOT_TRANSPOSED, queries, g->head_dim, keys, g->scale, tile->scores,

@@ -74,6 +74,7 @@ static void forward_queries(real *out, real *lse, const real *q, const real *k, 
 		int keys = least(TILE_KEYS, end - start);
 		multiply(g, NOT_TRANSPOSED, TRANSPOSED, queries, keys, g->head_dim, g->scale, q, g->q_stride,
 		         k + start * g->kv_stride, g->kv_stride, 0, tile->scores, TILE_KEYS);
+		cap_scores(g, tile->scores, queries, keys);
 		for (int i = 0; i < queries; i++)
 			row_softmax(tile->scores + i * TILE_KEYS,
 			            visible_scores(segment, g->window, first + i, start, keys), keys, &tile->most[i],

@@ -59,14 +59,17 @@ static struct combined_statistics combine_statistics(const struct row_statistics
 
 /* Replaces a row's logits by their gradient. */
 static void row_gradient(real *logits, const struct combined_statistics *combined, int64_t target, int64_t count,
-                         double scale)
+                         double scale, double softcap)
 {
 	const real largest = (real)combined->largest, factor = (real)(scale / combined->sum);
+	const real inverse = softcap > 0 ? (real)(1 / softcap) : 0;
+	const int is_here = target >= 0 && target < count;
+	const real slope_of_target = is_here ? wlb_softcap_slope(logits[target], inverse) : 0;
 #pragma omp simd
 	for (int64_t i = 0; i < count; i++)
-		logits[i] = wlb_exp(logits[i] - largest) * factor;
-	if (target >= 0 && target < count)
-		logits[target] -= (real)scale;
+		logits[i] = wlb_exp(logits[i] - largest) * factor * wlb_softcap_slope(logits[i], inverse);
+	if (is_here)
+		logits[target] -= (real)scale * slope_of_target;
 }
 
 /* All arrays and numbers of one call. */
@@ -76,7 +79,7 @@ struct gradient {
 	int parts;
 	const int32_t *targets;
 	int64_t tokens, first, count;
-	double scale;
+	double scale, softcap;
 };
 
 /* Replaces the logits of a row by their gradient; returns the loss of the row. */
@@ -88,15 +91,15 @@ static double loss_and_gradient(const struct gradient *g, int64_t t)
 		return 0;
 	}
 	struct combined_statistics combined = combine_statistics(g->statistics + t, g->parts, g->tokens);
-	row_gradient(logits, &combined, g->targets[t] - g->first, g->count, g->scale);
+	row_gradient(logits, &combined, g->targets[t] - g->first, g->count, g->scale, g->softcap);
 	return log(combined.sum) + combined.largest - combined.target;
 }
 
 void VARIANT(cross_entropy_gradient)(struct wlb_device *device, double *loss_sum, void *logits, const void *statistics,
                                      int parts, const int32_t *targets, int64_t tokens, int64_t first, int64_t count,
-                                     double scale)
+                                     double scale, double softcap)
 {
-	const struct gradient g = {logits, statistics, parts, targets, tokens, first, count, scale};
+	const struct gradient g = {logits, statistics, parts, targets, tokens, first, count, scale, softcap};
 	int threads = wlb_cpu_of(device)->threads;
 	double *losses = wlb_cpu_scratch(device, (size_t)tokens * sizeof(*losses));
 	if (losses == NULL)

@@ -18,7 +18,7 @@ void VARIANT(group_norm_sums)(struct wlb_device *device, void *sums_out, const v
                               const struct wlb_norm_groups *g)
 {
 	real *sums = sums_out;
-	const real *x = x_in, *d = d_in, *weight = weight_in;
+	const real *x = x_in, *d = d_in, *weight = weight_in, addend = (real)g->weight_addend;
 	int threads = wlb_cpu_of(device)->threads;
 #pragma omp parallel for schedule(static) num_threads(threads) if (is_parallel(g))
 	for (int64_t line = 0; line < g->rows * g->groups; line++) {
@@ -32,7 +32,7 @@ void VARIANT(group_norm_sums)(struct wlb_device *device, void *sums_out, const v
 		else
 #pragma omp simd reduction(+ : sum)
 			for (int64_t i = 0; i < g->width; i++)
-				sum += weight[i] * b[i] * a[i];
+				sum += (weight[i] + addend) * b[i] * a[i];
 		sums[line] = sum;
 	}
 }
@@ -42,7 +42,7 @@ void VARIANT(group_norm_forward)(struct wlb_device *device, void *out_out, int64
                                  const struct wlb_norm_groups *g)
 {
 	real *out = out_out;
-	const real *x = x_in, *squares = squares_in, *weight = weight_in;
+	const real *x = x_in, *squares = squares_in, *weight = weight_in, addend = (real)g->weight_addend;
 	int threads = wlb_cpu_of(device)->threads;
 #pragma omp parallel for schedule(static) num_threads(threads) if (is_parallel(g))
 	for (int64_t line = 0; line < g->rows * g->groups; line++) {
@@ -51,7 +51,7 @@ void VARIANT(group_norm_forward)(struct wlb_device *device, void *out_out, int64
 		real *to = out + row * out_stride + column, r = rstd_of(g, squares[line]);
 #pragma omp simd
 		for (int64_t i = 0; i < g->width; i++)
-			to[i] = from[i] * r * weight[i];
+			to[i] = from[i] * r * (weight[i] + addend);
 	}
 }
 
@@ -69,14 +69,15 @@ static void add_weight_gradient(real *d_weight, const real *d, int64_t d_stride,
 	}
 }
 
-/* With y = x r w: dx = r (w dy - x r^2 sum(w dy x) / total). The gradient of the weight is summed before dy is
- * replaced, each column by one thread. */
+/* With w = weight + weight_addend and y = x r w: dx = r (w dy - x r^2 sum(w dy x) / total). The gradient of the weight
+ * is summed before dy is replaced, each column by one thread. */
 void VARIANT(group_norm_backward)(struct wlb_device *device, void *d_out, int64_t d_stride, void *d_weight_out,
                                   const void *x_in, int64_t x_stride, const void *squares_in, const void *products_in,
                                   const void *weight_in, const struct wlb_norm_groups *g)
 {
 	real *d = d_out, *d_weight = d_weight_out;
 	const real *x = x_in, *squares = squares_in, *products = products_in, *weight = weight_in;
+	const real addend = (real)g->weight_addend;
 	int threads = wlb_cpu_of(device)->threads;
 #pragma omp parallel for schedule(static, 1) num_threads(threads) if (is_parallel(g))
 	for (int part = 0; part < threads; part++)
@@ -90,6 +91,6 @@ void VARIANT(group_norm_backward)(struct wlb_device *device, void *d_out, int64_
 		real mean = r * r * products[line] / (real)g->total;
 #pragma omp simd
 		for (int64_t i = 0; i < g->width; i++)
-			of_d[i] = r * (weight[i] * of_d[i] - of_x[i] * mean);
+			of_d[i] = r * ((weight[i] + addend) * of_d[i] - of_x[i] * mean);
 	}
 }

@@ -88,6 +88,18 @@ static inline real wlb_exp(real x)
 	return x < EXP_MIN ? 0 : y;
 }
 
+/* Its error is that of a number near 1, also where the result is small. */
+static inline real wlb_tanh(real x)
+{
+	return 1 - 2 / (wlb_exp(2 * x) + 1);
+}
+
+/* The derivative of c tanh(x / c), from that value and 1 / c; 1 where 1 / c is 0, which is that of no soft cap. */
+static inline real wlb_softcap_slope(real capped, real inverse_cap)
+{
+	return inverse_cap > 0 ? 1 - capped * inverse_cap * (capped * inverse_cap) : 1;
+}
+
 /* Maps the bits of a number to an integer with the same order as the numbers (NaN above all others). The function is
  * its own inverse. */
 static inline real_order wlb_ordered_bits(real_order bits)
@@ -124,9 +136,10 @@ void VARIANT(embedding_forward)(struct wlb_device *, void *out, const void *tabl
 void VARIANT(embedding_backward)(struct wlb_device *, void *d_table, const void *d_out, const int32_t *ids,
                                  int64_t tokens, int64_t width, int64_t first, int64_t count);
 void VARIANT(rmsnorm_forward)(struct wlb_device *, void *out, void *rstd, void *sum, const void *x,
-                              const void *residual, const void *weight, int64_t tokens, int64_t width, double epsilon);
+                              const void *residual, const void *weight, double addend, int64_t tokens, int64_t width,
+                              double epsilon);
 void VARIANT(rmsnorm_backward)(struct wlb_device *, void *d_x, void *d_weight, const void *d_out, const void *x,
-                               const void *weight, const void *rstd, int64_t tokens, int64_t width);
+                               const void *weight, double addend, const void *rstd, int64_t tokens, int64_t width);
 void VARIANT(add_bias)(struct wlb_device *, void *y, int64_t stride, const void *bias, int64_t n, int64_t width);
 void VARIANT(bias_backward)(struct wlb_device *, void *d_bias, const void *d_y, int64_t stride, int64_t n,
                             int64_t width);
@@ -148,13 +161,17 @@ void VARIANT(attention_backward)(struct wlb_device *, void *d_q, void *d_k, void
                                  const struct wlb_segments *, const struct wlb_attention_shape *);
 void VARIANT(swiglu_forward)(struct wlb_device *, void *out, const void *gate_up, int64_t n, int64_t width);
 void VARIANT(swiglu_backward)(struct wlb_device *, void *gate_up, void *d_out, int64_t n, int64_t width);
+void VARIANT(geglu_forward)(struct wlb_device *, void *out, const void *gate_up, int64_t n, int64_t width);
+void VARIANT(geglu_backward)(struct wlb_device *, void *gate_up, void *d_out, int64_t n, int64_t width);
 void VARIANT(cross_entropy_statistics)(struct wlb_device *, void *statistics, const void *logits,
                                        const int32_t *targets, int64_t tokens, int64_t first, int64_t count);
 void VARIANT(cross_entropy_gradient)(struct wlb_device *, double *loss_sum, void *logits, const void *statistics,
                                      int parts, const int32_t *targets, int64_t tokens, int64_t first, int64_t count,
-                                     double scale);
+                                     double scale, double softcap);
 void VARIANT(gather_rows)(struct wlb_device *, void *out, int64_t out_stride, const void *x, int64_t x_stride,
                           const int32_t *rows, int64_t count, int64_t width);
+void VARIANT(scale)(struct wlb_device *, void *x, double factor, int64_t n);
+void VARIANT(softcap)(struct wlb_device *, void *x, double cap, int64_t n);
 void VARIANT(add)(struct wlb_device *, void *y, const void *x, int64_t n);
 void VARIANT(sum_squares)(struct wlb_device *, double *sum, const void *x, int64_t n);
 void VARIANT(clip_factor)(struct wlb_device *, double *factor, const double *sum_squares, const double *loss_sum,

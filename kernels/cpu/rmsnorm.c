@@ -5,7 +5,8 @@
 
 enum { GRAIN = 64 / sizeof(real) };
 
-static void row_forward(real *out, real *rstd, const real *x, const real *weight, int64_t width, real epsilon)
+static void row_forward(real *out, real *rstd, const real *x, const real *weight, real addend, int64_t width,
+                        real epsilon)
 {
 	real sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -15,7 +16,7 @@ static void row_forward(real *out, real *rstd, const real *x, const real *weight
 	*rstd = r;
 #pragma omp simd
 	for (int64_t i = 0; i < width; i++)
-		out[i] = x[i] * r * weight[i];
+		out[i] = x[i] * r * (weight[i] + addend);
 }
 
 static void add_rows(real *sum, const real *x, const real *residual, int64_t width)
@@ -26,8 +27,8 @@ static void add_rows(real *sum, const real *x, const real *residual, int64_t wid
 }
 
 void VARIANT(rmsnorm_forward)(struct wlb_device *device, void *out_out, void *rstd_out, void *sum_out, const void *x_in,
-                              const void *residual_in, const void *weight_in, int64_t tokens, int64_t width,
-                              double epsilon)
+                              const void *residual_in, const void *weight_in, double addend, int64_t tokens,
+                              int64_t width, double epsilon)
 {
 	real *out = out_out, *rstd = rstd_out, *sum = sum_out;
 	const real *x = x_in, *residual = residual_in, *weight = weight_in;
@@ -39,30 +40,30 @@ void VARIANT(rmsnorm_forward)(struct wlb_device *device, void *out_out, void *rs
 			add_rows(sum + t * width, row, residual + t * width, width);
 			row = sum + t * width;
 		}
-		row_forward(out + t * width, rstd + t, row, weight, width, (real)epsilon);
+		row_forward(out + t * width, rstd + t, row, weight, (real)addend, width, (real)epsilon);
 	}
 }
 
-/* With y = x r w: dx = r (w dy - x r^2 mean(w dy x)), dw += dy x r. */
-static void row_backward(real *d_x, real *d_weight, const real *d_out, const real *x, const real *weight, real r,
-                         int64_t width)
+/* With w = weight + addend and y = x r w: dx = r (w dy - x r^2 mean(w dy x)), dw += dy x r. */
+static void row_backward(real *d_x, real *d_weight, const real *d_out, const real *x, const real *weight, real addend,
+                         real r, int64_t width)
 {
 	real sum = 0;
 #pragma omp simd reduction(+ : sum)
 	for (int64_t i = 0; i < width; i++)
-		sum += weight[i] * d_out[i] * x[i];
+		sum += (weight[i] + addend) * d_out[i] * x[i];
 	real mean = r * r * sum / (real)width;
 #pragma omp simd
 	for (int64_t i = 0; i < width; i++) {
-		d_x[i] += r * (weight[i] * d_out[i] - x[i] * mean);
+		d_x[i] += r * ((weight[i] + addend) * d_out[i] - x[i] * mean);
 		d_weight[i] += d_out[i] * x[i] * r;
 	}
 }
 
 /* Each part sums the weight's gradient over its own tokens; then the parts are added in order. */
 void VARIANT(rmsnorm_backward)(struct wlb_device *device, void *d_x_out, void *d_weight_out, const void *d_out_in,
-                               const void *x_in, const void *weight_in, const void *rstd_in, int64_t tokens,
-                               int64_t width)
+                               const void *x_in, const void *weight_in, double addend, const void *rstd_in,
+                               int64_t tokens, int64_t width)
 {
 	real *d_x = d_x_out, *d_weight = d_weight_out;
 	const real *d_out = d_out_in, *x = x_in, *weight = weight_in, *rstd = rstd_in;
@@ -77,7 +78,8 @@ void VARIANT(rmsnorm_backward)(struct wlb_device *device, void *d_x_out, void *d
 		real *mine = partial + part * stride;
 		memset(mine, 0, (size_t)width * sizeof(real));
 		for (int64_t t = rows.begin; t < rows.end; t++)
-			row_backward(d_x + t * width, mine, d_out + t * width, x + t * width, weight, rstd[t], width);
+			row_backward(d_x + t * width, mine, d_out + t * width, x + t * width, weight, (real)addend,
+			             rstd[t], width);
 	}
 	for (int part = 0; part < parts; part++)
 		for (int64_t i = 0; i < width; i++)

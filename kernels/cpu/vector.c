@@ -1,4 +1,4 @@
-/* Adds vectors and sums their squares. */
+/* Adds, scales and caps vectors, and sums their squares. */
 #include "kernels/cpu/operations.h"
 
 /* Elements between two prefetches; parts begin at multiples of it. */
@@ -12,6 +12,26 @@ void VARIANT(add)(struct wlb_device *device, void *y_out, const void *x_in, int6
 #pragma omp parallel for simd schedule(static) num_threads(threads) if (n >= WLB_CPU_PARALLEL_ELEMENTS)
 	for (int64_t i = 0; i < n; i++)
 		y[i] += x[i];
+}
+
+void VARIANT(scale)(struct wlb_device *device, void *x_out, double factor, int64_t n)
+{
+	real *x = x_out;
+	const real by = (real)factor;
+	int threads = wlb_cpu_of(device)->threads;
+#pragma omp parallel for simd schedule(static) num_threads(threads) if (n >= WLB_CPU_PARALLEL_ELEMENTS)
+	for (int64_t i = 0; i < n; i++)
+		x[i] *= by;
+}
+
+void VARIANT(softcap)(struct wlb_device *device, void *x_out, double cap, int64_t n)
+{
+	real *x = x_out;
+	const real most = (real)cap;
+	int threads = wlb_cpu_of(device)->threads;
+#pragma omp parallel for simd schedule(static) num_threads(threads) if (n >= WLB_CPU_PARALLEL_ELEMENTS)
+	for (int64_t i = 0; i < n; i++)
+		x[i] = most * wlb_tanh(x[i] / most);
 }
 
 static double block_squares(const real *x, int64_t n)

@@ -82,6 +82,29 @@ __device__ static inline void wlb_mask(float (&scores)[columns][4], const struct
 		}
 }
 
+/* The soft cap of scores that are not scaled yet; kernels are compiled with it and without, so that those of most
+ * models keep their registers. A score that is not seen is -infinity only afterwards. */
+template <int dim, int columns> __device__ static inline void wlb_cap_scores(float (&scores)[columns][4], float softcap)
+{
+	const float cap = softcap / wlb_attention_scale<dim>(), inverse = 1.0f / cap;
+#pragma unroll
+	for (int i = 0; i < columns * 4; i++)
+		scores[i / 4][i % 4] = cap * tanhf(scores[i / 4][i % 4] * inverse);
+}
+
+/* Multiplies by the derivative of the soft cap, from the capped scores; 0 where they are not seen. */
+template <int dim, int columns>
+__device__ static inline void wlb_multiply_cap_slopes(float (&values)[columns][4], const float (&scores)[columns][4],
+                                                      float softcap)
+{
+	const float inverse = wlb_attention_scale<dim>() / softcap;
+#pragma unroll
+	for (int i = 0; i < columns * 4; i++) {
+		const float part_of_cap = fmaxf(scores[i / 4][i % 4] * inverse, -1.0f);
+		values[i / 4][i % 4] *= 1.0f - part_of_cap * part_of_cap;
+	}
+}
+
 /* The sum, or the largest, of the values that the four lanes of a row have. */
 __device__ static inline float wlb_row_sum(float value)
 {

@@ -32,6 +32,7 @@ struct wlb_cuda_attention {
 	const int32_t *readers;               /* backward only */
 	int query_tile_count;
 	int key_tile_count;
+	float softcap;  /* c: a scaled score s becomes c tanh(s / c); 0: it stays */
 	int tile_rows;  /* that the lists were made with */
 	int window;     /* keys that a query attends to at most; 0: no limit */
 	int64_t q_rows; /* of q, out and their gradients: beyond them there is no memory */

@@ -96,16 +96,18 @@ __device__ static inline void read_statistics(float (&lse_log2)[2], float (&delt
 }
 
 /* Adds the columns from `first` on to d_q; `query` is the warp's first row, counted in the segment. */
-template <typename element, int dim>
+template <typename element, int dim, bool is_capped>
 __device__ static inline void add_keys(float (&d_q)[1][dim / 8][4], int stage, int row, const float (&lse_log2)[2],
                                        const float (&delta)[2], const struct wlb_segment &segment, int window,
-                                       int query, int first)
+                                       int query, int first, float softcap)
 {
 	typedef shared<element, dim> memory;
 	constexpr int columns = memory::columns;
 	float scores[1][columns / 8][4], products[1][columns / 8][4];
 	wlb_multiply_rows<dim>(scores, memory::row_tile(0), row, memory::column_tile(stage, 0));
 	wlb_multiply_rows<dim>(products, memory::row_tile(1), row, memory::column_tile(stage, 1));
+	if (is_capped)
+		wlb_cap_scores<dim>(scores[0], softcap);
 	if (!wlb_all_seen(segment, window, query, query + 15, first, first + columns)) {
 		const int mine = query + threadIdx.x % 32 / 4;
 		const struct wlb_seen seen[2] = {wlb_keys_seen_from(segment, window, mine, first),
@@ -118,10 +120,12 @@ __device__ static inline void add_keys(float (&d_q)[1][dim / 8][4], int stage, i
 		for (int i = 0; i < 4; i++)
 			products[0][n][i] =
 				probability<dim>(scores[0][n][i], lse_log2[i / 2]) * (products[0][n][i] - delta[i / 2]);
+	if (is_capped)
+		wlb_multiply_cap_slopes<dim>(products[0], scores[0], softcap);
 	wlb_multiply_columns<dim>(d_q, products, memory::column_tile(stage, 0), 0);
 }
 
-template <typename element, int dim>
+template <typename element, int dim, bool is_capped>
 __global__ static void __launch_bounds__(wlb_attention_sizes<element, dim>::rows * 2)
 	attention_backward_of_queries(const struct wlb_cuda_attention a)
 {
@@ -159,8 +163,8 @@ __global__ static void __launch_bounds__(wlb_attention_sizes<element, dim>::rows
 		if (first < begin)
 			read_statistics<element, dim>(lse_log2, delta, a, token, head, row, valid);
 		else if (first < warp_end && first + columns > warp_begin)
-			add_keys<element, dim>(d_q, stage, row, lse_log2, delta, segment, a.window, tile.first + row,
-			                       first);
+			add_keys<element, dim, is_capped>(d_q, stage, row, lse_log2, delta, segment, a.window,
+			                                  tile.first + row, first, a.softcap);
 	}
 	__syncwarp(); /* no lane needs the warp's queries any more */
 	const float scale = wlb_attention_scale<dim>(), factor[2] = {scale, scale};
@@ -196,25 +200,31 @@ __device__ static inline float fetch(const struct wlb_query_block &place, const 
 }
 
 /* Adds the queries at a place to d_k and d_v; `column` is the first of the columns of both that this warp has. */
-template <typename element, int dim, int width>
+template <typename element, int dim, int width, bool is_capped>
 __device__ static inline void add_queries(float (&d_k)[1][width][4], float (&d_v)[1][width][4], int stage, int row,
-                                          int column, const struct wlb_query_block &place, int window, int key)
+                                          int column, const struct wlb_query_block &place, int window, int key,
+                                          float softcap)
 {
 	typedef shared<element, dim> memory;
 	constexpr int columns = memory::columns;
 	float scores[1][columns / 8][4], products[1][columns / 8][4];
 	wlb_multiply_rows<dim>(scores, memory::row_tile(0), row, memory::column_tile(stage, 0));
 	wlb_multiply_rows<dim>(products, memory::row_tile(1), row, memory::column_tile(stage, 1));
+	if (is_capped)
+		wlb_cap_scores<dim>(scores[0], softcap);
 	wlb_mask_queries<columns>(scores[0], place, window, key);
 	const float *const lse_log2 = memory::statistics(stage), *const delta = lse_log2 + columns;
 #pragma unroll
-	for (int n = 0; n < columns / 8; n++)
+	for (int i = 0; i < columns / 2; i++)
+		products[0][i / 4][i % 4] -= delta[8 * (i / 4) + threadIdx.x % 4 * 2 + i % 2];
+	if (is_capped)
+		wlb_multiply_cap_slopes<dim>(products[0], scores[0], softcap);
 #pragma unroll
-		for (int i = 0; i < 4; i++) {
-			const int query = 8 * n + threadIdx.x % 4 * 2 + i % 2;
-			scores[0][n][i] = probability<dim>(scores[0][n][i], lse_log2[query]);
-			products[0][n][i] = scores[0][n][i] * (products[0][n][i] - delta[query]);
-		}
+	for (int i = 0; i < columns / 2; i++) {
+		const int query = 8 * (i / 4) + threadIdx.x % 4 * 2 + i % 2;
+		scores[0][i / 4][i % 4] = probability<dim>(scores[0][i / 4][i % 4], lse_log2[query]);
+		products[0][i / 4][i % 4] *= scores[0][i / 4][i % 4];
+	}
 	wlb_multiply_columns<dim>(d_v, scores, memory::column_tile(stage, 1), column);
 	wlb_multiply_columns<dim>(d_k, products, memory::column_tile(stage, 0), column);
 }
@@ -223,7 +233,7 @@ __device__ static inline void add_queries(float (&d_k)[1][width][4], float (&d_v
  * each, and both compute the scores. */
 template <int dim> constexpr int warps_of_row = dim > 128 ? 2 : 1;
 
-template <typename element, int dim>
+template <typename element, int dim, bool is_capped>
 __global__ static void __launch_bounds__(wlb_attention_sizes<element, dim>::rows * 2 * warps_of_row<dim>)
 	attention_backward_of_keys(const struct wlb_cuda_attention a)
 {
@@ -259,7 +269,8 @@ __global__ static void __launch_bounds__(wlb_attention_sizes<element, dim>::rows
 		if (more)
 			statistic = fetch<element, dim, threads>(next, a, kv_head, stage ^ 1);
 		wlb_cp_async_commit();
-		add_queries<element, dim, width>(d_k, d_v, stage, row, column, now, a.window, tile.k_start + row);
+		add_queries<element, dim, width, is_capped>(d_k, d_v, stage, row, column, now, a.window,
+		                                            tile.k_start + row, a.softcap);
 	}
 	__syncthreads(); /* no thread needs the keys and values any more */
 	const float scale = wlb_attention_scale<dim>(), factors[2] = {scale, scale}, ones[2] = {1, 1};
@@ -276,18 +287,20 @@ template <typename element, int dim>
 static void launch_queries(struct wlb_device *device, const struct wlb_cuda_attention &attention)
 {
 	typedef wlb_attention_sizes<element, dim> sizes;
+	const auto kernel = attention.softcap > 0 ? attention_backward_of_queries<element, dim, true>
+	                                          : attention_backward_of_queries<element, dim, false>;
 	wlb_attention_launch(device, "attention_backward", (int64_t)attention.query_tile_count * attention.heads,
-	                     sizes::rows * 2, sizes::backward_bytes, attention_backward_of_queries<element, dim>,
-	                     attention);
+	                     sizes::rows * 2, sizes::backward_bytes, kernel, attention);
 }
 
 template <typename element, int dim>
 static void launch_keys(struct wlb_device *device, const struct wlb_cuda_attention &attention)
 {
 	typedef wlb_attention_sizes<element, dim> sizes;
+	const auto kernel = attention.softcap > 0 ? attention_backward_of_keys<element, dim, true>
+	                                          : attention_backward_of_keys<element, dim, false>;
 	wlb_attention_launch(device, "attention_backward", (int64_t)attention.key_tile_count * attention.kv_heads,
-	                     sizes::rows * 2 * warps_of_row<dim>, sizes::backward_bytes,
-	                     attention_backward_of_keys<element, dim>, attention);
+	                     sizes::rows * 2 * warps_of_row<dim>, sizes::backward_bytes, kernel, attention);
 }
 
 int wlb_cuda_attention_backward(struct wlb_device *device, const struct wlb_cuda_attention *attention,

@@ -15,7 +15,7 @@ int wlb_cuda_attention_tile_rows(int is_bf16, int head_dim)
 int wlb_cuda_attention_is_hopper(const struct wlb_device *device, const struct wlb_cuda_attention *a)
 {
 	return wlb_cuda_of((struct wlb_device *)device)->capability == 90 && a->is_bf16 &&
-	       (a->head_dim == 64 || a->head_dim == 128);
+	       (a->head_dim == 64 || a->head_dim == 128) && a->softcap == 0;
 }
 
 /* Copies and vectors are of 16 bytes. */

@@ -62,15 +62,17 @@ __device__ static inline void online_softmax_row(float (&scores)[columns][4], in
 }
 
 /* The scores of the columns from `first` on; `row` is the warp's first query, counted in the segment. */
-template <int row_tiles, int columns, int dim>
+template <bool is_capped, int row_tiles, int columns, int dim>
 __device__ static inline void online_softmax(struct running<row_tiles, dim> &state,
                                              float (&scores)[row_tiles][columns][4], const struct wlb_segment &segment,
-                                             int window, int row, int first)
+                                             int window, int row, int first, float softcap)
 {
 	const float scale_log2 = wlb_attention_scale<dim>() * WLB_LOG2_E;
 	const bool all_seen = wlb_all_seen(segment, window, row, row + 16 * row_tiles - 1, first, first + 8 * columns);
 #pragma unroll
 	for (int m = 0; m < row_tiles; m++) {
+		if (is_capped)
+			wlb_cap_scores<dim>(scores[m], softcap);
 		if (!all_seen) {
 			const int query = row + 16 * m + threadIdx.x % 32 / 4;
 			const struct wlb_seen seen[2] = {wlb_keys_seen_from(segment, window, query, first),
@@ -108,7 +110,7 @@ __device__ static inline void finish(struct running<row_tiles, dim> &state, elem
 }
 
 /* Shared memory: the queries (at the end: out), a block of keys, a block of values. */
-template <typename element, int dim>
+template <typename element, int dim, bool is_capped>
 __global__ static void __launch_bounds__(wlb_attention_sizes<element, dim>::forward_threads)
 	attention_forward(const struct wlb_cuda_attention a)
 {
@@ -154,7 +156,7 @@ __global__ static void __launch_bounds__(wlb_attention_sizes<element, dim>::forw
 			                                              a.k.stride, segment.k_count - first - columns);
 		wlb_cp_async_commit();
 		if (is_seen) {
-			online_softmax(state, scores, segment, a.window, tile.first + row, first);
+			online_softmax<is_capped>(state, scores, segment, a.window, tile.first + row, first, a.softcap);
 			wlb_multiply_columns<dim>(state.out, scores, v_tile, 0);
 		}
 	}
@@ -169,8 +171,10 @@ template <typename element, int dim>
 static void launch(struct wlb_device *device, const struct wlb_cuda_attention &attention)
 {
 	typedef wlb_attention_sizes<element, dim> sizes;
+	const auto kernel =
+		attention.softcap > 0 ? attention_forward<element, dim, true> : attention_forward<element, dim, false>;
 	wlb_attention_launch(device, "attention_forward", (int64_t)attention.query_tile_count * attention.heads,
-	                     sizes::forward_threads, sizes::forward_bytes, attention_forward<element, dim>, attention);
+	                     sizes::forward_threads, sizes::forward_bytes, kernel, attention);
 }
 
 int wlb_cuda_attention_forward(struct wlb_device *device, const struct wlb_cuda_attention *attention,

@@ -35,6 +35,7 @@ static struct wlb_cuda_attention arguments(const struct wlb_device *device, cons
 		.readers = segments->readers,
 		.query_tile_count = segments->query_tile_count,
 		.key_tile_count = segments->key_tile_count,
+		.softcap = (float)shape->softcap,
 		.tile_rows = segments->tile_rows,
 		.window = shape->window,
 		.q_rows = shape->q_tokens,

@@ -161,23 +161,24 @@ __device__ static inline combined combine(const row_statistics *statistics, int 
 
 /* Computes the numbers of a row once, and gives them to all threads of the block. */
 struct row_factors {
-	float largest, factor;
+	float largest, factor, inverse_cap;
 };
 
 __device__ static inline row_factors factors_of(double *loss, const row_statistics *statistics, int parts,
-                                                int64_t tokens, double scale)
+                                                int64_t tokens, double scale, double softcap)
 {
 	static __shared__ row_factors shared;
 	if (threadIdx.x == 0) {
 		const combined all = combine(statistics, parts, tokens);
 		*loss = log(all.sum) + all.largest - all.target;
-		shared = {(float)all.largest, (float)(scale / all.sum)};
+		shared = {(float)all.largest, (float)(scale / all.sum), softcap > 0 ? (float)(1 / softcap) : 0.0f};
 	}
 	__syncthreads();
 	return shared;
 }
 
-/* The values of one pack or element whose first column is `column`, replaced by their gradient. */
+/* The values of one pack or element whose first column is `column`, replaced by their gradient; behind a soft cap c,
+ * times 1 - (value / c)^2, the derivative of c tanh(x / c). */
 template <int count, typename element>
 __device__ static inline void replace(element *from, int64_t i, const row_factors &row, int64_t column, int64_t target,
                                       float scale)
@@ -186,9 +187,12 @@ __device__ static inline void replace(element *from, int64_t i, const row_factor
 	wlb_load_values<count>(values, from, i);
 #pragma unroll
 	for (int j = 0; j < count; j++) {
+		const float part_of_cap = values[j] * row.inverse_cap;
 		values[j] = expf(values[j] - row.largest) * row.factor;
 		if (column + j == target)
 			values[j] -= scale;
+		if (row.inverse_cap > 0)
+			values[j] *= 1.0f - part_of_cap * part_of_cap;
 	}
 	wlb_store_values<count>(from, i, values);
 }
@@ -224,7 +228,8 @@ template <typename element> __device__ static inline void clear_row(element *row
 template <typename element>
 __global__ static void __launch_bounds__(THREADS_MAX)
 	cross_entropy_gradient(double *losses, element *logits, const row_statistics *statistics, int parts,
-                               const int32_t *targets, int64_t tokens, int64_t first, int64_t count, double scale)
+                               const int32_t *targets, int64_t tokens, int64_t first, int64_t count, double scale,
+                               double softcap)
 {
 	const int64_t target = targets[blockIdx.x];
 	element *row = logits + blockIdx.x * count;
@@ -234,7 +239,8 @@ __global__ static void __launch_bounds__(THREADS_MAX)
 		clear_row(row, count);
 		return;
 	}
-	const row_factors factors = factors_of(losses + blockIdx.x, statistics + blockIdx.x, parts, tokens, scale);
+	const row_factors factors =
+		factors_of(losses + blockIdx.x, statistics + blockIdx.x, parts, tokens, scale, softcap);
 	replace_row(row, factors, target - first, count, (float)scale);
 }
 
@@ -270,7 +276,7 @@ size_t wlb_cuda_cross_entropy_scratch_bytes(int64_t rows)
 
 void wlb_cuda_cross_entropy_gradient(struct wlb_device *device, double *loss_sum, void *logits, const void *statistics,
                                      int parts, const int32_t *targets, int64_t tokens, int64_t first, int64_t count,
-                                     double scale)
+                                     double scale, double softcap)
 {
 	const char *name = "cross_entropy_gradient";
 	if (tokens == 0)
@@ -282,10 +288,10 @@ void wlb_cuda_cross_entropy_gradient(struct wlb_device *device, double *loss_sum
 	const row_statistics *rows = (const row_statistics *)statistics;
 	if (device->compute == WLB_BFLOAT16)
 		wlb_cuda_launch(device, name, grid, cross_entropy_gradient<wlb_bf16>, losses, (wlb_bf16 *)logits, rows,
-		                parts, targets, tokens, first, count, scale);
+		                parts, targets, tokens, first, count, scale, softcap);
 	else
 		wlb_cuda_launch(device, name, grid, cross_entropy_gradient<float>, losses, (float *)logits, rows, parts,
-		                targets, tokens, first, count, scale);
+		                targets, tokens, first, count, scale, softcap);
 	if (loss_sum != NULL)
 		wlb_cuda_launch(device, name, {1, WLB_BLOCK}, wlb_add_parts<double>, loss_sum, losses, (int)tokens);
 }

@@ -137,12 +137,13 @@ void wlb_cuda_embedding_forward(struct wlb_device *device, void *out, const void
 /* Only rows of d_table of which there is a token are written. It sorts the tokens, without the host. */
 void wlb_cuda_embedding_backward(struct wlb_device *device, void *d_table, const void *d_out, const int32_t *ids,
                                  int64_t tokens, int64_t width, int64_t first, int64_t count);
-/* sum = x + residual, out = sum / rms(sum) * weight, rstd master; residual NULL: the sum is x and is not written. `sum`
- * may be x or residual. */
+/* sum = x + residual, out = sum / rms(sum) (weight + addend), rstd master; residual NULL: the sum is x and is not
+ * written. `sum` may be x or residual. */
 void wlb_cuda_rmsnorm_forward(struct wlb_device *device, void *out, void *rstd, void *sum, const void *x,
-                              const void *residual, const void *weight, int64_t tokens, int64_t width, double epsilon);
+                              const void *residual, const void *weight, double addend, int64_t tokens, int64_t width,
+                              double epsilon);
 void wlb_cuda_rmsnorm_backward(struct wlb_device *device, void *d_x, void *d_weight, const void *d_out, const void *x,
-                               const void *weight, const void *rstd, int64_t tokens, int64_t width);
+                               const void *weight, double addend, const void *rstd, int64_t tokens, int64_t width);
 void wlb_cuda_add_bias(struct wlb_device *device, void *y, int64_t stride, const void *bias, int64_t n, int64_t width);
 void wlb_cuda_bias_backward(struct wlb_device *device, void *d_bias, const void *d_y, int64_t stride, int64_t n,
                             int64_t width);
@@ -165,17 +166,22 @@ void wlb_cuda_rope(struct wlb_device *device, void *x, int64_t stride, const voi
 void wlb_cuda_swiglu_forward(struct wlb_device *device, void *out, const void *gate_up, int64_t n, int64_t width);
 /* gate_up is replaced by its gradient, and d_out, the gradient of out, by out. */
 void wlb_cuda_swiglu_backward(struct wlb_device *device, void *gate_up, void *d_out, int64_t n, int64_t width);
+/* As these two, with GELU for SiLU. */
+void wlb_cuda_geglu_forward(struct wlb_device *device, void *out, const void *gate_up, int64_t n, int64_t width);
+void wlb_cuda_geglu_backward(struct wlb_device *device, void *gate_up, void *d_out, int64_t n, int64_t width);
 void wlb_cuda_cross_entropy_statistics(struct wlb_device *device, void *statistics, const void *logits,
                                        const int32_t *targets, int64_t tokens, int64_t first, int64_t count);
 void wlb_cuda_cross_entropy_gradient(struct wlb_device *device, double *loss_sum, void *logits, const void *statistics,
                                      int parts, const int32_t *targets, int64_t tokens, int64_t first, int64_t count,
-                                     double scale);
+                                     double scale, double softcap);
 /* out[i] = x[rows[i]]; strides in elements; rows NULL: row i; negative: a row of 0 */
 void wlb_cuda_gather_rows(struct wlb_device *device, void *out, int64_t out_stride, const void *x, int64_t x_stride,
                           const int32_t *rows, int64_t count, int64_t width);
 /* CUDA's status for a kernel of the program: an error where it was not built for the GPU of this thread. */
 cudaError_t wlb_cuda_find_kernel(void);
 void wlb_cuda_add(struct wlb_device *device, void *y, const void *x, int64_t n);
+void wlb_cuda_scale(struct wlb_device *device, void *x, double factor, int64_t n);
+void wlb_cuda_softcap(struct wlb_device *device, void *x, double cap, int64_t n);
 void wlb_cuda_sum_squares(struct wlb_device *device, double *sum, const void *x, int64_t n);
 void wlb_cuda_clip_factor(struct wlb_device *device, double *factor, const double *sum_squares, const double *loss_sum,
                           double clip, double most_norm);

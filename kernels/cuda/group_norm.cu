@@ -6,7 +6,7 @@
 struct lines {
 	int64_t count, width;
 	int groups;
-	float total, epsilon;
+	float total, epsilon, addend;
 };
 
 __device__ static inline int64_t place_of(const lines &l, int64_t line, int64_t stride)
@@ -34,7 +34,7 @@ __global__ static void group_norm_sums(float *sums, const element *x, int64_t x_
 			wlb_load_values<count>(w, weight, i);
 #pragma unroll
 		for (int j = 0; j < count; j++)
-			sum += weight != nullptr ? w[j] * b[j] * a[j] : a[j] * b[j];
+			sum += weight != nullptr ? (w[j] + l.addend) * b[j] * a[j] : a[j] * b[j];
 	}
 	const float all = wlb_block_sum(sum);
 	if (threadIdx.x == 0)
@@ -56,13 +56,13 @@ __global__ static void group_norm_forward(element *out, int64_t out_stride, cons
 		wlb_load_values<count>(w, weight, i);
 #pragma unroll
 		for (int j = 0; j < count; j++)
-			values[j] = values[j] * r * w[j];
+			values[j] = values[j] * r * (w[j] + l.addend);
 		wlb_store_values<count>(out + place_of(l, line, out_stride), i, values);
 	}
 }
 
-/* With y = x r w: dx = r (w dy - x r^2 sum(w dy x) / total), and parts[part, width] = the sums of dy x r of the lines
- * of each part. In place: a thread has read what it writes. */
+/* With w = weight + addend and y = x r w: dx = r (w dy - x r^2 sum(w dy x) / total), and parts[part, width] = the sums
+ * of dy x r of the lines of each part. In place: a thread has read what it writes. */
 template <typename element, int count>
 __global__ static void group_norm_backward(element *d, int64_t d_stride, float *parts, const element *x,
                                            int64_t x_stride, const float *squares, const float *products,
@@ -81,7 +81,7 @@ __global__ static void group_norm_backward(element *d, int64_t d_stride, float *
 #pragma unroll
 			for (int j = 0; j < count; j++) {
 				sums[j] += b[j] * a[j] * r;
-				b[j] = r * (w[j] * b[j] - a[j] * mean);
+				b[j] = r * ((w[j] + l.addend) * b[j] - a[j] * mean);
 			}
 			wlb_store_values<count>(of_d, i, b);
 		}
@@ -93,7 +93,7 @@ __global__ static void group_norm_backward(element *d, int64_t d_stride, float *
 
 static lines lines_of(const struct wlb_norm_groups *g)
 {
-	return {g->rows * g->groups, g->width, g->groups, (float)g->total, (float)g->epsilon};
+	return {g->rows * g->groups, g->width, g->groups, (float)g->total, (float)g->epsilon, (float)g->weight_addend};
 }
 
 void wlb_cuda_group_norm_sums(struct wlb_device *device, void *sums, const void *x, int64_t x_stride, const void *d,

@@ -44,14 +44,14 @@ __device__ static inline float take_pack(wlb_pack<element, count> &pack, element
 
 template <int count, typename element>
 __device__ static inline void put_pack(element *out, const wlb_pack<element, count> &pack, const element *weight,
-                                       float r, int64_t i)
+                                       float addend, float r, int64_t i)
 {
 	float values[count], weights[count];
 	wlb_values(values, pack);
 	wlb_load_values<count>(weights, weight, i);
 #pragma unroll
 	for (int j = 0; j < count; j++)
-		values[j] = values[j] * r * weights[j];
+		values[j] = values[j] * r * (weights[j] + addend);
 	wlb_store_values<count>(out, i, values);
 }
 
@@ -59,7 +59,7 @@ __device__ static inline void put_pack(element *out, const wlb_pack<element, cou
 template <typename element, int count>
 __global__ static void __launch_bounds__(FORWARD_THREADS_MAX)
 	rmsnorm_forward(element *out, float *rstd, element *sum, const element *x, const element *residual,
-                        const element *weight, int64_t width, float epsilon)
+                        const element *weight, float addend, int64_t width, float epsilon)
 {
 	const int64_t row = blockIdx.x * width, packs = width / count, next = FORWARD_PACKS * blockDim.x + threadIdx.x;
 	out += row;
@@ -82,18 +82,19 @@ __global__ static void __launch_bounds__(FORWARD_THREADS_MAX)
 #pragma unroll
 	for (int h = 0; h < FORWARD_PACKS; h++)
 		if (threadIdx.x + h * blockDim.x < packs)
-			put_pack<count>(out, kept[h], weight, r, threadIdx.x + h * blockDim.x);
+			put_pack<count>(out, kept[h], weight, addend, r, threadIdx.x + h * blockDim.x);
 	for (int64_t i = next; i < packs; i += blockDim.x)
-		put_pack<count>(out, wlb_load<count>(residual != nullptr ? sum : x, i), weight, r, i);
+		put_pack<count>(out, wlb_load<count>(residual != nullptr ? sum : x, i), weight, addend, r, i);
 }
 
-/* -- backward: with y = x r w, dx = r (w dy - x r^2 mean(w dy x)) and dw = sum over the tokens of dy x r -- */
+/* -- backward: with w = weight + addend and y = x r w, dx = r (w dy - x r^2 mean(w dy x)) and dw = sum over the tokens
+ * of dy x r -- */
 
 /* Adds dy x r of a pack to `sums`. Returns the sum of w dy x over the pack. */
 template <int count, typename element>
 __device__ static inline float add_weight_gradient(float (&sums)[count], const wlb_pack<element, count> &x_pack,
                                                    const wlb_pack<element, count> &d_pack,
-                                                   const wlb_pack<element, count> &weight_pack, float r)
+                                                   const wlb_pack<element, count> &weight_pack, float addend, float r)
 {
 	float x[count], d[count], weight[count], products = 0;
 	wlb_values(x, x_pack);
@@ -102,7 +103,7 @@ __device__ static inline float add_weight_gradient(float (&sums)[count], const w
 #pragma unroll
 	for (int j = 0; j < count; j++) {
 		sums[j] += d[j] * x[j] * r;
-		products += weight[j] * d[j] * x[j];
+		products += (weight[j] + addend) * d[j] * x[j];
 	}
 	return products;
 }
@@ -111,7 +112,8 @@ __device__ static inline float add_weight_gradient(float (&sums)[count], const w
 template <int count, typename element>
 __device__ static inline void
 add_x_gradient(element *to, int i, const wlb_pack<element, count> &d_x_pack, const wlb_pack<element, count> &x_pack,
-               const wlb_pack<element, count> &d_pack, const wlb_pack<element, count> &weight_pack, float r, float mean)
+               const wlb_pack<element, count> &d_pack, const wlb_pack<element, count> &weight_pack, float addend,
+               float r, float mean)
 {
 	float x[count], d[count], weight[count], d_x[count];
 	wlb_values(x, x_pack);
@@ -120,7 +122,7 @@ add_x_gradient(element *to, int i, const wlb_pack<element, count> &d_x_pack, con
 	wlb_values(d_x, d_x_pack);
 #pragma unroll
 	for (int j = 0; j < count; j++)
-		d_x[j] += r * (weight[j] * d[j] - x[j] * mean);
+		d_x[j] += r * ((weight[j] + addend) * d[j] - x[j] * mean);
 	wlb_store_values<count>(to, i, d_x);
 }
 
@@ -134,6 +136,7 @@ template <typename element> struct gradients {
 	const float *rstd;
 	int64_t tokens;
 	int width;
+	float addend;
 };
 
 /* Starts copies of the thread's packs of a row of x, d_out and d_x to `slot`, as one group; an empty one where there
@@ -153,8 +156,8 @@ __device__ static inline void fetch_row(element *slot, const gradients<element> 
 /* Computes the row in `slot`: a thread reads only what it has copied there itself. */
 template <int thread_packs, int count, typename element>
 __device__ static inline void backward_row(float (&sums)[thread_packs][count], const element *slot,
-                                           const wlb_pack<element, count> (&weight)[thread_packs], float r,
-                                           element *d_x, int width, float *of_warp)
+                                           const wlb_pack<element, count> (&weight)[thread_packs], float addend,
+                                           float r, element *d_x, int width, float *of_warp)
 {
 	const element *x = slot, *d_out = slot + width, *before = slot + 2 * width;
 	float products = 0;
@@ -163,7 +166,7 @@ __device__ static inline void backward_row(float (&sums)[thread_packs][count], c
 		const int i = (int)(threadIdx.x + h * blockDim.x);
 		if (i < width / count)
 			products += add_weight_gradient<count>(sums[h], wlb_load<count>(x, i),
-			                                       wlb_load<count>(d_out, i), weight[h], r);
+			                                       wlb_load<count>(d_out, i), weight[h], addend, r);
 	}
 	const float mean = r * r * wlb_block_sum_in(of_warp, products) / (float)width;
 #pragma unroll
@@ -171,7 +174,7 @@ __device__ static inline void backward_row(float (&sums)[thread_packs][count], c
 		const int i = (int)(threadIdx.x + h * blockDim.x);
 		if (i < width / count)
 			add_x_gradient<count>(d_x, i, wlb_load<count>(before, i), wlb_load<count>(x, i),
-			                      wlb_load<count>(d_out, i), weight[h], r, mean);
+			                      wlb_load<count>(d_out, i), weight[h], addend, r, mean);
 	}
 }
 
@@ -199,8 +202,8 @@ __global__ static void __launch_bounds__(BACKWARD_THREADS_MAX) rmsnorm_backward(
 		element *slot = shared + row % slots * slot_size;
 		const float next = g.rstd[is_ahead ? min(t + gridDim.x, g.tokens - 1) : t];
 		wlb_cp_async_wait<slots - 1>();
-		backward_row<thread_packs, count>(sums, slot, weight, is_ahead ? r : next, g.d_x + t * g.width, g.width,
-		                                  of_warp[row & 1]);
+		backward_row<thread_packs, count>(sums, slot, weight, g.addend, is_ahead ? r : next,
+		                                  g.d_x + t * g.width, g.width, of_warp[row & 1]);
 		fetch_row<count>(slot, g, t + slots * (int64_t)gridDim.x);
 		r = next;
 	}
@@ -228,20 +231,21 @@ __global__ static void __launch_bounds__(BACKWARD_THREADS_MAX, 1) rmsnorm_backwa
 		for (int i = first; i < packs; i += step) {
 			wlb_load_floats<count>(sums, part, i);
 			products += add_weight_gradient<count>(sums, wlb_load<count>(x, i), wlb_load<count>(d, i),
-			                                       wlb_load<count>(g.weight, i), r);
+			                                       wlb_load<count>(g.weight, i), g.addend, r);
 			wlb_store_floats<count>(part, i, sums);
 		}
 		const float mean = r * r * wlb_block_sum(products) / (float)g.width;
 		for (int i = first; i < packs; i += step)
 			add_x_gradient<count>(d_x, i, wlb_load<count>(d_x, i), wlb_load<count>(x, i),
-			                      wlb_load<count>(d, i), wlb_load<count>(g.weight, i), r, mean);
+			                      wlb_load<count>(d, i), wlb_load<count>(g.weight, i), g.addend, r, mean);
 	}
 }
 
 /* -- launches -- */
 
 void wlb_cuda_rmsnorm_forward(struct wlb_device *device, void *out, void *rstd, void *sum, const void *x,
-                              const void *residual, const void *weight, int64_t tokens, int64_t width, double epsilon)
+                              const void *residual, const void *weight, double addend, int64_t tokens, int64_t width,
+                              double epsilon)
 {
 	if (tokens == 0 || width == 0)
 		return;
@@ -251,8 +255,8 @@ void wlb_cuda_rmsnorm_forward(struct wlb_device *device, void *out, void *rstd, 
 		const unsigned threads = wlb_row_threads(width / kind.count, 2, FORWARD_THREADS_MAX);
 		wlb_cuda_launch(device, "rmsnorm_forward", {(unsigned)tokens, threads},
 		                rmsnorm_forward<element, kind.count>, (element *)out, (float *)rstd, (element *)sum,
-		                (const element *)x, (const element *)residual, (const element *)weight, width,
-		                (float)epsilon);
+		                (const element *)x, (const element *)residual, (const element *)weight, (float)addend,
+		                width, (float)epsilon);
 	});
 }
 
@@ -296,7 +300,7 @@ static void queue_backward(struct wlb_device *device, const char *name, const gr
 }
 
 void wlb_cuda_rmsnorm_backward(struct wlb_device *device, void *d_x, void *d_weight, const void *d_out, const void *x,
-                               const void *weight, const void *rstd, int64_t tokens, int64_t width)
+                               const void *weight, double addend, const void *rstd, int64_t tokens, int64_t width)
 {
 	if (tokens == 0 || width == 0)
 		return;
@@ -315,7 +319,8 @@ void wlb_cuda_rmsnorm_backward(struct wlb_device *device, void *d_x, void *d_wei
 		                              (const element *)weight,
 		                              (const float *)rstd,
 		                              tokens,
-		                              (int)width};
+		                              (int)width,
+		                              (float)addend};
 		queue_backward<decltype(kind)>(device, name, g, parts);
 		wlb_queue_add_columns<gradient>(device, name, d_weight, sums, (int)parts, (int)width);
 	});

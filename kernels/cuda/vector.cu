@@ -1,4 +1,4 @@
-/* Adds vectors and sums their squares. */
+/* Adds, scales and caps vectors, and sums their squares. */
 #include "kernels/cuda/element.cuh"
 #include "kernels/cuda/reduce.cuh"
 
@@ -26,6 +26,43 @@ template <typename element, int count> __global__ static void add(element *y, co
 		wlb_load_values<1>(addend, x + tail, i);
 		sum[0] += addend[0];
 		wlb_store_values<1>(y + tail, i, sum);
+	}
+}
+
+/* What an element becomes. */
+struct scaled {
+	float factor;
+	__device__ float operator()(float x) const
+	{
+		return x * factor;
+	}
+};
+
+struct capped {
+	float cap;
+	__device__ float operator()(float x) const
+	{
+		return cap * tanhf(x / cap);
+	}
+};
+
+template <typename element, int count, typename change> __global__ static void replace(element *x, int64_t n, change of)
+{
+	const int64_t packs = n / count, tail = packs * count;
+	float values[count], one[1];
+	WLB_FOR_ELEMENTS(i, packs)
+	{
+		wlb_load_values<count>(values, x, i);
+#pragma unroll
+		for (int j = 0; j < count; j++)
+			values[j] = of(values[j]);
+		wlb_store_values<count>(x, i, values);
+	}
+	WLB_FOR_ELEMENTS(i, n - tail)
+	{
+		wlb_load_values<1>(one, x + tail, i);
+		one[0] = of(one[0]);
+		wlb_store_values<1>(x + tail, i, one);
 	}
 }
 
@@ -75,6 +112,29 @@ void wlb_cuda_add(struct wlb_device *device, void *y, const void *x, int64_t n)
 		wlb_cuda_launch(device, "add", {blocks, WLB_BLOCK}, add<element, kind.count>, (element *)y,
 		                (const element *)x, n);
 	});
+}
+
+template <typename change>
+static void queue_replace(struct wlb_device *device, const char *name, void *x, int64_t n, change of)
+{
+	if (n == 0)
+		return;
+	wlb_choose_kind(device->compute, {}, {x}, [=](auto kind) {
+		typedef typename decltype(kind)::element element;
+		const unsigned blocks = wlb_element_blocks((n + kind.count - 1) / kind.count);
+		wlb_cuda_launch(device, name, {blocks, WLB_BLOCK}, replace<element, kind.count, change>, (element *)x,
+		                n, of);
+	});
+}
+
+void wlb_cuda_scale(struct wlb_device *device, void *x, double factor, int64_t n)
+{
+	queue_replace(device, "scale", x, n, scaled{(float)factor});
+}
+
+void wlb_cuda_softcap(struct wlb_device *device, void *x, double cap, int64_t n)
+{
+	queue_replace(device, "softcap", x, n, capped{(float)cap});
 }
 
 size_t wlb_cuda_sum_squares_scratch_bytes(void)

@@ -53,9 +53,10 @@ static const struct product kv_apart[KV_APART] = {{HIDDEN, QUERIES}, {HIDDEN, KE
 static const struct product of_mlp[OF_MLP] = {{HIDDEN, GATE_AND_UP}, {MLP, HIDDEN}};
 
 /* What only some families have. */
-enum part { OF_ALL, BIASES, QK_NORMS, GATED, UNGATED, EXPERTS };
+enum part { OF_ALL, BIASES, QK_NORMS, FURTHER_NORMS, GATED, UNGATED, EXPERTS };
 
-enum trainer { NONE, EVERY, MEGATRON, WORKER, WORKER_TP }; /* WORKER_TP: wlb-worker where tp is above 1 */
+/* WORKER_TP: wlb-worker where tp is above 1; WORKER_TP_1: where it is 1 */
+enum trainer { NONE, EVERY, MEGATRON, WORKER, WORKER_TP, WORKER_TP_1 };
 
 /* Memory-bound operations, with the elements of a token that they read and write in Megatron-LM, and what they are in
  * wlb-worker. `divided` is 1 where tensor parallelism divides the rows; an operation is called `calls` times. */
@@ -82,7 +83,10 @@ static const struct stream streams[] = {
 	/* biases of queries, keys and values; norms of queries and keys, which have two passes in either direction */
 	{QUERIES_KEYS_VALUES, 0, 1.0, 2.0, 1.0, WLB_OP_ADD, WLB_OP_SUM_SQUARES, NONE, EVERY, BIASES},
 	{QUERIES_KEYS, 0, 1.0, 3.0, 5.0, WLB_OP_RMSNORM_FORWARD, WLB_OP_RMSNORM_BACKWARD, NONE, EVERY, QK_NORMS},
-	/* the gated product, which wlb-worker's backward pass always computes again */
+	/* norms after attention and MLP beside those before; wlb-worker adds their results in a sum of its own */
+	{HIDDEN, 1, 2.0, 2.0, 4.0, WLB_OP_RMSNORM_FORWARD, WLB_OP_RMSNORM_BACKWARD, NONE, EVERY, FURTHER_NORMS},
+	{HIDDEN, 1, 2.0, 3.0, 0.0, WLB_OP_ADD, WLB_OPERATIONS, NONE, WORKER_TP_1, FURTHER_NORMS},
+	/* the gated product, SwiGLU or GeGLU, which wlb-worker's backward pass always computes again */
 	{ROUTED_MLP, 0, 1.0, 3.0, 5.0, WLB_OP_SWIGLU_FORWARD, WLB_OP_SWIGLU_BACKWARD, MEGATRON, EVERY, GATED},
 	{ROUTED_MLP, 0, 1.0, 2.0, 3.0, WLB_OPERATIONS, WLB_OPERATIONS, MEGATRON, MEGATRON, UNGATED},
 	/* a row's copies in the order of experts, and their outputs in that of rows */
@@ -164,6 +168,8 @@ static int is_trained_by(const struct wlb_layer_cost *cost, enum trainer trainer
 		return worker;
 	case WORKER_TP:
 		return worker && cost->plan->layout.tp > 1;
+	case WORKER_TP_1:
+		return worker && cost->plan->layout.tp == 1;
 	}
 	return 0;
 }
@@ -178,6 +184,8 @@ static int has_part(const struct wlb_layer_cost *cost, enum part part)
 		return family->qkv_biases;
 	case QK_NORMS:
 		return family->qk_norm != WLB_QK_NORM_NONE;
+	case FURTHER_NORMS:
+		return family->norms == WLB_NORMS_BOTH;
 	case GATED:
 		return !family->ungated;
 	case UNGATED:
@@ -231,7 +239,8 @@ double wlb_angles_s(const struct wlb_layer_cost *cost, double tokens)
 {
 	if (!is_worker(cost))
 		return 0.0;
-	return wlb_machine_op_s(cost->machine, WLB_OP_ROPE_ANGLES,
+	return wlb_model_angle_kinds(cost->model) *
+	       wlb_machine_op_s(cost->machine, WLB_OP_ROPE_ANGLES,
 	                        tokens * 0.5 * (double)wlb_model_rotary_dim(cost->model));
 }
 
@@ -302,12 +311,14 @@ static double logit_chunks(const struct wlb_layer_cost *cost, double tokens)
 	                                            (int64_t)wlb_machine_element_bytes(cost->machine)));
 }
 
-/* The loss of `logits` elements; `calls` as above. */
+/* The loss of `logits` elements; `calls` as above. The soft cap of logits is timed as a sum. */
 static struct wlb_seconds loss_s(const struct wlb_layer_cost *cost, double logits, double calls)
 {
+	int capped = cost->model->final_logit_softcapping > 0.0;
 	if (is_worker(cost))
 		return (struct wlb_seconds){
-			direction_s(cost, calls, logits, 0.0, WLB_OP_CROSS_ENTROPY_STATISTICS),
+			direction_s(cost, calls, logits, 0.0, WLB_OP_CROSS_ENTROPY_STATISTICS) +
+				direction_s(cost, calls, logits, 0.0, capped ? WLB_OP_ADD : WLB_OPERATIONS),
 			direction_s(cost, calls, logits, 0.0, WLB_OP_CROSS_ENTROPY_GRADIENT),
 		};
 	return (struct wlb_seconds){stream_s(cost, logit_bytes.forward * logits),

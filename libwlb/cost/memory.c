@@ -39,6 +39,8 @@ static double layer_token_bytes(const struct stage_memory *w, enum wlb_recompute
 		elements += q + kv;
 	if (m->num_experts > 0) /* each tensor-parallel rank has a whole row for each expert, before it and after it */
 		elements += 2.0 * wlb_plan_token_mlps(m) * hidden * w->plan->layout.tp;
+	if (wlb_family(m->family)->norms == WLB_NORMS_BOTH) /* what attention and MLP gave, before their norms */
+		elements += 2.0 * hidden;
 	if (recompute == WLB_RECOMPUTE_SELECTIVE && w->options->release_activations)
 		elements -= 2.0 * hidden + mlp;
 	double bytes = w->element_bytes * elements;

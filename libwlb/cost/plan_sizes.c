@@ -35,7 +35,7 @@ static double vector_parameters(const struct wlb_plan *plan, const struct wlb_mo
 {
 	const struct wlb_family_row *family = wlb_family(m->family);
 	double q = (double)(m->num_attention_heads * m->head_dim) / plan->layout.tp, kv = wlb_plan_kv_width(plan, m);
-	double parameters = 2.0 * norm_parameters(m);
+	double parameters = (family->norms == WLB_NORMS_BOTH ? 4.0 : 2.0) * norm_parameters(m);
 	if (family->qkv_biases)
 		parameters += q + 2.0 * kv;
 	if (family->qk_norm == WLB_QK_NORM_HEAD)

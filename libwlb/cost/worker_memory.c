@@ -26,7 +26,7 @@ struct sizes {
 	double hidden, q, kv, mlp, vocab; /* widths on a tensor-parallel rank; hidden_size is whole */
 	double heads;
 	double groups; /* of queries and keys that are normed */
-	int norms_after;
+	int norms_before, norms_after;
 };
 
 int64_t wlb_logit_rows(int64_t rows, int64_t vocab_size, int32_t tp, int64_t element_bytes)
@@ -73,7 +73,8 @@ static struct sizes sizes_of(const struct wlb_plan *plan, const struct wlb_model
 		.vocab = ceil((double)m->vocab_size / tp),
 		.heads = (double)m->num_attention_heads / tp,
 		.groups = norm_groups(plan, m),
-		.norms_after = wlb_family(m->family)->norms_after,
+		.norms_before = wlb_family(m->family)->norms != WLB_NORMS_AFTER,
+		.norms_after = wlb_family(m->family)->norms != WLB_NORMS_BEFORE,
 	};
 }
 
@@ -81,18 +82,19 @@ static struct sizes sizes_of(const struct wlb_plan *plan, const struct wlb_model
 static double kept_bytes(const struct sizes *s)
 {
 	double elements = s->rows * (2.0 * s->q + 2.0 * s->kv + 2.0 * s->mlp) + s->share * s->hidden;
+	double norms = 2.0 * (s->norms_before + s->norms_after);
 	if (s->groups > 0.0) /* queries and keys before their norms */
 		elements += s->rows * (s->q + s->kv);
 	if (s->norms_after) /* what attention and MLP gave */
 		elements += 2.0 * s->share * s->hidden;
-	return s->element * elements + s->master * (2.0 * s->share + s->rows * (s->heads + s->groups));
+	return s->element * elements + s->master * (norms * s->share + s->rows * (s->heads + s->groups));
 }
 
 /* Bytes that each layer keeps only where nothing is computed again. */
 static double recomputed_bytes(const struct sizes *s)
 {
 	double gathered = s->plan->layout.cp > 1 ? 2.0 * s->tokens * s->kv : 0.0;
-	double norms = s->norms_after ? 0.0 : 2.0 * s->share * s->hidden;
+	double norms = s->norms_before ? 2.0 * s->share * s->hidden : 0.0;
 	return s->element * (norms + gathered);
 }
 
@@ -135,7 +137,7 @@ static double layer_bytes(const struct sizes *s)
 {
 	double gradients = s->element * (2.0 * s->q + 2.0 * s->kv) + s->master * s->groups;
 	return s->rows * fmax(gradients, s->element * s->mlp) +
-	       s->master * s->rows * (double)wlb_model_rotary_dim(s->model);
+	       s->master * s->rows * (double)(wlb_model_angle_kinds(s->model) * wlb_model_rotary_dim(s->model));
 }
 
 /* Rows of a tensor-parallel rank of which the stage computes the head, where stages share it. */

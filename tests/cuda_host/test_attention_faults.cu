@@ -107,8 +107,8 @@ const struct cuda_host_orders ORDERS[] = {
 
 /* A short document, and one of a tile and some rows. */
 const struct wlb_segment SEGMENTS[] = {{0, 20, 0, 20, 0}, {20, 140, 20, 140, 0}};
-const struct attention_case SMALL = {"small", SEGMENTS, 2, 161, 161, ATTENTION_QKV, 2, 1, 0};
-const struct attention_case IN_WINDOW = {"small, in a window", SEGMENTS, 2, 161, 161, ATTENTION_QKV, 2, 1, 33};
+const struct attention_case SMALL = {"small", SEGMENTS, 2, 161, 161, ATTENTION_QKV, 2, 1, 0, 0};
+const struct attention_case IN_WINDOW = {"small, in a window", SEGMENTS, 2, 161, 161, ATTENTION_QKV, 2, 1, 33, 0};
 
 struct wlb_device *open_device()
 {

@@ -21,9 +21,9 @@ static void run_operations(struct wlb_device *device, const struct arrays *a, in
 {
 	const struct wlb_ops *ops = device->ops;
 	ops->embedding_backward(device, a->master, a->x, a->ids, rows, WIDTH, 0, WIDTH);
-	ops->rmsnorm_backward(device, a->y, a->master, a->x, a->x, a->x, a->sums, rows, WIDTH);
+	ops->rmsnorm_backward(device, a->y, a->master, a->x, a->x, a->x, 0, a->sums, rows, WIDTH);
 	ops->cross_entropy_statistics(device, a->sums, a->x, a->ids, rows, 0, WIDTH);
-	ops->cross_entropy_gradient(device, NULL, a->x, a->sums, 1, a->ids, rows, 0, WIDTH, 1.0);
+	ops->cross_entropy_gradient(device, NULL, a->x, a->sums, 1, a->ids, rows, 0, WIDTH, 1.0, 0);
 	ops->bias_backward(device, a->master, a->x, WIDTH, rows, WIDTH);
 	const struct wlb_norm_groups heads = {.rows = rows, .groups = 8, .width = WIDTH / 8, .total = 1, .epsilon = 1};
 	ops->group_norm_backward(device, a->x, WIDTH, a->master, a->y, WIDTH, a->x, a->y, a->x, &heads);

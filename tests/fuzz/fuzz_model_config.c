@@ -7,9 +7,11 @@
 static void check_angles(const struct wlb_model *model)
 {
 	double frequencies[1 << 11]; /* of the largest head */
-	must(isfinite(wlb_rope_frequencies(model, frequencies)));
-	for (int64_t i = 0; i < wlb_model_rotary_dim(model) / 2; i++)
-		must(isfinite(frequencies[i]) && frequencies[i] >= 0.0);
+	for (int kind = 0; kind < wlb_model_angle_kinds(model); kind++) {
+		must(isfinite(wlb_rope_frequencies(model, (enum wlb_angles)kind, frequencies)));
+		for (int64_t i = 0; i < wlb_model_rotary_dim(model) / 2; i++)
+			must(isfinite(frequencies[i]) && frequencies[i] >= 0.0);
+	}
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)

@@ -61,6 +61,14 @@ static const struct {
 	{"model_config/smollm3.json",
          "{\"model_type\":\"smollm3\",\"hidden_size\":64,\"intermediate_size\":128,\"num_hidden_layers\":4,"
          "\"num_attention_heads\":4,\"vocab_size\":257,\"no_rope_layers\":[1,0,1,0],\"no_rope_layer_interval\":2}"},
+	{"model_config/gemma3.json",
+         "{\"model_type\":\"gemma3_text\",\"hidden_activation\":\"gelu_pytorch_tanh\",\"hidden_size\":64,"
+         "\"intermediate_size\":128,\"num_hidden_layers\":3,\"num_attention_heads\":4,\"head_dim\":16,"
+         "\"vocab_size\":257,\"query_pre_attn_scalar\":12,\"final_logit_softcapping\":4,\"attn_logit_softcapping\":"
+         "null,"
+         "\"layer_types\":[\"sliding_attention\",\"full_attention\",\"sliding_attention\"],\"rope_parameters\":{"
+         "\"full_attention\":{\"rope_type\":\"linear\",\"factor\":8,\"rope_theta\":1e6},\"sliding_attention\":{"
+         "\"rope_type\":\"default\",\"rope_theta\":1e4}}}"},
 	{"jsonl/two.jsonl", "{\"text\":\"one\"}\n\n{\"id\":1,\"text\":\"t\\u00e4\\u0000\"}\r\n"},
 	{"jsonl/sentences", "{\"text\":[\"one.\",\"\",\"two.\"]}\n"},
 	{"jsonl/messages", "{\"text\":[{\"role\":\"user\",\"content\":\"a\\u0000\"}],\"tools\":[{\"n\":[1,1.5]}]}\n"},

@@ -28,9 +28,10 @@ const struct attention_case ATTENTION_CASES[] = {
 	{"short documents", SEGMENTS(SHORT), 245, 245, ATTENTION_QKV, 2, 1, 0},
 	{"shared keys", SEGMENTS(SHARED), 274, 441, ATTENTION_KV, 4, 2, 0},
 	{"long documents", SEGMENTS(LONG), 684, 684, ATTENTION_SEPARATE, 1, 1, 0},
-	{"short documents in a window", SEGMENTS(SHORT), 245, 245, ATTENTION_QKV, 2, 1, 17},
-	{"shared keys in a window", SEGMENTS(SHARED), 274, 441, ATTENTION_KV, 4, 2, 41},
-	{"long documents in a window", SEGMENTS(LONG), 684, 684, ATTENTION_SEPARATE, 1, 1, 100},
+	{"short documents in a window", SEGMENTS(SHORT), 245, 245, ATTENTION_QKV, 2, 1, 17, 0},
+	{"shared keys in a window", SEGMENTS(SHARED), 274, 441, ATTENTION_KV, 4, 2, 41, 0},
+	{"long documents in a window", SEGMENTS(LONG), 684, 684, ATTENTION_SEPARATE, 1, 1, 100, 0},
+	{"soft cap", SEGMENTS(SHARED), 274, 441, ATTENTION_KV, 2, 1, 0, 1.5f},
 };
 const int ATTENTION_CASE_COUNT = sizeof(ATTENTION_CASES) / sizeof(*ATTENTION_CASES);
 
@@ -201,6 +202,7 @@ static int compute(struct wlb_device *device, const struct on_device *memory, co
 		.readers = memory->lists[LIST_READERS],
 		.query_tile_count = tiles->query_tiles,
 		.key_tile_count = tiles->key_tiles,
+		.softcap = run->of->softcap,
 		.tile_rows = tile_rows,
 		.window = run->of->window,
 		.q_rows = run->of->q_rows,

@@ -21,7 +21,8 @@ struct attention_case {
 	int count, q_rows, k_rows; /* rows of q and k; some are in no segment */
 	enum attention_layout layout;
 	int heads, kv_heads;
-	int window; /* 0: none */
+	int window;    /* 0: none */
+	float softcap; /* 0: none */
 };
 
 extern const struct attention_case ATTENTION_CASES[];

@@ -18,6 +18,8 @@
  *   - backward, p is exp(score - lse) with the error of lse; delta is dim sums with the error of out; dS = p (d_out v -
  *     delta) is rounded by u, and so is p; then as many sums as there are terms, the factor scale, the result's
  * rounding. Numbers below TINY may become 0.
+ *   - a soft cap c changes a score's error by at most its slope, which is at most 1, and adds 8 e c; the slope 1 -
+ *     tanh(score / c)^2 is wrong by 2 / c times the error of the score, and 4 e.
  */
 #include "tests/gpu/attention_case.h"
 
@@ -41,7 +43,7 @@ static double *element_of(const struct values *m, int row, int head)
 struct reference {
 	const struct attention_run *run;
 	int dim;
-	double u, e, t, scale;
+	double u, e, t, scale, softcap;
 	struct values q, k, v, d_out; /* inputs */
 	/* Sums over segments and heads: the gradients, their bounds, and the sums of the terms' absolute values. */
 	struct values d_k, d_v, d_k_bound, d_v_bound, d_k_size, d_v_size;
@@ -88,8 +90,8 @@ static void compare_row(struct reference *r, enum attention_matrix matrix, int r
 
 /* -- one query of one head -- */
 
-/* By key: probability, d_out . v, and the latter with absolute values. */
-enum { KEY_P, KEY_DP, KEY_DP_ABS, KEY_ARRAYS };
+/* By key: probability, d_out . v, the latter with absolute values, and the slope of the soft cap. */
+enum { KEY_P, KEY_DP, KEY_DP_ABS, KEY_SLOPE, KEY_ARRAYS };
 
 struct query {
 	const struct wlb_segment *segment;
@@ -121,6 +123,7 @@ static void weigh_keys(struct reference *r, struct query *query)
 	const double *q = element_of(&r->q, query->row, query->head);
 	const double *d_out = element_of(&r->d_out, query->row, query->head);
 	double *p = keys_of(r, KEY_P), *dp = keys_of(r, KEY_DP), *dp_abs = keys_of(r, KEY_DP_ABS);
+	double *slope = keys_of(r, KEY_SLOPE);
 	double most = -INFINITY, sum = 0;
 	query->a = 0;
 	for (int j = query->first; j < query->end; j++) {
@@ -135,6 +138,9 @@ static void weigh_keys(struct reference *r, struct query *query)
 			dp_abs[j] += fabs(d_out[d] * v[d]);
 		}
 		query->a = fmax(query->a, absolute);
+		const double part = r->softcap > 0 ? tanh(p[j] / r->softcap) : 0;
+		p[j] = r->softcap > 0 ? r->softcap * part : p[j];
+		slope[j] = 1 - part * part;
 		most = fmax(most, p[j]);
 	}
 	for (int j = query->first; j < query->end; j++)
@@ -144,10 +150,15 @@ static void weigh_keys(struct reference *r, struct query *query)
 		p[j] = exp(p[j] - query->lse);
 }
 
+static double score_error(const struct reference *r, const struct query *query)
+{
+	return query->a * (r->dim * r->t + 11 * r->e) + 8 * r->e * r->softcap;
+}
+
 static void check_forward(struct reference *r, struct query *query)
 {
 	const double *p = keys_of(r, KEY_P), e = r->e, n = query->n, blocks = floor(n / 8) + (query->first > 0 ? 2 : 1);
-	query->eps = query->a * (r->dim * r->t + 11 * e) + 4 * e + blocks * (3 * e * query->a + 5 * e);
+	query->eps = score_error(r, query) + 4 * e + blocks * (3 * e * query->a + 5 * e);
 	const double relative = (1 + r->u) * exp(2 * query->eps + n * r->t + (n + 3) * e + 4 * e) - 1;
 	for (int d = 0; d < r->dim; d++) {
 		double sum = 0, absolute = 0;
@@ -186,17 +197,20 @@ static void sum_delta(struct reference *r, struct query *query)
 static void check_backward(struct reference *r, struct query *query)
 {
 	const double *p = keys_of(r, KEY_P), *dp = keys_of(r, KEY_DP), *dp_abs = keys_of(r, KEY_DP_ABS), e = r->e;
+	const double *slope = keys_of(r, KEY_SLOPE);
 	const double *q = element_of(&r->q, query->row, query->head);
 	const double *d_out = element_of(&r->d_out, query->row, query->head);
-	const double p_error = query->n == 0 ? 0
-	                                     : query->a * (r->dim * r->t + 11 * e) + 3 * e * fabs(query->lse) + 4 * e +
-	                                               query->lse_bound;
+	const double p_error =
+		query->n == 0 ? 0 : score_error(r, query) + 3 * e * fabs(query->lse) + 4 * e + query->lse_bound;
+	const double slope_error = r->softcap > 0 ? 2 * score_error(r, query) / r->softcap + 4 * e : 0;
 	double d_q[256] = {0}, d_q_bound[256] = {0};
 	for (int j = query->first; j < query->end; j++) {
 		const int row = query->segment->k_start + j;
-		const double size = p[j] * (dp_abs[j] + query->delta_abs), ds = p[j] * (dp[j] - query->delta);
+		const double size = p[j] * (dp_abs[j] + query->delta_abs);
+		const double ds = p[j] * (dp[j] - query->delta) * slope[j];
 		double ds_bound =
 			expm1(p_error + 3 * e + r->dim * r->t) * size + p[j] * exp(p_error) * query->delta_bound;
+		ds_bound += slope_error * exp(p_error) * size;
 		ds_bound += r->u * (fabs(ds) + ds_bound);
 		const double p_bound = p[j] * ((1 + r->u) * exp(p_error) - 1);
 		const double *k = element_of(&r->k, row, query->kv_head);
@@ -290,6 +304,7 @@ double attention_case_error(const struct attention_run *run)
 		.e = ldexp(1, -24),
 		.t = ldexp(1, run->is_bf16 ? -23 : -24),
 		.scale = 1 / sqrt(run->head_dim),
+		.softcap = run->of->softcap,
 		.q = values_new(run, MATRIX_Q, 1),
 		.k = values_new(run, MATRIX_K, 1),
 		.v = values_new(run, MATRIX_V, 1),

@@ -158,7 +158,8 @@ static const struct check_shape EMBEDDING_SHAPES[] = {
 	{129, 64, 9, 0, 1}, {2500, 24, 7, 0, 0}, {2500, 3, 5000, 0, 0}, {96, 8, 1, 0, 0},
 };
 
-/* -- RMSNorm; `extra` 0: without a residual, 1: with one, 2: the sum takes its place -- */
+/* -- RMSNorm; `extra` 0: without a residual, 1: with one, 2: the sum takes its place; `pad` is added to the weight --
+ */
 
 static void plan_rmsnorm_forward(struct check_trial *t)
 {
@@ -171,6 +172,11 @@ static void plan_rmsnorm_forward(struct check_trial *t)
 	t->arrays[5] = check_array_of(CHECK_COMPUTE, width, -2, 2);
 }
 
+static double norm_weight(const struct check_trial *t, int array, int64_t i)
+{
+	return t->arrays[array].before[i] + (double)t->shape->pad;
+}
+
 static struct check_array *sum_of(struct check_trial *t)
 {
 	return &t->arrays[t->shape->extra == 0 ? 3 : t->shape->extra == 1 ? 2 : 4];
@@ -180,13 +186,13 @@ static void run_rmsnorm_forward(struct check_trial *t)
 {
 	struct check_array *a = t->arrays;
 	wlb_cuda_rmsnorm_forward(t->device, a[0].memory, a[1].memory, t->shape->extra > 0 ? sum_of(t)->memory : NULL,
-	                         a[3].memory, t->shape->extra > 0 ? a[4].memory : NULL, a[5].memory, t->shape->rows,
-	                         t->shape->width, 1e-5);
+	                         a[3].memory, t->shape->extra > 0 ? a[4].memory : NULL, a[5].memory,
+	                         (double)t->shape->pad, t->shape->rows, t->shape->width, 1e-5);
 }
 
 /* The sum is rounded once to float32 and once to its type, and normalised as it is stored. rstd has the roundings of
  * the sum of squares, each halved by the root, and five of its own: the squares, the mean, epsilon, the root, the
- * quotient. Two products follow. */
+ * quotient. Two products follow, and the sum of the weight. */
 static void expect_rmsnorm_forward(struct check_trial *t)
 {
 	const int64_t rows = t->shape->rows, width = t->shape->width;
@@ -203,8 +209,8 @@ static void expect_rmsnorm_forward(struct check_trial *t)
 		const double r = 1 / sqrt(squares / (double)width + (double)1e-5f);
 		check_want(t, rstd, row, r, roundings * FLOAT_ROUNDOFF * r);
 		for (int64_t i = 0; i < width; i++) {
-			const double want = sum->got[row * width + i] * r * t->arrays[5].before[i];
-			check_want(t, out, row * width + i, want, (roundings + 2) * FLOAT_ROUNDOFF * fabs(want));
+			const double want = sum->got[row * width + i] * r * norm_weight(t, 5, i);
+			check_want(t, out, row * width + i, want, (roundings + 3) * FLOAT_ROUNDOFF * fabs(want));
 		}
 	}
 }
@@ -224,7 +230,7 @@ static void run_rmsnorm_backward(struct check_trial *t)
 {
 	struct check_array *a = t->arrays;
 	wlb_cuda_rmsnorm_backward(t->device, a[0].memory, a[1].memory, a[2].memory, a[3].memory, a[4].memory,
-	                          a[5].memory, t->shape->rows, t->shape->width);
+	                          (double)t->shape->pad, a[5].memory, t->shape->rows, t->shape->width);
 }
 
 /* r (w dy - x r^2 mean(w dy x)): the mean has the roundings of its sum and five more, of two products, r^2 and the
@@ -232,19 +238,20 @@ static void run_rmsnorm_backward(struct check_trial *t)
 static void expect_x_gradient(struct check_trial *t, int64_t row)
 {
 	const int64_t width = t->shape->width, at = row * width;
-	const double *d = t->arrays[2].before + at, *x = t->arrays[3].before + at, *w = t->arrays[4].before;
+	const double *d = t->arrays[2].before + at, *x = t->arrays[3].before + at;
 	const double r = t->arrays[5].before[row];
 	double sum = 0, magnitude = 0;
 	for (int64_t i = 0; i < width; i++) {
-		sum += w[i] * d[i] * x[i];
-		magnitude += fabs(w[i] * d[i] * x[i]);
+		sum += norm_weight(t, 4, i) * d[i] * x[i];
+		magnitude += fabs(norm_weight(t, 4, i) * d[i] * x[i]);
 	}
 	const double mean = r * r * sum / (double)width, mean_magnitude = r * r * magnitude / (double)width;
 	for (int64_t i = 0; i < width; i++) {
 		const double before = t->arrays[0].before[at + i];
-		const double terms = fabs(before) + r * (fabs(w[i] * d[i]) + fabs(x[i]) * mean_magnitude);
-		check_want(t, &t->arrays[0], at + i, before + r * (w[i] * d[i] - x[i] * mean),
-		           (check_sum_roundings(width) + 9) * FLOAT_ROUNDOFF * terms);
+		const double of_d = norm_weight(t, 4, i) * d[i];
+		const double terms = fabs(before) + r * (fabs(of_d) + fabs(x[i]) * mean_magnitude);
+		check_want(t, &t->arrays[0], at + i, before + r * (of_d - x[i] * mean),
+		           (check_sum_roundings(width) + 10) * FLOAT_ROUNDOFF * terms);
 	}
 }
 
@@ -272,9 +279,9 @@ static void expect_rmsnorm_backward(struct check_trial *t)
 /* More tokens than parts, with several warps; more tokens of a part than are under way at once; rows of which two or
  * one are under way, and rows wider than what threads keep in registers and than fits shared memory. */
 static const struct check_shape RMSNORM_SHAPES[] = {
-	{1, 1, 0, 0, 0},      {0, 5, 1, 0, 0},      {3, 7, 1, 0, 0},    {2, 8, 2, 0, 0},    {5, 64, 0, 0, 1},
-	{33, 257, 1, 0, 0},   {270, 260, 2, 0, 0},  {2, 1032, 1, 0, 0}, {1, 4104, 1, 0, 1}, {2, 32784, 1, 0, 0},
-	{1300, 264, 1, 0, 0}, {270, 4104, 1, 0, 0}, {2, 8200, 1, 0, 0},
+	{1, 1, 0, 0, 0},      {0, 5, 1, 0, 0},      {3, 7, 1, 1, 0},    {2, 8, 2, 0, 0},    {5, 64, 0, 1, 1},
+	{33, 257, 1, 0, 0},   {270, 260, 2, 1, 0},  {2, 1032, 1, 0, 0}, {1, 4104, 1, 0, 1}, {2, 32784, 1, 1, 0},
+	{1300, 264, 1, 0, 0}, {270, 4104, 1, 1, 0}, {2, 8200, 1, 0, 0},
 };
 
 /* -- RoPE: `extra` heads of `width` -- */
@@ -413,6 +420,62 @@ static void expect_swiglu_backward(struct check_trial *t)
 	}
 }
 
+/* -- GeGLU -- */
+
+/* v of gelu(g) = g sigmoid(v), and its derivative. */
+static double gelu_v(double g)
+{
+	return 1.5957691216057308 * (g + 0.044715 * g * g * g);
+}
+
+static double gelu_v_slope(double g)
+{
+	return 1.5957691216057308 * (1 + 3 * 0.044715 * g * g);
+}
+
+/* v has seven roundings at most, of which the sigmoid has those of its argument times 1 - s. */
+static double gelu_error(double g, double s)
+{
+	return 8 + 7 * fabs(gelu_v(g)) * (1 - s);
+}
+
+static void run_geglu_forward(struct check_trial *t)
+{
+	wlb_cuda_geglu_forward(t->device, t->arrays[0].memory, t->arrays[1].memory, t->shape->rows, t->shape->width);
+}
+
+static void expect_geglu_forward(struct check_trial *t)
+{
+	const int64_t width = t->shape->width;
+	for (int64_t i = 0; i < t->shape->rows * width; i++) {
+		const double *row = t->arrays[1].before + i / width * 2 * width;
+		const double g = row[i % width], s = 1 / (1 + exp(-gelu_v(g))), want = g * s * row[width + i % width];
+		check_want(t, &t->arrays[0], i, want, gelu_error(g, s) * FLOAT_ROUNDOFF * fabs(want));
+	}
+}
+
+static void run_geglu_backward(struct check_trial *t)
+{
+	wlb_cuda_geglu_backward(t->device, t->arrays[1].memory, t->arrays[0].memory, t->shape->rows, t->shape->width);
+}
+
+/* As that of SwiGLU; the slope of v has five roundings more, and 1 - s is wrong by s times the error of v, too. */
+static void expect_geglu_backward(struct check_trial *t)
+{
+	const int64_t width = t->shape->width;
+	for (int64_t i = 0; i < t->shape->rows * width; i++) {
+		const int64_t gate = i / width * 2 * width + i % width, up = gate + width;
+		const double g = t->arrays[1].before[gate], u = t->arrays[1].before[up], d = t->arrays[0].before[i];
+		const double s = 1 / (1 + exp(-gelu_v(g))), term = fabs(g) * gelu_v_slope(g), of_s = gelu_error(g, s);
+		const double slope = 1 + g * (1 - s) * gelu_v_slope(g);
+		const double error = (of_s + 4) * (1 + term * (1 - s)) +
+		                     term * (7 * (1 - s) + 7 + 7 * s * fabs(gelu_v(g)) * (1 - s));
+		check_want(t, &t->arrays[1], gate, d * u * s * slope, fabs(d * u) * s * error * FLOAT_ROUNDOFF);
+		check_want(t, &t->arrays[1], up, d * g * s, of_s * FLOAT_ROUNDOFF * fabs(d * g * s));
+		check_want(t, &t->arrays[0], i, g * s * u, of_s * FLOAT_ROUNDOFF * fabs(g * s * u));
+	}
+}
+
 /* -- rows; `extra` rows of x, 0: without a list of rows -- */
 
 static int64_t row_stride(const struct check_trial *t)
@@ -472,6 +535,38 @@ static void expect_add(struct check_trial *t)
 	}
 }
 
+static void plan_changed(struct check_trial *t)
+{
+	t->arrays[0] = check_array_of(CHECK_COMPUTE, t->shape->rows * t->shape->width, -12, 12);
+}
+
+static void run_scale(struct check_trial *t)
+{
+	wlb_cuda_scale(t->device, t->arrays[0].memory, 59.75, t->shape->rows * t->shape->width);
+}
+
+static void expect_scale(struct check_trial *t)
+{
+	for (int64_t i = 0; i < t->shape->rows * t->shape->width; i++) {
+		const double want = 59.75 * t->arrays[0].before[i];
+		check_want(t, &t->arrays[0], i, want, FLOAT_ROUNDOFF * fabs(want));
+	}
+}
+
+static void run_softcap(struct check_trial *t)
+{
+	wlb_cuda_softcap(t->device, t->arrays[0].memory, 5, t->shape->rows * t->shape->width);
+}
+
+/* tanh has an error of two units, which are four roundings; quotient and product have one each. */
+static void expect_softcap(struct check_trial *t)
+{
+	for (int64_t i = 0; i < t->shape->rows * t->shape->width; i++) {
+		const double want = 5 * tanh(t->arrays[0].before[i] / 5);
+		check_want(t, &t->arrays[0], i, want, 6 * FLOAT_ROUNDOFF * fabs(want));
+	}
+}
+
 static void plan_sum_squares(struct check_trial *t)
 {
 	t->arrays[0] = check_array_of(CHECK_SUM, 1, 1, 3);
@@ -512,8 +607,12 @@ const struct check_case CHECK_CASES[] = {
 	{"swiglu_forward", SHAPES(ROW_SHAPES), plan_swiglu, prepare_swiglu, run_swiglu_forward, expect_swiglu_forward},
 	{"swiglu_backward", SHAPES(ROW_SHAPES), plan_swiglu, prepare_swiglu, run_swiglu_backward,
          expect_swiglu_backward},
+	{"geglu_forward", SHAPES(ROW_SHAPES), plan_swiglu, prepare_swiglu, run_geglu_forward, expect_geglu_forward},
+	{"geglu_backward", SHAPES(ROW_SHAPES), plan_swiglu, prepare_swiglu, run_geglu_backward, expect_geglu_backward},
 	{"gather_rows", SHAPES(ROW_SHAPES), plan_gather_rows, NULL, run_gather_rows, expect_gather_rows},
 	{"add", SHAPES(ROW_SHAPES), plan_add, NULL, run_add, expect_add},
+	{"scale", SHAPES(ROW_SHAPES), plan_changed, NULL, run_scale, expect_scale},
+	{"softcap", SHAPES(ROW_SHAPES), plan_changed, NULL, run_softcap, expect_softcap},
 	{"sum_squares", SHAPES(ROW_SHAPES), plan_sum_squares, NULL, run_sum_squares, expect_sum_squares},
 };
 const int CHECK_CASE_COUNT = sizeof(CHECK_CASES) / sizeof(CHECK_CASES[0]);

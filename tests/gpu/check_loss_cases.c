@@ -106,15 +106,22 @@ static void prepare_gradient(struct check_trial *t)
 		compute_statistics(t, row, statistics_of(t, t->arrays[0].before, own_slice(t), row));
 }
 
+/* Where the loss is not wanted there is a soft cap. */
+static double softcap_of(const struct check_trial *t)
+{
+	return t->shape->pad == 0 ? 0 : 80;
+}
+
 static void run_gradient(struct check_trial *t)
 {
 	wlb_cuda_cross_entropy_gradient(t->device, t->shape->pad == 0 ? t->arrays[3].memory : NULL, t->arrays[1].memory,
 	                                t->arrays[0].memory, (int)t->shape->extra, t->arrays[2].memory, t->shape->rows,
-	                                first_id(t), t->shape->width, LOSS_SCALE);
+	                                first_id(t), t->shape->width, LOSS_SCALE, softcap_of(t));
 }
 
 /* A probability has the rounding of logit - largest, multiplied by that difference, and eight: four of exp, two of
- * the largest and the factor as float32, the product, the difference. Returns the row's loss. */
+ * the largest and the factor as float32, the product, the difference; the slope of a soft cap six. Returns the row's
+ * loss. */
 static double expect_row(struct check_trial *t, int64_t row)
 {
 	double largest = -INFINITY, sum = 0, target = 0;
@@ -129,8 +136,9 @@ static double expect_row(struct check_trial *t, int64_t row)
 		const int64_t at = row * t->shape->width + i;
 		const double logit = t->arrays[1].before[at], p = exp(logit - largest) / sum;
 		const double one = target_column(t, row) == i ? 1 : 0;
-		check_want(t, &t->arrays[1], at, (p - one) * LOSS_SCALE,
-		           LOSS_SCALE * (p * (8 + fabs(logit - largest)) + 2 * one) * FLOAT_ROUNDOFF);
+		const double part = softcap_of(t) > 0 ? logit / softcap_of(t) : 0;
+		check_want(t, &t->arrays[1], at, (p - one) * LOSS_SCALE * (1 - part * part),
+		           LOSS_SCALE * (p * (14 + fabs(logit - largest)) + 8 * one) * FLOAT_ROUNDOFF);
 	}
 	return log(sum) + largest - target;
 }
@@ -155,7 +163,8 @@ static void expect_gradient(struct check_trial *t)
 	t->arrays[3].bound[0] = 16 * (double)t->shape->rows * DOUBLE_ROUNDOFF * magnitude;
 }
 
-/* The rows of an odd width begin at every address; a slice may be empty; `pad` 1: the loss is not wanted. */
+/* The rows of an odd width begin at every address; a slice may be empty; `pad` 1: the loss is not wanted, and there is
+ * a soft cap. */
 static const struct check_shape SHAPES[] = {
 	{1, 1, 1, 0, 0},     {0, 5, 3, 0, 0},     {3, 7, 1, 0, 0},    {5, 64, 3, 0, 0},
 	{5, 64, 1, 1, 1},    {33, 257, 1, 0, 0},  {300, 40, 3, 0, 1}, {2, 4104, 1, 0, 0},

@@ -237,7 +237,7 @@ static int check_errors(struct wlb_device *cuda)
 	void *x = cuda->ops->alloc(cuda, 64, &error);
 	int refused = cuda->ops->alloc(cuda, (size_t)1 << 60, &error) == NULL && error.message[0] != '\0';
 	const int64_t too_many = INT64_C(1) << 31; /* rows: a grid has fewer blocks */
-	cuda->ops->rmsnorm_forward(cuda, x, x, NULL, x, NULL, x, too_many, 1, 1e-5);
+	cuda->ops->rmsnorm_forward(cuda, x, x, NULL, x, NULL, x, 0, too_many, 1, 1e-5);
 	cuda->ops->add(cuda, x, (const float *)x + 8, 8);
 	int kept = cuda->ops->synchronize(cuda, &error) == -1 && strstr(error.message, "rmsnorm") != NULL;
 	int works = cuda->ops->synchronize(cuda, &error) == 0;

@@ -110,15 +110,15 @@ static void copy(struct bench *b)
 	}
 
 OPERATION(add, m[0], m[1], n *w)
-OPERATION(rmsnorm_forward, m[0], m[1], m[2], m[2], m[3], m[4], n, w, 1e-5)
-OPERATION(rmsnorm_backward, m[0], m[5], m[2], m[3], m[4], m[1], n, w)
+OPERATION(rmsnorm_forward, m[0], m[1], m[2], m[2], m[3], m[4], 0, n, w, 1e-5)
+OPERATION(rmsnorm_backward, m[0], m[5], m[2], m[3], m[4], 0, m[1], n, w)
 OPERATION(rope, m[0], w, m[1], n, (int)(w / 64), 64, 32, 1)
 OPERATION(swiglu_forward, m[0], m[1], n, b->size.feed_forward)
 OPERATION(swiglu_backward, m[0], m[1], n, b->size.feed_forward)
 OPERATION(gather_rows, m[0], w, m[1], w, NULL, n, w)
 OPERATION(sum_squares, b->sum, m[0], n *w)
 OPERATION(cross_entropy_statistics, m[1], m[0], b->targets, n / 4, 0, b->size.vocabulary)
-OPERATION(cross_entropy_gradient, b->sum, m[0], m[1], 1, b->targets, n / 4, 0, b->size.vocabulary, 1.0)
+OPERATION(cross_entropy_gradient, b->sum, m[0], m[1], 1, b->targets, n / 4, 0, b->size.vocabulary, 1.0, 0)
 
 static void adamw(struct bench *b)
 {

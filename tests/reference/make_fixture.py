@@ -49,6 +49,11 @@ MODELS = {
     "olmo2": ("Olmo2", {}),
     "phi3": ("Phi3", {"rope_parameters": rope(partial_rotary_factor=0.75)}),
     "smollm3": ("SmolLM3", {"num_hidden_layers": 3, "no_rope_layer_interval": 2, "tie_word_embeddings": True}),
+    # Caps that bend, and scores that are not divided by the root of head_dim.
+    "gemma2": ("Gemma2", {"query_pre_attn_scalar": 5, "attn_logit_softcapping": 2.5, "final_logit_softcapping": 4.0,
+                          "sliding_window": 64}),
+    "gemma3": ("Gemma3Text", {"num_hidden_layers": 3, "query_pre_attn_scalar": 12, "sliding_window": 64, "sliding_window_pattern": 2,
+                          "rope_parameters": {"full_attention": rope("linear", factor=4.0), "sliding_attention": {**rope(), "rope_theta": 40.0}}}),
 }
 
 
@@ -64,14 +69,18 @@ def in_float64(module):
     return wide
 
 
+def class_of(family):
+    return family.removesuffix("Text") + "ForCausalLM"
+
+
 def wide_model(config):
     """The model of a configuration in float64, without its weights."""
-    module = importlib.import_module(f"transformers.models.{config.model_type}.modeling_{config.model_type}")
+    module = importlib.import_module(type(config).__module__.replace("configuration_", "modeling_"))
     # Transformers has one table of functions that make frequencies, to which all modules refer.
     table = modeling_rope_utils.ROPE_INIT_FUNCTIONS
     narrow = dict(table)
     table.update(in_float64(modeling_rope_utils).ROPE_INIT_FUNCTIONS)
-    wide = getattr(in_float64(module), type(config).__name__.removesuffix("Config") + "ForCausalLM")(config).double()
+    wide = getattr(in_float64(module), class_of(type(config).__name__.removesuffix("Config")))(config).double()
     table.update(narrow)
     return wide
 
@@ -81,7 +90,7 @@ def set_weights(model, generator):
     with torch.no_grad():
         for name, weight in model.named_parameters():
             weight.normal_(0.0, 0.3, generator=generator)
-            if "norm" in name:
+            if "norm" in name and "Gemma" not in type(model).__name__:  # there it is added to the weight
                 weight.add_(1.0)
 
 
@@ -110,7 +119,7 @@ def make(folder, generator):
     class_name, differences = MODELS[folder.name]
     config = {**SIZES, "rope_parameters": rope(), **differences}
     config_class = getattr(transformers, f"{class_name}Config")
-    model = getattr(transformers, f"{class_name}ForCausalLM")(config_class(**config))
+    model = getattr(transformers, class_of(class_name))(config_class(**config))
     set_weights(model, generator)
     documents = [torch.randint(67, (length + 1,), generator=generator) for length in LENGTHS]
     wide = wide_model(config_class(**config))

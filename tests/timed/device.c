@@ -170,18 +170,19 @@ static void embedding_backward(struct wlb_device *device, void *d_table, const v
 
 /* With a residual it takes as long as without, and as a sum. */
 static void rmsnorm_forward(struct wlb_device *device, void *out, void *rstd, void *sum, const void *x,
-                            const void *residual, const void *weight, int64_t tokens, int64_t width, double epsilon)
+                            const void *residual, const void *weight, double addend, int64_t tokens, int64_t width,
+                            double epsilon)
 {
-	(void)out, (void)rstd, (void)sum, (void)x, (void)weight, (void)epsilon;
+	(void)out, (void)rstd, (void)sum, (void)x, (void)weight, (void)addend, (void)epsilon;
 	add_op_time(device, NORM, WLB_OP_RMSNORM_FORWARD, (double)tokens * (double)width);
 	if (residual != NULL)
 		add_op_time(device, VECTOR, WLB_OP_ADD, (double)tokens * (double)width);
 }
 
 static void rmsnorm_backward(struct wlb_device *device, void *d_x, void *d_weight, const void *d_out, const void *x,
-                             const void *weight, const void *rstd, int64_t tokens, int64_t width)
+                             const void *weight, double addend, const void *rstd, int64_t tokens, int64_t width)
 {
-	(void)d_x, (void)d_weight, (void)d_out, (void)x, (void)weight, (void)rstd;
+	(void)d_x, (void)d_weight, (void)d_out, (void)x, (void)weight, (void)addend, (void)rstd;
 	add_op_time(device, NORM, WLB_OP_RMSNORM_BACKWARD, (double)tokens * (double)width);
 }
 
@@ -261,9 +262,10 @@ static void cross_entropy_statistics(struct wlb_device *device, void *statistics
 
 static void cross_entropy_gradient(struct wlb_device *device, double *loss_sum, void *logits, const void *statistics,
                                    int parts, const int32_t *targets, int64_t tokens, int64_t first, int64_t count,
-                                   double scale)
+                                   double scale, double softcap)
 {
 	(void)loss_sum, (void)logits, (void)statistics, (void)parts, (void)targets, (void)first, (void)scale;
+	(void)softcap;
 	add_op_time(device, CROSS_ENTROPY, WLB_OP_CROSS_ENTROPY_GRADIENT, (double)tokens * (double)count);
 }
 
@@ -277,6 +279,18 @@ static void gather_rows(struct wlb_device *device, void *out, int64_t out_stride
 static void add(struct wlb_device *device, void *y, const void *x, int64_t n)
 {
 	(void)y, (void)x;
+	add_op_time(device, VECTOR, WLB_OP_ADD, (double)n);
+}
+
+static void scale(struct wlb_device *device, void *x, double factor, int64_t n)
+{
+	(void)x, (void)factor;
+	add_op_time(device, VECTOR, WLB_OP_ADD, (double)n);
+}
+
+static void softcap(struct wlb_device *device, void *x, double cap, int64_t n)
+{
+	(void)x, (void)cap;
 	add_op_time(device, VECTOR, WLB_OP_ADD, (double)n);
 }
 
@@ -349,10 +363,14 @@ static void replace_operations(struct wlb_ops *ops)
 	ops->attention_backward = attention_backward;
 	ops->swiglu_forward = swiglu_forward;
 	ops->swiglu_backward = swiglu_backward;
+	ops->geglu_forward = swiglu_forward;
+	ops->geglu_backward = swiglu_backward;
 	ops->cross_entropy_statistics = cross_entropy_statistics;
 	ops->cross_entropy_gradient = cross_entropy_gradient;
 	ops->gather_rows = gather_rows;
 	ops->add = add;
+	ops->scale = scale;
+	ops->softcap = softcap;
 	ops->sum_squares = sum_squares;
 	ops->adamw = adamw;
 }

@@ -61,14 +61,14 @@ static const struct wlb_adamw adamw_settings = {.lr = 1e-6, .beta1 = 0.9, .beta2
 
 OPERATION(embedding_forward, PART(0), e->vectors[1], e->indices, e->rows, WIDTH, 0, ROWS)
 OPERATION(embedding_backward, e->gradients, PART(0), e->indices, e->rows, WIDTH, 0, ROWS)
-OPERATION(rmsnorm_forward, PART(0), e->numbers, NULL, PART(1), NULL, e->weight, e->rows, WIDTH, 1e-5)
-OPERATION(rmsnorm_backward, PART(0), e->d_weight, PART(1), PART(2), e->weight, e->numbers, e->rows, WIDTH)
+OPERATION(rmsnorm_forward, PART(0), e->numbers, NULL, PART(1), NULL, e->weight, 0.0, e->rows, WIDTH, 1e-5)
+OPERATION(rmsnorm_backward, PART(0), e->d_weight, PART(1), PART(2), e->weight, 0.0, e->numbers, e->rows, WIDTH)
 OPERATION(swiglu_forward, PART(0), PART(1), e->rows, WIDTH / 2)
 OPERATION(swiglu_backward, PART(2), PART(1), e->rows, WIDTH / 2)
 OPERATION(rope_angles, e->angles, e->indices, e->rows, e->frequencies, e->head_dim / 2, 1.0)
 OPERATION(rope, PART(0), WIDTH, e->angles, e->rows, WIDTH / e->head_dim, e->head_dim, e->head_dim / 2, 1)
 OPERATION(cross_entropy_statistics, e->numbers, PART(3), e->indices, e->rows, 0, WIDTH)
-OPERATION(cross_entropy_gradient, e->sum, PART(3), e->numbers, 1, e->indices, e->rows, 0, WIDTH, 1.0)
+OPERATION(cross_entropy_gradient, e->sum, PART(3), e->numbers, 1, e->indices, e->rows, 0, WIDTH, 1.0, 0.0)
 OPERATION(gather_rows, PART(0), WIDTH, e->vectors[1], WIDTH, e->indices, e->rows, WIDTH)
 OPERATION(add, PART(0), PART(1), e->n)
 OPERATION(sum_squares, e->sum, GRADIENTS, e->n)
@@ -131,7 +131,7 @@ static int fill_frequencies(struct wlb_device *device, struct elementwise *e, st
 		free(frequencies_host);
 		return frequencies_host == NULL ? wlb_fail(error, "out of memory for frequencies") : -1;
 	}
-	wlb_rope_frequencies(&model, frequencies_host);
+	wlb_rope_frequencies(&model, WLB_ANGLES_GLOBAL, frequencies_host);
 	device->ops->to_device(device, NULL, e->frequencies, frequencies_host, bytes);
 	free(frequencies_host);
 	return 0;

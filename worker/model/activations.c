@@ -21,7 +21,7 @@ struct sizes {
 	int64_t kv;
 	int64_t intermediate;
 	int64_t groups; /* of queries and keys that are normed */
-	int norms_after;
+	int norms_before, norms_after;
 };
 
 static void *take_bytes(struct arena *arena, size_t bytes)
@@ -53,34 +53,40 @@ static struct sizes sizes_of(const struct wlb_transformer *t)
 		.kv = p->kv_heads * p->shape.head_dim,
 		.intermediate = p->intermediate,
 		.groups = wlb_query_groups(p) + wlb_key_groups(p),
-		.norms_after = wlb_family(p->shape.family)->norms_after,
+		.norms_before = wlb_family(p->shape.family)->norms != WLB_NORMS_AFTER,
+		.norms_after = wlb_family(p->shape.family)->norms != WLB_NORMS_BEFORE,
 	};
 }
 
-/* Places the norms of the inputs of attention and MLP, or where the norms come after, what these gave. */
+/* Places what the norms before attention and MLP are kept with, and what those after need of what these gave. */
 static void place_norms(struct wlb_layer_activations *layer, const struct sizes *s, struct arena *arena)
 {
-	layer->norm = take(arena, s->share, s->hidden);
-	layer->post_norm = take(arena, s->share, s->hidden);
+	if (s->norms_before) {
+		layer->rstd = take_master(arena, s->share, 1);
+		layer->post_rstd = take_master(arena, s->share, 1);
+	}
+	if (s->norms_after) {
+		layer->given = take(arena, s->share, s->hidden);
+		layer->given_rstd = take_master(arena, s->share, 1);
+		layer->mlp_given = take(arena, s->share, s->hidden);
+		layer->mlp_given_rstd = take_master(arena, s->share, 1);
+	}
 }
 
 /* Places the activations that each layer keeps unless whole layers are computed again. */
 static void place_kept(const struct wlb_transformer *t, struct wlb_layer_activations *layer, const struct sizes *s,
                        struct arena *arena)
 {
-	layer->rstd = take_master(arena, s->share, 1);
 	layer->qkv = take(arena, s->rows, s->q + 2 * s->kv);
 	layer->attention = take(arena, s->rows, s->q);
 	layer->lse = take_master(arena, s->rows, t->parameters->heads);
 	layer->middle = take(arena, s->share, s->hidden);
-	layer->post_rstd = take_master(arena, s->share, 1);
 	layer->gate_up = take(arena, s->rows, 2 * s->intermediate);
 	if (s->groups > 0) {
 		layer->raw_qk = take(arena, s->rows, s->q + s->kv);
 		layer->qk_squares = take_master(arena, s->rows, s->groups);
 	}
-	if (s->norms_after)
-		place_norms(layer, s, arena);
+	place_norms(layer, s, arena);
 }
 
 /* Places the activations that each layer keeps only where nothing is computed again. */
@@ -88,8 +94,10 @@ static void place_recomputed(const struct wlb_transformer *t, struct wlb_layer_a
                              const struct sizes *s, struct arena *arena)
 {
 	layer->kv_all = t->cp_size > 1 ? take(arena, s->tokens, 2 * s->kv) : NULL;
-	if (!s->norms_after)
-		place_norms(layer, s, arena);
+	if (s->norms_before) {
+		layer->norm = take(arena, s->share, s->hidden);
+		layer->post_norm = take(arena, s->share, s->hidden);
+	}
 }
 
 enum wlb_recompute wlb_layer_recompute(const struct wlb_transformer *t, int layer)
@@ -158,7 +166,8 @@ static void place_layer_or_head(struct wlb_transformer *t, const struct sizes *s
 {
 	struct wlb_scratch *scratch = &t->scratch;
 	size_t begin = arena->used, end = begin;
-	scratch->angles = take_master(arena, s->rows, 2 * t->rotated_pairs);
+	for (int kind = 0; kind < wlb_model_angle_kinds(&t->parameters->shape); kind++)
+		scratch->angles[kind] = take_master(arena, s->rows, 2 * t->rotated_pairs);
 	size_t gradients = arena->used;
 	scratch->d_qkv = take(arena, s->rows, s->q + 2 * s->kv);
 	scratch->d_attention = take(arena, s->rows, s->q);
@@ -253,7 +262,8 @@ void wlb_slot_give_layers(struct wlb_transformer *t, struct wlb_slot *slot)
 /* The frequencies of the rotary embeddings are apart from the block: they are set once. */
 static int set_frequencies(struct wlb_transformer *t, struct wlb_error *error)
 {
-	size_t bytes = (size_t)t->rotated_pairs * sizeof(*t->frequencies);
+	int kinds = wlb_model_angle_kinds(&t->parameters->shape);
+	size_t bytes = (size_t)(kinds * t->rotated_pairs) * sizeof(*t->frequencies);
 	double *frequencies_host = malloc(bytes);
 	if (frequencies_host == NULL)
 		return wlb_fail(error, "out of memory for the frequencies of rotary embeddings");
@@ -262,7 +272,9 @@ static int set_frequencies(struct wlb_transformer *t, struct wlb_error *error)
 		free(frequencies_host);
 		return wlb_fail_in(error, "the frequencies of rotary embeddings");
 	}
-	t->angles_scale = wlb_rope_frequencies(&t->parameters->shape, frequencies_host);
+	for (int kind = 0; kind < kinds; kind++)
+		t->angles_scale[kind] = wlb_rope_frequencies(&t->parameters->shape, (enum wlb_angles)kind,
+		                                             frequencies_host + kind * t->rotated_pairs);
 	t->device->ops->to_device(t->device, NULL, t->frequencies, frequencies_host, bytes);
 	free(frequencies_host);
 	return 0;

@@ -19,9 +19,9 @@ struct wlb_scratch {
 	void *kv_ranks; /* [cp, n, 2 kv] keys and values of all context-parallel ranks, or their gradients */
 	void *d_kv_all; /* [tokens or, if they are more, n rows of 2 kv] */
 	/* of the micro-batch */
-	void *angles; /* [n, rotary_dim], master */
+	void *angles[WLB_ANGLES_KINDS]; /* [n, rotary_dim], master; NULL where the model lacks that kind */
 	/* of the MLP */
-	void *activated; /* [n, f] silu(gate) * up; in the backward pass first its gradient */
+	void *activated; /* [n, f] the gated product of the MLP; in the backward pass first its gradient */
 	/* gradients, named after the activations */
 	void *d_norm;      /* [n / tp, h] */
 	void *d_qkv;       /* [n, q + 2 kv] */
@@ -45,9 +45,9 @@ struct wlb_transformer {
 	int cp_size;
 	enum wlb_recompute recompute;
 	int recompute_layers; /* FULL: of each chunk, its first layers; 0: all */
-	double *frequencies;  /* [rotated_pairs], of the rotary embeddings; device memory */
+	double *frequencies;  /* [kinds of angles, rotated_pairs], of the rotary embeddings; device memory */
 	int rotated_pairs;    /* of each head */
-	double angles_scale;
+	double angles_scale[WLB_ANGLES_KINDS];
 	int64_t max_rows;
 	int64_t max_tokens;
 	int64_t logit_rows;     /* the most rows of which there are logits at a time: of wlb_logit_rows */

@@ -102,8 +102,10 @@ static int is_head_norm(const struct wlb_parameters *p)
 static void put_norms(struct wlb_parameters *p, const struct wlb_layer_tensors *t, int kv_shared)
 {
 	(void)kv_shared;
-	put(p, t->input_norm);
-	put(p, t->post_norm);
+	const int norms[] = {t->input_norm, t->attention_norm, t->post_norm, t->mlp_norm};
+	for (size_t i = 0; i < sizeof(norms) / sizeof(norms[0]); i++)
+		if (norms[i] >= 0)
+			put(p, norms[i]);
 	if (is_head_norm(p)) {
 		put(p, t->q_norm);
 		put(p, t->k_norm);

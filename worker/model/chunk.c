@@ -1,9 +1,27 @@
 /* The passes through the layers of a chunk, with the embedding on the first. Each tensor-parallel rank holds a slice of
  * the vocabulary. */
+#include <math.h>
+
 #include "worker/model/gathered_weights.h"
 #include "worker/model/gradients.h"
 #include "worker/model/layer.h"
 #include "worker/model/tensor_parallel.h"
+
+/* Returns what the family multiplies rows of the embedding by, as Transformers does: as an element of the device. */
+static double embedding_scale(const struct wlb_transformer *t)
+{
+	const struct wlb_model *m = &t->parameters->shape;
+	double element;
+	wlb_dtype_store(t->device->compute, &element, 0, sqrt((double)m->hidden_size));
+	return wlb_family(m->family)->scales_embedding ? wlb_dtype_load(t->device->compute, &element, 0) : 1.0;
+}
+
+static void scale_rows(struct wlb_transformer *t, void *x, int64_t n)
+{
+	double scale = embedding_scale(t);
+	if (scale != 1.0)
+		t->device->ops->scale(t->device, x, scale, wlb_share_elements(t, n));
+}
 
 /* out[n / tp, h] = the rows of batch->ids */
 static int embed(struct wlb_transformer *t, void *out, const struct wlb_micro_batch *batch, struct wlb_error *error)
@@ -14,7 +32,10 @@ static int embed(struct wlb_transformer *t, void *out, const struct wlb_micro_ba
 		return -1;
 	t->device->ops->embedding_forward(t->device, addend, wlb_weight(p, p->embedding), batch->ids, batch->rows,
 	                                  p->shape.hidden_size, p->vocab_start, p->vocab);
-	return wlb_tp_reduce_scatter(t, out, addend, batch->rows, error);
+	if (wlb_tp_reduce_scatter(t, out, addend, batch->rows, error) < 0)
+		return -1;
+	scale_rows(t, out, batch->rows);
+	return 0;
 }
 
 /* d_out[n / tp, h] is the gradient of `out`. */
@@ -23,6 +44,7 @@ static int embed_backward(struct wlb_transformer *t, void *d_out, const struct w
 {
 	const struct wlb_parameters *p = t->parameters;
 	void *all = wlb_tp_rows(t, t->scratch.gathered, d_out);
+	scale_rows(t, d_out, batch->rows);
 	if (wlb_tp_all_gather(t, all, d_out, batch->rows, error) < 0)
 		return -1;
 	t->device->ops->embedding_backward(t->device, wlb_gradient_to_add(p, p->embedding), all, batch->ids,
@@ -30,12 +52,14 @@ static int embed_backward(struct wlb_transformer *t, void *d_out, const struct w
 	return 0;
 }
 
-/* The angles of the rotary embeddings are the same in all layers. A table of all positions would not fit: documents
- * have up to a million tokens. */
+/* The angles of the rotary embeddings are the same in all layers of a kind. A table of all positions would not fit:
+ * documents have up to a million tokens. */
 static void make_angles(struct wlb_transformer *t, const struct wlb_micro_batch *batch)
 {
-	t->device->ops->rope_angles(t->device, t->scratch.angles, batch->positions, batch->rows, t->frequencies,
-	                            t->rotated_pairs, t->angles_scale);
+	for (int kind = 0; kind < wlb_model_angle_kinds(&t->parameters->shape); kind++)
+		t->device->ops->rope_angles(t->device, t->scratch.angles[kind], batch->positions, batch->rows,
+		                            t->frequencies + kind * t->rotated_pairs, t->rotated_pairs,
+		                            t->angles_scale[kind]);
 }
 
 int wlb_forward(struct wlb_transformer *t, int chunk, struct wlb_slot *slot, const struct wlb_micro_batch *batch,
@@ -50,7 +74,8 @@ int wlb_forward(struct wlb_transformer *t, int chunk, struct wlb_slot *slot, con
 		make_angles(t, batch);
 	for (int l = 0; l < c->layers; l++) {
 		void *out = l + 1 < c->layers ? slot->layers[l + 1].input : slot->output;
-		if (wlb_weights_await(t->parameters, c->tensors[l].input_norm, c->tensors[l].down, error) < 0 ||
+		/* All norms are in one bucket, and those among these tensors with them. */
+		if (wlb_weights_await(t->parameters, c->tensors[l].q, c->tensors[l].down, error) < 0 ||
 		    wlb_layer_forward(t, &c->tensors[l], &slot->layers[l], out, batch, error) < 0)
 			return -1;
 	}

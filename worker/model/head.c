@@ -31,6 +31,17 @@ static int final_norm(struct wlb_transformer *t, void *norm, void *rstd, const v
 	return 0;
 }
 
+/* scratch.logits[rows, vocabulary of this rank] = x W^T of the head, with the model's soft cap. */
+static void make_logits(struct wlb_transformer *t, const void *x, int64_t rows)
+{
+	const struct wlb_parameters *p = t->parameters;
+	const struct wlb_matrix head = wlb_matrix_of(p, p->head, p->head);
+	wlb_linear(t->device, t->scratch.logits, p->vocab, x, &head, NULL, rows);
+	if (p->shape.final_logit_softcapping > 0.0)
+		t->device->ops->softcap(t->device, t->scratch.logits, p->shape.final_logit_softcapping,
+		                        rows * p->vocab);
+}
+
 /* Replaces scratch.logits of a part by their gradient and adds to the loss. The ranks' slices of the vocabulary are
  * combined through three numbers a row. */
 static int cross_entropy(struct wlb_transformer *t, const int32_t *targets, int64_t rows, double *loss_sum,
@@ -46,7 +57,7 @@ static int cross_entropy(struct wlb_transformer *t, const int32_t *targets, int6
 	if (t->tp_size > 1 && wlb_comm_all_gather(t->tp, all, own, (size_t)(rows * 3), t->device->master, error) < 0)
 		return -1;
 	ops->cross_entropy_gradient(t->device, rank == 0 ? loss_sum : NULL, logits, all, t->tp_size, targets, rows,
-	                            p->vocab_start, p->vocab, scale);
+	                            p->vocab_start, p->vocab, scale, p->shape.final_logit_softcapping);
 	return 0;
 }
 
@@ -61,7 +72,7 @@ static int rows_loss(struct wlb_transformer *t, void *x, void *d_x, const int32_
 		return -1;
 	for (struct part part = {0}; next_part(t, rows, &part);) {
 		void *part_x = wlb_element(compute, x, part.first * p->shape.hidden_size);
-		wlb_linear(t->device, t->scratch.logits, p->vocab, part_x, &head, NULL, part.count);
+		make_logits(t, part_x, part.count);
 		if (cross_entropy(t, targets + part.first, part.count, loss_sum, scale, error) < 0)
 			return -1;
 		if (d_x != NULL)
@@ -175,15 +186,12 @@ int wlb_logits(struct wlb_transformer *t, const struct wlb_micro_batch *batch, v
 	const struct wlb_parameters *p = t->parameters;
 	const struct wlb_scratch *s = &t->scratch;
 	enum wlb_dtype compute = t->device->compute;
-	const struct wlb_matrix head = wlb_matrix_of(p, p->head, p->head);
 	if (wlb_forward(t, 0, &t->slots[0], batch, error) < 0 ||
 	    final_norm(t, s->final_norm, s->final_rstd, t->slots[0].output, batch->rows, error) < 0 ||
 	    wlb_weights_await(p, p->head, p->head, error) < 0)
 		return -1;
 	for (struct part part = {0}; next_part(t, batch->rows, &part);) {
-		wlb_linear(t->device, s->logits, p->vocab,
-		           wlb_element(compute, s->final_norm, part.first * p->shape.hidden_size), &head, NULL,
-		           part.count);
+		make_logits(t, wlb_element(compute, s->final_norm, part.first * p->shape.hidden_size), part.count);
 		t->device->ops->to_host(t->device, wlb_element(compute, out_host, part.first * p->vocab), s->logits,
 		                        wlb_bytes(compute, part.count * p->vocab));
 	}

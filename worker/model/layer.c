@@ -10,6 +10,11 @@
  *   middle = input + norm(O attention(rope(Q x), rope(K x), V x))    x = input
  *   out    = middle + norm(down(silu(gate y) * up y))                y = middle
  *
+ * or both before and after (Gemma 2, 2024, which has GELU in the place of SiLU):
+ *
+ *   middle = input + norm(O attention(rope(Q x), rope(K x), V x))    x = norm(input)
+ *   out    = middle + norm(down(gelu(gate y) * up y))                y = norm(middle)
+ *
  * Biases and norms of queries and keys come before their rotation (qkv_vectors.h).
  *
  * Each half stands here forward, then backward. Q, K and V are one product, as are gate and up. A residual is added by
@@ -51,7 +56,8 @@ struct layer {
 	struct projection qkv[2]; /* the second is empty where one product computes all */
 	struct wlb_matrix o, gate_up, down;
 	int tp_is_1;
-	int norms_after;
+	int norms_before, norms_after;
+	int gelu_gate;
 };
 
 static struct layer layer_of(struct wlb_transformer *t, const struct wlb_layer_tensors *w,
@@ -79,7 +85,9 @@ static struct layer layer_of(struct wlb_transformer *t, const struct wlb_layer_t
 		.gate_up = wlb_matrix_of(p, w->gate, w->up),
 		.down = wlb_matrix_of(p, w->down, w->down),
 		.tp_is_1 = t->tp_size == 1,
-		.norms_after = wlb_family(p->shape.family)->norms_after,
+		.norms_before = w->input_norm >= 0,
+		.norms_after = w->attention_norm >= 0,
+		.gelu_gate = wlb_family(p->shape.family)->gelu_gate,
 	};
 	if (!together)
 		l.qkv[1] = (struct projection){wlb_matrix_of(p, w->k, w->v), q_width};
@@ -118,8 +126,9 @@ static void project_d_w(const struct layer *l, const void *x)
 static void rope(const struct layer *l, void *qkv, int direction)
 {
 	if (l->w->has_rope)
-		l->device->ops->rope(l->device, qkv, l->qkv_width, l->s->angles, l->n, l->p->heads + l->p->kv_heads,
-		                     (int)l->p->shape.head_dim, l->t->rotated_pairs, direction);
+		l->device->ops->rope(l->device, qkv, l->qkv_width, l->s->angles[l->w->angles], l->n,
+		                     l->p->heads + l->p->kv_heads, (int)l->p->shape.head_dim, l->t->rotated_pairs,
+		                     direction);
 }
 
 /* The keys and values of a token, or their gradients, lie side by side: in qkv with its queries, or in kv_all, the rows
@@ -157,6 +166,7 @@ static struct wlb_attention_shape attention_shape(const struct layer *l, const s
 		.kv_stride = keys->stride,
 		.out_stride = l->q_width,
 		.window = l->w->window,
+		.softcap = l->p->shape.attn_logit_softcapping,
 	};
 }
 
@@ -205,15 +215,15 @@ static int gather_keys_await(const struct layer *l, struct wlb_comm_request *req
 	return wlb_cp_all_gather_await(l->t, l->a->kv_all, l->batch, request, error);
 }
 
-/* What attention and MLP have as input on this rank: a norm, or where the norms come after, the residual stream. */
+/* What attention and MLP have as input on this rank: a norm, or where norms come after alone, the residual stream. */
 static void *attention_input(const struct layer *l)
 {
-	return l->norms_after ? l->a->input : l->a->norm;
+	return l->norms_before ? l->a->norm : l->a->input;
 }
 
 static void *mlp_input(const struct layer *l)
 {
-	return l->norms_after ? l->a->middle : l->a->post_norm;
+	return l->norms_before ? l->a->post_norm : l->a->middle;
 }
 
 /* out = x + norm(given): where the norms come after. */
@@ -236,21 +246,27 @@ static void *given_backward(const struct layer *l, const void *d_residual, const
 /* Adds to d_residual the gradient of `x`, where that of the input of attention or MLP is d_norm. */
 static void input_backward(const struct layer *l, void *d_residual, const void *x, const void *rstd, int norm)
 {
-	if (l->norms_after)
-		l->device->ops->add(l->device, d_residual, l->s->d_norm, wlb_share_elements(l->t, l->n));
-	else
+	if (l->norms_before)
 		wlb_norm_backward(l->t, d_residual, l->s->d_norm, x, rstd, norm, l->n);
+	else
+		l->device->ops->add(l->device, d_residual, l->s->d_norm, wlb_share_elements(l->t, l->n));
 }
 
-/* Where the norms come before and tp is above 1 `middle` lacks the input, which the norm of gates_and_ups adds. */
+/* The input of attention, where it is a norm. */
+static void norm_input(const struct layer *l)
+{
+	if (l->norms_before)
+		wlb_norm(l->t, l->a->norm, l->a->rstd, NULL, l->a->input, NULL, l->w->input_norm, l->n);
+}
+
+/* Where no norm comes after and tp is above 1 `middle` lacks the input, which the norm of gates_and_ups adds. */
 static int attention_forward(const struct layer *l, struct wlb_error *error)
 {
 	const struct wlb_layer_activations *a = l->a;
-	void *given = l->norms_after ? a->norm : a->middle, *addend = wlb_tp_rows(l->t, l->s->addend, given);
+	void *given = l->norms_after ? a->given : a->middle, *addend = wlb_tp_rows(l->t, l->s->addend, given);
 	void *x = wlb_tp_rows(l->t, l->s->gathered, attention_input(l));
 	struct wlb_comm_request *keys;
-	if (!l->norms_after)
-		wlb_norm(l->t, a->norm, a->rstd, NULL, a->input, NULL, l->w->input_norm, l->n);
+	norm_input(l);
 	if (wlb_tp_all_gather(l->t, x, attention_input(l), l->n, error) < 0)
 		return -1;
 	project(l, x);
@@ -265,7 +281,7 @@ static int attention_forward(const struct layer *l, struct wlb_error *error)
 	if (wlb_tp_reduce_scatter(l->t, given, addend, l->n, error) < 0)
 		return -1;
 	if (l->norms_after)
-		add_norm(l, a->middle, a->input, a->rstd, given, l->w->input_norm);
+		add_norm(l, a->middle, a->input, a->given_rstd, given, l->w->attention_norm);
 	return 0;
 }
 
@@ -276,8 +292,7 @@ static int recompute_attention_start(const struct layer *l, struct wlb_comm_requ
 	*keys = NULL;
 	if (a->recompute != WLB_RECOMPUTE_SELECTIVE)
 		return 0;
-	if (!l->norms_after)
-		wlb_norm(l->t, a->norm, a->rstd, NULL, a->input, NULL, l->w->input_norm, l->n);
+	norm_input(l);
 	return gather_keys_start(l, keys, error);
 }
 
@@ -319,7 +334,7 @@ static int attention_backward(const struct layer *l, void *d_residual, struct wl
 	void *d_given = d_residual;
 	struct wlb_comm_request *x_rows, *d_norm;
 	if (l->norms_after)
-		d_given = given_backward(l, d_residual, a->norm, a->rstd, l->w->input_norm);
+		d_given = given_backward(l, d_residual, a->given, a->given_rstd, l->w->attention_norm);
 	if (attend_and_output_backward(l, d_given, x, &x_rows, error) < 0)
 		return -1;
 	rope(l, s->d_qkv, -1);
@@ -341,21 +356,22 @@ static int gates_and_ups(const struct layer *l, struct wlb_error *error)
 {
 	const struct wlb_layer_activations *a = l->a;
 	void *y = wlb_tp_rows(l->t, l->s->gathered, mlp_input(l));
-	if (!l->norms_after)
-		wlb_norm(l->t, a->post_norm, a->post_rstd, a->middle, a->middle, l->tp_is_1 ? NULL : a->input,
-		         l->w->post_norm, l->n);
+	if (l->norms_before)
+		wlb_norm(l->t, a->post_norm, a->post_rstd, a->middle, a->middle,
+		         l->tp_is_1 || l->norms_after ? NULL : a->input, l->w->post_norm, l->n);
 	if (wlb_tp_all_gather(l->t, y, mlp_input(l), l->n, error) < 0)
 		return -1;
 	wlb_linear(l->device, a->gate_up, 2 * l->p->intermediate, y, &l->gate_up, NULL, l->n);
 	return 0;
 }
 
-/* given = down(silu(gate) * up), from gate_up, with `middle` where the norms come before and tp is 1. */
+/* given = down(silu(gate) * up), from gate_up, with `middle` where no norm comes after and tp is 1. */
 static int down(const struct layer *l, void *given, struct wlb_error *error)
 {
 	const struct wlb_layer_activations *a = l->a;
 	void *addend = wlb_tp_rows(l->t, l->s->addend, given), *activated = l->s->activated;
-	l->device->ops->swiglu_forward(l->device, activated, a->gate_up, l->n, l->p->intermediate);
+	(l->gelu_gate ? l->device->ops->geglu_forward
+	              : l->device->ops->swiglu_forward)(l->device, activated, a->gate_up, l->n, l->p->intermediate);
 	wlb_linear(l->device, addend, l->hidden, activated, &l->down, l->tp_is_1 && !l->norms_after ? a->middle : NULL,
 	           l->n);
 	return wlb_tp_reduce_scatter(l->t, given, addend, l->n, error);
@@ -364,11 +380,11 @@ static int down(const struct layer *l, void *given, struct wlb_error *error)
 static int mlp_forward(const struct layer *l, void *out, struct wlb_error *error)
 {
 	const struct wlb_layer_activations *a = l->a;
-	void *given = l->norms_after ? a->post_norm : out;
+	void *given = l->norms_after ? a->mlp_given : out;
 	if (gates_and_ups(l, error) < 0 || down(l, given, error) < 0)
 		return -1;
 	if (l->norms_after)
-		add_norm(l, out, a->middle, a->post_rstd, given, l->w->post_norm);
+		add_norm(l, out, a->middle, a->mlp_given_rstd, given, l->w->mlp_norm);
 	else if (!l->tp_is_1)
 		l->device->ops->add(l->device, out, a->middle, wlb_share_elements(l->t, l->n));
 	return 0;
@@ -378,11 +394,11 @@ static int mlp_forward(const struct layer *l, void *out, struct wlb_error *error
 static void recompute_mlp(const struct layer *l)
 {
 	const struct wlb_layer_activations *a = l->a;
-	if (a->recompute == WLB_RECOMPUTE_SELECTIVE && !l->norms_after)
+	if (a->recompute == WLB_RECOMPUTE_SELECTIVE && l->norms_before)
 		wlb_norm(l->t, a->post_norm, a->post_rstd, NULL, a->middle, NULL, l->w->post_norm, l->n);
 }
 
-/* d_residual: the gradient of the layer's output in, of `middle` out. The pass of SwiGLU replaces gate_up by its
+/* d_residual: the gradient of the layer's output in, of `middle` out. The pass of the gate replaces gate_up by its
  * gradient, and the gradient of its output by its output, which the gradient of the last matrix needs. */
 static int mlp_backward(const struct layer *l, void *d_residual, struct wlb_error *error)
 {
@@ -393,7 +409,7 @@ static int mlp_backward(const struct layer *l, void *d_residual, struct wlb_erro
 	int64_t width = 2 * l->p->intermediate;
 	struct wlb_comm_request *d_rows, *y_rows, *d_norm;
 	if (l->norms_after)
-		d_given = given_backward(l, d_residual, a->post_norm, a->post_rstd, l->w->post_norm);
+		d_given = given_backward(l, d_residual, a->mlp_given, a->mlp_given_rstd, l->w->mlp_norm);
 	void *d_out = wlb_tp_rows(l->t, s->gathered, d_given);
 	if (wlb_tp_all_gather_start(l->t, d_out, d_given, l->n, &d_rows, error) < 0)
 		return -1;
@@ -401,7 +417,8 @@ static int mlp_backward(const struct layer *l, void *d_residual, struct wlb_erro
 	if (wlb_comm_wait(d_rows, error) < 0)
 		return -1;
 	wlb_linear_d_x(l->device, s->activated, 0, d_out, l->hidden, &l->down, l->n);
-	l->device->ops->swiglu_backward(l->device, d_gate_up, s->activated, l->n, l->p->intermediate);
+	(l->gelu_gate ? l->device->ops->geglu_backward
+	              : l->device->ops->swiglu_backward)(l->device, d_gate_up, s->activated, l->n, l->p->intermediate);
 	wlb_linear_d_w(l->device, d_out, l->hidden, s->activated, &l->down, l->n);
 	if (wlb_tp_all_gather_start(l->t, y, mlp_input(l), l->n, &y_rows, error) < 0)
 		return -1;
@@ -417,7 +434,7 @@ static int mlp_backward(const struct layer *l, void *d_residual, struct wlb_erro
 }
 
 /* FULL computes what the backward pass needs of the layer again before it: all of attention, and the MLP up to gate_up,
- * or where the norms come after, up to its norm. */
+ * or where a norm comes after, up to that norm. */
 static int recompute_layer(const struct layer *l, struct wlb_error *error)
 {
 	const struct wlb_layer_activations *a = l->a;
@@ -427,10 +444,10 @@ static int recompute_layer(const struct layer *l, struct wlb_error *error)
 		return -1;
 	if (!l->norms_after)
 		return 0;
-	if (down(l, a->post_norm, error) < 0)
+	if (down(l, a->mlp_given, error) < 0)
 		return -1;
 	/* Its statistic alone is needed: the norm itself goes where nothing is kept. */
-	wlb_norm(l->t, l->s->d_norm, a->post_rstd, NULL, a->post_norm, NULL, l->w->post_norm, l->n);
+	wlb_norm(l->t, l->s->d_norm, a->mlp_given_rstd, NULL, a->mlp_given, NULL, l->w->mlp_norm, l->n);
 	return 0;
 }
 

@@ -4,6 +4,12 @@
 
 #include "worker/model/activations.h"
 
+/* Returns what the norms of the model's family add to their weights. */
+static inline double wlb_norm_addend(const struct wlb_model *m)
+{
+	return wlb_family(m->family)->norms_add_one ? 1.0 : 0.0;
+}
+
 /* sum = x + residual, out[n / tp, h] = norm(sum), with the weight `tensor`; rstd[n / tp] is for the backward pass.
  * residual NULL: the sum is x, and `sum` is not used. sum may be x. */
 void wlb_norm(struct wlb_transformer *transformer, void *out, void *rstd, void *sum, const void *x,

@@ -11,7 +11,7 @@
 
 enum wlb_init {
 	WLB_INIT_ONES,   /* norms */
-	WLB_INIT_ZEROS,  /* biases */
+	WLB_INIT_ZEROS,  /* biases, and norms that add 1 to their weight */
 	WLB_INIT_NORMAL, /* normal, init_std */
 	WLB_INIT_OUTPUT, /* normal, init_std / sqrt(2 layers), as Megatron-LM: matrices that add to the residual stream
 	                  */
@@ -63,7 +63,7 @@ struct wlb_bucket {
 /* Index into the table of tensors, for each tensor of a layer: they follow each other there in this order. Those that
  * the model's family lacks are -1. */
 struct wlb_layer_tensors {
-	int input_norm; /* of attention: of its input, or in families whose norms come after, of what it gives */
+	int input_norm; /* of the input of attention */
 	int q;
 	int k;
 	int v;
@@ -73,12 +73,16 @@ struct wlb_layer_tensors {
 	int q_norm;
 	int k_norm;
 	int o;
-	int post_norm; /* of the MLP, as input_norm */
+	int attention_norm; /* of what attention gives */
+	int post_norm;      /* of the input of the MLP */
+	int mlp_norm;       /* of what the MLP gives */
 	int gate;
 	int up;
 	int down;
-	/* No indexes: whether the layer rotates its queries and keys, and the keys that a query attends to at most. */
+	/* No indexes: whether the layer rotates its queries and keys, by which angles, and the keys that a query
+	 * attends to at most. */
 	int has_rope;
+	enum wlb_angles angles;
 	int window; /* 0: no limit */
 };
 

@@ -1,6 +1,7 @@
 #include "worker/model/qkv_vectors.h"
 
 #include "worker/model/gradients.h"
+#include "worker/model/norm.h"
 
 /* Columns of qkv with a bias that lies in one place: all three, or where several ranks hold keys and values, first the
  * queries. */
@@ -68,7 +69,8 @@ static struct wlb_norm_groups groups_of(const struct wlb_transformer *t, int gro
 	                                .groups = groups,
 	                                .width = width,
 	                                .total = (double)width * (is_all ? t->tp_size : 1),
-	                                .epsilon = m->rms_norm_eps};
+	                                .epsilon = m->rms_norm_eps,
+	                                .weight_addend = wlb_norm_addend(m)};
 }
 
 static void list_normed(const struct wlb_transformer *t, const struct wlb_layer_tensors *w, int64_t n,

@@ -71,14 +71,22 @@ __attribute__((format(printf, 7, 8))) static int add(struct wlb_parameters *p, e
 	return p->count++;
 }
 
+static enum wlb_init norm_init(const struct wlb_parameters *p)
+{
+	return wlb_family(p->shape.family)->norms_add_one ? WLB_INIT_ZEROS : WLB_INIT_ONES;
+}
+
 static int add_norm(struct wlb_parameters *p, const char *name)
 {
 	int64_t h = p->shape.hidden_size;
-	return add(p, WLB_INIT_ONES, h, all_of(h), 1, all_of(1), "%s", name);
+	return add(p, norm_init(p), h, all_of(h), 1, all_of(1), "%s", name);
 }
 
-static int add_layer_norm(struct wlb_parameters *p, int layer, const char *part)
+/* Returns -1 where the family has no such norm. */
+static int add_layer_norm(struct wlb_parameters *p, int is_there, int layer, const char *part)
 {
+	if (!is_there)
+		return -1;
 	char name[sizeof(p->tensors[0].name)];
 	snprintf(name, sizeof(name), "model.layers.%d.%s.weight", layer, part);
 	return add_norm(p, name);
@@ -113,8 +121,8 @@ static int add_head_norm(struct wlb_parameters *p, int layer, const char *part, 
 	enum wlb_qk_norm kind = wlb_family(p->shape.family)->qk_norm;
 	int64_t d = p->shape.head_dim;
 	if (kind == WLB_QK_NORM_HEAD)
-		return add_vector(p, 1, WLB_INIT_ONES, layer, part, d, all_of(d));
-	return add_vector(p, kind == WLB_QK_NORM_ALL, WLB_INIT_ONES, layer, part, width, range);
+		return add_vector(p, 1, norm_init(p), layer, part, d, all_of(d));
+	return add_vector(p, kind == WLB_QK_NORM_ALL, norm_init(p), layer, part, width, range);
 }
 
 static struct wlb_layer_tensors add_layer(struct wlb_parameters *p, const struct cut *cut, int l)
@@ -122,9 +130,11 @@ static struct wlb_layer_tensors add_layer(struct wlb_parameters *p, const struct
 	const struct wlb_model *m = &p->shape;
 	int64_t q = m->num_attention_heads * m->head_dim, kv = m->num_key_value_heads * m->head_dim;
 	int64_t f = m->intermediate_size;
-	int biases = wlb_family(m->family)->qkv_biases, after = wlb_family(m->family)->norms_after;
+	const struct wlb_family_row *family = wlb_family(m->family);
+	int biases = family->qkv_biases, before = family->norms != WLB_NORMS_AFTER;
+	int after = family->norms != WLB_NORMS_BEFORE;
 	return (struct wlb_layer_tensors){
-		.input_norm = add_layer_norm(p, l, after ? "post_attention_layernorm" : "input_layernorm"),
+		.input_norm = add_layer_norm(p, before, l, "input_layernorm"),
 		.q = add_in(p, l, "self_attn.q_proj", q, cut->q),
 		.k = add_in(p, l, "self_attn.k_proj", kv, cut->kv),
 		.v = add_in(p, l, "self_attn.v_proj", kv, cut->kv),
@@ -134,12 +144,16 @@ static struct wlb_layer_tensors add_layer(struct wlb_parameters *p, const struct
 		.q_norm = add_head_norm(p, l, "q_norm.weight", q, cut->q),
 		.k_norm = add_head_norm(p, l, "k_norm.weight", kv, cut->kv),
 		.o = add_out(p, l, "self_attn.o_proj", q, cut->q),
-		.post_norm = add_layer_norm(p, l, after ? "post_feedforward_layernorm" : "post_attention_layernorm"),
+		.attention_norm = add_layer_norm(p, after, l, "post_attention_layernorm"),
+		.post_norm =
+			add_layer_norm(p, before, l, after ? "pre_feedforward_layernorm" : "post_attention_layernorm"),
+		.mlp_norm = add_layer_norm(p, after, l, "post_feedforward_layernorm"),
 		.gate = add_in(p, l, "mlp.gate_proj", f, cut->intermediate),
 		.up = add_in(p, l, "mlp.up_proj", f, cut->intermediate),
 		.down = add_out(p, l, "mlp.down_proj", f, cut->intermediate),
 		.has_rope = wlb_model_layer_rotates(m, l),
 		.window = (int)wlb_model_layer_window(m, l),
+		.angles = wlb_model_layer_angles(m, l),
 	};
 }
 

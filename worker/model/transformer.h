@@ -18,10 +18,12 @@
 struct wlb_layer_activations {
 	enum wlb_recompute recompute; /* of this layer */
 	void *input;                  /* [n / tp, h] the residual stream before the layer */
-	/* [n / tp, h] the norm of `input`; of families whose norms come after: what attention gave, before its norm */
-	void *norm;
-	void *rstd; /* [n / tp], master */
-	void *qkv;  /* [n, q + 2 kv] queries and keys after RoPE, then values */
+	/* The norms that the family has (libwlb's enum wlb_norms), else NULL. */
+	void *norm;       /* [n / tp, h] the norm of `input` */
+	void *rstd;       /* [n / tp], master, as are the next */
+	void *given;      /* [n / tp, h] what attention gave, before its norm */
+	void *given_rstd; /* [n / tp] */
+	void *qkv;        /* [n, q + 2 kv] queries and keys after RoPE, then values */
 	/* Of families that norm queries and keys, else NULL: both before their norms, [n, q + kv], and the sums of
 	 * their squares, master, [n, groups] of the queries, then of the keys; wlb_query_groups() */
 	void *raw_qk;
@@ -30,9 +32,11 @@ struct wlb_layer_activations {
 	void *attention; /* [n, q] */
 	void *lse;       /* [n, heads], master */
 	void *middle;    /* [n / tp, h] the residual stream after attention */
-	void *post_norm; /* [n / tp, h], as norm, of the MLP */
-	void *post_rstd; /* [n / tp], master */
-	void *gate_up;   /* [n, 2 f] */
+	void *post_norm; /* [n / tp, h] these four as those of attention, of the MLP */
+	void *post_rstd;
+	void *mlp_given;
+	void *mlp_given_rstd;
+	void *gate_up; /* [n, 2 f] */
 };
 
 /* The data of a chunk over a micro-batch, from the first message of its forward pass to the last of its backward pass.

@@ -245,13 +245,13 @@ static void bench_attention(struct bench *bench, int64_t tokens, int documents, 
 static void run_rmsnorm_forward(const struct work *w)
 {
 	w->bench->device->ops->rmsnorm_forward(w->bench->device, w->array[0], w->array[1], NULL, w->array[2], NULL,
-	                                       w->array[3], w->m, w->n, 1e-5);
+	                                       w->array[3], 0, w->m, w->n, 1e-5);
 }
 
 static void run_rmsnorm_backward(const struct work *w)
 {
 	w->bench->device->ops->rmsnorm_backward(w->bench->device, w->array[0], w->array[3], w->array[2], w->array[2],
-	                                        w->array[3], w->array[1], w->m, w->n);
+	                                        w->array[3], 0, w->array[1], w->m, w->n);
 }
 
 static void run_rope_angles(const struct work *w)
@@ -287,7 +287,7 @@ static void run_cross_entropy(const struct work *w)
 {
 	run_cross_entropy_statistics(w);
 	w->bench->device->ops->cross_entropy_gradient(w->bench->device, w->sum, w->array[0], w->array[1], 1, w->ids,
-	                                              w->m, 0, w->n, 1);
+	                                              w->m, 0, w->n, 1, 0);
 }
 
 static void run_embedding_backward(const struct work *w)

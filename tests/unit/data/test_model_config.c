@@ -168,8 +168,9 @@ static void test_refused_fields(void **state)
 	} cases[] = {
 		{"\"model_type\":\"mixtral\"",
 	         "model_type is \"mixtral\": it has experts; wlb-worker does not train this family"},
-		{"\"model_type\":\"gemma\"", "model_type is \"gemma\": only llama, mistral, qwen2, qwen3, olmo2, phi3, "
-	                                     "smollm3, mixtral, qwen3_moe, olmoe, nemotron are known"},
+		{"\"model_type\":\"gemma\"",
+	         "model_type is \"gemma\": only llama, mistral, qwen2, qwen3, olmo2, phi3, "
+	         "smollm3, mixtral, qwen3_moe, olmoe, nemotron, gemma2, gemma3_text are known"},
 		{"\"model_type\":3", "model_type is an integer"},
 		{"\"hidden_act\":\"gelu\"", "hidden_act is \"gelu\": only \"silu\""},
 		{"\"attention_bias\":true", "attention_bias is true"},
@@ -373,6 +374,79 @@ static void test_windows_of_layers(void **state)
 #undef SMOLLM3
 }
 
+#define GELU "\"hidden_activation\":\"gelu_pytorch_tanh\","
+
+/* The defaults of Gemma2Config, and caps that are null. */
+static void test_gemma_2(void **state)
+{
+	struct wlb_model m = read_fields(state, GELU "\"model_type\":\"gemma2\"");
+	assert_int_equal(m.family, WLB_FAMILY_GEMMA2);
+	assert_true(m.num_key_value_heads == 4 && m.head_dim == 256 && m.max_position_embeddings == 8192);
+	assert_true(m.tie_word_embeddings && m.rope_theta == 1e4 && m.sliding_window == 4096);
+	assert_true(m.query_pre_attn_scalar == 256.0 && m.attn_logit_softcapping == 50.0 &&
+	            m.final_logit_softcapping == 30.0);
+	assert_int_equal(wlb_model_angle_kinds(&m), 1);
+	m = read_fields(state, GELU "\"architectures\":[\"Gemma2ForCausalLM\"],\"attn_logit_softcapping\":null,"
+	                            "\"final_logit_softcapping\":null,\"query_pre_attn_scalar\":144");
+	assert_true(m.query_pre_attn_scalar == 144.0 && m.attn_logit_softcapping == 0.0 &&
+	            m.final_logit_softcapping == 0.0);
+}
+
+/* Those of Gemma3TextConfig; angles of layers with a window, as Transformers 4 spells them and as 5 does. */
+static void test_gemma_3(void **state)
+{
+	struct wlb_model m = read_fields(state, GELU "\"model_type\":\"gemma3_text\"");
+	assert_true(m.rope_theta == 1e6 && m.rope_local_base_freq == 1e4 && m.sliding_window == 4096 &&
+	            wlb_model_window_share(&m) == 1.0);
+	assert_true(m.attn_logit_softcapping == 0.0 && m.final_logit_softcapping == 0.0);
+	m = read_fields(state, GELU "\"model_type\":\"gemma3_text\",\"sliding_window_pattern\":2,\"rope_theta\":5e5,"
+	                            "\"rope_local_base_freq\":2e4,\"rope_scaling\":{\"rope_type\":\"linear\","
+	                            "\"factor\":8}");
+	assert_true(m.rope_theta == 5e5 && m.rope_local_base_freq == 2e4 && m.rope_scaling.factor == 8.0);
+	assert_int_equal(wlb_model_layer_angles(&m, 0), WLB_ANGLES_LOCAL);
+	assert_int_equal(wlb_model_layer_angles(&m, 1), WLB_ANGLES_GLOBAL);
+	m = read_fields(state, GELU "\"model_type\":\"gemma3_text\",\"layer_types\":[\"full_attention\","
+	                            "\"full_attention\"],\"rope_parameters\":{\"full_attention\":{\"rope_theta\":3e5},"
+	                            "\"sliding_attention\":{\"rope_type\":\"default\",\"rope_theta\":3e4}}");
+	assert_true(m.rope_theta == 3e5 && m.rope_local_base_freq == 3e4);
+	assert_int_equal(wlb_model_layer_angles(&m, 0), WLB_ANGLES_GLOBAL);
+}
+
+static void test_gemma_refused(void **state)
+{
+	static const char *const fields[][2] = {
+		{"\"model_type\":\"gemma2\",\"hidden_act\":\"silu\"",
+	         "hidden_act is \"silu\": only \"gelu_pytorch_tanh\""},
+		{"\"model_type\":\"gemma2\",\"attn_logit_softcapping\":0",
+	         "attn_logit_softcapping is 0: it must be above 0"},
+		{"\"model_type\":\"gemma2\",\"query_pre_attn_scalar\":-1", "query_pre_attn_scalar is -1"},
+		{"\"model_type\":\"gemma2\",\"query_pre_attn_scalar\":1e-9", "it must lie between 0.001 and 1e9"},
+		{"\"model_type\":\"gemma2\",\"use_bidirectional_attention\":true",
+	         "use_bidirectional_attention is true"},
+		{"\"model_type\":\"gemma3_text\",\"attn_logit_softcapping\":50",
+	         "attn_logit_softcapping is 50: a model of the family gemma3_text has none"},
+		{"\"model_type\":\"gemma3_text\",\"rope_local_base_freq\":0", "rope_local_base_freq is 0"},
+		{"\"model_type\":\"gemma3_text\",\"sliding_window_pattern\":0", "sliding_window_pattern is 0"},
+		{"\"model_type\":\"gemma3_text\",\"sliding_window\":null", "sliding_window is null"},
+		{"\"model_type\":\"gemma3_text\",\"layer_types\":[\"full_attention\"]", "an entry a layer"},
+		{"\"model_type\":\"gemma3_text\",\"rope_parameters\":{\"rope_theta\":1e4}",
+	         "rope_theta is 10000.0: only the"},
+		{"\"model_type\":\"gemma3_text\",\"rope_parameters\":{\"sliding_attention\":{\"rope_type\":\"linear\","
+	         "\"factor\":2}}",
+	         "only \"default\" is known of \"sliding_attention\""},
+		{"\"model_type\":\"gemma3_text\",\"rope_parameters\":{\"sliding_attention\":{\"rope_theta\":0.5}}",
+	         "sliding_attention: rope_theta is 0.5"},
+		{"\"model_type\":\"gemma3\",\"text_config\":{},\"vision_config\":{}",
+	         "model_type is \"gemma3\": only llama"},
+		{"\"final_logit_softcapping\":30", "final_logit_softcapping is 30: only Gemma has it"},
+	};
+	char text[1024];
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+		snprintf(text, sizeof(text), "{" REQUIRED ",%s}", fields[i][0]);
+		expect_refused(state, text, fields[i][1]);
+	}
+}
+
 static void test_forms_of_values(void **state)
 {
 	struct wlb_model m = read_fields(state, "\"max_position_embeddings\":131072.0,\"hidden_act\":\"swish\"");
@@ -533,6 +607,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_llama_3_2, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_defaults_of_families, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_windows_of_layers, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_gemma_2, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_gemma_3, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_gemma_refused, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_forms_of_values, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_scaled_positions, fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(test_shapes, fixture_setup, fixture_teardown),

@@ -57,6 +57,7 @@ struct strided {
 
 enum { WIDEST = 3 };
 
+/* Those that are wider have a soft cap, too. */
 static struct strided strided_of(const struct example *e, int wider)
 {
 	const struct sizes *s = &e->sizes;
@@ -64,7 +65,7 @@ static struct strided strided_of(const struct example *e, int wider)
 	return (struct strided){e->name,
 	                        {.segments = e->segments, .count = e->count, .max_q = 257, .max_k = 257},
 	                        {s->q_tokens, s->k_tokens, s->heads, s->kv_heads, s->head_dim, q_width + wider,
-	                         kv_width + 2 * wider, q_width + 3 * wider, e->window}};
+	                         kv_width + 2 * wider, q_width + 3 * wider, e->window, wider > 0 ? 0.5 : 0}};
 }
 
 static size_t q_numbers(const struct strided *e)
@@ -95,7 +96,8 @@ static void reference_query(double *out, double *lse, const double *q, const dou
 	memset(out, 0, (size_t)shape->head_dim * sizeof(*out));
 	for (int j = first; j < keys; j++) {
 		size_t at = (size_t)(j * shape->kv_stride);
-		double weight = exp(weighted_sum(q, k + at, (size_t)shape->head_dim) / sqrt(shape->head_dim));
+		double score = weighted_sum(q, k + at, (size_t)shape->head_dim) / sqrt(shape->head_dim);
+		double weight = exp(shape->softcap > 0 ? shape->softcap * tanh(score / shape->softcap) : score);
 		sum += weight;
 		for (int d = 0; d < shape->head_dim; d++)
 			out[d] += weight * v[at + (size_t)d];

@@ -29,13 +29,20 @@ static double reference_row(double *logits, int32_t target, int64_t vocab, doubl
 }
 
 /* Both operations of one rank that holds the whole vocabulary. */
-static void cross_entropy(struct wlb_device *device, double *loss_sum, void *logits, const int32_t *targets,
-                          int64_t tokens, int64_t vocab, double scale)
+static void cross_entropy_of(struct wlb_device *device, double *loss_sum, void *logits, const int32_t *targets,
+                             int64_t tokens, int64_t vocab, double scale, double softcap)
 {
 	void *statistics = to_array(device, NULL, (size_t)(3 * tokens));
 	device->ops->cross_entropy_statistics(device, statistics, logits, targets, tokens, 0, vocab);
-	device->ops->cross_entropy_gradient(device, loss_sum, logits, statistics, 1, targets, tokens, 0, vocab, scale);
+	device->ops->cross_entropy_gradient(device, loss_sum, logits, statistics, 1, targets, tokens, 0, vocab, scale,
+	                                    softcap);
 	RELEASE(device, statistics);
+}
+
+static void cross_entropy(struct wlb_device *device, double *loss_sum, void *logits, const int32_t *targets,
+                          int64_t tokens, int64_t vocab, double scale)
+{
+	cross_entropy_of(device, loss_sum, logits, targets, tokens, vocab, scale, 0);
 }
 
 /* The logits of the slice [first, first + count) as a rank holds them. */
@@ -78,7 +85,7 @@ static double check_slices(struct wlb_device *device, const double *logits, cons
 		double *slice = slice_of(want, vocab, first, count), start = 5, before = loss;
 		device->ops->to_device(device, NULL, loss_sum, &start, sizeof(start));
 		device->ops->cross_entropy_gradient(device, loss_sum, slices[part], statistics, parts, targets, TOKENS,
-		                                    first, count, SCALE);
+		                                    first, count, SCALE, 0);
 		check_close(device, "d_logits", slices[part], slice, (size_t)(TOKENS * count), 2e-6);
 		device->ops->to_host(device, &loss, loss_sum, sizeof(loss));
 		assert_true(part == 0 || loss == before);
@@ -127,6 +134,7 @@ static void test_cross_entropy(void **state)
 
 struct run {
 	struct wlb_device *device;
+	double softcap;
 	double *logits, *scratch;
 	int32_t targets[TOKENS];
 };
@@ -136,14 +144,15 @@ static double run_loss(void *context)
 	struct run *r = context;
 	double loss = 0;
 	memcpy(r->scratch, r->logits, sizeof(double) * TOKENS * 17);
-	cross_entropy(r->device, &loss, r->scratch, r->targets, TOKENS, 17, 1);
+	if (r->softcap > 0)
+		r->device->ops->softcap(r->device, r->scratch, r->softcap, TOKENS * 17);
+	cross_entropy_of(r->device, &loss, r->scratch, r->targets, TOKENS, 17, 1, r->softcap);
 	return loss;
 }
 
-static void test_gradient(void **state)
+static void check_gradient(double softcap)
 {
-	(void)state;
-	struct run r = {.device = open_double(2)};
+	struct run r = {.device = open_double(2), .softcap = softcap};
 	r.logits = random_numbers(TOKENS * 17, 1), r.scratch = random_numbers(TOKENS * 17, 1);
 	fill_targets(r.targets, 17);
 	run_loss(&r);
@@ -152,6 +161,19 @@ static void test_gradient(void **state)
 	check_differences("d_logits", &(struct difference_check){run_loss, &r, r.logits, gradient, TOKENS * 17});
 	free(r.logits), free(r.scratch), free(gradient);
 	wlb_device_close(r.device);
+}
+
+static void test_gradient(void **state)
+{
+	(void)state;
+	check_gradient(0);
+}
+
+/* Of logits before the soft cap, which it bends strongly. */
+static void test_gradient_behind_a_soft_cap(void **state)
+{
+	(void)state;
+	check_gradient(0.75);
 }
 
 /* Logits far beyond what exp can hold: the loss is their difference. */
@@ -204,7 +226,7 @@ static void test_statistics(void **state)
 		assert_true(statistics[i] == 0);
 	device->ops->cross_entropy_statistics(device, statistics, logits, targets, 1, 0, 3);
 	assert_true(statistics[0] == -899 && statistics[2] == 0);
-	device->ops->cross_entropy_gradient(device, NULL, logits, statistics, 1, targets, 2, 3, 3, 1);
+	device->ops->cross_entropy_gradient(device, NULL, logits, statistics, 1, targets, 2, 3, 3, 1, 0);
 	for (int i = 3; i < 6; i++)
 		assert_true(logits[i] == 0);
 	wlb_device_close(device);
@@ -216,7 +238,7 @@ static void check_far_slices(struct wlb_device *device)
 	double values[] = {-30, 60, 61}, shares[] = {-30, 1, -30, 61, 1 + exp(-1), 0}, loss = 0;
 	const int32_t target = 0;
 	void *logits = to_array(device, values, 3), *statistics = to_array(device, shares, 6);
-	device->ops->cross_entropy_gradient(device, &loss, logits, statistics, 2, &target, 1, 0, 3, 1);
+	device->ops->cross_entropy_gradient(device, &loss, logits, statistics, 2, &target, 1, 0, 3, 1, 0);
 	const double sum = 1 + exp(-1), want[] = {-1, exp(-1) / sum, 1 / sum};
 	check_close(device, "d_logits", logits, want, 3, 1e-6);
 	assert_true(fabs(loss - (91 + log(sum))) < (device->compute == WLB_FLOAT32 ? 1e-5 : 1e-12));
@@ -231,8 +253,12 @@ static void test_far_slices(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_cross_entropy), cmocka_unit_test(test_gradient),
-	                                   cmocka_unit_test(test_large_logits),  cmocka_unit_test(test_nan),
-	                                   cmocka_unit_test(test_statistics),    cmocka_unit_test(test_far_slices)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_cross_entropy),
+	                                   cmocka_unit_test(test_gradient),
+	                                   cmocka_unit_test(test_gradient_behind_a_soft_cap),
+	                                   cmocka_unit_test(test_large_logits),
+	                                   cmocka_unit_test(test_nan),
+	                                   cmocka_unit_test(test_statistics),
+	                                   cmocka_unit_test(test_far_slices)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

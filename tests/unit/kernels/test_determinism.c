@@ -49,7 +49,7 @@ static void run_cross_entropy(struct wlb_device *device, struct outputs *o, cons
 	}
 	for (int part = 0; part < 2; part++)
 		device->ops->cross_entropy_gradient(device, output(o, 1), slices[part], statistics, 2, ids, TOKENS,
-		                                    part * SLICE, SLICE, 1);
+		                                    part * SLICE, SLICE, 1, 0);
 }
 
 static struct outputs run_all(struct wlb_device *device)
@@ -63,8 +63,8 @@ static struct outputs run_all(struct wlb_device *device)
 	ops->linear_d_w(device, output(&o, WIDTH * WIDTH), x, WIDTH, y, WIDTH, 1, TOKENS, WIDTH, WIDTH);
 	ops->embedding_backward(device, output(&o, 11 * WIDTH), x, ids, TOKENS, WIDTH, 0, 11);
 	double *rstd = output(&o, TOKENS);
-	ops->rmsnorm_forward(device, output(&o, N), rstd, NULL, x, NULL, y, TOKENS, WIDTH, 1e-5);
-	ops->rmsnorm_backward(device, output(&o, N), output(&o, WIDTH), y, x, z, rstd, TOKENS, WIDTH);
+	ops->rmsnorm_forward(device, output(&o, N), rstd, NULL, x, NULL, y, 0, TOKENS, WIDTH, 1e-5);
+	ops->rmsnorm_backward(device, output(&o, N), output(&o, WIDTH), y, x, z, 0, rstd, TOKENS, WIDTH);
 	run_attention(device, &o, x, y, z);
 	ops->sum_squares(device, output(&o, 1), x, N);
 	run_cross_entropy(device, &o, x, ids);

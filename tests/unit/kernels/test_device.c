@@ -276,7 +276,7 @@ static void test_first_error(void **state)
 	struct wlb_device *device = open_double(1);
 	struct wlb_error error;
 	double x[2] = {1, 2};
-	device->ops->rmsnorm_backward(device, x, x, x, x, x, x, 1, INT64_C(1) << 55);
+	device->ops->rmsnorm_backward(device, x, x, x, x, x, 0, x, 1, INT64_C(1) << 55);
 	device->ops->linear_d_w(device, x, x, 1, x, 1, 1, INT64_C(1) << 31, 1, 1);
 	assert_int_equal(device->ops->synchronize(device, &error), -1);
 	assert_non_null(strstr(error.message, "scratch memory"));

@@ -10,12 +10,17 @@ static const struct {
 	int64_t rows;
 	int groups;
 	int64_t width;
-} SIZES[] = {{1, 1, 1}, {3, 2, 17}, {17, 3, 4}, {129, 1, 130}, {0, 2, 5}};
+	double addend;
+} SIZES[] = {{1, 1, 1, 0}, {3, 2, 17, 0}, {17, 3, 4, 1}, {129, 1, 130, 0}, {0, 2, 5, 0}, {5, 2, 33, 1}};
 
-static struct wlb_norm_groups groups_of(int64_t rows, int groups, int64_t width)
+static struct wlb_norm_groups groups_of(size_t size)
 {
-	return (struct wlb_norm_groups){
-		.rows = rows, .groups = groups, .width = width, .total = (double)width, .epsilon = 1e-5};
+	return (struct wlb_norm_groups){.rows = SIZES[size].rows,
+	                                .groups = SIZES[size].groups,
+	                                .width = SIZES[size].width,
+	                                .total = (double)SIZES[size].width,
+	                                .epsilon = 1e-5,
+	                                .weight_addend = SIZES[size].addend};
 }
 
 static void check_forward_size(struct wlb_device *device, const struct wlb_norm_groups *g)
@@ -30,7 +35,8 @@ static void check_forward_size(struct wlb_device *device, const struct wlb_norm_
 		size_t at = line / (size_t)g->groups * (size_t)stride + line % (size_t)g->groups * width;
 		squares[line] = weighted_sum(x + at, x + at, width);
 		for (size_t i = 0; i < width; i++)
-			want[at + i] = x[at + i] / sqrt(squares[line] / (double)width + 1e-5) * weight[i];
+			want[at + i] =
+				x[at + i] / sqrt(squares[line] / (double)width + 1e-5) * (weight[i] + g->weight_addend);
 	}
 	device->ops->group_norm_sums(device, sums, xa, stride, xa, stride, NULL, g);
 	check_close(device, "squares", sums, squares, lines, 1e-5);
@@ -43,7 +49,7 @@ static void check_forward_size(struct wlb_device *device, const struct wlb_norm_
 static void check_forward(struct wlb_device *device)
 {
 	for (size_t i = 0; i < sizeof(SIZES) / sizeof(SIZES[0]); i++) {
-		const struct wlb_norm_groups g = groups_of(SIZES[i].rows, SIZES[i].groups, SIZES[i].width);
+		const struct wlb_norm_groups g = groups_of(i);
 		check_forward_size(device, &g);
 	}
 }
@@ -105,7 +111,7 @@ static void test_backward(void **state)
 	(void)state;
 	struct wlb_device *device = open_double(2);
 	for (size_t i = 0; i < sizeof(SIZES) / sizeof(SIZES[0]); i++) {
-		const struct wlb_norm_groups g = groups_of(SIZES[i].rows, SIZES[i].groups, SIZES[i].width);
+		const struct wlb_norm_groups g = groups_of(i);
 		check_backward(device, &g);
 	}
 	wlb_device_close(device);

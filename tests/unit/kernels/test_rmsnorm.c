@@ -7,7 +7,7 @@ static const struct {
 	int64_t tokens, width;
 } SIZES[] = {{1, 1}, {3, 17}, {17, 3}, {1, 257}, {129, 130}, {0, 5}};
 
-static void check_forward_size(struct wlb_device *device, int64_t tokens, int64_t width)
+static void check_forward_size(struct wlb_device *device, int64_t tokens, int64_t width, double addend)
 {
 	size_t n = (size_t)(tokens * width);
 	double *x = random_numbers(n, 1), *weight = random_numbers((size_t)width, 2);
@@ -20,20 +20,20 @@ static void check_forward_size(struct wlb_device *device, int64_t tokens, int64_
 		const double *row = x + t * width;
 		want_rstd[t] = 1 / sqrt(weighted_sum(row, row, (size_t)width) / (double)width + 1e-5);
 		for (int64_t i = 0; i < width; i++)
-			want[t * width + i] = row[i] * want_rstd[t] * weight[i];
+			want[t * width + i] = row[i] * want_rstd[t] * (weight[i] + addend);
 	}
-	device->ops->rmsnorm_forward(device, out, rstd, NULL, xa, NULL, wa, tokens, width, 1e-5);
+	device->ops->rmsnorm_forward(device, out, rstd, NULL, xa, NULL, wa, addend, tokens, width, 1e-5);
 	check_close(device, "out", out, want, n, 2e-6);
 	check_close(device, "rstd", rstd, want_rstd, (size_t)tokens, 2e-6);
 	for (size_t i = 0; i < n; i++)
 		rest[i] = x[i] - part[i];
 	void *pa = to_array(device, part, n), *ra = to_array(device, rest, n);
-	device->ops->rmsnorm_forward(device, out, rstd, sum, pa, ra, wa, tokens, width, 1e-5);
+	device->ops->rmsnorm_forward(device, out, rstd, sum, pa, ra, wa, addend, tokens, width, 1e-5);
 	check_close(device, "sum", sum, x, n, 1e-6);
 	check_close(device, "out of the sum", out, want, n, 1e-5);
-	device->ops->rmsnorm_forward(device, again, rstd, NULL, sum, NULL, wa, tokens, width, 1e-5);
+	device->ops->rmsnorm_forward(device, again, rstd, NULL, sum, NULL, wa, addend, tokens, width, 1e-5);
 	check_same_bits(device, "norm of the stored sum", again, out, n);
-	device->ops->rmsnorm_forward(device, again, rstd, pa, pa, ra, wa, tokens, width, 1e-5);
+	device->ops->rmsnorm_forward(device, again, rstd, pa, pa, ra, wa, addend, tokens, width, 1e-5);
 	check_same_bits(device, "sum in the place of x", pa, sum, n);
 	check_same_bits(device, "out with the sum in the place of x", again, out, n);
 	RELEASE(device, xa, wa, out, rstd, again, sum, pa, ra);
@@ -43,7 +43,8 @@ static void check_forward_size(struct wlb_device *device, int64_t tokens, int64_
 static void check_forward(struct wlb_device *device)
 {
 	for (size_t i = 0; i < sizeof(SIZES) / sizeof(SIZES[0]); i++)
-		check_forward_size(device, SIZES[i].tokens, SIZES[i].width);
+		for (int addend = 0; addend <= 1; addend++)
+			check_forward_size(device, SIZES[i].tokens, SIZES[i].width, addend);
 }
 
 static void test_forward(void **state)
@@ -55,27 +56,29 @@ static void test_forward(void **state)
 struct run {
 	struct wlb_device *device;
 	int64_t tokens, width;
+	double addend;
 	double *x, *weight, *out, *rstd, *weights, *d_x, *d_weight;
 };
 
 static double run_loss(void *context)
 {
 	struct run *r = context;
-	r->device->ops->rmsnorm_forward(r->device, r->out, r->rstd, NULL, r->x, NULL, r->weight, r->tokens, r->width,
-	                                1e-5);
+	r->device->ops->rmsnorm_forward(r->device, r->out, r->rstd, NULL, r->x, NULL, r->weight, r->addend, r->tokens,
+	                                r->width, 1e-5);
 	return weighted_sum(r->out, r->weights, (size_t)(r->tokens * r->width));
 }
 
 /* Both gradients are added to what was there. */
-static void check_backward(struct wlb_device *device, int64_t tokens, int64_t width)
+static void check_backward(struct wlb_device *device, int64_t tokens, int64_t width, double addend)
 {
 	size_t n = (size_t)(tokens * width), w = (size_t)width;
-	struct run r = {device, tokens, width, .x = random_numbers(n, 1), .weight = random_numbers(w, 2)};
+	struct run r = {device, tokens, width, addend, .x = random_numbers(n, 1), .weight = random_numbers(w, 2)};
 	r.out = random_numbers(n, 3), r.rstd = random_numbers((size_t)tokens, 4), r.weights = random_numbers(n, 5);
 	r.d_x = random_numbers(n, 6), r.d_weight = random_numbers(w, 7);
 	double *before_x = random_numbers(n, 6), *before_weight = random_numbers(w, 7);
 	run_loss(&r);
-	device->ops->rmsnorm_backward(device, r.d_x, r.d_weight, r.weights, r.x, r.weight, r.rstd, tokens, width);
+	device->ops->rmsnorm_backward(device, r.d_x, r.d_weight, r.weights, r.x, r.weight, addend, r.rstd, tokens,
+	                              width);
 	for (size_t i = 0; i < n; i++)
 		r.d_x[i] -= before_x[i];
 	for (size_t i = 0; i < w; i++)
@@ -91,7 +94,8 @@ static void test_backward(void **state)
 	(void)state;
 	struct wlb_device *device = open_double(2);
 	for (size_t i = 0; i < sizeof(SIZES) / sizeof(SIZES[0]); i++)
-		check_backward(device, SIZES[i].tokens, SIZES[i].width);
+		for (int addend = 0; addend <= 1; addend++)
+			check_backward(device, SIZES[i].tokens, SIZES[i].width, addend);
 	wlb_device_close(device);
 }
 

@@ -5,6 +5,22 @@
 
 static const size_t SIZES[] = {0, 1, 3, 17, 257, 40001};
 
+static void check_changed(struct wlb_device *device, const double *x, size_t n)
+{
+	double *want = random_numbers(n, 1);
+	void *xa = to_array(device, x, n);
+	device->ops->scale(device, xa, 7.5, (int64_t)n);
+	for (size_t i = 0; i < n; i++)
+		want[i] = 7.5 * x[i];
+	check_close(device, "7.5 x", xa, want, n, 1e-6);
+	device->ops->softcap(device, xa, 2.5, (int64_t)n);
+	for (size_t i = 0; i < n; i++)
+		want[i] = 2.5 * tanh(want[i] / 2.5);
+	check_close(device, "soft cap", xa, want, n, 1e-6);
+	RELEASE(device, xa);
+	free(want);
+}
+
 static void check_size(struct wlb_device *device, size_t n)
 {
 	double *x = random_numbers(n, 1), *y = random_numbers(n, 2);
@@ -16,6 +32,7 @@ static void check_size(struct wlb_device *device, size_t n)
 		y[i] += x[i];
 	device->ops->add(device, ya, xa, (int64_t)n);
 	check_close(device, "y + x", ya, y, n, 1e-6);
+	check_changed(device, x, n);
 	device->ops->sum_squares(device, sum, ya, (int64_t)n);
 	device->ops->to_host(device, &got, sum, sizeof(got));
 	double want = 3 + weighted_sum(y, y, n);

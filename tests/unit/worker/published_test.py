@@ -25,12 +25,16 @@ LAYOUT_OF = {
     "untied": "tp=2,cp=1,pp=1,dp=2", "tied": "tp=1,cp=2,pp=2,dp=1", "llama3": "tp=2,cp=1,pp=2,dp=1", "linear": "tp=1,cp=1,pp=2,dp=1",
     "yarn": "tp=1,cp=2,pp=1,dp=2", "mistral": "tp=4,cp=1,pp=1,dp=1", "qwen2": "tp=2,cp=1,pp=2,dp=1", "qwen3": "tp=2,cp=2,pp=1,dp=1",
     "olmo2": "tp=2,cp=1,pp=1,dp=2", "phi3": "tp=2,cp=1,pp=2,dp=1", "smollm3": "tp=2,cp=1,pp=2,dp=1",
+    "gemma2": "tp=2,cp=2,pp=1,dp=1", "gemma3": "tp=2,cp=1,pp=2,dp=1",
 }
 # What `wlb ckpt show` says of them beside sizes.
 SHOWN_OF = {
     "llama3": "rope_type llama3, factor 8, original_max_position_embeddings 16", "linear": "rope_type linear, factor 4",
     "yarn": "rope_type yarn, factor 4, original_max_position_embeddings 16",
     "mistral": "sliding_window 4 in 2 of 2 layers", "qwen3": "sliding_window 5 in 1 of 2 layers", "phi3": "of each head 6 elements are rotated", "smollm3": "no_rope_layer_interval 2",
+    "gemma2": "sliding_window 64 in 1 of 2 layers\n              query_pre_attn_scalar 5, attn_logit_softcapping 2.5, final_logit_softcapping 4",
+    "gemma3": "rope_type linear, factor 4\n              sliding_window 64 in 2 of 3 layers\n              rope_local_base_freq 40\n"
+              "              query_pre_attn_scalar 12",
 }
 # A step that changes no weight: 1e-300 is nothing beside any of them.
 STILL = ("--train-iters", "1", "--lr", "1e-300", "--weight-decay", "0", "--lr-decay-style", "constant")

@@ -93,6 +93,24 @@ static void threads_change_no_bit(struct wlb_parameters *p)
 	free(one);
 }
 
+/* Gemma's norms multiply by 1 + weight. */
+static void norms_that_add_one_begin_at_0(struct wlb_device *device, const struct wlb_model *shape,
+                                          const struct wlb_plan *plan)
+{
+	struct wlb_model gemma = *shape;
+	struct wlb_error error = {0};
+	gemma.family = WLB_FAMILY_GEMMA3;
+	struct wlb_parameters *p = wlb_parameters_new(&gemma, plan, &(struct wlb_coordinates){0}, device, &error);
+	assert_non_null(p);
+	assert_int_equal(wlb_parameters_init(p, 1, 0.02, NULL, NULL, &error), 0);
+	const struct wlb_layer_tensors *l = &p->chunks[0].tensors[1];
+	const int norms[] = {l->input_norm, l->attention_norm, l->post_norm, l->mlp_norm,
+	                     l->q_norm,     l->k_norm,         p->final_norm};
+	for (size_t i = 0; i < sizeof(norms) / sizeof(norms[0]); i++)
+		assert_true(deviation(p, norms[i]) == 0.0);
+	wlb_parameters_free(p);
+}
+
 static void weights_have_the_spread_asked_for(void **state)
 {
 	struct wlb_model shape = {.hidden_size = 64,
@@ -120,6 +138,7 @@ static void weights_have_the_spread_asked_for(void **state)
 		     *second = wlb_weight(p, p->chunks[0].tensors[1].q);
 	assert_true(first[0] != second[0]);
 	threads_change_no_bit(p);
+	norms_that_add_one_begin_at_0(device, &shape, &plan);
 	device->compute = (enum wlb_dtype)99;
 	assert_int_equal(wlb_parameters_init(p, 1, 0.02, NULL, NULL, &error), -1);
 	assert_string_equal(error.message, "element type 99: it must be float32 (0), float64 (1) or bfloat16 (2)");

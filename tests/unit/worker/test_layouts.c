@@ -173,8 +173,8 @@ static const struct {
 	int tied;
 	enum wlb_family family;
 } models[] = {
-	{0, WLB_FAMILY_LLAMA}, {1, WLB_FAMILY_LLAMA}, {0, WLB_FAMILY_QWEN2},
-	{1, WLB_FAMILY_QWEN3}, {0, WLB_FAMILY_OLMO2},
+	{0, WLB_FAMILY_LLAMA}, {1, WLB_FAMILY_LLAMA},  {0, WLB_FAMILY_QWEN2},  {1, WLB_FAMILY_QWEN3},
+	{0, WLB_FAMILY_OLMO2}, {1, WLB_FAMILY_GEMMA2}, {1, WLB_FAMILY_GEMMA3},
 };
 
 static void check_layout(struct world *w, int tp, int cp)

@@ -139,7 +139,8 @@ static void two_updates_by_hand(void **state)
 /* Gradients of 0: what changes has decayed. */
 static void matrices_alone_decay(void **state)
 {
-	static const enum wlb_family families[] = {WLB_FAMILY_QWEN2, WLB_FAMILY_QWEN3, WLB_FAMILY_OLMO2};
+	static const enum wlb_family families[] = {WLB_FAMILY_QWEN2, WLB_FAMILY_QWEN3, WLB_FAMILY_OLMO2,
+	                                           WLB_FAMILY_GEMMA3};
 	for (size_t f = 0; f < sizeof(families) / sizeof(families[0]); f++) {
 		const struct part_case c = {one_rank.layout, 1, 2, 0, families[f]};
 		struct trained t = trained_open(alone, &c.layout, &c, 0.0);

@@ -39,18 +39,19 @@ struct layout_case {
 #define FAMILY(family, ...) ANY_CASE(__VA_ARGS__, 0, 0, family)
 
 static const struct layout_case cases[] = {
-	CASE(1, 1, 1, 1, 1, 2, 4, 0),          CASE(1, 1, 1, 1, 1, 2, 4, 1),
-	CASE(2, 1, 1, 1, 1, 2, 2, 1),          CASE(4, 1, 1, 1, 1, 1, 4, 0),
-	CASE(4, 1, 1, 3, 1, 2, 2, 0),          CASE(8, 2, 1, 1, 1, 1, 2, 1),
-	CASE(4, 1, 2, 1, 1, 3, 1, 1),          CASE(1, 1, 4, 2, 1, 7, 8, 0),
-	CASE(2, 2, 2, 2, 2, 7, 1, 1),          CASE(1, 3, 3, 1, 3, 9, 2, 0),
-	CASE(2, 1, 2, 1, 3, 8, 4, 1),          CASE(1, 1, 2, 5, 1, 2, 8, 1),
-	SHARED(1, 1, 2, 1, 1, 2, 4, 1),        SHARED(2, 1, 4, 2, 1, 5, 8, 0),
-	SHARED(2, 2, 2, 2, 2, 7, 1, 1),        SHARED(1, 3, 3, 1, 3, 9, 2, 0),
-	ENDS(4, 1, 4, 1, 1, 5, 2, 0),          ENDS(1, 1, 4, 1, 1, 2, 8, 0),
-	ENDS(4, 1, 2, 1, 2, 2, 2, 1),          FAMILY(QWEN2, 4, 1, 2, 1, 1, 3, 2, 0),
-	FAMILY(QWEN2, 2, 2, 1, 1, 1, 2, 4, 1), FAMILY(QWEN3, 4, 1, 1, 2, 1, 2, 2, 1),
-	FAMILY(OLMO2, 4, 1, 2, 2, 2, 5, 1, 0), FAMILY(OLMO2, 2, 1, 2, 1, 1, 2, 8, 1),
+	CASE(1, 1, 1, 1, 1, 2, 4, 0),           CASE(1, 1, 1, 1, 1, 2, 4, 1),
+	CASE(2, 1, 1, 1, 1, 2, 2, 1),           CASE(4, 1, 1, 1, 1, 1, 4, 0),
+	CASE(4, 1, 1, 3, 1, 2, 2, 0),           CASE(8, 2, 1, 1, 1, 1, 2, 1),
+	CASE(4, 1, 2, 1, 1, 3, 1, 1),           CASE(1, 1, 4, 2, 1, 7, 8, 0),
+	CASE(2, 2, 2, 2, 2, 7, 1, 1),           CASE(1, 3, 3, 1, 3, 9, 2, 0),
+	CASE(2, 1, 2, 1, 3, 8, 4, 1),           CASE(1, 1, 2, 5, 1, 2, 8, 1),
+	SHARED(1, 1, 2, 1, 1, 2, 4, 1),         SHARED(2, 1, 4, 2, 1, 5, 8, 0),
+	SHARED(2, 2, 2, 2, 2, 7, 1, 1),         SHARED(1, 3, 3, 1, 3, 9, 2, 0),
+	ENDS(4, 1, 4, 1, 1, 5, 2, 0),           ENDS(1, 1, 4, 1, 1, 2, 8, 0),
+	ENDS(4, 1, 2, 1, 2, 2, 2, 1),           FAMILY(QWEN2, 4, 1, 2, 1, 1, 3, 2, 0),
+	FAMILY(QWEN2, 2, 2, 1, 1, 1, 2, 4, 1),  FAMILY(QWEN3, 4, 1, 1, 2, 1, 2, 2, 1),
+	FAMILY(OLMO2, 4, 1, 2, 2, 2, 5, 1, 0),  FAMILY(OLMO2, 2, 1, 2, 1, 1, 2, 8, 1),
+	FAMILY(GEMMA2, 4, 1, 2, 1, 1, 3, 2, 1), FAMILY(GEMMA3, 2, 2, 1, 1, 1, 2, 1, 1),
 };
 
 static struct wlb_model shape_of(const struct layout_case *c)
@@ -220,7 +221,8 @@ static void check_joined(const struct replica *r)
 		for (int c = 0; c < p->chunk_count; c++)
 			for (int l = 0; l < p->chunks[c].layers; l++) {
 				const struct wlb_layer_tensors *t = &p->chunks[c].tensors[l];
-				int begins[] = {t->input_norm, t->q, t->o, t->post_norm, t->gate, t->down};
+				int begins[] = {t->input_norm, t->q,        t->o,    t->attention_norm,
+				                t->post_norm,  t->mlp_norm, t->gate, t->down};
 				int apart = p->tensors[t->k].bucket != p->tensors[t->q].bucket;
 				assert_int_equal(apart, p->shape.num_key_value_heads < r->layout_case->plan.layout.tp);
 				assert_int_equal(p->tensors[t->k].offset % 16, apart ? 0 : end_of(p, t->q) % 16);
@@ -228,7 +230,7 @@ static void check_joined(const struct replica *r)
 				assert_int_equal(p->tensors[t->v].offset, end_of(p, t->k));
 				assert_int_equal(p->tensors[t->up].offset, end_of(p, t->gate));
 				for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
-					assert_int_equal(p->tensors[begins[i]].offset % 16, 0);
+					assert_true(begins[i] < 0 || p->tensors[begins[i]].offset % 16 == 0);
 			}
 	}
 }

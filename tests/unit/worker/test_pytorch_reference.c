@@ -223,8 +223,8 @@ static void check(const char *name, enum wlb_dtype dtype, double tolerance)
 }
 
 /* The folders of make_fixture.py. */
-static const char *const models[] = {"untied", "tied",  "llama3", "linear", "yarn",   "mistral",
-                                     "qwen2",  "qwen3", "olmo2",  "phi3",   "smollm3"};
+static const char *const models[] = {"untied", "tied",  "llama3", "linear",  "yarn",   "mistral", "qwen2",
+                                     "qwen3",  "olmo2", "phi3",   "smollm3", "gemma2", "gemma3"};
 
 static void in_float64(void **state)
 {

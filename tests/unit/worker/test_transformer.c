@@ -149,10 +149,10 @@ static double slope(struct tiny *tiny, const struct wlb_micro_batch *batch, doub
 }
 
 /* Every parameter; the gradient of the mean loss, as training takes it. */
-static void check_gradients(int tied)
+static void check_gradients(int tied, enum wlb_family family)
 {
 	const double scale = 1.0 / 13.0;
-	struct tiny tiny = tiny_open(&(struct tiny_setup){.tied = tied});
+	struct tiny tiny = tiny_open(&(struct tiny_setup){.tied = tied, .family = family});
 	struct wlb_parameters *p = tiny.parameters;
 	struct tiny_batch b = tiny_batch_new(tiny.device, tiny_documents, 3, WLB_SHARDING_SEQUENCE, 1, 1, 0);
 	tiny_pass(&tiny, &b.batch, scale);
@@ -171,13 +171,21 @@ static void check_gradients(int tied)
 static void gradients_equal_finite_differences(void **state)
 {
 	(void)state;
-	check_gradients(0);
+	check_gradients(0, WLB_FAMILY_LLAMA);
 }
 
 static void gradients_of_tied_embeddings(void **state)
 {
 	(void)state;
-	check_gradients(1);
+	check_gradients(1, WLB_FAMILY_LLAMA);
+}
+
+/* Norms on both sides, GELU, soft caps, a scaled embedding, angles of two kinds. */
+static void gradients_of_gemma(void **state)
+{
+	(void)state;
+	check_gradients(1, WLB_FAMILY_GEMMA2);
+	check_gradients(1, WLB_FAMILY_GEMMA3);
 }
 
 /* Documents in one micro-batch, each in its own, and in another order: the same loss, the same gradients. */
@@ -496,6 +504,7 @@ int main(void)
 		cmocka_unit_test(memory_is_what_the_model_of_it_says),
 		cmocka_unit_test(gradients_equal_finite_differences),
 		cmocka_unit_test(gradients_of_tied_embeddings),
+		cmocka_unit_test(gradients_of_gemma),
 		cmocka_unit_test(packing_changes_nothing),
 		cmocka_unit_test(documents_do_not_see_each_other),
 		cmocka_unit_test(padding_gives_zeros),

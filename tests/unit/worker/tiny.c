@@ -23,7 +23,7 @@ static int at_least_one(int ways)
 
 static struct wlb_model shape_of(const struct tiny_setup *setup)
 {
-	return (struct wlb_model){
+	struct wlb_model shape = {
 		.hidden_size = 8,
 		.intermediate_size = 14,
 		.num_hidden_layers = setup->layers > 0 ? setup->layers : 2,
@@ -37,6 +37,18 @@ static struct wlb_model shape_of(const struct tiny_setup *setup)
 		.tie_word_embeddings = setup->tied,
 		.family = setup->family,
 	};
+	const struct wlb_family_row *family = wlb_family(setup->family);
+	if (family->scales_embedding) {
+		shape.query_pre_attn_scalar = 5.0;
+		shape.final_logit_softcapping = 6.0;
+	}
+	shape.attn_logit_softcapping = family->score_softcap ? 2.0 : 0.0;
+	if (family->local_rope) {
+		shape.rope_local_base_freq = 30.0;
+		shape.sliding_window = 64; /* longer than the documents: for the angles alone */
+		shape.full_layers[0] = 2;
+	}
+	return shape;
 }
 
 /* Opens it with the least limits that the documents need, so that a buffer that is too small reaches into the next. */
@@ -64,13 +76,15 @@ static void open_groups(struct tiny *tiny, const struct tiny_setup *setup, const
 	assert_non_null(tiny->groups);
 }
 
-/* Norms of queries and keys that are all ones, and biases of zeros, would not tell which of them a rank has. */
+/* Norms of queries and keys that are all ones, and biases and norms of zeros, would not tell which of them a rank has.
+ */
 static void set_vectors(const struct wlb_parameters *p)
 {
 	for (int i = 0; i < p->count; i++) {
 		const struct wlb_tensor *t = &p->tensors[i];
 		double *values = wlb_weight(p, i);
-		int is_vector = t->block.dimensions == 1 && strstr(t->name, "self_attn") != NULL;
+		int is_vector =
+			t->block.dimensions == 1 && (strstr(t->name, "self_attn") != NULL || t->init == WLB_INIT_ZEROS);
 		for (int64_t row = 0; is_vector && row < t->block.rows; row++)
 			values[row] += 0.1 * (double)((t->block.row_start + row) * 3 % 7 - 3);
 	}

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "common/layer_types.h"
 #include "common/model_json.h"
 
 /* A class of Transformers may refuse 16.0 for a whole number. */
@@ -44,11 +45,30 @@ static json_t *rotating_layers_json(const struct wlb_model *m)
 	return list;
 }
 
+/* A cap that is absent is not the same as null in Gemma 2. */
+static json_t *cap_json(double cap)
+{
+	return cap > 0.0 ? json_real(cap) : json_null();
+}
+
+static int set_gemma(json_t *json, const struct wlb_model *m)
+{
+	int failed = json_object_set_new(json, "hidden_activation", json_string("gelu_pytorch_tanh"));
+	failed |= json_object_set_new(json, "query_pre_attn_scalar", number_json(m->query_pre_attn_scalar));
+	failed |= json_object_set_new(json, "attn_logit_softcapping", cap_json(m->attn_logit_softcapping));
+	failed |= json_object_set_new(json, "final_logit_softcapping", cap_json(m->final_logit_softcapping));
+	failed |= json_object_set_new(json, "layer_types", wlb_layer_types_json(m));
+	return failed;
+}
+
 json_t *wlb_made_config(const struct wlb_model *m)
 {
 	json_t *json = wlb_model_json(m);
 	int failed = json_object_set_new(json, "architectures", json_pack("[s]", wlb_family(m->family)->architecture));
-	failed |= json_object_set_new(json, "hidden_act", json_string("silu"));
+	if (wlb_family(m->family)->gelu_gate)
+		failed |= set_gemma(json, m);
+	else
+		failed |= json_object_set_new(json, "hidden_act", json_string("silu"));
 	failed |= json_object_set_new(json, "bos_token_id", json_null());
 	failed |= json_object_set_new(json, "eos_token_id", json_null());
 	failed |= json_object_set_new(json, "pad_token_id", json_null());

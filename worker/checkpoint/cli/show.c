@@ -36,6 +36,20 @@ static void print_positions(const struct wlb_model *m)
 	if (windows > 0)
 		printf("              sliding_window %lld in %lld of %lld layers\n", (long long)m->sliding_window,
 		       windows, (long long)m->num_hidden_layers);
+	if (m->rope_local_base_freq > 0.0)
+		printf("              rope_local_base_freq %g\n", m->rope_local_base_freq);
+}
+
+static void print_caps(const struct wlb_model *m)
+{
+	if (m->query_pre_attn_scalar > 0.0)
+		printf("              query_pre_attn_scalar %g", m->query_pre_attn_scalar);
+	if (m->attn_logit_softcapping > 0.0)
+		printf(", attn_logit_softcapping %g", m->attn_logit_softcapping);
+	if (m->final_logit_softcapping > 0.0)
+		printf(", final_logit_softcapping %g", m->final_logit_softcapping);
+	if (m->query_pre_attn_scalar > 0.0)
+		printf("\n");
 }
 
 static void print_model(const struct wlb_model *m)
@@ -48,6 +62,7 @@ static void print_model(const struct wlb_model *m)
 	       (long long)m->head_dim, (long long)m->vocab_size, (long long)m->max_position_embeddings, m->rope_theta,
 	       m->rms_norm_eps, m->tie_word_embeddings ? ", tied embeddings" : "");
 	print_positions(m);
+	print_caps(m);
 	printf("              %lld parameters\n", (long long)wlb_model_parameters(m));
 }
 
