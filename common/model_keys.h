@@ -7,8 +7,7 @@
 #include "libwlb/wlb.h"
 
 /* Refuses a value of a known key that changes what the model computes to what cannot be trained; with `of_shape`, for
- * planning, what changes matrices or their number alone; that is not as in
- * `family`; NULL: the family is not known. */
+ * planning, what changes matrices or their number alone. What `family` has is not refused; NULL: it is not known. */
 int wlb_model_keys_check(const json_t *config, int of_shape, const struct wlb_family_row *family,
                          struct wlb_error *error);
 
