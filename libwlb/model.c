@@ -50,8 +50,10 @@ static int check_experts(const struct wlb_model *m, struct wlb_error *error)
 	if (!wlb_family(m->family)->experts) {
 		if (m->num_experts == 0 && m->num_experts_per_tok == 0)
 			return 0;
-		return wlb_fail(error, "num_experts is %lld, num_experts_per_tok %lld: both are 0 in a family without",
-		                (long long)m->num_experts, (long long)m->num_experts_per_tok);
+		return wlb_fail(
+			error,
+			"num_experts is %lld, num_experts_per_tok %lld: they must be 0 in a family without experts",
+			(long long)m->num_experts, (long long)m->num_experts_per_tok);
 	}
 	if (check_count("num_experts", m->num_experts, INTERMEDIATE_MAX / m->intermediate_size, error) < 0)
 		return -1;
@@ -159,7 +161,7 @@ double wlb_model_window_share(const struct wlb_model *m)
 	return (double)layers / (double)m->num_hidden_layers;
 }
 
-static int64_t norm_parameters(const struct wlb_model *m)
+int64_t wlb_model_norm_parameters(const struct wlb_model *m)
 {
 	return (wlb_family(m->family)->norm_biases ? 2 : 1) * m->hidden_size;
 }
@@ -168,7 +170,7 @@ int64_t wlb_model_layer_vector_parameters(const struct wlb_model *m)
 {
 	const struct wlb_family_row *family = wlb_family(m->family);
 	int64_t q = m->num_attention_heads * m->head_dim, kv = m->num_key_value_heads * m->head_dim;
-	int64_t parameters = (family->norms == WLB_NORMS_BOTH ? 4 : 2) * norm_parameters(m);
+	int64_t parameters = (family->norms == WLB_NORMS_BOTH ? 4 : 2) * wlb_model_norm_parameters(m);
 	if (family->qkv_biases)
 		parameters += q + 2 * kv;
 	if (family->qk_norm == WLB_QK_NORM_HEAD)
@@ -201,7 +203,7 @@ static int64_t model_parameters(const struct wlb_model *m, int64_t layer_matrice
 {
 	int64_t tables = (m->tie_word_embeddings ? 1 : 2) * m->vocab_size * m->hidden_size;
 	return m->num_hidden_layers * (layer_matrices + wlb_model_layer_vector_parameters(m)) + tables +
-	       norm_parameters(m);
+	       wlb_model_norm_parameters(m);
 }
 
 int64_t wlb_model_parameters(const struct wlb_model *m)

@@ -195,6 +195,9 @@ int64_t wlb_model_active_parameters(const struct wlb_model *model);
 int64_t wlb_model_layer_matrix_parameters(const struct wlb_model *model);
 int64_t wlb_model_layer_active_parameters(const struct wlb_model *model);
 
+/* The parameters of one norm of rows of hidden_size: weights, and biases where the family has them. */
+int64_t wlb_model_norm_parameters(const struct wlb_model *model);
+
 /* The parameters of one layer that are no matrices: norms and biases. */
 int64_t wlb_model_layer_vector_parameters(const struct wlb_model *model);
 

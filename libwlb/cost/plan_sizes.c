@@ -24,18 +24,13 @@ double wlb_plan_kv_width(const struct wlb_plan *plan, const struct wlb_model *m)
 	return (double)((m->num_key_value_heads + tp - 1) / tp * m->head_dim);
 }
 
-static double norm_parameters(const struct wlb_model *m)
-{
-	return (wlb_family(m->family)->norm_biases ? 2.0 : 1.0) * (double)m->hidden_size;
-}
-
 /* Norms and biases of a layer on a tensor-parallel rank: those of queries, keys and values are cut as their matrices
  * are, unless they are norms of single heads. */
 static double vector_parameters(const struct wlb_plan *plan, const struct wlb_model *m)
 {
 	const struct wlb_family_row *family = wlb_family(m->family);
 	double q = (double)(m->num_attention_heads * m->head_dim) / plan->layout.tp, kv = wlb_plan_kv_width(plan, m);
-	double parameters = (family->norms == WLB_NORMS_BOTH ? 4.0 : 2.0) * norm_parameters(m);
+	double parameters = (family->norms == WLB_NORMS_BOTH ? 4.0 : 2.0) * (double)wlb_model_norm_parameters(m);
 	if (family->qkv_biases)
 		parameters += q + 2.0 * kv;
 	if (family->qk_norm == WLB_QK_NORM_HEAD)
@@ -63,7 +58,7 @@ static double parameters_of(const struct wlb_plan *plan, const struct wlb_model 
 	if (stage == 0 && has_first)
 		parameters += table;
 	if (is_last)
-		parameters += norm_parameters(m);
+		parameters += (double)wlb_model_norm_parameters(m);
 	if (has_head && !(stage == 0 && m->tie_word_embeddings))
 		parameters += table;
 	return parameters;

@@ -30,7 +30,7 @@ def token_flops(config):
     """Each layer takes as many: the counter sees one of them compute one token, by the experts of a token alone."""
     model = make(config, num_hidden_layers=1)
     with FlopCounterMode(display=False) as counter, torch.device("meta"):
-        model(input_ids=torch.zeros(1, 1, dtype=torch.int64), use_cache=False)
+        model(input_ids=torch.zeros(1, 1, dtype=torch.int64), attention_mask=torch.zeros(1, 1, 1, 1), use_cache=False)
     layers = [sum(counts.values()) for name, counts in counter.get_flop_counts().items() if name.endswith(".layers.0")]
     (flops,) = layers
     return flops * config["num_hidden_layers"]

@@ -182,7 +182,7 @@ void wlb_plan_input_model_words(const struct wlb_plan_request *request, const st
 	double active = (double)wlb_model_active_parameters(&input->model);
 	int is_small = parameters < 1e9;
 	double unit = is_small ? 1e6 : 1e9;
-	char of_token[64] = "";
+	char of_token[96] = "";
 	if (active < parameters)
 		snprintf(of_token, sizeof(of_token), ", of which %.2f compute a token (no expert parallelism)",
 		         active / unit);

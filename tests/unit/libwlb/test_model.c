@@ -123,7 +123,7 @@ static void test_rules_of_experts(void **state)
 	expect_refused(&m, "num_experts_per_tok is 9: it must be between 1 and 8");
 	m = llama_3_8b;
 	m.num_experts = 8;
-	expect_refused(&m, "num_experts is 8, num_experts_per_tok 0: both are 0");
+	expect_refused(&m, "num_experts is 8, num_experts_per_tok 0: they must be 0");
 }
 
 static void test_cost_grows_with_length(void **state)
