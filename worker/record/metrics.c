@@ -46,13 +46,12 @@ static json_t *number_json(double number)
 
 char *wlb_step_json(const struct wlb_step_facts *facts, int with_ranks, struct wlb_error *error)
 {
-	json_t *object = json_pack("{s:I, s:o, s:o, s:f, s:I, s:i, s:i, s:f, s:f, s:I, s:o, s:f, s:f}", "step",
-	                           (json_int_t)facts->step, "loss", number_json(facts->loss), "grad_norm",
-	                           number_json(facts->grad_norm), "lr", facts->lr, "tokens", (json_int_t)facts->tokens,
-	                           "global_batch_size", facts->windows, "documents", facts->documents, "step_time_s",
-	                           facts->step_time_s, "tokens_per_s", tokens_per_s(facts), "held_tokens",
-	                           (json_int_t)facts->held_tokens, "parts", parts_json(facts), "predicted_imbalance",
-	                           facts->predicted_imbalance, "imbalance", facts->imbalance);
+	json_t *object = json_pack(
+		"{s:I, s:o, s:o, s:f, s:I, s:i, s:f, s:f, s:I, s:o, s:f, s:f}", "step", (json_int_t)facts->step, "loss",
+		number_json(facts->loss), "grad_norm", number_json(facts->grad_norm), "lr", facts->lr, "tokens",
+		(json_int_t)facts->tokens, "documents", facts->documents, "step_time_s", facts->step_time_s,
+		"tokens_per_s", tokens_per_s(facts), "held_tokens", (json_int_t)facts->held_tokens, "parts",
+		parts_json(facts), "predicted_imbalance", facts->predicted_imbalance, "imbalance", facts->imbalance);
 	if (object != NULL && facts->memory_bytes > 0)
 		json_object_set_new(object, "memory_bytes", json_integer(facts->memory_bytes));
 	if (object != NULL && facts->loss_tokens < facts->tokens)
@@ -60,6 +59,7 @@ char *wlb_step_json(const struct wlb_step_facts *facts, int with_ranks, struct w
 	if (object != NULL && facts->is_skipped)
 		json_object_set_new(object, "is_skipped", json_true());
 	if (with_ranks && object != NULL) {
+		json_object_set_new(object, "global_batch_size", json_integer(facts->windows));
 		json_object_set_new(object, "rank_work", numbers_json(facts->rank_work, facts->ranks));
 		json_object_set_new(object, "rank_compute_s", numbers_json(facts->rank_compute_s, facts->ranks));
 	}

@@ -29,8 +29,8 @@ struct wlb_step_facts {
 	const double *rank_compute_s;
 };
 
-/* Returns one JSON object without line end, which the caller frees. with_ranks: with the numbers of every rank. Returns
- * NULL with the reason on failure. */
+/* Returns one JSON object without line end, which the caller frees. with_ranks: with the numbers of every rank, and the
+ * batch. Returns NULL with the reason on failure. */
 char *wlb_step_json(const struct wlb_step_facts *facts, int with_ranks, struct wlb_error *error);
 
 /* The loss on documents that are not trained, of the weights after a step. */

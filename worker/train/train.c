@@ -310,7 +310,7 @@ static void release_lock(const struct wlb_save_lock *of_trainer)
 static int fail(struct wlb_trainer *t, struct wlb_error *error, int everywhere)
 {
 	int code = everywhere ? t->exit_code : t->has_wrong_input ? WLB_EXIT_INPUT : WLB_EXIT_FAILED;
-	int for_all = t->launch->rank == 0 && everywhere && !may_be_node(t);
+	int for_all = (t->launch->rank == 0 || t->has_wrong_input) && everywhere && !may_be_node(t);
 	keep_exit_code();
 	wlb_out_of_memory_explain(t, error);
 	print_reason(t->launch, error->message, for_all);

@@ -125,7 +125,7 @@ class CheckpointCommand(unittest.TestCase):
         self.save(40, 60)
         shown = json.loads(self.ckpt(0, "show", self.step(40), "--json").stdout)
         manifest = json.loads((self.step(40) / "manifest.json").read_text(encoding="utf-8"))
-        for key in ("step", "train_loss", "seq_length", "global_batch_size", "seed", "packing", "schedule", "model", "hyperparameters"):
+        for key in ("step", "train_loss", "seq_length", "global_batch_size", "rampup_batch_size", "seed", "packing", "schedule", "model", "hyperparameters"):
             self.assertEqual(shown.pop(key), manifest[key], key)
         del shown["saved_at"]
         self.assertEqual(shown, {"path": str(self.step(40)), "complete": True, "bytes": folder_bytes(self.step(40)), "shards": 2,
@@ -133,6 +133,7 @@ class CheckpointCommand(unittest.TestCase):
         text = self.ckpt(0, "show", self.step(40)).stdout
         for line in ("state       complete", "step        40, saved 20", "loss        2.100000",
                      "steps of    16 sequences of 256 tokens, packing fixed, seed 18446744073709551615",
+                     "ramp        --rampup-batch-size 4 6 1000; 700 sequences were trained",
                      "dataset     1000 documents, 123456789 tokens; next is span 17 of 512 in epoch 2",
                      "model       smollm3, hidden_size 64, intermediate_size 128, num_hidden_layers 2",
                      "data        2 tensors, 80 elements of F32; ",

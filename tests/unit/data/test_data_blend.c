@@ -266,20 +266,12 @@ static void test_splits(void **state)
 	}
 }
 
-/* A split counts sequences, as that of Megatron-LM, whose documents they are: one that it cuts has in each part the
- * sequences of the part. The ends are those of megatron-core 0.16.1 for 45 sequences
- * (BlendedMegatronDatasetBuilder._build_megatron_dataset_splits). */
-static void test_splits_count_sequences(void **state)
+enum { SEQUENCES = 45, DOCUMENTS = 9 };
+
+/* Document i has the i + 1 sequences after those of the documents before. Token i of the .bin is i modulo 250. */
+static void write_sequences(int32_t lengths[SEQUENCES], void **state)
 {
-	enum { SEQUENCES = 45, DOCUMENTS = 9 }; /* document i has the i + 1 sequences after those of the ones before */
-	static const struct {
-		const char *text;
-		int ends[WLB_SPLIT_PARTS];
-	} cases[] = {{"969,30,1", {44, 45, 45}},      {"90,10", {40, 45, 45}}, {"1", {45, 45, 45}},
-	             {"0.5,0.25,0.25", {22, 34, 45}}, {"2,2,1", {18, 36, 45}}, {"1,1", {22, 45, 45}}};
 	static struct index_file f;
-	int32_t lengths[SEQUENCES], tokens[64];
-	struct wlb_error error;
 	for (int i = 0; i < SEQUENCES; i++)
 		lengths[i] = 1 + i % 4;
 	index_file_init(&f, 1, 1, lengths, SEQUENCES);
@@ -290,6 +282,21 @@ static void test_splits_count_sequences(void **state)
 	index_file_write(&f, state);
 	index_file_write_tokens(&f, 250, state);
 	snprintf(prefixes[0], sizeof(prefixes[0]), "%s", fixture_path(state, "x"));
+}
+
+/* A split counts sequences, as that of Megatron-LM, whose documents they are: one that it cuts has in each part the
+ * sequences of the part. The ends are those of megatron-core 0.16.1 for 45 sequences
+ * (BlendedMegatronDatasetBuilder._build_megatron_dataset_splits). */
+static void test_splits_count_sequences(void **state)
+{
+	static const struct {
+		const char *text;
+		int ends[WLB_SPLIT_PARTS];
+	} cases[] = {{"969,30,1", {44, 45, 45}},      {"90,10", {40, 45, 45}}, {"1", {45, 45, 45}},
+	             {"0.5,0.25,0.25", {22, 34, 45}}, {"2,2,1", {18, 36, 45}}, {"1,1", {22, 45, 45}}};
+	int32_t lengths[SEQUENCES], tokens[64];
+	struct wlb_error error;
+	write_sequences(lengths, state);
 	for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
 		struct wlb_split split;
 		int64_t place = 0; /* in .bin */

@@ -75,7 +75,7 @@ static void print_facts(const struct wlb_checkpoint_facts *f)
 	       (long long)f->global_batch_size, (long long)f->seq_length, wlb_strategy_name(f->packing), f->seed);
 	wlb_batch_ramp_format(&f->ramp, ramp);
 	if (f->ramp.start > 0)
-		printf("  ramp        --rampup-batch-size %s; %lld sequences are trained\n", ramp,
+		printf("  ramp        --rampup-batch-size %s; %lld sequences were trained\n", ramp,
 		       (long long)of->windows);
 	printf("  dataset     %lld documents, %lld tokens; next is span %lld of %lld in epoch %lld, both from 0\n",
 	       (long long)of->documents, (long long)of->tokens, (long long)of->position, (long long)of->spans,
