@@ -30,7 +30,8 @@ LAYOUT_OF = {
 SHOWN_OF = {
     "llama3": "rope_type llama3, factor 8, original_max_position_embeddings 16", "linear": "rope_type linear, factor 4",
     "yarn": "rope_type yarn, factor 4, original_max_position_embeddings 16",
-    "mistral": "sliding_window 4 in 2 of 2 layers", "qwen3": "sliding_window 5 in 1 of 2 layers", "phi3": "of each head 6 elements are rotated", "smollm3": "no_rope_layer_interval 2",
+    "mistral": "sliding_window 4 in 2 of 2 layers", "qwen3": "sliding_window 5 in 1 of 2 layers",
+    "phi3": "of each head 6 elements are rotated", "smollm3": "no_rope_layer_interval 2",
 }
 # A step that changes no weight: 1e-300 is nothing beside any of them.
 STILL = ("--train-iters", "1", "--lr", "1e-300", "--weight-decay", "0", "--lr-decay-style", "constant")
