@@ -60,8 +60,8 @@ void wlb_dtype_store(enum wlb_dtype dtype, void *array_host, int64_t index, doub
 double wlb_dtype_load(enum wlb_dtype dtype, const void *array_host, int64_t index);
 
 /* Queries [q_start, q_start + q_count) of one document against its keys [k_start, k_start + k_count).
- * Query i has position q_offset + i in the key range and attends to the keys 0 .. q_offset + i (causal). A whole
- * document is {s, n, s, n, 0}. */
+ * Query i has position q_offset + i in the key range and attends to the keys 0 .. q_offset + i (causal), of which a
+ * window leaves the last ones. A whole document is {s, n, s, n, 0}. */
 struct wlb_segment {
 	int32_t q_start;
 	int32_t q_count;

@@ -193,6 +193,11 @@ static void attention_takes_the_sum_of_its_segments(void **state)
 	double expected_s = wlb_machine_attention_s(&machine, 2, 8, 0.0, 10.0, 10.0, 0) +
 	                    wlb_machine_attention_s(&machine, 2, 8, 0.0, 6.0, 26.0, 0);
 	assert_near(device->ops->busy_s(device), expected_s);
+	shape.window = 4;
+	device->ops->attention_forward(device, NULL, NULL, NULL, NULL, NULL, &list, &shape);
+	expected_s += wlb_machine_attention_s(&machine, 2, 8, 4.0, 10.0, 10.0, 0) +
+	              wlb_machine_attention_s(&machine, 2, 8, 4.0, 6.0, 26.0, 0);
+	assert_near(device->ops->busy_s(device), expected_s);
 	wlb_device_close(device);
 }
 

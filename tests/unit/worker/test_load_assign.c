@@ -226,9 +226,9 @@ static void measured_times_are_those_of_the_machine_and_rise(void **state)
 	wlb_document_speeds_of(&machine, &d.model, 1, 4096, &speeds);
 	assert_int_equal(wlb_document_time_measured(&time, &d.model, &speeds, &error), 0);
 	double attention_s = wlb_machine_attention_s(&machine, (int)d.model.num_attention_heads, (int)d.model.head_dim,
-	                                             1024, 1024, 0) +
+	                                             0, 1024, 1024, 0) +
 	                     wlb_machine_attention_s(&machine, (int)d.model.num_attention_heads, (int)d.model.head_dim,
-	                                             1024, 1024, 1);
+	                                             0, 1024, 1024, 1);
 	double layers = (double)d.model.num_hidden_layers;
 	double expected_s = 1024.0 * (layers * speeds.layer_token_s + speeds.head_token_s) + layers * attention_s;
 	assert_true(fabs(wlb_document_s(&time, 1024) / expected_s - 1.0) < 1e-9);
