@@ -53,7 +53,8 @@ static const struct keys config_keys[] = {
          .names = NAMES("attention_chunk_size", "attention_multiplier", "clip_qkv", "quantization_config")},
 	{.rule = GEMMA,
          .names = NAMES("attn_logit_softcapping", "final_logit_softcapping", "query_pre_attn_scalar",
-                        "rope_local_base_freq", "sliding_window_pattern", "sliding_window_size")},
+                        "rope_local_base_freq", "sliding_window_pattern", "sliding_window_size",
+                        "cache_implementation")},
 	/* Other matrices: experts, latent attention, further heads, encoders. */
 	{.rule = DENSE,
          .of_shape = 1,
@@ -72,19 +73,18 @@ static const struct keys config_keys[] = {
 	/* Where the file comes from, how it is stored, which tokens are special, and how text is generated. The
          * products of pretraining_tp are those of the whole matrices. */
 	{.rule = ANY,
-         .names = NAMES("pretraining_tp", "transformers_version", "torch_dtype", "dtype", "auto_map",
-                        "custom_pipelines", "tokenizer_class", "task_specific_params", "finetuning_task",
-                        "problem_type", "id2label", "label2id", "num_labels", "is_decoder", "is_llama_config",
-                        "unsloth_version", "unsloth_fixed", "max_sequence_length", "bos_token_id", "eos_token_id",
-                        "pad_token_id", "unk_token_id", "sep_token_id", "decoder_start_token_id", "forced_bos_token_id",
-                        "forced_eos_token_id", "use_cache", "return_dict", "return_dict_in_generate",
-                        "output_attentions", "output_hidden_states", "output_scores", "torchscript", "use_bfloat16",
-                        "tf_legacy_loss", "chunk_size_feed_forward", "pruned_heads", "prefix", "max_length",
-                        "min_length", "do_sample", "early_stopping", "num_beams", "num_beam_groups",
-                        "num_return_sequences", "diversity_penalty", "repetition_penalty", "length_penalty",
-                        "exponential_decay_length_penalty", "temperature", "top_k", "top_p", "typical_p",
-                        "no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "bad_words_ids", "suppress_tokens",
-                        "begin_suppress_tokens", "remove_invalid_values", "cache_implementation")},
+         .names = NAMES(
+		 "pretraining_tp", "transformers_version", "torch_dtype", "dtype", "auto_map", "custom_pipelines",
+		 "tokenizer_class", "task_specific_params", "finetuning_task", "problem_type", "id2label", "label2id",
+		 "num_labels", "is_decoder", "is_llama_config", "unsloth_version", "unsloth_fixed",
+		 "max_sequence_length", "bos_token_id", "eos_token_id", "pad_token_id", "unk_token_id", "sep_token_id",
+		 "decoder_start_token_id", "forced_bos_token_id", "forced_eos_token_id", "use_cache", "return_dict",
+		 "return_dict_in_generate", "output_attentions", "output_hidden_states", "output_scores", "torchscript",
+		 "use_bfloat16", "tf_legacy_loss", "chunk_size_feed_forward", "pruned_heads", "prefix", "max_length",
+		 "min_length", "do_sample", "early_stopping", "num_beams", "num_beam_groups", "num_return_sequences",
+		 "diversity_penalty", "repetition_penalty", "length_penalty", "exponential_decay_length_penalty",
+		 "temperature", "top_k", "top_p", "typical_p", "no_repeat_ngram_size", "encoder_no_repeat_ngram_size",
+		 "bad_words_ids", "suppress_tokens", "begin_suppress_tokens", "remove_invalid_values")},
 	{.names = NULL},
 };
 

@@ -107,11 +107,13 @@ struct wlb_family_row {
 	int qkv_biases;                        /* queries, keys and values have a bias */
 	enum wlb_qk_norm qk_norm;
 	enum wlb_norms norms;
-	int norms_add_one;    /* norms multiply by 1 + weight, which is 0 at first */
-	int gelu_gate;        /* the gate of the MLP passes GELU, by its form with tanh, and not SiLU */
-	int scales_embedding; /* rows of the embedding are multiplied by the square root of hidden_size */
-	int score_softcap;    /* attn_logit_softcapping may be given */
-	int local_rope;       /* layers with a window have angles of their own, of rope_local_base_freq */
+	int norms_add_one; /* norms multiply by 1 + weight, which is 0 at first */
+	int gelu_gate;     /* the gate of the MLP passes GELU, by its form with tanh, and not SiLU */
+	/* Rows of the embedding are multiplied by the square root of hidden_size. Families that do so, Gemma's, have
+	 * query_pre_attn_scalar and final_logit_softcapping, too. */
+	int scales_embedding;
+	int score_softcap; /* attn_logit_softcapping may be given */
+	int local_rope;    /* layers with a window have angles of their own, of rope_local_base_freq */
 	/* Hugging Face's files have queries, keys and values in one tensor, and gate and up in one. */
 	int fused_tensors;
 	int experts;     /* each layer has num_experts MLPs, to num_experts_per_tok of which a token is sent */

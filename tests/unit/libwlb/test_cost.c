@@ -427,6 +427,39 @@ static void a_measured_operation_takes_its_own_time(void **state)
 	assert_near(wlb_head_s(&other, 64.0).backward, wlb_head_s(&same, 64.0).backward, 1e-12);
 }
 
+/* Gemma's norms after attention and MLP, each with a sum that tensor parallelism has anyhow, the cap of its logits, and
+ * angles of two kinds. */
+static void gemma_has_further_operations(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = with_operations();
+	struct wlb_model llama = llama_7b(), gemma = llama;
+	struct wlb_cost_options worker;
+	wlb_cost_options_worker(&worker, &machine);
+	gemma.family = WLB_FAMILY_GEMMA2;
+	gemma.final_logit_softcapping = 30.0;
+	for (int tp = 1; tp <= 2; tp++) {
+		struct wlb_plan plan = plan_of(tp, 1, 1, 1, 1, 1);
+		const struct wlb_layer_cost a = {&llama, &machine, &worker, &plan},
+					    b = {&gemma, &machine, &worker, &plan};
+		double hidden = 64.0 * 4096.0 / tp, logits = 64.0 * 32000.0 / tp;
+		struct wlb_seconds less = wlb_layer_elementwise_s(&a, 64.0), more = wlb_layer_elementwise_s(&b, 64.0);
+		assert_near(more.forward - less.forward,
+		            2.0 * op_s(&machine, WLB_OP_RMSNORM_FORWARD, hidden) +
+		                    (tp == 1 ? 2.0 * op_s(&machine, WLB_OP_ADD, hidden) : 0.0),
+		            1e-9);
+		assert_near(more.backward - less.backward, 2.0 * op_s(&machine, WLB_OP_RMSNORM_BACKWARD, hidden), 1e-9);
+		assert_near(wlb_head_s(&b, 64.0).forward - wlb_head_s(&a, 64.0).forward,
+		            op_s(&machine, WLB_OP_ADD, logits), 1e-9);
+		assert_near(wlb_angles_s(&b, 64.0), wlb_angles_s(&a, 64.0), 1e-12);
+	}
+	struct wlb_plan plan = plan_of(1, 1, 1, 1, 1, 1);
+	const struct wlb_layer_cost a = {&llama, &machine, &worker, &plan}, b = {&gemma, &machine, &worker, &plan};
+	gemma.family = WLB_FAMILY_GEMMA3;
+	gemma.rope_local_base_freq = 1e4;
+	assert_near(wlb_angles_s(&b, 64.0), 2.0 * wlb_angles_s(&a, 64.0), 1e-12);
+}
+
 /* One of them that a file lacks takes the time of its memory traffic. */
 static void an_operation_that_was_not_measured_takes_its_traffic(void **state)
 {
@@ -577,6 +610,7 @@ int main(void)
 		cmocka_unit_test(a_worker_runs_other_operations),
 		cmocka_unit_test(a_worker_pays_for_angles_and_for_messages),
 		cmocka_unit_test(a_measured_operation_takes_its_own_time),
+		cmocka_unit_test(gemma_has_further_operations),
 		cmocka_unit_test(an_operation_that_was_not_measured_takes_its_traffic),
 		cmocka_unit_test(what_is_no_operation_has_no_traffic),
 		cmocka_unit_test(measured_operations_keep_the_sums_and_the_bounds),

@@ -424,10 +424,10 @@ static void spoil(struct trained *t, enum spoilt what, double value)
 {
 	const struct wlb_layer_tensors *layer = &t->parameters->chunks[0].tensors[0];
 	int is_last = wlb_comm_rank(world) == wlb_comm_size(world) - 1;
+	int norm = layer->post_norm >= 0 ? layer->post_norm : layer->mlp_norm;
 	wlb_optimizer_begin(t->optimizer);
 	if (is_last && what != SPOILT_LOSS)
-		*(double *)wlb_gradient_to_add(t->parameters, what == SPOILT_NORM ? layer->post_norm : layer->v) =
-			value;
+		*(double *)wlb_gradient_to_add(t->parameters, what == SPOILT_NORM ? norm : layer->v) = value;
 	update(t, 2, 0.01, is_last && what == SPOILT_LOSS ? value : 1.0);
 	int loss_is_finite = isfinite(t->sums[WLB_SUM_LOSS]), norm_is_finite = isfinite(t->sums[WLB_SUM_SQUARES]);
 	assert_true(everywhere(t->sums[WLB_CLIP_FACTOR] == 0.0));
