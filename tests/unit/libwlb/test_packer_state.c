@@ -60,6 +60,7 @@ static void check_future(enum wlb_strategy strategy)
 	wlb_lengths_init(&corpus.lengths, 5, 2.0);
 	size_t bytes = 0;
 	for (int k = 0; k < 120; k++) {
+		const int32_t micro_batches = k < 60 ? 1 + k / 20 : 4; /* a batch that grows */
 		if (k % 7 == 3) {
 			/* The old one goes; the one restored from its bytes takes over as `second`. */
 			void *state = saved(first, &bytes);
@@ -68,16 +69,56 @@ static void check_future(enum wlb_strategy strategy)
 			restores(second, state, bytes);
 			free(state);
 		}
-		size_t count = corpus_next(&corpus, 131072, 4 * 131072);
+		wlb_packer_set_micro_batches(first, micro_batches);
+		wlb_packer_set_micro_batches(second, micro_batches);
+		size_t count = corpus_next(&corpus, 131072, micro_batches * INT64_C(131072));
 		const struct wlb_step *x = wlb_packer_next(first, corpus.batch, count, NULL);
 		const struct wlb_step *y = wlb_packer_next(second, corpus.batch, count, NULL);
 		assert_non_null(x);
 		assert_non_null(y);
+		assert_int_equal(x->micro_batches, micro_batches);
 		assert_equal_steps(x, y);
 	}
 	corpus_free(&corpus);
 	wlb_packer_free(first);
 	wlb_packer_free(second);
+}
+
+static void refuses_a_batch_for_more_micro_batches(void **state)
+{
+	const struct wlb_span batch[] = {
+		{.document = 1, .tokens = 131072}, {.document = 2, .tokens = 131072}, {.document = 3, .tokens = 1}};
+	struct wlb_packer *packer = packer_of(WLB_STRATEGY_BALANCED);
+	struct wlb_error error;
+	wlb_packer_set_micro_batches(packer, 2);
+	assert_null(wlb_packer_next(packer, batch, 3, &error));
+	assert_non_null(strstr(error.message, "makes the batch longer than 2 micro-batches"));
+	wlb_packer_set_micro_batches(packer, 3);
+	assert_non_null(wlb_packer_next(packer, batch, 3, &error));
+	wlb_packer_free(packer);
+	(void)state;
+}
+
+/* A packer that is told its number of micro-batches packs as one that was made for it. */
+static void packs_as_one_made_for_fewer(void **state)
+{
+	for (enum wlb_strategy s = WLB_STRATEGY_BALANCED; s <= WLB_STRATEGY_PLAIN; s++) {
+		struct wlb_packer_options options = options_of(s);
+		options.micro_batches = 2;
+		struct wlb_packer *told = packer_of(s), *made = wlb_packer_new(&corpus_model, &options, NULL);
+		struct corpus corpus = {0};
+		wlb_lengths_init(&corpus.lengths, 5, 2.0);
+		wlb_packer_set_micro_batches(told, 2);
+		for (int k = 0; k < 60; k++) {
+			size_t count = corpus_next(&corpus, 131072, 2 * 131072);
+			assert_equal_steps(wlb_packer_next(told, corpus.batch, count, NULL),
+			                   wlb_packer_next(made, corpus.batch, count, NULL));
+		}
+		corpus_free(&corpus);
+		wlb_packer_free(told);
+		wlb_packer_free(made);
+	}
+	(void)state;
 }
 
 static void has_the_same_future(void **state)
@@ -365,6 +406,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(has_the_same_future),
+		cmocka_unit_test(packs_as_one_made_for_fewer),
+		cmocka_unit_test(refuses_a_batch_for_more_micro_batches),
 		cmocka_unit_test(knows_parts_after_a_restore),
 		cmocka_unit_test(refuses_every_damaged_byte),
 		cmocka_unit_test(refuses_what_no_packer_can_hold),
