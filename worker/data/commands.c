@@ -141,8 +141,9 @@ static const struct wlb_option build_options[] = {
                     "where the dataset goes; an old one is replaced"),
          .required = true},
 	{WLB_OPTION(FLAG, "strict", FIELD(strict), NULL,
-                    "a text that is null or a conversation that is refused ends the build; without this option such "
-                    "objects are counted and left out")},
+                    "a text that is null or a conversation that is refused ends the build; without this option they "
+                    "are counted, and "
+                    "the one is left out, the other an empty document")},
 	{WLB_OPTION(
 		TEXT, "json-key", FIELD(options.source.json_key), "KEY",
 		"field of a JSON object that holds the text, or with --messages the conversation: 'text' or 'messages' "
