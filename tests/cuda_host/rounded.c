@@ -41,16 +41,16 @@ static void linear_d_x(struct wlb_device *d, void *d_x, int64_t d_x_stride, cons
 
 /* Without a residual, which only tensor parallelism has. */
 static void rmsnorm_forward(struct wlb_device *d, void *out, void *rstd, void *sum, const void *x, const void *residual,
-                            const void *weight, int64_t tokens, int64_t width, double epsilon)
+                            const void *weight, double addend, int64_t tokens, int64_t width, double epsilon)
 {
-	exact->rmsnorm_forward(d, out, rstd, sum, x, residual, weight, tokens, width, epsilon);
+	exact->rmsnorm_forward(d, out, rstd, sum, x, residual, weight, addend, tokens, width, epsilon);
 	round_rows(out, width, tokens, width);
 }
 
 static void rmsnorm_backward(struct wlb_device *d, void *d_x, void *d_weight, const void *d_out, const void *x,
-                             const void *weight, const void *rstd, int64_t tokens, int64_t width)
+                             const void *weight, double addend, const void *rstd, int64_t tokens, int64_t width)
 {
-	exact->rmsnorm_backward(d, d_x, d_weight, d_out, x, weight, rstd, tokens, width);
+	exact->rmsnorm_backward(d, d_x, d_weight, d_out, x, weight, addend, rstd, tokens, width);
 	round_rows(d_x, width, tokens, width);
 }
 
@@ -97,11 +97,37 @@ static void swiglu_backward(struct wlb_device *d, void *gate_up, void *d_out, in
 	round_rows(d_out, width, n, width);
 }
 
+static void geglu_forward(struct wlb_device *d, void *out, const void *gate_up, int64_t n, int64_t width)
+{
+	exact->geglu_forward(d, out, gate_up, n, width);
+	round_rows(out, width, n, width);
+}
+
+static void geglu_backward(struct wlb_device *d, void *gate_up, void *d_out, int64_t n, int64_t width)
+{
+	exact->geglu_backward(d, gate_up, d_out, n, width);
+	round_rows(gate_up, 2 * width, n, 2 * width);
+	round_rows(d_out, width, n, width);
+}
+
+static void scale_all(struct wlb_device *d, void *x, double factor, int64_t n)
+{
+	exact->scale(d, x, factor, n);
+	round_rows(x, n, 1, n);
+}
+
+static void softcap(struct wlb_device *d, void *x, double cap, int64_t n)
+{
+	exact->softcap(d, x, cap, n);
+	round_rows(x, n, 1, n);
+}
+
 static void cross_entropy_gradient(struct wlb_device *d, double *loss_sum, void *logits, const void *statistics,
                                    int parts, const int32_t *targets, int64_t tokens, int64_t first, int64_t count,
-                                   double scale)
+                                   double scale, double cap)
 {
-	exact->cross_entropy_gradient(d, loss_sum, logits, statistics, parts, targets, tokens, first, count, scale);
+	exact->cross_entropy_gradient(d, loss_sum, logits, statistics, parts, targets, tokens, first, count, scale,
+	                              cap);
 	round_rows(logits, count, tokens, count);
 }
 
@@ -118,7 +144,14 @@ struct pair {
 	int64_t q, k, out; /* elements into q, into k and v, into out */
 	int64_t lse;
 	double scale;
+	double softcap;
 };
+
+static int32_t first_key(const struct wlb_segment *segment, int window, int32_t query)
+{
+	const int32_t end = segment->q_offset + query + 1;
+	return window > 0 && end > window ? end - window : 0;
+}
 
 /* Calls visit for each query and each key that it sees. */
 static void visit_pairs(const struct wlb_segments *segments, const struct wlb_attention_shape *s,
@@ -126,14 +159,16 @@ static void visit_pairs(const struct wlb_segments *segments, const struct wlb_at
 {
 	for (const struct wlb_segment *one = segments->segments; one < segments->segments + segments->count; one++)
 		for (int32_t i = 0; i < one->q_count; i++)
-			for (int32_t j = 0; j < wlb_visible_keys(one, i); j++)
+			for (int32_t j = first_key(one, s->window, i); j < wlb_visible_keys(one, i); j++)
 				for (int head = 0; head < s->heads; head++) {
 					const int64_t row = one->q_start + i, key = one->k_start + j, dim = s->head_dim;
 					const int kv_head = head / (s->heads / s->kv_heads);
 					const struct pair pair = {row * s->q_stride + head * dim,
 					                          key * s->kv_stride + kv_head * dim,
 					                          row * s->out_stride + head * dim,
-					                          row * s->heads + head, 1 / sqrt((double)dim)};
+					                          row * s->heads + head,
+					                          1 / sqrt((double)dim),
+					                          s->softcap};
 					visit(arrays, &pair, s->head_dim);
 				}
 }
@@ -158,15 +193,19 @@ struct attention {
 	double *to_out, *d_q, *d_k, *d_v;
 };
 
-static double probability(const struct attention *a, const struct pair *p, int dim)
+static double probability(const struct attention *a, const struct pair *p, int dim, double *slope)
 {
-	return exp(dot(a->q + p->q, a->k + p->k, dim) * p->scale - a->lse[p->lse]);
+	const double score = dot(a->q + p->q, a->k + p->k, dim) * p->scale;
+	const double part = p->softcap > 0 ? tanh(score / p->softcap) : 0;
+	*slope = 1 - part * part;
+	return exp((p->softcap > 0 ? p->softcap * part : score) - a->lse[p->lse]);
 }
 
 static void round_probability(const void *arrays, const struct pair *p, int dim)
 {
 	const struct attention *a = arrays;
-	add_times(a->to_out + p->out, probability(a, p, dim) * rounding(), a->v + p->k, dim);
+	double slope;
+	add_times(a->to_out + p->out, probability(a, p, dim, &slope) * rounding(), a->v + p->k, dim);
 }
 
 static void attention_forward(struct wlb_device *d, void *out, void *lse, const void *q, const void *k, const void *v,
@@ -182,8 +221,9 @@ static void attention_forward(struct wlb_device *d, void *out, void *lse, const 
 static void round_score_gradient(const void *arrays, const struct pair *p, int dim)
 {
 	const struct attention *a = arrays;
-	const double *d_out = a->d_out + p->out, probable = probability(a, p, dim);
-	const double of_score = probable * (dot(d_out, a->v + p->k, dim) - dot(d_out, a->out + p->out, dim));
+	double slope;
+	const double *d_out = a->d_out + p->out, probable = probability(a, p, dim, &slope);
+	const double of_score = slope * probable * (dot(d_out, a->v + p->k, dim) - dot(d_out, a->out + p->out, dim));
 	const double error = of_score * p->scale * rounding();
 	add_times(a->d_v + p->k, probable * rounding(), d_out, dim);
 	add_times(a->d_q + p->q, error, a->k + p->k, dim);
@@ -218,6 +258,10 @@ void rounded_begin(struct wlb_device *device, uint64_t seed)
 	rounded.rope = rope;
 	rounded.swiglu_forward = swiglu_forward;
 	rounded.swiglu_backward = swiglu_backward;
+	rounded.geglu_forward = geglu_forward;
+	rounded.geglu_backward = geglu_backward;
+	rounded.scale = scale_all;
+	rounded.softcap = softcap;
 	rounded.cross_entropy_gradient = cross_entropy_gradient;
 	rounded.add = add;
 	rounded.attention_forward = attention_forward;

@@ -40,12 +40,25 @@ static const struct variant {
                            .beta_fast = 32,
                            .beta_slow = 1,
                            .attention_factor = 1.14}}},
-	{"mistral", {.family = WLB_FAMILY_MISTRAL, .sliding_window = 64}},
+	{"mistral", {.family = WLB_FAMILY_MISTRAL, .sliding_window = 5}},
 	{"qwen2", {.family = WLB_FAMILY_QWEN2}},
 	{"qwen3", {.family = WLB_FAMILY_QWEN3}},
 	{"olmo2", {.family = WLB_FAMILY_OLMO2}},
 	{"phi3", {.family = WLB_FAMILY_PHI3, .rotary_dim = 48}},
 	{"smollm3", {.family = WLB_FAMILY_SMOLLM3, .no_rope_layer_interval = 2}},
+	{"gemma2",
+         {.family = WLB_FAMILY_GEMMA2,
+          .sliding_window = 5,
+          .full_layers = {2},
+          .query_pre_attn_scalar = 48,
+          .attn_logit_softcapping = 2,
+          .final_logit_softcapping = 4}},
+	{"gemma3",
+         {.family = WLB_FAMILY_GEMMA3,
+          .sliding_window = 5,
+          .full_layers = {2},
+          .query_pre_attn_scalar = 48,
+          .rope_local_base_freq = 40}},
 };
 enum { VARIANT_COUNT = sizeof(VARIANTS) / sizeof(VARIANTS[0]) };
 
@@ -320,10 +333,28 @@ static void other_group_gradient(struct wlb_device *d, void *d_y, int64_t d_stri
 }
 
 static void other_epsilon(struct wlb_device *d, void *out, void *rstd, void *sum, const void *x, const void *residual,
-                          const void *weight, int64_t tokens, int64_t width, double epsilon)
+                          const void *weight, double addend, int64_t tokens, int64_t width, double epsilon)
 {
 	(void)epsilon;
-	right->rmsnorm_forward(d, out, rstd, sum, x, residual, weight, tokens, width, 1e-5);
+	right->rmsnorm_forward(d, out, rstd, sum, x, residual, weight, addend, tokens, width, 1e-5);
+}
+
+static void norm_without_one(struct wlb_device *d, void *out, void *rstd, void *sum, const void *x,
+                             const void *residual, const void *weight, double addend, int64_t tokens, int64_t width,
+                             double epsilon)
+{
+	(void)addend;
+	right->rmsnorm_forward(d, out, rstd, sum, x, residual, weight, 0, tokens, width, epsilon);
+}
+
+static void other_gate(struct wlb_device *d, void *out, const void *gate_up, int64_t n, int64_t width)
+{
+	right->swiglu_forward(d, out, gate_up, n, width);
+}
+
+static void no_cap(struct wlb_device *d, void *x, double cap, int64_t n)
+{
+	(void)d, (void)x, (void)cap, (void)n;
 }
 
 static void rotated_twice(struct wlb_device *d, void *x, int64_t stride, const void *angles, int64_t tokens, int heads,
@@ -352,6 +383,9 @@ static const struct fault {
 	{"qwen3", offsetof(struct wlb_ops, group_norm_forward), (any_operation *)other_group_epsilon},
 	{"olmo2", offsetof(struct wlb_ops, group_norm_backward), (any_operation *)other_group_gradient},
 	{"olmo2", offsetof(struct wlb_ops, rmsnorm_forward), (any_operation *)other_epsilon},
+	{"gemma3", offsetof(struct wlb_ops, rmsnorm_forward), (any_operation *)norm_without_one},
+	{"gemma2", offsetof(struct wlb_ops, geglu_forward), (any_operation *)other_gate},
+	{"gemma2", offsetof(struct wlb_ops, softcap), (any_operation *)no_cap},
 	{"phi3", offsetof(struct wlb_ops, rope), (any_operation *)rotated_twice},
 	{"yarn", offsetof(struct wlb_ops, rope_angles), (any_operation *)unscaled_angles},
 };

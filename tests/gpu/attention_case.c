@@ -25,9 +25,9 @@ static const struct wlb_segment SHARED[] = {{0, 50, 7, 50, 0},       {50, 50, 7,
 
 #define SEGMENTS(list) list, (int)(sizeof(list) / sizeof(*(list)))
 const struct attention_case ATTENTION_CASES[] = {
-	{"short documents", SEGMENTS(SHORT), 245, 245, ATTENTION_QKV, 2, 1, 0},
-	{"shared keys", SEGMENTS(SHARED), 274, 441, ATTENTION_KV, 4, 2, 0},
-	{"long documents", SEGMENTS(LONG), 684, 684, ATTENTION_SEPARATE, 1, 1, 0},
+	{"short documents", SEGMENTS(SHORT), 245, 245, ATTENTION_QKV, 2, 1, 0, 0},
+	{"shared keys", SEGMENTS(SHARED), 274, 441, ATTENTION_KV, 4, 2, 0, 0},
+	{"long documents", SEGMENTS(LONG), 684, 684, ATTENTION_SEPARATE, 1, 1, 0, 0},
 	{"short documents in a window", SEGMENTS(SHORT), 245, 245, ATTENTION_QKV, 2, 1, 17, 0},
 	{"shared keys in a window", SEGMENTS(SHARED), 274, 441, ATTENTION_KV, 4, 2, 41, 0},
 	{"long documents in a window", SEGMENTS(LONG), 684, 684, ATTENTION_SEPARATE, 1, 1, 100, 0},

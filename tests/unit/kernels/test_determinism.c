@@ -30,7 +30,7 @@ static void run_attention(struct wlb_device *device, struct outputs *o, const do
 {
 	const struct wlb_segments segments = {.segments = SEGMENTS, .count = 3, .max_q = 300, .max_k = 400};
 	const struct wlb_attention_shape shape = {TOKENS, TOKENS, HEADS, KV_HEADS, HEAD_DIM, WIDTH, KV_HEADS * HEAD_DIM,
-	                                          WIDTH,  0};
+	                                          WIDTH,  0,      0};
 	double *out = output(o, N), *lse = output(o, TOKENS * HEADS), *d_q = output(o, N);
 	double *d_k = output(o, TOKENS * KV_HEADS * HEAD_DIM), *d_v = output(o, TOKENS * KV_HEADS * HEAD_DIM);
 	device->ops->attention_forward(device, out, lse, q, k, v, &segments, &shape);
