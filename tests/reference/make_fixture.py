@@ -51,8 +51,8 @@ MODELS = {
     "smollm3": ("SmolLM3", {"num_hidden_layers": 3, "no_rope_layer_interval": 2, "tie_word_embeddings": True}),
     # Caps that bend, and scores that are not divided by the root of head_dim.
     "gemma2": ("Gemma2", {"query_pre_attn_scalar": 5, "attn_logit_softcapping": 2.5, "final_logit_softcapping": 4.0,
-                          "sliding_window": 64}),
-    "gemma3": ("Gemma3Text", {"num_hidden_layers": 3, "query_pre_attn_scalar": 12, "sliding_window": 64, "sliding_window_pattern": 2,
+                          "sliding_window": 4}),
+    "gemma3": ("Gemma3Text", {"num_hidden_layers": 3, "query_pre_attn_scalar": 12, "sliding_window": 5, "sliding_window_pattern": 2,
                           "rope_parameters": {"full_attention": rope("linear", factor=4.0), "sliding_attention": {**rope(), "rope_theta": 40.0}}}),
 }
 

@@ -33,8 +33,8 @@ SHOWN_OF = {
     "yarn": "rope_type yarn, factor 4, original_max_position_embeddings 16",
     "mistral": "sliding_window 4 in 2 of 2 layers", "qwen3": "sliding_window 5 in 1 of 2 layers",
     "phi3": "of each head 6 elements are rotated", "smollm3": "no_rope_layer_interval 2",
-    "gemma2": "sliding_window 64 in 1 of 2 layers\n              query_pre_attn_scalar 5, attn_logit_softcapping 2.5, final_logit_softcapping 4",
-    "gemma3": "rope_type linear, factor 4\n              sliding_window 64 in 2 of 3 layers\n              rope_local_base_freq 40\n"
+    "gemma2": "sliding_window 4 in 1 of 2 layers\n              query_pre_attn_scalar 5, attn_logit_softcapping 2.5, final_logit_softcapping 4",
+    "gemma3": "rope_type linear, factor 4\n              sliding_window 5 in 2 of 3 layers\n              rope_local_base_freq 40\n"
               "              query_pre_attn_scalar 12",
 }
 # A step that changes no weight: 1e-300 is nothing beside any of them.
