@@ -144,7 +144,7 @@ class Conversations:
             raise Refused(f"is no JSON: {error}") from error
         messages, tools = conversation[self._key], conversation.get("tools")
         check_messages(messages)
-        name = "tool_use" if False and "tool_use" in self._templates else "default"
+        name = "tool_use" if tools is not None and "tool_use" in self._templates else "default"
         text, answers = self._templates[name].render(messages, tools)
         try:
             encoding = self._tokenizer.encode(text, add_special_tokens=False)
