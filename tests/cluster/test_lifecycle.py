@@ -172,7 +172,13 @@ class Traces(unittest.TestCase):
                 wait_for("its directory", self.cluster.dir.exists, 30, 0.005)
                 time.sleep(delay_s)
                 os.killpg(process.pid, signal.SIGINT)
-                self.assertIn(process.wait(30), (130, -signal.SIGINT), self.said.read_text(encoding="utf-8"))
+                is_over = process.wait(30) == 0  # the start, before the signal
+                said = self.said.read_text(encoding="utf-8")
+                if is_over:
+                    self.assertIn(" up in ", said)
+                    self.cluster.verb("stop")
+                else:
+                    self.assertIn(process.returncode, (130, -signal.SIGINT), said)
                 self.assertEqual(traces(self.cluster), [])
             with self.subTest(verb="stop", delay_s=delay_s):
                 process = self.start_in_background()
