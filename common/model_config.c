@@ -212,8 +212,8 @@ static int read_window(const json_t *config, const struct defaults *d, struct wl
 	                (long long)m->sliding_window, wlb_family(m->family)->model_type);
 }
 
-/* SmolLM 3: no_rope_layers has 1 for each layer that rotates, else 0. Only lists are known in which every so-manieth
- * layer rotates nothing, as no_rope_layer_interval says where there is no list, or none. */
+/* SmolLM 3: no_rope_layers has 1 for each layer that rotates, else 0. Only lists are known in which every n-th layer
+ * rotates nothing, with n of no_rope_layer_interval where there is no list, or none does. */
 static int read_rotating_layers(const json_t *config, const struct defaults *d, struct wlb_model *m,
                                 struct wlb_error *error)
 {

@@ -5,10 +5,13 @@
 
 #include "common/layer_types.h"
 
-static const struct {
+/* Where a number is in a struct, and its name in JSON. */
+struct place {
 	const char *name;
 	size_t offset;
-} scaling_numbers[] = {
+};
+
+static const struct place scaling_numbers[] = {
 	{"factor", offsetof(struct wlb_rope_scaling, factor)},
 	{"original_max_position_embeddings", offsetof(struct wlb_rope_scaling, original_max_position_embeddings)},
 	{"low_freq_factor", offsetof(struct wlb_rope_scaling, low_freq_factor)},
@@ -20,28 +23,23 @@ static const struct {
 
 enum { SCALING_NUMBERS = sizeof(scaling_numbers) / sizeof(scaling_numbers[0]) };
 
-static const struct {
-	const char *name;
-	size_t offset;
-} counts[] = {
+static const struct place counts[] = {
 	{"rotary_dim", offsetof(struct wlb_model, rotary_dim)},
 	{"no_rope_layer_interval", offsetof(struct wlb_model, no_rope_layer_interval)},
 	{"sliding_window", offsetof(struct wlb_model, sliding_window)},
 };
 
-static const struct {
-	const char *name;
-	size_t offset;
-} numbers[] = {
+static const struct place numbers[] = {
 	{"query_pre_attn_scalar", offsetof(struct wlb_model, query_pre_attn_scalar)},
 	{"attn_logit_softcapping", offsetof(struct wlb_model, attn_logit_softcapping)},
 	{"final_logit_softcapping", offsetof(struct wlb_model, final_logit_softcapping)},
 	{"rope_local_base_freq", offsetof(struct wlb_model, rope_local_base_freq)},
 };
 
-enum { NUMBERS = sizeof(numbers) / sizeof(numbers[0]) };
-
-enum { COUNTS = sizeof(counts) / sizeof(counts[0]) };
+enum {
+	COUNTS = sizeof(counts) / sizeof(counts[0]),
+	NUMBERS = sizeof(numbers) / sizeof(numbers[0]),
+};
 
 static json_t *scaling_json(const struct wlb_rope_scaling *s)
 {

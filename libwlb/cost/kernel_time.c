@@ -132,15 +132,15 @@ static double tiled_pairs(const struct wlb_kernel_time *time, int64_t q_tokens, 
 
 /* Returns the number of those pairs that a kernel passes over in a layer with a window. It passes over each tile of
  * keys before the first key that the first of a tile's queries sees. */
-static double left_out_pairs(const struct wlb_kernel_time *time, int64_t q_tokens, int64_t k_tokens)
+static double skipped_pairs(const struct wlb_kernel_time *time, int64_t q_tokens, int64_t k_tokens)
 {
 	int64_t q_tile = time->q_tile, k_tile = time->k_tile, tiles = (q_tokens + q_tile - 1) / q_tile;
 	int64_t first_key = k_tokens - q_tokens + 1 - time->window; /* of the first tile of queries, where positive */
 	int64_t before = first_key < 0 ? (q_tile - 1 - first_key) / q_tile : 0; /* tiles whose first key is not */
 	if (before >= tiles)
 		return 0.0;
-	int64_t left_out = floor_sum(tiles - before, k_tile, q_tile, first_key + before * q_tile);
-	return (double)left_out * (double)(q_tile * k_tile);
+	int64_t skipped = floor_sum(tiles - before, k_tile, q_tile, first_key + before * q_tile);
+	return (double)skipped * (double)(q_tile * k_tile);
 }
 
 /* Approximates the logarithm to base 2: exact at powers of two and linear between them. */
@@ -198,7 +198,7 @@ double wlb_attention_seconds(const struct wlb_kernel_time *time, int64_t q_token
 	if (time->window == 0 || k_tokens <= time->window)
 		return time->segment_s + seconds;
 	int64_t short_q = q_tokens < time->window ? q_tokens : time->window;
-	double in_window = pairs - left_out_pairs(time, q_tokens, k_tokens);
+	double in_window = pairs - skipped_pairs(time, q_tokens, k_tokens);
 	return time->segment_s + (1.0 - share) * seconds +
 	       share * in_window * pair_seconds(time, short_q, time->window);
 }

@@ -191,7 +191,7 @@ def find_file(path):
 
 
 def read_tokenizer(path, content):
-    """What the file holds is told by its content."""
+    """The format of the file is found from its content."""
     if re.match(rb"[0-9A-Za-z+/=]+ [0-9]+\r?\n", content):
         refuse(
             f"{path}: is a vocabulary of tiktoken, which does not say how a text is split: name the tokenizer.json of the same model, or "

@@ -50,11 +50,11 @@ class Resumed:
         if first == then:
             shards = [f"shard_{rank:05}.safetensors" for rank in range(then.ranks)]
             same = filecmp.cmpfiles(self.folder(first.layout) / ENDED, end / ENDED, shards, shallow=False)[0] == shards
-            good, told = same and worst == 0, "every loss and each byte of the last checkpoint" if same else "other bytes"
+            good, found = same and worst == 0, "every loss and each byte of the last checkpoint" if same else "other bytes"
         else:
-            good, told = worst <= TOLERANCE, f"{worst:.1e}"
+            good, found = worst <= TOLERANCE, f"{worst:.1e}"
         shutil.rmtree(end)
-        return good, f"{'ok    ' if good else 'FAILED'} {first.words()[1]} to {then.words()[1]}: {told}"
+        return good, f"{'ok    ' if good else 'FAILED'} {first.words()[1]} to {then.words()[1]}: {found}"
 
     def compare_tuned(self, pair):
         """The same of fine-tuning."""
