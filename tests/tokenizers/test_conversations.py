@@ -92,6 +92,13 @@ class Conversations(unittest.TestCase):
         cls.addClassCleanup(scratch.cleanup)
         cls.tokenizer = pathlib.Path(scratch.name) / "tokenizer"
         subprocess.run([PYTHON, HERE / "make_tokenizer.py", cls.tokenizer, TEXT], check=True, timeout=100)
+        # One process for all: it takes seconds to start.
+        cls.transformers = subprocess.Popen([PYTHON, HERE / "transformers_conversations.py"], stdin=subprocess.PIPE,
+                                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        cls.addClassCleanup(cls.transformers.wait)
+        cls.addClassCleanup(cls.transformers.stdout.close)
+        cls.addClassCleanup(cls.transformers.kill)
+        cls.addClassCleanup(cls.transformers.stdin.close)
 
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp())
@@ -135,9 +142,8 @@ class Conversations(unittest.TestCase):
 
     def by_transformers(self, folder):
         """The same of transformers, empty where nothing is to be trained."""
-        command = [PYTHON, HERE / "transformers_conversations.py", folder, self.input]
-        ended = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True, timeout=200)
-        found = [json.loads(line) for line in ended.stdout.splitlines()]
+        print(json.dumps([str(folder), str(self.input)]), file=self.transformers.stdin, flush=True)
+        found = json.loads(self.transformers.stdout.readline())
         return [one if one is not None and any(one[1]) else [[], []] for one in found]
 
     # ---- tokens and masks ----
@@ -303,7 +309,7 @@ class Conversations(unittest.TestCase):
 
     def test_resumed(self):
         """Killed, it goes on from what it had written, with the mask and what was refused before."""
-        self.write_input([{"messages": said(*texts)} for texts in [("a",), *[("a question", f"answer {i}") for i in range(30000)]]])
+        self.write_input([{"messages": said(*texts)} for texts in [("a",), *[("a question", f"answer {i}") for i in range(8000)]]])
         folder = self.make_folder(TEMPLATES["chatml"], tagged=False)
         self.build(folder, prefix="whole")
         command = [PROGRAM, "build", "--input", self.input, "--output-prefix", self.folder / "ours", "--python", PYTHON, "--tokenizer",
