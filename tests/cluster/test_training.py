@@ -1,5 +1,9 @@
 #!/usr/bin/env python3
 """Tests a whole run without faults, from sbatch to its records in PostgreSQL and the output of `wlb show`."""
+import itertools
+import json
+import pathlib
+
 import harness
 import training
 
@@ -54,17 +58,24 @@ class Run(training.TrainingTest):
             self.assertEqual((run["state"], run["steps_done"]), ("complete", 5), name)
 
     def test_phases(self):
-        """The example, at sizes of the test: short windows, then long ones in another layout, evaluated before and after."""
+        """The example, with few steps: windows of 1,024 tokens, then of 8,192 in another layout, evaluated before and after."""
         script = (harness.ROOT / "examples/phases.sbatch").read_text(encoding="utf-8")
-        sizes = "export HELD_OUT=corpus SHORT=64 LONG=256 ITERS=8\n"
+        (self.cluster.work / "long.json").write_text(json.dumps({**training.MODEL, "max_position_embeddings": 8192}), encoding="utf-8")
+        text = "".join(path.read_text(encoding="utf-8") for path in sorted(pathlib.Path("/usr/share/common-licenses").glob("GPL-?")))
+        with open(self.cluster.work / "texts.jsonl", "w", encoding="utf-8") as texts:
+            for length in itertools.islice(itertools.cycle((90, 700, 250, 1100, 40, 2500)), 90):
+                print(json.dumps({"text": text[:length]}), file=texts)
+                text = text[length:]
+        self.cluster.run("wlb", "data", "build", "--input", "texts.jsonl", "--output-prefix", "texts")
+        sizes = "export MODEL=long.json DATA=texts HELD_OUT=texts ITERS=4\n"
         job = self.cluster.sbatch(script.replace("set -e\n", f"set -e\n{sizes}"), "--wlb-layout=auto", "--ntasks-per-node=2", nodes=4)
         self.assertEqual(self.cluster.wait_job(job), "COMPLETED", self.cluster.output(job))
         short, long = self.cluster.show(f"{job}"), self.cluster.show(f"{job}.2")
-        self.assertEqual([(run["state"], run["steps_done"]) for run in (short, long)], [("complete", 8)] * 2)
-        self.assertEqual((short["seq_length"], long["seq_length"], long["layout"]), (64, 256, {"tp": 1, "cp": 4, "pp": 1, "dp": 2}))
-        self.assertEqual([e["step"] for e in long["evaluations"]], [0, 2, 4, 6, 8])
+        self.assertEqual([(run["state"], run["steps_done"]) for run in (short, long)], [("complete", 4)] * 2)
+        self.assertEqual((short["seq_length"], long["seq_length"], long["layout"]), (1024, 8192, {"tp": 1, "cp": 4, "pp": 1, "dp": 2}))
+        self.assertEqual([e["step"] for e in long["evaluations"]], [0, 1, 2, 3, 4])
         self.assertLess(long["evaluations"][-1]["loss"], long["evaluations"][0]["loss"])
-        self.assertRegex([e["detail"] for e in long["events"] if e["kind"] == "phase"][0], r"^step 1: the weights of short/step_00000008$")
+        self.assertRegex([e["detail"] for e in long["events"] if e["kind"] == "phase"][0], r"^step 1: the weights of short/step_00000004$")
         index = self.cluster.work / "published/model.safetensors"
         self.assertIn(b'"dtype":"BF16"', index.read_bytes()[:4096])
 
