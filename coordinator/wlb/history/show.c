@@ -10,6 +10,7 @@
 #include "coordinator/wlb/commands.h"
 #include "coordinator/wlb/delivery/pending.h"
 #include "coordinator/wlb/history/gpus.h"
+#include "coordinator/wlb/history/print_steps.h"
 #include "coordinator/wlb/history/said_values.h"
 #include "coordinator/wlb/history/save_interval.h"
 #include "coordinator/wlb/history/show_sections.h"
@@ -25,44 +26,17 @@ enum { STEPS_PER_COLUMN = 4 }; /* of the loss curve: each column shows their mea
 
 /* ---- --json ------------------------------------------------------------------------------------------------------ */
 
-struct printed {
-	bool any;
-};
-
-static int print_steps_json(const json_t *steps, void *context)
-{
-	struct printed *printed = context;
-	const json_t *step;
-	size_t i;
-	json_array_foreach(steps, i, step)
-	{
-		fputs(printed->any ? ",\n    " : "\n    ", stdout);
-		printed->any = true;
-		char *text = wlb_printable_json(step, JSON_COMPACT);
-		int rc = text != NULL ? fputs(text, stdout) : EOF;
-		free(text);
-		if (rc == EOF)
-			return -1;
-	}
-	return 0;
-}
-
-/* Prints page by page, so that no more than one is in memory: the run's object stays open until the last. */
 static int print_json(const char *name, json_t *run, struct wlb_error *error)
 {
-	struct printed printed = {false};
 	json_object_del(run, "steps");
-	char *text = wlb_printable_json(run, JSON_INDENT(2));
+	char *text = wlb_printable_json(run, JSON_INDENT(2)), *before = NULL;
 	char *end = text != NULL ? strrchr(text, '\n') : NULL;
-	if (end == NULL) {
-		free(text);
-		return wlb_fail(error, "out of memory for the run");
-	}
-	*end = '\0';
-	printf("%s,\n  \"steps\": [", text);
+	if (end != NULL && asprintf(&before, "%.*s,\n  \"steps\": ", (int)(end - text), text) < 0)
+		before = NULL;
 	free(text);
-	int rc = wlb_steps_each_page(name, print_steps_json, &printed, error);
-	puts("\n  ]\n}");
+	int rc = before != NULL ? wlb_steps_print_json(name, NULL, before, error)
+	                        : wlb_fail(error, "out of memory for the run");
+	free(before);
 	return rc;
 }
 
@@ -113,7 +87,7 @@ static int print_tables(const char *name, const json_t *run)
 	return rc;
 }
 
-static int print_steps(const json_t *steps, void *context)
+static int print_steps(json_t *steps, void *context)
 {
 	(void)context;
 	return wlb_show_steps(steps);
@@ -130,7 +104,7 @@ static int print_text(const char *name, json_t *run, bool steps, struct wlb_erro
 	json_decref(sample);
 	if (rc != 0)
 		return wlb_fail(error, "out of memory for the run");
-	return steps ? wlb_steps_each_page(name, print_steps, NULL, error) : 0;
+	return steps ? wlb_steps_each_page(name, NULL, print_steps, NULL, error) : 0;
 }
 
 struct request {

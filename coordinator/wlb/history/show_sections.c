@@ -13,6 +13,7 @@
 #include "common/output/terminal.h"
 #include "coordinator/wlb/history/fault_table.h"
 #include "coordinator/wlb/history/fold_faults.h"
+#include "coordinator/wlb/history/print_steps.h"
 #include "coordinator/wlb/output/error_text.h"
 #include "coordinator/wlb/output/reply_fields.h"
 #include "coordinator/wlb/output/time_format.h"
@@ -355,34 +356,12 @@ int wlb_show_events(const json_t *run)
 	return print_section(&events, listing_of(run, "events"));
 }
 
-/* Schedules go down to rates of which six decimal places would show nothing. */
-static void format_rate(const json_t *step, char *text, size_t size)
-{
-	const json_t *rate = json_object_get(step, "lr");
-	snprintf(text, size, json_is_number(rate) ? "%.4g" : "-", json_number_value(rate));
-}
-
-static void add_step(struct wlb_table *table, const json_t *step, bool has_days)
-{
-	(void)has_days;
-	char number[32], attempt[32], loss[32], norm[32], rate[32], tokens[32], time_s[32], speed[32];
-	wlb_field_number(step, "step", number, sizeof(number));
-	wlb_field_number(step, "attempt", attempt, sizeof(attempt));
-	wlb_field_real(step, "loss", 6, loss, sizeof(loss));
-	wlb_field_real(step, "grad_norm", 4, norm, sizeof(norm));
-	format_rate(step, rate, sizeof(rate));
-	wlb_field_number(step, "tokens", tokens, sizeof(tokens));
-	wlb_field_real(step, "step_time_s", 3, time_s, sizeof(time_s));
-	wlb_field_real(step, "tokens_per_s", 0, speed, sizeof(speed));
-	wlb_table_add(table, (const char *const[]){number, attempt, loss, norm, rate, tokens, time_s, speed});
-}
-
 int wlb_show_steps(const json_t *steps)
 {
-	static const char *const titles[] = {"STEP", "ATTEMPT", "LOSS",    "GRAD NORM",
-	                                     "LR",   "TOKENS",  "SECONDS", "TOKENS/S"};
-	static const struct section section = {"Steps", 8, "rrrrrrrr", titles, 0, add_step};
-	return print_section(&section, (struct listing){.entries = steps});
+	if (json_array_size(steps) == 0)
+		return 0;
+	puts("\nSteps");
+	return wlb_steps_print_page(steps, "  ");
 }
 
 /* ---- loss ----------------------------------------------------------------------------------------------------- */
