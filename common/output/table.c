@@ -126,3 +126,17 @@ int wlb_table_print(struct wlb_table *table, const char *indent, FILE *out)
 	release(table);
 	return table->failed ? -1 : 0;
 }
+
+void wlb_table_name_left_out(const struct wlb_table *table, const char *const *titles, const char *where, int indent,
+                             FILE *out)
+{
+	char text[1024] = "";
+	for (int i = 0; i < table->columns; i++)
+		if ((table->left_out >> i & 1) != 0)
+			snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s",
+			         *text != '\0' ? ", " : "no room for ", titles[i]);
+	if (table->left_out == 0)
+		return;
+	snprintf(text + strlen(text), sizeof(text) - strlen(text), ": %s", where);
+	wlb_wrap_print(text, indent, table->note_columns, out);
+}

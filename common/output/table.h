@@ -44,4 +44,9 @@ void wlb_table_note(struct wlb_table *table, const char *text);
 /* Prints each row after `indent` and frees the table. Returns -1 if out of memory. */
 int wlb_table_print(struct wlb_table *table, const char *indent, FILE *out);
 
+/* After that, names the columns that were left out, by their titles, and says where they are; nothing where none was.
+ */
+void wlb_table_name_left_out(const struct wlb_table *table, const char *const *titles, const char *where, int indent,
+                             FILE *out);
+
 #endif

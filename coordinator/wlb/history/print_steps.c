@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/output/csv.h"
 #include "common/output/printable.h"
@@ -98,7 +99,9 @@ int wlb_steps_print_page(const json_t *steps, const char *indent)
 	wlb_table_fit_terminal(&table);
 	wlb_table_add(&table, titles);
 	json_array_foreach(steps, i, step) add_step(&table, step);
-	return wlb_table_print(&table, indent, stdout);
+	int rc = wlb_table_print(&table, indent, stdout);
+	wlb_table_name_left_out(&table, titles, "--csv has them", (int)strlen(indent), stdout);
+	return rc;
 }
 
 static int print_table(json_t *steps, void *context)

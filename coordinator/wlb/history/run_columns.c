@@ -4,8 +4,6 @@
 #include <time.h>
 
 #include "common/output/bytes_text.h"
-#include "common/output/terminal.h"
-#include "common/output/wrap.h"
 #include "coordinator/wlb/output/reply_fields.h"
 #include "coordinator/wlb/output/time_format.h"
 
@@ -200,20 +198,6 @@ static void add_run(struct wlb_table *table, const struct wlb_run_columns *chose
 	wlb_table_add(table, cells);
 }
 
-/* All titles fit. */
-static void name_left_out(const struct wlb_run_columns *chosen, unsigned left_out)
-{
-	char text[1024] = "";
-	for (int i = 0; i < chosen->count; i++)
-		if ((left_out >> i & 1) != 0)
-			snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s",
-			         *text != '\0' ? ", " : "no room for ", columns[chosen->columns[i]].title);
-	if (left_out == 0)
-		return;
-	snprintf(text + strlen(text), sizeof(text) - strlen(text), "; --columns chooses");
-	wlb_wrap_print(text, 0, wlb_terminal_columns(), stdout);
-}
-
 int wlb_run_columns_print(const struct wlb_run_columns *chosen, const json_t *runs, size_t limit)
 {
 	char right[WLB_TABLE_COLUMNS], shrink[WLB_TABLE_COLUMNS], leave[WLB_TABLE_COLUMNS];
@@ -233,7 +217,7 @@ int wlb_run_columns_print(const struct wlb_run_columns *chosen, const json_t *ru
 		add_run(&table, chosen, json_array_get(runs, i));
 	int rc = wlb_table_print(&table, "", stdout);
 	if (rc == 0)
-		name_left_out(chosen, table.left_out);
+		wlb_table_name_left_out(&table, titles, "--columns chooses", 0, stdout);
 	return rc;
 }
 

@@ -58,10 +58,11 @@ static int print_plans(const json_t *plan)
 {
 	static const char *const titles[] = {"",          "LAYOUT", "INTERLEAVE", "MICRO-BATCH",
 	                                     "RECOMPUTE", "STEP",   "MEMORY",     ""};
-	struct wlb_table table = {.columns = 8, .right = "llrrlrrl"};
+	struct wlb_table table = {.columns = 8, .right = "llrrlrrl", .shrink = "-------n", .leave = "--543-2-"};
 	const json_t *next = json_object_get(plan, "next"), *misfits = json_object_get(plan, "misfits"),
 		     *before = json_object_get(plan, "before");
 	int listed = 0;
+	wlb_table_fit_terminal(&table);
 	wlb_table_add(&table, titles);
 	add_plan(&table, "chosen", plan);
 	for (size_t i = 0; i < json_array_size(next); i++) {
@@ -74,7 +75,9 @@ static int print_plans(const json_t *plan)
 		add_plan(&table, "before", before);
 	for (size_t i = 0; i < json_array_size(misfits); i++)
 		add_plan(&table, "does not fit", json_array_get(misfits, i));
-	return wlb_table_print(&table, "    ", stdout);
+	int rc = wlb_table_print(&table, "    ", stdout);
+	wlb_table_name_left_out(&table, titles, "--json has them", 4, stdout);
+	return rc;
 }
 
 /* Returns the difference of prediction and measurement relative to the measurement; 0 where one is missing. */
@@ -212,9 +215,10 @@ static void print_before(const json_t *before)
 /* Prints the switches of the nodes, in the order in which ranks fill the nodes. */
 static int print_placement(const json_t *list)
 {
-	struct wlb_table table = {.columns = 3, .right = "lll"};
+	struct wlb_table table = {.columns = 3, .right = "lll", .shrink = "-c-"};
 	if (json_array_size(list) == 0)
 		return 0;
+	wlb_table_fit_terminal(&table);
 	wlb_table_add(&table, (const char *const[]){"SWITCH", "NODES", "RANKS"});
 	for (size_t i = 0; i < json_array_size(list); i++) {
 		const json_t *at = json_array_get(list, i);
