@@ -32,10 +32,13 @@ void wlb_nearest_consider(struct wlb_nearest *nearest, const char *name)
 	if (word_bytes > BYTES_MAX || name_bytes > BYTES_MAX)
 		return;
 	int found = distance(nearest->word, (int)word_bytes, name, (int)name_bytes);
-	if (found > 1 + (int)word_bytes / 4 || found >= (int)word_bytes)
+	if (found > (word_bytes < 8 ? 1 : (int)word_bytes / 4) || found >= (int)word_bytes)
 		return;
-	if (nearest->name == NULL || found < nearest->distance) {
+	bool is_as_long = name_bytes == word_bytes;
+	if (nearest->name == NULL || found < nearest->distance ||
+	    (found == nearest->distance && is_as_long && !nearest->is_as_long)) {
 		nearest->name = name;
 		nearest->distance = found;
+		nearest->is_as_long = is_as_long;
 	}
 }

@@ -33,11 +33,12 @@ static void each_kind_of_mistake_counts_as_one(void **state)
 	expect("chek-lniks", "check-links"); /* two */
 }
 
-static void the_nearest_is_taken_and_of_equals_the_first(void **state)
+static void the_nearest_is_taken_and_of_equals_one_as_long(void **state)
 {
 	(void)state;
 	expect("runs", "runs");
-	expect("runz", "run");
+	expect("rusn", "runs");
+	expect("runz", "runs");
 	expect("srun", "run");
 	expect("ste", "set");
 }
@@ -48,7 +49,7 @@ static void what_is_too_far_is_near_nothing(void **state)
 	expect("", NULL);
 	expect("x", NULL);
 	expect("bogus", NULL);
-	expect("swoh", "show");
+	expect("swoh", NULL);
 	expect("wohs", NULL);
 	expect("abcdefghijklmnopqrstuvwxyzabcdefgh", NULL);
 	struct wlb_nearest nearest = {.word = "abcdefghijklmnopqrstuvwxyzabcdef"};
@@ -62,7 +63,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_kind_of_mistake_counts_as_one),
-		cmocka_unit_test(the_nearest_is_taken_and_of_equals_the_first),
+		cmocka_unit_test(the_nearest_is_taken_and_of_equals_one_as_long),
 		cmocka_unit_test(what_is_too_far_is_near_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
