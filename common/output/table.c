@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/output/colour.h"
-#include "common/output/table_fit.h"
+#include "common/output/fit_columns.h"
 #include "common/output/terminal.h"
 #include "common/output/wrap.h"
 
@@ -108,12 +108,34 @@ static void release(struct wlb_table *table)
 	free(table->notes);
 }
 
+static char letter_of(const char *letters, int column)
+{
+	return letters != NULL ? letters[column] : '-';
+}
+
+static void measure(const struct wlb_table *table, struct wlb_column *columns)
+{
+	for (int i = 0; i < table->columns; i++)
+		columns[i] =
+			(struct wlb_column){.shrink = letter_of(table->shrink, i), .leave = letter_of(table->leave, i)};
+	for (int i = 0; i < table->rows * table->columns; i++) {
+		struct wlb_column *column = &columns[i % table->columns];
+		int width = wlb_text_width(table->cells[i]);
+		if (i < table->columns && !table->is_untitled)
+			column->title_width = width;
+		if (width > column->width)
+			column->width = width;
+	}
+}
+
 int wlb_table_print(struct wlb_table *table, const char *indent, FILE *out)
 {
 	struct wlb_column columns[WLB_TABLE_COLUMNS];
 	int last = 0;
 	if (!table->failed)
-		wlb_table_fit(table, wlb_text_width(indent), columns);
+		measure(table, columns);
+	if (!table->failed && table->width > 0)
+		wlb_columns_fit(columns, table->columns, table->width - wlb_text_width(indent));
 	for (int i = 0; !table->failed && i < table->columns; i++) {
 		last = columns[i].place == WLB_COLUMN_IN_ROW ? i : last;
 		table->left_out |= (unsigned)(columns[i].place == WLB_COLUMN_LEFT_OUT) << i;

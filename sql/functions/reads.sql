@@ -186,9 +186,10 @@ begin
 	order by s.step;
 end $$;
 
--- A page: the steps from p_from on, as wlb_steps_from has them; `next` is the first step of the next page, null after the last page. A page has a step
--- at least.
-create function wlb_steps_page(p_run bigint, p_from bigint, p_limit bigint, p_every bigint) returns json language plpgsql stable as $$
+-- A page: the steps from p_from on, as wlb_steps_from has them; `next` is the first step of the next page, null after the last page. A
+-- page has a step at least.
+create function wlb_steps_page(p_run bigint, p_from bigint, p_limit bigint, p_every bigint)
+returns json language plpgsql stable as $$
 begin
 	return (with page as (
 		select s.step, wlb_step_json(s::steps, a.number) as entry
@@ -329,8 +330,8 @@ begin
 end $$;
 
 -- A filter that is null lets every run pass. p_since: only runs that were not over before it. p_node: one that an attempt had. p_text: a
--- part of the job's name. p_order: a key of wlb_runs_check_key, the smallest first, after '-' the largest first, and runs that have no value
--- last; null: the newest first.
+-- part of the job's name. p_order: a key of wlb_runs_check_key, the smallest first, after '-' the largest first, and runs that have no
+-- value last; null: the newest first.
 -- Planned for the values given: a generic plan would read every run when only the user's are requested.
 create function wlb_runs_json(p_uid bigint, p_user text, p_state text, p_limit bigint, p_since timestamptz default null,
 	p_model text default null, p_node text default null, p_text text default null, p_order text default null)
