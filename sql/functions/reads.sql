@@ -178,11 +178,14 @@ begin
 	return query with ends as (
 		select min(step) as first, max(step) as last from steps where run_id = p_run and step >= p_from
 	), windows as (
-		select n from ends, generate_series(first - first % p_every, last, p_every) as n limit p_limit
+		select begins from ends, generate_series(0, p_limit - 1) as n,
+			lateral (select first - first % p_every + n::numeric * p_every as begins) as at
+		where begins <= last
 	)
 	select s.* from windows
 	cross join lateral (select * from steps
-		where run_id = p_run and step >= greatest(n, p_from) and step < n + p_every order by step limit 1) as s
+		where run_id = p_run and step between greatest(wlb_whole(begins), p_from) and wlb_whole(begins + p_every - 1)
+		order by step limit 1) as s
 	order by s.step;
 end $$;
 
@@ -202,7 +205,7 @@ begin
 	select json_build_object(
 		'steps', coalesce((select json_agg(entry order by step) from kept), '[]'),
 		'next', (select min(s.step) from steps s
-			where s.run_id = p_run and s.step >= (select max(step) - max(step) % p_every + p_every from kept))));
+			where s.run_id = p_run and s.step > (select wlb_whole(max(step) - max(step) % p_every + p_every::numeric - 1) from kept))));
 end $$;
 
 -- About p_points steps, evenly spaced from the first to the last, each found by the primary key: as fast for a long run
