@@ -365,7 +365,7 @@ begin
 			and (p_node is null or exists (select from attempts where run_id = r.id and p_node = any (nodes)))
 	), page as (
 		select *, row_number() over () as place from (
-			select * from kept order by coalesce(value::text, name) is null, value * case when is_reverse then -1 else 1 end,
+			select * from kept order by value * case when is_reverse then -1 else 1 end,
 				case when not is_reverse then name end, case when is_reverse then name end desc, id desc
 			limit least(p_limit, 10000)) as ordered
 	), listed as (

@@ -472,7 +472,7 @@ class Lists(ClusterTest):
 
     def test_runs_of_others_pass_no_filter(self):
         """Where private_data is set, wlbd gives the asker's uid first."""
-        for more in ("", ", null", ", null, 'llama'", ", null, null, 'n3'", ", null, null, null, 'f'", ", null, null, null, null, 'loss'"):
+        for more in ("", ", '2000-01-01'", ", null, 'llama'", ", null, null, 'n2'", ", null, null, null, 'e'", ", null, null, null, null, 'loss'"):
             rows = self.cluster.sql(f"select wlb_runs_json(2, null, null, 9{more})")
             self.assertLessEqual({run["run_id"] for run in json.loads(rows[0][0])["runs"]}, {"10"}, more)
 
