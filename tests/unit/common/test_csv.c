@@ -66,6 +66,8 @@ static void control_characters_become_spaces(void **state)
 	            "31m\u202ec",
 	            "a [2J  b 31m c");
 	expect_text("\tx", "\" x\"");
+	static const char *const fields[] = {"a", NULL};
+	expect(json_pack("[{s:{s:i}}]", "a", "\xc2\x9b", 1), fields, false, "\"{\"\"\\u009B\"\":1}\"\r\n");
 }
 
 static void formulas_are_texts(void **state)
