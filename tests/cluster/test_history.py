@@ -514,7 +514,7 @@ class Lists(ClusterTest):
         text = self.wlb("runs", "--columns", "run,model,memory,mfu", "--user", "ann").stdout
         self.assertEqual([line.split() for line in text.splitlines()],
                          [["RUN", "MODEL", "MEMORY", "MFU"], ["11", "-", "-", "-"],
-                          ["9", "(8_1)", "llama", "8.03", "G", "3.0", "GiB", "40.0", "%"]])
+                          ["9", "(8_1)", "llama", "8.03", "G", "3.22", "GB", "40.0", "%"]])
         for words, message in ((["--columns", "run,bogus"], "--columns: 'bogus' must be one of"),
                                (["--sort", "layout"], "--sort: 'layout' must be"), (["--since", "soon"], "--since: 'soon': must be"),
                                (["--json", "--csv"], "choose one of them")):
@@ -525,7 +525,7 @@ class Lists(ClusterTest):
     def test_show(self):
         for name in ("9", "8_1"):
             text = self.wlb("show", name).stdout
-            self.assertIn("\n  500 tokens/s\n  newest attempt: MFU 40.0 %, at most 3.0 GiB allocated by a rank\n", text)
+            self.assertIn("\n  500 tokens/s\n  newest attempt: MFU 40.0 %, at most 3.22 GB allocated by a rank\n", text)
         attempts = list(csv.DictReader(io.StringIO(self.wlb("show", "8_1", "--csv", "attempts").stdout)))
         self.assertEqual([(row["attempt"], row["nodes"], row["memory_bytes"], row["mfu"]) for row in attempts],
                          [("1", "n1 n2", "3221225472", ""), ("2", "n2 n2", "3221225472", "0.4")])

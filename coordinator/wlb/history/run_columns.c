@@ -3,7 +3,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "common/output/bytes_text.h"
 #include "coordinator/wlb/output/reply_fields.h"
 #include "coordinator/wlb/output/time_format.h"
 
@@ -88,15 +87,6 @@ static void show_model(const json_t *run, const char *field, char *text, size_t 
 		snprintf(text, size, "%s", type != NULL ? type : path);
 }
 
-static void show_bytes(const json_t *run, const char *field, char *text, size_t size)
-{
-	const json_t *bytes = json_object_get(run, field);
-	if (json_is_integer(bytes))
-		wlb_bytes_format(json_integer_value(bytes), text, size);
-	else
-		snprintf(text, size, "-");
-}
-
 static void show_share(const json_t *run, const char *field, char *text, size_t size)
 {
 	const json_t *share = json_object_get(run, field);
@@ -136,7 +126,7 @@ static const struct column columns[] = {
 	{"batch", "BATCH", 'r', '-', '-', false, wlb_field_number, {"global_batch_size"}},
 	{"tokens", "TOKENS", 'r', '-', '-', true, wlb_field_number, {"tokens"}},
 	{"tokens_per_s", "TOKENS/S", 'r', '-', '-', true, show_rate, {"tokens_per_s"}},
-	{"memory", "MEMORY", 'r', '-', '-', true, show_bytes, {"memory_bytes"}},
+	{"memory", "MEMORY", 'r', '-', '-', true, wlb_field_bytes, {"memory_bytes"}},
 	{"mfu", "MFU", 'r', '-', '-', true, show_share, {"mfu"}},
 	{"faults", "FAULTS", 'r', '-', '-', true, wlb_field_number, {"faults"}},
 	{"reason", "REASON", 'l', 'n', '-', false, show_text, {"reason"}},

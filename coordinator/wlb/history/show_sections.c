@@ -8,7 +8,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "common/output/bytes_text.h"
 #include "common/output/colour.h"
 #include "common/output/plot.h"
 #include "common/output/table.h"
@@ -79,15 +78,14 @@ static void print_speed(const json_t *run)
 {
 	const json_t *attempts = json_object_get(run, "attempts");
 	const json_t *newest = json_array_get(attempts, json_array_size(attempts) - 1);
-	const json_t *bytes = json_object_get(newest, "memory_bytes"), *mfu = json_object_get(newest, "mfu");
+	const json_t *mfu = json_object_get(newest, "mfu");
 	char rate[32], share[48] = "", memory[32], most[80] = "";
 	wlb_field_real(run, "tokens_per_s", 0, rate, sizeof(rate));
 	if (json_is_number(mfu))
 		snprintf(share, sizeof(share), "MFU %.1f %%", 100 * json_number_value(mfu));
-	if (json_is_integer(bytes)) {
-		wlb_bytes_format(json_integer_value(bytes), memory, sizeof(memory));
+	wlb_field_bytes(newest, "memory_bytes", memory, sizeof(memory));
+	if (strcmp(memory, "-") != 0)
 		snprintf(most, sizeof(most), "at most %s allocated by a rank", memory);
-	}
 	if (strcmp(rate, "-") != 0)
 		printf("  %s tokens/s\n", rate);
 	if (*share != '\0' || *most != '\0')

@@ -117,7 +117,7 @@ static void cells(void **state)
 	expect(NULL, "{}", "?    -     -     -      -      -          -     -         -  -              -\n");
 	expect("step", "{\"step_of_attempt\":9}", "9 of attempt\n");
 	expect("memory,mfu,tokens_per_s", "{\"memory_bytes\":3221225472,\"mfu\":0.4644,\"tokens_per_s\":69512.4}",
-	       "3.0 GiB  46.4 %     69512\n");
+	       "3.22 GB  46.4 %     69512\n");
 	expect("memory,mfu,tokens_per_s", "{\"memory_bytes\":null}", "     -    -         -\n");
 	expect("model", "{\"model_type\":\"llama\",\"parameters\":8030000000}", "llama 8.03 G\n");
 	expect("model", "{\"model_type\":\"llama\",\"parameters\":1234567}", "llama 1.23 M\n");
