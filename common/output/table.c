@@ -74,8 +74,9 @@ static void print_row(const struct wlb_table *table, int row, const struct wlb_c
 			continue;
 		bool is_state = table->has_colours && table->right[i] == 's';
 		fputs(gap, out);
-		if (table->right[i] == 'r')
-			fprintf(out, "%*s", width - wlb_text_width(cell), "");
+		int pad = width - wlb_text_width(cell);
+		if (table->right[i] == 'r' && pad > 0)
+			fprintf(out, "%*s", pad, "");
 		int used = print_cut(cell, width, is_state ? wlb_colour_of_state(cell) : NULL, out);
 		if (table->right[i] != 'r' && i < last)
 			fprintf(out, "%*s", width - used, "");

@@ -24,7 +24,7 @@ struct wlb_table {
 	 * 3. the texts of columns 'c' of `shrink` are cut, the widest first; a '+' is at their end, as in sacct.
 	 * Step 2 leaves out no column that step 3 makes room for. 0: rows are as long as their content. */
 	int width;
-	const char *shrink, *leave; /* one character a column, '-': neither; NULL: of all */
+	const char *shrink, *leave; /* one character a column; '-': it gives nothing; NULL: none gives */
 	bool has_colours;
 	bool is_untitled; /* the first row is content as well */
 

@@ -530,6 +530,17 @@ class Lists(ClusterTest):
         self.assertEqual([(row["attempt"], row["nodes"], row["memory_bytes"], row["mfu"]) for row in attempts],
                          [("1", "n1 n2", "3221225472", ""), ("2", "n2 n2", "3221225472", "0.4")])
 
+    def test_a_task_of_an_array(self):
+        """Every command that takes RUN knows it by the name that Slurm shows. Nothing of it can be changed, since it has ended."""
+        for words, told in ((["faults", "8_1"], "no faults"), (["logs", "8_1"], "run 9: the coordinator does not tell where"),
+                            (["top", "--once", "8_1"], "Run 9 (8_1): complete"), (["stacks", "--last", "8_1"], "no stacks of it are kept"),
+                            (["set", "8_1", "on-fault=slow=evict"], "has ended (complete)"), (["save", "8_1"], "has ended (complete)")):
+            with self.subTest(words):
+                done = self.wlb(*words, check=False)
+                self.assertIn(told, done.stdout + done.stderr)
+        for name in ("8_2", "8"):
+            self.assertIn(f"no run {name}", self.wlb("steps", name, check=False).stderr)
+
     def steps(self, *words):
         return [int(row["step"]) for row in self.rows("steps", "8_1", *words)]
 
