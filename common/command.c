@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/nearest.h"
 #include "common/show.h"
 
 static const struct wlb_command *find_command(const struct wlb_program *program, const char *name)
@@ -68,13 +69,17 @@ static int run_named(const struct wlb_program *program, int argc, char **argv)
 	if (command != NULL)
 		return run_command(command, argc, argv);
 	bool option = argv[0][0] == '-';
+	struct wlb_nearest nearest = {.word = argv[0]};
 	int code = -1;
 	if (program->external != NULL && !option && strlen(argv[0]) < NAME_MAX - 8 && strchr(argv[0], '/') == NULL)
 		code = program->external(argv);
 	if (code >= 0)
 		return code;
-	wlb_show_line(stderr, "%s: %s '%.60s' is unknown; see '%s --help'", program->name,
-	              option ? "option" : "command", argv[0], program->name);
+	for (int i = 0; !option && i < program->count; i++)
+		wlb_nearest_consider(&nearest, program->commands[i]->name);
+	wlb_show_line(stderr, "%s: %s '%.60s' is unknown%s%s%s; see '%s --help'", program->name,
+	              option ? "option" : "command", argv[0], nearest.name != NULL ? "; the nearest is '" : "",
+	              nearest.name != NULL ? nearest.name : "", nearest.name != NULL ? "'" : "", program->name);
 	return WLB_EXIT_USAGE;
 }
 

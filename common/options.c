@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/nearest.h"
 #include "common/number.h"
 
 /* getopt_long() returns ROW + i for row i, or its letter; ROW + count for --help. */
@@ -186,13 +187,37 @@ static int check_required(const struct parser *parser)
 	return 0;
 }
 
+/* The long option that is nearest to a mistyped one, `word`; NULL: none is, or some begin with it, so that it is
+ * ambiguous. */
+static const char *nearest_option(const struct wlb_option_table *table, const char *word)
+{
+	char name[LABEL_BYTES];
+	struct wlb_nearest nearest = {.word = name};
+	size_t length = strcspn(word, "=");
+	if (strncmp(word, "--", 2) != 0 || length >= sizeof(name))
+		return NULL;
+	snprintf(name, sizeof(name), "%.*s", (int)length - 2, word + 2);
+	for (int i = 0; i < table->count; i++) {
+		const char *other = table->options[i].name;
+		if (other != NULL && strncmp(other, name, length - 2) == 0)
+			return NULL;
+		if (other != NULL)
+			wlb_nearest_consider(&nearest, other);
+	}
+	return nearest.name;
+}
+
 /* Refuses the word `word`, for which getopt_long() returned `option`. */
 static int refuse_word(const struct parser *parser, int option, const char *word)
 {
-	const char *problem = option == ':'   ? "needs a value"
-	                      : optopt >= ROW ? "takes no value"
-	                                      : "is unknown or ambiguous";
-	return wlb_fail(parser->error, "option '%.200s' %s; see '%s --help'", word, problem, parser->table->command);
+	bool is_unknown = option != ':' && optopt < ROW;
+	const char *problem = option == ':' ? "needs a value"
+	                      : is_unknown  ? "is unknown or ambiguous"
+	                                    : "takes no value";
+	const char *nearest = is_unknown ? nearest_option(parser->table, word) : NULL;
+	return wlb_fail(parser->error, "option '%.200s' %s%s%s%s; see '%s --help'", word, problem,
+	                nearest != NULL ? "; the nearest is '--" : "", nearest != NULL ? nearest : "",
+	                nearest != NULL ? "'" : "", parser->table->command);
 }
 
 static int help_kind(const struct parser *parser, const char *word)

@@ -8,12 +8,16 @@
 
 enum { COLUMNS_DEFAULT = 72, COLUMNS_MIN = 40 };
 
-int wlb_terminal_columns(void)
+int wlb_terminal_width(void)
 {
 	struct winsize size;
-	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= COLUMNS_MIN)
-		return size.ws_col;
-	return COLUMNS_DEFAULT;
+	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+int wlb_terminal_columns(void)
+{
+	int width = wlb_terminal_width();
+	return width >= COLUMNS_MIN ? width : COLUMNS_DEFAULT;
 }
 
 bool wlb_terminal_unicode(void)

@@ -33,6 +33,17 @@ begin
 		or (select count(*) from (select from steps where attempt_id = p_attempt order by step limit 2) as first) = 1);
 end $$;
 
+-- Returns the share of its devices' peak that the attempt computes at: what its plan predicts, at the step time that was measured. Null for
+-- an attempt without a plan.
+create function wlb_attempt_mfu(p_attempt bigint, p_plan jsonb) returns double precision language plpgsql stable as $$
+begin
+	if not coalesce(p_plan ? 'utilization', false) then
+		return null;
+	end if;
+	return wlb_rate(wlb_part(p_plan, 'utilization')::numeric * wlb_part(p_plan, 'step_s')::numeric,
+		wlb_attempt_step_s(p_attempt)::numeric);
+end $$;
+
 -- Only the newest 16 attempts are returned with their plans, GPUs and outputs. p_is_private: the asker may read commands and errors.
 create function wlb_attempts_json(p_run bigint, p_is_private boolean) returns json language plpgsql stable as $$
 begin
@@ -59,7 +70,8 @@ begin
 		'gpus', case when place <= 16 then wlb_plain_within(gpus, 16384) end,
 		'output', case when has_outputs and place <= 16 then wlb_attempt_output_json(attempt_id) end,
 		'error', case when has_outputs then wlb_attempt_error_json(attempt_id) end,
-		'step_s', case when place <= 16 then wlb_attempt_step_s(attempt_id) end) order by attempt), '[]')
+		'step_s', case when place <= 16 then wlb_attempt_step_s(attempt_id) end,
+		'mfu', case when place <= 16 then wlb_attempt_mfu(attempt_id, plan) end) order by attempt), '[]')
 	from sized);
 end $$;
 
@@ -154,13 +166,37 @@ begin
 	select coalesce(json_agg(entry order by step), '[]') from sized where bytes <= 8 << 20);
 end $$;
 
--- A page: the steps from p_from on; `next` is the first step of the next page, null after the last page. A page has a step
--- at least.
-create function wlb_steps_page(p_run bigint, p_from bigint, p_limit bigint) returns json language plpgsql stable as $$
+-- The first p_limit of the steps from p_from on. p_every above 1: of each that many steps, counted from 0, the first, which is found by the
+-- primary key.
+create function wlb_steps_from(p_run bigint, p_from bigint, p_limit bigint, p_every bigint)
+returns setof steps language plpgsql stable rows 1000 as $$
+begin
+	if p_every = 1 then
+		return query select * from steps where run_id = p_run and step >= p_from order by step limit p_limit;
+		return;
+	end if;
+	return query with ends as (
+		select min(step) as first, max(step) as last from steps where run_id = p_run and step >= p_from
+	), windows as (
+		select begins from ends, generate_series(0, p_limit - 1) as n,
+			lateral (select first - first % p_every + n::numeric * p_every as begins) as at
+		where begins <= last
+	)
+	select s.* from windows
+	cross join lateral (select * from steps
+		where run_id = p_run and step between greatest(wlb_whole(begins), p_from) and wlb_whole(begins + p_every - 1)
+		order by step limit 1) as s
+	order by s.step;
+end $$;
+
+-- A page: the steps from p_from on, as wlb_steps_from has them; `next` is the first step of the next page, null after the last page. A
+-- page has a step at least.
+create function wlb_steps_page(p_run bigint, p_from bigint, p_limit bigint, p_every bigint)
+returns json language plpgsql stable as $$
 begin
 	return (with page as (
-		select s.step, wlb_step_json(s::steps, a.number) as entry from (select * from steps
-			where run_id = p_run and step >= p_from order by step limit least(p_limit, 10000)) as s join attempts a on a.id = s.attempt_id
+		select s.step, wlb_step_json(s::steps, a.number) as entry
+		from wlb_steps_from(p_run, p_from, least(p_limit, 10000), p_every) as s join attempts a on a.id = s.attempt_id
 	), sized as (
 		select step, entry, sum(octet_length(entry::text)) over (order by step) - octet_length(entry::text) as before from page
 	), kept as (
@@ -168,7 +204,8 @@ begin
 	)
 	select json_build_object(
 		'steps', coalesce((select json_agg(entry order by step) from kept), '[]'),
-		'next', (select min(s.step) from steps s where s.run_id = p_run and s.step > (select max(step) from kept))));
+		'next', (select min(s.step) from steps s
+			where s.run_id = p_run and s.step > (select wlb_whole(max(step) - max(step) % p_every + p_every::numeric - 1) from kept))));
 end $$;
 
 -- About p_points steps, evenly spaced from the first to the last, each found by the primary key: as fast for a long run
@@ -194,7 +231,7 @@ end $$;
 
 -- p_points is null for a page, else for a sample.
 create function wlb_run_steps_json(p_name text, p_uid bigint, p_from bigint, p_limit bigint, p_points bigint,
-	p_asker bigint default null)
+	p_asker bigint default null, p_every bigint default 1)
 returns json language plpgsql stable as $$
 declare
 	r runs := wlb_run_readable(p_name, p_uid, p_asker);
@@ -202,7 +239,7 @@ begin
 	if p_points is not null then
 		return wlb_steps_sample(r.id, p_points);
 	end if;
-	return wlb_steps_page(r.id, p_from, p_limit);
+	return wlb_steps_page(r.id, p_from, p_limit, p_every);
 end $$;
 
 -- Steps of the newest 16 attempts that were reported and are not recorded, where rank 0 records steps: its records are not delivered
@@ -244,7 +281,8 @@ begin
 		'steps_done', r.steps, 'first_step', r.first_step, 'last_step', r.last_step,
 		'first_loss', wlb_real(r.first_loss), 'last_loss', wlb_real(r.last_loss), 'steps_repeated', r.steps_repeated,
 		'steps_missing', wlb_steps_missing_json(r.id),
-		'tokens', wlb_whole(r.tokens), 'attempts', wlb_attempts_json(r.id, p_is_admin or coalesce(r.uid = p_asker, false)),
+		'tokens', wlb_whole(r.tokens), 'tokens_per_s', wlb_rate(r.tokens, r.step_seconds),
+		'attempts', wlb_attempts_json(r.id, p_is_admin or coalesce(r.uid = p_asker, false)),
 		'faults', wlb_faults_json(r.id),
 		'verdicts', wlb_verdicts_json(r.id),
 		'checkpoints', wlb_checkpoints_json(r.id), 'evaluations', wlb_evaluations_json(r.id), 'events', wlb_events_json(r.id),
@@ -273,32 +311,90 @@ begin
 		union all select 'save_interval', wlb_save_interval_json((story->>'id')::bigint)) as fields);
 end $$;
 
--- Planned for the values given: a generic plan would read every run when only the user's are requested.
-create function wlb_runs_json(p_uid bigint, p_user text, p_state text, p_limit bigint)
-returns json language plpgsql stable set plan_cache_mode to force_custom_plan as $$
+-- Seconds from a run's start to its end, or now; null where it has not started.
+create function wlb_run_elapsed_s(p_started timestamptz, p_ended timestamptz) returns double precision language sql stable as $$
+	select round(extract(epoch from wlb_span(p_started, coalesce(p_ended, now()))), 3)::float8
+$$;
+
+-- Whether a run's model is called so: a part of its type, or of the path of its configuration, in any case of letters.
+create function wlb_model_is_called(p_model jsonb, p_policy jsonb, p_text text) returns boolean language sql immutable as $$
+	select strpos(lower(concat_ws(' ', p_model->>'model_type', p_policy->>'model')), lower(p_text)) > 0
+$$;
+
+-- Raises WL400 unless p_key is null or one by which wlb_runs_json puts runs in order.
+create function wlb_runs_check_key(p_key text) returns void language plpgsql immutable as $$
+declare
+	keys text[] := '{run,name,user,state,submitted,started,ended,elapsed,step,loss,tokens,tokens_per_s,faults,attempts,nodes,memory,mfu}';
 begin
-	return (with page as (
-		select id, alias from runs where (p_uid is null or uid = p_uid) and (p_user is null or user_name = p_user)
-			and (p_state is null or state = p_state) order by id desc limit least(p_limit, 10000)
+	if p_key <> all (keys) then
+		raise exception using errcode = 'WL400', message = format('parameter ''sort'': ''%s'' must be one of %s; with - before it the largest '
+			'is first', left(p_key, 60), array_to_string(keys, ', '));
+	end if;
+end $$;
+
+-- A filter that is null lets every run pass. p_since: only runs that were not over before it. p_node: one that an attempt had. p_text: a
+-- part of the job's name. p_order: a key of wlb_runs_check_key, the smallest first, after '-' the largest first, and runs that have no
+-- value last; null: the newest first.
+-- Planned for the values given: a generic plan would read every run when only the user's are requested.
+create function wlb_runs_json(p_uid bigint, p_user text, p_state text, p_limit bigint, p_since timestamptz default null,
+	p_model text default null, p_node text default null, p_text text default null, p_order text default null)
+returns json language plpgsql stable set plan_cache_mode to force_custom_plan as $$
+declare
+	is_reverse boolean := coalesce(starts_with(p_order, '-'), false);
+	key text := case when is_reverse then substr(p_order, 2) else p_order end;
+begin
+	perform wlb_runs_check_key(key);
+	return (with kept as (
+		select r.id, r.alias, r.model, r.policy, r.seq_length_tokens, r.global_batch_size,
+			case key when 'name' then r.job_name when 'user' then r.user_name when 'state' then r.state end as name,
+			case key when 'run' then r.id when 'submitted' then extract(epoch from wlb_moment(r.submitted_at))::float8
+				when 'started' then extract(epoch from wlb_moment(r.started_at))::float8
+				when 'ended' then extract(epoch from wlb_moment(r.ended_at))::float8
+				when 'elapsed' then wlb_run_elapsed_s(r.started_at, r.ended_at)
+				when 'step' then r.last_step when 'loss' then wlb_real(r.last_loss) when 'tokens' then wlb_whole(r.tokens)
+				when 'tokens_per_s' then wlb_rate(r.tokens, r.step_seconds) when 'faults' then r.faults
+				when 'attempts' then (select max(number) from attempts where run_id = r.id)
+				when 'nodes' then (select node_count from attempts where run_id = r.id order by number desc limit 1)
+				when 'memory' then (select memory_bytes from attempts where run_id = r.id order by number desc limit 1)
+				when 'mfu' then (select wlb_attempt_mfu(id, plan) from attempts where run_id = r.id order by number desc limit 1)
+			end as value
+		from runs r where (p_uid is null or uid = p_uid) and (p_user is null or user_name = p_user)
+			and (p_state is null or state = p_state) and (p_since is null or ended_at is null or ended_at >= p_since)
+			and (p_text is null or strpos(lower(job_name), lower(p_text)) > 0)
+			and (p_model is null or wlb_model_is_called(r.model, r.policy, p_model))
+			and (p_node is null or exists (select from attempts where run_id = r.id and p_node = any (nodes)))
+	), page as (
+		select *, row_number() over () as place from (
+			select * from kept order by value * case when is_reverse then -1 else 1 end,
+				case when not is_reverse then name end, case when is_reverse then name end desc, id desc
+			limit least(p_limit, 10000)) as ordered
 	), listed as (
-		select s.*, page.alias, sum(node_count) over newer as names, sum(s.nodes_bytes) over newer as names_bytes
-		from page join run_summary s on s.run_id = page.id window newer as (order by s.run_id desc)
+		select s.*, page.*, last.id as attempt_id, last.step_of_attempt, last.memory_bytes, last.plan,
+			sum(s.node_count) over before as names, sum(s.nodes_bytes) over before as names_bytes
+		from page join run_summary s on s.run_id = page.id
+		left join lateral (select * from attempts a where a.run_id = page.id order by number desc limit 1) as last on true
+		window before as (order by place)
 	), told as (
-		select s.run_id, json_build_object('run_id', s.run, 'alias', s.alias, 'id', s.run_id,
+		select s.place, json_build_object('run_id', s.run, 'alias', s.alias, 'id', s.run_id,
 			'job_id', s.job_id, 'job_name', s.job_name, 'user', s.user_name, 'state', s.state, 'reason', s.reason,
 			'submitted_at', wlb_time(s.submitted_at), 'started_at', wlb_time(s.started_at), 'ended_at', wlb_time(s.ended_at),
+			'elapsed_s', wlb_run_elapsed_s(s.started_at, s.ended_at),
 			'attempts', coalesce(s.attempts, 0),
 			'nodes', case when s.names <= 1000000 and s.names_bytes <= 16 << 20 then coalesce(s.nodes, '{}') else '{}' end,
 			'node_count', coalesce(s.node_count, 0), 'world_size', s.world_size,
 			'layout', wlb_layout_json(s.tp, s.cp, s.pp, s.dp), 'steps_done', s.steps, 'last_step', s.last_step,
-			'step_of_attempt', (select a.step_of_attempt from attempts a where a.run_id = s.run_id order by number desc limit 1),
-			'train_iters', s.train_iters, 'last_loss', wlb_real(s.last_loss), 'tokens_per_s', s.tokens_per_s,
+			'step_of_attempt', s.step_of_attempt,
+			'train_iters', s.train_iters, 'first_loss', wlb_real(s.first_loss), 'last_loss', wlb_real(s.last_loss),
+			'tokens', wlb_whole(s.tokens), 'tokens_per_s', s.tokens_per_s,
+			'memory_bytes', s.memory_bytes, 'mfu', wlb_attempt_mfu(s.attempt_id, s.plan),
+			'model_type', left(s.model->>'model_type', 256), 'parameters', wlb_part(s.model, 'parameters'),
+			'model_path', left(s.policy->>'model', 4096), 'seq_length', s.seq_length_tokens, 'global_batch_size', s.global_batch_size,
 			'faults', s.faults,
 			'steps_missing', (select coalesce(sum(m.last_step - m.first_step + 1), 0) from wlb_steps_missing(s.run_id) m)) as entry
 		from listed s
 	), sized as (
-		select run_id, entry, sum(octet_length(entry::text)) over (order by run_id desc) as bytes from told
+		select place, entry, sum(octet_length(entry::text)) over (order by place) as bytes from told
 	)
-	select json_build_object('runs', coalesce(json_agg(entry order by run_id desc) filter (where bytes <= 24 << 20), '[]'),
+	select json_build_object('runs', coalesce(json_agg(entry order by place) filter (where bytes <= 24 << 20), '[]'),
 		'left_out', count(*) filter (where bytes > 24 << 20)) from sized);
 end $$;

@@ -1,4 +1,4 @@
-"""`wlb top` on a pseudo-terminal."""
+"""A command of `wlb`, such as top, on a pseudo-terminal."""
 import fcntl
 import os
 import pty
@@ -16,16 +16,16 @@ CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 class Terminal:
-    """A process of `wlb top` whose terminal this is; `text` is what it has written so far."""
+    """A process of `wlb` COMMAND whose terminal this is; `text` is what it has written so far."""
 
-    def __init__(self, cluster, *words, columns=80, rows=24, **env):
+    def __init__(self, cluster, *words, command="top", columns=80, rows=24, **env):
         self.text = ""
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             try:
                 time.sleep(0.1)  # until the size is set
                 os.chdir(cluster.work)
-                os.execvpe("wlb", ["wlb", "top", *map(str, words)], cluster.env | env)
+                os.execvpe("wlb", ["wlb", command, *map(str, words)], cluster.env | env)
             finally:
                 os._exit(127)
         self.resize(columns, rows)
@@ -61,7 +61,7 @@ class Terminal:
         while self.read(0.1):
             if time.monotonic() > end:
                 os.kill(self.pid, signal.SIGKILL)
-                raise harness.Failed(f"wlb top did not end; it wrote {self.text[-500:]!r}")
+                raise harness.Failed(f"it did not end; it wrote {self.text[-500:]!r}")
         return os.waitpid(self.pid, 0)[1]
 
     def pages(self):

@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
-"""What the database tells wlbd of a run's earlier attempts when it decides about the next one."""
+"""What the database tells wlbd of a run's earlier attempts when it decides about the next one; the lists of runs and steps."""
 import concurrent.futures
+import csv
+import io
 import itertools
 import json
+import re
 
 import harness
 from found_fault import found_fault
 from harness import ClusterTest, wait_for
+from terminal import CODES, Terminal
 
 
 class Run:
@@ -393,6 +397,185 @@ class History(ClusterTest):
         for rank in (3, 3, 4):
             run.fault(1, "hang", "n1", {"evicted": "it hangs"}, rank, "to_timestamp(1767225600)")
         self.assertEqual(self.cluster.sql(f"select rank from faults where run_id = {run.id} order by rank"), [["3"], ["4"]])
+
+
+HOSTILE = "=1+1,\"\x1b[31m\u009b2J\u202e\n'; drop table runs; --"  # a job's name, of which a user may choose every byte
+COUNT = 15000  # steps of the long run: two pages, and more than a pipe holds
+
+
+class Lists(ClusterTest):
+    """`wlb runs`, `wlb show` and `wlb steps` of runs that are written into the database, and have ended."""
+
+    nodes = 1
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        run = ("insert into runs (name, job_id, alias, uid, user_name, state, job_name, started_at, ended_at, tokens, step_seconds, "
+               "last_step, train_iters, last_loss, model, policy, confirmed) values ")
+        rows = ["('9', 9, '8_1', 1, 'ann', 'complete', 'pretrain-large', now() - interval '9 d', now() - interval '8 d', 5000, 10, 90, "
+                "100, 1.5, '{\"model_type\": \"llama\", \"parameters\": 8030000000}', '{}', true)",
+                "('10', 10, null, 2, 'bob', 'failed', 'Finetune', now() - interval '2 d', now() - interval '36 h', 900, 90, 30, 40, 2.5, "
+                "null, '{\"model\": \"/models/Qwen3-8B/config.json\"}', true)",
+                f"('11', 11, null, 1, 'ann', 'cancelled', E{cls.quoted(HOSTILE)}, now() - interval '1 h', now(), 0, 0, null, null, "
+                "null, null, '{}', true)"]
+        cls.cluster.sql(run + ", ".join(rows))
+        cls.cluster.sql("""
+            insert into attempts (run_id, number, uuid, state, nodes, tp, cp, pp, dp, world_size, memory_bytes, plan, exit_code, ended_at)
+            select r.id, n, gen_random_uuid(), 'failed', case when r.name = '10' then '{n3}' else array['n' || n, 'n2'] end, 1, 1, 1, 8, 8,
+                case when r.name = '9' then 3221225472 end,
+                case when r.name = '9' then '{"utilization": 0.5, "step_s": 0.2}'::jsonb end, 1, now()
+            from runs r, generate_series(1, 2) n where r.name in ('9', '10')""")
+        cls.cluster.sql(f"""
+            insert into steps (run_id, step, attempt_id, loss, step_time_s, tokens, recorded_at)
+            select a.run_id, k, a.id, 1.0 / k, 0.25, 10, now() from attempts a join runs r on r.id = a.run_id,
+                generate_series(1, {COUNT + 50}) k where a.number = 2 and r.name = '9' and (k <= 40 or k > 90)""")
+
+    @staticmethod
+    def quoted(text):
+        return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
+
+    def wlb(self, *words, **more):
+        return self.cluster.run("wlb", *words, **more)
+
+    def rows(self, *words):
+        return list(csv.DictReader(io.StringIO(self.wlb(*words, "--csv").stdout, newline="")))
+
+    def listed(self, *words):
+        return [row["run_id"] for row in self.rows("runs", *words)]
+
+    def test_filters(self):
+        self.assertEqual(self.listed(), ["11", "10", "9"])
+        for words, runs in ((["--user", "ann"], ["11", "9"]), (["--state", "failed"], ["10"]), (["--since", "3d"], ["11", "10"]),
+                            (["--since", "1d"], ["11"]), (["--text", "TUNE"], ["10"]), (["--text", "%"], []), (["--model", "LLama"], ["9"]),
+                            (["--model", "qwen3"], ["10"]), (["--node", "n2"], ["9"]), (["--node", "n3"], ["10"]), (["--node", "n"], []),
+                            (["--user", "ann", "--node", "n1"], ["9"]), (["--limit", "1"], ["11"])):
+            with self.subTest(words):
+                self.assertEqual(self.listed(*words), runs)
+
+    def test_orders(self):
+        """A run that has no value is the last in both directions."""
+        for order, runs in (("loss", ["9", "10", "11"]), ("-loss", ["10", "9", "11"]), ("name", ["11", "10", "9"]),
+                            ("-started", ["11", "10", "9"]), ("started", ["9", "10", "11"]), ("tokens_per_s", ["10", "9", "11"]),
+                            ("-user", ["10", "11", "9"]), ("-memory", ["9", "11", "10"]), ("mfu", ["9", "11", "10"]),
+                            ("nodes", ["10", "9", "11"]), ("-elapsed", ["9", "10", "11"]), ("run", ["9", "10", "11"])):
+            with self.subTest(order):
+                self.assertEqual(self.listed("--sort", order), runs)
+        self.assertEqual(self.listed("--sort", "-loss", "--limit", "1"), ["10"])
+        orders = re.search(r"without\s+a\s+value\s+last: by (.*?)\n  --columns", self.wlb("runs", "--help").stdout, re.DOTALL)[1]
+        for order in re.findall(r"[a-z_]+", orders.replace(" or", "")):
+            self.assertEqual(sorted(self.listed("--sort", order)), ["10", "11", "9"])
+        refused = self.cluster.sql("select wlb_runs_json(null, null, null, 5, null, null, null, null, '-loss')")
+        self.assertEqual([run["run_id"] for run in json.loads(refused[0][0])["runs"]], ["10", "9", "11"])
+        self.assertRaisesRegex(harness.Failed, "parameter 'sort': 'reason' must be one of run, name", self.cluster.sql,
+                               "select wlb_runs_json(null, null, null, 5, null, null, null, null, 'reason')")
+
+    def test_runs_of_others_pass_no_filter(self):
+        """Where private_data is set, wlbd gives the asker's uid first."""
+        for more in ("", ", '2000-01-01'", ", null, 'llama'", ", null, null, 'n2'", ", null, null, null, 'e'", ", null, null, null, null, 'loss'"):
+            rows = self.cluster.sql(f"select wlb_runs_json(2, null, null, 9{more})")
+            self.assertLessEqual({run["run_id"] for run in json.loads(rows[0][0])["runs"]}, {"10"}, more)
+
+    def test_hostile_names(self):
+        rows = self.rows("runs", "--columns", "run,name")
+        self.assertEqual(rows[0], {"run_id": "11", "alias": "", "job_name": "'" + re.sub("[\x1b\x9b\u202e\n]", " ", HOSTILE)})
+        texts = [self.wlb(*words).stdout for words in (["runs"], ["runs", "--json"], ["show", "11"], ["show", "11", "--json"])]
+        for text in texts:
+            self.assertNotRegex(text, "[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]")
+        self.assertEqual(json.loads(texts[1])["runs"][0]["job_name"], HOSTILE)
+        self.assertIn(r"\u009B2J\u202E", texts[1])
+
+    def on_terminal(self, columns, *words, **env):
+        """What the command prints on a terminal, and its lines without colours."""
+        terminal = Terminal(self.cluster, *words[1:], command=words[0], columns=columns, **({"TERM": "xterm", "NO_COLOR": ""} | env))
+        self.assertEqual(terminal.end(), 0)
+        return terminal.text, CODES.sub("", terminal.text.replace("\r", "")).splitlines()
+
+    def test_terminal(self):
+        for columns in (80, 40):
+            for words in (["runs"], ["steps", "9", "--to", "3"]):
+                text, lines = self.on_terminal(columns, *words)
+                self.assertLessEqual(max(map(len, lines)), columns)
+                self.assertEqual("\x1b[31mfailed\x1b[0m" in text, words == ["runs"])
+                self.assertIn("STEP", lines[0])
+            plain, _ = self.on_terminal(columns, "runs", NO_COLOR="1")
+            self.assertNotIn("\x1b", plain)
+        _, lines = self.on_terminal(40, "runs")
+        self.assertEqual(lines[0].split(), ["RUN", "STATE", "STEP", "LOSS"])
+        self.assertEqual(" ".join(lines[4:]), "no room for NAME, USER, NODES, LAYOUT, ATTEMPTS, STARTED, ELAPSED: --columns chooses")
+        tables = "\n".join(self.on_terminal(40, "show", "9")[1]).split("\n\n")[1]
+        self.assertLessEqual(max(map(len, tables.splitlines())), 40)
+        piped = self.wlb("runs").stdout.splitlines()
+        self.assertEqual(piped[0].split(), ["RUN", "NAME", "USER", "STATE", "NODES", "LAYOUT", "STEP", "LOSS", "ATTEMPTS", "STARTED",
+                                            "ELAPSED"])
+        self.assertEqual(len(piped), 4)
+
+    def test_columns(self):
+        text = self.wlb("runs", "--columns", "run,model,memory,mfu", "--user", "ann").stdout
+        self.assertEqual([line.split() for line in text.splitlines()],
+                         [["RUN", "MODEL", "MEMORY", "MFU"], ["11", "-", "-", "-"],
+                          ["9", "(8_1)", "llama", "8.03", "G", "3.22", "GB", "40.0", "%"]])
+        for words, message in ((["--columns", "run,bogus"], "--columns: 'bogus' must be one of"),
+                               (["--sort", "layout"], "--sort: 'layout' must be"), (["--since", "soon"], "--since: 'soon': must be"),
+                               (["--json", "--csv"], "choose one of them")):
+            done = self.wlb("runs", *words, check=False)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn(message, done.stderr)
+
+    def test_show(self):
+        for name in ("9", "8_1"):
+            text = self.wlb("show", name).stdout
+            self.assertIn("\n  500 tokens/s\n  newest attempt: MFU 40.0 %, at most 3.22 GB allocated by a rank\n", text)
+        attempts = list(csv.DictReader(io.StringIO(self.wlb("show", "8_1", "--csv", "attempts").stdout)))
+        self.assertEqual([(row["attempt"], row["nodes"], row["memory_bytes"], row["mfu"]) for row in attempts],
+                         [("1", "n1 n2", "3221225472", ""), ("2", "n2 n2", "3221225472", "0.4")])
+
+    def test_a_task_of_an_array(self):
+        """Every command that takes RUN knows it by the name that Slurm shows. Nothing of it can be changed, since it has ended."""
+        for words, told in ((["faults", "8_1"], "no faults"), (["logs", "8_1"], "run 9: the coordinator does not tell where"),
+                            (["top", "--once", "8_1"], "Run 9 (8_1): complete"), (["stacks", "--last", "8_1"], "no stacks of it are kept"),
+                            (["set", "8_1", "on-fault=slow=evict"], "has ended (complete)"), (["save", "8_1"], "has ended (complete)")):
+            with self.subTest(words):
+                done = self.wlb(*words, check=False)
+                self.assertIn(told, done.stdout + done.stderr)
+        for name in ("8_2", "8"):
+            self.assertIn(f"no run {name}", self.wlb("steps", name, check=False).stderr)
+
+    def steps(self, *words):
+        return [int(row["step"]) for row in self.rows("steps", "8_1", *words)]
+
+    def test_steps(self):
+        every = [k for k in range(1, COUNT + 51) if k <= 40 or k > 90]
+        self.assertEqual(self.steps(), every)
+        self.assertEqual(self.steps("--from", "38", "--to", "92"), [38, 39, 40, 91, 92])
+        self.assertEqual(self.steps("--from", "50", "--to", "60"), [])
+        self.assertEqual(self.steps("--every", "30", "--to", "150"), [1, 30, 91, 120, 150])
+        self.assertEqual(self.steps("--every", "2", "--from", "35", "--to", "95"), [35, 36, 38, 40, 91, 92, 94])
+        of_all = self.steps("--every", "1000000000")
+        self.assertEqual(of_all, [1])
+        self.assertEqual(self.steps("--points", "3"), [1, (COUNT + 50) // 2, COUNT + 50])
+        told = json.loads(self.wlb("steps", "9", "--json", "--to", "2").stdout)
+        self.assertEqual((told["run_id"], [(step["step"], step["loss"]) for step in told["steps"]]), ("9", [(1, 1), (2, 0.5)]))
+        self.assertEqual(self.wlb("steps", "11").stdout, "no steps\n")
+        for words, code, message in ((["9", "--from", "5", "--to", "4"], 2, "--to 4: must not be before --from 5"),
+                                     (["9", "--points", "2001"], 2, "--points"), (["9", "--points", "5", "--to", "4"], 2, "--points 5"),
+                                     (["999"], 1, "no run 999"), (["../9"], 2, "must be a run's name")):
+            done = self.wlb("steps", *words, "--json", check=False)
+            self.assertEqual((done.returncode, done.stdout), (code, ""))
+            self.assertIn(message, done.stderr)
+
+    def test_a_reader_that_has_enough(self):
+        done = self.cluster.run("bash", "-c", "wlb steps 9 --csv | head -1; echo ${PIPESTATUS[0]}")
+        self.assertEqual(done.stdout.splitlines()[1:], ["141"])
+        self.assertEqual(done.stderr, "")
+
+    def test_the_database_is_away(self):
+        self.cluster.verb("stop-db")
+        self.addCleanup(self.cluster.verb, "start-db")
+        for words in (["runs"], ["runs", "--csv"], ["show", "9", "--json"], ["steps", "9", "--json"]):
+            done = self.wlb(*words, check=False)
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            self.assertIn("the database is unavailable", done.stderr)
 
 
 if __name__ == "__main__":

@@ -45,7 +45,8 @@ class RecordsTest(ApiTest):
 
     def check_reads(self, run):
         """All that can be read of the run, and the list of all runs."""
-        for path in ("/v1/runs", f"/v1/runs/{run}", f"/v1/runs/{run}?steps=all", f"/v1/runs/{run}/steps"):
+        for path in ("/v1/runs", f"/v1/runs/{run}", f"/v1/runs/{run}?steps=all", f"/v1/runs/{run}/steps",
+                     f"/v1/runs/{run}/steps?every=7"):
             status, reply = self.api.call("GET", path)
             self.assertEqual(status, 200, f"{path}: {reply}")
             self.check_numbers(reply)
@@ -54,6 +55,8 @@ class RecordsTest(ApiTest):
         for view, in self.cluster.sql("select table_name from information_schema.views where table_schema = 'wlb_code'"):
             self.cluster.sql(f"select * from {view}")
         self.cluster.sql("select wlb_part(parts, 'forward_s') from steps")
+        self.cluster.sql("select wlb_runs_json(null, null, null, 100, null, null, null, null, key) from unnest(array["
+                         "'started', 'ended', 'submitted', 'elapsed', 'loss', 'tokens', 'tokens_per_s', 'memory', '-mfu']) as key")
 
 
 class StoredNumbers(RecordsTest):
@@ -586,8 +589,8 @@ class Lanes(RecordsTest):
     def test_cheap_read_behind_lists(self):
         self.new_run()
         self.cluster.sql("alter function wlb_runs_json rename to wlb_runs_json_fast")
-        self.cluster.sql("create function wlb_runs_json(bigint, text, text, bigint) returns json language sql as "
-                         "$$ select wlb_runs_json_fast($1, $2, $3, $4) from pg_sleep(4) $$")
+        self.cluster.sql("create function wlb_runs_json(bigint, text, text, bigint, timestamptz, text, text, text, text) returns json "
+                         "language sql as $$ select wlb_runs_json_fast($1, $2, $3, $4, $5, $6, $7, $8, $9) from pg_sleep(4) $$")
         self.addCleanup(self.cluster.sql, "drop function wlb_runs_json; "
                                           "alter function wlb_runs_json_fast rename to wlb_runs_json")
         run = self.new_run()

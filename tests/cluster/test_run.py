@@ -375,12 +375,12 @@ class Looks(RunTest):
         self.assertIn("Attempts\n", self.cluster.run("wlb", "show", job).stdout)
         self.assertEqual(json.loads(self.cluster.run("wlb", "runs", "--json", "--limit", "1").stdout)["runs"][0]["run_id"],
                          str(job))
-        older = "older runs are not listed; --limit, --user and --state choose others"
-        self.assertNotIn(older, self.cluster.run("wlb", "runs", "--limit", "1").stdout)
+        more = "more runs are not listed; --limit and the filters choose others"
+        self.assertNotIn(more, self.cluster.run("wlb", "runs", "--limit", "1").stdout)
         self.cluster.sql("insert into runs (name, job_id, uid, user_name) values ('990', 990, 0, 'root')")
         limited = self.cluster.run("wlb", "runs", "--limit", "1").stdout.splitlines()
-        self.assertEqual((limited[1].split()[0], limited[2:]), ("990", [older]))
-        self.assertNotIn(older, self.cluster.run("wlb", "runs", "--limit", "2").stdout)
+        self.assertEqual((limited[1].split()[0], limited[2:]), ("990", [more]))
+        self.assertNotIn(more, self.cluster.run("wlb", "runs", "--limit", "2").stdout)
         missing = self.cluster.run("wlb", "show", "999", check=False)
         self.assertEqual((missing.returncode, missing.stderr.count("\n")), (1, 1), missing.stderr)
 

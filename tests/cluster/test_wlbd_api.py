@@ -158,7 +158,8 @@ class Credentials(ApiTest):
         self.restart_wlbd("private_data = yes\n")
         self.assertEqual(self.api.call("GET", f"/v1/runs/{run}", uid=NOBODY)[0], 403)
         self.assertEqual(self.api.call("GET", f"/v1/runs/{run}/steps", uid=NOBODY)[0], 403)
-        self.assertEqual(self.api.call("GET", "/v1/runs", uid=NOBODY), (200, {"runs": [], "left_out": 0}))
+        for query in ("", "?text=api", "?node=n1", "?sort=-elapsed", "?since=1", "?user=root&state=starting"):
+            self.assertEqual(self.api.call("GET", f"/v1/runs{query}", uid=NOBODY), (200, {"runs": [], "left_out": 0}))
         self.assertEqual(self.api.call("GET", f"/v1/runs/{run}")[0], 200)
 
 
@@ -171,6 +172,9 @@ class Requests(ApiTest):
             ("GET", "/v1/runs/x", b"", 400, "the name of a run"),
             ("GET", "/v1/runs/999999", b"", 404, "999999"),
             ("GET", "/v1/runs?limit=many", b"", 400, "limit"),
+            ("GET", "/v1/runs?sort=reason", b"", 400, "sort"),
+            ("GET", "/v1/runs?since=1h", b"", 400, "since"),
+            ("GET", f"/v1/runs/{run}/steps?every=0", b"", 400, "every"),
             ("GET", f"/v1/runs/{run}?steps=some", b"", 400, "steps"),
             ("GET", f"/v1/runs/{run}/report", b"", 405, "GET"),
             ("POST", "/v1/runs", b"{", 400, "line 1"),

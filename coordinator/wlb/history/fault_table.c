@@ -10,7 +10,7 @@
 #include "coordinator/wlb/output/reply_fields.h"
 #include "coordinator/wlb/output/time_format.h"
 
-enum { WHERE_SIZE = 128, NOTE_SIZE = 4096 };
+enum { INDENT = 2, WHERE_SIZE = 128, NOTE_SIZE = 4096 };
 
 static void name_cost(const json_t *entry, char *text, size_t size)
 {
@@ -66,10 +66,15 @@ int wlb_fault_table_print(const json_t *entries, size_t first, enum wlb_fault_ro
 	bool has_run = rows == WLB_FAULT_ROWS_OF_RUNS;
 	static const char *const titles[] = {"TIME", "RUN", "ATTEMPT", "KIND", "WHERE", "STATE", "COST", "ACTION"};
 	static const char *const in_run[] = {"TIME", "ATTEMPT", "KIND", "WHERE", "STATE", "COST", "ACTION"};
-	struct wlb_table table = {
-		.columns = has_run ? 8 : 7, .right = has_run ? "llrlllrl" : "lrlllrl", .note_columns = columns};
+	struct wlb_table table = {.columns = has_run ? 8 : 7,
+	                          .right = has_run ? "llrllsrl" : "lrllsrl",
+	                          .leave = has_run ? "4-5--213" : "45--213"};
+	wlb_table_fit_terminal(&table);
+	table.note_columns = columns;
 	wlb_table_add(&table, has_run ? titles : in_run);
 	for (size_t i = first; i < json_array_size(entries); i++)
 		add_entry(&table, json_array_get(entries, i), rows);
-	return wlb_table_print(&table, "  ", out);
+	int rc = wlb_table_print(&table, "  ", out);
+	wlb_table_name_left_out(&table, has_run ? titles : in_run, "--json has them", INDENT, out);
+	return rc;
 }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "common/output/csv.h"
 #include "common/output/printable.h"
 #include "common/output/terminal.h"
 #include "coordinator/wlb/api.h"
@@ -19,7 +20,7 @@ struct request {
 	const char *node;
 	const char *since;
 	int limit; /* 0: not given */
-	bool json;
+	bool json, csv;
 };
 
 static int make_path(const struct request *request, char *path, size_t size, struct wlb_error *error)
@@ -63,10 +64,27 @@ static int print_faults(json_t *reply, const struct request *request, struct wlb
 	return 0;
 }
 
+static int print_reply(json_t *reply, const struct request *request, struct wlb_error *error)
+{
+	static const char *const fields[] = {
+		"run_id",    "source",     "attempt",  "time",         "kind",     "state",    "cause",
+		"ranks",     "rank_count", "nodes",    "collective",   "sequence", "step",     "cost_percent",
+		"certainty", "action",     "began_at", "confirmed_at", "over_at",  "evidence", NULL};
+	if (!request->csv)
+		return print_faults(reply, request, error);
+	if (wlb_csv_print(json_object_get(reply, "faults"), fields, true, stdout) != 0)
+		return wlb_fail(error, "out of memory for the list");
+	return 0;
+}
+
 static int list_faults(void *values, struct wlb_error *error)
 {
 	struct request *request = values;
 	char path[2048] = "/v1/faults", name[WLB_RUN_NAME_BYTES];
+	if (request->json && request->csv) {
+		wlb_fail(error, "--json and --csv: choose one of them");
+		return WLB_EXIT_USAGE;
+	}
 	int found = request->run != NULL ? wlb_run_name_find(request->run, name, error) : WLB_EXIT_DONE;
 	if (found != WLB_EXIT_DONE)
 		return found;
@@ -80,7 +98,7 @@ static int list_faults(void *values, struct wlb_error *error)
 		return WLB_EXIT_FAILED;
 	if (request->json)
 		return wlb_json_print_report(reply, error) == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
-	int rc = print_faults(reply, request, error);
+	int rc = print_reply(reply, request, error);
 	json_decref(reply);
 	return rc == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
 }
@@ -96,6 +114,7 @@ static const struct wlb_option options[] = {
 	{WLB_OPTION(INT, "limit", FIELD(limit), "N", "at most N, the newest (default 50; 1000 with RUN)"), .min = 1,
          .max = 1000},
 	{WLB_OPTION(FLAG, "json", FIELD(json), NULL, "all that the coordinator knows of them")},
+	{WLB_OPTION(FLAG, "csv", FIELD(csv), NULL, "the same, a line for each")},
 };
 
 static const struct wlb_option_table table = {
@@ -103,7 +122,7 @@ static const struct wlb_option_table table = {
 	.about = "Lists the faults of runs, and the hangs, stragglers and slow links that the coordinator found from "
 		 "the timings of their ranks: what happened, to which rank, link or node, what it costs the run, what "
 		 "was done about it, and the evidence. Without RUN the newest 50 of all runs that you may read, the "
-		 "newest first. Times are local; those of --json are in UTC.",
+		 "newest first. Times are local; those of --json and --csv are in UTC.",
 	.options = options,
 	.count = sizeof(options) / sizeof(options[0]),
 };

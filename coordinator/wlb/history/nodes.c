@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/json_text.h"
+#include "common/output/csv.h"
 #include "common/output/printable.h"
 #include "common/output/table.h"
 #include "common/output/terminal.h"
@@ -17,7 +18,7 @@ struct request {
 	const char *node;
 	const char *clear;
 	int limit;
-	bool json;
+	bool json, csv;
 };
 
 static void format_time(const json_t *entry, const char *key, char *text, size_t size)
@@ -63,11 +64,15 @@ static void add_node(struct wlb_table *table, const json_t *node, const json_t *
 static int print_list(const json_t *list, const json_t *avoid_from, struct wlb_error *error)
 {
 	static const char *const titles[] = {"NODE", "STATE", "WEIGHT", "RUNS LOST", "LAST LOST", "CHECK", "CHECKED"};
-	struct wlb_table table = {.columns = 7, .right = "llrrlll", .note_columns = wlb_terminal_columns()};
+	struct wlb_table table = {.columns = 7, .right = "lsrrlsl", .leave = "--32415"};
+	wlb_table_fit_terminal(&table);
 	wlb_table_add(&table, titles);
 	for (size_t i = 0; i < json_array_size(list); i++)
 		add_node(&table, json_array_get(list, i), avoid_from);
-	return wlb_table_print(&table, "  ", stdout) == 0 ? 0 : wlb_fail(error, "out of memory for the list");
+	if (wlb_table_print(&table, "  ", stdout) != 0)
+		return wlb_fail(error, "out of memory for the list");
+	wlb_table_name_left_out(&table, titles, "--json has them", 2, stdout);
+	return 0;
 }
 
 static const char *event_of(const json_t *entry)
@@ -87,7 +92,8 @@ static const char *event_of(const json_t *entry)
 static int print_history(const json_t *history, struct wlb_error *error)
 {
 	static const char *const titles[] = {"TIME", "EVENT", "RUN"};
-	struct wlb_table table = {.columns = 3, .right = "lll", .note_columns = wlb_terminal_columns()};
+	struct wlb_table table = {.columns = 3, .right = "lll"};
+	wlb_table_fit_terminal(&table);
 	wlb_table_add(&table, titles);
 	for (size_t i = 0; i < json_array_size(history); i++) {
 		const json_t *entry = json_array_get(history, i);
@@ -130,6 +136,20 @@ static int print_nodes(json_t *reply, const struct request *request, struct wlb_
 	return 0;
 }
 
+/* The list; of one node, its history. */
+static int print_csv(json_t *reply, bool is_history, struct wlb_error *error)
+{
+	static const char *const of_nodes[] = {"node",    "weight",     "suspected",    "losses", "lost_at",
+	                                       "healthy", "checked_at", "suspected_at", "reason", NULL};
+	static const char *const of_history[] = {"time", "kind", "run_id", "healthy", "clears", "reason", NULL};
+	json_t *rows = json_object_get(reply, "nodes");
+	if (is_history)
+		rows = json_object_get(json_array_get(rows, 0), "history");
+	if (wlb_csv_print(rows, is_history ? of_history : of_nodes, true, stdout) != 0)
+		return wlb_fail(error, "out of memory for the list");
+	return 0;
+}
+
 static int clear_node(const struct request *request, struct wlb_error *error)
 {
 	json_t *body = json_pack("{s:o, s:b, s:b}", "node", wlb_json_text(request->clear), "healthy", 1, "clears", 1);
@@ -148,6 +168,10 @@ static int list_nodes(void *values, struct wlb_error *error)
 {
 	const struct request *request = values;
 	char path[2048] = "/v1/nodes", number[32];
+	if (request->csv && (request->json || request->clear != NULL)) {
+		wlb_fail(error, "--csv: give it without --json and --clear");
+		return WLB_EXIT_USAGE;
+	}
 	if (request->clear != NULL && request->node != NULL) {
 		wlb_fail(error, "--clear %.60s and NODE '%.60s': give one of them", request->clear, request->node);
 		return WLB_EXIT_USAGE;
@@ -164,7 +188,7 @@ static int list_nodes(void *values, struct wlb_error *error)
 		return WLB_EXIT_FAILED;
 	if (request->json)
 		return wlb_json_print_report(reply, error) == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
-	int rc = print_nodes(reply, request, error);
+	int rc = request->csv ? print_csv(reply, request->node != NULL, error) : print_nodes(reply, request, error);
 	json_decref(reply);
 	return rc == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
 }
@@ -179,6 +203,8 @@ static const struct wlb_option options[] = {
 	{WLB_OPTION(TEXT, "clear", FIELD(clear), "NODE",
                     "the node was repaired: what was known of it before counts no more; for root and SlurmUser")},
 	{WLB_OPTION(FLAG, "json", FIELD(json), NULL, "all that the coordinator knows of them")},
+	{WLB_OPTION(FLAG, "csv", FIELD(csv), NULL,
+                    "the same, a line for each node; with NODE, for each entry of its history")},
 };
 
 static const struct wlb_option_table table = {
@@ -189,7 +215,8 @@ static const struct wlb_option_table table = {
 		 "next attempts of all runs avoid a node of weight 1.5 or more, as far as they have enough others. A "
 		 "node that a run "
 		 "lost or excluded, or that failed a check, is suspected until a later report of root or SlurmUser has "
-		 "exact products and passes every check that had failed. Times are local; those of --json are in UTC.",
+		 "exact products and passes every check that had failed. Times are local; those of --json and --csv "
+                 "are in UTC.",
 	.options = options,
 	.count = sizeof(options) / sizeof(options[0]),
 };

@@ -32,15 +32,17 @@ static void add_value(struct wlb_table *table, const json_t *entry)
 static int print_values(const json_t *values)
 {
 	static const char *const titles[] = {"NAME", "NEWEST", "STEP", "ATTEMPT", "FROM"};
-	struct wlb_table table = {.columns = 5, .right = "lrrrl"};
+	struct wlb_table table = {.columns = 5, .right = "lrrrl", .shrink = "c----", .leave = "--132"};
 	size_t count = json_array_size(values);
 	if (count == 0)
 		return 0;
 	puts("\nValues");
+	wlb_table_fit_terminal(&table);
 	wlb_table_add(&table, titles);
 	for (size_t i = 0; i < count && i < SHOWN; i++)
 		add_value(&table, json_array_get(values, i));
 	int rc = wlb_table_print(&table, "  ", stdout);
+	wlb_table_name_left_out(&table, titles, "--json has them", 2, stdout);
 	if (rc == 0 && count > SHOWN)
 		printf("  %zu more names: --json\n", count - SHOWN);
 	return rc;

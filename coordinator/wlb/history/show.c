@@ -10,8 +10,10 @@
 #include "coordinator/wlb/commands.h"
 #include "coordinator/wlb/delivery/pending.h"
 #include "coordinator/wlb/history/gpus.h"
+#include "coordinator/wlb/history/print_steps.h"
 #include "coordinator/wlb/history/said_values.h"
 #include "coordinator/wlb/history/save_interval.h"
+#include "coordinator/wlb/history/show_csv.h"
 #include "coordinator/wlb/history/show_sections.h"
 #include "coordinator/wlb/history/standstills.h"
 #include "coordinator/wlb/history/steps.h"
@@ -25,44 +27,17 @@ enum { STEPS_PER_COLUMN = 4 }; /* of the loss curve: each column shows their mea
 
 /* ---- --json ------------------------------------------------------------------------------------------------------ */
 
-struct printed {
-	bool any;
-};
-
-static int print_steps_json(const json_t *steps, void *context)
-{
-	struct printed *printed = context;
-	const json_t *step;
-	size_t i;
-	json_array_foreach(steps, i, step)
-	{
-		fputs(printed->any ? ",\n    " : "\n    ", stdout);
-		printed->any = true;
-		char *text = wlb_printable_json(step, JSON_COMPACT);
-		int rc = text != NULL ? fputs(text, stdout) : EOF;
-		free(text);
-		if (rc == EOF)
-			return -1;
-	}
-	return 0;
-}
-
-/* Prints page by page, so that no more than one is in memory: the run's object stays open until the last. */
 static int print_json(const char *name, json_t *run, struct wlb_error *error)
 {
-	struct printed printed = {false};
 	json_object_del(run, "steps");
-	char *text = wlb_printable_json(run, JSON_INDENT(2));
+	char *text = wlb_printable_json(run, JSON_INDENT(2)), *before = NULL;
 	char *end = text != NULL ? strrchr(text, '\n') : NULL;
-	if (end == NULL) {
-		free(text);
-		return wlb_fail(error, "out of memory for the run");
-	}
-	*end = '\0';
-	printf("%s,\n  \"steps\": [", text);
+	if (end != NULL && asprintf(&before, "%.*s,\n  \"steps\": ", (int)(end - text), text) < 0)
+		before = NULL;
 	free(text);
-	int rc = wlb_steps_each_page(name, print_steps_json, &printed, error);
-	puts("\n  ]\n}");
+	int rc = before != NULL ? wlb_steps_print_json(name, NULL, before, error)
+	                        : wlb_fail(error, "out of memory for the run");
+	free(before);
 	return rc;
 }
 
@@ -113,7 +88,7 @@ static int print_tables(const char *name, const json_t *run)
 	return rc;
 }
 
-static int print_steps(const json_t *steps, void *context)
+static int print_steps(json_t *steps, void *context)
 {
 	(void)context;
 	return wlb_show_steps(steps);
@@ -130,29 +105,39 @@ static int print_text(const char *name, json_t *run, bool steps, struct wlb_erro
 	json_decref(sample);
 	if (rc != 0)
 		return wlb_fail(error, "out of memory for the run");
-	return steps ? wlb_steps_each_page(name, print_steps, NULL, error) : 0;
+	return steps ? wlb_steps_each_page(name, NULL, print_steps, NULL, error) : 0;
 }
 
 struct request {
 	const char *name;
+	const char *csv;
 	bool json, steps;
 };
 
+static int print_run(const struct request *request, const char *name, json_t *run, struct wlb_error *error)
+{
+	if (request->csv != NULL)
+		return wlb_show_csv(run, request->csv) == 0 ? 0 : wlb_fail(error, "out of memory for the run");
+	return request->json ? print_json(name, run, error) : print_text(name, run, request->steps, error);
+}
+
 static int show(void *values, struct wlb_error *error)
 {
-	struct request *request = values;
+	const struct request *request = values;
 	char path[128], name[WLB_RUN_NAME_BYTES];
+	if (request->csv != NULL && (request->json || request->steps)) {
+		wlb_fail(error, "--csv %s: give it without --json and --steps", request->csv);
+		return WLB_EXIT_USAGE;
+	}
 	int found = wlb_run_name_find(request->name, name, error);
 	if (found != WLB_EXIT_DONE)
 		return found;
-	request->name = name;
 	wlb_pending_deliver();
-	snprintf(path, sizeof(path), "/v1/runs/%s", request->name);
+	snprintf(path, sizeof(path), "/v1/runs/%s", name);
 	json_t *run = wlb_api_get(path, error);
 	if (run == NULL)
 		return WLB_EXIT_FAILED;
-	int rc = request->json ? print_json(request->name, run, error)
-	                       : print_text(request->name, run, request->steps, error);
+	int rc = print_run(request, name, run, error);
 	json_decref(run);
 	return rc == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
 }
@@ -162,13 +147,14 @@ static int show(void *values, struct wlb_error *error)
 static const struct wlb_option options[] = {
 	{WLB_OPTION(TEXT, NULL, FIELD(name), "RUN", WLB_RUN_NAME_HELP), .required = true},
 	{WLB_OPTION(FLAG, "json", FIELD(json), NULL, "everything the coordinator knows, every step included")},
+	{WLB_OPTION(TEXT, "csv", FIELD(csv), "LIST", "one list of it: " WLB_SHOW_LISTS), .choices = WLB_SHOW_LISTS},
 	{WLB_OPTION(FLAG, "steps", FIELD(steps), NULL, "a line for each step as well")},
 };
 
 static const struct wlb_option_table table = {
 	.command = "wlb show",
 	.about = "Shows one run: its attempts and why each ended, from which step the next continued, the time that it "
-		 "lost, faults, checkpoints and loss. Times are local; those of --json are in UTC.",
+		 "lost, faults, checkpoints and loss. Times are local; those of --json and --csv are in UTC.",
 	.options = options,
 	.count = sizeof(options) / sizeof(options[0]),
 };

@@ -8,16 +8,19 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/output/colour.h"
 #include "common/output/plot.h"
 #include "common/output/table.h"
 #include "common/output/terminal.h"
 #include "coordinator/wlb/history/fault_table.h"
 #include "coordinator/wlb/history/fold_faults.h"
+#include "coordinator/wlb/history/print_steps.h"
 #include "coordinator/wlb/output/error_text.h"
 #include "coordinator/wlb/output/reply_fields.h"
 #include "coordinator/wlb/output/time_format.h"
 
 enum {
+	SECTION_INDENT = 2,
 	PLOT_ROWS = 6,
 	PLOT_MARGIN = 12,
 	EVENTS_SHOWN = 20,
@@ -68,6 +71,25 @@ static void print_training(const json_t *run)
 	wlb_field_real(run, "last_loss", 4, last_loss, sizeof(last_loss));
 	printf("  steps %s to %s of %s (%s repeated), loss %s to %s, %s tokens\n", first, last, all, repeated,
 	       first_loss, last_loss, tokens);
+}
+
+/* The speed of the run, and what else is known of its newest attempt. */
+static void print_speed(const json_t *run)
+{
+	const json_t *attempts = json_object_get(run, "attempts");
+	const json_t *newest = json_array_get(attempts, json_array_size(attempts) - 1);
+	const json_t *mfu = json_object_get(newest, "mfu");
+	char rate[32], share[48] = "", memory[32], most[80] = "";
+	wlb_field_real(run, "tokens_per_s", 0, rate, sizeof(rate));
+	if (json_is_number(mfu))
+		snprintf(share, sizeof(share), "MFU %.1f %%", 100 * json_number_value(mfu));
+	wlb_field_bytes(newest, "memory_bytes", memory, sizeof(memory));
+	if (strcmp(memory, "-") != 0)
+		snprintf(most, sizeof(most), "at most %s allocated by a rank", memory);
+	if (strcmp(rate, "-") != 0)
+		printf("  %s tokens/s\n", rate);
+	if (*share != '\0' || *most != '\0')
+		printf("  newest attempt: %s%s%s\n", share, *share != '\0' && *most != '\0' ? ", " : "", most);
 }
 
 /* A run keeps only the newest of records whose number is bounded. */
@@ -130,12 +152,15 @@ int wlb_show_summary(const json_t *run)
 	wlb_field_nodes(run, nodes, sizeof(nodes));
 	wlb_field_layout(run, layout, sizeof(layout));
 	wlb_field_run(run, name, sizeof(name));
-	printf("Run %s: %s%s%s\n", name, wlb_field_text(run, "state", "?"), *reason ? ": " : "", reason);
+	printf("Run %s: ", name);
+	wlb_colour_print_state(wlb_field_text(run, "state", "?"), wlb_colour_shown(), stdout);
+	printf("%s%s\n", *reason ? ": " : "", reason);
 	printf("  job '%s' of %s, layout asked for: %s\n", wlb_field_text(run, "job_name", ""),
 	       wlb_field_text(run, "user", "?"), wlb_field_text(json_object_get(run, "policy"), "layout", "-"));
 	print_times(run);
 	printf("  on %s, layout %s\n", nodes, layout);
 	print_training(run);
+	print_speed(run);
 	if (on_fault != NULL)
 		printf("  on fault: %s\n", on_fault);
 	print_output(run);
@@ -149,9 +174,9 @@ int wlb_show_summary(const json_t *run)
 struct section {
 	const char *heading;
 	int columns;
-	const char *right;         /* as in struct wlb_table */
-	const char *const *titles; /* of the columns; NULL: no line of titles */
-	size_t most;               /* the number of entries that are printed, the last ones; 0: all */
+	const char *right, *shrink, *leave; /* as in struct wlb_table */
+	const char *const *titles;          /* of the columns; NULL: no line of titles */
+	size_t most;                        /* the number of entries that are printed, the last ones; 0: all */
 	void (*add)(struct wlb_table *table, const json_t *entry, bool has_days);
 };
 
@@ -186,12 +211,16 @@ static struct listing listing_of(const json_t *run, const char *name)
 /* Prints nothing for an empty list. */
 static int print_section(const struct section *section, struct listing listing)
 {
-	struct wlb_table table = {
-		.columns = section->columns, .right = section->right, .note_columns = wlb_terminal_columns()};
+	struct wlb_table table = {.columns = section->columns,
+	                          .right = section->right,
+	                          .shrink = section->shrink,
+	                          .leave = section->leave,
+	                          .is_untitled = section->titles == NULL};
 	size_t count = json_array_size(listing.entries), most = section->most;
 	size_t first = most > 0 && count > most ? count - most : 0, older = first + listing.omitted;
 	if (count == 0)
 		return 0;
+	wlb_table_fit_terminal(&table);
 	if (section->titles != NULL)
 		wlb_table_add(&table, section->titles);
 	for (size_t i = first; i < count; i++)
@@ -199,6 +228,8 @@ static int print_section(const struct section *section, struct listing listing)
 	printf(most > 0 && older > 0 ? "\n%s (the last %zu of %zu)\n" : "\n%s\n", section->heading, count - first,
 	       count + listing.omitted);
 	int rc = wlb_table_print(&table, "  ", stdout);
+	if (rc == 0)
+		wlb_table_name_left_out(&table, section->titles, "--json has them", SECTION_INDENT, stdout);
 	if (rc == 0 && most == 0 && older > 0)
 		printf("  %zu older ones are not listed\n", older);
 	return rc;
@@ -235,7 +266,8 @@ int wlb_show_attempts(const json_t *run)
 {
 	static const char *const titles[] = {"ATTEMPT", "STATE",   "NODES",   "LAYOUT", "FROM STEP",
 	                                     "STEPS",   "STARTED", "ELAPSED", "EXIT",   "REASON"};
-	static const struct section attempts = {"Attempts", 10, "rlllrrrrrl", titles, 0, add_attempt};
+	static const struct section attempts = {"Attempts", 10, "rsllrrrrrl", "--c------n", "--674-532-",
+	                                        titles,     0,  add_attempt};
 	return print_section(&attempts, listing_of(run, "attempts"));
 }
 
@@ -256,7 +288,7 @@ static void add_fault(struct wlb_table *table, const json_t *fault, bool has_day
 int wlb_show_faults(const json_t *run)
 {
 	static const char *const titles[] = {"TIME", "ATTEMPT", "FAULT", "NODE", "RANK", "STEP", "ROLE", "DETAIL"};
-	static const struct section faults = {"Faults", 8, "lrllrrll", titles, 0, add_fault};
+	static const struct section faults = {"Faults", 8, "lrllrrsl", "-------n", "34--152-", titles, 0, add_fault};
 	struct listing listing = listing_of(run, "faults");
 	json_t *folded = wlb_faults_fold(listing.entries);
 	if (folded == NULL)
@@ -316,8 +348,8 @@ static void add_checkpoint(struct wlb_table *table, const json_t *checkpoint, bo
 int wlb_show_checkpoints(const json_t *run)
 {
 	static const char *const titles[] = {"TIME", "ATTEMPT", "STEP", "SIZE", "DURABLE IN", "STALL", "PATH"};
-	static const struct section checkpoints = {"Checkpoints", 7, "lrrrrrl", titles, CHECKPOINTS_SHOWN,
-	                                           add_checkpoint};
+	static const struct section checkpoints = {"Checkpoints", 7,      "lrrrrrl",         "------n",
+	                                           "15-234-",     titles, CHECKPOINTS_SHOWN, add_checkpoint};
 	return print_section(&checkpoints, listing_of(run, "checkpoints"));
 }
 
@@ -336,8 +368,8 @@ static void add_evaluation(struct wlb_table *table, const json_t *evaluation, bo
 int wlb_show_evaluations(const json_t *run)
 {
 	static const char *const titles[] = {"TIME", "ATTEMPT", "STEP", "LOSS", "TOKENS", "TOOK"};
-	static const struct section evaluations = {"Evaluations", 6, "lrrrrr", titles, EVALUATIONS_SHOWN,
-	                                           add_evaluation};
+	static const struct section evaluations = {"Evaluations", 6,      "lrrrrr",          NULL,
+	                                           "15--34",      titles, EVALUATIONS_SHOWN, add_evaluation};
 	return print_section(&evaluations, listing_of(run, "evaluations"));
 }
 
@@ -351,38 +383,16 @@ static void add_event(struct wlb_table *table, const json_t *event, bool has_day
 
 int wlb_show_events(const json_t *run)
 {
-	static const struct section events = {"Events", 3, "lll", NULL, EVENTS_SHOWN, add_event};
+	static const struct section events = {"Events", 3, "lll", "--n", NULL, NULL, EVENTS_SHOWN, add_event};
 	return print_section(&events, listing_of(run, "events"));
-}
-
-/* Schedules go down to rates of which six decimal places would show nothing. */
-static void format_rate(const json_t *step, char *text, size_t size)
-{
-	const json_t *rate = json_object_get(step, "lr");
-	snprintf(text, size, json_is_number(rate) ? "%.4g" : "-", json_number_value(rate));
-}
-
-static void add_step(struct wlb_table *table, const json_t *step, bool has_days)
-{
-	(void)has_days;
-	char number[32], attempt[32], loss[32], norm[32], rate[32], tokens[32], time_s[32], speed[32];
-	wlb_field_number(step, "step", number, sizeof(number));
-	wlb_field_number(step, "attempt", attempt, sizeof(attempt));
-	wlb_field_real(step, "loss", 6, loss, sizeof(loss));
-	wlb_field_real(step, "grad_norm", 4, norm, sizeof(norm));
-	format_rate(step, rate, sizeof(rate));
-	wlb_field_number(step, "tokens", tokens, sizeof(tokens));
-	wlb_field_real(step, "step_time_s", 3, time_s, sizeof(time_s));
-	wlb_field_real(step, "tokens_per_s", 0, speed, sizeof(speed));
-	wlb_table_add(table, (const char *const[]){number, attempt, loss, norm, rate, tokens, time_s, speed});
 }
 
 int wlb_show_steps(const json_t *steps)
 {
-	static const char *const titles[] = {"STEP", "ATTEMPT", "LOSS",    "GRAD NORM",
-	                                     "LR",   "TOKENS",  "SECONDS", "TOKENS/S"};
-	static const struct section section = {"Steps", 8, "rrrrrrrr", titles, 0, add_step};
-	return print_section(&section, (struct listing){.entries = steps});
+	if (json_array_size(steps) == 0)
+		return 0;
+	puts("\nSteps");
+	return wlb_steps_print_page(steps, "  ");
 }
 
 /* ---- loss ----------------------------------------------------------------------------------------------------- */

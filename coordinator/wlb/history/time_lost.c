@@ -48,11 +48,12 @@ int wlb_show_time_lost(const json_t *run, FILE *out)
 {
 	const json_t *lost = json_object_get(run, "time_lost"), *entry;
 	double held_s = json_number_value(json_object_get(lost, "held_s"));
-	struct wlb_table table = {.columns = 4, .right = "lrrl"};
+	struct wlb_table table = {.columns = 4, .right = "lrrl", .shrink = "---n", .is_untitled = true};
 	size_t i;
 	if (held_s <= 0)
 		return 0;
 	fputs("\nTime lost\n", out);
+	wlb_table_fit_terminal(&table);
 	print_ratio(lost, held_s, out);
 	json_array_foreach(json_object_get(lost, "causes"), i, entry)
 	{

@@ -19,17 +19,6 @@ static double number(const json_t *object, const char *key)
 	return json_number_value(json_object_get(object, key));
 }
 
-/* "1.25 GB", "12.0 MB"; "-" for 0. */
-static void format_bytes(double bytes, char *text, size_t size)
-{
-	if (bytes <= 0.0)
-		snprintf(text, size, "-");
-	else if (bytes >= 1e9)
-		snprintf(text, size, "%.2f GB", bytes / 1e9);
-	else
-		snprintf(text, size, "%.1f MB", bytes / 1e6);
-}
-
 static void format_seconds(double seconds, char *text, size_t size)
 {
 	snprintf(text, size, seconds > 0.0 ? "%.4f s" : "-", seconds);
@@ -44,8 +33,8 @@ static void add_plan(struct wlb_table *table, const char *what, const json_t *pl
 	wlb_field_number(plan, "interleave", interleave, sizeof(interleave));
 	wlb_field_number(plan, "micro_batch_size", windows, sizeof(windows));
 	format_seconds(number(plan, "step_s"), step, sizeof(step));
-	format_bytes(number(plan, "memory_bytes"), memory, sizeof(memory));
-	format_bytes(number(plan, "missing_bytes"), missing, sizeof(missing));
+	wlb_bytes_text(number(plan, "memory_bytes"), memory, sizeof(memory));
+	wlb_bytes_text(number(plan, "missing_bytes"), missing, sizeof(missing));
 	int lacks = number(plan, "missing_bytes") > 0.0;
 	snprintf(note, sizeof(note), "%s%s%s%s", lacks ? missing : "", lacks ? " too much" : "",
 	         lacks && head_on_all ? ", " : "", head_on_all ? "head on all stages" : "");
@@ -58,10 +47,11 @@ static int print_plans(const json_t *plan)
 {
 	static const char *const titles[] = {"",          "LAYOUT", "INTERLEAVE", "MICRO-BATCH",
 	                                     "RECOMPUTE", "STEP",   "MEMORY",     ""};
-	struct wlb_table table = {.columns = 8, .right = "llrrlrrl"};
+	struct wlb_table table = {.columns = 8, .right = "llrrlrrl", .shrink = "-------n", .leave = "--543-2-"};
 	const json_t *next = json_object_get(plan, "next"), *misfits = json_object_get(plan, "misfits"),
 		     *before = json_object_get(plan, "before");
 	int listed = 0;
+	wlb_table_fit_terminal(&table);
 	wlb_table_add(&table, titles);
 	add_plan(&table, "chosen", plan);
 	for (size_t i = 0; i < json_array_size(next); i++) {
@@ -74,7 +64,9 @@ static int print_plans(const json_t *plan)
 		add_plan(&table, "before", before);
 	for (size_t i = 0; i < json_array_size(misfits); i++)
 		add_plan(&table, "does not fit", json_array_get(misfits, i));
-	return wlb_table_print(&table, "    ", stdout);
+	int rc = wlb_table_print(&table, "    ", stdout);
+	wlb_table_name_left_out(&table, titles, "--json has them", 4, stdout);
+	return rc;
 }
 
 /* Returns the difference of prediction and measurement relative to the measurement; 0 where one is missing. */
@@ -114,8 +106,8 @@ static void print_measured(const json_t *attempt, const json_t *plan)
 	if (took_s > 0.0)
 		printf(" (%+.0f %%); MFU %.3g predicted, %.3g measured", 100.0 * step_error, mfu,
 		       mfu * step_s / took_s);
-	format_bytes(bytes, predicted, sizeof(predicted));
-	format_bytes(used, measured, sizeof(measured));
+	wlb_bytes_text(bytes, predicted, sizeof(predicted));
+	wlb_bytes_text(used, measured, sizeof(measured));
 	printf("\n    memory:  %s predicted, %s measured", predicted, measured);
 	if (used > 0.0)
 		printf(" (%+.0f %%)", 100.0 * memory_error);
@@ -191,7 +183,7 @@ static void print_machine(const json_t *plan)
 	char memory[32];
 	const char *from = wlb_field_text(plan, "machine_from", NULL);
 	const json_t *calibration = json_object_get(plan, "calibration");
-	format_bytes(number(plan, "memory_limit_bytes"), memory, sizeof(memory));
+	wlb_bytes_text(number(plan, "memory_limit_bytes"), memory, sizeof(memory));
 	printf("    machine %s", wlb_field_text(plan, "machine", "?"));
 	if (from != NULL && !json_is_object(calibration))
 		printf(" (from %s)", from);
@@ -212,9 +204,10 @@ static void print_before(const json_t *before)
 /* Prints the switches of the nodes, in the order in which ranks fill the nodes. */
 static int print_placement(const json_t *list)
 {
-	struct wlb_table table = {.columns = 3, .right = "lll"};
+	struct wlb_table table = {.columns = 3, .right = "lll", .shrink = "-c-"};
 	if (json_array_size(list) == 0)
 		return 0;
+	wlb_table_fit_terminal(&table);
 	wlb_table_add(&table, (const char *const[]){"SWITCH", "NODES", "RANKS"});
 	for (size_t i = 0; i < json_array_size(list); i++) {
 		const json_t *at = json_array_get(list, i);

@@ -41,6 +41,21 @@ void wlb_field_real(const json_t *object, const char *key, int digits, char *tex
 		snprintf(text, size, "-");
 }
 
+void wlb_bytes_text(double bytes, char *text, size_t size)
+{
+	if (bytes <= 0.0)
+		snprintf(text, size, "-");
+	else if (bytes >= 1e9)
+		snprintf(text, size, "%.2f GB", bytes / 1e9);
+	else
+		snprintf(text, size, "%.1f MB", bytes / 1e6);
+}
+
+void wlb_field_bytes(const json_t *object, const char *key, char *text, size_t size)
+{
+	wlb_bytes_text(json_number_value(json_object_get(object, key)), text, size);
+}
+
 /* Cuts a folded list before a comma, so that each name that is left is one of the list's. */
 static void cut_nodes(const char *folded, size_t count, char *text, size_t size)
 {

@@ -13,6 +13,9 @@ const char *wlb_field_text(const json_t *object, const char *key, const char *ot
 void wlb_field_run(const json_t *object, char *text, size_t size);
 void wlb_field_number(const json_t *object, const char *key, char *text, size_t size);
 void wlb_field_real(const json_t *object, const char *key, int digits, char *text, size_t size);
+/* "1.25 GB", "12.0 MB"; "-" for 0 as well. */
+void wlb_bytes_text(double bytes, char *text, size_t size);
+void wlb_field_bytes(const json_t *object, const char *key, char *text, size_t size);
 /* "nodes": ["n1","n2"] as "n[1-2]"; where that is too long, as "n[1,3,...] (80 nodes)". */
 void wlb_field_nodes(const json_t *object, char *text, size_t size);
 /* "layout" as "tp=1,cp=1,pp=1,dp=8". */

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/output/colour.h"
 #include "coordinator/wlb/api.h"
 #include "coordinator/wlb/commands.h"
 #include "coordinator/wlb/delivery/pending.h"
@@ -30,8 +31,7 @@ struct request {
 
 static bool is_coloured(const struct request *request)
 {
-	const char *no_color = getenv("NO_COLOR");
-	return !request->no_color && (no_color == NULL || *no_color == '\0') && isatty(STDOUT_FILENO);
+	return !request->no_color && wlb_colour_shown();
 }
 
 /* The page is written at once, so that no half of it is seen. */

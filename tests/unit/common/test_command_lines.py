@@ -73,7 +73,7 @@ class CommandLines(unittest.TestCase):
                 self.assertEqual(words, [*options, "--help"])
                 self.assertEqual(complete(*line, "--"), [*options, "--help"])
                 count += 1
-        self.assertEqual(count, 32)
+        self.assertEqual(count, 33)
 
     def test_the_command_takes_them(self):
         for line, name, _ in commands():
@@ -127,6 +127,16 @@ class CommandLines(unittest.TestCase):
                 self.assertRegex(done.stderr, rf"^wlb: {program}: No such file or directory; install it from the release of this wlb, [0-9.]+\n$")
             done = run(copied, "bogus")
             self.assertEqual((done.returncode, done.stderr), (2, "wlb: command 'bogus' is unknown; see 'wlb --help'\n"))
+
+    def test_the_nearest_name_is_told(self):
+        for words, told in ((["rusn"], "wlb: command 'rusn' is unknown; the nearest is 'runs'; see 'wlb --help'"),
+                            (["calibrat"], "wlb: command 'calibrat' is unknown; the nearest is 'calibrate'; see 'wlb --help'"),
+                            (["help", "shwo"], "wlb: command 'shwo' is unknown; the nearest is 'show'; see 'wlb --help'"),
+                            (["runs", "--limt=5"],
+                             "wlb runs: option '--limt=5' is unknown or ambiguous; the nearest is '--limit'; see 'wlb runs --help'"),
+                            (["runs", "--s"], "wlb runs: option '--s' is unknown or ambiguous; see 'wlb runs --help'")):
+            done = run(BIN / "wlb", *words)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (2, "", told + "\n"))
 
     def test_nothing_is_left_of_the_templates(self):
         for path in (COMPLETION, *(DOCS / page for page in PAGES.values())):

@@ -25,6 +25,7 @@ enum {
 	FAULTS_LIMIT = 50,
 	ROWS_MAX = 100000, /* of the parameter; the schema returns at most 10,000 */
 	POINTS_MAX = 2000,
+	EVERY_MAX = 1000000000, /* steps */
 	FAULTS_MAX = 1000,
 };
 
@@ -64,13 +65,20 @@ void wlbd_get_runs(struct wlbd_request *request)
 {
 	struct wlbd_params params = {0};
 	int64_t limit = RUNS_LIMIT;
-	if (wlbd_parameter_number(request, "limit", 0, ROWS_MAX, &limit) != 0)
+	int64_t since_s = 0;
+	if (wlbd_parameter_number(request, "limit", 0, ROWS_MAX, &limit) != 0 ||
+	    wlbd_parameter_number(request, "since", 0, since_max_s, &since_s) != 0)
 		return;
 	wlbd_parameter_add_reader(&params, request);
 	wlbd_params_add_text(&params, wlbd_request_parameter(request, "user"));
 	wlbd_params_add_text(&params, wlbd_request_parameter(request, "state"));
 	wlbd_params_add_integer(&params, limit);
-	ask(request, "select wlb_runs_json($1, $2, $3, $4)", &params);
+	wlbd_params_add_integer_if(&params, since_s > 0, since_s);
+	wlbd_params_add_text(&params, wlbd_request_parameter(request, "model"));
+	wlbd_params_add_text(&params, wlbd_request_parameter(request, "node"));
+	wlbd_params_add_text(&params, wlbd_request_parameter(request, "text"));
+	wlbd_params_add_text(&params, wlbd_request_parameter(request, "sort"));
+	ask(request, "select wlb_runs_json($1, $2, $3, $4, to_timestamp($5::float8), $6, $7, $8, $9)", &params);
 }
 
 void wlbd_get_run(struct wlbd_request *request)
@@ -99,9 +107,11 @@ void wlbd_get_steps(struct wlbd_request *request)
 	int64_t from = 0;
 	int64_t limit = STEPS_LIMIT;
 	int64_t points = 0; /* all */
+	int64_t every = 1;
 	if (wlbd_parameter_number(request, "from", 0, INT64_MAX, &from) != 0 ||
 	    wlbd_parameter_number(request, "limit", 0, ROWS_MAX, &limit) != 0 ||
-	    wlbd_parameter_number(request, "points", 1, POINTS_MAX, &points) != 0)
+	    wlbd_parameter_number(request, "points", 1, POINTS_MAX, &points) != 0 ||
+	    wlbd_parameter_number(request, "every", 1, EVERY_MAX, &every) != 0)
 		return;
 	wlbd_params_add_text(&params, request->run);
 	wlbd_parameter_add_reader(&params, request);
@@ -109,7 +119,8 @@ void wlbd_get_steps(struct wlbd_request *request)
 	wlbd_params_add_integer(&params, limit);
 	wlbd_params_add_integer_if(&params, points > 0, points);
 	wlbd_params_add_integer(&params, request->uid);
-	ask(request, "select wlb_run_steps_json($1, $2, $3, $4, $5, $6)", &params);
+	wlbd_params_add_integer(&params, every);
+	ask(request, "select wlb_run_steps_json($1, $2, $3, $4, $5, $6, $7)", &params);
 }
 
 /* Answers 400 and returns -1 where the parameter is no run's name. */
