@@ -13,6 +13,8 @@ extern const struct wlb_command wlb_command_nodes;
 extern const struct wlb_command wlb_command_top;
 extern const struct wlb_command wlb_command_set;
 extern const struct wlb_command wlb_command_save;
+extern const struct wlb_command wlb_command_tag;
+extern const struct wlb_command wlb_command_note;
 extern const struct wlb_command wlb_command_stacks;
 extern const struct wlb_command wlb_command_flush;
 extern const struct wlb_command wlb_command_db;

@@ -28,6 +28,8 @@ static const struct wlb_command *const commands[] = {
 	&wlb_command_top,
 	&wlb_command_set,
 	&wlb_command_save,
+	&wlb_command_tag,
+	&wlb_command_note,
 	&wlb_command_stacks,
 	&wlb_command_flush,
 	&wlb_command_db,

@@ -248,6 +248,7 @@ begin
 		'faults', wlb_faults_json(r.id),
 		'verdicts', wlb_verdicts_json(r.id),
 		'checkpoints', wlb_checkpoints_json(r.id), 'evaluations', wlb_evaluations_json(r.id), 'events', wlb_events_json(r.id),
+		'tags', wlb_tags_json(r.id), 'notes', wlb_notes_json(r.id),
 		'values', wlb_followed_json(r.id), 'left_out', wlb_left_out_json(r),
 		'dropped', json_build_object('events', r.dropped_events, 'faults', r.dropped_faults,
 			'checkpoints', r.dropped_checkpoints, 'evidence', r.dropped_evidence,
@@ -274,12 +275,13 @@ begin
 end $$;
 
 -- Planned for the values given: a generic plan would read every run when only the user's are requested.
-create function wlb_runs_json(p_uid bigint, p_user text, p_state text, p_limit bigint)
+create function wlb_runs_json(p_uid bigint, p_user text, p_state text, p_limit bigint, p_tag text default null)
 returns json language plpgsql stable set plan_cache_mode to force_custom_plan as $$
 begin
 	return (with page as (
 		select id, alias from runs where (p_uid is null or uid = p_uid) and (p_user is null or user_name = p_user)
-			and (p_state is null or state = p_state) order by id desc limit least(p_limit, 10000)
+			and (p_state is null or state = p_state)
+			and (p_tag is null or id in (select run_id from tags where tag = p_tag)) order by id desc limit least(p_limit, 10000)
 	), listed as (
 		select s.*, page.alias, sum(node_count) over newer as names, sum(s.nodes_bytes) over newer as names_bytes
 		from page join run_summary s on s.run_id = page.id window newer as (order by s.run_id desc)
@@ -293,7 +295,7 @@ begin
 			'layout', wlb_layout_json(s.tp, s.cp, s.pp, s.dp), 'steps_done', s.steps, 'last_step', s.last_step,
 			'step_of_attempt', (select a.step_of_attempt from attempts a where a.run_id = s.run_id order by number desc limit 1),
 			'train_iters', s.train_iters, 'last_loss', wlb_real(s.last_loss), 'tokens_per_s', s.tokens_per_s,
-			'faults', s.faults,
+			'faults', s.faults, 'tags', wlb_tags_json(s.run_id),
 			'steps_missing', (select coalesce(sum(m.last_step - m.first_step + 1), 0) from wlb_steps_missing(s.run_id) m)) as entry
 		from listed s
 	), sized as (

@@ -375,7 +375,7 @@ class Looks(RunTest):
         self.assertIn("Attempts\n", self.cluster.run("wlb", "show", job).stdout)
         self.assertEqual(json.loads(self.cluster.run("wlb", "runs", "--json", "--limit", "1").stdout)["runs"][0]["run_id"],
                          str(job))
-        older = "older runs are not listed; --limit, --user and --state choose others"
+        older = "older runs are not listed; --limit, --user, --state and --tag choose others"
         self.assertNotIn(older, self.cluster.run("wlb", "runs", "--limit", "1").stdout)
         self.cluster.sql("insert into runs (name, job_id, uid, user_name) values ('990', 990, 0, 'root')")
         limited = self.cluster.run("wlb", "runs", "--limit", "1").stdout.splitlines()

@@ -67,13 +67,14 @@ static int print_runs(const json_t *reply, size_t limit)
 	json_array_foreach(runs, i, run) if (i < limit) add_run(&table, run);
 	int rc = wlb_table_print(&table, "", stdout);
 	if (rc == 0 && (json_array_size(runs) > limit || json_integer_value(json_object_get(reply, "left_out")) > 0))
-		puts("older runs are not listed; --limit, --user and --state choose others");
+		puts("older runs are not listed; --limit, --user, --state and --tag choose others");
 	return rc;
 }
 
 struct request {
 	const char *user;
 	const char *state;
+	const char *tag;
 	int limit;
 	bool json;
 };
@@ -91,6 +92,8 @@ static int list_runs(void *values, struct wlb_error *error)
 		wlb_api_query(path, sizeof(path), "user", request->user);
 	if (request->state != NULL)
 		wlb_api_query(path, sizeof(path), "state", request->state);
+	if (request->tag != NULL)
+		wlb_api_query(path, sizeof(path), "tag", request->tag);
 	json_t *reply = wlb_api_get(path, error);
 	if (reply == NULL)
 		return WLB_EXIT_FAILED;
@@ -111,6 +114,7 @@ static const struct wlb_option options[] = {
 	{WLB_OPTION(TEXT, "user", FIELD(user), "NAME", "only this user's runs")},
 	{WLB_OPTION(TEXT, "state", FIELD(state), NULL, "only runs in this state"),
          .choices = "starting|running|restarting|complete|failed|out_of_nodes|cancelled"},
+	{WLB_OPTION(TEXT, "tag", FIELD(tag), "TAG", "only runs with this tag (wlb tag)")},
 	{WLB_OPTION(INT, "limit", FIELD(limit), "N", "at most N runs"), .min = 1, .max = LIMIT_MAX, .initial = "50"},
 	{WLB_OPTION(FLAG, "json", FIELD(json), NULL, "the coordinator's reply as it is")},
 };

@@ -30,6 +30,10 @@ void wlbd_post_end(struct wlbd_request *request);
 /* settings.c */
 void wlbd_post_settings(struct wlbd_request *request);
 
+/* tags.c */
+void wlbd_post_tags(struct wlbd_request *request);
+void wlbd_post_notes(struct wlbd_request *request);
+
 /* attempt_request.c */
 void wlbd_post_attempt(struct wlbd_request *request);
 

@@ -6,6 +6,7 @@ enum {
 	BODY_MAX_BYTES = 1 << 20,
 	RECORDS_MAX_BYTES = 8 << 20,
 	SETTINGS_MAX_BYTES = 4096,
+	TAGS_MAX_BYTES = 32 << 10, /* a note of 4,096 bytes, each escaped, is shorter */
 	STACKS_MAX_BYTES = 256 << 10,
 };
 
@@ -15,6 +16,8 @@ static const struct wlbd_route list[] = {
 	{"POST", "/v1/runs/*/attempts", false, false, BODY_MAX_BYTES, wlbd_post_attempt, false},
 	{"POST", "/v1/runs/*/end", false, false, BODY_MAX_BYTES, wlbd_post_end, false},
 	{"POST", "/v1/runs/*/settings", false, false, SETTINGS_MAX_BYTES, wlbd_post_settings, true},
+	{"POST", "/v1/runs/*/tags", false, false, TAGS_MAX_BYTES, wlbd_post_tags, true},
+	{"POST", "/v1/runs/*/notes", false, false, TAGS_MAX_BYTES, wlbd_post_notes, true},
 	{"POST", "/v1/runs", false, false, BODY_MAX_BYTES, wlbd_post_run, false},
 	{"GET", "/v1/runs", false, false, 0, wlbd_get_runs, false},
 	{"GET", "/v1/runs/*/steps", false, false, 0, wlbd_get_steps, true},

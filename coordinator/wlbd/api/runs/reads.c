@@ -70,7 +70,8 @@ void wlbd_get_runs(struct wlbd_request *request)
 	wlbd_params_add_text(&params, wlbd_request_parameter(request, "user"));
 	wlbd_params_add_text(&params, wlbd_request_parameter(request, "state"));
 	wlbd_params_add_integer(&params, limit);
-	ask(request, "select wlb_runs_json($1, $2, $3, $4)", &params);
+	wlbd_params_add_text(&params, wlbd_request_parameter(request, "tag"));
+	ask(request, "select wlb_runs_json($1, $2, $3, $4, $5)", &params);
 }
 
 void wlbd_get_run(struct wlbd_request *request)
