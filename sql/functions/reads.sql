@@ -133,9 +133,11 @@ begin
 		'verdicts', greatest((select count(*) from verdicts where run_id = r.id) - 200, 0)));
 end $$;
 
-create function wlb_step_json(s steps, p_attempt integer) returns json language sql stable as $$
+create function wlb_step_json(s steps, p_attempt integer, p_tokens_so_far double precision default null)
+returns json language sql stable as $$
 	select json_build_object('step', s.step, 'attempt', p_attempt, 'loss', wlb_real(s.loss),
 		'grad_norm', wlb_real(s.grad_norm), 'lr', wlb_real(s.learning_rate), 'tokens', s.tokens,
+		'tokens_so_far', p_tokens_so_far,
 		'documents', s.documents, 'step_time_s', wlb_real(s.step_time_s), 'tokens_per_s', wlb_real(s.tokens_per_s),
 		'held_tokens', s.held_tokens, 'predicted_imbalance', wlb_real(s.predicted_imbalance),
 		'imbalance', wlb_real(s.imbalance), 'parts', wlb_plain_within(s.parts, 16384),
@@ -186,10 +188,32 @@ create function wlb_sampled_steps(p_run bigint, p_points bigint) returns setof s
 	order by s.step
 $$;
 
+-- The same, each with the tokens of all steps of the run up to it; null where no step says how many it has. They are exact where every step
+-- is sampled. Of a longer run, steps between two samples count as the mean of both, and all are scaled so that the last has the run's sum: as
+-- exact as that wherever the tokens of a step are constant or change evenly, as in a ramp of the batch size.
+create function wlb_sampled_tokens(p_run bigint, p_points bigint) returns table (entry steps, tokens_so_far double precision)
+language plpgsql stable rows 1000 as $$
+declare
+	r runs;
+begin
+	select * into r from runs where id = p_run;
+	return query with sampled as (
+		select s as entry, s.step, coalesce(s.tokens, 0)::numeric as own, s.step - s.span_steps - lag(s.step) over by_step as between,
+			lag(coalesce(s.tokens, 0)::numeric) over by_step as former, count(*) over () = r.steps as is_whole
+		from wlb_sampled_steps(p_run, p_points) as s window by_step as (order by s.step)
+	), summed as (
+		select s.entry, sum(wlb_step_tokens(s.entry) + case when s.is_whole then 0
+			else coalesce(greatest(s.between, 0) * (s.own + s.former) / 2, 0) end) over (order by s.step) as so_far
+		from sampled as s
+	)
+	select s.entry, (s.so_far * r.tokens / nullif(max(s.so_far) over (), 0))::float8 from summed as s;
+end $$;
+
 create function wlb_steps_sample(p_run bigint, p_points bigint) returns json language plpgsql stable as $$
 begin
-	return (select json_build_object('steps', coalesce(json_agg(wlb_step_json(s, a.number) order by s.step), '[]'), 'next', null)
-	from wlb_sampled_steps(p_run, p_points) as s join attempts a on a.id = s.attempt_id);
+	return (select json_build_object('steps', coalesce(json_agg(wlb_step_json(s.entry, a.number, s.tokens_so_far) order by (s.entry).step), '[]'),
+		'next', null)
+	from wlb_sampled_tokens(p_run, p_points) as s join attempts a on a.id = (s.entry).attempt_id);
 end $$;
 
 -- p_points is null for a page, else for a sample.

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """wlb tag, wlb note, wlb compare and wlb query, beside a live wlbd: runs are rows, which no job stands behind."""
+import csv
+import io
 import itertools
+import json
 
 import harness
 import test_wlbd_api
@@ -88,6 +91,99 @@ class Tags(RunsTest):
         self.cluster.sql(f"insert into notes select id, n, 'x', 'root' from runs, generate_series(2, 100) as n where name = '{run}'")
         status, reply = self.note(run, add="one more")
         self.assertEqual((status, "--remove N" in reply["error"]), (409, True), reply)
+
+
+class Compare(RunsTest):
+    def trained_run(self, steps, tokens="1000", loss="10 - so_far / 1e6", **columns):
+        """A run of one attempt. `tokens` of a step s, and its `loss` by the tokens so far, are SQL."""
+        run = self.ended_run(**columns)
+        self.cluster.sql(f"""
+            insert into attempts (run_id, number, uuid, state, nodes, tp, cp, pp, dp, world_size, dtype, device)
+                select id, 1, gen_random_uuid(), 'complete', '{{n1}}', 1, 1, 1, 2, 2, 'float32', 'cpu' from runs where name = '{run}';
+            insert into steps (run_id, step, attempt_id, loss, tokens, step_time_s, tokens_per_s, recorded_at)
+                select r.id, s, a.id, {loss}, own, 0.5, own / 0.5, now()
+                from (select s, own, sum(own) over (order by s) as so_far from (select s, {tokens} as own from generate_series(1, {steps}) as s) x) y,
+                    runs r join attempts a on a.run_id = r.id where r.name = '{run}';
+            update runs set (steps, first_step, last_step, tokens, step_seconds, last_loss) = (select count(*), min(step), max(step),
+                coalesce(sum(s.tokens), 0), sum(s.step_time_s), min(loss) from steps s where run_id = runs.id) where name = '{run}'""")
+        return run
+
+    def compare(self, *words):
+        return json.loads(self.wlb("compare", *words, "--json"))
+
+    def losses(self, report):
+        return [[round(loss["loss"], 6) for loss in run["losses"]] for run in report["runs"]]
+
+    def test_losses_at_equal_tokens(self):
+        """Runs whose loss is a function of tokens, with batches of other sizes: equal at equal tokens, and not at equal steps."""
+        small, large = self.trained_run(400), self.trained_run(150, "4000")
+        report = self.compare(small, large)
+        self.assertEqual((report["by"], report["common"]), ("tokens", 400000))
+        self.assertEqual(self.losses(report), [[9.9, 9.8, 9.7, 9.6]] * 2)
+        self.assertAlmostEqual(report["runs"][0]["losses"][3]["mean"], 9.6195, 6)  # of steps 361 to 400
+        report = self.compare(small, large, "--by", "steps")
+        self.assertEqual((report["by"], report["common"]), ("steps", 150))
+        self.assertEqual(self.losses(report), [[9.963, 9.925, 9.888, 9.85], [9.852, 9.7, 9.552, 9.4]])
+
+    def test_more_steps_than_are_sampled(self):
+        """The tokens of 9,000 steps, constant or rising with each step, are as exact as a sum over all of them."""
+        level, ramp = self.trained_run(9000), self.trained_run(9000, "500 + s / 10")
+        report = self.compare(level, ramp)
+        self.assertEqual(report["common"], min(9000 * 1000, sum(500 + s // 10 for s in range(1, 9001))))
+        self.assertLess(abs(report["runs"][0]["losses"][1]["loss"] - report["runs"][1]["losses"][1]["loss"]), 2e-4)
+
+    def test_a_run_without_tokens(self):
+        """Another trainer may say none: then steps are compared."""
+        told, untold = self.trained_run(40), self.trained_run(30, "null::bigint", "10 - s / 100.0")
+        report = self.compare(told, untold)
+        self.assertEqual((report["by"], report["common"], report["runs"][1]["tokens"]), ("steps", 30, None))
+        self.assertEqual(self.losses(report)[1], [9.93, 9.85, 9.78, 9.7])
+
+    def test_what_differs(self):
+        one = self.trained_run(4, policy="""'{"layout":"auto","spares":1}'""", model="""'{"layers":2,"hidden":64}'""",
+                               seq_length_tokens=256)
+        other = self.trained_run(4, policy="""'{"layout":"auto"}'""", model="""'{"layers":2,"hidden":128}'""", seq_length_tokens=256)
+        self.cluster.sql(f"update attempts set dp = 4 where run_id = (select id from runs where name = '{other}')")
+        self.assertEqual(self.compare(one, other)["differences"], [
+            {"name": "policy.spares", "values": [1, None]}, {"name": "model.hidden", "values": [64, 128]},
+            {"name": "layout.dp", "values": [2, 4]}])
+        text = self.wlb("compare", one, other)
+        self.assertRegex(text, r"\n  model\.hidden +64 +128\n")
+        self.assertNotIn("layers", text)
+        self.assertEqual(self.compare(one, one)["differences"], [])
+
+    def test_csv(self):
+        one, other = self.trained_run(4, policy="""'{"spares":1}'"""), self.trained_run(4)
+        lines = list(csv.DictReader(io.StringIO(self.wlb("compare", one, other, "--csv"))))
+        found = {(line["run"], line["name"], line["at"]): line["value"] for line in lines}
+        self.assertEqual([found[one, name, at] for name, at in (("policy.spares", ""), ("tokens", ""), ("loss", "4000"))],
+                         ["1", "4000", "9.996"])
+        self.assertEqual(found[other, "policy.spares", ""], "")
+
+    def test_names_that_are_no_text(self):
+        evil = "E'\\x1b[2J\\u202e=cmd'"
+        one = self.trained_run(4, job_name=evil, policy="""'{"a\\u001b\\u202e":"\\u009b1m"}'""")
+        other = self.trained_run(4)
+        for words in ((), ("--json",), ("--csv",)):
+            text = self.wlb("compare", one, other, *words)
+            self.assertNotRegex(text.replace("\r\n", "\n"), "[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]")
+
+    def test_what_cannot_be_compared(self):
+        run = self.trained_run(4)
+        self.assertIn("1 run is given: compare needs 2 to 8", self.wlb("compare", run, code=2))
+        self.assertIn("9 runs are given", self.wlb("compare", *[run] * 9, code=2))
+        self.assertIn("no run 999999", self.wlb("compare", run, "999999", code=1))
+        self.assertIn("'x y'", self.wlb("compare", run, "x y", code=2))
+        empty = self.ended_run()
+        self.assertRegex(self.wlb("compare", empty, run), r"\n  last step +- +4\n")
+        self.assertEqual([self.compare(empty, run)[name] for name in ("by", "common")], ["tokens", None])
+
+    def test_lines_fit_the_terminal(self):
+        runs = [self.trained_run(4, policy=f"""'{{"layout":"tp={n},{"x" * 90}"}}'""") for n in range(8)]
+        text = self.wlb("compare", *runs)
+        self.assertLessEqual(max(map(len, text.splitlines())), 72)
+        for mark, run in zip("ABCDEFGH", runs):
+            self.assertIn(f"{mark} {run}", text)
 
 
 if __name__ == "__main__":
