@@ -126,11 +126,24 @@ class Compare(RunsTest):
         self.assertEqual(self.losses(report), [[9.963, 9.925, 9.888, 9.85], [9.852, 9.7, 9.552, 9.4]])
 
     def test_more_steps_than_are_sampled(self):
-        """The tokens of 9,000 steps, constant or rising with each step, are as exact as a sum over all of them."""
-        level, ramp = self.trained_run(9000), self.trained_run(9000, "500 + s / 10")
-        report = self.compare(level, ramp)
-        self.assertEqual(report["common"], min(9000 * 1000, sum(500 + s // 10 for s in range(1, 9001))))
-        self.assertLess(abs(report["runs"][0]["losses"][1]["loss"] - report["runs"][1]["losses"][1]["loss"]), 2e-4)
+        """The tokens up to each of 9,000 steps, constant or rising ever faster, are a sum over all of them to a tenth of a step's."""
+        for tokens, own in (("1000", lambda step: 1000), ("s * s / 10", lambda step: step * step // 10)):
+            status, reply = self.api.call("GET", f"/v1/runs/{self.trained_run(9000, tokens)}/steps?points=2000")
+            sums = list(itertools.accumulate(own(step) for step in range(1, 9001)))
+            self.assertEqual((status, len(reply["steps"])), (200, 2000))
+            for step in reply["steps"]:
+                self.assertLess(abs(step["tokens_so_far"] - sums[step["step"] - 1]), 0.1 * own(9000))
+            self.assertEqual(reply["steps"][-1]["tokens_so_far"], sums[-1])
+
+    def test_steps_that_are_logged_now_and_then(self):
+        """A row stands for the steps before it, too."""
+        run = self.trained_run(6000)
+        self.cluster.sql(f"""
+            delete from steps where run_id = (select id from runs where name = '{run}') and step % 2 = 1;
+            update steps set span_steps = 2 where run_id = (select id from runs where name = '{run}');
+            update runs set steps = 3000, first_step = 2 where name = '{run}'""")
+        for step in self.api.call("GET", f"/v1/runs/{run}/steps?points=2000")[1]["steps"]:
+            self.assertEqual(step["tokens_so_far"], 1000 * step["step"])
 
     def test_a_run_without_tokens(self):
         """Another trainer may say none: then steps are compared."""
@@ -162,7 +175,7 @@ class Compare(RunsTest):
 
     def test_names_that_are_no_text(self):
         evil = "E'\\x1b[2J\\u202e=cmd'"
-        one = self.trained_run(4, job_name=evil, policy="""'{"a\\u001b\\u202e":"\\u009b1m"}'""")
+        one = self.trained_run(4, job_name=evil, policy="""'{"a\\u001b\\u202e":"\\u009b1m","b":[{"\\u001b":1}]}'""")
         other = self.trained_run(4)
         for words in ((), ("--json",), ("--csv",)):
             text = self.wlb("compare", one, other, *words)

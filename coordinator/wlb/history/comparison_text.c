@@ -11,7 +11,7 @@
 #include "coordinator/wlb/output/reply_fields.h"
 #include "coordinator/wlb/output/time_format.h"
 
-enum { PLOT_ROWS = 12, PLOT_MARGIN = 12, VALUE_BYTES = 512, NAME_BYTES = 512 };
+enum { PLOT_ROWS = 12, PLOT_MARGIN = 12, VALUE_BYTES = 512 };
 
 /* ---- values as texts ------------------------------------------------------------------------------------------- */
 
@@ -63,7 +63,7 @@ static void show_bytes(const json_t *value, char *text, size_t size)
 	wlb_bytes_format((int64_t)fmin(json_number_value(value), 1e18), text, size);
 }
 
-/* A setting, of any type. */
+/* A setting, of any type; wlb_make_printable leaves the names of members as they are. */
 static void show_setting(const json_t *value, char *text, size_t size)
 {
 	char *json = json_is_string(value) ? NULL
@@ -159,11 +159,9 @@ static int print_differences(struct wlb_sides sides, const json_t *report, int c
 	json_array_foreach(json_object_get(report, "differences"), i, entry)
 	{
 		const json_t *values[WLB_COMPARED_MAX];
-		char name[NAME_BYTES];
 		for (int side = 0; side < sides.count; side++)
 			values[side] = json_array_get(json_object_get(entry, "values"), (size_t)side);
-		wlb_text_show(name, sizeof(name), wlb_field_text(entry, "name", "?"));
-		add_row(&sides, name, values, show_setting);
+		add_row(&sides, wlb_field_text(entry, "name", "?"), values, show_setting);
 	}
 	fputs(sides.row_count > 0 ? "\nSettings that differ\n" : "\nNo setting differs\n", out);
 	return wlb_sides_print(&sides, columns, out);
