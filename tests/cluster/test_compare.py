@@ -175,7 +175,7 @@ class Compare(RunsTest):
 
     def test_names_that_are_no_text(self):
         evil = "E'\\x1b[2J\\u202e=cmd'"
-        one = self.trained_run(4, job_name=evil, policy="""'{"a\\u001b\\u202e":"\\u009b1m","b":[{"\\u001b":1}]}'""")
+        one = self.trained_run(4, job_name=evil, policy="""'{"a\\u001b\\u202e":"\\u009b1m","b":[{"\\u202e":1}]}'""")
         other = self.trained_run(4)
         for words in ((), ("--json",), ("--csv",)):
             text = self.wlb("compare", one, other, *words)
