@@ -60,7 +60,7 @@ static void write_value(const json_t *value, FILE *out)
 			write_value(element, out);
 		}
 	} else if (value != NULL && !json_is_null(value)) {
-		char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_PRESERVE_ORDER);
+		char *text = wlb_printable_json(value, JSON_ENCODE_ANY | JSON_COMPACT); /* names of members, too */
 		fputs(text != NULL ? text : "", out);
 		free(text);
 	}
