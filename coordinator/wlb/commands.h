@@ -8,6 +8,7 @@ extern const struct wlb_command wlb_command_run;
 extern const struct wlb_command wlb_command_runs;
 extern const struct wlb_command wlb_command_show;
 extern const struct wlb_command wlb_command_compare;
+extern const struct wlb_command wlb_command_query;
 extern const struct wlb_command wlb_command_faults;
 extern const struct wlb_command wlb_command_logs;
 extern const struct wlb_command wlb_command_nodes;

@@ -4,6 +4,11 @@ import csv
 import io
 import itertools
 import json
+import os
+import pathlib
+import signal
+import threading
+import time
 
 import harness
 import test_wlbd_api
@@ -197,6 +202,145 @@ class Compare(RunsTest):
         self.assertLessEqual(max(map(len, text.splitlines())), 72)
         for mark, run in zip("ABCDEFGH", runs):
             self.assertIn(f"{mark} {run}", text)
+
+
+class Query(RunsTest):
+    endless = "select count(*) from generate_series(1, 100000) a, generate_series(1, 100000) b"
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.cluster.sql("create role reader login; grant usage on schema wlb_code to reader; grant select on all tables in schema wlb_code to reader")
+        cls.settings = (cls.cluster.dir / "etc/wlbd.conf").read_text(encoding="utf-8")
+        cls.restart_with("reader")
+
+    @classmethod
+    def restart_with(cls, role, more=""):
+        env = cls.cluster.env
+        database = f"query_database = host={env['PGHOST']} dbname={env['PGDATABASE']} user={role}\n" if role else ""
+        (cls.cluster.dir / "etc/wlbd.conf").write_text(cls.settings, encoding="utf-8")
+        cls.restart_wlbd("database_timeout_ms = 500\n" + database + more)
+
+    def query(self, sql, uid=NOBODY):
+        return self.api.call("POST", "/v1/query", {"sql": sql}, uid)
+
+    def rows(self, sql):
+        status, reply = self.query(sql)
+        self.assertEqual(status, 200, reply)
+        return reply["rows"]
+
+    def refused(self, sql, word, statuses=(400,)):
+        status, reply = self.query(sql)
+        self.assertIn(status, statuses, f"{sql}: {reply}")
+        self.assertIn(word, reply["error"], sql)
+
+    def test_rows_of_views(self):
+        one, other = self.ended_run(last_loss="2.5"), self.ended_run(job_name="E'\\u202e\\x1bx'")
+        where = f"from run_summary where run in ('{one}', '{other}') order by run"
+        status, reply = self.query(f"select run, state, last_loss, nodes {where} -- by run\n;")
+        self.assertEqual((status, reply), (200, {"columns": ["run", "state", "last_loss", "nodes"], "is_cut": False,
+                                                 "rows": [[one, "complete", 2.5, None], [other, "complete", None, None]]}))
+        self.assertEqual(self.wlb("query", f"select run, last_loss as loss {where}"), f"run   loss\n{one}   2.5\n{other}      \n")
+        self.assertEqual(self.wlb("query", f"select run, run as \"a.b\", last_loss {where}", "--csv"),
+                         f"run,a.b,last_loss\n{one},{one},2.5\n{other},{other},\n")
+        self.assertIn(f"run: {one}\nstate: complete\nrepeat:\n  xxx", self.wlb("query", f"select run, state, repeat('x', 90) {where}"))
+        for words in ((), ("--json",), ("--csv",)):
+            text = self.wlb("query", f"select job_name, job_name as \"\u202e\" {where}", *words)
+            self.assertNotRegex(text, "[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]")
+        self.assertEqual(self.wlb("query", "select run from run_summary where false"), "no rows\n")
+
+    def test_values_of_all_types(self):
+        """What a reader of JSON refuses comes as text, or as null."""
+        self.assertEqual(self.rows("select 1, 1.5, true, null, '1e400'::json, 10::numeric ^ 30, 'NaN'::float8, array[1, 2], 9007199254740993, "
+                                   "1e308::float8, '[\"\\u0000\"]'::json, avg(x), interval '90 s', '{\"a\":1}'::jsonb from (values (1), (2)) as v (x)"),
+                         [[1, 1.5, True, None, "1e400", "1" + "0" * 30 + ".0000000000000000", "NaN", [1, 2], 9007199254740993, "1e+308",
+                           '["\\u0000"]', 1.5, "00:01:30", {"a": 1}]])
+
+    def test_a_query_is_one_select(self):
+        run = self.ended_run()
+        for sql in ("delete from runs", "select 1; delete from runs", "set role postgres", "reset role", "begin", "commit",
+                    "set statement_timeout = 0", "set session authorization default", "do $$ begin end $$", "listen x", "notify x",
+                    "copy run_summary to stdout", "copy (select 1) to program 'touch /tmp/x'", "lock runs", "explain analyze select 1",
+                    "create temp table t (x int)", "create table t as select 1", "select 1 into t", "vacuum", "checkpoint", "", ";", "-- x",
+                    "with x as (delete from runs returning id) select * from x", "select * from run_summary for update",
+                    "select 1) as q(c0)) as r union all (select 'x' from (select (select 1", "select 1 /*", "select $1", "prepare p as select 1",
+                    "declare c cursor for select 1", "select from run_summary", "table runs", "select * from runs", "select * from attempts",
+                    f"select {', '.join(['1'] * 101)}", "select 1/0", "show all", "call x()", "discard all", "deallocate all"):
+            status, reply = self.query(sql)
+            self.assertIn(status, (400, 503) if sql in ("", ";", "-- x") else (400,), f"{sql}: {reply}")
+        self.assertEqual(self.rows(f"select count(*) from run_summary where run = '{run}'"), [[1]])
+
+    def test_functions_with_side_effects(self):
+        """A login may call them: in a select they would take the lock of wlbd, wait, write to disk, end other sessions, change settings."""
+        for call in ("pg_sleep(1)", "PG_SLEEP(1)", "\"pg_sleep\"(1)", "pg_catalog.pg_sleep(1)", "pg_advisory_lock(x'574c43'::bigint)",
+                     "pg_try_advisory_lock(1)", "pg_notify('x', 'y')", "set_config('statement_timeout', '0', false)", "lo_creat(-1)",
+                     "lo_from_bytea(0, 'x')", "pg_terminate_backend(1)", "pg_read_file('/etc/passwd')", "pg_ls_dir('/')",
+                     "query_to_xml('select pg_sleep(1)', true, true, '')", "nextval('x')", "wlb_run_tag('1', null, 0, '[]', '[]')",
+                     "wlb_code.wlb_run_tag('1', null, 0, '[]', '[]')", "pg_backend_pid()", "ts_stat('select 1')"):
+            self.refused(f"select {call}", "cannot be in a query")
+        for sql in ("select query from pg_stat_activity", "select * from pg_locks", "select U&\"pg\\005fsleep\"(1)", "select 1 where 'pg_sleep' = 'x'"):
+            self.refused(sql, "cannot be in a query")
+        self.assertLess(self.rows("select random()")[0][0], 1)
+
+    def test_bounds(self):
+        status, reply = self.query("select n from generate_series(1, 1000000) as n")
+        self.assertEqual((status, len(reply["rows"]), reply["rows"][-1], reply["is_cut"]), (200, 10000, [10000], True))
+        status, reply = self.query("select repeat('x', 100000) from generate_series(1, 1000)")
+        self.assertEqual((status, len(reply["rows"]), reply["is_cut"]), (200, 83, True))
+        status, reply = self.query("select n, repeat('x', n * 1000000) from generate_series(1, 3) as n")
+        self.assertEqual((status, len(reply["rows"]), reply["is_cut"]), (200, 1, True))
+        self.assertIn("only the first 10000 rows are here", self.cluster.run("wlb", "query", "select generate_series(1, 10001)").stderr)
+        self.refused("x" * 16385, "16384 bytes")
+
+    def test_time_is_bounded(self):
+        """wlbd cancels it, and nothing of it goes on; meanwhile the user asks nothing else, and others do."""
+        began, replies = time.monotonic(), []
+        asking = threading.Thread(target=lambda: replies.append(self.query(self.endless)))
+        asking.start()
+        harness.wait_for("the query", lambda: self.cluster.sql("select 1 from pg_stat_activity where usename = 'reader' and state = 'active'"), 5)
+        status, reply = self.query("select 1")
+        self.assertEqual((status, "under way" in reply["error"]), (503, True), reply)
+        self.assertEqual(self.query("select 1", NOBODY - 1)[0], 200)
+        asking.join()
+        self.assertEqual((replies[0][0], "than 2 s" in replies[0][1]["error"] or "timeout" in replies[0][1]["error"]), (503, True), replies)
+        self.assertGreater(time.monotonic() - began, 1.9)
+        self.assertEqual(self.cluster.sql("select count(*) from pg_stat_activity where usename = 'reader'"), [["0"]])
+        self.assertEqual(self.rows("select 1"), [[1]])
+
+    def test_where_it_is_refused(self):
+        try:
+            for role, more, word in ((None, "", "query_database in wlbd.conf"), ("reader", "private_data = yes\n", "private_data")):
+                self.restart_with(role, more)
+                for uid in (0, NOBODY):
+                    status, reply = self.query("select 1", uid)
+                    self.assertEqual((status, word in reply["error"]), (403, True), reply)
+        finally:
+            self.restart_with("reader")
+
+    def test_a_login_that_can_do_more(self):
+        for more, less, word in (("grant insert on runs to reader", "revoke insert on runs from reader", "can use public.runs"),
+                                 ("grant select (id) on runs to reader", "revoke select (id) on runs from reader", "can use public.runs"),
+                                 ("grant update on run_summary to public", "revoke update on run_summary from public", "can use wlb_code.run_summary"),
+                                 ("alter role reader superuser", "alter role reader nosuperuser", "is a superuser"),
+                                 ("grant pg_read_all_data to reader", "revoke pg_read_all_data from reader", "is a member of another role"),
+                                 ("alter role reader nologin", "alter role reader login", "cannot connect")):
+            self.cluster.sql(more)
+            try:
+                self.refused("select 1", word, (503,))
+            finally:
+                self.cluster.sql(less)
+        self.assertEqual(self.rows("select 1"), [[1]])
+
+    def test_wlbd_ends_while_a_query_runs(self):
+        asking = threading.Thread(target=self.cluster.run, args=("wlb", "query", self.endless), kwargs={"check": False})
+        asking.start()
+        harness.wait_for("the query", lambda: self.cluster.sql("select 1 from pg_stat_activity where usename = 'reader' and state = 'active'"), 5)
+        pid, = (pid for pid in self.cluster.processes("wlbd") if pathlib.Path(f"/proc/{pid}/comm").read_text(encoding="utf-8") == "wlbd\n")
+        os.kill(pid, signal.SIGTERM)
+        harness.wait_for("the end of wlbd", lambda: not pathlib.Path(f"/proc/{pid}").exists(), 10)
+        asking.join()
+        self.assertEqual(self.cluster.sql("select count(*) from pg_stat_activity where usename = 'reader'"), [["0"]])
+        self.cluster.verb("start-wlbd")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,9 @@ void wlbd_get_steps(struct wlbd_request *request);
 void wlbd_get_ranks(struct wlbd_request *request);
 void wlbd_get_faults(struct wlbd_request *request);
 
+/* queries.c */
+void wlbd_post_query(struct wlbd_request *request);
+
 /* calibrations.c */
 void wlbd_post_calibration(struct wlbd_request *request);
 void wlbd_get_calibration(struct wlbd_request *request);
