@@ -8,7 +8,6 @@ import os
 import pathlib
 import signal
 import threading
-import time
 
 import harness
 import test_wlbd_api
@@ -294,7 +293,7 @@ class Query(RunsTest):
 
     def test_time_is_bounded(self):
         """wlbd cancels it, and nothing of it goes on; meanwhile the user asks nothing else, and others do."""
-        began, replies = time.monotonic(), []
+        replies = []
         asking = threading.Thread(target=lambda: replies.append(self.query(self.endless)))
         asking.start()
         harness.wait_for("the query", lambda: self.cluster.sql("select 1 from pg_stat_activity where usename = 'reader' and state = 'active'"), 5)
@@ -302,8 +301,7 @@ class Query(RunsTest):
         self.assertEqual((status, "under way" in reply["error"]), (503, True), reply)
         self.assertEqual(self.query("select 1", NOBODY - 1)[0], 200)
         asking.join()
-        self.assertEqual((replies[0][0], "than 2 s" in replies[0][1]["error"] or "timeout" in replies[0][1]["error"]), (503, True), replies)
-        self.assertGreater(time.monotonic() - began, 1.9)
+        self.assertEqual((replies[0][0], "longer than 2 s" in replies[0][1]["error"]), (503, True), replies)
         self.assertEqual(self.cluster.sql("select count(*) from pg_stat_activity where usename = 'reader'"), [["0"]])
         self.assertEqual(self.rows("select 1"), [[1]])
 

@@ -27,8 +27,8 @@ struct session {
 	bool is_cut;
 };
 
-/* Settings of the session, and a transaction that the rest is in. lock_timeout: views wait for nothing but a migration.
- */
+/* Settings of the session, and a transaction that the rest is in. The server's own limit is for a wlbd that is killed
+ * meanwhile. */
 static const char begin_sql[] =
 	"set statement_timeout = %d; set lock_timeout = 2000; set jit = off; set max_parallel_workers_per_gather = 0; "
 	"set work_mem = '16MB'; set client_encoding = 'UTF8'; begin read only";
@@ -162,7 +162,7 @@ static PGresult *last_result(struct session *s, int was_sent)
 static int begin(struct session *s)
 {
 	char sql[512];
-	snprintf(sql, sizeof(sql), begin_sql, s->query->limit_ms);
+	snprintf(sql, sizeof(sql), begin_sql, s->query->limit_ms + CANCEL_MS);
 	PGresult *result = last_result(s, PQsendQuery(s->connection, sql));
 	PQclear(result);
 	return result != NULL ? 0 : -1;

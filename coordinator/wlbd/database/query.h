@@ -7,7 +7,7 @@
  * - Words that name functions with side effects, functions that are not PostgreSQL's own, and its catalogs are refused:
  *   any login may call pg_sleep, take advisory locks, and end the statements of its own sessions.
  * - Rows are cut by the server, and counted here; this process holds WLBD_QUERY_BYTES_MAX and one row.
- * - The clock of this process ends it, and the server's own limit.
+ * - The clock of this process ends it; the server's own limit does so later.
  * It can take memory of the server for as long as it runs.
  */
 #ifndef COORDINATOR_WLBD_DATABASE_QUERY_H
