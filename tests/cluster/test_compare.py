@@ -33,7 +33,7 @@ class RunsTest(test_wlbd_api.ApiTest):
         return result.stderr if code else result.stdout
 
 
-class Tags(RunsTest):
+class Tags:
     def tag(self, run, uid=0, **body):
         return self.api.call("POST", f"/v1/runs/{run}/tags", body, uid)
 
@@ -97,7 +97,7 @@ class Tags(RunsTest):
         self.assertEqual((status, "--remove N" in reply["error"]), (409, True), reply)
 
 
-class Compare(RunsTest):
+class Compare:
     def trained_run(self, steps, tokens="1000", loss="10 - so_far / 1e6", **columns):
         """A run of one attempt. `tokens` of a step s, and its `loss` by the tokens so far, are SQL."""
         run = self.ended_run(**columns)
@@ -203,7 +203,7 @@ class Compare(RunsTest):
             self.assertIn(f"{mark} {run}", text)
 
 
-class Query(RunsTest):
+class Query:
     endless = "select count(*) from generate_series(1, 100000) a, generate_series(1, 100000) b"
 
     @classmethod
@@ -339,6 +339,10 @@ class Query(RunsTest):
         asking.join()
         self.assertEqual(self.cluster.sql("select count(*) from pg_stat_activity where usename = 'reader'"), [["0"]])
         self.cluster.verb("start-wlbd")
+
+
+class Runs(Tags, Compare, Query, RunsTest):
+    """All of them beside one cluster."""
 
 
 if __name__ == "__main__":
