@@ -383,6 +383,14 @@ ALTER TABLE public.node_checks ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY 
     NO MAXVALUE
     CACHE 1
 );
+CREATE TABLE public.notes (
+    run_id bigint NOT NULL,
+    number integer NOT NULL,
+    note text NOT NULL,
+    written_by text NOT NULL,
+    written_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT notes_note_check CHECK (((note <> ''::text) AND (octet_length(note) <= 4096)))
+);
 CREATE TABLE public.queue_waits (
     id bigint NOT NULL,
     run_id bigint NOT NULL,
@@ -488,6 +496,13 @@ ALTER TABLE public.suspensions ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY 
     NO MAXVALUE
     CACHE 1
 );
+CREATE TABLE public.tags (
+    run_id bigint NOT NULL,
+    tag text NOT NULL COLLATE pg_catalog."C",
+    set_by text NOT NULL,
+    set_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT tags_tag_check CHECK ((tag ~ '^[A-Za-z0-9][A-Za-z0-9._:/=+-]{0,63}$'::text))
+);
 ALTER TABLE public.verdicts ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME public.verdicts_id_seq
     START WITH 1
@@ -524,6 +539,8 @@ ALTER TABLE ONLY public.followed_values
     ADD CONSTRAINT followed_values_pkey PRIMARY KEY (attempt_id, name, is_of_attempt, step);
 ALTER TABLE ONLY public.node_checks
     ADD CONSTRAINT node_checks_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.notes
+    ADD CONSTRAINT notes_pkey PRIMARY KEY (run_id, number);
 ALTER TABLE ONLY public.queue_waits
     ADD CONSTRAINT queue_waits_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.rank_map
@@ -546,6 +563,8 @@ ALTER TABLE ONLY public.steps
     ADD CONSTRAINT steps_pkey PRIMARY KEY (run_id, step);
 ALTER TABLE ONLY public.suspensions
     ADD CONSTRAINT suspensions_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.tags
+    ADD CONSTRAINT tags_pkey PRIMARY KEY (run_id, tag);
 ALTER TABLE ONLY public.verdicts
     ADD CONSTRAINT verdicts_attempt_id_watcher_number_key UNIQUE (attempt_id, watcher, number);
 ALTER TABLE ONLY public.verdicts
@@ -592,6 +611,7 @@ CREATE INDEX steps_superseded_attempt_id_step_idx ON public.steps_superseded USI
 CREATE INDEX steps_superseded_run_id_recorded_at_idx ON public.steps_superseded USING btree (run_id, recorded_at);
 CREATE INDEX steps_superseded_run_id_step_idx ON public.steps_superseded USING btree (run_id, step);
 CREATE INDEX suspensions_run_id_id_idx ON public.suspensions USING btree (run_id, id);
+CREATE INDEX tags_tag_run_id_idx ON public.tags USING btree (tag, run_id);
 CREATE INDEX verdicts_found_at_id_idx ON public.verdicts USING btree (found_at, id);
 CREATE INDEX verdicts_nodes_idx ON public.verdicts USING gin (nodes);
 CREATE INDEX verdicts_run_id_id_idx ON public.verdicts USING btree (run_id, id);
@@ -632,6 +652,8 @@ ALTER TABLE ONLY public.followed_names
     ADD CONSTRAINT followed_names_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.runs(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.followed_values
     ADD CONSTRAINT followed_values_attempt_id_fkey FOREIGN KEY (attempt_id) REFERENCES public.attempts(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.notes
+    ADD CONSTRAINT notes_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.runs(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.queue_waits
     ADD CONSTRAINT queue_waits_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.runs(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.rank_map
@@ -654,6 +676,8 @@ ALTER TABLE ONLY public.steps_superseded
     ADD CONSTRAINT steps_superseded_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.runs(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.suspensions
     ADD CONSTRAINT suspensions_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.runs(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.tags
+    ADD CONSTRAINT tags_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.runs(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.verdicts
     ADD CONSTRAINT verdicts_attempt_id_fkey FOREIGN KEY (attempt_id) REFERENCES public.attempts(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.verdicts

@@ -37,6 +37,7 @@ struct key {
 static const struct key keys[] = {
 	{"listen", LISTEN, FIELD(listen), 0, 0, "127.0.0.1:8642"},
 	{"database", CONNINFO, FIELD(database), 0, 0, "dbname=wlb"},
+	{"query_database", CONNINFO, FIELD(query_database), 0, 0, ""},
 	{"munge_socket", SOCKET_PATH, FIELD(munge_socket), 0, 0, ""},
 	{"private_data", YES_NO, FIELD(private_data), 0, 0, "no"},
 	{"avoid_nodes", YES_NO, FIELD(avoid_nodes), 0, 0, "yes"},
@@ -266,7 +267,8 @@ int wlbd_config_check_readers(const char *path, const struct wlbd_config *config
                               struct wlb_error *warning)
 {
 	struct stat file;
-	if (!wlb_conninfo_has_secret(config->database) || stat(path, &file) != 0 ||
+	bool has_secret = wlb_conninfo_has_secret(config->database) || wlb_conninfo_has_secret(config->query_database);
+	if (!has_secret || stat(path, &file) != 0 ||
 	    ((file.st_mode & (S_IRWXG | S_IRWXO)) == 0 && (file.st_uid == 0 || file.st_uid == account)))
 		return 0;
 	return wlb_fail(

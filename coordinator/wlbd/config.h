@@ -30,6 +30,8 @@ struct wlbd_config {
 	int job_poll_ms;        /* between questions to Slurm about the jobs of open runs */
 	int back_off_ms;        /* before an attempt that follows one without a new step */
 	int request_timeout_ms; /* the longest time from one complete request of a connection to the next */
+	/* As `database`, of a login that can select from the views alone; "": users ask no queries. */
+	char query_database[1024];
 	struct wlb_on_fault on_fault; /* what is done about faults, where a run's user says nothing else */
 };
 

@@ -46,6 +46,7 @@ struct wlbd {
 	struct wlbd_db_pool *changes;             /* of runs, that requests make (run_change.h) */
 	struct wlbd_db_pool *deliveries;          /* of records */
 	struct wlbd_db_pool *reads;               /* for GET requests, whose statements may take longer */
+	struct wlbd_queries *queries;             /* statements of users, on connections of another login */
 	struct wlbd_outbox *outbox;               /* what wlbd found out and PostgreSQL has not stored yet */
 	struct wlbd_thread_pool *auth;            /* threads that call munged */
 	struct wlbd_thread_pool *bodies;          /* one thread: hashes and parses long bodies */

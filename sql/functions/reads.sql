@@ -145,9 +145,11 @@ begin
 		'verdicts', greatest((select count(*) from verdicts where run_id = r.id) - 200, 0)));
 end $$;
 
-create function wlb_step_json(s steps, p_attempt integer) returns json language sql stable as $$
+create function wlb_step_json(s steps, p_attempt integer, p_tokens_so_far double precision default null)
+returns json language sql stable as $$
 	select json_build_object('step', s.step, 'attempt', p_attempt, 'loss', wlb_real(s.loss),
 		'grad_norm', wlb_real(s.grad_norm), 'lr', wlb_real(s.learning_rate), 'tokens', s.tokens,
+		'tokens_so_far', p_tokens_so_far,
 		'documents', s.documents, 'step_time_s', wlb_real(s.step_time_s), 'tokens_per_s', wlb_real(s.tokens_per_s),
 		'held_tokens', s.held_tokens, 'predicted_imbalance', wlb_real(s.predicted_imbalance),
 		'imbalance', wlb_real(s.imbalance), 'parts', wlb_plain_within(s.parts, 16384),
@@ -223,10 +225,32 @@ create function wlb_sampled_steps(p_run bigint, p_points bigint) returns setof s
 	order by s.step
 $$;
 
+-- The same, each with the tokens of all steps of the run up to it; null where no step says how many it has. They are exact where every step
+-- is sampled. Of a longer run, steps between two samples count as the mean of both, and all are scaled so that the last has the run's sum: as
+-- exact as that wherever the tokens of a step are constant or change evenly, as in a ramp of the batch size.
+create function wlb_sampled_tokens(p_run bigint, p_points bigint) returns table (entry steps, tokens_so_far double precision)
+language plpgsql stable rows 1000 as $$
+declare
+	r runs;
+begin
+	select * into r from runs where id = p_run;
+	return query with sampled as (
+		select s as entry, s.step, coalesce(s.tokens, 0)::numeric as own, s.step - s.span_steps - lag(s.step) over by_step as between,
+			lag(coalesce(s.tokens, 0)::numeric) over by_step as former, count(*) over () = r.steps as is_whole
+		from wlb_sampled_steps(p_run, p_points) as s window by_step as (order by s.step)
+	), summed as (
+		select s.entry, sum(wlb_step_tokens(s.entry) + case when s.is_whole then 0
+			else coalesce(greatest(s.between, 0) * (s.own + s.former) / 2, 0) end) over (order by s.step) as so_far
+		from sampled as s
+	)
+	select s.entry, (s.so_far * r.tokens / nullif(max(s.so_far) over (), 0))::float8 from summed as s;
+end $$;
+
 create function wlb_steps_sample(p_run bigint, p_points bigint) returns json language plpgsql stable as $$
 begin
-	return (select json_build_object('steps', coalesce(json_agg(wlb_step_json(s, a.number) order by s.step), '[]'), 'next', null)
-	from wlb_sampled_steps(p_run, p_points) as s join attempts a on a.id = s.attempt_id);
+	return (select json_build_object('steps', coalesce(json_agg(wlb_step_json(s.entry, a.number, s.tokens_so_far) order by (s.entry).step), '[]'),
+		'next', null)
+	from wlb_sampled_tokens(p_run, p_points) as s join attempts a on a.id = (s.entry).attempt_id);
 end $$;
 
 -- p_points is null for a page, else for a sample.
@@ -286,6 +310,7 @@ begin
 		'faults', wlb_faults_json(r.id),
 		'verdicts', wlb_verdicts_json(r.id),
 		'checkpoints', wlb_checkpoints_json(r.id), 'evaluations', wlb_evaluations_json(r.id), 'events', wlb_events_json(r.id),
+		'tags', wlb_tags_json(r.id), 'notes', wlb_notes_json(r.id),
 		'values', wlb_followed_json(r.id), 'left_out', wlb_left_out_json(r),
 		'dropped', json_build_object('events', r.dropped_events, 'faults', r.dropped_faults,
 			'checkpoints', r.dropped_checkpoints, 'evidence', r.dropped_evidence,
@@ -337,7 +362,7 @@ end $$;
 -- value last; null: the newest first.
 -- Planned for the values given: a generic plan would read every run when only the user's are requested.
 create function wlb_runs_json(p_uid bigint, p_user text, p_state text, p_limit bigint, p_since timestamptz default null,
-	p_model text default null, p_node text default null, p_text text default null, p_order text default null)
+	p_model text default null, p_node text default null, p_text text default null, p_tag text default null, p_order text default null)
 returns json language plpgsql stable set plan_cache_mode to force_custom_plan as $$
 declare
 	is_reverse boolean := coalesce(starts_with(p_order, '-'), false);
@@ -362,6 +387,7 @@ begin
 			and (p_state is null or state = p_state) and (p_since is null or ended_at is null or ended_at >= p_since)
 			and (p_text is null or strpos(lower(job_name), lower(p_text)) > 0)
 			and (p_model is null or wlb_model_is_called(r.model, r.policy, p_model))
+			and (p_tag is null or id in (select run_id from tags where tag = p_tag))
 			and (p_node is null or exists (select from attempts where run_id = r.id and p_node = any (nodes)))
 	), page as (
 		select *, row_number() over () as place from (
@@ -389,7 +415,7 @@ begin
 			'memory_bytes', s.memory_bytes, 'mfu', wlb_attempt_mfu(s.attempt_id, s.plan),
 			'model_type', left(s.model->>'model_type', 256), 'parameters', wlb_part(s.model, 'parameters'),
 			'model_path', left(s.policy->>'model', 4096), 'seq_length', s.seq_length_tokens, 'global_batch_size', s.global_batch_size,
-			'faults', s.faults,
+			'faults', s.faults, 'tags', wlb_tags_json(s.run_id),
 			'steps_missing', (select coalesce(sum(m.last_step - m.first_step + 1), 0) from wlb_steps_missing(s.run_id) m)) as entry
 		from listed s
 	), sized as (

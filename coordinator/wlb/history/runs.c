@@ -16,7 +16,7 @@
 enum { LIMIT_MAX = 10000 }; /* of the coordinator, too */
 
 struct request {
-	const char *user, *state, *model, *node, *text, *since;
+	const char *user, *state, *model, *node, *text, *tag, *since;
 	const char *order;
 	const char *columns;
 	int limit;
@@ -28,7 +28,8 @@ static int make_path(const struct request *request, char *path, size_t size, str
 	const struct {
 		const char *name, *value;
 	} parameters[] = {{"user", request->user}, {"state", request->state}, {"model", request->model},
-	                  {"node", request->node}, {"text", request->text},   {"sort", request->order}};
+	                  {"node", request->node}, {"text", request->text},   {"tag", request->tag},
+	                  {"sort", request->order}};
 	char number[32];
 	time_t since;
 	bool is_table = !request->json && !request->csv;
@@ -107,6 +108,7 @@ static const struct wlb_option options[] = {
                     "by " WLB_RUN_ORDERS)},
 	{WLB_OPTION(TEXT, "columns", FIELD(columns), "COLUMN,...",
                     "these columns of the table and of --csv: " WLB_RUN_COLUMNS)},
+	{WLB_OPTION(TEXT, "tag", FIELD(tag), "TAG", "only runs with this tag (wlb tag)")},
 	{WLB_OPTION(INT, "limit", FIELD(limit), "N", "at most N runs"), .min = 1, .max = LIMIT_MAX, .initial = "50"},
 	{WLB_OPTION(FLAG, "json", FIELD(json), NULL, "the coordinator's reply as it is")},
 	{WLB_OPTION(FLAG, "csv", FIELD(csv), NULL, "a line for each run, of all columns or those of --columns")},

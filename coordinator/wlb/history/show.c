@@ -17,6 +17,7 @@
 #include "coordinator/wlb/history/show_sections.h"
 #include "coordinator/wlb/history/standstills.h"
 #include "coordinator/wlb/history/steps.h"
+#include "coordinator/wlb/history/tags.h"
 #include "coordinator/wlb/history/time_lost.h"
 #include "coordinator/wlb/history/why_layout.h"
 #include "coordinator/wlb/output/reply_fields.h"
@@ -60,6 +61,7 @@ static int print_tables(const char *name, const json_t *run)
 {
 	int rc = wlb_show_summary(run);
 	if (rc == 0) {
+		wlb_show_tags(run, stdout);
 		wlb_show_save_interval(run, stdout);
 		print_stacks(name);
 	}

@@ -14,6 +14,9 @@ void wlbd_get_steps(struct wlbd_request *request);
 void wlbd_get_ranks(struct wlbd_request *request);
 void wlbd_get_faults(struct wlbd_request *request);
 
+/* queries.c */
+void wlbd_post_query(struct wlbd_request *request);
+
 /* calibrations.c */
 void wlbd_post_calibration(struct wlbd_request *request);
 void wlbd_get_calibration(struct wlbd_request *request);
@@ -29,6 +32,10 @@ void wlbd_post_end(struct wlbd_request *request);
 
 /* settings.c */
 void wlbd_post_settings(struct wlbd_request *request);
+
+/* tags.c */
+void wlbd_post_tags(struct wlbd_request *request);
+void wlbd_post_notes(struct wlbd_request *request);
 
 /* attempt_request.c */
 void wlbd_post_attempt(struct wlbd_request *request);

@@ -6,7 +6,9 @@ enum {
 	BODY_MAX_BYTES = 1 << 20,
 	RECORDS_MAX_BYTES = 8 << 20,
 	SETTINGS_MAX_BYTES = 4096,
+	TAGS_MAX_BYTES = 32 << 10, /* a note of 4,096 bytes, each escaped, is shorter */
 	STACKS_MAX_BYTES = 256 << 10,
+	QUERY_MAX_BYTES = 128 << 10, /* of a statement of 16 KiB, each byte escaped */
 };
 
 static const struct wlbd_route list[] = {
@@ -15,6 +17,8 @@ static const struct wlbd_route list[] = {
 	{"POST", "/v1/runs/*/attempts", false, false, BODY_MAX_BYTES, wlbd_post_attempt, false},
 	{"POST", "/v1/runs/*/end", false, false, BODY_MAX_BYTES, wlbd_post_end, false},
 	{"POST", "/v1/runs/*/settings", false, false, SETTINGS_MAX_BYTES, wlbd_post_settings, true},
+	{"POST", "/v1/runs/*/tags", false, false, TAGS_MAX_BYTES, wlbd_post_tags, true},
+	{"POST", "/v1/runs/*/notes", false, false, TAGS_MAX_BYTES, wlbd_post_notes, true},
 	{"POST", "/v1/runs", false, false, BODY_MAX_BYTES, wlbd_post_run, false},
 	{"GET", "/v1/runs", false, false, 0, wlbd_get_runs, false},
 	{"GET", "/v1/runs/*/steps", false, false, 0, wlbd_get_steps, true},
@@ -23,6 +27,7 @@ static const struct wlbd_route list[] = {
 	{"POST", "/v1/runs/*/stacks", false, false, STACKS_MAX_BYTES, wlbd_post_stacks, false},
 	{"GET", "/v1/runs/*/stacks", false, false, 0, wlbd_get_stacks, true},
 	{"GET", "/v1/runs/*", false, false, 0, wlbd_get_run, true},
+	{"POST", "/v1/query", false, true, QUERY_MAX_BYTES, wlbd_post_query, false},
 	{"POST", "/v1/calibrations", false, false, BODY_MAX_BYTES, wlbd_post_calibration, false},
 	{"GET", "/v1/calibrations", false, false, 0, wlbd_get_calibration, false},
 	{"POST", "/v1/runs/*/node_checks", false, false, BODY_MAX_BYTES, wlbd_post_run_node_check, false},

@@ -13,6 +13,7 @@
 #include "coordinator/wlbd/api/find_attempt.h"
 #include "coordinator/wlbd/api/routes.h"
 #include "coordinator/wlbd/api/runs/metrics.h"
+#include "coordinator/wlbd/api/runs/queries.h"
 #include "coordinator/wlbd/attempts/attempts.h"
 #include "coordinator/wlbd/attempts/launchers.h"
 #include "coordinator/wlbd/budget.h"
@@ -177,8 +178,10 @@ static int open_parts(struct wlbd *wlbd, char *address, size_t size, struct wlb_
 	wlbd->slurm_orders = wlbd_thread_pool_new(wlbd->base, "orders to Slurm", 1, WAITING_MAX, error);
 	wlbd->resolver = wlbd_thread_pool_new(wlbd->base, "names of nodes", 1, WLBD_NODES_MAX, error);
 	wlbd->user_names = wlbd_user_names_new(error);
-	if (wlbd->user_names == NULL || wlbd->auth == NULL || wlbd->bodies == NULL || wlbd->slurm_questions == NULL ||
-	    wlbd->slurm_orders == NULL || wlbd->resolver == NULL || open_database(wlbd, error) != 0)
+	wlbd->queries = wlbd_queries_new(wlbd->base, error);
+	if (wlbd->user_names == NULL || wlbd->queries == NULL || wlbd->auth == NULL || wlbd->bodies == NULL ||
+	    wlbd->slurm_questions == NULL || wlbd->slurm_orders == NULL || wlbd->resolver == NULL ||
+	    open_database(wlbd, error) != 0)
 		return -1;
 	wlbd->outbox = wlbd_outbox_new(wlbd->base, wlbd->writes, &wlbd->counters.statements_dropped);
 	wlbd->sole_use = wlbd_sole_use_new(wlbd->base, wlbd->writes);
@@ -214,6 +217,7 @@ static void close_parts(struct wlbd *wlbd)
 {
 	bool may_store = wlbd->exit_code == WLB_EXIT_DONE && wlbd->outbox != NULL && wlbd_db_ready(wlbd->writes);
 	wlbd->stopping = true;
+	wlbd_queries_free(wlbd->queries);
 	wlbd_thread_pool_free(wlbd->auth);
 	wlbd_thread_pool_free(wlbd->bodies);
 	wlbd_thread_pool_free(wlbd->slurm_questions);
