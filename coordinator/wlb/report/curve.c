@@ -54,9 +54,9 @@ struct wlb_report_curve {
 struct wlb_report_curve *wlb_report_curve_new(int64_t first, int64_t last, int points)
 {
 	int64_t steps = last >= first ? last - first + 1 : 1;
-	int64_t most = steps <= points ? points : points / KEPT;
-	int64_t each = (steps + most - 1) / most;
-	int count = (int)((steps + each - 1) / each);
+	/* A short run may have become longer by the time its steps are read. */
+	int count = steps <= points ? points : points / KEPT;
+	int64_t each = (steps + count - 1) / count;
 	struct wlb_report_curve *curve = calloc(1, sizeof(*curve) + (size_t)count * sizeof(curve->stretches[0]));
 	if (curve == NULL)
 		return NULL;

@@ -7,6 +7,7 @@
 
 #include "common/output/printable.h"
 #include "coordinator/wlb/api.h"
+#include "coordinator/wlb/history/fold_faults.h"
 #include "coordinator/wlb/history/steps.h"
 #include "coordinator/wlb/output/reply_fields.h"
 #include "coordinator/wlb/report/advice.h"
@@ -58,7 +59,7 @@ static void trim_verdict(json_t *verdict)
 }
 
 /* Brings the reply of GET /v1/runs/RUN into the bounds of a page. */
-static void trim_run(json_t *run, bool has_outputs)
+static int trim_run(json_t *run, bool has_outputs)
 {
 	static const struct {
 		const char *name;
@@ -66,6 +67,9 @@ static void trim_run(json_t *run, bool has_outputs)
 	} lists[] = {{"attempts", 100},    {"faults", 200}, {"verdicts", 100}, {"checkpoints", 300},
 	             {"evaluations", 500}, {"events", 200}, {"values", 100}};
 	static const char *const unused[] = {"rank_map", "nodes", "policy", "model", "dropped"};
+	json_t *faults = wlb_faults_fold(json_object_get(run, "faults"));
+	if (json_object_set_new(run, "faults", faults) != 0)
+		return -1;
 	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
 		keep_newest(run, lists[i].name, lists[i].most);
 	for (size_t i = 0; i < sizeof(unused) / sizeof(unused[0]); i++)
@@ -74,6 +78,7 @@ static void trim_run(json_t *run, bool has_outputs)
 	size_t i;
 	json_array_foreach(attempts, i, entry) trim_attempt(entry, i + PLANS >= json_array_size(attempts), has_outputs);
 	json_array_foreach(json_object_get(run, "verdicts"), i, entry) trim_verdict(entry);
+	return 0;
 }
 
 /* ---- its steps -------------------------------------------------------------------------------------------------- */
@@ -165,7 +170,7 @@ static json_t *read_run(struct wlb_connection *connection, const char *name, con
 	rc |= json_object_set_new(entry, "ranks", ask_rank_cells(connection, name, run));
 	rc |= json_object_set_new(entry, "settings", wlb_report_settings(run));
 	rc |= json_object_set_new(entry, "advice", wlb_report_advice(run));
-	trim_run(run, wanted->has_outputs);
+	rc |= trim_run(run, wanted->has_outputs);
 	json_decref(run);
 	if (rc == 0 && wlb_make_printable(entry) == 0)
 		return entry;

@@ -96,9 +96,9 @@ static const struct wlb_option options[] = {
 static const struct wlb_option_table table = {
 	.command = "wlb report",
 	.about = "Writes one HTML page about a run: its loss with faults, attempts and checkpoints, throughput, where "
-                 "the time went, the "
+		 "the time went, the "
 		 "pipeline of a step, how late ranks are, balance, why this layout, what happened and what to do next. "
-                 "Several runs are "
+		 "Several runs are "
 		 "compared. The page loads nothing from anywhere: it can be sent. Only you can read the file at first.",
 	.options = options,
 	.count = sizeof(options) / sizeof(options[0]),

@@ -1,7 +1,10 @@
 /* ---- curves ---- */
 
 /* What stays when the page is drawn anew: the cursor of each chart, and the stretch of x that all charts of an axis show. */
-const kept = {cursors: new Map(), stretches: new Map()};
+const kept = {
+  cursors: new Map(),
+  stretches: new Map()
+};
 let charts = [];
 
 const DASHES = [null, "7 3", "2 3", "9 3 2 3", "12 4", "4 2 1 2", "1 3", "6 6"];
@@ -11,18 +14,34 @@ function ticks(from, to, count) {
   const rough = (to - from) / count || 1, power = 10 ** Math.floor(Math.log10(rough));
   const step = power * [1, 2, 5, 10].find((factor) => factor * power >= rough * 0.999);
   const values = [];
-  for (let i = Math.ceil(from / step - 1e-9); i * step <= to + step * 1e-9 && values.length < 50; i++) values.push(i * step);
+  for (let i = Math.ceil(from / step - 1e-9); i * step <= to + step * 1e-9 && values.length < 50; i++)
+    values.push(i * step || 0);
   return values;
 }
 
+/* A tick's number with as many digits as tell it from the next. */
+function tickText(value, values) {
+  const step = values.length > 1 ? values[1] - values[0] : Math.abs(value) || 1;
+  if (Math.max(...values.map(Math.abs)) >= 1e6 && step >= 1e4) return format(value, 6);
+  if (step < 1e-6) return value.toExponential(3).replace("-", MINUS);
+  const digits = Math.min(8, Math.max(0, -Math.floor(Math.log10(step * 1.001))));
+  return value.toLocaleString("en", {minimumFractionDigits: digits, maximumFractionDigits: digits}).replace("-", MINUS);
+}
+
 function key(series) {
-  const line = series.isDots ? shape("circle", {cx: 14, cy: 6, r: 4, class: `dot ink${series.ink}`})
-    : shape("path", {d: "M0 6H28", class: `line ink${series.ink}`, "stroke-dasharray": DASHES[series.dash || 0]});
+  const line = series.isDots ?
+    shape("circle", {cx: 14, cy: 6, r: 4, class: `dot ink${series.ink}`}) :
+    shape("path", {d: "M0 6H28", class: `line ink${series.ink}`, "stroke-dasharray": DASHES[series.dash || 0]});
   return element("li", {}, shape("svg", {width: 28, height: 12, class: "key", "aria-hidden": "true"}, line), series.name);
 }
 
 function markKey(kind, name) {
-  return element("li", {}, shape("svg", {width: 14, height: 12, class: "key", "aria-hidden": "true"}, shape("path", {d: "M7 0V12", class: `mark-${kind}`})), name);
+  return element(
+    "li", {},
+    shape(
+      "svg", {width: 14, height: 12, class: "key", "aria-hidden": "true"},
+      shape("path", {d: "M7 0V12", class: `mark-${kind}`})),
+    name);
 }
 
 /* The least and the greatest of the numbers; [0, 1] where there are none, and never equal. */
@@ -44,8 +63,10 @@ function nearest(xs, x) {
   let low = 0, high = xs.length - 1;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (xs[middle] < x) low = middle + 1;
-    else high = middle;
+    if (xs[middle] < x)
+      low = middle + 1;
+    else
+      high = middle;
   }
   return low > 0 && Math.abs(xs[low - 1] - x) <= Math.abs(xs[low] - x) ? low - 1 : low < xs.length ? low : -1;
 }
@@ -53,7 +74,8 @@ function nearest(xs, x) {
 /* A path through the points within the stretch and one beyond each of its ends; numbers that are missing interrupt it. */
 function pathOf(series, stretch, toX, toY) {
   let path = "", isDrawing = false;
-  const first = Math.max(0, nearest(series.x, stretch[0]) - 1), last = Math.min(series.x.length - 1, nearest(series.x, stretch[1]) + 1);
+  const first = Math.max(0, nearest(series.x, stretch[0]) - 1),
+        last = Math.min(series.x.length - 1, nearest(series.x, stretch[1]) + 1);
   for (let i = first; i <= last; i++) {
     if (!isNumber(series.y[i]) || !isNumber(series.x[i])) {
       isDrawing = false;
@@ -74,8 +96,15 @@ class Chart {
     const xs = this.series.flatMap((series) => [series.x[0], series.x[series.x.length - 1]]);
     this.whole = xs.length > 0 ? [Math.min(...xs), Math.max(...xs)] : [0, 1];
     if (this.whole[0] === this.whole[1]) this.whole = [this.whole[0] - 0.5, this.whole[1] + 0.5];
-    this.plot = element("div", {id: this.id, class: "plot", tabindex: 0, role: "slider", "aria-label": `${this.title}, cursor over ${this.axis}`,
-      "aria-valuemin": this.whole[0], "aria-valuemax": this.whole[1]});
+    this.plot = element("div", {
+      id: this.id,
+      class: "plot",
+      tabindex: 0,
+      role: "slider",
+      "aria-label": `${this.title}, cursor over ${this.axis}`,
+      "aria-valuemin": this.whole[0],
+      "aria-valuemax": this.whole[1]
+    });
     this.readout = element("output", {class: "readout", "aria-live": "off"});
     this.listen();
   }
@@ -90,8 +119,10 @@ class Chart {
     if (this.series.length === 0) return element("figure", {}, caption);
     const kinds = [["fault", "fault"], ["attempt", "attempt begins"], ["checkpoint", "checkpoint"]];
     charts.push(this);
-    return element("figure", {}, caption,
-      element("ul", {class: "legend"}, this.series.map(key),
+    return element(
+      "figure", {}, caption,
+      element(
+        "ul", {class: "legend"}, this.series.map(key),
         kinds.filter(([kind]) => this.marks.some((mark) => mark.kind === kind)).map(([kind, name]) => markKey(kind, name))),
       this.plot, this.readout, details(`${this.id}-table`, `Table of ${this.title.toLowerCase()}`, this.table()));
   }
@@ -107,24 +138,38 @@ class Chart {
   }
 
   valuesAt(x, shown) {
-    return [format(shown), ...this.series.map((series) => {
-      const i = nearest(series.x, x);
-      return i < 0 || x < series.x[0] || x > series.x[series.x.length - 1] ? NONE : format(series.y[i]);
-    })];
+    return [
+      format(shown), ...this.series.map((series) => {
+        const i = nearest(series.x, x);
+        return i < 0 || x < series.x[0] || x > series.x[series.x.length - 1] ? NONE : format(series.y[i]);
+      })
+    ];
   }
 
   draw() {
-    const width = Math.max(240, this.plot.clientWidth || 1100), left = 58, right = 10, top = 14, bottom = 40, height = this.height;
+    const width = Math.max(240, this.plot.clientWidth || 1100), left = 58, right = 26, top = 14, bottom = 40,
+          height = this.height;
     const [from, to] = this.stretch();
     const shown = this.series.flatMap((series) => series.y.filter((_, i) => series.x[i] >= from && series.x[i] <= to));
     const [least, most] = rangeOf(shown, this.isFromZero);
     const toX = (x) => left + ((x - from) / (to - from)) * (width - left - right);
     const toY = (y) => height - bottom - ((y - least) / (most - least)) * (height - top - bottom);
-    this.box = {left, right, top, bottom, width, height, toX, toY, toValue: (px) => from + ((px - left) / (width - left - right)) * (to - from)};
+    this.box = {
+      left,
+      right,
+      top,
+      bottom,
+      width,
+      height,
+      toX,
+      toY,
+      toValue: (px) => from + ((px - left) / (width - left - right)) * (to - from)
+    };
     const clip = `${this.id}-clip`;
-    const svg = shape("svg", {width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true"},
-      shape("clipPath", {id: clip}, shape("rect", {x: left, y: 0, width: width - left - right, height})),
-      this.axes(from, to, least, most), shape("g", {"clip-path": `url(#${clip})`}, this.markShapes(), this.series.map((series) => this.lineShape(series))));
+    const svg = canvas(
+      width, height, shape("clipPath", {id: clip}, shape("rect", {x: left, y: 0, width: width - left - right, height})),
+      this.axes(from, to, least, most),
+      shape("g", {"clip-path": `url(#${clip})`}, this.markShapes(), this.series.map((series) => this.lineShape(series))));
     this.overlay = shape("g", {});
     svg.append(this.overlay);
     this.plot.replaceChildren(svg);
@@ -133,22 +178,28 @@ class Chart {
 
   axes(from, to, least, most) {
     const {left, right, top, bottom, width, height, toX, toY} = this.box;
-    const rows = ticks(least, most, 5).map((y) => shape("g", {},
-      shape("path", {d: `M${left} ${toY(y).toFixed(1)}H${width - right}`, class: "grid"}),
-      shape("text", {x: left - 6, y: toY(y) + 4, "text-anchor": "end", class: "label"}, format(y))));
-    const columns = ticks(from, to, Math.max(2, Math.floor(width / 130))).map((x) => shape("g", {},
-      shape("path", {d: `M${toX(x).toFixed(1)} ${height - bottom}v5`, class: "axis"}),
-      shape("text", {x: toX(x), y: height - bottom + 18, "text-anchor": "middle", class: "label"}, format(x))));
-    return [rows, columns, shape("path", {d: `M${left} ${height - bottom}H${width - right}`, class: "axis"}),
-      shape("text", {x: (left + width - right) / 2, y: height - 5, "text-anchor": "middle", class: "label"}, this.axis),
-      shape("text", {x: left - 6, y: top - 3, "text-anchor": "start", class: "label", dx: 10}, this.unit || "")];
+    const ys = ticks(least, most, 5), xs = ticks(from, to, Math.max(2, Math.floor(width / 130)));
+    const rows = ys.map(
+      (y) => shape(
+        "g", {}, shape("path", {d: `M${left} ${toY(y).toFixed(1)}H${width - right}`, class: "grid"}),
+        label(left - 6, toY(y) + 4, "end", tickText(y, ys))));
+    const columns = xs.map(
+      (x) => shape(
+        "g", {}, shape("path", {d: `M${toX(x).toFixed(1)} ${height - bottom}v5`, class: "axis"}),
+        label(toX(x), height - bottom + 18, "middle", tickText(x, xs))));
+    return [
+      rows, columns, shape("path", {d: `M${left} ${height - bottom}H${width - right}`, class: "axis"}),
+      label((left + width - right) / 2, height - 5, "middle", this.axis), label(left + 4, top - 3, "start", this.unit || "")
+    ];
   }
 
   markShapes() {
     const {top, bottom, height, toX} = this.box;
     return this.marks.filter((mark) => isNumber(mark.x)).map((mark) => {
       const x = toX(mark.x).toFixed(1), foot = height - bottom;
-      const path = mark.kind === "checkpoint" ? `M${x} ${foot}v-9` : mark.kind === "fault" ? `M${x} ${top}V${foot}m-4 -${foot - top + 6}h8l-4 7z` : `M${x} ${top}V${foot}`;
+      const path = mark.kind === "checkpoint" ? `M${x} ${foot}v-9` :
+        mark.kind === "fault" ? `M${x} ${top}V${foot}m-4 -${foot - top + 6}h8l-4 7z` :
+                                `M${x} ${top}V${foot}`;
       return shape("path", {d: path, class: `mark-${mark.kind}`}, shape("title", {}, mark.name));
     });
   }
@@ -156,14 +207,22 @@ class Chart {
   lineShape(series) {
     const {toX, toY} = this.box;
     if (!series.isDots && series.x.length > 1) {
-      return shape("path", {d: pathOf(series, this.stretch(), toX, toY), class: `line ink${series.ink}`, "stroke-dasharray": DASHES[series.dash || 0]});
+      return shape("path", {
+        d: pathOf(series, this.stretch(), toX, toY),
+        class: `line ink${series.ink}`,
+        "stroke-dasharray": DASHES[series.dash || 0]
+      });
     }
-    return series.x.map((x, i) => isNumber(series.y[i]) ? shape("circle", {cx: toX(x), cy: toY(series.y[i]), r: 4, class: `dot ink${series.ink}`}) : null);
+    return series.x.map(
+      (x, i) => isNumber(series.y[i]) ?
+        shape("circle", {cx: toX(x), cy: toY(series.y[i]), r: 4, class: `dot ink${series.ink}`}) :
+        null);
   }
 
   /* Points of x at which some series has one, within the stretch. */
   stops() {
-    const [from, to] = this.stretch(), longest = this.series.reduce((most, series) => (series.x.length > most.x.length ? series : most));
+    const [from, to] = this.stretch(),
+                 longest = this.series.reduce((most, series) => (series.x.length > most.x.length ? series : most));
     return longest.x.filter((x) => x >= from && x <= to);
   }
 
@@ -179,7 +238,8 @@ class Chart {
     if (x === undefined) return;
     const [shown, ...values] = this.valuesAt(x, x);
     const near = this.marks.filter((mark) => Math.abs(toX(mark.x) - toX(x)) < 5).slice(0, 3).map((mark) => mark.name);
-    const said = [`${this.axis} ${shown}`, ...this.series.map((series, i) => `${series.name} ${values[i]}`), ...near].join(" \u00b7 ");
+    const said =
+      [`${this.axis} ${shown}`, ...this.series.map((series, i) => `${series.name} ${values[i]}`), ...near].join(" \u00b7 ");
     this.readout.textContent = said;
     this.plot.setAttribute("aria-valuenow", x);
     this.plot.setAttribute("aria-valuetext", said);
@@ -196,21 +256,39 @@ class Chart {
 
   /* Shows the stretch in all charts of the axis; the whole without one. */
   zoom(stretch) {
-    if (stretch === null) kept.stretches.delete(this.axis);
-    else if (stretch[1] - stretch[0] > (this.whole[1] - this.whole[0]) * 1e-6) kept.stretches.set(this.axis, stretch);
-    for (const chart of charts) if (chart.axis === this.axis) chart.draw();
+    if (stretch === null)
+      kept.stretches.delete(this.axis);
+    else if (stretch[1] - stretch[0] > (this.whole[1] - this.whole[0]) * 1e-6)
+      kept.stretches.set(this.axis, stretch);
+    for (const chart of charts)
+      if (chart.axis === this.axis) chart.draw();
   }
 
   press(event) {
-    const stops = this.stops(), at = nearest(stops, kept.cursors.get(this.id) ?? stops[0]), page = Math.max(1, Math.round(stops.length / 20));
-    const to = {ArrowRight: at + 1, ArrowLeft: at - 1, ArrowUp: at + 1, ArrowDown: at - 1, PageUp: at + page, PageDown: at - page, Home: 0, End: stops.length - 1}[event.key];
+    const stops = this.stops(), at = nearest(stops, kept.cursors.get(this.id) ?? stops[0]),
+          page = Math.max(1, Math.round(stops.length / 20));
+    const to = {
+      ArrowRight: at + 1,
+      ArrowLeft: at - 1,
+      ArrowUp: at + 1,
+      ArrowDown: at - 1,
+      PageUp: at + page,
+      PageDown: at - page,
+      Home: 0,
+      End: stops.length - 1
+    }[event.key];
     const [from, end] = this.stretch(), middle = kept.cursors.get(this.id) ?? (from + end) / 2;
     if (event.ctrlKey || event.altKey || event.metaKey) return;
-    if (to !== undefined) this.moveTo(stops[Math.min(stops.length - 1, Math.max(0, to))]);
-    else if (event.key === "+") this.zoom([Math.max(this.whole[0], middle - (end - from) / 4), Math.min(this.whole[1], middle + (end - from) / 4)]);
-    else if (event.key === "-") this.zoom(end - from > (this.whole[1] - this.whole[0]) * 0.5 ? null : [middle - (end - from), middle + (end - from)]);
-    else if (event.key === "0" || event.key === "Escape") this.zoom(null);
-    else return;
+    if (to !== undefined)
+      this.moveTo(stops[Math.min(stops.length - 1, Math.max(0, to))]);
+    else if (event.key === "+")
+      this.zoom([Math.max(this.whole[0], middle - (end - from) / 4), Math.min(this.whole[1], middle + (end - from) / 4)]);
+    else if (event.key === "-")
+      this.zoom(end - from > (this.whole[1] - this.whole[0]) * 0.5 ? null : [middle - (end - from), middle + (end - from)]);
+    else if (event.key === "0" || event.key === "Escape")
+      this.zoom(null);
+    else
+      return;
     event.preventDefault();
   }
 
@@ -220,15 +298,20 @@ class Chart {
     let pressed = null;
     this.plot.addEventListener("keydown", (event) => this.press(event));
     this.plot.addEventListener("dblclick", () => this.zoom(null));
-    this.plot.addEventListener("pointerdown", (event) => { pressed = event.pointerType === "mouse" ? xOf(event) : null; });
+    this.plot.addEventListener("pointerdown", (event) => {
+      pressed = event.pointerType === "mouse" ? xOf(event) : null;
+    });
     this.plot.addEventListener("pointermove", (event) => {
       this.moveTo(nearestStop(xOf(event)));
       if (pressed === null || Math.abs(xOf(event) - pressed) < 6) return;
       const {top, bottom, height} = this.box, x = Math.min(pressed, xOf(event));
-      this.overlay.append(shape("rect", {x, y: top, width: Math.abs(xOf(event) - pressed), height: height - top - bottom, class: "chosen"}));
+      this.overlay.append(
+        shape("rect", {x, y: top, width: Math.abs(xOf(event) - pressed), height: height - top - bottom, class: "chosen"}));
     });
     this.plot.addEventListener("pointerup", (event) => {
-      const ends = pressed === null ? null : [pressed, xOf(event)].sort((a, b) => a - b).map((px) => Math.min(this.stretch()[1], Math.max(this.stretch()[0], this.box.toValue(px))));
+      const ends = pressed === null ? null : [
+        pressed, xOf(event)
+      ].sort((a, b) => a - b).map((px) => Math.min(this.stretch()[1], Math.max(this.stretch()[0], this.box.toValue(px))));
       if (ends !== null && Math.abs(xOf(event) - pressed) >= 6) this.zoom(ends);
       pressed = null;
     });

@@ -20,6 +20,15 @@ function shape(name, attributes, ...children) {
   return fill(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, children);
 }
 
+/* A text in a picture; `anchor` is start, middle or end, `kind` a class. */
+function label(x, y, anchor, words, kind = "label") {
+  return shape("text", {x, y, "text-anchor": anchor, class: kind}, words);
+}
+
+function canvas(width, height, ...children) {
+  return shape("svg", {width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true"}, children);
+}
+
 function isNumber(value) {
   return typeof value === "number" && Number.isFinite(value);
 }
@@ -39,7 +48,8 @@ function format(value, digits = 4) {
 }
 
 function percent(share) {
-  return isNumber(share) ? (100 * share).toFixed(1) + " %" : NONE;
+  if (!isNumber(share)) return NONE;
+  return (share > 0 && share < 0.001 ? format(100 * share, 2) : (100 * share).toFixed(1)) + "\u00a0%";
 }
 
 /* "12.3 s", "4 min 5 s", "2 h 4 min", "3 d 2 h". */
@@ -86,8 +96,10 @@ function table(caption, columns, rows, rowClass) {
   const kinds = columns.map((title) => ({"<": "right nowrap", ".": "nowrap"}[title[0]] || null));
   const titles = columns.map((title) => title.replace(/^[<.]/, ""));
   const cells = (row) => row.map((cell, i) => element("td", {class: kinds[i]}, cell instanceof Node ? cell : text(cell)));
-  return element("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": caption},
-    element("table", {},
+  return element(
+    "div", {class: "scroll", tabindex: 0, role: "region", "aria-label": caption},
+    element(
+      "table", {},
       element("thead", {}, element("tr", {}, titles.map((title, i) => element("th", {scope: "col", class: kinds[i]}, title)))),
       element("tbody", {}, rows.map((row, i) => element("tr", {class: rowClass ? rowClass(row, i) : null}, cells(row))))));
 }

@@ -1,94 +1,137 @@
 /* ---- pictures that are no curves ---- */
 
-/* Draws into a box as wide as the page lets it be, now and when the width changes: draw(width) returns an SVG. */
+/* Draw into boxes as wide as the page lets them be, now and when the width changes. */
 let pictures = [];
 
-function picture(label, draw) {
-  const box = element("div", {role: "img", "aria-label": label});
+/* `draw(width)` returns an SVG. `words` say what it shows. */
+function picture(words, draw) {
+  const box = element("div", {role: "img", "aria-label": words});
   pictures.push(() => box.replaceChildren(draw(Math.max(240, box.clientWidth || 1100))));
   return box;
 }
 
-function inkKey(ink, name, extra) {
-  return element("li", {}, shape("svg", {width: 14, height: 12, class: "key", "aria-hidden": "true"},
-    shape("rect", {width: 14, height: 12, class: `fill ink${ink}${extra || ""}`})), name);
+function inkClass(ink, isPale) {
+  return `fill ink${ink}${isPale ? " pale" : ""}`;
+}
+
+function inkKey(ink, name, isPale) {
+  const box = shape("rect", {width: 14, height: 12, class: inkClass(ink, isPale)});
+  return element("li", {}, shape("svg", {width: 14, height: 12, class: "key", "aria-hidden": "true"}, box), name);
+}
+
+/* A filled box with words for the mouse, and with a text where that fits. */
+function inkBox(place, ink, isPale, words, inside) {
+  const box = shape("rect", {...place, class: inkClass(ink, isPale)}, shape("title", {}, words));
+  if (place.height < 17 || place.width < 8 * inside.length + 6) return box;
+  return [box, label(place.x + place.width / 2, place.y + place.height / 2 + 4, "middle", inside, isPale ? "" : "on-fill")];
 }
 
 /* Shares of a whole beside each other: [{name, share, ink, pale}]. */
-function shareBar(label, shares) {
-  return picture(label, (width) => {
-    let x = 0;
-    return shape("svg", {width, height: 34, viewBox: `0 0 ${width} 34`, "aria-hidden": "true"}, shares.map(({name, share, ink, pale}) => {
-      const from = x, wide = share * width, word = `${name} ${percent(share)}`;
-      x += wide;
-      return shape("g", {}, shape("rect", {x: from, y: 2, width: Math.max(0, wide), height: 30, class: `fill ink${ink}${pale ? " pale" : ""}`},
-        shape("title", {}, word)),
-      wide > 8 * word.length ? shape("text", {x: from + wide / 2, y: 21, "text-anchor": "middle", class: pale ? "" : "on-fill"}, word) : null);
+function shareBar(words, shares) {
+  return picture(words, (width) => {
+    let end = 0;
+    return canvas(width, 34, shares.map(({name, share, ink, pale}) => {
+      const x = end, wide = Math.max(0, share * width), word = `${name} ${percent(share)}`;
+      end += wide;
+      return inkBox({x, y: 2, width: wide, height: 30}, ink, pale, word, word);
     }));
   });
 }
 
+/* The outline of a band between two lines over the same x, in pixels. */
+function outline(xs, above, below) {
+  const points = [...above.map((y, i) => [xs[i], y]), ...below.map((y, i) => [xs[i], y]).reverse()];
+  return "M" + points.map(([x, y]) => `${x.toFixed(1)} ${y.toFixed(1)}`).join("L") + "Z";
+}
+
 /* Means of parts over stretches of steps, on top of each other. `bands` is [{name, values, ink, pale}], `steps` the first of
    each stretch. */
-function bandsChart(label, steps, bands) {
+function bandsChart(words, steps, bands) {
   const totals = steps.map((_, i) => bands.reduce((sum, band) => sum + (band.values[i] || 0), 0));
-  return picture(label, (width) => {
-    const left = 58, right = 10, top = 10, bottom = 40, height = 260, most = rangeOf(totals, true)[1];
-    const [from, to] = steps.length > 1 ? [steps[0], steps[steps.length - 1]] : [steps[0] - 0.5, steps[0] + 0.5];
-    const xs = steps.length > 1 ? steps : [from, to];
-    const toX = (x) => left + ((x - from) / (to - from)) * (width - left - right), toY = (y) => height - bottom - (y / most) * (height - top - bottom);
+  const most = rangeOf(totals, true)[1], last = steps.length - 1;
+  const [from, to] = last > 0 ? [steps[0], steps[last]] : [steps[0] - 0.5, steps[0] + 0.5], xs = last > 0 ? steps : [from, to];
+  return picture(words, (width) => {
+    const left = 58, right = 26, top = 10, foot = 220, height = 260;
+    const toX = (x) => left + ((x - from) / (to - from)) * (width - left - right),
+          toY = (y) => foot - (y / most) * (foot - top);
+    const ys = ticks(0, most, 5), columns = ticks(from, to, Math.max(2, Math.floor(width / 130)));
     let below = xs.map(() => 0);
-    const areas = bands.map((band) => {
-      const above = xs.map((_, i) => below[i] + (band.values[Math.min(i, steps.length - 1)] || 0));
-      const points = [...above.map((y, i) => [xs[i], y]), ...below.map((y, i) => [xs[i], y]).reverse()];
+    const areas = bands.map(({name, values, ink, pale}) => {
+      const above = xs.map((_, i) => below[i] + (values[Math.min(i, last)] || 0));
+      const path = outline(xs.map(toX), above.map(toY), below.map(toY));
       below = above;
-      return shape("path", {class: `fill ink${band.ink}${band.pale ? " pale" : ""}`, d: "M" + points.map(([x, y]) => `${toX(x).toFixed(1)} ${toY(y).toFixed(1)}`).join("L") + "Z"},
-        shape("title", {}, band.name));
+      return shape("path", {class: inkClass(ink, pale), d: path}, shape("title", {}, name));
     });
-    return shape("svg", {width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true"},
-      ticks(0, most, 5).map((y) => [shape("path", {d: `M${left} ${toY(y)}H${width - right}`, class: "grid"}),
-        shape("text", {x: left - 6, y: toY(y) + 4, "text-anchor": "end", class: "label"}, format(y))]), areas,
-      ticks(from, to, Math.max(2, Math.floor(width / 130))).map((x) => shape("text", {x: toX(x), y: height - bottom + 18, "text-anchor": "middle", class: "label"}, format(x))),
-      shape("text", {x: (left + width - right) / 2, y: height - 5, "text-anchor": "middle", class: "label"}, "step"));
+    const rows = ys.map(
+      (y) =>
+        [shape("path", {d: `M${left} ${toY(y)}H${width - right}`, class: "grid"}),
+         label(left - 6, toY(y) + 4, "end", tickText(y, ys))]);
+    return canvas(
+      width, height, rows, areas, columns.map((x) => label(toX(x), foot + 18, "middle", tickText(x, columns))),
+      label((left + width - right) / 2, height - 5, "middle", "step"), label(left + 4, 9, "start", "seconds"));
   });
 }
 
 /* The passes of each stage over time. */
-function pipelinePicture(label, schedule) {
-  return picture(label, (width) => {
-    const left = 62, row = schedule.stages > 16 ? 14 : 22, gap = 3, foot = 34, height = schedule.stages * (row + gap) + foot;
-    const scale = (width - left - 10) / schedule.end, bottom = height - foot;
+function pipelinePicture(words, schedule) {
+  return picture(words, (width) => {
+    const left = 62, row = schedule.stages > 16 ? 14 : 22, pitch = row + 3, foot = schedule.stages * pitch;
+    const scale = (width - left - 10) / schedule.end, at = ticks(0, schedule.end, Math.max(2, Math.floor(width / 160)));
     const bars = schedule.passes.map(([stage, chunk, batch, isBackward, from, to]) => {
-      const x = left + from * scale, wide = (to - from) * scale, y = stage * (row + gap), isPale = chunk % 2 === 1;
-      return shape("g", {}, shape("rect", {x, y, width: wide, height: row, class: `fill ink${isBackward ? 1 : 0}${isPale ? " pale" : ""}`},
-        shape("title", {}, `stage ${stage}, micro-batch ${batch}, ${isBackward ? "backward" : "forward"}${schedule.chunks > 1 ? `, chunk ${chunk}` : ""}`)),
-      wide > 9 * String(batch).length + 4 && row > 16 ? shape("text", {x: x + wide / 2, y: y + row - 6, "text-anchor": "middle", class: isPale ? "" : "on-fill"}, String(batch)) : null);
+      const place = {x: left + from * scale, y: stage * pitch, width: (to - from) * scale, height: row};
+      const name = `stage ${stage}, micro-batch ${batch}, ${isBackward ? "backward" : "forward"}`;
+      return inkBox(
+        place, isBackward ? 1 : 0, chunk % 2 === 1, schedule.chunks > 1 ? `${name}, chunk ${chunk}` : name, String(batch));
     });
-    const names = Array.from({length: schedule.stages}, (_, stage) => shape("text", {x: left - 8, y: stage * (row + gap) + row - 4, "text-anchor": "end", class: "label"}, `stage ${stage}`));
-    const times = ticks(0, schedule.end, Math.max(2, Math.floor(width / 160))).map((at) => shape("text", {x: left + at * scale, y: bottom + 14, "text-anchor": at === 0 ? "start" : "middle", class: "label"}, format(at)));
-    return shape("svg", {width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true"}, names, bars, times,
-      shape("text", {x: (left + width) / 2, y: height - 4, "text-anchor": "middle", class: "label"}, schedule.unit === "s" ? "seconds" : schedule.unit));
+    const names = Array.from({length: schedule.stages}, (_, i) => label(left - 8, i * pitch + row - 4, "end", `stage ${i}`));
+    const times = at.map((time) => label(left + time * scale, foot + 14, time === 0 ? "start" : "middle", tickText(time, at)));
+    const unit = schedule.unit === "s" ? "seconds" : schedule.unit;
+    return canvas(width, foot + 34, names, bars, times, label((left + width) / 2, foot + 30, "middle", unit));
   });
 }
 
-/* Lateness of ranks: a cell for each, a row for each node where one has few enough. */
-function latenessPicture(label, ranks) {
+/* Where the cells of ranks are: in a row for each node where one has few enough, else one after the other. */
+function cellPlaces(cells, width) {
+  const counts = new Map(), seen = new Map();
+  for (const [, node] of cells) counts.set(node, (counts.get(node) || 0) + 1);
+  const widest = Math.max(...counts.values()), isByNode = counts.size > 1 && counts.size <= 64 && widest <= 64;
+  const left = isByNode ? 110 : 0, columns = isByNode ? widest : Math.min(cells.length, Math.max(8, Math.floor(width / 16)));
+  const size = Math.min(34, Math.max(6, (width - left) / columns)), nodes = isByNode ? [...counts.keys()] : [];
+  const places = cells.map(([, node], i) => {
+    const place = seen.get(node) || 0;
+    seen.set(node, place + 1);
+    return isByNode ? {x: left + place * size, y: size * nodes.indexOf(node)} :
+                      {x: (i % columns) * size, y: size * Math.floor(i / columns)};
+  });
+  return {places, nodes, left, size, height: Math.ceil(size * (isByNode ? nodes.length : Math.ceil(cells.length / columns)))};
+}
+
+/* Lateness of ranks: a cell for each, the darker the later. */
+function latenessPicture(words, ranks) {
   const most = Math.max(1, ...ranks.cells.map(([, , late]) => late || 0));
-  return picture(label, (width) => {
-    const ofNode = new Map();
-    for (const [, node] of ranks.cells) ofNode.set(node, (ofNode.get(node) || 0) + 1);
-    const widest = Math.max(...ofNode.values()), isByNode = ofNode.size > 1 && ofNode.size <= 64 && widest <= 64;
-    const left = isByNode ? 110 : 0, columns = isByNode ? widest : Math.min(ranks.cells.length, Math.max(8, Math.floor(width / 16)));
-    const size = Math.min(34, Math.max(6, (width - left) / columns)), rows = [...ofNode.keys()], places = new Map();
+  return picture(words, (width) => {
+    const {places, nodes, left, size, height} = cellPlaces(ranks.cells, width);
     const cells = ranks.cells.map(([rank, node, late], i) => {
-      const place = isByNode ? places.get(node) || 0 : i % columns, y = size * (isByNode ? rows.indexOf(node) : Math.floor(i / columns));
-      places.set(node, place + 1);
-      const name = `rank ${rank}${node === null ? "" : ` on ${ranks.nodes[node]}`}: ${isNumber(late) ? `${format(late / 1000)} ms late` : "not known"}`;
-      return shape("rect", {x: left + place * size, y, width: size, height: size, class: isNumber(late) ? "cell fill ink1" : "cell unknown",
-        "fill-opacity": isNumber(late) ? (0.06 + 0.94 * Math.max(0, late) / most).toFixed(2) : null}, shape("title", {}, name));
+      const {x, y} = places[i], isKnown = isNumber(late), shade = isKnown ? 0.06 + (0.94 * Math.max(0, late)) / most : 0;
+      const name = `rank ${rank}${node === null ? "" : ` on ${ranks.nodes[node]}`}: ${
+        isKnown ? `${format(late / 1000)} ms late` : "not known"}`;
+      const box = shape(
+        "rect", {
+          x,
+          y,
+          width: size,
+          height: size,
+          class: isKnown ? "cell fill ink1" : "cell unknown",
+          "fill-opacity": isKnown ? shade.toFixed(2) : null
+        },
+        shape("title", {}, name));
+      return size > 28 && rank < 1000 ?
+        [box, label(x + size / 2, y + size / 2 + 4, "middle", String(rank), shade > 0.5 ? "on-fill" : "label")] :
+        box;
     });
-    const names = isByNode ? rows.map((node, i) => shape("text", {x: left - 8, y: size * i + size / 2 + 4, "text-anchor": "end", class: "label"}, node === null ? "?" : String(ranks.nodes[node]).slice(0, 16))) : [];
-    const height = Math.ceil(size * (isByNode ? rows.length : Math.ceil(cells.length / columns)));
-    return shape("svg", {width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true"}, names, cells);
+    const names = nodes.map(
+      (node, i) =>
+        label(left - 8, size * i + size / 2 + 4, "end", node === null ? "?" : String(ranks.nodes[node]).slice(0, 16)));
+    return canvas(width, height, names, cells);
   });
 }
