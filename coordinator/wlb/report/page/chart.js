@@ -19,9 +19,32 @@ function ticks(from, to, count) {
   return values;
 }
 
+/* Round values of a logarithmic axis: 1, 2 and 5 times powers of ten; where few are within it, as of a linear one. */
+function logTicks(from, to) {
+  const values = [];
+  for (let power = Math.floor(Math.log10(from)); power <= Math.log10(to); power++) {
+    for (const factor of [1, 2, 5]) values.push(factor * 10 ** power);
+  }
+  const within = values.filter((value) => value >= from && value <= to);
+  return within.length > 2 ? within : ticks(from, to, 5);
+}
+
+/* The axis of y over the values: {least, most, ticks, at(y): 0 to 1}. It is logarithmic where the greatest value is far above
+   the least: a peak leaves the rest of a curve its height. */
+function yAxis(values, isFromZero) {
+  const known = values.filter(isNumber), low = Math.min(...known), high = Math.max(...known);
+  if (!isFromZero && low > 0 && high > 8 * low) {
+    const [least, most] = [low / 1.05, high * 1.05];
+    return {ticks: logTicks(least, most), name: ", logarithmic", at: (y) => Math.log(y / least) / Math.log(most / least)};
+  }
+  const [least, most] = rangeOf(values, isFromZero);
+  return {ticks: ticks(least, most, 5), name: "", at: (y) => (y - least) / (most - least)};
+}
+
 /* A tick's number with as many digits as tell it from the next. */
 function tickText(value, values) {
-  const step = values.length > 1 ? values[1] - values[0] : Math.abs(value) || 1;
+  const gaps = values.filter((other) => other !== value).map((other) => Math.abs(other - value));
+  const step = gaps.length > 0 ? Math.min(...gaps) : Math.abs(value) || 1;
   if (Math.max(...values.map(Math.abs)) >= 1e6 && step >= 1e4) return format(value, 6);
   if (step < 1e-6) return value.toExponential(3).replace("-", MINUS);
   const digits = Math.min(8, Math.max(0, -Math.floor(Math.log10(step * 1.001))));
@@ -151,9 +174,9 @@ class Chart {
           height = this.height;
     const [from, to] = this.stretch();
     const shown = this.series.flatMap((series) => series.y.filter((_, i) => series.x[i] >= from && series.x[i] <= to));
-    const [least, most] = rangeOf(shown, this.isFromZero);
+    const axis = yAxis(shown, this.isFromZero);
     const toX = (x) => left + ((x - from) / (to - from)) * (width - left - right);
-    const toY = (y) => height - bottom - ((y - least) / (most - least)) * (height - top - bottom);
+    const toY = (y) => height - bottom - axis.at(y) * (height - top - bottom);
     this.box = {
       left,
       right,
@@ -168,7 +191,7 @@ class Chart {
     const clip = `${this.id}-clip`;
     const svg = canvas(
       width, height, shape("clipPath", {id: clip}, shape("rect", {x: left, y: 0, width: width - left - right, height})),
-      this.axes(from, to, least, most),
+      this.axes(from, to, axis),
       shape("g", {"clip-path": `url(#${clip})`}, this.markShapes(), this.series.map((series) => this.lineShape(series))));
     this.overlay = shape("g", {});
     svg.append(this.overlay);
@@ -176,9 +199,9 @@ class Chart {
     this.showCursor();
   }
 
-  axes(from, to, least, most) {
+  axes(from, to, axis) {
     const {left, right, top, bottom, width, height, toX, toY} = this.box;
-    const ys = ticks(least, most, 5), xs = ticks(from, to, Math.max(2, Math.floor(width / 130)));
+    const ys = axis.ticks, xs = ticks(from, to, Math.max(2, Math.floor(width / 130)));
     const rows = ys.map(
       (y) => shape(
         "g", {}, shape("path", {d: `M${left} ${toY(y).toFixed(1)}H${width - right}`, class: "grid"}),
@@ -189,7 +212,8 @@ class Chart {
         label(toX(x), height - bottom + 18, "middle", tickText(x, xs))));
     return [
       rows, columns, shape("path", {d: `M${left} ${height - bottom}H${width - right}`, class: "axis"}),
-      label((left + width - right) / 2, height - 5, "middle", this.axis), label(left + 4, top - 3, "start", this.unit || "")
+      label((left + width - right) / 2, height - 5, "middle", this.axis),
+      label(left + 4, top - 3, "start", (this.unit || "") + axis.name)
     ];
   }
 

@@ -91,6 +91,11 @@ function text(value) {
   return value === null || value === undefined || value === "" ? NONE : String(value);
 }
 
+/* A text that may be broken after commas. */
+function breakable(words) {
+  return words.split(/(?<=,)/).flatMap((part, i) => i > 0 ? [element("wbr"), part] : [part]);
+}
+
 /* `columns` are titles, with "<" before the title of a column of numbers, and "." before one that is not wrapped. */
 function table(caption, columns, rows, rowClass) {
   const kinds = columns.map((title) => ({"<": "right nowrap", ".": "nowrap"}[title[0]] || null));

@@ -76,7 +76,7 @@ function bandsChart(words, steps, bands) {
 function pipelinePicture(words, schedule) {
   return picture(words, (width) => {
     const left = 62, row = schedule.stages > 16 ? 14 : 22, pitch = row + 3, foot = schedule.stages * pitch;
-    const scale = (width - left - 10) / schedule.end, at = ticks(0, schedule.end, Math.max(2, Math.floor(width / 160)));
+    const scale = (width - left - 10) / schedule.end, at = ticks(0, schedule.end, Math.max(2, Math.floor(width / 110)));
     const bars = schedule.passes.map(([stage, chunk, batch, isBackward, from, to]) => {
       const place = {x: left + from * scale, y: stage * pitch, width: (to - from) * scale, height: row};
       const name = `stage ${stage}, micro-batch ${batch}, ${isBackward ? "backward" : "forward"}`;
@@ -91,11 +91,12 @@ function pipelinePicture(words, schedule) {
 }
 
 /* Where the cells of ranks are: in a row for each node where one has few enough, else one after the other. */
-function cellPlaces(cells, width) {
+function cellPlaces(cells, names, width) {
   const counts = new Map(), seen = new Map();
   for (const [, node] of cells) counts.set(node, (counts.get(node) || 0) + 1);
   const widest = Math.max(...counts.values()), isByNode = counts.size > 1 && counts.size <= 64 && widest <= 64;
-  const left = isByNode ? 110 : 0, columns = isByNode ? widest : Math.min(cells.length, Math.max(8, Math.floor(width / 16)));
+  const longest = Math.max(...names.map((name) => name.length), 1), left = isByNode ? 8 * Math.min(16, longest) + 14 : 0,
+        columns = isByNode ? widest : Math.min(cells.length, Math.max(8, Math.floor(width / 16)));
   const size = Math.min(34, Math.max(6, (width - left) / columns)), nodes = isByNode ? [...counts.keys()] : [];
   const places = cells.map(([, node], i) => {
     const place = seen.get(node) || 0;
@@ -106,11 +107,11 @@ function cellPlaces(cells, width) {
   return {places, nodes, left, size, height: Math.ceil(size * (isByNode ? nodes.length : Math.ceil(cells.length / columns)))};
 }
 
-/* Lateness of ranks: a cell for each, the darker the later. */
+/* Lateness of ranks: a cell for each, the stronger the colour, the later. */
 function latenessPicture(words, ranks) {
   const most = Math.max(1, ...ranks.cells.map(([, , late]) => late || 0));
   return picture(words, (width) => {
-    const {places, nodes, left, size, height} = cellPlaces(ranks.cells, width);
+    const {places, nodes, left, size, height} = cellPlaces(ranks.cells, ranks.nodes, width);
     const cells = ranks.cells.map(([rank, node, late], i) => {
       const {x, y} = places[i], isKnown = isNumber(late), shade = isKnown ? 0.06 + (0.94 * Math.max(0, late)) / most : 0;
       const name = `rank ${rank}${node === null ? "" : ` on ${ranks.nodes[node]}`}: ${
@@ -126,7 +127,7 @@ function latenessPicture(words, ranks) {
         },
         shape("title", {}, name));
       return size > 28 && rank < 1000 ?
-        [box, label(x + size / 2, y + size / 2 + 4, "middle", String(rank), shade > 0.5 ? "on-fill" : "label")] :
+        [box, label(x + size / 2, y + size / 2 + 4, "middle", String(rank), shade > 0.5 ? "on-fill" : "")] :
         box;
     });
     const names = nodes.map(

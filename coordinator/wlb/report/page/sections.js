@@ -41,7 +41,7 @@ function facts(entry, now) {
   ];
   return element(
     "dl", {class: "facts"},
-    pairs.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value))));
+    pairs.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, breakable(value)))));
 }
 
 function adviceList(entry) {
@@ -288,11 +288,12 @@ function ranksOf(entry) {
     ];
   }
   const late = ranks.cells.filter((cell) => isNumber(cell[2])).sort((a, b) => b[2] - a[2]);
-  const summary =
-    `Rank ${late[0][0]} enters collectives latest, ${
-      format(late[0][2] / 1000)} ms after the others of its groups in the mean of the last ones` +
+  const summary = `Rank ${late[0][0]} enters collectives latest, ${
+                    format(late[0][2] / 1000)} ms after the others of its groups in the mean of the last ones` +
     `${
-      ranks.ranks_each > 1 ? `; a cell is ${ranks.ranks_each} ranks, the latest of which counts` : ""}. The darker, the later.`;
+                    ranks.ranks_each > 1 ?
+                      `; a cell is ${ranks.ranks_each} ranks, the latest of which counts` :
+                      ""}. The stronger the colour, the later; full colour is ${format(late[0][2] / 1000)} ms.`;
   const rows =
     late.slice(0, 20).map(([rank, node, us]) => [format(rank), node === null ? NONE : ranks.nodes[node], format(us / 1000)]);
   return [
