@@ -7,6 +7,7 @@ import os
 import pathlib
 import shutil
 import signal
+import sys
 
 import browser
 import harness
@@ -180,4 +181,7 @@ class Report(training.TrainingTest):
 
 
 if __name__ == "__main__":
+    if shutil.which(browser.PROGRAM) is None:
+        print(f"skipped: {browser.PROGRAM} is not installed; scripts/setup --development installs it")
+        sys.exit(77)
     harness.main()

@@ -50,7 +50,7 @@ static char *escape(const char *json)
 	return escaped;
 }
 
-char *wlb_report_json(const json_t *data)
+char *wlb_report_data_json(const json_t *data)
 {
 	char *json = json_dumps(data, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(7));
 	char *escaped = json != NULL ? escape(json) : NULL;
@@ -61,7 +61,7 @@ char *wlb_report_json(const json_t *data)
 int wlb_report_page(const json_t *data, const char *follow, FILE *out, struct wlb_error *error)
 {
 	char policy[WLB_REPORT_POLICY_BYTES];
-	char *json = wlb_report_json(data);
+	char *json = wlb_report_data_json(data);
 	if (json == NULL)
 		return wlb_fail(error, "out of memory for the page");
 	wlb_report_policy(follow != NULL, policy);

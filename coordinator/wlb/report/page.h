@@ -28,7 +28,7 @@ void wlb_report_policy(bool follows, char policy[WLB_REPORT_POLICY_BYTES]);
 
 /* Returns the data of wlb_report_data() as JSON of ASCII without '<', '>' and '&', so that nothing in it ends or begins
  * an element. The caller frees it; NULL if out of memory. */
-char *wlb_report_json(const json_t *data);
+char *wlb_report_data_json(const json_t *data);
 
 /* Writes the page. `follow` is a path of unreserved characters and '/', or NULL for a file. Returns -1 if out of
  * memory; what cannot be written is for the caller of ferror(). */

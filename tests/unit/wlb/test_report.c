@@ -330,7 +330,7 @@ static void nothing_of_the_data_is_markup(void **state)
 {
 	(void)state;
 	json_t *data = json_pack("{s:s}", "a<b>&c", "</script><!--\xe2\x80\xa8&amp;\"");
-	char *json = wlb_report_json(data);
+	char *json = wlb_report_data_json(data);
 	assert_null(strpbrk(json, "<>&"));
 	assert_null(strstr(json, "\xe2"));
 	json_t *read = parse(json);
