@@ -141,6 +141,13 @@ class Report(training.TrainingTest):
         self.assertEqual([mark for mark in CONTROLS if mark in page.evaluate("document.body.textContent")], [])
         self.assertIn("wlb logs 9000", text)
 
+    def check_empty_run(self, run):
+        """One that waits for its nodes: nothing is known of it yet."""
+        self.report(run)
+        page = self.open("empty", 390)
+        self.assertEqual(page.evaluate("[...document.querySelectorAll('h2')].length"), len(SECTIONS))
+        self.assertIn("has recorded no loss", page.evaluate("document.getElementById('losses').textContent"))
+
     def check_both(self, run, other):
         self.report(run, other)
         page = self.open("both", 1280, "dark")
@@ -174,7 +181,8 @@ class Report(training.TrainingTest):
 
     def test_pages(self):
         run, long_run, other = self.make_run(), self.make_rows("9000", STEPS), self.make_rows("9001", 300)
-        for check, runs in ((self.check_run, [run]), (self.check_long_run, [long_run]), (self.check_both, [run, other]),
+        self.cluster.sql("insert into runs (name, job_id, uid, user_name, state) values ('9002', 9002, 0, 'root', 'starting')")
+        for check, runs in ((self.check_run, [run]), (self.check_long_run, [long_run]), (self.check_both, [run, other]), (self.check_empty_run, ["9002"]),
                             (self.check_refusals, [run])):
             with self.subTest(check.__name__):
                 check(*runs)

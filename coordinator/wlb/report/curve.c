@@ -123,14 +123,14 @@ void wlb_report_curve_add(struct wlb_report_curve *curve, const json_t *step)
 	keep_ends(stretch, LEAST_SPEED, MOST_SPEED, SPEED, &row);
 }
 
-static int append_row(json_t *columns, const struct row *row)
+static int append_row(json_t *columns, const struct row *row, double token_scale)
 {
 	int rc = json_array_append_new(json_object_get(columns, "step"), json_integer(row->step));
 	rc |= json_array_append_new(json_object_get(columns, "attempt"), json_integer(row->attempt));
 	for (int i = 0; i < NUMBERS; i++) {
 		double value = row->numbers[i];
 		json_t *entry = !isfinite(value) ? json_null()
-		                : i == TOKENS    ? json_integer((json_int_t)value)
+		                : i == TOKENS    ? json_integer((json_int_t)llround(value * token_scale))
 		                                 : json_real(value);
 		rc |= json_array_append_new(json_object_get(columns, names[i]), entry);
 	}
@@ -138,7 +138,7 @@ static int append_row(json_t *columns, const struct row *row)
 }
 
 /* Appends the rows that the stretch has kept in the order of steps, each once. */
-static int append_stretch(json_t *columns, const struct stretch *stretch)
+static int append_stretch(json_t *columns, const struct stretch *stretch, double token_scale)
 {
 	for (int64_t after = INT64_MIN;;) {
 		const struct row *next = NULL;
@@ -148,20 +148,21 @@ static int append_stretch(json_t *columns, const struct stretch *stretch)
 				next = &stretch->rows[i];
 		if (next == NULL)
 			return 0;
-		if (append_row(columns, next) != 0)
+		if (append_row(columns, next, token_scale) != 0)
 			return -1;
 		after = next->step;
 	}
 }
 
-json_t *wlb_report_curve_json(const struct wlb_report_curve *curve)
+json_t *wlb_report_curve_json(const struct wlb_report_curve *curve, double run_tokens)
 {
+	double token_scale = run_tokens > 0.0 && curve->tokens > 0.0 ? run_tokens / curve->tokens : 1.0;
 	json_t *columns = json_pack("{s:[], s:[]}", "step", "attempt");
 	int rc = columns != NULL ? 0 : -1;
 	for (int i = 0; rc == 0 && i < NUMBERS; i++)
 		rc = json_object_set_new(columns, names[i], json_array());
 	for (int i = 0; rc == 0 && i < curve->count; i++)
-		rc = append_stretch(columns, &curve->stretches[i]);
+		rc = append_stretch(columns, &curve->stretches[i], token_scale);
 	if (rc == 0)
 		return columns;
 	json_decref(columns);

@@ -120,15 +120,17 @@ static int add_curves(json_t *entry, const char *name, const json_t *run, const 
 	int64_t last = json_integer_value(json_object_get(run, "last_step"));
 	int points = POINTS_ALL / wanted->count < POINTS_ONE ? POINTS_ALL / wanted->count : POINTS_ONE;
 	bool is_whole = json_integer_value(json_object_get(run, "steps_done")) <= wanted->steps_most;
+	double tokens = json_number_value(json_object_get(run, "tokens"));
 	struct thinned thinned = {wlb_report_curve_new(first, last, points), wlb_part_means_new(first, last)};
 	int rc = thinned.curve != NULL && thinned.means != NULL
 	                 ? 0
 	                 : wlb_fail(error, "out of memory for the steps of run %s", name);
 	if (rc == 0)
 		rc = read_steps(name, is_whole, &thinned, error);
-	if (rc == 0 && (json_object_set_new(entry, "curve", wlb_report_curve_json(thinned.curve)) != 0 ||
-	                json_object_set_new(entry, "parts", wlb_part_means_json(thinned.means)) != 0 ||
-	                json_object_set_new(entry, "is_whole", json_boolean(is_whole)) != 0))
+	if (rc == 0 &&
+	    (json_object_set_new(entry, "curve", wlb_report_curve_json(thinned.curve, is_whole ? 0.0 : tokens)) != 0 ||
+	     json_object_set_new(entry, "parts", wlb_part_means_json(thinned.means)) != 0 ||
+	     json_object_set_new(entry, "is_whole", json_boolean(is_whole)) != 0))
 		rc = wlb_fail(error, "out of memory for the steps of run %s", name);
 	wlb_report_curve_free(thinned.curve);
 	wlb_part_means_free(thinned.means);

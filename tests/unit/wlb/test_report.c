@@ -41,7 +41,7 @@ static double loss_of(int step)
 }
 
 /* Steps from 1; step 5000 has no loss, 777 a peak, 9000 is slow. */
-static json_t *curve_of(int steps, int points)
+static json_t *curve_of(int steps, int points, double run_tokens)
 {
 	struct wlb_report_curve *curve = wlb_report_curve_new(1, steps, points);
 	assert_non_null(curve);
@@ -52,7 +52,7 @@ static json_t *curve_of(int steps, int points)
 		wlb_report_curve_add(curve, entry);
 		json_decref(entry);
 	}
-	json_t *columns = wlb_report_curve_json(curve);
+	json_t *columns = wlb_report_curve_json(curve, run_tokens);
 	assert_non_null(columns);
 	wlb_report_curve_free(curve);
 	return columns;
@@ -61,7 +61,7 @@ static json_t *curve_of(int steps, int points)
 static void a_thinned_curve_keeps_what_stands_out(void **state)
 {
 	(void)state;
-	json_t *columns = curve_of(10000, 100);
+	json_t *columns = curve_of(10000, 100, 0);
 	size_t count = json_array_size(json_object_get(columns, "step"));
 	bool has_peak = false, has_none = false, has_slow = false;
 	assert_in_range(count, 40, 100);
@@ -85,8 +85,18 @@ static void a_thinned_curve_keeps_what_stands_out(void **state)
 static void a_short_curve_is_whole(void **state)
 {
 	(void)state;
-	json_t *columns = curve_of(100, 100);
+	json_t *columns = curve_of(100, 100, 0);
 	assert_int_equal(json_array_size(json_object_get(columns, "step")), 100);
+	json_decref(columns);
+}
+
+/* Of steps at equal distances, the last has all tokens of the run. */
+static void tokens_of_some_steps_are_in_proportion(void **state)
+{
+	(void)state;
+	json_t *columns = curve_of(100, 100, 70000);
+	assert_int_equal(whole(columns, "tokens", 99), 70000);
+	assert_int_equal(whole(columns, "tokens", 49), 35000);
 	json_decref(columns);
 }
 
@@ -104,7 +114,7 @@ static void steps_outside_of_the_range_are_no_error(void **state)
 		wlb_part_means_add(means, step);
 		json_decref(step);
 	}
-	json_t *columns = wlb_report_curve_json(curve), *parts = wlb_part_means_json(means);
+	json_t *columns = wlb_report_curve_json(curve, 0), *parts = wlb_part_means_json(means);
 	assert_int_equal(json_array_size(json_object_get(columns, "step")), 3);
 	assert_int_equal(json_array_size(json_object_get(parts, "step")), 1);
 	json_decref(columns);
@@ -367,6 +377,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_thinned_curve_keeps_what_stands_out),
 		cmocka_unit_test(a_short_curve_is_whole),
+		cmocka_unit_test(tokens_of_some_steps_are_in_proportion),
 		cmocka_unit_test(steps_outside_of_the_range_are_no_error),
 		cmocka_unit_test(parts_are_means_of_stretches),
 		cmocka_unit_test(the_bubble_is_the_closed_form),

@@ -102,7 +102,7 @@ function table(caption, columns, rows, rowClass) {
   const titles = columns.map((title) => title.replace(/^[<.]/, ""));
   const cells = (row) => row.map((cell, i) => element("td", {class: kinds[i]}, cell instanceof Node ? cell : text(cell)));
   return element(
-    "div", {class: "scroll", tabindex: 0, role: "region", "aria-label": caption},
+    "div", {class: "scroll", role: "region", "aria-label": caption},
     element(
       "table", {},
       element("thead", {}, element("tr", {}, titles.map((title, i) => element("th", {scope: "col", class: kinds[i]}, title)))),

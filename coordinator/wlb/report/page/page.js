@@ -57,7 +57,9 @@ function contents(parts) {
       parts.map((part) => element("li", {}, element("a", {href: `#${part.id}`}, part.querySelector("h2").textContent)))));
 }
 
+/* A table that is wider than its place can be scrolled with the keyboard too. */
 function drawAll() {
+  for (const region of document.querySelectorAll(".scroll")) region.tabIndex = region.scrollWidth > region.clientWidth ? 0 : -1;
   for (const draw of pictures) draw();
   for (const chart of charts) chart.draw();
 }

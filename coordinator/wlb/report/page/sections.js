@@ -123,6 +123,7 @@ function lossSection(entries) {
     marks: isOne ? marksOf(entries[0]) : [],
     series: [...seriesOf(entries, "loss", "step", "loss"), ...evaluationSeries(entries)]
   });
+  const hasTokens = entries.every((entry) => entry.curve.tokens.at(-1) > 0);
   const byTokens = new Chart({
     id: "loss-tokens",
     title: "Losses by tokens",
@@ -132,7 +133,7 @@ function lossSection(entries) {
     summary: "The same losses where as many tokens were trained.",
     series: seriesOf(entries, "loss", "tokens", "loss")
   });
-  return section("losses", "Loss", byStep.figure(), isOne ? null : byTokens.figure());
+  return section("losses", "Loss", byStep.figure(), !isOne && hasTokens ? byTokens.figure() : null);
 }
 
 function speedSection(entries) {
