@@ -17,7 +17,7 @@ static bool read_plan(const json_t *object, struct wlb_plan *plan)
 	if (json_unpack((json_t *)object, "{s:{s:i}, s:i, s?i}", "layout", "pp", &pp, "micro_batches", &micro_batches,
 	                "interleave", &interleave) != 0 ||
 	    pp < 2 || micro_batches < 1 || interleave < 1 || pp > PASSES_MAX || interleave > PASSES_MAX ||
-	    (long long)pp * interleave > PASSES_MAX / micro_batches || (interleave > 1 && micro_batches % pp != 0))
+	    (interleave > 1 && micro_batches % pp != 0))
 		return false;
 	plan->layout = (struct wlb_layout){.tp = 1, .cp = 1, .pp = pp, .dp = 1};
 	plan->micro_batches = micro_batches;

@@ -40,7 +40,7 @@ static double loss_of(int step)
 	return step == 777 ? 99.0 : 3.0 - step * 1e-4;
 }
 
-/* Steps from 1; step 5000 has no loss, 777 a peak, 9000 is slow. */
+/* Steps from 1; step 5000 has no loss, 777 a peak, 9100 is slow. */
 static json_t *curve_of(int steps, int points, double run_tokens)
 {
 	struct wlb_report_curve *curve = wlb_report_curve_new(1, steps, points);
@@ -48,7 +48,7 @@ static json_t *curve_of(int steps, int points, double run_tokens)
 	for (int step = 1; step <= steps; step++) {
 		json_t *entry = json_pack("{s:i, s:i, s:o, s:f, s:i, s:f}", "step", step, "attempt", 1, "loss",
 		                          step == 5000 ? json_null() : json_real(loss_of(step)), "tokens_per_s",
-		                          step == 9000 ? 10.0 : 100.0, "tokens", 7, "time", 1e9 + step);
+		                          step == 9100 ? 10.0 : 100.0, "tokens", 7, "time", 1e9 + step);
 		wlb_report_curve_add(curve, entry);
 		json_decref(entry);
 	}
@@ -74,7 +74,7 @@ static void a_thinned_curve_keeps_what_stands_out(void **state)
 		            (double)(step - 1));
 		has_peak |= step == 777 && json_real_value(loss) == 99.0;
 		has_none |= step == 5000 && json_is_null(loss);
-		has_slow |= step == 9000;
+		has_slow |= step == 9100;
 	}
 	assert_true(has_peak && has_none && has_slow);
 	assert_int_equal(whole(columns, "step", 0), 1);
@@ -173,6 +173,7 @@ static void the_bubble_is_the_closed_form(void **state)
 			fail_msg("pp %d, interleave %d, micro-batches %d: %.6f", pp, v, m, bubble);
 		assert_int_equal(json_array_size(json_object_get(schedule, "passes")), 2 * pp * v * m);
 		assert_string_equal(json_string_value(json_object_get(schedule, "unit")), "forward passes");
+		assert_true(fabs(json_real_value(json_object_get(schedule, "end")) - 3.0 * (v * m + pp - 1)) < 1e-9);
 		json_decref(schedule);
 	}
 }
@@ -199,7 +200,7 @@ static void plans_that_cannot_be_drawn_have_no_schedule(void **state)
 	                                    "{\"layout\":{\"pp\":2000000000},\"micro_batches\":2}",
 	                                    "{\"layout\":{\"pp\":2},\"micro_batches\":-4}",
 	                                    "{\"layout\":{\"pp\":4},\"interleave\":2,\"micro_batches\":6}",
-	                                    "{\"layout\":{\"pp\":4},\"interleave\":-1,\"micro_batches\":8}",
+	                                    "{\"layout\":{\"pp\":4},\"interleave\":0,\"micro_batches\":8}",
 	                                    "{\"layout\":{\"pp\":64},\"micro_batches\":64}",
 	                                    "{\"layout\":{\"pp\":\"2\"},\"micro_batches\":4}"};
 	for (size_t i = 0; i < sizeof(plans) / sizeof(plans[0]); i++) {
