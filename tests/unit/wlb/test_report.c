@@ -192,17 +192,20 @@ static void passes_take_what_was_measured(void **state)
 static void plans_that_cannot_be_drawn_have_no_schedule(void **state)
 {
 	(void)state;
-	static const char *const plans[] = {"null",
-	                                    "{\"layout\":{\"pp\":1},\"micro_batches\":4}",
-	                                    "{\"layout\":{\"pp\":2},\"micro_batches\":0}",
-	                                    "{\"layout\":{\"pp\":2}}",
-	                                    "{\"layout\":{\"pp\":2},\"micro_batches\":2000000000}",
-	                                    "{\"layout\":{\"pp\":2000000000},\"micro_batches\":2}",
-	                                    "{\"layout\":{\"pp\":2},\"micro_batches\":-4}",
-	                                    "{\"layout\":{\"pp\":4},\"interleave\":2,\"micro_batches\":6}",
-	                                    "{\"layout\":{\"pp\":4},\"interleave\":0,\"micro_batches\":8}",
-	                                    "{\"layout\":{\"pp\":64},\"micro_batches\":64}",
-	                                    "{\"layout\":{\"pp\":\"2\"},\"micro_batches\":4}"};
+	static const char *const plans[] = {
+		"null",
+		"{\"layout\":{\"pp\":1},\"micro_batches\":4}",
+		"{\"layout\":{\"pp\":2},\"micro_batches\":0}",
+		"{\"layout\":{\"pp\":2}}",
+		"{\"layout\":{\"pp\":2},\"micro_batches\":2000000000}",
+		"{\"layout\":{\"pp\":2000000000},\"micro_batches\":2}",
+		"{\"layout\":{\"pp\":2},\"micro_batches\":-4}",
+		"{\"layout\":{\"pp\":4},\"interleave\":2,\"micro_batches\":6}",
+		"{\"layout\":{\"pp\":4},\"interleave\":0,\"micro_batches\":8}",
+		"{\"layout\":{\"pp\":64},\"micro_batches\":64}",
+		"{\"layout\":{\"pp\":\"2\"},\"micro_batches\":4}",
+		"{\"layout\":{\"pp\":1073741824},\"interleave\":1073741824,\"micro_batches\":1073741824}"}; /* 2^91
+	                                                                                                       passes */
 	for (size_t i = 0; i < sizeof(plans) / sizeof(plans[0]); i++) {
 		json_t *schedule = schedule_of(plans[i], "{}");
 		if (!json_is_null(schedule))
