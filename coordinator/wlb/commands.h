@@ -10,6 +10,7 @@ extern const struct wlb_command wlb_command_show;
 extern const struct wlb_command wlb_command_steps;
 extern const struct wlb_command wlb_command_compare;
 extern const struct wlb_command wlb_command_query;
+extern const struct wlb_command wlb_command_report;
 extern const struct wlb_command wlb_command_faults;
 extern const struct wlb_command wlb_command_logs;
 extern const struct wlb_command wlb_command_nodes;

@@ -25,6 +25,7 @@ static const struct wlb_command *const commands[] = {
 	&wlb_command_steps,
 	&wlb_command_compare,
 	&wlb_command_query,
+	&wlb_command_report,
 	&wlb_command_faults,
 	&wlb_command_logs,
 	&wlb_command_nodes,

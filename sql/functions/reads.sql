@@ -362,7 +362,7 @@ end $$;
 -- value last; null: the newest first.
 -- Planned for the values given: a generic plan would read every run when only the user's are requested.
 create function wlb_runs_json(p_uid bigint, p_user text, p_state text, p_limit bigint, p_since timestamptz default null,
-	p_model text default null, p_node text default null, p_text text default null, p_tag text default null, p_order text default null)
+	p_model text default null, p_node text default null, p_text text default null, p_order text default null, p_tag text default null)
 returns json language plpgsql stable set plan_cache_mode to force_custom_plan as $$
 declare
 	is_reverse boolean := coalesce(starts_with(p_order, '-'), false);
