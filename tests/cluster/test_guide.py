@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The commands of docs/guide.md, one after the other in one folder."""
+"""The commands of docs/guide.md, one after the other in one folder. What follows one of sbatch is run once its job has ended."""
 import json
 import re
 import shutil
@@ -25,8 +25,11 @@ class Guide(ClusterTest):
         examples = str(self.small_examples())
         lines = [line.replace("/usr/share/doc/wlb/examples", examples) for line in commands()]
         self.assertGreater(len(lines), 15)
+        environment = {"ITERS": str(STEPS), "LD_PRELOAD": str(harness.BUILD / "tests/yield.so"), "OMP_NUM_THREADS": "1"}
         for line in lines:
-            self.cluster.run("bash", "-ec", line, env={"ITERS": str(STEPS), "LD_PRELOAD": str(harness.BUILD / "tests/yield.so")})
+            printed = self.cluster.run("bash", "-ec", line, env=environment)
+            for job in re.findall(r"^Submitted batch job (\d+)$", printed.stdout, re.MULTILINE):
+                self.cluster.wait_job(job)
         runs = [self.cluster.show(job) for job in range(1, 5)]
         complete = ("complete", STEPS)
         self.assertEqual([(run["state"], run["last_step"]) for run in runs], [complete, complete, ("failed", None), complete])
@@ -34,12 +37,14 @@ class Guide(ClusterTest):
         self.assertTrue((self.cluster.work / "own-published/model.safetensors").exists())
 
     def small_examples(self):
-        """With a model that computes little."""
+        """With a model that computes little, and one rank on a node."""
         folder = self.cluster.home / "examples"
         shutil.copytree(harness.ROOT / "examples", folder)
         model = json.loads((folder / "model.json").read_text(encoding="utf-8"))
         model.update(hidden_size=32, intermediate_size=64)
         (folder / "model.json").write_text(json.dumps(model, indent=2), encoding="utf-8")
+        script = (folder / "train.sbatch").read_text(encoding="utf-8")
+        (folder / "train.sbatch").write_text(script.replace("--ntasks-per-node=2", "--ntasks-per-node=1"), encoding="utf-8")
         return folder
 
 
