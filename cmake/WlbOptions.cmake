@@ -13,6 +13,7 @@ endif()
 option(WLB_SANITIZE "Build with address and undefined-behaviour sanitizers" OFF)
 option(WLB_COVERAGE "Count which lines are executed, for gcov: scripts/coverage; gcc only" OFF)
 option(WLB_FUZZ "Build the fuzz targets in a build with sanitizers, where clang with libFuzzer is found" ON)
+set(WLB_PACKAGE_CONTACT "WLB <wlb@example.org>" CACHE STRING "Whom the packages of cpack name as their maintainer")
 set(WLB_SLURM_PREFIX "" CACHE PATH "Slurm installed elsewhere than the system's (its include/ and lib/)")
 
 add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-Wall> $<$<COMPILE_LANGUAGE:C,CXX>:-Wextra>

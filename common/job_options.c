@@ -21,7 +21,9 @@ const struct wlb_job_option wlb_job_options[WLB_JOB_OPTION_COUNT] = {
 			.key = "layout",
 			.kind = WLB_JOB_POLICY,
 			.value = "auto|off|tp=T,cp=C,pp=P[,dp=D]",
-			.help = "train under WLB: let it choose how the GPUs split the model and the data (auto), or "
+			/* `wlb doctor` reads the version of the plugin from it. */
+			.help = "train under wlb-" WLB_VERSION
+				": let it choose how the GPUs split the model and the data (auto), or "
 				"name the tensor, context, pipeline and data parallelism; off: the job runs without "
 				"WLB",
 		},

@@ -1,6 +1,7 @@
 #include "coordinator/db/conninfo.h"
 
 #include <libpq-fe.h>
+#include <stdio.h>
 #include <string.h>
 
 static bool begins(const char *text, const char *with)
@@ -101,4 +102,11 @@ bool wlb_conninfo_has_secret(const char *conninfo)
 		has = has || is_secret(option);
 	PQconninfoFree(options);
 	return has;
+}
+
+void wlb_conninfo_passfile(const char *conninfo, char *path, size_t size)
+{
+	PQconninfoOption *options = is_name(conninfo) ? NULL : parse(conninfo);
+	snprintf(path, size, "%s", options != NULL ? value_of(options, "passfile") : "");
+	PQconninfoFree(options);
 }

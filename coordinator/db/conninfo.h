@@ -6,6 +6,7 @@
 #define COORDINATOR_DB_CONNINFO_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "libwlb/wlb.h"
 
@@ -16,5 +17,8 @@ int wlb_conninfo_check(const char *conninfo, struct wlb_error *error);
 
 /* Returns whether a valid string has a password, or another value that libpq calls secret. */
 bool wlb_conninfo_has_secret(const char *conninfo);
+
+/* Writes the path of the file of passwords that a valid string names; "" where it names none. */
+void wlb_conninfo_passfile(const char *conninfo, char *path, size_t size);
 
 #endif

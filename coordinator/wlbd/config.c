@@ -1,6 +1,9 @@
 #include "coordinator/wlbd/config.h"
 
 #include <errno.h>
+#include <grp.h>
+#include <limits.h>
+#include <pwd.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -263,13 +266,50 @@ int wlbd_config_load(const char *path, struct wlbd_config *config, struct wlb_er
 	return rc;
 }
 
+/* ---- who may read them ----------------------------------------------------------------------- */
+
+/* Whether it is the account's primary group, and names no other member. */
+static bool is_own_group(gid_t gid, const struct passwd *user)
+{
+	const struct group *group = getgrgid(gid);
+	if (user == NULL || user->pw_gid != gid || group == NULL)
+		return false;
+	for (char **member = group->gr_mem; *member != NULL; member++)
+		if (strcmp(*member, user->pw_name) != 0)
+			return false;
+	return true;
+}
+
+static bool is_private(const struct stat *file, uid_t account, const struct passwd *user)
+{
+	mode_t others = file->st_mode & (S_IRWXG | S_IRWXO);
+	if (file->st_uid != 0 && file->st_uid != account)
+		return false;
+	return others == 0 || (others == S_IRGRP && is_own_group(file->st_gid, user));
+}
+
+/* Writes the path of the file from which libpq takes passwords; "" where there is none. */
+static void password_file(const struct wlbd_config *config, const struct passwd *user, char *path, size_t size)
+{
+	wlb_conninfo_passfile(config->database, path, size);
+	if (path[0] == '\0' && user != NULL)
+		snprintf(path, size, "%s/.pgpass", user->pw_dir);
+}
+
 int wlbd_config_check_readers(const char *path, const struct wlbd_config *config, uid_t account,
                               struct wlb_error *warning)
 {
+	const struct passwd *user = getpwuid(account);
+	char passwords[PATH_MAX];
 	struct stat file;
 	bool has_secret = wlb_conninfo_has_secret(config->database) || wlb_conninfo_has_secret(config->query_database);
-	if (!has_secret || stat(path, &file) != 0 ||
-	    ((file.st_mode & (S_IRWXG | S_IRWXO)) == 0 && (file.st_uid == 0 || file.st_uid == account)))
+	password_file(config, user, passwords, sizeof(passwords));
+	if (stat(passwords, &file) == 0 && (file.st_mode & (S_IRWXG | S_IRWXO)) != 0)
+		return wlb_fail(warning,
+		                "%s has passwords of the database, others than its owner may read it (mode %04o), and "
+		                "libpq takes none from it: chmod 600, and change the passwords",
+		                passwords, file.st_mode & 07777U);
+	if (!has_secret || stat(path, &file) != 0 || is_private(&file, account, user))
 		return 0;
 	return wlb_fail(
 		warning,

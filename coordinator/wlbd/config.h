@@ -46,7 +46,8 @@ int wlbd_config_load(const char *path, struct wlbd_config *config, struct wlb_er
 int wlbd_config_parse(const char *name, const char *text, struct wlbd_config *config, struct wlb_error *error);
 
 /* Returns -1, and what to do, where the settings have a password and others than root and `account`, that of wlbd, may
- * read or write their file. */
+ * read or write their file; its primary group may read it where nobody else is of that group. The same of the file of
+ * passwords that they name, else ~/.pgpass of the account, which libpq ignores where a group may read it. */
 int wlbd_config_check_readers(const char *path, const struct wlbd_config *config, uid_t account,
                               struct wlb_error *warning);
 

@@ -109,6 +109,11 @@ def anchors(page):
 
 
 class Pages(unittest.TestCase):
+    def test_the_changelog_names_the_version(self):
+        version = re.search(r"^project\(wlb VERSION (\S+)", read("CMakeLists.txt"), re.MULTILINE).group(1)
+        releases = re.findall(r"^## (\d+\.\d+\.\d+) - \d{4}-\d\d-\d\d$", read("CHANGELOG.md"), re.MULTILINE)
+        self.assertEqual(releases[:1], [version])
+
     def test_the_readme_is_short(self):
         self.assertLessEqual(len(read("README.md").encode()), 8192)
         self.assertEqual([line for line in read("README.md").splitlines() if len(line) > 140], [])

@@ -144,6 +144,41 @@ class Client(DoctorTest):
         found = self.findings(env={"SLURM_CONF": self.changed_conf("PlugStackConfig", plugstack)})
         self.check(found, "plugin", "FAIL", "spank_wlb.so", "plugstack.conf beside slurm.conf")
 
+    def findings_with_plugin(self, before, after):
+        """With a copy of the plugin in which these bytes, which occur once, are others."""
+        whole = pathlib.Path(harness.BUILD, "lib/spank_wlb.so").read_bytes()
+        self.assertEqual(whole.count(before), 1)
+        plugin = self.folder() / "spank_wlb.so"
+        plugin.write_bytes(whole.replace(before, after))
+        plugstack = plugin.with_name("plugstack.conf")
+        plugstack.write_text(f"optional {plugin}\n", encoding="utf-8")
+        return self.findings(env={"SLURM_CONF": self.changed_conf("PlugStackConfig", plugstack)})
+
+    def test_a_plugin_of_another_release_of_slurm(self):
+        running = int("".join(f"{int(part):02x}" for part in self.cluster.run("srun", "--version").stdout.split()[1].split(".")), 16)
+        found = self.findings_with_plugin(*(b"\x01\0\0\0" + number.to_bytes(4, "little") for number in (running, 0x170b00)))
+        self.check(found, "plugin", "FAIL", "another Slurm release", "built for this Slurm series")
+        self.check(found, "coordinator", "ok")
+
+    def test_a_plugin_of_another_version(self):
+        version = self.cluster.run("wlb", "--version").stdout.split()[1]
+        self.check(self.findings(), "plugin", "ok", f"wlb-{version}")
+        found = self.findings_with_plugin(f"under wlb-{version}:".encode(), f"under wlb-{version[:-1]}9:".encode())
+        self.check(found, "plugin", "warn", f"version {version[:-1]}9, this is {version}", "same version everywhere")
+
+    def test_a_password_that_others_can_read(self):
+        conf = self.folder() / "wlbd.conf"
+        conf.write_text("database = host=db password=x\n", encoding="utf-8")
+        for mode, finding in ((0o600, "ok"), (0o644, "warn")):
+            conf.chmod(mode)
+            self.check(self.findings(env={"WLBD_CONF": str(conf)}), "wlbd.conf", finding)
+        passwords = conf.with_name("pgpass")
+        passwords.write_text("*:*:*:*:x\n", encoding="utf-8")
+        conf.write_text(f"database = host=db passfile={passwords}\n", encoding="utf-8")
+        for mode, finding in ((0o600, "ok"), (0o640, "warn")):
+            passwords.chmod(mode)
+            self.check(self.findings(env={"WLBD_CONF": str(conf)}), "wlbd.conf", finding)
+
     def test_slurm_without_pmix(self):
         config = self.cluster.run("scontrol", "show", "config").stdout
         plugins = pathlib.Path(next(line.split("=")[1].strip() for line in config.splitlines() if line.startswith("PluginDir")))

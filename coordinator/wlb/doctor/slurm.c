@@ -1,5 +1,6 @@
 #include "coordinator/wlb/doctor/slurm.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,6 +95,29 @@ void wlb_doctor_slurm(struct wlb_doctor *doctor)
 	check_nodes(doctor);
 }
 
+/* Writes the version that the plugin has in the help of its options, as in "wlb-0.2.0:"; "" for one that has none. */
+static void read_plugin_version(const char *help, char *version, size_t size)
+{
+	static const char before[] = "wlb-";
+	const char *word = strstr(help, before);
+	while (word != NULL && !isdigit((unsigned char)word[strlen(before)]))
+		word = strstr(word + 1, before);
+	word = word != NULL ? word + strlen(before) : "";
+	snprintf(version, size, "%.*s", (int)strspn(word, "0123456789."), word);
+}
+
+static void check_plugin_version(struct wlb_doctor *doctor, const char *help)
+{
+	char version[32];
+	read_plugin_version(help, version, sizeof(version));
+	if (strcmp(version, WLB_VERSION) == 0)
+		wlb_doctor_note(doctor, WLB_FINDING_OK, "plugin", "", "srun knows --wlb-layout, of wlb-" WLB_VERSION);
+	else
+		wlb_doctor_note(doctor, WLB_FINDING_WARN, "plugin", "install the same version everywhere",
+		                "the plugin has version %s, this is " WLB_VERSION,
+		                version[0] != '\0' ? version : "unknown");
+}
+
 void wlb_doctor_plugin(struct wlb_doctor *doctor)
 {
 	static const char remedy[] =
@@ -102,7 +126,10 @@ void wlb_doctor_plugin(struct wlb_doctor *doctor)
 	int code = wlb_output_of_program((char *[]){"srun", "--help", NULL}, output, sizeof(output));
 	const char *line = strstr(output, "spank_wlb");
 	if (strstr(output, "--wlb-layout") != NULL)
-		wlb_doctor_note(doctor, WLB_FINDING_OK, "plugin", "", "srun knows --wlb-layout");
+		check_plugin_version(doctor, strstr(output, "--wlb-layout"));
+	else if (line != NULL && strstr(output, "ncompatible") != NULL)
+		wlb_doctor_note(doctor, WLB_FINDING_FAIL, "plugin", "install the WLB built for this Slurm series",
+		                "the plugin is of another Slurm release: %.*s", (int)strcspn(line, "\n"), line);
 	else if (line != NULL)
 		wlb_doctor_note(doctor, WLB_FINDING_FAIL, "plugin", remedy, "%.*s", (int)strcspn(line, "\n"), line);
 	else if (code < 0)

@@ -1,5 +1,6 @@
 #include "coordinator/wlbd/config.h"
 
+#include <pwd.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -176,8 +177,8 @@ static void test_connection_strings(void **state)
 	}
 }
 
-/* A file of that mode and owner. Returns what is warned of, "": nothing. */
-static const char *warned(const char *text, mode_t mode, uid_t owner, uid_t account)
+/* A file of that mode, owner and group. Returns what is warned of, "": nothing. */
+static const char *warned_of_group(const char *text, mode_t mode, uid_t owner, gid_t group, uid_t account)
 {
 	static struct wlb_error warning;
 	char path[] = "/tmp/wlbd-conf-XXXXXX";
@@ -185,7 +186,7 @@ static const char *warned(const char *text, mode_t mode, uid_t owner, uid_t acco
 	int fd = mkstemp(path);
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
-	assert_int_equal(fchown(fd, owner, (gid_t)-1), 0);
+	assert_int_equal(fchown(fd, owner, group), 0);
 	assert_int_equal(fchmod(fd, mode), 0);
 	close(fd);
 	assert_int_equal(wlbd_config_load(path, &config, &warning), 0);
@@ -197,12 +198,17 @@ static const char *warned(const char *text, mode_t mode, uid_t owner, uid_t acco
 	return warning.message;
 }
 
+static const char *warned(const char *text, mode_t mode, uid_t owner, uid_t account)
+{
+	return warned_of_group(text, mode, owner, (gid_t)-1, account);
+}
+
 static void test_who_may_read_a_password(void **state)
 {
 	static const char *const secrets[] = {"database = host=db password=SECRET",
 	                                      "database = postgresql://wlb:SECRET@db/wlb",
 	                                      "database = host=db sslpassword=SECRET"};
-	static const mode_t open_modes[] = {0644, 0640, 0604, 0620, 0602, 0660};
+	static const mode_t open_modes[] = {0644, 0604, 0620, 0602, 0660};
 	uid_t self = geteuid();
 	(void)state;
 	for (size_t i = 0; i < sizeof(secrets) / sizeof(secrets[0]); i++) {
@@ -218,6 +224,28 @@ static void test_who_may_read_a_password(void **state)
 	assert_string_equal(warned(secrets[0], 0600, 0, 1234), ""); /* root may read it anyway */
 	assert_string_equal(warned(secrets[0], 0600, 1234, 1234), "");
 	assert_non_null(strstr(warned(secrets[0], 0600, 1235, 1234), "uid 1235"));
+	/* The group of the account daemon is its own. */
+	const struct passwd *daemon = getpwnam("daemon");
+	assert_non_null(daemon);
+	assert_string_equal(warned_of_group(secrets[0], 0640, 0, daemon->pw_gid, daemon->pw_uid), "");
+	assert_non_null(strstr(warned_of_group(secrets[0], 0640, 0, 0, daemon->pw_uid), "chmod 600"));
+	assert_non_null(strstr(warned_of_group(secrets[0], 0660, 0, daemon->pw_gid, daemon->pw_uid), "chmod 600"));
+	assert_non_null(strstr(warned_of_group(secrets[0], 0640, 0, daemon->pw_gid, 1234), "chmod 600"));
+}
+
+static void test_who_may_read_a_file_of_passwords(void **state)
+{
+	char path[] = "/tmp/wlbd-pass-XXXXXX", text[300];
+	int fd = mkstemp(path);
+	(void)state;
+	assert_true(fd >= 0);
+	snprintf(text, sizeof(text), "database = host=db passfile=%s", path);
+	assert_int_equal(fchmod(fd, 0600), 0);
+	assert_string_equal(warned(text, 0644, geteuid(), geteuid()), "");
+	assert_int_equal(fchmod(fd, 0640), 0);
+	assert_non_null(strstr(warned(text, 0644, geteuid(), geteuid()), path));
+	close(fd);
+	unlink(path);
 }
 
 static void test_a_byte_0_hides_nothing(void **state)
@@ -253,6 +281,7 @@ int main(void)
 		cmocka_unit_test(test_a_connection_string_that_does_not_parse),
 		cmocka_unit_test(test_connection_strings),
 		cmocka_unit_test(test_who_may_read_a_password),
+		cmocka_unit_test(test_who_may_read_a_file_of_passwords),
 		cmocka_unit_test(test_a_byte_0_hides_nothing),
 		cmocka_unit_test(test_missing_file),
 	};
