@@ -58,3 +58,8 @@ create view run_events as
 select r.name as run, r.id as run_id, a.number as attempt, e.kind, e.detail, e.recorded_at
 from events e join runs r on r.id = e.run_id left join attempts a on a.id = e.attempt_id;
 comment on view run_events is 'What happened in runs besides faults';
+
+create view run_ranks as
+select r.name as run, r.id as run_id, a.number as attempt, m.rank, m.node, m.local_rank, m.device
+from rank_map m join attempts a on a.id = m.attempt_id join runs r on r.id = a.run_id;
+comment on view run_ranks is 'Where the ranks of attempts are';

@@ -4,8 +4,8 @@ the command and the dashboards tell all of it."""
 import json
 import time
 
+import dashboard_queries
 import harness
-import test_dashboards
 from harness import BUILD, ROOT, wait_for
 from training import TrainingTest
 
@@ -25,12 +25,10 @@ class Chain(TrainingTest):
     def command(self, *words):
         return self.cluster.run("wlb", *words).stdout
 
-    def dashboard_rows(self, file, title, run_id):
+    def dashboard_rows(self, board, title, run_id):
         """Rows of a panel's query, as Grafana asks for them."""
-        dashboard = json.loads((test_dashboards.DASHBOARDS / file).read_text(encoding="utf-8"))
-        found = [query for name, query in test_dashboards.queries(dashboard) if name == title]
-        self.assertTrue(found, f"{file} has no panel '{title}'")
-        return [row for query in found for row in self.cluster.sql(test_dashboards.expand(query, run_id))]
+        query, = [query for query in dashboard_queries.queries(board) if query.title == title]
+        return dashboard_queries.ask(self.cluster, [query], run=[run_id])[0].rows
 
     def check_row(self, rows, *words):
         """One of the rows has all of these cells."""
@@ -63,15 +61,15 @@ class Chain(TrainingTest):
         listed = self.command("faults", name)
         self.assertRegex(listed, rf"(?m)^ .* {kind_words} .*n3 +over +.* evict$")
         self.assertRegex(self.command("faults", "--node", "n3"), rf" {name} +1  {kind_words} ")
-        rows = self.dashboard_rows("ranks.json", "Verdicts of the run", run["id"])
+        rows = self.dashboard_rows("ranks", "Verdicts of the run", run["id"])
         self.check_row(rows, kind, "over", "n3", "evict")
-        rows = self.dashboard_rows("ranks.json", "Attempts ended to exclude a node", run["id"])
+        rows = self.dashboard_rows("ranks", "Attempts ended to exclude a node", run["id"])
         self.check_row(rows, name, "1", "n3")
-        self.check_row(self.dashboard_rows("ranks.json", "Nodes that verdicts name", run["id"]), "n3")
-        rows = self.dashboard_rows("run.json", "Attempts", run["id"])
+        self.check_row(self.dashboard_rows("ranks", "Nodes that verdicts name", run["id"]), "n3")
+        rows = self.dashboard_rows("run", "Attempts of the run", run["id"])
         for nodes, layout in zip(("n1 n2 n3 n4", "n1 n2 n4"), layouts):
             self.check_row(rows, nodes, layout)
-        self.check_row(self.dashboard_rows("run.json", "Faults", run["id"]), "n3")
+        self.check_row(self.dashboard_rows("run", "Faults", run["id"]), "n3")
 
     def test_a_rank_that_hangs(self):
         job = self.submit(nodes=4, tasks_per_node=1, iterations=ITERATIONS)
