@@ -71,10 +71,10 @@ def queries(name):
     for variable in made["templating"]["list"]:
         if variable["type"] == "query":
             assert variable["datasource"] == DATASOURCE, variable["name"]
-            found.append(Query(name, variable["name"], "variable", variable["query"]))
+            found.append(Query(name, f"variable {variable['name']}", "variable", variable["query"]))
     for mark in made.get("annotations", {}).get("list", []):
         assert mark["datasource"] == DATASOURCE, mark["name"]
-        found.append(Query(name, mark["name"], "annotation", mark["target"]["rawSql"]))
+        found.append(Query(name, f"mark {mark['name']}", "annotation", mark["target"]["rawSql"]))
     return found
 
 

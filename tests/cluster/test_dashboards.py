@@ -16,16 +16,17 @@ README = harness.ROOT / "dashboards/README.md"
 # Panels that a complete run with a fault must fill; the others may be empty.
 FILLED = {
     "fleet": {"Running now", "ETTR", "GPU hours held", "Tokens of the runs in this time", "Mean time to recovery", "GPU hours lost, by cause",
-              "By user", "By job name", "Recoveries", "Runs by state", "Runs", "user", "job"},
+              "By user", "By job name", "Recoveries", "Runs by state", "Runs", "variable user",
+              "variable job"},
     "run": {"State", "Step", "Loss", "Tokens/s, last 20 steps", "MFU, last 20 steps", "ETTR", "Attempts", "Loss over time", "Loss by step",
             "Tokens per second over time", "Tokens per second", "MFU", "Time of a step", "Where the time of a step went", "Imbalance of ranks",
             "Gradient norm", "Learning rate", "Memory of a rank", "Time lost", "Evaluations", "Attempts of the run", "Checkpoints", "Events",
-            "run", "Faults", "Attempts", "Checkpoints"},
-    "compare": {"Loss", "Tokens per second", "Time of a step", "Gradient norm", "Time lost, of the time held", "Runs", "runs"},
+            "variable run", "Faults", "mark Faults", "mark Attempts", "mark Checkpoints"},
+    "compare": {"Loss", "Tokens per second", "Time of a step", "Gradient norm", "Time lost, of the time held", "Runs", "variable runs"},
     "ranks": {"Verdicts", "Evictions", "Verdicts of the run", "Verdicts by kind", "Ranks of the newest attempt", "Nodes that verdicts name",
-              "Cost by kind", "Attempts ended to exclude a node", "run"},
+              "Cost by kind", "Attempts ended to exclude a node", "variable run"},
     "nodes": {"Checks that failed", "Evidence against nodes", "Nodes that broke runs", "Results of checks",
-              "What failed and has not been ok since", "GPUs with Xid errors", "Xid errors", "node"},
+              "What failed and has not been ok since", "GPUs with Xid errors", "Xid errors", "variable node"},
 }
 
 
