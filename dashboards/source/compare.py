@@ -21,7 +21,7 @@ BOARD = Dashboard(
     variables=(Variable("runs", "Runs", RUN_LIST, is_multi=True), Variable("x", "By", "", values="step,tokens")),
     panels=(
         overlaid("Loss", "wlb_real(loss)", says="By steps, or by tokens: then runs with other batches are compared after as much data. "
-                 "Between two of a run's 240 points its steps count as equal."),
+                 "Between two of a run's 240 points its steps count as equal; a run whose tokens nobody has said has no line then."),
         overlaid("Tokens per second", "wlb_real(tokens_per_s)"),
         overlaid("Time of a step", "wlb_real(step_time_s)", "s"),
         overlaid("Gradient norm", "wlb_real(grad_norm)", is_log=True),

@@ -165,8 +165,8 @@ def problems(asked):
     return found
 
 
-def check(cluster, run_id, role=""):
-    """Asks every query about the run; returns the problems, and the queries by (dashboard, title)."""
+def check(cluster, run_id, role="", by="step"):
+    """Asks every query about the run; returns the problems, and the queries by (dashboard, title). by: step or tokens, of compare."""
     asked = [query for name in BOARDS for query in queries(name)] + alerts()
-    ask(cluster, asked, role, run=[run_id], runs=[run_id], x=["tokens"])
+    ask(cluster, asked, role, run=[run_id], runs=[run_id], x=[by])
     return problems(asked), {(query.board, query.title): query for query in asked}

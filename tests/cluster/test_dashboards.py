@@ -78,7 +78,7 @@ class Dashboards(training.TrainingTest):
         self.add_verdict(run["id"])
         self.add_failed_check()
         make_grafana(self.cluster)
-        problems, asked = dashboard_queries.check(self.cluster, run["id"], "grafana")
+        problems, asked = dashboard_queries.check(self.cluster, run["id"], "grafana", by="tokens")
         self.assertEqual(problems, [])
         for board, titles in FILLED.items():
             for title in titles:
