@@ -282,6 +282,34 @@ class Rows(AlertCases, harness.ClusterTest):
         path.write_text(text, encoding="utf-8")
         return path
 
+    def test_heat_maps(self):
+        """Lateness by node and by each dimension of the layout; of many samples and ranks no more than 2,000 cells."""
+        run = self.run_row("sampled", -1800)
+        attempt = self.cluster.sql(f"""
+            insert into attempts (run_id, number, uuid, tp, cp, pp, dp, world_size)
+            values ({run}, 1, gen_random_uuid(), 2, 1, 2, 2, 8) returning id""")[0][0]
+        self.cluster.sql(f"""
+            insert into rank_map (attempt_id, rank, node, local_rank)
+            select {attempt}, rank, 'n' || rank / 4, rank % 4 from generate_series(0, 7) as rank;
+            insert into rank_samples (attempt_id, sampled_at, late_s, work)
+            values ({attempt}, now() - interval '60 s', '{{0,1,2,3,4,5,6,null}}', '{{1,1,1,1,1,1,1,9}}')""")
+        for by, expected in (("node", {"n0": 1.5, "n1": 5}), ("tp", {"tp 0": 3, "tp 1": 3}), ("cp", {"cp 0": 3}),
+                             ("pp", {"pp 0": 2.5, "pp 1": 11 / 3}), ("dp", {"dp 0": 1.5, "dp 1": 5}),
+                             ("rank", {f"rank 0000{rank}": rank for rank in range(7)})):
+            rows = self.panel("Lateness", board="ranks", run=[run], by=[by])
+            self.assertEqual({row[1]: round(float(row[2]), 6) for row in rows}, {name: round(late, 6) for name, late in expected.items()})
+        work = self.panel("Work", board="ranks", run=[run], by=["node"])
+        self.assertEqual({row[1]: float(row[2]) for row in work}, {"n0": 0.5, "n1": 1.5})
+        self.cluster.sql(f"""
+            insert into rank_samples (attempt_id, sampled_at, late_s, work)
+            select {attempt}, now() - n * interval '1 s', array_agg(rank::real), array_agg(1::real)
+            from generate_series(1, 1200) as n, generate_series(1, 512) as rank group by n;
+            select wlb_rank_sample_put({attempt}, '{{1}}', '{{1}}')""")
+        self.assertEqual(self.cluster.sql("select count(*), max(sampled_at) = (select max(sampled_at) from rank_samples where "
+                                          "late_s = '{1}') from rank_samples"), [["1000", "t"]])
+        rows = self.panel("Lateness", board="ranks", run=[run], by=["rank"])
+        self.assertGreater(len(rows), 1000)
+
     def test_fleet(self):
         """What the fleet has lost, by numbers that were computed by hand."""
         run = self.run_row("lost", -3000, -600, tokens=600)

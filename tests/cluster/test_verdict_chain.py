@@ -28,7 +28,7 @@ class Chain(TrainingTest):
     def dashboard_rows(self, board, title, run_id):
         """Rows of a panel's query, as Grafana asks for them."""
         query, = [query for query in dashboard_queries.queries(board) if query.title == title]
-        return dashboard_queries.ask(self.cluster, [query], run=[run_id])[0].rows
+        return dashboard_queries.ask(self.cluster, [query], run=[run_id], by=["rank"])[0].rows
 
     def check_row(self, rows, *words):
         """One of the rows has all of these cells."""
@@ -48,6 +48,11 @@ class Chain(TrainingTest):
         iterations = run["train_iters"]
         self.assertEqual([step["step"] for step in run["steps"]], list(range(1, iterations + 1)))
         self.assertEqual({step["attempt"] for step in run["steps"] if step["step"] > second["resumed_step"]}, {2})
+
+    def check_samples(self, run):
+        """How late ranks were is recorded from time to time: a line for each rank of the first attempt."""
+        rows = self.dashboard_rows("ranks", "Lateness", run["id"])
+        self.assertEqual({row[1] for row in rows}, {f"rank {rank:05}" for rank in range(run["attempts"][0]["world_size"])})
 
     def check_told(self, run, kind, reason):
         """`wlb show`, `wlb faults` and the dashboards."""
@@ -107,6 +112,7 @@ class Chain(TrainingTest):
             "--wlb-layout=auto", "--wlb-on-fault=slow=evict", "--ntasks-per-node=2", "--no-kill", nodes=4)
         run = self.finish(job)
         self.check_database(run, "slow_node", "slow_node")
+        self.check_samples(run)
         self.check_told(run, "slow_node", r"node n3 computes slowly at step \d+")
         self.say(run["verdicts"][0]["evidence"])
 
