@@ -12,8 +12,8 @@ import sys
 from grafana_foundation_sdk.builders import barchart, common, dashboard, heatmap, prometheus, stat, table, timeseries, trend
 from grafana_foundation_sdk.cog import variants
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
-from grafana_foundation_sdk.models.common import (GraphDrawStyle, LegendDisplayMode, ScaleDistribution, StackingMode, TooltipDisplayMode,
-                                                  VisibilityMode)
+from grafana_foundation_sdk.models.common import (BigValueGraphMode, BigValueTextMode, GraphDrawStyle, LegendDisplayMode, ScaleDistribution,
+                                                  StackingMode, TooltipDisplayMode, VisibilityMode)
 from grafana_foundation_sdk.models.dashboard import (DashboardLinkType, DataSourceRef, DataTransformerConfig, DynamicConfigValue,
                                                      ValueMap, ValueMappingResult, VariableOption, VariableRefresh)
 
@@ -35,7 +35,7 @@ UNITS = {"_s": "s", "_bytes": "bytes", "_percent": "percent", "ettr|share|mfu": 
          "_at": "dateTimeAsIso"}
 COLORS = {"complete": "green", "running": "blue", "starting": "blue", "restarting": "orange", "failed": "red", "out_of_nodes": "red",
           "cancelled": "gray", "confirmed": "red", "suspected": "orange", "over": "gray", "ok": "green"}
-TO_RUN = [{"title": "Open this run", "url": "/d/wlb-run?var-run=${__data.fields.run_id}"}]
+TO_RUN = [{"title": "Open this run", "url": "/d/wlb-run?var-run=${__data.fields.run_id}&${__url_time_range}"}]
 
 
 class Sql(variants.Dataquery):
@@ -80,23 +80,27 @@ def matrix(builder):
     """Rows (x, name, value) become a column for each name. Runs have their points at steps of their own."""
     builder.with_transformation(DataTransformerConfig("groupingToMatrix", {
         "rowField": "x", "columnField": "name", "valueField": "value", "emptyValue": "null"}))
+    builder.x_field("x\\name")
 
 
-def shape(builder, row):
+def shape(builder, row, is_prometheus):
     """What the kind of the panel needs."""
     if row.kind == "table":
         columns(builder)
+    if row.kind == "stat":  # which shows numbers alone if it is not told otherwise; an answer of Prometheus has a column of times
+        builder.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]).fields("" if is_prometheus else "/.*/"))
+        builder.graph_mode(BigValueGraphMode.NONE).text_mode(BigValueTextMode.NAME if row.legend else BigValueTextMode.VALUE)
     if row.kind in ("trend", "timeseries"):
         lines(builder, row)
     if row.kind == "trend":
-        builder.x_field("x\\name" if row.is_long else "step").span_nulls(row.is_long)
+        builder.x_field("step").span_nulls(True)
     if row.is_long:
         matrix(builder)
     if row.kind == "heatmap":
         builder.calculate(False).show_legend().color(heatmap.HeatmapColorOptions().mode("scheme").scheme("Oranges").steps(64))
         builder.cell_values(heatmap.CellValues().unit(row.unit)).cell_gap(1)
     if row.kind == "barchart":
-        builder.min(0).x_field("x\\name" if row.is_long else "")
+        builder.min(0)
 
 
 def target(row, board):
@@ -109,7 +113,7 @@ def panel(row, board, number):
     builder = BUILDERS[row.kind].Panel().id(number).title(row.title).description(row.says).unit(row.unit)
     builder.span(row.width).height(row.height).datasource(PROMETHEUS if board.is_prometheus else POSTGRESQL)
     builder.with_target(target(row, board))
-    shape(builder, row)
+    shape(builder, row, board.is_prometheus)
     return builder
 
 

@@ -8,13 +8,15 @@ VERDICT = ("v.attempt, v.kind, v.state, array_to_string(v.ranks, ' ') as ranks, 
 # At most 48 samples, and 100,000 values: each of a sample is one of a rank. Ranks are in the order tp, cp, pp, dp of the layout.
 CELLS = (f"with listed as (select *, row_number() over (order by sampled_at) as n, count(*) over () as samples from run_rank_samples where "
          f"run_id = {RUN} and $__timeFilter(sampled_at)), chosen as (select * from listed where n % greatest(ceil(samples / "
-         "greatest(least(48, 100000 / greatest(cardinality(late_s), 1)), 4)::float8), 1)::bigint = 0), cells as (select s.sampled_at, v.late_s, "
-         "v.work / nullif(avg(v.work) over (partition by s.sampled_at), 0) as share, case ${by:sqlstring} when 'node' then m.node when 'rank' "
+         "greatest(least(48, 100000 / greatest(cardinality(late_s), 1)), 4)::float8), 1)::bigint = 0), places as materialized (select attempt, "
+         f"array_agg(node order by rank) as nodes from run_ranks where run_id = {RUN} and attempt in (select attempt from chosen) "
+         "group by attempt having max(rank) + 1 = count(*)), cells as (select s.sampled_at, v.late_s, "
+         "v.work / nullif(avg(v.work) over (partition by s.sampled_at), 0) as share, case ${by:sqlstring} when 'node' then v.node when 'rank' "
          "then 'rank ' || to_char(v.rank - 1, 'FM00000') when 'tp' then 'tp ' || (v.rank - 1) % nullif(a.tp, 0) when 'cp' then 'cp ' || "
          "(v.rank - 1) / nullif(a.tp, 0) % nullif(a.cp, 0) when 'pp' then 'pp ' || (v.rank - 1) / nullif(a.tp::bigint * a.cp, 0) % "
          "nullif(a.pp, 0) else 'dp ' || (v.rank - 1) / nullif(a.tp::numeric * a.cp * a.pp, 0)::bigint end as name from chosen s join "
-         "run_attempts a on a.run_id = s.run_id and a.attempt = s.attempt cross join lateral unnest(s.late_s, s.work) with ordinality as v "
-         "(late_s, work, rank) left join run_ranks m on m.run_id = s.run_id and m.attempt = s.attempt and m.rank = v.rank - 1), "
+         "run_attempts a on a.run_id = s.run_id and a.attempt = s.attempt left join places m on m.attempt = s.attempt cross join lateral unnest(s.late_s, s.work, m.nodes) "
+         "with ordinality as v (late_s, work, node, rank)), "
          "means as (select sampled_at, name, avg(late_s)::float8 as late_s, avg(share)::float8 as share from cells where name is not null "
          "group by 1, 2), most as (select name from means group by name order by max(MEASURE) desc nulls last, name limit 40)")
 

@@ -68,6 +68,12 @@ class Made(unittest.TestCase):
                 done = subprocess.run(["promtool", "check", "rules", file], capture_output=True, text=True, check=False)
                 self.assertEqual(done.returncode, 0, done.stderr)
 
+    @unittest.skipUnless(shutil.which("promtool"), "there is no promtool (apt-get install prometheus)")
+    def test_rules_of_prometheus_fire(self):
+        done = subprocess.run(["promtool", "test", "rules", pathlib.Path(__file__).with_name("rules.test.yml")], capture_output=True, text=True,
+                              check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
 
 if __name__ == "__main__":
     try:
