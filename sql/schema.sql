@@ -412,6 +412,12 @@ CREATE TABLE public.rank_map (
     local_rank integer NOT NULL,
     device integer
 );
+CREATE TABLE public.rank_samples (
+    attempt_id bigint NOT NULL,
+    sampled_at timestamp with time zone NOT NULL,
+    late_s real[] NOT NULL,
+    work real[] NOT NULL
+);
 CREATE TABLE public.run_node_checks (
     id bigint NOT NULL,
     run_id bigint NOT NULL,
@@ -545,6 +551,8 @@ ALTER TABLE ONLY public.queue_waits
     ADD CONSTRAINT queue_waits_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.rank_map
     ADD CONSTRAINT rank_map_pkey PRIMARY KEY (attempt_id, rank);
+ALTER TABLE ONLY public.rank_samples
+    ADD CONSTRAINT rank_samples_pkey PRIMARY KEY (attempt_id, sampled_at);
 ALTER TABLE ONLY public.run_node_checks
     ADD CONSTRAINT run_node_checks_attempt_id_node_key UNIQUE (attempt_id, node);
 ALTER TABLE ONLY public.run_node_checks
@@ -658,6 +666,8 @@ ALTER TABLE ONLY public.queue_waits
     ADD CONSTRAINT queue_waits_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.runs(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.rank_map
     ADD CONSTRAINT rank_map_attempt_id_fkey FOREIGN KEY (attempt_id) REFERENCES public.attempts(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.rank_samples
+    ADD CONSTRAINT rank_samples_attempt_id_fkey FOREIGN KEY (attempt_id) REFERENCES public.attempts(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.run_node_checks
     ADD CONSTRAINT run_node_checks_attempt_id_fkey FOREIGN KEY (attempt_id) REFERENCES public.attempts(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.run_node_checks

@@ -63,3 +63,23 @@ comment on column node_evidence.kind is 'loss or check';
 comment on column node_evidence.at is 'when it was';
 comment on column node_evidence.reason is 'of a check: what failed';
 comment on column node_evidence.weight is 'how much it counts now; half of it is left after 3 days';
+
+create view node_check_results as
+with reports as (
+	select node, checked_at, checks, null::bigint as run_id from node_checks
+	union all
+	select node, checked_at, checks, run_id from run_node_checks
+)
+select node, checked_at, run_id, case when run_id is null then 'administrator' else 'run' end as made_by, entry->>'check' as "check",
+	entry->>'verdict' as verdict, entry->>'measured' as measured, entry->>'limit' as "limit"
+from reports cross join lateral json_array_elements(case when json_typeof(checks) = 'array' then checks else '[]' end) as entry
+where json_typeof(entry) = 'object';
+comment on view node_check_results is 'What checks of nodes have found, each check of a report';
+comment on column node_check_results.node is 'name of the node';
+comment on column node_check_results.checked_at is 'when it was reported';
+comment on column node_check_results.run_id is 'of whose attempt, the run''s id in runs; null: root or SlurmUser checked the node';
+comment on column node_check_results.made_by is 'administrator: root or SlurmUser, for all runs; run: the launcher of an attempt, for its run';
+comment on column node_check_results."check" is 'what was checked: the kind, and what of it (xid 0000:3b:00)';
+comment on column node_check_results.verdict is 'ok, failed or not checked';
+comment on column node_check_results.measured is 'what was found, for people';
+comment on column node_check_results."limit" is 'what was expected, for people; null: nothing';

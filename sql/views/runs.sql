@@ -58,3 +58,13 @@ create view run_events as
 select r.name as run, r.id as run_id, a.number as attempt, e.kind, e.detail, e.recorded_at
 from events e join runs r on r.id = e.run_id left join attempts a on a.id = e.attempt_id;
 comment on view run_events is 'What happened in runs besides faults';
+
+create view run_ranks as
+select r.name as run, r.id as run_id, a.number as attempt, m.rank, m.node, m.local_rank, m.device
+from rank_map m join attempts a on a.id = m.attempt_id join runs r on r.id = a.run_id;
+comment on view run_ranks is 'Where the ranks of attempts are';
+
+create view run_rank_samples as
+select r.name as run, r.id as run_id, a.number as attempt, s.sampled_at, s.late_s, s.work
+from rank_samples s join attempts a on a.id = s.attempt_id join runs r on r.id = a.run_id;
+comment on view run_rank_samples is 'Lateness and work of all ranks of an attempt, from time to time';

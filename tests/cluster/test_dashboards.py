@@ -1,42 +1,38 @@
 #!/usr/bin/env python3
-"""Every query of the Grafana dashboards, run as Grafana runs it on the database of a real run that lost a rank."""
+"""Every query of the Grafana dashboards and alert rules, run as Grafana runs it on the database of a real run that lost a rank."""
 import datetime
 import json
 import os
 import re
 import signal
 import unittest
+import urllib.request
 
+import dashboard_queries
 import harness
 import training
 
-DASHBOARDS = harness.ROOT / "dashboards"
-DATASOURCE = "wlb"
+README = harness.ROOT / "dashboards/README.md"
 # Panels that a complete run with a fault must fill; the others may be empty.
-FILLED = {"Runs", "Runs by state", "State", "Step", "Loss", "Attempts", "Faults", "Checkpoints", "Tokens per second",
-          "Gradient norm", "Learning rate", "Steps repeated", "Tokens/s, last 20 steps", "Verdicts", "Evictions",
-          "Verdicts by kind", "Nodes that verdicts name", "Cost by kind", "Attempts ended to exclude a node",
-          "Ranks of the newest attempt", "Verdicts of the run", "ETTR", "Time lost", "Evidence against nodes"}
-
-
-# As Grafana has it: an argument ends at the first parenthesis that closes, and at each comma.
-MACRO = re.compile(r"\$([_a-zA-Z0-9]+)\(([^\)]*)\)")
-
-
-def expand(query, run_id, begin="2000-01-01T00:00:00Z", end="2100-01-01T00:00:00Z"):
-    """The query with what Grafana replaces before it sends it: the macros of time, and ${run:sqlstring}. A database without
-    runs has no value for the variable, and Grafana takes ''."""
-    macros = {"__timeFilter": lambda column: f"{column} BETWEEN '{begin}' AND '{end}'",
-              "__timeFrom": lambda _: f"'{begin}'", "__timeTo": lambda _: f"'{end}'"}
-    query = query.replace("${run:sqlstring}", f"'{run_id}'")
-    query = MACRO.sub(lambda found: macros[found[1]](found[2].split(",")[0].strip(" ")), query)
-    assert "$" not in query, f"a variable the test does not know: {query}"
-    return query
+FILLED = {
+    "fleet": {"Running now", "ETTR", "GPU hours held", "Tokens of the runs in this time", "Mean time to recovery", "GPU hours lost, by cause",
+              "By user", "By job name", "Recoveries", "Runs by state", "Runs", "variable user",
+              "variable job"},
+    "run": {"State", "Step", "Loss", "Tokens/s, last 20 steps", "MFU, last 20 steps", "ETTR", "Attempts", "Loss over time", "Loss by step",
+            "Tokens per second over time", "Tokens per second", "MFU", "Time of a step", "Where the time of a step went", "Imbalance of ranks",
+            "Gradient norm", "Learning rate", "Memory of a rank", "Time lost", "Evaluations", "Attempts of the run", "Checkpoints", "Events",
+            "variable run", "Faults", "mark Faults", "mark Attempts", "mark Checkpoints"},
+    "compare": {"Loss", "Tokens per second", "Time of a step", "Gradient norm", "Time lost, of the time held", "Runs", "variable runs"},
+    "ranks": {"Verdicts", "Evictions", "Verdicts of the run", "Verdicts by kind", "Ranks of the newest attempt", "Nodes that verdicts name",
+              "Cost by kind", "Attempts ended to exclude a node", "variable run"},
+    "nodes": {"Checks that failed", "Evidence against nodes", "Nodes that broke runs", "Results of checks",
+              "What failed and has not been ok since", "GPUs with Xid errors", "Xid errors", "variable node"},
+}
 
 
 def make_grafana(cluster):
     """The role, as an administrator makes it by README.md."""
-    text = (DASHBOARDS / "README.md").read_text(encoding="utf-8")
+    text = README.read_text(encoding="utf-8")
     statements = re.search(r"^sudo -u postgres psql -d wlb <<'SQL'\n(.*?)^SQL$", text, re.MULTILINE | re.DOTALL)[1]
     cluster.sql(statements)
 
@@ -50,31 +46,29 @@ def seconds_from_now(seconds):
     return (datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=seconds)).isoformat()
 
 
-def queries(dashboard):
-    """(title, query) of every panel and variable; each must ask our data source."""
-    for variable in dashboard["templating"]["list"]:
-        assert variable["datasource"]["uid"] == DATASOURCE, variable["name"]
-        yield "variable " + variable["name"], variable["query"]
-    for panel in dashboard["panels"]:
-        assert panel["datasource"]["uid"] == DATASOURCE, panel["title"]
-        for target in panel["targets"]:
-            yield panel["title"], target["rawSql"]
-
-
 class Dashboards(training.TrainingTest):
     def add_verdict(self, run_id):
-        """One of the run's first attempt, which it ended."""
+        """One of the run's first attempt, which it ended; and an evaluation."""
         self.cluster.sql(f"""
             insert into verdicts (run_id, attempt_id, watcher, number, kind, state, ranks, rank_count, nodes, cost_percent,
                 certainty, evidence, action, began_at, found_at, confirmed_at)
             select run_id, id, 1, 1, 'hang', 'confirmed', '{{5}}', 1, '{{n3}}', 100, 1, 'rank 5 waits', 'evict', now(), now(),
                 now() from attempts where run_id = {run_id} and number = 1;
             update faults set proof = coalesce(proof, '{{}}') || '{{"evicted": "rank 5 hung"}}'
-            where run_id = {run_id} and cause""")
+            where run_id = {run_id} and cause;
+            insert into evaluations (run_id, step, attempt_id, loss, tokens, duration_s, recorded_at)
+            select {run_id}, 12, id, 5.5, 1000, 0.1, now() from attempts where run_id = {run_id} and number = 1""")
 
     def add_failed_check(self):
-        found = json.dumps([{"check": "disk", "verdict": "failed", "measured": "3 MiB/s", "limit": None}])
-        self.cluster.sql(f"select wlb_node_check_put('n4', false, 'disk: 3 MiB/s', '{found}', false, 0)")
+        found = json.dumps([{"check": "xid 0000:3b:00", "verdict": "failed", "measured": "79", "limit": None}])
+        self.cluster.sql(f"select wlb_node_check_put('n4', false, 'xid 0000:3b:00: 79', '{found}', false, 0)")
+
+    def check_filled(self, query):
+        """A table has a row, a chart a value in each column."""
+        self.assertTrue(query.rows, query.sql)
+        if query.kind != "table":
+            for at, (name, _) in enumerate(query.columns):
+                self.assertTrue(any(row[at] != "" for row in query.rows), f"{name} of {query.sql}")
 
     def test_every_query(self):
         job = self.submit()
@@ -84,21 +78,87 @@ class Dashboards(training.TrainingTest):
         self.add_verdict(run["id"])
         self.add_failed_check()
         make_grafana(self.cluster)
-        files = sorted(DASHBOARDS.glob("*.json"))
-        self.assertEqual([file.name for file in files], ["ranks.json", "run.json", "runs.json"])
-        for file in files:
-            dashboard = json.loads(file.read_text(encoding="utf-8"))
-            ids = [panel["id"] for panel in dashboard["panels"]]
-            self.assertEqual(len(ids), len(set(ids)), file.name)
-            for title, query in queries(dashboard):
-                with self.subTest(dashboard=file.name, panel=title):
-                    self.cluster.sql(as_grafana(expand(query, "")))
-                    rows = self.cluster.sql(as_grafana(expand(query, run["id"])))
-                    if title in FILLED:
-                        self.assertTrue(rows and rows[0][0] != "", query)
+        problems, asked = dashboard_queries.check(self.cluster, run["id"], "grafana", by="tokens")
+        self.assertEqual(problems, [])
+        for board, titles in FILLED.items():
+            for title in titles:
+                with self.subTest(dashboard=board, panel=title):
+                    self.check_filled(asked[board, title])
+        nothing = dashboard_queries.ask(self.cluster, list(asked.values()), "grafana")
+        self.assertEqual(dashboard_queries.problems(nothing), [], "of a dashboard for which no run is chosen")
 
 
-class Rows(harness.ClusterTest):
+class AlertCases:
+    """Each rule has an instance that fires for what it is about, and none for what is well."""
+
+    def fires(self, uid):
+        """The labels of the instances that fire."""
+        query, = [query for query in dashboard_queries.alerts() if query.title == uid]
+        dashboard_queries.ask(self.cluster, [query])
+        self.assertEqual(dashboard_queries.problems([query]), [])
+        at, = (at for at, (_, kind) in enumerate(query.columns) if kind in dashboard_queries.NUMBERS)
+        evaluator = query.unit
+        is_met = {"gt": lambda x: x > evaluator["params"][0], "lt": lambda x: x < evaluator["params"][0]}[evaluator["type"]]
+        return sorted(row[0] for row in query.rows if is_met(float(row[at])))
+
+    def add_run(self, name, state, steps_ago=(), step_s=1, ended_ago_s="null"):
+        """A run of an hour, whose steps were recorded so many seconds ago; returns its id."""
+        run = self.cluster.sql(f"""
+            insert into runs (name, job_id, uid, user_name, state, created_at, started_at, ended_at, steps, last_step)
+            values ('{name}', 1, 0, 'root', '{state}', now() - interval '1 h', now() - interval '1 h', now() - {ended_ago_s} * interval '1 s',
+                {len(steps_ago)}, {len(steps_ago) or "null"}) returning id""")[0][0]
+        self.cluster.sql(f"""
+            insert into attempts (run_id, number, uuid, state, world_size, started_at, created_at)
+            values ({run}, 1, gen_random_uuid(), 'running', 2, now() - interval '1 h', now() - interval '1 h')""")
+        for step, ago_s in enumerate(steps_ago, 1):
+            self.cluster.sql(f"""insert into steps (run_id, step, attempt_id, step_time_s, recorded_at)
+                select {run}, {step}, id, {step_s}, now() - interval '{ago_s} s' from attempts where run_id = {run}""")
+        return run
+
+    def test_a_run_that_failed(self):
+        for name, state, ended_ago_s in ("bad", "failed", 60), ("old", "failed", 7200), ("out", "out_of_nodes", 60), ("good", "complete", 60):
+            self.add_run(name, state, ended_ago_s=ended_ago_s)
+        self.assertEqual(self.fires("wlb-run-failed"), ["bad", "out"])
+
+    def test_a_run_that_stalls(self):
+        self.add_run("stalls", "running", (702, 701), 1)
+        self.add_run("is_slow", "running", (900, 700), 200)
+        self.add_run("steps", "running", (20, 10), 1)
+        self.add_run("is_over", "complete", (702, 701), 1, 600)
+        saves = self.add_run("saves", "running", (702, 701), 1)
+        self.cluster.sql("insert into checkpoints (run_id, attempt_id, step, path, recorded_at) "
+                         f"select {saves}, id, 2, '/ck', now() from attempts where run_id = {saves}")
+        self.assertEqual(self.fires("wlb-run-stalls"), ["stalls"])
+
+    def test_a_node_that_is_lost_repeatedly(self):
+        run = self.add_run("r", "running")
+        for node, ago_s, proof in (("n1", 60, "seen"), ("n1", 600, "seen"), ("n2", 60, "seen"), ("n3", 60, "x"), ("n3", 600, "x"),
+                                   ("n4", 60, "seen"), ("n4", 100000, "seen")):
+            self.cluster.sql(f"""
+                insert into attempts (run_id, number, uuid) select {run}, max(number) + 1, gen_random_uuid() from attempts;
+                insert into faults (run_id, attempt_id, kind, is_loss, node, proof, detected_at)
+                select {run}, max(id), 'node_lost', true, '{node}', '{{"{proof}": true}}', now() - interval '{ago_s} s' from attempts""")
+        self.assertEqual(self.fires("wlb-node-lost"), ["n1"])
+
+    def test_a_verdict_that_is_open(self):
+        run = self.add_run("r", "running")
+        for number, (kind, state, cost) in enumerate((("hang", "confirmed", "null"), ("slow_node", "confirmed", 20), ("slow_link", "confirmed", 2),
+                                                      ("slow_nic", "suspected", 50), ("slow_loader", "over", 50)), 1):
+            self.cluster.sql(f"""
+                insert into verdicts (run_id, attempt_id, watcher, number, kind, state, cost_percent, certainty, evidence, action, began_at, found_at)
+                select {run}, id, 1, {number}, '{kind}', '{state}', {cost}, 1, '', 'report', now(), now() from attempts where run_id = {run}""")
+        query, = [query for query in dashboard_queries.alerts() if query.title == "wlb-verdict-open"]
+        self.assertEqual(self.fires("wlb-verdict-open"), ["r", "r"])
+        kinds = {row[1] for row in dashboard_queries.ask(self.cluster, [query])[0].rows}
+        self.assertEqual(kinds, {"hang", "slow_node", "slow_link"})
+
+    def test_the_ettr_of_the_fleet(self):
+        self.assertEqual(self.fires("wlb-ettr-low"), [], "no run")
+        self.add_run("idle", "running", (3000,), 1)
+        self.assertEqual(len(self.fires("wlb-ettr-low")), 1)
+
+
+class Rows(AlertCases, harness.ClusterTest):
     """What a panel has of rows that the test inserts, of the last hour. The range ends before the query is sent."""
 
     nodes = 1
@@ -114,10 +174,12 @@ class Rows(harness.ClusterTest):
             returning id""")
         return int(rows[0][0])
 
-    def panel(self, title, begin_s=-3600, end_s=-1, file="runs.json", run_id=""):
+    def panel(self, title, begin_s=-3600, end_s=-1, board="fleet", **chosen):
         """Its rows."""
-        found = dict(queries(json.loads((DASHBOARDS / file).read_text(encoding="utf-8"))))
-        return self.cluster.sql(expand(found[title], run_id, seconds_from_now(begin_s), seconds_from_now(end_s)))
+        query, = [query for query in dashboard_queries.queries(board) if query.title == title]
+        dashboard_queries.ask(self.cluster, [query], begin=seconds_from_now(begin_s), end=seconds_from_now(end_s), **chosen)
+        self.assertEqual(dashboard_queries.problems([query]), [])
+        return query.rows
 
     def test_runs_of_the_time(self):
         """Those that went on for a part of it."""
@@ -145,7 +207,7 @@ class Rows(harness.ClusterTest):
                                                            ("n3", "rank_lost", 6, 500, "false", "{}")):
             self.cluster.sql(f"""insert into faults (run_id, attempt_id, kind, is_loss, rank, node, cause, proof, detected_at)
                 values ({run}, {attempt}, '{kind}', true, {rank}, '{node}', {cause}, '{proof}', now() + '{detected_s} s')""")
-        rows = self.panel("Nodes that broke runs")
+        rows = self.panel("Nodes that broke runs", board="nodes")
         self.assertEqual([row[:4] for row in rows], [["n1", "1", "2", "1"]])
 
     def test_a_run_whose_trainer_is_followed(self):
@@ -161,35 +223,132 @@ class Rows(harness.ClusterTest):
                 "step": step, "is_of_attempt": is_of_attempt, "is_step": not is_of_attempt, "source": source, "stream": 0, "generation": 0,
                 "at": seq, "values": values, **more}} for seq, (step, source, is_of_attempt, values, more) in enumerate(said, 1)]}
         self.cluster.sql(f"select wlb_deliver({attempt}, 'run', '{json.dumps(body)}', '{{}}')")
-        found = {title: self.panel(title, file="run.json", run_id=run) for title in ("Step", "Loss", "Values that the trainer says")}
+        found = {title: self.panel(title, board="run", run=[run]) for title in ("Step", "Loss by step", "Values that the trainer says")}
         self.assertEqual(found["Step"], [["3"]])
-        self.assertEqual([(row[0], row[1]) for row in found["Loss"]], [("1", "4"), ("3", "2.5")])  # the panel by step is the second
+        self.assertEqual([(row[0], row[1]) for row in found["Loss by step"]], [("1", "4"), ("3", "2.5")])
         self.assertEqual(found["Values that the trainer says"],
                          [["acc", "NaN", "3", "f", "1", "hook"], ["loss", "2.5", "3", "f", "1", "stdout"],
                           ["only_of_the_attempt", "1", "9", "t", "1", "hook"], ["tokens", "1000", "3", "f", "1", "hook"]])
-        self.assertEqual(self.panel("Tokens/s, last 20 steps", file="run.json", run_id=run), [["400"]])  # of the steps with a time
+        self.assertEqual(self.panel("Tokens/s, last 20 steps", board="run", run=[run]), [["400"]])  # of the steps with a time
         self.assertEqual([row[8:11:2] for row in self.panel("Runs")], [["3", "2.5"]])
 
-    def test_no_query_reads_every_step(self):
-        """Each is asked again every ten seconds."""
+    def long_run(self, steps):
+        """A run with many steps, faults and checkpoints; returns its id."""
         run = self.run_row("long", -1800)
         self.cluster.sql(f"""
-            with attempt as (
-                insert into attempts (run_id, number, uuid) values ({run}, 1, gen_random_uuid()) returning id
-            )
-            insert into steps (run_id, step, attempt_id, tokens, recorded_at)
-            select {run}, step, attempt.id, 1, now() - '1 s'::interval * step / 100
-            from attempt, generate_series(1, 100000) as step;
-            analyze steps""")
-        for file in sorted(DASHBOARDS.glob("*.json")):
-            for title, query in queries(json.loads(file.read_text(encoding="utf-8"))):
-                with self.subTest(dashboard=file.name, panel=title):
-                    plan = self.cluster.sql("explain " + expand(query, run, seconds_from_now(-3600), seconds_from_now(-1)))
-                    self.assertFalse([row for row in plan if " on steps" in row[0] and "Index" not in row[0]], plan)
+            insert into attempts (run_id, number, uuid, plan) values ({run}, 1, gen_random_uuid(), '{{"step_s": 1, "utilization": 0.4}}');
+            insert into steps (run_id, step, attempt_id, tokens, loss, step_time_s, recorded_at)
+            select {run}, step, id, 1, 2, 1, now() - '1 s'::interval * ({steps} - step) / 100 from attempts, generate_series(1, {steps}) as step
+            where run_id = {run};
+            insert into checkpoints (run_id, attempt_id, step, path, recorded_at)
+            select {run}, id, step, '/ck', now() from attempts, generate_series(1, 5000) as step where run_id = {run};
+            insert into faults (run_id, attempt_id, kind, rank, node, step, detected_at)
+            select {run}, id, 'hang', step, 'n' || step, step, now() from attempts, generate_series(1, 5000) as step where run_id = {run};
+            update runs set steps = {steps}, first_step = 1, last_step = {steps}, tokens = {steps} where id = {run};
+            analyze steps, faults, checkpoints""")
+        return run
+
+    def test_no_query_reads_every_step(self):
+        """Nor returns more than 2,000 rows: each is asked again every minute."""
+        run = self.long_run(100000)
+        problems, asked = dashboard_queries.check(self.cluster, run)
+        self.assertEqual(problems, [])
+        points = asked["run", "Loss by step"]
+        self.assertGreater(len(points.rows), 900)
+        for query in asked.values():
+            sql = dashboard_queries.expand(query.sql, {"run": [run], "runs": [run]}, seconds_from_now(-3600), seconds_from_now(-1))
+            plan = self.cluster.sql("explain " + sql)
+            with self.subTest(dashboard=query.board, panel=query.title):
+                self.assertFalse([row for row in plan if " on steps" in row[0] and "Index" not in row[0]], plan)
+
+    def test_names_are_no_statements(self):
+        """Names of users, jobs and nodes are any bytes: each is a value of its variable, and finds its own rows alone."""
+        name = "'); drop table runs; -- \\' $$ ${run} \u202e"
+        run = self.run_row("hostile", -1800)
+        self.cluster.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-v", f"name={name}", "-f", self.write_sql(f"""
+            update runs set user_name = :'name', job_name = :'name' where id = {run};
+            insert into attempts (run_id, number, uuid) values ({run}, 1, gen_random_uuid());
+            insert into faults (run_id, attempt_id, kind, node, cause, detected_at)
+            select {run}, id, 'hang', :'name', true, now() - '5 s'::interval from attempts where run_id = {run};"""))
+        self.run_row("other", -1800)
+        self.assertEqual([row[0] for row in self.panel("Runs", user=[name], job=[name, "x"])], ["hostile"])
+        self.assertEqual([row[1] for row in self.panel("Nodes that broke runs", board="nodes", node=[name])], ["1"])
+        problems, _ = dashboard_queries.check(self.cluster, name)
+        self.assertTrue(problems and all("invalid input syntax for type bigint" in line for line in problems), problems)
+        self.assertEqual(len(self.panel("Runs")), 2)
+
+    def write_sql(self, text):
+        path = self.cluster.work / "insert.sql"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def test_heat_maps(self):
+        """Lateness by node and by each dimension of the layout; of many samples and ranks no more than 2,000 cells."""
+        run = self.run_row("sampled", -1800)
+        attempt = self.cluster.sql(f"""
+            insert into attempts (run_id, number, uuid, tp, cp, pp, dp, world_size)
+            values ({run}, 1, gen_random_uuid(), 2, 1, 2, 2, 8) returning id""")[0][0]
+        self.cluster.sql(f"""
+            insert into rank_map (attempt_id, rank, node, local_rank)
+            select {attempt}, rank, 'n' || rank / 4, rank % 4 from generate_series(0, 7) as rank;
+            insert into rank_samples (attempt_id, sampled_at, late_s, work)
+            values ({attempt}, now() - interval '60 s', '{{0,1,2,3,4,5,6,null}}', '{{1,1,1,1,1,1,1,9}}')""")
+        for by, expected in (("node", {"n0": 1.5, "n1": 5}), ("tp", {"tp 0": 3, "tp 1": 3}), ("cp", {"cp 0": 3}),
+                             ("pp", {"pp 0": 2.5, "pp 1": 11 / 3}), ("dp", {"dp 0": 1.5, "dp 1": 5}),
+                             ("rank", {f"rank 0000{rank}": rank for rank in range(7)})):
+            rows = self.panel("Lateness", board="ranks", run=[run], by=[by])
+            self.assertEqual({row[1]: round(float(row[2]), 6) for row in rows}, {name: round(late, 6) for name, late in expected.items()})
+        work = self.panel("Work", board="ranks", run=[run], by=["node"])
+        self.assertEqual({row[1]: float(row[2]) for row in work}, {"n0": 0.5, "n1": 1.5})
+        self.cluster.sql(f"""
+            insert into rank_samples (attempt_id, sampled_at, late_s, work)
+            select {attempt}, now() - n * interval '1 s', array_agg(rank::real), array_agg(1::real)
+            from generate_series(1, 1200) as n, generate_series(1, 512) as rank group by n;
+            select wlb_rank_sample_put({attempt}, '{{1}}', '{{1}}')""")
+        self.assertEqual(self.cluster.sql("select count(*), max(sampled_at) = (select max(sampled_at) from rank_samples where "
+                                          "late_s = '{1}') from rank_samples"), [["1000", "t"]])
+        rows = self.panel("Lateness", board="ranks", run=[run], by=["rank"])
+        self.assertGreater(len(rows), 1000)
+
+    def test_fleet(self):
+        """What the fleet has lost, by numbers that were computed by hand."""
+        run = self.run_row("lost", -3000, -600, tokens=600)
+        self.cluster.sql(f"""
+            update runs set created_at = started_at, steps = 60, first_step = 1, last_step = 60 where id = {run};
+            insert into attempts (run_id, number, uuid, state, world_size, nodes, created_at, started_at, ended_at)
+            values ({run}, 1, gen_random_uuid(), 'lost', 4, '{{n1,n2}}', now() - '3000 s'::interval, now() - '3000 s'::interval,
+                now() - '1800 s'::interval),
+                ({run}, 2, gen_random_uuid(), 'complete', 4, '{{n1,n3}}', now() - '1800 s'::interval, now() - '1800 s'::interval,
+                now() - '600 s'::interval);
+            insert into steps (run_id, step, attempt_id, tokens, step_time_s, recorded_at)
+            select {run}, step, id, 10, 20, now() - '1800 s'::interval + '20 s'::interval * step from attempts,
+                generate_series(1, 60) as step where run_id = {run} and number = 2;
+            insert into faults (run_id, attempt_id, kind, is_loss, node, cause, proof, detected_at) select {run}, id, 'node_lost', true, 'n2',
+                true, '{{"seen": true}}', now() - '1800 s'::interval from attempts where run_id = {run} and number = 1""")
+        self.assertAlmostEqual(float(self.panel("Mean time to recovery")[0][0]), 20, 3)
+        days = 2 * 2400 / 86400
+        self.assertAlmostEqual(float(self.panel("Failures per node-day")[0][0]), 1 / days, 3)
+        self.assertAlmostEqual(float(self.panel("GPU hours held")[0][0]), 4 * 2400 / 3600, 3)
+        goodput = [float(row[1]) for row in self.panel("Goodput")]
+        self.assertAlmostEqual(75 * sum(goodput), 600, 0)  # a part of the hour has 75 s
+        self.assertAlmostEqual(max(goodput), 40 / 75, 3)
+        losses = self.panel("Losses of nodes, over time", board="nodes", node=["n2"])
+        self.assertEqual([row[1:] for row in losses], [["n2", "1"]])
 
 
-class Role(harness.ClusterTest):
+class Grafana(harness.ClusterTest):
+    """What it may ask, and of whom."""
+
     nodes = 1
+
+    def test_wlbd_has_what_the_dashboard_and_the_rules_ask(self):
+        with urllib.request.urlopen(f"http://{self.cluster.env['WLB_COORDINATOR']}/metrics", timeout=10) as reply:
+            has = set(re.findall(r"^# TYPE (\w+)", reply.read().decode(), re.MULTILINE))
+        rules = (harness.ROOT / "dashboards/prometheus/wlb.rules.yml").read_text(encoding="utf-8")
+        for name, text in ("service", json.dumps(dashboard_queries.board("service"))), ("rules", rules):
+            asked = set(re.findall(r"\bwlbd_\w+", text))
+            self.assertGreater(len(asked), 4, name)
+            self.assertEqual(asked - has, set(), name)
 
     def test_it_reads_the_tables_of_this_database_and_no_more(self):
         make_grafana(self.cluster)
@@ -204,8 +363,8 @@ class Role(harness.ClusterTest):
 
 class Provisioning(unittest.TestCase):
     def test_provisioning_names_the_same_source(self):
-        source = (DASHBOARDS / "provisioning/datasources/wlb.yml").read_text(encoding="utf-8")
-        self.assertIn(f"uid: {DATASOURCE}\n", source)
+        source = (dashboard_queries.FOLDER / "datasources/wlb.yml").read_text(encoding="utf-8")
+        self.assertIn(f"uid: {dashboard_queries.DATASOURCE['uid']}\n", source)
         sslmode = re.search(r"^ +sslmode: (\S+)$", source, re.MULTILINE)[1]
         self.assertIn(sslmode, ("disable", "require", "verify-ca", "verify-full"), "Grafana knows no other")
 

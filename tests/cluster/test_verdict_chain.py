@@ -4,8 +4,8 @@ the command and the dashboards tell all of it."""
 import json
 import time
 
+import dashboard_queries
 import harness
-import test_dashboards
 from harness import BUILD, ROOT, wait_for
 from training import TrainingTest
 
@@ -25,12 +25,10 @@ class Chain(TrainingTest):
     def command(self, *words):
         return self.cluster.run("wlb", *words).stdout
 
-    def dashboard_rows(self, file, title, run_id):
+    def dashboard_rows(self, board, title, run_id):
         """Rows of a panel's query, as Grafana asks for them."""
-        dashboard = json.loads((test_dashboards.DASHBOARDS / file).read_text(encoding="utf-8"))
-        found = [query for name, query in test_dashboards.queries(dashboard) if name == title]
-        self.assertTrue(found, f"{file} has no panel '{title}'")
-        return [row for query in found for row in self.cluster.sql(test_dashboards.expand(query, run_id))]
+        query, = [query for query in dashboard_queries.queries(board) if query.title == title]
+        return dashboard_queries.ask(self.cluster, [query], run=[run_id], by=["rank"])[0].rows
 
     def check_row(self, rows, *words):
         """One of the rows has all of these cells."""
@@ -51,6 +49,11 @@ class Chain(TrainingTest):
         self.assertEqual([step["step"] for step in run["steps"]], list(range(1, iterations + 1)))
         self.assertEqual({step["attempt"] for step in run["steps"] if step["step"] > second["resumed_step"]}, {2})
 
+    def check_samples(self, run):
+        """How late ranks were is recorded from time to time: a line for each rank of the first attempt."""
+        rows = self.dashboard_rows("ranks", "Lateness", run["id"])
+        self.assertEqual({row[1] for row in rows}, {f"rank {rank:05}" for rank in range(run["attempts"][0]["world_size"])})
+
     def check_told(self, run, kind, reason):
         """`wlb show`, `wlb faults` and the dashboards."""
         name, kind_words = run["run_id"], kind.replace("_", " ")
@@ -63,15 +66,15 @@ class Chain(TrainingTest):
         listed = self.command("faults", name)
         self.assertRegex(listed, rf"(?m)^ .* {kind_words} .*n3 +over +.* evict$")
         self.assertRegex(self.command("faults", "--node", "n3"), rf" {name} +1  {kind_words} ")
-        rows = self.dashboard_rows("ranks.json", "Verdicts of the run", run["id"])
+        rows = self.dashboard_rows("ranks", "Verdicts of the run", run["id"])
         self.check_row(rows, kind, "over", "n3", "evict")
-        rows = self.dashboard_rows("ranks.json", "Attempts ended to exclude a node", run["id"])
+        rows = self.dashboard_rows("ranks", "Attempts ended to exclude a node", run["id"])
         self.check_row(rows, name, "1", "n3")
-        self.check_row(self.dashboard_rows("ranks.json", "Nodes that verdicts name", run["id"]), "n3")
-        rows = self.dashboard_rows("run.json", "Attempts", run["id"])
+        self.check_row(self.dashboard_rows("ranks", "Nodes that verdicts name", run["id"]), "n3")
+        rows = self.dashboard_rows("run", "Attempts of the run", run["id"])
         for nodes, layout in zip(("n1 n2 n3 n4", "n1 n2 n4"), layouts):
             self.check_row(rows, nodes, layout)
-        self.check_row(self.dashboard_rows("run.json", "Faults", run["id"]), "n3")
+        self.check_row(self.dashboard_rows("run", "Faults", run["id"]), "n3")
 
     def test_a_rank_that_hangs(self):
         job = self.submit(nodes=4, tasks_per_node=1, iterations=ITERATIONS)
@@ -109,6 +112,7 @@ class Chain(TrainingTest):
             "--wlb-layout=auto", "--wlb-on-fault=slow=evict", "--ntasks-per-node=2", "--no-kill", nodes=4)
         run = self.finish(job)
         self.check_database(run, "slow_node", "slow_node")
+        self.check_samples(run)
         self.check_told(run, "slow_node", r"node n3 computes slowly at step \d+")
         self.say(run["verdicts"][0]["evidence"])
 

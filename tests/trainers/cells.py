@@ -7,6 +7,7 @@ import re
 import signal
 import time
 
+import dashboard_queries
 import harness
 from harness import Failed, wait_for
 from started import HERE, NODES, POLL_S, Run
@@ -157,6 +158,15 @@ def rank_stopped(venv, cluster, trainer, result):
         end_stopped(run, pid)
     result.measured = f"named after {time.time() - at:.1f} s" if named else ""
     result.check(named == {rank}, f"ranks named within {LIMITS.named_s} s: {sorted(named) if named else 'none'}, not {rank}")
+    check_dashboards(run, result)
+
+
+def check_dashboards(run, result):
+    """Every query of the dashboards is answered, and the steps that the trainer did are in their curves."""
+    problems, asked = dashboard_queries.check(run.cluster, run.show()["id"])
+    result.problems += problems
+    for board, title in (("run", "Tokens per second"), ("run", "Step"), ("compare", "Time of a step"), ("fleet", "Runs")):
+        result.check(asked[board, title].rows, f"the dashboard {board} has nothing in '{title}'")
 
 
 def end_stopped(run, pid):

@@ -121,6 +121,7 @@ struct wlbd_watch {
 	struct wlbd_detection *detection; /* NULL: its ranks are not watched yet, or no more */
 	bool is_standstill_suspected;     /* by the newest judgement of its ranks */
 	int64_t judged_ms, judging_ms;    /* when that was over, and how long it took */
+	int64_t sampled_ms;               /* when its ranks were sampled last (verdicts/rank_samples.h); 0: never */
 };
 
 /* The steps that were recorded since wlbd started (verdicts/outliers.c). */

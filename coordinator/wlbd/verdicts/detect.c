@@ -13,6 +13,7 @@
 #include "coordinator/wlbd/verdicts/outliers.h"
 #include "coordinator/wlbd/verdicts/past_evictions.h"
 #include "coordinator/wlbd/verdicts/process_faults.h"
+#include "coordinator/wlbd/verdicts/rank_samples.h"
 #include "coordinator/wlbd/verdicts/stacks.h"
 #include "coordinator/wlbd/wlbd.h"
 
@@ -217,6 +218,8 @@ void wlbd_detect(struct wlbd_attempt *attempt, int64_t now_ms)
 	if (attempt->watch.detection != NULL)
 		ask_past(attempt);
 	judge(attempt, now_ms);
+	if (attempt->watch.detection != NULL)
+		wlbd_rank_samples_take(attempt, now_ms);
 	attempt->watch.judged_ms = wlb_clock_ms();
 	attempt->watch.judging_ms = attempt->watch.judged_ms - now_ms;
 }
