@@ -171,6 +171,21 @@ class TwoCoordinators(training.TrainingTest):
         for order in ((self.a, self.b), (self.b, self.a)):
             self.cluster.run("wlb", "runs", env={"WLB_COORDINATOR": ",".join(each.address for each in order)})
 
+    def test_1_doctor(self):
+        def findings():
+            found = json.loads(self.cluster.run("wlb", "doctor", "--json", check=False).stdout)
+            return {each["check"]: (each["finding"], each["detail"]) for each in found}
+
+        found = findings()
+        for check, word in (("coordinator", "acts"), ("second coordinator", "stands by"), ("database", ""), ("credential", "")):
+            self.assertEqual(found[check][0], "ok", found)
+            self.assertTrue(found[check][1].endswith(word), found)
+        self.b.end(signal.SIGKILL)
+        found = findings()
+        self.b.start()
+        self.assertEqual((found["coordinator"][0], found["second coordinator"][0], found["credential"][0]), ("ok", "warn", "ok"))
+        self.assertNotIn("acting coordinator", found)
+
     def test_2_killed_and_frozen(self):
         """The one that acts is killed while a run trains, and the next is frozen when it is about to set a lost node DOWN."""
         job = self.submit_slow()
