@@ -121,7 +121,7 @@ static int set_milliseconds(const struct key *key, const char *value, int *field
 	char *end;
 	errno = 0;
 	long number = strtol(value, &end, 10);
-	bool is_none = key->kind == LEASE && number == 0;
+	bool is_none = key->kind == LEASE && strcmp(value, "0") == 0;
 	if (end == value || *end != '\0' || errno != 0 || (!is_none && (number < key->min || number > key->max)))
 		return wlb_fail(error, "%s = '%.100s': must be a whole number from %d to %d%s", key->name, value,
 		                key->min, key->max, key->kind == LEASE ? ", or 0: no other wlbd stands by" : "");
