@@ -74,11 +74,11 @@ static int find_coordinator(const struct wlb_spank_args *args, struct wlb_client
                             struct wlb_error *error)
 {
 	const struct wlb_client_config *given = &args->client;
-	if (wlb_client_config_load(config, error) != 0 && given->host[0] == '\0')
+	if (wlb_client_config_load(config, error) != 0 && given->coordinator_count == 0)
 		return -1;
-	if (given->host[0] != '\0') {
-		memcpy(config->host, given->host, sizeof(config->host));
-		memcpy(config->port, given->port, sizeof(config->port));
+	if (given->coordinator_count > 0) {
+		memcpy(config->coordinators, given->coordinators, sizeof(config->coordinators));
+		config->coordinator_count = given->coordinator_count;
 	}
 	if (given->munge_socket[0] != '\0')
 		memcpy(config->munge_socket, given->munge_socket, sizeof(config->munge_socket));
@@ -97,8 +97,7 @@ static int send_request(const struct wlb_spank_args *args, const char *body, str
 	if (wlb_connection_request(connection, "POST", "/v1/runs", body, args->timeout_ms, &reply, error) != 0)
 		return -1;
 	if (reply.status != 200)
-		return wlb_fail(error, "coordinator %s:%s: answers %d: %.300s", config.host, config.port, reply.status,
-		                reply.body);
+		return wlb_fail(error, "the coordinator answers %d: %.300s", reply.status, reply.body);
 	return 0;
 }
 

@@ -11,10 +11,8 @@
 
 static int parse_coordinator(const char *value, struct wlb_spank_args *args, struct wlb_error *error)
 {
-	struct wlb_client_config parsed = args->client;
-	if (wlb_client_config_address(&parsed, value, error) != 0)
+	if (wlb_client_config_addresses(&args->client, value, error) != 0)
 		return -1;
-	args->client = parsed;
 	snprintf(args->coordinator, sizeof(args->coordinator), "%s", value);
 	return 0;
 }
@@ -131,7 +129,8 @@ static int parse_argument(const char *argument, struct wlb_spank_args *args, str
 	}
 	return wlb_fail(
 		error,
-		"must be one of coordinator=HOST:PORT, munge_socket=PATH, coordinator_user=NAME, timeout_ms=N, "
+		"must be one of coordinator=HOST:PORT[,HOST:PORT], munge_socket=PATH, coordinator_user=NAME, "
+	        "timeout_ms=N, "
 		"agent_timeout_ms=N, announce=yes|no, agent=PATH|no, state_dir=PATH, wlb=PATH, end_stuck_stepd=yes|no");
 }
 

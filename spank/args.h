@@ -13,7 +13,7 @@ enum {
 };
 
 struct wlb_spank_args {
-	char coordinator[280]; /* as written, HOST:PORT; "": as /etc/wlb/wlb.conf has it */
+	char coordinator[600]; /* as written, HOST:PORT[,HOST:PORT]; "": as /etc/wlb/wlb.conf has it */
 	struct wlb_client_config
 		client; /* the same, parsed; with munge_socket and coordinator_user, whose name is not looked up */
 	int timeout_ms; /* for announcing a run */
@@ -27,7 +27,7 @@ struct wlb_spank_args {
 		unusable; /* "", or the error of the first argument that could not be used; its default is in effect */
 };
 
-/* coordinator=HOST:PORT munge_socket=PATH coordinator_user=NAME timeout_ms=1..200 agent_timeout_ms=1..5000
+/* coordinator=HOST:PORT[,HOST:PORT] munge_socket=PATH coordinator_user=NAME timeout_ms=1..200 agent_timeout_ms=1..5000
  * announce=yes|no agent=PATH|no state_dir=PATH wlb=PATH end_stuck_stepd=yes|no */
 void wlb_spank_args_parse(int argc, char **argv, struct wlb_spank_args *args);
 

@@ -318,6 +318,15 @@ ALTER TABLE public.checkpoints ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY 
     NO MAXVALUE
     CACHE 1
 );
+CREATE TABLE public.coordinator (
+    only_row boolean DEFAULT true NOT NULL,
+    term bigint DEFAULT 0 NOT NULL,
+    beats bigint DEFAULT 0 NOT NULL,
+    lease_ms integer DEFAULT 0 NOT NULL,
+    backend_pid integer,
+    address text DEFAULT ''::text NOT NULL,
+    CONSTRAINT coordinator_only_row_check CHECK (only_row)
+);
 CREATE TABLE public.evaluations (
     run_id bigint NOT NULL,
     step bigint NOT NULL,
@@ -529,6 +538,8 @@ ALTER TABLE ONLY public.calibrations
     ADD CONSTRAINT calibrations_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.checkpoints
     ADD CONSTRAINT checkpoints_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.coordinator
+    ADD CONSTRAINT coordinator_pkey PRIMARY KEY (only_row);
 ALTER TABLE ONLY public.evaluations
     ADD CONSTRAINT evaluations_pkey PRIMARY KEY (run_id, step);
 ALTER TABLE ONLY public.events

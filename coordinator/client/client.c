@@ -24,8 +24,10 @@ enum {
 
 struct wlb_connection {
 	struct wlb_client_config config;
-	int fd;        /* -1: not connected */
-	int cancel_fd; /* -1: none */
+	int current;    /* the coordinator that is asked first */
+	bool is_acting; /* it was, when it last answered */
+	int fd;         /* -1: not connected */
+	int cancel_fd;  /* -1: none */
 };
 
 /* One request in progress; `answered` says whether it may be sent again on a new connection. */
@@ -36,7 +38,7 @@ struct request {
 	const char *body;
 	char *credential;          /* of the newest try */
 	struct wlb_http_head head; /* of its reply */
-	int64_t deadline_ms;
+	int64_t deadline_ms;       /* of the newest try, and how long that may take */
 	int timeout_ms;
 	bool answered; /* the first byte of the reply came */
 	struct wlb_error *error;
@@ -73,10 +75,15 @@ void wlb_connection_cancel_on(struct wlb_connection *connection, int fd)
 	connection->cancel_fd = fd;
 }
 
+static const struct wlb_client_address *address_of(const struct request *request)
+{
+	return &request->connection->config.coordinators[request->connection->current];
+}
+
 static int fail_at(const struct request *request, const char *what, const char *why)
 {
-	const struct wlb_client_config *config = &request->connection->config;
-	return wlb_fail(request->error, "coordinator %s:%s: %s: %s", config->host, config->port, what, why);
+	const struct wlb_client_address *at = address_of(request);
+	return wlb_fail(request->error, "coordinator %s:%s: %s: %s", at->host, at->port, what, why);
 }
 
 static int fail_late(const struct request *request, const char *what)
@@ -144,9 +151,9 @@ static int64_t until_of(const struct request *request, const struct addrinfo *ad
 static int connect_any(const struct request *request)
 {
 	struct wlb_connection *connection = request->connection;
+	const struct wlb_client_address *at = address_of(request);
 	struct addrinfo *addresses;
-	if (wlb_resolve(connection->config.host, connection->config.port, request->deadline_ms, &addresses,
-	                request->error) != 0)
+	if (wlb_resolve(at->host, at->port, request->deadline_ms, &addresses, request->error) != 0)
 		return wlb_fail_in(request->error, "coordinator");
 	for (const struct addrinfo *candidate = addresses; candidate != NULL && connection->fd < 0;
 	     candidate = candidate->ai_next)
@@ -195,21 +202,22 @@ static ssize_t receive_some(struct request *request, char *data, size_t size)
 
 static char *request_head(struct request *request, size_t length)
 {
-	const struct wlb_client_config *config = &request->connection->config;
+	const struct wlb_client_address *at = address_of(request);
 	char digest[WLB_DIGEST_SIZE];
 	char *head = NULL;
 
 	wlb_digest_request(request->method, request->path, request->body, length, digest);
 	free(request->credential);
-	request->credential = wlb_credential_make(config->munge_socket, digest, WLB_DIGEST_SIZE - 1, request->error);
+	request->credential = wlb_credential_make(request->connection->config.munge_socket, digest, WLB_DIGEST_SIZE - 1,
+	                                          request->error);
 	if (request->credential == NULL)
 		return NULL;
-	bool v6 = strchr(config->host, ':') != NULL;
+	bool v6 = strchr(at->host, ':') != NULL;
 	int n = asprintf(&head,
 	                 "%s %s HTTP/1.1\r\nHost: %s%s%s:%s\r\nUser-Agent: wlb/" WLB_VERSION "\r\n"
 	                 "Authorization: MUNGE %s\r\nContent-Type: application/json\r\n"
 	                 "Content-Length: %zu\r\n\r\n",
-	                 request->method, request->path, v6 ? "[" : "", config->host, v6 ? "]" : "", config->port,
+	                 request->method, request->path, v6 ? "[" : "", at->host, v6 ? "]" : "", at->port,
 	                 request->credential, length);
 	if (n < 0) {
 		wlb_fail(request->error, "out of memory for a request");
@@ -288,8 +296,8 @@ static int receive_reply(struct request *request, struct wlb_reply *reply)
 	if (begin == 0)
 		return -1;
 	if (wlb_http_head_parse(text, BODY_LIMIT_BYTES, head, request->error) != 0)
-		return wlb_fail_in(request->error, "coordinator %s:%s", request->connection->config.host,
-		                   request->connection->config.port);
+		return wlb_fail_in(request->error, "coordinator %s:%s", address_of(request)->host,
+		                   address_of(request)->port);
 	size_t early = have - begin;
 	if (!head->until_close && early > head->body_bytes)
 		return fail_at(request, "receive", "more bytes came than the reply announced");
@@ -336,6 +344,12 @@ static int exchange(struct request *request, struct wlb_reply *reply)
  * for one reply to one request, and another program that listens on wlbd's port cannot make one.
  */
 
+/* Other replies, such as that to /healthz, have no proof, and one that stands by gives them, too. */
+static bool is_of_api(const struct request *request)
+{
+	return strncmp(request->path, "/v1/", 4) == 0;
+}
+
 /* Whether the reply orders nothing but to continue, and therefore needs no proof: each node receives one each second.
  */
 static bool needs_no_proof(const struct request *request, const struct wlb_reply *reply)
@@ -347,19 +361,19 @@ static bool needs_no_proof(const struct request *request, const struct wlb_reply
 	       strspn(reply->body + bytes, "\r\n") == reply->length - bytes;
 }
 
-static int refuse(const struct wlb_client_config *config, struct wlb_error *error)
+static int refuse(const struct request *request)
 {
-	return wlb_fail_in(error, "the coordinator %s:%s did not prove that it is wlbd", config->host, config->port);
+	return wlb_fail_in(request->error, "the coordinator %s:%s did not prove that it is wlbd",
+	                   address_of(request)->host, address_of(request)->port);
 }
 
-static int refuse_unproved(const struct wlb_client_config *config, const struct wlb_reply *reply,
-                           struct wlb_error *error)
+static int refuse_unproved(const struct request *request, const struct wlb_reply *reply)
 {
 	if (reply->status == 200)
-		wlb_fail(error, "its reply has no proof; upgrade wlbd, or somebody else listens there");
+		wlb_fail(request->error, "its reply has no proof; upgrade wlbd, or somebody else listens there");
 	else
-		wlb_fail(error, "it answers %d without a proof: %.300s", reply->status, reply->body);
-	return refuse(config, error);
+		wlb_fail(request->error, "it answers %d without a proof: %.300s", reply->status, reply->body);
+	return refuse(request);
 }
 
 /* Sets reply->proved. Returns -1 if the reply decides something and is not proved; the message says why. */
@@ -369,31 +383,40 @@ static int check_proof(const struct request *request, struct wlb_reply *reply)
 	char digest[WLB_DIGEST_SIZE];
 	uid_t uid;
 	reply->proved = false;
-	if (strncmp(request->path, "/v1/", 4) != 0 ||
-	    (request->head.proof[0] == '\0' && needs_no_proof(request, reply)))
+	if (!is_of_api(request) || (request->head.proof[0] == '\0' && needs_no_proof(request, reply)))
 		return 0;
 	if (request->head.proof[0] == '\0')
-		return refuse_unproved(config, reply, request->error);
+		return refuse_unproved(request, reply);
 	wlb_digest_reply(request->credential, reply->status, request->method, request->path, reply->body, reply->length,
 	                 digest);
 	if (wlb_credential_check(config->munge_socket, request->head.proof, digest, WLB_DIGEST_SIZE - 1, &uid,
 	                         request->error) != 0)
-		return refuse(config, request->error);
+		return refuse(request);
 	if (uid != config->coordinator_uid) {
 		wlb_fail(request->error,
 		         "it runs as uid %u, trusted is %s; set coordinator_user in wlb.conf, or somebody else "
 		         "listens there",
 		         uid, config->coordinator_user[0] != '\0' ? config->coordinator_user : "root");
-		return refuse(config, request->error);
+		return refuse(request);
 	}
 	reply->proved = true;
 	return 0;
 }
 
-/* A reply that is not proved to be wlbd's counts as none. */
+/* Whether the sender says, proved, that it acts on nothing since it stands by (docs/api.md). */
+static bool is_from_standby(const struct wlb_reply *reply)
+{
+	static const char begin[] = "{\"standby\":true";
+	return reply->proved && reply->status == 503 && strncmp(reply->body, begin, strlen(begin)) == 0;
+}
+
+/* A reply that is not proved to be wlbd's counts as none, and so does that of a wlbd that stands by. */
 static int take_proved(struct request *request, struct wlb_reply *reply)
 {
-	if (check_proof(request, reply) == 0)
+	int rc = check_proof(request, reply);
+	if (rc == 0 && is_from_standby(reply))
+		rc = fail_at(request, "stands by", "another wlbd acts, or none does at the moment");
+	if (rc == 0)
 		return 0;
 	disconnect(request->connection);
 	free(reply->body);
@@ -401,25 +424,53 @@ static int take_proved(struct request *request, struct wlb_reply *reply)
 	return -1;
 }
 
+/* ---- one coordinator after the other --------------------------------------------------------------------- */
+
+/* Asks the current one within request->timeout_ms. */
+static int ask_current(struct request *request, struct wlb_reply *reply)
+{
+	bool reused = request->connection->fd >= 0;
+	request->deadline_ms = wlb_clock_ms() + request->timeout_ms;
+	request->answered = false;
+	int rc = exchange(request, reply);
+	/* A connection kept open may have been closed by the other end meanwhile: that is no failure. The
+	 * credential is made anew, so a request that did arrive is not mistaken for a replay. */
+	if (rc != 0 && reused && !request->answered && wlb_clock_left_ms(request->deadline_ms) > 0)
+		rc = exchange(request, reply);
+	if (rc == 0)
+		rc = take_proved(request, reply);
+	request->connection->is_acting = rc == 0 && is_of_api(request);
+	return rc;
+}
+
+/* Whether another coordinator is to be asked, which becomes the current one. */
+static bool turn_to_next(struct wlb_connection *connection, int asked, int64_t deadline_ms)
+{
+	struct pollfd cancelled = {.fd = connection->cancel_fd, .events = POLLIN};
+	disconnect(connection);
+	connection->current = (connection->current + 1) % connection->config.coordinator_count;
+	return asked < connection->config.coordinator_count && wlb_clock_left_ms(deadline_ms) > 0 &&
+	       poll(&cancelled, 1, 0) <= 0;
+}
+
 int wlb_connection_request(struct wlb_connection *connection, const char *method, const char *path, const char *body,
                            int timeout_ms, struct wlb_reply *reply, struct wlb_error *error)
 {
-	struct request request = {.connection = connection,
-	                          .method = method,
-	                          .path = path,
-	                          .body = body,
-	                          .deadline_ms = wlb_clock_ms() + timeout_ms,
-	                          .timeout_ms = timeout_ms,
-	                          .error = error};
+	struct wlb_error why = {0}, before = {0};
+	struct request request = {
+		.connection = connection, .method = method, .path = path, .body = body, .error = &why};
+	int64_t deadline_ms = wlb_clock_ms() + timeout_ms;
+	int asked = 0, rc;
 	*reply = (struct wlb_reply){0};
-	bool reused = connection->fd >= 0;
-	int rc = exchange(&request, reply);
-	/* A connection kept open may have been closed by the other end meanwhile: that is no failure. The
-	 * credential is made anew, so a request that did arrive is not mistaken for a replay. */
-	if (rc != 0 && reused && !request.answered && wlb_clock_left_ms(request.deadline_ms) > 0)
-		rc = exchange(&request, reply);
-	if (rc == 0)
-		rc = take_proved(&request, reply);
+	do {
+		/* One that is not known to act must not take the time of the other. */
+		int parts = connection->is_acting ? 1 : connection->config.coordinator_count - asked;
+		before = why;
+		request.timeout_ms = asked == 0 && parts == 1 ? timeout_ms : wlb_clock_left_ms(deadline_ms) / parts;
+		rc = ask_current(&request, reply);
+	} while (rc != 0 && turn_to_next(connection, ++asked, deadline_ms));
+	if (rc != 0)
+		wlb_fail(error, before.message[0] != '\0' ? "%s; %s" : "%s%s", before.message, why.message);
 	free(request.credential);
 	return rc;
 }

@@ -28,7 +28,7 @@ static bool port_valid(const char *port)
 	return number >= 1 && number <= 65535;
 }
 
-int wlb_client_config_address(struct wlb_client_config *config, const char *address, struct wlb_error *error)
+static int parse_address(struct wlb_client_address *parsed, const char *address, struct wlb_error *error)
 {
 	const char *colon = strrchr(address, ':');
 	bool bracketed = address[0] == '[';
@@ -42,12 +42,50 @@ int wlb_client_config_address(struct wlb_client_config *config, const char *addr
 	if (colon == NULL || end == host || !port_valid(colon + 1))
 		return wlb_fail(error, "coordinator '%.100s': must be HOST:PORT, such as login1:8642 or [fd00::1]:8642",
 		                address);
-	if ((size_t)(end - host) >= sizeof(config->host))
+	if ((size_t)(end - host) >= sizeof(parsed->host))
 		return wlb_fail(error, "coordinator '%.60s...': the host has more than %zu bytes", address,
-		                sizeof(config->host) - 1);
-	memcpy(config->host, host, (size_t)(end - host));
-	config->host[end - host] = '\0';
-	return copy(config->port, sizeof(config->port), colon + 1, "port", error);
+		                sizeof(parsed->host) - 1);
+	memcpy(parsed->host, host, (size_t)(end - host));
+	parsed->host[end - host] = '\0';
+	return copy(parsed->port, sizeof(parsed->port), colon + 1, "port", error);
+}
+
+/* Takes the first address of *rest, which is moved behind its comma; NULL: there is no other. */
+static int take_address(struct wlb_client_address *parsed, const char **rest, struct wlb_error *error)
+{
+	static const char blanks[] = " \t";
+	char text[sizeof(parsed->host) + sizeof(parsed->port) + 8];
+	const char *begin = *rest + strspn(*rest, blanks), *comma = strchr(begin, ',');
+	size_t length = comma != NULL ? (size_t)(comma - begin) : strlen(begin);
+	while (length > 0 && strchr(blanks, begin[length - 1]) != NULL)
+		length--;
+	if (length >= sizeof(text))
+		return wlb_fail(error, "coordinator '%.60s...': has %zu bytes, at most %zu are allowed", begin, length,
+		                sizeof(text) - 1);
+	memcpy(text, begin, length);
+	text[length] = '\0';
+	*rest = comma != NULL ? comma + 1 : NULL;
+	return parse_address(parsed, text, error);
+}
+
+int wlb_client_config_addresses(struct wlb_client_config *config, const char *addresses, struct wlb_error *error)
+{
+	struct wlb_client_address list[WLB_COORDINATORS_MAX];
+	const char *rest = addresses;
+	int count = 0;
+	while (rest != NULL) {
+		if (count == WLB_COORDINATORS_MAX)
+			return wlb_fail(
+				error,
+				"coordinator '%.100s': names more than %d; name the one that acts and the one that "
+				"stands by, such as login1:8642, login2:8642",
+				addresses, WLB_COORDINATORS_MAX);
+		if (take_address(&list[count++], &rest, error) != 0)
+			return -1;
+	}
+	memcpy(config->coordinators, list, (size_t)count * sizeof(list[0]));
+	config->coordinator_count = count;
+	return 0;
 }
 
 static bool is_uid(const char *text, uid_t *uid)
@@ -91,7 +129,7 @@ static int take_key(void *context, const char *key, const char *value, struct wl
 {
 	struct wlb_client_config *config = context;
 	if (strcmp(key, "coordinator") == 0)
-		return wlb_client_config_address(config, value, error);
+		return wlb_client_config_addresses(config, value, error);
 	if (strcmp(key, "munge_socket") == 0)
 		return copy(config->munge_socket, sizeof(config->munge_socket), value, "munge_socket", error);
 	if (strcmp(key, "coordinator_user") == 0)
@@ -112,18 +150,18 @@ static const char *setting(const char *name)
 
 int wlb_client_config_load(struct wlb_client_config *config, struct wlb_error *error)
 {
-	const char *address = setting("WLB_COORDINATOR");
+	const char *addresses = setting("WLB_COORDINATOR");
 	const char *socket = setting("WLB_MUNGE_SOCKET");
 	const char *user = setting("WLB_COORDINATOR_USER");
 
 	*config = (struct wlb_client_config){0};
 	if (wlb_conf_read(take_key, config, error) != 0)
 		return -1;
-	if (address != NULL && wlb_client_config_address(config, address, error) != 0)
+	if (addresses != NULL && wlb_client_config_addresses(config, addresses, error) != 0)
 		return wlb_fail_in(error, "WLB_COORDINATOR");
 	if (user != NULL && wlb_client_config_user(config, user, error) != 0)
 		return wlb_fail_in(error, "WLB_COORDINATOR_USER");
-	if (config->host[0] == '\0')
+	if (config->coordinator_count == 0)
 		return wlb_fail(error,
 		                "no coordinator is named: set WLB_COORDINATOR=HOST:PORT, or write coordinator = "
 		                "HOST:PORT into %s",

@@ -22,6 +22,7 @@ enum kind {
 	SOCKET_PATH,
 	YES_NO,
 	MILLISECONDS, /* of type int */
+	LEASE,        /* likewise, or 0 */
 	LEVEL,
 	ON_FAULT,
 };
@@ -31,7 +32,7 @@ struct key {
 	enum kind kind;
 	size_t offset;
 	size_t size; /* of the field */
-	int min;     /* MILLISECONDS */
+	int min;     /* MILLISECONDS, LEASE */
 	int max;
 	const char *by_default; /* NULL: the field's type has defaults */
 };
@@ -54,6 +55,7 @@ static const struct key keys[] = {
 	{"back_off_ms", MILLISECONDS, FIELD(back_off_ms), 0, 3600000, "5000"},
 	{"request_timeout_ms", MILLISECONDS, FIELD(request_timeout_ms), 100, 600000, "30000"},
 	{"job_poll_ms", MILLISECONDS, FIELD(job_poll_ms), 100, 3600000, "10000"},
+	{"lease_ms", LEASE, FIELD(lease_ms), 2000, 600000, "0"},
 	{"on_fault", ON_FAULT, FIELD(on_fault), 0, 0, NULL},
 };
 enum { KEY_COUNT = sizeof(keys) / sizeof(keys[0]) };
@@ -123,9 +125,10 @@ static int set_milliseconds(const struct key *key, const char *value, int *field
 	char *end;
 	errno = 0;
 	long number = strtol(value, &end, 10);
-	if (end == value || *end != '\0' || errno != 0 || number < key->min || number > key->max)
-		return wlb_fail(error, "%s = '%.100s': must be a whole number from %d to %d", key->name, value,
-		                key->min, key->max);
+	bool is_none = key->kind == LEASE && strcmp(value, "0") == 0;
+	if (end == value || *end != '\0' || errno != 0 || (!is_none && (number < key->min || number > key->max)))
+		return wlb_fail(error, "%s = '%.100s': must be a whole number from %d to %d%s", key->name, value,
+		                key->min, key->max, key->kind == LEASE ? ", or 0: no other wlbd stands by" : "");
 	*field = (int)number;
 	return 0;
 }
@@ -160,6 +163,7 @@ static int set(const struct key *key, const char *value, struct wlbd_config *con
 	case YES_NO:
 		return set_yes_no(key, value, field, error);
 	case MILLISECONDS:
+	case LEASE:
 		return set_milliseconds(key, value, field, error);
 	case LEVEL:
 		return set_level(key, value, field, error);

@@ -29,6 +29,7 @@ struct wlbd_config {
 	int node_down_after_ms; /* a lost node is set DOWN after wlbd has found it silent for this long */
 	int job_poll_ms;        /* between questions to Slurm about the jobs of open runs */
 	int back_off_ms;        /* before an attempt that follows one without a new step */
+	int lease_ms;           /* how long a wlbd may act without an answer of the database; 0: there is no other */
 	int request_timeout_ms; /* the longest time from one complete request of a connection to the next */
 	/* As `database`, of a login that can select from the views alone; "": users ask no queries. */
 	char query_database[1024];

@@ -38,10 +38,11 @@ struct wlbd {
 	struct wlbd_budget *question_budget;      /* of users' requests that wait for `writes` or Slurm */
 	struct wlbd_budget *activity_budget;      /* of what users' runs hold as activities of ranks: bytes */
 	struct wlbd_budget *attempt_budget;       /* of the nodes, ranks and reporters of users' attempts: bytes */
+	struct wlbd_lease *lease;                 /* NULL: no other wlbd uses the database */
 	struct wlbd_db_server *database;          /* what all connections to PostgreSQL go to */
 	struct wlbd_db *writes;                   /* short statements, in order: decisions, and what wlbd found out */
 	struct wlbd_db_pool *questions;           /* short statements of requests, over `writes` */
-	struct wlbd_sole_use *sole_use;           /* of the database, on `writes` */
+	struct wlbd_sole_use *sole_use;           /* of the database, on `writes`; NULL: there is a lease */
 	struct wlbd_db *polls;                    /* the list of open runs, for jobs.h */
 	struct wlbd_db_pool *changes;             /* of runs, that requests make (run_change.h) */
 	struct wlbd_db_pool *deliveries;          /* of records */
@@ -72,6 +73,7 @@ struct wlbd {
 	bool database_was_up;
 	int64_t not_stored_ms;      /* when the database last could not store what it was sent; 0: not since it is
 	                               connected */
+	bool is_acting;             /* else it stands by: what acts has not been made, and requests get 503 */
 	bool stopping;              /* nothing is begun any more; requests are answered with 503 */
 	int64_t started_unix_ms;    /* which start of wlbd this is */
 	int64_t recording_since_ms; /* since when the database stores what it is sent; 0: it never has */

@@ -1,4 +1,4 @@
-/* Any wlbd.conf, any coordinator address, any name of a run. */
+/* Any wlbd.conf, any addresses of coordinators, any name of a run. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,11 +11,15 @@ static void check_address(const char *text)
 {
 	struct wlb_client_config config = {0};
 	struct wlb_error error = {0};
-	if (wlb_client_config_address(&config, text, &error) < 0) {
+	if (wlb_client_config_addresses(&config, text, &error) < 0) {
 		must(error.message[0] != '\0');
 		return;
 	}
-	must(config.host[0] != '\0' && atoi(config.port) >= 1 && atoi(config.port) <= 65535);
+	must(config.coordinator_count >= 1 && config.coordinator_count <= WLB_COORDINATORS_MAX);
+	for (int i = 0; i < config.coordinator_count; i++) {
+		int port = atoi(config.coordinators[i].port);
+		must(config.coordinators[i].host[0] != '\0' && port >= 1 && port <= 65535);
+	}
 }
 
 static void check_route(const char *text)

@@ -60,33 +60,77 @@ void wlb_doctor_munge(struct wlb_doctor *doctor)
 		                "a credential just made is not decoded: %s", munge_strerror(rc));
 }
 
-static void check_health(struct wlb_doctor *doctor, struct wlb_connection *connection)
+/* What /healthz says of the database of a wlbd that acts. */
+static void note_database(struct wlb_doctor *doctor, int status, const char *database, const char *other)
 {
-	struct wlb_error error;
-	struct wlb_reply reply;
-	if (wlb_connection_request(connection, "GET", "/healthz", NULL, 5000, &reply, &error) != 0) {
-		wlb_doctor_note(doctor, WLB_FINDING_FAIL, "coordinator",
-		                "start it: systemctl start wlbd, or correct WLB_COORDINATOR", "%s", error.message);
-		return;
-	}
-	const char *version = "?", *database = "?", *other = NULL;
-	json_t *health = json_loadb(reply.body, reply.length, 0, NULL);
-	json_unpack(health, "{s?s, s?s, s?s}", "version", &version, "database", &database, "other_wlbd", &other);
-	if (strcmp(version, WLB_VERSION) == 0)
-		wlb_doctor_note(doctor, WLB_FINDING_OK, "coordinator", "", "wlbd %s answers", version);
-	else
-		wlb_doctor_note(doctor, WLB_FINDING_WARN, "coordinator", "install the same version everywhere",
-		                "wlbd has version %s, this is " WLB_VERSION, version);
-	if (reply.status == 200 && other != NULL)
+	if (status == 200 && other != NULL)
 		wlb_doctor_note(doctor, WLB_FINDING_WARN, "database", "stop one wlbd, or give it a database of its own",
 		                "another wlbd, connected %s, uses it too", other);
-	else if (reply.status == 200 && strcmp(database, "ok") == 0)
+	else if (status == 200 && strcmp(database, "ok") == 0)
 		wlb_doctor_note(doctor, WLB_FINDING_OK, "database", "", "PostgreSQL answers with the right schema");
 	else
 		wlb_doctor_note(doctor, WLB_FINDING_FAIL, "database", "start PostgreSQL, or run 'wlb db migrate'", "%s",
 		                database);
+}
+
+/* `role`: NULL where no other stands by. */
+static void note_version(struct wlb_doctor *doctor, const char *check, const char *version, const char *role)
+{
+	if (strcmp(version, WLB_VERSION) != 0)
+		wlb_doctor_note(doctor, WLB_FINDING_WARN, check, "install the same version everywhere",
+		                "wlbd has version %s, this is " WLB_VERSION, version);
+	else
+		wlb_doctor_note(doctor, WLB_FINDING_OK, check, "", "wlbd %s %s", version,
+		                role == NULL                   ? "answers"
+		                : strcmp(role, "standby") == 0 ? "stands by"
+		                                               : "acts");
+}
+
+/* Returns whether this wlbd acts. `is_one_of_two`: that it does not answer stops no run. */
+static bool check_health(struct wlb_doctor *doctor, const char *check, const struct wlb_client_config *config,
+                         bool is_one_of_two)
+{
+	struct wlb_error error = {.message = "out of memory"};
+	struct wlb_reply reply;
+	struct wlb_connection *connection = wlb_connection_new(config);
+	int rc = connection == NULL ? -1
+	                            : wlb_connection_request(connection, "GET", "/healthz", NULL, 5000, &reply, &error);
+	wlb_connection_free(connection);
+	if (rc != 0) {
+		wlb_doctor_note(doctor, is_one_of_two ? WLB_FINDING_WARN : WLB_FINDING_FAIL, check,
+		                "start it: systemctl start wlbd, or correct WLB_COORDINATOR", "%s", error.message);
+		return false;
+	}
+	const char *version = "?", *database = "?", *other = NULL, *role = NULL;
+	json_t *health = json_loadb(reply.body, reply.length, 0, NULL);
+	json_unpack(health, "{s?s, s?s, s?s, s?s}", "version", &version, "database", &database, "other_wlbd", &other,
+	            "role", &role);
+	bool is_acting = role == NULL || strcmp(role, "standby") != 0;
+	note_version(doctor, check, version, role);
+	if (is_acting)
+		note_database(doctor, reply.status, database, other);
 	json_decref(health);
 	free(reply.body);
+	return is_acting;
+}
+
+/* Each of the coordinators that the configuration names. */
+static void check_coordinators(struct wlb_doctor *doctor, const struct wlb_client_config *config)
+{
+	static const char *const checks[WLB_COORDINATORS_MAX] = {"coordinator", "second coordinator"};
+	int acting = 0;
+	for (int i = 0; i < config->coordinator_count; i++) {
+		struct wlb_client_config one = *config;
+		one.coordinators[0] = config->coordinators[i];
+		one.coordinator_count = 1;
+		acting += check_health(doctor, checks[i], &one, config->coordinator_count > 1);
+	}
+	if (config->coordinator_count > 1 && acting == 0)
+		wlb_doctor_note(doctor, WLB_FINDING_FAIL, "acting coordinator",
+		                "start PostgreSQL, or wait for as long as lease_ms of wlbd.conf", "none acts");
+	else if (acting > 1)
+		wlb_doctor_note(doctor, WLB_FINDING_FAIL, "acting coordinator",
+		                "set lease_ms in both wlbd.conf, with the same database", "both act");
 }
 
 void wlb_doctor_coordinator(struct wlb_doctor *doctor)
@@ -98,10 +142,10 @@ void wlb_doctor_coordinator(struct wlb_doctor *doctor)
 		wlb_doctor_note(doctor, WLB_FINDING_FAIL, "coordinator", "", "%s", error.message);
 		return;
 	}
+	check_coordinators(doctor, &config);
 	struct wlb_connection *connection = wlb_connection_new(&config);
 	if (connection == NULL)
 		return;
-	check_health(doctor, connection);
 	json_t *runs = wlb_api_request(connection, "GET", "/v1/runs?limit=1", NULL, 5000, &status, &error);
 	if (runs != NULL)
 		wlb_doctor_note(doctor, WLB_FINDING_OK, "credential", "",

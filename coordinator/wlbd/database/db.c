@@ -267,13 +267,16 @@ static void ignore_notice(void *context, const PGresult *result)
 
 static void ask_schema(struct wlbd_db *db)
 {
-	char sql[640];
+	char sql[704], session[64] = "";
+	int64_t term = wlbd_db_server_term(db->server);
+	if (term != 0)
+		snprintf(session, sizeof(session), "select wlb_coordinator_session(%lld); ", (long long)term);
 	PQsetNoticeReceiver(db->connection, ignore_notice, NULL);
 	/* jit: where the statistics of the tables are old, PostgreSQL compiles statements for longer than they run. */
 	snprintf(sql, sizeof(sql),
 	         "set statement_timeout = %d; set lock_timeout = %d; set jit = off; "
-	         "select set_config('search_path', current_setting('search_path') || ', wlb_code', false); %s",
-	         db->timeout_ms, db->timeout_ms / 2, WLB_SCHEMA_QUERY);
+	         "select set_config('search_path', current_setting('search_path') || ', wlb_code', false); %s%s",
+	         db->timeout_ms, db->timeout_ms / 2, session, WLB_SCHEMA_QUERY);
 	if (PQsetnonblocking(db->connection, 1) != 0 || PQsendQuery(db->connection, sql) != 1) {
 		close_failed(db);
 		return;

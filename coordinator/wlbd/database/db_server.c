@@ -21,6 +21,7 @@ struct look_up {
 
 struct wlbd_db_server {
 	char *conninfo;
+	int64_t term;
 	struct wlbd_thread_pool *resolver; /* one thread */
 	struct look_up *look_up;           /* under way; NULL: none */
 	struct waiter_list waiters;        /* for its answer */
@@ -163,6 +164,16 @@ void wlbd_db_server_free(struct wlbd_db_server *server)
 const char *wlbd_db_server_conninfo(const struct wlbd_db_server *server)
 {
 	return server->conninfo;
+}
+
+void wlbd_db_server_set_term(struct wlbd_db_server *server, int64_t term)
+{
+	server->term = term;
+}
+
+int64_t wlbd_db_server_term(const struct wlbd_db_server *server)
+{
+	return server->term;
 }
 
 const char *wlbd_db_server_asked(const struct wlbd_db_server *server)

@@ -10,6 +10,7 @@
 
 #include <event2/event.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/queue.h>
 
 #include "coordinator/wlbd/database/db_hosts.h"
@@ -35,6 +36,11 @@ struct wlbd_db_server *wlbd_db_server_new(struct event_base *base, const char *c
 void wlbd_db_server_free(struct wlbd_db_server *server);
 
 const char *wlbd_db_server_conninfo(const struct wlbd_db_server *server); /* lives as long as the server */
+
+/* Connections that are made from now on are of this term of a lease (lease.h): they are refused once it is over. 0, as
+ * at first: of none. */
+void wlbd_db_server_set_term(struct wlbd_db_server *server, int64_t term);
+int64_t wlbd_db_server_term(const struct wlbd_db_server *server);
 
 /* The hosts that are being looked up, as a list with commas; "": none. Valid until the event loop goes on. */
 const char *wlbd_db_server_asked(const struct wlbd_db_server *server);

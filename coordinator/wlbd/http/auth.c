@@ -84,7 +84,9 @@ static int allocate_body(struct wlbd_exchange *exchange)
 	return -1;
 }
 
-/* request->uid is known. Lets the library read the body; or answers 404, 405, 413, or 503 where a budget is used up. */
+/* request->uid is known. Lets the library read the body; or answers 404, 405, 413, or 503: a budget is used up, or this
+ * wlbd stands by.
+ */
 static void admit(struct wlbd_request *request)
 {
 	struct wlbd_exchange *exchange = request->exchange;
@@ -94,6 +96,8 @@ static void admit(struct wlbd_request *request)
 			request, 503,
 			"uid %u has too many connections, beside those of other users; close some, or try again",
 			request->uid);
+	} else if (!request->wlbd->is_acting) {
+		wlbd_request_fail_standby(request);
 	} else if (wlbd_head_check_route(exchange) == 0 && allocate_body(exchange) == 0) {
 		wlbd_exchange_resume(exchange);
 	}

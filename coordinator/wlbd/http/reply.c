@@ -9,6 +9,7 @@
 #include "common/clock.h"
 #include "common/digest.h"
 #include "coordinator/client/credential.h"
+#include "coordinator/wlbd/database/lease.h"
 #include "coordinator/wlbd/http/exchange.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/wlbd.h"
@@ -116,6 +117,15 @@ void wlbd_request_fail(struct wlbd_request *request, int status, const char *for
 void wlbd_request_fail_memory(struct wlbd_request *request)
 {
 	wlbd_request_fail(request, 503, "out of memory; try again");
+}
+
+void wlbd_request_fail_standby(struct wlbd_request *request)
+{
+	char message[400];
+	const char *address = wlbd_lease_address(request->wlbd->lease);
+	wlb_text_format(message, sizeof(message), "this wlbd stands by, and %s acts",
+	                *address != '\0' ? address : "none");
+	wlbd_request_reply(request, 503, json_pack("{s:b, s:s}", "standby", 1, "error", message));
 }
 
 void wlbd_request_fail_stopping(struct wlbd_request *request)

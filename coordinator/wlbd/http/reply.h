@@ -22,6 +22,8 @@ void wlbd_request_fail(struct wlbd_request *request, int status, const char *for
 	__attribute__((format(printf, 3, 4)));
 /* 503: wlbd has no memory for the request. */
 void wlbd_request_fail_memory(struct wlbd_request *request);
+/* 503: this wlbd stands by; the body begins as clients expect it (coordinator/client/client.c). */
+void wlbd_request_fail_standby(struct wlbd_request *request);
 /* 503: wlbd ends. */
 void wlbd_request_fail_stopping(struct wlbd_request *request);
 /* The statement failed: replies with its status and message. */

@@ -20,6 +20,7 @@
 #include "coordinator/wlbd/database/db.h"
 #include "coordinator/wlbd/database/db_pool.h"
 #include "coordinator/wlbd/database/db_server.h"
+#include "coordinator/wlbd/database/lease.h"
 #include "coordinator/wlbd/database/outbox.h"
 #include "coordinator/wlbd/database/sole_use.h"
 #include "coordinator/wlbd/detection/activities.h"
@@ -29,6 +30,7 @@
 #include "coordinator/wlbd/incident/attempt_end.h"
 #include "coordinator/wlbd/incident/node_question.h"
 #include "coordinator/wlbd/jobs/jobs.h"
+#include "coordinator/wlbd/lease_end.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/main/memory.h"
 #include "coordinator/wlbd/main/options.h"
@@ -36,6 +38,7 @@
 #include "coordinator/wlbd/nodes/lost_nodes.h"
 #include "coordinator/wlbd/nodes/node_probe.h"
 #include "coordinator/wlbd/slurm/job_orders.h"
+#include "coordinator/wlbd/slurm/job_poll.h"
 #include "coordinator/wlbd/slurm/nodes.h"
 #include "coordinator/wlbd/slurm/slurm_requests.h"
 #include "coordinator/wlbd/slurm/user_names.h"
@@ -71,7 +74,9 @@ static void on_tick(evutil_socket_t fd, short what, void *context)
 {
 	(void)fd;
 	(void)what;
-	wlbd_tick(context);
+	struct wlbd *wlbd = context;
+	if (wlbd->is_acting)
+		wlbd_tick(wlbd);
 	wlbd_memory_return_freed();
 }
 
@@ -79,7 +84,9 @@ static void on_suspected_tick(evutil_socket_t fd, short what, void *context)
 {
 	(void)fd;
 	(void)what;
-	wlbd_tick_suspected(context);
+	struct wlbd *wlbd = context;
+	if (wlbd->is_acting)
+		wlbd_tick_suspected(wlbd);
 }
 
 static void on_database_ready(void *context)
@@ -96,7 +103,8 @@ static void on_database_ready(void *context)
 	wlbd_log(WLBD_LOG_INFO, "database: connected");
 	if (wlbd_db_encoding_check(wlbd->writes, &warning) != 0)
 		wlbd_log(WLBD_LOG_WARNING, "database: %s", warning.message);
-	wlbd_sole_use_connected(wlbd->sole_use);
+	if (wlbd->sole_use != NULL)
+		wlbd_sole_use_connected(wlbd->sole_use);
 	wlbd_attempts_reload(wlbd);
 	wlbd_outbox_resume(wlbd->outbox);
 }
@@ -128,7 +136,8 @@ static void on_wrong_schema(void *context, const struct wlb_error *error)
 
 /* ---- parts ----------------------------------------------------------------------------------------- */
 
-static int open_database(struct wlbd *wlbd, struct wlb_error *error)
+/* `term`: of the lease; 0: there is none. */
+static int open_database(struct wlbd *wlbd, int64_t term, struct wlb_error *error)
 {
 	const struct wlbd_config *config = &wlbd->config;
 	struct wlbd_db_hooks reads = {.wrong_schema = on_wrong_schema, .context = wlbd};
@@ -140,6 +149,7 @@ static int open_database(struct wlbd *wlbd, struct wlb_error *error)
 	wlbd->database = wlbd_db_server_new(wlbd->base, config->database, error);
 	if (wlbd->database == NULL)
 		return -1;
+	wlbd_db_server_set_term(wlbd->database, term);
 	wlbd->writes = wlbd_db_new(wlbd->base, wlbd->database, timeout_ms, &writes, error);
 	wlbd->questions = wlbd->writes != NULL ? wlbd_db_pool_new_over(wlbd->writes, error) : NULL;
 	wlbd->polls = wlbd_db_new(wlbd->base, wlbd->database, timeout_ms, &reads, error);
@@ -151,11 +161,9 @@ static int open_database(struct wlbd *wlbd, struct wlb_error *error)
 	return all ? 0 : -1;
 }
 
-static int open_parts(struct wlbd *wlbd, char *address, size_t size, struct wlb_error *error)
+/* What is in memory. */
+static int make_lists(struct wlbd *wlbd, struct wlb_error *error)
 {
-	wlbd->base = event_base_new();
-	wlbd->routes = &wlbd_routes;
-	wlbd->slurm_uid = (uid_t)-1;
 	wlbd->nodes = wlbd_nodes_new();
 	wlbd->node_probes = wlbd_node_probes_new(wlbd);
 	wlbd->lost_nodes = wlbd_lost_nodes_new(wlbd);
@@ -165,13 +173,18 @@ static int open_parts(struct wlbd *wlbd, char *address, size_t size, struct wlb_
 	wlbd->searches = wlbd_attempt_searches_new();
 	wlbd->launchers = wlbd_launchers_new();
 	wlbd->job_orders = wlbd_job_orders_new();
-	if (wlbd->base == NULL || wlbd->nodes == NULL || wlbd->node_probes == NULL || wlbd->lost_nodes == NULL ||
+	if (wlbd->nodes == NULL || wlbd->node_probes == NULL || wlbd->lost_nodes == NULL ||
 	    wlbd->activity_budget == NULL || wlbd->attempt_budget == NULL || wlbd->attempts == NULL ||
 	    wlbd->searches == NULL || wlbd->launchers == NULL || wlbd->job_orders == NULL)
 		return wlb_fail(error, "out of memory");
-	if (wlb_slurm_open(error) != 0)
+	return 0;
+}
+
+/* What only a wlbd that acts has. */
+static int open_acting(struct wlbd *wlbd, int64_t term, struct wlb_error *error)
+{
+	if (make_lists(wlbd, error) != 0)
 		return -1;
-	wlbd->auth = wlbd_thread_pool_new(wlbd->base, "credentials", AUTH_THREADS, WAITING_MAX, error);
 	wlbd->bodies = wlbd_thread_pool_new(wlbd->base, "long requests", 1, WAITING_MAX, error);
 	wlbd->slurm_questions =
 		wlbd_thread_pool_new(wlbd->base, "questions to Slurm", SLURM_THREADS, WAITING_MAX, error);
@@ -179,16 +192,55 @@ static int open_parts(struct wlbd *wlbd, char *address, size_t size, struct wlb_
 	wlbd->resolver = wlbd_thread_pool_new(wlbd->base, "names of nodes", 1, WLBD_NODES_MAX, error);
 	wlbd->user_names = wlbd_user_names_new(error);
 	wlbd->queries = wlbd_queries_new(wlbd->base, error);
-	if (wlbd->user_names == NULL || wlbd->queries == NULL || wlbd->auth == NULL || wlbd->bodies == NULL ||
-	    wlbd->slurm_questions == NULL || wlbd->slurm_orders == NULL || wlbd->resolver == NULL ||
-	    open_database(wlbd, error) != 0)
+	if (wlbd->user_names == NULL || wlbd->queries == NULL || wlbd->bodies == NULL || wlbd->slurm_questions == NULL ||
+	    wlbd->slurm_orders == NULL || wlbd->resolver == NULL || open_database(wlbd, term, error) != 0)
 		return -1;
 	wlbd->outbox = wlbd_outbox_new(wlbd->base, wlbd->writes, &wlbd->counters.statements_dropped);
-	wlbd->sole_use = wlbd_sole_use_new(wlbd->base, wlbd->writes);
+	if (wlbd->lease == NULL)
+		wlbd->sole_use = wlbd_sole_use_new(wlbd->base, wlbd->writes);
 	wlbd->jobs = wlbd_jobs_new(wlbd);
-	if (wlbd->outbox == NULL || wlbd->sole_use == NULL || wlbd->jobs == NULL)
+	if (wlbd->outbox == NULL || (wlbd->lease == NULL && wlbd->sole_use == NULL) || wlbd->jobs == NULL)
 		return wlb_fail(error, "out of memory");
-	return wlbd_http_open(wlbd, address, size, error);
+	wlbd->is_acting = true;
+	wlbd_slurm_identify(wlbd);
+	wlbd_nodes_refresh(wlbd, 0, NULL, NULL);
+	return 0;
+}
+
+static void on_lease(void *context, int64_t term)
+{
+	struct wlbd *wlbd = context;
+	struct wlb_error error;
+	if (open_acting(wlbd, term, &error) == 0) {
+		wlbd_job_poll_all(wlbd->job_poll); /* what the one before has found out, and not acted on */
+		return;
+	}
+	wlbd_log(WLBD_LOG_ERROR, "%s", error.message);
+	wlbd->exit_code = WLB_EXIT_FAILED;
+	event_base_loopexit(wlbd->base, NULL);
+}
+
+/* Where another wlbd may act, this one stands by until it has the lease. */
+static int open_lease(struct wlbd *wlbd, const char *address, struct wlb_error *error)
+{
+	const struct wlbd_lease_hooks hooks = {.begin = on_lease, .wrong_schema = on_wrong_schema, .context = wlbd};
+	wlbd->lease = wlbd_lease_new(wlbd->base, &wlbd->config, address, &hooks, error);
+	return wlbd->lease != NULL ? 0 : -1;
+}
+
+static int open_parts(struct wlbd *wlbd, char *address, size_t size, struct wlb_error *error)
+{
+	wlbd->base = event_base_new();
+	wlbd->routes = &wlbd_routes;
+	wlbd->slurm_uid = (uid_t)-1;
+	if (wlbd->base == NULL)
+		return wlb_fail(error, "out of memory");
+	if (wlb_slurm_open(error) != 0)
+		return -1;
+	wlbd->auth = wlbd_thread_pool_new(wlbd->base, "credentials", AUTH_THREADS, WAITING_MAX, error);
+	if (wlbd->auth == NULL || wlbd_http_open(wlbd, address, size, error) != 0)
+		return -1;
+	return wlbd->config.lease_ms > 0 ? open_lease(wlbd, address, error) : open_acting(wlbd, 0, error);
 }
 
 /* Statements under way are answered as not done. */
@@ -218,6 +270,8 @@ static void close_parts(struct wlbd *wlbd)
 	bool may_store = wlbd->exit_code == WLB_EXIT_DONE && wlbd->outbox != NULL && wlbd_db_ready(wlbd->writes);
 	wlbd->stopping = true;
 	wlbd_queries_free(wlbd->queries);
+	wlbd_lease_end_exits();
+	wlbd_lease_stop(wlbd->lease);
 	wlbd_thread_pool_free(wlbd->auth);
 	wlbd_thread_pool_free(wlbd->bodies);
 	wlbd_thread_pool_free(wlbd->slurm_questions);
@@ -247,6 +301,7 @@ static void close_parts(struct wlbd *wlbd)
 	wlbd_outbox_free(wlbd->outbox);
 	wlbd_db_free(wlbd->writes);
 	wlbd_db_server_free(wlbd->database);
+	wlbd_lease_free(wlbd->lease);
 	wlbd_nodes_free(wlbd->nodes);
 	if (wlbd->base != NULL)
 		event_base_free(wlbd->base);
@@ -289,8 +344,6 @@ static int serve(struct wlbd *wlbd, struct wlb_error *error)
 	event_add(events[1], NULL);
 	event_add(events[2], &tick);
 	event_add(events[3], &suspected_tick);
-	wlbd_slurm_identify(wlbd);
-	wlbd_nodes_refresh(wlbd, 0, NULL, NULL);
 	wlbd_log(WLBD_LOG_INFO, "wlbd %s listens on %s", WLB_VERSION, address);
 	log_account();
 	event_base_dispatch(wlbd->base);
@@ -337,5 +390,6 @@ static const struct wlb_command command = {
 
 int main(int argc, char **argv)
 {
+	wlbd_lease_end_prepare(argv);
 	return wlb_command_main(&command, argc, argv);
 }

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coordinator/wlbd/database/lease.h"
+#include "coordinator/wlbd/lease_end.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/slurm/user_names.h"
 #include "coordinator/wlbd/thread_pool.h"
@@ -184,6 +186,8 @@ void wlbd_slurm_step_has_stepd(struct wlbd *wlbd, uint32_t job_id, const char *s
 
 struct order {
 	struct wlbd_task task;
+	struct wlbd *wlbd;
+	struct wlbd_lease_waiter lease;
 	int (*carry_out)(struct order *order);
 	uint32_t job_id;
 	uid_t owner;     /* of the job, where Slurm is asked for it */
@@ -199,7 +203,7 @@ struct order {
 static void run_order(struct wlbd_task *task)
 {
 	struct order *order = (struct order *)task;
-	order->rc = order->carry_out(order);
+	order->rc = wlbd_lease_end_watch(&order->error) == 0 ? order->carry_out(order) : -1;
 }
 
 static void finish_order(struct wlbd_task *task)
@@ -225,7 +229,7 @@ static void discard_order(struct wlbd_task *task)
 }
 
 /* Returns NULL if out of memory, and logs it. */
-static struct order *order_new(int (*carry_out)(struct order *order), uint32_t job_id)
+static struct order *order_new(struct wlbd *wlbd, int (*carry_out)(struct order *order), uint32_t job_id)
 {
 	struct order *order = calloc(1, sizeof(*order));
 	if (order == NULL) {
@@ -233,9 +237,30 @@ static struct order *order_new(int (*carry_out)(struct order *order), uint32_t j
 		return NULL;
 	}
 	order->task = (struct wlbd_task){.run = run_order, .done = finish_order, .discard = discard_order};
+	order->wlbd = wlbd;
 	order->carry_out = carry_out;
 	order->job_id = job_id;
 	return order;
+}
+
+static void on_lease(void *context, bool renewed)
+{
+	struct order *order = context;
+	if (renewed)
+		wlbd_thread_pool_submit(order->wlbd->slurm_orders, &order->task);
+	else
+		discard_order(&order->task);
+}
+
+/* Where another wlbd stands by, the database says first that this one still acts. */
+static void give(struct order *order)
+{
+	struct wlbd_lease *lease = order->wlbd->lease;
+	order->lease = (struct wlbd_lease_waiter){.done = on_lease, .context = order};
+	if (lease != NULL)
+		wlbd_lease_wait(lease, &order->lease);
+	else
+		on_lease(order, true);
 }
 
 static int carry_out_node_down(struct order *order)
@@ -245,12 +270,12 @@ static int carry_out_node_down(struct order *order)
 
 void wlbd_slurm_node_down(struct wlbd *wlbd, const char *node, const char *reason)
 {
-	struct order *order = order_new(carry_out_node_down, 0);
+	struct order *order = order_new(wlbd, carry_out_node_down, 0);
 	if (order == NULL)
 		return;
 	snprintf(order->node, sizeof(order->node), "%s", node);
 	wlb_text_format(order->text, sizeof(order->text), "%s", reason);
-	wlbd_thread_pool_submit(wlbd->slurm_orders, &order->task);
+	give(order);
 }
 
 static int carry_out_step_kill(struct order *order)
@@ -271,7 +296,7 @@ void wlbd_slurm_step_kill(struct wlbd *wlbd, uint32_t job_id, uid_t owner, const
 	uint32_t step;
 	struct order *order = NULL;
 	if (wlbd_slurm_step_number(job_id, slurm_step, &step))
-		order = order_new(carry_out_step_kill, job_id);
+		order = order_new(wlbd, carry_out_step_kill, job_id);
 	if (order == NULL) {
 		done(context, "out of memory");
 		return;
@@ -281,7 +306,7 @@ void wlbd_slurm_step_kill(struct wlbd *wlbd, uint32_t job_id, uid_t owner, const
 	order->owner = owner;
 	order->number = step;
 	wlb_text_format(order->text, sizeof(order->text), "kill step %u.%u, since %s", job_id, step, why);
-	wlbd_thread_pool_submit(wlbd->slurm_orders, &order->task);
+	give(order);
 }
 
 static int carry_out_resize(struct order *order)
@@ -292,7 +317,7 @@ static int carry_out_resize(struct order *order)
 void wlbd_slurm_resize(struct wlbd *wlbd, uint32_t job_id, uint32_t min_nodes,
                        void (*done)(void *context, const char *failure), void *context)
 {
-	struct order *order = order_new(carry_out_resize, job_id);
+	struct order *order = order_new(wlbd, carry_out_resize, job_id);
 	if (order == NULL) {
 		done(context, "out of memory");
 		return;
@@ -301,13 +326,13 @@ void wlbd_slurm_resize(struct wlbd *wlbd, uint32_t job_id, uint32_t min_nodes,
 	order->context = context;
 	order->number = min_nodes;
 	snprintf(order->text, sizeof(order->text), "let the requeued job %u start on %u nodes", job_id, min_nodes);
-	wlbd_thread_pool_submit(wlbd->slurm_orders, &order->task);
+	give(order);
 }
 
 static void order_job(struct wlbd *wlbd, int (*carry_out)(struct order *order), const char *verb, uint32_t job_id,
                       const char *why, void (*done)(void *context, const char *failure), void *context)
 {
-	struct order *order = order_new(carry_out, job_id);
+	struct order *order = order_new(wlbd, carry_out, job_id);
 	if (order == NULL) {
 		done(context, "out of memory");
 		return;
@@ -315,7 +340,7 @@ static void order_job(struct wlbd *wlbd, int (*carry_out)(struct order *order), 
 	order->done = done;
 	order->context = context;
 	wlb_text_format(order->text, sizeof(order->text), "%s job %u, since %s", verb, job_id, why);
-	wlbd_thread_pool_submit(wlbd->slurm_orders, &order->task);
+	give(order);
 }
 
 static int carry_out_requeue(struct order *order)

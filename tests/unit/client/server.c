@@ -188,8 +188,9 @@ int server_connections(const struct server *server)
 
 struct wlb_client_config server_config(const struct server *server)
 {
-	struct wlb_client_config config = {.host = "127.0.0.1", .coordinator_uid = getuid()};
-	snprintf(config.port, sizeof(config.port), "%d", server->port);
+	struct wlb_client_config config = {
+		.coordinators = {{.host = "127.0.0.1"}}, .coordinator_count = 1, .coordinator_uid = getuid()};
+	snprintf(config.coordinators[0].port, sizeof(config.coordinators[0].port), "%d", server->port);
 	snprintf(config.munge_socket, sizeof(config.munge_socket), "%s", munged_socket());
 	return config;
 }

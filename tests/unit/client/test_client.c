@@ -262,8 +262,8 @@ static void nobody_listens(void **state)
 	struct wlb_client_config config = server_config(f.server);
 	server_stop(f.server);
 	assert_int_equal(call(&f, "1", 5000), -1);
-	assert_non_null(strstr(f.error.message, config.port));
-	f.server = server_restart(atoi(config.port), echo, &f);
+	assert_non_null(strstr(f.error.message, config.coordinators[0].port));
+	f.server = server_restart(atoi(config.coordinators[0].port), echo, &f);
 	assert_int_equal(call(&f, "1", 5000), 0);
 	end(&f);
 }
@@ -289,13 +289,128 @@ static void a_name_that_is_none(void **state)
 	struct wlb_reply reply;
 	struct wlb_error error;
 	(void)state;
-	assert_int_equal(wlb_client_config_address(&config, "no-such-host.invalid:80", &error), 0);
+	assert_int_equal(wlb_client_config_addresses(&config, "no-such-host.invalid:80", &error), 0);
 	struct wlb_connection *connection = wlb_connection_new(&config);
 	int64_t before_ms = wlb_clock_ms();
 	assert_int_equal(wlb_connection_request(connection, "GET", "/", NULL, 300, &reply, &error), -1);
 	assert_true(wlb_clock_ms() - before_ms < 1500);
 	assert_non_null(strstr(error.message, "no-such-host.invalid"));
 	wlb_connection_free(connection);
+}
+
+/* ---- two coordinators ---------------------------------------------------------------------------------------------
+ */
+
+static bool stand_by(void *context, int fd, const struct request *request)
+{
+	struct fixture *f = context;
+	f->requests++;
+	return server_reply(fd, request, 503, "{\"standby\":true,\"error\":\"x\"}");
+}
+
+static bool stand_by_unproved(void *context, int fd, const struct request *request)
+{
+	(void)context;
+	(void)request;
+	return server_reply_with(fd, NULL, 503, "{\"standby\":true,\"error\":\"x\"}");
+}
+
+static bool be_unavailable(void *context, int fd, const struct request *request)
+{
+	(void)context;
+	return server_reply(fd, request, 503, "{\"error\":\"the database is unavailable; try again\"}");
+}
+
+/* f->connection goes to f->server first, then to the other. */
+static struct server *begin_two(struct fixture *f, answer_function *first, answer_function *second)
+{
+	begin(f, first);
+	struct server *other = server_start(second, f);
+	struct wlb_client_config config = server_config(f->server);
+	config.coordinators[1] = server_config(other).coordinators[0];
+	config.coordinator_count = 2;
+	wlb_connection_free(f->connection);
+	f->connection = wlb_connection_new(&config);
+	return other;
+}
+
+static void end_two(struct fixture *f, struct server *other)
+{
+	end(f);
+	server_stop(other);
+}
+
+static void the_one_that_acts_is_asked(void **state)
+{
+	static answer_function *const first[] = {stand_by, stand_by_unproved, say_nothing};
+	struct fixture f;
+	(void)state;
+	for (size_t i = 0; i < sizeof(first) / sizeof(first[0]); i++) {
+		struct server *other = begin_two(&f, first[i], echo);
+		int64_t before_ms = wlb_clock_ms();
+		assert_int_equal(call(&f, "1", 600), 0);
+		assert_true(wlb_clock_ms() - before_ms < 600);
+		assert_int_equal(f.reply.status, 201);
+		int connections = server_connections(f.server);
+		assert_int_equal(call(&f, "2", 600), 0);
+		assert_string_equal(f.reply.body, "2");
+		assert_int_equal(server_connections(f.server), connections);
+		assert_int_equal(server_connections(other), 1);
+		end_two(&f, other);
+	}
+}
+
+/* What the one that acts says counts, also where it cannot serve. */
+static void a_busy_coordinator_is_not_left(void **state)
+{
+	struct fixture f;
+	(void)state;
+	struct server *other = begin_two(&f, be_unavailable, echo);
+	assert_int_equal(call(&f, "1", 5000), 0);
+	assert_int_equal(f.reply.status, 503);
+	assert_int_equal(server_connections(other), 0);
+	end_two(&f, other);
+}
+
+static void where_none_acts_there_is_no_reply(void **state)
+{
+	struct fixture f;
+	(void)state;
+	struct server *other = begin_two(&f, stand_by, stand_by);
+	assert_int_equal(call(&f, "1", 5000), -1);
+	assert_null(f.reply.body);
+	assert_int_equal(f.requests, 2);
+	for (int i = 0; i < 2; i++) {
+		char at[64];
+		snprintf(at, sizeof(at), "127.0.0.1:%d: stands by", server_port(i == 0 ? f.server : other));
+		assert_non_null(strstr(f.error.message, at));
+	}
+	end_two(&f, other);
+}
+
+/* It has all of the time of a request, after which the other is asked. */
+static void one_that_acted_and_says_nothing_is_left(void **state)
+{
+	struct fixture f;
+	(void)state;
+	struct server *other = begin_two(&f, echo, echo);
+	assert_int_equal(call(&f, "1", 5000), 0);
+	int port = server_port(f.server);
+	server_stop(f.server);
+	f.server = server_restart(port, say_nothing, &f);
+	assert_int_equal(call(&f, "2", 400), -1);
+	assert_non_null(strstr(f.error.message, "no answer within 400 ms"));
+	assert_int_equal(server_connections(other), 0);
+	assert_int_equal(call(&f, "3", 5000), 0);
+	assert_string_equal(f.reply.body, "3");
+	assert_int_equal(server_connections(other), 1);
+	server_stop(other);
+	other = server_restart(0, echo, &f);
+	server_stop(f.server);
+	f.server = server_restart(port, echo, &f);
+	assert_int_equal(call(&f, "4", 5000), 0); /* the one that acted is gone: the same request goes back */
+	assert_string_equal(f.reply.body, "4");
+	end_two(&f, other);
 }
 
 /* ---- who answers --------------------------------------------------------------------------------------------------
@@ -501,6 +616,10 @@ int main(void)
 		cmocka_unit_test(nobody_listens),
 		cmocka_unit_test(without_munged_nothing_is_sent),
 		cmocka_unit_test(a_name_that_is_none),
+		cmocka_unit_test(the_one_that_acts_is_asked),
+		cmocka_unit_test(a_busy_coordinator_is_not_left),
+		cmocka_unit_test(where_none_acts_there_is_no_reply),
+		cmocka_unit_test(one_that_acted_and_says_nothing_is_left),
 		cmocka_unit_test(a_reply_without_a_proof_is_none),
 		cmocka_unit_test(to_go_on_needs_no_proof_and_acknowledges_nothing),
 		cmocka_unit_test(a_proof_is_of_one_reply_to_one_request),

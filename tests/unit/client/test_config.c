@@ -50,14 +50,48 @@ static void addresses(void **state)
 	struct wlb_error error;
 	(void)state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
-		assert_int_equal(wlb_client_config_address(&config, good[i].text, &error), 0);
-		assert_string_equal(config.host, good[i].host);
-		assert_string_equal(config.port, good[i].port);
+		assert_int_equal(wlb_client_config_addresses(&config, good[i].text, &error), 0);
+		assert_string_equal(config.coordinators[0].host, good[i].host);
+		assert_string_equal(config.coordinators[0].port, good[i].port);
 	}
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		assert_int_equal(wlb_client_config_address(&config, bad[i], &error), -1);
+		assert_int_equal(wlb_client_config_addresses(&config, bad[i], &error), -1);
 		assert_non_null(strstr(error.message, "HOST:PORT"));
 	}
+}
+
+static void two_addresses(void **state)
+{
+	static const char *const good[] = {"login1:1,[fd00::1]:2", " login1:1 ,\t[fd00::1]:2 "};
+	static const struct {
+		const char *text, *found;
+	} bad[] = {{"a:1,", "''"},
+	           {",a:1", "''"},
+	           {"a:1,b", "'b'"},
+	           {"a:1 b:2", "'a:1 b:2'"},
+	           {"a:1,b:2,c:3", "more than 2"}};
+	struct wlb_client_config config;
+	struct wlb_error error;
+	(void)state;
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		config = (struct wlb_client_config){0};
+		assert_int_equal(wlb_client_config_addresses(&config, good[i], &error), 0);
+		assert_int_equal(config.coordinator_count, 2);
+		assert_string_equal(config.coordinators[0].host, "login1");
+		assert_string_equal(config.coordinators[1].host, "fd00::1");
+		assert_string_equal(config.coordinators[1].port, "2");
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_int_equal(wlb_client_config_addresses(&config, bad[i].text, &error), -1);
+		assert_non_null(strstr(error.message, bad[i].found));
+		assert_int_equal(config.coordinator_count, 2); /* as before */
+	}
+	write_config("coordinator = login1:8642, login2:8642\n");
+	assert_int_equal(wlb_client_config_load(&config, &error), 0);
+	assert_int_equal(config.coordinator_count, 2);
+	setenv("WLB_COORDINATOR", "login3:1", 1);
+	assert_int_equal(wlb_client_config_load(&config, &error), 0);
+	assert_int_equal(config.coordinator_count, 1);
 }
 
 static void file_is_read(void **state)
@@ -67,7 +101,7 @@ static void file_is_read(void **state)
 	(void)state;
 	write_config("# where it is\n\n  coordinator = login1:8642  # ours\nmunge_socket=/run/m.sock");
 	assert_int_equal(wlb_client_config_load(&config, &error), 0);
-	assert_string_equal(config.host, "login1");
+	assert_string_equal(config.coordinators[0].host, "login1");
 	assert_string_equal(config.munge_socket, "/run/m.sock");
 }
 
@@ -79,7 +113,7 @@ static void environment_comes_first(void **state)
 	write_config("coordinator = login1:8642\nmunge_socket = /run/m.sock\n");
 	setenv("WLB_COORDINATOR", "login2:1", 1);
 	assert_int_equal(wlb_client_config_load(&config, &error), 0);
-	assert_string_equal(config.host, "login2");
+	assert_string_equal(config.coordinators[0].host, "login2");
 	assert_string_equal(config.munge_socket, "/run/m.sock");
 	setenv("WLB_MUNGE_SOCKET", "/run/n.sock", 1);
 	assert_int_equal(wlb_client_config_load(&config, &error), 0);
@@ -139,7 +173,7 @@ static void long_lines(void **state)
 		snprintf(text, sizeof(text), "%s%*s%s", before, comment, "", after);
 		write_config(text);
 		assert_int_equal(wlb_client_config_load(&config, &error), 0);
-		assert_string_equal(config.host, "login1");
+		assert_string_equal(config.coordinators[0].host, "login1");
 	}
 	for (int comment = 4000; comment < 4200; comment++) {
 		snprintf(text, sizeof(text), "%s%*s%s", before, comment, "", after);
@@ -149,7 +183,7 @@ static void long_lines(void **state)
 			assert_int_equal(rc, 0);
 		else
 			assert_int_equal(rc, -1);
-		assert_string_equal(config.host, "login1");
+		assert_string_equal(config.coordinators[0].host, "login1");
 		if (rc < 0)
 			assert_non_null(strstr(error.message, ", line 2: the line has more than 4095 bytes"));
 	}
@@ -170,13 +204,10 @@ static void file_that_cannot_be_read(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(addresses),
-		cmocka_unit_test(file_is_read),
-		cmocka_unit_test(environment_comes_first),
-		cmocka_unit_test(who_is_believed),
-		cmocka_unit_test(wrong_files_name_the_line),
-		cmocka_unit_test(long_lines),
-		cmocka_unit_test(file_that_cannot_be_read),
+		cmocka_unit_test(addresses),       cmocka_unit_test(two_addresses),
+		cmocka_unit_test(file_is_read),    cmocka_unit_test(environment_comes_first),
+		cmocka_unit_test(who_is_believed), cmocka_unit_test(wrong_files_name_the_line),
+		cmocka_unit_test(long_lines),      cmocka_unit_test(file_that_cannot_be_read),
 	};
 	return cmocka_run_group_tests(tests, make_file, remove_file);
 }

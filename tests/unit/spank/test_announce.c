@@ -124,8 +124,9 @@ static int listen_silently(struct wlb_spank_args *args)
 	assert_int_equal(bind(coordinator, (struct sockaddr *)&address, size), 0);
 	assert_int_equal(listen(coordinator, 8), 0);
 	assert_int_equal(getsockname(coordinator, (struct sockaddr *)&address, &size), 0);
-	*args = (struct wlb_spank_args){.client = {.host = "127.0.0.1"}};
-	snprintf(args->client.port, sizeof(args->client.port), "%d", ntohs(address.sin_port));
+	struct wlb_client_config *client = &args->client;
+	*args = (struct wlb_spank_args){.client = {.coordinators = {{.host = "127.0.0.1"}}, .coordinator_count = 1}};
+	snprintf(client->coordinators[0].port, sizeof(client->coordinators[0].port), "%d", ntohs(address.sin_port));
 	return coordinator;
 }
 

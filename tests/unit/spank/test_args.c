@@ -15,7 +15,7 @@ static void has_defaults(void **state)
 	struct wlb_spank_args args;
 	wlb_spank_args_parse(0, NULL, &args);
 	assert_string_equal(args.coordinator, "");
-	assert_string_equal(args.client.host, "");
+	assert_string_equal(args.client.coordinators[0].host, "");
 	assert_int_equal(args.timeout_ms, 200);
 	assert_int_equal(args.agent_timeout_ms, 200);
 	assert_true(args.announce);
@@ -45,8 +45,8 @@ static void reads_each_argument(void **state)
 	assert_string_equal(args.agent, "/opt/wlb/wlb-agent");
 	assert_string_equal(args.unusable.message, "");
 	assert_string_equal(args.coordinator, "[fd00::1]:8642");
-	assert_string_equal(args.client.host, "fd00::1");
-	assert_string_equal(args.client.port, "8642");
+	assert_string_equal(args.client.coordinators[0].host, "fd00::1");
+	assert_string_equal(args.client.coordinators[0].port, "8642");
 	assert_string_equal(args.client.munge_socket, "/run/m.sock");
 	assert_int_equal(args.timeout_ms, 50);
 	assert_string_equal(args.client.coordinator_user, "slurm");
@@ -108,10 +108,11 @@ static void starts_no_agent_where_none_is_wanted(void **state)
 static void uses_the_rest_when_one_is_unusable(void **state)
 {
 	(void)state;
-	char *argv[] = {"colour=red", "coordinator=login1:8642", "timeout_ms=x"};
+	char *argv[] = {"colour=red", "coordinator=login1:8642,login2:8642", "timeout_ms=x"};
 	struct wlb_spank_args args;
 	wlb_spank_args_parse(3, argv, &args);
-	assert_string_equal(args.client.host, "login1");
+	assert_string_equal(args.client.coordinators[0].host, "login1");
+	assert_string_equal(args.client.coordinators[1].host, "login2");
 	assert_non_null(strstr(args.unusable.message, "colour=red"));
 }
 

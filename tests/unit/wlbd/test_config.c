@@ -28,6 +28,7 @@ static void test_defaults(void **state)
 	assert_true(config.avoid_nodes);
 	assert_int_equal(config.log_level, WLBD_LOG_INFO);
 	assert_int_equal(config.restart_grace_ms, 15000);
+	assert_int_equal(config.lease_ms, 0);
 	assert_int_equal(config.on_fault.hang, WLB_FAULT_EVICT);
 	assert_true(config.on_fault.hang_after_s == 8);
 }
@@ -39,7 +40,7 @@ static void test_every_kind_of_line(void **state)
 	const char *text =
 		"# a comment\n\n  listen=[::1]:0\r\ndatabase = host=/run/pg dbname=wlb\n"
 		"private_data = yes\nnode_down = no\navoid_nodes = no\nlog_level = debug\nsilence_ms = 5000\n"
-		"on_fault = report,crash=evict,hang-after=5m";
+		"lease_ms = 2000\non_fault = report,crash=evict,hang-after=5m";
 	(void)state;
 	assert_int_equal(wlbd_config_parse("f", text, &config, &error), 0);
 	assert_string_equal(config.listen_host, "::1");
@@ -50,6 +51,7 @@ static void test_every_kind_of_line(void **state)
 	assert_false(config.avoid_nodes);
 	assert_int_equal(config.log_level, WLBD_LOG_DEBUG);
 	assert_int_equal(config.silence_ms, 5000);
+	assert_int_equal(config.lease_ms, 2000);
 	assert_int_equal(config.on_fault.crash, WLB_FAULT_EVICT);
 	assert_int_equal(config.on_fault.hang, WLB_FAULT_REPORT);
 	assert_true(config.on_fault.hang_after_s == 300);
@@ -76,6 +78,8 @@ static void test_refusals_name_file_line_and_value(void **state)
 		{"\nprivate_data = maybe", {"f, line 2", "maybe", "yes or no"}},
 		{"silence_ms = 1s", {"f, line 1", "1s", "1000"}},
 		{"silence_ms = 999", {"f, line 1", "999", "1000"}},
+		{"lease_ms = 1999", {"f, line 1", "1999", "from 2000 to 600000, or 0"}},
+		{"lease_ms = -0", {"f, line 1", "-0", "or 0"}},
 		{"log_level = loud", {"f, line 1", "loud", "warning"}},
 		{"on_fault = hang=stop", {"f, line 1", "on_fault", "hang=stop"}},
 		{"lisen = a:1", {"f, line 1", "lisen", "listen"}},

@@ -5,6 +5,7 @@
 #include "common/clock.h"
 #include "coordinator/wlbd/attempts/attempts.h"
 #include "coordinator/wlbd/database/db.h"
+#include "coordinator/wlbd/database/lease.h"
 #include "coordinator/wlbd/database/outbox.h"
 #include "coordinator/wlbd/wlbd.h"
 
@@ -64,16 +65,10 @@ static void write_steps(const struct wlbd *wlbd, struct evbuffer *out)
 	}
 }
 
-void wlbd_metrics_write(const struct wlbd *wlbd, struct evbuffer *out)
+/* Of what only a wlbd that acts has. */
+static void write_acting(const struct wlbd *wlbd, struct evbuffer *out)
 {
 	const struct wlbd_counters *m = &wlbd->counters;
-	write_header(out, "wlbd_build_info", "gauge", "Version of wlbd.");
-	evbuffer_add_printf(out, "wlbd_build_info{version=\"%s\"} 1\n", WLB_VERSION);
-	write_requests(m, out);
-	write_value(out, "wlbd_database_up", "gauge", "Whether PostgreSQL answers and stores.",
-	            wlbd_database_stores(wlbd));
-	write_value(out, "wlbd_database_losses_total", "counter", "Connections to PostgreSQL lost or not made.",
-	            (double)m->database_losses);
 	write_value(out, "wlbd_statements_set_aside_total", "counter",
 	            "Findings of wlbd that the database did not store; the log names each.",
 	            (double)m->statements_dropped);
@@ -98,4 +93,19 @@ void wlbd_metrics_write(const struct wlbd *wlbd, struct evbuffer *out)
 	            "Attempts that were ended because ranks hung, were slow or computed wrong values.",
 	            (double)m->evictions);
 	write_steps(wlbd, out);
+}
+
+void wlbd_metrics_write(const struct wlbd *wlbd, struct evbuffer *out)
+{
+	const struct wlbd_counters *m = &wlbd->counters;
+	write_header(out, "wlbd_build_info", "gauge", "Version of wlbd.");
+	evbuffer_add_printf(out, "wlbd_build_info{version=\"%s\"} 1\n", WLB_VERSION);
+	write_value(out, "wlbd_active", "gauge", "Whether it acts; 0: it stands by.", wlbd->is_acting);
+	write_requests(m, out);
+	write_value(out, "wlbd_database_up", "gauge", "Whether PostgreSQL answers and stores.",
+	            wlbd->is_acting ? wlbd_database_stores(wlbd) : *wlbd_lease_reason(wlbd->lease) == '\0');
+	write_value(out, "wlbd_database_losses_total", "counter", "Connections to PostgreSQL lost or not made.",
+	            (double)m->database_losses);
+	if (wlbd->is_acting)
+		write_acting(wlbd, out);
 }

@@ -12,6 +12,7 @@
 #include "coordinator/wlbd/api/runs/ranks_reply.h"
 #include "coordinator/wlbd/attempts/attempts.h"
 #include "coordinator/wlbd/database/db_pool.h"
+#include "coordinator/wlbd/database/lease.h"
 #include "coordinator/wlbd/database/sole_use.h"
 #include "coordinator/wlbd/http/long_reply.h"
 #include "coordinator/wlbd/http/reply.h"
@@ -31,14 +32,30 @@ enum {
 
 static const int64_t since_max_s = INT64_C(100000000000); /* since 1970, as of a record */
 
+/* Of a wlbd that stands by. */
+static void reply_standby_health(struct wlbd_request *request)
+{
+	const struct wlbd_lease *lease = request->wlbd->lease;
+	const char *reason = wlbd_lease_reason(lease);
+	bool ok = *reason == '\0';
+	wlbd_request_reply(request, ok ? 200 : 503,
+	                   json_pack("{s:s, s:s, s:s, s:s, s:s}", "status", ok ? "ok" : "degraded", "version",
+	                             WLB_VERSION, "database", ok ? "ok" : reason, "role", "standby", "active",
+	                             wlbd_lease_address(lease)));
+}
+
 void wlbd_get_health(struct wlbd_request *request)
 {
 	const struct wlbd *wlbd = request->wlbd;
+	if (!wlbd->is_acting) {
+		reply_standby_health(request);
+		return;
+	}
 	bool connected = wlbd_db_ready(wlbd->writes) && wlbd_db_pool_ready(wlbd->changes) &&
 	                 wlbd_db_pool_ready(wlbd->deliveries) && wlbd_db_pool_ready(wlbd->reads);
 	bool ok = connected && wlbd_database_stores(wlbd);
 	const char *reason = connected ? "it answers and cannot store; see wlbd's log" : wlbd_db_reason(wlbd->writes);
-	const char *other = wlbd_sole_use_other(wlbd->sole_use);
+	const char *other = wlbd->sole_use != NULL ? wlbd_sole_use_other(wlbd->sole_use) : "";
 	json_t *reply =
 		json_pack("{s:s, s:s, s:s}", "status", ok ? "ok" : "degraded", "version", WLB_VERSION, "database",
 	                  ok                ? "ok"
@@ -46,6 +63,10 @@ void wlbd_get_health(struct wlbd_request *request)
 	                                    : "not connected yet");
 	if (*other != '\0')
 		json_object_set_new(reply, "other_wlbd", json_string(other));
+	if (wlbd->lease != NULL) {
+		json_object_set_new(reply, "role", json_string("active"));
+		json_object_set_new(reply, "active", json_string(wlbd_lease_address(wlbd->lease)));
+	}
 	wlbd_request_reply(request, ok ? 200 : 503, reply);
 }
 
