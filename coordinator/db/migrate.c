@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/file.h"
+#include "coordinator/db/connection.h"
 
 enum {
 	FILE_LIMIT_BYTES = 4 << 20,
@@ -97,15 +98,6 @@ int wlb_schema_check(const struct wlb_schema *schema, struct wlb_error *error)
 	return 0;
 }
 
-/* Messages of libpq and the server end in a newline and may have several lines; ours have one. */
-static int fail_line(struct wlb_error *error)
-{
-	for (char *c = error != NULL ? error->message : NULL; c != NULL && *c != '\0'; c++)
-		if (*c == '\n')
-			*c = c[1] == '\0' ? '\0' : ' ';
-	return -1;
-}
-
 static int fail_result(const PGresult *result, const char *what, struct wlb_error *error)
 {
 	const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
@@ -123,28 +115,13 @@ static int fail_result(const PGresult *result, const char *what, struct wlb_erro
 		         what, LOCK_TIMEOUT_S);
 	else
 		wlb_fail(error, "%s: %s", what, PQresultErrorMessage(result));
-	fail_line(error);
+	wlb_db_fail_line(error);
 	return sqlstate != NULL && strcmp(sqlstate, "40P01") == 0 ? DEADLOCK : -1;
-}
-
-static PGconn *connect_to(const char *conninfo, struct wlb_error *error)
-{
-	/* Settings in the connection string come last and take precedence. */
-	static const char *const keys[] = {"connect_timeout", "fallback_application_name", "dbname", NULL};
-	const char *const values[] = {"10", "wlb", conninfo, NULL};
-	PGconn *connection = PQconnectdbParams(keys, values, 1);
-	PQsetErrorContextVisibility(connection, PQSHOW_CONTEXT_NEVER); /* a line of SQL says more */
-	if (PQstatus(connection) == CONNECTION_OK)
-		return connection;
-	wlb_fail(error, "database: %s", PQerrorMessage(connection));
-	fail_line(error);
-	PQfinish(connection);
-	return NULL;
 }
 
 int wlb_encoding_check_of(const char *conninfo, struct wlb_error *error)
 {
-	PGconn *connection = connect_to(conninfo, NULL);
+	PGconn *connection = wlb_db_connect(conninfo, NULL);
 	if (connection == NULL)
 		return 0;
 	int rc = wlb_encoding_check(PQparameterStatus(connection, "server_encoding"), error);
@@ -176,7 +153,7 @@ static int read_schema(PGconn *connection, struct wlb_schema *schema, struct wlb
 
 int wlb_schema_read(const char *conninfo, struct wlb_schema *schema, struct wlb_error *error)
 {
-	PGconn *connection = connect_to(conninfo, error);
+	PGconn *connection = wlb_db_connect(conninfo, error);
 	if (connection == NULL)
 		return -1;
 	int rc = read_schema(connection, schema, error);
@@ -342,7 +319,7 @@ int wlb_migrate(const char *conninfo, const char *dir, struct wlb_error *error)
 {
 	int changed = 0, rc = -1;
 	char *code = read_code(dir, error);
-	PGconn *connection = code != NULL ? connect_to(conninfo, error) : NULL;
+	PGconn *connection = code != NULL ? wlb_db_connect(conninfo, error) : NULL;
 	if (connection != NULL && wait_for_others(connection, error) == 0)
 		rc = try_change(connection, dir, code, &changed, error);
 	PQfinish(connection);

@@ -97,15 +97,8 @@ end $$;
 -- The newest value of each name, as a reply has it: NaN and the infinities are texts.
 create function wlb_followed_json(p_run bigint) returns json language plpgsql stable as $$
 begin
-	return (select coalesce(json_agg(json_build_object('name', f.name, 'attempt', a.number, 'step', v.step, 'is_of_attempt', v.is_of_attempt,
-		'value', case when wlb_real(v.value) is null then to_json(lower(replace(v.value::text, 'Infinity', 'inf'))) else to_json(v.value) end,
-		'source', wlb_source_name(v.source)) order by f.name), '[]')
-	from followed_names f join attempts a on a.id = f.attempt_id
-	cross join lateral (select * from (
-		(select * from followed_values where attempt_id = f.attempt_id and name = f.name and not is_of_attempt
-			order by step desc limit 1)
-		union all
-		(select * from followed_values where attempt_id = f.attempt_id and name = f.name and is_of_attempt
-			order by step desc limit 1)) as newest limit 1) as v
-	where f.run_id = p_run);
+	return (select coalesce(json_agg(json_build_object('name', name, 'attempt', attempt, 'step', step, 'is_of_attempt', is_of_attempt,
+		'value', case when wlb_real(value) is null then to_json(lower(replace(value::text, 'Infinity', 'inf'))) else to_json(value) end,
+		'source', source) order by name), '[]')
+	from run_values where run_id = p_run);
 end $$;

@@ -59,16 +59,15 @@ $$;
 
 -- From when to when a run holds its nodes: from its announcement, or from what it recorded first where wlbd was unavailable
 -- then, to its end, or now.
-create function wlb_run_bounds(p_run bigint, out began timestamptz, out ended timestamptz) language sql stable as $$
-	with told as (
-		select greatest(coalesce(least(wlb_moment(r.created_at), wlb_moment(r.started_at),
-				(select min(wlb_attempt_asked(a)) from attempts a where a.run_id = r.id)), now()),
-				wlb_moment(r.submitted_at)) as began,
-			coalesce(wlb_moment(r.ended_at), now()) as ended
-		from runs r where r.id = p_run
-	)
-	select began, greatest(began, ended) from told
-$$;
+create function wlb_run_bounds(p_run bigint, out began timestamptz, out ended timestamptz) language plpgsql stable as $$
+declare
+	r runs;
+begin
+	select * into r from runs where id = p_run;
+	began := greatest(coalesce(least(wlb_moment(r.created_at), wlb_moment(r.started_at),
+		(select min(wlb_attempt_asked(a)) from attempts a where a.run_id = p_run)), now()), wlb_moment(r.submitted_at));
+	ended := greatest(began, coalesce(wlb_moment(r.ended_at), now()));
+end $$;
 
 -- The times of a run's attempts in order, each not before the one before it and not after the next attempt was asked for:
 --   asked     for the attempt
@@ -206,11 +205,13 @@ $$;
 create function wlb_seconds_held(p_run bigint, p_any boolean, p_began timestamptz, p_ended timestamptz) returns numeric
 language plpgsql stable as $$
 begin
-	return (select case when p_any and p_began < p_ended then greatest(wlb_seconds_between(p_began, p_ended) - coalesce((
-			select sum(wlb_seconds_between(greatest(p_began, wlb_moment(s.began_at)),
-				least(p_ended, coalesce(wlb_moment(s.ended_at), p_ended))))
-			from suspensions s where s.run_id = p_run), 0), 0)
-		else wlb_seconds_between(p_began, p_ended) end);
+	if not p_any or not coalesce(p_began < p_ended, false) then
+		return wlb_seconds_between(p_began, p_ended);
+	end if;
+	return greatest(wlb_seconds_between(p_began, p_ended) - coalesce((
+		select sum(wlb_seconds_between(greatest(p_began, wlb_moment(s.began_at)),
+			least(p_ended, coalesce(wlb_moment(s.ended_at), p_ended))))
+		from suspensions s where s.run_id = p_run), 0), 0);
 end $$;
 
 -- The times before a run's first attempt (attempt_id is null) and those from the end of each to the next: `seconds` of them
@@ -239,10 +240,12 @@ $$;
 
 -- Steps and checkpoints cannot have taken longer than from the first step's begin to the last one's end, without the time in
 -- which the job was suspended: the clock by which steps are timed runs on. In PL/pgSQL, which keeps the plan: to make it takes longer
--- than the rest. jit: where the statistics of the tables are old, PostgreSQL expects many rows and would compile the statement.
+-- than the rest. jit: where the statistics of the tables are old, PostgreSQL expects many rows and would compile the statement. It reads
+-- tables for whoever may read views.
 create function wlb_run_time(p_run bigint) returns wlb_run_seconds language plpgsql stable
-set jit = off set plan_cache_mode to force_generic_plan as $$
+security definer set search_path = wlb_code, public, pg_temp set jit = off set plan_cache_mode to force_generic_plan as $$
 begin
+	perform wlb_reads_views();
 	return (with spent as (
 		select t.*, g.seconds as gap_s, stepping_s, kept, repeated, saving, round(kept * share, 9) as effective,
 			exists (select from suspensions where run_id = p_run) as any_suspended
@@ -279,8 +282,9 @@ create function wlb_time_share(seconds numeric, held_s numeric) returns numeric 
 	select round(seconds / nullif(held_s, 0), 6)
 $$;
 
-create function wlb_time_lost_json(p_run bigint) returns json language sql stable as $$
-	select json_build_object('held_s', trim_scale(t.held_s),
+create function wlb_time_lost_json(p_run bigint) returns json language plpgsql stable as $$
+begin
+	return (select json_build_object('held_s', trim_scale(t.held_s),
 		'effective_s', case when t.is_recorded then trim_scale(t.effective_s) end,
 		'ettr', case when t.is_recorded then wlb_time_share(t.effective_s, t.held_s) end,
 		'causes', (select json_agg(json_build_object('cause', cause, 'seconds', trim_scale(seconds),
@@ -288,5 +292,5 @@ create function wlb_time_lost_json(p_run bigint) returns json language sql stabl
 			from (values (1, 'detect', t.detect_s), (2, 'decide', t.decide_s), (3, 'start', t.start_s),
 				(4, 'load', t.load_s), (5, 'repeated', t.repeated_s), (6, 'checkpoint', t.checkpoint_s),
 				(7, 'idle', t.idle_s), (8, 'other', t.other_s)) as lost (place, cause, seconds)))
-	from wlb_run_time(p_run) as t
-$$;
+	from run_times_all as t where t.run_id = p_run);
+end $$;

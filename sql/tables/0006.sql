@@ -29,7 +29,6 @@ comment on column notes.written_by is 'the account that wrote it';
 comment on column notes.written_at is 'when it was written';
 
 -- What each rank of an attempt did over its time, for pictures.
-
 create table rank_samples (
 	attempt_id bigint not null references attempts on delete cascade,
 	sampled_at timestamptz not null,
@@ -43,6 +42,7 @@ comment on column rank_samples.sampled_at is 'when it was so';
 comment on column rank_samples.late_s is
 	'of each rank from 0 on: how much later than the other members of its communicators it enters calls, s; null: not known';
 comment on column rank_samples.work is 'of each rank from 0 on: predicted for it in its step, in any unit; null: not known';
+
 -- Of two wlbd that share the database one acts, and the other stands by.
 create table coordinator (
 	only_row boolean primary key default true check (only_row),

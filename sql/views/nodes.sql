@@ -12,15 +12,13 @@ comment on column node_faults.last_at is 'when the newest was noticed';
 
 create view node_findings as
 with found as (
-	select id, node, checked_at, unnest(failed) as kind, true as has_failed from node_checks
-	union all
-	select id, node, checked_at, unnest(passed), false from node_checks
+	select id, node, checked_at, unnest(failed) as kind from node_checks where failed <> '{}'
 ), newest as (
 	select distinct on (node, kind) * from found order by node, kind, checked_at desc, id desc
 )
 select node, kind, checked_at as at, id as check_id from newest
-where has_failed and not exists (select from node_checks c
-	where c.node = newest.node and c.passed is null and (c.checked_at, c.id) > (newest.checked_at, newest.id));
+where not exists (select from node_checks c where c.node = newest.node
+	and (c.checked_at, c.id) > (newest.checked_at, newest.id) and (c.passed is null or newest.kind = any (c.passed)));
 comment on view node_findings is 'What failed on a node and has not been ok since';
 comment on column node_findings.kind is 'kind of the check';
 comment on column node_findings.at is 'when it failed last';

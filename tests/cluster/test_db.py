@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """wlb db: what cannot be applied changes nothing, and the message says what to do; functions and views are made anew."""
 import itertools
+import json
 import pathlib
 import re
 import shutil
@@ -208,7 +209,7 @@ class Schema(ClusterTest):
         harness.wait_for("the lock", lambda: self.sql(locks + "granted") == ["1"], 10)
         migration = self.begin("env", f"WLB_MIGRATIONS={self.folder(functions_time='-- another version')}",
                                harness.BUILD / "bin/wlb", "db", "migrate", "--database", self.database())
-        harness.wait_for("the migration", lambda: self.sql(locks + "not granted") == ["1"], 10)
+        harness.wait_for("the migration", lambda: self.sql("select count(*) from pg_locks where not granted") == ["1"], 10)
         text, _ = reader.communicate(f"select count(*) from {views[0]}; commit;\n", timeout=20)
         self.assertNotIn("ERROR", text)
         text, _ = migration.communicate(timeout=20)
@@ -257,6 +258,180 @@ class Schema(ClusterTest):
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
         return process
+
+    def test_names_of_views_and_their_columns_stay(self):
+        """What people and dashboards select stays: a later version may add columns and views, and tests/fixtures/views.txt has them then."""
+        self.db("migrate")
+        found = self.sql("select c.relname || '.' || a.attname from pg_class c join pg_attribute a on a.attrelid = c.oid "
+                         "where c.relnamespace = 'wlb_code'::regnamespace and relkind = 'v' order by 1")
+        known = (harness.ROOT / "tests/fixtures/views.txt").read_text(encoding="utf-8").split()
+        self.assertEqual([name for name in known if name not in found], [], "these columns were there")
+        self.assertEqual([name for name in found if name not in known], [], "add them to tests/fixtures/views.txt")
+
+    def reader(self, name, *words):
+        """As `wlb db reader NAME`, (exit code, standard output, message)."""
+        done = self.cluster.run("wlb", "db", "reader", name, *words, "--database", self.database(), check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    def role(self, name, attributes=""):
+        """A role of this test; attributes: null where the command is to make it."""
+        if attributes is not None:
+            self.cluster.sql(f"create role {name} {attributes}")
+        self.addCleanup(self.cluster.sql, f"drop role if exists {name}")
+        self.addCleanup(self.sql, f"drop owned by {name}")
+
+    def as_reader(self, *queries):
+        """(exit code, standard output, message) of statements in a session of the reader."""
+        done = self.cluster.run("psql", "-X", "-q", "-A", "-t", "-U", "reads", "-v", "ON_ERROR_STOP=1", "-d", self.name,
+                                *(word for query in queries for word in ("-c", query)), check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    def test_a_reader_reads_the_views_and_nothing_else(self):
+        self.db("migrate")
+        self.fill_run("now() - interval '40 days'", steps=4)
+        self.role("reads", attributes=None)
+        for _ in range(2):
+            code, text, message = self.reader("reads")
+            self.assertEqual((code, message), (0, ""))
+            self.assertIn(f"dbname={self.name} user=reads", text)
+        for view in self.sql("select relname from pg_class where relnamespace = 'wlb_code'::regnamespace and relkind = 'v'"):
+            self.assertEqual(self.as_reader(f"select * from {view}")[::2], (0, ""), view)
+        self.assertEqual(self.as_reader("select held_s, effective_s from run_times_all")[1], "1000.000000000|4.000000000\n")
+        for table in self.sql("select relname from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r'"):
+            self.assertIn("permission denied for table", self.as_reader(f"select * from {table}")[2], table)
+        for statement in ("select wlb_deliver(1, 'run', '{}', '{}')", "select wlb_prune_runs(now())", "update run_events set kind = 'x'",
+                          "create table mine (x integer)", "select wlb_reader_make('another')"):
+            self.assertEqual(self.as_reader("set default_transaction_read_only = off", statement)[0], 1, statement)
+        self.assertIn("read-only transaction", self.as_reader("create temp table mine (x integer)")[2])
+        self.assertEqual(self.sql("select proname from pg_proc where pronamespace = 'wlb_code'::regnamespace and prosecdef order by 1"),
+                         ["wlb_run_time", "wlb_sampled_steps"])
+        self.assertEqual(self.db("migrate", self.folder(views_time="create view run_other as select 1 as one;"))[0], 0)
+        self.assertEqual(self.as_reader("select one from run_other")[1], "1\n")
+
+    def test_a_table_of_the_readers_own_does_not_stand_for_one_of_ours(self):
+        """What reads tables for a view finds none in the schema of temporary tables, whose views would be run with the owner's rights."""
+        self.db("migrate")
+        self.fill_run("null", steps=4)
+        self.role("reads", attributes=None)
+        self.reader("reads")
+        code, text, message = self.as_reader(
+            "set default_transaction_read_only = off", "create temp view steps as select * from run_steps where false; "
+            "create temp view attempts as select 1 / 0 as id", "select count(*) from run_curves; select is_recorded from run_times_all")
+        self.assertEqual((code, text, message), (0, "4\nt\n", ""))
+
+    def test_a_role_that_can_do_more_is_no_reader(self):
+        self.db("migrate")
+        self.role("reads_all", "login in role pg_read_all_data")
+        self.role("makes_roles", "createrole")
+        for name, words in {"wlb": "which owns the tables", "makes_roles": "may make roles", "pg_x": "is reserved",
+                            "reads_all": "role reads_all can use table"}.items():
+            code, text, message = self.reader(name)
+            self.assertEqual((code, text), (1, ""), name)
+            self.assertIn(words, message)
+        self.assertEqual(self.sql("select rolconnlimit from pg_roles where rolname = 'reads_all'"), ["-1"])
+        for words, rule in ((["a", "b"], "reader takes one name"), (["a", "--older-than", "30"], "for it alone")):
+            code, _, message = self.reader(*words)
+            self.assertEqual(code, 2)
+            self.assertIn(rule, message)
+
+    def fill_run(self, ended, steps, name="12", attempts=1):
+        """A run of 1,000 s, which began that long before its end or before now; each attempt does as many of its steps as the others, and a last
+        one that the next does again. Returns its id."""
+        return int(self.sql(f"""
+            with r as (insert into runs (name, job_id, uid, user_name, state, created_at, started_at, ended_at, steps, last_step)
+                select '{name}', 12, 0, 'root', 'running', began, began, {ended}, {steps}, {steps}
+                from (select coalesce({ended}, now()) - interval '1000 s' as began) as x returning *),
+            a as (insert into attempts (run_id, number, uuid, state, world_size, created_at, started_at, ended_at, step_seconds)
+                select id, number, gen_random_uuid(), 'complete', 2, created_at + later, created_at + later, ended_at, {steps} / {attempts}
+                from r, generate_series(1, {attempts}) as number, lateral (select interval '100 s' * (number - 1) as later) as x returning *),
+            s as (insert into steps (run_id, step, attempt_id, loss, tokens, step_time_s, parts, recorded_at)
+                select run_id, step, id, 2 + step % 2, 100, 1, '{{"forward_s": 1}}', started_at + interval '1 s' * (step - (number - 1) * {steps} / {attempts})
+                from a, generate_series((number - 1) * {steps} / {attempts} + 1, number * {steps} / {attempts}) as step),
+            again as (insert into steps_superseded (run_id, step, attempt_id, step_time_s, recorded_at)
+                select run_id, number * {steps} / {attempts} + k, id, 1, started_at from a, generate_series(1, 5) as k where number < {attempts}),
+            places as (insert into rank_map (attempt_id, rank, node, local_rank) select id, rank, 'n1', rank from a, generate_series(0, 1) as rank)
+            select id from r""")[0])
+
+    def prune(self, *words):
+        """The rows of what `wlb db prune` prints, by their names."""
+        done = self.cluster.run("wlb", "db", "prune", *words, "--database", self.database())
+        return dict(line.rsplit(": ", 1) for line in done.stdout.splitlines())
+
+    def test_what_is_old_is_removed(self):
+        """Of a run that is over its details, of an older one all; of one that goes on nothing. Sums, ends of attempts, and the time stay."""
+        self.db("migrate")
+        self.fill_run("now() - interval '400 days'", steps=30000, name="old")
+        middle, going = self.fill_run("now() - interval '40 days'", steps=50001, name="middle", attempts=3), self.fill_run("null", 100, "going")
+        kept = ("select sum(span_steps), sum(tokens * span_steps), sum(step_time_s * span_steps), min(step), max(step) from steps "
+                f"where run_id = {middle}; select attempt, first_step, last_step from run_attempts where run_id = {middle}; "
+                f"select * from run_times_all where run_id = {middle}; select count(*) from steps where run_id = {going}")
+        before = self.sql(kept)
+        words = ("--older-than", "365", "--detail-older-than", "30")
+        self.assertEqual(self.prune(*words, "--dry-run"), {"would be runs removed": "1", "would be runs whose details are removed": "1"})
+        self.assertEqual(self.sql(kept), before)
+        removed = self.prune(*words)
+        rows = int(self.sql(f"select count(*) from steps where run_id = {middle}")[0])
+        self.assertLessEqual(rows, 2000 + 9)
+        self.assertEqual(removed, {"runs removed": "1", "runs whose details are removed": "1", "places of ranks": "8",
+                                   "steps that were done again": "6", "steps, rolled up or of runs removed": str(30000 + 50001 - rows)})
+        self.assertEqual(self.sql(kept), before)
+        self.assertEqual(self.sql("select name from runs order by id"), ["middle", "going"])
+        self.assertEqual(self.sql(f"select round(avg(loss)::numeric, 1), count(parts) from steps where run_id = {middle} and span_steps > 1"), ["2.5|0"])
+        self.assertEqual(self.prune(*words), {"runs removed": "0", "runs whose details are removed": "0"})
+
+    def test_a_prune_that_is_killed_goes_on_later(self):
+        """Each transaction leaves sums that are right."""
+        self.db("migrate")
+        run = self.fill_run("now() - interval '40 days'", steps=60000)
+        total = f"select sum(span_steps), sum(tokens * span_steps) from steps where run_id = {run}"
+        before = self.sql(total)
+        holder = self.begin("psql", "-X", "-q", "-d", self.name)
+        holder.stdin.write(f"begin; select from steps where run_id = {run} and step = 50000 for update;\n")
+        holder.stdin.flush()
+        prune = self.begin(harness.BUILD / "bin/wlb", "db", "prune", "--detail-older-than", "30", "--database", self.database())
+        rolled = "select rolled_to from prunings"
+        harness.wait_for("the first batches", lambda: int((self.sql(rolled) or ["0"])[0]) >= 39000, 20)
+        prune.kill()
+        prune.communicate()
+        self.assertEqual(self.sql(total), before)
+        self.assertEqual(self.sql("select done_at from prunings"), [])
+        holder.communicate("commit;\n", timeout=10)
+        harness.wait_for("the end of its session", lambda: self.sql("select from pg_stat_activity where application_name = 'wlb'") == [], 10)
+        self.assertEqual(self.prune("--detail-older-than", "30")["runs whose details are removed"], "1")
+        self.assertEqual(self.sql(total), before)
+        self.assertLessEqual(int(self.sql(f"select count(*) from steps where run_id = {run}")[0]), 2003)
+
+    def test_days_that_are_too_few(self):
+        self.db("migrate")
+        for words, rule in ((["--older-than", "29"], "30"), ([], "prune needs --older-than"), (["--dry-run"], "prune needs --older-than")):
+            done = self.cluster.run("wlb", "db", "prune", *words, "--database", self.database(), check=False)
+            self.assertEqual(done.returncode, 2, words)
+            self.assertIn(rule, done.stderr)
+
+    def test_the_time_of_a_run_that_is_over_is_kept(self):
+        """It is that which is computed, whatever changes it after the run's end."""
+        self.db("migrate")
+        run = self.fill_run("null", steps=10, attempts=2)
+        kept = f"select held_s from run_times where run_id = {run}"
+        self.assertEqual(self.sql(kept), [])
+        attempt = f"(select min(id) from attempts where run_id = {run})"
+        step = {"first_seq": 1, "records": [{"seq": 1, "time": time.time() - 10, "type": "step", "data": {"step": 11, "step_time_s": 3}}]}
+        alive = "jsonb_build_object('alive_at', extract(epoch from started_at) + 20)"
+        judged = json.dumps({"strength": 3, "sentence": "node n1 is lost"})
+        before = []
+        for change in ("update runs set ended_at = now() - interval '1 s'", f"update attempts set resumed_step = 3 where run_id = {run} and number = 2",
+                       f"select wlb_deliver(max(id), '0', '{json.dumps(step)}', '{{}}') from attempts",
+                       "insert into suspensions (run_id, began_at, ended_at) select id, started_at, started_at + interval '2 s' from runs",
+                       f"update attempts set state = 'failed', ended_at = started_at + interval '30 s' where id = {attempt}",
+                       f"select wlb_fault_found(id, 'node_lost', null, 'n1', null, '', {alive}, now(), '{judged}') from attempts where id = {attempt}",
+                       "update runs set ended_at = ended_at - interval '5 s'"):
+            self.sql(change)
+            after = self.sql("select * from run_times")
+            self.assertEqual(after, self.sql("select id, (wlb_run_time(id)).* from runs"), change)
+            self.assertNotEqual(after, before, change)
+            before = after
+        self.sql("update runs set ended_at = null")
+        self.assertEqual(self.sql(kept), [])
 
     def test_a_second_migration_waits_for_the_first(self):
         """Whatever the timeouts of the connection string are."""
