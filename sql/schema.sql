@@ -35,6 +35,13 @@ CREATE FUNCTION public.wlb_names_bytes(p_names text[]) RETURNS integer
     AS $$
 	select octet_length(to_json(p_names)::text)
 $$;
+CREATE FUNCTION public.wlb_of_run_changed() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+begin
+	perform wlb_run_time_stale(new.run_id);
+	return null;
+end $$;
 CREATE FUNCTION public.wlb_queue_wait_note() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -55,6 +62,16 @@ begin
 	perform wlb_queue_waits_trim(new.id);
 	return null;
 end $$;
+CREATE FUNCTION public.wlb_run_changed() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+begin
+	if new.ended_at is null then
+		delete from run_times where run_id = new.id;
+	end if;
+	perform wlb_run_time_stale(new.id);
+	return null;
+end $$;
 CREATE FUNCTION public.wlb_run_is_reached() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -69,6 +86,21 @@ begin
 	new.reason := left(new.reason, 4096);
 	return new;
 end $$;
+CREATE FUNCTION public.wlb_run_time_keep() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+begin
+	update run_times k set (held_s, effective_s, detect_s, decide_s, start_s, load_s, repeated_s, checkpoint_s, idle_s, other_s, is_recorded)
+		= (select held_s, effective_s, detect_s, decide_s, start_s, load_s, repeated_s, checkpoint_s, idle_s, other_s, is_recorded
+			from wlb_run_time(k.run_id)) where run_id = new.run_id and held_s is null;
+	return null;
+end $$;
+CREATE FUNCTION public.wlb_run_time_stale(p_run bigint) RETURNS void
+    LANGUAGE sql
+    AS $$
+	insert into run_times (run_id) select id from runs where id = p_run and ended_at is not null
+	on conflict (run_id) do update set held_s = null where run_times.held_s is not null
+$$;
 CREATE FUNCTION public.wlb_settings_prevail() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -400,6 +432,11 @@ CREATE TABLE public.notes (
     written_at timestamp with time zone DEFAULT now() NOT NULL,
     CONSTRAINT notes_note_check CHECK (((note <> ''::text) AND (octet_length(note) <= 4096)))
 );
+CREATE TABLE public.prunings (
+    run_id bigint NOT NULL,
+    rolled_to bigint DEFAULT 0 NOT NULL,
+    done_at timestamp with time zone
+);
 CREATE TABLE public.queue_waits (
     id bigint NOT NULL,
     run_id bigint NOT NULL,
@@ -444,6 +481,20 @@ ALTER TABLE public.run_node_checks ALTER COLUMN id ADD GENERATED ALWAYS AS IDENT
     NO MINVALUE
     NO MAXVALUE
     CACHE 1
+);
+CREATE TABLE public.run_times (
+    run_id bigint NOT NULL,
+    held_s numeric,
+    effective_s numeric,
+    detect_s numeric,
+    decide_s numeric,
+    start_s numeric,
+    load_s numeric,
+    repeated_s numeric,
+    checkpoint_s numeric,
+    idle_s numeric,
+    other_s numeric,
+    is_recorded boolean
 );
 ALTER TABLE public.runs ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME public.runs_id_seq
@@ -558,6 +609,8 @@ ALTER TABLE ONLY public.node_checks
     ADD CONSTRAINT node_checks_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.notes
     ADD CONSTRAINT notes_pkey PRIMARY KEY (run_id, number);
+ALTER TABLE ONLY public.prunings
+    ADD CONSTRAINT prunings_pkey PRIMARY KEY (run_id);
 ALTER TABLE ONLY public.queue_waits
     ADD CONSTRAINT queue_waits_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.rank_map
@@ -568,6 +621,8 @@ ALTER TABLE ONLY public.run_node_checks
     ADD CONSTRAINT run_node_checks_attempt_id_node_key UNIQUE (attempt_id, node);
 ALTER TABLE ONLY public.run_node_checks
     ADD CONSTRAINT run_node_checks_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.run_times
+    ADD CONSTRAINT run_times_pkey PRIMARY KEY (run_id);
 ALTER TABLE ONLY public.runs
     ADD CONSTRAINT runs_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.schema_version
@@ -609,6 +664,7 @@ CREATE UNIQUE INDEX faults_one_cause ON public.faults USING btree (attempt_id) W
 CREATE INDEX faults_run_id_id_idx ON public.faults USING btree (run_id, id);
 CREATE INDEX followed_names_attempt_id_idx ON public.followed_names USING btree (attempt_id);
 CREATE INDEX node_checks_node_checked_at_idx ON public.node_checks USING btree (node, checked_at);
+CREATE INDEX node_checks_node_checked_at_idx1 ON public.node_checks USING btree (node, checked_at) WHERE (failed <> '{}'::text[]);
 CREATE INDEX queue_waits_run_id_id_idx ON public.queue_waits USING btree (run_id, id);
 CREATE INDEX run_node_checks_checked_at_idx ON public.run_node_checks USING btree (checked_at) WHERE (NOT healthy);
 CREATE INDEX run_node_checks_node_checked_at_idx ON public.run_node_checks USING btree (node, checked_at) WHERE (NOT healthy);
@@ -637,12 +693,19 @@ CREATE INDEX verdicts_run_id_id_idx ON public.verdicts USING btree (run_id, id);
 CREATE TRIGGER attempts_end_verdicts AFTER UPDATE OF ended_at ON public.attempts FOR EACH ROW WHEN (((old.ended_at IS NULL) AND (new.ended_at IS NOT NULL))) EXECUTE FUNCTION public.wlb_attempt_has_ended();
 CREATE TRIGGER attempts_reason_cut BEFORE INSERT OR UPDATE OF reason, told ON public.attempts FOR EACH ROW WHEN (((length(new.reason) > 4096) OR (length(new.told) > 4096))) EXECUTE FUNCTION public.wlb_attempt_reason_cut();
 CREATE TRIGGER attempts_run_is_reached AFTER INSERT ON public.attempts FOR EACH ROW EXECUTE FUNCTION public.wlb_run_is_reached();
+CREATE TRIGGER attempts_time_stale AFTER INSERT OR UPDATE OF state, world_size, resumed_step, decision, spares, held_nodes, created_at, started_at, reported_at, ended_at, checkpoint_seconds ON public.attempts FOR EACH ROW EXECUTE FUNCTION public.wlb_of_run_changed();
 CREATE TRIGGER checkpoints_added AFTER INSERT ON public.checkpoints FOR EACH ROW EXECUTE FUNCTION public.wlb_checkpoint_added();
 CREATE TRIGGER faults_added AFTER INSERT ON public.faults REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.wlb_faults_count();
 CREATE TRIGGER faults_removed AFTER DELETE ON public.faults REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION public.wlb_faults_count();
+CREATE TRIGGER faults_time_stale AFTER UPDATE OF cause, proof, detected_at ON public.faults FOR EACH ROW EXECUTE FUNCTION public.wlb_of_run_changed();
+CREATE TRIGGER queue_waits_time_stale AFTER INSERT OR UPDATE ON public.queue_waits FOR EACH ROW EXECUTE FUNCTION public.wlb_of_run_changed();
+CREATE CONSTRAINT TRIGGER run_times_keep AFTER INSERT OR UPDATE ON public.run_times DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((new.held_s IS NULL)) EXECUTE FUNCTION public.wlb_run_time_keep();
 CREATE TRIGGER runs_queue_waits AFTER UPDATE OF requeued_at, restart_count ON public.runs FOR EACH ROW WHEN (((new.requeued_at IS DISTINCT FROM old.requeued_at) OR (new.restart_count > old.restart_count))) EXECUTE FUNCTION public.wlb_queue_wait_note();
 CREATE TRIGGER runs_reason_cut BEFORE INSERT OR UPDATE OF reason ON public.runs FOR EACH ROW WHEN ((length(new.reason) > 4096)) EXECUTE FUNCTION public.wlb_run_reason_cut();
 CREATE TRIGGER runs_settings_prevail BEFORE UPDATE OF policy, settings ON public.runs FOR EACH ROW WHEN ((new.settings ? 'on_fault'::text)) EXECUTE FUNCTION public.wlb_settings_prevail();
+CREATE TRIGGER runs_time_stale AFTER UPDATE OF created_at, submitted_at, started_at, ended_at, steps, faults, is_followed ON public.runs FOR EACH ROW WHEN (((new.ended_at IS NOT NULL) OR (old.ended_at IS NOT NULL))) EXECUTE FUNCTION public.wlb_run_changed();
+CREATE TRIGGER suspensions_time_stale AFTER INSERT OR UPDATE ON public.suspensions FOR EACH ROW EXECUTE FUNCTION public.wlb_of_run_changed();
+CREATE TRIGGER verdicts_time_stale AFTER INSERT OR UPDATE OF began_at, confirmed_at ON public.verdicts FOR EACH ROW EXECUTE FUNCTION public.wlb_of_run_changed();
 ALTER TABLE ONLY public.attempt_outputs
     ADD CONSTRAINT attempt_outputs_attempt_id_fkey FOREIGN KEY (attempt_id) REFERENCES public.attempts(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.attempts
@@ -673,6 +736,8 @@ ALTER TABLE ONLY public.followed_values
     ADD CONSTRAINT followed_values_attempt_id_fkey FOREIGN KEY (attempt_id) REFERENCES public.attempts(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.notes
     ADD CONSTRAINT notes_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.runs(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.prunings
+    ADD CONSTRAINT prunings_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.runs(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.queue_waits
     ADD CONSTRAINT queue_waits_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.runs(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.rank_map
@@ -683,6 +748,8 @@ ALTER TABLE ONLY public.run_node_checks
     ADD CONSTRAINT run_node_checks_attempt_id_fkey FOREIGN KEY (attempt_id) REFERENCES public.attempts(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.run_node_checks
     ADD CONSTRAINT run_node_checks_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.runs(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.run_times
+    ADD CONSTRAINT run_times_run_id_fkey FOREIGN KEY (run_id) REFERENCES public.runs(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.sources
     ADD CONSTRAINT sources_attempt_id_fkey FOREIGN KEY (attempt_id) REFERENCES public.attempts(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.stack_gatherings

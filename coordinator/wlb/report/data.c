@@ -88,7 +88,7 @@ struct thinned {
 	struct wlb_part_means *means;
 };
 
-static int add_steps(const json_t *steps, void *context)
+static int add_steps(json_t *steps, void *context)
 {
 	struct thinned *thinned = context;
 	const json_t *step;
@@ -104,7 +104,7 @@ static int add_steps(const json_t *steps, void *context)
 static int read_steps(const char *name, bool is_whole, struct thinned *thinned, struct wlb_error *error)
 {
 	if (is_whole)
-		return wlb_steps_each_page(name, add_steps, thinned, error);
+		return wlb_steps_each_page(name, NULL, add_steps, thinned, error);
 	json_t *steps = wlb_steps_sample(name, POINTS_ONE, error);
 	if (steps == NULL)
 		return -1;
