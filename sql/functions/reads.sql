@@ -350,49 +350,57 @@ begin
 	end if;
 end $$;
 
--- A filter that is null lets every run pass. p_since: only runs that were not over before it. p_node: one that an attempt had. p_text: a
--- part of the job's name. p_order: a key of wlb_runs_check_key, the smallest first, after '-' the largest first, and runs that have no
--- value last; null: the newest first.
+-- The runs of a list, in their order. A filter that is null lets every run pass. p_since: only runs that were not over before it. p_node:
+-- one that an attempt had. p_text: a part of the job's name. p_order: a key of wlb_runs_check_key, the smallest first, after '-' the
+-- largest first, and runs that have no value last; null: the newest first.
 -- Planned for the values given: a generic plan would read every run when only the user's are requested.
-create function wlb_runs_json(p_uid bigint, p_user text, p_state text, p_limit bigint, p_since timestamptz default null,
-	p_model text default null, p_node text default null, p_text text default null, p_order text default null, p_tag text default null)
-returns json language plpgsql stable set plan_cache_mode to force_custom_plan as $$
+create function wlb_runs_chosen(p_uid bigint, p_user text, p_state text, p_limit bigint, p_since timestamptz, p_model text, p_node text,
+	p_text text, p_order text, p_tag text)
+returns table (place bigint, id bigint) language plpgsql stable rows 100 set plan_cache_mode to force_custom_plan as $$
 declare
 	is_reverse boolean := coalesce(starts_with(p_order, '-'), false);
 	key text := case when is_reverse then substr(p_order, 2) else p_order end;
 begin
 	perform wlb_runs_check_key(key);
-	return (with kept as (
-		select r.id, r.alias, r.model, r.policy, r.seq_length_tokens, r.global_batch_size,
-			case key when 'name' then r.job_name when 'user' then r.user_name when 'state' then r.state end as name,
+	return query with kept as (
+		select r.id, case key when 'name' then r.job_name when 'user' then r.user_name when 'state' then r.state end as name,
 			case key when 'run' then r.id when 'submitted' then extract(epoch from wlb_moment(r.submitted_at))::float8
 				when 'started' then extract(epoch from wlb_moment(r.started_at))::float8
 				when 'ended' then extract(epoch from wlb_moment(r.ended_at))::float8
 				when 'elapsed' then wlb_run_elapsed_s(r.started_at, r.ended_at)
 				when 'step' then r.last_step when 'loss' then wlb_real(r.last_loss) when 'tokens' then wlb_whole(r.tokens)
 				when 'tokens_per_s' then wlb_rate(r.tokens, r.step_seconds) when 'faults' then r.faults
-				when 'attempts' then (select max(number) from attempts where run_id = r.id)
-				when 'nodes' then (select node_count from attempts where run_id = r.id order by number desc limit 1)
-				when 'memory' then (select memory_bytes from attempts where run_id = r.id order by number desc limit 1)
-				when 'mfu' then (select wlb_attempt_mfu(id, plan) from attempts where run_id = r.id order by number desc limit 1)
+				when 'attempts' then (select max(number) from attempts a where a.run_id = r.id)
+				when 'nodes' then (select node_count from attempts a where a.run_id = r.id order by number desc limit 1)
+				when 'memory' then (select memory_bytes from attempts a where a.run_id = r.id order by number desc limit 1)
+				when 'mfu' then (select wlb_attempt_mfu(a.id, plan) from attempts a where a.run_id = r.id order by number desc limit 1)
 			end as value
 		from runs r where (p_uid is null or uid = p_uid) and (p_user is null or user_name = p_user)
 			and (p_state is null or state = p_state) and (p_since is null or ended_at is null or ended_at >= p_since)
 			and (p_text is null or strpos(lower(job_name), lower(p_text)) > 0)
 			and (p_model is null or wlb_model_is_called(r.model, r.policy, p_model))
-			and (p_tag is null or id in (select run_id from tags where tag = p_tag))
-			and (p_node is null or exists (select from attempts where run_id = r.id and p_node = any (nodes)))
-	), page as (
-		select *, row_number() over () as place from (
-			select * from kept order by value * case when is_reverse then -1 else 1 end,
-				case when not is_reverse then name end, case when is_reverse then name end desc, id desc
-			limit least(p_limit, 10000)) as ordered
-	), listed as (
-		select s.*, page.*, last.id as attempt_id, last.step_of_attempt, last.memory_bytes, last.plan,
+			and (p_tag is null or r.id in (select run_id from tags where tag = p_tag))
+			and (p_node is null or exists (select from attempts a where a.run_id = r.id and p_node = any (nodes)))
+	)
+	select row_number() over (), ordered.id from (
+		select kept.id from kept order by value * case when is_reverse then -1 else 1 end,
+			case when not is_reverse then name end, case when is_reverse then name end desc, kept.id desc
+		limit least(p_limit, 10000)) as ordered;
+end $$;
+
+-- Their list, as wlb_runs_chosen chooses them.
+create function wlb_runs_json(p_uid bigint, p_user text, p_state text, p_limit bigint, p_since timestamptz default null,
+	p_model text default null, p_node text default null, p_text text default null, p_order text default null, p_tag text default null)
+returns json language plpgsql stable as $$
+begin
+	return (with listed as (
+		select s.*, page.place, r.alias, r.model, r.policy, r.seq_length_tokens, r.global_batch_size, last.id as attempt_id,
+			last.step_of_attempt, last.memory_bytes, last.plan,
 			sum(s.node_count) over before as names, sum(s.nodes_bytes) over before as names_bytes
-		from page join run_summary s on s.run_id = page.id
+		from wlb_runs_chosen(p_uid, p_user, p_state, p_limit, p_since, p_model, p_node, p_text, p_order, p_tag) as page
+		join runs r on r.id = page.id join run_summary s on s.run_id = page.id
 		left join lateral (select * from attempts a where a.run_id = page.id order by number desc limit 1) as last on true
-		window before as (order by place)
+		window before as (order by page.place)
 	), told as (
 		select s.place, json_build_object('run_id', s.run, 'alias', s.alias, 'id', s.run_id,
 			'job_id', s.job_id, 'job_name', s.job_name, 'user', s.user_name, 'state', s.state, 'reason', s.reason,

@@ -25,7 +25,7 @@ class Terminal:
             try:
                 time.sleep(0.1)  # until the size is set
                 os.chdir(cluster.work)
-                os.execvpe("wlb", ["wlb", command, *map(str, words)], cluster.env | env)
+                os.execvpe("wlb", ["wlb", command, *map(str, words)], cluster.env | {"TERM": "xterm"} | env)
             finally:
                 os._exit(127)
         self.resize(columns, rows)

@@ -5,6 +5,7 @@ import csv
 import io
 import itertools
 import json
+import os
 import re
 
 import harness
@@ -487,7 +488,8 @@ class Lists(ClusterTest):
 
     def on_terminal(self, columns, *words, **env):
         """What the command prints on a terminal, and its lines without colours."""
-        terminal = Terminal(self.cluster, *words[1:], command=words[0], columns=columns, **({"TERM": "xterm", "NO_COLOR": ""} | env))
+        terminal = Terminal(self.cluster, *words[1:], command=words[0], columns=columns, **({"NO_COLOR": ""} | env))
+        self.addCleanup(os.close, terminal.fd)
         self.assertEqual(terminal.end(), 0)
         return terminal.text, CODES.sub("", terminal.text.replace("\r", "")).splitlines()
 
@@ -500,6 +502,7 @@ class Lists(ClusterTest):
                 self.assertIn("STEP", lines[0])
             plain, _ = self.on_terminal(columns, "runs", NO_COLOR="1")
             self.assertNotIn("\x1b", plain)
+        self.assertNotIn("\x1b", self.on_terminal(80, "runs", TERM="dumb")[0])
         _, lines = self.on_terminal(40, "runs")
         self.assertEqual(lines[0].split(), ["RUN", "STATE", "STEP", "LOSS"])
         self.assertEqual(" ".join(lines[4:]), "no room for NAME, USER, NODES, LAYOUT, ATTEMPTS, STARTED, ELAPSED: --columns chooses")
