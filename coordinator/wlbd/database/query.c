@@ -10,8 +10,9 @@
 #include "common/clock.h"
 
 enum {
-	LOOK_MS = 100,    /* how often `end` is looked at */
-	CANCEL_MS = 2000, /* for the server to end a statement that is cancelled */
+	LOOK_MS = 100,     /* how often `end` is looked at */
+	CANCEL_MS = 2000,  /* for the server to end a statement that is cancelled */
+	SERVER_MS = 10000, /* of the server's own limit over that of wlbd */
 };
 
 /* A query under way. */
@@ -162,7 +163,7 @@ static PGresult *last_result(struct session *s, int was_sent)
 static int begin(struct session *s)
 {
 	char sql[512];
-	snprintf(sql, sizeof(sql), begin_sql, s->query->limit_ms + CANCEL_MS);
+	snprintf(sql, sizeof(sql), begin_sql, s->query->limit_ms + SERVER_MS);
 	PGresult *result = last_result(s, PQsendQuery(s->connection, sql));
 	PQclear(result);
 	return result != NULL ? 0 : -1;
