@@ -243,6 +243,7 @@ class Query:
         self.assertEqual(self.wlb("query", f"select run, run as \"a.b\", last_loss {where}", "--csv"),
                          f"run,a.b,last_loss\n{one},{one},2.5\n{other},{other},\n")
         self.assertIn(f"run: {one}\nstate: complete\nrepeat:\n  xxx", self.wlb("query", f"select run, state, repeat('x', 90) {where}"))
+        self.assertEqual(self.wlb("query", f"select repeat('x', 9000) {where} limit 1").count("x"), 9000)
         for words in ((), ("--json",), ("--csv",)):
             text = self.wlb("query", f"select job_name, job_name as \"\u202e\" {where}", *words)
             self.assertNotRegex(text, "[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]")
@@ -321,13 +322,14 @@ class Query:
                                  ("grant update on run_summary to public", "revoke update on run_summary from public", "can use wlb_code.run_summary"),
                                  ("alter role reader superuser", "alter role reader nosuperuser", "is a superuser"),
                                  ("grant pg_read_all_data to reader", "revoke pg_read_all_data from reader", "is a member of another role"),
-                                 ("alter role reader nologin", "alter role reader login", "cannot connect")):
+                                 ("alter role reader nologin", "alter role reader login", "cannot connect as query_database")):
             self.cluster.sql(more)
             try:
                 self.refused("select 1", word, (503,))
             finally:
                 self.cluster.sql(less)
         self.assertEqual(self.rows("select 1"), [[1]])
+        self.assertIn("query_database: ", (self.cluster.dir / "log/wlbd.out").read_text(encoding="utf-8"))
 
     def test_wlbd_ends_while_a_query_runs(self):
         asking = threading.Thread(target=self.cluster.run, args=("wlb", "query", self.endless), kwargs={"check": False})

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/json_text.h"
 
 enum {
 	LOOK_MS = 100,     /* how often `end` is looked at */
@@ -106,9 +107,9 @@ static int connect_login(struct session *s)
 	}
 	if (next == PGRES_POLLING_OK)
 		return 0;
-	return refuse(
-		s, 503,
-		"wlbd cannot connect as query_database of wlbd.conf says; its administrator finds out why with psql");
+	const char *why = s->connection != NULL ? PQerrorMessage(s->connection) : "out of memory";
+	wlb_text_show(s->query->detail, sizeof(s->query->detail), why);
+	return refuse(s, 503, "wlbd cannot connect as query_database of wlbd.conf says; wlbd's log says why");
 }
 
 /* Returns the next result, which the caller clears; NULL at the end of a statement's results, or with the reason. */
@@ -221,7 +222,7 @@ static int read_columns(struct session *s)
 	s->columns = PQnfields(result);
 	json_t *names = json_array();
 	for (int i = 0; i < s->columns; i++)
-		json_array_append_new(names, json_string(PQfname(result, i)));
+		json_array_append_new(names, wlb_json_text(PQfname(result, i)));
 	char *text = json_dumps(names, JSON_COMPACT);
 	fprintf(s->out, "{\"columns\":%s,\"rows\":[", text != NULL ? text : "[]");
 	free(text);
