@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "common/clock.h"
-#include "common/json_text.h"
 
 enum {
+	NAME_BYTES = 256,  /* of a column; PostgreSQL's have 63 at most */
 	LOOK_MS = 100,     /* how often `end` is looked at */
 	CANCEL_MS = 2000,  /* for the server to end a statement that is cancelled */
 	SERVER_MS = 10000, /* of the server's own limit over that of wlbd */
@@ -221,8 +221,11 @@ static int read_columns(struct session *s)
 		return -1;
 	s->columns = PQnfields(result);
 	json_t *names = json_array();
-	for (int i = 0; i < s->columns; i++)
-		json_array_append_new(names, wlb_json_text(PQfname(result, i)));
+	for (int i = 0; i < s->columns; i++) {
+		char name[NAME_BYTES];
+		wlb_text_store(name, sizeof(name), PQfname(result, i));
+		json_array_append_new(names, json_string(name));
+	}
 	char *text = json_dumps(names, JSON_COMPACT);
 	fprintf(s->out, "{\"columns\":%s,\"rows\":[", text != NULL ? text : "[]");
 	free(text);
