@@ -218,7 +218,7 @@ class Query:
         env = cls.cluster.env
         database = f"query_database = host={env['PGHOST']} dbname={env['PGDATABASE']} user={role}\n" if role else ""
         (cls.cluster.dir / "etc/wlbd.conf").write_text(cls.settings, encoding="utf-8")
-        cls.restart_wlbd("database_timeout_ms = 500\n" + database + more)
+        cls.restart_wlbd(database + more)
 
     def query(self, sql, uid=NOBODY):
         return self.api.call("POST", "/v1/query", {"sql": sql}, uid)
@@ -294,6 +294,8 @@ class Query:
 
     def test_time_is_bounded(self):
         """wlbd cancels it, and nothing of it goes on; meanwhile the user asks nothing else, and others do."""
+        self.restart_with("reader", "database_timeout_ms = 400\n")
+        self.addCleanup(self.restart_with, "reader")
         replies = []
         asking = threading.Thread(target=lambda: replies.append(self.query(self.endless)))
         asking.start()
@@ -307,14 +309,12 @@ class Query:
         self.assertEqual(self.rows("select 1"), [[1]])
 
     def test_where_it_is_refused(self):
-        try:
-            for role, more, word in ((None, "", "query_database in wlbd.conf"), ("reader", "private_data = yes\n", "private_data")):
-                self.restart_with(role, more)
-                for uid in (0, NOBODY):
-                    status, reply = self.query("select 1", uid)
-                    self.assertEqual((status, word in reply["error"]), (403, True), reply)
-        finally:
-            self.restart_with("reader")
+        self.addCleanup(self.restart_with, "reader")
+        for role, more, word in ((None, "", "query_database in wlbd.conf"), ("reader", "private_data = yes\n", "private_data")):
+            self.restart_with(role, more)
+            for uid in (0, NOBODY):
+                status, reply = self.query("select 1", uid)
+                self.assertEqual((status, word in reply["error"]), (403, True), reply)
 
     def test_a_login_that_can_do_more(self):
         for more, less, word in (("grant insert on runs to reader", "revoke insert on runs from reader", "can use public.runs"),
