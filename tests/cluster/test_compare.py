@@ -218,7 +218,7 @@ class Query:
         env = cls.cluster.env
         database = f"query_database = host={env['PGHOST']} dbname={env['PGDATABASE']} user={role}\n" if role else ""
         (cls.cluster.dir / "etc/wlbd.conf").write_text(cls.settings, encoding="utf-8")
-        cls.restart_wlbd("database_timeout_ms = 500\n" + database + more)
+        cls.restart_wlbd(database + more)
 
     def query(self, sql, uid=NOBODY):
         return self.api.call("POST", "/v1/query", {"sql": sql}, uid)
@@ -243,6 +243,7 @@ class Query:
         self.assertEqual(self.wlb("query", f"select run, run as \"a.b\", last_loss {where}", "--csv"),
                          f"run,a.b,last_loss\n{one},{one},2.5\n{other},{other},\n")
         self.assertIn(f"run: {one}\nstate: complete\nrepeat:\n  xxx", self.wlb("query", f"select run, state, repeat('x', 90) {where}"))
+        self.assertEqual(self.wlb("query", f"select repeat('x', 9000) {where} limit 1").count("x"), 9000)
         for words in ((), ("--json",), ("--csv",)):
             text = self.wlb("query", f"select job_name, job_name as \"\u202e\" {where}", *words)
             self.assertNotRegex(text, "[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]")
@@ -293,6 +294,8 @@ class Query:
 
     def test_time_is_bounded(self):
         """wlbd cancels it, and nothing of it goes on; meanwhile the user asks nothing else, and others do."""
+        self.restart_with("reader", "database_timeout_ms = 400\n")
+        self.addCleanup(self.restart_with, "reader")
         replies = []
         asking = threading.Thread(target=lambda: replies.append(self.query(self.endless)))
         asking.start()
@@ -306,14 +309,12 @@ class Query:
         self.assertEqual(self.rows("select 1"), [[1]])
 
     def test_where_it_is_refused(self):
-        try:
-            for role, more, word in ((None, "", "query_database in wlbd.conf"), ("reader", "private_data = yes\n", "private_data")):
-                self.restart_with(role, more)
-                for uid in (0, NOBODY):
-                    status, reply = self.query("select 1", uid)
-                    self.assertEqual((status, word in reply["error"]), (403, True), reply)
-        finally:
-            self.restart_with("reader")
+        self.addCleanup(self.restart_with, "reader")
+        for role, more, word in ((None, "", "query_database in wlbd.conf"), ("reader", "private_data = yes\n", "private_data")):
+            self.restart_with(role, more)
+            for uid in (0, NOBODY):
+                status, reply = self.query("select 1", uid)
+                self.assertEqual((status, word in reply["error"]), (403, True), reply)
 
     def test_a_login_that_can_do_more(self):
         for more, less, word in (("grant insert on runs to reader", "revoke insert on runs from reader", "can use public.runs"),
@@ -321,13 +322,14 @@ class Query:
                                  ("grant update on run_summary to public", "revoke update on run_summary from public", "can use wlb_code.run_summary"),
                                  ("alter role reader superuser", "alter role reader nosuperuser", "is a superuser"),
                                  ("grant pg_read_all_data to reader", "revoke pg_read_all_data from reader", "is a member of another role"),
-                                 ("alter role reader nologin", "alter role reader login", "cannot connect")):
+                                 ("alter role reader nologin", "alter role reader login", "cannot connect as query_database")):
             self.cluster.sql(more)
             try:
                 self.refused("select 1", word, (503,))
             finally:
                 self.cluster.sql(less)
         self.assertEqual(self.rows("select 1"), [[1]])
+        self.assertIn("query_database: ", (self.cluster.dir / "log/wlbd.out").read_text(encoding="utf-8"))
 
     def test_wlbd_ends_while_a_query_runs(self):
         asking = threading.Thread(target=self.cluster.run, args=("wlb", "query", self.endless), kwargs={"check": False})

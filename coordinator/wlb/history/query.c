@@ -1,7 +1,6 @@
 /* wlb query: the rows of a statement over the views. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/output/csv.h"
 #include "common/output/printable.h"
@@ -11,7 +10,7 @@
 #include "coordinator/wlb/api.h"
 #include "coordinator/wlb/commands.h"
 
-enum { CELL_BYTES = 4096, GAP = 2, NUMBER_BYTES = 32 };
+enum { GAP = 2, NUMBER_BYTES = 32 };
 
 struct request {
 	const char *sql;
@@ -20,32 +19,63 @@ struct request {
 
 /* ---- texts ----------------------------------------------------------------------------------------------------- */
 
-/* A text as it is, any other value as JSON; null is empty. */
-static void cell_text(const json_t *value, char text[CELL_BYTES])
+/* Makes each value of the rows a text: JSON where it is none; null is empty. */
+static int make_texts(json_t *rows)
 {
-	char *json = json_is_string(value) || json_is_null(value)
-	                     ? NULL
-	                     : json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(15));
-	wlb_text_show(text, CELL_BYTES, json != NULL ? json : json_is_string(value) ? json_string_value(value) : "");
-	free(json);
+	json_t *row, *value;
+	size_t i, line;
+	int rc = wlb_make_printable(rows);
+	json_array_foreach(rows, line, row)
+	{
+		json_array_foreach(row, i, value)
+		{
+			char *text = json_is_string(value) || json_is_null(value)
+			                     ? NULL
+			                     : wlb_printable_json(value, JSON_ENCODE_ANY | JSON_COMPACT |
+			                                                         JSON_REAL_PRECISION(15));
+			if (text != NULL || json_is_null(value))
+				rc |= json_array_set_new(row, i, json_string(text != NULL ? text : ""));
+			free(text);
+		}
+	}
+	return rc;
+}
+
+static const char *text_at(const json_t *row, size_t column)
+{
+	const char *text = json_string_value(json_array_get(row, column));
+	return text != NULL ? text : "";
+}
+
+/* Columns of numbers are aligned at the right. */
+static void find_numbers(const json_t *rows, char right[WLB_TABLE_COLUMNS])
+{
+	const json_t *row;
+	size_t line;
+	for (size_t i = 0; i < WLB_TABLE_COLUMNS; i++) {
+		right[i] = 'r';
+		json_array_foreach(rows, line, row)
+		{
+			const json_t *value = json_array_get(row, i);
+			if (!json_is_number(value) && !json_is_null(value))
+				right[i] = 'l';
+		}
+	}
 }
 
 /* Whether the columns fit beside each other as they are, and a table has as many. */
 static bool fits_table(const json_t *names, const json_t *rows, int columns)
 {
-	char text[CELL_BYTES];
-	const json_t *name, *row;
-	size_t i, line;
+	const json_t *row;
+	size_t line;
 	int used = 0;
 	if (json_array_size(names) > WLB_TABLE_COLUMNS)
 		return false;
-	json_array_foreach(names, i, name)
-	{
-		int width = wlb_text_width(json_string_value(name));
+	for (size_t i = 0; i < json_array_size(names); i++) {
+		int width = wlb_text_width(text_at(names, i));
 		json_array_foreach(rows, line, row)
 		{
-			cell_text(json_array_get(row, i), text);
-			int own = wlb_text_width(text);
+			int own = wlb_text_width(text_at(row, i));
 			width = own > width ? own : width;
 		}
 		used += width + (i > 0 ? GAP : 0);
@@ -53,33 +83,14 @@ static bool fits_table(const json_t *names, const json_t *rows, int columns)
 	return used <= columns;
 }
 
-static int print_table(const json_t *names, const json_t *rows)
+static int print_table(const json_t *names, const json_t *rows, const char *right)
 {
-	static char texts[WLB_TABLE_COLUMNS][CELL_BYTES];
 	const char *cells[WLB_TABLE_COLUMNS] = {NULL};
-	char right[WLB_TABLE_COLUMNS + 1] = "";
-	struct wlb_table table = {.columns = (int)json_array_size(names), .right = right};
-	const json_t *name, *row, *value;
-	size_t i, line;
-	json_array_foreach(names, i, name)
-	{
-		cells[i] = json_string_value(name);
-		right[i] = 'r';
-		json_array_foreach(rows, line, row)
-		{
-			value = json_array_get(row, i);
-			if (!json_is_number(value) && !json_is_null(value))
-				right[i] = 'l';
-		}
-	}
-	wlb_table_add(&table, cells);
-	json_array_foreach(rows, line, row)
-	{
-		json_array_foreach(row, i, value)
-		{
-			cell_text(value, texts[i]);
-			cells[i] = texts[i];
-		}
+	size_t count = json_array_size(names);
+	struct wlb_table table = {.columns = (int)count, .right = right};
+	for (size_t line = 0; line <= json_array_size(rows); line++) {
+		for (size_t i = 0; i < count; i++)
+			cells[i] = text_at(line == 0 ? names : json_array_get(rows, line - 1), i);
 		wlb_table_add(&table, cells);
 	}
 	return wlb_table_print(&table, "", stdout);
@@ -88,17 +99,14 @@ static int print_table(const json_t *names, const json_t *rows)
 /* Each row as lines of "name: value", where they do not fit side by side; a long value follows its name, indented. */
 static void print_records(const json_t *names, const json_t *rows, int columns)
 {
-	char text[CELL_BYTES];
-	const json_t *row, *value;
-	size_t i, line;
+	const json_t *row;
+	size_t line;
 	json_array_foreach(rows, line, row)
 	{
 		if (line > 0)
 			puts("");
-		json_array_foreach(row, i, value)
-		{
-			const char *name = json_string_value(json_array_get(names, i));
-			cell_text(value, text);
+		for (size_t i = 0; i < json_array_size(names); i++) {
+			const char *name = text_at(names, i), *text = text_at(row, i);
 			if (wlb_text_width(name) + GAP + wlb_text_width(text) <= columns) {
 				printf("%s:%s%s\n", name, text[0] != '\0' ? " " : "", text);
 			} else {
@@ -111,16 +119,18 @@ static void print_records(const json_t *names, const json_t *rows, int columns)
 
 static int print_text(json_t *reply)
 {
-	const json_t *names = json_object_get(reply, "columns"), *rows = json_object_get(reply, "rows");
+	json_t *names = json_object_get(reply, "columns"), *rows = json_object_get(reply, "rows");
 	int columns = wlb_terminal_columns();
-	if (wlb_make_printable(reply) != 0)
+	char right[WLB_TABLE_COLUMNS];
+	find_numbers(rows, right);
+	if (wlb_make_printable(names) != 0 || make_texts(rows) != 0)
 		return -1;
 	if (json_array_size(rows) == 0)
 		puts("no rows");
 	else if (!fits_table(names, rows, columns))
 		print_records(names, rows, columns);
-	else if (print_table(names, rows) != 0)
-		return -1;
+	else
+		return print_table(names, rows, right);
 	return 0;
 }
 

@@ -10,8 +10,10 @@
 #include "common/clock.h"
 
 enum {
-	LOOK_MS = 100,    /* how often `end` is looked at */
-	CANCEL_MS = 2000, /* for the server to end a statement that is cancelled */
+	NAME_BYTES = 256,  /* of a column; PostgreSQL's have 63 at most */
+	LOOK_MS = 100,     /* how often `end` is looked at */
+	CANCEL_MS = 2000,  /* for the server to end a statement that is cancelled */
+	SERVER_MS = 10000, /* of the server's own limit over that of wlbd */
 };
 
 /* A query under way. */
@@ -105,9 +107,9 @@ static int connect_login(struct session *s)
 	}
 	if (next == PGRES_POLLING_OK)
 		return 0;
-	return refuse(
-		s, 503,
-		"wlbd cannot connect as query_database of wlbd.conf says; its administrator finds out why with psql");
+	const char *why = s->connection != NULL ? PQerrorMessage(s->connection) : "out of memory";
+	wlb_text_show(s->query->detail, sizeof(s->query->detail), why);
+	return refuse(s, 503, "wlbd cannot connect as query_database of wlbd.conf says; wlbd's log says why");
 }
 
 /* Returns the next result, which the caller clears; NULL at the end of a statement's results, or with the reason. */
@@ -162,7 +164,7 @@ static PGresult *last_result(struct session *s, int was_sent)
 static int begin(struct session *s)
 {
 	char sql[512];
-	snprintf(sql, sizeof(sql), begin_sql, s->query->limit_ms + CANCEL_MS);
+	snprintf(sql, sizeof(sql), begin_sql, s->query->limit_ms + SERVER_MS);
 	PGresult *result = last_result(s, PQsendQuery(s->connection, sql));
 	PQclear(result);
 	return result != NULL ? 0 : -1;
@@ -219,8 +221,11 @@ static int read_columns(struct session *s)
 		return -1;
 	s->columns = PQnfields(result);
 	json_t *names = json_array();
-	for (int i = 0; i < s->columns; i++)
-		json_array_append_new(names, json_string(PQfname(result, i)));
+	for (int i = 0; i < s->columns; i++) {
+		char name[NAME_BYTES];
+		wlb_text_store(name, sizeof(name), PQfname(result, i));
+		json_array_append_new(names, json_string(name));
+	}
 	char *text = json_dumps(names, JSON_COMPACT);
 	fprintf(s->out, "{\"columns\":%s,\"rows\":[", text != NULL ? text : "[]");
 	free(text);

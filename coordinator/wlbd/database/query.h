@@ -33,6 +33,7 @@ struct wlbd_query {
 	char *reply; /* {"columns":[...],"rows":[[...]],"is_cut":false}, which the caller frees; NULL: refused */
 	int status;  /* HTTP's, where it is refused */
 	struct wlb_error error; /* why, for the user */
+	char detail[512];       /* the same in libpq's words, for the log; "": nothing more */
 };
 
 /* Blocks until the query is done or its time is over. Names of hosts are looked up as libpq does, without a bound. */

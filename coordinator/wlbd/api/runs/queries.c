@@ -9,6 +9,7 @@
 #include "coordinator/wlbd/http/fields.h"
 #include "coordinator/wlbd/http/long_reply.h"
 #include "coordinator/wlbd/http/reply.h"
+#include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/wlbd.h"
 
 enum {
@@ -79,6 +80,8 @@ static void finish_query(struct wlbd_task *task)
 	struct query_task *done = (struct query_task *)task;
 	struct wlbd_request *request = done->request;
 	leave_place(done);
+	if (done->query.detail[0] != '\0')
+		wlbd_log_limited(WLBD_LOG_WARNING, WLBD_LIMIT_DATABASE, "query_database: %s", done->query.detail);
 	if (done->query.reply != NULL)
 		wlbd_request_reply_long(request, done->query.reply);
 	else
