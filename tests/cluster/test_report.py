@@ -108,7 +108,7 @@ class Report(training.TrainingTest):
             data.runs[0].ranks = {ranks_each: 1, nodes: ["n1"], cells: [[0, 0, -500], [1, 0, 2500], [2, null, null]]};
             wlbUpdate(data); })()""")
         self.assertEqual(page.evaluate("[...document.querySelectorAll('#ranks rect title')].map((title) => title.textContent)"),
-                         ["rank 0 on n1: \u22120.5 ms late", "rank 1 on n1: 2.5 ms late", "rank 2: not known"])
+                         ["rank 0 on n1: 0.5 ms early", "rank 1 on n1: 2.5 ms late", "rank 2: not known"])
         self.assertEqual(page.evaluate("[document.querySelector('h1 .state').textContent, document.getElementById('loss-table').open, "
                                        "document.activeElement.id]"), ["failed", True, "loss"])
 
