@@ -81,7 +81,7 @@ function planOf(attempt) {
   ];
   const compared = isNumber(took) && isNumber(predicted) && took > 0 ?
     `A step was predicted to take ${duration(predicted)} and took ${duration(took)} (${
-      (100 * (predicted - took) / took).toFixed(0)} %); ` +
+      percent((predicted - took) / took).replace("-", MINUS)}); ` +
       `MFU ${percent(plan.utilization)} predicted, ${percent(plan.utilization * predicted / took)} measured.` :
     "No step was measured.";
   const used = attempt.memory_bytes > 0 ? ` A rank allocated ${bytes(attempt.memory_bytes)} at most; ${
