@@ -16,7 +16,7 @@ function header(data, now) {
   return element(
     "header", {}, element("h1", {}, title),
     table(
-      "Runs", [".Run", "State", "Job", "User", ".Layout", ".Nodes", "<Last step", "<Loss", "<Tokens/s", "<ETTR", "<Took"],
+      "Runs", [".Run", "State", "Job", "User", ".Layout", "Nodes", "<Last step", "<Loss", "<Tokens/s", "<ETTR", "<Took"],
       rows));
 }
 

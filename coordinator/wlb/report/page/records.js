@@ -29,7 +29,7 @@ function ranksOf(entry) {
                 (found) =>
                   [found.kind.replace(/_/g, " "), found.ranks.join(", "), found.nodes, found.state,
                    isNumber(found.cost_percent) ? percent(found.cost_percent / 100) : NONE, found.evidence]);
-  const found = verdicts.length > 0 ? table("Verdicts", ["What", ".Ranks", ".Nodes", "State", "<Cost", "Evidence"], verdicts) :
+  const found = verdicts.length > 0 ? table("Verdicts", ["What", ".Ranks", "Nodes", "State", "<Cost", "Evidence"], verdicts) :
                                       element("p", {}, "No rank was found to hang or to be slow.");
   if (!ranks) {
     return [
