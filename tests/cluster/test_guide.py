@@ -41,7 +41,7 @@ class Guide(ClusterTest):
         folder = self.cluster.home / "examples"
         shutil.copytree(harness.ROOT / "examples", folder)
         model = json.loads((folder / "model.json").read_text(encoding="utf-8"))
-        model.update(hidden_size=32, intermediate_size=64)
+        model.update(hidden_size=16, intermediate_size=16, num_attention_heads=2, num_key_value_heads=1)
         (folder / "model.json").write_text(json.dumps(model, indent=2), encoding="utf-8")
         script = (folder / "train.sbatch").read_text(encoding="utf-8")
         (folder / "train.sbatch").write_text(script.replace("--ntasks-per-node=2", "--ntasks-per-node=1"), encoding="utf-8")
