@@ -403,11 +403,11 @@ static int check_proof(const struct request *request, struct wlb_reply *reply)
 	return 0;
 }
 
-/* Whether the sender says, proved, that it acts on nothing since it stands by (docs/api.md). */
+/* Whether the sender of a reply that is proved says that it stands by (docs/api.md). */
 static bool is_from_standby(const struct wlb_reply *reply)
 {
 	static const char begin[] = "{\"standby\":true";
-	return reply->proved && reply->status == 503 && strncmp(reply->body, begin, strlen(begin)) == 0;
+	return reply->status == 503 && strncmp(reply->body, begin, strlen(begin)) == 0;
 }
 
 /* A reply that is not proved to be wlbd's counts as none, and so does that of a wlbd that stands by. */
