@@ -325,11 +325,12 @@ class Rows(AlertCases, harness.ClusterTest):
                 ({run}, 2, gen_random_uuid(), 'complete', 4, '{{n1,n3}}', now() - '1800 s'::interval, now() - '1800 s'::interval,
                 now() - '600 s'::interval);
             insert into steps (run_id, step, attempt_id, tokens, step_time_s, recorded_at)
-            select {run}, step, id, 10, 20, now() - '1800 s'::interval + '20 s'::interval * step from attempts,
-                generate_series(1, 60) as step where run_id = {run} and number = 2;
+            select {run}, step, id, 10, 20, case when number = 1 then now() - '2900 s'::interval
+                else now() - '1800 s'::interval + '20 s'::interval * step end
+            from attempts join generate_series(1, 60) as step on (step = 1) = (number = 1) where run_id = {run};
             insert into faults (run_id, attempt_id, kind, is_loss, node, cause, proof, detected_at) select {run}, id, 'node_lost', true, 'n2',
                 true, '{{"seen": true}}', now() - '1800 s'::interval from attempts where run_id = {run} and number = 1""")
-        self.assertAlmostEqual(float(self.panel("Mean time to recovery")[0][0]), 20, 3)
+        self.assertAlmostEqual(float(self.panel("Mean time to recovery")[0][0]), 40, 3)
         days = 2 * 2400 / 86400
         self.assertAlmostEqual(float(self.panel("Failures per node-day")[0][0]), 1 / days, 3)
         self.assertAlmostEqual(float(self.panel("GPU hours held")[0][0]), 4 * 2400 / 3600, 3)
