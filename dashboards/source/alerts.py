@@ -24,24 +24,31 @@ class Alert:
 
 
 ALERTS = (
-    Alert("wlb-run-failed", "A run has failed", "select run, job_name, user_name, state, 1 as failed from run_summary where state in ('failed', "
+    Alert("wlb-run-failed", "A run has failed", "select run, job_name, user_name, state, 1 as failed from run_summary where state in "
+          "('failed', "
           "'out_of_nodes') and ended_at > now() - interval '1 hour' order by run_id desc limit 100", 0, "0s", "warning",
           "Run {{ $labels.run }} ({{ $labels.job_name }} of {{ $labels.user_name }}) is {{ $labels.state }}: wlb show {{ $labels.run }}"),
-    Alert("wlb-node-lost", "A node is lost repeatedly", "select node, count(*) as losses from run_faults where kind = 'node_lost' and is_seen and "
+    Alert("wlb-node-lost", "A node is lost repeatedly", "select node, count(*) as losses from run_faults where kind = 'node_lost' and "
+          "is_seen and "
           "detected_at > now() - interval '1 day' group by node order by losses desc limit 100", 1, "0s", "warning",
           "Node {{ $labels.node }} was lost {{ $values.A.Value }} times in a day: check it, wlb check-node"),
-    Alert("wlb-run-stalls", "A run stalls", "select run, job_name, user_name, (idle_s / greatest(%d * step_s, %d))::float8 as stalled from (select "
-          "r.run, r.job_name, r.user_name, extract(epoch from now() - greatest(a.started_at, newest.recorded_at, k.recorded_at)) as idle_s, "
+    Alert("wlb-run-stalls", "A run stalls", "select run, job_name, user_name, (idle_s / greatest(%d * step_s, %d))::float8 as stalled "
+          "from (select "
+          "r.run, r.job_name, r.user_name, extract(epoch from now() - greatest(a.started_at, newest.recorded_at, k.recorded_at)) as "
+          "idle_s, "
           "coalesce(newest.step_s, 0) as step_s from run_summary r join run_attempts a on a.run_id = r.run_id and a.attempt = r.attempts "
           "left join lateral (select max(recorded_at) as recorded_at, avg(wlb_real(step_time_s)) as step_s from (select recorded_at, "
-          "step_time_s from run_steps s where s.run_id = r.run_id order by s.run_id, step desc limit 20) as s) newest on true left join lateral "
+          "step_time_s from run_steps s where s.run_id = r.run_id order by s.run_id, step desc limit 20) as s) newest on true left join "
+          "lateral "
           "(select max(recorded_at) as recorded_at from run_checkpoints c where c.run_id = r.run_id) k on true where r.state = 'running' "
           "and a.started_at is not null and r.last_step is not null order by r.run_id desc limit 500) as runs"
           % (STALL_STEPS, STALL_MIN_S), 1, "0s", "critical",
           f"Run {{{{ $labels.run }}}} of {{{{ $labels.user_name }}}} has recorded no step for {STALL_STEPS} of its steps and "
           f"{STALL_MIN_S // 60} minutes: wlb top {{{{ $labels.run }}}}"),
-    Alert("wlb-ettr-low", "The ETTR of the fleet is low", "select coalesce(sum(effective_s) / nullif(sum(held_s), 0), 1)::float8 as ettr from "
-          "(select t.effective_s, t.held_s from (select run_id from run_summary where started_at is not null and coalesce(ended_at, now()) > "
+    Alert("wlb-ettr-low", "The ETTR of the fleet is low", "select coalesce(sum(effective_s) / nullif(sum(held_s), 0), 1)::float8 as "
+          "ettr from "
+          "(select t.effective_s, t.held_s from (select run_id from run_summary where started_at is not null and coalesce(ended_at, "
+          "now()) > "
           "now() - interval '1 day' order by run_id desc limit 200) r join lateral (select * from run_ettr e where e.run_id = r.run_id) t "
           "on true where t.ettr is not null) as runs", 0.8, "1h", "warning",
           "Runs of the last day trained {{ $values.A.Value }} of the time that they held their nodes", below=True),
@@ -81,4 +88,5 @@ def rule(row):
 
 
 def made():
-    return {"apiVersion": 1, "groups": [{"orgId": 1, "name": "wlb", "folder": "WLB", "interval": "1m", "rules": [rule(row) for row in ALERTS]}]}
+    group = {"orgId": 1, "name": "wlb", "folder": "WLB", "interval": "1m", "rules": [rule(row) for row in ALERTS]}
+    return {"apiVersion": 1, "groups": [group]}

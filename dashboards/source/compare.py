@@ -28,7 +28,8 @@ BOARD = Dashboard(
         Panel("Time lost, of the time held", "barchart", f"with {CHOSEN} select l.cause as x, {NAME.replace('run,', 'c.run,')} as name, "
               "l.share::float8 as value from chosen c join lateral (select * from run_time_lost t where t.run_id = c.run_id) l on true "
               "where l.seconds > 0 order by l.cause", "percentunit", 12, is_long=True),
-        Panel("Runs", "table", f"with {CHOSEN} select c.run, c.run_id, c.job_name, c.user_name, c.state, c.node_count as nodes, c.world_size as "
+        Panel("Runs", "table", f"with {CHOSEN} select c.run, c.run_id, c.job_name, c.user_name, c.state, c.node_count as nodes, "
+              f"c.world_size as "
               f"ranks, {LAYOUT}, c.last_step as step, c.tokens::float8 as tokens, wlb_real(c.last_loss) as loss, c.tokens_per_s, "
               "t.ettr::float8 as ettr, c.attempts, c.faults, c.started_at, c.ended_at from chosen c join lateral (select * from run_ettr e "
               "where e.run_id = c.run_id) t on true order by c.run_id", width=12)))

@@ -4,10 +4,12 @@ from panels import LAYOUT, PARTS, WENT_ON, Dashboard, Panel, Variable
 # An empty text stands for all.
 CHOSEN = ("('' in (${user:sqlstring}) or user_name in (${user:sqlstring})) and "
           "('' in (${job:sqlstring}) or job_name in (${job:sqlstring}))")
-FLEET = f"fleet as (select * from run_summary where {WENT_ON} and {CHOSEN} order by run_id desc limit %d)"
+# Of a trainer whose ranks nobody has recorded, as torchrun's, a node counts as one GPU.
+FLEET = (f"fleet as (select *, coalesce(world_size, node_count, 0) as gpus from run_summary where {WENT_ON} and {CHOSEN} order by run_id "
+         f"desc limit %d)")
 # The newest runs of the time with their seconds: GPU hours count a rank as a GPU.
-TIMED = (f"{FLEET % 200}, timed as (select f.*, t.held_s, t.effective_s, coalesce(t.held_s * f.world_size, 0) as held, "
-         "case when t.ettr is not null then t.held_s * f.world_size end as known, t.effective_s * f.world_size as effective "
+TIMED = (f"{FLEET % 200}, timed as (select f.*, t.held_s, t.effective_s, t.held_s * f.gpus as held, "
+         "case when t.ettr is not null then t.held_s * f.gpus end as known, t.effective_s * f.gpus as effective "
          "from fleet f join lateral (select * from run_ettr e where e.run_id = f.run_id) t on true)")
 ETTR = "(sum(effective) / nullif(sum(known), 0))::float8 as ettr"
 BY = (f"with {TIMED} select %s, count(*) as runs, count(*) filter (where state = 'failed' or state = 'out_of_nodes') as failed, "
@@ -44,12 +46,14 @@ BOARD = Dashboard(
     panels=(
         Panel("Running now", "stat", f"select count(*) as runs from run_summary where state in ('starting', 'running', 'restarting') "
               f"and {CHOSEN}", width=4, height=4),
-        Panel("Tokens of the runs in this time", "stat", f"select coalesce(sum(tokens), 0)::float8 as tokens from run_summary where {WENT_ON} "
+        Panel("Tokens of the runs in this time", "stat", f"select coalesce(sum(tokens), 0)::float8 as tokens from run_summary where "
+              f"{WENT_ON} "
               f"and {CHOSEN}", width=4, height=4),
         Panel("ETTR", "stat", f"with {TIMED} select {ETTR} from timed", "percentunit", 4, 4,
               "Effective training time ratio of the newest 200 runs of this time, by GPU hours."),
         Panel("GPU hours held", "stat", f"with {TIMED} select (sum(held) / 3600)::float8 as gpu_h from timed", "h", 4, 4,
-              "Of the newest 200 runs of this time, from their begin to their end; a rank counts as a GPU."),
+              "Of the newest 200 runs of this time, from their begin to their end. A rank counts as a GPU, and a node where "
+              "ranks are not recorded, as those of torchrun."),
         Panel("Mean time to recovery", "stat", "select avg(recovery_s)::float8 as recovery_s from run_recoveries join run_summary "
               f"using (run_id) where $__timeFilter(detected_at) and {CHOSEN}", "s", 4, 4,
               "From the record of a fault that broke an attempt to the end of the first step after it."),
@@ -62,10 +66,11 @@ BOARD = Dashboard(
               "least(coalesce(t.ended_at, now()), now()) >= p.began and least(coalesce(t.ended_at, now()), now()) < p.ended "
               "group by 1 having sum(known) > 0 order by 1", "percentunit", 12, 8,
               "Of the runs that ended in each part of the time, those that go on in the newest."),
-        Panel("GPU hours lost, by cause", "barchart", f"with {FLEET % 200} select l.cause, (sum(l.seconds * f.world_size) / 3600)::float8 as "
+        Panel("GPU hours lost, by cause", "barchart", f"with {FLEET % 200} select l.cause, (sum(l.seconds * f.gpus) / 3600)::float8 as "
               "gpu_h from fleet f join lateral (select * from run_time_lost t where t.run_id = f.run_id) l on true "
-              "group by 1 having sum(l.seconds * f.world_size) > 0 order by 2 desc", "h", 12),
-        Panel("Failures per node-day, over time", "timeseries", f"with {FAILURES}, {NODE_TIME} select d.began as time, (count(f.detected_at) / "
+              "group by 1 having sum(l.seconds * f.gpus) > 0 order by 2 desc", "h", 12),
+        Panel("Failures per node-day, over time", "timeseries", f"with {FAILURES}, {NODE_TIME} select d.began as time, "
+              f"(count(f.detected_at) / "
               "d.node_days)::float8 as failures_per_node_day from days d left join failures f on f.detected_at >= d.began and "
               "f.detected_at < d.ended where d.node_days > 0 group by d.began, d.node_days order by 1", "short", 12),
         Panel("By user", "table", BY % "user_name", width=12),

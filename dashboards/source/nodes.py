@@ -12,10 +12,12 @@ BOARD = Dashboard(
     panels=(
         Panel("Nodes avoided by runs", "stat", "select count(*) as nodes from (select node from node_evidence group by node having "
               "sum(weight) >= wlb_node_weight_to_avoid()) as avoided", width=6, height=4),
-        Panel("Losses of nodes", "stat", f"select count(*) as losses from run_faults where {LOSS}", width=6, height=4, says="That wlbd has seen itself."),
+        Panel("Losses of nodes", "stat", f"select count(*) as losses from run_faults where {LOSS}", width=6, height=4,
+              says="That wlbd has seen itself."),
         Panel("Checks that failed", "stat", "select count(*) as checks from node_check_results where verdict = 'failed' and "
               f"$__timeFilter(checked_at) and {CHOSEN}", width=6, height=4),
-        Panel("GPUs with Xid errors", "stat", "select count(distinct (node, \"check\")) as gpus from node_check_results where verdict = 'failed' "
+        Panel("GPUs with Xid errors", "stat", "select count(distinct (node, \"check\")) as gpus from node_check_results where verdict = "
+              "'failed' "
               f"and \"check\" like 'xid%' and $__timeFilter(checked_at) and {CHOSEN}", width=6, height=4),
         Panel("Evidence against nodes", "table", "select node, sum(weight) >= wlb_node_weight_to_avoid() as \"avoided by runs\", "
               "round(sum(weight)::numeric, 2)::float8 as weight, count(*) filter (where kind = 'loss') as \"losses in runs\", "
@@ -25,14 +27,18 @@ BOARD = Dashboard(
         Panel("Nodes that broke runs", "table", "select node, count(*) filter (where cause) as causes, count(*) as faults, "
               "count(distinct run_id) as runs, max(detected_at) as last_at from run_faults where node is not null and is_seen and "
               f"$__timeFilter(detected_at) and {CHOSEN} group by node order by causes desc, faults desc, node limit 200", width=12),
-        Panel("Losses of nodes, over time", "timeseries", f"with {PARTS} select p.began as time, l.node as metric, count(*) as losses from parts p "
+        Panel("Losses of nodes, over time", "timeseries", f"with {PARTS} select p.began as time, l.node as metric, count(*) as losses "
+              f"from parts p "
               f"join (select * from run_faults where {LOSS} order by detected_at desc limit 1000) l on "
               "l.detected_at >= p.began and l.detected_at < p.ended group by 1, 2 order by 1", width=12, is_stacked=True),
-        Panel("Faults by kind, over time", "timeseries", f"with {PARTS} select p.began as time, f.kind as metric, count(*) as faults from parts p "
+        Panel("Faults by kind, over time", "timeseries", f"with {PARTS} select p.began as time, f.kind as metric, count(*) as faults "
+              f"from parts p "
               f"join run_faults f on f.detected_at >= p.began and f.detected_at < p.ended where $__timeFilter(f.detected_at) and {CHOSEN} "
               "group by 1, 2 order by 1", width=12, is_stacked=True),
         Panel("What failed and has not been ok since", "table", f"select node, kind, at as failed_at from node_findings where {CHOSEN} "
               "order by at desc limit 500", width=8, says="Checks of root and SlurmUser, which count for all runs."),
-        Panel("Xid errors", "table", f"{CHECKS} and \"check\" like 'xid%' and verdict <> 'ok' and {CHOSEN} order by checked_at desc limit 200",
+        Panel("Xid errors", "table", f"{CHECKS} and \"check\" like 'xid%' and verdict <> 'ok' and {CHOSEN} order by checked_at desc "
+            f"limit 200",
               width=16, says="Of NVIDIA's driver, as wlb check-node has found them."),
-        Panel("Results of checks", "table", f"{CHECKS} and {CHOSEN} order by checked_at desc, node, \"check\" limit 500", width=24, height=10)))
+        Panel("Results of checks", "table", f"{CHECKS} and {CHOSEN} order by checked_at desc, node, \"check\" limit 500", width=24,
+              height=10)))

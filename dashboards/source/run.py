@@ -41,7 +41,8 @@ BOARD = Dashboard(
     "wlb-run", "WLB run", "One run: its loss, its speed, what it cost and what happened to it.",
     variables=(Variable("run", "Run", RUN_LIST),),
     marks=(
-        Mark("Faults", "red", "select detected_at as time, concat(kind, ' on ' || node, ', rank ' || rank, ' at step ' || step, ': ' || detail) "
+        Mark("Faults", "red", "select detected_at as time, concat(kind, ' on ' || node, ', rank ' || rank, ' at step ' || step, ': ' || "
+             "detail) "
              f"as text, case when cause then 'cause' else 'consequence' end as tags from run_faults where run_id = {RUN} "
              "and $__timeFilter(detected_at) order by detected_at desc limit 300"),
         Mark("Attempts", "blue", "select created_at as time, concat('attempt ', attempt, ' on ', node_count, ' nodes, from step ', "
@@ -58,7 +59,8 @@ BOARD = Dashboard(
         stat("MFU, last 20 steps", f"select ({PREDICTED_MFU} * {PREDICTED_S} / nullif(avg(wlb_real(s.step_time_s)), 0)) as mfu from "
              f"{NEWEST} join run_attempts a on a.run_id = s.run_id and a.attempt = s.attempt group by s.attempt, a.plan "
              "order by s.attempt desc limit 1", "percentunit", "What the plan says a step computes, by the time that it took."),
-        stat("Time left", "select case when r.state in ('starting', 'running', 'restarting') then greatest(r.train_iters - r.last_step, 0) * "
+        stat("Time left", "select case when r.state in ('starting', 'running', 'restarting') then greatest(r.train_iters - r.last_step, "
+             "0) * "
              f"(select avg(wlb_real(step_time_s)) from {NEWEST}) end as left_s from run_summary r where r.run_id = {RUN}", "s",
              "The steps that are left, at the mean of the last 20; without faults to come."),
         stat("ETTR", f"select ettr::float8 from run_ettr where run_id = {RUN}", "percentunit"),
@@ -82,8 +84,8 @@ BOARD = Dashboard(
         by_step("Learning rate", "wlb_real(s.learning_rate) as learning_rate", "sci"),
         Panel("Memory of a rank", "barchart", "select 'attempt ' || attempt as attempt, wlb_part(plan, 'memory_bytes') - "
               "coalesce(wlb_part(plan, 'memory_margin_bytes'), 0) as predicted, memory_bytes as measured from run_attempts where "
-              f"run_id = {RUN} and (memory_bytes is not null or plan ? 'memory_bytes') order by run_attempts.attempt desc limit 20", "bytes",
-              says="The most that a rank has allocated on its device."),
+              f"run_id = {RUN} and (memory_bytes is not null or plan ? 'memory_bytes') order by run_attempts.attempt desc limit 20",
+              "bytes", says="The most that a rank has allocated on its device."),
         Panel("Time lost", "barchart", "select cause, seconds::float8 as seconds from run_time_lost where "
               f"run_id = {RUN} and seconds > 0 order by seconds desc, cause", "s", 8),
         Panel("Evaluations", "trend", f"select step, wlb_real(loss) as loss from (select * from run_evaluations where run_id = {RUN} "
@@ -93,7 +95,8 @@ BOARD = Dashboard(
         Panel("Attempts of the run", "table", "select attempt, state, array_to_string(nodes, ' ') as nodes, world_size as ranks, "
               f"{LAYOUT}, resumed_step, first_step, last_step, new_steps, exit_code, started_at, ended_at, reason from run_attempts "
               f"where run_id = {RUN} order by attempt desc limit 200", width=24, height=7),
-        Panel("Checkpoints", "table", "select attempt, step, path, size_bytes, duration_s, stall_s, recorded_at as saved_at from run_checkpoints "
+        Panel("Checkpoints", "table", "select attempt, step, path, size_bytes, duration_s, stall_s, recorded_at as saved_at from "
+              "run_checkpoints "
               f"where run_id = {RUN} order by recorded_at desc limit 500", width=12, height=7),
         Panel("Events", "table", "select recorded_at as happened_at, attempt, kind, detail from run_events where "
               f"run_id = {RUN} order by recorded_at desc limit 200", width=12, height=7),

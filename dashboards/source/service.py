@@ -11,7 +11,8 @@ BOARD = Dashboard(
     panels=(
         Panel("wlbd answers", "stat", 'min(up{job="wlbd"})', "bool", 4, 4),
         Panel("Database answers and stores", "stat", "min(wlbd_database_up)", "bool_yes_no", 4, 4),
-        Panel("Findings that wait", "stat", "sum(wlbd_statements_waiting)", "short", 4, 4, "For the database; above 0 for minutes is a fault."),
+        Panel("Findings that wait", "stat", "sum(wlbd_statements_waiting)", "short", 4, 4, "For the database; above 0 for minutes is a "
+            "fault."),
         Panel("Findings set aside", "stat", "sum(increase(wlbd_statements_set_aside_total[$__range]))", "short", 4, 4,
               "That the database did not store; wlbd's log names each."),
         Panel("Attempts", "stat", "sum(wlbd_attempts)", "short", 4, 4, "In wlbd's memory."),
@@ -28,8 +29,10 @@ BOARD = Dashboard(
         rate("Steps of ranks that were not reported", "wlbd_rank_steps_lost_total", "cps", legend="lost"),
         Panel("Faults found", "timeseries", "sum by (kind) (increase(wlbd_faults_total[$__rate_interval]))", "short", legend="{{kind}}",
               is_stacked=True),
-        Panel("Attempts started and ended for an eviction", "timeseries", "sum by (__name__) (increase({__name__=~\"wlbd_attempts_started_total|"
+        Panel("Attempts started and ended for an eviction", "timeseries", "sum by (__name__) "
+              "(increase({__name__=~\"wlbd_attempts_started_total|"
               "wlbd_evictions_total\"}[$__rate_interval]))", "short", legend="{{__name__}}"),
-        Panel("Stacks gathered", "timeseries", "sum(increase(wlbd_stack_gatherings_total[$__rate_interval]))", "short", legend="gatherings"),
+        Panel("Stacks gathered", "timeseries", "sum(increase(wlbd_stack_gatherings_total[$__rate_interval]))", "short",
+              legend="gatherings"),
         Panel("Stacks stored", "timeseries", "sum(increase(wlbd_stack_reports_total[$__rate_interval]))", "short", legend="nodes"),
         Panel("Steps of runs", "timeseries", "topk(20, wlbd_run_step)", "none", 24, legend="{{run}}, attempt {{attempt}}")))

@@ -287,17 +287,21 @@ class Rows(AlertCases, harness.ClusterTest):
         run = self.run_row("sampled", -1800)
         attempt = self.cluster.sql(f"""
             insert into attempts (run_id, number, uuid, tp, cp, pp, dp, world_size)
-            values ({run}, 1, gen_random_uuid(), 2, 1, 2, 2, 8) returning id""")[0][0]
+            values ({run}, 1, gen_random_uuid(), 2, 2, 2, 2, 16) returning id""")[0][0]
         self.cluster.sql(f"""
             insert into rank_map (attempt_id, rank, node, local_rank)
-            select {attempt}, rank, 'n' || rank / 4, rank % 4 from generate_series(0, 7) as rank;
+            select {attempt}, rank, 'n' || rank / 8, rank % 8 from generate_series(0, 15) as rank;
             insert into rank_samples (attempt_id, sampled_at, late_s, work)
-            values ({attempt}, now() - interval '60 s', '{{0,1,2,3,4,5,6,null}}', '{{1,1,1,1,1,1,1,9}}')""")
-        for by, expected in (("node", {"n0": 1.5, "n1": 5}), ("tp", {"tp 0": 3, "tp 1": 3}), ("cp", {"cp 0": 3}),
-                             ("pp", {"pp 0": 2.5, "pp 1": 11 / 3}), ("dp", {"dp 0": 1.5, "dp 1": 5}),
-                             ("rank", {f"rank 0000{rank}": rank for rank in range(7)})):
+            values ({attempt}, now() - interval '60 s', '{{0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,null}}', '{{1,1,1,1,1,1,1,1,3,3,3,3,3,3,3,3}}')""")
+        names = {"node": lambda rank: f"n{rank // 8}", "rank": lambda rank: f"rank {rank:05}", "tp": lambda rank: f"tp {rank % 2}",
+                 "cp": lambda rank: f"cp {rank // 2 % 2}", "pp": lambda rank: f"pp {rank // 4 % 2}", "dp": lambda rank: f"dp {rank // 8}"}
+        for by, name_of in names.items():
+            of_name = {}
+            for rank in range(15):
+                of_name.setdefault(name_of(rank), []).append(rank)
             rows = self.panel("Lateness", board="ranks", run=[run], by=[by])
-            self.assertEqual({row[1]: round(float(row[2]), 6) for row in rows}, {name: round(late, 6) for name, late in expected.items()})
+            self.assertEqual({row[1]: round(float(row[2]), 6) for row in rows}, {name: round(sum(ranks) / len(ranks), 6)
+                                                                                  for name, ranks in of_name.items()})
         work = self.panel("Work", board="ranks", run=[run], by=["node"])
         self.assertEqual({row[1]: float(row[2]) for row in work}, {"n0": 0.5, "n1": 1.5})
         self.cluster.sql(f"""
@@ -321,11 +325,12 @@ class Rows(AlertCases, harness.ClusterTest):
                 ({run}, 2, gen_random_uuid(), 'complete', 4, '{{n1,n3}}', now() - '1800 s'::interval, now() - '1800 s'::interval,
                 now() - '600 s'::interval);
             insert into steps (run_id, step, attempt_id, tokens, step_time_s, recorded_at)
-            select {run}, step, id, 10, 20, now() - '1800 s'::interval + '20 s'::interval * step from attempts,
-                generate_series(1, 60) as step where run_id = {run} and number = 2;
+            select {run}, step, id, 10, 20, case when number = 1 then now() - '2900 s'::interval
+                else now() - '1800 s'::interval + '20 s'::interval * step end
+            from attempts join generate_series(1, 60) as step on (step = 1) = (number = 1) where run_id = {run};
             insert into faults (run_id, attempt_id, kind, is_loss, node, cause, proof, detected_at) select {run}, id, 'node_lost', true, 'n2',
                 true, '{{"seen": true}}', now() - '1800 s'::interval from attempts where run_id = {run} and number = 1""")
-        self.assertAlmostEqual(float(self.panel("Mean time to recovery")[0][0]), 20, 3)
+        self.assertAlmostEqual(float(self.panel("Mean time to recovery")[0][0]), 40, 3)
         days = 2 * 2400 / 86400
         self.assertAlmostEqual(float(self.panel("Failures per node-day")[0][0]), 1 / days, 3)
         self.assertAlmostEqual(float(self.panel("GPU hours held")[0][0]), 4 * 2400 / 3600, 3)
