@@ -7,6 +7,7 @@ import json
 import pathlib
 import re
 import shlex
+import signal
 import statistics
 import subprocess
 import sys
@@ -96,8 +97,8 @@ def panels(chosen, begin, end):
 
 
 def views(sessions, run_id):
-    """(what is read, statement) of every view: of the long run, by its name and by its id, and as a whole. Of a view of steps the newest
-    2,000."""
+    """(what is read, statement) of every view: of the long run, by its name and by its id, and as a whole, except those of steps, of which the
+    newest 2,000 are read, or 2,000 evenly spaced."""
     found = json.loads(sessions.value("""select json_object_agg(relname, (select json_agg(attname order by attnum) from pg_attribute a
         where a.attrelid = c.oid and attnum > 0)) from pg_class c where relnamespace = 'wlb_code'::regnamespace and relkind = 'v'"""))
     for name, columns in sorted(found.items()):
@@ -105,7 +106,7 @@ def views(sessions, run_id):
         if "run" in columns:
             yield f"{name}, of a run{newest}", f"select * from {name} where run = '{LONG}'{newest}"
             yield f"{name}, of a run's id{newest}", f"select * from {name} where run_id = {run_id}{newest}"
-        if not newest and name != "run_sampled_steps":
+        if not newest and name != "run_curves":
             yield f"{name}, as a whole", f"select count(*) from (select * from {name} offset 0) as whole"
 
 
@@ -191,6 +192,7 @@ def head(sessions, args, size):
 
 
 def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     parser = argparse.ArgumentParser()
     parser.add_argument("build", type=lambda path: pathlib.Path(path).resolve())
     parser.add_argument("--before", type=lambda path: pathlib.Path(path).resolve())
