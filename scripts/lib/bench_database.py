@@ -7,6 +7,7 @@ import json
 import pathlib
 import re
 import shlex
+import signal
 import statistics
 import subprocess
 import sys
@@ -28,8 +29,8 @@ class Sessions:
         self.cluster, self.database = cluster, database
 
     def script(self, text):
-        done = subprocess.run(["psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", self.database], env=self.cluster.env, text=True,
-                              input=text + ";\n", capture_output=True, check=False)
+        done = subprocess.run(["psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", self.database], env=self.cluster.env,
+                              text=True, input=text + ";\n", capture_output=True, check=False)
         if done.returncode != 0:
             raise Refused(done.stderr.strip())
         return done.stdout
@@ -96,7 +97,8 @@ def panels(chosen, begin, end):
 
 
 def views(sessions, run_id):
-    """(what is read, statement) of every view: of the long run, by its name and by its id, or as a whole. Of a view of steps a curve's worth."""
+    """(what is read, statement) of every view: of the long run, by its name and by its id, and as a whole, except those of steps, of which the
+    newest 2,000 are read, or 2,000 evenly spaced."""
     found = json.loads(sessions.value("""select json_object_agg(relname, (select json_agg(attname order by attnum) from pg_attribute a
         where a.attrelid = c.oid and attnum > 0)) from pg_class c where relnamespace = 'wlb_code'::regnamespace and relkind = 'v'"""))
     for name, columns in sorted(found.items()):
@@ -104,27 +106,37 @@ def views(sessions, run_id):
         if "run" in columns:
             yield f"{name}, of a run{newest}", f"select * from {name} where run = '{LONG}'{newest}"
             yield f"{name}, of a run's id{newest}", f"select * from {name} where run_id = {run_id}{newest}"
-        if not newest and name != "run_sampled_steps":
+        if not newest and name != "run_curves":
             yield f"{name}, as a whole", f"select count(*) from (select * from {name} offset 0) as whole"
 
 
 # ---- what is stored --------------------------------------------------------------------------------------------------
 
+STEP = {"loss": 2.5, "grad_norm": 0.8, "lr": 0.001, "tokens": 4194304, "documents": 900, "step_time_s": 0.98, "tokens_per_s": 4279902.1,
+        "held_tokens": 210, "predicted_imbalance": 1.01, "imbalance": 1.03, "parts": {f"{name}_s": 0.123456789 for name in (
+            "forward", "backward", "tp", "cp", "pp", "bubble", "dp", "optimizer", "loader", "world")}}
+NEW_RUN = """
+    with r as (
+        insert into runs (name, job_id, uid, user_name, state) values ('bench', 1, 0, 'root', 'running') returning id
+    ) insert into attempts (run_id, number, uuid, state) select id, 1, gen_random_uuid(), 'running' from r returning id"""
+
+
+def deliveries(attempt, first, steps):
+    """Statements, each of which stores so many steps, one delivery after the other."""
+    for at in range(0, DELIVERIES * steps, steps):
+        records = [{"seq": at + i, "time": 1790000000 + at + i, "type": "step", "data": {"step": first + at + i - 1, **STEP}}
+                   for i in range(1, steps + 1)]
+        yield f"select wlb_deliver({attempt}, 'bench', '{json.dumps({'first_seq': at + 1, 'records': records})}', '{{}}')"
+
+
 def store(sessions, steps, run=None):
-    """Milliseconds of a delivery of so many steps, each a transaction of its own: into a new run, or into the attempt of a run that goes on.
-    What was stored is removed again."""
-    attempt = sessions.value("""with r as (insert into runs (name, job_id, uid, user_name, state) values ('bench', 1, 0, 'root', 'running') returning id)
-        insert into attempts (run_id, number, uuid, state) select id, 1, gen_random_uuid(), 'running' from r returning id""") if run is None else \
-        sessions.value(f"select id from attempts where run_id = {run} order by number desc limit 1")
+    """Milliseconds of a delivery of so many steps, each a transaction: into a new run, or into the newest attempt of a run that goes on. What
+    was stored is removed again."""
+    attempt = sessions.value(f"select id from attempts where run_id = {run} order by number desc limit 1" if run else NEW_RUN)
     first = int(sessions.value(f"select coalesce(max(step), 0) + 1 from steps where attempt_id = {attempt}"))
-    record = {"loss": 2.5, "grad_norm": 0.8, "lr": 0.001, "tokens": 4194304, "documents": 900, "step_time_s": 0.98, "tokens_per_s": 4279902.1,
-              "held_tokens": 210, "predicted_imbalance": 1.01, "imbalance": 1.03, "parts": {name: 0.123456789 for name in
-              ("forward_s", "backward_s", "tp_s", "cp_s", "pp_s", "bubble_s", "dp_s", "optimizer_s", "loader_s", "world_s")}}
-    bodies = [json.dumps({"first_seq": at + 1, "records": [{"seq": at + i, "time": 1790000000 + at + i, "type": "step",
-              "data": {"step": first + at + i - 1, **record}} for i in range(1, steps + 1)]}) for at in range(0, DELIVERIES * steps, steps)]
-    text = "\\timing on\n\\o /dev/null\n" + "".join(f"select wlb_deliver({attempt}, 'bench', '{body}', '{{}}');\n" for body in bodies)
-    took = [float(ms) for ms in re.findall(r"^Time: ([0-9.]+) ms", sessions.script(text), re.MULTILINE)]
-    sessions.script("delete from runs where name = 'bench'" if run is None else
+    text = sessions.script("\\timing on\n\\o /dev/null\n" + ";\n".join(deliveries(attempt, first, steps)))
+    took = [float(ms) for ms in re.findall(r"^Time: ([0-9.]+) ms", text, re.MULTILINE)]
+    sessions.script("delete from runs where name = 'bench'" if not run else
                     f"delete from steps where attempt_id = {attempt} and step >= {first}; delete from sources where source = 'bench'")
     return statistics.median(took[DELIVERIES // 10:])
 
@@ -137,8 +149,9 @@ def empty_database(cluster, build, name):
 
 
 def written(cluster, full, builds):
-    """Rows of the table: (database, milliseconds of a delivery of 1 step, and of 60). Each is measured three times, in turns: the least counts."""
-    bases = {f"empty, schema of {commit_of(build)}": (empty_database(cluster, build, f"empty_{number}"), None) for number, build in enumerate(builds)}
+    """Rows of the table: (database, milliseconds of a delivery of 1 step, and of 60), the least of three turns."""
+    bases = {f"empty, schema of {commit_of(build)}": (empty_database(cluster, build, f"empty_{number}"), None)
+             for number, build in enumerate(builds)}
     bases["with all runs, a new run"] = (full, None)
     bases["with all runs, one that goes on"] = (full, full.value("select max(id) from runs"))
     took = {name: {1: [], 60: []} for name in bases}
@@ -169,17 +182,17 @@ def table(sessions, title, asked, role):
 
 def head(sessions, args, size):
     steps, attempts = (int(sessions.value(f"select count(*) from {name}")) for name in ("steps", "attempts"))
-    options = " ".join(shlex.quote(word) for word in sys.argv[2:])
-    print("# A database of many runs\n")
-    print(f"`scripts/bench database{' ' + options if options else ''}` on {datetime.date.today()}, commit {commit_of(args.build)}: {machine()}; PostgreSQL "
+    command = shlex.join(["scripts/bench", "database", *sys.argv[2:]])
+    print(f"# A database of many runs\n\n`{command}` on {datetime.date.today()}, commit {commit_of(args.build)}: {machine()}; PostgreSQL "
           f"{sessions.value('show server_version').split()[0]} with shared_buffers = {sessions.value('show shared_buffers')}.\n")
-    print(f"The database has {steps:,} steps of {RUNS:,} runs, one of {LONG_STEPS:,} steps and 61 attempts on 512 ranks, {attempts:,} attempts with the "
-          f"places of their ranks, checkpoints, evaluations, events, faults, verdicts and checks of nodes ({size}). A statement is sent {TIMES} times "
-          f"in a session of psql, with its rows; the goal is that the median after the first time is below {GOAL_MS} ms. The rows of a run lie "
-          "one after the other, and are in the page cache.")
+    print(f"The database has {steps:,} steps of {RUNS:,} runs, one of {LONG_STEPS:,} steps and 61 attempts on 512 ranks, {attempts:,} "
+          "attempts with the places of their ranks, checkpoints, evaluations, events, faults, verdicts and checks of nodes "
+          f"({size}). A statement is sent {TIMES} times in a session of psql, with its rows; the goal is that the median after the "
+          f"first time is below {GOAL_MS} ms. The rows of a run lie one after the other.")
 
 
 def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     parser = argparse.ArgumentParser()
     parser.add_argument("build", type=lambda path: pathlib.Path(path).resolve())
     parser.add_argument("--before", type=lambda path: pathlib.Path(path).resolve())

@@ -104,9 +104,11 @@ NODE_ROWS = """
 
 
 def fill(sql, steps):
-    """Puts `steps` steps into the database. `sql` executes a text in one session. Foreign keys are right, and not checked row by row."""
+    """Puts `steps` steps into the database. `sql` executes a text in one session. Foreign keys are right, and not checked row by row; the times
+    of runs that are over are computed afterwards, by the triggers."""
     sizes = dict(RUNS=RUNS, LONG_RUN=LONG_RUN, LONG_STEPS=LONG_STEPS, RUNNING=RUNNING, NODES=NODES, FIRST_JOB=FIRST_JOB,
                  each=(steps - LONG_STEPS) // (RUNS - 1))
     parts = [text.format(**sizes) for text in (RUN_ROWS, ATTEMPT_ROWS, STEP_ROWS, RECORD_ROWS, NODE_ROWS)]
     sql("; ".join(["set maintenance_work_mem = '256MB'; set session_replication_role = replica", *parts]))
+    sql("analyze; insert into run_times (run_id) select id from runs where ended_at is not null")
     sql("vacuum analyze")

@@ -53,7 +53,8 @@ begin
 		select unnest(array[(select min(step) from steps where attempt_id = a.id), (select max(step) from steps where attempt_id = a.id)]) as step
 		from attempts a where a.run_id = p_run
 	), slice as materialized (
-		select * from steps where run_id = p_run and step > p_after and step <= p_to and step not in (select step from edges where step is not null)
+		select * from steps where run_id = p_run and step > p_after and step <= p_to
+			and step not in (select step from edges where step is not null)
 	), rolled as (
 		select max(step) as step, sum(span_steps) as span,
 			sum(loss * span_steps) / sum(span_steps) filter (where loss is not null) as loss,

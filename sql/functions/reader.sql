@@ -11,8 +11,8 @@ begin
 		return;
 	end if;
 	if r.rolsuper or r.rolcreaterole or r.rolreplication or r.rolbypassrls or pg_has_role(r.oid, owner, 'member') then
-		raise exception using message = format('role %s has other rights: it is a superuser, may make roles, replicate or bypass row security, or '
-			'is one with %s, which owns the tables; choose another name', p_name, owner::regrole);
+		raise exception using message = format('role %s has other rights: it is a superuser, may make roles, replicate or bypass row security, '
+			'or is one with %s, which owns the tables; choose another name', p_name, owner::regrole);
 	end if;
 end $$;
 

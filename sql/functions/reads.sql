@@ -9,8 +9,7 @@ returns json language sql immutable as $$
 	select case when tp is not null then json_build_object('tp', tp, 'cp', cp, 'pp', pp, 'dp', dp) end
 $$;
 
--- As text, which takes a third of the time of making an object of each rank: the maps of a run that was started 60 times on 512 ranks have
--- 30,000.
+-- As text, which takes half of the time of making an object of each rank: the maps of 16 attempts may have 65,536.
 create function wlb_rank_map_json(p_attempt bigint) returns json language plpgsql stable as $$
 begin
 	return (select '[' || coalesce(string_agg('{"rank":' || rank || ',"node":' || to_json(node) || ',"local_rank":' || local_rank
@@ -40,7 +39,8 @@ begin
 		wlb_attempt_step_s(p_attempt)::numeric);
 end $$;
 
--- Only the newest 16 attempts are returned with their plans, GPUs and outputs. p_is_private: the asker may read commands and errors.
+-- Only the newest 16 attempts are returned with their places of ranks, plans, GPUs and outputs. p_is_private: the asker may read commands
+-- and errors.
 create function wlb_attempts_json(p_run bigint, p_is_private boolean) returns json language plpgsql stable as $$
 begin
 	return (with newest as (
@@ -49,7 +49,7 @@ begin
 		from (select * from run_attempts where run_id = p_run order by attempt desc limit 1000) as kept
 		window later as (order by attempt desc)
 	), mapped as materialized (
-		select newest.*, o.attempt_id is not null as has_outputs, case when ranks <= 65536 then wlb_rank_map_json(newest.attempt_id) end as map
+		select newest.*, o.attempt_id is not null as has_outputs, case when place <= 16 and ranks <= 65536 then wlb_rank_map_json(newest.attempt_id) end as map
 		from newest left join attempt_outputs o on p_is_private and o.attempt_id = newest.attempt_id
 	), sized as (
 		select *, sum(octet_length(map::text)) over (order by attempt desc) as map_bytes from mapped

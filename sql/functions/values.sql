@@ -81,7 +81,8 @@ create function wlb_time_told(p_time timestamptz) returns timestamptz language s
 	select least(p_time, now() + interval '10 minutes')
 $$;
 
--- An object of JSON with the fields of another; neither is empty. To take a large one apart and put it together again takes as long as to make it.
+-- An object of JSON with the fields of another; neither is empty. To take a large one apart and put it together again takes as long as to
+-- make it.
 create function wlb_json_with(p_object json, p_more json) returns json language sql immutable as $$
 	select (left(p_object::text, -1) || ', ' || substr(p_more::text, 2))::json
 $$;

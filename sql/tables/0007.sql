@@ -14,7 +14,7 @@ create table run_times (
 	other_s numeric,
 	is_recorded boolean
 );
-comment on table run_times is 'What wlb_run_time returns of runs that are over; a run that goes on has no row, and is computed when it is read';
+comment on table run_times is 'The time of runs that are over, as wlb_run_time computes it; one that goes on has no row';
 comment on column run_times.run_id is 'the run''s id in runs';
 comment on column run_times.held_s is 'time that the run held its nodes, s; null within the transaction that changes it';
 comment on column run_times.effective_s is 'of this, the time of steps that count, s';
@@ -87,4 +87,4 @@ comment on column prunings.rolled_to is 'steps up to this one are rolled up';
 comment on column prunings.done_at is 'when it was done; null: it is not';
 comment on column runs.steps is 'steps that are recorded: rows in steps, unless wlb db prune has rolled them up';
 comment on column runs.steps_repeated is 'steps that were done again: rows in steps_superseded, unless wlb db prune has removed them';
-comment on column steps.span_steps is 'steps that it stands for: itself, and those before it that were not logged, or that wlb db prune has rolled up';
+comment on column steps.span_steps is 'steps that it stands for: itself, and those before it that were not logged or are rolled up';

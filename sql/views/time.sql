@@ -7,7 +7,7 @@ from runs r left join run_times k on k.run_id = r.id
 cross join lateral (select case when k.held_s is not null then row(k.held_s, k.effective_s, k.detect_s, k.decide_s, k.start_s, k.load_s,
 		k.repeated_s, k.checkpoint_s, k.idle_s, k.other_s, k.is_recorded)::wlb_run_seconds
 	else wlb_run_time(r.id) end as t offset 0) as x;
-comment on view run_times_all is 'The time that runs held their nodes, and its parts: those of run_times, and of runs that go on those until now';
+comment on view run_times_all is 'The time that runs held their nodes, and its parts; of runs that go on until now';
 
 create view run_ettr as
 select r.name as run, r.id as run_id, r.job_id, r.job_name, r.user_name, r.state, t.held_s,

@@ -305,6 +305,10 @@ class Schema(ClusterTest):
         self.assertIn("read-only transaction", self.as_reader("create temp table mine (x integer)")[2])
         self.assertEqual(self.sql("select proname from pg_proc where pronamespace = 'wlb_code'::regnamespace and prosecdef order by 1"),
                          ["wlb_run_time", "wlb_sampled_steps"])
+        self.role("stranger")
+        for function in ("wlb_sampled_steps(1, 9)", "wlb_run_time(1)"):
+            done = self.cluster.run("psql", "-X", "-d", self.name, "-c", "set session authorization stranger", "-c", f"select {function}", check=False)
+            self.assertIn("stranger may not read the views", done.stderr)
         self.assertEqual(self.db("migrate", self.folder(views_time="create view run_other as select 1 as one;"))[0], 0)
         self.assertEqual(self.as_reader("select one from run_other")[1], "1\n")
 
