@@ -106,7 +106,8 @@ static const struct wlb_option rows[] = {
 		TEXT, "load", FIELD(load), "DIR",
 		"continue from the newest complete checkpoint there, on any number of ranks; where there is none "
 		"the run starts from the beginning; the model "
-		"must be that of the checkpoint; so must dataset, sequence length, global batch, its ramp, packing and seed, but "
+		"must be that of the checkpoint; so must dataset, sequence length, global batch, its ramp, packing and "
+                "seed, but "
 		"for --new-phase, and learning rate, its schedule and AdamW's values, but for the two options below")},
 	{WLB_OPTION(
 		FLAG, "finetune", FIELD(finetune), NULL,
@@ -225,6 +226,9 @@ static const struct wlb_option rows[] = {
 	{WLB_OPTION(INT64, "log-interval", FIELD(log_interval), "N", "steps between lines on standard output"),
          .min = 1, .max = WLB_OPTION_UNBOUNDED, .initial = "10", .heading = "Output"},
 	{WLB_OPTION(TEXT, "metrics-file", FIELD(metrics_file), "FILE", "one JSON object a step is appended")},
+	{WLB_OPTION(TEXT, "tensorboard-dir", FIELD(tensorboard_dir), "DIR",
+                    "a folder for TensorBoard: rank 0 writes the scalars of steps and evaluations there; training does "
+                    "not wait for it")},
 };
 
 const struct wlb_option_table wlb_train_option_table = {

@@ -42,6 +42,7 @@ struct wlb_train_options {
 	const char *init_from; /* the folder of a published model: the initial weights where there is no checkpoint */
 	const char *new_phase; /* names of options, separated by commas */
 	const char *metrics_file;
+	const char *tensorboard_dir;
 	const char *layout;
 	const char *machine;
 	int64_t seq_length;

@@ -61,15 +61,26 @@ static int lock_save_folder(const char *save, const char *node, struct wlb_save_
 	return wlb_save_lock_take(lock, save, &claim, error);
 }
 
-int wlb_outputs_open(const char *save, const char *node, const char *metrics_file, struct wlb_save_lock *lock,
-                     struct wlb_metrics **metrics, struct wlb_error *error)
+int wlb_outputs_open(const struct wlb_train_options *options, const char *node, struct wlb_save_lock *lock,
+                     struct wlb_outputs *outputs, struct wlb_error *error)
 {
-	int rc = save != NULL ? make_save_folder(save, error) : 0;
-	if (rc == 0 && save != NULL)
-		rc = lock_save_folder(save, node, lock, error);
-	if (rc != 0 || metrics_file == NULL)
-		return rc;
-	wlb_file_report("opening", metrics_file);
-	*metrics = wlb_metrics_open(metrics_file, error);
-	return *metrics != NULL ? 0 : kind_of_failure(errno);
+	int rc = options->save != NULL ? make_save_folder(options->save, error) : 0;
+	if (rc == 0 && options->save != NULL)
+		rc = lock_save_folder(options->save, node, lock, error);
+	if (rc == 0 && options->metrics_file != NULL) {
+		wlb_file_report("opening", options->metrics_file);
+		outputs->metrics = wlb_metrics_open(options->metrics_file, error);
+		rc = outputs->metrics != NULL ? 0 : kind_of_failure(errno);
+	}
+	if (rc == 0 && options->tensorboard_dir != NULL) {
+		outputs->tensorboard = wlb_tensorboard_open(options->tensorboard_dir, error);
+		rc = outputs->tensorboard != NULL ? 0 : kind_of_failure(errno);
+	}
+	return rc;
+}
+
+void wlb_outputs_close(struct wlb_outputs *outputs)
+{
+	wlb_metrics_close(outputs->metrics);
+	wlb_tensorboard_close(outputs->tensorboard);
 }
