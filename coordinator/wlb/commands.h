@@ -14,6 +14,7 @@ extern const struct wlb_command wlb_command_top;
 extern const struct wlb_command wlb_command_set;
 extern const struct wlb_command wlb_command_save;
 extern const struct wlb_command wlb_command_stacks;
+extern const struct wlb_command wlb_command_trace;
 extern const struct wlb_command wlb_command_flush;
 extern const struct wlb_command wlb_command_db;
 extern const struct wlb_command wlb_command_doctor;

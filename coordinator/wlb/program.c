@@ -29,6 +29,7 @@ static const struct wlb_command *const commands[] = {
 	&wlb_command_set,
 	&wlb_command_save,
 	&wlb_command_stacks,
+	&wlb_command_trace,
 	&wlb_command_flush,
 	&wlb_command_db,
 	&wlb_command_doctor,

@@ -1,6 +1,7 @@
 #include "worker/train/outputs.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -61,8 +62,34 @@ static int lock_save_folder(const char *save, const char *node, struct wlb_save_
 	return wlb_save_lock_take(lock, save, &claim, error);
 }
 
-int wlb_outputs_open(const struct wlb_train_options *options, const char *node, struct wlb_save_lock *lock,
-                     struct wlb_outputs *outputs, struct wlb_error *error)
+int wlb_trace_folder_name(const struct wlb_train_options *options, const char *attempt_id, char folder[PATH_MAX],
+                          struct wlb_error *error)
+{
+	const char *slash = attempt_id[0] != '\0' ? "/" : "";
+	if (snprintf(folder, PATH_MAX, "%s%s%s", options->trace_dir, slash, attempt_id) < PATH_MAX)
+		return 0;
+	errno = ENAMETOOLONG;
+	return wlb_fail(error, "%.200s: the path is too long", options->trace_dir);
+}
+
+/* So that a wrong path is found before the run. */
+static int make_trace_folder(const struct wlb_train_options *options, const char *attempt_id, struct wlb_error *error)
+{
+	char folder[PATH_MAX];
+	int rc = wlb_trace_folder_name(options, attempt_id, folder, error);
+	if (rc == 0) {
+		wlb_file_report("creating", folder);
+		rc = wlb_dir_make(folder, 0777, error);
+	}
+	if (rc == 0)
+		return 0;
+	int kind = kind_of_failure(errno);
+	wlb_fail_in(error, "--trace-dir");
+	return kind;
+}
+
+int wlb_outputs_open(const struct wlb_train_options *options, const char *attempt_id, const char *node,
+                     struct wlb_save_lock *lock, struct wlb_outputs *outputs, struct wlb_error *error)
 {
 	int rc = options->save != NULL ? make_save_folder(options->save, error) : 0;
 	if (rc == 0 && options->save != NULL)
@@ -76,6 +103,8 @@ int wlb_outputs_open(const struct wlb_train_options *options, const char *node, 
 		outputs->tensorboard = wlb_tensorboard_open(options->tensorboard_dir, error);
 		rc = outputs->tensorboard != NULL ? 0 : kind_of_failure(errno);
 	}
+	if (rc == 0 && options->trace_dir != NULL)
+		rc = make_trace_folder(options, attempt_id, error);
 	return rc;
 }
 

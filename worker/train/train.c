@@ -14,6 +14,7 @@
 #include "worker/train/near_resume.h"
 #include "worker/train/near_save.h"
 #include "worker/train/out_of_memory.h"
+#include "worker/train/spans.h"
 #include "worker/train/stop_signals.h"
 #include "worker/train/trainer.h"
 
@@ -347,6 +348,8 @@ static int open_and_train(struct wlb_trainer *t)
 	int rc = wlb_trainer_open(t, &error);
 	if (rc == 0 && t->options->save != NULL)
 		rc = wlb_agree(t->world, wlb_save_open(t, &error), &error);
+	if (rc == 0 && t->options->trace_dir != NULL)
+		rc = wlb_agree(t->world, wlb_spans_open(t, &error), &error);
 	if (rc == 0 && t->options->save_local != NULL)
 		rc = wlb_near_open(t, wlb_save_parts(t), &error);
 	if (rc == 0 && t->near != NULL)

@@ -19,7 +19,9 @@
 
 void wlb_trainer_set_activity(const struct wlb_trainer *t, enum wlb_activity activity)
 {
-	wlb_rank_trace_set_activity(wlb_comm_trace_memory(wlb_comm_get_trace(t->world)), activity, wlb_now_s());
+	double now_s = wlb_now_s();
+	wlb_rank_trace_set_activity(wlb_comm_trace_memory(wlb_comm_get_trace(t->world)), activity, now_s);
+	wlb_span_file_set_activity(t->spans, activity, now_s);
 }
 
 static int most_on_node(const struct wlb_launch *launch)
@@ -252,8 +254,8 @@ static int open_evaluation(struct wlb_trainer *t, struct wlb_error *error)
 static int open_outputs(void *trainer, struct wlb_error *error)
 {
 	struct wlb_trainer *t = trainer;
-	t->file_failure =
-		wlb_outputs_open(t->options, wlb_launch_node(t->launch, 0), &t->save_lock, &t->outputs, error);
+	t->file_failure = wlb_outputs_open(t->options, t->plan->attempt_id, wlb_launch_node(t->launch, 0),
+	                                   &t->save_lock, &t->outputs, error);
 	return t->file_failure;
 }
 
@@ -427,6 +429,7 @@ void wlb_trainer_close(struct wlb_trainer *t)
 	wlb_dataset_close(t->dataset);
 	wlb_save_lock_release(&t->save_lock);
 	wlb_outputs_close(&t->outputs);
+	wlb_span_file_close(t->spans);
 	if (t->device != NULL)
 		release_sums(t);
 	wlb_groups_close(t->groups);
