@@ -7,6 +7,7 @@
 extern const struct wlb_command wlb_command_run;
 extern const struct wlb_command wlb_command_runs;
 extern const struct wlb_command wlb_command_show;
+extern const struct wlb_command wlb_command_report;
 extern const struct wlb_command wlb_command_faults;
 extern const struct wlb_command wlb_command_logs;
 extern const struct wlb_command wlb_command_nodes;

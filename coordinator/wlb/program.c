@@ -22,6 +22,7 @@ static const struct wlb_command *const commands[] = {
 	&wlb_command_run,
 	&wlb_command_runs,
 	&wlb_command_show,
+	&wlb_command_report,
 	&wlb_command_faults,
 	&wlb_command_logs,
 	&wlb_command_nodes,

@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+"""The page of `wlb report`, opened in headless Chromium: of a real run that lost a rank, of a long one with hostile names, of both.
+
+WLB_TEST_PICTURES=DIR keeps pictures of the pages there, as a person sees them."""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import sys
+
+import browser
+import harness
+import training
+
+NOBODY = 65534
+STEPS, PEAK, NO_LOSS = 100000, 54321, 60000
+PAGE_BYTES_MOST = 2 << 20
+MARKUP = "</script><script>window.hit = 1</script><img src=x onerror='window.hit = 2'>"
+CONTROLS = "\x85\u202e\u2028"  # a C1 control, a mark of direction, a line of its own in JavaScript
+SECTIONS = ["What to do next", "Loss", "Throughput", "Where the time went", "Balance of the packed documents", "Pipeline of a step",
+            "Lateness of ranks", "Why this layout", "What happened and what was done", "Settings"]
+PLAN = {"layout": {"tp": 1, "cp": 1, "pp": 4, "dp": 2}, "interleave": 2, "micro_batches": 8, "micro_batch_size": 1, "recompute": "none",
+        "step_s": 0.61, "memory_bytes": 7e7, "utilization": 0.4, "machine": MARKUP, "memory_limit_bytes": 1e8, "reason": "the fastest of 12",
+        "next": [{"layout": {"tp": 2, "cp": 1, "pp": 4, "dp": 1}, "interleave": 1, "micro_batches": 8, "step_s": 0.7}], "misfits": []}
+
+
+def quoted(text):
+    """A text, or a value as JSON, in SQL."""
+    text = text if isinstance(text, str) else json.dumps(text)
+    return "'" + text.replace("'", "''") + "'"
+
+
+class Report(training.TrainingTest):
+    nodes = 1
+    wlbd_conf = harness.WLBD_CONF + "private_data = yes\n"
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.chromium = cls.enterClassContext(browser.started())
+        cls.page_file = cls.cluster.work / "page.html"
+
+    def report(self, *words, **options):
+        return self.cluster.run("wlb", "report", *words, "-o", self.page_file, **options)
+
+    def open(self, name, width=1280, scheme="light"):
+        """The page, which must load nothing, write nothing to the console, and fit the width."""
+        page = self.chromium.open(f"file://{self.page_file}", width, scheme)
+        self.assertEqual(page.messages, [])
+        self.assertEqual({url for url in page.requests if not url.startswith("data:")}, {f"file://{self.page_file}"})
+        self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"), width)
+        if "WLB_TEST_PICTURES" in os.environ:
+            page.save_picture(pathlib.Path(os.environ["WLB_TEST_PICTURES"]) / f"{name}-{width}-{scheme}.png")
+        return page
+
+    def make_run(self):
+        """A real one, of which rank 1 was killed once. Returns its name."""
+        job = self.submit(nodes=1, layout="tp=1,cp=1,pp=2", iterations=36)
+        self.wait_step(job, training.SAVE_INTERVAL + 3)
+        os.kill(self.rank_pid(1), signal.SIGKILL)
+        self.assertEqual(self.finish(job)["state"], "complete")
+        return job
+
+    def make_rows(self, name, steps):
+        """Rows of a run, with one peak and one loss that is no number, and texts of a user who means harm. Returns its name."""
+        run = self.cluster.sql(f"""insert into runs (name, job_id, uid, user_name, job_name, state, reason, model, policy, train_iters, steps,
+                first_step, last_step, first_loss, last_loss, started_at, ended_at)
+            values ('{name}', {name}, 0, 'root', {quoted(MARKUP)}, 'failed', {quoted(MARKUP + CONTROLS)}, {quoted({MARKUP + CONTROLS: MARKUP})},
+                {quoted({"layout": MARKUP})}, {steps}, {steps}, 1, {steps}, 9, 2, now() - interval '1 day', now()) returning id""")[0][0]
+        attempt = self.cluster.sql(f"""insert into attempts (run_id, number, uuid, state, reason, nodes, tp, cp, pp, dp, world_size,
+                created_at, started_at, ended_at, plan)
+            values ({run}, 1, gen_random_uuid(), 'failed', {quoted(MARKUP)}, array[{quoted(MARKUP)}], 1, 1, 4, 2, 8, now() - interval '1 day',
+                now() - interval '1 day', now(), {quoted(PLAN)}) returning id""")[0][0]
+        self.cluster.sql(f"""insert into steps (run_id, step, attempt_id, loss, tokens, step_time_s, tokens_per_s, predicted_imbalance, imbalance,
+                parts, recorded_at)
+            select {run}, n, {attempt}, case n when {PEAK} then 77 when {NO_LOSS} then null else 2 + 7 * exp(-n / 2e4) end, 4096, 0.5, 8192, 1.01,
+                1.1, case when n % 100 = 0 then '{{"forward_s": 0.1, "backward_s": 0.2, "dp_s": 0.1}}'::jsonb end,
+                now() - interval '1 day' + n * interval '0.5 s' from generate_series(1, {steps}) n;
+            insert into faults (run_id, attempt_id, kind, is_loss, rank, node, step, cause, detail, detected_at)
+            values ({run}, {attempt}, 'rank_lost', true, 3, {quoted(MARKUP)}, 70000, true, {quoted(MARKUP + CONTROLS)}, now());
+            insert into events (run_id, attempt_id, kind, detail, recorded_at) values ({run}, {attempt}, {quoted(MARKUP)}, {quoted(MARKUP)}, now())""")
+        return name
+
+    def check_keyboard(self, page):
+        """The skip link is first; a chart that has the focus says the values at its cursor, and zooms."""
+        page.press("Tab")
+        self.assertEqual(page.evaluate("document.activeElement.id"), "skip")
+        page.evaluate("document.getElementById('loss').focus()")
+        page.press("ArrowRight")
+        page.press("ArrowRight")
+        first = page.evaluate("document.getElementById('loss').getAttribute('aria-valuetext')")
+        self.assertRegex(first, r"^step 3 \S loss 5\.\d")
+        line = page.evaluate("document.querySelector('#loss .line').getAttribute('d')")
+        page.press("+")
+        self.assertNotEqual(page.evaluate("document.querySelector('#loss .line').getAttribute('d')"), line)
+        page.press("0")
+        self.assertEqual(page.evaluate("document.querySelector('#loss .line').getAttribute('d')"), line)
+
+    def check_update(self, page):
+        """New data are drawn without a reload, and what was open, and where the focus was, stays."""
+        page.evaluate("document.getElementById('loss-table').open = true; document.getElementById('loss').focus()")
+        page.evaluate("""(() => { const data = JSON.parse(document.getElementById("wlb-data").textContent);
+            data.runs[0].run.state = "failed"; wlbUpdate(data); })()""")
+        self.assertEqual(page.evaluate("[document.querySelector('h1 .state').textContent, document.getElementById('loss-table').open, "
+                                       "document.activeElement.id]"), ["failed", True, "loss"])
+
+    def check_run(self, run):
+        self.report(run)
+        self.assertEqual(self.page_file.stat().st_mode & 0o777, 0o600)
+        page = self.open("run")
+        self.assertEqual(page.evaluate("[...document.querySelectorAll('h2')].map((title) => title.textContent)"), SECTIONS)
+        self.assertEqual(page.evaluate("document.title"), f"Run {run} \u2013 WLB")
+        marks = page.evaluate("['fault', 'attempt', 'checkpoint'].map((kind) => document.querySelectorAll(`#loss .mark-${kind}`).length)")
+        self.assertEqual(marks, [1, 1, 3])
+        self.assertEqual(page.evaluate("document.querySelectorAll('#loss .line, #speed .line, #imbalance .line').length"), 4)
+        self.assertGreater(page.evaluate("document.querySelectorAll('#pipeline rect').length"), 8)
+        self.assertGreater(page.evaluate("document.querySelectorAll('#time path.fill').length"), 4)
+        self.assertIn("rank lost: rank 1 on n1 (cause)", page.evaluate("document.getElementById('story').textContent"))
+        self.assertNotIn("wlb-worker train", self.page_file.read_text(encoding="utf-8"))
+        self.check_keyboard(page)
+        self.check_update(page)
+        self.open("run", 390, "dark")
+        self.report(run, "--outputs")
+        self.assertIn("wlb-worker train", self.page_file.read_text(encoding="utf-8"))
+
+    def check_long_run(self, run):
+        self.report(run)
+        self.assertLess(self.page_file.stat().st_size, PAGE_BYTES_MOST)
+        page = self.open("long", 390)
+        self.assertEqual(page.evaluate("window.hit === undefined && document.querySelectorAll('img').length === 0"), True)
+        self.assertEqual(page.evaluate("document.scripts.length"), 2)
+        curve = page.evaluate("JSON.parse(document.getElementById('wlb-data').textContent).runs[0].curve")
+        self.assertLessEqual(len(curve["step"]), 2000)
+        self.assertEqual(curve["step"], sorted(set(curve["step"])))
+        self.assertEqual([curve["loss"][curve["step"].index(step)] for step in (PEAK, NO_LOSS)], [77, None])
+        self.assertEqual(curve["tokens"][-1], 4096 * STEPS)
+        self.assertEqual(page.evaluate("document.querySelectorAll('#pipeline rect title').length"), 4 * 2 * 8 * 2)
+        text = page.evaluate("document.body.innerText")
+        self.assertGreaterEqual(text.count(MARKUP), 6)
+        self.assertEqual([mark for mark in CONTROLS if mark in page.evaluate("document.body.textContent")], [])
+        self.assertIn("wlb logs 9000", text)
+
+    def check_empty_run(self, run):
+        """One that waits for its nodes: nothing is known of it yet."""
+        self.report(run)
+        page = self.open("empty", 390)
+        self.assertEqual(page.evaluate("[...document.querySelectorAll('h2')].length"), len(SECTIONS))
+        self.assertIn("has recorded no loss", page.evaluate("document.getElementById('losses').textContent"))
+
+    def check_both(self, run, other):
+        self.report(run, other)
+        page = self.open("both", 1280, "dark")
+        self.assertEqual(page.evaluate("[...document.querySelectorAll('#loss .line, #loss-tokens .line')].length"), 4)
+        first = page.evaluate("[...document.querySelectorAll('#settings tbody tr')].map((row) => row.className)")
+        self.assertEqual(first, sorted(first, reverse=True))
+        self.assertIn("differs", first)
+
+    def refused(self, *words, code=1, **options):
+        """What the command says; the file that was there stays as it was."""
+        self.page_file.write_text("before", encoding="utf-8")
+        done = self.report(*words, check=False, **options)
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertEqual(self.page_file.read_text(encoding="utf-8"), "before")
+        return done.stderr
+
+    def check_refusals(self, run):
+        self.assertIn("no run 12345", self.refused("12345"))
+        self.assertIn("named twice", self.refused(run, run, code=2))
+        self.assertIn("8 at most", self.refused(*(str(n) for n in range(9)), code=2))
+        done = self.cluster.run("wlb", "report", run, "-o", "/nowhere/page.html", check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, "file /nowhere/page.html: cannot be written: No such file")
+        program = shutil.copy(harness.BUILD / "bin/wlb", self.cluster.work)
+        theirs = pathlib.Path(self.cluster.home / "theirs")
+        theirs.mkdir()
+        os.chown(theirs, NOBODY, NOBODY)
+        done = self.cluster.run("setpriv", f"--reuid={NOBODY}", "--clear-groups", program, "report", run, "-o", theirs / "page.html", check=False)
+        self.assertEqual((done.returncode, list(theirs.iterdir())), (1, []), done.stderr)
+        self.assertIn("private_data", done.stderr)
+
+    def test_pages(self):
+        run, long_run, other = self.make_run(), self.make_rows("9000", STEPS), self.make_rows("9001", 300)
+        self.cluster.sql("insert into runs (name, job_id, uid, user_name, state) values ('9002', 9002, 0, 'root', 'starting')")
+        for check, runs in ((self.check_run, [run]), (self.check_long_run, [long_run]), (self.check_both, [run, other]), (self.check_empty_run, ["9002"]),
+                            (self.check_refusals, [run])):
+            with self.subTest(check.__name__):
+                check(*runs)
+
+
+if __name__ == "__main__":
+    if shutil.which(browser.PROGRAM) is None:
+        print(f"skipped: {browser.PROGRAM} is not installed; scripts/setup --development installs it")
+        sys.exit(77)
+    harness.main()
