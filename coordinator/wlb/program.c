@@ -34,6 +34,7 @@ static const struct wlb_command *const commands[] = {
 	&wlb_command_flush,
 	&wlb_command_db,
 	&wlb_command_doctor,
+	PROGRAM("open", "Show the page of a run in your browser while the run goes on"),
 	PROGRAM("pack", "Pack documents into micro-batches of equal work"),
 	PROGRAM("shard", "Split micro-batches over context-parallel ranks"),
 	PROGRAM("plan", "Find the layout for a number of nodes"),
