@@ -25,7 +25,8 @@ struct wlb_span_file {
 	struct wlb_span_file_options options;
 	enum { WAITING, ON, OVER } state;
 	FILE *out;
-	uint64_t next_call; /* of the rank's ring of calls */
+	uint64_t next_call;                    /* of the rank's ring of calls */
+	double call_ended_s[WLB_TRACE_GROUPS]; /* the newest one of each communicator */
 	enum wlb_activity activity;
 	double activity_since_s; /* 0: not known */
 	int64_t step;            /* that has ended last */
@@ -174,26 +175,37 @@ static void skip_calls(struct wlb_span_file *file)
 		;
 }
 
+/* A call that made the rank wait begins when it did. One that the device makes beside it begins when it was queued, or
+ * when the communicator's call before it had ended. */
+static void add_call(struct wlb_span_file *file, const struct wlb_trace_event *call)
+{
+	double *ended_s = &file->call_ended_s[call->group], from_s = call->blocked_s;
+	if (from_s <= 0.0)
+		from_s = call->entered_s > *ended_s ? call->entered_s : *ended_s;
+	add(file, &(struct span){.name = wlb_comm_kind_name(call->kind),
+	                         .track = WLB_TRACK_CALLS + call->group,
+	                         .from_s = from_s,
+	                         .to_s = call->left_s,
+	                         .seq = call->seq,
+	                         .bytes = call->bytes});
+	*ended_s = call->left_s;
+}
+
 void wlb_span_file_add_calls(struct wlb_span_file *file)
 {
 	enum { AT_ONCE = 64 };
-	struct wlb_trace_event events[AT_ONCE];
+	struct wlb_trace_event calls[AT_ONCE];
 	size_t count;
 	if (!wlb_span_file_is_on(file))
 		return;
 	wlb_comm_trace_poll(file->options.calls);
 	do {
 		uint64_t first = file->next_call;
-		count = wlb_rank_trace_read(wlb_comm_trace_memory(file->options.calls), &file->next_call, events,
+		count = wlb_rank_trace_read(wlb_comm_trace_memory(file->options.calls), &file->next_call, calls,
 		                            AT_ONCE);
 		file->left_out += (int64_t)(file->next_call - first - count); /* the ring has gone on over them */
 		for (size_t i = 0; i < count; i++)
-			add(file, &(struct span){.name = wlb_comm_kind_name(events[i].kind),
-			                         .track = WLB_TRACK_CALLS + events[i].group,
-			                         .from_s = events[i].blocked_s,
-			                         .to_s = events[i].left_s,
-			                         .seq = events[i].seq,
-			                         .bytes = events[i].bytes});
+			add_call(file, &calls[i]);
 	} while (count == AT_ONCE);
 }
 

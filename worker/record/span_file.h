@@ -6,8 +6,9 @@
  *     {"ph":"X","pid":RANK,"tid":TRACK,"name":...,"ts":US,"dur":US,"args":{"step":...}}
  *
  * Times are microseconds of the node's CLOCK_MONOTONIC. Events "M" before them name rank and tracks. Of a call `args`
- * has the number `seq` on its communicator, which is the same on all members, and its `bytes`; it ends when the call
- * has returned, or, where the device makes it while the host goes on, when the host has seen that it has ended.
+ * has the number `seq` on its communicator, which is the same on all members, and its `bytes`; it is the time
+ * for which the rank waited. A call that the device makes while the host goes on begins when it was queued, or when the
+ * communicator's call before it had ended, and ends when the host has seen that it has.
  *
  * Spans wait in memory of fixed size until their step has ended, and are written then. What has no room is counted, and
  * said when the file ends. A file that cannot be written is said once, and training goes on without it.

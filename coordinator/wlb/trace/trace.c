@@ -62,13 +62,16 @@ static int find_folder(const char *run_name, char folder[PATH_MAX], struct wlb_e
 
 /* ---- clocks ------------------------------------------------------------------------------------------------------ */
 
+/* The calls in which the hosts of all ranks exchange numbers after a step, and wait for each other. */
+static const char MEETING[] = "all_reduce_double";
+
 static int read_meetings(struct wlb_rank_file *file, struct wlb_meetings *meetings, struct wlb_error *error)
 {
 	int rc = 0;
 	meetings->count = 0;
 	while (meetings->count < WLB_MEETINGS_MOST && (rc = wlb_rank_file_next(file, error)) == 1) {
 		const struct wlb_span_line *line = &file->line;
-		if (line->kind != WLB_SPAN_TIME || line->track != file->world_track || line->seq == 0)
+		if (line->kind != WLB_SPAN_TIME || line->track != file->world_track || strcmp(line->name, MEETING) != 0)
 			continue;
 		meetings->list[meetings->count].seq = line->seq;
 		meetings->list[meetings->count++].end_us = line->at_us + line->took_us;
