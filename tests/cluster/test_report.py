@@ -24,7 +24,8 @@ CONTROLS = "\x85\u202e\u2028"  # a C1 control, a mark of direction, a line of it
 SECTIONS = ["What to do next", "Loss", "Throughput", "Where the time went", "Balance of the packed documents", "Pipeline of a step",
             "Lateness of ranks", "Why this layout", "What happened and what was done", "Settings"]
 PLAN = {"layout": {"tp": 1, "cp": 1, "pp": 4, "dp": 2}, "interleave": 2, "micro_batches": 8, "micro_batch_size": 1, "recompute": "none",
-        "step_s": 0.61, "memory_bytes": 7e7, "utilization": 0.4, "machine": MARKUP, "memory_limit_bytes": 1e8, "reason": "the fastest of 12",
+        "step_s": 0.61, "memory_bytes": 7e7, "utilization": 0.4, "machine": MARKUP,
+        "memory_limit_bytes": 1e8, "reason": "the fastest of 12",
         "next": [{"layout": {"tp": 2, "cp": 1, "pp": 4, "dp": 1}, "interleave": 1, "micro_batches": 8, "step_s": 0.7}], "misfits": []}
 
 
@@ -67,22 +68,24 @@ class Report(training.TrainingTest):
 
     def make_rows(self, name, steps):
         """Rows of a run, with one peak and one loss that is no number, and texts of a user who means harm. Returns its name."""
-        run = self.cluster.sql(f"""insert into runs (name, job_id, uid, user_name, job_name, state, reason, model, policy, train_iters, steps,
-                first_step, last_step, first_loss, last_loss, started_at, ended_at)
-            values ('{name}', {name}, 0, 'root', {quoted(MARKUP)}, 'failed', {quoted(MARKUP + CONTROLS)}, {quoted({MARKUP + CONTROLS: MARKUP})},
-                {quoted({"layout": MARKUP})}, {steps}, {steps}, 1, {steps}, 9, 2, now() - interval '1 day', now()) returning id""")[0][0]
+        run = self.cluster.sql(f"""insert into runs (name, job_id, uid, user_name, job_name, state, reason, model, policy, train_iters,
+                steps, first_step, last_step, first_loss, last_loss, started_at, ended_at)
+            values ('{name}', {name}, 0, 'root', {quoted(MARKUP)}, 'failed', {quoted(MARKUP + CONTROLS)},
+                {quoted({MARKUP + CONTROLS: MARKUP})}, {quoted({"layout": MARKUP})}, {steps}, {steps}, 1, {steps}, 9, 2,
+                now() - interval '1 day', now()) returning id""")[0][0]
         attempt = self.cluster.sql(f"""insert into attempts (run_id, number, uuid, state, reason, nodes, tp, cp, pp, dp, world_size,
                 created_at, started_at, ended_at, plan)
-            values ({run}, 1, gen_random_uuid(), 'failed', {quoted(MARKUP)}, array[{quoted(MARKUP)}], 1, 1, 4, 2, 8, now() - interval '1 day',
-                now() - interval '1 day', now(), {quoted(PLAN)}) returning id""")[0][0]
-        self.cluster.sql(f"""insert into steps (run_id, step, attempt_id, loss, tokens, step_time_s, tokens_per_s, predicted_imbalance, imbalance,
-                parts, recorded_at)
-            select {run}, n, {attempt}, case n when {PEAK} then 77 when {NO_LOSS} then null else 2 + 7 * exp(-n / 2e4) end, 4096, 0.5, 8192, 1.01,
-                1.1, case when n % 100 = 0 then '{{"forward_s": 0.1, "backward_s": 0.2, "dp_s": 0.1}}'::jsonb end,
+            values ({run}, 1, gen_random_uuid(), 'failed', {quoted(MARKUP)}, array[{quoted(MARKUP)}], 1, 1, 4, 2, 8,
+                now() - interval '1 day', now() - interval '1 day', now(), {quoted(PLAN)}) returning id""")[0][0]
+        self.cluster.sql(f"""insert into steps (run_id, step, attempt_id, loss, tokens, step_time_s, tokens_per_s, predicted_imbalance,
+                imbalance, parts, recorded_at)
+            select {run}, n, {attempt}, case n when {PEAK} then 77 when {NO_LOSS} then null else 2 + 7 * exp(-n / 2e4) end, 4096, 0.5,
+                8192, 1.01, 1.1, case when n % 100 = 0 then '{{"forward_s": 0.1, "backward_s": 0.2, "dp_s": 0.1}}'::jsonb end,
                 now() - interval '1 day' + n * interval '0.5 s' from generate_series(1, {steps}) n;
             insert into faults (run_id, attempt_id, kind, is_loss, rank, node, step, cause, detail, detected_at)
             values ({run}, {attempt}, 'rank_lost', true, 3, {quoted(MARKUP)}, 70000, true, {quoted(MARKUP + CONTROLS)}, now());
-            insert into events (run_id, attempt_id, kind, detail, recorded_at) values ({run}, {attempt}, {quoted(MARKUP)}, {quoted(MARKUP)}, now())""")
+            insert into events (run_id, attempt_id, kind, detail, recorded_at) values ({run}, {attempt}, {quoted(MARKUP)},
+                {quoted(MARKUP)}, now())""")
         return name
 
     def check_keyboard(self, page):
@@ -104,7 +107,11 @@ class Report(training.TrainingTest):
         """New data are drawn without a reload, and what was open, and where the focus was, stays."""
         page.evaluate("document.getElementById('loss-table').open = true; document.getElementById('loss').focus()")
         page.evaluate("""(() => { const data = JSON.parse(document.getElementById("wlb-data").textContent);
-            data.runs[0].run.state = "failed"; wlbUpdate(data); })()""")
+            data.runs[0].run.state = "failed";
+            data.runs[0].ranks = {ranks_each: 1, nodes: ["n1"], cells: [[0, 0, -500], [1, 0, 2500], [2, null, null]]};
+            wlbUpdate(data); })()""")
+        self.assertEqual(page.evaluate("[...document.querySelectorAll('#ranks rect title')].map((title) => title.textContent)"),
+                         ["rank 0 on n1: 0.5 ms early", "rank 1 on n1: 2.5 ms late", "rank 2: not known"])
         self.assertEqual(page.evaluate("[document.querySelector('h1 .state').textContent, document.getElementById('loss-table').open, "
                                        "document.activeElement.id]"), ["failed", True, "loss"])
 
@@ -114,7 +121,8 @@ class Report(training.TrainingTest):
         page = self.open("run")
         self.assertEqual(page.evaluate("[...document.querySelectorAll('h2')].map((title) => title.textContent)"), SECTIONS)
         self.assertEqual(page.evaluate("document.title"), f"Run {run} \u2013 WLB")
-        marks = page.evaluate("['fault', 'attempt', 'checkpoint'].map((kind) => document.querySelectorAll(`#loss .mark-${kind}`).length)")
+        marks = page.evaluate("['fault', 'attempt', 'checkpoint'].map((kind) => "
+                              "document.querySelectorAll(`#loss .mark-${kind}`).length)")
         self.assertEqual(marks, [1, 1, 3])
         self.assertEqual(page.evaluate("document.querySelectorAll('#loss .line, #speed .line, #imbalance .line').length"), 4)
         self.assertGreater(page.evaluate("document.querySelectorAll('#pipeline rect').length"), 8)
@@ -178,7 +186,8 @@ class Report(training.TrainingTest):
         theirs = pathlib.Path(self.cluster.home / "theirs")
         theirs.mkdir()
         os.chown(theirs, NOBODY, NOBODY)
-        done = self.cluster.run("setpriv", f"--reuid={NOBODY}", "--clear-groups", program, "report", run, "-o", theirs / "page.html", check=False)
+        done = self.cluster.run("setpriv", f"--reuid={NOBODY}", "--clear-groups", program, "report", run,
+                                "-o", theirs / "page.html", check=False)
         self.assertEqual((done.returncode, list(theirs.iterdir())), (1, []), done.stderr)
         self.assertIn("private_data", done.stderr)
 
@@ -257,8 +266,8 @@ class Report(training.TrainingTest):
     def test_pages(self):
         run, long_run, other = self.make_run(), self.make_rows("9000", STEPS), self.make_rows("9001", 300)
         self.cluster.sql("insert into runs (name, job_id, uid, user_name, state) values ('9002', 9002, 0, 'root', 'starting')")
-        for check, runs in ((self.check_run, [run]), (self.check_long_run, [long_run]), (self.check_both, [run, other]), (self.check_empty_run, ["9002"]),
-                            (self.check_refusals, [run])):
+        for check, runs in ((self.check_run, [run]), (self.check_long_run, [long_run]), (self.check_both, [run, other]),
+                            (self.check_empty_run, ["9002"]), (self.check_refusals, [run])):
             with self.subTest(check.__name__):
                 check(*runs)
 

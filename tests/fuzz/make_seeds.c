@@ -173,6 +173,18 @@ static const struct {
 	{"lengths/generator", "skewed,seed=7,tail=0.5,count=20"},
 	{"topology/two", "# leaves\nSwitchName=s1 Nodes=n[1-4]\nSwitchName=s2 Nodes=n[5-8] \\\n LinkSpeed=100\n"
                          "SwitchName=s0 Switches=s[1-2]\n"},
+	{"report/run",
+         "{\"run_id\":\"7\",\"state\":\"failed\",\"first_step\":1,\"last_step\":40,\"tokens\":9,\"job_name\":\"j\","
+         "\"policy\":{\"x\":[1]},"
+         "\"steps\":[{\"step\":1,\"loss\":2,\"tokens\":4,\"time\":1e9,\"parts\":{\"forward_s\":0.1,\"backward_s\":0.2}}"
+         ",{\"step\":7}],"
+         "\"attempts\":[{\"step_s\":1,\"nodes\":[\"n1\"],\"layout\":{\"tp\":1,\"cp\":1,\"pp\":2,\"dp\":1},\"plan\":{"
+         "\"layout\":{\"pp\":2},"
+         "\"interleave\":2,\"micro_batches\":4,\"head_stages\":\"all\",\"step_s\":2}}],\"faults\":[{\"node\":\"n1\","
+         "\"cause\":true}],"
+         "\"verdicts\":[{\"state\":\"over\"}],\"steps_missing\":[{\"attempt\":1}],\"save_interval\":{\"interval_s\":1,"
+         "\"now_s\":9},"
+         "\"columns\":[\"rank\",\"node\",\"late_us\"],\"ranks\":[[0,0,5],[1,0,null]],\"nodes\":[\"n1\"]}"},
 	{"records/plan_switches",
          PLAN_HEAD "{\"layout\":{\"tp\":2,\"cp\":1,\"pp\":1,\"dp\":3},\"idle_ranks\":2,\"idle\":\"n4\",\"placement\":["
                    "{\"switch\":\"s1\",\"nodes\":\"n[1,3]\",\"first_rank\":0,\"ranks\":4},"

@@ -19,6 +19,8 @@ enum {
 	NUMBERS
 };
 
+static const double TOKENS_MAX = 1e18; /* of a sum; more than any run has */
+
 static const char *const names[NUMBERS] = {
 	[LOSS] = "loss",
 	[GRAD_NORM] = "grad_norm",
@@ -130,8 +132,8 @@ static int append_row(json_t *columns, const struct row *row, double token_scale
 	for (int i = 0; i < NUMBERS; i++) {
 		double value = row->numbers[i];
 		json_t *entry = !isfinite(value) ? json_null()
-		                : i == TOKENS    ? json_integer((json_int_t)llround(value * token_scale))
-		                                 : json_real(value);
+		                : i == TOKENS ? json_integer(llround(fmax(0.0, fmin(value * token_scale, TOKENS_MAX))))
+		                              : json_real(value);
 		rc |= json_array_append_new(json_object_get(columns, names[i]), entry);
 	}
 	return rc;

@@ -3,8 +3,8 @@
  *
  * It is a fixed style and a fixed script (report/page/, in the program) around data as JSON. All text of the data
  * becomes text nodes; a policy of the page allows this style and this script alone, by their hashes. Charts are plain
- * SVG that the script draws, and no library is in the page: those that were looked at draw on a canvas, which has no
- * text for a screen reader, no focus for the keyboard, and prints as pixels.
+ * SVG that the script draws, and no library is in the page: dygraphs, which Debian has, draws on a canvas, which has
+ * no text for a screen reader, no focus for the keyboard, and prints as pixels.
  *
  * Whoever serves the page of a run that goes on gives `follow`, a path of the page's own origin that replies to GET
  * with new data as JSON, or with a status other than 200 and {"error": "..."}. The script asks for it every few seconds

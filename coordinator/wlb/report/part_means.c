@@ -1,9 +1,12 @@
 #include "coordinator/wlb/report/part_means.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { STRETCHES = 200, NAMES = 32, NAME_BYTES = 65 };
+
+static const double SECONDS_MAX = 1e7; /* as of records (docs/api.md) */
 
 struct stretch {
 	int64_t first_step, steps;
@@ -58,7 +61,7 @@ void wlb_part_means_add(struct wlb_part_means *means, const json_t *step)
 	json_object_foreach(parts, name, value)
 	{
 		int i = index_of(means, name);
-		if (i >= 0)
+		if (i >= 0 && fabs(json_number_value(value)) <= SECONDS_MAX)
 			stretch->sums_s[i] += json_number_value(value);
 	}
 }

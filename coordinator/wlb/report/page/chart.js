@@ -138,7 +138,8 @@ class Chart {
 
   /* The figure; a chart without a number says so. */
   figure() {
-    const caption = element("figcaption", {}, element("h3", {}, this.title), element("p", {}, this.summary));
+    const caption =
+      element("figcaption", {}, element("h3", {}, this.title), [this.summary].flat().map((words) => element("p", {}, words)));
     if (this.series.length === 0) return element("figure", {}, caption);
     const kinds = [["fault", "fault"], ["attempt", "attempt begins"], ["checkpoint", "checkpoint"]];
     charts.push(this);
@@ -190,7 +191,7 @@ class Chart {
     };
     const clip = `${this.id}-clip`;
     const svg = canvas(
-      width, height, shape("clipPath", {id: clip}, shape("rect", {x: left, y: 0, width: width - left - right, height})),
+      width, height, shape("clipPath", {id: clip}, shape("rect", {x: left - 4, y: 0, width: width - left - right + 8, height})),
       this.axes(from, to, axis),
       shape("g", {"clip-path": `url(#${clip})`}, this.markShapes(), this.series.map((series) => this.lineShape(series))));
     this.overlay = shape("g", {});

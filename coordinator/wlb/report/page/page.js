@@ -79,7 +79,8 @@ function wlbUpdate(data) {
       "main", {id: "content", tabindex: -1}, status,
       element(
         "p", {class: "hint"},
-        "Charts: drag to zoom, double-click for all. With the keyboard: arrow keys, Page Up and Page Down move the cursor, + and \u2212 zoom, 0 shows all."),
+        "Charts: drag to zoom, double-click for all. With the keyboard: arrow keys, Page Up and Page Down move the cursor, ",
+        "+ and \u2212 zoom, 0 shows all."),
       parts),
     element(
       "footer", {},

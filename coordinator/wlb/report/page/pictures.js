@@ -115,7 +115,7 @@ function latenessPicture(words, ranks) {
     const cells = ranks.cells.map(([rank, node, late], i) => {
       const {x, y} = places[i], isKnown = isNumber(late), shade = isKnown ? 0.06 + (0.94 * Math.max(0, late)) / most : 0;
       const name = `rank ${rank}${node === null ? "" : ` on ${ranks.nodes[node]}`}: ${
-        isKnown ? `${format(late / 1000)} ms late` : "not known"}`;
+        isKnown ? `${format(Math.abs(late) / 1000)} ms ${late < 0 ? "early" : "late"}` : "not known"}`;
       const box = shape(
         "rect", {
           x,
