@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import pathlib
+import pty
 import shutil
 import signal
 import subprocess
@@ -238,10 +239,11 @@ class Report(training.TrainingTest):
                          lambda: page.evaluate("document.getElementById('status').textContent.includes('Not followed: ')"), 20)
         self.assertIn(name, page.evaluate("document.getElementById('status').textContent"))
 
-    def start_open(self, name):
-        """wlb open, whose standard input is a pipe; and the address that it prints."""
+    def start_open(self, name, standard_input):
+        """wlb open, and the address that it prints."""
         program = subprocess.Popen([harness.BUILD / "bin/wlb", "open", name], cwd=self.cluster.work, env=self.cluster.env, text=True,
-                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+                                   stdin=standard_input, stdout=subprocess.PIPE)
+        os.close(standard_input)
         self.addCleanup(program.stdout.close)
         self.addCleanup(program.kill)
         address = urllib.parse.urlsplit(program.stdout.readline().strip())
@@ -252,16 +254,21 @@ class Report(training.TrainingTest):
         name = self.make_rows("9003", 300)
         self.cluster.sql(f"update runs set state = 'running', ended_at = null where name = '{name}'")
         self.assertIn("no run 12345", self.cluster.run("wlb", "open", "12345", check=False).stderr)
-        program, address = self.start_open(name)
-        other, its_address = self.start_open(name)
+        (ours, its), (pipe, kept), (another, kept_open) = pty.openpty(), os.pipe(), os.pipe()
+        self.addCleanup(os.close, kept_open)
+        program, address = self.start_open(name, its)
+        other, its_address = self.start_open(name, pipe)
+        hung_up, _ = self.start_open(name, another)
         self.assertNotEqual(address.path, its_address.path)
         self.assertEqual(self.ask(its_address, address.path)[0], 403)
         self.check_rules(address)
         self.check_followed(address, name)
-        other.send_signal(signal.SIGHUP)
-        program.stdin.close()
-        self.assertEqual((other.wait(10), program.wait(10)), (0, 0))
-        other.stdin.close()
+        # By the terminal that is closed, by the end of another input, and by a signal.
+        self.assertEqual([each.poll() for each in (program, other, hung_up)], [None] * 3)
+        os.close(ours)
+        os.close(kept)
+        hung_up.send_signal(signal.SIGHUP)
+        self.assertEqual([each.wait(10) for each in (program, other, hung_up)], [0] * 3)
 
     def test_pages(self):
         run, long_run, other = self.make_run(), self.make_rows("9000", STEPS), self.make_rows("9001", 300)
