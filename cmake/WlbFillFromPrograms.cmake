@@ -20,7 +20,7 @@ endif()
 set(WLB_FILL_SCRIPT ${CMAKE_CURRENT_LIST_FILE})
 
 function(wlb_fill_from_programs target template file)
-  set(programs wlb-command wlb-pack wlb-shard wlb-plan wlb-sim wlb-calibrate wlb-check-links wlb-check-node wlb-ckpt wlb-data wlb-export wlb-worker wlbd wlb-agent wlb-stacks)
+  set(programs wlb-command wlb-pack wlb-shard wlb-plan wlb-sim wlb-calibrate wlb-check-links wlb-check-node wlb-ckpt wlb-data wlb-export wlb-open wlb-worker wlbd wlb-agent wlb-stacks)
   list(TRANSFORM programs REPLACE "(.+)" "$<TARGET_FILE_DIR:\\1>" OUTPUT_VARIABLE folders)
   list(REMOVE_DUPLICATES folders)
   add_custom_command(

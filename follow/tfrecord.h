@@ -1,6 +1,7 @@
 /*
- * Finds the records of a TFRecord file, in which TensorBoard's event files are framed (tensorflow/core/lib/io/
- * record_writer.h; the same in tensorboard/summary/writer/record_writer.py). All numbers are little-endian:
+ * Finds and frames the records of a TFRecord file, in which TensorBoard's event files are framed
+ * (tensorflow/core/lib/io/ record_writer.h; the same in tensorboard/summary/writer/record_writer.py). All numbers are
+ * little-endian:
  *
  *     uint64 length
  *     uint32 masked CRC-32C of length
@@ -31,6 +32,8 @@ enum wlb_tfrecord_result {
 	WLB_TFRECORD_DAMAGED_LENGTH, /* it cannot */
 };
 
+enum { WLB_TFRECORD_HEAD_BYTES = 12 }; /* of the frame, those before the data */
+
 struct wlb_tfrecord {
 	const unsigned char *data;
 	size_t length;
@@ -39,5 +42,8 @@ struct wlb_tfrecord {
 
 /* Looks at the record that begins with these bytes. */
 enum wlb_tfrecord_result wlb_tfrecord_read(const unsigned char *bytes, size_t count, struct wlb_tfrecord *record);
+/* Frames `length` bytes of data that are WLB_TFRECORD_HEAD_BYTES behind `record`, which has room for the frame. Returns
+ * the bytes of the record with its frame. */
+size_t wlb_tfrecord_frame(unsigned char *record, size_t length);
 
 #endif

@@ -20,6 +20,7 @@ extern const struct wlb_command wlb_command_save;
 extern const struct wlb_command wlb_command_tag;
 extern const struct wlb_command wlb_command_note;
 extern const struct wlb_command wlb_command_stacks;
+extern const struct wlb_command wlb_command_trace;
 extern const struct wlb_command wlb_command_flush;
 extern const struct wlb_command wlb_command_db;
 extern const struct wlb_command wlb_command_doctor;

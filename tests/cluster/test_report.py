@@ -2,12 +2,16 @@
 """The page of `wlb report`, opened in headless Chromium: of a real run that lost a rank, of a long one with hostile names, of both.
 
 WLB_TEST_PICTURES=DIR keeps pictures of the pages there, as a person sees them."""
+import http.client
 import json
 import os
 import pathlib
+import pty
 import shutil
 import signal
+import subprocess
 import sys
+import urllib.parse
 
 import browser
 import harness
@@ -190,6 +194,84 @@ class Report(training.TrainingTest):
                                 "-o", theirs / "page.html", check=False)
         self.assertEqual((done.returncode, list(theirs.iterdir())), (1, []), done.stderr)
         self.assertIn("private_data", done.stderr)
+
+    def ask(self, address, path=None, method="GET", **headers):
+        """The status, headers and body that the server of `wlb open` replies."""
+        connection = http.client.HTTPConnection(address.hostname, address.port, timeout=20)
+        connection.request(method, path or address.path, headers={"Host": address.netloc, **headers})
+        reply = connection.getresponse()
+        body = reply.read().decode()
+        connection.close()
+        return reply.status, dict(reply.getheaders()), body
+
+    def check_rules(self, address):
+        status, headers, _ = self.ask(address)
+        self.assertEqual((status, headers["Cache-Control"], headers["Referrer-Policy"]), (200, "no-store", "no-referrer"))
+        self.assertRegex(headers["Content-Security-Policy"], r"^default-src 'none';.*connect-src 'self'; frame-ancestors 'none'$")
+        self.assertFalse([name for name in headers if name.lower().startswith("access-control")])
+        self.assertGreaterEqual(len(address.path), 2 + 32)
+        for expected, words in ((403, {"path": "/"}), (403, {"path": address.path[:-2] + "/"}), (403, {"path": "/../../etc/passwd"}),
+                                (404, {"path": address.path + "../../etc/passwd"}), (404, {"path": address.path + "%2e%2e/wlb.conf"}),
+                                (403, {"Host": "example.org"}), (403, {"Host": f"example.org:{address.port}"}), (200, {"Host": "localhost:9"}),
+                                (403, {"Origin": "http://example.org"}), (403, {"Sec-Fetch-Site": "cross-site"}), (405, {"method": "POST"})):
+            status, headers, body = self.ask(address, **words)
+            self.assertEqual(status, expected, words)
+            self.assertTrue(expected == 200 or "wlb-data" not in body, words)
+        with open("/proc/net/tcp", encoding="ascii") as sockets:
+            local = [line.split()[1] for line in sockets if line.split()[1].endswith(f":{address.port:04X}")]
+        self.assertEqual({place.split(":")[0] for place in local}, {"0100007F"}, "it listens on loopback alone")
+
+    def check_followed(self, address, name):
+        """The page shows new steps without a reload, and says why it shows no more."""
+        page = self.chromium.open(address.geturl())
+        self.assertEqual(page.messages, [])
+        page.evaluate("window.isSame = true")
+        shown = "[...document.querySelectorAll('#loss-table tbody tr')].length"
+        before, renewed = page.evaluate(shown), "document.querySelector('header').innerText.includes('301')"
+        self.assertFalse(page.evaluate(renewed))
+        self.cluster.sql(f"""insert into steps (run_id, step, attempt_id, loss, tokens, step_time_s, tokens_per_s, recorded_at)
+                select run_id, 301, attempt_id, 1.5, 4096, 0.5, 8192, now() from steps where run_id = (select id from runs where name = '{name}')
+                limit 1;
+            update runs set steps = 301, last_step = 301, last_loss = 1.5, job_name = {quoted(MARKUP)} where name = '{name}'""")
+        harness.wait_for("the page has the new step", lambda: page.evaluate(renewed), 20)
+        self.assertTrue(page.evaluate("window.isSame && window.hit === undefined && document.querySelectorAll('img').length === 0"))
+        self.assertGreaterEqual(page.evaluate(shown), before)
+        self.assertTrue(all(url.startswith(f"http://{address.netloc}{address.path}") for url in page.requests if not url.startswith("data:")))
+        self.cluster.sql(f"delete from runs where name = '{name}'")
+        harness.wait_for("the page says that the run is not there any more",
+                         lambda: page.evaluate("document.getElementById('status').textContent.includes('Not followed: ')"), 20)
+        self.assertIn(name, page.evaluate("document.getElementById('status').textContent"))
+
+    def start_open(self, name, standard_input):
+        """wlb open, and the address that it prints."""
+        program = subprocess.Popen([harness.BUILD / "bin/wlb", "open", name], cwd=self.cluster.work, env=self.cluster.env, text=True,
+                                   stdin=standard_input, stdout=subprocess.PIPE)
+        os.close(standard_input)
+        self.addCleanup(program.stdout.close)
+        self.addCleanup(program.kill)
+        address = urllib.parse.urlsplit(program.stdout.readline().strip())
+        self.assertRegex(program.stdout.readline(), rf"^From another machine, first: ssh -N -L {address.port}:127.0.0.1:{address.port} \S+$")
+        return program, address
+
+    def test_open(self):
+        name = self.make_rows("9003", 300)
+        self.cluster.sql(f"update runs set state = 'running', ended_at = null where name = '{name}'")
+        self.assertIn("no run 12345", self.cluster.run("wlb", "open", "12345", check=False).stderr)
+        (ours, its), (pipe, kept), (another, kept_open) = pty.openpty(), os.pipe(), os.pipe()
+        self.addCleanup(os.close, kept_open)
+        program, address = self.start_open(name, its)
+        other, its_address = self.start_open(name, pipe)
+        hung_up, _ = self.start_open(name, another)
+        self.assertNotEqual(address.path, its_address.path)
+        self.assertEqual(self.ask(its_address, address.path)[0], 403)
+        self.check_rules(address)
+        self.check_followed(address, name)
+        # By the terminal that is closed, by the end of another input, and by a signal.
+        self.assertEqual([each.poll() for each in (program, other, hung_up)], [None] * 3)
+        os.close(ours)
+        os.close(kept)
+        hung_up.send_signal(signal.SIGHUP)
+        self.assertEqual([each.wait(10) for each in (program, other, hung_up)], [0] * 3)
 
     def test_pages(self):
         run, long_run, other = self.make_run(), self.make_rows("9000", STEPS), self.make_rows("9001", 300)

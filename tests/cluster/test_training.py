@@ -81,11 +81,22 @@ class Run(training.TrainingTest):
 
     def test_what_people_read(self):
         words = " ".join(training.arguments(iterations=5))
-        job = self.cluster.sbatch(f"wlb run -- wlb-worker {words}", "--wlb-layout=auto", "-J", "readable")
+        job = self.cluster.sbatch(f"wlb run -- wlb-worker {words} --trace-dir traces --trace-steps 2:3", "--wlb-layout=auto", "-J", "readable")
         self.assertEqual(self.cluster.wait_job(job), "COMPLETED", self.cluster.output(job))
         self.assertIn("readable", self.cluster.run("wlb", "runs").stdout)
         self.assertIn("complete", self.cluster.run("wlb", "show", job).stdout)
         self.assertEqual(self.cluster.run("wlb", "show", "999999", check=False).returncode, 1)
+        self.check_trace(job)
+
+    def check_trace(self, job):
+        self.cluster.run("wlb", "trace", job, "--steps", "3", "-o", "trace.json")
+        events = json.loads((self.cluster.work / "trace.json").read_text(encoding="utf-8"))["traceEvents"]
+        spans = [event for event in events if event["ph"] == "X"]
+        ranks = {place["rank"] for place in self.cluster.show(job)["rank_map"]}
+        self.assertEqual({span["pid"] for span in spans if span["name"] == "step"}, ranks)
+        self.assertEqual({span["args"]["step"] for span in spans}, {3})
+        refused = self.cluster.run("wlb", "trace", "999999", "-o", "trace.json", check=False)
+        self.assertEqual(refused.returncode, 1, refused)
 
 
 if __name__ == "__main__":

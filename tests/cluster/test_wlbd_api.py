@@ -13,12 +13,16 @@ import subprocess
 import threading
 import time
 import unittest
+import urllib.request
 import uuid
 
 import harness
 from harness import clock_s, wait_for
 
 NOBODY = 65534
+READ_METRICS = """import json, sys
+from prometheus_client.{} import text_string_to_metric_families as read
+print(json.dumps([[family.name, family.type, len(family.samples)] for family in read(sys.stdin.read())]))"""
 
 
 class Api:
@@ -116,6 +120,24 @@ class Credentials(ApiTest):
         status, text = self.api.send("GET", "/metrics")
         self.assertEqual(status, 200)
         self.assertIn("wlbd_database_up 1\n", text)
+        self.check_metrics()
+
+    def check_metrics(self):
+        """Both formats, read by the client library of Prometheus, which Debian's Python has; and each metric is in the administrator's guide."""
+        guide = (harness.ROOT / "docs/administration.md").read_text(encoding="utf-8")
+        for kind, reader in (("text/plain", "parser"), ("application/openmetrics-text; version=1.0.0", "openmetrics.parser")):
+            self.new_run()
+            request = urllib.request.Request(f"http://{self.api.address}/metrics", headers={"Accept": kind})
+            with urllib.request.urlopen(request, timeout=15) as reply:
+                self.assertEqual(reply.headers["Content-Type"].split(";")[0], kind.split(";")[0])
+                text = reply.read().decode()
+            done = subprocess.run(["/usr/bin/python3", "-c", READ_METRICS.format(reader)], input=text, capture_output=True, text=True,
+                                  timeout=20, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            families = json.loads(done.stdout)
+            self.assertEqual([name for name, _, count in families if f"`{name}" not in guide and count > 0], [])
+            self.assertIn(["wlbd_records_stored", "counter", 1], families)
+            self.assertIn(["wlbd_database_up", "gauge", 1], families)
 
     def test_bad_credentials(self):
         good = self.api.credential("GET", "/v1/runs", b"")

@@ -129,6 +129,11 @@ static const struct {
          "\"pid\":71,\"state\":\"T\",\"note\":\"\",\"left_out\":1,\"threads\":[{\"pid\":71,\"tid\":72,\"name\":\"a\","
          "\"state\":\"S\",\"waits_in\":\"f\",\"frames\":[\"g+0x1 "
          "(h)\"]}],\"calls\":[[\"send\",\"pp\",4,512,0.5,null]]}]}"},
+	{"spans/rank",
+         "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"r\",\"node\":\"n\",\"ranks\":2}}"},
+	{"spans/track", "{\"ph\":\"M\",\"pid\":1,\"tid\":4,\"name\":\"thread_name\",\"args\":{\"name\":\"world\"}}"},
+	{"spans/call", "{\"ph\":\"X\",\"pid\":1,\"tid\":4,\"name\":\"send\",\"ts\":1.5,\"dur\":2,\"args\":{\"step\":3,"
+                       "\"seq\":9,\"bytes\":64}}"},
 	{"metrics_line/two", "{\"step\": 1, \"time\": 1790000000.5, \"loss\": NaN, \"\\u001b[1mx\": -Infinity}\n"
                              "{\"step\": 1, \"checkpoint\": \"/c\"}\n"},
 	{"value_merge/three", "abcdefghijklmnopqr"},
@@ -354,12 +359,13 @@ static void seed_checkpoint(void)
 int main(int argc, char **argv)
 {
 	static const char *const targets[] = {
-		"index",       "safetensors",  "manifest",   "model_config", "jsonl",    "policy",      "http",
-		"records",     "spool",        "settings",   "json_string",  "lengths",  "machine",     "topology",
-		"first_exit",  "calibration",  "verdict",    "activities",   "on_fault", "steps",       "stacks",
-		"calls",       "links",        "node_check", "kernel_log",   "text",     "error_line",  "launcher",
-		"processes",   "python_stack", "logs",       "metrics_line", "pattern",  "stdout_line", "event_message",
-		"value_merge", "shard_index",  "published",  "tokenizer"};
+		"index",       "safetensors", "manifest",     "model_config", "jsonl",       "policy",
+		"http",        "records",     "spool",        "settings",     "json_string", "lengths",
+		"machine",     "topology",    "first_exit",   "calibration",  "verdict",     "activities",
+		"on_fault",    "steps",       "stacks",       "calls",        "links",       "node_check",
+		"kernel_log",  "text",        "error_line",   "launcher",     "processes",   "python_stack",
+		"logs",        "spans",       "metrics_line", "pattern",      "stdout_line", "event_message",
+		"value_merge", "shard_index", "published",    "tokenizer"};
 	if (argc != 2)
 		return 2;
 	check(wlb_dir_make(argv[1], 0755, &error));

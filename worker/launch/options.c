@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/number.h"
+#include "common/step_range.h"
 
 #define FIELD(name) offsetof(struct wlb_train_options, name)
 
@@ -106,7 +107,8 @@ static const struct wlb_option rows[] = {
 		TEXT, "load", FIELD(load), "DIR",
 		"continue from the newest complete checkpoint there, on any number of ranks; where there is none "
 		"the run starts from the beginning; the model "
-		"must be that of the checkpoint; so must dataset, sequence length, global batch, its ramp, packing and seed, but "
+		"must be that of the checkpoint; so must dataset, sequence length, global batch, its ramp, packing and "
+		"seed, but "
 		"for --new-phase, and learning rate, its schedule and AdamW's values, but for the two options below")},
 	{WLB_OPTION(
 		FLAG, "finetune", FIELD(finetune), NULL,
@@ -225,6 +227,14 @@ static const struct wlb_option rows[] = {
 	{WLB_OPTION(INT64, "log-interval", FIELD(log_interval), "N", "steps between lines on standard output"),
          .min = 1, .max = WLB_OPTION_UNBOUNDED, .initial = "10", .heading = "Output"},
 	{WLB_OPTION(TEXT, "metrics-file", FIELD(metrics_file), "FILE", "one JSON object a step is appended")},
+	{WLB_OPTION(TEXT, "tensorboard-dir", FIELD(tensorboard_dir), "DIR",
+                    "a folder for TensorBoard: rank 0 writes the scalars of steps and evaluations there; training does "
+                    "not wait for it")},
+	{WLB_OPTION(
+		TEXT, "trace-dir", FIELD(trace_dir), "DIR",
+		"a folder that all nodes see: each rank writes there what it does in --trace-steps, for 'wlb trace'")},
+	{WLB_OPTION(TEXT, "trace-steps", FIELD(trace_steps), "A[:B]",
+                    "the step, or the first and the last of up to 1,000")},
 };
 
 const struct wlb_option_table wlb_train_option_table = {
@@ -317,11 +327,25 @@ static int take_ramp(struct wlb_train_options *o, struct wlb_error *error)
 	return rc < 0 ? wlb_fail_in(error, "--rampup-batch-size") : 0;
 }
 
+/* Sets the steps that are traced. */
+static int parse_trace(struct wlb_train_options *o, struct wlb_error *error)
+{
+	enum { STEPS_MOST = 1000 };
+	if (o->trace_dir == NULL && o->trace_steps == NULL)
+		return 0;
+	if (o->trace_dir == NULL || o->trace_steps == NULL)
+		return wlb_fail(error, "%s: give both --trace-dir DIR and --trace-steps A:B, or none of them",
+		                o->trace_dir != NULL ? "--trace-dir" : "--trace-steps");
+	if (wlb_step_range_parse(o->trace_steps, STEPS_MOST, &o->traced, error) < 0)
+		return wlb_fail_in(error, "--trace-steps");
+	return 0;
+}
+
 /* Rules between options, once all are known. */
 static int check_together(struct wlb_train_options *o, struct wlb_error *error)
 {
 	if (choose_dtypes(o, error) < 0 || parse_phase(o, error) < 0 || check_beginning(o, error) < 0 ||
-	    take_ramp(o, error) < 0)
+	    take_ramp(o, error) < 0 || parse_trace(o, error) < 0)
 		return -1;
 	if (o->hyper.min_lr > o->hyper.lr)
 		return wlb_fail(error, "--min-lr %g: it must not exceed --lr %g", o->hyper.min_lr, o->hyper.lr);

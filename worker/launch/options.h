@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "common/options.h"
+#include "common/step_range.h"
 #include "kernels/ops.h"
 #include "libwlb/wlb.h"
 #include "worker/checkpoint/hyperparameters.h"
@@ -42,6 +43,9 @@ struct wlb_train_options {
 	const char *init_from; /* the folder of a published model: the initial weights where there is no checkpoint */
 	const char *new_phase; /* names of options, separated by commas */
 	const char *metrics_file;
+	const char *tensorboard_dir;
+	const char *trace_dir, *trace_steps;
+	struct wlb_step_range traced; /* trace_steps */
 	const char *layout;
 	const char *machine;
 	int64_t seq_length;

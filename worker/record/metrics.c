@@ -17,7 +17,7 @@ struct wlb_metrics {
 	char *path;
 };
 
-static double tokens_per_s(const struct wlb_step_facts *facts)
+double wlb_step_tokens_per_s(const struct wlb_step_facts *facts)
 {
 	return facts->step_time_s > 0.0 ? (double)facts->tokens / facts->step_time_s : 0.0;
 }
@@ -50,7 +50,7 @@ char *wlb_step_json(const struct wlb_step_facts *facts, int with_ranks, struct w
 		"{s:I, s:o, s:o, s:f, s:I, s:i, s:f, s:f, s:I, s:o, s:f, s:f}", "step", (json_int_t)facts->step, "loss",
 		number_json(facts->loss), "grad_norm", number_json(facts->grad_norm), "lr", facts->lr, "tokens",
 		(json_int_t)facts->tokens, "documents", facts->documents, "step_time_s", facts->step_time_s,
-		"tokens_per_s", tokens_per_s(facts), "held_tokens", (json_int_t)facts->held_tokens, "parts",
+		"tokens_per_s", wlb_step_tokens_per_s(facts), "held_tokens", (json_int_t)facts->held_tokens, "parts",
 		parts_json(facts), "predicted_imbalance", facts->predicted_imbalance, "imbalance", facts->imbalance);
 	if (object != NULL && facts->memory_bytes > 0)
 		json_object_set_new(object, "memory_bytes", json_integer(facts->memory_bytes));
@@ -128,7 +128,7 @@ void wlb_metrics_print(const struct wlb_step_facts *f, int64_t train_iters)
 {
 	printf("step %lld/%lld | loss %.4f | grad norm %.3f | lr %.2e | %lld tokens | %.2f s | %.0f tokens/s%s\n",
 	       (long long)f->step, (long long)train_iters, f->loss, f->grad_norm, f->lr, (long long)f->tokens,
-	       f->step_time_s, tokens_per_s(f), f->is_skipped ? " | skipped" : "");
+	       f->step_time_s, wlb_step_tokens_per_s(f), f->is_skipped ? " | skipped" : "");
 	fflush(stdout);
 }
 

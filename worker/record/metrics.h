@@ -29,6 +29,9 @@ struct wlb_step_facts {
 	const double *rank_compute_s;
 };
 
+/* Returns 0 of a step without a time. */
+double wlb_step_tokens_per_s(const struct wlb_step_facts *facts);
+
 /* Returns one JSON object without line end, which the caller frees. with_ranks: with the numbers of every rank, and the
  * batch. Returns NULL with the reason on failure. */
 char *wlb_step_json(const struct wlb_step_facts *facts, int with_ranks, struct wlb_error *error);

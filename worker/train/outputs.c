@@ -1,6 +1,7 @@
 #include "worker/train/outputs.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -61,15 +62,54 @@ static int lock_save_folder(const char *save, const char *node, struct wlb_save_
 	return wlb_save_lock_take(lock, save, &claim, error);
 }
 
-int wlb_outputs_open(const char *save, const char *node, const char *metrics_file, struct wlb_save_lock *lock,
-                     struct wlb_metrics **metrics, struct wlb_error *error)
+int wlb_trace_folder_name(const struct wlb_train_options *options, const char *attempt_id, char folder[PATH_MAX],
+                          struct wlb_error *error)
 {
-	int rc = save != NULL ? make_save_folder(save, error) : 0;
-	if (rc == 0 && save != NULL)
-		rc = lock_save_folder(save, node, lock, error);
-	if (rc != 0 || metrics_file == NULL)
-		return rc;
-	wlb_file_report("opening", metrics_file);
-	*metrics = wlb_metrics_open(metrics_file, error);
-	return *metrics != NULL ? 0 : kind_of_failure(errno);
+	const char *slash = attempt_id[0] != '\0' ? "/" : "";
+	if (snprintf(folder, PATH_MAX, "%s%s%s", options->trace_dir, slash, attempt_id) < PATH_MAX)
+		return 0;
+	errno = ENAMETOOLONG;
+	return wlb_fail(error, "%.200s: the path is too long", options->trace_dir);
+}
+
+/* So that a wrong path is found before the run. */
+static int make_trace_folder(const struct wlb_train_options *options, const char *attempt_id, struct wlb_error *error)
+{
+	char folder[PATH_MAX];
+	int rc = wlb_trace_folder_name(options, attempt_id, folder, error);
+	if (rc == 0) {
+		wlb_file_report("creating", folder);
+		rc = wlb_dir_make(folder, 0777, error);
+	}
+	if (rc == 0)
+		return 0;
+	int kind = kind_of_failure(errno);
+	wlb_fail_in(error, "--trace-dir");
+	return kind;
+}
+
+int wlb_outputs_open(const struct wlb_train_options *options, const char *attempt_id, const char *node,
+                     struct wlb_save_lock *lock, struct wlb_outputs *outputs, struct wlb_error *error)
+{
+	int rc = options->save != NULL ? make_save_folder(options->save, error) : 0;
+	if (rc == 0 && options->save != NULL)
+		rc = lock_save_folder(options->save, node, lock, error);
+	if (rc == 0 && options->metrics_file != NULL) {
+		wlb_file_report("opening", options->metrics_file);
+		outputs->metrics = wlb_metrics_open(options->metrics_file, error);
+		rc = outputs->metrics != NULL ? 0 : kind_of_failure(errno);
+	}
+	if (rc == 0 && options->tensorboard_dir != NULL) {
+		outputs->tensorboard = wlb_tensorboard_open(options->tensorboard_dir, error);
+		rc = outputs->tensorboard != NULL ? 0 : kind_of_failure(errno);
+	}
+	if (rc == 0 && options->trace_dir != NULL)
+		rc = make_trace_folder(options, attempt_id, error);
+	return rc;
+}
+
+void wlb_outputs_close(struct wlb_outputs *outputs)
+{
+	wlb_metrics_close(outputs->metrics);
+	wlb_tensorboard_close(outputs->tensorboard);
 }

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "common/seconds.h"
+#include "worker/train/spans.h"
 #include "worker/train/stop_signals.h"
 #include "worker/train/trainer.h"
 
@@ -206,6 +207,7 @@ int wlb_trainer_read_step(struct wlb_trainer *t, struct wlb_step_facts *facts, s
 	t->first_unread = (t->first_unread + 1) % WLB_UNREAD_STEPS_MAX;
 	t->unread_count--;
 	trace_step(t, step, 0);
+	wlb_spans_end_step(t, step);
 	/* A step that is read late ended before: its time is the device's. */
 	facts->step_time_s = t->queue_depth == 0
 	                             ? wlb_now_s() - step->started_s

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "common/seconds.h"
+#include "worker/train/spans.h"
 #include "worker/train/trainer.h"
 
 static double learning_rate(const struct wlb_hyperparameters *h, int64_t step)
@@ -121,7 +122,7 @@ static int part_queued(void *trainer, struct wlb_error *error)
 	struct wlb_trainer *t = trainer;
 	if (t->queue_depth == 0 && t->device->ops->synchronize(t->device, error) < 0)
 		return -1;
-	wlb_step_timer_stop(&t->timer);
+	wlb_spans_stop_part(t);
 	return 0;
 }
 
@@ -133,7 +134,7 @@ static int run_passes(struct wlb_trainer *t, struct wlb_error *error)
 	wlb_step_timer_start(&t->timer, WLB_TIME_OPTIMIZER);
 	wlb_optimizer_begin(t->optimizer);
 	t->device->ops->zero(t->device, loss_sum, sizeof(*loss_sum));
-	wlb_step_timer_stop(&t->timer);
+	wlb_spans_stop_part(t);
 	return wlb_pipeline_run(t->pipeline, t->loaded, loss_sum, &watch, error);
 }
 
@@ -165,6 +166,7 @@ static int update(struct wlb_trainer *t, struct wlb_unread_step *step, struct wl
 int wlb_trainer_step(struct wlb_trainer *t, struct wlb_error *error)
 {
 	struct wlb_unread_step *step = &t->unread[(t->first_unread + t->unread_count) % WLB_UNREAD_STEPS_MAX];
+	wlb_span_file_begin_step(t->spans, t->step + 1);
 	step->started_s = wlb_now_s();
 	tell_step(t, t->step + 1, 0.0);
 	t->device->ops->event_record(t->device, step->began, NULL);

@@ -220,6 +220,17 @@ void wlb_step_events_read(struct wlb_step_events *e, struct wlb_event *began, st
 	times->compute_s = times->s[WLB_TIME_FORWARD] + times->s[WLB_TIME_BACKWARD];
 }
 
+int wlb_step_events_interval(const struct wlb_step_events *e, int i, struct wlb_event *began, enum wlb_step_part *part,
+                             double *from_s, double *to_s)
+{
+	if (i >= e->count)
+		return 0;
+	*part = e->intervals[i].part;
+	*from_s = e->device->ops->event_elapsed_s(e->device, began, e->intervals[i].from);
+	*to_s = e->device->ops->event_elapsed_s(e->device, began, e->intervals[i].to);
+	return 1;
+}
+
 /* -- the parts of a step by the host's clock, or by the events -- */
 
 /* Seconds spent in each communicator so far, at the place of its part; the other parts are 0. */

@@ -42,6 +42,10 @@ void wlb_step_events_free(struct wlb_step_events *events); /* NULL allowed */
 void wlb_step_events_read(struct wlb_step_events *events, struct wlb_event *began, struct wlb_step_times *times,
                           struct wlb_step_transfers *transfers);
 
+/* Returns 1 and the times of part i of the step, in seconds since `began`; 0: it has no more parts. */
+int wlb_step_events_interval(const struct wlb_step_events *events, int i, struct wlb_event *began,
+                             enum wlb_step_part *part, double *from_s, double *to_s);
+
 /* The clocks of a rank: seconds since an arbitrary moment. */
 struct wlb_step_clocks {
 	double now_s;

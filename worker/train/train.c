@@ -14,6 +14,7 @@
 #include "worker/train/near_resume.h"
 #include "worker/train/near_save.h"
 #include "worker/train/out_of_memory.h"
+#include "worker/train/spans.h"
 #include "worker/train/stop_signals.h"
 #include "worker/train/trainer.h"
 
@@ -107,13 +108,15 @@ static void print_start(const struct wlb_trainer *t)
 static int report_step(struct wlb_trainer *t, const struct wlb_step_facts *facts, struct wlb_error *error)
 {
 	/* The record holds only a summary of the ranks: the numbers of thousands of ranks would fill the database. */
-	char *of_ranks = t->metrics != NULL ? wlb_step_json(facts, 1, error) : NULL;
+	char *of_ranks = t->outputs.metrics != NULL ? wlb_step_json(facts, 1, error) : NULL;
 	char *summary = wlb_step_json(facts, 0, error);
 	int rc = summary != NULL ? 0 : -1;
-	if (rc == 0 && t->metrics != NULL)
-		rc = of_ranks != NULL ? wlb_metrics_write(t->metrics, of_ranks, error) : -1;
+	if (rc == 0 && t->outputs.metrics != NULL)
+		rc = of_ranks != NULL ? wlb_metrics_write(t->outputs.metrics, of_ranks, error) : -1;
 	if (summary != NULL)
 		wlb_record_step(t->recorder, summary);
+	if (t->outputs.tensorboard != NULL)
+		wlb_tensorboard_step(t->outputs.tensorboard, facts);
 	free(of_ranks);
 	free(summary);
 	if (facts->step % t->options->log_interval == 0 || facts->step == t->options->train_iters)
@@ -217,9 +220,13 @@ static int evaluate(struct wlb_trainer *t, struct wlb_error *error)
 	if (t->launch->rank != 0)
 		return 0;
 	char *line = wlb_evaluation_json(&facts, error);
-	int rc = line == NULL ? -1 : t->metrics != NULL && wlb_metrics_write(t->metrics, line, error) < 0 ? -1 : 0;
+	int rc = line == NULL                                                                           ? -1
+	         : t->outputs.metrics != NULL && wlb_metrics_write(t->outputs.metrics, line, error) < 0 ? -1
+	                                                                                                : 0;
 	free(line);
 	wlb_record_evaluation(t->recorder, &facts);
+	if (t->outputs.tensorboard != NULL)
+		wlb_tensorboard_evaluation(t->outputs.tensorboard, &facts);
 	wlb_evaluation_print(&facts);
 	return rc < 0 ? WLB_FAILED_HERE : 0;
 }
@@ -341,6 +348,8 @@ static int open_and_train(struct wlb_trainer *t)
 	int rc = wlb_trainer_open(t, &error);
 	if (rc == 0 && t->options->save != NULL)
 		rc = wlb_agree(t->world, wlb_save_open(t, &error), &error);
+	if (rc == 0 && t->options->trace_dir != NULL)
+		rc = wlb_agree(t->world, wlb_spans_open(t, &error), &error);
 	if (rc == 0 && t->options->save_local != NULL)
 		rc = wlb_near_open(t, wlb_save_parts(t), &error);
 	if (rc == 0 && t->near != NULL)
@@ -353,6 +362,8 @@ static int open_and_train(struct wlb_trainer *t)
 		return fail(t, &error, rc == WLB_FAILED_EVERYWHERE);
 	if (t->launch->rank == 0)
 		print_start(t);
+	if (t->outputs.tensorboard != NULL)
+		wlb_tensorboard_start(t->outputs.tensorboard, t->step);
 	t->exit_code = WLB_EXIT_FAILED;
 	t->saved_s = wlb_now_s();
 	rc = train_and_save(t, &error);

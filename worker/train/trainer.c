@@ -11,7 +11,6 @@
 #include "worker/model/published.h"
 #include "worker/train/device.h"
 #include "worker/train/open_dataset.h"
-#include "worker/train/outputs.h"
 #include "worker/train/rank_gpus.h"
 #include "worker/train/transport.h"
 
@@ -20,7 +19,9 @@
 
 void wlb_trainer_set_activity(const struct wlb_trainer *t, enum wlb_activity activity)
 {
-	wlb_rank_trace_set_activity(wlb_comm_trace_memory(wlb_comm_get_trace(t->world)), activity, wlb_now_s());
+	double now_s = wlb_now_s();
+	wlb_rank_trace_set_activity(wlb_comm_trace_memory(wlb_comm_get_trace(t->world)), activity, now_s);
+	wlb_span_file_set_activity(t->spans, activity, now_s);
 }
 
 static int most_on_node(const struct wlb_launch *launch)
@@ -253,8 +254,8 @@ static int open_evaluation(struct wlb_trainer *t, struct wlb_error *error)
 static int open_outputs(void *trainer, struct wlb_error *error)
 {
 	struct wlb_trainer *t = trainer;
-	t->file_failure = wlb_outputs_open(t->options->save, wlb_launch_node(t->launch, 0), t->options->metrics_file,
-	                                   &t->save_lock, &t->metrics, error);
+	t->file_failure = wlb_outputs_open(t->options, t->plan->attempt_id, wlb_launch_node(t->launch, 0),
+	                                   &t->save_lock, &t->outputs, error);
 	return t->file_failure;
 }
 
@@ -427,7 +428,8 @@ void wlb_trainer_close(struct wlb_trainer *t)
 	wlb_loader_free(t->loader);
 	wlb_dataset_close(t->dataset);
 	wlb_save_lock_release(&t->save_lock);
-	wlb_metrics_close(t->metrics);
+	wlb_outputs_close(&t->outputs);
+	wlb_span_file_close(t->spans);
 	if (t->device != NULL)
 		release_sums(t);
 	wlb_groups_close(t->groups);

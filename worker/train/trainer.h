@@ -14,10 +14,12 @@
 #include "worker/record/metrics.h"
 #include "worker/record/rank_area.h"
 #include "worker/record/record.h"
+#include "worker/record/span_file.h"
 #include "worker/record/watchdog.h"
 #include "worker/train/agree.h"
 #include "worker/train/evaluation.h"
 #include "worker/train/file_work.h"
+#include "worker/train/outputs.h"
 #include "worker/train/pipeline.h"
 #include "worker/train/sdc_check.h"
 #include "worker/train/step_times.h"
@@ -80,7 +82,9 @@ struct wlb_trainer {
 	struct wlb_save_lock save_lock;  /* held on rank 0 of a run that saves, unless save_lock.h says why not */
 	struct wlb_save *save;           /* NULL: the run does not save */
 	struct wlb_near *near;           /* NULL: it makes no near checkpoints (near_save.h) */
-	struct wlb_metrics *metrics;     /* on rank 0 with a metrics file, else NULL */
+	struct wlb_outputs outputs;      /* of rank 0 */
+	struct wlb_span_file *spans;     /* NULL: no steps are traced */
+	double spans_ended_s;            /* by the device, of the last step that was traced */
 	struct wlb_step_timer timer;     /* of this rank in the step in progress */
 	double *report;                  /* numbers that the ranks exchange after a step, see step.c */
 	int next_is_loaded;              /* 1: every rank has loaded the next step */

@@ -1,6 +1,5 @@
 /* wlb logs: prints what a run has printed. It opens the file as the user who asks. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/named_file.h"
 #include "common/number.h"
 #include "coordinator/wlb/api.h"
 #include "coordinator/wlb/commands.h"
@@ -71,28 +71,10 @@ static json_t *ask(const struct request *request, struct wlb_error *error)
 
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
 
-/* The run's owner has named the path, and root may read the output: opening a device can act on it, and nothing waits
- * for a pipe. */
-static int open_file(const char *path, struct wlb_error *error)
-{
-	struct stat status;
-	char link[64];
-	int named = open(path, O_PATH | O_CLOEXEC), fd = -1;
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", named);
-	if (named >= 0 && fstat(named, &status) == 0 && !S_ISREG(status.st_mode))
-		wlb_fail(error, "%s: is no file", path);
-	else if (named < 0 || (fd = open(link, O_RDONLY | O_CLOEXEC)) < 0)
-		wlb_fail(error, "%s: %s%s", path, strerror(errno),
-		         errno == ENOENT ? "; run wlb logs on a host that has the file system of the job" : "");
-	if (named >= 0)
-		close(named);
-	return fd;
-}
-
 static int open_output(struct reading *reading, struct wlb_error *error)
 {
 	struct stat status;
-	int fd = open_file(reading->choice.path, error);
+	int fd = wlb_named_file_open(reading->choice.path, error);
 	if (fd < 0)
 		return -1;
 	if (fstat(fd, &status) != 0 || status.st_size < reading->choice.begin) {

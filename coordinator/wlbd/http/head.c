@@ -15,6 +15,7 @@ struct headers {
 	int credentials;
 	const char *length;
 	const char *credential;
+	const char *accept;
 };
 
 static enum MHD_Result read_header(void *context, enum MHD_ValueKind kind, const char *name, const char *value)
@@ -29,6 +30,8 @@ static enum MHD_Result read_header(void *context, enum MHD_ValueKind kind, const
 	} else if (strcasecmp(name, "Authorization") == 0) {
 		headers->credentials++;
 		headers->credential = value;
+	} else if (strcasecmp(name, "Accept") == 0) {
+		headers->accept = value;
 	}
 	return MHD_YES;
 }
@@ -66,6 +69,8 @@ int wlbd_head_read(struct wlbd_exchange *exchange, const char *method, const cha
 	struct headers headers = {0};
 	MHD_get_connection_values(exchange->mhd, MHD_HEADER_KIND, read_header, &headers);
 	*credential = headers.credential;
+	request->takes_openmetrics =
+		headers.accept != NULL && strstr(headers.accept, "application/openmetrics-text") != NULL;
 	request->method = method_name(method);
 	if (request->method == NULL) {
 		request->method = "-";

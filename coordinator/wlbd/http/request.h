@@ -41,6 +41,7 @@ struct wlbd_request {
 	char *uri;                      /* path with query, as the client sent it */
 	char run[WLBD_RUN_NAME_SIZE];   /* the RUN of the path; "" where it has none */
 	struct evkeyvalq query;         /* after the '?' */
+	bool takes_openmetrics;         /* by its header Accept */
 	uid_t uid;                      /* of the client, by its credential */
 	char *credential;               /* of the request; NULL until it is accepted */
 	char claim[WLB_DIGEST_SIZE];    /* the digest that the credential holds */

@@ -73,7 +73,7 @@ class CommandLines(unittest.TestCase):
                 self.assertEqual(words, [*options, "--help"])
                 self.assertEqual(complete(*line, "--"), [*options, "--help"])
                 count += 1
-        self.assertEqual(count, 38)
+        self.assertEqual(count, 40)
 
     def test_the_command_takes_them(self):
         for line, name, _ in commands():

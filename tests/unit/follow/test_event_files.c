@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "follow/crc32c.h"
+#include "follow/event_write.h"
 #include "follow/tfrecord.h"
 
 static char dir[] = "/tmp/wlb-events-XXXXXX";
@@ -155,6 +156,51 @@ static void events_as_tensors_are_read(void **state)
 	assert_true(record.time_s == 1790000002.5);
 	assert_string_equal(read_sample("content"), "5 validation/f=2.5 validation/d=-2.5 validation/i=-7 "
 	                                            "validation/l=1.099512e+12\n7 validation/after=3\n");
+}
+
+static void append_written(struct wlb_event_write *event)
+{
+	size_t bytes;
+	const unsigned char *written = wlb_event_end(event, &bytes);
+	append("x.tfevents.1", written, bytes);
+}
+
+static void written_events_are_read(void **state)
+{
+	struct wlb_event_write event;
+	char tag[WLB_EVENT_TAG_MOST + 2];
+	(void)state;
+	wlb_event_begin(&event, 1790000002.5, 0);
+	wlb_event_set_version(&event);
+	append_written(&event);
+	wlb_event_begin(&event, 1790000002.5, 1);
+	wlb_event_set_start(&event);
+	append_written(&event);
+	wlb_event_begin(&event, 1790000003.5, 1000000);
+	wlb_event_add(&event, "lm loss", 2.5);
+	wlb_event_add(&event, "parts/dp_s", -1e30);
+	append_written(&event);
+	/* As many as have room, of the longest tags. */
+	wlb_event_begin(&event, 1, 1);
+	memset(tag, 'a', sizeof(tag) - 1);
+	tag[sizeof(tag) - 1] = '\0';
+	for (int i = 0; i <= WLB_EVENT_SCALARS_MOST; i++) {
+		tag[0] = (char)('A' + i);
+		wlb_event_add(&event, tag, i);
+	}
+	append_written(&event);
+	wlb_event_begin(&event, 2, 2);
+	wlb_event_add(&event, "after", NAN);
+	append_written(&event);
+	wlb_event_files_search(files, 0);
+	const char *found = poll_events();
+	const char *first = "1000000 loss=2.5 parts/dp_s=-1e+30\n1 Aaaa";
+	int values = 0;
+	assert_memory_equal(found, first, strlen(first));
+	assert_non_null(strstr(found, "=31\n2 after=nan\n"));
+	for (const char *at = found; (at = strchr(at, '=')) != NULL; at++)
+		values++;
+	assert_int_equal(values, 2 + WLB_EVENT_SCALARS_MOST + 1);
 }
 
 static void a_file_is_read_while_it_grows(void **state)
@@ -322,6 +368,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(torchs_events_are_read, setup, teardown),
 		cmocka_unit_test_setup_teardown(events_as_tensors_are_read, setup, teardown),
+		cmocka_unit_test_setup_teardown(written_events_are_read, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_file_is_read_while_it_grows, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_reader_goes_on_at_its_kept_place, setup, teardown),
 		cmocka_unit_test_setup_teardown(files_of_earlier_runs_are_left_alone, setup, teardown),

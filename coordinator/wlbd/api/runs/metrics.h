@@ -10,6 +10,8 @@ struct wlbd;
 /* Whether PostgreSQL is connected, and has stored all that it was sent of late. */
 bool wlbd_database_stores(const struct wlbd *wlbd);
 
-void wlbd_metrics_write(const struct wlbd *wlbd, struct evbuffer *out);
+/* In Prometheus' text format 0.0.4, or in OpenMetrics 1.0: that names a family of counters without "_total", and has an
+ * end. */
+void wlbd_metrics_write(const struct wlbd *wlbd, bool is_openmetrics, struct evbuffer *out);
 
 #endif

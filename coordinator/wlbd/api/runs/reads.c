@@ -73,8 +73,12 @@ void wlbd_get_health(struct wlbd_request *request)
 void wlbd_get_metrics(struct wlbd_request *request)
 {
 	struct evbuffer *out = evbuffer_new();
-	wlbd_metrics_write(request->wlbd, out);
-	wlbd_request_reply_buffer(request, "text/plain; version=0.0.4", out);
+	wlbd_metrics_write(request->wlbd, request->takes_openmetrics, out);
+	wlbd_request_reply_buffer(request,
+	                          request->takes_openmetrics
+	                                  ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
+	                                  : "text/plain; version=0.0.4",
+	                          out);
 }
 
 static void ask(struct wlbd_request *request, const char *sql, const struct wlbd_params *params)
