@@ -1,12 +1,19 @@
 #!/usr/bin/env python3
 """wlb tag, wlb note, wlb compare and wlb query, beside a live wlbd: runs are rows, which no job stands behind."""
+import contextlib
 import csv
+import fcntl
 import io
 import itertools
 import json
 import os
 import pathlib
+import pty
+import re
 import signal
+import struct
+import subprocess
+import termios
 import threading
 
 import harness
@@ -202,6 +209,30 @@ class Compare:
         self.assertLessEqual(max(map(len, text.splitlines())), 72)
         for mark, run in zip("ABCDEFGH", runs):
             self.assertIn(f"{mark} {run}", text)
+
+    def on_terminal(self, columns, *words, **env):
+        """What `wlb` writes to a terminal of so many columns."""
+        reader, terminal = pty.openpty()
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        with subprocess.Popen(["wlb", *words], stdout=terminal, env=self.cluster.env | {"TERM": "xterm"} | env) as process:
+            os.close(terminal)
+            text = b""
+            with contextlib.suppress(OSError):  # EIO: wlb has closed it
+                while data := os.read(reader, 65536):
+                    text += data
+            os.close(reader)
+            self.assertEqual(process.wait(60), 0)
+        return text.decode().replace("\r", "")
+
+    def test_on_terminals(self):
+        runs = [self.trained_run(40, loss=f"{n} + 1000.0 / so_far") for n in range(3)]
+        for columns in (40, 80):
+            plain = self.on_terminal(columns, "compare", *runs, NO_COLOR="1")
+            self.assertNotIn("\x1b", plain)
+            self.assertLessEqual(max(map(len, plain.splitlines())), columns)
+            coloured = self.on_terminal(columns, "compare", *runs)
+            self.assertIn("\x1b[34mA\x1b[0m", coloured)
+            self.assertEqual(re.sub("\x1b\\[[0-9]+m", "", coloured), plain)
 
 
 class Query:
