@@ -30,3 +30,12 @@ const char *wlb_colour_of_state(const char *state)
 			return states[i].colour;
 	return NULL;
 }
+
+void wlb_colour_print_state(const char *state, bool is_shown, FILE *out)
+{
+	const char *colour = is_shown ? wlb_colour_of_state(state) : NULL;
+	if (colour != NULL)
+		fprintf(out, "\033[%sm%s\033[0m", colour, state);
+	else
+		fputs(state, out);
+}
