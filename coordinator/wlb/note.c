@@ -86,7 +86,7 @@ static const struct wlb_option options[] = {
 static const struct wlb_option_table table = {
 	.command = "wlb note",
 	.about = "Writes a note on a run, also one that has ended. Only its owner, SlurmUser and root may. 'wlb show "
-                 "RUN' "
+		 "RUN' "
 		 "has the notes with their authors; a run has 100 at most.",
 	.options = options,
 	.count = sizeof(options) / sizeof(options[0]),

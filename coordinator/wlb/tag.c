@@ -79,7 +79,7 @@ static const struct wlb_option options[] = {
 static const struct wlb_option_table table = {
 	.command = "wlb tag",
 	.about = "Gives a run tags, also one that has ended, and prints all that it has. Only its owner, SlurmUser and "
-                 "root "
+		 "root "
 		 "may. 'wlb runs --tag TAG' lists the runs that have one; a run has 32 at most.",
 	.options = options,
 	.count = sizeof(options) / sizeof(options[0]),

@@ -1,12 +1,19 @@
 #!/usr/bin/env python3
 """wlb tag, wlb note, wlb compare and wlb query, beside a live wlbd: runs are rows, which no job stands behind."""
+import contextlib
 import csv
+import fcntl
 import io
 import itertools
 import json
 import os
 import pathlib
+import pty
+import re
 import signal
+import struct
+import subprocess
+import termios
 import threading
 
 import harness
@@ -106,7 +113,8 @@ class Compare:
                 select id, 1, gen_random_uuid(), 'complete', '{{n1}}', 1, 1, 1, 2, 2, 'float32', 'cpu' from runs where name = '{run}';
             insert into steps (run_id, step, attempt_id, loss, tokens, step_time_s, tokens_per_s, recorded_at)
                 select r.id, s, a.id, {loss}, own, 0.5, own / 0.5, now()
-                from (select s, own, sum(own) over (order by s) as so_far from (select s, {tokens} as own from generate_series(1, {steps}) as s) x) y,
+                from (select s, own, sum(own) over (order by s) as so_far
+                    from (select s, {tokens} as own from generate_series(1, {steps}) as s) x) y,
                     runs r join attempts a on a.run_id = r.id where r.name = '{run}';
             update runs set (steps, first_step, last_step, tokens, step_seconds, last_loss) = (select count(*), min(step), max(step),
                 coalesce(sum(s.tokens), 0), sum(s.step_time_s), min(loss) from steps s where run_id = runs.id) where name = '{run}'""")
@@ -202,6 +210,30 @@ class Compare:
         for mark, run in zip("ABCDEFGH", runs):
             self.assertIn(f"{mark} {run}", text)
 
+    def on_terminal(self, columns, *words, **env):
+        """What `wlb` writes to a terminal of so many columns."""
+        reader, terminal = pty.openpty()
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        with subprocess.Popen(["wlb", *words], stdout=terminal, env=self.cluster.env | {"TERM": "xterm"} | env) as process:
+            os.close(terminal)
+            text = b""
+            with contextlib.suppress(OSError):  # EIO: wlb has closed it
+                while data := os.read(reader, 65536):
+                    text += data
+            os.close(reader)
+            self.assertEqual(process.wait(60), 0)
+        return text.decode().replace("\r", "")
+
+    def test_on_terminals(self):
+        runs = [self.trained_run(40, loss=f"{n} + 1000.0 / so_far") for n in range(3)]
+        for columns in (40, 80):
+            plain = self.on_terminal(columns, "compare", *runs, NO_COLOR="1")
+            self.assertNotIn("\x1b", plain)
+            self.assertLessEqual(max(map(len, plain.splitlines())), columns)
+            coloured = self.on_terminal(columns, "compare", *runs)
+            self.assertIn("\x1b[34mA\x1b[0m", coloured)
+            self.assertEqual(re.sub("\x1b\\[[0-9]+m", "", coloured), plain)
+
 
 class Query:
     endless = "select count(*) from generate_series(1, 100000) a, generate_series(1, 100000) b"
@@ -209,7 +241,8 @@ class Query:
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.cluster.sql("create role reader login; grant usage on schema wlb_code to reader; grant select on all tables in schema wlb_code to reader")
+        cls.cluster.sql("create role reader login; grant usage on schema wlb_code to reader; "
+                        "grant select on all tables in schema wlb_code to reader")
         cls.settings = (cls.cluster.dir / "etc/wlbd.conf").read_text(encoding="utf-8")
         cls.restart_with("reader")
 
@@ -251,8 +284,9 @@ class Query:
 
     def test_values_of_all_types(self):
         """What a reader of JSON refuses comes as text, or as null."""
-        self.assertEqual(self.rows("select 1, 1.5, true, null, '1e400'::json, 10::numeric ^ 30, 'NaN'::float8, array[1, 2], 9007199254740993, "
-                                   "1e308::float8, '[\"\\u0000\"]'::json, avg(x), interval '90 s', '{\"a\":1}'::jsonb from (values (1), (2)) as v (x)"),
+        self.assertEqual(self.rows("select 1, 1.5, true, null, '1e400'::json, 10::numeric ^ 30, 'NaN'::float8, array[1, 2], "
+                                   "9007199254740993, 1e308::float8, '[\"\\u0000\"]'::json, avg(x), interval '90 s', "
+                                   "'{\"a\":1}'::jsonb from (values (1), (2)) as v (x)"),
                          [[1, 1.5, True, None, "1e400", "1" + "0" * 30 + ".0000000000000000", "NaN", [1, 2], 9007199254740993, "1e+308",
                            '["\\u0000"]', 1.5, "00:01:30", {"a": 1}]])
 
@@ -263,8 +297,9 @@ class Query:
                     "copy run_summary to stdout", "copy (select 1) to program 'touch /tmp/x'", "lock runs", "explain analyze select 1",
                     "create temp table t (x int)", "create table t as select 1", "select 1 into t", "vacuum", "checkpoint", "", ";", "-- x",
                     "with x as (delete from runs returning id) select * from x", "select * from run_summary for update",
-                    "select 1) as q(c0)) as r union all (select 'x' from (select (select 1", "select 1 /*", "select $1", "prepare p as select 1",
-                    "declare c cursor for select 1", "select from run_summary", "table runs", "select * from runs", "select * from attempts",
+                    "select 1) as q(c0)) as r union all (select 'x' from (select (select 1", "select 1 /*", "select $1",
+                    "prepare p as select 1", "declare c cursor for select 1", "select from run_summary", "table runs", "select * from runs",
+                    "select * from attempts",
                     f"select {', '.join(['1'] * 101)}", "select 1/0", "show all", "call x()", "discard all", "deallocate all"):
             status, reply = self.query(sql)
             self.assertIn(status, (400, 503) if sql in ("", ";", "-- x") else (400,), f"{sql}: {reply}")
@@ -278,7 +313,8 @@ class Query:
                      "query_to_xml('select pg_sleep(1)', true, true, '')", "nextval('x')", "wlb_run_tag('1', null, 0, '[]', '[]')",
                      "wlb_code.wlb_run_tag('1', null, 0, '[]', '[]')", "pg_backend_pid()", "ts_stat('select 1')"):
             self.refused(f"select {call}", "cannot be in a query")
-        for sql in ("select query from pg_stat_activity", "select * from pg_locks", "select U&\"pg\\005fsleep\"(1)", "select 1 where 'pg_sleep' = 'x'"):
+        for sql in ("select query from pg_stat_activity", "select * from pg_locks", "select U&\"pg\\005fsleep\"(1)",
+                    "select 1 where 'pg_sleep' = 'x'"):
             self.refused(sql, "cannot be in a query")
         self.assertLess(self.rows("select random()")[0][0], 1)
 
@@ -292,6 +328,10 @@ class Query:
         self.assertIn("only the first 10000 rows are here", self.cluster.run("wlb", "query", "select generate_series(1, 10001)").stderr)
         self.refused("x" * 16385, "16384 bytes")
 
+    def wait_for_query(self):
+        harness.wait_for("the query", lambda: self.cluster.sql(
+            "select 1 from pg_stat_activity where usename = 'reader' and state = 'active'"), 5)
+
     def test_time_is_bounded(self):
         """wlbd cancels it, and nothing of it goes on; meanwhile the user asks nothing else, and others do."""
         self.restart_with("reader", "database_timeout_ms = 400\n")
@@ -299,7 +339,7 @@ class Query:
         replies = []
         asking = threading.Thread(target=lambda: replies.append(self.query(self.endless)))
         asking.start()
-        harness.wait_for("the query", lambda: self.cluster.sql("select 1 from pg_stat_activity where usename = 'reader' and state = 'active'"), 5)
+        self.wait_for_query()
         status, reply = self.query("select 1")
         self.assertEqual((status, "under way" in reply["error"]), (503, True), reply)
         self.assertEqual(self.query("select 1", NOBODY - 1)[0], 200)
@@ -319,7 +359,8 @@ class Query:
     def test_a_login_that_can_do_more(self):
         for more, less, word in (("grant insert on runs to reader", "revoke insert on runs from reader", "can use public.runs"),
                                  ("grant select (id) on runs to reader", "revoke select (id) on runs from reader", "can use public.runs"),
-                                 ("grant update on run_summary to public", "revoke update on run_summary from public", "can use wlb_code.run_summary"),
+                                 ("grant update on run_summary to public", "revoke update on run_summary from public",
+                                  "can use wlb_code.run_summary"),
                                  ("alter role reader superuser", "alter role reader nosuperuser", "is a superuser"),
                                  ("grant pg_read_all_data to reader", "revoke pg_read_all_data from reader", "is a member of another role"),
                                  ("alter role reader nologin", "alter role reader login", "cannot connect as query_database")):
@@ -332,15 +373,17 @@ class Query:
         self.assertIn("query_database: ", (self.cluster.dir / "log/wlbd.out").read_text(encoding="utf-8"))
 
     def test_wlbd_ends_while_a_query_runs(self):
+        """It does not wait for the 20 s that the query may take."""
+        self.restart_with("reader", "database_timeout_ms = 4000\n")
+        self.addCleanup(self.restart_with, "reader")
         asking = threading.Thread(target=self.cluster.run, args=("wlb", "query", self.endless), kwargs={"check": False})
         asking.start()
-        harness.wait_for("the query", lambda: self.cluster.sql("select 1 from pg_stat_activity where usename = 'reader' and state = 'active'"), 5)
+        self.wait_for_query()
         pid, = (pid for pid in self.cluster.processes("wlbd") if pathlib.Path(f"/proc/{pid}/comm").read_text(encoding="utf-8") == "wlbd\n")
         os.kill(pid, signal.SIGTERM)
         harness.wait_for("the end of wlbd", lambda: not pathlib.Path(f"/proc/{pid}").exists(), 10)
         asking.join()
         self.assertEqual(self.cluster.sql("select count(*) from pg_stat_activity where usename = 'reader'"), [["0"]])
-        self.cluster.verb("start-wlbd")
 
 
 class Runs(Tags, Compare, Query, RunsTest):

@@ -140,7 +140,7 @@ static const struct wlb_option options[] = {
 static const struct wlb_option_table table = {
 	.command = "wlb compare",
 	.about = "Shows runs beside each other: their losses in one chart and at equal tokens, speed, time lost, and "
-                 "the "
+		 "the "
 		 "settings and layouts that differ.",
 	.options = options,
 	.count = sizeof(options) / sizeof(options[0]),
