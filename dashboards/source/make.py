@@ -123,7 +123,7 @@ def variable(row):
         return dashboard.CustomVariable(row.name).label(row.label).values(row.values).current(VariableOption(text=first, value=first))
     builder = dashboard.QueryVariable(row.name).label(row.label).datasource(POSTGRESQL).query(row.query)
     builder.refresh(VariableRefresh.ON_TIME_RANGE_CHANGED).multi(row.is_multi).include_all(row.has_all)
-    return builder.all_value("''").current(VariableOption(text="All", value="$__all")) if row.has_all else builder
+    return builder.all_value("''").current(VariableOption(text=["All"], value=["$__all"])) if row.has_all else builder
 
 
 def mark(row):

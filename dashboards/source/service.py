@@ -6,6 +6,10 @@ def rate(title, metric, unit, **more):
     return Panel(title, "timeseries", f"rate({metric}[$__rate_interval])", unit, **more)
 
 
+def increase(metric, what):
+    return f'label_replace(sum(increase({metric}[$__rate_interval])), "what", "{what}", "", "")'
+
+
 BOARD = Dashboard(
     "wlb-service", "WLB service", "wlbd and its database, from /metrics.", is_prometheus=True,
     panels=(
@@ -29,9 +33,8 @@ BOARD = Dashboard(
         rate("Steps of ranks that were not reported", "wlbd_rank_steps_lost_total", "cps", legend="lost"),
         Panel("Faults found", "timeseries", "sum by (kind) (increase(wlbd_faults_total[$__rate_interval]))", "short", legend="{{kind}}",
               is_stacked=True),
-        Panel("Attempts started and ended for an eviction", "timeseries", "sum by (__name__) "
-              "(increase({__name__=~\"wlbd_attempts_started_total|"
-              "wlbd_evictions_total\"}[$__rate_interval]))", "short", legend="{{__name__}}"),
+        Panel("Attempts started, and ended for an eviction", "timeseries", f"{increase('wlbd_attempts_started_total', 'started')} or "
+              f"{increase('wlbd_evictions_total', 'ended')}", "short", legend="{{what}}"),
         Panel("Stacks gathered", "timeseries", "sum(increase(wlbd_stack_gatherings_total[$__rate_interval]))", "short",
               legend="gatherings"),
         Panel("Stacks stored", "timeseries", "sum(increase(wlbd_stack_reports_total[$__rate_interval]))", "short", legend="nodes"),

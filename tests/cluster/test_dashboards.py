@@ -233,18 +233,18 @@ class Rows(AlertCases, harness.ClusterTest):
         self.assertEqual([row[8:11:2] for row in self.panel("Runs")], [["3", "2.5"]])
 
     def long_run(self, steps):
-        """A run with many steps, faults and checkpoints; returns its id."""
+        """A run with many steps, faults and checkpoints, whose later half has three times as many tokens; returns its id."""
         run = self.run_row("long", -1800)
         self.cluster.sql(f"""
             insert into attempts (run_id, number, uuid, plan) values ({run}, 1, gen_random_uuid(), '{{"step_s": 1, "utilization": 0.4}}');
             insert into steps (run_id, step, attempt_id, tokens, loss, step_time_s, recorded_at)
-            select {run}, step, id, 1, 2, 1, now() - '1 s'::interval * ({steps} - step) / 100 from attempts, generate_series(1, {steps}) as step
+            select {run}, step, id, case when step > {steps} / 2 then 3 else 1 end, 2, 1, now() - '1 s'::interval * ({steps} - step) / 100 from attempts, generate_series(1, {steps}) as step
             where run_id = {run};
             insert into checkpoints (run_id, attempt_id, step, path, recorded_at)
             select {run}, id, step, '/ck', now() from attempts, generate_series(1, 5000) as step where run_id = {run};
             insert into faults (run_id, attempt_id, kind, rank, node, step, detected_at)
             select {run}, id, 'hang', step, 'n' || step, step, now() from attempts, generate_series(1, 5000) as step where run_id = {run};
-            update runs set steps = {steps}, first_step = 1, last_step = {steps}, tokens = {steps} where id = {run};
+            update runs set steps = {steps}, first_step = 1, last_step = {steps}, tokens = 2 * {steps} where id = {run};
             analyze steps, faults, checkpoints""")
         return run
 
@@ -260,6 +260,10 @@ class Rows(AlertCases, harness.ClusterTest):
             plan = self.cluster.sql("explain " + sql)
             with self.subTest(dashboard=query.board, panel=query.title):
                 self.assertFalse([row for row in plan if " on steps" in row[0] and "Index" not in row[0]], plan)
+
+        rows = self.panel("Loss", board="compare", runs=[run], x=["tokens"])
+        self.assertEqual((len(rows), float(rows[-1][0])), (240, 200000))
+        self.assertAlmostEqual(float(rows[len(rows) // 2][0]), 50000, delta=1500)  # two points are 418 steps apart
 
     def test_names_are_no_statements(self):
         """Names of users, jobs and nodes are any bytes: each is a value of its variable, and finds its own rows alone."""
