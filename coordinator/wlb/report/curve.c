@@ -49,7 +49,8 @@ struct stretch {
 struct wlb_report_curve {
 	int64_t first, steps_each;
 	int count;
-	double begin_s, tokens; /* time of the first step, since 1970; the sum of all steps until now */
+	double begin_s;         /* time of the first step, since 1970 */
+	double tokens, steps_s; /* sums of all steps until now: tokens, and times of those that have both */
 	struct stretch stretches[];
 };
 
@@ -89,7 +90,9 @@ static struct row read_row(struct wlb_report_curve *curve, const json_t *step)
 	double time_s = number_of(step, "time");
 	if (isnan(curve->begin_s))
 		curve->begin_s = time_s;
-	curve->tokens += json_number_value(json_object_get(step, "tokens"));
+	double tokens = json_number_value(json_object_get(step, "tokens"));
+	curve->tokens += tokens;
+	curve->steps_s += tokens > 0.0 && !isnan(row.numbers[STEP_TIME]) ? row.numbers[STEP_TIME] : 0.0;
 	row.numbers[TIME] = time_s - curve->begin_s;
 	row.numbers[TOKENS] = curve->tokens;
 	return row;
@@ -165,6 +168,10 @@ json_t *wlb_report_curve_json(const struct wlb_report_curve *curve, double run_t
 		rc = json_object_set_new(columns, names[i], json_array());
 	for (int i = 0; rc == 0 && i < curve->count; i++)
 		rc = append_stretch(columns, &curve->stretches[i], token_scale);
+	double speed = curve->steps_s > 0.0 ? curve->tokens / curve->steps_s : NAN;
+	if (rc == 0)
+		rc = json_object_set_new(columns, "mean_tokens_per_s",
+		                         isfinite(speed) ? json_real(speed) : json_null());
 	if (rc == 0)
 		return columns;
 	json_decref(columns);

@@ -21,7 +21,9 @@ void wlb_report_curve_add(struct wlb_report_curve *curve, const json_t *step);
 /* Returns {"step":[...], "attempt":[...], "loss":[...], ...}, arrays of equal length that ascend by step: the numbers
  * of the reply, null where it has none; `time_s` is seconds since the first step that was added, `tokens` those of all
  * steps up to this one. Where only some of the steps were added, `run_tokens` is the sum of all, of which each point
- * has its part; 0 where all were. The caller releases it; NULL if out of memory. */
+ * has its part; 0 where all were. Beside the arrays
+ * `mean_tokens_per_s` is tokens in a second of the steps that were added, or null. The caller releases it; NULL if out
+ * of memory. */
 json_t *wlb_report_curve_json(const struct wlb_report_curve *curve, double run_tokens);
 
 #endif

@@ -46,9 +46,10 @@ static json_t *curve_of(int steps, int points, double run_tokens)
 	struct wlb_report_curve *curve = wlb_report_curve_new(1, steps, points);
 	assert_non_null(curve);
 	for (int step = 1; step <= steps; step++) {
-		json_t *entry = json_pack("{s:i, s:i, s:o, s:f, s:i, s:f}", "step", step, "attempt", 1, "loss",
-		                          step == 5000 ? json_null() : json_real(loss_of(step)), "tokens_per_s",
-		                          step == 9100 ? 10.0 : 100.0, "tokens", 7, "time", 1e9 + step);
+		json_t *entry =
+			json_pack("{s:i, s:i, s:o, s:f, s:i, s:f, s:f}", "step", step, "attempt", 1, "loss",
+		                  step == 5000 ? json_null() : json_real(loss_of(step)), "tokens_per_s",
+		                  step == 9100 ? 10.0 : 100.0, "tokens", 7, "time", 1e9 + step, "step_time_s", 0.25);
 		wlb_report_curve_add(curve, entry);
 		json_decref(entry);
 	}
@@ -77,6 +78,7 @@ static void a_thinned_curve_keeps_what_stands_out(void **state)
 		has_slow |= step == 9100;
 	}
 	assert_true(has_peak && has_none && has_slow);
+	assert_true(json_real_value(json_object_get(columns, "mean_tokens_per_s")) == 28.0);
 	assert_int_equal(whole(columns, "step", 0), 1);
 	assert_int_equal(whole(columns, "step", count - 1), 10000);
 	json_decref(columns);

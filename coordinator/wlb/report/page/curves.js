@@ -20,13 +20,6 @@ function tookSeconds(run, now) {
   return begin === null ? null : (end === null ? now : end) - begin;
 }
 
-/* Tokens in a second of the run's steps, in the mean. */
-function meanSpeed(curve) {
-  const times = curve.step_time_s.filter(isNumber), last = curve.tokens.length - 1;
-  const speeds = curve.tokens_per_s.filter(isNumber).sort((a, b) => a - b);
-  return last < 0 || times.length === 0 ? null : speeds[Math.floor(speeds.length / 2)];
-}
-
 function facts(entry, now) {
   const run = entry.run, last = run.attempts[run.attempts.length - 1] || {};
   const lost = run.time_lost || {};
@@ -36,7 +29,7 @@ function facts(entry, now) {
     ["Attempts", format(run.attempts.length + ((run.left_out || {}).attempts || 0))],
     ["Steps", `${format(run.last_step)} of ${format(run.train_iters)}`],
     ["Loss", `${format(run.first_loss)} to ${format(run.last_loss)}`], ["Tokens", run.tokens > 0 ? format(run.tokens) : NONE],
-    ["Tokens/s, median", format(meanSpeed(entry.curve))], ["Effective training time (ETTR)", percent(lost.ettr)],
+    ["Tokens/s", format(entry.curve.mean_tokens_per_s)], ["Effective training time (ETTR)", percent(lost.ettr)],
     ["Steps repeated", format(run.steps_repeated)]
   ];
   return element(
@@ -137,10 +130,10 @@ function lossSection(entries) {
 }
 
 function speedSummary(entry) {
-  const speeds = entry.curve.tokens_per_s.filter(isNumber).sort((a, b) => a - b);
+  const {curve} = entry, speeds = curve.tokens_per_s.filter(isNumber);
   if (speeds.length === 0) return `Run ${nameOf(entry)} has recorded no throughput.`;
-  const [least, median, most] = [0, Math.floor(speeds.length / 2), speeds.length - 1].map((i) => format(speeds[i]));
-  return `Run ${nameOf(entry)}: ${median} tokens a second in the median of the points, ${least} to ${most}.`;
+  const [least, most] = [Math.min(...speeds), Math.max(...speeds)].map((speed) => format(speed));
+  return `Run ${nameOf(entry)}: ${format(curve.mean_tokens_per_s)} tokens a second in the mean, ${least} to ${most} in a step.`;
 }
 
 function speedSection(entries) {

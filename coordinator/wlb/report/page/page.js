@@ -9,14 +9,14 @@ function header(data, now) {
     const run = entry.run, last = run.attempts[run.attempts.length - 1] || {};
     return [
       nameOf(entry), stateText(run.state), text(run.job_name), text(run.user), layoutText(last.layout), text(last.nodes),
-      format(run.last_step), format(run.last_loss), format(meanSpeed(entry.curve)), percent((run.time_lost || {}).ettr),
+      format(run.last_step), format(run.last_loss), format(entry.curve.mean_tokens_per_s), percent((run.time_lost || {}).ettr),
       duration(tookSeconds(run, now))
     ];
   });
   return element(
     "header", {}, element("h1", {}, title),
     table(
-      "Runs", [".Run", "State", "Job", "User", ".Layout", ".Nodes", "<Last step", "<Loss", "<Tokens/s", "<ETTR", "<Took"],
+      "Runs", [".Run", "State", "Job", "User", ".Layout", "Nodes", "<Last step", "<Loss", "<Tokens/s", "<ETTR", "<Took"],
       rows));
 }
 

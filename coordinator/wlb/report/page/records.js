@@ -29,7 +29,7 @@ function ranksOf(entry) {
                 (found) =>
                   [found.kind.replace(/_/g, " "), found.ranks.join(", "), found.nodes, found.state,
                    isNumber(found.cost_percent) ? percent(found.cost_percent / 100) : NONE, found.evidence]);
-  const found = verdicts.length > 0 ? table("Verdicts", ["What", ".Ranks", ".Nodes", "State", "<Cost", "Evidence"], verdicts) :
+  const found = verdicts.length > 0 ? table("Verdicts", ["What", ".Ranks", "Nodes", "State", "<Cost", "Evidence"], verdicts) :
                                       element("p", {}, "No rank was found to hang or to be slow.");
   if (!ranks) {
     return [
@@ -81,7 +81,7 @@ function planOf(attempt) {
   ];
   const compared = isNumber(took) && isNumber(predicted) && took > 0 ?
     `A step was predicted to take ${duration(predicted)} and took ${duration(took)} (${
-      (100 * (predicted - took) / took).toFixed(0)} %); ` +
+      percent((predicted - took) / took).replace("-", MINUS)}); ` +
       `MFU ${percent(plan.utilization)} predicted, ${percent(plan.utilization * predicted / took)} measured.` :
     "No step was measured.";
   const used = attempt.memory_bytes > 0 ? ` A rank allocated ${bytes(attempt.memory_bytes)} at most; ${
