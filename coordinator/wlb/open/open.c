@@ -135,10 +135,10 @@ static const struct wlb_option options[] = {
 static const struct wlb_option_table table = {
 	.command = "wlb open",
 	.about = "Serves the page of 'wlb report' on this machine's loopback, for your own browser, and renews it "
-                 "every few "
+		 "every few "
 		 "seconds while the run goes on. It prints the address, which has a random token, and how a browser on "
 		 "another machine gets there through ssh. It ends with Ctrl-C, with the terminal, and with the end of "
-                 "its "
+		 "its "
 		 "standard input.",
 	.options = options,
 	.count = sizeof(options) / sizeof(options[0]),

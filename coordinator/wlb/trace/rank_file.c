@@ -7,7 +7,10 @@
 
 #include "common/named_file.h"
 
-enum { LINE_BYTES_MOST = 4096 };
+enum {
+	LINE_BYTES_MOST = 4096,
+	LINES_MOST = 1 << 19, /* twice what a rank writes */
+};
 
 /* Returns 1 and the line without its end, 0 at the end of the file, or of what is whole of it, -1 with the reason. */
 static int read_text(struct wlb_rank_file *file, char text[LINE_BYTES_MOST], size_t *length, struct wlb_error *error)
@@ -15,7 +18,8 @@ static int read_text(struct wlb_rank_file *file, char text[LINE_BYTES_MOST], siz
 	static const char end[] = ",\n";
 	if (fgets(text, LINE_BYTES_MOST, file->in) == NULL)
 		return ferror(file->in) ? wlb_fail(error, "%.500s: %s", file->path, strerror(errno)) : 0;
-	file->number++;
+	if (++file->number > LINES_MOST)
+		return wlb_fail(error, "%.500s: has more than %d lines, which no rank writes", file->path, LINES_MOST);
 	*length = strlen(text);
 	if (file->number == 1 && strcmp(text, "[\n") == 0)
 		return read_text(file, text, length, error);
