@@ -97,17 +97,17 @@ def panels(chosen, begin, end):
 
 
 def views(sessions, run_id):
-    """(what is read, statement) of every view: of the long run, by its name and by its id, and as a whole, except those of steps, of which the
-    newest 2,000 are read, or 2,000 evenly spaced."""
-    found = json.loads(sessions.value("""select json_object_agg(relname, (select json_agg(attname order by attnum) from pg_attribute a
-        where a.attrelid = c.oid and attnum > 0)) from pg_class c where relnamespace = 'wlb_code'::regnamespace and relkind = 'v'"""))
+    """(what is read, statement) of every view, of the long run by its name and by its id: all rows, but 2,000 of its steps."""
+    found = json.loads(sessions.value("""select json_object_agg(relname, (select json_agg(attname) from pg_attribute a where a.attrelid = c.oid))
+        from pg_class c where relnamespace = 'wlb_code'::regnamespace and relkind = 'v'"""))
     for name, columns in sorted(found.items()):
-        newest = f" order by step desc limit {POINTS}" if name.startswith("run_steps") else ""
+        steps = f" and step > {LONG_STEPS - POINTS}" if name == "run_steps" else ""
         if "run" in columns:
-            yield f"{name}, of a run{newest}", f"select * from {name} where run = '{LONG}'{newest}"
-            yield f"{name}, of a run's id{newest}", f"select * from {name} where run_id = {run_id}{newest}"
-        if not newest and name != "run_curves":
-            yield f"{name}, as a whole", f"select count(*) from (select * from {name} offset 0) as whole"
+            yield f"{name}, by name{steps}", f"select * from {name} where run = '{LONG}'{steps}"
+            yield f"{name}, by id{steps}", f"select * from {name} where run_id = {run_id}{steps}"
+        else:
+            yield name, f"select * from {name}"
+    yield f"run_steps, by id, the newest {POINTS:,}", f"select * from run_steps where run_id = {run_id} order by step desc limit {POINTS}"
 
 
 # ---- what is stored --------------------------------------------------------------------------------------------------
@@ -191,6 +191,16 @@ def head(sessions, args, size):
           f"first time is below {GOAL_MS} ms. The rows of a run lie one after the other.")
 
 
+def read(sessions, reader):
+    """Prints the sections of what is read; returns the names of what took longer than the goal."""
+    run_id, other, begin, end = (sessions.value(f"select {column} from runs where name = '{LONG}'")
+                                 for column in ("id", "id + 1", "now() - interval '30 days'", "now()"))
+    chosen = {"run": [run_id], "runs": [run_id, other], "by": ["step"], "x": ["step"]}
+    slow = table(sessions, "Commands, by the statement that wlbd sends", commands(), sessions.cluster.env["PGUSER"])
+    slow += table(sessions, "Dashboards and alert rules over 30 days, as the read-only role", panels(chosen, begin, end), reader)
+    return slow + table(sessions, "Views of one run, and those of nodes, as the read-only role", views(sessions, run_id), reader)
+
+
 def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     parser = argparse.ArgumentParser()
@@ -203,16 +213,10 @@ def main():
         sessions = Sessions(cluster)
         say(f"{args.steps:,} steps go into the database")
         bench_database_fill.fill(sessions.script, args.steps)
-        size = sessions.value("select pg_size_pretty(pg_database_size(current_database()))")
-        head(sessions, args, size)
-        run_id, other, begin, end = (sessions.value(f"select {column} from runs where name = '{LONG}'") for column in
-                                     ("id", "id + 1", "now() - interval '30 days'", "now()"))
+        head(sessions, args, sessions.value("select pg_size_pretty(pg_database_size(current_database()))"))
         subprocess.run([args.build / "bin/wlb", "db", "reader", READER], env=cluster.env, check=True, stdout=subprocess.DEVNULL)
         say("commands, panels and views are read")
-        chosen = {"run": [run_id], "runs": [run_id, other], "by": ["step"], "x": ["step"]}
-        slow = table(sessions, "Commands, by the statement that wlbd sends", commands(), cluster.env["PGUSER"])
-        slow += table(sessions, "Dashboards and alert rules over 30 days, as the read-only role", panels(chosen, begin, end), READER)
-        slow += table(sessions, "Views, as the read-only role", views(sessions, run_id), READER)
+        slow = read(sessions, READER)
         say("records are stored")
         print(f"\n## Records that are stored\n\nMedians of {DELIVERIES} deliveries of one source, the least of three turns.\n\n"
               "| database | 1 step | 60 steps |\n|---|---|---|")

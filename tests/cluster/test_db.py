@@ -260,7 +260,7 @@ class Schema(ClusterTest):
         return process
 
     def test_names_of_views_and_their_columns_stay(self):
-        """What people and dashboards select stays: a later version may add columns and views, and tests/fixtures/views.txt has them then."""
+        """What people and dashboards select stays: a later version may add columns and views, which tests/fixtures/views.txt has then."""
         self.db("migrate")
         found = self.sql("select c.relname || '.' || a.attname from pg_class c join pg_attribute a on a.attrelid = c.oid "
                          "where c.relnamespace = 'wlb_code'::regnamespace and relkind = 'v' order by 1")
@@ -307,7 +307,8 @@ class Schema(ClusterTest):
                          ["wlb_run_time", "wlb_sampled_steps"])
         self.role("stranger")
         for function in ("wlb_sampled_steps(1, 9)", "wlb_run_time(1)"):
-            done = self.cluster.run("psql", "-X", "-d", self.name, "-c", "set session authorization stranger", "-c", f"select {function}", check=False)
+            done = self.cluster.run("psql", "-X", "-d", self.name, "-c", "set session authorization stranger", "-c", f"select {function}",
+                                    check=False)
             self.assertIn("stranger may not read the views", done.stderr)
         self.assertEqual(self.db("migrate", self.folder(views_time="create view run_other as select 1 as one;"))[0], 0)
         self.assertEqual(self.as_reader("select one from run_other")[1], "1\n")
@@ -339,21 +340,25 @@ class Schema(ClusterTest):
             self.assertIn(rule, message)
 
     def fill_run(self, ended, steps, name="12", attempts=1):
-        """A run of 1,000 s, which began that long before its end or before now; each attempt does as many of its steps as the others, and a last
-        one that the next does again. Returns its id."""
+        """A run of 1,000 s, which began that long before its end or before now; each attempt does as many of its steps as the others, and
+        five that the next does again. Returns its id."""
         return int(self.sql(f"""
             with r as (insert into runs (name, job_id, uid, user_name, state, created_at, started_at, ended_at, steps, last_step)
                 select '{name}', 12, 0, 'root', 'running', began, began, {ended}, {steps}, {steps}
                 from (select coalesce({ended}, now()) - interval '1000 s' as began) as x returning *),
             a as (insert into attempts (run_id, number, uuid, state, world_size, created_at, started_at, ended_at, step_seconds)
                 select id, number, gen_random_uuid(), 'complete', 2, created_at + later, created_at + later, ended_at, {steps} / {attempts}
-                from r, generate_series(1, {attempts}) as number, lateral (select interval '100 s' * (number - 1) as later) as x returning *),
+                from r, generate_series(1, {attempts}) as number, lateral (
+                    select interval '100 s' * (number - 1) as later) as x returning *),
             s as (insert into steps (run_id, step, attempt_id, loss, tokens, step_time_s, parts, recorded_at)
-                select run_id, step, id, 2 + step % 2, 100, 1, '{{"forward_s": 1}}', started_at + interval '1 s' * (step - (number - 1) * {steps} / {attempts})
-                from a, generate_series((number - 1) * {steps} / {attempts} + 1, number * {steps} / {attempts}) as step),
+                select run_id, begins + step, id, 2 + (begins + step) % 2, 100, 1, '{{"forward_s": 1}}', started_at + interval '1 s' * step
+                from a, lateral (select (number - 1) * {steps} / {attempts} as begins, number * {steps} / {attempts} as ends) as x,
+                    generate_series(1, ends - begins) as step),
             again as (insert into steps_superseded (run_id, step, attempt_id, step_time_s, recorded_at)
-                select run_id, number * {steps} / {attempts} + k, id, 1, started_at from a, generate_series(1, 5) as k where number < {attempts}),
-            places as (insert into rank_map (attempt_id, rank, node, local_rank) select id, rank, 'n1', rank from a, generate_series(0, 1) as rank)
+                select run_id, number * {steps} / {attempts} + k, id, 1, started_at
+                from a, generate_series(1, 5) as k where number < {attempts}),
+            places as (insert into rank_map (attempt_id, rank, node, local_rank)
+                select id, rank, 'n1', rank from a, generate_series(0, 1) as rank)
             select id from r""")[0])
 
     def prune(self, *words):
@@ -362,10 +367,11 @@ class Schema(ClusterTest):
         return dict(line.rsplit(": ", 1) for line in done.stdout.splitlines())
 
     def test_what_is_old_is_removed(self):
-        """Of a run that is over its details, of an older one all; of one that goes on nothing. Sums, ends of attempts, and the time stay."""
+        """Of a run that is over its details, of an older one all; of one that goes on nothing. Sums, edges of attempts, time stay."""
         self.db("migrate")
         self.fill_run("now() - interval '400 days'", steps=30000, name="old")
-        middle, going = self.fill_run("now() - interval '40 days'", steps=50001, name="middle", attempts=3), self.fill_run("null", 100, "going")
+        middle = self.fill_run("now() - interval '40 days'", steps=50001, name="middle", attempts=3)
+        going = self.fill_run("null", steps=100, name="going")
         kept = ("select sum(span_steps), sum(tokens * span_steps), sum(step_time_s * span_steps), min(step), max(step) from steps "
                 f"where run_id = {middle}; select attempt, first_step, last_step from run_attempts where run_id = {middle}; "
                 f"select * from run_times_all where run_id = {middle}; select count(*) from steps where run_id = {going}")
@@ -380,7 +386,8 @@ class Schema(ClusterTest):
                                    "steps that were done again": "6", "steps, rolled up or of runs removed": str(30000 + 50001 - rows)})
         self.assertEqual(self.sql(kept), before)
         self.assertEqual(self.sql("select name from runs order by id"), ["middle", "going"])
-        self.assertEqual(self.sql(f"select round(avg(loss)::numeric, 1), count(parts) from steps where run_id = {middle} and span_steps > 1"), ["2.5|0"])
+        self.assertEqual(self.sql("select round(avg(loss)::numeric, 1), count(parts) from steps "
+                                  f"where run_id = {middle} and span_steps > 1"), ["2.5|0"])
         self.assertEqual(self.prune(*words), {"runs removed": "0", "runs whose details are removed": "0"})
 
     def test_a_prune_that_is_killed_goes_on_later(self):
@@ -400,7 +407,8 @@ class Schema(ClusterTest):
         self.assertEqual(self.sql(total), before)
         self.assertEqual(self.sql("select done_at from prunings"), [])
         holder.communicate("commit;\n", timeout=10)
-        harness.wait_for("the end of its session", lambda: self.sql("select from pg_stat_activity where application_name = 'wlb'") == [], 10)
+        ours = "select pid from pg_stat_activity where application_name = 'wlb'"
+        harness.wait_for("the end of its session", lambda: self.sql(ours) == [], 10)
         self.assertEqual(self.prune("--detail-older-than", "30")["runs whose details are removed"], "1")
         self.assertEqual(self.sql(total), before)
         self.assertLessEqual(int(self.sql(f"select count(*) from steps where run_id = {run}")[0]), 2003)
@@ -423,11 +431,13 @@ class Schema(ClusterTest):
         alive = "jsonb_build_object('alive_at', extract(epoch from started_at) + 20)"
         judged = json.dumps({"strength": 3, "sentence": "node n1 is lost"})
         before = []
-        for change in ("update runs set ended_at = now() - interval '1 s'", f"update attempts set resumed_step = 3 where run_id = {run} and number = 2",
+        for change in ("update runs set ended_at = now() - interval '1 s'",
+                       f"update attempts set resumed_step = 3 where run_id = {run} and number = 2",
                        f"select wlb_deliver(max(id), '0', '{json.dumps(step)}', '{{}}') from attempts",
                        "insert into suspensions (run_id, began_at, ended_at) select id, started_at, started_at + interval '2 s' from runs",
                        f"update attempts set state = 'failed', ended_at = started_at + interval '30 s' where id = {attempt}",
-                       f"select wlb_fault_found(id, 'node_lost', null, 'n1', null, '', {alive}, now(), '{judged}') from attempts where id = {attempt}",
+                       f"select wlb_fault_found(id, 'node_lost', null, 'n1', null, '', {alive}, now(), '{judged}') "
+                       f"from attempts where id = {attempt}",
                        "update runs set ended_at = ended_at - interval '5 s'"):
             self.sql(change)
             after = self.sql("select * from run_times")
