@@ -79,7 +79,7 @@ set(CPACK_RPM_COMPONENT_INSTALL ON)
 set(CPACK_RPM_FILE_NAME RPM-DEFAULT)
 set(CPACK_RPM_PACKAGE_RELEASE 1)
 set(CPACK_RPM_PACKAGE_LICENSE Apache-2.0)
-set(CPACK_RPM_PACKAGE_RELOCATABLE OFF)
+set(CPACK_PACKAGE_RELOCATABLE OFF)
 foreach(folder ${CMAKE_INSTALL_LIBDIR} ${CMAKE_INSTALL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_LIBEXECDIR} lib/systemd lib/systemd/system
         lib/sysusers.d sbin share/bash-completion share/bash-completion/completions share/man share/man/man1 share/man/man5 share/man/man8)
   list(APPEND CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION ${CMAKE_INSTALL_PREFIX}/${folder}) # packages of the system own them
