@@ -1,16 +1,23 @@
 -- The lease of the wlbd that acts. Another takes it once the number of renewals has stayed the same for longer than the lease, by its
 -- own clock; the number of the term then separates what either of them does. The advisory lock is held by the session of the lease.
 
--- Another wlbd without lease_ms holds the same lock (coordinator/wlbd/database/sole_use.c).
+-- The session that holds the lock; null: none does.
+create function wlb_coordinator_locker() returns integer language sql volatile as $$
+	select l.pid from pg_locks l join pg_database d on d.oid = l.database where l.locktype = 'advisory' and l.granted
+		and l.classid::bigint = 0 and l.objid::bigint = x'574c43'::bigint and d.datname = current_database() limit 1
+$$;
+
+-- Another wlbd without lease_ms holds the same lock (coordinator/wlbd/database/sole_use.c). Any role may take it: one that is
+-- not wlbd's, such as one that only reads, keeps no wlbd from acting.
 create function wlb_coordinator_lock() returns boolean language sql volatile as $$
-	select pg_try_advisory_lock(x'574c43'::bigint)
+	select pg_try_advisory_lock(x'574c43'::bigint) or exists (select from pg_stat_activity a
+		where a.pid = wlb_coordinator_locker() and a.usename <> session_user)
 $$;
 
 -- Ends the session p_pid if it holds the lock, as that of a wlbd that is frozen or cut off does. Raises WL409 where another session does.
 create function wlb_coordinator_unlock(p_pid integer) returns void language plpgsql volatile as $$
 declare
-	holder integer := (select l.pid from pg_locks l join pg_database d on d.oid = l.database where l.locktype = 'advisory' and l.granted
-		and l.classid::bigint = 0 and l.objid::bigint = x'574c43'::bigint and d.datname = current_database() limit 1);
+	holder integer := wlb_coordinator_locker();
 begin
 	if holder = p_pid then
 		perform pg_terminate_backend(holder);

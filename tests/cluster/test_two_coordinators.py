@@ -155,7 +155,8 @@ class TwoCoordinators(training.TrainingTest):
     def submit_slow(self):
         words = " ".join(training.arguments(iterations=ITERATIONS))
         return self.cluster.sbatch(f"wlb run -- slow/wlb-worker {words} --save ck --load ck --metrics-file m-$SLURM_JOB_ID.jsonl "
-                                   f"--log-interval 1 --save-interval {SAVE_INTERVAL}", "--wlb-layout=dp=2", "--ntasks-per-node=1", "--no-kill", nodes=2)
+                                   f"--log-interval 1 --save-interval {SAVE_INTERVAL}", "--wlb-layout=dp=2", "--ntasks-per-node=1",
+                                   "--no-kill", nodes=2)
 
     def test_1_one_acts(self):
         self.assertEqual(self.a.health()["active"], self.b.health()["active"])
@@ -169,6 +170,8 @@ class TwoCoordinators(training.TrainingTest):
         for order in ((self.a, self.b), (self.b, self.a)):
             self.cluster.run("wlb", "runs", env={"WLB_COORDINATOR": ",".join(each.address for each in order)})
         self.assertEqual(self.cluster.sql("select term from coordinator"), self.term)
+        late = self.cluster.run("psql", "-X", "-c", f"select wlb_coordinator_session({int(self.term[0][0]) - 1})", check=False)
+        self.assertIn("another wlbd acts by now", late.stderr)
 
     def test_1_doctor(self):
         def findings():
@@ -234,13 +237,22 @@ class TwoCoordinators(training.TrainingTest):
         wait_for("its answers", lambda: self.cluster.run("wlb", "runs", check=False).returncode == 0, 10)
 
     def test_5_the_lease_is_given_back(self):
-        """A wlbd that is stopped ends its own term, and the other begins one without waiting for the lease."""
+        """A wlbd that is stopped ends its own term, and the other begins one without waiting for the lease, nor for a role that only reads
+        and takes the lock."""
+        self.cluster.sql("create role reader login")
+        locks = subprocess.Popen(["psql", "-X", "-U", "reader", "-c", "select pg_advisory_lock(x'574c43'::bigint), pg_sleep(60)"],
+                                 env=self.cluster.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(locks.wait)
+        self.addCleanup(locks.kill)
+        wait_for("the reader", lambda: self.cluster.sql("select 1 from pg_stat_activity where usename = 'reader' and wait_event = "
+                                                        "'advisory'"), 10)
         acting, other = (self.a, self.b) if self.a.role() == "active" else (self.b, self.a)
         term = int(self.cluster.sql("select term from coordinator")[0][0])
         acting.end(signal.SIGTERM)
         self.assertEqual(acting.process.returncode, 0)
         wait_for("the other", lambda: other.role() == "active", TAKEN_S, 0.05)
         self.assertEqual(int(self.cluster.sql("select term from coordinator")[0][0]), term + 2)
+        self.assertEqual(self.cluster.sql("select usename from pg_stat_activity where pid = wlb_coordinator_locker()"), [["reader"]])
 
 
 if __name__ == "__main__":

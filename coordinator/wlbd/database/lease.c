@@ -33,7 +33,7 @@ struct wlbd_lease {
 	struct event *timer;
 	struct wlbd_lease_hooks hooks;
 	int lease_ms;
-	char own[300];
+	char own[600];
 	enum state state;
 	bool is_asking; /* a statement is under way */
 	int64_t term;   /* of its own; 0: none */
@@ -43,7 +43,7 @@ struct wlbd_lease {
 	bool has_seen;
 	int64_t seen_term, seen_beats, seen_ms;
 	int seen_lease_ms;
-	char address[300];
+	char address[600];
 
 	struct waiter_list waiting; /* since the statement that is under way was sent */
 	struct waiter_list asked;   /* before that */
@@ -110,6 +110,8 @@ static void begin_acting(struct wlbd_lease *lease)
 static void take_renewal(struct wlbd_lease *lease, const char *answer)
 {
 	bool is_ending = strcmp(answer, "ending") == 0;
+	struct waiter_list told;
+	TAILQ_INIT(&told);
 	if (strcmp(answer, "lost") == 0)
 		wlbd_lease_end_now();
 	if (!is_ending && strcmp(answer, "renewed") != 0)
@@ -117,7 +119,8 @@ static void take_renewal(struct wlbd_lease *lease, const char *answer)
 	extend(lease);
 	if (lease->state == TAKING && !is_ending)
 		begin_acting(lease);
-	tell(&lease->asked, true);
+	TAILQ_CONCAT(&told, &lease->asked, link); /* one that comes meanwhile asks anew */
+	tell(&told, true);
 }
 
 static void on_renewed(void *context, const struct wlbd_db_result *result)
@@ -355,11 +358,6 @@ void wlbd_lease_stop(struct wlbd_lease *lease)
 		return;
 	tell(&lease->asked, false);
 	tell(&lease->waiting, false);
-}
-
-bool wlbd_lease_is_acting(const struct wlbd_lease *lease)
-{
-	return lease->state == ACTING;
 }
 
 const char *wlbd_lease_address(const struct wlbd_lease *lease)

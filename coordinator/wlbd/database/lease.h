@@ -52,7 +52,6 @@ void wlbd_lease_wait(struct wlbd_lease *lease, struct wlbd_lease_waiter *waiter)
 /* Nobody waits any more: all are told that wlbd is stopping, at once. NULL is allowed. */
 void wlbd_lease_stop(struct wlbd_lease *lease);
 
-bool wlbd_lease_is_acting(const struct wlbd_lease *lease);
 /* Where the wlbd that acts listens, as far as is known; "": none does. */
 const char *wlbd_lease_address(const struct wlbd_lease *lease);
 /* Why the database does not answer, in words for clients; "": it does. */

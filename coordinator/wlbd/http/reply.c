@@ -121,7 +121,7 @@ void wlbd_request_fail_memory(struct wlbd_request *request)
 
 void wlbd_request_fail_standby(struct wlbd_request *request)
 {
-	char message[400];
+	char message[700];
 	const char *address = wlbd_lease_address(request->wlbd->lease);
 	wlb_text_format(message, sizeof(message), "this wlbd stands by, and %s acts",
 	                *address != '\0' ? address : "none");

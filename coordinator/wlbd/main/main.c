@@ -220,11 +220,16 @@ static void on_lease(void *context, int64_t term)
 	event_base_loopexit(wlbd->base, NULL);
 }
 
-/* Where another wlbd may act, this one stands by until it has the lease. */
+/* Where another wlbd may act, this one stands by until it has the lease. One that listens on all addresses is named by
+ * its host. */
 static int open_lease(struct wlbd *wlbd, const char *address, struct wlb_error *error)
 {
+	char name[600], host[256] = "?";
+	bool is_any = strcmp(wlbd->config.listen_host, "0.0.0.0") == 0 || strcmp(wlbd->config.listen_host, "::") == 0;
+	gethostname(host, sizeof(host) - 1);
+	snprintf(name, sizeof(name), "%s%s", is_any ? host : "", is_any ? strrchr(address, ':') : address);
 	const struct wlbd_lease_hooks hooks = {.begin = on_lease, .wrong_schema = on_wrong_schema, .context = wlbd};
-	wlbd->lease = wlbd_lease_new(wlbd->base, &wlbd->config, address, &hooks, error);
+	wlbd->lease = wlbd_lease_new(wlbd->base, &wlbd->config, name, &hooks, error);
 	return wlbd->lease != NULL ? 0 : -1;
 }
 

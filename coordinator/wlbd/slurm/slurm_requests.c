@@ -257,10 +257,10 @@ static void give(struct order *order)
 {
 	struct wlbd_lease *lease = order->wlbd->lease;
 	order->lease = (struct wlbd_lease_waiter){.done = on_lease, .context = order};
-	if (lease != NULL)
+	if (lease != NULL && !order->wlbd->stopping)
 		wlbd_lease_wait(lease, &order->lease);
 	else
-		on_lease(order, true);
+		on_lease(order, lease == NULL);
 }
 
 static int carry_out_node_down(struct order *order)
