@@ -24,7 +24,7 @@ declare
 	gone bigint;
 begin
 	foreach name in array p_tables loop
-		which := case when name in ('rank_map', 'stacks', 'followed_values') then 't.attempt_id in (select id from attempts where run_id = $1)'
+		which := case when name in ('rank_map', 'rank_samples', 'stacks', 'followed_values') then 't.attempt_id in (select id from attempts where run_id = $1)'
 			else 't.run_id = $1' end
 			|| case when p_details and name = 'followed_values' then ' and exists (select from followed_values o where o.attempt_id = t.attempt_id
 				and o.name = t.name and o.is_of_attempt = t.is_of_attempt and o.step > t.step)'
@@ -114,7 +114,7 @@ begin
 	if r.id is null then
 		return null;
 	end if;
-	done := coalesce(wlb_prune_tables(r.id, array['rank_map', 'stacks', 'followed_values', 'steps_superseded'], true), wlb_prune_steps(r));
+	done := coalesce(wlb_prune_tables(r.id, array['rank_map', 'rank_samples', 'stacks', 'followed_values', 'steps_superseded'], true), wlb_prune_steps(r));
 	if done is null then
 		update prunings set done_at = greatest(now(), r.ended_at) where run_id = r.id;
 		done := 'details 1';
@@ -131,7 +131,7 @@ begin
 	if r.id is null then
 		return null;
 	end if;
-	done := wlb_prune_tables(r.id, array['rank_map', 'stacks', 'followed_values', 'steps_superseded', 'steps'], false);
+	done := wlb_prune_tables(r.id, array['rank_map', 'rank_samples', 'stacks', 'followed_values', 'steps_superseded', 'steps'], false);
 	if done is null then
 		delete from runs where id = r.id;
 		done := 'runs 1';

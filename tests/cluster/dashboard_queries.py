@@ -88,14 +88,14 @@ def alerts():
 def ask(cluster, asked, role="", **variables):
     """Fills in the columns, rows and errors of the queries: all of them in one session, of the role. variables: as of expand()."""
     times = {key: variables.pop(key) for key in ("begin", "end") if key in variables}
-    lines = [f"set role {role};" if role else ""]
+    lines = []
     for query in asked:
         sql = expand(query.sql, variables, **times)
         lines += [f"\\echo '{SEPARATOR}'", f"{sql} \\gdesc", f"\\echo '{SEPARATOR}'", f"{sql};",
                   f"\\if :ERROR\n\\echo '{SEPARATOR}' :LAST_ERROR_MESSAGE\n\\else\n\\echo '{SEPARATOR}'\n\\endif"]
     script = cluster.work / "queries.sql"
     script.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    text = cluster.run("psql", "-X", "-q", "-A", "-t", "-F", "\x1f", "-R", "\x1d", "-f", script).stdout
+    text = cluster.run("psql", "-X", "-q", "-A", "-t", "-F", "\x1f", "-R", "\x1d", "-f", script, env={"PGUSER": role} if role else None).stdout
     parts = text.split(SEPARATOR)[1:]
     assert len(parts) == 3 * len(asked), text
     for at, query in enumerate(asked):

@@ -12,7 +12,6 @@ import dashboard_queries
 import harness
 import training
 
-README = harness.ROOT / "dashboards/README.md"
 # Panels that a complete run with a fault must fill; the others may be empty.
 FILLED = {
     "fleet": {"Running now", "ETTR", "GPU hours held", "Tokens of the runs in this time", "Mean time to recovery", "GPU hours lost, by cause",
@@ -31,14 +30,8 @@ FILLED = {
 
 
 def make_grafana(cluster):
-    """The role, as an administrator makes it by README.md."""
-    text = README.read_text(encoding="utf-8")
-    statements = re.search(r"^sudo -u postgres psql -d wlb <<'SQL'\n(.*?)^SQL$", text, re.MULTILINE | re.DOTALL)[1]
-    cluster.sql(statements)
-
-
-def as_grafana(query):
-    return f"set role grafana; {query}"
+    """The role, as dashboards/README.md says."""
+    cluster.run("wlb", "db", "reader", "grafana")
 
 
 def seconds_from_now(seconds):
@@ -359,15 +352,12 @@ class Grafana(harness.ClusterTest):
             self.assertGreater(len(asked), 4, name)
             self.assertEqual(asked - has, set(), name)
 
-    def test_it_reads_the_tables_of_this_database_and_no_more(self):
+    def test_it_reads_the_views_and_no_more(self):
         make_grafana(self.cluster)
-        self.cluster.sql("create table of_a_later_migration (x integer); create view of_it as select * from of_a_later_migration")
-        for table in ("runs", "run_summary", "of_a_later_migration", "of_it"):
-            self.assertEqual(self.cluster.sql(as_grafana(f"select count(*) from {table}")), [["0"]])
-        for query in ("select rolpassword from pg_authid", "delete from runs", "create table x (y integer)"):
-            done = self.cluster.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-c", as_grafana(query), check=False)
-            self.assertNotEqual(done.returncode, 0, query)
-            self.assertIn("permission denied", done.stderr)
+        for query, refusal in (("select count(*) from run_summary", ""), ("select count(*) from public.runs", "permission denied"),
+                               ("select rolpassword from pg_authid", "permission denied"), ("create table x (y integer)", "read-only")):
+            done = self.cluster.run("psql", "-X", "-q", "-A", "-t", "-c", query, env={"PGUSER": "grafana"}, check=False)
+            self.assertIn(refusal or "0", done.stderr if refusal else done.stdout, query)
 
 
 class Provisioning(unittest.TestCase):
