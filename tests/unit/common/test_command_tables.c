@@ -30,7 +30,7 @@ static const struct wlb_command others[] = {
 	{.options = &wlb_stacks_option_table, .values_bytes = sizeof(struct wlb_stacks_options)},
 };
 
-enum { OTHERS = sizeof(others) / sizeof(others[0]), COMMANDS_MOST = 32 };
+enum { OTHERS = sizeof(others) / sizeof(others[0]), COMMANDS_MOST = 48 };
 
 static const struct wlb_command *commands[COMMANDS_MOST];
 static int command_count;
