@@ -214,10 +214,11 @@ begin
 		from suspensions s where s.run_id = p_run), 0), 0);
 end $$;
 
--- The times before a run's first attempt (attempt_id is null) and those from the end of each to the next: `seconds` of them
--- without those in which the job waited in the queue or was suspended. A wait is over at the latest when the next attempt is
--- asked for.
-create function wlb_run_gaps(p_run bigint) returns table (attempt_id bigint, seconds numeric)
+-- The time before a run's first attempt (attempt_id is null), and of each attempt what wlb_attempt_times has, with the time from its end to
+-- the next: gap_s, without that in which the job waited in the queue or was suspended. A wait is over at the latest when the next attempt
+-- is asked for.
+create function wlb_run_gaps(p_run bigint) returns table (attempt_id bigint, gap_s numeric, any_suspended boolean, is_broken boolean,
+	records boolean, asked timestamptz, reported timestamptz, began timestamptz, ended timestamptz, fault timestamptz, detected timestamptz)
 language sql stable rows 16 as $$
 	with t as (
 		select * from wlb_attempt_times(p_run)
@@ -234,8 +235,9 @@ language sql stable rows 16 as $$
 	)
 	select g.attempt_id, greatest(wlb_seconds_held(p_run, b.any_suspended, g.began, g.ended) - coalesce((
 			select sum(wlb_seconds_held(p_run, b.any_suspended, greatest(g.began, w.began), least(g.ended, w.ended)))
-			from waits w), 0), 0)
-	from gaps g cross join bounds b
+			from waits w), 0), 0),
+		b.any_suspended, t.is_broken, t.records, t.asked, t.reported, t.began, t.ended, t.fault, t.detected
+	from gaps g cross join bounds b left join t on t.attempt_id = g.attempt_id
 $$;
 
 -- Steps and checkpoints cannot have taken longer than from the first step's begin to the last one's end, without the time in
@@ -247,13 +249,10 @@ security definer set search_path = wlb_code, public, pg_temp set jit = off set p
 begin
 	perform wlb_reads_views();
 	return (with spent as (
-		select t.*, g.seconds as gap_s, stepping_s, kept, repeated, saving, round(kept * share, 9) as effective,
-			exists (select from suspensions where run_id = p_run) as any_suspended
+		select g.*, stepping_s, kept, repeated, saving, round(kept * share, 9) as effective
 		from wlb_run_gaps(p_run) as g
-		left join wlb_attempt_times(p_run) as t on t.attempt_id = g.attempt_id
 		left join wlb_attempt_work(p_run) as w on w.attempt_id = g.attempt_id
-		cross join lateral (select wlb_seconds_held(p_run, exists (select from suspensions where run_id = p_run), t.began,
-			t.ended) as stepping_s) as all_of_it
+		cross join lateral (select wlb_seconds_held(p_run, g.any_suspended, g.began, g.ended) as stepping_s) as all_of_it
 		cross join lateral (select greatest(least(w.kept_s, stepping_s), 0) as kept) as k
 		cross join lateral (select greatest(least(w.repeated_s, stepping_s - kept), 0) as repeated) as r
 		cross join lateral (select greatest(least(w.checkpoint_s, stepping_s - kept - repeated), 0) as saving) as s

@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -663,10 +664,11 @@ class Database(ApiTest):
     def test_others_may_read_the_password(self):
         _, values = self.settings("readable.conf")
         database = f"{values['database']} password=SECRET"
-        for mode, database, warns in ((0o644, database, True), (0o640, database, True), (0o600, database, False),
-                                      (0o644, values["database"], False)):
+        for mode, group, database, warns in ((0o644, "root", database, True), (0o640, "daemon", database, True), (0o640, "root", database, False),
+                                             (0o600, "root", database, False), (0o644, "root", values["database"], False)):
             conf, _ = self.settings("readable.conf", database=database)
             conf.chmod(mode)
+            shutil.chown(conf, group=group)
             with subprocess.Popen([harness.BUILD / "bin/wlbd", "--config", conf], env=self.cluster.env, text=True,
                                   stderr=subprocess.PIPE) as wlbd, contextlib.ExitStack() as end:
                 end.callback(wlbd.terminate)
