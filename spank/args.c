@@ -130,7 +130,7 @@ static int parse_argument(const char *argument, struct wlb_spank_args *args, str
 	return wlb_fail(
 		error,
 		"must be one of coordinator=HOST:PORT[,HOST:PORT], munge_socket=PATH, coordinator_user=NAME, "
-	        "timeout_ms=N, "
+		"timeout_ms=N, "
 		"agent_timeout_ms=N, announce=yes|no, agent=PATH|no, state_dir=PATH, wlb=PATH, end_stuck_stepd=yes|no");
 }
 

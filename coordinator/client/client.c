@@ -18,6 +18,7 @@
 #include "coordinator/client/resolve.h"
 
 enum {
+	CONNECT_MS = 2000, /* to one of two coordinators */
 	HEAD_LIMIT_BYTES = 16 * 1024,
 	BODY_LIMIT_BYTES = 512 * 1024 * 1024, /* all steps of a long run are tens of MiB */
 };
@@ -148,16 +149,29 @@ static int64_t until_of(const struct request *request, const struct addrinfo *ad
 	return wlb_clock_ms() + wlb_clock_left_ms(request->deadline_ms) / addresses;
 }
 
+/* The request, whose time ends earlier: the host of one coordinator may be dead, and the other answers. */
+static struct request within_connect_time(const struct request *request)
+{
+	struct request earlier = *request;
+	int64_t end_ms = wlb_clock_ms() + CONNECT_MS;
+	if (request->connection->config.coordinator_count > 1 && end_ms < request->deadline_ms) {
+		earlier.deadline_ms = end_ms;
+		earlier.timeout_ms = CONNECT_MS;
+	}
+	return earlier;
+}
+
 static int connect_any(const struct request *request)
 {
 	struct wlb_connection *connection = request->connection;
 	const struct wlb_client_address *at = address_of(request);
+	const struct request within = within_connect_time(request);
 	struct addrinfo *addresses;
-	if (wlb_resolve(at->host, at->port, request->deadline_ms, &addresses, request->error) != 0)
+	if (wlb_resolve(at->host, at->port, within.deadline_ms, &addresses, request->error) != 0)
 		return wlb_fail_in(request->error, "coordinator");
 	for (const struct addrinfo *candidate = addresses; candidate != NULL && connection->fd < 0;
 	     candidate = candidate->ai_next)
-		connection->fd = connect_address(request, candidate, until_of(request, candidate));
+		connection->fd = connect_address(&within, candidate, until_of(&within, candidate));
 	freeaddrinfo(addresses);
 	return connection->fd >= 0 ? 0 : -1;
 }

@@ -360,6 +360,47 @@ static void the_one_that_acts_is_asked(void **state)
 	}
 }
 
+/* Connections to it are not accepted, as of a host that is dead: the kernel drops what asks for one. */
+static int listen_without_answer(int clients[3])
+{
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t size = sizeof(address);
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(listener, (struct sockaddr *)&address, size), 0);
+	assert_int_equal(listen(listener, 0), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &size), 0);
+	for (int i = 0; i < 3; i++) {
+		clients[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		connect(clients[i], (struct sockaddr *)&address, size);
+	}
+	return listener;
+}
+
+static void a_dead_host_takes_little_time(void **state)
+{
+	struct fixture f;
+	struct sockaddr_in address;
+	socklen_t size = sizeof(address);
+	int clients[3], dead = listen_without_answer(clients);
+	(void)state;
+	begin(&f, echo);
+	struct wlb_client_config config = server_config(f.server);
+	config.coordinators[1] = config.coordinators[0];
+	config.coordinator_count = 2;
+	assert_int_equal(getsockname(dead, (struct sockaddr *)&address, &size), 0);
+	snprintf(config.coordinators[0].port, sizeof(config.coordinators[0].port), "%d", ntohs(address.sin_port));
+	wlb_connection_free(f.connection);
+	f.connection = wlb_connection_new(&config);
+	int64_t before_ms = wlb_clock_ms();
+	assert_int_equal(call(&f, "1", 30000), 0);
+	int64_t took_ms = wlb_clock_ms() - before_ms;
+	assert_true(took_ms >= 1900 && took_ms < 10000);
+	end(&f);
+	for (int i = 0; i < 3; i++)
+		close(clients[i]);
+	close(dead);
+}
+
 /* What the one that acts says counts, also where it cannot serve. */
 static void a_busy_coordinator_is_not_left(void **state)
 {
@@ -617,6 +658,7 @@ int main(void)
 		cmocka_unit_test(without_munged_nothing_is_sent),
 		cmocka_unit_test(a_name_that_is_none),
 		cmocka_unit_test(the_one_that_acts_is_asked),
+		cmocka_unit_test(a_dead_host_takes_little_time),
 		cmocka_unit_test(a_busy_coordinator_is_not_left),
 		cmocka_unit_test(where_none_acts_there_is_no_reply),
 		cmocka_unit_test(one_that_acted_and_says_nothing_is_left),
