@@ -4,13 +4,14 @@ what stores records. Prints docs/results/database.md. Usage: bench_database.py B
 import argparse
 import datetime
 import json
+import os
 import pathlib
 import re
-import shlex
 import signal
 import statistics
 import subprocess
 import sys
+import textwrap
 
 import bench_database_fill
 from bench_coordinator import Cluster, say
@@ -18,7 +19,7 @@ from bench_database_fill import FIRST_JOB, LONG_RUN, LONG_STEPS, RUNS
 from bench_host import commit_of, machine, verdict
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-GOAL_MS, TIMES, POINTS, DELIVERIES = 100, 7, 2000, 300
+STEPS, GOAL_MS, TIMES, POINTS, DELIVERIES = 30000000, 100, 7, 2000, 300
 LONG, READER = str(FIRST_JOB + LONG_RUN), "bench_reader"
 
 
@@ -112,9 +113,9 @@ def views(sessions, run_id):
 
 # ---- what is stored --------------------------------------------------------------------------------------------------
 
-STEP = {"loss": 2.5, "grad_norm": 0.8, "lr": 0.001, "tokens": 4194304, "documents": 900, "step_time_s": 0.98, "tokens_per_s": 4279902.1,
-        "held_tokens": 210, "predicted_imbalance": 1.01, "imbalance": 1.03, "parts": {f"{name}_s": 0.123456789 for name in (
-            "forward", "backward", "tp", "cp", "pp", "bubble", "dp", "optimizer", "loader", "world")}}
+RECORD = {"loss": 2.5, "grad_norm": 0.8, "lr": 0.001, "tokens": 4194304, "documents": 900, "step_time_s": 0.98, "tokens_per_s": 4279902.1,
+          "held_tokens": 210, "predicted_imbalance": 1.01, "imbalance": 1.03, "parts": {f"{name}_s": 0.123456789 for name in (
+              "forward", "backward", "tp", "cp", "pp", "bubble", "dp", "optimizer", "loader", "world")}}
 NEW_RUN = """
     with r as (
         insert into runs (name, job_id, uid, user_name, state) values ('bench', 1, 0, 'root', 'running') returning id
@@ -124,7 +125,7 @@ NEW_RUN = """
 def deliveries(attempt, first, steps):
     """Statements, each of which stores so many steps, one delivery after the other."""
     for at in range(0, DELIVERIES * steps, steps):
-        records = [{"seq": at + i, "time": 1790000000 + at + i, "type": "step", "data": {"step": first + at + i - 1, **STEP}}
+        records = [{"seq": at + i, "time": 1790000000 + at + i, "type": "step", "data": {"step": first + at + i - 1, **RECORD}}
                    for i in range(1, steps + 1)]
         yield f"select wlb_deliver({attempt}, 'bench', '{json.dumps({'first_seq': at + 1, 'records': records})}', '{{}}')"
 
@@ -150,7 +151,7 @@ def empty_database(cluster, build, name):
 
 def written(cluster, full, builds):
     """Rows of the table: (database, milliseconds of a delivery of 1 step, and of 60), the least of three turns."""
-    bases = {f"empty, schema of {commit_of(build)}": (empty_database(cluster, build, f"empty_{number}"), None)
+    bases = {f"empty, schema of {commit_of(build)}{', before' * (build != builds[-1])}": (empty_database(cluster, build, f"empty_{number}"), None)
              for number, build in enumerate(builds)}
     bases["with all runs, a new run"] = (full, None)
     bases["with all runs, one that goes on"] = (full, full.value("select max(id) from runs"))
@@ -182,13 +183,16 @@ def table(sessions, title, asked, role):
 
 def head(sessions, args, size):
     steps, attempts = (int(sessions.value(f"select count(*) from {name}")) for name in ("steps", "attempts"))
-    command = shlex.join(["scripts/bench", "database", *sys.argv[2:]])
-    print(f"# A database of many runs\n\n`{command}` on {datetime.date.today()}, commit {commit_of(args.build)}: {machine()}; PostgreSQL "
-          f"{sessions.value('show server_version').split()[0]} with shared_buffers = {sessions.value('show shared_buffers')}.\n")
-    print(f"The database has {steps:,} steps of {RUNS:,} runs, one of {LONG_STEPS:,} steps and 61 attempts on 512 ranks, {attempts:,} "
-          "attempts with the places of their ranks, checkpoints, evaluations, events, faults, verdicts and checks of nodes "
-          f"({size}). A statement is sent {TIMES} times in a session of psql, with its rows; the goal is that the median after the "
-          f"first time is below {GOAL_MS} ms. The rows of a run lie one after the other.")
+    command = "scripts/bench database" + (" --before DIR" if args.before else "") + (f" --steps {args.steps}" if args.steps != STEPS else "")
+    server, buffers = (sessions.value(f"show {name}").split()[0] for name in ("server_version", "shared_buffers"))
+    print("# A database of many runs\n")
+    print(textwrap.fill(f"`{command}` on {datetime.date.today()}, commit {commit_of(args.build)}: {machine()}; PostgreSQL {server} with "
+                        f"shared_buffers = {buffers}. The load average of the machine was {os.getloadavg()[0]:.0f} before, and all of this "
+                        f"ran at nice {os.nice(0)}.", 140) + "\n")
+    print(textwrap.fill(f"The database has {steps:,} steps of {RUNS:,} runs, one of {LONG_STEPS:,} steps and 61 attempts on 512 ranks, {attempts:,} "
+                        "attempts with the places of their ranks, checkpoints, evaluations, events, faults, verdicts and checks of nodes "
+                        f"({size}). A statement is sent {TIMES} times in a session of psql, with its rows; the goal is that the median "
+                        f"after the first time is below {GOAL_MS} ms. The rows of a run lie one after the other.", 140))
 
 
 def read(sessions, reader):
@@ -206,7 +210,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("build", type=lambda path: pathlib.Path(path).resolve())
     parser.add_argument("--before", type=lambda path: pathlib.Path(path).resolve())
-    parser.add_argument("--steps", type=int, default=30000000)
+    parser.add_argument("--steps", type=int, default=STEPS)
     args = parser.parse_args()
     with Cluster(args.build) as cluster:
         cluster.verb("kill-wlbd")
