@@ -187,7 +187,7 @@ class Plain(RunTest):
                             (["run", "--stop-before-end", "1x", "--", "true"], "--stop-before-end '1x'"),
                             (["run", "--name", "a b", "--", "true"], "--name 'a b': must have"),
                             (["show"], "RUN is needed"), (["show", "a/b"], "'a/b'"), (["runs", "--state", "odd"], "'odd'"),
-                            (["bogus"], "'bogus'"), (["db", "bogus"], "'bogus': must be migrate, status, reader or prune"), ([], "a command is needed")):
+                            (["bogus"], "'bogus'"), (["db", "bogus"], "'bogus' must be migrate, status, reader or prune"), ([], "a command is needed")):
             result = self.cluster.run("wlb", *words, check=False)
             self.assertEqual(result.returncode, 2, f"{words}: {result.stderr}")
             self.assertIn(text, result.stderr)
