@@ -1052,7 +1052,7 @@ class Attempts(RunningJobs):
         first, _ = self.ask(run, ["n1"])
         _, reply = self.ask(run, ["n1"], previous={"attempt_id": first, "exit_code": 2})
         self.assertEqual((reply["decision"], reply["state"]), ("stop", "failed"))
-        harness.wait_for(lambda: self.show(run)["state"] == "failed", 10)  # wlbd's outbox stores it after the reply
+        wait_for("what wlbd stores after its reply", lambda: self.show(run)["state"] == "failed", 10)
 
 
     def test_launcher_that_was_replaced_has_no_say(self):
