@@ -1024,7 +1024,7 @@ class Attempts(RunningJobs):
         first, _ = self.ask(run, ["n1"])
         _, reply = self.ask(run, ["n1"], previous={"attempt_id": first, "exit_code": 2})
         self.assertEqual((reply["decision"], reply["state"]), ("stop", "failed"))
-        self.assertEqual(self.show(run)["state"], "failed")
+        wait_for("the end of the run", lambda: self.show(run)["state"] == "failed", 5)  # it is stored beside the reply
 
 
     def test_launcher_that_was_replaced_has_no_say(self):
