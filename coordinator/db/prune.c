@@ -13,6 +13,7 @@ static const struct kind {
 	{"runs", "runs removed"},
 	{"details", "runs whose details are removed"},
 	{"rank_map", "places of ranks"},
+	{"rank_samples", "samples of ranks"},
 	{"stacks", "stacks of ranks"},
 	{"followed_values", "values that trainers said"},
 	{"steps_superseded", "steps that were done again"},

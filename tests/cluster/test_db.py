@@ -358,7 +358,8 @@ class Schema(ClusterTest):
                 select run_id, number * {steps} / {attempts} + k, id, 1, started_at
                 from a, generate_series(1, 5) as k where number < {attempts}),
             places as (insert into rank_map (attempt_id, rank, node, local_rank)
-                select id, rank, 'n1', rank from a, generate_series(0, 1) as rank)
+                select id, rank, 'n1', rank from a, generate_series(0, 1) as rank),
+            samples as (insert into rank_samples (attempt_id, sampled_at, late_s, work) select id, started_at, '{{0, 0.5}}', '{{1, 2}}' from a)
             select id from r""")[0])
 
     def prune(self, *words):
@@ -383,7 +384,7 @@ class Schema(ClusterTest):
         rows = int(self.sql(f"select count(*) from steps where run_id = {middle}")[0])
         self.assertLessEqual(rows, 2000 + 9)
         self.assertEqual(removed, {"runs removed": "1", "runs whose details are removed": "1", "places of ranks": "8",
-                                   "steps that were done again": "6", "steps, rolled up or of runs removed": str(30000 + 50001 - rows)})
+                                   "samples of ranks": "4", "steps that were done again": "6", "steps, rolled up or of runs removed": str(30000 + 50001 - rows)})
         self.assertEqual(self.sql(kept), before)
         self.assertEqual(self.sql("select name from runs order by id"), ["middle", "going"])
         self.assertEqual(self.sql("select round(avg(loss)::numeric, 1), count(parts) from steps "
