@@ -495,6 +495,7 @@ class Reasons(ApiTest):
         )
         for state, reason, way in ways:
             with self.subTest(state=state, reason=reason):
+                self.running = way == self.end_before_its_record  # an attempt that is open while its job waits ends by a requeue
                 run = self.new_run()
                 way(run)
                 wait_for(f"{(state, reason)}", lambda: [(each["state"], each["reason"]) for each in self.show(run)["attempts"]] ==
