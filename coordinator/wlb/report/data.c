@@ -139,16 +139,16 @@ static int add_curves(json_t *entry, const char *name, const json_t *run, const 
 
 /* ---- all runs --------------------------------------------------------------------------------------------------- */
 
-/* The lateness of ranks is in the coordinator's memory while the run goes on; a page is whole without it. */
-static json_t *ask_rank_cells(struct wlb_connection *connection, const char *name, const json_t *run)
+/* The lateness of ranks is in the coordinator's memory while the run goes on, and samples are kept of it; a page is
+ * whole without it. */
+static json_t *ask_rank_cells(struct wlb_connection *connection, const char *name)
 {
 	enum { RANKS_MS = 30000 };
 	char path[128];
-	if (json_is_string(json_object_get(run, "ended_at")))
-		return json_null();
 	snprintf(path, sizeof(path), "/v1/runs/%s/ranks", name);
 	json_t *reply = wlb_api_request(connection, "GET", path, NULL, RANKS_MS, NULL, NULL);
-	json_t *cells = reply != NULL ? wlb_rank_cells(reply) : json_null();
+	const json_t *sampled = json_object_get(reply, "sampled");
+	json_t *cells = reply != NULL ? wlb_rank_cells(json_is_object(sampled) ? sampled : reply) : json_null();
 	json_decref(reply);
 	return cells;
 }
@@ -169,7 +169,7 @@ static json_t *read_run(struct wlb_connection *connection, const char *name, con
 		return NULL;
 	}
 	int rc = json_object_set_new(entry, "pipeline", wlb_report_pipeline(run, json_object_get(entry, "parts")));
-	rc |= json_object_set_new(entry, "ranks", ask_rank_cells(connection, name, run));
+	rc |= json_object_set_new(entry, "ranks", ask_rank_cells(connection, name));
 	rc |= json_object_set_new(entry, "settings", wlb_report_settings(run));
 	rc |= json_object_set_new(entry, "advice", wlb_report_advice(run));
 	rc |= trim_run(run, wanted->has_outputs);

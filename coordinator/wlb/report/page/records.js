@@ -22,7 +22,7 @@ function pipelineOf(entry) {
     pipelinePicture(`Pipeline of run ${nameOf(entry)}. ${summary}`, schedule));
 }
 
-/* What faults and verdicts say of ranks and nodes, for lateness itself is not stored. */
+/* How late ranks are, or were in the last samples before the end, and what verdicts say of them. */
 function ranksOf(entry) {
   const {run, ranks} = entry,
               verdicts = run.verdicts.map(
@@ -35,15 +35,15 @@ function ranksOf(entry) {
     return [
       element(
         "p", {},
-        ENDED.includes(run.state) ?
-          "How late each rank is, is known only while a run goes on, and this one has ended. Verdicts are what was found from it." :
-          "The ranks report no calls, so that their lateness is not known."),
+        ENDED.includes(run.state) ? "No sample of how late its ranks were is stored." :
+                                    "The ranks report no calls, so that their lateness is not known."),
       found
     ];
   }
   const late = ranks.cells.filter((cell) => isNumber(cell[2])).sort((a, b) => b[2] - a[2]);
   const summary = `Rank ${late[0][0]} enters collectives latest, ${
-                    format(late[0][2] / 1000)} ms after the others of its groups in the mean of the last ones` +
+                    format(late[0][2] / 1000)} ms after the others of its groups in the mean of the last ones${
+                    ENDED.includes(run.state) ? " before the end" : ""}` +
     `${
                     ranks.ranks_each > 1 ?
                       `; a cell is ${ranks.ranks_each} ranks, the latest of which counts` :
