@@ -235,7 +235,7 @@ declare
 begin
 	select * into r from runs where id = p_run;
 	return query with sampled as (
-		select s as entry, s.step, coalesce(s.tokens, 0)::numeric as own, s.step - s.span_steps - lag(s.step) over by_step as between,
+		select s as entry, s.step, coalesce(s.tokens, 0)::numeric as own, s.step::numeric - s.span_steps - lag(s.step) over by_step as between,
 			lag(coalesce(s.tokens, 0)::numeric) over by_step as former, count(*) over () = r.steps as is_whole
 		from wlb_sampled_steps(p_run, p_points) as s window by_step as (order by s.step)
 	), summed as (
