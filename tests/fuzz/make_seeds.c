@@ -365,7 +365,7 @@ int main(int argc, char **argv)
 		"on_fault",    "steps",       "stacks",       "calls",        "links",       "node_check",
 		"kernel_log",  "text",        "error_line",   "launcher",     "processes",   "python_stack",
 		"logs",        "spans",       "metrics_line", "pattern",      "stdout_line", "event_message",
-		"value_merge", "shard_index", "published",    "tokenizer"};
+		"value_merge", "shard_index", "published",    "tokenizer",    "report"};
 	if (argc != 2)
 		return 2;
 	check(wlb_dir_make(argv[1], 0755, &error));

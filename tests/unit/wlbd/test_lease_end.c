@@ -21,7 +21,7 @@
 #include "common/clock.h"
 #include "coordinator/wlbd/lease_end.h"
 
-enum { SAY_FD = 9, LEASE_MS = 60, ROUNDS = 8 };
+enum { SAY_FD = 9, LEASE_MS = 400, ROUNDS = 3 };
 
 static char **own_arguments;
 
