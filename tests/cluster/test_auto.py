@@ -51,7 +51,7 @@ def write_index(path, lengths):
 def headings(text):
     """How the lines of a run begin that `wlb show` prints first, and the titles of sections and of their columns; without
     verdicts and stacks, which a busy machine may add."""
-    lines = [line.split()[0] for line in text[:text.index("\n\n")].splitlines()]
+    lines = [re.sub("^[0-9]+$", "a number", line.split()[0]) for line in text[:text.index("\n\n")].splitlines()]
     titles = re.findall(r"^([A-Z][a-z]+(?: [a-z]+)*)(?: \(.*\))?$", text, re.MULTILINE)
     columns = [" ".join(line.split()) for line in text.splitlines() if line.isupper()]
     return ([word for word in lines if word != "stacks"], [title for title in titles if title != "Verdicts"],
