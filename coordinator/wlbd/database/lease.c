@@ -61,7 +61,7 @@ static void ask_later(struct wlbd_lease *lease)
 	ask_in(lease, lease->state == STANDING_BY && ms > LOOK_MS_MAX ? LOOK_MS_MAX : ms);
 }
 
-/* A lost connection is told by the hook `unavailable`. */
+/* The hook `unavailable` reports a lost connection. */
 static void log_failure(const struct wlbd_lease *lease, const struct wlbd_db_result *result)
 {
 	if (wlbd_db_ready(lease->db))
