@@ -1,12 +1,15 @@
 /*
- * Predicts the step times of published tables: one line for each row, fields separated by tabs. Usage:
- * wlb-planner-bench TABLE.json ...
+ * Predicts the step times of the published table: one line for each row, fields separated by tabs: the source, the row,
+ * why the planner cannot express it ("-" where it can), and what was predicted. Usage:
+ * wlb-planner-bench TABLE.json [TITLE], with TITLE the rows of that source alone
  *
- * Micro-batch sizes and interleaving that a source does not tell are the ones with the least predicted time that fit in
- * memory, as the search would choose them: by one rule for all rows.
+ * What a source does not tell of micro-batch, interleaving and recomputation is what has the least predicted time and
+ * fits in memory, as the search would choose it: by one rule for all rows.
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "planner/machine.h"
 #include "tests/bench/planner/table.h"
@@ -25,7 +28,7 @@ static void *must(void *made, const struct wlb_error *error)
 
 struct prediction {
 	struct wlb_plan plan;
-	int32_t micro_batch;
+	int32_t micro_batch_windows;
 	int release; /* of activations that are cheap to compute again */
 	int fits;
 	double published_s;
@@ -39,7 +42,7 @@ static struct wlb_step make_step(const struct published_row *row, int32_t micro_
 	size_t count = (size_t)micro_batches * (size_t)windows;
 	struct wlb_packed_span *spans = must(calloc(count, sizeof(*spans)), &error);
 	for (size_t i = 0; i < count; i++)
-		spans[i] = (struct wlb_packed_span){.span = {.document = (int64_t)i, .tokens = row->seq_length},
+		spans[i] = (struct wlb_packed_span){.span = {.document = (int64_t)i, .tokens = row->window_tokens},
 		                                    .micro_batch = (int32_t)(i / (size_t)windows)};
 	return (struct wlb_step){.spans = spans, .count = count, .micro_batches = micro_batches};
 }
@@ -48,8 +51,12 @@ static void set_options(const struct published_row *row, int release, struct wlb
 {
 	wlb_cost_options_init(options);
 	options->gradient_bytes = row->gradient_bytes;
-	options->full_attention = row->full_attention;
+	options->full_attention = row->rate.flops != PUBLISHED_CAUSAL;
 	options->release_activations = release;
+	if (row->tp_overlap >= 0.0)
+		options->tp_overlap = (struct wlb_overlap){row->tp_overlap, row->tp_overlap};
+	if (!row->overlap)
+		options->overlap_gradients = options->overlap_parameters = options->overlap_pp = 0;
 }
 
 static struct wlb_sim_result simulate(const struct published_row *row, const struct wlb_machine *machine,
@@ -62,7 +69,7 @@ static struct wlb_sim_result simulate(const struct published_row *row, const str
 	options.timeline = 0;
 	options.sharding = WLB_SHARDING_SEQUENCE;
 	set_options(row, p->release, &options.cost);
-	struct wlb_step step = make_step(row, plan->micro_batches, p->micro_batch);
+	struct wlb_step step = make_step(row, plan->micro_batches, p->micro_batch_windows);
 	struct wlb_sim *sim = must(wlb_sim_new(&row->model, machine, &options, &error), &error);
 	if (wlb_sim_step(sim, &step, &result, &error) < 0)
 		must(NULL, &error);
@@ -77,8 +84,8 @@ static int fits(const struct published_row *row, const struct wlb_machine *machi
 	struct wlb_cost_options options;
 	set_options(row, p->release, &options);
 	for (int32_t s = 0; s < plan->layout.pp; s++)
-		if (wlb_memory_stage_of(plan, &row->model, machine, &options, s, p->micro_batch * row->seq_length,
-		                        row->seq_length, memory_margin)
+		if (wlb_memory_stage_of(plan, &row->model, machine, &options, s,
+		                        p->micro_batch_windows * row->window_tokens, row->window_tokens, memory_margin)
 		            .total > machine->memory_bytes)
 			return 0;
 	return 1;
@@ -97,52 +104,112 @@ static int allowed(const struct published_row *row, int32_t interleave)
 }
 
 static void try(const struct published_row *row, const struct wlb_machine *machine, struct prediction this,
-                int32_t interleave, struct prediction *best)
+                struct prediction *best, struct wlb_error *error)
 {
-	int32_t windows = row->layout.dp * this.micro_batch;
-	this.plan = (struct wlb_plan){.layout = row->layout,
-	                              .interleave = interleave,
-	                              .micro_batches = row->batch / windows,
-	                              .zero_stage = row->zero_stage,
-	                              .recompute = row->recompute,
-	                              .recompute_layers = row->recompute_layers,
-	                              .account_for_embedding = uneven(row),
-	                              .account_for_loss = uneven(row)};
-	if (row->batch % windows != 0 || !allowed(row, interleave) || wlb_plan_check(&this.plan, &row->model, NULL) < 0)
+	int32_t windows = row->layout.dp * this.micro_batch_windows;
+	this.plan.layout = row->layout;
+	this.plan.micro_batches = row->batch_windows / windows;
+	this.plan.zero_stage = row->zero_stage;
+	this.plan.account_for_embedding = this.plan.account_for_loss = uneven(row);
+	if (this.plan.recompute == WLB_RECOMPUTE_FULL)
+		this.plan.recompute_layers = row->recompute_layers;
+	if (row->batch_windows % windows != 0 || !allowed(row, this.plan.interleave) ||
+	    wlb_plan_check(&this.plan, &row->model, error) < 0)
 		return;
 	this.fits = fits(row, machine, &this.plan, &this);
 	if (this.fits < best->fits)
 		return;
 	this.result = simulate(row, machine, &this.plan, &this);
-	if (best->micro_batch == 0 || this.fits > best->fits || this.result.time.step_s < best->result.time.step_s)
+	if (best->micro_batch_windows == 0 || this.fits > best->fits ||
+	    this.result.time.step_s < best->result.time.step_s)
 		*best = this;
 }
 
-/* Tries all that the source does not tell. A source that tells it ran it, whether it fits or not. */
-static struct prediction predict(const struct published_row *row, const struct wlb_machine *machine)
+/* FLOPs that the source has counted. */
+static double counted_flops(const struct published_row *row, double flops)
 {
-	struct prediction best = {0};
-	int32_t first = row->micro_batch > 0 ? row->micro_batch : 1;
-	int32_t last = row->micro_batch > 0 ? row->micro_batch : MOST_WINDOWS;
+	double tokens = (double)row->batch_windows * (double)row->window_tokens;
+	double head = 6.0 * tokens * (double)row->model.hidden_size * (double)row->model.vocab_size;
+	return row->rate.flops == PUBLISHED_RECOMPUTED ? flops + (flops - head) / 3.0 : flops;
+}
+
+static double published_s(const struct published_row *row, double flops)
+{
+	const struct published_rate *rate = &row->rate;
+	double gpus = wlb_layout_ranks(&row->layout);
+	double tokens = (double)row->batch_windows * (double)row->window_tokens;
+	if (rate->step_s > 0.0)
+		return rate->step_s;
+	if (rate->tokens_per_s > 0.0)
+		return tokens / rate->tokens_per_s;
+	if (rate->tokens_per_s_per_gpu > 0.0)
+		return tokens / (rate->tokens_per_s_per_gpu * gpus);
+	return counted_flops(row, flops) / (rate->tflops_per_gpu * 1e12 * gpus);
+}
+
+/* Tries all interleavings of a micro-batch that the source does not tell. */
+static void try_windows(const struct published_row *row, const struct wlb_machine *machine, struct prediction this,
+                        struct prediction *best, struct wlb_error *error)
+{
 	int32_t most = row->interleave > 0 ? row->interleave : MOST_INTERLEAVE;
-	for (int release = 0; release <= row->release; release++)
-		for (int32_t windows = first; windows <= last; windows *= 2)
-			for (int32_t v = row->interleave > 0 ? row->interleave : 1; v <= most; v++)
-				try(row, machine, (struct prediction){.micro_batch = windows, .release = release}, v,
-				    &best);
-	double gpus = wlb_layout_ranks(&row->layout), tokens = (double)row->batch * (double)row->seq_length;
-	best.published_s = row->tflops_per_gpu > 0.0 ? best.result.flops / (row->tflops_per_gpu * 1e12 * gpus)
-	                                             : tokens / (row->tokens_per_s_per_gpu * gpus);
+	for (int32_t v = row->interleave > 0 ? row->interleave : 1; v <= most; v++) {
+		this.plan.interleave = v;
+		try(row, machine, this, best, error);
+	}
+}
+
+/* Tries all that the source does not tell. A source that tells it ran it, whether it fits or not. Returns a prediction
+ * with 0 windows, and a message, where no plan is allowed. */
+static struct prediction predict(const struct published_row *row, const struct wlb_machine *machine,
+                                 struct wlb_error *error)
+{
+	struct prediction best = {0}, this = {0};
+	int32_t first = row->micro_batch_windows > 0 ? row->micro_batch_windows : 1;
+	int32_t last = row->micro_batch_windows > 0 ? row->micro_batch_windows : MOST_WINDOWS;
+	int recompute = row->recompute >= 0 ? row->recompute : WLB_RECOMPUTE_SELECTIVE;
+	int most = row->recompute >= 0 ? row->recompute : WLB_RECOMPUTE_FULL;
+	*error = (struct wlb_error){"no micro-batch divides the batch"};
+	for (; recompute <= most; recompute++)
+		for (this.release = 0; this.release <= row->release; this.release++)
+			for (int32_t windows = first; windows <= last; windows *= 2) {
+				this.plan.recompute = recompute;
+				this.micro_batch_windows = windows;
+				try_windows(row, machine, this, &best, error);
+			}
+	best.published_s = published_s(row, best.result.flops);
 	return best;
+}
+
+/* Why the planner cannot express the row, or NULL. */
+static const char *inexpressible(const struct published_row *row, struct wlb_machine *machine, char *text, size_t size)
+{
+	struct wlb_error error;
+	if (row->experts)
+		return "experts";
+	if (strcmp(row->precision, "float16") != 0 && strcmp(row->precision, "bfloat16") != 0)
+		return "products in 8 or 4 bits";
+	if (row->shard_ranks > 0)
+		return "sharding over fewer ranks than hold the same weights";
+	snprintf(text, size, "%s/libwlb/machines/%s.json", WLB_SOURCE_DIR, row->machine);
+	if (access(text, F_OK) != 0) {
+		snprintf(text, size, "no file of the machine %s", row->machine);
+		return text;
+	}
+	if (wlb_machine_file_read(row->machine, machine, &error) < 0)
+		must(NULL, &error);
+	if (row->network_gbits_per_s > 0.0)
+		machine->network_link.bytes_per_s = 1e9 / 8.0 * row->network_gbits_per_s / machine->gpus_per_node;
+	return NULL;
 }
 
 static void print(const struct published_row *row, const struct prediction *p)
 {
+	static const char *const recompute[] = {"none", "selective", "full"};
 	const struct wlb_sim_time *t = &p->result.time;
 	char layout[64];
 	wlb_layout_format(&row->layout, layout, sizeof(layout));
-	printf("%s\t%s\t%lld\t%d\t%d\t%d\t%.6g\t%.6g\t%.4f", row->name, layout, (long long)row->seq_length,
-	       p->micro_batch, p->plan.interleave, p->fits, p->published_s, t->step_s, p->result.utilization);
+	printf("\t-\t%s\t%d\t%d\t%s\t%d\t%.6g\t%.6g", layout, p->micro_batch_windows, p->plan.interleave,
+	       recompute[p->plan.recompute], p->fits, p->published_s, t->step_s);
 	const double parts[] = {t->compute_s,   t->recompute_s, t->tp_s,
 	                        t->cp_s,        t->pp_s,        t->dp_s,
 	                        t->optimizer_s, t->bubble_s,    t->cp_imbalance_s + t->imbalance_s};
@@ -151,25 +218,43 @@ static void print(const struct published_row *row, const struct prediction *p)
 	putchar('\n');
 }
 
+static void print_row(const struct published_source *source, const struct published_row *row)
+{
+	char text[512];
+	struct wlb_machine machine;
+	struct wlb_error error;
+	struct prediction prediction = {0};
+	const char *why = inexpressible(row, &machine, text, sizeof(text));
+	printf("%s\t%s", source->title, row->name);
+	if (why == NULL) {
+		prediction = predict(row, &machine, &error);
+		why = prediction.micro_batch_windows == 0 ? error.message : NULL;
+	}
+	if (why != NULL)
+		printf("\t%s\n", why);
+	else
+		print(row, &prediction);
+}
+
 int main(int argc, char **argv)
 {
-	setenv("WLB_MACHINES", WLB_SOURCE_DIR "/libwlb/machines", 0);
-	for (int i = 1; i < argc; i++) {
-		struct published_table table = published_table_read(argv[i]);
-		struct wlb_machine machine;
-		struct wlb_error error;
-		if (wlb_machine_file_read(table.machine, &machine, &error) < 0)
-			must(NULL, &error);
-		published_table_adapt(&table, &machine);
-		printf("# %s\n", argv[i]);
-		for (size_t r = 0; r < table.count; r++) {
-			struct prediction prediction = predict(&table.rows[r], &machine);
-			if (prediction.micro_batch == 0)
-				fprintf(stderr, "planner: %s, %s: no plan fits\n", table.title, table.rows[r].name);
-			else
-				print(&table.rows[r], &prediction);
-		}
-		published_table_free(&table);
+	int found = 0;
+	if (argc != 2 && argc != 3) {
+		fputs("usage: wlb-planner-bench TABLE.json [TITLE]\n", stderr);
+		return 2;
 	}
-	return 0;
+	setenv("WLB_MACHINES", WLB_SOURCE_DIR "/libwlb/machines", 0);
+	struct published_table table = published_table_read(argv[1]);
+	for (size_t i = 0; i < table.count; i++) {
+		const struct published_source *source = &table.sources[i];
+		if (argc == 3 && strcmp(source->title, argv[2]) != 0)
+			continue;
+		found = 1;
+		for (size_t r = 0; r < source->count; r++)
+			print_row(source, &source->rows[r]);
+	}
+	published_table_free(&table);
+	if (!found)
+		fprintf(stderr, "planner: no source has the title %s\n", argv[2]);
+	return !found;
 }

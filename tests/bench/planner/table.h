@@ -1,4 +1,4 @@
-/* A table of published step times: the files of tests/bench/planner/tables. */
+/* The table of published step times, published.json: one row is one measurement. */
 #ifndef TESTS_BENCH_PLANNER_TABLE_H
 #define TESTS_BENCH_PLANNER_TABLE_H
 
@@ -6,34 +6,66 @@
 
 #include "libwlb/wlb.h"
 
-/* One row. What the source does not tell is 0, and is chosen by the prediction. */
-struct published_row {
-	const char *name;
-	struct wlb_model model;
-	struct wlb_layout layout;
-	int64_t seq_length;
-	int32_t batch;       /* windows in a step */
-	int32_t micro_batch; /* windows in a micro-batch */
-	int32_t interleave;
-	int32_t zero_stage, recompute_layers, gradient_bytes;
-	enum wlb_recompute recompute;
-	int release;           /* 1: activations that are cheap to compute again may be released */
-	int full_attention;    /* of the FLOPs that tflops_per_gpu counts */
-	double tflops_per_gpu; /* one of these two */
-	double tokens_per_s_per_gpu;
+/* Which FLOPs a published rate counts. */
+enum published_flops {
+	PUBLISHED_CAUSAL,     /* those that attention needs */
+	PUBLISHED_FULL,       /* those of attention to later tokens too */
+	PUBLISHED_RECOMPUTED, /* the same, and those of layers that are computed again */
 };
 
-struct published_table {
-	json_t *root; /* owns all texts */
-	const char *title, *machine;
+/* What was published; the others of a row are 0. */
+struct published_rate {
+	double step_s;
+	double tokens_per_s; /* of all GPUs */
+	double tokens_per_s_per_gpu;
+	double tflops_per_gpu;
+	enum published_flops flops; /* of tflops_per_gpu */
+};
+
+/* What the source does not tell is 0, and -1 of `recompute`: the prediction chooses it. */
+struct published_row {
+	const char *name, *machine;
+	const char *precision; /* "float16", "bfloat16", "fp8", ... */
+	int experts;           /* 1: the model has experts; its shape is then not told */
+	struct wlb_model model;
+	struct wlb_layout layout;
+	int64_t window_tokens;
+	int32_t batch_windows, micro_batch_windows;
+	int32_t interleave;
+	int32_t zero_stage;
+	int32_t shard_ranks; /* over which ZeRO shards, where that is not all replicas */
+	int recompute;       /* enum wlb_recompute */
+	int32_t recompute_layers, gradient_bytes;
+	int release;                /* 1: activations that are cheap to compute again may be released */
+	double tp_overlap;          /* -1: as the planner has it */
+	int overlap;                /* 0: no communication of gradients, parameters and stages is hidden */
+	double network_gbits_per_s; /* of a node; 0: as the machine's file has it */
+	struct published_rate rate;
+};
+
+struct published_source {
+	const char *title;
 	struct published_row *rows;
 	size_t count;
 };
 
-/* Reads a table; ends the program with a message where it cannot be read. published_table_free frees it. */
+struct published_table {
+	json_t *root; /* owns all texts */
+	struct published_source *sources;
+	size_t count;
+};
+
+/* Reads the table, of which every field is checked. Ends the program with the source, the row, the value and the rule
+ * where one is out of its range or unknown. published_table_free frees it. */
 struct published_table published_table_read(const char *path);
-/* Sets the attention kernel's efficiency where the table names another kernel than the machine's file. */
-void published_table_adapt(const struct published_table *table, struct wlb_machine *machine);
 void published_table_free(struct published_table *table);
+
+/* Fills a row from its object and that of its source, which has what all its rows share, and from the object of the
+ * shapes. The program ends as above. */
+struct published_row published_row_read(const json_t *models, const json_t *source, const json_t *row);
+
+/* Ends the program with "planner: SOURCE, ROW: " and the message. */
+__attribute__((noreturn, format(printf, 3, 4))) void published_fail(const json_t *source, const json_t *row,
+                                                                    const char *format, ...);
 
 #endif

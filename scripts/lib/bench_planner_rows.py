@@ -1,0 +1,75 @@
+"""Rows of the published table, each with what wlb-planner-bench predicted for it."""
+import collections
+import json
+import os
+import subprocess
+import sys
+
+TABLE = os.path.join(os.path.dirname(__file__), "..", "..", "tests", "bench", "planner", "published.json")
+PARTS = ("computation", "again", "tp", "cp", "pp", "dp", "optimizer", "bubble", "unequal")
+COLUMNS = ("layout", "micro_batch", "interleave", "recompute", "fits", "published_s", "predicted_s", *PARTS)
+# Of rows of one series.
+DIFFERS = ("name", "layout", "batch_windows", "step_s", "tokens_per_s", "tokens_per_s_per_gpu", "tflops_per_gpu")
+
+
+class Row:
+    """A published measurement. `why` says why the planner cannot express it, and is None where it can."""
+
+    def __init__(self, source, told, line):
+        fields = line.split("\t")
+        if fields[:2] != [source["title"], told["name"]]:
+            sys.exit(f"wlb-planner-bench printed {fields[:2]} for {source['title']}, {told['name']}")
+        self.source, self.told = source, told
+        self.tp, self.cp, self.pp, self.dp = told["layout"]
+        self.gpus = self.tp * self.cp * self.pp * self.dp
+        self.why = None if fields[2] == "-" else fields[2]
+        if self.why is None:
+            self.predicted = dict(zip(COLUMNS, fields[3:], strict=True))
+            self.published_s = float(self.predicted["published_s"])
+            self.predicted_s = float(self.predicted["predicted_s"])
+            self.error = 100 * (self.predicted_s / self.published_s - 1)
+
+    def field(self, name):
+        """A row has what its source has, unless it says otherwise."""
+        return self.told.get(name, self.source.get(name))
+
+    def series(self):
+        """What rows have in common that differ in the number of replicas alone, with the same work on each."""
+        told = {name: value for name, value in self.told.items() if name not in DIFFERS}
+        windows = self.told["batch_windows"] / self.dp
+        return json.dumps([self.source["title"], self.tp, self.cp, self.pp, windows, told], sort_keys=True)
+
+
+class Errors:
+    """Statistics of the errors of rows, in percent of the published time."""
+
+    def __init__(self, rows):
+        self.errors = [row.error for row in rows]
+        self.count = len(self.errors)
+        self.mean = sum(abs(error) for error in self.errors) / self.count
+        self.bias = sum(self.errors) / self.count
+        self.worst = max(self.errors, key=abs)
+
+    def within(self, limit):
+        return sum(abs(error) <= limit for error in self.errors)
+
+    def nine_of_ten(self):
+        return sorted(abs(error) for error in self.errors)[-(-9 * self.count // 10) - 1]
+
+
+def read_rows(build):
+    """All rows, in the order of the table."""
+    with open(TABLE, encoding="utf-8") as file:
+        sources = json.load(file)["sources"]
+    command = [os.path.join(build, "tests", "wlb-planner-bench"), TABLE]
+    lines = iter(subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines())
+    return [Row(source, told, next(lines)) for source in sources for told in source["rows"]]
+
+
+def grouped(rows, key):
+    """Rows by what key returns for them, in the order in which it first did; rows for which it returns None are left out."""
+    groups = collections.OrderedDict()
+    for row in rows:
+        if (value := key(row)) is not None:
+            groups.setdefault(value, []).append(row)
+    return groups
