@@ -32,7 +32,7 @@ postgres_initdb() {
 	printf '%s\0' "$(postgres_bin)/initdb" -D "$1" -A trust -U "$POSTGRES_USER" --no-sync -E UTF8 --locale=C.UTF-8
 }
 
-# Starts making the database, of which WLB_CLUSTER_DATABASE may name an empty one to copy; postgres_start waits for it.
+# Starts making the database, of which WLB_CLUSTER_DATABASE may name one to copy; postgres_start waits for it.
 postgres_init() {
 	local make model=${WLB_CLUSTER_DATABASE:-}
 	postgres_account "$CLUSTER_DIR/pg"
@@ -43,12 +43,21 @@ postgres_init() {
 	daemon_start initdb "${POSTGRES_AS[@]}" env -C "$CLUSTER_DIR/pg" "${make[@]}"
 }
 
-# postgres_make_model FOLDER: makes FOLDER/data, the empty database that WLB_CLUSTER_DATABASE names, for many clusters.
+# postgres_make_model FOLDER WLB: makes FOLDER/data, the database that WLB_CLUSTER_DATABASE names, for many clusters: with the schema of
+# the command WLB, which `wlb db migrate` then finds there, and no runs.
 postgres_make_model() {
-	local make
+	local make server
 	postgres_account "$1"
 	mapfile -d '' -t make < <(postgres_initdb "$1/data")
 	"${POSTGRES_AS[@]}" env -C "$1" "${make[@]}" > /dev/null
+	server=("${POSTGRES_AS[@]}" env -C "$1" "$(postgres_bin)/pg_ctl" --pgdata "$1/data" --wait --silent)
+	"${server[@]}" --log "$1/log" --options "-c listen_addresses= -c unix_socket_directories=$1 -c port=5432 -c fsync=off" start
+	(umask 077 && echo "database = host=$1 port=5432 dbname=$POSTGRES_DATABASE user=$POSTGRES_USER" > "$1/wlbd.conf")
+	"$(postgres_bin)/createdb" -h "$1" -p 5432 -U "$POSTGRES_USER" "$POSTGRES_DATABASE" && WLBD_CONF=$1/wlbd.conf "$2" db migrate > /dev/null || {
+		"${server[@]}" --mode immediate stop
+		fail "the database of the tests' clusters could not be made; why is above"
+	}
+	"${server[@]}" --mode fast stop
 }
 
 postgres_start() {
