@@ -218,6 +218,8 @@ CREATE TABLE public.runs (
     alias text,
     dropped_values bigint DEFAULT 0 NOT NULL,
     is_followed boolean DEFAULT false NOT NULL,
+    account text,
+    gpu_count bigint,
     CONSTRAINT runs_ended_by_check CHECK ((ended_by = ANY (ARRAY['launcher'::text, 'attempt'::text, 'coordinator'::text, 'slurm'::text]))),
     CONSTRAINT runs_state_check CHECK ((state = ANY (ARRAY['starting'::text, 'running'::text, 'restarting'::text, 'complete'::text, 'failed'::text, 'out_of_nodes'::text, 'cancelled'::text])))
 );

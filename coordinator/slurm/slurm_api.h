@@ -23,7 +23,9 @@ struct wlb_slurm_job {
 	char alias[32];
 	uid_t uid;
 	char name[256];
-	char state[32]; /* "RUNNING", "PENDING", "COMPLETED", ... base state without flags */
+	char account[256]; /* to which its time is charged; "" where Slurm has none */
+	uint32_t gpus;     /* of its allocation, from gres; 0: none */
+	char state[32];    /* "RUNNING", "PENDING", "COMPLETED", ... base state without flags */
 	bool running;
 	bool configuring; /* its nodes still boot, or its PrologSlurmctld has not ended; Slurm then calls it running */
 	bool suspended;

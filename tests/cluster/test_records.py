@@ -589,8 +589,8 @@ class Lanes(RecordsTest):
     def test_cheap_read_behind_lists(self):
         self.new_run()
         self.cluster.sql("alter function wlb_runs_json rename to wlb_runs_json_fast")
-        self.cluster.sql("create function wlb_runs_json(bigint, text, text, bigint, timestamptz, text, text, text, text, text) returns json "
-                         "language sql as $$ select wlb_runs_json_fast($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) from pg_sleep(4) $$")
+        self.cluster.sql("create function wlb_runs_json(bigint, text, text, bigint, timestamptz, text, text, text, text, text, text) returns json "
+                         "language sql as $$ select wlb_runs_json_fast($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) from pg_sleep(4) $$")
         self.addCleanup(self.cluster.sql, "drop function wlb_runs_json; "
                                           "alter function wlb_runs_json_fast rename to wlb_runs_json")
         run = self.new_run()

@@ -10,14 +10,15 @@
 /* All of them, for --help. */
 #define WLB_RUN_COLUMNS                                                                                                \
 	"run, name, user, state, nodes, layout, step, loss, attempts, started, elapsed, submitted, ended, job, "       \
+	"account, "                                                                                                    \
 	"model, "                                                                                                      \
-	"ranks, sequence, batch, tokens, tokens_per_s, memory (the most that a rank of the newest attempt has "        \
+	"ranks, gpus, sequence, batch, tokens, tokens_per_s, memory (the most that a rank of the newest attempt has "  \
 	"allocated), mfu (of the newest attempt: what its plan predicts, at the measured step time), faults and "      \
 	"reason"
 
 /* Those by which the coordinator puts runs in order. */
 #define WLB_RUN_ORDERS                                                                                                 \
-	"run, name, user, state, nodes, step, loss, attempts, started, elapsed, submitted, ended, tokens, "            \
+	"run, name, user, account, state, nodes, step, loss, attempts, started, elapsed, submitted, ended, tokens, "   \
 	"tokens_per_s, memory, mfu or faults"
 
 enum { WLB_RUN_FIELDS = 80 };

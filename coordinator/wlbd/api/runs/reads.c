@@ -104,7 +104,9 @@ void wlbd_get_runs(struct wlbd_request *request)
 	wlbd_params_add_text(&params, wlbd_request_parameter(request, "text"));
 	wlbd_params_add_text(&params, wlbd_request_parameter(request, "sort"));
 	wlbd_params_add_text(&params, wlbd_request_parameter(request, "tag"));
-	ask(request, "select wlb_runs_json($1, $2, $3, $4, to_timestamp($5::float8), $6, $7, $8, $9, $10)", &params);
+	wlbd_params_add_text(&params, wlbd_request_parameter(request, "account"));
+	ask(request, "select wlb_runs_json($1, $2, $3, $4, to_timestamp($5::float8), $6, $7, $8, $9, $10, $11)",
+	    &params);
 }
 
 void wlbd_get_run(struct wlbd_request *request)
