@@ -168,6 +168,7 @@ class Report(training.TrainingTest):
         page = self.open("empty", 390)
         self.assertEqual(page.evaluate("[...document.querySelectorAll('h2')].length"), len(SECTIONS))
         self.assertIn("has recorded no loss", page.evaluate("document.getElementById('losses').textContent"))
+        self.assertIn("MFU is not known", page.evaluate("document.body.textContent"))
 
     def check_both(self, run, other):
         self.report(run, other)

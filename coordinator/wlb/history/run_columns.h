@@ -13,7 +13,8 @@
 	"account, "                                                                                                    \
 	"model, "                                                                                                      \
 	"ranks, gpus, sequence, batch, tokens, tokens_per_s, memory (the most that a rank of the newest attempt has "  \
-	"allocated), mfu (of the newest attempt: what its plan predicts, at the measured step time), faults and "      \
+	"allocated), mfu (of the newest attempt: what its plan predicts, at the measured step time), faults, tags "    \
+	"and "                                                                                                         \
 	"reason"
 
 /* Those by which the coordinator puts runs in order. */
