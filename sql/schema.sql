@@ -361,6 +361,21 @@ CREATE TABLE public.coordinator (
     address text DEFAULT ''::text NOT NULL,
     CONSTRAINT coordinator_only_row_check CHECK (only_row)
 );
+CREATE TABLE public.drains (
+    id bigint NOT NULL,
+    node text NOT NULL,
+    reason text DEFAULT ''::text NOT NULL,
+    began_at timestamp with time zone NOT NULL,
+    ended_at timestamp with time zone
+);
+ALTER TABLE public.drains ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.drains_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
 CREATE TABLE public.evaluations (
     run_id bigint NOT NULL,
     step bigint NOT NULL,
@@ -593,6 +608,8 @@ ALTER TABLE ONLY public.checkpoints
     ADD CONSTRAINT checkpoints_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.coordinator
     ADD CONSTRAINT coordinator_pkey PRIMARY KEY (only_row);
+ALTER TABLE ONLY public.drains
+    ADD CONSTRAINT drains_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.evaluations
     ADD CONSTRAINT evaluations_pkey PRIMARY KEY (run_id, step);
 ALTER TABLE ONLY public.events
@@ -650,6 +667,8 @@ CREATE INDEX calibrations_by_user ON public.calibrations USING btree (uid, id DE
 CREATE INDEX checkpoints_attempt_id_idx ON public.checkpoints USING btree (attempt_id);
 CREATE INDEX checkpoints_run_id_recorded_at_idx ON public.checkpoints USING btree (run_id, recorded_at);
 CREATE INDEX checkpoints_run_id_step_idx ON public.checkpoints USING btree (run_id, step);
+CREATE INDEX drains_node_id_idx ON public.drains USING btree (node, id);
+CREATE UNIQUE INDEX drains_node_idx ON public.drains USING btree (node) WHERE (ended_at IS NULL);
 CREATE INDEX evaluations_attempt_id_idx ON public.evaluations USING btree (attempt_id);
 CREATE INDEX events_attempt_id_idx ON public.events USING btree (attempt_id);
 CREATE UNIQUE INDEX events_once ON public.events USING btree (run_id, kind, recorded_at, md5(detail));

@@ -78,6 +78,7 @@ struct wlb_slurm_node {
 	uint32_t gpus;     /* from gres */
 	char gpu_type[64]; /* of its first GPUs that have one: "h100"; "" where none has */
 	char reason[256];
+	time_t reason_time; /* when the reason was set; 0: there is none */
 };
 /* All nodes; the caller frees *nodes. */
 int wlb_slurm_nodes(struct wlb_slurm_node **nodes, int *count, struct wlb_error *error);

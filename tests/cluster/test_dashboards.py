@@ -25,7 +25,7 @@ FILLED = {
     "ranks": {"Verdicts", "Evictions", "Verdicts of the run", "Verdicts by kind", "Ranks of the newest attempt", "Nodes that verdicts name",
               "Cost by kind", "Attempts ended to exclude a node", "variable run"},
     "nodes": {"Checks that failed", "Evidence against nodes", "Nodes that broke runs", "Results of checks",
-              "What failed and has not been ok since", "GPUs with Xid errors", "Xid errors", "variable node"},
+              "What failed and has not been ok since", "GPUs with Xid errors", "Xid errors", "Drains", "variable node"},
 }
 
 
@@ -53,6 +53,8 @@ class Dashboards(training.TrainingTest):
             select {run_id}, 12, id, 5.5, 1000, 0.1, now() from attempts where run_id = {run_id} and number = 1""")
 
     def add_failed_check(self):
+        """And a drain."""
+        self.cluster.sql("select wlb_nodes_drained('{\"n4\": {\"reason\": \"fan\", \"at\": 0}}')")
         found = json.dumps([{"check": "xid 0000:3b:00", "verdict": "failed", "measured": "79", "limit": None}])
         self.cluster.sql(f"select wlb_node_check_put('n4', false, 'xid 0000:3b:00: 79', '{found}', false, 0)")
 
