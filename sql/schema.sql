@@ -275,7 +275,9 @@ CREATE TABLE public.steps (
     imbalance double precision,
     parts jsonb,
     recorded_at timestamp with time zone NOT NULL,
-    span_steps bigint DEFAULT 1 NOT NULL
+    span_steps bigint DEFAULT 1 NOT NULL,
+    loss_tokens bigint,
+    global_batch_size bigint
 );
 CREATE TABLE public.verdicts (
     id bigint NOT NULL,
@@ -563,7 +565,9 @@ CREATE TABLE public.steps_superseded (
     parts jsonb,
     recorded_at timestamp with time zone NOT NULL,
     superseded_at timestamp with time zone DEFAULT now() NOT NULL,
-    span_steps bigint DEFAULT 1 NOT NULL
+    span_steps bigint DEFAULT 1 NOT NULL,
+    loss_tokens bigint,
+    global_batch_size bigint
 );
 CREATE TABLE public.suspensions (
     id bigint NOT NULL,

@@ -148,6 +148,7 @@ returns json language sql stable as $$
 		'grad_norm', wlb_real(s.grad_norm), 'lr', wlb_real(s.learning_rate), 'tokens', s.tokens,
 		'tokens_so_far', p_tokens_so_far,
 		'documents', s.documents, 'step_time_s', wlb_real(s.step_time_s), 'tokens_per_s', wlb_real(s.tokens_per_s),
+		'loss_tokens', s.loss_tokens, 'global_batch_size', s.global_batch_size,
 		'held_tokens', s.held_tokens, 'predicted_imbalance', wlb_real(s.predicted_imbalance),
 		'imbalance', wlb_real(s.imbalance), 'parts', wlb_plain_within(s.parts, 16384),
 		'time', wlb_real(extract(epoch from s.recorded_at)::float8))

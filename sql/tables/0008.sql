@@ -20,3 +20,13 @@ comment on column drains.node is 'name of the node';
 comment on column drains.reason is 'why, as Slurm has it; empty: it has none';
 comment on column drains.began_at is 'when the reason was set, or wlbd saw it first';
 comment on column drains.ended_at is 'when wlbd saw that it is drained no longer; null: it is drained';
+
+-- What a step trained beside its tokens. Of most steps both are null.
+alter table steps add column loss_tokens bigint;
+alter table steps add column global_batch_size bigint;
+alter table steps_superseded add column loss_tokens bigint;
+alter table steps_superseded add column global_batch_size bigint;
+comment on column steps.loss_tokens is 'tokens whose loss counts; null: all';
+comment on column steps.global_batch_size is 'sequences of the step in a ramp of the batch; null: as many as of the run';
+comment on column steps_superseded.loss_tokens is 'tokens whose loss counts; null: all';
+comment on column steps_superseded.global_batch_size is 'sequences of the step in a ramp of the batch; null: as many as of the run';

@@ -35,7 +35,8 @@ comment on column run_attempts.last_step is 'last step that it recorded';
 
 create view run_steps as
 select r.name as run, r.id as run_id, s.step, a.number as attempt, s.loss, s.grad_norm, s.learning_rate, s.tokens,
-	s.documents, s.step_time_s, s.tokens_per_s, s.held_tokens, s.predicted_imbalance, s.imbalance, s.parts, s.recorded_at, s.span_steps
+	s.documents, s.step_time_s, s.tokens_per_s, s.held_tokens, s.predicted_imbalance, s.imbalance, s.parts, s.recorded_at, s.span_steps,
+	s.loss_tokens, s.global_batch_size
 from steps s join runs r on r.id = s.run_id join attempts a on a.id = s.attempt_id;
 comment on view run_steps is 'Every step of a run, exactly once';
 
