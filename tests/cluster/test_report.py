@@ -230,7 +230,7 @@ class Report(training.TrainingTest):
 
     def check_followed(self, address, name):
         """The page shows new steps without a reload, and says why it shows no more."""
-        page = self.chromium.open(address.geturl())
+        page = self.chromium.open(address.geturl(), timer_rate=10)
         self.assertEqual(page.messages, [])
         page.evaluate("window.isSame = true")
         shown = "[...document.querySelectorAll('#loss-table tbody tr')].length"

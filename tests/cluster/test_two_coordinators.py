@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import threading
-import time
 
 import harness
 import test_time_limit
@@ -192,7 +191,7 @@ class TwoCoordinators(training.TrainingTest):
     def test_2_killed_and_frozen(self):
         """The one that acts is killed while a run trains, and the next is frozen when it is about to set a lost node DOWN."""
         job = self.submit_slow()
-        self.wait_step(job, SAVE_INTERVAL)
+        self.wait_step(job, 1)
         self.a.end(signal.SIGKILL)
         self.wait_roles(None, "active")
         self.a.start()
@@ -226,7 +225,7 @@ class TwoCoordinators(training.TrainingTest):
         self.assertEqual(self.cluster.sql("select count(distinct application_name) from pg_stat_activity where "
                                           "application_name like 'wlbd of term %'"), [["1"]])
         self.relay.passes.set()
-        time.sleep(1)
+        wait_for("a reads the database", lambda: self.a.health().get("database") == "ok", 10, 0.1)
         self.assertEqual(self.roles(), ("standby", "active"))
         self.assertEqual(self.a.process.pid, before)
         self.assertIsNone(self.a.process.poll())
