@@ -237,8 +237,8 @@ void wlbd_get_ranks(struct wlbd_request *request)
 		"'attempt_id', a.uuid, 'layout', wlb_layout_json(a.tp, a.cp, a.pp, a.dp), 'world_size', "
 		"coalesce(a.world_size, cardinality(a.nodes) * (a.decision->>'tasks_per_node')::integer), 'nodes', "
 		"coalesce(a.nodes, '{}'), 'sampled', case when r.ended_at is not null then "
-	        "wlb_ranks_sampled_json(r.id) end) from wlb_run_readable($1, $2, $3) r left join lateral (select * "
-	        "from "
+		"wlb_ranks_sampled_json(r.id) end) from wlb_run_readable($1, $2, $3) r left join lateral (select * "
+		"from "
 		"attempts "
 		"where run_id = r.id order by number desc limit 1) a on true",
 		&params, on_ranks, request);
