@@ -218,6 +218,8 @@ CREATE TABLE public.runs (
     alias text,
     dropped_values bigint DEFAULT 0 NOT NULL,
     is_followed boolean DEFAULT false NOT NULL,
+    account text,
+    gpu_count bigint,
     CONSTRAINT runs_ended_by_check CHECK ((ended_by = ANY (ARRAY['launcher'::text, 'attempt'::text, 'coordinator'::text, 'slurm'::text]))),
     CONSTRAINT runs_state_check CHECK ((state = ANY (ARRAY['starting'::text, 'running'::text, 'restarting'::text, 'complete'::text, 'failed'::text, 'out_of_nodes'::text, 'cancelled'::text])))
 );
@@ -273,7 +275,9 @@ CREATE TABLE public.steps (
     imbalance double precision,
     parts jsonb,
     recorded_at timestamp with time zone NOT NULL,
-    span_steps bigint DEFAULT 1 NOT NULL
+    span_steps bigint DEFAULT 1 NOT NULL,
+    loss_tokens bigint,
+    global_batch_size bigint
 );
 CREATE TABLE public.verdicts (
     id bigint NOT NULL,
@@ -358,6 +362,21 @@ CREATE TABLE public.coordinator (
     backend_pid integer,
     address text DEFAULT ''::text NOT NULL,
     CONSTRAINT coordinator_only_row_check CHECK (only_row)
+);
+CREATE TABLE public.drains (
+    id bigint NOT NULL,
+    node text NOT NULL,
+    reason text DEFAULT ''::text NOT NULL,
+    began_at timestamp with time zone NOT NULL,
+    ended_at timestamp with time zone
+);
+ALTER TABLE public.drains ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.drains_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
 );
 CREATE TABLE public.evaluations (
     run_id bigint NOT NULL,
@@ -546,7 +565,9 @@ CREATE TABLE public.steps_superseded (
     parts jsonb,
     recorded_at timestamp with time zone NOT NULL,
     superseded_at timestamp with time zone DEFAULT now() NOT NULL,
-    span_steps bigint DEFAULT 1 NOT NULL
+    span_steps bigint DEFAULT 1 NOT NULL,
+    loss_tokens bigint,
+    global_batch_size bigint
 );
 CREATE TABLE public.suspensions (
     id bigint NOT NULL,
@@ -591,6 +612,8 @@ ALTER TABLE ONLY public.checkpoints
     ADD CONSTRAINT checkpoints_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.coordinator
     ADD CONSTRAINT coordinator_pkey PRIMARY KEY (only_row);
+ALTER TABLE ONLY public.drains
+    ADD CONSTRAINT drains_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.evaluations
     ADD CONSTRAINT evaluations_pkey PRIMARY KEY (run_id, step);
 ALTER TABLE ONLY public.events
@@ -648,6 +671,8 @@ CREATE INDEX calibrations_by_user ON public.calibrations USING btree (uid, id DE
 CREATE INDEX checkpoints_attempt_id_idx ON public.checkpoints USING btree (attempt_id);
 CREATE INDEX checkpoints_run_id_recorded_at_idx ON public.checkpoints USING btree (run_id, recorded_at);
 CREATE INDEX checkpoints_run_id_step_idx ON public.checkpoints USING btree (run_id, step);
+CREATE INDEX drains_node_id_idx ON public.drains USING btree (node, id);
+CREATE UNIQUE INDEX drains_node_idx ON public.drains USING btree (node) WHERE (ended_at IS NULL);
 CREATE INDEX evaluations_attempt_id_idx ON public.evaluations USING btree (attempt_id);
 CREATE INDEX events_attempt_id_idx ON public.events USING btree (attempt_id);
 CREATE UNIQUE INDEX events_once ON public.events USING btree (run_id, kind, recorded_at, md5(detail));

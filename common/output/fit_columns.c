@@ -35,17 +35,17 @@ static bool cut_one(struct wlb_column *columns, int count)
 	return widest != NULL;
 }
 
-void wlb_columns_fit(struct wlb_column *columns, int count, int room)
+void wlb_columns_fit(struct wlb_column *columns, int count, int width)
 {
-	if (row_length(columns, count, false) <= room)
+	if (row_length(columns, count, false) <= width)
 		return;
 	for (int i = 0; i < count; i++)
 		if (columns[i].shrink == 'n')
 			columns[i].place = WLB_COLUMN_BELOW;
 	for (char digit = '9'; digit >= '1'; digit--)
-		for (int i = count - 1; i >= 0 && row_length(columns, count, true) > room; i--)
+		for (int i = count - 1; i >= 0 && row_length(columns, count, true) > width; i--)
 			if (columns[i].leave == digit)
 				columns[i].place = WLB_COLUMN_LEFT_OUT;
-	while (row_length(columns, count, false) > room && cut_one(columns, count))
+	while (row_length(columns, count, false) > width && cut_one(columns, count))
 		;
 }

@@ -12,7 +12,7 @@ struct wlb_column {
 };
 
 /* Sets place and width of the columns, by the steps that struct wlb_table has, so that a row, with two spaces between
- * columns, takes `room` at most. It takes more where no column gives more. */
-void wlb_columns_fit(struct wlb_column *columns, int count, int room);
+ * columns, takes `width` at most. It takes more where no column gives more. */
+void wlb_columns_fit(struct wlb_column *columns, int count, int width);
 
 #endif

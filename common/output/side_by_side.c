@@ -62,7 +62,7 @@ static void print_groups(const struct wlb_sides *sides, int columns, int *widths
 		name_width = wider(name_width, sides->rows[row].name);
 	if (name_width > name_most)
 		name_width = name_most > VALUE_MIN ? name_most : VALUE_MIN;
-	int room = columns - INDENT - name_width, most = room - GAP < VALUE_MAX ? room - GAP : VALUE_MAX;
+	int width = columns - INDENT - name_width, most = width - GAP < VALUE_MAX ? width - GAP : VALUE_MAX;
 	for (int i = 0; i < sides->count; i++) {
 		widths[i] = wlb_text_width(sides->titles[i]);
 		for (int row = 0; row < sides->row_count; row++)
@@ -72,7 +72,7 @@ static void print_groups(const struct wlb_sides *sides, int columns, int *widths
 	}
 	for (int first = 0, last; first < sides->count; first = last) {
 		int used = GAP + widths[first];
-		for (last = first + 1; last < sides->count && used + GAP + widths[last] <= room; last++)
+		for (last = first + 1; last < sides->count && used + GAP + widths[last] <= width; last++)
 			used += GAP + widths[last];
 		if (first > 0)
 			fputc('\n', out);

@@ -1,5 +1,6 @@
 /* Jobs and their steps: query, end, requeue, resize. */
 #include "coordinator/slurm/compat.h"
+#include "coordinator/slurm/gres.h"
 #include "coordinator/slurm/slurm_api.h"
 
 #include <errno.h>
@@ -60,6 +61,7 @@ static int fill_job(const slurm_job_info_t *from, struct wlb_slurm_job *job, str
 	*job = (struct wlb_slurm_job){
 		.job_id = wlb_compat_job_id(from),
 		.uid = from->user_id,
+		.gpus = wlb_gres_gpus(from->gres_total ?: ""),
 		.running = base == JOB_RUNNING,
 		.configuring = (from->job_state & JOB_CONFIGURING) != 0,
 		.suspended = base == JOB_SUSPENDED,
@@ -79,6 +81,7 @@ static int fill_job(const slurm_job_info_t *from, struct wlb_slurm_job *job, str
 	};
 	put_alias(from, job->alias, sizeof(job->alias));
 	wlb_text_store(job->name, sizeof(job->name), from->name ?: "");
+	wlb_text_store(job->account, sizeof(job->account), from->account ?: "");
 	snprintf(job->state, sizeof(job->state), "%s", base_state_name(base));
 	snprintf(job->partition, sizeof(job->partition), "%s", from->partition ?: "");
 	snprintf(job->batch_host, sizeof(job->batch_host), "%s", from->batch_host ?: "");

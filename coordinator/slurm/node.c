@@ -22,6 +22,7 @@ static void fill_node(const node_info_t *from, struct wlb_slurm_node *node)
 		.drained = (from->node_state & (NODE_STATE_DRAIN | NODE_STATE_FAIL)) != 0,
 		.cpus = from->cpus,
 		.gpus = wlb_gres_gpus(from->gres ?: ""),
+		.reason_time = from->reason_time,
 	};
 	wlb_gres_gpu_type(from->gres ?: "", node->gpu_type, sizeof(node->gpu_type));
 	snprintf(node->name, sizeof(node->name), "%s", from->name ?: "");

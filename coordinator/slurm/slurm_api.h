@@ -23,7 +23,9 @@ struct wlb_slurm_job {
 	char alias[32];
 	uid_t uid;
 	char name[256];
-	char state[32]; /* "RUNNING", "PENDING", "COMPLETED", ... base state without flags */
+	char account[256]; /* to which its time is charged; "" where Slurm has none */
+	uint32_t gpus;     /* of its allocation, from gres; 0: none */
+	char state[32];    /* "RUNNING", "PENDING", "COMPLETED", ... base state without flags */
 	bool running;
 	bool configuring; /* its nodes still boot, or its PrologSlurmctld has not ended; Slurm then calls it running */
 	bool suspended;
@@ -76,6 +78,7 @@ struct wlb_slurm_node {
 	uint32_t gpus;     /* from gres */
 	char gpu_type[64]; /* of its first GPUs that have one: "h100"; "" where none has */
 	char reason[256];
+	time_t reason_time; /* when the reason was set; 0: there is none */
 };
 /* All nodes; the caller frees *nodes. */
 int wlb_slurm_nodes(struct wlb_slurm_node **nodes, int *count, struct wlb_error *error);

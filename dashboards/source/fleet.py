@@ -3,11 +3,12 @@ from panels import LAYOUT, PARTS, WENT_ON, Dashboard, Panel, Variable
 
 # An empty text stands for all.
 CHOSEN = ("('' in (${user:sqlstring}) or user_name in (${user:sqlstring})) and "
+          "('' in (${account:sqlstring}) or account in (${account:sqlstring})) and "
           "('' in (${job:sqlstring}) or job_name in (${job:sqlstring}))")
-# Of a trainer whose ranks nobody has recorded, as torchrun's, a node counts as one GPU.
-FLEET = (f"fleet as (select *, coalesce(world_size, node_count, 0) as gpus from run_summary where {WENT_ON} and {CHOSEN} order by run_id "
-         f"desc limit %d)")
-# The newest runs of the time with their seconds: GPU hours count a rank as a GPU.
+# Where Slurm knows no GPUs a rank counts as one, or a node of a trainer whose ranks nobody has recorded, as torchrun's.
+FLEET = (f"fleet as (select *, coalesce(gpu_count, world_size, node_count, 0) as gpus from run_summary where {WENT_ON} and "
+         f"{CHOSEN} order by run_id desc limit %d)")
+# The newest runs of the time with their seconds.
 TIMED = (f"{FLEET % 200}, timed as (select f.*, t.held_s, t.effective_s, t.held_s * f.gpus as held, "
          "case when t.ettr is not null then t.held_s * f.gpus end as known, t.effective_s * f.gpus as effective "
          "from fleet f join lateral (select * from run_ettr e where e.run_id = f.run_id) t on true)")
@@ -41,6 +42,8 @@ BOARD = Dashboard(
     variables=(
         Variable("user", "User", "select distinct user_name from (select user_name from run_summary order by run_id desc limit 2000) u "
                  "order by 1 limit 500", is_multi=True, has_all=True),
+        Variable("account", "Account", "select distinct account from (select account from run_summary order by run_id desc limit 2000) a "
+                 "where account is not null order by 1 limit 500", is_multi=True, has_all=True),
         Variable("job", "Job name", "select distinct job_name from (select job_name from run_summary order by run_id desc limit 2000) j "
                  "order by 1 limit 500", is_multi=True, has_all=True)),
     panels=(
@@ -52,8 +55,8 @@ BOARD = Dashboard(
         Panel("ETTR", "stat", f"with {TIMED} select {ETTR} from timed", "percentunit", 4, 4,
               "Effective training time ratio of the newest 200 runs of this time, by GPU hours."),
         Panel("GPU hours held", "stat", f"with {TIMED} select (sum(held) / 3600)::float8 as gpu_h from timed", "h", 4, 4,
-              "Of the newest 200 runs of this time, from their begin to their end. A rank counts as a GPU, and a node where "
-              "ranks are not recorded, as those of torchrun."),
+              "Of the newest 200 runs of this time, from their begin to their end. GPUs are those of the job's allocation; a job for "
+              "which Slurm has none counts a rank as a GPU, or a node where ranks are not recorded."),
         Panel("Mean time to recovery", "stat", "select avg(recovery_s)::float8 as recovery_s from run_recoveries join run_summary "
               f"using (run_id) where $__timeFilter(detected_at) and {CHOSEN}", "s", 4, 4,
               "From the record of a fault that broke an attempt to the end of the first step after it."),
@@ -74,14 +77,14 @@ BOARD = Dashboard(
               "d.node_days)::float8 as failures_per_node_day from days d left join failures f on f.detected_at >= d.began and "
               "f.detected_at < d.ended where d.node_days > 0 group by d.began, d.node_days order by 1", "short", 12),
         Panel("By user", "table", BY % "user_name", width=12),
-        Panel("By job name", "table", BY % "job_name", width=12,
-              says="Slurm's account is not recorded: give the jobs of a project one name."),
+        Panel("By account", "table", BY % "account", width=12, says="The project to which Slurm charges the job."),
+        Panel("By job name", "table", BY % "job_name", width=12),
+        Panel("Runs by state", "barchart", f"select state, count(*) as runs from run_summary where {WENT_ON} and {CHOSEN} "
+              "group by state order by state", width=12),
         Panel("Recoveries", "table", "select detected_at, run, run_id, attempt, kind, node, recovered_at, recovery_s from run_recoveries "
               f"join run_summary using (run_id, run) where $__timeFilter(detected_at) and {CHOSEN} order by detected_at desc limit 200",
-              width=16, says="Faults that broke an attempt. An empty time: the run has not trained since."),
-        Panel("Runs by state", "barchart", f"select state, count(*) as runs from run_summary where {WENT_ON} and {CHOSEN} "
-              "group by state order by state"),
-        Panel("Runs", "table", f"select run, run_id, job_name, user_name, state, node_count as nodes, world_size as ranks, {LAYOUT}, "
-              "last_step as step, train_iters as of_steps, wlb_real(last_loss) as loss, tokens_per_s, attempts, faults, started_at, "
-              f"ended_at, reason from run_summary where {WENT_ON} and {CHOSEN} order by run_id desc limit 500", width=24, height=12,
+              width=24, says="Faults that broke an attempt. An empty time: the run has not trained since."),
+        Panel("Runs", "table", f"select run, run_id, job_name, user_name, account, state, node_count as nodes, gpu_count as gpus, "
+              f"world_size as ranks, {LAYOUT}, last_step as step, train_iters as of_steps, wlb_real(last_loss) as loss, tokens_per_s, "
+              f"attempts, faults, started_at, ended_at, reason from run_summary where {WENT_ON} and {CHOSEN} order by run_id desc limit 500", width=24, height=12,
               says="Each row opens its run.")))

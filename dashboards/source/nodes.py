@@ -6,9 +6,9 @@ LOSS = f"kind = 'node_lost' and is_seen and $__timeFilter(detected_at) and {CHOS
 CHECKS = "select node, checked_at, made_by, \"check\", verdict, measured, \"limit\" from node_check_results where $__timeFilter(checked_at)"
 
 BOARD = Dashboard(
-    "wlb-nodes", "WLB nodes", "Nodes that were lost, broke runs or failed a check. Whether Slurm drains a node now, `sinfo -R` says.",
+    "wlb-nodes", "WLB nodes", "Nodes that were lost, broke runs, failed a check or were drained.",
     variables=(Variable("node", "Node", "select node from node_faults where node is not null union select node from "
-                       "node_check_results order by node limit 2000", is_multi=True, has_all=True),),
+                       "node_check_results union select node from node_drains order by node limit 2000", is_multi=True, has_all=True),),
     panels=(
         Panel("Nodes avoided by runs", "stat", "select count(*) as nodes from (select node from node_evidence group by node having "
               "sum(weight) >= wlb_node_weight_to_avoid()) as avoided", width=6, height=4),
@@ -40,5 +40,9 @@ BOARD = Dashboard(
         Panel("Xid errors", "table", f"{CHECKS} and \"check\" like 'xid%' and verdict <> 'ok' and {CHOSEN} order by checked_at desc "
             f"limit 200",
               width=16, says="Of NVIDIA's driver, as wlb check-node has found them."),
+        Panel("Drains", "table", "select node, began_at, ended_at, extract(epoch from coalesce(ended_at, now()) - began_at)::float8 as "
+              "drained_s, reason from node_drains where began_at <= $__timeTo() and (ended_at is null or ended_at >= $__timeFrom()) and "
+              f"{CHOSEN} order by ended_at is null desc, began_at desc limit 500", width=24,
+              says="By Slurm, as wlbd has seen it. An empty end: the node is drained."),
         Panel("Results of checks", "table", f"{CHECKS} and {CHOSEN} order by checked_at desc, node, \"check\" limit 500", width=24,
               height=10)))

@@ -170,10 +170,12 @@ begin
 	return r;
 end $$;
 
--- p_job: the job as Slurm shows it; '' where that is its id. Ids restart when a controller's state is deleted: the newest run is meant.
-create function wlb_run_alias_note(p_run bigint, p_job text) returns void language sql as $$
-	update runs set alias = p_job || substr(name, length(job_id::text) + 1)
-	where id = p_run and p_job <> '' and alias is distinct from p_job || substr(name, length(job_id::text) + 1)
+-- What Slurm says of the job of a run. p_job: the job as Slurm shows it, where that is not its id; ids restart when a controller's state is
+-- deleted: the newest run is meant. A queued job has no GPUs yet. '' and 0: not known, and what is stored stays.
+create function wlb_run_job_note(p_run bigint, p_job text, p_account text, p_gpus bigint) returns void language sql as $$
+	update runs set alias = coalesce(nullif(p_job, '') || substr(name, length(job_id::text) + 1), alias),
+		account = coalesce(nullif(p_account, ''), account), gpu_count = coalesce(nullif(p_gpus, 0), gpu_count)
+	where id = p_run
 $$;
 
 -- Confirms a run: Slurm knows its job, and the job's owner is the run's.

@@ -167,7 +167,8 @@ end $$;
 -- Slurm gives a job that is requeued another time of submission; runs of one job have the first.
 create function wlb_attempt_ensure(p_name text, p_uuid uuid, p_job_id bigint, p_uid bigint, p_user text, p_cluster text,
 	p_job_name text, p_submitted timestamptz, p_restart_count integer, p_is_queued boolean,
-	p_is_job_over boolean default false, p_is_report boolean default false, p_job text default '')
+	p_is_job_over boolean default false, p_is_report boolean default false, p_job text default '',
+	p_account text default '', p_gpus bigint default 0)
 returns json language plpgsql as $$
 declare
 	r runs;
@@ -207,7 +208,7 @@ begin
 	if is_late and p_is_report then
 		raise exception using errcode = 'WL409', message = format('run %s has ended (%s), and gets no further attempt', r.name, r.state);
 	end if;
-	perform wlb_run_alias_note(r.id, p_job);
+	perform wlb_run_job_note(r.id, p_job, p_account, p_gpus);
 	a := wlb_attempt_create(r.id, p_uuid, is_late);
 	update runs set is_not_reached = false where id = r.id and is_not_reached;
 	-- Beyond this number of attempts without an end, the oldest are ended: the number of open attempts bounds memory.

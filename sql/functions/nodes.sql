@@ -44,6 +44,18 @@ create function wlb_finding_reason(c node_checks, p_kind text) returns text lang
 			and wlb_check_kind(entry->>'check', wlb_checks_are_of_gpus(c.checks)) = p_kind limit 1), c.reason)
 $$;
 
+-- p_nodes: the nodes that Slurm drains now, {"n3":{"reason":"fan","at":1790000000}, ...}, with when the reason was set; 0: not known. A
+-- node keeps its newest 100 times.
+create function wlb_nodes_drained(p_nodes jsonb) returns void language sql as $$
+	update drains set ended_at = now() where ended_at is null and not p_nodes ? node;
+	insert into drains (node, reason, began_at)
+	select key, value->>'reason', case when (value->>'at')::bigint > 0 then least(to_timestamp((value->>'at')::bigint), now()) else now() end
+	from jsonb_each(p_nodes)
+	on conflict (node) where ended_at is null do update set reason = excluded.reason where drains.reason <> excluded.reason;
+	delete from drains d where p_nodes ? node
+		and id <= (select id from drains o where o.node = d.node order by id desc offset 100 limit 1)
+$$;
+
 -- Two losses in runs of one day suffice, or one check.
 create function wlb_node_weight_to_avoid() returns float8 language sql immutable as $$ select 1.5::float8 $$;
 

@@ -66,12 +66,15 @@ begin
 			sum(tokens_per_s * span_steps) / sum(span_steps) filter (where tokens_per_s is not null) as tokens_per_s,
 			round(sum(held_tokens * span_steps) / sum(span_steps) filter (where held_tokens is not null)) as held_tokens,
 			sum(predicted_imbalance * span_steps) / sum(span_steps) filter (where predicted_imbalance is not null) as predicted_imbalance,
-			sum(imbalance * span_steps) / sum(span_steps) filter (where imbalance is not null) as imbalance
+			sum(imbalance * span_steps) / sum(span_steps) filter (where imbalance is not null) as imbalance,
+			case when bool_or(loss_tokens is not null) then round(sum(coalesce(loss_tokens, tokens) * span_steps) / sum(span_steps)) end
+				as loss_tokens
 		from slice group by attempt_id, step / p_every
 	), kept as (
 		update steps s set loss = r.loss, grad_norm = r.grad_norm, learning_rate = r.learning_rate, tokens = r.tokens, documents = r.documents,
 			step_time_s = r.step_time_s, tokens_per_s = r.tokens_per_s, held_tokens = r.held_tokens,
-			predicted_imbalance = r.predicted_imbalance, imbalance = r.imbalance, parts = null, span_steps = r.span
+			predicted_imbalance = r.predicted_imbalance, imbalance = r.imbalance, parts = null, span_steps = r.span,
+			loss_tokens = r.loss_tokens
 		from rolled r where s.run_id = p_run and s.step = r.step
 	)
 	delete from steps s where s.run_id = p_run and s.step = any (array(

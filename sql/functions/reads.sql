@@ -148,6 +148,7 @@ returns json language sql stable as $$
 		'grad_norm', wlb_real(s.grad_norm), 'lr', wlb_real(s.learning_rate), 'tokens', s.tokens,
 		'tokens_so_far', p_tokens_so_far,
 		'documents', s.documents, 'step_time_s', wlb_real(s.step_time_s), 'tokens_per_s', wlb_real(s.tokens_per_s),
+		'loss_tokens', s.loss_tokens, 'global_batch_size', s.global_batch_size,
 		'held_tokens', s.held_tokens, 'predicted_imbalance', wlb_real(s.predicted_imbalance),
 		'imbalance', wlb_real(s.imbalance), 'parts', wlb_plain_within(s.parts, 16384),
 		'time', wlb_real(extract(epoch from s.recorded_at)::float8))
@@ -295,7 +296,7 @@ declare
 begin
 	select * into last from attempts where run_id = r.id order by number desc limit 1;
 	story := json_build_object('run_id', r.name, 'alias', r.alias, 'id', r.id, 'job_id', r.job_id, 'job_name', r.job_name,
-		'user', r.user_name, 'cluster', r.cluster, 'state', r.state, 'reason', r.reason,
+		'user', r.user_name, 'account', r.account, 'gpu_count', r.gpu_count, 'cluster', r.cluster, 'state', r.state, 'reason', r.reason,
 		'restart_count', r.restart_count, 'submitted_at', wlb_time(r.submitted_at),
 		'started_at', wlb_time(r.started_at), 'ended_at', wlb_time(r.ended_at),
 		'policy', wlb_plain_within(r.policy, 65536), 'model', wlb_plain_within(r.model, 65536),
@@ -342,7 +343,7 @@ $$;
 -- Raises WL400 unless p_key is null or one by which wlb_runs_json puts runs in order.
 create function wlb_runs_check_key(p_key text) returns void language plpgsql immutable as $$
 declare
-	keys text[] := '{run,name,user,state,submitted,started,ended,elapsed,step,loss,tokens,tokens_per_s,faults,attempts,nodes,memory,mfu}';
+	keys text[] := '{run,name,user,account,state,submitted,started,ended,elapsed,step,loss,tokens,tokens_per_s,faults,attempts,nodes,memory,mfu}';
 begin
 	if p_key <> all (keys) then
 		raise exception using errcode = 'WL400', message = format('parameter ''sort'': ''%s'' must be one of %s; with - before it the largest '
@@ -355,7 +356,7 @@ end $$;
 -- largest first, and runs that have no value last; null: the newest first.
 -- Planned for the values given: a generic plan would read every run when only the user's are requested.
 create function wlb_runs_chosen(p_uid bigint, p_user text, p_state text, p_limit bigint, p_since timestamptz, p_model text, p_node text,
-	p_text text, p_order text, p_tag text)
+	p_text text, p_order text, p_tag text, p_account text)
 returns table (place bigint, id bigint) language plpgsql stable rows 100 set plan_cache_mode to force_custom_plan as $$
 declare
 	is_reverse boolean := coalesce(starts_with(p_order, '-'), false);
@@ -363,7 +364,8 @@ declare
 begin
 	perform wlb_runs_check_key(key);
 	return query with kept as (
-		select r.id, case key when 'name' then r.job_name when 'user' then r.user_name when 'state' then r.state end as name,
+		select r.id, case key when 'name' then r.job_name when 'user' then r.user_name when 'account' then r.account
+				when 'state' then r.state end as name,
 			case key when 'run' then r.id when 'submitted' then extract(epoch from wlb_moment(r.submitted_at))::float8
 				when 'started' then extract(epoch from wlb_moment(r.started_at))::float8
 				when 'ended' then extract(epoch from wlb_moment(r.ended_at))::float8
@@ -375,7 +377,7 @@ begin
 				when 'memory' then (select memory_bytes from attempts a where a.run_id = r.id order by number desc limit 1)
 				when 'mfu' then (select wlb_attempt_mfu(a.id, plan) from attempts a where a.run_id = r.id order by number desc limit 1)
 			end as value
-		from runs r where (p_uid is null or uid = p_uid) and (p_user is null or user_name = p_user)
+		from runs r where (p_uid is null or uid = p_uid) and (p_user is null or user_name = p_user) and (p_account is null or account = p_account)
 			and (p_state is null or state = p_state) and (p_since is null or ended_at is null or ended_at >= p_since)
 			and (p_text is null or strpos(lower(job_name), lower(p_text)) > 0)
 			and (p_model is null or wlb_model_is_called(r.model, r.policy, p_model))
@@ -384,26 +386,28 @@ begin
 	)
 	select row_number() over (), ordered.id from (
 		select kept.id from kept order by value * case when is_reverse then -1 else 1 end,
-			case when not is_reverse then name end, case when is_reverse then name end desc, kept.id desc
+			case when not is_reverse then name end, case when is_reverse then name end desc nulls last, kept.id desc
 		limit least(p_limit, 10000)) as ordered;
 end $$;
 
 -- Their list, as wlb_runs_chosen chooses them.
 create function wlb_runs_json(p_uid bigint, p_user text, p_state text, p_limit bigint, p_since timestamptz default null,
-	p_model text default null, p_node text default null, p_text text default null, p_order text default null, p_tag text default null)
+	p_model text default null, p_node text default null, p_text text default null, p_order text default null, p_tag text default null,
+	p_account text default null)
 returns json language plpgsql stable as $$
 begin
 	return (with listed as (
 		select s.*, page.place, r.alias, r.model, r.policy, r.seq_length_tokens, r.global_batch_size, last.id as attempt_id,
 			last.step_of_attempt, last.memory_bytes, last.plan,
 			sum(s.node_count) over before as names, sum(s.nodes_bytes) over before as names_bytes
-		from wlb_runs_chosen(p_uid, p_user, p_state, p_limit, p_since, p_model, p_node, p_text, p_order, p_tag) as page
+		from wlb_runs_chosen(p_uid, p_user, p_state, p_limit, p_since, p_model, p_node, p_text, p_order, p_tag, p_account) as page
 		join runs r on r.id = page.id join run_summary s on s.run_id = page.id
 		left join lateral (select * from attempts a where a.run_id = page.id order by number desc limit 1) as last on true
 		window before as (order by page.place)
 	), told as (
 		select s.place, json_build_object('run_id', s.run, 'alias', s.alias, 'id', s.run_id,
-			'job_id', s.job_id, 'job_name', s.job_name, 'user', s.user_name, 'state', s.state, 'reason', s.reason,
+			'job_id', s.job_id, 'job_name', s.job_name, 'user', s.user_name, 'account', s.account, 'gpu_count', s.gpu_count,
+			'state', s.state, 'reason', s.reason,
 			'submitted_at', wlb_time(s.submitted_at), 'started_at', wlb_time(s.started_at), 'ended_at', wlb_time(s.ended_at),
 			'elapsed_s', wlb_run_elapsed_s(s.started_at, s.ended_at),
 			'attempts', coalesce(s.attempts, 0),

@@ -179,7 +179,7 @@ $$;
 
 create function wlb_step_supersede(s steps) returns void language sql as $$
 	insert into steps_superseded (run_id, step, attempt_id, loss, grad_norm, learning_rate, tokens, documents, step_time_s,
-		tokens_per_s, held_tokens, predicted_imbalance, imbalance, parts, recorded_at, span_steps)
+		tokens_per_s, held_tokens, predicted_imbalance, imbalance, parts, recorded_at, span_steps, loss_tokens, global_batch_size)
 	select s.*
 $$;
 
@@ -189,7 +189,8 @@ create function wlb_step_write(s steps) returns void language sql as $$
 		learning_rate = s.learning_rate, tokens = s.tokens, documents = s.documents,
 		step_time_s = s.step_time_s, tokens_per_s = s.tokens_per_s, held_tokens = s.held_tokens,
 		predicted_imbalance = s.predicted_imbalance, imbalance = s.imbalance, parts = s.parts,
-		recorded_at = s.recorded_at, span_steps = s.span_steps
+		recorded_at = s.recorded_at, span_steps = s.span_steps, loss_tokens = s.loss_tokens,
+		global_batch_size = s.global_batch_size
 	where run_id = s.run_id and step = s.step
 $$;
 
@@ -199,7 +200,8 @@ create function wlb_step_added(old steps, new steps) returns steps language sql 
 		coalesce(new.learning_rate, old.learning_rate), coalesce(new.tokens, old.tokens), coalesce(new.documents, old.documents),
 		coalesce(new.step_time_s, old.step_time_s), coalesce(new.tokens_per_s, old.tokens_per_s),
 		coalesce(new.held_tokens, old.held_tokens), coalesce(new.predicted_imbalance, old.predicted_imbalance),
-		coalesce(new.imbalance, old.imbalance), coalesce(new.parts, old.parts), old.recorded_at, old.span_steps)::steps
+		coalesce(new.imbalance, old.imbalance), coalesce(new.parts, old.parts), old.recorded_at, old.span_steps,
+		coalesce(new.loss_tokens, old.loss_tokens), coalesce(new.global_batch_size, old.global_batch_size))::steps
 $$;
 
 -- The newest attempt's row of a step is the one in `steps`; every other is kept in steps_superseded. p_adds: a row of the same attempt
@@ -238,7 +240,8 @@ create function wlb_record_step(a attempts, d jsonb, p_time timestamptz) returns
 	select wlb_step_store(a, row(a.run_id, (d->>'step')::bigint, a.id, (d->>'loss')::float8, (d->>'grad_norm')::float8, (d->>'lr')::float8,
 		(d->>'tokens')::bigint, (d->>'documents')::bigint, (d->>'step_time_s')::float8, (d->>'tokens_per_s')::float8,
 		(d->>'held_tokens')::bigint, (d->>'predicted_imbalance')::float8, (d->>'imbalance')::float8, d->'parts',
-		p_time, 1)::steps, exists (select from followed_values where attempt_id = a.id))
+		p_time, 1, (d->>'loss_tokens')::bigint, (d->>'global_batch_size')::bigint)::steps,
+		exists (select from followed_values where attempt_id = a.id))
 $$;
 
 -- A step of p_old was done again by p_new, whose row is now the one in `steps`. wlb_run_total adds to p_new what the run

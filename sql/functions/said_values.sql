@@ -64,7 +64,7 @@ returns steps language sql stable as $$
 	)
 	select row(a.run_id, p_step, a.id, loss, grad_norm, lr, tokens, null, step_time_s,
 		coalesce(tokens_per_s, wlb_rate(tokens, wlb_seconds(step_time_s))),
-		null, null, null, null, p_time, p_span)::steps
+		null, null, null, null, p_time, p_span, null, null)::steps
 	from said
 $$;
 

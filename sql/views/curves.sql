@@ -2,7 +2,8 @@
 
 create view run_curves as
 select r.name as run, r.id as run_id, s.step, a.number as attempt, s.loss, s.grad_norm, s.learning_rate, s.tokens,
-	s.documents, s.step_time_s, s.tokens_per_s, s.held_tokens, s.predicted_imbalance, s.imbalance, s.parts, s.recorded_at, s.span_steps
+	s.documents, s.step_time_s, s.tokens_per_s, s.held_tokens, s.predicted_imbalance, s.imbalance, s.parts, s.recorded_at, s.span_steps,
+	s.loss_tokens, s.global_batch_size
 from runs r cross join lateral wlb_sampled_steps(r.id, 2000) as s join attempts a on a.id = s.attempt_id;
 comment on view run_curves is 'At most 2,000 steps of a run, evenly spaced from its first to its last: ask for one run';
 

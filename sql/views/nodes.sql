@@ -81,3 +81,6 @@ comment on column node_check_results."check" is 'what was checked: the kind, and
 comment on column node_check_results.verdict is 'ok, failed or not checked';
 comment on column node_check_results.measured is 'what was found, for people';
 comment on column node_check_results."limit" is 'what was expected, for people; null: nothing';
+
+create view node_drains as select node, reason, began_at, ended_at from drains;
+comment on view node_drains is 'When Slurm drained nodes';

@@ -1,13 +1,13 @@
 -- Runs and their records, for SQL and Grafana. Views for queries by hand are named in wlbd(8).
 
 create view run_summary as
-select r.name as run, r.id as run_id, r.job_id, r.job_name, r.user_name, r.cluster, r.state, r.reason,
+select r.name as run, r.id as run_id, r.job_id, r.job_name, r.user_name, r.account, r.cluster, r.state, r.reason,
 	r.submitted_at, r.started_at, r.ended_at,
 	wlb_span(r.started_at, coalesce(r.ended_at, now())) as elapsed,
 	last.number as attempts, last.nodes, last.node_count, last.world_size,
 	last.tp, last.cp, last.pp, last.dp,
 	r.steps, r.train_iters, r.last_step, r.tokens, wlb_rate(r.tokens, r.step_seconds) as tokens_per_s,
-	r.first_loss, r.last_loss, r.steps_repeated, r.faults, last.nodes_bytes
+	r.first_loss, r.last_loss, r.steps_repeated, r.faults, last.nodes_bytes, r.gpu_count
 from runs r
 left join lateral (select * from attempts a where a.run_id = r.id order by number desc limit 1) last on true;
 comment on view run_summary is 'Runs with the nodes and the layout of their newest attempt';
@@ -35,7 +35,8 @@ comment on column run_attempts.last_step is 'last step that it recorded';
 
 create view run_steps as
 select r.name as run, r.id as run_id, s.step, a.number as attempt, s.loss, s.grad_norm, s.learning_rate, s.tokens,
-	s.documents, s.step_time_s, s.tokens_per_s, s.held_tokens, s.predicted_imbalance, s.imbalance, s.parts, s.recorded_at, s.span_steps
+	s.documents, s.step_time_s, s.tokens_per_s, s.held_tokens, s.predicted_imbalance, s.imbalance, s.parts, s.recorded_at, s.span_steps,
+	s.loss_tokens, s.global_batch_size
 from steps s join runs r on r.id = s.run_id join attempts a on a.id = s.attempt_id;
 comment on view run_steps is 'Every step of a run, exactly once';
 

@@ -10,7 +10,7 @@ cross join lateral (select case when k.held_s is not null then row(k.held_s, k.e
 comment on view run_times_all is 'The time that runs held their nodes, and its parts; of runs that go on until now';
 
 create view run_ettr as
-select r.name as run, r.id as run_id, r.job_id, r.job_name, r.user_name, r.state, t.held_s,
+select r.name as run, r.id as run_id, r.job_id, r.job_name, r.user_name, r.account, r.state, t.held_s,
 	case when t.is_recorded then t.effective_s end as effective_s,
 	case when t.is_recorded then t.held_s - t.effective_s end as lost_s,
 	case when t.is_recorded then wlb_time_share(t.effective_s, t.held_s) end as ettr

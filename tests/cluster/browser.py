@@ -97,13 +97,16 @@ class Chromium:
                     raise AssertionError(f"{method}: {message['error']['message']}")
                 return message["result"]
 
-    def open(self, url, width=1280, scheme="light"):
+    def open(self, url, width=1280, scheme="light", timer_rate=1):
+        """timer_rate: how many times as fast the timers of the page run."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         page = self.pages[session] = Page(self, session)
         for domain in ("Page", "Runtime", "Log", "Network"):
             page.call(f"{domain}.enable")
         page.resize(width, scheme)
+        page.call("Page.addScriptToEvaluateOnNewDocument",
+                  source=f"{{ const real = setTimeout; window.setTimeout = (then, ms) => real(then, ms / {timer_rate}); }}")
         page.call("Page.navigate", url=url)
         until_s = time.monotonic() + REPLY_S
         while not page.is_loaded:

@@ -59,12 +59,31 @@ class Prolog(CheckNodeTest):
 
 
 class Health(CheckNodeTest):
+    wlbd_conf = harness.WLBD_CONF + "job_poll_ms = 200\n"
+
+    def drains(self):
+        """node, whether it is drained, whether the times are in order, reason"""
+        return self.cluster.sql("select node, ended_at is null, began_at <= coalesce(ended_at, now()), reason from node_drains "
+                                "order by began_at")
+
     def test_health_check_program(self):
         self.cluster.work.joinpath("disk-n2").rmdir()
         self.configure("check_node_health", HEALTH, "HealthCheckProgram={script}", "HealthCheckInterval=1")
         reason = self.drained("n2").split("Reason=")[1]
         self.assertIn(f"wlb check-node: disk {self.cluster.work}/disk-n2: no file can be made: No such file or directory", reason)
         self.assertNotIn("DRAIN", self.node("n1"))
+        harness.wait_for("the drain is stored", self.drains, 10)
+        (node, is_open, in_order, stored), = self.drains()
+        self.assertEqual((node, is_open, in_order), ("n2", "t", "t"))
+        self.assertIn(stored, reason)
+        self.assertIn("no file can be made", stored)
+        self.cluster.work.joinpath("disk-n2").mkdir()
+        self.cluster.run("scontrol", "update", "node=n2", "state=resume")
+        harness.wait_for("its end is stored", lambda: self.drains()[0][:3] == ["n2", "f", "t"], 10)
+        self.cluster.sql("select wlb_nodes_drained(case when n % 2 = 1 then '{\"n9\": {\"reason\": \"\", \"at\": 0}}' "
+                         "else '{}' end::jsonb) from generate_series(1, 301) as n")
+        drains = self.drains()
+        self.assertEqual((len(drains), drains[0][0], [drain[1] for drain in drains].count("t")), (101, "n2", 1))
 
 
 class Job(CheckNodeTest):

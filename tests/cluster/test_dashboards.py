@@ -15,8 +15,8 @@ import training
 # Panels that a complete run with a fault must fill; the others may be empty.
 FILLED = {
     "fleet": {"Running now", "ETTR", "GPU hours held", "Tokens of the runs in this time", "Mean time to recovery", "GPU hours lost, by cause",
-              "By user", "By job name", "Recoveries", "Runs by state", "Runs", "variable user",
-              "variable job"},
+              "By user", "By account", "By job name", "Recoveries", "Runs by state", "Runs", "variable user",
+              "variable account", "variable job"},
     "run": {"State", "Step", "Loss", "Tokens/s, last 20 steps", "MFU, last 20 steps", "ETTR", "Attempts", "Loss over time", "Loss by step",
             "Tokens per second over time", "Tokens per second", "MFU", "Time of a step", "Where the time of a step went", "Imbalance of ranks",
             "Gradient norm", "Learning rate", "Memory of a rank", "Time lost", "Evaluations", "Attempts of the run", "Checkpoints", "Events",
@@ -25,7 +25,7 @@ FILLED = {
     "ranks": {"Verdicts", "Evictions", "Verdicts of the run", "Verdicts by kind", "Ranks of the newest attempt", "Nodes that verdicts name",
               "Cost by kind", "Attempts ended to exclude a node", "variable run"},
     "nodes": {"Checks that failed", "Evidence against nodes", "Nodes that broke runs", "Results of checks",
-              "What failed and has not been ok since", "GPUs with Xid errors", "Xid errors", "variable node"},
+              "What failed and has not been ok since", "GPUs with Xid errors", "Xid errors", "Drains", "variable node"},
 }
 
 
@@ -53,6 +53,8 @@ class Dashboards(training.TrainingTest):
             select {run_id}, 12, id, 5.5, 1000, 0.1, now() from attempts where run_id = {run_id} and number = 1""")
 
     def add_failed_check(self):
+        """And a drain."""
+        self.cluster.sql("select wlb_nodes_drained('{\"n4\": {\"reason\": \"fan\", \"at\": 0}}')")
         found = json.dumps([{"check": "xid 0000:3b:00", "verdict": "failed", "measured": "79", "limit": None}])
         self.cluster.sql(f"select wlb_node_check_put('n4', false, 'xid 0000:3b:00: 79', '{found}', false, 0)")
 
@@ -64,7 +66,7 @@ class Dashboards(training.TrainingTest):
                 self.assertTrue(any(row[at] != "" for row in query.rows), f"{name} of {query.sql}")
 
     def test_every_query(self):
-        job = self.submit()
+        job = self.submit("--account=physics")
         self.wait_step(job, training.SAVE_INTERVAL + 2)
         os.kill(self.rank_pid(5), signal.SIGKILL)
         run = self.finish(job)
@@ -187,6 +189,19 @@ class Rows(AlertCases, harness.ClusterTest):
         self.run_row("before", -9000, -7200, tokens=100)
         self.assertEqual(self.panel("Tokens of the runs in this time"), [["13"]])
 
+    def test_gpu_hours_of_accounts(self):
+        """A job's GPUs count, and its ranks where Slurm knows of no GPUs."""
+        for account, gpus in (("art", "null"), ("physics", 16)):
+            run = self.run_row(account, -1800, -900)
+            self.cluster.sql(f"""update runs set account = '{account}', gpu_count = {gpus} where id = {run};
+                insert into attempts (run_id, number, uuid, state, world_size, created_at, started_at, ended_at)
+                select id, 1, gen_random_uuid(), 'complete', 2, started_at, started_at, ended_at from runs where id = {run}""")
+        (first, *_, held), (second, *_, by_ranks) = (row[:4] for row in self.panel("By account"))
+        self.assertEqual((first, second), ("physics", "art"))
+        self.assertAlmostEqual(float(held), 16 * 900 / 3600, places=3)
+        self.assertAlmostEqual(float(by_ranks), 2 * 900 / 3600, places=3)
+        self.assertEqual([row[0] for row in self.panel("By account", account=["art"])], ["art"])
+
     def test_faults_of_nodes_in_the_time(self):
         """The loss of n2 was reported by the job's user, and nobody else has seen it."""
         run = self.run_row("with_faults", -7200)
@@ -223,7 +238,7 @@ class Rows(AlertCases, harness.ClusterTest):
                          [["acc", "NaN", "3", "f", "1", "hook"], ["loss", "2.5", "3", "f", "1", "stdout"],
                           ["only_of_the_attempt", "1", "9", "t", "1", "hook"], ["tokens", "1000", "3", "f", "1", "hook"]])
         self.assertEqual(self.panel("Tokens/s, last 20 steps", board="run", run=[run]), [["400"]])  # of the steps with a time
-        self.assertEqual([row[8:11:2] for row in self.panel("Runs")], [["3", "2.5"]])
+        self.assertEqual([row[10:13:2] for row in self.panel("Runs")], [["3", "2.5"]])
 
     def long_run(self, steps):
         """A run with many steps, faults and checkpoints, whose later half has three times as many tokens; returns its id."""

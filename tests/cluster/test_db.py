@@ -350,8 +350,9 @@ class Schema(ClusterTest):
                 select id, number, gen_random_uuid(), 'complete', 2, created_at + later, created_at + later, ended_at, {steps} / {attempts}
                 from r, generate_series(1, {attempts}) as number, lateral (
                     select interval '100 s' * (number - 1) as later) as x returning *),
-            s as (insert into steps (run_id, step, attempt_id, loss, tokens, step_time_s, parts, recorded_at)
-                select run_id, begins + step, id, 2 + (begins + step) % 2, 100, 1, '{{"forward_s": 1}}', started_at + interval '1 s' * step
+            s as (insert into steps (run_id, step, attempt_id, loss, tokens, step_time_s, parts, loss_tokens, recorded_at)
+                select run_id, begins + step, id, 2 + (begins + step) % 2, 100, 1, '{{"forward_s": 1}}',
+                    case when step % 2 = 0 then 40 end, started_at + interval '1 s' * step
                 from a, lateral (select (number - 1) * {steps} / {attempts} as begins, number * {steps} / {attempts} as ends) as x,
                     generate_series(1, ends - begins) as step),
             again as (insert into steps_superseded (run_id, step, attempt_id, step_time_s, recorded_at)
@@ -389,6 +390,8 @@ class Schema(ClusterTest):
         self.assertEqual(self.sql("select name from runs order by id"), ["middle", "going"])
         self.assertEqual(self.sql("select round(avg(loss)::numeric, 1), count(parts) from steps "
                                   f"where run_id = {middle} and span_steps > 1"), ["2.5|0"])
+        self.assertEqual(self.sql("select count(*) > 1000, bool_and(loss_tokens between 55 and 85) from steps "
+                                  f"where run_id = {middle} and span_steps > 2"), ["t|t"])
         self.assertEqual(self.prune(*words), {"runs removed": "0", "runs whose details are removed": "0"})
 
     def test_a_prune_that_is_killed_goes_on_later(self):

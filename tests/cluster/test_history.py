@@ -413,13 +413,13 @@ class Lists(ClusterTest):
     def setUpClass(cls):
         super().setUpClass()
         run = ("insert into runs (name, job_id, alias, uid, user_name, state, job_name, started_at, ended_at, tokens, step_seconds, "
-               "last_step, train_iters, last_loss, model, policy, confirmed) values ")
+               "last_step, train_iters, last_loss, model, policy, confirmed, account, gpu_count) values ")
         rows = ["('9', 9, '8_1', 1, 'ann', 'complete', 'pretrain-large', now() - interval '9 d', now() - interval '8 d', 5000, 10, 90, "
-                "100, 1.5, '{\"model_type\": \"llama\", \"parameters\": 8030000000}', '{}', true)",
+                "100, 1.5, '{\"model_type\": \"llama\", \"parameters\": 8030000000}', '{}', true, 'physics', 16)",
                 "('10', 10, null, 2, 'bob', 'failed', 'Finetune', now() - interval '2 d', now() - interval '36 h', 900, 90, 30, 40, 2.5, "
-                "null, '{\"model\": \"/models/Qwen3-8B/config.json\"}', true)",
+                "null, '{\"model\": \"/models/Qwen3-8B/config.json\"}', true, null, null)",
                 f"('11', 11, null, 1, 'ann', 'cancelled', E{cls.quoted(HOSTILE)}, now() - interval '1 h', now(), 0, 0, null, null, "
-                "null, null, '{}', true)"]
+                f"null, null, '{{}}', true, E{cls.quoted(HOSTILE)}, null)"]
         cls.cluster.sql(run + ", ".join(rows))
         cls.cluster.sql("""
             insert into attempts (run_id, number, uuid, state, nodes, tp, cp, pp, dp, world_size, memory_bytes, plan, exit_code, ended_at)
@@ -448,7 +448,8 @@ class Lists(ClusterTest):
     def test_filters(self):
         self.assertEqual(self.listed(), ["11", "10", "9"])
         for words, runs in ((["--user", "ann"], ["11", "9"]), (["--state", "failed"], ["10"]), (["--since", "3d"], ["11", "10"]),
-                            (["--since", "1d"], ["11"]), (["--text", "TUNE"], ["10"]), (["--text", "%"], []), (["--model", "LLama"], ["9"]),
+                            (["--account", "physics"], ["9"]), (["--account", "phys"], []), (["--since", "1d"], ["11"]),
+                            (["--text", "TUNE"], ["10"]), (["--text", "%"], []), (["--model", "LLama"], ["9"]),
                             (["--model", "qwen3"], ["10"]), (["--node", "n2"], ["9"]), (["--node", "n3"], ["10"]), (["--node", "n"], []),
                             (["--user", "ann", "--node", "n1"], ["9"]), (["--limit", "1"], ["11"])):
             with self.subTest(words):
@@ -458,8 +459,9 @@ class Lists(ClusterTest):
         """A run that has no value is the last in both directions."""
         for order, runs in (("loss", ["9", "10", "11"]), ("-loss", ["10", "9", "11"]), ("name", ["11", "10", "9"]),
                             ("-started", ["11", "10", "9"]), ("started", ["9", "10", "11"]), ("tokens_per_s", ["10", "9", "11"]),
-                            ("-user", ["10", "11", "9"]), ("-memory", ["9", "11", "10"]), ("mfu", ["9", "11", "10"]),
-                            ("nodes", ["10", "9", "11"]), ("-elapsed", ["9", "10", "11"]), ("run", ["9", "10", "11"])):
+                            ("-user", ["10", "11", "9"]), ("account", ["11", "9", "10"]), ("-account", ["9", "11", "10"]),
+                            ("-memory", ["9", "11", "10"]), ("mfu", ["9", "11", "10"]), ("nodes", ["10", "9", "11"]), ("-elapsed", ["9", "10", "11"]),
+                            ("run", ["9", "10", "11"])):
             with self.subTest(order):
                 self.assertEqual(self.listed("--sort", order), runs)
         self.assertEqual(self.listed("--sort", "-loss", "--limit", "1"), ["10"])
@@ -473,14 +475,16 @@ class Lists(ClusterTest):
 
     def test_runs_of_others_pass_no_filter(self):
         """Where private_data is set, wlbd gives the asker's uid first."""
-        for more in ("", ", '2000-01-01'", ", null, 'llama'", ", null, null, 'n2'", ", null, null, null, 'e'", ", null, null, null, null, 'loss'"):
+        for more in ("", ", '2000-01-01'", ", null, 'llama'", ", null, null, 'n2'", ", null, null, null, 'e'", ", null, null, null, null, 'loss'",
+                     ", null, null, null, null, null, null, 'physics'"):
             rows = self.cluster.sql(f"select wlb_runs_json(2, null, null, 9{more})")
             self.assertLessEqual({run["run_id"] for run in json.loads(rows[0][0])["runs"]}, {"10"}, more)
 
     def test_hostile_names(self):
-        rows = self.rows("runs", "--columns", "run,name")
-        self.assertEqual(rows[0], {"run_id": "11", "alias": "", "job_name": "'" + re.sub("[\x1b\x9b\u202e\n]", " ", HOSTILE)})
-        texts = [self.wlb(*words).stdout for words in (["runs"], ["runs", "--json"], ["show", "11"], ["show", "11", "--json"])]
+        rows, shown = self.rows("runs", "--columns", "run,name,account"), "'" + re.sub("[\x1b\x9b\u202e\n]", " ", HOSTILE)
+        self.assertEqual(rows[0], {"run_id": "11", "alias": "", "job_name": shown, "account": shown})
+        commands = (["runs", "--columns", "name,account"], ["runs", "--json"], ["show", "11"], ["show", "11", "--json"])
+        texts = [self.wlb(*words).stdout for words in commands]
         for text in texts:
             self.assertNotRegex(text, "[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]")
         self.assertEqual(json.loads(texts[1])["runs"][0]["job_name"], HOSTILE)

@@ -111,7 +111,8 @@ class StoredNumbers(RecordsTest):
 
 
 class DeliveredNumbers(RecordsTest):
-    STEP = {"tokens": 9 * 10**18, "documents": 10**13, "held_tokens": 10**13, "step_time_s": 2e7, "loss": -1e200,
+    STEP = {"tokens": 9 * 10**18, "documents": 10**13, "held_tokens": 10**13, "loss_tokens": -1,
+            "global_batch_size": 0, "step_time_s": 2e7, "loss": -1e200,
             "grad_norm": -1.0, "lr": 1e200, "tokens_per_s": 1e16, "predicted_imbalance": 1e10, "imbalance": -1.0,
             "step": 10**13, "parts": {"forward_s": 1e300}}
     ATTEMPT = {"seq_length": 10**13, "global_batch_size": 10**13, "train_iters": 10**13, "resumed_step": 10**13,
@@ -133,7 +134,18 @@ class DeliveredNumbers(RecordsTest):
             status, reply = self.deliver(run, attempt, [record])
             self.assertEqual(status, 400, f"{kind}: {name} = {value}: {reply}")
             self.assertIn(f"'{next(iter(value)) if name == 'parts' else name}'", reply["error"])
-        self.assertEqual(self.deliver(run, attempt, [step(1, 1)])[0], 200)
+        whole, part = step(1, 1), step(2, 2)
+        part["data"] |= {"loss_tokens": 5, "global_batch_size": 3}
+        self.assertEqual(self.deliver(run, attempt, [whole, part])[0], 200)
+        rows = self.cluster.run("wlb", "steps", run, "--csv").stdout.splitlines()
+        self.assertEqual([row.rsplit(",", 2)[1:] for row in rows[:3]], [["loss_tokens", "global_batch_size"], ["", ""], ["5", "3"]])
+        # A later attempt does the step again.
+        again = step(1, 2)
+        again["data"] |= {"loss_tokens": 7}
+        self.assertEqual(self.deliver(run, str(uuid.uuid4()), [again])[0], 200)
+        columns = "loss_tokens, coalesce(s.global_batch_size, 0) from {} s join runs r on r.id = s.run_id where name = '%s' and step = 2" % run
+        self.assertEqual([self.cluster.sql("select " + columns.format(table))[0] for table in ("steps", "steps_superseded")],
+                         [["7", "0"], ["5", "3"]])
 
     def test_what_made_all_lists_fail(self):
         run, attempt = self.new_run(), str(uuid.uuid4())
@@ -589,8 +601,8 @@ class Lanes(RecordsTest):
     def test_cheap_read_behind_lists(self):
         self.new_run()
         self.cluster.sql("alter function wlb_runs_json rename to wlb_runs_json_fast")
-        self.cluster.sql("create function wlb_runs_json(bigint, text, text, bigint, timestamptz, text, text, text, text, text) returns json "
-                         "language sql as $$ select wlb_runs_json_fast($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) from pg_sleep(4) $$")
+        self.cluster.sql("create function wlb_runs_json(bigint, text, text, bigint, timestamptz, text, text, text, text, text, text) returns json "
+                         "language sql as $$ select wlb_runs_json_fast($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) from pg_sleep(4) $$")
         self.addCleanup(self.cluster.sql, "drop function wlb_runs_json; "
                                           "alter function wlb_runs_json_fast rename to wlb_runs_json")
         run = self.new_run()

@@ -168,6 +168,7 @@ class Report(training.TrainingTest):
         page = self.open("empty", 390)
         self.assertEqual(page.evaluate("[...document.querySelectorAll('h2')].length"), len(SECTIONS))
         self.assertIn("has recorded no loss", page.evaluate("document.getElementById('losses').textContent"))
+        self.assertIn("MFU is not known", page.evaluate("document.body.textContent"))
 
     def check_both(self, run, other):
         self.report(run, other)
@@ -229,7 +230,7 @@ class Report(training.TrainingTest):
 
     def check_followed(self, address, name):
         """The page shows new steps without a reload, and says why it shows no more."""
-        page = self.chromium.open(address.geturl())
+        page = self.chromium.open(address.geturl(), timer_rate=10)
         self.assertEqual(page.messages, [])
         page.evaluate("window.isSame = true")
         shown = "[...document.querySelectorAll('#loss-table tbody tr')].length"

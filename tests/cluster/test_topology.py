@@ -116,9 +116,11 @@ class Topology(training.TrainingTest):
         """The slowest of two types is searched with; wlbd says the types, from what Slurm told it."""
         for nodes, machine, reason in (("n[1-2]", "H100", None), ("n[1,3]", "A100", "the slowest of the types h100,a100")):
             with self.subTest(nodes):
-                job = self.plan_with_gpus(nodes)
+                job = self.plan_with_gpus(nodes, "--account=physics")
                 self.assertEqual(self.cluster.wait_job(job), "COMPLETED", self.cluster.output(job))
-                plan = self.cluster.show(job)["attempts"][0]["plan"]
+                run = self.cluster.show(job)
+                self.assertEqual((run["account"], run["gpu_count"]), ("physics", 4))
+                plan = run["attempts"][0]["plan"]
                 self.assertTrue(plan["machine"].startswith(machine), plan)
                 self.assertIn(reason or "plans on H100", plan["reason"])
                 self.assertIn("not measured, from the type of Slurm's GRES", self.cluster.output(job))

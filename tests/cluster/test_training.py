@@ -81,11 +81,15 @@ class Run(training.TrainingTest):
 
     def test_what_people_read(self):
         words = " ".join(training.arguments(iterations=5))
-        job = self.cluster.sbatch(f"wlb run -- wlb-worker {words} --trace-dir traces --trace-steps 2:3", "--wlb-layout=auto", "-J", "readable")
+        job = self.cluster.sbatch(f"wlb run -- wlb-worker {words} --trace-dir traces --trace-steps 2:3 --rampup-batch-size 8 8 24",
+                                  "--wlb-layout=auto", "-J", "readable")
         self.assertEqual(self.cluster.wait_job(job), "COMPLETED", self.cluster.output(job))
         self.assertIn("readable", self.cluster.run("wlb", "runs").stdout)
         self.assertIn("complete", self.cluster.run("wlb", "show", job).stdout)
         self.assertEqual(self.cluster.run("wlb", "show", "999999", check=False).returncode, 1)
+        rows = self.cluster.sql("select coalesce(global_batch_size, 0), loss_tokens is null from run_steps "
+                                f"where run = '{job}' order by step")
+        self.assertEqual(rows, [["8", "t"]] * 3 + [["0", "t"]] * 2, "the batch of a step is stored in the ramp alone")
         self.check_trace(job)
 
     def check_trace(self, job):

@@ -12,7 +12,7 @@ EXTREMES = ["9000000000000000000", "9223372036854775807", "9223372036854775808",
             "1e308", "-1e308", "1e-300", "5e-324", "1e400", "-1e400", "1e-400", "1.5", "NaN", "Infinity", "null", "true",
             '"1"', "[]", "{}", "18446744073709551616", "1" + "0" * 400]
 FIELDS = ("step", "loss", "grad_norm", "lr", "tokens", "documents", "step_time_s", "tokens_per_s", "held_tokens",
-          "predicted_imbalance", "imbalance", "parts")
+          "predicted_imbalance", "imbalance", "parts", "loss_tokens", "global_batch_size")
 VALUES = {"loss": 1, "tokens": 10**12, "step_time_s": 1e7, "lr": 1, "of_a_user": 1}
 FOLLOWED = {"step": 1, "is_step": True, "is_of_attempt": False, "source": "log", "stream": 0, "generation": 0, "at": 0, "span": 10**12,
             "interval_s": 1e7, "values": VALUES}

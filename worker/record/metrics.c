@@ -58,8 +58,9 @@ char *wlb_step_json(const struct wlb_step_facts *facts, int with_ranks, struct w
 		json_object_set_new(object, "loss_tokens", json_integer(facts->loss_tokens));
 	if (object != NULL && facts->is_skipped)
 		json_object_set_new(object, "is_skipped", json_true());
-	if (with_ranks && object != NULL) {
+	if (object != NULL && (with_ranks || facts->is_in_ramp))
 		json_object_set_new(object, "global_batch_size", json_integer(facts->windows));
+	if (with_ranks && object != NULL) {
 		json_object_set_new(object, "rank_work", numbers_json(facts->rank_work, facts->ranks));
 		json_object_set_new(object, "rank_compute_s", numbers_json(facts->rank_compute_s, facts->ranks));
 	}

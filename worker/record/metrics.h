@@ -15,6 +15,7 @@ struct wlb_step_facts {
 	int64_t tokens;      /* trained in the step, by all ranks */
 	int64_t loss_tokens; /* of these, those whose loss counts */
 	int32_t windows;     /* the global batch, in windows of seq_length tokens */
+	int is_in_ramp;      /* 1: these are fewer than the run's global batch */
 	int documents;       /* pieces of documents */
 	int64_t held_tokens; /* read and kept by the packer for a later step */
 	double step_time_s;
@@ -32,8 +33,8 @@ struct wlb_step_facts {
 /* Returns 0 of a step without a time. */
 double wlb_step_tokens_per_s(const struct wlb_step_facts *facts);
 
-/* Returns one JSON object without line end, which the caller frees. with_ranks: with the numbers of every rank, and the
- * batch. Returns NULL with the reason on failure. */
+/* Returns one JSON object without line end, which the caller frees. with_ranks: with the numbers of every rank; these
+ * and steps in a ramp have the global batch. Returns NULL with the reason on failure. */
 char *wlb_step_json(const struct wlb_step_facts *facts, int with_ranks, struct wlb_error *error);
 
 /* The loss on documents that are not trained, of the weights after a step. */

@@ -104,6 +104,7 @@ static int load(struct wlb_trainer *t, struct wlb_unread_step *step, struct wlb_
 		.tokens = t->loaded->tokens,
 		.loss_tokens = t->loaded->loss_tokens,
 		.windows = t->loaded->windows,
+		.is_in_ramp = t->loaded->windows < t->options->global_batch_size,
 		.documents = t->loaded->documents,
 		.held_tokens = t->loaded->held_tokens,
 	};

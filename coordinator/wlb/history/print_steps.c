@@ -50,10 +50,23 @@ int wlb_steps_print_json(const char *run, const struct wlb_steps_choice *choice,
 
 static int print_csv(json_t *steps, void *context)
 {
-	static const char *const fields[] = {
-		"step",        "attempt",      "loss",        "grad_norm",           "lr",        "tokens", "documents",
-		"step_time_s", "tokens_per_s", "held_tokens", "predicted_imbalance", "imbalance", "time",   "parts",
-		NULL};
+	static const char *const fields[] = {"step",
+	                                     "attempt",
+	                                     "loss",
+	                                     "grad_norm",
+	                                     "lr",
+	                                     "tokens",
+	                                     "documents",
+	                                     "step_time_s",
+	                                     "tokens_per_s",
+	                                     "held_tokens",
+	                                     "predicted_imbalance",
+	                                     "imbalance",
+	                                     "time",
+	                                     "parts",
+	                                     "loss_tokens",
+	                                     "global_batch_size",
+	                                     NULL};
 	struct printed *printed = context;
 	int rc = wlb_csv_print(steps, fields, !printed->any, stdout);
 	printed->any = true;

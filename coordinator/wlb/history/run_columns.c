@@ -93,6 +93,17 @@ static void show_share(const json_t *run, const char *field, char *text, size_t 
 	snprintf(text, size, json_is_number(share) ? "%.1f %%" : "-", 100 * json_number_value(share));
 }
 
+/* As many as fit `size`: those that wlbd allows do. */
+static void show_tags(const json_t *run, const char *field, char *text, size_t size)
+{
+	const json_t *tags = json_object_get(run, field);
+	size_t length = 0;
+	snprintf(text, size, "-");
+	for (size_t i = 0; i < json_array_size(tags) && length < size; i++)
+		length += (size_t)snprintf(text + length, size - length, "%s%s", i > 0 ? " " : "",
+		                           json_string_value(json_array_get(tags, i)) ?: "?");
+}
+
 /* ---- columns ----------------------------------------------------------------------------------------------------- */
 
 struct column {
@@ -120,8 +131,10 @@ static const struct column columns[] = {
 	{"submitted", "SUBMITTED", 'l', '-', '-', true, show_time, {"submitted_at"}},
 	{"ended", "ENDED", 'l', '-', '-', true, show_time, {"ended_at"}},
 	{"job", "JOB", 'r', '-', '-', false, wlb_field_number, {"job_id"}},
+	{"account", "ACCOUNT", 'l', 'c', '-', true, show_text, {"account"}},
 	{"model", "MODEL", 'l', 'c', '-', false, show_model, {"model_type", "parameters", "model_path"}},
 	{"ranks", "RANKS", 'r', '-', '-', false, wlb_field_number, {"world_size"}},
+	{"gpus", "GPUS", 'r', '-', '-', false, wlb_field_number, {"gpu_count"}},
 	{"sequence", "SEQUENCE", 'r', '-', '-', false, wlb_field_number, {"seq_length"}},
 	{"batch", "BATCH", 'r', '-', '-', false, wlb_field_number, {"global_batch_size"}},
 	{"tokens", "TOKENS", 'r', '-', '-', true, wlb_field_number, {"tokens"}},
@@ -129,6 +142,7 @@ static const struct column columns[] = {
 	{"memory", "MEMORY", 'r', '-', '-', true, wlb_field_bytes, {"memory_bytes"}},
 	{"mfu", "MFU", 'r', '-', '-', true, show_share, {"mfu"}},
 	{"faults", "FAULTS", 'r', '-', '-', true, wlb_field_number, {"faults"}},
+	{"tags", "TAGS", 'l', 'c', '-', false, show_tags, {"tags"}},
 	{"reason", "REASON", 'l', 'n', '-', false, show_text, {"reason"}},
 };
 

@@ -16,7 +16,7 @@
 enum { LIMIT_MAX = 10000 }; /* of the coordinator, too */
 
 struct request {
-	const char *user, *state, *model, *node, *text, *tag, *since;
+	const char *user, *account, *state, *model, *node, *text, *tag, *since;
 	const char *order;
 	const char *columns;
 	int limit;
@@ -27,9 +27,9 @@ static int make_path(const struct request *request, char *path, size_t size, str
 {
 	const struct {
 		const char *name, *value;
-	} parameters[] = {{"user", request->user}, {"state", request->state}, {"model", request->model},
-	                  {"node", request->node}, {"text", request->text},   {"tag", request->tag},
-	                  {"sort", request->order}};
+	} parameters[] = {{"user", request->user},   {"account", request->account}, {"state", request->state},
+	                  {"model", request->model}, {"node", request->node},       {"text", request->text},
+	                  {"tag", request->tag},     {"sort", request->order}};
 	char number[32];
 	time_t since;
 	bool is_table = !request->json && !request->csv;
@@ -95,6 +95,7 @@ static int list_runs(void *values, struct wlb_error *error)
 
 static const struct wlb_option options[] = {
 	{WLB_OPTION(TEXT, "user", FIELD(user), "NAME", "only this user's runs")},
+	{WLB_OPTION(TEXT, "account", FIELD(account), "NAME", "only runs of jobs of this account of Slurm")},
 	{WLB_OPTION(TEXT, "state", FIELD(state), NULL, "only runs in this state"),
          .choices = "starting|running|restarting|complete|failed|out_of_nodes|cancelled"},
 	{WLB_OPTION(TEXT, "since", FIELD(since), "TIME",

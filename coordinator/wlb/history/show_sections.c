@@ -148,15 +148,16 @@ int wlb_show_summary(const json_t *run)
 {
 	char name[80], nodes[512], layout[64];
 	const char *reason = wlb_field_text(run, "reason", "");
-	const char *on_fault = wlb_field_text(run, "on_fault", NULL);
+	const char *on_fault = wlb_field_text(run, "on_fault", NULL), *account = wlb_field_text(run, "account", NULL);
 	wlb_field_nodes(run, nodes, sizeof(nodes));
 	wlb_field_layout(run, layout, sizeof(layout));
 	wlb_field_run(run, name, sizeof(name));
 	printf("Run %s: ", name);
 	wlb_colour_print_state(wlb_field_text(run, "state", "?"), wlb_colour_shown(), stdout);
 	printf("%s%s\n", *reason ? ": " : "", reason);
-	printf("  job '%s' of %s, layout asked for: %s\n", wlb_field_text(run, "job_name", ""),
-	       wlb_field_text(run, "user", "?"), wlb_field_text(json_object_get(run, "policy"), "layout", "-"));
+	printf("  job '%s' of %s%s%s, layout asked for: %s\n", wlb_field_text(run, "job_name", ""),
+	       wlb_field_text(run, "user", "?"), account != NULL ? ", account " : "", account != NULL ? account : "",
+	       wlb_field_text(json_object_get(run, "policy"), "layout", "-"));
 	print_times(run);
 	printf("  on %s, layout %s\n", nodes, layout);
 	print_training(run);

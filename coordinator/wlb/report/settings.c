@@ -62,7 +62,7 @@ static int add_attempt(json_t *settings, const json_t *run)
 
 json_t *wlb_report_settings(const json_t *run)
 {
-	static const char *const keys[] = {"job_name",          "user",        "cluster", "seq_length",
+	static const char *const keys[] = {"job_name",          "user",        "account", "cluster", "seq_length",
 	                                   "global_batch_size", "train_iters", "on_fault"};
 	json_t *settings = json_array();
 	int rc = settings != NULL ? 0 : -1;

@@ -12,6 +12,7 @@
 #include "coordinator/wlbd/incident/attempt_end.h"
 #include "coordinator/wlbd/incident/unreported_nodes.h"
 #include "coordinator/wlbd/log.h"
+#include "coordinator/wlbd/slurm/job_params.h"
 #include "coordinator/wlbd/slurm/job_poll.h"
 #include "coordinator/wlbd/wlbd.h"
 
@@ -217,10 +218,10 @@ static void on_job(void *context, const struct wlbd_job_facts *facts)
 	wlbd_params_add_boolean(&params, known && strcmp(facts->job.state, "PENDING") == 0);
 	wlbd_params_add_boolean(&params, facts->found == 0 || (known && facts->job.finished));
 	wlbd_params_add_boolean(&params, search->is_live);
-	wlbd_params_add_text(&params, known ? facts->job.alias : "");
+	wlbd_params_add_job(&params, known ? &facts->job : NULL);
 	wlbd_run_change(wlbd, search->uid, wlbd_run_job_id(search->run),
 	                "select wlb_attempt_ensure($1, $2, $3, $4, $5, $6, $7, to_timestamp($8::float8), $9::integer, "
-	                "$10::boolean, $11::boolean, $12::boolean, $13)",
+	                "$10::boolean, $11::boolean, $12::boolean, $13, $14, $15)",
 	                &params, on_ensured, search);
 }
 

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 enum {
-	WLBD_PARAMS_MAX = 13,
+	WLBD_PARAMS_MAX = 15,
 	WLBD_PARAM_NUMBER_SIZE = 32,
 };
 

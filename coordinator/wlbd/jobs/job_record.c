@@ -4,6 +4,7 @@
 
 #include "coordinator/slurm/slurm_api.h"
 #include "coordinator/wlbd/database/outbox.h"
+#include "coordinator/wlbd/slurm/job_params.h"
 #include "coordinator/wlbd/wlbd.h"
 
 void wlbd_run_confirm(struct wlbd *wlbd, int64_t run_pk, const struct wlb_slurm_job *job)
@@ -14,11 +15,11 @@ void wlbd_run_confirm(struct wlbd *wlbd, int64_t run_pk, const struct wlb_slurm_
 	wlbd_params_add_integer(&params, job->restart_count);
 	wlbd_params_add_text(&params, job->name);
 	wlbd_params_add_text(&params, wlbd->cluster);
-	wlbd_params_add_text(&params, job->alias);
-	wlbd_outbox_put(
-		wlbd->outbox, job->uid, run_pk,
-		"select wlb_run_confirm($1, to_timestamp($2::float8), $3::integer, $4, $5), wlb_run_alias_note($1, $6)",
-		&params);
+	wlbd_params_add_job(&params, job);
+	wlbd_outbox_put(wlbd->outbox, job->uid, run_pk,
+	                "select wlb_run_confirm($1, to_timestamp($2::float8), $3::integer, $4, $5), "
+	                "wlb_run_job_note($1, $6, $7, $8)",
+	                &params);
 }
 
 static void note_queued(struct wlbd *wlbd, int64_t run_pk, const struct wlb_slurm_job *job)

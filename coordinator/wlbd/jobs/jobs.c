@@ -13,6 +13,7 @@
 #include "coordinator/wlbd/incident/faults.h"
 #include "coordinator/wlbd/incident/requeued.h"
 #include "coordinator/wlbd/incident/symptoms.h"
+#include "coordinator/wlbd/jobs/drained_nodes.h"
 #include "coordinator/wlbd/jobs/ended_jobs.h"
 #include "coordinator/wlbd/jobs/job_record.h"
 #include "coordinator/wlbd/jobs/scriptless_jobs.h"
@@ -43,6 +44,7 @@ struct resize {
 struct wlbd_jobs {
 	struct wlbd *wlbd;
 	struct wlbd_ended_jobs *ended;
+	struct wlbd_drained_nodes *drained;
 	int due; /* answers that a poll waits for */
 	TAILQ_HEAD(, resize) resizes;
 };
@@ -572,8 +574,10 @@ static void on_nodes(void *context, const struct wlb_error *error)
 	struct wlbd_jobs *jobs = context;
 	if (jobs->wlbd->stopping)
 		return;
-	if (error == NULL)
+	if (error == NULL) {
 		suspect_down_nodes(jobs->wlbd);
+		wlbd_drained_nodes_note(jobs->drained);
+	}
 	ask_for_runs(jobs);
 }
 
@@ -596,10 +600,12 @@ struct wlbd_jobs *wlbd_jobs_new(struct wlbd *wlbd)
 	jobs->wlbd = wlbd;
 	TAILQ_INIT(&jobs->resizes);
 	jobs->ended = wlbd_ended_jobs_new();
-	if (jobs->ended != NULL)
+	jobs->drained = wlbd_drained_nodes_new(wlbd);
+	if (jobs->ended != NULL && jobs->drained != NULL)
 		wlbd->job_poll = wlbd_job_poll_new(wlbd->base, wlbd->config.job_poll_ms, poll, jobs);
 	if (wlbd->job_poll == NULL) {
 		wlbd_ended_jobs_free(jobs->ended);
+		wlbd_drained_nodes_free(jobs->drained);
 		free(jobs);
 		return NULL;
 	}
@@ -612,5 +618,6 @@ void wlbd_jobs_free(struct wlbd_jobs *jobs)
 		return;
 	wlbd_job_poll_free(jobs->wlbd->job_poll);
 	wlbd_ended_jobs_free(jobs->ended);
+	wlbd_drained_nodes_free(jobs->drained);
 	free(jobs);
 }

@@ -86,10 +86,13 @@ static void fill(struct wlbd_node *node, const struct wlb_slurm_node *from)
 	                           .down = from->down,
 	                           .saves_power = from->saves_power,
 	                           .responds = from->responds,
-	                           .allocated = from->allocated};
+	                           .allocated = from->allocated,
+	                           .drained = from->drained,
+	                           .reason_time = from->reason_time};
 	snprintf(node->name, sizeof(node->name), "%s", from->name);
 	snprintf(node->host, sizeof(node->host), "%s", from->address);
 	snprintf(node->gpu_type, sizeof(node->gpu_type), "%s", from->gpu_type);
+	snprintf(node->reason, sizeof(node->reason), "%s", from->reason);
 	node->address_length = find_address(node->host, node->port, AF_UNSPEC, AI_NUMERICHOST, &node->address);
 	node->is_numeric = node->address_length > 0;
 }

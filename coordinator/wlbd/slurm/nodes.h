@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include "coordinator/slurm/topology.h"
 #include "libwlb/wlb.h"
@@ -22,8 +23,10 @@ struct wlbd_node {
 	bool is_outdated;         /* the node was down: its name is resolved again */
 	int64_t resolved_ms;      /* when it was last given to the resolver; 0: never */
 	/* The following as of struct wlb_slurm_node. */
-	bool down, saves_power, responds, allocated;
+	bool down, saves_power, responds, allocated, drained;
 	char gpu_type[64]; /* in Slurm's GRES, such as "h100"; "": none */
+	char reason[256];
+	time_t reason_time;
 };
 
 /* Returns NULL if out of memory. */

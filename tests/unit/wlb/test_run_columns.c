@@ -124,6 +124,8 @@ static void cells(void **state)
 	expect("model", "{\"model_path\":\"/models/Qwen3-8B/config.json\"}", "Qwen3-8B\n");
 	expect("model", "{\"model_path\":\"config.json\"}", "config.json\n");
 	expect("model", "{\"model_path\":\"/config.json\"}", "/config.json\n");
+	expect("tags", "{\"tags\":[\"baseline\",\"a/b=1\"]}", "baseline a/b=1\n");
+	expect("tags", "{\"tags\":[]}", "-\n");
 }
 
 static void fields_are_those_of_the_columns(void **state)

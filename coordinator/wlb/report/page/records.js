@@ -60,6 +60,9 @@ function ranksOf(entry) {
 
 /* ---- why this layout ---- */
 
+/* wlbd finds it from the operations and the machine of the plan. */
+const NO_MFU = "MFU is not known without a plan.";
+
 function planRow(what, plan) {
   return [
     what, layoutText(plan.layout), format(plan.interleave), format(plan.micro_batches), format(plan.micro_batch_size),
@@ -73,7 +76,7 @@ function planOf(attempt) {
   if (!plan.machine)
     return [
       element("h3", {}, `Attempt ${attempt.attempt}`),
-      element("p", {}, plan.reason || `The layout ${layoutText(plan.layout)} was given, and nothing was planned.`)
+      element("p", {}, `${plan.reason || `The layout ${layoutText(plan.layout)} was given, and nothing was planned`}. ${NO_MFU}`)
     ];
   const rows = [
     planRow("chosen", plan), ...(plan.next || []).map((other) => planRow("next", other)),
@@ -102,7 +105,7 @@ function planOf(attempt) {
 
 function layoutsOf(entry) {
   const planned = entry.run.attempts.filter((attempt) => attempt.plan);
-  return planned.length > 0 ? planned.map(planOf) : element("p", {}, "No attempt has a plan.");
+  return planned.length > 0 ? planned.map(planOf) : element("p", {}, `No attempt has a plan. ${NO_MFU}`);
 }
 
 /* ---- what happened ---- */

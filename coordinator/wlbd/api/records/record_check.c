@@ -133,11 +133,12 @@ static int check_step(const json_t *data, struct wlb_error *error)
 		{"predicted_imbalance", 0, RATIO_MAX},
 		{"imbalance", 0, RATIO_MAX},
 	};
-	static const char *const counts[] = {"tokens", "documents", "held_tokens"};
+	static const char *const counts[] = {"tokens", "documents", "held_tokens", "loss_tokens"};
 	int64_t count;
 	double number;
 	if (wlbd_field_integer(data, "step", WLBD_REQUIRED, 0, COUNT_MAX, &count, error) != 0 ||
 	    wlbd_field_integer(data, "memory_bytes", WLBD_OPTIONAL, 0, BYTES_MAX, &count, error) != 0 ||
+	    wlbd_field_integer(data, "global_batch_size", WLBD_OPTIONAL, 1, COUNT_MAX, &count, error) != 0 ||
 	    check_parts(data, error) != 0)
 		return -1;
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)

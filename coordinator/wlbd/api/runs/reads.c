@@ -104,7 +104,9 @@ void wlbd_get_runs(struct wlbd_request *request)
 	wlbd_params_add_text(&params, wlbd_request_parameter(request, "text"));
 	wlbd_params_add_text(&params, wlbd_request_parameter(request, "sort"));
 	wlbd_params_add_text(&params, wlbd_request_parameter(request, "tag"));
-	ask(request, "select wlb_runs_json($1, $2, $3, $4, to_timestamp($5::float8), $6, $7, $8, $9, $10)", &params);
+	wlbd_params_add_text(&params, wlbd_request_parameter(request, "account"));
+	ask(request, "select wlb_runs_json($1, $2, $3, $4, to_timestamp($5::float8), $6, $7, $8, $9, $10, $11)",
+	    &params);
 }
 
 void wlbd_get_run(struct wlbd_request *request)
@@ -235,8 +237,8 @@ void wlbd_get_ranks(struct wlbd_request *request)
 		"'attempt_id', a.uuid, 'layout', wlb_layout_json(a.tp, a.cp, a.pp, a.dp), 'world_size', "
 		"coalesce(a.world_size, cardinality(a.nodes) * (a.decision->>'tasks_per_node')::integer), 'nodes', "
 		"coalesce(a.nodes, '{}'), 'sampled', case when r.ended_at is not null then "
-	        "wlb_ranks_sampled_json(r.id) end) from wlb_run_readable($1, $2, $3) r left join lateral (select * "
-	        "from "
+		"wlb_ranks_sampled_json(r.id) end) from wlb_run_readable($1, $2, $3) r left join lateral (select * "
+		"from "
 		"attempts "
 		"where run_id = r.id order by number desc limit 1) a on true",
 		&params, on_ranks, request);

@@ -16,6 +16,7 @@
 #include "coordinator/wlbd/incident/symptoms.h"
 #include "coordinator/wlbd/log.h"
 #include "coordinator/wlbd/rules/decision.h"
+#include "coordinator/wlbd/slurm/job_params.h"
 #include "coordinator/wlbd/wlbd.h"
 
 /* ---- POST /v1/runs ----------------------------------------------------------------------------- */
@@ -69,10 +70,10 @@ static void announce(struct announcement *a, const struct wlbd_job_facts *facts)
 	wlbd_params_add_integer_if(&params, known, facts->job.submit_time);
 	wlbd_params_add_integer(&params, known ? facts->job.restart_count : a->restart_count);
 	wlbd_params_add_text(&params, policy != NULL ? policy : "{}");
-	wlbd_params_add_text(&params, known ? facts->job.alias : "");
+	wlbd_params_add_job(&params, known ? &facts->job : NULL);
 	wlbd_run_change(wlbd, a->request->uid, (uint32_t)a->job_id,
 	                "select json_build_object('run_id', name, 'state', state) from (select r.*, "
-	                "wlb_run_alias_note(r.id, $12) "
+	                "wlb_run_job_note(r.id, $12, $13, $14) "
 	                "from wlb_run_announce($1, $2::integer, $3::uuid, $4::integer, $5, $6, $7, $8, "
 	                "to_timestamp($9::float8), $10::integer, $11::jsonb) r) as announced",
 	                &params, wlbd_request_reply_db, a->request);
