@@ -10,6 +10,7 @@ if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE RelWithDebInfo)
 endif()
 
+option(WLB_TESTS "Build the tests, which are the greater part of a build" ON)
 option(WLB_SANITIZE "Build with address and undefined-behaviour sanitizers" OFF)
 option(WLB_COVERAGE "Count which lines are executed, for gcov: scripts/coverage; gcc only" OFF)
 option(WLB_FUZZ "Build the fuzz targets in a build with sanitizers, where clang with libFuzzer is found" ON)

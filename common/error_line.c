@@ -50,6 +50,12 @@ static bool begins(const char *text, const char *with)
 	return strncmp(text, with, strlen(with)) == 0;
 }
 
+/* srun prints lines of its own between those of a rank, also within a traceback. */
+static bool is_of_slurm(const char *line)
+{
+	return begins(line, "srun: ") || begins(line, "slurmstepd");
+}
+
 /* "[rank3]: " of PyTorch, "3: " of srun --label; -1: the prefix names none. */
 static int rank_of(const char *prefix)
 {
@@ -294,8 +300,8 @@ static bool read_mpi(struct scan *scan, const char *line)
 
 static void read_line(struct scan *scan, const char *line)
 {
-	if (read_table(scan, line) || begin_frames(scan, line) || read_frames(scan, line) || read_chain(scan, line) ||
-	    read_terminate(scan, line) || read_mpi(scan, line))
+	if (is_of_slurm(line) || read_table(scan, line) || begin_frames(scan, line) || read_frames(scan, line) ||
+	    read_chain(scan, line) || read_terminate(scan, line) || read_mpi(scan, line))
 		return;
 	read_abort(scan, line);
 }
@@ -333,7 +339,7 @@ static bool may_be_cause(const char *line)
 	const char *word = line;
 	while (*word != '\0' && !isalnum((unsigned char)*word))
 		word++;
-	return *word != '\0' && !begins(line, "srun: ") && !begins(line, "slurmstepd") && !is_consequence(line);
+	return *word != '\0' && !is_of_slurm(line) && !is_consequence(line);
 }
 
 void wlb_error_line_last(const char *bytes, size_t count, struct wlb_error_line *found)

@@ -12,10 +12,10 @@ int wlb_db_reader(const char *conninfo, const char *name, FILE *out, struct wlb_
 	if (rc == 0)
 		fprintf(out,
 		        "role %s reads the views of database %s, and nothing else\n"
-		        "where it connects with a password, set one: psql -d %s -c '\\password %s'\n"
+		        "where it connects with a password, set one as %s: psql -d %s -c '\\password %s'\n"
 		        "it connects with: host=%s port=%s dbname=%s user=%s\n",
-		        name, PQdb(connection), PQdb(connection), PQgetvalue(result, 0, 0), PQhost(connection),
-		        PQport(connection), PQdb(connection), name);
+		        name, PQdb(connection), PQuser(connection), PQdb(connection), PQgetvalue(result, 0, 0),
+		        PQhost(connection), PQport(connection), PQdb(connection), name);
 	PQclear(result);
 	PQfinish(connection);
 	return rc;

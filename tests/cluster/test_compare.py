@@ -168,12 +168,13 @@ class Compare:
         one = self.trained_run(4, policy="""'{"layout":"auto","spares":1}'""", model="""'{"layers":2,"hidden":64}'""",
                                seq_length_tokens=256)
         other = self.trained_run(4, policy="""'{"layout":"auto"}'""", model="""'{"layers":2,"hidden":128}'""", seq_length_tokens=256)
-        self.cluster.sql(f"update attempts set dp = 4 where run_id = (select id from runs where name = '{other}')")
+        self.cluster.sql(f"update attempts set dp = 4, memory_bytes = 128400000 where run_id = (select id from runs where name = '{other}')")
         self.assertEqual(self.compare(one, other)["differences"], [
             {"name": "policy.spares", "values": [1, None]}, {"name": "model.hidden", "values": [64, 128]},
             {"name": "layout.dp", "values": [2, 4]}])
         text = self.wlb("compare", one, other)
         self.assertRegex(text, r"\n  model\.hidden +64 +128\n")
+        self.assertRegex(text, r"\n  memory +- +128\.4 MB\n")
         self.assertNotIn("layers", text)
         self.assertEqual(self.compare(one, one)["differences"], [])
 

@@ -294,6 +294,7 @@ class Schema(ClusterTest):
             code, text, message = self.reader("reads")
             self.assertEqual((code, message), (0, ""))
             self.assertIn(f"dbname={self.name} user=reads", text)
+            self.assertIn(f" set one as {self.sql('select current_user')[0]}: psql -d {self.name} ", text)
         for view in self.sql("select relname from pg_class where relnamespace = 'wlb_code'::regnamespace and relkind = 'v'"):
             self.assertEqual(self.as_reader(f"select * from {view}")[::2], (0, ""), view)
         self.assertEqual(self.as_reader("select held_s, effective_s from run_times_all")[1], "1000.000000000|4.000000000\n")

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/output/bytes_text.h"
 #include "common/output/colour.h"
 #include "common/output/side_by_side.h"
 #include "common/output/wrap.h"
@@ -60,7 +59,7 @@ static void show_share(const json_t *value, char *text, size_t size)
 
 static void show_bytes(const json_t *value, char *text, size_t size)
 {
-	wlb_bytes_format((int64_t)fmin(json_number_value(value), 1e18), text, size);
+	wlb_bytes_text(json_number_value(value), text, size);
 }
 
 /* A setting, of any type; wlb_make_printable leaves the names of members as they are. */

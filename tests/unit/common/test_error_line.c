@@ -82,6 +82,10 @@ static void lines_of_several_processes(void **state)
 	        "3:   File \"t.py\"\n1: ValueError: one\n3: ValueError: three\n",
 	        &found);
 	check(&found, "ValueError: one", "", 1);
+	find_in("Traceback (most recent call last):\nsrun: error: n1: task 0: Exited with exit code 1\n"
+	        "slurmstepd: error: *** STEP 5.0 ON n1 CANCELLED ***\n  File \"t.py\", line 3, in f\nValueError: 42\n",
+	        &found);
+	check(&found, "ValueError: 42", "", -1);
 }
 
 static void what_is_not_printable(void **state)
@@ -170,7 +174,7 @@ static void last_lines(void **state)
 	         "last line of stderr: 3: no data", 3},
 		{"train: no data\n" RULE "WARNING: Open MPI failed\n  Peer host:  n2\n" RULE RULE
 	         "An MPI peer has gone\n" RULE "recv: Connection reset by peer\nslurmstepd-n1: error: *** STEP "
-	                                       "***\nsrun: error: n2: task 3: Exited\n",
+	         "***\nsrun: error: n2: task 3: Exited\n",
 	         "last line of stderr: train: no data", -1},
 		{"no end\n", NULL, -1},
 		{"srun: error: n2: task 3: Exited with exit code 1\nlate\n", NULL, -1},
