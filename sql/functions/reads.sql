@@ -2,7 +2,7 @@
 -- nodes; in bytes, 16 MiB of names of nodes and as much of rank maps, 8 MiB of steps, 24 MiB of a list of runs. The newest are kept, and
 -- what is left out is counted.
 -- Functions that read tables are in PL/pgSQL, which keeps their plans: PostgreSQL plans those in SQL anew in each statement, for longer than
--- they run, where it cannot make them part of it.
+-- they run, where it cannot make them part of it. An entry whose bytes are counted is materialized: else it is made again for each use.
 
 create function wlb_layout_json(tp integer, cp integer, pp integer, dp integer)
 returns json language sql immutable as $$
@@ -157,7 +157,7 @@ $$;
 -- The newest 10,000 steps.
 create function wlb_steps_newest(p_run bigint) returns json language plpgsql stable as $$
 begin
-	return (with page as (
+	return (with page as materialized (
 		select s.step, wlb_step_json(s::steps, a.number) as entry
 		from (select * from steps where run_id = p_run order by step desc limit 10000) as s join attempts a on a.id = s.attempt_id
 	), sized as (
@@ -194,7 +194,7 @@ end $$;
 create function wlb_steps_page(p_run bigint, p_from bigint, p_limit bigint, p_every bigint)
 returns json language plpgsql stable as $$
 begin
-	return (with page as (
+	return (with page as materialized (
 		select s.step, wlb_step_json(s::steps, a.number) as entry
 		from wlb_steps_from(p_run, p_from, least(p_limit, 10000), p_every) as s join attempts a on a.id = s.attempt_id
 	), sized as (
@@ -404,7 +404,7 @@ begin
 		join runs r on r.id = page.id join run_summary s on s.run_id = page.id
 		left join lateral (select * from attempts a where a.run_id = page.id order by number desc limit 1) as last on true
 		window before as (order by page.place)
-	), told as (
+	), told as materialized (
 		select s.place, json_build_object('run_id', s.run, 'alias', s.alias, 'id', s.run_id,
 			'job_id', s.job_id, 'job_name', s.job_name, 'user', s.user_name, 'account', s.account, 'gpu_count', s.gpu_count,
 			'state', s.state, 'reason', s.reason,
