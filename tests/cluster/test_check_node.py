@@ -67,11 +67,16 @@ class Health(CheckNodeTest):
                                 "order by began_at")
 
     def test_health_check_program(self):
+        self.cluster.sql("alter function wlb_nodes_drained rename to kept")  # what cannot be stored is stored later
         self.cluster.work.joinpath("disk-n2").rmdir()
         self.configure("check_node_health", HEALTH, "HealthCheckProgram={script}", "HealthCheckInterval=1")
         reason = self.drained("n2").split("Reason=")[1]
         self.assertIn(f"wlb check-node: disk {self.cluster.work}/disk-n2: no file can be made: No such file or directory", reason)
         self.assertNotIn("DRAIN", self.node("n1"))
+        log = self.cluster.dir / "log/wlbd.out"
+        harness.wait_for("a try to store it", lambda: "wlb_nodes_drained" in log.read_text(encoding="utf-8"), 10)
+        self.assertEqual(self.drains(), [])
+        self.cluster.sql("alter function kept rename to wlb_nodes_drained")
         harness.wait_for("the drain is stored", self.drains, 10)
         (node, is_open, in_order, stored), = self.drains()
         self.assertEqual((node, is_open, in_order), ("n2", "t", "t"))
