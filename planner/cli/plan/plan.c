@@ -102,10 +102,12 @@ static int plan(void *values, struct wlb_error *error)
 	int code = WLB_EXIT_USAGE;
 	if (request->json && request->csv)
 		wlb_fail(error, "--json and --csv: choose one of them");
-	else if (request->head_stages == HEAD_ALL && request->input.trainer.trainer != WLB_COST_WORKER)
+	else if (wlb_plan_input_read(&request->input, &input, error) < 0)
+		code = WLB_EXIT_USAGE;
+	else if (request->head_stages == HEAD_ALL && input.cost.trainer != WLB_COST_WORKER)
 		wlb_fail(error,
 		         "--head-stages all: only wlb-worker shares the head over all stages; add --trainer worker");
-	else if (wlb_plan_input_read(&request->input, &input, error) == 0)
+	else
 		code = run(request, &input, error);
 	wlb_plan_input_free(&input);
 	return code;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "planner/machine.h"
+#include "planner/trainer_file.h"
 #include "tests/bench/planner/table.h"
 
 enum { MOST_WINDOWS = 4, MOST_INTERLEAVE = 32 };
@@ -29,7 +30,8 @@ static void *must(void *made, const struct wlb_error *error)
 struct prediction {
 	struct wlb_plan plan;
 	int32_t micro_batch_windows;
-	int release; /* of activations that are cheap to compute again */
+	struct wlb_machine machine; /* with the rates of the trainer */
+	struct wlb_cost_options cost;
 	int fits;
 	double published_s;
 	struct wlb_sim_result result;
@@ -47,30 +49,35 @@ static struct wlb_step make_step(const struct published_row *row, int32_t micro_
 	return (struct wlb_step){.spans = spans, .count = count, .micro_batches = micro_batches};
 }
 
-static void set_options(const struct published_row *row, int release, struct wlb_cost_options *options)
+/* The options of the row's trainer, with what the row tells otherwise; the machine gets the rates of the trainer. */
+static void set_options(const struct published_row *row, struct wlb_machine *machine, struct wlb_cost_options *options)
 {
-	wlb_cost_options_init(options);
-	options->gradient_bytes = row->gradient_bytes;
+	struct wlb_trainer_file trainer;
+	struct wlb_error error;
+	if (wlb_trainer_file_read(row->trainer, &trainer, &error) < 0 ||
+	    wlb_trainer_file_apply(&trainer, row->attention, machine, options, &error) < 0)
+		must(NULL, &error);
+	if (row->gradient_bytes > 0)
+		options->gradient_bytes = row->gradient_bytes;
 	options->full_attention = row->rate.flops != PUBLISHED_CAUSAL;
-	options->release_activations = release;
 	if (row->tp_overlap >= 0.0)
 		options->tp_overlap = (struct wlb_overlap){row->tp_overlap, row->tp_overlap};
 	if (!row->overlap)
 		options->overlap_gradients = options->overlap_parameters = options->overlap_pp = 0;
 }
 
-static struct wlb_sim_result simulate(const struct published_row *row, const struct wlb_machine *machine,
-                                      const struct wlb_plan *plan, const struct prediction *p)
+static struct wlb_sim_result simulate(const struct published_row *row, const struct prediction *p)
 {
+	const struct wlb_plan *plan = &p->plan;
 	struct wlb_sim_options options;
 	struct wlb_sim_result result;
 	struct wlb_error error;
 	wlb_sim_options_init(&options, plan);
 	options.timeline = 0;
 	options.sharding = WLB_SHARDING_SEQUENCE;
-	set_options(row, p->release, &options.cost);
+	options.cost = p->cost;
 	struct wlb_step step = make_step(row, plan->micro_batches, p->micro_batch_windows);
-	struct wlb_sim *sim = must(wlb_sim_new(&row->model, machine, &options, &error), &error);
+	struct wlb_sim *sim = must(wlb_sim_new(&row->model, &p->machine, &options, &error), &error);
 	if (wlb_sim_step(sim, &step, &result, &error) < 0)
 		must(NULL, &error);
 	wlb_sim_free(sim);
@@ -78,15 +85,12 @@ static struct wlb_sim_result simulate(const struct published_row *row, const str
 	return result;
 }
 
-static int fits(const struct published_row *row, const struct wlb_machine *machine, const struct wlb_plan *plan,
-                const struct prediction *p)
+static int fits(const struct published_row *row, const struct prediction *p)
 {
-	struct wlb_cost_options options;
-	set_options(row, p->release, &options);
-	for (int32_t s = 0; s < plan->layout.pp; s++)
-		if (wlb_memory_stage_of(plan, &row->model, machine, &options, s,
+	for (int32_t s = 0; s < p->plan.layout.pp; s++)
+		if (wlb_memory_stage_of(&p->plan, &row->model, &p->machine, &p->cost, s,
 		                        p->micro_batch_windows * row->window_tokens, row->window_tokens, memory_margin)
-		            .total > machine->memory_bytes)
+		            .total > p->machine.memory_bytes)
 			return 0;
 	return 1;
 }
@@ -103,8 +107,8 @@ static int allowed(const struct published_row *row, int32_t interleave)
 	return uneven(row) || row->model.num_hidden_layers / row->layout.pp % interleave == 0;
 }
 
-static void try(const struct published_row *row, const struct wlb_machine *machine, struct prediction this,
-                struct prediction *best, struct wlb_error *error)
+static void try(const struct published_row *row, struct prediction this, struct prediction *best,
+                struct wlb_error *error)
 {
 	int32_t windows = row->layout.dp * this.micro_batch_windows;
 	this.plan.layout = row->layout;
@@ -116,10 +120,10 @@ static void try(const struct published_row *row, const struct wlb_machine *machi
 	if (row->batch_windows % windows != 0 || !allowed(row, this.plan.interleave) ||
 	    wlb_plan_check(&this.plan, &row->model, error) < 0)
 		return;
-	this.fits = fits(row, machine, &this.plan, &this);
+	this.fits = fits(row, &this);
 	if (this.fits < best->fits)
 		return;
-	this.result = simulate(row, machine, &this.plan, &this);
+	this.result = simulate(row, &this);
 	if (best->micro_batch_windows == 0 || this.fits > best->fits ||
 	    this.result.time.step_s < best->result.time.step_s)
 		*best = this;
@@ -148,13 +152,13 @@ static double published_s(const struct published_row *row, double flops)
 }
 
 /* Tries all interleavings of a micro-batch that the source does not tell. */
-static void try_windows(const struct published_row *row, const struct wlb_machine *machine, struct prediction this,
-                        struct prediction *best, struct wlb_error *error)
+static void try_windows(const struct published_row *row, struct prediction this, struct prediction *best,
+                        struct wlb_error *error)
 {
 	int32_t most = row->interleave > 0 ? row->interleave : MOST_INTERLEAVE;
 	for (int32_t v = row->interleave > 0 ? row->interleave : 1; v <= most; v++) {
 		this.plan.interleave = v;
-		try(row, machine, this, best, error);
+		try(row, this, best, error);
 	}
 }
 
@@ -163,18 +167,23 @@ static void try_windows(const struct published_row *row, const struct wlb_machin
 static struct prediction predict(const struct published_row *row, const struct wlb_machine *machine,
                                  struct wlb_error *error)
 {
-	struct prediction best = {0}, this = {0};
+	struct prediction best = {0}, this = {.machine = *machine};
 	int32_t first = row->micro_batch_windows > 0 ? row->micro_batch_windows : 1;
 	int32_t last = row->micro_batch_windows > 0 ? row->micro_batch_windows : MOST_WINDOWS;
-	int recompute = row->recompute >= 0 ? row->recompute : WLB_RECOMPUTE_SELECTIVE;
+	int recompute = row->recompute >= 0 ? row->recompute : WLB_RECOMPUTE_NONE;
 	int most = row->recompute >= 0 ? row->recompute : WLB_RECOMPUTE_FULL;
 	*error = (struct wlb_error){"no micro-batch divides the batch"};
+	set_options(row, &this.machine, &this.cost);
 	for (; recompute <= most; recompute++)
-		for (this.release = 0; this.release <= row->release; this.release++)
+		for (int release = 0; release <= row->release; release++)
 			for (int32_t windows = first; windows <= last; windows *= 2) {
-				this.plan.recompute = recompute;
+				this.cost.release_activations = release;
+				/* What is released is computed again, although the source says that nothing is. */
+				this.plan.recompute = release && recompute == WLB_RECOMPUTE_NONE
+				                              ? WLB_RECOMPUTE_SELECTIVE
+				                              : recompute;
 				this.micro_batch_windows = windows;
-				try_windows(row, machine, this, &best, error);
+				try_windows(row, this, &best, error);
 			}
 	best.published_s = published_s(row, best.result.flops);
 	return best;
@@ -244,6 +253,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	setenv("WLB_MACHINES", WLB_SOURCE_DIR "/libwlb/machines", 0);
+	setenv("WLB_TRAINERS", WLB_SOURCE_DIR "/libwlb/trainers", 0);
 	struct published_table table = published_table_read(argv[1]);
 	for (size_t i = 0; i < table.count; i++) {
 		const struct published_source *source = &table.sources[i];

@@ -513,7 +513,7 @@ class Plan(unittest.TestCase):
 
     def test_recomputation_is_the_trainers_where_none_is_given(self):
         words = ("sim", *self.job, "--model", "7B", "--layout", "tp=8,cp=1,pp=2", "--strategies", "balanced", "--steps", 2)
-        for trainer, recompute, other in (("worker", "none", "selective"), ("megatron", "selective", "none")):
+        for trainer, recompute, other in (("worker", "none", "selective"), ("megatron", "none", "full"), ("megatron-2021", "none", "selective")):
             given, named, differs = (self.calculate(*words, "--trainer", trainer, *more)
                                      for more in ((), ("--recompute", recompute), ("--recompute", other)))
             self.assertEqual(given, named)
