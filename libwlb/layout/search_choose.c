@@ -116,6 +116,13 @@ static int try_plan(struct choice *choice, struct wlb_search_plan *plan, struct 
 	return 0;
 }
 
+/* Returns how many plans are simulated at most when this one is reached: a quarter is left to interleavings that are
+ * between two powers of two. */
+static int64_t most_simulated(const struct wlb_search_options *options, const struct key *key)
+{
+	return key->is_between ? options->most_simulated : (3 * (int64_t)options->most_simulated + 3) / 4;
+}
+
 /* Tries, by ascending estimate, the plans whose bound is not above the best step time so far and what is nearly equal
  * to it. */
 static int try_plans(struct choice *choice, struct wlb_error *error)
@@ -129,7 +136,7 @@ static int try_plans(struct choice *choice, struct wlb_error *error)
 			result->pruned++;
 			continue;
 		}
-		if (result->simulated >= options->most_simulated) {
+		if (result->simulated >= most_simulated(options, &choice->keys[i])) {
 			result->unexplored++;
 			continue;
 		}

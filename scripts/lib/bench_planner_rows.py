@@ -66,6 +66,14 @@ def read_rows(build):
     return [Row(source, told, next(lines)) for source in sources for told in source["rows"]]
 
 
+def read_searches(build):
+    """Step times of published plans that are admissible, each with that of the fastest plan that the search finds."""
+    command = [os.path.join(build, "tests", "wlb-planner-bench"), "--search", TABLE]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # fails where one is missed
+    fields = [line.split("\t") for line in done.stdout.splitlines()]
+    return [(float(line[2]), float(line[3])) for line in fields if len(line) == 4]
+
+
 def grouped(rows, key):
     """Rows by what key returns for them, in the order in which it first did; rows for which it returns None are left out."""
     groups = collections.OrderedDict()

@@ -1,7 +1,9 @@
 /*
  * Predicts the step times of the published table: one line for each row, fields separated by tabs: the source, the row,
- * why the planner cannot express it ("-" where it can), and what was predicted. Usage:
- * wlb-planner-bench TABLE.json [TITLE], with TITLE the rows of that source alone
+ * why the planner cannot express it ("-" where it can), and what was predicted. With --search instead: the step time of
+ * the plan that was published, by the search, and that of the fastest that it finds; fails where the first is less.
+ * Usage: wlb-planner-bench [--search] TABLE.json [BEGIN], the rows alone whose source and name, "Megatron Core r0.8,
+ * 16B", begin so
  *
  * What a source does not tell of micro-batch, interleaving and recomputation is what has the least predicted time and
  * fits in memory, as the search would choose it: by one rule for all rows.
@@ -9,23 +11,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "planner/machine.h"
-#include "planner/trainer_file.h"
-#include "tests/bench/planner/table.h"
+#include "tests/bench/planner/options.h"
+#include "tests/bench/planner/search.h"
 
 enum { MOST_WINDOWS = 4, MOST_INTERLEAVE = 32 };
 
 static const double memory_margin = 0.1;
-
-static void *must(void *made, const struct wlb_error *error)
-{
-	if (made != NULL)
-		return made;
-	fprintf(stderr, "planner: %s\n", error->message);
-	exit(1);
-}
 
 struct prediction {
 	struct wlb_plan plan;
@@ -42,28 +34,11 @@ static struct wlb_step make_step(const struct published_row *row, int32_t micro_
 {
 	struct wlb_error error = {"out of memory for a step"};
 	size_t count = (size_t)micro_batches * (size_t)windows;
-	struct wlb_packed_span *spans = must(calloc(count, sizeof(*spans)), &error);
+	struct wlb_packed_span *spans = bench_must(calloc(count, sizeof(*spans)), &error);
 	for (size_t i = 0; i < count; i++)
 		spans[i] = (struct wlb_packed_span){.span = {.document = (int64_t)i, .tokens = row->window_tokens},
 		                                    .micro_batch = (int32_t)(i / (size_t)windows)};
 	return (struct wlb_step){.spans = spans, .count = count, .micro_batches = micro_batches};
-}
-
-/* The options of the row's trainer, with what the row tells otherwise; the machine gets the rates of the trainer. */
-static void set_options(const struct published_row *row, struct wlb_machine *machine, struct wlb_cost_options *options)
-{
-	struct wlb_trainer_file trainer;
-	struct wlb_error error;
-	if (wlb_trainer_file_read(row->trainer, &trainer, &error) < 0 ||
-	    wlb_trainer_file_apply(&trainer, row->attention, machine, options, &error) < 0)
-		must(NULL, &error);
-	if (row->gradient_bytes > 0)
-		options->gradient_bytes = row->gradient_bytes;
-	options->full_attention = row->rate.flops != PUBLISHED_CAUSAL;
-	if (row->tp_overlap >= 0.0)
-		options->tp_overlap = (struct wlb_overlap){row->tp_overlap, row->tp_overlap};
-	if (!row->overlap)
-		options->overlap_gradients = options->overlap_parameters = options->overlap_pp = 0;
 }
 
 static struct wlb_sim_result simulate(const struct published_row *row, const struct prediction *p)
@@ -77,9 +52,9 @@ static struct wlb_sim_result simulate(const struct published_row *row, const str
 	options.sharding = WLB_SHARDING_SEQUENCE;
 	options.cost = p->cost;
 	struct wlb_step step = make_step(row, plan->micro_batches, p->micro_batch_windows);
-	struct wlb_sim *sim = must(wlb_sim_new(&row->model, &p->machine, &options, &error), &error);
+	struct wlb_sim *sim = bench_must(wlb_sim_new(&row->model, &p->machine, &options, &error), &error);
 	if (wlb_sim_step(sim, &step, &result, &error) < 0)
-		must(NULL, &error);
+		bench_must(NULL, &error);
 	wlb_sim_free(sim);
 	free((void *)step.spans);
 	return result;
@@ -173,7 +148,7 @@ static struct prediction predict(const struct published_row *row, const struct w
 	int recompute = row->recompute >= 0 ? row->recompute : WLB_RECOMPUTE_NONE;
 	int most = row->recompute >= 0 ? row->recompute : WLB_RECOMPUTE_FULL;
 	*error = (struct wlb_error){"no micro-batch divides the batch"};
-	set_options(row, &this.machine, &this.cost);
+	bench_options(row, &this.machine, &this.cost);
 	for (; recompute <= most; recompute++)
 		for (int release = 0; release <= row->release; release++)
 			for (int32_t windows = first; windows <= last; windows *= 2) {
@@ -187,28 +162,6 @@ static struct prediction predict(const struct published_row *row, const struct w
 			}
 	best.published_s = published_s(row, best.result.flops);
 	return best;
-}
-
-/* Why the planner cannot express the row, or NULL. */
-static const char *inexpressible(const struct published_row *row, struct wlb_machine *machine, char *text, size_t size)
-{
-	struct wlb_error error;
-	if (row->experts)
-		return "experts";
-	if (strcmp(row->precision, "float16") != 0 && strcmp(row->precision, "bfloat16") != 0)
-		return "products in 8 or 4 bits";
-	if (row->shard_ranks > 0)
-		return "sharding over fewer ranks than hold the same weights";
-	snprintf(text, size, "%s/libwlb/machines/%s.json", WLB_SOURCE_DIR, row->machine);
-	if (access(text, F_OK) != 0) {
-		snprintf(text, size, "no file of the machine %s", row->machine);
-		return text;
-	}
-	if (wlb_machine_file_read(row->machine, machine, &error) < 0)
-		must(NULL, &error);
-	if (row->network_gbits_per_s > 0.0)
-		machine->network_link.bytes_per_s = 1e9 / 8.0 * row->network_gbits_per_s / machine->gpus_per_node;
-	return NULL;
 }
 
 static void print(const struct published_row *row, const struct prediction *p)
@@ -227,14 +180,30 @@ static void print(const struct published_row *row, const struct prediction *p)
 	putchar('\n');
 }
 
-static void print_row(const struct published_source *source, const struct published_row *row)
+/* Prints both times of the search. Returns 1 where it misses a published plan that is faster by its own prediction. */
+static int print_search(const struct published_row *row, const struct wlb_machine *machine)
+{
+	static const double rounding = 1e-9;
+	double told_s, found_s;
+	bench_search(row, machine, &told_s, &found_s);
+	if (told_s == 0.0)
+		puts("\tnot admissible");
+	else
+		printf("\t%.6g\t%.6g\n", told_s, found_s);
+	return told_s * (1.0 + rounding) < found_s;
+}
+
+/* Returns 1 where the search misses the row's plan. */
+static int print_row(const struct published_source *source, const struct published_row *row, int searches)
 {
 	char text[512];
 	struct wlb_machine machine;
 	struct wlb_error error;
 	struct prediction prediction = {0};
-	const char *why = inexpressible(row, &machine, text, sizeof(text));
+	const char *why = bench_inexpressible(row, &machine, text, sizeof(text));
 	printf("%s\t%s", source->title, row->name);
+	if (why == NULL && searches)
+		return print_search(row, &machine);
 	if (why == NULL) {
 		prediction = predict(row, &machine, &error);
 		why = prediction.micro_batch_windows == 0 ? error.message : NULL;
@@ -243,13 +212,23 @@ static void print_row(const struct published_source *source, const struct publis
 		printf("\t%s\n", why);
 	else
 		print(row, &prediction);
+	return 0;
+}
+
+static int begins(const struct published_source *source, const struct published_row *row, const char *begin)
+{
+	char text[256];
+	snprintf(text, sizeof(text), "%s, %s", source->title, row->name);
+	return strncmp(text, begin, strlen(begin)) == 0;
 }
 
 int main(int argc, char **argv)
 {
-	int found = 0;
+	int found = 0, missed = 0, searches = argc > 1 && strcmp(argv[1], "--search") == 0;
+	argc -= searches;
+	argv += searches;
 	if (argc != 2 && argc != 3) {
-		fputs("usage: wlb-planner-bench TABLE.json [TITLE]\n", stderr);
+		fputs("usage: wlb-planner-bench [--search] TABLE.json [BEGIN]\n", stderr);
 		return 2;
 	}
 	setenv("WLB_MACHINES", WLB_SOURCE_DIR "/libwlb/machines", 0);
@@ -257,14 +236,17 @@ int main(int argc, char **argv)
 	struct published_table table = published_table_read(argv[1]);
 	for (size_t i = 0; i < table.count; i++) {
 		const struct published_source *source = &table.sources[i];
-		if (argc == 3 && strcmp(source->title, argv[2]) != 0)
-			continue;
-		found = 1;
-		for (size_t r = 0; r < source->count; r++)
-			print_row(source, &source->rows[r]);
+		for (size_t r = 0; r < source->count; r++) {
+			if (argc == 3 && !begins(source, &source->rows[r], argv[2]))
+				continue;
+			found = 1;
+			missed += print_row(source, &source->rows[r], searches);
+		}
 	}
 	published_table_free(&table);
 	if (!found)
-		fprintf(stderr, "planner: no source has the title %s\n", argv[2]);
-	return !found;
+		fprintf(stderr, "planner: no row begins with %s\n", argv[2]);
+	if (missed > 0)
+		fprintf(stderr, "planner: the search misses %d published plans that are faster\n", missed);
+	return !found || missed > 0;
 }

@@ -150,7 +150,8 @@ static struct brute try_all(const struct wlb_model *model, const struct wlb_mach
 					dp = dp < batch ? dp : batch;
 					while (batch % dp != 0)
 						dp--;
-					for (int windows = 1; windows <= 4; windows *= 2) {
+					for (int windows = 1; windows <= batch / dp;
+					     windows += windows < 4 ? windows : 1) {
 						int m = batch / (dp * windows);
 						if (batch % (dp * windows) != 0 || (v > 1 && m % pp != 0))
 							continue;
@@ -190,7 +191,8 @@ static void every_layout_of_a_small_machine_is_judged(void **state)
 		assert_string_equal(error.message, "");
 		assert_non_null(r);
 		struct brute brute = try_all(&model, &machine, sizes[i][0], i % 2 == 0);
-		assert_int_equal(r->tried, brute.count);
+		/* Where memory is short, the micro-batches end with the first that does not fit. */
+		assert_true(i % 2 == 0 ? r->tried == brute.count : r->tried <= brute.count);
 		assert_true(i % 2 != 0 || fabs(r->ranked[0].step_s - brute.best_s) <= 1e-9 * brute.best_s);
 		assert_int_equal(r->tried, r->no_memory + r->pruned + r->simulated + r->unexplored);
 		assert_int_equal(r->misfit_count, r->no_memory);
