@@ -117,7 +117,7 @@ int wlb_plan_input_read(const struct wlb_plan_request *request, struct wlb_plan_
 {
 	if (wlb_machine_file_read(request->gpu, &input->machine, error) < 0)
 		return wlb_fail_in(error, "--machine");
-	if (wlb_trainer_read(&request->trainer, &input->machine, &input->cost, error) < 0)
+	if (wlb_trainer_read(&request->trainer, &input->trainer, &input->machine, &input->cost, error) < 0)
 		return -1;
 	int for_worker = input->cost.trainer == WLB_COST_WORKER;
 	if (for_worker && request->zero_stage != 1)

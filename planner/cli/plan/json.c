@@ -130,7 +130,8 @@ static int set_counts(json_t *object, const struct wlb_search_result *result)
 }
 
 json_t *wlb_search_to_json(const struct wlb_plan_request *request, const struct wlb_plan_input *input,
-                           const struct wlb_search_result *result, const struct wlb_explanation *why)
+                           const struct wlb_search_result *result, const struct wlb_published_near *near,
+                           const struct wlb_explanation *why)
 {
 	const struct wlb_candidate *best = &result->ranked[0];
 	json_t *object = candidate_to_json(best);
@@ -144,6 +145,8 @@ json_t *wlb_search_to_json(const struct wlb_plan_request *request, const struct 
 	rc |= json_object_set_new(object, "mfu_counts",
 	                          json_string(request->trainer.full_attention ? "full" : "causal"));
 	rc |= json_object_set_new(object, "step_s", json_real(best->step_s));
+	rc |= json_object_set_new(object, "trainer", json_string(input->trainer.name));
+	rc |= json_object_set_new(object, "uncertainty", wlb_near_to_json(near));
 	rc |= json_object_set_new(object, "fastest_s", json_real(result->fastest_s));
 	rc |= json_object_set_new(object, "preferred", json_boolean(result->preferred));
 	rc |= json_object_set_new(object, "next_best",

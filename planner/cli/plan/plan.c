@@ -59,15 +59,16 @@ static void print_csv(const struct wlb_search_result *result)
 }
 
 static int report(const struct request *request, const struct wlb_plan_input *input,
-                  const struct wlb_search_result *result, const struct wlb_explanation *why, struct wlb_error *error)
+                  const struct wlb_search_result *result, const struct wlb_published_near *near,
+                  const struct wlb_explanation *why, struct wlb_error *error)
 {
 	if (request->json)
-		return wlb_json_print_report(wlb_search_to_json(&request->input, input, result, why), error);
+		return wlb_json_print_report(wlb_search_to_json(&request->input, input, result, near, why), error);
 	int rc = 0;
 	if (request->csv)
 		print_csv(result);
 	else
-		rc = wlb_search_print(&request->input, input, result, why);
+		rc = wlb_search_print(&request->input, input, result, near, why);
 	return rc == 0 ? 0 : wlb_fail(error, "out of memory for the report");
 }
 
@@ -83,12 +84,14 @@ static int run(const struct request *request, struct wlb_plan_input *input, stru
 	fixed.recompute = request->recompute - 1;
 	fixed.shared_head = (int)request->head_stages - 1;
 	struct wlb_explanation why = {0};
+	struct wlb_published_near near = {0};
 	struct wlb_search_result *result =
 		wlb_plan_input_search(&request->input, input, &fixed, request->top + 1, error);
 	int code = WLB_EXIT_USAGE;
-	if (result != NULL && (request->explain == NULL ||
-	                       wlb_explain(&request->input, input, &fixed, request->explain, result, &why, error) == 0))
-		code = report(request, input, result, request->explain != NULL ? &why : NULL, error) == 0
+	if (result != NULL && wlb_near_find(&request->input, input, result->ranked[0].gpus, &near, error) == 0 &&
+	    (request->explain == NULL ||
+	     wlb_explain(&request->input, input, &fixed, request->explain, result, &why, error) == 0))
+		code = report(request, input, result, &near, request->explain != NULL ? &why : NULL, error) == 0
 		               ? WLB_EXIT_DONE
 		               : WLB_EXIT_FAILED;
 	wlb_search_free(result);

@@ -51,7 +51,7 @@ static void print_preference(const struct wlb_search_result *result)
 }
 
 static void print_best(const struct wlb_plan_request *request, const struct wlb_plan_input *input,
-                       const struct wlb_search_result *result)
+                       const struct wlb_search_result *result, const struct wlb_published_near *near)
 {
 	const struct wlb_candidate *best = &result->ranked[0];
 	char layout[64], model[256], recompute[64];
@@ -69,6 +69,7 @@ static void print_best(const struct wlb_plan_request *request, const struct wlb_
 	printf("  step %.*f s, %.0f tokens/s, MFU %.1f%% (%s attention)\n", wlb_time_decimals(best->step_s),
 	       best->step_s, best->tokens_per_s, 100.0 * best->utilization,
 	       request->trainer.full_attention ? "full" : "causal");
+	wlb_near_print(near);
 	print_preference(result);
 	printf("  %" PRId64 " plans: %" PRId64 " do not fit, %" PRId64 " pruned by their lower bound, %" PRId64
 	       " simulated",
@@ -253,9 +254,10 @@ static void print_explanation(const struct wlb_explanation *why, const struct wl
 }
 
 int wlb_search_print(const struct wlb_plan_request *request, const struct wlb_plan_input *input,
-                     const struct wlb_search_result *result, const struct wlb_explanation *why)
+                     const struct wlb_search_result *result, const struct wlb_published_near *near,
+                     const struct wlb_explanation *why)
 {
-	print_best(request, input, result);
+	print_best(request, input, result, near);
 	print_memory(input, &result->ranked[0]);
 	if (print_next(result) < 0 || print_misfits(result) < 0)
 		return -1;

@@ -15,13 +15,12 @@ static void replace(const struct wlb_trainer_request *request, struct wlb_cost_o
 	cost->release_activations |= request->release_activations;
 }
 
-int wlb_trainer_read(const struct wlb_trainer_request *request, struct wlb_machine *machine,
-                     struct wlb_cost_options *cost, struct wlb_error *error)
+int wlb_trainer_read(const struct wlb_trainer_request *request, struct wlb_trainer_file *file,
+                     struct wlb_machine *machine, struct wlb_cost_options *cost, struct wlb_error *error)
 {
-	struct wlb_trainer_file file;
-	if (wlb_trainer_file_read(request->name, &file, error) < 0)
+	if (wlb_trainer_file_read(request->name, file, error) < 0)
 		return wlb_fail_in(error, "--trainer");
-	if (wlb_trainer_file_apply(&file, request->attention, machine, cost, error) < 0)
+	if (wlb_trainer_file_apply(file, request->attention, machine, cost, error) < 0)
 		return wlb_fail_in(error, "--attention");
 	if (cost->trainer != WLB_COST_WORKER)
 		replace(request, cost);

@@ -56,9 +56,9 @@ struct wlb_trainer_request {
 			.choices = "causal|full", .initial = "causal"                                                  \
 	}
 
-/* Reads the trainer's file, sets the options of the cost on that machine, and the rates of the machine to those that
- * the trainer has. Returns -1 with the option, the value and the rule. */
-int wlb_trainer_read(const struct wlb_trainer_request *request, struct wlb_machine *machine,
-                     struct wlb_cost_options *cost, struct wlb_error *error);
+/* Reads the trainer's file into *file, sets the options of the cost on that machine, and the rates of the machine to
+ * those that the trainer has. Returns -1 with the option, the value and the rule. */
+int wlb_trainer_read(const struct wlb_trainer_request *request, struct wlb_trainer_file *file,
+                     struct wlb_machine *machine, struct wlb_cost_options *cost, struct wlb_error *error);
 
 #endif

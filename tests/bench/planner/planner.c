@@ -2,7 +2,9 @@
  * Predicts the step times of the published table: one line for each row, fields separated by tabs: the source, the row,
  * why the planner cannot express it ("-" where it can), and what was predicted. With --search instead: the step time of
  * the plan that was published, by the search, and that of the fastest that it finds; fails where the first is less.
- * Usage: wlb-planner-bench [--search] TABLE.json [BEGIN], the rows alone whose source and name, "Megatron Core r0.8,
+ * With
+ * --near: how far predictions near it were off, of other sources than its own. Usage:
+ * wlb-planner-bench [--search|--near] TABLE.json [BEGIN], the rows alone whose source and name, "Megatron Core r0.8,
  * 16B", begin so
  *
  * What a source does not tell of micro-batch, interleaving and recomputation is what has the least predicted time and
@@ -12,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/published.h"
 #include "tests/bench/planner/options.h"
 #include "tests/bench/planner/search.h"
 
@@ -193,8 +196,30 @@ static int print_search(const struct published_row *row, const struct wlb_machin
 	return told_s * (1.0 + rounding) < found_s;
 }
 
-/* Returns 1 where the search misses the row's plan. */
-static int print_row(const struct published_source *source, const struct published_row *row, int searches)
+/* Prints how far predictions near the row's were off, of other sources than its own: kind, steps, share. */
+static void print_near(const struct published_row *row, const struct wlb_published *published, int32_t source)
+{
+	static const char *const kinds[] = {"unknown", "calibrated", "predicted"};
+	const struct wlb_published_question question = {
+		.machine = row->machine,
+		.trainer = row->trainer,
+		.window_tokens = (double)row->window_tokens,
+		.gpus = wlb_layout_ranks(&row->layout),
+		.without = source,
+	};
+	struct wlb_published_near near = wlb_published_near(published, &question);
+	printf("\t%s\t%d\t%.4f\n", kinds[near.kind], near.steps, near.within);
+}
+
+/* What is printed of each row. */
+struct printing {
+	enum { PREDICTIONS, SEARCHES, NEAR } what;
+	struct wlb_published published; /* for NEAR */
+	int missed;                     /* plans that the search misses */
+};
+
+static void print_row(const struct published_source *source, const struct published_row *row, int32_t number,
+                      struct printing *printing)
 {
 	char text[512];
 	struct wlb_machine machine;
@@ -202,8 +227,14 @@ static int print_row(const struct published_source *source, const struct publish
 	struct prediction prediction = {0};
 	const char *why = bench_inexpressible(row, &machine, text, sizeof(text));
 	printf("%s\t%s", source->title, row->name);
-	if (why == NULL && searches)
-		return print_search(row, &machine);
+	if (why == NULL && printing->what == SEARCHES) {
+		printing->missed += print_search(row, &machine);
+		return;
+	}
+	if (why == NULL && printing->what == NEAR) {
+		print_near(row, &printing->published, number);
+		return;
+	}
 	if (why == NULL) {
 		prediction = predict(row, &machine, &error);
 		why = prediction.micro_batch_windows == 0 ? error.message : NULL;
@@ -212,7 +243,6 @@ static int print_row(const struct published_source *source, const struct publish
 		printf("\t%s\n", why);
 	else
 		print(row, &prediction);
-	return 0;
 }
 
 static int begins(const struct published_source *source, const struct published_row *row, const char *begin)
@@ -224,15 +254,23 @@ static int begins(const struct published_source *source, const struct published_
 
 int main(int argc, char **argv)
 {
-	int found = 0, missed = 0, searches = argc > 1 && strcmp(argv[1], "--search") == 0;
-	argc -= searches;
-	argv += searches;
+	int found = 0;
+	struct printing printing = {PREDICTIONS};
+	struct wlb_error error;
+	if (argc > 1 && argv[1][0] == '-') {
+		printing.what = strcmp(argv[1], "--near") == 0 ? NEAR : SEARCHES;
+		argc--;
+		argv++;
+	}
 	if (argc != 2 && argc != 3) {
-		fputs("usage: wlb-planner-bench [--search] TABLE.json [BEGIN]\n", stderr);
+		fputs("usage: wlb-planner-bench [--search|--near] TABLE.json [BEGIN]\n", stderr);
 		return 2;
 	}
 	setenv("WLB_MACHINES", WLB_SOURCE_DIR "/libwlb/machines", 0);
 	setenv("WLB_TRAINERS", WLB_SOURCE_DIR "/libwlb/trainers", 0);
+	setenv("WLB_PUBLISHED", WLB_SOURCE_DIR "/libwlb/published", 0);
+	if (printing.what == NEAR && wlb_published_read(&printing.published, &error) < 0)
+		bench_must(NULL, &error);
 	struct published_table table = published_table_read(argv[1]);
 	for (size_t i = 0; i < table.count; i++) {
 		const struct published_source *source = &table.sources[i];
@@ -240,13 +278,14 @@ int main(int argc, char **argv)
 			if (argc == 3 && !begins(source, &source->rows[r], argv[2]))
 				continue;
 			found = 1;
-			missed += print_row(source, &source->rows[r], searches);
+			print_row(source, &source->rows[r], (int32_t)i, &printing);
 		}
 	}
 	published_table_free(&table);
+	wlb_published_free(&printing.published);
 	if (!found)
 		fprintf(stderr, "planner: no row begins with %s\n", argv[2]);
-	if (missed > 0)
-		fprintf(stderr, "planner: the search misses %d published plans that are faster\n", missed);
-	return !found || missed > 0;
+	if (printing.missed > 0)
+		fprintf(stderr, "planner: the search misses %d published plans that are faster\n", printing.missed);
+	return !found || printing.missed > 0;
 }

@@ -20,6 +20,7 @@ static const struct wlb_option_table table = {
 static struct wlb_machine read(char **words, struct wlb_cost_options *cost)
 {
 	struct wlb_trainer_request request = {0};
+	struct wlb_trainer_file file;
 	struct wlb_machine machine;
 	struct wlb_error error = {""};
 	int argc = 0;
@@ -29,7 +30,7 @@ static struct wlb_machine read(char **words, struct wlb_cost_options *cost)
 	assert_string_equal(error.message, "");
 	assert_int_equal(asked, WLB_OPTIONS_READ);
 	assert_int_equal(wlb_machine_file_read("H100", &machine, &error), 0);
-	assert_int_equal(wlb_trainer_read(&request, &machine, cost, &error), 0);
+	assert_int_equal(wlb_trainer_read(&request, &file, &machine, cost, &error), 0);
 	wlb_options_free(&table, &request);
 	assert_int_equal(wlb_cost_options_check(cost, NULL), 0);
 	return machine;
@@ -114,11 +115,12 @@ static void the_kernel_sets_the_rates_of_the_machine(void **state)
 
 static void refuses(const struct wlb_trainer_request *request, const char *words)
 {
+	struct wlb_trainer_file file;
 	struct wlb_machine machine;
 	struct wlb_cost_options cost;
 	struct wlb_error error = {""};
 	assert_int_equal(wlb_machine_file_read("H100", &machine, &error), 0);
-	assert_int_equal(wlb_trainer_read(request, &machine, &cost, &error), -1);
+	assert_int_equal(wlb_trainer_read(request, &file, &machine, &cost, &error), -1);
 	assert_non_null(strstr(error.message, words));
 }
 
