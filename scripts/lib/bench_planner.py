@@ -8,6 +8,7 @@ from bench_host import verdict
 from bench_planner_rows import PARTS, Errors, grouped, read_near, read_rows, read_searches, write_published
 
 BIN_ROWS, BIN_POINTS, SOURCE_PERCENT, HALF_WIDTH_PERCENT = 5, 5, 10, 15
+MARGIN = 0.1  # of memory, as planner.c has it
 SERIES_ROWS = 3  # numbers of GPUs at least, of a series
 
 GPUS = (8, 64, 128, 256, 512, 1024)
@@ -141,6 +142,20 @@ def growth(expressed):
     table(("source", "model", "GPUs", "published", "predicted"), lines)
 
 
+def misfits(expressed):
+    group = [row for row in expressed if row.predicted["fits"] == "0"]
+    in_margin = [row for row in group if float(row.predicted["memory"]) <= 1 + MARGIN]
+    print(f"""
+## Memory
+{len(group)} of the {len(expressed)} rows ran, and do not fit by our memory model, which adds {100 * MARGIN:.0f}% to what it counts for
+fragmentation and the runtime. {len(in_margin)} of them fit without that: their programs waste less. The others keep the scores
+of attention that is not fused.
+""")
+    table(("source", "rows", "most of a GPU's memory that is needed, with the margin"),
+          [(title, str(len(rows)), f"{100 * max(float(row.predicted['memory']) for row in rows):.0f}%")
+           for title, rows in grouped(group, lambda row: row.source["title"]).items()])
+
+
 def goals(expressed, searches):
     print("\n## Goals")
     held_out = [row for row in expressed if row.source["held_out"]]
@@ -202,6 +217,7 @@ def main(build):
     by_source(rows, expressed)
     by_bin(expressed)
     growth(expressed)
+    misfits(expressed)
     print(REASONS)
     reasons = grouped(rows, lambda row: row.why)
     table(("why", "rows", "sources"),

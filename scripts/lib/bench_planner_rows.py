@@ -9,7 +9,7 @@ import sys
 TABLE = os.path.join(os.path.dirname(__file__), "..", "..", "tests", "bench", "planner", "published.json")
 PUBLISHED = os.path.join(os.path.dirname(__file__), "..", "..", "libwlb", "published", "steps.json")
 PARTS = ("computation", "again", "tp", "cp", "pp", "dp", "optimizer", "bubble", "unequal")
-COLUMNS = ("layout", "micro_batch", "interleave", "recompute", "fits", "published_s", "predicted_s", *PARTS)
+COLUMNS = ("layout", "micro_batch", "interleave", "recompute", "fits", "memory", "published_s", "predicted_s", *PARTS)
 # Of rows of one series.
 DIFFERS = ("name", "layout", "batch_windows", "step_s", "tokens_per_s", "tokens_per_s_per_gpu", "tflops_per_gpu")
 

@@ -139,6 +139,21 @@ static int grown_part(const struct wlb_sim_time *time, const struct wlb_sim_time
 	return most;
 }
 
+static void print_choices(const struct wlb_plan_choices *choices, const struct wlb_candidate *best)
+{
+	if (choices->count > 0)
+		puts("\nWhat would save recomputation");
+	for (int i = 0; i < choices->count; i++) {
+		const struct wlb_candidate *c = &choices->found[i].candidate;
+		char layout[64], rest[128], memory[32];
+		format_plan(c, layout, rest);
+		format_memory(c->memory.total, memory);
+		printf("  %s: step %.*f s, %.1f%% shorter: %s, %s, %s\n", choices->found[i].option,
+		       wlb_time_decimals(best->step_s), c->step_s, 100.0 * (1.0 - c->step_s / best->step_s), layout,
+		       rest, memory);
+	}
+}
+
 static int print_next(const struct wlb_search_result *result)
 {
 	struct wlb_table table = {.columns = 6, .right = "llrrrl"};
@@ -254,14 +269,14 @@ static void print_explanation(const struct wlb_explanation *why, const struct wl
 }
 
 int wlb_search_print(const struct wlb_plan_request *request, const struct wlb_plan_input *input,
-                     const struct wlb_search_result *result, const struct wlb_published_near *near,
-                     const struct wlb_explanation *why)
+                     const struct wlb_search_result *result, const struct wlb_plan_findings *findings)
 {
-	print_best(request, input, result, near);
+	print_best(request, input, result, &findings->near);
 	print_memory(input, &result->ranked[0]);
+	print_choices(&findings->choices, &result->ranked[0]);
 	if (print_next(result) < 0 || print_misfits(result) < 0)
 		return -1;
-	if (why != NULL)
-		print_explanation(why, result);
+	if (findings->explained)
+		print_explanation(&findings->why, result);
 	return print_places(input, result);
 }

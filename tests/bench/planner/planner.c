@@ -10,6 +10,7 @@
  * What a source does not tell of micro-batch, interleaving and recomputation is what has the least predicted time and
  * fits in memory, as the search would choose it: by one rule for all rows.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,7 @@ struct prediction {
 	int32_t micro_batch_windows;
 	struct wlb_machine machine; /* with the rates of the trainer */
 	struct wlb_cost_options cost;
+	double memory; /* share of a GPU's that it needs, with the margin */
 	int fits;
 	double published_s;
 	struct wlb_sim_result result;
@@ -63,14 +65,16 @@ static struct wlb_sim_result simulate(const struct published_row *row, const str
 	return result;
 }
 
-static int fits(const struct published_row *row, const struct prediction *p)
+/* Returns the share of a GPU's memory that the stage with the most needs. */
+static double memory_share(const struct published_row *row, const struct prediction *p)
 {
+	double most = 0.0;
 	for (int32_t s = 0; s < p->plan.layout.pp; s++)
-		if (wlb_memory_stage_of(&p->plan, &row->model, &p->machine, &p->cost, s,
-		                        p->micro_batch_windows * row->window_tokens, row->window_tokens, memory_margin)
-		            .total > p->machine.memory_bytes)
-			return 0;
-	return 1;
+		most = fmax(most, wlb_memory_stage_of(&p->plan, &row->model, &p->machine, &p->cost, s,
+		                                      p->micro_batch_windows * row->window_tokens, row->window_tokens,
+		                                      memory_margin)
+		                          .total);
+	return most / p->machine.memory_bytes;
 }
 
 /* Stages that do not divide the layers: embedding and head then count as layers. */
@@ -98,7 +102,8 @@ static void try(const struct published_row *row, struct prediction this, struct 
 	if (row->batch_windows % windows != 0 || !allowed(row, this.plan.interleave) ||
 	    wlb_plan_check(&this.plan, &row->model, error) < 0)
 		return;
-	this.fits = fits(row, &this);
+	this.memory = memory_share(row, &this);
+	this.fits = this.memory <= 1.0;
 	if (this.fits < best->fits)
 		return;
 	this.result = simulate(row, &this);
@@ -173,8 +178,8 @@ static void print(const struct published_row *row, const struct prediction *p)
 	const struct wlb_sim_time *t = &p->result.time;
 	char layout[64];
 	wlb_layout_format(&row->layout, layout, sizeof(layout));
-	printf("\t-\t%s\t%d\t%d\t%s\t%d\t%.6g\t%.6g", layout, p->micro_batch_windows, p->plan.interleave,
-	       recompute[p->plan.recompute], p->fits, p->published_s, t->step_s);
+	printf("\t-\t%s\t%d\t%d\t%s\t%d\t%.4f\t%.6g\t%.6g", layout, p->micro_batch_windows, p->plan.interleave,
+	       recompute[p->plan.recompute], p->fits, p->memory, p->published_s, t->step_s);
 	const double parts[] = {t->compute_s,   t->recompute_s, t->tp_s,
 	                        t->cp_s,        t->pp_s,        t->dp_s,
 	                        t->optimizer_s, t->bubble_s,    t->cp_imbalance_s + t->imbalance_s};

@@ -550,6 +550,21 @@ class Text(unittest.TestCase):
     def layout(of):
         return ",".join(f"{name}={of['layout'][name]}" for name in ("tp", "cp", "pp", "dp"))
 
+    def test_plan_tells_what_would_save_recomputation(self):
+        job = ("plan", "--model", "Llama-3-8B", "--nodes", 4, "--seq-length", 32768, "--global-batch-size", 64)
+        lines, report = self.both(*job)
+        self.assertEqual(report["recompute"], "full")
+        section = self.section(lines, "What would save recomputation")
+        self.assertEqual([choice["option"] for choice in report["choices"]], ["--gradient-type bfloat16", "--release-activations"])
+        for choice, line in zip(report["choices"], section, strict=True):
+            step_s = choice["plan"]["time"]["step_s"]
+            shorter = 100 * (1 - step_s / report["step_s"])
+            self.assertTrue(line.startswith(f"  {choice['option']}: step {step_s:.3f} s, {shorter:.1f}% shorter"), line)
+            chosen = json.loads(wlb(*job, *choice["option"].split(), "--json").stdout)  # said again, it holds
+            self.assertLessEqual(abs(chosen["fastest_s"] / step_s - 1), 0.011)
+            self.assertNotIn(choice["option"], [left["option"] for left in chosen["choices"]])
+        self.assertEqual(json.loads(wlb(*job, "--trainer", "nemo", "--json").stdout)["choices"], [])
+
     def test_plan_tells_how_far_published_steps_were_off(self):
         lines, report = self.both("plan", "--nodes", 8, "--seq-length", 8192, "--global-batch-size", 64, "--trainer", "nemo")
         near = report["uncertainty"]
