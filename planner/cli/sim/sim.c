@@ -195,8 +195,8 @@ static const struct wlb_option options[] = {
                     "chunks of layers on each pipeline stage, with --layout"),
          .min = 1, .max = 1024, .initial = "1"},
 	{WLB_OPTION(CHOICE, "recompute", FIELD(recompute), NULL,
-                    "what is computed again in the backward pass, with --layout; auto: what the trainer does without "
-                    "such an option, none with --trainer worker, else selective"),
+                    "what is computed again in the backward pass, with --layout; auto: none, or selective where the "
+                    "trainer releases activations"),
          .choices = "auto|none|selective|full", .initial = "auto"},
 	{WLB_OPTION(INT, "recompute-num-layers", FIELD(recompute_layers), "N",
                     "with --recompute full: the first N layers of each chunk (default: all)"),
