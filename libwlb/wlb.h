@@ -703,6 +703,16 @@ double wlb_op_traffic(enum wlb_op op);
  * otherwise. */
 int wlb_operations_check(const struct wlb_op_time *times, struct wlb_error *error);
 
+/* A kernel of attention on a kind of GPU: the fields of struct wlb_machine that describe attention, of this one. */
+struct wlb_attention_kernel {
+	char name[16]; /* as a trainer calls it: fa2, fa3, cudnn, te, sdpa */
+	double efficiency, backward_efficiency;
+	int32_t tile_tokens;
+	double overhead_keys;
+};
+
+enum { WLB_ATTENTION_KERNELS = 8 };
+
 /* One kind of node. The files in libwlb/machines have these fields, with these names, and the source of each value.
  * A file may omit the fields after the first blank line; they are then 0, and each field's comment says what 0 means.
  */
@@ -742,6 +752,8 @@ struct wlb_machine {
 	double slowest_rank;
 	struct wlb_gemm_rates gemm;           /* if measured, used instead of the tile's fields and gemm_efficiency */
 	struct wlb_attention_rates attention; /* if measured, used instead of the attention fields above */
+	struct wlb_attention_kernel kernels[WLB_ATTENTION_KERNELS]; /* of published measurements */
+	int32_t kernel_count;
 	int32_t measured_threads; /* of a rank of the measurement, for `wlb check-node`: plans do not depend on it; 0:
 	                             not known */
 };
@@ -758,6 +770,10 @@ int wlb_machine_check(const struct wlb_machine *machine, struct wlb_error *error
  * - slowest_rank is at most 3.
  * What was not measured is not checked. Returns -1 with the value, the rule and the remedy. */
 int wlb_machine_plausible(const struct wlb_machine *machine, struct wlb_error *error);
+
+/* Sets the attention fields to those of the kernel of that name. Returns -1 with the names that the machine has where
+ * none is this one, or where attention was measured. */
+int wlb_machine_use_kernel(struct wlb_machine *machine, const char *name, struct wlb_error *error);
 
 /* Bytes of an element of weights and activations. */
 double wlb_machine_element_bytes(const struct wlb_machine *machine);
@@ -855,6 +871,14 @@ struct wlb_cost_options {
 	int release_activations; /* 1: outputs of norms and the gated product are freed after their use and computed
 	                            again in the backward pass, with WLB_RECOMPUTE_SELECTIVE */
 	int full_attention;      /* 1: FLOPs of utilization count attention to later tokens too, as Megatron-LM does */
+	int unfused_attention; /* 1: attention is products and a softmax of their own, over all pairs, whose scores are
+	                          in memory; with WLB_RECOMPUTE_NONE they are kept for the backward pass */
+	int whole_rows;        /* 1: each tensor-parallel rank has all rows of the residual stream and of the norms; 0:
+	                          its share of them (sequence parallelism, Korthikanti et al. 2022) */
+	double elementwise;    /* how many times their least memory traffic norms, sums, gated product and loss have: 1
+	                          where they are fused; 0 counts as 1 */
+	double growth; /* share by which computation takes longer with each doubling of the GPUs beyond 8, 0 to 0.1: on
+	                  more of them the slowest is slower */
 };
 
 /* Sets the defaults: how Megatron-LM runs with the options that its published measurements have (README.md of r0.8:
@@ -877,8 +901,9 @@ int wlb_cost_options_check(const struct wlb_cost_options *options, struct wlb_er
 
 /* The activations that are recomputed in the backward pass. */
 enum wlb_recompute {
-	WLB_RECOMPUTE_NONE,      /* nothing: attention's scores are stored, as without a fused kernel */
-	WLB_RECOMPUTE_SELECTIVE, /* core attention (Korthikanti et al. 2022), which fused kernels always do */
+	WLB_RECOMPUTE_NONE,      /* nothing, beyond what a fused kernel of attention always does */
+	WLB_RECOMPUTE_SELECTIVE, /* attention that is not fused (Korthikanti et al. 2022); what release_activations says
+	                          */
 	WLB_RECOMPUTE_FULL,      /* whole layers, from their input */
 };
 
@@ -926,7 +951,7 @@ struct wlb_memory {
 };
 
 /* Memory of stage 0 to pp - 1 where the largest micro-batch has `tokens` tokens and its longest document `longest`
- * (used only where nothing is recomputed). The plan must have passed wlb_plan_check. */
+ * (used only where attention is not fused and nothing is recomputed). The plan must have passed wlb_plan_check. */
 struct wlb_memory wlb_memory_stage_of(const struct wlb_plan *plan, const struct wlb_model *model,
                                       const struct wlb_machine *machine, const struct wlb_cost_options *options,
                                       int32_t stage, int64_t tokens, int64_t longest, double margin);

@@ -3,6 +3,7 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "planner/machine_attention.h"
 #include "planner/machine_rates.h"
 
 /* The member that a field of the file fills. */
@@ -50,7 +51,7 @@ static const struct member links[] = {
 /* machine_rates.c reads the rates; no plan depends on sources, measured and calibration, of which the threads alone are
  * read. */
 static const char *const others[] = {"name",       "sources",   "measured",   "calibration", "gemm",
-                                     "gemm_curve", "attention", "node_calls", "operations"};
+                                     "gemm_curve", "attention", "node_calls", "operations",  "attention_kernels"};
 
 enum {
 	REALS = sizeof(reals) / sizeof(reals[0]),
@@ -169,6 +170,8 @@ static int read_fields(json_t *root, struct wlb_machine *machine, struct wlb_err
 	machine->measured_threads = measured_threads(root);
 	if (rc == 0)
 		rc = wlb_machine_rates_read(root, machine, error);
+	if (rc == 0)
+		rc = wlb_machine_attention_read(json_object_get(root, "attention_kernels"), machine, error);
 	return rc < 0 ? rc : wlb_machine_check(machine, error);
 }
 

@@ -196,6 +196,11 @@ static int has_part(const struct wlb_layer_cost *cost, enum part part)
 	return 0;
 }
 
+static double elementwise(const struct wlb_layer_cost *cost)
+{
+	return fmax(1.0, cost->options->elementwise);
+}
+
 /* Returns the seconds of calls of an operation on `elements` in all: in Megatron-LM of `traffic` reals for each, in
  * wlb-worker of `op`. */
 static double direction_s(const struct wlb_layer_cost *cost, double calls, double elements, double traffic,
@@ -204,7 +209,7 @@ static double direction_s(const struct wlb_layer_cost *cost, double calls, doubl
 	const struct wlb_machine *machine = cost->machine;
 	if (!is_worker(cost))
 		return calls * machine->operation_s +
-		       stream_s(cost, traffic * elements * wlb_machine_element_bytes(machine));
+		       stream_s(cost, elementwise(cost) * traffic * elements * wlb_machine_element_bytes(machine));
 	if (op == WLB_OPERATIONS)
 		return 0.0;
 	return calls * wlb_machine_op_call_s(machine, op) + elements * wlb_machine_op_element_s(machine, op);
@@ -217,7 +222,7 @@ static struct wlb_seconds one_stream_s(const struct wlb_layer_cost *cost, const 
 	if (!is_trained_by(cost, stream->trainer) || !has_part(cost, stream->part))
 		return (struct wlb_seconds){0};
 	double elements = stream->calls * tokens * width_of(cost, stream->width);
-	if (stream->divided)
+	if (stream->divided && !cost->options->whole_rows)
 		elements /= cost->plan->layout.tp;
 	calls *= stream->calls;
 	return (struct wlb_seconds){direction_s(cost, calls, elements, stream->forward, stream->op_forward),
@@ -261,11 +266,27 @@ double wlb_layer_selective_s(const struct wlb_layer_cost *cost, double tokens)
 	return sum;
 }
 
-/* Megatron-LM's unfused attention keeps the scores and does not recompute them: 4 products backward and not 5. */
-static double backward_share(const struct wlb_layer_cost *cost)
+/* Bytes of a score that attention which is not fused reads and writes beside its products: a scaled and masked softmax
+ * and dropout in two bytes, with a byte for its mask; backward the gradients of both. */
+static const struct wlb_seconds score_bytes = {9.0, 11.0};
+
+/* Attention that is not fused, of one layer: products of all heads over all pairs. Forward QK^T and PV, backward two of
+ * each of them, for the gradients of both of their factors. */
+static struct wlb_seconds unfused_s(const struct wlb_layer_cost *cost, double q_tokens, double k_tokens)
 {
-	int kept = cost->plan->recompute == WLB_RECOMPUTE_NONE && cost->options->trainer == WLB_COST_MEGATRON;
-	return kept ? 0.8 : 1.0;
+	const struct wlb_machine *machine = cost->machine;
+	double heads = (double)cost->model->num_attention_heads / cost->plan->layout.tp;
+	double dim = (double)cost->model->head_dim, q_rows = heads * q_tokens, k_rows = heads * k_tokens;
+	double scores_s = wlb_machine_gemm_s(machine, q_rows, dim, k_tokens);
+	double values_s = wlb_machine_gemm_s(machine, q_rows, k_tokens, dim);
+	double keys_s = wlb_machine_gemm_s(machine, k_rows, q_tokens, dim);
+	struct wlb_seconds sum = {
+		scores_s + values_s + stream_s(cost, score_bytes.forward * q_rows * k_tokens),
+		scores_s + values_s + 2.0 * keys_s + stream_s(cost, score_bytes.backward * q_rows * k_tokens),
+	};
+	if (cost->plan->recompute == WLB_RECOMPUTE_SELECTIVE)
+		sum.backward += sum.forward;
+	return sum;
 }
 
 /* Attention of the mean layer in one direction; ranks have whole heads. */
@@ -285,19 +306,22 @@ static double attention_s(const struct wlb_layer_cost *cost, double q_tokens, do
 
 struct wlb_seconds wlb_layer_attention_s(const struct wlb_layer_cost *cost, double q_tokens, double k_tokens)
 {
-	return (struct wlb_seconds){
-		attention_s(cost, q_tokens, k_tokens, 0),
-		attention_s(cost, q_tokens, k_tokens, 1) * backward_share(cost),
-	};
+	if (cost->options->unfused_attention)
+		return unfused_s(cost, q_tokens, k_tokens);
+	return (struct wlb_seconds){attention_s(cost, q_tokens, k_tokens, 0), attention_s(cost, q_tokens, k_tokens, 1)};
 }
 
 struct wlb_seconds wlb_layer_attention_least_s(const struct wlb_layer_cost *cost, double pairs)
 {
 	double flops = 4.0 * pairs * (double)(cost->model->num_attention_heads * cost->model->head_dim) /
 	               cost->plan->layout.tp;
+	if (cost->options->unfused_attention) {
+		double forward_s = flops / wlb_machine_gemm_most(cost->machine);
+		return (struct wlb_seconds){forward_s, 2.0 * forward_s};
+	}
 	return (struct wlb_seconds){
 		flops / wlb_machine_attention_most(cost->machine, 0),
-		2.5 * flops / wlb_machine_attention_most(cost->machine, 1) * backward_share(cost),
+		2.5 * flops / wlb_machine_attention_most(cost->machine, 1),
 	};
 }
 
@@ -321,8 +345,8 @@ static struct wlb_seconds loss_s(const struct wlb_layer_cost *cost, double logit
 				direction_s(cost, calls, logits, 0.0, capped ? WLB_OP_ADD : WLB_OPERATIONS),
 			direction_s(cost, calls, logits, 0.0, WLB_OP_CROSS_ENTROPY_GRADIENT),
 		};
-	return (struct wlb_seconds){stream_s(cost, logit_bytes.forward * logits),
-	                            stream_s(cost, logit_bytes.backward * logits)};
+	return (struct wlb_seconds){stream_s(cost, elementwise(cost) * logit_bytes.forward * logits),
+	                            stream_s(cost, elementwise(cost) * logit_bytes.backward * logits)};
 }
 
 struct wlb_seconds wlb_head_s(const struct wlb_layer_cost *cost, double tokens)
@@ -381,7 +405,11 @@ double wlb_optimizer_s(const struct wlb_layer_cost *cost, double updated, double
 	return stream_s(cost, updated * (2.0 * gradient + 6.0 * 4.0) + others);
 }
 
+/* Of how many GPUs a step is as long as on one node. */
+static const double one_node_gpus = 8.0;
+
 double wlb_slowest_rank(const struct wlb_layer_cost *cost)
 {
-	return fmax(1.0, cost->machine->slowest_rank);
+	double doublings = log2(fmax(1.0, wlb_layout_ranks(&cost->plan->layout) / one_node_gpus));
+	return fmax(1.0, cost->machine->slowest_rank) * (1.0 + cost->options->growth * doublings);
 }

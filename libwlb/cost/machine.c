@@ -105,6 +105,29 @@ static int check_counts(const struct wlb_machine *machine, struct wlb_error *err
 	return 0;
 }
 
+/* The same ranges as those of the machine's own attention fields. */
+static int check_kernels(const struct wlb_machine *machine, struct wlb_error *error)
+{
+	if (machine->kernel_count < 0 || machine->kernel_count > WLB_ATTENTION_KERNELS)
+		return wlb_fail(error, "kernel_count is %d: it must be between 0 and %d", machine->kernel_count,
+		                WLB_ATTENTION_KERNELS);
+	for (int32_t i = 0; i < machine->kernel_count; i++) {
+		const struct wlb_attention_kernel *k = &machine->kernels[i];
+		const double shares[] = {k->efficiency, k->backward_efficiency};
+		for (int s = 0; s < 2; s++)
+			if (!(shares[s] >= 1e-3 && shares[s] <= 1.0))
+				return wlb_fail(error, "%s: efficiency is %g: it must be between 0.001 and 1", k->name,
+				                shares[s]);
+		if (k->tile_tokens < 1 || k->tile_tokens > 65536)
+			return wlb_fail(error, "%s: tile_tokens is %d: it must be between 1 and 65536", k->name,
+			                k->tile_tokens);
+		if (!(k->overhead_keys >= 0.0 && k->overhead_keys <= 1e5))
+			return wlb_fail(error, "%s: overhead_keys is %g: it must be between 0 and 100000", k->name,
+			                k->overhead_keys);
+	}
+	return 0;
+}
+
 int wlb_machine_check(const struct wlb_machine *machine, struct wlb_error *error)
 {
 	if (check_counts(machine, error) < 0)
@@ -122,6 +145,8 @@ int wlb_machine_check(const struct wlb_machine *machine, struct wlb_error *error
 		                switch_bytes_per_s);
 	if (machine->slowest_rank > 0.0 && machine->slowest_rank < 1.0)
 		return wlb_fail(error, "slowest_rank is %g: it must be 0, or 1 at least", machine->slowest_rank);
+	if (check_kernels(machine, error) < 0)
+		return wlb_fail_in(error, "attention_kernels");
 	if (wlb_operations_check(machine->operations, error) < 0)
 		return wlb_fail_in(error, "operations");
 	if (check_link_calls(&machine->node_calls, error) < 0)

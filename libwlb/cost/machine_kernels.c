@@ -3,6 +3,7 @@
 #include "libwlb/pairs.h"
 
 #include <math.h>
+#include <string.h>
 
 /* A fused kernel's backward pass does 5 matrix products where the forward pass does 2 (Dao 2023). */
 static const double backward_products = 2.5;
@@ -88,6 +89,26 @@ double wlb_machine_attention_s(const struct wlb_machine *machine, int heads, int
 	double efficiency = backward ? machine->attention_backward_efficiency : machine->attention_efficiency;
 	return ceil(q_tokens / tile) * tile * (keys + machine->attention_overhead_keys) * pair_flops /
 	       (machine->peak_flops * efficiency);
+}
+
+int wlb_machine_use_kernel(struct wlb_machine *machine, const char *name, struct wlb_error *error)
+{
+	char names[WLB_ATTENTION_KERNELS * (sizeof(machine->kernels[0].name) + 1) + 1] = "";
+	if (machine->attention.q_count > 0)
+		return wlb_fail(error, "attention of %s was measured: no kernel can take its place", machine->name);
+	for (int32_t i = 0; i < machine->kernel_count; i++) {
+		const struct wlb_attention_kernel *kernel = &machine->kernels[i];
+		if (strcmp(kernel->name, name) == 0) {
+			machine->attention_efficiency = kernel->efficiency;
+			machine->attention_backward_efficiency = kernel->backward_efficiency;
+			machine->attention_tile_tokens = kernel->tile_tokens;
+			machine->attention_overhead_keys = kernel->overhead_keys;
+			return 0;
+		}
+		strcat(strcat(names, " "), kernel->name);
+	}
+	return wlb_fail(error, "attention '%.32s' has no published speed on %s; there is one of:%s", name,
+	                machine->name, *names != '\0' ? names : " none");
 }
 
 double wlb_machine_attention_most(const struct wlb_machine *machine, int backward)

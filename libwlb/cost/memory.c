@@ -28,7 +28,8 @@ struct stage_memory {
 static double layer_token_bytes(const struct stage_memory *w, enum wlb_recompute recompute, int64_t longest)
 {
 	const struct wlb_model *m = w->model;
-	double hidden = (double)m->hidden_size, mlp = wlb_plan_token_mlps(m) * (double)m->intermediate_size;
+	double hidden = (double)m->hidden_size * (w->options->whole_rows ? w->plan->layout.tp : 1),
+	       mlp = wlb_plan_token_mlps(m) * (double)m->intermediate_size;
 	double q = (double)(m->num_attention_heads * m->head_dim), kv = (double)(m->num_key_value_heads * m->head_dim);
 	if (recompute == WLB_RECOMPUTE_FULL)
 		return w->element_bytes * hidden;
@@ -38,13 +39,13 @@ static double layer_token_bytes(const struct stage_memory *w, enum wlb_recompute
 	if (wlb_family(m->family)->qk_norm != WLB_QK_NORM_NONE) /* queries and keys before their norms */
 		elements += q + kv;
 	if (m->num_experts > 0) /* each tensor-parallel rank has a whole row for each expert, before it and after it */
-		elements += 2.0 * wlb_plan_token_mlps(m) * hidden * w->plan->layout.tp;
+		elements += 2.0 * wlb_plan_token_mlps(m) * (double)m->hidden_size * w->plan->layout.tp;
 	if (wlb_family(m->family)->norms == WLB_NORMS_BOTH) /* what attention and MLP gave, before their norms */
 		elements += 2.0 * hidden;
 	if (recompute == WLB_RECOMPUTE_SELECTIVE && w->options->release_activations)
 		elements -= 2.0 * hidden + mlp;
 	double bytes = w->element_bytes * elements;
-	if (recompute == WLB_RECOMPUTE_NONE)
+	if (recompute == WLB_RECOMPUTE_NONE && w->options->unfused_attention)
 		bytes += SCORE_BYTES * (double)m->num_attention_heads * (double)longest;
 	return bytes;
 }

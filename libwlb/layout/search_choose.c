@@ -29,6 +29,7 @@ static void place_ranks(const struct wlb_search *search, const struct wlb_plan *
 struct key {
 	double missing_bytes, estimate_s;
 	int is_between; /* its interleaving is between two powers of two */
+	int is_tried;   /* it was simulated, or cannot be the best */
 	struct wlb_search_plan *plan;
 };
 
@@ -81,7 +82,7 @@ static int order_plans(struct choice *choice)
 		struct wlb_search_plan *plan = &search->plans[i];
 		int32_t chunks = plan->candidate.plan.interleave;
 		choice->keys[i] = (struct key){plan->candidate.missing_bytes, plan->estimate_s,
-		                               (chunks & (chunks - 1)) != 0, plan};
+		                               (chunks & (chunks - 1)) != 0, 0, plan};
 	}
 	qsort(choice->keys, search->count, sizeof(*choice->keys), by_estimate);
 	while (choice->fitting < search->count && choice->keys[choice->fitting].missing_bytes == 0.0)
@@ -116,30 +117,48 @@ static int try_plan(struct choice *choice, struct wlb_search_plan *plan, struct 
 	return 0;
 }
 
+/* Returns how many plans are simulated at most when this one is reached: at first a quarter is left to interleavings
+ * that are between two powers of two. */
+static int64_t most_simulated(const struct wlb_search_options *options, const struct key *key, int first)
+{
+	return key->is_between || !first ? options->most_simulated : (3 * (int64_t)options->most_simulated + 3) / 4;
+}
+
+/* Tries one plan unless it is tried, cannot be the best, or enough are simulated. Lowers *limit_s. */
+static int try_key(struct choice *choice, struct key *key, int first, double *limit_s, struct wlb_error *error)
+{
+	const struct wlb_search_options *options = &choice->search->options;
+	struct wlb_search_result *result = choice->result;
+	struct wlb_candidate *c = &key->plan->candidate;
+	if (key->is_tried)
+		return 0;
+	key->is_tried = c->bound_s >= *limit_s || result->simulated < most_simulated(options, key, first);
+	if (c->bound_s >= *limit_s) {
+		result->pruned++;
+		return 0;
+	}
+	if (!key->is_tried) {
+		result->unexplored += !first;
+		return 0;
+	}
+	if (try_plan(choice, key->plan, error) < 0)
+		return -1;
+	if (c->step_s > 0.0)
+		*limit_s = fmin(*limit_s, c->step_s * (1.0 + options->near_equal));
+	return 0;
+}
+
 /* Tries, by ascending estimate, the plans whose bound is not above the best step time so far and what is nearly equal
  * to it. */
 static int try_plans(struct choice *choice, struct wlb_error *error)
 {
-	const struct wlb_search_options *options = &choice->search->options;
-	struct wlb_search_result *result = choice->result;
 	double limit_s = INFINITY;
-	for (size_t i = 0; i < choice->fitting; i++) {
-		struct wlb_search_plan *plan = choice->keys[i].plan;
-		if (plan->candidate.bound_s >= limit_s) {
-			result->pruned++;
-			continue;
-		}
-		if (result->simulated >= options->most_simulated) {
-			result->unexplored++;
-			continue;
-		}
-		if (try_plan(choice, plan, error) < 0)
-			return -1;
-		if (plan->candidate.step_s > 0.0)
-			limit_s = fmin(limit_s, plan->candidate.step_s * (1.0 + options->near_equal));
-	}
-	result->tried = (int64_t)(choice->search->count + choice->search->dropped);
-	result->no_memory = (int64_t)(choice->misfit_count + choice->search->dropped);
+	for (int first = 1; first >= 0; first--)
+		for (size_t i = 0; i < choice->fitting; i++)
+			if (try_key(choice, &choice->keys[i], first, &limit_s, error) < 0)
+				return -1;
+	choice->result->tried = (int64_t)(choice->search->count + choice->search->dropped);
+	choice->result->no_memory = (int64_t)(choice->misfit_count + choice->search->dropped);
 	return 0;
 }
 

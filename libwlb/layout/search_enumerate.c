@@ -16,6 +16,8 @@ static int64_t slots_of(const struct wlb_search *search, int32_t tp)
 	return slots;
 }
 
+enum { FEW_WINDOWS = 4 }; /* in a micro-batch: 1, 2 and 4 are always tried */
+
 static int add(struct wlb_search *search, const struct wlb_search_plan *plan, struct wlb_error *error)
 {
 	if (wlb_grow((void **)&search->plans, &search->capacity, search->count + 1, sizeof(*search->plans)) < 0)
@@ -70,18 +72,41 @@ static int32_t micro_batches_of(const struct wlb_search_options *options, const 
 	return plan->interleave > 1 ? divide_up(m, pp) * pp : m;
 }
 
-/* One micro-batch for each window of the batch, or longer ones, two and four windows each. */
+/* Returns 1 where a plan was added after the first `count` ones and needs more memory than there is. */
+static int misfits(const struct wlb_search *search, size_t count)
+{
+	return search->count > count && search->plans[search->count - 1].candidate.missing_bytes > 0.0;
+}
+
+/* Returns the number of windows of a micro-batch to try after `windows`: wlb-worker's are measured up to four
+ * (docs/results/auto.md); others take any that divides a replica's share of the batch. */
+static int32_t next_windows(const struct wlb_search *search, const struct wlb_plan *plan, int32_t windows)
+{
+	int32_t each = search->options.global_batch / plan->layout.dp;
+	if (search->options.cost.trainer == WLB_COST_WORKER || windows < FEW_WINDOWS)
+		return windows < FEW_WINDOWS ? 2 * windows : INT32_MAX;
+	for (windows++; windows <= each; windows++)
+		if (takes_micro_batches(&search->options, plan, windows))
+			return windows;
+	return INT32_MAX;
+}
+
+/* One micro-batch for each window of the batch, or longer ones. Of those of more than a few windows none is longer than
+ * the first that does not fit. */
 static int add_micro_batches(struct wlb_search *search, struct wlb_search_plan found, struct wlb_error *error)
 {
 	struct wlb_plan *plan = &found.candidate.plan;
-	int32_t last = 0, fixed = search->options.fixed.micro_batch_windows;
-	for (int32_t windows = held(fixed, 1); windows <= held(fixed, 4); windows *= 2) {
+	int32_t last = 0, fixed = search->options.fixed.micro_batch_windows, most = held(fixed, INT32_MAX - 1);
+	for (int32_t windows = held(fixed, 1); windows <= most; windows = next_windows(search, plan, windows)) {
 		int32_t m = micro_batches_of(&search->options, plan, windows);
 		if (m == last || !takes_micro_batches(&search->options, plan, windows))
 			continue;
+		size_t count = search->count;
 		last = plan->micro_batches = m;
 		if (add_plan(search, found, error) < 0)
 			return -1;
+		if (windows >= FEW_WINDOWS && misfits(search, count))
+			break;
 	}
 	return 0;
 }

@@ -29,12 +29,6 @@ static void set_memory(const struct wlb_search *search, struct wlb_candidate *c)
 	c->missing_bytes = fmax(0.0, c->memory.total - search->machine.memory_bytes);
 }
 
-/* NONE stores the scores of attention, which no fused kernel does; under wlb-worker, NONE too has a fused kernel. */
-static int least_recompute(const struct wlb_search_options *options)
-{
-	return options->cost.trainer == WLB_COST_WORKER ? WLB_RECOMPUTE_NONE : WLB_RECOMPUTE_SELECTIVE;
-}
-
 /* Layers of the largest chunk. */
 static int32_t chunk_layers(const struct wlb_search *search, const struct wlb_plan *plan)
 {
@@ -68,7 +62,7 @@ void wlb_search_recompute(const struct wlb_search *search, struct wlb_candidate 
 	const struct wlb_search_options *options = &search->options;
 	int fixed = options->fixed.recompute, most = fixed >= 0 ? fixed : WLB_RECOMPUTE_FULL;
 	c->plan.recompute_layers = options->fixed.recompute_layers;
-	for (int r = fixed >= 0 ? fixed : least_recompute(options); r <= most; r++) {
+	for (int r = fixed >= 0 ? fixed : WLB_RECOMPUTE_NONE; r <= most; r++) {
 		c->plan.recompute = (enum wlb_recompute)r;
 		set_memory(search, c);
 		if (c->missing_bytes == 0.0)

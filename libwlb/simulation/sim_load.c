@@ -122,11 +122,11 @@ static double exposed_s(double communication_s, double computation_s, double sha
 }
 
 /* Communication of one layer: tensor parallelism gathers and scatters before and after attention and MLP, and gathers
- * both inputs once more in the backward pass (Korthikanti et al. 2022, Megatron-LM); context parallelism gathers keys
- * and values, and scatters their gradients after they were gathered again (Dubey et al. 2024). wlb-worker keeps the
- * gathered keys, unless it recomputes; it copies what it gathers into the order of documents, and back, and sets the
- * gradients of all keys and values to 0 first. It scatters gradients beside the product that gives the gradient of the
- * weights of attention's output. */
+ * both inputs once more in the backward pass (Korthikanti et al. 2022, Megatron-LM), unless each rank has whole rows;
+ * context parallelism gathers keys and values, and scatters their gradients after they were gathered again (Dubey et
+ * al. 2024). wlb-worker keeps the gathered keys, unless it recomputes; it copies what it gathers into the order of
+ * documents, and back, and sets the gradients of all keys and values to 0 first. It scatters gradients beside the
+ * product that gives the gradient of the weights of attention's output. */
 static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *load, struct wlb_seconds products,
                               double rank_tokens, double kv_bytes)
 {
@@ -135,7 +135,9 @@ static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *lo
 	int worker = cost->trainer == WLB_COST_WORKER;
 	struct collectives tp = tp_collectives_s(sim, rank_tokens);
 	load->tp.forward = exposed_s(2.0 * (tp.gather + tp.reduce), products.forward, cost->tp_overlap.forward);
-	load->tp.backward = exposed_s(4.0 * tp.gather + 2.0 * tp.reduce, products.backward, cost->tp_overlap.backward);
+	double gathers = cost->whole_rows ? 2.0 : 4.0;
+	load->tp.backward =
+		exposed_s(gathers * tp.gather + 2.0 * tp.reduce, products.backward, cost->tp_overlap.backward);
 	double gather_s = wlb_machine_gather_s(&sim->machine, l->cp, sim->cp_on_node, sim->cp_crosses, kv_bytes);
 	double reduce_s = wlb_machine_reduce_s(&sim->machine, l->cp, sim->cp_on_node, sim->cp_crosses, kv_bytes);
 	double cp_s = (1.0 - cost->cp_overlap.forward) * gather_s;

@@ -5,12 +5,10 @@ import sys
 import textwrap
 
 from bench_host import verdict
-from bench_planner_rows import PARTS, Errors, grouped, read_rows
+from bench_planner_rows import PARTS, Errors, grouped, read_near, read_rows, read_searches, write_published
 
-# Of the rows that the page had before published.json, 9 of 10 were within this share of the published time; it was what
-# pages said of a prediction.
-TOLD_PERCENT = 20.9
-BIN_ROWS, BIN_POINTS, SOURCE_PERCENT = 5, 5, 10
+BIN_ROWS, BIN_POINTS, SOURCE_PERCENT, HALF_WIDTH_PERCENT = 5, 5, 10, 15
+MARGIN = 0.1  # of memory, as planner.c has it
 SERIES_ROWS = 3  # numbers of GPUs at least, of a series
 
 GPUS = (8, 64, 128, 256, 512, 1024)
@@ -20,27 +18,36 @@ INTRODUCTION = """# The planner against published step times
 Made by `scripts/bench planner` from [tests/bench/planner/published.json](../../tests/bench/planner/published.json), of
 which a row is a published measurement. Its source names where it was read, and what had to be assumed. No GPU was used:
 published times are those of the sources, and predicted ones are `libwlb`'s, with the [machine files](../../libwlb/machines)
-as they are and the defaults of `wlb plan --trainer megatron`. Where a source tells them, a row has its own network, type of
-gradients, and `tp_overlap` 0 or no overlap where its trainer hides nothing. What it does not tell of micro-batch,
+and the [trainer](../../libwlb/trainers) that the table names for the source, as users get them. Where a source tells them, a
+row has its own network, kernel of attention, type of gradients, and overlap. What it does not tell of micro-batch,
 interleaving and recomputation is the fastest that fits. An error is predicted over published time, less 1: below 0 the
 prediction is too short.
 
-- **Calibrated to**: Megatron Core's table set five numbers: `gemm_efficiency`, `gemm_tile_depth`, `operation_s` and the
-  share of memory bandwidth (75%) of H100, and the share of tensor-parallel communication that is hidden (`tp_overlap`,
-  0.85). No other source has set a number.
-- **Held out**: sources whose title has a SHA-256 that begins with a byte below 0x98, but that one. The rows and this rule
-  were written down before any new row was predicted; no constant may be set with their rows. Those of LLM Foundry,
-  TorchTitan 2024 and Llama 3 405B were predicted earlier, and operations were then added to the model that they showed to
-  be missing: these three judge the model only in part."""
+`wlb plan` tells how far predictions near its own were off, from [these rows](../../libwlb/published/steps.json): of the same
+machine, a window of half to twice the length, an eighth to 8 times the GPUs, and of the same trainer where two sources have
+it. *In its interval* counts the rows whose error is within the interval that it would tell if their source were not there;
+the others of a line are *unknown*: fewer than 4 such rows are left.
+
+- **Calibrated to**: Megatron Core's table set six numbers: `gemm_efficiency`, `gemm_tile_depth`, `operation_s` and the
+  share of memory bandwidth (75%) of H100, the share of tensor-parallel communication that is hidden (`tp_overlap`, 0.85),
+  and `products` of `megatron`. BigScience's set `elementwise` of `bigscience`, which `megatron-2021` and `nemo-2022` take
+  over. TorchTitan's benchmarks folder set `elementwise` of `torchtitan-eager` and the overlap of Async TP; it and MaxText's
+  recipes set `growth`. All others are from measurements of kernels, which the files name.
+- **Held out**: sources whose title has a SHA-256 that begins with a byte below 0x98, but Megatron Core's. The rows and this
+  rule were written down before any new row was predicted; no constant is set with their rows. Which trainer's file a source
+  has was chosen by what its program is. That of LLM Foundry was first predicted with `elementwise` of `torchtitan-eager`, 14
+  to 29% too long; that its norms are single kernels was considered after that. Those of LLM Foundry, TorchTitan 2024 and
+  Llama 3 405B were predicted earlier, and operations were then added to the model that they showed to be missing: these
+  judge the model only in part."""
 
 STATE = """
-**The model is not calibrated for most of this.** Constants that one table of one trainer has set do not carry over to
-trainers of other years, to kernels of attention that are slower, or to windows of 16,384 tokens and more."""
+**The model is calibrated for a part of this.** Windows of 16,384 tokens and more on H100 in 2023, and trainers whose own
+kernels no table tells, stay far off."""
 
 REASONS = """
 ## What the planner cannot express
-These rows are in the table and are not predicted. Attention that is not fused (Megatron-LM 2021, NeMo Megatron 2022,
-BigScience) is predicted as if it were, and every kernel of attention with the speed of the machine's file.
+These rows are in the table and are not predicted. Where no speed of a kernel on a machine was published, as of
+FlashAttention 1 on H100, it is that of the machine's file.
 """
 
 
@@ -51,7 +58,7 @@ def table(header, rows):
 
 
 def share(errors):
-    return f"{100 * errors.within(TOLD_PERCENT) / errors.count:.0f}%"
+    return f"{errors.covered} of {len(errors.told)}"
 
 
 def statistics(errors):
@@ -72,12 +79,12 @@ def by_source(rows, expressed):
         machines = ", ".join(grouped(all_of_it, lambda row: row.field("machine")))
         lines.append((title, str(source["year"]), machines, str(len(all_of_it)), *told, use(source)))
     table(("source", "year", "machines", "rows", "predicted", "mean error, absolute", "mean error", "worst row",
-           f"within {TOLD_PERCENT}%", ""), lines)
+           "in its interval", ""), lines)
     print()
     groups = (("all that are predicted", expressed),
               ("the same, without what set constants", [row for row in expressed if not row.source.get("sets_constants")]),
               ("held out", [row for row in expressed if row.source["held_out"]]))
-    table(("rows", "number", "mean error, absolute", "mean error", "worst row", f"within {TOLD_PERCENT}%", "9 of 10 within"),
+    table(("rows", "number", "mean error, absolute", "mean error", "worst row", "in its interval", "9 of 10 within"),
           [(name, *statistics(errors := Errors(group)), f"{errors.nine_of_ten():.1f}%") for name, group in groups])
 
 
@@ -115,7 +122,7 @@ def by_bin(expressed):
     middle = Errors(expressed).bias
     print(f"\n## By bin\nThe mean error of all rows is {middle:+.1f}%. A bin of {BIN_ROWS} rows or more is *off* where it is more "
           f"than {BIN_POINTS} points from that. Rows of\nfew sources are in some bins, so that one cause shows in several.\n")
-    table(("by", "bin", "rows", "mean error, absolute", "mean error", "worst row", f"within {TOLD_PERCENT}%", ""),
+    table(("by", "bin", "rows", "mean error, absolute", "mean error", "worst row", "in its interval", ""),
           [(name, value, *statistics(errors),
             "off" if errors.count >= BIN_ROWS and abs(errors.bias - middle) > BIN_POINTS else "")
            for name, value, errors in bins(expressed)])
@@ -135,7 +142,21 @@ def growth(expressed):
     table(("source", "model", "GPUs", "published", "predicted"), lines)
 
 
-def goals(expressed):
+def misfits(expressed):
+    group = [row for row in expressed if row.predicted["fits"] == "0"]
+    in_margin = [row for row in group if float(row.predicted["memory"]) <= 1 + MARGIN]
+    print(f"""
+## Memory
+{len(group)} of the {len(expressed)} rows ran, and do not fit by our memory model, which adds {100 * MARGIN:.0f}% to what it counts for
+fragmentation and the runtime. {len(in_margin)} of them fit without that: their programs waste less. The others keep the scores
+of attention that is not fused.
+""")
+    table(("source", "rows", "most of a GPU's memory that is needed, with the margin"),
+          [(title, str(len(rows)), f"{100 * max(float(row.predicted['memory']) for row in rows):.0f}%")
+           for title, rows in grouped(group, lambda row: row.source["title"]).items()])
+
+
+def goals(expressed, searches):
     print("\n## Goals")
     held_out = [row for row in expressed if row.source["held_out"]]
     worst = max(grouped(held_out, lambda row: row.source["title"]).items(), key=lambda item: Errors(item[1]).mean)
@@ -145,10 +166,15 @@ def goals(expressed):
     table(("goal", "now", ""), (
         (f"mean error of every source that is held out at most {SOURCE_PERCENT}%",
          f"{Errors(worst[1]).mean:.1f}% ({worst[0]})", verdict(Errors(worst[1]).mean <= SOURCE_PERCENT)),
-        (f"9 of 10 rows that are held out within the {TOLD_PERCENT}% that the pages told",
-         f"{errors.within(TOLD_PERCENT)} of {errors.count}", verdict(errors.within(TOLD_PERCENT) >= 0.9 * errors.count)),
+        ("9 of 10 rows that are held out in the interval that wlb plan tells, made without their source",
+         f"{share(errors)}; {errors.count - len(errors.told)} unknown", verdict(errors.covered >= 0.9 * len(errors.told))),
+        (f"median half-width of these intervals at most {HALF_WIDTH_PERCENT}%", f"{errors.half_width:.1f}%",
+         verdict(errors.half_width <= HALF_WIDTH_PERCENT)),
         (f"no bin of {BIN_ROWS} rows or more by tp, window, GPUs or machine more than {BIN_POINTS} points off the mean error",
-         f"{off} bins are", verdict(off == 0))))
+         f"{off} bins are", verdict(off == 0)),
+        ("the search finds no slower plan, by its own prediction, than each published one that it may choose",
+         f"{sum(found <= told * (1 + 1e-6) for told, found in searches)} of {len(searches)}",
+         verdict(all(found <= told * (1 + 1e-6) for told, found in searches)))))
 
 
 def fill(text, indent=""):
@@ -180,15 +206,18 @@ def print_source(rows):
 
 def main(build):
     rows = read_rows(build)
+    write_published(rows)
+    read_near(build, rows)
     expressed = [row for row in rows if row.why is None]
     print(INTRODUCTION)
     sources = grouped(rows, lambda row: row.source["title"])
     print(f"\nOf {len(rows)} rows of {len(sources)} sources, {len(expressed)} can be expressed.")
     print(STATE)
-    goals(expressed)
+    goals(expressed, read_searches(build))
     by_source(rows, expressed)
     by_bin(expressed)
     growth(expressed)
+    misfits(expressed)
     print(REASONS)
     reasons = grouped(rows, lambda row: row.why)
     table(("why", "rows", "sources"),

@@ -2,12 +2,14 @@
 import collections
 import json
 import os
+import statistics
 import subprocess
 import sys
 
 TABLE = os.path.join(os.path.dirname(__file__), "..", "..", "tests", "bench", "planner", "published.json")
+PUBLISHED = os.path.join(os.path.dirname(__file__), "..", "..", "libwlb", "published", "steps.json")
 PARTS = ("computation", "again", "tp", "cp", "pp", "dp", "optimizer", "bubble", "unequal")
-COLUMNS = ("layout", "micro_batch", "interleave", "recompute", "fits", "published_s", "predicted_s", *PARTS)
+COLUMNS = ("layout", "micro_batch", "interleave", "recompute", "fits", "memory", "published_s", "predicted_s", *PARTS)
 # Of rows of one series.
 DIFFERS = ("name", "layout", "batch_windows", "step_s", "tokens_per_s", "tokens_per_s_per_gpu", "tflops_per_gpu")
 
@@ -49,9 +51,9 @@ class Errors:
         self.mean = sum(abs(error) for error in self.errors) / self.count
         self.bias = sum(self.errors) / self.count
         self.worst = max(self.errors, key=abs)
-
-    def within(self, limit):
-        return sum(abs(error) <= limit for error in self.errors)
+        self.told = [row for row in rows if row.kind != "unknown"]  # an interval
+        self.covered = sum(abs(row.error) <= row.interval for row in self.told)
+        self.half_width = statistics.median(row.interval for row in self.told) if self.told else None
 
     def nine_of_ten(self):
         return sorted(abs(error) for error in self.errors)[-(-9 * self.count // 10) - 1]
@@ -64,6 +66,36 @@ def read_rows(build):
     command = [os.path.join(build, "tests", "wlb-planner-bench"), TABLE]
     lines = iter(subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines())
     return [Row(source, told, next(lines)) for source in sources for told in source["rows"]]
+
+
+def write_published(rows):
+    """Writes the file from which wlb plan tells how far predictions near its own were off."""
+    lines = []
+    for source in grouped(rows, lambda row: row.source["title"]).values():
+        steps = [json.dumps([row.field("machine"), row.field("preset"), row.told["window_tokens"], row.gpus,
+                             round(row.predicted_s / row.published_s, 4)]) for row in source if row.why is None]
+        head = json.dumps({"title": source[0].source["title"], "sets_constants": source[0].source.get("sets_constants", False)})
+        lines.append(head[:-1] + ', "steps": [\n\t' + ",\n\t".join(steps) + "]}")
+    with open(PUBLISHED, "w", encoding="utf-8") as file:
+        file.write('{"made_by": "scripts/bench planner", "sources": [\n' + ",\n".join(lines) + "]}\n")
+
+
+def read_near(build, rows):
+    """Sets kind, number of steps and share of the interval of each row that is predicted, without the steps of its source."""
+    command = [os.path.join(build, "tests", "wlb-planner-bench"), "--near", TABLE]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    for row, line in zip(rows, lines, strict=True):
+        if row.why is None:
+            row.kind, steps, within = line.split("\t")[2:]
+            row.near, row.interval = int(steps), 100 * float(within)
+
+
+def read_searches(build):
+    """Step times of published plans that are admissible, each with that of the fastest plan that the search finds."""
+    command = [os.path.join(build, "tests", "wlb-planner-bench"), "--search", TABLE]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # fails where one is missed
+    fields = [line.split("\t") for line in done.stdout.splitlines()]
+    return [(float(line[2]), float(line[3])) for line in fields if len(line) == 4]
 
 
 def grouped(rows, key):

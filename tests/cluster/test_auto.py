@@ -247,7 +247,7 @@ class Auto(training.TrainingTest):
         self.assertEqual((variables["WLB_MICRO_BATCH_SIZE"], variables["WLB_INTERLEAVE"], variables["WLB_RECOMPUTE"],
                           variables["WLB_HEAD_STAGES"]),
                          (str(plan["micro_batch_size"]), str(plan["interleave"]), "none", "last"))
-        self.assertEqual(plan["recompute"], "selective", "of attention, as fused kernels do")
+        self.assertEqual(plan["recompute"], "none", "a fused kernel keeps no scores")
         self.assertIn(f"arguments: --seq-length {SEQ_LENGTH}", self.cluster.output(planned))
         layout, variables = self.told(unknown)
         self.assertEqual(layout, {"tp": 1, "cp": 1, "pp": 1, "dp": 2 * TASKS})

@@ -1,11 +1,43 @@
-/* Any description of a machine: refused with a message, or one that passes its check. */
+/* Any description of a machine, of a trainer, and of published steps: refused with a message, or one that passes its
+ * check. */
 #include "planner/machine.h"
+#include "planner/published.h"
+#include "planner/trainer_file.h"
 #include "tests/fuzz/scratch.h"
+
+static void parse_trainer(const char *text, size_t bytes)
+{
+	struct wlb_trainer_file trainer;
+	struct wlb_cost_options cost;
+	struct wlb_machine machine = {.gemm_efficiency = 0.5};
+	struct wlb_error error = {0};
+	if (wlb_trainer_file_parse(text, bytes, &trainer, &error) < 0) {
+		must(error.message[0] != '\0');
+		return;
+	}
+	must(wlb_trainer_file_apply(&trainer, NULL, &machine, &cost, &error) == 0);
+	must(wlb_cost_options_check(&cost, &error) == 0);
+	must(machine.gemm_efficiency > 0.0 && machine.gemm_efficiency <= 1.0);
+}
+
+static void parse_published(const char *text, size_t bytes)
+{
+	const struct wlb_published_question question = {"H100", "nemo", 8192.0, 64.0, -1};
+	struct wlb_published published = {0};
+	struct wlb_error error = {0};
+	if (wlb_published_parse(text, bytes, &published, &error) < 0)
+		must(error.message[0] != '\0');
+	else
+		must(wlb_published_near(&published, &question).within >= 0.0);
+	wlb_published_free(&published);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
 	struct wlb_machine machine;
 	struct wlb_error error = {0};
+	parse_trainer((const char *)data, bytes);
+	parse_published((const char *)data, bytes);
 	if (wlb_machine_file_parse((const char *)data, bytes, &machine, &error) < 0) {
 		must(error.message[0] != '\0');
 		return 0;

@@ -209,6 +209,18 @@ static const struct {
                         "\"switch_latency_s\":0,\"gemm_curve\":{\"at\":[128,4096],\"value\":[0.5,0.7]},"
                         "\"sources\":{\"peak_flops\":\"assumed\"}}"},
 	{"machine/measured", MEASURED},
+	{"machine/trainer",
+         "{\"name\":\"x\",\"program\":\"megatron\",\"attention\":\"te\",\"tp_overlap\":0.5,\"cp_overlap\":0,"
+         "\"overlap_gradients\":true,\"overlap_parameters\":true,\"overlap_pp\":true,"
+         "\"gradient_type\":\"float32\",\"keep_outputs\":false,\"release_activations\":false,"
+         "\"whole_rows\":false,\"elementwise\":1,\"growth\":0.01,\"products\":{\"H100\":1.1},"
+         "\"sources\":{\"attention\":\"a\",\"tp_overlap\":\"a\",\"cp_overlap\":\"a\","
+         "\"overlap_gradients\":\"a\",\"overlap_parameters\":\"a\",\"overlap_pp\":\"a\","
+         "\"gradient_type\":\"a\",\"keep_outputs\":\"a\",\"release_activations\":\"a\","
+         "\"whole_rows\":\"a\",\"elementwise\":\"a\",\"growth\":\"a\",\"products\":\"a\"}}"},
+	{"machine/published",
+         "{\"sources\":[{\"sets_constants\":false,\"steps\":[[\"H100\",\"nemo\",8192,8,1.1],"
+         "[\"H100\",\"nemo\",8192,8,0.9],[\"H100\",\"nemo\",8192,8,1],[\"H100\",\"nemo\",8192,8,1]]}]}"},
 	{"calibration/one",
          "{\"node_type\":\"some processor x 8\",\"ranks_per_node\":2,\"job_id\":12,\"nodes\":[\"n1\",\"n2\"],"
          "\"machine\":" MEASURED "}"},

@@ -115,7 +115,11 @@ static int read_topology(const char *path, struct wlb_topology_file *file, struc
 
 int wlb_plan_input_read(const struct wlb_plan_request *request, struct wlb_plan_input *input, struct wlb_error *error)
 {
-	int for_worker = request->trainer.trainer == WLB_COST_WORKER;
+	if (wlb_machine_file_read(request->gpu, &input->machine, error) < 0)
+		return wlb_fail_in(error, "--machine");
+	if (wlb_trainer_read(&request->trainer, &input->trainer, &input->machine, &input->cost, error) < 0)
+		return -1;
+	int for_worker = input->cost.trainer == WLB_COST_WORKER;
 	if (for_worker && request->zero_stage != 1)
 		return wlb_fail(
 			error,
@@ -125,8 +129,6 @@ int wlb_plan_input_read(const struct wlb_plan_request *request, struct wlb_plan_
 	if (wlb_model_file_read(request->model, for_worker ? WLB_MODEL_TO_TRAIN : WLB_MODEL_TO_PLAN, &input->model,
 	                        error) < 0)
 		return -1;
-	if (wlb_machine_file_read(request->gpu, &input->machine, error) < 0)
-		return wlb_fail_in(error, "--machine");
 	if (wlb_length_list_sample(request->lengths, &input->list, error) < 0)
 		return -1;
 	input->stream = (struct wlb_length_stream){.list = &input->list, .repeat = true};
@@ -164,11 +166,11 @@ struct wlb_search_result *wlb_plan_input_search(const struct wlb_plan_request *r
 	options.topology = request->topology != NULL ? &input->topology.topology : NULL;
 	options.max_length_ratio = request->max_length_ratio;
 	options.zero_stage = request->zero_stage;
-	options.cost = wlb_trainer_cost(&request->trainer, &input->machine);
+	options.cost = input->cost;
 	options.fixed = *fixed;
-	if (request->trainer.trainer != WLB_COST_WORKER) /* others cannot */
+	if (input->cost.trainer != WLB_COST_WORKER) /* others cannot */
 		options.fixed.shared_head = 0;
-	options.charge_limit = request->trainer.trainer == WLB_COST_WORKER;
+	options.charge_limit = input->cost.trainer == WLB_COST_WORKER;
 	options.prefer_every_gpu = 1;
 	options.keep = keep;
 	return wlb_plan_search(&input->model, &input->machine, &input->stream, &options, error);

@@ -54,7 +54,9 @@ enum { WLB_PLAN_NODES_MAX = 1 << 20, WLB_PLAN_GPUS_PER_NODE_MAX = 1024 };
 /* The content of the files that the options name. Starts zeroed; free it in any case. */
 struct wlb_plan_input {
 	struct wlb_model model;
-	struct wlb_machine machine; /* with the GPUs per node asked for */
+	struct wlb_machine machine; /* with the GPUs per node asked for, and the rates that the trainer has */
+	struct wlb_trainer_file trainer;
+	struct wlb_cost_options cost; /* of the trainer on the machine, with what the options say otherwise */
 	struct wlb_length_list list;
 	struct wlb_length_stream stream;
 	struct wlb_topology_file topology;

@@ -100,6 +100,21 @@ static json_t *gpus_to_json(const struct wlb_plan_input *input, const int32_t *n
 	return list;
 }
 
+/* [{"option": "--gradient-type bfloat16", "plan": {...}}, ...] */
+static json_t *choices_to_json(const struct wlb_plan_choices *choices)
+{
+	json_t *list = json_array();
+	for (int i = 0; list != NULL && i < choices->count; i++) {
+		json_t *choice = json_pack("{s:s, s:o}", "option", choices->found[i].option, "plan",
+		                           candidate_to_json(&choices->found[i].candidate));
+		if (json_array_append_new(list, choice) < 0) {
+			json_decref(list);
+			list = NULL;
+		}
+	}
+	return list;
+}
+
 static json_t *explanation_to_json(const struct wlb_explanation *why)
 {
 	const struct wlb_layout *l = &why->asked;
@@ -130,7 +145,7 @@ static int set_counts(json_t *object, const struct wlb_search_result *result)
 }
 
 json_t *wlb_search_to_json(const struct wlb_plan_request *request, const struct wlb_plan_input *input,
-                           const struct wlb_search_result *result, const struct wlb_explanation *why)
+                           const struct wlb_search_result *result, const struct wlb_plan_findings *findings)
 {
 	const struct wlb_candidate *best = &result->ranked[0];
 	json_t *object = candidate_to_json(best);
@@ -144,6 +159,8 @@ json_t *wlb_search_to_json(const struct wlb_plan_request *request, const struct 
 	rc |= json_object_set_new(object, "mfu_counts",
 	                          json_string(request->trainer.full_attention ? "full" : "causal"));
 	rc |= json_object_set_new(object, "step_s", json_real(best->step_s));
+	rc |= json_object_set_new(object, "trainer", json_string(input->trainer.name));
+	rc |= json_object_set_new(object, "uncertainty", wlb_near_to_json(&findings->near));
 	rc |= json_object_set_new(object, "fastest_s", json_real(result->fastest_s));
 	rc |= json_object_set_new(object, "preferred", json_boolean(result->preferred));
 	rc |= json_object_set_new(object, "next_best",
@@ -153,8 +170,9 @@ json_t *wlb_search_to_json(const struct wlb_plan_request *request, const struct 
 	                          gpus_to_json(input, result->idle_node, result->idle_gpu, result->idle));
 	rc |= json_object_set_new(object, "ranks",
 	                          gpus_to_json(input, result->rank_node, result->rank_gpu, result->ranks));
-	if (why != NULL)
-		rc |= json_object_set_new(object, "explain", explanation_to_json(why));
+	rc |= json_object_set_new(object, "choices", choices_to_json(&findings->choices));
+	if (findings->explained)
+		rc |= json_object_set_new(object, "explain", explanation_to_json(&findings->why));
 	if (rc == 0)
 		return object;
 	json_decref(object);

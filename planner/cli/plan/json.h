@@ -5,7 +5,7 @@
 #include <jansson.h>
 
 #include "libwlb/wlb.h"
-#include "planner/cli/plan/explain.h"
+#include "planner/cli/plan/findings.h"
 #include "planner/cli/plan/input.h"
 
 /* "none", "selective" or "full". */
@@ -27,6 +27,6 @@ json_t *wlb_memory_to_json(const struct wlb_memory *memory);
 /* All of the result as an object, with the explanation where there is one (else NULL); returns NULL if out of memory.
  */
 json_t *wlb_search_to_json(const struct wlb_plan_request *request, const struct wlb_plan_input *input,
-                           const struct wlb_search_result *result, const struct wlb_explanation *why);
+                           const struct wlb_search_result *result, const struct wlb_plan_findings *findings);
 
 #endif

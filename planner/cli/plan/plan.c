@@ -4,7 +4,7 @@
 
 #include "common/output/printable.h"
 #include "planner/cli/commands.h"
-#include "planner/cli/plan/explain.h"
+#include "planner/cli/plan/findings.h"
 #include "planner/cli/plan/json.h"
 #include "planner/cli/plan/report.h"
 #include "planner/cli/plan/time.h"
@@ -59,16 +59,29 @@ static void print_csv(const struct wlb_search_result *result)
 }
 
 static int report(const struct request *request, const struct wlb_plan_input *input,
-                  const struct wlb_search_result *result, const struct wlb_explanation *why, struct wlb_error *error)
+                  const struct wlb_search_result *result, const struct wlb_plan_findings *findings,
+                  struct wlb_error *error)
 {
 	if (request->json)
-		return wlb_json_print_report(wlb_search_to_json(&request->input, input, result, why), error);
+		return wlb_json_print_report(wlb_search_to_json(&request->input, input, result, findings), error);
 	int rc = 0;
 	if (request->csv)
 		print_csv(result);
 	else
-		rc = wlb_search_print(&request->input, input, result, why);
+		rc = wlb_search_print(&request->input, input, result, findings);
 	return rc == 0 ? 0 : wlb_fail(error, "out of memory for the report");
+}
+
+static int find(const struct request *request, struct wlb_plan_input *input, const struct wlb_search_fixed *fixed,
+                const struct wlb_search_result *result, struct wlb_plan_findings *findings, struct wlb_error *error)
+{
+	const struct wlb_candidate *best = &result->ranked[0];
+	if (wlb_near_find(&request->input, input, best->gpus, &findings->near, error) < 0)
+		return -1;
+	wlb_plan_choices_find(&request->input, input, fixed, best, &findings->choices);
+	return findings->explained
+	               ? wlb_explain(&request->input, input, fixed, request->explain, result, &findings->why, error)
+	               : 0;
 }
 
 static int run(const struct request *request, struct wlb_plan_input *input, struct wlb_error *error)
@@ -82,15 +95,12 @@ static int run(const struct request *request, struct wlb_plan_input *input, stru
 	fixed.micro_batch_windows = request->fixed.micro_batch_windows;
 	fixed.recompute = request->recompute - 1;
 	fixed.shared_head = (int)request->head_stages - 1;
-	struct wlb_explanation why = {0};
+	struct wlb_plan_findings findings = {.explained = request->explain != NULL};
 	struct wlb_search_result *result =
 		wlb_plan_input_search(&request->input, input, &fixed, request->top + 1, error);
 	int code = WLB_EXIT_USAGE;
-	if (result != NULL && (request->explain == NULL ||
-	                       wlb_explain(&request->input, input, &fixed, request->explain, result, &why, error) == 0))
-		code = report(request, input, result, request->explain != NULL ? &why : NULL, error) == 0
-		               ? WLB_EXIT_DONE
-		               : WLB_EXIT_FAILED;
+	if (result != NULL && find(request, input, &fixed, result, &findings, error) == 0)
+		code = report(request, input, result, &findings, error) == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
 	wlb_search_free(result);
 	return code;
 }
@@ -102,10 +112,12 @@ static int plan(void *values, struct wlb_error *error)
 	int code = WLB_EXIT_USAGE;
 	if (request->json && request->csv)
 		wlb_fail(error, "--json and --csv: choose one of them");
-	else if (request->head_stages == HEAD_ALL && request->input.trainer.trainer != WLB_COST_WORKER)
+	else if (wlb_plan_input_read(&request->input, &input, error) < 0)
+		code = WLB_EXIT_USAGE;
+	else if (request->head_stages == HEAD_ALL && input.cost.trainer != WLB_COST_WORKER)
 		wlb_fail(error,
 		         "--head-stages all: only wlb-worker shares the head over all stages; add --trainer worker");
-	else if (wlb_plan_input_read(&request->input, &input, error) == 0)
+	else
 		code = run(request, &input, error);
 	wlb_plan_input_free(&input);
 	return code;

@@ -51,7 +51,7 @@ static void print_preference(const struct wlb_search_result *result)
 }
 
 static void print_best(const struct wlb_plan_request *request, const struct wlb_plan_input *input,
-                       const struct wlb_search_result *result)
+                       const struct wlb_search_result *result, const struct wlb_published_near *near)
 {
 	const struct wlb_candidate *best = &result->ranked[0];
 	char layout[64], model[256], recompute[64];
@@ -69,6 +69,7 @@ static void print_best(const struct wlb_plan_request *request, const struct wlb_
 	printf("  step %.*f s, %.0f tokens/s, MFU %.1f%% (%s attention)\n", wlb_time_decimals(best->step_s),
 	       best->step_s, best->tokens_per_s, 100.0 * best->utilization,
 	       request->trainer.full_attention ? "full" : "causal");
+	wlb_near_print(near);
 	print_preference(result);
 	printf("  %" PRId64 " plans: %" PRId64 " do not fit, %" PRId64 " pruned by their lower bound, %" PRId64
 	       " simulated",
@@ -136,6 +137,21 @@ static int grown_part(const struct wlb_sim_time *time, const struct wlb_sim_time
 		    wlb_time_part(time, most) - wlb_time_part(best, most))
 			most = i;
 	return most;
+}
+
+static void print_choices(const struct wlb_plan_choices *choices, const struct wlb_candidate *best)
+{
+	if (choices->count > 0)
+		puts("\nWhat would save recomputation");
+	for (int i = 0; i < choices->count; i++) {
+		const struct wlb_candidate *c = &choices->found[i].candidate;
+		char layout[64], rest[128], memory[32];
+		format_plan(c, layout, rest);
+		format_memory(c->memory.total, memory);
+		printf("  %s: step %.*f s, %.1f%% shorter: %s, %s, %s\n", choices->found[i].option,
+		       wlb_time_decimals(best->step_s), c->step_s, 100.0 * (1.0 - c->step_s / best->step_s), layout,
+		       rest, memory);
+	}
 }
 
 static int print_next(const struct wlb_search_result *result)
@@ -253,13 +269,14 @@ static void print_explanation(const struct wlb_explanation *why, const struct wl
 }
 
 int wlb_search_print(const struct wlb_plan_request *request, const struct wlb_plan_input *input,
-                     const struct wlb_search_result *result, const struct wlb_explanation *why)
+                     const struct wlb_search_result *result, const struct wlb_plan_findings *findings)
 {
-	print_best(request, input, result);
+	print_best(request, input, result, &findings->near);
 	print_memory(input, &result->ranked[0]);
+	print_choices(&findings->choices, &result->ranked[0]);
 	if (print_next(result) < 0 || print_misfits(result) < 0)
 		return -1;
-	if (why != NULL)
-		print_explanation(why, result);
+	if (findings->explained)
+		print_explanation(&findings->why, result);
 	return print_places(input, result);
 }

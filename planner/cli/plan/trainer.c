@@ -1,20 +1,29 @@
 #include "planner/cli/plan/trainer.h"
 
-struct wlb_cost_options wlb_trainer_cost(const struct wlb_trainer_request *request, const struct wlb_machine *machine)
+static void replace(const struct wlb_trainer_request *request, struct wlb_cost_options *cost)
 {
-	struct wlb_cost_options cost;
-	if (request->trainer == WLB_COST_WORKER) {
-		wlb_cost_options_worker(&cost, machine);
-	} else {
-		wlb_cost_options_init(&cost);
-		cost.tp_overlap = (struct wlb_overlap){request->tp_overlap, request->tp_overlap};
-		cost.cp_overlap = (struct wlb_overlap){request->cp_overlap, request->cp_overlap};
-		cost.overlap_gradients = request->overlap_gradients;
-		cost.overlap_parameters = request->overlap_parameters;
-		cost.overlap_pp = request->overlap_pp;
-		cost.gradient_bytes = request->gradient_type == 0 ? 4 : 2;
-		cost.release_activations = request->release_activations;
-	}
-	cost.full_attention = request->full_attention;
-	return cost;
+	int *const overlaps[] = {&cost->overlap_gradients, &cost->overlap_parameters, &cost->overlap_pp};
+	const int said[] = {request->overlap_gradients, request->overlap_parameters, request->overlap_pp};
+	for (int i = 0; i < 3; i++)
+		*overlaps[i] = said[i] > 0 ? said[i] - 1 : *overlaps[i];
+	if (request->tp_overlap >= 0.0)
+		cost->tp_overlap = (struct wlb_overlap){request->tp_overlap, request->tp_overlap};
+	if (request->cp_overlap >= 0.0)
+		cost->cp_overlap = (struct wlb_overlap){request->cp_overlap, request->cp_overlap};
+	if (request->gradient_type > 0)
+		cost->gradient_bytes = request->gradient_type == 1 ? 4 : 2;
+	cost->release_activations |= request->release_activations;
+}
+
+int wlb_trainer_read(const struct wlb_trainer_request *request, struct wlb_trainer_file *file,
+                     struct wlb_machine *machine, struct wlb_cost_options *cost, struct wlb_error *error)
+{
+	if (wlb_trainer_file_read(request->name, file, error) < 0)
+		return wlb_fail_in(error, "--trainer");
+	if (wlb_trainer_file_apply(file, request->attention, machine, cost, error) < 0)
+		return wlb_fail_in(error, "--attention");
+	if (cost->trainer != WLB_COST_WORKER)
+		replace(request, cost);
+	cost->full_attention = request->full_attention;
+	return 0;
 }

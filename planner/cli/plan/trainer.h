@@ -1,48 +1,52 @@
-/* The options that describe the training program that a plan is for: which communication it hides, and its types in
- * memory. */
+/* The options that name the training program that a plan is for, and replace values of its file. */
 #ifndef PLANNER_CLI_PLAN_TRAINER_H
 #define PLANNER_CLI_PLAN_TRAINER_H
 
 #include "common/options.h"
 #include "libwlb/wlb.h"
+#include "planner/trainer_file.h"
 
 /* Choices are indices in the order of their rows. */
 struct wlb_trainer_request {
-	enum wlb_cost_trainer trainer;
-	double tp_overlap, cp_overlap;
-	int overlap_gradients, overlap_parameters, overlap_pp; /* no|yes */
-	int gradient_type;                                     /* float32|bfloat16 */
+	const char *name;                                      /* of the program, or its file */
+	const char *attention;                                 /* NULL: as the file has it */
+	double tp_overlap, cp_overlap;                         /* -1: as the file has it */
+	int overlap_gradients, overlap_parameters, overlap_pp; /* trainer|no|yes */
+	int gradient_type;                                     /* trainer|float32|bfloat16 */
 	bool release_activations;
 	int full_attention; /* causal|full */
 };
 
 /* Rows of a table of options whose values have a struct wlb_trainer_request at `at`; all but the last end with a comma.
- * The defaults are those of wlb_cost_options_init. */
+ */
 #define WLB_TRAINER_FIELD(at, name) ((at) + offsetof(struct wlb_trainer_request, name))
 #define WLB_TRAINER_OPTIONS(at)                                                                                        \
-	{WLB_OPTION(CHOICE, "trainer", WLB_TRAINER_FIELD(at, trainer), NULL,                                           \
-	            "the program that trains: megatron, Megatron-LM and similar programs; worker, wlb-worker, whose "  \
-	            "overlap and element types are known: --tp-overlap, --cp-overlap, --overlap-*, --gradient-type "   \
-	            "and --release-activations are then ignored"),                                                     \
-	 .choices = "megatron|worker", .initial = "megatron"},                                                         \
+	{WLB_TRAINER_OPTION(WLB_TRAINER_FIELD(at, name))},                                                             \
+		{WLB_OPTION(                                                                                           \
+			 TEXT, "attention", WLB_TRAINER_FIELD(at, attention), "KERNEL",                                \
+			 "the kernel of attention: fa1, fa2, fa3 (FlashAttention), cudnn, te (Transformer Engine), "   \
+			 "sdpa (PyTorch) or unfused (default: what the trainer calls)"),                               \
+	         .choices = "fa1|fa2|fa3|cudnn|te|sdpa|unfused", .open = true},                                        \
 		{WLB_OPTION(REAL, "tp-overlap", WLB_TRAINER_FIELD(at, tp_overlap), "X",                                \
-	                    "share of tensor-parallel communication overlapped with GEMMs (matrix products)"),         \
-	         .max = 1, .initial = "0.85"},                                                                         \
+	                    "share of tensor-parallel communication overlapped with GEMMs (matrix products); -1: as "  \
+	                    "the trainer has it"),                                                                     \
+	         .min = -1, .max = 1, .initial = "-1"},                                                                \
 		{WLB_OPTION(REAL, "cp-overlap", WLB_TRAINER_FIELD(at, cp_overlap), "X",                                \
-	                    "share of context-parallel communication overlapped with computation"),                    \
-	         .max = 1, .initial = "0"},                                                                            \
+	                    "share of context-parallel communication overlapped with computation; -1: as the trainer " \
+	                    "has it"),                                                                                 \
+	         .min = -1, .max = 1, .initial = "-1"},                                                                \
 		{WLB_OPTION(CHOICE, "overlap-gradients", WLB_TRAINER_FIELD(at, overlap_gradients), NULL,               \
 	                    "gradients are reduced beside the last backward pass"),                                    \
-	         .choices = "no|yes", .initial = "yes"},                                                               \
+	         .choices = "trainer|no|yes", .initial = "trainer"},                                                   \
 		{WLB_OPTION(CHOICE, "overlap-parameters", WLB_TRAINER_FIELD(at, overlap_parameters), NULL,             \
 	                    "weights are gathered beside the first forward passes"),                                   \
-	         .choices = "no|yes", .initial = "yes"},                                                               \
+	         .choices = "trainer|no|yes", .initial = "trainer"},                                                   \
 		{WLB_OPTION(CHOICE, "overlap-pp", WLB_TRAINER_FIELD(at, overlap_pp), NULL,                             \
 	                    "stages compute while they send and receive"),                                             \
-	         .choices = "no|yes", .initial = "yes"},                                                               \
+	         .choices = "trainer|no|yes", .initial = "trainer"},                                                   \
 		{WLB_OPTION(CHOICE, "gradient-type", WLB_TRAINER_FIELD(at, gradient_type), NULL,                       \
 	                    "in which gradients are summed and reduced"),                                              \
-	         .choices = "float32|bfloat16", .initial = "float32"},                                                 \
+	         .choices = "trainer|float32|bfloat16", .initial = "trainer"},                                         \
 		{WLB_OPTION(FLAG, "release-activations", WLB_TRAINER_FIELD(at, release_activations), NULL,             \
 	                    "outputs of norms and the gated product are computed again instead of kept")},             \
 	{                                                                                                              \
@@ -52,7 +56,9 @@ struct wlb_trainer_request {
 			.choices = "causal|full", .initial = "causal"                                                  \
 	}
 
-/* The options of the cost on that machine. */
-struct wlb_cost_options wlb_trainer_cost(const struct wlb_trainer_request *request, const struct wlb_machine *machine);
+/* Reads the trainer's file into *file, sets the options of the cost on that machine, and the rates of the machine to
+ * those that the trainer has. Returns -1 with the option, the value and the rule. */
+int wlb_trainer_read(const struct wlb_trainer_request *request, struct wlb_trainer_file *file,
+                     struct wlb_machine *machine, struct wlb_cost_options *cost, struct wlb_error *error);
 
 #endif

@@ -43,11 +43,11 @@ static int read_strategies(const char *list, struct wlb_sim_report *report, stru
 }
 
 /* Returns what the trainer recomputes where it is given a layout and nothing else, unless --recompute says it. */
-static enum wlb_recompute recompute_of(const struct request *request)
+static enum wlb_recompute recompute_of(const struct request *request, const struct wlb_plan_input *input)
 {
 	if (request->recompute > 0)
 		return (enum wlb_recompute)(request->recompute - 1);
-	return request->input.trainer.trainer == WLB_COST_WORKER ? WLB_RECOMPUTE_NONE : WLB_RECOMPUTE_SELECTIVE;
+	return input->cost.release_activations ? WLB_RECOMPUTE_SELECTIVE : WLB_RECOMPUTE_NONE;
 }
 
 /* Sets the requested layout, with as many micro-batches as there are windows. */
@@ -73,7 +73,7 @@ static int read_plan(const struct request *request, const struct wlb_plan_input 
 		.interleave = request->interleave,
 		.micro_batches = batch / layout.dp,
 		.zero_stage = request->input.zero_stage,
-		.recompute = recompute_of(request),
+		.recompute = recompute_of(request, input),
 		.recompute_layers = request->recompute_layers,
 		.account_for_embedding = request->account_for_embedding,
 		.account_for_loss = request->account_for_loss,
@@ -120,7 +120,7 @@ static int run_all(const struct request *request, struct wlb_plan_input *input, 
 {
 	struct wlb_sim_options options;
 	wlb_sim_options_init(&options, &report->plan);
-	options.cost = wlb_trainer_cost(&request->input.trainer, &input->machine);
+	options.cost = input->cost;
 	options.leaf = input->leaf;
 	options.slowdown = slowdown;
 	report->steps = request->steps;
@@ -195,8 +195,8 @@ static const struct wlb_option options[] = {
                     "chunks of layers on each pipeline stage, with --layout"),
          .min = 1, .max = 1024, .initial = "1"},
 	{WLB_OPTION(CHOICE, "recompute", FIELD(recompute), NULL,
-                    "what is computed again in the backward pass, with --layout; auto: what the trainer does without "
-                    "such an option, none with --trainer worker, else selective"),
+                    "what is computed again in the backward pass, with --layout; auto: none, or selective where the "
+                    "trainer releases activations"),
          .choices = "auto|none|selective|full", .initial = "auto"},
 	{WLB_OPTION(INT, "recompute-num-layers", FIELD(recompute_layers), "N",
                     "with --recompute full: the first N layers of each chunk (default: all)"),

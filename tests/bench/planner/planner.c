@@ -1,35 +1,34 @@
 /*
  * Predicts the step times of the published table: one line for each row, fields separated by tabs: the source, the row,
- * why the planner cannot express it ("-" where it can), and what was predicted. Usage:
- * wlb-planner-bench TABLE.json [TITLE], with TITLE the rows of that source alone
+ * why the planner cannot express it ("-" where it can), and what was predicted. With --search instead: the step time of
+ * the plan that was published, by the search, and that of the fastest that it finds; fails where the first is less.
+ * With
+ * --near: how far predictions near it were off, of other sources than its own. Usage:
+ * wlb-planner-bench [--search|--near] TABLE.json [BEGIN], the rows alone whose source and name, "Megatron Core r0.8,
+ * 16B", begin so
  *
  * What a source does not tell of micro-batch, interleaving and recomputation is what has the least predicted time and
  * fits in memory, as the search would choose it: by one rule for all rows.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "planner/machine.h"
-#include "tests/bench/planner/table.h"
+#include "planner/published.h"
+#include "tests/bench/planner/options.h"
+#include "tests/bench/planner/search.h"
 
 enum { MOST_WINDOWS = 4, MOST_INTERLEAVE = 32 };
 
 static const double memory_margin = 0.1;
 
-static void *must(void *made, const struct wlb_error *error)
-{
-	if (made != NULL)
-		return made;
-	fprintf(stderr, "planner: %s\n", error->message);
-	exit(1);
-}
-
 struct prediction {
 	struct wlb_plan plan;
 	int32_t micro_batch_windows;
-	int release; /* of activations that are cheap to compute again */
+	struct wlb_machine machine; /* with the rates of the trainer */
+	struct wlb_cost_options cost;
+	double memory; /* share of a GPU's that it needs, with the margin */
 	int fits;
 	double published_s;
 	struct wlb_sim_result result;
@@ -40,55 +39,42 @@ static struct wlb_step make_step(const struct published_row *row, int32_t micro_
 {
 	struct wlb_error error = {"out of memory for a step"};
 	size_t count = (size_t)micro_batches * (size_t)windows;
-	struct wlb_packed_span *spans = must(calloc(count, sizeof(*spans)), &error);
+	struct wlb_packed_span *spans = bench_must(calloc(count, sizeof(*spans)), &error);
 	for (size_t i = 0; i < count; i++)
 		spans[i] = (struct wlb_packed_span){.span = {.document = (int64_t)i, .tokens = row->window_tokens},
 		                                    .micro_batch = (int32_t)(i / (size_t)windows)};
 	return (struct wlb_step){.spans = spans, .count = count, .micro_batches = micro_batches};
 }
 
-static void set_options(const struct published_row *row, int release, struct wlb_cost_options *options)
+static struct wlb_sim_result simulate(const struct published_row *row, const struct prediction *p)
 {
-	wlb_cost_options_init(options);
-	options->gradient_bytes = row->gradient_bytes;
-	options->full_attention = row->rate.flops != PUBLISHED_CAUSAL;
-	options->release_activations = release;
-	if (row->tp_overlap >= 0.0)
-		options->tp_overlap = (struct wlb_overlap){row->tp_overlap, row->tp_overlap};
-	if (!row->overlap)
-		options->overlap_gradients = options->overlap_parameters = options->overlap_pp = 0;
-}
-
-static struct wlb_sim_result simulate(const struct published_row *row, const struct wlb_machine *machine,
-                                      const struct wlb_plan *plan, const struct prediction *p)
-{
+	const struct wlb_plan *plan = &p->plan;
 	struct wlb_sim_options options;
 	struct wlb_sim_result result;
 	struct wlb_error error;
 	wlb_sim_options_init(&options, plan);
 	options.timeline = 0;
 	options.sharding = WLB_SHARDING_SEQUENCE;
-	set_options(row, p->release, &options.cost);
+	options.cost = p->cost;
 	struct wlb_step step = make_step(row, plan->micro_batches, p->micro_batch_windows);
-	struct wlb_sim *sim = must(wlb_sim_new(&row->model, machine, &options, &error), &error);
+	struct wlb_sim *sim = bench_must(wlb_sim_new(&row->model, &p->machine, &options, &error), &error);
 	if (wlb_sim_step(sim, &step, &result, &error) < 0)
-		must(NULL, &error);
+		bench_must(NULL, &error);
 	wlb_sim_free(sim);
 	free((void *)step.spans);
 	return result;
 }
 
-static int fits(const struct published_row *row, const struct wlb_machine *machine, const struct wlb_plan *plan,
-                const struct prediction *p)
+/* Returns the share of a GPU's memory that the stage with the most needs. */
+static double memory_share(const struct published_row *row, const struct prediction *p)
 {
-	struct wlb_cost_options options;
-	set_options(row, p->release, &options);
-	for (int32_t s = 0; s < plan->layout.pp; s++)
-		if (wlb_memory_stage_of(plan, &row->model, machine, &options, s,
-		                        p->micro_batch_windows * row->window_tokens, row->window_tokens, memory_margin)
-		            .total > machine->memory_bytes)
-			return 0;
-	return 1;
+	double most = 0.0;
+	for (int32_t s = 0; s < p->plan.layout.pp; s++)
+		most = fmax(most, wlb_memory_stage_of(&p->plan, &row->model, &p->machine, &p->cost, s,
+		                                      p->micro_batch_windows * row->window_tokens, row->window_tokens,
+		                                      memory_margin)
+		                          .total);
+	return most / p->machine.memory_bytes;
 }
 
 /* Stages that do not divide the layers: embedding and head then count as layers. */
@@ -103,8 +89,8 @@ static int allowed(const struct published_row *row, int32_t interleave)
 	return uneven(row) || row->model.num_hidden_layers / row->layout.pp % interleave == 0;
 }
 
-static void try(const struct published_row *row, const struct wlb_machine *machine, struct prediction this,
-                struct prediction *best, struct wlb_error *error)
+static void try(const struct published_row *row, struct prediction this, struct prediction *best,
+                struct wlb_error *error)
 {
 	int32_t windows = row->layout.dp * this.micro_batch_windows;
 	this.plan.layout = row->layout;
@@ -116,10 +102,11 @@ static void try(const struct published_row *row, const struct wlb_machine *machi
 	if (row->batch_windows % windows != 0 || !allowed(row, this.plan.interleave) ||
 	    wlb_plan_check(&this.plan, &row->model, error) < 0)
 		return;
-	this.fits = fits(row, machine, &this.plan, &this);
+	this.memory = memory_share(row, &this);
+	this.fits = this.memory <= 1.0;
 	if (this.fits < best->fits)
 		return;
-	this.result = simulate(row, machine, &this.plan, &this);
+	this.result = simulate(row, &this);
 	if (best->micro_batch_windows == 0 || this.fits > best->fits ||
 	    this.result.time.step_s < best->result.time.step_s)
 		*best = this;
@@ -148,13 +135,13 @@ static double published_s(const struct published_row *row, double flops)
 }
 
 /* Tries all interleavings of a micro-batch that the source does not tell. */
-static void try_windows(const struct published_row *row, const struct wlb_machine *machine, struct prediction this,
-                        struct prediction *best, struct wlb_error *error)
+static void try_windows(const struct published_row *row, struct prediction this, struct prediction *best,
+                        struct wlb_error *error)
 {
 	int32_t most = row->interleave > 0 ? row->interleave : MOST_INTERLEAVE;
 	for (int32_t v = row->interleave > 0 ? row->interleave : 1; v <= most; v++) {
 		this.plan.interleave = v;
-		try(row, machine, this, best, error);
+		try(row, this, best, error);
 	}
 }
 
@@ -163,43 +150,26 @@ static void try_windows(const struct published_row *row, const struct wlb_machin
 static struct prediction predict(const struct published_row *row, const struct wlb_machine *machine,
                                  struct wlb_error *error)
 {
-	struct prediction best = {0}, this = {0};
+	struct prediction best = {0}, this = {.machine = *machine};
 	int32_t first = row->micro_batch_windows > 0 ? row->micro_batch_windows : 1;
 	int32_t last = row->micro_batch_windows > 0 ? row->micro_batch_windows : MOST_WINDOWS;
-	int recompute = row->recompute >= 0 ? row->recompute : WLB_RECOMPUTE_SELECTIVE;
+	int recompute = row->recompute >= 0 ? row->recompute : WLB_RECOMPUTE_NONE;
 	int most = row->recompute >= 0 ? row->recompute : WLB_RECOMPUTE_FULL;
 	*error = (struct wlb_error){"no micro-batch divides the batch"};
+	bench_options(row, &this.machine, &this.cost);
 	for (; recompute <= most; recompute++)
-		for (this.release = 0; this.release <= row->release; this.release++)
+		for (int release = 0; release <= row->release; release++)
 			for (int32_t windows = first; windows <= last; windows *= 2) {
-				this.plan.recompute = recompute;
+				this.cost.release_activations = release;
+				/* What is released is computed again, although the source says that nothing is. */
+				this.plan.recompute = release && recompute == WLB_RECOMPUTE_NONE
+				                              ? WLB_RECOMPUTE_SELECTIVE
+				                              : recompute;
 				this.micro_batch_windows = windows;
-				try_windows(row, machine, this, &best, error);
+				try_windows(row, this, &best, error);
 			}
 	best.published_s = published_s(row, best.result.flops);
 	return best;
-}
-
-/* Why the planner cannot express the row, or NULL. */
-static const char *inexpressible(const struct published_row *row, struct wlb_machine *machine, char *text, size_t size)
-{
-	struct wlb_error error;
-	if (row->experts)
-		return "experts";
-	if (strcmp(row->precision, "float16") != 0 && strcmp(row->precision, "bfloat16") != 0)
-		return "products in 8 or 4 bits";
-	if (row->shard_ranks > 0)
-		return "sharding over fewer ranks than hold the same weights";
-	snprintf(text, size, "%s/libwlb/machines/%s.json", WLB_SOURCE_DIR, row->machine);
-	if (access(text, F_OK) != 0) {
-		snprintf(text, size, "no file of the machine %s", row->machine);
-		return text;
-	}
-	if (wlb_machine_file_read(row->machine, machine, &error) < 0)
-		must(NULL, &error);
-	if (row->network_gbits_per_s > 0.0)
-		machine->network_link.bytes_per_s = 1e9 / 8.0 * row->network_gbits_per_s / machine->gpus_per_node;
-	return NULL;
 }
 
 static void print(const struct published_row *row, const struct prediction *p)
@@ -208,8 +178,8 @@ static void print(const struct published_row *row, const struct prediction *p)
 	const struct wlb_sim_time *t = &p->result.time;
 	char layout[64];
 	wlb_layout_format(&row->layout, layout, sizeof(layout));
-	printf("\t-\t%s\t%d\t%d\t%s\t%d\t%.6g\t%.6g", layout, p->micro_batch_windows, p->plan.interleave,
-	       recompute[p->plan.recompute], p->fits, p->published_s, t->step_s);
+	printf("\t-\t%s\t%d\t%d\t%s\t%d\t%.4f\t%.6g\t%.6g", layout, p->micro_batch_windows, p->plan.interleave,
+	       recompute[p->plan.recompute], p->fits, p->memory, p->published_s, t->step_s);
 	const double parts[] = {t->compute_s,   t->recompute_s, t->tp_s,
 	                        t->cp_s,        t->pp_s,        t->dp_s,
 	                        t->optimizer_s, t->bubble_s,    t->cp_imbalance_s + t->imbalance_s};
@@ -218,14 +188,58 @@ static void print(const struct published_row *row, const struct prediction *p)
 	putchar('\n');
 }
 
-static void print_row(const struct published_source *source, const struct published_row *row)
+/* Prints both times of the search. Returns 1 where it misses a published plan that is faster by its own prediction. */
+static int print_search(const struct published_row *row, const struct wlb_machine *machine)
+{
+	static const double rounding = 1e-9;
+	double told_s, found_s;
+	bench_search(row, machine, &told_s, &found_s);
+	if (told_s == 0.0)
+		puts("\tnot admissible");
+	else
+		printf("\t%.6g\t%.6g\n", told_s, found_s);
+	return told_s * (1.0 + rounding) < found_s;
+}
+
+/* Prints how far predictions near the row's were off, of other sources than its own: kind, steps, share. */
+static void print_near(const struct published_row *row, const struct wlb_published *published, int32_t source)
+{
+	static const char *const kinds[] = {"unknown", "calibrated", "predicted"};
+	const struct wlb_published_question question = {
+		.machine = row->machine,
+		.trainer = row->trainer,
+		.window_tokens = (double)row->window_tokens,
+		.gpus = wlb_layout_ranks(&row->layout),
+		.without = source,
+	};
+	struct wlb_published_near near = wlb_published_near(published, &question);
+	printf("\t%s\t%d\t%.4f\n", kinds[near.kind], near.steps, near.within);
+}
+
+/* What is printed of each row. */
+struct printing {
+	enum { PREDICTIONS, SEARCHES, NEAR } what;
+	struct wlb_published published; /* for NEAR */
+	int missed;                     /* plans that the search misses */
+};
+
+static void print_row(const struct published_source *source, const struct published_row *row, int32_t number,
+                      struct printing *printing)
 {
 	char text[512];
 	struct wlb_machine machine;
 	struct wlb_error error;
 	struct prediction prediction = {0};
-	const char *why = inexpressible(row, &machine, text, sizeof(text));
+	const char *why = bench_inexpressible(row, &machine, text, sizeof(text));
 	printf("%s\t%s", source->title, row->name);
+	if (why == NULL && printing->what == SEARCHES) {
+		printing->missed += print_search(row, &machine);
+		return;
+	}
+	if (why == NULL && printing->what == NEAR) {
+		print_near(row, &printing->published, number);
+		return;
+	}
 	if (why == NULL) {
 		prediction = predict(row, &machine, &error);
 		why = prediction.micro_batch_windows == 0 ? error.message : NULL;
@@ -236,25 +250,47 @@ static void print_row(const struct published_source *source, const struct publis
 		print(row, &prediction);
 }
 
+static int begins(const struct published_source *source, const struct published_row *row, const char *begin)
+{
+	char text[256];
+	snprintf(text, sizeof(text), "%s, %s", source->title, row->name);
+	return strncmp(text, begin, strlen(begin)) == 0;
+}
+
 int main(int argc, char **argv)
 {
 	int found = 0;
+	struct printing printing = {PREDICTIONS};
+	struct wlb_error error;
+	if (argc > 1 && argv[1][0] == '-') {
+		printing.what = strcmp(argv[1], "--near") == 0 ? NEAR : SEARCHES;
+		argc--;
+		argv++;
+	}
 	if (argc != 2 && argc != 3) {
-		fputs("usage: wlb-planner-bench TABLE.json [TITLE]\n", stderr);
+		fputs("usage: wlb-planner-bench [--search|--near] TABLE.json [BEGIN]\n", stderr);
 		return 2;
 	}
 	setenv("WLB_MACHINES", WLB_SOURCE_DIR "/libwlb/machines", 0);
+	setenv("WLB_TRAINERS", WLB_SOURCE_DIR "/libwlb/trainers", 0);
+	setenv("WLB_PUBLISHED", WLB_SOURCE_DIR "/libwlb/published", 0);
+	if (printing.what == NEAR && wlb_published_read(&printing.published, &error) < 0)
+		bench_must(NULL, &error);
 	struct published_table table = published_table_read(argv[1]);
 	for (size_t i = 0; i < table.count; i++) {
 		const struct published_source *source = &table.sources[i];
-		if (argc == 3 && strcmp(source->title, argv[2]) != 0)
-			continue;
-		found = 1;
-		for (size_t r = 0; r < source->count; r++)
-			print_row(source, &source->rows[r]);
+		for (size_t r = 0; r < source->count; r++) {
+			if (argc == 3 && !begins(source, &source->rows[r], argv[2]))
+				continue;
+			found = 1;
+			print_row(source, &source->rows[r], (int32_t)i, &printing);
+		}
 	}
 	published_table_free(&table);
+	wlb_published_free(&printing.published);
 	if (!found)
-		fprintf(stderr, "planner: no source has the title %s\n", argv[2]);
-	return !found;
+		fprintf(stderr, "planner: no row begins with %s\n", argv[2]);
+	if (printing.missed > 0)
+		fprintf(stderr, "planner: the search misses %d published plans that are faster\n", printing.missed);
+	return !found || printing.missed > 0;
 }

@@ -94,17 +94,30 @@ static struct wlb_layout read_layout(const struct place *at)
 	return layout;
 }
 
-/* Attention that is not fused stores its scores unless they are recomputed; others never do. */
 static int read_recompute(const struct place *at)
 {
-	const char *told = text(at, "recompute"), *attention = text(at, "attention");
+	const char *told = text(at, "recompute");
 	if (told == NULL)
 		return -1;
 	if (strcmp(told, "full") == 0)
 		return WLB_RECOMPUTE_FULL;
-	if (strcmp(told, "none") == 0 && attention != NULL && strcmp(attention, "unfused") == 0)
-		return WLB_RECOMPUTE_NONE;
-	return WLB_RECOMPUTE_SELECTIVE;
+	return strcmp(told, "none") == 0 ? WLB_RECOMPUTE_NONE : WLB_RECOMPUTE_SELECTIVE;
+}
+
+/* The kernel that a source's words for its attention name; NULL where they do not tell one. */
+static const char *read_attention(const struct place *at)
+{
+	static const struct {
+		const char *words, *kernel;
+	} kernels[] = {
+		{"unfused", "unfused"}, {"FlashAttention 1", "fa1"}, {"FlashAttention 2", "fa2"},
+		{"cuDNN", "cudnn"},     {"SDPA of PyTorch", "sdpa"}, {"SDPA of PyTorch, FlashAttention 2", "sdpa"},
+	};
+	const char *told = text(at, "attention");
+	for (size_t i = 0; told != NULL && i < sizeof(kernels) / sizeof(kernels[0]); i++)
+		if (strcmp(kernels[i].words, told) == 0)
+			return kernels[i].kernel;
+	return NULL;
 }
 
 static struct published_rate read_rate(const struct place *at)
@@ -144,7 +157,9 @@ struct published_row published_row_read(const json_t *models, const json_t *sour
 		.shard_ranks = (int32_t)integer(&at, "shard_ranks"),
 		.recompute = read_recompute(&at),
 		.recompute_layers = (int32_t)integer(&at, "recompute_layers"),
-		.gradient_bytes = (int32_t)number(&at, "gradient_bytes", 4.0),
+		.gradient_bytes = (int32_t)integer(&at, "gradient_bytes"),
+		.trainer = text(&at, "preset"),
+		.attention = read_attention(&at),
 		.release = json_is_true(field(&at, "release")),
 		.tp_overlap = number(&at, "tp_overlap", -1.0),
 		.overlap = !json_is_false(field(&at, "overlap")),

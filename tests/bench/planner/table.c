@@ -24,6 +24,7 @@ static const struct field {
 	{"address", TEXT, 0, 0, NULL},
 	{"read", TEXT, 0, 0, NULL},
 	{"trainer", TEXT, 0, 0, NULL},
+	{"preset", TEXT, 0, 0, NULL},
 	{"attention", TEXT, 0, 0, NULL},
 	{"name", TEXT, 0, 0, NULL},
 	{"model", TEXT, 0, 0, NULL},
@@ -133,7 +134,8 @@ static void check_held_out(const json_t *source, const char *title)
 
 static struct published_source read_source(const json_t *models, const json_t *object)
 {
-	static const char *const needed[] = {"title", "address", "read", "year", "trainer", "held_out", "assumptions"};
+	static const char *const needed[] = {"title",   "address", "read",     "year",
+	                                     "trainer", "preset",  "held_out", "assumptions"};
 	const json_t *rows = json_object_get(object, "rows"), *row;
 	size_t i;
 	check_fields(object, NULL);

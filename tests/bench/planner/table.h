@@ -35,11 +35,13 @@ struct published_row {
 	int32_t zero_stage;
 	int32_t shard_ranks; /* over which ZeRO shards, where that is not all replicas */
 	int recompute;       /* enum wlb_recompute */
-	int32_t recompute_layers, gradient_bytes;
-	int release;                /* 1: activations that are cheap to compute again may be released */
-	double tp_overlap;          /* -1: as the planner has it */
-	int overlap;                /* 0: no communication of gradients, parameters and stages is hidden */
-	double network_gbits_per_s; /* of a node; 0: as the machine's file has it */
+	int32_t recompute_layers;
+	int32_t gradient_bytes;          /* 0: as the trainer has it */
+	const char *trainer, *attention; /* of libwlb/trainers; a kernel, NULL: as the trainer has it */
+	int release;                     /* 1: activations that are cheap to compute again may be released */
+	double tp_overlap;               /* -1: as the trainer has it */
+	int overlap;                     /* 0: no communication of gradients, parameters and stages is hidden */
+	double network_gbits_per_s;      /* of a node; 0: as the machine's file has it */
 	struct published_rate rate;
 };
 

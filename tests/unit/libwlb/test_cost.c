@@ -571,6 +571,77 @@ static void an_mlp_without_a_gate_has_two_products(void **state)
 	assert_true(least.forward <= products.forward + others.forward);
 }
 
+/* Attention that is not fused computes all pairs and moves their scores: 9 bytes forward and 11 backward. */
+static void unfused_attention_moves_its_scores(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = tiled();
+	struct wlb_model model = llama_7b();
+	struct wlb_plan plan = plan_of(4, 1, 1, 1, 1, 8);
+	struct wlb_cost_options fused, unfused;
+	wlb_cost_options_init(&fused);
+	unfused = fused;
+	unfused.unfused_attention = 1;
+	plan.recompute = WLB_RECOMPUTE_NONE;
+	const struct wlb_layer_cost of_fused = {&model, &machine, &fused, &plan},
+				    cost = {&model, &machine, &unfused, &plan};
+	double n = 2048.0, heads = 8.0, scores_s = heads * n * n / machine.memory_bytes_per_s;
+	double qk_s = wlb_machine_gemm_s(&machine, heads * n, 128, n);
+	double pv_s = wlb_machine_gemm_s(&machine, heads * n, n, 128);
+	struct wlb_seconds kept = wlb_layer_attention_s(&cost, n, n),
+			   least = wlb_layer_attention_least_s(&cost, n * n / 2.0);
+	assert_near(kept.forward, qk_s + pv_s + 9.0 * scores_s, 1e-12);
+	assert_near(kept.backward, qk_s + 3.0 * pv_s + 11.0 * scores_s, 1e-12);
+	assert_true(least.forward <= kept.forward && least.backward <= kept.backward);
+	assert_true(kept.forward > 3.0 * wlb_layer_attention_s(&of_fused, n, n).forward);
+	plan.recompute = WLB_RECOMPUTE_SELECTIVE;
+	struct wlb_seconds again = wlb_layer_attention_s(&cost, n, n);
+	assert_near(again.backward, kept.backward + kept.forward, 1e-12);
+	assert_near(again.forward, kept.forward, 0.0);
+}
+
+/* Norms and sums of whole rows on 4 ranks take as long as on one; elementwise operations as many times their traffic.
+ */
+static void rows_and_elementwise_traffic_are_the_trainers(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = tiled();
+	struct wlb_model model = llama_7b();
+	struct wlb_plan one = plan_of(1, 1, 1, 1, 1, 8), four = plan_of(4, 1, 1, 1, 1, 8);
+	struct wlb_cost_options usual, other;
+	wlb_cost_options_init(&usual);
+	other = usual;
+	other.whole_rows = 1;
+	const struct wlb_layer_cost shared = {&model, &machine, &usual, &four},
+				    whole = {&model, &machine, &other, &four};
+	const struct wlb_layer_cost alone = {&model, &machine, &usual, &one};
+	double wide = 4096.0 * 2.0 * 10.0 * 4096.0 / machine.memory_bytes_per_s; /* two norms and two sums, forward */
+	double more = wlb_layer_elementwise_s(&whole, 4096).forward - wlb_layer_elementwise_s(&shared, 4096).forward;
+	assert_near(more, 0.75 * wide, 1e-9);
+	other.whole_rows = 0;
+	other.elementwise = 3.0;
+	const struct wlb_layer_cost slow = {&model, &machine, &other, &one};
+	machine.operation_s = 0.0;
+	assert_near(wlb_layer_elementwise_s(&slow, 4096).backward, 3.0 * wlb_layer_elementwise_s(&alone, 4096).backward,
+	            1e-12);
+}
+
+/* Four times as many GPUs as a node has: two doublings. */
+static void computation_grows_with_the_gpus(void **state)
+{
+	(void)state;
+	struct wlb_machine machine = tiled();
+	struct wlb_model model = llama_7b();
+	struct wlb_cost_options options;
+	wlb_cost_options_init(&options);
+	options.growth = 0.01;
+	struct wlb_plan node = plan_of(8, 1, 1, 1, 1, 8), more = plan_of(8, 1, 1, 4, 1, 8);
+	const struct wlb_layer_cost of_node = {&model, &machine, &options, &node},
+				    of_more = {&model, &machine, &options, &more};
+	assert_near(wlb_slowest_rank(&of_node), 1.0, 0.0);
+	assert_near(wlb_slowest_rank(&of_more), 1.02, 1e-12);
+}
+
 static void wrong_options_are_refused(void **state)
 {
 	(void)state;
@@ -588,6 +659,14 @@ static void wrong_options_are_refused(void **state)
 	options.gradient_bytes = 3;
 	assert_int_equal(wlb_cost_options_check(&options, &error), -1);
 	assert_non_null(strstr(error.message, "gradient_bytes is 3"));
+	wlb_cost_options_init(&options);
+	options.growth = 0.5;
+	assert_int_equal(wlb_cost_options_check(&options, &error), -1);
+	assert_non_null(strstr(error.message, "growth is 0.5"));
+	wlb_cost_options_init(&options);
+	options.elementwise = 0.5;
+	assert_int_equal(wlb_cost_options_check(&options, &error), -1);
+	assert_non_null(strstr(error.message, "elementwise is 0.5"));
 	wlb_cost_options_init(&options);
 	options.trainer = (enum wlb_cost_trainer)7;
 	assert_int_equal(wlb_cost_options_check(&options, &error), -1);
@@ -616,6 +695,9 @@ int main(void)
 		cmocka_unit_test(measured_operations_keep_the_sums_and_the_bounds),
 		cmocka_unit_test(experts_share_the_tokens),
 		cmocka_unit_test(an_mlp_without_a_gate_has_two_products),
+		cmocka_unit_test(unfused_attention_moves_its_scores),
+		cmocka_unit_test(rows_and_elementwise_traffic_are_the_trainers),
+		cmocka_unit_test(computation_grows_with_the_gpus),
 		cmocka_unit_test(wrong_options_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

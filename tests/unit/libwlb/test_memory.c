@@ -65,9 +65,21 @@ static void activations_are_those_of_korthikanti(void **state)
 	assert_near(m.activations, 32.0 * n * layer_bytes_7b + last, 1e-12);
 	/* 34 s b h of the paper's layer, with a gated MLP of 2.69 instead of 4 and no dropout. */
 	assert_near(m.activations / (32.0 * n * 4096.0), 34.0, 0.06);
-	plan.recompute = WLB_RECOMPUTE_NONE;
+	plan.recompute = WLB_RECOMPUTE_NONE; /* a fused kernel keeps no scores */
 	m = wlb_memory_stage(&plan, &model, 0, 4096, 4096, 0.0);
+	assert_near(m.activations, 32.0 * n * layer_bytes_7b + last, 1e-12);
+	const struct wlb_machine bfloat16 = {.element_bytes = 2};
+	struct wlb_cost_options options;
+	wlb_cost_options_init(&options);
+	options.unfused_attention = 1;
+	m = wlb_memory_stage_of(&plan, &model, &bfloat16, &options, 0, 4096, 4096, 0.0);
 	assert_near(m.activations, 32.0 * n * (layer_bytes_7b + 5.0 * 32 * n) + last, 1e-12);
+	/* 8 ranks that each have all rows: 4 inputs of hidden are whole, the others cut. */
+	struct wlb_plan cut = plan_of(8, 1, 1, 1, 1, 4);
+	cut.recompute = WLB_RECOMPUTE_SELECTIVE;
+	options.whole_rows = 1;
+	m = wlb_memory_stage_of(&cut, &model, &bfloat16, &options, 0, 4096, 4096, 0.0);
+	assert_near(m.activations, 32.0 * n * (layer_bytes_7b / 8.0 + 7.0 * 4096) + last / 8.0, 1e-12);
 	plan.recompute = WLB_RECOMPUTE_FULL;
 	m = wlb_memory_stage(&plan, &model, 0, 4096, 4096, 0.0);
 	assert_near(m.activations, 32.0 * n * 2 * 4096 + n * layer_bytes_7b + last, 1e-12);

@@ -150,7 +150,8 @@ static struct brute try_all(const struct wlb_model *model, const struct wlb_mach
 					dp = dp < batch ? dp : batch;
 					while (batch % dp != 0)
 						dp--;
-					for (int windows = 1; windows <= 4; windows *= 2) {
+					for (int windows = 1; windows <= batch / dp;
+					     windows += windows < 4 ? windows : 1) {
 						int m = batch / (dp * windows);
 						if (batch % (dp * windows) != 0 || (v > 1 && m % pp != 0))
 							continue;
@@ -190,7 +191,8 @@ static void every_layout_of_a_small_machine_is_judged(void **state)
 		assert_string_equal(error.message, "");
 		assert_non_null(r);
 		struct brute brute = try_all(&model, &machine, sizes[i][0], i % 2 == 0);
-		assert_int_equal(r->tried, brute.count);
+		/* Where memory is short, the micro-batches end with the first that does not fit. */
+		assert_true(i % 2 == 0 ? r->tried == brute.count : r->tried <= brute.count);
 		assert_true(i % 2 != 0 || fabs(r->ranked[0].step_s - brute.best_s) <= 1e-9 * brute.best_s);
 		assert_int_equal(r->tried, r->no_memory + r->pruned + r->simulated + r->unexplored);
 		assert_int_equal(r->misfit_count, r->no_memory);
@@ -473,7 +475,7 @@ static double most_bytes(const struct wlb_search_options *options, const struct 
 
 /* Searches with less and less memory: what is recomputed is the least that fits. Counts the plans by `seen`: kinds of
  * recomputation, and last those that recompute some layers of a chunk. */
-static void search_short_of_memory(const struct wlb_search_options *options, enum wlb_recompute least, int64_t *seen)
+static void search_short_of_memory(const struct wlb_search_options *options, int64_t *seen)
 {
 	struct wlb_model model = small_model();
 	struct wlb_machine machine = h100();
@@ -485,7 +487,7 @@ static void search_short_of_memory(const struct wlb_search_options *options, enu
 			const struct wlb_candidate *c = &r->ranked[k];
 			seen[c->plan.recompute]++;
 			seen[WLB_RECOMPUTE_FULL + 1] += c->plan.recompute_layers > 0;
-			if (c->plan.recompute == least)
+			if (c->plan.recompute == WLB_RECOMPUTE_NONE)
 				continue;
 			struct wlb_plan less = recompute_less(&c->plan, &model);
 			assert_true(most_bytes(options, &model, &machine, &less, c->micro_batch_tokens) > bytes);
@@ -501,13 +503,13 @@ static void no_more_is_recomputed_than_must_be(void **state)
 	struct wlb_search_options options = small_options(1, &sample);
 	const struct wlb_machine machine = h100();
 	int64_t seen[WLB_RECOMPUTE_FULL + 2] = {0};
-	search_short_of_memory(&options, WLB_RECOMPUTE_SELECTIVE, seen);
-	assert_true(seen[WLB_RECOMPUTE_NONE] == 0 && seen[WLB_RECOMPUTE_SELECTIVE] > 0);
+	search_short_of_memory(&options, seen);
+	assert_true(seen[WLB_RECOMPUTE_NONE] > 0 && seen[WLB_RECOMPUTE_SELECTIVE] == 0); /* attention is fused */
 	assert_true(seen[WLB_RECOMPUTE_FULL] > seen[WLB_RECOMPUTE_FULL + 1] && seen[WLB_RECOMPUTE_FULL + 1] > 0);
 	memset(seen, 0, sizeof(seen));
 	wlb_cost_options_worker(&options.cost, &machine);
 	options.charge_limit = 1;
-	search_short_of_memory(&options, WLB_RECOMPUTE_NONE, seen);
+	search_short_of_memory(&options, seen);
 	assert_true(seen[WLB_RECOMPUTE_NONE] > 0 && seen[WLB_RECOMPUTE_SELECTIVE] > 0);
 	assert_true(seen[WLB_RECOMPUTE_FULL] > seen[WLB_RECOMPUTE_FULL + 1] && seen[WLB_RECOMPUTE_FULL + 1] > 0);
 	free_step(&sample);

@@ -420,10 +420,10 @@ class Plan(unittest.TestCase):
         fixed = self.calculate(*job, "--interleave", 4)
         self.assertLess(plan["step_s"], fixed["step_s"])
 
-    def test_no_accuracy_is_claimed(self):
-        job = ("plan", "--model", "7B", "--nodes", 2, "--global-batch-size", 16, "--machine", "H100", "--seq-length", 8192)
-        self.assertNotRegex(wlb(*job).stdout, "predicted|published|within")
-        self.assertNotIn("step_certainty", self.calculate(*job))
+    def test_no_accuracy_is_claimed_where_no_step_was_published(self):
+        job = ("plan", "--model", "7B", "--nodes", 2, "--global-batch-size", 16, "--machine", "B200", "--seq-length", 8192)
+        self.assertNotRegex(wlb(*job).stdout, "predicted|calibrated|within")
+        self.assertEqual(self.calculate(*job)["uncertainty"], {"kind": "unknown"})
 
     def test_what_became_of_the_plans(self):
         text = wlb("plan", "--model", "7B", "--nodes", 2, "--seq-length", 8192, "--global-batch-size", 16).stdout
@@ -513,7 +513,8 @@ class Plan(unittest.TestCase):
 
     def test_recomputation_is_the_trainers_where_none_is_given(self):
         words = ("sim", *self.job, "--model", "7B", "--layout", "tp=8,cp=1,pp=2", "--strategies", "balanced", "--steps", 2)
-        for trainer, recompute, other in (("worker", "none", "selective"), ("megatron", "selective", "none")):
+        trainers = ("worker", "none", "selective"), ("megatron", "none", "full"), ("megatron-2021", "none", "selective")
+        for trainer, recompute, other in trainers:
             given, named, differs = (self.calculate(*words, "--trainer", trainer, *more)
                                      for more in ((), ("--recompute", recompute), ("--recompute", other)))
             self.assertEqual(given, named)
@@ -548,6 +549,31 @@ class Text(unittest.TestCase):
     @staticmethod
     def layout(of):
         return ",".join(f"{name}={of['layout'][name]}" for name in ("tp", "cp", "pp", "dp"))
+
+    def test_plan_tells_what_would_save_recomputation(self):
+        job = ("plan", "--model", "Llama-3-8B", "--nodes", 4, "--seq-length", 32768, "--global-batch-size", 64)
+        lines, report = self.both(*job)
+        self.assertEqual(report["recompute"], "full")
+        section = self.section(lines, "What would save recomputation")
+        self.assertEqual([choice["option"] for choice in report["choices"]], ["--gradient-type bfloat16", "--release-activations"])
+        for choice, line in zip(report["choices"], section, strict=True):
+            step_s = choice["plan"]["time"]["step_s"]
+            shorter = 100 * (1 - step_s / report["step_s"])
+            self.assertTrue(line.startswith(f"  {choice['option']}: step {step_s:.3f} s, {shorter:.1f}% shorter"), line)
+            chosen = json.loads(wlb(*job, *choice["option"].split(), "--json").stdout)  # said again, it holds
+            self.assertLessEqual(abs(chosen["fastest_s"] / step_s - 1), 0.011)
+            self.assertNotIn(choice["option"], [left["option"] for left in chosen["choices"]])
+        self.assertEqual(json.loads(wlb(*job, "--trainer", "nemo", "--json").stdout)["choices"], [])
+
+    def test_plan_tells_how_far_published_steps_were_off(self):
+        lines, report = self.both("plan", "--nodes", 8, "--seq-length", 8192, "--global-batch-size", 64, "--trainer", "nemo")
+        near = report["uncertainty"]
+        self.assertEqual((report["trainer"], near["kind"], near["any_trainer"]), ("nemo", "predicted", True))
+        self.assertIn(f"  predicted: near this are {near['steps']} published steps ({near['sources']} sources, other trainers too); "
+                      f"9 of 10 predictions were within {100 * near['within']:.0f}% of them", lines)
+        lines, report = self.both("plan", "--nodes", 8, "--seq-length", 262144, "--global-batch-size", 64)
+        self.assertEqual(report["uncertainty"], {"kind": "unknown"})
+        self.assertIn("  unknown how far off: no published step near this machine, window and number of GPUs", lines)
 
     def test_plan(self):
         lines, report = self.both("plan", *self.job, "--down", "2,5:6", "--top", 2)

@@ -3,28 +3,43 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "planner/cli/plan/trainer.h"
+#include "planner/machine.h"
 
 static const struct wlb_option options[] = {WLB_TRAINER_OPTIONS(0)};
 
 static const struct wlb_option_table table = {
 	.command = "test", .about = "Test.", .options = options, .count = sizeof(options) / sizeof(options[0])};
 
-static struct wlb_cost_options cost_of(int argc, char **argv)
+/* Returns the machine with the rates of the trainer. */
+static struct wlb_machine read(char **words, struct wlb_cost_options *cost)
 {
-	const struct wlb_machine machine = {.element_bytes = 4};
 	struct wlb_trainer_request request = {0};
+	struct wlb_trainer_file file;
+	struct wlb_machine machine;
 	struct wlb_error error = {""};
-	int asked = wlb_options_parse(&table, argc, argv, &request, &error);
+	int argc = 0;
+	while (words[argc] != NULL)
+		argc++;
+	int asked = wlb_options_parse(&table, argc, words, &request, &error);
 	assert_string_equal(error.message, "");
 	assert_int_equal(asked, WLB_OPTIONS_READ);
-	struct wlb_cost_options cost = wlb_trainer_cost(&request, &machine);
+	assert_int_equal(wlb_machine_file_read("H100", &machine, &error), 0);
+	assert_int_equal(wlb_trainer_read(&request, &file, &machine, cost, &error), 0);
 	wlb_options_free(&table, &request);
-	assert_int_equal(wlb_cost_options_check(&cost, NULL), 0);
+	assert_int_equal(wlb_cost_options_check(cost, NULL), 0);
+	return machine;
+}
+
+static struct wlb_cost_options cost_of(char **words)
+{
+	struct wlb_cost_options cost;
+	read(words, &cost);
 	return cost;
 }
 
@@ -42,13 +57,14 @@ static void assert_equal(const struct wlb_cost_options *a, const struct wlb_cost
 	assert_int_equal(a->full_attention, b->full_attention);
 }
 
-static void the_defaults_are_those_of_the_library(void **state)
+static void the_default_is_megatron(void **state)
 {
 	(void)state;
 	char *words[] = {"test", NULL};
-	struct wlb_cost_options said = cost_of(1, words), library;
+	struct wlb_cost_options said = cost_of(words), library;
 	wlb_cost_options_init(&library);
 	assert_equal(&said, &library);
+	assert_true(said.growth > 0.0);
 }
 
 static void each_option_sets_its_member(void **state)
@@ -57,7 +73,7 @@ static void each_option_sets_its_member(void **state)
 	char *words[] = {"test",     "--tp-overlap",          "0.5",   "--cp-overlap", "1",  "--overlap-gradients",
 	                 "no",       "--overlap-parameters",  "no",    "--overlap-pp", "no", "--gradient-type",
 	                 "bfloat16", "--release-activations", "--mfu", "full",         NULL};
-	struct wlb_cost_options said = cost_of(16, words);
+	struct wlb_cost_options said = cost_of(words);
 	const struct wlb_cost_options wanted = {.trainer = WLB_COST_MEGATRON,
 	                                        .tp_overlap = {0.5, 0.5},
 	                                        .cp_overlap = {1.0, 1.0},
@@ -65,24 +81,95 @@ static void each_option_sets_its_member(void **state)
 	                                        .release_activations = 1,
 	                                        .full_attention = 1};
 	assert_equal(&said, &wanted);
+	char *others[] = {"test", "--trainer", "megatron-2021", "--overlap-gradients", "yes", "--tp-overlap",
+	                  "0",    NULL};
+	said = cost_of(others);
+	assert_true(said.overlap_gradients && !said.overlap_parameters && said.whole_rows && said.unfused_attention);
 }
 
 static void a_worker_is_what_it_is(void **state)
 {
 	(void)state;
-	const struct wlb_machine machine = {.element_bytes = 4};
 	char *words[] = {"test", "--trainer", "worker", "--tp-overlap", "1", NULL};
-	struct wlb_cost_options said = cost_of(5, words), worker;
+	struct wlb_cost_options said, worker;
+	const struct wlb_machine machine = read(words, &said);
 	wlb_cost_options_worker(&worker, &machine);
 	assert_equal(&said, &worker);
+}
+
+/* Attention of FlashAttention-2 on H100 takes longer than that of cuDNN, which megatron calls. */
+static void the_kernel_sets_the_rates_of_the_machine(void **state)
+{
+	(void)state;
+	char *fa2[] = {"test", "--attention", "fa2", NULL}, *te[] = {"test", "--attention", "te", NULL};
+	char *plain[] = {"test", NULL}, *unfused[] = {"test", "--attention", "unfused", NULL};
+	struct wlb_cost_options cost;
+	struct wlb_machine slow = read(fa2, &cost), named = read(te, &cost), usual = read(plain, &cost);
+	double slow_s = wlb_machine_attention_s(&slow, 32, 128, 0.0, 16384, 16384, 0);
+	double usual_s = wlb_machine_attention_s(&usual, 32, 128, 0.0, 16384, 16384, 0);
+	assert_true(slow_s > 1.5 * usual_s && slow_s < 1.8 * usual_s); /* 539 over 335 TFLOP/s */
+	assert_true(named.attention_efficiency == usual.attention_efficiency);
+	read(unfused, &cost);
+	assert_int_equal(cost.unfused_attention, 1);
+}
+
+static void refuses(const struct wlb_trainer_request *request, const char *words)
+{
+	struct wlb_trainer_file file;
+	struct wlb_machine machine;
+	struct wlb_cost_options cost;
+	struct wlb_error error = {""};
+	assert_int_equal(wlb_machine_file_read("H100", &machine, &error), 0);
+	assert_int_equal(wlb_trainer_read(request, &file, &machine, &cost, &error), -1);
+	assert_non_null(strstr(error.message, words));
+}
+
+static void a_name_that_is_unknown_is_refused_with_those_that_there_are(void **state)
+{
+	(void)state;
+	refuses(&(struct wlb_trainer_request){.name = "megatrn"}, "nemo");
+	refuses(&(struct wlb_trainer_request){.name = "megatron", .attention = "fa9"}, "fa2 fa3 cudnn");
+}
+
+/* A user's copy of a file, with one change. */
+static void refuses_text(const char *change, const char *by, const char *words)
+{
+	static char text[16384], changed[16384];
+	struct wlb_trainer_file trainer;
+	struct wlb_error error = {""};
+	FILE *file = fopen(WLB_TEST_MACHINES "/../trainers/megatron.json", "r");
+	assert_non_null(file);
+	text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+	fclose(file);
+	char *at = strstr(text, change);
+	assert_non_null(at);
+	snprintf(changed, sizeof(changed), "%.*s%s%s", (int)(at - text), text, by, at + strlen(change));
+	assert_int_equal(wlb_trainer_file_parse(changed, strlen(changed), &trainer, &error), -1);
+	assert_non_null(strstr(error.message, words));
+}
+
+static void each_value_of_a_file_is_checked_and_has_a_source(void **state)
+{
+	(void)state;
+	refuses_text("\"growth\": 0.007", "\"growth\": 0.7", "growth must be a number from 0 to 0.1");
+	refuses_text("\"whole_rows\": false", "\"whole_rows\": 0", "whole_rows must be true or false");
+	refuses_text("\"gradient_type\": \"float32\"", "\"gradient_type\": \"int8\"", "float32 or bfloat16");
+	refuses_text("\"elementwise\": 1", "\"elementwize\": 1", "'elementwize' is unknown");
+	refuses_text("\"elementwise\": \"", "\"other\": \"", "sources must say where elementwise is from");
+	refuses_text("\"H100\": 1.03", "\"H100\": 0", "products: each rate");
+	refuses_text("\"name\": \"megatron\"", "\"name\": \"mega\\u001bx\"", "printable");
+	refuses_text("{", "{{", "not JSON");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_defaults_are_those_of_the_library),
+		cmocka_unit_test(the_default_is_megatron),
 		cmocka_unit_test(each_option_sets_its_member),
 		cmocka_unit_test(a_worker_is_what_it_is),
+		cmocka_unit_test(the_kernel_sets_the_rates_of_the_machine),
+		cmocka_unit_test(a_name_that_is_unknown_is_refused_with_those_that_there_are),
+		cmocka_unit_test(each_value_of_a_file_is_checked_and_has_a_source),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

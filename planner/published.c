@@ -1,0 +1,139 @@
+#include "planner/published.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "planner/data_file.h"
+
+enum { MOST_STEPS = 10000, FEWEST_NEAR = 4 };
+
+static const double window_factor = 2.0, gpus_factor = 8.0;
+
+/* ["H100", "nemo", window in tokens, GPUs, predicted over published time] */
+static int read_step(json_t *value, struct wlb_published_step *step, struct wlb_error *error)
+{
+	const char *machine, *trainer;
+	if (json_unpack_ex(value, NULL, JSON_STRICT, "[s, s, F, F, F]", &machine, &trainer, &step->window_tokens,
+	                   &step->gpus, &step->ratio) < 0)
+		return wlb_fail(error, "it must be a machine, a trainer, a window in tokens, GPUs and a ratio");
+	if (strlen(machine) >= sizeof(step->machine) || strlen(trainer) >= sizeof(step->trainer))
+		return wlb_fail(error, "a name has more than %zu bytes", sizeof(step->trainer) - 1);
+	if (!(step->window_tokens >= 1.0 && step->window_tokens <= 0x1p30 && step->gpus >= 1.0 &&
+	      step->gpus <= 0x1p24 && step->ratio >= 0.01 && step->ratio <= 100.0))
+		return wlb_fail(error, "window, GPUs and ratio must be 1 to 2^30, 1 to 2^24 and 0.01 to 100");
+	strcpy(step->machine, machine);
+	strcpy(step->trainer, trainer);
+	return 0;
+}
+
+static int read_source(const json_t *source, int32_t number, struct wlb_published *published, struct wlb_error *error)
+{
+	const json_t *steps = json_object_get(source, "steps"), *constants = json_object_get(source, "sets_constants");
+	json_t *value;
+	size_t i;
+	if (!json_is_array(steps) || !json_is_boolean(constants))
+		return wlb_fail(error, "source %d must have sets_constants, true or false, and a list of steps",
+		                number);
+	json_array_foreach(steps, i, value)
+	{
+		struct wlb_published_step step = {.source = number, .sets_constants = json_is_true(constants)};
+		if (published->count == MOST_STEPS)
+			return wlb_fail(error, "more than %d steps", MOST_STEPS);
+		if (read_step(value, &step, error) < 0)
+			return wlb_fail_in(error, "source %d, step %zu", number, i);
+		published->steps[published->count++] = step;
+	}
+	return 0;
+}
+
+int wlb_published_parse(const char *text, size_t bytes, struct wlb_published *published, struct wlb_error *error)
+{
+	json_error_t why;
+	json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &why), *sources, *source;
+	size_t i;
+	if (root == NULL)
+		return wlb_fail(error, "line %d: not JSON: %s", why.line, why.text);
+	sources = json_object_get(root, "sources");
+	published->steps = calloc(MOST_STEPS, sizeof(*published->steps));
+	int rc = published->steps == NULL ? wlb_fail(error, "out of memory for %d steps", MOST_STEPS)
+	         : json_is_array(sources) ? 0
+	                                  : wlb_fail(error, "it must be an object with a list of sources");
+	json_array_foreach(sources, i, source) if (rc == 0) rc = read_source(source, (int32_t)i, published, error);
+	json_decref(root);
+	return rc;
+}
+
+static int parse(const char *text, size_t bytes, void *published, struct wlb_error *error)
+{
+	return wlb_published_parse(text, bytes, published, error);
+}
+
+int wlb_published_read(struct wlb_published *published, struct wlb_error *error)
+{
+	static const struct wlb_data_folder folder = {"published", "WLB_PUBLISHED"};
+	return wlb_data_file_read(&folder, "steps", parse, published, error);
+}
+
+void wlb_published_free(struct wlb_published *published)
+{
+	free(published->steps);
+	*published = (struct wlb_published){0};
+}
+
+static int within_factor(double a, double b, double factor)
+{
+	return a <= factor * b && b <= factor * a;
+}
+
+static int is_near(const struct wlb_published_step *step, const struct wlb_published_question *question)
+{
+	return step->source != question->without && strcasecmp(step->machine, question->machine) == 0 &&
+	       within_factor(step->window_tokens, question->window_tokens, window_factor) &&
+	       within_factor(step->gpus, question->gpus, gpus_factor);
+}
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+/* Of the steps that are near, and of this trainer alone or of any, and that set constants or do not. */
+static struct wlb_published_near find(const struct wlb_published *published,
+                                      const struct wlb_published_question *question, int any_trainer, int constants,
+                                      int fewest_sources)
+{
+	struct wlb_published_near near = {.any_trainer = any_trainer};
+	double errors[MOST_STEPS];
+	int32_t last = -1; /* steps are in the order of sources */
+	for (size_t i = 0; i < published->count; i++) {
+		const struct wlb_published_step *step = &published->steps[i];
+		if (step->sets_constants != constants || !is_near(step, question) ||
+		    (!any_trainer && strcasecmp(step->trainer, question->trainer) != 0))
+			continue;
+		errors[near.steps++] = fabs(step->ratio - 1.0);
+		near.sources += step->source != last;
+		last = step->source;
+	}
+	if (near.steps < FEWEST_NEAR || near.sources < fewest_sources)
+		return near;
+	qsort(errors, (size_t)near.steps, sizeof(errors[0]), by_value);
+	int32_t rank = (9 * (near.steps + 1) + 9) / 10; /* of the value that is the quantile, from 1 */
+	near.within = errors[(rank < near.steps ? rank : near.steps) - 1];
+	near.kind = constants ? WLB_PUBLISHED_CALIBRATED : WLB_PUBLISHED_PREDICTED;
+	return near;
+}
+
+/* Steps of one source are off by alike shares: two sources are taken before one, and this trainer before any. */
+struct wlb_published_near wlb_published_near(const struct wlb_published *published,
+                                             const struct wlb_published_question *question)
+{
+	struct wlb_published_near near = {0};
+	for (int sources = 2; sources >= 1 && near.kind == WLB_PUBLISHED_UNKNOWN; sources--)
+		for (int choice = 0; choice < 4 && near.kind == WLB_PUBLISHED_UNKNOWN; choice++)
+			near = find(published, question, choice / 2, choice % 2, sources);
+	return near;
+}

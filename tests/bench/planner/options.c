@@ -1,0 +1,54 @@
+#include "tests/bench/planner/options.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "planner/machine.h"
+#include "planner/trainer_file.h"
+
+void *bench_must(void *made, const struct wlb_error *error)
+{
+	if (made != NULL)
+		return made;
+	fprintf(stderr, "planner: %s\n", error->message);
+	exit(1);
+}
+
+void bench_options(const struct published_row *row, struct wlb_machine *machine, struct wlb_cost_options *options)
+{
+	struct wlb_trainer_file trainer;
+	struct wlb_error error;
+	if (wlb_trainer_file_read(row->trainer, &trainer, &error) < 0 ||
+	    wlb_trainer_file_apply(&trainer, row->attention, machine, options, &error) < 0)
+		bench_must(NULL, &error);
+	if (row->gradient_bytes > 0)
+		options->gradient_bytes = row->gradient_bytes;
+	options->full_attention = row->rate.flops != PUBLISHED_CAUSAL;
+	if (row->tp_overlap >= 0.0)
+		options->tp_overlap = (struct wlb_overlap){row->tp_overlap, row->tp_overlap};
+	if (!row->overlap)
+		options->overlap_gradients = options->overlap_parameters = options->overlap_pp = 0;
+}
+
+const char *bench_inexpressible(const struct published_row *row, struct wlb_machine *machine, char *text, size_t size)
+{
+	struct wlb_error error;
+	if (row->experts)
+		return "experts";
+	if (strcmp(row->precision, "float16") != 0 && strcmp(row->precision, "bfloat16") != 0)
+		return "products in 8 or 4 bits";
+	if (row->shard_ranks > 0)
+		return "sharding over fewer ranks than hold the same weights";
+	snprintf(text, size, "%s/libwlb/machines/%s.json", WLB_SOURCE_DIR, row->machine);
+	if (access(text, F_OK) != 0) {
+		snprintf(text, size, "no file of the machine %s", row->machine);
+		return text;
+	}
+	if (wlb_machine_file_read(row->machine, machine, &error) < 0)
+		bench_must(NULL, &error);
+	if (row->network_gbits_per_s > 0.0)
+		machine->network_link.bytes_per_s = 1e9 / 8.0 * row->network_gbits_per_s / machine->gpus_per_node;
+	return NULL;
+}

@@ -1,0 +1,118 @@
+/* Tests which published steps are near a question, and what is told of them. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "planner/published.h"
+
+static int parse(const char *text, struct wlb_published *published, struct wlb_error *error)
+{
+	*published = (struct wlb_published){0};
+	return wlb_published_parse(text, strlen(text), published, error);
+}
+
+/* A source with `count` steps on 8 H100, of which the i-th is off by i hundredths. */
+static size_t source(char *text, size_t size, const char *constants, const char *trainer, int window, int count)
+{
+	size_t used =
+		(size_t)snprintf(text, size, "{\"title\": \"x\", \"sets_constants\": %s, \"steps\": [", constants);
+	for (int i = 1; i <= count; i++)
+		used += (size_t)snprintf(text + used, size - used, "%s[\"H100\", \"%s\", %d, 8, %g]", i > 1 ? "," : "",
+		                         trainer, window, i % 2 == 0 ? 1.0 + 0.01 * i : 1.0 - 0.01 * i);
+	return used + (size_t)snprintf(text + used, size - used, "]}");
+}
+
+/* Three sources: 20 steps of nemo, 4 of torchtitan, 5 of megatron that set constants. */
+static struct wlb_published three(void)
+{
+	char nemo[2048], titan[512], core[512], text[4096];
+	struct wlb_published published;
+	struct wlb_error error = {""};
+	source(nemo, sizeof(nemo), "false", "nemo", 8192, 20);
+	source(titan, sizeof(titan), "false", "torchtitan", 8192, 4);
+	source(core, sizeof(core), "true", "megatron", 4096, 5);
+	snprintf(text, sizeof(text), "{\"sources\": [%s, %s, %s]}", nemo, titan, core);
+	assert_int_equal(parse(text, &published, &error), 0);
+	assert_int_equal(published.count, 29);
+	return published;
+}
+
+static struct wlb_published_near near_of(const struct wlb_published *published, const char *machine,
+                                         const char *trainer, double window, double gpus, int32_t without)
+{
+	const struct wlb_published_question question = {machine, trainer, window, gpus, without};
+	return wlb_published_near(published, &question);
+}
+
+static void steps_near_the_question_are_told(void **state)
+{
+	(void)state;
+	struct wlb_published published = three();
+	/* Two sources before one, although they are of other trainers: 24 steps, of which the 23rd is off by 0.19. */
+	struct wlb_published_near near = near_of(&published, "h100", "nemo", 16384, 64, -1);
+	assert_int_equal(near.kind, WLB_PUBLISHED_PREDICTED);
+	assert_true(near.steps == 24 && near.sources == 2 && near.any_trainer);
+	assert_true(fabs(near.within - 0.19) < 1e-9);
+	/* Without one of them the other is left: 20 steps, the 19th. */
+	near = near_of(&published, "H100", "nemo", 8192, 1, 1);
+	assert_true(near.steps == 20 && near.sources == 1 && !near.any_trainer && fabs(near.within - 0.19) < 1e-9);
+	/* Steps that set constants alone, and fewer than 9: the largest. */
+	near = near_of(&published, "H100", "megatron", 2048, 8, -1);
+	assert_int_equal(near.kind, WLB_PUBLISHED_CALIBRATED);
+	assert_true(near.steps == 5 && fabs(near.within - 0.05) < 1e-9);
+	wlb_published_free(&published);
+}
+
+static void what_is_not_near_is_unknown(void **state)
+{
+	(void)state;
+	struct wlb_published published = three();
+	assert_int_equal(near_of(&published, "A100", "nemo", 8192, 8, -1).kind, WLB_PUBLISHED_UNKNOWN);
+	assert_int_equal(near_of(&published, "H100", "nemo", 16385, 8, -1).kind, WLB_PUBLISHED_UNKNOWN);
+	assert_int_equal(near_of(&published, "H100", "nemo", 8192, 65, -1).kind, WLB_PUBLISHED_UNKNOWN);
+	assert_int_equal(near_of(&published, "H100", "nemo", 1024, 8, -1).kind, WLB_PUBLISHED_UNKNOWN);
+	wlb_published_free(&published);
+}
+
+static void each_value_is_checked(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text, *words;
+	} cases[] = {
+		{"[", "not JSON"},
+		{"{\"sources\": 3}", "a list of sources"},
+		{"{\"sources\": [{\"steps\": []}]}", "sets_constants"},
+		{"{\"sources\": [{\"sets_constants\": true, \"steps\": [[\"H100\", \"nemo\", 8192, 8]]}]}",
+	         "source 0, step 0"},
+		{"{\"sources\": [{\"sets_constants\": true, \"steps\": [[\"H100\", \"nemo\", 8192, 8, 0]]}]}",
+	         "0.01 to 100"},
+		{"{\"sources\": [{\"sets_constants\": true, \"steps\": [[\"H100\", "
+	         "\"0123456789012345678901234567890123\", 1, 1, "
+	         "1]]}]}",
+	         "bytes"},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct wlb_published published;
+		struct wlb_error error = {""};
+		assert_int_equal(parse(cases[i].text, &published, &error), -1);
+		assert_non_null(strstr(error.message, cases[i].words));
+		wlb_published_free(&published);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(steps_near_the_question_are_told),
+		cmocka_unit_test(what_is_not_near_is_unknown),
+		cmocka_unit_test(each_value_is_checked),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
