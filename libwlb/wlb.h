@@ -386,6 +386,7 @@ struct wlb_step {
 	int64_t tokens;      /* in this step; at most N * max_length_ratio * seq_length */
 	int64_t held_tokens; /* that have arrived and wait for a later step */
 	int64_t cuts;        /* documents of at most seq_length tokens that were cut in this step */
+	double held_work;    /* of the held tokens, in the unit of the loads */
 };
 
 /* Work of the heaviest micro-batch x N / work of all; 1 is perfect; a step without work also has 1. NaN where the work

@@ -27,6 +27,7 @@ static int keep(struct wlb_samples *samples, const struct wlb_step *step, struct
 static int take(struct wlb_samples *samples, struct wlb_batches *batches, struct wlb_packer *packer, size_t skip,
                 size_t count, struct wlb_error *error)
 {
+	double before = 0.0;
 	for (size_t k = 0; k < skip + count; k++) {
 		if (wlb_batches_next(batches, error) < 0)
 			return -1;
@@ -34,6 +35,8 @@ static int take(struct wlb_samples *samples, struct wlb_batches *batches, struct
 		if (step == NULL || (k >= skip && keep(samples, step, error) < 0))
 			return -1;
 		samples->arrived_tokens += k >= skip ? batches->tokens : 0;
+		samples->more_held_work = step->held_work - before;
+		before = k < skip ? step->held_work : before;
 	}
 	return 0;
 }

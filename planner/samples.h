@@ -9,6 +9,7 @@ struct wlb_samples {
 	struct wlb_step *steps; /* each owns its spans and loads */
 	size_t count;
 	int64_t arrived_tokens; /* of the batches of these steps; some documents may be held for later steps */
+	double more_held_work;  /* held after these steps than before, in the unit of their loads; may be negative */
 };
 
 /* Packs the stream from its start, skips `skip` steps and keeps the next `count`. The samples start zeroed; free

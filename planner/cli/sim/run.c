@@ -54,22 +54,33 @@ static int keep_bars(struct wlb_sim_run *run, const struct wlb_sim *sim, int32_t
 	return 0;
 }
 
+/* Sets the rate as if the steps had done the work of the documents that arrived in them, and no other: a strategy gains
+ * nothing by holding long documents back beyond the last step, nor loses by those that it held before the first. */
+static void set_rate(const struct wlb_samples *samples, double seconds, struct wlb_sim_run *run)
+{
+	double work = 0.0;
+	for (size_t i = 0; i < samples->count; i++)
+		for (int32_t b = 0; b < samples->steps[i].micro_batches; b++)
+			work += samples->steps[i].loads[b].work;
+	run->held_back_share = samples->more_held_work / work;
+	run->tokens_per_s = (double)samples->arrived_tokens / (seconds * (1.0 + run->held_back_share));
+}
+
 static int simulate(struct wlb_sim *sim, const struct wlb_samples *samples, struct wlb_sim_run *run,
                     struct wlb_error *error)
 {
 	struct wlb_sim_result result = {0};
-	double tokens = 0.0, seconds = 0.0;
+	double seconds = 0.0;
 	int steps = (int)samples->count;
 	for (int i = 0; i < steps; i++) {
 		if (wlb_sim_step(sim, &samples->steps[i], &result, error) < 0)
 			return -1;
 		add_time(&run->time, &result.time, steps);
-		tokens += (double)result.tokens;
 		seconds += result.time.step_s;
 		run->utilization += result.utilization * result.time.step_s;
 		run->imbalance += wlb_step_imbalance(&samples->steps[i]) / steps;
 	}
-	run->tokens_per_s = tokens / seconds;
+	set_rate(samples, seconds, run);
 	run->utilization /= seconds;
 	return keep_bars(run, sim, result.worst_replica, error);
 }

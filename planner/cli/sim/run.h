@@ -21,7 +21,8 @@ const struct wlb_sim_strategy *wlb_sim_strategy_find(const char *name);
 struct wlb_sim_run {
 	const struct wlb_sim_strategy *strategy;
 	struct wlb_sim_time time;
-	double tokens_per_s; /* all tokens / all time */
+	double tokens_per_s;    /* of the documents that arrived, if none of their work were held back */
+	double held_back_share; /* work held after the steps more than before, by the work of the steps; may be negative */
 	double utilization;
 	double imbalance;           /* of the packed steps */
 	int64_t micro_batch_tokens; /* of the longest */

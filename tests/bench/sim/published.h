@@ -22,6 +22,7 @@ struct settings {
 	double tail;       /* of the document lengths */
 	double ratio;      /* longest micro-batch, in windows */
 	double tp_overlap; /* share of tensor-parallel communication hidden */
+	double cp_overlap; /* of context-parallel communication */
 	int32_t interleave;
 	int64_t steps;
 	int flops; /* weigh documents by FLOPs rather than predicted seconds */

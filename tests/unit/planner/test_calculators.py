@@ -510,6 +510,13 @@ class Plan(unittest.TestCase):
             self.check_time(run["time"])
             self.assertAlmostEqual(run["speedup"], speed[run["strategy"]] / speed["plain"], places=12)
         self.assertGreater(speed["balanced"], speed["plain"])
+        # All have the same documents, so that the rates are those of the same work, whatever is held back.
+        held = {run["strategy"]: run["held_back_share"] for run in report["strategies"]}
+        self.assertEqual(held["plain"], 0.0)
+        self.assertNotEqual(held["balanced"], 0.0)
+        arrived = [run["tokens_per_s"] * run["time"]["step_s"] * (1 + run["held_back_share"]) for run in report["strategies"]]
+        for tokens in arrived:
+            self.assertAlmostEqual(tokens / arrived[0], 1.0, places=12)
 
     def test_recomputation_is_the_trainers_where_none_is_given(self):
         words = ("sim", *self.job, "--model", "7B", "--layout", "tp=8,cp=1,pp=2", "--strategies", "balanced", "--steps", 2)
