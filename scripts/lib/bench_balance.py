@@ -154,6 +154,9 @@ micro-batch of that document lighter, nor the others as heavy, so that all of th
 `wlb-sim-bench`: the models, windows and layouts of WLB-LLM's table 1, which take 32 to 256 of its 256 H100, described by
 [libwlb/machines/H100.json](../../libwlb/machines/H100.json).
 
+*hybrid* and *servers* are rules and not the programs: balanced micro-batches with Megatron Core's number of context ranks, and
+micro-batches of equal length whose attention all GPUs share without a remainder ([wlb sim](../balance.md#wlb-sim)).
+
 {sim}"""
 
 

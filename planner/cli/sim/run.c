@@ -13,12 +13,19 @@ enum { SKIPPED_STEPS = 50 };
 static const double memory_margin = 0.1; /* as that of wlb_search_options_init */
 
 static const struct wlb_sim_strategy strategies[] = {
-	{"plain", "concatenated and cut; per-sequence shards", WLB_STRATEGY_PLAIN, WLB_SHARDING_SEQUENCE, 0},
-	{"fixed", "equal lengths; per-sequence shards", WLB_STRATEGY_FIXED, WLB_SHARDING_SEQUENCE, 0},
-	{"greedy", "two queues, as published; adaptive shards", WLB_STRATEGY_GREEDY, WLB_SHARDING_ADAPTIVE, 0},
-	{"balanced", "exchange and priced delay; adaptive shards", WLB_STRATEGY_BALANCED, WLB_SHARDING_ADAPTIVE, 0},
+	{"plain", "concatenated and cut; per-sequence shards", WLB_STRATEGY_PLAIN, WLB_SHARDING_SEQUENCE,
+         WLB_SIM_SHARDED},
+	{"fixed", "equal lengths; per-sequence shards", WLB_STRATEGY_FIXED, WLB_SHARDING_SEQUENCE, WLB_SIM_SHARDED},
+	{"greedy", "two queues, as published; adaptive shards", WLB_STRATEGY_GREEDY, WLB_SHARDING_ADAPTIVE,
+         WLB_SIM_SHARDED},
+	{"balanced", "exchange and priced delay; adaptive shards", WLB_STRATEGY_BALANCED, WLB_SHARDING_ADAPTIVE,
+         WLB_SIM_SHARDED},
 	{"dynamic", "the same; as many context ranks as a document needs", WLB_STRATEGY_BALANCED, WLB_SHARDING_ADAPTIVE,
-         1},
+         WLB_SIM_DYNAMIC},
+	{"hybrid", "the same; context ranks by length, Megatron Core's rule", WLB_STRATEGY_BALANCED,
+         WLB_SHARDING_ADAPTIVE, WLB_SIM_HYBRID},
+	{"servers", "equal lengths; attention servers, as DistCA", WLB_STRATEGY_FIXED, WLB_SHARDING_SEQUENCE,
+         WLB_SIM_SERVERS},
 };
 
 const struct wlb_sim_strategy *wlb_sim_strategy_find(const char *name)
@@ -120,7 +127,7 @@ int wlb_sim_run_strategy(const struct wlb_plan_request *request, struct wlb_plan
 	struct wlb_samples samples = {0};
 	struct wlb_sim_options own = *options;
 	own.sharding = run->strategy->sharding;
-	own.dynamic = run->strategy->dynamic;
+	own.attention = run->strategy->attention;
 	struct wlb_sim *sim = wlb_sim_new(&input->model, &input->machine, &own, error);
 	if (sim == NULL)
 		return -1;

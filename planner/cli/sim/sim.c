@@ -12,7 +12,7 @@
 struct request {
 	struct wlb_plan_request input; /* first: WLB_PLAN_INPUT_OPTIONS fills it */
 	const char *layout, *strategies, *svg, *slow;
-	int interleave, steps;
+	int interleave, steps, ring;
 	int recompute; /* auto, then as enum wlb_recompute */
 	int recompute_layers;
 	double node_mtbf_h, checkpoint_s, restart_s;
@@ -29,7 +29,8 @@ static int read_strategies(const char *list, struct wlb_sim_report *report, stru
 		const struct wlb_sim_strategy *strategy = wlb_sim_strategy_find(word);
 		if (strategy == NULL)
 			rc = wlb_fail(error,
-			              "--strategies '%.60s': use some of plain, fixed, greedy, balanced and dynamic",
+			              "--strategies '%.60s': use some of plain, fixed, greedy, balanced, dynamic, "
+			              "hybrid and servers",
 			              word);
 		else if (report->count == WLB_SIM_RUNS_MAX)
 			rc = wlb_fail(error, "--strategies: more than %d", WLB_SIM_RUNS_MAX);
@@ -121,6 +122,7 @@ static int run_all(const struct request *request, struct wlb_plan_input *input, 
 	struct wlb_sim_options options;
 	wlb_sim_options_init(&options, &report->plan);
 	options.cost = wlb_trainer_cost(&request->input.trainer, &input->machine);
+	options.ring = request->ring;
 	options.leaf = input->leaf;
 	options.slowdown = slowdown;
 	report->steps = request->steps;
@@ -209,8 +211,14 @@ static const struct wlb_option options[] = {
                     "pipeline stages that compute the output head, with --layout; all: each an equal share of the "
                     "rows, as wlb-worker can"),
          .choices = "last|all", .initial = "last"},
-	{WLB_OPTION(TEXT, "strategies", FIELD(strategies), "LIST", "of plain, fixed, greedy, balanced and dynamic"),
+	{WLB_OPTION(TEXT, "strategies", FIELD(strategies), "LIST",
+                    "of plain, fixed, greedy, balanced, dynamic, hybrid and servers"),
          .initial = "plain,greedy,balanced"},
+	{WLB_OPTION(CHOICE, "cp-communication", FIELD(ring), NULL,
+                    "how keys and values reach the context-parallel ranks; gather: before attention, of which "
+                    "--cp-overlap is hidden; ring: around the ranks beside attention over those that have arrived, as "
+                    "Megatron-LM's --cp-comm-type p2p"),
+         .choices = "gather|ring", .initial = "gather"},
 	{WLB_OPTION(INT, "steps", FIELD(steps), "N", "steps to simulate"), .min = 1, .max = 100000, .initial = "100"},
 	{WLB_OPTION(TEXT, "slow", FIELD(slow), "LIST",
                     "RANK:FACTOR,...: the computation of each RANK takes FACTOR times as long")},

@@ -66,7 +66,8 @@ static struct wlb_sim *new_sim(const struct published *config, const struct wlb_
 	struct wlb_sim_options options;
 	wlb_sim_options_init(&options, &plan);
 	options.sharding = variant->sharding;
-	options.dynamic = variant->dynamic;
+	options.attention = variant->attention;
+	options.ring = settings->ring;
 	options.cost.tp_overlap = (struct wlb_overlap){settings->tp_overlap, settings->tp_overlap};
 	options.cost.cp_overlap = (struct wlb_overlap){settings->cp_overlap, settings->cp_overlap};
 	options.timeline = 0;

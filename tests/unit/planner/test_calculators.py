@@ -501,15 +501,16 @@ class Plan(unittest.TestCase):
         with tempfile.TemporaryDirectory() as work:
             picture = pathlib.Path(work) / "pipelines.svg"
             report = self.calculate("sim", *self.job, "--layout", "tp=4,cp=2,pp=4", "--strategies",
-                                  "greedy,plain,balanced,dynamic", "--steps", 20, "--svg", picture)
+                                  "greedy,plain,balanced,dynamic,hybrid,servers", "--steps", 20, "--svg", picture)
             bars = picture.read_text(encoding="utf-8").count("<title>")
         self.assertEqual(report["layout"], {"tp": 4, "cp": 2, "pp": 4, "dp": 2})
-        self.assertEqual(bars, 4 * 2 * 4 * 16)
+        self.assertEqual(bars, 6 * 2 * 4 * 16)
         speed = {run["strategy"]: run["tokens_per_s"] for run in report["strategies"]}
         for run in report["strategies"]:
             self.check_time(run["time"])
             self.assertAlmostEqual(run["speedup"], speed[run["strategy"]] / speed["plain"], places=12)
         self.assertGreater(speed["balanced"], speed["plain"])
+        self.assertGreater(speed["servers"], speed["plain"])
         # All have the same documents, so that the rates are those of the same work, whatever is held back.
         held = {run["strategy"]: run["held_back_share"] for run in report["strategies"]}
         self.assertEqual(held["plain"], 0.0)
@@ -706,6 +707,8 @@ class Refusals(unittest.TestCase):
         self.refused("sim", "--nodes", 4, "--gpus-per-node", 6, "--seq-length", 4096, "--global-batch-size", 8,
                      "--layout", "tp=6", names=("tp=6", "num_attention_heads"))
         self.refused(*sim, "--layout", "tp=8,dp=4", "--strategies", "plain,magic", names=("'magic'", "balanced"))
+        self.refused(*sim, "--layout", "tp=8,cp=2,dp=2", "--trainer", "worker", "--cp-communication", "ring",
+                     names=("ring", "wlb-worker gathers"))
         self.refused(*sim, "--machine", "abacus", names=("--machine", "'abacus'", "H100"))
         self.refused(*sim, "--json", "--csv", names=("--json and --csv",))
         plan = ("plan", *sim[1:])
