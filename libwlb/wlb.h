@@ -1011,13 +1011,16 @@ struct wlb_sim_options {
 	int ring; /* 1: keys and values go around the context-parallel ranks beside the attention over those that have
 	             arrived (Liu et al. 2023; Megatron-LM's --cp-comm-type p2p), which hides them but for the first
 	             1 / cp of it; 0: gathered before attention, of which cost.cp_overlap is hidden */
-	int timeline; /* 1: record the timeline */
+	int32_t windows; /* of a micro-batch, at least 1: per-sequence sharding cuts each, an equal share of the tokens,
+	                    by itself */
+	int timeline;    /* 1: record the timeline */
 	struct wlb_cost_options cost;
 	const int32_t *leaf;    /* switch of each node in rank order, from wlb_topology_order; NULL: all under one */
 	const double *slowdown; /* of each rank of the layout: factor on the time of its computation, >= 1; NULL: 1 */
 };
 
-/* Sets the defaults: adaptive sharding, a timeline, those of wlb_cost_options_init, one switch, no stragglers. */
+/* Sets the defaults: adaptive sharding, one window in a micro-batch, a timeline, those of wlb_cost_options_init, one
+ * switch, no stragglers. */
 void wlb_sim_options_init(struct wlb_sim_options *options, const struct wlb_plan *plan);
 
 /* The parts of a step's time: seconds, the mean over all GPUs; they sum to step_s. */

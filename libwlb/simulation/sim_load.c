@@ -44,18 +44,21 @@ static struct wlb_seconds attention_share_s(const struct wlb_sim *sim, double to
 	return sum;
 }
 
-/* Adds each rank's attention where 2 x cp equal chunks of the whole are paired. */
+/* Adds each rank's attention where 2 x cp equal chunks of each window are paired. */
 static void shard_sequence(struct wlb_sim *sim, size_t count, double tokens)
 {
-	int32_t cp = sim->options.plan.layout.cp, chunks = 2 * cp, chunk = 0;
+	int32_t cp = sim->options.plan.layout.cp;
+	int64_t chunks = 2 * (int64_t)cp * sim->options.windows, chunk = 0;
 	double begin = 0.0;
 	memset(sim->rank_s, 0, (size_t)cp * sizeof(*sim->rank_s));
 	for (size_t i = 0; i < count; i++) {
 		double start = begin, end = begin + (double)sim->tokens[i];
 		while (begin < end) {
-			double limit = chunk == chunks - 1 ? tokens : floor(tokens * (chunk + 1) / chunks);
+			double limit =
+				chunk == chunks - 1 ? tokens : floor(tokens * (double)(chunk + 1) / (double)chunks);
 			double to = limit < end ? limit : end;
-			int32_t rank = chunk < cp ? chunk : chunks - 1 - chunk;
+			int32_t place = (int32_t)(chunk % (2 * (int64_t)cp)),
+				rank = place < cp ? place : 2 * cp - 1 - place;
 			if (to > begin)
 				add(&sim->rank_s[rank], attention_s(sim, begin - start, to - start));
 			begin = to;

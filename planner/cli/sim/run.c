@@ -131,14 +131,15 @@ int wlb_sim_run_strategy(const struct wlb_plan_request *request, struct wlb_plan
 	struct wlb_sim *sim = wlb_sim_new(&input->model, &input->machine, &own, error);
 	if (sim == NULL)
 		return -1;
-	wlb_packer_options_init(&packing, request->seq_length, request->global_batch);
+	wlb_packer_options_init(&packing, (int64_t)request->seq_length * own.windows,
+	                        request->global_batch / own.windows);
 	packing.strategy = run->strategy->packing;
 	packing.max_length_ratio = request->max_length_ratio;
 	/* Micro-batches of equal time, as the published packer's measured curves give them too. */
 	packing.work = wlb_sim_document_s;
 	packing.work_context = sim;
-	int rc = wlb_samples_take(&samples, &input->model, &input->stream, &packing, SKIPPED_STEPS, (size_t)steps,
-	                          error);
+	int rc = wlb_samples_take(&samples, &input->model, &input->stream, &packing, own.windows, SKIPPED_STEPS,
+	                          (size_t)steps, error);
 	if (rc == 0) {
 		set_memory(input, &own, &samples, run);
 		rc = simulate(sim, &samples, run, error);

@@ -12,7 +12,7 @@
 struct request {
 	struct wlb_plan_request input; /* first: WLB_PLAN_INPUT_OPTIONS fills it */
 	const char *layout, *strategies, *svg, *slow;
-	int interleave, steps, ring;
+	int interleave, steps, ring, windows;
 	int recompute; /* auto, then as enum wlb_recompute */
 	int recompute_layers;
 	double node_mtbf_h, checkpoint_s, restart_s;
@@ -51,7 +51,7 @@ static enum wlb_recompute recompute_of(const struct request *request)
 	return request->input.trainer.trainer == WLB_COST_WORKER ? WLB_RECOMPUTE_NONE : WLB_RECOMPUTE_SELECTIVE;
 }
 
-/* Sets the requested layout, with as many micro-batches as there are windows. */
+/* Sets the requested layout, with as many micro-batches as the windows fill. */
 static int read_plan(const struct request *request, const struct wlb_plan_input *input, struct wlb_plan *plan,
                      struct wlb_error *error)
 {
@@ -66,13 +66,14 @@ static int read_plan(const struct request *request, const struct wlb_plan_input 
 	struct wlb_layout layout;
 	if (wlb_layout_choose(&policy, &gpus, &input->model, &layout, error) < 0)
 		return -1;
-	if (batch % layout.dp != 0)
-		return wlb_fail(error, "'%.60s': --global-batch-size %d must be a multiple of dp %d", request->layout,
-		                batch, layout.dp);
+	if (batch % (layout.dp * (int64_t)request->windows) != 0)
+		return wlb_fail(error,
+		                "'%.60s': --global-batch-size %d must be a multiple of dp %d x --micro-batch-size %d",
+		                request->layout, batch, layout.dp, request->windows);
 	*plan = (struct wlb_plan){
 		.layout = layout,
 		.interleave = request->interleave,
-		.micro_batches = batch / layout.dp,
+		.micro_batches = batch / layout.dp / request->windows,
 		.zero_stage = request->input.zero_stage,
 		.recompute = recompute_of(request),
 		.recompute_layers = request->recompute_layers,
@@ -83,24 +84,26 @@ static int read_plan(const struct request *request, const struct wlb_plan_input 
 	return wlb_plan_check(plan, &input->model, error);
 }
 
-/* Searches for the best layout whose micro-batches are one window each, as the packers make them. */
+/* Searches for the best layout whose micro-batches have the windows that the packers give them. */
 static int find_plan(const struct request *request, struct wlb_plan_input *input, struct wlb_plan *plan,
                      struct wlb_error *error)
 {
 	enum { CANDIDATES = 1000 };
-	const struct wlb_search_fixed fixed = wlb_plan_nothing_fixed();
+	struct wlb_search_fixed fixed = wlb_plan_nothing_fixed();
+	fixed.micro_batch_windows = request->windows;
 	struct wlb_search_result *result = wlb_plan_input_search(&request->input, input, &fixed, CANDIDATES, error);
 	if (result == NULL)
 		return -1;
 	int rc = -1;
 	for (size_t i = 0; rc < 0 && i < result->ranked_count; i++) {
 		*plan = result->ranked[i].plan;
-		if (plan->layout.dp * plan->micro_batches == request->input.global_batch)
+		if ((int64_t)plan->layout.dp * plan->micro_batches * request->windows == request->input.global_batch)
 			rc = 0;
 	}
 	wlb_search_free(result);
 	if (rc < 0)
-		wlb_fail(error, "no layout that was simulated has one window in a micro-batch: name one with --layout");
+		wlb_fail(error, "no layout that was simulated has %d windows in a micro-batch: name one with --layout",
+		         request->windows);
 	return rc;
 }
 
@@ -123,6 +126,7 @@ static int run_all(const struct request *request, struct wlb_plan_input *input, 
 	wlb_sim_options_init(&options, &report->plan);
 	options.cost = wlb_trainer_cost(&request->input.trainer, &input->machine);
 	options.ring = request->ring;
+	options.windows = request->windows;
 	options.leaf = input->leaf;
 	options.slowdown = slowdown;
 	report->steps = request->steps;
@@ -192,7 +196,10 @@ static const struct wlb_option options[] = {
 	WLB_PLAN_INPUT_OPTIONS,
 	{WLB_OPTION(TEXT, "layout", FIELD(layout), "LAYOUT",
                     "such as tp=8,cp=2,pp=4[,dp=4]: the product must be the number of GPUs (default: the "
-                    "best of 'wlb plan' with one window in a micro-batch)")},
+                    "best of 'wlb plan' with --micro-batch-size windows in a micro-batch)")},
+	{WLB_OPTION(INT, "micro-batch-size", FIELD(windows), "N",
+                    "windows in a micro-batch, which the packers fill; plain and fixed fill each window by itself"),
+         .min = 1, .max = 1 << 20, .initial = "1"},
 	{WLB_OPTION(INT, "interleave", FIELD(interleave), "N",
                     "chunks of layers on each pipeline stage, with --layout"),
          .min = 1, .max = 1024, .initial = "1"},

@@ -184,6 +184,31 @@ static void sharding_decides_what_context_ranks_wait(void **state)
 	assert_int_equal(hybrid.tokens, dynamic.tokens);
 }
 
+/* A window of one document and one of four: within each the pairs of chunks are equal work. Those of both as one have a
+ * chunk of the long document and a short one each. */
+static void each_window_of_a_micro_batch_is_cut_by_itself(void **state)
+{
+	(void)state;
+	static const int64_t tokens[] = {16384, 4096, 4096, 4096, 4096};
+	struct wlb_model model = llama_7b();
+	struct wlb_machine machine = h100();
+	struct wlb_plan plan = plan_of(1, 4, 1, 1, 1, 1);
+	struct wlb_sim_options options;
+	wlb_sim_options_init(&options, &plan);
+	options.sharding = WLB_SHARDING_SEQUENCE;
+	struct wlb_step step = equal_step(1, tokens, 5);
+	struct wlb_sim_result whole = simulate(&model, &machine, &options, &step);
+	options.windows = 2;
+	struct wlb_sim_result cut = simulate(&model, &machine, &options, &step);
+	assert_true(whole.time.cp_imbalance_s > 0.02 * whole.time.compute_s);
+	assert_true(cut.time.cp_imbalance_s < 1e-9 * cut.time.compute_s);
+	options.windows = 0;
+	struct wlb_error error;
+	assert_null(wlb_sim_new(&model, &machine, &options, &error));
+	assert_string_equal(error.message, "0 windows in a micro-batch: it must be between 1 and 1048576");
+	free_step(&step);
+}
+
 /* Of a long document attention takes longer than its keys and values take around the ring, of short ones it does not.
  */
 static void a_ring_hides_keys_and_values_beside_attention(void **state)
@@ -520,6 +545,7 @@ int main(void)
 		cmocka_unit_test(computation_takes_as_long_as_on_the_slowest_rank),
 		cmocka_unit_test(a_straggler_holds_up_its_stage),
 		cmocka_unit_test(sharding_decides_what_context_ranks_wait),
+		cmocka_unit_test(each_window_of_a_micro_batch_is_cut_by_itself),
 		cmocka_unit_test(a_ring_hides_keys_and_values_beside_attention),
 		cmocka_unit_test(attention_servers_share_the_attention_of_the_step),
 		cmocka_unit_test(a_sample_of_equal_replicas_stands_for_all),

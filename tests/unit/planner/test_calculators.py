@@ -519,6 +519,23 @@ class Plan(unittest.TestCase):
         for tokens in arrived:
             self.assertAlmostEqual(tokens / arrived[0], 1.0, places=12)
 
+    def test_windows_of_a_micro_batch(self):
+        """One micro-batch of all windows has no other to be unequal to, and the documents are those of one window each."""
+        words = ("sim", *self.job, "--layout", "tp=8,cp=1,pp=4,dp=2", "--strategies", "plain,fixed,balanced", "--steps", 3)
+        arrived = []
+        for windows, most in ((1, 65536), (4, 4 * 65536), (16, 16 * 65536)):
+            report = self.calculate(*words, "--micro-batch-size", windows)
+            self.assertEqual(report["micro_batches"], 16 // windows)
+            for run in report["strategies"]:
+                arrived.append(run["tokens_per_s"] * run["time"]["step_s"] * (1 + run["held_back_share"]))
+                self.assertAlmostEqual(arrived[-1] / arrived[0], 1.0, places=12)
+                self.assertLessEqual(run["micro_batch_tokens"], most * (1.25 if run["strategy"] == "balanced" else 1))
+                self.assertGreater(run["micro_batch_tokens"], 0.9 * most)
+        # A document is cut at its windows, so that it has the same operations in a micro-batch of four.
+        one, four = (json.loads(wlb(*words, "--lengths", "-", "--json", "--micro-batch-size", n, stdin="262144\n").stdout)["strategies"][2]
+                     for n in (1, 4))
+        self.assertAlmostEqual(one["utilization"] * one["time"]["step_s"] / (four["utilization"] * four["time"]["step_s"]), 1.0, places=9)
+
     def test_recomputation_is_the_trainers_where_none_is_given(self):
         words = ("sim", *self.job, "--model", "7B", "--layout", "tp=8,cp=1,pp=2", "--strategies", "balanced", "--steps", 2)
         for trainer, recompute, other in (("worker", "none", "selective"), ("megatron", "selective", "none")):
@@ -707,6 +724,7 @@ class Refusals(unittest.TestCase):
         self.refused("sim", "--nodes", 4, "--gpus-per-node", 6, "--seq-length", 4096, "--global-batch-size", 8,
                      "--layout", "tp=6", names=("tp=6", "num_attention_heads"))
         self.refused(*sim, "--layout", "tp=8,dp=4", "--strategies", "plain,magic", names=("'magic'", "balanced"))
+        self.refused(*sim, "--layout", "tp=8,dp=4", "--micro-batch-size", 4, names=("8", "dp 4", "--micro-batch-size 4"))
         self.refused(*sim, "--layout", "tp=8,cp=2,dp=2", "--trainer", "worker", "--cp-communication", "ring",
                      names=("ring", "wlb-worker gathers"))
         self.refused(*sim, "--machine", "abacus", names=("--machine", "'abacus'", "H100"))
