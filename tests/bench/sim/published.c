@@ -5,6 +5,7 @@
 
 #include "tests/bench/pack/corpus.h"
 
+/* Or as many as are measured, where these are fewer: a quick test of the program needs no full queues. */
 enum { WARM_UP_STEPS = 50 };
 
 #define SHAPE(hidden, intermediate, layers, heads)                                                                     \
@@ -100,7 +101,8 @@ struct outcome run_variant(const struct published *config, const struct wlb_mach
 	double tokens = 0.0, work = 0.0, held_before = 0.0, held = 0.0;
 	int64_t window = config->seq_length * config->layout.pp * config->layout.dp;
 	wlb_lengths_init(&corpus.lengths, 1, settings->tail);
-	for (int64_t k = -WARM_UP_STEPS; k < settings->steps; k++) {
+	int64_t warm_up_steps = settings->steps < WARM_UP_STEPS ? settings->steps : WARM_UP_STEPS;
+	for (int64_t k = -warm_up_steps; k < settings->steps; k++) {
 		size_t count = corpus_next(&corpus, config->seq_length, window);
 		const struct wlb_step *step = wlb_packer_next(packer, corpus.batch, count, &error);
 		if (step == NULL)
