@@ -33,11 +33,19 @@ static struct wlb_seconds attention_s(const struct wlb_sim *sim, double from, do
 	return wlb_layer_attention_s(&sim->cost, to - from, to);
 }
 
-/* A document over `ranks` ranks, 2 x ranks chunks, first paired with last: each rank does the same. */
+/* A document over `ranks` ranks, 2 x ranks chunks, first paired with last: each rank does the same. In a ring it does
+ * so in `ranks` pieces, one for the keys of each rank, of as many pairs as the first: the causal attention of its own
+ * two chunks (Transformer Engine, context_parallel.py: all queries over one chunk of keys, or one of queries over
+ * both). */
 static struct wlb_seconds attention_share_s(const struct wlb_sim *sim, double tokens, int32_t ranks)
 {
 	if (ranks == 1)
 		return attention_s(sim, 0.0, tokens);
+	if (sim->options.ring) {
+		struct wlb_seconds pieces = attention_s(sim, 0.0, tokens / ranks);
+		scale(&pieces, ranks);
+		return pieces;
+	}
 	double chunk = tokens / (2.0 * ranks);
 	struct wlb_seconds sum = attention_s(sim, 0.0, chunk);
 	add(&sum, attention_s(sim, tokens - chunk, tokens));
