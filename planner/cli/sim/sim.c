@@ -102,7 +102,7 @@ static int find_plan(const struct request *request, struct wlb_plan_input *input
 	}
 	wlb_search_free(result);
 	if (rc < 0)
-		wlb_fail(error, "no layout that was simulated has %d windows in a micro-batch: name one with --layout",
+		wlb_fail(error, "no layout that was simulated has --micro-batch-size %d: name one with --layout",
 		         request->windows);
 	return rc;
 }
@@ -165,6 +165,19 @@ static int show(const struct request *request, const struct wlb_plan_input *inpu
 	return wlb_sim_print(&request->input, input, report) == 0 ? 0 : wlb_fail(error, "out of memory for the report");
 }
 
+static int check_request(const struct request *request, struct wlb_error *error)
+{
+	if (request->json && request->csv)
+		return wlb_fail(error, "--json and --csv: choose one of them");
+	if (request->windows > (1 << 30) / request->input.seq_length)
+		return wlb_fail(error,
+		                "--micro-batch-size %d: a micro-batch has at most %d tokens, %d windows of "
+		                "--seq-length %d",
+		                request->windows, 1 << 30, (1 << 30) / request->input.seq_length,
+		                request->input.seq_length);
+	return 0;
+}
+
 static int sim(void *values, struct wlb_error *error)
 {
 	const struct request *request = values;
@@ -172,8 +185,9 @@ static int sim(void *values, struct wlb_error *error)
 	struct wlb_sim_report report = {0};
 	double *slowdown = NULL;
 	int code = WLB_EXIT_USAGE;
-	int rc = request->json && request->csv ? wlb_fail(error, "--json and --csv: choose one of them")
-	                                       : read_strategies(request->strategies, &report, error);
+	int rc = check_request(request, error);
+	if (rc == 0)
+		rc = read_strategies(request->strategies, &report, error);
 	if (rc == 0)
 		rc = wlb_plan_input_read(&request->input, &input, error);
 	if (rc == 0 && request->layout != NULL && (rc = read_plan(request, &input, &report.plan, error)) < 0)

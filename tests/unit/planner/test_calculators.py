@@ -725,6 +725,8 @@ class Refusals(unittest.TestCase):
                      "--layout", "tp=6", names=("tp=6", "num_attention_heads"))
         self.refused(*sim, "--layout", "tp=8,dp=4", "--strategies", "plain,magic", names=("'magic'", "balanced"))
         self.refused(*sim, "--layout", "tp=8,dp=4", "--micro-batch-size", 4, names=("8", "dp 4", "--micro-batch-size 4"))
+        self.refused(*sim, "--micro-batch-size", 262145, names=("--micro-batch-size 262145", "262144 windows"))
+        self.refused(*sim, "--micro-batch-size", 3, names=("micro-batch-size=3", "global_batch_size, 8"))
         self.refused(*sim, "--layout", "tp=8,cp=2,dp=2", "--trainer", "worker", "--cp-communication", "ring",
                      names=("ring", "wlb-worker gathers"))
         self.refused(*sim, "--machine", "abacus", names=("--machine", "'abacus'", "H100"))
