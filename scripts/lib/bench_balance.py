@@ -94,8 +94,9 @@ def simulation_goals(sim):
     published = float(means["greedy, adaptive (as published)"])
     ours = float(means["balanced, dynamic"])
     above = re.search(r"balanced and dynamic is ([0-9.]+)% faster", sim).group(1)  # computed before rounding
+    hidden = next(row for rows in tables(sim) for row in rows if row[""].startswith("all context-parallel"))["dynamic beside published"]
     yield ("simulator: mean speed-up over plain 4D, 550M to 70B, 64K and 128K, 32 to 256 H100", "1",
-           f"{published:.3f} simulated, 1.23 published", f"{ours:.3f}: {above}% above",
+           f"{published:.3f} simulated, 1.23 published", f"{ours:.3f}: {above}% above, {hidden} where context communication is hidden",
            "within 0.05 of 1.23; ours >= 5% above", verdict(abs(published - 1.23) <= 0.05 and ours >= 1.05 * published))
     step = float(re.search(r"16,384 GPUs.*: ([0-9.]+) s of one core", sim).group(1))
     plans = [float(seconds) for seconds in re.findall(r"2,048 nodes.*?: ([0-9.]+) s of one core", sim)]
@@ -155,7 +156,8 @@ micro-batch of that document lighter, nor the others as heavy, so that all of th
 [libwlb/machines/H100.json](../../libwlb/machines/H100.json).
 
 *hybrid* and *servers* are rules and not the programs: balanced micro-batches with Megatron Core's number of context ranks, and
-micro-batches of equal length whose attention all GPUs share without a remainder ([wlb sim](../balance.md#wlb-sim)).
+micro-batches of equal length whose attention all GPUs share without a remainder ([wlb sim](../balance.md#wlb-sim)). DistCA's
+authors measured up to 1.35 times the throughput of earlier methods, on 512 H200 and windows of up to 512K tokens.
 
 {sim}"""
 
