@@ -386,6 +386,7 @@ struct wlb_step {
 	int64_t tokens;      /* in this step; at most N * max_length_ratio * seq_length */
 	int64_t held_tokens; /* that have arrived and wait for a later step */
 	int64_t cuts;        /* documents of at most seq_length tokens that were cut in this step */
+	double held_work;    /* of the held tokens, in the unit of the loads */
 };
 
 /* Work of the heaviest micro-batch x N / work of all; 1 is perfect; a step without work also has 1. NaN where the work
@@ -468,6 +469,14 @@ struct wlb_place {
 int wlb_dynamic_cp(const struct wlb_model *model, const int64_t *tokens, size_t count, int32_t ranks,
                    int32_t micro_batches, int64_t max_tokens, struct wlb_place *places, struct wlb_load *loads,
                    struct wlb_error *error);
+
+/* The same with the rule of Megatron Core's hybrid context parallelism (BalancedCPScheduler,
+ * megatron/core/pipeline_parallel/hybrid_cp_schedule.py): a document runs on the least power of two of ranks, or all,
+ * of which none has more than `longest_part`, 1 to 2^60, of its tokens, whatever the others have; the longest first, on
+ * the ranks of which the most loaded has the least sum of tokens^2 / ranks, the unit of loads[].work. The tokens of a
+ * rank have no other limit. Returns -1 where all ranks are too few for a document. */
+int wlb_hybrid_cp(const int64_t *tokens, size_t count, int32_t ranks, int32_t micro_batches, int64_t longest_part,
+                  struct wlb_place *places, struct wlb_load *loads, struct wlb_error *error);
 
 /* ---- kernel time ----------------------------------------------------------------------- */
 
@@ -1006,18 +1015,37 @@ int64_t wlb_plan_stage_layers(const struct wlb_plan *plan, const struct wlb_mode
 
 /* ---- simulator --------------------------------------------------------------------------- */
 
+/* Where the attention of a micro-batch runs. */
+enum wlb_sim_attention {
+	WLB_SIM_SHARDED, /* on all its context-parallel ranks, as `sharding` cuts it */
+	WLB_SIM_DYNAMIC, /* a document on 1, 2, 4 ... cp of them by its work (wlb_dynamic_cp), no rank with more than
+	                    1.25 equal shares of tokens; `sharding` is used where they do not fit */
+	WLB_SIM_HYBRID,  /* by its length (wlb_hybrid_cp), none with more than its equal share of the
+	                    micro-batch's tokens on a rank */
+	WLB_SIM_SERVERS, /* on attention servers (DistCA, arXiv:2510.18121): the GPUs of all stages and replicas share
+	                    the attention of all micro-batches equally, which is simulated as the mean of the step.
+	                    Every token's query, key and value go to another GPU and its output back, beside the
+	                    computation of another micro-batch; what that does not hide is cp_s. A document's keys are
+	                    sent once */
+};
+
 struct wlb_sim_options {
 	struct wlb_plan plan;
 	enum wlb_sharding sharding;
-	int dynamic; /* 1: dynamic context parallelism: documents on 1, 2, 4 ... cp ranks (wlb_dynamic_cp), no rank with
-	                more than 1.25 equal shares of tokens; `sharding` is used where they do not fit */
-	int timeline; /* 1: record the timeline */
+	enum wlb_sim_attention attention;
+	int ring; /* 1: keys and values go around the context-parallel ranks beside the attention over those that have
+	             arrived (Liu et al. 2023; Megatron-LM's --cp-comm-type p2p), which hides them but for the first
+	             1 / cp of it; 0: gathered before attention, of which cost.cp_overlap is hidden */
+	int32_t windows; /* of a micro-batch, at least 1: per-sequence sharding cuts each, an equal share of the tokens,
+	                    by itself */
+	int timeline;    /* 1: record the timeline */
 	struct wlb_cost_options cost;
 	const int32_t *leaf;    /* switch of each node in rank order, from wlb_topology_order; NULL: all under one */
 	const double *slowdown; /* of each rank of the layout: factor on the time of its computation, >= 1; NULL: 1 */
 };
 
-/* Sets the defaults: adaptive sharding, a timeline, those of wlb_cost_options_init, one switch, no stragglers. */
+/* Sets the defaults: adaptive sharding, one window in a micro-batch, a timeline, those of wlb_cost_options_init, one
+ * switch, no stragglers. */
 void wlb_sim_options_init(struct wlb_sim_options *options, const struct wlb_plan *plan);
 
 /* The parts of a step's time: seconds, the mean over all GPUs; they sum to step_s. */

@@ -39,7 +39,7 @@ static int sample(const struct wlb_model *model, struct wlb_length_stream *docum
 		stream = &of_spans;
 	}
 	if (rc == 0)
-		rc = wlb_samples_take(samples, model, stream, packing, SKIPPED_STEPS,
+		rc = wlb_samples_take(samples, model, stream, packing, 1, SKIPPED_STEPS,
 		                      steps_to_take(stream->list, packing), error);
 	wlb_length_list_free(&spans);
 	return rc;

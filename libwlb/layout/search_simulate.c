@@ -106,7 +106,7 @@ static struct wlb_sim *new_sim(const struct wlb_search *search, const struct wlb
 	machine.gpus_per_node = ranks_of_node(search, plan);
 	wlb_sim_options_init(&options, plan);
 	options.sharding = search->options.sharding;
-	options.dynamic = search->options.dynamic;
+	options.attention = search->options.dynamic ? WLB_SIM_DYNAMIC : WLB_SIM_SHARDED;
 	options.cost = search->options.cost;
 	options.leaf = leaf;
 	options.timeline = 0;

@@ -23,6 +23,8 @@ struct dynamic_cp {
 	size_t count;
 	int32_t ranks;
 	int32_t micro_batches;
+	int64_t longest_part; /* tokens of a document on one rank */
+	int exchange;         /* 1: documents on one rank are exchanged until the ranks are equal */
 };
 
 static void dynamic_cp_free(struct dynamic_cp *s)
@@ -34,7 +36,11 @@ static void dynamic_cp_free(struct dynamic_cp *s)
 
 static int dynamic_cp_init(struct dynamic_cp *s, size_t count, int32_t ranks, int32_t micro_batches, int64_t max_tokens)
 {
-	*s = (struct dynamic_cp){.count = count, .ranks = ranks, .micro_batches = micro_batches};
+	*s = (struct dynamic_cp){.count = count,
+	                         .ranks = ranks,
+	                         .micro_batches = micro_batches,
+	                         .longest_part = max_tokens,
+	                         .exchange = 1};
 	s->places = calloc(count + 1, sizeof(*s->places));
 	if (s->places != NULL && wlb_assignment_init(&s->assignment, ranks * micro_batches, max_tokens) == 0 &&
 	    wlb_assignment_reserve(&s->assignment, count + 1) == 0 &&
@@ -63,8 +69,7 @@ static int32_t group_for(const struct dynamic_cp *s, const struct wlb_assigned_s
 	int32_t group = s->ranks;
 	while (group > 1) {
 		int32_t smaller = smaller_group(group);
-		if (assigned->work / smaller > most_work ||
-		    part_of(assigned->span.tokens, smaller) > s->assignment.bins.max_tokens)
+		if (assigned->work / smaller > most_work || part_of(assigned->span.tokens, smaller) > s->longest_part)
 			break;
 		group = smaller;
 	}
@@ -128,7 +133,7 @@ static int assign_groups(struct dynamic_cp *s, int32_t group)
 	return 0;
 }
 
-/* Assigns the documents that run on one rank, with exchanges. Returns -1 where one does not fit. */
+/* Assigns the documents that run on one rank. Returns -1 where one does not fit. */
 static int assign_singles(struct dynamic_cp *s)
 {
 	struct wlb_assignment *assignment = &s->assignment;
@@ -137,7 +142,8 @@ static int assign_singles(struct dynamic_cp *s)
 	for (size_t r = 0; r < assignment->ordered; r++)
 		if (assignment->spans[assignment->order[r].span].bin < 0)
 			return -1;
-	wlb_assignment_refine(assignment);
+	if (s->exchange)
+		wlb_assignment_refine(assignment);
 	for (size_t r = 0; r < assignment->ordered; r++) {
 		size_t i = assignment->order[r].span;
 		s->places[i].micro_batch = assignment->spans[i].bin / s->ranks;
@@ -191,30 +197,77 @@ static int search(struct dynamic_cp *s, struct wlb_place *places, struct wlb_loa
 	return 0;
 }
 
-int wlb_dynamic_cp(const struct wlb_model *model, const int64_t *tokens, size_t count, int32_t ranks,
-                   int32_t micro_batches, int64_t max_tokens, struct wlb_place *places, struct wlb_load *loads,
-                   struct wlb_error *error)
+static int check_ranks(int32_t ranks, int32_t micro_batches, struct wlb_error *error)
 {
 	if (ranks < 1 || micro_batches < 1 || ranks > (1 << 20) / micro_batches)
 		return wlb_fail(error,
 		                "%d ranks in %d micro-batches: both must be at least 1, their product at most %d",
 		                ranks, micro_batches, 1 << 20);
-	if (wlb_max_tokens_check(max_tokens, error) < 0)
-		return -1;
+	return 0;
+}
+
+static int check_tokens(const int64_t *tokens, size_t count, struct wlb_error *error)
+{
+	for (size_t i = 0; i < count; i++)
+		if (tokens[i] < 0)
+			return wlb_fail(error, "document %zu has %lld tokens: it must not be negative", i,
+			                (long long)tokens[i]);
+	return 0;
+}
+
+int wlb_dynamic_cp(const struct wlb_model *model, const int64_t *tokens, size_t count, int32_t ranks,
+                   int32_t micro_batches, int64_t max_tokens, struct wlb_place *places, struct wlb_load *loads,
+                   struct wlb_error *error)
+{
 	struct dynamic_cp dynamic;
+	if (check_ranks(ranks, micro_batches, error) < 0 || wlb_max_tokens_check(max_tokens, error) < 0 ||
+	    check_tokens(tokens, count, error) < 0)
+		return -1;
 	if (dynamic_cp_init(&dynamic, count, ranks, micro_batches, max_tokens) < 0)
 		return wlb_fail(error, "out of memory while assigning %zu documents to ranks", count);
-	int rc = 0;
-	for (size_t i = 0; i < count && rc == 0; i++) {
-		if (tokens[i] < 0)
-			rc = wlb_fail(error, "document %zu has %lld tokens: it must not be negative", i,
-			              (long long)tokens[i]);
-		else
-			dynamic.assignment.spans[i] = (struct wlb_assigned_span){
-				.span.tokens = tokens[i], .work = wlb_cost_document(model, tokens[i])};
-	}
-	if (rc == 0)
-		rc = search(&dynamic, places, loads, error);
+	for (size_t i = 0; i < count; i++)
+		dynamic.assignment.spans[i] = (struct wlb_assigned_span){.span.tokens = tokens[i],
+		                                                         .work = wlb_cost_document(model, tokens[i])};
+	int rc = search(&dynamic, places, loads, error);
 	dynamic_cp_free(&dynamic);
+	return rc;
+}
+
+/* Returns -1 where a document has more than longest_part tokens on each of all ranks. */
+static int check_parts(const int64_t *tokens, size_t count, int32_t ranks, int64_t longest_part,
+                       struct wlb_error *error)
+{
+	if (longest_part < 1 || wlb_max_tokens_check(longest_part, NULL) < 0)
+		return wlb_fail(error, "longest_part is %lld: it must be between 1 and 2^60", (long long)longest_part);
+	for (size_t i = 0; i < count; i++)
+		if (part_of(tokens[i], ranks) > longest_part)
+			return wlb_fail(error, "document %zu of %lld tokens has more than %lld on each of %d ranks", i,
+			                (long long)tokens[i], (long long)longest_part, ranks);
+	return 0;
+}
+
+int wlb_hybrid_cp(const int64_t *tokens, size_t count, int32_t ranks, int32_t micro_batches, int64_t longest_part,
+                  struct wlb_place *places, struct wlb_load *loads, struct wlb_error *error)
+{
+	static const int64_t any_tokens = (int64_t)1 << 60;
+	struct dynamic_cp hybrid;
+	if (check_ranks(ranks, micro_batches, error) < 0 || check_tokens(tokens, count, error) < 0 ||
+	    check_parts(tokens, count, ranks, longest_part, error) < 0)
+		return -1;
+	if (dynamic_cp_init(&hybrid, count, ranks, micro_batches, any_tokens) < 0)
+		return wlb_fail(error, "out of memory while assigning %zu documents to ranks", count);
+	hybrid.longest_part = longest_part;
+	hybrid.exchange = 0;
+	for (size_t i = 0; i < count; i++)
+		hybrid.assignment.spans[i] = (struct wlb_assigned_span){.span.tokens = tokens[i],
+		                                                        .work = (double)tokens[i] * (double)tokens[i]};
+	int rc = assign_all(&hybrid, INFINITY) < 0.0
+	                 ? wlb_fail(error, "%zu documents have more than 2^60 tokens on a rank", count)
+	                 : 0;
+	for (size_t i = 0; rc == 0 && i < count; i++)
+		places[i] = hybrid.places[i];
+	for (int32_t b = 0; rc == 0 && b < hybrid.assignment.bins.count; b++)
+		loads[b] = hybrid.assignment.bins.loads[b];
+	dynamic_cp_free(&hybrid);
 	return rc;
 }

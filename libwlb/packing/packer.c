@@ -213,10 +213,13 @@ static void sum_step(struct wlb_packer *packer)
 	out->cuts = packer->cuts;
 	out->tokens = 0;
 	out->held_tokens = 0;
+	out->held_work = 0.0;
 	for (int32_t b = 0; b < assignment->bins.count; b++)
 		out->tokens += assignment->bins.loads[b].tokens;
-	for (size_t i = 0; i < assignment->count; i++)
+	for (size_t i = 0; i < assignment->count; i++) {
 		out->held_tokens += assignment->spans[i].span.tokens;
+		out->held_work += assignment->spans[i].work;
+	}
 }
 
 /* The mean wait of tokens is held / flow steps (Little's law); the price rises where that is above the target. */

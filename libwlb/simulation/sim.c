@@ -11,6 +11,7 @@ void wlb_sim_options_init(struct wlb_sim_options *options, const struct wlb_plan
 	*options = (struct wlb_sim_options){
 		.plan = *plan,
 		.sharding = WLB_SHARDING_ADAPTIVE,
+		.windows = 1,
 		.timeline = 1,
 	};
 	wlb_cost_options_init(&options->cost);
@@ -23,6 +24,14 @@ static int check_options(const struct wlb_sim_options *options, struct wlb_error
 	if (options->sharding > WLB_SHARDING_ADAPTIVE)
 		return wlb_fail(error, "sharding is %d: it must be per-sequence, per-document or adaptive",
 		                (int)options->sharding);
+	if (options->windows < 1 || options->windows > 1 << 20)
+		return wlb_fail(error, "%d windows in a micro-batch: it must be between 1 and %d", options->windows,
+		                1 << 20);
+	if (options->attention > WLB_SIM_SERVERS)
+		return wlb_fail(error, "attention is %d: it must be one of enum wlb_sim_attention",
+		                (int)options->attention);
+	if (options->cost.trainer == WLB_COST_WORKER && options->ring)
+		return wlb_fail(error, "keys and values cannot go around a ring: wlb-worker gathers them");
 	int ranks = wlb_layout_ranks(&options->plan.layout);
 	for (int r = 0; options->slowdown != NULL && r < ranks; r++)
 		if (!(options->slowdown[r] >= 1.0 && options->slowdown[r] <= 1e6))

@@ -15,6 +15,12 @@ static void add(struct wlb_seconds *sum, struct wlb_seconds more)
 	sum->backward += more.backward;
 }
 
+static void scale(struct wlb_seconds *seconds, double factor)
+{
+	seconds->forward *= factor;
+	seconds->backward *= factor;
+}
+
 static double both(struct wlb_seconds s)
 {
 	return s.forward + s.backward;
@@ -27,29 +33,40 @@ static struct wlb_seconds attention_s(const struct wlb_sim *sim, double from, do
 	return wlb_layer_attention_s(&sim->cost, to - from, to);
 }
 
-/* A document over `ranks` ranks, 2 x ranks chunks, first paired with last: each rank does the same. */
+/* A document over `ranks` ranks, 2 x ranks chunks, first paired with last: each rank does the same. In a ring it does
+ * so in `ranks` pieces, one for the keys of each rank, of as many pairs as the first: the causal attention of its own
+ * two chunks (Transformer Engine, context_parallel.py: all queries over one chunk of keys, or one of queries over
+ * both). */
 static struct wlb_seconds attention_share_s(const struct wlb_sim *sim, double tokens, int32_t ranks)
 {
 	if (ranks == 1)
 		return attention_s(sim, 0.0, tokens);
+	if (sim->options.ring) {
+		struct wlb_seconds pieces = attention_s(sim, 0.0, tokens / ranks);
+		scale(&pieces, ranks);
+		return pieces;
+	}
 	double chunk = tokens / (2.0 * ranks);
 	struct wlb_seconds sum = attention_s(sim, 0.0, chunk);
 	add(&sum, attention_s(sim, tokens - chunk, tokens));
 	return sum;
 }
 
-/* Adds each rank's attention where 2 x cp equal chunks of the whole are paired. */
+/* Adds each rank's attention where 2 x cp equal chunks of each window are paired. */
 static void shard_sequence(struct wlb_sim *sim, size_t count, double tokens)
 {
-	int32_t cp = sim->options.plan.layout.cp, chunks = 2 * cp, chunk = 0;
+	int32_t cp = sim->options.plan.layout.cp;
+	int64_t chunks = 2 * (int64_t)cp * sim->options.windows, chunk = 0;
 	double begin = 0.0;
 	memset(sim->rank_s, 0, (size_t)cp * sizeof(*sim->rank_s));
 	for (size_t i = 0; i < count; i++) {
 		double start = begin, end = begin + (double)sim->tokens[i];
 		while (begin < end) {
-			double limit = chunk == chunks - 1 ? tokens : floor(tokens * (chunk + 1) / chunks);
+			double limit =
+				chunk == chunks - 1 ? tokens : floor(tokens * (double)(chunk + 1) / (double)chunks);
 			double to = limit < end ? limit : end;
-			int32_t rank = chunk < cp ? chunk : chunks - 1 - chunk;
+			int32_t place = (int32_t)(chunk % (2 * (int64_t)cp)),
+				rank = place < cp ? place : 2 * cp - 1 - place;
 			if (to > begin)
 				add(&sim->rank_s[rank], attention_s(sim, begin - start, to - start));
 			begin = to;
@@ -140,11 +157,15 @@ static void add_communication(const struct wlb_sim *sim, struct wlb_sim_load *lo
 		exposed_s(gathers * tp.gather + 2.0 * tp.reduce, products.backward, cost->tp_overlap.backward);
 	double gather_s = wlb_machine_gather_s(&sim->machine, l->cp, sim->cp_on_node, sim->cp_crosses, kv_bytes);
 	double reduce_s = wlb_machine_reduce_s(&sim->machine, l->cp, sim->cp_on_node, sim->cp_crosses, kv_bytes);
-	double cp_s = (1.0 - cost->cp_overlap.forward) * gather_s;
-	double back_s = (1.0 - cost->cp_overlap.backward) * (gather_s + reduce_s);
+	struct wlb_overlap hidden = cost->cp_overlap;
+	double cp_s = (1.0 - hidden.forward) * gather_s, back_s = (1.0 - hidden.backward) * (gather_s + reduce_s);
+	if (sim->options.ring) {
+		double later = (l->cp - 1.0) / l->cp; /* of the keys, which arrive beside attention over others */
+		cp_s = exposed_s(gather_s, later * load->attention.forward, 1.0);
+		back_s = exposed_s(gather_s + reduce_s, later * load->attention.backward, 1.0);
+	}
 	if (worker)
-		back_s =
-			exposed_s(reduce_s, wlb_layer_output_d_w_s(&sim->cost, rank_tokens), cost->cp_overlap.backward);
+		back_s = exposed_s(reduce_s, wlb_layer_output_d_w_s(&sim->cost, rank_tokens), hidden.backward);
 	load->cp = (struct wlb_seconds){cp_s, back_s};
 	if (worker && l->cp > 1) {
 		double elements = kv_bytes / wlb_machine_element_bytes(&sim->machine);
@@ -178,13 +199,23 @@ static struct wlb_seconds layer_without_attention_s(const struct wlb_sim *sim, d
 	return sum;
 }
 
-/* Assigns each document to 1, 2, 4 ... or cp ranks with wlb_dynamic_cp, which makes the work of the ranks equal.
- * Returns 0 where the documents do not fit, else 1. */
-static int place_documents(struct wlb_sim *sim, size_t count, int64_t tokens, double *kv_bytes)
+/* Assigns each document to 1, 2, 4 ... or cp ranks. Returns -1 where the documents do not fit. */
+static int assign_ranks(struct wlb_sim *sim, size_t count, int64_t tokens)
 {
 	int32_t cp = sim->options.plan.layout.cp;
 	int64_t most = (int64_t)(most_rank_share * (double)tokens / cp) + 1;
-	if (wlb_dynamic_cp(&sim->model, sim->tokens, count, cp, 1, most, sim->places, sim->rank_loads, NULL) < 0)
+	if (sim->options.attention == WLB_SIM_HYBRID)
+		return wlb_hybrid_cp(sim->tokens, count, cp, 1, tokens / cp + 1, sim->places, sim->rank_loads, NULL);
+	return wlb_dynamic_cp(&sim->model, sim->tokens, count, cp, 1, most, sim->places, sim->rank_loads, NULL);
+}
+
+/* Returns 0 where the attention of the documents is not to be on ranks that are chosen for each, or they do not fit,
+ * else 1. */
+static int place_documents(struct wlb_sim *sim, size_t count, int64_t tokens, double *kv_bytes)
+{
+	int32_t cp = sim->options.plan.layout.cp;
+	int chosen = sim->options.attention == WLB_SIM_DYNAMIC || sim->options.attention == WLB_SIM_HYBRID;
+	if (!chosen || cp == 1 || assign_ranks(sim, count, tokens) < 0)
 		return 0;
 	memset(sim->rank_s, 0, (size_t)cp * sizeof(*sim->rank_s));
 	memset(sim->rank_bytes, 0, (size_t)cp * sizeof(*sim->rank_bytes));
@@ -213,6 +244,8 @@ static double load_dynamic(const struct wlb_sim *sim, struct wlb_sim_load *load)
 		double rank_tokens = (double)sim->rank_loads[r].tokens;
 		struct wlb_seconds products, rank = layer_without_attention_s(sim, rank_tokens, &products);
 		add(&rank, sim->rank_s[r]);
+		load->attention.forward = fmax(load->attention.forward, sim->rank_s[r].forward);
+		load->attention.backward = fmax(load->attention.backward, sim->rank_s[r].backward);
 		load->compute.forward = fmax(load->compute.forward, rank.forward);
 		load->compute.backward = fmax(load->compute.backward, rank.backward);
 		add(&load->mean, (struct wlb_seconds){rank.forward / cp, rank.backward / cp});
@@ -225,12 +258,49 @@ static double load_dynamic(const struct wlb_sim *sim, struct wlb_sim_load *load)
 static void load_sharded(struct wlb_sim *sim, size_t count, double tokens, double rank_tokens,
                          struct wlb_sim_load *load)
 {
-	struct sharded attention = choose_sharding(sim, count, tokens);
+	struct sharded attention = {sim->served, sim->served, 1};
+	if (sim->options.attention != WLB_SIM_SERVERS)
+		attention = choose_sharding(sim, count, tokens);
 	struct wlb_seconds products, linear = layer_without_attention_s(sim, rank_tokens, &products);
 	load->compute = load->mean = linear;
 	add(&load->compute, attention.slowest);
 	add(&load->mean, attention.mean);
+	load->attention = attention.slowest;
 	load->per_document = attention.per_document;
+}
+
+/* Sets the attention of each rank where all ranks of all micro-batches with tokens share that of the step. */
+void wlb_sim_set_served(struct wlb_sim *sim, const struct wlb_step *step)
+{
+	int32_t with_tokens = 0, last = -1;
+	sim->served = (struct wlb_seconds){0};
+	for (size_t i = 0; i < step->count; i++) {
+		if (step->spans[i].span.tokens <= 0)
+			continue;
+		add(&sim->served, attention_s(sim, 0.0, (double)step->spans[i].span.tokens));
+		with_tokens += step->spans[i].micro_batch != last;
+		last = step->spans[i].micro_batch;
+	}
+	if (with_tokens > 0)
+		scale(&sim->served, 1.0 / (with_tokens * (double)sim->options.plan.layout.cp));
+}
+
+/* Queries, keys and values go to attention servers and outputs come back, their gradients the other way: beside the
+ * computation of another micro-batch (DistCA: ping-pong), so that only what takes longer than that is exposed. */
+static void add_servers(const struct wlb_sim *sim, struct wlb_sim_load *load, double rank_tokens)
+{
+	const struct wlb_layout *l = &sim->options.plan.layout;
+	const struct wlb_model *m = &sim->model;
+	double elements = 2.0 * (double)(m->num_attention_heads * m->head_dim) / l->tp;
+	double bytes = rank_tokens * (sim->kv_token_bytes + elements * wlb_machine_element_bytes(&sim->machine));
+	const struct wlb_link link = wlb_machine_network(&sim->machine, sim->dp_crosses || sim->pp_crosses);
+	double s = wlb_layout_ranks(l) > sim->machine.gpus_per_node
+	                   ? 2.0 * link.latency_s + bytes / link.bytes_per_s
+	                   : 2.0 * wlb_machine_node_send_s(&sim->machine, bytes / 2.0);
+	if (wlb_layout_ranks(l) == l->tp)
+		s = 0.0;
+	load->cp = (struct wlb_seconds){exposed_s(s, load->compute.forward, 1.0),
+	                                exposed_s(2.0 * s, load->compute.backward, 1.0)};
 }
 
 /* Counts the tokens and the FLOPs of a forward pass. Megatron-LM counts attention to later tokens too, which no kernel
@@ -249,17 +319,12 @@ static void count_flops(const struct wlb_sim *sim, size_t count, struct wlb_sim_
 	load->flops += 2.0 * (double)load->tokens * (double)m->hidden_size * (double)m->vocab_size;
 }
 
-static void scale(struct wlb_seconds *seconds, double factor)
-{
-	seconds->forward *= factor;
-	seconds->backward *= factor;
-}
-
 /* Makes computation as long as that of the slowest rank. */
 static void slow_down(const struct wlb_sim *sim, struct wlb_sim_load *load)
 {
 	double factor = wlb_slowest_rank(&sim->cost);
-	struct wlb_seconds *const seconds[] = {&load->compute, &load->mean, &load->head, &load->embedding};
+	struct wlb_seconds *const seconds[] = {&load->compute, &load->mean, &load->attention, &load->head,
+	                                       &load->embedding};
 	for (size_t i = 0; i < sizeof(seconds) / sizeof(seconds[0]); i++)
 		scale(seconds[i], factor);
 	load->recompute_s *= factor;
@@ -274,7 +339,7 @@ void wlb_sim_load(struct wlb_sim *sim, size_t count, struct wlb_sim_load *load)
 	*load = (struct wlb_sim_load){0};
 	count_flops(sim, count, load);
 	double tokens = (double)load->tokens, rank_tokens = ceil(tokens / cp), kv_bytes = tokens * sim->kv_token_bytes;
-	if (sim->options.dynamic && cp > 1 && place_documents(sim, count, load->tokens, &kv_bytes))
+	if (place_documents(sim, count, load->tokens, &kv_bytes))
 		rank_tokens = load_dynamic(sim, load);
 	else
 		load_sharded(sim, count, tokens, rank_tokens, load);
@@ -292,6 +357,8 @@ void wlb_sim_load(struct wlb_sim *sim, size_t count, struct wlb_sim_load *load)
 	load->angles_s = wlb_angles_s(&sim->cost, rank_tokens);
 	slow_down(sim, load);
 	add_communication(sim, load, wlb_layer_products_s(&sim->cost, rank_tokens), rank_tokens, kv_bytes);
+	if (sim->options.attention == WLB_SIM_SERVERS)
+		add_servers(sim, load, rank_tokens);
 }
 
 /* Uses the mean token of a micro-batch of one window, since the products of a micro-batch are large although each of
@@ -300,8 +367,9 @@ void wlb_sim_set_token_s(struct wlb_sim *sim)
 {
 	int32_t cp = sim->options.plan.layout.cp;
 	double window = (double)sim->model.max_position_embeddings;
-	/* Dynamic context parallelism splits few documents. */
-	double kv_bytes = sim->options.dynamic ? 0.0 : window * sim->kv_token_bytes;
+	/* Where ranks are chosen for each document few are split; a ring and servers hide the communication. */
+	int exposed = sim->options.attention == WLB_SIM_SHARDED && !sim->options.ring;
+	double kv_bytes = exposed ? window * sim->kv_token_bytes : 0.0;
 	struct wlb_sim_load load = {0}, empty = {0};
 	struct wlb_seconds products, linear = layer_without_attention_s(sim, ceil(window / cp), &products);
 	add_communication(sim, &load, products, ceil(window / cp), kv_bytes);
@@ -316,7 +384,7 @@ double wlb_sim_document_s(const void *context, int64_t document_tokens)
 	int32_t cp = sim->options.plan.layout.cp;
 	double tokens = (double)document_tokens;
 	/* Few documents are split; the others take the time of whole documents on one rank. */
-	double attention = sim->options.dynamic ? both(attention_share_s(sim, tokens, 1)) / cp
-	                                        : both(attention_share_s(sim, tokens, cp));
+	double attention = sim->options.attention == WLB_SIM_SHARDED ? both(attention_share_s(sim, tokens, cp))
+	                                                             : both(attention_share_s(sim, tokens, 1)) / cp;
 	return tokens * sim->token_s + attention;
 }

@@ -11,6 +11,7 @@
  * Communication is what is not hidden. */
 struct wlb_sim_load {
 	struct wlb_seconds compute, mean;
+	struct wlb_seconds attention; /* in compute */
 	struct wlb_seconds tp, cp;
 	double recompute_s, recompute_mean_s; /* in the backward pass of a layer that is recomputed */
 	double tp_recompute_s, cp_recompute_s;
@@ -34,6 +35,7 @@ struct wlb_sim {
 	struct wlb_layer_cost cost; /* points at the members above */
 	double kv_token_bytes;      /* keys and values that context parallelism gathers */
 	double token_s;             /* see wlb_sim_set_token_s */
+	struct wlb_seconds served;  /* see wlb_sim_set_served */
 	int32_t replicas;           /* that the step brought */
 	double *slow;               /* [replica x pp + stage], the slowest rank's factor */
 	struct wlb_sim_load *loads; /* of the step's micro-batches */
@@ -51,6 +53,9 @@ struct wlb_sim {
 
 /* The load of a micro-batch of `count` documents of sim->tokens[] tokens. */
 void wlb_sim_load(struct wlb_sim *sim, size_t count, struct wlb_sim_load *load);
+
+/* Sets what a rank has of the step's attention where attention servers share it. */
+void wlb_sim_set_served(struct wlb_sim *sim, const struct wlb_step *step);
 
 /* Sets token_s: seconds that a token adds to a layer of a micro-batch, without attention. */
 void wlb_sim_set_token_s(struct wlb_sim *sim);

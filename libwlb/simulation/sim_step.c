@@ -29,6 +29,8 @@ static int load_step(struct wlb_sim *sim, const struct wlb_step *step, struct wl
 		                "sample of its replicas is a multiple of the latter",
 		                step->micro_batches, plan->layout.dp, plan->micro_batches);
 	size_t at = 0;
+	if (sim->options.attention == WLB_SIM_SERVERS)
+		wlb_sim_set_served(sim, step);
 	for (int32_t j = 0; j < step->micro_batches; j++) {
 		size_t first = at;
 		while (at < step->count && step->spans[at].micro_batch == j)

@@ -14,13 +14,15 @@ static double speed_up(const struct wlb_sim_report *report, int run)
 static json_t *run_to_json(const struct wlb_sim_report *report, int i)
 {
 	const struct wlb_sim_run *run = &report->runs[i];
-	return json_pack("{s:s, s:s, s:s, s:b, s:f, s:f, s:f, s:f, s:I, s:o, s:i, s:f, s:o}", "strategy",
+	return json_pack("{s:s, s:s, s:s, s:b, s:f, s:f, s:f, s:f, s:f, s:I, s:o, s:i, s:f, s:o}", "strategy",
 	                 run->strategy->name, "packing", wlb_strategy_name(run->strategy->packing), "sharding",
-	                 wlb_sharding_name(run->strategy->sharding), "dynamic", run->strategy->dynamic, "tokens_per_s",
-	                 run->tokens_per_s, "utilization", run->utilization, "imbalance_mean", run->imbalance,
-	                 "speedup", speed_up(report, i), "micro_batch_tokens", (json_int_t)run->micro_batch_tokens,
-	                 "memory_bytes", wlb_memory_to_json(&run->memory), "fullest_stage", (int)run->stage,
-	                 "missing_bytes", run->missing_bytes, "time", wlb_time_to_json(&run->time));
+	                 wlb_sharding_name(run->strategy->sharding), "dynamic",
+	                 run->strategy->attention == WLB_SIM_DYNAMIC, "tokens_per_s", run->tokens_per_s,
+	                 "held_back_share", run->held_back_share, "utilization", run->utilization, "imbalance_mean",
+	                 run->imbalance, "speedup", speed_up(report, i), "micro_batch_tokens",
+	                 (json_int_t)run->micro_batch_tokens, "memory_bytes", wlb_memory_to_json(&run->memory),
+	                 "fullest_stage", (int)run->stage, "missing_bytes", run->missing_bytes, "time",
+	                 wlb_time_to_json(&run->time));
 }
 
 static json_t *failures_to_json(const struct wlb_sim_failures *failures)

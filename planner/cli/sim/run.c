@@ -13,12 +13,19 @@ enum { SKIPPED_STEPS = 50 };
 static const double memory_margin = 0.1; /* as that of wlb_search_options_init */
 
 static const struct wlb_sim_strategy strategies[] = {
-	{"plain", "concatenated and cut; per-sequence shards", WLB_STRATEGY_PLAIN, WLB_SHARDING_SEQUENCE, 0},
-	{"fixed", "equal lengths; per-sequence shards", WLB_STRATEGY_FIXED, WLB_SHARDING_SEQUENCE, 0},
-	{"greedy", "two queues, as published; adaptive shards", WLB_STRATEGY_GREEDY, WLB_SHARDING_ADAPTIVE, 0},
-	{"balanced", "exchange and priced delay; adaptive shards", WLB_STRATEGY_BALANCED, WLB_SHARDING_ADAPTIVE, 0},
+	{"plain", "concatenated and cut; per-sequence shards", WLB_STRATEGY_PLAIN, WLB_SHARDING_SEQUENCE,
+         WLB_SIM_SHARDED},
+	{"fixed", "equal lengths; per-sequence shards", WLB_STRATEGY_FIXED, WLB_SHARDING_SEQUENCE, WLB_SIM_SHARDED},
+	{"greedy", "two queues, as published; adaptive shards", WLB_STRATEGY_GREEDY, WLB_SHARDING_ADAPTIVE,
+         WLB_SIM_SHARDED},
+	{"balanced", "exchange and priced delay; adaptive shards", WLB_STRATEGY_BALANCED, WLB_SHARDING_ADAPTIVE,
+         WLB_SIM_SHARDED},
 	{"dynamic", "the same; as many context ranks as a document needs", WLB_STRATEGY_BALANCED, WLB_SHARDING_ADAPTIVE,
-         1},
+         WLB_SIM_DYNAMIC},
+	{"hybrid", "the same; context ranks by length, Megatron Core's rule", WLB_STRATEGY_BALANCED,
+         WLB_SHARDING_ADAPTIVE, WLB_SIM_HYBRID},
+	{"servers", "equal lengths; attention servers, as DistCA", WLB_STRATEGY_FIXED, WLB_SHARDING_SEQUENCE,
+         WLB_SIM_SERVERS},
 };
 
 const struct wlb_sim_strategy *wlb_sim_strategy_find(const char *name)
@@ -54,22 +61,33 @@ static int keep_bars(struct wlb_sim_run *run, const struct wlb_sim *sim, int32_t
 	return 0;
 }
 
+/* Sets the rate as if the steps had done the work of the documents that arrived in them, and no other: a strategy gains
+ * nothing by holding long documents back beyond the last step, nor loses by those that it held before the first. */
+static void set_rate(const struct wlb_samples *samples, double seconds, struct wlb_sim_run *run)
+{
+	double work = 0.0;
+	for (size_t i = 0; i < samples->count; i++)
+		for (int32_t b = 0; b < samples->steps[i].micro_batches; b++)
+			work += samples->steps[i].loads[b].work;
+	run->held_back_share = samples->more_held_work / work;
+	run->tokens_per_s = (double)samples->arrived_tokens / (seconds * (1.0 + run->held_back_share));
+}
+
 static int simulate(struct wlb_sim *sim, const struct wlb_samples *samples, struct wlb_sim_run *run,
                     struct wlb_error *error)
 {
 	struct wlb_sim_result result = {0};
-	double tokens = 0.0, seconds = 0.0;
+	double seconds = 0.0;
 	int steps = (int)samples->count;
 	for (int i = 0; i < steps; i++) {
 		if (wlb_sim_step(sim, &samples->steps[i], &result, error) < 0)
 			return -1;
 		add_time(&run->time, &result.time, steps);
-		tokens += (double)result.tokens;
 		seconds += result.time.step_s;
 		run->utilization += result.utilization * result.time.step_s;
 		run->imbalance += wlb_step_imbalance(&samples->steps[i]) / steps;
 	}
-	run->tokens_per_s = tokens / seconds;
+	set_rate(samples, seconds, run);
 	run->utilization /= seconds;
 	return keep_bars(run, sim, result.worst_replica, error);
 }
@@ -109,18 +127,19 @@ int wlb_sim_run_strategy(const struct wlb_plan_request *request, struct wlb_plan
 	struct wlb_samples samples = {0};
 	struct wlb_sim_options own = *options;
 	own.sharding = run->strategy->sharding;
-	own.dynamic = run->strategy->dynamic;
+	own.attention = run->strategy->attention;
 	struct wlb_sim *sim = wlb_sim_new(&input->model, &input->machine, &own, error);
 	if (sim == NULL)
 		return -1;
-	wlb_packer_options_init(&packing, request->seq_length, request->global_batch);
+	wlb_packer_options_init(&packing, (int64_t)request->seq_length * own.windows,
+	                        request->global_batch / own.windows);
 	packing.strategy = run->strategy->packing;
 	packing.max_length_ratio = request->max_length_ratio;
 	/* Micro-batches of equal time, as the published packer's measured curves give them too. */
 	packing.work = wlb_sim_document_s;
 	packing.work_context = sim;
-	int rc = wlb_samples_take(&samples, &input->model, &input->stream, &packing, SKIPPED_STEPS, (size_t)steps,
-	                          error);
+	int rc = wlb_samples_take(&samples, &input->model, &input->stream, &packing, own.windows, SKIPPED_STEPS,
+	                          (size_t)steps, error);
 	if (rc == 0) {
 		set_memory(input, &own, &samples, run);
 		rc = simulate(sim, &samples, run, error);

@@ -11,17 +11,19 @@ struct wlb_sim_strategy {
 	const char *words; /* for people */
 	enum wlb_strategy packing;
 	enum wlb_sharding sharding;
-	int dynamic; /* context parallelism, see wlb_sim_options */
+	enum wlb_sim_attention attention;
 };
 
-/* "plain", "fixed", "greedy", "balanced", "dynamic"; NULL for others. */
+/* "plain", "fixed", "greedy", "balanced", "dynamic", "hybrid", "servers"; NULL for others. */
 const struct wlb_sim_strategy *wlb_sim_strategy_find(const char *name);
 
 /* The result of one strategy: means over its steps. */
 struct wlb_sim_run {
 	const struct wlb_sim_strategy *strategy;
 	struct wlb_sim_time time;
-	double tokens_per_s; /* all tokens / all time */
+	double tokens_per_s;    /* of the documents that arrived, if none of their work were held back */
+	double held_back_share; /* work held after the steps more than before, by the work of the steps; may be negative
+	                         */
 	double utilization;
 	double imbalance;           /* of the packed steps */
 	int64_t micro_batch_tokens; /* of the longest */

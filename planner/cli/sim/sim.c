@@ -12,7 +12,7 @@
 struct request {
 	struct wlb_plan_request input; /* first: WLB_PLAN_INPUT_OPTIONS fills it */
 	const char *layout, *strategies, *svg, *slow;
-	int interleave, steps;
+	int interleave, steps, ring, windows;
 	int recompute; /* auto, then as enum wlb_recompute */
 	int recompute_layers;
 	double node_mtbf_h, checkpoint_s, restart_s;
@@ -29,7 +29,8 @@ static int read_strategies(const char *list, struct wlb_sim_report *report, stru
 		const struct wlb_sim_strategy *strategy = wlb_sim_strategy_find(word);
 		if (strategy == NULL)
 			rc = wlb_fail(error,
-			              "--strategies '%.60s': use some of plain, fixed, greedy, balanced and dynamic",
+			              "--strategies '%.60s': use some of plain, fixed, greedy, balanced, dynamic, "
+			              "hybrid and servers",
 			              word);
 		else if (report->count == WLB_SIM_RUNS_MAX)
 			rc = wlb_fail(error, "--strategies: more than %d", WLB_SIM_RUNS_MAX);
@@ -50,7 +51,7 @@ static enum wlb_recompute recompute_of(const struct request *request, const stru
 	return input->cost.release_activations ? WLB_RECOMPUTE_SELECTIVE : WLB_RECOMPUTE_NONE;
 }
 
-/* Sets the requested layout, with as many micro-batches as there are windows. */
+/* Sets the requested layout, with as many micro-batches as the windows fill. */
 static int read_plan(const struct request *request, const struct wlb_plan_input *input, struct wlb_plan *plan,
                      struct wlb_error *error)
 {
@@ -65,13 +66,14 @@ static int read_plan(const struct request *request, const struct wlb_plan_input 
 	struct wlb_layout layout;
 	if (wlb_layout_choose(&policy, &gpus, &input->model, &layout, error) < 0)
 		return -1;
-	if (batch % layout.dp != 0)
-		return wlb_fail(error, "'%.60s': --global-batch-size %d must be a multiple of dp %d", request->layout,
-		                batch, layout.dp);
+	if (batch % (layout.dp * (int64_t)request->windows) != 0)
+		return wlb_fail(error,
+		                "'%.60s': --global-batch-size %d must be a multiple of dp %d x --micro-batch-size %d",
+		                request->layout, batch, layout.dp, request->windows);
 	*plan = (struct wlb_plan){
 		.layout = layout,
 		.interleave = request->interleave,
-		.micro_batches = batch / layout.dp,
+		.micro_batches = batch / layout.dp / request->windows,
 		.zero_stage = request->input.zero_stage,
 		.recompute = recompute_of(request, input),
 		.recompute_layers = request->recompute_layers,
@@ -82,24 +84,26 @@ static int read_plan(const struct request *request, const struct wlb_plan_input 
 	return wlb_plan_check(plan, &input->model, error);
 }
 
-/* Searches for the best layout whose micro-batches are one window each, as the packers make them. */
+/* Searches for the best layout whose micro-batches have the windows that the packers give them. */
 static int find_plan(const struct request *request, struct wlb_plan_input *input, struct wlb_plan *plan,
                      struct wlb_error *error)
 {
 	enum { CANDIDATES = 1000 };
-	const struct wlb_search_fixed fixed = wlb_plan_nothing_fixed();
+	struct wlb_search_fixed fixed = wlb_plan_nothing_fixed();
+	fixed.micro_batch_windows = request->windows;
 	struct wlb_search_result *result = wlb_plan_input_search(&request->input, input, &fixed, CANDIDATES, error);
 	if (result == NULL)
 		return -1;
 	int rc = -1;
 	for (size_t i = 0; rc < 0 && i < result->ranked_count; i++) {
 		*plan = result->ranked[i].plan;
-		if (plan->layout.dp * plan->micro_batches == request->input.global_batch)
+		if ((int64_t)plan->layout.dp * plan->micro_batches * request->windows == request->input.global_batch)
 			rc = 0;
 	}
 	wlb_search_free(result);
 	if (rc < 0)
-		wlb_fail(error, "no layout that was simulated has one window in a micro-batch: name one with --layout");
+		wlb_fail(error, "no layout that was simulated has --micro-batch-size %d: name one with --layout",
+		         request->windows);
 	return rc;
 }
 
@@ -121,6 +125,8 @@ static int run_all(const struct request *request, struct wlb_plan_input *input, 
 	struct wlb_sim_options options;
 	wlb_sim_options_init(&options, &report->plan);
 	options.cost = input->cost;
+	options.ring = request->ring;
+	options.windows = request->windows;
 	options.leaf = input->leaf;
 	options.slowdown = slowdown;
 	report->steps = request->steps;
@@ -159,6 +165,19 @@ static int show(const struct request *request, const struct wlb_plan_input *inpu
 	return wlb_sim_print(&request->input, input, report) == 0 ? 0 : wlb_fail(error, "out of memory for the report");
 }
 
+static int check_request(const struct request *request, struct wlb_error *error)
+{
+	if (request->json && request->csv)
+		return wlb_fail(error, "--json and --csv: choose one of them");
+	if (request->windows > (1 << 30) / request->input.seq_length)
+		return wlb_fail(error,
+		                "--micro-batch-size %d: a micro-batch has at most %d tokens, %d windows of "
+		                "--seq-length %d",
+		                request->windows, 1 << 30, (1 << 30) / request->input.seq_length,
+		                request->input.seq_length);
+	return 0;
+}
+
 static int sim(void *values, struct wlb_error *error)
 {
 	const struct request *request = values;
@@ -166,8 +185,9 @@ static int sim(void *values, struct wlb_error *error)
 	struct wlb_sim_report report = {0};
 	double *slowdown = NULL;
 	int code = WLB_EXIT_USAGE;
-	int rc = request->json && request->csv ? wlb_fail(error, "--json and --csv: choose one of them")
-	                                       : read_strategies(request->strategies, &report, error);
+	int rc = check_request(request, error);
+	if (rc == 0)
+		rc = read_strategies(request->strategies, &report, error);
 	if (rc == 0)
 		rc = wlb_plan_input_read(&request->input, &input, error);
 	if (rc == 0 && request->layout != NULL && (rc = read_plan(request, &input, &report.plan, error)) < 0)
@@ -190,7 +210,10 @@ static const struct wlb_option options[] = {
 	WLB_PLAN_INPUT_OPTIONS,
 	{WLB_OPTION(TEXT, "layout", FIELD(layout), "LAYOUT",
                     "such as tp=8,cp=2,pp=4[,dp=4]: the product must be the number of GPUs (default: the "
-                    "best of 'wlb plan' with one window in a micro-batch)")},
+                    "best of 'wlb plan' with --micro-batch-size windows in a micro-batch)")},
+	{WLB_OPTION(INT, "micro-batch-size", FIELD(windows), "N",
+                    "windows in a micro-batch, which the packers fill; plain and fixed fill each window by itself"),
+         .min = 1, .max = 1 << 20, .initial = "1"},
 	{WLB_OPTION(INT, "interleave", FIELD(interleave), "N",
                     "chunks of layers on each pipeline stage, with --layout"),
          .min = 1, .max = 1024, .initial = "1"},
@@ -209,8 +232,14 @@ static const struct wlb_option options[] = {
                     "pipeline stages that compute the output head, with --layout; all: each an equal share of the "
                     "rows, as wlb-worker can"),
          .choices = "last|all", .initial = "last"},
-	{WLB_OPTION(TEXT, "strategies", FIELD(strategies), "LIST", "of plain, fixed, greedy, balanced and dynamic"),
+	{WLB_OPTION(TEXT, "strategies", FIELD(strategies), "LIST",
+                    "of plain, fixed, greedy, balanced, dynamic, hybrid and servers"),
          .initial = "plain,greedy,balanced"},
+	{WLB_OPTION(CHOICE, "cp-communication", FIELD(ring), NULL,
+                    "how keys and values reach the context-parallel ranks; gather: before attention, of which "
+                    "--cp-overlap is hidden; ring: around the ranks beside attention over those that have arrived, as "
+                    "Megatron-LM's --cp-comm-type p2p"),
+         .choices = "gather|ring", .initial = "gather"},
 	{WLB_OPTION(INT, "steps", FIELD(steps), "N", "steps to simulate"), .min = 1, .max = 100000, .initial = "100"},
 	{WLB_OPTION(TEXT, "slow", FIELD(slow), "LIST",
                     "RANK:FACTOR,...: the computation of each RANK takes FACTOR times as long")},

@@ -11,6 +11,22 @@ uint64_t corpus_random(uint64_t *state)
 	return z ^ (z >> 31);
 }
 
+static int less_first(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return x < y ? -1 : x > y;
+}
+
+struct imbalances corpus_imbalances(double *each, size_t steps)
+{
+	struct imbalances found = {0};
+	for (size_t k = 0; k < steps; k++)
+		found.mean += each[k] / (double)steps;
+	qsort(each, steps, sizeof(*each), less_first);
+	found.p99 = each[steps * 99 / 100];
+	return found;
+}
+
 static bool next_document(void *lengths, int64_t *tokens)
 {
 	*tokens = wlb_lengths_next(lengths);

@@ -10,6 +10,22 @@
 /* SplitMix64. */
 uint64_t corpus_random(uint64_t *state);
 
+struct workload {
+	int64_t steps;
+	uint64_t seed;
+	double tail; /* of wlb_lengths_init */
+	int64_t seq_length;
+};
+
+/* The mean over steps, and what one step in a hundred exceeds. */
+struct imbalances {
+	double mean;
+	double p99;
+};
+
+/* Sorts `each`, the imbalance of each of `steps` steps. */
+struct imbalances corpus_imbalances(double *each, size_t steps);
+
 /* Starts zeroed but for the lengths. */
 struct corpus {
 	struct wlb_lengths lengths;

@@ -1,6 +1,7 @@
 /*
  * How equal the micro-batches get, what documents wait for it, and what packing costs: the table of the
- * strategies over one seeded stream. Usage: wlb-pack-bench [--steps N] [--seed N] [--tail X] [--seq-length N]
+ * strategies over one seeded stream, then that of the packers of others. Usage: wlb-pack-bench [--steps N] [--seed N]
+ * [--tail X] [--seq-length N]
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -8,15 +9,10 @@
 #include <time.h>
 
 #include "tests/bench/pack/corpus.h"
+#include "tests/bench/pack/others.h"
 
-enum { WARM_UP_STEPS = 50 };
-
-struct settings {
-	int64_t steps;
-	uint64_t seed;
-	double tail;
-	int64_t seq_length;
-};
+/* The packers of others need no warm-up and differ less from step to step. */
+enum { WARM_UP_STEPS = 50, STEPS_OF_OTHERS = 500 };
 
 static void fail(const char *message)
 {
@@ -25,8 +21,7 @@ static void fail(const char *message)
 }
 
 struct result {
-	double imbalance_mean;
-	double imbalance_p99;
+	struct imbalances imbalance;
 	double delay_mean_steps;
 	int32_t delay_max_steps;
 	double us_per_step;
@@ -43,12 +38,6 @@ static double now_s(void)
 	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static int less_first(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return x < y ? -1 : x > y;
-}
-
 /* Tokens x steps that the spans waited. */
 static double waited(const struct wlb_step *step, int32_t *delay_max_steps)
 {
@@ -62,20 +51,20 @@ static double waited(const struct wlb_step *step, int32_t *delay_max_steps)
 	return sum;
 }
 
-static struct result measure(const struct settings *settings, const struct wlb_packer_options *options)
+static struct result measure(const struct workload *workload, const struct wlb_packer_options *options)
 {
 	struct wlb_error error;
 	struct wlb_packer *packer = wlb_packer_new(&corpus_model, options, &error);
 	if (packer == NULL)
 		fail(error.message);
 	struct corpus corpus = {0};
-	wlb_lengths_init(&corpus.lengths, settings->seed, settings->tail);
-	double *imbalances = malloc((size_t)settings->steps * sizeof(*imbalances));
+	wlb_lengths_init(&corpus.lengths, workload->seed, workload->tail);
+	double *imbalances = malloc((size_t)workload->steps * sizeof(*imbalances));
 	if (imbalances == NULL)
 		fail("out of memory");
 	struct result result = {.least_step = 1e9};
 	double busy_s = 0.0, tokens = 0.0, window = (double)options->seq_length * options->micro_batches;
-	for (int64_t k = -WARM_UP_STEPS; k < settings->steps; k++) {
+	for (int64_t k = -WARM_UP_STEPS; k < workload->steps; k++) {
 		size_t count = corpus_next(&corpus, options->seq_length, options->seq_length * options->micro_batches);
 		double start_s = now_s();
 		const struct wlb_step *step = wlb_packer_next(packer, corpus.batch, count, &error);
@@ -86,7 +75,6 @@ static struct result measure(const struct settings *settings, const struct wlb_p
 			continue;
 		busy_s += took_s;
 		imbalances[k] = wlb_step_imbalance(step);
-		result.imbalance_mean += imbalances[k] / (double)settings->steps;
 		result.delay_mean_steps += waited(step, &result.delay_max_steps);
 		result.cuts += step->cuts;
 		double share = (double)step->tokens / window;
@@ -94,30 +82,29 @@ static struct result measure(const struct settings *settings, const struct wlb_p
 		result.most_step = share > result.most_step ? share : result.most_step;
 		tokens += (double)step->tokens;
 	}
-	qsort(imbalances, (size_t)settings->steps, sizeof(*imbalances), less_first);
-	result.imbalance_p99 = imbalances[(settings->steps * 99) / 100];
+	result.imbalance = corpus_imbalances(imbalances, (size_t)workload->steps);
 	result.delay_mean_steps /= tokens;
-	result.us_per_step = busy_s * 1e6 / (double)settings->steps;
+	result.us_per_step = busy_s * 1e6 / (double)workload->steps;
 	free(imbalances);
 	corpus_free(&corpus);
 	wlb_packer_free(packer);
 	return result;
 }
 
-static void print_row(const struct settings *settings, enum wlb_strategy strategy, double ratio, int32_t micro_batches)
+static void print_row(const struct workload *workload, enum wlb_strategy strategy, double ratio, int32_t micro_batches)
 {
 	struct wlb_packer_options options;
-	wlb_packer_options_init(&options, settings->seq_length, micro_batches);
+	wlb_packer_options_init(&options, workload->seq_length, micro_batches);
 	options.strategy = strategy;
 	options.max_length_ratio = ratio;
-	struct result r = measure(settings, &options);
+	struct result r = measure(workload, &options);
 	printf("| %s | %.2f | %d | %.4f | %.3f | %.3f | %d | %.2f to %.2f | %lld | %.0f |\n",
-	       wlb_strategy_name(strategy), ratio, micro_batches, r.imbalance_mean, r.imbalance_p99, r.delay_mean_steps,
+	       wlb_strategy_name(strategy), ratio, micro_batches, r.imbalance.mean, r.imbalance.p99, r.delay_mean_steps,
 	       r.delay_max_steps, r.least_step, r.most_step, (long long)r.cuts, r.us_per_step);
 	fflush(stdout);
 }
 
-static void print_table(const struct settings *settings)
+static void print_table(const struct workload *workload)
 {
 	static const int32_t sizes[] = {4, 8, 16, 32};
 	static const double ratios[] = {1.5, 1.25};
@@ -125,13 +112,13 @@ static void print_table(const struct settings *settings)
 	       "step |\n"
 	       "|---|---|---|---|---|---|---|---|---|---|\n");
 	for (size_t n = 0; n < sizeof(sizes) / sizeof(sizes[0]); n++) {
-		print_row(settings, WLB_STRATEGY_PLAIN, 1.0, sizes[n]);
-		print_row(settings, WLB_STRATEGY_FIXED, 1.0, sizes[n]);
+		print_row(workload, WLB_STRATEGY_PLAIN, 1.0, sizes[n]);
+		print_row(workload, WLB_STRATEGY_FIXED, 1.0, sizes[n]);
 	}
 	for (size_t r = 0; r < sizeof(ratios) / sizeof(ratios[0]); r++)
 		for (size_t n = 0; n < sizeof(sizes) / sizeof(sizes[0]); n++) {
-			print_row(settings, WLB_STRATEGY_GREEDY, ratios[r], sizes[n]);
-			print_row(settings, WLB_STRATEGY_BALANCED, ratios[r], sizes[n]);
+			print_row(workload, WLB_STRATEGY_GREEDY, ratios[r], sizes[n]);
+			print_row(workload, WLB_STRATEGY_BALANCED, ratios[r], sizes[n]);
 		}
 }
 
@@ -154,19 +141,21 @@ int main(int argc, char **argv)
 		{"seq-length", required_argument, NULL, 'l'},
 		{NULL, 0, NULL, 0},
 	};
-	struct settings settings = {.steps = 2000, .seed = 1, .tail = 1.0, .seq_length = 131072};
+	struct workload workload = {.steps = 2000, .seed = 1, .tail = 1.0, .seq_length = 131072};
 	for (int letter; (letter = getopt_long(argc, argv, "", options, NULL)) != -1;) {
 		if (letter == 'n')
-			settings.steps = (int64_t)number("steps", optarg, 1.0);
+			workload.steps = (int64_t)number("steps", optarg, 1.0);
 		else if (letter == 's')
-			settings.seed = (uint64_t)number("seed", optarg, 0.0);
+			workload.seed = (uint64_t)number("seed", optarg, 0.0);
 		else if (letter == 't')
-			settings.tail = number("tail", optarg, 0.0);
+			workload.tail = number("tail", optarg, 0.0);
 		else if (letter == 'l')
-			settings.seq_length = (int64_t)number("seq-length", optarg, 1.0);
+			workload.seq_length = (int64_t)number("seq-length", optarg, 1.0);
 		else
 			return 2;
 	}
-	print_table(&settings);
+	print_table(&workload);
+	workload.steps = workload.steps < STEPS_OF_OTHERS ? workload.steps : STEPS_OF_OTHERS;
+	others_print(&workload);
 	return 0;
 }

@@ -22,6 +22,8 @@ struct settings {
 	double tail;       /* of the document lengths */
 	double ratio;      /* longest micro-batch, in windows */
 	double tp_overlap; /* share of tensor-parallel communication hidden */
+	double cp_overlap; /* of context-parallel communication */
+	int ring;          /* of keys and values beside attention */
 	int32_t interleave;
 	int64_t steps;
 	int flops; /* weigh documents by FLOPs rather than predicted seconds */
@@ -31,7 +33,7 @@ struct variant {
 	const char *name;
 	enum wlb_strategy strategy;
 	enum wlb_sharding sharding;
-	int dynamic;
+	enum wlb_sim_attention attention;
 };
 
 struct outcome {

@@ -151,6 +151,50 @@ static void sums_no_tokens_beyond_what_64_bits_hold(void **state)
 	                                   "1152921504606846976");
 }
 
+/* Megatron Core's gpus_needed: max(1, 2 ** ceil(log2(seq_len / max_seq_len_per_rank))). */
+static void chooses_ranks_by_length_as_megatron_core(void **state)
+{
+	(void)state;
+	static const int64_t tokens[] = {0, 1, 100, 101, 200, 201, 400, 401, 800};
+	static const int32_t needed[] = {1, 1, 1, 2, 2, 4, 4, 8, 8};
+	struct wlb_place places[9];
+	struct wlb_load loads[8];
+	struct wlb_error error;
+	assert_int_equal(wlb_hybrid_cp(tokens, 9, 8, 1, 100, places, loads, &error), 0);
+	double work[8] = {0.0};
+	int64_t sum = 0;
+	for (int i = 0; i < 9; i++) {
+		check_place(&places[i], 8, 1);
+		assert_int_equal(places[i].ranks, needed[i]);
+		for (int32_t r = 0; r < needed[i]; r++)
+			work[places[i].first_rank + r] += (double)(tokens[i] * tokens[i]) / needed[i];
+	}
+	for (int r = 0; r < 8; r++) {
+		assert_true(loads[r].work == work[r]);
+		sum += loads[r].tokens;
+	}
+	assert_int_equal(sum, 2204);
+}
+
+/* By tokens^2: 70 and 50 on one rank, 60, 60 and 50 on the other. An exchange of 60 and 50 would be more equal. */
+static void puts_the_longest_first_on_the_least_loaded(void **state)
+{
+	(void)state;
+	static const int64_t tokens[] = {50, 50, 60, 60, 70}, too_long[] = {201};
+	static const int32_t ranks[] = {0, 1, 1, 1, 0};
+	struct wlb_place places[5];
+	struct wlb_load loads[2];
+	struct wlb_error error;
+	assert_int_equal(wlb_hybrid_cp(tokens, 5, 2, 1, 100, places, loads, &error), 0);
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(places[i].first_rank, ranks[i]);
+	assert_true(loads[0].work == 7400.0 && loads[1].work == 9700.0);
+	assert_int_equal(wlb_hybrid_cp(too_long, 1, 2, 1, 100, places, loads, &error), -1);
+	assert_string_equal(error.message, "document 0 of 201 tokens has more than 100 on each of 2 ranks");
+	assert_int_equal(wlb_hybrid_cp(tokens, 5, 2, 1, 0, places, loads, &error), -1);
+	assert_string_equal(error.message, "longest_part is 0: it must be between 1 and 2^60");
+}
+
 static void refuses_what_cannot_be(void **state)
 {
 	(void)state;
@@ -178,6 +222,8 @@ int main(void)
 		cmocka_unit_test(keeps_small_documents_on_one_rank_and_splits_the_long),
 		cmocka_unit_test(splits_what_does_not_fit_one_rank),
 		cmocka_unit_test(sums_no_tokens_beyond_what_64_bits_hold),
+		cmocka_unit_test(chooses_ranks_by_length_as_megatron_core),
+		cmocka_unit_test(puts_the_longest_first_on_the_least_loaded),
 		cmocka_unit_test(refuses_what_cannot_be),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

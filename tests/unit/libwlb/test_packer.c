@@ -227,6 +227,25 @@ static void needs_no_model_where_work_is_given(void **state)
 	wlb_packer_free(packer);
 }
 
+/* greedy keeps a document above half of the window until there is one for each micro-batch. */
+static void counts_the_work_that_is_held(void **state)
+{
+	(void)state;
+	double unit = 2.0;
+	struct wlb_packer_options o;
+	wlb_packer_options_init(&o, 100, 3);
+	o.strategy = WLB_STRATEGY_GREEDY;
+	o.work = squared;
+	o.work_context = &unit;
+	struct wlb_packer *packer = packer_of(&o);
+	const struct wlb_span first[] = {
+		{.document = 1, .tokens = 80}, {.document = 2, .tokens = 60}, {.document = 3, .tokens = 10}};
+	const struct wlb_span last = {.document = 4, .tokens = 70};
+	assert_true(step_of(packer, first, 3)->held_work == 20000.0);
+	assert_true(step_of(packer, &last, 1)->held_work == 0.0);
+	wlb_packer_free(packer);
+}
+
 /* At ratio 1, nine micro-batches of 100 take only nine of fifteen documents of 60 whole, step after step. */
 static void keeps_the_delay_bound_by_cutting_where_nothing_else_does(void **state)
 {
@@ -508,6 +527,7 @@ int main(void)
 		cmocka_unit_test(beats_the_published_greedy_on_heavier_and_lighter_tails),
 		cmocka_unit_test(weighs_with_the_callers_own_work),
 		cmocka_unit_test(needs_no_model_where_work_is_given),
+		cmocka_unit_test(counts_the_work_that_is_held),
 		cmocka_unit_test(keeps_the_delay_bound_by_cutting_where_nothing_else_does),
 		cmocka_unit_test(plain_cuts_only_between_micro_batches),
 		cmocka_unit_test(counts_a_document_that_is_cut_once),

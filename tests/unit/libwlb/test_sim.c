@@ -131,7 +131,8 @@ static void a_straggler_holds_up_its_stage(void **state)
 	free_step(&step);
 }
 
-static struct wlb_sim_result sharded(enum wlb_sharding sharding, int dynamic, const int64_t *tokens, size_t count)
+static struct wlb_sim_result on_context_ranks(enum wlb_sharding sharding, enum wlb_sim_attention attention, int ring,
+                                              const int64_t *tokens, size_t count)
 {
 	struct wlb_model model = llama_7b();
 	struct wlb_machine machine = h100();
@@ -139,11 +140,17 @@ static struct wlb_sim_result sharded(enum wlb_sharding sharding, int dynamic, co
 	struct wlb_sim_options options;
 	wlb_sim_options_init(&options, &plan);
 	options.sharding = sharding;
-	options.dynamic = dynamic;
+	options.attention = attention;
+	options.ring = ring;
 	struct wlb_step step = equal_step(1, tokens, count);
 	struct wlb_sim_result result = simulate(&model, &machine, &options, &step);
 	free_step(&step);
 	return result;
+}
+
+static struct wlb_sim_result sharded(enum wlb_sharding sharding, const int64_t *tokens, size_t count)
+{
+	return on_context_ranks(sharding, WLB_SIM_SHARDED, 0, tokens, count);
 }
 
 static void sharding_decides_what_context_ranks_wait(void **state)
@@ -151,25 +158,101 @@ static void sharding_decides_what_context_ranks_wait(void **state)
 	(void)state;
 	static const int64_t mixed[] = {60000, 1000, 2000, 500, 3000, 20, 7000, 12000};
 	static const int64_t shorts[64] = {[0 ... 63] = 512};
-	struct wlb_sim_result sequence = sharded(WLB_SHARDING_SEQUENCE, 0, mixed, 8);
-	struct wlb_sim_result document = sharded(WLB_SHARDING_DOCUMENT, 0, mixed, 8);
-	struct wlb_sim_result adaptive = sharded(WLB_SHARDING_ADAPTIVE, 0, mixed, 8);
+	struct wlb_sim_result sequence = sharded(WLB_SHARDING_SEQUENCE, mixed, 8);
+	struct wlb_sim_result document = sharded(WLB_SHARDING_DOCUMENT, mixed, 8);
+	struct wlb_sim_result adaptive = sharded(WLB_SHARDING_ADAPTIVE, mixed, 8);
 	assert_true(sequence.time.cp_imbalance_s > 0.02 * sequence.time.compute_s);
 	assert_true(document.time.cp_imbalance_s == 0.0);
 	assert_true(document.time.step_s < sequence.time.step_s);
 	assert_true(adaptive.time.step_s == document.time.step_s);
 	assert_int_equal(adaptive.per_document, 1);
 	/* Chunks of 64 tokens fill half of a tile: whole documents are sooner. */
-	sequence = sharded(WLB_SHARDING_SEQUENCE, 0, shorts, 64);
-	document = sharded(WLB_SHARDING_DOCUMENT, 0, shorts, 64);
-	adaptive = sharded(WLB_SHARDING_ADAPTIVE, 0, shorts, 64);
+	sequence = sharded(WLB_SHARDING_SEQUENCE, shorts, 64);
+	document = sharded(WLB_SHARDING_DOCUMENT, shorts, 64);
+	adaptive = sharded(WLB_SHARDING_ADAPTIVE, shorts, 64);
 	assert_true(sequence.time.step_s < document.time.step_s);
 	assert_true(adaptive.time.step_s == sequence.time.step_s);
 	assert_int_equal(adaptive.per_document, 0);
 	/* Nothing to gather where no document is split. */
-	struct wlb_sim_result dynamic = sharded(WLB_SHARDING_ADAPTIVE, 1, shorts, 64);
+	struct wlb_sim_result dynamic = on_context_ranks(WLB_SHARDING_ADAPTIVE, WLB_SIM_DYNAMIC, 0, shorts, 64);
 	assert_true(dynamic.time.cp_s < 0.2 * adaptive.time.cp_s);
 	assert_true(dynamic.time.step_s < adaptive.time.step_s);
+	/* By their length all but the first are on one rank each, by their work the longest of these are on more. */
+	struct wlb_sim_result hybrid = on_context_ranks(WLB_SHARDING_ADAPTIVE, WLB_SIM_HYBRID, 0, mixed, 8);
+	dynamic = on_context_ranks(WLB_SHARDING_ADAPTIVE, WLB_SIM_DYNAMIC, 0, mixed, 8);
+	assert_true(hybrid.time.cp_imbalance_s > 2.0 * dynamic.time.cp_imbalance_s);
+	assert_int_equal(hybrid.tokens, dynamic.tokens);
+}
+
+/* A window of one document and one of four: within each the pairs of chunks are equal work. Those of both as one have a
+ * chunk of the long document and a short one each. */
+static void each_window_of_a_micro_batch_is_cut_by_itself(void **state)
+{
+	(void)state;
+	static const int64_t tokens[] = {16384, 4096, 4096, 4096, 4096};
+	struct wlb_model model = llama_7b();
+	struct wlb_machine machine = h100();
+	struct wlb_plan plan = plan_of(1, 4, 1, 1, 1, 1);
+	struct wlb_sim_options options;
+	wlb_sim_options_init(&options, &plan);
+	options.sharding = WLB_SHARDING_SEQUENCE;
+	struct wlb_step step = equal_step(1, tokens, 5);
+	struct wlb_sim_result whole = simulate(&model, &machine, &options, &step);
+	options.windows = 2;
+	struct wlb_sim_result cut = simulate(&model, &machine, &options, &step);
+	assert_true(whole.time.cp_imbalance_s > 0.02 * whole.time.compute_s);
+	assert_true(cut.time.cp_imbalance_s < 1e-9 * cut.time.compute_s);
+	options.windows = 0;
+	struct wlb_error error;
+	assert_null(wlb_sim_new(&model, &machine, &options, &error));
+	assert_string_equal(error.message, "0 windows in a micro-batch: it must be between 1 and 1048576");
+	free_step(&step);
+}
+
+/* Of a long document attention takes longer than its keys and values take around the ring, of short ones it does not.
+ */
+static void a_ring_hides_keys_and_values_beside_attention(void **state)
+{
+	(void)state;
+	static const int64_t longest[] = {131072}, shorts[64] = {[0 ... 63] = 512};
+	struct wlb_sim_result gathered = sharded(WLB_SHARDING_DOCUMENT, longest, 1);
+	struct wlb_sim_result ring = on_context_ranks(WLB_SHARDING_DOCUMENT, WLB_SIM_SHARDED, 1, longest, 1);
+	assert_true(gathered.time.cp_s > 0.0 && ring.time.cp_s == 0.0);
+	/* A kernel for the keys of each rank takes longer than one for all. */
+	assert_true(ring.time.compute_s > gathered.time.compute_s);
+	assert_near(gathered.time.step_s + ring.time.compute_s,
+	            ring.time.step_s + gathered.time.compute_s + gathered.time.cp_s, 1e-9);
+	gathered = sharded(WLB_SHARDING_DOCUMENT, shorts, 64);
+	ring = on_context_ranks(WLB_SHARDING_DOCUMENT, WLB_SIM_SHARDED, 1, shorts, 64);
+	assert_true(ring.time.cp_s > 0.0 && ring.time.cp_s < gathered.time.cp_s);
+}
+
+/* Two replicas with equal tokens: one document, and sixteen whose attention is a sixteenth of its. */
+static void attention_servers_share_the_attention_of_the_step(void **state)
+{
+	(void)state;
+	struct wlb_model model = llama_7b();
+	struct wlb_machine machine = h100();
+	struct wlb_plan plan = plan_of(1, 1, 1, 2, 1, 1);
+	struct wlb_packed_span spans[17] = {{.span = {.tokens = 65536}, .micro_batch = 0}};
+	for (int i = 1; i < 17; i++)
+		spans[i] = (struct wlb_packed_span){.span = {.tokens = 4096}, .micro_batch = 1};
+	struct wlb_step step = {.spans = spans, .count = 17, .micro_batches = 2};
+	struct wlb_sim_options options;
+	wlb_sim_options_init(&options, &plan);
+	struct wlb_sim_result alone = simulate(&model, &machine, &options, &step);
+	options.attention = WLB_SIM_SERVERS;
+	struct wlb_sim_result served = simulate(&model, &machine, &options, &step);
+	assert_true(alone.time.imbalance_s > 0.2 * alone.time.compute_s);
+	assert_true(served.time.imbalance_s < 1e-6 * served.time.compute_s);
+	assert_near(served.time.compute_s, alone.time.compute_s, 1e-6);
+	assert_near(sum_of_parts(&served.time), served.time.step_s, 1e-9);
+	assert_true(served.time.cp_s == 0.0);
+	/* On a network as slow as a disk nothing hides that queries, keys, values and outputs travel. */
+	machine.node_link.bytes_per_s = 1e8;
+	double bytes = 65536.0 * 4096 * 2.0 * 4.0, links_s = 3.0 * 32.0 * bytes / 1e8;
+	served = simulate(&model, &machine, &options, &step);
+	assert_near(served.time.cp_s + served.time.compute_s, links_s, 0.05);
 }
 
 static void a_sample_of_equal_replicas_stands_for_all(void **state)
@@ -465,6 +548,9 @@ int main(void)
 		cmocka_unit_test(computation_takes_as_long_as_on_the_slowest_rank),
 		cmocka_unit_test(a_straggler_holds_up_its_stage),
 		cmocka_unit_test(sharding_decides_what_context_ranks_wait),
+		cmocka_unit_test(each_window_of_a_micro_batch_is_cut_by_itself),
+		cmocka_unit_test(a_ring_hides_keys_and_values_beside_attention),
+		cmocka_unit_test(attention_servers_share_the_attention_of_the_step),
 		cmocka_unit_test(a_sample_of_equal_replicas_stands_for_all),
 		cmocka_unit_test(full_recomputation_adds_a_forward_pass),
 		cmocka_unit_test(zero_3_moves_weights_in_every_micro_batch),

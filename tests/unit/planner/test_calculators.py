@@ -501,15 +501,40 @@ class Plan(unittest.TestCase):
         with tempfile.TemporaryDirectory() as work:
             picture = pathlib.Path(work) / "pipelines.svg"
             report = self.calculate("sim", *self.job, "--layout", "tp=4,cp=2,pp=4", "--strategies",
-                                  "greedy,plain,balanced,dynamic", "--steps", 20, "--svg", picture)
+                                  "greedy,plain,balanced,dynamic,hybrid,servers", "--steps", 20, "--svg", picture)
             bars = picture.read_text(encoding="utf-8").count("<title>")
         self.assertEqual(report["layout"], {"tp": 4, "cp": 2, "pp": 4, "dp": 2})
-        self.assertEqual(bars, 4 * 2 * 4 * 16)
+        self.assertEqual(bars, 6 * 2 * 4 * 16)
         speed = {run["strategy"]: run["tokens_per_s"] for run in report["strategies"]}
         for run in report["strategies"]:
             self.check_time(run["time"])
             self.assertAlmostEqual(run["speedup"], speed[run["strategy"]] / speed["plain"], places=12)
         self.assertGreater(speed["balanced"], speed["plain"])
+        self.assertGreater(speed["servers"], speed["plain"])
+        # All have the same documents, so that the rates are those of the same work, whatever is held back.
+        held = {run["strategy"]: run["held_back_share"] for run in report["strategies"]}
+        self.assertEqual(held["plain"], 0.0)
+        self.assertNotEqual(held["balanced"], 0.0)
+        arrived = [run["tokens_per_s"] * run["time"]["step_s"] * (1 + run["held_back_share"]) for run in report["strategies"]]
+        for tokens in arrived:
+            self.assertAlmostEqual(tokens / arrived[0], 1.0, places=12)
+
+    def test_windows_of_a_micro_batch(self):
+        """One micro-batch of all windows has no other to be unequal to, and the documents are those of one window each."""
+        words = ("sim", *self.job, "--layout", "tp=8,cp=1,pp=4,dp=2", "--strategies", "plain,fixed,balanced", "--steps", 3)
+        arrived = []
+        for windows, most in ((1, 65536), (4, 4 * 65536), (16, 16 * 65536)):
+            report = self.calculate(*words, "--micro-batch-size", windows)
+            self.assertEqual(report["micro_batches"], 16 // windows)
+            for run in report["strategies"]:
+                arrived.append(run["tokens_per_s"] * run["time"]["step_s"] * (1 + run["held_back_share"]))
+                self.assertAlmostEqual(arrived[-1] / arrived[0], 1.0, places=12)
+                self.assertLessEqual(run["micro_batch_tokens"], most * (1.25 if run["strategy"] == "balanced" else 1))
+                self.assertGreater(run["micro_batch_tokens"], 0.9 * most)
+        # A document is cut at its windows, so that it has the same operations in a micro-batch of four.
+        one, four = (json.loads(wlb(*words, "--lengths", "-", "--json", "--micro-batch-size", n, stdin="262144\n").stdout)["strategies"][2]
+                     for n in (1, 4))
+        self.assertAlmostEqual(one["utilization"] * one["time"]["step_s"] / (four["utilization"] * four["time"]["step_s"]), 1.0, places=9)
 
     def test_recomputation_is_the_trainers_where_none_is_given(self):
         words = ("sim", *self.job, "--model", "7B", "--layout", "tp=8,cp=1,pp=2", "--strategies", "balanced", "--steps", 2)
@@ -725,6 +750,11 @@ class Refusals(unittest.TestCase):
         self.refused("sim", "--nodes", 4, "--gpus-per-node", 6, "--seq-length", 4096, "--global-batch-size", 8,
                      "--layout", "tp=6", names=("tp=6", "num_attention_heads"))
         self.refused(*sim, "--layout", "tp=8,dp=4", "--strategies", "plain,magic", names=("'magic'", "balanced"))
+        self.refused(*sim, "--layout", "tp=8,dp=4", "--micro-batch-size", 4, names=("8", "dp 4", "--micro-batch-size 4"))
+        self.refused(*sim, "--micro-batch-size", 262145, names=("--micro-batch-size 262145", "262144 windows"))
+        self.refused(*sim, "--micro-batch-size", 3, names=("micro-batch-size=3", "global_batch_size, 8"))
+        self.refused(*sim, "--layout", "tp=8,cp=2,dp=2", "--trainer", "worker", "--cp-communication", "ring",
+                     names=("ring", "wlb-worker gathers"))
         self.refused(*sim, "--machine", "abacus", names=("--machine", "'abacus'", "H100"))
         self.refused(*sim, "--json", "--csv", names=("--json and --csv",))
         plan = ("plan", *sim[1:])
