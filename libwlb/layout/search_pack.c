@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Micro-batches that are packed to find how long the longest is; the longest that a packer takes. */
-enum { MEASURED_MICRO_BATCHES = 64, PACKED_TOKENS_MAX = 1 << 30 };
+/* Micro-batches that are packed to find how long the longest is; as many windows at most, while two are packed: the
+ * longer micro-batches are, the less they differ. And the longest that a packer takes. */
+enum { MEASURED_MICRO_BATCHES = 64, MEASURED_WINDOWS = 1024, PACKED_TOKENS_MAX = 1 << 30 };
 
 static double wanted_tokens(const struct wlb_search *search, const struct wlb_search_draw *draw)
 {
@@ -217,8 +218,8 @@ void wlb_search_packings_free(struct wlb_search *search)
 static int measure_ratio(struct wlb_search *search, int step, double *ratio, struct wlb_error *error)
 {
 	double windows = exp2((double)step / WLB_SEARCH_PACK_STEPS + WLB_SEARCH_PACK_FIRST);
-	const struct wlb_search_draw all = {
-		.windows = windows, .fill = 1.0, .bins = MEASURED_MICRO_BATCHES, .draws = 1};
+	double bins = fmax(2.0, fmin(MEASURED_MICRO_BATCHES, floor(MEASURED_WINDOWS / windows)));
+	const struct wlb_search_draw all = {.windows = windows, .fill = 1.0, .bins = (int32_t)bins, .draws = 1};
 	const struct wlb_search_packing *packing = wlb_search_pack(search, &all, error);
 	if (packing == NULL)
 		return -1;
