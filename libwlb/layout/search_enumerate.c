@@ -79,10 +79,11 @@ static int misfits(const struct wlb_search *search, size_t count)
 }
 
 /* Returns the number of windows of a micro-batch to try after `windows`: wlb-worker's are measured up to four
- * (docs/results/auto.md); others take any that divides a replica's share of the batch. */
+ * (docs/results/auto.md); others take any that divides a replica's share of the batch and leaves each stage a
+ * micro-batch. */
 static int32_t next_windows(const struct wlb_search *search, const struct wlb_plan *plan, int32_t windows)
 {
-	int32_t each = search->options.global_batch / plan->layout.dp;
+	int32_t each = search->options.global_batch / plan->layout.dp / plan->layout.pp;
 	if (search->options.cost.trainer == WLB_COST_WORKER || windows < FEW_WINDOWS)
 		return windows < FEW_WINDOWS ? 2 * windows : INT32_MAX;
 	for (windows++; windows <= each; windows++)

@@ -50,9 +50,10 @@ class Builds(unittest.TestCase):
         self.input.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), encoding="utf-8")
 
     def build(self, *options, prefix="ours", python=None, code=0):
-        """Returns what it printed: stdout, or stderr where it fails."""
+        """By one process unless the options name more, each of which loads the tokenizer. Returns what it printed: stdout, or stderr
+        where it fails."""
         command = [PROGRAM, "build", "--input", self.input, "--output-prefix", self.folder / prefix, "--python", python or PYTHON,
-                   *options]
+                   *(["--workers", "1"] if "--tokenizer" in options and "--workers" not in options else []), *options]
         ended = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=100)
         self.assertEqual(ended.returncode, code, ended.stderr)
         return ended.stderr if code else ended.stdout

@@ -153,7 +153,8 @@ static struct brute try_all(const struct wlb_model *model, const struct wlb_mach
 					for (int windows = 1; windows <= batch / dp;
 					     windows += windows < 4 ? windows : 1) {
 						int m = batch / (dp * windows);
-						if (batch % (dp * windows) != 0 || (v > 1 && m % pp != 0))
+						if (batch % (dp * windows) != 0 || (v > 1 && m % pp != 0) ||
+						    (windows > 4 && m < pp))
 							continue;
 						brute.count++;
 						struct wlb_plan plan = plan_of(tp, cp, pp, dp, v, m);
