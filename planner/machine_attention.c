@@ -16,16 +16,12 @@ static int read_one(json_t *value, struct wlb_attention_kernel *kernel, struct w
 	return 0;
 }
 
-/* Takes the speed of the kernel that the text names. */
-static int read_same(const char *name, const struct wlb_machine *machine, struct wlb_attention_kernel *kernel,
-                     struct wlb_error *error)
+/* Returns the object of a kernel, which another one may name; NULL if there is none. The order of the fields says
+ * nothing: a database that keeps the file may change it. */
+static json_t *speed_of(json_t *object, json_t *value)
 {
-	for (int32_t i = 0; i < machine->kernel_count; i++)
-		if (strcmp(machine->kernels[i].name, name) == 0) {
-			*kernel = machine->kernels[i];
-			return 0;
-		}
-	return wlb_fail(error, "'%.60s' is no kernel above it", name);
+	json_t *speed = json_is_string(value) ? json_object_get(object, json_string_value(value)) : value;
+	return json_is_object(speed) ? speed : NULL;
 }
 
 int wlb_machine_attention_read(json_t *object, struct wlb_machine *machine, struct wlb_error *error)
@@ -42,8 +38,13 @@ int wlb_machine_attention_read(json_t *object, struct wlb_machine *machine, stru
 			                sizeof(kernel.name) - 1);
 		if (machine->kernel_count == WLB_ATTENTION_KERNELS)
 			return wlb_fail(error, "attention_kernels: more than %d", WLB_ATTENTION_KERNELS);
-		if ((json_is_string(value) ? read_same(json_string_value(value), machine, &kernel, error)
-		                           : read_one(value, &kernel, error)) < 0)
+		json_t *speed = speed_of(object, value);
+		if (speed == NULL)
+			return wlb_fail(
+				error,
+				"attention_kernels: %s: it must be an object, or name another kernel that is one",
+				name);
+		if (read_one(speed, &kernel, error) < 0)
 			return wlb_fail_in(error, "attention_kernels: %s", name);
 		strcpy(kernel.name, name);
 		machine->kernels[machine->kernel_count++] = kernel;
