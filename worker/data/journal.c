@@ -1,5 +1,6 @@
 #include "worker/data/journal.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -67,6 +68,28 @@ int wlb_journal_read(const char *prefix, uint64_t plan, struct wlb_journal *jour
 	return found;
 }
 
+/* PREFIX.resume.partial.new, which becomes the file when it is whole. It has one name, so that one that a killed
+ * process left is written again or removed. */
+static char *name_new_file(const char *prefix)
+{
+	char *path;
+	return asprintf(&path, "%s.resume.partial.new", prefix) < 0 ? NULL : path;
+}
+
+static int write_file(const char *path, const char *text, struct wlb_error *error)
+{
+	FILE *file = fopen(path, "we");
+	if (file == NULL)
+		return wlb_fail(error, "file %s: cannot be created: %s", path, strerror(errno));
+	int wrong = fputs(text, file) == EOF;
+	if (fclose(file) != 0 || wrong) {
+		int why = errno;
+		unlink(path);
+		return wlb_fail(error, "file %s: cannot be written: %s", path, strerror(why));
+	}
+	return 0;
+}
+
 int wlb_journal_write(const char *prefix, const struct wlb_journal *j, struct wlb_error *error)
 {
 	char digest[17];
@@ -80,19 +103,24 @@ int wlb_journal_write(const char *prefix, const struct wlb_journal *j, struct wl
 		"not_text", (json_int_t)o->not_text, "unreadable", (json_int_t)o->unreadable, "first", "no_text",
 		j->first.no_text.message, "not_text", j->first.not_text.message, "unreadable",
 		j->first.unreadable.message, "refused", j->first.refused.message);
-	char *path = name_file(prefix), *text = object == NULL ? NULL : json_dumps(object, JSON_INDENT(2));
-	int rc = path == NULL || text == NULL ? wlb_fail(error, "%s: out of memory", prefix)
-	                                      : wlb_file_write(path, text, strlen(text), 0644, error);
+	char *path = name_file(prefix), *new_path = name_new_file(prefix);
+	char *text = object == NULL ? NULL : json_dumps(object, JSON_INDENT(2));
+	int rc = path == NULL || new_path == NULL || text == NULL ? wlb_fail(error, "%s: out of memory", prefix)
+	                                                          : write_file(new_path, text, error);
+	rc = rc == 0 ? wlb_file_commit(new_path, path, error) : rc;
 	json_decref(object);
 	free(text);
+	free(new_path);
 	free(path);
 	return rc;
 }
 
 void wlb_journal_remove(const char *prefix)
 {
-	char *path = name_file(prefix);
-	if (path != NULL)
-		unlink(path);
-	free(path);
+	char *paths[] = {name_file(prefix), name_new_file(prefix)};
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		if (paths[i] != NULL)
+			unlink(paths[i]);
+		free(paths[i]);
+	}
 }
