@@ -13,10 +13,15 @@
 
 enum { LARGEST_BYTES = 1 << 16 };
 
-static char *name_file(const char *prefix)
+/* What becomes PREFIX.resume.partial when it is whole. It has one name, so that one that a killed process left is
+ * written again or removed. */
+static const char unfinished[] = ".new";
+
+/* PREFIX.resume.partial, with `end` behind it, which the caller frees; NULL if out of memory. */
+static char *name_file(const char *prefix, const char *end)
 {
 	char *path;
-	return asprintf(&path, "%s.resume.partial", prefix) < 0 ? NULL : path;
+	return asprintf(&path, "%s.resume.partial%s", prefix, end) < 0 ? NULL : path;
 }
 
 /* Copies a text that was a message. */
@@ -56,7 +61,7 @@ static int parse(const json_t *object, uint64_t plan, struct wlb_journal *j)
 
 int wlb_journal_read(const char *prefix, uint64_t plan, struct wlb_journal *journal)
 {
-	char *path = name_file(prefix), *text = NULL;
+	char *path = name_file(prefix, ""), *text = NULL;
 	size_t bytes;
 	json_t *object = NULL;
 	if (path != NULL && wlb_file_read(path, LARGEST_BYTES, &text, &bytes, NULL) == 0)
@@ -66,14 +71,6 @@ int wlb_journal_read(const char *prefix, uint64_t plan, struct wlb_journal *jour
 	free(text);
 	free(path);
 	return found;
-}
-
-/* PREFIX.resume.partial.new, which becomes the file when it is whole. It has one name, so that one that a killed
- * process left is written again or removed. */
-static char *name_new_file(const char *prefix)
-{
-	char *path;
-	return asprintf(&path, "%s.resume.partial.new", prefix) < 0 ? NULL : path;
 }
 
 static int write_file(const char *path, const char *text, struct wlb_error *error)
@@ -103,7 +100,7 @@ int wlb_journal_write(const char *prefix, const struct wlb_journal *j, struct wl
 		"not_text", (json_int_t)o->not_text, "unreadable", (json_int_t)o->unreadable, "first", "no_text",
 		j->first.no_text.message, "not_text", j->first.not_text.message, "unreadable",
 		j->first.unreadable.message, "refused", j->first.refused.message);
-	char *path = name_file(prefix), *new_path = name_new_file(prefix);
+	char *path = name_file(prefix, ""), *new_path = name_file(prefix, unfinished);
 	char *text = object == NULL ? NULL : json_dumps(object, JSON_INDENT(2));
 	int rc = path == NULL || new_path == NULL || text == NULL ? wlb_fail(error, "%s: out of memory", prefix)
 	                                                          : write_file(new_path, text, error);
@@ -117,7 +114,7 @@ int wlb_journal_write(const char *prefix, const struct wlb_journal *j, struct wl
 
 void wlb_journal_remove(const char *prefix)
 {
-	char *paths[] = {name_file(prefix), name_new_file(prefix)};
+	char *paths[] = {name_file(prefix, ""), name_file(prefix, unfinished)};
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
 		if (paths[i] != NULL)
 			unlink(paths[i]);

@@ -10,7 +10,7 @@
 
 struct wlbd_drained_nodes {
 	struct wlbd *wlbd;
-	char *told; /* the list that the database has, or is told now; NULL: not known */
+	char *stored; /* the list that the database has, or that is being stored; NULL: not known */
 };
 
 struct wlbd_drained_nodes *wlbd_drained_nodes_new(struct wlbd *wlbd)
@@ -24,7 +24,7 @@ struct wlbd_drained_nodes *wlbd_drained_nodes_new(struct wlbd *wlbd)
 void wlbd_drained_nodes_free(struct wlbd_drained_nodes *drained)
 {
 	if (drained != NULL)
-		free(drained->told);
+		free(drained->stored);
 	free(drained);
 }
 
@@ -44,25 +44,25 @@ static char *list_text(const struct wlbd_nodes *nodes)
 	return text;
 }
 
-static void on_told(void *context, const struct wlbd_db_result *result)
+static void on_stored(void *context, const struct wlbd_db_result *result)
 {
 	struct wlbd_drained_nodes *drained = context;
 	if (result->status == WLBD_DB_OK)
 		return;
-	free(drained->told);
-	drained->told = NULL;
+	free(drained->stored);
+	drained->stored = NULL;
 }
 
 void wlbd_drained_nodes_note(struct wlbd_drained_nodes *drained)
 {
 	struct wlbd_params params = {0};
 	char *text = list_text(drained->wlbd->nodes);
-	if (text == NULL || (drained->told != NULL && strcmp(text, drained->told) == 0)) {
+	if (text == NULL || (drained->stored != NULL && strcmp(text, drained->stored) == 0)) {
 		free(text);
 		return;
 	}
-	free(drained->told);
-	drained->told = text;
+	free(drained->stored);
+	drained->stored = text;
 	wlbd_params_add_text(&params, text);
-	wlbd_db_execute(drained->wlbd->polls, "select wlb_nodes_drained($1::jsonb)", &params, on_told, drained);
+	wlbd_db_execute(drained->wlbd->polls, "select wlb_nodes_drained($1::jsonb)", &params, on_stored, drained);
 }

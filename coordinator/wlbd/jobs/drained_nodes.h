@@ -9,8 +9,9 @@ struct wlbd_drained_nodes;
 struct wlbd_drained_nodes *wlbd_drained_nodes_new(struct wlbd *wlbd);
 void wlbd_drained_nodes_free(struct wlbd_drained_nodes *drained); /* NULL is allowed */
 
-/* Has the database told which nodes of wlbd->nodes are drained, where that is not what it was told last: by its rows it
- * knows which begin to be drained, and which are so no longer. What it could not store it is told again. */
+/* Stores in the database which nodes of wlbd->nodes are drained, where that differs from what was stored last: its rows
+ * say which begin to be drained, and which no longer are. A list that could not be stored is stored at the next call.
+ */
 void wlbd_drained_nodes_note(struct wlbd_drained_nodes *drained);
 
 #endif
