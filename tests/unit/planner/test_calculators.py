@@ -494,6 +494,9 @@ class Plan(unittest.TestCase):
                               "full", "--tp-overlap", 0, "--overlap-gradients", "no", "--overlap-parameters", "no")
         uniform = self.calculate(*job, "--compare", "--", *command, "--recompute-method", "uniform")
         self.assertEqual(uniform["compare"]["plan"]["time"], held["time"])
+        whole = self.calculate(*job, "--compare", "--", *(word for word in command if word != "--use-distributed-optimizer"))["compare"]
+        self.assertEqual(whole["plan"]["zero_stage"], 0)
+        self.assertGreater(whole["plan"]["memory_bytes"]["optimizer"], 3 * mine["plan"]["memory_bytes"]["optimizer"])
         layout = report["layout"]
         windows = 128 // (layout["dp"] * report["micro_batches"])
         best = ["x.py", *batch, "--micro-batch-size", windows, "--tensor-model-parallel-size", layout["tp"], "--context-parallel-size",

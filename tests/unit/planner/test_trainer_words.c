@@ -68,8 +68,8 @@ static void overrides_of_nemo(void **state)
 		read(WORDS("nemo", "llm", "pretrain", "--factory", "llama3_70b",
 	                   "trainer.strategy.tensor_model_parallel_size=4",
 	                   "++model.virtual_pipeline_model_parallel_size=null", "data.global_batch_size=512",
-	                   "model.sequence_parallel=False", "model.grad_reduce_in_fp32=True", "trainer.devices=8",
-	                   "model.activations_checkpoint_granularity=selective"),
+	                   "model.max_seq_length=9", "model.sequence_parallel=False", "model.grad_reduce_in_fp32=True",
+	                   "trainer.devices=8", "model.activations_checkpoint_granularity=selective"),
 	             WLB_WORDS_OF_NEMO);
 	has(&w, WLB_SETTING_TP, 4);
 	has(&w, WLB_SETTING_GLOBAL_BATCH, 512);
@@ -78,7 +78,8 @@ static void overrides_of_nemo(void **state)
 	has(&w, WLB_SETTING_GPUS_PER_NODE, 8);
 	has(&w, WLB_SETTING_RECOMPUTE, WLB_RECOMPUTE_SELECTIVE);
 	assert_false(wlb_trainer_words_have(&w, WLB_SETTING_INTERLEAVE));
-	assert_int_equal(w.unread_count, 0);
+	assert_false(wlb_trainer_words_have(&w, WLB_SETTING_WINDOW));
+	assert_int_equal(w.unread_count, 1); /* max_seq_length, which is another name */
 }
 
 /* Of 2024 and 2025; -1 is what is left. */
