@@ -28,6 +28,18 @@ struct differences {
 	int count;
 };
 
+/* Sets the plan of a command whose plan does not run as it would be with more memory, where that is what it lacks. */
+static void plan_without_limit(const struct wlb_plan_request *request, struct wlb_plan_input *input,
+                               struct wlb_comparison *comparison)
+{
+	const double most_bytes = 1e15, before = input->machine.memory_bytes;
+	struct wlb_explanation larger = {.can_run = 0};
+	input->machine.memory_bytes = most_bytes; /* wlb_machine_check takes no more */
+	wlb_explain_held(request, input, &comparison->mine.fixed, &larger);
+	input->machine.memory_bytes = before;
+	comparison->why.candidate = larger.candidate;
+}
+
 int wlb_compare(const struct wlb_plan_request *request, struct wlb_plan_input *input, struct wlb_comparison *comparison,
                 struct wlb_error *error)
 {
@@ -39,8 +51,16 @@ int wlb_compare(const struct wlb_plan_request *request, struct wlb_plan_input *i
 	comparison->why =
 		(struct wlb_explanation){.asked = {mine->fixed.tp, mine->fixed.cp, mine->fixed.pp, mine->fixed.dp}};
 	wlb_explain_held(&own, input, &mine->fixed, &comparison->why);
+	if (!comparison->why.can_run)
+		plan_without_limit(&own, input, comparison);
 	input->cost = before;
 	return wlb_near_find(request, input, wlb_layout_ranks(&comparison->why.asked), &comparison->near, error);
+}
+
+/* Whether no other plan is worth a change. */
+static int is_near_best(const struct wlb_comparison *comparison, const struct wlb_candidate *best)
+{
+	return comparison->why.can_run && comparison->why.candidate.step_s <= near_equal * best->step_s;
 }
 
 static struct difference *add(struct differences *list, enum wlb_setting setting, const char *what)
@@ -141,14 +161,14 @@ static void print_plan(const struct wlb_comparison *comparison, const struct wlb
 	char layout[64];
 	wlb_layout_format(&comparison->why.asked, layout, sizeof(layout));
 	printf("\nThe command's plan: %s\n", layout);
-	if (!comparison->why.can_run) {
-		printf("  %s\n", comparison->why.reason);
+	if (!comparison->why.can_run)
+		wlb_wrap_print(comparison->why.reason, INDENT, wlb_terminal_columns(), stdout);
+	if (this->step_s == 0.0)
 		return;
-	}
-	wlb_candidate_print_beside(this, best);
+	wlb_candidate_print_beside(comparison->why.can_run ? "runs" : "would run with more memory", this, best);
 	wlb_near_print(&comparison->near);
 	print_shares(&this->time);
-	if (this->step_s <= near_equal * best->step_s)
+	if (is_near_best(comparison, best))
 		puts("  no plan has a step that is more than 1% shorter: keep it");
 }
 
@@ -184,7 +204,7 @@ void wlb_compare_print(const struct wlb_comparison *comparison, const struct wlb
 {
 	const struct differences list = list_all(comparison, request, input, best);
 	print_plan(comparison, best);
-	if (!comparison->why.can_run || comparison->why.candidate.step_s > near_equal * best->step_s)
+	if (!is_near_best(comparison, best))
 		for (int i = 0; i < list.count; i++)
 			if (strcmp(list.found[i].mine, list.found[i].best) != 0)
 				printf("  change %s from %s to %s\n", list.found[i].option, list.found[i].mine,
@@ -223,7 +243,7 @@ json_t *wlb_compare_to_json(const struct wlb_comparison *comparison, const struc
 		return NULL;
 	int rc = set_lists(object, &list);
 	rc |= json_object_set_new(object, "uncertainty", wlb_near_to_json(&comparison->near));
-	if (comparison->why.can_run)
+	if (comparison->why.candidate.step_s > 0.0)
 		rc |= json_object_set_new(object, "step_over_best",
 		                          json_real(comparison->why.candidate.step_s / best->step_s));
 	if (rc == 0)

@@ -10,7 +10,9 @@
 
 struct wlb_comparison {
 	struct wlb_mine mine;
-	struct wlb_explanation why; /* of its plan: whether it runs, and how */
+	/* Whether its plan runs, and how; where it lacks memory, `reason` says how much, and the candidate how it would
+	 * run with more; where it breaks a rule, the candidate has no step. */
+	struct wlb_explanation why;
 	struct wlb_published_near near;
 };
 

@@ -120,9 +120,11 @@ json_t *wlb_explanation_to_json(const struct wlb_explanation *why)
 	const struct wlb_layout *l = &why->asked;
 	json_t *object = json_pack("{s:{s:i, s:i, s:i, s:i}, s:b}", "asked", "tp", l->tp, "cp", l->cp, "pp", l->pp,
 	                           "dp", l->dp, "runs", why->can_run);
-	int rc = object == NULL ? -1
-	         : why->can_run ? json_object_set_new(object, "plan", candidate_to_json(&why->candidate))
-	                        : json_object_set_new(object, "reason", json_string(why->reason));
+	int rc = object == NULL ? -1 : 0;
+	if (rc == 0 && why->candidate.step_s > 0.0)
+		rc = json_object_set_new(object, "plan", candidate_to_json(&why->candidate));
+	if (rc == 0 && !why->can_run)
+		rc = json_object_set_new(object, "reason", json_string(why->reason));
 	if (rc == 0)
 		return object;
 	json_decref(object);

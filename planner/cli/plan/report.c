@@ -241,14 +241,14 @@ static void print_differences(const struct wlb_sim_time *this, const struct wlb_
 	}
 }
 
-void wlb_candidate_print_beside(const struct wlb_candidate *this, const struct wlb_candidate *best)
+void wlb_candidate_print_beside(const char *verb, const struct wlb_candidate *this, const struct wlb_candidate *best)
 {
 	char recompute[64], memory[32];
 	wlb_recompute_format(&this->plan, recompute, sizeof(recompute));
 	format_memory(this->memory.total, memory);
-	printf("  it runs, with %d x %d micro-batches and recomputation %s%s: step %.*f s, %+.1f%%, on %d GPUs; "
+	printf("  it %s, with %d x %d micro-batches and recomputation %s%s: step %.*f s, %+.1f%%, on %d GPUs; "
 	       "it needs %s of memory\n",
-	       this->plan.micro_batches, this->plan.interleave, recompute, head_words(&this->plan),
+	       verb, this->plan.micro_batches, this->plan.interleave, recompute, head_words(&this->plan),
 	       wlb_time_decimals(best->step_s), this->step_s, 100.0 * (this->step_s / best->step_s - 1.0), this->gpus,
 	       memory);
 	print_differences(&this->time, &best->time);
@@ -269,7 +269,7 @@ static void print_explanation(const struct wlb_explanation *why, const struct wl
 		puts("  it is the layout chosen");
 		return;
 	}
-	wlb_candidate_print_beside(this, best);
+	wlb_candidate_print_beside("runs", this, best);
 	if (this->step_s <= best->step_s)
 		puts("  it is nearly equal to the layout chosen, which is more usual");
 }

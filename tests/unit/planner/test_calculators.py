@@ -475,6 +475,20 @@ class Plan(unittest.TestCase):
                           "--account-for-embedding-in-pipeline-split", "--account-for-loss-in-pipeline-split",
                           "sends between stages beside computation", "--tp-comm-overlap"])
 
+    def test_comparison_that_lacks_memory(self):
+        """18 bytes for each of 8e9 parameters: the step is that of a GPU with more memory."""
+        command = [word for word in self.recipe if word != "--use-distributed-optimizer"]
+        job = ("plan", "--nodes", 1, "--machine", "H100", "--compare", "--", *command)
+        report, text = self.calculate(*job), wlb(*job).stdout
+        self.assertFalse(report["compare"]["runs"])
+        self.assertRegex(report["compare"]["reason"], r"stage 0 needs \d+\.\d GB .* a rank has 80\.0 GB")
+        self.assertGreater(report["compare"]["plan"]["memory_bytes"]["total"], 18 * report["parameters"] * 0.9)
+        self.assertGreater(report["compare"]["plan"]["time"]["step_s"], 0)
+        self.assertIn("it would run with more memory, with 16 x 1 micro-batches", text)
+        self.assertIn("change --use-distributed-optimizer from off to on\n", text)
+        self.assertNotIn("keep it", text)
+        self.assertRegex(text, r"(?m)^Memory of a GPU of stage 0, which needs the most: \S+ GiB of 74\.51 GiB$")
+
     def test_comparison_is_the_plan_of_the_command(self):
         """Its step is that of the same plan, held and without overlap; with the best plan's settings it is the best."""
         job = ("plan", "--nodes", 16, "--machine", "H100", "--model", "Llama-3-70B")
