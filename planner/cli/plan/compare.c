@@ -141,11 +141,13 @@ static struct differences list_all(const struct wlb_comparison *comparison, cons
 	return list;
 }
 
-/* The parts of the step that take a hundredth of it or more. */
-static void print_shares(const struct wlb_sim_time *time)
+/* Prints the rate, and the parts of the step that take a hundredth of it or more. */
+static void print_shares(const struct wlb_candidate *this)
 {
+	const struct wlb_sim_time *time = &this->time;
 	char text[TEXT_BYTES];
-	size_t used = wlb_text_format(text, sizeof(text), "of its step:");
+	size_t used = wlb_text_format(text, sizeof(text), "%.0f tokens/s, MFU %.1f%%; of its step:", this->tokens_per_s,
+	                              100.0 * this->utilization);
 	int count = 0;
 	for (int i = 0; i < WLB_TIME_PARTS; i++)
 		if (wlb_time_part(time, i) >= 0.01 * time->step_s)
@@ -167,7 +169,7 @@ static void print_plan(const struct wlb_comparison *comparison, const struct wlb
 		return;
 	wlb_candidate_print_beside(comparison->why.can_run ? "runs" : "would run with more memory", this, best);
 	wlb_near_print(&comparison->near);
-	print_shares(&this->time);
+	print_shares(this);
 	if (is_near_best(comparison, best))
 		puts("  no plan has a step that is more than 1% shorter: keep it");
 }

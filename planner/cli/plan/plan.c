@@ -173,7 +173,7 @@ static int plan(void *values, struct wlb_error *error)
 
 static const struct wlb_option options[] = {
 	{WLB_OPTION(COMMAND, NULL, FIELD(command), "COMMAND [ARGUMENTS]", "with --compare, what is run at present")},
-	WLB_PLAN_INPUT_OPTIONS(false),
+	WLB_PLAN_INPUT_OPTIONS(false, " (required without --compare)"),
 	{WLB_OPTION(INT, "tp", FIELD(fixed.tp), "N", "tensor parallelism"), .min = 1, .max = WLB_PLAN_GPUS_PER_NODE_MAX,
          .heading = "Values that are fixed in the search (default: searched)"},
 	{WLB_OPTION(INT, "cp", FIELD(fixed.cp), "N", "context parallelism"), .min = 1, .max = 1 << 20},

@@ -475,6 +475,19 @@ class Plan(unittest.TestCase):
                           "--account-for-embedding-in-pipeline-split", "--account-for-loss-in-pipeline-split",
                           "sends between stages beside computation", "--tp-comm-overlap"])
 
+    def test_comparison_with_a_published_pipeline(self):
+        """Megatron-LM's examples/gpt3/train_gpt3_175b_distributed.sh, with the vocabulary that it has in a file."""
+        report = self.calculate("plan", "--nodes", 16, "--machine", "H100", "--compare", "--", *"""torchrun --nnodes 16 pretrain_gpt.py
+            --num-layers 96 --hidden-size 12288 --num-attention-heads 96 --seq-length 2048 --max-position-embeddings 2048
+            --attention-backend auto --micro-batch-size 1 --global-batch-size 1536 --train-iters 500000 --fp16 --lr 6.0e-5
+            --tensor-model-parallel-size 8 --pipeline-model-parallel-size 16 --split 949,50,1 --vocab-size 50257""".split())
+        matrices = 96 * 12 * 12288 * 12288  # 4 of attention, 2 of the MLP that are 4 times as wide
+        vectors = (2 * 96 + 1) * 2 * 12288
+        self.assertEqual(report["parameters"], matrices + vectors + 12288 * 51200)  # a multiple of 128 x tp
+        mine = report["compare"]["plan"]
+        self.assertEqual((mine["layout"], mine["micro_batches"], mine["interleave"], mine["recompute"], mine["zero_stage"]),
+                         ({"tp": 8, "cp": 1, "pp": 16, "dp": 1}, 1536, 1, "none", 0))
+
     def test_comparison_that_lacks_memory(self):
         """18 bytes for each of 8e9 parameters: the step is that of a GPU with more memory."""
         command = [word for word in self.recipe if word != "--use-distributed-optimizer"]
