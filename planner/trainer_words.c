@@ -15,6 +15,9 @@ enum {
 	TOKENS = 1 << 30
 };
 
+static const char in_windows[] = "give windows instead, by --training.seq_len, --training.local_batch_size, "
+				 "--training.global_batch_size and --parallelism.pipeline_parallel_microbatch_size";
+
 /* An option: its name with "_" for "-", whole or from behind a dot. The first row of a setting has the usual name. */
 static const struct row {
 	const char *name;
@@ -73,6 +76,9 @@ static const struct row {
 	{"use_distributed_optimizer", M | N, FLAG, WLB_SETTING_OPTIMIZER_SHARDED, 0, NULL},
 	{"data_parallel_sharding_strategy", M | N, CHOICE, WLB_SETTING_SHARDING, 0,
          "no_shard|optim|optim_grads|optim_grads_params"},
+	{"use_megatron_fsdp", M, FLAG, WLB_SETTING_FSDP, 0, NULL},
+	{"use_torch_fsdp2", M, REFUSED, 0, 0,
+         "it is planned as TorchTitan's: give its options with --trainer torchtitan"},
 	{"fsdp_reshard_after_forward", T, CHOICE, WLB_SETTING_RESHARD, 0, "default|always|never"},
 	{"sequence_parallel", M | N, FLAG, WLB_SETTING_SEQUENCE_PARALLEL, 0, NULL},
 	{"overlap_grad_reduce", M | N, FLAG, WLB_SETTING_OVERLAP_GRADIENTS, 0, NULL},
@@ -111,9 +117,14 @@ static const struct row {
 	{"pipeline_model_parallel_layout", M | N, REFUSED, 0, 0, "leave it out: stages are planned with equal layers"},
 	{"pipeline_parallel_microbatches", T, REFUSED, 0, 0,
          "give the windows of one instead: --parallelism.pipeline_parallel_microbatch_size"},
+	{"num_tokens_per_microbatch_per_dp_rank", T, REFUSED, 0, 0, in_windows},
+	{"num_tokens_per_train_step", T, REFUSED, 0, 0, in_windows},
+	{"max_context_length", T, REFUSED, 0, 0, in_windows},
+	{"num_pp_microbatches", T, REFUSED, 0, 0, in_windows},
 	{"yaml_cfg", M, REFUSED, 0, 0, "files are not read: give the options that it has as words"},
 	{"config_name", N, REFUSED, 0, 0, "files are not read: give what it sets as words"},
 	{"config_file", N, REFUSED, 0, 0, "files are not read: give what it sets as words"},
+	{"config", T, REFUSED, 0, 0, "what it names is not read: give its options as words"},
 	{"job.config_file", T, REFUSED, 0, 0, "files are not read: give the options that it has as words"},
 };
 
@@ -139,7 +150,7 @@ static const char *const other[] = {"accumulate_allreduce",
                                     "empty_unused",
                                     "eval_",
                                     "exit_",
-                                    "factory",
+
                                     "hidden_dropout",
                                     "init_method",
                                     "job.",
@@ -319,8 +330,10 @@ static int read_value(const struct row *row, const struct option *option, const 
 	const char *text = option->value;
 	if (row->kind == REFUSED)
 		return fail(option, NULL, row->text, error);
-	if (text != NULL && (strcmp(text, "null") == 0 || strcmp(text, "None") == 0) && option->form == N)
-		return 1;
+	if (text != NULL && (strcmp(text, "null") == 0 || strcmp(text, "None") == 0) && option->form == N) {
+		*value = 1;
+		return row->setting == WLB_SETTING_INTERLEAVE ? 0 : 1; /* a pipeline without chunks */
+	}
 	if (row->kind == FLAG || row->kind == NOT) {
 		int rc = read_flag(option, next, value, error);
 		*value ^= row->kind == NOT;
@@ -444,4 +457,12 @@ void wlb_trainer_words_option(const struct wlb_trainer_words *words, enum wlb_se
 			snprintf(text, size, "%s%s", words->of == WLB_WORDS_OF_NEMO ? "" : "--", rows[i].name);
 	for (char *c = text; words->of == WLB_WORDS_OF_MEGATRON && *c != '\0'; c++)
 		*c = *c == '_' ? '-' : *c;
+}
+
+int wlb_trainer_words_lack(const struct wlb_trainer_words *words, enum wlb_setting setting, const char *remedy,
+                           struct wlb_error *error)
+{
+	char name[128];
+	wlb_trainer_words_option(words, setting, name, sizeof(name));
+	return wlb_fail(error, "the command behind -- has no %s: %s", name, remedy);
 }

@@ -37,6 +37,7 @@ enum wlb_setting {
 	WLB_SETTING_RECOMPUTE_EVERY,  /* 0: every second product, n: every n-th layer */
 	WLB_SETTING_OPTIMIZER_SHARDED,
 	WLB_SETTING_SHARDING, /* 0 to 3: stages of ZeRO */
+	WLB_SETTING_FSDP,     /* 1: weights, gradients and states are sharded */
 	WLB_SETTING_RESHARD,  /* 0: weights are freed after the forward pass where there is no pipeline, 1: always, 2:
 	                         never */
 	WLB_SETTING_SEQUENCE_PARALLEL,
@@ -96,6 +97,10 @@ int wlb_trainer_words_have(const struct wlb_trainer_words *words, enum wlb_setti
 
 /* The setting's value, or `otherwise` where the command does not have it. */
 int64_t wlb_trainer_words_value(const struct wlb_trainer_words *words, enum wlb_setting setting, int64_t otherwise);
+
+/* Says that the command lacks a setting, and the remedy; returns -1. */
+int wlb_trainer_words_lack(const struct wlb_trainer_words *words, enum wlb_setting setting, const char *remedy,
+                           struct wlb_error *error);
 
 /* Writes the option that has the setting: as the command has it, else its usual name, as it would stand there. An empty
  * text where the trainer has no such option. */

@@ -14,12 +14,17 @@ static int have(const struct wlb_mine *mine, enum wlb_setting setting)
 	return wlb_trainer_words_have(&mine->words, setting);
 }
 
-/* Says that the command lacks a setting that has no default. */
-static int fail_missing(const struct wlb_mine *mine, enum wlb_setting setting, struct wlb_error *error)
+/* Refuses a command that lacks a setting without a default. The recipes of NeMo have values of their own, which are not
+ * in the command. */
+static int need(const struct wlb_mine *mine, enum wlb_setting setting, struct wlb_error *error)
 {
-	char name[128];
-	wlb_trainer_words_option(&mine->words, setting, name, sizeof(name));
-	return wlb_fail(error, "the command behind -- has no %s, which has no default: add it", name);
+	if (have(mine, setting))
+		return 0;
+	return wlb_trainer_words_lack(&mine->words, setting,
+	                              mine->words.of == WLB_WORDS_OF_NEMO
+	                                      ? "add it, also where it is that of the recipe, which is not read"
+	                                      : "add it; it has no default",
+	                              error);
 }
 
 /* Refuses what an option of wlb plan has otherwise; `given` 0: it was not given. */
@@ -35,6 +40,10 @@ static int agree(const char *option, int64_t given, int64_t mine, struct wlb_err
 static int set_layout(struct wlb_mine *mine, const struct wlb_plan_input *input, struct wlb_error *error)
 {
 	struct wlb_search_fixed *f = &mine->fixed;
+	if (mine->words.of == WLB_WORDS_OF_NEMO &&
+	    (need(mine, WLB_SETTING_TP, error) < 0 || need(mine, WLB_SETTING_CP, error) < 0 ||
+	     need(mine, WLB_SETTING_PP, error) < 0 || need(mine, WLB_SETTING_GLOBAL_BATCH, error) < 0))
+		return -1;
 	f->tp = (int)value(mine, WLB_SETTING_TP, 1);
 	f->cp = (int)value(mine, WLB_SETTING_CP, 1);
 	f->pp = (int)value(mine, WLB_SETTING_PP, 1);
@@ -67,8 +76,8 @@ static int set_batch(struct wlb_mine *mine, struct wlb_plan_request *request, st
 	int64_t local = value(mine, WLB_SETTING_LOCAL_BATCH, 8); /* of TorchTitan alone */
 	int titan = mine->words.of == WLB_WORDS_OF_TORCHTITAN;
 	mine->batch_given = request->global_batch > 0 || have(mine, WLB_SETTING_GLOBAL_BATCH);
-	if (!titan && !have(mine, WLB_SETTING_MICRO_BATCH))
-		return fail_missing(mine, WLB_SETTING_MICRO_BATCH, error);
+	if (!titan && need(mine, WLB_SETTING_MICRO_BATCH, error) < 0)
+		return -1;
 	int64_t micro = titan && f->pp == 1 ? local : value(mine, WLB_SETTING_MICRO_BATCH, 1);
 	int64_t batch = value(mine, WLB_SETTING_GLOBAL_BATCH,
 	                      request->global_batch > 0 ? request->global_batch : (titan ? local : micro) * f->dp);
@@ -96,7 +105,7 @@ static int set_window(struct wlb_mine *mine, struct wlb_plan_request *request, s
 	int64_t window = value(mine, WLB_SETTING_WINDOW, request->seq_length > 0 ? request->seq_length : usual);
 	mine->window_given = request->seq_length > 0 || have(mine, WLB_SETTING_WINDOW);
 	if (window == 0)
-		return fail_missing(mine, WLB_SETTING_WINDOW, error);
+		return need(mine, WLB_SETTING_WINDOW, error);
 	if (agree("--seq-length", request->seq_length, window, error) < 0)
 		return -1;
 	request->seq_length = (int)window;
@@ -108,6 +117,8 @@ static int set_interleave(struct wlb_mine *mine, const struct wlb_plan_request *
                           struct wlb_error *error)
 {
 	struct wlb_search_fixed *f = &mine->fixed;
+	if (mine->words.of == WLB_WORDS_OF_NEMO && f->pp > 1 && need(mine, WLB_SETTING_INTERLEAVE, error) < 0)
+		return -1;
 	f->account_for_embedding = (int)value(mine, WLB_SETTING_EMBEDDING, 0);
 	f->account_for_loss = (int)value(mine, WLB_SETTING_LOSS, 0);
 	int64_t layers = model->num_hidden_layers + f->account_for_embedding + f->account_for_loss;
@@ -154,7 +165,9 @@ static int sharding_of(const struct wlb_mine *mine, int zero_stage)
 	int64_t reshard = value(mine, WLB_SETTING_RESHARD, 0);
 	switch (mine->words.of) {
 	case WLB_WORDS_OF_MEGATRON:
-		return (int)value(mine, WLB_SETTING_SHARDING, value(mine, WLB_SETTING_OPTIMIZER_SHARDED, 0));
+		if (value(mine, WLB_SETTING_FSDP, 0))
+			return (int)value(mine, WLB_SETTING_SHARDING, 3);
+		return (int)value(mine, WLB_SETTING_OPTIMIZER_SHARDED, 0);
 	case WLB_WORDS_OF_TORCHTITAN:
 		return value(mine, WLB_SETTING_REPLICATE, 1) > 1 ? 0 : reshard == 2 ? 2 : 3;
 	case WLB_WORDS_OF_NEMO:

@@ -11,13 +11,6 @@ static int64_t value(const struct wlb_trainer_words *words, enum wlb_setting set
 	return wlb_trainer_words_value(words, setting, otherwise);
 }
 
-static int fail_missing(const struct wlb_trainer_words *words, enum wlb_setting setting, struct wlb_error *error)
-{
-	char name[128];
-	wlb_trainer_words_option(words, setting, name, sizeof(name));
-	return wlb_fail(error, "the command behind -- has no %s: add it, or give the model by --model", name);
-}
-
 static int compare_shape(const struct wlb_trainer_words *words, const struct wlb_model *m, struct wlb_error *error)
 {
 	const struct {
@@ -47,6 +40,7 @@ static int64_t vocabulary(const struct wlb_trainer_words *words)
 
 static int check_whole(const struct wlb_trainer_words *words, struct wlb_error *error)
 {
+	static const char remedy[] = "add it, or give the model by --model";
 	static const enum wlb_setting needed[] = {WLB_SETTING_LAYERS, WLB_SETTING_HIDDEN, WLB_SETTING_HEADS};
 	if (words->of != WLB_WORDS_OF_MEGATRON || !wlb_trainer_words_have(words, WLB_SETTING_LAYERS))
 		return wlb_fail(error, "--compare: the command does not tell the model's shape; give it by --model, "
@@ -57,10 +51,10 @@ static int check_whole(const struct wlb_trainer_words *words, struct wlb_error *
 		                "by --model");
 	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
 		if (!wlb_trainer_words_have(words, needed[i]))
-			return fail_missing(words, needed[i], error);
+			return wlb_trainer_words_lack(words, needed[i], remedy, error);
 	if (!wlb_trainer_words_have(words, WLB_SETTING_VOCABULARY) &&
 	    !wlb_trainer_words_have(words, WLB_SETTING_PADDED_VOCABULARY))
-		return fail_missing(words, WLB_SETTING_VOCABULARY, error);
+		return wlb_trainer_words_lack(words, WLB_SETTING_VOCABULARY, remedy, error);
 	return 0;
 }
 

@@ -523,6 +523,10 @@ class Plan(unittest.TestCase):
         self.assertEqual(uniform["compare"]["plan"]["time"], held["time"])
         whole = self.calculate(*job, "--compare", "--", *(word for word in command if word != "--use-distributed-optimizer"))["compare"]
         self.assertEqual(whole["plan"]["zero_stage"], 0)
+        for strategy, stage in (((), 3), (("--data-parallel-sharding-strategy", "optim_grads"), 2)):
+            fsdp = self.calculate(*job, "--compare", "--", "x.py", *command[1:7], "--tensor-model-parallel-size=8", "--use-megatron-fsdp",
+                                  *strategy)
+            self.assertEqual((fsdp["compare"]["plan"]["zero_stage"], fsdp["zero_stage"]), (stage, stage if fsdp["layout"]["pp"] == 1 else 1))
         self.assertGreater(whole["plan"]["memory_bytes"]["optimizer"], 3 * mine["plan"]["memory_bytes"]["optimizer"])
         layout = report["layout"]
         windows = 128 // (layout["dp"] * report["micro_batches"])
@@ -559,7 +563,8 @@ class Plan(unittest.TestCase):
         self.assertEqual(self.settings(report, "command")["--training.global_batch_size"], "256")
         report = self.calculate(*job, "--trainer", "nemo", "--compare", "--", "nemo", "llm", "pretrain", "trainer.num_nodes=16",
                                 "trainer.devices=8", "trainer.strategy.tensor_model_parallel_size=2",
-                                "trainer.strategy.context_parallel_size=2", "data.micro_batch_size=1", "data.global_batch_size=128",
+                                "trainer.strategy.context_parallel_size=2", "trainer.strategy.pipeline_model_parallel_size=1",
+                                "data.micro_batch_size=1", "data.global_batch_size=128",
                                 "data.seq_length=8192", "optim.lr=1")
         self.assertEqual(report["compare"]["plan"]["layout"], {"tp": 2, "cp": 2, "pp": 1, "dp": 32})
         self.assertEqual(self.settings(report, "command")["overlap_grad_reduce"], "on")
@@ -888,9 +893,11 @@ class Refusals(unittest.TestCase):
         compare = ("plan", "--nodes", 4, "--model", "Llama-3-8B", "--compare", "--")
         command = {"--seq-length": 8192, "--global-batch-size": 64, "--micro-batch-size": 1}
         for changed, names in (({"--tensor-model-parallel-size": 3}, ("tp=3", "must divide the 32 usable GPUs")),
-                               ({"--micro-batch-size": 3}, ("64 windows", "32 x 3")), ({"--micro-batch-size": "$M"}, ("'$M'", "not expanded")),
+                               ({"--micro-batch-size": 3}, ("64 windows", "32 x 3")),
+                               ({"--micro-batch-size": "$M"}, ("'$M'", "not expanded")),
                                ({"--num-layers": 40}, ("--num-layers 40", "32")), ({"--seq-length": None}, ("--seq-length", "add it")),
-                               ({"--pipeline-model-parallel-size": 4, "--num-layers-per-virtual-pipeline-stage": 3}, ("32 layers", "4 x 3")),
+                               ({"--pipeline-model-parallel-size": 4, "--num-layers-per-virtual-pipeline-stage": 3},
+                                ("32 layers", "4 x 3")),
                                ({"--pipeline-model-parallel-size": 8, "--num-virtual-stages-per-pipeline-rank": 4, "--micro-batch-size": 4},
                                 ("4 micro-batches", "multiple of pp, 8"))):
             with self.subTest(changed):
@@ -905,6 +912,10 @@ class Refusals(unittest.TestCase):
         self.refused(*compare, names=("--compare", "behind --"))
         self.refused("plan", "--nodes", 4, "--", *words, names=("'--seq-length'", "only with --compare"))
         self.refused("plan", "--nodes", 4, "--seq-length", 8, names=("--global-batch-size is needed",))
+        nemo = (*compare[:5], "--trainer", "nemo", *compare[5:], "a.tensor_model_parallel_size=2", "a.context_parallel_size=1",
+                "a.pipeline_model_parallel_size=2", "a.micro_batch_size=1", "a.seq_length=8192")
+        self.refused(*nemo, names=("has no global_batch_size", "recipe"))
+        self.refused(*nemo, "a.global_batch_size=64", names=("has no virtual_pipeline_model_parallel_size", "recipe"))
         titan = (*compare[:5], "--trainer", "torchtitan", *compare[5:])
         self.refused(*titan, "--parallelism.data_parallel_shard_degree", 4, names=("1 replicas x 4 shards", "32"))
         self.refused(*titan, "--parallelism.data_parallel_replicate_degree", 4, names=("4 replicas x 8 shards", "not planned"))

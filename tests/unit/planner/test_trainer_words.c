@@ -68,8 +68,9 @@ static void overrides_of_nemo(void **state)
 		read(WORDS("nemo", "llm", "pretrain", "--factory", "llama3_70b",
 	                   "trainer.strategy.tensor_model_parallel_size=4",
 	                   "++model.virtual_pipeline_model_parallel_size=null", "data.global_batch_size=512",
-	                   "model.max_seq_length=9", "model.sequence_parallel=False", "model.grad_reduce_in_fp32=True",
-	                   "trainer.devices=8", "model.activations_checkpoint_granularity=selective"),
+	                   "model.kv_channels=null", "model.max_seq_length=9", "model.sequence_parallel=False",
+	                   "model.grad_reduce_in_fp32=True", "trainer.devices=8",
+	                   "model.activations_checkpoint_granularity=selective"),
 	             WLB_WORDS_OF_NEMO);
 	has(&w, WLB_SETTING_TP, 4);
 	has(&w, WLB_SETTING_GLOBAL_BATCH, 512);
@@ -77,7 +78,8 @@ static void overrides_of_nemo(void **state)
 	has(&w, WLB_SETTING_BFLOAT16_GRADIENTS, 0);
 	has(&w, WLB_SETTING_GPUS_PER_NODE, 8);
 	has(&w, WLB_SETTING_RECOMPUTE, WLB_RECOMPUTE_SELECTIVE);
-	assert_false(wlb_trainer_words_have(&w, WLB_SETTING_INTERLEAVE));
+	has(&w, WLB_SETTING_INTERLEAVE, 1);
+	assert_false(wlb_trainer_words_have(&w, WLB_SETTING_HEAD_DIM));
 	assert_false(wlb_trainer_words_have(&w, WLB_SETTING_WINDOW));
 	assert_int_equal(w.unread_count, 1); /* max_seq_length, which is another name */
 }
@@ -124,6 +126,8 @@ static void refusals(void **state)
 	refused(WORDS("--training.global_batch_size", "8"), megatron, "global_batch_size", "add --trainer torchtitan");
 	refused(WORDS("model.seq_length=8"), megatron, "model.seq_length", "add --trainer nemo");
 	refused(WORDS("--seq-length", "8"), WLB_WORDS_OF_TORCHTITAN, "--seq-length", "add --trainer megatron");
+	refused(WORDS("--training.max_context_length=8"), WLB_WORDS_OF_TORCHTITAN, "length", "--training.seq_len");
+	refused(WORDS("--config", "llama3_8b"), WLB_WORDS_OF_TORCHTITAN, "--config", "is not read");
 	refused(WORDS("--pipeline_parallel_schedule", "ZBVZeroBubble"), WLB_WORDS_OF_TORCHTITAN, "ZBV",
 	        "Interleaved1F1B");
 }
