@@ -494,13 +494,13 @@ class Plan(unittest.TestCase):
         job = ("plan", "--nodes", 1, "--machine", "H100", "--compare", "--", *command)
         report, text = self.calculate(*job), wlb(*job).stdout
         self.assertFalse(report["compare"]["runs"])
-        self.assertRegex(report["compare"]["reason"], r"stage 0 needs \d+\.\d GB .* a rank has 80\.0 GB")
-        self.assertGreater(report["compare"]["plan"]["memory_bytes"]["total"], 18 * report["parameters"] * 0.9)
+        self.assertRegex(report["compare"]["reason"], r"stage 0 needs .* a rank has 80\.0 GB")
+        self.assertAlmostEqual(report["compare"]["plan"]["memory_bytes"]["optimizer"] / (12 * report["parameters"]), 1, delta=0.01)
         self.assertGreater(report["compare"]["plan"]["time"]["step_s"], 0)
         self.assertIn("it would run with more memory, with 16 x 1 micro-batches", text)
         self.assertIn("change --use-distributed-optimizer from off to on\n", text)
         self.assertNotIn("keep it", text)
-        self.assertRegex(text, r"(?m)^Memory of a GPU of stage 0, which needs the most: \S+ GiB of 74\.51 GiB$")
+        self.assertIn(" of 74.51 GiB\n", text)  # the best plan's memory is beside the limit that there is
 
     def test_comparison_is_the_plan_of_the_command(self):
         """Its step is that of the same plan, held and without overlap; with the best plan's settings it is the best."""
@@ -524,9 +524,10 @@ class Plan(unittest.TestCase):
         whole = self.calculate(*job, "--compare", "--", *(word for word in command if word != "--use-distributed-optimizer"))["compare"]
         self.assertEqual(whole["plan"]["zero_stage"], 0)
         for strategy, stage in (((), 3), (("--data-parallel-sharding-strategy", "optim_grads"), 2)):
-            fsdp = self.calculate(*job, "--compare", "--", "x.py", *command[1:7], "--tensor-model-parallel-size=8", "--use-megatron-fsdp",
-                                  *strategy)
-            self.assertEqual((fsdp["compare"]["plan"]["zero_stage"], fsdp["zero_stage"]), (stage, stage if fsdp["layout"]["pp"] == 1 else 1))
+            fsdp = self.calculate(*job, "--compare", "--", "x.py", *command[1:7], "--tensor-model-parallel-size=8",
+                                  "--use-megatron-fsdp", *strategy)
+            self.assertEqual(fsdp["compare"]["plan"]["zero_stage"], stage)
+            self.assertEqual(fsdp["zero_stage"], stage if fsdp["layout"]["pp"] == 1 else 1)
         self.assertGreater(whole["plan"]["memory_bytes"]["optimizer"], 3 * mine["plan"]["memory_bytes"]["optimizer"])
         layout = report["layout"]
         windows = 128 // (layout["dp"] * report["micro_batches"])
