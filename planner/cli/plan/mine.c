@@ -1,7 +1,5 @@
 #include "planner/cli/plan/mine.h"
 
-#include <string.h>
-
 #include "planner/cli/plan/mine_model.h"
 
 static int64_t value(const struct wlb_mine *mine, enum wlb_setting setting, int64_t otherwise)
