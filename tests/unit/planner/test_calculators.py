@@ -500,7 +500,7 @@ class Plan(unittest.TestCase):
         self.assertIn("it would run with more memory, with 16 x 1 micro-batches", text)
         self.assertIn("change --use-distributed-optimizer from off to on\n", text)
         self.assertNotIn("keep it", text)
-        self.assertIn(" of 74.51 GiB\n", text)  # the best plan's memory is beside the limit that there is
+        self.assertIn(" of 74.51 GiB", text)  # the best plan's memory is beside the limit that there is
 
     def test_comparison_is_the_plan_of_the_command(self):
         """Its step is that of the same plan, held and without overlap; with the best plan's settings it is the best."""
