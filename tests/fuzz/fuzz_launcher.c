@@ -6,22 +6,6 @@
 
 enum { WORDS_MAX = 64, TEXT_MAX = 4096 };
 
-/* Splits at line ends. */
-static int split(char *text, char **words)
-{
-	int count = 0;
-	for (char *at = text; *at != '\0' && count < WORDS_MAX;) {
-		char *end = strchr(at, '\n');
-		words[count++] = at;
-		if (end == NULL)
-			break;
-		*end = '\0';
-		at = end + 1;
-	}
-	words[count] = NULL;
-	return count;
-}
-
 static int count_of(char *const *words)
 {
 	int count = 0;
@@ -50,7 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	size_t length = bytes < TEXT_MAX ? bytes : TEXT_MAX;
 	memcpy(text, data, length);
 	text[length] = '\0';
-	int count = split(text, words);
+	int count = scratch_lines(text, words, WORDS_MAX);
 	if (!wlb_launcher_find(words, &launcher))
 		return 0;
 	must(launcher.program < launcher.first && launcher.first <= launcher.script && launcher.script <= count);

@@ -168,6 +168,13 @@ static const struct {
 	{"launcher/torchrun", "env\nA=1\ntorchrun\n--nnodes\n4\n--rdzv-b=c10d\n-r3\n--\ntrain.py\n--nnodes\n4"},
 	{"launcher/accelerate",
          "python3\n-u\n-m\naccelerate.commands.launch\n--num_processes=8\n--num_machines\n2\nt.py"},
+	{"trainer_words/megatron",
+         "Mtorchrun\n--nnodes\n4\np.py\n--tensor-model-parallel-size\n8\n--sequence-parallel\n"
+         "--recompute-granularity=full\n--no-overlap-p2p-communication\n-x\n$A"},
+	{"trainer_words/nemo", "Nnemo\n++model.tensor_model_parallel_size=4\nmodel.sequence_parallel=False\n"
+                               "virtual_pipeline_model_parallel_size=null\nx.y=1"},
+	{"trainer_words/torchtitan", "T-m\ntorchtitan.train\n--parallelism.data_parallel_shard_degree\n-1\n"
+                                     "--activation_checkpoint.mode\nselective\n--comm.mode=a"},
 	{"launcher/deepspeed", "deepspeed\n--no_ssh\n-H\nhosts\n--node_rank=0\nt.py\n--deepspeed"},
 	{"lengths/text", "5\n0\n124913\n"},
 	{"lengths/generator", "skewed,seed=7,tail=0.5,count=20"},
@@ -377,7 +384,7 @@ int main(int argc, char **argv)
 		"on_fault",    "steps",       "stacks",       "calls",        "links",       "node_check",
 		"kernel_log",  "text",        "error_line",   "launcher",     "processes",   "python_stack",
 		"logs",        "spans",       "metrics_line", "pattern",      "stdout_line", "event_message",
-		"value_merge", "shard_index", "published",    "tokenizer",    "report"};
+		"value_merge", "shard_index", "published",    "tokenizer",    "report",      "trainer_words"};
 	if (argc != 2)
 		return 2;
 	check(wlb_dir_make(argv[1], 0755, &error));

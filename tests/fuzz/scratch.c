@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static char folder[] = "/tmp/wlb-fuzz.XXXXXX";
@@ -54,4 +55,19 @@ void scratch_touch(const void *data, size_t bytes)
 {
 	for (size_t i = 0; i < bytes; i++)
 		(void)((const volatile char *)data)[i];
+}
+
+int scratch_lines(char *text, char **words, int most)
+{
+	int count = 0;
+	for (char *at = text; *at != '\0' && count < most;) {
+		char *end = strchr(at, '\n');
+		words[count++] = at;
+		if (end == NULL)
+			break;
+		*end = '\0';
+		at = end + 1;
+	}
+	words[count] = NULL;
+	return count;
 }

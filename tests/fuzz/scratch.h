@@ -24,4 +24,7 @@ _Noreturn void scratch_broken(const char *condition, const char *file, int line)
 /* What libFuzzer calls; here so that it has a prototype. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
+/* Splits a text at its line ends into at most `most` words, behind which *words has a NULL; returns their number. */
+int scratch_lines(char *text, char **words, int most);
+
 #endif

@@ -12,6 +12,10 @@ struct wlb_explanation {
 	struct wlb_candidate candidate; /* the best plan of this layout */
 };
 
+/* Searches with all that is held, and sets can_run, and `reason` or the candidate. */
+void wlb_explain_held(const struct wlb_plan_request *request, struct wlb_plan_input *input,
+                      const struct wlb_search_fixed *held, struct wlb_explanation *why);
+
 /* Searches again with this layout fixed, in addition to `fixed`. Returns -1 where `layout` is no layout. */
 int wlb_explain(const struct wlb_plan_request *request, struct wlb_plan_input *input,
                 const struct wlb_search_fixed *fixed, const char *layout, const struct wlb_search_result *result,

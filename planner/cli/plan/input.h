@@ -17,11 +17,12 @@ struct wlb_plan_request {
 	double max_length_ratio;
 };
 
-enum { WLB_PLAN_NODES_MAX = 1 << 20, WLB_PLAN_GPUS_PER_NODE_MAX = 1024 };
+enum { WLB_PLAN_NODES_MAX = 1 << 20, WLB_PLAN_GPUS_PER_NODE_MAX = 1024, WLB_PLAN_BATCH_MAX = 1 << 20 };
 
-/* Rows of a table of options; the values must begin with a struct wlb_plan_request. */
+/* Rows of a table of options; the values must begin with a struct wlb_plan_request. `batch_required`: window and batch
+ * must be given; `note`: a text about that. */
 #define WLB_PLAN_FIELD(name) offsetof(struct wlb_plan_request, name)
-#define WLB_PLAN_INPUT_OPTIONS                                                                                         \
+#define WLB_PLAN_INPUT_OPTIONS(batch_required, note)                                                                   \
 	{WLB_MODEL_OPTION(WLB_PLAN_FIELD(model))},                                                                     \
 		{WLB_OPTION(INT, "nodes", WLB_PLAN_FIELD(nodes), "N", "how many nodes, such as 32"), .required = true, \
 	         .min = 1, .max = WLB_PLAN_NODES_MAX},                                                                 \
@@ -30,11 +31,11 @@ enum { WLB_PLAN_NODES_MAX = 1 << 20, WLB_PLAN_GPUS_PER_NODE_MAX = 1024 };
 	         .min = 1, .max = WLB_PLAN_GPUS_PER_NODE_MAX},                                                         \
 		{WLB_MACHINE_OPTION(WLB_PLAN_FIELD(gpu))},                                                             \
 		{WLB_OPTION(INT, "seq-length", WLB_PLAN_FIELD(seq_length), "N",                                        \
-	                    "the window, in tokens, such as 131072"),                                                  \
-	         .required = true, .min = 1, .max = 1 << 30},                                                          \
+	                    "the window, in tokens, such as 131072" note),                                             \
+	         .required = (batch_required), .min = 1, .max = 1 << 30},                                              \
 		{WLB_OPTION(INT, "global-batch-size", WLB_PLAN_FIELD(global_batch), "N",                               \
-	                    "windows in a step, such as 64"),                                                          \
-	         .required = true, .min = 1, .max = 1 << 20},                                                          \
+	                    "windows in a step, such as 64" note),                                                     \
+	         .required = (batch_required), .min = 1, .max = WLB_PLAN_BATCH_MAX},                                   \
 		{WLB_LENGTHS_OPTION(WLB_PLAN_FIELD(lengths)) "; it starts over where it ends",                         \
 	         .initial = "gen:skewed"},                                                                             \
 		{WLB_OPTION(TEXT, "topology", WLB_PLAN_FIELD(topology), "FILE",                                        \

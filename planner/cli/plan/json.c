@@ -115,14 +115,16 @@ static json_t *choices_to_json(const struct wlb_plan_choices *choices)
 	return list;
 }
 
-static json_t *explanation_to_json(const struct wlb_explanation *why)
+json_t *wlb_explanation_to_json(const struct wlb_explanation *why)
 {
 	const struct wlb_layout *l = &why->asked;
 	json_t *object = json_pack("{s:{s:i, s:i, s:i, s:i}, s:b}", "asked", "tp", l->tp, "cp", l->cp, "pp", l->pp,
 	                           "dp", l->dp, "runs", why->can_run);
-	int rc = object == NULL ? -1
-	         : why->can_run ? json_object_set_new(object, "plan", candidate_to_json(&why->candidate))
-	                        : json_object_set_new(object, "reason", json_string(why->reason));
+	int rc = object == NULL ? -1 : 0;
+	if (rc == 0 && why->candidate.step_s > 0.0)
+		rc = json_object_set_new(object, "plan", candidate_to_json(&why->candidate));
+	if (rc == 0 && !why->can_run)
+		rc = json_object_set_new(object, "reason", json_string(why->reason));
 	if (rc == 0)
 		return object;
 	json_decref(object);
@@ -172,7 +174,7 @@ json_t *wlb_search_to_json(const struct wlb_plan_request *request, const struct 
 	                          gpus_to_json(input, result->rank_node, result->rank_gpu, result->ranks));
 	rc |= json_object_set_new(object, "choices", choices_to_json(&findings->choices));
 	if (findings->explained)
-		rc |= json_object_set_new(object, "explain", explanation_to_json(&findings->why));
+		rc |= json_object_set_new(object, "explain", wlb_explanation_to_json(&findings->why));
 	if (rc == 0)
 		return object;
 	json_decref(object);

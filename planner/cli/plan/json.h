@@ -24,6 +24,10 @@ json_t *wlb_plan_to_json(const struct wlb_plan *plan);
 /* An object of bytes by name; returns NULL if out of memory. */
 json_t *wlb_memory_to_json(const struct wlb_memory *memory);
 
+/* An object of the layout asked, its plan where it has a step, and the reason where it does not run; returns NULL if
+ * out of memory. */
+json_t *wlb_explanation_to_json(const struct wlb_explanation *why);
+
 /* All of the result as an object, with the explanation where there is one (else NULL); returns NULL if out of memory.
  */
 json_t *wlb_search_to_json(const struct wlb_plan_request *request, const struct wlb_plan_input *input,

@@ -4,6 +4,7 @@
 
 #include "common/output/printable.h"
 #include "planner/cli/commands.h"
+#include "planner/cli/plan/compare.h"
 #include "planner/cli/plan/findings.h"
 #include "planner/cli/plan/json.h"
 #include "planner/cli/plan/report.h"
@@ -16,7 +17,8 @@ struct request {
 	enum { HEAD_AUTO, HEAD_LAST, HEAD_ALL } head_stages; /* 1 more than shared_head of wlb_search_fixed */
 	const char *explain;
 	int top;
-	bool json, csv;
+	bool json, csv, compare;
+	char **command; /* of a trainer, to compare with; not read without `compare` */
 };
 
 static void print_csv_line(const struct wlb_candidate *c, int rank)
@@ -58,33 +60,52 @@ static void print_csv(const struct wlb_search_result *result)
 		print_csv_line(&result->misfits[i], 0);
 }
 
+static json_t *to_json(const struct request *request, const struct wlb_plan_input *input,
+                       const struct wlb_search_result *result, const struct wlb_plan_findings *findings,
+                       const struct wlb_comparison *comparison)
+{
+	json_t *object = wlb_search_to_json(&request->input, input, result, findings);
+	if (object == NULL || !request->compare ||
+	    json_object_set_new(object, "compare",
+	                        wlb_compare_to_json(comparison, &request->input, input, &result->ranked[0])) == 0)
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
 static int report(const struct request *request, const struct wlb_plan_input *input,
                   const struct wlb_search_result *result, const struct wlb_plan_findings *findings,
-                  struct wlb_error *error)
+                  const struct wlb_comparison *comparison, struct wlb_error *error)
 {
 	if (request->json)
-		return wlb_json_print_report(wlb_search_to_json(&request->input, input, result, findings), error);
+		return wlb_json_print_report(to_json(request, input, result, findings, comparison), error);
 	int rc = 0;
 	if (request->csv)
 		print_csv(result);
 	else
 		rc = wlb_search_print(&request->input, input, result, findings);
+	if (rc == 0 && request->compare)
+		wlb_compare_print(comparison, &request->input, input, &result->ranked[0]);
 	return rc == 0 ? 0 : wlb_fail(error, "out of memory for the report");
 }
 
 static int find(const struct request *request, struct wlb_plan_input *input, const struct wlb_search_fixed *fixed,
-                const struct wlb_search_result *result, struct wlb_plan_findings *findings, struct wlb_error *error)
+                const struct wlb_search_result *result, struct wlb_plan_findings *findings,
+                struct wlb_comparison *comparison, struct wlb_error *error)
 {
 	const struct wlb_candidate *best = &result->ranked[0];
 	if (wlb_near_find(&request->input, input, best->gpus, &findings->near, error) < 0)
 		return -1;
 	wlb_plan_choices_find(&request->input, input, fixed, best, &findings->choices);
+	if (request->compare && wlb_compare(&request->input, input, comparison, error) < 0)
+		return -1;
 	return findings->explained
 	               ? wlb_explain(&request->input, input, fixed, request->explain, result, &findings->why, error)
 	               : 0;
 }
 
-static int run(const struct request *request, struct wlb_plan_input *input, struct wlb_error *error)
+static int run(const struct request *request, struct wlb_plan_input *input, struct wlb_comparison *comparison,
+               struct wlb_error *error)
 {
 	struct wlb_search_fixed fixed = wlb_plan_nothing_fixed();
 	fixed.tp = request->fixed.tp;
@@ -99,26 +120,51 @@ static int run(const struct request *request, struct wlb_plan_input *input, stru
 	struct wlb_search_result *result =
 		wlb_plan_input_search(&request->input, input, &fixed, request->top + 1, error);
 	int code = WLB_EXIT_USAGE;
-	if (result != NULL && find(request, input, &fixed, result, &findings, error) == 0)
-		code = report(request, input, result, &findings, error) == 0 ? WLB_EXIT_DONE : WLB_EXIT_FAILED;
+	if (result != NULL && find(request, input, &fixed, result, &findings, comparison, error) == 0)
+		code = report(request, input, result, &findings, comparison, error) == 0 ? WLB_EXIT_DONE
+		                                                                         : WLB_EXIT_FAILED;
 	wlb_search_free(result);
 	return code;
 }
 
+/* Refuses what does not go together, and without a command to compare with the lack of what it would have. */
+static int check(const struct request *request, struct wlb_error *error)
+{
+	bool command = request->command != NULL && request->command[0] != NULL;
+	if (request->json && request->csv)
+		return wlb_fail(error, "--json and --csv: choose one of them");
+	if (request->compare && request->csv)
+		return wlb_fail(error, "--compare and --csv: choose one of them");
+	if (request->compare != command)
+		return request->compare
+		               ? wlb_fail(error,
+		                          "--compare: the trainer's command is needed behind --, such as: "
+		                          "wlb plan --nodes 8 --compare -- pretrain_gpt.py --seq-length 4096 ...")
+		               : wlb_fail(error, "'%.200s': a command is taken only with --compare",
+		                          request->command[0]);
+	if (request->compare || (request->input.seq_length > 0 && request->input.global_batch > 0))
+		return 0;
+	return wlb_fail(error, "--%s is needed: %s; see 'wlb plan --help'",
+	                request->input.seq_length == 0 ? "seq-length" : "global-batch-size",
+	                request->input.seq_length == 0 ? "the window, in tokens, such as 131072"
+	                                               : "windows in a step, such as 64");
+}
+
 static int plan(void *values, struct wlb_error *error)
 {
-	const struct request *request = values;
+	struct request *request = values;
 	struct wlb_plan_input input = {0};
+	struct wlb_comparison comparison;
 	int code = WLB_EXIT_USAGE;
-	if (request->json && request->csv)
-		wlb_fail(error, "--json and --csv: choose one of them");
-	else if (wlb_plan_input_read(&request->input, &input, error) < 0)
+	if (check(request, error) < 0 || wlb_plan_input_read(&request->input, &input, error) < 0 ||
+	    (request->compare &&
+	     wlb_mine_read(request->command, &request->fixed, &request->input, &input, &comparison.mine, error) < 0))
 		code = WLB_EXIT_USAGE;
 	else if (request->head_stages == HEAD_ALL && input.cost.trainer != WLB_COST_WORKER)
 		wlb_fail(error,
 		         "--head-stages all: only wlb-worker shares the head over all stages; add --trainer worker");
 	else
-		code = run(request, &input, error);
+		code = run(request, &input, &comparison, error);
 	wlb_plan_input_free(&input);
 	return code;
 }
@@ -126,7 +172,8 @@ static int plan(void *values, struct wlb_error *error)
 #define FIELD(name) offsetof(struct request, name)
 
 static const struct wlb_option options[] = {
-	WLB_PLAN_INPUT_OPTIONS,
+	{WLB_OPTION(COMMAND, NULL, FIELD(command), "COMMAND [ARGUMENTS]", "with --compare, what is run at present")},
+	WLB_PLAN_INPUT_OPTIONS(false, " (required without --compare)"),
 	{WLB_OPTION(INT, "tp", FIELD(fixed.tp), "N", "tensor parallelism"), .min = 1, .max = WLB_PLAN_GPUS_PER_NODE_MAX,
          .heading = "Values that are fixed in the search (default: searched)"},
 	{WLB_OPTION(INT, "cp", FIELD(fixed.cp), "N", "context parallelism"), .min = 1, .max = 1 << 20},
@@ -147,6 +194,11 @@ static const struct wlb_option options[] = {
                     "say why this layout, such as tp=8,cp=1,pp=4[,dp=2], is not the one chosen: what its step takes "
                     "longer for, what memory it lacks, or which rule it breaks"),
          .heading = "Output"},
+	{WLB_OPTION(
+		FLAG, "compare", FIELD(compare), NULL,
+		"compare with the plan of a trainer's COMMAND behind --, whose options are read: of Megatron-LM, with "
+		"--trainer nemo overrides of NeMo, with --trainer torchtitan options of TorchTitan; window, batch and "
+		"the model's shape are taken from it; nothing is executed")},
 	{WLB_OPTION(INT, "top", FIELD(top), "N", "how many of the next best, and of what does not fit, are shown"),
          .max = 1000, .initial = "5"},
 	{WLB_OPTION(FLAG, "json", FIELD(json), NULL, "all of it as a JSON object")},

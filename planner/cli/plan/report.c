@@ -241,13 +241,25 @@ static void print_differences(const struct wlb_sim_time *this, const struct wlb_
 	}
 }
 
+void wlb_candidate_print_beside(const char *verb, const struct wlb_candidate *this, const struct wlb_candidate *best)
+{
+	char recompute[64], memory[32];
+	wlb_recompute_format(&this->plan, recompute, sizeof(recompute));
+	format_memory(this->memory.total, memory);
+	printf("  it %s, with %d x %d micro-batches and recomputation %s%s: step %.*f s, %+.1f%%, on %d GPUs; "
+	       "it needs %s of memory\n",
+	       verb, this->plan.micro_batches, this->plan.interleave, recompute, head_words(&this->plan),
+	       wlb_time_decimals(best->step_s), this->step_s, 100.0 * (this->step_s / best->step_s - 1.0), this->gpus,
+	       memory);
+	print_differences(&this->time, &best->time);
+}
+
 static void print_explanation(const struct wlb_explanation *why, const struct wlb_search_result *result)
 {
 	const struct wlb_candidate *best = &result->ranked[0], *this = &why->candidate;
 	const struct wlb_policy asked = {WLB_POLICY_FIXED, why->can_run ? this->plan.layout : why->asked};
-	char layout[64], recompute[64], memory[32];
+	char layout[64];
 	wlb_policy_format(&asked, layout, sizeof(layout));
-	wlb_recompute_format(&this->plan, recompute, sizeof(recompute));
 	printf("\nWhy not %s\n", layout);
 	if (!why->can_run) {
 		printf("  %s\n", why->reason);
@@ -257,15 +269,9 @@ static void print_explanation(const struct wlb_explanation *why, const struct wl
 		puts("  it is the layout chosen");
 		return;
 	}
-	format_memory(this->memory.total, memory);
-	printf("  it runs, with %d x %d micro-batches and recomputation %s%s: step %.*f s, %+.1f%%, on %d GPUs; "
-	       "it needs %s of memory\n",
-	       this->plan.micro_batches, this->plan.interleave, recompute, head_words(&this->plan),
-	       wlb_time_decimals(best->step_s), this->step_s, 100.0 * (this->step_s / best->step_s - 1.0), this->gpus,
-	       memory);
+	wlb_candidate_print_beside("runs", this, best);
 	if (this->step_s <= best->step_s)
 		puts("  it is nearly equal to the layout chosen, which is more usual");
-	print_differences(&this->time, &best->time);
 }
 
 int wlb_search_print(const struct wlb_plan_request *request, const struct wlb_plan_input *input,

@@ -11,4 +11,7 @@
 int wlb_search_print(const struct wlb_plan_request *request, const struct wlb_plan_input *input,
                      const struct wlb_search_result *result, const struct wlb_plan_findings *findings);
 
+/* Prints how the one runs, behind `verb`, and in which parts its step is longer than the best one's. */
+void wlb_candidate_print_beside(const char *verb, const struct wlb_candidate *this, const struct wlb_candidate *best);
+
 #endif

@@ -207,7 +207,7 @@ static int sim(void *values, struct wlb_error *error)
 #define FIELD(name) offsetof(struct request, name)
 
 static const struct wlb_option options[] = {
-	WLB_PLAN_INPUT_OPTIONS,
+	WLB_PLAN_INPUT_OPTIONS(true, ""),
 	{WLB_OPTION(TEXT, "layout", FIELD(layout), "LAYOUT",
                     "such as tp=8,cp=2,pp=4[,dp=4]: the product must be the number of GPUs (default: the "
                     "best of 'wlb plan' with --micro-batch-size windows in a micro-batch)")},

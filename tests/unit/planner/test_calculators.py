@@ -243,7 +243,7 @@ class Plan(unittest.TestCase):
     job = ("--nodes", 8, "--seq-length", 65536, "--global-batch-size", 32)
 
     def calculate(self, *words):
-        done = wlb(*words, "--json")
+        done = wlb(words[0], "--json", *words[1:])
         self.assertEqual((done.returncode, done.stderr), (0, ""), words)
         return json.loads(done.stdout)
 
@@ -448,6 +448,128 @@ class Plan(unittest.TestCase):
             file.flush()
             text = wlb("plan", "--model", file.name, "--nodes", 1, "--seq-length", 1024, "--global-batch-size", 16, "--machine", "CPU").stdout
         self.assertIn("0.12 million parameters", text)
+
+    # Megatron-LM's examples/llama/train_llama3_8b_h100_fp8.sh, expanded, but for its options of files and of the log.
+    recipe = """torchrun --nproc_per_node 8 --nnodes 1 pretrain_gpt.py --use-mcore-models --num-layers 32 --hidden-size 4096
+        --ffn-hidden-size 14336 --num-attention-heads 32 --group-query-attention --num-query-groups 8 --kv-channels 128 --seq-length 8192
+        --swiglu --normalization RMSNorm --attention-backend fused --untie-embeddings-and-output-weights --disable-bias-linear
+        --micro-batch-size 1 --global-batch-size 128 --lr 0.00015 --bf16 --grad-reduce-in-bf16 --use-distributed-optimizer
+        --overlap-grad-reduce --overlap-param-gather --fp8-format hybrid --tensor-model-parallel-size 1 --context-parallel-size 1
+        --sequence-parallel --vocab-size 128256 --split 99,1,0 --tensorboard-dir t""".split()
+
+    @staticmethod
+    def settings(report, name):
+        return {setting["option"]: setting[name] for setting in report["compare"]["settings"]}
+
+    def test_comparison_with_a_published_command(self):
+        report = self.calculate("plan", "--nodes", 1, "--machine", "H100", "--compare", "--", *self.recipe)
+        named = self.calculate("plan", "--nodes", 1, "--machine", "H100", "--model", "Llama-3-8B", "--seq-length", 8192,
+                               "--global-batch-size", 128, "--gradient-type", "bfloat16")
+        self.assertEqual(report["parameters"], named["parameters"])
+        self.assertEqual(report["time"], named["time"])
+        self.assertEqual(report["compare"]["asked"], {"tp": 1, "cp": 1, "pp": 1, "dp": 8})
+        self.assertEqual(report["compare"]["not_looked_at"], ["--attention-backend", "--fp8-format"])
+        given = self.settings(report, "given")
+        self.assertEqual([name for name in given if not given[name]],
+                         ["--pipeline-model-parallel-size", "--num-virtual-stages-per-pipeline-rank", "--recompute-granularity",
+                          "--account-for-embedding-in-pipeline-split", "--account-for-loss-in-pipeline-split",
+                          "sends between stages beside computation", "--tp-comm-overlap"])
+
+    def test_comparison_with_a_published_pipeline(self):
+        """Megatron-LM's examples/gpt3/train_gpt3_175b_distributed.sh, with the vocabulary that it has in a file."""
+        report = self.calculate("plan", "--nodes", 16, "--machine", "H100", "--compare", "--", *"""torchrun --nnodes 16 pretrain_gpt.py
+            --num-layers 96 --hidden-size 12288 --num-attention-heads 96 --seq-length 2048 --max-position-embeddings 2048
+            --attention-backend auto --micro-batch-size 1 --global-batch-size 1536 --train-iters 500000 --fp16 --lr 6.0e-5
+            --tensor-model-parallel-size 8 --pipeline-model-parallel-size 16 --split 949,50,1 --vocab-size 50257""".split())
+        matrices = 96 * 12 * 12288 * 12288  # 4 of attention, 2 of the MLP that are 4 times as wide
+        vectors = (2 * 96 + 1) * 2 * 12288
+        self.assertEqual(report["parameters"], matrices + vectors + 12288 * 51200)  # a multiple of 128 x tp
+        mine = report["compare"]["plan"]
+        self.assertEqual((mine["layout"], mine["micro_batches"], mine["interleave"], mine["recompute"], mine["zero_stage"]),
+                         ({"tp": 8, "cp": 1, "pp": 16, "dp": 1}, 1536, 1, "none", 0))
+
+    def test_comparison_that_lacks_memory(self):
+        """18 bytes for each of 8e9 parameters: the step is that of a GPU with more memory."""
+        command = [word for word in self.recipe if word != "--use-distributed-optimizer"]
+        job = ("plan", "--nodes", 1, "--machine", "H100", "--compare", "--", *command)
+        report, text = self.calculate(*job), wlb(*job).stdout
+        self.assertFalse(report["compare"]["runs"])
+        self.assertRegex(report["compare"]["reason"], r"stage 0 needs .* a rank has \d\d\.\d GB")
+        self.assertGreater(report["compare"]["plan"]["memory_bytes"]["optimizer"], 11.9 * report["parameters"])
+        self.assertGreater(report["compare"]["plan"]["time"]["step_s"], 0)
+        self.assertIn("it would run with more memory, with 16 x 1 micro-batches", text)
+        self.assertIn("change --use-distributed-optimizer from off to on\n", text)
+        self.assertNotIn("keep it", text)
+        self.assertRegex(text, r"needs the most: \S+ GiB of \d\d\.\d\d GiB")  # the limit that there is
+
+    def test_comparison_is_the_plan_of_the_command(self):
+        """Its step is that of the same plan, held and without overlap; with the best plan's settings it is the best."""
+        job = ("plan", "--nodes", 16, "--machine", "H100", "--model", "Llama-3-70B")
+        command = ("x.py", "--seq-length", 8192, "--global-batch-size", 128, "--micro-batch-size", 1, "--tensor-model-parallel-size", 8,
+                   "--pipeline-model-parallel-size=4", "--num-layers-per-virtual-pipeline-stage", 5, "--recompute-granularity", "full",
+                   "--recompute-method", "block", "--recompute-num-layers", 2, "--sequence-parallel", "--use-distributed-optimizer")
+        report = self.calculate(*job, "--compare", "--", *command)
+        mine = report["compare"]
+        self.assertEqual({name: mine["plan"][name] for name in ("layout", "micro_batches", "interleave", "zero_stage", "recompute",
+                                                                "recompute_layers")},
+                         {"layout": {"tp": 8, "cp": 1, "pp": 4, "dp": 4}, "micro_batches": 32, "interleave": 4, "zero_stage": 1,
+                          "recompute": "full", "recompute_layers": 2})
+        self.assertGreater(mine["step_over_best"], 1.02)
+        self.assertAlmostEqual(mine["plan"]["time"]["step_s"] / report["step_s"], mine["step_over_best"])
+        batch = ("--seq-length", 8192, "--global-batch-size", 128)
+        held = self.calculate(*job, *batch, "--tp", 8, "--cp", 1, "--pp", 4, "--interleave", 4, "--micro-batch-size", 1, "--recompute",
+                              "full", "--tp-overlap", 0, "--overlap-gradients", "no", "--overlap-parameters", "no")
+        uniform = self.calculate(*job, "--compare", "--", *command, "--recompute-method", "uniform")
+        self.assertEqual(uniform["compare"]["plan"]["time"], held["time"])
+        whole = self.calculate(*job, "--compare", "--", *(word for word in command if word != "--use-distributed-optimizer"))["compare"]
+        self.assertEqual(whole["plan"]["zero_stage"], 0)
+        for strategy, stage in (((), 3), (("--data-parallel-sharding-strategy", "optim_grads"), 2)):
+            fsdp = self.calculate(*job, "--compare", "--", "x.py", *command[1:7], "--tensor-model-parallel-size=8",
+                                  "--use-megatron-fsdp", *strategy)
+            self.assertEqual(fsdp["compare"]["plan"]["zero_stage"], stage)
+            self.assertEqual(fsdp["zero_stage"], stage if fsdp["layout"]["pp"] == 1 else 1)
+        self.assertGreater(whole["plan"]["memory_bytes"]["optimizer"], 3 * mine["plan"]["memory_bytes"]["optimizer"])
+        layout = report["layout"]
+        windows = 128 // (layout["dp"] * report["micro_batches"])
+        best = ["x.py", *batch, "--micro-batch-size", windows, "--tensor-model-parallel-size", layout["tp"], "--context-parallel-size",
+                layout["cp"], "--pipeline-model-parallel-size", layout["pp"], "--sequence-parallel", "--use-distributed-optimizer",
+                "--overlap-grad-reduce", "--overlap-param-gather", "--tp-comm-overlap", "--num-virtual-stages-per-pipeline-rank",
+                report["interleave"]]
+        if report["recompute"] == "full":
+            best += ["--recompute-granularity", "full", "--recompute-method", "block", "--recompute-num-layers", report["recompute_layers"]]
+        for account in ("embedding", "loss"):
+            best += [f"--account-for-{account}-in-pipeline-split"] * report[f"account_for_{account}"]
+        again = self.calculate(*job, "--compare", "--", *best)
+        self.assertEqual(again["compare"]["step_over_best"], 1)
+        self.assertEqual(self.settings(again, "command"), self.settings(again, "best"))
+        text = wlb(*job, "--compare", "--", *best).stdout
+        self.assertIn("no plan has a step that is more than 1% shorter: keep it", text)
+        self.assertNotIn("  change ", text)
+        changes = wlb(*job, "--compare", "--", *command).stdout
+        self.assertIn("  change --overlap-grad-reduce from off to on\n", changes)
+        self.assertNotIn("keep it", changes)
+
+    def test_comparison_with_other_trainers(self):
+        job = ("plan", "--nodes", 16, "--machine", "H100", "--model", "Llama-3-8B")
+        report = self.calculate(*job, "--trainer", "torchtitan", "--compare", "--", "torchrun", "--nproc_per_node=8", "-m",
+                                "torchtitan.train", "--training.seq_len", 8192, "--training.local_batch_size=2",
+                                "--parallelism.data_parallel_shard_degree", -1, "--activation_checkpoint.selective_ac_option", "op",
+                                "--model.flavor=8B")
+        plan = report["compare"]["plan"]
+        self.assertEqual((plan["layout"]["dp"], plan["micro_batches"], plan["zero_stage"], plan["recompute"], plan["recompute_layers"]),
+                         (128, 1, 3, "full", 16))
+        self.assertEqual(report["zero_stage"], 3)
+        self.assertEqual(report["compare"]["not_looked_at"], ["--model.flavor"])
+        self.assertFalse(self.settings(report, "given")["--training.global_batch_size"])
+        self.assertEqual(self.settings(report, "command")["--training.global_batch_size"], "256")
+        report = self.calculate(*job, "--trainer", "nemo", "--compare", "--", "nemo", "llm", "pretrain", "trainer.num_nodes=16",
+                                "trainer.devices=8", "trainer.strategy.tensor_model_parallel_size=2",
+                                "trainer.strategy.context_parallel_size=2", "trainer.strategy.pipeline_model_parallel_size=1",
+                                "data.micro_batch_size=1", "data.global_batch_size=128",
+                                "data.seq_length=8192", "optim.lr=1")
+        self.assertEqual(report["compare"]["plan"]["layout"], {"tp": 2, "cp": 2, "pp": 1, "dp": 32})
+        self.assertEqual(self.settings(report, "command")["overlap_grad_reduce"], "on")
+        self.assertEqual(report["compare"]["not_looked_at"], [])
 
     def test_explanations(self):
         report = self.calculate("plan", *self.job)
@@ -767,6 +889,39 @@ class Refusals(unittest.TestCase):
         self.refused(*plan, "--head-stages", "all", names=("--head-stages all", "--trainer worker"))
         for command in (plan, (*sim, "--layout", "tp=8,dp=4")):
             self.refused(*command, "--trainer", "worker", "--zero-stage", 3, names=("--zero-stage 3", "stage 1"))
+
+    def test_comparisons(self):
+        compare = ("plan", "--nodes", 4, "--model", "Llama-3-8B", "--compare", "--")
+        command = {"--seq-length": 8192, "--global-batch-size": 64, "--micro-batch-size": 1}
+        for changed, names in (({"--tensor-model-parallel-size": 3}, ("tp=3", "must divide the 32 usable GPUs")),
+                               ({"--micro-batch-size": 3}, ("64 windows", "32 x 3")),
+                               ({"--micro-batch-size": "$M"}, ("'$M'", "not expanded")),
+                               ({"--num-layers": 40}, ("--num-layers 40", "32")), ({"--seq-length": None}, ("--seq-length", "add it")),
+                               ({"--pipeline-model-parallel-size": 4, "--num-layers-per-virtual-pipeline-stage": 3},
+                                ("32 layers", "4 x 3")),
+                               ({"--pipeline-model-parallel-size": 8, "--num-virtual-stages-per-pipeline-rank": 4, "--micro-batch-size": 4},
+                                ("4 micro-batches", "multiple of pp, 8"))):
+            with self.subTest(changed):
+                pairs = {**command, **changed}
+                self.refused(*compare, *(word for pair in pairs.items() if pair[1] is not None for word in pair), names=names)
+        words = [word for pair in command.items() for word in pair]
+        for options, names in ((("--tp", 2), ("--tp 2", "has 1")), (("--seq-length", 4096), ("--seq-length 4096", "has 8192")),
+                               (("--trainer", "worker"), ("worker", "not known")), (("--trainer", "nemo"), ("--seq-length", "megatron")),
+                               (("--csv",), ("--compare and --csv",)), (("--model", "7B"), ("model's shape", "--model"))):
+            with self.subTest(options):
+                self.refused(*compare[:5], *options, *compare[5:], *words, names=names)
+        self.refused(*compare, names=("--compare", "behind --"))
+        self.refused("plan", "--nodes", 4, "--", *words, names=("'--seq-length'", "only with --compare"))
+        self.refused("plan", "--nodes", 4, "--seq-length", 8, names=("--global-batch-size is needed",))
+        nemo = (*compare[:5], "--trainer", "nemo", *compare[5:], "a.tensor_model_parallel_size=2", "a.context_parallel_size=1",
+                "a.pipeline_model_parallel_size=2", "a.micro_batch_size=1", "a.seq_length=8192")
+        self.refused(*nemo, names=("has no global_batch_size", "recipe"))
+        self.refused(*nemo, "a.global_batch_size=64", names=("has no virtual_pipeline_model_parallel_size", "recipe"))
+        titan = (*compare[:5], "--trainer", "torchtitan", *compare[5:])
+        self.refused(*titan, "--parallelism.data_parallel_shard_degree", 4, names=("1 replicas x 4 shards", "32"))
+        self.refused(*titan, "--parallelism.data_parallel_replicate_degree", 4, names=("4 replicas x 8 shards", "not planned"))
+        self.refused(*titan, "--parallelism.pipeline_parallel_degree", 4, "--training.global_batch_size", 128,
+                     names=("128 windows", "several pipelines"))
 
 
 if __name__ == "__main__":
