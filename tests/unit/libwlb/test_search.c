@@ -372,7 +372,8 @@ static void what_cannot_be_searched_is_refused(void **state)
 }
 
 /* Every plan of a search, also those that do not fit, has what is fixed. */
-/* 4 windows on 3 replicas: a trainer that is told 2 windows in a micro-batch allocates 2, and not the 4/3 of the share.
+/* 4 windows on 3 replicas: a trainer that is given 2 windows in a micro-batch allocates 2, and not the 4/3 of the
+ * share.
  */
 static void memory_is_charged_for_whole_windows(void **state)
 {

@@ -1,4 +1,5 @@
-/* The layout of an attempt whose command names a part of it, where no plan fits; and of one that is told its layout. */
+/* The layout of an attempt whose command names a part of it, where no plan fits; and of one that is given its layout.
+ */
 #include "coordinator/wlb/run/plan/plan.h"
 
 #include <setjmp.h>
@@ -92,7 +93,8 @@ static int write_file(char *path, const char *text)
 	return close(fd);
 }
 
-/* ---- a layout that is told --------------------------------------------------------------------------------------- */
+/* ---- a layout that is given ---------------------------------------------------------------------------------------
+ */
 
 static const char *told_model = small_model;
 
