@@ -33,7 +33,8 @@ static int32_t held(int32_t fixed, int64_t otherwise)
 }
 
 /* Adds the plan with the least recomputation that fits, or the one with the most where none fits. */
-static int add_plan(struct wlb_search *search, struct wlb_search_plan found, struct wlb_error *error)
+static int add_plan(struct wlb_search *search, struct wlb_search_plan found, enum wlb_recompute least,
+                    struct wlb_error *error)
 {
 	const struct wlb_search_options *options = &search->options;
 	struct wlb_candidate *c = &found.candidate;
@@ -43,8 +44,9 @@ static int add_plan(struct wlb_search *search, struct wlb_search_plan found, str
 		return 0;
 	if (wlb_search_longest(search, windows, &c->micro_batch_tokens, error) < 0)
 		return -1;
-	wlb_search_recompute(search, c);
-	wlb_search_bound(search, &found);
+	wlb_search_recompute(search, least, c);
+	if (c->missing_bytes == 0.0)
+		wlb_search_bound(search, &found);
 	return add(search, &found, error);
 }
 
@@ -98,13 +100,14 @@ static int add_micro_batches(struct wlb_search *search, struct wlb_search_plan f
 {
 	struct wlb_plan *plan = &found.candidate.plan;
 	int32_t last = 0, fixed = search->options.fixed.micro_batch_windows, most = held(fixed, INT32_MAX - 1);
+	enum wlb_recompute least = wlb_search_least_recompute(search, &found.candidate);
 	for (int32_t windows = held(fixed, 1); windows <= most; windows = next_windows(search, plan, windows)) {
 		int32_t m = micro_batches_of(&search->options, plan, windows);
 		if (m == last || !takes_micro_batches(&search->options, plan, windows))
 			continue;
 		size_t count = search->count;
 		last = plan->micro_batches = m;
-		if (add_plan(search, found, error) < 0)
+		if (add_plan(search, found, least, error) < 0)
 			return -1;
 		if (windows >= FEW_WINDOWS && misfits(search, count))
 			break;

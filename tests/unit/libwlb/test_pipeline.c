@@ -55,9 +55,12 @@ static void every_pass_comes_once(void **state)
 			char done[64][2] = {{0}}, shares[64] = {0};
 			int64_t in_flight = 0, heads = plan.shared_head && !is_last_stage(&plan, stage);
 			int64_t all = (2 * plan.interleave + heads) * plan.micro_batches;
+			struct wlb_pass order[3 * 64];
 			assert_int_equal(wlb_plan_passes(&plan, stage), all);
+			assert_int_equal(wlb_plan_order(&plan, stage, order), all);
 			for (int64_t n = 0; n < all; n++) {
 				struct wlb_pass pass = wlb_plan_pass(&plan, stage, n);
+				assert_memory_equal(&pass, &order[n], sizeof(pass));
 				assert_in_range(pass.chunk, 0, plan.interleave - 1);
 				assert_in_range(pass.micro_batch, 0, plan.micro_batches - 1);
 				char *at = done[pass.chunk * plan.micro_batches + pass.micro_batch];
