@@ -95,7 +95,7 @@ static int32_t next_windows(const struct wlb_search *search, const struct wlb_pl
 }
 
 /* One micro-batch for each window of the batch, or longer ones. Of those of more than a few windows none is longer than
- * the first that does not fit. */
+ * the first that does not fit, and none is longer where one of any length does not fit. */
 static int add_micro_batches(struct wlb_search *search, struct wlb_search_plan found, struct wlb_error *error)
 {
 	struct wlb_plan *plan = &found.candidate.plan;
@@ -109,7 +109,7 @@ static int add_micro_batches(struct wlb_search *search, struct wlb_search_plan f
 		last = plan->micro_batches = m;
 		if (add_plan(search, found, least, error) < 0)
 			return -1;
-		if (windows >= FEW_WINDOWS && misfits(search, count))
+		if ((windows >= FEW_WINDOWS || least == WLB_RECOMPUTE_FULL) && misfits(search, count))
 			break;
 	}
 	return 0;
@@ -172,13 +172,31 @@ static int64_t most_chunks(const struct wlb_search *search, int32_t pp)
 	return pp > 1 ? (search->model.num_hidden_layers + 2) / pp : 1;
 }
 
+/* Returns the layers of the largest of `places` chunks, where `more` of embedding and head count as layers. */
+static int64_t largest_chunk(const struct wlb_search *search, int64_t places, int more)
+{
+	return (search->model.num_hidden_layers + more + places - 1) / places;
+}
+
+/* wlb-worker takes any number of chunks. Of those whose largest chunk has equally many layers the fewest are tried:
+ * with more of them only the others are smaller. */
+static int takes_chunks(const struct wlb_search *search, int64_t pp, int32_t chunks)
+{
+	if (search->options.cost.trainer != WLB_COST_WORKER || search->options.fixed.interleave > 0 || chunks == 1)
+		return 1;
+	for (int more = 0; more <= 2; more++)
+		if (largest_chunk(search, pp * chunks, more) < largest_chunk(search, pp * (chunks - 1), more))
+			return 1;
+	return 0;
+}
+
 /* The interleaved pipelines of one layout. */
 static int add_chunks(struct wlb_search *search, struct wlb_plan plan, struct wlb_error *error)
 {
 	const struct wlb_search_fixed *fixed = &search->options.fixed;
 	int32_t most = held(fixed->interleave, most_chunks(search, plan.layout.pp));
 	for (plan.interleave = held(fixed->interleave, 1); plan.interleave <= most; plan.interleave++)
-		if (add_heads(search, plan, error) < 0)
+		if (takes_chunks(search, plan.layout.pp, plan.interleave) && add_heads(search, plan, error) < 0)
 			return -1;
 	return 0;
 }
