@@ -927,7 +927,9 @@ struct wlb_plan {
 	                             --recompute-method block --recompute-num-layers); the others are as with
 	                             WLB_RECOMPUTE_SELECTIVE */
 	/* 1: the embedding, or the head with its loss, counts as a layer where layers are divided among chunks, as
-	 * Megatron-LM's --account-for-embedding-in-pipeline-split and --account-for-loss-in-pipeline-split. */
+	 * Megatron-LM's --account-for-embedding-in-pipeline-split and --account-for-loss-in-pipeline-split. More than
+	 * 1, with interleave 1 and pp above 1 alone: the first stage, or the last, has so many layers less than the
+	 * others, as Megatron-LM's --decoder-first-pipeline-num-layers and --decoder-last-pipeline-num-layers. */
 	int32_t account_for_embedding, account_for_loss;
 	/* 1: every stage computes the head (the product with the vocabulary, the loss, their gradients) of an equal
 	 * share of the rows of each micro-batch; see wlb_plan_pass. 0: the last stage computes all of it. */

@@ -151,17 +151,20 @@ static int32_t replicas_of(const struct wlb_search *search, int32_t tp, int64_t 
 	return dp;
 }
 
-/* With the head on the last stage, and shared by all. */
+/* With the head on the last stage, and shared by all; with layers divided equally, and with less on the stages at the
+ * ends: the others then have more, which may not fit. */
 static int add_heads(struct wlb_search *search, struct wlb_plan plan, struct wlb_error *error)
 {
 	int fixed = search->options.fixed.shared_head, stages = plan.layout.pp;
 	for (int32_t shared = 0; shared <= (stages > 1); shared++) {
-		struct wlb_search_plan found = {.candidate.plan = plan};
-		found.candidate.plan.shared_head = shared;
 		if (fixed >= 0 && stages > 1 && fixed != shared)
 			continue;
-		if (wlb_search_split(search, &found) == 0 && add_micro_batches(search, found, error) < 0)
-			return -1;
+		for (int more = 0; more <= 1; more++) {
+			struct wlb_search_plan found = {.candidate.plan = plan};
+			found.candidate.plan.shared_head = shared;
+			if (wlb_search_split(search, more, &found) == 0 && add_micro_batches(search, found, error) < 0)
+				return -1;
+		}
 	}
 	return 0;
 }
